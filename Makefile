@@ -1,0 +1,98 @@
+# The front door. The builds themselves are in CMakePresets.json; this needs only make and a
+# shell to begin with, and scripts/deps brings the rest on Debian.
+#
+#   make                 build/release/ebb, the library, the examples, the tests
+#   make run             build and run the tour
+#   make test            every test but the soak
+#   make DEPS=: ...      look for no packages: you bring your own tools
+
+PREFIX ?= /usr/local
+DESTDIR ?=
+DEPS ?= scripts/deps
+export EBB_SOAK_SECONDS ?= 600
+export EBB_FUZZ_SECONDS ?= 60
+
+# Where Debian keeps llvm-symbolizer, without which a TSan report has no names.
+export PATH := $(PATH):/usr/lib/llvm-14/bin
+
+# TSan of Clang 14 can't live with the address space randomisation of newer kernels.
+NO_ASLR = $(shell setarch -R true 2>/dev/null && echo setarch -R)
+
+C_FILES = $(shell find . \( -path ./build -o -name node_modules -o -name .git \) -prune \
+    -o -name '*.[ch]' -print | sort)
+SHELL_SCRIPTS = $(shell grep -lE '^\#!.*\bbash\b' scripts/* .ci/*)
+
+build = cmake --preset $(1) && cmake --build --preset $(1)
+
+.PHONY: all run test soak bench bench-peers asan tsan fuzz lint format docs install clean wasm clang
+.NOTPARALLEL:
+
+all:
+	$(DEPS) build test
+	$(call build,release)
+
+run:
+	$(DEPS) build test
+	$(call build,release) --target example_tour
+	build/release/examples/tour
+
+test: all
+	ctest --preset release
+
+soak: all
+	ctest --preset soak
+
+bench: all
+	build/release/bench/ebb-bench > build/bench.jsonl.part
+	mv build/bench.jsonl.part build/bench.jsonl
+
+bench-peers:
+	$(DEPS) build test bench
+	$(call build,release)
+	scripts/bench-peers
+
+asan:
+	$(DEPS) build test
+	$(call build,asan)
+	ctest --preset asan
+
+tsan:
+	$(DEPS) build test clang
+	$(call build,tsan)
+	$(NO_ASLR) ctest --preset tsan
+
+clang:
+	$(DEPS) build test clang
+	$(call build,clang)
+	ctest --preset clang
+
+fuzz:
+	$(DEPS) build clang
+	$(call build,fuzz)
+	scripts/fuzz
+
+wasm:
+	$(DEPS) build clang
+	$(call build,wasm)
+
+lint:
+	$(DEPS) build test clang lint
+	scripts/check-layers
+	clang-format-14 --dry-run -Werror $(C_FILES)
+	shellcheck $(SHELL_SCRIPTS)
+	cmake --preset lint
+	run-clang-tidy-14 -quiet -p build/lint
+
+format:
+	$(DEPS) lint
+	clang-format-14 -i $(C_FILES)
+
+docs:
+	$(DEPS) test
+	scripts/check-docs
+
+install: all
+	DESTDIR=$(DESTDIR) cmake --install build/release --prefix $(PREFIX)
+
+clean:
+	rm -rf build

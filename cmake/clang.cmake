@@ -1,0 +1,2 @@
+find_program(EBB_CLANG NAMES clang-14 clang REQUIRED)
+set(CMAKE_C_COMPILER ${EBB_CLANG})

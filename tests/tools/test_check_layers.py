@@ -1,0 +1,72 @@
+import unittest
+
+from tree import TreeTest
+
+
+class CheckLayers(TreeTest):
+    script = "check-layers"
+
+    def setUp(self):
+        super().setUp()
+        self.write("base/slab.c", '#include "base/slab.h"\n#include <string.h>\n')
+        self.write("kernel/task.c", '#include "base/slab.h"\n#include <ebb/kernel.h>\n')
+        self.write("include/ebb/kernel.h", "#include <stdint.h>\n#include <ebb/base.h>\n"
+                                           "#include <ebb/event.def>\n")
+        self.write("include/ebb/ebb.h", "#include <ebb/cli.h>\n")
+        self.write("cli/main.c", "#include <stdio.h>\n#include <ebb/ebb.h>\n")
+        self.write("tests/test_task.c", '#include <ebb/ebb.h>\n#include "kernel/task.h"\n')
+
+    def test_a_tree_in_order_is_clean(self):
+        self.assert_clean()
+
+    def test_an_upward_include_is_reported_with_its_line(self):
+        self.write("base/slab.c", '\n\n#include "kernel/task.h"\n')
+        self.assert_reported("base/slab.c:3: includes kernel/task.h: base may include base")
+
+    def test_an_upward_public_header_is_reported(self):
+        self.write("kernel/task.c", "#include <ebb/sched.h>\n")
+        self.assert_reported("kernel/task.c:1: includes ebb/sched.h: kernel may include base, kernel")
+
+    def test_a_public_header_counts_as_its_layer(self):
+        self.write("include/ebb/base.h", "#include <ebb/kernel.h>\n")
+        self.assert_reported("include/ebb/base.h:1: includes ebb/kernel.h")
+
+    def test_a_public_table_counts_as_the_layer_that_has_it(self):
+        self.write("sched/pump.c", "#include <ebb/event.def>\n")
+        self.assert_clean()
+        self.write("base/slab.c", "#include <ebb/event.def>\n")
+        self.assert_reported("base/slab.c:1: includes ebb/event.def: base may include base")
+
+    def test_a_public_header_with_a_private_include_is_reported(self):
+        self.write("include/ebb/kernel.h", '#include "base/slab.h"\n')
+        self.assert_reported("include/ebb/kernel.h:1: includes base/slab.h")
+
+    def test_the_header_of_all_layers_in_a_layer_is_reported(self):
+        self.write("serve/api.c", '#  include "ebb/ebb.h"\n')
+        self.assert_reported("serve/api.c:1: includes ebb/ebb.h")
+
+    def test_a_host_header_in_a_pure_layer_is_reported(self):
+        self.write("sched/wheel.c", "#include <stdio.h>\n")
+        self.write("include/ebb/sched.h", "#include <time.h>\n")
+        self.assert_reported("sched/wheel.c:1: includes stdio.h: sched is pure",
+                             "include/ebb/sched.h:1: includes time.h: sched is pure")
+
+    def test_a_host_header_above_the_pure_layers_is_clean(self):
+        self.write("fiber/stack.c", "#include <sys/mman.h>\n")
+        self.assert_clean()
+
+    def test_a_path_with_dots_is_reported(self):
+        self.write("base/slab.c", '#include "../kernel/task.h"\n')
+        self.assert_reported("base/slab.c:1: includes ../kernel/task.h")
+
+    def test_a_commented_include_is_clean(self):
+        self.write("base/slab.c", '/*\n#include "kernel/task.h"\n*/\n')
+        self.assert_clean()
+
+    def test_a_comment_mark_in_a_string_hides_nothing(self):
+        self.write("base/slab.c", 'char *s = "/*";\n#include "kernel/task.h"\n')
+        self.assert_reported("base/slab.c:2: includes kernel/task.h")
+
+
+if __name__ == "__main__":
+    unittest.main()
