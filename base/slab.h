@@ -1,0 +1,75 @@
+/* Chunked slabs: records of one size that never move, named by a 24-bit index and a generation.
+ *
+ * A chunk holds 2^shift hot records, aligned to a cache line, and behind them as many cold ones: what
+ * every wake touches stands apart from what only dumps and errors read. Index 0 is never used, so 0
+ * can mean "none". Every hot record starts with two words: the first is the free list's link while
+ * the slot is free, the second is the generation, which rises when the slot is freed. A slot whose
+ * generations are used up is retired. Freed slots are reused last in, first out: the same operations
+ * give the same ids, which replay relies on. */
+#ifndef EBB__SLAB_H
+#define EBB__SLAB_H
+
+#include "base/alloc.h"
+
+#define EBB__SLAB_MAX_INDEX ((UINT32_C(1) << 24) - 1)
+
+typedef struct ebb__slab {
+    char **base;  /* chunks, aligned */
+    char **raw;   /* the same, as allocated */
+    uint32_t chunks, room;
+    uint32_t hot, cold; /* record sizes */
+    uint32_t shift;
+    uint32_t used;      /* slots handed out so far, the unused 0 included */
+    uint32_t free_head; /* 0: none */
+    uint32_t live, retired, limit;
+} ebb__slab;
+
+typedef struct ebb__slot {
+    uint32_t link, generation;
+} ebb__slot;
+
+void ebb__slab_init(ebb__slab *s, uint32_t hot, uint32_t cold, uint32_t shift, uint32_t limit);
+void ebb__slab_fini(ebb__slab *s, const ebb_allocator *a);
+/* EBB_OK if the next ebb__slab_take can't fail; EBB_ERR_NOMEM; EBB_ERR_LIMIT. */
+ebb_status ebb__slab_reserve(ebb__slab *s, const ebb_allocator *a);
+/* One chunk more. EBB_ERR_NOMEM. */
+ebb_status ebb__slab_grow(ebb__slab *s, const ebb_allocator *a);
+
+static inline void *ebb__slab_at(const ebb__slab *s, uint32_t i) {
+    return s->base[i >> s->shift] + (size_t)(i & ((UINT32_C(1) << s->shift) - 1)) * s->hot;
+}
+
+static inline void *ebb__slab_cold(const ebb__slab *s, uint32_t i) {
+    return s->base[i >> s->shift] + ((size_t)s->hot << s->shift) +
+           (size_t)(i & ((UINT32_C(1) << s->shift) - 1)) * s->cold;
+}
+
+/* After a reserve. The record's bytes are what its last user left, or zero; its generation is set. */
+static inline uint32_t ebb__slab_take(ebb__slab *s) {
+    uint32_t i = s->free_head;
+    s->live++;
+    if (i != 0) {
+        s->free_head = ((ebb__slot *)ebb__slab_at(s, i))->link;
+        return i;
+    }
+    i = s->used++;
+    ((ebb__slot *)ebb__slab_at(s, i))->generation = 1;
+    return i;
+}
+
+static inline void ebb__slab_give(ebb__slab *s, uint32_t i) {
+    ebb__slot *slot = ebb__slab_at(s, i);
+    s->live--;
+    if (++slot->generation == 0) {
+        s->retired++;
+        return;
+    }
+    slot->link = s->free_head;
+    s->free_head = i;
+}
+
+static inline bool ebb__slab_ready(const ebb__slab *s) {
+    return (s->free_head != 0 || s->used < s->chunks << s->shift) && s->live < s->limit;
+}
+
+#endif

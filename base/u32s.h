@@ -1,0 +1,55 @@
+/* Swap-remove arrays of indices: a region's tasks and children.
+ *
+ * Up to two stand inline, so that the common small region allocates nothing. Each member knows its
+ * place: removing one moves the last into its place, and the caller tells that one. Growing doubles
+ * and shrinking never happens, so a removal can't fail. */
+#ifndef EBB__U32S_H
+#define EBB__U32S_H
+
+#include "base/alloc.h"
+
+typedef struct ebb__u32s {
+    uint32_t n, cap; /* cap <= 2: inline */
+    union {
+        uint32_t inl[2];
+        uint32_t *heap;
+    } at;
+} ebb__u32s;
+
+static inline uint32_t *ebb__u32s_data(ebb__u32s *v) {
+    return v->cap <= 2 ? v->at.inl : v->at.heap;
+}
+
+static inline void ebb__u32s_init(ebb__u32s *v) {
+    v->n = 0;
+    v->cap = 2;
+}
+
+static inline void ebb__u32s_fini(ebb__u32s *v, const ebb_allocator *a) {
+    if (v->cap > 2) ebb__free(a, v->at.heap, v->cap * sizeof(uint32_t));
+    v->n = 0;
+    v->cap = 2;
+}
+
+bool ebb__u32s_grow(ebb__u32s *v, const ebb_allocator *a);
+
+/* True if the next push can't fail. */
+static inline bool ebb__u32s_reserve(ebb__u32s *v, const ebb_allocator *a) {
+    return v->n < v->cap || ebb__u32s_grow(v, a);
+}
+
+static inline uint32_t ebb__u32s_push(ebb__u32s *v, uint32_t x) {
+    ebb__u32s_data(v)[v->n] = x;
+    return v->n++;
+}
+
+/* Returns what now stands at `pos`, 0 if nothing does. */
+static inline uint32_t ebb__u32s_remove(ebb__u32s *v, uint32_t pos) {
+    uint32_t *d = ebb__u32s_data(v);
+    uint32_t last = d[--v->n];
+    if (pos == v->n) return 0;
+    d[pos] = last;
+    return last;
+}
+
+#endif

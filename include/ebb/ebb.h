@@ -1,0 +1,24 @@
+/* ebb/ebb.h - all of Ebb, and what a hosted program needs to start: malloc as an allocator. */
+#ifndef EBB_EBB_H
+#define EBB_EBB_H
+
+#include <stdlib.h>
+
+#include <ebb/base.h>
+#include <ebb/kernel.h>
+#include <ebb/sched.h>
+
+static inline void *ebb_libc_realloc(void *ctx, void *ptr, size_t old_size, size_t new_size) {
+    (void)ctx;
+    (void)old_size;
+    if (new_size != 0) return realloc(ptr, new_size);
+    free(ptr);
+    return NULL;
+}
+
+/* realloc and free as an ebb_allocator. */
+static inline ebb_allocator ebb_libc_allocator(void) {
+    return (ebb_allocator){ebb_libc_realloc, NULL};
+}
+
+#endif

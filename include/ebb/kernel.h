@@ -1,0 +1,546 @@
+/* ebb/kernel.h - tasks, regions, obligations, and how they end.
+ *
+ * A *region* owns tasks, child regions, obligations and finalizers; nothing outlives its region. A
+ * *task* is a poll function and the caller's state. Everything ends by one protocol, in three verbs:
+ *
+ *   close    no new work; what runs goes on to its end              ebb_stopping(cx) is true
+ *   cancel   close, and ask what runs to stop, with a cleanup budget ebb_cancelled(cx) is true
+ *   force    the budget is over: what does not return is abandoned
+ *
+ * The verbs never fail, never allocate, never block and never run your code: they mark and enqueue.
+ * Your code runs in ebb_pump() (ebb/sched.h) and nowhere else.
+ *
+ * Rules that hold for every function below, unless it says otherwise:
+ *  - Threads: a runtime belongs to one thread at a time. Only ebb_watchdog_* may be called elsewhere.
+ *  - `cx` says who asks: the task that is being polled, or ebb_host(rt) outside of polls.
+ *  - Ids are values; a stale one is EBB_ERR_STALE, one of another runtime EBB_ERR_FOREIGN. Never UB.
+ *  - Memory: what allocates says so, and what it does when there is none.
+ *  - Strings given as `site` are kept by pointer (use literals); messages are copied and cut.
+ *  - fork: the child may use a runtime only if the parent no longer does; nothing is shared.
+ *  - longjmp: not out of a poll, finalizer or hook; the kernel would believe that it still runs.
+ *    Return EBB_FAULTED instead. */
+#ifndef EBB_KERNEL_H
+#define EBB_KERNEL_H
+
+#include <ebb/base.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct ebb_rt ebb_rt;
+
+/* Ids: 8 bits runtime, 24 bits index, 32 bits generation. 0 is no id. An id may carry an error: a
+ * constructor that fails returns one, everything done with it returns that error, and the region it
+ * was meant for remembers it until join. */
+typedef struct ebb_task { uint64_t id; } ebb_task;
+typedef struct ebb_region { uint64_t id; } ebb_region;
+typedef struct ebb_obligation { uint64_t id; } ebb_obligation;
+
+/* EBB_OK for an id that names something (now or once), else the error that it carries. */
+ebb_status ebb_id_status(uint64_t id);
+
+/* ---- context ---------------------------------------------------------------------------------- */
+
+/* Who asks. The first word of a task's record; the rest is the kernel's. A cx is valid as long as
+ * its task lives, and stays at its address. */
+typedef struct ebb_cx { uint32_t signal; } ebb_cx;
+#define EBB_SIGNAL_CANCEL 1u /* cancel is requested and not masked */
+#define EBB_SIGNAL_STOP 2u   /* the region is closing */
+
+/* True once this task is asked to stop and is not masked. Acknowledges nothing. One load. */
+static inline bool ebb_cancelled(const ebb_cx *cx) {
+    return (cx->signal & EBB_SIGNAL_CANCEL) != 0;
+}
+
+/* True once this task's region no longer admits work: finish what you have, take nothing new. */
+static inline bool ebb_stopping(const ebb_cx *cx) {
+    return cx->signal != 0;
+}
+
+ebb_rt *ebb_runtime_of(const ebb_cx *cx);
+ebb_task ebb_self(const ebb_cx *cx);        /* id 0 for the host */
+ebb_region ebb_self_region(const ebb_cx *cx); /* the root for the host */
+uint64_t ebb_now(const ebb_cx *cx);         /* the time that the host last passed in */
+
+/* ---- reason and budget ------------------------------------------------------------------------ */
+
+/* Why something is cancelled. The severity belongs to the kind: polite, urgent, forced. PARENT is
+ * what a child is told; it has the severity of the root cause. */
+typedef enum ebb_cancel_kind {
+    EBB_CANCEL_NONE = 0,
+    EBB_CANCEL_USER = 1,
+    EBB_CANCEL_RACE_LOST = 2,
+    EBB_CANCEL_DISCONNECT = 3,
+    EBB_CANCEL_TIMEOUT = 4,
+    EBB_CANCEL_BUDGET = 5,
+    EBB_CANCEL_SIBLING_FAILED = 6,
+    EBB_CANCEL_LEASE_LOST = 7,
+    EBB_CANCEL_RESOURCE = 8,
+    EBB_CANCEL_SHUTDOWN = 9,
+    EBB_CANCEL_PARENT = 10,
+    EBB_CANCEL_KINDS = 11
+} ebb_cancel_kind;
+
+typedef enum ebb_severity { EBB_POLITE = 1, EBB_URGENT = 2, EBB_FORCED = 3 } ebb_severity;
+
+#define EBB_MESSAGE_MAX 47 /* bytes of a reason's message, then a 0; a longer one ends in "..." */
+
+typedef struct ebb_reason {
+    uint8_t kind;     /* ebb_cancel_kind; NONE: not cancelled */
+    uint8_t severity; /* ebb_severity; 0: not cancelled */
+    uint8_t runtime;  /* where it was said first */
+    uint64_t origin;  /* id of the task or region that said it; 0: the host */
+    uint64_t sequence; /* the runtime's count of requests */
+    char message[EBB_MESSAGE_MAX + 1];
+} ebb_reason;
+
+/* What cleaning up may cost. The meet of two is the earlier deadline, fewer polls, higher priority. */
+typedef struct ebb_budget {
+    uint64_t deadline; /* absolute; EBB_FOREVER: none */
+    uint32_t polls;    /* EBB_POLLS_UNBOUNDED: none */
+    uint8_t priority;  /* higher is more urgent */
+} ebb_budget;
+#define EBB_POLLS_UNBOUNDED UINT32_MAX
+
+const char *ebb_cancel_kind_name(ebb_cancel_kind kind); /* "USER"; never NULL */
+ebb_severity ebb_cancel_severity(ebb_cancel_kind kind); /* 0 for NONE and PARENT */
+
+/* The stronger of two reasons: severity, then the earlier sequence, then runtime, kind, origin,
+ * message. A join: commutative, associative, idempotent. A reason of kind NONE is its zero. */
+ebb_reason ebb_reason_strengthen(const ebb_reason *a, const ebb_reason *b);
+
+/* The tighter of two budgets. A meet: commutative, associative, idempotent. */
+ebb_budget ebb_budget_combine(ebb_budget a, ebb_budget b);
+
+/* ---- runtime ---------------------------------------------------------------------------------- */
+
+/* How long cleaning up may take, by severity (index 1..3). 0 in either field: the default. */
+typedef struct ebb_cleanup_budget {
+    uint64_t time_ns;
+    uint32_t polls;
+} ebb_cleanup_budget;
+
+typedef struct ebb_rt_opts {
+    uint32_t size; /* sizeof(ebb_rt_opts) of the caller; 0: this one */
+    ebb_allocator allocator;
+    uint8_t runtime_id; /* the top byte of every id; tell runtimes apart by it */
+    uint64_t now;       /* the time at the start */
+    ebb_cleanup_budget cleanup[4];
+    uint32_t max_tasks;   /* 0: 2^24 - 1 */
+    uint32_t max_regions; /* 0: 2^24 - 1 */
+    bool watched;         /* publish what is being polled, for ebb_watchdog_check */
+} ebb_rt_opts;
+
+/* A new runtime with its root region open. EBB_ERR_NOMEM leaves nothing behind. */
+ebb_status ebb_rt_new(const ebb_rt_opts *opts, ebb_rt **out);
+
+/* Frees everything, in any state, without running anybody's code. To end in good order, cancel or
+ * close the root, pump until ebb_region_state says EBB_REGION_CLOSED, then free. NULL is allowed. */
+void ebb_rt_free(ebb_rt *rt);
+
+ebb_cx *ebb_host(ebb_rt *rt);        /* the host's own context: its region is the root */
+ebb_region ebb_root(const ebb_rt *rt);
+
+typedef struct ebb_stats {
+    uint64_t polls;        /* polls so far */
+    uint64_t spawned;      /* tasks so far */
+    uint64_t ended;
+    uint64_t stale_wakes;  /* wakes and cancels of what had ended */
+    uint64_t leaks;        /* obligations nobody resolved */
+    uint64_t abandoned;    /* tasks and finalizers that did not return */
+    uint64_t illegal;      /* transitions refused */
+    uint64_t trace_lost;   /* events lost to a full trace buffer */
+    uint32_t tasks;        /* alive */
+    uint32_t regions;      /* not closed, the root included */
+    uint32_t obligations;  /* reserved */
+    uint32_t timers;       /* armed by ebb_timer_arm */
+    uint32_t runnable;     /* queued in a lane */
+    uint32_t retired;      /* slots whose generations are used up */
+    uint32_t worst_wait[3]; /* cancel, timed, ready: most polls of other lanes while its head waited */
+} ebb_stats;
+
+void ebb_rt_stats(const ebb_rt *rt, ebb_stats *out);
+
+/* Prints the live tree, one line an object: regions with state and reason, tasks with phase, lane,
+ * mask, what they wait for and where they were spawned, obligations and finalizers. `write` gets
+ * pieces of text that are not 0-terminated. No recursion, no allocation. */
+void ebb_dump(ebb_rt *rt, void (*write)(void *ctx, const char *text, size_t n), void *ctx);
+
+/* ---- regions ---------------------------------------------------------------------------------- */
+
+typedef enum ebb_region_state {
+    EBB_REGION_OPEN = 1,
+    EBB_REGION_CLOSING = 2,
+    EBB_REGION_DRAINING = 3,
+    EBB_REGION_FINALIZING = 4,
+    EBB_REGION_CLOSED = 5
+} ebb_region_state;
+
+/* How a region ended. */
+typedef struct ebb_report {
+    ebb_region region;
+    ebb_status status; /* the first failure; else EBB_CANCELLED if a task was; else EBB_OK */
+    ebb_task failed;   /* whose failure that was */
+    uint32_t abandoned;
+    uint32_t leaked;
+} ebb_report;
+
+typedef enum ebb_failure_policy {
+    EBB_FAIL_FAST = 0, /* the first failure cancels the others with SIBLING_FAILED */
+    EBB_COLLECT = 1    /* the first failure is remembered, the others go on */
+} ebb_failure_policy;
+
+typedef struct ebb_region_opts {
+    uint32_t size;      /* sizeof(ebb_region_opts) of the caller; 0: this one */
+    ebb_region parent;  /* 0: the region of cx */
+    ebb_failure_policy policy;
+    uint64_t deadline;  /* absolute; cancelled with TIMEOUT then. 0: none */
+    uint8_t priority;
+    bool cleanup;       /* a cleanup scope: admits work while what is around it is cancelled */
+    /* Called once from the pump when the region has closed; then it is freed without a join. */
+    void (*on_closed)(void *arg, const ebb_report *report);
+    void *arg;
+    const char *site;   /* set by the macro */
+} ebb_region_opts;
+
+/* A new child region. A task's regions that are still open when it returns are cancelled and joined.
+ * A *cleanup scope* may be opened only by a task under request or a finalizer (else
+ * EBB_ERR_NOT_CLEANING); its budget is what is left of its owner's, and a cancel from above does not
+ * reach into it (force does). Never fails loudly: see ebb_id_status. EBB_ERR_CLOSED: the parent
+ * admits nothing. EBB_ERR_NOMEM, EBB_ERR_LIMIT: nothing changed. `opts` may be NULL. */
+#define ebb_region_open(cx, opts) ebb_region_open_at((cx), (opts), EBB_SITE)
+ebb_region ebb_region_open_at(ebb_cx *cx, const ebb_region_opts *opts, const char *site);
+
+/* The three verbs, on a region and everything below it. An id that is stale counts as a stale wake;
+ * a foreign one or one that carries an error is ignored. Repeating one is allowed: a cancel
+ * strengthens the reason and tightens the budget. They return nothing because they can't fail. */
+void ebb_region_close(ebb_cx *cx, ebb_region region);
+void ebb_region_cancel(ebb_cx *cx, ebb_region region, ebb_cancel_kind kind, const char *message);
+void ebb_region_force(ebb_cx *cx, ebb_region region);
+
+/* As ebb_region_cancel, with a cleanup budget of the caller's own instead of the table's. */
+void ebb_region_cancel_within(ebb_cx *cx, ebb_region region, ebb_cancel_kind kind,
+                              const char *message, ebb_budget budget);
+
+/* Waits until all of a region has ended, closes it, and returns the first failure (see ebb_report).
+ * A poll operation: EBB_PENDING while it is not closed, then the region is freed. In a task it is a
+ * checkpoint, so it may return EBB_CANCELLED (the region is then still there; it goes with the
+ * task). Only whoever opened the region may join it: its task, or the host (else EBB_ERR_BUSY). */
+ebb_status ebb_region_join(ebb_cx *cx, ebb_region region);
+
+/* What is known of a region; its state is EBB_REGION_CLOSED until it is joined. */
+ebb_status ebb_region_state_of(ebb_cx *cx, ebb_region region, ebb_region_state *out);
+ebb_status ebb_region_report(ebb_cx *cx, ebb_region region, ebb_report *out);
+
+/* The i-th task that was abandoned, or obligation that leaked, in this region: its id and where it
+ * was spawned or reserved. EBB_ERR_INVALID past the last. */
+typedef struct ebb_blame { uint64_t id; const char *site; } ebb_blame;
+ebb_status ebb_region_abandoned(ebb_cx *cx, ebb_region region, uint32_t i, ebb_blame *out);
+ebb_status ebb_region_leaked(ebb_cx *cx, ebb_region region, uint32_t i, ebb_blame *out);
+
+/* The cause chain of a region's cancellation, the region's own reason first, its root cause last,
+ * read through the parents. At most EBB_CHAIN_DEPTH links and EBB_CHAIN_BYTES bytes (a link counts
+ * 32 and its message): where it is cut `truncated` is true, the last link given is the root cause,
+ * and a chain_truncated event is traced. `out` holds `room` links. */
+#define EBB_CHAIN_DEPTH 24
+#define EBB_CHAIN_BYTES 8192
+typedef struct ebb_cause { ebb_region region; ebb_reason reason; } ebb_cause;
+ebb_status ebb_cause_chain(ebb_cx *cx, ebb_region region, ebb_cause *out, uint32_t room,
+                           uint32_t *n, bool *truncated);
+
+/* ---- tasks ------------------------------------------------------------------------------------ */
+
+typedef enum ebb_phase {
+    EBB_CREATED = 1,
+    EBB_RUNNING = 2,
+    EBB_CANCEL_REQUESTED = 3,
+    EBB_CANCELLING = 4,
+    EBB_FINALIZING = 5,
+    EBB_COMPLETED = 6
+} ebb_phase;
+
+/* One step of a task. EBB_PENDING parks it until somebody wakes it; anything else ends it:
+ * EBB_FAULTED is a fault, which no cancel hides; other negative values are failures. Wakes may be
+ * spurious: look again at what you wait for. */
+typedef ebb_status (*ebb_poll_fn)(ebb_cx *cx, void *state);
+
+typedef struct ebb_task_opts {
+    uint32_t size;      /* sizeof(ebb_task_opts) of the caller; 0: this one */
+    uint64_t deadline;  /* absolute; cancelled with TIMEOUT then, and it runs in the timed lane. 0: none */
+    uint32_t polls;     /* cancelled with BUDGET after so many. 0: unbounded */
+    uint8_t priority;
+    bool keep;          /* the outcome is kept for ebb_task_join */
+} ebb_task_opts;
+
+#define EBB_SITE_(file, line) file ":" #line
+#define EBB_SITE_LINE(file, line) EBB_SITE_(file, line)
+#define EBB_SITE EBB_SITE_LINE(__FILE__, __LINE__)
+
+/* A new task in `region`, queued; it is not polled before this returns. `state` stays the caller's
+ * and must live until the task has ended. Allocates its room in every queue now, so that no later
+ * wake or cancel does. Errors as ebb_region_open; EBB_ERR_NOMEM and EBB_ERR_LIMIT stick to the
+ * region as its failure. */
+#define ebb_spawn(cx, region, poll, state) ebb_spawn_at((cx), (region), (poll), (state), EBB_SITE)
+ebb_task ebb_spawn_at(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state, const char *site);
+#define ebb_spawn_with(cx, region, poll, state, opts) \
+    ebb_spawn_opts_at((cx), (region), (poll), (state), (opts), EBB_SITE)
+ebb_task ebb_spawn_opts_at(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state,
+                           const ebb_task_opts *opts, const char *site);
+
+/* A task whose outcome is kept until it is joined or its region closes. */
+#define ebb_start(cx, region, poll, state) \
+    ebb_spawn_with((cx), (region), (poll), (state), &(ebb_task_opts){.keep = true})
+
+/* Waits for a kept task and returns its outcome. A poll operation and a checkpoint, like
+ * ebb_region_join. One waiter at a time, else EBB_ERR_BUSY. */
+ebb_status ebb_task_join(ebb_cx *cx, ebb_task task);
+
+/* Makes a parked task runnable, in the lane that its state asks for. Deduplicated; during the task's
+ * own poll it schedules one more. A wake of a task that has ended is counted as stale and is no
+ * error. Returns EBB_ERR_FOREIGN, EBB_ERR_STALE or EBB_OK. */
+ebb_status ebb_wake(ebb_cx *cx, ebb_task task);
+
+/* cancel and force for one task. */
+void ebb_task_cancel(ebb_cx *cx, ebb_task task, ebb_cancel_kind kind, const char *message);
+void ebb_task_force(ebb_cx *cx, ebb_task task);
+
+/* A place where a task may stop: EBB_CANCELLED if it is asked to and is not masked (or its budget is
+ * over, masked or not), and that is then acknowledged; else EBB_OK. Every await is one. It keeps
+ * saying EBB_CANCELLED; a cleanup that awaits does so masked. */
+ebb_status ebb_checkpoint_slow(ebb_cx *cx);
+static inline ebb_status ebb_checkpoint(ebb_cx *cx) {
+    return ebb_cancelled(cx) ? ebb_checkpoint_slow(cx) : EBB_OK;
+}
+
+/* In a masked section a cancel waits. Nests to 32 and holds across awaits. */
+#define EBB_MASK_MAX 32
+ebb_status ebb_mask(ebb_cx *cx);   /* EBB_ERR_MASK_DEPTH for the 33rd */
+ebb_status ebb_unmask(ebb_cx *cx); /* EBB_ERR_MASK_UNDERFLOW */
+
+typedef struct ebb_task_info {
+    ebb_task task;
+    ebb_region region;
+    ebb_phase phase;
+    ebb_status status; /* of a completed task that is kept */
+    uint8_t mask_depth;
+    uint8_t lane;      /* ebb_lane */
+    uint8_t epoch;     /* 0: no request yet */
+    bool forced;
+    ebb_reason reason;
+    ebb_budget budget;
+    const char *site;
+} ebb_task_info;
+
+typedef enum ebb_lane { EBB_LANE_NONE = 0, EBB_LANE_CANCEL = 1, EBB_LANE_TIMED = 2, EBB_LANE_READY = 3 } ebb_lane;
+
+ebb_status ebb_task_info_of(ebb_cx *cx, ebb_task task, ebb_task_info *out);
+
+/* ---- witness ---------------------------------------------------------------------------------- */
+
+/* What an observer holds of one task's cancellation. */
+typedef struct ebb_witness {
+    ebb_task task;
+    ebb_region region;
+    uint8_t epoch, phase, severity, kind;
+    ebb_budget budget;
+} ebb_witness;
+
+ebb_status ebb_task_witness(ebb_cx *cx, ebb_task task, ebb_witness *out);
+
+/* EBB_OK if `later` may follow `earlier`, else the EBB_ERR_WITNESS_* that says why it may not. */
+ebb_status ebb_witness_check(const ebb_witness *earlier, const ebb_witness *later);
+
+/* ---- obligations and finalizers --------------------------------------------------------------- */
+
+typedef enum ebb_obligation_kind {
+    EBB_PERMIT = 1,
+    EBB_ACK = 2,
+    EBB_LEASE = 3,
+    EBB_FENCE = 4,
+    EBB_IO = 5,
+    EBB_TRANSACTION = 6
+} ebb_obligation_kind;
+
+/* A promise to resolve something: reserve, then exactly one of commit and abort. `on_abort` (may be
+ * NULL) runs when it is aborted, by ebb_abort or because it leaked; it runs in the pump, never inside
+ * a verb. Belongs to the task that reserves it, or to the root region for the host. Refused in a
+ * closing region as a spawn is. */
+#define ebb_reserve(cx, kind, on_abort, arg) ebb_reserve_at((cx), (kind), (on_abort), (arg), EBB_SITE)
+ebb_obligation ebb_reserve_at(ebb_cx *cx, ebb_obligation_kind kind, void (*on_abort)(void *arg),
+                              void *arg, const char *site);
+/* The same for a region, by whoever may spawn into it; it must be resolved before that closes. */
+#define ebb_reserve_in(cx, region, kind, on_abort, arg) \
+    ebb_reserve_in_at((cx), (region), (kind), (on_abort), (arg), EBB_SITE)
+ebb_obligation ebb_reserve_in_at(ebb_cx *cx, ebb_region region, ebb_obligation_kind kind,
+                                 void (*on_abort)(void *arg), void *arg, const char *site);
+ebb_status ebb_commit(ebb_cx *cx, ebb_obligation obligation); /* EBB_ERR_RESOLVED the second time */
+ebb_status ebb_abort(ebb_cx *cx, ebb_obligation obligation);  /* likewise; runs on_abort now */
+
+/* Runs `fn` when this task has returned (or been abandoned), last added first, masked. It is polled
+ * like a task: EBB_PENDING waits. It may open cleanup scopes. EBB_ERR_NOMEM: not added. The host's
+ * belong to the root region. */
+#define ebb_defer(cx, fn, arg) ebb_defer_at((cx), (fn), (arg), EBB_SITE)
+ebb_status ebb_defer_at(ebb_cx *cx, ebb_poll_fn fn, void *arg, const char *site);
+/* The same for a region: runs when its tasks and children have ended. */
+#define ebb_region_defer(cx, region, fn, arg) ebb_region_defer_at((cx), (region), (fn), (arg), EBB_SITE)
+ebb_status ebb_region_defer_at(ebb_cx *cx, ebb_region region, ebb_poll_fn fn, void *arg, const char *site);
+
+/* ---- waits ------------------------------------------------------------------------------------ */
+
+/* What a task waits for. Embed it, zeroed, in the state that you pass to an await; it is in use
+ * until that await has returned something else than EBB_PENDING. `cancel` takes the waiter out of
+ * wherever it is queued; the kernel calls it when the task ends or is abandoned meanwhile. */
+typedef struct ebb_wait ebb_wait;
+struct ebb_wait {
+    ebb_wait *next, *prev;      /* in the queue of what is waited for */
+    ebb_wait *sibling, **owner; /* among the waits of the task */
+    ebb_cx *cx;                 /* who waits; NULL: not in use */
+    void (*cancel)(ebb_wait *w);
+    void *on;                   /* what is waited for */
+    const char *what;           /* for ebb_dump: "channel" */
+    uint32_t granted;           /* what it waited for is its own now */
+    uint32_t number;            /* in the journal */
+};
+
+/* For those who build awaits: `w` now waits for cx's task; and no longer. */
+void ebb_wait_begin(ebb_cx *cx, ebb_wait *w, void (*cancel)(ebb_wait *w), void *on, const char *what);
+void ebb_wait_end(ebb_wait *w);
+
+/* ---- trace and journal ------------------------------------------------------------------------ */
+
+typedef enum ebb_event_type {
+#define EBB_EVENT(name, value, text, is_cancel) name = (value),
+#include <ebb/event.def>
+#undef EBB_EVENT
+    EBB_EV_MAX = 80
+} ebb_event_type;
+
+const char *ebb_event_name(uint32_t type); /* "cancel_acked"; NULL if there is none of that number */
+bool ebb_event_is_cancel(uint32_t type);
+
+/* A record of 32 bytes, as it stands in buffers and files, little-endian. The meaning of `value` and
+ * `other` by type stands in event.def. For a journal, `type` is an operation (kernel/journal.h). */
+typedef struct ebb_record {
+    uint8_t type;
+    uint8_t phase;    /* of the task after the event (ebb_phase), or of the region (ebb_region_state) */
+    uint8_t kind;     /* ebb_cancel_kind of what it was told; 0: not cancelled */
+    uint8_t epoch;    /* low 4 bits: cancel epoch; high 4 bits: severity */
+    uint32_t value;
+    uint64_t task;
+    uint64_t region;
+    uint64_t other;
+} ebb_record;
+
+/* Starts recording into buffers of `bytes` each (rounded to whole blocks; EBB_ERR_NOMEM). When a
+ * buffer is full before it is taken, events are dropped and counted, and a gap record says how many:
+ * recording never stalls. 0 bytes stops. A trace tells the whole story, and a journal can be
+ * replayed, only if they are started before anything else is done with the runtime. */
+ebb_status ebb_trace_start(ebb_rt *rt, size_t bytes);
+ebb_status ebb_journal_start(ebb_rt *rt, size_t bytes);
+
+/* Takes what has been recorded, as bytes to append to a file: the first call gives the file header
+ * too. `write` is called with whole blocks only, unless `flush`, which ends the block in hand. */
+typedef void (*ebb_write_fn)(void *ctx, const void *bytes, size_t n);
+void ebb_trace_take(ebb_rt *rt, bool flush, ebb_write_fn write, void *ctx);
+void ebb_journal_take(ebb_rt *rt, bool flush, ebb_write_fn write, void *ctx);
+
+/* The host's turn and microtask batch: stamped on every event from here on. They start at 1, 1. */
+void ebb_set_turn(ebb_rt *rt, uint64_t host_turn_id, uint64_t microtask_batch_id);
+
+/* Reading: a trace or a journal in memory. Survives anything: what is not whole or not right is an
+ * error with the offset of the block and what was expected there. */
+typedef struct ebb_reader {
+    const uint8_t *bytes;
+    size_t n;
+    size_t offset;       /* of the next block */
+    size_t record;       /* next record in the block in hand */
+    size_t records;      /* in the block in hand */
+    const uint8_t *block;
+    bool journal;
+    uint8_t runtime_id;
+    uint64_t seq;        /* decision_seq of the next record */
+    uint64_t now, turn, batch;
+    size_t error_offset; /* where the error is */
+    const char *error;   /* what was expected there */
+} ebb_reader;
+
+/* An event with everything that a record only implies. */
+typedef struct ebb_event {
+    uint32_t type;
+    uint64_t decision_seq, host_turn_id, microtask_batch_id, time;
+    uint64_t task_id, region_id, other;
+    uint32_t value;
+    uint8_t phase, cancel_kind, cancel_epoch, severity;
+    char text[25]; /* of a text record, 0-terminated */
+    size_t offset; /* in the file */
+} ebb_event;
+
+ebb_status ebb_reader_open(ebb_reader *r, const void *bytes, size_t n);
+/* EBB_OK and an event; EBB_PENDING at the end; EBB_ERR_CORRUPT, EBB_ERR_TRUNCATED. */
+ebb_status ebb_reader_next(ebb_reader *r, ebb_event *out);
+
+/* Writes records as a file, for tools and tests: header, blocks, checksums. */
+typedef struct ebb_file_writer {
+    ebb_write_fn write;
+    void *ctx;
+    uint64_t seq;
+    uint32_t n;
+    ebb_record block[127];
+} ebb_file_writer;
+void ebb_file_begin(ebb_file_writer *w, bool journal, uint8_t runtime_id, ebb_write_fn write, void *ctx);
+void ebb_file_put(ebb_file_writer *w, const ebb_record *record);
+void ebb_file_end(ebb_file_writer *w);
+/* The record of an event that was read; the inverse of ebb_reader_next. */
+ebb_record ebb_event_record(const ebb_event *ev);
+
+/* The fingerprint of a trace: 128 bits that agree for runs which differ only in the order of
+ * independent steps. Feed it every event in order. Allocates; EBB_ERR_NOMEM sticks until the end. */
+typedef struct ebb_fingerprint ebb_fingerprint;
+typedef struct ebb_hash { uint64_t hi, lo; } ebb_hash;
+ebb_fingerprint *ebb_fingerprint_new(ebb_allocator a); /* NULL: no memory */
+void ebb_fingerprint_event(ebb_fingerprint *f, const ebb_event *ev);
+ebb_status ebb_fingerprint_end(ebb_fingerprint *f, ebb_hash *out); /* EBB_ERR_INVALID: it has a gap */
+void ebb_fingerprint_free(ebb_fingerprint *f);
+
+/* ---- oracles ---------------------------------------------------------------------------------- */
+
+/* The rules that every run keeps, checked on its events alone. `ebb trace verify --strict` is this
+ * over a file, the lab is this over a live runtime, and so can your tests be. */
+typedef enum ebb_oracle {
+#define EBB_ORACLE(name, text) name,
+#include <ebb/oracle.def>
+#undef EBB_ORACLE
+    EBB_ORACLES
+} ebb_oracle;
+
+const char *ebb_oracle_name(ebb_oracle o); /* "ack_only_unmasked" */
+
+typedef struct ebb_violation {
+    ebb_oracle oracle;
+    ebb_event event;    /* the event that breaks the rule; its type is 0 at the end of the run */
+    char text[160];     /* what was expected and what was found */
+} ebb_violation;
+
+typedef struct ebb_check ebb_check;
+ebb_check *ebb_check_new(ebb_allocator a); /* NULL: no memory */
+/* EBB_OK; EBB_ERR_ORACLE from the first violation on; EBB_ERR_NOMEM. */
+ebb_status ebb_check_event(ebb_check *c, const ebb_event *ev);
+/* At the end of a run: `quiescent` if everything was meant to have ended (nothing may be left). */
+ebb_status ebb_check_end(ebb_check *c, bool quiescent);
+const ebb_violation *ebb_check_violation(const ebb_check *c); /* NULL: none */
+uint64_t ebb_check_events(const ebb_check *c);
+void ebb_check_free(ebb_check *c);
+
+/* ---- watchdog --------------------------------------------------------------------------------- */
+
+/* Call from another thread, now and then, with one ebb_watchdog, zeroed, a runtime: EBB_TIMEOUT and
+ * who it is when one poll has been running for 1 s, and again every 10 s; else EBB_OK. `now` is that
+ * thread's own monotonic clock. The runtime must be made with `watched`. */
+typedef struct ebb_watchdog { uint64_t poll, since, reported; } ebb_watchdog;
+ebb_status ebb_watchdog_check(const ebb_rt *rt, ebb_watchdog *w, uint64_t now, ebb_blame *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

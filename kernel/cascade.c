@@ -1,0 +1,239 @@
+/* close, cancel, force: each walks the subtree once, parents before children, breadth first. The
+ * regions still to be visited are chained through their own records, so the walk needs no stack and
+ * no memory, whatever the shape. Nobody's code runs here: what has to is queued. */
+#include "kernel/cascade.h"
+
+#include "kernel/lane.h"
+#include "kernel/reason.h"
+#include "kernel/record.h"
+#include "kernel/region.h"
+#include "kernel/task.h"
+
+enum { AHEAD = 16 };
+
+typedef enum verb { CLOSE, CANCEL, FORCE, LATE } verb;
+
+/* What a region is told. */
+typedef struct verdict {
+    uint8_t kind, severity;
+    uint64_t origin, sequence;
+    const char *message;
+    uint64_t deadline, force_at;
+    uint32_t polls;
+    uint8_t priority;
+} verdict;
+
+void ebb__region_arm(ebb_rt *rt, ebb__region *r, uint64_t at) {
+    uint32_t ref = ebb__wheel_ref(EBB__W_REGION, r->index);
+    ebb__wheel_disarm(&rt->wheel, ref);
+    if (at != EBB_FOREVER) ebb__wheel_arm(&rt->wheel, ref, at);
+}
+
+/* The first reason stands; a stronger one replaces it. The budget is the meet of all. */
+static void tell(ebb_rt *rt, ebb__region *r, const verdict *v) {
+    uint8_t severity = ebb__told_severity(r->told), epoch = ebb__told_epoch(r->told);
+    bool first = r->told == 0;
+    if (first || v->severity > severity || EBB__MUTANT(rt, EBB_ORACLE_SEVERITY)) {
+        r->told = ebb__told(v->kind, v->severity, (uint8_t)(epoch + (v->severity > severity)));
+        r->origin = v->origin;
+        r->sequence = v->sequence;
+        if (v->message != NULL || !first) ebb__message_copy(r->message, v->message);
+    }
+    if (first || v->deadline < r->deadline || EBB__MUTANT(rt, EBB_ORACLE_BUDGET)) r->deadline = v->deadline;
+    if (first || v->force_at < r->force_at) r->force_at = v->force_at;
+    if (first || v->polls < r->polls) r->polls = v->polls;
+    if (v->priority > r->priority) r->priority = v->priority;
+    ebb__emit_region(rt, EBB_EV_REGION_CANCELLED, r, 0, r->polls, r->deadline);
+}
+
+/* What a child is told of its parent's cancellation. */
+static verdict passed_on(const ebb_rt *rt, const ebb__region *parent) {
+    return (verdict){.kind = EBB_CANCEL_PARENT, .severity = ebb__told_severity(parent->told),
+                     .origin = ebb__region_id(rt, parent), .sequence = parent->sequence,
+                     .deadline = parent->deadline, .force_at = parent->force_at,
+                     .polls = parent->polls, .priority = parent->priority};
+}
+
+static void overdue_region(ebb_rt *rt, ebb__region *r) {
+    if (r->flags & R_FORCED) return;
+    uint64_t kept = r->deadline > r->force_at ? r->deadline - r->force_at : 0;
+    r->flags |= R_FORCED;
+    if (rt->now < r->force_at) r->force_at = rt->now;
+    if (rt->now + kept < r->deadline) r->deadline = rt->now + kept;
+    ebb__emit_region(rt, EBB_EV_REGION_FORCED, r, 0, 0, 0);
+}
+
+static void stop_task(ebb_rt *rt, ebb__task *t) {
+    if (t->cx.signal & EBB_SIGNAL_STOP) return;
+    t->cx.signal |= EBB_SIGNAL_STOP;
+    ebb__wake(rt, t);
+}
+
+static void visit_tasks(ebb_rt *rt, ebb__region *r, verb what) {
+    uint32_t *tasks = ebb__u32s_data(&r->tasks);
+    uint32_t n = r->tasks.n;
+    uint8_t kind = ebb__told_kind(r->told), severity = ebb__told_severity(r->told);
+    if (EBB__MUTANT(rt, EBB_ORACLE_TASK_LEAK) && n >= 2) n--;
+    for (uint32_t i = 0; i < n; i++) {
+        if (i + AHEAD < n) __builtin_prefetch(ebb__task_at(rt, tasks[i + AHEAD]), 1);
+        ebb__task *t = ebb__task_at(rt, tasks[i]);
+        switch (what) {
+        case CLOSE: stop_task(rt, t); break;
+        case CANCEL: ebb__task_request(rt, t, kind, severity, r->polls, r->deadline); break;
+        case FORCE:
+            if (t->told == 0) ebb__task_request(rt, t, kind, severity, r->polls, r->deadline);
+            ebb__task_overdue(rt, t);
+            break;
+        case LATE: ebb__task_overdue(rt, t); break;
+        }
+    }
+}
+
+static void visit(ebb_rt *rt, ebb__region *r, verb what, const verdict *v) {
+    if (r->state == EBB_REGION_OPEN && what != LATE) ebb__region_shut(rt, r);
+    if (what == CANCEL || (what == FORCE && r->told == 0)) tell(rt, r, v);
+    if (what == FORCE) overdue_region(rt, r);
+    visit_tasks(rt, r, what);
+    if (r->tasks.n == 0 && r->children.n == 0) ebb__sweep_later(rt, r);
+    else if (r->state == EBB_REGION_CLOSING) ebb__region_advance(rt, r);
+}
+
+static void walk(ebb_rt *rt, ebb__region *root, verb what, const verdict *v) {
+    ebb__region *tail = root;
+    root->link = 0;
+#ifdef EBB_MUTANTS
+    if (EBB__MUTANT(rt, EBB_ORACLE_PARENT_FIRST) && what == CANCEL && root->children.n > 0) {
+        ebb__region *c = ebb__region_at(rt, ebb__u32s_data(&root->children)[0]);
+        verdict child = *v;
+        child.kind = EBB_CANCEL_PARENT;
+        visit(rt, c, what, &child);
+    }
+#endif
+    for (uint32_t at = root->index; at != 0;) {
+        ebb__region *r = ebb__region_at(rt, at);
+        verdict told;
+        const verdict *mine = v;
+        if (r != root && v != NULL) {
+            told = passed_on(rt, ebb__region_at(rt, r->parent));
+            mine = &told;
+        }
+        const uint32_t *children = ebb__u32s_data(&r->children);
+        for (uint32_t i = 0; i < r->children.n; i++) {
+            ebb__region *c = ebb__region_at(rt, children[i]);
+            if (c->flags & R_CLEANUP && what != FORCE && what != LATE) continue;
+            c->link = 0;
+            tail->link = c->index;
+            tail = c;
+        }
+        visit(rt, r, what, mine);
+        at = r->link;
+    }
+}
+
+/* ---- cancel ---------------------------------------------------------------------------------------- */
+
+static verdict judge(ebb_rt *rt, const ebb__region *r, uint8_t kind, uint64_t origin,
+                     const char *message, const ebb_budget *budget) {
+    uint8_t severity = (uint8_t)ebb_cancel_severity(kind);
+    ebb_budget b = budget != NULL ? *budget : ebb__cleanup_budget(rt, severity, r->priority);
+    return (verdict){.kind = kind, .severity = severity, .origin = origin, .sequence = ++rt->sequence,
+                     .message = message, .deadline = b.deadline,
+                     .force_at = ebb__force_at(rt->now, b.deadline), .polls = b.polls,
+                     .priority = b.priority};
+}
+
+void ebb__cancel_tree(ebb_rt *rt, ebb__region *r, uint8_t kind, uint64_t origin, const char *message,
+                      const ebb_budget *budget) {
+    verdict v = judge(rt, r, kind, origin, message, budget);
+    walk(rt, r, CANCEL, &v);
+    if (!(r->flags & R_FORCED)) ebb__region_arm(rt, r, r->force_at);
+}
+
+void ebb__force_tree(ebb_rt *rt, ebb__region *r) {
+    verdict v = judge(rt, r, EBB_CANCEL_BUDGET, 0, "forced", NULL); /* if it was not told anything yet */
+    walk(rt, r, FORCE, &v);
+    ebb__region_arm(rt, r, r->deadline);
+}
+
+/* ---- time ------------------------------------------------------------------------------------------- */
+
+static void region_fired(ebb_rt *rt, ebb__region *r) {
+    if (r->told == 0) {
+        ebb__cancel_tree(rt, r, EBB_CANCEL_TIMEOUT, 0, "its deadline has passed", NULL);
+    } else if (!(r->flags & R_FORCED)) {
+        ebb__force_tree(rt, r);
+    } else {
+        walk(rt, r, LATE, NULL);
+    }
+}
+
+static void timer_fired(ebb_rt *rt, uint32_t i) {
+    ebb__timer *tm = ebb__slab_at(&rt->timers, i);
+    uint64_t id = ebb__id(rt, i, tm->generation);
+    ebb__task *t = ebb__task_at(rt, tm->task);
+    bool alive = t->generation == tm->task_generation && t->phase != 0 && t->phase != EBB_COMPLETED;
+    ebb__slab_give(&rt->timers, i);
+    rt->stats.timers--;
+    ebb__emit_plain(rt, EBB_EV_TIMER_FIRED, alive ? ebb__task_id(t) : 0, 0, 0, id);
+    if (alive) ebb__wake(rt, t);
+}
+
+void ebb__fired(ebb_rt *rt, uint32_t ref) {
+    uint32_t i = ref & ((UINT32_C(1) << 30) - 1);
+    switch (ref >> 30) {
+    case EBB__W_TIMER: timer_fired(rt, i); break;
+    case EBB__W_TASK: ebb__task_fired(rt, ebb__task_at(rt, i)); break;
+    default: region_fired(rt, ebb__region_at(rt, i)); break;
+    }
+}
+
+/* ---- the verbs ---------------------------------------------------------------------------------------- */
+
+static bool reachable(ebb_rt *rt, ebb_region region, ebb__region **out) {
+    ebb_status st = ebb__find_region(rt, region, out);
+    if (st == EBB_OK && (*out)->state != EBB_REGION_CLOSED) return true;
+    if (st == EBB_OK || st == EBB_ERR_STALE) {
+        rt->stats.stale_wakes++;
+        ebb__emit_plain(rt, EBB_EV_STALE_WAKE, 0, region.id, 0, 0);
+    }
+    return false;
+}
+
+void ebb_region_close(ebb_cx *cx, ebb_region region) {
+    ebb_rt *rt = ebb_runtime_of(cx);
+    ebb__region *r;
+    ebb__journal(rt, cx, (ebb_record){.type = J_CLOSE, .region = region.id});
+    if (reachable(rt, region, &r)) walk(rt, r, CLOSE, NULL);
+}
+
+static uint64_t asker(ebb_cx *cx) {
+    return ebb__task_id(ebb__task_of(cx));
+}
+
+void ebb_region_cancel(ebb_cx *cx, ebb_region region, ebb_cancel_kind kind, const char *message) {
+    ebb_rt *rt = ebb_runtime_of(cx);
+    ebb__region *r;
+    if (ebb_cancel_severity(kind) == 0) kind = EBB_CANCEL_USER;
+    ebb__journal(rt, cx, (ebb_record){.type = J_CANCEL, .region = region.id, .kind = (uint8_t)kind});
+    ebb__journal_text(rt, message);
+    if (reachable(rt, region, &r)) ebb__cancel_tree(rt, r, (uint8_t)kind, asker(cx), message, NULL);
+}
+
+void ebb_region_cancel_within(ebb_cx *cx, ebb_region region, ebb_cancel_kind kind,
+                              const char *message, ebb_budget budget) {
+    ebb_rt *rt = ebb_runtime_of(cx);
+    ebb__region *r;
+    if (ebb_cancel_severity(kind) == 0) kind = EBB_CANCEL_USER;
+    ebb__journal(rt, cx, (ebb_record){.type = J_CANCEL_WITHIN, .region = region.id, .kind = (uint8_t)kind});
+    ebb__journal(rt, cx, (ebb_record){.type = J_ARGS, .task = budget.deadline, .value = budget.polls,
+                                      .kind = budget.priority});
+    ebb__journal_text(rt, message);
+    if (reachable(rt, region, &r)) ebb__cancel_tree(rt, r, (uint8_t)kind, asker(cx), message, &budget);
+}
+
+void ebb_region_force(ebb_cx *cx, ebb_region region) {
+    ebb_rt *rt = ebb_runtime_of(cx);
+    ebb__region *r;
+    ebb__journal(rt, cx, (ebb_record){.type = J_FORCE, .region = region.id});
+    if (reachable(rt, region, &r)) ebb__force_tree(rt, r);
+}

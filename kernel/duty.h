@@ -1,0 +1,20 @@
+/* Duties: obligations and finalizers, which a task or a region still has to discharge, and waits. */
+#ifndef EBB__DUTY_H
+#define EBB__DUTY_H
+
+#include "kernel/rt.h"
+
+/* The finalizer that runs next for a task whose body is over (for a closer: its region's); NULL: none. */
+ebb__duty *ebb__next_finalizer(ebb_rt *rt, ebb__task *t);
+/* Polls it once. True if it is over, done or abandoned; false if it waits. */
+bool ebb__run_finalizer(ebb_rt *rt, ebb__task *t, ebb__duty *d);
+
+/* What is still reserved is a leak: traced, aborted, counted. Runs hooks. */
+void ebb__leak_all(ebb_rt *rt, ebb__task *t);
+void ebb__leak_region(ebb_rt *rt, ebb__region *r);
+bool ebb__region_has_finalizer(const ebb_rt *rt, const ebb__region *r);
+
+/* Takes a wait out of whatever it is queued in, by its own hook. */
+void ebb__wait_drop(ebb_rt *rt, ebb_wait *w);
+
+#endif

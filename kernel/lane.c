@@ -1,0 +1,264 @@
+#include "kernel/lane.h"
+
+#include <assert.h>
+
+#include "kernel/record.h"
+
+enum { AHEAD = 12 }; /* how far the pump's memory accesses are started before they are needed */
+
+static void moved(void *ctx, uint32_t item, uint32_t pos) {
+    ebb__task_at(ctx, item)->qpos = pos;
+}
+
+void ebb__lane_start(ebb_rt *rt) {
+    ebb__lanes_init(&rt->lanes, rt->queue, EBB__QUEUES, moved, rt);
+    rt->cancel_base = rt->now >> EBB__BUCKET_SHIFT;
+}
+
+void ebb__lane_stop(ebb_rt *rt) {
+    ebb__lanes_fini(&rt->lanes, &rt->allocator);
+    ebb__free(&rt->allocator, rt->timed.heap, rt->timed.room * sizeof *rt->timed.heap);
+}
+
+static bool timed_reserve(ebb_rt *rt) {
+    ebb__timed *h = &rt->timed;
+    if (h->members < h->room) return true;
+    uint32_t room = h->room == 0 ? 16 : h->room * 2;
+    void *p = ebb__resize(&rt->allocator, h->heap, h->room * sizeof *h->heap, room * sizeof *h->heap);
+    if (p == NULL) return false;
+    h->heap = p;
+    h->room = room;
+    return true;
+}
+
+bool ebb__lanes_admit(ebb_rt *rt, bool timed) {
+    if (timed && !timed_reserve(rt)) return false;
+    return ebb__lanes_reserve(&rt->lanes, &rt->allocator, rt->tasks.live + 1);
+}
+
+/* ---- timed: a heap ---------------------------------------------------------------------------- */
+
+static bool before(const struct ebb__timed_entry *a, const struct ebb__timed_entry *b) {
+    return a->deadline != b->deadline ? a->deadline < b->deadline : a->rank < b->rank;
+}
+
+static void place(ebb_rt *rt, uint32_t i, struct ebb__timed_entry e) {
+    rt->timed.heap[i] = e;
+    ebb__task_at(rt, e.task)->qpos = i;
+}
+
+static void sift_up(ebb_rt *rt, uint32_t i, struct ebb__timed_entry e) {
+    while (i > 0 && before(&e, &rt->timed.heap[(i - 1) / 2])) {
+        place(rt, i, rt->timed.heap[(i - 1) / 2]);
+        i = (i - 1) / 2;
+    }
+    place(rt, i, e);
+}
+
+static void timed_push(ebb_rt *rt, ebb__task *t, uint64_t deadline) {
+    ebb__timed *h = &rt->timed;
+    assert(h->n < h->room);
+    uint32_t rank = (uint32_t)(255 - t->priority) << 24 | (h->arrivals++ & 0xffffff);
+    sift_up(rt, h->n++, (struct ebb__timed_entry){deadline, rank, t->index});
+}
+
+static void timed_remove(ebb_rt *rt, uint32_t i) {
+    ebb__timed *h = &rt->timed;
+    struct ebb__timed_entry e = h->heap[--h->n];
+    if (i == h->n) return;
+    if (i > 0 && before(&e, &h->heap[(i - 1) / 2])) {
+        sift_up(rt, i, e);
+        return;
+    }
+    for (;;) {
+        uint32_t c = 2 * i + 1;
+        if (c >= h->n) break;
+        if (c + 1 < h->n && before(&h->heap[c + 1], &h->heap[c])) c++;
+        if (!before(&h->heap[c], &e)) break;
+        place(rt, i, h->heap[c]);
+        i = c;
+    }
+    place(rt, i, e);
+}
+
+/* ---- cancel: buckets by deadline --------------------------------------------------------------- */
+
+/* Bucket numbers are absolute; the 64 from cancel_base on have a queue each. What is due before or
+ * after those goes to the nearest. The base follows the clock but never passes a member. */
+static void settle_base(ebb_rt *rt) {
+    uint64_t now = rt->now >> EBB__BUCKET_SHIFT;
+    if (rt->cancel_base >= now) return;
+    if (rt->cancel_buckets == 0) {
+        rt->cancel_base = now;
+        return;
+    }
+    unsigned at = rt->cancel_base & 63;
+    uint64_t turned = at == 0 ? rt->cancel_buckets
+                              : rt->cancel_buckets >> at | rt->cancel_buckets << (64 - at);
+    uint64_t first = rt->cancel_base + (unsigned)__builtin_ctzll(turned);
+    rt->cancel_base = first < now ? first : now;
+}
+
+static uint32_t bucket_of(ebb_rt *rt, uint64_t deadline) {
+    settle_base(rt);
+    uint64_t b = deadline >> EBB__BUCKET_SHIFT;
+    if (b < rt->cancel_base) b = rt->cancel_base;
+    if (b > rt->cancel_base + 63) b = rt->cancel_base + 63;
+    return (uint32_t)(b & 63);
+}
+
+static uint32_t first_bucket(const ebb_rt *rt) {
+    unsigned at = rt->cancel_base & 63;
+    uint64_t turned = at == 0 ? rt->cancel_buckets
+                              : rt->cancel_buckets >> at | rt->cancel_buckets << (64 - at);
+    return (at + (unsigned)__builtin_ctzll(turned)) & 63;
+}
+
+uint64_t ebb__cleanup_deadline(const ebb_rt *rt, const ebb__task *t) {
+    uint64_t d = EBB_FOREVER;
+    const ebb__region *r = ebb__region_at(rt, t->region);
+    if (r->told != 0) d = r->deadline;
+    if (t->flags & F_OWN_CANCEL) {
+        const ebb__cold *c = ebb__cold_at(rt, t->index);
+        uint64_t own = c->node.due > EBB_FOREVER - (uint64_t)c->kept * 1024
+                           ? EBB_FOREVER
+                           : c->node.due + (uint64_t)c->kept * 1024;
+        if (own < d) d = own;
+    }
+    return d;
+}
+
+/* ---- all lanes --------------------------------------------------------------------------------- */
+
+void ebb__enqueue_cancelled(ebb_rt *rt, ebb__task *t, uint64_t deadline) {
+    uint32_t b = bucket_of(rt, deadline);
+    t->queue = (uint8_t)(EBB_LANE_CANCEL | b << 2);
+    t->qpos = ebb__lanes_push(&rt->lanes, &rt->queue[b], t->index);
+    rt->cancel_buckets |= UINT64_C(1) << b;
+    rt->cancel_count++;
+}
+
+void ebb__enqueue(ebb_rt *rt, ebb__task *t) {
+    switch (ebb__lane_of(t)) {
+    case EBB_LANE_CANCEL: ebb__enqueue_cancelled(rt, t, ebb__cleanup_deadline(rt, t)); break;
+    case EBB_LANE_TIMED: {
+        uint64_t d = ebb__region_at(rt, t->region)->deadline;
+        if (t->flags & F_NODE && ebb__cold_at(rt, t->index)->node.due < d) {
+            d = ebb__cold_at(rt, t->index)->node.due;
+        }
+        t->queue = EBB_LANE_TIMED;
+        timed_push(rt, t, d);
+        break;
+    }
+    default:
+        t->queue = EBB_LANE_READY;
+        t->qpos = ebb__lanes_push(&rt->lanes, &rt->queue[EBB__READY], t->index);
+    }
+}
+
+void ebb__dequeue(ebb_rt *rt, ebb__task *t) {
+    switch (t->queue & 3) {
+    case EBB_LANE_CANCEL: {
+        uint32_t b = t->queue >> 2;
+        ebb__lanes_remove(&rt->lanes, &rt->queue[b], t->qpos);
+        if (rt->queue[b].count == 0) rt->cancel_buckets &= ~(UINT64_C(1) << b);
+        rt->cancel_count--;
+        break;
+    }
+    case EBB_LANE_TIMED: timed_remove(rt, t->qpos); break;
+    case EBB_LANE_READY: ebb__lanes_remove(&rt->lanes, &rt->queue[EBB__READY], t->qpos); break;
+    default: break;
+    }
+    t->queue = EBB_LANE_NONE;
+}
+
+uint32_t ebb__lane_count(const ebb_rt *rt, ebb_lane lane) {
+    switch (lane) {
+    case EBB_LANE_CANCEL: return rt->cancel_count;
+    case EBB_LANE_TIMED: return rt->timed.n;
+    case EBB_LANE_READY: return rt->queue[EBB__READY].count;
+    default: return 0;
+    }
+}
+
+static ebb__task *pop_queue(ebb_rt *rt, ebb__queue *q) {
+    uint32_t ahead = ebb__lanes_peek(&rt->lanes, q, AHEAD);
+    if (ahead != 0) __builtin_prefetch(ebb__task_at(rt, ahead), 1);
+    ebb__task *t = ebb__task_at(rt, ebb__lanes_pop(&rt->lanes, q));
+    t->queue = EBB_LANE_NONE;
+    return t;
+}
+
+/* The nth member near the head, for the lab: looks at most two blocks ahead. */
+static ebb__task *pick_queue(ebb_rt *rt, ebb__queue *q, uint32_t nth) {
+    uint32_t seen = 0;
+    for (uint32_t k = 0; k < 2 * EBB__BLOCK_ITEMS; k++) {
+        uint32_t off = q->head_off + k, b = q->head;
+        while (off >= EBB__BLOCK_ITEMS && b != 0) {
+            off -= EBB__BLOCK_ITEMS;
+            b = ebb__lanes_block(&rt->lanes, b)->next;
+        }
+        if (b == 0 || (b == q->tail && off >= q->tail_off)) break;
+        uint32_t item = ebb__lanes_block(&rt->lanes, b)->item[off];
+        if (item != 0 && seen++ == nth) {
+            ebb__task *t = ebb__task_at(rt, item);
+            ebb__dequeue(rt, t);
+            return t;
+        }
+    }
+    return NULL;
+}
+
+ebb__task *ebb__lane_pop(ebb_rt *rt, ebb_lane lane, uint32_t nth) {
+    if (lane == EBB_LANE_TIMED) {
+        ebb__task *t = ebb__task_at(rt, rt->timed.heap[0].task);
+        timed_remove(rt, 0);
+        t->queue = EBB_LANE_NONE;
+        return t;
+    }
+    uint32_t b = lane == EBB_LANE_CANCEL ? first_bucket(rt) : EBB__READY;
+    ebb__task *t = EBB__UNLIKELY(nth > 0) ? pick_queue(rt, &rt->queue[b], nth) : NULL;
+    if (t != NULL) return t;
+    t = pop_queue(rt, &rt->queue[b]);
+    if (lane == EBB_LANE_CANCEL) {
+        rt->cancel_count--;
+        if (rt->queue[b].count == 0) rt->cancel_buckets &= ~(UINT64_C(1) << b);
+    }
+    return t;
+}
+
+void ebb__wake(ebb_rt *rt, ebb__task *t) {
+    if (t->flags & F_POLLING) {
+        if (t->flags & F_REWAKE) return;
+        if (EBB__MUTANT(rt, EBB_ORACLE_LOST_WAKE) && rt->current != t) return;
+        t->flags |= F_REWAKE;
+    } else {
+        if (t->queue != EBB_LANE_NONE) return;
+        if (!(EBB__MUTANT(rt, EBB_ORACLE_LOST_WAKE) && t->phase == EBB_RUNNING)) ebb__enqueue(rt, t);
+    }
+    ebb__emit_task(rt, EBB_EV_TASK_WOKEN, t, (uint32_t)ebb__lane_of(t),
+                   rt->current == NULL ? 0 : ebb__task_id(rt->current));
+}
+
+void ebb__wake_waiter(ebb_cx *cx) {
+    ebb__task *t = ebb__task_of(cx);
+    ebb__journal(t->rt, &t->rt->host.cx, (ebb_record){.type = J_WAKE, .task = ebb__task_id(t)});
+    ebb__wake(t->rt, t);
+}
+
+ebb_status ebb_wake(ebb_cx *cx, ebb_task task) {
+    ebb_rt *rt = ebb_runtime_of(cx);
+    ebb__task *t;
+    ebb_status st = ebb__find_task(rt, task, &t);
+    ebb__journal(rt, cx, (ebb_record){.type = J_WAKE, .task = task.id});
+    if (st == EBB_OK && t->phase != EBB_COMPLETED) {
+        ebb__wake(rt, t);
+        return EBB_OK;
+    }
+    if (st == EBB_ERR_STALE || st == EBB_OK) {
+        rt->stats.stale_wakes++;
+        ebb__emit_plain(rt, EBB_EV_STALE_WAKE, task.id, 0, 0, 0);
+        return EBB_ERR_STALE;
+    }
+    return st;
+}

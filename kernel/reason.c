@@ -1,0 +1,124 @@
+#include "kernel/reason.h"
+
+#include "kernel/record.h"
+
+static const struct {
+    const char *name;
+    uint8_t severity;
+} kinds[EBB_CANCEL_KINDS] = {
+    [EBB_CANCEL_NONE] = {"NONE", 0},
+    [EBB_CANCEL_USER] = {"USER", EBB_POLITE},
+    [EBB_CANCEL_RACE_LOST] = {"RACE_LOST", EBB_POLITE},
+    [EBB_CANCEL_DISCONNECT] = {"DISCONNECT", EBB_POLITE},
+    [EBB_CANCEL_TIMEOUT] = {"TIMEOUT", EBB_URGENT},
+    [EBB_CANCEL_BUDGET] = {"BUDGET", EBB_URGENT},
+    [EBB_CANCEL_SIBLING_FAILED] = {"SIBLING_FAILED", EBB_URGENT},
+    [EBB_CANCEL_LEASE_LOST] = {"LEASE_LOST", EBB_URGENT},
+    [EBB_CANCEL_RESOURCE] = {"RESOURCE", EBB_URGENT},
+    [EBB_CANCEL_SHUTDOWN] = {"SHUTDOWN", EBB_FORCED},
+    [EBB_CANCEL_PARENT] = {"PARENT", 0},
+};
+
+const char *ebb_cancel_kind_name(ebb_cancel_kind kind) {
+    return (unsigned)kind < EBB_CANCEL_KINDS ? kinds[kind].name : "?";
+}
+
+ebb_severity ebb_cancel_severity(ebb_cancel_kind kind) {
+    return (ebb_severity)((unsigned)kind < EBB_CANCEL_KINDS ? kinds[kind].severity : 0);
+}
+
+/* Below 0: a is the stronger. Zero only if they are the same in everything. */
+static int compare(const ebb_reason *a, const ebb_reason *b) {
+    if (a->severity != b->severity) return a->severity > b->severity ? -1 : 1;
+    if (a->sequence != b->sequence) return a->sequence < b->sequence ? -1 : 1;
+    if (a->runtime != b->runtime) return a->runtime < b->runtime ? -1 : 1;
+    if (a->kind != b->kind) return a->kind < b->kind ? -1 : 1;
+    if (a->origin != b->origin) return a->origin < b->origin ? -1 : 1;
+    return memcmp(a->message, b->message, sizeof a->message);
+}
+
+ebb_reason ebb_reason_strengthen(const ebb_reason *a, const ebb_reason *b) {
+    if (a->kind == EBB_CANCEL_NONE) return *b;
+    if (b->kind == EBB_CANCEL_NONE) return *a;
+    return compare(a, b) <= 0 ? *a : *b;
+}
+
+ebb_budget ebb_budget_combine(ebb_budget a, ebb_budget b) {
+    return (ebb_budget){
+        .deadline = a.deadline < b.deadline ? a.deadline : b.deadline,
+        .polls = a.polls < b.polls ? a.polls : b.polls,
+        .priority = a.priority > b.priority ? a.priority : b.priority,
+    };
+}
+
+ebb_budget ebb__cleanup_budget(const ebb_rt *rt, uint8_t severity, uint8_t priority) {
+    const ebb_cleanup_budget *c = &rt->cleanup[severity & 3];
+    uint64_t left = EBB_FOREVER - rt->now;
+    return (ebb_budget){rt->now + (c->time_ns < left ? c->time_ns : left), c->polls, priority};
+}
+
+uint64_t ebb__force_at(uint64_t now, uint64_t deadline) {
+    if (deadline <= now) return deadline;
+    uint64_t kept = (deadline - now) / 5 / 1024;
+    if (kept > UINT32_MAX) kept = UINT32_MAX;
+    return deadline - kept * 1024;
+}
+
+void ebb__message_copy(char out[EBB_MESSAGE_MAX + 1], const char *message) {
+    size_t n = 0;
+    if (message == NULL) message = "";
+    while (n < EBB_MESSAGE_MAX && message[n] != 0) n++;
+    memcpy(out, message, n);
+    memset(out + n, 0, EBB_MESSAGE_MAX + 1 - n);
+    if (message[n] != 0) memcpy(out + EBB_MESSAGE_MAX - 3, "...", 3);
+}
+
+ebb_reason ebb__region_reason(const ebb_rt *rt, const ebb__region *r) {
+    ebb_reason reason = {0};
+    if (r->told == 0) return reason;
+    reason.kind = ebb__told_kind(r->told);
+    reason.severity = ebb__told_severity(r->told);
+    reason.runtime = rt->id;
+    reason.origin = r->origin;
+    reason.sequence = r->sequence;
+    memcpy(reason.message, r->message, sizeof reason.message);
+    return reason;
+}
+
+/* A link of the chain counts 32 bytes and its message. */
+static size_t cause_bytes(const ebb__region *r) {
+    return 32 + strlen(r->message);
+}
+
+ebb_status ebb_cause_chain(ebb_cx *cx, ebb_region region, ebb_cause *out, uint32_t room, uint32_t *n,
+                           bool *truncated) {
+    ebb_rt *rt = ebb_runtime_of(cx);
+    ebb__region *r;
+    *n = 0;
+    *truncated = false;
+    ebb_status st = ebb__find_region(rt, region, &r);
+    if (st != EBB_OK) return st;
+    if (room > EBB_CHAIN_DEPTH) room = EBB_CHAIN_DEPTH;
+    ebb__journal(rt, cx, (ebb_record){.type = J_CHAIN, .region = region.id, .value = room});
+    size_t bytes = 0;
+    while (r->told != 0 && room > 0) {
+        bool last = ebb__told_kind(r->told) != EBB_CANCEL_PARENT || r->parent == 0;
+        bytes += cause_bytes(r);
+        if (!last && (*n + 1 == room || bytes > EBB_CHAIN_BYTES)) {
+            *truncated = true;
+            while (ebb__told_kind(r->told) == EBB_CANCEL_PARENT && r->parent != 0) {
+                r = ebb__region_at(rt, r->parent);
+            }
+            last = true;
+        }
+        out[*n] = (ebb_cause){{ebb__region_id(rt, r)}, ebb__region_reason(rt, r)};
+        ++*n;
+        if (last) break;
+        r = ebb__region_at(rt, r->parent);
+    }
+    if (*truncated) {
+        ebb__find_region(rt, region, &r);
+        ebb__emit_region(rt, EBB_EV_CHAIN_TRUNCATED, r, 0, *n, 0);
+    }
+    return EBB_OK;
+}

@@ -1,0 +1,20 @@
+/* Reasons and budgets: the two things that a cancellation only ever makes stronger and tighter. */
+#ifndef EBB__REASON_H
+#define EBB__REASON_H
+
+#include "kernel/rt.h"
+
+/* The cleanup budget that a request of this severity gives, from now on. */
+ebb_budget ebb__cleanup_budget(const ebb_rt *rt, uint8_t severity, uint8_t priority);
+
+/* Of a cleanup budget that starts now and ends at `deadline`: when tasks are forced, so that 20 % is
+ * left for finalizers. In whole 1024 ns before the deadline. */
+uint64_t ebb__force_at(uint64_t now, uint64_t deadline);
+
+/* Copies a message, cut with a mark. NULL is "". */
+void ebb__message_copy(char out[EBB_MESSAGE_MAX + 1], const char *message);
+
+/* The reason that a region keeps inline. */
+ebb_reason ebb__region_reason(const ebb_rt *rt, const ebb__region *r);
+
+#endif

@@ -1,0 +1,227 @@
+#include "kernel/record.h"
+
+#include "kernel/file.h"
+
+_Static_assert(sizeof(ebb_record) == 32, "a record is 32 bytes in buffers and files");
+
+static ebb_record *records_of(const ebb__recorder *rec, uint32_t block) {
+    return (ebb_record *)(void *)(rec->blocks + (size_t)block * EBB__BLOCK_BYTES + 32);
+}
+
+static void open_block(ebb__recorder *rec) {
+    uint32_t b = (rec->head + rec->full) % rec->count;
+    rec->at = records_of(rec, b);
+    rec->end = rec->at + EBB__BLOCK_RECORDS;
+    rec->first_seq[b] = rec->seq;
+}
+
+static void put(ebb__recorder *rec, ebb_record r) {
+    rec->seq++;
+    *rec->at++ = r;
+    rec->last = r.type;
+}
+
+/* Here because the block in hand is full or events were lost. Room for a gap, the time and the turn
+ * is looked for at once, so that what follows a gap is always complete. */
+ebb_record *ebb__record_slot_slow(ebb_rt *rt, ebb__recorder *rec) {
+    if (rec->at == rec->end && rec->full < rec->count) {
+        rec->full++;
+        if (rec->full < rec->count) open_block(rec);
+    }
+    if (rec->at == rec->end || (rec->lost > 0 && rec->end - rec->at < 4)) {
+        rec->lost++;
+        rt->stats.trace_lost += !rec->journal;
+        return NULL;
+    }
+    if (rec->lost > 0) {
+        put(rec, (ebb_record){.type = EBB_EV_GAP, .other = rec->lost});
+        rec->seq += rec->lost;
+        rec->lost = 0;
+        put(rec, (ebb_record){.type = EBB_EV_TURN, .task = rec->turn, .region = rec->batch});
+        put(rec, (ebb_record){.type = EBB_EV_TIME, .other = rec->now});
+    }
+    rec->seq++;
+    return rec->at++;
+}
+
+static void start(ebb_rt *rt, ebb__recorder *rec, bool journal, uint32_t count) {
+    *rec = (ebb__recorder){.blocks = rec->blocks, .first_seq = rec->first_seq, .count = count,
+                           .seq = 1, .journal = journal};
+    open_block(rec);
+    if (journal) return;
+    rec->turn = rt->turn;
+    rec->batch = rt->batch;
+    rec->now = rt->now;
+    put(rec, (ebb_record){.type = EBB_EV_TURN, .task = rt->turn, .region = rt->batch});
+    put(rec, (ebb_record){.type = EBB_EV_TIME, .other = rt->now});
+}
+
+static ebb_status recorder_start(ebb_rt *rt, ebb__recorder **where, bool journal, size_t bytes) {
+    if (*where != NULL) {
+        ebb__recorder_free(rt, *where);
+        *where = NULL;
+    }
+    if (bytes == 0) return EBB_OK;
+    size_t count = (bytes + EBB__BLOCK_BYTES - 1) / EBB__BLOCK_BYTES;
+    if (count < 2) count = 2;
+    if (count > UINT32_MAX / 2) return EBB_ERR_INVALID;
+    ebb__recorder *rec = ebb__alloc(&rt->allocator, sizeof *rec);
+    if (rec == NULL) return EBB_ERR_NOMEM;
+    rec->count = (uint32_t)count;
+    rec->blocks = ebb__alloc(&rt->allocator, count * EBB__BLOCK_BYTES);
+    rec->first_seq = ebb__alloc(&rt->allocator, count * sizeof *rec->first_seq);
+    if (rec->blocks == NULL || rec->first_seq == NULL) {
+        ebb__recorder_free(rt, rec);
+        return EBB_ERR_NOMEM;
+    }
+    start(rt, rec, journal, (uint32_t)count);
+    *where = rec;
+    return EBB_OK;
+}
+
+void ebb__recorder_free(ebb_rt *rt, ebb__recorder *rec) {
+    if (rec == NULL) return;
+    ebb__free(&rt->allocator, rec->blocks, (size_t)rec->count * EBB__BLOCK_BYTES);
+    ebb__free(&rt->allocator, rec->first_seq, rec->count * sizeof *rec->first_seq);
+    ebb__free(&rt->allocator, rec, sizeof *rec);
+}
+
+ebb_status ebb_trace_start(ebb_rt *rt, size_t bytes) {
+    ebb_status st = recorder_start(rt, &rt->trace, false, bytes);
+    if (st == EBB_OK) ebb__emit_region(rt, EBB_EV_REGION_OPENED, ebb__region_at(rt, rt->root), 0, 2, 0);
+    return st;
+}
+
+ebb_status ebb_journal_start(ebb_rt *rt, size_t bytes) {
+    return recorder_start(rt, &rt->journal, true, bytes);
+}
+
+static void give_block(ebb__recorder *rec, uint32_t block, uint32_t n, ebb_write_fn write, void *ctx) {
+    uint8_t *bytes = rec->blocks + (size_t)block * EBB__BLOCK_BYTES;
+    ebb__block_seal(bytes, records_of(rec, block), n, rec->first_seq[block]);
+    write(ctx, bytes, 32 + (size_t)n * sizeof(ebb_record));
+}
+
+static void take(ebb_rt *rt, ebb__recorder *rec, bool flush, ebb_write_fn write, void *ctx) {
+    if (rec == NULL) return;
+    if (!rec->header_taken) {
+        uint8_t header[64];
+        ebb__file_header(header, rec->journal, rt->id);
+        write(ctx, header, sizeof header);
+        rec->header_taken = true;
+    }
+    bool was_full = rec->at == rec->end;
+    if (was_full && rec->full < rec->count) rec->full++;
+    uint32_t hand = (rec->head + rec->full) % rec->count;
+    uint32_t hand_n = was_full ? 0 : (uint32_t)(rec->at - records_of(rec, hand));
+    for (; rec->full > 0; rec->full--) {
+        give_block(rec, rec->head, EBB__BLOCK_RECORDS, write, ctx);
+        rec->head = (rec->head + 1) % rec->count;
+    }
+    if (flush && hand_n > 0) {
+        give_block(rec, hand, hand_n, write, ctx);
+        open_block(rec);
+    } else if (was_full) {
+        open_block(rec);
+    }
+}
+
+void ebb_trace_take(ebb_rt *rt, bool flush, ebb_write_fn write, void *ctx) {
+    take(rt, rt->trace, flush, write, ctx);
+}
+
+void ebb_journal_take(ebb_rt *rt, bool flush, ebb_write_fn write, void *ctx) {
+    take(rt, rt->journal, flush, write, ctx);
+}
+
+/* ---- trace ------------------------------------------------------------------------------------ */
+
+static void catch_up(ebb_rt *rt, ebb__recorder *rec) {
+    if (rec->turn != rt->turn || rec->batch != rt->batch) {
+        rec->turn = rt->turn;
+        rec->batch = rt->batch;
+        ebb_record *r = ebb__record_slot(rt, rec);
+        if (r != NULL) *r = (ebb_record){.type = EBB_EV_TURN, .task = rt->turn, .region = rt->batch};
+    }
+    if (rec->now != rt->now) {
+        rec->now = rt->now;
+        ebb_record *r = ebb__record_slot(rt, rec);
+        if (r != NULL) *r = (ebb_record){.type = EBB_EV_TIME, .other = rt->now};
+    }
+}
+
+static void emit(ebb_rt *rt, ebb_record r) {
+    ebb__recorder *rec = rt->trace;
+    if (EBB__UNLIKELY(rec->now != rt->now || rec->turn != rt->turn || rec->batch != rt->batch)) {
+        catch_up(rt, rec);
+    }
+    ebb_record *slot = ebb__record_slot(rt, rec);
+    rec->last = r.type;
+    if (slot != NULL) *slot = r;
+}
+
+static uint8_t epoch_byte(uint8_t told) {
+    return (uint8_t)(ebb__told_severity(told) << 4 | ebb__told_epoch(told));
+}
+
+void ebb__emit_task_slow(ebb_rt *rt, uint8_t type, const ebb__task *t, uint32_t value, uint64_t other) {
+    uint64_t region = t->region == 0 ? 0 : ebb__region_id(rt, ebb__region_at(rt, t->region));
+    emit(rt, (ebb_record){type, t->phase, ebb__told_kind(t->told), epoch_byte(t->told), value,
+                          ebb__task_id(t), region, other});
+}
+
+void ebb__emit_region_slow(ebb_rt *rt, uint8_t type, const ebb__region *r, uint64_t task,
+                           uint32_t value, uint64_t other) {
+    emit(rt, (ebb_record){type, r->state, ebb__told_kind(r->told), epoch_byte(r->told), value, task,
+                          ebb__region_id(rt, r), other});
+}
+
+void ebb__emit_plain_slow(ebb_rt *rt, uint8_t type, uint64_t task, uint64_t region, uint32_t value,
+                          uint64_t other) {
+    emit(rt, (ebb_record){type, 0, 0, 0, value, task, region, other});
+}
+
+/* A text is cut into pieces of 24 bytes; all but the last are marked. */
+static bool next_piece(ebb_record *r, const char **text) {
+    char piece[24] = {0};
+    uint32_t n = 0;
+    while (n < sizeof piece && (*text)[n] != 0) {
+        piece[n] = (*text)[n];
+        n++;
+    }
+    *text += n;
+    *r = (ebb_record){.type = EBB_EV_TEXT, .phase = **text != 0, .value = n};
+    memcpy(&r->task, piece, sizeof r->task);
+    memcpy(&r->region, piece + 8, sizeof r->region);
+    memcpy(&r->other, piece + 16, sizeof r->other);
+    return n > 0;
+}
+
+void ebb__emit_text_slow(ebb_rt *rt, const char *text) {
+    ebb_record r;
+    while (text != NULL && next_piece(&r, &text)) emit(rt, r);
+}
+
+void ebb_set_turn(ebb_rt *rt, uint64_t host_turn_id, uint64_t microtask_batch_id) {
+    rt->turn = host_turn_id;
+    rt->batch = microtask_batch_id;
+    ebb__journal(rt, &rt->host.cx,
+                 (ebb_record){.type = J_TURN, .task = host_turn_id, .region = microtask_batch_id});
+}
+
+/* ---- journal ---------------------------------------------------------------------------------- */
+
+static void journal_put(ebb_rt *rt, ebb_record r) {
+    ebb_record *slot = ebb__record_slot(rt, rt->journal);
+    if (slot != NULL) *slot = r;
+}
+
+void ebb__journal_slow(ebb_rt *rt, const ebb_cx *cx, ebb_record rec) {
+    rec.phase = cx == &rt->host.cx;
+    journal_put(rt, rec);
+}
+
+void ebb__journal_text_slow(ebb_rt *rt, const char *text) {
+    ebb_record r;
+    while (text != NULL && next_piece(&r, &text)) journal_put(rt, r);
+}

@@ -1,0 +1,120 @@
+/* The recorder: a ring of blocks that the kernel fills and the host empties. One for the trace, one
+ * for the journal. Never allocates after its start and never waits: with every block full it counts
+ * what it drops, and the first record that has room again is a gap. */
+#ifndef EBB__RECORD_H
+#define EBB__RECORD_H
+
+#include "kernel/rt.h"
+
+enum { EBB__BLOCK_RECORDS = 127, EBB__BLOCK_BYTES = 4096 };
+
+struct ebb__recorder {
+    uint8_t *blocks; /* each: 32 bytes for the header, 127 records */
+    uint64_t *first_seq; /* of each block */
+    uint32_t count;      /* blocks */
+    uint32_t head;       /* the oldest block that is not taken */
+    uint32_t full;       /* full blocks */
+    ebb_record *at, *end; /* in the block in hand; equal: it is full */
+    uint64_t seq;        /* of the next record */
+    uint64_t lost;       /* since the last gap record */
+    uint64_t now, turn, batch; /* as last recorded; turn 0: never */
+    uint8_t last;        /* the type of the last record */
+    bool header_taken, journal;
+};
+
+/* A place for the next record, or NULL with it counted as lost. */
+ebb_record *ebb__record_slot_slow(ebb_rt *rt, ebb__recorder *rec);
+
+static inline ebb_record *ebb__record_slot(ebb_rt *rt, ebb__recorder *rec) {
+    if (EBB__LIKELY(rec->at != rec->end && rec->lost == 0)) {
+        rec->seq++;
+        return rec->at++;
+    }
+    return ebb__record_slot_slow(rt, rec);
+}
+
+void ebb__recorder_free(ebb_rt *rt, ebb__recorder *rec);
+
+/* ---- trace ------------------------------------------------------------------------------------ */
+
+void ebb__emit_task_slow(ebb_rt *rt, uint8_t type, const ebb__task *t, uint32_t value, uint64_t other);
+void ebb__emit_region_slow(ebb_rt *rt, uint8_t type, const ebb__region *r, uint64_t task,
+                           uint32_t value, uint64_t other);
+void ebb__emit_plain_slow(ebb_rt *rt, uint8_t type, uint64_t task, uint64_t region, uint32_t value,
+                          uint64_t other);
+void ebb__emit_text_slow(ebb_rt *rt, const char *text);
+
+/* What happened to a task. Off, this is one branch. */
+static inline void ebb__emit_task(ebb_rt *rt, uint8_t type, const ebb__task *t, uint32_t value,
+                                  uint64_t other) {
+    if (EBB__UNLIKELY(rt->trace != NULL)) ebb__emit_task_slow(rt, type, t, value, other);
+}
+
+static inline void ebb__emit_region(ebb_rt *rt, uint8_t type, const ebb__region *r, uint64_t task,
+                                    uint32_t value, uint64_t other) {
+    if (EBB__UNLIKELY(rt->trace != NULL)) ebb__emit_region_slow(rt, type, r, task, value, other);
+}
+
+static inline void ebb__emit_plain(ebb_rt *rt, uint8_t type, uint64_t task, uint64_t region,
+                                   uint32_t value, uint64_t other) {
+    if (EBB__UNLIKELY(rt->trace != NULL)) ebb__emit_plain_slow(rt, type, task, region, value, other);
+}
+
+static inline void ebb__emit_text(ebb_rt *rt, const char *text) {
+    if (EBB__UNLIKELY(rt->trace != NULL)) ebb__emit_text_slow(rt, text);
+}
+
+/* ---- journal ---------------------------------------------------------------------------------- */
+
+/* Operations. A record's `phase` is 1 if the host asked (else the task whose poll it stands in).
+ * What the host or a poll asked for is recorded after it was done, with its result; calls into user
+ * code stand around what that code asked for. */
+typedef enum ebb__op {
+    J_TEXT = EBB_EV_TEXT, /* a site or message: belongs to the record before */
+    J_ARGS = 5,           /* more arguments: deadline, polls and priority */
+    J_OPEN = 10,          /* region: parent, other: the new one, value: flags; then ARGS, TEXT */
+    J_CLOSE,
+    J_CANCEL,        /* kind; then TEXT */
+    J_CANCEL_WITHIN, /* kind; then ARGS, TEXT */
+    J_FORCE,
+    J_REGION_JOIN,   /* value: result */
+    J_SPAWN,         /* region, other: the new task, value: flags; then ARGS, TEXT */
+    J_TASK_JOIN,     /* task, value: result */
+    J_WAKE,          /* task */
+    J_TASK_CANCEL,   /* task, kind; then TEXT */
+    J_TASK_FORCE,
+    J_CHECKPOINT,    /* value: result */
+    J_MASK,
+    J_UNMASK,
+    J_RESERVE,       /* kind, region (0: of the task), value: has a hook, other: the new one; then TEXT */
+    J_COMMIT,        /* other, value: result */
+    J_ABORT,
+    J_DEFER,         /* region (0: of the task), value: result; then TEXT */
+    J_ADVANCE,       /* other: now */
+    J_PUMP,          /* value: polls allowed */
+    J_TURN,          /* task: turn, region: batch */
+    J_TIMER_ARM,     /* task, region: due, other: the new one */
+    J_TIMER_DISARM,  /* other */
+    J_RECEIVE,       /* value: verb, kind, task or region, other: word */
+    J_CHOICE,        /* value: which, other: of how many */
+    J_CHAIN,         /* region, value: room */
+    J_WAIT_BEGIN,    /* value: its number */
+    J_WAIT_END,      /* value: its number */
+    J_CALL,          /* user code is called: value: what (EBB__CALL_*), task, other */
+    J_RETURN         /* and has returned: value: status */
+} ebb__op;
+
+enum { EBB__CALL_POLL = 1, EBB__CALL_FINALIZER, EBB__CALL_ABORT, EBB__CALL_CLOSED, EBB__CALL_WAIT };
+
+void ebb__journal_slow(ebb_rt *rt, const ebb_cx *cx, ebb_record rec);
+void ebb__journal_text_slow(ebb_rt *rt, const char *text);
+
+static inline void ebb__journal(ebb_rt *rt, const ebb_cx *cx, ebb_record rec) {
+    if (EBB__UNLIKELY(rt->journal != NULL)) ebb__journal_slow(rt, cx, rec);
+}
+
+static inline void ebb__journal_text(ebb_rt *rt, const char *text) {
+    if (EBB__UNLIKELY(rt->journal != NULL)) ebb__journal_text_slow(rt, text);
+}
+
+#endif

@@ -1,0 +1,406 @@
+#include "kernel/region.h"
+
+#include <assert.h>
+
+#include "kernel/cascade.h"
+#include "kernel/duty.h"
+#include "kernel/lane.h"
+#include "kernel/reason.h"
+#include "kernel/record.h"
+#include "kernel/task.h"
+
+/* ---- open ------------------------------------------------------------------------------------------ */
+
+static ebb__region *region_new(ebb_rt *rt, const char *site) {
+    uint32_t i = ebb__slab_take(&rt->regions);
+    ebb__region *r = ebb__region_at(rt, i);
+    uint32_t generation = r->generation;
+    /* The message is not read while `told` is 0: it need not be cleared. */
+    memset(r, 0, offsetof(ebb__region, message));
+    r->message[0] = 0;
+    r->generation = generation;
+    r->index = i;
+    r->state = EBB_REGION_OPEN;
+    r->deadline = EBB_FOREVER;
+    r->force_at = EBB_FOREVER;
+    r->polls = EBB_POLLS_UNBOUNDED;
+    r->site = site;
+    ebb__u32s_init(&r->tasks);
+    ebb__u32s_init(&r->children);
+    return r;
+}
+
+ebb_status ebb__root_open(ebb_rt *rt) {
+    ebb_status st = ebb__slab_reserve(&rt->regions, &rt->allocator);
+    if (st != EBB_OK) return st;
+    ebb__region *r = region_new(rt, "root");
+    r->flags = R_ROOT;
+    r->policy = EBB_COLLECT;
+    rt->root = r->index;
+    rt->host.region = r->index;
+    rt->stats.regions = 1;
+    return EBB_OK;
+}
+
+static void own(ebb_rt *rt, ebb__task *t, ebb__region *r) {
+    ebb__cold *c = ebb__cold_at(rt, t->index);
+    r->owner = t->index;
+    r->owner_next = c->scopes;
+    if (c->scopes != 0) ebb__region_at(rt, c->scopes)->owner_prev = r->index;
+    c->scopes = r->index;
+    t->flags |= F_SCOPE;
+}
+
+static void disown(ebb_rt *rt, ebb__region *r) {
+    if (r->owner == 0) return;
+    ebb__task *t = ebb__task_at(rt, r->owner);
+    ebb__cold *c = ebb__cold_at(rt, r->owner);
+    if (r->owner_prev != 0) ebb__region_at(rt, r->owner_prev)->owner_next = r->owner_next;
+    else c->scopes = r->owner_next;
+    if (r->owner_next != 0) ebb__region_at(rt, r->owner_next)->owner_prev = r->owner_prev;
+    if (c->scopes == 0) t->flags = (uint16_t)(t->flags & ~F_SCOPE);
+    r->owner = 0;
+}
+
+/* May this one open a cleanup scope? */
+static bool cleaning(const ebb__task *t) {
+    return t->index != 0 && (t->told != 0 || t->flags & F_IN_FINALIZER);
+}
+
+static ebb_region open(ebb_rt *rt, ebb_cx *cx, const ebb_region_opts *o, const char *site) {
+    static const ebb_region_opts none;
+    if (o == NULL) o = &none;
+    ebb__task *t = ebb__task_of(cx);
+    ebb__region *parent = NULL;
+    ebb_status st = EBB_OK;
+    if (o->size != 0 && o->size != sizeof *o) st = EBB_ERR_VERSION;
+    if (st == EBB_OK && o->parent.id == 0) parent = ebb__region_at(rt, t->region);
+    else if (st == EBB_OK) st = ebb__find_region(rt, o->parent, &parent);
+    if (st == EBB_OK && o->cleanup && !cleaning(t)) st = EBB_ERR_NOT_CLEANING;
+    if (st == EBB_OK && parent->state != EBB_REGION_OPEN &&
+        (!o->cleanup || parent->index != t->region || parent->state == EBB_REGION_CLOSED)) {
+        st = EBB_ERR_CLOSED;
+    }
+    if (st == EBB_OK && (o->policy != EBB_FAIL_FAST && o->policy != EBB_COLLECT)) st = EBB_ERR_INVALID;
+    if (st == EBB_OK) st = ebb__slab_reserve(&rt->regions, &rt->allocator);
+    if (st == EBB_OK && !ebb__u32s_reserve(&parent->children, &rt->allocator)) st = EBB_ERR_NOMEM;
+    if (st != EBB_OK) {
+        uint64_t named = parent == NULL ? o->parent.id : ebb__region_id(rt, parent);
+        ebb__emit_plain(rt, EBB_EV_REFUSED, ebb__task_id(t), named, (uint32_t)st, 0);
+        return (ebb_region){ebb__id_error(rt, st)};
+    }
+    ebb__region *r = region_new(rt, site);
+    r->parent = parent->index;
+    r->depth = parent->depth + 1;
+    r->pos = ebb__u32s_push(&parent->children, r->index);
+    r->policy = (uint8_t)o->policy;
+    r->priority = o->priority > parent->priority ? o->priority : parent->priority;
+    r->flags = o->cleanup ? R_CLEANUP : 0;
+    r->on_closed = o->on_closed;
+    r->arg = o->arg;
+    if (o->deadline != 0) r->deadline = o->deadline;
+    if (o->cleanup) {
+        uint64_t left = ebb__cleanup_deadline(rt, t);
+        if (left < r->deadline) r->deadline = left;
+    } else if (parent->deadline < r->deadline) {
+        r->deadline = parent->deadline;
+    }
+    if (o->deadline != 0) ebb__region_arm(rt, r, r->deadline);
+    if (t->index != 0) own(rt, t, r);
+    rt->stats.regions++;
+    ebb__emit_region(rt, EBB_EV_REGION_OPENED, r, ebb__task_id(t),
+                     (o->cleanup ? 1u : 0u) | (o->policy == EBB_COLLECT ? 2u : 0u),
+                     ebb__region_id(rt, parent));
+    return (ebb_region){ebb__region_id(rt, r)};
+}
+
+static void journal_open(ebb_rt *rt, ebb_cx *cx, const ebb_region_opts *o, const char *site, uint64_t id) {
+    uint32_t flags = 0;
+    if (o != NULL) {
+        flags = 1u | (o->cleanup ? 2u : 0u) | (o->policy == EBB_COLLECT ? 4u : 0u) |
+                (o->on_closed != NULL ? 8u : 0u);
+    }
+    ebb__journal(rt, cx, (ebb_record){.type = J_OPEN, .region = o == NULL ? 0 : o->parent.id,
+                                      .other = id, .value = flags});
+    if (o != NULL) {
+        ebb__journal(rt, cx, (ebb_record){.type = J_ARGS, .task = o->deadline, .kind = o->priority});
+    }
+    ebb__journal_text(rt, site);
+}
+
+ebb_region ebb_region_open_at(ebb_cx *cx, const ebb_region_opts *opts, const char *site) {
+    ebb_rt *rt = ebb_runtime_of(cx);
+    ebb_region id = open(rt, cx, opts, site);
+    if (EBB__UNLIKELY(rt->journal != NULL)) journal_open(rt, cx, opts, site, id.id);
+    return id;
+}
+
+/* ---- the way to Closed ------------------------------------------------------------------------------- */
+
+void ebb__sweep_later(ebb_rt *rt, ebb__region *r) {
+    if (r->flags & R_SWEEP) return;
+    r->flags |= R_SWEEP;
+    r->sweep_next = 0;
+    if (rt->sweep_head == 0) rt->sweep_head = r->index;
+    else ebb__region_at(rt, rt->sweep_tail)->sweep_next = r->index;
+    rt->sweep_tail = r->index;
+}
+
+static void region_free(ebb_rt *rt, ebb__region *r) {
+    ebb__u32s_fini(&r->tasks, &rt->allocator);
+    ebb__u32s_fini(&r->children, &rt->allocator);
+    ebb__slab_give(&rt->regions, r->index);
+}
+
+/* Frees a closed region: with it go the outcomes and blames that it kept. In the sweep queue it stays
+ * as an empty record until it is reached there. */
+static void release(ebb_rt *rt, ebb__region *r) {
+    assert(r->state == EBB_REGION_CLOSED && r->closed == 0);
+    while (r->kept != 0) {
+        ebb__task *t = ebb__task_at(rt, r->kept);
+        r->kept = t->qpos;
+        ebb__task_release(rt, t);
+    }
+    ebb__leaks_forget(rt, r);
+    disown(rt, r);
+    r->state = 0;
+    if (!(r->flags & R_SWEEP)) region_free(rt, r);
+}
+
+static void closed_push(ebb_rt *rt, ebb__region *parent, ebb__region *r) {
+    r->link = parent->closed;
+    r->pos = 0;
+    if (parent->closed != 0) ebb__region_at(rt, parent->closed)->pos = r->index;
+    parent->closed = r->index;
+}
+
+static void closed_remove(ebb_rt *rt, ebb__region *r) {
+    ebb__region *parent = ebb__region_at(rt, r->parent);
+    if (r->pos != 0) ebb__region_at(rt, r->pos)->link = r->link;
+    else parent->closed = r->link;
+    if (r->link != 0) ebb__region_at(rt, r->link)->pos = r->pos;
+}
+
+void ebb__region_shut(ebb_rt *rt, ebb__region *r) {
+    r->state = EBB_REGION_CLOSING;
+    ebb__emit_region(rt, EBB_EV_REGION_CLOSING, r, 0, 0, 0);
+}
+
+/* Finalizing -> Closed. What it kept for others to look at stays until it is joined. */
+static void region_close(ebb_rt *rt, ebb__region *r) {
+    r->state = EBB_REGION_CLOSED;
+    rt->stats.regions--;
+    ebb__wheel_disarm(&rt->wheel, ebb__wheel_ref(EBB__W_REGION, r->index));
+    ebb__emit_region(rt, EBB_EV_REGION_CLOSED, r, 0, (uint32_t)r->status,
+                     (uint64_t)r->abandoned << 32 | r->leaked);
+    while (r->closed != 0) {
+        ebb__region *c = ebb__region_at(rt, r->closed);
+        r->closed = c->link;
+        release(rt, c);
+    }
+    if (r->flags & R_ROOT) return;
+    ebb__region *parent = ebb__region_at(rt, r->parent);
+    if (!EBB__MUTANT(rt, EBB_ORACLE_REGION_LEAK)) {
+        uint32_t moved = ebb__u32s_remove(&parent->children, r->pos);
+        if (moved != 0) ebb__region_at(rt, moved)->pos = r->pos;
+    }
+    if (r->owner != 0) {
+        ebb__task *t = ebb__task_at(rt, r->owner);
+        if (t->flags & (F_JOINING | F_RETURNED)) ebb__wake(rt, t);
+    }
+    if (r->on_closed != NULL) {
+        r->flags |= R_NOTIFY;
+        ebb__sweep_later(rt, r);
+    } else {
+        closed_push(rt, parent, r);
+    }
+}
+
+static bool quiet(ebb_rt *rt, const ebb__region *r) {
+    (void)rt;
+    if (EBB__MUTANT(rt, EBB_ORACLE_QUIESCENCE)) return r->tasks.n == 0;
+    return r->tasks.n == 0 && r->children.n == 0;
+}
+
+void ebb__region_advance(ebb_rt *rt, ebb__region *r) {
+    for (;;) {
+        switch (r->state) {
+        case EBB_REGION_OPEN:
+            if (!(r->flags & R_JOINING) || !quiet(rt, r)) return;
+            ebb__region_shut(rt, r);
+            break;
+        case EBB_REGION_CLOSING:
+            r->state = quiet(rt, r) ? EBB_REGION_FINALIZING : EBB_REGION_DRAINING;
+            ebb__emit_region(rt, r->state == EBB_REGION_DRAINING ? EBB_EV_REGION_DRAINING
+                                                                 : EBB_EV_REGION_FINALIZING,
+                             r, 0, 0, 0);
+            if (r->state == EBB_REGION_DRAINING) return;
+            break;
+        case EBB_REGION_DRAINING:
+            if (!quiet(rt, r)) return;
+            r->state = EBB_REGION_FINALIZING;
+            ebb__emit_region(rt, EBB_EV_REGION_FINALIZING, r, 0, 0, 0);
+            break;
+        case EBB_REGION_FINALIZING:
+            if (!quiet(rt, r)) return;
+            if (r->closer != 0) {
+                ebb__closer_start(rt, r);
+                return;
+            }
+            if (r->duties != 0) { /* what is still reserved has leaked, and hooks are for the pump */
+                ebb__sweep_later(rt, r);
+                return;
+            }
+            region_close(rt, r);
+            if (r->flags & R_ROOT) return;
+            r = ebb__region_at(rt, r->parent);
+            break;
+        default: return;
+        }
+    }
+}
+
+static void notify(ebb_rt *rt, ebb__region *r) {
+    ebb_report report;
+    ebb__report_of(rt, r, &report);
+    ebb__journal(rt, &rt->host.cx,
+                 (ebb_record){.type = J_CALL, .value = EBB__CALL_CLOSED, .region = report.region.id});
+    r->on_closed(r->arg, &report);
+    ebb__journal(rt, &rt->host.cx, (ebb_record){.type = J_RETURN});
+    release(rt, r);
+}
+
+bool ebb__sweep_one(ebb_rt *rt) {
+    if (rt->sweep_head == 0) return false;
+    ebb__region *r = ebb__region_at(rt, rt->sweep_head);
+    rt->sweep_head = r->sweep_next;
+    r->flags = (uint16_t)(r->flags & ~R_SWEEP);
+    if (r->state == 0) {
+        region_free(rt, r);
+    } else if (r->state == EBB_REGION_CLOSED) {
+        if (r->flags & R_NOTIFY) notify(rt, r);
+    } else {
+        if (r->state == EBB_REGION_FINALIZING && quiet(rt, r) && r->closer == 0) ebb__leak_region(rt, r);
+        ebb__region_advance(rt, r);
+    }
+    return true;
+}
+
+/* ---- failure ------------------------------------------------------------------------------------------- */
+
+void ebb__region_failed(ebb_rt *rt, ebb__region *r, ebb_status status, uint64_t task) {
+    if (status == EBB_CANCELLED) {
+        if (r->status == EBB_OK) r->status = EBB_CANCELLED;
+        return;
+    }
+    if (r->status != EBB_OK && r->status != EBB_CANCELLED) return;
+    r->status = status;
+    r->failed = task;
+    if (r->policy != EBB_FAIL_FAST || r->state == EBB_REGION_FINALIZING) return;
+    ebb__cancel_tree(rt, r, EBB_CANCEL_SIBLING_FAILED, task, ebb_status_name(status), NULL);
+}
+
+/* ---- join ---------------------------------------------------------------------------------------------- */
+
+bool ebb__scopes_join(ebb_rt *rt, ebb__task *t) {
+    ebb__cold *c = ebb__cold_at(rt, t->index);
+    uint32_t next;
+    for (uint32_t i = c->scopes; i != 0; i = next) {
+        ebb__region *r = ebb__region_at(rt, i);
+        next = r->owner_next;
+        if (r->flags & R_NOTIFY) continue; /* goes by itself */
+        if (r->state == EBB_REGION_CLOSED) {
+            closed_remove(rt, r);
+            release(rt, r);
+        } else if (t->flags & (F_ABANDONED | F_FIN_FORCED)) {
+            if (!(r->flags & R_FORCED)) ebb__force_tree(rt, r);
+        } else if (r->told == 0) {
+            ebb__cancel_tree(rt, r, EBB_CANCEL_USER, ebb__task_id(t), "its task has returned", NULL);
+        }
+    }
+    for (uint32_t i = c->scopes; i != 0; i = ebb__region_at(rt, i)->owner_next) {
+        if (ebb__region_at(rt, i)->state != EBB_REGION_CLOSED) return false;
+    }
+    while (c->scopes != 0) disown(rt, ebb__region_at(rt, c->scopes));
+    return true;
+}
+
+static ebb_status region_join(ebb_rt *rt, ebb_cx *cx, ebb_region region) {
+    ebb__task *t = ebb__task_of(cx);
+    ebb__region *r;
+    ebb_status st = ebb__find_region(rt, region, &r);
+    if (st != EBB_OK) return st;
+    if (r->owner != t->index) return EBB_ERR_BUSY;
+    if (r->on_closed != NULL || r->flags & R_ROOT) return EBB_ERR_INVALID;
+    t->flags = (uint16_t)(t->flags & ~F_JOINING);
+    r->flags |= R_JOINING;
+    ebb__region_advance(rt, r);
+    if (r->state == EBB_REGION_CLOSED || EBB__MUTANT(rt, EBB_ORACLE_LOSERS_DRAINED)) {
+        st = (ebb_status)r->status;
+        ebb__emit_region(rt, EBB_EV_REGION_JOINED, r, ebb__task_id(t), (uint32_t)st, 0);
+        if (r->state != EBB_REGION_CLOSED) return st;
+        closed_remove(rt, r);
+        release(rt, r);
+        return st;
+    }
+    if (t->index == 0) return EBB_PENDING;
+    if (ebb_checkpoint(cx) != EBB_OK) return EBB_CANCELLED;
+    t->flags |= F_JOINING;
+    return EBB_PENDING;
+}
+
+ebb_status ebb_region_join(ebb_cx *cx, ebb_region region) {
+    ebb_rt *rt = ebb_runtime_of(cx);
+    ebb_status st = region_join(rt, cx, region);
+    ebb__journal(rt, cx, (ebb_record){.type = J_REGION_JOIN, .region = region.id, .value = (uint32_t)st});
+    return st;
+}
+
+/* ---- what is known --------------------------------------------------------------------------------------- */
+
+ebb_status ebb_region_state_of(ebb_cx *cx, ebb_region region, ebb_region_state *out) {
+    ebb__region *r;
+    ebb_status st = ebb__find_region(ebb_runtime_of(cx), region, &r);
+    if (st == EBB_OK) *out = (ebb_region_state)r->state;
+    return st;
+}
+
+void ebb__report_of(const ebb_rt *rt, const ebb__region *r, ebb_report *out) {
+    *out = (ebb_report){{ebb__region_id(rt, r)}, (ebb_status)r->status, {r->failed}, r->abandoned, r->leaked};
+}
+
+ebb_status ebb_region_report(ebb_cx *cx, ebb_region region, ebb_report *out) {
+    ebb_rt *rt = ebb_runtime_of(cx);
+    ebb__region *r;
+    ebb_status st = ebb__find_region(rt, region, &r);
+    if (st == EBB_OK) ebb__report_of(rt, r, out);
+    return st;
+}
+
+ebb_status ebb_region_abandoned(ebb_cx *cx, ebb_region region, uint32_t i, ebb_blame *out) {
+    ebb_rt *rt = ebb_runtime_of(cx);
+    ebb__region *r;
+    ebb_status st = ebb__find_region(rt, region, &r);
+    if (st != EBB_OK) return st;
+    for (uint32_t k = r->kept; k != 0; k = ebb__task_at(rt, k)->qpos) {
+        const ebb__task *t = ebb__task_at(rt, k);
+        if (!(t->flags & F_ABANDONED) || i-- > 0) continue;
+        *out = (ebb_blame){ebb__task_id(t), ebb__cold_at(rt, k)->site};
+        return EBB_OK;
+    }
+    return EBB_ERR_INVALID;
+}
+
+ebb_status ebb_region_leaked(ebb_cx *cx, ebb_region region, uint32_t i, ebb_blame *out) {
+    ebb_rt *rt = ebb_runtime_of(cx);
+    ebb__region *r;
+    ebb_status st = ebb__find_region(rt, region, &r);
+    if (st != EBB_OK) return st;
+    for (uint32_t k = r->leaks; k != 0; k = ebb__duty_at(rt, k)->next) {
+        const ebb__duty *d = ebb__duty_at(rt, k);
+        if (i-- > 0) continue;
+        *out = (ebb_blame){ebb__duty_id(rt, d), d->site};
+        return EBB_OK;
+    }
+    return EBB_ERR_INVALID;
+}

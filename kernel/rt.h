@@ -1,0 +1,303 @@
+/* The runtime's records. Private to kernel/ and sched/.
+ *
+ * Everything that a wake, a poll or a cancel touches of a task is its hot record, one cache line; the
+ * cold record is read when something unusual is attached (F_COLD), and by dumps. Links between
+ * records are slab indices, 0 for none. */
+#ifndef EBB__RT_H
+#define EBB__RT_H
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/lanes.h"
+#include "base/slab.h"
+#include "base/u32s.h"
+#include "base/wheel.h"
+#include <ebb/kernel.h>
+
+#define EBB__LIKELY(x) __builtin_expect(!!(x), 1)
+#define EBB__UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+/* Test builds plant bugs, one at a time, to show that the oracles find them. */
+#ifdef EBB_MUTANTS
+#define EBB__MUTANT(rt, oracle) ((rt)->mutant == (int)(oracle))
+#else
+#define EBB__MUTANT(rt, oracle) false
+#endif
+
+enum {
+    EBB__FORCE_POLLS = 8, /* what a task still gets once its budget is over */
+    EBB__TASK_SHIFT = 10,
+    EBB__REGION_SHIFT = 6,
+    EBB__DUTY_SHIFT = 7,
+    EBB__TIMER_SHIFT = 10,
+    EBB__REASON_SHIFT = 5,
+    EBB__REASONS_SPARE = 32, /* messages of single-task cancels that are kept room for */
+    EBB__BUCKETS = 64,       /* of the cancel lane */
+    EBB__READY = EBB__BUCKETS, /* the ready lane's queue */
+    EBB__QUEUES = EBB__BUCKETS + 1,
+    EBB__BUCKET_SHIFT = 27 /* a bucket is 2^27 ns wide, 134 ms */
+};
+
+/* Sources of the timer wheel. */
+enum { EBB__W_TIMER = 0, EBB__W_TASK = 1, EBB__W_REGION = 2 };
+
+/* Task flags. */
+enum {
+    F_POLLING = 1u << 0,
+    F_REWAKE = 1u << 1,   /* woken during its own poll */
+    F_RETURNED = 1u << 2, /* its body is over; what is left are regions, finalizers, obligations */
+    F_FORCED = 1u << 3,
+    F_FIN_FORCED = 1u << 4, /* the finalizers' part of the budget is over too */
+    F_ABANDONED = 1u << 5,
+    F_CLOSER = 1u << 6,   /* runs the finalizers of its region */
+    F_TIMED = 1u << 7,    /* has a deadline: runs in the timed lane */
+    F_JOINING = 1u << 8,  /* waits for a region or task to end */
+    F_KEEP = 1u << 9,     /* the outcome is kept */
+    F_OWN_CANCEL = 1u << 10, /* cancelled by itself, not only with its region: cold.node, reason, kept */
+    F_NODE = 1u << 11,    /* cold.node may be armed */
+    F_WAIT = 1u << 12,    /* cold.wait is not empty */
+    F_DUTY = 1u << 13,    /* cold.duties is not empty */
+    F_SCOPE = 1u << 14,   /* cold.scopes is not empty */
+    F_IN_FINALIZER = 1u << 15,
+    /* Ends by the long way. */
+    F_COLD = F_ABANDONED | F_CLOSER | F_KEEP | F_OWN_CANCEL | F_NODE | F_WAIT | F_DUTY | F_SCOPE
+};
+
+typedef struct ebb__task {
+    ebb_cx cx; /* the free list's link while the slot is free */
+    uint32_t generation;
+    ebb_poll_fn poll;
+    void *state;
+    ebb_rt *rt;
+    uint32_t index, region;
+    uint32_t pos;  /* in the region's tasks; of a kept task that has ended, its predecessor */
+    uint32_t qpos; /* in its lane; of a kept task that has ended, its successor */
+    uint8_t phase; /* ebb_phase; 0: the slot is free */
+    uint8_t queue; /* low 2 bits ebb_lane, above them the bucket */
+    uint8_t mask;
+    uint8_t told;  /* kind << 4 | severity << 2 | epoch */
+    uint16_t flags;
+    uint8_t force_left;
+    uint8_t priority;
+    uint32_t polls_left; /* of a task that has ended, its status */
+    uint32_t waiter;     /* the task that joins this one */
+} ebb__task;
+_Static_assert(sizeof(void *) != 8 || sizeof(ebb__task) == 64, "one cache line");
+
+typedef struct ebb__cold {
+    const char *site;
+    ebb_wait *wait;
+    ebb__node node;  /* its own deadline; once cancelled, when it is forced */
+    uint32_t scopes; /* regions that it opened */
+    uint32_t duties; /* obligations and finalizers, last first */
+    uint32_t reason; /* slot of its own reason; 0: none, or no room for the message */
+    uint32_t kept;   /* the part of its own cleanup budget kept for finalizers, in 1024 ns */
+} ebb__cold;
+_Static_assert(sizeof(void *) != 8 || sizeof(ebb__cold) == 48, "three quarters of a cache line");
+
+/* Region flags. */
+enum {
+    R_CLEANUP = 1u << 0,
+    R_JOINING = 1u << 1, /* closes by itself when nothing lives in it */
+    R_FORCED = 1u << 2,
+    R_SWEEP = 1u << 3,   /* queued for the pump to move on */
+    R_ROOT = 1u << 4,
+    R_NODE = 1u << 5,
+    R_NOTIFY = 1u << 6 /* closed; on_closed still to be called */
+};
+
+typedef struct ebb__region {
+    uint32_t link; /* free list; within a cascade, the next region; of a closed one, the next closed */
+    uint32_t generation;
+    uint32_t index, parent;
+    uint32_t pos; /* in the parent's children */
+    uint32_t depth;
+    uint8_t state; /* ebb_region_state; 0: the slot is free */
+    uint8_t policy;
+    uint8_t told; /* as in a task */
+    uint8_t priority;
+    uint16_t flags;
+    uint16_t unused;
+    ebb__u32s tasks;
+    ebb__u32s children;
+
+    uint32_t owner; /* the task that opened it; 0: the host */
+    uint32_t owner_next, owner_prev;
+    uint32_t sweep_next;
+    uint32_t closed;      /* children that have closed and are not joined */
+    uint32_t obligations; /* reserved here, those of its tasks included */
+    uint32_t duties;      /* its own finalizers and obligations, last first */
+    uint32_t closer;      /* the task that runs its finalizers, reserved with the first */
+    uint32_t kept;        /* kept and abandoned tasks that have ended */
+    uint32_t leaks;       /* leaked obligations, for the report */
+    uint32_t abandoned, leaked;
+    uint32_t polls;
+    int32_t status;
+    uint64_t failed;
+
+    uint64_t deadline; /* its own; once cancelled, the end of the cleanup budget */
+    uint64_t force_at; /* the end of the part of that which tasks may use */
+    ebb__node node;
+    const char *site;
+    void (*on_closed)(void *arg, const ebb_report *report);
+    void *arg;
+    uint64_t origin, sequence;
+    char message[EBB_MESSAGE_MAX + 1];
+} ebb__region;
+
+/* An obligation or a finalizer: what a task or region still has to do. */
+typedef struct ebb__duty {
+    uint32_t link;
+    uint32_t generation;
+    uint32_t index, next, prev;
+    uint32_t task, region; /* task 0: the region's own */
+    uint8_t kind;          /* ebb_obligation_kind; 0: a finalizer */
+    uint8_t state;         /* DUTY_* */
+    union {
+        void (*on_abort)(void *arg);
+        ebb_poll_fn finalize;
+    } fn;
+    void *arg;
+    const char *site;
+} ebb__duty;
+enum { DUTY_FREE = 0, DUTY_OPEN = 1, DUTY_LEAKED = 2 };
+
+typedef struct ebb__timer {
+    uint32_t link;
+    uint32_t generation;
+    ebb__node node;
+    uint32_t task, task_generation;
+} ebb__timer;
+
+typedef struct ebb__own_reason {
+    uint32_t link, generation;
+    ebb_reason reason;
+} ebb__own_reason;
+
+/* The timed lane: a binary heap by deadline, then priority, then order of arrival. */
+typedef struct ebb__timed {
+    struct ebb__timed_entry {
+        uint64_t deadline;
+        uint32_t rank; /* (255 - priority) << 24 | arrival, which wraps harmlessly */
+        uint32_t task;
+    } *heap;
+    uint32_t n, room, arrivals;
+    uint32_t members; /* live tasks with a deadline: never more than `room` */
+} ebb__timed;
+
+typedef struct ebb__recorder ebb__recorder;
+
+struct ebb_rt {
+    ebb__task host; /* not in the slab; its index is 0 */
+    ebb_allocator allocator;
+    uint64_t now;
+    uint8_t id;
+    bool pumping;
+    uint32_t root;
+    ebb__task *current; /* being polled */
+    ebb__recorder *trace, *journal;
+    uint64_t turn, batch;
+
+    ebb__slab tasks, regions, duties, timers, reasons;
+    ebb__lanes lanes;
+    ebb__queue queue[EBB__QUEUES];
+    uint64_t cancel_buckets; /* a bit a bucket that has members */
+    uint64_t cancel_base;    /* the earliest bucket number that may have members */
+    ebb__timed timed;
+    uint32_t cancel_count;
+    uint8_t cycle;              /* 0..9: whose turn it is */
+    uint32_t wait[4];           /* polls of other lanes since this lane's head came first */
+    uint32_t worst_wait[4];
+    uint32_t sweep_head, sweep_tail;
+    ebb__wheel wheel;
+    bool idle; /* an idle event was the last thing traced */
+
+    ebb_cleanup_budget cleanup[4];
+    uint64_t sequence; /* of requests */
+    uint32_t waits;    /* begun so far: their numbers in the journal */
+    ebb_stats stats;
+
+    /* The lab's: which of n runnable tasks of a lane comes next. */
+    uint32_t (*choose)(void *ctx, uint32_t n);
+    void *choose_ctx;
+
+    /* What a watchdog in another thread reads: written around every poll if `watched`. */
+    bool watched;
+    _Atomic uint64_t poll_number;        /* odd while a poll runs */
+    _Atomic(const char *) poll_site;
+    _Atomic uint64_t poll_task;
+#ifdef EBB_MUTANTS
+    int mutant;
+#endif
+};
+
+/* ---- records and ids -------------------------------------------------------------------------- */
+
+static inline ebb__task *ebb__task_at(const ebb_rt *rt, uint32_t i) {
+    return (ebb__task *)(void *)(rt->tasks.base[i >> EBB__TASK_SHIFT] +
+                                 (size_t)(i & ((1u << EBB__TASK_SHIFT) - 1)) * sizeof(ebb__task));
+}
+
+static inline ebb__cold *ebb__cold_at(const ebb_rt *rt, uint32_t i) {
+    return (ebb__cold *)(void *)(rt->tasks.base[i >> EBB__TASK_SHIFT] +
+                                 (sizeof(ebb__task) << EBB__TASK_SHIFT) +
+                                 (size_t)(i & ((1u << EBB__TASK_SHIFT) - 1)) * sizeof(ebb__cold));
+}
+
+static inline ebb__region *ebb__region_at(const ebb_rt *rt, uint32_t i) {
+    return (ebb__region *)(void *)(rt->regions.base[i >> EBB__REGION_SHIFT] +
+                                   (size_t)(i & ((1u << EBB__REGION_SHIFT) - 1)) *
+                                       sizeof(ebb__region));
+}
+
+static inline ebb__duty *ebb__duty_at(const ebb_rt *rt, uint32_t i) {
+    return ebb__slab_at(&rt->duties, i);
+}
+
+static inline uint64_t ebb__id(const ebb_rt *rt, uint32_t index, uint32_t generation) {
+    return (uint64_t)rt->id << 56 | (uint64_t)index << 32 | generation;
+}
+
+static inline uint64_t ebb__task_id(const ebb__task *t) {
+    return t->index == 0 ? 0 : ebb__id(t->rt, t->index, t->generation);
+}
+
+static inline uint64_t ebb__region_id(const ebb_rt *rt, const ebb__region *r) {
+    return ebb__id(rt, r->index, r->generation);
+}
+
+static inline uint64_t ebb__duty_id(const ebb_rt *rt, const ebb__duty *d) {
+    return ebb__id(rt, d->index, d->generation);
+}
+
+/* An id that carries an error: generation 0, the negated status as index. */
+static inline uint64_t ebb__id_error(const ebb_rt *rt, ebb_status st) {
+    return (uint64_t)rt->id << 56 | (uint64_t)(uint32_t)-st << 32;
+}
+
+/* Looks an id up in a slab: EBB_OK and its index, or what is wrong with it. */
+ebb_status ebb__lookup(const ebb_rt *rt, const ebb__slab *s, uint64_t id, uint32_t *index);
+
+/* As ebb__lookup, also for records whose slot is free now. */
+ebb_status ebb__find_task(const ebb_rt *rt, ebb_task id, ebb__task **out);
+ebb_status ebb__find_region(const ebb_rt *rt, ebb_region id, ebb__region **out);
+
+static inline ebb__task *ebb__task_of(const ebb_cx *cx) {
+    return (ebb__task *)(uintptr_t)cx;
+}
+
+static inline uint8_t ebb__told(uint8_t kind, uint8_t severity, uint8_t epoch) {
+    return (uint8_t)(kind << 4 | severity << 2 | epoch);
+}
+static inline uint8_t ebb__told_kind(uint8_t told) {
+    return told >> 4;
+}
+static inline uint8_t ebb__told_severity(uint8_t told) {
+    return told >> 2 & 3;
+}
+static inline uint8_t ebb__told_epoch(uint8_t told) {
+    return told & 3;
+}
+
+#endif

@@ -1,0 +1,169 @@
+/* A runtime's life, and looking things up in it. */
+#include "kernel/duty.h"
+#include "kernel/lane.h"
+#include "kernel/record.h"
+#include "kernel/region.h"
+#include "kernel/runtime.h"
+
+static const ebb_cleanup_budget defaults[4] = {
+    {0, 0},
+    [EBB_POLITE] = {5000 * EBB_MS, 1024},
+    [EBB_URGENT] = {2000 * EBB_MS, 256},
+    [EBB_FORCED] = {500 * EBB_MS, 64},
+};
+
+static void slabs_init(ebb_rt *rt, const ebb_rt_opts *o) {
+    ebb__slab_init(&rt->tasks, sizeof(ebb__task), sizeof(ebb__cold), EBB__TASK_SHIFT, o->max_tasks);
+    ebb__slab_init(&rt->regions, sizeof(ebb__region), 0, EBB__REGION_SHIFT, o->max_regions);
+    ebb__slab_init(&rt->duties, sizeof(ebb__duty), 0, EBB__DUTY_SHIFT, 0);
+    ebb__slab_init(&rt->timers, sizeof(ebb__timer), 0, EBB__TIMER_SHIFT, 0);
+    ebb__slab_init(&rt->reasons, sizeof(ebb__own_reason), 0, EBB__REASON_SHIFT, 0);
+}
+
+ebb_status ebb_rt_new(const ebb_rt_opts *opts, ebb_rt **out) {
+    *out = NULL;
+    if (opts == NULL || opts->allocator.fn == NULL) return EBB_ERR_INVALID;
+    if (opts->size != 0 && opts->size != sizeof *opts) return EBB_ERR_VERSION;
+    ebb_rt *rt = ebb__alloc(&opts->allocator, sizeof *rt);
+    if (rt == NULL) return EBB_ERR_NOMEM;
+    memset(rt, 0, sizeof *rt);
+    rt->allocator = opts->allocator;
+    rt->id = opts->runtime_id;
+    rt->now = opts->now;
+    rt->turn = rt->batch = 1;
+    rt->host.rt = rt;
+    rt->watched = opts->watched;
+    for (int i = 1; i < 4; i++) {
+        rt->cleanup[i].time_ns = opts->cleanup[i].time_ns != 0 ? opts->cleanup[i].time_ns : defaults[i].time_ns;
+        rt->cleanup[i].polls = opts->cleanup[i].polls != 0 ? opts->cleanup[i].polls : defaults[i].polls;
+    }
+    slabs_init(rt, opts);
+    ebb__lane_start(rt);
+    ebb__wheel_init(&rt->wheel, rt->now);
+    ebb__wheel_source(&rt->wheel, EBB__W_TIMER, &rt->timers, offsetof(ebb__timer, node), false);
+    ebb__wheel_source(&rt->wheel, EBB__W_TASK, &rt->tasks, offsetof(ebb__cold, node), true);
+    ebb__wheel_source(&rt->wheel, EBB__W_REGION, &rt->regions, offsetof(ebb__region, node), false);
+    ebb_status st = ebb__root_open(rt);
+    if (st == EBB_OK && !ebb__lanes_admit(rt, false)) st = EBB_ERR_NOMEM;
+    if (st == EBB_OK) st = ebb__slab_reserve(&rt->reasons, &rt->allocator);
+    if (st != EBB_OK) {
+        ebb_rt_free(rt);
+        return st;
+    }
+    *out = rt;
+    return EBB_OK;
+}
+
+void ebb_rt_free(ebb_rt *rt) {
+    if (rt == NULL) return;
+    ebb_allocator a = rt->allocator;
+    for (uint32_t i = 1; i < rt->regions.used; i++) {
+        ebb__region *r = ebb__region_at(rt, i);
+        ebb__u32s_fini(&r->tasks, &a);
+        ebb__u32s_fini(&r->children, &a);
+    }
+    ebb__recorder_free(rt, rt->trace);
+    ebb__recorder_free(rt, rt->journal);
+    ebb__lane_stop(rt);
+    ebb__slab_fini(&rt->tasks, &a);
+    ebb__slab_fini(&rt->regions, &a);
+    ebb__slab_fini(&rt->duties, &a);
+    ebb__slab_fini(&rt->timers, &a);
+    ebb__slab_fini(&rt->reasons, &a);
+    ebb__free(&a, rt, sizeof *rt);
+}
+
+ebb_cx *ebb_host(ebb_rt *rt) {
+    return &rt->host.cx;
+}
+
+ebb_region ebb_root(const ebb_rt *rt) {
+    return (ebb_region){ebb__region_id(rt, ebb__region_at(rt, rt->root))};
+}
+
+ebb_rt *ebb_runtime_of(const ebb_cx *cx) {
+    return ebb__task_of(cx)->rt;
+}
+
+ebb_task ebb_self(const ebb_cx *cx) {
+    return (ebb_task){ebb__task_id(ebb__task_of(cx))};
+}
+
+ebb_region ebb_self_region(const ebb_cx *cx) {
+    const ebb__task *t = ebb__task_of(cx);
+    return (ebb_region){ebb__region_id(t->rt, ebb__region_at(t->rt, t->region))};
+}
+
+uint64_t ebb_now(const ebb_cx *cx) {
+    return ebb__task_of(cx)->rt->now;
+}
+
+void ebb_rt_stats(const ebb_rt *rt, ebb_stats *out) {
+    *out = rt->stats;
+    out->tasks = (uint32_t)(rt->stats.spawned - rt->stats.ended);
+    out->runnable = ebb__lane_count(rt, EBB_LANE_CANCEL) + ebb__lane_count(rt, EBB_LANE_TIMED) +
+                    ebb__lane_count(rt, EBB_LANE_READY);
+    out->retired = rt->tasks.retired + rt->regions.retired + rt->duties.retired + rt->timers.retired;
+    for (int i = 0; i < 3; i++) out->worst_wait[i] = rt->worst_wait[i + 1];
+}
+
+ebb_status ebb_id_status(uint64_t id) {
+    if ((uint32_t)id != 0) return EBB_OK;
+    uint32_t index = (uint32_t)(id >> 32) & 0xffffff;
+    return index == 0 ? EBB_ERR_INVALID : (ebb_status)-(int32_t)index;
+}
+
+ebb_status ebb__lookup(const ebb_rt *rt, const ebb__slab *s, uint64_t id, uint32_t *index) {
+    uint32_t generation = (uint32_t)id, i = (uint32_t)(id >> 32) & 0xffffff;
+    if (EBB__UNLIKELY(generation == 0)) return ebb_id_status(id);
+    if (EBB__UNLIKELY(id >> 56 != rt->id)) return EBB_ERR_FOREIGN;
+    if (EBB__UNLIKELY(i == 0 || i >= s->used)) return EBB_ERR_STALE;
+    if (EBB__UNLIKELY(((ebb__slot *)ebb__slab_at(s, i))->generation != generation)) return EBB_ERR_STALE;
+    *index = i;
+    return EBB_OK;
+}
+
+ebb_status ebb__find_task(const ebb_rt *rt, ebb_task id, ebb__task **out) {
+    uint32_t i;
+    ebb_status st = ebb__lookup(rt, &rt->tasks, id.id, &i);
+    if (st != EBB_OK) return st;
+    *out = ebb__task_at(rt, i);
+    return (*out)->phase == 0 ? EBB_ERR_STALE : EBB_OK;
+}
+
+ebb_status ebb__find_region(const ebb_rt *rt, ebb_region id, ebb__region **out) {
+    uint32_t i;
+    ebb_status st = ebb__lookup(rt, &rt->regions, id.id, &i);
+    if (st != EBB_OK) return st;
+    *out = ebb__region_at(rt, i);
+    return (*out)->state == 0 ? EBB_ERR_STALE : EBB_OK;
+}
+
+void ebb__reasons_refill(ebb_rt *rt) {
+    ebb__slab *s = &rt->reasons;
+    uint32_t room = (s->chunks << s->shift) - 1;
+    if (room - s->live < EBB__REASONS_SPARE / 2) (void)ebb__slab_grow(s, &rt->allocator);
+}
+
+ebb_status ebb_watchdog_check(const ebb_rt *rt, ebb_watchdog *w, uint64_t now, ebb_blame *out) {
+    /* Acquire: with the odd number the stores before it are seen. */
+    uint64_t n = atomic_load_explicit(&rt->poll_number, memory_order_acquire);
+    if (n != w->poll) {
+        *w = (ebb_watchdog){n, now, 0};
+        return EBB_OK;
+    }
+    if (n % 2 == 0) return EBB_OK;
+    uint64_t age = now - w->since;
+    uint64_t due = w->reported == 0 ? EBB_SECOND : w->reported + 10 * EBB_SECOND;
+    if (age < due) return EBB_OK;
+    *out = (ebb_blame){atomic_load_explicit(&rt->poll_task, memory_order_relaxed),
+                       atomic_load_explicit(&rt->poll_site, memory_order_relaxed)};
+    w->reported = age;
+    return EBB_TIMEOUT;
+}
+
+#ifdef EBB_MUTANTS
+void ebb__set_mutant(ebb_rt *rt, int mutant) {
+    rt->mutant = mutant;
+}
+#endif

@@ -1,0 +1,587 @@
+#include "kernel/task.h"
+
+#include <assert.h>
+
+#include "kernel/cascade.h"
+#include "kernel/duty.h"
+#include "kernel/lane.h"
+#include "kernel/reason.h"
+#include "kernel/record.h"
+#include "kernel/region.h"
+
+/* ---- the table --------------------------------------------------------------------------------- */
+
+#define TO(phase) (1u << (phase))
+/* Which phases may follow which. Nothing follows Completed. */
+static const uint8_t legal[EBB_COMPLETED + 1] = {
+    [EBB_CREATED] = TO(EBB_RUNNING) | TO(EBB_CANCEL_REQUESTED) | TO(EBB_COMPLETED),
+    [EBB_RUNNING] = TO(EBB_CANCEL_REQUESTED) | TO(EBB_COMPLETED),
+    [EBB_CANCEL_REQUESTED] = TO(EBB_CANCEL_REQUESTED) | TO(EBB_CANCELLING) | TO(EBB_COMPLETED),
+    [EBB_CANCELLING] = TO(EBB_CANCELLING) | TO(EBB_FINALIZING) | TO(EBB_COMPLETED),
+    [EBB_FINALIZING] = TO(EBB_FINALIZING) | TO(EBB_COMPLETED),
+    [EBB_COMPLETED] = 0,
+};
+
+bool ebb__phase_move(ebb_rt *rt, ebb__task *t, ebb_phase to) {
+    if (EBB__LIKELY(legal[t->phase] & TO(to))) {
+        t->phase = (uint8_t)to;
+        return true;
+    }
+    rt->stats.illegal++;
+    ebb__emit_task(rt, EBB_EV_ILLEGAL, t, (uint32_t)t->phase << 8 | (uint32_t)to, 0);
+    return false;
+}
+
+void ebb__signal_update(ebb_rt *rt, ebb__task *t) {
+    (void)rt;
+    bool masked = t->mask > 0 && !(t->flags & (F_FORCED | F_FIN_FORCED));
+    if (EBB__MUTANT(rt, EBB_ORACLE_ACK_UNMASKED)) masked = false;
+    if (t->told != 0 && !masked) {
+        t->cx.signal |= EBB_SIGNAL_CANCEL;
+    } else {
+        t->cx.signal &= ~EBB_SIGNAL_CANCEL;
+    }
+}
+
+/* ---- spawn ------------------------------------------------------------------------------------- */
+
+/* A record for a task, zeroed but for what is the same for all. The caller has reserved room. */
+static ebb__task *task_new(ebb_rt *rt, uint32_t region, ebb_poll_fn poll, void *state, const char *site) {
+    uint32_t i = ebb__slab_take(&rt->tasks);
+    ebb__task *t = ebb__task_at(rt, i);
+    uint32_t generation = t->generation;
+    *t = (ebb__task){.generation = generation, .poll = poll, .state = state, .rt = rt, .index = i,
+                     .region = region, .phase = EBB_CREATED, .polls_left = EBB_POLLS_UNBOUNDED};
+    ebb__cold *c = ebb__cold_at(rt, i);
+    *c = (ebb__cold){.site = site};
+    return t;
+}
+
+static ebb_status room_for_task(ebb_rt *rt, bool timed) {
+    if (EBB__UNLIKELY(!ebb__slab_ready(&rt->tasks))) {
+        ebb_status st = ebb__slab_reserve(&rt->tasks, &rt->allocator);
+        if (st != EBB_OK) return st;
+    }
+    return ebb__lanes_admit(rt, timed) ? EBB_OK : EBB_ERR_NOMEM;
+}
+
+static ebb_task refuse(ebb_rt *rt, ebb_cx *cx, ebb_region region, ebb_status st) {
+    ebb__emit_plain(rt, EBB_EV_REFUSED, ebb__task_id(ebb__task_of(cx)), region.id, (uint32_t)st, 0);
+    return (ebb_task){ebb__id_error(rt, st)};
+}
+
+static ebb_task spawn(ebb_rt *rt, ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state,
+                      const ebb_task_opts *opts, const char *site) {
+    ebb__region *r;
+    ebb_status st = ebb__find_region(rt, region, &r);
+    if (EBB__UNLIKELY(st != EBB_OK)) return refuse(rt, cx, region, st);
+    if (EBB__UNLIKELY(poll == NULL)) return refuse(rt, cx, region, EBB_ERR_INVALID);
+    if (EBB__UNLIKELY(r->state != EBB_REGION_OPEN) &&
+        !(EBB__MUTANT(rt, EBB_ORACLE_NO_NEW_WORK) && r->state == EBB_REGION_DRAINING)) {
+        return refuse(rt, cx, region, EBB_ERR_CLOSED);
+    }
+    bool timed = r->deadline != EBB_FOREVER || (opts != NULL && opts->deadline != 0);
+    st = room_for_task(rt, timed);
+    if (st == EBB_OK && !ebb__u32s_reserve(&r->tasks, &rt->allocator)) st = EBB_ERR_NOMEM;
+    if (EBB__UNLIKELY(st != EBB_OK)) {
+        ebb__region_failed(rt, r, st, 0);
+        return refuse(rt, cx, region, st);
+    }
+    ebb__task *t = task_new(rt, r->index, poll, state, site);
+    t->pos = ebb__u32s_push(&r->tasks, t->index);
+    t->priority = r->priority;
+    if (timed) {
+        t->flags |= F_TIMED;
+        rt->timed.members++;
+    }
+    if (opts != NULL) {
+        if (opts->keep) t->flags |= F_KEEP;
+        if (opts->polls != 0) t->polls_left = opts->polls;
+        if (opts->priority > t->priority) t->priority = opts->priority;
+        if (opts->deadline != 0) {
+            t->flags |= F_NODE;
+            ebb__wheel_arm(&rt->wheel, ebb__wheel_ref(EBB__W_TASK, t->index), opts->deadline);
+        }
+    }
+    rt->stats.spawned++;
+    ebb__emit_task(rt, EBB_EV_TASK_SPAWNED, t, t->flags & F_KEEP ? 1 : 0, ebb__task_id(ebb__task_of(cx)));
+    ebb__enqueue(rt, t);
+    return (ebb_task){ebb__task_id(t)};
+}
+
+static void journal_spawn(ebb_rt *rt, ebb_cx *cx, ebb_region region, const ebb_task_opts *o,
+                          const char *site, uint64_t result) {
+    uint32_t flags = (o != NULL && o->keep ? 1u : 0u) | (o != NULL ? 2u : 0u);
+    ebb__journal(rt, cx, (ebb_record){.type = J_SPAWN, .region = region.id, .other = result, .value = flags});
+    if (o != NULL) {
+        ebb__journal(rt, cx, (ebb_record){.type = J_ARGS, .task = o->deadline, .value = o->polls,
+                                          .kind = o->priority});
+    }
+    ebb__journal_text(rt, site);
+}
+
+ebb_task ebb_spawn_opts_at(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state,
+                           const ebb_task_opts *opts, const char *site) {
+    ebb_rt *rt = ebb_runtime_of(cx);
+    ebb_task id;
+    if (opts != NULL && opts->size != 0 && opts->size != sizeof *opts) {
+        id = refuse(rt, cx, region, EBB_ERR_VERSION);
+    } else {
+        id = spawn(rt, cx, region, poll, state, opts, site);
+    }
+    if (EBB__UNLIKELY(rt->journal != NULL)) journal_spawn(rt, cx, region, opts, site, id.id);
+    return id;
+}
+
+ebb_task ebb_spawn_at(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state, const char *site) {
+    ebb_rt *rt = ebb_runtime_of(cx);
+    ebb_task id = spawn(rt, cx, region, poll, state, NULL, site);
+    if (EBB__UNLIKELY(rt->journal != NULL)) journal_spawn(rt, cx, region, NULL, site, id.id);
+    return id;
+}
+
+static ebb_status closer_poll(ebb_cx *cx, void *state) {
+    (void)cx;
+    (void)state;
+    return EBB_OK; /* what it does are the region's finalizers, in settle() */
+}
+
+uint32_t ebb__closer_new(ebb_rt *rt, ebb__region *r) {
+    if (room_for_task(rt, false) != EBB_OK) return 0;
+    ebb__task *t = task_new(rt, r->index, closer_poll, NULL, r->site);
+    t->flags |= F_CLOSER;
+    return t->index;
+}
+
+/* The region is Finalizing and has no tasks, so the two inline places are free. */
+void ebb__closer_start(ebb_rt *rt, ebb__region *r) {
+    ebb__task *t = ebb__task_at(rt, r->closer);
+    t->pos = ebb__u32s_push(&r->tasks, t->index);
+    rt->stats.spawned++;
+    ebb__emit_task(rt, EBB_EV_TASK_SPAWNED, t, 2, 0);
+    if (r->told != 0) {
+        ebb__task_request(rt, t, ebb__told_kind(r->told), ebb__told_severity(r->told), r->polls,
+                          r->deadline);
+    } else {
+        ebb__enqueue(rt, t);
+    }
+}
+
+static void cancel_one(ebb_rt *rt, ebb__task *t, uint8_t kind, uint64_t origin, const char *message);
+
+/* ---- the end ----------------------------------------------------------------------------------- */
+
+/* Lets go of what cold.* holds: timers, reason. */
+static void cold_clear(ebb_rt *rt, ebb__task *t) {
+    ebb__cold *c = ebb__cold_at(rt, t->index);
+    if (t->flags & (F_NODE | F_OWN_CANCEL)) {
+        ebb__wheel_disarm(&rt->wheel, ebb__wheel_ref(EBB__W_TASK, t->index));
+    }
+    if (c->reason != 0) ebb__slab_give(&rt->reasons, c->reason);
+    c->reason = 0;
+}
+
+void ebb__task_release(ebb_rt *rt, ebb__task *t) {
+    t->phase = 0;
+    ebb__slab_give(&rt->tasks, t->index);
+}
+
+/* A task that waits in a join. One that ended meanwhile does not; if its slot has a new user that
+ * joins something too, that one is woken for nothing, which every poll must bear. */
+static bool joins(const ebb_rt *rt, uint32_t i) {
+    const ebb__task *t = ebb__task_at(rt, i);
+    return t->phase != 0 && t->phase != EBB_COMPLETED && t->flags & F_JOINING;
+}
+
+/* The one function that ends a task. */
+static void task_end(ebb_rt *rt, ebb__task *t, ebb_status status) {
+    ebb__region *r = ebb__region_at(rt, t->region);
+    uint64_t id = ebb__task_id(t);
+    bool finalized = t->phase == EBB_FINALIZING;
+    if (finalized) status = EBB_CANCELLED;
+    ebb__phase_move(rt, t, EBB_COMPLETED);
+    ebb__emit_task(rt, finalized ? EBB_EV_FINALIZED : EBB_EV_COMPLETED, t, (uint32_t)status, 0);
+    rt->stats.ended++;
+    uint32_t moved = ebb__u32s_remove(&r->tasks, t->pos);
+    if (moved != 0) ebb__task_at(rt, moved)->pos = t->pos;
+    if (t->flags & F_TIMED) rt->timed.members--;
+    if (EBB__UNLIKELY(t->flags & F_COLD)) {
+        cold_clear(rt, t);
+        if (t->flags & F_CLOSER) r->closer = 0;
+        if (t->waiter != 0 && joins(rt, t->waiter)) ebb__wake(rt, ebb__task_at(rt, t->waiter));
+    }
+    if (t->flags & (F_KEEP | F_ABANDONED)) {
+        t->polls_left = (uint32_t)status;
+        t->pos = 0;
+        t->qpos = r->kept;
+        if (r->kept != 0) ebb__task_at(rt, r->kept)->pos = t->index;
+        r->kept = t->index;
+    } else {
+        ebb__task_release(rt, t);
+    }
+    if (status != EBB_OK) ebb__region_failed(rt, r, status, id);
+    ebb__region_advance(rt, r);
+}
+
+/* What is left to do for a task whose body is over: its waits, its regions, its finalizers, its
+ * obligations, in this order. Called again whenever something of that has moved. */
+static void settle(ebb_rt *rt, ebb__task *t) {
+    ebb__cold *c = ebb__cold_at(rt, t->index);
+    while (t->flags & F_WAIT) ebb__wait_drop(rt, c->wait);
+    if (t->told != 0 && rt->now >= ebb__cleanup_deadline(rt, t)) t->flags |= F_FIN_FORCED;
+    for (;;) {
+        if (t->flags & F_SCOPE && !ebb__scopes_join(rt, t)) return;
+        ebb__duty *d = ebb__next_finalizer(rt, t);
+        if (d == NULL) break;
+        if (!ebb__run_finalizer(rt, t, d)) return;
+    }
+    if (t->flags & F_DUTY && !EBB__MUTANT(rt, EBB_ORACLE_OBLIGATION_LEAK)) ebb__leak_all(rt, t);
+    task_end(rt, t, (ebb_status)(int32_t)t->polls_left);
+}
+
+/* The body is over, with this status. */
+static void body_over(ebb_rt *rt, ebb__task *t, ebb_status status) {
+    if (EBB__UNLIKELY(status == EBB_FAULTED)) {
+        ebb__emit_task(rt, EBB_EV_FAULTED, t, 0, 0);
+    } else if (t->phase == EBB_CANCELLING && !(t->flags & F_ABANDONED)) {
+        ebb__phase_move(rt, t, EBB_FINALIZING);
+        ebb__emit_task(rt, EBB_EV_CLEANUP_DONE, t, 0, 0);
+    }
+    if (EBB__LIKELY(!(t->flags & F_COLD))) {
+        task_end(rt, t, status);
+        return;
+    }
+    t->flags |= F_RETURNED;
+    t->polls_left = (uint32_t)status;
+    settle(rt, t);
+}
+
+/* It did not return: it is never polled again, its state is never touched again. */
+static void abandon(ebb_rt *rt, ebb__task *t) {
+    ebb__region *r = ebb__region_at(rt, t->region);
+    t->flags = (uint16_t)((t->flags | F_ABANDONED) & ~F_REWAKE);
+    r->abandoned++;
+    rt->stats.abandoned++;
+    ebb__emit_task(rt, EBB_EV_ABANDONED, t, 0, 0);
+    ebb__emit_text(rt, ebb__cold_at(rt, t->index)->site);
+    body_over(rt, t, EBB_CANCELLED);
+}
+
+/* ---- one poll ---------------------------------------------------------------------------------- */
+
+/* Counts a poll against the budget that it has. */
+static void charge(ebb_rt *rt, ebb__task *t) {
+    if (t->flags & F_FORCED) {
+        t->force_left--;
+    } else if (t->polls_left != EBB_POLLS_UNBOUNDED &&
+               (t->phase == EBB_CANCELLING || t->told == 0)) {
+        if (t->polls_left > 0) {
+            t->polls_left--;
+        } else if (t->told != 0) {
+            ebb__task_overdue(rt, t);
+            t->force_left--;
+        } else {
+            cancel_one(rt, t, EBB_CANCEL_BUDGET, 0, "its polls are used up");
+        }
+    }
+}
+
+static ebb_status call(ebb_rt *rt, ebb__task *t) {
+    ebb__journal(rt, &t->cx, (ebb_record){.type = J_CALL, .value = EBB__CALL_POLL, .task = ebb__task_id(t)});
+    ebb_status st = t->poll(&t->cx, t->state);
+    ebb__journal(rt, &t->cx, (ebb_record){.type = J_RETURN, .value = (uint32_t)st});
+    return st;
+}
+
+/* For a watchdog: the number is odd while a poll runs. The release of the odd number publishes the
+ * two stores before it; the even one only ends it, so it needs no order of its own. */
+static ebb_status watched_call(ebb_rt *rt, ebb__task *t) {
+    uint64_t n = atomic_load_explicit(&rt->poll_number, memory_order_relaxed);
+    atomic_store_explicit(&rt->poll_site, ebb__cold_at(rt, t->index)->site, memory_order_relaxed);
+    atomic_store_explicit(&rt->poll_task, ebb__task_id(t), memory_order_relaxed);
+    atomic_store_explicit(&rt->poll_number, n + 1, memory_order_release);
+    ebb_status st = call(rt, t);
+    atomic_store_explicit(&rt->poll_number, n + 2, memory_order_relaxed);
+    return st;
+}
+
+void ebb__task_poll(ebb_rt *rt, ebb__task *t, ebb_lane lane, uint32_t waited) {
+    rt->stats.polls++;
+    if (t->phase == EBB_CREATED) ebb__phase_move(rt, t, EBB_RUNNING);
+    ebb__emit_task(rt, EBB_EV_TASK_POLLED, t, (uint32_t)lane, waited);
+    if (EBB__UNLIKELY(t->flags & F_RETURNED)) {
+        settle(rt, t);
+        return;
+    }
+    if (EBB__UNLIKELY(t->polls_left != EBB_POLLS_UNBOUNDED || t->flags & F_FORCED)) charge(rt, t);
+    t->flags |= F_POLLING;
+    rt->current = t;
+    ebb_status st = EBB__UNLIKELY(rt->watched) ? watched_call(rt, t) : call(rt, t);
+    rt->current = NULL;
+    t->flags = (uint16_t)(t->flags & ~F_POLLING);
+    if (st != EBB_PENDING) {
+        body_over(rt, t, st);
+    } else if (EBB__UNLIKELY(t->flags & F_FORCED)) {
+        if (t->force_left == 0) {
+            abandon(rt, t);
+        } else {
+            t->flags = (uint16_t)(t->flags & ~F_REWAKE);
+            ebb__enqueue(rt, t);
+        }
+    } else if (t->flags & F_REWAKE) {
+        t->flags = (uint16_t)(t->flags & ~F_REWAKE);
+        ebb__enqueue(rt, t);
+    }
+}
+
+/* ---- cancel and force, for one task -------------------------------------------------------------- */
+
+static uint32_t polls_of(const ebb__task *t) {
+    return t->flags & F_RETURNED ? 0 : t->polls_left;
+}
+
+/* A queued task moves to the cancel lane; one that is being polled is polled once more. */
+static void reroute(ebb_rt *rt, ebb__task *t, uint64_t deadline) {
+    if (t->flags & F_POLLING) {
+        t->flags |= F_REWAKE;
+    } else if ((t->queue & 3) != EBB_LANE_CANCEL) {
+        ebb__dequeue(rt, t);
+        ebb__enqueue_cancelled(rt, t, deadline);
+    }
+}
+
+void ebb__task_request(ebb_rt *rt, ebb__task *t, uint8_t kind, uint8_t severity, uint32_t polls,
+                       uint64_t deadline) {
+    if (t->phase <= EBB_RUNNING) {
+        ebb__phase_move(rt, t, EBB_CANCEL_REQUESTED);
+        t->told = ebb__told(kind, severity, 1);
+        if (!(t->flags & F_RETURNED)) t->polls_left = polls;
+        t->cx.signal |= EBB_SIGNAL_STOP;
+        if (EBB__LIKELY(t->mask == 0)) {
+            t->cx.signal |= EBB_SIGNAL_CANCEL;
+        } else {
+            ebb__signal_update(rt, t);
+        }
+        reroute(rt, t, deadline);
+        ebb__emit_task(rt, EBB_EV_CANCEL_REQUESTED, t, polls_of(t), deadline);
+        return;
+    }
+    if (t->phase == EBB_COMPLETED) return;
+    if (severity > ebb__told_severity(t->told) || EBB__MUTANT(rt, EBB_ORACLE_SEVERITY)) {
+        uint8_t epoch = ebb__told_epoch(t->told);
+        t->told = ebb__told(kind, severity, (uint8_t)(epoch + (severity > ebb__told_severity(t->told))));
+    }
+    if (EBB__MUTANT(rt, EBB_ORACLE_PHASE) && t->phase == EBB_CANCELLING) t->phase = EBB_CANCEL_REQUESTED;
+    if (!(t->flags & F_RETURNED) &&
+        (polls < t->polls_left || EBB__MUTANT(rt, EBB_ORACLE_BUDGET))) {
+        t->polls_left = polls;
+    }
+    reroute(rt, t, deadline);
+    ebb__emit_task(rt, EBB_EV_CANCEL_STRENGTHENED, t, polls_of(t), ebb__cleanup_deadline(rt, t));
+}
+
+void ebb__task_overdue(ebb_rt *rt, ebb__task *t) {
+    if (t->phase == EBB_COMPLETED) return;
+    if (t->flags & F_RETURNED) { /* in its finalizers: they look at the clock themselves */
+        ebb__wake(rt, t);
+        return;
+    }
+    if (t->flags & F_FORCED) return;
+    t->flags |= F_FORCED;
+    t->force_left = EBB__FORCE_POLLS;
+    ebb__signal_update(rt, t);
+    ebb__emit_task(rt, EBB_EV_TASK_FORCED, t, EBB__FORCE_POLLS, 0);
+    reroute(rt, t, ebb__cleanup_deadline(rt, t));
+}
+
+/* Keeps the stronger of two own reasons, if there is a slot for it. */
+static void own_reason(ebb_rt *rt, ebb__cold *c, const ebb_reason *reason) {
+    if (c->reason == 0) {
+        if (!ebb__slab_ready(&rt->reasons)) return;
+        c->reason = ebb__slab_take(&rt->reasons);
+        ((ebb__own_reason *)ebb__slab_at(&rt->reasons, c->reason))->reason = *reason;
+        return;
+    }
+    ebb__own_reason *own = ebb__slab_at(&rt->reasons, c->reason);
+    own->reason = ebb_reason_strengthen(&own->reason, reason);
+}
+
+static void cancel_one(ebb_rt *rt, ebb__task *t, uint8_t kind, uint64_t origin, const char *message) {
+    ebb__cold *c = ebb__cold_at(rt, t->index);
+    ebb_reason reason = {.kind = kind, .severity = (uint8_t)ebb_cancel_severity(kind), .runtime = rt->id,
+                         .origin = origin, .sequence = ++rt->sequence};
+    ebb__message_copy(reason.message, message);
+    ebb_budget b = ebb__cleanup_budget(rt, reason.severity, t->priority);
+    uint64_t force_at = ebb__force_at(rt->now, b.deadline);
+    uint32_t ref = ebb__wheel_ref(EBB__W_TASK, t->index);
+    own_reason(rt, c, &reason);
+    bool had = (t->flags & F_OWN_CANCEL) != 0;
+    if (!had || force_at < c->node.due) {
+        ebb__wheel_disarm(&rt->wheel, ref);
+        uint64_t old_end = had ? c->node.due + (uint64_t)c->kept * 1024 : EBB_FOREVER;
+        uint64_t end = b.deadline < old_end ? b.deadline : old_end;
+        uint64_t kept = end > force_at ? (end - force_at) / 1024 : 0;
+        c->kept = (uint32_t)kept;
+        ebb__wheel_arm(&rt->wheel, ref, force_at);
+    }
+    t->flags |= F_OWN_CANCEL;
+    ebb__task_request(rt, t, kind, reason.severity, b.polls, ebb__cleanup_deadline(rt, t));
+}
+
+void ebb__task_fired(ebb_rt *rt, ebb__task *t) {
+    if (t->told != 0) {
+        ebb__cold *c = ebb__cold_at(rt, t->index);
+        if (!(t->flags & F_FORCED) && c->kept > 0) { /* the finalizers' part comes next */
+            uint64_t end = c->node.due + (uint64_t)c->kept * 1024;
+            ebb__wheel_arm(&rt->wheel, ebb__wheel_ref(EBB__W_TASK, t->index), end);
+            c->kept = 0;
+        }
+        ebb__task_overdue(rt, t);
+    } else if (t->phase == EBB_CREATED) {
+        ebb__dequeue(rt, t);
+        task_end(rt, t, EBB_CANCELLED);
+    } else {
+        cancel_one(rt, t, EBB_CANCEL_TIMEOUT, 0, "its deadline has passed");
+    }
+}
+
+/* EBB_OK and a task that has not ended; a stale one is counted. */
+static bool cancellable(ebb_rt *rt, ebb_task task, ebb__task **out) {
+    ebb_status st = ebb__find_task(rt, task, out);
+    if (st == EBB_OK && (*out)->phase != EBB_COMPLETED) return true;
+    if (st == EBB_OK || st == EBB_ERR_STALE) {
+        rt->stats.stale_wakes++;
+        ebb__emit_plain(rt, EBB_EV_STALE_WAKE, task.id, 0, 0, 0);
+    }
+    return false;
+}
+
+void ebb_task_cancel(ebb_cx *cx, ebb_task task, ebb_cancel_kind kind, const char *message) {
+    ebb_rt *rt = ebb_runtime_of(cx);
+    ebb__task *t;
+    if (ebb_cancel_severity(kind) == 0) kind = EBB_CANCEL_USER;
+    ebb__journal(rt, cx, (ebb_record){.type = J_TASK_CANCEL, .task = task.id, .kind = (uint8_t)kind});
+    ebb__journal_text(rt, message);
+    if (!cancellable(rt, task, &t)) return;
+    cancel_one(rt, t, (uint8_t)kind, ebb__task_id(ebb__task_of(cx)), message);
+}
+
+void ebb_task_force(ebb_cx *cx, ebb_task task) {
+    ebb_rt *rt = ebb_runtime_of(cx);
+    ebb__task *t;
+    ebb__journal(rt, cx, (ebb_record){.type = J_TASK_FORCE, .task = task.id});
+    if (!cancellable(rt, task, &t)) return;
+    if (t->told == 0) cancel_one(rt, t, EBB_CANCEL_BUDGET, ebb__task_id(ebb__task_of(cx)), "forced");
+    ebb__task_overdue(rt, t);
+}
+
+/* ---- what a task asks ---------------------------------------------------------------------------- */
+
+ebb_status ebb_checkpoint_slow(ebb_cx *cx) {
+    ebb__task *t = ebb__task_of(cx);
+    ebb_rt *rt = t->rt;
+    ebb_status st = ebb_cancelled(cx) ? EBB_CANCELLED : EBB_OK;
+    if (st == EBB_CANCELLED && t->phase == EBB_CANCEL_REQUESTED && !(t->flags & F_RETURNED)) {
+        ebb__phase_move(rt, t, EBB_CANCELLING);
+        ebb__emit_task(rt, EBB_EV_CANCEL_ACKED, t, t->polls_left, ebb__cleanup_deadline(rt, t));
+    }
+    ebb__journal(rt, cx, (ebb_record){.type = J_CHECKPOINT, .value = (uint32_t)st});
+    return st;
+}
+
+static ebb_status set_mask(ebb_cx *cx, int by) {
+    ebb__task *t = ebb__task_of(cx);
+    ebb_rt *rt = t->rt;
+    ebb_status st = EBB_OK;
+    if (t->index == 0) return EBB_ERR_NOT_TASK;
+    if (by > 0 && t->mask == EBB_MASK_MAX) {
+        st = EBB_ERR_MASK_DEPTH;
+    } else if (by < 0 && t->mask <= (t->flags & F_IN_FINALIZER ? 1 : 0)) {
+        st = EBB_ERR_MASK_UNDERFLOW;
+    } else {
+        t->mask = (uint8_t)(t->mask + by);
+        ebb__signal_update(rt, t);
+        ebb__emit_task(rt, by > 0 ? EBB_EV_MASKED : EBB_EV_UNMASKED, t, t->mask, 0);
+    }
+    ebb__journal(rt, cx, (ebb_record){.type = by > 0 ? J_MASK : J_UNMASK, .value = (uint32_t)st});
+    return st;
+}
+
+ebb_status ebb_mask(ebb_cx *cx) {
+    return set_mask(cx, 1);
+}
+
+ebb_status ebb_unmask(ebb_cx *cx) {
+    return set_mask(cx, -1);
+}
+
+/* Takes a kept task out of its region's list. */
+static void unkeep(ebb_rt *rt, ebb__task *t) {
+    ebb__region *r = ebb__region_at(rt, t->region);
+    if (t->pos != 0) ebb__task_at(rt, t->pos)->qpos = t->qpos;
+    else r->kept = t->qpos;
+    if (t->qpos != 0) ebb__task_at(rt, t->qpos)->pos = t->pos;
+}
+
+static ebb_status task_join(ebb_rt *rt, ebb_cx *cx, ebb_task task) {
+    ebb__task *me = ebb__task_of(cx), *t;
+    ebb_status st = ebb__find_task(rt, task, &t);
+    if (st != EBB_OK) return st;
+    if (!(t->flags & F_KEEP) || t == me) return EBB_ERR_INVALID;
+    if (t->waiter != 0 && t->waiter != me->index && joins(rt, t->waiter)) return EBB_ERR_BUSY;
+    me->flags = (uint16_t)(me->flags & ~F_JOINING);
+    if (t->phase == EBB_COMPLETED) {
+        st = (ebb_status)(int32_t)t->polls_left;
+        ebb__emit_task(rt, EBB_EV_TASK_JOINED, t, (uint32_t)st, ebb__task_id(me));
+        if (t->flags & F_ABANDONED) { /* stays for the region's report */
+            t->flags = (uint16_t)(t->flags & ~F_KEEP);
+        } else {
+            unkeep(rt, t);
+            ebb__task_release(rt, t);
+        }
+        return st;
+    }
+    if (me->index == 0) return EBB_PENDING;
+    if (ebb_checkpoint(cx) != EBB_OK) {
+        t->waiter = 0;
+        return EBB_CANCELLED;
+    }
+    t->waiter = me->index;
+    me->flags |= F_JOINING;
+    return EBB_PENDING;
+}
+
+ebb_status ebb_task_join(ebb_cx *cx, ebb_task task) {
+    ebb_rt *rt = ebb_runtime_of(cx);
+    ebb_status st = task_join(rt, cx, task);
+    ebb__journal(rt, cx, (ebb_record){.type = J_TASK_JOIN, .task = task.id, .value = (uint32_t)st});
+    return st;
+}
+
+ebb_status ebb_task_info_of(ebb_cx *cx, ebb_task task, ebb_task_info *out) {
+    ebb_rt *rt = ebb_runtime_of(cx);
+    ebb__task *t;
+    ebb_status st = ebb__find_task(rt, task, &t);
+    if (st != EBB_OK) return st;
+    const ebb__cold *c = ebb__cold_at(rt, t->index);
+    const ebb__region *r = ebb__region_at(rt, t->region);
+    *out = (ebb_task_info){
+        .task = task, .region = {ebb__region_id(rt, r)}, .phase = (ebb_phase)t->phase,
+        .status = t->phase == EBB_COMPLETED ? (ebb_status)(int32_t)t->polls_left : EBB_PENDING,
+        .mask_depth = t->mask, .lane = t->queue & 3, .epoch = ebb__told_epoch(t->told),
+        .forced = (t->flags & F_FORCED) != 0, .site = c->site,
+    };
+    if (t->told != 0) {
+        bool own = t->flags & F_OWN_CANCEL && c->reason != 0;
+        ebb_reason mine = own ? ((ebb__own_reason *)ebb__slab_at(&rt->reasons, c->reason))->reason
+                              : (ebb_reason){0};
+        ebb_reason its = ebb__region_reason(rt, r);
+        out->reason = ebb_reason_strengthen(&mine, &its);
+        out->reason.kind = ebb__told_kind(t->told);
+        out->reason.severity = ebb__told_severity(t->told);
+    }
+    out->budget = (ebb_budget){ebb__cleanup_deadline(rt, t),
+                               t->phase == EBB_COMPLETED || t->flags & F_RETURNED ? 0 : t->polls_left,
+                               t->priority};
+    return EBB_OK;
+}

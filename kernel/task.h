@@ -1,0 +1,30 @@
+/* Tasks: the transition table, one poll, and the one function that ends a task. */
+#ifndef EBB__TASK_H
+#define EBB__TASK_H
+
+#include "kernel/rt.h"
+
+/* One poll, taken from `lane`, whose head had waited for `waited` polls of others. */
+void ebb__task_poll(ebb_rt *rt, ebb__task *t, ebb_lane lane, uint32_t waited);
+
+/* Asks a task to stop, or more urgently: never runs it, never fails. `deadline` is only for the lane. */
+void ebb__task_request(ebb_rt *rt, ebb__task *t, uint8_t kind, uint8_t severity, uint32_t polls,
+                       uint64_t deadline);
+/* Its budget is over. A task that was not asked yet is asked first, with what its region was told. */
+void ebb__task_overdue(ebb_rt *rt, ebb__task *t);
+/* Its own deadline has come. */
+void ebb__task_fired(ebb_rt *rt, ebb__task *t);
+
+/* Moves to another phase if the table has it; else counts and traces an illegal transition. */
+bool ebb__phase_move(ebb_rt *rt, ebb__task *t, ebb_phase to);
+
+/* A task record for the finalizers of a region, not yet in it. 0: no memory. */
+uint32_t ebb__closer_new(ebb_rt *rt, ebb__region *r);
+void ebb__closer_start(ebb_rt *rt, ebb__region *r);
+
+/* Gives back a kept or abandoned task that has ended. */
+void ebb__task_release(ebb_rt *rt, ebb__task *t);
+
+void ebb__signal_update(ebb_rt *rt, ebb__task *t);
+
+#endif

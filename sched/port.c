@@ -1,0 +1,33 @@
+/* Messages from other runtimes, as they are taken in. Each is one operation of the receiver's own, so
+ * the journal has it as that. */
+#include "kernel/record.h"
+#include <ebb/sched.h>
+
+ebb_status ebb_receive(ebb_rt *rt, const ebb_msg *m) {
+    ebb_cx *host = ebb_host(rt);
+    if (m->target >> 56 != rt->id) return EBB_ERR_FOREIGN;
+    if (ebb_id_status(m->target) != EBB_OK) return EBB_ERR_INVALID;
+    if (m->verb < EBB_MSG_WAKE || m->verb > EBB_MSG_WORD) return EBB_ERR_INVALID;
+    if ((m->verb == EBB_MSG_WAKE && m->to_region) || (m->verb == EBB_MSG_CLOSE && !m->to_region)) {
+        return EBB_ERR_INVALID;
+    }
+    ebb_task task = {m->target};
+    ebb_region region = {m->target};
+    ebb__journal(rt, host, (ebb_record){.type = J_RECEIVE, .value = (uint32_t)m->verb, .other = m->word});
+    ebb__emit_plain(rt, EBB_EV_RECEIVED, m->to_region ? 0 : m->target, m->to_region ? m->target : 0,
+                    (uint32_t)m->verb, m->word);
+    switch (m->verb) {
+    case EBB_MSG_WAKE:
+    case EBB_MSG_WORD: (void)ebb_wake(host, task); break;
+    case EBB_MSG_CANCEL:
+        if (m->to_region) ebb_region_cancel(host, region, m->kind, m->message);
+        else ebb_task_cancel(host, task, m->kind, m->message);
+        break;
+    case EBB_MSG_CLOSE: ebb_region_close(host, region); break;
+    case EBB_MSG_FORCE:
+        if (m->to_region) ebb_region_force(host, region);
+        else ebb_task_force(host, task);
+        break;
+    }
+    return EBB_OK;
+}

@@ -1,0 +1,114 @@
+/* The pump: whose turn it is. Lanes and their order are kernel/lane.c's; here is only the cycle. */
+#include "sched/pump.h"
+
+#include <ebb/sched.h>
+
+#include "kernel/cascade.h"
+#include "kernel/lane.h"
+#include "kernel/record.h"
+#include "kernel/region.h"
+#include "kernel/runtime.h"
+#include "kernel/task.h"
+
+enum {
+    WHEEL_WORK = 4096, /* timers moved or fired a turn */
+    CHOICES = 8        /* how far from the head the lab may choose */
+};
+
+/* The cycle, when all lanes have work; where a lane has none, the next one that has takes its turn. */
+static const uint8_t cycle[10] = {
+    EBB_LANE_CANCEL, EBB_LANE_CANCEL, EBB_LANE_CANCEL, EBB_LANE_CANCEL, EBB_LANE_TIMED,
+    EBB_LANE_CANCEL, EBB_LANE_CANCEL, EBB_LANE_CANCEL, EBB_LANE_CANCEL, EBB_LANE_READY,
+};
+
+void ebb_advance(ebb_rt *rt, uint64_t now) {
+    ebb__journal(rt, &rt->host.cx, (ebb_record){.type = J_ADVANCE, .other = now});
+    if (now > rt->now) rt->now = now;
+}
+
+/* True if it was stopped by its bound. */
+static bool turn_wheel(ebb_rt *rt) {
+    uint32_t work = WHEEL_WORK, ref;
+    if (rt->wheel.armed == 0 && rt->wheel.tick == rt->now / EBB__TICK) return false;
+    while ((ref = ebb__wheel_turn(&rt->wheel, rt->now, &work)) != 0) ebb__fired(rt, ref);
+    return work == 0;
+}
+
+static uint32_t lanes_with_work(const ebb_rt *rt) {
+    return (rt->cancel_count > 0 ? 1u << EBB_LANE_CANCEL : 0u) |
+           (rt->timed.n > 0 ? 1u << EBB_LANE_TIMED : 0u) |
+           (rt->queue[EBB__READY].count > 0 ? 1u << EBB_LANE_READY : 0u);
+}
+
+static ebb_lane next_lane(ebb_rt *rt, uint32_t work) {
+    if ((work & (work - 1)) == 0) return (ebb_lane)__builtin_ctz(work);
+    if (EBB__MUTANT(rt, EBB_ORACLE_FAIRNESS) && work & 1u << EBB_LANE_CANCEL) return EBB_LANE_CANCEL;
+    for (;;) {
+        uint8_t lane = cycle[rt->cycle];
+        rt->cycle = (uint8_t)(rt->cycle == 9 ? 0 : rt->cycle + 1);
+        if (work & 1u << lane) return (ebb_lane)lane;
+    }
+}
+
+/* Counts how long each lane's head has waited for the others. */
+static uint32_t count_wait(ebb_rt *rt, uint32_t work, ebb_lane lane) {
+    uint32_t waited = rt->wait[lane];
+    if (waited > rt->worst_wait[lane]) rt->worst_wait[lane] = waited;
+    if ((work & (work - 1)) == 0) {
+        rt->wait[EBB_LANE_CANCEL] = rt->wait[EBB_LANE_TIMED] = rt->wait[EBB_LANE_READY] = 0;
+        return waited;
+    }
+    for (uint32_t l = EBB_LANE_CANCEL; l <= EBB_LANE_READY; l++) {
+        rt->wait[l] = l != (uint32_t)lane && work & 1u << l ? rt->wait[l] + 1 : 0;
+    }
+    return waited;
+}
+
+static uint32_t choose(ebb_rt *rt, ebb_lane lane) {
+    uint32_t n = ebb__lane_count(rt, lane);
+    if (lane == EBB_LANE_TIMED || n < 2) return 0;
+    if (n > CHOICES) n = CHOICES;
+    uint32_t nth = rt->choose(rt->choose_ctx, n);
+    ebb__journal(rt, &rt->host.cx, (ebb_record){.type = J_CHOICE, .value = nth, .other = n});
+    return nth < n ? nth : 0;
+}
+
+static void poll_one(ebb_rt *rt, uint32_t work) {
+    ebb_lane lane = next_lane(rt, work);
+    uint32_t waited = count_wait(rt, work, lane);
+    uint32_t nth = EBB__UNLIKELY(rt->choose != NULL) ? choose(rt, lane) : 0;
+    ebb__task_poll(rt, ebb__lane_pop(rt, lane, nth), lane, waited);
+}
+
+ebb_status ebb_pump(ebb_rt *rt, uint32_t max_polls) {
+    if (rt->pumping) return EBB_ERR_REENTERED;
+    ebb__journal(rt, &rt->host.cx, (ebb_record){.type = J_PUMP, .value = max_polls});
+    rt->pumping = true;
+    ebb__reasons_refill(rt);
+    bool more = turn_wheel(rt);
+    uint32_t work;
+    for (;;) {
+        while (EBB__UNLIKELY(rt->sweep_head != 0)) ebb__sweep_one(rt);
+        work = lanes_with_work(rt);
+        if (work == 0 || max_polls == 0) break;
+        max_polls--;
+        poll_one(rt, work);
+    }
+    rt->pumping = false;
+    if (work != 0 || more) return EBB_PENDING;
+    if (EBB__UNLIKELY(rt->trace != NULL) && rt->trace->last != EBB_EV_IDLE) {
+        ebb__emit_plain(rt, EBB_EV_IDLE, 0, 0, 0, 0);
+    }
+    return EBB_OK;
+}
+
+uint64_t ebb_next_due(const ebb_rt *rt) {
+    if (lanes_with_work(rt) != 0 || rt->sweep_head != 0) return rt->now;
+    uint64_t at = ebb__wheel_next(&rt->wheel);
+    return at < rt->now ? rt->now : at;
+}
+
+void ebb__set_chooser(ebb_rt *rt, uint32_t (*fn)(void *ctx, uint32_t n), void *ctx) {
+    rt->choose = fn;
+    rt->choose_ctx = ctx;
+}

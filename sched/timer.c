@@ -1,0 +1,66 @@
+#include "kernel/record.h"
+#include "kernel/rt.h"
+#include <ebb/sched.h>
+
+static uint64_t arm(ebb_rt *rt, ebb_task task, uint64_t due) {
+    ebb__task *t;
+    ebb_status st = ebb__find_task(rt, task, &t);
+    if (st == EBB_OK && t->phase == EBB_COMPLETED) st = EBB_ERR_STALE;
+    if (st == EBB_OK && !ebb__slab_ready(&rt->timers)) st = ebb__slab_reserve(&rt->timers, &rt->allocator);
+    if (st != EBB_OK) return ebb__id_error(rt, st);
+    uint32_t i = ebb__slab_take(&rt->timers);
+    ebb__timer *tm = ebb__slab_at(&rt->timers, i);
+    tm->task = t->index;
+    tm->task_generation = t->generation;
+    tm->node.next = 0;
+    ebb__wheel_arm(&rt->wheel, ebb__wheel_ref(EBB__W_TIMER, i), due);
+    rt->stats.timers++;
+    uint64_t id = ebb__id(rt, i, tm->generation);
+    ebb__emit_task(rt, EBB_EV_TIMER_ARMED, t, 0, id);
+    return id;
+}
+
+ebb_timer ebb_timer_arm(ebb_cx *cx, ebb_task task, uint64_t due) {
+    ebb_rt *rt = ebb_runtime_of(cx);
+    uint64_t id = arm(rt, task, due);
+    ebb__journal(rt, cx, (ebb_record){.type = J_TIMER_ARM, .task = task.id, .region = due, .other = id});
+    return (ebb_timer){id};
+}
+
+ebb_status ebb_timer_disarm(ebb_cx *cx, ebb_timer timer) {
+    ebb_rt *rt = ebb_runtime_of(cx);
+    uint32_t i;
+    ebb_status st = ebb__lookup(rt, &rt->timers, timer.id, &i);
+    if (st == EBB_OK) {
+        ebb__wheel_disarm(&rt->wheel, ebb__wheel_ref(EBB__W_TIMER, i));
+        ebb__slab_give(&rt->timers, i);
+        rt->stats.timers--;
+    }
+    ebb__journal(rt, cx, (ebb_record){.type = J_TIMER_DISARM, .other = timer.id, .value = (uint32_t)st});
+    return st;
+}
+
+static void sleep_cancel(ebb_wait *w) {
+    ebb_sleeper *s = (ebb_sleeper *)(void *)w; /* its first member */
+    (void)ebb_timer_disarm(w->cx, s->timer);
+}
+
+ebb_status ebb_sleep(ebb_cx *cx, ebb_sleeper *s, uint64_t span) {
+    if (s->wait.cx == NULL) {
+        if (ebb_checkpoint(cx) != EBB_OK) return EBB_CANCELLED;
+        uint64_t now = ebb_now(cx);
+        s->due = span > EBB_FOREVER - now ? EBB_FOREVER : now + span;
+        s->timer = ebb_timer_arm(cx, ebb_self(cx), s->due);
+        ebb_status st = ebb_id_status(s->timer.id);
+        if (st != EBB_OK) return st;
+        ebb_wait_begin(cx, &s->wait, sleep_cancel, NULL, "sleep");
+        return EBB_PENDING;
+    }
+    ebb_status st = EBB_PENDING;
+    if (ebb_now(cx) >= s->due) st = EBB_OK;
+    else if (ebb_checkpoint(cx) != EBB_OK) st = EBB_CANCELLED;
+    if (st == EBB_PENDING) return st;
+    (void)ebb_timer_disarm(cx, s->timer);
+    ebb_wait_end(&s->wait);
+    return st;
+}
