@@ -1,0 +1,33 @@
+/* base/map.h - a hash map from a 64-bit key to a value of fixed size, with the host's allocator.
+ *
+ * Open addressing with linear probing; removing shifts back what follows, so there are no tombstones.
+ * What holds: `room` is 0 or a power of two, at most 3/4 of it is used, a slot is a key and then the
+ * value, and the key 0 marks an empty slot (so it can't be used as a key). */
+#ifndef EBB_BASE_MAP_H
+#define EBB_BASE_MAP_H
+
+#include <ebb/base.h>
+
+typedef struct ebb__map {
+    ebb_allocator allocator;
+    uint8_t *slots;
+    size_t slot_size, room, n;
+} ebb__map;
+
+/* Allocates nothing yet. Values are aligned to 8 bytes. */
+void ebb__map_init(ebb__map *m, ebb_allocator a, size_t value_size);
+void ebb__map_free(ebb__map *m);
+
+/* The value, or NULL. It stays at its place until the next put or remove. */
+void *ebb__map_find(const ebb__map *m, uint64_t key);
+
+/* The value, zeroed if the key is new. NULL: no memory, nothing has changed. */
+void *ebb__map_put(ebb__map *m, uint64_t key);
+
+void ebb__map_remove(ebb__map *m, uint64_t key);
+
+/* Each value in turn: start with `*at` 0; NULL after the last. The order depends only on what was
+ * put and removed. No put or remove meanwhile. */
+void *ebb__map_next(const ebb__map *m, size_t *at);
+
+#endif

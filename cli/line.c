@@ -1,0 +1,146 @@
+/* cli/line.c - events as lines of text. */
+#include "cli/line.h"
+
+#include "kernel/event.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+ebb_status ebb__line_next(ebb_reader *r, ebb__line *out) {
+    ebb_status st = ebb_reader_next(r, &out->event);
+    if (st != EBB_OK) return st;
+    size_t n = 0;
+    out->text[0] = 0;
+    if (out->event.type == EBB_EV_TEXT) {
+        memcpy(out->text, out->event.text, sizeof out->event.text);
+        return EBB_OK;
+    }
+    for (;;) {
+        ebb_reader ahead = *r;
+        ebb_event ev;
+        if (ebb_reader_next(&ahead, &ev) != EBB_OK || ev.type != EBB_EV_TEXT) return EBB_OK;
+        *r = ahead;
+        size_t more = strlen(ev.text);
+        if (more > EBB__LINE_TEXT_MAX - n) more = EBB__LINE_TEXT_MAX - n;
+        memcpy(out->text + n, ev.text, more);
+        n += more;
+        out->text[n] = 0;
+    }
+}
+
+void ebb__print_json_string(FILE *out, const char *s) {
+    fputc('"', out);
+    for (; *s != 0; s++) {
+        unsigned char c = (unsigned char)*s;
+        if (c == '"' || c == '\\') {
+            fprintf(out, "\\%c", c);
+        } else if (c < 0x20 || c > 0x7e) {
+            fprintf(out, "\\u%04x", c);
+        } else {
+            fputc(c, out);
+        }
+    }
+    fputc('"', out);
+}
+
+void ebb__print_id(FILE *out, uint64_t id) {
+    fprintf(out, "%" PRIu64 ".%" PRIu64 ".%" PRIu64, id >> 56, id >> 32 & 0xffffff, id & 0xffffffff);
+}
+
+static void print_named_id(FILE *out, const char *name, uint64_t id) {
+    if (id == 0) return;
+    fprintf(out, "  %s ", name);
+    ebb__print_id(out, id);
+}
+
+static void print_time(FILE *out, uint64_t ns) {
+    if (ns == EBB_FOREVER) {
+        fputs("never", out);
+    } else {
+        fprintf(out, "%" PRIu64 ".%09" PRIu64, ns / EBB_SECOND, ns % EBB_SECOND);
+    }
+}
+
+static void print_value(FILE *out, const ebb_event *ev) {
+    switch (ebb__event_value_of(ev->type)) {
+    case EBB__VALUE_NONE: break;
+    case EBB__VALUE_STATUS: {
+        ebb_status st = (ebb_status)(int32_t)ev->value;
+        fprintf(out, "  status %s", ebb_status_name(st));
+        if ((int32_t)ev->value < EBB_STATUS_USER) fprintf(out, "(%" PRId32 ")", (int32_t)ev->value);
+        break;
+    }
+    case EBB__VALUE_LANE: fprintf(out, "  lane %s", ebb__lane_name(ev->value)); break;
+    case EBB__VALUE_POLLS:
+        if (ev->value != EBB_POLLS_UNBOUNDED) fprintf(out, "  polls %" PRIu32, ev->value);
+        break;
+    case EBB__VALUE_DEPTH: fprintf(out, "  depth %" PRIu32, ev->value); break;
+    case EBB__VALUE_OBLIGATION: fprintf(out, "  %s", ebb__obligation_kind_name(ev->value)); break;
+    case EBB__VALUE_FLAGS:
+        if (ev->value != 0) fprintf(out, "  flags %" PRIu32, ev->value);
+        break;
+    case EBB__VALUE_NUMBER: fprintf(out, "  value %" PRIu32, ev->value); break;
+    }
+}
+
+static void print_other(FILE *out, const ebb_event *ev) {
+    switch (ev->type) {
+    case EBB_EV_GAP: fprintf(out, "  %" PRIu64 " events lost", ev->other); break;
+    case EBB_EV_REGION_OPENED: print_named_id(out, "parent", ev->other); break;
+    case EBB_EV_REGION_CANCELLED:
+    case EBB_EV_CANCEL_REQUESTED:
+    case EBB_EV_CANCEL_STRENGTHENED:
+    case EBB_EV_CANCEL_ACKED:
+        fputs("  deadline ", out);
+        print_time(out, ev->other);
+        break;
+    case EBB_EV_REGION_CLOSED:
+        if (ev->other != 0) {
+            fprintf(out, "  abandoned %" PRIu64 "  leaked %" PRIu64, ev->other >> 32, ev->other & 0xffffffff);
+        }
+        break;
+    case EBB_EV_TASK_POLLED: fprintf(out, "  waited %" PRIu64, ev->other); break;
+    case EBB_EV_TASK_SPAWNED:
+    case EBB_EV_TASK_WOKEN:
+    case EBB_EV_TASK_JOINED: print_named_id(out, "by", ev->other); break;
+    case EBB_EV_REFUSED: print_named_id(out, "named", ev->other); break;
+    case EBB_EV_TIMER_ARMED:
+    case EBB_EV_TIMER_FIRED: print_named_id(out, "timer", ev->other); break;
+    case EBB_EV_RECEIVED: fprintf(out, "  word 0x%" PRIx64, ev->other); break;
+    default:
+        if (ev->type >= EBB_EV_OBLIGATION_RESERVED && ev->type <= EBB_EV_OBLIGATION_LEAKED) {
+            print_named_id(out, "obligation", ev->other);
+        }
+        if (ev->type >= EBB_EV_FINALIZER_ADDED && ev->type <= EBB_EV_FINALIZER_ABANDONED) {
+            print_named_id(out, "finalizer", ev->other);
+        }
+    }
+}
+
+void ebb__line_print(FILE *out, const ebb__line *line) {
+    const ebb_event *ev = &line->event;
+    const char *name = ebb_event_name(ev->type);
+    fprintf(out, "%8" PRIu64 "  ", ev->decision_seq);
+    print_time(out, ev->time);
+    fprintf(out, "  %" PRIu64 "/%" PRIu64 "  %s", ev->host_turn_id, ev->microtask_batch_id,
+            name == NULL ? "unknown" : name);
+    if (name == NULL) fprintf(out, "(%" PRIu32 ")", ev->type);
+    if (ev->type >= EBB_EV_REGION_OPENED) {
+        print_named_id(out, "task", ev->task_id);
+        print_named_id(out, "region", ev->region_id);
+        if (ev->phase != 0) {
+            fprintf(out, "  %s",
+                    ebb__event_is_region(ev->type) ? ebb__region_state_name(ev->phase) : ebb__phase_name(ev->phase));
+        }
+        if (ev->cancel_kind != 0) {
+            fprintf(out, "  %s %s epoch %u", ebb_cancel_kind_name((ebb_cancel_kind)ev->cancel_kind),
+                    ebb__severity_name(ev->severity), ev->cancel_epoch);
+        }
+    }
+    print_value(out, ev);
+    print_other(out, ev);
+    if (line->text[0] != 0) {
+        fputs("  ", out);
+        ebb__print_json_string(out, line->text);
+    }
+}

@@ -1,0 +1,27 @@
+/* cli/line.h - a trace as lines: each event together with the text records that belong to it. */
+#ifndef EBB_CLI_LINE_H
+#define EBB_CLI_LINE_H
+
+#include "cli/cli.h"
+
+enum { EBB__LINE_TEXT_MAX = 1023 };
+
+typedef struct ebb__line {
+    ebb_event event;
+    char text[EBB__LINE_TEXT_MAX + 1]; /* joined, cut to fit; "" if there is none */
+} ebb__line;
+
+/* The next event that is not a text, with the texts after it. As ebb_reader_next; an error in the
+ * records after it shows at the next call. A text without an event before it is a line of its own. */
+ebb_status ebb__line_next(ebb_reader *r, ebb__line *out);
+
+/* Readable, without the newline. */
+void ebb__line_print(FILE *out, const ebb__line *line);
+
+/* A string in quotes as JSON has it; every byte that is not plain ASCII is escaped. */
+void ebb__print_json_string(FILE *out, const char *s);
+
+/* runtime.index.generation */
+void ebb__print_id(FILE *out, uint64_t id);
+
+#endif

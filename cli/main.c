@@ -1,0 +1,44 @@
+/* cli/main.c - the `ebb` command: finds the subcommand and hands over. */
+#include "cli/cli.h"
+
+#include <string.h>
+
+typedef struct command {
+    const char *name, *what;
+    int (*run)(int argc, char **argv);
+} command;
+
+static const command commands[] = {
+    {"fixture", "run the fixtures of the cancel contract", ebb__cmd_fixture},
+    {"trace", "show, verify, compare and export traces", ebb__cmd_trace},
+};
+
+static void print_commands(FILE *out) {
+    fputs("usage: ebb COMMAND ...\n\ncommands:\n", out);
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].what);
+    }
+    fputs("  help       this list; `ebb COMMAND --help` says more\n  --version  the version and its contract\n",
+          out);
+}
+
+int main(int argc, char **argv) {
+    if (argc < 2) {
+        print_commands(stderr);
+        return EBB__EXIT_USAGE;
+    }
+    if (strcmp(argv[1], "help") == 0 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+        print_commands(stdout);
+        return EBB__EXIT_OK;
+    }
+    if (strcmp(argv[1], "--version") == 0) {
+        printf("ebb %d.%d (%s)\n", EBB_VERSION_MAJOR, EBB_VERSION_MINOR, EBB_CONTRACT);
+        return EBB__EXIT_OK;
+    }
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        if (strcmp(argv[1], commands[i].name) == 0) return commands[i].run(argc - 1, argv + 1);
+    }
+    ebb__cli_error("there is no command '%s'", argv[1]);
+    print_commands(stderr);
+    return EBB__EXIT_USAGE;
+}

@@ -1,0 +1,346 @@
+/* cli/trace.c - `ebb trace show | verify | diff | export`. */
+#include "cli/export.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char usage[] =
+    "usage: ebb trace show FILE\n"
+    "       ebb trace verify [--strict] [--quiescent] FILE\n"
+    "       ebb trace diff FILE FILE\n"
+    "       ebb trace export --format jsonl|chrome [-o OUT] FILE\n"
+    "\n"
+    "  show         one line an event: number, time, turn/batch, what, whose, phase, reason, text\n"
+    "  verify       checksums and structure; exit 1 if the file is damaged or cut\n"
+    "  --strict     and every rule of the contract, from the events alone\n"
+    "  --quiescent  and nothing may be left at the end but the root region\n"
+    "  diff         the first event that differs; exit 1 if there is one\n"
+    "  --progress   show progress even if stderr is no terminal\n";
+
+/* What the user asked for. */
+typedef struct request {
+    const char *files[2];
+    size_t n_files;
+    const char *format, *out;
+    bool strict, quiescent, progress, help;
+} request;
+
+/* An option that takes a value, or NULL. */
+static const char **value_option(request *q, const char *arg) {
+    if (strcmp(arg, "--format") == 0) return &q->format;
+    if (strcmp(arg, "-o") == 0) return &q->out;
+    return NULL;
+}
+
+static bool *flag_option(request *q, const char *arg) {
+    if (strcmp(arg, "--strict") == 0) return &q->strict;
+    if (strcmp(arg, "--quiescent") == 0) return &q->quiescent;
+    if (strcmp(arg, "--progress") == 0) return &q->progress;
+    if (strcmp(arg, "--help") == 0 || strcmp(arg, "-h") == 0) return &q->help;
+    return NULL;
+}
+
+static bool parse(request *q, int argc, char **argv) {
+    for (int i = 0; i < argc; i++) {
+        const char **value = value_option(q, argv[i]);
+        bool *flag = flag_option(q, argv[i]);
+        if (flag != NULL) {
+            *flag = true;
+        } else if (value != NULL) {
+            if (++i == argc) {
+                ebb__cli_error("%s needs a value", argv[i - 1]);
+                return false;
+            }
+            *value = argv[i];
+        } else if (argv[i][0] == '-' && argv[i][1] != 0) {
+            ebb__cli_error("there is no option '%s'", argv[i]);
+            return false;
+        } else if (q->n_files == 2) {
+            ebb__cli_error("too many files: '%s'", argv[i]);
+            return false;
+        } else {
+            q->files[q->n_files++] = argv[i];
+        }
+    }
+    return true;
+}
+
+/* ---- reading ---------------------------------------------------------------------------------- */
+
+static void report_damage(const ebb__cli_file *f, const ebb_reader *r, ebb_status st, uint64_t events) {
+    ebb__cli_error("%s: offset %zu: %s: expected %s; %" PRIu64 " events before it can be read", f->path,
+                   r->error_offset, ebb_status_text(st), r->error, events);
+}
+
+/* The exit code if it can't be opened as a trace. */
+static int open_trace(const ebb__cli_file *f, ebb_reader *r) {
+    ebb_status st = ebb_reader_open(r, f->bytes, f->n);
+    if (st != EBB_OK) {
+        report_damage(f, r, st, 0);
+        return EBB__EXIT_BAD;
+    }
+    if (r->journal) {
+        ebb__cli_error("%s is a journal, not a trace", f->path);
+        return EBB__EXIT_USAGE;
+    }
+    return EBB__EXIT_OK;
+}
+
+static void print_hash(FILE *out, ebb_status st, ebb_hash h) {
+    if (st == EBB_OK) {
+        fprintf(out, "%016" PRIx64 "%016" PRIx64, h.hi, h.lo);
+    } else {
+        fputs(st == EBB_ERR_INVALID ? "none, it has a gap" : ebb_status_text(st), out);
+    }
+}
+
+/* ---- show and export -------------------------------------------------------------------------- */
+
+static void show_line(FILE *out, uint8_t runtime_id, const ebb__line *line, bool first) {
+    (void)runtime_id;
+    (void)first;
+    if (line == NULL) return;
+    ebb__line_print(out, line);
+    fputc('\n', out);
+}
+
+static int each_line(const ebb__cli_file *f, ebb_reader *r, FILE *out, ebb__export_fn *fn, bool progress) {
+    ebb__progress p = ebb__progress_begin(f->path, progress);
+    ebb__line line;
+    ebb_status st;
+    uint64_t events = 0;
+    fn(out, r->runtime_id, NULL, true);
+    while ((st = ebb__line_next(r, &line)) == EBB_OK) {
+        fn(out, r->runtime_id, &line, false);
+        events++;
+        ebb__progress_step(&p, r->offset, r->n);
+    }
+    fn(out, r->runtime_id, NULL, false);
+    ebb__progress_end(&p);
+    if (st == EBB_PENDING) return EBB__EXIT_OK;
+    report_damage(f, r, st, r->seq - 1);
+    return EBB__EXIT_BAD;
+}
+
+static int run_show(const request *q, const ebb__cli_file *f) {
+    ebb_reader r;
+    int code = open_trace(&f[0], &r);
+    return code != EBB__EXIT_OK ? code : each_line(&f[0], &r, stdout, show_line, q->progress);
+}
+
+static int run_export(const request *q, const ebb__cli_file *f) {
+    ebb__export_fn *fn = q->format == NULL ? NULL : ebb__export_format(q->format);
+    if (fn == NULL) {
+        ebb__cli_error("export needs --format jsonl or --format chrome");
+        return EBB__EXIT_USAGE;
+    }
+    ebb_reader r;
+    int code = open_trace(&f[0], &r);
+    if (code != EBB__EXIT_OK) return code;
+    FILE *out = q->out == NULL ? stdout : fopen(q->out, "wb");
+    if (out == NULL) {
+        ebb__cli_error("can't write %s: %s", q->out, strerror(errno));
+        return EBB__EXIT_USAGE;
+    }
+    code = each_line(&f[0], &r, out, fn, q->progress);
+    bool failed = ferror(out) != 0;
+    if (q->out != NULL) failed |= fclose(out) != 0;
+    if (!failed) return code;
+    ebb__cli_error("can't write %s: %s", q->out == NULL ? "the output" : q->out, strerror(errno));
+    return EBB__EXIT_USAGE;
+}
+
+/* ---- verify ----------------------------------------------------------------------------------- */
+
+static void report_violation(const ebb__cli_file *f, const ebb_violation *v) {
+    if (v->event.type == 0) {
+        ebb__cli_error("%s: %s: at the end: %s", f->path, ebb_oracle_name(v->oracle), v->text);
+        return;
+    }
+    ebb__cli_error("%s: %s: event %" PRIu64 ", offset %zu: %s", f->path, ebb_oracle_name(v->oracle),
+                   v->event.decision_seq, v->event.offset, v->text);
+    ebb__line line = {.event = v->event};
+    memcpy(line.text, v->event.text, sizeof v->event.text);
+    ebb__line_print(stderr, &line);
+    fputc('\n', stderr);
+}
+
+/* Reads all of it; `c` is NULL without --strict. The status is what ended the reading. */
+static ebb_status verify_events(ebb_reader *r, ebb_check *c, ebb_fingerprint *h, bool progress, uint64_t *events) {
+    ebb__progress p = ebb__progress_begin("verifying", progress);
+    ebb_event ev;
+    ebb_status st;
+    while ((st = ebb_reader_next(r, &ev)) == EBB_OK) {
+        ++*events;
+        ebb_fingerprint_event(h, &ev);
+        if (c != NULL && (st = ebb_check_event(c, &ev)) != EBB_OK) break;
+        ebb__progress_step(&p, r->offset, r->n);
+    }
+    ebb__progress_end(&p);
+    return st;
+}
+
+static int run_verify(const request *q, const ebb__cli_file *f) {
+    ebb_reader r;
+    int code = open_trace(&f[0], &r);
+    if (code != EBB__EXIT_OK) return code;
+    bool strict = q->strict || q->quiescent;
+    ebb_check *c = strict ? ebb_check_new(ebb__cli_allocator()) : NULL;
+    ebb_fingerprint *h = ebb_fingerprint_new(ebb__cli_allocator());
+    uint64_t events = 0;
+    ebb_status st = EBB_ERR_NOMEM;
+    if (h != NULL && (c != NULL || !strict)) st = verify_events(&r, c, h, q->progress, &events);
+    if (st == EBB_PENDING && c != NULL) {
+        ebb_status end = ebb_check_end(c, q->quiescent);
+        if (end != EBB_OK) st = end;
+    }
+    code = st == EBB_PENDING ? EBB__EXIT_OK : st == EBB_ERR_NOMEM ? EBB__EXIT_USAGE : EBB__EXIT_BAD;
+    if (st == EBB_PENDING) {
+        ebb_hash hash;
+        ebb_status got = ebb_fingerprint_end(h, &hash);
+        printf("%" PRIu64 " events, fingerprint ", events);
+        print_hash(stdout, got, hash);
+        fputs(strict ? ", ok, every rule holds\n" : ", ok\n", stdout);
+    } else if (st == EBB_ERR_ORACLE) {
+        report_violation(&f[0], ebb_check_violation(c));
+    } else if (st == EBB_ERR_NOMEM) {
+        ebb__cli_error("%s: %s", f[0].path, ebb_status_text(st));
+    } else {
+        report_damage(&f[0], &r, st, events);
+    }
+    ebb_fingerprint_free(h);
+    ebb_check_free(c);
+    return code;
+}
+
+/* ---- diff ------------------------------------------------------------------------------------- */
+
+enum { CONTEXT = 3 };
+
+static bool same_line(const ebb__line *a, const ebb__line *b) {
+    const ebb_event *x = &a->event, *y = &b->event;
+    return x->type == y->type && x->decision_seq == y->decision_seq && x->host_turn_id == y->host_turn_id &&
+           x->microtask_batch_id == y->microtask_batch_id && x->time == y->time && x->task_id == y->task_id &&
+           x->region_id == y->region_id && x->other == y->other && x->value == y->value && x->phase == y->phase &&
+           x->cancel_kind == y->cancel_kind && x->cancel_epoch == y->cancel_epoch && x->severity == y->severity &&
+           strcmp(a->text, b->text) == 0;
+}
+
+static ebb_status print_fingerprint(const ebb__cli_file *f, ebb_hash *hash) {
+    ebb_reader r;
+    ebb_event ev;
+    ebb_status st = EBB_ERR_NOMEM;
+    ebb_fingerprint *h = ebb_fingerprint_new(ebb__cli_allocator());
+    if (h != NULL && ebb_reader_open(&r, f->bytes, f->n) == EBB_OK) {
+        while (ebb_reader_next(&r, &ev) == EBB_OK) ebb_fingerprint_event(h, &ev);
+        st = ebb_fingerprint_end(h, hash);
+    }
+    ebb_fingerprint_free(h);
+    printf("fingerprint ");
+    print_hash(stdout, st, *hash);
+    printf("  %s\n", f->path);
+    return st;
+}
+
+/* The lines from `r` on: `before` of them as they are in both files, then where they part. */
+static void print_side(const ebb__cli_file *f, ebb_reader r, size_t before) {
+    printf("%s:\n", f->path);
+    for (size_t i = 0; i <= before + CONTEXT; i++) {
+        ebb__line line;
+        ebb_status st = ebb__line_next(&r, &line);
+        fputs(i == before ? "> " : "  ", stdout);
+        if (st != EBB_OK) {
+            printf("%s\n", st == EBB_PENDING ? "(the end)" : ebb_status_text(st));
+            return;
+        }
+        show_line(stdout, 0, &line, false);
+    }
+}
+
+static int run_diff(const request *q, const ebb__cli_file *f) {
+    ebb_reader r[2], recent[2][CONTEXT + 1]; /* where the last lines began, by line number */
+    for (int i = 0; i < 2; i++) {
+        int code = open_trace(&f[i], &r[i]);
+        if (code != EBB__EXIT_OK) return code;
+    }
+    ebb__progress p = ebb__progress_begin("comparing", q->progress);
+    ebb_status st[2];
+    ebb__line line[2];
+    size_t n = 0;
+    for (;; n++) {
+        for (int i = 0; i < 2; i++) {
+            recent[i][n % (CONTEXT + 1)] = r[i];
+            st[i] = ebb__line_next(&r[i], &line[i]);
+        }
+        if (st[0] != EBB_OK || st[1] != EBB_OK || !same_line(&line[0], &line[1])) break;
+        ebb__progress_step(&p, r[0].offset, r[0].n);
+    }
+    ebb__progress_end(&p);
+    ebb_hash hash[2] = {{0, 0}, {0, 0}};
+    bool same = st[0] == EBB_PENDING && st[1] == EBB_PENDING;
+    size_t before = n < CONTEXT ? n : CONTEXT;
+    if (!same) printf("line %zu differs\n", n + 1);
+    for (int i = 0; i < 2; i++) {
+        if (!same) print_side(&f[i], recent[i][(n - before) % (CONTEXT + 1)], before);
+    }
+    ebb_status got = print_fingerprint(&f[0], &hash[0]);
+    bool agree = print_fingerprint(&f[1], &hash[1]) == EBB_OK && got == EBB_OK &&
+                 hash[0].hi == hash[1].hi && hash[0].lo == hash[1].lo;
+    if (same) {
+        puts("the traces are the same");
+    } else {
+        puts(agree ? "the runs differ only in the order of independent steps, or in what the host decides"
+                   : "the runs differ in what they did");
+    }
+    return same ? EBB__EXIT_OK : EBB__EXIT_BAD;
+}
+
+/* ---- dispatch --------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *name;
+    size_t files;
+    int (*run)(const request *q, const ebb__cli_file *f);
+} verbs[] = {
+    {"show", 1, run_show},
+    {"verify", 1, run_verify},
+    {"diff", 2, run_diff},
+    {"export", 1, run_export},
+};
+
+static int run_verb(size_t verb, const request *q) {
+    ebb__cli_file files[2] = {{0}};
+    int code = EBB__EXIT_USAGE;
+    bool ok = true;
+    for (size_t i = 0; ok && i < q->n_files; i++) ok = ebb__cli_read(q->files[i], &files[i]);
+    if (ok) code = verbs[verb].run(q, files);
+    free(files[0].bytes);
+    free(files[1].bytes);
+    return code;
+}
+
+int ebb__cmd_trace(int argc, char **argv) {
+    request q = {.n_files = 0};
+    const char *name = argc > 1 ? argv[1] : "";
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
+        fputs(usage, stdout);
+        return EBB__EXIT_OK;
+    }
+    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
+        if (strcmp(name, verbs[i].name) != 0) continue;
+        if (!parse(&q, argc - 2, argv + 2)) return EBB__EXIT_USAGE;
+        if (q.help) {
+            fputs(usage, stdout);
+            return EBB__EXIT_OK;
+        }
+        if (q.n_files == verbs[i].files) return run_verb(i, &q);
+        ebb__cli_error("trace %s takes %zu file%s, not %zu", name, verbs[i].files, verbs[i].files == 1 ? "" : "s",
+                       q.n_files);
+        return EBB__EXIT_USAGE;
+    }
+    if (argc > 1) ebb__cli_error("trace can't '%s'; it can show, verify, diff and export", name);
+    fputs(usage, stderr);
+    return EBB__EXIT_USAGE;
+}
