@@ -43,8 +43,7 @@ soak: all
 	ctest --preset soak
 
 bench: all
-	build/release/bench/ebb-bench > build/bench.jsonl.part
-	mv build/bench.jsonl.part build/bench.jsonl
+	build/release/bench/ebb-bench build/bench.jsonl
 
 bench-peers:
 	$(DEPS) build test bench

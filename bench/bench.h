@@ -1,0 +1,39 @@
+/* The benchmark's own small parts: CPU time, memory, rounds of "ours" and "floor" in turn, rows. */
+#ifndef EBB_BENCH_H
+#define EBB_BENCH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { BENCH_ROUNDS = 7 };
+
+/* One round of something: returns nanoseconds (or bytes) for each of its operations. */
+typedef double (*bench_fn)(void);
+
+typedef struct bench_row {
+    const char *name; /* "kernel.cancel_fan_1m" */
+    const char *unit; /* "ns", "bytes" */
+    bench_fn ours;
+    bench_fn floor;   /* NULL: there is nothing to compare with */
+    double hold;      /* the most that ours may be, in the unit; 0: only printed */
+    double hold_floor; /* what the floor was where `hold` was set: the ratio is what counts */
+} bench_row;
+
+double bench_cpu_ns(void);
+long bench_rss_bytes(void);
+uint64_t bench_random(uint64_t *state);
+
+extern const bench_row bench_kernel_rows[];
+extern const size_t bench_kernel_count;
+
+/* bench/floor: the same work in bare C, without error paths, ids or checks. */
+double floor_spawn_end_seq(void);
+double floor_spawn_end_1m(void);
+double floor_task_bytes(void);
+double floor_cancel_fan_1m(void);
+double floor_cancel_chain_1m(void);
+double floor_cancelled_check(void);
+double floor_channel_msg(void);
+double floor_timer_arm_cancel_1m(void);
+
+#endif

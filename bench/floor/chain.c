@@ -1,0 +1,100 @@
+/* The floor for a chain of a million nested regions with one parked task each, cancelled at the top:
+ * marks each level going down, then ends each task. */
+#include "bench/bench.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+
+enum { MILLION = 1000000 };
+
+typedef struct task task;
+typedef struct region region;
+struct region {
+    task *first;
+    long live;
+    region *parent, *child, *sibling;
+    volatile uint32_t cancelled;
+};
+struct task {
+    task *queue_next, *prev, *next;
+    region *region;
+    int (*step)(task *t);
+    uint32_t state, index;
+    uint64_t pad[2];
+};
+
+static task *queue_head, **queue_tail = &queue_head;
+
+static void queue_push(task *t) {
+    t->queue_next = NULL;
+    *queue_tail = t;
+    queue_tail = &t->queue_next;
+}
+
+__attribute__((noinline)) static int parked(task *t) {
+    if (t->region->cancelled) return 0;
+    t->state = 1;
+    return 1;
+}
+
+__attribute__((noinline)) static void cancel(region *top) {
+    for (region *r = top;;) {
+        r->cancelled = 1;
+        for (task *t = r->first; t != NULL; t = t->next) {
+            if (t->state == 1) {
+                t->state = 0;
+                queue_push(t);
+            }
+        }
+        if (r->child != NULL) {
+            r = r->child;
+            continue;
+        }
+        while (r != top && r->sibling == NULL) r = r->parent;
+        if (r == top) return;
+        r = r->sibling;
+    }
+}
+
+double floor_cancel_chain_1m(void) {
+    static region *regions;
+    static task *tasks;
+    if (regions == NULL) {
+        regions = malloc(MILLION * sizeof *regions);
+        tasks = malloc(MILLION * sizeof *tasks);
+    }
+    for (int i = 0; i < MILLION; i++) {
+        regions[i] = (region){.first = &tasks[i], .live = 1, .parent = i > 0 ? &regions[i - 1] : NULL,
+                              .child = i + 1 < MILLION ? &regions[i + 1] : NULL};
+        tasks[i] = (task){.region = &regions[i], .step = parked};
+        tasks[i].step(&tasks[i]);
+    }
+    long ended = 0;
+    double t0 = bench_cpu_ns();
+    cancel(&regions[0]);
+    while (queue_head != NULL) {
+        task *t = queue_head;
+        queue_head = t->queue_next;
+        if (queue_head == NULL) queue_tail = &queue_head;
+        if (t->step(t) != 0) continue;
+        region *r = t->region;
+        if (t->prev != NULL) t->prev->next = t->next;
+        else r->first = t->next;
+        r->live--;
+        ended++;
+    }
+    double ns = (bench_cpu_ns() - t0) / MILLION;
+    return ended == MILLION ? ns : -1;
+}
+
+double floor_cancelled_check(void) {
+    static region r;
+    const long n = 100000000;
+    volatile region *p = &r;
+    long seen = 0;
+    double t0 = bench_cpu_ns();
+    for (long i = 0; i < n; i++) {
+        if (__builtin_expect(p->cancelled != 0, 0)) seen++;
+    }
+    return (bench_cpu_ns() - t0) / (double)n + (double)seen;
+}

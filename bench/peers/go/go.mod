@@ -1,0 +1,3 @@
+module ebb/bench/peers/go
+
+go 1.22
