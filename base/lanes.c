@@ -33,16 +33,31 @@ bool ebb__lanes_reserve_slow(ebb__lanes *l, const ebb_allocator *a, uint32_t mem
     return true;
 }
 
+static void set_head(ebb__lanes *l, ebb__queue *q, uint32_t b) {
+    q->head = b;
+    q->take = ebb__lanes_block(l, b)->item;
+    q->take_end = q->take + EBB__BLOCK_ITEMS;
+}
+
+static void set_tail(ebb__lanes *l, ebb__queue *q, uint32_t b, uint32_t off) {
+    q->tail = b;
+    q->put = ebb__lanes_block(l, b)->item + off;
+    q->put_end = ebb__lanes_block(l, b)->item + EBB__BLOCK_ITEMS;
+    q->put_pos = b * 32 + off;
+}
+
 /* Closes the holes of one queue: reads ahead of where it writes, in the same blocks. */
 static void compact(ebb__lanes *l, ebb__queue *q) {
-    uint32_t rb = q->head, ro = q->head_off, wb = q->head, wo = 0;
-    if (rb == 0) return;
+    if (q->head == 0) return;
+    uint32_t rb = q->head, wb = q->head, wo = 0;
+    uint32_t ro = (uint32_t)(q->take - ebb__lanes_block(l, rb)->item);
+    uint32_t end = (uint32_t)(q->put - ebb__lanes_block(l, q->tail)->item);
     for (;;) {
         if (ro == EBB__BLOCK_ITEMS && rb != q->tail) {
             rb = ebb__lanes_block(l, rb)->next;
             ro = 0;
         }
-        if (rb == q->tail && ro == q->tail_off) break;
+        if (rb == q->tail && ro == end) break;
         uint32_t item = ebb__lanes_block(l, rb)->item[ro++];
         if (item == 0) continue;
         if (wo == EBB__BLOCK_ITEMS) {
@@ -53,13 +68,11 @@ static void compact(ebb__lanes *l, ebb__queue *q) {
         l->moved(l->ctx, item, wb * 32 + wo++);
     }
     uint32_t rest = wb == q->tail ? 0 : ebb__lanes_block(l, wb)->next;
-    uint32_t last = q->tail;
-    q->head_off = 0;
-    q->tail = wb;
-    q->tail_off = wo;
+    set_head(l, q, q->head);
+    set_tail(l, q, wb, wo);
     ebb__lanes_block(l, wb)->next = 0;
     while (rest != 0) {
-        uint32_t next = rest == last ? 0 : ebb__lanes_block(l, rest)->next;
+        uint32_t next = ebb__lanes_block(l, rest)->next;
         release(l, rest);
         rest = next;
     }
@@ -68,35 +81,31 @@ static void compact(ebb__lanes *l, ebb__queue *q) {
 void ebb__lanes_next_block(ebb__lanes *l, ebb__queue *q) {
     if (l->spare == 0) {
         for (uint32_t i = 0; i < l->queues; i++) compact(l, &l->queue[i]);
-        if (q->tail != 0 && q->tail_off < EBB__BLOCK_ITEMS) return;
+        if (q->put != q->put_end) return;
     }
     uint32_t b = l->spare;
     assert(b != 0 && "room is reserved before a member is queued");
     l->spare = ebb__lanes_block(l, b)->next;
     ebb__lanes_block(l, b)->next = 0;
-    if (q->tail == 0) {
-        q->head = b;
-        q->head_off = 0;
-    } else {
-        ebb__lanes_block(l, q->tail)->next = b;
-    }
-    q->tail = b;
-    q->tail_off = 0;
+    if (q->tail == 0) set_head(l, q, b);
+    else ebb__lanes_block(l, q->tail)->next = b;
+    set_tail(l, q, b, 0);
 }
 
 uint32_t ebb__lanes_pop_slow(ebb__lanes *l, ebb__queue *q) {
     assert(q->count > 0);
     for (;;) {
-        if (q->head_off == EBB__BLOCK_ITEMS) {
+        if (q->take == q->take_end) {
             uint32_t done = q->head;
-            q->head = ebb__lanes_block(l, done)->next;
-            q->head_off = 0;
+            set_head(l, q, ebb__lanes_block(l, done)->next);
             release(l, done);
         }
-        uint32_t item = ebb__lanes_block(l, q->head)->item[q->head_off++];
+        uint32_t item = *q->take++;
         if (item == 0) continue;
-        q->count--;
-        if (q->count == 0 && q->head == q->tail) q->head_off = q->tail_off = 0;
+        if (--q->count == 0 && q->take == q->put) {
+            set_head(l, q, q->tail);
+            set_tail(l, q, q->tail, 0);
+        }
         return item;
     }
 }

@@ -17,8 +17,11 @@ typedef struct ebb__block {
 } ebb__block;
 
 typedef struct ebb__queue {
-    uint32_t head, head_off, tail, tail_off; /* blocks; 0: none */
-    uint32_t count;                          /* members; holes do not count */
+    uint32_t *take, *take_end; /* the next place to pop, and the end of its block */
+    uint32_t *put, *put_end;   /* the next place to push, likewise */
+    uint32_t put_pos;          /* the position of `put`: its block * 32 + its place */
+    uint32_t count;            /* members; holes do not count */
+    uint32_t head, tail;       /* blocks; 0: none */
 } ebb__queue;
 
 typedef struct ebb__lanes {
@@ -50,10 +53,10 @@ static inline bool ebb__lanes_reserve(ebb__lanes *l, const ebb_allocator *a, uin
 
 /* The position, for ebb__lanes_remove. */
 static inline uint32_t ebb__lanes_push(ebb__lanes *l, ebb__queue *q, uint32_t item) {
-    if (q->tail == 0 || q->tail_off == EBB__BLOCK_ITEMS) ebb__lanes_next_block(l, q);
-    ebb__lanes_block(l, q->tail)->item[q->tail_off] = item;
+    if (q->put == q->put_end) ebb__lanes_next_block(l, q);
+    *q->put++ = item;
     q->count++;
-    return q->tail * 32 + q->tail_off++;
+    return q->put_pos++;
 }
 
 static inline void ebb__lanes_remove(ebb__lanes *l, ebb__queue *q, uint32_t pos) {
@@ -61,16 +64,16 @@ static inline void ebb__lanes_remove(ebb__lanes *l, ebb__queue *q, uint32_t pos)
     q->count--;
 }
 
-/* The first member, which there must be. */
+/* The first member, which there must be. With the last one gone the block is used again from its
+ * start: two tasks that take turns stay in one cache line. */
 static inline uint32_t ebb__lanes_pop(ebb__lanes *l, ebb__queue *q) {
-    if (q->head_off < EBB__BLOCK_ITEMS) {
-        uint32_t item = ebb__lanes_block(l, q->head)->item[q->head_off];
-        if (item != 0) {
-            q->head_off++;
-            q->count--;
-            if (q->count == 0 && q->head == q->tail) q->head_off = q->tail_off = 0;
-            return item;
+    if (q->take != q->take_end && *q->take != 0) {
+        uint32_t item = *q->take++;
+        if (--q->count == 0 && q->take == q->put) {
+            q->take = q->put = q->put_end - EBB__BLOCK_ITEMS;
+            q->put_pos = q->tail * 32;
         }
+        return item;
     }
     return ebb__lanes_pop_slow(l, q);
 }
@@ -78,12 +81,10 @@ static inline uint32_t ebb__lanes_pop(ebb__lanes *l, ebb__queue *q) {
 /* The member `ahead` places behind the head, for prefetching; 0 if there is none near. */
 static inline uint32_t ebb__lanes_peek(const ebb__lanes *l, const ebb__queue *q, uint32_t ahead) {
     if (q->count <= ahead) return 0;
-    const ebb__block *b = ebb__lanes_block(l, q->head);
-    uint32_t off = q->head_off + ahead;
-    if (off < EBB__BLOCK_ITEMS) return b->item[off];
-    off -= EBB__BLOCK_ITEMS;
-    if (b->next == 0 || off >= EBB__BLOCK_ITEMS) return 0;
-    return ebb__lanes_block(l, b->next)->item[off];
+    uint32_t left = (uint32_t)(q->take_end - q->take);
+    if (ahead < left) return q->take[ahead];
+    uint32_t next = ebb__lanes_block(l, q->head)->next;
+    return next == 0 ? 0 : ebb__lanes_block(l, next)->item[ahead - left];
 }
 
 #endif

@@ -35,30 +35,34 @@ ebb_status ebb__slab_reserve(ebb__slab *s, const ebb_allocator *a);
 /* One chunk more. EBB_ERR_NOMEM. */
 ebb_status ebb__slab_grow(ebb__slab *s, const ebb_allocator *a);
 
-static inline void *ebb__slab_at(const ebb__slab *s, uint32_t i) {
-    return s->base[i >> s->shift] + (size_t)(i & ((UINT32_C(1) << s->shift) - 1)) * s->hot;
+/* The `_as` forms are for callers that know the slab's shape when they are compiled. */
+static inline void *ebb__slab_at_as(const ebb__slab *s, uint32_t i, uint32_t shift, size_t hot) {
+    return s->base[i >> shift] + (size_t)(i & ((UINT32_C(1) << shift) - 1)) * hot;
 }
 
-static inline void *ebb__slab_cold(const ebb__slab *s, uint32_t i) {
-    return s->base[i >> s->shift] + ((size_t)s->hot << s->shift) +
-           (size_t)(i & ((UINT32_C(1) << s->shift) - 1)) * s->cold;
+static inline void *ebb__slab_at(const ebb__slab *s, uint32_t i) {
+    return ebb__slab_at_as(s, i, s->shift, s->hot);
 }
 
 /* After a reserve. The record's bytes are what its last user left, or zero; its generation is set. */
-static inline uint32_t ebb__slab_take(ebb__slab *s) {
+static inline uint32_t ebb__slab_take_as(ebb__slab *s, uint32_t shift, size_t hot) {
     uint32_t i = s->free_head;
     s->live++;
     if (i != 0) {
-        s->free_head = ((ebb__slot *)ebb__slab_at(s, i))->link;
+        s->free_head = ((ebb__slot *)ebb__slab_at_as(s, i, shift, hot))->link;
         return i;
     }
     i = s->used++;
-    ((ebb__slot *)ebb__slab_at(s, i))->generation = 1;
+    ((ebb__slot *)ebb__slab_at_as(s, i, shift, hot))->generation = 1;
     return i;
 }
 
-static inline void ebb__slab_give(ebb__slab *s, uint32_t i) {
-    ebb__slot *slot = ebb__slab_at(s, i);
+static inline uint32_t ebb__slab_take(ebb__slab *s) {
+    return ebb__slab_take_as(s, s->shift, s->hot);
+}
+
+static inline void ebb__slab_give_as(ebb__slab *s, uint32_t i, uint32_t shift, size_t hot) {
+    ebb__slot *slot = ebb__slab_at_as(s, i, shift, hot);
     s->live--;
     if (++slot->generation == 0) {
         s->retired++;
@@ -66,6 +70,16 @@ static inline void ebb__slab_give(ebb__slab *s, uint32_t i) {
     }
     slot->link = s->free_head;
     s->free_head = i;
+}
+
+static inline void ebb__slab_give(ebb__slab *s, uint32_t i) {
+    ebb__slab_give_as(s, i, s->shift, s->hot);
+}
+
+/* Slots that can be taken without a reserve. */
+static inline uint32_t ebb__slab_room(const ebb__slab *s) {
+    uint32_t room = (s->chunks << s->shift) - (s->chunks > 0) - s->live - s->retired;
+    return room < s->limit - s->live ? room : s->limit - s->live;
 }
 
 static inline bool ebb__slab_ready(const ebb__slab *s) {

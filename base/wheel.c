@@ -18,6 +18,7 @@ static ebb__node *node_at(const ebb__wheel *w, uint32_t ref) {
 void ebb__wheel_init(ebb__wheel *w, uint64_t now) {
     w->tick = now / EBB__TICK;
     w->armed = 0;
+    w->quiet_until = EBB_FOREVER;
     for (unsigned l = 0; l < EBB__WHEEL_LEVELS; l++) w->pending[l] = 0;
     for (uint32_t i = 0; i < EBB__WHEEL_LEVELS * EBB__WHEEL_SLOTS; i++) {
         w->head[i].next = w->head[i].prev = ebb__wheel_ref(HEADS, i);
@@ -67,6 +68,7 @@ void ebb__wheel_arm(ebb__wheel *w, uint32_t ref, uint64_t due) {
     n->due = due;
     link_in(w, ref, n);
     w->armed++;
+    if (due < w->quiet_until) w->quiet_until = due;
 }
 
 void ebb__wheel_disarm(ebb__wheel *w, uint32_t ref) {
@@ -110,6 +112,7 @@ uint32_t ebb__wheel_turn(ebb__wheel *w, uint64_t now, uint32_t *work) {
         uint64_t start;
         if (!next_slot(w, &level, &slot, &start) || start > now_tick) {
             if (w->tick < now_tick) w->tick = now_tick;
+            w->quiet_until = ebb__wheel_next(w);
             return 0;
         }
         w->tick = start;

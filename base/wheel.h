@@ -29,6 +29,7 @@ typedef struct ebb__wheel {
     uint64_t tick; /* everything due before it has fired */
     uint64_t pending[EBB__WHEEL_LEVELS]; /* a bit a slot that is not empty */
     uint32_t armed;
+    uint64_t quiet_until; /* a time before which no turn finds anything to do */
     ebb__node head[EBB__WHEEL_LEVELS * EBB__WHEEL_SLOTS];
 } ebb__wheel;
 

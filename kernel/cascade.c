@@ -69,13 +69,14 @@ static void stop_task(ebb_rt *rt, ebb__task *t) {
     ebb__wake(rt, t);
 }
 
+/* The last first: they are then polled and end in that order, and the one that ends is always the last
+ * of its region's array, so no other has to be moved into its place. */
 static void visit_tasks(ebb_rt *rt, ebb__region *r, verb what) {
     uint32_t *tasks = ebb__u32s_data(&r->tasks);
-    uint32_t n = r->tasks.n;
     uint8_t kind = ebb__told_kind(r->told), severity = ebb__told_severity(r->told);
-    if (EBB__MUTANT(rt, EBB_ORACLE_TASK_LEAK) && n >= 2) n--;
-    for (uint32_t i = 0; i < n; i++) {
-        if (i + AHEAD < n) __builtin_prefetch(ebb__task_at(rt, tasks[i + AHEAD]), 1);
+    for (uint32_t i = r->tasks.n; i-- > 0;) {
+        if (i >= AHEAD) __builtin_prefetch(ebb__task_at(rt, tasks[i - AHEAD]), 1);
+        if (EBB__MUTANT(rt, EBB_ORACLE_TASK_LEAK) && i == 0 && r->tasks.n >= 2) break;
         ebb__task *t = ebb__task_at(rt, tasks[i]);
         switch (what) {
         case CLOSE: stop_task(rt, t); break;
@@ -89,13 +90,21 @@ static void visit_tasks(ebb_rt *rt, ebb__region *r, verb what) {
     }
 }
 
-static void visit(ebb_rt *rt, ebb__region *r, verb what, const verdict *v) {
+/* `top`: the verb was said to this one, and its timer stands for all below. */
+static void visit(ebb_rt *rt, ebb__region *r, verb what, const verdict *v, bool top) {
     if (r->state == EBB_REGION_OPEN && what != LATE) ebb__region_shut(rt, r);
     if (what == CANCEL || (what == FORCE && r->told == 0)) tell(rt, r, v);
     if (what == FORCE) overdue_region(rt, r);
+    if (top && what == CANCEL && !(r->flags & R_FORCED)) ebb__region_arm(rt, r, r->force_at);
+    if (top && what == FORCE) ebb__region_arm(rt, r, r->deadline);
     visit_tasks(rt, r, what);
-    if (r->tasks.n == 0 && r->children.n == 0) ebb__sweep_later(rt, r);
-    else if (r->state == EBB_REGION_CLOSING) ebb__region_advance(rt, r);
+    if (r->tasks.n > 0 || r->children.n > 0) {
+        if (r->state == EBB_REGION_CLOSING) ebb__region_advance(rt, r); /* to Draining */
+    } else if (top) {
+        ebb__region_advance(rt, r);
+    } else {
+        ebb__sweep_later(rt, r); /* not here: what closes is freed, and the walk still needs it */
+    }
 }
 
 static void walk(ebb_rt *rt, ebb__region *root, verb what, const verdict *v) {
@@ -106,7 +115,7 @@ static void walk(ebb_rt *rt, ebb__region *root, verb what, const verdict *v) {
         ebb__region *c = ebb__region_at(rt, ebb__u32s_data(&root->children)[0]);
         verdict child = *v;
         child.kind = EBB_CANCEL_PARENT;
-        visit(rt, c, what, &child);
+        visit(rt, c, what, &child, false);
     }
 #endif
     for (uint32_t at = root->index; at != 0;) {
@@ -125,8 +134,8 @@ static void walk(ebb_rt *rt, ebb__region *root, verb what, const verdict *v) {
             tail->link = c->index;
             tail = c;
         }
-        visit(rt, r, what, mine);
         at = r->link;
+        visit(rt, r, what, mine, r == root);
     }
 }
 
@@ -146,13 +155,11 @@ void ebb__cancel_tree(ebb_rt *rt, ebb__region *r, uint8_t kind, uint64_t origin,
                       const ebb_budget *budget) {
     verdict v = judge(rt, r, kind, origin, message, budget);
     walk(rt, r, CANCEL, &v);
-    if (!(r->flags & R_FORCED)) ebb__region_arm(rt, r, r->force_at);
 }
 
 void ebb__force_tree(ebb_rt *rt, ebb__region *r) {
     verdict v = judge(rt, r, EBB_CANCEL_BUDGET, 0, "forced", NULL); /* if it was not told anything yet */
     walk(rt, r, FORCE, &v);
-    ebb__region_arm(rt, r, r->deadline);
 }
 
 /* ---- time ------------------------------------------------------------------------------------------- */

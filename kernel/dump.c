@@ -81,7 +81,7 @@ static void dump_task(sink *s, const ebb_rt *rt, const ebb__task *t, uint32_t de
         ebb__text_str(&s->text, ", joins");
     } else if (c->wait != NULL) {
         ebb__text_str(&s->text, ", waits for ");
-        ebb__text_str(&s->text, c->wait->what);
+        ebb__text_str(&s->text, c->wait->kind->what);
     } else {
         ebb__text_str(&s->text, ", parked");
     }

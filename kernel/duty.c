@@ -57,9 +57,10 @@ static void emit(ebb_rt *rt, uint8_t type, const ebb__duty *d, uint32_t value) {
 static ebb_obligation reserve(ebb_rt *rt, ebb_cx *cx, uint32_t task, ebb__region *r,
                               ebb_obligation_kind kind, void (*on_abort)(void *), void *arg,
                               const char *site) {
-    ebb_status st = ebb__slab_reserve(&rt->duties, &rt->allocator);
-    if (r->state != EBB_REGION_OPEN) st = EBB_ERR_CLOSED;
+    ebb_status st = EBB_OK;
     if (kind < EBB_PERMIT || kind > EBB_TRANSACTION) st = EBB_ERR_INVALID;
+    else if (r->state != EBB_REGION_OPEN) st = EBB_ERR_CLOSED;
+    else st = ebb__slab_reserve(&rt->duties, &rt->allocator);
     if (st != EBB_OK) {
         ebb__emit_plain(rt, EBB_EV_REFUSED, ebb__task_id(ebb__task_of(cx)), ebb__region_id(rt, r),
                         (uint32_t)st, 0);
@@ -71,6 +72,11 @@ static ebb_obligation reserve(ebb_rt *rt, ebb_cx *cx, uint32_t task, ebb__region
     rt->stats.obligations++;
     emit(rt, EBB_EV_OBLIGATION_RESERVED, d, kind);
     return (ebb_obligation){ebb__duty_id(rt, d)};
+}
+
+/* In the journal, region 0 is the asker's own; an id of 0 that was named is written as any invalid one. */
+static uint64_t named(const ebb_rt *rt, ebb_region region) {
+    return region.id != 0 ? region.id : ebb__id_error(rt, EBB_ERR_INVALID);
 }
 
 static void journal_reserve(ebb_rt *rt, ebb_cx *cx, uint64_t region, ebb_obligation_kind kind,
@@ -98,7 +104,7 @@ ebb_obligation ebb_reserve_in_at(ebb_cx *cx, ebb_region region, ebb_obligation_k
     ebb_obligation id = {ebb__id_error(rt, st)};
     if (st == EBB_OK) id = reserve(rt, cx, 0, r, kind, on_abort, arg, site);
     if (EBB__UNLIKELY(rt->journal != NULL)) {
-        journal_reserve(rt, cx, region.id, kind, on_abort != NULL, site, id.id);
+        journal_reserve(rt, cx, named(rt, region), kind, on_abort != NULL, site, id.id);
     }
     return id;
 }
@@ -225,7 +231,7 @@ ebb_status ebb_region_defer_at(ebb_cx *cx, ebb_region region, ebb_poll_fn fn, vo
     ebb__region *r;
     ebb_status st = ebb__find_region(rt, region, &r);
     if (st == EBB_OK) st = defer(rt, 0, r, fn, arg, site);
-    if (EBB__UNLIKELY(rt->journal != NULL)) journal_defer(rt, cx, region.id, site, st);
+    if (EBB__UNLIKELY(rt->journal != NULL)) journal_defer(rt, cx, named(rt, region), site, st);
     return st;
 }
 
@@ -255,7 +261,7 @@ static void finalizer_over(ebb_rt *rt, ebb__task *t, ebb__duty *d, uint8_t type,
     } else if (st < 0 && st != EBB_CANCELLED && (int32_t)t->polls_left == EBB_OK) {
         t->polls_left = (uint32_t)st;
     }
-    t->flags = (uint16_t)(t->flags & ~(F_IN_FINALIZER | F_REWAKE));
+    t->flags = (uint16_t)(t->flags & ~F_IN_FINALIZER);
     t->force_left = EBB__FORCE_POLLS;
     unlink_duty(rt, d);
     duty_free(rt, d);
@@ -296,46 +302,7 @@ bool ebb__run_finalizer(ebb_rt *rt, ebb__task *t, ebb__duty *d) {
         finalizer_over(rt, t, d, EBB_EV_FINALIZER_ABANDONED, EBB_CANCELLED);
         return true;
     }
-    if (t->flags & (F_FIN_FORCED | F_REWAKE)) {
-        t->flags = (uint16_t)(t->flags & ~F_REWAKE);
-        if (t->queue == EBB_LANE_NONE) ebb__enqueue(rt, t);
-    }
+    if (t->flags & F_FIN_FORCED) t->flags |= F_REWAKE;
+    ebb__task_rewoken(rt, t);
     return false;
-}
-
-/* ---- waits ----------------------------------------------------------------------------------------- */
-
-void ebb_wait_begin(ebb_cx *cx, ebb_wait *w, void (*cancel)(ebb_wait *w), void *on, const char *what) {
-    ebb__task *t = ebb__task_of(cx);
-    ebb__cold *c = ebb__cold_at(t->rt, t->index);
-    assert(w->cx == NULL && "a wait is used for one thing at a time");
-    w->cx = cx;
-    w->cancel = cancel;
-    w->on = on;
-    w->what = what;
-    w->granted = 0;
-    w->sibling = c->wait;
-    w->owner = &c->wait;
-    if (c->wait != NULL) c->wait->owner = &w->sibling;
-    c->wait = w;
-    t->flags |= F_WAIT;
-    w->number = ++t->rt->waits;
-    ebb__journal(t->rt, cx, (ebb_record){.type = J_WAIT_BEGIN, .value = w->number});
-}
-
-void ebb_wait_end(ebb_wait *w) {
-    if (w->cx == NULL) return;
-    ebb__task *t = ebb__task_of(w->cx);
-    ebb__journal(t->rt, w->cx, (ebb_record){.type = J_WAIT_END, .value = w->number});
-    *w->owner = w->sibling;
-    if (w->sibling != NULL) w->sibling->owner = w->owner;
-    w->cx = NULL;
-    if (ebb__cold_at(t->rt, t->index)->wait == NULL) t->flags = (uint16_t)(t->flags & ~F_WAIT);
-}
-
-void ebb__wait_drop(ebb_rt *rt, ebb_wait *w) {
-    ebb__journal(rt, &rt->host.cx, (ebb_record){.type = J_CALL, .value = EBB__CALL_WAIT});
-    w->cancel(w);
-    ebb_wait_end(w);
-    ebb__journal(rt, &rt->host.cx, (ebb_record){.type = J_RETURN});
 }

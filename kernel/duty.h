@@ -1,4 +1,4 @@
-/* Duties: obligations and finalizers, which a task or a region still has to discharge, and waits. */
+/* Duties: obligations and finalizers, which a task or a region still has to discharge. */
 #ifndef EBB__DUTY_H
 #define EBB__DUTY_H
 
@@ -13,8 +13,5 @@ bool ebb__run_finalizer(ebb_rt *rt, ebb__task *t, ebb__duty *d);
 void ebb__leak_all(ebb_rt *rt, ebb__task *t);
 void ebb__leak_region(ebb_rt *rt, ebb__region *r);
 bool ebb__region_has_finalizer(const ebb_rt *rt, const ebb__region *r);
-
-/* Takes a wait out of whatever it is queued in, by its own hook. */
-void ebb__wait_drop(ebb_rt *rt, ebb_wait *w);
 
 #endif

@@ -4,8 +4,6 @@
 
 #include "kernel/record.h"
 
-enum { AHEAD = 12 }; /* how far the pump's memory accesses are started before they are needed */
-
 static void moved(void *ctx, uint32_t item, uint32_t pos) {
     ebb__task_at(ctx, item)->qpos = pos;
 }
@@ -20,7 +18,7 @@ void ebb__lane_stop(ebb_rt *rt) {
     ebb__free(&rt->allocator, rt->timed.heap, rt->timed.room * sizeof *rt->timed.heap);
 }
 
-static bool timed_reserve(ebb_rt *rt) {
+bool ebb__timed_admit(ebb_rt *rt) {
     ebb__timed *h = &rt->timed;
     if (h->members < h->room) return true;
     uint32_t room = h->room == 0 ? 16 : h->room * 2;
@@ -29,11 +27,6 @@ static bool timed_reserve(ebb_rt *rt) {
     h->heap = p;
     h->room = room;
     return true;
-}
-
-bool ebb__lanes_admit(ebb_rt *rt, bool timed) {
-    if (timed && !timed_reserve(rt)) return false;
-    return ebb__lanes_reserve(&rt->lanes, &rt->allocator, rt->tasks.live + 1);
 }
 
 /* ---- timed: a heap ---------------------------------------------------------------------------- */
@@ -138,22 +131,17 @@ void ebb__enqueue_cancelled(ebb_rt *rt, ebb__task *t, uint64_t deadline) {
     rt->cancel_count++;
 }
 
-void ebb__enqueue(ebb_rt *rt, ebb__task *t) {
-    switch (ebb__lane_of(t)) {
-    case EBB_LANE_CANCEL: ebb__enqueue_cancelled(rt, t, ebb__cleanup_deadline(rt, t)); break;
-    case EBB_LANE_TIMED: {
-        uint64_t d = ebb__region_at(rt, t->region)->deadline;
-        if (t->flags & F_NODE && ebb__cold_at(rt, t->index)->node.due < d) {
-            d = ebb__cold_at(rt, t->index)->node.due;
-        }
-        t->queue = EBB_LANE_TIMED;
-        timed_push(rt, t, d);
-        break;
+void ebb__enqueue_slow(ebb_rt *rt, ebb__task *t) {
+    if (t->told != 0) {
+        ebb__enqueue_cancelled(rt, t, ebb__cleanup_deadline(rt, t));
+        return;
     }
-    default:
-        t->queue = EBB_LANE_READY;
-        t->qpos = ebb__lanes_push(&rt->lanes, &rt->queue[EBB__READY], t->index);
+    uint64_t d = ebb__region_at(rt, t->region)->deadline;
+    if (t->flags & F_NODE && ebb__cold_at(rt, t->index)->node.due < d) {
+        d = ebb__cold_at(rt, t->index)->node.due;
     }
+    t->queue = EBB_LANE_TIMED;
+    timed_push(rt, t, d);
 }
 
 void ebb__dequeue(ebb_rt *rt, ebb__task *t) {
@@ -181,53 +169,48 @@ uint32_t ebb__lane_count(const ebb_rt *rt, ebb_lane lane) {
     }
 }
 
-static ebb__task *pop_queue(ebb_rt *rt, ebb__queue *q) {
-    uint32_t ahead = ebb__lanes_peek(&rt->lanes, q, AHEAD);
-    if (ahead != 0) __builtin_prefetch(ebb__task_at(rt, ahead), 1);
-    ebb__task *t = ebb__task_at(rt, ebb__lanes_pop(&rt->lanes, q));
-    t->queue = EBB_LANE_NONE;
-    return t;
-}
-
-/* The nth member near the head, for the lab: looks at most two blocks ahead. */
+/* The nth member near the head, for the lab: looks into two blocks. */
 static ebb__task *pick_queue(ebb_rt *rt, ebb__queue *q, uint32_t nth) {
     uint32_t seen = 0;
-    for (uint32_t k = 0; k < 2 * EBB__BLOCK_ITEMS; k++) {
-        uint32_t off = q->head_off + k, b = q->head;
-        while (off >= EBB__BLOCK_ITEMS && b != 0) {
-            off -= EBB__BLOCK_ITEMS;
-            b = ebb__lanes_block(&rt->lanes, b)->next;
-        }
-        if (b == 0 || (b == q->tail && off >= q->tail_off)) break;
-        uint32_t item = ebb__lanes_block(&rt->lanes, b)->item[off];
-        if (item != 0 && seen++ == nth) {
-            ebb__task *t = ebb__task_at(rt, item);
+    uint32_t *at = q->take, *end = q->take_end;
+    for (uint32_t b = q->head, n = 0; b != 0 && n < 2; n++) {
+        for (; at != end && !(b == q->tail && at == q->put); at++) {
+            if (*at == 0 || seen++ != nth) continue;
+            ebb__task *t = ebb__task_at(rt, *at);
             ebb__dequeue(rt, t);
             return t;
         }
+        b = ebb__lanes_block(&rt->lanes, b)->next;
+        if (b == 0) break;
+        at = ebb__lanes_block(&rt->lanes, b)->item;
+        end = at + EBB__BLOCK_ITEMS;
     }
     return NULL;
 }
 
-ebb__task *ebb__lane_pop(ebb_rt *rt, ebb_lane lane, uint32_t nth) {
+ebb__task *ebb__lane_pop_slow(ebb_rt *rt, ebb_lane lane) {
     if (lane == EBB_LANE_TIMED) {
         ebb__task *t = ebb__task_at(rt, rt->timed.heap[0].task);
         timed_remove(rt, 0);
         t->queue = EBB_LANE_NONE;
         return t;
     }
-    uint32_t b = lane == EBB_LANE_CANCEL ? first_bucket(rt) : EBB__READY;
-    ebb__task *t = EBB__UNLIKELY(nth > 0) ? pick_queue(rt, &rt->queue[b], nth) : NULL;
-    if (t != NULL) return t;
-    t = pop_queue(rt, &rt->queue[b]);
-    if (lane == EBB_LANE_CANCEL) {
-        rt->cancel_count--;
-        if (rt->queue[b].count == 0) rt->cancel_buckets &= ~(UINT64_C(1) << b);
-    }
+    uint32_t b = first_bucket(rt);
+    ebb__task *t = ebb__queue_pop(rt, &rt->queue[b]);
+    rt->cancel_count--;
+    if (rt->queue[b].count == 0) rt->cancel_buckets &= ~(UINT64_C(1) << b);
     return t;
 }
 
-void ebb__wake(ebb_rt *rt, ebb__task *t) {
+ebb__task *ebb__lane_pick(ebb_rt *rt, ebb_lane lane, uint32_t nth) {
+    ebb__task *t = NULL;
+    if (nth > 0 && lane != EBB_LANE_TIMED) {
+        t = pick_queue(rt, &rt->queue[lane == EBB_LANE_CANCEL ? first_bucket(rt) : EBB__READY], nth);
+    }
+    return t != NULL ? t : ebb__lane_pop(rt, lane);
+}
+
+void ebb__wake_slow(ebb_rt *rt, ebb__task *t) {
     if (t->flags & F_POLLING) {
         if (t->flags & F_REWAKE) return;
         if (EBB__MUTANT(rt, EBB_ORACLE_LOST_WAKE) && rt->current != t) return;
@@ -238,12 +221,6 @@ void ebb__wake(ebb_rt *rt, ebb__task *t) {
     }
     ebb__emit_task(rt, EBB_EV_TASK_WOKEN, t, (uint32_t)ebb__lane_of(t),
                    rt->current == NULL ? 0 : ebb__task_id(rt->current));
-}
-
-void ebb__wake_waiter(ebb_cx *cx) {
-    ebb__task *t = ebb__task_of(cx);
-    ebb__journal(t->rt, &t->rt->host.cx, (ebb_record){.type = J_WAKE, .task = ebb__task_id(t)});
-    ebb__wake(t->rt, t);
 }
 
 ebb_status ebb_wake(ebb_cx *cx, ebb_task task) {

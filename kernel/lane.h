@@ -5,8 +5,8 @@
 
 #include "kernel/rt.h"
 
-/* Reserves what one more task needs. */
-bool ebb__lanes_admit(ebb_rt *rt, bool timed);
+/* Room for one more task with a deadline. */
+bool ebb__timed_admit(ebb_rt *rt);
 void ebb__lane_start(ebb_rt *rt);
 void ebb__lane_stop(ebb_rt *rt);
 
@@ -15,20 +15,51 @@ static inline ebb_lane ebb__lane_of(const ebb__task *t) {
 }
 
 /* Puts a task that is in no lane into the one that its state asks for. */
-void ebb__enqueue(ebb_rt *rt, ebb__task *t);
+void ebb__enqueue_slow(ebb_rt *rt, ebb__task *t);
+static inline void ebb__enqueue(ebb_rt *rt, ebb__task *t) {
+    if (EBB__UNLIKELY(t->told != 0 || t->flags & F_TIMED)) {
+        ebb__enqueue_slow(rt, t);
+        return;
+    }
+    t->queue = EBB_LANE_READY;
+    t->qpos = ebb__lanes_push(&rt->lanes, &rt->queue[EBB__READY], t->index);
+}
 /* The same when its cleanup deadline is at hand: spares a look at its region. */
 void ebb__enqueue_cancelled(ebb_rt *rt, ebb__task *t, uint64_t deadline);
 /* Takes it out of its lane, if it is in one. */
 void ebb__dequeue(ebb_rt *rt, ebb__task *t);
-/* The next task of a lane that is not empty; `nth` is for the lab, 0 is the head. */
-ebb__task *ebb__lane_pop(ebb_rt *rt, ebb_lane lane, uint32_t nth);
+/* The next task of a lane that is not empty. */
+ebb__task *ebb__lane_pop_slow(ebb_rt *rt, ebb_lane lane);
+/* The nth near its head instead, for the lab; the head if there is none. */
+ebb__task *ebb__lane_pick(ebb_rt *rt, ebb_lane lane, uint32_t nth);
+
+/* How far the pump's memory accesses are started before they are needed. */
+enum { EBB__AHEAD = 12 };
+
+static inline ebb__task *ebb__queue_pop(ebb_rt *rt, ebb__queue *q) {
+    uint32_t ahead = ebb__lanes_peek(&rt->lanes, q, EBB__AHEAD);
+    if (ahead != 0) __builtin_prefetch(ebb__task_at(rt, ahead), 1);
+    ebb__task *t = ebb__task_at(rt, ebb__lanes_pop(&rt->lanes, q));
+    t->queue = EBB_LANE_NONE;
+    return t;
+}
+
+static inline ebb__task *ebb__lane_pop(ebb_rt *rt, ebb_lane lane) {
+    if (EBB__LIKELY(lane == EBB_LANE_READY)) return ebb__queue_pop(rt, &rt->queue[EBB__READY]);
+    return ebb__lane_pop_slow(rt, lane);
+}
 uint32_t ebb__lane_count(const ebb_rt *rt, ebb_lane lane);
 
 /* Makes a task runnable, once. */
-void ebb__wake(ebb_rt *rt, ebb__task *t);
-
-/* The same, as an input that the journal has: for awaits whose other side is not the kernel. */
-void ebb__wake_waiter(ebb_cx *cx);
+void ebb__wake_slow(ebb_rt *rt, ebb__task *t);
+static inline void ebb__wake(ebb_rt *rt, ebb__task *t) {
+    if (EBB__LIKELY(!(t->flags & (F_POLLING | F_TIMED)) && t->queue == EBB_LANE_NONE && t->told == 0 &&
+                    rt->trace == NULL)) {
+        ebb__enqueue(rt, t);
+    } else {
+        ebb__wake_slow(rt, t);
+    }
+}
 
 /* The end of a task's cleanup budget; EBB_FOREVER if it was not asked to stop. */
 uint64_t ebb__cleanup_deadline(const ebb_rt *rt, const ebb__task *t);

@@ -21,9 +21,21 @@ static void put(ebb__recorder *rec, ebb_record r) {
     rec->last = r.type;
 }
 
-/* Here because the block in hand is full or events were lost. Room for a gap, the time and the turn
- * is looked for at once, so that what follows a gap is always complete. */
+/* Says how much was lost. The caller has looked for room for three records: what follows a gap is
+ * complete. */
+static void put_gap(ebb__recorder *rec) {
+    put(rec, (ebb_record){.type = EBB_EV_GAP, .other = rec->lost});
+    rec->seq += rec->lost;
+    rec->lost = 0;
+    put(rec, (ebb_record){.type = EBB_EV_TURN, .task = rec->turn, .region = rec->batch});
+    put(rec, (ebb_record){.type = EBB_EV_TIME, .other = rec->now});
+}
+
+static void take(ebb_rt *rt, ebb__recorder *rec, bool flush, ebb_write_fn write, void *ctx);
+
+/* Here because the block in hand is full or events were lost. */
 ebb_record *ebb__record_slot_slow(ebb_rt *rt, ebb__recorder *rec) {
+    if (rec->at == rec->end && rec->sink != NULL) take(rt, rec, false, rec->sink, rec->sink_ctx);
     if (rec->at == rec->end && rec->full < rec->count) {
         rec->full++;
         if (rec->full < rec->count) open_block(rec);
@@ -33,13 +45,7 @@ ebb_record *ebb__record_slot_slow(ebb_rt *rt, ebb__recorder *rec) {
         rt->stats.trace_lost += !rec->journal;
         return NULL;
     }
-    if (rec->lost > 0) {
-        put(rec, (ebb_record){.type = EBB_EV_GAP, .other = rec->lost});
-        rec->seq += rec->lost;
-        rec->lost = 0;
-        put(rec, (ebb_record){.type = EBB_EV_TURN, .task = rec->turn, .region = rec->batch});
-        put(rec, (ebb_record){.type = EBB_EV_TIME, .other = rec->now});
-    }
+    if (rec->lost > 0) put_gap(rec);
     rec->seq++;
     return rec->at++;
 }
@@ -61,6 +67,7 @@ static ebb_status recorder_start(ebb_rt *rt, ebb__recorder **where, bool journal
         ebb__recorder_free(rt, *where);
         *where = NULL;
     }
+    rt->observed = rt->watched || rt->trace != NULL || rt->journal != NULL;
     if (bytes == 0) return EBB_OK;
     size_t count = (bytes + EBB__BLOCK_BYTES - 1) / EBB__BLOCK_BYTES;
     if (count < 2) count = 2;
@@ -76,6 +83,7 @@ static ebb_status recorder_start(ebb_rt *rt, ebb__recorder **where, bool journal
     }
     start(rt, rec, journal, (uint32_t)count);
     *where = rec;
+    rt->observed = true;
     return EBB_OK;
 }
 
@@ -92,8 +100,29 @@ ebb_status ebb_trace_start(ebb_rt *rt, size_t bytes) {
     return st;
 }
 
+/* Whether anything was done with the runtime that leaves a mark on what comes. */
+static bool untouched(const ebb_rt *rt) {
+    return rt->tasks.used == 1 && rt->regions.used == 2 && rt->duties.used == 1 && rt->timers.used == 1 &&
+           rt->sequence == 0 && rt->waits == 0 && ebb__region_at(rt, rt->root)->state == EBB_REGION_OPEN;
+}
+
+/* Everything from outside that shapes what the runtime does. */
+static void journal_beginning(ebb_rt *rt) {
+    ebb__recorder *rec = rt->journal;
+    put(rec, (ebb_record){.type = J_START, .value = untouched(rt) ? 0 : 1, .task = rt->turn,
+                          .region = rt->batch, .other = rt->now});
+    put(rec, (ebb_record){.type = J_LIMITS, .value = rt->tasks.limit, .region = rt->regions.limit,
+                          .other = rt->wheel.tick});
+    for (uint8_t i = EBB_POLITE; i <= EBB_FORCED; i++) {
+        put(rec, (ebb_record){.type = J_CLEANUP, .kind = i, .task = rt->cleanup[i].time_ns,
+                              .value = rt->cleanup[i].polls});
+    }
+}
+
 ebb_status ebb_journal_start(ebb_rt *rt, size_t bytes) {
-    return recorder_start(rt, &rt->journal, true, bytes);
+    ebb_status st = recorder_start(rt, &rt->journal, true, bytes);
+    if (st == EBB_OK && rt->journal != NULL) journal_beginning(rt);
+    return st;
 }
 
 static void give_block(ebb__recorder *rec, uint32_t block, uint32_t n, ebb_write_fn write, void *ctx) {
@@ -118,12 +147,17 @@ static void take(ebb_rt *rt, ebb__recorder *rec, bool flush, ebb_write_fn write,
         give_block(rec, rec->head, EBB__BLOCK_RECORDS, write, ctx);
         rec->head = (rec->head + 1) % rec->count;
     }
-    if (flush && hand_n > 0) {
-        give_block(rec, hand, hand_n, write, ctx);
-        open_block(rec);
-    } else if (was_full) {
-        open_block(rec);
+    if (flush && hand_n > 0) give_block(rec, hand, hand_n, write, ctx);
+    if ((flush && hand_n > 0) || was_full) open_block(rec);
+    if (flush && rec->lost > 0) { /* else a file that ends here would look whole */
+        put_gap(rec);
+        take(rt, rec, true, write, ctx);
     }
+}
+
+void ebb__trace_sink(ebb_rt *rt, ebb_write_fn write, void *ctx) {
+    rt->trace->sink = write;
+    rt->trace->sink_ctx = ctx;
 }
 
 void ebb_trace_take(ebb_rt *rt, bool flush, ebb_write_fn write, void *ctx) {
@@ -217,7 +251,11 @@ static void journal_put(ebb_rt *rt, ebb_record r) {
 }
 
 void ebb__journal_slow(ebb_rt *rt, const ebb_cx *cx, ebb_record rec) {
-    rec.phase = cx == &rt->host.cx;
+    const ebb__task *t = ebb__task_of(cx);
+    rec.phase = t == &rt->host;
+    if (t != &rt->host && t != rt->current && rec.type != J_ARGS) {
+        journal_put(rt, (ebb_record){.type = J_ASKER, .task = ebb__task_id(t)});
+    }
     journal_put(rt, rec);
 }
 

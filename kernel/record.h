@@ -20,6 +20,8 @@ struct ebb__recorder {
     uint64_t now, turn, batch; /* as last recorded; turn 0: never */
     uint8_t last;        /* the type of the last record */
     bool header_taken, journal;
+    ebb_write_fn sink; /* takes every block as it gets full, so that nothing is lost; NULL: nobody */
+    void *sink_ctx;
 };
 
 /* A place for the next record, or NULL with it counted as lost. */
@@ -34,6 +36,9 @@ static inline ebb_record *ebb__record_slot(ebb_rt *rt, ebb__recorder *rec) {
 }
 
 void ebb__recorder_free(ebb_rt *rt, ebb__recorder *rec);
+
+/* Hands the trace over as it is written, for those who need all of it however much it is. */
+void ebb__trace_sink(ebb_rt *rt, ebb_write_fn write, void *ctx);
 
 /* ---- trace ------------------------------------------------------------------------------------ */
 
@@ -66,42 +71,48 @@ static inline void ebb__emit_text(ebb_rt *rt, const char *text) {
 
 /* ---- journal ---------------------------------------------------------------------------------- */
 
-/* Operations. A record's `phase` is 1 if the host asked (else the task whose poll it stands in).
- * What the host or a poll asked for is recorded after it was done, with its result; calls into user
- * code stand around what that code asked for. */
+/* Operations. A record's `phase` is 1 if the host asked; else it was the task that is being polled, or
+ * the one that an ASKER record before it names. What has a result is recorded after it was done; what
+ * has none, and ABORT and PUMP, which call user code, before. Calls into user code stand around what
+ * that code asked for. The first five records are START, LIMITS and CLEANUP for each severity. */
 typedef enum ebb__op {
     J_TEXT = EBB_EV_TEXT, /* a site or message: belongs to the record before */
-    J_ARGS = 5,           /* more arguments: deadline, polls and priority */
+    J_ARGS = 5,           /* more arguments: task: deadline, value: polls, kind: priority */
+    J_START = 6,          /* task: turn, region: batch, other: now, value: 1 if it is not the first thing */
+    J_LIMITS = 7,         /* value: max_tasks, region: max_regions, other: tick of the timer wheel */
+    J_CLEANUP = 8,        /* kind: severity, task: time_ns, value: polls */
+    J_ASKER = 9,          /* task: who asks for what follows */
     J_OPEN = 10,          /* region: parent, other: the new one, value: flags; then ARGS, TEXT */
-    J_CLOSE,
-    J_CANCEL,        /* kind; then TEXT */
-    J_CANCEL_WITHIN, /* kind; then ARGS, TEXT */
-    J_FORCE,
-    J_REGION_JOIN,   /* value: result */
+    J_CLOSE,         /* region */
+    J_CANCEL,        /* region, kind; then TEXT */
+    J_CANCEL_WITHIN, /* region, kind; then ARGS, TEXT */
+    J_FORCE,         /* region */
+    J_REGION_JOIN,   /* region, value: result */
     J_SPAWN,         /* region, other: the new task, value: flags; then ARGS, TEXT */
     J_TASK_JOIN,     /* task, value: result */
     J_WAKE,          /* task */
     J_TASK_CANCEL,   /* task, kind; then TEXT */
-    J_TASK_FORCE,
+    J_TASK_FORCE,    /* task */
     J_CHECKPOINT,    /* value: result */
-    J_MASK,
-    J_UNMASK,
+    J_MASK,          /* value: result */
+    J_UNMASK,        /* value: result */
     J_RESERVE,       /* kind, region (0: of the task), value: has a hook, other: the new one; then TEXT */
     J_COMMIT,        /* other, value: result */
-    J_ABORT,
+    J_ABORT,         /* other, value: result */
     J_DEFER,         /* region (0: of the task), value: result; then TEXT */
     J_ADVANCE,       /* other: now */
     J_PUMP,          /* value: polls allowed */
     J_TURN,          /* task: turn, region: batch */
     J_TIMER_ARM,     /* task, region: due, other: the new one */
-    J_TIMER_DISARM,  /* other */
-    J_RECEIVE,       /* value: verb, kind, task or region, other: word */
+    J_TIMER_DISARM,  /* other, value: result */
+    J_RECEIVE,       /* value: verb, task or region, other: word; then what it asks for, as any other */
     J_CHOICE,        /* value: which, other: of how many */
     J_CHAIN,         /* region, value: room */
     J_WAIT_BEGIN,    /* value: its number */
     J_WAIT_END,      /* value: its number */
-    J_CALL,          /* user code is called: value: what (EBB__CALL_*), task, other */
-    J_RETURN         /* and has returned: value: status */
+    J_CALL,          /* user code is called: value: what (EBB__CALL_*), task, region, other */
+    J_RETURN,        /* and has returned: value: status */
+    J_END
 } ebb__op;
 
 enum { EBB__CALL_POLL = 1, EBB__CALL_FINALIZER, EBB__CALL_ABORT, EBB__CALL_CLOSED, EBB__CALL_WAIT };

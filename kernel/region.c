@@ -332,7 +332,6 @@ static ebb_status region_join(ebb_rt *rt, ebb_cx *cx, ebb_region region) {
     if (st != EBB_OK) return st;
     if (r->owner != t->index) return EBB_ERR_BUSY;
     if (r->on_closed != NULL || r->flags & R_ROOT) return EBB_ERR_INVALID;
-    t->flags = (uint16_t)(t->flags & ~F_JOINING);
     r->flags |= R_JOINING;
     ebb__region_advance(rt, r);
     if (r->state == EBB_REGION_CLOSED || EBB__MUTANT(rt, EBB_ORACLE_LOSERS_DRAINED)) {
@@ -344,7 +343,7 @@ static ebb_status region_join(ebb_rt *rt, ebb_cx *cx, ebb_region region) {
         return st;
     }
     if (t->index == 0) return EBB_PENDING;
-    if (ebb_checkpoint(cx) != EBB_OK) return EBB_CANCELLED;
+    if (ebb__acknowledge(cx) != EBB_OK) return EBB_CANCELLED;
     t->flags |= F_JOINING;
     return EBB_PENDING;
 }

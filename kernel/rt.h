@@ -17,6 +17,8 @@
 
 #define EBB__LIKELY(x) __builtin_expect(!!(x), 1)
 #define EBB__UNLIKELY(x) __builtin_expect(!!(x), 0)
+/* For what is one step of every poll: a call would cost as much as the step. */
+#define EBB__INLINE __attribute__((always_inline)) static inline
 
 /* Test builds plant bugs, one at a time, to show that the oracles find them. */
 #ifdef EBB_MUTANTS
@@ -56,7 +58,7 @@ enum {
     F_KEEP = 1u << 9,     /* the outcome is kept */
     F_OWN_CANCEL = 1u << 10, /* cancelled by itself, not only with its region: cold.node, reason, kept */
     F_NODE = 1u << 11,    /* cold.node may be armed */
-    F_WAIT = 1u << 12,    /* cold.wait is not empty */
+    F_WAIT = 1u << 12,    /* cold.wait may be not empty */
     F_DUTY = 1u << 13,    /* cold.duties is not empty */
     F_SCOPE = 1u << 14,   /* cold.scopes is not empty */
     F_IN_FINALIZER = 1u << 15,
@@ -196,9 +198,11 @@ struct ebb_rt {
     bool pumping;
     uint32_t root;
     ebb__task *current; /* being polled */
+    bool observed;      /* trace, journal or watchdog is on */
     ebb__recorder *trace, *journal;
     uint64_t turn, batch;
 
+    uint32_t credit; /* tasks that can be spawned without asking for memory */
     ebb__slab tasks, regions, duties, timers, reasons;
     ebb__lanes lanes;
     ebb__queue queue[EBB__QUEUES];
@@ -207,6 +211,7 @@ struct ebb_rt {
     ebb__timed timed;
     uint32_t cancel_count;
     uint8_t cycle;              /* 0..9: whose turn it is */
+    uint32_t contended;         /* more than one lane had work: `wait` counts */
     uint32_t wait[4];           /* polls of other lanes since this lane's head came first */
     uint32_t worst_wait[4];
     uint32_t sweep_head, sweep_tail;
@@ -214,6 +219,7 @@ struct ebb_rt {
     bool idle; /* an idle event was the last thing traced */
 
     ebb_cleanup_budget cleanup[4];
+    bool reasons_low;
     uint64_t sequence; /* of requests */
     uint32_t waits;    /* begun so far: their numbers in the journal */
     ebb_stats stats;
@@ -277,11 +283,38 @@ static inline uint64_t ebb__id_error(const ebb_rt *rt, ebb_status st) {
 }
 
 /* Looks an id up in a slab: EBB_OK and its index, or what is wrong with it. */
-ebb_status ebb__lookup(const ebb_rt *rt, const ebb__slab *s, uint64_t id, uint32_t *index);
+ebb_status ebb__lookup_failed(const ebb_rt *rt, uint64_t id);
 
-/* As ebb__lookup, also for records whose slot is free now. */
-ebb_status ebb__find_task(const ebb_rt *rt, ebb_task id, ebb__task **out);
-ebb_status ebb__find_region(const ebb_rt *rt, ebb_region id, ebb__region **out);
+static inline ebb_status ebb__lookup_as(const ebb_rt *rt, const ebb__slab *s, uint64_t id,
+                                        uint32_t *index, uint32_t shift, size_t hot) {
+    uint32_t generation = (uint32_t)id, i = (uint32_t)(id >> 32) & 0xffffff;
+    *index = i;
+    if (EBB__LIKELY(generation != 0 && id >> 56 == rt->id && i - 1 < s->used - 1 &&
+                    ((ebb__slot *)ebb__slab_at_as(s, i, shift, hot))->generation == generation)) {
+        return EBB_OK;
+    }
+    return ebb__lookup_failed(rt, id);
+}
+
+static inline ebb_status ebb__lookup(const ebb_rt *rt, const ebb__slab *s, uint64_t id, uint32_t *index) {
+    return ebb__lookup_as(rt, s, id, index, s->shift, s->hot);
+}
+
+static inline ebb_status ebb__find_task(const ebb_rt *rt, ebb_task id, ebb__task **out) {
+    uint32_t i;
+    ebb_status st = ebb__lookup_as(rt, &rt->tasks, id.id, &i, EBB__TASK_SHIFT, sizeof(ebb__task));
+    if (st != EBB_OK) return st;
+    *out = ebb__task_at(rt, i);
+    return (*out)->phase == 0 ? EBB_ERR_STALE : EBB_OK;
+}
+
+static inline ebb_status ebb__find_region(const ebb_rt *rt, ebb_region id, ebb__region **out) {
+    uint32_t i;
+    ebb_status st = ebb__lookup_as(rt, &rt->regions, id.id, &i, EBB__REGION_SHIFT, sizeof(ebb__region));
+    if (st != EBB_OK) return st;
+    *out = ebb__region_at(rt, i);
+    return (*out)->state == 0 ? EBB_ERR_STALE : EBB_OK;
+}
 
 static inline ebb__task *ebb__task_of(const ebb_cx *cx) {
     return (ebb__task *)(uintptr_t)cx;

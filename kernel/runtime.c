@@ -32,7 +32,7 @@ ebb_status ebb_rt_new(const ebb_rt_opts *opts, ebb_rt **out) {
     rt->now = opts->now;
     rt->turn = rt->batch = 1;
     rt->host.rt = rt;
-    rt->watched = opts->watched;
+    rt->watched = rt->observed = opts->watched;
     for (int i = 1; i < 4; i++) {
         rt->cleanup[i].time_ns = opts->cleanup[i].time_ns != 0 ? opts->cleanup[i].time_ns : defaults[i].time_ns;
         rt->cleanup[i].polls = opts->cleanup[i].polls != 0 ? opts->cleanup[i].polls : defaults[i].polls;
@@ -44,7 +44,7 @@ ebb_status ebb_rt_new(const ebb_rt_opts *opts, ebb_rt **out) {
     ebb__wheel_source(&rt->wheel, EBB__W_TASK, &rt->tasks, offsetof(ebb__cold, node), true);
     ebb__wheel_source(&rt->wheel, EBB__W_REGION, &rt->regions, offsetof(ebb__region, node), false);
     ebb_status st = ebb__root_open(rt);
-    if (st == EBB_OK && !ebb__lanes_admit(rt, false)) st = EBB_ERR_NOMEM;
+    if (st == EBB_OK && !ebb__lanes_reserve(&rt->lanes, &rt->allocator, 1)) st = EBB_ERR_NOMEM;
     if (st == EBB_OK) st = ebb__slab_reserve(&rt->reasons, &rt->allocator);
     if (st != EBB_OK) {
         ebb_rt_free(rt);
@@ -113,34 +113,14 @@ ebb_status ebb_id_status(uint64_t id) {
     return index == 0 ? EBB_ERR_INVALID : (ebb_status)-(int32_t)index;
 }
 
-ebb_status ebb__lookup(const ebb_rt *rt, const ebb__slab *s, uint64_t id, uint32_t *index) {
-    uint32_t generation = (uint32_t)id, i = (uint32_t)(id >> 32) & 0xffffff;
-    if (EBB__UNLIKELY(generation == 0)) return ebb_id_status(id);
-    if (EBB__UNLIKELY(id >> 56 != rt->id)) return EBB_ERR_FOREIGN;
-    if (EBB__UNLIKELY(i == 0 || i >= s->used)) return EBB_ERR_STALE;
-    if (EBB__UNLIKELY(((ebb__slot *)ebb__slab_at(s, i))->generation != generation)) return EBB_ERR_STALE;
-    *index = i;
-    return EBB_OK;
-}
-
-ebb_status ebb__find_task(const ebb_rt *rt, ebb_task id, ebb__task **out) {
-    uint32_t i;
-    ebb_status st = ebb__lookup(rt, &rt->tasks, id.id, &i);
-    if (st != EBB_OK) return st;
-    *out = ebb__task_at(rt, i);
-    return (*out)->phase == 0 ? EBB_ERR_STALE : EBB_OK;
-}
-
-ebb_status ebb__find_region(const ebb_rt *rt, ebb_region id, ebb__region **out) {
-    uint32_t i;
-    ebb_status st = ebb__lookup(rt, &rt->regions, id.id, &i);
-    if (st != EBB_OK) return st;
-    *out = ebb__region_at(rt, i);
-    return (*out)->state == 0 ? EBB_ERR_STALE : EBB_OK;
+ebb_status ebb__lookup_failed(const ebb_rt *rt, uint64_t id) {
+    if ((uint32_t)id == 0) return ebb_id_status(id);
+    return id >> 56 != rt->id ? EBB_ERR_FOREIGN : EBB_ERR_STALE;
 }
 
 void ebb__reasons_refill(ebb_rt *rt) {
     ebb__slab *s = &rt->reasons;
+    rt->reasons_low = false;
     uint32_t room = (s->chunks << s->shift) - 1;
     if (room - s->live < EBB__REASONS_SPARE / 2) (void)ebb__slab_grow(s, &rt->allocator);
 }

@@ -8,12 +8,13 @@
 #include "kernel/reason.h"
 #include "kernel/record.h"
 #include "kernel/region.h"
+#include "kernel/wait.h"
 
 /* ---- the table --------------------------------------------------------------------------------- */
 
 #define TO(phase) (1u << (phase))
-/* Which phases may follow which. Nothing follows Completed. */
-static const uint8_t legal[EBB_COMPLETED + 1] = {
+/* Nothing follows Completed. */
+const uint8_t ebb__phase_legal[EBB_COMPLETED + 1] = {
     [EBB_CREATED] = TO(EBB_RUNNING) | TO(EBB_CANCEL_REQUESTED) | TO(EBB_COMPLETED),
     [EBB_RUNNING] = TO(EBB_CANCEL_REQUESTED) | TO(EBB_COMPLETED),
     [EBB_CANCEL_REQUESTED] = TO(EBB_CANCEL_REQUESTED) | TO(EBB_CANCELLING) | TO(EBB_COMPLETED),
@@ -22,11 +23,7 @@ static const uint8_t legal[EBB_COMPLETED + 1] = {
     [EBB_COMPLETED] = 0,
 };
 
-bool ebb__phase_move(ebb_rt *rt, ebb__task *t, ebb_phase to) {
-    if (EBB__LIKELY(legal[t->phase] & TO(to))) {
-        t->phase = (uint8_t)to;
-        return true;
-    }
+bool ebb__phase_refused(ebb_rt *rt, ebb__task *t, ebb_phase to) {
     rt->stats.illegal++;
     ebb__emit_task(rt, EBB_EV_ILLEGAL, t, (uint32_t)t->phase << 8 | (uint32_t)to, 0);
     return false;
@@ -34,7 +31,9 @@ bool ebb__phase_move(ebb_rt *rt, ebb__task *t, ebb_phase to) {
 
 void ebb__signal_update(ebb_rt *rt, ebb__task *t) {
     (void)rt;
-    bool masked = t->mask > 0 && !(t->flags & (F_FORCED | F_FIN_FORCED));
+    /* A finalizer has the kept-back part of the budget, however the body has ended. */
+    uint32_t over = t->flags & F_IN_FINALIZER ? F_FIN_FORCED : F_FORCED | F_FIN_FORCED;
+    bool masked = t->mask > 0 && !(t->flags & over);
     if (EBB__MUTANT(rt, EBB_ORACLE_ACK_UNMASKED)) masked = false;
     if (t->told != 0 && !masked) {
         t->cx.signal |= EBB_SIGNAL_CANCEL;
@@ -46,31 +45,38 @@ void ebb__signal_update(ebb_rt *rt, ebb__task *t) {
 /* ---- spawn ------------------------------------------------------------------------------------- */
 
 /* A record for a task, zeroed but for what is the same for all. The caller has reserved room. */
-static ebb__task *task_new(ebb_rt *rt, uint32_t region, ebb_poll_fn poll, void *state, const char *site) {
-    uint32_t i = ebb__slab_take(&rt->tasks);
+EBB__INLINE ebb__task *task_new(ebb_rt *rt, uint32_t region, ebb_poll_fn poll, void *state, const char *site) {
+    uint32_t i = ebb__slab_take_as(&rt->tasks, EBB__TASK_SHIFT, sizeof(ebb__task));
     ebb__task *t = ebb__task_at(rt, i);
     uint32_t generation = t->generation;
     *t = (ebb__task){.generation = generation, .poll = poll, .state = state, .rt = rt, .index = i,
                      .region = region, .phase = EBB_CREATED, .polls_left = EBB_POLLS_UNBOUNDED};
     ebb__cold *c = ebb__cold_at(rt, i);
     *c = (ebb__cold){.site = site};
+    rt->credit--;
     return t;
 }
 
-static ebb_status room_for_task(ebb_rt *rt, bool timed) {
-    if (EBB__UNLIKELY(!ebb__slab_ready(&rt->tasks))) {
-        ebb_status st = ebb__slab_reserve(&rt->tasks, &rt->allocator);
-        if (st != EBB_OK) return st;
-    }
-    return ebb__lanes_admit(rt, timed) ? EBB_OK : EBB_ERR_NOMEM;
+/* A task's slot and its places in the lanes are reserved for many at a time. */
+__attribute__((noinline)) static ebb_status more_credit(ebb_rt *rt) {
+    ebb_status st = ebb__slab_reserve(&rt->tasks, &rt->allocator);
+    if (st != EBB_OK) return st;
+    uint32_t room = ebb__slab_room(&rt->tasks);
+    if (!ebb__lanes_reserve(&rt->lanes, &rt->allocator, rt->tasks.live + room)) return EBB_ERR_NOMEM;
+    rt->credit = room;
+    return EBB_OK;
 }
 
-static ebb_task refuse(ebb_rt *rt, ebb_cx *cx, ebb_region region, ebb_status st) {
+static inline ebb_status room_for_task(ebb_rt *rt) {
+    return EBB__LIKELY(rt->credit > 0) ? EBB_OK : more_credit(rt);
+}
+
+__attribute__((cold, noinline)) static ebb_task refuse(ebb_rt *rt, ebb_cx *cx, ebb_region region, ebb_status st) {
     ebb__emit_plain(rt, EBB_EV_REFUSED, ebb__task_id(ebb__task_of(cx)), region.id, (uint32_t)st, 0);
     return (ebb_task){ebb__id_error(rt, st)};
 }
 
-static ebb_task spawn(ebb_rt *rt, ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state,
+EBB__INLINE ebb_task spawn(ebb_rt *rt, ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state,
                       const ebb_task_opts *opts, const char *site) {
     ebb__region *r;
     ebb_status st = ebb__find_region(rt, region, &r);
@@ -81,7 +87,8 @@ static ebb_task spawn(ebb_rt *rt, ebb_cx *cx, ebb_region region, ebb_poll_fn pol
         return refuse(rt, cx, region, EBB_ERR_CLOSED);
     }
     bool timed = r->deadline != EBB_FOREVER || (opts != NULL && opts->deadline != 0);
-    st = room_for_task(rt, timed);
+    st = room_for_task(rt);
+    if (EBB__UNLIKELY(timed) && st == EBB_OK && !ebb__timed_admit(rt)) st = EBB_ERR_NOMEM;
     if (st == EBB_OK && !ebb__u32s_reserve(&r->tasks, &rt->allocator)) st = EBB_ERR_NOMEM;
     if (EBB__UNLIKELY(st != EBB_OK)) {
         ebb__region_failed(rt, r, st, 0);
@@ -147,7 +154,7 @@ static ebb_status closer_poll(ebb_cx *cx, void *state) {
 }
 
 uint32_t ebb__closer_new(ebb_rt *rt, ebb__region *r) {
-    if (room_for_task(rt, false) != EBB_OK) return 0;
+    if (room_for_task(rt) != EBB_OK) return 0;
     ebb__task *t = task_new(rt, r->index, closer_poll, NULL, r->site);
     t->flags |= F_CLOSER;
     return t->index;
@@ -181,9 +188,15 @@ static void cold_clear(ebb_rt *rt, ebb__task *t) {
     c->reason = 0;
 }
 
-void ebb__task_release(ebb_rt *rt, ebb__task *t) {
+EBB__INLINE void give_back(ebb_rt *rt, ebb__task *t) {
     t->phase = 0;
-    ebb__slab_give(&rt->tasks, t->index);
+    uint32_t retired = rt->tasks.retired;
+    ebb__slab_give_as(&rt->tasks, t->index, EBB__TASK_SHIFT, sizeof(ebb__task));
+    if (EBB__LIKELY(rt->tasks.retired == retired)) rt->credit++;
+}
+
+void ebb__task_release(ebb_rt *rt, ebb__task *t) {
+    give_back(rt, t);
 }
 
 /* A task that waits in a join. One that ended meanwhile does not; if its slot has a new user that
@@ -194,7 +207,7 @@ static bool joins(const ebb_rt *rt, uint32_t i) {
 }
 
 /* The one function that ends a task. */
-static void task_end(ebb_rt *rt, ebb__task *t, ebb_status status) {
+EBB__INLINE void task_end(ebb_rt *rt, ebb__task *t, ebb_status status) {
     ebb__region *r = ebb__region_at(rt, t->region);
     uint64_t id = ebb__task_id(t);
     bool finalized = t->phase == EBB_FINALIZING;
@@ -217,30 +230,42 @@ static void task_end(ebb_rt *rt, ebb__task *t, ebb_status status) {
         if (r->kept != 0) ebb__task_at(rt, r->kept)->pos = t->index;
         r->kept = t->index;
     } else {
-        ebb__task_release(rt, t);
+        give_back(rt, t);
     }
     if (status != EBB_OK) ebb__region_failed(rt, r, status, id);
-    ebb__region_advance(rt, r);
+    if (EBB__UNLIKELY(r->state != EBB_REGION_OPEN || r->flags & R_JOINING)) ebb__region_advance(rt, r);
+}
+
+void ebb__task_rewoken(ebb_rt *rt, ebb__task *t) {
+    if (!(t->flags & F_REWAKE)) return;
+    t->flags = (uint16_t)(t->flags & ~F_REWAKE);
+    if (t->queue == EBB_LANE_NONE) ebb__enqueue(rt, t);
 }
 
 /* What is left to do for a task whose body is over: its waits, its regions, its finalizers, its
  * obligations, in this order. Called again whenever something of that has moved. */
-static void settle(ebb_rt *rt, ebb__task *t) {
+__attribute__((noinline)) static void settle(ebb_rt *rt, ebb__task *t) {
     ebb__cold *c = ebb__cold_at(rt, t->index);
-    while (t->flags & F_WAIT) ebb__wait_drop(rt, c->wait);
     if (t->told != 0 && rt->now >= ebb__cleanup_deadline(rt, t)) t->flags |= F_FIN_FORCED;
     for (;;) {
-        if (t->flags & F_SCOPE && !ebb__scopes_join(rt, t)) return;
+        /* Those of the body, or of a finalizer that is over; the one that runs keeps its own. */
+        bool between = !(t->flags & F_IN_FINALIZER);
+        while (between && c->wait != NULL) ebb__wait_drop(rt, c->wait);
+        if (between && t->flags & F_SCOPE && !ebb__scopes_join(rt, t)) {
+            ebb__task_rewoken(rt, t);
+            return;
+        }
         ebb__duty *d = ebb__next_finalizer(rt, t);
         if (d == NULL) break;
         if (!ebb__run_finalizer(rt, t, d)) return;
     }
     if (t->flags & F_DUTY && !EBB__MUTANT(rt, EBB_ORACLE_OBLIGATION_LEAK)) ebb__leak_all(rt, t);
+    ebb__dequeue(rt, t); /* a hook, or a region that closed, may have woken it meanwhile */
     task_end(rt, t, (ebb_status)(int32_t)t->polls_left);
 }
 
 /* The body is over, with this status. */
-static void body_over(ebb_rt *rt, ebb__task *t, ebb_status status) {
+EBB__INLINE void body_over(ebb_rt *rt, ebb__task *t, ebb_status status) {
     if (EBB__UNLIKELY(status == EBB_FAULTED)) {
         ebb__emit_task(rt, EBB_EV_FAULTED, t, 0, 0);
     } else if (t->phase == EBB_CANCELLING && !(t->flags & F_ABANDONED)) {
@@ -257,9 +282,9 @@ static void body_over(ebb_rt *rt, ebb__task *t, ebb_status status) {
 }
 
 /* It did not return: it is never polled again, its state is never touched again. */
-static void abandon(ebb_rt *rt, ebb__task *t) {
+__attribute__((cold, noinline)) static void abandon(ebb_rt *rt, ebb__task *t) {
     ebb__region *r = ebb__region_at(rt, t->region);
-    t->flags = (uint16_t)((t->flags | F_ABANDONED) & ~F_REWAKE);
+    t->flags |= F_ABANDONED;
     r->abandoned++;
     rt->stats.abandoned++;
     ebb__emit_task(rt, EBB_EV_ABANDONED, t, 0, 0);
@@ -286,11 +311,16 @@ static void charge(ebb_rt *rt, ebb__task *t) {
     }
 }
 
-static ebb_status call(ebb_rt *rt, ebb__task *t) {
+static ebb_status journaled_call(ebb_rt *rt, ebb__task *t) {
     ebb__journal(rt, &t->cx, (ebb_record){.type = J_CALL, .value = EBB__CALL_POLL, .task = ebb__task_id(t)});
     ebb_status st = t->poll(&t->cx, t->state);
     ebb__journal(rt, &t->cx, (ebb_record){.type = J_RETURN, .value = (uint32_t)st});
     return st;
+}
+
+static inline ebb_status call(ebb_rt *rt, ebb__task *t) {
+    if (EBB__UNLIKELY(rt->journal != NULL)) return journaled_call(rt, t);
+    return t->poll(&t->cx, t->state);
 }
 
 /* For a watchdog: the number is odd while a poll runs. The release of the odd number publishes the
@@ -305,23 +335,9 @@ static ebb_status watched_call(ebb_rt *rt, ebb__task *t) {
     return st;
 }
 
-void ebb__task_poll(ebb_rt *rt, ebb__task *t, ebb_lane lane, uint32_t waited) {
-    rt->stats.polls++;
-    if (t->phase == EBB_CREATED) ebb__phase_move(rt, t, EBB_RUNNING);
-    ebb__emit_task(rt, EBB_EV_TASK_POLLED, t, (uint32_t)lane, waited);
-    if (EBB__UNLIKELY(t->flags & F_RETURNED)) {
-        settle(rt, t);
-        return;
-    }
-    if (EBB__UNLIKELY(t->polls_left != EBB_POLLS_UNBOUNDED || t->flags & F_FORCED)) charge(rt, t);
-    t->flags |= F_POLLING;
-    rt->current = t;
-    ebb_status st = EBB__UNLIKELY(rt->watched) ? watched_call(rt, t) : call(rt, t);
-    rt->current = NULL;
-    t->flags = (uint16_t)(t->flags & ~F_POLLING);
-    if (st != EBB_PENDING) {
-        body_over(rt, t, st);
-    } else if (EBB__UNLIKELY(t->flags & F_FORCED)) {
+/* The body has been polled and is not over. */
+EBB__INLINE void parked(ebb_rt *rt, ebb__task *t) {
+    if (EBB__UNLIKELY(t->flags & F_FORCED)) {
         if (t->force_left == 0) {
             abandon(rt, t);
         } else {
@@ -329,8 +345,42 @@ void ebb__task_poll(ebb_rt *rt, ebb__task *t, ebb_lane lane, uint32_t waited) {
             ebb__enqueue(rt, t);
         }
     } else if (t->flags & F_REWAKE) {
-        t->flags = (uint16_t)(t->flags & ~F_REWAKE);
-        ebb__enqueue(rt, t);
+        ebb__task_rewoken(rt, t);
+    }
+}
+
+EBB__INLINE void poll_body(ebb_rt *rt, ebb__task *t, bool observed) {
+    t->flags = (uint16_t)((t->flags | F_POLLING) & ~F_JOINING);
+    rt->current = t;
+    ebb_status st = observed && rt->watched ? watched_call(rt, t)
+                    : observed              ? call(rt, t)
+                                            : t->poll(&t->cx, t->state);
+    rt->current = NULL;
+    t->flags = (uint16_t)(t->flags & ~F_POLLING);
+    if (st == EBB_PENDING) parked(rt, t);
+    else body_over(rt, t, st);
+}
+
+/* With everything that may be attached to a poll: recorders, a watchdog, a budget, an end in progress. */
+__attribute__((noinline)) static void poll_observed(ebb_rt *rt, ebb__task *t, ebb_lane lane, uint32_t waited) {
+    ebb__emit_task(rt, EBB_EV_TASK_POLLED, t, (uint32_t)lane, waited);
+    if (t->flags & F_RETURNED) {
+        settle(rt, t);
+        return;
+    }
+    t->flags |= F_POLLING; /* before the charge, which may cancel: that must not queue it now */
+    if (t->polls_left != EBB_POLLS_UNBOUNDED || t->flags & F_FORCED) charge(rt, t);
+    poll_body(rt, t, true);
+}
+
+void ebb__task_poll(ebb_rt *rt, ebb__task *t, ebb_lane lane, uint32_t waited) {
+    rt->stats.polls++;
+    if (t->phase == EBB_CREATED) ebb__phase_move(rt, t, EBB_RUNNING);
+    if (EBB__UNLIKELY(rt->observed || t->polls_left != EBB_POLLS_UNBOUNDED ||
+                      t->flags & (F_RETURNED | F_FORCED))) {
+        poll_observed(rt, t, lane, waited);
+    } else {
+        poll_body(rt, t, false);
     }
 }
 
@@ -397,6 +447,7 @@ void ebb__task_overdue(ebb_rt *rt, ebb__task *t) {
 /* Keeps the stronger of two own reasons, if there is a slot for it. */
 static void own_reason(ebb_rt *rt, ebb__cold *c, const ebb_reason *reason) {
     if (c->reason == 0) {
+        rt->reasons_low = true; /* the pump looks how many are left */
         if (!ebb__slab_ready(&rt->reasons)) return;
         c->reason = ebb__slab_take(&rt->reasons);
         ((ebb__own_reason *)ebb__slab_at(&rt->reasons, c->reason))->reason = *reason;
@@ -416,12 +467,12 @@ static void cancel_one(ebb_rt *rt, ebb__task *t, uint8_t kind, uint64_t origin, 
     uint32_t ref = ebb__wheel_ref(EBB__W_TASK, t->index);
     own_reason(rt, c, &reason);
     bool had = (t->flags & F_OWN_CANCEL) != 0;
-    if (!had || force_at < c->node.due) {
-        ebb__wheel_disarm(&rt->wheel, ref);
-        uint64_t old_end = had ? c->node.due + (uint64_t)c->kept * 1024 : EBB_FOREVER;
+    uint64_t old_end = had ? c->node.due + (uint64_t)c->kept * 1024 : EBB_FOREVER;
+    if (!had || force_at < c->node.due || b.deadline < old_end) {
         uint64_t end = b.deadline < old_end ? b.deadline : old_end;
-        uint64_t kept = end > force_at ? (end - force_at) / 1024 : 0;
-        c->kept = (uint32_t)kept;
+        if (had && c->node.due < force_at) force_at = c->node.due;
+        ebb__wheel_disarm(&rt->wheel, ref);
+        c->kept = end > force_at ? (uint32_t)((end - force_at) / 1024) : 0;
         ebb__wheel_arm(&rt->wheel, ref, force_at);
     }
     t->flags |= F_OWN_CANCEL;
@@ -429,9 +480,9 @@ static void cancel_one(ebb_rt *rt, ebb__task *t, uint8_t kind, uint64_t origin, 
 }
 
 void ebb__task_fired(ebb_rt *rt, ebb__task *t) {
-    if (t->told != 0) {
+    if (t->flags & F_OWN_CANCEL) {
         ebb__cold *c = ebb__cold_at(rt, t->index);
-        if (!(t->flags & F_FORCED) && c->kept > 0) { /* the finalizers' part comes next */
+        if (c->kept > 0) { /* the finalizers' part comes next */
             uint64_t end = c->node.due + (uint64_t)c->kept * 1024;
             ebb__wheel_arm(&rt->wheel, ebb__wheel_ref(EBB__W_TASK, t->index), end);
             c->kept = 0;
@@ -477,7 +528,7 @@ void ebb_task_force(ebb_cx *cx, ebb_task task) {
 
 /* ---- what a task asks ---------------------------------------------------------------------------- */
 
-ebb_status ebb_checkpoint_slow(ebb_cx *cx) {
+ebb_status ebb__acknowledge(ebb_cx *cx) {
     ebb__task *t = ebb__task_of(cx);
     ebb_rt *rt = t->rt;
     ebb_status st = ebb_cancelled(cx) ? EBB_CANCELLED : EBB_OK;
@@ -485,7 +536,12 @@ ebb_status ebb_checkpoint_slow(ebb_cx *cx) {
         ebb__phase_move(rt, t, EBB_CANCELLING);
         ebb__emit_task(rt, EBB_EV_CANCEL_ACKED, t, t->polls_left, ebb__cleanup_deadline(rt, t));
     }
-    ebb__journal(rt, cx, (ebb_record){.type = J_CHECKPOINT, .value = (uint32_t)st});
+    return st;
+}
+
+ebb_status ebb_checkpoint_slow(ebb_cx *cx) {
+    ebb_status st = ebb__acknowledge(cx);
+    ebb__journal(ebb_runtime_of(cx), cx, (ebb_record){.type = J_CHECKPOINT, .value = (uint32_t)st});
     return st;
 }
 
@@ -529,7 +585,6 @@ static ebb_status task_join(ebb_rt *rt, ebb_cx *cx, ebb_task task) {
     if (st != EBB_OK) return st;
     if (!(t->flags & F_KEEP) || t == me) return EBB_ERR_INVALID;
     if (t->waiter != 0 && t->waiter != me->index && joins(rt, t->waiter)) return EBB_ERR_BUSY;
-    me->flags = (uint16_t)(me->flags & ~F_JOINING);
     if (t->phase == EBB_COMPLETED) {
         st = (ebb_status)(int32_t)t->polls_left;
         ebb__emit_task(rt, EBB_EV_TASK_JOINED, t, (uint32_t)st, ebb__task_id(me));
@@ -542,7 +597,7 @@ static ebb_status task_join(ebb_rt *rt, ebb_cx *cx, ebb_task task) {
         return st;
     }
     if (me->index == 0) return EBB_PENDING;
-    if (ebb_checkpoint(cx) != EBB_OK) {
+    if (ebb__acknowledge(cx) != EBB_OK) {
         t->waiter = 0;
         return EBB_CANCELLED;
     }

@@ -12,11 +12,21 @@ void ebb__task_request(ebb_rt *rt, ebb__task *t, uint8_t kind, uint8_t severity,
                        uint64_t deadline);
 /* Its budget is over. A task that was not asked yet is asked first, with what its region was told. */
 void ebb__task_overdue(ebb_rt *rt, ebb__task *t);
+/* It parks. A wake that came during its poll asks for one more, whatever the poll led to. */
+void ebb__task_rewoken(ebb_rt *rt, ebb__task *t);
 /* Its own deadline has come. */
 void ebb__task_fired(ebb_rt *rt, ebb__task *t);
 
+/* Which phases may follow which, a bit each. */
+extern const uint8_t ebb__phase_legal[EBB_COMPLETED + 1];
+bool ebb__phase_refused(ebb_rt *rt, ebb__task *t, ebb_phase to);
+
 /* Moves to another phase if the table has it; else counts and traces an illegal transition. */
-bool ebb__phase_move(ebb_rt *rt, ebb__task *t, ebb_phase to);
+static inline bool ebb__phase_move(ebb_rt *rt, ebb__task *t, ebb_phase to) {
+    if (EBB__UNLIKELY(!(ebb__phase_legal[t->phase] & 1u << to))) return ebb__phase_refused(rt, t, to);
+    t->phase = (uint8_t)to;
+    return true;
+}
 
 /* A task record for the finalizers of a region, not yet in it. 0: no memory. */
 uint32_t ebb__closer_new(ebb_rt *rt, ebb__region *r);
@@ -26,5 +36,8 @@ void ebb__closer_start(ebb_rt *rt, ebb__region *r);
 void ebb__task_release(ebb_rt *rt, ebb__task *t);
 
 void ebb__signal_update(ebb_rt *rt, ebb__task *t);
+
+/* The checkpoint that is part of another operation: the journal has only that one. */
+ebb_status ebb__acknowledge(ebb_cx *cx);
 
 #endif

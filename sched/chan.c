@@ -5,7 +5,6 @@
  *  - a waiter that is not granted exists only while there is nothing for it: whoever frees a place or
  *    brings an item grants it on. So nobody overtakes, and no wake is lost. */
 #include "base/alloc.h"
-#include "kernel/lane.h"
 #include "sched/waiters.h"
 
 #include <string.h>
@@ -38,53 +37,52 @@ uint32_t ebb_chan_length(const ebb_chan *ch) {
     return ch->length;
 }
 
-static void copy(void *to, const void *from, uint32_t n) {
+static inline void copy(void *to, const void *from, uint32_t n) {
     if (n == 8) memcpy(to, from, 8);
     else memcpy(to, from, n);
 }
 
-static void place_freed(ebb_chan *ch) {
-    ebb_wait *w = ebb__waiters_first(ch->send_first);
-    if (w == NULL) return;
-    w->granted = 1;
-    ch->reserved++;
-    ebb__wake_waiter(w->cx);
+__attribute__((noinline)) static void place_freed(ebb_chan *ch) {
+    if (ebb__waiters_grant(&ch->send_first, &ch->send_last)) ch->reserved++;
 }
 
-static void item_freed(ebb_chan *ch) {
-    ebb_wait *w = ebb__waiters_first(ch->recv_first);
-    if (w == NULL) return;
-    w->granted = 1;
-    ch->promised++;
-    ebb__wake_waiter(w->cx);
+static inline void item_freed(ebb_chan *ch) {
+    if (ebb__waiters_grant(&ch->recv_first, &ch->recv_last)) ch->promised++;
 }
 
 static void send_leave(ebb_wait *w) {
     ebb_chan *ch = w->on;
-    ebb__waiters_remove(&ch->send_first, &ch->send_last, w);
-    if (!w->granted) return;
-    ch->reserved--;
-    place_freed(ch);
+    if (w->granted) {
+        ch->reserved--;
+        place_freed(ch);
+    } else {
+        ebb__waiters_remove(&ch->send_first, &ch->send_last, w);
+    }
 }
 
 static void recv_leave(ebb_wait *w) {
     ebb_chan *ch = w->on;
-    ebb__waiters_remove(&ch->recv_first, &ch->recv_last, w);
-    if (!w->granted) return;
-    ch->promised--;
-    item_freed(ch);
+    if (w->granted) {
+        ch->promised--;
+        item_freed(ch);
+    } else {
+        ebb__waiters_remove(&ch->recv_first, &ch->recv_last, w);
+    }
 }
+
+static const ebb_wait_kind sending = {"channel, to send", send_leave};
+static const ebb_wait_kind receiving = {"channel, to receive", recv_leave};
 
 /* Ends a wait that did not get what it waited for. */
 static ebb_status leave(ebb_wait *w, ebb_status st) {
     if (w->cx != NULL) {
-        w->cancel(w);
-        ebb_wait_end(w);
+        w->kind->cancel(w);
+        ebb__wait_end(w);
     }
     return st;
 }
 
-static void put(ebb_chan *ch, const void *item) {
+static inline void put(ebb_chan *ch, const void *item) {
     uint32_t at = ch->head + ch->length;
     if (at >= ch->capacity) at -= ch->capacity;
     copy(ch->items + (size_t)at * ch->item_size, item, ch->item_size);
@@ -98,20 +96,24 @@ static ebb_status get_place(ebb_cx *cx, ebb_chan *ch, ebb_wait *w) {
     if (ebb_checkpoint(cx) != EBB_OK) return leave(w, EBB_CANCELLED);
     if (w->cx != NULL) {
         if (!w->granted) return EBB_PENDING;
-        ebb__waiters_remove(&ch->send_first, &ch->send_last, w);
-        ebb_wait_end(w);
+        ebb__wait_end(w);
         return EBB_OK;
     }
     if (ch->length + ch->reserved < ch->capacity) {
         ch->reserved++;
         return EBB_OK;
     }
-    ebb_wait_begin(cx, w, send_leave, ch, "channel, to send");
+    ebb__wait_begin(cx, w, &sending, ch);
     ebb__waiters_add(&ch->send_first, &ch->send_last, w);
     return EBB_PENDING;
 }
 
 ebb_status ebb_chan_send(ebb_cx *cx, ebb_chan *ch, ebb_wait *w, const void *item) {
+    if (EBB__LIKELY(w->cx == NULL && !ch->closed && !ebb_cancelled(cx) &&
+                    ch->length + ch->reserved < ch->capacity)) {
+        put(ch, item);
+        return EBB_OK;
+    }
     ebb_status st = get_place(cx, ch, w);
     if (st != EBB_OK) return st;
     ch->reserved--;
@@ -146,31 +148,37 @@ ebb_status ebb_chan_send_reserved(ebb_cx *cx, ebb_chan *ch, ebb_obligation permi
     return EBB_OK;
 }
 
-ebb_status ebb_chan_recv(ebb_cx *cx, ebb_chan *ch, ebb_wait *w, void *item) {
-    if (ebb_checkpoint(cx) != EBB_OK) return leave(w, EBB_CANCELLED);
-    if (w->cx != NULL ? !w->granted : ch->length == ch->promised) {
-        if (ch->closed) return leave(w, EBB_ERR_CLOSED);
-        if (w->cx == NULL) {
-            ebb_wait_begin(cx, w, recv_leave, ch, "channel, to receive");
-            ebb__waiters_add(&ch->recv_first, &ch->recv_last, w);
-        }
-        return EBB_PENDING;
-    }
-    if (w->cx != NULL) {
-        ebb__waiters_remove(&ch->recv_first, &ch->recv_last, w);
-        ebb_wait_end(w);
-        ch->promised--;
-    }
+static inline ebb_status take(ebb_chan *ch, void *item) {
     copy(item, ch->items + (size_t)ch->head * ch->item_size, ch->item_size);
     if (++ch->head == ch->capacity) ch->head = 0;
     ch->length--;
-    place_freed(ch);
+    if (ch->send_first != NULL) place_freed(ch);
     return EBB_OK;
+}
+
+__attribute__((noinline)) static ebb_status recv_slow(ebb_cx *cx, ebb_chan *ch, ebb_wait *w) {
+    if (ebb_checkpoint(cx) != EBB_OK) return leave(w, EBB_CANCELLED);
+    return ch->closed ? leave(w, EBB_ERR_CLOSED) : EBB_PENDING;
+}
+
+ebb_status ebb_chan_recv(ebb_cx *cx, ebb_chan *ch, ebb_wait *w, void *item) {
+    if (EBB__UNLIKELY(ebb_cancelled(cx))) return recv_slow(cx, ch, w);
+    if (w->cx != NULL) {
+        if (EBB__UNLIKELY(!w->granted)) return recv_slow(cx, ch, w);
+        ebb__wait_end(w);
+        ch->promised--;
+        return take(ch, item);
+    }
+    if (ch->length > ch->promised) return take(ch, item);
+    if (EBB__UNLIKELY(ch->closed)) return EBB_ERR_CLOSED;
+    ebb__wait_begin(cx, w, &receiving, ch);
+    ebb__waiters_add(&ch->recv_first, &ch->recv_last, w);
+    return EBB_PENDING;
 }
 
 void ebb_chan_close(ebb_cx *cx, ebb_chan *ch) {
     (void)cx;
     ch->closed = true;
-    for (ebb_wait *w = ch->send_first; w != NULL; w = w->next) ebb__wake_waiter(w->cx);
-    for (ebb_wait *w = ch->recv_first; w != NULL; w = w->next) ebb__wake_waiter(w->cx);
+    for (ebb_wait *w = ch->send_first; w != NULL; w = w->next) ebb__wake_waiter(w);
+    for (ebb_wait *w = ch->recv_first; w != NULL; w = w->next) ebb__wake_waiter(w);
 }

@@ -1,5 +1,5 @@
 /* Messages from other runtimes, as they are taken in. Each is one operation of the receiver's own, so
- * the journal has it as that. */
+ * the journal has it as that, after a record that says where it came from. */
 #include "kernel/record.h"
 #include <ebb/sched.h>
 
@@ -13,9 +13,10 @@ ebb_status ebb_receive(ebb_rt *rt, const ebb_msg *m) {
     }
     ebb_task task = {m->target};
     ebb_region region = {m->target};
-    ebb__journal(rt, host, (ebb_record){.type = J_RECEIVE, .value = (uint32_t)m->verb, .other = m->word});
-    ebb__emit_plain(rt, EBB_EV_RECEIVED, m->to_region ? 0 : m->target, m->to_region ? m->target : 0,
-                    (uint32_t)m->verb, m->word);
+    uint64_t to_task = m->to_region ? 0 : m->target, to_region = m->to_region ? m->target : 0;
+    ebb__journal(rt, host, (ebb_record){.type = J_RECEIVE, .value = (uint32_t)m->verb, .task = to_task,
+                                        .region = to_region, .other = m->word});
+    ebb__emit_plain(rt, EBB_EV_RECEIVED, to_task, to_region, (uint32_t)m->verb, m->word);
     switch (m->verb) {
     case EBB_MSG_WAKE:
     case EBB_MSG_WORD: (void)ebb_wake(host, task); break;

@@ -29,19 +29,24 @@ void ebb_advance(ebb_rt *rt, uint64_t now) {
 /* True if it was stopped by its bound. */
 static bool turn_wheel(ebb_rt *rt) {
     uint32_t work = WHEEL_WORK, ref;
-    if (rt->wheel.armed == 0 && rt->wheel.tick == rt->now / EBB__TICK) return false;
+    if (rt->now < rt->wheel.quiet_until) return false;
     while ((ref = ebb__wheel_turn(&rt->wheel, rt->now, &work)) != 0) ebb__fired(rt, ref);
     return work == 0;
 }
 
-static uint32_t lanes_with_work(const ebb_rt *rt) {
+static inline uint32_t lanes_with_work(const ebb_rt *rt) {
     return (rt->cancel_count > 0 ? 1u << EBB_LANE_CANCEL : 0u) |
            (rt->timed.n > 0 ? 1u << EBB_LANE_TIMED : 0u) |
            (rt->queue[EBB__READY].count > 0 ? 1u << EBB_LANE_READY : 0u);
 }
 
-static ebb_lane next_lane(ebb_rt *rt, uint32_t work) {
-    if ((work & (work - 1)) == 0) return (ebb_lane)__builtin_ctz(work);
+static inline bool only_ready(const ebb_rt *rt) {
+    return EBB__LIKELY((rt->cancel_count | rt->timed.n | rt->contended | rt->sweep_head) == 0) &&
+           EBB__LIKELY(rt->choose == NULL);
+}
+
+static inline ebb_lane next_lane(ebb_rt *rt, uint32_t work) {
+    if (EBB__LIKELY((work & (work - 1)) == 0)) return (ebb_lane)__builtin_ctz(work);
     if (EBB__MUTANT(rt, EBB_ORACLE_FAIRNESS) && work & 1u << EBB_LANE_CANCEL) return EBB_LANE_CANCEL;
     for (;;) {
         uint8_t lane = cycle[rt->cycle];
@@ -54,10 +59,7 @@ static ebb_lane next_lane(ebb_rt *rt, uint32_t work) {
 static uint32_t count_wait(ebb_rt *rt, uint32_t work, ebb_lane lane) {
     uint32_t waited = rt->wait[lane];
     if (waited > rt->worst_wait[lane]) rt->worst_wait[lane] = waited;
-    if ((work & (work - 1)) == 0) {
-        rt->wait[EBB_LANE_CANCEL] = rt->wait[EBB_LANE_TIMED] = rt->wait[EBB_LANE_READY] = 0;
-        return waited;
-    }
+    rt->contended = (work & (work - 1)) != 0;
     for (uint32_t l = EBB_LANE_CANCEL; l <= EBB_LANE_READY; l++) {
         rt->wait[l] = l != (uint32_t)lane && work & 1u << l ? rt->wait[l] + 1 : 0;
     }
@@ -73,22 +75,31 @@ static uint32_t choose(ebb_rt *rt, ebb_lane lane) {
     return nth < n ? nth : 0;
 }
 
-static void poll_one(ebb_rt *rt, uint32_t work) {
+static inline void poll_one(ebb_rt *rt, uint32_t work) {
+    bool contended = rt->contended || (work & (work - 1)) != 0;
     ebb_lane lane = next_lane(rt, work);
-    uint32_t waited = count_wait(rt, work, lane);
-    uint32_t nth = EBB__UNLIKELY(rt->choose != NULL) ? choose(rt, lane) : 0;
-    ebb__task_poll(rt, ebb__lane_pop(rt, lane, nth), lane, waited);
+    uint32_t waited = EBB__UNLIKELY(contended) ? count_wait(rt, work, lane) : 0;
+    ebb__task *t = EBB__UNLIKELY(rt->choose != NULL) ? ebb__lane_pick(rt, lane, choose(rt, lane))
+                                                     : ebb__lane_pop(rt, lane);
+    ebb__task_poll(rt, t, lane, waited);
 }
 
 ebb_status ebb_pump(ebb_rt *rt, uint32_t max_polls) {
     if (rt->pumping) return EBB_ERR_REENTERED;
     ebb__journal(rt, &rt->host.cx, (ebb_record){.type = J_PUMP, .value = max_polls});
     rt->pumping = true;
-    ebb__reasons_refill(rt);
+    if (EBB__UNLIKELY(rt->reasons_low)) ebb__reasons_refill(rt);
     bool more = turn_wheel(rt);
     uint32_t work;
     for (;;) {
-        while (EBB__UNLIKELY(rt->sweep_head != 0)) ebb__sweep_one(rt);
+        if (only_ready(rt)) { /* what most turns are, without a look at the other lanes */
+            work = rt->queue[EBB__READY].count;
+            if (work == 0 || max_polls == 0) break;
+            max_polls--;
+            ebb__task_poll(rt, ebb__lane_pop(rt, EBB_LANE_READY), EBB_LANE_READY, 0);
+            continue;
+        }
+        while (rt->sweep_head != 0) ebb__sweep_one(rt);
         work = lanes_with_work(rt);
         if (work == 0 || max_polls == 0) break;
         max_polls--;
@@ -104,7 +115,9 @@ ebb_status ebb_pump(ebb_rt *rt, uint32_t max_polls) {
 
 uint64_t ebb_next_due(const ebb_rt *rt) {
     if (lanes_with_work(rt) != 0 || rt->sweep_head != 0) return rt->now;
+    /* A slot may start before anything in it is due; the pump opens it no earlier than that. */
     uint64_t at = ebb__wheel_next(&rt->wheel);
+    if (at < rt->wheel.quiet_until) at = rt->wheel.quiet_until;
     return at < rt->now ? rt->now : at;
 }
 

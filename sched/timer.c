@@ -45,6 +45,8 @@ static void sleep_cancel(ebb_wait *w) {
     (void)ebb_timer_disarm(w->cx, s->timer);
 }
 
+static const ebb_wait_kind sleeping = {"sleep", sleep_cancel};
+
 ebb_status ebb_sleep(ebb_cx *cx, ebb_sleeper *s, uint64_t span) {
     if (s->wait.cx == NULL) {
         if (ebb_checkpoint(cx) != EBB_OK) return EBB_CANCELLED;
@@ -53,7 +55,7 @@ ebb_status ebb_sleep(ebb_cx *cx, ebb_sleeper *s, uint64_t span) {
         s->timer = ebb_timer_arm(cx, ebb_self(cx), s->due);
         ebb_status st = ebb_id_status(s->timer.id);
         if (st != EBB_OK) return st;
-        ebb_wait_begin(cx, &s->wait, sleep_cancel, NULL, "sleep");
+        ebb_wait_begin(cx, &s->wait, &sleeping, NULL);
         return EBB_PENDING;
     }
     ebb_status st = EBB_PENDING;

@@ -1,8 +1,11 @@
-/* Queues of waiters, shared by channels and semaphores. */
+/* Queues of waiters, shared by channels and semaphores. Whoever is granted what it waits for leaves
+ * the queue at once; until it takes it, the grant is noted in the waiter. */
 #ifndef EBB__WAITERS_H
 #define EBB__WAITERS_H
 
 #include <ebb/sched.h>
+
+#include "kernel/wait.h"
 
 static inline void ebb__waiters_add(ebb_wait **first, ebb_wait **last, ebb_wait *w) {
     w->next = NULL;
@@ -19,10 +22,16 @@ static inline void ebb__waiters_remove(ebb_wait **first, ebb_wait **last, ebb_wa
     else *last = w->prev;
 }
 
-/* The first that has not been granted anything yet; those that have are at the front. */
-static inline ebb_wait *ebb__waiters_first(ebb_wait *first) {
-    while (first != NULL && first->granted) first = first->next;
-    return first;
+/* The first of them is granted what it waits for. False if nobody waits. */
+static inline bool ebb__waiters_grant(ebb_wait **first, ebb_wait **last) {
+    ebb_wait *w = *first;
+    if (w == NULL) return false;
+    *first = w->next;
+    if (w->next != NULL) w->next->prev = NULL;
+    else *last = NULL;
+    w->granted = 1;
+    ebb__wake_waiter(w);
+    return true;
 }
 
 #endif

@@ -209,7 +209,7 @@ typedef struct ebb_region_opts {
  * EBB_ERR_NOT_CLEANING); its budget is what is left of its owner's, and a cancel from above does not
  * reach into it (force does). Never fails loudly: see ebb_id_status. EBB_ERR_CLOSED: the parent
  * admits nothing. EBB_ERR_NOMEM, EBB_ERR_LIMIT: nothing changed. `opts` may be NULL. */
-#define ebb_region_open(cx, opts) ebb_region_open_at((cx), (opts), EBB_SITE)
+#define ebb_region_open(cx, ...) ebb_region_open_at((cx), (__VA_ARGS__), EBB_SITE)
 ebb_region ebb_region_open_at(ebb_cx *cx, const ebb_region_opts *opts, const char *site);
 
 /* The three verbs, on a region and everything below it. An id that is stale counts as a stale wake;
@@ -283,8 +283,8 @@ typedef struct ebb_task_opts {
  * region as its failure. */
 #define ebb_spawn(cx, region, poll, state) ebb_spawn_at((cx), (region), (poll), (state), EBB_SITE)
 ebb_task ebb_spawn_at(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state, const char *site);
-#define ebb_spawn_with(cx, region, poll, state, opts) \
-    ebb_spawn_opts_at((cx), (region), (poll), (state), (opts), EBB_SITE)
+#define ebb_spawn_with(cx, region, poll, state, ...) \
+    ebb_spawn_opts_at((cx), (region), (poll), (state), (__VA_ARGS__), EBB_SITE)
 ebb_task ebb_spawn_opts_at(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state,
                            const ebb_task_opts *opts, const char *site);
 
@@ -389,22 +389,28 @@ ebb_status ebb_region_defer_at(ebb_cx *cx, ebb_region region, ebb_poll_fn fn, vo
 /* ---- waits ------------------------------------------------------------------------------------ */
 
 /* What a task waits for. Embed it, zeroed, in the state that you pass to an await; it is in use
- * until that await has returned something else than EBB_PENDING. `cancel` takes the waiter out of
- * wherever it is queued; the kernel calls it when the task ends or is abandoned meanwhile. */
+ * until that await has returned something else than EBB_PENDING. */
 typedef struct ebb_wait ebb_wait;
+
+/* One kind of wait. `cancel` takes the waiter out of wherever it is queued; the kernel calls it when
+ * the task ends or is abandoned meanwhile. */
+typedef struct ebb_wait_kind {
+    const char *what; /* for ebb_dump: "channel" */
+    void (*cancel)(ebb_wait *w);
+} ebb_wait_kind;
+
 struct ebb_wait {
     ebb_wait *next, *prev;      /* in the queue of what is waited for */
     ebb_wait *sibling, **owner; /* among the waits of the task */
     ebb_cx *cx;                 /* who waits; NULL: not in use */
-    void (*cancel)(ebb_wait *w);
+    const ebb_wait_kind *kind;
     void *on;                   /* what is waited for */
-    const char *what;           /* for ebb_dump: "channel" */
     uint32_t granted;           /* what it waited for is its own now */
     uint32_t number;            /* in the journal */
 };
 
 /* For those who build awaits: `w` now waits for cx's task; and no longer. */
-void ebb_wait_begin(ebb_cx *cx, ebb_wait *w, void (*cancel)(ebb_wait *w), void *on, const char *what);
+void ebb_wait_begin(ebb_cx *cx, ebb_wait *w, const ebb_wait_kind *kind, void *on);
 void ebb_wait_end(ebb_wait *w);
 
 /* ---- trace and journal ------------------------------------------------------------------------ */

@@ -1,0 +1,48 @@
+/* Waits: what a parked task waits for, so that its end can take it out of there. */
+#ifndef EBB__WAIT_H
+#define EBB__WAIT_H
+
+#include <assert.h>
+
+#include "kernel/lane.h"
+#include "kernel/record.h"
+
+/* F_WAIT stays set: it only says that the end of the task has to look. */
+static inline void ebb__wait_begin(ebb_cx *cx, ebb_wait *w, const ebb_wait_kind *kind, void *on) {
+    ebb__task *t = ebb__task_of(cx);
+    ebb__cold *c = ebb__cold_at(t->rt, t->index);
+    assert(w->cx == NULL && "a wait is used for one thing at a time");
+    w->cx = cx;
+    w->kind = kind;
+    w->on = on;
+    w->granted = 0;
+    w->sibling = c->wait;
+    w->owner = &c->wait;
+    if (c->wait != NULL) c->wait->owner = &w->sibling;
+    c->wait = w;
+    t->flags |= F_WAIT;
+    if (EBB__UNLIKELY(t->rt->journal != NULL)) {
+        w->number = ++t->rt->waits;
+        ebb__journal(t->rt, cx, (ebb_record){.type = J_WAIT_BEGIN, .value = w->number});
+    }
+}
+
+static inline void ebb__wait_end(ebb_wait *w) {
+    ebb_rt *rt = ebb__task_of(w->cx)->rt;
+    ebb__journal(rt, w->cx, (ebb_record){.type = J_WAIT_END, .value = w->number});
+    *w->owner = w->sibling;
+    if (w->sibling != NULL) w->sibling->owner = w->owner;
+    w->cx = NULL;
+}
+
+/* Takes a wait out of whatever it is queued in, by its own hook. */
+void ebb__wait_drop(ebb_rt *rt, ebb_wait *w);
+
+/* Wakes whoever waits, as an input that the journal has: the other side of a wait is not the kernel. */
+static inline void ebb__wake_waiter(ebb_wait *w) {
+    ebb__task *t = ebb__task_of(w->cx);
+    ebb__journal(t->rt, &t->rt->host.cx, (ebb_record){.type = J_WAKE, .task = ebb__task_id(t)});
+    ebb__wake(t->rt, t);
+}
+
+#endif
