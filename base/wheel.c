@@ -6,13 +6,12 @@
 enum { HEADS = 3 };
 _Static_assert(UINT64_MAX / EBB__TICK < UINT64_C(1) << (6 * EBB__WHEEL_LEVELS), "every tick has a slot");
 
-static ebb__node *node_at(const ebb__wheel *w, uint32_t ref) {
+static inline ebb__node *node_at(const ebb__wheel *w, uint32_t ref) {
     uint32_t k = ref >> 30, i = ref & ((UINT32_C(1) << 30) - 1);
     if (k == HEADS) return (ebb__node *)(uintptr_t)&w->head[i];
-    const ebb__slab *s = w->source[k].slab;
-    char *p = s->base[i >> s->shift] + w->source[k].offset +
-              (size_t)(i & ((UINT32_C(1) << s->shift) - 1)) * w->source[k].stride;
-    return (ebb__node *)(void *)p;
+    char *chunk = (*w->source[k].base)[i >> w->source[k].shift];
+    return (ebb__node *)(void *)(chunk + w->source[k].offset +
+                                 (size_t)(i & w->source[k].mask) * w->source[k].stride);
 }
 
 void ebb__wheel_init(ebb__wheel *w, uint64_t now) {
@@ -25,8 +24,10 @@ void ebb__wheel_init(ebb__wheel *w, uint64_t now) {
     }
 }
 
-void ebb__wheel_source(ebb__wheel *w, unsigned k, const ebb__slab *slab, size_t offset, bool cold) {
-    w->source[k].slab = slab;
+void ebb__wheel_source(ebb__wheel *w, unsigned k, ebb__slab *slab, size_t offset, bool cold) {
+    w->source[k].base = (char *const *const *)&slab->base;
+    w->source[k].shift = slab->shift;
+    w->source[k].mask = (UINT32_C(1) << slab->shift) - 1;
     w->source[k].offset = offset + (cold ? (size_t)slab->hot << slab->shift : 0);
     w->source[k].stride = cold ? slab->cold : slab->hot;
 }
@@ -37,7 +38,7 @@ static uint64_t tick_of(uint64_t due) {
 
 /* The level is that of the highest digit in which the tick differs from the wheel's, so that a slot
  * of level l is opened when the wheel's own digit l reaches it. */
-static void link_in(ebb__wheel *w, uint32_t ref, ebb__node *n) {
+static inline void link_in(ebb__wheel *w, uint32_t ref, ebb__node *n) {
     uint64_t at = tick_of(n->due);
     if (at < w->tick) at = w->tick;
     uint64_t differs = (at ^ w->tick) | 1;
@@ -52,7 +53,7 @@ static void link_in(ebb__wheel *w, uint32_t ref, ebb__node *n) {
     w->pending[level] |= UINT64_C(1) << slot;
 }
 
-static void unlink(ebb__wheel *w, ebb__node *n) {
+static inline void unlink(ebb__wheel *w, ebb__node *n) {
     node_at(w, n->prev)->next = n->next;
     node_at(w, n->next)->prev = n->prev;
     if (n->next == n->prev && n->next >> 30 == HEADS) {
@@ -86,6 +87,8 @@ bool ebb__wheel_armed(const ebb__wheel *w, uint32_t ref) {
  * may be due before what is in the lower). False if the wheel is empty. */
 static bool next_slot(const ebb__wheel *w, unsigned *level, unsigned *slot, uint64_t *start) {
     bool found = false;
+    *level = *slot = 0;
+    *start = 0;
     for (unsigned l = 0; l < EBB__WHEEL_LEVELS; l++) {
         if (w->pending[l] == 0) continue;
         unsigned digit = (unsigned)(w->tick >> (6 * l)) & 63;

@@ -22,9 +22,9 @@ typedef struct ebb__node {
 
 typedef struct ebb__wheel {
     struct {
-        const ebb__slab *slab;
-        size_t offset; /* from the chunk's base */
-        size_t stride;
+        char *const *const *base; /* the slab's chunks; they may move */
+        uint32_t shift, mask;
+        size_t offset, stride; /* of nodes, from a chunk's base */
     } source[EBB__WHEEL_SOURCES];
     uint64_t tick; /* everything due before it has fired */
     uint64_t pending[EBB__WHEEL_LEVELS]; /* a bit a slot that is not empty */
@@ -35,7 +35,7 @@ typedef struct ebb__wheel {
 
 void ebb__wheel_init(ebb__wheel *w, uint64_t now);
 /* Nodes of source `k` stand at `offset` in the hot records of `slab`, or in its cold ones. */
-void ebb__wheel_source(ebb__wheel *w, unsigned k, const ebb__slab *slab, size_t offset, bool cold);
+void ebb__wheel_source(ebb__wheel *w, unsigned k, ebb__slab *slab, size_t offset, bool cold);
 
 static inline uint32_t ebb__wheel_ref(unsigned k, uint32_t index) {
     return (uint32_t)k << 30 | index;

@@ -54,6 +54,18 @@ static verdict passed_on(const ebb_rt *rt, const ebb__region *parent) {
                      .polls = parent->polls, .priority = parent->priority};
 }
 
+/* The common case of that: nobody has told it anything yet. */
+EBB__INLINE void tell_child(ebb_rt *rt, ebb__region *r, const ebb__region *parent) {
+    r->told = ebb__told(EBB_CANCEL_PARENT, ebb__told_severity(parent->told), 1);
+    r->origin = ebb__region_id(rt, parent);
+    r->sequence = parent->sequence;
+    r->deadline = parent->deadline;
+    r->force_at = parent->force_at;
+    r->polls = parent->polls;
+    if (parent->priority > r->priority) r->priority = parent->priority;
+    ebb__emit_region(rt, EBB_EV_REGION_CANCELLED, r, 0, r->polls, r->deadline);
+}
+
 static void overdue_region(ebb_rt *rt, ebb__region *r) {
     if (r->flags & R_FORCED) return;
     uint64_t kept = r->deadline > r->force_at ? r->deadline - r->force_at : 0;
@@ -90,16 +102,26 @@ static void visit_tasks(ebb_rt *rt, ebb__region *r, verb what) {
     }
 }
 
-/* `top`: the verb was said to this one, and its timer stands for all below. */
+/* `top`: the verb was said to this one; it is told `v`, and its timer stands for all below. The others
+ * are told of their parent. */
 static void visit(ebb_rt *rt, ebb__region *r, verb what, const verdict *v, bool top) {
     if (r->state == EBB_REGION_OPEN && what != LATE) ebb__region_shut(rt, r);
-    if (what == CANCEL || (what == FORCE && r->told == 0)) tell(rt, r, v);
+    if (what == CANCEL || (what == FORCE && r->told == 0)) {
+        if (top) {
+            tell(rt, r, v);
+        } else if (r->told == 0) {
+            tell_child(rt, r, ebb__region_at(rt, r->parent));
+        } else {
+            verdict of_parent = passed_on(rt, ebb__region_at(rt, r->parent));
+            tell(rt, r, &of_parent);
+        }
+    }
     if (what == FORCE) overdue_region(rt, r);
     if (top && what == CANCEL && !(r->flags & R_FORCED)) ebb__region_arm(rt, r, r->force_at);
     if (top && what == FORCE) ebb__region_arm(rt, r, r->deadline);
     visit_tasks(rt, r, what);
     if (r->tasks.n > 0 || r->children.n > 0) {
-        if (r->state == EBB_REGION_CLOSING) ebb__region_advance(rt, r); /* to Draining */
+        if (r->state == EBB_REGION_CLOSING) ebb__region_drain(rt, r);
     } else if (top) {
         ebb__region_advance(rt, r);
     } else {
@@ -115,17 +137,11 @@ static void walk(ebb_rt *rt, ebb__region *root, verb what, const verdict *v) {
         ebb__region *c = ebb__region_at(rt, ebb__u32s_data(&root->children)[0]);
         verdict child = *v;
         child.kind = EBB_CANCEL_PARENT;
-        visit(rt, c, what, &child, false);
+        visit(rt, c, what, &child, true);
     }
 #endif
     for (uint32_t at = root->index; at != 0;) {
         ebb__region *r = ebb__region_at(rt, at);
-        verdict told;
-        const verdict *mine = v;
-        if (r != root && v != NULL) {
-            told = passed_on(rt, ebb__region_at(rt, r->parent));
-            mine = &told;
-        }
         const uint32_t *children = ebb__u32s_data(&r->children);
         for (uint32_t i = 0; i < r->children.n; i++) {
             ebb__region *c = ebb__region_at(rt, children[i]);
@@ -135,7 +151,7 @@ static void walk(ebb_rt *rt, ebb__region *root, verb what, const verdict *v) {
             tail = c;
         }
         at = r->link;
-        visit(rt, r, what, mine, r == root);
+        visit(rt, r, what, v, r == root);
     }
 }
 

@@ -78,7 +78,7 @@ static void timed_remove(ebb_rt *rt, uint32_t i) {
 
 /* Bucket numbers are absolute; the 64 from cancel_base on have a queue each. What is due before or
  * after those goes to the nearest. The base follows the clock but never passes a member. */
-static void settle_base(ebb_rt *rt) {
+void ebb__lane_time(ebb_rt *rt) {
     uint64_t now = rt->now >> EBB__BUCKET_SHIFT;
     if (rt->cancel_base >= now) return;
     if (rt->cancel_buckets == 0) {
@@ -92,8 +92,7 @@ static void settle_base(ebb_rt *rt) {
     rt->cancel_base = first < now ? first : now;
 }
 
-static uint32_t bucket_of(ebb_rt *rt, uint64_t deadline) {
-    settle_base(rt);
+static uint32_t bucket_of(const ebb_rt *rt, uint64_t deadline) {
     uint64_t b = deadline >> EBB__BUCKET_SHIFT;
     if (b < rt->cancel_base) b = rt->cancel_base;
     if (b > rt->cancel_base + 63) b = rt->cancel_base + 63;
@@ -105,6 +104,11 @@ static uint32_t first_bucket(const ebb_rt *rt) {
     uint64_t turned = at == 0 ? rt->cancel_buckets
                               : rt->cancel_buckets >> at | rt->cancel_buckets << (64 - at);
     return (at + (unsigned)__builtin_ctzll(turned)) & 63;
+}
+
+static void bucket_emptied(ebb_rt *rt, uint32_t b) {
+    rt->cancel_buckets &= ~(UINT64_C(1) << b);
+    ebb__lane_time(rt);
 }
 
 uint64_t ebb__cleanup_deadline(const ebb_rt *rt, const ebb__task *t) {
@@ -149,7 +153,7 @@ void ebb__dequeue(ebb_rt *rt, ebb__task *t) {
     case EBB_LANE_CANCEL: {
         uint32_t b = t->queue >> 2;
         ebb__lanes_remove(&rt->lanes, &rt->queue[b], t->qpos);
-        if (rt->queue[b].count == 0) rt->cancel_buckets &= ~(UINT64_C(1) << b);
+        if (rt->queue[b].count == 0) bucket_emptied(rt, b);
         rt->cancel_count--;
         break;
     }
@@ -198,7 +202,7 @@ ebb__task *ebb__lane_pop_slow(ebb_rt *rt, ebb_lane lane) {
     uint32_t b = first_bucket(rt);
     ebb__task *t = ebb__queue_pop(rt, &rt->queue[b]);
     rt->cancel_count--;
-    if (rt->queue[b].count == 0) rt->cancel_buckets &= ~(UINT64_C(1) << b);
+    if (rt->queue[b].count == 0) bucket_emptied(rt, b);
     return t;
 }
 

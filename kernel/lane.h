@@ -9,6 +9,8 @@
 bool ebb__timed_admit(ebb_rt *rt);
 void ebb__lane_start(ebb_rt *rt);
 void ebb__lane_stop(ebb_rt *rt);
+/* The clock has moved: the cancel lane's buckets follow. */
+void ebb__lane_time(ebb_rt *rt);
 
 static inline ebb_lane ebb__lane_of(const ebb__task *t) {
     return t->told != 0 ? EBB_LANE_CANCEL : t->flags & F_TIMED ? EBB_LANE_TIMED : EBB_LANE_READY;

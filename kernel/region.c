@@ -12,7 +12,7 @@
 /* ---- open ------------------------------------------------------------------------------------------ */
 
 static ebb__region *region_new(ebb_rt *rt, const char *site) {
-    uint32_t i = ebb__slab_take(&rt->regions);
+    uint32_t i = ebb__slab_take_as(&rt->regions, EBB__REGION_SHIFT, sizeof(ebb__region));
     ebb__region *r = ebb__region_at(rt, i);
     uint32_t generation = r->generation;
     /* The message is not read while `told` is 0: it need not be cleared. */
@@ -149,7 +149,7 @@ void ebb__sweep_later(ebb_rt *rt, ebb__region *r) {
 static void region_free(ebb_rt *rt, ebb__region *r) {
     ebb__u32s_fini(&r->tasks, &rt->allocator);
     ebb__u32s_fini(&r->children, &rt->allocator);
-    ebb__slab_give(&rt->regions, r->index);
+    ebb__slab_give_as(&rt->regions, r->index, EBB__REGION_SHIFT, sizeof(ebb__region));
 }
 
 /* Frees a closed region: with it go the outcomes and blames that it kept. In the sweep queue it stays
@@ -181,16 +181,11 @@ static void closed_remove(ebb_rt *rt, ebb__region *r) {
     if (r->link != 0) ebb__region_at(rt, r->link)->pos = r->pos;
 }
 
-void ebb__region_shut(ebb_rt *rt, ebb__region *r) {
-    r->state = EBB_REGION_CLOSING;
-    ebb__emit_region(rt, EBB_EV_REGION_CLOSING, r, 0, 0, 0);
-}
-
 /* Finalizing -> Closed. What it kept for others to look at stays until it is joined. */
 static void region_close(ebb_rt *rt, ebb__region *r) {
     r->state = EBB_REGION_CLOSED;
     rt->stats.regions--;
-    ebb__wheel_disarm(&rt->wheel, ebb__wheel_ref(EBB__W_REGION, r->index));
+    if (r->node.next != 0) ebb__wheel_disarm(&rt->wheel, ebb__wheel_ref(EBB__W_REGION, r->index));
     ebb__emit_region(rt, EBB_EV_REGION_CLOSED, r, 0, (uint32_t)r->status,
                      (uint64_t)r->abandoned << 32 | r->leaked);
     while (r->closed != 0) {
@@ -230,11 +225,12 @@ void ebb__region_advance(ebb_rt *rt, ebb__region *r) {
             ebb__region_shut(rt, r);
             break;
         case EBB_REGION_CLOSING:
-            r->state = quiet(rt, r) ? EBB_REGION_FINALIZING : EBB_REGION_DRAINING;
-            ebb__emit_region(rt, r->state == EBB_REGION_DRAINING ? EBB_EV_REGION_DRAINING
-                                                                 : EBB_EV_REGION_FINALIZING,
-                             r, 0, 0, 0);
-            if (r->state == EBB_REGION_DRAINING) return;
+            if (!quiet(rt, r)) {
+                ebb__region_drain(rt, r);
+                return;
+            }
+            r->state = EBB_REGION_FINALIZING;
+            ebb__emit_region(rt, EBB_EV_REGION_FINALIZING, r, 0, 0, 0);
             break;
         case EBB_REGION_DRAINING:
             if (!quiet(rt, r)) return;

@@ -2,12 +2,20 @@
 #ifndef EBB__REGION_H
 #define EBB__REGION_H
 
-#include "kernel/rt.h"
+#include "kernel/record.h"
 
 /* Moves a region, and then its parents, as far on as it can go without anybody's code. */
 void ebb__region_advance(ebb_rt *rt, ebb__region *r);
 /* Open -> Closing. */
-void ebb__region_shut(ebb_rt *rt, ebb__region *r);
+static inline void ebb__region_shut(ebb_rt *rt, ebb__region *r) {
+    r->state = EBB_REGION_CLOSING;
+    ebb__emit_region(rt, EBB_EV_REGION_CLOSING, r, 0, 0, 0);
+}
+/* Closing -> Draining: something lives in it. */
+static inline void ebb__region_drain(ebb_rt *rt, ebb__region *r) {
+    r->state = EBB_REGION_DRAINING;
+    ebb__emit_region(rt, EBB_EV_REGION_DRAINING, r, 0, 0, 0);
+}
 /* The pump will move it on: for what verbs may not do themselves. */
 void ebb__sweep_later(ebb_rt *rt, ebb__region *r);
 /* Does that, for one region: may run hooks. False if there was none. */

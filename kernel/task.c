@@ -157,12 +157,14 @@ uint32_t ebb__closer_new(ebb_rt *rt, ebb__region *r) {
     if (room_for_task(rt) != EBB_OK) return 0;
     ebb__task *t = task_new(rt, r->index, closer_poll, NULL, r->site);
     t->flags |= F_CLOSER;
+    t->phase = 0; /* nobody can name it before it starts */
     return t->index;
 }
 
 /* The region is Finalizing and has no tasks, so the two inline places are free. */
 void ebb__closer_start(ebb_rt *rt, ebb__region *r) {
     ebb__task *t = ebb__task_at(rt, r->closer);
+    t->phase = EBB_CREATED;
     t->pos = ebb__u32s_push(&r->tasks, t->index);
     rt->stats.spawned++;
     ebb__emit_task(rt, EBB_EV_TASK_SPAWNED, t, 2, 0);
@@ -376,8 +378,8 @@ __attribute__((noinline)) static void poll_observed(ebb_rt *rt, ebb__task *t, eb
 void ebb__task_poll(ebb_rt *rt, ebb__task *t, ebb_lane lane, uint32_t waited) {
     rt->stats.polls++;
     if (t->phase == EBB_CREATED) ebb__phase_move(rt, t, EBB_RUNNING);
-    if (EBB__UNLIKELY(rt->observed || t->polls_left != EBB_POLLS_UNBOUNDED ||
-                      t->flags & (F_RETURNED | F_FORCED))) {
+    bool metered = t->polls_left != EBB_POLLS_UNBOUNDED && t->phase != EBB_CANCEL_REQUESTED;
+    if (EBB__UNLIKELY(rt->observed || metered || t->flags & (F_RETURNED | F_FORCED))) {
         poll_observed(rt, t, lane, waited);
     } else {
         poll_body(rt, t, false);

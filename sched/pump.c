@@ -23,7 +23,9 @@ static const uint8_t cycle[10] = {
 
 void ebb_advance(ebb_rt *rt, uint64_t now) {
     ebb__journal(rt, &rt->host.cx, (ebb_record){.type = J_ADVANCE, .other = now});
-    if (now > rt->now) rt->now = now;
+    if (now <= rt->now) return;
+    rt->now = now;
+    ebb__lane_time(rt);
 }
 
 /* True if it was stopped by its bound. */

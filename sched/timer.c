@@ -8,8 +8,8 @@ static uint64_t arm(ebb_rt *rt, ebb_task task, uint64_t due) {
     if (st == EBB_OK && t->phase == EBB_COMPLETED) st = EBB_ERR_STALE;
     if (st == EBB_OK && !ebb__slab_ready(&rt->timers)) st = ebb__slab_reserve(&rt->timers, &rt->allocator);
     if (st != EBB_OK) return ebb__id_error(rt, st);
-    uint32_t i = ebb__slab_take(&rt->timers);
-    ebb__timer *tm = ebb__slab_at(&rt->timers, i);
+    uint32_t i = ebb__slab_take_as(&rt->timers, EBB__TIMER_SHIFT, sizeof(ebb__timer));
+    ebb__timer *tm = ebb__slab_at_as(&rt->timers, i, EBB__TIMER_SHIFT, sizeof(ebb__timer));
     tm->task = t->index;
     tm->task_generation = t->generation;
     tm->node.next = 0;
@@ -30,10 +30,10 @@ ebb_timer ebb_timer_arm(ebb_cx *cx, ebb_task task, uint64_t due) {
 ebb_status ebb_timer_disarm(ebb_cx *cx, ebb_timer timer) {
     ebb_rt *rt = ebb_runtime_of(cx);
     uint32_t i;
-    ebb_status st = ebb__lookup(rt, &rt->timers, timer.id, &i);
+    ebb_status st = ebb__lookup_as(rt, &rt->timers, timer.id, &i, EBB__TIMER_SHIFT, sizeof(ebb__timer));
     if (st == EBB_OK) {
         ebb__wheel_disarm(&rt->wheel, ebb__wheel_ref(EBB__W_TIMER, i));
-        ebb__slab_give(&rt->timers, i);
+        ebb__slab_give_as(&rt->timers, i, EBB__TIMER_SHIFT, sizeof(ebb__timer));
         rt->stats.timers--;
     }
     ebb__journal(rt, cx, (ebb_record){.type = J_TIMER_DISARM, .other = timer.id, .value = (uint32_t)st});
