@@ -1,0 +1,176 @@
+#!/usr/bin/env python3
+"""Runs the examples as a newcomer would.
+
+usage: test_examples.py EBB EXAMPLE...
+"""
+import os
+import pty
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+EBB = ""
+PROGRAMS = {}
+
+# What an example has to say, as expressions for whole lines, in this order.
+SAYS = {
+    "hello": [
+        r"3 items, and cleaned up at 40 ms", r"3 items, and cleaned up at 40 ms",
+        r"the shop is closed: cancelled"],
+    "payment": [
+        r"cancelled at 15 ms", r" +30 ms  charged, .*", r" +33 ms  finalizer: .*", r" +cancelled",
+        r"cancelled at 5 ms", r" +5 ms  told to stop: .*", r" +8 ms  finalizer: .*", r" +cancelled"],
+    "pool": [
+        r"close +12 sent = 12 done \+ 0 put back \+ 0 still in the channel; ok",
+        r"cancel +\d+ sent = +6 done \+ 3 put back \+ \d+ still in the channel; cancelled"],
+    "race": [r"15 ms: mirror 2 has cleaned up", r"15 ms: mirror 1 has won"],
+    "tour": [
+        # chapter 1: the inner region is closed before the outer one, parents are told first
+        r"1\. Nested regions.*",
+        r" +0 ms Open +Open +Running +Running",
+        r" +20 ms Closing .* Requested .* USER",
+        r" +Draining +Closing .* Requested +PARENT",
+        r" +Finalizing +Closed",
+        r" +50 ms Closed",
+        # chapter 2: asked at 10 ms, heard at 30 ms
+        r"2\. A masked section.*",
+        r" +0 ms Running +masked, reserved",
+        r" +10 ms Requested +DISCONNECT",
+        r" +30 ms Cancelling +committed, unmasked",
+        r" +Finalizing",
+        r" +35 ms Cancelled",
+        # chapter 3: the race closes when the loser has gone
+        r"3\. A race over a channel.*",
+        r" +10 ms \| +Closing +Completed +Requested +RACE_LOST",
+        r" +15 ms .* Finalizing",
+        r" +Completed +Closed",
+        # chapter 4
+        r"4\. Close against cancel against force.*",
+        r" +25 ms \| +Requested +Requested +Requested +USER, BUDGET, forced",
+        r" +\| +Cancelling +Cancelled +Abandoned",
+        r" +30 ms Completed +\|",
+        r" +40 ms +Finalizing",
+        # chapter 5
+        r"5\. A leak.*",
+        r" +0 ms Open +Running +reserved, leaked, aborted",
+        r" +ok +the report names the place: leak\.c:\d+",
+        r"All 5 chapters ended as they should\."],
+}
+
+
+def run(name, *arguments):
+    return subprocess.run([PROGRAMS[name], *arguments], capture_output=True, text=True, timeout=60,
+                          check=False)
+
+
+def on_terminal(name, **environment):
+    """What the program prints when its output is a terminal."""
+    ours, theirs = pty.openpty()
+    env = {k: v for k, v in os.environ.items() if k != "NO_COLOR"} | environment
+    with subprocess.Popen([PROGRAMS[name]], stdout=theirs, env=env) as child:
+        os.close(theirs)
+        text = b""
+        try:
+            while piece := os.read(ours, 4096):
+                text += piece
+        except OSError:  # how Linux says that the other side is gone
+            pass
+        code = child.wait(timeout=60)
+    os.close(ours)
+    return code, text.decode().replace("\r\n", "\n")
+
+
+class EachExample(unittest.TestCase):
+    def test_ends_with_0_and_says_what_it_should(self):
+        for name, expected in SAYS.items():
+            with self.subTest(name):
+                result = run(name)
+                self.assertEqual((result.returncode, result.stderr), (0, ""), result.stdout)
+                lines = iter(result.stdout.splitlines())
+                for pattern in expected:
+                    self.assertTrue(any(re.fullmatch(pattern, line) for line in lines),
+                                    "no line %r, or not in this order, in:\n%s" % (pattern, result.stdout))
+
+    def test_is_deterministic(self):
+        for name in SAYS:
+            with self.subTest(name):
+                self.assertEqual(run(name).stdout, run(name).stdout)
+
+    def test_has_a_row_in_this_test(self):
+        sources = {path.stem for path in (ROOT / "examples").iterdir()
+                   if path.suffix == ".c" or path.is_dir()}
+        self.assertEqual(sources, set(SAYS))
+
+    def test_fits_a_page(self):
+        for path in (ROOT / "examples").glob("*.c"):
+            self.assertLess(len(path.read_text(encoding="utf-8").splitlines()), 120, path)
+
+
+class Tour(unittest.TestCase):
+    def test_fits_a_screen_or_two(self):
+        lines = run("tour").stdout.splitlines()
+        self.assertLess(len(lines), 150)
+        self.assertLessEqual(max(map(len, lines)), 80)
+        self.assertEqual([line for line in lines if line != line.rstrip()], [])
+
+    def test_has_colours_on_a_terminal_only(self):
+        plain = run("tour").stdout
+        self.assertNotIn("\x1b", plain)
+        code, text = on_terminal("tour")
+        self.assertEqual(code, 0)
+        self.assertIn("\x1b[", text)
+        self.assertEqual(re.sub(r" +\n", "\n", re.sub(r"\x1b\[\d*m", "", text)), plain)
+
+    def test_honours_no_color(self):
+        self.assertEqual(on_terminal("tour", NO_COLOR="1"), (0, run("tour").stdout))
+        self.assertIn("\x1b[", on_terminal("tour", NO_COLOR="")[1])
+
+    def test_keeps_traces_that_verify(self):
+        with tempfile.TemporaryDirectory() as directory:
+            self.assertEqual(run("tour", directory).returncode, 0)
+            traces = sorted(Path(directory).iterdir())
+            self.assertEqual([path.name for path in traces],
+                             ["leak.trace", "masked.trace", "nested.trace", "race.trace", "verbs.trace"])
+            for path in traces:
+                subprocess.run([EBB, "trace", "verify", "--strict", "--quiescent", path], check=True,
+                               stdout=subprocess.DEVNULL, timeout=60)
+
+    def test_fails_if_a_trace_can_not_be_kept(self):
+        self.assertEqual(run("tour", "/nonexistent").returncode, 1)
+
+
+class Readme(unittest.TestCase):
+    def test_shows_hello_as_it_is(self):
+        readme = (ROOT / "README.md").read_text(encoding="utf-8")
+        blocks = re.findall(r"^```c\n(.*?)^```$", readme, re.MULTILINE | re.DOTALL)
+        self.assertEqual(blocks, [(ROOT / "examples" / "hello.c").read_text(encoding="utf-8")])
+
+    def test_shows_what_hello_prints(self):
+        readme = (ROOT / "README.md").read_text(encoding="utf-8")
+        self.assertIn("```text\n%s```" % run("hello").stdout, readme)
+
+    def test_shows_a_chapter_of_the_tour_as_it_is(self):
+        readme = (ROOT / "README.md").read_text(encoding="utf-8")
+        shown = re.findall(r"^```text\n(1\. .*?)^```$", readme, re.MULTILINE | re.DOTALL)
+        self.assertEqual(len(shown), 1)
+        self.assertIn(shown[0], run("tour").stdout)
+
+
+class Docs(unittest.TestCase):
+    def test_list_every_status(self):
+        table = (ROOT / "include" / "ebb" / "status.def").read_text(encoding="utf-8")
+        page = (ROOT / "docs" / "base.md").read_text(encoding="utf-8")
+        rows = ["| `%s` | %s | %s |" % row for row in
+                re.findall(r'^EBB_STATUS\((\w+), (-?\d+), "(.*)"\)$', table, re.MULTILINE)]
+        self.assertGreater(len(rows), 30)
+        self.assertEqual([line for line in page.splitlines() if line.startswith("| `EBB_")], rows)
+
+
+if __name__ == "__main__":
+    EBB = sys.argv[1]
+    PROGRAMS = {Path(path).name: path for path in sys.argv[2:]}
+    unittest.main(argv=sys.argv[:1])
