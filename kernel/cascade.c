@@ -75,6 +75,12 @@ static void overdue_region(ebb_rt *rt, ebb__region *r) {
     ebb__emit_region(rt, EBB_EV_REGION_FORCED, r, 0, 0, 0);
 }
 
+/* Nothing in a forced region has more time than it, not even a cleanup scope with a budget of its own. */
+static void end_with_parent(const ebb_rt *rt, ebb__region *r) {
+    uint64_t deadline = ebb__region_at(rt, r->parent)->deadline;
+    if (deadline < r->deadline) r->deadline = deadline;
+}
+
 static void stop_task(ebb_rt *rt, ebb__task *t) {
     if (t->cx.signal & EBB_SIGNAL_STOP) return;
     t->cx.signal |= EBB_SIGNAL_STOP;
@@ -105,6 +111,7 @@ static void visit_tasks(ebb_rt *rt, ebb__region *r, verb what) {
 /* `top`: the verb was said to this one; it is told `v`, and its timer stands for all below. The others
  * are told of their parent. */
 static void visit(ebb_rt *rt, ebb__region *r, verb what, const verdict *v, bool top) {
+    if (what == LATE && !(r->flags & R_FORCED)) what = FORCE; /* a cleanup scope, opened since */
     if (r->state == EBB_REGION_OPEN && what != LATE) ebb__region_shut(rt, r);
     if (what == CANCEL || (what == FORCE && r->told == 0)) {
         if (top) {
@@ -117,8 +124,11 @@ static void visit(ebb_rt *rt, ebb__region *r, verb what, const verdict *v, bool 
         }
     }
     if (what == FORCE) overdue_region(rt, r);
-    if (top && what == CANCEL && !(r->flags & R_FORCED)) ebb__region_arm(rt, r, r->force_at);
-    if (top && what == FORCE) ebb__region_arm(rt, r, r->deadline);
+    if (!top && (what == FORCE || what == LATE)) end_with_parent(rt, r);
+    if (top && what == CANCEL) ebb__region_arm(rt, r, r->flags & R_FORCED ? r->deadline : r->force_at);
+    if (what == FORCE && (top || ebb__wheel_armed(&rt->wheel, ebb__wheel_ref(EBB__W_REGION, r->index)))) {
+        ebb__region_arm(rt, r, r->deadline); /* one below that was told before has a timer too */
+    }
     visit_tasks(rt, r, what);
     if (r->tasks.n > 0 || r->children.n > 0) {
         if (r->state == EBB_REGION_CLOSING) ebb__region_drain(rt, r);
@@ -161,6 +171,10 @@ static verdict judge(ebb_rt *rt, const ebb__region *r, uint8_t kind, uint64_t or
                      const char *message, const ebb_budget *budget) {
     uint8_t severity = (uint8_t)ebb_cancel_severity(kind);
     ebb_budget b = budget != NULL ? *budget : ebb__cleanup_budget(rt, severity, r->priority);
+    if (r->owner != 0) { /* it goes with its task, so it gets no more than that one has left */
+        uint64_t left = ebb__cleanup_deadline(rt, ebb__task_at(rt, r->owner));
+        if (left < b.deadline) b.deadline = left;
+    }
     return (verdict){.kind = kind, .severity = severity, .origin = origin, .sequence = ++rt->sequence,
                      .message = message, .deadline = b.deadline,
                      .force_at = ebb__force_at(rt->now, b.deadline), .polls = b.polls,
@@ -181,12 +195,14 @@ void ebb__force_tree(ebb_rt *rt, ebb__region *r) {
 /* ---- time ------------------------------------------------------------------------------------------- */
 
 static void region_fired(ebb_rt *rt, ebb__region *r) {
-    if (r->told == 0) {
-        ebb__cancel_tree(rt, r, EBB_CANCEL_TIMEOUT, 0, "its deadline has passed", NULL);
-    } else if (!(r->flags & R_FORCED)) {
-        ebb__force_tree(rt, r);
-    } else {
+    if (r->flags & R_FORCED && rt->now < r->deadline) { /* armed before it was forced from above */
+        ebb__region_arm(rt, r, r->deadline);
+    } else if (r->flags & R_FORCED) {
         walk(rt, r, LATE, NULL);
+    } else if (r->told != 0 && rt->now >= r->force_at) {
+        ebb__force_tree(rt, r);
+    } else { /* its own deadline, whether or not it was cancelled with its parent before */
+        ebb__cancel_tree(rt, r, EBB_CANCEL_TIMEOUT, 0, "its deadline has passed", NULL);
     }
 }
 

@@ -99,6 +99,11 @@ static uint32_t bucket_of(const ebb_rt *rt, uint64_t deadline) {
     return (uint32_t)(b & 63);
 }
 
+bool ebb__due_sooner(ebb_rt *rt, const ebb__task *t, uint64_t deadline) {
+    uint32_t b = bucket_of(rt, deadline), base = (uint32_t)(rt->cancel_base & 63);
+    return ((b - base) & 63) < (((t->queue >> 2) - base) & 63);
+}
+
 static uint32_t first_bucket(const ebb_rt *rt) {
     unsigned at = rt->cancel_base & 63;
     uint64_t turned = at == 0 ? rt->cancel_buckets

@@ -195,10 +195,8 @@ static void region_close(ebb_rt *rt, ebb__region *r) {
     }
     if (r->flags & R_ROOT) return;
     ebb__region *parent = ebb__region_at(rt, r->parent);
-    if (!EBB__MUTANT(rt, EBB_ORACLE_REGION_LEAK)) {
-        uint32_t moved = ebb__u32s_remove(&parent->children, r->pos);
-        if (moved != 0) ebb__region_at(rt, moved)->pos = r->pos;
-    }
+    uint32_t moved = ebb__u32s_remove(&parent->children, r->pos);
+    if (moved != 0) ebb__region_at(rt, moved)->pos = r->pos;
     if (r->owner != 0) {
         ebb__task *t = ebb__task_at(rt, r->owner);
         if (t->flags & (F_JOINING | F_RETURNED)) ebb__wake(rt, t);
@@ -214,6 +212,7 @@ static void region_close(ebb_rt *rt, ebb__region *r) {
 static bool quiet(ebb_rt *rt, const ebb__region *r) {
     (void)rt;
     if (EBB__MUTANT(rt, EBB_ORACLE_QUIESCENCE)) return r->tasks.n == 0;
+    if (EBB__MUTANT(rt, EBB_ORACLE_REGION_LEAK) && r->closed != 0 && !(r->flags & R_ROOT)) return false;
     return r->tasks.n == 0 && r->children.n == 0;
 }
 
@@ -330,7 +329,9 @@ static ebb_status region_join(ebb_rt *rt, ebb_cx *cx, ebb_region region) {
     if (r->on_closed != NULL || r->flags & R_ROOT) return EBB_ERR_INVALID;
     r->flags |= R_JOINING;
     ebb__region_advance(rt, r);
-    if (r->state == EBB_REGION_CLOSED || EBB__MUTANT(rt, EBB_ORACLE_LOSERS_DRAINED)) {
+    bool early = EBB__MUTANT(rt, EBB_ORACLE_LOSERS_DRAINED) && r->tasks.n > 0 &&
+                 ebb__told_kind(r->told) == EBB_CANCEL_RACE_LOST;
+    if (r->state == EBB_REGION_CLOSED || early) {
         st = (ebb_status)r->status;
         ebb__emit_region(rt, EBB_EV_REGION_JOINED, r, ebb__task_id(t), (uint32_t)st, 0);
         if (r->state != EBB_REGION_CLOSED) return st;

@@ -396,7 +396,7 @@ static uint32_t polls_of(const ebb__task *t) {
 static void reroute(ebb_rt *rt, ebb__task *t, uint64_t deadline) {
     if (t->flags & F_POLLING) {
         t->flags |= F_REWAKE;
-    } else if ((t->queue & 3) != EBB_LANE_CANCEL) {
+    } else if ((t->queue & 3) != EBB_LANE_CANCEL || ebb__due_sooner(rt, t, deadline)) {
         ebb__dequeue(rt, t);
         ebb__enqueue_cancelled(rt, t, deadline);
     }
@@ -519,12 +519,28 @@ void ebb_task_cancel(ebb_cx *cx, ebb_task task, ebb_cancel_kind kind, const char
     cancel_one(rt, t, (uint8_t)kind, ebb__task_id(ebb__task_of(cx)), message);
 }
 
+/* What is left is the finalizers' part, from now on. */
+static void end_own_budget(ebb_rt *rt, ebb__task *t) {
+    ebb__cold *c = ebb__cold_at(rt, t->index);
+    const ebb__region *r = ebb__region_at(rt, t->region);
+    bool own = (t->flags & F_OWN_CANCEL) != 0;
+    if (own && c->kept == 0) return; /* it has begun before */
+    uint64_t kept = own ? (uint64_t)c->kept * 1024 : r->deadline > r->force_at ? r->deadline - r->force_at : 0;
+    uint64_t end = ebb__cleanup_deadline(rt, t);
+    if (end > rt->now && end - rt->now > kept) end = rt->now + kept;
+    ebb__wheel_disarm(&rt->wheel, ebb__wheel_ref(EBB__W_TASK, t->index));
+    ebb__wheel_arm(&rt->wheel, ebb__wheel_ref(EBB__W_TASK, t->index), end);
+    c->kept = 0;
+    t->flags |= F_OWN_CANCEL;
+}
+
 void ebb_task_force(ebb_cx *cx, ebb_task task) {
     ebb_rt *rt = ebb_runtime_of(cx);
     ebb__task *t;
     ebb__journal(rt, cx, (ebb_record){.type = J_TASK_FORCE, .task = task.id});
     if (!cancellable(rt, task, &t)) return;
     if (t->told == 0) cancel_one(rt, t, EBB_CANCEL_BUDGET, ebb__task_id(ebb__task_of(cx)), "forced");
+    end_own_budget(rt, t);
     ebb__task_overdue(rt, t);
 }
 

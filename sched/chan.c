@@ -103,6 +103,7 @@ static ebb_status get_place(ebb_cx *cx, ebb_chan *ch, ebb_wait *w) {
         ch->reserved++;
         return EBB_OK;
     }
+    if (ebb__task_of(cx)->index == 0) return EBB_ERR_NOT_TASK;
     ebb__wait_begin(cx, w, &sending, ch);
     ebb__waiters_add(&ch->send_first, &ch->send_last, w);
     return EBB_PENDING;
@@ -171,6 +172,7 @@ ebb_status ebb_chan_recv(ebb_cx *cx, ebb_chan *ch, ebb_wait *w, void *item) {
     }
     if (ch->length > ch->promised) return take(ch, item);
     if (EBB__UNLIKELY(ch->closed)) return EBB_ERR_CLOSED;
+    if (EBB__UNLIKELY(ebb__task_of(cx)->index == 0)) return EBB_ERR_NOT_TASK;
     ebb__wait_begin(cx, w, &receiving, ch);
     ebb__waiters_add(&ch->recv_first, &ch->recv_last, w);
     return EBB_PENDING;

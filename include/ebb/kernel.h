@@ -31,8 +31,8 @@ extern "C" {
 typedef struct ebb_rt ebb_rt;
 
 /* Ids: 8 bits runtime, 24 bits index, 32 bits generation. 0 is no id. An id may carry an error: a
- * constructor that fails returns one, everything done with it returns that error, and the region it
- * was meant for remembers it until join. */
+ * constructor that fails returns one, and everything done with it returns that error. A region
+ * remembers a spawn that found no memory or met a limit as its failure, until join. */
 typedef struct ebb_task { uint64_t id; } ebb_task;
 typedef struct ebb_region { uint64_t id; } ebb_region;
 typedef struct ebb_obligation { uint64_t id; } ebb_obligation;
@@ -288,7 +288,7 @@ ebb_task ebb_spawn_at(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *sta
 ebb_task ebb_spawn_opts_at(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state,
                            const ebb_task_opts *opts, const char *site);
 
-/* A task whose outcome is kept until it is joined or its region closes. */
+/* A task whose outcome is kept until it is joined or its region is freed (by join, or with its parent). */
 #define ebb_start(cx, region, poll, state) \
     ebb_spawn_with((cx), (region), (poll), (state), &(ebb_task_opts){.keep = true})
 

@@ -94,7 +94,8 @@ ebb_status ebb_sleep(ebb_cx *cx, ebb_sleeper *s, uint64_t span);
 
 /* A bounded queue of items of one size between tasks of one runtime. Sending has two phases: reserve
  * a place, then send into it; what could not be sent is still yours. Receiving is cancel-safe: an
- * item is delivered or still in the queue. Waiters are served first come, first served. */
+ * item is delivered or still in the queue. Waiters are served first come, first served. The host may
+ * send and receive too, but can't wait: EBB_ERR_NOT_TASK instead of EBB_PENDING. */
 typedef struct ebb_chan ebb_chan;
 
 /* EBB_ERR_NOMEM, EBB_ERR_INVALID (capacity 0). Free it when no task can touch it any more: after the
@@ -127,7 +128,8 @@ typedef struct ebb_sem {
 } ebb_sem;
 
 void ebb_sem_init(ebb_sem *s, uint32_t permits);
-ebb_status ebb_sem_acquire(ebb_cx *cx, ebb_sem *s, ebb_wait *w); /* a poll operation and a checkpoint */
+/* A poll operation and a checkpoint. EBB_ERR_NOT_TASK if the host would have to wait. */
+ebb_status ebb_sem_acquire(ebb_cx *cx, ebb_sem *s, ebb_wait *w);
 void ebb_sem_release(ebb_cx *cx, ebb_sem *s);
 
 /* ---- messages between runtimes --------------------------------------------------------------------- */
@@ -152,8 +154,10 @@ ebb_status ebb_receive(ebb_rt *rt, const ebb_msg *msg);
 /* ---- replay ---------------------------------------------------------------------------------------- */
 
 /* Drives a new runtime with a journal: the same inputs, ghosts in place of the tasks' code. What it
- * writes to `trace` (may be NULL) is byte for byte the trace of the recorded run. On failure
- * `message` says what, at which operation: EBB_ERR_DIVERGED, or as ebb_reader_next. */
+ * writes to `trace` (may be NULL) is byte for byte the trace of the recorded run, if that was flushed
+ * only at its end. On failure `message` says what was expected and found at which operation:
+ * EBB_ERR_DIVERGED; as ebb_reader_next; EBB_ERR_INVALID for a journal with a gap or one that was not
+ * started first; EBB_ERR_LIMIT; EBB_ERR_NOMEM. See docs/journal.md. */
 typedef struct ebb_replay_result {
     uint64_t operations;
     char message[160];
@@ -234,8 +238,7 @@ typedef struct ebb_lab_opts {
 
 typedef struct ebb_lab_result {
     ebb_status status; /* EBB_OK: nothing is wrong */
-    char failure[32];  /* the oracle's name, or "livelock", "stuck" (asked to stop, and nothing will ever
-                          make it), "check" (ebb_lab_fail), "script"; "": none */
+    char failure[32];  /* the oracle's name, or "livelock", "check" (ebb_lab_fail), "script"; "": none */
     char text[200];    /* what was expected and what was found */
     uint32_t runtime;  /* where */
     ebb_event event;   /* at which event; type 0: none */
@@ -249,8 +252,8 @@ ebb_lab *ebb_lab_new(ebb_allocator a);
 void ebb_lab_free(ebb_lab *lab); /* NULL is allowed */
 
 /* Runs a case to its end: all rounds, then everything is closed, and the oracles have the last word.
- * Returns out->status: EBB_OK, EBB_ERR_ORACLE, EBB_ERR_LIMIT (livelock), EBB_ERR_BUSY (stuck),
- * EBB_FAILED (check), EBB_ERR_SYNTAX (script), EBB_ERR_NOMEM, EBB_ERR_INVALID. `opts` may be NULL. */
+ * Returns out->status: EBB_OK, EBB_ERR_ORACLE, EBB_ERR_LIMIT (livelock), EBB_FAILED (check),
+ * EBB_ERR_SYNTAX (script), EBB_ERR_NOMEM, EBB_ERR_INVALID. `opts` may be NULL. */
 ebb_status ebb_lab_run(ebb_lab *lab, const ebb_lab_case *c, const ebb_lab_opts *opts, ebb_lab_result *out);
 
 /* Makes `c` a case that repeats the last run: its choices, script and failure. What `c` had is freed.
@@ -279,7 +282,7 @@ ebb_status ebb_lab_explore(ebb_lab *lab, ebb_lab_case *c, const ebb_explore_opts
                            ebb_explore_result *out);
 
 /* Cuts a captured case down while it fails in the same way: drops lines and steps of its script, then
- * shortens its choices. `runs` is how many tries it may take (0: 5000). Returns EBB_OK, or
+ * shortens its choices. `runs` is how many tries it may take (0: 20,000). Returns EBB_OK, or
  * EBB_ERR_INVALID if it does not fail, EBB_ERR_NOMEM with the case as far as it got. */
 ebb_status ebb_lab_shrink(ebb_lab *lab, ebb_lab_case *c, uint32_t runs,
                           void (*progress)(void *ctx, uint64_t done, uint64_t of), void *ctx);
