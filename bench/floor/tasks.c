@@ -2,6 +2,7 @@
  * million that lie scattered in memory, arrays of pointers with prefetch. */
 #include "bench/bench.h"
 
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,12 +19,14 @@ struct task {
     region *region;
     int (*step)(task *t);
     void *arg;
-    uint32_t state, index;
+    _Atomic uint32_t state; /* as a runtime whose tasks are woken by other threads would have it */
+    uint32_t index;
     uint64_t pad;
 };
 
 static task *queue_head, **queue_tail = &queue_head, *free_list;
-static volatile uint32_t cancelled;
+static _Atomic uint32_t cancelled;
+static long ended;
 
 static void queue_push(task *t) {
     t->queue_next = NULL;
@@ -54,7 +57,13 @@ static task *task_new(void) {
 
 __attribute__((noinline)) static void spawn(region *r, int (*step)(task *)) {
     task *t = task_new();
-    *t = (task){.region = r, .step = step, .next = r->first};
+    t->step = step;
+    t->arg = NULL;
+    t->region = r;
+    t->state = 0;
+    t->index = 0;
+    t->prev = NULL;
+    t->next = r->first;
     if (r->first != NULL) r->first->prev = t;
     r->first = t;
     r->live++;
@@ -67,6 +76,7 @@ __attribute__((noinline)) static void finish(task *t) {
     else r->first = t->next;
     if (t->next != NULL) t->next->prev = t->prev;
     r->live--;
+    ended++;
     t->queue_next = free_list;
     free_list = t;
 }
@@ -83,8 +93,8 @@ __attribute__((noinline)) static int end_at_once(task *t) {
 }
 
 __attribute__((noinline)) static int until_cancelled(task *t) {
-    t->state = 1;
-    return cancelled ? 0 : 1;
+    (void)t;
+    return atomic_load_explicit(&cancelled, memory_order_relaxed) ? 0 : 1;
 }
 
 double floor_spawn_end_seq(void) {
@@ -113,7 +123,8 @@ double floor_cancel_fan_1m(void) {
     static task *memory, **member, **queue;
     uint64_t seed = 88172645463325252u;
     if (memory == NULL) {
-        memory = calloc(MILLION, sizeof *memory);
+        memory = aligned_alloc(64, MILLION * sizeof *memory);
+        memset(memory, 0, MILLION * sizeof *memory);
         member = malloc(MILLION * sizeof(task *));
         queue = malloc(MILLION * sizeof(task *));
         memset((void *)queue, 1, MILLION * sizeof(task *));
@@ -129,7 +140,7 @@ double floor_cancel_fan_1m(void) {
     for (int i = 0; i < MILLION; i++) {
         member[i]->step = until_cancelled;
         member[i]->index = (uint32_t)i;
-        member[i]->step(member[i]);
+        atomic_store_explicit(&member[i]->state, 1, memory_order_relaxed);
     }
     long live = MILLION, n = 0;
     task *freed = NULL;
@@ -137,16 +148,21 @@ double floor_cancel_fan_1m(void) {
     cancelled = 1;
     for (long i = MILLION - 1; i >= 0; i--) {
         if (i >= AHEAD) __builtin_prefetch(member[i - AHEAD], 1);
-        member[i]->state = 0;
+        atomic_store_explicit(&member[i]->state, 0, memory_order_relaxed);
         queue[n++] = member[i];
     }
     for (long i = 0; i < n; i++) {
         if (i + AHEAD < n) __builtin_prefetch(queue[i + AHEAD], 1);
         task *t = queue[i];
         if (t->step(t) != 0) continue;
-        task *last = member[--live];
-        member[t->index] = last;
-        last->index = t->index;
+        long at = t->index;
+        if (at != live - 1) {
+            task *last = member[live - 1];
+            member[at] = last;
+            last->index = (uint32_t)at;
+        }
+        live--;
+        ended++;
         t->queue_next = freed;
         freed = t;
     }
