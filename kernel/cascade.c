@@ -195,9 +195,7 @@ void ebb__force_tree(ebb_rt *rt, ebb__region *r) {
 /* ---- time ------------------------------------------------------------------------------------------- */
 
 static void region_fired(ebb_rt *rt, ebb__region *r) {
-    if (r->flags & R_FORCED && rt->now < r->deadline) { /* armed before it was forced from above */
-        ebb__region_arm(rt, r, r->deadline);
-    } else if (r->flags & R_FORCED) {
+    if (r->flags & R_FORCED) {
         walk(rt, r, LATE, NULL);
     } else if (r->told != 0 && rt->now >= r->force_at) {
         ebb__force_tree(rt, r);

@@ -216,43 +216,46 @@ static bool quiet(ebb_rt *rt, const ebb__region *r) {
     return r->tasks.n == 0 && r->children.n == 0;
 }
 
-void ebb__region_advance(ebb_rt *rt, ebb__region *r) {
+/* As far as it goes by itself. True if it has closed now: its parent may go on then. */
+static bool advance_one(ebb_rt *rt, ebb__region *r) {
     for (;;) {
         switch (r->state) {
         case EBB_REGION_OPEN:
-            if (!(r->flags & R_JOINING) || !quiet(rt, r)) return;
+            if (!(r->flags & R_JOINING) || !quiet(rt, r)) return false;
             ebb__region_shut(rt, r);
             break;
         case EBB_REGION_CLOSING:
             if (!quiet(rt, r)) {
                 ebb__region_drain(rt, r);
-                return;
+                return false;
             }
             r->state = EBB_REGION_FINALIZING;
             ebb__emit_region(rt, EBB_EV_REGION_FINALIZING, r, 0, 0, 0);
             break;
         case EBB_REGION_DRAINING:
-            if (!quiet(rt, r)) return;
+            if (!quiet(rt, r)) return false;
             r->state = EBB_REGION_FINALIZING;
             ebb__emit_region(rt, EBB_EV_REGION_FINALIZING, r, 0, 0, 0);
             break;
         case EBB_REGION_FINALIZING:
-            if (!quiet(rt, r)) return;
+            if (!quiet(rt, r)) return false;
             if (r->closer != 0) {
                 ebb__closer_start(rt, r);
-                return;
+                return false;
             }
             if (r->duties != 0) { /* what is still reserved has leaked, and hooks are for the pump */
                 ebb__sweep_later(rt, r);
-                return;
+                return false;
             }
             region_close(rt, r);
-            if (r->flags & R_ROOT) return;
-            r = ebb__region_at(rt, r->parent);
-            break;
-        default: return;
+            return !(r->flags & R_ROOT);
+        default: return false;
         }
     }
+}
+
+void ebb__region_advance(ebb_rt *rt, ebb__region *r) {
+    while (advance_one(rt, r)) r = ebb__region_at(rt, r->parent);
 }
 
 static void notify(ebb_rt *rt, ebb__region *r) {
@@ -328,15 +331,17 @@ static ebb_status region_join(ebb_rt *rt, ebb_cx *cx, ebb_region region) {
     if (r->owner != t->index) return EBB_ERR_BUSY;
     if (r->on_closed != NULL || r->flags & R_ROOT) return EBB_ERR_INVALID;
     r->flags |= R_JOINING;
-    ebb__region_advance(rt, r);
+    bool closes = advance_one(rt, r); /* its parent waits: when that closes, this one is gone */
     bool early = EBB__MUTANT(rt, EBB_ORACLE_LOSERS_DRAINED) && r->tasks.n > 0 &&
                  ebb__told_kind(r->told) == EBB_CANCEL_RACE_LOST;
     if (r->state == EBB_REGION_CLOSED || early) {
         st = (ebb_status)r->status;
         ebb__emit_region(rt, EBB_EV_REGION_JOINED, r, ebb__task_id(t), (uint32_t)st, 0);
         if (r->state != EBB_REGION_CLOSED) return st;
+        ebb__region *parent = ebb__region_at(rt, r->parent);
         closed_remove(rt, r);
         release(rt, r);
+        if (closes) ebb__region_advance(rt, parent);
         return st;
     }
     if (t->index == 0) return EBB_PENDING;

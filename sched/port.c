@@ -19,7 +19,9 @@ ebb_status ebb_receive(ebb_rt *rt, const ebb_msg *m) {
     ebb__emit_plain(rt, EBB_EV_RECEIVED, to_task, to_region, (uint32_t)m->verb, m->word);
     switch (m->verb) {
     case EBB_MSG_WAKE:
-    case EBB_MSG_WORD: (void)ebb_wake(host, task); break;
+    case EBB_MSG_WORD:
+        if (!m->to_region) (void)ebb_wake(host, task);
+        break;
     case EBB_MSG_CANCEL:
         if (m->to_region) ebb_region_cancel(host, region, m->kind, m->message);
         else ebb_task_cancel(host, task, m->kind, m->message);
