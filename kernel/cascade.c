@@ -94,8 +94,8 @@ static void visit_tasks(ebb_rt *rt, ebb__region *r, verb what) {
     uint8_t kind = ebb__told_kind(r->told), severity = ebb__told_severity(r->told);
     for (uint32_t i = r->tasks.n; i-- > 0;) {
         if (i >= AHEAD) __builtin_prefetch(ebb__task_at(rt, tasks[i - AHEAD]), 1);
-        if (EBB__MUTANT(rt, EBB_ORACLE_TASK_LEAK) && i == 0 && r->tasks.n >= 2) break;
         ebb__task *t = ebb__task_at(rt, tasks[i]);
+        if (EBB__MUTANT(rt, EBB_ORACLE_TASK_LEAK) && t->told == 0 && (t->mask > 0 || what == LATE)) continue;
         switch (what) {
         case CLOSE: stop_task(rt, t); break;
         case CANCEL: ebb__task_request(rt, t, kind, severity, r->polls, r->deadline); break;

@@ -212,7 +212,10 @@ static void region_close(ebb_rt *rt, ebb__region *r) {
 static bool quiet(ebb_rt *rt, const ebb__region *r) {
     (void)rt;
     if (EBB__MUTANT(rt, EBB_ORACLE_QUIESCENCE)) return r->tasks.n == 0;
-    if (EBB__MUTANT(rt, EBB_ORACLE_REGION_LEAK) && r->closed != 0 && !(r->flags & R_ROOT)) return false;
+    if (EBB__MUTANT(rt, EBB_ORACLE_REGION_LEAK) && r->state == EBB_REGION_FINALIZING && r->depth == 1 &&
+        r->closed != 0) {
+        return false;
+    }
     return r->tasks.n == 0 && r->children.n == 0;
 }
 
@@ -306,19 +309,28 @@ bool ebb__scopes_join(ebb_rt *rt, ebb__task *t) {
     for (uint32_t i = c->scopes; i != 0; i = next) {
         ebb__region *r = ebb__region_at(rt, i);
         next = r->owner_next;
-        if (r->flags & R_NOTIFY) continue; /* goes by itself */
-        if (r->state == EBB_REGION_CLOSED) {
-            closed_remove(rt, r);
-            release(rt, r);
-        } else if (t->flags & (F_ABANDONED | F_FIN_FORCED)) {
+        if (r->state == EBB_REGION_CLOSED) continue;
+        if (t->flags & (F_ABANDONED | F_FIN_FORCED)) {
             if (!(r->flags & R_FORCED)) ebb__force_tree(rt, r);
         } else if (r->told == 0) {
             ebb__cancel_tree(rt, r, EBB_CANCEL_USER, ebb__task_id(t), "its task has returned", NULL);
         }
+        /* If that has closed a region around both, the next is gone; what was told is told only once. */
+        if (next != 0 && ebb__region_at(rt, next)->owner != t->index) next = c->scopes;
     }
-    for (uint32_t i = c->scopes; i != 0; i = ebb__region_at(rt, i)->owner_next) {
-        if (ebb__region_at(rt, i)->state != EBB_REGION_CLOSED) return false;
+    bool all = true;
+    for (uint32_t i = c->scopes; i != 0; i = next) {
+        ebb__region *r = ebb__region_at(rt, i);
+        next = r->owner_next;
+        if (r->flags & R_NOTIFY) continue; /* goes by itself */
+        if (r->state != EBB_REGION_CLOSED) {
+            all = false;
+        } else {
+            closed_remove(rt, r);
+            release(rt, r);
+        }
     }
+    if (!all) return false;
     while (c->scopes != 0) disown(rt, ebb__region_at(rt, c->scopes));
     return true;
 }

@@ -39,7 +39,7 @@ uint32_t ebb_chan_length(const ebb_chan *ch) {
 
 static inline void copy(void *to, const void *from, uint32_t n) {
     if (n == 8) memcpy(to, from, 8);
-    else memcpy(to, from, n);
+    else if (n != 0) memcpy(to, from, n);
 }
 
 __attribute__((noinline)) static void place_freed(ebb_chan *ch) {
@@ -137,7 +137,16 @@ ebb_status ebb_chan_reserve(ebb_cx *cx, ebb_chan *ch, ebb_wait *w, ebb_obligatio
     return st;
 }
 
+/* Any other obligation would upset the count of places. */
+static bool is_permit_of(const ebb_chan *ch, ebb_obligation permit) {
+    uint32_t i;
+    if (ebb__lookup(ch->rt, &ch->rt->duties, permit.id, &i) != EBB_OK) return true; /* resolving it says why */
+    const ebb__duty *d = ebb__duty_at(ch->rt, i);
+    return d->kind == EBB_PERMIT && d->fn.on_abort == permit_abort && d->arg == ch;
+}
+
 ebb_status ebb_chan_send_reserved(ebb_cx *cx, ebb_chan *ch, ebb_obligation permit, const void *item) {
+    if (!is_permit_of(ch, permit)) return EBB_ERR_INVALID;
     if (ch->closed) {
         ebb_status st = ebb_abort(cx, permit);
         return st == EBB_OK ? EBB_ERR_CLOSED : st;
@@ -149,17 +158,22 @@ ebb_status ebb_chan_send_reserved(ebb_cx *cx, ebb_chan *ch, ebb_obligation permi
     return EBB_OK;
 }
 
+static void wake_all(ebb_wait *w) {
+    for (; w != NULL; w = w->next) ebb__wake_waiter(w);
+}
+
 static inline ebb_status take(ebb_chan *ch, void *item) {
     copy(item, ch->items + (size_t)ch->head * ch->item_size, ch->item_size);
     if (++ch->head == ch->capacity) ch->head = 0;
     ch->length--;
     if (ch->send_first != NULL) place_freed(ch);
+    if (EBB__UNLIKELY(ch->closed) && ch->length == 0) wake_all(ch->recv_first);
     return EBB_OK;
 }
 
 __attribute__((noinline)) static ebb_status recv_slow(ebb_cx *cx, ebb_chan *ch, ebb_wait *w) {
     if (ebb_checkpoint(cx) != EBB_OK) return leave(w, EBB_CANCELLED);
-    return ch->closed ? leave(w, EBB_ERR_CLOSED) : EBB_PENDING;
+    return ch->closed && ch->length == 0 ? leave(w, EBB_ERR_CLOSED) : EBB_PENDING;
 }
 
 ebb_status ebb_chan_recv(ebb_cx *cx, ebb_chan *ch, ebb_wait *w, void *item) {
@@ -171,7 +185,7 @@ ebb_status ebb_chan_recv(ebb_cx *cx, ebb_chan *ch, ebb_wait *w, void *item) {
         return take(ch, item);
     }
     if (ch->length > ch->promised) return take(ch, item);
-    if (EBB__UNLIKELY(ch->closed)) return EBB_ERR_CLOSED;
+    if (EBB__UNLIKELY(ch->closed) && ch->length == 0) return EBB_ERR_CLOSED;
     if (EBB__UNLIKELY(ebb__task_of(cx)->index == 0)) return EBB_ERR_NOT_TASK;
     ebb__wait_begin(cx, w, &receiving, ch);
     ebb__waiters_add(&ch->recv_first, &ch->recv_last, w);
@@ -181,6 +195,6 @@ ebb_status ebb_chan_recv(ebb_cx *cx, ebb_chan *ch, ebb_wait *w, void *item) {
 void ebb_chan_close(ebb_cx *cx, ebb_chan *ch) {
     (void)cx;
     ch->closed = true;
-    for (ebb_wait *w = ch->send_first; w != NULL; w = w->next) ebb__wake_waiter(w);
-    for (ebb_wait *w = ch->recv_first; w != NULL; w = w->next) ebb__wake_waiter(w);
+    wake_all(ch->send_first);
+    wake_all(ch->recv_first);
 }

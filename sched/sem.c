@@ -19,18 +19,18 @@ static void sem_cancel(ebb_wait *w) {
 static const ebb_wait_kind acquiring = {"semaphore", sem_cancel};
 
 ebb_status ebb_sem_acquire(ebb_cx *cx, ebb_sem *s, ebb_wait *w) {
-    if (w->cx != NULL && w->granted) {
-        ebb_wait_end(w);
-        return EBB_OK;
-    }
     if (ebb_checkpoint(cx) != EBB_OK) {
         if (w->cx != NULL) {
             sem_cancel(w);
-            ebb_wait_end(w);
+            ebb__wait_end(w);
         }
         return EBB_CANCELLED;
     }
-    if (w->cx != NULL) return EBB_PENDING;
+    if (w->cx != NULL) {
+        if (!w->granted) return EBB_PENDING;
+        ebb__wait_end(w);
+        return EBB_OK;
+    }
     if (s->free > 0) {
         s->free--;
         return EBB_OK;

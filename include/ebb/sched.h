@@ -229,7 +229,7 @@ typedef struct ebb_lab_case {
 typedef struct ebb_lab_opts {
     uint32_t size;       /* sizeof(ebb_lab_opts) of the caller; 0: this one */
     uint64_t min_events; /* starts another round until so many were traced. 0: one round */
-    uint64_t max_steps;  /* decisions a round before it counts as a livelock. 0: 200,000 */
+    uint64_t max_steps;  /* decisions a round before it counts as a livelock. 0: 50,000 */
     /* Take the traces and journals, as they come; NULL: nobody does. */
     void (*trace)(void *ctx, uint32_t runtime, const void *bytes, size_t n);
     void (*journal)(void *ctx, uint32_t runtime, const void *bytes, size_t n);
