@@ -10,6 +10,8 @@ typedef struct command {
 
 static const command commands[] = {
     {"fixture", "run the fixtures of the cancel contract", ebb__cmd_fixture},
+    {"journal", "show and replay journals", ebb__cmd_journal},
+    {"lab", "run and explore scenarios, replay what failed", ebb__cmd_lab},
     {"trace", "show, verify, compare and export traces", ebb__cmd_trace},
 };
 

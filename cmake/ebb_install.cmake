@@ -9,6 +9,7 @@ install(DIRECTORY include/ebb DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
     FILES_MATCHING PATTERN "*.h" PATTERN "*.def")
 if(TARGET ebb_cli)
     install(TARGETS ebb_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+    install(DIRECTORY fixtures DESTINATION ${CMAKE_INSTALL_DATADIR}/ebb FILES_MATCHING PATTERN "*.json")
 endif()
 
 install(EXPORT ebbTargets NAMESPACE ebb:: DESTINATION ${package_dir})

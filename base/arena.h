@@ -1,0 +1,35 @@
+/* base/arena.h - memory that goes in one step: for what lives as long as a script or a request.
+ *
+ * A list of chunks from the host's allocator; allocating moves a pointer. What does not fit into a
+ * quarter of a chunk gets one of its own, so that it wastes nothing of the chunk in hand. What holds:
+ * the chunk in hand is the head of `chunks`, [at, end) is free in it, and both are NULL without one. */
+#ifndef EBB_BASE_ARENA_H
+#define EBB_BASE_ARENA_H
+
+#include <ebb/base.h>
+
+typedef struct ebb__arena_chunk ebb__arena_chunk;
+
+typedef struct ebb__arena {
+    ebb_allocator allocator;
+    ebb__arena_chunk *chunks;
+    uint8_t *at, *end;
+    size_t chunk_bytes; /* of an ordinary chunk */
+} ebb__arena;
+
+/* Allocates nothing yet. */
+void ebb__arena_init(ebb__arena *a, ebb_allocator allocator, size_t chunk_bytes);
+
+/* `n` bytes, aligned for any type, not cleared. NULL: no memory, and nothing has changed. */
+void *ebb__arena_alloc(ebb__arena *a, size_t n);
+
+/* The same, zeroed. */
+void *ebb__arena_zero(ebb__arena *a, size_t n);
+
+/* Forgets everything that was allocated and keeps one chunk for what comes. */
+void ebb__arena_reset(ebb__arena *a);
+
+/* Gives everything back; the arena is as after init. */
+void ebb__arena_free(ebb__arena *a);
+
+#endif

@@ -1,0 +1,312 @@
+/* cli/fixture.c - `ebb fixture`: lists and runs the fixtures of the cancel contract. */
+#include "cli/fixture.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char usage[] =
+    "usage: ebb fixture list [DIR]\n"
+    "       ebb fixture run [ID...] [--dir DIR] [--seed N] [--trace-dir DIR]\n"
+    "       ebb fixture show ID [--dir DIR] [--seed N]\n"
+    "\n"
+    "run      runs the fixtures named, or all; with every oracle on and every witness checked\n"
+    "show     runs one and prints what it did as JSON, in the form of a fixture's 'expect'\n"
+    "--dir    where they are: else $EBB_FIXTURES, fixtures/cancel, or what was installed\n"
+    "--seed   in which order the scheduler chooses among equals: 0 first come, first served; else at\n"
+    "         random. With another one than the fixture's own the phases, outcomes, closure, results\n"
+    "         and chains must still be the same; the order of events and the fingerprint need not\n"
+    "--trace-dir  writes the trace of each run to DIR/ID.trace\n";
+
+typedef struct options {
+    const char *dir, *trace_dir;
+    bool has_seed;
+    uint64_t seed;
+    int plant; /* an ebb_oracle; 0: none */
+    char **ids;
+    int n_ids;
+} options;
+
+/* ---- where they are --------------------------------------------------------------------------- */
+
+static bool is_dir(const char *path) {
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* The folder that belongs to the program that runs: bin/ebb has share/ebb/fixtures beside its bin. */
+static bool installed_dir(char out[PATH_MAX]) {
+    char exe[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
+    if (n <= 0) return false;
+    exe[n] = 0;
+    for (int up = 0; up < 2; up++) {
+        char *slash = strrchr(exe, '/');
+        if (slash == NULL) return false;
+        *slash = 0;
+    }
+    n = snprintf(out, PATH_MAX, "%s/share/ebb/fixtures/cancel", exe);
+    return n < PATH_MAX && is_dir(out);
+}
+
+static const char *find_dir(const char *asked) {
+    static char installed[PATH_MAX];
+    const char *given = asked != NULL ? asked : getenv("EBB_FIXTURES");
+    if (given != NULL) {
+        if (is_dir(given)) return given;
+        ebb__cli_error("%s is not a folder (%s)", given, asked != NULL ? "--dir" : "$EBB_FIXTURES");
+        return NULL;
+    }
+    if (is_dir("fixtures/cancel")) return "fixtures/cancel";
+    if (installed_dir(installed)) return installed;
+    ebb__cli_error("no fixtures: neither ./fixtures/cancel nor an installed folder is there; use --dir");
+    return NULL;
+}
+
+/* ---- which there are -------------------------------------------------------------------------- */
+
+typedef struct ids {
+    char **item;
+    size_t n;
+} ids;
+
+static int by_text(const void *a, const void *b) {
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static void ids_free(ids *all) {
+    for (size_t i = 0; i < all->n; i++) free(all->item[i]);
+    free(all->item);
+}
+
+static bool ids_add(ids *all, const char *file) {
+    size_t n = strlen(file), ending = strlen(".json");
+    if (n <= ending || strcmp(file + n - ending, ".json") != 0) return true;
+    char **more = realloc(all->item, (all->n + 1) * sizeof *more);
+    if (more == NULL) return false;
+    all->item = more;
+    more[all->n] = strndup(file, n - ending);
+    return more[all->n++] != NULL;
+}
+
+static bool ids_of(const char *dir, ids *out) {
+    *out = (ids){NULL, 0};
+    DIR *d = opendir(dir);
+    if (d == NULL) {
+        ebb__cli_error("can't read %s: %s", dir, strerror(errno));
+        return false;
+    }
+    bool ok = true;
+    for (struct dirent *e; ok && (e = readdir(d)) != NULL;) ok = ids_add(out, e->d_name);
+    closedir(d);
+    if (!ok) ebb__cli_error("out of memory");
+    else if (out->n == 0) ebb__cli_error("no fixtures (*.json) in %s", dir);
+    if (ok && out->n > 0) {
+        qsort(out->item, out->n, sizeof *out->item, by_text);
+        return true;
+    }
+    ids_free(out);
+    return false;
+}
+
+/* How much two ids have in common: the longest run of bytes that both have. */
+static size_t likeness(const char *a, const char *b) {
+    size_t best = 0;
+    for (const char *x = a; *x != 0; x++) {
+        for (const char *y = b; *y != 0; y++) {
+            size_t n = 0;
+            while (x[n] != 0 && x[n] == y[n]) n++;
+            if (n > best) best = n;
+        }
+    }
+    return best;
+}
+
+static void say_unknown(const char *id, const char *dir, const ids *all) {
+    size_t best = 0;
+    for (size_t i = 0; i < all->n; i++) {
+        size_t like = likeness(id, all->item[i]);
+        if (like > best) best = like;
+    }
+    ebb__cli_error("there is no fixture '%s' in %s; %s:", id, dir, best >= 4 ? "near are" : "there are");
+    for (size_t i = 0; i < all->n; i++) {
+        if (best < 4 || likeness(id, all->item[i]) + 2 >= best) fprintf(stderr, "  %s\n", all->item[i]);
+    }
+}
+
+static bool is_known(const char *id, const char *dir, const ids *all) {
+    for (size_t i = 0; i < all->n; i++) {
+        if (strcmp(all->item[i], id) == 0) return true;
+    }
+    say_unknown(id, dir, all);
+    return false;
+}
+
+/* ---- running ---------------------------------------------------------------------------------- */
+
+static bool join_path(char out[PATH_MAX], const char *dir, const char *id, const char *ending) {
+    if (snprintf(out, PATH_MAX, "%s/%s%s", dir, id, ending) < PATH_MAX) return true;
+    ebb__cli_error("%s/%s%s is too long for a path", dir, id, ending);
+    return false;
+}
+
+static bool write_trace(const char *dir, const char *id, const ebb__fixture_run *run) {
+    char path[PATH_MAX];
+    if (!join_path(path, dir, id, ".trace")) return false;
+    FILE *out = fopen(path, "wb");
+    bool ok = out != NULL && fwrite(run->trace, 1, run->trace_n, out) == run->trace_n;
+    if (out != NULL && fclose(out) != 0) ok = false;
+    if (!ok) ebb__cli_error("can't write %s: %s", path, strerror(errno));
+    return ok;
+}
+
+static int run_one(const options *o, const char *dir, const char *id) {
+    char path[PATH_MAX];
+    ebb__fixture f;
+    ebb__fixture_run run;
+    if (!join_path(path, dir, id, ".json") || !ebb__fixture_load(path, &f)) return EBB__EXIT_USAGE;
+    uint64_t seed = o->has_seed ? o->seed : f.seed;
+    int code = EBB__EXIT_USAGE;
+    if (ebb__fixture_run_it(&f, seed, o->plant, &run)) {
+        code = ebb__fixture_compare(&f, seed, &run, stdout) ? EBB__EXIT_OK : EBB__EXIT_BAD;
+        if (code == EBB__EXIT_OK) printf("ok %s\n", id);
+        if (o->trace_dir != NULL && !write_trace(o->trace_dir, id, &run)) code = EBB__EXIT_USAGE;
+    }
+    ebb__fixture_run_free(&run);
+    ebb__fixture_free(&f);
+    return code;
+}
+
+static int run_all(const options *o, const char *dir, const ids *all) {
+    size_t n = o->n_ids > 0 ? (size_t)o->n_ids : all->n, good = 0;
+    int worst = EBB__EXIT_OK;
+    for (int i = 0; i < o->n_ids; i++) {
+        if (!is_known(o->ids[i], dir, all)) return EBB__EXIT_USAGE;
+    }
+    for (size_t i = 0; i < n; i++) {
+        int code = run_one(o, dir, o->n_ids > 0 ? o->ids[i] : all->item[i]);
+        good += code == EBB__EXIT_OK;
+        if (code > worst) worst = code;
+    }
+    printf("%zu of %zu\n", good, n);
+    return worst;
+}
+
+static int show_one(const options *o, const char *dir, const ids *all) {
+    char path[PATH_MAX];
+    ebb__fixture f;
+    ebb__fixture_run run;
+    if (!is_known(o->ids[0], dir, all) || !join_path(path, dir, o->ids[0], ".json") ||
+        !ebb__fixture_load(path, &f)) {
+        return EBB__EXIT_USAGE;
+    }
+    int code = EBB__EXIT_USAGE;
+    if (ebb__fixture_run_it(&f, o->has_seed ? o->seed : f.seed, o->plant, &run)) {
+        json_dumpf(run.actual, stdout, JSON_INDENT(2));
+        putchar('\n');
+        if (run.problem[0] != 0) ebb__cli_error("%s: line %zu: %s", f.id, run.problem_line, run.problem);
+        code = run.problem[0] != 0 ? EBB__EXIT_BAD : EBB__EXIT_OK;
+    }
+    ebb__fixture_run_free(&run);
+    ebb__fixture_free(&f);
+    return code;
+}
+
+static int list_all(const char *dir, const ids *all) {
+    for (size_t i = 0; i < all->n; i++) {
+        char path[PATH_MAX];
+        ebb__fixture f;
+        if (!join_path(path, dir, all->item[i], ".json") || !ebb__fixture_load(path, &f)) return EBB__EXIT_USAGE;
+        printf("%s  (seed %" PRIu64 ")\n    %s\n", f.id, f.seed,
+               json_string_value(json_object_get(f.json, "about")));
+        ebb__fixture_free(&f);
+    }
+    return EBB__EXIT_OK;
+}
+
+/* ---- arguments -------------------------------------------------------------------------------- */
+
+static bool parse_seed(const char *text, uint64_t *out) {
+    char *end;
+    errno = 0;
+    unsigned long long x = strtoull(text, &end, 10);
+    if (text[0] < '0' || text[0] > '9' || *end != 0 || errno != 0) {
+        ebb__cli_error("--seed %s: expected a whole number", text);
+        return false;
+    }
+    *out = x;
+    return true;
+}
+
+#ifdef EBB_MUTANTS
+static bool parse_plant(const char *text, int *out) {
+    for (int i = 1; i < EBB_ORACLES; i++) {
+        if (strcmp(text, ebb_oracle_name((ebb_oracle)i)) == 0) *out = i;
+    }
+    if (*out == 0) ebb__cli_error("--plant %s: expected the name of an oracle", text);
+    return *out != 0;
+}
+#endif
+
+static bool parse_option(options *o, const char *name, const char *value) {
+    bool dir = strcmp(name, "--dir") == 0, trace = strcmp(name, "--trace-dir") == 0;
+    bool seed = strcmp(name, "--seed") == 0, plant = false;
+#ifdef EBB_MUTANTS
+    plant = strcmp(name, "--plant") == 0;
+#endif
+    if (!dir && !trace && !seed && !plant) {
+        ebb__cli_error("there is no option '%s'", name);
+        return false;
+    }
+    if (value == NULL) {
+        ebb__cli_error("%s needs a value", name);
+        return false;
+    }
+    if (dir) o->dir = value;
+    if (trace) o->trace_dir = value;
+    o->has_seed |= seed;
+#ifdef EBB_MUTANTS
+    if (plant) return parse_plant(value, &o->plant);
+#endif
+    return !seed || parse_seed(value, &o->seed);
+}
+
+/* Ids are moved to the front of argv. */
+static bool parse(int argc, char **argv, options *o) {
+    *o = (options){.ids = argv};
+    for (int i = 0; i < argc; i++) {
+        if (argv[i][0] != '-') {
+            o->ids[o->n_ids++] = argv[i];
+            continue;
+        }
+        if (!parse_option(o, argv[i], i + 1 == argc ? NULL : argv[i + 1])) return false;
+        i++;
+    }
+    return true;
+}
+
+int ebb__cmd_fixture(int argc, char **argv) {
+    options o;
+    ids all;
+    const char *what = argc < 2 ? "" : argv[1];
+    bool list = strcmp(what, "list") == 0, run = strcmp(what, "run") == 0, show = strcmp(what, "show") == 0;
+    if (strcmp(what, "--help") == 0) {
+        fputs(usage, stdout);
+        return EBB__EXIT_OK;
+    }
+    if ((!list && !run && !show) || !parse(argc - 2, argv + 2, &o) || (show && o.n_ids != 1) ||
+        (list && o.n_ids > 1)) {
+        fputs(usage, stderr);
+        return EBB__EXIT_USAGE;
+    }
+    const char *dir = find_dir(list && o.n_ids == 1 ? o.ids[0] : o.dir);
+    if (dir == NULL || !ids_of(dir, &all)) return EBB__EXIT_USAGE;
+    int code = list ? list_all(dir, &all) : show ? show_one(&o, dir, &all) : run_all(&o, dir, &all);
+    ids_free(&all);
+    return code;
+}

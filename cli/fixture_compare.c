@@ -1,0 +1,196 @@
+/* cli/fixture_compare.c - what was expected against what was done, and where they part. */
+#include "cli/fixture.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- equal or not ----------------------------------------------------------------------------- */
+
+/* An expected event may leave out the end of what there is to say: "cancel_acked" or
+ * "cancel_acked(worker)" stand for "cancel_acked(worker) USER polite epoch 1". */
+static bool event_matches(const char *expected, const char *actual) {
+    size_t n = strlen(expected);
+    return strncmp(expected, actual, n) == 0 && (actual[n] == 0 || actual[n] == ' ' || actual[n] == '(');
+}
+
+static const char *text_at(const json_t *array, size_t i) {
+    const char *s = json_string_value(json_array_get(array, i));
+    return s == NULL ? "nothing" : s;
+}
+
+/* The first event that differs, from 0; the number of events if none does. */
+static size_t first_event(const json_t *expected, const json_t *actual, bool *differs) {
+    size_t n = json_array_size(expected), m = json_array_size(actual), i = 0;
+    while (i < n && i < m && event_matches(text_at(expected, i), text_at(actual, i))) i++;
+    *differs = i < n || i < m;
+    return i;
+}
+
+/* The first line after which the fingerprints differ, from 1; 0: none. */
+static size_t first_line(const json_t *expected, const json_t *actual) {
+    size_t n = json_array_size(actual);
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(text_at(expected, i), text_at(actual, i)) != 0) return i + 1;
+    }
+    return 0;
+}
+
+static size_t line_of_event(const ebb__fixture_run *run, size_t i) {
+    return (size_t)json_integer_value(json_array_get(run->lines, i));
+}
+
+/* ---- telling ---------------------------------------------------------------------------------- */
+
+/* What all parts of a comparison share. Without `out` they only compare. */
+typedef struct telling {
+    const ebb__fixture *f;
+    const ebb__fixture_run *run;
+    uint64_t seed;
+    FILE *out;
+    bool own_seed;
+} telling;
+
+static void print_value(FILE *out, const json_t *v) {
+    char *text = v == NULL ? NULL : json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT);
+    fputs(text == NULL ? "nothing" : text, out);
+    free(text);
+}
+
+static bool tell_member(const telling *t, const char *part, const char *key, const json_t *expected,
+                        const json_t *actual) {
+    if (expected != NULL && actual != NULL && json_equal(expected, actual)) return true;
+    if (t->out == NULL) return false;
+    fprintf(t->out, "  %s.%s: expected ", part, key);
+    print_value(t->out, expected);
+    fputs(", found ", t->out);
+    print_value(t->out, actual);
+    fputc('\n', t->out);
+    return false;
+}
+
+/* Each member of two objects; one that is missing on either side differs. */
+static bool same_members(const telling *t, const char *part) {
+    json_t *expected = json_object_get(t->f->expect, part), *actual = json_object_get(t->run->actual, part);
+    const char *key;
+    json_t *v;
+    bool same = true;
+    json_object_foreach(expected, key, v) {
+        same &= tell_member(t, part, key, v, json_object_get(actual, key));
+    }
+    json_object_foreach(actual, key, v) {
+        if (json_object_get(expected, key) == NULL) same &= tell_member(t, part, key, NULL, v);
+    }
+    return same;
+}
+
+/* What does not depend on the order in which the scheduler chose. */
+static bool same_ends(const telling *t) {
+    static const char *const parts[] = {"phases", "outcomes", "closure", "results", "chains"};
+    bool same = true;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) same &= same_members(t, parts[i]);
+    return same;
+}
+
+static bool same_order(const telling *t) {
+    bool differs;
+    (void)first_event(json_object_get(t->f->expect, "events"), json_object_get(t->run->actual, "events"),
+                      &differs);
+    json_t *expected = json_object_get(t->f->expect, "fingerprint");
+    json_t *actual = json_object_get(t->run->actual, "fingerprint");
+    bool same = json_equal(expected, actual) != 0;
+    if (!same && t->out != NULL) {
+        fprintf(t->out, "  fingerprint: expected %s, found %s\n", json_string_value(expected),
+                json_string_value(actual));
+    }
+    size_t line = first_line(json_object_get(t->f->expect, "steps"), json_object_get(t->run->actual, "steps"));
+    return !differs && same && line == 0;
+}
+
+static void print_line(const telling *t, size_t line) {
+    fprintf(t->out, "line %zu `%s`", line, text_at(t->f->script, line - 1));
+}
+
+/* The line at which the two part, from 1: where the fingerprints first differ, or the event does. */
+static size_t diverging_line(const telling *t, size_t event, bool differs) {
+    size_t line = first_line(json_object_get(t->f->expect, "steps"), json_object_get(t->run->actual, "steps"));
+    size_t at = 0;
+    if (differs && event < json_array_size(t->run->lines)) at = line_of_event(t->run, event);
+    else if (differs && line == 0) at = json_array_size(t->f->script); /* it never came */
+    return line == 0 || (at != 0 && at < line) ? at : line;
+}
+
+/* The step at which the two part: a line of the script, and the event there if one is listed. */
+static void print_divergence(const telling *t) {
+    const json_t *expected = json_object_get(t->f->expect, "events");
+    const json_t *actual = json_object_get(t->run->actual, "events");
+    bool differs;
+    size_t event = first_event(expected, actual, &differs);
+    size_t line = diverging_line(t, event, differs);
+    fputs("first diverging step: ", t->out);
+    if (!t->own_seed) {
+        fprintf(t->out, "not known, the order of seed %" PRIu64 " is another\n", t->seed);
+    } else if (t->run->problem[0] != 0 && (line == 0 || t->run->problem_line <= line)) {
+        print_line(t, t->run->problem_line);
+        fprintf(t->out, ": %s\n", t->run->problem);
+    } else if (line == 0) {
+        fputs("none, only what is said below differs\n", t->out);
+    } else if (differs) {
+        print_line(t, line);
+        fprintf(t->out, ", event %zu: expected %s, found %s\n", event + 1, text_at(expected, event),
+                text_at(actual, event));
+    } else {
+        print_line(t, line);
+        fputs(": an event that is not listed; write the trace with --trace-dir and compare\n", t->out);
+    }
+}
+
+#define NO_MARK SIZE_MAX
+
+static void print_events(const telling *t, const char *title, const json_t *events, bool with_lines, size_t mark) {
+    size_t i;
+    json_t *item;
+    fprintf(t->out, "%s trace:\n", title);
+    json_array_foreach(events, i, item) {
+        fprintf(t->out, "  %c %3zu  ", i == mark ? '>' : ' ', i + 1);
+        if (with_lines) fprintf(t->out, "line %-3zu ", line_of_event(t->run, i));
+        fprintf(t->out, "%s\n", json_string_value(item));
+    }
+    if (mark != NO_MARK && mark >= json_array_size(events)) fputs("  > end\n", t->out);
+}
+
+static void print_ids(const telling *t) {
+    size_t i;
+    json_t *item;
+    fputs("ids: ", t->out);
+    json_array_foreach(t->run->ids, i, item) {
+        fprintf(t->out, "%s%s", i == 0 ? "" : ", ", json_string_value(item));
+    }
+    fputc('\n', t->out);
+}
+
+static void print_failure(const telling *t) {
+    const json_t *expected = json_object_get(t->f->expect, "events");
+    const json_t *actual = json_object_get(t->run->actual, "events");
+    bool differs;
+    size_t mark = first_event(expected, actual, &differs);
+    if (!differs || !t->own_seed) mark = NO_MARK;
+    fprintf(t->out, "FAILED %s\nid: %s, seed %" PRIu64 " (%s)\n", t->f->id, t->f->id, t->seed, t->f->path);
+    print_ids(t);
+    print_divergence(t);
+    print_events(t, "expected", expected, false, mark);
+    print_events(t, "actual", actual, true, mark);
+    fputs("differs:\n", t->out);
+    if (t->run->problem[0] != 0) fprintf(t->out, "  %s\n", t->run->problem);
+    (void)same_ends(t);
+    if (t->own_seed) (void)same_order(t);
+    fprintf(t->out, "repro: ebb fixture run %s --seed %" PRIu64 "\n", t->f->id, t->seed);
+}
+
+bool ebb__fixture_compare(const ebb__fixture *f, uint64_t seed, const ebb__fixture_run *run, FILE *out) {
+    telling t = {.f = f, .run = run, .seed = seed, .out = NULL, .own_seed = seed == f->seed};
+    if (run->problem[0] == 0 && same_ends(&t) && (!t.own_seed || same_order(&t))) return true;
+    t.out = out;
+    print_failure(&t);
+    return false;
+}

@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+"""Every rule that the contract was made from has a ruling and a test that exists.
+
+usage: check_contract.py [ROOT]
+
+tests/contract.tsv has the columns id, source, ruling, where, test. A ruling is "kept" or "overridden";
+`where` is a heading of a page, as docs/contract.md#task; tests are separated by blanks:
+
+    fixture:ID            fixtures/cancel/ID.json
+    ctest:NAME            a test that CMake registers
+    test_FILE.c:FUNCTION  a test function that its file registers
+"""
+import re
+import sys
+from pathlib import Path
+
+COLUMNS = ["id", "source", "ruling", "where", "test"]
+
+# What wasm-cancel-state-machine-v1 lays down, rule by rule.
+IDS = (
+    ["contract.id", "states", "versioning", "host.single_threaded", "host.turns"]
+    + ["invariant.%d" % i for i in range(1, 7)]
+    + ["transition." + phase for phase in (
+        "Created", "Running", "CancelRequested", "Cancelling", "Finalizing", "Completed")]
+    + ["T%d" % i for i in range(1, 6)]
+    + ["cascade.%d" % i for i in range(1, 6)]
+    + ["chain.max_depth", "chain.max_memory", "chain.truncation"]
+    + ["quiescence." + what for what in ("tasks", "obligations", "children", "finalizers", "advance")]
+    + ["B%d" % i for i in range(1, 7)]
+    + ["R%d" % i for i in range(1, 5)]
+    + ["cancel.task." + name for name in (
+        "request_to_ack_when_unmasked", "masked_defers_ack",
+        "cleanup_to_finalizing_to_completed_cancelled", "completed_absorbing",
+        "reason_strengthen_monotone", "budget_combine_monotone", "witness_phase_monotone")]
+    + ["cancel.region." + name for name in (
+        "cascade_parent_before_child", "cause_chain_bounded", "no_new_spawn_after_cancel",
+        "no_new_obligation_after_cancel")]
+    + ["cancel.scheduler." + name for name in ("cancel_lane_routing_on_pending_wake", "late_wake_nonpanic")]
+    + ["fixture_field." + field for field in ("seed", "snapshot", "script", "expect", "repro")]
+    + ["parity.%d" % i for i in range(1, 6)]
+    + ["parity_assertion." + what for what in ("outcomes", "phases", "closure", "fingerprints")]
+    + ["gate.%d" % i for i in range(1, 5)]
+    + ["artifact." + what for what in ("id_and_seed", "ids", "both_traces", "first_divergence", "repro")]
+)
+
+
+def read(path):
+    return path.read_text(encoding="utf-8") if path.exists() else ""
+
+
+def anchors(text):
+    """The headings of a page, as links name them."""
+    return {re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-")
+            for heading in re.findall(r"^#+ +(.+)$", text, re.MULTILINE)}
+
+
+def ctest_names(root):
+    names = {path.stem.removeprefix("test_") for path in (root / "tests").glob("test_*.c")}
+    for path in [root / "tests" / "CMakeLists.txt", *(root / "tests" / "extra").glob("*.cmake")]:
+        names.update(re.findall(r"(?:add_test\(\s*NAME|ebb_check\(|ebb_test\()\s*([\w.-]+)", read(path)))
+    return names
+
+
+def lacks(root, test, names):
+    """Why a test is not there; None if it is."""
+    kind, _, name = test.partition(":")
+    if kind == "fixture":
+        return None if (root / "fixtures" / "cancel" / (name + ".json")).exists() else "no such fixture"
+    if kind == "ctest":
+        return None if name in names else "no such test"
+    if not re.fullmatch(r"test_\w+\.c", kind):
+        return "expected fixture:, ctest: or test_NAME.c:"
+    text = read(root / "tests" / kind)
+    if not text:
+        return "no such file"
+    uses = re.findall(r"\b%s\b" % re.escape(name), text)
+    if not re.search(r"\b%s\(void \*\*" % re.escape(name), text):
+        return "no such function"
+    return None if len(uses) >= 2 else "the function is never registered"
+
+
+def check_row(root, row, names):
+    if len(row) != len(COLUMNS):
+        yield "%d columns, expected %s" % (len(row), ", ".join(COLUMNS))
+        return
+    _, source, ruling, where, tests = row
+    if not source:
+        yield "no source"
+    if ruling not in ("kept", "overridden"):
+        yield "ruling '%s', expected kept or overridden" % ruling
+    page, _, anchor = where.partition("#")
+    if anchor not in anchors(read(root / page)):
+        yield "where: '%s' has no heading '%s'" % (page, anchor)
+    if not tests:
+        yield "no test"
+    for test in tests.split():
+        reason = lacks(root, test, names)
+        if reason:
+            yield "%s: %s" % (test, reason)
+
+
+def problems(root):
+    lines = read(root / "tests" / "contract.tsv").splitlines()
+    if not lines or lines[0].split("\t") != COLUMNS:
+        yield "tests/contract.tsv:1: expected the columns " + ", ".join(COLUMNS)
+        return
+    names, seen = ctest_names(root), {}
+    for number, line in enumerate(lines[1:], 2):
+        row = line.split("\t")
+        place = "tests/contract.tsv:%d: %s: " % (number, row[0])
+        if row[0] in seen:
+            yield place + "a second row, the first is in line %d" % seen[row[0]]
+        elif row[0] not in IDS:
+            yield place + "not a rule that is known here"
+        seen.setdefault(row[0], number)
+        for problem in check_row(root, row, names):
+            yield place + problem
+    for missing in (name for name in IDS if name not in seen):
+        yield "tests/contract.tsv: no row for " + missing
+
+
+def main():
+    root = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(".")
+    found = list(problems(root))
+    for problem in found:
+        print(problem)
+    if not found:
+        print("%d rules, each with a ruling and a test" % len(IDS))
+    sys.exit(1 if found else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,311 @@
+#!/usr/bin/env python3
+"""Runs the fixtures, and broken copies of them.
+
+usage: test_fixtures.py EBB EBB-MUTANT
+
+A fixture that is not right must say in which field; one that does not hold must print everything
+that is needed to look into it.
+"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+EBB = MUTANT = None
+FIXTURES = Path("fixtures/cancel").resolve()
+IDS = sorted([
+    "cancel.task.request_to_ack_when_unmasked",
+    "cancel.task.masked_defers_ack",
+    "cancel.task.cleanup_to_finalizing_to_completed_cancelled",
+    "cancel.task.completed_absorbing",
+    "cancel.task.reason_strengthen_monotone",
+    "cancel.task.budget_combine_monotone",
+    "cancel.task.witness_phase_monotone",
+    "cancel.region.cascade_parent_before_child",
+    "cancel.region.cause_chain_bounded",
+    "cancel.region.no_new_spawn_after_cancel",
+    "cancel.region.no_new_obligation_after_cancel",
+    "cancel.scheduler.cancel_lane_routing_on_pending_wake",
+    "cancel.scheduler.late_wake_nonpanic",
+    "parity.single_task_checkpoint",
+    "parity.masked_deferral",
+    "parity.nested_cascade",
+    "parity.late_wake_race",
+    "parity.obligation_and_finalizer",
+])
+MASKED = "cancel.task.masked_defers_ack"
+OWED = "parity.obligation_and_finalizer"
+
+
+def ebb(*args, cwd=None, env=None):
+    environment = {k: v for k, v in os.environ.items() if k != "EBB_FIXTURES"}
+    environment.update(env or {})
+    return subprocess.run([EBB, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          encoding="utf-8", cwd=cwd, env=environment, check=False)
+
+
+def load(name):
+    return json.loads((FIXTURES / (name + ".json")).read_text(encoding="utf-8"))
+
+
+class InAFolder(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.dir = self.folder.name
+
+    def run_copy(self, name, change, *args):
+        """Runs a copy of a fixture after `change` has had its way with it."""
+        fixture = load(name)
+        change(fixture)
+        (Path(self.dir) / (name + ".json")).write_text(json.dumps(fixture), encoding="utf-8")
+        return ebb("fixture", "run", name, "--dir", self.dir, *args)
+
+    def expect_bad_file(self, name, change, *wanted):
+        done = self.run_copy(name, change)
+        self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+        for text in (name + ".json",) + wanted:
+            self.assertIn(text, done.stderr)
+        self.assertNotIn("ok " + name, done.stdout)
+
+    def expect_failure(self, name, change, *wanted):
+        done = self.run_copy(name, change)
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        for text in wanted:
+            self.assertIn(text, done.stdout)
+        self.assertIn("0 of 1", done.stdout)
+        return done.stdout
+
+
+class Good(InAFolder):
+    def test_all_hold(self):
+        done = ebb("fixture", "run")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertEqual(done.stdout.splitlines(), ["ok " + i for i in IDS] + ["18 of 18"])
+        self.assertEqual(done.stderr, "")
+
+    def test_the_contract_asks_for_exactly_these(self):
+        self.assertEqual(sorted(p.stem for p in FIXTURES.glob("*.json")), IDS)
+        listed = ebb("fixture", "list")
+        self.assertEqual([line.split()[0] for line in listed.stdout.splitlines()[::2]], IDS)
+
+    def test_the_repro_command_is_one(self):
+        for name in IDS:
+            words = load(name)["repro"].split()
+            self.assertEqual(words[0], "ebb")
+            done = ebb(*words[1:])
+            self.assertEqual((done.returncode, done.stdout), (0, "ok %s\n1 of 1\n" % name))
+
+    def test_the_end_does_not_depend_on_the_order(self):
+        for seed in range(1, 33):
+            done = ebb("fixture", "run", "--seed", str(seed))
+            self.assertEqual(done.returncode, 0, done.stdout)
+
+    def test_they_are_found(self):
+        elsewhere = ebb("fixture", "run", MASKED, cwd=self.dir)
+        self.assertEqual(elsewhere.returncode, 2)
+        self.assertIn("no fixtures", elsewhere.stderr)
+        for args, env in ((("--dir", str(FIXTURES)), {}), ((), {"EBB_FIXTURES": str(FIXTURES)})):
+            done = ebb("fixture", "run", MASKED, *args, cwd=self.dir, env=env)
+            self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_traces_are_written_and_pass_the_strict_check(self):
+        done = ebb("fixture", "run", "--trace-dir", self.dir)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        first = {p.name: p.read_bytes() for p in Path(self.dir).iterdir()}
+        self.assertEqual(sorted(first), [i + ".trace" for i in IDS])
+        for name in first:
+            checked = ebb("trace", "verify", "--strict", "--quiescent", os.path.join(self.dir, name))
+            self.assertEqual(checked.returncode, 0, checked.stdout + checked.stderr)
+        ebb("fixture", "run", "--trace-dir", self.dir)
+        self.assertEqual(first, {p.name: p.read_bytes() for p in Path(self.dir).iterdir()})
+
+    def test_show_prints_what_is_expected(self):
+        for name in IDS:
+            shown, expect = json.loads(ebb("fixture", "show", name).stdout), load(name)["expect"]
+            for part in expect:
+                if part != "events":
+                    self.assertEqual(shown[part], expect[part])
+            self.assertEqual(len(shown["events"]), len(expect["events"]))
+
+
+class BadFiles(InAFolder):
+    def test_each_field_is_needed(self):
+        for field in ("contract", "id", "about", "seed", "snapshot", "script", "expect", "repro"):
+            self.expect_bad_file(MASKED, lambda f, field=field: f.pop(field),
+                                 "field '%s' is missing; expected " % field)
+        for field in ("phases", "events", "outcomes", "closure", "results", "steps", "fingerprint"):
+            self.expect_bad_file(MASKED, lambda f, field=field: f["expect"].pop(field),
+                                 "field 'expect.%s' is missing; expected " % field)
+
+    def test_each_field_has_its_shape(self):
+        for field, value, expected in (
+                ("seed", "3", "a whole number, 0 or more"), ("seed", -1, "a whole number, 0 or more"),
+                ("script", "open job", "an array of strings"), ("script", [1], "an array of strings"),
+                ("watch", {}, "an array of strings"), ("expect", [], "an object"), ("repro", None, "a string")):
+            self.expect_bad_file(MASKED, lambda f, k=field, v=value: f.update({k: v}),
+                                 "field '%s' is" % field, "expected " + expected)
+        for field, value, expected in (
+                ("fingerprint", "12", "a string of 32 hex digits"),
+                ("fingerprint", "X" * 32, "a string of 32 hex digits"),
+                ("phases", {"worker": "Running"}, "an object of arrays of strings"),
+                ("results", {"1": 5}, "an object of strings")):
+            self.expect_bad_file(MASKED, lambda f, k=field, v=value: f["expect"].update({k: v}),
+                                 "field 'expect.%s' is" % field, "expected " + expected)
+
+    def test_values_that_can_not_be(self):
+        for field, value, expected in (
+                ("contract", "wasm-cancel-state-machine-v1", "expected 'ebb-cancel-v1'"),
+                ("id", "cancel.task.another", "expected '%s'" % MASKED),
+                ("snapshot", "full", "expected 'empty-root'"),
+                ("repro", "ebb fixture run", "expected 'ebb fixture run %s --seed 0'" % MASKED),
+                ("watch", ["cancel_akced"], "expected the name of an event"),
+                ("watchs", [], "is not one of a fixture")):
+            self.expect_bad_file(MASKED, lambda f, k=field, v=value: f.update({k: v}),
+                                 "field '%s'" % field, expected)
+        self.expect_bad_file(MASKED, lambda f: f["expect"]["steps"].pop(),
+                             "field 'expect.steps' has 8 entries; expected 9")
+        self.expect_bad_file(MASKED, lambda f: f["expect"].update({"order": []}),
+                             "field 'expect.order' is not one of a fixture")
+
+    def test_a_line_that_is_not_understood(self):
+        def change(fixture):
+            fixture["script"][2] = "pmup"
+        self.expect_bad_file(MASKED, change, "script line 3: word 1: found 'pmup', expected a verb")
+
+    def test_what_is_not_json(self):
+        path = Path(self.dir) / (MASKED + ".json")
+        for text, wanted in (('{"id": 1,\n "seed" 2}', ":2:"), ("", ":1:"), ("[]", "the file is an array"),
+                             ('{"id": "a", "id": "b"}', "duplicate")):
+            path.write_text(text, encoding="utf-8")
+            done = ebb("fixture", "run", MASKED, "--dir", self.dir)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(wanted, done.stderr)
+            self.assertIn(str(path), done.stderr)
+
+
+class Failures(InAFolder):
+    def test_a_failure_prints_all_that_is_needed(self):
+        def change(fixture):
+            fixture["expect"]["events"][9] = "cleanup_done(worker)"
+        out = self.expect_failure(
+            MASKED, change, "FAILED " + MASKED, "id: %s, seed 0" % MASKED,
+            "ids: region root 0.1.1, region job 0.2.1, task worker 0.1.1",
+            "first diverging step: line 8 `pump`, event 10: expected cleanup_done(worker), "
+            "found cancel_acked(worker) USER polite epoch 1",
+            "repro: ebb fixture run %s --seed 0" % MASKED)
+        expected, actual = out.split("expected trace:\n")[1].split("actual trace:\n")
+        self.assertEqual(len(expected.splitlines()), 12)
+        self.assertRegex(expected, r"> +10  cleanup_done\(worker\)")
+        self.assertRegex(actual, r"> +10  line 8   cancel_acked\(worker\)")
+
+    def test_an_event_too_few_or_too_many(self):
+        self.expect_failure(MASKED, lambda f: f["expect"]["events"].pop(),
+                            "event 12: expected nothing, found finalized(worker)")
+        self.expect_failure(MASKED, lambda f: f["expect"]["events"].append("stale_wake"),
+                            "event 13: expected stale_wake, found nothing")
+
+    def test_an_event_is_cut_only_at_a_word(self):
+        def change(fixture):
+            fixture["expect"]["events"][3] = "region_cancel"
+        self.expect_failure(MASKED, change, "expected region_cancel, found region_cancelled(job)")
+
+    def test_each_part_is_compared(self):
+        for part, key, value in (("phases", "worker", ["Created", "Running", "Completed"]),
+                                 ("outcomes", "worker", "EBB_OK"), ("closure", "slot", "aborted"),
+                                 ("closure", "sent", "reserved"), ("results", "14", "EBB_OK"),
+                                 ("outcomes", "nobody", "EBB_OK"), ("results", "2", "EBB_ERR_CLOSED")):
+            self.expect_failure(OWED, lambda f, p=part, k=key, v=value: f["expect"][p].update({k: v}),
+                                "%s.%s: expected %s, found " % (part, key, json.dumps(value).replace(", ", ",")))
+        self.expect_failure(OWED, lambda f: f["expect"]["outcomes"].pop("help"),
+                            'outcomes.help: expected nothing, found "EBB_OK"')
+        self.expect_failure("parity.nested_cascade", lambda f: f["expect"]["chains"]["9"].pop(),
+                            'chains.9: expected ["inner PARENT polite","nest PARENT polite"], found ')
+
+    def test_the_fingerprint_finds_what_is_not_listed(self):
+        self.expect_failure(MASKED, lambda f: f["expect"].update(fingerprint="0" * 32),
+                            "fingerprint: expected " + "0" * 32)
+
+        def change(fixture):
+            fixture["script"][3] = "cancel job DISCONNECT"
+            fixture["expect"]["events"] = [e.split("(")[0] for e in fixture["expect"]["events"]]
+        self.expect_failure(MASKED, change, "first diverging step: line 4 `cancel job DISCONNECT`: an event")
+
+    def test_a_script_that_does_something_else(self):
+        for line, wanted in ((3, "line 4"), (1, "line 2"), (6, "line 7")):
+            def change(fixture, line=line):
+                fixture["script"][line] = "turn 5 5"
+            self.expect_failure(MASKED, change, "first diverging step: " + wanted)
+
+    def test_what_is_left_at_the_end_is_a_violation(self):
+        def change(fixture):
+            fixture["script"][5:] = []
+            fixture["expect"]["steps"][5:] = []
+        self.expect_failure(MASKED, change, "oracle task_leak at the end of the run: task 0.1.1")
+
+    def test_an_obligation_that_nobody_resolves_shows(self):
+        def change(fixture):
+            fixture["script"][7] = fixture["script"][7].replace("commit sent; ", "")
+        self.expect_failure(OWED, change, 'closure.sent: expected "committed", found "leaked"')
+
+    def test_with_another_seed_only_the_end_is_compared(self):
+        def change(fixture):
+            fixture["expect"]["events"] = []
+            fixture["expect"]["fingerprint"] = "0" * 32
+        done = self.run_copy(OWED, change, "--seed", "7")
+        self.assertEqual(done.returncode, 0, done.stdout)
+        done = self.run_copy(OWED, lambda f: f["expect"]["outcomes"].update(worker="EBB_OK"), "--seed", "7")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("repro: ebb fixture run %s --seed 7" % OWED, done.stdout)
+
+    def test_one_that_fails_does_not_stop_the_others(self):
+        for name in IDS:
+            fixture = load(name)
+            if name == MASKED:
+                fixture["expect"]["outcomes"] = {}
+            (Path(self.dir) / (name + ".json")).write_text(json.dumps(fixture), encoding="utf-8")
+        done = ebb("fixture", "run", "--dir", self.dir)
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.stdout.splitlines()[-1], "17 of 18")
+
+
+class PlantedBugs(unittest.TestCase):
+    def test_each_is_found_by_a_fixture(self):
+        for oracle in ("task_leak", "region_leak", "obligation_leak", "quiescence_at_close", "losers_drained",
+                       "phase_monotone", "severity_monotone", "budget_monotone", "no_new_work",
+                       "parents_before_children", "ack_only_unmasked", "finalizers_once", "no_lost_wake",
+                       "fairness"):
+            done = subprocess.run([MUTANT, "fixture", "run", "--plant", oracle], stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, check=False)
+            self.assertNotIn(done.returncode, (0, 2), oracle)
+        done = subprocess.run([MUTANT, "fixture", "run"], stdout=subprocess.PIPE, check=False)
+        self.assertEqual(done.returncode, 0)
+
+
+class Usage(InAFolder):
+    def test_an_unknown_fixture_names_those_near_it(self):
+        done = ebb("fixture", "run", "cancel.task.masked_ack")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("there is no fixture 'cancel.task.masked_ack'", done.stderr)
+        self.assertIn("  cancel.task.masked_defers_ack\n", done.stderr)
+        self.assertNotIn("parity", done.stderr)
+        self.assertIn("  parity.nested_cascade\n", ebb("fixture", "run", "zzz").stderr)
+
+    def test_wrong_arguments(self):
+        for args in ((), ("frob",), ("run", "--frob"), ("run", "--seed"), ("run", "--seed", "x"),
+                     ("run", "--seed", "-1"), ("run", "--seed", "99999999999999999999"), ("show",),
+                     ("show", MASKED, OWED), ("list", "a", "b"), ("run", "--dir", "/nonexistent"),
+                     ("list", "/nonexistent"), ("run", "--trace-dir", "/nonexistent")):
+            done = ebb("fixture", *args)
+            self.assertEqual(done.returncode, 2, args)
+            self.assertNotEqual(done.stderr, "")
+        self.assertIn("no fixtures (*.json) in " + self.dir, ebb("fixture", "run", "--dir", self.dir).stderr)
+        self.assertEqual(ebb("fixture", "--help").returncode, 0)
+
+
+if __name__ == "__main__":
+    EBB, MUTANT = os.path.abspath(sys.argv.pop(1)), os.path.abspath(sys.argv.pop(1))
+    unittest.main()
