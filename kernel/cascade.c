@@ -9,8 +9,6 @@
 #include "kernel/region.h"
 #include "kernel/task.h"
 
-enum { AHEAD = 16 };
-
 typedef enum verb { CLOSE, CANCEL, FORCE, LATE } verb;
 
 /* What a region is told. */
@@ -87,18 +85,20 @@ static void stop_task(ebb_rt *rt, ebb__task *t) {
     ebb__wake(rt, t);
 }
 
-/* The last first: they are then polled and end in that order, and the one that ends is always the last
- * of its region's array, so no other has to be moved into its place. */
+/* The last first, as ebb__tasks_request has it. */
 static void visit_tasks(ebb_rt *rt, ebb__region *r, verb what) {
     uint32_t *tasks = ebb__u32s_data(&r->tasks);
     uint8_t kind = ebb__told_kind(r->told), severity = ebb__told_severity(r->told);
+    if (what == CANCEL) {
+        ebb__tasks_request(rt, r);
+        return;
+    }
     for (uint32_t i = r->tasks.n; i-- > 0;) {
-        if (i >= AHEAD) __builtin_prefetch(ebb__task_at(rt, tasks[i - AHEAD]), 1);
         ebb__task *t = ebb__task_at(rt, tasks[i]);
         if (EBB__MUTANT(rt, EBB_ORACLE_TASK_LEAK) && t->told == 0 && (t->mask > 0 || what == LATE)) continue;
         switch (what) {
         case CLOSE: stop_task(rt, t); break;
-        case CANCEL: ebb__task_request(rt, t, kind, severity, r->polls, r->deadline); break;
+        case CANCEL: break;
         case FORCE:
             if (t->told == 0) ebb__task_request(rt, t, kind, severity, r->polls, r->deadline);
             ebb__task_overdue(rt, t);

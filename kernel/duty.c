@@ -6,6 +6,7 @@
 #include "kernel/record.h"
 #include "kernel/region.h"
 #include "kernel/task.h"
+#include "kernel/watchdog.h"
 
 /* ---- the lists ----------------------------------------------------------------------------------- */
 
@@ -203,8 +204,8 @@ static ebb_status defer(ebb_rt *rt, uint32_t task, ebb__region *r, ebb_poll_fn f
     ebb_status st = ebb__slab_reserve(&rt->duties, &rt->allocator);
     if (st != EBB_OK) return st;
     if (task == 0 && r->closer == 0) {
-        r->closer = ebb__closer_new(rt, r);
-        if (r->closer == 0) return EBB_ERR_NOMEM;
+        st = ebb__closer_new(rt, r);
+        if (st != EBB_OK) return st;
     }
     ebb__duty *d = duty_new(rt, task, r->index, 0, arg, site);
     d->fn.finalize = fn;
@@ -258,6 +259,9 @@ static void finalizer_over(ebb_rt *rt, ebb__task *t, ebb__duty *d, uint8_t type,
         ebb__emit_text(rt, d->site);
         ebb__region_at(rt, t->region)->abandoned++;
         rt->stats.abandoned++;
+    } else if (st == EBB_FAULTED && (int32_t)t->polls_left != EBB_FAULTED) {
+        t->polls_left = (uint32_t)st;
+        ebb__emit_task(rt, EBB_EV_FAULTED, t, 0, 0);
     } else if (st < 0 && st != EBB_CANCELLED && (int32_t)t->polls_left == EBB_OK) {
         t->polls_left = (uint32_t)st;
     }
@@ -272,7 +276,9 @@ static ebb_status call_finalizer(ebb_rt *rt, ebb__task *t, const ebb__duty *d) {
     rt->current = t;
     ebb__journal(rt, &t->cx, (ebb_record){.type = J_CALL, .value = EBB__CALL_FINALIZER,
                                           .task = ebb__task_id(t), .other = ebb__duty_id(rt, d)});
+    if (EBB__UNLIKELY(rt->watched)) ebb__watch_begin(rt, ebb__task_id(t), d->site);
     ebb_status st = d->fn.finalize(&t->cx, d->arg);
+    if (EBB__UNLIKELY(rt->watched)) ebb__watch_end(rt);
     ebb__journal(rt, &t->cx, (ebb_record){.type = J_RETURN, .value = (uint32_t)st});
     rt->current = NULL;
     t->flags = (uint16_t)(t->flags & ~F_POLLING);

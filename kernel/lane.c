@@ -92,15 +92,15 @@ void ebb__lane_time(ebb_rt *rt) {
     rt->cancel_base = first < now ? first : now;
 }
 
-static uint32_t bucket_of(const ebb_rt *rt, uint64_t deadline) {
+uint8_t ebb__bucket_of(const ebb_rt *rt, uint64_t deadline) {
     uint64_t b = deadline >> EBB__BUCKET_SHIFT;
     if (b < rt->cancel_base) b = rt->cancel_base;
     if (b > rt->cancel_base + 63) b = rt->cancel_base + 63;
-    return (uint32_t)(b & 63);
+    return (uint8_t)(b & 63);
 }
 
 bool ebb__due_sooner(ebb_rt *rt, const ebb__task *t, uint64_t deadline) {
-    uint32_t b = bucket_of(rt, deadline), base = (uint32_t)(rt->cancel_base & 63);
+    uint32_t b = ebb__bucket_of(rt, deadline), base = (uint32_t)(rt->cancel_base & 63);
     return ((b - base) & 63) < (((t->queue >> 2) - base) & 63);
 }
 
@@ -133,7 +133,7 @@ uint64_t ebb__cleanup_deadline(const ebb_rt *rt, const ebb__task *t) {
 /* ---- all lanes --------------------------------------------------------------------------------- */
 
 void ebb__enqueue_cancelled(ebb_rt *rt, ebb__task *t, uint64_t deadline) {
-    uint32_t b = bucket_of(rt, deadline);
+    uint32_t b = ebb__bucket_of(rt, deadline);
     t->queue = (uint8_t)(EBB_LANE_CANCEL | b << 2);
     t->qpos = ebb__lanes_push(&rt->lanes, &rt->queue[b], t->index);
     rt->cancel_buckets |= UINT64_C(1) << b;

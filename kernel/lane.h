@@ -30,6 +30,8 @@ static inline void ebb__enqueue(ebb_rt *rt, ebb__task *t) {
 void ebb__enqueue_cancelled(ebb_rt *rt, ebb__task *t, uint64_t deadline);
 /* Whether a task of the cancel lane belongs further ahead, with this deadline. */
 bool ebb__due_sooner(ebb_rt *rt, const ebb__task *t, uint64_t deadline);
+/* The cancel lane's bucket for a deadline. */
+uint8_t ebb__bucket_of(const ebb_rt *rt, uint64_t deadline);
 /* Takes it out of its lane, if it is in one. */
 void ebb__dequeue(ebb_rt *rt, ebb__task *t);
 /* The next task of a lane that is not empty. */

@@ -85,10 +85,8 @@ ebb_reason ebb__region_reason(const ebb_rt *rt, const ebb__region *r) {
     return reason;
 }
 
-/* A link of the chain counts 32 bytes and its message. */
-static size_t cause_bytes(const ebb__region *r) {
-    return 32 + strlen(r->message);
-}
+/* A link counts 32 bytes and its message; so the limit in bytes is kept by the limit in depth. */
+_Static_assert(EBB_CHAIN_DEPTH * (32 + EBB_MESSAGE_MAX) <= EBB_CHAIN_BYTES, "the depth bounds the bytes");
 
 ebb_status ebb_cause_chain(ebb_cx *cx, ebb_region region, ebb_cause *out, uint32_t room, uint32_t *n,
                            bool *truncated) {
@@ -100,11 +98,9 @@ ebb_status ebb_cause_chain(ebb_cx *cx, ebb_region region, ebb_cause *out, uint32
     if (st != EBB_OK) return st;
     if (room > EBB_CHAIN_DEPTH) room = EBB_CHAIN_DEPTH;
     ebb__journal(rt, cx, (ebb_record){.type = J_CHAIN, .region = region.id, .value = room});
-    size_t bytes = 0;
     while (r->told != 0 && room > 0) {
         bool last = ebb__told_kind(r->told) != EBB_CANCEL_PARENT || r->parent == 0;
-        bytes += cause_bytes(r);
-        if (!last && (*n + 1 == room || bytes > EBB_CHAIN_BYTES)) {
+        if (!last && *n + 1 == room) {
             *truncated = true;
             while (ebb__told_kind(r->told) == EBB_CANCEL_PARENT && r->parent != 0) {
                 r = ebb__region_at(rt, r->parent);

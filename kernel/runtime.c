@@ -125,23 +125,6 @@ void ebb__reasons_refill(ebb_rt *rt) {
     if (room - s->live < EBB__REASONS_SPARE / 2) (void)ebb__slab_grow(s, &rt->allocator);
 }
 
-ebb_status ebb_watchdog_check(const ebb_rt *rt, ebb_watchdog *w, uint64_t now, ebb_blame *out) {
-    /* Acquire: with the odd number the stores before it are seen. */
-    uint64_t n = atomic_load_explicit(&rt->poll_number, memory_order_acquire);
-    if (n != w->poll) {
-        *w = (ebb_watchdog){n, now, 0};
-        return EBB_OK;
-    }
-    if (n % 2 == 0) return EBB_OK;
-    uint64_t age = now - w->since;
-    uint64_t due = w->reported == 0 ? EBB_SECOND : w->reported + 10 * EBB_SECOND;
-    if (age < due) return EBB_OK;
-    *out = (ebb_blame){atomic_load_explicit(&rt->poll_task, memory_order_relaxed),
-                       atomic_load_explicit(&rt->poll_site, memory_order_relaxed)};
-    w->reported = age;
-    return EBB_TIMEOUT;
-}
-
 #ifdef EBB_MUTANTS
 void ebb__set_mutant(ebb_rt *rt, int mutant) {
     rt->mutant = mutant;

@@ -9,6 +9,7 @@
 #include "kernel/record.h"
 #include "kernel/region.h"
 #include "kernel/wait.h"
+#include "kernel/watchdog.h"
 
 /* ---- the table --------------------------------------------------------------------------------- */
 
@@ -153,12 +154,14 @@ static ebb_status closer_poll(ebb_cx *cx, void *state) {
     return EBB_OK; /* what it does are the region's finalizers, in settle() */
 }
 
-uint32_t ebb__closer_new(ebb_rt *rt, ebb__region *r) {
-    if (room_for_task(rt) != EBB_OK) return 0;
+ebb_status ebb__closer_new(ebb_rt *rt, ebb__region *r) {
+    ebb_status st = room_for_task(rt);
+    if (st != EBB_OK) return st;
     ebb__task *t = task_new(rt, r->index, closer_poll, NULL, r->site);
     t->flags |= F_CLOSER;
     t->phase = 0; /* nobody can name it before it starts */
-    return t->index;
+    r->closer = t->index;
+    return EBB_OK;
 }
 
 /* The region is Finalizing and has no tasks, so the two inline places are free. */
@@ -212,7 +215,7 @@ static bool joins(const ebb_rt *rt, uint32_t i) {
 EBB__INLINE void task_end(ebb_rt *rt, ebb__task *t, ebb_status status) {
     ebb__region *r = ebb__region_at(rt, t->region);
     uint64_t id = ebb__task_id(t);
-    bool finalized = t->phase == EBB_FINALIZING;
+    bool finalized = t->phase == EBB_FINALIZING && status != EBB_FAULTED;
     if (finalized) status = EBB_CANCELLED;
     ebb__phase_move(rt, t, EBB_COMPLETED);
     ebb__emit_task(rt, finalized ? EBB_EV_FINALIZED : EBB_EV_COMPLETED, t, (uint32_t)status, 0);
@@ -325,15 +328,10 @@ static inline ebb_status call(ebb_rt *rt, ebb__task *t) {
     return t->poll(&t->cx, t->state);
 }
 
-/* For a watchdog: the number is odd while a poll runs. The release of the odd number publishes the
- * two stores before it; the even one only ends it, so it needs no order of its own. */
 static ebb_status watched_call(ebb_rt *rt, ebb__task *t) {
-    uint64_t n = atomic_load_explicit(&rt->poll_number, memory_order_relaxed);
-    atomic_store_explicit(&rt->poll_site, ebb__cold_at(rt, t->index)->site, memory_order_relaxed);
-    atomic_store_explicit(&rt->poll_task, ebb__task_id(t), memory_order_relaxed);
-    atomic_store_explicit(&rt->poll_number, n + 1, memory_order_release);
+    ebb__watch_begin(rt, ebb__task_id(t), ebb__cold_at(rt, t->index)->site);
     ebb_status st = call(rt, t);
-    atomic_store_explicit(&rt->poll_number, n + 2, memory_order_relaxed);
+    ebb__watch_end(rt);
     return st;
 }
 
@@ -430,6 +428,42 @@ void ebb__task_request(ebb_rt *rt, ebb__task *t, uint8_t kind, uint8_t severity,
     }
     reroute(rt, t, deadline);
     ebb__emit_task(rt, EBB_EV_CANCEL_STRENGTHENED, t, polls_of(t), ebb__cleanup_deadline(rt, t));
+}
+
+enum { AHEAD = 16 };
+
+/* What most tasks are when their region is cancelled: nothing to be said about them but that. */
+EBB__INLINE bool plainly_parked(const ebb__task *t) {
+    return t->queue == EBB_LANE_NONE && t->phase == EBB_RUNNING && t->mask == 0 &&
+           !(t->flags & (F_POLLING | F_RETURNED));
+}
+
+void ebb__tasks_request(ebb_rt *rt, ebb__region *r) {
+    const uint32_t *tasks = ebb__u32s_data(&r->tasks);
+    uint8_t kind = ebb__told_kind(r->told), severity = ebb__told_severity(r->told);
+    uint8_t bucket = ebb__bucket_of(rt, r->deadline);
+    uint32_t parked = 0;
+    for (uint32_t i = r->tasks.n; i-- > 0;) {
+        if (i >= AHEAD) __builtin_prefetch(ebb__task_at(rt, tasks[i - AHEAD]), 1);
+        ebb__task *t = ebb__task_at(rt, tasks[i]);
+        if (EBB__MUTANT(rt, EBB_ORACLE_TASK_LEAK) && t->told == 0 && t->mask > 0) continue;
+        if (r->priority > t->priority) t->priority = r->priority;
+        if (EBB__UNLIKELY(!plainly_parked(t))) {
+            ebb__task_request(rt, t, kind, severity, r->polls, r->deadline);
+            continue;
+        }
+        t->phase = EBB_CANCEL_REQUESTED;
+        t->told = ebb__told(kind, severity, 1);
+        t->polls_left = r->polls;
+        t->cx.signal = EBB_SIGNAL_STOP | EBB_SIGNAL_CANCEL;
+        t->queue = (uint8_t)(EBB_LANE_CANCEL | bucket << 2);
+        t->qpos = ebb__lanes_push(&rt->lanes, &rt->queue[bucket], t->index);
+        parked++;
+        ebb__emit_task(rt, EBB_EV_CANCEL_REQUESTED, t, r->polls, r->deadline);
+    }
+    if (parked == 0) return;
+    rt->cancel_count += parked;
+    rt->cancel_buckets |= UINT64_C(1) << bucket;
 }
 
 void ebb__task_overdue(ebb_rt *rt, ebb__task *t) {

@@ -11,6 +11,9 @@ ebb_status ebb_receive(ebb_rt *rt, const ebb_msg *m) {
     if ((m->verb == EBB_MSG_WAKE && m->to_region) || (m->verb == EBB_MSG_CLOSE && !m->to_region)) {
         return EBB_ERR_INVALID;
     }
+    char message[EBB_MESSAGE_MAX + 1];
+    memcpy(message, m->message, EBB_MESSAGE_MAX);
+    message[EBB_MESSAGE_MAX] = 0; /* another runtime's bytes need not end */
     ebb_task task = {m->target};
     ebb_region region = {m->target};
     uint64_t to_task = m->to_region ? 0 : m->target, to_region = m->to_region ? m->target : 0;
@@ -23,8 +26,8 @@ ebb_status ebb_receive(ebb_rt *rt, const ebb_msg *m) {
         if (!m->to_region) (void)ebb_wake(host, task);
         break;
     case EBB_MSG_CANCEL:
-        if (m->to_region) ebb_region_cancel(host, region, m->kind, m->message);
-        else ebb_task_cancel(host, task, m->kind, m->message);
+        if (m->to_region) ebb_region_cancel(host, region, m->kind, message);
+        else ebb_task_cancel(host, task, m->kind, message);
         break;
     case EBB_MSG_CLOSE: ebb_region_close(host, region); break;
     case EBB_MSG_FORCE:

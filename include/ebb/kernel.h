@@ -240,8 +240,8 @@ ebb_status ebb_region_abandoned(ebb_cx *cx, ebb_region region, uint32_t i, ebb_b
 ebb_status ebb_region_leaked(ebb_cx *cx, ebb_region region, uint32_t i, ebb_blame *out);
 
 /* The cause chain of a region's cancellation, the region's own reason first, its root cause last,
- * read through the parents. At most EBB_CHAIN_DEPTH links and EBB_CHAIN_BYTES bytes (a link counts
- * 32 and its message): where it is cut `truncated` is true, the last link given is the root cause,
+ * read through the parents. At most EBB_CHAIN_DEPTH links (and so at most EBB_CHAIN_BYTES bytes, where
+ * a link counts 32 and its message): where it is cut `truncated` is true, the last link given is the root cause,
  * and a chain_truncated event is traced. `out` holds `room` links. */
 #define EBB_CHAIN_DEPTH 24
 #define EBB_CHAIN_BYTES 8192
@@ -541,7 +541,7 @@ void ebb_check_free(ebb_check *c);
 /* ---- watchdog --------------------------------------------------------------------------------- */
 
 /* Call from another thread, now and then, with one ebb_watchdog, zeroed, a runtime: EBB_TIMEOUT and
- * who it is when one poll has been running for 1 s, and again every 10 s; else EBB_OK. `now` is that
+ * who it is when one poll of a task or finalizer has been running for 1 s, and again every 10 s; else EBB_OK. `now` is that
  * thread's own monotonic clock. The runtime must be made with `watched`. */
 typedef struct ebb_watchdog { uint64_t poll, since, reported; } ebb_watchdog;
 ebb_status ebb_watchdog_check(const ebb_rt *rt, ebb_watchdog *w, uint64_t now, ebb_blame *out);

@@ -1,0 +1,21 @@
+/* What a watchdog in another thread can see: which poll or finalizer runs now, and where it is from. */
+#ifndef EBB__WATCHDOG_H
+#define EBB__WATCHDOG_H
+
+#include "kernel/rt.h"
+
+/* The number is odd while something runs. Its release publishes the two stores before it. */
+static inline void ebb__watch_begin(ebb_rt *rt, uint64_t task, const char *site) {
+    uint64_t n = atomic_load_explicit(&rt->poll_number, memory_order_relaxed); /* only we write it */
+    atomic_store_explicit(&rt->poll_site, site, memory_order_relaxed);
+    atomic_store_explicit(&rt->poll_task, task, memory_order_relaxed);
+    atomic_store_explicit(&rt->poll_number, n + 1, memory_order_release);
+}
+
+/* The even number publishes nothing, so it needs no order. */
+static inline void ebb__watch_end(ebb_rt *rt) {
+    uint64_t n = atomic_load_explicit(&rt->poll_number, memory_order_relaxed);
+    atomic_store_explicit(&rt->poll_number, n + 1, memory_order_relaxed);
+}
+
+#endif
