@@ -237,7 +237,7 @@ static bool reachable(ebb_rt *rt, ebb_region region, ebb__region **out) {
 }
 
 void ebb_region_close(ebb_cx *cx, ebb_region region) {
-    ebb_rt *rt = ebb_runtime_of(cx);
+    ebb_rt *rt = ebb__rt_of(cx);
     ebb__region *r;
     ebb__journal(rt, cx, (ebb_record){.type = J_CLOSE, .region = region.id});
     if (reachable(rt, region, &r)) walk(rt, r, CLOSE, NULL);
@@ -248,7 +248,7 @@ static uint64_t asker(ebb_cx *cx) {
 }
 
 void ebb_region_cancel(ebb_cx *cx, ebb_region region, ebb_cancel_kind kind, const char *message) {
-    ebb_rt *rt = ebb_runtime_of(cx);
+    ebb_rt *rt = ebb__rt_of(cx);
     ebb__region *r;
     if (ebb_cancel_severity(kind) == 0) kind = EBB_CANCEL_USER;
     ebb__journal(rt, cx, (ebb_record){.type = J_CANCEL, .region = region.id, .kind = (uint8_t)kind});
@@ -258,7 +258,7 @@ void ebb_region_cancel(ebb_cx *cx, ebb_region region, ebb_cancel_kind kind, cons
 
 void ebb_region_cancel_within(ebb_cx *cx, ebb_region region, ebb_cancel_kind kind,
                               const char *message, ebb_budget budget) {
-    ebb_rt *rt = ebb_runtime_of(cx);
+    ebb_rt *rt = ebb__rt_of(cx);
     ebb__region *r;
     if (ebb_cancel_severity(kind) == 0) kind = EBB_CANCEL_USER;
     ebb__journal(rt, cx, (ebb_record){.type = J_CANCEL_WITHIN, .region = region.id, .kind = (uint8_t)kind});
@@ -269,7 +269,7 @@ void ebb_region_cancel_within(ebb_cx *cx, ebb_region region, ebb_cancel_kind kin
 }
 
 void ebb_region_force(ebb_cx *cx, ebb_region region) {
-    ebb_rt *rt = ebb_runtime_of(cx);
+    ebb_rt *rt = ebb__rt_of(cx);
     ebb__region *r;
     ebb__journal(rt, cx, (ebb_record){.type = J_FORCE, .region = region.id});
     if (reachable(rt, region, &r)) ebb__force_tree(rt, r);

@@ -89,7 +89,7 @@ static void journal_reserve(ebb_rt *rt, ebb_cx *cx, uint64_t region, ebb_obligat
 
 ebb_obligation ebb_reserve_at(ebb_cx *cx, ebb_obligation_kind kind, void (*on_abort)(void *arg),
                               void *arg, const char *site) {
-    ebb_rt *rt = ebb_runtime_of(cx);
+    ebb_rt *rt = ebb__rt_of(cx);
     ebb__task *t = ebb__task_of(cx);
     ebb_obligation id =
         reserve(rt, cx, t->index, ebb__region_at(rt, t->region), kind, on_abort, arg, site);
@@ -99,7 +99,7 @@ ebb_obligation ebb_reserve_at(ebb_cx *cx, ebb_obligation_kind kind, void (*on_ab
 
 ebb_obligation ebb_reserve_in_at(ebb_cx *cx, ebb_region region, ebb_obligation_kind kind,
                                  void (*on_abort)(void *arg), void *arg, const char *site) {
-    ebb_rt *rt = ebb_runtime_of(cx);
+    ebb_rt *rt = ebb__rt_of(cx);
     ebb__region *r;
     ebb_status st = ebb__find_region(rt, region, &r);
     ebb_obligation id = {ebb__id_error(rt, st)};
@@ -136,7 +136,7 @@ static ebb_status find(ebb_rt *rt, ebb_obligation id, ebb__duty **out) {
 }
 
 ebb_status ebb_commit(ebb_cx *cx, ebb_obligation obligation) {
-    ebb_rt *rt = ebb_runtime_of(cx);
+    ebb_rt *rt = ebb__rt_of(cx);
     ebb__duty *d;
     ebb_status st = find(rt, obligation, &d);
     if (st == EBB_OK) {
@@ -149,7 +149,7 @@ ebb_status ebb_commit(ebb_cx *cx, ebb_obligation obligation) {
 }
 
 ebb_status ebb_abort(ebb_cx *cx, ebb_obligation obligation) {
-    ebb_rt *rt = ebb_runtime_of(cx);
+    ebb_rt *rt = ebb__rt_of(cx);
     ebb__duty *d;
     ebb_status st = find(rt, obligation, &d);
     ebb__journal(rt, cx, (ebb_record){.type = J_ABORT, .other = obligation.id, .value = (uint32_t)st});
@@ -219,7 +219,7 @@ static void journal_defer(ebb_rt *rt, ebb_cx *cx, uint64_t region, const char *s
 }
 
 ebb_status ebb_defer_at(ebb_cx *cx, ebb_poll_fn fn, void *arg, const char *site) {
-    ebb_rt *rt = ebb_runtime_of(cx);
+    ebb_rt *rt = ebb__rt_of(cx);
     ebb__task *t = ebb__task_of(cx);
     ebb_status st = t->flags & F_RETURNED ? EBB_ERR_CLOSED
                                           : defer(rt, t->index, ebb__region_at(rt, t->region), fn, arg, site);
@@ -228,7 +228,7 @@ ebb_status ebb_defer_at(ebb_cx *cx, ebb_poll_fn fn, void *arg, const char *site)
 }
 
 ebb_status ebb_region_defer_at(ebb_cx *cx, ebb_region region, ebb_poll_fn fn, void *arg, const char *site) {
-    ebb_rt *rt = ebb_runtime_of(cx);
+    ebb_rt *rt = ebb__rt_of(cx);
     ebb__region *r;
     ebb_status st = ebb__find_region(rt, region, &r);
     if (st == EBB_OK) st = defer(rt, 0, r, fn, arg, site);

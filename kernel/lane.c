@@ -233,7 +233,7 @@ void ebb__wake_slow(ebb_rt *rt, ebb__task *t) {
 }
 
 ebb_status ebb_wake(ebb_cx *cx, ebb_task task) {
-    ebb_rt *rt = ebb_runtime_of(cx);
+    ebb_rt *rt = ebb__rt_of(cx);
     ebb__task *t;
     ebb_status st = ebb__find_task(rt, task, &t);
     ebb__journal(rt, cx, (ebb_record){.type = J_WAKE, .task = task.id});

@@ -90,7 +90,7 @@ _Static_assert(EBB_CHAIN_DEPTH * (32 + EBB_MESSAGE_MAX) <= EBB_CHAIN_BYTES, "the
 
 ebb_status ebb_cause_chain(ebb_cx *cx, ebb_region region, ebb_cause *out, uint32_t room, uint32_t *n,
                            bool *truncated) {
-    ebb_rt *rt = ebb_runtime_of(cx);
+    ebb_rt *rt = ebb__rt_of(cx);
     ebb__region *r;
     *n = 0;
     *truncated = false;

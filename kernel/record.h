@@ -120,9 +120,9 @@ enum { EBB__CALL_POLL = 1, EBB__CALL_FINALIZER, EBB__CALL_ABORT, EBB__CALL_CLOSE
 void ebb__journal_slow(ebb_rt *rt, const ebb_cx *cx, ebb_record rec);
 void ebb__journal_text_slow(ebb_rt *rt, const char *text);
 
-static inline void ebb__journal(ebb_rt *rt, const ebb_cx *cx, ebb_record rec) {
-    if (EBB__UNLIKELY(rt->journal != NULL)) ebb__journal_slow(rt, cx, rec);
-}
+/* A macro, so that a record is not built on the stack when nobody wants it. */
+#define ebb__journal(rt, cx, ...) \
+    (EBB__UNLIKELY((rt)->journal != NULL) ? ebb__journal_slow((rt), (cx), __VA_ARGS__) : (void)0)
 
 static inline void ebb__journal_text(ebb_rt *rt, const char *text) {
     if (EBB__UNLIKELY(rt->journal != NULL)) ebb__journal_text_slow(rt, text);

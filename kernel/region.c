@@ -129,7 +129,7 @@ static void journal_open(ebb_rt *rt, ebb_cx *cx, const ebb_region_opts *o, const
 }
 
 ebb_region ebb_region_open_at(ebb_cx *cx, const ebb_region_opts *opts, const char *site) {
-    ebb_rt *rt = ebb_runtime_of(cx);
+    ebb_rt *rt = ebb__rt_of(cx);
     ebb_region id = open(rt, cx, opts, site);
     if (EBB__UNLIKELY(rt->journal != NULL)) journal_open(rt, cx, opts, site, id.id);
     return id;
@@ -363,7 +363,7 @@ static ebb_status region_join(ebb_rt *rt, ebb_cx *cx, ebb_region region) {
 }
 
 ebb_status ebb_region_join(ebb_cx *cx, ebb_region region) {
-    ebb_rt *rt = ebb_runtime_of(cx);
+    ebb_rt *rt = ebb__rt_of(cx);
     ebb_status st = region_join(rt, cx, region);
     ebb__journal(rt, cx, (ebb_record){.type = J_REGION_JOIN, .region = region.id, .value = (uint32_t)st});
     return st;
@@ -373,7 +373,7 @@ ebb_status ebb_region_join(ebb_cx *cx, ebb_region region) {
 
 ebb_status ebb_region_state_of(ebb_cx *cx, ebb_region region, ebb_region_state *out) {
     ebb__region *r;
-    ebb_status st = ebb__find_region(ebb_runtime_of(cx), region, &r);
+    ebb_status st = ebb__find_region(ebb__rt_of(cx), region, &r);
     if (st == EBB_OK) *out = (ebb_region_state)r->state;
     return st;
 }
@@ -383,7 +383,7 @@ void ebb__report_of(const ebb_rt *rt, const ebb__region *r, ebb_report *out) {
 }
 
 ebb_status ebb_region_report(ebb_cx *cx, ebb_region region, ebb_report *out) {
-    ebb_rt *rt = ebb_runtime_of(cx);
+    ebb_rt *rt = ebb__rt_of(cx);
     ebb__region *r;
     ebb_status st = ebb__find_region(rt, region, &r);
     if (st == EBB_OK) ebb__report_of(rt, r, out);
@@ -391,7 +391,7 @@ ebb_status ebb_region_report(ebb_cx *cx, ebb_region region, ebb_report *out) {
 }
 
 ebb_status ebb_region_abandoned(ebb_cx *cx, ebb_region region, uint32_t i, ebb_blame *out) {
-    ebb_rt *rt = ebb_runtime_of(cx);
+    ebb_rt *rt = ebb__rt_of(cx);
     ebb__region *r;
     ebb_status st = ebb__find_region(rt, region, &r);
     if (st != EBB_OK) return st;
@@ -405,7 +405,7 @@ ebb_status ebb_region_abandoned(ebb_cx *cx, ebb_region region, uint32_t i, ebb_b
 }
 
 ebb_status ebb_region_leaked(ebb_cx *cx, ebb_region region, uint32_t i, ebb_blame *out) {
-    ebb_rt *rt = ebb_runtime_of(cx);
+    ebb_rt *rt = ebb__rt_of(cx);
     ebb__region *r;
     ebb_status st = ebb__find_region(rt, region, &r);
     if (st != EBB_OK) return st;

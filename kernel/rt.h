@@ -320,6 +320,10 @@ static inline ebb__task *ebb__task_of(const ebb_cx *cx) {
     return (ebb__task *)(uintptr_t)cx;
 }
 
+static inline ebb_rt *ebb__rt_of(const ebb_cx *cx) {
+    return ebb__task_of(cx)->rt;
+}
+
 static inline uint8_t ebb__told(uint8_t kind, uint8_t severity, uint8_t epoch) {
     return (uint8_t)(kind << 4 | severity << 2 | epoch);
 }

@@ -130,7 +130,7 @@ static void journal_spawn(ebb_rt *rt, ebb_cx *cx, ebb_region region, const ebb_t
 
 ebb_task ebb_spawn_opts_at(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state,
                            const ebb_task_opts *opts, const char *site) {
-    ebb_rt *rt = ebb_runtime_of(cx);
+    ebb_rt *rt = ebb__rt_of(cx);
     ebb_task id;
     if (opts != NULL && opts->size != 0 && opts->size != sizeof *opts) {
         id = refuse(rt, cx, region, EBB_ERR_VERSION);
@@ -142,7 +142,7 @@ ebb_task ebb_spawn_opts_at(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void
 }
 
 ebb_task ebb_spawn_at(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state, const char *site) {
-    ebb_rt *rt = ebb_runtime_of(cx);
+    ebb_rt *rt = ebb__rt_of(cx);
     ebb_task id = spawn(rt, cx, region, poll, state, NULL, site);
     if (EBB__UNLIKELY(rt->journal != NULL)) journal_spawn(rt, cx, region, NULL, site, id.id);
     return id;
@@ -544,7 +544,7 @@ static bool cancellable(ebb_rt *rt, ebb_task task, ebb__task **out) {
 }
 
 void ebb_task_cancel(ebb_cx *cx, ebb_task task, ebb_cancel_kind kind, const char *message) {
-    ebb_rt *rt = ebb_runtime_of(cx);
+    ebb_rt *rt = ebb__rt_of(cx);
     ebb__task *t;
     if (ebb_cancel_severity(kind) == 0) kind = EBB_CANCEL_USER;
     ebb__journal(rt, cx, (ebb_record){.type = J_TASK_CANCEL, .task = task.id, .kind = (uint8_t)kind});
@@ -569,7 +569,7 @@ static void end_own_budget(ebb_rt *rt, ebb__task *t) {
 }
 
 void ebb_task_force(ebb_cx *cx, ebb_task task) {
-    ebb_rt *rt = ebb_runtime_of(cx);
+    ebb_rt *rt = ebb__rt_of(cx);
     ebb__task *t;
     ebb__journal(rt, cx, (ebb_record){.type = J_TASK_FORCE, .task = task.id});
     if (!cancellable(rt, task, &t)) return;
@@ -593,7 +593,7 @@ ebb_status ebb__acknowledge(ebb_cx *cx) {
 
 ebb_status ebb_checkpoint_slow(ebb_cx *cx) {
     ebb_status st = ebb__acknowledge(cx);
-    ebb__journal(ebb_runtime_of(cx), cx, (ebb_record){.type = J_CHECKPOINT, .value = (uint32_t)st});
+    ebb__journal(ebb__rt_of(cx), cx, (ebb_record){.type = J_CHECKPOINT, .value = (uint32_t)st});
     return st;
 }
 
@@ -659,14 +659,14 @@ static ebb_status task_join(ebb_rt *rt, ebb_cx *cx, ebb_task task) {
 }
 
 ebb_status ebb_task_join(ebb_cx *cx, ebb_task task) {
-    ebb_rt *rt = ebb_runtime_of(cx);
+    ebb_rt *rt = ebb__rt_of(cx);
     ebb_status st = task_join(rt, cx, task);
     ebb__journal(rt, cx, (ebb_record){.type = J_TASK_JOIN, .task = task.id, .value = (uint32_t)st});
     return st;
 }
 
 ebb_status ebb_task_info_of(ebb_cx *cx, ebb_task task, ebb_task_info *out) {
-    ebb_rt *rt = ebb_runtime_of(cx);
+    ebb_rt *rt = ebb__rt_of(cx);
     ebb__task *t;
     ebb_status st = ebb__find_task(rt, task, &t);
     if (st != EBB_OK) return st;

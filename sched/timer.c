@@ -21,14 +21,14 @@ static uint64_t arm(ebb_rt *rt, ebb_task task, uint64_t due) {
 }
 
 ebb_timer ebb_timer_arm(ebb_cx *cx, ebb_task task, uint64_t due) {
-    ebb_rt *rt = ebb_runtime_of(cx);
+    ebb_rt *rt = ebb__rt_of(cx);
     uint64_t id = arm(rt, task, due);
     ebb__journal(rt, cx, (ebb_record){.type = J_TIMER_ARM, .task = task.id, .region = due, .other = id});
     return (ebb_timer){id};
 }
 
 ebb_status ebb_timer_disarm(ebb_cx *cx, ebb_timer timer) {
-    ebb_rt *rt = ebb_runtime_of(cx);
+    ebb_rt *rt = ebb__rt_of(cx);
     uint32_t i;
     ebb_status st = ebb__lookup_as(rt, &rt->timers, timer.id, &i, EBB__TIMER_SHIFT, sizeof(ebb__timer));
     if (st == EBB_OK) {
