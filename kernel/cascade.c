@@ -24,7 +24,9 @@ typedef struct verdict {
 void ebb__region_arm(ebb_rt *rt, ebb__region *r, uint64_t at) {
     uint32_t ref = ebb__wheel_ref(EBB__W_REGION, r->index);
     ebb__wheel_disarm(&rt->wheel, ref);
-    if (at != EBB_FOREVER) ebb__wheel_arm(&rt->wheel, ref, at);
+    if (at == EBB_FOREVER) return;
+    ebb__wheel_arm(&rt->wheel, ref, at);
+    r->flags |= R_NODE;
 }
 
 /* The first reason stands; a stronger one replaces it. The budget is the meet of all. */

@@ -78,6 +78,11 @@ static void timed_remove(ebb_rt *rt, uint32_t i) {
 
 /* Bucket numbers are absolute; the 64 from cancel_base on have a queue each. What is due before or
  * after those goes to the nearest. The base follows the clock but never passes a member. */
+static inline unsigned first_from_base(const ebb_rt *rt) {
+    unsigned at = rt->cancel_base & 63;
+    return (unsigned)__builtin_ctzll(rt->cancel_buckets >> at | rt->cancel_buckets << (-at & 63));
+}
+
 void ebb__lane_time(ebb_rt *rt) {
     uint64_t now = rt->now >> EBB__BUCKET_SHIFT;
     if (rt->cancel_base >= now) return;
@@ -85,18 +90,8 @@ void ebb__lane_time(ebb_rt *rt) {
         rt->cancel_base = now;
         return;
     }
-    unsigned at = rt->cancel_base & 63;
-    uint64_t turned = at == 0 ? rt->cancel_buckets
-                              : rt->cancel_buckets >> at | rt->cancel_buckets << (64 - at);
-    uint64_t first = rt->cancel_base + (unsigned)__builtin_ctzll(turned);
+    uint64_t first = rt->cancel_base + first_from_base(rt);
     rt->cancel_base = first < now ? first : now;
-}
-
-uint8_t ebb__bucket_of(const ebb_rt *rt, uint64_t deadline) {
-    uint64_t b = deadline >> EBB__BUCKET_SHIFT;
-    if (b < rt->cancel_base) b = rt->cancel_base;
-    if (b > rt->cancel_base + 63) b = rt->cancel_base + 63;
-    return (uint8_t)(b & 63);
 }
 
 bool ebb__due_sooner(ebb_rt *rt, const ebb__task *t, uint64_t deadline) {
@@ -104,11 +99,8 @@ bool ebb__due_sooner(ebb_rt *rt, const ebb__task *t, uint64_t deadline) {
     return ((b - base) & 63) < (((t->queue >> 2) - base) & 63);
 }
 
-static uint32_t first_bucket(const ebb_rt *rt) {
-    unsigned at = rt->cancel_base & 63;
-    uint64_t turned = at == 0 ? rt->cancel_buckets
-                              : rt->cancel_buckets >> at | rt->cancel_buckets << (64 - at);
-    return (at + (unsigned)__builtin_ctzll(turned)) & 63;
+static inline uint32_t first_bucket(const ebb_rt *rt) {
+    return ((uint32_t)rt->cancel_base + first_from_base(rt)) & 63;
 }
 
 static void bucket_emptied(ebb_rt *rt, uint32_t b) {

@@ -31,7 +31,12 @@ void ebb__enqueue_cancelled(ebb_rt *rt, ebb__task *t, uint64_t deadline);
 /* Whether a task of the cancel lane belongs further ahead, with this deadline. */
 bool ebb__due_sooner(ebb_rt *rt, const ebb__task *t, uint64_t deadline);
 /* The cancel lane's bucket for a deadline. */
-uint8_t ebb__bucket_of(const ebb_rt *rt, uint64_t deadline);
+static inline uint8_t ebb__bucket_of(const ebb_rt *rt, uint64_t deadline) {
+    uint64_t b = deadline >> EBB__BUCKET_SHIFT;
+    if (b < rt->cancel_base) b = rt->cancel_base;
+    if (b > rt->cancel_base + 63) b = rt->cancel_base + 63;
+    return (uint8_t)(b & 63);
+}
 /* Takes it out of its lane, if it is in one. */
 void ebb__dequeue(ebb_rt *rt, ebb__task *t);
 /* The next task of a lane that is not empty. */

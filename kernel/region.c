@@ -52,7 +52,6 @@ static void own(ebb_rt *rt, ebb__task *t, ebb__region *r) {
 }
 
 static void disown(ebb_rt *rt, ebb__region *r) {
-    if (r->owner == 0) return;
     ebb__task *t = ebb__task_at(rt, r->owner);
     ebb__cold *c = ebb__cold_at(rt, r->owner);
     if (r->owner_prev != 0) ebb__region_at(rt, r->owner_prev)->owner_next = r->owner_next;
@@ -95,7 +94,7 @@ static ebb_region open(ebb_rt *rt, ebb_cx *cx, const ebb_region_opts *o, const c
     r->pos = ebb__u32s_push(&parent->children, r->index);
     r->policy = (uint8_t)o->policy;
     r->priority = o->priority > parent->priority ? o->priority : parent->priority;
-    r->flags = o->cleanup ? R_CLEANUP : 0;
+    r->flags = (uint16_t)((o->cleanup ? R_CLEANUP : 0) | (o->on_closed != NULL ? R_HOOK : 0));
     r->on_closed = o->on_closed;
     r->arg = o->arg;
     if (o->deadline != 0) r->deadline = o->deadline;
@@ -161,8 +160,8 @@ static void release(ebb_rt *rt, ebb__region *r) {
         r->kept = t->qpos;
         ebb__task_release(rt, t);
     }
-    ebb__leaks_forget(rt, r);
-    disown(rt, r);
+    if (r->leaks != 0) ebb__leaks_forget(rt, r);
+    if (r->owner != 0) disown(rt, r);
     r->state = 0;
     if (!(r->flags & R_SWEEP)) region_free(rt, r);
 }
@@ -185,7 +184,7 @@ static void closed_remove(ebb_rt *rt, ebb__region *r) {
 static void region_close(ebb_rt *rt, ebb__region *r) {
     r->state = EBB_REGION_CLOSED;
     rt->stats.regions--;
-    if (r->node.next != 0) ebb__wheel_disarm(&rt->wheel, ebb__wheel_ref(EBB__W_REGION, r->index));
+    if (r->flags & R_NODE) ebb__wheel_disarm(&rt->wheel, ebb__wheel_ref(EBB__W_REGION, r->index));
     ebb__emit_region(rt, EBB_EV_REGION_CLOSED, r, 0, (uint32_t)r->status,
                      (uint64_t)r->abandoned << 32 | r->leaked);
     while (r->closed != 0) {
@@ -201,7 +200,7 @@ static void region_close(ebb_rt *rt, ebb__region *r) {
         ebb__task *t = ebb__task_at(rt, r->owner);
         if (t->flags & (F_JOINING | F_RETURNED)) ebb__wake(rt, t);
     }
-    if (r->on_closed != NULL) {
+    if (r->flags & R_HOOK) {
         r->flags |= R_NOTIFY;
         ebb__sweep_later(rt, r);
     } else {
@@ -290,10 +289,6 @@ bool ebb__sweep_one(ebb_rt *rt) {
 /* ---- failure ------------------------------------------------------------------------------------------- */
 
 void ebb__region_failed(ebb_rt *rt, ebb__region *r, ebb_status status, uint64_t task) {
-    if (status == EBB_CANCELLED) {
-        if (r->status == EBB_OK) r->status = EBB_CANCELLED;
-        return;
-    }
     if (r->status != EBB_OK && r->status != EBB_CANCELLED) return;
     r->status = status;
     r->failed = task;
@@ -341,7 +336,7 @@ static ebb_status region_join(ebb_rt *rt, ebb_cx *cx, ebb_region region) {
     ebb_status st = ebb__find_region(rt, region, &r);
     if (st != EBB_OK) return st;
     if (r->owner != t->index) return EBB_ERR_BUSY;
-    if (r->on_closed != NULL || r->flags & R_ROOT) return EBB_ERR_INVALID;
+    if (r->flags & (R_HOOK | R_ROOT)) return EBB_ERR_INVALID;
     r->flags |= R_JOINING;
     bool closes = advance_one(rt, r); /* its parent waits: when that closes, this one is gone */
     bool early = EBB__MUTANT(rt, EBB_ORACLE_LOSERS_DRAINED) && r->tasks.n > 0 &&

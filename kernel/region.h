@@ -21,7 +21,7 @@ void ebb__sweep_later(ebb_rt *rt, ebb__region *r);
 /* Does that, for one region: may run hooks. False if there was none. */
 bool ebb__sweep_one(ebb_rt *rt);
 
-/* A task of it ended with something else than EBB_OK, or could not be spawned (task 0). */
+/* A task of it failed (not: was cancelled), or could not be spawned (task 0). */
 void ebb__region_failed(ebb_rt *rt, ebb__region *r, ebb_status status, uint64_t task);
 
 /* For a task whose body is over: cancels the regions that it opened; true if none is left. */

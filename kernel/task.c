@@ -237,7 +237,11 @@ EBB__INLINE void task_end(ebb_rt *rt, ebb__task *t, ebb_status status) {
     } else {
         give_back(rt, t);
     }
-    if (status != EBB_OK) ebb__region_failed(rt, r, status, id);
+    if (status == EBB_CANCELLED) {
+        if (r->status == EBB_OK) r->status = EBB_CANCELLED;
+    } else if (EBB__UNLIKELY(status != EBB_OK)) {
+        ebb__region_failed(rt, r, status, id);
+    }
     if (EBB__UNLIKELY(r->state != EBB_REGION_OPEN || r->flags & R_JOINING)) ebb__region_advance(rt, r);
 }
 

@@ -47,6 +47,11 @@ static inline bool only_ready(const ebb_rt *rt) {
            EBB__LIKELY(rt->choose == NULL);
 }
 
+static inline bool only_cancelled(const ebb_rt *rt) {
+    return (rt->queue[EBB__READY].count | rt->timed.n | rt->contended | rt->sweep_head) == 0 &&
+           rt->choose == NULL;
+}
+
 static inline ebb_lane next_lane(ebb_rt *rt, uint32_t work) {
     if (EBB__LIKELY((work & (work - 1)) == 0)) return (ebb_lane)__builtin_ctz(work);
     if (EBB__MUTANT(rt, EBB_ORACLE_FAIRNESS) && work & 1u << EBB_LANE_CANCEL) return EBB_LANE_CANCEL;
@@ -99,6 +104,13 @@ ebb_status ebb_pump(ebb_rt *rt, uint32_t max_polls) {
             if (work == 0 || max_polls == 0) break;
             max_polls--;
             ebb__task_poll(rt, ebb__lane_pop(rt, EBB_LANE_READY), EBB_LANE_READY, 0);
+            continue;
+        }
+        if (only_cancelled(rt)) { /* what a cancel of many is */
+            work = rt->cancel_count;
+            if (work == 0 || max_polls == 0) break;
+            max_polls--;
+            ebb__task_poll(rt, ebb__lane_pop(rt, EBB_LANE_CANCEL), EBB_LANE_CANCEL, 0);
             continue;
         }
         while (rt->sweep_head != 0) ebb__sweep_one(rt);
