@@ -17,9 +17,9 @@ struct ebb__arena_chunk {
     size_t bytes; /* the header included */
 };
 
-#define ALIGN _Alignof(widest)
+#define ALIGN       _Alignof(widest)
 #define ROUND_UP(n) (((n) + ALIGN - 1) / ALIGN * ALIGN)
-#define HEADER ROUND_UP(sizeof(ebb__arena_chunk))
+#define HEADER      ROUND_UP(sizeof(ebb__arena_chunk))
 
 void ebb__arena_init(ebb__arena *a, ebb_allocator allocator, size_t chunk_bytes) {
     size_t least = 4 * HEADER;

@@ -14,8 +14,8 @@
 #define EBB__SLAB_MAX_INDEX ((UINT32_C(1) << 24) - 1)
 
 typedef struct ebb__slab {
-    char **base;  /* chunks, aligned */
-    char **raw;   /* the same, as allocated */
+    char **base; /* chunks, aligned */
+    char **raw;  /* the same, as allocated */
     uint32_t chunks, room;
     uint32_t hot, cold; /* record sizes */
     uint32_t shift;

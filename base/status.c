@@ -3,8 +3,9 @@
 
 const char *ebb_status_name(ebb_status st) {
     switch (st) {
-#define EBB_STATUS(name, value, text) \
-    case name: return #name;
+#define EBB_STATUS(name, value, text)                                                                        \
+    case name:                                                                                               \
+        return #name;
 #include <ebb/status.def>
 #undef EBB_STATUS
     default: return "EBB_USER";
@@ -13,8 +14,9 @@ const char *ebb_status_name(ebb_status st) {
 
 const char *ebb_status_text(ebb_status st) {
     switch (st) {
-#define EBB_STATUS(name, value, text) \
-    case name: return text;
+#define EBB_STATUS(name, value, text)                                                                        \
+    case name:                                                                                               \
+        return text;
 #include <ebb/status.def>
 #undef EBB_STATUS
     default: return "a status of the application's own";

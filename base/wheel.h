@@ -17,7 +17,7 @@ enum { EBB__WHEEL_LEVELS = 8, EBB__WHEEL_SLOTS = 64, EBB__WHEEL_SOURCES = 3 };
 
 typedef struct ebb__node {
     uint32_t next, prev; /* references; 0: not armed */
-    uint64_t due; /* a time */
+    uint64_t due;        /* a time */
 } ebb__node;
 
 typedef struct ebb__wheel {
@@ -26,7 +26,7 @@ typedef struct ebb__wheel {
         uint32_t shift, mask;
         size_t offset, stride; /* of nodes, from a chunk's base */
     } source[EBB__WHEEL_SOURCES];
-    uint64_t tick; /* everything due before it has fired */
+    uint64_t tick;                       /* everything due before it has fired */
     uint64_t pending[EBB__WHEEL_LEVELS]; /* a bit a slot that is not empty */
     uint32_t armed;
     uint64_t quiet_until; /* a time before which no turn finds anything to do */

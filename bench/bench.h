@@ -14,8 +14,8 @@ typedef struct bench_row {
     const char *name; /* "kernel.cancel_fan_1m" */
     const char *unit; /* "ns", "bytes" */
     bench_fn ours;
-    bench_fn floor;   /* NULL: there is nothing to compare with */
-    double hold;      /* the most that ours may be, in the unit; 0: only printed */
+    bench_fn floor;    /* NULL: there is nothing to compare with */
+    double hold;       /* the most that ours may be, in the unit; 0: only printed */
     double hold_floor; /* what the floor was where `hold` was set: the ratio is what counts */
 } bench_row;
 

@@ -65,8 +65,8 @@ static void run(const bench_row *row, FILE *out) {
     if (out == NULL) return;
     fprintf(out, "{\"name\":\"%s\",\"unit\":\"%s\",\"ours\":%.2f", row->name, row->unit, o);
     if (row->floor != NULL) fprintf(out, ",\"floor\":%.2f,\"ratio\":%.3f", f, o / f);
-    if (row->hold > 0) fprintf(out, ",\"hold\":%.0f,\"held\":%s", row->hold,
-                               verdict[0] == 'h' ? "true" : "false");
+    if (row->hold > 0)
+        fprintf(out, ",\"hold\":%.0f,\"held\":%s", row->hold, verdict[0] == 'h' ? "true" : "false");
     fprintf(out, "}\n");
     fflush(out);
 }

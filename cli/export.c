@@ -15,12 +15,15 @@ static void jsonl(FILE *out, uint8_t runtime_id, const ebb__line *line, bool fir
     if (line == NULL) return;
     const ebb_event *ev = &line->event;
     const char *name = ebb_event_name(ev->type);
-    fprintf(out, "{\"type\":\"%s\",\"runtime\":%u,\"decision_seq\":%" PRIu64 ",\"host_turn_id\":%" PRIu64
+    fprintf(out,
+            "{\"type\":\"%s\",\"runtime\":%u,\"decision_seq\":%" PRIu64 ",\"host_turn_id\":%" PRIu64
             ",\"microtask_batch_id\":%" PRIu64 ",\"time_ns\":\"%" PRIu64 "\"",
             name == NULL ? "unknown" : name, runtime_id, ev->decision_seq, ev->host_turn_id,
             ev->microtask_batch_id, ev->time);
-    fprintf(out, ",\"task_id\":\"0x%016" PRIx64 "\",\"region_id\":\"0x%016" PRIx64 "\"", ev->task_id, ev->region_id);
-    const char *phase = ebb__event_is_region(ev->type) ? ebb__region_state_name(ev->phase) : ebb__phase_name(ev->phase);
+    fprintf(out, ",\"task_id\":\"0x%016" PRIx64 "\",\"region_id\":\"0x%016" PRIx64 "\"", ev->task_id,
+            ev->region_id);
+    const char *phase =
+        ebb__event_is_region(ev->type) ? ebb__region_state_name(ev->phase) : ebb__phase_name(ev->phase);
     if (ev->phase == 0 || ev->type < EBB_EV_REGION_OPENED) {
         fputs(",\"cancel_phase\":null", out);
     } else {
@@ -48,8 +51,8 @@ static void jsonl(FILE *out, uint8_t runtime_id, const ebb__line *line, bool fir
 /* One entry up to its "args", which the caller closes. Microseconds with three places. */
 static void chrome_head(FILE *out, const char *phase, const char *category, uint64_t id, uint8_t runtime_id,
                         const ebb_event *ev) {
-    fprintf(out, ",\n{\"ph\":\"%s\",\"cat\":\"%s\",\"pid\":%u,\"tid\":0,\"ts\":%" PRIu64 ".%03" PRIu64, phase, category,
-            runtime_id, ev->time / 1000, ev->time % 1000);
+    fprintf(out, ",\n{\"ph\":\"%s\",\"cat\":\"%s\",\"pid\":%u,\"tid\":0,\"ts\":%" PRIu64 ".%03" PRIu64, phase,
+            category, runtime_id, ev->time / 1000, ev->time % 1000);
     if (id != 0) {
         fprintf(out, ",\"id\":\"0x%016" PRIx64 "\",\"name\":\"%s ", id, category);
         ebb__print_id(out, id);
@@ -82,8 +85,10 @@ static void chrome_instant(FILE *out, uint8_t runtime_id, const ebb__line *line)
 static void chrome(FILE *out, uint8_t runtime_id, const ebb__line *line, bool first) {
     if (line == NULL) {
         if (first) {
-            fprintf(out, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n{\"ph\":\"M\",\"name\":\"process_name\","
-                    "\"pid\":%u,\"args\":{\"name\":\"ebb runtime %u\"}}", runtime_id, runtime_id);
+            fprintf(out,
+                    "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n{\"ph\":\"M\",\"name\":\"process_name\","
+                    "\"pid\":%u,\"args\":{\"name\":\"ebb runtime %u\"}}",
+                    runtime_id, runtime_id);
         } else {
             fputs("\n]}\n", out);
         }

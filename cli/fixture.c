@@ -221,7 +221,8 @@ static int list_all(const char *dir, const ids *all) {
     for (size_t i = 0; i < all->n; i++) {
         char path[PATH_MAX];
         ebb__fixture f;
-        if (!join_path(path, dir, all->item[i], ".json") || !ebb__fixture_load(path, &f)) return EBB__EXIT_USAGE;
+        if (!join_path(path, dir, all->item[i], ".json") || !ebb__fixture_load(path, &f))
+            return EBB__EXIT_USAGE;
         printf("%s  (seed %" PRIu64 ")\n    %s\n", f.id, f.seed,
                json_string_value(json_object_get(f.json, "about")));
         ebb__fixture_free(&f);

@@ -24,9 +24,9 @@ void ebb__fixture_free(ebb__fixture *f);
 /* ---- a run: cli/fixture_run.c ------------------------------------------------------------------- */
 
 typedef struct ebb__fixture_run {
-    json_t *actual; /* as `expect` */
-    json_t *lines;  /* the script line of each of actual's events, from 1 */
-    json_t *ids;    /* what took part: "task worker 0.1.1" */
+    json_t *actual;    /* as `expect` */
+    json_t *lines;     /* the script line of each of actual's events, from 1 */
+    json_t *ids;       /* what took part: "task worker 0.1.1" */
     char problem[256]; /* of an oracle or a witness; "" if there is none */
     size_t problem_line;
     uint8_t *trace;

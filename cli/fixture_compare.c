@@ -103,7 +103,8 @@ static bool same_order(const telling *t) {
         fprintf(t->out, "  fingerprint: expected %s, found %s\n", json_string_value(expected),
                 json_string_value(actual));
     }
-    size_t line = first_line(json_object_get(t->f->expect, "steps"), json_object_get(t->run->actual, "steps"));
+    size_t line =
+        first_line(json_object_get(t->f->expect, "steps"), json_object_get(t->run->actual, "steps"));
     return !differs && same && line == 0;
 }
 
@@ -113,7 +114,8 @@ static void print_line(const telling *t, size_t line) {
 
 /* The line at which the two part, from 1: where the fingerprints first differ, or the event does. */
 static size_t diverging_line(const telling *t, size_t event, bool differs) {
-    size_t line = first_line(json_object_get(t->f->expect, "steps"), json_object_get(t->run->actual, "steps"));
+    size_t line =
+        first_line(json_object_get(t->f->expect, "steps"), json_object_get(t->run->actual, "steps"));
     size_t at = 0;
     if (differs && event < json_array_size(t->run->lines)) at = line_of_event(t->run, event);
     else if (differs && line == 0) at = json_array_size(t->f->script); /* it never came */
@@ -147,7 +149,8 @@ static void print_divergence(const telling *t) {
 
 #define NO_MARK SIZE_MAX
 
-static void print_events(const telling *t, const char *title, const json_t *events, bool with_lines, size_t mark) {
+static void print_events(const telling *t, const char *title, const json_t *events, bool with_lines,
+                         size_t mark) {
     size_t i;
     json_t *item;
     fprintf(t->out, "%s trace:\n", title);

@@ -31,16 +31,20 @@ typedef struct field {
 } field;
 
 static const field fields[] = {
-    {"contract", TEXT, false}, {"id", TEXT, false},      {"about", TEXT, false},
+    {"contract", TEXT, false}, {"id", TEXT, false},       {"about", TEXT, false},
     {"seed", NUMBER, false},   {"snapshot", TEXT, false}, {"script", TEXTS, false},
     {"watch", TEXTS, true},    {"expect", OBJECT, false}, {"repro", TEXT, false},
 };
 
 static const field expect_fields[] = {
-    {"phases", OBJECT_OF_TEXTS, false}, {"events", TEXTS, false},
-    {"outcomes", OBJECT_OF_TEXT, false}, {"closure", OBJECT_OF_TEXT, false},
-    {"results", OBJECT_OF_TEXT, false},  {"chains", OBJECT_OF_TEXTS, true},
-    {"steps", TEXTS, false},             {"fingerprint", HASH, false},
+    {"phases", OBJECT_OF_TEXTS, false},
+    {"events", TEXTS, false},
+    {"outcomes", OBJECT_OF_TEXT, false},
+    {"closure", OBJECT_OF_TEXT, false},
+    {"results", OBJECT_OF_TEXT, false},
+    {"chains", OBJECT_OF_TEXTS, true},
+    {"steps", TEXTS, false},
+    {"fingerprint", HASH, false},
 };
 
 /* ---- shapes ----------------------------------------------------------------------------------- */
@@ -87,7 +91,7 @@ static bool has_shape(json_t *v, shape s) {
 }
 
 static const char *type_name(const json_t *v) {
-    static const char *const names[] = {"an object", "an array",   "a string", "a number",
+    static const char *const names[] = {"an object", "an array",      "a string",      "a number",
                                         "a number",  "true or false", "true or false", "null"};
     return names[json_typeof(v)];
 }
@@ -96,7 +100,8 @@ static bool check_field(const char *path, const char *above, json_t *in, const f
     json_t *v = json_object_get(in, f->name);
     if (v == NULL) {
         if (f->optional) return true;
-        ebb__cli_error("%s: field '%s%s' is missing; expected %s", path, above, f->name, expected_of[f->shape]);
+        ebb__cli_error("%s: field '%s%s' is missing; expected %s", path, above, f->name,
+                       expected_of[f->shape]);
         return false;
     }
     if (has_shape(v, f->shape)) return true;
@@ -173,8 +178,8 @@ static bool check_values(const ebb__fixture *f) {
     }
     size_t steps = json_array_size(json_object_get(f->expect, "steps")), lines = json_array_size(f->script);
     if (steps == lines) return true;
-    ebb__cli_error("%s: field 'expect.steps' has %zu entries; expected %zu, one a line of the script", f->path,
-                   steps, lines);
+    ebb__cli_error("%s: field 'expect.steps' has %zu entries; expected %zu, one a line of the script",
+                   f->path, steps, lines);
     return false;
 }
 

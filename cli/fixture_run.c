@@ -85,9 +85,9 @@ static void note_phase(runner *r, const ebb_event *ev) {
 
 /* A leak is followed by an abort: it stays a leak. */
 static void note_obligation(runner *r, const ebb_event *ev) {
-    const char *end = ev->type == EBB_EV_OBLIGATION_COMMITTED ? "committed"
-                      : ev->type == EBB_EV_OBLIGATION_ABORTED ? "aborted"
-                      : ev->type == EBB_EV_OBLIGATION_LEAKED  ? "leaked"
+    const char *end = ev->type == EBB_EV_OBLIGATION_COMMITTED  ? "committed"
+                      : ev->type == EBB_EV_OBLIGATION_ABORTED  ? "aborted"
+                      : ev->type == EBB_EV_OBLIGATION_LEAKED   ? "leaked"
                       : ev->type == EBB_EV_OBLIGATION_RESERVED ? "reserved"
                                                                : NULL;
     const char *name = end == NULL ? NULL : ebb__script_name(r->script, EBB__OBLIGATION, ev->other);
@@ -155,7 +155,8 @@ static void check_witnesses(runner *r) {
             r->witnesses = more;
             memset(&more[r->n_witnesses++], 0, sizeof *more);
         }
-        if (t->kind != EBB__TASK || ebb_task_witness(ebb_host(r->rt), (ebb_task){t->id}, &now) != EBB_OK) continue;
+        if (t->kind != EBB__TASK || ebb_task_witness(ebb_host(r->rt), (ebb_task){t->id}, &now) != EBB_OK)
+            continue;
         ebb_witness *before = &r->witnesses[i];
         ebb_status st = before->phase == 0 ? EBB_OK : ebb_witness_check(before, &now);
         if (st != EBB_OK) {

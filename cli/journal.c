@@ -115,11 +115,13 @@ static void print_fields(const ebb_record *r) {
 
 /* What a call asks for stands further to the right than the call. */
 static void print_op(const ebb__journal_op *op, uint32_t depth) {
-    printf("%8" PRIu64 "  %*s%s", op->number, (int)(depth < 20 ? depth * 2 : 40), "", ebb__op_name(op->rec.type));
+    printf("%8" PRIu64 "  %*s%s", op->number, (int)(depth < 20 ? depth * 2 : 40), "",
+           ebb__op_name(op->rec.type));
     print_asker(op, depth);
     print_fields(&op->rec);
     if (op->args.type != 0) {
-        printf("  deadline %" PRIu64 " polls %" PRIu32 " priority %u", op->args.task, op->args.value, op->args.kind);
+        printf("  deadline %" PRIu64 " polls %" PRIu32 " priority %u", op->args.task, op->args.value,
+               op->args.kind);
     }
     if (op->text != NULL) {
         fputs("  ", stdout);
@@ -142,8 +144,8 @@ static int show(const request *q, const ebb__cli_file *f) {
     if (st == EBB_ERR_NOMEM) {
         ebb__cli_error("%s: %s", f->path, ebb_status_text(st));
     } else if (st != EBB_PENDING) {
-        ebb__cli_error("%s: offset %zu: %s: expected %s; %" PRIu64 " operations before it can be read", f->path,
-                       j.in.error_offset, ebb_status_text(st), j.in.error, j.operations);
+        ebb__cli_error("%s: offset %zu: %s: expected %s; %" PRIu64 " operations before it can be read",
+                       f->path, j.in.error_offset, ebb_status_text(st), j.in.error, j.operations);
     }
     ebb__journal_close(&j);
     return st == EBB_PENDING ? EBB__EXIT_OK : EBB__EXIT_BAD;

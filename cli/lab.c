@@ -60,8 +60,8 @@ static bool parse_plant(const char *text, int *out) {
 
 /* The value of an option; NULL is a complaint. */
 static bool parse_option(request *q, const char *option, const char *value) {
-    static const char *const known[] = {"--seed", "--schedules", "--events", "--dfs", "--trace", "--journal", "--out",
-                                        "--plant"};
+    static const char *const known[] = {"--seed",  "--schedules", "--events", "--dfs",
+                                        "--trace", "--journal",   "--out",    "--plant"};
     bool found = false;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) found |= strcmp(option, known[i]) == 0;
     if (found && value == NULL) {
@@ -260,10 +260,12 @@ static int keep_failure(ebb_lab *lab, const request *q, ebb_lab_case *c) {
     ebb_status st = ebb_lab_shrink(lab, c, 0, show_progress, &p);
     ebb__progress_end(&p);
     if (st != EBB_OK) {
-        ebb__cli_error("can't cut it down: %s", st == EBB_ERR_INVALID ? "it does not fail again" : ebb_status_text(st));
+        ebb__cli_error("can't cut it down: %s",
+                       st == EBB_ERR_INVALID ? "it does not fail again" : ebb_status_text(st));
     }
     if (!save_case(c, path)) return EBB__EXIT_USAGE;
-    printf("cut down from %zu lines and %zu choices to %zu and %zu\n", lines, choices, lines_of(c), c->n_choices);
+    printf("cut down from %zu lines and %zu choices to %zu and %zu\n", lines, choices, lines_of(c),
+           c->n_choices);
     printf("again: ebb lab replay %s\n", path);
     return EBB__EXIT_BAD;
 }
@@ -272,13 +274,16 @@ static int lab_explore(ebb_lab *lab, const request *q) {
     ebb_lab_case c = {.scenario = scenario_of(q->subject), .seed = q->seed, .plant = q->plant};
     if (c.scenario == NULL) return EBB__EXIT_USAGE;
     ebb__progress p = ebb__progress_begin("exploring", q->progress);
-    ebb_explore_opts o = {.schedules = q->schedules, .depth = (uint32_t)q->depth, .progress = show_progress, .ctx = &p};
+    ebb_explore_opts o = {
+        .schedules = q->schedules, .depth = (uint32_t)q->depth, .progress = show_progress, .ctx = &p};
     ebb_explore_result r;
     (void)ebb_lab_explore(lab, &c, &o, &r);
     ebb__progress_end(&p);
     int code = exit_of(&c, &r.failure);
     printf("%s: %" PRIu64 " schedules%s%s\n", c.scenario->name, r.schedules,
-           q->depth == 0 ? "" : r.exhausted ? ", all there are to this depth" : ", there are more to this depth",
+           q->depth == 0 ? ""
+           : r.exhausted ? ", all there are to this depth"
+                         : ", there are more to this depth",
            code == EBB__EXIT_OK ? ", nothing failed" : "");
     if (code == EBB__EXIT_BAD) code = keep_failure(lab, q, &c);
     ebb_lab_case_free(lab, &c);
@@ -289,11 +294,13 @@ static int replay_case(ebb_lab *lab, const request *q, const ebb_lab_case *c) {
     ebb_lab_result r;
 #ifndef EBB_MUTANTS
     if (c->plant != 0) {
-        printf("the bug that was planted for it, %s, is not in this build\n", ebb_oracle_name((ebb_oracle)c->plant));
+        printf("the bug that was planted for it, %s, is not in this build\n",
+               ebb_oracle_name((ebb_oracle)c->plant));
     }
 #endif
     int code = run_case(lab, q, c, &r);
-    if (code == EBB__EXIT_OK) printf("%s: it does not fail%s\n", q->subject, c->failure[0] != 0 ? " any more" : "");
+    if (code == EBB__EXIT_OK)
+        printf("%s: it does not fail%s\n", q->subject, c->failure[0] != 0 ? " any more" : "");
     if (code == EBB__EXIT_BAD && c->failure[0] != 0 && strcmp(c->failure, r.failure) != 0) {
         printf("%s: it failed with %s when it was written\n", q->subject, c->failure);
     }
@@ -333,7 +340,8 @@ static const struct {
 
 static int run_verb(size_t verb, const request *q) {
     if ((q->subject == NULL) != (verbs[verb].takes == NULL)) {
-        ebb__cli_error("lab %s takes %s", verbs[verb].name, verbs[verb].takes == NULL ? "nothing" : verbs[verb].takes);
+        ebb__cli_error("lab %s takes %s", verbs[verb].name,
+                       verbs[verb].takes == NULL ? "nothing" : verbs[verb].takes);
         return EBB__EXIT_USAGE;
     }
     ebb_lab *lab = ebb_lab_new(ebb__cli_allocator());

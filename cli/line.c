@@ -130,7 +130,8 @@ void ebb__line_print(FILE *out, const ebb__line *line) {
         print_named_id(out, "region", ev->region_id);
         if (ev->phase != 0) {
             fprintf(out, "  %s",
-                    ebb__event_is_region(ev->type) ? ebb__region_state_name(ev->phase) : ebb__phase_name(ev->phase));
+                    ebb__event_is_region(ev->type) ? ebb__region_state_name(ev->phase)
+                                                   : ebb__phase_name(ev->phase));
         }
         if (ev->cancel_kind != 0) {
             fprintf(out, "  %s %s epoch %u", ebb_cancel_kind_name((ebb_cancel_kind)ev->cancel_kind),

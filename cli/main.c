@@ -20,8 +20,9 @@ static void print_commands(FILE *out) {
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].what);
     }
-    fputs("  help       this list; `ebb COMMAND --help` says more\n  --version  the version and its contract\n",
-          out);
+    fputs(
+        "  help       this list; `ebb COMMAND --help` says more\n  --version  the version and its contract\n",
+        out);
 }
 
 int main(int argc, char **argv) {

@@ -168,7 +168,8 @@ static void report_violation(const ebb__cli_file *f, const ebb_violation *v) {
 }
 
 /* Reads all of it; `c` is NULL without --strict. The status is what ended the reading. */
-static ebb_status verify_events(ebb_reader *r, ebb_check *c, ebb_fingerprint *h, bool progress, uint64_t *events) {
+static ebb_status verify_events(ebb_reader *r, ebb_check *c, ebb_fingerprint *h, bool progress,
+                                uint64_t *events) {
     ebb__progress p = ebb__progress_begin("verifying", progress);
     ebb_event ev;
     ebb_status st;
@@ -223,9 +224,9 @@ static bool same_line(const ebb__line *a, const ebb__line *b) {
     const ebb_event *x = &a->event, *y = &b->event;
     return x->type == y->type && x->decision_seq == y->decision_seq && x->host_turn_id == y->host_turn_id &&
            x->microtask_batch_id == y->microtask_batch_id && x->time == y->time && x->task_id == y->task_id &&
-           x->region_id == y->region_id && x->other == y->other && x->value == y->value && x->phase == y->phase &&
-           x->cancel_kind == y->cancel_kind && x->cancel_epoch == y->cancel_epoch && x->severity == y->severity &&
-           strcmp(a->text, b->text) == 0;
+           x->region_id == y->region_id && x->other == y->other && x->value == y->value &&
+           x->phase == y->phase && x->cancel_kind == y->cancel_kind && x->cancel_epoch == y->cancel_epoch &&
+           x->severity == y->severity && strcmp(a->text, b->text) == 0;
 }
 
 static ebb_status print_fingerprint(const ebb__cli_file *f, ebb_hash *hash) {
@@ -286,8 +287,8 @@ static int run_diff(const request *q, const ebb__cli_file *f) {
         if (!same) print_side(&f[i], recent[i][(n - before) % (CONTEXT + 1)], before);
     }
     ebb_status got = print_fingerprint(&f[0], &hash[0]);
-    bool agree = print_fingerprint(&f[1], &hash[1]) == EBB_OK && got == EBB_OK &&
-                 hash[0].hi == hash[1].hi && hash[0].lo == hash[1].lo;
+    bool agree = print_fingerprint(&f[1], &hash[1]) == EBB_OK && got == EBB_OK && hash[0].hi == hash[1].hi &&
+                 hash[0].lo == hash[1].lo;
     if (same) {
         puts("the traces are the same");
     } else {
@@ -336,8 +337,8 @@ int ebb__cmd_trace(int argc, char **argv) {
             return EBB__EXIT_OK;
         }
         if (q.n_files == verbs[i].files) return run_verb(i, &q);
-        ebb__cli_error("trace %s takes %zu file%s, not %zu", name, verbs[i].files, verbs[i].files == 1 ? "" : "s",
-                       q.n_files);
+        ebb__cli_error("trace %s takes %zu file%s, not %zu", name, verbs[i].files,
+                       verbs[i].files == 1 ? "" : "s", q.n_files);
         return EBB__EXIT_USAGE;
     }
     if (argc > 1) ebb__cli_error("trace can't '%s'; it can show, verify, diff and export", name);

@@ -32,8 +32,8 @@ static void run(ebb_rt *rt, uint64_t until) {
 
 int main(void) {
     ebb_rt *rt;
-    if (ebb_rt_new(&(ebb_rt_opts){ .allocator = ebb_libc_allocator() }, &rt) != EBB_OK) return 1;
-    worker a = { 0 }, b = { 0 };
+    if (ebb_rt_new(&(ebb_rt_opts){.allocator = ebb_libc_allocator()}, &rt) != EBB_OK) return 1;
+    worker a = {0}, b = {0};
     ebb_region shop = ebb_region_open(ebb_host(rt), NULL);
     ebb_spawn(ebb_host(rt), shop, worker_poll, &a);
     ebb_spawn(ebb_host(rt), shop, worker_poll, &b);

@@ -53,7 +53,7 @@ static ebb_status payment_poll(ebb_cx *cx, void *state) {
         return st;
     }
 
-    (void)ebb_mask(cx); /* from here to the unmask: all or nothing */
+    (void)ebb_mask(cx);                                    /* from here to the unmask: all or nothing */
     EBB_AWAIT(p, st, ebb_sleep(cx, &p->nap, 20 * EBB_MS)); /* the bank thinks */
     if (st == EBB_OK) {
         p->charged = true;
@@ -77,7 +77,7 @@ static void run(ebb_rt *rt, uint64_t until) {
 /* True if it ended cancelled, with nothing open: no hold without a charge, no connection. */
 static bool pay(ebb_rt *rt, uint64_t start, unsigned cancel_ms, bool charged) {
     ebb_cx *host = ebb_host(rt);
-    payment p = { 0 };
+    payment p = {0};
     ebb_advance(rt, start);
     printf("cancelled at %u ms\n", cancel_ms);
     ebb_task task = ebb_start(host, ebb_root(rt), payment_poll, &p); /* keeps the outcome */
@@ -91,7 +91,7 @@ static bool pay(ebb_rt *rt, uint64_t start, unsigned cancel_ms, bool charged) {
 
 int main(void) {
     ebb_rt *rt;
-    if (ebb_rt_new(&(ebb_rt_opts){ .allocator = ebb_libc_allocator() }, &rt) != EBB_OK) return 1;
+    if (ebb_rt_new(&(ebb_rt_opts){.allocator = ebb_libc_allocator()}, &rt) != EBB_OK) return 1;
     bool ok = pay(rt, 0, 15, true);
     ok = pay(rt, 100 * EBB_MS, 5, false) && ok;
     ebb_stats stats;

@@ -68,15 +68,15 @@ static void run(ebb_rt *rt, uint64_t until) {
 
 /* Works until `cancel_at`, if that comes before the end. True if nothing was lost. */
 static bool work(ebb_rt *rt, const char *how, uint64_t cancel_at, ebb_status expected) {
-    pool p = { 0 };
+    pool p = {0};
     if (ebb_chan_new(rt, ROOM, sizeof(int), &p.jobs) != EBB_OK) return false;
-    producer boss = { .pool = &p };
+    producer boss = {.pool = &p};
     worker workers[WORKERS];
     ebb_cx *host = ebb_host(rt);
     ebb_region shift = ebb_region_open(host, NULL);
     ebb_spawn(host, shift, producer_poll, &boss);
     for (int i = 0; i < WORKERS; i++) {
-        workers[i] = (worker){ .pool = &p };
+        workers[i] = (worker){.pool = &p};
         ebb_spawn(host, shift, worker_poll, &workers[i]);
     }
     run(rt, cancel_at);
@@ -86,14 +86,14 @@ static bool work(ebb_rt *rt, const char *how, uint64_t cancel_at, ebb_status exp
     int left = (int)ebb_chan_length(p.jobs);
     ebb_status st = ebb_region_join(host, shift); /* all have ended: nobody uses the channel now */
     ebb_chan_free(p.jobs);
-    printf("%-6s %2d sent = %2d done + %d put back + %d still in the channel; %s\n", how, p.sent,
-           p.done, p.put_back, left, ebb_status_text(st));
+    printf("%-6s %2d sent = %2d done + %d put back + %d still in the channel; %s\n", how, p.sent, p.done,
+           p.put_back, left, ebb_status_text(st));
     return st == expected && p.sent == p.done + p.put_back + left;
 }
 
 int main(void) {
     ebb_rt *rt;
-    if (ebb_rt_new(&(ebb_rt_opts){ .allocator = ebb_libc_allocator() }, &rt) != EBB_OK) return 1;
+    if (ebb_rt_new(&(ebb_rt_opts){.allocator = ebb_libc_allocator()}, &rt) != EBB_OK) return 1;
     bool ok = work(rt, "close", EBB_FOREVER, EBB_OK);
     ok = work(rt, "cancel", ebb_now(ebb_host(rt)) + 25 * EBB_MS, EBB_CANCELLED) && ok;
     ebb_rt_free(rt);

@@ -49,11 +49,11 @@ static ebb_status race_poll(ebb_cx *cx, void *state) {
 int main(void) {
     ebb_rt *rt;
     ebb_chan *answers;
-    if (ebb_rt_new(&(ebb_rt_opts){ .allocator = ebb_libc_allocator() }, &rt) != EBB_OK) return 1;
+    if (ebb_rt_new(&(ebb_rt_opts){.allocator = ebb_libc_allocator()}, &rt) != EBB_OK) return 1;
     if (ebb_chan_new(rt, 1, sizeof(unsigned), &answers) != EBB_OK) return 1;
-    race r = { .answers = answers,
-               .mirrors = { { .answers = answers, .number = 1, .latency_ms = 10 },
-                            { .answers = answers, .number = 2, .latency_ms = 30 } } };
+    race r = {.answers = answers,
+              .mirrors = {{.answers = answers, .number = 1, .latency_ms = 10},
+                          {.answers = answers, .number = 2, .latency_ms = 30}}};
     ebb_spawn(ebb_host(rt), ebb_root(rt), race_poll, &r);
     while (ebb_pump(rt, 100) == EBB_PENDING || ebb_next_due(rt) != EBB_FOREVER) {
         ebb_advance(rt, ebb_next_due(rt));

@@ -85,7 +85,8 @@ static void as_program(const uint8_t *data, size_t n) {
     enum { CHANGES = 8 };
     bytes trace = {NULL, 0, 0}, journal = {NULL, 0, 0}, again = {NULL, 0, 0};
     if (n < CHANGES * 3) return;
-    program_opts o = {.src = {.at = data + CHANGES * 3, .end = data + n}, .max_ops = 300,
+    program_opts o = {.src = {.at = data + CHANGES * 3, .end = data + n},
+                      .max_ops = 300,
                       .allocator = ebb_libc_allocator()};
     require(run_program(&o, &trace, &journal));
     require(replay(&journal, &again) == EBB_OK);

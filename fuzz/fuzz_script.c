@@ -64,7 +64,8 @@ static bool run_lines(world *w, ebb__script *s, const uint8_t *data, size_t n) {
         const char *stop = memchr(at, '\n', (size_t)(end - at));
         if (stop == NULL) stop = end;
         ebb_status st = ebb__script_line(s, at, (size_t)(stop - at), message);
-        require(st == EBB_OK || (st == EBB_ERR_SYNTAX && memchr(message, 0, sizeof message) != NULL), "status");
+        require(st == EBB_OK || (st == EBB_ERR_SYNTAX && memchr(message, 0, sizeof message) != NULL),
+                "status");
         if (!check(w)) return false;
         at = stop + 1;
     }

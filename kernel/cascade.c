@@ -48,10 +48,14 @@ static void tell(ebb_rt *rt, ebb__region *r, const verdict *v) {
 
 /* What a child is told of its parent's cancellation. */
 static verdict passed_on(const ebb_rt *rt, const ebb__region *parent) {
-    return (verdict){.kind = EBB_CANCEL_PARENT, .severity = ebb__told_severity(parent->told),
-                     .origin = ebb__region_id(rt, parent), .sequence = parent->sequence,
-                     .deadline = parent->deadline, .force_at = parent->force_at,
-                     .polls = parent->polls, .priority = parent->priority};
+    return (verdict){.kind = EBB_CANCEL_PARENT,
+                     .severity = ebb__told_severity(parent->told),
+                     .origin = ebb__region_id(rt, parent),
+                     .sequence = parent->sequence,
+                     .deadline = parent->deadline,
+                     .force_at = parent->force_at,
+                     .polls = parent->polls,
+                     .priority = parent->priority};
 }
 
 /* The common case of that: nobody has told it anything yet. */
@@ -169,17 +173,22 @@ static void walk(ebb_rt *rt, ebb__region *root, verb what, const verdict *v) {
 
 /* ---- cancel ---------------------------------------------------------------------------------------- */
 
-static verdict judge(ebb_rt *rt, const ebb__region *r, uint8_t kind, uint64_t origin,
-                     const char *message, const ebb_budget *budget) {
+static verdict judge(ebb_rt *rt, const ebb__region *r, uint8_t kind, uint64_t origin, const char *message,
+                     const ebb_budget *budget) {
     uint8_t severity = (uint8_t)ebb_cancel_severity(kind);
     ebb_budget b = budget != NULL ? *budget : ebb__cleanup_budget(rt, severity, r->priority);
     if (r->owner != 0) { /* it goes with its task, so it gets no more than that one has left */
         uint64_t left = ebb__cleanup_deadline(rt, ebb__task_at(rt, r->owner));
         if (left < b.deadline) b.deadline = left;
     }
-    return (verdict){.kind = kind, .severity = severity, .origin = origin, .sequence = ++rt->sequence,
-                     .message = message, .deadline = b.deadline,
-                     .force_at = ebb__force_at(rt->now, b.deadline), .polls = b.polls,
+    return (verdict){.kind = kind,
+                     .severity = severity,
+                     .origin = origin,
+                     .sequence = ++rt->sequence,
+                     .message = message,
+                     .deadline = b.deadline,
+                     .force_at = ebb__force_at(rt->now, b.deadline),
+                     .polls = b.polls,
                      .priority = b.priority};
 }
 
@@ -258,14 +267,16 @@ void ebb_region_cancel(ebb_cx *cx, ebb_region region, ebb_cancel_kind kind, cons
     if (reachable(rt, region, &r)) ebb__cancel_tree(rt, r, (uint8_t)kind, asker(cx), message, NULL);
 }
 
-void ebb_region_cancel_within(ebb_cx *cx, ebb_region region, ebb_cancel_kind kind,
-                              const char *message, ebb_budget budget) {
+void ebb_region_cancel_within(ebb_cx *cx, ebb_region region, ebb_cancel_kind kind, const char *message,
+                              ebb_budget budget) {
     ebb_rt *rt = ebb__rt_of(cx);
     ebb__region *r;
     if (ebb_cancel_severity(kind) == 0) kind = EBB_CANCEL_USER;
     ebb__journal(rt, cx, (ebb_record){.type = J_CANCEL_WITHIN, .region = region.id, .kind = (uint8_t)kind});
-    ebb__journal(rt, cx, (ebb_record){.type = J_ARGS, .task = budget.deadline, .value = budget.polls,
-                                      .kind = budget.priority});
+    ebb__journal(
+        rt, cx,
+        (ebb_record){
+            .type = J_ARGS, .task = budget.deadline, .value = budget.polls, .kind = budget.priority});
     ebb__journal_text(rt, message);
     if (reachable(rt, region, &r)) ebb__cancel_tree(rt, r, (uint8_t)kind, asker(cx), message, &budget);
 }

@@ -42,8 +42,8 @@ bool ebb__check_fail_id(ebb_check *c, ebb_oracle o, const char *noun, uint64_t i
     return false;
 }
 
-bool ebb__check_fail_names(ebb_check *c, ebb_oracle o, const char *noun, uint64_t id,
-                           const char *what, const char *expected, const char *found) {
+bool ebb__check_fail_names(ebb_check *c, ebb_oracle o, const char *noun, uint64_t id, const char *what,
+                           const char *expected, const char *found) {
     ebb__text t = begin_text(c, o, noun, id, what);
     ebb__text_str(&t, ": expected ");
     ebb__text_str(&t, expected);
@@ -52,9 +52,8 @@ bool ebb__check_fail_names(ebb_check *c, ebb_oracle o, const char *noun, uint64_
     return false;
 }
 
-bool ebb__check_fail_numbers(ebb_check *c, ebb_oracle o, const char *noun, uint64_t id,
-                             const char *what, const char *relation, uint64_t expected,
-                             uint64_t found) {
+bool ebb__check_fail_numbers(ebb_check *c, ebb_oracle o, const char *noun, uint64_t id, const char *what,
+                             const char *relation, uint64_t expected, uint64_t found) {
     ebb__text t = begin_text(c, o, noun, id, what);
     ebb__text_str(&t, ": expected ");
     ebb__text_str(&t, relation);
@@ -65,8 +64,8 @@ bool ebb__check_fail_numbers(ebb_check *c, ebb_oracle o, const char *noun, uint6
 }
 
 /* `legal` has a bit for each phase in which the event may come. */
-bool ebb__check_fail_phase(ebb_check *c, const char *noun, uint64_t id, const char *event,
-                           uint32_t legal, uint32_t found, const char *(*name)(uint32_t)) {
+bool ebb__check_fail_phase(ebb_check *c, const char *noun, uint64_t id, const char *event, uint32_t legal,
+                           uint32_t found, const char *(*name)(uint32_t)) {
     ebb__text t = begin_text(c, EBB_ORACLE_PHASE, noun, id, event);
     const char *before = " needs phase ";
     for (uint32_t phase = 1; phase < 8; phase++) {
@@ -107,8 +106,8 @@ ebb__region_entry *ebb__check_region(const ebb_check *c, uint64_t id) {
 bool ebb__check_fail_unknown(ebb_check *c, const ebb__map *map, const char *noun, uint64_t id) {
     const uint64_t *entry = ebb__map_find(map, slot_of(id));
     if (entry != NULL && generation_of(*entry) > generation_of(id)) {
-        return ebb__check_fail_id(c, EBB_ORACLE_FORMAT, noun, id,
-                                  "has ended long ago, its slot belongs to", *entry);
+        return ebb__check_fail_id(c, EBB_ORACLE_FORMAT, noun, id, "has ended long ago, its slot belongs to",
+                                  *entry);
     }
     return ebb__check_fail(c, EBB_ORACLE_FORMAT, noun, id, "was never created");
 }
@@ -166,8 +165,8 @@ static void tell(ebb__told_entry *told, const ebb_event *ev) {
 bool ebb__check_told_first(ebb_check *c, const char *noun, uint64_t id, ebb__told_entry *told,
                            const ebb_event *ev) {
     if (ev->cancel_epoch != 1) {
-        return ebb__check_fail_numbers(c, EBB_ORACLE_SEVERITY, noun, id, "epoch of the first request",
-                                       "", 1, ev->cancel_epoch);
+        return ebb__check_fail_numbers(c, EBB_ORACLE_SEVERITY, noun, id, "epoch of the first request", "", 1,
+                                       ev->cancel_epoch);
     }
     if (!severity_of_kind(c, noun, id, ev)) return false;
     tell(told, ev);
@@ -191,14 +190,12 @@ bool ebb__check_told_again(ebb_check *c, const char *noun, uint64_t id, ebb__tol
                            const ebb_event *ev) {
     if (ev->severity < told->severity) {
         return ebb__check_fail_names(c, EBB_ORACLE_SEVERITY, noun, id, "severity, never weaker",
-                                     ebb__severity_name(told->severity),
-                                     ebb__severity_name(ev->severity));
+                                     ebb__severity_name(told->severity), ebb__severity_name(ev->severity));
     }
     uint32_t epoch = told->epoch + (ev->severity > told->severity ? 1u : 0u);
     if (ev->cancel_epoch != epoch) {
         return ebb__check_fail_numbers(c, EBB_ORACLE_SEVERITY, noun, id,
-                                       "epoch, one up when the severity rises", "", epoch,
-                                       ev->cancel_epoch);
+                                       "epoch, one up when the severity rises", "", epoch, ev->cancel_epoch);
     }
     if (!severity_of_kind(c, noun, id, ev) || !ebb__check_budget(c, noun, id, told, ev)) return false;
     tell(told, ev);
@@ -209,8 +206,7 @@ bool ebb__check_told_same(ebb_check *c, const char *noun, uint64_t id, const ebb
                           const ebb_event *ev) {
     if (ev->severity != told->severity) {
         return ebb__check_fail_names(c, EBB_ORACLE_SEVERITY, noun, id, "severity as requested",
-                                     ebb__severity_name(told->severity),
-                                     ebb__severity_name(ev->severity));
+                                     ebb__severity_name(told->severity), ebb__severity_name(ev->severity));
     }
     if (ev->cancel_epoch != told->epoch) {
         return ebb__check_fail_numbers(c, EBB_ORACLE_SEVERITY, noun, id, "epoch as requested", "",
@@ -255,8 +251,8 @@ static bool in_order(ebb_check *c, const ebb_event *ev) {
         return ebb__check_fail(c, EBB_ORACLE_FORMAT, NULL, 0, "a trace starts with its turn");
     }
     if (ev->decision_seq <= c->seq) {
-        return ebb__check_fail_numbers(c, EBB_ORACLE_FORMAT, NULL, 0, "decision_seq", "more than ",
-                                       c->seq, ev->decision_seq);
+        return ebb__check_fail_numbers(c, EBB_ORACLE_FORMAT, NULL, 0, "decision_seq", "more than ", c->seq,
+                                       ev->decision_seq);
     }
     if (ev->time < c->time) {
         return ebb__check_fail_numbers(c, EBB_ORACLE_FORMAT, NULL, 0, "time, never back", "at least ",
@@ -276,8 +272,8 @@ static bool check_gap(ebb_check *c, const ebb_event *ev) {
 
 static bool check_text(ebb_check *c, const ebb_event *ev) {
     if (ev->value >= 1 && ev->value <= 24) return true;
-    return ebb__check_fail_numbers(c, EBB_ORACLE_FORMAT, NULL, 0, "bytes in a text record",
-                                   "1 to ", 24, ev->value);
+    return ebb__check_fail_numbers(c, EBB_ORACLE_FORMAT, NULL, 0, "bytes in a text record", "1 to ", 24,
+                                   ev->value);
 }
 
 static bool check_idle(ebb_check *c, const ebb_event *ev) {
@@ -353,8 +349,7 @@ ebb_status ebb_check_end(ebb_check *c, bool quiescent) {
     for (const ebb__region_entry *r; (r = ebb__map_next(&c->regions, &at)) != NULL;) {
         if (r->state == EBB_REGION_CLOSED || r->id == c->root) continue;
         ebb__check_fail_names(c, EBB_ORACLE_REGION_LEAK, "region", r->id, "state at the end",
-                              ebb__region_state_name(EBB_REGION_CLOSED),
-                              ebb__region_state_name(r->state));
+                              ebb__region_state_name(EBB_REGION_CLOSED), ebb__region_state_name(r->state));
         return c->status;
     }
     return EBB_OK;

@@ -31,9 +31,9 @@ typedef struct ebb__region_entry {
     uint64_t id, parent, owner;
     uint64_t finalizer;
     ebb__told_entry told;
-    uint32_t tasks;   /* alive, closers included */
-    uint32_t closers; /* alive */
-    uint32_t children; /* not closed */
+    uint32_t tasks;       /* alive, closers included */
+    uint32_t closers;     /* alive */
+    uint32_t children;    /* not closed */
     uint32_t obligations; /* neither committed nor aborted */
     uint8_t state;
     bool cleanup : 1, joined : 1;
@@ -57,7 +57,7 @@ struct ebb_check {
     ebb__map tasks, regions, obligations; /* by slot */
     ebb__map finalizers;                  /* by id, only those that have not run */
     uint64_t root, events, seq, time;
-    uint32_t runnable; /* tasks that have to be polled before the next idle event */
+    uint32_t runnable;   /* tasks that have to be polled before the next idle event */
     const ebb_event *at; /* being checked; NULL at the end of the run */
     ebb_status status;   /* sticks once it is not EBB_OK */
     ebb_violation violation;
@@ -97,12 +97,11 @@ bool ebb__check_budget(ebb_check *c, const char *noun, uint64_t id, const ebb__t
 bool ebb__check_fail(ebb_check *c, ebb_oracle o, const char *noun, uint64_t id, const char *what);
 bool ebb__check_fail_id(ebb_check *c, ebb_oracle o, const char *noun, uint64_t id, const char *what,
                         uint64_t other);
-bool ebb__check_fail_names(ebb_check *c, ebb_oracle o, const char *noun, uint64_t id,
-                           const char *what, const char *expected, const char *found);
-bool ebb__check_fail_numbers(ebb_check *c, ebb_oracle o, const char *noun, uint64_t id,
-                             const char *what, const char *relation, uint64_t expected,
-                             uint64_t found);
-bool ebb__check_fail_phase(ebb_check *c, const char *noun, uint64_t id, const char *event,
-                           uint32_t legal, uint32_t found, const char *(*name)(uint32_t));
+bool ebb__check_fail_names(ebb_check *c, ebb_oracle o, const char *noun, uint64_t id, const char *what,
+                           const char *expected, const char *found);
+bool ebb__check_fail_numbers(ebb_check *c, ebb_oracle o, const char *noun, uint64_t id, const char *what,
+                             const char *relation, uint64_t expected, uint64_t found);
+bool ebb__check_fail_phase(ebb_check *c, const char *noun, uint64_t id, const char *event, uint32_t legal,
+                           uint32_t found, const char *(*name)(uint32_t));
 
 #endif

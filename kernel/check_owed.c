@@ -16,10 +16,9 @@ static bool reserved(ebb_check *c, const ebb_event *ev) {
     ebb__region_entry *r = ebb__check_known_region(c, ev->region_id);
     if (r == NULL) return false;
     if (r->state != EBB_REGION_OPEN) {
-        return ebb__check_fail_names(c, EBB_ORACLE_NO_NEW_WORK, "region", r->id,
-                                     "state when an obligation is reserved in it",
-                                     ebb__region_state_name(EBB_REGION_OPEN),
-                                     ebb__region_state_name(r->state));
+        return ebb__check_fail_names(
+            c, EBB_ORACLE_NO_NEW_WORK, "region", r->id, "state when an obligation is reserved in it",
+            ebb__region_state_name(EBB_REGION_OPEN), ebb__region_state_name(r->state));
     }
     ebb__task_entry *holder = NULL;
     if (ev->task_id != 0) {
@@ -78,10 +77,9 @@ bool ebb__check_obligation_event(ebb_check *c, const ebb_event *ev) {
     if (o == NULL) return ebb__check_fail_unknown(c, &c->obligations, "obligation", ev->other);
     uint8_t after = state_after(ev->type);
     if (o->state != EBB__RESERVED && !(o->state == EBB__LEAKED && after == EBB__ABORTED)) {
-        return ebb__check_fail_names(c, EBB_ORACLE_PHASE, "obligation", o->id,
-                                     "is resolved exactly once; before this event",
-                                     after == EBB__ABORTED ? "reserved or leaked" : "reserved",
-                                     state_name(o->state));
+        return ebb__check_fail_names(
+            c, EBB_ORACLE_PHASE, "obligation", o->id, "is resolved exactly once; before this event",
+            after == EBB__ABORTED ? "reserved or leaked" : "reserved", state_name(o->state));
     }
     if (!same_obligation(c, o, ev)) return false;
     ebb__region_entry *r = ebb__check_known_region(c, o->region);

@@ -79,8 +79,8 @@ static bool parent_was_told(ebb_check *c, const region *r, const ebb_event *ev) 
     if (told >= ev->severity) return true;
     if (owner != NULL && owner->told.severity >= ev->severity) return true;
     return ebb__check_fail_names(c, EBB_ORACLE_PARENT_FIRST, "region", r->id,
-                                 "severity that its parent was told before",
-                                 ebb__severity_name(ev->severity), ebb__severity_name(told));
+                                 "severity that its parent was told before", ebb__severity_name(ev->severity),
+                                 ebb__severity_name(told));
 }
 
 static bool cancelled(ebb_check *c, region *r, const ebb_event *ev) {
@@ -180,8 +180,8 @@ static const region_rule rules[EBB_EV_MAX] = {
     [EBB_EV_REGION_CANCELLED] = {ENDING, 0, cancelled},
     [EBB_EV_REGION_FORCED] = {ENDING, 0, nothing_more},
     [EBB_EV_REGION_DRAINING] = {IN(EBB_REGION_CLOSING), EBB_REGION_DRAINING, draining},
-    [EBB_EV_REGION_FINALIZING] = {IN(EBB_REGION_CLOSING) | IN(EBB_REGION_DRAINING),
-                                  EBB_REGION_FINALIZING, finalizing},
+    [EBB_EV_REGION_FINALIZING] = {IN(EBB_REGION_CLOSING) | IN(EBB_REGION_DRAINING), EBB_REGION_FINALIZING,
+                                  finalizing},
     [EBB_EV_REGION_CLOSED] = {IN(EBB_REGION_FINALIZING), EBB_REGION_CLOSED, closed},
     [EBB_EV_REGION_JOINED] = {ANY, 0, joined},
     [EBB_EV_CHAIN_TRUNCATED] = {ANY, 0, nothing_more},

@@ -42,8 +42,7 @@ static bool lane_is_known(ebb_check *c, const task *t, const ebb_event *ev) {
 }
 
 static bool polled(ebb_check *c, task *t, const ebb_event *ev) {
-    static const uint64_t worst_wait[] = {
-        [EBB_LANE_CANCEL] = 2, [EBB_LANE_TIMED] = 9, [EBB_LANE_READY] = 9};
+    static const uint64_t worst_wait[] = {[EBB_LANE_CANCEL] = 2, [EBB_LANE_TIMED] = 9, [EBB_LANE_READY] = 9};
     if (!lane_is_known(c, t, ev)) return false;
     if (ev->other > worst_wait[ev->value]) {
         return ebb__check_fail_numbers(c, EBB_ORACLE_FAIRNESS, "task", t->id,
@@ -59,8 +58,8 @@ static bool woken(ebb_check *c, task *t, const ebb_event *ev) {
     if (!lane_is_known(c, t, ev)) return false;
     if (under_request(t) && ev->value != EBB_LANE_CANCEL) {
         return ebb__check_fail_names(c, EBB_ORACLE_FAIRNESS, "task", t->id,
-                                     "lane of a task that is asked to stop",
-                                     ebb__lane_name(EBB_LANE_CANCEL), ebb__lane_name(ev->value));
+                                     "lane of a task that is asked to stop", ebb__lane_name(EBB_LANE_CANCEL),
+                                     ebb__lane_name(ev->value));
     }
     set_runnable(c, t, true);
     return true;
@@ -75,8 +74,7 @@ static bool region_was_told(ebb_check *c, const task *t, const ebb_event *ev) {
     if (r == NULL) return false;
     if (r->told.severity >= ev->severity) return true;
     return ebb__check_fail_names(c, EBB_ORACLE_PARENT_FIRST, "task", t->id,
-                                 "severity that its region was told before",
-                                 ebb__severity_name(ev->severity),
+                                 "severity that its region was told before", ebb__severity_name(ev->severity),
                                  ebb__severity_name(r->told.severity));
 }
 
@@ -105,8 +103,8 @@ static bool acked(ebb_check *c, task *t, const ebb_event *ev) {
 static bool forced(ebb_check *c, task *t, const ebb_event *ev) {
     if (t->forced) return fail(c, EBB_ORACLE_PHASE, t, "was forced twice");
     if (ev->value != 8) {
-        return ebb__check_fail_numbers(c, EBB_ORACLE_BUDGET, "task", t->id, "polls of a forced task", "",
-                                       8, ev->value);
+        return ebb__check_fail_numbers(c, EBB_ORACLE_BUDGET, "task", t->id, "polls of a forced task", "", 8,
+                                       ev->value);
     }
     t->forced = true;
     set_runnable(c, t, true);
@@ -139,8 +137,8 @@ static bool masked(ebb_check *c, task *t, const ebb_event *ev) {
 static bool unmasked(ebb_check *c, task *t, const ebb_event *ev) {
     if (t->depth == 0) return fail(c, EBB_ORACLE_FORMAT, t, "was unmasked without a mask");
     if (ev->value != t->depth - 1u) {
-        return ebb__check_fail_numbers(c, EBB_ORACLE_FORMAT, "task", t->id, "mask depth", "",
-                                       t->depth - 1u, ev->value);
+        return ebb__check_fail_numbers(c, EBB_ORACLE_FORMAT, "task", t->id, "mask depth", "", t->depth - 1u,
+                                       ev->value);
     }
     t->depth--;
     return true;
@@ -183,8 +181,7 @@ static bool has_status(ebb_check *c, const task *t, const ebb_event *ev, ebb_sta
 
 static bool finalized(ebb_check *c, task *t, const ebb_event *ev) {
     return as_requested(c, t, ev) &&
-           has_status(c, t, ev, EBB_CANCELLED, "outcome of a finalized task", "EBB_CANCELLED") &&
-           end(c, t);
+           has_status(c, t, ev, EBB_CANCELLED, "outcome of a finalized task", "EBB_CANCELLED") && end(c, t);
 }
 
 /* Once it has acknowledged, a task leaves by cleanup_done and finalized, unless it faults or is

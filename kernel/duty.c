@@ -19,8 +19,14 @@ static ebb__duty *duty_new(ebb_rt *rt, uint32_t task, uint32_t region, uint8_t k
     uint32_t i = ebb__slab_take(&rt->duties);
     ebb__duty *d = ebb__duty_at(rt, i);
     uint32_t generation = d->generation;
-    *d = (ebb__duty){.generation = generation, .index = i, .task = task, .region = region,
-                     .kind = kind, .state = DUTY_OPEN, .arg = arg, .site = site};
+    *d = (ebb__duty){.generation = generation,
+                     .index = i,
+                     .task = task,
+                     .region = region,
+                     .kind = kind,
+                     .state = DUTY_OPEN,
+                     .arg = arg,
+                     .site = site};
     uint32_t *head = head_of(rt, d);
     d->next = *head;
     if (*head != 0) ebb__duty_at(rt, *head)->prev = i;
@@ -55,9 +61,8 @@ static void emit(ebb_rt *rt, uint8_t type, const ebb__duty *d, uint32_t value) {
 
 /* ---- obligations ---------------------------------------------------------------------------------- */
 
-static ebb_obligation reserve(ebb_rt *rt, ebb_cx *cx, uint32_t task, ebb__region *r,
-                              ebb_obligation_kind kind, void (*on_abort)(void *), void *arg,
-                              const char *site) {
+static ebb_obligation reserve(ebb_rt *rt, ebb_cx *cx, uint32_t task, ebb__region *r, ebb_obligation_kind kind,
+                              void (*on_abort)(void *), void *arg, const char *site) {
     ebb_status st = EBB_OK;
     if (kind < EBB_PERMIT || kind > EBB_TRANSACTION) st = EBB_ERR_INVALID;
     else if (r->state != EBB_REGION_OPEN) st = EBB_ERR_CLOSED;
@@ -80,19 +85,19 @@ static uint64_t named(const ebb_rt *rt, ebb_region region) {
     return region.id != 0 ? region.id : ebb__id_error(rt, EBB_ERR_INVALID);
 }
 
-static void journal_reserve(ebb_rt *rt, ebb_cx *cx, uint64_t region, ebb_obligation_kind kind,
-                            bool hook, const char *site, uint64_t id) {
-    ebb__journal(rt, cx, (ebb_record){.type = J_RESERVE, .region = region, .kind = (uint8_t)kind,
-                                      .value = hook, .other = id});
+static void journal_reserve(ebb_rt *rt, ebb_cx *cx, uint64_t region, ebb_obligation_kind kind, bool hook,
+                            const char *site, uint64_t id) {
+    ebb__journal(
+        rt, cx,
+        (ebb_record){.type = J_RESERVE, .region = region, .kind = (uint8_t)kind, .value = hook, .other = id});
     ebb__journal_text(rt, site);
 }
 
-ebb_obligation ebb_reserve_at(ebb_cx *cx, ebb_obligation_kind kind, void (*on_abort)(void *arg),
-                              void *arg, const char *site) {
+ebb_obligation ebb_reserve_at(ebb_cx *cx, ebb_obligation_kind kind, void (*on_abort)(void *arg), void *arg,
+                              const char *site) {
     ebb_rt *rt = ebb__rt_of(cx);
     ebb__task *t = ebb__task_of(cx);
-    ebb_obligation id =
-        reserve(rt, cx, t->index, ebb__region_at(rt, t->region), kind, on_abort, arg, site);
+    ebb_obligation id = reserve(rt, cx, t->index, ebb__region_at(rt, t->region), kind, on_abort, arg, site);
     if (EBB__UNLIKELY(rt->journal != NULL)) journal_reserve(rt, cx, 0, kind, on_abort != NULL, site, id.id);
     return id;
 }
@@ -112,8 +117,8 @@ ebb_obligation ebb_reserve_in_at(ebb_cx *cx, ebb_region region, ebb_obligation_k
 
 static void run_abort(ebb_rt *rt, const ebb__duty *d) {
     if (d->fn.on_abort == NULL) return;
-    ebb__journal(rt, &rt->host.cx, (ebb_record){.type = J_CALL, .value = EBB__CALL_ABORT,
-                                                .other = ebb__duty_id(rt, d)});
+    ebb__journal(rt, &rt->host.cx,
+                 (ebb_record){.type = J_CALL, .value = EBB__CALL_ABORT, .other = ebb__duty_id(rt, d)});
     d->fn.on_abort(d->arg);
     ebb__journal(rt, &rt->host.cx, (ebb_record){.type = J_RETURN});
 }
@@ -274,8 +279,11 @@ static void finalizer_over(ebb_rt *rt, ebb__task *t, ebb__duty *d, uint8_t type,
 static ebb_status call_finalizer(ebb_rt *rt, ebb__task *t, const ebb__duty *d) {
     t->flags |= F_POLLING;
     rt->current = t;
-    ebb__journal(rt, &t->cx, (ebb_record){.type = J_CALL, .value = EBB__CALL_FINALIZER,
-                                          .task = ebb__task_id(t), .other = ebb__duty_id(rt, d)});
+    ebb__journal(rt, &t->cx,
+                 (ebb_record){.type = J_CALL,
+                              .value = EBB__CALL_FINALIZER,
+                              .task = ebb__task_id(t),
+                              .other = ebb__duty_id(rt, d)});
     if (EBB__UNLIKELY(rt->watched)) ebb__watch_begin(rt, ebb__task_id(t), d->site);
     ebb_status st = d->fn.finalize(&t->cx, d->arg);
     if (EBB__UNLIKELY(rt->watched)) ebb__watch_end(rt);

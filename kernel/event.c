@@ -1,7 +1,7 @@
 /* kernel/event.c - names of events, phases, lanes and oracles. */
 #include "kernel/event.h"
 
-#define COUNT(names) (sizeof(names) / sizeof *(names))
+#define COUNT(names)      (sizeof(names) / sizeof *(names))
 #define NAME_IN(names, i) ((i) < COUNT(names) && (names)[i] != NULL ? (names)[i] : "?")
 
 static const char *const event_names[EBB_EV_MAX] = {

@@ -4,10 +4,10 @@
 
 #include <ebb/kernel.h>
 
-const char *ebb__phase_name(uint32_t phase);        /* "CancelRequested" */
-const char *ebb__region_state_name(uint32_t state); /* "Draining" */
-const char *ebb__severity_name(uint32_t severity);  /* "urgent" */
-const char *ebb__lane_name(uint32_t lane);          /* "cancel" */
+const char *ebb__phase_name(uint32_t phase);          /* "CancelRequested" */
+const char *ebb__region_state_name(uint32_t state);   /* "Draining" */
+const char *ebb__severity_name(uint32_t severity);    /* "urgent" */
+const char *ebb__lane_name(uint32_t lane);            /* "cancel" */
 const char *ebb__obligation_kind_name(uint32_t kind); /* "lease" */
 
 /* What the phase and value fields of an event of this type hold. */

@@ -39,18 +39,18 @@ struct ebb_fingerprint {
 /* ---- what an event touches and means ---------------------------------------------------------- */
 
 enum {
-    T = 1 << 0,       /* the task */
-    R = 1 << 1,       /* the region */
-    OWNER = 1 << 2,   /* the task, or the region if there is none */
-    BY = 1 << 3,      /* the task named by `other`, if it is still known */
-    UP = 1 << 4,      /* the region's parent */
-    CANCEL = 1 << 5,  /* the root, or for PARENT the region's parent */
-    O = 1 << 6,       /* the obligation named by `other` */
-    F = 1 << 7,       /* the finalizer named by `other` */
-    NEW = 1 << 8,     /* the first of those is created by it */
-    VALUE = 1 << 9,   /* `value` has a meaning of its own: a status, flags, a depth, a kind */
-    TOLD = 1 << 10,   /* so have kind, severity and epoch */
-    OTHER = 1 << 11   /* so has `other` */
+    T = 1 << 0,      /* the task */
+    R = 1 << 1,      /* the region */
+    OWNER = 1 << 2,  /* the task, or the region if there is none */
+    BY = 1 << 3,     /* the task named by `other`, if it is still known */
+    UP = 1 << 4,     /* the region's parent */
+    CANCEL = 1 << 5, /* the root, or for PARENT the region's parent */
+    O = 1 << 6,      /* the obligation named by `other` */
+    F = 1 << 7,      /* the finalizer named by `other` */
+    NEW = 1 << 8,    /* the first of those is created by it */
+    VALUE = 1 << 9,  /* `value` has a meaning of its own: a status, flags, a depth, a kind */
+    TOLD = 1 << 10,  /* so have kind, severity and epoch */
+    OTHER = 1 << 11  /* so has `other` */
 };
 
 static const uint16_t table[EBB_EV_MAX] = {
@@ -192,7 +192,8 @@ static ebb__hash meaning(const ebb_event *ev, uint32_t touches) {
     if (touches & VALUE) h = ebb__hash_mix(h, ev->value);
     if (touches & OTHER) h = ebb__hash_mix(h, ev->other);
     if (touches & TOLD) {
-        h = ebb__hash_mix(h, (uint64_t)ev->cancel_kind << 16 | (uint64_t)ev->severity << 8 | ev->cancel_epoch);
+        h = ebb__hash_mix(h,
+                          (uint64_t)ev->cancel_kind << 16 | (uint64_t)ev->severity << 8 | ev->cancel_epoch);
     }
     return h;
 }

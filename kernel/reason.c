@@ -86,7 +86,7 @@ ebb_reason ebb__region_reason(const ebb_rt *rt, const ebb__region *r) {
 }
 
 /* A link counts 32 bytes and its message; so the limit in bytes is kept by the limit in depth. */
-_Static_assert(EBB_CHAIN_DEPTH * (32 + EBB_MESSAGE_MAX) <= EBB_CHAIN_BYTES, "the depth bounds the bytes");
+_Static_assert(EBB_CHAIN_DEPTH *(32 + EBB_MESSAGE_MAX) <= EBB_CHAIN_BYTES, "the depth bounds the bytes");
 
 ebb_status ebb_cause_chain(ebb_cx *cx, ebb_region region, ebb_cause *out, uint32_t room, uint32_t *n,
                            bool *truncated) {

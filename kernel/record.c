@@ -51,8 +51,8 @@ ebb_record *ebb__record_slot_slow(ebb_rt *rt, ebb__recorder *rec) {
 }
 
 static void start(ebb_rt *rt, ebb__recorder *rec, bool journal, uint32_t count) {
-    *rec = (ebb__recorder){.blocks = rec->blocks, .first_seq = rec->first_seq, .count = count,
-                           .seq = 1, .journal = journal};
+    *rec = (ebb__recorder){
+        .blocks = rec->blocks, .first_seq = rec->first_seq, .count = count, .seq = 1, .journal = journal};
     open_block(rec);
     if (journal) return;
     rec->turn = rt->turn;
@@ -109,13 +109,19 @@ static bool untouched(const ebb_rt *rt) {
 /* Everything from outside that shapes what the runtime does. */
 static void journal_beginning(ebb_rt *rt) {
     ebb__recorder *rec = rt->journal;
-    put(rec, (ebb_record){.type = J_START, .value = untouched(rt) ? 0 : 1, .task = rt->turn,
-                          .region = rt->batch, .other = rt->now});
-    put(rec, (ebb_record){.type = J_LIMITS, .value = rt->tasks.limit, .region = rt->regions.limit,
+    put(rec, (ebb_record){.type = J_START,
+                          .value = untouched(rt) ? 0 : 1,
+                          .task = rt->turn,
+                          .region = rt->batch,
+                          .other = rt->now});
+    put(rec, (ebb_record){.type = J_LIMITS,
+                          .value = rt->tasks.limit,
+                          .region = rt->regions.limit,
                           .other = rt->wheel.tick});
     for (uint8_t i = EBB_POLITE; i <= EBB_FORCED; i++) {
-        put(rec, (ebb_record){.type = J_CLEANUP, .kind = i, .task = rt->cleanup[i].time_ns,
-                              .value = rt->cleanup[i].polls});
+        put(rec,
+            (ebb_record){
+                .type = J_CLEANUP, .kind = i, .task = rt->cleanup[i].time_ns, .value = rt->cleanup[i].polls});
     }
 }
 
@@ -204,8 +210,8 @@ void ebb__emit_task_slow(ebb_rt *rt, uint8_t type, const ebb__task *t, uint32_t 
                           ebb__task_id(t), region, other});
 }
 
-void ebb__emit_region_slow(ebb_rt *rt, uint8_t type, const ebb__region *r, uint64_t task,
-                           uint32_t value, uint64_t other) {
+void ebb__emit_region_slow(ebb_rt *rt, uint8_t type, const ebb__region *r, uint64_t task, uint32_t value,
+                           uint64_t other) {
     emit(rt, (ebb_record){type, r->state, ebb__told_kind(r->told), epoch_byte(r->told), value, task,
                           ebb__region_id(rt, r), other});
 }

@@ -9,16 +9,16 @@
 enum { EBB__BLOCK_RECORDS = 127, EBB__BLOCK_BYTES = 4096 };
 
 struct ebb__recorder {
-    uint8_t *blocks; /* each: 32 bytes for the header, 127 records */
-    uint64_t *first_seq; /* of each block */
-    uint32_t count;      /* blocks */
-    uint32_t head;       /* the oldest block that is not taken */
-    uint32_t full;       /* full blocks */
-    ebb_record *at, *end; /* in the block in hand; equal: it is full */
-    uint64_t seq;        /* of the next record */
-    uint64_t lost;       /* since the last gap record */
+    uint8_t *blocks;           /* each: 32 bytes for the header, 127 records */
+    uint64_t *first_seq;       /* of each block */
+    uint32_t count;            /* blocks */
+    uint32_t head;             /* the oldest block that is not taken */
+    uint32_t full;             /* full blocks */
+    ebb_record *at, *end;      /* in the block in hand; equal: it is full */
+    uint64_t seq;              /* of the next record */
+    uint64_t lost;             /* since the last gap record */
     uint64_t now, turn, batch; /* as last recorded; turn 0: never */
-    uint8_t last;        /* the type of the last record */
+    uint8_t last;              /* the type of the last record */
     bool header_taken, journal;
     ebb_write_fn sink; /* takes every block as it gets full, so that nothing is lost; NULL: nobody */
     void *sink_ctx;
@@ -43,8 +43,8 @@ void ebb__trace_sink(ebb_rt *rt, ebb_write_fn write, void *ctx);
 /* ---- trace ------------------------------------------------------------------------------------ */
 
 void ebb__emit_task_slow(ebb_rt *rt, uint8_t type, const ebb__task *t, uint32_t value, uint64_t other);
-void ebb__emit_region_slow(ebb_rt *rt, uint8_t type, const ebb__region *r, uint64_t task,
-                           uint32_t value, uint64_t other);
+void ebb__emit_region_slow(ebb_rt *rt, uint8_t type, const ebb__region *r, uint64_t task, uint32_t value,
+                           uint64_t other);
 void ebb__emit_plain_slow(ebb_rt *rt, uint8_t type, uint64_t task, uint64_t region, uint32_t value,
                           uint64_t other);
 void ebb__emit_text_slow(ebb_rt *rt, const char *text);
@@ -60,8 +60,8 @@ static inline void ebb__emit_region(ebb_rt *rt, uint8_t type, const ebb__region 
     if (EBB__UNLIKELY(rt->trace != NULL)) ebb__emit_region_slow(rt, type, r, task, value, other);
 }
 
-static inline void ebb__emit_plain(ebb_rt *rt, uint8_t type, uint64_t task, uint64_t region,
-                                   uint32_t value, uint64_t other) {
+static inline void ebb__emit_plain(ebb_rt *rt, uint8_t type, uint64_t task, uint64_t region, uint32_t value,
+                                   uint64_t other) {
     if (EBB__UNLIKELY(rt->trace != NULL)) ebb__emit_plain_slow(rt, type, task, region, value, other);
 }
 
@@ -83,35 +83,35 @@ typedef enum ebb__op {
     J_CLEANUP = 8,        /* kind: severity, task: time_ns, value: polls */
     J_ASKER = 9,          /* task: who asks for what follows */
     J_OPEN = 10,          /* region: parent, other: the new one, value: flags; then ARGS, TEXT */
-    J_CLOSE,         /* region */
-    J_CANCEL,        /* region, kind; then TEXT */
-    J_CANCEL_WITHIN, /* region, kind; then ARGS, TEXT */
-    J_FORCE,         /* region */
-    J_REGION_JOIN,   /* region, value: result */
-    J_SPAWN,         /* region, other: the new task, value: flags; then ARGS, TEXT */
-    J_TASK_JOIN,     /* task, value: result */
-    J_WAKE,          /* task */
-    J_TASK_CANCEL,   /* task, kind; then TEXT */
-    J_TASK_FORCE,    /* task */
-    J_CHECKPOINT,    /* value: result */
-    J_MASK,          /* value: result */
-    J_UNMASK,        /* value: result */
-    J_RESERVE,       /* kind, region (0: of the task), value: has a hook, other: the new one; then TEXT */
-    J_COMMIT,        /* other, value: result */
-    J_ABORT,         /* other, value: result */
-    J_DEFER,         /* region (0: of the task), value: result; then TEXT */
-    J_ADVANCE,       /* other: now */
-    J_PUMP,          /* value: polls allowed */
-    J_TURN,          /* task: turn, region: batch */
-    J_TIMER_ARM,     /* task, region: due, other: the new one */
-    J_TIMER_DISARM,  /* other, value: result */
-    J_RECEIVE,       /* value: verb, task or region, other: word; then what it asks for, as any other */
-    J_CHOICE,        /* value: which, other: of how many */
-    J_CHAIN,         /* region, value: room */
-    J_WAIT_BEGIN,    /* value: its number */
-    J_WAIT_END,      /* value: its number */
-    J_CALL,          /* user code is called: value: what (EBB__CALL_*), task, region, other */
-    J_RETURN,        /* and has returned: value: status */
+    J_CLOSE,              /* region */
+    J_CANCEL,             /* region, kind; then TEXT */
+    J_CANCEL_WITHIN,      /* region, kind; then ARGS, TEXT */
+    J_FORCE,              /* region */
+    J_REGION_JOIN,        /* region, value: result */
+    J_SPAWN,              /* region, other: the new task, value: flags; then ARGS, TEXT */
+    J_TASK_JOIN,          /* task, value: result */
+    J_WAKE,               /* task */
+    J_TASK_CANCEL,        /* task, kind; then TEXT */
+    J_TASK_FORCE,         /* task */
+    J_CHECKPOINT,         /* value: result */
+    J_MASK,               /* value: result */
+    J_UNMASK,             /* value: result */
+    J_RESERVE,      /* kind, region (0: of the task), value: has a hook, other: the new one; then TEXT */
+    J_COMMIT,       /* other, value: result */
+    J_ABORT,        /* other, value: result */
+    J_DEFER,        /* region (0: of the task), value: result; then TEXT */
+    J_ADVANCE,      /* other: now */
+    J_PUMP,         /* value: polls allowed */
+    J_TURN,         /* task: turn, region: batch */
+    J_TIMER_ARM,    /* task, region: due, other: the new one */
+    J_TIMER_DISARM, /* other, value: result */
+    J_RECEIVE,      /* value: verb, task or region, other: word; then what it asks for, as any other */
+    J_CHOICE,       /* value: which, other: of how many */
+    J_CHAIN,        /* region, value: room */
+    J_WAIT_BEGIN,   /* value: its number */
+    J_WAIT_END,     /* value: its number */
+    J_CALL,         /* user code is called: value: what (EBB__CALL_*), task, region, other */
+    J_RETURN,       /* and has returned: value: status */
     J_END
 } ebb__op;
 
@@ -121,7 +121,7 @@ void ebb__journal_slow(ebb_rt *rt, const ebb_cx *cx, ebb_record rec);
 void ebb__journal_text_slow(ebb_rt *rt, const char *text);
 
 /* A macro, so that a record is not built on the stack when nobody wants it. */
-#define ebb__journal(rt, cx, ...) \
+#define ebb__journal(rt, cx, ...)                                                                            \
     (EBB__UNLIKELY((rt)->journal != NULL) ? ebb__journal_slow((rt), (cx), __VA_ARGS__) : (void)0)
 
 static inline void ebb__journal_text(ebb_rt *rt, const char *text) {

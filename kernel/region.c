@@ -119,8 +119,9 @@ static void journal_open(ebb_rt *rt, ebb_cx *cx, const ebb_region_opts *o, const
         flags = 1u | (o->cleanup ? 2u : 0u) | (o->policy == EBB_COLLECT ? 4u : 0u) |
                 (o->on_closed != NULL ? 8u : 0u);
     }
-    ebb__journal(rt, cx, (ebb_record){.type = J_OPEN, .region = o == NULL ? 0 : o->parent.id,
-                                      .other = id, .value = flags});
+    ebb__journal(
+        rt, cx,
+        (ebb_record){.type = J_OPEN, .region = o == NULL ? 0 : o->parent.id, .other = id, .value = flags});
     if (o != NULL) {
         ebb__journal(rt, cx, (ebb_record){.type = J_ARGS, .task = o->deadline, .kind = o->priority});
     }

@@ -15,7 +15,7 @@
 #include "base/wheel.h"
 #include <ebb/kernel.h>
 
-#define EBB__LIKELY(x) __builtin_expect(!!(x), 1)
+#define EBB__LIKELY(x)   __builtin_expect(!!(x), 1)
 #define EBB__UNLIKELY(x) __builtin_expect(!!(x), 0)
 /* For what is one step of every poll: a call would cost as much as the step. */
 #define EBB__INLINE __attribute__((always_inline)) static inline
@@ -34,8 +34,8 @@ enum {
     EBB__DUTY_SHIFT = 7,
     EBB__TIMER_SHIFT = 10,
     EBB__REASON_SHIFT = 5,
-    EBB__REASONS_SPARE = 32, /* messages of single-task cancels that are kept room for */
-    EBB__BUCKETS = 64,       /* of the cancel lane */
+    EBB__REASONS_SPARE = 32,   /* messages of single-task cancels that are kept room for */
+    EBB__BUCKETS = 64,         /* of the cancel lane */
     EBB__READY = EBB__BUCKETS, /* the ready lane's queue */
     EBB__QUEUES = EBB__BUCKETS + 1,
     EBB__BUCKET_SHIFT = 27 /* a bucket is 2^27 ns wide, 134 ms */
@@ -52,15 +52,15 @@ enum {
     F_FORCED = 1u << 3,
     F_FIN_FORCED = 1u << 4, /* the finalizers' part of the budget is over too */
     F_ABANDONED = 1u << 5,
-    F_CLOSER = 1u << 6,   /* runs the finalizers of its region */
-    F_TIMED = 1u << 7,    /* has a deadline: runs in the timed lane */
-    F_JOINING = 1u << 8,  /* waits for a region or task to end */
-    F_KEEP = 1u << 9,     /* the outcome is kept */
+    F_CLOSER = 1u << 6,      /* runs the finalizers of its region */
+    F_TIMED = 1u << 7,       /* has a deadline: runs in the timed lane */
+    F_JOINING = 1u << 8,     /* waits for a region or task to end */
+    F_KEEP = 1u << 9,        /* the outcome is kept */
     F_OWN_CANCEL = 1u << 10, /* cancelled by itself, not only with its region: cold.node, reason, kept */
-    F_NODE = 1u << 11,    /* cold.node may be armed */
-    F_WAIT = 1u << 12,    /* cold.wait may be not empty */
-    F_DUTY = 1u << 13,    /* cold.duties is not empty */
-    F_SCOPE = 1u << 14,   /* cold.scopes is not empty */
+    F_NODE = 1u << 11,       /* cold.node may be armed */
+    F_WAIT = 1u << 12,       /* cold.wait may be not empty */
+    F_DUTY = 1u << 13,       /* cold.duties is not empty */
+    F_SCOPE = 1u << 14,      /* cold.scopes is not empty */
     F_IN_FINALIZER = 1u << 15,
     /* Ends by the long way. */
     F_COLD = F_ABANDONED | F_CLOSER | F_KEEP | F_OWN_CANCEL | F_NODE | F_WAIT | F_DUTY | F_SCOPE
@@ -78,7 +78,7 @@ typedef struct ebb__task {
     uint8_t phase; /* ebb_phase; 0: the slot is free */
     uint8_t queue; /* low 2 bits ebb_lane, above them the bucket */
     uint8_t mask;
-    uint8_t told;  /* kind << 4 | severity << 2 | epoch */
+    uint8_t told; /* kind << 4 | severity << 2 | epoch */
     uint16_t flags;
     uint8_t force_left;
     uint8_t priority;
@@ -103,9 +103,9 @@ enum {
     R_CLEANUP = 1u << 0,
     R_JOINING = 1u << 1, /* closes by itself when nothing lives in it */
     R_FORCED = 1u << 2,
-    R_SWEEP = 1u << 3,   /* queued for the pump to move on */
+    R_SWEEP = 1u << 3, /* queued for the pump to move on */
     R_ROOT = 1u << 4,
-    R_NODE = 1u << 5,    /* its timer may be armed */
+    R_NODE = 1u << 5,   /* its timer may be armed */
     R_NOTIFY = 1u << 6, /* closed; on_closed still to be called */
     R_HOOK = 1u << 7    /* has on_closed */
 };
@@ -143,7 +143,7 @@ typedef struct ebb__region {
     uint32_t obligations; /* reserved here, those of its tasks included */
     uint32_t abandoned, leaked;
     uint64_t failed;
-    ebb__node node; /* armed only if R_NODE */
+    ebb__node node;                                         /* armed only if R_NODE */
     void (*on_closed)(void *arg, const ebb_report *report); /* there only if R_HOOK */
     void *arg;
 
@@ -186,7 +186,7 @@ typedef struct ebb__timed {
         uint64_t deadline;
         uint32_t rank; /* (255 - priority) << 24 | arrival, which wraps harmlessly */
         uint32_t task;
-    } *heap;
+    } * heap;
     uint32_t n, room, arrivals;
     uint32_t members; /* live tasks with a deadline: never more than `room` */
 } ebb__timed;
@@ -213,9 +213,9 @@ struct ebb_rt {
     uint64_t cancel_base;    /* the earliest bucket number that may have members */
     ebb__timed timed;
     uint32_t cancel_count;
-    uint8_t cycle;              /* 0..9: whose turn it is */
-    uint32_t contended;         /* more than one lane had work: `wait` counts */
-    uint32_t wait[4];           /* polls of other lanes since this lane's head came first */
+    uint8_t cycle;      /* 0..9: whose turn it is */
+    uint32_t contended; /* more than one lane had work: `wait` counts */
+    uint32_t wait[4];   /* polls of other lanes since this lane's head came first */
     uint32_t worst_wait[4];
     uint32_t sweep_head, sweep_tail;
     ebb__wheel wheel;
@@ -233,7 +233,7 @@ struct ebb_rt {
 
     /* What a watchdog in another thread reads: written around every poll if `watched`. */
     bool watched;
-    _Atomic uint64_t poll_number;        /* odd while a poll runs */
+    _Atomic uint64_t poll_number; /* odd while a poll runs */
     _Atomic(const char *) poll_site;
     _Atomic uint64_t poll_task;
 #ifdef EBB_MUTANTS
@@ -256,8 +256,7 @@ static inline ebb__cold *ebb__cold_at(const ebb_rt *rt, uint32_t i) {
 
 static inline ebb__region *ebb__region_at(const ebb_rt *rt, uint32_t i) {
     return (ebb__region *)(void *)(rt->regions.base[i >> EBB__REGION_SHIFT] +
-                                   (size_t)(i & ((1u << EBB__REGION_SHIFT) - 1)) *
-                                       sizeof(ebb__region));
+                                   (size_t)(i & ((1u << EBB__REGION_SHIFT) - 1)) * sizeof(ebb__region));
 }
 
 static inline ebb__duty *ebb__duty_at(const ebb_rt *rt, uint32_t i) {
@@ -288,8 +287,8 @@ static inline uint64_t ebb__id_error(const ebb_rt *rt, ebb_status st) {
 /* Looks an id up in a slab: EBB_OK and its index, or what is wrong with it. */
 ebb_status ebb__lookup_failed(const ebb_rt *rt, uint64_t id);
 
-static inline ebb_status ebb__lookup_as(const ebb_rt *rt, const ebb__slab *s, uint64_t id,
-                                        uint32_t *index, uint32_t shift, size_t hot) {
+static inline ebb_status ebb__lookup_as(const ebb_rt *rt, const ebb__slab *s, uint64_t id, uint32_t *index,
+                                        uint32_t shift, size_t hot) {
     uint32_t generation = (uint32_t)id, i = (uint32_t)(id >> 32) & 0xffffff;
     *index = i;
     if (EBB__LIKELY(generation != 0 && id >> 56 == rt->id && i - 1 < s->used - 1 &&

@@ -1,9 +1,9 @@
 /* A runtime's life, and looking things up in it. */
+#include "kernel/runtime.h"
 #include "kernel/duty.h"
 #include "kernel/lane.h"
 #include "kernel/record.h"
 #include "kernel/region.h"
-#include "kernel/runtime.h"
 
 static const ebb_cleanup_budget defaults[4] = {
     {0, 0},
@@ -34,7 +34,8 @@ ebb_status ebb_rt_new(const ebb_rt_opts *opts, ebb_rt **out) {
     rt->host.rt = rt;
     rt->watched = rt->observed = opts->watched;
     for (int i = 1; i < 4; i++) {
-        rt->cleanup[i].time_ns = opts->cleanup[i].time_ns != 0 ? opts->cleanup[i].time_ns : defaults[i].time_ns;
+        rt->cleanup[i].time_ns =
+            opts->cleanup[i].time_ns != 0 ? opts->cleanup[i].time_ns : defaults[i].time_ns;
         rt->cleanup[i].polls = opts->cleanup[i].polls != 0 ? opts->cleanup[i].polls : defaults[i].polls;
     }
     slabs_init(rt, opts);
@@ -110,7 +111,7 @@ void ebb_rt_stats(const ebb_rt *rt, ebb_stats *out) {
 ebb_status ebb_id_status(uint64_t id) {
     if ((uint32_t)id != 0) return EBB_OK;
     uint32_t index = (uint32_t)(id >> 32) & 0xffffff;
-    return index == 0 ? EBB_ERR_INVALID : (ebb_status)-(int32_t)index;
+    return index == 0 ? EBB_ERR_INVALID : (ebb_status) - (int32_t)index;
 }
 
 ebb_status ebb__lookup_failed(const ebb_rt *rt, uint64_t id) {

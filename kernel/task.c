@@ -46,12 +46,19 @@ void ebb__signal_update(ebb_rt *rt, ebb__task *t) {
 /* ---- spawn ------------------------------------------------------------------------------------- */
 
 /* A record for a task, zeroed but for what is the same for all. The caller has reserved room. */
-EBB__INLINE ebb__task *task_new(ebb_rt *rt, uint32_t region, ebb_poll_fn poll, void *state, const char *site) {
+EBB__INLINE ebb__task *task_new(ebb_rt *rt, uint32_t region, ebb_poll_fn poll, void *state,
+                                const char *site) {
     uint32_t i = ebb__slab_take_as(&rt->tasks, EBB__TASK_SHIFT, sizeof(ebb__task));
     ebb__task *t = ebb__task_at(rt, i);
     uint32_t generation = t->generation;
-    *t = (ebb__task){.generation = generation, .poll = poll, .state = state, .rt = rt, .index = i,
-                     .region = region, .phase = EBB_CREATED, .polls_left = EBB_POLLS_UNBOUNDED};
+    *t = (ebb__task){.generation = generation,
+                     .poll = poll,
+                     .state = state,
+                     .rt = rt,
+                     .index = i,
+                     .region = region,
+                     .phase = EBB_CREATED,
+                     .polls_left = EBB_POLLS_UNBOUNDED};
     ebb__cold *c = ebb__cold_at(rt, i);
     *c = (ebb__cold){.site = site};
     rt->credit--;
@@ -72,13 +79,14 @@ static inline ebb_status room_for_task(ebb_rt *rt) {
     return EBB__LIKELY(rt->credit > 0) ? EBB_OK : more_credit(rt);
 }
 
-__attribute__((cold, noinline)) static ebb_task refuse(ebb_rt *rt, ebb_cx *cx, ebb_region region, ebb_status st) {
+__attribute__((cold, noinline)) static ebb_task refuse(ebb_rt *rt, ebb_cx *cx, ebb_region region,
+                                                       ebb_status st) {
     ebb__emit_plain(rt, EBB_EV_REFUSED, ebb__task_id(ebb__task_of(cx)), region.id, (uint32_t)st, 0);
     return (ebb_task){ebb__id_error(rt, st)};
 }
 
 EBB__INLINE ebb_task spawn(ebb_rt *rt, ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state,
-                      const ebb_task_opts *opts, const char *site) {
+                           const ebb_task_opts *opts, const char *site) {
     ebb__region *r;
     ebb_status st = ebb__find_region(rt, region, &r);
     if (EBB__UNLIKELY(st != EBB_OK)) return refuse(rt, cx, region, st);
@@ -117,13 +125,14 @@ EBB__INLINE ebb_task spawn(ebb_rt *rt, ebb_cx *cx, ebb_region region, ebb_poll_f
     return (ebb_task){ebb__task_id(t)};
 }
 
-static void journal_spawn(ebb_rt *rt, ebb_cx *cx, ebb_region region, const ebb_task_opts *o,
-                          const char *site, uint64_t result) {
+static void journal_spawn(ebb_rt *rt, ebb_cx *cx, ebb_region region, const ebb_task_opts *o, const char *site,
+                          uint64_t result) {
     uint32_t flags = (o != NULL && o->keep ? 1u : 0u) | (o != NULL ? 2u : 0u);
     ebb__journal(rt, cx, (ebb_record){.type = J_SPAWN, .region = region.id, .other = result, .value = flags});
     if (o != NULL) {
-        ebb__journal(rt, cx, (ebb_record){.type = J_ARGS, .task = o->deadline, .value = o->polls,
-                                          .kind = o->priority});
+        ebb__journal(
+            rt, cx,
+            (ebb_record){.type = J_ARGS, .task = o->deadline, .value = o->polls, .kind = o->priority});
     }
     ebb__journal_text(rt, site);
 }
@@ -172,8 +181,7 @@ void ebb__closer_start(ebb_rt *rt, ebb__region *r) {
     rt->stats.spawned++;
     ebb__emit_task(rt, EBB_EV_TASK_SPAWNED, t, 2, 0);
     if (r->told != 0) {
-        ebb__task_request(rt, t, ebb__told_kind(r->told), ebb__told_severity(r->told), r->polls,
-                          r->deadline);
+        ebb__task_request(rt, t, ebb__told_kind(r->told), ebb__told_severity(r->told), r->polls, r->deadline);
     } else {
         ebb__enqueue(rt, t);
     }
@@ -307,8 +315,7 @@ __attribute__((cold, noinline)) static void abandon(ebb_rt *rt, ebb__task *t) {
 static void charge(ebb_rt *rt, ebb__task *t) {
     if (t->flags & F_FORCED) {
         t->force_left--;
-    } else if (t->polls_left != EBB_POLLS_UNBOUNDED &&
-               (t->phase == EBB_CANCELLING || t->told == 0)) {
+    } else if (t->polls_left != EBB_POLLS_UNBOUNDED && (t->phase == EBB_CANCELLING || t->told == 0)) {
         if (t->polls_left > 0) {
             t->polls_left--;
         } else if (t->told != 0) {
@@ -366,7 +373,8 @@ EBB__INLINE void poll_body(ebb_rt *rt, ebb__task *t, bool observed) {
 }
 
 /* With everything that may be attached to a poll: recorders, a watchdog, a budget, an end in progress. */
-__attribute__((noinline)) static void poll_observed(ebb_rt *rt, ebb__task *t, ebb_lane lane, uint32_t waited) {
+__attribute__((noinline)) static void poll_observed(ebb_rt *rt, ebb__task *t, ebb_lane lane,
+                                                    uint32_t waited) {
     ebb__emit_task(rt, EBB_EV_TASK_POLLED, t, (uint32_t)lane, waited);
     if (t->flags & F_RETURNED) {
         settle(rt, t);
@@ -426,8 +434,7 @@ void ebb__task_request(ebb_rt *rt, ebb__task *t, uint8_t kind, uint8_t severity,
         t->told = ebb__told(kind, severity, (uint8_t)(epoch + (severity > ebb__told_severity(t->told))));
     }
     if (EBB__MUTANT(rt, EBB_ORACLE_PHASE) && t->phase == EBB_CANCELLING) t->phase = EBB_CANCEL_REQUESTED;
-    if (!(t->flags & F_RETURNED) &&
-        (polls < t->polls_left || EBB__MUTANT(rt, EBB_ORACLE_BUDGET))) {
+    if (!(t->flags & F_RETURNED) && (polls < t->polls_left || EBB__MUTANT(rt, EBB_ORACLE_BUDGET))) {
         t->polls_left = polls;
     }
     reroute(rt, t, deadline);
@@ -499,8 +506,11 @@ static void own_reason(ebb_rt *rt, ebb__cold *c, const ebb_reason *reason) {
 
 static void cancel_one(ebb_rt *rt, ebb__task *t, uint8_t kind, uint64_t origin, const char *message) {
     ebb__cold *c = ebb__cold_at(rt, t->index);
-    ebb_reason reason = {.kind = kind, .severity = (uint8_t)ebb_cancel_severity(kind), .runtime = rt->id,
-                         .origin = origin, .sequence = ++rt->sequence};
+    ebb_reason reason = {.kind = kind,
+                         .severity = (uint8_t)ebb_cancel_severity(kind),
+                         .runtime = rt->id,
+                         .origin = origin,
+                         .sequence = ++rt->sequence};
     ebb__message_copy(reason.message, message);
     ebb_budget b = ebb__cleanup_budget(rt, reason.severity, t->priority);
     uint64_t force_at = ebb__force_at(rt->now, b.deadline);
@@ -563,7 +573,9 @@ static void end_own_budget(ebb_rt *rt, ebb__task *t) {
     const ebb__region *r = ebb__region_at(rt, t->region);
     bool own = (t->flags & F_OWN_CANCEL) != 0;
     if (own && c->kept == 0) return; /* it has begun before */
-    uint64_t kept = own ? (uint64_t)c->kept * 1024 : r->deadline > r->force_at ? r->deadline - r->force_at : 0;
+    uint64_t kept = own                         ? (uint64_t)c->kept * 1024
+                    : r->deadline > r->force_at ? r->deadline - r->force_at
+                                                : 0;
     uint64_t end = ebb__cleanup_deadline(rt, t);
     if (end > rt->now && end - rt->now > kept) end = rt->now + kept;
     ebb__wheel_disarm(&rt->wheel, ebb__wheel_ref(EBB__W_TASK, t->index));
@@ -677,22 +689,27 @@ ebb_status ebb_task_info_of(ebb_cx *cx, ebb_task task, ebb_task_info *out) {
     const ebb__cold *c = ebb__cold_at(rt, t->index);
     const ebb__region *r = ebb__region_at(rt, t->region);
     *out = (ebb_task_info){
-        .task = task, .region = {ebb__region_id(rt, r)}, .phase = (ebb_phase)t->phase,
+        .task = task,
+        .region = {ebb__region_id(rt, r)},
+        .phase = (ebb_phase)t->phase,
         .status = t->phase == EBB_COMPLETED ? (ebb_status)(int32_t)t->polls_left : EBB_PENDING,
-        .mask_depth = t->mask, .lane = t->queue & 3, .epoch = ebb__told_epoch(t->told),
-        .forced = (t->flags & F_FORCED) != 0, .site = c->site,
+        .mask_depth = t->mask,
+        .lane = t->queue & 3,
+        .epoch = ebb__told_epoch(t->told),
+        .forced = (t->flags & F_FORCED) != 0,
+        .site = c->site,
     };
     if (t->told != 0) {
         bool own = t->flags & F_OWN_CANCEL && c->reason != 0;
-        ebb_reason mine = own ? ((ebb__own_reason *)ebb__slab_at(&rt->reasons, c->reason))->reason
-                              : (ebb_reason){0};
+        ebb_reason mine =
+            own ? ((ebb__own_reason *)ebb__slab_at(&rt->reasons, c->reason))->reason : (ebb_reason){0};
         ebb_reason its = ebb__region_reason(rt, r);
         out->reason = ebb_reason_strengthen(&mine, &its);
         out->reason.kind = ebb__told_kind(t->told);
         out->reason.severity = ebb__told_severity(t->told);
     }
-    out->budget = (ebb_budget){ebb__cleanup_deadline(rt, t),
-                               t->phase == EBB_COMPLETED || t->flags & F_RETURNED ? 0 : t->polls_left,
-                               t->priority};
+    out->budget =
+        (ebb_budget){ebb__cleanup_deadline(rt, t),
+                     t->phase == EBB_COMPLETED || t->flags & F_RETURNED ? 0 : t->polls_left, t->priority};
     return EBB_OK;
 }

@@ -5,8 +5,9 @@ ebb_status ebb_task_witness(ebb_cx *cx, ebb_task task, ebb_witness *out) {
     ebb_task_info info;
     ebb_status st = ebb_task_info_of(cx, task, &info);
     if (st != EBB_OK) return st;
-    *out = (ebb_witness){task, info.region, info.epoch, (uint8_t)info.phase, info.reason.severity,
-                         info.reason.kind, info.budget};
+    *out = (ebb_witness){
+        task,       info.region, info.epoch, (uint8_t)info.phase, info.reason.severity, info.reason.kind,
+        info.budget};
     return EBB_OK;
 }
 

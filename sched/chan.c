@@ -140,7 +140,8 @@ ebb_status ebb_chan_reserve(ebb_cx *cx, ebb_chan *ch, ebb_wait *w, ebb_obligatio
 /* Any other obligation would upset the count of places. */
 static bool is_permit_of(const ebb_chan *ch, ebb_obligation permit) {
     uint32_t i;
-    if (ebb__lookup(ch->rt, &ch->rt->duties, permit.id, &i) != EBB_OK) return true; /* resolving it says why */
+    if (ebb__lookup(ch->rt, &ch->rt->duties, permit.id, &i) != EBB_OK)
+        return true; /* resolving it says why */
     const ebb__duty *d = ebb__duty_at(ch->rt, i);
     return d->kind == EBB_PERMIT && d->fn.on_abort == permit_abort && d->arg == ch;
 }

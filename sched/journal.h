@@ -8,8 +8,8 @@ typedef struct ebb__journal_op {
     uint64_t number; /* from 1; asker, argument and text records have none of their own */
     size_t offset;   /* of its record in the file */
     ebb_record rec;
-    uint64_t asker;  /* the task that an ASKER record names; 0: none does */
-    ebb_record args; /* zero if there are none */
+    uint64_t asker;   /* the task that an ASKER record names; 0: none does */
+    ebb_record args;  /* zero if there are none */
     const char *text; /* a site or message, until the next one is read; NULL: none */
 } ebb__journal_op;
 

@@ -191,7 +191,8 @@ static ebb_status continue_reading(ebb__lab_runtime *r) {
 
 /* The kernel's own table refused a move that nobody from outside can ask for. */
 static void illegal(ebb_lab *lab, uint32_t i, const ebb_event *ev) {
-    ebb__lab_stop(lab, EBB_ERR_ORACLE, ebb_oracle_name(EBB_ORACLE_PHASE), "the kernel tried an illegal transition");
+    ebb__lab_stop(lab, EBB_ERR_ORACLE, ebb_oracle_name(EBB_ORACLE_PHASE),
+                  "the kernel tried an illegal transition");
     lab->result.runtime = i;
     lab->result.event = *ev;
 }
@@ -381,7 +382,9 @@ typedef enum ending { END_USER, END_CLOSE, END_SHUTDOWN, ENDINGS } ending;
 
 static void end_region(ebb_rt *rt, ebb_region region, ending how) {
     if (how == END_CLOSE) ebb_region_close(ebb_host(rt), region);
-    else ebb_region_cancel(ebb_host(rt), region, how == END_USER ? EBB_CANCEL_USER : EBB_CANCEL_SHUTDOWN, "the end");
+    else
+        ebb_region_cancel(ebb_host(rt), region, how == END_USER ? EBB_CANCEL_USER : EBB_CANCEL_SHUTDOWN,
+                          "the end");
 }
 
 static void end_regions(ebb_lab *lab, ending how, bool roots) {
@@ -414,7 +417,8 @@ static void check_slots(ebb_lab *lab, uint32_t i) {
     if (rt->duties.live != 0 && root->leaks == 0) o = EBB_ORACLE_OBLIGATION_LEAK;
     if (rt->reasons.live != 0 && root->kept == 0) o = EBB_ORACLE_TASK_LEAK;
     if (o == EBB_ORACLES) return;
-    ebb__lab_stop(lab, EBB_ERR_ORACLE, ebb_oracle_name(o), "a slot is still taken after everything has ended");
+    ebb__lab_stop(lab, EBB_ERR_ORACLE, ebb_oracle_name(o),
+                  "a slot is still taken after everything has ended");
     lab->result.runtime = i;
 }
 
@@ -480,7 +484,8 @@ static ebb_status start_runtime(ebb_lab *lab, uint32_t i) {
     r->n = 0;
     r->turn = 1;
     r->started = false;
-    ebb_status st = ebb_rt_new(&(ebb_rt_opts){.allocator = lab->allocator, .runtime_id = (uint8_t)(i + 1)}, &r->rt);
+    ebb_status st =
+        ebb_rt_new(&(ebb_rt_opts){.allocator = lab->allocator, .runtime_id = (uint8_t)(i + 1)}, &r->rt);
     if (st != EBB_OK) return st;
     lab->runtimes = i + 1;
     ebb__set_chooser(r->rt, choose_task, lab);
@@ -566,7 +571,8 @@ void ebb_lab_send(ebb_lab *lab, ebb_cx *from, const ebb_msg *msg) {
     uint32_t to = (uint32_t)(msg->target >> 56) - 1;
     if (to >= lab->runtimes) {
         ebb_lab_fail(lab, "a message is for a runtime that does not exist");
-    } else if (ebb__lab_grow(lab, (void **)(void *)&lab->bag, &lab->bag_room, lab->bag_n + 1, sizeof *lab->bag)) {
+    } else if (ebb__lab_grow(lab, (void **)(void *)&lab->bag, &lab->bag_room, lab->bag_n + 1,
+                             sizeof *lab->bag)) {
         lab->bag[lab->bag_n++] = (ebb__flying){(uint32_t)ebb_runtime_of(from)->id - 1, to, *msg};
     }
 }

@@ -6,11 +6,11 @@
 
 /* Where decisions come from, and which were taken: all of them go through ebb__choose. */
 typedef struct ebb__chooser {
-    uint64_t random;       /* the generator's state */
+    uint64_t random; /* the generator's state */
     bool recorded;
     const uint16_t *given; /* if recorded; what follows them is 0 */
     size_t n_given;
-    uint16_t *taken, *of;  /* each decision, and how many ways there were */
+    uint16_t *taken, *of; /* each decision, and how many ways there were */
     size_t n, room;
 } ebb__chooser;
 

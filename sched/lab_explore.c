@@ -107,7 +107,8 @@ static void explore_depth(ebb_lab *lab, ebb_lab_case *c, const ebb_explore_opts 
     ebb__free(&lab->allocator, prefix, o->depth * sizeof *prefix);
 }
 
-ebb_status ebb_lab_explore(ebb_lab *lab, ebb_lab_case *c, const ebb_explore_opts *opts, ebb_explore_result *out) {
+ebb_status ebb_lab_explore(ebb_lab *lab, ebb_lab_case *c, const ebb_explore_opts *opts,
+                           ebb_explore_result *out) {
     ebb_explore_opts o = opts != NULL ? *opts : (ebb_explore_opts){0};
     uint64_t of = o.schedules == 0 ? SCHEDULES : o.schedules;
     *out = (ebb_explore_result){.schedules = 0};

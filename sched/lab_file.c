@@ -146,7 +146,8 @@ static ebb_status read_failure(loader *l, const char *v, size_t n) {
 
 static ebb_status read_line(loader *l, const char *v, size_t n) {
     size_t at = l->c->script_n;
-    if (!ebb__lab_grow(l->lab, (void **)(void *)&l->c->script, &l->script_room, at + n + 1, 1)) return EBB_ERR_NOMEM;
+    if (!ebb__lab_grow(l->lab, (void **)(void *)&l->c->script, &l->script_room, at + n + 1, 1))
+        return EBB_ERR_NOMEM;
     memcpy(l->c->script + at, v, n);
     l->c->script[at + n] = '\n';
     l->c->script_n = at + n + 1;
@@ -186,8 +187,9 @@ static const struct {
     const char *word;
     ebb_status (*read)(loader *l, const char *value, size_t n);
 } words[] = {
-    {"contract", read_contract}, {"scenario", read_scenario}, {"seed", read_seed},       {"plant", read_plant},
-    {"fails", read_failure},     {"line", read_line},         {"choices", read_choices},
+    {"contract", read_contract}, {"scenario", read_scenario}, {"seed", read_seed},
+    {"plant", read_plant},       {"fails", read_failure},     {"line", read_line},
+    {"choices", read_choices},
 };
 
 static ebb_status read_one(loader *l, const char *text, size_t n) {
@@ -212,7 +214,8 @@ static ebb_status read_all(loader *l, const char *bytes, size_t n) {
         if (st != EBB_OK) return st;
         at += length + 1;
     } while (at < n);
-    if (l->c->scenario == NULL) return fail(l, EBB_ERR_SYNTAX, "a line 'scenario NAME' before the end", "", 0);
+    if (l->c->scenario == NULL)
+        return fail(l, EBB_ERR_SYNTAX, "a line 'scenario NAME' before the end", "", 0);
     return l->seeded ? EBB_OK : fail(l, EBB_ERR_SYNTAX, "a line 'seed NUMBER' before the end", "", 0);
 }
 
@@ -221,7 +224,8 @@ static ebb_status trim(loader *l) {
     ebb_allocator *a = &l->lab->allocator;
     ebb_lab_case *c = l->c;
     if (c->n_choices > 0) {
-        void *p = ebb__resize(a, c->choices, l->choices_room * sizeof *c->choices, c->n_choices * sizeof *c->choices);
+        void *p = ebb__resize(a, c->choices, l->choices_room * sizeof *c->choices,
+                              c->n_choices * sizeof *c->choices);
         if (p == NULL) return EBB_ERR_NOMEM;
         c->choices = p;
         l->choices_room = c->n_choices;

@@ -13,7 +13,7 @@ typedef struct player {
     EBB_TASK_STATE;
     struct game *game;
     uint32_t number;
-    uint32_t balls;     /* received and not yet played */
+    uint32_t balls; /* received and not yet played */
     bool other_is_gone;
     uint32_t i, entered, left;
 } player;
@@ -66,7 +66,8 @@ static ebb_status player_poll(ebb_cx *cx, void *state) {
     }
     if (!ebb_cancelled(cx) || p->number != 0) return st == EBB_ERR_CLOSED ? EBB_OK : st;
     (void)ebb_mask(cx);
-    send(cx, p, (ebb_msg){.verb = EBB_MSG_CANCEL, .kind = EBB_CANCEL_DISCONNECT, .message = "the other side left"});
+    send(cx, p,
+         (ebb_msg){.verb = EBB_MSG_CANCEL, .kind = EBB_CANCEL_DISCONNECT, .message = "the other side left"});
     EBB_AWAIT(p, st, await_gone(cx, p));
     (void)ebb_unmask(cx);
     return EBB_CANCELLED;
@@ -78,7 +79,8 @@ static ebb_status pingpong_setup(ebb_lab *lab) {
     g->lab = lab;
     for (uint32_t i = 0; i < PLAYERS; i++) {
         g->player[i] = (player){.game = g, .number = i};
-        g->task[i] = ebb_spawn(ebb_host(ebb_lab_runtime(lab, i)), ebb_lab_region(lab, i), player_poll, &g->player[i]);
+        g->task[i] =
+            ebb_spawn(ebb_host(ebb_lab_runtime(lab, i)), ebb_lab_region(lab, i), player_poll, &g->player[i]);
         if (ebb_id_status(g->task[i].id) != EBB_OK) return ebb_id_status(g->task[i].id);
     }
     return EBB_OK;
@@ -115,11 +117,18 @@ static void pingpong_step(ebb_lab *lab, uint32_t n) {
 static void pingpong_check(ebb_lab *lab) {
     game *g = ebb_lab_state(lab);
     for (uint32_t i = 0; i < PLAYERS; i++) {
-        if (g->player[i].entered != g->player[i].left) ebb_lab_fail(lab, "a player left without saying so, or twice");
+        if (g->player[i].entered != g->player[i].left)
+            ebb_lab_fail(lab, "a player left without saying so, or twice");
     }
 }
 
 const ebb_scenario ebb__scenario_pingpong2 = {
-    .name = "pingpong2", .about = "two runtimes; cancels travel as messages, and cleaning up waits for the other",
-    .runtimes = PLAYERS, .steps = 3, .state_size = sizeof(game), .setup = pingpong_setup, .step = pingpong_step,
-    .received = pingpong_received, .check = pingpong_check};
+    .name = "pingpong2",
+    .about = "two runtimes; cancels travel as messages, and cleaning up waits for the other",
+    .runtimes = PLAYERS,
+    .steps = 3,
+    .state_size = sizeof(game),
+    .setup = pingpong_setup,
+    .step = pingpong_step,
+    .received = pingpong_received,
+    .check = pingpong_check};

@@ -185,7 +185,10 @@ static ebb_status pipeline_setup(ebb_lab *lab) {
         bool first = i == 0, last = i == STAGES - 1;
         p->stage[i] = (stage){.p = p, .in = first ? NULL : p->chan[i - 1], .out = last ? NULL : p->chan[i]};
         p->task[i] = ebb_spawn(ebb_host(rt), ebb_lab_region(lab, 0),
-                               first ? source_poll : last ? sink_poll : stage_poll, &p->stage[i]);
+                               first  ? source_poll
+                               : last ? sink_poll
+                                      : stage_poll,
+                               &p->stage[i]);
         if (ok_if_id(p->task[i].id) != EBB_OK) return ok_if_id(p->task[i].id);
     }
     return EBB_OK;
@@ -256,7 +259,8 @@ static ebb_status level_poll(ebb_cx *cx, void *state) {
     }
     l->region = ebb_region_open(cx, NULL);
     if (ebb_region_defer(cx, l->region, level_finalize, l) == EBB_OK) l->opened++;
-    if (l->depth + 1 < l->nest->depth) (void)ebb_spawn(cx, l->region, level_poll, &l->nest->level[l->depth + 1]);
+    if (l->depth + 1 < l->nest->depth)
+        (void)ebb_spawn(cx, l->region, level_poll, &l->nest->level[l->depth + 1]);
     else (void)ebb_spawn(cx, l->region, cleaner_poll, l);
     EBB_AWAIT(l, st, ebb_region_join(cx, l->region));
     if (ebb_checkpoint(cx) == EBB_OK) return st == EBB_CANCELLED ? EBB_OK : st;
@@ -274,7 +278,8 @@ static ebb_status nested_setup(ebb_lab *lab) {
     n->lab = lab;
     n->depth = 2 + ebb_lab_choose(lab, DEPTH - 1);
     for (uint32_t i = 0; i < DEPTH; i++) n->level[i] = (level){.nest = n, .depth = i};
-    return ok_if_id(ebb_spawn(ebb_host(ebb_lab_runtime(lab, 0)), ebb_lab_region(lab, 0), level_poll, &n->level[0]).id);
+    return ok_if_id(
+        ebb_spawn(ebb_host(ebb_lab_runtime(lab, 0)), ebb_lab_region(lab, 0), level_poll, &n->level[0]).id);
 }
 
 static void nested_step(ebb_lab *lab, uint32_t i) {
@@ -316,7 +321,8 @@ typedef struct masks {
 static void expect_masked(ebb_cx *cx, ebb_lab *lab) {
     ebb_task_info info;
     if (ebb_task_info_of(cx, ebb_self(cx), &info) != EBB_OK || info.forced) return;
-    if (ebb_checkpoint(cx) != EBB_OK) ebb_lab_fail(lab, "a masked task was told to stop before it was forced");
+    if (ebb_checkpoint(cx) != EBB_OK)
+        ebb_lab_fail(lab, "a masked task was told to stop before it was forced");
 }
 
 static ebb_status masker_poll(ebb_cx *cx, void *state) {
@@ -341,7 +347,8 @@ static ebb_status masked_setup(ebb_lab *lab) {
     masks *m = ebb_lab_state(lab);
     for (uint32_t i = 0; i < MASKERS; i++) {
         m->masker[i].lab = lab;
-        m->task[i] = ebb_spawn(ebb_host(ebb_lab_runtime(lab, 0)), ebb_lab_region(lab, 0), masker_poll, &m->masker[i]);
+        m->task[i] =
+            ebb_spawn(ebb_host(ebb_lab_runtime(lab, 0)), ebb_lab_region(lab, 0), masker_poll, &m->masker[i]);
         if (ok_if_id(m->task[i].id) != EBB_OK) return ok_if_id(m->task[i].id);
     }
     return EBB_OK;
@@ -480,12 +487,14 @@ static ebb_status napper_poll(ebb_cx *cx, void *state) {
 static ebb_status timers_setup(ebb_lab *lab) {
     naps *s = ebb_lab_state(lab);
     ebb_cx *host = ebb_host(ebb_lab_runtime(lab, 0));
-    ebb_region late = ebb_region_open(host, &(ebb_region_opts){.parent = ebb_lab_region(lab, 0), .policy = EBB_COLLECT,
+    ebb_region late = ebb_region_open(host, &(ebb_region_opts){.parent = ebb_lab_region(lab, 0),
+                                                               .policy = EBB_COLLECT,
                                                                .deadline = ebb_now(host) + 100 * EBB_MS});
     for (uint32_t i = 0; i < SLEEPERS; i++) {
         ebb_task_opts o = {.deadline = i == 1 ? ebb_now(host) + 20 * EBB_MS : 0, .polls = i == 2 ? 2 : 0};
         s->napper[i].lab = lab;
-        s->task[i] = ebb_spawn_with(host, i == 3 ? late : ebb_lab_region(lab, 0), napper_poll, &s->napper[i], &o);
+        s->task[i] =
+            ebb_spawn_with(host, i == 3 ? late : ebb_lab_region(lab, 0), napper_poll, &s->napper[i], &o);
         if (ok_if_id(s->task[i].id) != EBB_OK) return ok_if_id(s->task[i].id);
     }
     return EBB_OK;
@@ -517,29 +526,56 @@ static void timers_check(ebb_lab *lab) {
 
 /* ---- all of them ------------------------------------------------------------------------------------ */
 
-static const ebb_scenario race_scenario = {
-    .name = "race", .about = "racers over a channel; the losers are cancelled and drained", .steps = 3,
-    .state_size = sizeof(race), .setup = race_setup, .step = race_step, .check = race_check, .teardown = race_teardown};
-static const ebb_scenario pipeline_scenario = {
-    .name = "pipeline", .about = "stages over bounded channels, cancelled in the middle", .steps = 2,
-    .state_size = sizeof(pipeline), .setup = pipeline_setup, .step = pipeline_step, .check = pipeline_check,
-    .teardown = pipeline_teardown};
-static const ebb_scenario nested_scenario = {
-    .name = "nested", .about = "deep regions, cleanup scopes and finalizers", .steps = 3,
-    .state_size = sizeof(nest), .setup = nested_setup, .step = nested_step, .check = nested_check};
-static const ebb_scenario masked_scenario = {
-    .name = "masked", .about = "cancels and forces that meet masked sections", .steps = 4,
-    .state_size = sizeof(masks), .setup = masked_setup, .step = masked_step};
+static const ebb_scenario race_scenario = {.name = "race",
+                                           .about =
+                                               "racers over a channel; the losers are cancelled and drained",
+                                           .steps = 3,
+                                           .state_size = sizeof(race),
+                                           .setup = race_setup,
+                                           .step = race_step,
+                                           .check = race_check,
+                                           .teardown = race_teardown};
+static const ebb_scenario pipeline_scenario = {.name = "pipeline",
+                                               .about =
+                                                   "stages over bounded channels, cancelled in the middle",
+                                               .steps = 2,
+                                               .state_size = sizeof(pipeline),
+                                               .setup = pipeline_setup,
+                                               .step = pipeline_step,
+                                               .check = pipeline_check,
+                                               .teardown = pipeline_teardown};
+static const ebb_scenario nested_scenario = {.name = "nested",
+                                             .about = "deep regions, cleanup scopes and finalizers",
+                                             .steps = 3,
+                                             .state_size = sizeof(nest),
+                                             .setup = nested_setup,
+                                             .step = nested_step,
+                                             .check = nested_check};
+static const ebb_scenario masked_scenario = {.name = "masked",
+                                             .about = "cancels and forces that meet masked sections",
+                                             .steps = 4,
+                                             .state_size = sizeof(masks),
+                                             .setup = masked_setup,
+                                             .step = masked_step};
 static const ebb_scenario obligations_scenario = {
-    .name = "obligations", .about = "what is reserved is committed, aborted or leaked, once", .steps = 3,
-    .state_size = sizeof(debts), .setup = obligations_setup, .step = obligations_step, .check = obligations_check};
-static const ebb_scenario timers_scenario = {
-    .name = "timers", .about = "sleeps, deadlines and poll budgets", .steps = 4,
-    .state_size = sizeof(naps), .setup = timers_setup, .step = timers_step, .check = timers_check};
+    .name = "obligations",
+    .about = "what is reserved is committed, aborted or leaked, once",
+    .steps = 3,
+    .state_size = sizeof(debts),
+    .setup = obligations_setup,
+    .step = obligations_step,
+    .check = obligations_check};
+static const ebb_scenario timers_scenario = {.name = "timers",
+                                             .about = "sleeps, deadlines and poll budgets",
+                                             .steps = 4,
+                                             .state_size = sizeof(naps),
+                                             .setup = timers_setup,
+                                             .step = timers_step,
+                                             .check = timers_check};
 
 const ebb_scenario *ebb_lab_scenario(size_t i) {
     static const ebb_scenario *const all[] = {
-        &ebb__scenario_storm, &race_scenario, &pipeline_scenario, &nested_scenario, &masked_scenario,
-        &obligations_scenario, &timers_scenario, &ebb__scenario_pingpong2};
+        &ebb__scenario_storm, &race_scenario,        &pipeline_scenario, &nested_scenario,
+        &masked_scenario,     &obligations_scenario, &timers_scenario,   &ebb__scenario_pingpong2};
     return i < sizeof all / sizeof *all ? all[i] : NULL;
 }

@@ -168,7 +168,8 @@ static bool shorten_choices(shrink *s) {
     }
     for (size_t piece = (s->c->n_choices + 1) / 2; piece > 0; piece /= 2) {
         for (size_t at = 0; at < s->c->n_choices && may_go_on(s); at += piece) {
-            if (any_but_first(s->c, at, at + piece)) any |= try_choices(s, s->c->n_choices, at, at + piece, false);
+            if (any_but_first(s->c, at, at + piece))
+                any |= try_choices(s, s->c->n_choices, at, at + piece, false);
         }
     }
     return any;

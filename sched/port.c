@@ -17,8 +17,12 @@ ebb_status ebb_receive(ebb_rt *rt, const ebb_msg *m) {
     ebb_task task = {m->target};
     ebb_region region = {m->target};
     uint64_t to_task = m->to_region ? 0 : m->target, to_region = m->to_region ? m->target : 0;
-    ebb__journal(rt, host, (ebb_record){.type = J_RECEIVE, .value = (uint32_t)m->verb, .task = to_task,
-                                        .region = to_region, .other = m->word});
+    ebb__journal(rt, host,
+                 (ebb_record){.type = J_RECEIVE,
+                              .value = (uint32_t)m->verb,
+                              .task = to_task,
+                              .region = to_region,
+                              .other = m->word});
     ebb__emit_plain(rt, EBB_EV_RECEIVED, to_task, to_region, (uint32_t)m->verb, m->word);
     switch (m->verb) {
     case EBB_MSG_WAKE:

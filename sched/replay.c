@@ -181,7 +181,8 @@ ebb_status ebb__replay_call_of(ebb__replay *p, ebb__replay_call c) {
     p->depth++;
     while (ebb__replay_take(p, &op)) {
         if (c.empty && (op.rec.type != J_RETURN || op.rec.value != EBB_OK)) {
-            ebb__replay_fail(p, EBB_ERR_DIVERGED, &op, "expected it of a task's code, found the kernel's own");
+            ebb__replay_fail(p, EBB_ERR_DIVERGED, &op,
+                             "expected it of a task's code, found the kernel's own");
             break;
         }
         if (op.rec.type == J_RETURN) {
@@ -260,7 +261,8 @@ static bool beginning(ebb__replay *p, uint8_t type, ebb_record *out) {
     }
     if (op.rec.type != type) {
         op.rec.type = type;
-        ebb__replay_fail(p, EBB_ERR_INVALID, &op, "a journal begins with its runtime's options; this is missing");
+        ebb__replay_fail(p, EBB_ERR_INVALID, &op,
+                         "a journal begins with its runtime's options; this is missing");
         return false;
     }
     if (type == J_START && op.rec.value != 0) {

@@ -18,7 +18,8 @@ static ebb_status ghost_closer(ebb_cx *cx, void *state) {
 static ebb_status ghost_finalizer(ebb_cx *cx, void *arg) {
     ebb__replay *p = arg;
     const ebb__duty *d = ebb__next_finalizer(p->rt, ebb__task_of(cx));
-    return ebb__replay_call_of(p, (ebb__replay_call){.what = EBB__CALL_FINALIZER, .task = ebb_self(cx).id,
+    return ebb__replay_call_of(p, (ebb__replay_call){.what = EBB__CALL_FINALIZER,
+                                                     .task = ebb_self(cx).id,
                                                      .other = ebb__duty_id(p->rt, d)});
 }
 
@@ -105,7 +106,8 @@ static void do_cancel(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
 static void do_cancel_within(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
     (void)p;
     ebb_budget budget = {op->args.task, op->args.value, op->args.kind};
-    ebb_region_cancel_within(cx, (ebb_region){op->rec.region}, (ebb_cancel_kind)op->rec.kind, op->text, budget);
+    ebb_region_cancel_within(cx, (ebb_region){op->rec.region}, (ebb_cancel_kind)op->rec.kind, op->text,
+                             budget);
 }
 
 static void do_force(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
@@ -128,15 +130,17 @@ static void do_chain(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
 /* ---- tasks ------------------------------------------------------------------------------------- */
 
 static void do_spawn(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
-    ebb_task_opts o = {.deadline = op->args.task, .polls = op->args.value, .priority = op->args.kind,
+    ebb_task_opts o = {.deadline = op->args.task,
+                       .polls = op->args.value,
+                       .priority = op->args.kind,
                        .keep = (op->rec.value & 1) != 0};
     if (recorded(op) == EBB_ERR_VERSION) o.size = 1;
     ebb_poll_fn poll = recorded(op) == EBB_ERR_INVALID ? NULL : ghost_poll;
     const char *site = ebb__replay_site(p, op->text);
     p->refuse = recorded(op) == EBB_ERR_NOMEM;
     ebb_region r = {op->rec.region};
-    ebb_task id = op->rec.value & 2 ? ebb_spawn_opts_at(cx, r, poll, p, &o, site)
-                                    : ebb_spawn_at(cx, r, poll, p, site);
+    ebb_task id =
+        op->rec.value & 2 ? ebb_spawn_opts_at(cx, r, poll, p, &o, site) : ebb_spawn_at(cx, r, poll, p, site);
     expect_id(p, op, id.id);
 }
 
@@ -211,8 +215,8 @@ static void do_defer(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
     ebb_region region = {op->rec.region};
     const char *site = ebb__replay_site(p, op->text);
     p->refuse = want == EBB_ERR_NOMEM;
-    expect_status(p, op, region.id == 0 ? ebb_defer_at(cx, fn, p, site)
-                                        : ebb_region_defer_at(cx, region, fn, p, site));
+    expect_status(
+        p, op, region.id == 0 ? ebb_defer_at(cx, fn, p, site) : ebb_region_defer_at(cx, region, fn, p, site));
     if (region.id == 0 && cx == ebb_host(p->rt)) region = ebb_root(p->rt);
     haunt_closer(p, region);
 }
@@ -326,7 +330,8 @@ static ebb_cx *asker_of(ebb__replay *p, const ebb__journal_op *op) {
     ebb__task *t = p->rt->current;
     if (op->rec.phase != 0) return ebb_host(p->rt);
     if (op->asker == 0) {
-        if (t == NULL) ebb__replay_fail(p, EBB_ERR_DIVERGED, op, "expected a task that is being polled, found none");
+        if (t == NULL)
+            ebb__replay_fail(p, EBB_ERR_DIVERGED, op, "expected a task that is being polled, found none");
         return t == NULL ? NULL : &t->cx;
     }
     if (ebb__find_task(p->rt, (ebb_task){op->asker}, &t) != EBB_OK || t->phase == EBB_COMPLETED) {

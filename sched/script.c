@@ -47,8 +47,8 @@ ebb_status ebb__script_thing(ebb__script *s, ebb__thing **out) {
     return EBB_OK;
 }
 
-ebb_status ebb__script_bind(ebb__script *s, ebb__script_word *name, ebb__thing *thing,
-                            ebb__thing_kind kind, uint64_t id) {
+ebb_status ebb__script_bind(ebb__script *s, ebb__script_word *name, ebb__thing *thing, ebb__thing_kind kind,
+                            uint64_t id) {
     name->id = id;
     name->kind = kind;
     ebb_status st = ebb_id_status(id);

@@ -11,11 +11,11 @@ typedef struct ebb__script ebb__script;
 
 /* Every script is bounded, whatever its lines say. */
 enum {
-    EBB__SCRIPT_NAME = 63,       /* bytes of a name */
-    EBB__SCRIPT_BODY = 1024,     /* steps of a body, and as many after its `|` */
-    EBB__SCRIPT_THINGS = 65536,  /* tasks, regions, obligations and finalizers; then EBB_ERR_LIMIT */
-    EBB__SCRIPT_PUMP = 10000,    /* polls of one `pump` */
-    EBB__SCRIPT_STEPS = 64       /* steps that a task does in one poll before it lets others run */
+    EBB__SCRIPT_NAME = 63,      /* bytes of a name */
+    EBB__SCRIPT_BODY = 1024,    /* steps of a body, and as many after its `|` */
+    EBB__SCRIPT_THINGS = 65536, /* tasks, regions, obligations and finalizers; then EBB_ERR_LIMIT */
+    EBB__SCRIPT_PUMP = 10000,   /* polls of one `pump` */
+    EBB__SCRIPT_STEPS = 64      /* steps that a task does in one poll before it lets others run */
 };
 
 /* NULL: no memory. The runtime must outlive it, and must not be pumped or dumped after the script is

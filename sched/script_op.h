@@ -8,10 +8,39 @@
 #include "sched/script.h"
 
 typedef enum ebb__script_verb {
-    V_ABORT, V_ADVANCE, V_BODY, V_CANCEL, V_CANCEL_TASK, V_CHAIN, V_CHECK, V_CHECKPOINT, V_CLOSE,
-    V_COMMIT, V_DEFER, V_EXPECT, V_FAULT, V_FORCE, V_FORCE_TASK, V_IGNORE, V_JOIN, V_JOIN_TASK,
-    V_LOOP, V_MASK, V_OPEN, V_PARK, V_PUMP, V_RESERVE, V_RETURN, V_SLEEP, V_SPAWN, V_TURN, V_UNMASK,
-    V_WAKE, V_WITNESS, V_YIELD, V_NOTHING
+    V_ABORT,
+    V_ADVANCE,
+    V_BODY,
+    V_CANCEL,
+    V_CANCEL_TASK,
+    V_CHAIN,
+    V_CHECK,
+    V_CHECKPOINT,
+    V_CLOSE,
+    V_COMMIT,
+    V_DEFER,
+    V_EXPECT,
+    V_FAULT,
+    V_FORCE,
+    V_FORCE_TASK,
+    V_IGNORE,
+    V_JOIN,
+    V_JOIN_TASK,
+    V_LOOP,
+    V_MASK,
+    V_OPEN,
+    V_PARK,
+    V_PUMP,
+    V_RESERVE,
+    V_RETURN,
+    V_SLEEP,
+    V_SPAWN,
+    V_TURN,
+    V_UNMASK,
+    V_WAKE,
+    V_WITNESS,
+    V_YIELD,
+    V_NOTHING
 } ebb__script_verb;
 
 typedef struct ebb__script_op ebb__script_op;
@@ -41,9 +70,9 @@ struct ebb__script_op {
     const char *message; /* NULL: none */
     uint64_t span;
     uint64_t number, second;
-    uint32_t polls;  /* 0: not said */
-    int32_t status;  /* of `return` and `expect` */
-    uint8_t kind;    /* of a cancel or an obligation */
+    uint32_t polls; /* 0: not said */
+    int32_t status; /* of `return` and `expect` */
+    uint8_t kind;   /* of a cancel or an obligation */
     uint8_t priority;
     bool collect, cleanup, keep, stuck;
     bool timed; /* `span` is a deadline or a budget */
@@ -52,7 +81,7 @@ struct ebb__script_op {
 struct ebb__script {
     ebb_rt *rt;
     ebb__arena arena;
-    ebb__map names; /* by the hash of the text */
+    ebb__map names;                    /* by the hash of the text */
     ebb__map ids[EBB__OBLIGATION + 1]; /* things by id */
     ebb__thing *first, *last;
     uint32_t things;
@@ -83,8 +112,8 @@ ebb_status ebb__script_defer(ebb__script *s, ebb_cx *cx, const ebb__script_op *o
 ebb_status ebb__script_thing(ebb__script *s, ebb__thing **out);
 
 /* From now on `name` stands for this id. One that carries an error is a result, and no thing. */
-ebb_status ebb__script_bind(ebb__script *s, ebb__script_word *name, ebb__thing *thing,
-                            ebb__thing_kind kind, uint64_t id);
+ebb_status ebb__script_bind(ebb__script *s, ebb__script_word *name, ebb__thing *thing, ebb__thing_kind kind,
+                            uint64_t id);
 
 /* The id that `name` stands for; EBB_ERR_INVALID if it is none of this kind. */
 ebb_status ebb__script_find(const ebb__script_word *name, ebb__thing_kind kind, uint64_t *id);

@@ -18,7 +18,7 @@ typedef struct parser {
     token token;
     const char *text;
     size_t length;
-    uint32_t number; /* counted from 1 */
+    uint32_t number;   /* counted from 1 */
     ebb_status status; /* sticks once it is not EBB_OK */
     char *message;
 } parser;
@@ -96,8 +96,8 @@ static bool is(const parser *p, const char *text) {
 
 /* ---- what a word may be ----------------------------------------------------------------------- */
 
-static const char *const option_words[] = {"in",   "as",     "collect", "cleanup", "deadline", "priority",
-                                           "keep", "polls",  "within",  "pending", "stuck"};
+static const char *const option_words[] = {"in",   "as",    "collect", "cleanup", "deadline", "priority",
+                                           "keep", "polls", "within",  "pending", "stuck"};
 
 static bool is_option(const parser *p) {
     for (size_t i = 0; i < sizeof option_words / sizeof *option_words; i++) {
@@ -249,7 +249,7 @@ enum {
 };
 
 #define POLLS_EXPECTED "a number of polls, 1 to 4294967294"
-#define PUMP_EXPECTED "a number of polls, 1 to 10000"
+#define PUMP_EXPECTED  "a number of polls, 1 to 10000"
 
 static bool flag(parser *p, bool *out) {
     *out = true;
@@ -320,8 +320,18 @@ static bool parse_options(parser *p, uint32_t allowed, ebb__script_op *op) {
 enum { HOST = 1, STEP = 2, BOTH = 3 };
 
 /* What must follow. */
-typedef enum argument { A_NONE, A_NAME, A_NAMES, A_NAME_CANCEL, A_NAME_OBLIGATION, A_TIME, A_NUMBERS,
-                        A_STATUS, A_END, A_BODY } argument;
+typedef enum argument {
+    A_NONE,
+    A_NAME,
+    A_NAMES,
+    A_NAME_CANCEL,
+    A_NAME_OBLIGATION,
+    A_TIME,
+    A_NUMBERS,
+    A_STATUS,
+    A_END,
+    A_BODY
+} argument;
 
 static const struct rule {
     const char *word;

@@ -5,9 +5,9 @@
 typedef struct actor {
     ebb__script *script;
     const ebb__script_body *body;
-    uint32_t at;     /* the step in hand */
-    bool cleanup;    /* of those after the `|` */
-    bool begun;      /* the step in hand has already waited */
+    uint32_t at;  /* the step in hand */
+    bool cleanup; /* of those after the `|` */
+    bool begun;   /* the step in hand has already waited */
     bool ignoring;
     ebb_status last; /* what the runtime answered to the step before */
     ebb_sleeper nap;
@@ -21,8 +21,10 @@ static uint64_t after(ebb_cx *cx, uint64_t span) {
 }
 
 static ebb_status do_open(ebb__script *s, ebb_cx *cx, const ebb__script_op *op) {
-    ebb_region_opts o = {.policy = op->collect ? EBB_COLLECT : EBB_FAIL_FAST, .priority = op->priority,
-                         .cleanup = op->cleanup, .deadline = op->timed ? after(cx, op->span) : 0};
+    ebb_region_opts o = {.policy = op->collect ? EBB_COLLECT : EBB_FAIL_FAST,
+                         .priority = op->priority,
+                         .cleanup = op->cleanup,
+                         .deadline = op->timed ? after(cx, op->span) : 0};
     ebb_status st = EBB_OK;
     if (op->in != NULL) st = ebb__script_find(op->in, EBB__REGION, &o.parent.id);
     ebb__thing *thing;
@@ -163,7 +165,8 @@ static outcome step_yield(actor *a, ebb_cx *cx) {
 }
 
 static outcome step_await(actor *a, ebb_cx *cx, const ebb__script_op *op) {
-    ebb_status st = op->verb == V_SLEEP ? ebb_sleep(cx, &a->nap, op->span) : ebb__script_do(a->script, cx, op);
+    ebb_status st =
+        op->verb == V_SLEEP ? ebb_sleep(cx, &a->nap, op->span) : ebb__script_do(a->script, cx, op);
     return st == EBB_PENDING ? WAITS : answered(a, cx, st);
 }
 
@@ -225,7 +228,9 @@ static actor *actor_new(ebb__script *s, const ebb__script_body *body) {
 
 ebb_status ebb__script_spawn(ebb__script *s, ebb_cx *cx, const ebb__script_op *op) {
     ebb_region r = ebb_self_region(cx);
-    ebb_task_opts o = {.keep = op->keep, .polls = op->polls, .priority = op->priority,
+    ebb_task_opts o = {.keep = op->keep,
+                       .polls = op->polls,
+                       .priority = op->priority,
                        .deadline = op->timed ? after(cx, op->span) : 0};
     const ebb__script_body *body = op->as != NULL ? op->as->body : op->body;
     if (body == NULL) return EBB_ERR_INVALID;

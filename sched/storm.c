@@ -17,7 +17,8 @@ typedef struct storm {
 typedef struct template {
     uint32_t weight;
     const char *text;
-} template;
+}
+template;
 
 /* %r %t %o: a new region, task, obligation; %y %u %p: the newest; %R %T %O: any; %B: a body.
  * %K: a cancel kind; %k: an obligation kind; %M: a time; %n: 1 to 8; %S: a task's steps. */
@@ -99,20 +100,13 @@ static const template steps[] = {
 };
 
 static const template ends[] = {
-    {12, ""},
-    {4, "; park"},
-    {2, "; return FAILED"},
-    {1, "; return CANCELLED"},
-    {1, "; fault"},
-    {1, "; ignore"},
+    {12, ""},       {4, "; park"},   {2, "; return FAILED"}, {1, "; return CANCELLED"},
+    {1, "; fault"}, {1, "; ignore"},
 };
 
 /* Whole lives that turn in a circle: nothing in them may be made anew. */
 static const template circles[] = {
-    {1, "yield; checkpoint; loop"},
-    {1, "yield; loop"},
-    {3, "sleep %M; loop"},
-    {4, "park; loop"},
+    {1, "yield; checkpoint; loop"},   {1, "yield; loop"}, {3, "sleep %M; loop"}, {4, "park; loop"},
     {1, "mask; yield; unmask; loop"},
 };
 
@@ -197,13 +191,14 @@ static const char *fitting(grower *g, const template *list, uint32_t n) {
 }
 
 static void say_kind(grower *g) {
-    static const template kinds[] = {{4, "USER"}, {3, "RACE_LOST"}, {1, "DISCONNECT"}, {3, "TIMEOUT"},
+    static const template kinds[] = {{4, "USER"},     {3, "RACE_LOST"},  {1, "DISCONNECT"}, {3, "TIMEOUT"},
                                      {1, "RESOURCE"}, {1, "LEASE_LOST"}, {3, "SHUTDOWN"}};
     say_word(g, any_of(g, kinds, COUNT(kinds)));
 }
 
 static void say_time(grower *g) {
-    static const template times[] = {{4, "1ms"}, {4, "10ms"}, {3, "100ms"}, {2, "450ms"}, {2, "1600ms"}, {1, "6s"}};
+    static const template times[] = {{4, "1ms"},   {4, "10ms"},   {3, "100ms"},
+                                     {2, "450ms"}, {2, "1600ms"}, {1, "6s"}};
     say_word(g, any_of(g, times, COUNT(times)));
 }
 
@@ -344,6 +339,10 @@ static void storm_check(ebb_lab *lab) {
     }
 }
 
-const ebb_scenario ebb__scenario_storm = {
-    .name = "storm", .about = "random programs: everything at once", .state_size = sizeof(storm),
-    .setup = storm_setup, .step = storm_step, .finish = storm_finish, .check = storm_check};
+const ebb_scenario ebb__scenario_storm = {.name = "storm",
+                                          .about = "random programs: everything at once",
+                                          .state_size = sizeof(storm),
+                                          .setup = storm_setup,
+                                          .step = storm_step,
+                                          .finish = storm_finish,
+                                          .check = storm_check};

@@ -264,7 +264,8 @@ static inline void op_reserve(world *w, ebb_cx *cx) {
     if (n == NULL) return;
     ebb_obligation_kind kind = (ebb_obligation_kind)pick(w, 8);
     void (*hook)(void *) = pick(w, 3) == 0 ? NULL : on_abort;
-    ebb_obligation o = own ? ebb_reserve(cx, kind, hook, n) : ebb_reserve_in(cx, some_region(w), kind, hook, n);
+    ebb_obligation o =
+        own ? ebb_reserve(cx, kind, hook, n) : ebb_reserve_in(cx, some_region(w), kind, hook, n);
     remember(w, w->duty, &w->duties, o.id);
 }
 
@@ -277,8 +278,11 @@ static inline void op_defer(world *w, ebb_cx *cx) {
 }
 
 static inline void op_receive(world *w) {
-    ebb_msg m = {.verb = (ebb_verb)pick(w, 7), .kind = (ebb_cancel_kind)pick(w, 12), .word = pick(w, 256),
-                 .to_region = pick(w, 2) != 0, .message = "from afar"};
+    ebb_msg m = {.verb = (ebb_verb)pick(w, 7),
+                 .kind = (ebb_cancel_kind)pick(w, 12),
+                 .word = pick(w, 256),
+                 .to_region = pick(w, 2) != 0,
+                 .message = "from afar"};
     m.target = m.to_region ? some_target(w).id : some_task(w).id;
     (void)ebb_receive(w->rt, &m);
 }
@@ -326,9 +330,7 @@ static inline void any_op(world *w, ebb_cx *cx, bool may_wait) {
     case 10: op_defer(w, cx); break;
     case 11: op_cancel(w, cx); break;
     case 12: (void)ebb_wake(cx, some_task(w)); break;
-    case 13:
-        remember(w, w->timer, &w->timers, ebb_timer_arm(cx, some_task(w), soon(w)).id);
-        break;
+    case 13: remember(w, w->timer, &w->timers, ebb_timer_arm(cx, some_task(w), soon(w)).id); break;
     case 14: (void)ebb_timer_disarm(cx, (ebb_timer){some_id(w, w->timer, w->timers)}); break;
     case 15:
         if (may_wait) (void)(pick(w, 3) ? ebb_mask(cx) : ebb_unmask(cx));

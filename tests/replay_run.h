@@ -42,8 +42,7 @@ static inline void forget(run *r) {
 
 static inline void at_pump(run *r, uint64_t now) {
     ebb_advance(r->rt, now);
-    while (ebb_pump(r->rt, 1000) == EBB_PENDING) {
-    }
+    while (ebb_pump(r->rt, 1000) == EBB_PENDING) {}
 }
 
 static inline void assert_replays(const bytes *journal, const bytes *trace) {

@@ -15,7 +15,9 @@ static ebb_status open_in(world *w, uint64_t id) {
     if (id == 0) return EBB_ERR_INVALID; /* 0 is the asker's own region here */
     return ebb_id_status(ebb_region_open(w->host, &(ebb_region_opts){.parent = {id}}).id);
 }
-static ebb_status join_region(world *w, uint64_t id) { return ebb_region_join(w->host, (ebb_region){id}); }
+static ebb_status join_region(world *w, uint64_t id) {
+    return ebb_region_join(w->host, (ebb_region){id});
+}
 static ebb_status look_at_region(world *w, uint64_t id) {
     ebb_region_state s;
     return ebb_region_state_of(w->host, (ebb_region){id}, &s);
@@ -44,8 +46,12 @@ static ebb_status reserve_in(world *w, uint64_t id) {
 static ebb_status defer_in(world *w, uint64_t id) {
     return ebb_region_defer(w->host, (ebb_region){id}, puppet_poll, NULL);
 }
-static ebb_status wake_task(world *w, uint64_t id) { return ebb_wake(w->host, (ebb_task){id}); }
-static ebb_status join_task(world *w, uint64_t id) { return ebb_task_join(w->host, (ebb_task){id}); }
+static ebb_status wake_task(world *w, uint64_t id) {
+    return ebb_wake(w->host, (ebb_task){id});
+}
+static ebb_status join_task(world *w, uint64_t id) {
+    return ebb_task_join(w->host, (ebb_task){id});
+}
 static ebb_status look_at_task(world *w, uint64_t id) {
     ebb_task_info info;
     return ebb_task_info_of(w->host, (ebb_task){id}, &info);
@@ -57,13 +63,23 @@ static ebb_status witness_task(world *w, uint64_t id) {
 static ebb_status arm_for(world *w, uint64_t id) {
     return ebb_id_status(ebb_timer_arm(w->host, (ebb_task){id}, 5).id);
 }
-static ebb_status disarm(world *w, uint64_t id) { return ebb_timer_disarm(w->host, (ebb_timer){id}); }
-static ebb_status commit(world *w, uint64_t id) { return ebb_commit(w->host, (ebb_obligation){id}); }
-static ebb_status resolve_by_abort(world *w, uint64_t id) { return ebb_abort(w->host, (ebb_obligation){id}); }
+static ebb_status disarm(world *w, uint64_t id) {
+    return ebb_timer_disarm(w->host, (ebb_timer){id});
+}
+static ebb_status commit(world *w, uint64_t id) {
+    return ebb_commit(w->host, (ebb_obligation){id});
+}
+static ebb_status resolve_by_abort(world *w, uint64_t id) {
+    return ebb_abort(w->host, (ebb_obligation){id});
+}
 
 typedef enum noun { REGION, TASK, OBLIGATION, TIMER, NOUNS } noun;
 
-static const struct { const char *name; attempt *try; noun of; } functions[] = {
+static const struct {
+    const char *name;
+    attempt *try;
+    noun of;
+} functions[] = {
     {"ebb_spawn", spawn_in, REGION},
     {"ebb_start", spawn_with_in, REGION},
     {"ebb_region_open", open_in, REGION},
@@ -108,8 +124,8 @@ static void make_stale(world *w, uint64_t stale[NOUNS]) {
 static void expect(world *w, size_t f, uint64_t id, ebb_status expected) {
     ebb_status st = functions[f].try(w, id);
     if (st == expected) return;
-    fail_msg("%s(%016llx) says %s, expected %s", functions[f].name, (unsigned long long)id, ebb_status_name(st),
-             ebb_status_name(expected));
+    fail_msg("%s(%016llx) says %s, expected %s", functions[f].name, (unsigned long long)id,
+             ebb_status_name(st), ebb_status_name(expected));
 }
 
 static void every_function_names_what_is_wrong_with_an_id(void **state) {
@@ -262,7 +278,8 @@ static void a_task_has_one_joiner_and_is_joined_once_and_not_by_itself(void **st
     puppet *target = puppet_start(w, w->root, IGNORING);
     stranger *one = world_keep(w, sizeof *one), *two = world_keep(w, sizeof *two);
     one->task = two->task = target->id;
-    puppet *first = puppet_start(w, w->root, (puppet){.act = tries_to_join, .arg = one, .returns = EBB_PENDING});
+    puppet *first =
+        puppet_start(w, w->root, (puppet){.act = tries_to_join, .arg = one, .returns = EBB_PENDING});
     world_settle(w);
     assert_int_equal(one->task_join, EBB_PENDING);
     (void)puppet_start(w, w->root, (puppet){.act = tries_to_join, .arg = two});
@@ -290,7 +307,8 @@ static void a_joiner_that_has_turned_to_something_else_is_in_nobodys_way(void **
     puppet *target = puppet_start(w, w->root, IGNORING);
     stranger *one = world_keep(w, sizeof *one);
     one->task = target->id;
-    puppet *first = puppet_start(w, w->root, (puppet){.act = tries_to_join, .arg = one, .returns = EBB_PENDING});
+    puppet *first =
+        puppet_start(w, w->root, (puppet){.act = tries_to_join, .arg = one, .returns = EBB_PENDING});
     world_settle(w);
     assert_int_equal(one->task_join, EBB_PENDING);
     first->act = NULL;
@@ -316,7 +334,8 @@ static void the_limit_of_tasks_is_reached_exactly_and_sticks_to_the_region(void 
     p[0]->returns = EBB_OK;
     (void)ebb_wake(w->host, p[0]->id);
     world_settle(w);
-    assert_int_equal(ebb_id_status(ebb_spawn(w->host, r, puppet_poll, p[0]).id), EBB_ERR_LIMIT); /* it is kept */
+    assert_int_equal(ebb_id_status(ebb_spawn(w->host, r, puppet_poll, p[0]).id),
+                     EBB_ERR_LIMIT); /* it is kept */
     assert_int_equal(ebb_task_join(w->host, p[0]->id), EBB_OK);
     assert_int_equal(ebb_id_status(ebb_spawn(w->host, r, puppet_poll, p[0]).id), EBB_OK);
     assert_int_equal(report_of(w, r).status, EBB_ERR_LIMIT);

@@ -94,7 +94,8 @@ static const char *deep(world *w) {
     bool cut;
     const char *wrong = cancel_a_million(w, top, 1, EBB_OK);
     if (wrong != NULL) return wrong;
-    if (ebb_cause_chain(w->host, r, chain, EBB_CHAIN_DEPTH, &n, &cut) != EBB_ERR_STALE) return "r is still there";
+    if (ebb_cause_chain(w->host, r, chain, EBB_CHAIN_DEPTH, &n, &cut) != EBB_ERR_STALE)
+        return "r is still there";
     ebb_stats s;
     ebb_rt_stats(w->rt, &s);
     return s.regions == 1 ? NULL : "regions are left";

@@ -78,7 +78,8 @@ static void items_come_in_the_order_they_were_sent(void **state) {
         for (int permit = 0; permit < 2; permit++) {
             ebb_chan *ch = chan_of(w, capacity);
             ebb_region r = open_region(w, w->root);
-            mover *from = move_in(w, r, sender_poll, (mover){.ch = ch, .first = 100, .n = 50, .permit = permit});
+            mover *from =
+                move_in(w, r, sender_poll, (mover){.ch = ch, .first = 100, .n = 50, .permit = permit});
             mover *to = move_in(w, r, receiver_poll, (mover){.ch = ch, .n = 50});
             world_settle(w);
             assert_int_equal(info_of(w, from->id).status, EBB_OK);
@@ -232,7 +233,9 @@ static void cancelling_a_receiver_at_any_point_neither_loses_nor_doubles_an_item
     world *w = *state;
     uint32_t runs = 0;
     for (uint32_t variant = 0; variant < 24; variant++) {
-        flow f = {.capacity = 1 + variant % 3, .permit = variant / 3 % 2, .second = variant / 6 % 2,
+        flow f = {.capacity = 1 + variant % 3,
+                  .permit = variant / 3 % 2,
+                  .second = variant / 6 % 2,
                   .force = variant / 12 % 2};
         for (f.after = 0; nothing_is_lost_or_doubled(w, f); f.after++) runs++;
     }
@@ -273,7 +276,8 @@ static void a_place_granted_to_a_sender_that_is_then_cancelled_goes_to_the_next(
     mover *b = move_in(w, r, sender_poll, (mover){.ch = ch, .first = 3, .n = 1});
     world_settle(w);
     assert_int_equal(ebb_chan_recv(w->host, ch, &(ebb_wait){0}, &item), EBB_OK); /* granted to the first */
-    assert_int_equal(ebb_chan_send(w->host, ch, &(ebb_wait){0}, &item), EBB_ERR_NOT_TASK); /* and nobody else's */
+    assert_int_equal(ebb_chan_send(w->host, ch, &(ebb_wait){0}, &item),
+                     EBB_ERR_NOT_TASK); /* and nobody else's */
     ebb_task_cancel(w->host, a->id, EBB_CANCEL_USER, NULL);
     world_settle(w);
     assert_int_equal(a->last, EBB_CANCELLED);

@@ -4,10 +4,10 @@
 typedef struct scope {
     ebb_region id;
     puppet *worker;
-    puppet plan;      /* of the worker */
+    puppet plan; /* of the worker */
     ebb_status opened, joined, spawned, reserved;
-    bool early;       /* tried before any cancel */
-    bool stays;       /* is not joined */
+    bool early; /* tried before any cancel */
+    bool stays; /* is not joined */
     uint64_t deadline;
 } scope;
 

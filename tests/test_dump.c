@@ -64,7 +64,8 @@ static void a_small_tree_reads_like_this(void **state) {
         "  task 2.2.1 Running, joins, at joiner.c:5\n"
         "  task 2.4.1 Created, in lane ready, at new.c:6\n"
         "  region 2.2.1 Draining, DISCONNECT epoch 1, 4750 ms left \"gone\", at outer.c:1\n"
-        "    task 2.1.1 CancelRequested, DISCONNECT epoch 1, 4750 ms left, masked 1, in lane cancel, at waiter.c:2\n"
+        "    task 2.1.1 CancelRequested, DISCONNECT epoch 1, 4750 ms left, masked 1, in lane cancel, at "
+        "waiter.c:2\n"
         "      finalizer 2.2.1, at final.c:8\n"
         "      obligation 2.1.1 lease, at lease.c:7\n"
         "  region 2.3.1 Open, at inner.c:3\n"
@@ -82,7 +83,8 @@ static void a_deep_tree_is_printed_without_a_deep_stack(void **state) {
     world *w = *state;
     enum { DEPTH = 100 * 1000 };
     ebb_region r = w->root;
-    for (int i = 0; i < DEPTH; i++) r = ebb_region_open_at(w->host, &(ebb_region_opts){.parent = r}, "deep.c:1");
+    for (int i = 0; i < DEPTH; i++)
+        r = ebb_region_open_at(w->host, &(ebb_region_opts){.parent = r}, "deep.c:1");
     (void)ebb_spawn_at(w->host, r, puppet_poll, puppet_new(w, IGNORING), "bottom.c:2");
     w->memory.fail_at = w->memory.calls + 1;
     w->memory.fail_after = true;

@@ -140,7 +140,8 @@ static void the_finalizers_of_a_region_run_after_its_tasks_and_children(void **s
     world *w = *state;
     ebb_region r = open_region(w, w->root), child = open_region(w, r);
     ends *e = ends_of(w, 3);
-    for (uint32_t i = 0; i < 3; i++) assert_int_equal(ebb_region_defer(w->host, r, puppet_poll, e->fin[i]), EBB_OK);
+    for (uint32_t i = 0; i < 3; i++)
+        assert_int_equal(ebb_region_defer(w->host, r, puppet_poll, e->fin[i]), EBB_OK);
     puppet *inner = puppet_new(w, (puppet){.says = "child"});
     assert_int_equal(ebb_region_defer(w->host, child, puppet_poll, inner), EBB_OK);
     puppet *a = puppet_start(w, r, (puppet){.says = "task", .returns = EBB_PENDING});

@@ -7,10 +7,10 @@ static bool equal(ebb_hash a, ebb_hash b) {
 }
 
 /* Two tasks in two regions; a waits for the other to be told what the test wants to swap. */
-#define LEFT ID(3, 1)
+#define LEFT  ID(3, 1)
 #define RIGHT ID(4, 1)
-#define A ID(10, 1)
-#define B ID(11, 1)
+#define A     ID(10, 1)
+#define B     ID(11, 1)
 
 static void two_regions(story *s) {
     begin_story(s);
@@ -43,11 +43,13 @@ static ebb_record masked(uint64_t task, uint64_t region, uint32_t depth) {
 }
 
 static ebb_record woken(uint64_t task, uint64_t region, uint64_t by) {
-    return (ebb_record){EBB_EV_TASK_WOKEN, EBB_RUNNING, .task = task, .region = region, .value = 3, .other = by};
+    return (ebb_record){EBB_EV_TASK_WOKEN, EBB_RUNNING, .task = task,
+                        .region = region,  .value = 3,  .other = by};
 }
 
 static ebb_record reserved(uint64_t task, uint64_t region, uint64_t obligation) {
-    return (ebb_record){EBB_EV_OBLIGATION_RESERVED, .task = task, .region = region, .other = obligation, .value = 1};
+    return (ebb_record){EBB_EV_OBLIGATION_RESERVED, .task = task, .region = region, .other = obligation,
+                        .value = 1};
 }
 
 static ebb_record cancelled(uint64_t region, uint8_t kind) {
@@ -61,9 +63,8 @@ static void steps_of_two_tasks_are_independent(void **state) {
     assert_false(order_matters(&s, masked(A, LEFT, 1), masked(B, RIGHT, 1)));
     assert_false(order_matters(&s, woken(A, LEFT, 0), woken(B, RIGHT, 0)));
     assert_false(order_matters(&s, reserved(A, LEFT, ID(1, 1)), reserved(B, RIGHT, ID(2, 1))));
-    assert_false(order_matters(
-        &s, (ebb_record){EBB_EV_COMPLETED, EBB_COMPLETED, .task = A, .region = LEFT},
-        (ebb_record){EBB_EV_COMPLETED, EBB_COMPLETED, .task = B, .region = RIGHT}));
+    assert_false(order_matters(&s, (ebb_record){EBB_EV_COMPLETED, EBB_COMPLETED, .task = A, .region = LEFT},
+                               (ebb_record){EBB_EV_COMPLETED, EBB_COMPLETED, .task = B, .region = RIGHT}));
 }
 
 static void two_tasks_of_one_region_are_independent_until_they_end(void **state) {
@@ -74,9 +75,8 @@ static void two_tasks_of_one_region_are_independent_until_they_end(void **state)
     spawn(&s, B, OUTER, 0);
     assert_false(order_matters(&s, masked(A, OUTER, 1), masked(B, OUTER, 1)));
     assert_false(order_matters(&s, reserved(A, OUTER, ID(1, 1)), reserved(B, OUTER, ID(2, 1))));
-    assert_true(order_matters(
-        &s, (ebb_record){EBB_EV_COMPLETED, EBB_COMPLETED, .task = A, .region = OUTER},
-        (ebb_record){EBB_EV_COMPLETED, EBB_COMPLETED, .task = B, .region = OUTER}));
+    assert_true(order_matters(&s, (ebb_record){EBB_EV_COMPLETED, EBB_COMPLETED, .task = A, .region = OUTER},
+                              (ebb_record){EBB_EV_COMPLETED, EBB_COMPLETED, .task = B, .region = OUTER}));
 }
 
 static void steps_that_touch_one_object_are_dependent(void **state) {
@@ -188,14 +188,16 @@ static void every_semantic_change_shows(void **state) {
         s->r[i].phase ^= 8;
         if (equal(fingerprint_of(s), before)) fail_msg("phase of %s (record %zu)", ebb_event_name(t), i);
         s->r[i] = kept;
-        if (t == EBB_EV_COMPLETED || t == EBB_EV_FINALIZED || t == EBB_EV_REGION_CLOSED || t == EBB_EV_MASKED) {
+        if (t == EBB_EV_COMPLETED || t == EBB_EV_FINALIZED || t == EBB_EV_REGION_CLOSED ||
+            t == EBB_EV_MASKED) {
             s->r[i].value ^= 16;
             if (equal(fingerprint_of(s), before)) fail_msg("value of %s (record %zu)", ebb_event_name(t), i);
             s->r[i] = kept;
         }
         if (ebb_event_is_cancel(t)) {
             s->r[i].epoch ^= 0x20;
-            if (equal(fingerprint_of(s), before)) fail_msg("severity of %s (record %zu)", ebb_event_name(t), i);
+            if (equal(fingerprint_of(s), before))
+                fail_msg("severity of %s (record %zu)", ebb_event_name(t), i);
             s->r[i] = kept;
         }
         drop_at(s, i);
@@ -233,12 +235,15 @@ static void it_survives_each_allocation_that_fails(void **state) {
         ebb_failing failing = {.inner = libc_allocator(), .fail_at = n};
         ebb_fingerprint *f = ebb_fingerprint_new(ebb_failing_allocator(&failing));
         for (size_t i = 0; f != NULL && i < s->n; i++) {
-            ebb_event ev = {.type = s->r[i].type, .task_id = s->r[i].task, .region_id = s->r[i].region,
+            ebb_event ev = {.type = s->r[i].type,
+                            .task_id = s->r[i].task,
+                            .region_id = s->r[i].region,
                             .other = s->r[i].other};
             ebb_fingerprint_event(f, &ev);
         }
         ebb_hash h;
-        if (f != NULL) assert_int_equal(ebb_fingerprint_end(f, &h), failing.failures == 0 ? EBB_OK : EBB_ERR_NOMEM);
+        if (f != NULL)
+            assert_int_equal(ebb_fingerprint_end(f, &h), failing.failures == 0 ? EBB_OK : EBB_ERR_NOMEM);
         ebb_fingerprint_free(f);
         assert_int_equal(failing.live, 0);
         if (failing.failures == 0) break;

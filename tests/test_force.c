@@ -46,9 +46,14 @@ static void assert_closes_inside(world *w, ebb_region r, uint64_t start, uint64_
 
 static void what_ignores_a_cancel_is_abandoned_by_name_after_8_more_polls(void **state) {
     world *w = *state;
-    static const struct { ebb_cancel_kind kind; uint64_t ms; bool masked; } cases[] = {
-        {EBB_CANCEL_USER, 5000, false}, {EBB_CANCEL_USER, 5000, true},
-        {EBB_CANCEL_LEASE_LOST, 2000, false}, {EBB_CANCEL_SHUTDOWN, 500, true}};
+    static const struct {
+        ebb_cancel_kind kind;
+        uint64_t ms;
+        bool masked;
+    } cases[] = {{EBB_CANCEL_USER, 5000, false},
+                 {EBB_CANCEL_USER, 5000, true},
+                 {EBB_CANCEL_LEASE_LOST, 2000, false},
+                 {EBB_CANCEL_SHUTDOWN, 500, true}};
     for (size_t i = 0; i < 4; i++) {
         w->log[0] = 0;
         ebb_region r = open_region(w, w->root);

@@ -221,7 +221,8 @@ static ebb_status order_setup(ebb_lab *lab) {
     o->lab = lab;
     for (uint32_t i = 0; i < WORKERS; i++) {
         o->worker[i] = (worker){o, i};
-        (void)ebb_spawn(ebb_host(ebb_lab_runtime(lab, 0)), ebb_lab_region(lab, 0), worker_poll, &o->worker[i]);
+        (void)ebb_spawn(ebb_host(ebb_lab_runtime(lab, 0)), ebb_lab_region(lab, 0), worker_poll,
+                        &o->worker[i]);
     }
     return EBB_OK;
 }
@@ -345,8 +346,13 @@ static void post_check(ebb_lab *lab) {
     any_overtaken |= p->overtaken;
 }
 
-static const ebb_scenario post_scenario = {.name = "post", .about = "", .runtimes = 3, .state_size = sizeof(post),
-                                           .setup = post_setup, .received = post_received, .check = post_check};
+static const ebb_scenario post_scenario = {.name = "post",
+                                           .about = "",
+                                           .runtimes = 3,
+                                           .state_size = sizeof(post),
+                                           .setup = post_setup,
+                                           .received = post_received,
+                                           .check = post_check};
 
 static void messages_of_a_pair_keep_their_order_and_others_may_overtake(void **state) {
     (void)state;
@@ -389,7 +395,8 @@ static ebb_status deaf_poll(ebb_cx *cx, void *arg) {
 }
 
 static ebb_status deaf_setup(ebb_lab *lab) {
-    return ebb_id_status(ebb_spawn(ebb_host(ebb_lab_runtime(lab, 0)), ebb_lab_region(lab, 0), deaf_poll, NULL).id);
+    return ebb_id_status(
+        ebb_spawn(ebb_host(ebb_lab_runtime(lab, 0)), ebb_lab_region(lab, 0), deaf_poll, NULL).id);
 }
 
 /* Cancels, and then takes away the timer that would force. */
@@ -438,18 +445,22 @@ static void a_malformed_file_is_refused_with_its_line(void **state) {
         {HEAD "seed 1\n", EBB_ERR_SYNTAX, 3, "a line 'scenario NAME' before the end"},
         {HEAD "scenario race\nseed 1\nchoices 1 65536\n", EBB_ERR_SYNTAX, 5, "found '65536'"},
         {HEAD "scenario race\nseed 1\nchoices 1  2\n", EBB_ERR_SYNTAX, 5, "a choice, 0 to 65535"},
-        {HEAD "scenario race\nseed 1\nchoices 1*1000001\n", EBB_ERR_SYNTAX, 5, "CHOICE*TIMES, found '1*1000001'"},
+        {HEAD "scenario race\nseed 1\nchoices 1*1000001\n", EBB_ERR_SYNTAX, 5,
+         "CHOICE*TIMES, found '1*1000001'"},
         {HEAD "scenario race\nseed 1\nchoices\n", EBB_ERR_SYNTAX, 5, "found nothing"},
         {HEAD "scenario race\nseed 1\nplant bug\n", EBB_ERR_SYNTAX, 5, "the name of an oracle, found 'bug'"},
-        {HEAD "scenario race\nseed 1\n\n# a comment\nsteps 3\n", EBB_ERR_SYNTAX, 7, "line or choices, found 'steps'"},
+        {HEAD "scenario race\nseed 1\n\n# a comment\nsteps 3\n", EBB_ERR_SYNTAX, 7,
+         "line or choices, found 'steps'"},
     };
     ebb_lab *lab = new_lab();
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         ebb_lab_case c;
         ebb_lab_error error;
-        assert_int_equal(ebb_lab_load(lab, bad[i].file, strlen(bad[i].file), NULL, &c, &error), bad[i].status);
+        assert_int_equal(ebb_lab_load(lab, bad[i].file, strlen(bad[i].file), NULL, &c, &error),
+                         bad[i].status);
         assert_int_equal(error.line, bad[i].line);
-        if (strstr(error.text, bad[i].says) == NULL) fail_msg("'%s' does not say '%s'", error.text, bad[i].says);
+        if (strstr(error.text, bad[i].says) == NULL)
+            fail_msg("'%s' does not say '%s'", error.text, bad[i].says);
         assert_null(c.choices);
         assert_null(c.script);
     }
@@ -489,7 +500,8 @@ static void the_same_choice_many_times_is_written_once(void **state) {
     (void)state;
     ebb_lab *lab = new_lab();
     uint16_t choices[1003] = {[0] = 5, [1002] = 7};
-    ebb_lab_case c = {.scenario = scenario("race"), .recorded = true, .choices = choices, .n_choices = 1003}, loaded;
+    ebb_lab_case c = {.scenario = scenario("race"), .recorded = true, .choices = choices, .n_choices = 1003},
+                 loaded;
     ebb_lab_error error;
     bytes file = {0};
     ebb_lab_save(&c, write_bytes, &file);
@@ -505,8 +517,9 @@ static void the_same_choice_many_times_is_written_once(void **state) {
 
 static void cutting_down_keeps_only_the_lines_that_matter(void **state) {
     (void)state;
-    static const char file[] = HEAD "scenario storm\nseed 1\nfails script\nline open r0\nline spawn t in r0: park; yield\n"
-                                    "line pump\nline wash r0\nline close r0\nchoices 1 1 1 1 1 1\n";
+    static const char file[] =
+        HEAD "scenario storm\nseed 1\nfails script\nline open r0\nline spawn t in r0: park; yield\n"
+             "line pump\nline wash r0\nline close r0\nchoices 1 1 1 1 1 1\n";
     ebb_lab *lab = new_lab();
     ebb_lab_case c;
     ebb_lab_error error;
@@ -555,7 +568,8 @@ static void wherever_memory_ends_a_run_ends_in_order_and_frees_all(void **state)
 
 static void wherever_memory_ends_files_and_cutting_down_leak_nothing(void **state) {
     (void)state;
-    static const char file[] = HEAD "scenario storm\nseed 1\nfails script\nline open r0\nline wash r0\nchoices 1 1\n";
+    static const char file[] =
+        HEAD "scenario storm\nseed 1\nfails script\nline open r0\nline wash r0\nchoices 1 1\n";
     bool failed = true;
     for (uint64_t n = 1; failed; n++) {
         ebb_failing mem = {.inner = ebb_libc_allocator(), .fail_at = n};

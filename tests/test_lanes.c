@@ -99,8 +99,10 @@ static void random_work(model *m, uint32_t members, uint32_t steps, uint32_t pus
 
 static void random_pushes_pops_and_removals_agree_with_a_plain_list(void **state) {
     (void)state;
-    static const struct { uint32_t members, pushes, removes; } mixes[] = {
-        {1, 50, 25}, {2, 60, 30}, {31, 50, 25}, {62, 50, 45}, {MEMBERS, 50, 25}, {MEMBERS, 55, 44}, {MEMBERS, 70, 29}};
+    static const struct {
+        uint32_t members, pushes, removes;
+    } mixes[] = {{1, 50, 25},       {2, 60, 30},       {31, 50, 25},     {62, 50, 45},
+                 {MEMBERS, 50, 25}, {MEMBERS, 55, 44}, {MEMBERS, 70, 29}};
     model *m = malloc(sizeof *m);
     assert_non_null(m);
     uint64_t moves = 0;

@@ -70,7 +70,8 @@ static void numbers_and_ids_are_written_out(void **state) {
     ebb__text_hex(&t, UINT64_MAX, 99);
     ebb__text_str(&t, " ");
     ebb__text_id(&t, UINT64_C(255) << 56 | ID(12, 3));
-    assert_string_equal(out, "0 18446744073709551615 -9223372036854775808 42 0000beef ffffffffffffffff 255.12.3");
+    assert_string_equal(out,
+                        "0 18446744073709551615 -9223372036854775808 42 0000beef ffffffffffffffff 255.12.3");
     assert_int_equal(t.n, strlen(out));
 }
 

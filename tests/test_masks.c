@@ -21,7 +21,8 @@ static void masks_once(ebb_cx *cx, puppet *p) {
 }
 
 static puppet *masking(world *w, ebb_region r, void (*act)(ebb_cx *, puppet *)) {
-    return puppet_start(w, r, (puppet){.act = act, .arg = world_keep(w, sizeof(section)), .returns = EBB_PENDING});
+    return puppet_start(w, r,
+                        (puppet){.act = act, .arg = world_keep(w, sizeof(section)), .returns = EBB_PENDING});
 }
 
 static void cancelling_a_masked_task_waits_for_the_unmask(void **state) {

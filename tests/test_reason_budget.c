@@ -46,7 +46,8 @@ static void strengthen_is_commutative_associative_idempotent_and_total(void **st
         ebb_reason left = ebb_reason_strengthen(&ab, &c), right = ebb_reason_strengthen(&a, &bc);
         bool total = same_reason(&ab, &a) || same_reason(&ab, &b);
         bool stronger = ab.severity >= a.severity && ab.severity >= b.severity;
-        if (same_reason(&ab, &ba) && same_reason(&left, &right) && same_reason(&aa, &a) && total && stronger) {
+        if (same_reason(&ab, &ba) && same_reason(&left, &right) && same_reason(&aa, &a) && total &&
+            stronger) {
             continue;
         }
         fail_msg("triple %u: kinds %u, %u, %u", i, a.kind, b.kind, c.kind);
@@ -83,7 +84,8 @@ static void combine_is_commutative_associative_idempotent_and_never_widens(void 
         ebb_budget a = any_budget(), b = any_budget(), c = any_budget();
         ebb_budget ab = ebb_budget_combine(a, b);
         bool tighter = ab.deadline <= a.deadline && ab.polls <= a.polls && ab.priority >= a.priority;
-        if (same_budget(ab, ebb_budget_combine(b, a)) && same_budget(ebb_budget_combine(a, a), a) && tighter &&
+        if (same_budget(ab, ebb_budget_combine(b, a)) && same_budget(ebb_budget_combine(a, a), a) &&
+            tighter &&
             same_budget(ebb_budget_combine(ab, c), ebb_budget_combine(a, ebb_budget_combine(b, c)))) {
             continue;
         }
@@ -93,7 +95,11 @@ static void combine_is_commutative_associative_idempotent_and_never_widens(void 
 
 static void every_kind_has_its_name_and_severity(void **state) {
     (void)state;
-    static const struct { ebb_cancel_kind kind; const char *name; int severity; } table[] = {
+    static const struct {
+        ebb_cancel_kind kind;
+        const char *name;
+        int severity;
+    } table[] = {
         {EBB_CANCEL_NONE, "NONE", 0},
         {EBB_CANCEL_USER, "USER", EBB_POLITE},
         {EBB_CANCEL_RACE_LOST, "RACE_LOST", EBB_POLITE},

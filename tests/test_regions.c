@@ -207,7 +207,7 @@ static void join_waits_for_all_and_returns_the_first_failure(void **state) {
     assert_int_equal(ebb_region_join(w->host, r), EBB_PENDING);
     world_settle(w);
     assert_int_equal(ebb_region_join(w->host, r), EBB_PENDING);
-    assert_int_equal(state_of(w, r), EBB_REGION_OPEN); /* a join closes when nothing is left, not before */
+    assert_int_equal(state_of(w, r), EBB_REGION_OPEN);    /* a join closes when nothing is left, not before */
     assert_int_equal(phase_of(w, slow->id), EBB_RUNNING); /* collect: the others go on */
     slow->returns = EBB_OK;
     (void)ebb_wake(w->host, slow->id);

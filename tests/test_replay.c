@@ -132,7 +132,8 @@ static void play_rich(rich *w, actor *a) {
     (void)ebb_region_open(h, &(ebb_region_opts){.cleanup = true});
     at_pump(&w->r, 2 * EBB_MS);
     ebb_set_turn(rt, 6, 2);
-    ebb_region_cancel_within(h, w->group, EBB_CANCEL_LEASE_LOST, "a reason that goes on and on, past what is kept of it",
+    ebb_region_cancel_within(h, w->group, EBB_CANCEL_LEASE_LOST,
+                             "a reason that goes on and on, past what is kept of it",
                              (ebb_budget){700 * EBB_MS, 40, 3});
     (void)ebb_spawn(h, w->group, ends_at_once, NULL); /* refused */
     at_pump(&w->r, 25 * EBB_MS);
@@ -171,10 +172,15 @@ static void a_program_with_everything_gives_the_same_trace(void **state) {
     ebb_chan_free(w.chan);
     stop(&w.r);
     static const uint8_t shown[] = {
-        EBB_EV_REGION_FORCED, EBB_EV_REGION_JOINED, EBB_EV_TASK_JOINED, EBB_EV_CANCEL_STRENGTHENED,
-        EBB_EV_CANCEL_ACKED, EBB_EV_TASK_FORCED, EBB_EV_FINALIZED, EBB_EV_FAULTED, EBB_EV_ABANDONED,
-        EBB_EV_STALE_WAKE, EBB_EV_MASKED, EBB_EV_UNMASKED, EBB_EV_REFUSED, EBB_EV_OBLIGATION_LEAKED,
-        EBB_EV_FINALIZER_DONE, EBB_EV_TIMER_FIRED, EBB_EV_RECEIVED, EBB_EV_IDLE,
+        EBB_EV_REGION_FORCED,  EBB_EV_REGION_JOINED,
+        EBB_EV_TASK_JOINED,    EBB_EV_CANCEL_STRENGTHENED,
+        EBB_EV_CANCEL_ACKED,   EBB_EV_TASK_FORCED,
+        EBB_EV_FINALIZED,      EBB_EV_FAULTED,
+        EBB_EV_ABANDONED,      EBB_EV_STALE_WAKE,
+        EBB_EV_MASKED,         EBB_EV_UNMASKED,
+        EBB_EV_REFUSED,        EBB_EV_OBLIGATION_LEAKED,
+        EBB_EV_FINALIZER_DONE, EBB_EV_TIMER_FIRED,
+        EBB_EV_RECEIVED,       EBB_EV_IDLE,
     };
     for (size_t i = 0; i < sizeof shown; i++) {
         if (count(&w.r.trace, shown[i]) == 0) fail_msg("no %s", ebb_event_name(shown[i]));
@@ -216,8 +222,11 @@ static void a_run_that_met_the_end_of_memory_gives_the_same_trace(void **state) 
         for (int after = 0; after < 2; after++) {
             bytes trace = {NULL, 0, 0}, journal = {NULL, 0, 0};
             scarce s = {.f = {.inner = ebb_libc_allocator(), .fail_after = after != 0}, .nth = 1 + seed % 14};
-            program_opts o = {.src = {.seed = seed}, .max_ops = 300, .allocator = ebb_failing_allocator(&s.f),
-                              .started = count_from_now, .ctx = &s};
+            program_opts o = {.src = {.seed = seed},
+                              .max_ops = 300,
+                              .allocator = ebb_failing_allocator(&s.f),
+                              .started = count_from_now,
+                              .ctx = &s};
             assert_true(run_program(&o, &trace, &journal));
             refused += s.f.failures;
             assert_int_equal(s.f.live, 0);
@@ -315,7 +324,8 @@ static void the_root_may_have_finalizers(void **state) {
 static void it_starts_where_the_recording_started(void **state) {
     (void)state;
     enum { TIMERS = 3000 }; /* moved and fired in one turn of the wheel, or in two if it stands behind */
-    ebb_rt_opts opts = {.allocator = ebb_libc_allocator(), .now = 70 * EBB_MS, .max_tasks = 2, .max_regions = 2};
+    ebb_rt_opts opts = {
+        .allocator = ebb_libc_allocator(), .now = 70 * EBB_MS, .max_tasks = 2, .max_regions = 2};
     run r = {.rt = NULL};
     assert_int_equal(ebb_rt_new(&opts, &r.rt), EBB_OK);
     r.host = ebb_host(r.rt);

@@ -350,7 +350,8 @@ static void no_memory_for_the_replay_is_said_and_leaves_nothing(void **state) {
     assert_true(run_program(&o, &trace, &journal));
     ebb_failing f = {.inner = ebb_libc_allocator()};
     ebb_replay_result result;
-    assert_int_equal(ebb_replay(ebb_failing_allocator(&f), journal.p, journal.n, NULL, NULL, &result), EBB_OK);
+    assert_int_equal(ebb_replay(ebb_failing_allocator(&f), journal.p, journal.n, NULL, NULL, &result),
+                     EBB_OK);
     uint64_t calls = f.calls;
     assert_true(calls > 20);
     for (uint64_t i = 1; i <= calls; i++) {

@@ -10,7 +10,8 @@ static ebb_lane lane_of(world *w, const puppet *p) {
 static void a_wake_routes_by_the_state_of_the_task_at_that_moment(void **state) {
     world *w = *state;
     puppet *ready = puppet_start(w, w->root, IGNORING);
-    puppet *timed = puppet_start_with(w, w->root, IGNORING, (ebb_task_opts){.keep = true, .deadline = EBB_SECOND});
+    puppet *timed =
+        puppet_start_with(w, w->root, IGNORING, (ebb_task_opts){.keep = true, .deadline = EBB_SECOND});
     puppet *cancelled = puppet_start(w, w->root, IGNORING);
     assert_int_equal(lane_of(w, ready), EBB_LANE_READY);
     assert_int_equal(lane_of(w, timed), EBB_LANE_TIMED);
@@ -68,11 +69,19 @@ static void the_ready_lane_is_first_come_first_served(void **state) {
 
 static void the_timed_lane_goes_by_deadline_then_priority_then_order(void **state) {
     world *w = *state;
-    static const struct { const char *name; uint64_t ms; uint8_t priority; } plan[] = {
-        {"late", 900, 200}, {"soon-low", 100, 1}, {"soon-high", 100, 9}, {"soon-low2", 100, 1}, {"middle", 500, 0}};
+    static const struct {
+        const char *name;
+        uint64_t ms;
+        uint8_t priority;
+    } plan[] = {{"late", 900, 200},
+                {"soon-low", 100, 1},
+                {"soon-high", 100, 9},
+                {"soon-low2", 100, 1},
+                {"middle", 500, 0}};
     for (int i = 0; i < 5; i++) {
-        puppet_start_with(w, w->root, (puppet){.says = plan[i].name},
-                          (ebb_task_opts){.deadline = plan[i].ms * EBB_MS, .priority = plan[i].priority, .keep = true});
+        puppet_start_with(
+            w, w->root, (puppet){.says = plan[i].name},
+            (ebb_task_opts){.deadline = plan[i].ms * EBB_MS, .priority = plan[i].priority, .keep = true});
     }
     world_settle(w);
     assert_string_equal(w->log, "soon-high soon-low soon-low2 middle late ");
@@ -80,9 +89,13 @@ static void the_timed_lane_goes_by_deadline_then_priority_then_order(void **stat
 
 static void the_cancel_lane_goes_by_cleanup_deadline(void **state) {
     world *w = *state;
-    static const struct { const char *name; ebb_cancel_kind kind; } plan[] = {
-        {"polite", EBB_CANCEL_USER}, {"urgent", EBB_CANCEL_TIMEOUT}, {"forced", EBB_CANCEL_SHUTDOWN},
-        {"polite2", EBB_CANCEL_USER}};
+    static const struct {
+        const char *name;
+        ebb_cancel_kind kind;
+    } plan[] = {{"polite", EBB_CANCEL_USER},
+                {"urgent", EBB_CANCEL_TIMEOUT},
+                {"forced", EBB_CANCEL_SHUTDOWN},
+                {"polite2", EBB_CANCEL_USER}};
     puppet *p[4];
     for (int i = 0; i < 4; i++) {
         p[i] = puppet_start(w, w->root, (puppet){.says = plan[i].name});
@@ -94,11 +107,15 @@ static void the_cancel_lane_goes_by_cleanup_deadline(void **state) {
 
 static void a_deadline_far_ahead_comes_after_all_that_are_near(void **state) {
     world *w = *state;
-    static const struct { const char *name; uint64_t s; } plan[] = {{"20", 20}, {"5", 5}, {"60", 60}, {"1", 1}, {"8", 8}};
+    static const struct {
+        const char *name;
+        uint64_t s;
+    } plan[] = {{"20", 20}, {"5", 5}, {"60", 60}, {"1", 1}, {"8", 8}};
     for (int i = 0; i < 5; i++) {
         ebb_region r = open_region(w, w->root);
         puppet_start(w, r, (puppet){.says = plan[i].name});
-        ebb_region_cancel_within(w->host, r, EBB_CANCEL_USER, NULL, (ebb_budget){plan[i].s * EBB_SECOND, 9, 0});
+        ebb_region_cancel_within(w->host, r, EBB_CANCEL_USER, NULL,
+                                 (ebb_budget){plan[i].s * EBB_SECOND, 9, 0});
     }
     world_settle(w);
     assert_string_equal(w->log, "1 5 8 20 60 "); /* 20 and 60 share the last bucket: in order of asking */
@@ -144,7 +161,8 @@ static void when_all_lanes_have_work_the_cycle_is_8_to_1_to_1_and_the_waits_are_
     assert_int_equal(polls[0], 8 * CYCLES);
     assert_int_equal(polls[1], CYCLES);
     assert_int_equal(polls[2], CYCLES);
-    for (int i = 0; i < EACH; i++) assert_in_range(cancelled[i]->polls, 8 * CYCLES / EACH, 8 * CYCLES / EACH + 1);
+    for (int i = 0; i < EACH; i++)
+        assert_in_range(cancelled[i]->polls, 8 * CYCLES / EACH, 8 * CYCLES / EACH + 1);
     ebb_stats s = stats_of(w);
     assert_int_equal(s.worst_wait[0], 1); /* in a steady load; 2 is the bound */
     assert_int_equal(s.worst_wait[1], 9);
@@ -159,13 +177,15 @@ static void no_lane_ever_waits_longer_than_2_9_and_9_polls_of_the_others(void **
     uint32_t rnd = 12345;
     for (int i = 0; i < EACH; i++) {
         p[0][i] = puppet_start(w, w->root, IGNORING);
-        p[1][i] = puppet_start_with(w, w->root, IGNORING, (ebb_task_opts){.deadline = 9 * EBB_SECOND, .keep = true});
+        p[1][i] = puppet_start_with(w, w->root, IGNORING,
+                                    (ebb_task_opts){.deadline = 9 * EBB_SECOND, .keep = true});
         p[2][i] = puppet_start(w, w->root, IGNORING);
         ebb_task_cancel(w->host, p[0][i]->id, EBB_CANCEL_USER, NULL);
     }
     for (int step = 0; step < 50000; step++) { /* work that comes and goes in every lane */
         rnd = rnd * 1664525 + 1013904223;
-        if (rnd >> 30 != 0) (void)ebb_wake(w->host, p[rnd >> 16 & 3 ? (rnd >> 18) % 3 : 0][(rnd >> 24) % EACH]->id);
+        if (rnd >> 30 != 0)
+            (void)ebb_wake(w->host, p[rnd >> 16 & 3 ? (rnd >> 18) % 3 : 0][(rnd >> 24) % EACH]->id);
         if (rnd >> 8 & 1) (void)ebb_pump(w->rt, 1 + (rnd >> 12) % 3);
         if (step % 1000 == 0) world_settle(w);
     }
@@ -249,8 +269,17 @@ static void notes_time(ebb_cx *cx, puppet *p) {
 
 static void a_timer_fires_never_early_and_at_most_a_millisecond_late(void **state) {
     world *w = *state;
-    static const uint64_t dues[] = {0, 1, EBB_MS - 1, EBB_MS, EBB_MS + 1, 63 * EBB_MS, 64 * EBB_MS, 65 * EBB_MS + 7,
-                                    4095 * EBB_MS, 4096 * EBB_MS + 1, 3600 * EBB_SECOND + 12345};
+    static const uint64_t dues[] = {0,
+                                    1,
+                                    EBB_MS - 1,
+                                    EBB_MS,
+                                    EBB_MS + 1,
+                                    63 * EBB_MS,
+                                    64 * EBB_MS,
+                                    65 * EBB_MS + 7,
+                                    4095 * EBB_MS,
+                                    4096 * EBB_MS + 1,
+                                    3600 * EBB_SECOND + 12345};
     for (size_t i = 0; i < sizeof dues / sizeof *dues; i++) {
         uint64_t due = world_now(w) + dues[i];
         puppet *p = puppet_start(w, w->root, (puppet){.act = notes_time, .returns = EBB_PENDING});

@@ -110,12 +110,25 @@ static void a_name_that_is_used_again_stands_for_the_new_one(void **state) {
 }
 
 static void an_unknown_name_is_an_answer(void **state) {
-    static const char *const lines[] = {
-        "open a in nobody",       "spawn t in nobody: park", "spawn t in root as nobody", "close nobody",
-        "cancel nobody USER",     "force nobody",            "cancel-task nobody USER",   "force-task nobody",
-        "wake nobody",            "join nobody",             "join-task nobody",          "commit nobody",
-        "reserve o ack in nobody", "abort nobody",           "defer nobody",              "defer root as nobody",
-        "witness nobody w",       "check nobody nobody",     "chain nobody"};
+    static const char *const lines[] = {"open a in nobody",
+                                        "spawn t in nobody: park",
+                                        "spawn t in root as nobody",
+                                        "close nobody",
+                                        "cancel nobody USER",
+                                        "force nobody",
+                                        "cancel-task nobody USER",
+                                        "force-task nobody",
+                                        "wake nobody",
+                                        "join nobody",
+                                        "join-task nobody",
+                                        "commit nobody",
+                                        "reserve o ack in nobody",
+                                        "abort nobody",
+                                        "defer nobody",
+                                        "defer root as nobody",
+                                        "witness nobody w",
+                                        "check nobody nobody",
+                                        "chain nobody"};
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) says(*state, lines[i], EBB_ERR_INVALID);
 }
 
@@ -200,7 +213,8 @@ static void a_status_of_the_users_own_comes_back(void **state) {
 
 static void cancelled_goes_to_the_steps_after_the_bar(void **state) {
     world *w = *state;
-    static const char *const waits[] = {"park", "checkpoint; park", "sleep 1s", "join sub", "join-task other"};
+    static const char *const waits[] = {"park", "checkpoint; park", "sleep 1s", "join sub",
+                                        "join-task other"};
     for (size_t i = 0; i < sizeof waits / sizeof *waits; i++) {
         char line[160];
         ok(w, "open job");
@@ -233,7 +247,8 @@ static void what_is_joined_may_be_cancelled_without_its_joiner(void **state) {
     world *w = *state;
     ok(w, "body idle: park");
     ok(w, "open job");
-    ok(w, "spawn worker in job keep: open sub; spawn other in sub as idle; join sub; expect CANCELLED; return OK");
+    ok(w, "spawn worker in job keep: open sub; spawn other in sub as idle; join sub; expect CANCELLED; "
+          "return OK");
     ok(w, "pump");
     ok(w, "cancel sub USER");
     ok(w, "pump");
@@ -346,7 +361,8 @@ static uint32_t aborts_of(world *w, const char *name) {
 static void the_abort_hook_runs_for_aborts_and_leaks(void **state) {
     world *w = *state;
     ok(w, "open job");
-    ok(w, "spawn worker in job: reserve kept ack; commit kept; reserve given lease; abort given; reserve lost io");
+    ok(w, "spawn worker in job: reserve kept ack; commit kept; reserve given lease; abort given; reserve "
+          "lost io");
     ok(w, "pump");
     assert_int_equal(aborts_of(w, "kept"), 0);
     assert_int_equal(aborts_of(w, "given"), 1);
@@ -357,7 +373,8 @@ static void the_abort_hook_runs_for_aborts_and_leaks(void **state) {
 
 static void finalizers_may_wait_or_be_stuck_or_have_a_body(void **state) {
     world *w = *state;
-    ok(w, "body tidy: sleep 10ms; expect OK; open scope cleanup; spawn help in scope as tidy2; join scope; expect OK");
+    ok(w, "body tidy: sleep 10ms; expect OK; open scope cleanup; spawn help in scope as tidy2; join scope; "
+          "expect OK");
     ok(w, "body tidy2: yield");
     ok(w, "open job");
     ok(w, "defer job pending 3");
@@ -496,8 +513,12 @@ static void a_name_may_be_63_bytes_and_no_more(void **state) {
 }
 
 static void bytes_that_are_no_text_are_shown_as_question_marks(void **state) {
-    refused(*state, "open \0\033[2J", 10, "word 2: found '?" "?[2J', expected a name");
-    refused(*state, "\xff\xfe", 2, "word 1: found '?" "?', expected a verb");
+    refused(*state, "open \0\033[2J", 10,
+            "word 2: found '?"
+            "?[2J', expected a name");
+    refused(*state, "\xff\xfe", 2,
+            "word 1: found '?"
+            "?', expected a verb");
 }
 
 static void nothing_is_done_by_a_line_that_is_not_understood(void **state) {
@@ -523,7 +544,8 @@ static void a_body_has_a_limit(void **state) {
 
 static void a_script_makes_no_more_than_its_limit(void **state) {
     world *w = *state;
-    ok(w, "body bomb: spawn t in root as bomb; spawn u in root as bomb; open r; reserve o ack; commit o; defer; loop");
+    ok(w, "body bomb: spawn t in root as bomb; spawn u in root as bomb; open r; reserve o ack; commit o; "
+          "defer; loop");
     ok(w, "spawn t in root as bomb");
     for (int i = 0; i < 3; i++) says(w, "pump", EBB_PENDING);
     says(w, "open r", EBB_ERR_LIMIT);
@@ -537,7 +559,8 @@ static void a_script_makes_no_more_than_its_limit(void **state) {
 static const char *const busy[] = {
     "body child: reserve o2 io; yield; commit o2",
     "open job collect",
-    "spawn a in job keep: reserve o1 ack; defer; defer as child; sleep 5ms; park | commit o1; open s cleanup; spawn b in s as child; mask; join s",
+    "spawn a in job keep: reserve o1 ack; defer; defer as child; sleep 5ms; park | commit o1; open s "
+    "cleanup; spawn b in s as child; mask; join s",
     "spawn c in job: open q; spawn d in q as child; join q; cancel-task a USER \"a message\"",
     "pump",
     "witness a w1",

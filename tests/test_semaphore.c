@@ -65,7 +65,7 @@ static void a_permit_granted_to_one_who_is_then_cancelled_goes_to_the_next(void 
         ebb_sem_release(w->host, s); /* granted to the first, which has not been polled yet */
         if (how == 0) ebb_task_cancel(w->host, a->id, EBB_CANCEL_USER, NULL);
         if (how > 0) a->act = NULL;
-        if (how == 1) a->returns = EBB_OK; /* returns without looking */
+        if (how == 1) a->returns = EBB_OK;            /* returns without looking */
         if (how == 2) ebb_task_force(w->host, a->id); /* is abandoned */
         world_settle(w);
         assert_int_equal(phase_of(w, a->id), EBB_COMPLETED);
@@ -105,7 +105,8 @@ static void at_every_interleaving_the_permits_add_up(void **state) {
         uint64_t held = p[0]->number + p[1]->number + p[2]->number;
         assert_int_equal(s->free + held, 1 + released);
         for (int i = 0; i < 3; i++) {
-            if (s->free > 0) assert_int_not_equal(p[i]->seen, EBB_PENDING); /* nobody waits for what is there */
+            if (s->free > 0)
+                assert_int_not_equal(p[i]->seen, EBB_PENDING); /* nobody waits for what is there */
             p[i]->act = NULL;
             p[i]->returns = EBB_OK;
             (void)ebb_wake(w->host, p[i]->id);

@@ -1,7 +1,10 @@
 /* Status codes: one table, no value twice, a name and a text for each. */
 #include "tests/support/world.h"
 
-static const struct { ebb_status value; const char *name, *text; } all[] = {
+static const struct {
+    ebb_status value;
+    const char *name, *text;
+} all[] = {
 #define EBB_STATUS(name, value, text) {name, #name, text},
 #include <ebb/status.def>
 #undef EBB_STATUS
@@ -51,7 +54,7 @@ static void an_error_fits_into_an_id(void **state) {
     (void)state;
     for (size_t i = 0; i < STATUSES; i++) {
         if ((int)all[i].value >= 0) continue;
-        assert_int_equal(ebb_id_status((uint64_t)-(int64_t)all[i].value << 32), all[i].value);
+        assert_int_equal(ebb_id_status((uint64_t) - (int64_t)all[i].value << 32), all[i].value);
     }
     assert_int_equal(ebb_id_status(0), EBB_ERR_INVALID);
     assert_int_equal(ebb_id_status(UINT64_C(1) << 32 | 1), EBB_OK);

@@ -7,7 +7,7 @@
 
 static bool in_the_table(int from, int to) {
     static const char *const legal[] = {
-        [EBB_CREATED] = "236", [EBB_RUNNING] = "36", [EBB_CANCEL_REQUESTED] = "346",
+        [EBB_CREATED] = "236",    [EBB_RUNNING] = "36",    [EBB_CANCEL_REQUESTED] = "346",
         [EBB_CANCELLING] = "456", [EBB_FINALIZING] = "56", [EBB_COMPLETED] = "",
     };
     return strchr(legal[from], '0' + to) != NULL;
@@ -63,7 +63,8 @@ static void a_created_task_that_is_cancelled_is_asked_before_its_first_poll(void
 
 static void a_cancelled_task_goes_through_every_phase_in_order(void **state) {
     world *w = *state;
-    puppet *p = puppet_start(w, w->root, (puppet){.heeds = true, .on_cancel = EBB_PENDING, .returns = EBB_PENDING});
+    puppet *p =
+        puppet_start(w, w->root, (puppet){.heeds = true, .on_cancel = EBB_PENDING, .returns = EBB_PENDING});
     world_settle(w);
     ebb_task_cancel(w->host, p->id, EBB_CANCEL_USER, NULL);
     assert_int_equal(phase_of(w, p->id), EBB_CANCEL_REQUESTED);
@@ -102,8 +103,8 @@ static void a_task_that_returns_before_it_acknowledges_keeps_its_result(void **s
 
 static void a_created_task_whose_deadline_passes_is_never_polled(void **state) {
     world *w = *state;
-    puppet *p = puppet_start_with(w, w->root, HEEDING,
-                                  (ebb_task_opts){.keep = true, .deadline = 10 * EBB_MS});
+    puppet *p =
+        puppet_start_with(w, w->root, HEEDING, (ebb_task_opts){.keep = true, .deadline = 10 * EBB_MS});
     ebb_advance(w->rt, 10 * EBB_MS);
     world_settle(w);
     assert_int_equal(p->polls, 0);
@@ -114,8 +115,8 @@ static void a_created_task_whose_deadline_passes_is_never_polled(void **state) {
 
 static void a_running_task_whose_deadline_passes_is_cancelled_with_timeout(void **state) {
     world *w = *state;
-    puppet *p = puppet_start_with(w, w->root, HEEDING,
-                                  (ebb_task_opts){.keep = true, .deadline = 10 * EBB_MS});
+    puppet *p =
+        puppet_start_with(w, w->root, HEEDING, (ebb_task_opts){.keep = true, .deadline = 10 * EBB_MS});
     world_pass(w, 9 * EBB_MS);
     assert_int_equal(phase_of(w, p->id), EBB_RUNNING);
     world_pass(w, EBB_MS);
@@ -151,7 +152,10 @@ static puppet *cleaning_up(world *w, ebb_region r) {
 static void the_epoch_rises_when_the_severity_does_and_only_then(void **state) {
     world *w = *state;
     puppet *p = cleaning_up(w, w->root);
-    static const struct { ebb_cancel_kind says, is; uint8_t epoch, severity; } steps[] = {
+    static const struct {
+        ebb_cancel_kind says, is;
+        uint8_t epoch, severity;
+    } steps[] = {
         {EBB_CANCEL_DISCONNECT, EBB_CANCEL_DISCONNECT, 1, EBB_POLITE},
         {EBB_CANCEL_USER, EBB_CANCEL_DISCONNECT, 1, EBB_POLITE}, /* the first of a severity stands */
         {EBB_CANCEL_LEASE_LOST, EBB_CANCEL_LEASE_LOST, 2, EBB_URGENT},
@@ -222,7 +226,11 @@ static void a_strengthened_budget_is_the_meet_of_both(void **state) {
 
 static void the_deadline_is_fixed_at_the_request_and_a_fifth_is_kept_back(void **state) {
     world *w = *state;
-    static const struct { ebb_cancel_kind kind; uint64_t ms; uint32_t polls; } table[] = {
+    static const struct {
+        ebb_cancel_kind kind;
+        uint64_t ms;
+        uint32_t polls;
+    } table[] = {
         {EBB_CANCEL_USER, 5000, 1024}, {EBB_CANCEL_TIMEOUT, 2000, 256}, {EBB_CANCEL_SHUTDOWN, 500, 64}};
     for (size_t i = 0; i < 3; i++) {
         puppet *p = puppet_start(w, w->root, IGNORING);
@@ -243,8 +251,7 @@ static void the_deadline_is_fixed_at_the_request_and_a_fifth_is_kept_back(void *
 
 static void the_host_may_replace_the_table_of_budgets(void **state) {
     (void)state;
-    ebb_rt_opts o = {.size = sizeof o, .now = 7 * EBB_SECOND,
-                     .cleanup = {[EBB_POLITE] = {100 * EBB_MS, 3}}};
+    ebb_rt_opts o = {.size = sizeof o, .now = 7 * EBB_SECOND, .cleanup = {[EBB_POLITE] = {100 * EBB_MS, 3}}};
     world *w = world_new(&o, true);
     puppet *p = puppet_start(w, w->root, IGNORING), *q = puppet_start(w, w->root, IGNORING);
     ebb_task_cancel(w->host, p->id, EBB_CANCEL_USER, NULL);
@@ -315,8 +322,9 @@ static void the_polls_of_a_task_that_waits_out_its_limit_are_counted_once(void *
 static void a_deadline_that_passes_during_cleanup_strengthens_and_does_not_force(void **state) {
     world *w = *state;
     ebb_region r = open_region(w, w->root);
-    puppet *p = puppet_start_with(w, r, (puppet){.heeds = true, .on_cancel = EBB_PENDING, .returns = EBB_PENDING},
-                                  (ebb_task_opts){.keep = true, .deadline = 100 * EBB_MS});
+    puppet *p =
+        puppet_start_with(w, r, (puppet){.heeds = true, .on_cancel = EBB_PENDING, .returns = EBB_PENDING},
+                          (ebb_task_opts){.keep = true, .deadline = 100 * EBB_MS});
     world_pass(w, 50 * EBB_MS);
     ebb_region_cancel(w->host, r, EBB_CANCEL_USER, NULL);
     world_pass(w, 100 * EBB_MS);

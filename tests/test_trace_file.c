@@ -37,10 +37,11 @@ static void the_layout_is_the_documented_one(void **state) {
     ebb_record r = {EBB_EV_CANCEL_ACKED, 4, 9, 0x31, 0x04030201, 0x0807060504030201, 0x1807060504030211,
                     0x2807060504030221};
     bytes b = file_of(&r, 1, false);
-    static const uint8_t start[60] = "EBBTRACE\1\0\0\0\7\0\0\0ebb-cancel-v1\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x20";
+    static const uint8_t start[60] =
+        "EBBTRACE\1\0\0\0\7\0\0\0ebb-cancel-v1\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x20";
     static const uint8_t block[16] = "EBLK\1\0\0\0\1\0\0\0\0\0\0";
-    static const uint8_t record[32] = {35, 4, 9, 0x31, 1, 2, 3, 4, 1, 2, 3, 4, 5, 6, 7, 8,
-                                       0x11, 2, 3, 4, 5, 6, 7, 0x18, 0x21, 2, 3, 4, 5, 6, 7, 0x28};
+    static const uint8_t record[32] = {35,   4, 9, 0x31, 1, 2, 3, 4,    1,    2, 3, 4, 5, 6, 7, 8,
+                                       0x11, 2, 3, 4,    5, 6, 7, 0x18, 0x21, 2, 3, 4, 5, 6, 7, 0x28};
     static const uint8_t zeros[12] = {0};
     assert_int_equal(b.n, 64 + 32 + 32);
     assert_memory_equal(b.p, start, 60);
@@ -55,8 +56,14 @@ static void records_are_read_back_as_they_were_put(void **state) {
     enum { N = 127 * 3 + 5 };
     ebb_record in[N];
     for (uint32_t i = 0; i < N; i++) {
-        in[i] = (ebb_record){(uint8_t)(10 + i % 60), (uint8_t)i, (uint8_t)(i * 3), (uint8_t)(i * 5), i * 77,
-                             UINT64_MAX - i, (uint64_t)i << 40, i * UINT64_C(0x123456789abc)};
+        in[i] = (ebb_record){(uint8_t)(10 + i % 60),
+                             (uint8_t)i,
+                             (uint8_t)(i * 3),
+                             (uint8_t)(i * 5),
+                             i * 77,
+                             UINT64_MAX - i,
+                             (uint64_t)i << 40,
+                             i * UINT64_C(0x123456789abc)};
     }
     for (size_t n = 0; n <= N; n += n < 130 ? 1 : 64) {
         bytes b = file_of(in, n, n % 2 == 1);
@@ -129,7 +136,8 @@ static void a_gap_that_would_wrap_is_corrupt(void **state) {
 
 static void a_text_is_24_bytes_at_most_and_ends_in_a_zero(void **state) {
     (void)state;
-    ebb_record in[] = {{EBB_EV_TEXT, .value = 24}, {EBB_EV_TEXT, .value = 3}, {EBB_EV_TEXT, .value = UINT32_MAX}};
+    ebb_record in[] = {
+        {EBB_EV_TEXT, .value = 24}, {EBB_EV_TEXT, .value = 3}, {EBB_EV_TEXT, .value = UINT32_MAX}};
     for (size_t i = 0; i < 3; i++) memcpy(&in[i].task, "abcdefghijklmnopqrstuvwx", 24);
     bytes b = file_of(in, 3, false);
     ebb_reader r;
@@ -207,7 +215,9 @@ static void a_file_cut_anywhere_gives_its_whole_blocks(void **state) {
         uint64_t events;
         size_t offset;
         ebb_status st = read_all(&b, &events, &offset);
-        ebb_status expected = n < 8 ? EBB_ERR_FORMAT : n == 64 || n == second ? EBB_PENDING : EBB_ERR_TRUNCATED;
+        ebb_status expected = n < 8                    ? EBB_ERR_FORMAT
+                              : n == 64 || n == second ? EBB_PENDING
+                                                       : EBB_ERR_TRUNCATED;
         assert_int_equal(st, expected);
         assert_int_equal(events, n < second ? 0 : 127);
         if (st == EBB_ERR_TRUNCATED) assert_int_equal(offset, n < 64 ? 0 : n < second ? 64 : second);

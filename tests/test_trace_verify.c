@@ -42,33 +42,81 @@ typedef struct doctored {
     const char *text; /* part of what it has to say */
 } doctored;
 
-static void no_turn(story *s) { drop(s, EBB_EV_TURN, 0); }
-static void turn_of_zero(story *s) { nth(s, EBB_EV_TURN, 1)->task = 0; }
-static void batch_of_zero(story *s) { nth(s, EBB_EV_TURN, 1)->region = 0; }
-static void no_task(story *s) { nth(s, EBB_EV_CANCEL_ACKED, 0)->task = 0; }
-static void no_region(story *s) { nth(s, EBB_EV_CANCEL_REQUESTED, 0)->region = 0; }
-static void no_epoch(story *s) { nth(s, EBB_EV_CANCEL_REQUESTED, 0)->epoch = TOLD(1, 0); }
-static void no_kind(story *s) { nth(s, EBB_EV_CANCEL_REQUESTED, 0)->kind = 0; }
-static void no_phase(story *s) { nth(s, EBB_EV_FINALIZED, 0)->phase = 0; }
-static void no_severity(story *s) { nth(s, EBB_EV_FINALIZED, 0)->epoch = TOLD(0, 1); }
-static void kind_of_eleven(story *s) { nth(s, EBB_EV_CANCEL_REQUESTED, 0)->kind = 11; }
-static void unknown_event(story *s) { nth(s, EBB_EV_IDLE, 0)->type = 79; }
-static void time_goes_back(story *s) { nth(s, EBB_EV_TIME, 1)->other = 999; }
-static void a_gap(story *s) { *nth(s, EBB_EV_IDLE, 0) = (ebb_record){.type = EBB_EV_GAP, .other = 12}; }
-static void text_of_25(story *s) { nth(s, EBB_EV_TEXT, 0)->value = 25; }
-static void unknown_task(story *s) { nth(s, EBB_EV_TASK_POLLED, 0)->task = ID(99, 1); }
-static void unknown_region(story *s) { nth(s, EBB_EV_TASK_SPAWNED, 0)->region = ID(99, 1); }
-static void task_in_another_region(story *s) { nth(s, EBB_EV_TASK_POLLED, 0)->region = INNER; }
-static void id_used_twice(story *s) { nth(s, EBB_EV_TASK_SPAWNED, 1)->task = POLITE; }
-static void slot_used_twice(story *s) { nth(s, EBB_EV_TASK_SPAWNED, 1)->task = ID(1, 2); }
-static void old_generation(story *s) { nth(s, EBB_EV_TASK_SPAWNED, 5)->task = HOLDER; }
-static void error_id(story *s) { nth(s, EBB_EV_TASK_SPAWNED, 1)->task = ID(9, 0); }
-static void second_root(story *s) { nth(s, EBB_EV_REGION_OPENED, 1)->other = 0; }
-static void joined_unkept(story *s) { nth(s, EBB_EV_TASK_JOINED, 0)->task = STRICT; }
+static void no_turn(story *s) {
+    drop(s, EBB_EV_TURN, 0);
+}
+static void turn_of_zero(story *s) {
+    nth(s, EBB_EV_TURN, 1)->task = 0;
+}
+static void batch_of_zero(story *s) {
+    nth(s, EBB_EV_TURN, 1)->region = 0;
+}
+static void no_task(story *s) {
+    nth(s, EBB_EV_CANCEL_ACKED, 0)->task = 0;
+}
+static void no_region(story *s) {
+    nth(s, EBB_EV_CANCEL_REQUESTED, 0)->region = 0;
+}
+static void no_epoch(story *s) {
+    nth(s, EBB_EV_CANCEL_REQUESTED, 0)->epoch = TOLD(1, 0);
+}
+static void no_kind(story *s) {
+    nth(s, EBB_EV_CANCEL_REQUESTED, 0)->kind = 0;
+}
+static void no_phase(story *s) {
+    nth(s, EBB_EV_FINALIZED, 0)->phase = 0;
+}
+static void no_severity(story *s) {
+    nth(s, EBB_EV_FINALIZED, 0)->epoch = TOLD(0, 1);
+}
+static void kind_of_eleven(story *s) {
+    nth(s, EBB_EV_CANCEL_REQUESTED, 0)->kind = 11;
+}
+static void unknown_event(story *s) {
+    nth(s, EBB_EV_IDLE, 0)->type = 79;
+}
+static void time_goes_back(story *s) {
+    nth(s, EBB_EV_TIME, 1)->other = 999;
+}
+static void a_gap(story *s) {
+    *nth(s, EBB_EV_IDLE, 0) = (ebb_record){.type = EBB_EV_GAP, .other = 12};
+}
+static void text_of_25(story *s) {
+    nth(s, EBB_EV_TEXT, 0)->value = 25;
+}
+static void unknown_task(story *s) {
+    nth(s, EBB_EV_TASK_POLLED, 0)->task = ID(99, 1);
+}
+static void unknown_region(story *s) {
+    nth(s, EBB_EV_TASK_SPAWNED, 0)->region = ID(99, 1);
+}
+static void task_in_another_region(story *s) {
+    nth(s, EBB_EV_TASK_POLLED, 0)->region = INNER;
+}
+static void id_used_twice(story *s) {
+    nth(s, EBB_EV_TASK_SPAWNED, 1)->task = POLITE;
+}
+static void slot_used_twice(story *s) {
+    nth(s, EBB_EV_TASK_SPAWNED, 1)->task = ID(1, 2);
+}
+static void old_generation(story *s) {
+    nth(s, EBB_EV_TASK_SPAWNED, 5)->task = HOLDER;
+}
+static void error_id(story *s) {
+    nth(s, EBB_EV_TASK_SPAWNED, 1)->task = ID(9, 0);
+}
+static void second_root(story *s) {
+    nth(s, EBB_EV_REGION_OPENED, 1)->other = 0;
+}
+static void joined_unkept(story *s) {
+    nth(s, EBB_EV_TASK_JOINED, 0)->task = STRICT;
+}
 static void joined_twice(story *s) {
     insert_at(s, where(s, EBB_EV_TASK_JOINED, 0), *nth(s, EBB_EV_TASK_JOINED, 0));
 }
-static void mask_skips(story *s) { nth(s, EBB_EV_MASKED, 0)->value = 2; }
+static void mask_skips(story *s) {
+    nth(s, EBB_EV_MASKED, 0)->value = 2;
+}
 static void unmask_twice(story *s) {
     insert_at(s, where(s, EBB_EV_UNMASKED, 0), *nth(s, EBB_EV_UNMASKED, 0));
 }
@@ -81,32 +129,53 @@ static void mask_33(story *s) {
     }
 }
 
-static void ack_without_request(story *s) { drop(s, EBB_EV_CANCEL_REQUESTED, 1); }
+static void ack_without_request(story *s) {
+    drop(s, EBB_EV_CANCEL_REQUESTED, 1);
+}
 static void ack_twice(story *s) {
     insert_at(s, where(s, EBB_EV_CANCEL_ACKED, 0), *nth(s, EBB_EV_CANCEL_ACKED, 0));
 }
 static void request_twice(story *s) {
     insert_at(s, where(s, EBB_EV_CANCEL_REQUESTED, 0), *nth(s, EBB_EV_CANCEL_REQUESTED, 0));
 }
-static void finalized_from_cancelling(story *s) { drop(s, EBB_EV_CLEANUP_DONE, 0); }
-static void phase_goes_back(story *s) { nth(s, EBB_EV_TASK_POLLED, 10)->phase = EBB_RUNNING; }
+static void finalized_from_cancelling(story *s) {
+    drop(s, EBB_EV_CLEANUP_DONE, 0);
+}
+static void phase_goes_back(story *s) {
+    nth(s, EBB_EV_TASK_POLLED, 10)->phase = EBB_RUNNING;
+}
 static void completed_from_cancelling(story *s) {
-    *nth(s, EBB_EV_CLEANUP_DONE, 1) = (ebb_record){EBB_EV_COMPLETED, EBB_COMPLETED, .task = STRICT, .region = OUTER};
+    *nth(s, EBB_EV_CLEANUP_DONE, 1) =
+        (ebb_record){EBB_EV_COMPLETED, EBB_COMPLETED, .task = STRICT, .region = OUTER};
 }
 static void wake_after_the_end(story *s) {
     ebb_record r = *nth(s, EBB_EV_TASK_WOKEN, 1);
     insert_at(s, where(s, EBB_EV_FINALIZED, 0) + 1, r);
 }
-static void fault_is_hidden(story *s) { nth(s, EBB_EV_COMPLETED, 1)->value = STATUS(EBB_CANCELLED); }
-static void finalized_with_ok(story *s) { nth(s, EBB_EV_FINALIZED, 0)->value = STATUS(EBB_OK); }
-static void abandoned_unforced(story *s) { drop(s, EBB_EV_TASK_FORCED, 0); }
+static void fault_is_hidden(story *s) {
+    nth(s, EBB_EV_COMPLETED, 1)->value = STATUS(EBB_CANCELLED);
+}
+static void finalized_with_ok(story *s) {
+    nth(s, EBB_EV_FINALIZED, 0)->value = STATUS(EBB_OK);
+}
+static void abandoned_unforced(story *s) {
+    drop(s, EBB_EV_TASK_FORCED, 0);
+}
 static void forced_twice(story *s) {
     insert_at(s, where(s, EBB_EV_TASK_FORCED, 0), *nth(s, EBB_EV_TASK_FORCED, 0));
 }
-static void returned_unpolled(story *s) { drop(s, EBB_EV_TASK_POLLED, 13); }
-static void region_skips_closing(story *s) { drop(s, EBB_EV_REGION_CLOSING, 2); }
-static void region_skips_finalizing(story *s) { drop(s, EBB_EV_REGION_FINALIZING, 1); }
-static void cancelled_while_open(story *s) { drop(s, EBB_EV_REGION_CLOSING, 0); }
+static void returned_unpolled(story *s) {
+    drop(s, EBB_EV_TASK_POLLED, 13);
+}
+static void region_skips_closing(story *s) {
+    drop(s, EBB_EV_REGION_CLOSING, 2);
+}
+static void region_skips_finalizing(story *s) {
+    drop(s, EBB_EV_REGION_FINALIZING, 1);
+}
+static void cancelled_while_open(story *s) {
+    drop(s, EBB_EV_REGION_CLOSING, 0);
+}
 static void closes_twice(story *s) {
     insert_at(s, where(s, EBB_EV_REGION_CLOSING, 1), *nth(s, EBB_EV_REGION_CLOSING, 1));
 }
@@ -120,28 +189,48 @@ static void joined_before_closed(story *s) {
     move(s, where(s, EBB_EV_REGION_JOINED, 0), where(s, EBB_EV_REGION_CLOSED, 0));
 }
 
-static void severity_weakens(story *s) { nth(s, EBB_EV_CANCEL_ACKED, 1)->epoch = TOLD(2, 1); }
+static void severity_weakens(story *s) {
+    nth(s, EBB_EV_CANCEL_ACKED, 1)->epoch = TOLD(2, 1);
+}
 static void strengthened_weaker(story *s) {
     ebb_record weak = *nth(s, EBB_EV_CANCEL_STRENGTHENED, 1);
     weak.kind = EBB_CANCEL_USER;
     weak.epoch = TOLD(1, 2);
     insert_at(s, where(s, EBB_EV_CANCEL_STRENGTHENED, 1) + 1, weak);
 }
-static void epoch_starts_at_two(story *s) { nth(s, EBB_EV_CANCEL_REQUESTED, 0)->epoch = TOLD(1, 2); }
-static void epoch_stays(story *s) { nth(s, EBB_EV_CANCEL_STRENGTHENED, 1)->epoch = TOLD(3, 1); }
-static void epoch_rises_alone(story *s) { nth(s, EBB_EV_CANCEL_STRENGTHENED, 0)->epoch = TOLD(1, 2); }
-static void user_is_forced(story *s) { nth(s, EBB_EV_CANCEL_REQUESTED, 1)->epoch = TOLD(3, 1); }
+static void epoch_starts_at_two(story *s) {
+    nth(s, EBB_EV_CANCEL_REQUESTED, 0)->epoch = TOLD(1, 2);
+}
+static void epoch_stays(story *s) {
+    nth(s, EBB_EV_CANCEL_STRENGTHENED, 1)->epoch = TOLD(3, 1);
+}
+static void epoch_rises_alone(story *s) {
+    nth(s, EBB_EV_CANCEL_STRENGTHENED, 0)->epoch = TOLD(1, 2);
+}
+static void user_is_forced(story *s) {
+    nth(s, EBB_EV_CANCEL_REQUESTED, 1)->epoch = TOLD(3, 1);
+}
 static void region_weakens(story *s) {
     nth(s, EBB_EV_REGION_CANCELLED, 0)->epoch = TOLD(3, 1);
     nth(s, EBB_EV_REGION_CANCELLED, 0)->kind = EBB_CANCEL_SHUTDOWN;
     nth(s, EBB_EV_REGION_CANCELLED, 2)->epoch = TOLD(1, 1);
 }
 
-static void deadline_later(story *s) { nth(s, EBB_EV_CANCEL_STRENGTHENED, 1)->other = 7001; }
-static void more_polls(story *s) { nth(s, EBB_EV_CANCEL_STRENGTHENED, 1)->value = 65; }
-static void ack_widens(story *s) { nth(s, EBB_EV_CANCEL_ACKED, 0)->other = 7001; }
-static void region_widens(story *s) { nth(s, EBB_EV_REGION_CANCELLED, 2)->other = 7001; }
-static void nine_more_polls(story *s) { nth(s, EBB_EV_TASK_FORCED, 0)->value = 9; }
+static void deadline_later(story *s) {
+    nth(s, EBB_EV_CANCEL_STRENGTHENED, 1)->other = 7001;
+}
+static void more_polls(story *s) {
+    nth(s, EBB_EV_CANCEL_STRENGTHENED, 1)->value = 65;
+}
+static void ack_widens(story *s) {
+    nth(s, EBB_EV_CANCEL_ACKED, 0)->other = 7001;
+}
+static void region_widens(story *s) {
+    nth(s, EBB_EV_REGION_CANCELLED, 2)->other = 7001;
+}
+static void nine_more_polls(story *s) {
+    nth(s, EBB_EV_TASK_FORCED, 0)->value = 9;
+}
 
 static void spawn_after_close(story *s) {
     insert_at(s, where(s, EBB_EV_REGION_CANCELLED, 0),
@@ -151,7 +240,9 @@ static void reserve_after_close(story *s) {
     insert_at(s, where(s, EBB_EV_REGION_DRAINING, 0),
               (ebb_record){EBB_EV_OBLIGATION_RESERVED, .other = ID(9, 1), .region = OUTER, .value = 1});
 }
-static void open_after_close(story *s) { nth(s, EBB_EV_REGION_OPENED, 3)->value = 0; }
+static void open_after_close(story *s) {
+    nth(s, EBB_EV_REGION_OPENED, 3)->value = 0;
+}
 static void early_closer(story *s) {
     move(s, where(s, EBB_EV_TASK_SPAWNED, 5), where(s, EBB_EV_REGION_FINALIZING, 2));
 }
@@ -166,9 +257,13 @@ static void child_stronger(story *s) {
 static void task_before_region(story *s) {
     move(s, where(s, EBB_EV_CANCEL_REQUESTED, 3), where(s, EBB_EV_REGION_CANCELLED, 1));
 }
-static void ack_masked(story *s) { drop(s, EBB_EV_UNMASKED, 0); }
+static void ack_masked(story *s) {
+    drop(s, EBB_EV_UNMASKED, 0);
+}
 
-static void finalizer_never_runs(story *s) { drop(s, EBB_EV_FINALIZER_DONE, 1); }
+static void finalizer_never_runs(story *s) {
+    drop(s, EBB_EV_FINALIZER_DONE, 1);
+}
 static void finalizer_runs_twice(story *s) {
     insert_at(s, where(s, EBB_EV_FINALIZER_DONE, 0), *nth(s, EBB_EV_FINALIZER_DONE, 0));
 }
@@ -176,13 +271,19 @@ static void finalizers_in_order(story *s) {
     nth(s, EBB_EV_FINALIZER_DONE, 0)->other = FIRST_DEFERRED;
     nth(s, EBB_EV_FINALIZER_DONE, 1)->other = SECOND_DEFERRED;
 }
-static void region_finalizer_lost(story *s) { drop(s, EBB_EV_FINALIZER_DONE, 2); }
+static void region_finalizer_lost(story *s) {
+    drop(s, EBB_EV_FINALIZER_DONE, 2);
+}
 static void finalizer_added_twice(story *s) {
     insert_at(s, where(s, EBB_EV_FINALIZER_ADDED, 0), *nth(s, EBB_EV_FINALIZER_ADDED, 0));
 }
-static void finalizer_of_another(story *s) { nth(s, EBB_EV_FINALIZER_DONE, 0)->task = STRICT; }
+static void finalizer_of_another(story *s) {
+    nth(s, EBB_EV_FINALIZER_DONE, 0)->task = STRICT;
+}
 
-static void wake_is_lost(story *s) { drop(s, EBB_EV_TASK_POLLED, 4); }
+static void wake_is_lost(story *s) {
+    drop(s, EBB_EV_TASK_POLLED, 4);
+}
 static void spawn_is_lost(story *s) {
     insert_at(s, where(s, EBB_EV_IDLE, 0),
               (ebb_record){EBB_EV_TASK_SPAWNED, EBB_CREATED, .task = ID(9, 1), .region = OUTER});
@@ -190,21 +291,39 @@ static void spawn_is_lost(story *s) {
 static void request_is_lost(story *s) {
     insert_at(s, where(s, EBB_EV_CANCEL_ACKED, 0), (ebb_record){.type = EBB_EV_IDLE});
 }
-static void unfair_ready(story *s) { nth(s, EBB_EV_TASK_POLLED, 0)->other = 10; }
-static void unfair_cancel(story *s) { nth(s, EBB_EV_TASK_POLLED, 5)->other = 3; }
-static void woken_in_the_wrong_lane(story *s) { nth(s, EBB_EV_TASK_WOKEN, 1)->value = EBB_LANE_READY; }
+static void unfair_ready(story *s) {
+    nth(s, EBB_EV_TASK_POLLED, 0)->other = 10;
+}
+static void unfair_cancel(story *s) {
+    nth(s, EBB_EV_TASK_POLLED, 5)->other = 3;
+}
+static void woken_in_the_wrong_lane(story *s) {
+    nth(s, EBB_EV_TASK_WOKEN, 1)->value = EBB_LANE_READY;
+}
 
-static void ends_holding(story *s) { drop(s, EBB_EV_OBLIGATION_COMMITTED, 0); }
-static void leak_is_not_aborted(story *s) { drop(s, EBB_EV_OBLIGATION_ABORTED, 1); }
+static void ends_holding(story *s) {
+    drop(s, EBB_EV_OBLIGATION_COMMITTED, 0);
+}
+static void leak_is_not_aborted(story *s) {
+    drop(s, EBB_EV_OBLIGATION_ABORTED, 1);
+}
 static void region_holds(story *s) {
     insert_at(s, where(s, EBB_EV_IDLE, 0),
               (ebb_record){EBB_EV_OBLIGATION_RESERVED, .other = ID(9, 1), .region = INNER, .value = 1});
 }
-static void obligation_of_another(story *s) { nth(s, EBB_EV_OBLIGATION_COMMITTED, 0)->task = STRICT; }
+static void obligation_of_another(story *s) {
+    nth(s, EBB_EV_OBLIGATION_COMMITTED, 0)->task = STRICT;
+}
 
-static void closes_with_a_task(story *s) { drop(s, EBB_EV_COMPLETED, 3); }
-static void finalizes_with_a_task(story *s) { drop(s, EBB_EV_COMPLETED, 0); }
-static void finalizes_with_a_child(story *s) { drop(s, EBB_EV_REGION_CLOSED, 1); }
+static void closes_with_a_task(story *s) {
+    drop(s, EBB_EV_COMPLETED, 3);
+}
+static void finalizes_with_a_task(story *s) {
+    drop(s, EBB_EV_COMPLETED, 0);
+}
+static void finalizes_with_a_child(story *s) {
+    drop(s, EBB_EV_REGION_CLOSED, 1);
+}
 static void drains_nothing(story *s) {
     ebb_record r = {EBB_EV_REGION_DRAINING, EBB_REGION_DRAINING, .region = SCOPE};
     insert_at(s, where(s, EBB_EV_REGION_FINALIZING, 0), r);
@@ -214,8 +333,12 @@ static void loser_lives(story *s) {
               (ebb_record){EBB_EV_REGION_JOINED, EBB_REGION_CLOSED, .region = OUTER});
 }
 
-static void ack_of_another_epoch(story *s) { nth(s, EBB_EV_CANCEL_ACKED, 0)->epoch = TOLD(1, 2); }
-static void ack_of_another_kind(story *s) { nth(s, EBB_EV_CANCEL_ACKED, 0)->kind = EBB_CANCEL_DISCONNECT; }
+static void ack_of_another_epoch(story *s) {
+    nth(s, EBB_EV_CANCEL_ACKED, 0)->epoch = TOLD(1, 2);
+}
+static void ack_of_another_kind(story *s) {
+    nth(s, EBB_EV_CANCEL_ACKED, 0)->kind = EBB_CANCEL_DISCONNECT;
+}
 static void abandoned_twice(story *s) {
     insert_at(s, where(s, EBB_EV_ABANDONED, 0), *nth(s, EBB_EV_ABANDONED, 0));
 }
@@ -224,44 +347,68 @@ static void unmask_skips(story *s) {
     r.value = 2;
     insert_at(s, where(s, EBB_EV_MASKED, 0) + 1, r);
 }
-static void completed_pending(story *s) { nth(s, EBB_EV_COMPLETED, 0)->value = STATUS(EBB_PENDING); }
-static void spawned_running(story *s) { nth(s, EBB_EV_TASK_SPAWNED, 0)->phase = EBB_RUNNING; }
-static void opened_closing(story *s) { nth(s, EBB_EV_REGION_OPENED, 1)->phase = EBB_REGION_CLOSING; }
+static void completed_pending(story *s) {
+    nth(s, EBB_EV_COMPLETED, 0)->value = STATUS(EBB_PENDING);
+}
+static void spawned_running(story *s) {
+    nth(s, EBB_EV_TASK_SPAWNED, 0)->phase = EBB_RUNNING;
+}
+static void opened_closing(story *s) {
+    nth(s, EBB_EV_REGION_OPENED, 1)->phase = EBB_REGION_CLOSING;
+}
 static void opened_by_an_ended_task(story *s) {
     insert_at(s, where(s, EBB_EV_FINALIZED, 0) + 1,
-              (ebb_record){EBB_EV_REGION_OPENED, EBB_REGION_OPEN, .region = ID(9, 1), .other = ROOT, .task = POLITE});
+              (ebb_record){EBB_EV_REGION_OPENED, EBB_REGION_OPEN, .region = ID(9, 1), .other = ROOT,
+                           .task = POLITE});
 }
 static void reserved_by_an_ended_task(story *s) {
     insert_at(s, where(s, EBB_EV_FINALIZED, 0) + 1,
-              (ebb_record){EBB_EV_OBLIGATION_RESERVED, .region = ROOT, .other = ID(9, 1), .task = POLITE, .value = 1});
+              (ebb_record){EBB_EV_OBLIGATION_RESERVED, .region = ROOT, .other = ID(9, 1), .task = POLITE,
+                           .value = 1});
 }
 static void closes_with_a_child(story *s) {
     insert_at(s, where(s, EBB_EV_REGION_CLOSED, 2),
-              (ebb_record){EBB_EV_REGION_OPENED, EBB_REGION_OPEN, .region = ID(9, 1), .other = OUTER, .value = CLEANUP});
+              (ebb_record){EBB_EV_REGION_OPENED, EBB_REGION_OPEN, .region = ID(9, 1), .other = OUTER,
+                           .value = CLEANUP});
 }
 static void region_joined_twice(story *s) {
     insert_at(s, where(s, EBB_EV_REGION_JOINED, 0), *nth(s, EBB_EV_REGION_JOINED, 0));
 }
-static void committed_in_another_region(story *s) { nth(s, EBB_EV_OBLIGATION_COMMITTED, 0)->region = INNER; }
-static void committed_as_another_kind(story *s) { nth(s, EBB_EV_OBLIGATION_COMMITTED, 0)->value = EBB_IO; }
-static void unknown_obligation(story *s) { nth(s, EBB_EV_OBLIGATION_COMMITTED, 0)->other = ID(99, 1); }
-static void finalizer_without_id(story *s) { nth(s, EBB_EV_FINALIZER_ADDED, 0)->other = 0; }
+static void committed_in_another_region(story *s) {
+    nth(s, EBB_EV_OBLIGATION_COMMITTED, 0)->region = INNER;
+}
+static void committed_as_another_kind(story *s) {
+    nth(s, EBB_EV_OBLIGATION_COMMITTED, 0)->value = EBB_IO;
+}
+static void unknown_obligation(story *s) {
+    nth(s, EBB_EV_OBLIGATION_COMMITTED, 0)->other = ID(99, 1);
+}
+static void finalizer_without_id(story *s) {
+    nth(s, EBB_EV_FINALIZER_ADDED, 0)->other = 0;
+}
 static void timer_of_nobody(story *s) {
     *nth(s, EBB_EV_IDLE, 0) = (ebb_record){EBB_EV_TIMER_FIRED, .task = ID(99, 1)};
 }
-static void lane_of_four(story *s) { nth(s, EBB_EV_TASK_POLLED, 0)->value = 4; }
+static void lane_of_four(story *s) {
+    nth(s, EBB_EV_TASK_POLLED, 0)->value = 4;
+}
 
 static const doctored cases[] = {
-    {"ack_of_another_epoch", ack_of_another_epoch, EBB_ORACLE_SEVERITY, "epoch as requested: expected 1, found 2"},
+    {"ack_of_another_epoch", ack_of_another_epoch, EBB_ORACLE_SEVERITY,
+     "epoch as requested: expected 1, found 2"},
     {"ack_of_another_kind", ack_of_another_kind, EBB_ORACLE_FORMAT, "expected USER, found DISCONNECT"},
     {"abandoned_twice", abandoned_twice, EBB_ORACLE_PHASE, "abandoned twice"},
     {"unmask_skips", unmask_skips, EBB_ORACLE_FORMAT, "mask depth: expected 1, found 0"},
     {"completed_pending", completed_pending, EBB_ORACLE_FORMAT, "EBB_PENDING"},
-    {"spawned_running", spawned_running, EBB_ORACLE_PHASE, "phase of a new task: expected Created, found Running"},
-    {"opened_closing", opened_closing, EBB_ORACLE_PHASE, "state of a new region: expected Open, found Closing"},
+    {"spawned_running", spawned_running, EBB_ORACLE_PHASE,
+     "phase of a new task: expected Created, found Running"},
+    {"opened_closing", opened_closing, EBB_ORACLE_PHASE,
+     "state of a new region: expected Open, found Closing"},
     {"opened_by_an_ended_task", opened_by_an_ended_task, EBB_ORACLE_FORMAT, "has ended and opens a region"},
-    {"reserved_by_an_ended_task", reserved_by_an_ended_task, EBB_ORACLE_FORMAT, "has ended and reserves obligation 0.9.1"},
-    {"closes_with_a_child", closes_with_a_child, EBB_ORACLE_QUIESCENCE, "children when it closed: expected 0, found 1"},
+    {"reserved_by_an_ended_task", reserved_by_an_ended_task, EBB_ORACLE_FORMAT,
+     "has ended and reserves obligation 0.9.1"},
+    {"closes_with_a_child", closes_with_a_child, EBB_ORACLE_QUIESCENCE,
+     "children when it closed: expected 0, found 1"},
     {"region_joined_twice", region_joined_twice, EBB_ORACLE_FORMAT, "region 0.4.1: was joined twice"},
     {"committed_in_another_region", committed_in_another_region, EBB_ORACLE_FORMAT, "but in 0.2.1"},
     {"committed_as_another_kind", committed_as_another_kind, EBB_ORACLE_FORMAT, "expected ack, found io"},
@@ -287,7 +434,8 @@ static const doctored cases[] = {
     {"unknown_region", unknown_region, EBB_ORACLE_FORMAT, "region 0.99.1: was never created"},
     {"task_in_another_region", task_in_another_region, EBB_ORACLE_FORMAT, "but in 0.2.1"},
     {"id_used_twice", id_used_twice, EBB_ORACLE_FORMAT, "still has 0.1.1"},
-    {"slot_used_twice", slot_used_twice, EBB_ORACLE_FORMAT, "task 0.1.2: is new in a slot that still has 0.1.1"},
+    {"slot_used_twice", slot_used_twice, EBB_ORACLE_FORMAT,
+     "task 0.1.2: is new in a slot that still has 0.1.1"},
     {"old_generation", old_generation, EBB_ORACLE_FORMAT, "not above 0.4.1"},
     {"error_id", error_id, EBB_ORACLE_FORMAT, "generation is 0"},
     {"second_root", second_root, EBB_ORACLE_FORMAT, "the root is 0.1.1"},
@@ -296,20 +444,26 @@ static const doctored cases[] = {
     {"mask_skips", mask_skips, EBB_ORACLE_FORMAT, "expected 1, found 2"},
     {"unmask_twice", unmask_twice, EBB_ORACLE_FORMAT, "without a mask"},
     {"mask_33", mask_33, EBB_ORACLE_FORMAT, "found 33"},
-    {"ack_without_request", ack_without_request, EBB_ORACLE_PHASE, "phase after the event: expected Running, found CancelRequested"},
+    {"ack_without_request", ack_without_request, EBB_ORACLE_PHASE,
+     "phase after the event: expected Running, found CancelRequested"},
     {"ack_twice", ack_twice, EBB_ORACLE_PHASE, "cancel_acked needs phase CancelRequested, found Cancelling"},
-    {"request_twice", request_twice, EBB_ORACLE_PHASE, "needs phase Created or Running, found CancelRequested"},
-    {"finalized_from_cancelling", finalized_from_cancelling, EBB_ORACLE_PHASE, "finalized needs phase Finalizing"},
+    {"request_twice", request_twice, EBB_ORACLE_PHASE,
+     "needs phase Created or Running, found CancelRequested"},
+    {"finalized_from_cancelling", finalized_from_cancelling, EBB_ORACLE_PHASE,
+     "finalized needs phase Finalizing"},
     {"phase_goes_back", phase_goes_back, EBB_ORACLE_PHASE, "found Running"},
-    {"completed_from_cancelling", completed_from_cancelling, EBB_ORACLE_PHASE, "task 0.2.1: completed needs phase"},
+    {"completed_from_cancelling", completed_from_cancelling, EBB_ORACLE_PHASE,
+     "task 0.2.1: completed needs phase"},
     {"wake_after_the_end", wake_after_the_end, EBB_ORACLE_PHASE, "task_woken needs phase"},
     {"fault_is_hidden", fault_is_hidden, EBB_ORACLE_PHASE, "expected EBB_FAULTED, found EBB_CANCELLED"},
     {"finalized_with_ok", finalized_with_ok, EBB_ORACLE_PHASE, "expected EBB_CANCELLED, found EBB_OK"},
     {"abandoned_unforced", abandoned_unforced, EBB_ORACLE_PHASE, "never forced"},
     {"forced_twice", forced_twice, EBB_ORACLE_PHASE, "forced twice"},
     {"returned_unpolled", returned_unpolled, EBB_ORACLE_PHASE, "outcome of a task that never ran"},
-    {"region_skips_closing", region_skips_closing, EBB_ORACLE_PHASE, "needs phase Closing or Draining, found Open"},
-    {"region_skips_finalizing", region_skips_finalizing, EBB_ORACLE_PHASE, "region_closed needs phase Finalizing"},
+    {"region_skips_closing", region_skips_closing, EBB_ORACLE_PHASE,
+     "needs phase Closing or Draining, found Open"},
+    {"region_skips_finalizing", region_skips_finalizing, EBB_ORACLE_PHASE,
+     "region_closed needs phase Finalizing"},
     {"cancelled_while_open", cancelled_while_open, EBB_ORACLE_PHASE, "region_cancelled needs phase"},
     {"closes_twice", closes_twice, EBB_ORACLE_PHASE, "region_closing needs phase Open"},
     {"committed_twice", committed_twice, EBB_ORACLE_PHASE, "expected reserved, found committed"},
@@ -320,25 +474,30 @@ static const doctored cases[] = {
     {"epoch_starts_at_two", epoch_starts_at_two, EBB_ORACLE_SEVERITY, "expected 1, found 2"},
     {"epoch_stays", epoch_stays, EBB_ORACLE_SEVERITY, "expected 2, found 1"},
     {"epoch_rises_alone", epoch_rises_alone, EBB_ORACLE_SEVERITY, "expected 1, found 2"},
-    {"user_is_forced", user_is_forced, EBB_ORACLE_SEVERITY, "severity of the kind: expected polite, found forced"},
+    {"user_is_forced", user_is_forced, EBB_ORACLE_SEVERITY,
+     "severity of the kind: expected polite, found forced"},
     {"region_weakens", region_weakens, EBB_ORACLE_SEVERITY, "region 0.2.1: severity, never weaker"},
     {"deadline_later", deadline_later, EBB_ORACLE_BUDGET, "deadline: expected at most 7000, found 7001"},
     {"more_polls", more_polls, EBB_ORACLE_BUDGET, "polls: expected at most 64, found 65"},
     {"ack_widens", ack_widens, EBB_ORACLE_BUDGET, "found 7001"},
     {"region_widens", region_widens, EBB_ORACLE_BUDGET, "region 0.2.1: cleanup deadline"},
     {"nine_more_polls", nine_more_polls, EBB_ORACLE_BUDGET, "expected 8, found 9"},
-    {"spawn_after_close", spawn_after_close, EBB_ORACLE_NO_NEW_WORK, "state at a spawn: expected Open, found Closing"},
+    {"spawn_after_close", spawn_after_close, EBB_ORACLE_NO_NEW_WORK,
+     "state at a spawn: expected Open, found Closing"},
     {"reserve_after_close", reserve_after_close, EBB_ORACLE_NO_NEW_WORK, "found Closing"},
     {"open_after_close", open_after_close, EBB_ORACLE_NO_NEW_WORK, "found Draining"},
     {"early_closer", early_closer, EBB_ORACLE_NO_NEW_WORK, "closer is spawned: expected Finalizing"},
-    {"child_first", child_first, EBB_ORACLE_PARENT_FIRST, "region 0.3.1: severity that its parent was told before: expected polite, found none"},
+    {"child_first", child_first, EBB_ORACLE_PARENT_FIRST,
+     "region 0.3.1: severity that its parent was told before: expected polite, found none"},
     {"child_stronger", child_stronger, EBB_ORACLE_PARENT_FIRST, "expected urgent, found polite"},
     {"task_before_region", task_before_region, EBB_ORACLE_PARENT_FIRST, "task 0.3.1"},
     {"ack_masked", ack_masked, EBB_ORACLE_ACK_UNMASKED, "expected 0, found 1"},
-    {"finalizer_never_runs", finalizer_never_runs, EBB_ORACLE_FINALIZERS_ONCE, "without running finalizer 0.1.1"},
+    {"finalizer_never_runs", finalizer_never_runs, EBB_ORACLE_FINALIZERS_ONCE,
+     "without running finalizer 0.1.1"},
     {"finalizer_runs_twice", finalizer_runs_twice, EBB_ORACLE_FINALIZERS_ONCE, "has already run"},
     {"finalizers_in_order", finalizers_in_order, EBB_ORACLE_FINALIZERS_ONCE, "last added is 0.2.1"},
-    {"region_finalizer_lost", region_finalizer_lost, EBB_ORACLE_FINALIZERS_ONCE, "region 0.2.1: closed without"},
+    {"region_finalizer_lost", region_finalizer_lost, EBB_ORACLE_FINALIZERS_ONCE,
+     "region 0.2.1: closed without"},
     {"finalizer_added_twice", finalizer_added_twice, EBB_ORACLE_FINALIZERS_ONCE, "added twice"},
     {"finalizer_of_another", finalizer_of_another, EBB_ORACLE_FINALIZERS_ONCE, "somebody else"},
     {"wake_is_lost", wake_is_lost, EBB_ORACLE_LOST_WAKE, "task 0.1.1"},
@@ -347,11 +506,15 @@ static const doctored cases[] = {
     {"unfair_ready", unfair_ready, EBB_ORACLE_FAIRNESS, "at most 9, found 10"},
     {"unfair_cancel", unfair_cancel, EBB_ORACLE_FAIRNESS, "at most 2, found 3"},
     {"woken_in_the_wrong_lane", woken_in_the_wrong_lane, EBB_ORACLE_FAIRNESS, "expected cancel, found ready"},
-    {"ends_holding", ends_holding, EBB_ORACLE_OBLIGATION_LEAK, "task 0.1.1: ended and still holds obligation 0.4.1"},
-    {"leak_is_not_aborted", leak_is_not_aborted, EBB_ORACLE_OBLIGATION_LEAK, "region 0.2.1: closed with the unresolved obligation 0.5.1"},
-    {"region_holds", region_holds, EBB_ORACLE_OBLIGATION_LEAK, "region 0.3.1: closed with the unresolved obligation 0.9.1"},
+    {"ends_holding", ends_holding, EBB_ORACLE_OBLIGATION_LEAK,
+     "task 0.1.1: ended and still holds obligation 0.4.1"},
+    {"leak_is_not_aborted", leak_is_not_aborted, EBB_ORACLE_OBLIGATION_LEAK,
+     "region 0.2.1: closed with the unresolved obligation 0.5.1"},
+    {"region_holds", region_holds, EBB_ORACLE_OBLIGATION_LEAK,
+     "region 0.3.1: closed with the unresolved obligation 0.9.1"},
     {"obligation_of_another", obligation_of_another, EBB_ORACLE_FORMAT, "but by 0.1.1"},
-    {"closes_with_a_task", closes_with_a_task, EBB_ORACLE_QUIESCENCE, "live tasks when it closed: expected 0, found 1"},
+    {"closes_with_a_task", closes_with_a_task, EBB_ORACLE_QUIESCENCE,
+     "live tasks when it closed: expected 0, found 1"},
     {"finalizes_with_a_task", finalizes_with_a_task, EBB_ORACLE_QUIESCENCE, "live tasks when it finalizes"},
     {"finalizes_with_a_child", finalizes_with_a_child, EBB_ORACLE_QUIESCENCE, "children when it finalizes"},
     {"drains_nothing", drains_nothing, EBB_ORACLE_QUIESCENCE, "neither a task nor a child"},
@@ -369,9 +532,9 @@ static void each_doctored_trace_breaks_its_rule(void **state) {
             strstr(v.violation.text, cases[i].text) == NULL) {
             wrong++;
             print_error("%s: expected %s with \"%s\", found %d %s: %s (event %llu)\n", cases[i].name,
-                     ebb_oracle_name(cases[i].oracle), cases[i].text, (int)v.status,
-                     ebb_oracle_name(v.violation.oracle), v.violation.text,
-                     (unsigned long long)v.violation.event.decision_seq);
+                        ebb_oracle_name(cases[i].oracle), cases[i].text, (int)v.status,
+                        ebb_oracle_name(v.violation.oracle), v.violation.text,
+                        (unsigned long long)v.violation.event.decision_seq);
         }
         assert_true(v.violation.event.decision_seq == v.events);
         free(s);
@@ -479,8 +642,15 @@ static void numbers_that_do_not_rise_are_noticed(void **state) {
     assert_string_equal(ebb_check_violation(c)->text, "decision_seq: expected more than 5, found 5");
     ebb_check_free(c);
     c = ebb_check_new(libc_allocator());
-    ebb_event ack = {.type = EBB_EV_CANCEL_ACKED, .task_id = POLITE, .region_id = OUTER, .cancel_epoch = 1, .phase = 4,
-                     .cancel_kind = 1, .severity = 1, .host_turn_id = 1, .microtask_batch_id = 1};
+    ebb_event ack = {.type = EBB_EV_CANCEL_ACKED,
+                     .task_id = POLITE,
+                     .region_id = OUTER,
+                     .cancel_epoch = 1,
+                     .phase = 4,
+                     .cancel_kind = 1,
+                     .severity = 1,
+                     .host_turn_id = 1,
+                     .microtask_batch_id = 1};
     assert_int_equal(ebb_check_event(c, &ack), EBB_ERR_ORACLE);
     assert_string_equal(ebb_check_violation(c)->text, "cancel_acked lacks decision_seq");
     ebb_check_free(c);

@@ -54,9 +54,12 @@ static void a_poll_that_does_not_return_is_reported_after_1_s_and_then_every_10(
     assert_int_equal(ebb_watchdog_check(w->rt, &dog, t0 + 60 * EBB_SECOND, &who), EBB_OK); /* idle is fine */
     assert_int_equal(pthread_create(&thread, NULL, run_loop, &l), 0);
     wait_for(&l.spinning, 1);
-    static const struct { uint64_t ms; bool reported; } looks[] = {
-        {0, false}, {500, false}, {999, false}, {1000, true}, {1001, false}, {10999, false}, {11000, true},
-        {11001, false}, {20999, false}, {21000, true}, {30999, false}, {31500, true}, {41499, false}, {41500, true}};
+    static const struct {
+        uint64_t ms;
+        bool reported;
+    } looks[] = {{0, false},     {500, false},  {999, false},   {1000, true},   {1001, false},
+                 {10999, false}, {11000, true}, {11001, false}, {20999, false}, {21000, true},
+                 {30999, false}, {31500, true}, {41499, false}, {41500, true}};
     int reports = 0;
     t0 += 100 * EBB_SECOND;
     for (size_t i = 0; i < sizeof looks / sizeof *looks; i++) {

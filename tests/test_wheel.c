@@ -81,7 +81,8 @@ static void turn(model *m, uint64_t now, uint32_t at_once) {
     uint32_t armed = 0;
     for (uint32_t i = 1; i <= NODES; i++) {
         armed += m->armed[i];
-        if (m->armed[i] && tick_up(m->due[i]) <= now / EBB__TICK) fail_msg("node %u is due and did not fire", i);
+        if (m->armed[i] && tick_up(m->due[i]) <= now / EBB__TICK)
+            fail_msg("node %u is due and did not fire", i);
     }
     assert_int_equal(m->wheel.armed, armed);
 }
@@ -108,10 +109,14 @@ static void random_work(model *m, uint32_t steps, unsigned arm_bits, unsigned st
 
 static void random_arming_disarming_and_turning_agrees_with_a_plain_list(void **state) {
     (void)state;
-    static const struct { uint64_t start; unsigned arm_bits, step_bits; uint32_t at_once; } runs[] = {
-        {0, 24, 22, 100},               /* milliseconds */
-        {12345, 34, 30, 1},             /* seconds, one node a call */
-        {999 * EBB_SECOND, 50, 44, 7},  /* days */
+    static const struct {
+        uint64_t start;
+        unsigned arm_bits, step_bits;
+        uint32_t at_once;
+    } runs[] = {
+        {0, 24, 22, 100},                 /* milliseconds */
+        {12345, 34, 30, 1},               /* seconds, one node a call */
+        {999 * EBB_SECOND, 50, 44, 7},    /* days */
         {UINT64_C(1) << 60, 58, 50, 100}, /* years */
     };
     model *m = malloc(sizeof *m);
@@ -167,7 +172,8 @@ static void a_turn_does_no_more_than_it_is_told_and_the_next_one_goes_on(void **
     m->now = 200 * EBB_SECOND;
     for (uint32_t work = 0; work == 0; calls++) {
         work = 10;
-        for (uint32_t ref; (ref = ebb__wheel_turn(&m->wheel, m->now, &work)) != 0; fired++) note_fired(m, ref);
+        for (uint32_t ref; (ref = ebb__wheel_turn(&m->wheel, m->now, &work)) != 0; fired++)
+            note_fired(m, ref);
     }
     assert_int_equal(fired, NODES);
     assert_true(calls >= NODES / 10);
@@ -189,8 +195,9 @@ static void next_is_never_later_than_the_next_firing(void **state) {
             if (m->armed[k] && tick_up(m->due[k]) * EBB__TICK < first) first = tick_up(m->due[k]) * EBB__TICK;
         }
         uint64_t next = ebb__wheel_next(&m->wheel);
-        if (next > first && next > m->now) fail_msg("next is %llu, a node fires at %llu", (unsigned long long)next,
-                                                    (unsigned long long)first);
+        if (next > first && next > m->now)
+            fail_msg("next is %llu, a node fires at %llu", (unsigned long long)next,
+                     (unsigned long long)first);
         turn(m, next > m->now ? next : m->now, 1000);
     }
     down(m);

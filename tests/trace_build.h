@@ -24,9 +24,9 @@ typedef struct bytes {
     size_t n;
 } bytes;
 
-#define ID(index, generation) ((uint64_t)(index) << 32 | (generation))
+#define ID(index, generation)        ((uint64_t)(index) << 32 | (generation))
 #define TOLD(severity, epoch_number) ((severity) << 4 | (epoch_number))
-#define SAY(s, ...) say(s, (ebb_record){__VA_ARGS__})
+#define SAY(s, ...)                  say(s, (ebb_record){__VA_ARGS__})
 
 static inline void *libc_realloc(void *ctx, void *p, size_t old_size, size_t new_size) {
     (void)ctx;
@@ -115,28 +115,24 @@ static inline ebb_hash fingerprint_of(const story *s) {
 
 /* ---- a run that keeps every rule -------------------------------------------------------------- */
 
-enum {
-    KEEP = 1,
-    CLOSER = 2,
-    CLEANUP = 1
-};
-#define ROOT ID(1, 1)
-#define OUTER ID(2, 1)
-#define INNER ID(3, 1)
-#define SCOPE ID(4, 1)
-#define POLITE ID(1, 1)  /* a task that acknowledges, cleans up and has finalizers */
-#define STRICT ID(2, 1)  /* one that is masked when the request comes, and told twice */
-#define STUCK ID(3, 1)   /* one that never returns */
-#define HOLDER ID(4, 1)  /* one in the cleanup scope */
-#define CLOSES ID(5, 1)  /* the closer of OUTER */
-#define LOSER ID(6, 1)   /* one that has lost a race */
-#define FIRST_DEFERRED ID(1, 1)
+enum { KEEP = 1, CLOSER = 2, CLEANUP = 1 };
+#define ROOT            ID(1, 1)
+#define OUTER           ID(2, 1)
+#define INNER           ID(3, 1)
+#define SCOPE           ID(4, 1)
+#define POLITE          ID(1, 1) /* a task that acknowledges, cleans up and has finalizers */
+#define STRICT          ID(2, 1) /* one that is masked when the request comes, and told twice */
+#define STUCK           ID(3, 1) /* one that never returns */
+#define HOLDER          ID(4, 1) /* one in the cleanup scope */
+#define CLOSES          ID(5, 1) /* the closer of OUTER */
+#define LOSER           ID(6, 1) /* one that has lost a race */
+#define FIRST_DEFERRED  ID(1, 1)
 #define SECOND_DEFERRED ID(2, 1)
 #define REGION_DEFERRED ID(3, 1)
-#define KEPT_PROMISE ID(4, 1)
-#define LEAKED_PROMISE ID(5, 1)
-#define SCOPE_PROMISE ID(6, 1)
-#define STATUS(st) ((uint32_t)(int32_t)(st))
+#define KEPT_PROMISE    ID(4, 1)
+#define LEAKED_PROMISE  ID(5, 1)
+#define SCOPE_PROMISE   ID(6, 1)
+#define STATUS(st)      ((uint32_t)(int32_t)(st))
 
 static inline void text(story *s, const char *t) {
     ebb_record r = {.type = EBB_EV_TEXT, .value = (uint32_t)strlen(t)};
@@ -180,12 +176,16 @@ static inline void good_start(story *s) {
     SAY(s, EBB_EV_FINALIZER_ADDED, .task = POLITE, .region = OUTER, .other = FIRST_DEFERRED);
     SAY(s, EBB_EV_FINALIZER_ADDED, .task = POLITE, .region = OUTER, .other = SECOND_DEFERRED);
     SAY(s, EBB_EV_FINALIZER_ADDED, .region = OUTER, .other = REGION_DEFERRED);
-    SAY(s, EBB_EV_OBLIGATION_RESERVED, .task = POLITE, .region = OUTER, .other = KEPT_PROMISE, .value = EBB_ACK);
-    SAY(s, EBB_EV_OBLIGATION_COMMITTED, .task = POLITE, .region = OUTER, .other = KEPT_PROMISE, .value = EBB_ACK);
+    SAY(s, EBB_EV_OBLIGATION_RESERVED, .task = POLITE, .region = OUTER, .other = KEPT_PROMISE,
+        .value = EBB_ACK);
+    SAY(s, EBB_EV_OBLIGATION_COMMITTED, .task = POLITE, .region = OUTER, .other = KEPT_PROMISE,
+        .value = EBB_ACK);
     poll(s, STRICT, OUTER, EBB_RUNNING, EBB_LANE_READY);
-    SAY(s, EBB_EV_OBLIGATION_RESERVED, .task = STRICT, .region = OUTER, .other = LEAKED_PROMISE, .value = EBB_LEASE);
+    SAY(s, EBB_EV_OBLIGATION_RESERVED, .task = STRICT, .region = OUTER, .other = LEAKED_PROMISE,
+        .value = EBB_LEASE);
     SAY(s, EBB_EV_MASKED, EBB_RUNNING, .task = STRICT, .region = OUTER, .value = 1);
-    SAY(s, EBB_EV_TASK_WOKEN, EBB_RUNNING, .task = POLITE, .region = OUTER, .value = EBB_LANE_READY, .other = STRICT);
+    SAY(s, EBB_EV_TASK_WOKEN, EBB_RUNNING, .task = POLITE, .region = OUTER, .value = EBB_LANE_READY,
+        .other = STRICT);
     poll(s, STUCK, INNER, EBB_RUNNING, EBB_LANE_READY);
     poll(s, LOSER, INNER, EBB_RUNNING, EBB_LANE_READY);
     poll(s, POLITE, OUTER, EBB_RUNNING, EBB_LANE_READY);
@@ -194,16 +194,21 @@ static inline void good_start(story *s) {
 
 static inline void good_cancel(story *s) {
     SAY(s, EBB_EV_TIME, .other = 2000);
-    told(s, EBB_EV_CANCEL_REQUESTED, EBB_CANCEL_REQUESTED, EBB_CANCEL_RACE_LOST, TOLD(1, 1), LOSER, INNER, 9000, 64);
+    told(s, EBB_EV_CANCEL_REQUESTED, EBB_CANCEL_REQUESTED, EBB_CANCEL_RACE_LOST, TOLD(1, 1), LOSER, INNER,
+         9000, 64);
     region_moves(s, EBB_EV_REGION_CLOSING, EBB_REGION_CLOSING, OUTER);
     told(s, EBB_EV_REGION_CANCELLED, EBB_REGION_CLOSING, EBB_CANCEL_USER, TOLD(1, 1), 0, OUTER, 7000, 64);
     text(s, "by hand");
     region_moves(s, EBB_EV_REGION_CLOSING, EBB_REGION_CLOSING, INNER);
     told(s, EBB_EV_REGION_CANCELLED, EBB_REGION_CLOSING, EBB_CANCEL_PARENT, TOLD(1, 1), 0, INNER, 7000, 64);
-    told(s, EBB_EV_CANCEL_REQUESTED, EBB_CANCEL_REQUESTED, EBB_CANCEL_USER, TOLD(1, 1), POLITE, OUTER, 7000, 64);
-    told(s, EBB_EV_CANCEL_REQUESTED, EBB_CANCEL_REQUESTED, EBB_CANCEL_USER, TOLD(1, 1), STRICT, OUTER, 7000, 64);
-    told(s, EBB_EV_CANCEL_REQUESTED, EBB_CANCEL_REQUESTED, EBB_CANCEL_PARENT, TOLD(1, 1), STUCK, INNER, 7000, 64);
-    told(s, EBB_EV_CANCEL_STRENGTHENED, EBB_CANCEL_REQUESTED, EBB_CANCEL_RACE_LOST, TOLD(1, 1), LOSER, INNER, 7000, 64);
+    told(s, EBB_EV_CANCEL_REQUESTED, EBB_CANCEL_REQUESTED, EBB_CANCEL_USER, TOLD(1, 1), POLITE, OUTER, 7000,
+         64);
+    told(s, EBB_EV_CANCEL_REQUESTED, EBB_CANCEL_REQUESTED, EBB_CANCEL_USER, TOLD(1, 1), STRICT, OUTER, 7000,
+         64);
+    told(s, EBB_EV_CANCEL_REQUESTED, EBB_CANCEL_REQUESTED, EBB_CANCEL_PARENT, TOLD(1, 1), STUCK, INNER, 7000,
+         64);
+    told(s, EBB_EV_CANCEL_STRENGTHENED, EBB_CANCEL_REQUESTED, EBB_CANCEL_RACE_LOST, TOLD(1, 1), LOSER, INNER,
+         7000, 64);
     region_moves(s, EBB_EV_REGION_DRAINING, EBB_REGION_DRAINING, OUTER);
     region_moves(s, EBB_EV_REGION_DRAINING, EBB_REGION_DRAINING, INNER);
 }
@@ -211,7 +216,8 @@ static inline void good_cancel(story *s) {
 static inline void good_cleanup(story *s) {
     poll(s, POLITE, OUTER, EBB_CANCEL_REQUESTED, EBB_LANE_CANCEL);
     told(s, EBB_EV_CANCEL_ACKED, EBB_CANCELLING, EBB_CANCEL_USER, TOLD(1, 1), POLITE, OUTER, 6000, 64);
-    SAY(s, EBB_EV_REGION_OPENED, EBB_REGION_OPEN, .region = SCOPE, .other = OUTER, .task = POLITE, .value = CLEANUP);
+    SAY(s, EBB_EV_REGION_OPENED, EBB_REGION_OPEN, .region = SCOPE, .other = OUTER, .task = POLITE,
+        .value = CLEANUP);
     spawn(s, HOLDER, SCOPE, 0);
     poll(s, STRICT, OUTER, EBB_CANCEL_REQUESTED, EBB_LANE_CANCEL);
     SAY(s, EBB_EV_UNMASKED, EBB_CANCEL_REQUESTED, .task = STRICT, .region = OUTER, .value = 0);
@@ -220,37 +226,49 @@ static inline void good_cleanup(story *s) {
     SAY(s, EBB_EV_COMPLETED, EBB_COMPLETED, .task = LOSER, .region = INNER, .value = STATUS(EBB_OK));
     poll(s, STUCK, INNER, EBB_CANCEL_REQUESTED, EBB_LANE_CANCEL);
     poll(s, HOLDER, SCOPE, EBB_RUNNING, EBB_LANE_READY);
-    SAY(s, EBB_EV_OBLIGATION_RESERVED, .task = HOLDER, .region = SCOPE, .other = SCOPE_PROMISE, .value = EBB_IO);
-    SAY(s, EBB_EV_OBLIGATION_ABORTED, .task = HOLDER, .region = SCOPE, .other = SCOPE_PROMISE, .value = EBB_IO);
+    SAY(s, EBB_EV_OBLIGATION_RESERVED, .task = HOLDER, .region = SCOPE, .other = SCOPE_PROMISE,
+        .value = EBB_IO);
+    SAY(s, EBB_EV_OBLIGATION_ABORTED, .task = HOLDER, .region = SCOPE, .other = SCOPE_PROMISE,
+        .value = EBB_IO);
     SAY(s, EBB_EV_FAULTED, EBB_RUNNING, .task = HOLDER, .region = SCOPE);
     SAY(s, EBB_EV_COMPLETED, EBB_COMPLETED, .task = HOLDER, .region = SCOPE, .value = STATUS(EBB_FAULTED));
     region_moves(s, EBB_EV_REGION_CLOSING, EBB_REGION_CLOSING, SCOPE);
     region_moves(s, EBB_EV_REGION_FINALIZING, EBB_REGION_FINALIZING, SCOPE);
     SAY(s, EBB_EV_REGION_CLOSED, EBB_REGION_CLOSED, .region = SCOPE, .value = STATUS(EBB_FAULTED));
-    SAY(s, EBB_EV_REGION_JOINED, EBB_REGION_CLOSED, .region = SCOPE, .task = POLITE, .value = STATUS(EBB_FAULTED));
-    SAY(s, EBB_EV_TASK_WOKEN, EBB_CANCELLING, EBB_CANCEL_USER, TOLD(1, 1), EBB_LANE_CANCEL, POLITE, OUTER, HOLDER);
+    SAY(s, EBB_EV_REGION_JOINED, EBB_REGION_CLOSED, .region = SCOPE, .task = POLITE,
+        .value = STATUS(EBB_FAULTED));
+    SAY(s, EBB_EV_TASK_WOKEN, EBB_CANCELLING, EBB_CANCEL_USER, TOLD(1, 1), EBB_LANE_CANCEL, POLITE, OUTER,
+        HOLDER);
     poll(s, POLITE, OUTER, EBB_CANCELLING, EBB_LANE_CANCEL);
     told(s, EBB_EV_CLEANUP_DONE, EBB_FINALIZING, EBB_CANCEL_USER, TOLD(1, 1), POLITE, OUTER, 0, 0);
     SAY(s, EBB_EV_FINALIZER_DONE, .task = POLITE, .region = OUTER, .other = SECOND_DEFERRED);
     SAY(s, EBB_EV_FINALIZER_DONE, .task = POLITE, .region = OUTER, .other = FIRST_DEFERRED);
-    told(s, EBB_EV_FINALIZED, EBB_COMPLETED, EBB_CANCEL_USER, TOLD(1, 1), POLITE, OUTER, 0, STATUS(EBB_CANCELLED));
+    told(s, EBB_EV_FINALIZED, EBB_COMPLETED, EBB_CANCEL_USER, TOLD(1, 1), POLITE, OUTER, 0,
+         STATUS(EBB_CANCELLED));
     SAY(s, .type = EBB_EV_IDLE);
 }
 
 static inline void good_shutdown(story *s) {
     SAY(s, EBB_EV_TURN, .task = 2, .region = 1);
     SAY(s, EBB_EV_TIME, .other = 3000);
-    told(s, EBB_EV_REGION_CANCELLED, EBB_REGION_DRAINING, EBB_CANCEL_SHUTDOWN, TOLD(3, 2), 0, OUTER, 5000, 16);
+    told(s, EBB_EV_REGION_CANCELLED, EBB_REGION_DRAINING, EBB_CANCEL_SHUTDOWN, TOLD(3, 2), 0, OUTER, 5000,
+         16);
     told(s, EBB_EV_REGION_CANCELLED, EBB_REGION_DRAINING, EBB_CANCEL_PARENT, TOLD(3, 2), 0, INNER, 5000, 16);
-    told(s, EBB_EV_CANCEL_STRENGTHENED, EBB_CANCELLING, EBB_CANCEL_SHUTDOWN, TOLD(3, 2), STRICT, OUTER, 5000, 16);
-    told(s, EBB_EV_CANCEL_STRENGTHENED, EBB_CANCEL_REQUESTED, EBB_CANCEL_PARENT, TOLD(3, 2), STUCK, INNER, 5000, 16);
-    SAY(s, EBB_EV_TASK_WOKEN, EBB_CANCELLING, EBB_CANCEL_SHUTDOWN, TOLD(3, 2), EBB_LANE_CANCEL, STRICT, OUTER, 0);
+    told(s, EBB_EV_CANCEL_STRENGTHENED, EBB_CANCELLING, EBB_CANCEL_SHUTDOWN, TOLD(3, 2), STRICT, OUTER, 5000,
+         16);
+    told(s, EBB_EV_CANCEL_STRENGTHENED, EBB_CANCEL_REQUESTED, EBB_CANCEL_PARENT, TOLD(3, 2), STUCK, INNER,
+         5000, 16);
+    SAY(s, EBB_EV_TASK_WOKEN, EBB_CANCELLING, EBB_CANCEL_SHUTDOWN, TOLD(3, 2), EBB_LANE_CANCEL, STRICT, OUTER,
+        0);
     poll(s, STRICT, OUTER, EBB_CANCELLING, EBB_LANE_CANCEL);
     told(s, EBB_EV_CLEANUP_DONE, EBB_FINALIZING, EBB_CANCEL_SHUTDOWN, TOLD(3, 2), STRICT, OUTER, 0, 0);
-    SAY(s, EBB_EV_OBLIGATION_LEAKED, .task = STRICT, .region = OUTER, .other = LEAKED_PROMISE, .value = EBB_LEASE);
+    SAY(s, EBB_EV_OBLIGATION_LEAKED, .task = STRICT, .region = OUTER, .other = LEAKED_PROMISE,
+        .value = EBB_LEASE);
     text(s, "lease.c");
-    SAY(s, EBB_EV_OBLIGATION_ABORTED, .task = STRICT, .region = OUTER, .other = LEAKED_PROMISE, .value = EBB_LEASE);
-    told(s, EBB_EV_FINALIZED, EBB_COMPLETED, EBB_CANCEL_SHUTDOWN, TOLD(3, 2), STRICT, OUTER, 0, STATUS(EBB_CANCELLED));
+    SAY(s, EBB_EV_OBLIGATION_ABORTED, .task = STRICT, .region = OUTER, .other = LEAKED_PROMISE,
+        .value = EBB_LEASE);
+    told(s, EBB_EV_FINALIZED, EBB_COMPLETED, EBB_CANCEL_SHUTDOWN, TOLD(3, 2), STRICT, OUTER, 0,
+         STATUS(EBB_CANCELLED));
     region_moves(s, EBB_EV_REGION_FORCED, EBB_REGION_DRAINING, OUTER);
     told(s, EBB_EV_TASK_FORCED, EBB_CANCEL_REQUESTED, EBB_CANCEL_PARENT, TOLD(3, 2), STUCK, INNER, 0, 8);
     poll(s, STUCK, INNER, EBB_CANCEL_REQUESTED, EBB_LANE_CANCEL);
@@ -260,14 +278,17 @@ static inline void good_shutdown(story *s) {
 
 static inline void good_end(story *s) {
     region_moves(s, EBB_EV_REGION_FINALIZING, EBB_REGION_FINALIZING, INNER);
-    SAY(s, EBB_EV_REGION_CLOSED, EBB_REGION_CLOSED, .region = INNER, .value = STATUS(EBB_CANCELLED), .other = ID(1, 0));
+    SAY(s, EBB_EV_REGION_CLOSED, EBB_REGION_CLOSED, .region = INNER, .value = STATUS(EBB_CANCELLED),
+        .other = ID(1, 0));
     region_moves(s, EBB_EV_REGION_FINALIZING, EBB_REGION_FINALIZING, OUTER);
     spawn(s, CLOSES, OUTER, CLOSER);
     poll(s, CLOSES, OUTER, EBB_RUNNING, EBB_LANE_READY);
     SAY(s, EBB_EV_FINALIZER_DONE, .region = OUTER, .other = REGION_DEFERRED);
     SAY(s, EBB_EV_COMPLETED, EBB_COMPLETED, .task = CLOSES, .region = OUTER, .value = STATUS(EBB_OK));
-    SAY(s, EBB_EV_REGION_CLOSED, EBB_REGION_CLOSED, .region = OUTER, .value = STATUS(EBB_CANCELLED), .other = 1);
-    SAY(s, EBB_EV_TASK_JOINED, EBB_COMPLETED, .task = POLITE, .region = OUTER, .value = STATUS(EBB_CANCELLED));
+    SAY(s, EBB_EV_REGION_CLOSED, EBB_REGION_CLOSED, .region = OUTER, .value = STATUS(EBB_CANCELLED),
+        .other = 1);
+    SAY(s, EBB_EV_TASK_JOINED, EBB_COMPLETED, .task = POLITE, .region = OUTER,
+        .value = STATUS(EBB_CANCELLED));
     SAY(s, EBB_EV_REGION_JOINED, EBB_REGION_CLOSED, .region = OUTER, .value = STATUS(EBB_CANCELLED));
     SAY(s, EBB_EV_STALE_WAKE, .task = STRICT);
     SAY(s, .type = EBB_EV_IDLE);

@@ -34,8 +34,8 @@ static void play(stage *s) {
     stage_run_out(s);
 
     char line[128];
-    ebb_report report = { 0 };
-    ebb_blame blame = { 0, "?" };
+    ebb_report report = {0};
+    ebb_blame blame = {0, "?"};
     bool named = ebb_region_report(host, office, &report) == EBB_OK && report.leaked == 1 &&
                  ebb_region_leaked(host, office, 0, &blame) == EBB_OK;
     snprintf(line, sizeof line, "the report names the place: %s", short_site(blame.site));
@@ -44,4 +44,4 @@ static void play(stage *s) {
     stage_expect(s, ebb_region_join(host, office) == EBB_OK, "the region closed all the same");
 }
 
-const chapter leak = { "leak", "A leak: reserved, never resolved, and caught", play };
+const chapter leak = {"leak", "A leak: reserved, never resolved, and caught", play};

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-static const chapter *const chapters[] = { &nested, &masked, &race, &verbs, &leak };
+static const chapter *const chapters[] = {&nested, &masked, &race, &verbs, &leak};
 
 int main(int argc, char **argv) {
     const char *directory = argc > 1 ? argv[1] : NULL;
@@ -17,9 +17,7 @@ int main(int argc, char **argv) {
         printf("%zu. ", i + 1);
         if (!stage_play(chapters[i], directory)) wrong++;
     }
-    if (wrong == 0)
-        printf("All %zu chapters ended as they should.\n", n);
-    else
-        printf("%zu of %zu chapters did not end as they should.\n", wrong, n);
+    if (wrong == 0) printf("All %zu chapters ended as they should.\n", n);
+    else printf("%zu of %zu chapters did not end as they should.\n", wrong, n);
     return wrong == 0 ? 0 : 1;
 }

@@ -33,7 +33,7 @@ static ebb_status payment_poll(ebb_cx *cx, void *state) {
 
 static void play(stage *s) {
     ebb_cx *host = stage_host(s);
-    payment p = { 0 };
+    payment p = {0};
     ebb_task task = ebb_start(host, ebb_root(stage_runtime(s)), payment_poll, &p);
     stage_show_task(s, task, "payment");
 
@@ -41,8 +41,7 @@ static void play(stage *s) {
     ebb_task_cancel(host, task, EBB_CANCEL_DISCONNECT, "the customer closed the page");
     stage_run_to(s, 29);
     ebb_task_info info;
-    bool waits =
-        ebb_task_info_of(host, task, &info) == EBB_OK && info.phase == EBB_CANCEL_REQUESTED;
+    bool waits = ebb_task_info_of(host, task, &info) == EBB_OK && info.phase == EBB_CANCEL_REQUESTED;
     stage_run_out(s);
 
     stage_expect(s, waits, "19 ms later the cancel still waited at the mask");
@@ -50,5 +49,4 @@ static void play(stage *s) {
     stage_expect(s, ebb_task_join(host, task) == EBB_CANCELLED, "the task ended cancelled");
 }
 
-const chapter masked = { "masked", "A masked section: the cancel waits until the bank has answered",
-                         play };
+const chapter masked = {"masked", "A masked section: the cancel waits until the bank has answered", play};

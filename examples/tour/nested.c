@@ -31,17 +31,17 @@ static bool chain_is_right(stage *s, ebb_region sessions, ebb_region server) {
     ebb_cause chain[EBB_CHAIN_DEPTH];
     uint32_t n;
     bool cut;
-    return ebb_cause_chain(stage_host(s), sessions, chain, EBB_CHAIN_DEPTH, &n, &cut) == EBB_OK &&
-           n == 2 && !cut && chain[0].reason.kind == EBB_CANCEL_PARENT &&
-           chain[1].reason.kind == EBB_CANCEL_USER && chain[1].region.id == server.id;
+    return ebb_cause_chain(stage_host(s), sessions, chain, EBB_CHAIN_DEPTH, &n, &cut) == EBB_OK && n == 2 &&
+           !cut && chain[0].reason.kind == EBB_CANCEL_PARENT && chain[1].reason.kind == EBB_CANCEL_USER &&
+           chain[1].region.id == server.id;
 }
 
 static void play(stage *s) {
     ebb_cx *host = stage_host(s);
-    job listener = { .goodbye_ms = 5 }, upload = { .goodbye_ms = 20 };
-    ebb_sleeper log = { 0 };
+    job listener = {.goodbye_ms = 5}, upload = {.goodbye_ms = 20};
+    ebb_sleeper log = {0};
     ebb_region server = ebb_region_open(host, NULL);
-    ebb_region sessions = ebb_region_open(host, &(ebb_region_opts){ .parent = server });
+    ebb_region sessions = ebb_region_open(host, &(ebb_region_opts){.parent = server});
     ebb_status deferred = ebb_region_defer(host, server, flush_log, &log);
     stage_show_region(s, server, "server");
     stage_show_region(s, sessions, "sessions");
@@ -60,5 +60,4 @@ static void play(stage *s) {
                  "the server closed last, and its join says cancelled");
 }
 
-const chapter nested = { "nested", "Nested regions: cancel the outermost, all of it goes in order",
-                         play };
+const chapter nested = {"nested", "Nested regions: cancel the outermost, all of it goes in order", play};

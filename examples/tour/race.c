@@ -59,10 +59,9 @@ static void play(stage *s) {
         stage_expect(s, false, "no memory for a channel");
         return;
     }
-    referee r = { .stage = s,
-                  .answers = answers,
-                  .mirrors = { { .answers = answers, .latency_ms = 10 },
-                               { .answers = answers, .latency_ms = 40 } } };
+    referee r = {.stage = s,
+                 .answers = answers,
+                 .mirrors = {{.answers = answers, .latency_ms = 10}, {.answers = answers, .latency_ms = 40}}};
     ebb_task task = ebb_start(stage_host(s), ebb_root(stage_runtime(s)), referee_poll, &r);
     stage_show_task(s, task, "referee");
     stage_run_out(s);
@@ -72,4 +71,4 @@ static void play(stage *s) {
     ebb_chan_free(answers);
 }
 
-const chapter race = { "race", "A race over a channel: the loser is told, and waited for", play };
+const chapter race = {"race", "A race over a channel: the loser is told, and waited for", play};

@@ -32,8 +32,7 @@ void stage_show_task(stage *s, ebb_task task, const char *name) {
 }
 
 void stage_expect(stage *s, bool is_so, const char *what) {
-    printf("  %s%-5s%s %s\n", paint_on(is_so ? GREEN : RED), is_so ? "ok" : "WRONG", paint_off(),
-           what);
+    printf("  %s%-5s%s %s\n", paint_on(is_so ? GREEN : RED), is_so ? "ok" : "WRONG", paint_off(), what);
     s->ok = s->ok && is_so;
 }
 
@@ -82,8 +81,7 @@ static void check_trace(stage *s) {
     char line[256];
     const ebb_violation *v = check == NULL ? NULL : ebb_check_violation(check);
     if (st == EBB_OK) {
-        snprintf(line, sizeof line,
-                 "%" PRIu64 " events in the trace keep %d rules; nothing is left",
+        snprintf(line, sizeof line, "%" PRIu64 " events in the trace keep %d rules; nothing is left",
                  ebb_check_events(check), (int)EBB_ORACLES);
     } else {
         snprintf(line, sizeof line, "%s: %s", v == NULL ? "the trace" : ebb_oracle_name(v->oracle),
@@ -131,9 +129,9 @@ void stage_run_out(stage *s) {
 /* ---- a chapter --------------------------------------------------------------------------------- */
 
 static bool stage_open(stage *s) {
-    *s = (stage){ .ok = true, .timeline = timeline_new() };
+    *s = (stage){.ok = true, .timeline = timeline_new()};
     return s->timeline != NULL &&
-           ebb_rt_new(&(ebb_rt_opts){ .allocator = ebb_libc_allocator() }, &s->rt) == EBB_OK &&
+           ebb_rt_new(&(ebb_rt_opts){.allocator = ebb_libc_allocator()}, &s->rt) == EBB_OK &&
            ebb_trace_start(s->rt, 1 << 16) == EBB_OK;
 }
 

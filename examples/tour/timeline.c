@@ -36,16 +36,14 @@ void timeline_free(timeline *t) {
 }
 
 void timeline_add_column(timeline *t, bool is_region, uint64_t id, const char *name) {
-    if (t->n < COLUMNS)
-        t->columns[t->n++] = (column){ .is_region = is_region, .id = id, .name = name };
+    if (t->n < COLUMNS) t->columns[t->n++] = (column){.is_region = is_region, .id = id, .name = name};
 }
 
 /* ---- printing ---------------------------------------------------------------------------------- */
 
 static void print_heading(const timeline *t) {
     printf("%s%*s", paint_on(DIM), TIME_WIDTH, "");
-    for (unsigned i = 0; i < t->n; i++)
-        printf(" %-*s", i + 1 < t->n ? WIDTH : 0, t->columns[i].name);
+    for (unsigned i = 0; i < t->n; i++) printf(" %-*s", i + 1 < t->n ? WIDTH : 0, t->columns[i].name);
     printf("%s\n", paint_off());
 }
 
@@ -104,25 +102,23 @@ typedef struct look {
 } look;
 
 static const look task_looks[] = {
-    [EBB_RUNNING] = { "Running", GREEN }, /* nobody is shown before that */
-    [EBB_CANCEL_REQUESTED] = { "Requested", RED },
-    [EBB_CANCELLING] = { "Cancelling", YELLOW },
-    [EBB_FINALIZING] = { "Finalizing", BLUE },
+    [EBB_RUNNING] = {"Running", GREEN}, /* nobody is shown before that */
+    [EBB_CANCEL_REQUESTED] = {"Requested", RED},
+    [EBB_CANCELLING] = {"Cancelling", YELLOW},
+    [EBB_FINALIZING] = {"Finalizing", BLUE},
 };
 
 static const look region_looks[] = {
-    [EBB_REGION_OPEN] = { "Open", GREEN },
-    [EBB_REGION_CLOSING] = { "Closing", RED },
-    [EBB_REGION_DRAINING] = { "Draining", YELLOW },
-    [EBB_REGION_FINALIZING] = { "Finalizing", BLUE },
-    [EBB_REGION_CLOSED] = { "Closed", DIM },
+    [EBB_REGION_OPEN] = {"Open", GREEN},          [EBB_REGION_CLOSING] = {"Closing", RED},
+    [EBB_REGION_DRAINING] = {"Draining", YELLOW}, [EBB_REGION_FINALIZING] = {"Finalizing", BLUE},
+    [EBB_REGION_CLOSED] = {"Closed", DIM},
 };
 
 /* How a task ended stands in the event that ends it. */
 static look look_of_end(const column *c, ebb_status st) {
-    if (c->abandoned) return (look){ "Abandoned", DIM };
-    if (st == EBB_OK) return (look){ "Completed", DIM };
-    return (look){ st == EBB_CANCELLED ? "Cancelled" : "Failed", DIM };
+    if (c->abandoned) return (look){"Abandoned", DIM};
+    if (st == EBB_OK) return (look){"Completed", DIM};
+    return (look){st == EBB_CANCELLED ? "Cancelled" : "Failed", DIM};
 }
 
 static look look_of(const column *c, const ebb_event *ev) {
@@ -146,21 +142,17 @@ static column *column_of(timeline *t, const ebb_event *ev) {
 /* The same word of two tasks in one row is said once. */
 static void note(timeline *t, const char *text) {
     size_t n = strlen(t->notes);
-    if (strstr(t->notes, text) == NULL)
-        snprintf(t->notes + n, NOTES - n, "%s%s", n == 0 ? "" : ", ", text);
+    if (strstr(t->notes, text) == NULL) snprintf(t->notes + n, NOTES - n, "%s%s", n == 0 ? "" : ", ", text);
 }
 
 /* What is worth a word beside the phases. */
 static void note_event(timeline *t, const ebb_event *ev) {
     switch (ev->type) {
     case EBB_EV_REGION_CANCELLED:
-    case EBB_EV_CANCEL_REQUESTED:
-        note(t, ebb_cancel_kind_name((ebb_cancel_kind)ev->cancel_kind));
-        break;
+    case EBB_EV_CANCEL_REQUESTED: note(t, ebb_cancel_kind_name((ebb_cancel_kind)ev->cancel_kind)); break;
     case EBB_EV_MASKED:
     case EBB_EV_UNMASKED:
-        if (ev->phase <= EBB_CANCEL_REQUESTED)
-            note(t, ebb_event_name(ev->type)); /* cleanups always mask */
+        if (ev->phase <= EBB_CANCEL_REQUESTED) note(t, ebb_event_name(ev->type)); /* cleanups always mask */
         break;
     case EBB_EV_TASK_FORCED: note(t, "forced"); break;
     case EBB_EV_OBLIGATION_RESERVED: note(t, "reserved"); break;

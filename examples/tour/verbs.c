@@ -39,7 +39,7 @@ static ebb_region employ(stage *s, ebb_poll_fn poll, worker *w, const char *name
 
 static void play(stage *s) {
     ebb_cx *host = stage_host(s);
-    worker w[4] = { { 0 } };
+    worker w[4] = {{0}};
     ebb_region a = employ(s, worker_poll, &w[0], "close");
     ebb_region b = employ(s, worker_poll, &w[1], "cancel");
     ebb_region c = employ(s, worker_poll, &w[2], "force");
@@ -64,4 +64,4 @@ static void play(stage *s) {
                  "force: after 8 polls the deaf one was abandoned, and its region closed");
 }
 
-const chapter verbs = { "verbs", "Close against cancel against force, all at 25 ms", play };
+const chapter verbs = {"verbs", "Close against cancel against force, all at 25 ms", play};

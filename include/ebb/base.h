@@ -19,9 +19,9 @@ extern "C" {
 #define EBB_CONTRACT "ebb-cancel-v1"
 
 /* Time is a count of nanoseconds on a clock the host chooses; the kernel never reads a clock. */
-#define EBB_US UINT64_C(1000)
-#define EBB_MS UINT64_C(1000000)
-#define EBB_SECOND UINT64_C(1000000000)
+#define EBB_US      UINT64_C(1000)
+#define EBB_MS      UINT64_C(1000000)
+#define EBB_SECOND  UINT64_C(1000000000)
 #define EBB_FOREVER UINT64_MAX /* a deadline that never comes */
 
 /* Zero is success, EBB_PENDING is "poll again", everything negative is an end that is not success.

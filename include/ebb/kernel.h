@@ -33,9 +33,15 @@ typedef struct ebb_rt ebb_rt;
 /* Ids: 8 bits runtime, 24 bits index, 32 bits generation. 0 is no id. An id may carry an error: a
  * constructor that fails returns one, and everything done with it returns that error. A region
  * remembers a spawn that found no memory or met a limit as its failure, until join. */
-typedef struct ebb_task { uint64_t id; } ebb_task;
-typedef struct ebb_region { uint64_t id; } ebb_region;
-typedef struct ebb_obligation { uint64_t id; } ebb_obligation;
+typedef struct ebb_task {
+    uint64_t id;
+} ebb_task;
+typedef struct ebb_region {
+    uint64_t id;
+} ebb_region;
+typedef struct ebb_obligation {
+    uint64_t id;
+} ebb_obligation;
 
 /* EBB_OK for an id that names something (now or once), else the error that it carries. */
 ebb_status ebb_id_status(uint64_t id);
@@ -44,9 +50,11 @@ ebb_status ebb_id_status(uint64_t id);
 
 /* Who asks. The first word of a task's record; the rest is the kernel's. A cx is valid as long as
  * its task lives, and stays at its address. */
-typedef struct ebb_cx { uint32_t signal; } ebb_cx;
+typedef struct ebb_cx {
+    uint32_t signal;
+} ebb_cx;
 #define EBB_SIGNAL_CANCEL 1u /* cancel is requested and not masked */
-#define EBB_SIGNAL_STOP 2u   /* the region is closing */
+#define EBB_SIGNAL_STOP   2u /* the region is closing */
 
 /* True once this task is asked to stop and is not masked. Acknowledges nothing. One load. */
 static inline bool ebb_cancelled(const ebb_cx *cx) {
@@ -59,9 +67,9 @@ static inline bool ebb_stopping(const ebb_cx *cx) {
 }
 
 ebb_rt *ebb_runtime_of(const ebb_cx *cx);
-ebb_task ebb_self(const ebb_cx *cx);        /* id 0 for the host */
+ebb_task ebb_self(const ebb_cx *cx);          /* id 0 for the host */
 ebb_region ebb_self_region(const ebb_cx *cx); /* the root for the host */
-uint64_t ebb_now(const ebb_cx *cx);         /* the time that the host last passed in */
+uint64_t ebb_now(const ebb_cx *cx);           /* the time that the host last passed in */
 
 /* ---- reason and budget ------------------------------------------------------------------------ */
 
@@ -87,10 +95,10 @@ typedef enum ebb_severity { EBB_POLITE = 1, EBB_URGENT = 2, EBB_FORCED = 3 } ebb
 #define EBB_MESSAGE_MAX 47 /* bytes of a reason's message, then a 0; a longer one ends in "..." */
 
 typedef struct ebb_reason {
-    uint8_t kind;     /* ebb_cancel_kind; NONE: not cancelled */
-    uint8_t severity; /* ebb_severity; 0: not cancelled */
-    uint8_t runtime;  /* where it was said first */
-    uint64_t origin;  /* id of the task or region that said it; 0: the host */
+    uint8_t kind;      /* ebb_cancel_kind; NONE: not cancelled */
+    uint8_t severity;  /* ebb_severity; 0: not cancelled */
+    uint8_t runtime;   /* where it was said first */
+    uint64_t origin;   /* id of the task or region that said it; 0: the host */
     uint64_t sequence; /* the runtime's count of requests */
     char message[EBB_MESSAGE_MAX + 1];
 } ebb_reason;
@@ -139,24 +147,24 @@ ebb_status ebb_rt_new(const ebb_rt_opts *opts, ebb_rt **out);
  * close the root, pump until ebb_region_state says EBB_REGION_CLOSED, then free. NULL is allowed. */
 void ebb_rt_free(ebb_rt *rt);
 
-ebb_cx *ebb_host(ebb_rt *rt);        /* the host's own context: its region is the root */
+ebb_cx *ebb_host(ebb_rt *rt); /* the host's own context: its region is the root */
 ebb_region ebb_root(const ebb_rt *rt);
 
 typedef struct ebb_stats {
-    uint64_t polls;        /* polls so far */
-    uint64_t spawned;      /* tasks so far */
+    uint64_t polls;   /* polls so far */
+    uint64_t spawned; /* tasks so far */
     uint64_t ended;
-    uint64_t stale_wakes;  /* wakes and cancels of what had ended */
-    uint64_t leaks;        /* obligations nobody resolved */
-    uint64_t abandoned;    /* tasks and finalizers that did not return */
-    uint64_t illegal;      /* transitions refused */
-    uint64_t trace_lost;   /* events lost to a full trace buffer */
-    uint32_t tasks;        /* alive */
-    uint32_t regions;      /* not closed, the root included */
-    uint32_t obligations;  /* reserved */
-    uint32_t timers;       /* armed by ebb_timer_arm */
-    uint32_t runnable;     /* queued in a lane */
-    uint32_t retired;      /* slots whose generations are used up */
+    uint64_t stale_wakes;   /* wakes and cancels of what had ended */
+    uint64_t leaks;         /* obligations nobody resolved */
+    uint64_t abandoned;     /* tasks and finalizers that did not return */
+    uint64_t illegal;       /* transitions refused */
+    uint64_t trace_lost;    /* events lost to a full trace buffer */
+    uint32_t tasks;         /* alive */
+    uint32_t regions;       /* not closed, the root included */
+    uint32_t obligations;   /* reserved */
+    uint32_t timers;        /* armed by ebb_timer_arm */
+    uint32_t runnable;      /* queued in a lane */
+    uint32_t retired;       /* slots whose generations are used up */
     uint32_t worst_wait[3]; /* cancel, timed, ready: most polls of other lanes while its head waited */
 } ebb_stats;
 
@@ -192,16 +200,16 @@ typedef enum ebb_failure_policy {
 } ebb_failure_policy;
 
 typedef struct ebb_region_opts {
-    uint32_t size;      /* sizeof(ebb_region_opts) of the caller; 0: this one */
-    ebb_region parent;  /* 0: the region of cx */
+    uint32_t size;     /* sizeof(ebb_region_opts) of the caller; 0: this one */
+    ebb_region parent; /* 0: the region of cx */
     ebb_failure_policy policy;
-    uint64_t deadline;  /* absolute; cancelled with TIMEOUT then. 0: none */
+    uint64_t deadline; /* absolute; cancelled with TIMEOUT then. 0: none */
     uint8_t priority;
-    bool cleanup;       /* a cleanup scope: admits work while what is around it is cancelled */
+    bool cleanup; /* a cleanup scope: admits work while what is around it is cancelled */
     /* Called once from the pump when the region has closed; then it is freed without a join. */
     void (*on_closed)(void *arg, const ebb_report *report);
     void *arg;
-    const char *site;   /* set by the macro */
+    const char *site; /* set by the macro */
 } ebb_region_opts;
 
 /* A new child region. A task's regions that are still open when it returns are cancelled and joined.
@@ -220,8 +228,8 @@ void ebb_region_cancel(ebb_cx *cx, ebb_region region, ebb_cancel_kind kind, cons
 void ebb_region_force(ebb_cx *cx, ebb_region region);
 
 /* As ebb_region_cancel, with a cleanup budget of the caller's own instead of the table's. */
-void ebb_region_cancel_within(ebb_cx *cx, ebb_region region, ebb_cancel_kind kind,
-                              const char *message, ebb_budget budget);
+void ebb_region_cancel_within(ebb_cx *cx, ebb_region region, ebb_cancel_kind kind, const char *message,
+                              ebb_budget budget);
 
 /* Waits until all of a region has ended, closes it, and returns the first failure (see ebb_report).
  * A poll operation: EBB_PENDING while it is not closed, then the region is freed. In a task it is a
@@ -235,7 +243,10 @@ ebb_status ebb_region_report(ebb_cx *cx, ebb_region region, ebb_report *out);
 
 /* The i-th task that was abandoned, or obligation that leaked, in this region: its id and where it
  * was spawned or reserved. EBB_ERR_INVALID past the last. */
-typedef struct ebb_blame { uint64_t id; const char *site; } ebb_blame;
+typedef struct ebb_blame {
+    uint64_t id;
+    const char *site;
+} ebb_blame;
 ebb_status ebb_region_abandoned(ebb_cx *cx, ebb_region region, uint32_t i, ebb_blame *out);
 ebb_status ebb_region_leaked(ebb_cx *cx, ebb_region region, uint32_t i, ebb_blame *out);
 
@@ -245,9 +256,12 @@ ebb_status ebb_region_leaked(ebb_cx *cx, ebb_region region, uint32_t i, ebb_blam
  * and a chain_truncated event is traced. `out` holds `room` links. */
 #define EBB_CHAIN_DEPTH 24
 #define EBB_CHAIN_BYTES 8192
-typedef struct ebb_cause { ebb_region region; ebb_reason reason; } ebb_cause;
-ebb_status ebb_cause_chain(ebb_cx *cx, ebb_region region, ebb_cause *out, uint32_t room,
-                           uint32_t *n, bool *truncated);
+typedef struct ebb_cause {
+    ebb_region region;
+    ebb_reason reason;
+} ebb_cause;
+ebb_status ebb_cause_chain(ebb_cx *cx, ebb_region region, ebb_cause *out, uint32_t room, uint32_t *n,
+                           bool *truncated);
 
 /* ---- tasks ------------------------------------------------------------------------------------ */
 
@@ -266,16 +280,16 @@ typedef enum ebb_phase {
 typedef ebb_status (*ebb_poll_fn)(ebb_cx *cx, void *state);
 
 typedef struct ebb_task_opts {
-    uint32_t size;      /* sizeof(ebb_task_opts) of the caller; 0: this one */
-    uint64_t deadline;  /* absolute; cancelled with TIMEOUT then, and it runs in the timed lane. 0: none */
-    uint32_t polls;     /* cancelled with BUDGET after so many. 0: unbounded */
+    uint32_t size;     /* sizeof(ebb_task_opts) of the caller; 0: this one */
+    uint64_t deadline; /* absolute; cancelled with TIMEOUT then, and it runs in the timed lane. 0: none */
+    uint32_t polls;    /* cancelled with BUDGET after so many. 0: unbounded */
     uint8_t priority;
-    bool keep;          /* the outcome is kept for ebb_task_join */
+    bool keep; /* the outcome is kept for ebb_task_join */
 } ebb_task_opts;
 
-#define EBB_SITE_(file, line) file ":" #line
+#define EBB_SITE_(file, line)     file ":" #line
 #define EBB_SITE_LINE(file, line) EBB_SITE_(file, line)
-#define EBB_SITE EBB_SITE_LINE(__FILE__, __LINE__)
+#define EBB_SITE                  EBB_SITE_LINE(__FILE__, __LINE__)
 
 /* A new task in `region`, queued; it is not polled before this returns. `state` stays the caller's
  * and must live until the task has ended. Allocates its room in every queue now, so that no later
@@ -283,13 +297,13 @@ typedef struct ebb_task_opts {
  * region as its failure. */
 #define ebb_spawn(cx, region, poll, state) ebb_spawn_at((cx), (region), (poll), (state), EBB_SITE)
 ebb_task ebb_spawn_at(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state, const char *site);
-#define ebb_spawn_with(cx, region, poll, state, ...) \
+#define ebb_spawn_with(cx, region, poll, state, ...)                                                         \
     ebb_spawn_opts_at((cx), (region), (poll), (state), (__VA_ARGS__), EBB_SITE)
 ebb_task ebb_spawn_opts_at(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state,
                            const ebb_task_opts *opts, const char *site);
 
 /* A task whose outcome is kept until it is joined or its region is freed (by join, or with its parent). */
-#define ebb_start(cx, region, poll, state) \
+#define ebb_start(cx, region, poll, state)                                                                   \
     ebb_spawn_with((cx), (region), (poll), (state), &(ebb_task_opts){.keep = true})
 
 /* Waits for a kept task and returns its outcome. A poll operation and a checkpoint, like
@@ -324,15 +338,20 @@ typedef struct ebb_task_info {
     ebb_phase phase;
     ebb_status status; /* of a completed task that is kept */
     uint8_t mask_depth;
-    uint8_t lane;      /* ebb_lane */
-    uint8_t epoch;     /* 0: no request yet */
+    uint8_t lane;  /* ebb_lane */
+    uint8_t epoch; /* 0: no request yet */
     bool forced;
     ebb_reason reason;
     ebb_budget budget;
     const char *site;
 } ebb_task_info;
 
-typedef enum ebb_lane { EBB_LANE_NONE = 0, EBB_LANE_CANCEL = 1, EBB_LANE_TIMED = 2, EBB_LANE_READY = 3 } ebb_lane;
+typedef enum ebb_lane {
+    EBB_LANE_NONE = 0,
+    EBB_LANE_CANCEL = 1,
+    EBB_LANE_TIMED = 2,
+    EBB_LANE_READY = 3
+} ebb_lane;
 
 ebb_status ebb_task_info_of(ebb_cx *cx, ebb_task task, ebb_task_info *out);
 
@@ -367,10 +386,10 @@ typedef enum ebb_obligation_kind {
  * a verb. Belongs to the task that reserves it, or to the root region for the host. Refused in a
  * closing region as a spawn is. */
 #define ebb_reserve(cx, kind, on_abort, arg) ebb_reserve_at((cx), (kind), (on_abort), (arg), EBB_SITE)
-ebb_obligation ebb_reserve_at(ebb_cx *cx, ebb_obligation_kind kind, void (*on_abort)(void *arg),
-                              void *arg, const char *site);
+ebb_obligation ebb_reserve_at(ebb_cx *cx, ebb_obligation_kind kind, void (*on_abort)(void *arg), void *arg,
+                              const char *site);
 /* The same for a region, by whoever may spawn into it; it must be resolved before that closes. */
-#define ebb_reserve_in(cx, region, kind, on_abort, arg) \
+#define ebb_reserve_in(cx, region, kind, on_abort, arg)                                                      \
     ebb_reserve_in_at((cx), (region), (kind), (on_abort), (arg), EBB_SITE)
 ebb_obligation ebb_reserve_in_at(ebb_cx *cx, ebb_region region, ebb_obligation_kind kind,
                                  void (*on_abort)(void *arg), void *arg, const char *site);
@@ -404,9 +423,9 @@ struct ebb_wait {
     ebb_wait *sibling, **owner; /* among the waits of the task */
     ebb_cx *cx;                 /* who waits; NULL: not in use */
     const ebb_wait_kind *kind;
-    void *on;                   /* what is waited for */
-    uint32_t granted;           /* what it waited for is its own now */
-    uint32_t number;            /* in the journal */
+    void *on;         /* what is waited for */
+    uint32_t granted; /* what it waited for is its own now */
+    uint32_t number;  /* in the journal */
 };
 
 /* For those who build awaits: `w` now waits for cx's task; and no longer. */
@@ -429,9 +448,9 @@ bool ebb_event_is_cancel(uint32_t type);
  * `other` by type stands in event.def. For a journal, `type` is an operation (kernel/journal.h). */
 typedef struct ebb_record {
     uint8_t type;
-    uint8_t phase;    /* of the task after the event (ebb_phase), or of the region (ebb_region_state) */
-    uint8_t kind;     /* ebb_cancel_kind of what it was told; 0: not cancelled */
-    uint8_t epoch;    /* low 4 bits: cancel epoch; high 4 bits: severity */
+    uint8_t phase; /* of the task after the event (ebb_phase), or of the region (ebb_region_state) */
+    uint8_t kind;  /* ebb_cancel_kind of what it was told; 0: not cancelled */
+    uint8_t epoch; /* low 4 bits: cancel epoch; high 4 bits: severity */
     uint32_t value;
     uint64_t task;
     uint64_t region;
@@ -459,13 +478,13 @@ void ebb_set_turn(ebb_rt *rt, uint64_t host_turn_id, uint64_t microtask_batch_id
 typedef struct ebb_reader {
     const uint8_t *bytes;
     size_t n;
-    size_t offset;       /* of the next block */
-    size_t record;       /* next record in the block in hand */
-    size_t records;      /* in the block in hand */
+    size_t offset;  /* of the next block */
+    size_t record;  /* next record in the block in hand */
+    size_t records; /* in the block in hand */
     const uint8_t *block;
     bool journal;
     uint8_t runtime_id;
-    uint64_t seq;        /* decision_seq of the next record */
+    uint64_t seq; /* decision_seq of the next record */
     uint64_t now, turn, batch;
     size_t error_offset; /* where the error is */
     const char *error;   /* what was expected there */
@@ -503,7 +522,9 @@ ebb_record ebb_event_record(const ebb_event *ev);
 /* The fingerprint of a trace: 128 bits that agree for runs which differ only in the order of
  * independent steps. Feed it every event in order. Allocates; EBB_ERR_NOMEM sticks until the end. */
 typedef struct ebb_fingerprint ebb_fingerprint;
-typedef struct ebb_hash { uint64_t hi, lo; } ebb_hash;
+typedef struct ebb_hash {
+    uint64_t hi, lo;
+} ebb_hash;
 ebb_fingerprint *ebb_fingerprint_new(ebb_allocator a); /* NULL: no memory */
 void ebb_fingerprint_event(ebb_fingerprint *f, const ebb_event *ev);
 ebb_status ebb_fingerprint_end(ebb_fingerprint *f, ebb_hash *out); /* EBB_ERR_INVALID: it has a gap */
@@ -524,8 +545,8 @@ const char *ebb_oracle_name(ebb_oracle o); /* "ack_only_unmasked" */
 
 typedef struct ebb_violation {
     ebb_oracle oracle;
-    ebb_event event;    /* the event that breaks the rule; its type is 0 at the end of the run */
-    char text[160];     /* what was expected and what was found */
+    ebb_event event; /* the event that breaks the rule; its type is 0 at the end of the run */
+    char text[160];  /* what was expected and what was found */
 } ebb_violation;
 
 typedef struct ebb_check ebb_check;
@@ -543,7 +564,9 @@ void ebb_check_free(ebb_check *c);
 /* Call from another thread, now and then, with one ebb_watchdog, zeroed, a runtime: EBB_TIMEOUT and
  * who it is when one poll of a task or finalizer has been running for 1 s, and again every 10 s; else EBB_OK. `now` is that
  * thread's own monotonic clock. The runtime must be made with `watched`. */
-typedef struct ebb_watchdog { uint64_t poll, since, reported; } ebb_watchdog;
+typedef struct ebb_watchdog {
+    uint64_t poll, since, reported;
+} ebb_watchdog;
 ebb_status ebb_watchdog_check(const ebb_rt *rt, ebb_watchdog *w, uint64_t now, ebb_blame *out);
 
 #ifdef __cplusplus

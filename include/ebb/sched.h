@@ -31,7 +31,9 @@ uint64_t ebb_next_due(const ebb_rt *rt);
 
 /* Wakes `task` once, at the first millisecond that is not before `due`. The id is spent when it has
  * fired. EBB_ERR_NOMEM, EBB_ERR_STALE, EBB_ERR_FOREIGN as an id that carries the error. */
-typedef struct ebb_timer { uint64_t id; } ebb_timer;
+typedef struct ebb_timer {
+    uint64_t id;
+} ebb_timer;
 ebb_timer ebb_timer_arm(ebb_cx *cx, ebb_task task, uint64_t due);
 /* EBB_ERR_STALE if it has fired or was disarmed. */
 ebb_status ebb_timer_disarm(ebb_cx *cx, ebb_timer timer);
@@ -63,26 +65,26 @@ ebb_status ebb_sleep(ebb_cx *cx, ebb_sleeper *s, uint64_t span);
  * What must live across an EBB_AWAIT stands in the state, not in locals. No EBB_AWAIT inside a switch
  * of your own. EBB_YIELD lets others run first. EBB_END returns EBB_OK. */
 #define EBB_TASK_STATE unsigned ebb_line
-#define EBB_BEGIN(s)        \
-    switch ((s)->ebb_line) { \
+#define EBB_BEGIN(s)                                                                                         \
+    switch ((s)->ebb_line) {                                                                                 \
     case 0:
-#define EBB_AWAIT(s, st, operation)                       \
-    do {                                                  \
-        (s)->ebb_line = __LINE__;                         \
-        EBB_FALLTHROUGH;                                  \
-    case __LINE__:                                        \
-        if (((st) = (operation)) == EBB_PENDING) return EBB_PENDING; \
+#define EBB_AWAIT(s, st, operation)                                                                          \
+    do {                                                                                                     \
+        (s)->ebb_line = __LINE__;                                                                            \
+        EBB_FALLTHROUGH;                                                                                     \
+    case __LINE__:                                                                                           \
+        if (((st) = (operation)) == EBB_PENDING) return EBB_PENDING;                                         \
     } while (0)
-#define EBB_YIELD(cx, s)                     \
-    do {                                     \
-        (s)->ebb_line = __LINE__;            \
-        (void)ebb_wake((cx), ebb_self(cx));  \
-        return EBB_PENDING;                  \
-    case __LINE__:;                          \
+#define EBB_YIELD(cx, s)                                                                                     \
+    do {                                                                                                     \
+        (s)->ebb_line = __LINE__;                                                                            \
+        (void)ebb_wake((cx), ebb_self(cx));                                                                  \
+        return EBB_PENDING;                                                                                  \
+    case __LINE__:;                                                                                          \
     } while (0)
-#define EBB_END(s) \
-    }              \
-    (s)->ebb_line = 0; \
+#define EBB_END(s)                                                                                           \
+    }                                                                                                        \
+    (s)->ebb_line = 0;                                                                                       \
     return EBB_OK
 #if defined(__GNUC__)
 #define EBB_FALLTHROUGH __attribute__((fallthrough))
@@ -136,14 +138,20 @@ void ebb_sem_release(ebb_cx *cx, ebb_sem *s);
 
 /* What one runtime may ask of another. Carrying it there is the host's business (the lab's, a
  * loop's); it takes effect when the receiver takes it in, and stands in the receiver's journal. */
-typedef enum ebb_verb { EBB_MSG_WAKE = 1, EBB_MSG_CANCEL = 2, EBB_MSG_CLOSE = 3, EBB_MSG_FORCE = 4, EBB_MSG_WORD = 5 } ebb_verb;
+typedef enum ebb_verb {
+    EBB_MSG_WAKE = 1,
+    EBB_MSG_CANCEL = 2,
+    EBB_MSG_CLOSE = 3,
+    EBB_MSG_FORCE = 4,
+    EBB_MSG_WORD = 5
+} ebb_verb;
 
 typedef struct ebb_msg {
     ebb_verb verb;
     ebb_cancel_kind kind;
     uint64_t target; /* a task (wake, cancel, force) or region (all but wake) of the receiver */
     bool to_region;
-    uint64_t word;   /* for whoever is woken */
+    uint64_t word; /* for whoever is woken */
     char message[EBB_MESSAGE_MAX + 1];
 } ebb_msg;
 
@@ -181,11 +189,11 @@ typedef struct ebb_lab ebb_lab;
 #define EBB_LAB_RUNTIMES 8
 
 typedef struct ebb_scenario {
-    const char *name;   /* one word */
-    const char *about;  /* one line */
-    uint32_t runtimes;  /* 0: 1; at most EBB_LAB_RUNTIMES */
-    uint32_t steps;     /* how often `step` is to be called */
-    size_t state_size;  /* of ebb_lab_state */
+    const char *name;  /* one word */
+    const char *about; /* one line */
+    uint32_t runtimes; /* 0: 1; at most EBB_LAB_RUNTIMES */
+    uint32_t steps;    /* how often `step` is to be called */
+    size_t state_size; /* of ebb_lab_state */
     /* Builds regions and tasks, in ebb_lab_region of each runtime. Called once a round, with a zeroed
      * state; nothing of the round before is alive then. */
     ebb_status (*setup)(ebb_lab *lab);
@@ -204,10 +212,10 @@ typedef struct ebb_scenario {
 /* Each function may be NULL. */
 
 /* For scenarios and the tasks they spawn. */
-ebb_rt *ebb_lab_runtime(ebb_lab *lab, uint32_t i);        /* i from 0 on */
+ebb_rt *ebb_lab_runtime(ebb_lab *lab, uint32_t i);         /* i from 0 on */
 ebb_region ebb_lab_region(const ebb_lab *lab, uint32_t i); /* its region for this round */
 void *ebb_lab_state(ebb_lab *lab);
-void *ebb_lab_alloc(ebb_lab *lab, size_t n); /* zeroed, until the round is over; NULL: no memory */
+void *ebb_lab_alloc(ebb_lab *lab, size_t n);       /* zeroed, until the round is over; NULL: no memory */
 uint32_t ebb_lab_choose(ebb_lab *lab, uint32_t n); /* 0 to n - 1; n at most 65535 */
 uint32_t ebb_lab_round(const ebb_lab *lab);        /* 0 for the first */
 void ebb_lab_send(ebb_lab *lab, ebb_cx *from, const ebb_msg *msg); /* to the runtime of msg->target */
@@ -220,10 +228,10 @@ typedef struct ebb_lab_case {
     bool recorded;     /* decisions are `choices`, then always the first; else they come from the seed */
     uint16_t *choices; /* each is taken modulo the number of ways there are */
     size_t n_choices;
-    char *script;      /* for `storm`: its lines, instead of those that the seed makes. NULL: none */
+    char *script; /* for `storm`: its lines, instead of those that the seed makes. NULL: none */
     size_t script_n;
-    int plant;         /* the oracle whose bug is planted, in builds that have them; 0: none */
-    char failure[32];  /* what went wrong, as ebb_lab_result.failure; "": nothing yet */
+    int plant;        /* the oracle whose bug is planted, in builds that have them; 0: none */
+    char failure[32]; /* what went wrong, as ebb_lab_result.failure; "": nothing yet */
 } ebb_lab_case;
 
 typedef struct ebb_lab_opts {
@@ -244,7 +252,7 @@ typedef struct ebb_lab_result {
     ebb_event event;   /* at which event; type 0: none */
     uint64_t events, steps;
     uint32_t rounds;
-    size_t choices;    /* decisions that had more than one way */
+    size_t choices; /* decisions that had more than one way */
 } ebb_lab_result;
 
 /* NULL: no memory. One thread at a time. */
@@ -271,8 +279,8 @@ typedef struct ebb_explore_opts {
 } ebb_explore_opts;
 
 typedef struct ebb_explore_result {
-    uint64_t schedules; /* that were run, the failing one included */
-    bool exhausted;     /* with `depth`: there are no more */
+    uint64_t schedules;     /* that were run, the failing one included */
+    bool exhausted;         /* with `depth`: there are no more */
     ebb_lab_result failure; /* its status is EBB_OK if all is well */
 } ebb_explore_result;
 
@@ -290,10 +298,13 @@ ebb_status ebb_lab_shrink(ebb_lab *lab, ebb_lab_case *c, uint32_t runs,
 /* A case as text, to keep; docs/lab.md has the format. Load finds the scenario among the built-in ones
  * and `own` (may be NULL). EBB_ERR_SYNTAX, EBB_ERR_VERSION: `error` says which line and what was
  * expected there. EBB_ERR_NOMEM. */
-typedef struct ebb_lab_error { uint32_t line; char text[160]; } ebb_lab_error;
+typedef struct ebb_lab_error {
+    uint32_t line;
+    char text[160];
+} ebb_lab_error;
 void ebb_lab_save(const ebb_lab_case *c, ebb_write_fn write, void *ctx);
-ebb_status ebb_lab_load(ebb_lab *lab, const char *bytes, size_t n, const ebb_scenario *own,
-                        ebb_lab_case *out, ebb_lab_error *error);
+ebb_status ebb_lab_load(ebb_lab *lab, const char *bytes, size_t n, const ebb_scenario *own, ebb_lab_case *out,
+                        ebb_lab_error *error);
 
 /* The built-in scenarios, NULL after the last. */
 const ebb_scenario *ebb_lab_scenario(size_t i);

@@ -41,7 +41,7 @@ void world_end(world *w);
 int world_up(void **state);
 int world_up_untraced(void **state);
 int world_down(void **state);
-#define IN_WORLD(test) cmocka_unit_test_setup_teardown(test, world_up, world_down)
+#define IN_WORLD(test)          cmocka_unit_test_setup_teardown(test, world_up, world_down)
 #define IN_UNTRACED_WORLD(test) cmocka_unit_test_setup_teardown(test, world_up_untraced, world_down)
 
 /* Zeroed memory that lives as long as the world: for the states of tasks. */
@@ -60,9 +60,9 @@ void world_say(world *w, const char *word);
 /* ---- puppets: tasks, finalizers and hooks that do as they are told ------------------------------ */
 
 typedef struct puppet {
-    const char *says;  /* goes to the log at every poll */
+    const char *says;                          /* goes to the log at every poll */
     void (*act)(ebb_cx *cx, struct puppet *p); /* runs at every poll, before what follows */
-    bool heeds;           /* takes a checkpoint at every poll */
+    bool heeds;                                /* takes a checkpoint at every poll */
     ebb_status on_cancel; /* with that: what it returns when the checkpoint says EBB_CANCELLED */
     ebb_status returns;   /* what it returns otherwise */
     bool spins;           /* wakes itself at every poll */
@@ -87,12 +87,12 @@ puppet *puppet_start(world *w, ebb_region r, puppet p);
 puppet *puppet_start_with(world *w, ebb_region r, puppet p, ebb_task_opts opts);
 
 /* Puppets that come up often. PARKED ignores a cancel as long as nothing wakes it, and then too. */
-#define HEEDING ((puppet){.heeds = true, .on_cancel = EBB_CANCELLED, .returns = EBB_PENDING})
+#define HEEDING  ((puppet){.heeds = true, .on_cancel = EBB_CANCELLED, .returns = EBB_PENDING})
 #define IGNORING ((puppet){.returns = EBB_PENDING})
 
 /* ---- looking ----------------------------------------------------------------------------------- */
 
-ebb_phase phase_of(world *w, ebb_task t);       /* 0: stale */
+ebb_phase phase_of(world *w, ebb_task t);          /* 0: stale */
 ebb_region_state state_of(world *w, ebb_region r); /* 0: stale */
 ebb_task_info info_of(world *w, ebb_task t);
 ebb_report report_of(world *w, ebb_region r);

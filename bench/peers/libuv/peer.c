@@ -88,15 +88,15 @@ static double timer_arm_cancel(uv_loop_t *loop) {
 }
 
 static const row rows[] = {
-    { "kernel.spawn_end_seq", NULL, "libuv has no tasks" },
-    { "kernel.spawn_end_1m", NULL, "libuv has no tasks" },
-    { "kernel.region_open_close", NULL, "libuv has no scopes" },
-    { "kernel.task_bytes", NULL, "libuv has no tasks" },
-    { "kernel.cancel_fan_1m", cancel_fan, NULL },
-    { "kernel.cancel_chain_1m", NULL, "libuv has no scopes" },
-    { "kernel.cancelled_check", NULL, "libuv has no cancelled state to ask for" },
-    { "kernel.channel_msg", NULL, "libuv has no channels" },
-    { "kernel.timer_arm_cancel_1m", timer_arm_cancel, NULL },
+    {"kernel.spawn_end_seq", NULL, "libuv has no tasks"},
+    {"kernel.spawn_end_1m", NULL, "libuv has no tasks"},
+    {"kernel.region_open_close", NULL, "libuv has no scopes"},
+    {"kernel.task_bytes", NULL, "libuv has no tasks"},
+    {"kernel.cancel_fan_1m", cancel_fan, NULL},
+    {"kernel.cancel_chain_1m", NULL, "libuv has no scopes"},
+    {"kernel.cancelled_check", NULL, "libuv has no cancelled state to ask for"},
+    {"kernel.channel_msg", NULL, "libuv has no channels"},
+    {"kernel.timer_arm_cancel_1m", timer_arm_cancel, NULL},
 };
 
 static const row *find_row(const char *name) {
