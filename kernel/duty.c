@@ -153,23 +153,27 @@ ebb_status ebb_commit(ebb_cx *cx, ebb_obligation obligation) {
     return st;
 }
 
+/* The record is gone before the hook runs: it may reserve again. */
+static void abort_duty(ebb_rt *rt, ebb__duty *d) {
+    emit(rt, EBB_EV_OBLIGATION_ABORTED, d, d->kind);
+    resolved(rt, d);
+    ebb__duty copy = *d;
+    duty_free(rt, d);
+    run_abort(rt, &copy);
+}
+
 ebb_status ebb_abort(ebb_cx *cx, ebb_obligation obligation) {
     ebb_rt *rt = ebb__rt_of(cx);
     ebb__duty *d;
     ebb_status st = find(rt, obligation, &d);
-    ebb__journal(rt, cx, (ebb_record){.type = J_ABORT, .other = obligation.id, .value = (uint32_t)st});
-    if (st == EBB_OK) {
-        emit(rt, EBB_EV_OBLIGATION_ABORTED, d, d->kind);
-        resolved(rt, d);
-        ebb__duty copy = *d;
-        duty_free(rt, d);
-        copy.generation = (uint32_t)obligation.id;
-        run_abort(rt, &copy);
-    }
+    ebb__journal(rt, cx,
+                 (ebb_record){.type = J_ABORT, .other = obligation.id, .value = (uint32_t)st});
+    if (st == EBB_OK) abort_duty(rt, d);
     return st;
 }
 
-/* Stays in the region's list of leaks for its report; the id stays resolved. */
+/* What was still reserved has leaked. It stays in the region's list of leaks for its report; the id stays
+ * resolved. */
 static void leak(ebb_rt *rt, ebb__duty *d) {
     ebb__region *r = ebb__region_at(rt, d->region);
     emit(rt, EBB_EV_OBLIGATION_LEAKED, d, d->kind);
@@ -184,8 +188,13 @@ static void leak(ebb_rt *rt, ebb__duty *d) {
     run_abort(rt, d);
 }
 
+/* A task that was abandoned could not resolve anything: that is no leak of its own. */
 void ebb__leak_all(ebb_rt *rt, ebb__task *t) {
-    while (t->flags & F_DUTY) leak(rt, ebb__duty_at(rt, ebb__cold_at(rt, t->index)->duties));
+    while (t->flags & F_DUTY) {
+        ebb__duty *d = ebb__duty_at(rt, ebb__cold_at(rt, t->index)->duties);
+        if (t->flags & F_ABANDONED) abort_duty(rt, d);
+        else leak(rt, d);
+    }
 }
 
 void ebb__leak_region(ebb_rt *rt, ebb__region *r) {

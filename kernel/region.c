@@ -181,18 +181,33 @@ static void closed_remove(ebb_rt *rt, ebb__region *r) {
     if (r->link != 0) ebb__region_at(rt, r->link)->pos = r->pos;
 }
 
+static bool is_failure(int32_t status) {
+    return status != EBB_OK && status != EBB_CANCELLED;
+}
+
+/* Frees the children that nobody has joined. The failure of the first of them is its own then, if it
+ * has none. */
+static void bury_children(ebb_rt *rt, ebb__region *r) {
+    bool failed = is_failure(r->status);
+    while (r->closed != 0) { /* the last that closed stands first */
+        ebb__region *c = ebb__region_at(rt, r->closed);
+        if (!failed && is_failure(c->status)) {
+            r->status = c->status;
+            r->failed = c->failed;
+        }
+        r->closed = c->link;
+        release(rt, c);
+    }
+}
+
 /* Finalizing -> Closed. What it kept for others to look at stays until it is joined. */
 static void region_close(ebb_rt *rt, ebb__region *r) {
+    if (r->closed != 0) bury_children(rt, r);
     r->state = EBB_REGION_CLOSED;
     rt->stats.regions--;
     if (r->flags & R_NODE) ebb__wheel_disarm(&rt->wheel, ebb__wheel_ref(EBB__W_REGION, r->index));
     ebb__emit_region(rt, EBB_EV_REGION_CLOSED, r, 0, (uint32_t)r->status,
                      (uint64_t)r->abandoned << 32 | r->leaked);
-    while (r->closed != 0) {
-        ebb__region *c = ebb__region_at(rt, r->closed);
-        r->closed = c->link;
-        release(rt, c);
-    }
     if (r->flags & R_ROOT) return;
     ebb__region *parent = ebb__region_at(rt, r->parent);
     uint32_t moved = ebb__u32s_remove(&parent->children, r->pos);
@@ -314,14 +329,17 @@ bool ebb__scopes_join(ebb_rt *rt, ebb__task *t) {
         /* If that has closed a region around both, the next is gone; what was told is told only once. */
         if (next != 0 && ebb__region_at(rt, next)->owner != t->index) next = c->scopes;
     }
-    bool all = true;
-    for (uint32_t i = c->scopes; i != 0; i = next) {
+    bool all = true, failed = t->polls_left != EBB_OK;
+    for (uint32_t i = c->scopes; i != 0; i = next) { /* the last opened stands first */
         ebb__region *r = ebb__region_at(rt, i);
         next = r->owner_next;
         if (r->flags & R_NOTIFY) continue; /* goes by itself */
         if (r->state != EBB_REGION_CLOSED) {
             all = false;
         } else {
+            if (!failed && is_failure(r->status)) {
+                t->polls_left = (uint32_t)(r->status == EBB_FAULTED ? EBB_FAILED : r->status);
+            }
             closed_remove(rt, r);
             release(rt, r);
         }

@@ -83,7 +83,7 @@ typedef struct ebb__task {
     uint8_t force_left;
     uint8_t priority;
     uint32_t polls_left; /* of a task that has ended, its status */
-    uint32_t waiter;     /* the task that joins this one */
+    uint32_t waiter;     /* the task that joins this one: index and 8 bits of generation */
 } ebb__task;
 _Static_assert(sizeof(void *) != 8 || sizeof(ebb__task) == 64, "one cache line");
 

@@ -212,11 +212,19 @@ void ebb__task_release(ebb_rt *rt, ebb__task *t) {
     give_back(rt, t);
 }
 
-/* A task that waits in a join. One that ended meanwhile does not; if its slot has a new user that
- * joins something too, that one is woken for nothing, which every poll must bear. */
-static bool joins(const ebb_rt *rt, uint32_t i) {
-    const ebb__task *t = ebb__task_at(rt, i);
-    return t->phase != 0 && t->phase != EBB_COMPLETED && t->flags & F_JOINING;
+/* How a task is remembered while it waits in a join: its index, and as much of its generation as there
+ * is room for. */
+static uint32_t joiner_of(const ebb__task *t) {
+    return t->index | t->generation << 24;
+}
+
+/* The task that was remembered so, if it still waits in a join. If its slot has had 256 users since and
+ * joins again, that one is woken for nothing, which every poll must bear. */
+static ebb__task *joiner(const ebb_rt *rt, uint32_t waiter) {
+    if (waiter == 0) return NULL;
+    ebb__task *t = ebb__task_at(rt, waiter & 0xffffff);
+    bool waits = t->phase != 0 && t->phase != EBB_COMPLETED && t->flags & F_JOINING;
+    return waits && joiner_of(t) == waiter ? t : NULL;
 }
 
 /* The one function that ends a task. */
@@ -234,7 +242,8 @@ EBB__INLINE void task_end(ebb_rt *rt, ebb__task *t, ebb_status status) {
     if (EBB__UNLIKELY(t->flags & F_COLD)) {
         cold_clear(rt, t);
         if (t->flags & F_CLOSER) r->closer = 0;
-        if (t->waiter != 0 && joins(rt, t->waiter)) ebb__wake(rt, ebb__task_at(rt, t->waiter));
+        ebb__task *waits = joiner(rt, t->waiter);
+        if (waits != NULL) ebb__wake(rt, waits);
     }
     if (t->flags & (F_KEEP | F_ABANDONED)) {
         t->polls_left = (uint32_t)status;
@@ -652,7 +661,8 @@ static ebb_status task_join(ebb_rt *rt, ebb_cx *cx, ebb_task task) {
     ebb_status st = ebb__find_task(rt, task, &t);
     if (st != EBB_OK) return st;
     if (!(t->flags & F_KEEP) || t == me) return EBB_ERR_INVALID;
-    if (t->waiter != 0 && t->waiter != me->index && joins(rt, t->waiter)) return EBB_ERR_BUSY;
+    ebb__task *other = joiner(rt, t->waiter);
+    if (other != NULL && other != me) return EBB_ERR_BUSY;
     if (t->phase == EBB_COMPLETED) {
         st = (ebb_status)(int32_t)t->polls_left;
         ebb__emit_task(rt, EBB_EV_TASK_JOINED, t, (uint32_t)st, ebb__task_id(me));
@@ -669,7 +679,7 @@ static ebb_status task_join(ebb_rt *rt, ebb_cx *cx, ebb_task task) {
         t->waiter = 0;
         return EBB_CANCELLED;
     }
-    t->waiter = me->index;
+    t->waiter = joiner_of(me);
     me->flags |= F_JOINING;
     return EBB_PENDING;
 }

@@ -277,6 +277,36 @@ static puppet *joiner(world *w, ebb_region r) {
     return puppet_start(w, r, (puppet){.act = opens_and_joins, .arg = n});
 }
 
+static void the_failure_of_a_region_that_nobody_joins_is_its_parents(void **state) {
+    world *w = *state;
+    ebb_region r = open_region(w, w->root), inner[3];
+    for (int i = 0; i < 3; i++) {
+        inner[i] = open_region(w, r);
+        (void)puppet_start(w, inner[i], (puppet){.returns = EBB_STATUS_USER - i});
+        world_settle(w);
+    }
+    assert_int_equal(ebb_region_join(w->host, inner[1]), EBB_STATUS_USER - 1);
+    ebb_region_close(w->host, r);
+    world_settle(w);
+    assert_int_equal(report_of(w, r).failed.id, event_of(w, EBB_EV_TASK_SPAWNED, 0).task_id);
+    assert_int_equal(ebb_region_join(w->host, r), EBB_STATUS_USER); /* of 0, which closed before 2 */
+}
+
+static void opens_and_forgets(ebb_cx *cx, puppet *p) {
+    ebb_region r = ebb_region_open(cx, NULL);
+    puppet *child = puppet_new(p->world, (puppet){.returns = EBB_STATUS_USER - 7});
+    (void)ebb_spawn(cx, r, puppet_poll, child);
+}
+
+static void the_failure_of_a_region_that_its_task_left_behind_is_the_tasks(void **state) {
+    world *w = *state;
+    ebb_region r = open_region(w, w->root);
+    puppet *p = puppet_start(w, r, (puppet){.act = opens_and_forgets, .returns = EBB_OK});
+    world_settle(w);
+    assert_int_equal(ebb_task_join(w->host, p->id), EBB_STATUS_USER - 7);
+    assert_int_equal(ebb_region_join(w->host, r), EBB_STATUS_USER - 7);
+}
+
 static void a_task_that_joins_is_woken_when_the_region_has_closed(void **state) {
     world *w = *state;
     puppet *p = joiner(w, w->root);
@@ -480,6 +510,8 @@ int main(void) {
         IN_WORLD(join_waits_for_all_and_returns_the_first_failure),
         IN_WORLD(fail_fast_cancels_the_siblings_and_their_regions),
         IN_WORLD(a_cancelled_task_is_no_failure_but_join_says_it),
+        IN_WORLD(the_failure_of_a_region_that_nobody_joins_is_its_parents),
+        IN_WORLD(the_failure_of_a_region_that_its_task_left_behind_is_the_tasks),
         IN_WORLD(a_task_that_joins_is_woken_when_the_region_has_closed),
         IN_WORLD(a_cancelled_join_leaves_the_region_to_go_with_its_task),
         IN_WORLD(the_regions_of_a_task_that_returns_are_cancelled_and_joined),

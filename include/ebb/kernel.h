@@ -212,7 +212,9 @@ typedef struct ebb_region_opts {
     const char *site; /* set by the macro */
 } ebb_region_opts;
 
-/* A new child region. A task's regions that are still open when it returns are cancelled and joined.
+/* A new child region. A task's regions that are still open when it returns are cancelled and joined; a
+ * failure of theirs is then the task's. The failure of a region that nobody has joined when its parent
+ * closes is the parent's.
  * A *cleanup scope* may be opened only by a task under request or a finalizer (else
  * EBB_ERR_NOT_CLEANING); its budget is what is left of its owner's, and a cancel from above does not
  * reach into it (force does). Never fails loudly: see ebb_id_status. EBB_ERR_CLOSED: the parent
@@ -237,7 +239,7 @@ void ebb_region_cancel_within(ebb_cx *cx, ebb_region region, ebb_cancel_kind kin
  * task). Only whoever opened the region may join it: its task, or the host (else EBB_ERR_BUSY). */
 ebb_status ebb_region_join(ebb_cx *cx, ebb_region region);
 
-/* What is known of a region; its state is EBB_REGION_CLOSED until it is joined. */
+/* What is known of a region; its state is EBB_REGION_CLOSED until it is joined or its parent closes. */
 ebb_status ebb_region_state_of(ebb_cx *cx, ebb_region region, ebb_region_state *out);
 ebb_status ebb_region_report(ebb_cx *cx, ebb_region region, ebb_report *out);
 

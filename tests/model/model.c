@@ -166,22 +166,17 @@ ebb_status model_unmask(model *m, int who) {
     return EBB_OK;
 }
 
-/* The task that waits in a join, by its slot; 0: none. The kernel remembers no more of a joiner: if
- * that one has ended and another joins something from the same slot, it is taken for the first. A wake
- * too many is allowed; a join that is refused as BUSY then is a flaw, and known. */
-static int joiner_at(const model *m, int slot) {
-    for (int t = m->tasks; slot != 0 && t > 0; t--) {
-        const m_task *x = &m->task[t];
-        if (x->slot == slot && x->visible) return x->phase != EBB_COMPLETED && x->joining ? t : 0;
-    }
-    return 0;
+/* The task that waits in a join for this one; 0: none, or it has ended meanwhile. */
+static int joiner_of(const model *m, int task) {
+    int t = m->task[task].waiter;
+    return t != 0 && m->task[t].visible && m->task[t].phase != EBB_COMPLETED && m->task[t].joining ? t : 0;
 }
 
 ebb_status model_task_join(model *m, int who, int task) {
     m_task *x = &m->task[task];
     if (!x->visible) return EBB_ERR_STALE;
     if (!x->keep || task == who) return EBB_ERR_INVALID;
-    if (x->waiter != m->task[who].slot && joiner_at(m, x->waiter) != 0) return EBB_ERR_BUSY;
+    if (x->waiter != who && joiner_of(m, task) != 0) return EBB_ERR_BUSY;
     if (x->phase == EBB_COMPLETED) {
         if (x->abandoned) { /* stays for the region's report */
             x->keep = false;
@@ -196,7 +191,7 @@ ebb_status model_task_join(model *m, int who, int task) {
         x->waiter = 0;
         return EBB_CANCELLED;
     }
-    x->waiter = m->task[who].slot;
+    x->waiter = who;
     m->task[who].joining = true;
     return EBB_PENDING;
 }
@@ -299,7 +294,7 @@ void m_task_end(model *m, int t, ebb_status st) {
     m_swap_remove(&r->tasks, t);
     m_disarm(m, M_TASK, t);
     if (x->closer) r->closer = 0;
-    if (joiner_at(m, x->waiter) != 0) m_wake(m, joiner_at(m, x->waiter));
+    if (joiner_of(m, t) != 0) m_wake(m, joiner_of(m, t));
     if (x->keep || x->abandoned) {
         m_push(&r->kept, t);
     } else {
@@ -333,7 +328,11 @@ static void settle_on(model *m, int t) {
         start_finalizer(m, t, duty);
         return;
     }
-    while (x->duties.n > 0) m_leak(m, x->duties.at[x->duties.n - 1]);
+    while (x->duties.n > 0) {
+        int last = x->duties.at[x->duties.n - 1];
+        if (x->abandoned) (void)model_resolve(m, last, true);
+        else m_leak(m, last);
+    }
     m_dequeue(m, t);
     m_task_end(m, t, x->status);
 }

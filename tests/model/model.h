@@ -25,7 +25,7 @@ typedef struct m_list {
 typedef struct m_task {
     bool visible; /* its id names something */
     int region;
-    int slot, waiter; /* the place of its record, and that of the task which joins it */
+    int waiter; /* the task which joins it */
     ebb_phase phase;
     m_told told;
     uint8_t mask, priority;

@@ -113,15 +113,22 @@ static void release(model *m, int r) {
     x->visible = false;
 }
 
+static bool is_failure(ebb_status st) {
+    return st != EBB_OK && st != EBB_CANCELLED;
+}
+
 static void became_closed(model *m, int r) {
     m_region *x = &m->region[r];
+    bool failed = is_failure(x->status);
+    for (int i = x->closed.n; i-- > 0;) {
+        int c = x->closed.at[i];
+        if (!failed && is_failure(m->region[c].status)) x->status = m->region[c].status;
+        release(m, c);
+    }
+    x->closed.n = 0;
     x->state = EBB_REGION_CLOSED;
     m->stats.regions--;
     m_disarm(m, M_REGION, r);
-    while (x->closed.n > 0) {
-        int c = x->closed.at[--x->closed.n];
-        release(m, c);
-    }
     if (r == M_ROOT) return;
     m_swap_remove(&m->region[x->parent].children, r);
     if (x->owner != 0 && (m->task[x->owner].joining || m->task[x->owner].returned)) m_wake(m, x->owner);
@@ -246,6 +253,9 @@ bool m_scopes_join(model *m, int t) {
         if (r->state != EBB_REGION_CLOSED) {
             all = false;
         } else {
+            if (x->status == EBB_OK && is_failure(r->status)) {
+                x->status = r->status == EBB_FAULTED ? EBB_FAILED : r->status;
+            }
             m_drop(&m->region[r->parent].closed, mine.at[i]);
             release(m, mine.at[i]);
         }

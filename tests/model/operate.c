@@ -90,7 +90,6 @@ static void spawn(driver *d, ebb_cx *cx, int who) {
     agree(d, "spawn", ebb_id_status(id.id), expected);
     if (expected != EBB_OK) return;
     d->task[t] = id;
-    d->m->task[t].slot = (int)(id.id >> 32 & 0xffffff);
     d->task_puppet[t] = (puppet){d, t};
 }
 
@@ -236,10 +235,6 @@ static void defer(driver *d, ebb_cx *cx, int who) {
           r == 0 ? ebb_defer(cx, model_puppet_finalize, &d->duty_puppet[f])
                  : ebb_region_defer(cx, d->region[r], model_puppet_finalize, &d->duty_puppet[f]),
           expected);
-    ebb__region *region;
-    if (r != 0 && expected == EBB_OK && ebb__find_region(d->rt, d->region[r], &region) == EBB_OK) {
-        d->m->task[d->m->region[r].closer].slot = (int)region->closer;
-    }
 }
 
 /* ---- waiting -------------------------------------------------------------------------------------- */
