@@ -559,8 +559,8 @@ static void a_script_makes_no_more_than_its_limit(void **state) {
 static const char *const busy[] = {
     "body child: reserve o2 io; yield; commit o2",
     "open job collect",
-    "spawn a in job keep: reserve o1 ack; defer; defer as child; sleep 5ms; park | commit o1; open s "
-    "cleanup; spawn b in s as child; mask; join s",
+    ("spawn a in job keep: reserve o1 ack; defer; defer as child; sleep 5ms; park | commit o1; open s "
+     "cleanup; spawn b in s as child; mask; join s"),
     "spawn c in job: open q; spawn d in q as child; join q; cancel-task a USER \"a message\"",
     "pump",
     "witness a w1",
