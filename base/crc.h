@@ -7,9 +7,9 @@
 
 /* The checksum of `n` bytes, continued from `seed`: 0 to begin, or what an earlier call returned for
  * the bytes before these. */
-uint32_t ebb__crc(uint32_t seed, const void *p, size_t n);
+uint32_t ebb__crc(uint32_t seed, const void *bytes, size_t n);
 
 /* The same by tables alone, whatever the processor can do; for tests. */
-uint32_t ebb__crc_by_table(uint32_t seed, const void *p, size_t n);
+uint32_t ebb__crc_by_table(uint32_t seed, const void *bytes, size_t n);
 
 #endif

@@ -24,7 +24,8 @@ static void release(ebb__lanes *l, uint32_t b) {
 }
 
 bool ebb__lanes_reserve_slow(ebb__lanes *l, const ebb_allocator *a, uint32_t members) {
-    uint64_t want = (2 * (uint64_t)members + EBB__BLOCK_ITEMS - 1) / EBB__BLOCK_ITEMS + 2 * l->queues;
+    uint64_t want = (2 * (uint64_t)members + EBB__BLOCK_ITEMS - 1) / EBB__BLOCK_ITEMS;
+    want += 2 * (uint64_t)l->queues;
     while (blocks_owned(l) < want) {
         if (ebb__slab_reserve(&l->blocks, a) != EBB_OK) return false;
         release(l, ebb__slab_take(&l->blocks));

@@ -9,7 +9,7 @@
 enum {
     EBB__EXIT_OK = 0,
     EBB__EXIT_BAD = 1,  /* what was checked or compared is not right */
-    EBB__EXIT_USAGE = 2 /* wrong arguments, or a file can't be read or written */
+    EBB__EXIT_USAGE = 2 /* wrong arguments, a file of another kind, or one that can't be read or written */
 };
 
 /* Subcommands: argv[0] is their name. They return an exit code. A new one is declared here and gets a
@@ -24,6 +24,14 @@ __attribute__((format(printf, 1, 2))) void ebb__cli_error(const char *format, ..
 
 ebb_allocator ebb__cli_allocator(void);
 
+/* The value of an option that is a whole number from `least` to `most`. False: the complaint is printed. */
+bool ebb__cli_number(const char *option, const char *text, uint64_t least, uint64_t most, uint64_t *out);
+
+#ifdef EBB_MUTANTS
+/* The oracle that --plant names: one that has a planted bug. False: the complaint is printed. */
+bool ebb__cli_plant(const char *text, int *out);
+#endif
+
 /* A whole file in memory; free(bytes). An error is printed and false returned. */
 typedef struct ebb__cli_file {
     const char *path;
@@ -31,6 +39,9 @@ typedef struct ebb__cli_file {
     size_t n;
 } ebb__cli_file;
 bool ebb__cli_read(const char *path, ebb__cli_file *out);
+
+/* Whether a reader could not be opened because the file is of another kind, rather than damaged. */
+bool ebb__cli_is_other_kind(ebb_status st, const ebb_reader *r);
 
 /* Progress on stderr for work that takes a second or more, when that is a terminal or the user asks
  * for it. Call `step` often; it looks at the clock now and then. */

@@ -30,6 +30,7 @@ typedef struct options {
     int plant; /* an ebb_oracle; 0: none */
     char **ids;
     int n_ids;
+    bool help;
 } options;
 
 /* ---- where they are --------------------------------------------------------------------------- */
@@ -173,7 +174,7 @@ static int run_one(const options *o, const char *dir, const char *id) {
     uint64_t seed = o->has_seed ? o->seed : f.seed;
     int code = EBB__EXIT_USAGE;
     if (ebb__fixture_run_it(&f, seed, o->plant, &run)) {
-        code = ebb__fixture_compare(&f, seed, &run, stdout) ? EBB__EXIT_OK : EBB__EXIT_BAD;
+        code = ebb__fixture_compare(&f, seed, o->dir, &run, stdout) ? EBB__EXIT_OK : EBB__EXIT_BAD;
         if (code == EBB__EXIT_OK) printf("ok %s\n", id);
         if (o->trace_dir != NULL && !write_trace(o->trace_dir, id, &run)) code = EBB__EXIT_USAGE;
     }
@@ -232,28 +233,6 @@ static int list_all(const char *dir, const ids *all) {
 
 /* ---- arguments -------------------------------------------------------------------------------- */
 
-static bool parse_seed(const char *text, uint64_t *out) {
-    char *end;
-    errno = 0;
-    unsigned long long x = strtoull(text, &end, 10);
-    if (text[0] < '0' || text[0] > '9' || *end != 0 || errno != 0) {
-        ebb__cli_error("--seed %s: expected a whole number", text);
-        return false;
-    }
-    *out = x;
-    return true;
-}
-
-#ifdef EBB_MUTANTS
-static bool parse_plant(const char *text, int *out) {
-    for (int i = 1; i < EBB_ORACLES; i++) {
-        if (strcmp(text, ebb_oracle_name((ebb_oracle)i)) == 0) *out = i;
-    }
-    if (*out == 0) ebb__cli_error("--plant %s: expected the name of an oracle", text);
-    return *out != 0;
-}
-#endif
-
 static bool parse_option(options *o, const char *name, const char *value) {
     bool dir = strcmp(name, "--dir") == 0, trace = strcmp(name, "--trace-dir") == 0;
     bool seed = strcmp(name, "--seed") == 0, plant = false;
@@ -272,9 +251,9 @@ static bool parse_option(options *o, const char *name, const char *value) {
     if (trace) o->trace_dir = value;
     o->has_seed |= seed;
 #ifdef EBB_MUTANTS
-    if (plant) return parse_plant(value, &o->plant);
+    if (plant) return ebb__cli_plant(value, &o->plant);
 #endif
-    return !seed || parse_seed(value, &o->seed);
+    return !seed || ebb__cli_number(name, value, 0, UINT64_MAX, &o->seed);
 }
 
 /* Ids are moved to the front of argv. */
@@ -283,6 +262,10 @@ static bool parse(int argc, char **argv, options *o) {
     for (int i = 0; i < argc; i++) {
         if (argv[i][0] != '-') {
             o->ids[o->n_ids++] = argv[i];
+            continue;
+        }
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+            o->help = true;
             continue;
         }
         if (!parse_option(o, argv[i], i + 1 == argc ? NULL : argv[i + 1])) return false;
@@ -296,13 +279,27 @@ int ebb__cmd_fixture(int argc, char **argv) {
     ids all;
     const char *what = argc < 2 ? "" : argv[1];
     bool list = strcmp(what, "list") == 0, run = strcmp(what, "run") == 0, show = strcmp(what, "show") == 0;
-    if (strcmp(what, "--help") == 0) {
+    if (strcmp(what, "--help") == 0 || strcmp(what, "-h") == 0 || strcmp(what, "help") == 0) {
         fputs(usage, stdout);
         return EBB__EXIT_OK;
     }
-    if ((!list && !run && !show) || !parse(argc - 2, argv + 2, &o) || (show && o.n_ids != 1) ||
-        (list && o.n_ids > 1)) {
+    if (!list && !run && !show) {
+        if (argc > 1) ebb__cli_error("fixture can't '%s'; it can list, run and show", what);
         fputs(usage, stderr);
+        return EBB__EXIT_USAGE;
+    }
+    if (!parse(argc - 2, argv + 2, &o)) return EBB__EXIT_USAGE;
+    if (o.help) {
+        fputs(usage, stdout);
+        return EBB__EXIT_OK;
+    }
+    if (show && o.n_ids != 1) {
+        ebb__cli_error("fixture show takes the id of one fixture, not %d; `ebb fixture list` names them",
+                       o.n_ids);
+        return EBB__EXIT_USAGE;
+    }
+    if (list && o.n_ids > 1) {
+        ebb__cli_error("fixture list takes one folder, not %d", o.n_ids);
         return EBB__EXIT_USAGE;
     }
     const char *dir = find_dir(list && o.n_ids == 1 ? o.ids[0] : o.dir);

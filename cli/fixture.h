@@ -27,6 +27,7 @@ typedef struct ebb__fixture_run {
     json_t *actual;    /* as `expect` */
     json_t *lines;     /* the script line of each of actual's events, from 1 */
     json_t *ids;       /* what took part: "task worker 0.1.1" */
+    json_t *places;    /* of each of actual's phases: [line, event as text] */
     char problem[256]; /* of an oracle or a witness; "" if there is none */
     size_t problem_line;
     uint8_t *trace;
@@ -47,7 +48,9 @@ void ebb__fixture_task_name(const struct ebb__script *s, const ebb_event *ev, ch
 
 /* ---- both: cli/fixture_compare.c ---------------------------------------------------------------- */
 
-/* True if the run did what was expected; else the whole failure is printed. */
-bool ebb__fixture_compare(const ebb__fixture *f, uint64_t seed, const ebb__fixture_run *run, FILE *out);
+/* True if the run did what was expected; else the whole failure is printed. `dir` is what --dir said, or
+ * NULL: the command that repeats it needs that too. */
+bool ebb__fixture_compare(const ebb__fixture *f, uint64_t seed, const char *dir, const ebb__fixture_run *run,
+                          FILE *out);
 
 #endif

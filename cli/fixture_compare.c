@@ -47,6 +47,7 @@ typedef struct telling {
     const ebb__fixture *f;
     const ebb__fixture_run *run;
     uint64_t seed;
+    const char *dir;
     FILE *out;
     bool own_seed;
 } telling;
@@ -122,6 +123,70 @@ static size_t diverging_line(const telling *t, size_t event, bool differs) {
     return line == 0 || (at != 0 && at < line) ? at : line;
 }
 
+/* ---- where a task leaves what was expected of it --------------------------------------------------- */
+
+/* A task's phase, or its outcome after all of them, that is not the expected one. */
+typedef struct parting {
+    size_t line; /* 0: none */
+    const char *task, *event, *expected, *found;
+} parting;
+
+/* The line and the event of phase `i`, or of the last one there is. */
+static void set_place(const telling *t, parting *p, size_t i) {
+    const json_t *places = json_object_get(t->run->places, p->task);
+    size_t n = json_array_size(places);
+    const json_t *place = n == 0 ? NULL : json_array_get(places, i < n ? i : n - 1);
+    p->line = place == NULL ? json_array_size(t->f->script)
+                            : (size_t)json_integer_value(json_array_get(place, 0));
+    p->event = place == NULL ? "no event of it" : json_string_value(json_array_get(place, 1));
+}
+
+static parting phases_part(const telling *t, const char *task, const json_t *expected) {
+    const json_t *actual = json_object_get(json_object_get(t->run->actual, "phases"), task);
+    size_t n = json_array_size(expected), m = json_array_size(actual), i = 0;
+    parting p = {.task = task};
+    while (i < n && i < m && strcmp(text_at(expected, i), text_at(actual, i)) == 0) i++;
+    if (i == n && i == m) return p;
+    p.expected = text_at(expected, i);
+    p.found = text_at(actual, i);
+    set_place(t, &p, i);
+    return p;
+}
+
+static parting outcome_parts(const telling *t, const char *task) {
+    const char *expected = json_string_value(json_object_get(json_object_get(t->f->expect, "outcomes"), task));
+    const char *found = json_string_value(json_object_get(json_object_get(t->run->actual, "outcomes"), task));
+    parting p = {.task = task};
+    p.expected = expected == NULL ? "no outcome" : expected;
+    p.found = found == NULL ? "no outcome" : found;
+    if (strcmp(p.expected, p.found) != 0) set_place(t, &p, SIZE_MAX);
+    return p;
+}
+
+/* The one that comes first in the script. Tasks that only one side knows are found on either. */
+static parting first_parting(const telling *t) {
+    const json_t *sides[] = {t->f->expect, t->run->actual};
+    parting first = {.line = 0};
+    for (size_t i = 0; i < sizeof sides / sizeof sides[0]; i++) {
+        const char *task;
+        json_t *phases;
+        json_object_foreach(json_object_get(sides[i], "phases"), task, phases) {
+            const json_t *expected = json_object_get(json_object_get(t->f->expect, "phases"), task);
+            parting p = phases_part(t, task, expected);
+            if (p.line == 0) p = outcome_parts(t, task);
+            if (p.line != 0 && (first.line == 0 || p.line < first.line)) first = p;
+        }
+    }
+    return first;
+}
+
+static void print_parting(const telling *t, const parting *p) {
+    print_line(t, p->line);
+    fprintf(t->out, ", %s: task %s: expected %s, found %s\n", p->event, p->task, p->expected, p->found);
+}
+
+/* ---- all of it ---------------------------------------------------------------------------------- */
+
 /* The step at which the two part: a line of the script, and the event there if one is listed. */
 static void print_divergence(const telling *t) {
     const json_t *expected = json_object_get(t->f->expect, "events");
@@ -129,8 +194,12 @@ static void print_divergence(const telling *t) {
     bool differs;
     size_t event = first_event(expected, actual, &differs);
     size_t line = diverging_line(t, event, differs);
+    parting p = first_parting(t);
     fputs("first diverging step: ", t->out);
-    if (!t->own_seed) {
+    if (p.line != 0 && (!t->own_seed || line == 0 || p.line < line) &&
+        (t->run->problem[0] == 0 || p.line < t->run->problem_line)) {
+        print_parting(t, &p);
+    } else if (!t->own_seed) {
         fprintf(t->out, "not known, the order of seed %" PRIu64 " is another\n", t->seed);
     } else if (t->run->problem[0] != 0 && (line == 0 || t->run->problem_line <= line)) {
         print_line(t, t->run->problem_line);
@@ -172,6 +241,21 @@ static void print_ids(const telling *t) {
     fputc('\n', t->out);
 }
 
+/* A word as the shell reads it back. */
+static void print_quoted(FILE *out, const char *word) {
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./+:@%=,";
+    if (word[0] != 0 && word[strspn(word, plain)] == 0) {
+        fputs(word, out);
+        return;
+    }
+    fputc('\'', out);
+    for (; *word != 0; word++) {
+        if (*word == '\'') fputs("'\\''", out);
+        else fputc(*word, out);
+    }
+    fputc('\'', out);
+}
+
 static void print_failure(const telling *t) {
     const json_t *expected = json_object_get(t->f->expect, "events");
     const json_t *actual = json_object_get(t->run->actual, "events");
@@ -187,11 +271,17 @@ static void print_failure(const telling *t) {
     if (t->run->problem[0] != 0) fprintf(t->out, "  %s\n", t->run->problem);
     (void)same_ends(t);
     if (t->own_seed) (void)same_order(t);
-    fprintf(t->out, "repro: ebb fixture run %s --seed %" PRIu64 "\n", t->f->id, t->seed);
+    fprintf(t->out, "repro: ebb fixture run %s --seed %" PRIu64, t->f->id, t->seed);
+    if (t->dir != NULL) {
+        fputs(" --dir ", t->out);
+        print_quoted(t->out, t->dir);
+    }
+    fputc('\n', t->out);
 }
 
-bool ebb__fixture_compare(const ebb__fixture *f, uint64_t seed, const ebb__fixture_run *run, FILE *out) {
-    telling t = {.f = f, .run = run, .seed = seed, .out = NULL, .own_seed = seed == f->seed};
+bool ebb__fixture_compare(const ebb__fixture *f, uint64_t seed, const char *dir, const ebb__fixture_run *run,
+                          FILE *out) {
+    telling t = {.f = f, .run = run, .seed = seed, .dir = dir, .out = NULL, .own_seed = seed == f->seed};
     if (run->problem[0] == 0 && same_ends(&t) && (!t.own_seed || same_order(&t))) return true;
     t.out = out;
     print_failure(&t);

@@ -65,6 +65,18 @@ static void note_event(runner *r, const ebb_event *ev) {
     json_array_append_new(r->run->lines, json_integer((json_int_t)r->line));
 }
 
+/* Where a task came to a phase: the line, and the event. */
+static void note_place(runner *r, const char *task, const ebb_event *ev) {
+    char text[EVENT_TEXT];
+    ebb__fixture_event(r->script, ev, text, sizeof text);
+    json_t *places = json_object_get(r->run->places, task);
+    if (places == NULL) {
+        places = json_array();
+        json_object_set_new(r->run->places, task, places);
+    }
+    json_array_append_new(places, json_pack("[I, s]", (json_int_t)r->line, text));
+}
+
 static void note_phase(runner *r, const ebb_event *ev) {
     char name[NAME_TEXT];
     if (ev->task_id == 0 || ev->phase == 0 || ebb__event_is_region(ev->type)) return;
@@ -77,7 +89,10 @@ static void note_phase(runner *r, const ebb_event *ev) {
     const char *phase = ebb__phase_name(ev->phase);
     size_t n = json_array_size(phases);
     const char *last = n == 0 ? "" : json_string_value(json_array_get(phases, n - 1));
-    if (strcmp(last, phase) != 0) json_array_append_new(phases, json_string(phase));
+    if (strcmp(last, phase) != 0) {
+        json_array_append_new(phases, json_string(phase));
+        note_place(r, name, ev);
+    }
     if (ev->type != EBB_EV_COMPLETED && ev->type != EBB_EV_FINALIZED) return;
     const char *status = ebb_status_name((ebb_status)(int32_t)ev->value);
     json_object_set_new(member(r, "outcomes"), name, json_string(status));
@@ -278,11 +293,12 @@ static bool start(runner *r, int plant) {
     r->run->trace_room = TRACE_BYTES;
     r->run->lines = json_array();
     r->run->ids = json_array();
+    r->run->places = json_object();
     r->run->actual = json_pack("{s:{}, s:[], s:{}, s:{}, s:{}, s:[]}", "phases", "events", "outcomes",
                                "closure", "results", "steps");
     if (r->random != 0) ebb__set_chooser(r->rt, choose, r); /* seed 0: first come, first served */
     return r->script != NULL && r->check != NULL && r->fingerprint != NULL && r->run->trace != NULL &&
-           r->run->lines != NULL && r->run->ids != NULL && r->run->actual != NULL;
+           r->run->lines != NULL && r->run->ids != NULL && r->run->places != NULL && r->run->actual != NULL;
 }
 
 static void stop(runner *r) {
@@ -311,5 +327,6 @@ void ebb__fixture_run_free(ebb__fixture_run *run) {
     json_decref(run->actual);
     json_decref(run->lines);
     json_decref(run->ids);
+    json_decref(run->places);
     free(run->trace);
 }

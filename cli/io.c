@@ -2,6 +2,7 @@
 #include "cli/cli.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +29,40 @@ static void *libc_memory(void *ctx, void *p, size_t old_size, size_t new_size) {
 ebb_allocator ebb__cli_allocator(void) {
     return (ebb_allocator){libc_memory, NULL};
 }
+
+bool ebb__cli_number(const char *option, const char *text, uint64_t least, uint64_t most, uint64_t *out) {
+    char *end;
+    errno = 0;
+    unsigned long long x = strtoull(text, &end, 10);
+    bool digits = text[0] >= '0' && text[0] <= '9' && *end == 0;
+    if (digits && errno == 0 && x >= least && x <= most) {
+        *out = x;
+        return true;
+    }
+    ebb__cli_error("%s takes a whole number from %" PRIu64 " to %" PRIu64 ", not '%s'", option, least, most,
+                   text);
+    return false;
+}
+
+#ifdef EBB_MUTANTS
+/* Bugs in the kernel can't break these two: they are about how a trace is written. */
+static bool has_plant(ebb_oracle o) {
+    return o != EBB_ORACLE_FORMAT && o != EBB_ORACLE_FIELDS;
+}
+
+bool ebb__cli_plant(const char *text, int *out) {
+    for (int i = 1; i < EBB_ORACLES; i++) {
+        if (!has_plant((ebb_oracle)i) || strcmp(text, ebb_oracle_name((ebb_oracle)i)) != 0) continue;
+        *out = i;
+        return true;
+    }
+    ebb__cli_error("--plant takes an oracle that has a planted bug, not '%s'; there are:", text);
+    for (int i = 1; i < EBB_ORACLES; i++) {
+        if (has_plant((ebb_oracle)i)) fprintf(stderr, "  %s\n", ebb_oracle_name((ebb_oracle)i));
+    }
+    return false;
+}
+#endif
 
 /* Reads to the end instead of asking for a size, so that pipes work too. */
 static bool read_stream(FILE *in, ebb__cli_file *out) {
@@ -63,6 +98,10 @@ bool ebb__cli_read(const char *path, ebb__cli_file *out) {
     }
     fclose(in);
     return ok;
+}
+
+bool ebb__cli_is_other_kind(ebb_status st, const ebb_reader *r) {
+    return st == EBB_ERR_FORMAT && r->error_offset == 0;
 }
 
 static uint64_t clock_ms(void) {

@@ -258,6 +258,16 @@ static const struct {
     int (*run)(const request *q, const ebb__cli_file *f);
 } verbs[] = {{"show", show}, {"replay", replay}};
 
+/* The file is one, whole or damaged. */
+static bool is_journal(const ebb__cli_file *f) {
+    ebb_reader r;
+    ebb_status st = ebb_reader_open(&r, f->bytes, f->n);
+    if (st == EBB_OK && !r.journal) ebb__cli_error("%s is a trace, not a journal", f->path);
+    else if (ebb__cli_is_other_kind(st, &r)) ebb__cli_error("%s is not a journal: expected %s", f->path, r.error);
+    else return true;
+    return false;
+}
+
 static int run_verb(size_t verb, int argc, char **argv) {
     request q = {.file = NULL};
     if (!parse(&q, argc, argv)) return EBB__EXIT_USAGE;
@@ -271,7 +281,7 @@ static int run_verb(size_t verb, int argc, char **argv) {
     }
     ebb__cli_file f;
     if (!ebb__cli_read(q.file, &f)) return EBB__EXIT_USAGE;
-    int code = verbs[verb].run(&q, &f);
+    int code = is_journal(&f) ? verbs[verb].run(&q, &f) : EBB__EXIT_USAGE;
     free(f.bytes);
     return code;
 }

@@ -18,13 +18,15 @@ static const char usage[] =
     "\n"
     "run      one schedule; with --events, rounds of it until so many events were traced\n"
     "explore  many schedules: seeds from --seed (1) on, --schedules (1000) of them; or with --dfs every\n"
-    "         way that the first DEPTH decisions can go, at most --schedules of them. A failure is cut\n"
+    "         way that the first DEPTH (1 to 64) decisions can go, at most --schedules of them. A failure is cut\n"
     "         down and written to --out (SCENARIO.lab)\n"
     "replay   what explore wrote\n"
     "\n"
     "FILE gets the trace or journal of the first runtime, FILE.1 that of the second, and so on.\n"
     "--progress shows progress even if stderr is not a terminal.\n"
     "Exit code 0: all is well; 1: something failed; 2: wrong arguments or files.\n";
+
+enum { MAX_DEPTH = 64 }; /* decisions that --dfs may vary */
 
 typedef struct request {
     const char *subject; /* a scenario or a file */
@@ -36,28 +38,6 @@ typedef struct request {
 
 /* ---- arguments ---------------------------------------------------------------------------------- */
 
-static bool parse_number(const char *option, const char *text, uint64_t *out) {
-    char *end;
-    errno = 0;
-    unsigned long long x = strtoull(text, &end, 10);
-    if (text[0] >= '0' && text[0] <= '9' && *end == 0 && errno == 0) {
-        *out = x;
-        return true;
-    }
-    ebb__cli_error("%s takes a number of 64 bits, not '%s'", option, text);
-    return false;
-}
-
-#ifdef EBB_MUTANTS
-static bool parse_plant(const char *text, int *out) {
-    for (int i = 1; i < EBB_ORACLES; i++) {
-        if (strcmp(text, ebb_oracle_name((ebb_oracle)i)) == 0) *out = i;
-    }
-    if (*out == 0) ebb__cli_error("--plant takes the name of an oracle, not '%s'", text);
-    return *out != 0;
-}
-#endif
-
 /* The value of an option; NULL is a complaint. */
 static bool parse_option(request *q, const char *option, const char *value) {
     static const char *const known[] = {"--seed",  "--schedules", "--events", "--dfs",
@@ -68,20 +48,16 @@ static bool parse_option(request *q, const char *option, const char *value) {
         ebb__cli_error("%s needs a value", option);
         return false;
     }
-    if (strcmp(option, "--seed") == 0) return parse_number(option, value, &q->seed);
-    if (strcmp(option, "--schedules") == 0) return parse_number(option, value, &q->schedules);
-    if (strcmp(option, "--events") == 0) return parse_number(option, value, &q->events);
-    if (strcmp(option, "--dfs") == 0) {
-        if (!parse_number(option, value, &q->depth)) return false;
-        if (q->depth >= 1 && q->depth <= 64) return true;
-        ebb__cli_error("--dfs takes a depth of 1 to 64 decisions, not %s", value);
-        return false;
-    }
+    if (strcmp(option, "--seed") == 0) return ebb__cli_number(option, value, 0, UINT64_MAX, &q->seed);
+    if (strcmp(option, "--schedules") == 0)
+        return ebb__cli_number(option, value, 1, UINT64_MAX, &q->schedules);
+    if (strcmp(option, "--events") == 0) return ebb__cli_number(option, value, 1, UINT64_MAX, &q->events);
+    if (strcmp(option, "--dfs") == 0) return ebb__cli_number(option, value, 1, MAX_DEPTH, &q->depth);
     if (strcmp(option, "--trace") == 0) q->trace = value;
     else if (strcmp(option, "--journal") == 0) q->journal = value;
     else if (strcmp(option, "--out") == 0) q->out = value;
 #ifdef EBB_MUTANTS
-    else if (strcmp(option, "--plant") == 0) return parse_plant(value, &q->plant);
+    else if (strcmp(option, "--plant") == 0) return ebb__cli_plant(value, &q->plant);
 #endif
     else {
         ebb__cli_error("lab has no option %s", option);

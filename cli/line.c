@@ -61,6 +61,15 @@ static void print_time(FILE *out, uint64_t ns) {
     }
 }
 
+static void print_flags(FILE *out, const ebb_event *ev) {
+    static const char *const of_region[] = {"cleanup", "collect"}, *const of_task[] = {"keep", "closer"};
+    const char *const *words = ev->type == EBB_EV_REGION_OPENED ? of_region : of_task;
+    for (uint32_t bit = 0; bit < 2; bit++) {
+        if (ev->value >> bit & 1) fprintf(out, "  %s", words[bit]);
+    }
+    if (ev->value >> 2 != 0) fprintf(out, "  flags 0x%" PRIx32, ev->value & ~UINT32_C(3));
+}
+
 static void print_value(FILE *out, const ebb_event *ev) {
     switch (ebb__event_value_of(ev->type)) {
     case EBB__VALUE_NONE: break;
@@ -76,9 +85,7 @@ static void print_value(FILE *out, const ebb_event *ev) {
         break;
     case EBB__VALUE_DEPTH: fprintf(out, "  depth %" PRIu32, ev->value); break;
     case EBB__VALUE_OBLIGATION: fprintf(out, "  %s", ebb__obligation_kind_name(ev->value)); break;
-    case EBB__VALUE_FLAGS:
-        if (ev->value != 0) fprintf(out, "  flags %" PRIu32, ev->value);
-        break;
+    case EBB__VALUE_FLAGS: print_flags(out, ev); break;
     case EBB__VALUE_NUMBER: fprintf(out, "  value %" PRIu32, ev->value); break;
     }
 }

@@ -1,6 +1,7 @@
 /* cli/main.c - the `ebb` command: finds the subcommand and hands over. */
 #include "cli/cli.h"
 
+#include <errno.h>
 #include <string.h>
 
 typedef struct command {
@@ -25,7 +26,7 @@ static void print_commands(FILE *out) {
         out);
 }
 
-int main(int argc, char **argv) {
+static int run(int argc, char **argv) {
     if (argc < 2) {
         print_commands(stderr);
         return EBB__EXIT_USAGE;
@@ -43,5 +44,14 @@ int main(int argc, char **argv) {
     }
     ebb__cli_error("there is no command '%s'", argv[1]);
     print_commands(stderr);
+    return EBB__EXIT_USAGE;
+}
+
+/* What was printed must have arrived: else "0" would say that all is well to who reads a cut file. */
+int main(int argc, char **argv) {
+    int code = run(argc, argv);
+    bool failed = ferror(stdout) != 0;
+    if (fflush(stdout) == 0 && !failed) return code;
+    ebb__cli_error("can't write the output: %s", strerror(errno));
     return EBB__EXIT_USAGE;
 }

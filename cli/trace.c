@@ -13,7 +13,7 @@ static const char usage[] =
     "       ebb trace export --format jsonl|chrome [-o OUT] FILE\n"
     "\n"
     "  show         one line an event: number, time, turn/batch, what, whose, phase, reason, text\n"
-    "  verify       checksums and structure; exit 1 if the file is damaged or cut\n"
+    "  verify       checksums and structure; exit 1 if the file is damaged or cut, 2 if it is no trace\n"
     "  --strict     and every rule of the contract, from the events alone\n"
     "  --quiescent  and nothing may be left at the end but the root region\n"
     "  diff         the first event that differs; exit 1 if there is one\n"
@@ -79,7 +79,7 @@ static int open_trace(const ebb__cli_file *f, ebb_reader *r) {
     ebb_status st = ebb_reader_open(r, f->bytes, f->n);
     if (st != EBB_OK) {
         report_damage(f, r, st, 0);
-        return EBB__EXIT_BAD;
+        return ebb__cli_is_other_kind(st, r) ? EBB__EXIT_USAGE : EBB__EXIT_BAD;
     }
     if (r->journal) {
         ebb__cli_error("%s is a journal, not a trace", f->path);
@@ -145,10 +145,10 @@ static int run_export(const request *q, const ebb__cli_file *f) {
         return EBB__EXIT_USAGE;
     }
     code = each_line(&f[0], &r, out, fn, q->progress);
+    if (q->out == NULL) return code;
     bool failed = ferror(out) != 0;
-    if (q->out != NULL) failed |= fclose(out) != 0;
-    if (!failed) return code;
-    ebb__cli_error("can't write %s: %s", q->out == NULL ? "the output" : q->out, strerror(errno));
+    if (fclose(out) == 0 && !failed) return code;
+    ebb__cli_error("can't write %s: %s", q->out, strerror(errno));
     return EBB__EXIT_USAGE;
 }
 
@@ -282,7 +282,11 @@ static int run_diff(const request *q, const ebb__cli_file *f) {
     ebb_hash hash[2] = {{0, 0}, {0, 0}};
     bool same = st[0] == EBB_PENDING && st[1] == EBB_PENDING;
     size_t before = n < CONTEXT ? n : CONTEXT;
-    if (!same) printf("line %zu differs\n", n + 1);
+    if (!same) {
+        const ebb__line *first = &line[st[0] == EBB_OK ? 0 : 1];
+        if (st[0] != EBB_OK && st[1] != EBB_OK) printf("the first difference comes after the last event\n");
+        else printf("event %" PRIu64 " differs\n", first->event.decision_seq);
+    }
     for (int i = 0; i < 2; i++) {
         if (!same) print_side(&f[i], recent[i][(n - before) % (CONTEXT + 1)], before);
     }

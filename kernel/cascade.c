@@ -43,7 +43,9 @@ static void tell(ebb_rt *rt, ebb__region *r, const verdict *v) {
     if (first || v->force_at < r->force_at) r->force_at = v->force_at;
     if (first || v->polls < r->polls) r->polls = v->polls;
     if (v->priority > r->priority) r->priority = v->priority;
-    ebb__emit_region(rt, EBB_EV_REGION_CANCELLED, r, 0, r->polls, r->deadline);
+    bool parent = v->kind == EBB_CANCEL_PARENT;
+    ebb__emit_region(rt, EBB_EV_REGION_CANCELLED, r, parent ? 0 : v->origin, r->polls, r->deadline);
+    if (!parent) ebb__emit_text(rt, r->message);
 }
 
 /* What a child is told of its parent's cancellation. */
@@ -75,7 +77,7 @@ static void overdue_region(ebb_rt *rt, ebb__region *r) {
     uint64_t kept = r->deadline > r->force_at ? r->deadline - r->force_at : 0;
     r->flags |= R_FORCED;
     if (rt->now < r->force_at) r->force_at = rt->now;
-    if (rt->now + kept < r->deadline) r->deadline = rt->now + kept;
+    if (kept < r->deadline - rt->now && r->deadline > rt->now) r->deadline = rt->now + kept;
     ebb__emit_region(rt, EBB_EV_REGION_FORCED, r, 0, 0, 0);
 }
 
@@ -181,13 +183,15 @@ static verdict judge(ebb_rt *rt, const ebb__region *r, uint8_t kind, uint64_t or
         uint64_t left = ebb__cleanup_deadline(rt, ebb__task_at(rt, r->owner));
         if (left < b.deadline) b.deadline = left;
     }
+    uint64_t force_at = ebb__force_at(rt->now, b.deadline);
+    if (r->told == 0) ebb__cap_by_deadline(rt, r->deadline, &b.deadline, &force_at);
     return (verdict){.kind = kind,
                      .severity = severity,
                      .origin = origin,
                      .sequence = ++rt->sequence,
                      .message = message,
                      .deadline = b.deadline,
-                     .force_at = ebb__force_at(rt->now, b.deadline),
+                     .force_at = force_at,
                      .polls = b.polls,
                      .priority = b.priority};
 }

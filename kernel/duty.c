@@ -66,6 +66,7 @@ static ebb_obligation reserve(ebb_rt *rt, ebb_cx *cx, uint32_t task, ebb__region
     ebb_status st = EBB_OK;
     if (kind < EBB_PERMIT || kind > EBB_TRANSACTION) st = EBB_ERR_INVALID;
     else if (r->state != EBB_REGION_OPEN) st = EBB_ERR_CLOSED;
+    else if (task != 0 && ebb__is_over(ebb__task_at(rt, task))) st = EBB_ERR_CLOSED;
     else st = ebb__slab_reserve(&rt->duties, &rt->allocator);
     if (st != EBB_OK) {
         ebb__emit_plain(rt, EBB_EV_REFUSED, ebb__task_id(ebb__task_of(cx)), ebb__region_id(rt, r),
@@ -166,8 +167,7 @@ ebb_status ebb_abort(ebb_cx *cx, ebb_obligation obligation) {
     ebb_rt *rt = ebb__rt_of(cx);
     ebb__duty *d;
     ebb_status st = find(rt, obligation, &d);
-    ebb__journal(rt, cx,
-                 (ebb_record){.type = J_ABORT, .other = obligation.id, .value = (uint32_t)st});
+    ebb__journal(rt, cx, (ebb_record){.type = J_ABORT, .other = obligation.id, .value = (uint32_t)st});
     if (st == EBB_OK) abort_duty(rt, d);
     return st;
 }
@@ -198,7 +198,8 @@ void ebb__leak_all(ebb_rt *rt, ebb__task *t) {
 }
 
 void ebb__leak_region(ebb_rt *rt, ebb__region *r) {
-    while (r->duties != 0) leak(rt, ebb__duty_at(rt, r->duties));
+    uint32_t generation = r->generation; /* the hook of the last one may join the region */
+    while (r->generation == generation && r->duties != 0) leak(rt, ebb__duty_at(rt, r->duties));
 }
 
 void ebb__leaks_forget(ebb_rt *rt, ebb__region *r) {

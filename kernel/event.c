@@ -5,7 +5,7 @@
 #define NAME_IN(names, i) ((i) < COUNT(names) && (names)[i] != NULL ? (names)[i] : "?")
 
 static const char *const event_names[EBB_EV_MAX] = {
-#define EBB_EVENT(name, value, text, is_cancel) [value] = text,
+#define EBB_EVENT(name, value, text, is_cancel) [value] = (text),
 #include <ebb/event.def>
 #undef EBB_EVENT
 };
@@ -17,7 +17,7 @@ static const bool cancel_events[EBB_EV_MAX] = {
 };
 
 static const char *const oracle_names[EBB_ORACLES] = {
-#define EBB_ORACLE(name, text) [name] = text,
+#define EBB_ORACLE(name, text) [name] = (text),
 #include <ebb/oracle.def>
 #undef EBB_ORACLE
 };

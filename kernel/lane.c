@@ -32,7 +32,9 @@ bool ebb__timed_admit(ebb_rt *rt) {
 /* ---- timed: a heap ---------------------------------------------------------------------------- */
 
 static bool before(const struct ebb__timed_entry *a, const struct ebb__timed_entry *b) {
-    return a->deadline != b->deadline ? a->deadline < b->deadline : a->rank < b->rank;
+    if (a->deadline != b->deadline) return a->deadline < b->deadline;
+    if (a->rank >> 24 != b->rank >> 24) return a->rank < b->rank;
+    return (int32_t)((a->rank - b->rank) << 8) < 0; /* arrivals wrap: which is behind the other */
 }
 
 static void place(ebb_rt *rt, uint32_t i, struct ebb__timed_entry e) {

@@ -51,10 +51,13 @@ ebb_budget ebb_budget_combine(ebb_budget a, ebb_budget b) {
     };
 }
 
+static uint64_t later(uint64_t t, uint64_t by) {
+    return by > EBB_FOREVER - t ? EBB_FOREVER : t + by;
+}
+
 ebb_budget ebb__cleanup_budget(const ebb_rt *rt, uint8_t severity, uint8_t priority) {
     const ebb_cleanup_budget *c = &rt->cleanup[severity & 3];
-    uint64_t left = EBB_FOREVER - rt->now;
-    return (ebb_budget){rt->now + (c->time_ns < left ? c->time_ns : left), c->polls, priority};
+    return (ebb_budget){later(rt->now, c->time_ns), c->polls, priority};
 }
 
 uint64_t ebb__force_at(uint64_t now, uint64_t deadline) {
@@ -64,13 +67,21 @@ uint64_t ebb__force_at(uint64_t now, uint64_t deadline) {
     return deadline - kept * 1024;
 }
 
+void ebb__cap_by_deadline(const ebb_rt *rt, uint64_t own, uint64_t *deadline, uint64_t *force_at) {
+    if (own == EBB_FOREVER || own < rt->now) return;
+    uint64_t end = later(own, rt->cleanup[EBB_URGENT].time_ns);
+    uint64_t force = ebb__force_at(own, end);
+    if (end < *deadline) *deadline = end;
+    if (force < *force_at) *force_at = force;
+}
+
 void ebb__message_copy(char out[EBB_MESSAGE_MAX + 1], const char *message) {
     size_t n = 0;
     if (message == NULL) message = "";
     while (n < EBB_MESSAGE_MAX && message[n] != 0) n++;
     memcpy(out, message, n);
     memset(out + n, 0, EBB_MESSAGE_MAX + 1 - n);
-    if (message[n] != 0) memcpy(out + EBB_MESSAGE_MAX - 3, "...", 3);
+    if (message[n] != 0) memcpy(out + EBB_MESSAGE_MAX - 3, "...", sizeof "...");
 }
 
 ebb_reason ebb__region_reason(const ebb_rt *rt, const ebb__region *r) {
@@ -81,7 +92,7 @@ ebb_reason ebb__region_reason(const ebb_rt *rt, const ebb__region *r) {
     reason.runtime = rt->id;
     reason.origin = r->origin;
     reason.sequence = r->sequence;
-    memcpy(reason.message, r->message, sizeof reason.message);
+    if (r->message[0] != 0) memcpy(reason.message, r->message, sizeof reason.message);
     return reason;
 }
 

@@ -11,6 +11,10 @@ ebb_budget ebb__cleanup_budget(const ebb_rt *rt, uint8_t severity, uint8_t prior
  * left for finalizers. In whole 1024 ns before the deadline. */
 uint64_t ebb__force_at(uint64_t now, uint64_t deadline);
 
+/* A budget that starts while a deadline of its own is still to come ends no later than the one that this
+ * deadline would have given: a polite cancel can't win time. */
+void ebb__cap_by_deadline(const ebb_rt *rt, uint64_t own, uint64_t *deadline, uint64_t *force_at);
+
 /* Copies a message, cut with a mark. NULL is "". */
 void ebb__message_copy(char out[EBB_MESSAGE_MAX + 1], const char *message);
 

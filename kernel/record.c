@@ -2,6 +2,8 @@
 
 #include "kernel/file.h"
 
+#include <assert.h>
+
 _Static_assert(sizeof(ebb_record) == 32, "a record is 32 bytes in buffers and files");
 
 static ebb_record *records_of(const ebb__recorder *rec, uint32_t block) {
@@ -16,6 +18,7 @@ static void open_block(ebb__recorder *rec) {
 }
 
 static void put(ebb__recorder *rec, ebb_record r) {
+    assert(rec->at != NULL && rec->at != rec->end);
     rec->seq++;
     *rec->at++ = r;
     rec->last = r.type;
@@ -63,15 +66,15 @@ static void start(ebb_rt *rt, ebb__recorder *rec, bool journal, uint32_t count) 
 }
 
 static ebb_status recorder_start(ebb_rt *rt, ebb__recorder **where, bool journal, size_t bytes) {
-    if (*where != NULL) {
+    if (bytes == 0) {
         ebb__recorder_free(rt, *where);
         *where = NULL;
+        rt->observed = rt->watched || rt->trace != NULL || rt->journal != NULL;
+        return EBB_OK;
     }
-    rt->observed = rt->watched || rt->trace != NULL || rt->journal != NULL;
-    if (bytes == 0) return EBB_OK;
+    if (bytes > SIZE_MAX / 2 || bytes / EBB__BLOCK_BYTES > UINT32_MAX / 2) return EBB_ERR_INVALID;
     size_t count = (bytes + EBB__BLOCK_BYTES - 1) / EBB__BLOCK_BYTES;
     if (count < 2) count = 2;
-    if (count > UINT32_MAX / 2) return EBB_ERR_INVALID;
     ebb__recorder *rec = ebb__alloc(&rt->allocator, sizeof *rec);
     if (rec == NULL) return EBB_ERR_NOMEM;
     rec->count = (uint32_t)count;
@@ -81,6 +84,7 @@ static ebb_status recorder_start(ebb_rt *rt, ebb__recorder **where, bool journal
         ebb__recorder_free(rt, rec);
         return EBB_ERR_NOMEM;
     }
+    ebb__recorder_free(rt, *where);
     start(rt, rec, journal, (uint32_t)count);
     *where = rec;
     rt->observed = true;
@@ -118,10 +122,11 @@ static void journal_beginning(ebb_rt *rt) {
                           .value = rt->tasks.limit,
                           .region = rt->regions.limit,
                           .other = rt->wheel.tick});
-    for (uint8_t i = EBB_POLITE; i <= EBB_FORCED; i++) {
-        put(rec,
-            (ebb_record){
-                .type = J_CLEANUP, .kind = i, .task = rt->cleanup[i].time_ns, .value = rt->cleanup[i].polls});
+    for (uint32_t i = EBB_POLITE; i <= EBB_FORCED; i++) {
+        put(rec, (ebb_record){.type = J_CLEANUP,
+                              .kind = (uint8_t)i,
+                              .task = rt->cleanup[i].time_ns,
+                              .value = rt->cleanup[i].polls});
     }
 }
 

@@ -66,7 +66,7 @@ static bool cleaning(const ebb__task *t) {
     return t->index != 0 && (t->told != 0 || t->flags & F_IN_FINALIZER);
 }
 
-static ebb_region open(ebb_rt *rt, ebb_cx *cx, const ebb_region_opts *o, const char *site) {
+static ebb_region region_open(ebb_rt *rt, ebb_cx *cx, const ebb_region_opts *o, const char *site) {
     static const ebb_region_opts none;
     if (o == NULL) o = &none;
     ebb__task *t = ebb__task_of(cx);
@@ -75,6 +75,7 @@ static ebb_region open(ebb_rt *rt, ebb_cx *cx, const ebb_region_opts *o, const c
     if (o->size != 0 && o->size != sizeof *o) st = EBB_ERR_VERSION;
     if (st == EBB_OK && o->parent.id == 0) parent = ebb__region_at(rt, t->region);
     else if (st == EBB_OK) st = ebb__find_region(rt, o->parent, &parent);
+    if (st == EBB_OK && ebb__is_over(t)) st = EBB_ERR_CLOSED;
     if (st == EBB_OK && o->cleanup && !cleaning(t)) st = EBB_ERR_NOT_CLEANING;
     if (st == EBB_OK && parent->state != EBB_REGION_OPEN &&
         (!o->cleanup || parent->index != t->region || parent->state == EBB_REGION_CLOSED)) {
@@ -130,7 +131,7 @@ static void journal_open(ebb_rt *rt, ebb_cx *cx, const ebb_region_opts *o, const
 
 ebb_region ebb_region_open_at(ebb_cx *cx, const ebb_region_opts *opts, const char *site) {
     ebb_rt *rt = ebb__rt_of(cx);
-    ebb_region id = open(rt, cx, opts, site);
+    ebb_region id = region_open(rt, cx, opts, site);
     if (EBB__UNLIKELY(rt->journal != NULL)) journal_open(rt, cx, opts, site, id.id);
     return id;
 }
@@ -181,6 +182,11 @@ static void closed_remove(ebb_rt *rt, ebb__region *r) {
     if (r->link != 0) ebb__region_at(rt, r->link)->pos = r->pos;
 }
 
+static void leave_parent(ebb_rt *rt, ebb__region *r) {
+    uint32_t moved = ebb__u32s_remove(&ebb__region_at(rt, r->parent)->children, r->pos);
+    if (moved != 0) ebb__region_at(rt, moved)->pos = r->pos;
+}
+
 static bool is_failure(int32_t status) {
     return status != EBB_OK && status != EBB_CANCELLED;
 }
@@ -209,19 +215,12 @@ static void region_close(ebb_rt *rt, ebb__region *r) {
     ebb__emit_region(rt, EBB_EV_REGION_CLOSED, r, 0, (uint32_t)r->status,
                      (uint64_t)r->abandoned << 32 | r->leaked);
     if (r->flags & R_ROOT) return;
-    ebb__region *parent = ebb__region_at(rt, r->parent);
-    uint32_t moved = ebb__u32s_remove(&parent->children, r->pos);
-    if (moved != 0) ebb__region_at(rt, moved)->pos = r->pos;
     if (r->owner != 0) {
         ebb__task *t = ebb__task_at(rt, r->owner);
         if (t->flags & (F_JOINING | F_RETURNED)) ebb__wake(rt, t);
     }
-    if (r->flags & R_HOOK) {
-        r->flags |= R_NOTIFY;
-        ebb__sweep_later(rt, r);
-    } else {
-        closed_push(rt, parent, r);
-    }
+    leave_parent(rt, r);
+    closed_push(rt, ebb__region_at(rt, r->parent), r);
 }
 
 static bool quiet(ebb_rt *rt, const ebb__region *r) {
@@ -261,8 +260,8 @@ static bool advance_one(ebb_rt *rt, ebb__region *r) {
                 ebb__closer_start(rt, r);
                 return false;
             }
-            if (r->duties != 0) { /* what is still reserved has leaked, and hooks are for the pump */
-                ebb__sweep_later(rt, r);
+            if (r->duties != 0 || r->flags & R_HOOK) {
+                ebb__sweep_later(rt, r); /* what is still reserved has leaked; hooks are for the pump */
                 return false;
             }
             region_close(rt, r);
@@ -276,14 +275,23 @@ void ebb__region_advance(ebb_rt *rt, ebb__region *r) {
     while (advance_one(rt, r)) r = ebb__region_at(rt, r->parent);
 }
 
-static void notify(ebb_rt *rt, ebb__region *r) {
+/* Closes a region that has a hook: its parent waits until that was called. */
+static void close_and_tell(ebb_rt *rt, ebb__region *r) {
     ebb_report report;
+    region_close(rt, r);
     ebb__report_of(rt, r, &report);
     ebb__journal(rt, &rt->host.cx,
                  (ebb_record){.type = J_CALL, .value = EBB__CALL_CLOSED, .region = report.region.id});
     r->on_closed(r->arg, &report);
     ebb__journal(rt, &rt->host.cx, (ebb_record){.type = J_RETURN});
+    ebb__region *parent = ebb__region_at(rt, r->parent);
+    closed_remove(rt, r);
     release(rt, r);
+    ebb__region_advance(rt, parent);
+}
+
+static bool can_close(ebb_rt *rt, const ebb__region *r) {
+    return r->state == EBB_REGION_FINALIZING && quiet(rt, r) && r->closer == 0;
 }
 
 bool ebb__sweep_one(ebb_rt *rt) {
@@ -293,12 +301,13 @@ bool ebb__sweep_one(ebb_rt *rt) {
     r->flags = (uint16_t)(r->flags & ~R_SWEEP);
     if (r->state == 0) {
         region_free(rt, r);
-    } else if (r->state == EBB_REGION_CLOSED) {
-        if (r->flags & R_NOTIFY) notify(rt, r);
-    } else {
-        if (r->state == EBB_REGION_FINALIZING && quiet(rt, r) && r->closer == 0) ebb__leak_region(rt, r);
-        ebb__region_advance(rt, r);
+        return true;
     }
+    uint32_t generation = r->generation;
+    if (can_close(rt, r)) ebb__leak_region(rt, r);
+    if (r->generation != generation) return true; /* a hook has joined it */
+    if (r->flags & R_HOOK && can_close(rt, r)) close_and_tell(rt, r);
+    else ebb__region_advance(rt, r);
     return true;
 }
 
@@ -333,7 +342,6 @@ bool ebb__scopes_join(ebb_rt *rt, ebb__task *t) {
     for (uint32_t i = c->scopes; i != 0; i = next) { /* the last opened stands first */
         ebb__region *r = ebb__region_at(rt, i);
         next = r->owner_next;
-        if (r->flags & R_NOTIFY) continue; /* goes by itself */
         if (r->state != EBB_REGION_CLOSED) {
             all = false;
         } else {
@@ -356,6 +364,7 @@ static ebb_status region_join(ebb_rt *rt, ebb_cx *cx, ebb_region region) {
     if (st != EBB_OK) return st;
     if (r->owner != t->index) return EBB_ERR_BUSY;
     if (r->flags & (R_HOOK | R_ROOT)) return EBB_ERR_INVALID;
+    if (ebb__is_overdue(t)) return ebb__acknowledge(cx);
     r->flags |= R_JOINING;
     bool closes = advance_one(rt, r); /* its parent waits: when that closes, this one is gone */
     bool early = EBB__MUTANT(rt, EBB_ORACLE_LOSERS_DRAINED) && r->tasks.n > 0 &&

@@ -106,8 +106,7 @@ enum {
     R_SWEEP = 1u << 3, /* queued for the pump to move on */
     R_ROOT = 1u << 4,
     R_NODE = 1u << 5,   /* its timer may be armed */
-    R_NOTIFY = 1u << 6, /* closed; on_closed still to be called */
-    R_HOOK = 1u << 7    /* has on_closed */
+    R_HOOK = 1u << 6     /* has on_closed */
 };
 
 /* In the order of use: a cancel and the close that follows touch the first two cache lines only. */
@@ -122,7 +121,6 @@ typedef struct ebb__region {
     uint8_t told; /* as in a task */
     uint8_t priority;
     uint16_t flags;
-    uint16_t unused;
     ebb__u32s tasks;
     ebb__u32s children;
 
@@ -184,7 +182,7 @@ typedef struct ebb__own_reason {
 typedef struct ebb__timed {
     struct ebb__timed_entry {
         uint64_t deadline;
-        uint32_t rank; /* (255 - priority) << 24 | arrival, which wraps harmlessly */
+        uint32_t rank; /* (255 - priority) << 24 | arrival, which wraps */
         uint32_t task;
     } * heap;
     uint32_t n, room, arrivals;
@@ -219,7 +217,6 @@ struct ebb_rt {
     uint32_t worst_wait[4];
     uint32_t sweep_head, sweep_tail;
     ebb__wheel wheel;
-    bool idle; /* an idle event was the last thing traced */
 
     ebb_cleanup_budget cleanup[4];
     bool reasons_low;
@@ -320,6 +317,17 @@ static inline ebb_status ebb__find_region(const ebb_rt *rt, ebb_region id, ebb__
 
 static inline ebb__task *ebb__task_of(const ebb_cx *cx) {
     return (ebb__task *)(uintptr_t)cx;
+}
+
+/* Its body and its finalizers are over: what still runs in its name are hooks, which may not add to what
+ * it has to do. */
+static inline bool ebb__is_over(const ebb__task *t) {
+    return (t->flags & (F_RETURNED | F_IN_FINALIZER)) == F_RETURNED;
+}
+
+/* Its budget is over: every await of it says EBB_CANCELLED, whatever it waits for. */
+static inline bool ebb__is_overdue(const ebb__task *t) {
+    return t->flags & (F_FORCED | F_FIN_FORCED) && t->cx.signal & EBB_SIGNAL_CANCEL;
 }
 
 static inline ebb_rt *ebb__rt_of(const ebb_cx *cx) {

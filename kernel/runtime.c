@@ -1,4 +1,6 @@
 /* A runtime's life, and looking things up in it. */
+#include <assert.h>
+
 #include "kernel/runtime.h"
 #include "kernel/duty.h"
 #include "kernel/lane.h"
@@ -57,6 +59,7 @@ ebb_status ebb_rt_new(const ebb_rt_opts *opts, ebb_rt **out) {
 
 void ebb_rt_free(ebb_rt *rt) {
     if (rt == NULL) return;
+    assert(!rt->pumping);
     ebb_allocator a = rt->allocator;
     for (uint32_t i = 1; i < rt->regions.used; i++) {
         ebb__region *r = ebb__region_at(rt, i);

@@ -526,6 +526,9 @@ static void cancel_one(ebb_rt *rt, ebb__task *t, uint8_t kind, uint64_t origin, 
     uint32_t ref = ebb__wheel_ref(EBB__W_TASK, t->index);
     own_reason(rt, c, &reason);
     bool had = (t->flags & F_OWN_CANCEL) != 0;
+    if (!had && t->flags & F_NODE && c->node.next != 0) {
+        ebb__cap_by_deadline(rt, c->node.due, &b.deadline, &force_at);
+    }
     uint64_t old_end = had ? c->node.due + (uint64_t)c->kept * 1024 : EBB_FOREVER;
     if (!had || force_at < c->node.due || b.deadline < old_end) {
         uint64_t end = b.deadline < old_end ? b.deadline : old_end;
@@ -663,6 +666,7 @@ static ebb_status task_join(ebb_rt *rt, ebb_cx *cx, ebb_task task) {
     if (!(t->flags & F_KEEP) || t == me) return EBB_ERR_INVALID;
     ebb__task *other = joiner(rt, t->waiter);
     if (other != NULL && other != me) return EBB_ERR_BUSY;
+    if (ebb__is_overdue(me)) return ebb__acknowledge(cx);
     if (t->phase == EBB_COMPLETED) {
         st = (ebb_status)(int32_t)t->polls_left;
         ebb__emit_task(rt, EBB_EV_TASK_JOINED, t, (uint32_t)st, ebb__task_id(me));

@@ -1,7 +1,8 @@
 #include "kernel/wait.h"
 
-void ebb_wait_begin(ebb_cx *cx, ebb_wait *w, const ebb_wait_kind *kind, void *on) {
-    ebb__wait_begin(cx, w, kind, on);
+ebb_status ebb_wait_begin(ebb_cx *cx, ebb_wait *w, const ebb_wait_kind *kind, void *on) {
+    ebb_status st = ebb__wait_begin(cx, w, kind, on);
+    return st == EBB_PENDING ? EBB_OK : st;
 }
 
 void ebb_wait_end(ebb_wait *w) {

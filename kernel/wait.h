@@ -2,16 +2,16 @@
 #ifndef EBB__WAIT_H
 #define EBB__WAIT_H
 
-#include <assert.h>
-
 #include "kernel/lane.h"
 #include "kernel/record.h"
 
-/* F_WAIT stays set: it only says that the end of the task has to look. */
-static inline void ebb__wait_begin(ebb_cx *cx, ebb_wait *w, const ebb_wait_kind *kind, void *on) {
+/* EBB_PENDING, or why it can't wait. F_WAIT stays set: it only says that the end of the task looks. */
+static inline ebb_status ebb__wait_begin(ebb_cx *cx, ebb_wait *w, const ebb_wait_kind *kind, void *on) {
     ebb__task *t = ebb__task_of(cx);
+    if (EBB__UNLIKELY(t->index == 0)) return EBB_ERR_NOT_TASK;
+    if (EBB__UNLIKELY(ebb__is_over(t))) return EBB_ERR_CLOSED;
+    if (EBB__UNLIKELY(w->cx != NULL)) return EBB_ERR_BUSY;
     ebb__cold *c = ebb__cold_at(t->rt, t->index);
-    assert(w->cx == NULL && "a wait is used for one thing at a time");
     w->cx = cx;
     w->kind = kind;
     w->on = on;
@@ -25,6 +25,7 @@ static inline void ebb__wait_begin(ebb_cx *cx, ebb_wait *w, const ebb_wait_kind 
         w->number = ++t->rt->waits;
         ebb__journal(t->rt, cx, (ebb_record){.type = J_WAIT_BEGIN, .value = w->number});
     }
+    return EBB_PENDING;
 }
 
 static inline void ebb__wait_end(ebb_wait *w) {

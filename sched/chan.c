@@ -20,7 +20,7 @@ struct ebb_chan {
 
 ebb_status ebb_chan_new(ebb_rt *rt, uint32_t capacity, uint32_t item_size, ebb_chan **out) {
     *out = NULL;
-    if (capacity == 0 || (item_size != 0 && capacity > UINT32_MAX / item_size)) return EBB_ERR_INVALID;
+    if (capacity == 0 || (uint64_t)capacity * item_size > INT32_MAX) return EBB_ERR_INVALID;
     ebb_chan *ch = ebb__alloc(&rt->allocator, sizeof *ch + (size_t)capacity * item_size);
     if (ch == NULL) return EBB_ERR_NOMEM;
     *ch = (ebb_chan){.rt = rt, .capacity = capacity, .item_size = item_size};
@@ -103,10 +103,9 @@ static ebb_status get_place(ebb_cx *cx, ebb_chan *ch, ebb_wait *w) {
         ch->reserved++;
         return EBB_OK;
     }
-    if (ebb__task_of(cx)->index == 0) return EBB_ERR_NOT_TASK;
-    ebb__wait_begin(cx, w, &sending, ch);
-    ebb__waiters_add(&ch->send_first, &ch->send_last, w);
-    return EBB_PENDING;
+    ebb_status st = ebb__wait_begin(cx, w, &sending, ch);
+    if (st == EBB_PENDING) ebb__waiters_add(&ch->send_first, &ch->send_last, w);
+    return st;
 }
 
 ebb_status ebb_chan_send(ebb_cx *cx, ebb_chan *ch, ebb_wait *w, const void *item) {
@@ -187,10 +186,9 @@ ebb_status ebb_chan_recv(ebb_cx *cx, ebb_chan *ch, ebb_wait *w, void *item) {
     }
     if (ch->length > ch->promised) return take(ch, item);
     if (EBB__UNLIKELY(ch->closed) && ch->length == 0) return EBB_ERR_CLOSED;
-    if (EBB__UNLIKELY(ebb__task_of(cx)->index == 0)) return EBB_ERR_NOT_TASK;
-    ebb__wait_begin(cx, w, &receiving, ch);
-    ebb__waiters_add(&ch->recv_first, &ch->recv_last, w);
-    return EBB_PENDING;
+    ebb_status st = ebb__wait_begin(cx, w, &receiving, ch);
+    if (EBB__LIKELY(st == EBB_PENDING)) ebb__waiters_add(&ch->recv_first, &ch->recv_last, w);
+    return st;
 }
 
 void ebb_chan_close(ebb_cx *cx, ebb_chan *ch) {

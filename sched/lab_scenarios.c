@@ -201,7 +201,11 @@ static void pipeline_step(ebb_lab *lab, uint32_t n) {
     uint32_t what = ebb_lab_choose(lab, 4);
     p->disturbed |= what == 1 || what == 2;
     switch (what) {
-    case 1: ebb_task_cancel(host, p->task[ebb_lab_choose(lab, STAGES)], choose_kind(lab), "a stage"); break;
+    case 1: {
+        ebb_task task = p->task[ebb_lab_choose(lab, STAGES)];
+        ebb_task_cancel(host, task, choose_kind(lab), "a stage");
+        break;
+    }
     case 2: ebb_region_cancel(host, ebb_lab_region(lab, 0), choose_kind(lab), "all stages"); break;
     case 3: (void)ebb_wake(host, p->task[ebb_lab_choose(lab, STAGES)]); break;
     default: break;
@@ -577,5 +581,5 @@ const ebb_scenario *ebb_lab_scenario(size_t i) {
     static const ebb_scenario *const all[] = {
         &ebb__scenario_storm, &race_scenario,        &pipeline_scenario, &nested_scenario,
         &masked_scenario,     &obligations_scenario, &timers_scenario,   &ebb__scenario_pingpong2};
-    return i < sizeof all / sizeof *all ? all[i] : NULL;
+    return i < sizeof all / sizeof all[0] ? all[i] : NULL;
 }

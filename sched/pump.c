@@ -11,7 +11,8 @@
 #include "kernel/task.h"
 
 enum {
-    WHEEL_WORK = 4096, /* timers moved or fired a turn */
+    WHEEL_WORK = 4096,  /* timers moved or fired a turn */
+    SWEEP_WORK = 65536, /* regions moved on a turn, besides those that polls move on */
     CHOICES = 8        /* how far from the head the lab may choose */
 };
 
@@ -91,36 +92,51 @@ static inline void poll_one(ebb_rt *rt, uint32_t work) {
     ebb__task_poll(rt, t, lane, waited);
 }
 
-ebb_status ebb_pump(ebb_rt *rt, uint32_t max_polls) {
-    if (rt->pumping) return EBB_ERR_REENTERED;
-    ebb__journal(rt, &rt->host.cx, (ebb_record){.type = J_PUMP, .value = max_polls});
-    rt->pumping = true;
-    if (EBB__UNLIKELY(rt->reasons_low)) ebb__reasons_refill(rt);
-    bool more = turn_wheel(rt);
-    uint32_t work;
+/* False if there are more than a turn may take: hooks may make new ones for as long as they like. */
+static bool sweep(ebb_rt *rt, uint32_t *work) {
+    for (; rt->sweep_head != 0 && *work > 0; --*work) ebb__sweep_one(rt);
+    return rt->sweep_head == 0;
+}
+
+/* Polls until there is nothing to poll or `max_polls` is used up. True if something is left. */
+static bool poll_some(ebb_rt *rt, uint32_t *max_polls, uint32_t *sweeps) {
     for (;;) {
+        uint32_t work;
         if (only_ready(rt)) { /* what most turns are, without a look at the other lanes */
             work = rt->queue[EBB__READY].count;
-            if (work == 0 || max_polls == 0) break;
-            max_polls--;
+            if (work == 0 || *max_polls == 0) return work != 0;
+            --*max_polls;
             ebb__task_poll(rt, ebb__lane_pop(rt, EBB_LANE_READY), EBB_LANE_READY, 0);
             continue;
         }
         if (only_cancelled(rt)) { /* what a cancel of many is */
             work = rt->cancel_count;
-            if (work == 0 || max_polls == 0) break;
-            max_polls--;
+            if (work == 0 || *max_polls == 0) return work != 0;
+            --*max_polls;
             ebb__task_poll(rt, ebb__lane_pop(rt, EBB_LANE_CANCEL), EBB_LANE_CANCEL, 0);
             continue;
         }
-        while (rt->sweep_head != 0) ebb__sweep_one(rt);
+        if (!sweep(rt, sweeps)) return true;
         work = lanes_with_work(rt);
-        if (work == 0 || max_polls == 0) break;
-        max_polls--;
+        if (work == 0 || *max_polls == 0) return work != 0;
+        --*max_polls;
         poll_one(rt, work);
     }
+}
+
+ebb_status ebb_pump(ebb_rt *rt, uint32_t max_polls) {
+    if (rt->pumping) return EBB_ERR_REENTERED;
+    ebb__journal(rt, &rt->host.cx, (ebb_record){.type = J_PUMP, .value = max_polls});
+    rt->pumping = true;
+    if (EBB__UNLIKELY(rt->reasons_low)) ebb__reasons_refill(rt);
+    uint32_t sweeps = SWEEP_WORK;
+    bool more;
+    do { /* again if what ran has armed something that is due already */
+        more = turn_wheel(rt);
+        if (poll_some(rt, &max_polls, &sweeps)) more = true;
+    } while (!more && rt->now >= rt->wheel.quiet_until);
     rt->pumping = false;
-    if (work != 0 || more) return EBB_PENDING;
+    if (more) return EBB_PENDING;
     if (EBB__UNLIKELY(rt->trace != NULL) && rt->trace->last != EBB_EV_IDLE) {
         ebb__emit_plain(rt, EBB_EV_IDLE, 0, 0, 0, 0);
     }

@@ -200,8 +200,7 @@ static uint32_t choose(void *ctx, uint32_t n) {
     ebb__replay *p = ctx;
     ebb__journal_op op;
     /* Without a chooser nothing was recorded, and the head came first. */
-    if (look_ahead(p) != EBB_OK || p->op.rec.type != J_CHOICE) return 0;
-    (void)ebb__replay_take(p, &op);
+    if (look_ahead(p) != EBB_OK || p->op.rec.type != J_CHOICE || !ebb__replay_take(p, &op)) return 0;
     if (op.rec.other == n) return op.rec.value;
     if (!first_failure(p, EBB_ERR_DIVERGED)) return 0;
     ebb__text t = message_of(p);
@@ -280,7 +279,7 @@ static bool read_options(ebb__replay *p, ebb_rt_opts *o, ebb_record *start) {
     o->max_regions = (uint32_t)limits.region;
     /* The wheel may stand behind the clock. */
     o->now = limits.other < start->other / EBB__TICK ? limits.other * EBB__TICK : start->other;
-    for (uint8_t i = EBB_POLITE; i <= EBB_FORCED; i++) {
+    for (uint32_t i = EBB_POLITE; i <= EBB_FORCED; i++) {
         if (!beginning(p, J_CLEANUP, &cleanup)) return false;
         o->cleanup[i] = (ebb_cleanup_budget){cleanup.task, cleanup.value};
     }

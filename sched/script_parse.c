@@ -149,7 +149,7 @@ static bool parse_time(parser *p, uint64_t *out) {
         const char *unit;
         uint64_t ns;
     } units[] = {{"ns", 1}, {"us", EBB_US}, {"ms", EBB_MS}, {"s", EBB_SECOND}};
-    const uint64_t most = 365 * 24 * 3600 * EBB_SECOND;
+    const uint64_t most = UINT64_C(365) * 24 * 3600 * EBB_SECOND;
     size_t n = digits(p, most, out);
     for (size_t i = 0; n > 0 && i < sizeof units / sizeof *units; i++) {
         size_t length = strlen(units[i].unit);

@@ -35,10 +35,9 @@ ebb_status ebb_sem_acquire(ebb_cx *cx, ebb_sem *s, ebb_wait *w) {
         s->free--;
         return EBB_OK;
     }
-    if (ebb__task_of(cx)->index == 0) return EBB_ERR_NOT_TASK;
-    ebb__wait_begin(cx, w, &acquiring, s);
-    ebb__waiters_add(&s->first, &s->last, w);
-    return EBB_PENDING;
+    ebb_status st = ebb__wait_begin(cx, w, &acquiring, s);
+    if (st == EBB_PENDING) ebb__waiters_add(&s->first, &s->last, w);
+    return st;
 }
 
 void ebb_sem_release(ebb_cx *cx, ebb_sem *s) {

@@ -49,19 +49,20 @@ static const ebb_wait_kind sleeping = {"sleep", sleep_cancel};
 
 ebb_status ebb_sleep(ebb_cx *cx, ebb_sleeper *s, uint64_t span) {
     if (s->wait.cx == NULL) {
+        if (ebb_self(cx).id == 0) return EBB_ERR_NOT_TASK;
         if (ebb_checkpoint(cx) != EBB_OK) return EBB_CANCELLED;
         uint64_t now = ebb_now(cx);
         s->due = span > EBB_FOREVER - now ? EBB_FOREVER : now + span;
         s->timer = ebb_timer_arm(cx, ebb_self(cx), s->due);
         ebb_status st = ebb_id_status(s->timer.id);
         if (st != EBB_OK) return st;
-        ebb_wait_begin(cx, &s->wait, &sleeping, NULL);
-        return EBB_PENDING;
+        st = ebb_wait_begin(cx, &s->wait, &sleeping, NULL);
+        if (st == EBB_OK) return EBB_PENDING;
+        (void)ebb_timer_disarm(cx, s->timer);
+        return st;
     }
-    ebb_status st = EBB_PENDING;
-    if (ebb_now(cx) >= s->due) st = EBB_OK;
-    else if (ebb_checkpoint(cx) != EBB_OK) st = EBB_CANCELLED;
-    if (st == EBB_PENDING) return st;
+    ebb_status st = ebb_checkpoint(cx);
+    if (st == EBB_OK && ebb_now(cx) < s->due) return EBB_PENDING;
     (void)ebb_timer_disarm(cx, s->timer);
     ebb_wait_end(&s->wait);
     return st;

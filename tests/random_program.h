@@ -73,6 +73,7 @@ static inline uint8_t next_byte(byte_source *s) {
     return (uint8_t)(z >> 56);
 }
 
+/* Never two of these in one expression: their order would be the compiler's. */
 static inline uint32_t pick(world *w, uint32_t n) {
     return next_byte(&w->src) % n;
 }
@@ -117,7 +118,7 @@ static inline node *new_node(world *w, ebb_cx *cx) {
 }
 
 static inline uint64_t soon(world *w) {
-    return w->now + pick(w, 200) * 17 * EBB_MS;
+    return w->now + (uint64_t)pick(w, 200) * 17 * EBB_MS;
 }
 
 static inline const char *some_text(world *w) {
@@ -231,7 +232,8 @@ static inline ebb_status finalizer_poll(ebb_cx *cx, void *arg) {
 
 static inline void op_open(world *w, ebb_cx *cx) {
     node *n = new_node(w, NULL);
-    ebb_region_opts o = {.policy = pick(w, 2) ? EBB_COLLECT : EBB_FAIL_FAST, .priority = (uint8_t)pick(w, 4)};
+    ebb_region_opts o = {.policy = pick(w, 2) ? EBB_COLLECT : EBB_FAIL_FAST};
+    o.priority = (uint8_t)pick(w, 4);
     if (pick(w, 2)) o.parent = some_region(w);
     if (pick(w, 3) == 0) o.deadline = soon(w);
     if (pick(w, 4) == 0) o.cleanup = ebb_cancelled(cx) || pick(w, 4) == 0;
@@ -249,7 +251,8 @@ static inline void op_spawn(world *w, ebb_cx *cx) {
     node *n = new_node(w, NULL);
     if (n == NULL) return;
     ebb_region r = some_region(w);
-    ebb_task_opts o = {.keep = pick(w, 2) != 0, .priority = (uint8_t)pick(w, 3)};
+    ebb_task_opts o = {.keep = pick(w, 2) != 0};
+    o.priority = (uint8_t)pick(w, 3);
     if (pick(w, 3) == 0) o.deadline = soon(w);
     if (pick(w, 4) == 0) o.polls = 1 + pick(w, 9);
     if (pick(w, 40) == 0) o.size = 3;
@@ -278,11 +281,10 @@ static inline void op_defer(world *w, ebb_cx *cx) {
 }
 
 static inline void op_receive(world *w) {
-    ebb_msg m = {.verb = (ebb_verb)pick(w, 7),
-                 .kind = (ebb_cancel_kind)pick(w, 12),
-                 .word = pick(w, 256),
-                 .to_region = pick(w, 2) != 0,
-                 .message = "from afar"};
+    ebb_msg m = {.verb = (ebb_verb)pick(w, 7), .message = "from afar"};
+    m.kind = (ebb_cancel_kind)pick(w, 12);
+    m.word = pick(w, 256);
+    m.to_region = pick(w, 2) != 0;
     m.target = m.to_region ? some_target(w).id : some_task(w).id;
     (void)ebb_receive(w->rt, &m);
 }
@@ -295,13 +297,19 @@ static inline void op_cancel(world *w, ebb_cx *cx) {
     case 1:
     case 2: ebb_region_cancel(cx, r, kind, some_text(w)); break;
     case 3: {
-        ebb_budget b = {soon(w), 1 + pick(w, 9), (uint8_t)pick(w, 4)};
+        ebb_budget b = {.deadline = soon(w)};
+        b.polls = 1 + pick(w, 9);
+        b.priority = (uint8_t)pick(w, 4);
         ebb_region_cancel_within(cx, r, kind, some_text(w), b);
         break;
     }
     case 4: ebb_region_force(cx, r); break;
     case 5: ebb_task_force(cx, some_task(w)); break;
-    default: ebb_task_cancel(cx, some_task(w), kind, some_text(w)); break;
+    default: {
+        ebb_task t = some_task(w);
+        ebb_task_cancel(cx, t, kind, some_text(w));
+        break;
+    }
     }
 }
 
@@ -310,7 +318,8 @@ static inline void op_look(world *w, ebb_cx *cx) {
     uint32_t n;
     bool cut;
     ebb_task_info info;
-    (void)ebb_cause_chain(cx, some_region(w), chain, 1 + pick(w, 3), &n, &cut);
+    ebb_region r = some_region(w);
+    (void)ebb_cause_chain(cx, r, chain, 1 + pick(w, 3), &n, &cut);
     (void)ebb_task_info_of(cx, some_task(w), &info);
 }
 
@@ -330,14 +339,22 @@ static inline void any_op(world *w, ebb_cx *cx, bool may_wait) {
     case 10: op_defer(w, cx); break;
     case 11: op_cancel(w, cx); break;
     case 12: (void)ebb_wake(cx, some_task(w)); break;
-    case 13: remember(w, w->timer, &w->timers, ebb_timer_arm(cx, some_task(w), soon(w)).id); break;
+    case 13: {
+        ebb_task t = some_task(w);
+        remember(w, w->timer, &w->timers, ebb_timer_arm(cx, t, soon(w)).id);
+        break;
+    }
     case 14: (void)ebb_timer_disarm(cx, (ebb_timer){some_id(w, w->timer, w->timers)}); break;
     case 15:
         if (may_wait) (void)(pick(w, 3) ? ebb_mask(cx) : ebb_unmask(cx));
         break;
     case 16: op_receive(w); break;
     case 17: op_look(w, cx); break;
-    case 18: ebb_set_turn(w->rt, 1 + pick(w, 5), 1 + pick(w, 3)); break;
+    case 18: {
+        uint32_t turn = 1 + pick(w, 5);
+        ebb_set_turn(w->rt, turn, 1 + pick(w, 3));
+        break;
+    }
     case 19: ebb_sem_release(cx, &w->sem); break;
     case 20:
         if (pick(w, 10) == 0) ebb_chan_close(cx, w->chan);
@@ -371,7 +388,8 @@ static inline void play(world *w, bytes *trace, bytes *journal) {
     for (int i = 0; i < 8; i++) op_spawn(w, ebb_host(w->rt));
     for (uint32_t round = 30 + pick(w, 40); round > 0; round--) {
         for (uint32_t k = pick(w, 4); k > 0; k--) any_op(w, ebb_host(w->rt), false);
-        w->now += pick(w, 60) * (pick(w, 10) == 0 ? 100 : 3) * EBB_MS;
+        uint64_t span = pick(w, 60);
+        w->now += span * (pick(w, 10) == 0 ? 100 : 3) * EBB_MS;
         ebb_advance(w->rt, w->now);
         (void)ebb_pump(w->rt, 1 + pick(w, 30));
         if (pick(w, 4) == 0) ebb_trace_take(w->rt, false, bytes_add, trace);
@@ -385,18 +403,24 @@ static inline void play(world *w, bytes *trace, bytes *journal) {
     }
 }
 
+static inline ebb_cleanup_budget some_cleanup(world *w, uint32_t polls) {
+    ebb_cleanup_budget b = {.time_ns = pick(w, 200) * EBB_MS};
+    b.polls = pick(w, polls);
+    return b;
+}
+
 /* Runs a program and records it. False if the runtime could not be made. The bytes are the caller's. */
 static inline bool run_program(const program_opts *o, bytes *trace, bytes *journal) {
     world *w = calloc(1, sizeof *w);
     if (w == NULL) abort();
     w->src = o->src;
     w->max_ops = o->max_ops;
-    w->now = pick(w, 100) * 7777777;
+    w->now = (uint64_t)pick(w, 100) * 7777777;
     ebb_rt_opts opts = {.allocator = o->allocator, .runtime_id = 7, .now = w->now};
     if (pick(w, 3) == 0) opts.max_tasks = 4 + pick(w, 30);
     if (pick(w, 3) == 0) opts.max_regions = 2 + pick(w, 8);
-    if (pick(w, 2) == 0) opts.cleanup[EBB_POLITE] = (ebb_cleanup_budget){pick(w, 200) * EBB_MS, pick(w, 20)};
-    if (pick(w, 2) == 0) opts.cleanup[EBB_FORCED] = (ebb_cleanup_budget){pick(w, 200) * EBB_MS, pick(w, 9)};
+    if (pick(w, 2) == 0) opts.cleanup[EBB_POLITE] = some_cleanup(w, 20);
+    if (pick(w, 2) == 0) opts.cleanup[EBB_FORCED] = some_cleanup(w, 9);
     bool ok = ebb_rt_new(&opts, &w->rt) == EBB_OK;
     ok = ok && ebb_chan_new(w->rt, 1 + pick(w, 2), sizeof(uint64_t), &w->chan) == EBB_OK;
     ebb_sem_init(&w->sem, pick(w, 2));

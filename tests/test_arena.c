@@ -10,7 +10,7 @@
 #include "base/arena.h"
 #include <ebb/ebb.h>
 
-enum { CHUNK = 1024 };
+static const size_t CHUNK = 1024;
 
 typedef struct counted {
     ebb_failing failing;

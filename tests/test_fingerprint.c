@@ -26,7 +26,8 @@ static void completes(story *s, uint64_t task, uint64_t region, ebb_status st) {
 
 static bool order_matters(const story *base, ebb_record x, ebb_record y) {
     story *one = malloc(sizeof *one), *two = malloc(sizeof *two);
-    assert_true(one != NULL && two != NULL);
+    assert_non_null(one);
+    assert_non_null(two);
     *one = *two = *base;
     say(one, x);
     say(one, y);

@@ -118,7 +118,7 @@ static void reserves_three(ebb_cx *cx, puppet *p) {
 
 static void a_cancelled_task_that_leaks_has_all_of_them_aborted_last_first(void **state) {
     world *w = *state;
-    puppet **hooks = world_keep(w, 3 * sizeof *hooks);
+    puppet **hooks = world_keep(w, 3 * sizeof(puppet *));
     static const char *const names[] = {"1", "2", "3"};
     for (int i = 0; i < 3; i++) hooks[i] = puppet_new(w, (puppet){.says = names[i]});
     puppet *p = puppet_start(w, w->root, (puppet){.act = reserves_three, .arg = hooks});

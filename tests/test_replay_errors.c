@@ -261,7 +261,7 @@ static void what_a_full_buffer_lost_at_the_end_is_known(void **state) {
     ebb_rt_opts opts = {.allocator = ebb_libc_allocator(), .runtime_id = 3};
     assert_int_equal(ebb_rt_new(&opts, &r.rt), EBB_OK);
     assert_int_equal(ebb_journal_start(r.rt, 1), EBB_OK);
-    for (uint64_t i = 0; i < 2 * EBB__BLOCK_RECORDS; i++) ebb_advance(r.rt, i); /* five more than fit */
+    for (uint32_t i = 0; i < 2 * EBB__BLOCK_RECORDS; i++) ebb_advance(r.rt, i); /* five more than fit */
     ebb_journal_take(r.rt, true, bytes_add, &r.journal);
     assert_int_equal(count(&r.journal, J_ADVANCE), 2 * EBB__BLOCK_RECORDS - 5);
     assert_int_equal(count(&r.journal, EBB_EV_GAP), 1);

@@ -378,7 +378,7 @@ static void a_million_timers_are_armed_half_are_disarmed_and_the_rest_fire_in_ti
     }
     assert_int_equal(stats_of(w).timers, TIMERS / 2);
     for (uint32_t minute = 1; minute <= 60; minute++) {
-        ebb_advance(w->rt, minute * 60 * EBB_SECOND);
+        ebb_advance(w->rt, minute * (60 * EBB_SECOND));
         world_settle(w);
         uint32_t left = stats_of(w).timers, expected = TIMERS / 2 - TIMERS / 2 / 60 * minute;
         assert_in_range(left, expected > 5000 ? expected - 5000 : 0, expected + 5000);

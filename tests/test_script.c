@@ -535,10 +535,10 @@ static void nothing_is_done_by_a_line_that_is_not_understood(void **state) {
 static void a_body_has_a_limit(void **state) {
     static char line[16384] = "body b: ";
     size_t n = strlen(line);
-    for (int i = 0; i < EBB__SCRIPT_BODY; i++, n += 6) memcpy(line + n, "yield;", 6);
+    for (int i = 0; i < EBB__SCRIPT_BODY; i++, n += 6) memcpy(line + n, "yield;", sizeof "yield;");
     char message[EBB__SCRIPT_MESSAGE];
     assert_int_equal(ebb__script_line(((world *)*state)->script, line, n, message), EBB_OK);
-    memcpy(line + n, "yield;", 6);
+    memcpy(line + n, "yield;", sizeof "yield;");
     refused(*state, line, n + 6, "word 2052: found 'yield', expected no more than 1024 steps");
 }
 
@@ -556,11 +556,13 @@ static void a_script_makes_no_more_than_its_limit(void **state) {
 
 /* ---- memory ----------------------------------------------------------------------------------- */
 
+static const char busy_a[] =
+    "spawn a in job keep: reserve o1 ack; defer; defer as child; sleep 5ms; park | commit o1; open s "
+    "cleanup; spawn b in s as child; mask; join s";
 static const char *const busy[] = {
     "body child: reserve o2 io; yield; commit o2",
     "open job collect",
-    ("spawn a in job keep: reserve o1 ack; defer; defer as child; sleep 5ms; park | commit o1; open s "
-     "cleanup; spawn b in s as child; mask; join s"),
+    busy_a,
     "spawn c in job: open q; spawn d in q as child; join q; cancel-task a USER \"a message\"",
     "pump",
     "witness a w1",

@@ -229,7 +229,7 @@ static void a_file_cut_anywhere_gives_its_whole_blocks(void **state) {
 static void a_block_that_is_missing_is_noticed(void **state) {
     (void)state;
     ebb_record in[127 * 3] = {{0}};
-    bytes b = file_of(in, 127 * 3, false);
+    bytes b = file_of(in, sizeof in / sizeof *in, false);
     size_t block = 32 + 127 * 32;
     memmove(b.p + 64 + block, b.p + 64 + 2 * block, block);
     b.n -= block;

@@ -138,7 +138,7 @@ static void a_jump_of_days_fires_everything_in_order_with_little_work(void **sta
     for (uint32_t i = 1; i <= NODES; i++) arm(m, i, i * (DAY_S * EBB_SECOND / 10) + i);
     turn(m, 100 * (uint64_t)DAY_S * EBB_SECOND, 1000);
     assert_int_equal(m->fired, NODES);
-    assert_true(m->work <= NODES * 8); /* moved down at most seven times, and fired */
+    assert_true(m->work <= NODES * UINT64_C(8)); /* moved down at most seven times, and fired */
     assert_int_equal(ebb__wheel_next(&m->wheel), EBB_FOREVER);
     down(m);
     free(m);

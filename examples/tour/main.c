@@ -7,7 +7,7 @@ static const chapter *const chapters[] = {&nested, &masked, &race, &verbs, &leak
 
 int main(int argc, char **argv) {
     const char *directory = argc > 1 ? argv[1] : NULL;
-    size_t n = sizeof chapters / sizeof *chapters, wrong = 0;
+    size_t n = sizeof chapters / sizeof chapters[0], wrong = 0;
     paint_start();
     printf("Ebb: stopping is as well defined as starting.\n\n"
            "  a task    Running > CancelRequested > Cancelling > Finalizing > Completed\n"

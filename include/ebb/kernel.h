@@ -8,7 +8,7 @@
  *   force    the budget is over: what does not return is abandoned
  *
  * The verbs never fail, never allocate, never block and never run your code: they mark and enqueue.
- * Your code runs in ebb_pump() (ebb/sched.h) and nowhere else.
+ * Your code runs in ebb_pump() (ebb/sched.h); besides, only ebb_abort() calls the hook of what it aborts.
  *
  * Rules that hold for every function below, unless it says otherwise:
  *  - Threads: a runtime belongs to one thread at a time. Only ebb_watchdog_* may be called elsewhere.
@@ -143,8 +143,8 @@ typedef struct ebb_rt_opts {
 /* A new runtime with its root region open. EBB_ERR_NOMEM leaves nothing behind. */
 ebb_status ebb_rt_new(const ebb_rt_opts *opts, ebb_rt **out);
 
-/* Frees everything, in any state, without running anybody's code. To end in good order, cancel or
- * close the root, pump until ebb_region_state says EBB_REGION_CLOSED, then free. NULL is allowed. */
+/* Frees everything, in any state but from inside a pump, without running anybody's code. To end in good order, cancel or
+ * close the root, pump until ebb_region_state_of says EBB_REGION_CLOSED, then free. NULL is allowed. */
 void ebb_rt_free(ebb_rt *rt);
 
 ebb_cx *ebb_host(ebb_rt *rt); /* the host's own context: its region is the root */
@@ -309,7 +309,8 @@ ebb_task ebb_spawn_opts_at(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void
     ebb_spawn_with((cx), (region), (poll), (state), &(ebb_task_opts){.keep = true})
 
 /* Waits for a kept task and returns its outcome. A poll operation and a checkpoint, like
- * ebb_region_join. One waiter at a time, else EBB_ERR_BUSY. */
+ * ebb_region_join. One waiter at a time, else EBB_ERR_BUSY: as long as the task that asked first still
+ * waits in a join. */
 ebb_status ebb_task_join(ebb_cx *cx, ebb_task task);
 
 /* Makes a parked task runnable, in the lane that its state asks for. Deduplicated; during the task's
@@ -384,7 +385,8 @@ typedef enum ebb_obligation_kind {
 } ebb_obligation_kind;
 
 /* A promise to resolve something: reserve, then exactly one of commit and abort. `on_abort` (may be
- * NULL) runs when it is aborted, by ebb_abort or because it leaked; it runs in the pump, never inside
+ * NULL) runs when it is aborted, by ebb_abort or because it leaked; it runs in the pump or in
+ * ebb_abort, never inside
  * a verb. Belongs to the task that reserves it, or to the root region for the host. Refused in a
  * closing region as a spawn is. */
 #define ebb_reserve(cx, kind, on_abort, arg) ebb_reserve_at((cx), (kind), (on_abort), (arg), EBB_SITE)
@@ -430,8 +432,9 @@ struct ebb_wait {
     uint32_t number;  /* in the journal */
 };
 
-/* For those who build awaits: `w` now waits for cx's task; and no longer. */
-void ebb_wait_begin(ebb_cx *cx, ebb_wait *w, const ebb_wait_kind *kind, void *on);
+/* For those who build awaits: `w` now waits for cx's task; and no longer. EBB_ERR_NOT_TASK: the host
+ * can't wait. EBB_ERR_BUSY: `w` is in use. EBB_ERR_CLOSED: the task is over, only its hooks still run. */
+ebb_status ebb_wait_begin(ebb_cx *cx, ebb_wait *w, const ebb_wait_kind *kind, void *on);
 void ebb_wait_end(ebb_wait *w);
 
 /* ---- trace and journal ------------------------------------------------------------------------ */
@@ -447,7 +450,7 @@ const char *ebb_event_name(uint32_t type); /* "cancel_acked"; NULL if there is n
 bool ebb_event_is_cancel(uint32_t type);
 
 /* A record of 32 bytes, as it stands in buffers and files, little-endian. The meaning of `value` and
- * `other` by type stands in event.def. For a journal, `type` is an operation (kernel/journal.h). */
+ * `other` by type stands in event.def. For a journal, `type` is an operation; docs/journal.md lists them. */
 typedef struct ebb_record {
     uint8_t type;
     uint8_t phase; /* of the task after the event (ebb_phase), or of the region (ebb_region_state) */
@@ -461,7 +464,8 @@ typedef struct ebb_record {
 
 /* Starts recording into buffers of `bytes` each (rounded to whole blocks; EBB_ERR_NOMEM). When a
  * buffer is full before it is taken, events are dropped and counted, and a gap record says how many:
- * recording never stalls. 0 bytes stops. A trace tells the whole story, and a journal can be
+ * recording never stalls. 0 bytes stops; a new start drops what was not taken, and one that fails
+ * (EBB_ERR_NOMEM, EBB_ERR_INVALID) changes nothing. A trace tells the whole story, and a journal can be
  * replayed, only if they are started before anything else is done with the runtime. */
 ebb_status ebb_trace_start(ebb_rt *rt, size_t bytes);
 ebb_status ebb_journal_start(ebb_rt *rt, size_t bytes);

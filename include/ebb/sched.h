@@ -30,7 +30,7 @@ uint64_t ebb_next_due(const ebb_rt *rt);
 /* ---- timers ------------------------------------------------------------------------------------- */
 
 /* Wakes `task` once, at the first millisecond that is not before `due`. The id is spent when it has
- * fired. EBB_ERR_NOMEM, EBB_ERR_STALE, EBB_ERR_FOREIGN as an id that carries the error. */
+ * fired. A timer does not end with its task: it fires and wakes nobody, unless it is disarmed. EBB_ERR_NOMEM, EBB_ERR_STALE, EBB_ERR_FOREIGN as an id that carries the error. */
 typedef struct ebb_timer {
     uint64_t id;
 } ebb_timer;
@@ -100,7 +100,7 @@ ebb_status ebb_sleep(ebb_cx *cx, ebb_sleeper *s, uint64_t span);
  * send and receive too, but can't wait: EBB_ERR_NOT_TASK instead of EBB_PENDING. */
 typedef struct ebb_chan ebb_chan;
 
-/* EBB_ERR_NOMEM, EBB_ERR_INVALID (capacity 0). Free it when no task can touch it any more: after the
+/* EBB_ERR_NOMEM, EBB_ERR_INVALID (capacity 0, or more than 2 GiB of items). Free it when no task can touch it any more: after the
  * region of the tasks that do has closed. */
 ebb_status ebb_chan_new(ebb_rt *rt, uint32_t capacity, uint32_t item_size, ebb_chan **out);
 void ebb_chan_free(ebb_chan *ch);
@@ -112,7 +112,8 @@ ebb_status ebb_chan_send(ebb_cx *cx, ebb_chan *ch, ebb_wait *w, const void *item
 ebb_status ebb_chan_recv(ebb_cx *cx, ebb_chan *ch, ebb_wait *w, void *item);
 
 /* The two phases by themselves. A reserved place is an obligation of the task (EBB_PERMIT): send with
- * it, or abort it; a task that ends with one has leaked it, and the place is free again. */
+ * it, or abort it; a task that ends with one has leaked it, and the place is free again. (ebb_commit
+ * would resolve it without sending: the place would be lost.) */
 ebb_status ebb_chan_reserve(ebb_cx *cx, ebb_chan *ch, ebb_wait *w, ebb_obligation *permit);
 ebb_status ebb_chan_send_reserved(ebb_cx *cx, ebb_chan *ch, ebb_obligation permit, const void *item);
 

@@ -104,6 +104,7 @@ static void pump(driver *d) {
         driver_fail(d, "nothing was called, expected task %d, finalizer %d", d->m->call.task,
                     d->m->call.duty);
     }
+    model_pump_end(d->m);
     ebb_status expected = model_pump_status(d->m);
     if (st != expected)
         driver_fail(d, "pump: %s, expected %s", ebb_status_name(st), ebb_status_name(expected));

@@ -24,6 +24,13 @@ uint64_t m_force_at(uint64_t now, uint64_t deadline) {
     return deadline - (deadline - now) / 5 / GRAIN_NS * GRAIN_NS;
 }
 
+void m_cap(const model *m, uint64_t own, uint64_t *end, uint64_t *force_at) {
+    if (own == EBB_FOREVER || own < m->now) return;
+    uint64_t own_end = own + m_budget_end(m, EBB_URGENT) - m->now;
+    if (own_end < *end) *end = own_end;
+    if (m_force_at(own, own_end) < *force_at) *force_at = m_force_at(own, own_end);
+}
+
 /* ---- asking --------------------------------------------------------------------------------------- */
 
 static void reroute(model *m, int t, uint64_t deadline) {
@@ -68,6 +75,7 @@ void m_cancel_one(model *m, int t, ebb_cancel_kind kind) {
     m_task *x = &m->task[t];
     int severity = (int)ebb_cancel_severity(kind);
     uint64_t end = m_budget_end(m, severity), force_at = m_force_at(m->now, end);
+    if (!x->own && m_is_armed(m, M_TASK, t)) m_cap(m, x->due, &end, &force_at);
     uint64_t old_end = x->own ? x->due + x->kept : EBB_FOREVER;
     if (!x->own || force_at < x->due || end < old_end) {
         if (old_end < end) end = old_end;
@@ -145,6 +153,11 @@ static bool is_cancelled(const m_task *x) {
     return x->told.kind != 0 && (x->mask == 0 || over);
 }
 
+bool m_is_overdue(const model *m, int who) {
+    const m_task *x = &m->task[who];
+    return who != 0 && (x->forced || x->fin_forced) && is_cancelled(x);
+}
+
 ebb_status model_checkpoint(model *m, int who) {
     m_task *x = &m->task[who];
     if (who == 0 || !is_cancelled(x)) return EBB_OK;
@@ -177,6 +190,7 @@ ebb_status model_task_join(model *m, int who, int task) {
     if (!x->visible) return EBB_ERR_STALE;
     if (!x->keep || task == who) return EBB_ERR_INVALID;
     if (x->waiter != who && joiner_of(m, task) != 0) return EBB_ERR_BUSY;
+    if (m_is_overdue(m, who)) return model_checkpoint(m, who);
     if (x->phase == EBB_COMPLETED) {
         if (x->abandoned) { /* stays for the region's report */
             x->keep = false;

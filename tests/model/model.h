@@ -51,7 +51,7 @@ typedef struct m_region {
     ebb_failure_policy policy;
     m_told told;
     uint8_t priority;
-    bool cleanup, joining, forced, swept, notify, has_note;
+    bool cleanup, joining, forced, swept, has_note;
     m_list tasks, children; /* the last takes the place of one that leaves */
     m_list duties, kept, closed;
     int obligations, closer;
@@ -136,6 +136,8 @@ void model_advance(model *m, uint64_t now);
  * alone while it knows that nothing is due; that can only be seen in the order of timers which are armed
  * when they are already due, so the model is told. */
 void model_pump(model *m, bool wheel_turns);
+/* What has run may have armed something that is due already. */
+void model_pump_end(model *m);
 void model_returned(model *m, ebb_status st);
 ebb_status model_pump_status(const model *m);
 
@@ -178,5 +180,8 @@ void m_force_tree(model *m, int r);
 uint64_t m_budget_end(const model *m, int severity);
 uint32_t m_budget_polls(int severity);
 uint64_t m_force_at(uint64_t now, uint64_t deadline);
+/* A deadline of its own that is still to come bounds what a cancel gives. */
+void m_cap(const model *m, uint64_t own, uint64_t *end, uint64_t *force_at);
+bool m_is_overdue(const model *m, int who); /* its budget is over, and it hears it */
 
 #endif

@@ -84,10 +84,14 @@ static int earliest(const model *m) {
     return best;
 }
 
+static bool is_due(const model *m) {
+    int i = earliest(m);
+    return i >= 0 && m->armed[i].tick <= m->now / EBB_MS;
+}
+
 static void fire_what_is_due(model *m) {
-    for (;;) {
+    while (is_due(m)) {
         int i = earliest(m);
-        if (i < 0 || m->armed[i].tick > m->now / EBB_MS) break;
         m_armed a = m->armed[i];
         m->armed[i] = m->armed[--m->armed_n];
         m->tick = a.tick;
@@ -263,6 +267,13 @@ void model_pump(model *m, bool wheel_turns) {
     m->stats.polls++;
     m_poll(m, t);
     if (m->call.what == M_NOTHING) sweep_all(m);
+}
+
+void model_pump_end(model *m) {
+    while (model_pump_status(m) == EBB_OK && is_due(m)) {
+        fire_what_is_due(m);
+        sweep_all(m);
+    }
 }
 
 ebb_status model_pump_status(const model *m) {

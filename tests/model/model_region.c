@@ -130,14 +130,9 @@ static void became_closed(model *m, int r) {
     m->stats.regions--;
     m_disarm(m, M_REGION, r);
     if (r == M_ROOT) return;
-    m_swap_remove(&m->region[x->parent].children, r);
     if (x->owner != 0 && (m->task[x->owner].joining || m->task[x->owner].returned)) m_wake(m, x->owner);
-    if (x->has_note) {
-        x->notify = true;
-        m_sweep_later(m, r);
-    } else {
-        m_push(&m->region[x->parent].closed, r);
-    }
+    m_swap_remove(&m->region[x->parent].children, r);
+    m_push(&m->region[x->parent].closed, r);
 }
 
 /* The region's finalizers run as a task of its own. */
@@ -165,7 +160,7 @@ static bool advance_one(model *m, int r) {
     x->state = EBB_REGION_FINALIZING;
     if (x->closer != 0) {
         start_closer(m, r);
-    } else if (x->duties.n != 0) {
+    } else if (x->duties.n != 0 || x->has_note) {
         m_sweep_later(m, r); /* they have leaked, and their hooks are for the pump */
     } else {
         became_closed(m, r);
@@ -184,14 +179,16 @@ void m_sweep_one(model *m) {
     m_drop(&m->sweep, r);
     x->swept = false;
     if (!x->visible) return;
-    if (x->state == EBB_REGION_CLOSED) {
-        if (!x->notify) return;
-        m_log(m, -r);
-        release(m, r);
-        return;
-    }
     if (x->state == EBB_REGION_FINALIZING && is_quiet(x) && x->closer == 0) {
         while (x->duties.n > 0) m_leak(m, x->duties.at[x->duties.n - 1]);
+        if (x->has_note) {
+            became_closed(m, r);
+            m_log(m, -r);
+            m_drop(&m->region[x->parent].closed, r);
+            release(m, r);
+            m_region_advance(m, x->parent);
+            return;
+        }
     }
     m_region_advance(m, r);
 }
@@ -216,6 +213,7 @@ ebb_status model_region_join(model *m, int who, int region) {
     if (!r->visible) return EBB_ERR_STALE;
     if (r->owner != who) return EBB_ERR_BUSY;
     if (r->has_note || region == M_ROOT) return EBB_ERR_INVALID;
+    if (m_is_overdue(m, who)) return model_checkpoint(m, who);
     r->joining = true;
     bool closes = advance_one(m, region);
     if (r->state == EBB_REGION_CLOSED) {
@@ -249,7 +247,6 @@ bool m_scopes_join(model *m, int t) {
     mine = x->scopes;
     for (int i = 0; i < mine.n; i++) {
         m_region *r = &m->region[mine.at[i]];
-        if (r->notify) continue; /* goes by itself */
         if (r->state != EBB_REGION_CLOSED) {
             all = false;
         } else {
@@ -361,9 +358,11 @@ static verdict judge(const model *m, int r, ebb_cancel_kind kind, const ebb_budg
                                                  m->region[r].priority};
     /* It goes with its task, so it has no more than that one has left. */
     if (owner != 0 && m_cleanup_deadline(m, owner) < b.deadline) b.deadline = m_cleanup_deadline(m, owner);
+    uint64_t force_at = m_force_at(m->now, b.deadline);
+    if (m->region[r].told.kind == 0) m_cap(m, m->region[r].deadline, &b.deadline, &force_at);
     return (verdict){{(uint8_t)kind, (uint8_t)severity, 0},
                      b.deadline,
-                     m_force_at(m->now, b.deadline),
+                     force_at,
                      b.polls,
                      b.priority};
 }

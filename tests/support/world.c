@@ -269,10 +269,13 @@ ebb_event event_of(world *w, uint32_t type, uint64_t id) {
 void text_of(world *w, uint32_t type, uint64_t id, char *out, size_t room) {
     ebb_reader r;
     ebb_event ev;
+    size_t n = 0;
     out[0] = 0;
     assert_true(read_to(w, &r, type, id, 0, &ev));
     while (ebb_reader_next(&r, &ev) == EBB_OK && ev.type == EBB_EV_TEXT) {
-        assert_true(strlen(out) + strlen(ev.text) < room);
-        strcat(out, ev.text);
+        size_t more = strlen(ev.text);
+        assert_true(n + more < room);
+        memcpy(out + n, ev.text, more + 1);
+        n += more;
     }
 }

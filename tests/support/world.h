@@ -77,8 +77,8 @@ typedef struct puppet {
     ebb_wait wait;
 } puppet;
 
-ebb_status puppet_poll(ebb_cx *cx, void *p); /* also as a finalizer */
-void puppet_abort(void *p);                  /* as an abort hook: says and counts */
+ebb_status puppet_poll(ebb_cx *cx, void *state); /* also as a finalizer */
+void puppet_abort(void *state);                  /* as an abort hook: says and counts */
 
 /* A copy of the puppet, in the world's memory. */
 puppet *puppet_new(world *w, puppet p);

@@ -8,6 +8,7 @@ that is needed to look into it.
 """
 import json
 import os
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -202,6 +203,44 @@ class Failures(InAFolder):
         self.assertRegex(expected, r"> +10  cleanup_done\(worker\)")
         self.assertRegex(actual, r"> +10  line 8   cancel_acked\(worker\)")
 
+    def test_a_phase_that_is_not_reached_is_named_with_its_step(self):
+        def change(phases):
+            return lambda f: f["expect"]["phases"].update(worker=phases)
+        for phases, wanted in (
+                (["Created", "Running", "Completed"],
+                 "line 4 `cancel job USER`, cancel_requested(worker) USER polite epoch 1 polls 1024 deadline 5000ms: "
+                 "task worker: expected Completed, found CancelRequested"),
+                (["Created", "Running", "CancelRequested", "Cancelling", "Completed"],
+                 "line 8 `pump`, cleanup_done(worker) USER polite epoch 1: "
+                 "task worker: expected Completed, found Finalizing"),
+                (["Created", "Running", "CancelRequested", "Cancelling", "Finalizing"],
+                 "task worker: expected nothing, found Completed")):
+            self.expect_failure(MASKED, change(phases), "first diverging step: " + wanted if wanted[0] == "l" else wanted)
+        self.expect_failure(MASKED, lambda f: f["expect"]["phases"].update(nobody=["Created"]),
+                            "task nobody: expected Created, found nothing")
+        done = self.run_copy(MASKED, change(["Created"]), "--seed", "3")
+        self.assertIn("task worker: expected nothing, found Running", done.stdout)
+
+    def test_an_outcome_that_is_another_is_named_with_its_step(self):
+        self.expect_failure(MASKED, lambda f: f["expect"]["outcomes"].update(worker="EBB_OK"),
+                            "first diverging step: line 8 `pump`, finalized(worker)",
+                            "task worker: expected EBB_OK, found EBB_CANCELLED")
+
+    def test_the_repro_command_finds_the_folder_again(self):
+        out = self.expect_failure(MASKED, lambda f: f["expect"]["outcomes"].update(worker="EBB_OK"),
+                                  "repro: ebb fixture run %s --seed 0 --dir %s\n" % (MASKED, self.dir))
+        words = out.split("repro: ")[1].splitlines()[0].split()
+        self.assertEqual(ebb(*words[1:]).stdout, out)
+
+    def test_the_repro_command_quotes_the_folder(self):
+        folder = Path(self.dir) / "it's here"
+        folder.mkdir()
+        fixture = load(MASKED)
+        fixture["expect"]["outcomes"]["worker"] = "EBB_OK"
+        (folder / (MASKED + ".json")).write_text(json.dumps(fixture), encoding="utf-8")
+        out = ebb("fixture", "run", "--dir", str(folder)).stdout
+        self.assertEqual(shlex.split(out.split("repro: ")[1].splitlines()[0])[-1], str(folder))
+
     def test_an_event_too_few_or_too_many(self):
         self.expect_failure(MASKED, lambda f: f["expect"]["events"].pop(),
                             "event 12: expected nothing, found finalized(worker)")
@@ -303,7 +342,10 @@ class Usage(InAFolder):
             self.assertEqual(done.returncode, 2, args)
             self.assertNotEqual(done.stderr, "")
         self.assertIn("no fixtures (*.json) in " + self.dir, ebb("fixture", "run", "--dir", self.dir).stderr)
-        self.assertEqual(ebb("fixture", "--help").returncode, 0)
+        self.assertIn("show takes the id of one fixture, not 0", ebb("fixture", "show").stderr)
+        self.assertIn("from 0 to 18446744073709551615", ebb("fixture", "run", "--seed", "99999999999999999999").stderr)
+        for args in (("--help",), ("-h",), ("help",), ("run", "--help")):
+            self.assertEqual(ebb("fixture", *args).returncode, 0)
 
 
 if __name__ == "__main__":

@@ -74,6 +74,18 @@ class PlantedBugs(Lab):
         self.assertEqual(code, 2)
         self.assertIn("--plant", err)
 
+    def test_what_has_no_planted_bug_is_refused_with_a_list(self):
+        for plant in ("well_formed", "required_fields", "nothing"):
+            code, _, err = run(MUTANT, "explore", "storm", "--plant", plant)
+            self.assertEqual(code, 2)
+            self.assertIn("not '%s'" % plant, err)
+            self.assertEqual([line.strip() for line in err.splitlines()[1:]], PLANTS)
+
+    def test_the_page_says_which_there_are(self):
+        with open("docs/lab.md", encoding="utf-8") as f:
+            page = f.read().split("## Planted bugs")[1].split("\n## ")[0]
+        self.assertEqual(re.findall(r"^- `(\w+)`", page, re.M), PLANTS)
+
 
 class KeptCases(Lab):
     def test_what_once_failed_fails_no_more(self):
@@ -146,6 +158,10 @@ class Commands(Lab):
         for args, says in [((), "usage"), (("fly",), "lab can't 'fly'"), (("run",), "takes a scenario"),
                            (("run", "none"), "no scenario 'none'"), (("run", "race", "--seed", "x"), "not 'x'"),
                            (("run", "race", "--seed"), "needs a value"), (("explore", "race", "--dfs", "0"), "1 to 64"),
+                           (("explore", "race", "--dfs", "65"), "1 to 64"),
+                           (("explore", "race", "--schedules", "0"), "from 1 to"),
+                           (("run", "race", "--events", "0"), "from 1 to"),
+                           (("run", "race", "--seed", "18446744073709551616"), "from 0 to 18446744073709551615"),
                            (("list", "race"), "takes nothing"), (("replay", "/none"), "can't open /none"),
                            (("run", "race", "--trace", "/none/t"), "can't write"),
                            (("run", "race", "nested"), "one scenario"), (("run", "race", "--fast"), "no option --fast")]:

@@ -130,8 +130,37 @@ class TraceCli(unittest.TestCase):
         self.assertIn(f"offset {64 + block}", err)
         out, err = self.ebb(1, "trace", "show", flipped)
         self.assertEqual(len(out.splitlines()), 10)
-        _, err = self.ebb(1, "trace", "show", self.file("text", b"hello"))
-        self.assertIn("offset 0", err)
+        header = self.file("header", data[:20] + b"\xff" + data[21:])
+        self.ebb(1, "trace", "verify", header)
+
+    def test_a_file_of_another_kind_is_the_wrong_argument(self):
+        text, good = self.file("text", b"hello, this is not a trace"), self.file("good", trace(story()))
+        for verb in (["show"], ["verify"], ["export", "--format", "jsonl"], ["diff", good]):
+            self.assertIn("offset 0", self.ebb(2, "trace", *verb, text)[1])
+        for verb in ("show", "replay"):
+            self.assertIn("is not a journal", self.ebb(2, "journal", verb, text)[1])
+            self.assertIn("is a trace, not a journal", self.ebb(2, "journal", verb, good)[1])
+        self.assertIn(text + ":1:", self.ebb(2, "lab", "replay", text)[1])
+
+    def test_output_that_can_not_be_written_is_an_error(self):
+        good = self.file("good", trace(story()))
+        for args in (["--version"], ["help"], ["trace", "--help"], ["trace", "show", good], ["trace", "verify", good],
+                     ["trace", "diff", good, good], ["trace", "export", "--format", "jsonl", good],
+                     ["trace", "export", "--format", "chrome", good], ["lab", "list"], ["lab", "run", "race"],
+                     ["fixture", "list"], ["fixture", "run"], ["journal", "--help"]):
+            with open("/dev/full", "w", encoding="utf-8") as full:
+                run = subprocess.run([EBB, *args], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+            self.assertEqual(run.returncode, 2, args)
+            self.assertEqual(run.stderr, "ebb: can't write the output: No space left on device\n", args)
+
+    def test_flags_are_words(self):
+        records = [record(TURN, task=1, region=1), record(OPENED, 1, region=ROOT),
+                   record(OPENED, 1, region=WORK, other=ROOT, value=3),
+                   record(SPAWNED, 1, task=TASK, region=WORK, value=1), record(SPAWNED, 1, task=PEER, region=WORK, value=6)]
+        lines = self.ebb(0, "trace", "show", self.file("flags", trace(records)))[0].splitlines()
+        for line, end in ((1, "Open"), (2, "cleanup  collect  parent 0.1.1"), (3, "Created  keep"),
+                          (4, "Created  closer  flags 0x4")):
+            self.assertTrue(lines[line].endswith(end), lines[line])
 
     def test_show_prints_a_line_an_event_with_its_text(self):
         lines = self.ebb(0, "trace", "show", self.file("good", trace(story())))[0].splitlines()
@@ -151,7 +180,7 @@ class TraceCli(unittest.TestCase):
         a = self.file("a", trace(story()))
         b = self.file("b", trace(story(kind=RACE_LOST)))
         out, _ = self.ebb(1, "trace", "diff", a, b)
-        self.assertIn("line 12 differs", out)
+        self.assertIn("event 12 differs", out)
         marked = [l for l in out.splitlines() if l.startswith("> ")]
         self.assertEqual(len(marked), 2)
         self.assertIn("USER", marked[0])
