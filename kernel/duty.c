@@ -8,10 +8,31 @@
 #include "kernel/task.h"
 #include "kernel/watchdog.h"
 
+/* One list an owner: its finalizers, the last added first, and behind them its obligations, the last
+ * reserved last. So the next finalizer and the next leak are at the two ends, however many there are. The
+ * head's `prev` is the last. */
+
 /* ---- the lists ----------------------------------------------------------------------------------- */
 
 static uint32_t *head_of(ebb_rt *rt, const ebb__duty *d) {
     return d->task != 0 ? &ebb__cold_at(rt, d->task)->duties : &ebb__region_at(rt, d->region)->duties;
+}
+
+static void link_duty(ebb_rt *rt, ebb__duty *d) {
+    uint32_t *head = head_of(rt, d);
+    if (*head == 0) {
+        d->prev = *head = d->index;
+        return;
+    }
+    ebb__duty *first = ebb__duty_at(rt, *head), *last = ebb__duty_at(rt, first->prev);
+    d->prev = last->index;
+    first->prev = d->index;
+    if (d->kind != 0) {
+        last->next = d->index;
+    } else {
+        d->next = first->index;
+        *head = d->index;
+    }
 }
 
 static ebb__duty *duty_new(ebb_rt *rt, uint32_t task, uint32_t region, uint8_t kind, void *arg,
@@ -27,23 +48,25 @@ static ebb__duty *duty_new(ebb_rt *rt, uint32_t task, uint32_t region, uint8_t k
                      .state = DUTY_OPEN,
                      .arg = arg,
                      .site = site};
-    uint32_t *head = head_of(rt, d);
-    d->next = *head;
-    if (*head != 0) ebb__duty_at(rt, *head)->prev = i;
-    *head = i;
+    link_duty(rt, d);
     if (task != 0) ebb__task_at(rt, task)->flags |= F_DUTY;
     return d;
 }
 
 static void unlink_duty(ebb_rt *rt, ebb__duty *d) {
     uint32_t *head = head_of(rt, d);
-    if (d->prev != 0) ebb__duty_at(rt, d->prev)->next = d->next;
-    else *head = d->next;
-    if (d->next != 0) ebb__duty_at(rt, d->next)->prev = d->prev;
+    if (*head == d->index) *head = d->next;
+    else ebb__duty_at(rt, d->prev)->next = d->next;
+    uint32_t after = d->next != 0 ? d->next : *head; /* whose predecessor it was */
+    if (after != 0) ebb__duty_at(rt, after)->prev = d->prev;
     if (d->task != 0 && *head == 0) {
         ebb__task *t = ebb__task_at(rt, d->task);
         t->flags = (uint16_t)(t->flags & ~F_DUTY);
     }
+}
+
+static ebb__duty *last_of(const ebb_rt *rt, uint32_t head) {
+    return ebb__duty_at(rt, ebb__duty_at(rt, head)->prev);
 }
 
 static void duty_free(ebb_rt *rt, ebb__duty *d) {
@@ -191,7 +214,7 @@ static void leak(ebb_rt *rt, ebb__duty *d) {
 /* A task that was abandoned could not resolve anything: that is no leak of its own. */
 void ebb__leak_all(ebb_rt *rt, ebb__task *t) {
     while (t->flags & F_DUTY) {
-        ebb__duty *d = ebb__duty_at(rt, ebb__cold_at(rt, t->index)->duties);
+        ebb__duty *d = last_of(rt, ebb__cold_at(rt, t->index)->duties);
         if (t->flags & F_ABANDONED) abort_duty(rt, d);
         else leak(rt, d);
     }
@@ -199,7 +222,7 @@ void ebb__leak_all(ebb_rt *rt, ebb__task *t) {
 
 void ebb__leak_region(ebb_rt *rt, ebb__region *r) {
     uint32_t generation = r->generation; /* the hook of the last one may join the region */
-    while (r->generation == generation && r->duties != 0) leak(rt, ebb__duty_at(rt, r->duties));
+    while (r->generation == generation && r->duties != 0) leak(rt, last_of(rt, r->duties));
 }
 
 void ebb__leaks_forget(ebb_rt *rt, ebb__region *r) {
@@ -251,15 +274,8 @@ ebb_status ebb_region_defer_at(ebb_cx *cx, ebb_region region, ebb_poll_fn fn, vo
     return st;
 }
 
-static ebb__duty *first_finalizer(const ebb_rt *rt, uint32_t i) {
-    for (; i != 0; i = ebb__duty_at(rt, i)->next) {
-        if (ebb__duty_at(rt, i)->kind == 0) return ebb__duty_at(rt, i);
-    }
-    return NULL;
-}
-
-bool ebb__region_has_finalizer(const ebb_rt *rt, const ebb__region *r) {
-    return first_finalizer(rt, r->duties) != NULL;
+static ebb__duty *first_finalizer(const ebb_rt *rt, uint32_t head) {
+    return head != 0 && ebb__duty_at(rt, head)->kind == 0 ? ebb__duty_at(rt, head) : NULL;
 }
 
 ebb__duty *ebb__next_finalizer(ebb_rt *rt, ebb__task *t) {

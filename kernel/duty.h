@@ -12,6 +12,5 @@ bool ebb__run_finalizer(ebb_rt *rt, ebb__task *t, ebb__duty *d);
 /* What is still reserved is a leak: traced, aborted, counted. Runs hooks. */
 void ebb__leak_all(ebb_rt *rt, ebb__task *t);
 void ebb__leak_region(ebb_rt *rt, ebb__region *r);
-bool ebb__region_has_finalizer(const ebb_rt *rt, const ebb__region *r);
 
 #endif
