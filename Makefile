@@ -4,12 +4,13 @@
 #   make                 build/release/ebb, the library, the examples, the tests
 #   make run             build and run the tour
 #   make test            every test but the soak
+#   make soak            the soak: model, lab and replay with more seeds, EBB_SOAK_SECONDS (60) each
 #   make DEPS=: ...      look for no packages: you bring your own tools
 
 PREFIX ?= /usr/local
 DESTDIR ?=
 DEPS ?= scripts/deps
-export EBB_SOAK_SECONDS ?= 600
+export EBB_SOAK_SECONDS ?= 60
 export EBB_FUZZ_SECONDS ?= 60
 
 # Where Debian keeps llvm-symbolizer, without which a TSan report has no names.

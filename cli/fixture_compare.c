@@ -127,7 +127,8 @@ static size_t diverging_line(const telling *t, size_t event, bool differs) {
 
 /* A task's phase, or its outcome after all of them, that is not the expected one. */
 typedef struct parting {
-    size_t line; /* 0: none */
+    size_t line;  /* 0: none */
+    bool missing; /* it never came there: `line` is where it came last */
     const char *task, *event, *expected, *found;
 } parting;
 
@@ -136,8 +137,8 @@ static void set_place(const telling *t, parting *p, size_t i) {
     const json_t *places = json_object_get(t->run->places, p->task);
     size_t n = json_array_size(places);
     const json_t *place = n == 0 ? NULL : json_array_get(places, i < n ? i : n - 1);
-    p->line = place == NULL ? json_array_size(t->f->script)
-                            : (size_t)json_integer_value(json_array_get(place, 0));
+    p->line =
+        place == NULL ? json_array_size(t->f->script) : (size_t)json_integer_value(json_array_get(place, 0));
     p->event = place == NULL ? "no event of it" : json_string_value(json_array_get(place, 1));
 }
 
@@ -149,16 +150,19 @@ static parting phases_part(const telling *t, const char *task, const json_t *exp
     if (i == n && i == m) return p;
     p.expected = text_at(expected, i);
     p.found = text_at(actual, i);
+    p.missing = i == m;
     set_place(t, &p, i);
     return p;
 }
 
 static parting outcome_parts(const telling *t, const char *task) {
-    const char *expected = json_string_value(json_object_get(json_object_get(t->f->expect, "outcomes"), task));
+    const char *expected =
+        json_string_value(json_object_get(json_object_get(t->f->expect, "outcomes"), task));
     const char *found = json_string_value(json_object_get(json_object_get(t->run->actual, "outcomes"), task));
     parting p = {.task = task};
     p.expected = expected == NULL ? "no outcome" : expected;
     p.found = found == NULL ? "no outcome" : found;
+    p.missing = found == NULL;
     if (strcmp(p.expected, p.found) != 0) set_place(t, &p, SIZE_MAX);
     return p;
 }
@@ -195,9 +199,10 @@ static void print_divergence(const telling *t) {
     size_t event = first_event(expected, actual, &differs);
     size_t line = diverging_line(t, event, differs);
     parting p = first_parting(t);
+    bool is_first = !t->own_seed || line == 0 || (!p.missing && p.line < line);
+    if (t->run->problem[0] != 0 && t->run->problem_line <= p.line) is_first = false;
     fputs("first diverging step: ", t->out);
-    if (p.line != 0 && (!t->own_seed || line == 0 || p.line < line) &&
-        (t->run->problem[0] == 0 || p.line < t->run->problem_line)) {
+    if (p.line != 0 && is_first) {
         print_parting(t, &p);
     } else if (!t->own_seed) {
         fprintf(t->out, "not known, the order of seed %" PRIu64 " is another\n", t->seed);

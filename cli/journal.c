@@ -263,7 +263,8 @@ static bool is_journal(const ebb__cli_file *f) {
     ebb_reader r;
     ebb_status st = ebb_reader_open(&r, f->bytes, f->n);
     if (st == EBB_OK && !r.journal) ebb__cli_error("%s is a trace, not a journal", f->path);
-    else if (ebb__cli_is_other_kind(st, &r)) ebb__cli_error("%s is not a journal: expected %s", f->path, r.error);
+    else if (ebb__cli_is_other_kind(st, &r))
+        ebb__cli_error("%s is not a journal: expected %s", f->path, r.error);
     else return true;
     return false;
 }

@@ -110,7 +110,6 @@ static void print_other(FILE *out, const ebb_event *ev) {
     case EBB_EV_TASK_SPAWNED:
     case EBB_EV_TASK_WOKEN:
     case EBB_EV_TASK_JOINED: print_named_id(out, "by", ev->other); break;
-    case EBB_EV_REFUSED: print_named_id(out, "named", ev->other); break;
     case EBB_EV_TIMER_ARMED:
     case EBB_EV_TIMER_FIRED: print_named_id(out, "timer", ev->other); break;
     case EBB_EV_RECEIVED: fprintf(out, "  word 0x%" PRIx64, ev->other); break;

@@ -278,6 +278,7 @@ static bool check_text(ebb_check *c, const ebb_event *ev) {
 
 static bool check_idle(ebb_check *c, const ebb_event *ev) {
     (void)ev;
+    if (!ebb__check_refusals_told(c)) return false;
     if (c->runnable == 0) return true;
     size_t at = 0;
     const ebb__task_entry *t = ebb__map_next(&c->tasks, &at);
@@ -287,9 +288,18 @@ static bool check_idle(ebb_check *c, const ebb_event *ev) {
                            "was made runnable and not polled before the runtime went idle");
 }
 
-static bool check_timer(ebb_check *c, const ebb_event *ev) {
-    return ev->task_id == 0 || ebb__map_find(&c->tasks, slot_of(ev->task_id)) != NULL ||
-           ebb__check_fail_unknown(c, &c->tasks, "task", ev->task_id);
+static bool never_back(ebb_check *c, const char *what, uint64_t *last, uint64_t now) {
+    if (now == 0 && *last != 0) {
+        return ebb__check_fail_numbers(c, EBB_ORACLE_FORMAT, NULL, 0, what, "more than ", 0, now);
+    }
+    *last = now;
+    return true;
+}
+
+/* Which numbers they are is the host's business; 0 says that it has none. */
+static bool check_turn(ebb_check *c, const ebb_event *ev) {
+    return never_back(c, "host_turn_id, never back to none", &c->turn, ev->host_turn_id) &&
+           never_back(c, "microtask_batch_id, never back to none", &c->batch, ev->microtask_batch_id);
 }
 
 static bool no_rule(ebb_check *c, const ebb_event *ev) {
@@ -305,12 +315,12 @@ static rule_fn *rule_of(uint32_t type) {
     case EBB_EV_GAP: return check_gap;
     case EBB_EV_TEXT: return check_text;
     case EBB_EV_IDLE: return check_idle;
+    case EBB_EV_TURN: return check_turn;
     case EBB_EV_TIMER_ARMED:
-    case EBB_EV_TIMER_FIRED: return check_timer;
+    case EBB_EV_TIMER_FIRED: return ebb__check_timer_event;
+    case EBB_EV_REFUSED: return ebb__check_refused;
     case EBB_EV_TIME:
-    case EBB_EV_TURN:
     case EBB_EV_STALE_WAKE: /* these name whatever somebody asked for */
-    case EBB_EV_REFUSED:
     case EBB_EV_ILLEGAL:
     case EBB_EV_RECEIVED: return no_rule;
     default: break;
@@ -337,7 +347,7 @@ ebb_status ebb_check_event(ebb_check *c, const ebb_event *ev) {
 }
 
 ebb_status ebb_check_end(ebb_check *c, bool quiescent) {
-    if (c->status != EBB_OK || !quiescent) return c->status;
+    if (c->status != EBB_OK || !ebb__check_refusals_told(c) || !quiescent) return c->status;
     size_t at = 0;
     for (const ebb__task_entry *t; (t = ebb__map_next(&c->tasks, &at)) != NULL;) {
         if (t->phase == EBB_COMPLETED) continue;
@@ -365,6 +375,7 @@ ebb_check *ebb_check_new(ebb_allocator a) {
     ebb__map_init(&c->tasks, a, sizeof(ebb__task_entry));
     ebb__map_init(&c->regions, a, sizeof(ebb__region_entry));
     ebb__map_init(&c->obligations, a, sizeof(ebb__obligation_entry));
+    ebb__map_init(&c->timers, a, sizeof(ebb__timer_entry));
     ebb__map_init(&c->finalizers, a, sizeof(ebb__finalizer_entry));
     return c;
 }
@@ -372,6 +383,7 @@ ebb_check *ebb_check_new(ebb_allocator a) {
 void ebb_check_free(ebb_check *c) {
     if (c == NULL) return;
     ebb__map_free(&c->finalizers);
+    ebb__map_free(&c->timers);
     ebb__map_free(&c->obligations);
     ebb__map_free(&c->regions);
     ebb__map_free(&c->tasks);

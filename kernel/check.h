@@ -22,7 +22,8 @@ typedef struct ebb__task_entry {
     uint64_t id, region;
     uint64_t finalizer; /* the one that has to run next; 0: none left */
     ebb__told_entry told;
-    uint32_t held; /* obligations that it holds, neither resolved nor leaked */
+    uint32_t held;  /* obligations that it holds, neither resolved nor leaked */
+    int32_t status; /* of its end */
     uint8_t phase, depth;
     bool keep : 1, closer : 1, forced : 1, faulted : 1, abandoned : 1, runnable : 1, joined : 1;
 } ebb__task_entry;
@@ -35,8 +36,11 @@ typedef struct ebb__region_entry {
     uint32_t closers;     /* alive */
     uint32_t children;    /* not closed */
     uint32_t obligations; /* neither committed nor aborted */
+    uint32_t leaked, abandoned;
+    int32_t status; /* what its own tasks have made of it; once it is closed, what it closed with */
     uint8_t state;
     bool cleanup : 1, joined : 1;
+    bool no_memory : 1, at_limit : 1; /* something in it was refused for that */
 } ebb__region_entry;
 
 typedef struct ebb__obligation_entry {
@@ -48,18 +52,26 @@ typedef struct ebb__obligation_entry {
 enum { EBB__RESERVED = 1, EBB__LEAKED, EBB__COMMITTED, EBB__ABORTED };
 
 typedef struct ebb__finalizer_entry {
-    uint64_t task, region; /* task 0: the region's own */
+    uint64_t task, region; /* as it was added; task 0: the region's own */
     uint64_t below;        /* the one of this owner that was added before; 0: none */
 } ebb__finalizer_entry;
 
+/* A timer that is disarmed leaves no event, so nothing says that one is still armed. */
+typedef struct ebb__timer_entry {
+    uint64_t id, task;
+    bool fired;
+} ebb__timer_entry;
+
 struct ebb_check {
     ebb_allocator allocator;
-    ebb__map tasks, regions, obligations; /* by slot */
-    ebb__map finalizers;                  /* by id, only those that have not run */
-    uint64_t root, events, seq, time;
-    uint32_t runnable;   /* tasks that have to be polled before the next idle event */
-    const ebb_event *at; /* being checked; NULL at the end of the run */
-    ebb_status status;   /* sticks once it is not EBB_OK */
+    ebb__map tasks, regions, obligations, timers; /* by slot */
+    ebb__map finalizers;                          /* by id, only those that have not run */
+    uint64_t root, events, seq, time, turn, batch;
+    uint64_t unexplained; /* a region that closed because of a refusal which must still be told; 0: none */
+    int32_t refusal;      /* its status */
+    uint32_t runnable;    /* tasks that have to be polled before the next idle event */
+    const ebb_event *at;  /* being checked; NULL at the end of the run */
+    ebb_status status;    /* sticks once it is not EBB_OK */
     ebb_violation violation;
 };
 
@@ -68,6 +80,15 @@ bool ebb__check_task_event(ebb_check *c, const ebb_event *ev);
 bool ebb__check_region_event(ebb_check *c, const ebb_event *ev);
 bool ebb__check_obligation_event(ebb_check *c, const ebb_event *ev);
 bool ebb__check_finalizer_event(ebb_check *c, const ebb_event *ev);
+bool ebb__check_timer_event(ebb_check *c, const ebb_event *ev);
+
+/* What is said of statuses: kernel/check_status.c. */
+bool ebb__check_is_failure(int32_t status);
+void ebb__check_ended(ebb__region_entry *r, int32_t status); /* a task of the region, with that */
+bool ebb__check_refused(ebb_check *c, const ebb_event *ev);
+bool ebb__check_refusals_told(ebb_check *c);
+bool ebb__check_closed_status(ebb_check *c, const ebb__region_entry *r, int32_t status);
+bool ebb__check_joined_status(ebb_check *c, const char *noun, uint64_t id, int32_t ended, int32_t joined);
 
 /* NULL: not known, or its slot has another generation. They fail nothing. */
 ebb__task_entry *ebb__check_task(const ebb_check *c, uint64_t id);

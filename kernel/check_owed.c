@@ -86,6 +86,7 @@ bool ebb__check_obligation_event(ebb_check *c, const ebb_event *ev) {
     if (r == NULL) return false;
     ebb__task_entry *holder = ebb__check_task(c, o->task);
     if (o->state == EBB__RESERVED && holder != NULL) holder->held--;
+    if (after == EBB__LEAKED) r->leaked++;
     if (after != EBB__LEAKED) r->obligations--;
     o->state = after;
     return true;
@@ -116,6 +117,11 @@ static uint64_t *next_of_owner(ebb_check *c, const ebb_event *ev) {
 }
 
 static bool added(ebb_check *c, const ebb_event *ev, uint64_t *next) {
+    const ebb__task_entry *owner = ev->task_id == 0 ? NULL : ebb__check_task(c, ev->task_id);
+    if (owner != NULL && owner->region != ev->region_id) {
+        return ebb__check_fail_id(c, EBB_ORACLE_FORMAT, "task", owner->id,
+                                  "is not in the region named, but in", owner->region);
+    }
     if (ev->other == 0) return ebb__check_fail(c, EBB_ORACLE_FORMAT, "finalizer", 0, "is not an id");
     if (ebb__map_find(&c->finalizers, ev->other) != NULL) {
         return fail_finalizer(c, ev->other, "was added twice");
@@ -125,7 +131,7 @@ static bool added(ebb_check *c, const ebb_event *ev, uint64_t *next) {
         c->status = EBB_ERR_NOMEM;
         return false;
     }
-    *f = (ebb__finalizer_entry){ev->task_id, ev->task_id == 0 ? ev->region_id : 0, *next};
+    *f = (ebb__finalizer_entry){ev->task_id, ev->region_id, *next};
     *next = ev->other;
     return true;
 }
@@ -136,14 +142,51 @@ bool ebb__check_finalizer_event(ebb_check *c, const ebb_event *ev) {
     if (ev->type == EBB_EV_FINALIZER_ADDED) return added(c, ev, next);
     const ebb__finalizer_entry *f = ebb__map_find(&c->finalizers, ev->other);
     if (f == NULL) return fail_finalizer(c, ev->other, "was never added, or has already run");
-    if (f->task != ev->task_id || (f->task == 0 && f->region != ev->region_id)) {
+    if (f->task != ev->task_id || f->region != ev->region_id) {
         return fail_finalizer(c, ev->other, "belongs to somebody else");
     }
     if (*next != ev->other) {
         return ebb__check_fail_id(c, EBB_ORACLE_FINALIZERS_ONCE, "finalizer", ev->other,
                                   "runs too early, last added is", *next);
     }
+    ebb__region_entry *r = ebb__check_known_region(c, f->region);
+    if (r == NULL) return false;
+    if (ev->type == EBB_EV_FINALIZER_ABANDONED) r->abandoned++;
     *next = f->below;
     ebb__map_remove(&c->finalizers, ev->other);
+    return true;
+}
+
+/* ---- timers ------------------------------------------------------------------------------------ */
+
+static bool may_be_replaced(const void *entry) {
+    (void)entry;
+    return false;
+}
+
+static bool armed(ebb_check *c, const ebb_event *ev) {
+    const ebb__task_entry *owner = ebb__check_known_task(c, ev->task_id);
+    if (owner == NULL) return false;
+    ebb__timer_entry *t = ebb__check_new_entry(c, &c->timers, "timer", ev->other, may_be_replaced);
+    if (t == NULL) return false;
+    t->task = ev->task_id;
+    return true;
+}
+
+/* A timer whose task has ended fires for nobody. */
+bool ebb__check_timer_event(ebb_check *c, const ebb_event *ev) {
+    if (ev->type == EBB_EV_TIMER_ARMED) return armed(c, ev);
+    ebb__timer_entry *t = ebb__check_find(&c->timers, ev->other);
+    if (t == NULL) return ebb__check_fail_unknown(c, &c->timers, "timer", ev->other);
+    if (t->fired) return ebb__check_fail(c, EBB_ORACLE_FORMAT, "timer", t->id, "fired twice");
+    const ebb__task_entry *owner = ebb__check_task(c, t->task);
+    bool lives = owner != NULL && owner->phase != EBB_COMPLETED;
+    if (ev->task_id != (lives ? t->task : 0)) {
+        return ebb__check_fail_id(c, EBB_ORACLE_FORMAT, "timer", t->id,
+                                  lives ? "did not fire for the task that it was armed for,"
+                                        : "fired for a task that has ended,",
+                                  t->task);
+    }
+    t->fired = true;
     return true;
 }

@@ -114,8 +114,12 @@ static bool resolved_all(ebb_check *c, const region *r) {
                               "closed with the unresolved obligation", o == NULL ? 0 : o->id);
 }
 
+static bool counted(ebb_check *c, const region *r, const char *what, uint64_t seen, uint64_t said) {
+    return seen == said ||
+           ebb__check_fail_numbers(c, EBB_ORACLE_FORMAT, "region", r->id, what, "", seen, said);
+}
+
 static bool closed(ebb_check *c, region *r, const ebb_event *ev) {
-    (void)ev;
     if (r->tasks > 0) return fail_count(c, r, "live tasks when it closed", r->tasks);
     if (r->children > 0) return fail_count(c, r, "children when it closed", r->children);
     if (!resolved_all(c, r)) return false;
@@ -123,6 +127,12 @@ static bool closed(ebb_check *c, region *r, const ebb_event *ev) {
         return ebb__check_fail_id(c, EBB_ORACLE_FINALIZERS_ONCE, "region", r->id,
                                   "closed without running finalizer", r->finalizer);
     }
+    if (!counted(c, r, "leaked obligations in its report", r->leaked, ev->other & UINT32_MAX) ||
+        !counted(c, r, "abandoned ones in its report", r->abandoned, ev->other >> 32) ||
+        !ebb__check_closed_status(c, r, (int32_t)ev->value)) {
+        return false;
+    }
+    r->status = (int32_t)ev->value;
     region *parent = ebb__check_region(c, r->parent);
     if (parent != NULL) parent->children--;
     return true;
@@ -149,7 +159,6 @@ static bool is_loser_below(const ebb_check *c, const ebb__task_entry *t, uint64_
 }
 
 static bool joined(ebb_check *c, region *r, const ebb_event *ev) {
-    (void)ev;
     size_t at = 0;
     for (const ebb__task_entry *t; r->state != EBB_REGION_CLOSED;) {
         t = ebb__map_next(&c->tasks, &at);
@@ -164,7 +173,7 @@ static bool joined(ebb_check *c, region *r, const ebb_event *ev) {
     }
     if (r->joined) return ebb__check_fail(c, EBB_ORACLE_FORMAT, "region", r->id, "was joined twice");
     r->joined = true;
-    return true;
+    return ebb__check_joined_status(c, "region", r->id, r->status, (int32_t)ev->value);
 }
 
 /* ---- the table -------------------------------------------------------------------------------- */

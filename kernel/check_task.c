@@ -121,6 +121,9 @@ static bool faulted(ebb_check *c, task *t, const ebb_event *ev) {
 static bool abandoned(ebb_check *c, task *t, const ebb_event *ev) {
     if (!t->forced) return fail(c, EBB_ORACLE_PHASE, t, "was abandoned, but never forced");
     if (t->abandoned) return fail(c, EBB_ORACLE_PHASE, t, "was abandoned twice");
+    ebb__region_entry *r = ebb__check_known_region(c, t->region);
+    if (r == NULL) return false;
+    r->abandoned++;
     t->abandoned = true;
     return as_requested(c, t, ev);
 }
@@ -158,7 +161,7 @@ static bool holds_nothing(ebb_check *c, const task *t) {
 }
 
 /* The one place where a task ends. */
-static bool end(ebb_check *c, task *t) {
+static bool end(ebb_check *c, task *t, const ebb_event *ev) {
     if (t->finalizer != 0) {
         return ebb__check_fail_id(c, EBB_ORACLE_FINALIZERS_ONCE, "task", t->id,
                                   "ended without running finalizer", t->finalizer);
@@ -168,6 +171,8 @@ static bool end(ebb_check *c, task *t) {
     if (r == NULL) return false;
     r->tasks--;
     if (t->closer) r->closers--;
+    t->status = (int32_t)ev->value;
+    ebb__check_ended(r, t->status);
     set_runnable(c, t, false);
     return true;
 }
@@ -181,7 +186,8 @@ static bool has_status(ebb_check *c, const task *t, const ebb_event *ev, ebb_sta
 
 static bool finalized(ebb_check *c, task *t, const ebb_event *ev) {
     return as_requested(c, t, ev) &&
-           has_status(c, t, ev, EBB_CANCELLED, "outcome of a finalized task", "EBB_CANCELLED") && end(c, t);
+           has_status(c, t, ev, EBB_CANCELLED, "outcome of a finalized task", "EBB_CANCELLED") &&
+           end(c, t, ev);
 }
 
 /* Once it has acknowledged, a task leaves by cleanup_done and finalized, unless it faults or is
@@ -205,15 +211,14 @@ static bool completed(ebb_check *c, task *t, const ebb_event *ev) {
                                      LIVE & ~(IN(EBB_CANCELLING) | IN(EBB_FINALIZING)), t->phase,
                                      ebb__phase_name);
     }
-    return end(c, t);
+    return end(c, t, ev);
 }
 
 static bool joined(ebb_check *c, task *t, const ebb_event *ev) {
-    (void)ev;
     if (!t->keep) return fail(c, EBB_ORACLE_FORMAT, t, "was joined, but its outcome is not kept");
     if (t->joined) return fail(c, EBB_ORACLE_FORMAT, t, "was joined twice");
     t->joined = true;
-    return true;
+    return ebb__check_joined_status(c, "task", t->id, t->status, (int32_t)ev->value);
 }
 
 /* ---- spawn ------------------------------------------------------------------------------------ */

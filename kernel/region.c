@@ -102,8 +102,10 @@ static ebb_region region_open(ebb_rt *rt, ebb_cx *cx, const ebb_region_opts *o, 
     if (o->cleanup) {
         uint64_t left = ebb__cleanup_deadline(rt, t);
         if (left < r->deadline) r->deadline = left;
-    } else if (parent->deadline < r->deadline) {
-        r->deadline = parent->deadline;
+        if (t->told != 0 && !(t->flags & F_RETURNED)) r->polls = t->polls_left;
+    } else {
+        if (parent->deadline < r->deadline) r->deadline = parent->deadline;
+        r->polls = parent->polls;
     }
     if (o->deadline != 0) ebb__region_arm(rt, r, r->deadline);
     if (t->index != 0) own(rt, t, r);
@@ -235,6 +237,7 @@ static bool quiet(ebb_rt *rt, const ebb__region *r) {
 
 /* As far as it goes by itself. True if it has closed now: its parent may go on then. */
 static bool advance_one(ebb_rt *rt, ebb__region *r) {
+    if (r->index == rt->telling) return false; /* a hook of its child runs: goes on after that */
     for (;;) {
         switch (r->state) {
         case EBB_REGION_OPEN:
@@ -282,7 +285,9 @@ static void close_and_tell(ebb_rt *rt, ebb__region *r) {
     ebb__report_of(rt, r, &report);
     ebb__journal(rt, &rt->host.cx,
                  (ebb_record){.type = J_CALL, .value = EBB__CALL_CLOSED, .region = report.region.id});
+    rt->telling = r->parent;
     r->on_closed(r->arg, &report);
+    rt->telling = 0;
     ebb__journal(rt, &rt->host.cx, (ebb_record){.type = J_RETURN});
     ebb__region *parent = ebb__region_at(rt, r->parent);
     closed_remove(rt, r);

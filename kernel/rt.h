@@ -127,7 +127,7 @@ typedef struct ebb__region {
     uint64_t deadline; /* its own; once cancelled, the end of the cleanup budget */
     uint64_t force_at; /* the end of the part of that which tasks may use */
     uint64_t origin, sequence;
-    uint32_t polls;
+    uint32_t polls; /* what each task in it may use; once cancelled, of the cleanup budget */
     int32_t status;
     uint32_t owner;  /* the task that opened it; 0: the host */
     uint32_t closed; /* children that have closed and are not joined */
@@ -216,6 +216,7 @@ struct ebb_rt {
     uint32_t wait[4];   /* polls of other lanes since this lane's head came first */
     uint32_t worst_wait[4];
     uint32_t sweep_head, sweep_tail;
+    uint32_t telling; /* the region whose child's on_closed runs: it can't close yet */
     ebb__wheel wheel;
 
     ebb_cleanup_budget cleanup[4];

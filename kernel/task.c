@@ -106,13 +106,14 @@ EBB__INLINE ebb_task spawn(ebb_rt *rt, ebb_cx *cx, ebb_region region, ebb_poll_f
     ebb__task *t = task_new(rt, r->index, poll, state, site);
     t->pos = ebb__u32s_push(&r->tasks, t->index);
     t->priority = r->priority;
+    t->polls_left = r->polls;
     if (timed) {
         t->flags |= F_TIMED;
         rt->timed.members++;
     }
     if (opts != NULL) {
         if (opts->keep) t->flags |= F_KEEP;
-        if (opts->polls != 0) t->polls_left = opts->polls;
+        if (opts->polls != 0 && opts->polls < t->polls_left) t->polls_left = opts->polls;
         if (opts->priority > t->priority) t->priority = opts->priority;
         if (opts->deadline != 0) {
             t->flags |= F_NODE;

@@ -116,9 +116,9 @@ static bool poll_some(ebb_rt *rt, uint32_t *max_polls, uint32_t *sweeps) {
             ebb__task_poll(rt, ebb__lane_pop(rt, EBB_LANE_CANCEL), EBB_LANE_CANCEL, 0);
             continue;
         }
-        if (!sweep(rt, sweeps)) return true;
+        bool swept = sweep(rt, sweeps);
         work = lanes_with_work(rt);
-        if (work == 0 || *max_polls == 0) return work != 0;
+        if (work == 0 || *max_polls == 0) return work != 0 || !swept;
         --*max_polls;
         poll_one(rt, work);
     }
@@ -134,7 +134,7 @@ ebb_status ebb_pump(ebb_rt *rt, uint32_t max_polls) {
     do { /* again if what ran has armed something that is due already */
         more = turn_wheel(rt);
         if (poll_some(rt, &max_polls, &sweeps)) more = true;
-    } while (!more && rt->now >= rt->wheel.quiet_until);
+    } while (!more && rt->now >= rt->wheel.quiet_until && rt->wheel.quiet_until != EBB_FOREVER);
     rt->pumping = false;
     if (more) return EBB_PENDING;
     if (EBB__UNLIKELY(rt->trace != NULL) && rt->trace->last != EBB_EV_IDLE) {

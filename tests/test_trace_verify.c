@@ -46,10 +46,10 @@ static void no_turn(story *s) {
     drop(s, EBB_EV_TURN, 0);
 }
 static void turn_of_zero(story *s) {
-    nth(s, EBB_EV_TURN, 1)->task = 0;
+    nth(s, EBB_EV_TURN, 0)->task = 0;
 }
 static void batch_of_zero(story *s) {
-    nth(s, EBB_EV_TURN, 1)->region = 0;
+    nth(s, EBB_EV_TURN, 0)->region = 0;
 }
 static void no_task(story *s) {
     nth(s, EBB_EV_CANCEL_ACKED, 0)->task = 0;
@@ -386,14 +386,140 @@ static void unknown_obligation(story *s) {
 static void finalizer_without_id(story *s) {
     nth(s, EBB_EV_FINALIZER_ADDED, 0)->other = 0;
 }
-static void timer_of_nobody(story *s) {
-    *nth(s, EBB_EV_IDLE, 0) = (ebb_record){EBB_EV_TIMER_FIRED, .task = ID(99, 1)};
+static void turn_goes_back_to_none(story *s) {
+    nth(s, EBB_EV_TURN, 1)->task = 0;
+}
+static void batch_goes_back_to_none(story *s) {
+    nth(s, EBB_EV_TURN, 1)->region = 0;
+}
+static void closed_with_a_failure_of_nobody(story *s) {
+    nth(s, EBB_EV_REGION_CLOSED, 1)->value = STATUS(EBB_FAILED);
+}
+static void closed_as_if_nothing_was_cancelled(story *s) {
+    nth(s, EBB_EV_REGION_CLOSED, 1)->value = STATUS(EBB_OK);
+}
+static void closed_with_its_failure_hidden(story *s) {
+    nth(s, EBB_EV_REGION_CLOSED, 0)->value = STATUS(EBB_CANCELLED);
+    nth(s, EBB_EV_REGION_JOINED, 0)->value = STATUS(EBB_CANCELLED);
+}
+static void closed_with_another_failure(story *s) {
+    nth(s, EBB_EV_REGION_CLOSED, 0)->value = STATUS(EBB_FAILED);
+}
+static void closed_with_the_failure_of_a_joined_child(story *s) {
+    nth(s, EBB_EV_REGION_CLOSED, 2)->value = STATUS(EBB_FAULTED);
+}
+static void closed_by_a_refusal_that_is_not_told(story *s) {
+    nth(s, EBB_EV_REGION_CLOSED, 1)->value = STATUS(EBB_ERR_LIMIT);
+}
+static void closed_by_the_refusal_of_another(story *s) {
+    nth(s, EBB_EV_REGION_CLOSED, 1)->value = STATUS(EBB_ERR_LIMIT);
+    insert_at(s, where(s, EBB_EV_REGION_CLOSED, 1),
+              (ebb_record){EBB_EV_REFUSED, .region = INNER, .value = STATUS(EBB_ERR_NOMEM)});
+}
+static void a_leak_too_many(story *s) {
+    nth(s, EBB_EV_REGION_CLOSED, 2)->other = 2;
+}
+static void a_leak_too_few(story *s) {
+    nth(s, EBB_EV_REGION_CLOSED, 2)->other = 0;
+}
+static void an_abandoned_one_too_many(story *s) {
+    nth(s, EBB_EV_REGION_CLOSED, 1)->other = ID(2, 0);
+}
+static void an_abandoned_one_too_few(story *s) {
+    nth(s, EBB_EV_REGION_CLOSED, 1)->other = 0;
+}
+static void an_abandoned_finalizer_is_not_counted(story *s) {
+    nth(s, EBB_EV_FINALIZER_DONE, 2)->type = EBB_EV_FINALIZER_ABANDONED;
+}
+static void region_joined_with_another_status(story *s) {
+    nth(s, EBB_EV_REGION_JOINED, 0)->value = STATUS(EBB_OK);
+}
+static void task_joined_with_another_status(story *s) {
+    nth(s, EBB_EV_TASK_JOINED, 0)->value = STATUS(EBB_OK);
+}
+static void finalizer_of_another_region(story *s) {
+    nth(s, EBB_EV_FINALIZER_DONE, 0)->region = INNER;
+}
+static void finalizer_added_in_another_region(story *s) {
+    nth(s, EBB_EV_FINALIZER_ADDED, 0)->region = INNER;
+}
+
+/* A timer for `armed_for` that fires for `fires_for`, as often as is said. */
+static void add_timer(story *s, uint64_t armed_for, uint64_t fires_for, int times) {
+    size_t at = where(s, EBB_EV_IDLE, 0);
+    for (int i = 0; i < times; i++) {
+        insert_at(s, at, (ebb_record){EBB_EV_TIMER_FIRED, .task = fires_for, .other = ID(1, 1)});
+    }
+    if (armed_for == 0) return;
+    insert_at(
+        s, at,
+        (ebb_record){EBB_EV_TIMER_ARMED, EBB_RUNNING, .task = armed_for, .region = OUTER, .other = ID(1, 1)});
+}
+static void timer_never_armed(story *s) {
+    add_timer(s, 0, POLITE, 1);
+}
+static void timer_fires_twice(story *s) {
+    add_timer(s, POLITE, POLITE, 2);
+}
+static void timer_fires_for_another(story *s) {
+    add_timer(s, POLITE, STRICT, 1);
+}
+static void timer_fires_for_the_dead(story *s) {
+    add_timer(s, POLITE, POLITE, 1);
+    move(s, where(s, EBB_EV_TIMER_FIRED, 0), where(s, EBB_EV_FINALIZED, 0) + 1);
+}
+static void timer_armed_for_nobody(story *s) {
+    add_timer(s, ID(99, 1), ID(99, 1), 1);
+}
+static void timer_of_an_old_generation(story *s) {
+    add_timer(s, POLITE, POLITE, 1);
+    insert_at(s, where(s, EBB_EV_TIMER_FIRED, 0), *nth(s, EBB_EV_TIMER_ARMED, 0));
 }
 static void lane_of_four(story *s) {
     nth(s, EBB_EV_TASK_POLLED, 0)->value = 4;
 }
 
 static const doctored cases[] = {
+    {"turn_goes_back_to_none", turn_goes_back_to_none, EBB_ORACLE_FORMAT, "host_turn_id, never back"},
+    {"batch_goes_back_to_none", batch_goes_back_to_none, EBB_ORACLE_FORMAT, "microtask_batch_id, never back"},
+    {"closed_with_a_failure_of_nobody", closed_with_a_failure_of_nobody, EBB_ORACLE_FORMAT,
+     "region 0.3.1: status of what was in it: expected EBB_CANCELLED, found EBB_FAILED"},
+    {"closed_as_if_nothing_was_cancelled", closed_as_if_nothing_was_cancelled, EBB_ORACLE_FORMAT,
+     "expected EBB_CANCELLED, found EBB_OK"},
+    {"closed_with_its_failure_hidden", closed_with_its_failure_hidden, EBB_ORACLE_FORMAT,
+     "region 0.4.1: status of what was in it: expected EBB_FAULTED, found EBB_CANCELLED"},
+    {"closed_with_another_failure", closed_with_another_failure, EBB_ORACLE_FORMAT,
+     "expected EBB_FAULTED, found EBB_FAILED"},
+    {"closed_with_the_failure_of_a_joined_child", closed_with_the_failure_of_a_joined_child,
+     EBB_ORACLE_FORMAT, "region 0.2.1: status of what was in it: expected EBB_CANCELLED, found EBB_FAULTED"},
+    {"closed_by_a_refusal_that_is_not_told", closed_by_a_refusal_that_is_not_told, EBB_ORACLE_FORMAT,
+     "region 0.3.1: closed as if something was refused"},
+    {"closed_by_the_refusal_of_another", closed_by_the_refusal_of_another, EBB_ORACLE_FORMAT,
+     "region 0.3.1: closed as if something was refused"},
+    {"a_leak_too_many", a_leak_too_many, EBB_ORACLE_FORMAT,
+     "leaked obligations in its report: expected 1, found 2"},
+    {"a_leak_too_few", a_leak_too_few, EBB_ORACLE_FORMAT,
+     "leaked obligations in its report: expected 1, found 0"},
+    {"an_abandoned_one_too_many", an_abandoned_one_too_many, EBB_ORACLE_FORMAT,
+     "abandoned ones in its report: expected 1, found 2"},
+    {"an_abandoned_one_too_few", an_abandoned_one_too_few, EBB_ORACLE_FORMAT,
+     "abandoned ones in its report: expected 1, found 0"},
+    {"an_abandoned_finalizer_is_not_counted", an_abandoned_finalizer_is_not_counted, EBB_ORACLE_FORMAT,
+     "region 0.2.1: abandoned ones in its report: expected 1, found 0"},
+    {"region_joined_with_another_status", region_joined_with_another_status, EBB_ORACLE_FORMAT,
+     "region 0.4.1: status at its join: expected EBB_FAULTED, found EBB_OK"},
+    {"task_joined_with_another_status", task_joined_with_another_status, EBB_ORACLE_FORMAT,
+     "task 0.1.1: status at its join: expected EBB_CANCELLED, found EBB_OK"},
+    {"finalizer_of_another_region", finalizer_of_another_region, EBB_ORACLE_FINALIZERS_ONCE, "somebody else"},
+    {"finalizer_added_in_another_region", finalizer_added_in_another_region, EBB_ORACLE_FORMAT,
+     "task 0.1.1: is not in the region named, but in 0.2.1"},
+    {"timer_never_armed", timer_never_armed, EBB_ORACLE_FORMAT, "timer 0.1.1: was never created"},
+    {"timer_fires_twice", timer_fires_twice, EBB_ORACLE_FORMAT, "timer 0.1.1: fired twice"},
+    {"timer_fires_for_another", timer_fires_for_another, EBB_ORACLE_FORMAT, "armed for, 0.1.1"},
+    {"timer_fires_for_the_dead", timer_fires_for_the_dead, EBB_ORACLE_FORMAT, "has ended, 0.1.1"},
+    {"timer_armed_for_nobody", timer_armed_for_nobody, EBB_ORACLE_FORMAT, "task 0.99.1: was never created"},
+    {"timer_of_an_old_generation", timer_of_an_old_generation, EBB_ORACLE_FORMAT,
+     "its generation is not above 0.1.1"},
     {"ack_of_another_epoch", ack_of_another_epoch, EBB_ORACLE_SEVERITY,
      "epoch as requested: expected 1, found 2"},
     {"ack_of_another_kind", ack_of_another_kind, EBB_ORACLE_FORMAT, "expected USER, found DISCONNECT"},
@@ -414,10 +540,9 @@ static const doctored cases[] = {
     {"committed_as_another_kind", committed_as_another_kind, EBB_ORACLE_FORMAT, "expected ack, found io"},
     {"unknown_obligation", unknown_obligation, EBB_ORACLE_FORMAT, "obligation 0.99.1: was never created"},
     {"finalizer_without_id", finalizer_without_id, EBB_ORACLE_FORMAT, "is not an id"},
-    {"timer_of_nobody", timer_of_nobody, EBB_ORACLE_FORMAT, "task 0.99.1: was never created"},
     {"lane_of_four", lane_of_four, EBB_ORACLE_FORMAT, "found 4"},
     {"no_turn", no_turn, EBB_ORACLE_FORMAT, "starts with its turn"},
-    {"turn_of_zero", turn_of_zero, EBB_ORACLE_FIELDS, "region_cancelled lacks host_turn_id"},
+    {"turn_of_zero", turn_of_zero, EBB_ORACLE_FIELDS, "cancel_requested lacks host_turn_id"},
     {"batch_of_zero", batch_of_zero, EBB_ORACLE_FIELDS, "lacks microtask_batch_id"},
     {"no_task", no_task, EBB_ORACLE_FIELDS, "cancel_acked lacks task_id"},
     {"no_region", no_region, EBB_ORACLE_FIELDS, "lacks region_id"},
@@ -621,6 +746,39 @@ static void a_slot_may_be_used_again_after_its_task_has_ended(void **state) {
     free(s);
 }
 
+static void a_region_may_close_with_what_it_was_refused(void **state) {
+    (void)state;
+    story *s = good_story();
+    nth(s, EBB_EV_REGION_CLOSED, 1)->value = STATUS(EBB_ERR_LIMIT);
+    ebb_record refused = {EBB_EV_REFUSED, .region = INNER, .value = STATUS(EBB_ERR_LIMIT)};
+    insert_at(s, where(s, EBB_EV_REGION_CLOSED, 1) + 1, refused); /* as the kernel does if that closes it */
+    assert_string_equal(judge(s, true).violation.text, "");
+    move(s, where(s, EBB_EV_REFUSED, 0), where(s, EBB_EV_REGION_CLOSED, 1));
+    assert_string_equal(judge(s, true).violation.text, "");
+    free(s);
+}
+
+static void a_region_may_close_with_the_failure_of_a_child_that_nobody_joined(void **state) {
+    (void)state;
+    story *s = good_story();
+    nth(s, EBB_EV_REGION_CLOSED, 2)->value = STATUS(EBB_FAULTED);
+    nth(s, EBB_EV_REGION_JOINED, 1)->value = STATUS(EBB_FAULTED);
+    drop(s, EBB_EV_REGION_JOINED, 0);
+    assert_string_equal(judge(s, true).violation.text, "");
+    free(s);
+}
+
+static void a_timer_fires_for_nobody_once_its_task_has_ended(void **state) {
+    (void)state;
+    story *s = good_story();
+    add_timer(s, POLITE, POLITE, 1);
+    assert_string_equal(judge(s, true).violation.text, "");
+    move(s, where(s, EBB_EV_TIMER_FIRED, 0), where(s, EBB_EV_FINALIZED, 0) + 1);
+    nth(s, EBB_EV_TIMER_FIRED, 0)->task = 0;
+    assert_string_equal(judge(s, true).violation.text, "");
+    free(s);
+}
+
 static void the_first_violation_sticks(void **state) {
     (void)state;
     ebb_check *c = ebb_check_new(libc_allocator());
@@ -683,6 +841,9 @@ int main(void) {
         cmocka_unit_test(a_region_that_is_open_at_the_end_is_a_leak_unless_it_is_the_root),
         cmocka_unit_test(a_forced_task_may_acknowledge_while_masked),
         cmocka_unit_test(a_slot_may_be_used_again_after_its_task_has_ended),
+        cmocka_unit_test(a_region_may_close_with_what_it_was_refused),
+        cmocka_unit_test(a_region_may_close_with_the_failure_of_a_child_that_nobody_joined),
+        cmocka_unit_test(a_timer_fires_for_nobody_once_its_task_has_ended),
         cmocka_unit_test(the_first_violation_sticks),
         cmocka_unit_test(numbers_that_do_not_rise_are_noticed),
         cmocka_unit_test(the_checker_survives_each_allocation_that_fails),

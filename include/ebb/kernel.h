@@ -216,8 +216,8 @@ typedef struct ebb_region_opts {
  * failure of theirs is then the task's. The failure of a region that nobody has joined when its parent
  * closes is the parent's.
  * A *cleanup scope* may be opened only by a task under request or a finalizer (else
- * EBB_ERR_NOT_CLEANING); its budget is what is left of its owner's, and a cancel from above does not
- * reach into it (force does). Never fails loudly: see ebb_id_status. EBB_ERR_CLOSED: the parent
+ * EBB_ERR_NOT_CLEANING); its budget is what is left of its owner's (each of its tasks may use as many polls
+ * as the owner has left), and a cancel from above does not reach into it (force does). Never fails loudly: see ebb_id_status. EBB_ERR_CLOSED: the parent
  * admits nothing. EBB_ERR_NOMEM, EBB_ERR_LIMIT: nothing changed. `opts` may be NULL. */
 #define ebb_region_open(cx, ...) ebb_region_open_at((cx), (__VA_ARGS__), EBB_SITE)
 ebb_region ebb_region_open_at(ebb_cx *cx, const ebb_region_opts *opts, const char *site);

@@ -47,7 +47,7 @@ ebb_status model_spawn(model *m, int region, const ebb_task_opts *o, int *task) 
                           .region = region,
                           .phase = EBB_CREATED,
                           .keep = o->keep,
-                          .polls = o->polls != 0 ? o->polls : EBB_POLLS_UNBOUNDED,
+                          .polls = o->polls != 0 && o->polls < r->polls ? o->polls : r->polls,
                           .priority = o->priority > r->priority ? o->priority : r->priority,
                           .timed = r->deadline != EBB_FOREVER || o->deadline != 0};
     m_push(&r->tasks, t);
@@ -89,6 +89,8 @@ ebb_status model_open(model *m, int who, int parent, const ebb_region_opts *o, i
     if (o->deadline != 0) r->deadline = o->deadline;
     uint64_t left = o->cleanup ? m_cleanup_deadline(m, who) : p->deadline;
     if (left < r->deadline) r->deadline = left;
+    if (!o->cleanup) r->polls = p->polls;
+    else if (m->task[who].told.kind != 0 && !m->task[who].returned) r->polls = m->task[who].polls;
     if (o->deadline != 0) m_arm(m, M_REGION, *region, r->deadline);
     m_push(&m->region[parent].children, *region);
     r->owner = who;

@@ -75,7 +75,7 @@ def story(kind=USER, swapped=False, masked=False):
         record(FINALIZED, 6, **told, value=-1, task=TASK, region=WORK),
         record(POLLED, 3, **told, value=1, task=PEER, region=WORK),
         record(COMPLETED, 6, **told, value=-1003, task=PEER, region=WORK),
-        record(FINALIZING, 4, region=WORK), record(CLOSED, 5, value=-1, region=WORK), record(IDLE),
+        record(FINALIZING, 4, region=WORK), record(CLOSED, 5, value=-1003, region=WORK), record(IDLE),
     ]
 
 
