@@ -248,6 +248,7 @@ void ebb__emit_text_slow(ebb_rt *rt, const char *text) {
 }
 
 void ebb_set_turn(ebb_rt *rt, uint64_t host_turn_id, uint64_t microtask_batch_id) {
+    if (host_turn_id == 0 || microtask_batch_id == 0) return; /* 0 is a field that is missing */
     rt->turn = host_turn_id;
     rt->batch = microtask_batch_id;
     ebb__journal(rt, &rt->host.cx,

@@ -105,8 +105,8 @@ enum {
     R_FORCED = 1u << 2,
     R_SWEEP = 1u << 3, /* queued for the pump to move on */
     R_ROOT = 1u << 4,
-    R_NODE = 1u << 5,   /* its timer may be armed */
-    R_HOOK = 1u << 6     /* has on_closed */
+    R_NODE = 1u << 5, /* its timer may be armed */
+    R_HOOK = 1u << 6  /* has on_closed */
 };
 
 /* In the order of use: a cancel and the close that follows touch the first two cache lines only. */

@@ -1,11 +1,11 @@
 /* A runtime's life, and looking things up in it. */
 #include <assert.h>
 
-#include "kernel/runtime.h"
 #include "kernel/duty.h"
 #include "kernel/lane.h"
 #include "kernel/record.h"
 #include "kernel/region.h"
+#include "kernel/runtime.h"
 
 static const ebb_cleanup_budget defaults[4] = {
     {0, 0},

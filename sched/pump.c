@@ -13,7 +13,7 @@
 enum {
     WHEEL_WORK = 4096,  /* timers moved or fired a turn */
     SWEEP_WORK = 65536, /* regions moved on a turn, besides those that polls move on */
-    CHOICES = 8        /* how far from the head the lab may choose */
+    CHOICES = 8         /* how far from the head the lab may choose */
 };
 
 /* The cycle, when all lanes have work; where a lane has none, the next one that has takes its turn. */

@@ -123,7 +123,7 @@ static void its_budget_is_what_is_left_of_its_owners(void **state) {
     ebb_region_cancel(w->host, r, EBB_CANCEL_USER, NULL); /* until 5000, forced at 4000 */
     world_pass(w, 3000 * EBB_MS);
     assert_int_equal(s->joined, EBB_PENDING);
-    assert_true(info_of(w, s->worker->id).budget.polls <= 1024); /* the owner's polls, each */
+    assert_true(info_of(w, s->worker->id).budget.polls <= 1024);             /* the owner's polls, each */
     ebb_region_cancel(w->host, s->id, EBB_CANCEL_USER, "no more than that"); /* not until 8000 */
     assert_true(info_of(w, s->worker->id).budget.deadline <= 5000 * EBB_MS);
     world_pass(w, 2500 * EBB_MS);

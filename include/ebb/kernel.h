@@ -476,7 +476,8 @@ typedef void (*ebb_write_fn)(void *ctx, const void *bytes, size_t n);
 void ebb_trace_take(ebb_rt *rt, bool flush, ebb_write_fn write, void *ctx);
 void ebb_journal_take(ebb_rt *rt, bool flush, ebb_write_fn write, void *ctx);
 
-/* The host's turn and microtask batch: stamped on every event from here on. They start at 1, 1. */
+/* The host's turn and microtask batch: stamped on every event from here on. They start at 1, 1; a 0
+ * is ignored. */
 void ebb_set_turn(ebb_rt *rt, uint64_t host_turn_id, uint64_t microtask_batch_id);
 
 /* Reading: a trace or a journal in memory. Survives anything: what is not whole or not right is an

@@ -362,11 +362,7 @@ static verdict judge(const model *m, int r, ebb_cancel_kind kind, const ebb_budg
     if (owner != 0 && m_cleanup_deadline(m, owner) < b.deadline) b.deadline = m_cleanup_deadline(m, owner);
     uint64_t force_at = m_force_at(m->now, b.deadline);
     if (m->region[r].told.kind == 0) m_cap(m, m->region[r].deadline, &b.deadline, &force_at);
-    return (verdict){{(uint8_t)kind, (uint8_t)severity, 0},
-                     b.deadline,
-                     force_at,
-                     b.polls,
-                     b.priority};
+    return (verdict){{(uint8_t)kind, (uint8_t)severity, 0}, b.deadline, force_at, b.polls, b.priority};
 }
 
 void m_cancel_tree(model *m, int r, ebb_cancel_kind kind, const ebb_budget *budget) {
