@@ -26,7 +26,8 @@ struct task {
     uint64_t pad[2];
 };
 
-static task *queue_head, **queue_tail = &queue_head;
+static task *queue_head, **queue_tail = &queue_head, *free_list;
+static long ended;
 
 static void queue_push(task *t) {
     t->queue_next = NULL;
@@ -59,6 +60,25 @@ __attribute__((noinline)) static void cancel(region *top) {
     }
 }
 
+static task *queue_pop(void) {
+    task *t = queue_head;
+    if (t == NULL) return NULL;
+    queue_head = t->queue_next;
+    if (queue_head == NULL) queue_tail = &queue_head;
+    return t;
+}
+
+__attribute__((noinline)) static void finish(task *t) {
+    region *r = t->region;
+    if (t->prev != NULL) t->prev->next = t->next;
+    else r->first = t->next;
+    if (t->next != NULL) t->next->prev = t->prev;
+    r->live--;
+    ended++;
+    t->queue_next = free_list;
+    free_list = t;
+}
+
 double floor_cancel_chain_1m(void) {
     static region *regions;
     static task *tasks;
@@ -81,23 +101,11 @@ double floor_cancel_chain_1m(void) {
         t->step = parked;
         t->step(t);
     }
-    long ended = 0;
-    task *freed = NULL;
+    ended = 0;
     double t0 = bench_cpu_ns();
     cancel(&regions[0]);
-    while (queue_head != NULL) {
-        task *t = queue_head;
-        queue_head = t->queue_next;
-        if (queue_head == NULL) queue_tail = &queue_head;
-        if (t->step(t) != 0) continue;
-        region *r = t->region;
-        if (t->prev != NULL) t->prev->next = t->next;
-        else r->first = t->next;
-        if (t->next != NULL) t->next->prev = t->prev;
-        r->live--;
-        ended++;
-        t->queue_next = freed;
-        freed = t;
+    for (task *t; (t = queue_pop()) != NULL;) {
+        if (t->step(t) == 0) finish(t);
     }
     double ns = (bench_cpu_ns() - t0) / MILLION;
     return ended == MILLION ? ns : -1;
