@@ -9,6 +9,8 @@
 #ifndef EBB__WHEEL_H
 #define EBB__WHEEL_H
 
+#include <assert.h>
+
 #include "base/slab.h"
 
 #define EBB__TICK EBB_MS
@@ -41,10 +43,74 @@ static inline uint32_t ebb__wheel_ref(unsigned k, uint32_t index) {
     return (uint32_t)k << 30 | index;
 }
 
-/* `due` is a time. The node must not be armed. */
-void ebb__wheel_arm(ebb__wheel *w, uint32_t ref, uint64_t due);
-void ebb__wheel_disarm(ebb__wheel *w, uint32_t ref);
-bool ebb__wheel_armed(const ebb__wheel *w, uint32_t ref);
+/* References with the top source number name the slots' own heads. */
+enum { EBB__WHEEL_HEADS = EBB__WHEEL_SOURCES };
+static inline ebb__node *ebb__wheel_node(const ebb__wheel *w, uint32_t ref) {
+    uint32_t k = ref >> 30, i = ref & ((UINT32_C(1) << 30) - 1);
+    if (k == EBB__WHEEL_HEADS) return (ebb__node *)(uintptr_t)&w->head[i];
+    char *chunk = (*w->source[k].base)[i >> w->source[k].shift];
+    return (ebb__node *)(void *)(chunk + w->source[k].offset +
+                                 (size_t)(i & w->source[k].mask) * w->source[k].stride);
+}
+
+static inline uint64_t ebb__wheel_tick(uint64_t due) {
+    return due / EBB__TICK + (due % EBB__TICK != 0);
+}
+
+/* The level is that of the highest digit in which the tick differs from the wheel's, so that a slot
+ * of level l is opened when the wheel's own digit l reaches it. */
+static inline void ebb__wheel_link(ebb__wheel *w, uint32_t ref, ebb__node *n) {
+    uint64_t at = ebb__wheel_tick(n->due);
+    if (at < w->tick) at = w->tick;
+    uint64_t differs = (at ^ w->tick) | 1;
+    unsigned level = (63 - (unsigned)__builtin_clzll(differs)) / 6;
+    unsigned slot = (unsigned)(at >> (6 * level)) & 63;
+    uint32_t h = ebb__wheel_ref(EBB__WHEEL_HEADS, level * EBB__WHEEL_SLOTS + slot);
+    ebb__node *head = &w->head[level * EBB__WHEEL_SLOTS + slot];
+    n->next = h;
+    n->prev = head->prev;
+    ebb__wheel_node(w, head->prev)->next = ref;
+    head->prev = ref;
+    w->pending[level] |= UINT64_C(1) << slot;
+}
+
+static inline void ebb__wheel_unlink(ebb__wheel *w, ebb__node *n) {
+    ebb__wheel_node(w, n->prev)->next = n->next;
+    ebb__wheel_node(w, n->next)->prev = n->prev;
+    if (n->next == n->prev && n->next >> 30 == EBB__WHEEL_HEADS) {
+        uint32_t i = n->next & ((UINT32_C(1) << 30) - 1);
+        w->pending[i / EBB__WHEEL_SLOTS] &= ~(UINT64_C(1) << i % EBB__WHEEL_SLOTS);
+    }
+    n->next = n->prev = 0;
+}
+
+/* `due` is a time. The node must not be armed. Inline: a timer is armed and disarmed for every wait. The
+ * `_node` forms are for callers that have the node at hand. */
+static inline void ebb__wheel_arm_node(ebb__wheel *w, uint32_t ref, ebb__node *n, uint64_t due) {
+    assert(n->next == 0);
+    n->due = due;
+    ebb__wheel_link(w, ref, n);
+    w->armed++;
+    if (due < w->quiet_until) w->quiet_until = due;
+}
+
+static inline void ebb__wheel_disarm_node(ebb__wheel *w, ebb__node *n) {
+    if (n->next == 0) return;
+    ebb__wheel_unlink(w, n);
+    w->armed--;
+}
+
+static inline void ebb__wheel_arm(ebb__wheel *w, uint32_t ref, uint64_t due) {
+    ebb__wheel_arm_node(w, ref, ebb__wheel_node(w, ref), due);
+}
+
+static inline void ebb__wheel_disarm(ebb__wheel *w, uint32_t ref) {
+    ebb__wheel_disarm_node(w, ebb__wheel_node(w, ref));
+}
+
+static inline bool ebb__wheel_armed(const ebb__wheel *w, uint32_t ref) {
+    return ebb__wheel_node(w, ref)->next != 0;
+}
 
 /* Turns towards `now`: returns a node that is due, disarmed, or 0. `*work` counts down for every
  * node moved or fired; 0 with *work > 0 means that nothing more is due. */

@@ -225,7 +225,6 @@ static void timer_fired(ebb_rt *rt, uint32_t i) {
     ebb__task *t = ebb__task_at(rt, tm->task);
     bool alive = t->generation == tm->task_generation && t->phase != 0 && t->phase != EBB_COMPLETED;
     ebb__slab_give(&rt->timers, i);
-    rt->stats.timers--;
     ebb__emit_plain(rt, EBB_EV_TIMER_FIRED, alive ? ebb__task_id(t) : 0, 0, 0, id);
     if (alive) ebb__wake(rt, t);
 }

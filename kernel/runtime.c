@@ -107,6 +107,7 @@ void ebb_rt_stats(const ebb_rt *rt, ebb_stats *out) {
     out->tasks = (uint32_t)(rt->stats.spawned - rt->stats.ended);
     out->runnable = ebb__lane_count(rt, EBB_LANE_CANCEL) + ebb__lane_count(rt, EBB_LANE_TIMED) +
                     ebb__lane_count(rt, EBB_LANE_READY);
+    out->timers = rt->timers.live;
     out->retired = rt->tasks.retired + rt->regions.retired + rt->duties.retired + rt->timers.retired;
     for (int i = 0; i < 3; i++) out->worst_wait[i] = rt->worst_wait[i + 1];
 }

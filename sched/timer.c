@@ -13,8 +13,7 @@ static uint64_t arm(ebb_rt *rt, ebb_task task, uint64_t due) {
     tm->task = t->index;
     tm->task_generation = t->generation;
     tm->node.next = 0;
-    ebb__wheel_arm(&rt->wheel, ebb__wheel_ref(EBB__W_TIMER, i), due);
-    rt->stats.timers++;
+    ebb__wheel_arm_node(&rt->wheel, ebb__wheel_ref(EBB__W_TIMER, i), &tm->node, due);
     uint64_t id = ebb__id(rt, i, tm->generation);
     ebb__emit_task(rt, EBB_EV_TIMER_ARMED, t, 0, id);
     return id;
@@ -32,9 +31,9 @@ ebb_status ebb_timer_disarm(ebb_cx *cx, ebb_timer timer) {
     uint32_t i;
     ebb_status st = ebb__lookup_as(rt, &rt->timers, timer.id, &i, EBB__TIMER_SHIFT, sizeof(ebb__timer));
     if (st == EBB_OK) {
-        ebb__wheel_disarm(&rt->wheel, ebb__wheel_ref(EBB__W_TIMER, i));
+        ebb__timer *tm = ebb__slab_at_as(&rt->timers, i, EBB__TIMER_SHIFT, sizeof(ebb__timer));
+        ebb__wheel_disarm_node(&rt->wheel, &tm->node);
         ebb__slab_give_as(&rt->timers, i, EBB__TIMER_SHIFT, sizeof(ebb__timer));
-        rt->stats.timers--;
     }
     ebb__journal(rt, cx, (ebb_record){.type = J_TIMER_DISARM, .other = timer.id, .value = (uint32_t)st});
     return st;
