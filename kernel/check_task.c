@@ -10,7 +10,8 @@ enum {
            IN(EBB_FINALIZING),
     UNDER_REQUEST = IN(EBB_CANCEL_REQUESTED) | IN(EBB_CANCELLING) | IN(EBB_FINALIZING),
     SPAWN_KEEP = 1,
-    SPAWN_CLOSER = 2
+    SPAWN_CLOSER = 2,
+    SPAWN_SERVANT = 4
 };
 
 typedef ebb__task_entry task;
@@ -231,8 +232,9 @@ static bool spawned(ebb_check *c, const ebb_event *ev) {
     ebb__region_entry *r = ebb__check_known_region(c, ev->region_id);
     if (r == NULL) return false;
     bool closer = (ev->value & SPAWN_CLOSER) != 0;
+    bool servant = (ev->value & SPAWN_SERVANT) != 0; /* may come as long as tasks live there */
     uint32_t needs = closer ? EBB_REGION_FINALIZING : EBB_REGION_OPEN;
-    if (r->state != needs) {
+    if (servant ? r->state > EBB_REGION_DRAINING : r->state != needs) {
         return ebb__check_fail_names(c, EBB_ORACLE_NO_NEW_WORK, "region", r->id,
                                      closer ? "state when its closer is spawned" : "state at a spawn",
                                      ebb__region_state_name(needs), ebb__region_state_name(r->state));

@@ -8,6 +8,7 @@
 #include "kernel/reason.h"
 #include "kernel/record.h"
 #include "kernel/task.h"
+#include "kernel/wait.h"
 
 /* ---- open ------------------------------------------------------------------------------------------ */
 
@@ -238,6 +239,7 @@ static bool quiet(ebb_rt *rt, const ebb__region *r) {
 /* As far as it goes by itself. True if it has closed now: its parent may go on then. */
 static bool advance_one(ebb_rt *rt, ebb__region *r) {
     if (r->index == rt->telling) return false; /* a hook of its child runs: goes on after that */
+    if (EBB__UNLIKELY(ebb__servant_is_last(r))) ebb__wake(rt, ebb__task_at(rt, r->servant));
     for (;;) {
         switch (r->state) {
         case EBB_REGION_OPEN:
@@ -390,10 +392,16 @@ static ebb_status region_join(ebb_rt *rt, ebb_cx *cx, ebb_region region) {
     return EBB_PENDING;
 }
 
-ebb_status ebb_region_join(ebb_cx *cx, ebb_region region) {
-    ebb_rt *rt = ebb__rt_of(cx);
+static ebb_status journaled_join(ebb_rt *rt, ebb_cx *cx, ebb_region region) {
     ebb_status st = region_join(rt, cx, region);
     ebb__journal(rt, cx, (ebb_record){.type = J_REGION_JOIN, .region = region.id, .value = (uint32_t)st});
+    return st;
+}
+
+ebb_status ebb_region_join(ebb_cx *cx, ebb_region region) {
+    ebb_rt *rt = ebb__rt_of(cx);
+    ebb_status st;
+    EBB__AWAIT(cx, st, journaled_join(rt, cx, region));
     return st;
 }
 

@@ -52,7 +52,7 @@ enum {
     F_FORCED = 1u << 3,
     F_FIN_FORCED = 1u << 4, /* the finalizers' part of the budget is over too */
     F_ABANDONED = 1u << 5,
-    F_CLOSER = 1u << 6,      /* runs the finalizers of its region */
+    F_CLOSER = 1u << 6,      /* its region's closer or servant */
     F_TIMED = 1u << 7,       /* has a deadline: runs in the timed lane */
     F_JOINING = 1u << 8,     /* waits for a region or task to end */
     F_KEEP = 1u << 9,        /* the outcome is kept */
@@ -135,6 +135,8 @@ typedef struct ebb__region {
     uint32_t leaks;  /* leaked obligations, for the report */
     uint32_t duties; /* its own finalizers and obligations, last first */
     uint32_t closer; /* the task that runs its finalizers, reserved with the first */
+    struct ebb__scope *scope; /* its futures */
+    uint32_t servant;         /* the task that serves these: it ends when nothing else is left here */
 
     uint32_t owner_next, owner_prev;
     uint32_t sweep_next;
@@ -224,6 +226,15 @@ struct ebb_rt {
     uint64_t sequence; /* of requests */
     uint32_t waits;    /* begun so far: their numbers in the journal */
     ebb_stats stats;
+
+    /* Suspends whoever awaits until its task is polled again; false if it can't wait in place, as only a
+     * fiber can. NULL: nobody can. */
+    bool (*park)(ebb_cx *cx);
+
+    /* The futures of this runtime, made when the first is, and what frees them. */
+    struct ebb__heap *heap;
+    void (*heap_free)(struct ebb__heap *heap);
+    void (*scope_over)(ebb_rt *rt, struct ebb__scope *scope);
 
     /* The lab's: which of n runnable tasks of a lane comes next. */
     uint32_t (*choose)(void *ctx, uint32_t n);

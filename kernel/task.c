@@ -188,6 +188,39 @@ void ebb__closer_start(ebb_rt *rt, ebb__region *r) {
     }
 }
 
+static ebb_task servant_new(ebb_rt *rt, ebb_cx *cx, ebb_poll_fn poll, struct ebb__scope *scope,
+                            const char *site) {
+    ebb__region *r = ebb__region_at(rt, ebb__task_of(cx)->region);
+    ebb_region region = {ebb__region_id(rt, r)};
+    if (r->state > EBB_REGION_DRAINING) return refuse(rt, cx, region, EBB_ERR_CLOSED);
+    if (r->servant != 0 || poll == NULL) return refuse(rt, cx, region, EBB_ERR_INVALID);
+    ebb_status st = room_for_task(rt);
+    if (st == EBB_OK && !ebb__u32s_reserve(&r->tasks, &rt->allocator)) st = EBB_ERR_NOMEM;
+    if (st != EBB_OK) return refuse(rt, cx, region, st);
+    ebb__task *t = task_new(rt, r->index, poll, scope, site);
+    t->flags |= F_CLOSER;
+    t->pos = ebb__u32s_push(&r->tasks, t->index);
+    t->priority = r->priority;
+    r->servant = t->index;
+    r->scope = scope;
+    rt->stats.spawned++;
+    ebb__emit_task(rt, EBB_EV_TASK_SPAWNED, t, 4, ebb__task_id(ebb__task_of(cx)));
+    if (r->told != 0) {
+        ebb__task_request(rt, t, ebb__told_kind(r->told), ebb__told_severity(r->told), r->polls, r->deadline);
+    } else {
+        ebb__enqueue(rt, t);
+    }
+    return (ebb_task){ebb__task_id(t)};
+}
+
+ebb_task ebb__servant_new(ebb_cx *cx, ebb_poll_fn poll, struct ebb__scope *scope, const char *site) {
+    ebb_rt *rt = ebb__rt_of(cx);
+    ebb_task id = servant_new(rt, cx, poll, scope, site);
+    ebb__journal(rt, cx, (ebb_record){.type = J_SPAWN, .other = id.id, .value = 4});
+    ebb__journal_text(rt, site);
+    return id;
+}
+
 static void cancel_one(ebb_rt *rt, ebb__task *t, uint8_t kind, uint64_t origin, const char *message);
 
 /* ---- the end ----------------------------------------------------------------------------------- */
@@ -228,6 +261,13 @@ static ebb__task *joiner(const ebb_rt *rt, uint32_t waiter) {
     return waits && joiner_of(t) == waiter ? t : NULL;
 }
 
+static void servant_over(ebb_rt *rt, ebb__region *r) {
+    struct ebb__scope *scope = r->scope;
+    r->servant = 0;
+    r->scope = NULL;
+    if (rt->scope_over != NULL) rt->scope_over(rt, scope);
+}
+
 /* The one function that ends a task. */
 EBB__INLINE void task_end(ebb_rt *rt, ebb__task *t, ebb_status status) {
     ebb__region *r = ebb__region_at(rt, t->region);
@@ -242,7 +282,8 @@ EBB__INLINE void task_end(ebb_rt *rt, ebb__task *t, ebb_status status) {
     if (t->flags & F_TIMED) rt->timed.members--;
     if (EBB__UNLIKELY(t->flags & F_COLD)) {
         cold_clear(rt, t);
-        if (t->flags & F_CLOSER) r->closer = 0;
+        if (r->closer == t->index) r->closer = 0;
+        if (r->servant == t->index) servant_over(rt, r);
         ebb__task *waits = joiner(rt, t->waiter);
         if (waits != NULL) ebb__wake(rt, waits);
     }
@@ -427,7 +468,7 @@ void ebb__task_request(ebb_rt *rt, ebb__task *t, uint8_t kind, uint8_t severity,
     if (t->phase <= EBB_RUNNING) {
         ebb__phase_move(rt, t, EBB_CANCEL_REQUESTED);
         t->told = ebb__told(kind, severity, 1);
-        if (!(t->flags & F_RETURNED)) t->polls_left = polls;
+        if (!(t->flags & F_RETURNED) && !ebb__is_servant(rt, t)) t->polls_left = polls;
         t->cx.signal |= EBB_SIGNAL_STOP;
         if (EBB__LIKELY(t->mask == 0)) {
             t->cx.signal |= EBB_SIGNAL_CANCEL;
@@ -444,7 +485,7 @@ void ebb__task_request(ebb_rt *rt, ebb__task *t, uint8_t kind, uint8_t severity,
         t->told = ebb__told(kind, severity, (uint8_t)(epoch + (severity > ebb__told_severity(t->told))));
     }
     if (EBB__MUTANT(rt, EBB_ORACLE_PHASE) && t->phase == EBB_CANCELLING) t->phase = EBB_CANCEL_REQUESTED;
-    if (!(t->flags & F_RETURNED) && (polls < t->polls_left || EBB__MUTANT(rt, EBB_ORACLE_BUDGET))) {
+    if (!(t->flags & F_RETURNED) && !ebb__is_servant(rt, t) && (polls < t->polls_left || EBB__MUTANT(rt, EBB_ORACLE_BUDGET))) {
         t->polls_left = polls;
     }
     reroute(rt, t, deadline);
@@ -456,7 +497,7 @@ enum { AHEAD = 16 };
 /* What most tasks are when their region is cancelled: nothing to be said about them but that. */
 EBB__INLINE bool plainly_parked(const ebb__task *t) {
     return t->queue == EBB_LANE_NONE && t->phase == EBB_RUNNING && t->mask == 0 &&
-           !(t->flags & (F_POLLING | F_RETURNED));
+           !(t->flags & (F_POLLING | F_RETURNED | F_CLOSER));
 }
 
 void ebb__tasks_request(ebb_rt *rt, ebb__region *r) {
@@ -689,10 +730,16 @@ static ebb_status task_join(ebb_rt *rt, ebb_cx *cx, ebb_task task) {
     return EBB_PENDING;
 }
 
-ebb_status ebb_task_join(ebb_cx *cx, ebb_task task) {
-    ebb_rt *rt = ebb__rt_of(cx);
+static ebb_status journaled_join(ebb_rt *rt, ebb_cx *cx, ebb_task task) {
     ebb_status st = task_join(rt, cx, task);
     ebb__journal(rt, cx, (ebb_record){.type = J_TASK_JOIN, .task = task.id, .value = (uint32_t)st});
+    return st;
+}
+
+ebb_status ebb_task_join(ebb_cx *cx, ebb_task task) {
+    ebb_rt *rt = ebb__rt_of(cx);
+    ebb_status st;
+    EBB__AWAIT(cx, st, journaled_join(rt, cx, task));
     return st;
 }
 

@@ -36,6 +36,22 @@ static inline bool ebb__phase_move(ebb_rt *rt, ebb__task *t, ebb_phase to) {
 ebb_status ebb__closer_new(ebb_rt *rt, ebb__region *r);
 void ebb__closer_start(ebb_rt *rt, ebb__region *r);
 
+/* A region's servant: a task for what its other tasks share. It may come as long as tasks live there, is
+ * polled at least once, has no bound on its polls, and is woken when it is the last that lives in a region
+ * that is to close: then it has to end. rt->scope_over is called when it has. An id that carries an error:
+ * as a spawn. */
+ebb_task ebb__servant_new(ebb_cx *cx, ebb_poll_fn poll, struct ebb__scope *scope, const char *site);
+
+static inline bool ebb__is_servant(const ebb_rt *rt, const ebb__task *t) {
+    return t->flags & F_CLOSER && ebb__region_at(rt, t->region)->servant == t->index;
+}
+
+/* Nothing else lives in its region, and that is to close. */
+static inline bool ebb__servant_is_last(const ebb__region *r) {
+    return r->servant != 0 && r->tasks.n == 1 && r->children.n == 0 &&
+           (r->state != EBB_REGION_OPEN || r->flags & R_JOINING);
+}
+
 /* Gives back a kept or abandoned task that has ended. */
 void ebb__task_release(ebb_rt *rt, ebb__task *t);
 

@@ -36,6 +36,18 @@ static inline void ebb__wait_end(ebb_wait *w) {
     w->cx = NULL;
 }
 
+/* True if the caller was suspended in place and its task is polled again: it has to look anew. */
+static inline bool ebb__park(ebb_cx *cx) {
+    ebb_rt *rt = ebb__rt_of(cx);
+    return EBB__UNLIKELY(rt->park != NULL) && rt->park(cx);
+}
+
+/* An await: `operation` again and again while it is pending and the caller can wait in place. */
+#define EBB__AWAIT(cx, st, operation)                                                                        \
+    do {                                                                                                     \
+        (st) = (operation);                                                                                  \
+    } while ((st) == EBB_PENDING && ebb__park(cx))
+
 /* Takes a wait out of whatever it is queued in, by its own hook. */
 void ebb__wait_drop(ebb_rt *rt, ebb_wait *w);
 

@@ -114,7 +114,8 @@ ebb_status ebb_chan_send(ebb_cx *cx, ebb_chan *ch, ebb_wait *w, const void *item
         put(ch, item);
         return EBB_OK;
     }
-    ebb_status st = get_place(cx, ch, w);
+    ebb_status st;
+    EBB__AWAIT(cx, st, get_place(cx, ch, w));
     if (st != EBB_OK) return st;
     ch->reserved--;
     put(ch, item);
@@ -128,7 +129,8 @@ static void permit_abort(void *arg) {
 }
 
 ebb_status ebb_chan_reserve(ebb_cx *cx, ebb_chan *ch, ebb_wait *w, ebb_obligation *permit) {
-    ebb_status st = get_place(cx, ch, w);
+    ebb_status st;
+    EBB__AWAIT(cx, st, get_place(cx, ch, w));
     if (st != EBB_OK) return st;
     *permit = ebb_reserve(cx, EBB_PERMIT, permit_abort, ch);
     st = ebb_id_status(permit->id);
@@ -176,7 +178,7 @@ __attribute__((noinline)) static ebb_status recv_slow(ebb_cx *cx, ebb_chan *ch, 
     return ch->closed && ch->length == 0 ? leave(w, EBB_ERR_CLOSED) : EBB_PENDING;
 }
 
-ebb_status ebb_chan_recv(ebb_cx *cx, ebb_chan *ch, ebb_wait *w, void *item) {
+EBB__INLINE ebb_status receive(ebb_cx *cx, ebb_chan *ch, ebb_wait *w, void *item) {
     if (EBB__UNLIKELY(ebb_cancelled(cx))) return recv_slow(cx, ch, w);
     if (w->cx != NULL) {
         if (EBB__UNLIKELY(!w->granted)) return recv_slow(cx, ch, w);
@@ -188,6 +190,12 @@ ebb_status ebb_chan_recv(ebb_cx *cx, ebb_chan *ch, ebb_wait *w, void *item) {
     if (EBB__UNLIKELY(ch->closed) && ch->length == 0) return EBB_ERR_CLOSED;
     ebb_status st = ebb__wait_begin(cx, w, &receiving, ch);
     if (EBB__LIKELY(st == EBB_PENDING)) ebb__waiters_add(&ch->recv_first, &ch->recv_last, w);
+    return st;
+}
+
+ebb_status ebb_chan_recv(ebb_cx *cx, ebb_chan *ch, ebb_wait *w, void *item) {
+    ebb_status st;
+    EBB__AWAIT(cx, st, receive(cx, ch, w, item));
     return st;
 }
 

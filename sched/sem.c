@@ -18,7 +18,7 @@ static void sem_cancel(ebb_wait *w) {
 
 static const ebb_wait_kind acquiring = {"semaphore", sem_cancel};
 
-ebb_status ebb_sem_acquire(ebb_cx *cx, ebb_sem *s, ebb_wait *w) {
+static ebb_status acquire(ebb_cx *cx, ebb_sem *s, ebb_wait *w) {
     if (ebb_checkpoint(cx) != EBB_OK) {
         if (w->cx != NULL) {
             sem_cancel(w);
@@ -37,6 +37,12 @@ ebb_status ebb_sem_acquire(ebb_cx *cx, ebb_sem *s, ebb_wait *w) {
     }
     ebb_status st = ebb__wait_begin(cx, w, &acquiring, s);
     if (st == EBB_PENDING) ebb__waiters_add(&s->first, &s->last, w);
+    return st;
+}
+
+ebb_status ebb_sem_acquire(ebb_cx *cx, ebb_sem *s, ebb_wait *w) {
+    ebb_status st;
+    EBB__AWAIT(cx, st, acquire(cx, s, w));
     return st;
 }
 

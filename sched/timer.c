@@ -1,5 +1,6 @@
 #include "kernel/record.h"
 #include "kernel/rt.h"
+#include "kernel/wait.h"
 #include <ebb/sched.h>
 
 static uint64_t arm(ebb_rt *rt, ebb_task task, uint64_t due) {
@@ -46,7 +47,7 @@ static void sleep_cancel(ebb_wait *w) {
 
 static const ebb_wait_kind sleeping = {"sleep", sleep_cancel};
 
-ebb_status ebb_sleep(ebb_cx *cx, ebb_sleeper *s, uint64_t span) {
+static ebb_status sleep_poll(ebb_cx *cx, ebb_sleeper *s, uint64_t span) {
     if (s->wait.cx == NULL) {
         if (ebb_self(cx).id == 0) return EBB_ERR_NOT_TASK;
         if (ebb_checkpoint(cx) != EBB_OK) return EBB_CANCELLED;
@@ -64,5 +65,11 @@ ebb_status ebb_sleep(ebb_cx *cx, ebb_sleeper *s, uint64_t span) {
     if (st == EBB_OK && ebb_now(cx) < s->due) return EBB_PENDING;
     (void)ebb_timer_disarm(cx, s->timer);
     ebb_wait_end(&s->wait);
+    return st;
+}
+
+ebb_status ebb_sleep(ebb_cx *cx, ebb_sleeper *s, uint64_t span) {
+    ebb_status st;
+    EBB__AWAIT(cx, st, sleep_poll(cx, s, span));
     return st;
 }
