@@ -231,6 +231,12 @@ struct ebb_rt {
      * fiber can. NULL: nobody can. */
     bool (*park)(ebb_cx *cx);
 
+    /* The fibers of this runtime, made when the first is, and what frees them. `task_over` hears of each
+     * task that ended by the long way, when nothing of it runs any more. */
+    struct ebb__fibers *fibers;
+    void (*fibers_free)(ebb_rt *rt);
+    void (*task_over)(ebb__task *t);
+
     /* The futures of this runtime, made when the first is, and what frees them. */
     struct ebb__heap *heap;
     void (*heap_free)(struct ebb__heap *heap);

@@ -158,6 +158,18 @@ ebb_task ebb_spawn_at(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *sta
     return id;
 }
 
+ebb_task ebb__spawn_refused(ebb_cx *cx, ebb_region region, ebb_status why, const char *site) {
+    ebb_rt *rt = ebb__rt_of(cx);
+    ebb__region *r;
+    ebb_status st = ebb__find_region(rt, region, &r);
+    if (st == EBB_OK && r->state != EBB_REGION_OPEN) st = EBB_ERR_CLOSED;
+    if (st == EBB_OK) ebb__region_failed(rt, r, st = why, 0);
+    ebb_task id = refuse(rt, cx, region, st);
+    ebb__journal(rt, cx, (ebb_record){.type = J_SPAWN, .region = region.id, .other = id.id, .value = 8});
+    ebb__journal_text(rt, site);
+    return id;
+}
+
 static ebb_status closer_poll(ebb_cx *cx, void *state) {
     (void)cx;
     (void)state;
@@ -286,6 +298,7 @@ EBB__INLINE void task_end(ebb_rt *rt, ebb__task *t, ebb_status status) {
         if (r->servant == t->index) servant_over(rt, r);
         ebb__task *waits = joiner(rt, t->waiter);
         if (waits != NULL) ebb__wake(rt, waits);
+        if (rt->task_over != NULL) rt->task_over(t);
     }
     if (t->flags & (F_KEEP | F_ABANDONED)) {
         t->polls_left = (uint32_t)status;
@@ -362,8 +375,14 @@ __attribute__((cold, noinline)) static void abandon(ebb_rt *rt, ebb__task *t) {
 
 /* ---- one poll ---------------------------------------------------------------------------------- */
 
+/* A servant has to end only when all that it serves has ended, forced or not. */
+static bool servant_waits(const ebb_rt *rt, const ebb__task *t) {
+    return ebb__is_servant(rt, t) && !ebb__servant_is_last(ebb__region_at(rt, t->region));
+}
+
 /* Counts a poll against the budget that it has. */
 static void charge(ebb_rt *rt, ebb__task *t) {
+    if (servant_waits(rt, t)) return;
     if (t->flags & F_FORCED) {
         t->force_left--;
     } else if (t->polls_left != EBB_POLLS_UNBOUNDED && (t->phase == EBB_CANCELLING || t->told == 0)) {
@@ -399,7 +418,7 @@ static ebb_status watched_call(ebb_rt *rt, ebb__task *t) {
 
 /* The body has been polled and is not over. */
 EBB__INLINE void parked(ebb_rt *rt, ebb__task *t) {
-    if (EBB__UNLIKELY(t->flags & F_FORCED)) {
+    if (EBB__UNLIKELY(t->flags & F_FORCED) && !servant_waits(rt, t)) {
         if (t->force_left == 0) {
             abandon(rt, t);
         } else {

@@ -32,6 +32,10 @@ static inline bool ebb__phase_move(ebb_rt *rt, ebb__task *t, ebb_phase to) {
     return true;
 }
 
+/* A spawn that fails because a layer above has not what the task needs, with EBB_ERR_NOMEM or EBB_ERR_LIMIT:
+ * refused, traced and remembered by its region as if the kernel had none. */
+ebb_task ebb__spawn_refused(ebb_cx *cx, ebb_region region, ebb_status why, const char *site);
+
 /* A task record for the finalizers of a region, not yet among its tasks. EBB_ERR_NOMEM, EBB_ERR_LIMIT. */
 ebb_status ebb__closer_new(ebb_rt *rt, ebb__region *r);
 void ebb__closer_start(ebb_rt *rt, ebb__region *r);

@@ -1,0 +1,139 @@
+/* A task waits for a future: the seam between the two. */
+#include <assert.h>
+
+#include "future/future.h"
+#include "kernel/task.h"
+#include "kernel/wait.h"
+
+/* One that waits. A member of the scope of the task's region, held until the wait is over. */
+typedef struct awaiter {
+    ebb__cell cell;
+    ebb__edge edge;
+    ebb_wait wait; /* `on` is the awaiter */
+} awaiter;
+
+static void trace_awaiter(void *object, ebb_tracer *t) {
+    const awaiter *a = object;
+    ebb__trace_edge(t, &a->edge);
+}
+
+static const ebb_type awaiter_type = {"await", sizeof(awaiter), trace_awaiter, NULL, EBB__TYPE_OWN};
+
+static awaiter *awaiter_of(ebb__edge *e) {
+    return (awaiter *)(void *)((char *)e - offsetof(awaiter, edge));
+}
+
+void ebb__await_ended(ebb__edge *e) {
+    ebb__wake_waiter(&awaiter_of(e)->wait);
+}
+
+static void awaiter_free(awaiter *a) {
+    ebb__heap *h = ebb__heap_of(a);
+    ebb__member_remove(ebb__cell_scope(h, &a->cell), &a->cell);
+    ebb__heap_free_cell(h, &a->cell);
+}
+
+/* The task is over, or cancelled: with it goes what it waited for. */
+static void await_cancel(ebb_wait *w) {
+    awaiter *a = w->on;
+    ebb__edge_cancel(ebb__heap_of(a), &a->edge, EBB_CANCEL_PARENT);
+}
+
+static void await_left(ebb_wait *w);
+static const ebb_wait_kind awaiting = {"future", await_left};
+
+/* The kernel ends the wait after this, so the record lives on in the scope until a collection. */
+static void await_left(ebb_wait *w) {
+    awaiter *a = w->on;
+    await_cancel(w);
+    ebb__heap *h = ebb__heap_of(a);
+    ebb__member_remove(ebb__cell_scope(h, &a->cell), &a->cell);
+}
+
+static awaiter *find(ebb_cx *cx, ebb_future *f) {
+    for (ebb_wait *w = ebb__cold_at(ebb__rt_of(cx), ebb__task_of(cx)->index)->wait; w != NULL;
+         w = w->sibling) {
+        if (w->kind == &awaiting && ebb__edge_input(&((awaiter *)w->on)->edge) == f) return w->on;
+    }
+    return NULL;
+}
+
+static ebb_status begin(ebb_cx *cx, ebb_future *f) {
+    ebb_status st = EBB_OK;
+    ebb__scope *s = ebb__scope_of(cx, &st);
+    if (s == NULL) return st;
+    awaiter *a = ebb__heap_alloc(s->heap, &awaiter_type, sizeof *a);
+    if (a == NULL) return EBB_ERR_NOMEM;
+    ebb__member_add(s, &a->cell);
+    st = ebb__wait_begin(cx, &a->wait, &awaiting, a);
+    if (st != EBB_PENDING) {
+        awaiter_free(a);
+        return st;
+    }
+    ebb__edge_attach(NULL, &a->edge, f, EBB__EDGE_AWAIT, "ebb_await");
+    return EBB_PENDING;
+}
+
+/* What the caller gets: its value, taken into the region of cx if it is an object. */
+static ebb_status collect(ebb_cx *cx, ebb_future *f, ebb_value *v) {
+    ebb_status st = ebb__status_of(f);
+    ebb_value got = st == EBB_OK ? ebb__value_from(f) : ebb_none();
+    if (v == NULL) {
+        ebb__dispose(got);
+    } else {
+        *v = got.type != NULL ? ebb_take(cx, &got) : got;
+    }
+    return st;
+}
+
+static ebb_status end(ebb_cx *cx, awaiter *a, ebb_future *f, ebb_value *v) {
+    ebb_status st = collect(cx, f, v);
+    ebb__wait_end(&a->wait);
+    ebb__edge_drop(ebb__heap_of(a), &a->edge);
+    awaiter_free(a);
+    return st;
+}
+
+static ebb_status await_first(ebb_cx *cx, ebb_future *f, ebb_value *v) {
+    ebb_status st = ebb__usable_here(cx, f);
+    if (st != EBB_OK) return st;
+    const ebb__task *t = ebb__task_of(cx);
+    if (ebb__is_servant(t->rt, t)) {
+        ebb__misuse(t->rt->heap, EBB_ERR_NOT_TASK, "a callback can't await", f->site);
+        return EBB_ERR_NOT_TASK;
+    }
+    if (ebb__has_ended(f)) {
+        if (ebb__is_static(f)) return collect(cx, f, v);
+        f->owners++; /* as long as its value is looked at */
+        ebb__consume(f, "ebb_await");
+        st = collect(cx, f, v);
+        f->owners--;
+        ebb__maybe_free(ebb__heap_of(f), f);
+        return st;
+    }
+    if (t->index == 0) return EBB_ERR_NOT_TASK;
+    if (ebb_checkpoint(cx) != EBB_OK) {
+        (void)ebb__cancel_as(f, EBB_CANCEL_PARENT);
+        ebb__consume(f, "ebb_await");
+        return EBB_CANCELLED;
+    }
+    return begin(cx, f);
+}
+
+static ebb_status await_poll(ebb_cx *cx, ebb_future *f, ebb_value *v) {
+    awaiter *a = f == NULL || ebb__task_of(cx)->index == 0 ? NULL : find(cx, f);
+    if (a == NULL) return await_first(cx, f, v);
+    if (ebb__has_ended(f)) return end(cx, a, f, v);
+    if (ebb_checkpoint(cx) == EBB_OK) return EBB_PENDING;
+    await_cancel(&a->wait);
+    ebb__wait_end(&a->wait);
+    awaiter_free(a);
+    return EBB_CANCELLED;
+}
+
+ebb_status ebb_await(ebb_cx *cx, ebb_future *f, ebb_value *v) {
+    ebb_status st;
+    if (v != NULL) *v = ebb_none();
+    EBB__AWAIT(cx, st, await_poll(cx, f, v));
+    return st;
+}

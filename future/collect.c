@@ -1,0 +1,373 @@
+/* A collection, in steps: roots, marking, drops, marking again, users' objects, sweeping. See heap.h for
+ * why that is enough. Nothing here allocates, and no user code but trace functions runs. */
+#include <assert.h>
+
+#include "base/alloc.h"
+#include "future/future.h"
+#include "future/remote.h"
+#include "future/scope.h"
+
+struct ebb_tracer {
+    ebb__heap *heap;
+    uint32_t work;
+};
+
+/* ---- gray ---------------------------------------------------------------------------------------------------- */
+
+static void gray_push(ebb__heap *h, ebb__page *b, const ebb__cell *c) {
+    if (b->gray_next != NULL) return;
+    ebb__page **list = c->type->reserved & EBB__TYPE_OWN ? &h->gray_own : &h->gray_users; /* as its class */
+    b->gray_next = *list != NULL ? *list : b;
+    *list = b;
+}
+
+static ebb__page *gray_pop(ebb__page **list) {
+    ebb__page *b = *list;
+    if (b == NULL) return NULL;
+    *list = b->gray_next == b ? NULL : b->gray_next;
+    b->gray_next = NULL;
+    return b;
+}
+
+bool ebb__is_marked(const ebb__cell *c) {
+    const ebb__page *b = ebb__page_of(c);
+    uint32_t i = ebb__cell_index(b, c);
+    return b->mark[i / 64] >> (i % 64) & 1;
+}
+
+void ebb__shade_slow(ebb__cell *c) {
+    if (c->type == NULL || ebb__is_static(c)) return;
+    ebb__page *b = ebb__page_of(c);
+    uint32_t i = ebb__cell_index(b, c);
+    uint64_t bit = UINT64_C(1) << (i % 64);
+    if (b->mark[i / 64] & bit) return;
+    b->mark[i / 64] |= bit;
+    b->heap->marked_bytes += b->cls == NULL ? b->bytes : b->cell_size;
+    if (c->type->trace == NULL) return;
+    b->gray[i / 64] |= bit;
+    gray_push(b->heap, b, c);
+}
+
+/* What is made while a collection runs is not looked at: it refers only to what is marked anyway. An object
+ * of a user's is, since nobody says what it will refer to. */
+void ebb__mark_new(ebb__cell *c) {
+    if (!(c->type->reserved & EBB__TYPE_OWN) && ebb__heap_of(c)->phase != EBB__GC_SWEEP) {
+        ebb__shade_slow(c);
+        return;
+    }
+    ebb__page *b = ebb__page_of(c);
+    uint32_t i = ebb__cell_index(b, c);
+    b->mark[i / 64] |= UINT64_C(1) << (i % 64);
+}
+
+void ebb_trace(ebb_tracer *t, const void *object_or_future) {
+    if (object_or_future == NULL) return;
+    t->work++;
+    ebb__shade_slow(ebb__cell_of(object_or_future));
+}
+
+void ebb__trace_cell(ebb_tracer *t, const void *cell) {
+    if (cell == NULL) return;
+    t->work++;
+    ebb__shade_slow((ebb__cell *)(uintptr_t)cell);
+}
+
+void ebb_trace_value(ebb_tracer *t, const ebb_value *v) {
+    ebb__cell *c = ebb__value_cell(v);
+    if (c != NULL) ebb__trace_cell(t, c);
+}
+
+/* ---- marking ------------------------------------------------------------------------------------------------- */
+
+static void trace_block(ebb_tracer *t, ebb__page *b) {
+    uint32_t words = (b->cells + 63) / 64;
+    for (uint32_t w = 0; w < words; w++) {
+        while (b->gray[w] != 0) {
+            uint32_t bit = (uint32_t)__builtin_ctzll(b->gray[w]);
+            b->gray[w] &= b->gray[w] - 1;
+            ebb__cell *c = ebb__cell_at(b, w * 64 + bit);
+            t->work++;
+            if (c->type == NULL || c->type->trace == NULL) continue; /* freed since */
+            void *object = c->type->reserved & EBB__TYPE_OWN ? (void *)c : (void *)(c + 1);
+            c->type->trace(object, t);
+        }
+    }
+}
+
+/* Until nothing is gray or the work is done. True if nothing is. */
+static bool mark_own(ebb_tracer *t, uint32_t limit) {
+    ebb__page *b;
+    while (t->work < limit && (b = gray_pop(&t->heap->gray_own)) != NULL) trace_block(t, b);
+    return t->heap->gray_own == NULL;
+}
+
+/* Users' objects, and what only they refer to. */
+static void mark_users(ebb_tracer *t) {
+    ebb__page *b;
+    for (;;) {
+        while ((b = gray_pop(&t->heap->gray_users)) != NULL) trace_block(t, b);
+        if (mark_own(t, UINT32_MAX) && t->heap->gray_users == NULL) return;
+    }
+}
+
+/* ---- members --------------------------------------------------------------------------------------------------- */
+
+/* Walks the members of all scopes backwards, so that one that is removed meanwhile, and has its place taken
+ * by the last, hides none. */
+static bool each_member(ebb_tracer *t, uint32_t limit,
+                        void (*visit)(ebb_tracer *t, ebb__scope *s, uintptr_t m)) {
+    ebb__heap *h = t->heap;
+    for (; h->at_scope < h->scopes_n; h->at_scope++, h->at_member = UINT32_MAX) {
+        ebb__scope *s = ebb__scope_at(h, h->at_scope);
+        if (s == NULL) continue;
+        if (h->at_member > s->members_n) h->at_member = s->members_n;
+        while (h->at_member > 0) {
+            if (t->work >= limit) return false;
+            t->work++;
+            visit(t, s, s->members[--h->at_member]);
+        }
+    }
+    return true;
+}
+
+static void mark_root(ebb_tracer *t, ebb__scope *s, uintptr_t m) {
+    (void)t;
+    (void)s;
+    ebb__cell *c = ebb__member_cell(m);
+#ifdef EBB_MUTANTS
+    if (t->heap->skip_a_root && c->member == 1) return;
+#endif
+    if (ebb__member_is_root(m)) ebb__shade_slow(c);
+}
+
+static void drop_member(ebb_tracer *t, ebb__scope *s, uintptr_t m) {
+    ebb__cell *c = ebb__member_cell(m);
+    if (ebb__is_marked(c) || !(c->type->reserved & EBB__TYPE_FUTURE)) return;
+    ebb_future *f = (ebb_future *)(void *)c;
+    (void)s;
+    if (ebb__cancel_as(f, EBB_CANCEL_DROPPED)) t->heap->stats.dropped++;
+    else ebb__shade_slow(c); /* another thread has just ended it: it is on its way here */
+}
+
+static void mark_exports(ebb__heap *h) {
+    for (ebb_remote *r = h->exports; r != NULL; r = r->next) ebb__shade_slow(&r->future->cell);
+}
+
+/* ---- sweeping ---------------------------------------------------------------------------------------------------- */
+
+/* Does user code have to run before it is gone? */
+static bool has_last_words(const ebb__cell *c) {
+    if (c->type->reserved & EBB__TYPE_FUTURE) {
+        const ebb_value *v = &((const ebb_future *)(const void *)c)->value;
+        return v->type != NULL && v->type->size == 0 && v->type->free != NULL;
+    }
+    return !(c->type->reserved & EBB__TYPE_OWN) && c->type->free != NULL;
+}
+
+/* True if the cell is free now. */
+static bool sweep_cell(ebb__heap *h, ebb__cell *c) {
+    assert(c->member == 0);
+    if (has_last_words(c)) {
+        ebb__mark_new(c); /* it stays until then */
+        ebb__free_link(c, h->dying);
+        h->dying = c;
+        return false;
+    }
+    h->stats.swept++;
+    c->type = NULL;
+    return true;
+}
+
+/* Poison: whoever still reads it reads 0xEB, with a type of NULL. */
+static void release_cell(ebb__page *b, ebb__cell *c) {
+#ifndef NDEBUG
+    memset(c + 1, 0xEB, b->cell_size - sizeof *c);
+#else
+    if (b->heap->opts.debug || b->heap->opts.every_time) memset(c + 1, 0xEB, b->cell_size - sizeof *c);
+#endif
+    ebb__free_link(c, b->cls->free);
+    b->cls->free = c;
+}
+
+static uint32_t cells_in_use(const ebb__class *k, const ebb__page *b) {
+    if (b != k->blocks || k->cur == NULL) return b->cells;
+    return (uint32_t)((size_t)(k->cur - ((const char *)b + b->first)) / k->size);
+}
+
+bool ebb__sweep_page(ebb__heap *h, ebb__class *k) {
+    ebb__page *b = k->unswept;
+    if (b == NULL) return false;
+    k->unswept = b->next;
+    uint32_t n = cells_in_use(k, b);
+    for (uint32_t i = 0; i < n; i++) {
+        if (b->mark[i / 64] >> (i % 64) & 1) continue;
+        ebb__cell *c = ebb__cell_at(b, i);
+        if (c->type != NULL && sweep_cell(h, c)) release_cell(b, c);
+    }
+    return true;
+}
+
+static void sweep_large(ebb__heap *h) {
+    ebb__page **at = &h->large;
+    while (*at != NULL) {
+        ebb__page *b = *at;
+        ebb__cell *c = ebb__cell_at(b, 0);
+        if (b->mark[0] & 1 || !sweep_cell(h, c)) {
+            at = &b->next;
+            continue;
+        }
+        *at = b->next;
+        h->stats.bytes -= b->bytes;
+        ebb__free(&h->allocator, b->memory, b->bytes);
+    }
+}
+
+static bool sweep_some(ebb_tracer *t, uint32_t limit) {
+    ebb__heap *h = t->heap;
+    for (; h->sweep_class < EBB__CLASSES; h->sweep_class++) {
+        ebb__class *k = &h->classes[h->sweep_class];
+        while (k->unswept != NULL) {
+            if (t->work >= limit) return false;
+            t->work += k->unswept->cells / 4; /* a cell that stays costs a bit */
+            ebb__sweep_page(h, k);
+        }
+    }
+    return true;
+}
+
+/* ---- phases -------------------------------------------------------------------------------------------------------- */
+
+static void clear_marks(ebb__page *b) {
+    for (; b != NULL; b = b->next) {
+        memset(b->mark, 0, sizeof b->mark);
+        memset(b->gray, 0, sizeof b->gray);
+    }
+}
+
+static void begin(ebb__heap *h) {
+    for (uint32_t i = 1; i < EBB__CLASSES; i++) clear_marks(h->classes[i].blocks);
+    clear_marks(h->large);
+    h->stats.collections++;
+    h->since = 0;
+    h->marked_bytes = 0;
+    h->at_scope = 1;
+    h->at_member = UINT32_MAX;
+    h->phase = EBB__GC_ROOTS;
+    mark_exports(h);
+}
+
+static void begin_sweep(ebb_tracer *t) {
+    ebb__heap *h = t->heap;
+    mark_users(t);
+    h->live_bytes = h->marked_bytes;
+    h->phase = EBB__GC_SWEEP;
+    h->sweep_class = 1;
+    for (uint32_t i = 1; i < EBB__CLASSES; i++) h->classes[i].unswept = h->classes[i].blocks;
+    sweep_large(h);
+}
+
+/* One phase as far as the work allows. False: the work is done for this step. */
+static bool phase_step(ebb_tracer *t, uint32_t limit) {
+    ebb__heap *h = t->heap;
+    switch (h->phase) {
+    case EBB__GC_ROOTS:
+        if (!each_member(t, limit, mark_root)) return false;
+        h->phase = EBB__GC_MARK;
+        return true;
+    case EBB__GC_MARK:
+        if (!mark_own(t, limit)) return false;
+        mark_users(t);
+        h->phase = EBB__GC_DROPS;
+        h->at_scope = 1;
+        h->at_member = UINT32_MAX;
+        return true;
+    case EBB__GC_DROPS:
+        if (!each_member(t, limit, drop_member)) return false;
+        h->phase = EBB__GC_REMARK;
+        return true;
+    case EBB__GC_REMARK:
+        if (!mark_own(t, limit)) return false;
+        begin_sweep(t);
+        return true;
+    case EBB__GC_SWEEP:
+        if (!sweep_some(t, limit)) return false;
+        h->phase = EBB__GC_IDLE;
+        return false;
+    default: begin(h); return true;
+    }
+}
+
+static void note_pause(ebb__heap *h, uint64_t ns) {
+    uint32_t i = ns == 0 ? 0 : 64 - (uint32_t)__builtin_clzll(ns);
+    h->stats.pause[i < 32 ? i : 31]++;
+    if (ns > h->stats.pause_max) h->stats.pause_max = ns;
+}
+
+static void step(ebb__heap *h, uint32_t limit) {
+    assert(!h->collecting);
+    ebb_tracer t = {h, 0};
+    uint64_t from = h->opts.clock != NULL ? h->opts.clock(h->opts.ctx) : 0;
+    h->collecting = true;
+    h->stats.steps++;
+    while (phase_step(&t, limit)) continue;
+    h->collecting = false;
+    if (h->opts.clock != NULL) note_pause(h, h->opts.clock(h->opts.ctx) - from);
+}
+
+bool ebb__collect_step(ebb__heap *h) {
+    /* Twice as much for each time that the heap has grown by what was live, so that it can't outrun. */
+    uint64_t behind = h->live_bytes > 0 ? h->since / h->live_bytes : 0;
+    uint32_t limit = h->opts.step << (behind < 6 ? behind : 6);
+    step(h, limit);
+    if (h->phase != EBB__GC_IDLE) return false;
+    if (h->opts.verify) ebb__verify_and_tell(h);
+    return true;
+}
+
+void ebb__collect_all(ebb__heap *h) {
+    while (h->phase != EBB__GC_IDLE) step(h, UINT32_MAX);
+    do step(h, UINT32_MAX);
+    while (h->phase != EBB__GC_IDLE);
+    if (h->opts.verify) ebb__verify_and_tell(h);
+}
+
+/* ---- last words ------------------------------------------------------------------------------------------------------ */
+
+void ebb__cell_end(ebb__cell *c) {
+    if (!has_last_words(c)) return;
+    if (c->type->reserved & EBB__TYPE_FUTURE) {
+        ebb_value *v = &((ebb_future *)(void *)c)->value;
+        const ebb_type *type = v->type;
+        v->type = NULL;
+        type->free(v->as.p);
+    } else {
+        c->type->free(c + 1);
+    }
+}
+
+void ebb__bury(ebb__heap *h) {
+    while (h->dying != NULL) {
+        ebb__cell *c = h->dying;
+        h->dying = ebb__free_next(c);
+        c->member = c->scope = 0;
+        ebb__cell_end(c);
+        h->stats.swept++;
+        ebb__page *b = ebb__page_of(c);
+        if (b->cls == NULL) { /* the next collection finds it without last words */
+            h->stats.swept--;
+            c->type = &ebb__dead_type;
+            continue;
+        }
+        c->type = NULL;
+        release_cell(b, c);
+    }
+}
+
+ebb_status ebb_collect(ebb_rt *rt) {
+    ebb__heap *h = rt->heap;
+    if (h == NULL) return EBB_OK;
+    if (h->thread != ebb__this_thread()) return EBB_ERR_THREAD;
+    if (h->collecting) return EBB_ERR_REENTERED;
+    ebb__collect_all(h);
+    return EBB_OK;
+}

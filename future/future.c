@@ -1,0 +1,642 @@
+/* How futures are made, tied together and ended. */
+#include "future/future.h"
+
+#include <assert.h>
+
+enum { HOOK_DONE = 1, HOOK_CANCEL, HOOK_CLEANUP, HOOK_HOLD };
+
+/* How far the first of a queue is. */
+enum { STAGE_BEGIN = 0, STAGE_HOOKS, STAGE_WAITERS };
+
+/* ---- failed ones that are nobody's ------------------------------------------------------------------------------ */
+
+static const ebb__kind failed_kind = {
+    .type = {"failed", sizeof(ebb_future), NULL, NULL, EBB__TYPE_OWN | EBB__TYPE_FUTURE}};
+
+enum {
+#define EBB_STATUS(name, value, text) INDEX_OF_##name,
+#include <ebb/status.def>
+#undef EBB_STATUS
+    STATUSES
+};
+
+static ebb_future failed[STATUSES] = {
+#define EBB_STATUS(name, number, text)                                                                       \
+    [INDEX_OF_##name] = {.cell = {.type = &failed_kind.type},                                                \
+                         .state = (number) == EBB_CANCELLED ? EBB_FUTURE_CANCELLED : EBB_FUTURE_FAILED,      \
+                         .flags = EBB__F_STATIC | EBB__F_FINISHED,                                           \
+                         .holds = UINT16_MAX,                                                                \
+                         .value = {NULL, {.i = (number)}},                                                   \
+                         .site = #name},
+#include <ebb/status.def>
+#undef EBB_STATUS
+};
+
+ebb_future *ebb__failed(ebb_status st) {
+    for (size_t i = 0; i < STATUSES; i++) {
+        if (failed[i].value.as.i == (int64_t)st) return &failed[i];
+    }
+    return &failed[INDEX_OF_EBB_FAILED];
+}
+
+bool ebb__is_static(const void *cell) {
+    return (uintptr_t)cell - (uintptr_t)failed < sizeof failed;
+}
+
+/* ---- making ------------------------------------------------------------------------------------------------------- */
+
+const ebb_type ebb__dead_type = {"dead", sizeof(ebb__cell), NULL, NULL, EBB__TYPE_OWN};
+static const ebb_type hook_type;
+
+ebb_future *ebb__future_new(ebb_cx *cx, const ebb__kind *kind, const char *site, ebb_status *st) {
+    ebb__scope *s = ebb__scope_of(cx, st);
+    if (EBB__UNLIKELY(s == NULL)) return NULL;
+    ebb__heap *h = s->heap;
+    ebb_future *f = ebb__heap_alloc(h, &kind->type, kind->type.size);
+    if (EBB__UNLIKELY(f == NULL)) {
+        *st = EBB_ERR_NOMEM;
+        return NULL;
+    }
+    ebb__member_add(s, &f->cell);
+    f->holds = 1;
+    f->site = site;
+    if (EBB__UNLIKELY(ebb__wants_step(h))) ebb__scope_wake(s);
+    return f;
+}
+
+ebb_status ebb__usable(const ebb_future *f) {
+    if (EBB__UNLIKELY(f == NULL)) return EBB_ERR_INVALID;
+    if (EBB__UNLIKELY(ebb__is_static(f))) return EBB_OK;
+    ebb__heap *h = ebb__heap_of(f);
+    if (EBB__UNLIKELY(h->thread != ebb__this_thread())) {
+        ebb__misuse(h, EBB_ERR_THREAD, "a future was used on another thread than its runtime's", NULL);
+        return EBB_ERR_THREAD;
+    }
+    if (EBB__LIKELY(f->holds > 0)) return EBB_OK;
+    ebb__misuse(h, EBB_ERR_CONSUMED, "a future was used after it was consumed", f->site);
+    return EBB_ERR_CONSUMED;
+}
+
+ebb_status ebb__usable_here(ebb_cx *cx, const ebb_future *f) {
+    ebb_status st = ebb__usable(f);
+    if (st != EBB_OK || ebb__is_static(f)) return st;
+    return ebb__heap_of(f)->rt == ebb__rt_of(cx) ? EBB_OK : EBB_ERR_FOREIGN;
+}
+
+static void unhold(ebb__heap *h, ebb_future *f) {
+    ebb__scope *s = ebb__cell_scope(h, &f->cell);
+    ebb__shade(h, f);
+    s->members[f->cell.member - 1] &= ~(uintptr_t)1;
+    if (f->flags & EBB__F_FINISHED && !(f->flags & EBB__F_PRODUCED)) ebb__member_remove(s, &f->cell);
+}
+
+void ebb__consume(ebb_future *f, const char *site) {
+    if (ebb__is_static(f) || f->holds == UINT16_MAX) return;
+    ebb__heap *h = ebb__heap_of(f);
+    assert(f->holds > 0);
+    if (--f->holds > 0) return;
+    if (EBB__UNLIKELY(h->opts.debug)) {
+        f->flags |= EBB__F_CONSUMED;
+        f->site = site;
+    }
+    unhold(h, f);
+}
+
+void ebb__consume_failed(ebb_future *f, const char *site) {
+    if (f == NULL || ebb__is_static(f) || ebb__usable(f) != EBB_OK) return;
+    bool last = f->owners == 0 && f->holds == 1;
+    bool spared = f->flags & EBB__F_SHIELDED || (f->flags & EBB__F_SHARED && !last);
+    if (!spared) (void)ebb__cancel_as(f, EBB_CANCEL_RESOURCE);
+    ebb__consume(f, site);
+    ebb__maybe_free(ebb__heap_of(f), f);
+}
+
+void ebb__hold_again(ebb_future *f) {
+    if (f->holds == UINT16_MAX) return;
+    if (f->holds++ > 0) return;
+    ebb__heap *h = ebb__heap_of(f);
+    ebb__scope *s = ebb__cell_scope(h, &f->cell);
+    ebb__shade(h, f);
+    s->members[f->cell.member - 1] |= 1;
+}
+
+ebb_future *ebb_keep(ebb_future *f) {
+    ebb_status st = ebb__usable(f);
+    if (st != EBB_OK) return ebb__failed(st);
+    if (!ebb__is_static(f) && f->holds < UINT16_MAX) f->holds++;
+    return f;
+}
+
+void ebb_drop(ebb_future *f) {
+    if (ebb__usable(f) != EBB_OK || ebb__is_static(f)) return;
+    f->flags |= EBB__F_LOOSE;
+    ebb__consume(f, "ebb_drop");
+}
+
+ebb_future *ebb_share(ebb_future *f) {
+    ebb_status st = ebb__usable(f);
+    if (st != EBB_OK) return ebb__failed(st);
+    if (!ebb__is_static(f)) f->flags |= EBB__F_SHARED;
+    return f;
+}
+
+ebb_future *ebb_shield(ebb_future *f) {
+    ebb_status st = ebb__usable(f);
+    if (st != EBB_OK) return ebb__failed(st);
+    if (!ebb__is_static(f)) f->flags |= EBB__F_SHIELDED;
+    return f;
+}
+
+/* ---- queue --------------------------------------------------------------------------------------------------------- */
+
+void ebb__enqueue_future(ebb_future *f) {
+    if (f->flags & EBB__F_QUEUED) return;
+    ebb__heap *h = ebb__heap_of(f);
+    ebb__scope *s = ebb__cell_scope(h, &f->cell);
+    f->flags |= EBB__F_QUEUED;
+    ebb__shade(h, f);
+    f->local_next = NULL;
+    if (s->last != NULL) s->last->local_next = f;
+    else s->first = f;
+    s->last = f;
+    if (!s->running) ebb__scope_wake(s);
+}
+
+static void dequeue(ebb__scope *s, ebb_future *f) {
+    s->first = f->local_next;
+    if (s->first == NULL) s->last = NULL;
+    f->local_next = NULL;
+    f->flags = (uint16_t)(f->flags & ~EBB__F_QUEUED);
+    s->stage = STAGE_BEGIN;
+}
+
+/* ---- ending --------------------------------------------------------------------------------------------------------- */
+
+void ebb__dispose(ebb_value v) {
+    if (v.type != NULL && v.type->size == 0 && v.type->free != NULL) v.type->free(v.as.p);
+}
+
+/* From PENDING to an end, with what is written in between seen by whoever sees the end. On its own thread a
+ * future that no other knows needs no atomic exchange. */
+static bool claim(ebb_future *f) {
+    uint32_t pending = EBB_FUTURE_PENDING;
+    if (EBB__LIKELY(!(f->flags & EBB__F_EXPORTED))) {
+        return atomic_load_explicit(&f->state, memory_order_relaxed) == EBB_FUTURE_PENDING;
+    }
+    /* Acquire on failure only orders the look at who was first; the value is published by end(). */
+    return atomic_compare_exchange_strong_explicit(&f->state, &pending, EBB_FUTURE_SETTLING,
+                                                   memory_order_acquire, memory_order_acquire);
+}
+
+static void end(ebb_future *f, uint32_t state) {
+    atomic_store_explicit(&f->state, state, memory_order_release);
+    ebb__enqueue_future(f);
+}
+
+/* A value that is handed to a future: an object is the future's from now on. */
+static void settle_in(ebb_future *f, ebb_value v) {
+    ebb__cell *c = ebb__value_cell(&v);
+    if (c != NULL && !ebb__is_static(c)) {
+        ebb__heap *h = ebb__heap_of(f);
+        ebb__shade(h, c);
+        if (c->member != 0 && !(c->type->reserved & EBB__TYPE_FUTURE)) {
+            ebb__member_remove(ebb__cell_scope(h, c), c);
+        }
+    }
+    f->value = v;
+}
+
+/* f, which is pending, ends as `inner` will. */
+static bool flatten(ebb_future *f, ebb_future *inner) {
+    if (ebb__has_ended(f)) {
+        if (!ebb__is_static(inner)) (void)ebb__cancel_as(inner, EBB_CANCEL_PARENT);
+        return false;
+    }
+    if (ebb__kind_of(f)->type.reserved & EBB__TYPE_SINGLE) {
+        f->flags |= EBB__F_FORWARD;
+        ebb__edge_attach_loose(f, &((ebb__single *)(void *)f)->edge, inner, EBB__EDGE_NODE);
+    } else {
+        ebb__promise_adopt(f, inner);
+    }
+    return true;
+}
+
+bool ebb__complete(ebb_future *f, ebb_value v) {
+    if (EBB__UNLIKELY(v.type == &ebb__nested_type)) return flatten(f, v.as.p);
+    if (!claim(f)) {
+        ebb__dispose(v);
+        return false;
+    }
+    if (EBB__UNLIKELY(v.type != NULL)) settle_in(f, v);
+    else f->value = v;
+    end(f, EBB_FUTURE_COMPLETED);
+    return true;
+}
+
+bool ebb__fail_with(ebb_future *f, ebb_status st) {
+    if (st == EBB_CANCELLED) return ebb__cancel_as(f, EBB_CANCEL_USER);
+    if (!claim(f)) return false;
+    f->value = ebb_int(st);
+    end(f, EBB_FUTURE_FAILED);
+    return true;
+}
+
+bool ebb__cancel_as(ebb_future *f, ebb_cancel_kind kind) {
+    if (f->flags & EBB__F_STATIC) return false;
+    if (!claim(f)) return false;
+    end(f, EBB_FUTURE_CANCELLED | (uint32_t)kind << 8);
+    return true;
+}
+
+bool ebb_cancel(ebb_future *f, ebb_cancel_kind kind) {
+    if (ebb__usable(f) != EBB_OK) return false;
+    return ebb__cancel_as(f, kind == EBB_CANCEL_NONE ? EBB_CANCEL_USER : kind);
+}
+
+ebb_status ebb__status_of(const ebb_future *f) {
+    switch (ebb__state_of(f)) {
+    case EBB_FUTURE_COMPLETED: return EBB_OK;
+    case EBB_FUTURE_FAILED: return (ebb_status)f->value.as.i;
+    case EBB_FUTURE_CANCELLED: return EBB_CANCELLED;
+    default: return EBB_PENDING;
+    }
+}
+
+/* Nobody but the one who asks can see the value again: it may be moved. */
+static bool is_last_reader(const ebb_future *f) {
+    return f->owners <= 1 && f->holds == 0 && !(f->flags & (EBB__F_EXPORTED | EBB__F_LOOSE | EBB__F_STATIC));
+}
+
+ebb_value ebb__value_from(ebb_future *input) {
+    ebb_value v = input->value;
+    if (is_last_reader(input)) {
+        if (v.type != NULL) ebb__shade_value(ebb__heap_of(input), &v);
+        input->value = ebb_none();
+    } else if (v.type != NULL && v.type->size == 0) {
+        v.type = NULL; /* a word that somebody else owns: borrowed */
+    }
+    return v;
+}
+
+void ebb__end_as(ebb_future *f, ebb_future *input) {
+    switch (ebb__state_of(input)) {
+    case EBB_FUTURE_COMPLETED: (void)ebb__complete(f, ebb__value_from(input)); break;
+    case EBB_FUTURE_CANCELLED: (void)ebb__cancel_as(f, ebb__kind_of_cancel(input)); break;
+    default: (void)ebb__fail_with(f, (ebb_status)input->value.as.i); break;
+    }
+}
+
+void ebb__become(ebb_future *f, ebb__edge *e, ebb_future *input) {
+    ebb_status st = ebb__usable(input);
+    if (st == EBB_OK && !ebb__is_static(input) && ebb__heap_of(input) != ebb__heap_of(f))
+        st = EBB_ERR_FOREIGN;
+    ebb__edge_attach(f, e, st == EBB_OK ? input : ebb__failed(st), EBB__EDGE_NODE, f->site);
+}
+
+void ebb__produced(ebb_future *f) {
+    ebb__heap *h = ebb__heap_of(f);
+    ebb__scope *s = ebb__cell_scope(h, &f->cell);
+    f->flags = (uint16_t)(f->flags & ~EBB__F_PRODUCED);
+    s->producers--;
+    if (f->flags & EBB__F_FINISHED && f->holds == 0) ebb__member_remove(s, &f->cell);
+    ebb__maybe_free(h, f);
+    if (s->cx == NULL && s->producers == 0) ebb__scope_free(s);
+    else if (s->producers == 0) ebb__scope_wake(s);
+}
+
+void ebb__maybe_free(ebb__heap *h, ebb_future *f) {
+    const uint32_t held = EBB__F_STATIC | EBB__F_QUEUED | EBB__F_PRODUCED | EBB__F_EXPORTED | EBB__F_LOOSE;
+    if ((f->flags & (held | EBB__F_FINISHED)) != EBB__F_FINISHED) return;
+    if (f->holds > 0 || f->owners > 0 || f->cell.member != 0) return;
+    ebb_value v = f->value;
+    f->value = ebb_none();
+    ebb__heap_free_cell(h, &f->cell);
+    if (EBB__UNLIKELY(v.type != NULL)) ebb__dispose(v);
+}
+
+/* ---- edges ------------------------------------------------------------------------------------------------------------ */
+
+static void ring_add(ebb_future *f, ebb__edge *e) {
+    ebb__edge *last = f->waiters;
+    if (last == NULL) {
+        e->next = e->prev = e;
+    } else {
+        e->prev = last;
+        e->next = last->next;
+        last->next->prev = e;
+        last->next = e;
+    }
+    f->waiters = e;
+}
+
+static void ring_remove(ebb_future *f, ebb__edge *e) {
+    if (e->next == e) {
+        f->waiters = NULL;
+    } else {
+        e->prev->next = e->next;
+        e->next->prev = e->prev;
+        if (f->waiters == e) f->waiters = e->prev;
+    }
+    e->next = e->prev = NULL;
+}
+
+/* The node hears of it when its servant comes to it: the input has ended before the edge came, or belongs to
+ * another scope. Of several edges those that wait for this are chained by `prev`. */
+static void make_ready(ebb_future *node, ebb__edge *e) {
+    if (e->input & EBB__EDGE_MANY) {
+        ebb__many *m = (ebb__many *)(void *)node;
+        *m->ready_tail = e;
+        m->ready_tail = &e->prev;
+    }
+    node->flags |= EBB__F_READY;
+    ebb__enqueue_future(node);
+}
+
+ebb_future *ebb__edge_node(const ebb__edge *e) {
+    if (!(e->input & EBB__EDGE_MANY)) {
+        return (ebb_future *)(void *)((char *)(uintptr_t)e - offsetof(ebb__single, edge));
+    }
+    const ebb__item *item = (const ebb__item *)(const void *)e;
+    const ebb__item *first = item - item->slot;
+    return ((const ebb__edges *)(const void *)((const char *)first - offsetof(ebb__edges, item)))->node;
+}
+
+void ebb__edge_attach_loose(ebb_future *node, ebb__edge *e, ebb_future *f, unsigned belongs) {
+    e->input = (uintptr_t)f | belongs;
+    e->next = e->prev = NULL;
+    if (!ebb__is_static(f)) f->owners++;
+    if (!(f->flags & EBB__F_FINISHED)) ring_add(f, e);
+    else if (belongs != EBB__EDGE_AWAIT) make_ready(node, e);
+}
+
+void ebb__edge_attach(ebb_future *node, ebb__edge *e, ebb_future *f, unsigned belongs, const char *site) {
+    ebb__edge_attach_loose(node, e, f, belongs);
+    ebb__consume(f, site);
+}
+
+void ebb__edge_drop(ebb__heap *h, ebb__edge *e) {
+    ebb_future *f = ebb__edge_input(e);
+    e->input = 0;
+    if (f == NULL || ebb__is_static(f)) return;
+    ebb__shade(h, f);
+    if (e->next != NULL) ring_remove(f, e);
+    f->owners--;
+    ebb__maybe_free(h, f);
+}
+
+void ebb__edge_cancel(ebb__heap *h, ebb__edge *e, ebb_cancel_kind kind) {
+    ebb_future *f = ebb__edge_input(e);
+    if (f == NULL) return;
+    bool last = f->owners <= 1 && f->holds == 0;
+    bool spared = f->flags & EBB__F_SHIELDED || (f->flags & EBB__F_SHARED && !last);
+    if (!spared && !(f->flags & EBB__F_STATIC)) (void)ebb__cancel_as(f, kind);
+    ebb__edge_drop(h, e);
+}
+
+/* ---- hooks ------------------------------------------------------------------------------------------------------------- */
+
+static void trace_hook(void *object, ebb_tracer *t) {
+    const ebb__hook *k = object;
+    ebb__trace_cell(t, k->next);
+    if (k->what == HOOK_HOLD) ebb_trace(t, k->arg);
+}
+
+static const ebb_type hook_type = {"hook", sizeof(ebb__hook), trace_hook, NULL, EBB__TYPE_OWN};
+
+static ebb_status hook_add(ebb_future *f, uint8_t what, ebb__hook model) {
+    ebb_status st = ebb__usable(f);
+    if (st != EBB_OK) return st;
+    if (ebb__is_static(f)) return EBB_ERR_INVALID;
+    ebb__heap *h = ebb__heap_of(f);
+    ebb__hook *k = ebb__heap_alloc(h, &hook_type, sizeof *k);
+    if (k == NULL) return EBB_ERR_NOMEM;
+    k->fn = model.fn;
+    k->arg = model.arg;
+    k->what = what;
+    k->next = f->hooks;
+    f->hooks = k;
+    f->flags = (uint16_t)(f->flags & ~EBB__F_SORTED);
+    if (f->flags & EBB__F_FINISHED && what != HOOK_HOLD) ebb__enqueue_future(f);
+    return EBB_OK;
+}
+
+ebb_status ebb_on_done(ebb_future *f, ebb_done_fn fn, void *arg) {
+    if (fn == NULL) return EBB_ERR_INVALID;
+    return hook_add(f, HOOK_DONE, (ebb__hook){.fn.done = fn, .arg = arg});
+}
+
+ebb_status ebb_on_cancel(ebb_future *f, ebb_cancel_fn fn, void *arg) {
+    if (fn == NULL) return EBB_ERR_INVALID;
+    return hook_add(f, HOOK_CANCEL, (ebb__hook){.fn.cancel = fn, .arg = arg});
+}
+
+ebb_status ebb_on_cleanup(ebb_future *f, ebb_cleanup_fn fn, void *arg) {
+    if (fn == NULL) return EBB_ERR_INVALID;
+    return hook_add(f, HOOK_CLEANUP, (ebb__hook){.fn.cleanup = fn, .arg = arg});
+}
+
+ebb_status ebb_hold(ebb_future *f, void *object) {
+    if (object == NULL) return EBB_ERR_INVALID;
+    ebb_status st = hook_add(f, HOOK_HOLD, (ebb__hook){.arg = object});
+    if (st != EBB_OK) return st;
+    ebb__heap *h = ebb__heap_of(f);
+    ebb__cell *c = ebb__cell_of(object);
+    ebb__shade(h, c);
+    if (c->member != 0 && !(c->type->reserved & EBB__TYPE_FUTURE))
+        ebb__member_remove(ebb__cell_scope(h, c), c);
+    return EBB_OK;
+}
+
+/* Callbacks first, in order; then cleanups, the last first; what is held goes last. */
+static void sort_hooks(ebb_future *f) {
+    ebb__hook *callbacks = NULL, *cleanups = NULL, **tail = &cleanups, *held = NULL, *next;
+    for (ebb__hook *k = f->hooks; k != NULL; k = next) { /* the last added comes first */
+        next = k->next;
+        if (k->what == HOOK_CLEANUP) {
+            *tail = k;
+            tail = &k->next;
+        } else {
+            ebb__hook **list = k->what == HOOK_HOLD ? &held : &callbacks;
+            k->next = *list;
+            *list = k;
+        }
+    }
+    *tail = held;
+    for (tail = &callbacks; *tail != NULL; tail = &(*tail)->next) continue;
+    *tail = cleanups;
+    f->hooks = callbacks;
+    f->flags |= EBB__F_SORTED;
+}
+
+static void run_hook(ebb__scope *s, ebb_future *f, const ebb__hook *k) {
+    ebb_future_state state = ebb__state_of(f);
+    ebb_value none = ebb_none();
+    switch (k->what) {
+    case HOOK_DONE:
+        if (state == EBB_FUTURE_CANCELLED) break;
+        k->fn.done(s->cx, ebb__status_of(f), state == EBB_FUTURE_COMPLETED ? &f->value : &none, k->arg);
+        break;
+    case HOOK_CANCEL:
+        if (state == EBB_FUTURE_CANCELLED) k->fn.cancel(s->cx, ebb__kind_of_cancel(f), k->arg);
+        break;
+    case HOOK_CLEANUP: k->fn.cleanup(s->cx, k->arg); break;
+    default: break;
+    }
+}
+
+static bool run_hooks(ebb__scope *s, ebb_future *f, uint32_t *work) {
+    for (; f->hooks != NULL; --*work) {
+        if (*work == 0) return false;
+        if (!(f->flags & EBB__F_SORTED)) sort_hooks(f); /* a callback may have added some */
+        ebb__hook *k = f->hooks;
+        f->hooks = k->next;
+        ebb__shade(s->heap, k->next);
+        if (k->what == HOOK_HOLD) ebb__shade(s->heap, ebb__cell_of(k->arg));
+        run_hook(s, f, k);
+        ebb__heap_free_cell(s->heap, &k->cell);
+    }
+    return true;
+}
+
+/* ---- finishing --------------------------------------------------------------------------------------------------------- */
+
+static void tell(ebb__scope *s, ebb__edge *e) {
+    if (e->input & EBB__EDGE_AWAIT) {
+        ebb__await_ended(e);
+        return;
+    }
+    ebb_future *node = ebb__edge_node(e);
+    if (ebb__has_ended(node)) return; /* it lets go by itself */
+    if (EBB__LIKELY(node->cell.scope == s->index)) {
+        ebb__shade(s->heap, node);
+        ebb__kind_of(node)->input_ended(s, node, e);
+    } else {
+        make_ready(node, e);
+    }
+}
+
+static bool tell_waiters(ebb__scope *s, ebb_future *f, uint32_t *work) {
+    while (f->waiters != NULL) {
+        if (*work == 0) return false;
+        --*work;
+        ebb__edge *e = f->waiters->next;
+        ring_remove(f, e);
+        tell(s, e);
+    }
+    return true;
+}
+
+/* The end of a future that has ended: what it owns is let go of, its callbacks run, those who wait hear of
+ * it. False: `work` is used up, and it goes on from here. */
+static bool finish(ebb__scope *s, ebb_future *f, uint32_t *work) {
+    if (s->stage == STAGE_BEGIN) {
+        const ebb__kind *kind = ebb__kind_of(f);
+        bool first = !(f->flags & EBB__F_FINISHED);
+        if (first && ebb__state_of(f) == EBB_FUTURE_CANCELLED && kind->cancelled != NULL &&
+            !kind->cancelled(s, f, work)) {
+            return false;
+        }
+        s->stage = STAGE_HOOKS;
+    }
+    if (s->stage == STAGE_HOOKS) {
+        if (f->hooks != NULL && !run_hooks(s, f, work)) return false;
+        f->flags |= EBB__F_FINISHED; /* who comes now is made ready at once */
+        s->stage = STAGE_WAITERS;
+    }
+    if (!tell_waiters(s, f, work)) return false;
+    dequeue(s, f);
+    if (f->hooks != NULL) { /* one was added while it was told on */
+        ebb__enqueue_future(f);
+        return true;
+    }
+    if (EBB__UNLIKELY(f->flags & EBB__F_SELF_HELD)) {
+        f->flags = (uint16_t)(f->flags & ~EBB__F_SELF_HELD);
+        if (f->holds != UINT16_MAX) f->holds--;
+    }
+    if (f->holds == 0 && !(f->flags & EBB__F_PRODUCED)) ebb__member_remove(s, &f->cell);
+    ebb__maybe_free(s->heap, f);
+    return true;
+}
+
+/* Takes it out of the queue, and tells it which of its inputs have ended. */
+static void run_ready(ebb__scope *s, ebb_future *f) {
+    const ebb__kind *kind = ebb__kind_of(f);
+    dequeue(s, f);
+    f->flags = (uint16_t)(f->flags & ~EBB__F_READY);
+    ebb__shade(s->heap, f);
+    if (!(kind->type.reserved & EBB__TYPE_MANY)) {
+        kind->input_ended(s, f, &((ebb__single *)(void *)f)->edge);
+        return;
+    }
+    ebb__many *m = (ebb__many *)(void *)f;
+    while (m->ready != NULL && !ebb__has_ended(f)) {
+        ebb__edge *e = m->ready;
+        m->ready = e->prev;
+        if (m->ready == NULL) m->ready_tail = &m->ready;
+        e->prev = NULL;
+        kind->input_ended(s, f, e);
+    }
+}
+
+bool ebb__run_queue(ebb__scope *s, uint32_t *work) {
+    while (s->first != NULL) {
+        ebb_future *f = s->first;
+        if (*work == 0) return false;
+        --*work;
+        if (ebb__has_ended(f)) {
+            f->flags = (uint16_t)(f->flags & ~EBB__F_READY);
+            if (!finish(s, f, work)) return false;
+        } else {
+            run_ready(s, f);
+        }
+    }
+    return true;
+}
+
+void ebb__abandon_queue(ebb__scope *s) {
+    while (s->first != NULL) {
+        ebb_future *f = s->first;
+        if (!ebb__has_ended(f)) (void)ebb__cancel_as(f, EBB_CANCEL_PARENT);
+        uint32_t all = UINT32_MAX;
+        if (s->stage == STAGE_BEGIN && ebb__state_of(f) == EBB_FUTURE_CANCELLED &&
+            ebb__kind_of(f)->type.reserved & (EBB__TYPE_SINGLE | EBB__TYPE_MANY)) {
+            (void)ebb__kind_of(f)->cancelled(s, f, &all);
+        }
+        f->hooks = NULL;
+        f->flags |= EBB__F_FINISHED;
+        (void)tell_waiters(s, f, &all);
+        dequeue(s, f);
+    }
+}
+
+/* ---- what is known ----------------------------------------------------------------------------------------------------- */
+
+ebb_future_state ebb_state_of(const ebb_future *f) {
+    return ebb__state_of(f);
+}
+
+ebb_status ebb_status_of(const ebb_future *f) {
+    return ebb__status_of(f);
+}
+
+ebb_cancel_kind ebb_kind_of(const ebb_future *f) {
+    return ebb__state_of(f) == EBB_FUTURE_CANCELLED ? ebb__kind_of_cancel(f) : EBB_CANCEL_NONE;
+}
+
+bool ebb_is_cancelled(const ebb_future *f) {
+    return ebb__state_of(f) == EBB_FUTURE_CANCELLED;
+}
+
+/* ---- tracing ------------------------------------------------------------------------------------------------------------- */
+
+void ebb__trace_future(void *object, ebb_tracer *t) {
+    const ebb_future *f = object;
+    ebb_trace_value(t, &f->value);
+    ebb__trace_cell(t, f->hooks);
+}
+
+void ebb__trace_single(void *object, ebb_tracer *t) {
+    const ebb__single *n = object;
+    ebb__trace_future(object, t);
+    ebb__trace_edge(t, &n->edge);
+}

@@ -1,0 +1,201 @@
+/* Blocks and cells. What is collected, and when, is collect.c's. */
+#include "future/heap.h"
+
+#include <assert.h>
+
+#include "base/alloc.h"
+#include "future/scope.h"
+
+enum { DEFAULT_TRIGGER = 4 << 20, DEFAULT_STEP = 16384 };
+
+const void *ebb__this_thread(void) {
+    static _Thread_local char here;
+    return &here;
+}
+
+/* ---- life ----------------------------------------------------------------------------------------------- */
+
+static ebb__heap *heap_new(ebb_rt *rt) {
+    ebb__heap *h = ebb__alloc(&rt->allocator, sizeof *h);
+    if (h == NULL) return NULL;
+    memset(h, 0, sizeof *h);
+    h->rt = rt;
+    h->allocator = rt->allocator;
+    h->opts.trigger = DEFAULT_TRIGGER;
+    h->opts.step = DEFAULT_STEP;
+    h->thread = ebb__this_thread();
+    atomic_init(&h->refs, 1);
+    atomic_init(&h->inbound, 0);
+    for (uint32_t i = 1; i < EBB__SIZES; i++) {
+        uint32_t size = i <= EBB__SMALL_MAX / 8 ? i * 8 : (i - EBB__SMALL_MAX / 8) * 512;
+        if (size < EBB__CELL_MIN) size = EBB__CELL_MIN;
+        h->classes[i].size = h->classes[EBB__SIZES + i].size = size;
+    }
+    rt->heap = h;
+    rt->heap_free = ebb__futures_free;
+    rt->scope_over = ebb__scope_over;
+    return h;
+}
+
+ebb__heap *ebb__heap_get(ebb_rt *rt) {
+    return EBB__LIKELY(rt->heap != NULL) ? rt->heap : heap_new(rt);
+}
+
+static void free_large(ebb__heap *h, ebb__page *b) {
+    h->stats.bytes -= b->bytes;
+    ebb__free(&h->allocator, b->memory, b->bytes);
+}
+
+void ebb__heap_release(ebb__heap *h) {
+    /* Release, so that what other holders did comes before; acquire, so that the last one sees it. */
+    if (atomic_fetch_sub_explicit(&h->refs, 1, memory_order_acq_rel) != 1) return;
+    for (ebb__page *b = h->large, *next; b != NULL; b = next) {
+        next = b->next;
+        free_large(h, b);
+    }
+    for (ebb__chunk *c = h->chunks, *next; c != NULL; c = next) {
+        next = c->next;
+        ebb_allocator a = h->allocator;
+        ebb__free(&a, c->memory, c->bytes);
+        ebb__free(&a, c, sizeof *c);
+    }
+    ebb__free(&h->allocator, h->scopes, h->scopes_room * sizeof(ebb__scope *));
+    ebb_allocator a = h->allocator;
+    ebb__free(&a, h, sizeof *h);
+}
+
+void ebb__misuse(ebb__heap *h, ebb_status st, const char *what, const char *site) {
+    if (h != NULL && h->opts.misuse != NULL) h->opts.misuse(h->opts.ctx, st, what, site);
+}
+
+ebb_status ebb_heap_setup(ebb_rt *rt, const ebb_heap_opts *opts) {
+    if (opts == NULL) return EBB_ERR_INVALID;
+    if (opts->size != 0 && opts->size != sizeof *opts) return EBB_ERR_VERSION;
+    if (rt->heap != NULL && rt->heap->stats.allocated != 0) return EBB_ERR_BUSY;
+    ebb__heap *h = ebb__heap_get(rt);
+    if (h == NULL) return EBB_ERR_NOMEM;
+    h->opts = *opts;
+    if (h->opts.trigger == 0) h->opts.trigger = DEFAULT_TRIGGER;
+    if (h->opts.step == 0) h->opts.step = DEFAULT_STEP;
+    return EBB_OK;
+}
+
+void ebb_heap_stats_of(const ebb_rt *rt, ebb_heap_stats *out) {
+    if (rt->heap == NULL) {
+        *out = (ebb_heap_stats){0};
+        return;
+    }
+    *out = rt->heap->stats;
+    out->live = (size_t)(out->allocated - out->freed_early - out->swept);
+}
+
+ebb_status ebb_adopt(ebb_rt *rt) {
+    ebb__heap *h = ebb__heap_get(rt);
+    if (h == NULL) return EBB_ERR_NOMEM;
+    h->thread = ebb__this_thread();
+    return EBB_OK;
+}
+
+/* ---- blocks ----------------------------------------------------------------------------------------------- */
+
+static bool within_limit(const ebb__heap *h, size_t more) {
+    return h->opts.max_bytes == 0 || h->stats.bytes + more <= h->opts.max_bytes;
+}
+
+/* A chunk is one allocation, cut into aligned blocks. */
+static bool more_blocks(ebb__heap *h) {
+    size_t bytes = (size_t)(EBB__CHUNK_BLOCKS + 1) * EBB__BLOCK_SIZE;
+    if (!within_limit(h, bytes)) return false;
+    ebb__chunk *c = ebb__alloc(&h->allocator, sizeof *c);
+    void *memory = c == NULL ? NULL : ebb__alloc(&h->allocator, bytes);
+    if (memory == NULL) {
+        ebb__free(&h->allocator, c, sizeof *c);
+        return false;
+    }
+    *c = (ebb__chunk){h->chunks, memory, bytes};
+    h->chunks = c;
+    h->stats.bytes += bytes;
+    char *at = (char *)(((uintptr_t)memory + EBB__BLOCK_SIZE - 1) & ~(uintptr_t)(EBB__BLOCK_SIZE - 1));
+    for (int i = EBB__CHUNK_BLOCKS - 1; i >= 0; i--) { /* so that the first is taken first */
+        ebb__page *b = (ebb__page *)(void *)(at + (size_t)i * EBB__BLOCK_SIZE);
+        b->heap = h;
+        b->next = h->free_blocks;
+        h->free_blocks = b;
+    }
+    return true;
+}
+
+static void block_init(ebb__heap *h, ebb__page *b, ebb__class *k, size_t cell_size) {
+    memset(b, 0, sizeof *b);
+    b->heap = h;
+    b->cls = k;
+    b->cell_size = (uint32_t)cell_size;
+    b->first = (uint32_t)((sizeof *b + 63) & ~(size_t)63);
+    b->cells = k == NULL ? 1 : (uint32_t)((EBB__BLOCK_SIZE - b->first) / cell_size);
+    b->inverse = (uint32_t)((UINT64_C(1) << 32) / cell_size + 1);
+}
+
+/* The class gets cells from somewhere: swept ones first. False: no memory, or the limit. */
+static bool refill(ebb__heap *h, ebb__class *k) {
+    h->since += EBB__BLOCK_SIZE;
+    while (h->phase == EBB__GC_SWEEP && k->free == NULL && ebb__sweep_page(h, k)) continue;
+    if (k->free != NULL) return true;
+    if (h->free_blocks == NULL && !more_blocks(h)) return false;
+    ebb__page *b = h->free_blocks;
+    h->free_blocks = b->next;
+    block_init(h, b, k, k->size);
+    b->next = k->blocks;
+    k->blocks = b;
+    k->cur = (char *)b + b->first;
+    k->end = k->cur + (size_t)b->cells * k->size;
+    return true;
+}
+
+/* ---- allocation --------------------------------------------------------------------------------------------- */
+
+static void *alloc_large(ebb__heap *h, const ebb_type *type, size_t n) {
+    size_t head = (sizeof(ebb__page) + 63) & ~(size_t)63;
+    if (n > SIZE_MAX - head - EBB__BLOCK_SIZE) return NULL;
+    size_t bytes = head + n + EBB__BLOCK_SIZE;
+    if (!within_limit(h, bytes)) return NULL;
+    char *memory = ebb__alloc(&h->allocator, bytes);
+    if (memory == NULL) return NULL;
+    ebb__page *b = (void *)(((uintptr_t)memory + EBB__BLOCK_SIZE - 1) & ~(uintptr_t)(EBB__BLOCK_SIZE - 1));
+    block_init(h, b, NULL, EBB__BLOCK_SIZE);
+    b->bytes = bytes;
+    b->memory = memory;
+    b->next = h->large;
+    h->large = b;
+    h->stats.bytes += bytes;
+    h->since += n;
+    ebb__cell *c = ebb__cell_at(b, 0);
+    memset(c, 0, n);
+    c->type = type;
+    return c;
+}
+
+static ebb__cell *alloc_small(ebb__heap *h, const ebb_type *type, size_t n) {
+    if (n < EBB__CELL_MIN) n = EBB__CELL_MIN;
+    ebb__class *k = &h->classes[ebb__class_of(n) + (type->reserved & EBB__TYPE_OWN ? 0 : EBB__SIZES)];
+    if (k->free == NULL && k->cur == k->end && !refill(h, k)) return NULL;
+    ebb__cell *c = k->free;
+    if (c != NULL) {
+        k->free = ebb__free_next(c);
+    } else {
+        c = (ebb__cell *)(void *)k->cur;
+        k->cur += k->size;
+    }
+    memset(c, 0, n);
+    c->type = type;
+    return c;
+}
+
+void *ebb__alloc_slow(ebb__heap *h, const ebb_type *type, size_t n) {
+    assert(!h->collecting);
+    if (h->opts.every_time) ebb__collect_all(h);
+    ebb__cell *c = n > EBB__CELL_MAX ? alloc_large(h, type, n) : alloc_small(h, type, n);
+    if (c == NULL) return NULL;
+    h->stats.allocated++;
+    if (h->phase != EBB__GC_IDLE) ebb__mark_new(c);
+    return c;
+}

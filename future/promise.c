@@ -1,0 +1,212 @@
+/* Futures that somebody settles: promises, operations, tasks; and those that have ended from the start. */
+#include "future/promise.h"
+
+#include "base/alloc.h"
+
+static void trace_promise(void *object, ebb_tracer *t) {
+    const ebb__promise *p = object;
+    ebb__trace_future(object, t);
+    ebb__trace_cell(t, p->many.edges);
+}
+
+/* The future that it was settled with has ended. */
+static void adopted_ended(ebb__scope *s, ebb_future *f, ebb__edge *e) {
+    ebb__end_as(f, ebb__edge_input(e));
+    ebb__edge_drop(s->heap, e);
+}
+
+static bool promise_cancelled(ebb__scope *s, ebb_future *f, uint32_t *work) {
+    ebb__promise *p = (ebb__promise *)(void *)f;
+    (void)work;
+    if (p->many.edges != NULL)
+        ebb__edge_cancel(s->heap, &p->many.edges->item[0].edge, ebb__kind_of_cancel(f));
+    if (f->flags & EBB__F_PRODUCED && p->op->cancel != NULL) p->op->cancel(s->cx, f, p->arg);
+    return true;
+}
+
+const ebb__kind ebb__promise_kind = {
+    .type = {"promise", sizeof(ebb__promise), trace_promise, NULL,
+             EBB__TYPE_OWN | EBB__TYPE_FUTURE | EBB__TYPE_MANY},
+    .input_ended = adopted_ended,
+    .cancelled = promise_cancelled,
+};
+
+ebb_future *ebb__promise_new(ebb_cx *cx, const ebb__kind *kind, const ebb_op *op, void *arg, const char *site,
+                             ebb_status *st) {
+    ebb_future *f = ebb__future_new(cx, kind, site, st);
+    if (f == NULL) return NULL;
+    ebb__promise *p = (ebb__promise *)(void *)f;
+    p->many.ready_tail = &p->many.ready;
+    p->op = op;
+    p->arg = arg;
+    if (op != NULL) {
+        f->flags |= EBB__F_PRODUCED;
+        ebb__future_scope(f)->producers++;
+    }
+    return f;
+}
+
+ebb_future *ebb_promise_at(ebb_cx *cx, const ebb_op *op, void *arg, const char *site) {
+    ebb_status st = EBB_OK;
+    ebb_future *f = ebb__promise_new(cx, &ebb__promise_kind, op, arg, site, &st);
+    return f != NULL ? f : ebb__failed(st);
+}
+
+/* ---- settling ------------------------------------------------------------------------------------------------------ */
+
+static const ebb_type edges_type;
+
+static void trace_edges(void *object, ebb_tracer *t) {
+    const ebb__edges *e = object;
+    ebb__trace_cell(t, e->next);
+    for (uint32_t i = 0; i < e->n; i++) ebb__trace_edge(t, &e->item[i].edge);
+}
+
+static const ebb_type edges_type = {"edges", sizeof(ebb__edges), trace_edges, NULL, EBB__TYPE_OWN};
+
+ebb__edges *ebb__edges_new(ebb__heap *h, ebb_future *node, uint32_t n) {
+    ebb__edges *e = ebb__heap_alloc(h, &edges_type, sizeof *e + n * sizeof(ebb__item));
+    if (e == NULL) return NULL;
+    e->node = node;
+    e->n = n;
+    for (uint32_t i = 0; i < n; i++) e->item[i].slot = i;
+    return e;
+}
+
+void ebb__promise_adopt(ebb_future *f, ebb_future *inner) {
+    ebb__promise *p = (ebb__promise *)(void *)f;
+    ebb__edges *e = ebb__edges_new(ebb__heap_of(f), f, 1);
+    if (e == NULL) {
+        if (!ebb__is_static(inner)) (void)ebb__cancel_as(inner, EBB_CANCEL_RESOURCE);
+        (void)ebb__fail_with(f, EBB_ERR_NOMEM);
+        return;
+    }
+    p->many.edges = e;
+    ebb__edge_attach_loose(f, &e->item[0].edge, inner, EBB__EDGE_MANY);
+}
+
+/* EBB_OK if f may be settled by its producer now. A producer may do so after the handle was consumed. */
+static ebb_status settle_begin(ebb_future *f) {
+    if (f == NULL || ebb__is_static(f) || f->cell.type == NULL) return EBB_ERR_INVALID;
+    ebb__heap *h = ebb__heap_of(f);
+    if (h->thread != ebb__this_thread()) {
+        ebb__misuse(h, EBB_ERR_THREAD, "a future was settled on another thread than its runtime's", f->site);
+        return EBB_ERR_THREAD;
+    }
+    if (!ebb__is_promise(f)) return EBB_ERR_INVALID;
+    if (f->flags & EBB__F_SETTLED) {
+        ebb__misuse(h, EBB_ERR_RESOLVED, "a future was settled twice", f->site);
+        return EBB_ERR_RESOLVED;
+    }
+    f->flags |= EBB__F_SETTLED;
+    return EBB_OK;
+}
+
+static ebb_status settle_end(ebb_future *f, bool won) {
+    if (f->flags & EBB__F_PRODUCED) ebb__produced(f);
+    return won ? EBB_OK : EBB_CANCELLED;
+}
+
+ebb_status ebb_settle(ebb_future *f, ebb_value v) {
+    ebb_status st = settle_begin(f);
+    if (st != EBB_OK) {
+        ebb__dispose(v);
+        return st;
+    }
+    return settle_end(f, ebb__complete(f, v));
+}
+
+ebb_status ebb_reject(ebb_future *f, ebb_status failure) {
+    if (failure >= EBB_OK) return EBB_ERR_INVALID;
+    ebb_status st = settle_begin(f);
+    if (st != EBB_OK) return st;
+    return settle_end(f, ebb__fail_with(f, failure));
+}
+
+ebb_future *ebb_pure_at(ebb_cx *cx, ebb_value v, const char *site) {
+    ebb_status st = EBB_OK;
+    ebb_future *f = ebb__promise_new(cx, &ebb__promise_kind, NULL, NULL, site, &st);
+    if (f == NULL) {
+        ebb__dispose(v);
+        return ebb__failed(st);
+    }
+    f->flags |= EBB__F_SETTLED;
+    (void)ebb__complete(f, v);
+    return f;
+}
+
+ebb_future *ebb_fail_at(ebb_cx *cx, ebb_status failure, const char *site) {
+    if (failure >= EBB_OK) return ebb__failed(EBB_ERR_INVALID);
+    ebb_status st = EBB_OK;
+    ebb_future *f = ebb__promise_new(cx, &ebb__promise_kind, NULL, NULL, site, &st);
+    if (f == NULL) return ebb__failed(st);
+    f->flags |= EBB__F_SETTLED;
+    (void)ebb__fail_with(f, failure);
+    return f;
+}
+
+/* ---- tasks ------------------------------------------------------------------------------------------------------------ */
+
+typedef struct gone {
+    ebb__promise promise;
+    ebb_poll_fn poll;
+    void *state;
+    ebb_task task;
+    ebb_status status;
+} gone;
+
+static void go_cancel(ebb_cx *cx, ebb_future *f, void *arg) {
+    gone *g = (gone *)(void *)f;
+    (void)arg;
+    ebb_cancel_kind kind = ebb__kind_of_cancel(f);
+    ebb_task_cancel(cx, g->task, kind == EBB_CANCEL_DROPPED ? EBB_CANCEL_USER : kind,
+                    "its future was cancelled");
+}
+
+static const ebb_op go_op = {"task", go_cancel};
+
+static const ebb__kind go_kind = {
+    .type = {"task", sizeof(gone), trace_promise, NULL, EBB__TYPE_OWN | EBB__TYPE_FUTURE | EBB__TYPE_MANY},
+    .input_ended = adopted_ended,
+    .cancelled = promise_cancelled,
+};
+
+bool ebb__is_promise(const ebb_future *f) {
+    return f->cell.type == &ebb__promise_kind.type || f->cell.type == &go_kind.type;
+}
+
+static ebb_status go_poll(ebb_cx *cx, void *state) {
+    gone *g = state;
+    g->status = g->poll(cx, g->state);
+    return g->status;
+}
+
+/* The task is over, in whatever way: a finalizer of it, the last that runs. */
+static ebb_status go_over(ebb_cx *cx, void *state) {
+    gone *g = state;
+    (void)cx;
+    ebb_future *f = &g->promise.many.future;
+    if (g->status == EBB_OK) (void)ebb_settle(f, ebb_none());
+    else (void)ebb_reject(f, g->status < 0 ? g->status : EBB_CANCELLED);
+    return EBB_OK;
+}
+
+ebb_future *ebb_go_at(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state, const char *site) {
+    ebb_rt *rt = ebb__rt_of(cx);
+    ebb_status st = poll == NULL ? EBB_ERR_INVALID : ebb__slab_reserve(&rt->duties, &rt->allocator);
+    ebb_future *f = st == EBB_OK ? ebb__promise_new(cx, &go_kind, &go_op, NULL, site, &st) : NULL;
+    if (f == NULL) return ebb__failed(st);
+    gone *g = (gone *)(void *)f;
+    g->poll = poll;
+    g->state = state;
+    g->status = EBB_PENDING;
+    g->task = ebb_spawn_at(cx, region, go_poll, g, site);
+    st = ebb_id_status(g->task.id);
+    if (st == EBB_OK) {
+        ebb__task *t = ebb__task_at(rt, (uint32_t)(g->task.id >> 32) & 0xffffff);
+        (void)ebb_defer_at(&t->cx, go_over, g, site); /* its room was reserved */
+    } else {
+        (void)ebb_reject(f, st);
+    }
+    return f;
+}

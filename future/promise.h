@@ -1,0 +1,23 @@
+/* What a promise is, for those that are one and more: tasks, operations of other layers. */
+#ifndef EBB__FUTURE_PROMISE_H
+#define EBB__FUTURE_PROMISE_H
+
+#include "future/future.h"
+
+typedef struct ebb__promise {
+    ebb__many many; /* one edge, to the future that it was settled with */
+    const ebb_op *op;
+    void *arg;
+} ebb__promise;
+
+extern const ebb__kind ebb__promise_kind;
+
+/* NULL and *st. With an op it is produced: the region waits for it. */
+ebb_future *ebb__promise_new(ebb_cx *cx, const ebb__kind *kind, const ebb_op *op, void *arg, const char *site,
+                             ebb_status *st);
+bool ebb__is_promise(const ebb_future *f);
+
+/* A piece of n edges of a node, none attached. NULL: no memory. The caller makes the node refer to it. */
+ebb__edges *ebb__edges_new(ebb__heap *h, ebb_future *node, uint32_t n);
+
+#endif

@@ -1,0 +1,215 @@
+/* finally and bracket: what runs whatever the end, and is waited for. */
+#include "future/single.h"
+
+/* How the input had ended, kept while what was released is waited for. */
+typedef struct ending {
+    ebb_future_state state;
+    ebb_cancel_kind kind;
+    ebb_value value; /* as.i is the status of a failure */
+} ending;
+
+static ending ending_of(ebb_future *f) {
+    ebb_future_state state = ebb__state_of(f);
+    ebb_value v = state == EBB_FUTURE_COMPLETED ? ebb__value_from(f) : f->value;
+    return (ending){state, ebb__kind_of_cancel(f), v};
+}
+
+static void end_as(ebb_future *f, const ending *e) {
+    if (e->state == EBB_FUTURE_COMPLETED) (void)ebb__complete(f, e->value);
+    else if (e->state == EBB_FUTURE_FAILED) (void)ebb__fail_with(f, (ebb_status)e->value.as.i);
+    else (void)ebb__cancel_as(f, e->kind);
+}
+
+/* Nobody waits for it any more, but it is not to be cancelled: it holds itself until it has ended. */
+static void let_run(ebb_future *f) {
+    if (f == NULL || ebb__usable(f) != EBB_OK || ebb__is_static(f)) return;
+    if (f->flags & EBB__F_FINISHED) ebb__consume(f, f->site);
+    else f->flags |= EBB__F_SELF_HELD;
+}
+
+/* The same for the input of an edge. */
+static void let_input_run(ebb__heap *h, ebb__edge *e) {
+    ebb_future *f = ebb__edge_input(e);
+    if (f == NULL) return;
+    if (!ebb__is_static(f) && !(f->flags & EBB__F_FINISHED)) {
+        ebb__hold_again(f);
+        f->flags |= EBB__F_SELF_HELD;
+    }
+    ebb__edge_drop(h, e);
+}
+
+/* What was released has ended: the result ends as it would have, unless this failed. */
+static void released(ebb__scope *s, ebb_future *f, ebb__edge *e, const ending *was) {
+    ebb_future *input = ebb__edge_input(e);
+    if (was->state == EBB_FUTURE_COMPLETED && ebb__state_of(input) != EBB_FUTURE_COMPLETED) {
+        ebb_value v = was->value;
+        ebb__end_as(f, input);
+        ebb__dispose(v);
+    } else {
+        end_as(f, was);
+    }
+    ebb__edge_drop(s->heap, e);
+}
+
+/* ---- finally ---------------------------------------------------------------------------------------------------------- */
+
+/* EBB__F_STEP: the callback has run. */
+typedef struct finally {
+    ebb__single single;
+    ending was;
+} finally;
+
+static void trace_finally(void *object, ebb_tracer *t) {
+    const finally *n = object;
+    ebb__trace_single(object, t);
+    ebb_trace_value(t, &n->was.value);
+}
+
+static void finally_ended(ebb__scope *s, ebb_future *f, ebb__edge *e) {
+    finally *n = (finally *)(void *)f;
+    if (f->flags & EBB__F_STEP) {
+        ending was = n->was;
+        n->was.value = ebb_none();
+        ebb__shade_value(s->heap, &was.value);
+        released(s, f, e, &was);
+        return;
+    }
+    n->was = ending_of(ebb__edge_input(e));
+    f->flags |= EBB__F_STEP;
+    ebb__edge_drop(s->heap, e);
+    ebb_future *next = n->single.fn.finally(s->cx, n->single.arg);
+    if (next == NULL) {
+        ending was = n->was;
+        n->was.value = ebb_none();
+        end_as(f, &was);
+    } else {
+        ebb__become(f, e, next);
+    }
+}
+
+static bool finally_cancelled(ebb__scope *s, ebb_future *f, uint32_t *work) {
+    finally *n = (finally *)(void *)f;
+    (void)work;
+    if (f->flags & EBB__F_STEP) {
+        let_input_run(s->heap, &n->single.edge);
+        ebb_value v = n->was.value;
+        n->was.value = ebb_none();
+        if (n->was.state == EBB_FUTURE_COMPLETED) ebb__dispose(v);
+        return true;
+    }
+    f->flags |= EBB__F_STEP;
+    ebb__edge_cancel(s->heap, &n->single.edge, ebb__kind_of_cancel(f));
+    let_run(n->single.fn.finally(s->cx, n->single.arg));
+    return true;
+}
+
+static const ebb__kind finally_kind = {
+    .type = {"finally", sizeof(finally), trace_finally, NULL,
+             EBB__TYPE_OWN | EBB__TYPE_FUTURE | EBB__TYPE_SINGLE},
+    .input_ended = finally_ended,
+    .cancelled = finally_cancelled,
+};
+
+ebb_future *ebb_finally_at(ebb_cx *cx, ebb_future *f, ebb_finally_fn fn, void *arg, const char *site) {
+    return ebb__single_new(cx, &finally_kind, f, (const void *)(uintptr_t)fn, arg, site);
+}
+
+/* ---- bracket ------------------------------------------------------------------------------------------------------------ */
+
+typedef enum bracket_step { ACQUIRING, USING, RELEASING } bracket_step;
+
+typedef struct bracket {
+    ebb__single single; /* fn.then is `use` */
+    ebb_release_fn release;
+    bracket_step step;
+    ebb_value resource; /* what was acquired */
+    ending was;
+} bracket;
+
+static void trace_bracket(void *object, ebb_tracer *t) {
+    const bracket *b = object;
+    ebb__trace_single(object, t);
+    ebb_trace_value(t, &b->resource);
+    ebb_trace_value(t, &b->was.value);
+}
+
+/* What `release` did not take is disposed of here. */
+static ebb_future *run_release(ebb__scope *s, bracket *b) {
+    b->step = RELEASING;
+    ebb_future *next = b->release(s->cx, &b->resource, b->single.arg);
+    ebb_value left = b->resource;
+    b->resource = ebb_none();
+    ebb__shade_value(s->heap, &left);
+    ebb__dispose(left);
+    return next;
+}
+
+static void bracket_ended(ebb__scope *s, ebb_future *f, ebb__edge *e) {
+    bracket *b = (bracket *)(void *)f;
+    ebb_future *input = ebb__edge_input(e);
+    if (b->step == ACQUIRING) {
+        if (ebb__state_of(input) != EBB_FUTURE_COMPLETED) {
+            ebb__single_forward(s, f, e);
+            return;
+        }
+        b->step = USING;
+        b->resource = ebb__value_from(input);
+        ebb__edge_drop(s->heap, e);
+        ebb_future *used = b->single.fn.then(s->cx, &b->resource, b->single.arg);
+        ebb__become(f, e, used != NULL ? used : ebb__failed(EBB_ERR_INVALID));
+        return;
+    }
+    if (b->step == RELEASING) {
+        ending was = b->was;
+        b->was.value = ebb_none();
+        ebb__shade_value(s->heap, &was.value);
+        released(s, f, e, &was);
+        return;
+    }
+    b->was = ending_of(input);
+    ebb__edge_drop(s->heap, e);
+    ebb_future *next = run_release(s, b);
+    if (next != NULL) {
+        ebb__become(f, e, next);
+    } else {
+        ending was = b->was;
+        b->was.value = ebb_none();
+        end_as(f, &was);
+    }
+}
+
+static bool bracket_cancelled(ebb__scope *s, ebb_future *f, uint32_t *work) {
+    bracket *b = (bracket *)(void *)f;
+    (void)work;
+    if (b->step == RELEASING) {
+        let_input_run(s->heap, &b->single.edge);
+        ebb_value v = b->was.value;
+        b->was.value = ebb_none();
+        if (b->was.state == EBB_FUTURE_COMPLETED) ebb__dispose(v);
+        return true;
+    }
+    ebb_future *input = ebb__edge_input(&b->single.edge);
+    if (b->step == ACQUIRING &&
+        ebb__state_of(input) == EBB_FUTURE_COMPLETED) { /* it has just been acquired */
+        b->step = USING;
+        b->resource = ebb__value_from(input);
+    }
+    ebb__edge_cancel(s->heap, &b->single.edge, ebb__kind_of_cancel(f));
+    if (b->step == USING) let_run(run_release(s, b));
+    return true;
+}
+
+static const ebb__kind bracket_kind = {
+    .type = {"bracket", sizeof(bracket), trace_bracket, NULL,
+             EBB__TYPE_OWN | EBB__TYPE_FUTURE | EBB__TYPE_SINGLE},
+    .input_ended = bracket_ended,
+    .cancelled = bracket_cancelled,
+};
+
+ebb_future *ebb_bracket_at(ebb_cx *cx, ebb_future *acquire, ebb_then_fn use, ebb_release_fn release,
+                           void *arg, const char *site) {
+    if (release == NULL) use = NULL;
+    ebb_future *f = ebb__single_new(cx, &bracket_kind, acquire, (const void *)(uintptr_t)use, arg, site);
+    if (!ebb__is_static(f)) ((bracket *)(void *)f)->release = release;
+    return f;
+}

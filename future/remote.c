@@ -1,0 +1,201 @@
+/* Counted handles, and the stack by which other threads reach a runtime. No lock, no fence: what a thread
+ * wrote before a push is seen by the thread that takes it, because the push releases and the taking
+ * acquires. */
+#include "future/remote.h"
+
+#include "base/alloc.h"
+
+/* ---- the stack ---------------------------------------------------------------------------------------------------- */
+
+static bool push(ebb__heap *h, uintptr_t word, uintptr_t *next) {
+    /* Relaxed: the exchange below checks what was read. */
+    uintptr_t head = atomic_load_explicit(&h->inbound, memory_order_relaxed);
+    do {
+        if (head == EBB__INBOUND_CLOSED) return false;
+        *next = head;
+        /* Release: what was written to the letter or the future comes with it. */
+    } while (!atomic_compare_exchange_weak_explicit(&h->inbound, &head, word, memory_order_release,
+                                                    memory_order_relaxed));
+    if (head == 0 && h->wake != NULL) h->wake(h->wake_ctx);
+    return true;
+}
+
+bool ebb__post(ebb__heap *h, ebb__letter *l) {
+    return push(h, (uintptr_t)l | 1, &l->next);
+}
+
+bool ebb__post_future(ebb__heap *h, ebb_future *f) {
+    return push(h, (uintptr_t)f, (uintptr_t *)(void *)&f->remote_next);
+}
+
+static uintptr_t *link_of(uintptr_t word) {
+    if (word & 1) return &((ebb__letter *)(word & ~(uintptr_t)1))->next;
+    return (uintptr_t *)(void *)&((ebb_future *)word)->remote_next;
+}
+
+/* First in, first out. */
+static uintptr_t reversed(uintptr_t word) {
+    uintptr_t first = 0;
+    while (word != 0) {
+        uintptr_t next = *link_of(word);
+        *link_of(word) = first;
+        first = word;
+        word = next;
+    }
+    return first;
+}
+
+static void take_all(ebb__heap *h, ebb_rt *rt, uintptr_t words) {
+    uintptr_t next;
+    for (uintptr_t word = reversed(words); word != 0; word = next) {
+        next = *link_of(word);
+        if (word & 1) {
+            ebb__letter *l = (ebb__letter *)(word & ~(uintptr_t)1);
+            l->take(rt, l);
+        } else if (rt != NULL) {
+            ebb__enqueue_future((ebb_future *)word);
+        }
+    }
+    (void)h;
+}
+
+void ebb_turn(ebb_rt *rt) {
+    ebb__heap *h = rt->heap;
+    if (h == NULL || atomic_load_explicit(&h->inbound, memory_order_relaxed) == 0) return;
+    /* Acquire: what others wrote before they pushed is seen from here on. */
+    take_all(h, rt, atomic_exchange_explicit(&h->inbound, 0, memory_order_acquire));
+}
+
+ebb_status ebb_on_inbound(ebb_rt *rt, void (*wake)(void *ctx), void *ctx) {
+    ebb__heap *h = ebb__heap_get(rt);
+    if (h == NULL) return EBB_ERR_NOMEM;
+    h->wake = wake;
+    h->wake_ctx = ctx;
+    return EBB_OK;
+}
+
+/* ---- handles -------------------------------------------------------------------------------------------------------- */
+
+static void remote_free(ebb_remote *r) {
+    ebb__heap *h = r->heap;
+    ebb_allocator a = h->allocator;
+    ebb__free(&a, r, sizeof *r);
+    ebb__heap_release(h);
+}
+
+/* The last reference is gone: on the runtime's thread, unless that is gone too. */
+static void remote_over(ebb_rt *rt, ebb__letter *l) {
+    ebb_remote *r = (ebb_remote *)(void *)l; /* its first member */
+    if (rt != NULL) {
+        if (r->prev != NULL) r->prev->next = r->next;
+        else r->heap->exports = r->next;
+        if (r->next != NULL) r->next->prev = r->prev;
+        ebb__shade(r->heap, r->future);
+    }
+    remote_free(r);
+}
+
+ebb_status ebb_export(ebb_future *f, ebb_remote **out) {
+    *out = NULL;
+    ebb_status st = ebb__usable(f);
+    if (st != EBB_OK) return st;
+    if (ebb__is_static(f)) return EBB_ERR_INVALID;
+    ebb__heap *h = ebb__heap_of(f);
+    ebb_remote *r = ebb__alloc(&h->allocator, sizeof *r);
+    if (r == NULL) return EBB_ERR_NOMEM;
+    *r = (ebb_remote){.letter = {0, remote_over}, .future = f, .heap = h, .next = h->exports};
+    atomic_init(&r->refs, 1);
+    if (h->exports != NULL) h->exports->prev = r;
+    h->exports = r;
+    atomic_fetch_add_explicit(&h->refs, 1, memory_order_relaxed); /* the caller has one already */
+    f->flags |= EBB__F_EXPORTED;
+    *out = r;
+    return EBB_OK;
+}
+
+ebb_remote *ebb_remote_keep(ebb_remote *r) {
+    atomic_fetch_add_explicit(&r->refs, 1, memory_order_relaxed); /* the caller has one already */
+    return r;
+}
+
+void ebb_remote_release(ebb_remote *r) {
+    if (r == NULL) return;
+    /* Release, so that what was done with the handle comes before it goes; acquire for whoever frees it. */
+    if (atomic_fetch_sub_explicit(&r->refs, 1, memory_order_acq_rel) != 1) return;
+    if (!ebb__post(r->heap, &r->letter)) remote_free(r);
+}
+
+/* ---- from any thread -------------------------------------------------------------------------------------------------- */
+
+static bool claim(ebb_future *f, uint32_t to) {
+    uint32_t pending = EBB_FUTURE_PENDING;
+    /* Release: a canceller's writes come before the cancel. Acquire: the winner follows the maker. */
+    return atomic_compare_exchange_strong_explicit(&f->state, &pending, to, memory_order_acq_rel,
+                                                   memory_order_acquire);
+}
+
+bool ebb_remote_cancel(ebb_remote *r, ebb_cancel_kind kind) {
+    if (kind == EBB_CANCEL_NONE) kind = EBB_CANCEL_USER;
+    if (!claim(r->future, EBB_FUTURE_CANCELLED | (uint32_t)kind << 8)) return false;
+    (void)ebb__post_future(r->heap, r->future);
+    return true;
+}
+
+static ebb_status settle(ebb_remote *r, ebb_value v, uint32_t to) {
+    ebb_future *f = r->future;
+    if (!claim(f, EBB_FUTURE_SETTLING)) {
+        ebb__dispose(v);
+        uint32_t state = atomic_load_explicit(&f->state, memory_order_acquire) & 0xff;
+        return state == EBB_FUTURE_CANCELLED ? EBB_CANCELLED : EBB_ERR_RESOLVED;
+    }
+    f->value = v;
+    /* Release: whoever sees the end sees the value. */
+    atomic_store_explicit(&f->state, to, memory_order_release);
+    (void)ebb__post_future(r->heap, f);
+    return EBB_OK;
+}
+
+ebb_status ebb_remote_settle(ebb_remote *r, ebb_value v) {
+    if (v.type != NULL && v.type->size != 0) return EBB_ERR_INVALID;
+    return settle(r, v, EBB_FUTURE_COMPLETED);
+}
+
+ebb_status ebb_remote_reject(ebb_remote *r, ebb_status st) {
+    if (st >= EBB_OK) return EBB_ERR_INVALID;
+    if (st == EBB_CANCELLED) return ebb_remote_cancel(r, EBB_CANCEL_USER) ? EBB_OK : EBB_ERR_RESOLVED;
+    return settle(r, ebb_int(st), EBB_FUTURE_FAILED);
+}
+
+ebb_future_state ebb_remote_state(const ebb_remote *r) {
+    return ebb__state_of(r->future);
+}
+
+/* ---- the end of a runtime ------------------------------------------------------------------------------------------------ */
+
+/* Values that nobody took are disposed of; no other code of a user's runs. */
+static void last_values(ebb__heap *h, ebb__page *b) {
+    for (; b != NULL; b = b->next) {
+        uint32_t n = b->cls == NULL ? 1 : b->cells;
+        for (uint32_t i = 0; i < n; i++) {
+            ebb__cell *c = ebb__cell_at(b, i);
+            if (b->cls != NULL && b == b->cls->blocks && (char *)c >= b->cls->cur) break;
+            if (c->type != NULL) ebb__cell_end(c);
+        }
+    }
+    (void)h;
+}
+
+void ebb__futures_free(ebb__heap *h) {
+    ebb_rt *rt = h->rt;
+    /* Acquire: as ebb_turn. From here on others free by themselves. */
+    uintptr_t words = atomic_exchange_explicit(&h->inbound, EBB__INBOUND_CLOSED, memory_order_acquire);
+    take_all(h, NULL, words);
+    for (uint32_t i = 1; i < EBB__CLASSES; i++) last_values(h, h->classes[i].blocks);
+    last_values(h, h->large);
+    for (uint32_t i = 1; i < h->scopes_n; i++) {
+        if (ebb__scope_at(h, i) != NULL) ebb__scope_free(ebb__scope_at(h, i));
+    }
+    rt->heap = NULL;
+    h->rt = NULL;
+    ebb__heap_release(h);
+}

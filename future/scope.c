@@ -1,0 +1,266 @@
+/* The servant of a region's futures: its life, its members, its timers. */
+#include "future/scope.h"
+
+#include "base/alloc.h"
+#include "future/future.h"
+#include "kernel/task.h"
+
+enum { WORK_A_POLL = 4096, ARENA_CHUNK = 16384 };
+
+/* ---- members --------------------------------------------------------------------------------------------------- */
+
+static bool members_grow(ebb__scope *s) {
+    const ebb_allocator *a = &s->heap->allocator;
+    uint32_t room = s->members_room == 0 ? 16 : s->members_room * 2;
+    uintptr_t *m = ebb__resize(a, s->members, s->members_room * sizeof *m, room * sizeof *m);
+    if (m == NULL) return false;
+    s->members = m;
+    s->members_room = room;
+    return true;
+}
+
+void ebb__member_remove(ebb__scope *s, ebb__cell *c) {
+    ebb__shade(s->heap, c);
+    uintptr_t last = s->members[--s->members_n];
+    s->members[c->member - 1] = last;
+    ebb__member_cell(last)->member = c->member;
+    c->member = 0;
+}
+
+/* ---- timers ------------------------------------------------------------------------------------------------------ */
+
+static bool sooner(const ebb__due *a, const ebb__due *b) {
+    return a->at != b->at ? a->at < b->at : a->order < b->order;
+}
+
+static void due_put(ebb__scope *s, uint32_t i, ebb__due d) {
+    s->dues[i] = d;
+    d.future->spare = i + 1;
+}
+
+static void due_up(ebb__scope *s, uint32_t i, ebb__due d) {
+    while (i > 0 && sooner(&d, &s->dues[(i - 1) / 2])) {
+        due_put(s, i, s->dues[(i - 1) / 2]);
+        i = (i - 1) / 2;
+    }
+    due_put(s, i, d);
+}
+
+static void due_down(ebb__scope *s, uint32_t i, ebb__due d) {
+    for (;;) {
+        uint32_t child = 2 * i + 1;
+        if (child >= s->dues_n) break;
+        if (child + 1 < s->dues_n && sooner(&s->dues[child + 1], &s->dues[child])) child++;
+        if (!sooner(&s->dues[child], &d)) break;
+        due_put(s, i, s->dues[child]);
+        i = child;
+    }
+    due_put(s, i, d);
+}
+
+/* The runtime's timer stands at the first of them, or earlier: then it wakes for nothing. */
+static ebb_status rearm(ebb__scope *s) {
+    if (s->dues_n == 0 || s->cx == NULL || s->dues[0].at >= s->timer_at) return EBB_OK;
+    ebb_cx *host = ebb_host(s->heap->rt);
+    if (s->timer.id != 0) (void)ebb_timer_disarm(host, s->timer);
+    s->timer = ebb_timer_arm(host, s->servant, s->dues[0].at);
+    ebb_status st = ebb_id_status(s->timer.id);
+    s->timer_at = st == EBB_OK ? s->dues[0].at : EBB_FOREVER;
+    if (st != EBB_OK) s->timer.id = 0;
+    return st;
+}
+
+ebb_status ebb__due_add(ebb__scope *s, ebb_future *f, uint64_t at) {
+    if (s->dues_n == s->dues_room) {
+        uint32_t room = s->dues_room == 0 ? 8 : s->dues_room * 2;
+        ebb__due *d = ebb__resize(&s->heap->allocator, s->dues, s->dues_room * sizeof *d, room * sizeof *d);
+        if (d == NULL) return EBB_ERR_NOMEM;
+        s->dues = d;
+        s->dues_room = room;
+    }
+    s->dues_n++;
+    due_up(s, s->dues_n - 1, (ebb__due){at, s->due_order++, f});
+    ebb_status st = rearm(s);
+    if (st != EBB_OK) ebb__due_remove(s, f);
+    return st;
+}
+
+void ebb__due_remove(ebb__scope *s, ebb_future *f) {
+    if (f->spare == 0) return;
+    uint32_t i = f->spare - 1;
+    f->spare = 0;
+    ebb__due last = s->dues[--s->dues_n];
+    if (i == s->dues_n) return;
+    if (i > 0 && sooner(&last, &s->dues[(i - 1) / 2])) due_up(s, i, last);
+    else due_down(s, i, last);
+}
+
+static bool fire_timers(ebb__scope *s, uint32_t *work) {
+    uint64_t now = s->heap->rt->now;
+    if (now >= s->timer_at) { /* it has fired */
+        s->timer.id = 0;
+        s->timer_at = EBB_FOREVER;
+    }
+    while (s->dues_n > 0 && s->dues[0].at <= now) {
+        if (*work == 0) return false;
+        --*work;
+        ebb_future *f = s->dues[0].future;
+        ebb__due_remove(s, f);
+        if (!ebb__has_ended(f)) ebb__kind_of(f)->fired(s, f);
+    }
+    return rearm(s) == EBB_OK;
+}
+
+/* ---- the servant -------------------------------------------------------------------------------------------------- */
+
+void ebb__scope_wake(ebb__scope *s) {
+    if (s->cx != NULL) (void)ebb_wake(ebb_host(s->heap->rt), s->servant);
+}
+
+/* Cancels what is a member now. Backwards: nobody's code runs here, so nothing comes or goes. */
+static void cancel_members(ebb__scope *s, ebb_cancel_kind kind) {
+    for (uint32_t i = s->members_n; i > 0; i--) {
+        ebb__cell *c = ebb__member_cell(s->members[i - 1]);
+        if (c->type->reserved & EBB__TYPE_FUTURE) (void)ebb__cancel_as((ebb_future *)(void *)c, kind);
+    }
+}
+
+/* The region's cancel reaches the futures once, and its force again. */
+static void follow_region(ebb__scope *s, ebb_cx *cx) {
+    ebb__task *t = ebb__task_of(cx);
+    bool overdue = ebb__is_overdue(t);
+    if (t->told == 0 || (s->told && (!overdue || s->told_last))) return;
+    (void)ebb_checkpoint(cx);
+    ebb_cancel_kind kind = (ebb_cancel_kind)ebb__told_kind(t->told);
+    cancel_members(s, kind == EBB_CANCEL_NONE ? EBB_CANCEL_PARENT : kind);
+    s->told = true;
+    s->told_last = overdue;
+}
+
+/* Once nothing else lives in a region that closes, what nobody produces is cancelled, and when all that
+ * follows from it is done the servant may end. */
+static bool may_end(ebb__scope *s, ebb_cx *cx, bool idle) {
+    ebb__region *r = ebb__region_at(s->heap->rt, ebb__task_of(cx)->region);
+    if (!ebb__servant_is_last(r) || s->producers > 0 || !idle) return false;
+    cancel_members(s, EBB_CANCEL_PARENT);
+    return s->first == NULL;
+}
+
+static ebb_status serve(ebb_cx *cx, void *state) {
+    ebb__scope *s = state;
+    ebb__heap *h = s->heap;
+    bool forced = ebb__is_overdue(ebb__task_of(cx));
+    uint32_t work = forced ? UINT32_MAX : WORK_A_POLL;
+    s->running = true;
+    bool collecting = ebb__wants_step(h) && !ebb__collect_step(h);
+    if (h->dying != NULL) ebb__bury(h);
+    follow_region(s, cx);
+    bool idle = fire_timers(s, &work);
+    if (!ebb__run_queue(s, &work)) idle = false;
+    s->running = false;
+    if (may_end(s, cx, idle)) return s->told ? EBB_CANCELLED : EBB_OK;
+    if (!idle || collecting || s->first != NULL) (void)ebb_wake(cx, ebb_self(cx));
+    return EBB_PENDING;
+}
+
+/* ---- life ------------------------------------------------------------------------------------------------------------ */
+
+/* Free slots are chained: the next one's index, and a bit that no address has. */
+static void slot_give(ebb__heap *h, uint32_t i) {
+    h->scopes[i] = (ebb__scope *)((uintptr_t)h->scopes_free << 1 | 1);
+    h->scopes_free = i;
+}
+
+static uint32_t slot_take(ebb__heap *h) {
+    uint32_t i = h->scopes_free;
+    if (i != 0) {
+        h->scopes_free = (uint32_t)((uintptr_t)h->scopes[i] >> 1);
+        return i;
+    }
+    if (h->scopes_n < h->scopes_room) return h->scopes_n++;
+    uint32_t room = h->scopes_room == 0 ? 8 : h->scopes_room * 2;
+    ebb__scope **v = ebb__resize(&h->allocator, h->scopes, h->scopes_room * sizeof *v, room * sizeof *v);
+    if (v == NULL) return 0;
+    memset(v + h->scopes_room, 0, (room - h->scopes_room) * sizeof *v);
+    h->scopes = v;
+    h->scopes_room = room;
+    if (h->scopes_n == 0) h->scopes_n = 1;
+    return h->scopes_n++;
+}
+
+static ebb__scope *scope_new(ebb_cx *cx, ebb_status *st) {
+    ebb_rt *rt = ebb__rt_of(cx);
+    ebb__heap *h = ebb__heap_get(rt);
+    uint32_t index = h == NULL ? 0 : slot_take(h);
+    ebb__scope *s = index == 0 ? NULL : ebb__alloc(&rt->allocator, sizeof *s);
+    *st = EBB_ERR_NOMEM;
+    if (s == NULL) {
+        if (index != 0) slot_give(h, index);
+        return NULL;
+    }
+    h->scopes[index] = s;
+    *s = (ebb__scope){.heap = h, .index = index, .region = ebb_self_region(cx), .timer_at = EBB_FOREVER};
+    ebb__arena_init(&s->arena, rt->allocator, ARENA_CHUNK);
+    const ebb__region *r = ebb__region_at(rt, ebb__task_of(cx)->region);
+    s->told = r->told != 0; /* what is made now is the cleanup's */
+    if (members_grow(s)) {
+        s->servant = ebb__servant_new(cx, serve, s, r->site);
+        *st = ebb_id_status(s->servant.id);
+    }
+    if (*st != EBB_OK) {
+        ebb__free(&rt->allocator, s->members, s->members_room * sizeof *s->members);
+        ebb__free(&rt->allocator, s, sizeof *s);
+        slot_give(h, index);
+        return NULL;
+    }
+    s->cx = &ebb__task_at(rt, (uint32_t)(s->servant.id >> 32) & 0xffffff)->cx;
+    return s;
+}
+
+ebb__scope *ebb__scope_slow(ebb_cx *cx, ebb_status *st) {
+    ebb_rt *rt = ebb__rt_of(cx);
+    ebb__scope *s = ebb__region_at(rt, ebb__task_of(cx)->region)->scope;
+    if (rt->heap != NULL && rt->heap->thread != ebb__this_thread()) {
+        ebb__misuse(rt->heap, EBB_ERR_THREAD, "a runtime was used on another thread than its own", NULL);
+        *st = EBB_ERR_THREAD;
+        return NULL;
+    }
+    if (s == NULL && (s = scope_new(cx, st)) == NULL) return NULL;
+    if (s->members_n < s->members_room || members_grow(s)) return s;
+    *st = EBB_ERR_NOMEM;
+    return NULL;
+}
+
+void ebb__scope_free(ebb__scope *s) {
+    ebb__heap *h = s->heap;
+    const ebb_allocator *a = &h->allocator;
+    while (s->members_n > 0) ebb__member_cell(s->members[--s->members_n])->member = 0;
+    slot_give(h, s->index);
+    ebb__arena_free(&s->arena);
+    ebb__free(a, s->members, s->members_room * sizeof *s->members);
+    ebb__free(a, s->dues, s->dues_room * sizeof *s->dues);
+    ebb__free(a, s, sizeof *s);
+}
+
+/* The region is about to close: nothing is held by it any more. What is still produced is let alone until
+ * that is done; it may have been abandoned, but it is owned. */
+void ebb__scope_over(ebb_rt *rt, ebb__scope *s) {
+    if (s->timer.id != 0) (void)ebb_timer_disarm(ebb_host(rt), s->timer);
+    ebb__abandon_queue(s);
+    s->cx = NULL;
+    s->dues_n = 0;
+    for (uint32_t i = s->members_n; i > 0; i--) {
+        ebb__cell *c = ebb__member_cell(s->members[i - 1]);
+        ebb_future *f = (ebb_future *)(void *)c;
+        ebb__shade(s->heap, c);
+        if (c->type->reserved & EBB__TYPE_FUTURE) {
+            f->holds = 0;
+            f->flags |= EBB__F_LOOSE;
+            s->members[i - 1] &= ~(uintptr_t)1;
+            if (f->flags & EBB__F_PRODUCED) continue;
+        }
+        ebb__member_remove(s, c);
+    }
+    ebb__arena_free(&s->arena);
+    if (s->producers == 0) ebb__scope_free(s);
+}

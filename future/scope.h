@@ -1,0 +1,88 @@
+/* A scope: the futures of one region, and the servant that runs what they need.
+ *
+ * Every pending future of the region is a member, and so is what is held; the servant cancels them with the
+ * region. An entry is the cell's address, with a bit that says that it is held. A future that has ended
+ * stands in `queue` until the servant has told those who wait for it.
+ *
+ * What holds: a member's cell knows its place; a queued future is a member; `producers` counts those whose
+ * operation is not done yet, and while there are any the servant does not end by itself. If it was
+ * abandoned, the scope lives on without it until the last producer is done. */
+#ifndef EBB__FUTURE_SCOPE_H
+#define EBB__FUTURE_SCOPE_H
+
+#include "base/arena.h"
+#include "future/heap.h"
+
+typedef struct ebb__due {
+    uint64_t at, order;
+    struct ebb_future *future;
+} ebb__due;
+
+struct ebb__scope {
+    ebb__heap *heap;
+    uint32_t index;
+    ebb_region region;
+    ebb_task servant;
+    ebb_cx *cx;     /* the servant's; NULL: it is over */
+    bool running;   /* it is being polled */
+    bool told;      /* the cancel of the region has reached the futures */
+    bool told_last; /* and its force */
+    uintptr_t *members;
+    uint32_t members_n, members_room;
+    uint32_t producers;
+    struct ebb_future *first, *last; /* the queue */
+    uint8_t stage;                   /* how far the first is */
+    ebb__due *dues;                  /* timers: a binary heap */
+    uint32_t dues_n, dues_room;
+    uint64_t due_order;
+    ebb_timer timer; /* armed for the first of them */
+    uint64_t timer_at;
+    ebb__arena arena;
+};
+
+static inline ebb__scope *ebb__scope_at(const ebb__heap *h, uint32_t i) {
+    return (uintptr_t)h->scopes[i] & 1 ? NULL : h->scopes[i];
+}
+
+static inline ebb__cell *ebb__member_cell(uintptr_t m) {
+    return (ebb__cell *)(m & ~(uintptr_t)1);
+}
+
+/* The scope of cx's region, made if there is none; room for one more member. NULL and *st: EBB_ERR_NOMEM,
+ * EBB_ERR_CLOSED, EBB_ERR_THREAD. */
+ebb__scope *ebb__scope_slow(ebb_cx *cx, ebb_status *st);
+static inline ebb__scope *ebb__scope_of(ebb_cx *cx, ebb_status *st) {
+    ebb_rt *rt = ebb__rt_of(cx);
+    ebb__scope *s = ebb__region_at(rt, ebb__task_of(cx)->region)->scope;
+    if (EBB__LIKELY(s != NULL && s->members_n < s->members_room && s->heap->thread == ebb__this_thread())) {
+        return s;
+    }
+    return ebb__scope_slow(cx, st);
+}
+
+/* A new member, held. The room is there. */
+static inline void ebb__member_add(ebb__scope *s, ebb__cell *c) {
+    c->scope = s->index;
+    s->members[s->members_n++] = (uintptr_t)c | 1;
+    c->member = s->members_n;
+}
+void ebb__member_remove(ebb__scope *s, ebb__cell *c);
+
+static inline ebb__scope *ebb__cell_scope(ebb__heap *h, const ebb__cell *c) {
+    return h->scopes[c->scope];
+}
+
+/* The servant has something to do. */
+void ebb__scope_wake(ebb__scope *s);
+
+/* A timer for f, which is a member, and no longer. EBB_ERR_NOMEM. */
+ebb_status ebb__due_add(ebb__scope *s, struct ebb_future *f, uint64_t at);
+void ebb__due_remove(ebb__scope *s, struct ebb_future *f);
+
+/* Hooks of the runtime. */
+void ebb__scope_over(ebb_rt *rt, ebb__scope *s);
+void ebb__futures_free(ebb__heap *h);
+/* Frees a scope that has neither servant nor producers. */
+void ebb__scope_free(ebb__scope *s);
+
+#endif

@@ -1,0 +1,91 @@
+/* then, map, catch, finally: one input, one callback. */
+#include "future/single.h"
+
+ebb_future *ebb__single_new(ebb_cx *cx, const ebb__kind *kind, ebb_future *f, const void *fn, void *arg,
+                            const char *site) {
+    ebb_status st = ebb__usable_here(cx, f);
+    if (st == EBB_OK && fn == NULL) st = EBB_ERR_INVALID;
+    ebb_future *node = st == EBB_OK ? ebb__future_new(cx, kind, site, &st) : NULL;
+    if (node == NULL) {
+        ebb__consume_failed(f, site);
+        return ebb__failed(st);
+    }
+    ebb__single *n = (ebb__single *)(void *)node;
+    n->fn.any = fn;
+    n->arg = arg;
+    ebb__edge_attach(node, &n->edge, f, EBB__EDGE_NODE, site);
+    return node;
+}
+
+bool ebb__single_cancelled(ebb__scope *s, ebb_future *f, uint32_t *work) {
+    (void)work;
+    ebb__edge_cancel(s->heap, &((ebb__single *)(void *)f)->edge, ebb__kind_of_cancel(f));
+    return true;
+}
+
+/* Its callback has run: it ends as its input. */
+void ebb__single_forward(ebb__scope *s, ebb_future *f, ebb__edge *e) {
+    ebb__end_as(f, ebb__edge_input(e));
+    ebb__edge_drop(s->heap, e);
+}
+
+static void become(ebb__scope *s, ebb_future *f, ebb__edge *e, ebb_future *next) {
+    ebb__edge_drop(s->heap, e);
+    f->flags |= EBB__F_FORWARD;
+    ebb__become(f, e, next);
+}
+
+static void then_ended(ebb__scope *s, ebb_future *f, ebb__edge *e) {
+    ebb__single *n = (ebb__single *)(void *)f;
+    ebb_future *input = ebb__edge_input(e);
+    if (f->flags & EBB__F_FORWARD || ebb__state_of(input) != EBB_FUTURE_COMPLETED) {
+        ebb__single_forward(s, f, e);
+        return;
+    }
+    become(s, f, e, n->fn.then(s->cx, &input->value, n->arg));
+}
+
+static void map_ended(ebb__scope *s, ebb_future *f, ebb__edge *e) {
+    ebb__single *n = (ebb__single *)(void *)f;
+    ebb_future *input = ebb__edge_input(e);
+    if (f->flags & EBB__F_FORWARD || ebb__state_of(input) != EBB_FUTURE_COMPLETED) {
+        ebb__single_forward(s, f, e);
+        return;
+    }
+    ebb_value v = n->fn.map(s->cx, &input->value, n->arg);
+    ebb__edge_drop(s->heap, e);
+    (void)ebb__complete(f, v);
+}
+
+static void catch_ended(ebb__scope *s, ebb_future *f, ebb__edge *e) {
+    ebb__single *n = (ebb__single *)(void *)f;
+    ebb_future *input = ebb__edge_input(e);
+    if (f->flags & EBB__F_FORWARD || ebb__state_of(input) != EBB_FUTURE_FAILED) {
+        ebb__single_forward(s, f, e);
+        return;
+    }
+    become(s, f, e, n->fn.caught(s->cx, ebb__status_of(input), n->arg));
+}
+
+#define SINGLE(word, ended)                                                                                  \
+    {                                                                                                        \
+        .type = {word, sizeof(ebb__single), ebb__trace_single, NULL,                                         \
+                 EBB__TYPE_OWN | EBB__TYPE_FUTURE | EBB__TYPE_SINGLE},                                       \
+        .input_ended = ended, .cancelled = ebb__single_cancelled,                                            \
+    }
+
+static const ebb__kind then_kind = SINGLE("then", then_ended);
+static const ebb__kind map_kind = SINGLE("map", map_ended);
+static const ebb__kind catch_kind = SINGLE("catch", catch_ended);
+
+ebb_future *ebb_then_at(ebb_cx *cx, ebb_future *f, ebb_then_fn fn, void *arg, const char *site) {
+    return ebb__single_new(cx, &then_kind, f, (const void *)(uintptr_t)fn, arg, site);
+}
+
+ebb_future *ebb_map_at(ebb_cx *cx, ebb_future *f, ebb_map_fn fn, void *arg, const char *site) {
+    return ebb__single_new(cx, &map_kind, f, (const void *)(uintptr_t)fn, arg, site);
+}
+
+ebb_future *ebb_catch_at(ebb_cx *cx, ebb_future *f, ebb_catch_fn fn, void *arg, const char *site) {
+    return ebb__single_new(cx, &catch_kind, f, (const void *)(uintptr_t)fn, arg, site);
+}

@@ -1,0 +1,103 @@
+/* Values: objects of the heap, words that somebody owns, bytes of a region. */
+#include "future/future.h"
+
+const ebb_type ebb__nested_type = {"future", sizeof(ebb_future), NULL, NULL,
+                                   EBB__TYPE_OWN | EBB__TYPE_FUTURE};
+
+void *ebb__object_new(ebb_cx *cx, const ebb_type *type, size_t size, ebb_status *st) {
+    ebb__scope *s = ebb__scope_of(cx, st);
+    if (s == NULL) return NULL;
+    ebb__cell *c = ebb__alloc_slow(s->heap, type, sizeof *c + size);
+    if (c == NULL) {
+        *st = EBB_ERR_NOMEM;
+        return NULL;
+    }
+    ebb__member_add(s, c);
+    if (ebb__wants_step(s->heap)) ebb__scope_wake(s);
+    return c + 1;
+}
+
+void *ebb_new(ebb_cx *cx, const ebb_type *type) {
+    ebb_status st = EBB_OK;
+    if (type == NULL || type->size == 0 || type->reserved != 0 || type->size > SIZE_MAX / 2) return NULL;
+    return ebb__object_new(cx, type, type->size, &st);
+}
+
+ebb_value ebb_box(void *object) {
+    return object == NULL ? ebb_none() : (ebb_value){((ebb__cell *)object - 1)->type, {object}};
+}
+
+ebb_value ebb_nested(ebb_future *f) {
+    ebb_status st = ebb__usable(f);
+    if (st != EBB_OK) f = ebb__failed(st);
+    if (!ebb__is_static(f)) {
+        f->flags |= EBB__F_LOOSE;
+        ebb__consume(f, "ebb_nested");
+    }
+    return (ebb_value){&ebb__nested_type, {f}};
+}
+
+ebb_value ebb_take(ebb_cx *cx, ebb_value *v) {
+    ebb_value got = *v;
+    ebb__cell *c = ebb__value_cell(&got);
+    if (c != NULL && c->type->reserved == 0 && c->member == 0) {
+        ebb_status st = EBB_OK;
+        ebb__scope *s = ebb__scope_of(cx, &st);
+        if (s == NULL) return ebb_none(); /* it stays where it is */
+        ebb__shade(s->heap, c);
+        ebb__member_add(s, c);
+    }
+    *v = ebb_none();
+    return got;
+}
+
+void ebb_discard(ebb_cx *cx, ebb_value v) {
+    (void)cx;
+    ebb__cell *c = ebb__value_cell(&v);
+    if (c == NULL) {
+        ebb__dispose(v);
+    } else if (c->type->reserved == 0 && c->member != 0) {
+        ebb__member_remove(ebb__cell_scope(ebb__heap_of(c), c), c);
+    }
+}
+
+/* ---- bytes of a region ----------------------------------------------------------------------------------------------- */
+
+typedef struct bytes {
+    ebb_region region;
+    void *at;
+    size_t n;
+} bytes;
+
+static const ebb_type bytes_type = {"bytes", sizeof(bytes), NULL, NULL, 0};
+
+ebb_status ebb_bytes_new(ebb_cx *cx, size_t n, ebb_value *out, void **at) {
+    ebb_status st = EBB_OK;
+    *out = ebb_none();
+    *at = NULL;
+    bytes *b = ebb__object_new(cx, &bytes_type, sizeof *b, &st);
+    if (b == NULL) return st;
+    ebb__scope *s = ebb__scope_of(cx, &st);
+    b->at = s == NULL || n > SIZE_MAX / 2 ? NULL : ebb__arena_alloc(&s->arena, n);
+    if (b->at == NULL) {
+        ebb_discard(cx, ebb_box(b));
+        return EBB_ERR_NOMEM;
+    }
+    b->region = s->region;
+    b->n = n;
+    *out = ebb_box(b);
+    *at = b->at;
+    return EBB_OK;
+}
+
+ebb_status ebb_bytes_of(ebb_cx *cx, const ebb_value *v, void **at, size_t *n) {
+    if (v->type != &bytes_type || v->as.p == NULL) return EBB_ERR_INVALID;
+    const bytes *b = v->as.p;
+    ebb__region *r;
+    *at = NULL;
+    *n = 0;
+    if (ebb__find_region(ebb__rt_of(cx), b->region, &r) != EBB_OK || r->scope == NULL) return EBB_ERR_CLOSED;
+    *at = b->at;
+    *n = b->n;
+    return EBB_OK;
+}
