@@ -94,15 +94,21 @@ static ebb_status end(ebb_cx *cx, awaiter *a, ebb_future *f, ebb_value *v) {
     return st;
 }
 
+/* It has ended, and nobody else is still to be told of its value. */
+static bool is_ready(const ebb_future *f) {
+    if (f->flags & EBB__F_FINISHED) return true;
+    return ebb__has_ended(f) && f->hooks == NULL && f->owners <= 1;
+}
+
 static ebb_status await_first(ebb_cx *cx, ebb_future *f, ebb_value *v) {
-    ebb_status st = ebb__usable_here(cx, f);
+    ebb_status st = ebb__usable_in(ebb__rt_of(cx)->heap, f);
     if (st != EBB_OK) return st;
     const ebb__task *t = ebb__task_of(cx);
     if (ebb__is_servant(t->rt, t)) {
         ebb__misuse(t->rt->heap, EBB_ERR_NOT_TASK, "a callback can't await", f->site);
         return EBB_ERR_NOT_TASK;
     }
-    if (ebb__has_ended(f)) {
+    if (is_ready(f)) {
         if (ebb__is_static(f)) return collect(cx, f, v);
         f->owners++; /* as long as its value is looked at */
         ebb__consume(f, "ebb_await");
@@ -123,7 +129,7 @@ static ebb_status await_first(ebb_cx *cx, ebb_future *f, ebb_value *v) {
 static ebb_status await_poll(ebb_cx *cx, ebb_future *f, ebb_value *v) {
     awaiter *a = f == NULL || ebb__task_of(cx)->index == 0 ? NULL : find(cx, f);
     if (a == NULL) return await_first(cx, f, v);
-    if (ebb__has_ended(f)) return end(cx, a, f, v);
+    if (is_ready(f)) return end(cx, a, f, v);
     if (ebb_checkpoint(cx) == EBB_OK) return EBB_PENDING;
     await_cancel(&a->wait);
     ebb__wait_end(&a->wait);

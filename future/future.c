@@ -77,10 +77,10 @@ ebb_status ebb__usable(const ebb_future *f) {
     return EBB_ERR_CONSUMED;
 }
 
-ebb_status ebb__usable_here(ebb_cx *cx, const ebb_future *f) {
+ebb_status ebb__usable_in(const ebb__heap *h, const ebb_future *f) {
     ebb_status st = ebb__usable(f);
     if (st != EBB_OK || ebb__is_static(f)) return st;
-    return ebb__heap_of(f)->rt == ebb__rt_of(cx) ? EBB_OK : EBB_ERR_FOREIGN;
+    return ebb__heap_of(f) == h ? EBB_OK : EBB_ERR_FOREIGN;
 }
 
 static void unhold(ebb__heap *h, ebb_future *f) {
@@ -209,12 +209,12 @@ static void settle_in(ebb_future *f, ebb_value v) {
 /* f, which is pending, ends as `inner` will. */
 static bool flatten(ebb_future *f, ebb_future *inner) {
     if (ebb__has_ended(f)) {
-        if (!ebb__is_static(inner)) (void)ebb__cancel_as(inner, EBB_CANCEL_PARENT);
+        ebb__consume_failed(inner, f->site);
         return false;
     }
     if (ebb__kind_of(f)->type.reserved & EBB__TYPE_SINGLE) {
         f->flags |= EBB__F_FORWARD;
-        ebb__edge_attach_loose(f, &((ebb__single *)(void *)f)->edge, inner, EBB__EDGE_NODE);
+        ebb__become(f, &((ebb__single *)(void *)f)->edge, inner);
     } else {
         ebb__promise_adopt(f, inner);
     }
@@ -264,7 +264,8 @@ ebb_status ebb__status_of(const ebb_future *f) {
 
 /* Nobody but the one who asks can see the value again: it may be moved. */
 static bool is_last_reader(const ebb_future *f) {
-    return f->owners <= 1 && f->holds == 0 && !(f->flags & (EBB__F_EXPORTED | EBB__F_LOOSE | EBB__F_STATIC));
+    return f->owners <= 1 && f->hooks == NULL && f->holds == 0 &&
+           !(f->flags & (EBB__F_EXPORTED | EBB__F_LOOSE | EBB__F_STATIC));
 }
 
 ebb_value ebb__value_from(ebb_future *input) {
@@ -287,9 +288,7 @@ void ebb__end_as(ebb_future *f, ebb_future *input) {
 }
 
 void ebb__become(ebb_future *f, ebb__edge *e, ebb_future *input) {
-    ebb_status st = ebb__usable(input);
-    if (st == EBB_OK && !ebb__is_static(input) && ebb__heap_of(input) != ebb__heap_of(f))
-        st = EBB_ERR_FOREIGN;
+    ebb_status st = ebb__usable_in(ebb__heap_of(f), input);
     ebb__edge_attach(f, e, st == EBB_OK ? input : ebb__failed(st), EBB__EDGE_NODE, f->site);
 }
 
@@ -361,16 +360,12 @@ ebb_future *ebb__edge_node(const ebb__edge *e) {
     return ((const ebb__edges *)(const void *)((const char *)first - offsetof(ebb__edges, item)))->node;
 }
 
-void ebb__edge_attach_loose(ebb_future *node, ebb__edge *e, ebb_future *f, unsigned belongs) {
+void ebb__edge_attach(ebb_future *node, ebb__edge *e, ebb_future *f, unsigned belongs, const char *site) {
     e->input = (uintptr_t)f | belongs;
     e->next = e->prev = NULL;
     if (!ebb__is_static(f)) f->owners++;
     if (!(f->flags & EBB__F_FINISHED)) ring_add(f, e);
     else if (belongs != EBB__EDGE_AWAIT) make_ready(node, e);
-}
-
-void ebb__edge_attach(ebb_future *node, ebb__edge *e, ebb_future *f, unsigned belongs, const char *site) {
-    ebb__edge_attach_loose(node, e, f, belongs);
     ebb__consume(f, site);
 }
 
@@ -406,7 +401,7 @@ static const ebb_type hook_type = {"hook", sizeof(ebb__hook), trace_hook, NULL, 
 static ebb_status hook_add(ebb_future *f, uint8_t what, ebb__hook model) {
     ebb_status st = ebb__usable(f);
     if (st != EBB_OK) return st;
-    if (ebb__is_static(f)) return EBB_ERR_INVALID;
+    if (ebb__is_static(f)) return ebb__status_of(f);
     ebb__heap *h = ebb__heap_of(f);
     ebb__hook *k = ebb__heap_alloc(h, &hook_type, sizeof *k);
     if (k == NULL) return EBB_ERR_NOMEM;
@@ -488,12 +483,12 @@ static bool run_hooks(ebb__scope *s, ebb_future *f, uint32_t *work) {
     for (; f->hooks != NULL; --*work) {
         if (*work == 0) return false;
         if (!(f->flags & EBB__F_SORTED)) sort_hooks(f); /* a callback may have added some */
-        ebb__hook *k = f->hooks;
-        f->hooks = k->next;
-        ebb__shade(s->heap, k->next);
-        if (k->what == HOOK_HOLD) ebb__shade(s->heap, ebb__cell_of(k->arg));
-        run_hook(s, f, k);
-        ebb__heap_free_cell(s->heap, &k->cell);
+        ebb__hook k = *f->hooks; /* its cell is free before it runs, which may collect */
+        ebb__heap_free_cell(s->heap, &f->hooks->cell);
+        f->hooks = k.next;
+        ebb__shade(s->heap, k.next);
+        if (k.what == HOOK_HOLD) ebb__shade(s->heap, ebb__cell_of(k.arg));
+        run_hook(s, f, &k);
     }
     return true;
 }

@@ -186,8 +186,8 @@ ebb_future *ebb__future_new(ebb_cx *cx, const ebb__kind *kind, const char *site,
 /* EBB_OK if the handle may be used by the thread that asks: else EBB_ERR_THREAD, EBB_ERR_CONSUMED (in
  * debug), EBB_ERR_INVALID for NULL. */
 ebb_status ebb__usable(const ebb_future *f);
-/* The same for an input of something in the scope of cx: also EBB_ERR_FOREIGN. */
-ebb_status ebb__usable_here(ebb_cx *cx, const ebb_future *f);
+/* The same for an input of something in a heap: also EBB_ERR_FOREIGN. */
+ebb_status ebb__usable_in(const ebb__heap *h, const ebb_future *f);
 /* One use of the handle is over. `site`: where. */
 void ebb__consume(ebb_future *f, const char *site);
 /* One use more, of a handle that may have none left. */
@@ -200,8 +200,6 @@ void ebb__consume_failed(ebb_future *f, const char *site);
 /* The edge waits for f and owns it. Consumes one use of f. `belongs`: EBB__EDGE_*. If f has ended already,
  * the node is made ready, and hears of it in the pump. */
 void ebb__edge_attach(ebb_future *node, ebb__edge *e, ebb_future *f, unsigned belongs, const char *site);
-/* The same for a handle that was consumed before: one that stood in a value. */
-void ebb__edge_attach_loose(ebb_future *node, ebb__edge *e, ebb_future *f, unsigned belongs);
 /* The node that an edge belongs to; not for EBB__EDGE_AWAIT. */
 ebb_future *ebb__edge_node(const ebb__edge *e);
 /* Lets go of the input: it may be freed by this. */

@@ -75,14 +75,15 @@ ebb__edges *ebb__edges_new(ebb__heap *h, ebb_future *node, uint32_t n) {
 
 void ebb__promise_adopt(ebb_future *f, ebb_future *inner) {
     ebb__promise *p = (ebb__promise *)(void *)f;
-    ebb__edges *e = ebb__edges_new(ebb__heap_of(f), f, 1);
+    ebb_status st = ebb__usable_in(ebb__heap_of(f), inner);
+    ebb__edges *e = st == EBB_OK ? ebb__edges_new(ebb__heap_of(f), f, 1) : NULL;
     if (e == NULL) {
-        if (!ebb__is_static(inner)) (void)ebb__cancel_as(inner, EBB_CANCEL_RESOURCE);
-        (void)ebb__fail_with(f, EBB_ERR_NOMEM);
+        ebb__consume_failed(inner, f->site);
+        (void)ebb__fail_with(f, st == EBB_OK ? EBB_ERR_NOMEM : st);
         return;
     }
     p->many.edges = e;
-    ebb__edge_attach_loose(f, &e->item[0].edge, inner, EBB__EDGE_MANY);
+    ebb__edge_attach(f, &e->item[0].edge, inner, EBB__EDGE_MANY, f->site);
 }
 
 /* EBB_OK if f may be settled by its producer now. A producer may do so after the handle was consumed. */

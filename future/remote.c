@@ -52,7 +52,7 @@ static void take_all(ebb__heap *h, ebb_rt *rt, uintptr_t words) {
         if (word & 1) {
             ebb__letter *l = (ebb__letter *)(word & ~(uintptr_t)1);
             l->take(rt, l);
-        } else if (rt != NULL) {
+        } else if (rt != NULL && ((ebb_future *)word)->cell.member != 0) { /* else its scope is over */
             ebb__enqueue_future((ebb_future *)word);
         }
     }

@@ -117,12 +117,18 @@ void ebb__scope_wake(ebb__scope *s) {
     if (s->cx != NULL) (void)ebb_wake(ebb_host(s->heap->rt), s->servant);
 }
 
-/* Cancels what is a member now. Backwards: nobody's code runs here, so nothing comes or goes. */
-static void cancel_members(ebb__scope *s, ebb_cancel_kind kind) {
+/* Cancels what is a member now. False if another thread has ended one of them, and it is still on its way
+ * here. Nobody's code runs, so nothing comes or goes meanwhile. */
+static bool cancel_members(ebb__scope *s, ebb_cancel_kind kind) {
+    bool all_here = true;
     for (uint32_t i = s->members_n; i > 0; i--) {
         ebb__cell *c = ebb__member_cell(s->members[i - 1]);
-        if (c->type->reserved & EBB__TYPE_FUTURE) (void)ebb__cancel_as((ebb_future *)(void *)c, kind);
+        if (!(c->type->reserved & EBB__TYPE_FUTURE)) continue;
+        ebb_future *f = (ebb_future *)(void *)c;
+        if (f->flags & EBB__F_FINISHED || ebb__cancel_as(f, kind)) continue;
+        if (!(f->flags & EBB__F_QUEUED)) all_here = false;
     }
+    return all_here;
 }
 
 /* The region's cancel reaches the futures once, and its force again. */
@@ -132,7 +138,7 @@ static void follow_region(ebb__scope *s, ebb_cx *cx) {
     if (t->told == 0 || (s->told && (!overdue || s->told_last))) return;
     (void)ebb_checkpoint(cx);
     ebb_cancel_kind kind = (ebb_cancel_kind)ebb__told_kind(t->told);
-    cancel_members(s, kind == EBB_CANCEL_NONE ? EBB_CANCEL_PARENT : kind);
+    (void)cancel_members(s, kind);
     s->told = true;
     s->told_last = overdue;
 }
@@ -142,8 +148,7 @@ static void follow_region(ebb__scope *s, ebb_cx *cx) {
 static bool may_end(ebb__scope *s, ebb_cx *cx, bool idle) {
     ebb__region *r = ebb__region_at(s->heap->rt, ebb__task_of(cx)->region);
     if (!ebb__servant_is_last(r) || s->producers > 0 || !idle) return false;
-    cancel_members(s, EBB_CANCEL_PARENT);
-    return s->first == NULL;
+    return cancel_members(s, EBB_CANCEL_PARENT) && s->first == NULL;
 }
 
 static ebb_status serve(ebb_cx *cx, void *state) {

@@ -3,7 +3,7 @@
 
 ebb_future *ebb__single_new(ebb_cx *cx, const ebb__kind *kind, ebb_future *f, const void *fn, void *arg,
                             const char *site) {
-    ebb_status st = ebb__usable_here(cx, f);
+    ebb_status st = ebb__usable_in(ebb__rt_of(cx)->heap, f);
     if (st == EBB_OK && fn == NULL) st = EBB_ERR_INVALID;
     ebb_future *node = st == EBB_OK ? ebb__future_new(cx, kind, site, &st) : NULL;
     if (node == NULL) {
@@ -53,6 +53,9 @@ static void map_ended(ebb__scope *s, ebb_future *f, ebb__edge *e) {
         return;
     }
     ebb_value v = n->fn.map(s->cx, &input->value, n->arg);
+    if (v.type != NULL && v.type == input->value.type && v.as.p == input->value.as.p) {
+        v = ebb__value_from(input); /* returned as it came, without being taken */
+    }
     ebb__edge_drop(s->heap, e);
     (void)ebb__complete(f, v);
 }

@@ -29,12 +29,7 @@ ebb_value ebb_box(void *object) {
 
 ebb_value ebb_nested(ebb_future *f) {
     ebb_status st = ebb__usable(f);
-    if (st != EBB_OK) f = ebb__failed(st);
-    if (!ebb__is_static(f)) {
-        f->flags |= EBB__F_LOOSE;
-        ebb__consume(f, "ebb_nested");
-    }
-    return (ebb_value){&ebb__nested_type, {f}};
+    return (ebb_value){&ebb__nested_type, {st == EBB_OK ? f : ebb__failed(st)}};
 }
 
 ebb_value ebb_take(ebb_cx *cx, ebb_value *v) {

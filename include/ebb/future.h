@@ -130,7 +130,7 @@ ebb_status ebb_settle(ebb_future *f, ebb_value v);
 /* Ends it with a failure. EBB_CANCELLED as status cancels it. A status that is no failure is
  * EBB_ERR_INVALID. */
 ebb_status ebb_reject(ebb_future *f, ebb_status st);
-/* A future as a value: consumes it. */
+/* A future as a value, to settle with. Whoever takes it consumes it. */
 ebb_value ebb_nested(ebb_future *f);
 
 #define ebb_pure(cx, v)  ebb_pure_at((cx), (v), EBB_SITE)  /* completed */
@@ -158,7 +158,8 @@ bool ebb_is_cancelled(const ebb_future *f);
 /* Waits for it and moves its value into `v` (may be NULL: disposed of). Consumes it. A poll operation and a
  * checkpoint in a task (repeat it with the same future), blocking in a fiber. A task that is cancelled
  * meanwhile gets EBB_CANCELLED, and with it the future is. EBB_ERR_NOT_TASK: a callback, or the host and it
- * is pending; nothing is consumed then, nor by EBB_ERR_NOMEM. */
+ * is pending; nothing is consumed then, nor by EBB_ERR_NOMEM. A word that
+ * somebody else may still ask for, because the handle was kept, is borrowed: it stays the future's. */
 ebb_status ebb_await(ebb_cx *cx, ebb_future *f, ebb_value *v);
 
 /* ---- holding ---------------------------------------------------------------------------------------- */
@@ -175,7 +176,8 @@ ebb_future *ebb_shield(ebb_future *f);
 
 /* Callbacks, any number. `on_done` for a value or a failure (then `v` is empty), `on_cancel` for a cancel,
  * each in the order in which they were attached; then cleanups, on every end, the last first. They run once;
- * attached to a future that has ended, soon. EBB_ERR_NOMEM: not attached. */
+ * attached to a future that has ended, soon. EBB_ERR_NOMEM, or the status of a future that could not be made:
+ * not attached. */
 typedef void (*ebb_done_fn)(ebb_cx *cx, ebb_status st, ebb_value *v, void *arg);
 typedef void (*ebb_cancel_fn)(ebb_cx *cx, ebb_cancel_kind kind, void *arg);
 typedef void (*ebb_cleanup_fn)(ebb_cx *cx, void *arg);
