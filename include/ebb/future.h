@@ -362,6 +362,9 @@ ebb_status ebb_collect(ebb_rt *rt);
 /* Looks at every object: EBB_OK, or EBB_ERR_CORRUPT and what is wrong in `text` (may be NULL). */
 ebb_status ebb_heap_verify(ebb_rt *rt, char *text, size_t room);
 
+/* Prints what is pending or draining, region by region: what it is and where it was made. As ebb_dump. */
+void ebb_futures_dump(ebb_rt *rt, void (*write)(void *ctx, const char *text, size_t n), void *ctx);
+
 #ifdef __cplusplus
 }
 #endif

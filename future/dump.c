@@ -1,0 +1,61 @@
+/* ebb_futures_dump: what is pending, for people who wonder why a region does not close. */
+#include "base/text.h"
+#include "future/promise.h"
+
+typedef struct sink {
+    void (*write)(void *ctx, const char *text, size_t n);
+    void *ctx;
+    char line[256];
+    ebb__text text;
+} sink;
+
+static void begin(sink *s) {
+    s->text = ebb__text_in(s->line, sizeof s->line - 1);
+}
+
+static void end(sink *s) {
+    s->line[s->text.n] = '\n';
+    s->write(s->ctx, s->line, s->text.n + 1);
+}
+
+/* What produces it, or what it does with its inputs. */
+static const char *name_of(const ebb_future *f) {
+    if (!ebb__is_promise(f)) return f->cell.type->name;
+    const ebb_op *op = ((const ebb__promise *)(const void *)f)->op;
+    return op != NULL ? op->name : f->cell.type->name;
+}
+
+static void dump_future(sink *s, const ebb_future *f) {
+    bool drains = ebb__has_ended(f);
+    if (drains && !(f->flags & EBB__F_PRODUCED)) return;
+    begin(s);
+    ebb__text_str(&s->text, "  ");
+    ebb__text_str(&s->text, name_of(f));
+    ebb__text_str(&s->text, drains ? ", cancelled and draining" : ", pending");
+    if (f->holds == 0 && !drains) ebb__text_str(&s->text, ", awaited");
+    ebb__text_str(&s->text, ", at ");
+    ebb__text_str(&s->text, f->site == NULL ? "?" : f->site);
+    end(s);
+}
+
+static void dump_scope(sink *s, const ebb__scope *scope) {
+    begin(s);
+    ebb__text_str(&s->text, "region ");
+    ebb__text_id(&s->text, scope->region.id);
+    ebb__text_str(&s->text, scope->cx == NULL ? ", abandoned: " : ": ");
+    ebb__text_u64(&s->text, scope->producers);
+    ebb__text_str(&s->text, " still produced");
+    end(s);
+    for (uint32_t i = 0; i < scope->members_n; i++) {
+        const ebb__cell *c = ebb__member_cell(scope->members[i]);
+        if (c->type->reserved & EBB__TYPE_FUTURE) dump_future(s, (const ebb_future *)(const void *)c);
+    }
+}
+
+void ebb_futures_dump(ebb_rt *rt, void (*write)(void *ctx, const char *text, size_t n), void *ctx) {
+    sink s = {.write = write, .ctx = ctx};
+    const ebb__heap *h = rt->heap;
+    for (uint32_t i = 1; h != NULL && i < h->scopes_n; i++) {
+        if (ebb__scope_at(h, i) != NULL) dump_scope(&s, ebb__scope_at(h, i));
+    }
+}
