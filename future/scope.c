@@ -163,7 +163,14 @@ static ebb_status serve(ebb_cx *cx, void *state) {
     bool idle = fire_timers(s, &work);
     if (!ebb__run_queue(s, &work)) idle = false;
     s->running = false;
-    if (may_end(s, cx, idle)) return s->told ? EBB_CANCELLED : EBB_OK;
+    bool ends = may_end(s, cx, idle);
+    if ((ends || (forced && s->dues_n == 0)) &&
+        s->timer.id != 0) { /* forced, this may be the last poll that it gets */
+        (void)ebb_timer_disarm(cx, s->timer);
+        s->timer.id = 0;
+        s->timer_at = EBB_FOREVER;
+    }
+    if (ends) return s->told ? EBB_CANCELLED : EBB_OK;
     if (!idle || collecting || s->first != NULL) (void)ebb_wake(cx, ebb_self(cx));
     return EBB_PENDING;
 }
@@ -250,7 +257,7 @@ void ebb__scope_free(ebb__scope *s) {
 /* The region is about to close: nothing is held by it any more. What is still produced is let alone until
  * that is done; it may have been abandoned, but it is owned. */
 void ebb__scope_over(ebb_rt *rt, ebb__scope *s) {
-    if (s->timer.id != 0) (void)ebb_timer_disarm(ebb_host(rt), s->timer);
+    (void)rt;
     ebb__abandon_queue(s);
     s->cx = NULL;
     s->dues_n = 0;
