@@ -79,7 +79,7 @@ void ebb_trace_value(ebb_tracer *t, const ebb_value *v) {
 
 /* ---- marking ------------------------------------------------------------------------------------------------- */
 
-static void trace_block(ebb_tracer *t, ebb__page *b) {
+static void trace_page(ebb_tracer *t, ebb__page *b) {
     uint32_t words = (b->cells + 63) / 64;
     for (uint32_t w = 0; w < words; w++) {
         while (b->gray[w] != 0) {
@@ -97,7 +97,7 @@ static void trace_block(ebb_tracer *t, ebb__page *b) {
 /* Until nothing is gray or the work is done. True if nothing is. */
 static bool mark_own(ebb_tracer *t, uint32_t limit) {
     ebb__page *b;
-    while (t->work < limit && (b = gray_pop(&t->heap->gray_own)) != NULL) trace_block(t, b);
+    while (t->work < limit && (b = gray_pop(&t->heap->gray_own)) != NULL) trace_page(t, b);
     return t->heap->gray_own == NULL;
 }
 
@@ -105,7 +105,7 @@ static bool mark_own(ebb_tracer *t, uint32_t limit) {
 static void mark_users(ebb_tracer *t) {
     ebb__page *b;
     for (;;) {
-        while ((b = gray_pop(&t->heap->gray_users)) != NULL) trace_block(t, b);
+        while ((b = gray_pop(&t->heap->gray_users)) != NULL) trace_page(t, b);
         if (mark_own(t, UINT32_MAX) && t->heap->gray_users == NULL) return;
     }
 }
@@ -164,8 +164,17 @@ static bool has_last_words(const ebb__cell *c) {
     return !(c->type->reserved & EBB__TYPE_OWN) && c->type->free != NULL;
 }
 
+/* Whoever still reads it reads 0xEB, with a type of NULL. */
+static void poison(ebb__page *b, ebb__cell *c) {
+    c->type = NULL;
+#ifdef NDEBUG
+    if (!b->heap->opts.debug && !b->heap->opts.every_time) return;
+#endif
+    if (b->cls != NULL) memset(c + 1, 0xEB, b->cell_size - sizeof *c);
+}
+
 /* True if the cell is free now. */
-static bool sweep_cell(ebb__heap *h, ebb__cell *c) {
+static bool sweep_cell(ebb__heap *h, ebb__page *b, ebb__cell *c) {
     assert(c->member == 0);
     if (has_last_words(c)) {
         ebb__mark_new(c); /* it stays until then */
@@ -174,36 +183,56 @@ static bool sweep_cell(ebb__heap *h, ebb__cell *c) {
         return false;
     }
     h->stats.swept++;
-    c->type = NULL;
+    poison(b, c);
     return true;
 }
 
-/* Poison: whoever still reads it reads 0xEB, with a type of NULL. */
 static void release_cell(ebb__page *b, ebb__cell *c) {
-#ifndef NDEBUG
-    memset(c + 1, 0xEB, b->cell_size - sizeof *c);
-#else
-    if (b->heap->opts.debug || b->heap->opts.every_time) memset(c + 1, 0xEB, b->cell_size - sizeof *c);
-#endif
+    poison(b, c);
+    if (b->unswept) return; /* the sweep will find it */
     ebb__free_link(c, b->cls->free);
     b->cls->free = c;
 }
 
 static uint32_t cells_in_use(const ebb__class *k, const ebb__page *b) {
-    if (b != k->blocks || k->cur == NULL) return b->cells;
+    if (b != k->page) return b->cells;
     return (uint32_t)((size_t)(k->cur - ((const char *)b + b->first)) / k->size);
+}
+
+/* Where a page goes that was swept: back to its class, or to all if nothing lives in it. */
+static void put_swept(ebb__heap *h, ebb__class *k, ebb__page *b, ebb__cell *first, ebb__cell *last,
+                      uint32_t free) {
+    b->unswept = false;
+    if (free == b->cells && b != k->page) {
+        b->next = h->free_pages;
+        h->free_pages = b;
+        b->chunk->free++;
+        return;
+    }
+    if (last != NULL) {
+        ebb__free_link(last, k->free);
+        k->free = first;
+    }
+    b->next = b == k->page ? NULL : k->pages;
+    if (b != k->page) k->pages = b;
 }
 
 bool ebb__sweep_page(ebb__heap *h, ebb__class *k) {
     ebb__page *b = k->unswept;
     if (b == NULL) return false;
     k->unswept = b->next;
-    uint32_t n = cells_in_use(k, b);
-    for (uint32_t i = 0; i < n; i++) {
-        if (b->mark[i / 64] >> (i % 64) & 1) continue;
+    ebb__cell *first = NULL, *last = NULL;
+    uint32_t n = cells_in_use(k, b), free = 0;
+    for (uint32_t i = n; i-- > 0;) {
         ebb__cell *c = ebb__cell_at(b, i);
-        if (c->type != NULL && sweep_cell(h, c)) release_cell(b, c);
+        bool marked = b->mark[i / 64] >> (i % 64) & 1;
+        if (c->type != NULL && (marked || !sweep_cell(h, b, c))) continue;
+        ebb__free_link(c, first);
+        first = c;
+        if (last == NULL) last = c;
+        free++;
     }
+    put_swept(h, k, b, first, last, free);
     return true;
 }
 
@@ -212,7 +241,7 @@ static void sweep_large(ebb__heap *h) {
     while (*at != NULL) {
         ebb__page *b = *at;
         ebb__cell *c = ebb__cell_at(b, 0);
-        if (b->mark[0] & 1 || !sweep_cell(h, c)) {
+        if (b->mark[0] & 1 || !sweep_cell(h, b, c)) {
             at = &b->next;
             continue;
         }
@@ -245,7 +274,10 @@ static void clear_marks(ebb__page *b) {
 }
 
 static void begin(ebb__heap *h) {
-    for (uint32_t i = 1; i < EBB__CLASSES; i++) clear_marks(h->classes[i].blocks);
+    for (uint32_t i = 1; i < EBB__CLASSES; i++) {
+        clear_marks(h->classes[i].pages);
+        clear_marks(h->classes[i].page);
+    }
     clear_marks(h->large);
     h->stats.collections++;
     h->since = 0;
@@ -256,13 +288,25 @@ static void begin(ebb__heap *h) {
     mark_exports(h);
 }
 
+/* All pages of a class are to be swept; until then nothing is free in them. */
+static void unsweep(ebb__class *k) {
+    k->free = NULL;
+    k->unswept = k->pages;
+    k->pages = NULL;
+    if (k->page != NULL) {
+        k->page->next = k->unswept;
+        k->unswept = k->page;
+    }
+    for (ebb__page *b = k->unswept; b != NULL; b = b->next) b->unswept = true;
+}
+
 static void begin_sweep(ebb_tracer *t) {
     ebb__heap *h = t->heap;
     mark_users(t);
     h->live_bytes = h->marked_bytes;
     h->phase = EBB__GC_SWEEP;
     h->sweep_class = 1;
-    for (uint32_t i = 1; i < EBB__CLASSES; i++) h->classes[i].unswept = h->classes[i].blocks;
+    for (uint32_t i = 1; i < EBB__CLASSES; i++) unsweep(&h->classes[i]);
     sweep_large(h);
 }
 
@@ -291,6 +335,7 @@ static bool phase_step(ebb_tracer *t, uint32_t limit) {
         return true;
     case EBB__GC_SWEEP:
         if (!sweep_some(t, limit)) return false;
+        ebb__heap_trim(h);
         h->phase = EBB__GC_IDLE;
         return false;
     default: begin(h); return true;
@@ -358,7 +403,6 @@ void ebb__bury(ebb__heap *h) {
             c->type = &ebb__dead_type;
             continue;
         }
-        c->type = NULL;
         release_cell(b, c);
     }
 }

@@ -54,7 +54,7 @@ ebb_future *ebb__future_new(ebb_cx *cx, const ebb__kind *kind, const char *site,
     ebb__heap *h = s->heap;
     ebb_future *f = ebb__heap_alloc(h, &kind->type, kind->type.size);
     if (EBB__UNLIKELY(f == NULL)) {
-        *st = EBB_ERR_NOMEM;
+        *st = ebb__refusal(h);
         return NULL;
     }
     ebb__member_add(s, &f->cell);
@@ -521,14 +521,17 @@ static bool tell_waiters(ebb__scope *s, ebb_future *f, uint32_t *work) {
     return true;
 }
 
+static bool lets_go(const ebb_future *f) {
+    return ebb__state_of(f) == EBB_FUTURE_CANCELLED || ebb__kind_of(f)->type.reserved & EBB__TYPE_LETS_GO;
+}
+
 /* The end of a future that has ended: what it owns is let go of, its callbacks run, those who wait hear of
  * it. False: `work` is used up, and it goes on from here. */
 static bool finish(ebb__scope *s, ebb_future *f, uint32_t *work) {
     if (s->stage == STAGE_BEGIN) {
         const ebb__kind *kind = ebb__kind_of(f);
         bool first = !(f->flags & EBB__F_FINISHED);
-        if (first && ebb__state_of(f) == EBB_FUTURE_CANCELLED && kind->cancelled != NULL &&
-            !kind->cancelled(s, f, work)) {
+        if (first && lets_go(f) && kind->cancelled != NULL && !kind->cancelled(s, f, work)) {
             return false;
         }
         s->stage = STAGE_HOOKS;
@@ -554,7 +557,7 @@ static bool finish(ebb__scope *s, ebb_future *f, uint32_t *work) {
 }
 
 /* Takes it out of the queue, and tells it which of its inputs have ended. */
-static void run_ready(ebb__scope *s, ebb_future *f) {
+static void run_ready(ebb__scope *s, ebb_future *f, uint32_t *work) {
     const ebb__kind *kind = ebb__kind_of(f);
     dequeue(s, f);
     f->flags = (uint16_t)(f->flags & ~EBB__F_READY);
@@ -564,7 +567,12 @@ static void run_ready(ebb__scope *s, ebb_future *f) {
         return;
     }
     ebb__many *m = (ebb__many *)(void *)f;
-    while (m->ready != NULL && !ebb__has_ended(f)) {
+    for (; m->ready != NULL && !ebb__has_ended(f); --*work) {
+        if (*work == 0) { /* the others first */
+            f->flags |= EBB__F_READY;
+            ebb__enqueue_future(f);
+            return;
+        }
         ebb__edge *e = m->ready;
         m->ready = e->prev;
         if (m->ready == NULL) m->ready_tail = &m->ready;
@@ -582,7 +590,7 @@ bool ebb__run_queue(ebb__scope *s, uint32_t *work) {
             f->flags = (uint16_t)(f->flags & ~EBB__F_READY);
             if (!finish(s, f, work)) return false;
         } else {
-            run_ready(s, f);
+            run_ready(s, f, work);
         }
     }
     return true;
@@ -593,7 +601,7 @@ void ebb__abandon_queue(ebb__scope *s) {
         ebb_future *f = s->first;
         if (!ebb__has_ended(f)) (void)ebb__cancel_as(f, EBB_CANCEL_PARENT);
         uint32_t all = UINT32_MAX;
-        if (s->stage == STAGE_BEGIN && ebb__state_of(f) == EBB_FUTURE_CANCELLED &&
+        if (s->stage == STAGE_BEGIN && lets_go(f) &&
             ebb__kind_of(f)->type.reserved & (EBB__TYPE_SINGLE | EBB__TYPE_MANY)) {
             (void)ebb__kind_of(f)->cancelled(s, f, &all);
         }

@@ -1,4 +1,4 @@
-/* Blocks and cells. What is collected, and when, is collect.c's. */
+/* Pages and cells. What is collected, and when, is collect.c's. */
 #include "future/heap.h"
 
 #include <assert.h>
@@ -96,15 +96,15 @@ ebb_status ebb_adopt(ebb_rt *rt) {
     return EBB_OK;
 }
 
-/* ---- blocks ----------------------------------------------------------------------------------------------- */
+/* ---- pages ------------------------------------------------------------------------------------------------ */
 
-static bool within_limit(const ebb__heap *h, size_t more) {
-    return h->opts.max_bytes == 0 || h->stats.bytes + more <= h->opts.max_bytes;
+static bool within_limit(ebb__heap *h, size_t more) {
+    h->limited = h->opts.max_bytes != 0 && h->stats.bytes + more > h->opts.max_bytes;
+    return !h->limited;
 }
 
-/* A chunk is one allocation, cut into aligned blocks. */
-static bool more_blocks(ebb__heap *h) {
-    size_t bytes = (size_t)(EBB__CHUNK_BLOCKS + 1) * EBB__BLOCK_SIZE;
+static bool more_pages(ebb__heap *h) {
+    size_t bytes = (size_t)(EBB__CHUNK_PAGES + 1) * EBB__PAGE_SIZE;
     if (!within_limit(h, bytes)) return false;
     ebb__chunk *c = ebb__alloc(&h->allocator, sizeof *c);
     void *memory = c == NULL ? NULL : ebb__alloc(&h->allocator, bytes);
@@ -112,56 +112,87 @@ static bool more_blocks(ebb__heap *h) {
         ebb__free(&h->allocator, c, sizeof *c);
         return false;
     }
-    *c = (ebb__chunk){h->chunks, memory, bytes};
+    *c = (ebb__chunk){h->chunks, memory, bytes, EBB__CHUNK_PAGES};
     h->chunks = c;
     h->stats.bytes += bytes;
-    char *at = (char *)(((uintptr_t)memory + EBB__BLOCK_SIZE - 1) & ~(uintptr_t)(EBB__BLOCK_SIZE - 1));
-    for (int i = EBB__CHUNK_BLOCKS - 1; i >= 0; i--) { /* so that the first is taken first */
-        ebb__page *b = (ebb__page *)(void *)(at + (size_t)i * EBB__BLOCK_SIZE);
+    char *at = (char *)(((uintptr_t)memory + EBB__PAGE_SIZE - 1) & ~(uintptr_t)(EBB__PAGE_SIZE - 1));
+    for (int i = EBB__CHUNK_PAGES - 1; i >= 0; i--) { /* so that the first is taken first */
+        ebb__page *b = (ebb__page *)(void *)(at + (size_t)i * EBB__PAGE_SIZE);
         b->heap = h;
-        b->next = h->free_blocks;
-        h->free_blocks = b;
+        b->chunk = c;
+        b->next = h->free_pages;
+        h->free_pages = b;
     }
     return true;
 }
 
-static void block_init(ebb__heap *h, ebb__page *b, ebb__class *k, size_t cell_size) {
+static void page_init(ebb__heap *h, ebb__page *b, ebb__class *k, size_t cell_size) {
+    ebb__chunk *chunk = k == NULL ? NULL : b->chunk;
     memset(b, 0, sizeof *b);
     b->heap = h;
+    b->chunk = chunk;
     b->cls = k;
     b->cell_size = (uint32_t)cell_size;
     b->first = (uint32_t)((sizeof *b + 63) & ~(size_t)63);
-    b->cells = k == NULL ? 1 : (uint32_t)((EBB__BLOCK_SIZE - b->first) / cell_size);
+    b->cells = k == NULL ? 1 : (uint32_t)((EBB__PAGE_SIZE - b->first) / cell_size);
     b->inverse = (uint32_t)((UINT64_C(1) << 32) / cell_size + 1);
 }
 
 /* The class gets cells from somewhere: swept ones first. False: no memory, or the limit. */
 static bool refill(ebb__heap *h, ebb__class *k) {
-    h->since += EBB__BLOCK_SIZE;
+    h->since += EBB__PAGE_SIZE;
     while (h->phase == EBB__GC_SWEEP && k->free == NULL && ebb__sweep_page(h, k)) continue;
     if (k->free != NULL) return true;
-    if (h->free_blocks == NULL && !more_blocks(h)) return false;
-    ebb__page *b = h->free_blocks;
-    h->free_blocks = b->next;
-    block_init(h, b, k, k->size);
-    b->next = k->blocks;
-    k->blocks = b;
+    if (h->free_pages == NULL && !more_pages(h)) return false;
+    ebb__page *b = h->free_pages;
+    h->free_pages = b->next;
+    b->chunk->free--;
+    page_init(h, b, k, k->size);
+    if (k->page != NULL) {
+        k->page->next = k->pages;
+        k->pages = k->page;
+    }
+    k->page = b;
     k->cur = (char *)b + b->first;
     k->end = k->cur + (size_t)b->cells * k->size;
     return true;
+}
+
+void ebb__heap_trim(ebb__heap *h) {
+    bool spare = false;
+    for (ebb__chunk *c = h->chunks; c != NULL; c = c->next) {
+        if (c->free < EBB__CHUNK_PAGES) continue;
+        if (spare) c->free = UINT32_MAX; /* to go */
+        spare = true;
+    }
+    for (ebb__page **at = &h->free_pages; *at != NULL;) {
+        if ((*at)->chunk->free == UINT32_MAX) *at = (*at)->next;
+        else at = &(*at)->next;
+    }
+    for (ebb__chunk **at = &h->chunks; *at != NULL;) {
+        ebb__chunk *c = *at;
+        if (c->free != UINT32_MAX) {
+            at = &c->next;
+            continue;
+        }
+        *at = c->next;
+        h->stats.bytes -= c->bytes;
+        ebb__free(&h->allocator, c->memory, c->bytes);
+        ebb__free(&h->allocator, c, sizeof *c);
+    }
 }
 
 /* ---- allocation --------------------------------------------------------------------------------------------- */
 
 static void *alloc_large(ebb__heap *h, const ebb_type *type, size_t n) {
     size_t head = (sizeof(ebb__page) + 63) & ~(size_t)63;
-    if (n > SIZE_MAX - head - EBB__BLOCK_SIZE) return NULL;
-    size_t bytes = head + n + EBB__BLOCK_SIZE;
+    if (n > SIZE_MAX - head - EBB__PAGE_SIZE) return NULL;
+    size_t bytes = head + n + EBB__PAGE_SIZE;
     if (!within_limit(h, bytes)) return NULL;
     char *memory = ebb__alloc(&h->allocator, bytes);
     if (memory == NULL) return NULL;
-    ebb__page *b = (void *)(((uintptr_t)memory + EBB__BLOCK_SIZE - 1) & ~(uintptr_t)(EBB__BLOCK_SIZE - 1));
-    block_init(h, b, NULL, EBB__BLOCK_SIZE);
+    ebb__page *b = (void *)(((uintptr_t)memory + EBB__PAGE_SIZE - 1) & ~(uintptr_t)(EBB__PAGE_SIZE - 1));
+    page_init(h, b, NULL, EBB__PAGE_SIZE);
     b->bytes = bytes;
     b->memory = memory;
     b->next = h->large;

@@ -1,13 +1,13 @@
 /* The heap: one a runtime, precise, non-moving, collected in steps by its own thread.
  *
- * Blocks of 32 KiB, aligned to their size, hold cells of one size; so a cell's block, and with it the heap,
- * is found from its address. A cell is free if its type is NULL. Allocation takes from the class's free list
- * or moves `cur` through a new block; both belong to the thread, so there is nothing to lock. What is larger
- * than a block takes has a block of its own.
+ * Pages of 32 KiB, aligned to their size, hold cells of one size; so a cell's page, and with it the heap, is
+ * found from its address. A cell is free if its type is NULL. Allocation takes from the class's free list or
+ * moves `cur` through a new page; both belong to the thread, so there is nothing to lock. What is larger than
+ * a page takes has a page of its own.
  *
  * A collection is snapshot-at-the-beginning: what could be reached when it began is marked, and what is made
  * meanwhile is born marked. So whoever removes a reference says so (ebb__shade) while `phase` is not IDLE.
- * Gray cells are bits in their block and gray blocks are a list: marking needs no stack and no memory.
+ * Gray cells are bits in their page and gray pages are a list: marking needs no stack and no memory.
  * Users' objects may change without telling: they are looked at last, all in one step.
  *
  * Roots are the members of scopes that are held, queued or still produced and exports. A member
@@ -32,27 +32,43 @@ typedef struct ebb__cell {
 } ebb__cell;
 _Static_assert(sizeof(void *) != 8 || sizeof(ebb__cell) == 16, "what ebb_new adds to an object");
 
-/* ebb_type.reserved of types that are the library's own: traced in steps. */
-enum { EBB__TYPE_OWN = 1, EBB__TYPE_FUTURE = 2, EBB__TYPE_SINGLE = 4, EBB__TYPE_MANY = 8 };
+/* ebb_type.reserved of types that are the library's own: traced in steps. LETS_GO: a future whose
+ * `cancelled` is called at any end. */
+enum {
+    EBB__TYPE_OWN = 1,
+    EBB__TYPE_FUTURE = 2,
+    EBB__TYPE_SINGLE = 4,
+    EBB__TYPE_MANY = 8,
+    EBB__TYPE_LETS_GO = 16
+};
 
 enum {
-    EBB__BLOCK_SIZE = 32768,
-    EBB__CHUNK_BLOCKS = 32,
+    EBB__PAGE_SIZE = 32768,
+    EBB__CHUNK_PAGES = 32,
     EBB__CELL_MIN = 32,
     EBB__SMALL_MAX = 512, /* classes of 8 bytes apart up to here, then of 512 */
-    EBB__CELL_MAX = 8192, /* larger ones have a block of their own */
+    EBB__CELL_MAX = 8192, /* larger ones have a page of their own */
     EBB__SIZES = EBB__SMALL_MAX / 8 + EBB__CELL_MAX / 512 + 1,
     EBB__CLASSES = 2 * EBB__SIZES, /* the library's own, then users' */
-    EBB__MARK_WORDS = EBB__BLOCK_SIZE / EBB__CELL_MIN / 64
+    EBB__MARK_WORDS = EBB__PAGE_SIZE / EBB__CELL_MIN / 64
 };
 
 typedef struct ebb__class {
-    char *cur, *end; /* what is left of the block in hand */
+    char *cur, *end; /* what is left of the page in hand */
     ebb__cell *free; /* chained by `member` and `scope` as one pointer: see ebb__free_link */
     uint32_t size;
-    ebb__page *blocks;  /* all of this class; the one in hand is the first */
-    ebb__page *unswept; /* from here on they are not swept since the last collection */
+    ebb__page *page;    /* in hand */
+    ebb__page *pages;   /* all of this class but those */
+    ebb__page *unswept; /* that are to be swept: none of their free cells is in `free` */
 } ebb__class;
+
+/* One allocation of the host's, cut into pages. Given back when a collection finds all of them free. */
+typedef struct ebb__chunk {
+    struct ebb__chunk *next;
+    void *memory;
+    size_t bytes;
+    uint32_t free; /* pages */
+} ebb__chunk;
 
 struct ebb__page {
     ebb__heap *heap;
@@ -61,25 +77,21 @@ struct ebb__page {
     ebb__page *gray_next;             /* NULL: not gray; the last points to itself */
     uint32_t cell_size, cells, first; /* `first`: offset of cell 0 */
     uint32_t inverse;                 /* 2^32 / cell_size, rounded up */
-    size_t bytes;                     /* of a large one, with what its alignment wastes */
-    void *memory;                     /* of a large one, as it was allocated */
+    bool unswept;
+    ebb__chunk *chunk;
+    size_t bytes; /* of a large one, with what its alignment wastes */
+    void *memory; /* of a large one, as it was allocated */
     uint64_t mark[EBB__MARK_WORDS], gray[EBB__MARK_WORDS];
 };
 
 typedef enum ebb__phase_of_collection {
     EBB__GC_IDLE = 0,
     EBB__GC_ROOTS,  /* the members of scope `at_scope` below `at_member` are not looked at yet */
-    EBB__GC_MARK,   /* gray blocks are left */
+    EBB__GC_MARK,   /* gray pages are left */
     EBB__GC_DROPS,  /* members that were not marked, as ROOTS */
     EBB__GC_REMARK, /* what the dropped refer to; then users' objects, and the end */
     EBB__GC_SWEEP
 } ebb__phase_of_collection;
-
-typedef struct ebb__chunk {
-    struct ebb__chunk *next;
-    void *memory;
-    size_t bytes;
-} ebb__chunk;
 
 struct ebb__heap {
     ebb_rt *rt; /* NULL: the runtime is gone, only exports still refer to the memory */
@@ -88,14 +100,15 @@ struct ebb__heap {
     const void *thread;
     ebb__class classes[EBB__CLASSES];
     uint8_t phase;
+    bool limited;      /* the last refusal was for opts.max_bytes */
     bool collecting;   /* a step runs: no user code, no allocation */
-    size_t since;      /* bytes of blocks filled since the last collection began */
+    size_t since;      /* bytes of pages filled since the last collection began */
     size_t live_bytes; /* that were marked by the last collection */
     size_t marked_bytes;
     uint32_t at_scope, at_member;
     uint32_t sweep_class;
-    ebb__page *gray_own, *gray_users; /* lists of gray blocks */
-    ebb__page *free_blocks, *large;
+    ebb__page *gray_own, *gray_users; /* lists of gray pages */
+    ebb__page *free_pages, *large;
     ebb__chunk *chunks;
     ebb__cell *dying; /* swept, but user code has to run before they are freed; chained as free ones */
 
@@ -118,7 +131,7 @@ struct ebb__heap {
 /* ---- where things are ------------------------------------------------------------------------------- */
 
 static inline ebb__page *ebb__page_of(const void *cell) {
-    return (ebb__page *)((uintptr_t)cell & ~(uintptr_t)(EBB__BLOCK_SIZE - 1));
+    return (ebb__page *)((uintptr_t)cell & ~(uintptr_t)(EBB__PAGE_SIZE - 1));
 }
 
 static inline ebb__heap *ebb__heap_of(const void *cell) {
@@ -126,7 +139,7 @@ static inline ebb__heap *ebb__heap_of(const void *cell) {
 }
 
 static inline uint32_t ebb__cell_index(const ebb__page *b, const void *cell) {
-    uint32_t offset = (uint32_t)((uintptr_t)cell & (EBB__BLOCK_SIZE - 1)) - b->first;
+    uint32_t offset = (uint32_t)((uintptr_t)cell & (EBB__PAGE_SIZE - 1)) - b->first;
     return (uint32_t)((uint64_t)offset * b->inverse >> 32);
 }
 
@@ -151,7 +164,7 @@ const void *ebb__this_thread(void);
 
 /* The runtime's heap, made if there is none. NULL: no memory. */
 ebb__heap *ebb__heap_get(ebb_rt *rt);
-/* One reference less: the last one frees all blocks. Any thread. */
+/* One reference less: the last one frees all pages. Any thread. */
 void ebb__heap_release(ebb__heap *h);
 /* Calls misuse(), if there is one. */
 void ebb__misuse(ebb__heap *h, ebb_status st, const char *what, const char *site);
@@ -163,6 +176,10 @@ static inline uint32_t ebb__class_of(size_t n) {
 }
 
 void *ebb__alloc_slow(ebb__heap *h, const ebb_type *type, size_t n);
+/* Why that was NULL. */
+static inline ebb_status ebb__refusal(const ebb__heap *h) {
+    return h->limited ? EBB_ERR_LIMIT : EBB_ERR_NOMEM;
+}
 void ebb__mark_new(ebb__cell *c);
 
 /* A zeroed cell of `n` bytes, its header included, with its type set, which is one of the library's own
@@ -193,9 +210,10 @@ static inline void ebb__heap_free_cell(ebb__heap *h, ebb__cell *c) {
         return;
     }
     c->type = NULL;
+    h->stats.freed_early++;
+    if (EBB__UNLIKELY(b->unswept)) return; /* the sweep will find it */
     ebb__free_link(c, b->cls->free);
     b->cls->free = c;
-    h->stats.freed_early++;
 }
 
 /* ---- collection ---------------------------------------------------------------------------------------- */
@@ -222,8 +240,10 @@ static inline bool ebb__wants_step(const ebb__heap *h) {
 /* A step of at most opts.step objects, or so. True if the collection is over. */
 bool ebb__collect_step(ebb__heap *h);
 void ebb__collect_all(ebb__heap *h);
-/* Frees the cells of the next block of a class that were not marked. False: there is none. */
+/* Frees the cells of the next page of a class that were not marked. False: there is none. */
 bool ebb__sweep_page(ebb__heap *h, ebb__class *k);
+/* Gives chunks back that are not used, but one. */
+void ebb__heap_trim(ebb__heap *h);
 /* Calls the free of an object, or of the word that a future still has. */
 void ebb__cell_end(ebb__cell *c);
 /* Runs what user code the dead still need, and frees them. */

@@ -178,7 +178,7 @@ static void last_values(ebb__heap *h, ebb__page *b) {
         uint32_t n = b->cls == NULL ? 1 : b->cells;
         for (uint32_t i = 0; i < n; i++) {
             ebb__cell *c = ebb__cell_at(b, i);
-            if (b->cls != NULL && b == b->cls->blocks && (char *)c >= b->cls->cur) break;
+            if (b->cls != NULL && b == b->cls->page && (char *)c >= b->cls->cur) break;
             if (c->type != NULL) ebb__cell_end(c);
         }
     }
@@ -190,7 +190,12 @@ void ebb__futures_free(ebb__heap *h) {
     /* Acquire: as ebb_turn. From here on others free by themselves. */
     uintptr_t words = atomic_exchange_explicit(&h->inbound, EBB__INBOUND_CLOSED, memory_order_acquire);
     take_all(h, NULL, words);
-    for (uint32_t i = 1; i < EBB__CLASSES; i++) last_values(h, h->classes[i].blocks);
+    for (uint32_t i = 1; i < EBB__CLASSES; i++) {
+        const ebb__class *k = &h->classes[i];
+        last_values(h, k->pages);
+        last_values(h, k->unswept);
+        if (k->page != NULL && !k->page->unswept) last_values(h, k->page);
+    }
     last_values(h, h->large);
     for (uint32_t i = 1; i < h->scopes_n; i++) {
         if (ebb__scope_at(h, i) != NULL) ebb__scope_free(ebb__scope_at(h, i));

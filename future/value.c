@@ -9,7 +9,7 @@ void *ebb__object_new(ebb_cx *cx, const ebb_type *type, size_t size, ebb_status 
     if (s == NULL) return NULL;
     ebb__cell *c = ebb__alloc_slow(s->heap, type, sizeof *c + size);
     if (c == NULL) {
-        *st = EBB_ERR_NOMEM;
+        *st = ebb__refusal(s->heap);
         return NULL;
     }
     ebb__member_add(s, c);

@@ -98,14 +98,18 @@ static void check_future(verdict *v, ebb__heap *h, ebb_future *f) {
     if (!v->bad) check_ring(v, h, f);
 }
 
-static void check_block(verdict *v, ebb__heap *h, ebb__page *b) {
-    const char *end = b->cls != NULL && b == b->cls->blocks ? b->cls->cur : (char *)b + EBB__BLOCK_SIZE;
+static void check_page(verdict *v, ebb__heap *h, ebb__page *b) {
+    const char *end = b->cls != NULL && b == b->cls->page ? b->cls->cur : (char *)b + EBB__PAGE_SIZE;
     for (uint32_t i = 0; i < b->cells && !v->bad; i++) {
         ebb__cell *c = ebb__cell_at(b, i);
         if ((char *)c >= end) return;
         if (c->type != NULL && c->type->reserved & EBB__TYPE_FUTURE)
             check_future(v, h, (ebb_future *)(void *)c);
     }
+}
+
+static void check_pages(verdict *v, ebb__heap *h, ebb__page *b) {
+    for (; b != NULL && !v->bad; b = b->next) check_page(v, h, b);
 }
 
 static void check_free(verdict *v, const ebb__heap *h, const ebb__class *k) {
@@ -123,9 +127,11 @@ static void check_heap(verdict *v, ebb__heap *h) {
     }
     for (uint32_t i = 1; i < EBB__CLASSES && !v->bad; i++) {
         check_free(v, h, &h->classes[i]);
-        for (ebb__page *b = h->classes[i].blocks; b != NULL && !v->bad; b = b->next) check_block(v, h, b);
+        check_pages(v, h, h->classes[i].pages);
+        check_pages(v, h, h->classes[i].unswept);
+        if (h->classes[i].page != NULL && !h->classes[i].page->unswept) check_page(v, h, h->classes[i].page);
     }
-    for (ebb__page *b = h->large; b != NULL && !v->bad; b = b->next) check_block(v, h, b);
+    check_pages(v, h, h->large);
 }
 
 ebb_status ebb_heap_verify(ebb_rt *rt, char *text, size_t room) {
