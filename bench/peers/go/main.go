@@ -33,6 +33,7 @@ var rows = map[string]row{
 	"kernel.cancelled_check":     {"ns", cancelledCheck},
 	"kernel.channel_msg":         {"ns", channelMessage},
 	"kernel.timer_arm_cancel_1m": {"ns", timerArmCancel},
+	"future.then_chain_1m":       {"ns", thenChain},
 }
 
 func main() {
@@ -225,4 +226,21 @@ func timerArmCancel() float64 {
 			t.Stop()
 		}
 	})
+}
+
+// A goroutine a link, each with a channel of one.
+func thenChain() float64 {
+	start := cpuNanoseconds()
+	first := make(chan int, 1)
+	last := first
+	for range million {
+		next := make(chan int, 1)
+		go func(in, out chan int) { out <- <-in + 1 }(last, next)
+		last = next
+	}
+	first <- 0
+	if <-last != million {
+		panic("a link is missing")
+	}
+	return float64(cpuNanoseconds()-start) / million
 }

@@ -158,6 +158,16 @@ async function timerArmCancel() {
   return (cpuNanoseconds() - start) / MILLION;
 }
 
+async function thenChain() {
+  const start = cpuNanoseconds();
+  let resolve;
+  let last = new Promise((r) => { resolve = r; });
+  for (let i = 0; i < MILLION; i++) last = last.then((x) => x + 1);
+  resolve(0);
+  if (await last !== MILLION) throw new Error('a link is missing');
+  return (cpuNanoseconds() - start) / MILLION;
+}
+
 const rows = {
   'kernel.spawn_end_seq': ['ns', spawnEndSeq],
   'kernel.spawn_end_1m': ['ns', spawnEndMillion],
@@ -168,6 +178,7 @@ const rows = {
   'kernel.cancelled_check': ['ns', cancelledCheck],
   'kernel.channel_msg': ['ns', channelMessage],
   'kernel.timer_arm_cancel_1m': ['ns', timerArmCancel],
+  'future.then_chain_1m': ['ns', thenChain],
 };
 
 const [name, rounds] = process.argv.slice(2);

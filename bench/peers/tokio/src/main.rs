@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::task::{Context, Waker};
 use std::time::Duration;
 
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::Sleep;
 use tokio_util::sync::CancellationToken;
@@ -27,6 +27,7 @@ fn find_row(name: &str) -> Option<(&'static str, fn() -> Round)> {
         "kernel.cancelled_check" => ("ns", || Box::pin(cancelled_check())),
         "kernel.channel_msg" => ("ns", || Box::pin(channel_message())),
         "kernel.timer_arm_cancel_1m" => ("ns", || Box::pin(timer_arm_cancel())),
+        "future.then_chain_1m" => ("ns", || Box::pin(then_chain())),
         _ => return None,
     })
 }
@@ -188,6 +189,23 @@ async fn timer_arm_cancel() -> f64 {
         sleeps.push(sleep);
     }
     drop(sleeps);
+    (cpu_nanoseconds() - start) / MILLION as f64
+}
+
+/// A continuation that can be handed on is a task that awaits a oneshot and sends on the next.
+async fn then_chain() -> f64 {
+    let start = cpu_nanoseconds();
+    let (first, mut last) = oneshot::channel::<usize>();
+    for _ in 0..MILLION {
+        let (send, receive) = oneshot::channel();
+        let before = std::mem::replace(&mut last, receive);
+        tokio::spawn(async move {
+            let _ = send.send(before.await.unwrap() + 1);
+        });
+    }
+    tokio::task::yield_now().await;
+    first.send(0).unwrap();
+    assert_eq!(last.await.unwrap(), MILLION);
     (cpu_nanoseconds() - start) / MILLION as f64
 }
 
