@@ -273,6 +273,15 @@ static void clear_marks(ebb__page *b) {
     }
 }
 
+/* They stay until they are buried; what they refer to may be gone already. */
+static void mark_dying(ebb__heap *h) {
+    for (ebb__cell *c = h->dying; c != NULL; c = ebb__free_next(c)) {
+        ebb__page *b = ebb__page_of(c);
+        uint32_t i = ebb__cell_index(b, c);
+        b->mark[i / 64] |= UINT64_C(1) << (i % 64);
+    }
+}
+
 static void begin(ebb__heap *h) {
     for (uint32_t i = 1; i < EBB__CLASSES; i++) {
         clear_marks(h->classes[i].pages);
@@ -285,6 +294,7 @@ static void begin(ebb__heap *h) {
     h->at_scope = 1;
     h->at_member = UINT32_MAX;
     h->phase = EBB__GC_ROOTS;
+    mark_dying(h);
     mark_exports(h);
 }
 

@@ -8,6 +8,7 @@
 #include <ebb/kernel.h>
 #include <ebb/sched.h>
 #include <ebb/future.h>
+#include <ebb/fiber.h>
 
 static inline void *ebb_libc_realloc(void *ctx, void *ptr, size_t old_size, size_t new_size) {
     (void)ctx;

@@ -24,7 +24,8 @@
  *    in place until its waits, regions, finalizers and abort hooks are done.
  *  - When `fn` returns, its locals are gone as in any C function. Tasks that still drain, finalizers and
  *    hooks of obligations may not point at them: join under a mask what does, or keep it elsewhere.
- *  - Finalizers and hooks are no fibers: an await in them says EBB_PENDING, as in any poll function.
+ *  - Finalizers and hooks are no fibers: an await in them says EBB_PENDING, as in any poll function. A hook
+ *    that the fiber itself calls by ebb_abort may not await.
  *  - setjmp and longjmp: within one fiber only.
  *  - A stack overflow ends the process with a message on stderr that names the fiber, then by SIGSEGV. For
  *    that the first fiber of the process installs a SIGSEGV handler, which passes on what is not an
@@ -34,7 +35,7 @@
 #ifndef EBB_FIBER_H
 #define EBB_FIBER_H
 
-#include <ebb/kernel.h>
+#include <ebb/future.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -54,6 +55,10 @@ typedef ebb_status (*ebb_fiber_fn)(ebb_cx *cx, void *arg);
     ebb_fiber_spawn_at((cx), (region), (fn), (arg), (__VA_ARGS__), EBB_SITE)
 ebb_task ebb_fiber_spawn_at(ebb_cx *cx, ebb_region region, ebb_fiber_fn fn, void *arg,
                             const ebb_task_opts *opts, const char *site);
+
+/* A fiber as a future of its status: ebb_go for a body that waits in place. */
+#define ebb_fiber_go(cx, region, fn, arg) ebb_fiber_go_at((cx), (region), (fn), (arg), EBB_SITE)
+ebb_future *ebb_fiber_go_at(ebb_cx *cx, ebb_region region, ebb_fiber_fn fn, void *arg, const char *site);
 
 /* For awaits of your own: suspends the fiber that runs, which must be `cx`'s, until its task is polled again,
  * because somebody woke or cancelled it. Look again then, as in a poll function; it is no checkpoint.

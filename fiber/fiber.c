@@ -1,0 +1,278 @@
+/* Fibers: a task whose poll function switches to a stack of its own. What awaits there parks, which switches
+ * back and lets the poll return EBB_PENDING. */
+#include "fiber/fiber.h"
+
+#include <assert.h>
+
+#include "base/alloc.h"
+#include "fiber/overflow.h"
+#include "fiber/stack.h"
+#include "fiber/switch.h"
+#include "kernel/task.h"
+#include "kernel/wait.h"
+
+enum { SPARE = 256, LEAST_ROOM = 64, MOST = EBB__SWITCHES ? EBB_FIBER_MAX : 0 };
+
+/* Only the side that resumes writes it: the side that is resumed may find itself on another thread. */
+static _Thread_local struct {
+    ebb__fiber *running;
+    bool watched;
+} here;
+
+const ebb__fiber *ebb__fiber_here(void) {
+    return here.running;
+}
+
+/* ---- the two sides of a switch --------------------------------------------------------------------- */
+
+static void resume(ebb__fiber *f) {
+    ebb__fiber *around = here.running; /* a fiber may pump another runtime */
+    if (EBB__UNLIKELY(!here.watched)) {
+        ebb__overflow_watch();
+        here.watched = true;
+    }
+    here.running = f;
+    ebb__note_resume(&f->notes, f->base, f->all->stack_bytes);
+    ebb__switch(&f->caller, f->sp);
+    ebb__note_back(&f->notes);
+    here.running = around;
+}
+
+static void suspend(ebb__fiber *f) {
+    ebb__note_leaves(&f->notes, false);
+    ebb__switch(&f->sp, f->caller);
+    ebb__note_runs(&f->notes);
+}
+
+static void fiber_main(void *fiber) {
+    ebb__fiber *f = fiber;
+    ebb__note_runs(&f->notes);
+    ebb_status st = f->fn(f->cx, f->arg);
+    f->status = st == EBB_PENDING ? EBB_ERR_INVALID : st;
+    ebb__note_leaves(&f->notes, true);
+    ebb__switch(&f->sp, f->caller);
+}
+
+/* Its task has a poll function of somebody else's: it has to be found otherwise than by the task's state. */
+static bool is_guest(const ebb__fiber *f) {
+    return f->cx != NULL && ebb__task_of(f->cx)->poll != ebb__fiber_poll;
+}
+
+static ebb__fiber **chain_of(const ebb__fibers *all, const ebb_cx *cx) {
+    return &all->guests[ebb__task_of(cx)->index & (all->room - 1)];
+}
+
+static void chain_add(ebb__fibers *all, ebb__fiber *f) {
+    ebb__fiber **chain = chain_of(all, f->cx);
+    f->chain = *chain;
+    *chain = f;
+}
+
+/* F_WAIT: its task ends by the long way, on which the kernel tells of it. */
+static void start(ebb__fiber *f, ebb_cx *cx) {
+    f->cx = cx;
+    f->task = ebb_self(cx).id;
+    f->sp = ebb__switch_start(f->base + f->all->stack_bytes, fiber_main, f);
+    ebb__task_of(cx)->flags |= F_WAIT;
+    if (is_guest(f)) chain_add(f->all, f);
+}
+
+ebb_status ebb__fiber_poll(ebb_cx *cx, void *fiber) {
+    ebb__fiber *f = fiber;
+    assert(f->status == EBB_PENDING);
+    if (f->sp == NULL) start(f, cx);
+    resume(f);
+    return f->status;
+}
+
+static bool park(ebb_cx *cx) {
+    ebb__fiber *f = here.running;
+    if (f == NULL || f->cx != cx) return false;
+    suspend(f);
+    return true;
+}
+
+ebb_status ebb_fiber_park(ebb_cx *cx) {
+    return park(cx) ? EBB_OK : EBB_ERR_INVALID;
+}
+
+ebb_status ebb_fiber_yield(ebb_cx *cx) {
+    if (here.running == NULL || here.running->cx != cx) return EBB_ERR_INVALID;
+    (void)ebb_wake(cx, ebb_self(cx));
+    (void)park(cx);
+    return ebb_checkpoint(cx);
+}
+
+/* ---- the pool -------------------------------------------------------------------------------------- */
+
+static void discard(ebb__fibers *all, ebb__fiber *f) {
+    ebb__stack_unmap(f->base, all->stack_bytes);
+    ebb__free(&all->rt->allocator, f, sizeof *f);
+}
+
+static ebb__fiber *unpool(ebb__fibers *all) {
+    ebb__fiber *f = all->pool;
+    all->pool = f->next;
+    all->pooled--;
+    return f;
+}
+
+/* As many as are alive may lie ready, and some more: a crowd that comes again finds its stacks, and one that
+ * has gone for good leaves little behind. */
+static void trim(ebb__fibers *all, uint32_t most) {
+    while (all->pooled > most) discard(all, unpool(all));
+}
+
+/* More chains, so that one more fiber can be a guest. */
+static bool widen(ebb__fibers *all) {
+    uint32_t room = all->room == 0 ? LEAST_ROOM : 2 * all->room;
+    ebb__fiber **wide = ebb__alloc(&all->rt->allocator, room * sizeof(void *));
+    if (wide == NULL) return false;
+    memset((void *)wide, 0, room * sizeof(void *));
+    ebb__free(&all->rt->allocator, (void *)all->guests, all->room * sizeof(void *));
+    all->guests = wide;
+    all->room = room;
+    for (ebb__fiber *f = all->first; f != NULL; f = f->next) {
+        if (is_guest(f)) chain_add(all, f);
+    }
+    return true;
+}
+
+static ebb__fiber *make(ebb__fibers *all) {
+    if (all->alive + all->pooled == all->room && !widen(all)) return NULL;
+    ebb__fiber *f = ebb__alloc(&all->rt->allocator, sizeof *f);
+    if (f == NULL) return NULL;
+    char *base = ebb__stack_map(all->stack_bytes);
+    if (base == NULL) {
+        ebb__free(&all->rt->allocator, f, sizeof *f);
+        return NULL;
+    }
+    *f = (ebb__fiber){.base = base};
+    return f;
+}
+
+static void link_alive(ebb__fibers *all, ebb__fiber *f) {
+    f->next = all->first;
+    f->prev = NULL;
+    if (all->first != NULL) all->first->prev = f;
+    all->first = f;
+    if (++all->alive > all->peak) all->peak = all->alive;
+}
+
+static void unlink_alive(ebb__fibers *all, ebb__fiber *f) {
+    if (f->prev != NULL) f->prev->next = f->next;
+    else all->first = f->next;
+    if (f->next != NULL) f->next->prev = f->prev;
+    all->alive--;
+}
+
+/* Whatever it was doing, it is not resumed. */
+static void fiber_end(ebb__fiber *f) {
+    ebb__fibers *all = f->all;
+    assert(f != here.running);
+    ebb__note_ends(&f->notes, f->base, all->stack_bytes);
+    unlink_alive(all, f);
+    f->next = all->pool;
+    all->pool = f;
+    all->pooled++;
+    trim(all, all->alive + SPARE);
+}
+
+void ebb__fiber_drop(ebb__fiber *f) {
+    assert(f->cx == NULL);
+    fiber_end(f);
+}
+
+/* ---- a runtime's fibers ---------------------------------------------------------------------------- */
+
+static void guest_over(ebb__fibers *all, const ebb_cx *cx) {
+    ebb__fiber **at = chain_of(all, cx), *f;
+    while ((f = *at) != NULL && f->cx != cx) at = &f->chain;
+    if (f == NULL) return;
+    *at = f->chain;
+    fiber_end(f);
+}
+
+static void task_over(ebb__task *t) {
+    if (t->poll == ebb__fiber_poll) fiber_end(t->state);
+    else guest_over(t->rt->fibers, &t->cx);
+}
+
+static void fibers_free(ebb_rt *rt) {
+    ebb__fibers *all = rt->fibers;
+    while (all->first != NULL) fiber_end(all->first);
+    trim(all, 0);
+    ebb__free(&rt->allocator, (void *)all->guests, all->room * sizeof(void *));
+    ebb__free(&rt->allocator, all, sizeof *all);
+}
+
+/* NULL: no memory. */
+static ebb__fibers *fibers_of(ebb_rt *rt) {
+    if (EBB__LIKELY(rt->fibers != NULL)) return rt->fibers;
+    ebb__fibers *all = ebb__alloc(&rt->allocator, sizeof *all);
+    if (all == NULL) return NULL;
+    *all = (ebb__fibers){.rt = rt, .stack_bytes = ebb__stack_round(EBB_FIBER_STACK_BYTES), .max = MOST};
+    if (!widen(all)) {
+        ebb__free(&rt->allocator, all, sizeof *all);
+        return NULL;
+    }
+    rt->fibers = all;
+    rt->fibers_free = fibers_free;
+    rt->task_over = task_over;
+    rt->park = park;
+    return all;
+}
+
+ebb_status ebb_fiber_setup(ebb_rt *rt, const ebb_fiber_opts *opts) {
+    if (opts == NULL) return EBB_ERR_INVALID;
+    if (opts->size != 0 && opts->size != sizeof *opts) return EBB_ERR_VERSION;
+    uint32_t bytes = opts->stack_bytes != 0 ? opts->stack_bytes : EBB_FIBER_STACK_BYTES;
+    if (bytes < EBB_FIBER_STACK_LEAST || bytes > EBB_FIBER_STACK_MOST) return EBB_ERR_INVALID;
+    if (MOST == 0) return EBB_ERR_LIMIT;
+    ebb__fibers *all = fibers_of(rt);
+    if (all == NULL) return EBB_ERR_NOMEM;
+    if (all->alive > 0) return EBB_ERR_INVALID;
+    trim(all, 0);
+    all->stack_bytes = ebb__stack_round(bytes);
+    all->max = opts->max != 0 ? opts->max : MOST;
+    return EBB_OK;
+}
+
+void ebb_fiber_stats_of(const ebb_rt *rt, ebb_fiber_stats *out) {
+    const ebb__fibers *all = rt->fibers;
+    *out = all == NULL ? (ebb_fiber_stats){0} : (ebb_fiber_stats){all->alive, all->peak, all->pooled};
+}
+
+/* ---- spawn ----------------------------------------------------------------------------------------- */
+
+ebb_status ebb__fiber_new(ebb_rt *rt, ebb_fiber_fn fn, void *arg, const char *site, ebb__fiber **out) {
+    ebb__fibers *all = fibers_of(rt);
+    if (all == NULL) return EBB_ERR_NOMEM;
+    if (all->alive >= all->max) return EBB_ERR_LIMIT;
+    ebb__fiber *f = all->pool != NULL ? unpool(all) : make(all);
+    if (f == NULL) return EBB_ERR_NOMEM;
+    *f = (ebb__fiber){.status = EBB_PENDING, .fn = fn, .arg = arg, .all = all, .base = f->base, .site = site};
+    link_alive(all, f);
+    *out = f;
+    return EBB_OK;
+}
+
+ebb_task ebb_fiber_spawn_at(ebb_cx *cx, ebb_region region, ebb_fiber_fn fn, void *arg,
+                            const ebb_task_opts *opts, const char *site) {
+    ebb__fiber *f;
+    if (fn == NULL) return ebb_spawn_opts_at(cx, region, NULL, NULL, opts, site); /* refused with its name */
+    ebb_status st = ebb__fiber_new(ebb__rt_of(cx), fn, arg, site, &f);
+    if (st != EBB_OK) return ebb__spawn_refused(cx, region, st, site);
+    ebb_task id = ebb_spawn_opts_at(cx, region, ebb__fiber_poll, f, opts, site);
+    if (ebb_id_status(id.id) != EBB_OK) ebb__fiber_drop(f);
+    return id;
+}
+
+ebb_future *ebb_fiber_go_at(ebb_cx *cx, ebb_region region, ebb_fiber_fn fn, void *arg, const char *site) {
+    ebb__fiber *f = NULL;
+    ebb_status st = fn == NULL ? EBB_ERR_INVALID : ebb__fiber_new(ebb__rt_of(cx), fn, arg, site, &f);
+    if (st != EBB_OK) return ebb_fail_at(cx, st, site);
+    ebb_future *future = ebb_go_at(cx, region, ebb__fiber_poll, f, site);
+    if (ebb_status_of(future) != EBB_PENDING) ebb__fiber_drop(f); /* it could not be spawned */
+    return future;
+}

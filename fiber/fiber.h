@@ -1,0 +1,56 @@
+/* Fibers from inside: for layers above that make tasks of them in ways of their own. */
+#ifndef EBB__FIBER_H
+#define EBB__FIBER_H
+
+#include <ebb/fiber.h>
+
+#include "fiber/notes.h"
+
+typedef struct ebb__fiber ebb__fiber;
+typedef struct ebb__fibers ebb__fibers;
+
+/* A fiber and its stack, which stay together until the pool is trimmed: it is alive, or in the pool.
+ * `sp` is NULL until it runs for the first time. `status` is EBB_PENDING until its function has returned. The
+ * stack is nobody else's until its task has *ended*: waits that still lie there are dropped before, and
+ * finalizers and hooks of a task that was abandoned may use what lies there. */
+struct ebb__fiber {
+    void *sp;     /* where it is suspended */
+    void *caller; /* where whoever resumed it is */
+    ebb_cx *cx;   /* its task's, once it has run */
+    ebb_status status;
+    ebb_fiber_fn fn;
+    void *arg;
+    ebb__fibers *all;
+    ebb__fiber *next, *prev; /* among the alive; `next` in the pool */
+    ebb__fiber *chain;       /* of a guest */
+    char *base;              /* of the stack */
+    const char *site;
+    uint64_t task; /* its id, once it has run */
+    ebb__notes notes;
+};
+
+/* Of one runtime. A *guest* is a fiber that has run and whose task has another poll function than
+ * ebb__fiber_poll; it is found by its task in one of `room` chains, which is a power of two and not less than
+ * there are fibers, alive or pooled. */
+struct ebb__fibers {
+    ebb_rt *rt;
+    size_t stack_bytes;
+    uint32_t max, alive, peak, pooled;
+    ebb__fiber *first; /* alive */
+    ebb__fiber *pool;  /* the one that ended last comes first: its stack is the warmest */
+    ebb__fiber **guests;
+    uint32_t room;
+};
+
+/* A fiber without a task: the state for ebb__fiber_poll. EBB_ERR_LIMIT, EBB_ERR_NOMEM. */
+ebb_status ebb__fiber_new(ebb_rt *rt, ebb_fiber_fn fn, void *arg, const char *site, ebb__fiber **out);
+/* An ebb_poll_fn, for a task of its own; the task's poll function may be another one that calls it. From the
+ * first call on the fiber goes with that task. */
+ebb_status ebb__fiber_poll(ebb_cx *cx, void *fiber);
+/* For one that never ran: its task never came to be, or has ended and had another poll function. */
+void ebb__fiber_drop(ebb__fiber *f);
+
+/* The fiber that runs on this thread, or NULL. */
+const ebb__fiber *ebb__fiber_here(void);
+
+#endif

@@ -1,0 +1,467 @@
+/* How fibers end, what they leave behind, what the machine keeps for them, and bad use. */
+#include "tests/support/world.h"
+
+#include <pthread.h>
+
+#include <ebb/fiber.h>
+
+#include "fiber/notes.h"
+
+static ebb_fiber_stats fibers_of(world *w) {
+    ebb_fiber_stats s;
+    ebb_fiber_stats_of(w->rt, &s);
+    return s;
+}
+
+static ebb_task kept_fiber(world *w, ebb_region r, ebb_fiber_fn fn, void *arg) {
+    return ebb_fiber_spawn_with(w->host, r, fn, arg, &(ebb_task_opts){.keep = true});
+}
+
+static ebb_status nap(ebb_cx *cx, uint64_t ms) {
+    ebb_sleeper s = {.due = 0};
+    return ebb_sleep(cx, &s, ms * EBB_MS);
+}
+
+/* ---- the end --------------------------------------------------------------------------------------- */
+
+static ebb_status says_arg(ebb_cx *cx, void *arg) {
+    puppet *p = arg;
+    (void)cx;
+    world_say(p->world, p->says);
+    return EBB_OK;
+}
+
+static ebb_status sleeps_as_a_poll(ebb_cx *cx, void *arg) {
+    puppet *p = arg;
+    ebb_status st = ebb_sleep(cx, &p->nap, EBB_MS);
+    if (p->polls++ == 0) assert_int_equal(st, EBB_PENDING);
+    if (st == EBB_OK) world_say(p->world, p->says);
+    return st;
+}
+
+static ebb_status defers_three(ebb_cx *cx, void *arg) {
+    puppet **p = arg;
+    assert_int_equal(ebb_defer(cx, says_arg, p[0]), EBB_OK);
+    assert_int_equal(ebb_defer(cx, sleeps_as_a_poll, p[1]), EBB_OK);
+    assert_int_equal(ebb_defer(cx, says_arg, p[2]), EBB_OK);
+    (void)nap(cx, 1);
+    world_say(p[0]->world, "body");
+    return EBB_OK;
+}
+
+static void finalizers_of_a_fiber_run_after_it_as_polls_and_its_stack_waits_for_them(void **state) {
+    world *w = *state;
+    puppet *p[3] = {puppet_new(w, (puppet){.says = "first"}), puppet_new(w, (puppet){.says = "second"}),
+                    puppet_new(w, (puppet){.says = "third"})};
+    ebb_fiber_spawn(w->host, w->root, defers_three, p);
+    world_pass(w, EBB_MS);
+    assert_string_equal(w->log, "body third ");
+    assert_int_equal(fibers_of(w).alive, 1);
+    world_pass(w, EBB_MS);
+    assert_string_equal(w->log, "body third second first ");
+    assert_int_equal(fibers_of(w).alive, 0);
+}
+
+static ebb_status leaves_a_region_open(ebb_cx *cx, void *arg) {
+    ebb_region r = ebb_region_open(cx, NULL);
+    ebb_spawn(cx, r, puppet_poll, arg);
+    (void)nap(cx, 1);
+    return EBB_OK;
+}
+
+static void takes_its_time(ebb_cx *cx, puppet *p) {
+    if (!ebb_cancelled(cx) && p->number == 0) return;
+    if (p->number++ == 0) (void)ebb_mask(cx);
+    p->returns = ebb_sleep(cx, &p->nap, 3 * EBB_MS);
+}
+
+static void the_stack_stays_until_the_regions_that_a_fiber_left_open_are_closed(void **state) {
+    world *w = *state;
+    puppet *p = puppet_new(w, (puppet){.act = takes_its_time, .returns = EBB_PENDING});
+    ebb_task t = kept_fiber(w, w->root, leaves_a_region_open, p);
+    world_pass(w, 2 * EBB_MS);
+    assert_int_equal(fibers_of(w).alive, 1);
+    world_pass(w, 3 * EBB_MS);
+    assert_int_equal(fibers_of(w).alive, 0);
+    assert_int_equal(ebb_task_join(w->host, t), EBB_OK);
+}
+
+/* What lies on the stack of a fiber that never returns. */
+typedef struct remains {
+    world *w;
+    ebb_wait wait;
+    uint64_t magic;
+    ebb_sleeper nap;
+} remains;
+enum { MAGIC = 0x5eed };
+
+static void left_behind(ebb_wait *wait) {
+    remains *r = wait->on;
+    assert_int_equal(r->magic, MAGIC);
+    world_say(r->w, "dropped");
+}
+static const ebb_wait_kind leaving = {"nothing", left_behind};
+
+static ebb_status finds_magic(ebb_cx *cx, void *arg) {
+    remains *r = arg;
+    assert_int_equal(r->magic, MAGIC);
+    assert_ptr_equal(r->wait.cx, NULL);
+    ebb_status st = ebb_sleep(cx, &r->nap, EBB_MS);
+    if (st == EBB_OK) world_say(r->w, "finalized");
+    return st;
+}
+
+static void aborts_with_magic(void *arg) {
+    remains *r = arg;
+    assert_int_equal(r->magic, MAGIC);
+    world_say(r->w, "aborted");
+}
+
+static ebb_status never_returns(ebb_cx *cx, void *arg) {
+    remains r = {.w = arg, .magic = MAGIC};
+    assert_int_equal(ebb_defer(cx, finds_magic, &r), EBB_OK);
+    assert_int_equal(ebb_id_status(ebb_reserve(cx, EBB_LEASE, aborts_with_magic, &r).id), EBB_OK);
+    assert_int_equal(ebb_wait_begin(cx, &r.wait, &leaving, &r), EBB_OK);
+    while (ebb_fiber_park(cx) == EBB_OK) {}
+    return EBB_FAILED;
+}
+
+static void a_fiber_that_is_abandoned_gives_its_stack_back_when_all_that_uses_it_is_done(void **state) {
+    world *w = *state;
+    ebb_region r = open_region(w, w->root);
+    ebb_task t = kept_fiber(w, r, never_returns, w);
+    world_settle(w);
+    ebb_region_cancel(w->host, r, EBB_CANCEL_USER, NULL);
+    ebb_region_force(w->host, r);
+    world_settle(w);
+    assert_string_equal(w->log, "dropped ");
+    assert_int_equal(fibers_of(w).alive, 1);
+    world_pass(w, EBB_MS);
+    assert_string_equal(w->log, "dropped finalized aborted ");
+    assert_int_equal(fibers_of(w).alive, 0);
+    assert_int_equal(fibers_of(w).pooled, 1);
+    assert_int_equal(report_of(w, r).abandoned, 1);
+    assert_int_equal(ebb_task_join(w->host, t), EBB_CANCELLED);
+}
+
+static ebb_status sums_while_it_sleeps(ebb_cx *cx, void *arg) {
+    uint64_t sum = 0, start = ebb_now(cx);
+    for (uint64_t i = 1; i <= 4; i++) {
+        assert_int_equal(nap(cx, 10), EBB_OK);
+        assert_int_equal(ebb_now(cx), start + i * 10 * EBB_MS);
+        sum += i;
+    }
+    *(uint64_t *)arg = sum;
+    return (ebb_status)-1234;
+}
+
+/* What ASan keeps its marks around, on the fiber's own stack and away from it. */
+static ebb_status only_parks(ebb_cx *cx, void *arg) {
+    int n = *(int *)arg;
+    char local[64], *large = __builtin_alloca(1000 + (size_t)n * 8);
+    memset(large, n, 1000 + (size_t)n * 8);
+    memset(local, n, sizeof local);
+    while (ebb_fiber_park(cx) == EBB_OK) assert_int_equal(large[17] + local[3], 2 * n);
+    return EBB_FAILED;
+}
+
+static void abandon_one(world *w, int n) {
+    ebb_region r = open_region(w, w->root);
+    ebb_fiber_spawn(w->host, r, only_parks, &n);
+    world_settle(w);
+    ebb_region_force(w->host, r);
+    world_settle(w);
+    assert_int_equal(report_of(w, r).abandoned, 1);
+}
+
+static long address_pages(void) {
+    long total = 0;
+    FILE *f = fopen("/proc/self/statm", "r");
+    assert_non_null(f);
+    assert_int_equal(fscanf(f, "%ld", &total), 1);
+    fclose(f);
+    return total;
+}
+
+static void stacks_of_abandoned_fibers_serve_the_next_ones(void **state) {
+    world *w = *state;
+    abandon_one(w, 1);
+    long before = address_pages();
+    for (int i = 2; i < 60; i++) {
+        abandon_one(w, i);
+        assert_int_equal(fibers_of(w).alive, 0);
+        assert_int_equal(fibers_of(w).pooled, 1);
+    }
+    if (!EBB__TSAN) assert_true(address_pages() - before < 2048);
+    uint64_t sum = 0;
+    ebb_fiber_spawn(w->host, open_region(w, w->root), sums_while_it_sleeps, &sum);
+    world_pass(w, 40 * EBB_MS);
+    assert_int_equal(sum, 10);
+}
+
+static ebb_status faults(ebb_cx *cx, void *arg) {
+    (void)arg;
+    (void)nap(cx, 1);
+    return EBB_FAULTED;
+}
+
+static void a_fault_in_a_fiber_is_a_fault_of_its_task(void **state) {
+    world *w = *state;
+    ebb_region r = open_region(w, w->root);
+    ebb_fiber_spawn(w->host, r, faults, NULL);
+    world_pass(w, EBB_MS);
+    assert_int_equal(report_of(w, r).status, EBB_FAULTED);
+}
+
+/* ---- the machine ----------------------------------------------------------------------------------- */
+
+/* About 100 bytes a level, more with a sanitizer. */
+static int __attribute__((noinline)) descend(ebb_cx *cx, int depth) {
+    volatile int here = depth;
+    if (depth == 0) return nap(cx, 1) == EBB_OK ? 0 : -1;
+    int below = descend(cx, depth - 1);
+    return below < 0 ? below : below + (here == depth);
+}
+
+static ebb_status goes_deep(ebb_cx *cx, void *arg) {
+    int *depth = arg;
+    return descend(cx, *depth) == *depth ? EBB_OK : EBB_FAILED;
+}
+
+static void a_fiber_may_recurse_and_await_at_the_bottom(void **state) {
+    world *w = *state;
+    int depth = 200;
+    ebb_task t[3];
+    for (int i = 0; i < 3; i++) t[i] = kept_fiber(w, w->root, goes_deep, &depth);
+    world_pass(w, EBB_MS);
+    for (int i = 0; i < 3; i++) assert_int_equal(ebb_task_join(w->host, t[i]), EBB_OK);
+}
+
+#if defined(__x86_64__)
+static uint32_t sse_modes(void) {
+    uint32_t m;
+    __asm__ volatile("stmxcsr %0" : "=m"(m));
+    return m & 0xffc0;
+}
+
+static uint16_t x87_modes(void) {
+    uint16_t m;
+    __asm__ volatile("fnstcw %0" : "=m"(m));
+    return m;
+}
+
+static void set_modes(uint32_t sse, uint16_t x87) {
+    __asm__ volatile("ldmxcsr %0\n\tfldcw %1" ::"m"(sse), "m"(x87));
+}
+
+typedef struct modes {
+    uint32_t sse;
+    uint16_t x87;
+    long double sum;
+} modes;
+
+static ebb_status keeps_modes(ebb_cx *cx, void *arg) {
+    modes *m = arg;
+    assert_int_equal(sse_modes(), 0x1f80); /* those of whoever pumps */
+    set_modes(m->sse, m->x87);
+    for (int i = 0; i < 10; i++) {
+        assert_int_equal(ebb_fiber_yield(cx), EBB_OK);
+        assert_int_equal(sse_modes(), m->sse);
+        assert_int_equal(x87_modes(), m->x87);
+        m->sum += 0.5L;
+    }
+    return EBB_OK;
+}
+
+static void each_fiber_keeps_its_floating_point_modes(void **state) {
+    world *w = *state;
+    uint16_t x87 = x87_modes();
+    modes up = {0x1f80 | 2u << 13, (uint16_t)(x87 | 2u << 10), 0};
+    modes down = {0x1f80 | 1u << 13, (uint16_t)(x87 | 1u << 10), 0};
+    ebb_fiber_spawn(w->host, w->root, keeps_modes, &up);
+    ebb_fiber_spawn(w->host, w->root, keeps_modes, &down);
+    ebb_status st;
+    do {
+        st = ebb_pump(w->rt, 1);
+        assert_int_equal(sse_modes(), 0x1f80);
+        assert_int_equal(x87_modes(), x87);
+    } while (st == EBB_PENDING);
+    assert_true(up.sum == 5.0L && down.sum == 5.0L);
+}
+#endif
+
+/* ---- bad use --------------------------------------------------------------------------------------- */
+
+static ebb_status returns_pending(ebb_cx *cx, void *arg) {
+    (void)cx;
+    (void)arg;
+    return EBB_PENDING;
+}
+
+static void a_fiber_can_not_return_pending(void **state) {
+    world *w = *state;
+    ebb_region r = open_region(w, w->root);
+    ebb_fiber_spawn(w->host, r, returns_pending, NULL);
+    world_settle(w);
+    assert_int_equal(report_of(w, r).status, EBB_ERR_INVALID);
+}
+
+static ebb_status pumps(ebb_cx *cx, void *arg) {
+    *(ebb_status *)arg = ebb_pump(ebb_runtime_of(cx), 10);
+    return EBB_OK;
+}
+
+static void a_pump_inside_a_fiber_is_refused(void **state) {
+    world *w = *state;
+    ebb_status seen = EBB_OK;
+    ebb_fiber_spawn(w->host, w->root, pumps, &seen);
+    world_settle(w);
+    assert_int_equal(seen, EBB_ERR_REENTERED);
+}
+
+static void parks_like_a_fiber(ebb_cx *cx, puppet *p) {
+    p->seen = ebb_fiber_park(cx);
+    assert_int_equal(ebb_fiber_yield(cx), p->seen);
+}
+
+static ebb_status parks_another(ebb_cx *cx, void *arg) {
+    ebb_cx **other = arg;
+    assert_int_equal(ebb_fiber_park(other[0]), EBB_ERR_INVALID);
+    assert_int_equal(ebb_fiber_yield(other[0]), EBB_ERR_INVALID);
+    assert_int_equal(ebb_fiber_park(other[1]), EBB_ERR_INVALID);
+    return ebb_fiber_yield(cx);
+}
+
+static ebb_status tells_its_cx(ebb_cx *cx, void *arg) {
+    *(ebb_cx **)arg = cx;
+    (void)nap(cx, 5);
+    return EBB_OK;
+}
+
+static void only_the_fiber_that_runs_can_park(void **state) {
+    world *w = *state;
+    ebb_cx *other[2] = {NULL, w->host};
+    puppet *p = puppet_start(w, w->root, (puppet){.act = parks_like_a_fiber});
+    ebb_fiber_spawn(w->host, w->root, tells_its_cx, &other[0]);
+    ebb_task t = kept_fiber(w, w->root, parks_another, other);
+    assert_int_equal(ebb_fiber_park(w->host), EBB_ERR_INVALID);
+    world_settle(w);
+    assert_int_equal(p->seen, EBB_ERR_INVALID);
+    assert_int_equal(ebb_task_join(w->host, t), EBB_OK);
+}
+
+static ebb_status never_runs(ebb_cx *cx, void *arg) {
+    (void)cx;
+    (void)arg;
+    return EBB_OK;
+}
+
+static void a_spawn_that_is_refused_leaves_nothing_behind(void **state) {
+    world *w = *state;
+    ebb_region closed = open_region(w, w->root);
+    ebb_region_close(w->host, closed);
+    ebb_task_opts wrong = {.size = 1};
+    ebb_region bad = {0};
+    assert_int_equal(ebb_id_status(ebb_fiber_spawn(w->host, closed, never_runs, NULL).id), EBB_ERR_CLOSED);
+    assert_int_equal(ebb_id_status(ebb_fiber_spawn(w->host, w->root, NULL, NULL).id), EBB_ERR_INVALID);
+    assert_int_equal(ebb_id_status(ebb_fiber_spawn(w->host, bad, never_runs, NULL).id), EBB_ERR_INVALID);
+    assert_int_equal(ebb_id_status(ebb_fiber_spawn_with(w->host, w->root, never_runs, NULL, &wrong).id),
+                     EBB_ERR_VERSION);
+    assert_int_equal(fibers_of(w).alive, 0);
+    assert_int_equal(report_of(w, w->root).status, EBB_OK);
+}
+
+/* ---- two runtimes on one thread -------------------------------------------------------------------- */
+
+typedef struct nest {
+    ebb_rt *inner;
+    ebb_cx *outer;
+    int passed;
+} nest;
+
+static ebb_status inner_fiber(ebb_cx *cx, void *arg) {
+    nest *n = arg;
+    assert_int_equal(ebb_fiber_park(n->outer), EBB_ERR_INVALID); /* its stack is not the one in use */
+    assert_int_equal(nap(cx, 1), EBB_OK);
+    n->passed++;
+    return EBB_OK;
+}
+
+static ebb_status outer_fiber(ebb_cx *cx, void *arg) {
+    nest *n = arg;
+    n->outer = cx;
+    for (int i = 0; i < 3; i++) {
+        ebb_fiber_spawn(ebb_host(n->inner), ebb_root(n->inner), inner_fiber, n);
+        assert_int_equal(ebb_pump(n->inner, 10), EBB_OK);
+        assert_int_equal(nap(cx, 1), EBB_OK);
+        ebb_advance(n->inner, ebb_now(cx));
+        assert_int_equal(ebb_pump(n->inner, 10), EBB_OK);
+    }
+    return EBB_OK;
+}
+
+static void a_fiber_may_pump_another_runtime_with_fibers(void **state) {
+    world *w = *state;
+    nest n = {.passed = 0};
+    ebb_rt_opts o = {.allocator = ebb_libc_allocator(), .runtime_id = 9};
+    assert_int_equal(ebb_rt_new(&o, &n.inner), EBB_OK);
+    ebb_task t = kept_fiber(w, w->root, outer_fiber, &n);
+    world_pass(w, 3 * EBB_MS);
+    assert_int_equal(ebb_task_join(w->host, t), EBB_OK);
+    assert_int_equal(n.passed, 3);
+    ebb_rt_free(n.inner);
+}
+
+/* ---- two threads ----------------------------------------------------------------------------------- */
+
+static ebb_status counts_to_hundred(ebb_cx *cx, void *arg) {
+    uint64_t *n = arg;
+    for (int i = 0; i < 100; i++) {
+        ++*n;
+        if (nap(cx, 1) != EBB_OK) return EBB_FAILED;
+    }
+    return EBB_OK;
+}
+
+static void *runs_fifty(void *arg) {
+    ebb_rt_opts o = {.allocator = ebb_libc_allocator()};
+    ebb_rt *rt;
+    if (ebb_rt_new(&o, &rt) != EBB_OK) return NULL;
+    for (int i = 0; i < 50; i++) ebb_fiber_spawn(ebb_host(rt), ebb_root(rt), counts_to_hundred, arg);
+    while (ebb_pump(rt, 10) == EBB_PENDING || ebb_next_due(rt) != EBB_FOREVER)
+        ebb_advance(rt, ebb_next_due(rt));
+    ebb_rt_free(rt);
+    return arg;
+}
+
+static void runtimes_on_several_threads_run_fibers_side_by_side(void **state) {
+    pthread_t t[4];
+    uint64_t n[4] = {0};
+    (void)state;
+    for (int i = 0; i < 4; i++) assert_int_equal(pthread_create(&t[i], NULL, runs_fifty, &n[i]), 0);
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(pthread_join(t[i], NULL), 0);
+        assert_int_equal(n[i], 5000);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        IN_WORLD(finalizers_of_a_fiber_run_after_it_as_polls_and_its_stack_waits_for_them),
+        IN_WORLD(the_stack_stays_until_the_regions_that_a_fiber_left_open_are_closed),
+        IN_WORLD(a_fiber_that_is_abandoned_gives_its_stack_back_when_all_that_uses_it_is_done),
+        IN_WORLD(stacks_of_abandoned_fibers_serve_the_next_ones),
+        IN_WORLD(a_fault_in_a_fiber_is_a_fault_of_its_task),
+        IN_WORLD(a_fiber_may_recurse_and_await_at_the_bottom),
+#if defined(__x86_64__)
+        IN_WORLD(each_fiber_keeps_its_floating_point_modes),
+#endif
+        IN_WORLD(a_fiber_can_not_return_pending),
+        IN_WORLD(a_pump_inside_a_fiber_is_refused),
+        IN_WORLD(only_the_fiber_that_runs_can_park),
+        IN_WORLD(a_spawn_that_is_refused_leaves_nothing_behind),
+        IN_WORLD(a_fiber_may_pump_another_runtime_with_fibers),
+        cmocka_unit_test(runtimes_on_several_threads_run_fibers_side_by_side),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
