@@ -27,7 +27,7 @@ static const char *name_of(const ebb_future *f) {
 
 static void dump_future(sink *s, const ebb_future *f) {
     bool drains = ebb__has_ended(f);
-    if (drains && !(f->flags & EBB__F_PRODUCED)) return;
+    if (drains && !(f->flags & EBB__F_WORK)) return;
     begin(s);
     ebb__text_str(&s->text, "  ");
     ebb__text_str(&s->text, name_of(f));

@@ -292,15 +292,21 @@ void ebb__become(ebb_future *f, ebb__edge *e, ebb_future *input) {
     ebb__edge_attach(f, e, st == EBB_OK ? input : ebb__failed(st), EBB__EDGE_NODE, f->site);
 }
 
+void ebb__count_as_work(ebb_future *f) {
+    f->flags |= EBB__F_WORK;
+    ebb__future_scope(f)->producers++;
+}
+
 void ebb__produced(ebb_future *f) {
     ebb__heap *h = ebb__heap_of(f);
-    ebb__scope *s = ebb__cell_scope(h, &f->cell);
-    f->flags = (uint16_t)(f->flags & ~EBB__F_PRODUCED);
-    s->producers--;
-    if (f->flags & EBB__F_FINISHED && f->holds == 0) ebb__member_remove(s, &f->cell);
+    ebb__scope *s = f->cell.member != 0 ? ebb__cell_scope(h, &f->cell) : NULL; /* NULL: its region is gone */
+    bool work = (f->flags & EBB__F_WORK) != 0;
+    f->flags = (uint16_t)(f->flags & ~(EBB__F_PRODUCED | EBB__F_WORK));
+    if (s != NULL && f->flags & EBB__F_FINISHED && f->holds == 0) ebb__member_remove(s, &f->cell);
     ebb__maybe_free(h, f);
-    if (s->cx == NULL && s->producers == 0) ebb__scope_free(s);
-    else if (s->producers == 0) ebb__scope_wake(s);
+    if (!work || --s->producers > 0) return;
+    if (s->cx == NULL) ebb__scope_free(s);
+    else ebb__scope_wake(s);
 }
 
 void ebb__maybe_free(ebb__heap *h, ebb_future *f) {
@@ -525,10 +531,20 @@ static bool lets_go(const ebb_future *f) {
     return ebb__state_of(f) == EBB_FUTURE_CANCELLED || ebb__kind_of(f)->type.reserved & EBB__TYPE_LETS_GO;
 }
 
+/* Another thread was its producer, and is done. */
+static bool settled_elsewhere(const ebb_future *f) {
+    return (f->flags & (EBB__F_PRODUCED | EBB__F_SETTLED)) == EBB__F_PRODUCED &&
+           ebb__state_of(f) != EBB_FUTURE_CANCELLED;
+}
+
 /* The end of a future that has ended: what it owns is let go of, its callbacks run, those who wait hear of
  * it. False: `work` is used up, and it goes on from here. */
 static bool finish(ebb__scope *s, ebb_future *f, uint32_t *work) {
     if (s->stage == STAGE_BEGIN) {
+        if (EBB__UNLIKELY(settled_elsewhere(f))) {
+            f->flags |= EBB__F_SETTLED;
+            ebb__produced(f);
+        }
         const ebb__kind *kind = ebb__kind_of(f);
         bool first = !(f->flags & EBB__F_FINISHED);
         if (first && lets_go(f) && kind->cancelled != NULL && !kind->cancelled(s, f, work)) {

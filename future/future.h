@@ -20,18 +20,19 @@ enum {
     EBB__F_STATIC = 1u << 0,   /* a failed one that is nobody's; never written to */
     EBB__F_QUEUED = 1u << 1,   /* in its scope's queue */
     EBB__F_FINISHED = 1u << 2, /* everybody was told of its end */
-    EBB__F_PRODUCED = 1u << 3, /* its operation is not done */
+    EBB__F_PRODUCED = 1u << 3, /* its producer has still to settle it: the memory stays */
     EBB__F_SETTLED = 1u << 4,  /* its producer has ended it, or tried to */
     EBB__F_EXPORTED = 1u << 5, /* other threads may know it */
     EBB__F_LOOSE = 1u << 6,    /* somebody may refer to it who is not counted: only a collection frees it */
     EBB__F_SHARED = 1u << 7,
     EBB__F_SHIELDED = 1u << 8,
-    EBB__F_READY = 1u << 9,     /* queued, not because it ended but because its input has */
-    EBB__F_SORTED = 1u << 10,   /* its hooks stand in the order in which they run */
-    EBB__F_CONSUMED = 1u << 11, /* in debug: `site` is where */
-    EBB__F_FORWARD = 1u << 12,  /* its own work is done: it ends as its input does */
-    EBB__F_STEP = 1u << 13,     /* of the kind that needs it: see there */
-    EBB__F_SELF_HELD = 1u << 14 /* one of its holds is its own, until it has ended */
+    EBB__F_READY = 1u << 9,      /* queued, not because it ended but because its input has */
+    EBB__F_SORTED = 1u << 10,    /* its hooks stand in the order in which they run */
+    EBB__F_CONSUMED = 1u << 11,  /* in debug: `site` is where */
+    EBB__F_FORWARD = 1u << 12,   /* its own work is done: it ends as its input does */
+    EBB__F_STEP = 1u << 13,      /* of the kind that needs it: see there */
+    EBB__F_SELF_HELD = 1u << 14, /* one of its holds is its own, until it has ended */
+    EBB__F_WORK = 1u << 15       /* produced, and counted so: the region waits for it */
 };
 
 /* 88 bytes; what a kind needs follows. */
@@ -235,6 +236,8 @@ bool ebb__run_queue(ebb__scope *s, uint32_t *work);
 void ebb__abandon_queue(ebb__scope *s);
 /* Frees it if it has ended and nothing can refer to it. */
 void ebb__maybe_free(ebb__heap *h, ebb_future *f);
+/* The region waits for its producer. */
+void ebb__count_as_work(ebb_future *f);
 /* The producer is done. */
 void ebb__produced(ebb_future *f);
 

@@ -20,7 +20,7 @@ static bool promise_cancelled(ebb__scope *s, ebb_future *f, uint32_t *work) {
     (void)work;
     if (p->many.edges != NULL)
         ebb__edge_cancel(s->heap, &p->many.edges->item[0].edge, ebb__kind_of_cancel(f));
-    if (f->flags & EBB__F_PRODUCED && p->op->cancel != NULL) p->op->cancel(s->cx, f, p->arg);
+    if (f->flags & EBB__F_WORK && p->op->cancel != NULL) p->op->cancel(s->cx, f, p->arg);
     return true;
 }
 
@@ -39,16 +39,24 @@ ebb_future *ebb__promise_new(ebb_cx *cx, const ebb__kind *kind, const ebb_op *op
     p->many.ready_tail = &p->many.ready;
     p->op = op;
     p->arg = arg;
-    if (op != NULL) {
-        f->flags |= EBB__F_PRODUCED;
-        ebb__future_scope(f)->producers++;
-    }
+    f->flags |= EBB__F_PRODUCED;
+    if (op != NULL) ebb__count_as_work(f);
     return f;
 }
 
 ebb_future *ebb_promise_at(ebb_cx *cx, const ebb_op *op, void *arg, const char *site) {
     ebb_status st = EBB_OK;
     ebb_future *f = ebb__promise_new(cx, &ebb__promise_kind, op, arg, site, &st);
+    return f != NULL ? f : ebb__failed(st);
+}
+
+static const ebb__kind never_kind = {
+    .type = {"never", sizeof(ebb_future), ebb__trace_future, NULL, EBB__TYPE_OWN | EBB__TYPE_FUTURE},
+};
+
+ebb_future *ebb_never_at(ebb_cx *cx, const char *site) {
+    ebb_status st = EBB_OK;
+    ebb_future *f = ebb__future_new(cx, &never_kind, site, &st);
     return f != NULL ? f : ebb__failed(st);
 }
 
@@ -131,7 +139,7 @@ ebb_future *ebb_pure_at(ebb_cx *cx, ebb_value v, const char *site) {
         ebb__dispose(v);
         return ebb__failed(st);
     }
-    f->flags |= EBB__F_SETTLED;
+    f->flags = EBB__F_SETTLED;
     (void)ebb__complete(f, v);
     return f;
 }
@@ -141,7 +149,7 @@ ebb_future *ebb_fail_at(ebb_cx *cx, ebb_status failure, const char *site) {
     ebb_status st = EBB_OK;
     ebb_future *f = ebb__promise_new(cx, &ebb__promise_kind, NULL, NULL, site, &st);
     if (f == NULL) return ebb__failed(st);
-    f->flags |= EBB__F_SETTLED;
+    f->flags = EBB__F_SETTLED;
     (void)ebb__fail_with(f, failure);
     return f;
 }

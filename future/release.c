@@ -189,7 +189,7 @@ static bool bracket_cancelled(ebb__scope *s, ebb_future *f, uint32_t *work) {
         return true;
     }
     ebb_future *input = ebb__edge_input(&b->single.edge);
-    if (b->step == ACQUIRING &&
+    if (b->step == ACQUIRING && input != NULL &&
         ebb__state_of(input) == EBB_FUTURE_COMPLETED) { /* it has just been acquired */
         b->step = USING;
         b->resource = ebb__value_from(input);

@@ -269,7 +269,7 @@ void ebb__scope_over(ebb_rt *rt, ebb__scope *s) {
             f->holds = 0;
             f->flags |= EBB__F_LOOSE;
             s->members[i - 1] &= ~(uintptr_t)1;
-            if (f->flags & EBB__F_PRODUCED) continue;
+            if (f->flags & EBB__F_WORK) continue;
         }
         ebb__member_remove(s, c);
     }

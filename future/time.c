@@ -14,7 +14,7 @@ static uint64_t due_at(ebb_cx *cx, uint64_t span) {
 /* Waiting for a time is work that the region waits for; until the future ends it is its own producer. */
 static void produce(ebb_future *f) {
     f->flags |= EBB__F_PRODUCED;
-    ebb__future_scope(f)->producers++;
+    ebb__count_as_work(f);
 }
 
 static void produced(ebb_future *f) {

@@ -118,8 +118,10 @@ typedef struct ebb_op {
     void (*cancel)(ebb_cx *cx, ebb_future *f, void *arg);
 } ebb_op;
 
-/* A future that somebody settles. Without an `op` nothing is known of its producer: the region does not
- * wait for it, and cancels it when it closes. */
+/* A future that somebody settles, once: the handle stays good for that when it was consumed or cancelled,
+ * until it is settled or the region has closed. Without an `op` nothing is known of its producer: the region
+ * does not wait for it, and cancels it when it closes. One that will not be settled is rejected with
+ * EBB_CANCELLED, else its memory stays until then. */
 #define ebb_promise(cx, op, arg) ebb_promise_at((cx), (op), (arg), EBB_SITE)
 ebb_future *ebb_promise_at(ebb_cx *cx, const ebb_op *op, void *arg, const char *site);
 
@@ -135,7 +137,8 @@ ebb_value ebb_nested(ebb_future *f);
 
 #define ebb_pure(cx, v)  ebb_pure_at((cx), (v), EBB_SITE)  /* completed */
 #define ebb_fail(cx, st) ebb_fail_at((cx), (st), EBB_SITE) /* failed; EBB_CANCELLED: cancelled */
-#define ebb_never(cx)    ebb_promise_at((cx), NULL, NULL, EBB_SITE)
+#define ebb_never(cx)    ebb_never_at((cx), EBB_SITE)
+ebb_future *ebb_never_at(ebb_cx *cx, const char *site);
 ebb_future *ebb_pure_at(ebb_cx *cx, ebb_value v, const char *site);
 ebb_future *ebb_fail_at(ebb_cx *cx, ebb_status st, const char *site);
 

@@ -14,6 +14,8 @@
  *  - Threads: a runtime belongs to one thread at a time. Only ebb_watchdog_* may be called elsewhere.
  *  - `cx` says who asks: the task that is being polled, or ebb_host(rt) outside of polls.
  *  - Ids are values; a stale one is EBB_ERR_STALE, one of another runtime EBB_ERR_FOREIGN. Never UB.
+ *  - A *poll operation* returns EBB_PENDING while it waits, and is called again when the task is polled. In a
+ *    fiber (ebb/fiber.h) it waits in place and never returns that.
  *  - Memory: what allocates says so, and what it does when there is none.
  *  - Strings given as `site` are kept by pointer (use literals); messages are copied and cut.
  *  - fork: the child may use a runtime only if the parent no longer does; nothing is shared.

@@ -1,0 +1,138 @@
+/* race, any, select: those that end as one of their inputs. */
+#include "future/many.h"
+
+typedef struct race {
+    ebb__many many;
+    ebb_selected *selected; /* of a select: its value, once completed */
+    ebb_status failure;     /* the last of those that `any` has skipped */
+} race;
+_Static_assert(sizeof(void *) != 8 || sizeof(race) == 128, "what a race costs, without its edges");
+
+static void trace_selected(void *object, ebb_tracer *t) {
+    ebb_trace_value(t, &((const ebb_selected *)object)->value);
+}
+
+static void free_selected(void *object) {
+    ebb__dispose(((ebb_selected *)object)->value);
+}
+
+static const ebb_type selected_type = {"selected", sizeof(ebb_selected), trace_selected, free_selected, 0};
+
+ebb_selected *ebb_selected_of(const ebb_value *v) {
+    return v != NULL && v->type == &selected_type ? v->as.p : NULL;
+}
+
+static void trace_race(void *object, ebb_tracer *t) {
+    const race *r = object;
+    ebb__trace_many(object, t);
+    ebb_trace(t, r->selected);
+}
+
+/* ---- inputs ------------------------------------------------------------------------------------------------------- */
+
+/* One less can win. */
+static void skip(ebb__scope *s, race *r, ebb__edge *e) {
+    ebb_future *f = &r->many.future;
+    ebb_cancel_kind kind = ebb__kind_of_cancel(ebb__edge_input(e));
+    ebb__edge_drop(s->heap, e);
+    if (--f->spare > 0) return;
+    if (r->failure != EBB_OK) (void)ebb__fail_with(f, r->failure);
+    else (void)ebb__cancel_as(f, kind);
+}
+
+static void race_ended(ebb__scope *s, ebb_future *f, ebb__edge *e) {
+    ebb_future *input = ebb__edge_input(e);
+    if (ebb__state_of(input) == EBB_FUTURE_CANCELLED) {
+        skip(s, (race *)(void *)f, e);
+        return;
+    }
+    ebb__end_as(f, input);
+    ebb__edge_drop(s->heap, e);
+}
+
+static void any_ended(ebb__scope *s, ebb_future *f, ebb__edge *e) {
+    race *r = (race *)(void *)f;
+    ebb_future *input = ebb__edge_input(e);
+    if (ebb__state_of(input) == EBB_FUTURE_FAILED) {
+        r->failure = ebb__status_of(input);
+        skip(s, r, e);
+        return;
+    }
+    race_ended(s, f, e);
+}
+
+static void select_ended(ebb__scope *s, ebb_future *f, ebb__edge *e) {
+    race *r = (race *)(void *)f;
+    ebb_future *input = ebb__edge_input(e);
+    if (ebb__state_of(input) != EBB_FUTURE_COMPLETED) {
+        race_ended(s, f, e);
+        return;
+    }
+    *r->selected = (ebb_selected){ebb__edge_index(e), ebb__value_from(input)};
+    (void)ebb__complete(f, ebb_box(r->selected));
+    ebb__edge_drop(s->heap, e);
+}
+
+static void drop_selected(ebb__heap *h, race *r) {
+    ebb__cell *c = (ebb__cell *)(void *)r->selected - 1;
+    ebb__shade(h, c);
+    if (ebb__state_of(&r->many.future) != EBB_FUTURE_COMPLETED) {
+        free_selected(r->selected);
+        ebb__heap_free_cell(h, c);
+    }
+    r->selected = NULL;
+}
+
+static bool race_over(ebb__scope *s, ebb_future *f, uint32_t *work) {
+    race *r = (race *)(void *)f;
+    bool won = ebb__state_of(f) != EBB_FUTURE_CANCELLED;
+    ebb_cancel_kind kind = won ? EBB_CANCEL_RACE_LOST : ebb__kind_of_cancel(f);
+    if (!ebb__many_let_go(s->heap, &r->many, kind, work)) return false;
+    if (r->selected != NULL) drop_selected(s->heap, r);
+    return true;
+}
+
+/* ---- making --------------------------------------------------------------------------------------------------------- */
+
+#define RACE(word, ended)                                                                                    \
+    {                                                                                                        \
+        .type = {word, sizeof(race), trace_race, NULL, EBB__TYPE_NODE_OF_MANY}, .input_ended = ended,        \
+        .cancelled = race_over,                                                                              \
+    }
+
+static const ebb__kind race_kind = RACE("race", race_ended);
+static const ebb__kind any_kind = RACE("any", any_ended);
+static const ebb__kind select_kind = RACE("select", select_ended);
+
+/* Held by the node alone. */
+static ebb_status selected_new(ebb_cx *cx, race *r) {
+    ebb_status st = EBB_OK;
+    r->selected = ebb__object_new(cx, &selected_type, sizeof(ebb_selected), &st);
+    if (r->selected == NULL) return st;
+    ebb__cell *c = (ebb__cell *)(void *)r->selected - 1;
+    ebb__member_remove(ebb__cell_scope(ebb__heap_of(c), c), c);
+    return EBB_OK;
+}
+
+static ebb_future *race_new(ebb_cx *cx, const ebb__kind *kind, size_t n, ebb_future *const *fs,
+                            const char *site) {
+    ebb_status st = EBB_OK;
+    race *r = (race *)(void *)ebb__many_new(cx, kind, n, fs, site, &st);
+    if (r == NULL) return ebb__many_refused(n, fs, st, site);
+    if (kind == &select_kind) st = selected_new(cx, r);
+    ebb__many_wait(&r->many, n, fs, st, site);
+    if (n == 0) (void)ebb__fail_with(&r->many.future, EBB_CANCELLED);
+    return &r->many.future;
+}
+
+ebb_future *ebb_race_at(ebb_cx *cx, size_t n, ebb_future *const *fs, const char *site) {
+    return race_new(cx, &race_kind, n, fs, site);
+}
+
+ebb_future *ebb_any_at(ebb_cx *cx, size_t n, ebb_future *const *fs, const char *site) {
+    return race_new(cx, &any_kind, n, fs, site);
+}
+
+ebb_future *ebb_select_at(ebb_cx *cx, size_t n, ebb_future *const *fs, const char *site) {
+    return race_new(cx, &select_kind, n, fs, site);
+}
