@@ -74,20 +74,25 @@ static ebb_status begin(ebb_cx *cx, ebb_future *f) {
     return EBB_PENDING;
 }
 
-/* What the caller gets: its value, taken into the region of cx if it is an object. */
-static ebb_status collect(ebb_cx *cx, ebb_future *f, ebb_value *v) {
+/* EBB_OK if the region of cx can hold what the caller gets. */
+static ebb_status make_room(ebb_cx *cx, const ebb_future *f, const ebb_value *v) {
+    if (v == NULL || ebb__state_of(f) != EBB_FUTURE_COMPLETED) return EBB_OK;
+    return ebb__object_hold(cx, ebb__value_cell(&f->value));
+}
+
+/* What the caller gets. */
+static ebb_status collect(ebb_future *f, ebb_value *v) {
     ebb_status st = ebb__status_of(f);
     ebb_value got = st == EBB_OK ? ebb__value_from(f) : ebb_none();
-    if (v == NULL) {
-        ebb__dispose(got);
-    } else {
-        *v = got.type != NULL ? ebb_take(cx, &got) : got;
-    }
+    if (v == NULL) ebb__dispose(got);
+    else *v = got;
     return st;
 }
 
 static ebb_status end(ebb_cx *cx, awaiter *a, ebb_future *f, ebb_value *v) {
-    ebb_status st = collect(cx, f, v);
+    ebb_status st = make_room(cx, f, v);
+    if (st != EBB_OK) return st;
+    st = collect(f, v);
     ebb__wait_end(&a->wait);
     ebb__edge_drop(ebb__heap_of(a), &a->edge);
     awaiter_free(a);
@@ -109,18 +114,19 @@ static ebb_status await_first(ebb_cx *cx, ebb_future *f, ebb_value *v) {
         return EBB_ERR_NOT_TASK;
     }
     if (is_ready(f)) {
-        if (ebb__is_static(f)) return collect(cx, f, v);
+        if (ebb__is_static(f)) return collect(f, v);
+        st = make_room(cx, f, v);
+        if (st != EBB_OK) return st;
         f->owners++; /* as long as its value is looked at */
         ebb__consume(f, "ebb_await");
-        st = collect(cx, f, v);
+        st = collect(f, v);
         f->owners--;
         ebb__maybe_free(ebb__heap_of(f), f);
         return st;
     }
     if (t->index == 0) return EBB_ERR_NOT_TASK;
     if (ebb_checkpoint(cx) != EBB_OK) {
-        (void)ebb__cancel_as(f, EBB_CANCEL_PARENT);
-        ebb__consume(f, "ebb_await");
+        ebb__let_go_of(f, EBB_CANCEL_PARENT, "ebb_await");
         return EBB_CANCELLED;
     }
     return begin(cx, f);

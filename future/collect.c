@@ -29,6 +29,10 @@ static ebb__page *gray_pop(ebb__page **list) {
     return b;
 }
 
+void ebb__shade_value(ebb__heap *h, const ebb_value *v) {
+    if (h->phase != EBB__GC_IDLE && ebb__value_cell(v) != NULL) ebb__shade_slow(ebb__value_cell(v));
+}
+
 bool ebb__is_marked(const ebb__cell *c) {
     const ebb__page *b = ebb__page_of(c);
     uint32_t i = ebb__cell_index(b, c);
@@ -42,6 +46,7 @@ void ebb__shade_slow(ebb__cell *c) {
     uint64_t bit = UINT64_C(1) << (i % 64);
     if (b->mark[i / 64] & bit) return;
     b->mark[i / 64] |= bit;
+    if (b->heap->phase > EBB__GC_MARK) b->heap->revived = true;
     b->heap->marked_bytes += b->cls == NULL ? b->bytes : b->cell_size;
     if (c->type->trace == NULL) return;
     b->gray[i / 64] |= bit;
@@ -175,7 +180,6 @@ static void poison(ebb__page *b, ebb__cell *c) {
 
 /* True if the cell is free now. */
 static bool sweep_cell(ebb__heap *h, ebb__page *b, ebb__cell *c) {
-    assert(c->member == 0);
     if (has_last_words(c)) {
         ebb__mark_new(c); /* it stays until then */
         ebb__free_link(c, h->dying);
@@ -207,6 +211,7 @@ static void put_swept(ebb__heap *h, ebb__class *k, ebb__page *b, ebb__cell *firs
         b->next = h->free_pages;
         h->free_pages = b;
         b->chunk->free++;
+        h->in_use--;
         return;
     }
     if (last != NULL) {
@@ -273,13 +278,16 @@ static void clear_marks(ebb__page *b) {
     }
 }
 
+static void mark_only(const ebb__cell *c) {
+    ebb__page *b = ebb__page_of(c);
+    uint32_t i = ebb__cell_index(b, c);
+    b->mark[i / 64] |= UINT64_C(1) << (i % 64);
+}
+
 /* They stay until they are buried; what they refer to may be gone already. */
 static void mark_dying(ebb__heap *h) {
-    for (ebb__cell *c = h->dying; c != NULL; c = ebb__free_next(c)) {
-        ebb__page *b = ebb__page_of(c);
-        uint32_t i = ebb__cell_index(b, c);
-        b->mark[i / 64] |= UINT64_C(1) << (i % 64);
-    }
+    for (ebb__cell *c = h->dying; c != NULL; c = ebb__free_next(c)) mark_only(c);
+    if (h->burying != NULL) mark_only(h->burying);
 }
 
 static void begin(ebb__heap *h) {
@@ -291,6 +299,7 @@ static void begin(ebb__heap *h) {
     h->stats.collections++;
     h->since = 0;
     h->marked_bytes = 0;
+    h->revived = false;
     h->at_scope = 1;
     h->at_member = UINT32_MAX;
     h->phase = EBB__GC_ROOTS;
@@ -310,8 +319,24 @@ static void unsweep(ebb__class *k) {
     for (ebb__page *b = k->unswept; b != NULL; b = b->next) b->unswept = true;
 }
 
+/* Users' objects may have been given what was reached only after they were looked at: all of them again. */
+static void regray_users(ebb__heap *h, ebb__page *b) {
+    for (; b != NULL; b = b->next) {
+        if (b->cls == NULL && ebb__cell_at(b, 0)->type->reserved & EBB__TYPE_OWN) continue;
+        memcpy(b->gray, b->mark, sizeof b->gray);
+        if (b->gray_next != NULL) continue;
+        b->gray_next = h->gray_users != NULL ? h->gray_users : b;
+        h->gray_users = b;
+    }
+}
+
 static void begin_sweep(ebb_tracer *t) {
     ebb__heap *h = t->heap;
+    for (uint32_t i = EBB__SIZES; h->revived && i < EBB__CLASSES; i++) {
+        regray_users(h, h->classes[i].pages);
+        regray_users(h, h->classes[i].page);
+    }
+    if (h->revived) regray_users(h, h->large);
     mark_users(t);
     h->live_bytes = h->marked_bytes;
     h->phase = EBB__GC_SWEEP;
@@ -345,12 +370,15 @@ static bool phase_step(ebb_tracer *t, uint32_t limit) {
         return true;
     case EBB__GC_SWEEP:
         if (!sweep_some(t, limit)) return false;
-        ebb__heap_trim(h);
+        ebb__heap_trim(h, false);
+        h->trigger = h->stats.bytes > h->opts.trigger ? h->stats.bytes : h->opts.trigger;
         h->phase = EBB__GC_IDLE;
         return false;
     default: begin(h); return true;
     }
 }
+
+static void call_for_burial(ebb__heap *h);
 
 static void note_pause(ebb__heap *h, uint64_t ns) {
     uint32_t i = ns == 0 ? 0 : 64 - (uint32_t)__builtin_clzll(ns);
@@ -372,8 +400,8 @@ static void step(ebb__heap *h, uint32_t limit) {
 bool ebb__collect_step(ebb__heap *h) {
     /* Twice as much for each time that the heap has grown by what was live, so that it can't outrun. */
     uint64_t behind = h->live_bytes > 0 ? h->since / h->live_bytes : 0;
-    uint32_t limit = h->opts.step << (behind < 6 ? behind : 6);
-    step(h, limit);
+    uint64_t limit = (uint64_t)h->opts.step << (behind < 6 ? behind : 6);
+    step(h, limit < UINT32_MAX ? (uint32_t)limit : UINT32_MAX);
     if (h->phase != EBB__GC_IDLE) return false;
     if (h->opts.verify) ebb__verify_and_tell(h);
     return true;
@@ -383,6 +411,7 @@ void ebb__collect_all(ebb__heap *h) {
     while (h->phase != EBB__GC_IDLE) step(h, UINT32_MAX);
     do step(h, UINT32_MAX);
     while (h->phase != EBB__GC_IDLE);
+    call_for_burial(h);
     if (h->opts.verify) ebb__verify_and_tell(h);
 }
 
@@ -391,29 +420,38 @@ void ebb__collect_all(ebb__heap *h) {
 void ebb__cell_end(ebb__cell *c) {
     if (!has_last_words(c)) return;
     if (c->type->reserved & EBB__TYPE_FUTURE) {
-        ebb_value *v = &((ebb_future *)(void *)c)->value;
-        const ebb_type *type = v->type;
-        v->type = NULL;
-        type->free(v->as.p);
+        ebb_value v = ((ebb_future *)(void *)c)->value;
+        ((ebb_future *)(void *)c)->value = ebb_none();
+        v.type->free(v.as.p);
     } else {
-        c->type->free(c + 1);
+        const ebb_type *type = c->type;
+        c->type = &ebb__dead_type; /* once */
+        type->free(c + 1);
     }
 }
 
 void ebb__bury(ebb__heap *h) {
+    if (h->burying != NULL) return; /* called by what runs below */
     while (h->dying != NULL) {
-        ebb__cell *c = h->dying;
+        ebb__cell *c = h->burying = h->dying;
         h->dying = ebb__free_next(c);
         c->member = c->scope = 0;
         ebb__cell_end(c);
+        h->burying = NULL;
+        c->type = &ebb__dead_type;
+        if (ebb__page_of(c)->cls == NULL) continue; /* a large one goes with the next collection */
         h->stats.swept++;
-        ebb__page *b = ebb__page_of(c);
-        if (b->cls == NULL) { /* the next collection finds it without last words */
-            h->stats.swept--;
-            c->type = &ebb__dead_type;
-            continue;
-        }
-        release_cell(b, c);
+        release_cell(ebb__page_of(c), c);
+    }
+}
+
+/* Somebody has to bury them, in the pump. */
+static void call_for_burial(ebb__heap *h) {
+    for (uint32_t i = 1; h->dying != NULL && i < h->scopes_n; i++) {
+        ebb__scope *s = ebb__scope_at(h, i);
+        if (s == NULL || s->cx == NULL) continue;
+        ebb__scope_wake(s);
+        return;
     }
 }
 
@@ -423,5 +461,6 @@ ebb_status ebb_collect(ebb_rt *rt) {
     if (h->thread != ebb__this_thread()) return EBB_ERR_THREAD;
     if (h->collecting) return EBB_ERR_REENTERED;
     ebb__collect_all(h);
+    ebb__heap_trim(h, true);
     return EBB_OK;
 }

@@ -102,13 +102,17 @@ void ebb__consume(ebb_future *f, const char *site) {
     unhold(h, f);
 }
 
-void ebb__consume_failed(ebb_future *f, const char *site) {
+void ebb__let_go_of(ebb_future *f, ebb_cancel_kind kind, const char *site) {
     if (f == NULL || ebb__is_static(f) || ebb__usable(f) != EBB_OK) return;
     bool last = f->owners == 0 && f->holds == 1;
     bool spared = f->flags & EBB__F_SHIELDED || (f->flags & EBB__F_SHARED && !last);
-    if (!spared) (void)ebb__cancel_as(f, EBB_CANCEL_RESOURCE);
+    if (!spared) (void)ebb__cancel_as(f, kind);
     ebb__consume(f, site);
     ebb__maybe_free(ebb__heap_of(f), f);
+}
+
+void ebb__consume_failed(ebb_future *f, const char *site) {
+    ebb__let_go_of(f, EBB_CANCEL_RESOURCE, site);
 }
 
 void ebb__hold_again(ebb_future *f) {
@@ -193,16 +197,22 @@ static void end(ebb_future *f, uint32_t state) {
     ebb__enqueue_future(f);
 }
 
+void ebb__object_let_go(ebb__cell *c) {
+    if (c == NULL || ebb__is_static(c) || c->type->reserved & EBB__TYPE_FUTURE) return;
+    ebb__heap *h = ebb__heap_of(c);
+    ebb__shade(h, c);
+    if (c->member != 0) ebb__member_remove(ebb__cell_scope(h, c), c);
+}
+
+void ebb__refuse_value(ebb_value v) {
+    if (v.type == &ebb__nested_type) ebb__consume_failed(v.as.p, "ebb_settle");
+    else ebb__object_let_go(ebb__value_cell(&v));
+    ebb__dispose(v);
+}
+
 /* A value that is handed to a future: an object is the future's from now on. */
 static void settle_in(ebb_future *f, ebb_value v) {
-    ebb__cell *c = ebb__value_cell(&v);
-    if (c != NULL && !ebb__is_static(c)) {
-        ebb__heap *h = ebb__heap_of(f);
-        ebb__shade(h, c);
-        if (c->member != 0 && !(c->type->reserved & EBB__TYPE_FUTURE)) {
-            ebb__member_remove(ebb__cell_scope(h, c), c);
-        }
-    }
+    ebb__object_let_go(ebb__value_cell(&v));
     f->value = v;
 }
 
@@ -224,7 +234,7 @@ static bool flatten(ebb_future *f, ebb_future *inner) {
 bool ebb__complete(ebb_future *f, ebb_value v) {
     if (EBB__UNLIKELY(v.type == &ebb__nested_type)) return flatten(f, v.as.p);
     if (!claim(f)) {
-        ebb__dispose(v);
+        ebb__refuse_value(v);
         return false;
     }
     if (EBB__UNLIKELY(v.type != NULL)) settle_in(f, v);
@@ -264,14 +274,13 @@ ebb_status ebb__status_of(const ebb_future *f) {
 
 /* Nobody but the one who asks can see the value again: it may be moved. */
 static bool is_last_reader(const ebb_future *f) {
-    return f->owners <= 1 && f->hooks == NULL && f->holds == 0 &&
-           !(f->flags & (EBB__F_EXPORTED | EBB__F_LOOSE | EBB__F_STATIC));
+    return f->owners <= 1 && f->hooks == NULL && f->holds == 0 && !(f->flags & EBB__F_STATIC);
 }
 
 ebb_value ebb__value_from(ebb_future *input) {
     ebb_value v = input->value;
+    if (v.type != NULL) ebb__shade_value(ebb__heap_of(input), &v);
     if (is_last_reader(input)) {
-        if (v.type != NULL) ebb__shade_value(ebb__heap_of(input), &v);
         input->value = ebb_none();
     } else if (v.type != NULL && v.type->size == 0) {
         v.type = NULL; /* a word that somebody else owns: borrowed */
@@ -304,7 +313,7 @@ void ebb__produced(ebb_future *f) {
     f->flags = (uint16_t)(f->flags & ~(EBB__F_PRODUCED | EBB__F_WORK));
     if (s != NULL && f->flags & EBB__F_FINISHED && f->holds == 0) ebb__member_remove(s, &f->cell);
     ebb__maybe_free(h, f);
-    if (!work || --s->producers > 0) return;
+    if (!work || --s->producers > 0 || s->ending) return;
     if (s->cx == NULL) ebb__scope_free(s);
     else ebb__scope_wake(s);
 }
@@ -404,6 +413,14 @@ static void trace_hook(void *object, ebb_tracer *t) {
 
 static const ebb_type hook_type = {"hook", sizeof(ebb__hook), trace_hook, NULL, EBB__TYPE_OWN};
 
+/* Where a hook goes in a list that is in the order in which it runs: callbacks after each other, a cleanup
+ * before the others. */
+static ebb__hook **place_of(ebb_future *f, uint8_t what) {
+    ebb__hook **at = &f->hooks;
+    while (*at != NULL && (what == HOOK_HOLD || (*at)->what < HOOK_CLEANUP)) at = &(*at)->next;
+    return at;
+}
+
 static ebb_status hook_add(ebb_future *f, uint8_t what, ebb__hook model) {
     ebb_status st = ebb__usable(f);
     if (st != EBB_OK) return st;
@@ -414,9 +431,10 @@ static ebb_status hook_add(ebb_future *f, uint8_t what, ebb__hook model) {
     k->fn = model.fn;
     k->arg = model.arg;
     k->what = what;
-    k->next = f->hooks;
-    f->hooks = k;
-    f->flags = (uint16_t)(f->flags & ~EBB__F_SORTED);
+    ebb__shade(h, f->hooks);
+    ebb__hook **at = f->flags & EBB__F_SORTED ? place_of(f, what) : &f->hooks;
+    k->next = *at;
+    *at = k;
     if (f->flags & EBB__F_FINISHED && what != HOOK_HOLD) ebb__enqueue_future(f);
     return EBB_OK;
 }
@@ -440,11 +458,7 @@ ebb_status ebb_hold(ebb_future *f, void *object) {
     if (object == NULL) return EBB_ERR_INVALID;
     ebb_status st = hook_add(f, HOOK_HOLD, (ebb__hook){.arg = object});
     if (st != EBB_OK) return st;
-    ebb__heap *h = ebb__heap_of(f);
-    ebb__cell *c = ebb__cell_of(object);
-    ebb__shade(h, c);
-    if (c->member != 0 && !(c->type->reserved & EBB__TYPE_FUTURE))
-        ebb__member_remove(ebb__cell_scope(h, c), c);
+    ebb__object_let_go(ebb__cell_of(object));
     return EBB_OK;
 }
 
@@ -612,18 +626,44 @@ bool ebb__run_queue(ebb__scope *s, uint32_t *work) {
     return true;
 }
 
+/* As `cancelled` of its kind does, but without anybody's code. */
+static void let_go_quietly(ebb__scope *s, ebb_future *f) {
+    const ebb__kind *kind = ebb__kind_of(f);
+    ebb_cancel_kind why = ebb__kind_of_cancel(f);
+    if (kind->type.reserved & EBB__TYPE_SINGLE) {
+        ebb__edge_cancel(s->heap, &((ebb__single *)(void *)f)->edge, why);
+    } else if (kind->type.reserved & EBB__TYPE_MANY) {
+        for (ebb__edges *p = ((ebb__many *)(void *)f)->edges; p != NULL; p = p->next) {
+            for (uint32_t i = 0; i < p->n; i++) ebb__edge_cancel(s->heap, &p->item[i].edge, why);
+        }
+    }
+    if (kind->fired != NULL && f->flags & EBB__F_PRODUCED) ebb__produced(f); /* it was its own producer */
+}
+
+/* Those of other scopes hear of it there; those of this one end with it. */
+static void tell_quietly(ebb__scope *s, ebb_future *f) {
+    while (f->waiters != NULL) {
+        ebb__edge *e = f->waiters->next;
+        ring_remove(f, e);
+        if (e->input & EBB__EDGE_AWAIT) {
+            ebb__await_ended(e);
+            continue;
+        }
+        ebb_future *node = ebb__edge_node(e);
+        if (ebb__has_ended(node)) continue;
+        if (node->cell.scope == s->index) (void)ebb__cancel_as(node, EBB_CANCEL_PARENT);
+        else make_ready(node, e);
+    }
+}
+
 void ebb__abandon_queue(ebb__scope *s) {
     while (s->first != NULL) {
         ebb_future *f = s->first;
         if (!ebb__has_ended(f)) (void)ebb__cancel_as(f, EBB_CANCEL_PARENT);
-        uint32_t all = UINT32_MAX;
-        if (s->stage == STAGE_BEGIN && lets_go(f) &&
-            ebb__kind_of(f)->type.reserved & (EBB__TYPE_SINGLE | EBB__TYPE_MANY)) {
-            (void)ebb__kind_of(f)->cancelled(s, f, &all);
-        }
+        if (!(f->flags & EBB__F_FINISHED)) let_go_quietly(s, f);
         f->hooks = NULL;
         f->flags |= EBB__F_FINISHED;
-        (void)tell_waiters(s, f, &all);
+        tell_quietly(s, f);
         dequeue(s, f);
     }
 }
@@ -650,7 +690,8 @@ bool ebb_is_cancelled(const ebb_future *f) {
 
 void ebb__trace_future(void *object, ebb_tracer *t) {
     const ebb_future *f = object;
-    ebb_trace_value(t, &f->value);
+    /* Until it has ended another thread may be writing it. */
+    if (!(f->flags & EBB__F_EXPORTED) || ebb__has_ended(f)) ebb_trace_value(t, &f->value);
     ebb__trace_cell(t, f->hooks);
 }
 

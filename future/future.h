@@ -191,6 +191,8 @@ ebb_status ebb__usable(const ebb_future *f);
 ebb_status ebb__usable_in(const ebb__heap *h, const ebb_future *f);
 /* One use of the handle is over. `site`: where. */
 void ebb__consume(ebb_future *f, const char *site);
+/* The same as an owner of it that ends: unless it is spared, it is cancelled. */
+void ebb__let_go_of(ebb_future *f, ebb_cancel_kind kind, const char *site);
 /* One use more, of a handle that may have none left. */
 void ebb__hold_again(ebb_future *f);
 /* Consumes the input of something that could not be made: with it nobody waits for f. */
@@ -223,6 +225,10 @@ void ebb__end_as(ebb_future *f, ebb_future *input);
 void ebb__become(ebb_future *f, ebb__edge *e, ebb_future *input);
 /* The status it ended with. */
 ebb_status ebb__status_of(const ebb_future *f);
+/* An object is not held by its region any more: something else refers to it, or nothing. */
+void ebb__object_let_go(ebb__cell *c);
+/* A value was handed over that nobody takes. */
+void ebb__refuse_value(ebb_value v);
 /* Calls the type's free of a value that is a word; an object is the heap's. */
 void ebb__dispose(ebb_value v);
 /* The value of `input`: moved out if `f` is the only one who can ask, else a copy that does not own. */
@@ -251,7 +257,9 @@ static inline void ebb__trace_edge(ebb_tracer *t, const ebb__edge *e) {
 
 void ebb__verify_and_tell(ebb__heap *h);
 
-/* value.c: an object of `size` bytes, held by the region of cx. NULL and *st. */
+/* value.c: the region of cx holds an object, besides others that do. EBB_ERR_NOMEM, EBB_ERR_LIMIT. */
+ebb_status ebb__object_hold(ebb_cx *cx, ebb__cell *c);
+/* An object of `size` bytes, held by the region of cx. NULL and *st. */
 void *ebb__object_new(ebb_cx *cx, const ebb_type *type, size_t size, ebb_status *st);
 
 /* await.c: the future that a task waits for has ended. */

@@ -6,7 +6,12 @@
 #include "base/alloc.h"
 #include "future/scope.h"
 
-enum { DEFAULT_TRIGGER = 4 << 20, DEFAULT_STEP = 16384 };
+enum {
+    DEFAULT_TRIGGER = 4 << 20,
+    DEFAULT_STEP = 16384,
+    SWEEP_A_REFILL = 8,
+    CHUNK_BYTES = (EBB__CHUNK_PAGES + 1) * EBB__PAGE_SIZE
+};
 
 const void *ebb__this_thread(void) {
     static _Thread_local char here;
@@ -21,11 +26,12 @@ static ebb__heap *heap_new(ebb_rt *rt) {
     memset(h, 0, sizeof *h);
     h->rt = rt;
     h->allocator = rt->allocator;
-    h->opts.trigger = DEFAULT_TRIGGER;
+    h->opts.trigger = h->trigger = DEFAULT_TRIGGER;
     h->opts.step = DEFAULT_STEP;
     h->thread = ebb__this_thread();
     atomic_init(&h->refs, 1);
     atomic_init(&h->inbound, 0);
+    atomic_init(&h->woken, 0);
     for (uint32_t i = 1; i < EBB__SIZES; i++) {
         uint32_t size = i <= EBB__SMALL_MAX / 8 ? i * 8 : (i - EBB__SMALL_MAX / 8) * 512;
         if (size < EBB__CELL_MIN) size = EBB__CELL_MIN;
@@ -71,11 +77,13 @@ void ebb__misuse(ebb__heap *h, ebb_status st, const char *what, const char *site
 ebb_status ebb_heap_setup(ebb_rt *rt, const ebb_heap_opts *opts) {
     if (opts == NULL) return EBB_ERR_INVALID;
     if (opts->size != 0 && opts->size != sizeof *opts) return EBB_ERR_VERSION;
+    if (opts->max_bytes != 0 && opts->max_bytes < CHUNK_BYTES) return EBB_ERR_INVALID;
     if (rt->heap != NULL && rt->heap->stats.allocated != 0) return EBB_ERR_BUSY;
     ebb__heap *h = ebb__heap_get(rt);
     if (h == NULL) return EBB_ERR_NOMEM;
     h->opts = *opts;
     if (h->opts.trigger == 0) h->opts.trigger = DEFAULT_TRIGGER;
+    h->trigger = h->opts.trigger;
     if (h->opts.step == 0) h->opts.step = DEFAULT_STEP;
     return EBB_OK;
 }
@@ -104,7 +112,7 @@ static bool within_limit(ebb__heap *h, size_t more) {
 }
 
 static bool more_pages(ebb__heap *h) {
-    size_t bytes = (size_t)(EBB__CHUNK_PAGES + 1) * EBB__PAGE_SIZE;
+    size_t bytes = CHUNK_BYTES;
     if (!within_limit(h, bytes)) return false;
     ebb__chunk *c = ebb__alloc(&h->allocator, sizeof *c);
     void *memory = c == NULL ? NULL : ebb__alloc(&h->allocator, bytes);
@@ -141,12 +149,15 @@ static void page_init(ebb__heap *h, ebb__page *b, ebb__class *k, size_t cell_siz
 /* The class gets cells from somewhere: swept ones first. False: no memory, or the limit. */
 static bool refill(ebb__heap *h, ebb__class *k) {
     h->since += EBB__PAGE_SIZE;
-    while (h->phase == EBB__GC_SWEEP && k->free == NULL && ebb__sweep_page(h, k)) continue;
+    for (int i = 0; i < SWEEP_A_REFILL && h->phase == EBB__GC_SWEEP && k->free == NULL; i++) {
+        if (!ebb__sweep_page(h, k)) break;
+    }
     if (k->free != NULL) return true;
     if (h->free_pages == NULL && !more_pages(h)) return false;
     ebb__page *b = h->free_pages;
     h->free_pages = b->next;
     b->chunk->free--;
+    if (++h->in_use > h->high) h->high = h->in_use;
     page_init(h, b, k, k->size);
     if (k->page != NULL) {
         k->page->next = k->pages;
@@ -158,12 +169,25 @@ static bool refill(ebb__heap *h, ebb__class *k) {
     return true;
 }
 
-void ebb__heap_trim(ebb__heap *h) {
-    bool spare = false;
-    for (ebb__chunk *c = h->chunks; c != NULL; c = c->next) {
+/* What was needed lately will be again: the most pages in use at a time, over the last collections. */
+static uint32_t pages_to_keep(ebb__heap *h) {
+    uint32_t most = h->high;
+    for (int i = EBB__HIGHS - 1; i >= 0; i--) {
+        if (h->highs[i] > most) most = h->highs[i];
+        h->highs[i] = i > 0 ? h->highs[i - 1] : h->high;
+    }
+    h->high = h->in_use;
+    return most;
+}
+
+void ebb__heap_trim(ebb__heap *h, bool all) {
+    uint32_t keep = pages_to_keep(h), have = 0;
+    if (all) keep = h->in_use;
+    for (ebb__chunk *c = h->chunks; c != NULL; c = c->next) have += EBB__CHUNK_PAGES;
+    for (ebb__chunk *c = h->chunks; c != NULL && have >= keep + 2 * EBB__CHUNK_PAGES; c = c->next) {
         if (c->free < EBB__CHUNK_PAGES) continue;
-        if (spare) c->free = UINT32_MAX; /* to go */
-        spare = true;
+        c->free = UINT32_MAX; /* to go */
+        have -= EBB__CHUNK_PAGES;
     }
     for (ebb__page **at = &h->free_pages; *at != NULL;) {
         if ((*at)->chunk->free == UINT32_MAX) *at = (*at)->next;
@@ -225,6 +249,10 @@ void *ebb__alloc_slow(ebb__heap *h, const ebb_type *type, size_t n) {
     assert(!h->collecting);
     if (h->opts.every_time) ebb__collect_all(h);
     ebb__cell *c = n > EBB__CELL_MAX ? alloc_large(h, type, n) : alloc_small(h, type, n);
+    if (c == NULL && h->limited) { /* what is garbage must not count */
+        ebb__collect_all(h);
+        c = n > EBB__CELL_MAX ? alloc_large(h, type, n) : alloc_small(h, type, n);
+    }
     if (c == NULL) return NULL;
     h->stats.allocated++;
     if (h->phase != EBB__GC_IDLE) ebb__mark_new(c);

@@ -45,6 +45,7 @@ enum {
 enum {
     EBB__PAGE_SIZE = 32768,
     EBB__CHUNK_PAGES = 32,
+    EBB__HIGHS = 3,
     EBB__CELL_MIN = 32,
     EBB__SMALL_MAX = 512, /* classes of 8 bytes apart up to here, then of 512 */
     EBB__CELL_MAX = 8192, /* larger ones have a page of their own */
@@ -103,14 +104,20 @@ struct ebb__heap {
     bool limited;      /* the last refusal was for opts.max_bytes */
     bool collecting;   /* a step runs: no user code, no allocation */
     size_t since;      /* bytes of pages filled since the last collection began */
+    size_t trigger;    /* of these, when the next begins: opts.trigger, or as much as it left, used or not */
     size_t live_bytes; /* that were marked by the last collection */
     size_t marked_bytes;
+    bool revived;     /* something was reached after all users' objects were looked at */
+    uint64_t step_at; /* stats.polls of the runtime at the last step */
     uint32_t at_scope, at_member;
     uint32_t sweep_class;
     ebb__page *gray_own, *gray_users; /* lists of gray pages */
     ebb__page *free_pages, *large;
+    uint32_t in_use, high;      /* pages of chunks; and the most since the last collection */
+    uint32_t highs[EBB__HIGHS]; /* and before each of the last ones */
     ebb__chunk *chunks;
-    ebb__cell *dying; /* swept, but user code has to run before they are freed; chained as free ones */
+    ebb__cell *burying; /* of these, the one whose code runs */
+    ebb__cell *dying;   /* swept, but user code has to run before they are freed; chained as free ones */
 
     ebb__scope **scopes; /* by index; [0] is not used */
     uint32_t scopes_n, scopes_room, scopes_free;
@@ -121,6 +128,8 @@ struct ebb__heap {
     /* What other threads touch. */
     _Atomic uintptr_t inbound; /* letters and futures, last first; see port.h */
     _Atomic uint32_t refs;     /* the runtime's, and one an export */
+    _Atomic uint64_t woken;    /* calls of wake that are over */
+    uint64_t taken;            /* stacks that were taken: so often it has to be called */
     void (*wake)(void *ctx);
     void *wake_ctx;
 #ifdef EBB_MUTANTS
@@ -224,26 +233,21 @@ static inline void ebb__shade(ebb__heap *h, void *cell) {
     if (EBB__UNLIKELY(h->phase != EBB__GC_IDLE) && cell != NULL) ebb__shade_slow(cell);
 }
 /* The same for an object that a value refers to. */
-static inline void ebb__shade_value(ebb__heap *h, const ebb_value *v) {
-    if (EBB__UNLIKELY(h->phase != EBB__GC_IDLE) && v->type != NULL && v->type->size != 0) {
-        ebb__shade_slow((ebb__cell *)v->as.p - 1);
-    }
-}
+void ebb__shade_value(ebb__heap *h, const ebb_value *v);
 
 bool ebb__is_marked(const ebb__cell *c);
 
 /* A collection should begin, or goes on. */
 static inline bool ebb__wants_step(const ebb__heap *h) {
-    size_t trigger = h->live_bytes > h->opts.trigger ? h->live_bytes : h->opts.trigger;
-    return EBB__UNLIKELY(h->phase != EBB__GC_IDLE || h->since >= trigger);
+    return EBB__UNLIKELY(h->phase != EBB__GC_IDLE || h->since >= h->trigger);
 }
 /* A step of at most opts.step objects, or so. True if the collection is over. */
 bool ebb__collect_step(ebb__heap *h);
 void ebb__collect_all(ebb__heap *h);
 /* Frees the cells of the next page of a class that were not marked. False: there is none. */
 bool ebb__sweep_page(ebb__heap *h, ebb__class *k);
-/* Gives chunks back that are not used, but one. */
-void ebb__heap_trim(ebb__heap *h);
+/* Gives chunks back that were not used for a while; `all`: that are not used. */
+void ebb__heap_trim(ebb__heap *h, bool all);
 /* Calls the free of an object, or of the word that a future still has. */
 void ebb__cell_end(ebb__cell *c);
 /* Runs what user code the dead still need, and frees them. */

@@ -15,20 +15,22 @@ static void adopted_ended(ebb__scope *s, ebb_future *f, ebb__edge *e) {
     ebb__edge_drop(s->heap, e);
 }
 
-static bool promise_cancelled(ebb__scope *s, ebb_future *f, uint32_t *work) {
+static bool promise_over(ebb__scope *s, ebb_future *f, uint32_t *work) {
     ebb__promise *p = (ebb__promise *)(void *)f;
     (void)work;
-    if (p->many.edges != NULL)
+    if (p->many.edges != NULL) {
         ebb__edge_cancel(s->heap, &p->many.edges->item[0].edge, ebb__kind_of_cancel(f));
-    if (f->flags & EBB__F_WORK && p->op->cancel != NULL) p->op->cancel(s->cx, f, p->arg);
+    }
+    bool cancelled = ebb__state_of(f) == EBB_FUTURE_CANCELLED; /* else another thread has settled it */
+    if (cancelled && f->flags & EBB__F_WORK && p->op->cancel != NULL) p->op->cancel(s->cx, f, p->arg);
     return true;
 }
 
 const ebb__kind ebb__promise_kind = {
     .type = {"promise", sizeof(ebb__promise), trace_promise, NULL,
-             EBB__TYPE_OWN | EBB__TYPE_FUTURE | EBB__TYPE_MANY},
+             EBB__TYPE_OWN | EBB__TYPE_FUTURE | EBB__TYPE_MANY | EBB__TYPE_LETS_GO},
     .input_ended = adopted_ended,
-    .cancelled = promise_cancelled,
+    .cancelled = promise_over,
 };
 
 ebb_future *ebb__promise_new(ebb_cx *cx, const ebb__kind *kind, const ebb_op *op, void *arg, const char *site,
@@ -112,14 +114,15 @@ static ebb_status settle_begin(ebb_future *f) {
 }
 
 static ebb_status settle_end(ebb_future *f, bool won) {
+    bool cancelled = ebb__state_of(f) == EBB_FUTURE_CANCELLED;
     if (f->flags & EBB__F_PRODUCED) ebb__produced(f);
-    return won ? EBB_OK : EBB_CANCELLED;
+    return won ? EBB_OK : cancelled ? EBB_CANCELLED : EBB_ERR_RESOLVED;
 }
 
 ebb_status ebb_settle(ebb_future *f, ebb_value v) {
     ebb_status st = settle_begin(f);
     if (st != EBB_OK) {
-        ebb__dispose(v);
+        if (st != EBB_ERR_THREAD) ebb__refuse_value(v);
         return st;
     }
     return settle_end(f, ebb__complete(f, v));
@@ -136,7 +139,7 @@ ebb_future *ebb_pure_at(ebb_cx *cx, ebb_value v, const char *site) {
     ebb_status st = EBB_OK;
     ebb_future *f = ebb__promise_new(cx, &ebb__promise_kind, NULL, NULL, site, &st);
     if (f == NULL) {
-        ebb__dispose(v);
+        if (st != EBB_ERR_THREAD) ebb__refuse_value(v);
         return ebb__failed(st);
     }
     f->flags = EBB__F_SETTLED;
@@ -175,9 +178,10 @@ static void go_cancel(ebb_cx *cx, ebb_future *f, void *arg) {
 static const ebb_op go_op = {"task", go_cancel};
 
 static const ebb__kind go_kind = {
-    .type = {"task", sizeof(gone), trace_promise, NULL, EBB__TYPE_OWN | EBB__TYPE_FUTURE | EBB__TYPE_MANY},
+    .type = {"task", sizeof(gone), trace_promise, NULL,
+             EBB__TYPE_OWN | EBB__TYPE_FUTURE | EBB__TYPE_MANY | EBB__TYPE_LETS_GO},
     .input_ended = adopted_ended,
-    .cancelled = promise_cancelled,
+    .cancelled = promise_over,
 };
 
 bool ebb__is_promise(const ebb_future *f) {

@@ -23,7 +23,7 @@ static void end_as(ebb_future *f, const ending *e) {
 /* Nobody waits for it any more, but it is not to be cancelled: it holds itself until it has ended. */
 static void let_run(ebb_future *f) {
     if (f == NULL || ebb__usable(f) != EBB_OK || ebb__is_static(f)) return;
-    if (f->flags & EBB__F_FINISHED) ebb__consume(f, f->site);
+    if (f->flags & (EBB__F_FINISHED | EBB__F_SELF_HELD)) ebb__consume(f, f->site);
     else f->flags |= EBB__F_SELF_HELD;
 }
 
@@ -31,7 +31,7 @@ static void let_run(ebb_future *f) {
 static void let_input_run(ebb__heap *h, ebb__edge *e) {
     ebb_future *f = ebb__edge_input(e);
     if (f == NULL) return;
-    if (!ebb__is_static(f) && !(f->flags & EBB__F_FINISHED)) {
+    if (!ebb__is_static(f) && !(f->flags & (EBB__F_FINISHED | EBB__F_SELF_HELD))) {
         ebb__hold_again(f);
         f->flags |= EBB__F_SELF_HELD;
     }

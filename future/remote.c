@@ -4,6 +4,7 @@
 #include "future/remote.h"
 
 #include "base/alloc.h"
+#include "future/promise.h"
 
 /* ---- the stack ---------------------------------------------------------------------------------------------------- */
 
@@ -16,7 +17,10 @@ static bool push(ebb__heap *h, uintptr_t word, uintptr_t *next) {
         /* Release: what was written to the letter or the future comes with it. */
     } while (!atomic_compare_exchange_weak_explicit(&h->inbound, &head, word, memory_order_release,
                                                     memory_order_relaxed));
-    if (head == 0 && h->wake != NULL) h->wake(h->wake_ctx);
+    if (head != 0) return true;
+    if (h->wake != NULL) h->wake(h->wake_ctx);
+    /* Release: the runtime's end waits for it, so that what `wake` needs may go then. */
+    atomic_fetch_add_explicit(&h->woken, 1, memory_order_release);
     return true;
 }
 
@@ -52,7 +56,9 @@ static void take_all(ebb__heap *h, ebb_rt *rt, uintptr_t words) {
         if (word & 1) {
             ebb__letter *l = (ebb__letter *)(word & ~(uintptr_t)1);
             l->take(rt, l);
-        } else if (rt != NULL && ((ebb_future *)word)->cell.member != 0) { /* else its scope is over */
+        } else if (rt == NULL) { /* a word that was settled too late for anybody to ask */
+            ebb__dispose(((ebb_future *)word)->value);
+        } else if (((ebb_future *)word)->cell.member != 0) { /* else its scope is over */
             ebb__enqueue_future((ebb_future *)word);
         }
     }
@@ -62,6 +68,7 @@ static void take_all(ebb__heap *h, ebb_rt *rt, uintptr_t words) {
 void ebb_turn(ebb_rt *rt) {
     ebb__heap *h = rt->heap;
     if (h == NULL || atomic_load_explicit(&h->inbound, memory_order_relaxed) == 0) return;
+    h->taken++;
     /* Acquire: what others wrote before they pushed is seen from here on. */
     take_all(h, rt, atomic_exchange_explicit(&h->inbound, 0, memory_order_acquire));
 }
@@ -77,10 +84,7 @@ ebb_status ebb_on_inbound(ebb_rt *rt, void (*wake)(void *ctx), void *ctx) {
 /* ---- handles -------------------------------------------------------------------------------------------------------- */
 
 static void remote_free(ebb_remote *r) {
-    ebb__heap *h = r->heap;
-    ebb_allocator a = h->allocator;
-    ebb__free(&a, r, sizeof *r);
-    ebb__heap_release(h);
+    ebb__free(&r->heap->allocator, r, sizeof *r);
 }
 
 /* The last reference is gone: on the runtime's thread, unless that is gone too. */
@@ -122,7 +126,9 @@ void ebb_remote_release(ebb_remote *r) {
     if (r == NULL) return;
     /* Release, so that what was done with the handle comes before it goes; acquire for whoever frees it. */
     if (atomic_fetch_sub_explicit(&r->refs, 1, memory_order_acq_rel) != 1) return;
-    if (!ebb__post(r->heap, &r->letter)) remote_free(r);
+    ebb__heap *h = r->heap; /* its reference goes after the push, which still looks at the heap */
+    if (!ebb__post(h, &r->letter)) remote_free(r);
+    ebb__heap_release(h);
 }
 
 /* ---- from any thread -------------------------------------------------------------------------------------------------- */
@@ -151,19 +157,30 @@ static ebb_status settle(ebb_remote *r, ebb_value v, uint32_t to) {
     f->value = v;
     /* Release: whoever sees the end sees the value. */
     atomic_store_explicit(&f->state, to, memory_order_release);
-    (void)ebb__post_future(r->heap, f);
-    return EBB_OK;
+    if (ebb__post_future(r->heap, f)) return EBB_OK;
+    ebb__dispose(v); /* the runtime is gone */
+    return EBB_ERR_CLOSED;
+}
+
+/* Another thread may end only what has no inputs that would have to be let go of. */
+static bool is_promise(const ebb_remote *r) {
+    return r->future->cell.type == &ebb__promise_kind.type;
 }
 
 ebb_status ebb_remote_settle(ebb_remote *r, ebb_value v) {
     if (v.type != NULL && v.type->size != 0) return EBB_ERR_INVALID;
+    if (!is_promise(r)) {
+        ebb__dispose(v);
+        return EBB_ERR_INVALID;
+    }
     return settle(r, v, EBB_FUTURE_COMPLETED);
 }
 
 ebb_status ebb_remote_reject(ebb_remote *r, ebb_status st) {
-    if (st >= EBB_OK) return EBB_ERR_INVALID;
-    if (st == EBB_CANCELLED) return ebb_remote_cancel(r, EBB_CANCEL_USER) ? EBB_OK : EBB_ERR_RESOLVED;
-    return settle(r, ebb_int(st), EBB_FUTURE_FAILED);
+    if (st >= EBB_OK || !is_promise(r)) return EBB_ERR_INVALID;
+    if (st != EBB_CANCELLED) return settle(r, ebb_int(st), EBB_FUTURE_FAILED);
+    if (ebb_remote_cancel(r, EBB_CANCEL_USER)) return EBB_OK;
+    return ebb__state_of(r->future) == EBB_FUTURE_CANCELLED ? EBB_CANCELLED : EBB_ERR_RESOLVED;
 }
 
 ebb_future_state ebb_remote_state(const ebb_remote *r) {
@@ -172,6 +189,13 @@ ebb_future_state ebb_remote_state(const ebb_remote *r) {
 
 /* ---- the end of a runtime ------------------------------------------------------------------------------------------------ */
 
+/* Another thread is settling it, or has: it disposes of the value itself, or it stood in the stack. */
+static bool is_elsewhere(const ebb__cell *c) {
+    const ebb_future *f = (const ebb_future *)(const void *)c;
+    return c->type->reserved & EBB__TYPE_FUTURE && f->flags & EBB__F_EXPORTED &&
+           !(f->flags & (EBB__F_FINISHED | EBB__F_QUEUED));
+}
+
 /* Values that nobody took are disposed of; no other code of a user's runs. */
 static void last_values(ebb__heap *h, ebb__page *b) {
     for (; b != NULL; b = b->next) {
@@ -179,7 +203,7 @@ static void last_values(ebb__heap *h, ebb__page *b) {
         for (uint32_t i = 0; i < n; i++) {
             ebb__cell *c = ebb__cell_at(b, i);
             if (b->cls != NULL && b == b->cls->page && (char *)c >= b->cls->cur) break;
-            if (c->type != NULL) ebb__cell_end(c);
+            if (c->type != NULL && !is_elsewhere(c)) ebb__cell_end(c);
         }
     }
     (void)h;
@@ -187,8 +211,12 @@ static void last_values(ebb__heap *h, ebb__page *b) {
 
 void ebb__futures_free(ebb__heap *h) {
     ebb_rt *rt = h->rt;
+    for (ebb_remote *r = h->exports; r != NULL; r = r->next) (void)claim(r->future, EBB_FUTURE_CANCELLED);
     /* Acquire: as ebb_turn. From here on others free by themselves. */
     uintptr_t words = atomic_exchange_explicit(&h->inbound, EBB__INBOUND_CLOSED, memory_order_acquire);
+    if (words != 0) h->taken++;
+    /* Acquire: what `wake` needs may be freed after this. It takes as long as the call takes. */
+    while (atomic_load_explicit(&h->woken, memory_order_acquire) != h->taken) continue;
     take_all(h, NULL, words);
     for (uint32_t i = 1; i < EBB__CLASSES; i++) {
         const ebb__class *k = &h->classes[i];

@@ -5,7 +5,11 @@
 #include "future/future.h"
 #include "kernel/task.h"
 
-enum { WORK_A_POLL = 4096, ARENA_CHUNK = 16384 };
+enum {
+    WORK_A_POLL = 4096,
+    POLLS_A_STEP = 256, /* of the runtime, between two steps of a collection: servants may be many */
+    ARENA_CHUNK = 16384
+};
 
 /* ---- members --------------------------------------------------------------------------------------------------- */
 
@@ -114,7 +118,7 @@ static bool fire_timers(ebb__scope *s, uint32_t *work) {
 /* ---- the servant -------------------------------------------------------------------------------------------------- */
 
 void ebb__scope_wake(ebb__scope *s) {
-    if (s->cx != NULL) (void)ebb_wake(ebb_host(s->heap->rt), s->servant);
+    if (s->cx != NULL && !s->ending) (void)ebb_wake(ebb_host(s->heap->rt), s->servant);
 }
 
 /* Cancels what is a member now. False if another thread has ended one of them, and it is still on its way
@@ -151,13 +155,20 @@ static bool may_end(ebb__scope *s, ebb_cx *cx, bool idle) {
     return cancel_members(s, EBB_CANCEL_PARENT) && s->first == NULL;
 }
 
+/* True if the collection is over. */
+static bool collect(ebb__heap *h) {
+    if (h->rt->stats.polls - h->step_at < POLLS_A_STEP && h->phase != EBB__GC_IDLE) return false;
+    h->step_at = h->rt->stats.polls;
+    return ebb__collect_step(h);
+}
+
 static ebb_status serve(ebb_cx *cx, void *state) {
     ebb__scope *s = state;
     ebb__heap *h = s->heap;
     bool forced = ebb__is_overdue(ebb__task_of(cx));
     uint32_t work = forced ? UINT32_MAX : WORK_A_POLL;
     s->running = true;
-    bool collecting = ebb__wants_step(h) && !ebb__collect_step(h);
+    bool collecting = ebb__wants_step(h) && !collect(h);
     if (h->dying != NULL) ebb__bury(h);
     follow_region(s, cx);
     bool idle = fire_timers(s, &work);
@@ -258,9 +269,14 @@ void ebb__scope_free(ebb__scope *s) {
  * that is done; it may have been abandoned, but it is owned. */
 void ebb__scope_over(ebb_rt *rt, ebb__scope *s) {
     (void)rt;
-    ebb__abandon_queue(s);
-    s->cx = NULL;
+    s->ending = true;
     s->dues_n = 0;
+    do {
+        (void)cancel_members(s, EBB_CANCEL_PARENT);
+        ebb__abandon_queue(s);
+    } while (s->first != NULL);
+    s->ending = false;
+    s->cx = NULL;
     for (uint32_t i = s->members_n; i > 0; i--) {
         ebb__cell *c = ebb__member_cell(s->members[i - 1]);
         ebb_future *f = (ebb_future *)(void *)c;

@@ -32,28 +32,66 @@ ebb_value ebb_nested(ebb_future *f) {
     return (ebb_value){&ebb__nested_type, {st == EBB_OK ? f : ebb__failed(st)}};
 }
 
+/* An object is a member of the first region that holds it. For others one of these is. */
+typedef struct holder {
+    ebb__cell cell;
+    ebb__cell *object;
+} holder;
+
+static void trace_holder(void *object, ebb_tracer *t) {
+    ebb__trace_cell(t, ((const holder *)object)->object);
+}
+
+static const ebb_type holder_type = {"holder", sizeof(holder), trace_holder, NULL, EBB__TYPE_OWN};
+
+ebb_status ebb__object_hold(ebb_cx *cx, ebb__cell *c) {
+    ebb_status st = EBB_OK;
+    if (c == NULL || c->type->reserved != 0) return EBB_OK;
+    ebb__scope *s = ebb__scope_of(cx, &st);
+    if (s == NULL) return st;
+    ebb__shade(s->heap, c);
+    if (c->member == 0) {
+        ebb__member_add(s, c);
+        return EBB_OK;
+    }
+    holder *h = ebb__heap_alloc(s->heap, &holder_type, sizeof *h);
+    if (h == NULL) return ebb__refusal(s->heap);
+    h->object = c;
+    ebb__member_add(s, &h->cell);
+    return EBB_OK;
+}
+
+static holder *find_holder(const ebb__scope *s, const ebb__cell *c) {
+    for (uint32_t i = s->members_n; i > 0; i--) {
+        holder *h = (holder *)(void *)ebb__member_cell(s->members[i - 1]);
+        if (h->cell.type == &holder_type && h->object == c) return h;
+    }
+    return NULL;
+}
+
 ebb_value ebb_take(ebb_cx *cx, ebb_value *v) {
     ebb_value got = *v;
-    ebb__cell *c = ebb__value_cell(&got);
-    if (c != NULL && c->type->reserved == 0 && c->member == 0) {
-        ebb_status st = EBB_OK;
-        ebb__scope *s = ebb__scope_of(cx, &st);
-        if (s == NULL) return ebb_none(); /* it stays where it is */
-        ebb__shade(s->heap, c);
-        ebb__member_add(s, c);
-    }
+    if (ebb__object_hold(cx, ebb__value_cell(&got)) != EBB_OK) return ebb_none(); /* it stays where it is */
     *v = ebb_none();
     return got;
 }
 
 void ebb_discard(ebb_cx *cx, ebb_value v) {
-    (void)cx;
     ebb__cell *c = ebb__value_cell(&v);
     if (c == NULL) {
         ebb__dispose(v);
-    } else if (c->type->reserved == 0 && c->member != 0) {
-        ebb__member_remove(ebb__cell_scope(ebb__heap_of(c), c), c);
+        return;
     }
+    const ebb__scope *s = ebb__region_at(ebb__rt_of(cx), ebb__task_of(cx)->region)->scope;
+    if (c->type->reserved != 0) return;
+    holder *h = s != NULL && (c->member == 0 || c->scope != s->index) ? find_holder(s, c) : NULL;
+    if (h == NULL) {
+        ebb__object_let_go(c);
+        return;
+    }
+    ebb__object_let_go(&h->cell);
+    ebb__shade(s->heap, c);
+    ebb__heap_free_cell(s->heap, &h->cell);
 }
 
 /* ---- bytes of a region ----------------------------------------------------------------------------------------------- */

@@ -80,7 +80,7 @@ static void check_future(verdict *v, ebb__heap *h, ebb_future *f) {
         wrong(v, "a finished future has waiters", &f->cell);
     }
     check_reference(v, h, f->hooks, &f->cell, "its callback was freed");
-    check_reference(v, h, ebb__value_cell(&f->value), &f->cell, "its value was freed");
+    if (ended) check_reference(v, h, ebb__value_cell(&f->value), &f->cell, "its value was freed");
     uint32_t kind = f->cell.type->reserved;
     if (kind & EBB__TYPE_SINGLE) {
         check_reference(v, h, ebb__edge_input(&((ebb__single *)(void *)f)->edge), &f->cell,

@@ -43,7 +43,9 @@ typedef struct ebb_tracer ebb_tracer;
 /* A type of values. With a `size` it lives on the runtime's heap: made by ebb_new, freed when nothing
  * refers to it; `trace` (may be NULL) names what it refers to, with ebb_trace and ebb_trace_value, and does
  * nothing else. Without one it is a word that somebody owns, a file descriptor for example. `free` (may be
- * NULL) lets go of what is not memory of the heap; it gets the object or the word, once, in the pump. */
+ * NULL) lets go of what is not memory of the heap; it gets the object or the word, once, in the pump. It may
+ * not look at other objects, which may be gone. What a trace function names must be there: clear a reference
+ * to a future when you let go of that. */
 typedef struct ebb_type {
     const char *name;
     size_t size;
@@ -87,7 +89,7 @@ void ebb_trace_value(ebb_tracer *t, const ebb_value *v);
 
 /* Callbacks see a value that is *borrowed*: it stays the future's. Taking it makes it the caller's, who
  * then moves it on or discards it; `v` is empty afterwards, for others who look too. An object is held by
- * the region of cx again. */
+ * the region of cx again; if there is no memory for that the result is empty, and `v` is not. */
 ebb_value ebb_take(ebb_cx *cx, ebb_value *v);
 /* Lets go of a value that was taken or awaited: calls `free` of a word, and leaves an object to the heap. */
 void ebb_discard(ebb_cx *cx, ebb_value v);
@@ -308,8 +310,9 @@ ebb_remote *ebb_remote_keep(ebb_remote *r); /* one more reference; returns r */
 void ebb_remote_release(ebb_remote *r);     /* NULL is allowed */
 
 /* From any thread, without a lock and without memory. They take effect at once for whoever looks at the
- * handle; dependants follow when its runtime takes them in. What a remote settles must not be an object of
- * a heap or a future: EBB_ERR_INVALID, disposed of. */
+ * handle; dependants follow when its runtime takes them in. Only a promise can be settled, and not with an
+ * object of a heap or a future: EBB_ERR_INVALID. EBB_ERR_CLOSED: the runtime is gone, and the value was
+ * disposed of, as it is when EBB_CANCELLED or EBB_ERR_RESOLVED says that something else came first. */
 bool ebb_remote_cancel(ebb_remote *r, ebb_cancel_kind kind);
 ebb_status ebb_remote_settle(ebb_remote *r, ebb_value v);
 ebb_status ebb_remote_reject(ebb_remote *r, ebb_status st);
@@ -331,9 +334,10 @@ ebb_status ebb_adopt(ebb_rt *rt);
  * ended is freed at once, without a collection. */
 typedef struct ebb_heap_opts {
     uint32_t size;    /* sizeof(ebb_heap_opts) of the caller; 0: this one */
-    size_t max_bytes; /* of blocks; constructors fail with EBB_ERR_LIMIT beyond. 0: no limit */
-    size_t trigger;   /* allocated bytes after which a collection starts, at least as much as is live.
-                            0: 4 MiB */
+    size_t max_bytes; /* of blocks; constructors fail with EBB_ERR_LIMIT beyond. 0: no limit. At least
+                            1,081,344, else EBB_ERR_INVALID */
+    size_t trigger;   /* bytes of pages to be filled before a collection starts; or as many as the last one
+                       left, if these are more. 0: 4 MiB */
     uint32_t step;    /* objects that one step may look at. 0: 16384 */
     bool every_time;  /* tests: a whole collection before every allocation */
     bool verify;      /* tests: the verifier after every collection; what it finds is told to `misuse` */
@@ -343,7 +347,7 @@ typedef struct ebb_heap_opts {
     void (*misuse)(void *ctx, ebb_status st, const char *what, const char *site);
     void *ctx;
 } ebb_heap_opts;
-/* Before the first future. EBB_ERR_BUSY after it; EBB_ERR_NOMEM; EBB_ERR_VERSION. */
+/* Before the first future. EBB_ERR_BUSY after it; EBB_ERR_NOMEM; EBB_ERR_VERSION; EBB_ERR_INVALID. */
 ebb_status ebb_heap_setup(ebb_rt *rt, const ebb_heap_opts *opts);
 
 typedef struct ebb_heap_stats {
@@ -360,7 +364,7 @@ typedef struct ebb_heap_stats {
 } ebb_heap_stats;
 void ebb_heap_stats_of(const ebb_rt *rt, ebb_heap_stats *out);
 
-/* A whole collection now. Not from a callback: EBB_ERR_REENTERED. */
+/* A whole collection now. EBB_ERR_REENTERED from a trace function; EBB_ERR_THREAD. */
 ebb_status ebb_collect(ebb_rt *rt);
 /* Looks at every object: EBB_OK, or EBB_ERR_CORRUPT and what is wrong in `text` (may be NULL). */
 ebb_status ebb_heap_verify(ebb_rt *rt, char *text, size_t room);
