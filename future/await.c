@@ -101,8 +101,7 @@ static ebb_status end(ebb_cx *cx, awaiter *a, ebb_future *f, ebb_value *v) {
 
 /* It has ended, and nobody else is still to be told of its value. */
 static bool is_ready(const ebb_future *f) {
-    if (f->flags & EBB__F_FINISHED) return true;
-    return ebb__has_ended(f) && f->hooks == NULL && f->owners <= 1;
+    return ebb__has_ended(f) && f->hooks == NULL && (f->flags & EBB__F_FINISHED || f->owners <= 1);
 }
 
 static ebb_status await_first(ebb_cx *cx, ebb_future *f, ebb_value *v) {

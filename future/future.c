@@ -55,6 +55,7 @@ ebb_future *ebb__future_new(ebb_cx *cx, const ebb__kind *kind, const char *site,
     ebb_future *f = ebb__heap_alloc(h, &kind->type, kind->type.size);
     if (EBB__UNLIKELY(f == NULL)) {
         *st = ebb__refusal(h);
+        ebb__scope_wake(s); /* at the limit a collection may help */
         return NULL;
     }
     ebb__member_add(s, &f->cell);
@@ -83,11 +84,16 @@ ebb_status ebb__usable_in(const ebb__heap *h, const ebb_future *f) {
     return ebb__heap_of(f) == h ? EBB_OK : EBB_ERR_FOREIGN;
 }
 
+/* Nobody has to be told of it any more, and nobody will settle it. */
+static bool is_done(const ebb_future *f) {
+    return (f->flags & (EBB__F_FINISHED | EBB__F_QUEUED | EBB__F_PRODUCED)) == EBB__F_FINISHED;
+}
+
 static void unhold(ebb__heap *h, ebb_future *f) {
     ebb__scope *s = ebb__cell_scope(h, &f->cell);
     ebb__shade(h, f);
     s->members[f->cell.member - 1] &= ~(uintptr_t)1;
-    if (f->flags & EBB__F_FINISHED && !(f->flags & EBB__F_PRODUCED)) ebb__member_remove(s, &f->cell);
+    if (is_done(f)) ebb__member_remove(s, &f->cell);
 }
 
 void ebb__consume(ebb_future *f, const char *site) {
@@ -311,7 +317,7 @@ void ebb__produced(ebb_future *f) {
     ebb__scope *s = f->cell.member != 0 ? ebb__cell_scope(h, &f->cell) : NULL; /* NULL: its region is gone */
     bool work = (f->flags & EBB__F_WORK) != 0;
     f->flags = (uint16_t)(f->flags & ~(EBB__F_PRODUCED | EBB__F_WORK));
-    if (s != NULL && f->flags & EBB__F_FINISHED && f->holds == 0) ebb__member_remove(s, &f->cell);
+    if (s != NULL && is_done(f) && f->holds == 0) ebb__member_remove(s, &f->cell);
     ebb__maybe_free(h, f);
     if (!work || --s->producers > 0 || s->ending) return;
     if (s->cx == NULL) ebb__scope_free(s);
@@ -581,7 +587,7 @@ static bool finish(ebb__scope *s, ebb_future *f, uint32_t *work) {
         f->flags = (uint16_t)(f->flags & ~EBB__F_SELF_HELD);
         if (f->holds != UINT16_MAX) f->holds--;
     }
-    if (f->holds == 0 && !(f->flags & EBB__F_PRODUCED)) ebb__member_remove(s, &f->cell);
+    if (f->holds == 0 && is_done(f)) ebb__member_remove(s, &f->cell);
     ebb__maybe_free(s->heap, f);
     return true;
 }

@@ -245,11 +245,20 @@ static ebb__cell *alloc_small(ebb__heap *h, const ebb_type *type, size_t n) {
     return c;
 }
 
+/* At the limit: once, and again when an eighth of it has been allocated since. In between servants collect. */
+static bool worth_collecting(ebb__heap *h) {
+    uint64_t live = h->stats.allocated - h->stats.freed_early - h->stats.swept;
+    h->since = h->trigger;
+    if (h->limited_at != 0 && h->stats.allocated - h->limited_at <= live / 8) return false;
+    h->limited_at = h->stats.allocated;
+    return true;
+}
+
 void *ebb__alloc_slow(ebb__heap *h, const ebb_type *type, size_t n) {
     assert(!h->collecting);
     if (h->opts.every_time) ebb__collect_all(h);
     ebb__cell *c = n > EBB__CELL_MAX ? alloc_large(h, type, n) : alloc_small(h, type, n);
-    if (c == NULL && h->limited) { /* what is garbage must not count */
+    if (c == NULL && h->limited && worth_collecting(h)) { /* what is garbage must not count */
         ebb__collect_all(h);
         c = n > EBB__CELL_MAX ? alloc_large(h, type, n) : alloc_small(h, type, n);
     }

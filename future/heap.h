@@ -101,9 +101,10 @@ struct ebb__heap {
     const void *thread;
     ebb__class classes[EBB__CLASSES];
     uint8_t phase;
-    bool limited;      /* the last refusal was for opts.max_bytes */
-    bool collecting;   /* a step runs: no user code, no allocation */
-    size_t since;      /* bytes of pages filled since the last collection began */
+    uint64_t limited_at; /* stats.allocated at the last collection that the limit has asked for */
+    bool limited;        /* the last refusal was for opts.max_bytes */
+    bool collecting;     /* a step runs: no user code, no allocation */
+    size_t since;        /* bytes of pages filled since the last collection began */
     size_t trigger;    /* of these, when the next begins: opts.trigger, or as much as it left, used or not */
     size_t live_bytes; /* that were marked by the last collection */
     size_t marked_bytes;
