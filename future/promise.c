@@ -2,6 +2,7 @@
 #include "future/promise.h"
 
 #include "base/alloc.h"
+#include "kernel/task.h"
 
 static void trace_promise(void *object, ebb_tracer *t) {
     const ebb__promise *p = object;
@@ -213,7 +214,7 @@ ebb_future *ebb_go_at(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *sta
     g->poll = poll;
     g->state = state;
     g->status = EBB_PENDING;
-    g->task = ebb_spawn_at(cx, region, go_poll, g, site);
+    g->task = ebb__spawn_apart(cx, region, go_poll, g, site);
     st = ebb_id_status(g->task.id);
     if (st == EBB_OK) {
         ebb__task *t = ebb__task_at(rt, (uint32_t)(g->task.id >> 32) & 0xffffff);

@@ -25,7 +25,7 @@ typedef struct ebb__task_entry {
     uint32_t held;  /* obligations that it holds, neither resolved nor leaked */
     int32_t status; /* of its end */
     uint8_t phase, depth;
-    bool keep : 1, closer : 1, forced : 1, faulted : 1, abandoned : 1, runnable : 1, joined : 1;
+    bool keep : 1, closer : 1, apart : 1, forced : 1, faulted : 1, abandoned : 1, runnable : 1, joined : 1;
 } ebb__task_entry;
 
 typedef struct ebb__region_entry {

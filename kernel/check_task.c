@@ -11,7 +11,8 @@ enum {
     UNDER_REQUEST = IN(EBB_CANCEL_REQUESTED) | IN(EBB_CANCELLING) | IN(EBB_FINALIZING),
     SPAWN_KEEP = 1,
     SPAWN_CLOSER = 2,
-    SPAWN_SERVANT = 4
+    SPAWN_SERVANT = 4,
+    SPAWN_APART = 8
 };
 
 typedef ebb__task_entry task;
@@ -173,7 +174,7 @@ static bool end(ebb_check *c, task *t, const ebb_event *ev) {
     r->tasks--;
     if (t->closer) r->closers--;
     t->status = (int32_t)ev->value;
-    ebb__check_ended(r, t->status);
+    if (!t->apart || t->status == EBB_FAULTED) ebb__check_ended(r, t->status);
     set_runnable(c, t, false);
     return true;
 }
@@ -249,6 +250,7 @@ static bool spawned(ebb_check *c, const ebb_event *ev) {
     t->phase = EBB_CREATED;
     t->keep = (ev->value & SPAWN_KEEP) != 0;
     t->closer = closer;
+    t->apart = (ev->value & SPAWN_APART) != 0;
     r->tasks++;
     if (closer) r->closers++;
     set_runnable(c, t, true);

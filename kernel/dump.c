@@ -61,9 +61,7 @@ static void dump_duties(sink *s, const ebb_rt *rt, uint32_t i, uint32_t depth) {
 static void dump_task(sink *s, const ebb_rt *rt, const ebb__task *t, uint32_t depth) {
     const ebb__cold *c = ebb__cold_at(rt, t->index);
     begin(s, depth);
-    ebb__text_str(&s->text, ebb__is_servant(rt, t)    ? "servant "
-                            : t->flags & F_CLOSER ? "closer "
-                                                  : "task ");
+    ebb__text_str(&s->text, ebb__is_servant(rt, t) ? "servant " : t->flags & F_CLOSER ? "closer " : "task ");
     ebb__text_id(&s->text, ebb__task_id(t));
     ebb__text_str(&s->text, " ");
     ebb__text_str(&s->text, ebb__phase_name(t->phase));

@@ -279,7 +279,8 @@ static ebb__duty *first_finalizer(const ebb_rt *rt, uint32_t head) {
 }
 
 ebb__duty *ebb__next_finalizer(ebb_rt *rt, ebb__task *t) {
-    if (ebb__region_at(rt, t->region)->closer == t->index) return first_finalizer(rt, ebb__region_at(rt, t->region)->duties);
+    if (ebb__region_at(rt, t->region)->closer == t->index)
+        return first_finalizer(rt, ebb__region_at(rt, t->region)->duties);
     return t->flags & F_DUTY ? first_finalizer(rt, ebb__cold_at(rt, t->index)->duties) : NULL;
 }
 

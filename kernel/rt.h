@@ -129,12 +129,12 @@ typedef struct ebb__region {
     uint64_t origin, sequence;
     uint32_t polls; /* what each task in it may use; once cancelled, of the cleanup budget */
     int32_t status;
-    uint32_t owner;  /* the task that opened it; 0: the host */
-    uint32_t closed; /* children that have closed and are not joined */
-    uint32_t kept;   /* kept and abandoned tasks that have ended */
-    uint32_t leaks;  /* leaked obligations, for the report */
-    uint32_t duties; /* its own finalizers and obligations, last first */
-    uint32_t closer; /* the task that runs its finalizers, reserved with the first */
+    uint32_t owner;           /* the task that opened it; 0: the host */
+    uint32_t closed;          /* children that have closed and are not joined */
+    uint32_t kept;            /* kept and abandoned tasks that have ended */
+    uint32_t leaks;           /* leaked obligations, for the report */
+    uint32_t duties;          /* its own finalizers and obligations, last first */
+    uint32_t closer;          /* the task that runs its finalizers, reserved with the first */
     struct ebb__scope *scope; /* its futures */
     uint32_t servant;         /* the task that serves these: it ends when nothing else is left here */
 

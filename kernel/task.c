@@ -86,7 +86,7 @@ __attribute__((cold, noinline)) static ebb_task refuse(ebb_rt *rt, ebb_cx *cx, e
 }
 
 EBB__INLINE ebb_task spawn(ebb_rt *rt, ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state,
-                           const ebb_task_opts *opts, const char *site) {
+                           const ebb_task_opts *opts, uint32_t waiter, const char *site) {
     ebb__region *r;
     ebb_status st = ebb__find_region(rt, region, &r);
     if (EBB__UNLIKELY(st != EBB_OK)) return refuse(rt, cx, region, st);
@@ -107,6 +107,7 @@ EBB__INLINE ebb_task spawn(ebb_rt *rt, ebb_cx *cx, ebb_region region, ebb_poll_f
     t->pos = ebb__u32s_push(&r->tasks, t->index);
     t->priority = r->priority;
     t->polls_left = r->polls;
+    t->waiter = waiter;
     if (timed) {
         t->flags |= F_TIMED;
         rt->timed.members++;
@@ -121,7 +122,9 @@ EBB__INLINE ebb_task spawn(ebb_rt *rt, ebb_cx *cx, ebb_region region, ebb_poll_f
         }
     }
     rt->stats.spawned++;
-    ebb__emit_task(rt, EBB_EV_TASK_SPAWNED, t, t->flags & F_KEEP ? 1 : 0, ebb__task_id(ebb__task_of(cx)));
+    ebb__emit_task(rt, EBB_EV_TASK_SPAWNED, t,
+                   (t->flags & F_KEEP ? 1u : 0u) | (waiter == EBB__A_FUTURE ? 8u : 0u),
+                   ebb__task_id(ebb__task_of(cx)));
     ebb__enqueue(rt, t);
     return (ebb_task){ebb__task_id(t)};
 }
@@ -145,7 +148,7 @@ ebb_task ebb_spawn_opts_at(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void
     if (opts != NULL && opts->size != 0 && opts->size != sizeof *opts) {
         id = refuse(rt, cx, region, EBB_ERR_VERSION);
     } else {
-        id = spawn(rt, cx, region, poll, state, opts, site);
+        id = spawn(rt, cx, region, poll, state, opts, 0, site);
     }
     if (EBB__UNLIKELY(rt->journal != NULL)) journal_spawn(rt, cx, region, opts, site, id.id);
     return id;
@@ -153,8 +156,16 @@ ebb_task ebb_spawn_opts_at(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void
 
 ebb_task ebb_spawn_at(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state, const char *site) {
     ebb_rt *rt = ebb__rt_of(cx);
-    ebb_task id = spawn(rt, cx, region, poll, state, NULL, site);
+    ebb_task id = spawn(rt, cx, region, poll, state, NULL, 0, site);
     if (EBB__UNLIKELY(rt->journal != NULL)) journal_spawn(rt, cx, region, NULL, site, id.id);
+    return id;
+}
+
+ebb_task ebb__spawn_apart(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state, const char *site) {
+    ebb_rt *rt = ebb__rt_of(cx);
+    ebb_task id = spawn(rt, cx, region, poll, state, NULL, EBB__A_FUTURE, site);
+    ebb__journal(rt, cx, (ebb_record){.type = J_SPAWN, .region = region.id, .other = id.id, .value = 16});
+    ebb__journal_text(rt, site);
     return id;
 }
 
@@ -267,7 +278,7 @@ static uint32_t joiner_of(const ebb__task *t) {
 /* The task that was remembered so, if it still waits in a join. If its slot has had 256 users since and
  * joins again, that one is woken for nothing, which every poll must bear. */
 static ebb__task *joiner(const ebb_rt *rt, uint32_t waiter) {
-    if (waiter == 0) return NULL;
+    if ((waiter & 0xffffff) == 0) return NULL;
     ebb__task *t = ebb__task_at(rt, waiter & 0xffffff);
     bool waits = t->phase != 0 && t->phase != EBB_COMPLETED && t->flags & F_JOINING;
     return waits && joiner_of(t) == waiter ? t : NULL;
@@ -300,6 +311,7 @@ EBB__INLINE void task_end(ebb_rt *rt, ebb__task *t, ebb_status status) {
         if (waits != NULL) ebb__wake(rt, waits);
         if (rt->task_over != NULL) rt->task_over(t);
     }
+    bool apart = t->waiter == EBB__A_FUTURE;
     if (t->flags & (F_KEEP | F_ABANDONED)) {
         t->polls_left = (uint32_t)status;
         t->pos = 0;
@@ -309,7 +321,9 @@ EBB__INLINE void task_end(ebb_rt *rt, ebb__task *t, ebb_status status) {
     } else {
         give_back(rt, t);
     }
-    if (status == EBB_CANCELLED) {
+    if (EBB__UNLIKELY(apart) && status != EBB_FAULTED) {
+        /* whoever has its future hears of it */
+    } else if (status == EBB_CANCELLED) {
         if (r->status == EBB_OK) r->status = EBB_CANCELLED;
     } else if (EBB__UNLIKELY(status != EBB_OK)) {
         ebb__region_failed(rt, r, status, id);
@@ -504,7 +518,8 @@ void ebb__task_request(ebb_rt *rt, ebb__task *t, uint8_t kind, uint8_t severity,
         t->told = ebb__told(kind, severity, (uint8_t)(epoch + (severity > ebb__told_severity(t->told))));
     }
     if (EBB__MUTANT(rt, EBB_ORACLE_PHASE) && t->phase == EBB_CANCELLING) t->phase = EBB_CANCEL_REQUESTED;
-    if (!(t->flags & F_RETURNED) && !ebb__is_servant(rt, t) && (polls < t->polls_left || EBB__MUTANT(rt, EBB_ORACLE_BUDGET))) {
+    if (!(t->flags & F_RETURNED) && !ebb__is_servant(rt, t) &&
+        (polls < t->polls_left || EBB__MUTANT(rt, EBB_ORACLE_BUDGET))) {
         t->polls_left = polls;
     }
     reroute(rt, t, deadline);

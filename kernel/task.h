@@ -40,6 +40,10 @@ ebb_task ebb__spawn_refused(ebb_cx *cx, ebb_region region, ebb_status why, const
 ebb_status ebb__closer_new(ebb_rt *rt, ebb__region *r);
 void ebb__closer_start(ebb_rt *rt, ebb__region *r);
 
+/* A task whose outcome is not its region's, unless it faults: it has a future. */
+enum { EBB__A_FUTURE = 1u << 24 }; /* as `waiter`: no task has the index 0 */
+ebb_task ebb__spawn_apart(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state, const char *site);
+
 /* A region's servant: a task for what its other tasks share. It may come as long as tasks live there, is
  * polled at least once, has no bound on its polls, and is woken when it is the last that lives in a region
  * that is to close: then it has to end. rt->scope_over is called when it has. An id that carries an error:

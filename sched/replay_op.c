@@ -140,7 +140,8 @@ static void do_spawn(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
     const char *site = ebb__replay_site(p, op->text);
     p->refuse = recorded(op) == EBB_ERR_NOMEM;
     ebb_region r = {op->rec.region};
-    ebb_task id = op->rec.value & 8   ? ebb__spawn_refused(cx, r, recorded(op), site)
+    ebb_task id = op->rec.value & 16  ? ebb__spawn_apart(cx, r, poll, p, site)
+                  : op->rec.value & 8 ? ebb__spawn_refused(cx, r, recorded(op), site)
                   : op->rec.value & 4 ? ebb__servant_new(cx, poll, (struct ebb__scope *)(void *)p, site)
                   : op->rec.value & 2 ? ebb_spawn_opts_at(cx, r, poll, p, &o, site)
                                       : ebb_spawn_at(cx, r, poll, p, site);
@@ -341,7 +342,8 @@ static ebb_cx *asker_of(ebb__replay *p, const ebb__journal_op *op) {
         ebb__replay_fail(p, EBB_ERR_DIVERGED, op, "expected that the task which asks for it is alive");
         return NULL;
     }
-    bool of_a_new_task = op->rec.type == J_DEFER && t->phase == EBB_CREATED; /* whoever spawns it may add one */
+    bool of_a_new_task =
+        op->rec.type == J_DEFER && t->phase == EBB_CREATED; /* whoever spawns it may add one */
     if (t != p->rt->current && ebb__op_fields(op->rec.type) & EBB__OP_ATTACHES && !of_a_new_task) {
         ebb__replay_fail(p, EBB_ERR_INVALID, op, "the task that asks for it is not being polled");
         return NULL;

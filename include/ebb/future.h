@@ -145,7 +145,8 @@ ebb_future *ebb_pure_at(ebb_cx *cx, ebb_value v, const char *site);
 ebb_future *ebb_fail_at(ebb_cx *cx, ebb_status st, const char *site);
 
 /* A task as a future of its status: cancelling it asks the task to cancel. It belongs to the region of cx,
- * the task to `region`. The value is none. */
+ * the task to `region`. The value is none. Its end is the future's and not the region's: whoever has the future
+ * decides what a failure or a cancel means. A fault is both. */
 #define ebb_go(cx, region, poll, state) ebb_go_at((cx), (region), (poll), (state), EBB_SITE)
 ebb_future *ebb_go_at(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state, const char *site);
 
