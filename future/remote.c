@@ -99,6 +99,17 @@ static void remote_over(ebb_rt *rt, ebb__letter *l) {
     remote_free(r);
 }
 
+/* On the runtime's thread: as if the producer had settled it there. */
+static void producer_done(ebb_rt *rt, ebb__letter *l) {
+    ebb_remote *r = (ebb_remote *)(void *)((char *)l - offsetof(ebb_remote, done));
+    ebb_future *f = r->future;
+    if (rt != NULL && (f->flags & (EBB__F_PRODUCED | EBB__F_SETTLED)) == EBB__F_PRODUCED) {
+        f->flags |= EBB__F_SETTLED;
+        ebb__produced(f);
+    }
+    ebb_remote_release(r);
+}
+
 ebb_status ebb_export(ebb_future *f, ebb_remote **out) {
     *out = NULL;
     ebb_status st = ebb__usable(f);
@@ -107,8 +118,10 @@ ebb_status ebb_export(ebb_future *f, ebb_remote **out) {
     ebb__heap *h = ebb__heap_of(f);
     ebb_remote *r = ebb__alloc(&h->allocator, sizeof *r);
     if (r == NULL) return EBB_ERR_NOMEM;
-    *r = (ebb_remote){.letter = {0, remote_over}, .future = f, .heap = h, .next = h->exports};
+    *r = (ebb_remote){
+        .letter = {0, remote_over}, .done = {0, producer_done}, .future = f, .heap = h, .next = h->exports};
     atomic_init(&r->refs, 1);
+    atomic_flag_clear(&r->is_done);
     if (h->exports != NULL) h->exports->prev = r;
     h->exports = r;
     atomic_fetch_add_explicit(&h->refs, 1, memory_order_relaxed); /* the caller has one already */
@@ -147,12 +160,20 @@ bool ebb_remote_cancel(ebb_remote *r, ebb_cancel_kind kind) {
     return true;
 }
 
+static ebb_status lost(ebb_remote *r) {
+    if (ebb__state_of(r->future) != EBB_FUTURE_CANCELLED) return EBB_ERR_RESOLVED;
+    /* Relaxed: it only counts to one; the push orders the rest. */
+    if (!atomic_flag_test_and_set_explicit(&r->is_done, memory_order_relaxed)) {
+        if (!ebb__post(r->heap, &ebb_remote_keep(r)->done)) ebb_remote_release(r);
+    }
+    return EBB_CANCELLED;
+}
+
 static ebb_status settle(ebb_remote *r, ebb_value v, uint32_t to) {
     ebb_future *f = r->future;
     if (!claim(f, EBB_FUTURE_SETTLING)) {
         ebb__dispose(v);
-        uint32_t state = atomic_load_explicit(&f->state, memory_order_acquire) & 0xff;
-        return state == EBB_FUTURE_CANCELLED ? EBB_CANCELLED : EBB_ERR_RESOLVED;
+        return lost(r);
     }
     f->value = v;
     /* Release: whoever sees the end sees the value. */
@@ -179,8 +200,9 @@ ebb_status ebb_remote_settle(ebb_remote *r, ebb_value v) {
 ebb_status ebb_remote_reject(ebb_remote *r, ebb_status st) {
     if (st >= EBB_OK || !is_promise(r)) return EBB_ERR_INVALID;
     if (st != EBB_CANCELLED) return settle(r, ebb_int(st), EBB_FUTURE_FAILED);
-    if (ebb_remote_cancel(r, EBB_CANCEL_USER)) return EBB_OK;
-    return ebb__state_of(r->future) == EBB_FUTURE_CANCELLED ? EBB_CANCELLED : EBB_ERR_RESOLVED;
+    if (!ebb_remote_cancel(r, EBB_CANCEL_USER)) return lost(r);
+    (void)lost(r); /* it is the producer who says so */
+    return EBB_OK;
 }
 
 ebb_future_state ebb_remote_state(const ebb_remote *r) {

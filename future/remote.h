@@ -15,6 +15,8 @@ typedef struct ebb__letter {
 
 struct ebb_remote {
     ebb__letter letter; /* for the last release */
+    ebb__letter done;   /* the producer, who has lost to a cancel, has ended */
+    atomic_flag is_done;
     _Atomic uint32_t refs;
     ebb_future *future;
     ebb__heap *heap;
