@@ -330,13 +330,26 @@ static void regray_users(ebb__heap *h, ebb__page *b) {
     }
 }
 
-static void begin_sweep(ebb_tracer *t) {
-    ebb__heap *h = t->heap;
-    for (uint32_t i = EBB__SIZES; h->revived && i < EBB__CLASSES; i++) {
+/* What the dying refer to may be gone. */
+static void ungray(const ebb__cell *c) {
+    ebb__page *b = ebb__page_of(c);
+    uint32_t i = ebb__cell_index(b, c);
+    b->gray[i / 64] &= ~(UINT64_C(1) << (i % 64));
+}
+
+static void regray_all_users(ebb__heap *h) {
+    for (uint32_t i = EBB__SIZES; i < EBB__CLASSES; i++) {
         regray_users(h, h->classes[i].pages);
         regray_users(h, h->classes[i].page);
     }
-    if (h->revived) regray_users(h, h->large);
+    regray_users(h, h->large);
+    for (const ebb__cell *c = h->dying; c != NULL; c = ebb__free_next(c)) ungray(c);
+    if (h->burying != NULL) ungray(h->burying);
+}
+
+static void begin_sweep(ebb_tracer *t) {
+    ebb__heap *h = t->heap;
+    if (h->revived) regray_all_users(h);
     mark_users(t);
     h->live_bytes = h->marked_bytes;
     h->phase = EBB__GC_SWEEP;

@@ -207,19 +207,14 @@ void ebb__object_let_go(ebb__cell *c) {
     if (c == NULL || ebb__is_static(c) || c->type->reserved & EBB__TYPE_FUTURE) return;
     ebb__heap *h = ebb__heap_of(c);
     ebb__shade(h, c);
-    if (c->member != 0) ebb__member_remove(ebb__cell_scope(h, c), c);
+    /* With several holders it is not known whose hold this is: then it goes with their regions. */
+    if (c->member != 0 && !(c->scope & EBB__SCOPE_SHARED)) ebb__member_remove(ebb__cell_scope(h, c), c);
 }
 
 void ebb__refuse_value(ebb_value v) {
     if (v.type == &ebb__nested_type) ebb__consume_failed(v.as.p, "ebb_settle");
     else ebb__object_let_go(ebb__value_cell(&v));
     ebb__dispose(v);
-}
-
-/* A value that is handed to a future: an object is the future's from now on. */
-static void settle_in(ebb_future *f, ebb_value v) {
-    ebb__object_let_go(ebb__value_cell(&v));
-    f->value = v;
 }
 
 /* f, which is pending, ends as `inner` will. */
@@ -240,11 +235,11 @@ static bool flatten(ebb_future *f, ebb_future *inner) {
 bool ebb__complete(ebb_future *f, ebb_value v) {
     if (EBB__UNLIKELY(v.type == &ebb__nested_type)) return flatten(f, v.as.p);
     if (!claim(f)) {
-        ebb__refuse_value(v);
+        ebb__dispose(v);
         return false;
     }
-    if (EBB__UNLIKELY(v.type != NULL)) settle_in(f, v);
-    else f->value = v;
+    if (EBB__UNLIKELY(v.type != NULL)) ebb__shade_value(ebb__heap_of(f), &v);
+    f->value = v;
     end(f, EBB_FUTURE_COMPLETED);
     return true;
 }

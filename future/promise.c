@@ -126,6 +126,7 @@ ebb_status ebb_settle(ebb_future *f, ebb_value v) {
         if (st != EBB_ERR_THREAD) ebb__refuse_value(v);
         return st;
     }
+    ebb__object_let_go(ebb__value_cell(&v));
     return settle_end(f, ebb__complete(f, v));
 }
 
@@ -144,6 +145,7 @@ ebb_future *ebb_pure_at(ebb_cx *cx, ebb_value v, const char *site) {
         return ebb__failed(st);
     }
     f->flags = EBB__F_SETTLED;
+    ebb__object_let_go(ebb__value_cell(&v));
     (void)ebb__complete(f, v);
     return f;
 }

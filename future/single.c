@@ -55,6 +55,8 @@ static void map_ended(ebb__scope *s, ebb_future *f, ebb__edge *e) {
     ebb_value v = n->fn.map(s->cx, &input->value, n->arg);
     if (v.type != NULL && v.type == input->value.type && v.as.p == input->value.as.p) {
         v = ebb__value_from(input); /* returned as it came, without being taken */
+    } else {
+        ebb__object_let_go(ebb__value_cell(&v));
     }
     ebb__edge_drop(s->heap, e);
     (void)ebb__complete(f, v);

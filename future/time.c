@@ -67,6 +67,7 @@ static void within_ended(ebb__scope *s, ebb_future *f, ebb__edge *e) {
 
 static void within_fired(ebb__scope *s, ebb_future *f) {
     ebb__single *n = (ebb__single *)(void *)f;
+    if (ebb__has_ended(ebb__edge_input(&n->edge))) return; /* in time: it hears of it soon */
     (void)ebb__fail_with(f, EBB_TIMEOUT);
     ebb__edge_cancel(s->heap, &n->edge, EBB_CANCEL_TIMEOUT);
 }

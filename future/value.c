@@ -57,6 +57,7 @@ ebb_status ebb__object_hold(ebb_cx *cx, ebb__cell *c) {
     holder *h = ebb__heap_alloc(s->heap, &holder_type, sizeof *h);
     if (h == NULL) return ebb__refusal(s->heap);
     h->object = c;
+    c->scope |= EBB__SCOPE_SHARED;
     ebb__member_add(s, &h->cell);
     return EBB_OK;
 }
@@ -82,16 +83,18 @@ void ebb_discard(ebb_cx *cx, ebb_value v) {
         ebb__dispose(v);
         return;
     }
-    const ebb__scope *s = ebb__region_at(ebb__rt_of(cx), ebb__task_of(cx)->region)->scope;
+    ebb__scope *s = ebb__region_at(ebb__rt_of(cx), ebb__task_of(cx)->region)->scope;
     if (c->type->reserved != 0) return;
-    holder *h = s != NULL && (c->member == 0 || c->scope != s->index) ? find_holder(s, c) : NULL;
-    if (h == NULL) {
+    holder *h = s != NULL && c->scope & EBB__SCOPE_SHARED ? find_holder(s, c) : NULL;
+    if (h != NULL) {
+        ebb__shade(s->heap, c);
+        ebb__member_remove(s, &h->cell);
+        ebb__heap_free_cell(s->heap, &h->cell);
+    } else if (s != NULL && c->member != 0 && ebb__cell_scope(s->heap, c) == s) {
+        ebb__member_remove(s, c);
+    } else {
         ebb__object_let_go(c);
-        return;
     }
-    ebb__object_let_go(&h->cell);
-    ebb__shade(s->heap, c);
-    ebb__heap_free_cell(s->heap, &h->cell);
 }
 
 /* ---- bytes of a region ----------------------------------------------------------------------------------------------- */

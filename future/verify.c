@@ -44,7 +44,8 @@ static void check_members(verdict *v, ebb__heap *h, ebb__scope *s) {
             wrong(v, "a member of a scope was freed", NULL);
             return;
         }
-        if (c->member != i + 1 || c->scope != s->index) wrong(v, "a member does not know its place", c);
+        if (c->member != i + 1 || (c->scope & ~EBB__SCOPE_SHARED) != s->index)
+            wrong(v, "a member does not know its place", c);
     }
     for (ebb_future *f = s->first; f != NULL; f = f->local_next) {
         if (f->cell.type == NULL) {
@@ -103,6 +104,7 @@ static void check_page(verdict *v, ebb__heap *h, ebb__page *b) {
     for (uint32_t i = 0; i < b->cells && !v->bad; i++) {
         ebb__cell *c = ebb__cell_at(b, i);
         if ((char *)c >= end) return;
+        if (b->unswept && !ebb__is_marked(c)) continue; /* it is dead, and so may be what it refers to */
         if (c->type != NULL && c->type->reserved & EBB__TYPE_FUTURE)
             check_future(v, h, (ebb_future *)(void *)c);
     }
