@@ -351,11 +351,21 @@ static void begin_sweep(ebb_tracer *t) {
     ebb__heap *h = t->heap;
     if (h->revived) regray_all_users(h);
     mark_users(t);
-    h->live_bytes = h->marked_bytes;
     h->phase = EBB__GC_SWEEP;
     h->sweep_class = 1;
     for (uint32_t i = 1; i < EBB__CLASSES; i++) unsweep(&h->classes[i]);
     sweep_large(h);
+}
+
+/* The next collection comes when as much has been filled as was alive lately: what was dropped does not
+ * count, though it is freed only by the next one. */
+static void note_live(ebb__heap *h) {
+    h->live_bytes = h->marked_bytes;
+    h->trigger = h->opts.trigger > h->live_bytes ? h->opts.trigger : h->live_bytes;
+    for (int i = EBB__HIGHS - 1; i >= 0; i--) {
+        if (h->lives[i] > h->trigger) h->trigger = h->lives[i];
+        h->lives[i] = i > 0 ? h->lives[i - 1] : h->live_bytes;
+    }
 }
 
 /* One phase as far as the work allows. False: the work is done for this step. */
@@ -369,6 +379,7 @@ static bool phase_step(ebb_tracer *t, uint32_t limit) {
     case EBB__GC_MARK:
         if (!mark_own(t, limit)) return false;
         mark_users(t);
+        note_live(h);
         h->phase = EBB__GC_DROPS;
         h->at_scope = 1;
         h->at_member = UINT32_MAX;
@@ -384,7 +395,6 @@ static bool phase_step(ebb_tracer *t, uint32_t limit) {
     case EBB__GC_SWEEP:
         if (!sweep_some(t, limit)) return false;
         ebb__heap_trim(h, false);
-        h->trigger = h->stats.bytes > h->opts.trigger ? h->stats.bytes : h->opts.trigger;
         h->phase = EBB__GC_IDLE;
         return false;
     default: begin(h); return true;
@@ -412,7 +422,7 @@ static void step(ebb__heap *h, uint32_t limit) {
 
 bool ebb__collect_step(ebb__heap *h) {
     /* Twice as much for each time that the heap has grown by what was live, so that it can't outrun. */
-    uint64_t behind = h->live_bytes > 0 ? h->since / h->live_bytes : 0;
+    uint64_t behind = h->live_bytes > 0 && h->since > 0 ? (uint64_t)h->since / h->live_bytes : 0;
     uint64_t limit = (uint64_t)h->opts.step << (behind < 6 ? behind : 6);
     step(h, limit < UINT32_MAX ? (uint32_t)limit : UINT32_MAX);
     if (h->phase != EBB__GC_IDLE) return false;

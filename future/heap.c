@@ -148,7 +148,6 @@ static void page_init(ebb__heap *h, ebb__page *b, ebb__class *k, size_t cell_siz
 
 /* The class gets cells from somewhere: swept ones first. False: no memory, or the limit. */
 static bool refill(ebb__heap *h, ebb__class *k) {
-    h->since += EBB__PAGE_SIZE;
     for (int i = 0; i < SWEEP_A_REFILL && h->phase == EBB__GC_SWEEP && k->free == NULL; i++) {
         if (!ebb__sweep_page(h, k)) break;
     }
@@ -222,7 +221,6 @@ static void *alloc_large(ebb__heap *h, const ebb_type *type, size_t n) {
     b->next = h->large;
     h->large = b;
     h->stats.bytes += bytes;
-    h->since += n;
     ebb__cell *c = ebb__cell_at(b, 0);
     memset(c, 0, n);
     c->type = type;
@@ -248,7 +246,7 @@ static ebb__cell *alloc_small(ebb__heap *h, const ebb_type *type, size_t n) {
 /* At the limit: once, and again when an eighth of it has been allocated since. In between servants collect. */
 static bool worth_collecting(ebb__heap *h) {
     uint64_t live = h->stats.allocated - h->stats.freed_early - h->stats.swept;
-    h->since = h->trigger;
+    h->since = (int64_t)h->trigger;
     if (h->limited_at != 0 && h->stats.allocated - h->limited_at <= live / 8) return false;
     h->limited_at = h->stats.allocated;
     return true;
@@ -263,6 +261,7 @@ void *ebb__alloc_slow(ebb__heap *h, const ebb_type *type, size_t n) {
         c = n > EBB__CELL_MAX ? alloc_large(h, type, n) : alloc_small(h, type, n);
     }
     if (c == NULL) return NULL;
+    h->since += (int64_t)n;
     h->stats.allocated++;
     if (h->phase != EBB__GC_IDLE) ebb__mark_new(c);
     return c;

@@ -107,9 +107,11 @@ struct ebb__heap {
     uint64_t limited_at; /* stats.allocated at the last collection that the limit has asked for */
     bool limited;        /* the last refusal was for opts.max_bytes */
     bool collecting;     /* a step runs: no user code, no allocation */
-    size_t since;        /* bytes of pages filled since the last collection began */
-    size_t trigger;    /* of these, when the next begins: opts.trigger, or as much as it left, used or not */
-    size_t live_bytes; /* that were marked by the last collection */
+    int64_t since;     /* bytes allocated since the last collection began, less those that were freed early */
+    size_t trigger;    /* of these, when the next begins */
+    size_t live_bytes; /* that the last collection has reached */
+    size_t lives[EBB__HIGHS]; /* and those before */
+    uint32_t postponed;       /* polls for which a collection has waited */
     size_t marked_bytes;
     bool revived;     /* something was reached after all users' objects were looked at */
     uint64_t step_at; /* stats.polls of the runtime at the last step */
@@ -211,6 +213,7 @@ EBB__INLINE void *ebb__heap_alloc(ebb__heap *h, const ebb_type *type, size_t n) 
     }
     memset(c, 0, n);
     c->type = type;
+    h->since += (int64_t)n;
     h->stats.allocated++;
     if (EBB__UNLIKELY(h->phase != EBB__GC_IDLE)) ebb__mark_new(c);
     return c;
@@ -223,6 +226,7 @@ static inline void ebb__heap_free_cell(ebb__heap *h, ebb__cell *c) {
         return;
     }
     c->type = NULL;
+    h->since -= b->cell_size;
     h->stats.freed_early++;
     if (EBB__UNLIKELY(b->unswept)) return; /* the sweep will find it */
     ebb__free_link(c, b->cls->free);
@@ -243,7 +247,7 @@ bool ebb__is_marked(const ebb__cell *c);
 
 /* A collection should begin, or goes on. */
 static inline bool ebb__wants_step(const ebb__heap *h) {
-    return EBB__UNLIKELY(h->phase != EBB__GC_IDLE || h->since >= h->trigger);
+    return EBB__UNLIKELY(h->phase != EBB__GC_IDLE || h->since >= (int64_t)h->trigger);
 }
 /* A step of at most opts.step objects, or so. True if the collection is over. */
 bool ebb__collect_step(ebb__heap *h);

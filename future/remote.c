@@ -9,14 +9,14 @@
 /* ---- the stack ---------------------------------------------------------------------------------------------------- */
 
 static bool push(ebb__heap *h, uintptr_t word, uintptr_t *next) {
-    /* Relaxed: the exchange below checks what was read. */
-    uintptr_t head = atomic_load_explicit(&h->inbound, memory_order_relaxed);
+    /* Acquire, here and below: who finds it closed frees what the runtime's end has looked at before. */
+    uintptr_t head = atomic_load_explicit(&h->inbound, memory_order_acquire);
     do {
         if (head == EBB__INBOUND_CLOSED) return false;
         *next = head;
         /* Release: what was written to the letter or the future comes with it. */
     } while (!atomic_compare_exchange_weak_explicit(&h->inbound, &head, word, memory_order_release,
-                                                    memory_order_relaxed));
+                                                    memory_order_acquire));
     if (head != 0) return true;
     if (h->wake != NULL) h->wake(h->wake_ctx);
     /* Release: the runtime's end waits for it, so that what `wake` needs may go then. */
@@ -234,8 +234,8 @@ static void last_values(ebb__heap *h, ebb__page *b) {
 void ebb__futures_free(ebb__heap *h) {
     ebb_rt *rt = h->rt;
     for (ebb_remote *r = h->exports; r != NULL; r = r->next) (void)claim(r->future, EBB_FUTURE_CANCELLED);
-    /* Acquire: as ebb_turn. From here on others free by themselves. */
-    uintptr_t words = atomic_exchange_explicit(&h->inbound, EBB__INBOUND_CLOSED, memory_order_acquire);
+    /* Acquire: as ebb_turn. Release: from here on others free by themselves what was looked at above. */
+    uintptr_t words = atomic_exchange_explicit(&h->inbound, EBB__INBOUND_CLOSED, memory_order_acq_rel);
     if (words != 0) h->taken++;
     /* Acquire: what `wake` needs may be freed after this. It takes as long as the call takes. */
     while (atomic_load_explicit(&h->woken, memory_order_acquire) != h->taken) continue;

@@ -7,6 +7,7 @@
 
 enum {
     WORK_A_POLL = 4096,
+    POSTPONED = 1024,
     POLLS_A_STEP = 256, /* of the runtime, between two steps of a collection: servants may be many */
     ARENA_CHUNK = 16384
 };
@@ -155,9 +156,13 @@ static bool may_end(ebb__scope *s, ebb_cx *cx, bool idle) {
     return cancel_members(s, EBB_CANCEL_PARENT) && s->first == NULL;
 }
 
-/* True if the collection is over. */
-static bool collect(ebb__heap *h) {
-    if (h->rt->stats.polls - h->step_at < POLLS_A_STEP && h->phase != EBB__GC_IDLE) return false;
+/* True if the collection is over. It does not begin in the middle of other work, which may leave it little
+ * to look at, but waits for that only so long. */
+static bool collect(ebb__scope *s, ebb__heap *h) {
+    bool begins = h->phase == EBB__GC_IDLE;
+    if (begins && s->first != NULL && ++h->postponed < POSTPONED) return false;
+    if (!begins && h->rt->stats.polls - h->step_at < POLLS_A_STEP) return false;
+    h->postponed = 0;
     h->step_at = h->rt->stats.polls;
     return ebb__collect_step(h);
 }
@@ -168,7 +173,7 @@ static ebb_status serve(ebb_cx *cx, void *state) {
     bool forced = ebb__is_overdue(ebb__task_of(cx));
     uint32_t work = forced ? UINT32_MAX : WORK_A_POLL;
     s->running = true;
-    bool collecting = ebb__wants_step(h) && !collect(h);
+    bool collecting = ebb__wants_step(h) && !collect(s, h);
     if (h->dying != NULL) ebb__bury(h);
     follow_region(s, cx);
     bool idle = fire_timers(s, &work);

@@ -51,7 +51,9 @@ ebb_status ebb__object_hold(ebb_cx *cx, ebb__cell *c) {
     if (s == NULL) return st;
     ebb__shade(s->heap, c);
     if (c->member == 0) {
+        uint32_t shared = c->scope & EBB__SCOPE_SHARED;
         ebb__member_add(s, c);
+        c->scope |= shared;
         return EBB_OK;
     }
     holder *h = ebb__heap_alloc(s->heap, &holder_type, sizeof *h);

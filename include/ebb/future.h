@@ -302,7 +302,8 @@ ebb_future *ebb_bracket_at(ebb_cx *cx, ebb_future *acquire, ebb_then_fn use, ebb
 
 /* ---- other threads ------------------------------------------------------------------------------------ */
 
-/* A counted handle to a future, for any thread: it keeps the future, and may outlive its runtime. */
+/* A counted handle to a future, for any thread: it keeps the future, and may outlive its runtime. Then the
+ * last one frees what is left, by the runtime's allocator, on its thread. */
 typedef struct ebb_remote ebb_remote;
 
 /* A remote handle with one reference. The future stays the caller's. EBB_ERR_NOMEM, EBB_ERR_INVALID. */
@@ -337,8 +338,8 @@ typedef struct ebb_heap_opts {
     uint32_t size;    /* sizeof(ebb_heap_opts) of the caller; 0: this one */
     size_t max_bytes; /* of blocks; constructors fail with EBB_ERR_LIMIT beyond. 0: no limit. At least
                             1,081,344, else EBB_ERR_INVALID */
-    size_t trigger;   /* bytes of pages to be filled before a collection starts; or as many as the last one
-                       left, if these are more. 0: 4 MiB */
+    size_t trigger;   /* bytes that are allocated, and not freed early, before a collection starts; more if
+                       more was alive at the last ones. 0: 4 MiB */
     uint32_t step;    /* objects that one step may look at. 0: 16384 */
     bool every_time;  /* tests: a whole collection before every allocation */
     bool verify;      /* tests: the verifier after every collection; what it finds is told to `misuse` */
