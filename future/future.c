@@ -381,7 +381,7 @@ void ebb__edge_attach(ebb_future *node, ebb__edge *e, ebb_future *f, unsigned be
     e->next = e->prev = NULL;
     if (!ebb__is_static(f)) f->owners++;
     if (!(f->flags & EBB__F_FINISHED)) ring_add(f, e);
-    else if (belongs != EBB__EDGE_AWAIT) make_ready(node, e);
+    else if (!(belongs & EBB__EDGE_AWAIT)) make_ready(node, e);
     ebb__consume(f, site);
 }
 
@@ -516,9 +516,15 @@ static bool run_hooks(ebb__scope *s, ebb_future *f, uint32_t *work) {
 
 /* ---- finishing --------------------------------------------------------------------------------------------------------- */
 
+/* Those that wait and are no futures of this heap. */
+static void tell_outside(ebb__edge *e) {
+    if ((e->input & EBB__EDGE_MASK) == EBB__EDGE_IMPORT) ebb__import_ended(e);
+    else ebb__await_ended(e);
+}
+
 static void tell(ebb__scope *s, ebb__edge *e) {
     if (e->input & EBB__EDGE_AWAIT) {
-        ebb__await_ended(e);
+        tell_outside(e);
         return;
     }
     ebb_future *node = ebb__edge_node(e);
@@ -647,7 +653,7 @@ static void tell_quietly(ebb__scope *s, ebb_future *f) {
         ebb__edge *e = f->waiters->next;
         ring_remove(f, e);
         if (e->input & EBB__EDGE_AWAIT) {
-            ebb__await_ended(e);
+            tell_outside(e);
             continue;
         }
         ebb_future *node = ebb__edge_node(e);

@@ -53,7 +53,13 @@ struct ebb_future {
 _Static_assert(sizeof(void *) != 8 || sizeof(ebb_future) == 88, "with an edge and a callback it is 128");
 
 /* What an edge belongs to, in the low bits of `input`. */
-enum { EBB__EDGE_NODE = 0, EBB__EDGE_MANY = 1, EBB__EDGE_AWAIT = 2, EBB__EDGE_MASK = 3 };
+enum {
+    EBB__EDGE_NODE = 0,
+    EBB__EDGE_MANY = 1,
+    EBB__EDGE_AWAIT = 2,
+    EBB__EDGE_IMPORT = 3,
+    EBB__EDGE_MASK = 3
+};
 
 struct ebb__edge {
     uintptr_t input;        /* the future and what the edge belongs to; 0: none */
@@ -264,6 +270,8 @@ void *ebb__object_new(ebb_cx *cx, const ebb_type *type, size_t size, ebb_status 
 
 /* await.c: the future that a task waits for has ended. */
 void ebb__await_ended(ebb__edge *e);
+/* import.c: the future that another runtime has imported has ended. */
+void ebb__import_ended(ebb__edge *e);
 /* promise.c: the promise ends as `inner`, or fails for want of memory. */
 void ebb__promise_adopt(ebb_future *f, ebb_future *inner);
 

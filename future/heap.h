@@ -128,6 +128,7 @@ struct ebb__heap {
     ebb__scope **scopes; /* by index; [0] is not used */
     uint32_t scopes_n, scopes_room, scopes_free;
     struct ebb_remote *exports; /* doubly linked */
+    struct ebb__tie *ties;      /* who hears of the runtime's end; see peer.h */
 
     ebb_heap_stats stats;
 

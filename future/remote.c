@@ -4,6 +4,7 @@
 #include "future/remote.h"
 
 #include "base/alloc.h"
+#include "future/peer.h"
 #include "future/promise.h"
 
 /* ---- the stack ---------------------------------------------------------------------------------------------------- */
@@ -120,6 +121,7 @@ ebb_status ebb_export(ebb_future *f, ebb_remote **out) {
     if (r == NULL) return EBB_ERR_NOMEM;
     *r = (ebb_remote){
         .letter = {0, remote_over}, .done = {0, producer_done}, .future = f, .heap = h, .next = h->exports};
+    r->spared = (f->flags & (EBB__F_SHARED | EBB__F_SHIELDED)) != 0;
     atomic_init(&r->refs, 1);
     atomic_flag_clear(&r->is_done);
     if (h->exports != NULL) h->exports->prev = r;
@@ -233,6 +235,7 @@ static void last_values(ebb__heap *h, ebb__page *b) {
 
 void ebb__futures_free(ebb__heap *h) {
     ebb_rt *rt = h->rt;
+    ebb__ties_cut(h);
     for (ebb_remote *r = h->exports; r != NULL; r = r->next) (void)claim(r->future, EBB_FUTURE_CANCELLED);
     /* Acquire: as ebb_turn. Release: from here on others free by themselves what was looked at above. */
     uintptr_t words = atomic_exchange_explicit(&h->inbound, EBB__INBOUND_CLOSED, memory_order_acq_rel);

@@ -19,6 +19,7 @@ struct ebb_remote {
     atomic_flag is_done;
     _Atomic uint32_t refs;
     ebb_future *future;
+    bool spared; /* it was shared or shielded when it was exported */
     ebb__heap *heap;
     struct ebb_remote *next, *prev; /* the heap's exports */
 };

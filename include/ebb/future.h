@@ -329,6 +329,64 @@ ebb_status ebb_on_inbound(ebb_rt *rt, void (*wake)(void *ctx), void *ctx);
 /* This thread is the runtime's from now on. Futures know the thread that made the first of them. */
 ebb_status ebb_adopt(ebb_rt *rt);
 
+/* ---- other runtimes ----------------------------------------------------------------------------------- */
+
+/* Runtimes share nothing: each has its own tasks, heap and thread, and they send each other letters, which
+ * ebb_turn takes in. Whoever is to be reached calls ebb_on_inbound first. What lies between two runtimes is
+ * allocated when it is made, by the maker's allocator, and freed on either thread: that allocator has to
+ * allow it. A runtime that is freed while others still know it is seen by them as closed; nobody hangs. */
+
+/* A counted handle to a runtime, for any thread. It may outlive it. */
+typedef struct ebb_peer ebb_peer;
+/* On the runtime's thread. EBB_ERR_NOMEM. */
+ebb_status ebb_peer_of(ebb_rt *rt, ebb_peer **out);
+ebb_peer *ebb_peer_keep(ebb_peer *p); /* one more reference; returns p */
+void ebb_peer_release(ebb_peer *p);   /* NULL is allowed */
+
+/* A future of another runtime as one of this one's: it ends as that does. Takes one reference of `remote`
+ * over, whatever becomes of it. Cancelling it cancels the remote future at once, as ebb_remote_cancel; one
+ * that was shared or shielded when it was exported is let go of instead, as by any owner. The region waits
+ * until the other runtime has answered. If that is freed first: EBB_ERR_CLOSED. The value must be a word; an
+ * object of the other heap: EBB_ERR_INVALID. A word that is owned is moved here if nobody there holds, awaits
+ * or owns the remote future any more (of several imports the last gets it; asking later is
+ * EBB_ERR_CONSUMED), else it is borrowed: good as long as somebody there keeps it. */
+#define ebb_import(cx, remote) ebb_import_at((cx), (remote), EBB_SITE)
+ebb_future *ebb_import_at(ebb_cx *cx, ebb_remote *remote, const char *site);
+
+/* A child region on another runtime, under its root: `body` runs there as its first task, with `arg`, and
+ * when that has returned the region closes. The future is held by the region of cx, which has the far one as
+ * its child: it does not close before that has, and what is said to it (close; cancel, with its kind and
+ * message; force) is said to the far region by a letter. Cancelling the future cancels the far region. The
+ * future ends as that: with nothing, or its status. It fails with EBB_ERR_CLOSED if the peer is gone or its
+ * root closes, or as opening the region does. If the region here was forced and did not wait, the body may
+ * still run: what `arg` points to has to bear that. A runtime that is freed cancels the far regions that it
+ * has opened, as DISCONNECT. Takes no reference of `peer`. */
+#define ebb_far(cx, peer, body, arg) ebb_far_at((cx), (peer), (body), (arg), EBB_SITE)
+ebb_future *ebb_far_at(ebb_cx *cx, ebb_peer *peer, ebb_poll_fn body, void *arg, const char *site);
+
+/* A bounded queue of items of one size, from the tasks of one runtime to those of another. Cancel-safe and
+ * fair as ebb_chan is: what could not be sent is still the sender's, an item is delivered or still there,
+ * waiters are served first come, first served. A side whose runtime is freed closes it. */
+typedef struct ebb_bridge ebb_bridge;
+
+/* A bridge with one reference; any thread. EBB_ERR_NOMEM, EBB_ERR_INVALID (capacity 0, more than 2 GiB of
+ * items). Keep one reference on each side until no task there can touch it any more: until after the region
+ * of the tasks that do has closed. Items that nobody has received go with the last. */
+ebb_status ebb_bridge_new(ebb_peer *from, ebb_peer *to, uint32_t capacity, uint32_t item_size,
+                          ebb_bridge **out);
+ebb_bridge *ebb_bridge_keep(ebb_bridge *b); /* one more reference; returns b */
+void ebb_bridge_release(ebb_bridge *b);     /* NULL is allowed */
+
+/* As ebb_chan_send and ebb_chan_recv: poll operations and checkpoints, blocking in a fiber. Only on the
+ * runtime whose side it is: else EBB_ERR_FOREIGN. */
+ebb_status ebb_bridge_send(ebb_cx *cx, ebb_bridge *b, ebb_wait *w, const void *item);
+ebb_status ebb_bridge_recv(ebb_cx *cx, ebb_bridge *b, ebb_wait *w, void *item);
+
+/* No more sending, from either side; what was sent can still be received, all of it: if the receiving side
+ * closes, EBB_ERR_CLOSED follows when the sending side has agreed and the last item was taken.
+ * EBB_ERR_FOREIGN. */
+ebb_status ebb_bridge_close(ebb_cx *cx, ebb_bridge *b);
+
 /* ---- heap ----------------------------------------------------------------------------------------------- */
 
 /* Each runtime has one heap for its futures and objects, made when the first is. It is precise, does not

@@ -1,0 +1,279 @@
+/* A child region on another runtime.
+ *
+ * Here, a proxy task stands for the far region in the region that asked for it: what is said to that region
+ * reaches the proxy as signals, and the proxy says it on. What was said is a set of bits that only grows;
+ * each has a place for its words, written once before the bit is set. One letter tells the other runtime to
+ * look at the bits, and is posted only if it is not under way: so any number of verbs need no memory, and a
+ * stronger one overtakes nothing. The first look opens the region. When that has closed, or could not be
+ * opened, the `closed` letter comes back, exactly once, and the proxy ends as the region did.
+ *
+ * What holds: the region here does not close before `closed` was taken in, unless the proxy was abandoned.
+ * `refs` counts three: this side, until the proxy has ended and `closed` was taken; the other side, which
+ * goes over into `closed`; and the letter of verbs while it is under way. */
+#include "base/alloc.h"
+#include "future/peer.h"
+#include "kernel/task.h"
+#include <ebb/sched.h>
+
+/* What can be said. A cancel has a bit for each severity. */
+enum { SAY_CLOSE, SAY_CANCEL, SAY_FORCE = SAY_CANCEL + EBB_FORCED, SAYINGS };
+#define UNDER_WAY (UINT32_C(1) << 31)
+
+typedef struct saying {
+    uint64_t stamp;
+    ebb_cancel_kind kind;
+    char message[EBB_MESSAGE_MAX + 1];
+} saying;
+
+typedef struct far {
+    ebb__letter verbs, closed;
+    ebb__tie here, there;
+    _Atomic uint32_t refs;
+    _Atomic uint32_t said; /* a bit a saying, and UNDER_WAY */
+    saying saying[SAYINGS];
+    ebb__heap *home, *peer;
+    ebb_poll_fn body;
+    void *arg;
+    const char *site;
+    uint64_t asked; /* stamp */
+    /* This side's. */
+    ebb_task proxy; /* 0: it was not polled yet */
+    uint32_t say;   /* what it has said */
+    bool over;      /* `closed` was taken */
+    /* The other side's. */
+    bool opened; /* or refused */
+    uint32_t heard;
+    ebb_region region;
+    /* Written before `closed` is posted. */
+    ebb_status status;
+    uint64_t stamp;
+} far;
+
+static far *of_closed(ebb__letter *l) {
+    return (far *)(void *)((char *)l - offsetof(far, closed));
+}
+
+static void release(far *a) {
+    /* Release, so that what the other side did comes before; acquire for whoever frees it. */
+    if (atomic_fetch_sub_explicit(&a->refs, 1, memory_order_acq_rel) != 1) return;
+    ebb__heap *home = a->home;
+    ebb__heap_release(a->peer);
+    ebb_allocator allocator = home->allocator;
+    ebb__free(&allocator, a, sizeof *a);
+    ebb__heap_release(home);
+}
+
+/* ---- over there ------------------------------------------------------------------------------------------------- */
+
+/* The region there is no more, or never was. */
+static void answer(far *a, ebb_status st, uint64_t stamp) {
+    ebb__tie_remove(&a->there);
+    a->region.id = 0;
+    a->status = st;
+    a->stamp = stamp;
+    if (!ebb__post(a->home, &a->closed)) release(a);
+}
+
+static void region_closed(void *arg, const ebb_report *report) {
+    far *a = arg;
+    answer(a, report->status, ebb__stamp(a->peer->rt));
+}
+
+static void gone_there(ebb__tie *tie) {
+    answer((far *)(void *)((char *)tie - offsetof(far, there)), EBB_ERR_CLOSED, 0);
+}
+
+static ebb_status run_body(ebb_cx *cx, void *state) {
+    far *a = state;
+    ebb_status st = a->body(cx, a->arg);
+    if (st != EBB_PENDING && !ebb_stopping(cx)) ebb_region_close(cx, a->region);
+    return st;
+}
+
+static void open_region(ebb_rt *rt, far *a) {
+    ebb_cx *host = ebb_host(rt);
+    const ebb_region_opts opts = {.parent = ebb_root(rt), .on_closed = region_closed, .arg = a};
+    (void)ebb_receive(
+        rt, &(ebb_msg){.verb = EBB_MSG_WORD, .target = opts.parent.id, .to_region = true, .word = a->asked});
+    a->opened = true;
+    a->region = ebb_region_open_at(host, &opts, a->site);
+    ebb_status st = ebb_id_status(a->region.id);
+    if (st != EBB_OK) {
+        answer(a, st, ebb__stamp(rt));
+        return;
+    }
+    ebb__tie_add(rt->heap, &a->there);
+    ebb_task task = ebb_spawn_at(host, a->region, run_body, a, a->site);
+    if (ebb_id_status(task.id) != EBB_OK) ebb_region_close(host, a->region); /* which fails as the spawn */
+}
+
+static void hear(ebb_rt *rt, far *a, uint32_t i) {
+    const saying *s = &a->saying[i];
+    ebb_msg m = {.verb = i == SAY_CLOSE   ? EBB_MSG_CLOSE
+                         : i == SAY_FORCE ? EBB_MSG_FORCE
+                                          : EBB_MSG_CANCEL,
+                 .kind = s->kind,
+                 .target = a->region.id,
+                 .to_region = true,
+                 .word = s->stamp};
+    memcpy(m.message, s->message, sizeof m.message);
+    (void)ebb_receive(rt, &m);
+}
+
+static void hear_all(ebb_rt *rt, far *a) {
+    /* Acquire: what the bits stand for was written before they were set. Release: whoever sets one after
+     * this posts the letter again, which was out of the stack before. */
+    uint32_t said = atomic_fetch_and_explicit(&a->said, ~UNDER_WAY, memory_order_acq_rel);
+    for (uint32_t i = 0; i < SAYINGS && a->region.id != 0; i++) {
+        if ((said & ~a->heard) >> i & 1) hear(rt, a, i);
+    }
+    a->heard |= said;
+}
+
+static void take_verbs(ebb_rt *rt, ebb__letter *l) {
+    far *a = (far *)(void *)l; /* its first member */
+    if (rt == NULL) {
+        if (!a->opened) answer(a, EBB_ERR_CLOSED, 0);
+    } else {
+        if (!a->opened) open_region(rt, a);
+        hear_all(rt, a);
+    }
+    release(a);
+}
+
+/* ---- here ------------------------------------------------------------------------------------------------------- */
+
+/* This side has no more to do with it. */
+static void leave(far *a) {
+    ebb__tie_remove(&a->here);
+    release(a);
+}
+
+static void post_verbs(far *a, uint32_t bits) {
+    a->say |= bits;
+    /* Release: what the bits stand for comes before them. Acquire: if the letter is posted, the other side
+     * has let go of it. */
+    uint32_t before = atomic_fetch_or_explicit(&a->said, bits | UNDER_WAY, memory_order_acq_rel);
+    if (before & UNDER_WAY) return;
+    atomic_fetch_add_explicit(&a->refs, 1, memory_order_relaxed); /* this side has one */
+    if (!ebb__post(a->peer, &a->verbs)) release(a);               /* `closed` tells of it */
+}
+
+/* What is said of a region that was cancelled with its parent is why that was. */
+static ebb_reason cause_of(ebb_cx *cx) {
+    ebb_rt *rt = ebb__rt_of(cx);
+    ebb_task_info info;
+    (void)ebb_task_info_of(cx, ebb_self(cx), &info);
+    if (info.reason.kind != EBB_CANCEL_PARENT) return info.reason;
+    const ebb__region *r = ebb__region_at(rt, ebb__task_of(cx)->region);
+    while (ebb__told_kind(r->told) == EBB_CANCEL_PARENT) r = ebb__region_at(rt, r->parent);
+    info.reason.kind = ebb__told_kind(r->told);
+    memcpy(info.reason.message, r->message, sizeof info.reason.message);
+    return info.reason;
+}
+
+static uint32_t put(far *a, uint32_t i, uint64_t stamp, const ebb_reason *why) {
+    if (a->say >> i & 1) return 0;
+    saying *s = &a->saying[i];
+    s->stamp = stamp;
+    s->kind = why == NULL ? EBB_CANCEL_NONE : (ebb_cancel_kind)why->kind;
+    if (why != NULL) memcpy(s->message, why->message, sizeof s->message);
+    return 1u << i;
+}
+
+/* Says on what the proxy is told now and has not said. */
+static void say_on(far *a, ebb_cx *cx) {
+    uint32_t bits = 0;
+    uint64_t stamp = ebb__stamp(ebb__rt_of(cx));
+    if (ebb_cancelled(cx)) {
+        ebb_reason why = cause_of(cx);
+        bits |= put(a, SAY_CANCEL + why.severity - 1u, stamp, &why);
+    } else if (ebb_stopping(cx)) {
+        bits |= put(a, SAY_CLOSE, stamp, NULL);
+    }
+    if (ebb__is_overdue(ebb__task_of(cx))) bits |= put(a, SAY_FORCE, stamp, NULL);
+    if (bits != 0) post_verbs(a, bits);
+}
+
+static ebb_status proxy_poll(ebb_cx *cx, void *state) {
+    far *a = state;
+    a->proxy = ebb_self(cx);
+    if (a->over) {
+        ebb_status st = a->status;
+        leave(a);
+        return st;
+    }
+    say_on(a, cx);
+    (void)ebb_checkpoint(cx);
+    return EBB_PENDING;
+}
+
+static bool proxy_lives(const ebb_rt *rt, const far *a) {
+    ebb__task *t;
+    if (a->proxy.id == 0) return true; /* it is still to be polled */
+    return ebb__find_task(rt, a->proxy, &t) == EBB_OK && t->phase != EBB_COMPLETED &&
+           !(t->flags & F_RETURNED);
+}
+
+static void take_closed(ebb_rt *rt, ebb__letter *l) {
+    far *a = of_closed(l);
+    if (rt != NULL) {
+        a->over = true;
+        if (!proxy_lives(rt, a)) {
+            leave(a);
+        } else if (a->proxy.id != 0) {
+            (void)ebb_receive(rt, &(ebb_msg){.verb = EBB_MSG_WAKE, .target = a->proxy.id, .word = a->stamp});
+        }
+    }
+    release(a);
+}
+
+/* Nobody is left here who could cancel it later. */
+static void gone_here(ebb__tie *tie) {
+    far *a = (far *)(void *)((char *)tie - offsetof(far, here));
+    static const ebb_reason why = {
+        .kind = EBB_CANCEL_DISCONNECT, .severity = EBB_POLITE, .message = "its parent's runtime is gone"};
+    uint32_t bits = put(a, SAY_CANCEL + EBB_POLITE - 1, 0, &why);
+    if (bits != 0) post_verbs(a, bits);
+    release(a);
+}
+
+static far *far_new(ebb_cx *cx, ebb_peer *peer, ebb_poll_fn body, void *arg, const char *site) {
+    ebb_rt *rt = ebb__rt_of(cx);
+    ebb__heap *home = ebb__heap_get(rt);
+    far *a = home == NULL ? NULL : ebb__alloc(&rt->allocator, sizeof *a);
+    if (a == NULL) return NULL;
+    memset(a, 0, sizeof *a);
+    a->verbs.take = take_verbs;
+    a->closed.take = take_closed;
+    a->here.gone = gone_here;
+    a->there.gone = gone_there;
+    a->home = ebb__heap_keep(home);
+    a->peer = ebb__heap_keep(ebb__peer_heap(peer));
+    a->body = body;
+    a->arg = arg;
+    a->site = site;
+    a->asked = ebb__stamp(rt);
+    atomic_init(&a->refs, 1);
+    atomic_init(&a->said, UNDER_WAY);
+    return a;
+}
+
+ebb_future *ebb_far_at(ebb_cx *cx, ebb_peer *peer, ebb_poll_fn body, void *arg, const char *site) {
+    if (peer == NULL || body == NULL) return ebb__failed(EBB_ERR_INVALID);
+    far *a = far_new(cx, peer, body, arg, site);
+    if (a == NULL) return ebb__failed(EBB_ERR_NOMEM);
+    ebb_future *f = ebb_go_at(cx, ebb_self_region(cx), proxy_poll, a, site);
+    if (ebb__has_ended(f)) { /* it could not be spawned */
+        release(a);
+        return f;
+    }
+    ebb__tie_add(a->home, &a->here);
+    atomic_store_explicit(&a->refs, 3, memory_order_relaxed); /* nobody else knows it yet */
+    if (!ebb__post(a->peer, &a->verbs)) {
+        a->status = EBB_ERR_CLOSED;
+        a->over = true;
+        atomic_store_explicit(&a->refs, 1, memory_order_relaxed);
+    }
+    return f;
+}
