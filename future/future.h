@@ -35,7 +35,7 @@ enum {
     EBB__F_WORK = 1u << 15       /* produced, and counted so: the region waits for it */
 };
 
-/* 88 bytes; what a kind needs follows. */
+/* 80 bytes; what a kind needs follows. */
 struct ebb_future {
     ebb__cell cell;
     _Atomic uint32_t state; /* ebb_future_state, and above 8 bits the ebb_cancel_kind */
@@ -44,13 +44,12 @@ struct ebb_future {
     uint32_t owners;
     uint32_t spare;  /* of the kind */
     ebb_value value; /* once completed; as.i is the status once failed */
-    ebb_future *remote_next;
     ebb_future *local_next;
     ebb__edge *waiters; /* the last of a ring */
     ebb__hook *hooks;
     const char *site;
 };
-_Static_assert(sizeof(void *) != 8 || sizeof(ebb_future) == 88, "with an edge and a callback it is 128");
+_Static_assert(sizeof(void *) != 8 || sizeof(ebb_future) == 80, "with an edge and a callback it is 120");
 
 /* What an edge belongs to, in the low bits of `input`. */
 enum {
@@ -80,7 +79,7 @@ typedef struct ebb__single {
     } fn;
     void *arg;
 } ebb__single;
-_Static_assert(sizeof(void *) != 8 || sizeof(ebb__single) == 128, "what a then costs");
+_Static_assert(sizeof(void *) != 8 || sizeof(ebb__single) == 120, "what a then costs");
 
 /* One of several edges of a node. */
 typedef struct ebb__item {

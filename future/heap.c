@@ -30,7 +30,7 @@ static ebb__heap *heap_new(ebb_rt *rt) {
     h->opts.step = DEFAULT_STEP;
     h->thread = ebb__this_thread();
     atomic_init(&h->refs, 1);
-    atomic_init(&h->inbound, 0);
+    atomic_init(&h->inbound, NULL);
     atomic_init(&h->woken, 0);
     for (uint32_t i = 1; i < EBB__SIZES; i++) {
         uint32_t size = i <= EBB__SMALL_MAX / 8 ? i * 8 : (i - EBB__SMALL_MAX / 8) * 512;

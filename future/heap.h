@@ -133,10 +133,10 @@ struct ebb__heap {
     ebb_heap_stats stats;
 
     /* What other threads touch. */
-    _Atomic uintptr_t inbound; /* letters and futures, last first; see port.h */
-    _Atomic uint32_t refs;     /* the runtime's, and one an export */
-    _Atomic uint64_t woken;    /* calls of wake that are over */
-    uint64_t taken;            /* stacks that were taken: so often it has to be called */
+    _Atomic(struct ebb__letter *) inbound; /* the last first; see remote.h */
+    _Atomic uint32_t refs;                 /* the runtime's, and one an export */
+    _Atomic uint64_t woken;                /* calls of wake that are over */
+    uint64_t taken;                        /* stacks that were taken: so often it has to be called */
     void (*wake)(void *ctx);
     void *wake_ctx;
 #ifdef EBB_MUTANTS

@@ -184,9 +184,9 @@ ebb_future *ebb_import_at(ebb_cx *cx, ebb_remote *remote, const char *site) {
         ebb__free(&rt->allocator, im, sizeof *im);
         return refuse(remote, ebb__status_of(f));
     }
-    *im = (import){.subscribe = {0, take_subscribe},
-                   .let_go = {0, take_let_go},
-                   .ended = {0, take_ended},
+    *im = (import){.subscribe = {NULL, take_subscribe},
+                   .let_go = {NULL, take_let_go},
+                   .ended = {NULL, take_ended},
                    .there.gone = gone_there,
                    .here.gone = gone_here,
                    .remote = remote,

@@ -6,7 +6,7 @@ typedef struct race {
     ebb_selected *selected; /* of a select: its value, once completed */
     ebb_status failure;     /* the last of those that `any` has skipped */
 } race;
-_Static_assert(sizeof(void *) != 8 || sizeof(race) == 128, "what a race costs, without its edges");
+_Static_assert(sizeof(void *) != 8 || sizeof(race) == 120, "what a race costs, without its edges");
 
 static void trace_selected(void *object, ebb_tracer *t) {
     ebb_trace_value(t, &((const ebb_selected *)object)->value);

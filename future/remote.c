@@ -9,69 +9,48 @@
 
 /* ---- the stack ---------------------------------------------------------------------------------------------------- */
 
-static bool push(ebb__heap *h, uintptr_t word, uintptr_t *next) {
+bool ebb__post(ebb__heap *h, ebb__letter *l) {
     /* Acquire, here and below: who finds it closed frees what the runtime's end has looked at before. */
-    uintptr_t head = atomic_load_explicit(&h->inbound, memory_order_acquire);
+    ebb__letter *head = atomic_load_explicit(&h->inbound, memory_order_acquire);
     do {
         if (head == EBB__INBOUND_CLOSED) return false;
-        *next = head;
-        /* Release: what was written to the letter or the future comes with it. */
-    } while (!atomic_compare_exchange_weak_explicit(&h->inbound, &head, word, memory_order_release,
+        l->next = head;
+        /* Release: what was written to the letter, and to what it is about, comes with it. */
+    } while (!atomic_compare_exchange_weak_explicit(&h->inbound, &head, l, memory_order_release,
                                                     memory_order_acquire));
-    if (head != 0) return true;
+    if (head != NULL) return true;
     if (h->wake != NULL) h->wake(h->wake_ctx);
     /* Release: the runtime's end waits for it, so that what `wake` needs may go then. */
     atomic_fetch_add_explicit(&h->woken, 1, memory_order_release);
     return true;
 }
 
-bool ebb__post(ebb__heap *h, ebb__letter *l) {
-    return push(h, (uintptr_t)l | 1, &l->next);
-}
-
-bool ebb__post_future(ebb__heap *h, ebb_future *f) {
-    return push(h, (uintptr_t)f, (uintptr_t *)(void *)&f->remote_next);
-}
-
-static uintptr_t *link_of(uintptr_t word) {
-    if (word & 1) return &((ebb__letter *)(word & ~(uintptr_t)1))->next;
-    return (uintptr_t *)(void *)&((ebb_future *)word)->remote_next;
-}
-
 /* First in, first out. */
-static uintptr_t reversed(uintptr_t word) {
-    uintptr_t first = 0;
-    while (word != 0) {
-        uintptr_t next = *link_of(word);
-        *link_of(word) = first;
-        first = word;
-        word = next;
+static ebb__letter *reversed(ebb__letter *l) {
+    ebb__letter *first = NULL;
+    while (l != NULL) {
+        ebb__letter *next = l->next;
+        l->next = first;
+        first = l;
+        l = next;
     }
     return first;
 }
 
-static void take_all(ebb__heap *h, ebb_rt *rt, uintptr_t words) {
-    uintptr_t next;
-    for (uintptr_t word = reversed(words); word != 0; word = next) {
-        next = *link_of(word);
-        if (word & 1) {
-            ebb__letter *l = (ebb__letter *)(word & ~(uintptr_t)1);
-            l->take(rt, l);
-        } else if (rt == NULL) { /* a word that was settled too late for anybody to ask */
-            ebb__dispose(((ebb_future *)word)->value);
-        } else if (((ebb_future *)word)->cell.member != 0) { /* else its scope is over */
-            ebb__enqueue_future((ebb_future *)word);
-        }
+static void take_all(ebb_rt *rt, ebb__letter *letters) {
+    ebb__letter *next;
+    for (ebb__letter *l = reversed(letters); l != NULL; l = next) {
+        next = l->next;
+        l->take(rt, l);
     }
-    (void)h;
 }
 
 void ebb_turn(ebb_rt *rt) {
     ebb__heap *h = rt->heap;
-    if (h == NULL || atomic_load_explicit(&h->inbound, memory_order_relaxed) == 0) return;
+    if (h == NULL || atomic_load_explicit(&h->inbound, memory_order_relaxed) == NULL) return;
     h->taken++;
     /* Acquire: what others wrote before they pushed is seen from here on. */
-    take_all(h, rt, atomic_exchange_explicit(&h->inbound, 0, memory_order_acquire));
+    take_all(rt, atomic_exchange_explicit(&h->inbound, NULL, memory_order_acquire));
 }
 
 ebb_status ebb_on_inbound(ebb_rt *rt, void (*wake)(void *ctx), void *ctx) {
@@ -111,6 +90,20 @@ static void producer_done(ebb_rt *rt, ebb__letter *l) {
     ebb_remote_release(r);
 }
 
+/* It has ended, by whoever holds this handle. */
+static void take_ended(ebb_rt *rt, ebb__letter *l) {
+    ebb_remote *r = (ebb_remote *)(void *)((char *)l - offsetof(ebb_remote, ended));
+    if (rt == NULL) ebb__dispose(r->future->value); /* a word that was settled too late for anybody to ask */
+    else if (r->future->cell.member != 0) ebb__enqueue_future(r->future); /* else its scope is over */
+    ebb_remote_release(r);
+}
+
+static bool post_ended(ebb_remote *r) {
+    if (ebb__post(r->heap, &ebb_remote_keep(r)->ended)) return true;
+    ebb_remote_release(r);
+    return false;
+}
+
 ebb_status ebb_export(ebb_future *f, ebb_remote **out) {
     *out = NULL;
     ebb_status st = ebb__usable(f);
@@ -119,8 +112,12 @@ ebb_status ebb_export(ebb_future *f, ebb_remote **out) {
     ebb__heap *h = ebb__heap_of(f);
     ebb_remote *r = ebb__alloc(&h->allocator, sizeof *r);
     if (r == NULL) return EBB_ERR_NOMEM;
-    *r = (ebb_remote){
-        .letter = {0, remote_over}, .done = {0, producer_done}, .future = f, .heap = h, .next = h->exports};
+    *r = (ebb_remote){.letter = {NULL, remote_over},
+                      .ended = {NULL, take_ended},
+                      .done = {NULL, producer_done},
+                      .future = f,
+                      .heap = h,
+                      .next = h->exports};
     r->spared = (f->flags & (EBB__F_SHARED | EBB__F_SHIELDED)) != 0;
     atomic_init(&r->refs, 1);
     atomic_flag_clear(&r->is_done);
@@ -158,7 +155,7 @@ static bool claim(ebb_future *f, uint32_t to) {
 bool ebb_remote_cancel(ebb_remote *r, ebb_cancel_kind kind) {
     if (kind == EBB_CANCEL_NONE) kind = EBB_CANCEL_USER;
     if (!claim(r->future, EBB_FUTURE_CANCELLED | (uint32_t)kind << 8)) return false;
-    (void)ebb__post_future(r->heap, r->future);
+    (void)post_ended(r);
     return true;
 }
 
@@ -180,7 +177,7 @@ static ebb_status settle(ebb_remote *r, ebb_value v, uint32_t to) {
     f->value = v;
     /* Release: whoever sees the end sees the value. */
     atomic_store_explicit(&f->state, to, memory_order_release);
-    if (ebb__post_future(r->heap, f)) return EBB_OK;
+    if (post_ended(r)) return EBB_OK;
     ebb__dispose(v); /* the runtime is gone */
     return EBB_ERR_CLOSED;
 }
@@ -213,7 +210,7 @@ ebb_future_state ebb_remote_state(const ebb_remote *r) {
 
 /* ---- the end of a runtime ------------------------------------------------------------------------------------------------ */
 
-/* Another thread is settling it, or has: it disposes of the value itself, or it stood in the stack. */
+/* Another thread is settling it, or has: it disposes of the value itself, or its letter was taken. */
 static bool is_elsewhere(const ebb__cell *c) {
     const ebb_future *f = (const ebb_future *)(const void *)c;
     return c->type->reserved & EBB__TYPE_FUTURE && f->flags & EBB__F_EXPORTED &&
@@ -238,11 +235,11 @@ void ebb__futures_free(ebb__heap *h) {
     ebb__ties_cut(h);
     for (ebb_remote *r = h->exports; r != NULL; r = r->next) (void)claim(r->future, EBB_FUTURE_CANCELLED);
     /* Acquire: as ebb_turn. Release: from here on others free by themselves what was looked at above. */
-    uintptr_t words = atomic_exchange_explicit(&h->inbound, EBB__INBOUND_CLOSED, memory_order_acq_rel);
-    if (words != 0) h->taken++;
+    ebb__letter *letters = atomic_exchange_explicit(&h->inbound, EBB__INBOUND_CLOSED, memory_order_acq_rel);
+    if (letters != NULL) h->taken++;
     /* Acquire: what `wake` needs may be freed after this. It takes as long as the call takes. */
     while (atomic_load_explicit(&h->woken, memory_order_acquire) != h->taken) continue;
-    take_all(h, NULL, words);
+    take_all(NULL, letters);
     for (uint32_t i = 1; i < EBB__CLASSES; i++) {
         const ebb__class *k = &h->classes[i];
         last_values(h, k->pages);
