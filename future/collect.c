@@ -56,13 +56,15 @@ void ebb__shade_slow(ebb__cell *c) {
 /* What is made while a collection runs is not looked at: it refers only to what is marked anyway. An object
  * of a user's is, since nobody says what it will refer to. */
 void ebb__mark_new(ebb__cell *c) {
-    if (!(c->type->reserved & EBB__TYPE_OWN) && ebb__heap_of(c)->phase != EBB__GC_SWEEP) {
-        ebb__shade_slow(c);
-        return;
-    }
     ebb__page *b = ebb__page_of(c);
     uint32_t i = ebb__cell_index(b, c);
-    b->mark[i / 64] |= UINT64_C(1) << (i % 64);
+    uint64_t bit = UINT64_C(1) << (i % 64);
+    if (!(c->type->reserved & EBB__TYPE_OWN) && b->heap->phase != EBB__GC_SWEEP) {
+        b->mark[i / 64] &= ~bit; /* who had the cell before may have been marked */
+        ebb__shade_slow(c);
+    } else {
+        b->mark[i / 64] |= bit;
+    }
 }
 
 void ebb_trace(ebb_tracer *t, const void *object_or_future) {
