@@ -43,7 +43,9 @@ test: all
 soak: all
 	ctest --preset soak
 
-bench: all
+bench:
+	$(DEPS) build test bench
+	$(call build,release)
 	build/release/bench/ebb-bench build/bench.jsonl
 
 bench-peers:

@@ -23,8 +23,13 @@ double bench_cpu_ns(void);
 long bench_rss_bytes(void);
 uint64_t bench_random(uint64_t *state);
 
-extern const bench_row bench_kernel_rows[];
-extern const size_t bench_kernel_count;
+/* The rows of each file, in the order of the table. */
+#define BENCH_GROUPS(X) X(kernel) X(future) X(fiber) X(bridge) X(loop)
+#define BENCH_DECLARE(group)                                                                                 \
+    extern const bench_row bench_##group##_rows[];                                                           \
+    extern const size_t bench_##group##_count;
+BENCH_GROUPS(BENCH_DECLARE)
+#undef BENCH_DECLARE
 
 /* bench/floor: the same work in bare C, without error paths, ids or checks. */
 double floor_spawn_end_seq(void);

@@ -71,6 +71,12 @@ static void run(const bench_row *row, FILE *out) {
     fflush(out);
 }
 
+static void run_group(const bench_row *rows, size_t n, const char *filter, FILE *out) {
+    for (size_t i = 0; i < n; i++) {
+        if (strstr(rows[i].name, filter) != NULL) run(&rows[i], out);
+    }
+}
+
 int main(int argc, char **argv) {
     FILE *out = NULL;
     const char *filter = argc > 2 ? argv[2] : "";
@@ -79,9 +85,8 @@ int main(int argc, char **argv) {
         return 2;
     }
     printf("%-34s %-6s %9s %9s %7s %8s\n", "name", "unit", "ours", "floor", "ratio", "hold");
-    for (size_t i = 0; i < bench_kernel_count; i++) {
-        if (strstr(bench_kernel_rows[i].name, filter) != NULL) run(&bench_kernel_rows[i], out);
-    }
+#define RUN(group) run_group(bench_##group##_rows, bench_##group##_count, filter, out);
+    BENCH_GROUPS(RUN)
     if (out != NULL && fclose(out) != 0) return 2;
     return 0;
 }

@@ -239,6 +239,9 @@ void ebb__dispose(ebb_value v);
 /* The value of `input`: moved out if `f` is the only one who can ask, else a copy that does not own. */
 ebb_value ebb__value_from(ebb_future *input);
 
+/* It is pending, and so is what it is for: no owner has ended that has yet to let go of it. What an operation
+ * was given may be touched only then. */
+bool ebb__is_wanted(const ebb_future *f);
 /* Puts a future that has ended, or is ready, into its scope's queue, if it is not there. */
 void ebb__enqueue_future(ebb_future *f);
 /* Works on a scope's queue. True if it is empty. */

@@ -15,6 +15,8 @@
 
 #include <ebb/ebb.h>
 
+#include "tests/replay_run.h"
+
 /* One a runtime, in the scenario's state: they live until the runtimes are freed. */
 typedef struct lab_peer {
     ebb_lab *lab;
@@ -48,6 +50,37 @@ static inline void lab_peers_release(lab_peer *peers, uint32_t n) {
 /* scenario->received of all of them. */
 static inline void lab_take_in(ebb_lab *lab, const ebb_msg *msg) {
     ebb_turn(ebb_lab_runtime(lab, (uint32_t)(msg->target >> 56) - 1));
+}
+
+typedef struct lab_records {
+    bytes trace[EBB_LAB_RUNTIMES], journal[EBB_LAB_RUNTIMES];
+} lab_records;
+
+static inline void lab_keep_trace(void *ctx, uint32_t runtime, const void *p, size_t n) {
+    bytes_add(&((lab_records *)ctx)->trace[runtime], p, n);
+}
+
+static inline void lab_keep_journal(void *ctx, uint32_t runtime, const void *p, size_t n) {
+    bytes_add(&((lab_records *)ctx)->journal[runtime], p, n);
+}
+
+/* What came from other runtimes is in the journal: each runtime replays to its own trace, alone. */
+static inline void lab_replays(const ebb_scenario *s, uint64_t seeds) {
+    ebb_lab *lab = ebb_lab_new(ebb_libc_allocator());
+    for (uint64_t seed = 1; seed <= seeds; seed++) {
+        lab_records r = {.trace = {{0}}};
+        ebb_lab_case c = {.scenario = s, .seed = seed};
+        ebb_lab_opts o = {.trace = lab_keep_trace, .journal = lab_keep_journal, .ctx = &r};
+        ebb_lab_result result;
+        assert_int_equal(ebb_lab_run(lab, &c, &o, &result), EBB_OK);
+        for (uint32_t i = 0; i < s->runtimes; i++) {
+            assert_replays(&r.journal[i], &r.trace[i]);
+            free(r.trace[i].p);
+            free(r.journal[i].p);
+        }
+    }
+    ebb_lab_free(lab);
+    print_message("%s: %llu runs replayed\n", s->name, (unsigned long long)seeds);
 }
 
 /* Explores a scenario, at random and then every way of the first decisions, and prints how much. `after` (may

@@ -165,10 +165,16 @@ static void cancels_and_closes_lose_nothing_that_was_sent(void **state) {
     lab_explore(&storm, 6000, 10, 6000, NULL);
 }
 
+static void each_runtime_replays_alone(void **state) {
+    (void)state;
+    lab_replays(&storm, 200);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(items_arrive_once_and_in_order_whatever_the_schedule),
         cmocka_unit_test(cancels_and_closes_lose_nothing_that_was_sent),
+        cmocka_unit_test(each_runtime_replays_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -116,8 +116,10 @@ static void parent_closed(void *arg, const ebb_report *report) {
 
 static void saw(voyage *v, const child *c, ebb_status st) {
     if (v->disturbed) return;
-    if (st == EBB_CANCELLED || st == EBB_ERR_CLOSED) ebb_lab_fail(v->lab, "a far region was waited for too long");
-    else if (st != (c->temper == FAILS ? EBB_FAILED : EBB_OK)) ebb_lab_fail(v->lab, "it ended in another way");
+    if (st == EBB_CANCELLED || st == EBB_ERR_CLOSED)
+        ebb_lab_fail(v->lab, "a far region was waited for too long");
+    else if (st != (c->temper == FAILS ? EBB_FAILED : EBB_OK))
+        ebb_lab_fail(v->lab, "it ended in another way");
 }
 
 static ebb_status watch(ebb_cx *cx, void *state) {
@@ -274,11 +276,17 @@ static void parents_close_after_their_children_and_are_told_before_them(void **s
     lab_explore(&storm, 12000, 9, 12000, NULL);
 }
 
+static void each_runtime_replays_alone(void **state) {
+    (void)state;
+    lab_replays(&storm, 200);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(far_regions_end_and_are_waited_for_whatever_the_schedule),
         cmocka_unit_test(what_is_said_to_the_parent_reaches_the_children),
         cmocka_unit_test(parents_close_after_their_children_and_are_told_before_them),
+        cmocka_unit_test(each_runtime_replays_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

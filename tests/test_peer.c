@@ -5,7 +5,8 @@
 typedef struct export {
     ebb_future *source;
     ebb_remote *remote;
-} export;
+}
+export;
 
 static export exported(two *t, ebb_future *f) {
     export e = {f, NULL};
@@ -190,6 +191,22 @@ static void a_dropped_import_is_cancelled_by_a_collection(void **state) {
     assert_int_equal(ebb_kind_of(e.source), EBB_CANCEL_DROPPED);
 }
 
+/* a waits for b, which waits for a. */
+static void a_cycle_between_runtimes_ends_with_its_region(void **state) {
+    two *t = *state;
+    ebb_future *mine = ebb_promise(t->a->host, NULL, NULL);
+    export first = exported(t, mine);
+    ebb_future *theirs = ebb_import(t->b->host, first.remote);
+    export second = exported(t, theirs);
+    (void)ebb_settle(mine, ebb_nested(ebb_import(t->a->host, second.remote)));
+    meet(t);
+    assert_int_equal(ebb_state_of(mine), EBB_FUTURE_PENDING);
+    ebb_region_cancel(t->a->host, t->a->root, EBB_CANCEL_USER, "over");
+    meet(t);
+    assert_int_equal(state_of(t->a, t->a->root), EBB_REGION_CLOSED);
+    assert_int_equal(ebb_state_of(theirs), EBB_FUTURE_CANCELLED);
+}
+
 /* ---- values ------------------------------------------------------------------------------------------------ */
 
 static void an_owned_word_is_moved_if_nobody_there_holds_it(void **state) {
@@ -368,6 +385,7 @@ int main(void) {
         IN_TWO_WORLDS(a_shared_source_goes_with_its_last_owner_only),
         IN_TWO_WORLDS(a_shielded_source_outlives_its_import),
         IN_TWO_WORLDS(a_dropped_import_is_cancelled_by_a_collection),
+        IN_TWO_WORLDS(a_cycle_between_runtimes_ends_with_its_region),
         IN_TWO_WORLDS(an_owned_word_is_moved_if_nobody_there_holds_it),
         IN_TWO_WORLDS(an_owned_word_is_borrowed_while_somebody_there_holds_it),
         IN_TWO_WORLDS(a_word_that_comes_after_a_cancel_is_disposed_of_here),

@@ -2,7 +2,7 @@
  * there is what happened here; each word that somebody owns is freed once; no region waits for ever. */
 #include "tests/peer_lab.h"
 
-enum { IMPORTS = 4, WORDS = 64 };
+enum { IMPORTS = 4, WORDS = 4096 };
 
 /* ---- words that are owned: counted over the whole run ----------------------------------------------- */
 
@@ -24,8 +24,8 @@ static void every_word_was_freed_once(void *ctx, uint64_t done, uint64_t of) {
     (void)done;
     (void)of;
     for (uint32_t i = 0; i < words_made; i++) assert_int_equal(word_freed[i], 1);
+    memset(word_freed, 0, words_made * sizeof *word_freed);
     words_made = 0;
-    memset(word_freed, 0, sizeof word_freed);
 }
 
 /* ---- the scenario ------------------------------------------------------------------------------------ */
@@ -196,8 +196,7 @@ static ebb_status harbour_setup(ebb_lab *lab) {
     if (st != EBB_OK || p == NULL) return st;
     p->h = h;
     if (h->withdrawn) return EBB_OK;
-    return ebb_id_status(
-        ebb_spawn(ebb_host(ebb_lab_runtime(lab, 0)), ebb_lab_region(lab, 0), produce, p).id);
+    return ebb_id_status(ebb_spawn(ebb_host(ebb_lab_runtime(lab, 0)), ebb_lab_region(lab, 0), produce, p).id);
 }
 
 static ebb_status withdrawn_setup(ebb_lab *lab) {
@@ -304,11 +303,18 @@ static void cancels_race_ends_and_every_word_is_freed_once(void **state) {
     lab_explore(&storm, 8000, 8, 8000, every_word_was_freed_once);
 }
 
+static void each_runtime_replays_alone(void **state) {
+    (void)state;
+    lab_replays(&storm, 200);
+    every_word_was_freed_once(NULL, 0, 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(imports_end_as_their_sources_whatever_the_schedule),
         cmocka_unit_test(a_cancelled_import_is_over_soon_whoever_owns_its_source),
         cmocka_unit_test(cancels_race_ends_and_every_word_is_freed_once),
+        cmocka_unit_test(each_runtime_replays_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -80,7 +80,7 @@ static ebb_status offer_futures(ebb_cx *cx, void *state) {
         if (t->round % 16 == 1) ebb_shield(t->future);
         assert_int_equal(ebb_export(t->future, &r), EBB_OK);
         if (t->round % 4 != 3) ebb_drop(t->future);
-        if (t->round % 2 == 0) atomic_store(&t->to_third, ebb_remote_keep(r));
+        if (t->round % 2 == 0) ebb_remote_release(atomic_exchange(&t->to_third, ebb_remote_keep(r)));
         atomic_store(&t->to_home, r);
         EBB_AWAIT(t, st, produce(cx, t));
         EBB_AWAIT(t, st, await_box(cx, &t->answered));

@@ -334,7 +334,8 @@ ebb_status ebb_adopt(ebb_rt *rt);
 /* Runtimes share nothing: each has its own tasks, heap and thread, and they send each other letters, which
  * ebb_turn takes in. Whoever is to be reached calls ebb_on_inbound first. What lies between two runtimes is
  * allocated when it is made, by the maker's allocator, and freed on either thread: that allocator has to
- * allow it. A runtime that is freed while others still know it is seen by them as closed; nobody hangs. */
+ * allow it, and to last as long as anybody has a handle. A runtime that is freed while others still know it
+ * is seen by them as closed; nobody hangs. */
 
 /* A counted handle to a runtime, for any thread. It may outlive it. */
 typedef struct ebb_peer ebb_peer;

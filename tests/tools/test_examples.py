@@ -6,15 +6,21 @@ usage: test_examples.py EBB EXAMPLE...
 import os
 import pty
 import re
+import signal
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 EBB = ""
 PROGRAMS = {}
+
+SERVERS = {"echo"}  # these run until they are told to stop
+REAL_TIME = {"fanout", "pipeline"}  # these run on the clock of the machine
 
 # What an example has to say, as expressions for whole lines, in this order.
 SAYS = {
@@ -27,6 +33,10 @@ SAYS = {
     "pool": [
         r"close +12 sent = 12 done \+ 0 put back \+ 0 still in the channel; ok",
         r"cancel +\d+ sent = +6 done \+ 3 put back \+ \d+ still in the channel; cancelled"],
+    "fanout": [
+        r"shard  0 says 0", r"shard  5, attempt 2", r"shard  5, attempt 3", r"shard  5 says 500",
+        r"shard  9: the time was over", r"asked: ok"],
+    "pipeline": [r"\d+ lines, never more than \d+ blocks in memory"],
     "race": [r"15 ms: mirror 2 has cleaned up", r"15 ms: mirror 1 has won"],
     "tour": [
         # chapter 1: the inner region is closed before the outer one, parents are told first
@@ -96,18 +106,63 @@ class EachExample(unittest.TestCase):
                                     "no line %r, or not in this order, in:\n%s" % (pattern, result.stdout))
 
     def test_is_deterministic(self):
-        for name in SAYS:
+        for name in set(SAYS) - REAL_TIME:
             with self.subTest(name):
                 self.assertEqual(run(name).stdout, run(name).stdout)
 
     def test_has_a_row_in_this_test(self):
         sources = {path.stem for path in (ROOT / "examples").iterdir()
                    if path.suffix == ".c" or path.is_dir()}
-        self.assertEqual(sources, set(SAYS))
+        self.assertEqual(sources, set(SAYS) | SERVERS)
 
     def test_fits_a_page(self):
         for path in (ROOT / "examples").glob("*.c"):
             self.assertLess(len(path.read_text(encoding="utf-8").splitlines()), 120, path)
+
+
+class Echo(unittest.TestCase):
+    def start(self):
+        server = subprocess.Popen([PROGRAMS["echo"], "0"], stdout=subprocess.PIPE, text=True)
+        self.addCleanup(server.stdout.close)
+        self.addCleanup(server.kill)
+        port = re.fullmatch(r"listening on 127\.0\.0\.1 port (\d+)\n", server.stdout.readline())
+        return server, int(port.group(1))
+
+    def test_echoes_and_drains_on_sigterm(self):
+        server, port = self.start()
+        with socket.create_connection(("127.0.0.1", port), timeout=30) as idle, \
+                socket.create_connection(("127.0.0.1", port), timeout=30) as client:
+            text = b"what you send it comes back\n" * 10000
+            sender = threading.Thread(target=client.sendall, args=(text,))
+            sender.start()
+            back = b""
+            while len(back) < len(text):
+                back += client.recv(65536)
+            sender.join()
+            self.assertEqual(back, text)
+            server.send_signal(signal.SIGTERM)
+            self.assertEqual(server.wait(timeout=30), 0)
+            self.assertEqual(server.stdout.read(), "drained\n")
+            self.assertEqual(idle.recv(1), b"")
+
+    def test_says_why_it_can_not_listen(self):
+        _, port = self.start()
+        second = subprocess.run([PROGRAMS["echo"], str(port)], capture_output=True, text=True, timeout=60,
+                                check=False)
+        self.assertEqual(second.returncode, 1)
+        self.assertIn("can't listen on 127.0.0.1 port %d: address already in use" % port, second.stderr)
+
+
+class Pipeline(unittest.TestCase):
+    def test_counts_as_wc_does(self):
+        path = ROOT / "README.md"
+        self.assertTrue(run("pipeline", path).stdout.startswith(
+            "%d lines, " % path.read_bytes().count(b"\n")))
+
+    def test_names_a_file_that_is_not_there(self):
+        result = run("pipeline", "/nonexistent")
+        self.assertEqual((result.returncode, result.stderr),
+                         (1, "pipeline: /nonexistent: no such file or directory\n"))
 
 
 class Tour(unittest.TestCase):
@@ -147,7 +202,9 @@ class Readme(unittest.TestCase):
     def test_shows_hello_as_it_is(self):
         readme = (ROOT / "README.md").read_text(encoding="utf-8")
         blocks = re.findall(r"^```c\n(.*?)^```$", readme, re.MULTILINE | re.DOTALL)
-        self.assertEqual(blocks, [(ROOT / "examples" / "hello.c").read_text(encoding="utf-8")])
+        self.assertEqual(len(blocks), 2)
+        self.assertEqual(blocks[0], (ROOT / "examples" / "hello.c").read_text(encoding="utf-8"))
+        self.assertIn(blocks[1], (ROOT / "examples" / "echo.c").read_text(encoding="utf-8"))
 
     def test_shows_what_hello_prints(self):
         readme = (ROOT / "README.md").read_text(encoding="utf-8")

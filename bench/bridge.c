@@ -1,0 +1,186 @@
+/* The row of messages between loops: two threads, each with a runtime, and a bridge between them. The times
+ * are wall-clock times, not CPU times as in other rows: what counts is how many messages a second two cores
+ * carry. The floor is a ring of words between two threads that spin. */
+#include "bench/bench.h"
+
+#include <ebb/ebb.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum { MESSAGES = 4000000, CAPACITY = 1024 };
+
+static double wall_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+static void must(int ok) {
+    if (!ok) {
+        fprintf(stderr, "ebb-bench: the work was not done\n");
+        abort();
+    }
+}
+
+/* ---- ours ---------------------------------------------------------------------------------------- */
+
+/* A thread with a runtime, which sleeps when there is nothing to do. */
+typedef struct end {
+    pthread_mutex_t lock;
+    pthread_cond_t woken;
+    bool rung;
+    ebb_rt *rt;
+    ebb_peer *peer;
+    ebb_bridge *bridge;
+    ebb_wait wait;
+    uint64_t n, sum;
+    bool done;
+} end;
+
+static void end_wake(void *ctx) {
+    end *e = ctx;
+    pthread_mutex_lock(&e->lock);
+    e->rung = true;
+    pthread_cond_signal(&e->woken);
+    pthread_mutex_unlock(&e->lock);
+}
+
+static void end_sleep(end *e) {
+    pthread_mutex_lock(&e->lock);
+    while (!e->rung) pthread_cond_wait(&e->woken, &e->lock);
+    e->rung = false;
+    pthread_mutex_unlock(&e->lock);
+}
+
+static void end_new(end *e) {
+    ebb_rt_opts opts = {.allocator = ebb_libc_allocator()};
+    *e = (end){.n = 0};
+    must(pthread_mutex_init(&e->lock, NULL) == 0 && pthread_cond_init(&e->woken, NULL) == 0);
+    must(ebb_rt_new(&opts, &e->rt) == EBB_OK);
+    must(ebb_on_inbound(e->rt, end_wake, e) == EBB_OK && ebb_peer_of(e->rt, &e->peer) == EBB_OK);
+}
+
+static void end_free(end *e) {
+    ebb_peer_release(e->peer);
+    ebb_rt_free(e->rt);
+    pthread_cond_destroy(&e->woken);
+    pthread_mutex_destroy(&e->lock);
+}
+
+static ebb_status send_all(ebb_cx *cx, void *state) {
+    end *e = state;
+    for (; e->n < MESSAGES; e->n++) {
+        ebb_status st = ebb_bridge_send(cx, e->bridge, &e->wait, &e->n);
+        if (st != EBB_OK) return st;
+    }
+    e->done = true;
+    return ebb_bridge_close(cx, e->bridge);
+}
+
+static ebb_status receive_all(ebb_cx *cx, void *state) {
+    end *e = state;
+    uint64_t item;
+    ebb_status st;
+    while ((st = ebb_bridge_recv(cx, e->bridge, &e->wait, &item)) == EBB_OK) {
+        e->sum += item;
+        e->n++;
+    }
+    e->done = st == EBB_ERR_CLOSED;
+    return e->done ? EBB_OK : st;
+}
+
+static void run(end *e, ebb_poll_fn task) {
+    must(ebb_adopt(e->rt) == EBB_OK);
+    ebb_spawn(ebb_host(e->rt), ebb_root(e->rt), task, e);
+    for (;;) {
+        ebb_turn(e->rt);
+        while (ebb_pump(e->rt, UINT32_MAX) == EBB_PENDING) {}
+        if (e->done) return;
+        end_sleep(e);
+    }
+}
+
+static void *run_sender(void *arg) {
+    run(arg, send_all);
+    return NULL;
+}
+
+static double loop_message(void) {
+    end from, to;
+    pthread_t thread;
+    end_new(&from);
+    end_new(&to);
+    must(ebb_bridge_new(from.peer, to.peer, CAPACITY, sizeof(uint64_t), &from.bridge) == EBB_OK);
+    to.bridge = from.bridge;
+    double t0 = wall_ns();
+    must(pthread_create(&thread, NULL, run_sender, &from) == 0);
+    run(&to, receive_all);
+    double ns = (wall_ns() - t0) / MESSAGES;
+    pthread_join(thread, NULL);
+    must(to.n == MESSAGES && to.sum == (uint64_t)MESSAGES * (MESSAGES - 1) / 2);
+    ebb_bridge_release(from.bridge);
+    end_free(&from);
+    end_free(&to);
+    return ns;
+}
+
+/* ---- floor ---------------------------------------------------------------------------------------- */
+
+typedef struct ring {
+    _Atomic uint32_t tail;
+    char apart[60];
+    _Atomic uint32_t head;
+    char apart_too[60];
+    uint64_t items[CAPACITY];
+} ring;
+
+/* Another thread may need the core. */
+static void pause_a_little(uint32_t *tries) {
+    if (++*tries % 1024 == 0) sched_yield();
+}
+
+static void *floor_send(void *arg) {
+    ring *r = arg;
+    uint32_t head = 0, tries = 0;
+    for (uint32_t n = 0; n < MESSAGES; n++) {
+        while (n - head == CAPACITY) {
+            head = atomic_load_explicit(&r->head, memory_order_acquire);
+            pause_a_little(&tries);
+        }
+        r->items[n % CAPACITY] = n;
+        atomic_store_explicit(&r->tail, n + 1, memory_order_release);
+    }
+    return NULL;
+}
+
+static double floor_ring(void) {
+    ring *r = calloc(1, sizeof *r);
+    uint32_t tail = 0, tries = 0;
+    uint64_t sum = 0;
+    pthread_t thread;
+    double t0 = wall_ns();
+    must(pthread_create(&thread, NULL, floor_send, r) == 0);
+    for (uint32_t n = 0; n < MESSAGES; n++) {
+        while (tail == n) {
+            tail = atomic_load_explicit(&r->tail, memory_order_acquire);
+            pause_a_little(&tries);
+        }
+        sum += r->items[n % CAPACITY];
+        atomic_store_explicit(&r->head, n + 1, memory_order_release);
+    }
+    double ns = (wall_ns() - t0) / MESSAGES;
+    pthread_join(thread, NULL);
+    must(sum == (uint64_t)MESSAGES * (MESSAGES - 1) / 2);
+    free(r);
+    return ns;
+}
+
+const bench_row bench_bridge_rows[] = {
+    {"loop.message", "ns", loop_message, floor_ring, 200, 0},
+};
+const size_t bench_bridge_count = sizeof bench_bridge_rows / sizeof bench_bridge_rows[0];

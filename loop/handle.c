@@ -1,0 +1,196 @@
+/* Handles and the nests they lie in. */
+#define _POSIX_C_SOURCE 200809L
+#include "loop/handle.h"
+
+#include "base/alloc.h"
+
+/* ---- kinds -------------------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *what;
+    void (*stop)(ebb__handle *h);
+} kinds[EBB__HANDLE_KINDS] = {
+    [EBB__TCP] = {"tcp stream", ebb__stream_stop},
+    [EBB__PIPE] = {"pipe", ebb__stream_stop},
+    [EBB__TCP_LISTENER] = {"tcp listener", ebb__listening_stop},
+    [EBB__PIPE_LISTENER] = {"pipe listener", ebb__listening_stop},
+    [EBB__FILE] = {"file", ebb__file_stop},
+    [EBB__PROCESS] = {"process", ebb__process_stop},
+    [EBB__SIGNAL] = {"signal", ebb__signal_stop},
+};
+
+const char *ebb__handle_what(const ebb__handle *h) {
+    return kinds[h->kind].what;
+}
+
+uint64_t ebb__handle_id(const ebb__handle *h) {
+    return ebb__id(h->loop->rt, h->index, h->generation);
+}
+
+uint64_t ebb__handle_error(const ebb_cx *cx, ebb_status st) {
+    return ebb__id_error(ebb__rt_of(cx), st);
+}
+
+/* ---- nests ---------------------------------------------------------------------------------------------- */
+
+static void nest_free(ebb__nest *n) {
+    ebb__free(&n->loop->allocator, n, sizeof *n);
+}
+
+static void nest_link(ebb__nest *n, ebb__handle *h) {
+    h->nest = n;
+    h->prev = NULL;
+    h->next = n->first;
+    if (n->first != NULL) n->first->prev = h;
+    n->first = h;
+}
+
+static void nest_unlink(ebb__handle *h) {
+    ebb__nest *n = h->nest;
+    if (h->prev != NULL) h->prev->next = h->next;
+    else n->first = h->next;
+    if (h->next != NULL) h->next->prev = h->prev;
+    h->nest = NULL;
+    if (n->first != NULL) return;
+    if (n->left) {
+        n->loop->pending--;
+        nest_free(n);
+    } else if (n->closer.id != 0) (void)ebb_wake(ebb_host(n->loop->rt), n->closer);
+}
+
+/* The last opened is closed first. A process may take its time, unless the region is forced: then what is
+ * closing is left to libuv, which has all that it needs. */
+static ebb_status nest_finalize(ebb_cx *cx, void *arg) {
+    ebb__nest *n = arg;
+    bool forced = ebb__is_overdue(ebb__task_of(cx));
+    bool kills = forced || ebb__region_at(n->loop->rt, ebb__task_of(cx)->region)->flags & R_FORCED;
+    if (n->closer.id == 0) ebb__map_remove(&n->loop->nests, n->region.id);
+    n->closer = ebb_self(cx);
+    ebb__handle *next;
+    for (ebb__handle *h = n->first; h != NULL; h = next) {
+        next = h->next;
+        ebb__handle_close(h);
+        if (kills && h->kind == EBB__PROCESS) ebb__process_force(h);
+    }
+    n->left = n->first != NULL && forced;
+    if (n->left) n->loop->pending++; /* libuv has to run until they are gone */
+    if (n->first != NULL) return forced ? EBB_OK : EBB_PENDING;
+    nest_free(n);
+    return EBB_OK;
+}
+
+static ebb__nest *nest_new(ebb_loop *l, ebb_region region, ebb_status *st) {
+    ebb__nest *n = ebb__alloc(&l->allocator, sizeof *n);
+    ebb__nest **slot = n == NULL ? NULL : ebb__map_put(&l->nests, region.id);
+    *st = EBB_ERR_NOMEM;
+    if (slot != NULL) {
+        *n = (ebb__nest){.loop = l, .region = region};
+        *slot = n;
+        *st = ebb_region_defer_at(ebb_host(l->rt), region, nest_finalize, n, "handles");
+        if (*st == EBB_OK) return n;
+        ebb__map_remove(&l->nests, region.id);
+    }
+    ebb__free(&l->allocator, n, sizeof *n);
+    return NULL;
+}
+
+static ebb__nest *nest_of(ebb_loop *l, ebb_region region, ebb_status *st) {
+    ebb__nest **slot = ebb__map_find(&l->nests, region.id);
+    if (slot != NULL) return *slot;
+    ebb__region *r;
+    *st = ebb__find_region(l->rt, region, &r);
+    if (*st == EBB_ERR_STALE) *st = EBB_ERR_CLOSED;
+    return *st == EBB_OK ? nest_new(l, region, st) : NULL;
+}
+
+/* ---- life --------------------------------------------------------------------------------------------------- */
+
+ebb__handle *ebb__handle_new(ebb_loop *l, ebb_region region, ebb__handle_kind kind, const char *site,
+                             ebb_status *st) {
+    *st = ebb__slab_reserve(&l->handles, &l->allocator);
+    ebb__nest *n = *st == EBB_OK ? nest_of(l, region, st) : NULL;
+    if (n == NULL) return NULL;
+    uint32_t i = ebb__slab_take(&l->handles);
+    ebb__handle *h = ebb__slab_at(&l->handles, i);
+    uint32_t generation = h->generation;
+    memset(h, 0, sizeof *h);
+    h->generation = generation;
+    h->index = i;
+    h->kind = (uint8_t)kind;
+    h->state = EBB__HANDLE_OPEN;
+    h->loop = l;
+    h->site = site;
+    nest_link(n, h);
+    return h;
+}
+
+void ebb__handle_ready(ebb__handle *h) {
+    h->uv.any.data = h;
+    uv_unref(&h->uv.any);
+}
+
+void ebb__handle_free(ebb__handle *h) {
+    nest_unlink(h);
+    h->state = EBB__HANDLE_FREE;
+    ebb__slab_give(&h->loop->handles, h->index);
+}
+
+static void on_closed(uv_handle_t *uv) {
+    ebb__handle_free(uv->data);
+}
+
+void ebb__handle_let_go(ebb__handle *h) {
+    h->state = EBB__HANDLE_CLOSING;
+    uv_close(&h->uv.any, on_closed);
+}
+
+void ebb__handle_close(ebb__handle *h) {
+    if (h->state != EBB__HANDLE_OPEN) return;
+    h->state = EBB__HANDLE_CLOSING;
+    kinds[h->kind].stop(h);
+}
+
+ebb_status ebb__handle_move(ebb__handle *h, ebb_region region) {
+    ebb_status st = EBB_OK;
+    ebb__nest *n = nest_of(h->loop, region, &st);
+    if (n == NULL) return st;
+    nest_unlink(h);
+    nest_link(n, h);
+    return EBB_OK;
+}
+
+/* ---- ids ------------------------------------------------------------------------------------------------------ */
+
+static ebb_status find(const ebb_loop *l, uint64_t id, ebb__handle **out) {
+    uint32_t i;
+    ebb_status st = ebb__lookup_as(l->rt, &l->handles, id, &i, EBB__HANDLE_SHIFT, sizeof **out);
+    if (EBB__UNLIKELY(st != EBB_OK)) return st == EBB_ERR_STALE ? EBB_ERR_CLOSED : st;
+    *out = ebb__slab_at_as(&l->handles, i, EBB__HANDLE_SHIFT, sizeof **out);
+    return (*out)->state == EBB__HANDLE_OPEN ? EBB_OK : EBB_ERR_CLOSED;
+}
+
+ebb_status ebb__handle_find(const ebb_cx *cx, uint64_t id, ebb__handle_kind kind, ebb__handle_kind or_kind,
+                            ebb__handle **out) {
+    ebb_loop *l;
+    *out = NULL;
+    ebb_status st = ebb__loop_of(cx, &l);
+    if (st == EBB_OK) st = find(l, id, out);
+    if (st != EBB_OK) return st;
+    return (*out)->kind == kind || (*out)->kind == or_kind ? EBB_OK : EBB_ERR_INVALID;
+}
+
+/* ---- values ------------------------------------------------------------------------------------------------------ */
+
+/* On the loop's thread, like everything that happens to its futures. */
+static void dispose(void *word) {
+    uint64_t id = (uintptr_t)word;
+    ebb_loop *l = ebb__loop_here((uint8_t)(id >> 56));
+    ebb__handle *h;
+    if (l != NULL && find(l, id, &h) == EBB_OK) ebb__handle_close(h);
+}
+
+static const ebb_type handle_type = {"handle", 0, NULL, dispose, 0};
+
+ebb_value ebb__handle_value(const ebb__handle *h) {
+    return (ebb_value){&handle_type, {.u = ebb__handle_id(h)}};
+}

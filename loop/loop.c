@@ -1,0 +1,330 @@
+/* How a runtime joins a libuv loop, takes turns with it, and leaves. */
+#define _POSIX_C_SOURCE 200809L
+#include "loop/loop.h"
+
+#include "base/alloc.h"
+#include "loop/handle.h"
+#include "loop/process.h"
+#include "loop/request.h"
+
+enum { POLLS_A_TURN = 1024, CLOSING_TURNS = 64, REQUEST_SHIFT = 4 };
+
+/* Values that are handles are disposed of by their id alone. */
+static _Thread_local ebb_loop *here;
+
+/* ---- finding a loop --------------------------------------------------------------------------------- */
+
+void ebb__loop_wake(void *loop) {
+    ebb_loop *l = loop;
+    (void)uv_async_send(&l->async);
+}
+
+ebb_loop *ebb__loop_here(uint8_t runtime_id) {
+    ebb_loop *l = here;
+    while (l != NULL && l->rt->id != runtime_id) l = l->next_here;
+    return l;
+}
+
+/* ---- what goes on -------------------------------------------------------------------------------------- */
+
+/* Those that serve a region's futures are tasks of the kernel's, but nobody's work. */
+static uint32_t servants(const ebb__heap *h, uint64_t *producers) {
+    uint32_t n = 0;
+    for (uint32_t i = 1; i < h->scopes_n; i++) {
+        const ebb__scope *s = ebb__scope_at(h, i);
+        if (s == NULL) continue;
+        n += s->cx != NULL;
+        *producers += s->producers;
+    }
+    return n;
+}
+
+bool ebb__loop_is_busy(const ebb_loop *l) {
+    const ebb__heap *h = l->rt->heap;
+    uint64_t tasks = l->rt->stats.spawned - l->rt->stats.ended, producers = 0;
+    if (l->pending > 0 || (tasks > 0 && tasks >= h->scopes_n)) return true;
+    uint32_t serving = servants(h, &producers);
+    return producers > 0 || tasks > serving;
+}
+
+static void set_alive(ebb_loop *l, bool alive) {
+    if (alive == l->alive) return;
+    l->alive = alive;
+    if (alive) uv_ref((uv_handle_t *)&l->async);
+    else uv_unref((uv_handle_t *)&l->async);
+}
+
+/* ---- turns ----------------------------------------------------------------------------------------------- */
+
+static void on_async(uv_async_t *uv) {
+    (void)uv; /* that libuv is awake is all: the pump runs in the check phase */
+}
+
+static void on_idle(uv_idle_t *uv) {
+    (void)uv; /* that it is active is all */
+}
+
+static void on_timer(uv_timer_t *uv) {
+    ebb_loop *l = uv->data;
+    l->armed_ms = EBB_FOREVER;
+}
+
+/* By libuv's clock, which has the same zero and counts milliseconds. A timer that is early is let be. */
+static void set_timer(ebb_loop *l, uint64_t due) {
+    if (l->kill_at < due) due = l->kill_at;
+    if (due == EBB_FOREVER) return;
+    uint64_t ms = due / EBB_MS + (due % EBB_MS != 0), now_ms = uv_now(l->uv);
+    if (ms >= l->armed_ms) return;
+    l->armed_ms = ms;
+    (void)uv_timer_start(&l->timer, on_timer, ms > now_ms ? ms - now_ms : 0, 0);
+}
+
+static void set_idle(ebb_loop *l, bool more) {
+    if (more == l->idling) return;
+    l->idling = more;
+    if (more) (void)uv_idle_start(&l->idle, on_idle);
+    else (void)uv_idle_stop(&l->idle);
+}
+
+static void turn(ebb_loop *l) {
+    ebb_advance(l->rt, uv_hrtime());
+    if (EBB__UNLIKELY(l->kill_at <= l->rt->now)) ebb__processes_kill(l);
+    ebb_turn(l->rt);
+    bool more = ebb_pump(l->rt, l->polls) == EBB_PENDING;
+    l->entered = false;
+    set_idle(l, more);
+    set_alive(l, more || l->owner != NULL || ebb__loop_is_busy(l));
+    if (l->owner != NULL) ebb__owner_turn(l);
+}
+
+static void on_check(uv_check_t *uv) {
+    turn(uv->data);
+}
+
+/* As ebb_next_due, but perhaps too early: the wheel is asked for what it knows without looking. */
+static uint64_t next_due(const ebb_rt *rt) {
+    bool runs = (rt->queue[EBB__READY].count | rt->cancel_count | rt->timed.n | rt->sweep_head) != 0;
+    return runs ? rt->now : rt->wheel.quiet_until;
+}
+
+/* The time of the turn before is good enough here: what is due now rings at once. */
+static void on_prepare(uv_prepare_t *uv) {
+    ebb_loop *l = uv->data;
+    uint64_t due = next_due(l->rt);
+    if ((due <= l->rt->now && !l->idling) || l->entered) {
+        turn(l);
+        due = next_due(l->rt);
+    }
+    set_timer(l, due);
+}
+
+/* ---- life -------------------------------------------------------------------------------------------------- */
+
+ebb_status ebb__loop_check_opts(const ebb_loop_opts *opts) {
+    if (opts == NULL || opts->runtime.allocator.fn == NULL) return EBB_ERR_INVALID;
+    if (opts->size != 0 && opts->size != sizeof *opts) return EBB_ERR_VERSION;
+    return EBB_OK;
+}
+
+static uint64_t clock_of_heap(void *ctx) {
+    (void)ctx;
+    return uv_hrtime();
+}
+
+/* Loops tell their ids apart by this. */
+static uint8_t next_id(void) {
+    static _Atomic uint32_t given;
+    /* Relaxed: only that no two get the same matters. */
+    return (uint8_t)(atomic_fetch_add_explicit(&given, 1, memory_order_relaxed) % 255 + 1);
+}
+
+static ebb_status runtime_new(ebb_loop *l, const ebb_loop_opts *opts) {
+    ebb_rt_opts rt = opts->runtime;
+    ebb_heap_opts heap = opts->heap != NULL ? *opts->heap : (ebb_heap_opts){0};
+    rt.now = uv_hrtime();
+    if (rt.runtime_id == 0) rt.runtime_id = next_id();
+    if (heap.clock == NULL) heap.clock = clock_of_heap;
+    ebb_status st = ebb_rt_new(&rt, &l->rt);
+    if (st == EBB_OK) st = ebb_heap_setup(l->rt, &heap);
+    if (st == EBB_OK) st = ebb_adopt(l->rt);
+    if (st == EBB_OK) st = ebb_on_inbound(l->rt, ebb__loop_wake, l);
+    return st;
+}
+
+static void internal(ebb_loop *l, uv_handle_t *h) {
+    h->data = l;
+    uv_unref(h);
+    l->internals++;
+}
+
+/* Only the first of these can fail. */
+static ebb_status internals_new(ebb_loop *l) {
+    int code = uv_async_init(l->uv, &l->async, on_async);
+    if (code != 0) return ebb__uv_status(code);
+    (void)uv_timer_init(l->uv, &l->timer);
+    (void)uv_prepare_init(l->uv, &l->prepare);
+    (void)uv_check_init(l->uv, &l->check);
+    (void)uv_idle_init(l->uv, &l->idle);
+    internal(l, (uv_handle_t *)&l->async);
+    internal(l, (uv_handle_t *)&l->timer);
+    internal(l, (uv_handle_t *)&l->prepare);
+    internal(l, (uv_handle_t *)&l->check);
+    internal(l, (uv_handle_t *)&l->idle);
+    (void)uv_prepare_start(&l->prepare, on_prepare);
+    (void)uv_check_start(&l->check, on_check);
+    return EBB_OK;
+}
+
+/* Writing to who has left is a failure of the write, not of the process. */
+static void block_sigpipe(void) {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGPIPE);
+    (void)pthread_sigmask(SIG_BLOCK, &set, NULL);
+}
+
+ebb_status ebb__loop_init(ebb_loop *l, uv_loop_t *uv, const ebb_loop_opts *opts) {
+    if (opts->runtime.runtime_id != 0 && ebb__loop_here(opts->runtime.runtime_id) != NULL)
+        return EBB_ERR_BUSY;
+    block_sigpipe();
+    l->uv = uv;
+    l->allocator = opts->runtime.allocator;
+    l->polls = opts->polls != 0 ? opts->polls : POLLS_A_TURN;
+    l->thread = ebb__this_thread();
+    l->armed_ms = l->kill_at = EBB_FOREVER;
+    ebb__slab_init(&l->handles, sizeof(ebb__handle), 0, EBB__HANDLE_SHIFT, 0);
+    ebb__slab_init(&l->requests, sizeof(ebb__request), 0, REQUEST_SHIFT, 0);
+    ebb__map_init(&l->nests, l->allocator, sizeof(ebb__nest *));
+    ebb_status st = runtime_new(l, opts);
+    if (st == EBB_OK) st = internals_new(l);
+    if (st != EBB_OK) {
+        ebb_rt_free(l->rt);
+        return st;
+    }
+    l->next_here = here;
+    here = l;
+    return EBB_OK;
+}
+
+void ebb__loop_fini(ebb_loop *l, uv_close_cb closed) {
+    ebb_rt_free(l->rt); /* from here on nobody wakes it */
+    ebb_loop **at = &here;
+    while (*at != l) at = &(*at)->next_here;
+    *at = l->next_here;
+    ebb__slab_fini(&l->handles, &l->allocator);
+    ebb__slab_fini(&l->requests, &l->allocator);
+    ebb__map_free(&l->nests);
+    uv_close((uv_handle_t *)&l->async, closed);
+    uv_close((uv_handle_t *)&l->timer, closed);
+    uv_close((uv_handle_t *)&l->prepare, closed);
+    uv_close((uv_handle_t *)&l->check, closed);
+    uv_close((uv_handle_t *)&l->idle, closed);
+}
+
+ebb_status ebb_attach(struct uv_loop_s *uv, const ebb_loop_opts *opts, ebb_loop **out) {
+    *out = NULL;
+    ebb_status st = uv == NULL ? EBB_ERR_INVALID : ebb__loop_check_opts(opts);
+    if (st != EBB_OK) return st;
+    ebb_loop *l = ebb__alloc(&opts->runtime.allocator, sizeof *l);
+    if (l == NULL) return EBB_ERR_NOMEM;
+    memset(l, 0, sizeof *l);
+    st = ebb__loop_init(l, uv, opts);
+    if (st == EBB_OK) *out = l;
+    else ebb__free(&opts->runtime.allocator, l, sizeof *l);
+    return st;
+}
+
+/* Whoever asks is about to do something: there must be a turn that looks at it. */
+ebb_cx *ebb_loop_cx(ebb_loop *l) {
+    if (l->thread != ebb__this_thread()) return NULL;
+    if (!l->rt->pumping) ebb_advance(l->rt, uv_hrtime());
+    l->entered = true;
+    set_alive(l, true);
+    return ebb_host(l->rt);
+}
+
+ebb_rt *ebb_loop_runtime(const ebb_loop *l) {
+    return l->rt;
+}
+
+/* ---- leaving ------------------------------------------------------------------------------------------------ */
+
+typedef struct list {
+    ebb_leftover *at;
+    size_t room, n;
+} list;
+
+static void note(list *all, ebb_leftover one) {
+    if (all->n < all->room) all->at[all->n] = one;
+    all->n++;
+}
+
+static void note_handles(const ebb_loop *l, list *all) {
+    for (uint32_t i = 1; i < l->handles.used; i++) {
+        const ebb__handle *h = ebb__slab_at(&l->handles, i);
+        if (h->state == EBB__HANDLE_FREE) continue;
+        note(all, (ebb_leftover){ebb__handle_what(h), h->site, ebb__handle_id(h), h->nest->region});
+    }
+}
+
+static void note_requests(const ebb_loop *l, list *all) {
+    for (uint32_t i = 1; i < l->requests.used; i++) {
+        const ebb__request *r = ebb__slab_at(&l->requests, i);
+        if (r->index != 0 && r->what != NULL) note(all, (ebb_leftover){r->what, r->site, 0, r->region});
+    }
+}
+
+static void note_tasks(const ebb_loop *l, list *all) {
+    const ebb_rt *rt = l->rt;
+    for (uint32_t i = 1; i < rt->tasks.used; i++) {
+        const ebb__task *t = ebb__task_at(rt, i);
+        if (t->phase == 0 || t->phase == EBB_COMPLETED || t->flags & F_CLOSER) continue;
+        ebb_region region = {ebb__region_id(rt, ebb__region_at(rt, t->region))};
+        note(all, (ebb_leftover){"task", ebb__cold_at(rt, i)->site, ebb__task_id(t), region});
+    }
+}
+
+/* What somebody produces, if it is not one of the loop's own operations: these were noted before. */
+static void note_futures(const ebb_loop *l, list *all) {
+    const ebb__heap *h = l->rt->heap;
+    for (uint32_t i = 1; i < h->scopes_n; i++) {
+        const ebb__scope *s = ebb__scope_at(h, i);
+        for (uint32_t k = 0; s != NULL && k < s->members_n; k++) {
+            const ebb_future *f = (const ebb_future *)(const void *)ebb__member_cell(s->members[k]);
+            if (!(f->cell.type->reserved & EBB__TYPE_FUTURE) || !(f->flags & EBB__F_WORK)) continue;
+            note(all, (ebb_leftover){"operation", f->site, 0, s->region});
+        }
+    }
+}
+
+/* Nothing of a user's goes on: what is left are empty regions, and those need nobody. */
+static bool root_closes(ebb_loop *l) {
+    ebb_cx *host = ebb_host(l->rt);
+    ebb_region_state state = EBB_REGION_OPEN;
+    ebb_region_close(host, ebb_root(l->rt));
+    for (int i = 0; i < CLOSING_TURNS && ebb_pump(l->rt, l->polls) == EBB_PENDING; i++) continue;
+    (void)ebb_region_state_of(host, ebb_root(l->rt), &state);
+    return state == EBB_REGION_CLOSED;
+}
+
+static void internal_closed(uv_handle_t *uv) {
+    ebb_loop *l = uv->data;
+    ebb_allocator a = l->allocator;
+    if (--l->internals == 0) ebb__free(&a, l, sizeof *l);
+}
+
+ebb_status ebb_loop_close(ebb_loop *l, ebb_leftover *open, size_t room, size_t *n) {
+    list all = {open, open == NULL ? 0 : room, 0};
+    if (n != NULL) *n = 0;
+    if (l == NULL || l->owner != NULL) return EBB_ERR_INVALID;
+    if (l->thread != ebb__this_thread()) return EBB_ERR_THREAD;
+    if (l->rt->pumping) return EBB_ERR_REENTERED;
+    note_handles(l, &all);
+    note_requests(l, &all);
+    note_tasks(l, &all);
+    if (all.n == 0) note_futures(l, &all);
+    if (n != NULL) *n = all.n;
+    if (all.n > 0 || !root_closes(l)) return EBB_ERR_BUSY;
+    ebb__loop_fini(l, internal_closed);
+    return EBB_OK;
+}

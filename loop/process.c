@@ -1,0 +1,205 @@
+/* Child processes. A process that is to end is asked by SIGTERM; when its time is over it is killed. */
+#define _POSIX_C_SOURCE 200809L
+#include "loop/process.h"
+
+#include <errno.h>
+#include <signal.h>
+
+#include "loop/stream.h"
+
+#define GRACE (2 * EBB_SECOND)
+
+/* ---- ending one ----------------------------------------------------------------------------------------- */
+
+static void kill_by(ebb__handle *h, uint64_t at) {
+    h->as.child.kill_at = at;
+    if (at < h->loop->kill_at) h->loop->kill_at = at;
+}
+
+/* The end of what its region may still use to clean up, if that is cancelled. */
+static uint64_t budget_of(const ebb__handle *h) {
+    const ebb_rt *rt = h->loop->rt;
+    ebb__region *r;
+    if (ebb__find_region(rt, h->nest->region, &r) != EBB_OK || r->told == 0) return EBB_FOREVER;
+    return r->force_at > rt->now ? r->force_at : r->deadline;
+}
+
+static void ask_to_end(ebb__handle *h) {
+    ebb__child *c = &h->as.child;
+    if (c->over || c->asked) return;
+    c->asked = true;
+    (void)uv_process_kill(&h->uv.process, SIGTERM);
+    uint64_t now = h->loop->rt->now, budget = budget_of(h);
+    uint64_t at = c->grace < EBB_FOREVER - now ? now + c->grace : EBB_FOREVER;
+    kill_by(h, at < budget ? at : budget);
+}
+
+static void kill_now(ebb__handle *h) {
+    h->as.child.asked = true;
+    h->as.child.kill_at = EBB_FOREVER;
+    (void)uv_process_kill(&h->uv.process, SIGKILL);
+}
+
+void ebb__processes_kill(ebb_loop *l) {
+    l->kill_at = EBB_FOREVER;
+    for (uint32_t i = 1; i < l->handles.used; i++) {
+        ebb__handle *h = ebb__slab_at(&l->handles, i);
+        if (h->state == EBB__HANDLE_FREE || h->kind != EBB__PROCESS || h->as.child.over) continue;
+        if (h->as.child.kill_at <= l->rt->now) kill_now(h);
+        else kill_by(h, h->as.child.kill_at);
+    }
+}
+
+/* The record stays until the process is gone. */
+void ebb__process_stop(ebb__handle *h) {
+    if (h->as.child.over) ebb__handle_let_go(h);
+    else ask_to_end(h);
+}
+
+void ebb__process_force(ebb__handle *h) {
+    if (!h->as.child.over) kill_now(h);
+}
+
+/* What was waited for, or is closing, is of no more use. */
+static void on_exit_of(uv_process_t *uv, int64_t code, int signum) {
+    ebb__handle *h = uv->data;
+    ebb__child *c = &h->as.child;
+    ebb_future *f = c->waiter;
+    c->over = true;
+    c->exit = (uint64_t)signum << 32 | (uint32_t)code;
+    c->waiter = NULL;
+    if (f != NULL) (void)ebb__settle(h->loop, f, ebb_int((int64_t)c->exit));
+    if (h->state == EBB__HANDLE_CLOSING) ebb__handle_let_go(h);
+    else if (f != NULL) ebb__handle_close(h);
+}
+
+/* ---- starting one ------------------------------------------------------------------------------------------ */
+
+static ebb_status check(const ebb_process_opts *o, const ebb_stream *pipes) {
+    if (o == NULL || o->file == NULL) return EBB_ERR_INVALID;
+    if (o->size != 0 && o->size != sizeof *o) return EBB_ERR_VERSION;
+    for (int i = 0; i < 3; i++) {
+        if (o->stdio[i] > EBB_STDIO_PIPE || (o->stdio[i] == EBB_STDIO_PIPE && pipes == NULL)) {
+            return EBB_ERR_INVALID;
+        }
+    }
+    return EBB_OK;
+}
+
+/* libuv's way to say what the child's descriptor i is. */
+static uv_stdio_container_t stdio_of(const ebb_process_opts *o, int i, ebb__handle *pipe) {
+    uv_stdio_container_t c = {.flags = UV_IGNORE};
+    if (o->stdio[i] == EBB_STDIO_INHERIT) {
+        c.flags = UV_INHERIT_FD;
+        c.data.fd = i;
+    } else if (o->stdio[i] == EBB_STDIO_PIPE) {
+        c.flags = (uv_stdio_flags)(UV_CREATE_PIPE | (i == 0 ? UV_READABLE_PIPE : UV_WRITABLE_PIPE));
+        c.data.stream = &pipe->uv.stream;
+    }
+    return c;
+}
+
+static ebb_status start(ebb__handle *h, const ebb_process_opts *o, ebb__handle *const pipes[3]) {
+    const char *alone[] = {o->file, NULL};
+    uv_stdio_container_t stdio[3];
+    for (int i = 0; i < 3; i++) stdio[i] = stdio_of(o, i, pipes[i]);
+    /* libuv changes neither the arguments nor the environment. */
+    uv_process_options_t options = {
+        .exit_cb = on_exit_of,
+        .file = o->file,
+        .args = (char **)(uintptr_t)(o->args != NULL ? o->args : alone),
+        .env = (char **)(uintptr_t)o->env,
+        .cwd = o->cwd,
+        .stdio_count = 3,
+        .stdio = stdio,
+    };
+    int code = uv_spawn(h->loop->uv, &h->uv.process, &options);
+    h->as.child.over = code != 0;
+    h->as.child.grace = o->grace != 0 ? o->grace : GRACE;
+    h->as.child.kill_at = EBB_FOREVER;
+    ebb__handle_ready(h);
+    return code == 0 ? EBB_OK : ebb__uv_status(code);
+}
+
+static void close_all(ebb__handle *h, ebb__handle *const pipes[3]) {
+    for (int i = 0; i < 3; i++) {
+        if (pipes[i] != NULL) ebb__handle_close(pipes[i]);
+    }
+    if (h != NULL) ebb__handle_close(h);
+}
+
+/* Its handles, or none of them. */
+static ebb_status make(ebb_cx *cx, ebb_loop *l, const ebb_process_opts *o, const char *site,
+                       ebb__handle *pipes[3], ebb__handle **out) {
+    ebb_region region = ebb_self_region(cx);
+    ebb_status st = EBB_OK;
+    for (int i = 0; i < 3 && st == EBB_OK; i++) {
+        if (o->stdio[i] == EBB_STDIO_PIPE) pipes[i] = ebb__stream_new(l, region, EBB__PIPE, site, &st);
+    }
+    ebb__handle *h = st == EBB_OK ? ebb__handle_new(l, region, EBB__PROCESS, site, &st) : NULL;
+    if (h != NULL) st = start(h, o, pipes);
+    if (st != EBB_OK) close_all(h, pipes);
+    *out = h;
+    return st;
+}
+
+ebb_process ebb_process_spawn_at(ebb_cx *cx, ebb_stream pipes[3], const ebb_process_opts *opts,
+                                 const char *site) {
+    ebb__handle *h = NULL, *streams[3] = {NULL, NULL, NULL};
+    ebb_loop *l;
+    ebb_status st = ebb__loop_of(cx, &l);
+    if (st == EBB_OK) st = check(opts, pipes);
+    if (st == EBB_OK) st = make(cx, l, opts, site, streams, &h);
+    for (int i = 0; pipes != NULL && i < 3; i++) {
+        ebb_status none = st == EBB_OK ? EBB_ERR_INVALID : st;
+        bool there = st == EBB_OK && streams[i] != NULL;
+        pipes[i].id = there ? ebb__handle_id(streams[i]) : ebb__handle_error(cx, none);
+    }
+    return (ebb_process){st == EBB_OK ? ebb__handle_id(h) : ebb__handle_error(cx, st)};
+}
+
+/* ---- what one does with it -------------------------------------------------------------------------------------- */
+
+static ebb_status process_find(const ebb_cx *cx, ebb_process p, ebb__handle **out) {
+    return ebb__handle_find(cx, p.id, EBB__PROCESS, EBB__PROCESS, out);
+}
+
+/* The future ends when the process has. */
+static void wait_cancel(ebb_cx *cx, ebb_future *f, void *arg) {
+    (void)cx;
+    (void)f;
+    ask_to_end(arg);
+}
+
+static const ebb_op wait_op = {"process", wait_cancel};
+
+ebb_future *ebb_process_wait_at(ebb_cx *cx, ebb_process p, const char *site) {
+    ebb__handle *h;
+    ebb_future *failed;
+    ebb_status st = process_find(cx, p, &h);
+    if (st == EBB_OK && h->as.child.waiter != NULL) st = EBB_ERR_BUSY;
+    if (st != EBB_OK) return ebb__loop_failed(cx, st, site);
+    ebb_future *f = ebb__begin(h->loop, cx, &wait_op, h, site, &failed);
+    if (f == NULL) return failed;
+    if (h->as.child.over) {
+        (void)ebb__settle(h->loop, f, ebb_int((int64_t)h->as.child.exit));
+        ebb__handle_close(h);
+    } else {
+        h->as.child.waiter = f;
+    }
+    return f;
+}
+
+ebb_status ebb_process_kill(ebb_cx *cx, ebb_process p, int signum) {
+    ebb__handle *h;
+    ebb_status st = process_find(cx, p, &h);
+    if (st != EBB_OK) return st;
+    if (h->as.child.over) return EBB_ERRNO(ESRCH);
+    int code = uv_process_kill(&h->uv.process, signum);
+    return code == 0 ? EBB_OK : ebb__uv_status(code);
+}
+
+int ebb_process_pid(ebb_cx *cx, ebb_process p) {
+    ebb__handle *h;
+    return process_find(cx, p, &h) == EBB_OK ? uv_process_get_pid(&h->uv.process) : 0;
+}

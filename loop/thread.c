@@ -1,0 +1,195 @@
+/* Loops on threads of their own. */
+#define _POSIX_C_SOURCE 200809L
+#include "base/alloc.h"
+#include "loop/loop.h"
+
+/* What the two threads share besides the loop's inbound stack. `lock` guards `over`: after it, `async` may
+ * not be sent to. The loop's thread writes the statuses before it posts `ready`, and before it ends. */
+struct ebb__owner {
+    uv_thread_t thread;
+    uv_sem_t ready;
+    uv_mutex_t lock;
+    bool over;
+    _Atomic bool stop; /* asked for */
+    bool told;         /* its root has heard of it */
+    ebb_loop_opts opts;
+    ebb_fiber_fn fn;
+    void *arg;
+    uv_loop_t uv;
+    ebb_region first; /* 0: not open yet */
+    ebb_status started, status;
+};
+
+/* ---- on the loop's thread ------------------------------------------------------------------------------ */
+
+static const char site[] = "ebb_loop_new";
+
+static bool is_closed(const ebb_rt *rt) {
+    return ebb__region_at(rt, rt->root)->state == EBB_REGION_CLOSED;
+}
+
+static ebb_status first_open(ebb_cx *cx, ebb__owner *o) {
+    ebb_status st = ebb_fiber_setup(ebb_runtime_of(cx), &(ebb_fiber_opts){.size = 0});
+    bool fibers = st != EBB_ERR_LIMIT; /* are there any on this machine? */
+    if (st != EBB_OK && fibers) return st;
+    o->first = ebb_region_open_at(cx, NULL, site);
+    ebb_task task = fibers ? ebb_fiber_spawn_at(cx, o->first, o->fn, o->arg, NULL, site)
+                           : ebb_spawn_at(cx, o->first, o->fn, o->arg, site);
+    return ebb_id_status(task.id);
+}
+
+/* Masked, so that it hears how the region has ended even if it was cancelled. */
+static ebb_status keep_first(ebb_cx *cx, void *arg) {
+    ebb__owner *o = arg;
+    if (o->first.id == 0) {
+        (void)ebb_mask(cx);
+        o->started = first_open(cx, o);
+        if (o->started != EBB_OK) return EBB_OK;
+    }
+    ebb_status st = ebb_region_join(cx, o->first);
+    if (st == EBB_PENDING) return st;
+    o->status = st;
+    ebb_region_close(cx, ebb_self_region(cx));
+    return EBB_OK;
+}
+
+/* Only the keeper is polled: the first task runs with the loop. */
+static ebb_status first_task(ebb_loop *l) {
+    ebb_cx *host = ebb_loop_cx(l);
+    ebb_status st = ebb_id_status(ebb_spawn_at(host, ebb_root(l->rt), keep_first, l->owner, site).id);
+    if (st != EBB_OK) return st;
+    (void)ebb_pump(l->rt, 1);
+    return l->owner->started;
+}
+
+void ebb__owner_turn(ebb_loop *l) {
+    ebb__owner *o = l->owner;
+    /* Acquire: with the flag comes what the thread that asks did before. */
+    if (!o->told && atomic_load_explicit(&o->stop, memory_order_acquire)) {
+        o->told = true;
+        ebb_region_cancel(ebb_host(l->rt), ebb_root(l->rt), EBB_CANCEL_SHUTDOWN, "the loop was stopped");
+    }
+    if (is_closed(l->rt)) uv_stop(l->uv);
+}
+
+static void internal_closed(uv_handle_t *uv) {
+    ebb_loop *l = uv->data;
+    l->internals--;
+}
+
+/* What libuv could not be made to stop is waited for: it has memory of ours. */
+static void wind_up(ebb_loop *l) {
+    ebb__owner *o = l->owner;
+    while (l->handles.live > 0 || l->requests.live > 0) (void)uv_run(&o->uv, UV_RUN_ONCE);
+    uv_mutex_lock(&o->lock);
+    o->over = true;
+    uv_mutex_unlock(&o->lock);
+    ebb__loop_fini(l, internal_closed);
+    while (l->internals > 0) (void)uv_run(&o->uv, UV_RUN_ONCE);
+    (void)uv_loop_close(&o->uv);
+}
+
+/* EBB_OK: the loop is there, with its first task. */
+static ebb_status begin(ebb_loop *l) {
+    ebb__owner *o = l->owner;
+    int code = uv_loop_init(&o->uv);
+    if (code != 0) return ebb__uv_status(code);
+    ebb_status st = ebb__loop_init(l, &o->uv, &o->opts);
+    if (st != EBB_OK) {
+        (void)uv_loop_close(&o->uv);
+        return st;
+    }
+    st = first_task(l);
+    if (st != EBB_OK) wind_up(l);
+    return st;
+}
+
+static void thread_main(void *arg) {
+    ebb_loop *l = arg;
+    ebb__owner *o = l->owner;
+    o->started = begin(l);
+    bool runs = o->started == EBB_OK;
+    uv_sem_post(&o->ready);
+    if (!runs) return;
+    while (!is_closed(l->rt)) (void)uv_run(&o->uv, UV_RUN_DEFAULT);
+    wind_up(l);
+}
+
+/* ---- on the thread that makes it -------------------------------------------------------------------------- */
+
+static void owner_free(ebb_loop *l) {
+    ebb__owner *o = l->owner;
+    ebb_allocator a = o->opts.runtime.allocator;
+    uv_mutex_destroy(&o->lock);
+    uv_sem_destroy(&o->ready);
+    ebb__free(&a, o, sizeof *o);
+    ebb__free(&a, l, sizeof *l);
+}
+
+static ebb_loop *owner_new(const ebb_loop_opts *opts, ebb_fiber_fn fn, void *arg) {
+    const ebb_allocator *a = &opts->runtime.allocator;
+    ebb_loop *l = ebb__alloc(a, sizeof *l);
+    ebb__owner *o = l == NULL ? NULL : ebb__alloc(a, sizeof *o);
+    if (o == NULL || uv_sem_init(&o->ready, 0) != 0) goto no_memory;
+    if (uv_mutex_init(&o->lock) != 0) goto no_lock;
+    memset(l, 0, sizeof *l);
+    o->over = o->told = false;
+    atomic_init(&o->stop, false);
+    o->opts = *opts;
+    o->fn = fn;
+    o->arg = arg;
+    o->first.id = 0;
+    o->started = EBB_OK;
+    o->status = EBB_CANCELLED; /* if it is forced before its end */
+    l->owner = o;
+    return l;
+no_lock:
+    uv_sem_destroy(&o->ready);
+no_memory:
+    ebb__free(a, o, sizeof *o);
+    ebb__free(a, l, sizeof *l);
+    return NULL;
+}
+
+ebb_status ebb_loop_new(const ebb_loop_opts *opts, ebb_fiber_fn fn, void *arg, ebb_loop **out) {
+    *out = NULL;
+    ebb_status st = fn == NULL ? EBB_ERR_INVALID : ebb__loop_check_opts(opts);
+    if (st != EBB_OK) return st;
+    ebb_loop *l = owner_new(opts, fn, arg);
+    if (l == NULL) return EBB_ERR_NOMEM;
+    ebb__owner *o = l->owner;
+    int code = uv_thread_create(&o->thread, thread_main, l);
+    if (code != 0) {
+        owner_free(l);
+        return ebb__uv_status(code);
+    }
+    uv_sem_wait(&o->ready);
+    st = o->started;
+    if (st == EBB_OK) {
+        *out = l;
+        return EBB_OK;
+    }
+    uv_thread_join(&o->thread);
+    owner_free(l);
+    return st;
+}
+
+ebb_status ebb_loop_join(ebb_loop *l) {
+    if (l == NULL || l->owner == NULL) return EBB_ERR_INVALID;
+    if (l->thread == ebb__this_thread()) return EBB_ERR_THREAD;
+    uv_thread_join(&l->owner->thread);
+    ebb_status st = l->owner->status;
+    owner_free(l);
+    return st;
+}
+
+ebb_status ebb_loop_stop(ebb_loop *l) {
+    if (l == NULL || l->owner == NULL) return EBB_ERR_INVALID;
+    if (l->thread == ebb__this_thread()) return EBB_ERR_THREAD;
+    /* Release: what this thread did before comes with the flag. */
+    atomic_store_explicit(&l->owner->stop, true, memory_order_release);
+    uv_mutex_lock(&l->owner->lock);
+    if (!l->owner->over) (void)uv_async_send(&l->async);
+    uv_mutex_unlock(&l->owner->lock);
+    return ebb_loop_join(l);
+}
