@@ -42,7 +42,8 @@ enum {
     EBB__TYPE_FUTURE = 2,
     EBB__TYPE_SINGLE = 4,
     EBB__TYPE_MANY = 8,
-    EBB__TYPE_LETS_GO = 16
+    EBB__TYPE_LETS_GO = 16,
+    EBB__TYPE_AT_HOME = 32 /* a word that means something to its own runtime only */
 };
 
 enum {

@@ -60,8 +60,8 @@ static void read_value(import *im, ebb_future *f) {
     ebb_value v = f->value;
     if (v.type == &moved_type) {
         im->status = EBB_ERR_CONSUMED;
-    } else if (v.type != NULL && v.type->size != 0) {
-        im->status = EBB_ERR_INVALID; /* an object of that heap */
+    } else if (v.type != NULL && (v.type->size != 0 || v.type->reserved & EBB__TYPE_AT_HOME)) {
+        im->status = EBB_ERR_INVALID; /* an object of that heap, or a handle of that loop */
     } else {
         if (v.type != NULL && is_last_reader(f)) f->value.type = &moved_type;
         else v.type = NULL;

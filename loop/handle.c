@@ -189,7 +189,7 @@ static void dispose(void *word) {
     if (l != NULL && find(l, id, &h) == EBB_OK) ebb__handle_close(h);
 }
 
-static const ebb_type handle_type = {"handle", 0, NULL, dispose, 0};
+static const ebb_type handle_type = {"handle", 0, NULL, dispose, EBB__TYPE_AT_HOME};
 
 ebb_value ebb__handle_value(const ebb__handle *h) {
     return (ebb_value){&handle_type, {.u = ebb__handle_id(h)}};

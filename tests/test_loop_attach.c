@@ -369,9 +369,10 @@ static void two_runtimes_of_a_thread_need_different_ids(void **state) {
     ebb_failing memory = {.calls = 0};
     ebb_loop_opts opts = plain_opts(&memory);
     assert_int_equal(uv_loop_init(&uv), 0);
+    opts.runtime.runtime_id = 200;
     assert_int_equal(ebb_attach(&uv, &opts, &a), EBB_OK);
     assert_int_equal(ebb_attach(&uv, &opts, &b), EBB_ERR_BUSY);
-    opts.runtime.runtime_id = 1;
+    opts.runtime.runtime_id = 201;
     assert_int_equal(ebb_attach(&uv, &opts, &b), EBB_OK);
     ebb_future *f = ebb_after(ebb_loop_cx(a), EBB_MS), *g = ebb_after(ebb_loop_cx(b), EBB_MS);
     uv_run(&uv, UV_RUN_DEFAULT);

@@ -348,7 +348,7 @@ void ebb_peer_release(ebb_peer *p);   /* NULL is allowed */
  * over, whatever becomes of it. Cancelling it cancels the remote future at once, as ebb_remote_cancel; one
  * that was shared or shielded when it was exported is let go of instead, as by any owner. The region waits
  * until the other runtime has answered. If that is freed first: EBB_ERR_CLOSED. The value must be a word; an
- * object of the other heap: EBB_ERR_INVALID. A word that is owned is moved here if nobody there holds, awaits
+ * object of the other heap, or a handle of its loop: EBB_ERR_INVALID. A word that is owned is moved here if nobody there holds, awaits
  * or owns the remote future any more (of several imports the last gets it; asking later is
  * EBB_ERR_CONSUMED), else it is borrowed: good as long as somebody there keeps it. */
 #define ebb_import(cx, remote) ebb_import_at((cx), (remote), EBB_SITE)
