@@ -21,10 +21,12 @@ static ebb_status echo(ebb_cx *cx, void *arg) {
     char bytes[16384];
     ebb_value n;
     ebb_status st;
-    /* The await of the read says EBB_CANCELLED when the server stops: that is the only place where an idle
-     * connection can be. A write that has begun and that the client takes is not cut short. */
+    /* The await of the read says EBB_CANCELLED when the server stops. Under a mask a cancel waits, so what was
+     * read is written back first, as long as there is time. */
     while ((st = ebb_await(cx, ebb_stream_read(cx, s, bytes, sizeof bytes), &n)) == EBB_OK) {
+        (void)ebb_mask(cx);
         st = ebb_await(cx, ebb_stream_write(cx, s, bytes, n.as.u), NULL);
+        (void)ebb_unmask(cx);
         if (st != EBB_OK) break;
     }
     /* If we forgot this, or were forced to end, the stream would be closed with its region. */
@@ -42,7 +44,8 @@ static ebb_status accept_all(ebb_cx *cx, void *arg) {
         ebb_status st = ebb_await(cx, ebb_listener_accept(cx, listener), &v);
         if (st == EBB_ERR_CLOSED || st == EBB_CANCELLED) return EBB_OK;
         if (st == EBB_OK) {
-            ebb_fiber_spawn(cx, ebb_self_region(cx), echo, v.as.p);
+            ebb_task t = ebb_fiber_spawn(cx, ebb_self_region(cx), echo, v.as.p);
+            if (ebb_id_status(t.id) != EBB_OK) ebb_stream_close(cx, ebb_stream_of(v)); /* too many */
             continue;
         }
         fprintf(stderr, "echo: can't accept: %s\n", ebb_loop_status_text(st));

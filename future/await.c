@@ -27,6 +27,13 @@ void ebb__await_ended(ebb__edge *e) {
     ebb__wake_waiter(&awaiter_of(e)->wait);
 }
 
+ebb_future *ebb__awaited_masked(ebb__cell *c) {
+    if (c->type != &awaiter_type) return NULL;
+    awaiter *a = (awaiter *)(void *)c;
+    const ebb__task *t = a->wait.cx == NULL ? NULL : ebb__task_of(a->wait.cx);
+    return t != NULL && t->mask > 0 && !ebb__is_overdue(t) ? ebb__edge_input(&a->edge) : NULL;
+}
+
 static void awaiter_free(awaiter *a) {
     ebb__heap *h = ebb__heap_of(a);
     ebb__member_remove(ebb__cell_scope(h, &a->cell), &a->cell);

@@ -101,10 +101,7 @@ void ebb__consume(ebb_future *f, const char *site) {
     ebb__heap *h = ebb__heap_of(f);
     assert(f->holds > 0);
     if (--f->holds > 0) return;
-    if (EBB__UNLIKELY(h->opts.debug)) {
-        f->flags |= EBB__F_CONSUMED;
-        f->site = site;
-    }
+    if (EBB__UNLIKELY(h->opts.debug)) f->site = site;
     unhold(h, f);
 }
 

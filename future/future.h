@@ -28,7 +28,7 @@ enum {
     EBB__F_SHIELDED = 1u << 8,
     EBB__F_READY = 1u << 9,      /* queued, not because it ended but because its input has */
     EBB__F_SORTED = 1u << 10,    /* its hooks stand in the order in which they run */
-    EBB__F_CONSUMED = 1u << 11,  /* in debug: `site` is where */
+    EBB__F_SPARED = 1u << 11,    /* by the cancel that is going on: a masked task awaits what comes of it */
     EBB__F_FORWARD = 1u << 12,   /* its own work is done: it ends as its input does */
     EBB__F_STEP = 1u << 13,      /* of the kind that needs it: see there */
     EBB__F_SELF_HELD = 1u << 14, /* one of its holds is its own, until it has ended */
@@ -272,6 +272,8 @@ void *ebb__object_new(ebb_cx *cx, const ebb_type *type, size_t size, ebb_status 
 
 /* await.c: the future that a task waits for has ended. */
 void ebb__await_ended(ebb__edge *e);
+/* What a task awaits whose cancel has to wait, if the cell says that one does; else NULL. */
+ebb_future *ebb__awaited_masked(ebb__cell *c);
 /* import.c: the future that another runtime has imported has ended. */
 void ebb__import_ended(ebb__edge *e);
 /* promise.c: the promise ends as `inner`, or fails for want of memory. */

@@ -122,6 +122,37 @@ void ebb__scope_wake(ebb__scope *s) {
     if (s->cx != NULL && !s->ending) (void)ebb_wake(ebb_host(s->heap->rt), s->servant);
 }
 
+/* What a masked task of the region awaits goes on, with all that it waits for: marked by EBB__F_SPARED, and
+ * while that is looked at, chained by local_next, which only queued ones need. */
+static ebb_future *spare_one(ebb__scope *s, ebb_future *f, ebb_future *list) {
+    const uint32_t out = EBB__F_STATIC | EBB__F_QUEUED | EBB__F_SPARED;
+    if (f == NULL || f->flags & out || f->cell.scope != s->index || ebb__has_ended(f)) return list;
+    f->flags |= EBB__F_SPARED;
+    f->local_next = list;
+    return f;
+}
+
+static void spare_masked(ebb__scope *s) {
+    ebb_future *list = NULL;
+    for (uint32_t i = 0; i < s->members_n; i++) {
+        list = spare_one(s, ebb__awaited_masked(ebb__member_cell(s->members[i])), list);
+    }
+    while (list != NULL) {
+        ebb_future *f = list;
+        list = f->local_next;
+        f->local_next = NULL;
+        uint32_t kind = f->cell.type->reserved;
+        if (kind & EBB__TYPE_SINGLE) {
+            list = spare_one(s, ebb__edge_input(&((ebb__single *)(void *)f)->edge), list);
+        } else if (kind & EBB__TYPE_MANY) {
+            for (ebb__edges *p = ((ebb__many *)(void *)f)->edges; p != NULL; p = p->next) {
+                for (uint32_t i = 0; i < p->n; i++)
+                    list = spare_one(s, ebb__edge_input(&p->item[i].edge), list);
+            }
+        }
+    }
+}
+
 /* Cancels what is a member now. False if another thread has ended one of them, and it is still on its way
  * here. Nobody's code runs, so nothing comes or goes meanwhile. */
 static bool cancel_members(ebb__scope *s, ebb_cancel_kind kind) {
@@ -130,6 +161,10 @@ static bool cancel_members(ebb__scope *s, ebb_cancel_kind kind) {
         ebb__cell *c = ebb__member_cell(s->members[i - 1]);
         if (!(c->type->reserved & EBB__TYPE_FUTURE)) continue;
         ebb_future *f = (ebb_future *)(void *)c;
+        if (f->flags & EBB__F_SPARED) {
+            f->flags = (uint16_t)(f->flags & ~EBB__F_SPARED);
+            continue;
+        }
         if (f->flags & EBB__F_FINISHED || ebb__cancel_as(f, kind)) continue;
         if (!(f->flags & EBB__F_QUEUED)) all_here = false;
     }
@@ -143,6 +178,7 @@ static void follow_region(ebb__scope *s, ebb_cx *cx) {
     if (t->told == 0 || (s->told && (!overdue || s->told_last))) return;
     (void)ebb_checkpoint(cx);
     ebb_cancel_kind kind = (ebb_cancel_kind)ebb__told_kind(t->told);
+    if (!overdue) spare_masked(s);
     (void)cancel_members(s, kind);
     s->told = true;
     s->told_last = overdue;

@@ -898,7 +898,7 @@ static double seconds_left(time_t begun) {
 
 static void random_graphs_lose_nothing_and_keep_nothing(void **state) {
     (void)state;
-    uint64_t seed = from_environment("EBB_HEAP_SEED", 1), n = from_environment("EBB_HEAP_EPISODES", 60);
+    uint64_t seed = from_environment("EBB_HEAP_SEED", 1), n = from_environment("EBB_HEAP_EPISODES", 300);
     time_t begun = time(NULL);
     model *m = malloc(sizeof *m);
     assert_non_null(m);

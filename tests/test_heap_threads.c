@@ -97,7 +97,7 @@ static void *run(void *arg) {
         for (int i = 0; i < 30; i++) end_one(l);
         ebb_turn(l->w.rt);
         (void)ebb_pump(l->w.rt, 10 + below(l, 50));
-        if (below(l, 4) == 0) heap_verify(&l->w);
+        if (below(l, 32) == 0) heap_verify(&l->w);
         if (below(l, 16) == 0) assert_int_equal(ebb_collect(l->w.rt), EBB_OK);
     }
     return NULL;

@@ -21,8 +21,8 @@
  *  - Callbacks run in ebb_pump, in the name of the region's servant: they may do what a task may, but not
  *    await (EBB_ERR_NOT_TASK). They never run inside the call that attaches or settles.
  *  - Cancelling a future frees its readers at once; its producer drains, and the region waits for that.
- *  - A region that is cancelled cancels its futures; those that cleanup code makes after that live on until
- *    it is forced. A region that closes cancels what nobody produces any more.
+ *  - A region that is cancelled cancels its futures, but not what a masked task of it awaits; those that cleanup
+ *    code makes after that live on until it is forced. A region that closes cancels what nobody produces any more.
  *  - Threads: a future belongs to its runtime's thread. Others hold an ebb_remote. */
 #ifndef EBB_FUTURE_H
 #define EBB_FUTURE_H
