@@ -96,7 +96,7 @@ static bool race_over(ebb__scope *s, ebb_future *f, uint32_t *work) {
 
 #define RACE(word, ended)                                                                                    \
     {                                                                                                        \
-        .type = {word, sizeof(race), trace_race, NULL, EBB__TYPE_NODE_OF_MANY}, .input_ended = ended,        \
+        .type = {word, sizeof(race), trace_race, NULL, EBB__TYPE_NODE_OF_MANY}, .input_ended = (ended),      \
         .cancelled = race_over,                                                                              \
     }
 

@@ -33,6 +33,35 @@
 
 enum { ALARM_S = 120 };
 
+/* ThreadSanitizer keeps a signal back until the fiber that ran when it came calls into it again, which may be
+ * never. So there libuv is made to look after its children again and again. */
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define SIGNALS_MAY_BE_LATE 1
+#endif
+#endif
+
+typedef struct nudge {
+    uv_timer_t timer;
+} nudge;
+
+LOOP_UNUSED void nudge_children(uv_timer_t *timer) {
+    (void)timer;
+    raise(SIGCHLD);
+}
+
+LOOP_UNUSED void nudge_start(nudge *n, uv_loop_t *uv) {
+    uv_timer_init(uv, &n->timer);
+    uv_unref((uv_handle_t *)&n->timer);
+#ifdef SIGNALS_MAY_BE_LATE
+    uv_timer_start(&n->timer, nudge_children, 20, 20);
+#endif
+}
+
+LOOP_UNUSED void nudge_end(nudge *n) {
+    uv_close((uv_handle_t *)&n->timer, NULL);
+}
+
 typedef struct loop_world {
     ebb_failing memory;
     uv_loop_t uv;
@@ -43,6 +72,7 @@ typedef struct loop_world {
     int fds;       /* open at the start */
     char dir[64];  /* a directory of its own; "": not made yet */
     uint32_t told; /* of misuse */
+    nudge nudge;
 } loop_world;
 
 LOOP_UNUSED int open_descriptors(void) {
@@ -78,6 +108,7 @@ LOOP_UNUSED loop_world *loop_world_new(void) {
     assert_int_equal(uv_loop_close(&w->uv), 0);
     w->fds = open_descriptors();
     assert_int_equal(uv_loop_init(&w->uv), 0);
+    nudge_start(&w->nudge, &w->uv);
     ebb_heap_opts heap = loop_heap(w);
     ebb_loop_opts opts = {.runtime = {.allocator = ebb_failing_allocator(&w->memory), .runtime_id = 7},
                           .heap = &heap};
@@ -133,6 +164,7 @@ LOOP_UNUSED void loop_world_end(loop_world *w) {
     ebb_status st = ebb_loop_close(w->loop, left, 4, &n);
     for (size_t i = 0; i < n && i < 4; i++) print_error("left: %s at %s\n", left[i].what, left[i].site);
     assert_int_equal(st, EBB_OK);
+    nudge_end(&w->nudge);
     uv_run(&w->uv, UV_RUN_DEFAULT);
     assert_int_equal(uv_loop_close(&w->uv), 0);
     assert_int_equal(w->memory.live, 0);

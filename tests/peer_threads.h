@@ -40,7 +40,8 @@ typedef struct loop {
     bool traced;
     bool abrupt; /* the runtime is freed as it is, when it was told to stop */
     bool lazy;   /* who wakes it takes some time for that */
-    bool spins;  /* never sleeps: so what races does so within nanoseconds */
+    bool spins;  /* does not sleep: so what races does so within nanoseconds */
+    uint32_t idle;
     _Atomic bool stop;
     ebb_poll_fn task; /* the first of the runtime's root; NULL: none */
     void *arg;
@@ -102,6 +103,7 @@ static inline bool loop_turn(loop *l) {
     if (l->traced) ebb_trace_take(l->rt, false, loop_keep, l);
     if (loop_closed(l)) return true;
     if (st == EBB_OK && !l->spins) loop_sleep(l, ebb_next_due(l->rt));
+    if (st == EBB_OK && l->spins && ++l->idle % 256 == 0) sched_yield(); /* the other may need the core */
     return false;
 }
 

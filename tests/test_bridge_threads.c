@@ -110,7 +110,7 @@ static void a_million_items_cross_in_order(void **state) {
 /* Where nobody sleeps, a side that begins to wait meets the other in the act. */
 static void no_wake_is_lost_between_threads_that_spin(void **state) {
     (void)state;
-    for (uint32_t capacity = 1; capacity <= 4; capacity++) cross(ITEMS / 2, capacity, 0, true);
+    for (uint32_t capacity = 1; capacity <= 4; capacity++) cross(ITEMS / 8, capacity, 0, true);
 }
 
 static void a_receiver_that_closes_has_had_all_that_was_sent(void **state) {

@@ -90,7 +90,7 @@ static void release_all(crowd *c) {
 
 static void export_one(crowd *c, ebb_future *f) {
     if ((c->n & (c->n - 1)) == 0) {
-        c->remote = (ebb_remote **)realloc((void *)c->remote, (2 * c->n + 1) * sizeof *c->remote);
+        c->remote = (ebb_remote **)realloc((void *)c->remote, (2 * c->n + 1) * sizeof(void *));
         assert_non_null(c->remote);
     }
     assert_int_equal(ebb_export(f, &c->remote[c->n++]), EBB_OK);
@@ -121,7 +121,7 @@ static void a_fan_of_a_hundred_thousand_is_cancelled_whole_without_memory(void *
     size_t n = future_crowd(FAN, 100);
     ebb_future *(*const make[])(ebb_cx *, size_t, ebb_future *const *, const char *) = {
         ebb_all_at, ebb_race_at, ebb_all_settled_at, ebb_any_at, ebb_select_at};
-    ebb_future **fs = malloc(n * sizeof *fs);
+    ebb_future **fs = calloc(n, sizeof(void *));
     for (int i = 0; i < 5; i++) {
         crowd c = {.fw = fw};
         for (size_t k = 0; k < n; k++) fs[k] = counted(&c, ebb_never(fw->host));
@@ -138,7 +138,7 @@ static void a_fan_of_a_hundred_thousand_is_cancelled_whole_without_memory(void *
 static void a_hundred_thousand_that_are_cancelled_one_by_one_are_all_told(void **state) {
     future_world *fw = *state;
     size_t n = future_crowd(FAN, 100);
-    ebb_future **fs = malloc(n * sizeof *fs);
+    ebb_future **fs = calloc(n, sizeof(void *));
     for (int turns = 0; turns < 2; turns++) {
         crowd c = {.fw = fw};
         for (size_t k = 0; k < n; k++) {

@@ -488,11 +488,12 @@ static void past_its_limit_a_heap_refuses_and_later_goes_on(void **state) {
     ebb_heap_opts o = future_heap_opts();
     o.max_bytes = 3 << 20;
     future_world *fw = future_world_new(false, &o);
-    ebb_future *held[64 * 1024];
+    enum { MOST = 64 * 1024 };
+    ebb_future *held[MOST];
     size_t n = 0;
     if (!future_test_gc()) {
-        while (n < 64 * 1024 && ebb_status_of(held[n] = ebb_never(fw->host)) == EBB_PENDING) n++;
-        assert_true(n > 1000 && n < 64 * 1024);
+        while (n < MOST && ebb_status_of(held[n] = ebb_never(fw->host)) == EBB_PENDING) n++;
+        assert_true(n > 1000 && n < MOST);
         is_failed(held[n], EBB_ERR_LIMIT);
     }
     is_failed(ebb_traverse(fw->host, 1 << 20, 1, each_fn, NULL), EBB_ERR_LIMIT);

@@ -297,6 +297,7 @@ static void a_signal_that_meets_a_cancelled_wait_ends_it_too(void **state) {
     assert_int_equal(status_now(f), EBB_CANCELLED);
     size_t n = 0;
     assert_int_equal(ebb_loop_close(w->loop, NULL, 0, &n), EBB_OK); /* its handle is gone */
+    nudge_end(&w->nudge);
     uv_run(&w->uv, UV_RUN_DEFAULT);
     assert_int_equal(uv_loop_close(&w->uv), 0);
     assert_int_equal(w->memory.live, 0);

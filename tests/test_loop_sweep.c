@@ -14,6 +14,7 @@ typedef struct sweep {
     uint32_t turns, cancel_at; /* 0: never */
     char dir[32], socket[64], file[64], other[64];
     bool odd; /* a status that nothing explains */
+    nudge nudge;
 } sweep;
 
 /* ---- the scenario ----------------------------------------------------------------------------------------- */
@@ -193,8 +194,10 @@ static void run_once(sweep *s, uint64_t fail_at, uint32_t cancel_at) {
     assert_int_equal(uv_loop_close(&s->uv), 0);
     int fds = open_descriptors();
     assert_int_equal(uv_loop_init(&s->uv), 0);
+    nudge_start(&s->nudge, &s->uv);
     ebb_status st = run(s);
     assert_true(st == EBB_OK || (st == EBB_ERR_NOMEM && s->memory.failures > 0));
+    nudge_end(&s->nudge);
     uv_run(&s->uv, UV_RUN_DEFAULT);
     assert_int_equal(uv_loop_close(&s->uv), 0);
     assert_int_equal(s->memory.live, 0);

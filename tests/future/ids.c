@@ -367,7 +367,7 @@ static const char *fan_in(future_world *fw, size_t n, many_fn *make, ebb_future 
 
 static const char *fans(future_world *fw, size_t n) {
     many_fn *const makes[] = {ebb_all_at, ebb_all_settled_at, ebb_race_at, ebb_any_at, ebb_select_at};
-    ebb_future **fs = malloc(n * sizeof *fs);
+    ebb_future **fs = calloc(n, sizeof(void *));
     const char *wrong = NULL;
     for (int i = 0; i < 5 && wrong == NULL; i++) wrong = fan_in(fw, n, makes[i], fs);
     free((void *)fs);
@@ -376,7 +376,7 @@ static const char *fans(future_world *fw, size_t n) {
 
 /* A million that wait for one. */
 static const char *fan_out(future_world *fw, size_t n) {
-    ebb_future **fs = malloc(n * sizeof *fs);
+    ebb_future **fs = calloc(n, sizeof(void *));
     const char *wrong = NULL;
     size_t calls = 0;
     for (int how = 0; how < 2; how++) {
@@ -503,10 +503,10 @@ static void *fight(void *arg) {
 static void of_two_who_end_it_at_once_one_wins(void **state) {
     future_world *fw = *state;
     duel d = {.n = future_crowd(50000, 300)};
-    ebb_future **f = malloc(d.n * sizeof *f);
+    ebb_future **f = calloc(d.n, sizeof(void *));
     size_t won = 0;
     pthread_t t;
-    d.remote = malloc(d.n * sizeof *d.remote);
+    d.remote = calloc(d.n, sizeof(void *));
     for (size_t i = 0; i < d.n; i++) {
         f[i] = ebb_promise(fw->host, NULL, NULL);
         assert_int_equal(ebb_export(f[i], &d.remote[i]), EBB_OK);

@@ -67,9 +67,9 @@ static void wrong(play *p, const char *what) {
     ebb_lab_fail(p->lab, text);
 }
 
-static bool has_completed(const slot *l, bool other_loop) {
+static bool has_completed(const slot *l, place where) {
     if (!l->made || !l->settled) return false;
-    return !other_loop || (l->near != NULL && ebb_remote_state(l->near) == EBB_FUTURE_COMPLETED);
+    return where == HERE || (l->near != NULL && ebb_remote_state(l->near) == EBB_FUTURE_COMPLETED);
 }
 
 /* What has completed when the cancel is carried out can't be cancelled any more, and was acquired. */
@@ -77,7 +77,7 @@ static void follow_cancel(play *p) {
     for (int i = 0; i < SLOTS; i++) {
         plan how = p->scene.plan[i];
         if ((how == COMPLETES_NOW || how == COMPLETES_LATER) &&
-            has_completed(&p->stage.slot[i], p->scene.other_loop)) {
+            has_completed(&p->stage.slot[i], p->scene.where)) {
             model_ends(&p->model, i);
         }
     }
@@ -123,7 +123,7 @@ static void choose_scene(ebb_lab *lab, scene *sc) {
     if (ebb_lab_choose(lab, 4) == 0) sc->plan[RELEASE] = NOTHING;
     sc->at_once = 1 + (int)ebb_lab_choose(lab, INPUTS);
     sc->cancel = ebb_lab_choose(lab, 2) == 0 ? NOT_AT_ALL : BETWEEN;
-    sc->other_loop = ebb_lab_choose(lab, 2) == 1;
+    sc->where = (place)ebb_lab_choose(lab, PLACES);
 }
 
 static ebb_status build(ebb_cx *cx, void *state) {

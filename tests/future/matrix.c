@@ -1,5 +1,5 @@
 /* Every combinator x how and when each of its inputs, and what its callbacks return, end x when the result is
- * cancelled x whether they live in the same loop; each compared with the model, with the heap verified and
+ * cancelled x whether they live in the same loop, or another; each compared with the model, with the heap verified and
  * nothing left behind. Prints how many there were.
  *
  * With EBB_MATRIX_CASE=N only the N-th is run. */
@@ -11,14 +11,14 @@
 typedef struct theatre {
     future_world *here, *there;
     uint64_t cases, only;
-    uint64_t of[COMBINATORS];
+    uint64_t of[COMBINATORS], in[PLACES];
 } theatre;
 
 /* ---- running ------------------------------------------------------------------------------------------------ */
 
-static void run_both(theatre *t, bool other_loop) {
+static void run_both(theatre *t, place where) {
     future_settle(t->here);
-    for (int i = 0; other_loop && i < 4; i++) { /* there, here, and the answer */
+    for (int i = 0; where != HERE && i < 6; i++) { /* there, here, and the answer */
         future_settle(t->there);
         future_settle(t->here);
     }
@@ -62,7 +62,7 @@ static int next_later(const stage *s) {
 static void later_ones_end(theatre *t, stage *s, model *m, bool *told) {
     for (int i; (i = next_later(s)) != NOBODY;) {
         stage_end_slot(s, i);
-        run_both(t, s->scene->other_loop);
+        run_both(t, s->scene->where);
         model_hears(m, i);
         model_hears_now(m, told);
     }
@@ -70,7 +70,7 @@ static void later_ones_end(theatre *t, stage *s, model *m, bool *told) {
 
 static void cancel(theatre *t, stage *s, model *m, bool *told) {
     (void)ebb_cancel(s->result, EBB_CANCEL_DISCONNECT);
-    run_both(t, s->scene->other_loop);
+    run_both(t, s->scene->where);
     model_cancel(m, EBB_CANCEL_DISCONNECT);
     model_hears_now(m, told);
 }
@@ -78,7 +78,7 @@ static void cancel(theatre *t, stage *s, model *m, bool *told) {
 static void play(theatre *t, stage *s, model *m, const scene *sc) {
     bool told[SLOTS] = {false};
     stage_inputs(s, sc, t->here->host, t->there->host);
-    run_both(t, sc->other_loop);
+    run_both(t, sc->where);
     stage_result(s);
     model_start(m, sc);
     for (int i = 0; i < sc->inputs; i++) {
@@ -88,13 +88,13 @@ static void play(theatre *t, stage *s, model *m, const scene *sc) {
         (void)ebb_cancel(s->result, EBB_CANCEL_DISCONNECT);
         model_cancel(m, EBB_CANCEL_DISCONNECT);
     }
-    run_both(t, sc->other_loop);
+    run_both(t, sc->where);
     model_begins(m);
     model_hears_now(m, told);
     if (sc->cancel == BETWEEN) cancel(t, s, m, told);
     if (sc->late) {
         time_passes(t);
-        run_both(t, sc->other_loop);
+        run_both(t, sc->where);
         model_time_is_over(m);
         model_hears_now(m, told);
     }
@@ -112,7 +112,7 @@ static void wrong(const theatre *t, const scene *sc, const char *what) {
 static void nothing_is_left(theatre *t, stage *s, future_world *fw) {
     char text[200] = "";
     assert_int_equal(ebb_collect(fw->rt), EBB_OK);
-    run_both(t, true);
+    run_both(t, BY_REMOTE);
     assert_int_equal(ebb_collect(fw->rt), EBB_OK);
     if (ebb_heap_verify(fw->rt, text, sizeof text) != EBB_OK) wrong(t, s->scene, text);
     if (fw->misuses != 0) wrong(t, s->scene, fw->what);
@@ -125,6 +125,7 @@ static void run_scene(theatre *t, const scene *sc) {
     t->cases++;
     if (t->only != 0 && t->cases != t->only) return;
     t->of[sc->what]++;
+    t->in[sc->where]++;
     char text[200];
     stage *s = calloc(1, sizeof *s);
     model m;
@@ -133,12 +134,12 @@ static void run_scene(theatre *t, const scene *sc) {
     if (what != NULL) wrong(t, sc, what);
     for (int i = 0; i < SLOTS; i++) {
         stage_close(s);
-        run_both(t, sc->other_loop);
+        run_both(t, sc->where);
     }
     stage_free(s);
-    run_both(t, sc->other_loop);
+    run_both(t, sc->where);
     nothing_is_left(t, s, t->here);
-    if (sc->other_loop) nothing_is_left(t, s, t->there);
+    if (sc->where != HERE) nothing_is_left(t, s, t->there);
     if (stage_leaks(s, text, sizeof text) != NULL) wrong(t, sc, text);
     free(s);
 }
@@ -146,10 +147,10 @@ static void run_scene(theatre *t, const scene *sc) {
 /* ---- all of them ------------------------------------------------------------------------------------------------- */
 
 static void in_every_moment_and_loop(theatre *t, scene sc) {
-    for (int other = 0; other < 2; other++) {
+    for (place where = HERE; where < PLACES; where++) {
         for (moment when = NOT_AT_ALL; when < MOMENTS; when++) {
             sc.cancel = when;
-            sc.other_loop = other;
+            sc.where = where;
             run_scene(t, &sc);
         }
     }
@@ -232,7 +233,9 @@ static void each_combinator_does_as_its_table_says(void **state) {
         print_message("%-12s %6llu\n", combinator_names[i], (unsigned long long)t->of[i]);
         run += t->of[i];
     }
-    print_message("%llu of %llu cases\n", (unsigned long long)run, (unsigned long long)t->cases);
+    print_message("%llu cases: %llu here, %llu by remote, %llu by import\n", (unsigned long long)run,
+                  (unsigned long long)t->in[HERE], (unsigned long long)t->in[BY_REMOTE],
+                  (unsigned long long)t->in[BY_IMPORT]);
 }
 
 static int up(void **state) {

@@ -45,7 +45,7 @@ static void end_result(model *m, ending how) {
 static void made(model *m, int i) {
     plan p = m->scene->plan[i];
     m->made[i] = true;
-    if (!m->scene->other_loop && (p == COMPLETES_NOW || p == FAILS_NOW || p == CANCELLED_NOW))
+    if (m->scene->where == HERE && (p == COMPLETES_NOW || p == FAILS_NOW || p == CANCELLED_NOW))
         model_ends(m, i);
 }
 

@@ -50,6 +50,9 @@ enum { INPUTS = 3, INNER = 3, RELEASE = 4, SLOTS = 5, NOBODY = -1 };
 /* When the result is cancelled from outside. */
 typedef enum moment { NOT_AT_ALL, BEFORE, BETWEEN, AFTER, MOMENTS } moment;
 
+/* Where: in this runtime, or in another one, from where they come by remote handles or by ebb_import. */
+typedef enum place { HERE, BY_REMOTE, BY_IMPORT, PLACES } place;
+
 typedef struct scene {
     combinator what;
     int inputs; /* that are there when it is made */
@@ -58,7 +61,7 @@ typedef struct scene {
     bool late;      /* within: the time is over before anything ends later */
     bool backwards; /* what ends later does so from the last to the first */
     moment cancel;
-    bool other_loop; /* the slots live in another runtime */
+    place where; /* the slots live */
 } scene;
 
 /* How something ended, as seen from outside. */
@@ -90,9 +93,9 @@ ebb_status slot_failure(int slot); /* the status that it fails with, if it does 
 /* The result was made: its inputs are slots 0 to inputs - 1. */
 void model_start(model *m, const scene *s);
 /* A slot that was made has ended as its plan says, and if the result waits for it, that hears of it now. */
-void model_hears(model *m, int slot);
+void model_hears(model *m, int i);
 /* A slot that was not cancelled meanwhile ends: does not tell anybody. */
-void model_ends(model *m, int slot);
+void model_ends(model *m, int i);
 /* Somebody cancels the result. */
 void model_cancel(model *m, ebb_cancel_kind kind);
 /* The span of within, delay or schedule is over. */

@@ -37,7 +37,7 @@ static void look_into(stage *s, const ebb_value *v) {
     const ebb_selected *sel = ebb_selected_of(v);
     s->is_list = o != NULL;
     s->list_n = n;
-    for (size_t i = 0; i < n && i < INPUTS; i++) {
+    for (size_t i = 0; o != NULL && i < n && i < INPUTS; i++) {
         s->list[i] = (ending){.status = o[i].status, .value = word_of(s, o[i].value.as.p)};
     }
     s->is_selected = sel != NULL;
@@ -105,17 +105,31 @@ static void cancel_there(ebb_cx *cx, ebb_future *f, void *arg) {
 
 static const ebb_op from_there = {"there", cancel_there};
 
-static ebb_future *slot_from_there(stage *s, slot *l, ebb_cx *cx) {
+/* The other runtime is ending. */
+static ebb_future *refused(stage *s, slot *l, ebb_future *f) {
+    s->refused++;
+    l->settled = true;
+    (void)ebb_reject(f, EBB_CANCELLED);
+    return f;
+}
+
+static ebb_future *slot_by_remote(stage *s, slot *l, ebb_cx *cx) {
     l->producer = ebb_promise(s->there, NULL, NULL);
     ebb_future *f = ebb_promise(cx, &from_there, l);
     ebb_status st = ebb_export(l->producer, &l->far);
     if (st == EBB_OK) st = ebb_export(f, &l->near);
     if (st == EBB_OK) st = ebb_on_done(l->producer, forward_done, l);
     if (st == EBB_OK) st = ebb_on_cancel(l->producer, forward_cancel, l);
-    if (st == EBB_OK) return f;
-    s->refused++; /* the other runtime is ending */
-    l->settled = true;
-    (void)ebb_reject(f, EBB_CANCELLED);
+    return st == EBB_OK ? f : refused(s, l, f);
+}
+
+static ebb_future *slot_by_import(stage *s, slot *l, ebb_cx *cx) {
+    ebb_remote *there;
+    l->producer = ebb_promise(s->there, NULL, NULL);
+    if (ebb_export(l->producer, &there) != EBB_OK) return refused(s, l, ebb_promise(cx, NULL, NULL));
+    ebb_future *f = ebb_import(cx, there);
+    ebb_drop(l->producer); /* so that its word moves */
+    if (ebb_export(f, &l->near) != EBB_OK) s->refused++;
     return f;
 }
 
@@ -124,8 +138,11 @@ static ebb_future *slot_make(stage *s, int i, ebb_cx *cx) {
     ebb_future *f;
     l->heard = (heard){.stage = s, .slot = i};
     l->made = true;
-    if (s->scene->other_loop) f = slot_from_there(s, l, cx);
-    else f = l->producer = ebb_promise(cx, NULL, NULL);
+    switch (s->scene->where) {
+    case BY_REMOTE: f = slot_by_remote(s, l, cx); break;
+    case BY_IMPORT: f = slot_by_import(s, l, cx); break;
+    default: f = l->producer = ebb_promise(cx, NULL, NULL); break;
+    }
     (void)listen(&l->heard, f);
     if (plan_is_now(s->scene->plan[i])) stage_end_slot(s, i);
     return f;
@@ -237,7 +254,7 @@ void stage_close(stage *s) {
         if (!l->made) continue;
         if (!l->settled) (void)ebb_reject(l->producer, EBB_CANCELLED);
         l->settled = true;
-        if (s->scene->other_loop && !l->dropped) ebb_drop(l->producer);
+        if (s->scene->where == BY_REMOTE && !l->dropped) ebb_drop(l->producer);
         l->dropped = true;
     }
     if (s->result != NULL) ebb_drop(s->result);
@@ -256,13 +273,13 @@ void stage_free(stage *s) {
 void scene_text(const scene *s, char *text, size_t room) {
     static const char *const moments[MOMENTS] = {"not cancelled", "cancelled before", "cancelled between",
                                                  "cancelled after"};
+    static const char *const places[PLACES] = {"here", "by remote", "by import"};
     int n = snprintf(text, room, "%s (", combinator_names[s->what]);
     for (int i = 0; i < SLOTS; i++) {
         n += snprintf(text + n, room - (size_t)n, "%s%s", i > 0 ? ", " : "", plan_names[s->plan[i]]);
     }
-    (void)snprintf(text + n, room - (size_t)n, ")%s%s, %d at once, %s, %s loop", s->late ? " late" : "",
-                   s->backwards ? " backwards" : "", s->at_once, moments[s->cancel],
-                   s->other_loop ? "another" : "the same");
+    (void)snprintf(text + n, room - (size_t)n, ")%s%s, %d at once, %s, %s", s->late ? " late" : "",
+                   s->backwards ? " backwards" : "", s->at_once, moments[s->cancel], places[s->where]);
 }
 
 static const char *differs(char *text, size_t room, const char *what, int which, int64_t expected,

@@ -22,7 +22,7 @@ typedef struct slot {
     heard heard;
     bool made, settled, dropped;
     ebb_future *producer;   /* whom to settle: here, or in the other runtime */
-    ebb_remote *near, *far; /* the two ends of the way from there */
+    ebb_remote *near, *far; /* the future here, and the one there, as others know them */
     uint8_t freed, valued;  /* its word: how often let go of, whether it was made */
 } slot;
 
@@ -49,7 +49,7 @@ void stage_inputs(stage *s, const scene *scene, ebb_cx *cx, ebb_cx *there);
 /* Makes the result of them. */
 void stage_result(stage *s);
 /* A slot that was made and not settled ends as its plan says. */
-void stage_end_slot(stage *s, int slot);
+void stage_end_slot(stage *s, int i);
 /* Producers that have not settled do; the result is let go of. Then run the runtimes; a callback may make one
  * more, so do it again, as often as callbacks can. Then stage_free. */
 void stage_close(stage *s);
