@@ -173,7 +173,8 @@ static void *cancel_it(void *arg) {
 static double cancelled_elsewhere(ebb_rt *rt, ebb_future *f) {
     ebb_remote *r;
     pthread_t thread;
-    must(ebb_export(f, &r) == EBB_OK && pthread_create(&thread, NULL, cancel_it, r) == 0);
+    must(ebb_export(f, &r) == EBB_OK);
+    if (pthread_create(&thread, NULL, cancel_it, r) != 0) abort();
     pthread_join(thread, NULL);
     double t0 = bench_cpu_ns();
     ebb_turn(rt);

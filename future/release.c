@@ -38,6 +38,11 @@ static void let_input_run(ebb__heap *h, ebb__edge *e) {
     ebb__edge_drop(h, e);
 }
 
+/* The end of the result does not end it. */
+static void protect(ebb_future *f) {
+    if (ebb__usable(f) == EBB_OK && !ebb__is_static(f)) f->flags |= EBB__F_SHIELDED;
+}
+
 /* What was released has ended: the result ends as it would have, unless this failed. */
 static void released(ebb__scope *s, ebb_future *f, ebb__edge *e, const ending *was) {
     ebb_future *input = ebb__edge_input(e);
@@ -83,6 +88,7 @@ static void finally_ended(ebb__scope *s, ebb_future *f, ebb__edge *e) {
         n->was.value = ebb_none();
         end_as(f, &was);
     } else {
+        protect(next);
         ebb__become(f, e, next);
     }
 }
@@ -170,6 +176,7 @@ static void bracket_ended(ebb__scope *s, ebb_future *f, ebb__edge *e) {
     ebb__edge_drop(s->heap, e);
     ebb_future *next = run_release(s, b);
     if (next != NULL) {
+        protect(next);
         ebb__become(f, e, next);
     } else {
         ending was = b->was;

@@ -125,9 +125,10 @@ void ebb__scope_wake(ebb__scope *s) {
 /* What a masked task of the region awaits goes on, with all that it waits for: marked by EBB__F_SPARED, and
  * while that is looked at, chained by local_next, which only queued ones need. */
 static ebb_future *spare_one(ebb__scope *s, ebb_future *f, ebb_future *list) {
-    const uint32_t out = EBB__F_STATIC | EBB__F_QUEUED | EBB__F_SPARED;
+    const uint32_t out = EBB__F_STATIC | EBB__F_SPARED;
     if (f == NULL || f->flags & out || f->cell.scope != s->index || ebb__has_ended(f)) return list;
     f->flags |= EBB__F_SPARED;
+    if (f->flags & EBB__F_QUEUED) return list; /* it is about to hear that what it waits for has ended */
     f->local_next = list;
     return f;
 }
@@ -137,6 +138,7 @@ static void spare_masked(ebb__scope *s) {
     for (uint32_t i = 0; i < s->members_n; i++) {
         list = spare_one(s, ebb__awaited_masked(ebb__member_cell(s->members[i])), list);
     }
+    s->spared = list != NULL;
     while (list != NULL) {
         ebb_future *f = list;
         list = f->local_next;
@@ -153,18 +155,15 @@ static void spare_masked(ebb__scope *s) {
     }
 }
 
-/* Cancels what is a member now. False if another thread has ended one of them, and it is still on its way
+/* Cancels what is a member now; `all`: what was spared too. False if another thread has ended one of them, and it is still on its way
  * here. Nobody's code runs, so nothing comes or goes meanwhile. */
-static bool cancel_members(ebb__scope *s, ebb_cancel_kind kind) {
+static bool cancel_members(ebb__scope *s, ebb_cancel_kind kind, bool all) {
     bool all_here = true;
     for (uint32_t i = s->members_n; i > 0; i--) {
         ebb__cell *c = ebb__member_cell(s->members[i - 1]);
         if (!(c->type->reserved & EBB__TYPE_FUTURE)) continue;
         ebb_future *f = (ebb_future *)(void *)c;
-        if (f->flags & EBB__F_SPARED) {
-            f->flags = (uint16_t)(f->flags & ~EBB__F_SPARED);
-            continue;
-        }
+        if (f->flags & EBB__F_SPARED && !all) continue;
         if (f->flags & EBB__F_FINISHED || ebb__cancel_as(f, kind)) continue;
         if (!(f->flags & EBB__F_QUEUED)) all_here = false;
     }
@@ -179,17 +178,31 @@ static void follow_region(ebb__scope *s, ebb_cx *cx) {
     (void)ebb_checkpoint(cx);
     ebb_cancel_kind kind = (ebb_cancel_kind)ebb__told_kind(t->told);
     if (!overdue) spare_masked(s);
-    (void)cancel_members(s, kind);
+    (void)cancel_members(s, kind, overdue);
     s->told = true;
     s->told_last = overdue;
+}
+
+/* Who was masked is gone: what was spared for them is not any more. */
+static void cancel_spared(ebb__scope *s) {
+    for (uint32_t i = s->members_n; i > 0; i--) {
+        ebb_future *f = (ebb_future *)(void *)ebb__member_cell(s->members[i - 1]);
+        if (f->cell.type->reserved & EBB__TYPE_FUTURE && f->flags & EBB__F_SPARED) {
+            f->flags = (uint16_t)(f->flags & ~EBB__F_SPARED);
+            (void)ebb__cancel_as(f, EBB_CANCEL_PARENT);
+        }
+    }
+    s->spared = false;
 }
 
 /* Once nothing else lives in a region that closes, what nobody produces is cancelled, and when all that
  * follows from it is done the servant may end. */
 static bool may_end(ebb__scope *s, ebb_cx *cx, bool idle) {
     ebb__region *r = ebb__region_at(s->heap->rt, ebb__task_of(cx)->region);
-    if (!ebb__servant_is_last(r) || s->producers > 0 || !idle) return false;
-    return cancel_members(s, EBB_CANCEL_PARENT) && s->first == NULL;
+    if (!ebb__servant_is_last(r)) return false;
+    if (s->spared) cancel_spared(s);
+    if (s->producers > 0 || !idle) return false;
+    return cancel_members(s, EBB_CANCEL_PARENT, true) && s->first == NULL;
 }
 
 /* True if the collection is over. It does not begin in the middle of other work, which may leave it little
@@ -313,7 +326,7 @@ void ebb__scope_over(ebb_rt *rt, ebb__scope *s) {
     s->ending = true;
     s->dues_n = 0;
     do {
-        (void)cancel_members(s, EBB_CANCEL_PARENT);
+        (void)cancel_members(s, EBB_CANCEL_PARENT, true);
         ebb__abandon_queue(s);
     } while (s->first != NULL);
     s->ending = false;

@@ -27,6 +27,7 @@ struct ebb__scope {
     bool running;   /* it is being polled */
     bool told;      /* the cancel of the region has reached the futures */
     bool told_last; /* and its force */
+    bool spared;    /* there are members that were spared by the cancel */
     bool ending;    /* it is over, and ends what is left */
     uintptr_t *members;
     uint32_t members_n, members_room;

@@ -151,8 +151,10 @@ void ebb__handle_close(ebb__handle *h) {
 }
 
 ebb_status ebb__handle_move(ebb__handle *h, ebb_region region) {
-    ebb_status st = EBB_OK;
-    ebb__nest *n = nest_of(h->loop, region, &st);
+    ebb__region *r;
+    ebb_status st = ebb__find_region(h->loop->rt, region, &r);
+    if (st == EBB_ERR_STALE || (st == EBB_OK && r->state != EBB_REGION_OPEN)) return EBB_ERR_CLOSED;
+    ebb__nest *n = st == EBB_OK ? nest_of(h->loop, region, &st) : NULL;
     if (n == NULL) return st;
     nest_unlink(h);
     nest_link(n, h);

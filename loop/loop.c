@@ -131,18 +131,35 @@ static uint64_t clock_of_heap(void *ctx) {
     return uv_hrtime();
 }
 
-/* Loops tell their ids apart by this. */
-static uint8_t next_id(void) {
-    static _Atomic uint32_t given;
+/* Loops tell their ids apart by the runtime's. A bit each, for the whole process. */
+static _Atomic uint64_t ids[4];
+
+static bool id_claim(uint8_t id) {
+    uint64_t bit = UINT64_C(1) << (id % 64);
     /* Relaxed: only that no two get the same matters. */
-    return (uint8_t)(atomic_fetch_add_explicit(&given, 1, memory_order_relaxed) % 255 + 1);
+    return !(atomic_fetch_or_explicit(&ids[id / 64], bit, memory_order_relaxed) & bit);
+}
+
+static void id_release(uint8_t id) {
+    atomic_fetch_and_explicit(&ids[id / 64], ~(UINT64_C(1) << (id % 64)), memory_order_relaxed);
+}
+
+/* EBB_ERR_BUSY: another loop has it. EBB_ERR_LIMIT: none is left. */
+static ebb_status id_choose(uint8_t *id) {
+    if (*id != 0) return id_claim(*id) ? EBB_OK : EBB_ERR_BUSY;
+    for (uint8_t i = 1; i != 0; i++) {
+        if (!id_claim(i)) continue;
+        *id = i;
+        return EBB_OK;
+    }
+    return EBB_ERR_LIMIT;
 }
 
 static ebb_status runtime_new(ebb_loop *l, const ebb_loop_opts *opts) {
     ebb_rt_opts rt = opts->runtime;
     ebb_heap_opts heap = opts->heap != NULL ? *opts->heap : (ebb_heap_opts){0};
     rt.now = uv_hrtime();
-    if (rt.runtime_id == 0) rt.runtime_id = next_id();
+    rt.runtime_id = l->id;
     if (heap.clock == NULL) heap.clock = clock_of_heap;
     ebb_status st = ebb_rt_new(&rt, &l->rt);
     if (st == EBB_OK) st = ebb_heap_setup(l->rt, &heap);
@@ -184,8 +201,9 @@ static void block_sigpipe(void) {
 }
 
 ebb_status ebb__loop_init(ebb_loop *l, uv_loop_t *uv, const ebb_loop_opts *opts) {
-    if (opts->runtime.runtime_id != 0 && ebb__loop_here(opts->runtime.runtime_id) != NULL)
-        return EBB_ERR_BUSY;
+    l->id = opts->runtime.runtime_id;
+    ebb_status st = id_choose(&l->id);
+    if (st != EBB_OK) return st;
     block_sigpipe();
     l->uv = uv;
     l->allocator = opts->runtime.allocator;
@@ -195,10 +213,11 @@ ebb_status ebb__loop_init(ebb_loop *l, uv_loop_t *uv, const ebb_loop_opts *opts)
     ebb__slab_init(&l->handles, sizeof(ebb__handle), 0, EBB__HANDLE_SHIFT, 0);
     ebb__slab_init(&l->requests, sizeof(ebb__request), 0, REQUEST_SHIFT, 0);
     ebb__map_init(&l->nests, l->allocator, sizeof(ebb__nest *));
-    ebb_status st = runtime_new(l, opts);
+    st = runtime_new(l, opts);
     if (st == EBB_OK) st = internals_new(l);
     if (st != EBB_OK) {
         ebb_rt_free(l->rt);
+        id_release(l->id);
         return st;
     }
     l->next_here = here;
@@ -208,6 +227,7 @@ ebb_status ebb__loop_init(ebb_loop *l, uv_loop_t *uv, const ebb_loop_opts *opts)
 
 void ebb__loop_fini(ebb_loop *l, uv_close_cb closed) {
     ebb_rt_free(l->rt); /* from here on nobody wakes it */
+    id_release(l->id);
     ebb_loop **at = &here;
     while (*at != l) at = &(*at)->next_here;
     *at = l->next_here;

@@ -22,6 +22,7 @@
 typedef struct ebb__owner ebb__owner;
 
 struct ebb_loop {
+    uint8_t id; /* the runtime's */
     uv_loop_t *uv;
     ebb_rt *rt;
     ebb_allocator allocator;

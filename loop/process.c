@@ -201,5 +201,5 @@ ebb_status ebb_process_kill(ebb_cx *cx, ebb_process p, int signum) {
 
 int ebb_process_pid(ebb_cx *cx, ebb_process p) {
     ebb__handle *h;
-    return process_find(cx, p, &h) == EBB_OK ? uv_process_get_pid(&h->uv.process) : 0;
+    return process_find(cx, p, &h) == EBB_OK && !h->as.child.over ? uv_process_get_pid(&h->uv.process) : 0;
 }

@@ -4,11 +4,13 @@
  *
  *  - *Handles* (streams, listeners, files, processes, signals) are ids. They belong to a region and are
  *    closed when that has ended its tasks and futures; it does not close before they are gone. So a cleanup
- *    may still use them. An id of a handle that is closed says EBB_ERR_CLOSED, one of another loop
+ *    may still use them (a finalizer of the region only if it was added after its first handle). An id of a
+ *    handle that is closed says EBB_ERR_CLOSED, one of another loop
  *    EBB_ERR_FOREIGN, one of another kind EBB_ERR_INVALID. A function that can't make a handle returns an id
  *    that carries the error (ebb_id_status), and everything done with it fails so.
  *  - *Bytes* that you give to an operation must stay until its future has ended, and not longer: after the
- *    end, cancelled or not, nothing is read from there or written to it.
+ *    end, cancelled or not, nothing is read from there or written to it. One that another thread cancels has
+ *    ended here when the loop has taken that in.
  *  - *What libuv can't stop* (a name that is looked up, a file operation, a function in the pool) runs on
  *    after a cancel. Its future is cancelled at once; the region waits for it, unless it is forced. The
  *    memory that it needs is the loop's own.
@@ -44,8 +46,8 @@ typedef struct ebb_loop_opts {
 
 /* Joins a libuv loop that the host has and runs: a new runtime, whose thread is this one. It keeps uv_run
  * going as long as there is a task, or an operation that somebody produces, and not longer: neither open
- * handles nor what other threads may send do. One more runtime with the same runtime_id on this thread:
- * EBB_ERR_BUSY; 0 gets one that no other loop has. SIGPIPE is blocked on this thread: a write to who has left
+ * handles nor what other threads may send do. A runtime_id that another loop of the process has: EBB_ERR_BUSY;
+ * 0 gets one that none has (EBB_ERR_LIMIT: there are 255). SIGPIPE is blocked on this thread: a write to who has left
  * fails, and does not end the process. EBB_ERR_NOMEM and libuv's failures leave nothing behind. */
 ebb_status ebb_attach(struct uv_loop_s *uv, const ebb_loop_opts *opts, ebb_loop **out);
 
