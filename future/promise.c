@@ -10,10 +10,19 @@ static void trace_promise(void *object, ebb_tracer *t) {
     ebb__trace_cell(t, p->many.edges);
 }
 
+static void forget_adopted(ebb__heap *h, ebb__promise *p) {
+    ebb__edges *e = p->many.edges;
+    p->many.edges = NULL;
+    p->many.ready = NULL;
+    p->many.ready_tail = &p->many.ready;
+    ebb__heap_free_cell(h, &e->cell);
+}
+
 /* The future that it was settled with has ended. */
 static void adopted_ended(ebb__scope *s, ebb_future *f, ebb__edge *e) {
     ebb__end_as(f, ebb__edge_input(e));
     ebb__edge_drop(s->heap, e);
+    forget_adopted(s->heap, (ebb__promise *)(void *)f);
 }
 
 static bool promise_over(ebb__scope *s, ebb_future *f, uint32_t *work) {
@@ -21,6 +30,7 @@ static bool promise_over(ebb__scope *s, ebb_future *f, uint32_t *work) {
     (void)work;
     if (p->many.edges != NULL) {
         ebb__edge_cancel(s->heap, &p->many.edges->item[0].edge, ebb__kind_of_cancel(f));
+        forget_adopted(s->heap, p);
     }
     bool cancelled = ebb__state_of(f) == EBB_FUTURE_CANCELLED; /* else another thread has settled it */
     if (cancelled && f->flags & EBB__F_WORK && p->op->cancel != NULL) p->op->cancel(s->cx, f, p->arg);
