@@ -172,7 +172,7 @@ static void *cancel_it(void *arg) {
 /* Another thread cancels f while its owner is busy; what the owner does about it is timed. */
 static double cancelled_elsewhere(ebb_rt *rt, ebb_future *f) {
     ebb_remote *r;
-    pthread_t thread;
+    pthread_t thread = 0;
     must(ebb_export(f, &r) == EBB_OK);
     if (pthread_create(&thread, NULL, cancel_it, r) != 0) abort();
     pthread_join(thread, NULL);

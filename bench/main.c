@@ -59,7 +59,8 @@ static void run(const bench_row *row, FILE *out) {
     printf("%-34s %-6s %9.1f ", row->name, row->unit, o);
     if (row->floor != NULL) printf("%9.1f %6.2fx ", f, o / f);
     else printf("%9s %7s ", "-", "-");
-    if (row->hold > 0) printf("%8.0f  %s", row->hold, verdict);
+    if (row->hold_floor == 1) printf("%7.1fx  %s", row->hold, verdict); /* only the ratio is promised */
+    else if (row->hold > 0) printf("%8.0f  %s", row->hold, verdict);
     printf("\n");
     fflush(stdout);
     if (out == NULL) return;
