@@ -8,7 +8,6 @@
  * "we are stopping", no count of who is still there: the fibers live in a region, the region is asked to
  * stop, and joining it waits until the last of them is gone. */
 #include <ebb/ebb.h>
-#include <ebb/loop.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

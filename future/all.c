@@ -23,10 +23,10 @@ static void free_outcomes(void *object) {
     while (o->n > 0) ebb__dispose(o->item[--o->n].value);
 }
 
-static const ebb_type outcomes_type = {"outcomes", sizeof(outcomes), trace_outcomes, free_outcomes, 0};
+const ebb_type ebb__outcomes_type = {"outcomes", sizeof(outcomes), trace_outcomes, free_outcomes, 0};
 
 ebb_outcome *ebb_outcomes_of(const ebb_value *v, size_t *n) {
-    outcomes *o = v != NULL && v->type == &outcomes_type ? v->as.p : NULL;
+    outcomes *o = v != NULL && v->type == &ebb__outcomes_type ? v->as.p : NULL;
     if (n != NULL) *n = o != NULL ? o->n : 0;
     return o != NULL ? o->item : NULL;
 }
@@ -35,7 +35,7 @@ ebb_outcome *ebb_outcomes_of(const ebb_value *v, size_t *n) {
 static ebb_status list_new(ebb_cx *cx, all *a, size_t n) {
     ebb_status st = EBB_OK;
     if (n > (SIZE_MAX / 2 - sizeof(outcomes)) / sizeof(ebb_outcome)) return EBB_ERR_LIMIT;
-    a->list = ebb__object_new(cx, &outcomes_type, sizeof(outcomes) + n * sizeof(ebb_outcome), &st);
+    a->list = ebb__object_new(cx, &ebb__outcomes_type, sizeof(outcomes) + n * sizeof(ebb_outcome), &st);
     if (a->list == NULL) return st;
     a->list->n = n;
     ebb__cell *c = (ebb__cell *)a->list - 1;

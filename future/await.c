@@ -91,8 +91,9 @@ static ebb_status make_room(ebb_cx *cx, const ebb_future *f, const ebb_value *v)
 static ebb_status collect(ebb_future *f, ebb_value *v) {
     ebb_status st = ebb__status_of(f);
     ebb_value got = st == EBB_OK ? ebb__value_from(f) : ebb_none();
-    if (v == NULL) ebb__dispose(got);
-    else *v = got;
+    bool moved = f->value.type == NULL;
+    if (v != NULL) *v = got;
+    else if (moved) ebb__dispose(got);
     return st;
 }
 
@@ -119,6 +120,10 @@ static ebb_status await_first(ebb_cx *cx, ebb_future *f, ebb_value *v) {
         ebb__misuse(t->rt->heap, EBB_ERR_NOT_TASK, "a callback can't await", f->site);
         return EBB_ERR_NOT_TASK;
     }
+    if (t->index != 0 && ebb_checkpoint(cx) != EBB_OK) {
+        ebb__let_go_of(f, EBB_CANCEL_PARENT, "ebb_await");
+        return EBB_CANCELLED;
+    }
     if (is_ready(f)) {
         if (ebb__is_static(f)) return collect(f, v);
         st = make_room(cx, f, v);
@@ -130,19 +135,13 @@ static ebb_status await_first(ebb_cx *cx, ebb_future *f, ebb_value *v) {
         ebb__maybe_free(ebb__heap_of(f), f);
         return st;
     }
-    if (t->index == 0) return EBB_ERR_NOT_TASK;
-    if (ebb_checkpoint(cx) != EBB_OK) {
-        ebb__let_go_of(f, EBB_CANCEL_PARENT, "ebb_await");
-        return EBB_CANCELLED;
-    }
-    return begin(cx, f);
+    return t->index == 0 ? EBB_ERR_NOT_TASK : begin(cx, f);
 }
 
 static ebb_status await_poll(ebb_cx *cx, ebb_future *f, ebb_value *v) {
     awaiter *a = f == NULL || ebb__task_of(cx)->index == 0 ? NULL : find(cx, f);
     if (a == NULL) return await_first(cx, f, v);
-    if (is_ready(f)) return end(cx, a, f, v);
-    if (ebb_checkpoint(cx) == EBB_OK) return EBB_PENDING;
+    if (ebb_checkpoint(cx) == EBB_OK) return is_ready(f) ? end(cx, a, f, v) : EBB_PENDING;
     await_cancel(&a->wait);
     ebb__wait_end(&a->wait);
     awaiter_free(a);

@@ -138,6 +138,7 @@ void ebb_drop(ebb_future *f) {
     if (ebb__usable(f) != EBB_OK || ebb__is_static(f)) return;
     f->flags |= EBB__F_LOOSE;
     ebb__consume(f, "ebb_drop");
+    ebb__maybe_free(ebb__heap_of(f), f);
 }
 
 ebb_future *ebb_share(ebb_future *f) {
@@ -180,7 +181,14 @@ static void dequeue(ebb__scope *s, ebb_future *f) {
 /* ---- ending --------------------------------------------------------------------------------------------------------- */
 
 void ebb__dispose(ebb_value v) {
-    if (v.type != NULL && v.type->size == 0 && v.type->free != NULL) v.type->free(v.as.p);
+    if (v.type == NULL || v.type->free == NULL) return;
+    bool list = v.type == &ebb__outcomes_type || v.type == &ebb__selected_type;
+    if (list && v.as.p != NULL) {
+        const ebb__cell *c = (const ebb__cell *)v.as.p - 1;
+        if (c->member == 0 && !(c->scope & EBB__SCOPE_SHARED)) v.type->free(v.as.p);
+    } else if (v.type->size == 0) {
+        v.type->free(v.as.p);
+    }
 }
 
 /* From PENDING to an end, with what is written in between seen by whoever sees the end. On its own thread a
@@ -216,6 +224,7 @@ void ebb__refuse_value(ebb_value v) {
 
 /* f, which is pending, ends as `inner` will. */
 static bool flatten(ebb_future *f, ebb_future *inner) {
+    if (inner == f) return ebb__fail_with(f, EBB_ERR_INVALID); /* it would wait for itself */
     if (ebb__has_ended(f)) {
         ebb__consume_failed(inner, f->site);
         return false;
@@ -250,9 +259,16 @@ bool ebb__fail_with(ebb_future *f, ebb_status st) {
 }
 
 bool ebb__cancel_as(ebb_future *f, ebb_cancel_kind kind) {
+    uint32_t pending = EBB_FUTURE_PENDING, cancelled = EBB_FUTURE_CANCELLED | (uint32_t)kind << 8;
     if (f->flags & EBB__F_STATIC) return false;
-    if (!claim(f)) return false;
-    end(f, EBB_FUTURE_CANCELLED | (uint32_t)kind << 8);
+    /* In one step, so that whoever loses to it on another thread sees to what. Release, as end(). */
+    if (f->flags & EBB__F_EXPORTED &&
+        !atomic_compare_exchange_strong_explicit(&f->state, &pending, cancelled, memory_order_acq_rel,
+                                                 memory_order_acquire)) {
+        return false;
+    }
+    if (!(f->flags & EBB__F_EXPORTED) && !claim(f)) return false;
+    end(f, cancelled);
     return true;
 }
 
@@ -282,6 +298,9 @@ ebb_value ebb__value_from(ebb_future *input) {
         input->value = ebb_none();
     } else if (v.type != NULL && v.type->size == 0) {
         v.type = NULL; /* a word that somebody else owns: borrowed */
+    } else if (ebb__value_cell(&v) != NULL) {
+        ebb__value_cell(&v)->scope |=
+            EBB__SCOPE_SHARED; /* two refer to it: only a collection knows when none does */
     }
     return v;
 }
@@ -317,12 +336,13 @@ void ebb__produced(ebb_future *f) {
 }
 
 void ebb__maybe_free(ebb__heap *h, ebb_future *f) {
-    const uint32_t held = EBB__F_STATIC | EBB__F_QUEUED | EBB__F_PRODUCED | EBB__F_EXPORTED | EBB__F_LOOSE;
+    const uint32_t held = EBB__F_STATIC | EBB__F_QUEUED | EBB__F_PRODUCED | EBB__F_EXPORTED;
     if ((f->flags & (held | EBB__F_FINISHED)) != EBB__F_FINISHED) return;
     if (f->holds > 0 || f->owners > 0 || f->cell.member != 0) return;
     ebb_value v = f->value;
-    f->value = ebb_none();
-    ebb__heap_free_cell(h, &f->cell);
+    if (v.type != NULL) ebb__shade_value(h, &v);
+    f->value = ebb_none(); /* nobody can ask for it again */
+    if (!(f->flags & EBB__F_LOOSE)) ebb__heap_free_cell(h, &f->cell);
     if (EBB__UNLIKELY(v.type != NULL)) ebb__dispose(v);
 }
 
@@ -685,19 +705,19 @@ bool ebb__is_wanted(const ebb_future *f) {
 /* ---- what is known ----------------------------------------------------------------------------------------------------- */
 
 ebb_future_state ebb_state_of(const ebb_future *f) {
-    return ebb__state_of(f);
+    return f == NULL ? EBB_FUTURE_FAILED : ebb__state_of(f);
 }
 
 ebb_status ebb_status_of(const ebb_future *f) {
-    return ebb__status_of(f);
+    return f == NULL ? EBB_ERR_INVALID : ebb__status_of(f);
 }
 
 ebb_cancel_kind ebb_kind_of(const ebb_future *f) {
-    return ebb__state_of(f) == EBB_FUTURE_CANCELLED ? ebb__kind_of_cancel(f) : EBB_CANCEL_NONE;
+    return ebb_is_cancelled(f) ? ebb__kind_of_cancel(f) : EBB_CANCEL_NONE;
 }
 
 bool ebb_is_cancelled(const ebb_future *f) {
-    return ebb__state_of(f) == EBB_FUTURE_CANCELLED;
+    return f != NULL && ebb__state_of(f) == EBB_FUTURE_CANCELLED;
 }
 
 /* ---- tracing ------------------------------------------------------------------------------------------------------------- */

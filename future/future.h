@@ -132,6 +132,7 @@ struct ebb__hook {
 
 extern const ebb_type ebb__dead_type; /* of a large cell that waits to be swept */
 extern const ebb_type ebb__nested_type;
+extern const ebb_type ebb__outcomes_type, ebb__selected_type; /* their free may be called early, and again */
 
 /* ---- what is what ------------------------------------------------------------------------------------------- */
 
@@ -234,7 +235,8 @@ ebb_status ebb__status_of(const ebb_future *f);
 void ebb__object_let_go(ebb__cell *c);
 /* A value was handed over that nobody takes. */
 void ebb__refuse_value(ebb_value v);
-/* Calls the type's free of a value that is a word; an object is the heap's. */
+/* Calls the type's free of a value that is a word. An object is the heap's, but a list that nobody holds lets
+ * go of its words now. */
 void ebb__dispose(ebb_value v);
 /* The value of `input`: moved out if `f` is the only one who can ask, else a copy that does not own. */
 ebb_value ebb__value_from(ebb_future *input);

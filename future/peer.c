@@ -3,6 +3,10 @@
 
 ebb_status ebb_peer_of(ebb_rt *rt, ebb_peer **out) {
     ebb__heap *h = ebb__heap_get(rt);
+    if (h != NULL && h->thread != ebb__this_thread()) {
+        *out = NULL;
+        return EBB_ERR_THREAD;
+    }
     *out = h == NULL ? NULL : (ebb_peer *)(void *)ebb__heap_keep(h);
     return h == NULL ? EBB_ERR_NOMEM : EBB_OK;
 }

@@ -213,7 +213,10 @@ static ebb_status go_over(ebb_cx *cx, void *state) {
     (void)cx;
     ebb_future *f = &g->promise.many.future;
     if (g->status == EBB_OK) (void)ebb_settle(f, ebb_none());
-    else (void)ebb_reject(f, g->status < 0 ? g->status : EBB_CANCELLED);
+    else
+        (void)ebb_reject(f, g->status < 0              ? g->status
+                            : g->status == EBB_PENDING ? EBB_CANCELLED
+                                                       : EBB_ERR_INVALID);
     return EBB_OK;
 }
 

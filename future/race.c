@@ -13,13 +13,16 @@ static void trace_selected(void *object, ebb_tracer *t) {
 }
 
 static void free_selected(void *object) {
-    ebb__dispose(((ebb_selected *)object)->value);
+    ebb_selected *s = object;
+    ebb_value v = s->value;
+    s->value = ebb_none();
+    ebb__dispose(v);
 }
 
-static const ebb_type selected_type = {"selected", sizeof(ebb_selected), trace_selected, free_selected, 0};
+const ebb_type ebb__selected_type = {"selected", sizeof(ebb_selected), trace_selected, free_selected, 0};
 
 ebb_selected *ebb_selected_of(const ebb_value *v) {
-    return v != NULL && v->type == &selected_type ? v->as.p : NULL;
+    return v != NULL && v->type == &ebb__selected_type ? v->as.p : NULL;
 }
 
 static void trace_race(void *object, ebb_tracer *t) {
@@ -107,7 +110,7 @@ static const ebb__kind select_kind = RACE("select", select_ended);
 /* Held by the node alone. */
 static ebb_status selected_new(ebb_cx *cx, race *r) {
     ebb_status st = EBB_OK;
-    r->selected = ebb__object_new(cx, &selected_type, sizeof(ebb_selected), &st);
+    r->selected = ebb__object_new(cx, &ebb__selected_type, sizeof(ebb_selected), &st);
     if (r->selected == NULL) return st;
     ebb__cell *c = (ebb__cell *)(void *)r->selected - 1;
     ebb__member_remove(ebb__cell_scope(ebb__heap_of(c), c), c);

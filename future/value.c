@@ -97,6 +97,7 @@ void ebb_discard(ebb_cx *cx, ebb_value v) {
     } else {
         ebb__object_let_go(c);
     }
+    ebb__dispose(v);
 }
 
 /* ---- bytes of a region ----------------------------------------------------------------------------------------------- */

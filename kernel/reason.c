@@ -20,6 +20,7 @@ static const struct {
 };
 
 const char *ebb_cancel_kind_name(ebb_cancel_kind kind) {
+    if ((unsigned)kind == 15) return "DROPPED"; /* of futures only */
     return (unsigned)kind < EBB_CANCEL_KINDS ? kinds[kind].name : "?";
 }
 

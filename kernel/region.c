@@ -387,6 +387,7 @@ static ebb_status region_join(ebb_rt *rt, ebb_cx *cx, ebb_region region) {
         return st;
     }
     if (t->index == 0) return EBB_PENDING;
+    if (ebb__is_servant(rt, t)) return EBB_ERR_NOT_TASK;
     if (ebb__acknowledge(cx) != EBB_OK) return EBB_CANCELLED;
     t->flags |= F_JOINING;
     return EBB_PENDING;

@@ -755,6 +755,7 @@ static ebb_status task_join(ebb_rt *rt, ebb_cx *cx, ebb_task task) {
         return st;
     }
     if (me->index == 0) return EBB_PENDING;
+    if (ebb__is_servant(rt, me)) return EBB_ERR_NOT_TASK;
     if (ebb__acknowledge(cx) != EBB_OK) {
         t->waiter = 0;
         return EBB_CANCELLED;

@@ -4,11 +4,12 @@
 
 #include "kernel/lane.h"
 #include "kernel/record.h"
+#include "kernel/task.h"
 
 /* EBB_PENDING, or why it can't wait. F_WAIT stays set: it only says that the end of the task looks. */
 static inline ebb_status ebb__wait_begin(ebb_cx *cx, ebb_wait *w, const ebb_wait_kind *kind, void *on) {
     ebb__task *t = ebb__task_of(cx);
-    if (EBB__UNLIKELY(t->index == 0)) return EBB_ERR_NOT_TASK;
+    if (EBB__UNLIKELY(t->index == 0 || ebb__is_servant(t->rt, t))) return EBB_ERR_NOT_TASK;
     if (EBB__UNLIKELY(ebb__is_over(t))) return EBB_ERR_CLOSED;
     if (EBB__UNLIKELY(w->cx != NULL)) return EBB_ERR_BUSY;
     ebb__cold *c = ebb__cold_at(t->rt, t->index);

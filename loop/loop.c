@@ -165,6 +165,7 @@ static ebb_status runtime_new(ebb_loop *l, const ebb_loop_opts *opts) {
     if (st == EBB_OK) st = ebb_heap_setup(l->rt, &heap);
     if (st == EBB_OK) st = ebb_adopt(l->rt);
     if (st == EBB_OK) st = ebb_on_inbound(l->rt, ebb__loop_wake, l);
+    if (st == EBB_OK) st = ebb_peer_of(l->rt, &l->peer);
     return st;
 }
 
@@ -267,6 +268,10 @@ ebb_rt *ebb_loop_runtime(const ebb_loop *l) {
     return l->rt;
 }
 
+ebb_peer *ebb_loop_peer(const ebb_loop *l) {
+    return l->peer;
+}
+
 /* ---- leaving ------------------------------------------------------------------------------------------------ */
 
 typedef struct list {
@@ -330,7 +335,9 @@ static bool root_closes(ebb_loop *l) {
 static void internal_closed(uv_handle_t *uv) {
     ebb_loop *l = uv->data;
     ebb_allocator a = l->allocator;
-    if (--l->internals == 0) ebb__free(&a, l, sizeof *l);
+    if (--l->internals > 0) return;
+    ebb_peer_release(l->peer);
+    ebb__free(&a, l, sizeof *l);
 }
 
 ebb_status ebb_loop_close(ebb_loop *l, ebb_leftover *open, size_t room, size_t *n) {

@@ -27,6 +27,7 @@ struct ebb_loop {
     ebb_rt *rt;
     ebb_allocator allocator;
     const void *thread;
+    ebb_peer *peer;      /* one reference, until the memory of the loop goes */
     ebb_loop *next_here; /* of the loops of this thread */
     uint32_t polls;
     uint32_t pending;  /* operations whose futures are not settled */

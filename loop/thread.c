@@ -120,6 +120,7 @@ static void thread_main(void *arg) {
 static void owner_free(ebb_loop *l) {
     ebb__owner *o = l->owner;
     ebb_allocator a = o->opts.runtime.allocator;
+    ebb_peer_release(l->peer);
     uv_mutex_destroy(&o->lock);
     uv_sem_destroy(&o->ready);
     ebb__free(&a, o, sizeof *o);

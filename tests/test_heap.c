@@ -224,7 +224,7 @@ static void the_end_of_an_object_is_told_once_in_the_pump(void **state) {
     }
     pump_watched(&o);
     for (int i = 0; i < 3; i++) assert_int_equal(ebb_collect(w.rt), EBB_OK); /* before anybody buries them */
-    assert_int_equal(o.called, 0);
+    assert_int_equal(o.called, 100); /* the words: those need no collection */
     pump_watched(&o);
     assert_int_equal(o.called, 200);
     heap_world_end(&w);

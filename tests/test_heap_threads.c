@@ -3,6 +3,7 @@
 #include "tests/heap_world.h"
 
 #include <pthread.h>
+#include <sched.h>
 
 enum { LOOPS = 4, SLOTS = 64, COLLECTIONS = 100 };
 
@@ -160,9 +161,80 @@ static void loops_collect_while_they_end_each_others_futures(void **state) {
     for (int i = 0; i < LOOPS; i++) release_offers(&loops[i]);
 }
 
+/* ---- a cancel here, a settle there ------------------------------------------------------------------------- */
+
+enum { RACES = 100, PROMISES = 64 };
+
+typedef struct race {
+    ebb_future *here[PROMISES];
+    ebb_remote *there[PROMISES];
+    _Atomic int at, taken; /* both go from one to the next together */
+} race;
+
+/* Spins, to be there at the same moment, but not for ever: there may be fewer cores than threads. */
+static void wait_for(_Atomic int *at, int i) {
+    for (int spins = 0; atomic_load_explicit(at, memory_order_relaxed) < i; spins++) {
+        if (spins > 20000) sched_yield();
+    }
+}
+
+static ebb_status begin_race(ebb_cx *cx, void *arg) {
+    race *r = arg;
+    for (int i = 0; i < PROMISES; i++) {
+        r->here[i] = ebb_promise(cx, &operation, NULL);
+        assert_int_equal(ebb_export(r->here[i], &r->there[i]), EBB_OK);
+    }
+    return EBB_OK;
+}
+
+static void *settle_all(void *arg) {
+    race *r = arg;
+    for (int i = 0; i < PROMISES; i++) {
+        atomic_store_explicit(&r->taken, i, memory_order_relaxed);
+        wait_for(&r->at, i);
+        (void)ebb_remote_settle(r->there[i], word_new());
+        ebb_remote_release(r->there[i]);
+    }
+    return NULL;
+}
+
+static void race_once(heap_world *w) {
+    race r = {.at = -1, .taken = -1};
+    pthread_t thread;
+    ebb_region_state now = EBB_REGION_OPEN;
+    ebb_region region = ebb_region_open(w->host, NULL);
+    ebb_spawn(w->host, region, begin_race, &r);
+    heap_pump(w);
+    assert_int_equal(pthread_create(&thread, NULL, settle_all, &r), 0);
+    for (int i = 0; i < PROMISES; i++) {
+        wait_for(&r.taken, i);
+        atomic_store_explicit(&r.at, i, memory_order_relaxed);
+        (void)ebb_cancel(r.here[i], EBB_CANCEL_USER);
+    }
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    ebb_region_close(w->host, region);
+    heap_pump(w);
+    assert_int_equal(ebb_region_state_of(w->host, region, &now), EBB_OK);
+    assert_int_equal(now, EBB_REGION_CLOSED);
+    assert_int_equal(ebb_region_join(w->host, region), EBB_OK);
+}
+
+/* Whoever was first, the producer has ended, and its region does not wait for it for ever. */
+static void a_region_closes_after_every_race_of_cancel_and_settle(void **state) {
+    (void)state;
+    loop l;
+    loop_begin(&l, &l, 0);
+    (void)ebb_never(l.w.host); /* so that somebody is there to bury words that nobody took */
+    for (int i = 0; i < RACES; i++) race_once(&l.w);
+    heap_collect(&l.w);
+    assert_int_equal(heap_stats(&l.w).live, 1);
+    ebb_rt_free(l.w.rt);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(loops_collect_while_they_end_each_others_futures),
+        cmocka_unit_test(a_region_closes_after_every_race_of_cancel_and_settle),
     };
     return cmocka_run_group_tests_name("heap_threads", tests, NULL, NULL);
 }

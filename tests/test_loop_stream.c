@@ -149,6 +149,63 @@ static void a_read_that_is_too_late_is_cancelled(void **state) {
     close(fd);
 }
 
+static ebb_value as_it_is(ebb_cx *cx, ebb_value *v, void *arg) {
+    (void)cx;
+    (void)arg;
+    return *v;
+}
+
+typedef struct slow_reader {
+    ebb_stream stream;
+    char *bytes;
+    bool over;
+} slow_reader;
+
+/* What it awaits is made of a read. When it is cancelled its memory goes, and nobody has told the read. */
+static ebb_status read_by_a_map(ebb_cx *cx, void *arg) {
+    slow_reader *r = arg;
+    r->bytes = malloc(64);
+    ebb_status st =
+        ebb_await(cx, ebb_map(cx, ebb_stream_read(cx, r->stream, r->bytes, 64), as_it_is, NULL), NULL);
+    free(r->bytes);
+    r->over = true;
+    return st;
+}
+
+static void memory_is_free_when_what_was_made_of_a_read_has_ended(void **state) {
+    loop_world *w = *state;
+    uv_loop_t uv;
+    ebb_loop *l;
+    ebb_failing memory = {.inner = ebb_libc_allocator()};
+    ebb_loop_opts opts = {.runtime = {.allocator = ebb_failing_allocator(&memory), .runtime_id = 8},
+                          .polls = 1};
+    int fd[2];
+    (void)w;
+    assert_int_equal(uv_loop_init(&uv), 0);
+    assert_int_equal(ebb_attach(&uv, &opts, &l), EBB_OK); /* one poll, then the sockets have their turn */
+    ebb_cx *cx = ebb_loop_cx(l);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fd), 0);
+    slow_reader r = {.stream = ebb_stream_adopt(cx, fd[0])};
+    ebb_task t = ebb_fiber_spawn(cx, ebb_root(ebb_loop_runtime(l)), read_by_a_map, &r);
+    for (int i = 0; i < 10; i++) uv_run(&uv, UV_RUN_NOWAIT);
+    ebb_task_cancel(ebb_loop_cx(l), t, EBB_CANCEL_USER, NULL);
+    send_text(fd[1], "late");
+    while (!r.over) uv_run(&uv, UV_RUN_NOWAIT);
+    for (int i = 0; i < 10; i++) uv_run(&uv, UV_RUN_NOWAIT);
+    char bytes[8];
+    ebb_future *f = ebb_stream_read(ebb_loop_cx(l), r.stream, bytes, sizeof bytes); /* they are still there */
+    while (ebb_status_of(f) == EBB_PENDING) uv_run(&uv, UV_RUN_ONCE);
+    assert_int_equal(status_now(f), EBB_OK);
+    assert_memory_equal(bytes, "late", 4);
+    ebb_stream_close(ebb_loop_cx(l), r.stream);
+    uv_run(&uv, UV_RUN_DEFAULT);
+    assert_int_equal(ebb_loop_close(l, NULL, 0, NULL), EBB_OK);
+    uv_run(&uv, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&uv), 0);
+    assert_int_equal(memory.live, 0);
+    close(fd[1]);
+}
+
 /* A thread that cancels reads while they complete, as fast as it can. */
 typedef struct canceller {
     ebb_remote *_Atomic next;
@@ -580,6 +637,7 @@ int main(void) {
         ON_A_LOOP(sizes_that_make_no_sense_are_refused),
         ON_A_LOOP(a_cancelled_read_takes_no_bytes_and_touches_no_memory),
         ON_A_LOOP(a_read_that_is_too_late_is_cancelled),
+        ON_A_LOOP(memory_is_free_when_what_was_made_of_a_read_has_ended),
         ON_A_LOOP(no_byte_is_lost_to_cancels_from_another_thread),
         ON_A_LOOP(much_arrives_whole_and_in_order),
         ON_A_LOOP(a_cancelled_write_lets_go_of_its_bytes_at_once),

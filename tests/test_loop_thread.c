@@ -279,6 +279,48 @@ static void one_loop_settles_what_another_waits_for(void **state) {
     }
 }
 
+/* ---- far regions --------------------------------------------------------------------------------------------------- */
+
+typedef struct far_job {
+    ebb_peer *peer;
+    uv_thread_t asked, ran;
+} far_job;
+
+static ebb_status far_body(ebb_cx *cx, void *arg) {
+    far_job *j = arg;
+    (void)cx;
+    j->ran = uv_thread_self();
+    return EBB_OK;
+}
+
+static ebb_status asks_the_other(ebb_cx *cx, void *arg) {
+    far_job *j = arg;
+    j->asked = uv_thread_self();
+    return ebb_await(cx, ebb_far(cx, j->peer, far_body, j), NULL);
+}
+
+static void a_loop_runs_what_another_asks_for(void **state) {
+    (void)state;
+    /* What lies between two is freed on either thread: no counting here. */
+    ebb_loop_opts a = {.runtime = {.allocator = ebb_libc_allocator(), .runtime_id = 1}}, b = a;
+    ebb_loop *worker, *asker;
+    waiting w = {.seen = EBB_PENDING};
+    far_job j = {.peer = NULL};
+    b.runtime.runtime_id = 2;
+    uv_sem_init(&w.began, 0);
+    assert_int_equal(ebb_loop_new(&a, waits_for_ever, &w, &worker), EBB_OK);
+    j.peer = ebb_peer_keep(ebb_loop_peer(worker));
+    assert_int_equal(ebb_loop_new(&b, asks_the_other, &j, &asker), EBB_OK);
+    assert_int_equal(ebb_loop_join(asker), EBB_OK);
+    assert_false(uv_thread_equal(&j.asked, &j.ran));
+    uv_sem_wait(&w.began);
+    assert_int_equal(ebb_loop_stop(worker), EBB_CANCELLED);
+    assert_int_equal(ebb_loop_new(&b, asks_the_other, &j, &asker), EBB_OK);
+    assert_int_equal(ebb_loop_join(asker), EBB_ERR_CLOSED); /* the handle outlives its loop */
+    ebb_peer_release(j.peer);
+    uv_sem_destroy(&w.began);
+}
+
 static ebb_status writes_to_nobody(ebb_cx *cx, void *arg) {
     int fd[2];
     (void)arg;
@@ -310,6 +352,7 @@ int main(void) {
         cmocka_unit_test(bad_options_are_refused),
         cmocka_unit_test(without_memory_nothing_is_left_behind),
         cmocka_unit_test(one_loop_settles_what_another_waits_for),
+        cmocka_unit_test(a_loop_runs_what_another_asks_for),
         cmocka_unit_test(who_writes_to_nobody_does_not_end_the_process),
     };
     return cmocka_run_group_tests(tests, up, NULL);

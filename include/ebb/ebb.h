@@ -5,10 +5,11 @@
 #include <stdlib.h>
 
 #include <ebb/base.h>
-#include <ebb/kernel.h>
-#include <ebb/sched.h>
-#include <ebb/future.h>
 #include <ebb/fiber.h>
+#include <ebb/future.h>
+#include <ebb/kernel.h>
+#include <ebb/loop.h>
+#include <ebb/sched.h>
 
 static inline void *ebb_libc_realloc(void *ctx, void *ptr, size_t old_size, size_t new_size) {
     (void)ctx;

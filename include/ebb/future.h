@@ -43,7 +43,8 @@ typedef struct ebb_tracer ebb_tracer;
 /* A type of values. With a `size` it lives on the runtime's heap: made by ebb_new, freed when nothing
  * refers to it; `trace` (may be NULL) names what it refers to, with ebb_trace and ebb_trace_value, and does
  * nothing else. Without one it is a word that somebody owns, a file descriptor for example. `free` (may be
- * NULL) lets go of what is not memory of the heap; it gets the object or the word, once, in the pump. It may
+ * NULL) lets go of what is not memory of the heap; it gets the object or the word, once: in the pump, or in the call that disposes
+ * of the value, which for a remote is on that thread. An object's has to free the words in it. It may
  * not look at other objects, which may be gone. What a trace function names must be there: clear a reference
  * to a future when you let go of that. */
 typedef struct ebb_type {
@@ -162,7 +163,7 @@ ebb_cancel_kind ebb_kind_of(const ebb_future *f); /* why it was cancelled; NONE 
 bool ebb_is_cancelled(const ebb_future *f);
 
 /* Waits for it and moves its value into `v` (may be NULL: disposed of). Consumes it. A poll operation and a
- * checkpoint in a task (repeat it with the same future), blocking in a fiber. A task that is cancelled
+ * checkpoint in a task (repeat it with the same future, kept in the state), blocking in a fiber. A task that is cancelled
  * meanwhile gets EBB_CANCELLED, and with it the future is. EBB_ERR_NOT_TASK: a callback, or the host and it
  * is pending; nothing is consumed then, nor by EBB_ERR_NOMEM. A word that
  * somebody else may still ask for, because the handle was kept, is borrowed: it stays the future's. */
@@ -208,7 +209,7 @@ ebb_status ebb_hold(ebb_future *f, void *object);
  *
  * Cancelling the result cancels the inputs that it owns. Losers are cancelled, and their producers drain in
  * their regions; the result does not wait for that. A callback that returns NULL fails it with
- * EBB_ERR_INVALID. A function pointer that is NULL: EBB_ERR_INVALID. An input of another runtime:
+ * EBB_ERR_INVALID. What is refused consumes its inputs all the same. A function pointer that is NULL: EBB_ERR_INVALID. An input of another runtime:
  * EBB_ERR_FOREIGN. A span of 2^63 ns or more that is not EBB_FOREVER (a negative one): EBB_ERR_INVALID. */
 typedef ebb_future *(*ebb_then_fn)(ebb_cx *cx, ebb_value *v, void *arg);
 typedef ebb_value (*ebb_map_fn)(ebb_cx *cx, ebb_value *v, void *arg);
@@ -265,7 +266,7 @@ ebb_future *ebb_within_at(ebb_cx *cx, ebb_future *f, uint64_t span, const char *
 /* Calls fn after a time span and ends as what it returns. */
 typedef ebb_future *(*ebb_make_fn)(ebb_cx *cx, void *arg);
 ebb_future *ebb_delay_at(ebb_cx *cx, uint64_t span, ebb_make_fn fn, void *arg, const char *site);
-/* Calls fn every `span` (not 0), counting from 0, and waits for what it returns before the next. Ends when
+/* Calls fn every `span` (not 0), first after one span, with 0, and waits for what it returns before the next. Ends when
  * that completes with a value other than none, or fails, or is cancelled: as that. A call whose time has
  * passed meanwhile is made at once, but only one. */
 typedef ebb_future *(*ebb_repeat_fn)(ebb_cx *cx, uint64_t n, void *arg);

@@ -145,7 +145,8 @@ typedef struct ebb_rt_opts {
 /* A new runtime with its root region open. EBB_ERR_NOMEM leaves nothing behind. */
 ebb_status ebb_rt_new(const ebb_rt_opts *opts, ebb_rt **out);
 
-/* Frees everything, in any state but from inside a pump, without running anybody's code. To end in good order, cancel or
+/* Frees everything, in any state but from inside a pump, without running anybody's code but
+ * the `free` of values that futures still have. To end in good order, cancel or
  * close the root, pump until ebb_region_state_of says EBB_REGION_CLOSED, then free. NULL is allowed. */
 void ebb_rt_free(ebb_rt *rt);
 

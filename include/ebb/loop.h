@@ -55,6 +55,9 @@ ebb_status ebb_attach(struct uv_loop_s *uv, const ebb_loop_opts *opts, ebb_loop 
  * libuv. NULL on another thread. */
 ebb_cx *ebb_loop_cx(ebb_loop *l);
 ebb_rt *ebb_loop_runtime(const ebb_loop *l);
+/* Its runtime for others: for ebb_far and bridges. Any thread. It is the loop's, until that is closed or
+ * joined: ebb_peer_keep, to have it longer. */
+ebb_peer *ebb_loop_peer(const ebb_loop *l);
 
 /* What is still open: a handle, an operation, a task. */
 typedef struct ebb_leftover {

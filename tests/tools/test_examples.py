@@ -20,7 +20,7 @@ EBB = ""
 PROGRAMS = {}
 
 SERVERS = {"echo"}  # these run until they are told to stop
-REAL_TIME = {"fanout", "pipeline"}  # these run on the clock of the machine
+REAL_TIME = {"embed", "fanout", "pipeline"}  # these run on the clock of the machine
 
 # What an example has to say, as expressions for whole lines, in this order.
 SAYS = {
@@ -33,6 +33,8 @@ SAYS = {
     "pool": [
         r"close +12 sent = 12 done \+ 0 put back \+ 0 still in the channel; ok",
         r"cancel +\d+ sent = +6 done \+ 3 put back \+ \d+ still in the channel; cancelled"],
+    "embed": [
+        r"tick 1", r"  date ends with 0 and says \d{4}", r"  sleep: the time was over", r"tick 8"],
     "fanout": [
         r"shard  0 says 0", r"shard  5, attempt 2", r"shard  5, attempt 3", r"shard  5 says 500",
         r"shard  9: the time was over", r"asked: ok"],
