@@ -163,7 +163,7 @@ static void loops_collect_while_they_end_each_others_futures(void **state) {
 
 /* ---- a cancel here, a settle there ------------------------------------------------------------------------- */
 
-enum { RACES = 100, PROMISES = 64 };
+enum { RACES = 400, PROMISES = 64 };
 
 typedef struct race {
     ebb_future *here[PROMISES];
