@@ -20,7 +20,7 @@ static void trace_outcomes(void *object, ebb_tracer *t) {
 
 static void free_outcomes(void *object) {
     outcomes *o = object;
-    while (o->n > 0) ebb__dispose(o->item[--o->n].value);
+    while (o->n > 0) ebb__dispose_word(o->item[--o->n].value);
 }
 
 const ebb_type ebb__outcomes_type = {"outcomes", sizeof(outcomes), trace_outcomes, free_outcomes, 0};

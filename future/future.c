@@ -180,12 +180,16 @@ static void dequeue(ebb__scope *s, ebb_future *f) {
 
 /* ---- ending --------------------------------------------------------------------------------------------------------- */
 
+void ebb__dispose_word(ebb_value v) {
+    if (v.type != NULL && v.type->size == 0 && v.type->free != NULL) v.type->free(v.as.p);
+}
+
 void ebb__dispose(ebb_value v) {
     if (v.type == NULL || v.type->free == NULL) return;
     bool list = v.type == &ebb__outcomes_type || v.type == &ebb__selected_type;
     if (list && v.as.p != NULL) {
         const ebb__cell *c = (const ebb__cell *)v.as.p - 1;
-        if (c->member == 0 && !(c->scope & EBB__SCOPE_SHARED)) v.type->free(v.as.p);
+        if (c->member == 0 && !(c->scope & EBB__SCOPE_FLAGS)) v.type->free(v.as.p);
     } else if (v.type->size == 0) {
         v.type->free(v.as.p);
     }
@@ -224,7 +228,11 @@ void ebb__refuse_value(ebb_value v) {
 
 /* f, which is pending, ends as `inner` will. */
 static bool flatten(ebb_future *f, ebb_future *inner) {
-    if (inner == f) return ebb__fail_with(f, EBB_ERR_INVALID); /* it would wait for itself */
+    if (inner == f) { /* it would wait for itself */
+        bool failed_now = ebb__fail_with(f, EBB_ERR_INVALID);
+        ebb__consume(inner, f->site);
+        return failed_now;
+    }
     if (ebb__has_ended(f)) {
         ebb__consume_failed(inner, f->site);
         return false;
@@ -300,7 +308,7 @@ ebb_value ebb__value_from(ebb_future *input) {
         v.type = NULL; /* a word that somebody else owns: borrowed */
     } else if (ebb__value_cell(&v) != NULL) {
         ebb__value_cell(&v)->scope |=
-            EBB__SCOPE_SHARED; /* two refer to it: only a collection knows when none does */
+            EBB__SCOPE_COPIED; /* two refer to it: only a collection knows when none does */
     }
     return v;
 }

@@ -238,6 +238,7 @@ void ebb__refuse_value(ebb_value v);
 /* Calls the type's free of a value that is a word. An object is the heap's, but a list that nobody holds lets
  * go of its words now. */
 void ebb__dispose(ebb_value v);
+void ebb__dispose_word(ebb_value v); /* an object is let alone */
 /* The value of `input`: moved out if `f` is the only one who can ask, else a copy that does not own. */
 ebb_value ebb__value_from(ebb_future *input);
 

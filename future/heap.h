@@ -32,8 +32,10 @@ typedef struct ebb__cell {
 } ebb__cell;
 _Static_assert(sizeof(void *) != 8 || sizeof(ebb__cell) == 16, "what ebb_new adds to an object");
 
-/* In `scope` of an object: other regions hold it too, by cells of their own. */
+/* In `scope` of an object: other regions hold it too, by cells of their own; two futures may refer to it. */
 #define EBB__SCOPE_SHARED (UINT32_C(1) << 31)
+#define EBB__SCOPE_COPIED (UINT32_C(1) << 30)
+#define EBB__SCOPE_FLAGS  (EBB__SCOPE_SHARED | EBB__SCOPE_COPIED)
 
 /* ebb_type.reserved of types that are the library's own: traced in steps. LETS_GO: a future whose
  * `cancelled` is called at any end. */

@@ -16,7 +16,7 @@ static void free_selected(void *object) {
     ebb_selected *s = object;
     ebb_value v = s->value;
     s->value = ebb_none();
-    ebb__dispose(v);
+    ebb__dispose_word(v);
 }
 
 const ebb_type ebb__selected_type = {"selected", sizeof(ebb_selected), trace_selected, free_selected, 0};

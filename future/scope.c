@@ -216,6 +216,21 @@ static bool collect(ebb__scope *s, ebb__heap *h) {
     return ebb__collect_step(h);
 }
 
+/* Words that nobody has read, and nobody can any more: a descriptor should not wait for a collection. */
+static void dispose_unread(ebb__scope *s) {
+    for (uint32_t i = s->members_n; i > 0; i--) {
+        ebb_future *f = (ebb_future *)(void *)ebb__member_cell(s->members[i - 1]);
+        if (!(f->cell.type->reserved & EBB__TYPE_FUTURE) || f->flags & EBB__F_EXPORTED || f->owners > 0)
+            continue;
+        if (!(f->flags & EBB__F_FINISHED) || f->value.type == NULL) continue;
+        ebb_value v = f->value;
+        ebb__shade_value(s->heap, &v);
+        f->value = ebb_none();
+        ebb__dispose(v);
+        if (i > s->members_n) i = s->members_n + 1; /* that code may have let go of others */
+    }
+}
+
 static ebb_status serve(ebb_cx *cx, void *state) {
     ebb__scope *s = state;
     ebb__heap *h = s->heap;
@@ -229,6 +244,10 @@ static ebb_status serve(ebb_cx *cx, void *state) {
     if (!ebb__run_queue(s, &work)) idle = false;
     s->running = false;
     bool ends = may_end(s, cx, idle);
+    if (ends) {
+        dispose_unread(s);
+        ends = may_end(s, cx, idle); /* whatever that code has made */
+    }
     if ((ends || (forced && s->dues_n == 0)) &&
         s->timer.id != 0) { /* forced, this may be the last poll that it gets */
         (void)ebb_timer_disarm(cx, s->timer);

@@ -71,7 +71,7 @@ static inline void ebb__member_add(ebb__scope *s, ebb__cell *c) {
 void ebb__member_remove(ebb__scope *s, ebb__cell *c);
 
 static inline ebb__scope *ebb__cell_scope(ebb__heap *h, const ebb__cell *c) {
-    return h->scopes[c->scope & ~EBB__SCOPE_SHARED];
+    return h->scopes[c->scope & ~EBB__SCOPE_FLAGS];
 }
 
 /* The servant has something to do. */

@@ -51,9 +51,9 @@ ebb_status ebb__object_hold(ebb_cx *cx, ebb__cell *c) {
     if (s == NULL) return st;
     ebb__shade(s->heap, c);
     if (c->member == 0) {
-        uint32_t shared = c->scope & EBB__SCOPE_SHARED;
+        uint32_t flags = c->scope & EBB__SCOPE_FLAGS;
         ebb__member_add(s, c);
-        c->scope |= shared;
+        c->scope |= flags;
         return EBB_OK;
     }
     holder *h = ebb__heap_alloc(s->heap, &holder_type, sizeof *h);

@@ -44,7 +44,7 @@ static void check_members(verdict *v, ebb__heap *h, ebb__scope *s) {
             wrong(v, "a member of a scope was freed", NULL);
             return;
         }
-        if (c->member != i + 1 || (c->scope & ~EBB__SCOPE_SHARED) != s->index)
+        if (c->member != i + 1 || (c->scope & ~EBB__SCOPE_FLAGS) != s->index)
             wrong(v, "a member does not know its place", c);
     }
     for (ebb_future *f = s->first; f != NULL; f = f->local_next) {
