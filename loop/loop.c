@@ -218,6 +218,8 @@ ebb_status ebb__loop_init(ebb_loop *l, uv_loop_t *uv, const ebb_loop_opts *opts)
     if (st == EBB_OK) st = internals_new(l);
     if (st != EBB_OK) {
         ebb_rt_free(l->rt);
+        ebb_peer_release(l->peer);
+        l->peer = NULL;
         id_release(l->id);
         return st;
     }

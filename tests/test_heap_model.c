@@ -319,7 +319,7 @@ static void given(model *m, const ebb_value *v, int region) {
     m_object *o = (m_object *)(void *)((heap_object *)v->as.p)->freed;
     if (((heap_object *)v->as.p)->magic != HEAP_MAGIC || o->at != v->as.p)
         wrong(m, "a value is not what it was");
-    if (is_held(o)) o->shared = true;
+    if (is_held(o) || !m->region[region].open) o->shared = true;
     if (m->region[region].open) o->held[region]++;
 }
 

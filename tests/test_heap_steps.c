@@ -356,6 +356,60 @@ static void a_settle_that_comes_too_late_lets_go_of_its_object(void **state) {
     heap_world_end(&w);
 }
 
+/* The one that has it moves it on, though another future has the same value: nobody else holds it. */
+static void what_was_read_twice_can_be_moved_on(void **state) {
+    (void)state;
+    heap_world w;
+    uint32_t freed = 0;
+    ebb_value v;
+    heap_world_begin(&w, (ebb_heap_opts){0});
+    ebb_future *f = ebb_pure(w.host, ebb_box(heap_object_new(w.host, &freed)));
+    heap_pump(&w);
+    assert_int_equal(ebb_await(w.host, ebb_keep(f), &v), EBB_OK);
+    ebb_future *g = ebb_pure(w.host, v);
+    ebb_drop(f);
+    heap_pump(&w);
+    heap_collect(&w);
+    assert_int_equal(freed, 0);
+    ebb_drop(g);
+    heap_collect(&w);
+    assert_int_equal(freed, 1);
+    heap_world_end(&w);
+}
+
+static void count_word(void *p) {
+    ++*(uint32_t *)p;
+}
+
+static const ebb_type counted_word = {"word", 0, NULL, count_word, 0};
+
+/* A list in a list in a list: each is a cell with an end of its own, and none is looked at after its end. */
+static void lists_of_lists_end_once(void **state) {
+    (void)state;
+    for (int way = 0; way < 4; way++) {
+        heap_world w;
+        uint32_t freed = 0;
+        heap_world_begin(&w, (ebb_heap_opts){.verify = true});
+        ebb_future *f = ebb_pure(w.host, ebb_owned(&counted_word, &freed));
+        for (int i = 0; i < 50000; i++) {
+            f = i % 2 == 0 ? ebb_all(w.host, 1, &f) : ebb_select(w.host, 1, &f);
+        }
+        heap_pump(&w);
+        if (way == 0) ebb_drop(f);
+        if (way == 1) assert_int_equal(ebb_await(w.host, f, NULL), EBB_OK);
+        ebb_value v = ebb_none();
+        if (way == 3) (void)ebb_keep(f); /* then two have the list, and only a collection ends it */
+        if (way >= 2) assert_int_equal(ebb_await(w.host, f, &v), EBB_OK);
+        ebb_discard(w.host, v);
+        if (way == 3) ebb_drop(f);
+        for (int i = 0; i < 2; i++) assert_int_equal(ebb_collect(w.rt), EBB_OK);
+        heap_collect(&w);
+        assert_int_equal(freed, 1);
+        assert_int_equal(heap_stats(&w).live, 0);
+        heap_world_end(&w);
+    }
+}
+
 /* ---- handles that are let go of at odd moments -------------------------------------------------------------- */
 
 static ebb_future *the_source;
@@ -430,6 +484,19 @@ static void a_nested_future_is_held_until_it_is_settled_with(void **state) {
     heap_pump(&w);
     assert_int_equal(ebb_await(w.host, outer, &v), EBB_OK);
     assert_int_equal(v.as.i, 2);
+    heap_world_end(&w);
+}
+
+static void a_promise_that_is_settled_with_itself_fails_and_goes(void **state) {
+    (void)state;
+    heap_world w;
+    heap_world_begin(&w, (ebb_heap_opts){0});
+    ebb_future *f = ebb_promise(w.host, NULL, NULL);
+    (void)ebb_settle(f, ebb_nested(ebb_keep(f)));
+    heap_pump(&w);
+    assert_int_equal(ebb_await(w.host, f, NULL), EBB_ERR_INVALID);
+    heap_collect(&w);
+    assert_int_equal(heap_stats(&w).live, 0);
     heap_world_end(&w);
 }
 
@@ -530,10 +597,13 @@ int main(void) {
         cmocka_unit_test(who_comes_last_holds_it_as_the_others),
         cmocka_unit_test(passing_a_value_on_takes_it_from_nobody),
         cmocka_unit_test(a_settle_that_comes_too_late_lets_go_of_its_object),
+        cmocka_unit_test(what_was_read_twice_can_be_moved_on),
+        cmocka_unit_test(lists_of_lists_end_once),
         cmocka_unit_test(a_callback_may_drop_the_future_that_it_hears_of),
         cmocka_unit_test(a_future_that_has_ended_may_be_dropped_while_a_late_callback_waits),
         cmocka_unit_test(a_callback_that_collects_is_freed_once),
         cmocka_unit_test(a_nested_future_is_held_until_it_is_settled_with),
+        cmocka_unit_test(a_promise_that_is_settled_with_itself_fails_and_goes),
         cmocka_unit_test(what_a_forced_region_leaves_is_ended),
         cmocka_unit_test(a_region_waits_for_what_is_on_its_way),
     };
