@@ -16,12 +16,14 @@ static void kill_by(ebb__handle *h, uint64_t at) {
     if (at < h->loop->kill_at) h->loop->kill_at = at;
 }
 
-/* The end of what its region may still use to clean up, if that is cancelled. */
+/* When it has to be killed, if its region is cancelled: a little before the end of what that may still use to
+ * clean up, so that whoever waits hears of it in time. */
 static uint64_t budget_of(const ebb__handle *h) {
     const ebb_rt *rt = h->loop->rt;
     ebb__region *r;
     if (ebb__find_region(rt, h->nest->region, &r) != EBB_OK || r->told == 0) return EBB_FOREVER;
-    return r->force_at > rt->now ? r->force_at : r->deadline;
+    uint64_t end = r->force_at > rt->now ? r->force_at : r->deadline;
+    return end > rt->now ? end - (end - rt->now) / 8 : rt->now;
 }
 
 static void ask_to_end(ebb__handle *h) {

@@ -134,14 +134,14 @@ static void nobody_listens_there(void **state) {
 
 /* ---- cancels ------------------------------------------------------------------------------------------------- */
 
-/* Somebody outside who listens, and accepts nothing. */
-static int listen_outside(ebb_address *at) {
+/* Somebody outside who listens, and accepts nothing: not even `backlog` and a few more. */
+static int listen_outside(ebb_address *at, int backlog) {
     struct sockaddr_in in = {.sin_family = AF_INET};
     socklen_t n = sizeof in;
     int fd = socket(AF_INET, SOCK_STREAM, 0);
     in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     assert_int_equal(bind(fd, (struct sockaddr *)&in, sizeof in), 0);
-    assert_int_equal(listen(fd, 8), 0);
+    assert_int_equal(listen(fd, backlog), 0);
     assert_int_equal(getsockname(fd, (struct sockaddr *)&in, &n), 0);
     *at = (ebb_address){"127.0.0.1", ntohs(in.sin_port)};
     return fd;
@@ -150,7 +150,7 @@ static int listen_outside(ebb_address *at) {
 static void a_connect_that_is_cancelled_gives_its_socket_up(void **state) {
     loop_world *w = *state;
     ebb_address at;
-    int outside = listen_outside(&at), fds = 0;
+    int outside = listen_outside(&at, 8), fds = 0;
     for (int turns = 0; turns < 4; turns++) {
         ebb_future *f = ebb_tcp_connect(w->cx, &at);
         assert_true(ebb_cancel(f, EBB_CANCEL_USER));
@@ -160,6 +160,22 @@ static void a_connect_that_is_cancelled_gives_its_socket_up(void **state) {
         if (turns == 0) fds = open_descriptors(); /* libuv keeps one for itself from its first socket on */
         assert_int_equal(open_descriptors(), fds);
     }
+    close(outside);
+}
+
+static void a_connect_that_takes_for_ever_can_be_cancelled(void **state) {
+    loop_world *w = *state;
+    enum { FULL = 8 };
+    ebb_address at;
+    ebb_future *f[FULL];
+    int outside = listen_outside(&at, 0), pending = 0;
+    for (int i = 0; i < FULL; i++) f[i] = ebb_tcp_connect(w->cx, &at); /* two or so find room in its queue */
+    loop_turns(w, 20);
+    for (int i = 0; i < FULL; i++) pending += ebb_status_of(f[i]) == EBB_PENDING;
+    assert_in_range(pending, 1, FULL);
+    for (int i = 0; i < FULL; i++) ebb_cancel(f[i], EBB_CANCEL_USER);
+    loop_run(w); /* does not wait for what the system does not answer */
+    for (int i = 0; i < FULL; i++) ebb_drop(f[i]);
     close(outside);
 }
 
@@ -358,6 +374,7 @@ int main(void) {
         ON_A_LOOP(a_port_in_use_is_named_and_sticks_to_the_id),
         ON_A_LOOP(nobody_listens_there),
         ON_A_LOOP(a_connect_that_is_cancelled_gives_its_socket_up),
+        ON_A_LOOP(a_connect_that_takes_for_ever_can_be_cancelled),
         ON_A_LOOP(only_one_accepts_at_a_time),
         ON_A_LOOP(a_cancelled_accept_leaves_the_connection_to_the_next),
         ON_A_LOOP(many_that_connect_at_once_are_all_accepted),

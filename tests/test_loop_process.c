@@ -242,6 +242,22 @@ static void the_region_waits_for_a_process_that_is_waited_for(void **state) {
     assert_int_equal(ebb_region_join(w->cx, c.region), EBB_CANCELLED);
 }
 
+static void a_budget_is_enough_for_a_stubborn_process_that_is_waited_for(void **state) {
+    loop_world *w = *state;
+    child c = {.script = STUBBORN, .grace = 100 * EBB_SECOND};
+    ebb_report report;
+    make_child(w, &c);
+    ebb_fiber_spawn(w->cx, c.region, wait_for_child, &c);
+    loop_turns(w, 2);
+    ebb_budget budget = {ebb_now(ebb_loop_cx(w->loop)) + 2 * EBB_SECOND, EBB_POLLS_UNBOUNDED, 0};
+    ebb_region_cancel_within(w->cx, c.region, EBB_CANCEL_USER, NULL, budget);
+    loop_until(w, child_region_closed, &c);
+    assert_int_equal(ebb_region_report(w->cx, c.region, &report), EBB_OK);
+    assert_int_equal(report.abandoned, 0); /* killed when the part of tasks was over: the wait has ended */
+    assert_false(is_alive(c.pid));
+    assert_int_equal(ebb_region_join(w->cx, c.region), EBB_CANCELLED);
+}
+
 static void a_process_of_a_forced_region_is_killed(void **state) {
     loop_world *w = *state;
     child c = {.script = STUBBORN, .grace = 100 * EBB_SECOND};
@@ -359,6 +375,7 @@ int main(void) {
         ON_A_LOOP(a_process_ends_with_its_region),
         ON_A_LOOP(a_stubborn_process_is_killed_when_the_budget_of_its_region_is_over),
         ON_A_LOOP(the_region_waits_for_a_process_that_is_waited_for),
+        ON_A_LOOP(a_budget_is_enough_for_a_stubborn_process_that_is_waited_for),
         ON_A_LOOP(a_process_of_a_forced_region_is_killed),
         ON_A_LOOP(the_next_signal_is_waited_for),
         ON_A_LOOP(two_may_wait_for_the_same_signal),

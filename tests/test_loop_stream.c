@@ -39,6 +39,29 @@ static void a_read_waits_and_takes_no_more_than_its_room(void **state) {
     close(fd);
 }
 
+static void count_turn(uv_prepare_t *prepare) {
+    ++*(int *)prepare->data;
+}
+
+static void bytes_that_nobody_reads_do_not_keep_the_loop_busy(void **state) {
+    loop_world *w = *state;
+    int fd, turns = 0;
+    char bytes[4];
+    uv_prepare_t prepare;
+    ebb_stream s = stream_pair(w, &fd);
+    send_text(fd, "abcdefgh");
+    assert_int_equal(loop_await(w, ebb_stream_read(w->cx, s, bytes, sizeof bytes), NULL), EBB_OK);
+    uv_prepare_init(&w->uv, &prepare);
+    prepare.data = &turns;
+    uv_prepare_start(&prepare, count_turn);
+    uv_unref((uv_handle_t *)&prepare);
+    assert_int_equal(loop_await(w, ebb_after(ebb_loop_cx(w->loop), 50 * EBB_MS), NULL), EBB_OK);
+    assert_in_range(turns, 1, 20);
+    uv_close((uv_handle_t *)&prepare, NULL);
+    loop_run(w);
+    close(fd);
+}
+
 static void the_end_of_a_stream_has_a_name_and_stays(void **state) {
     loop_world *w = *state;
     int fd;
@@ -631,6 +654,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         ON_A_LOOP(a_read_gives_what_is_there),
         ON_A_LOOP(a_read_waits_and_takes_no_more_than_its_room),
+        ON_A_LOOP(bytes_that_nobody_reads_do_not_keep_the_loop_busy),
         ON_A_LOOP(the_end_of_a_stream_has_a_name_and_stays),
         ON_A_LOOP(a_reset_is_the_systems_failure),
         ON_A_LOOP(only_one_may_read_at_a_time),

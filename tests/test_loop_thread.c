@@ -101,6 +101,37 @@ static void stopping_cancels_what_runs(void **state) {
     }
 }
 
+static ebb_status fails(ebb_cx *cx, void *arg) {
+    (void)cx;
+    (void)arg;
+    return (ebb_status)-4321;
+}
+
+/* Its region fails, and is stopped while it drains. */
+static ebb_status drains(ebb_cx *cx, void *arg) {
+    waiting *w = arg;
+    ebb_spawn(cx, ebb_self_region(cx), fails, NULL);
+    (void)ebb_mask(cx);
+    for (int i = 0; i < 20; i++) (void)ebb_await(cx, ebb_after(cx, EBB_MS), NULL);
+    uv_sem_post(&w->began);
+    for (int i = 0; i < 20; i++) (void)ebb_await(cx, ebb_after(cx, EBB_MS), NULL);
+    (void)ebb_unmask(cx);
+    return EBB_OK;
+}
+
+static void joining_tells_how_it_went_even_if_it_was_stopped(void **state) {
+    (void)state;
+    ebb_loop_opts opts = opts_with(0);
+    ebb_loop *l;
+    waiting w = {.seen = EBB_PENDING};
+    uv_sem_init(&w.began, 0);
+    assert_int_equal(ebb_loop_new(&opts, drains, &w, &l), EBB_OK);
+    uv_sem_wait(&w.began);
+    assert_int_equal(ebb_loop_stop(l), (ebb_status)-4321);
+    assert_int_equal(memory.live, 0);
+    uv_sem_destroy(&w.began);
+}
+
 static void stopping_one_that_ends_by_itself_is_no_race(void **state) {
     (void)state;
     for (int round = 0; round < 50; round++) {
@@ -345,6 +376,7 @@ int main(void) {
         cmocka_unit_test(joining_gives_what_the_first_task_returned),
         cmocka_unit_test(a_loop_ends_when_the_last_task_of_its_first_region_has),
         cmocka_unit_test(stopping_cancels_what_runs),
+        cmocka_unit_test(joining_tells_how_it_went_even_if_it_was_stopped),
         cmocka_unit_test(stopping_one_that_ends_by_itself_is_no_race),
         cmocka_unit_test(stopping_waits_for_what_can_not_be_stopped),
         cmocka_unit_test(what_was_abandoned_keeps_its_memory_until_it_is_done),

@@ -237,8 +237,8 @@ typedef struct ebb_process_opts {
 } ebb_process_opts;
 
 /* Starts a program. `pipes` (may be NULL if there are none) gets a stream for each EBB_STDIO_PIPE. When its
- * region ends, a process that still runs gets SIGTERM, and SIGKILL after `grace`, or when the cleanup budget
- * is over, or when the region is forced; the region waits until it is gone. */
+ * region ends, a process that still runs gets SIGTERM, and SIGKILL after `grace`, or when 7/8 of what is left
+ * of the cleanup budget are over, or when the region is forced; the region waits until it is gone. */
 #define ebb_process_spawn(cx, pipes, ...) ebb_process_spawn_at((cx), (pipes), (__VA_ARGS__), EBB_SITE)
 ebb_process ebb_process_spawn_at(ebb_cx *cx, ebb_stream pipes[3], const ebb_process_opts *opts,
                                  const char *site);
