@@ -97,6 +97,6 @@ void ebb__end_later(ebb_loop *l, ebb_future *f, const ebb_op *op, void *arg);
 
 /* Memory of the host's that a value owns; its type's free is ebb__block_free. NULL: no memory. */
 void *ebb__block_new(const ebb_allocator *a, size_t n);
-void ebb__block_free(void *block);
+void ebb__block_free(void *at);
 
 #endif

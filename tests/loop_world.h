@@ -195,7 +195,7 @@ LOOP_UNUSED int loop_world_down(void **state) {
 LOOP_UNUSED const char *path_in(loop_world *w, const char *name) {
     static char path[128];
     if (w->dir[0] == 0) {
-        strcpy(w->dir, "/tmp/ebb-loop-XXXXXX");
+        snprintf(w->dir, sizeof w->dir, "/tmp/ebb-loop-XXXXXX");
         assert_non_null(mkdtemp(w->dir));
     }
     snprintf(path, sizeof path, "%s/%s", w->dir, name);

@@ -88,7 +88,7 @@ static void bad_addresses_are_refused(void **state) {
     const char *bad[] = {"", "localhost", "127.0.0", "1.2.3.4.5", "::g", "256.1.1.1"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         ebb_address a = {.port = 1};
-        strcpy(a.ip, bad[i]);
+        snprintf(a.ip, sizeof a.ip, "%s", bad[i]);
         assert_int_equal(ebb_id_status(ebb_tcp_listen(w->cx, &a).id), EBB_ERR_INVALID);
         assert_int_equal(status_now(ebb_tcp_connect(w->cx, &a)), EBB_ERR_INVALID);
     }
@@ -208,7 +208,7 @@ static void a_cancelled_accept_leaves_the_connection_to_the_next(void **state) {
     assert_int_equal(status_now(f), EBB_CANCELLED);
     int second = connect_to(path);
     send_text(second, "2");
-    for (char c = '1'; c <= '2'; c++) {
+    for (int c = '1'; c <= '2'; c++) {
         assert_int_equal(loop_await(w, ebb_listener_accept(w->cx, l), &v), EBB_OK);
         ebb_stream s = ebb_stream_of(v);
         assert_int_equal(loop_await(w, ebb_stream_read(w->cx, s, &byte, 1), NULL), EBB_OK);

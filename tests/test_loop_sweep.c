@@ -185,7 +185,7 @@ static void run_once(sweep *s, uint64_t fail_at, uint32_t cancel_at) {
     alarm(ALARM_S);
     s->memory.fail_at = fail_at;
     s->cancel_at = cancel_at;
-    strcpy(s->dir, "/tmp/ebb-sweep-XXXXXX");
+    snprintf(s->dir, sizeof s->dir, "/tmp/ebb-sweep-XXXXXX");
     assert_non_null(mkdtemp(s->dir));
     snprintf(s->socket, sizeof s->socket, "%s/socket", s->dir);
     snprintf(s->file, sizeof s->file, "%s/file", s->dir);

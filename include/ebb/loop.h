@@ -5,12 +5,13 @@
  *  - *Handles* (streams, listeners, files, processes, signals) are ids. They belong to a region and are
  *    closed when that has ended its tasks and futures; it does not close before they are gone. So a cleanup
  *    may still use them (a finalizer of the region only if it was added after its first handle). An id of a
- *    handle that is closed says EBB_ERR_CLOSED, one of another loop
- *    EBB_ERR_FOREIGN, one of another kind EBB_ERR_INVALID. A function that can't make a handle returns an id
- *    that carries the error (ebb_id_status), and everything done with it fails so.
- *  - *Bytes* that you give to an operation must stay until its future has ended, and not longer: after the
- *    end, cancelled or not, nothing is read from there or written to it. One that another thread cancels has
- *    ended here when the loop has taken that in.
+ *    handle that is closed says EBB_ERR_CLOSED, one of another loop EBB_ERR_FOREIGN, one of another kind
+ *    EBB_ERR_INVALID. A function that can't make a handle returns an id that carries the error
+ *    (ebb_id_status), and everything done with it fails so.
+ *  - *Bytes* that you give to an operation must stay until its future has ended, or what you made of that,
+ *    and not longer: after the end, cancelled or not, nothing is read from there or written to it. So what
+ *    you do not await you cancel before its bytes go. One that another thread cancels has ended here when the
+ *    loop has taken that in.
  *  - *What libuv can't stop* (a name that is looked up, a file operation, a function in the pool) runs on
  *    after a cancel. Its future is cancelled at once; the region waits for it, unless it is forced. The
  *    memory that it needs is the loop's own.
@@ -46,9 +47,10 @@ typedef struct ebb_loop_opts {
 
 /* Joins a libuv loop that the host has and runs: a new runtime, whose thread is this one. It keeps uv_run
  * going as long as there is a task, or an operation that somebody produces, and not longer: neither open
- * handles nor what other threads may send do. A runtime_id that another loop of the process has: EBB_ERR_BUSY;
- * 0 gets one that none has (EBB_ERR_LIMIT: there are 255). SIGPIPE is blocked on this thread: a write to who has left
- * fails, and does not end the process. EBB_ERR_NOMEM and libuv's failures leave nothing behind. */
+ * handles nor what other threads may send do. A runtime_id that another loop of the process has:
+ * EBB_ERR_BUSY; 0 gets one that none has (EBB_ERR_LIMIT: there are 255). SIGPIPE is blocked on this thread: a
+ * write to who has left fails, and does not end the process. EBB_ERR_NOMEM and libuv's failures leave nothing
+ * behind. */
 ebb_status ebb_attach(struct uv_loop_s *uv, const ebb_loop_opts *opts, ebb_loop **out);
 
 /* The host's context, with the time brought up to date: ask for it whenever you come from a callback of
@@ -168,7 +170,7 @@ typedef struct ebb_file {
 } ebb_file;
 
 /* One operation moves at most so many bytes at a time. */
-#define EBB_FILE_PIECE (256 * 1024)
+#define EBB_FILE_PIECE 262144
 #define EBB_FILE_HERE  UINT64_MAX /* an offset: where the last operation without one has ended */
 
 /* All in libuv's thread pool. Flags and mode as in open(2). The value is a file of the region of cx. */
