@@ -290,12 +290,13 @@ static double timers_plain(void) {
     return ns / TIMERS;
 }
 
-/* "At most 10 % over plain libuv": the ratio is what counts. */
+/* "At most 10 % over plain libuv": the ratio is what counts. Ours tries to write at once, so the fair floor is the
+ * lean one, which does too; against uv_write alone the same promise is easier to keep. */
 const bench_row bench_loop_rows[] = {
-    {"loop.echo", "ns", echo_one, echo_one_plain, 11000, 10000},
-    {"loop.echo_64", "ns", echo_many, echo_many_plain, 6600, 6000},
-    {"loop.echo_lean", "ns", echo_one, echo_one_lean, 0, 0},
-    {"loop.echo_lean_64", "ns", echo_many, echo_many_lean, 0, 0},
+    {"loop.echo", "ns", echo_one, echo_one_plain, 1.1, 1},
+    {"loop.echo_64", "ns", echo_many, echo_many_plain, 1.1, 1},
+    {"loop.echo_lean", "ns", echo_one, echo_one_lean, 1.1, 1},
+    {"loop.echo_lean_64", "ns", echo_many, echo_many_lean, 1.1, 1},
     {"loop.timer", "ns", timers, timers_plain, 0, 0},
 };
 const size_t bench_loop_count = sizeof bench_loop_rows / sizeof *bench_loop_rows;
