@@ -46,7 +46,6 @@ bool ebb__is_static(const void *cell) {
 /* ---- making ------------------------------------------------------------------------------------------------------- */
 
 const ebb_type ebb__dead_type = {"dead", sizeof(ebb__cell), NULL, NULL, EBB__TYPE_OWN};
-static const ebb_type hook_type;
 
 ebb_future *ebb__future_new(ebb_cx *cx, const ebb__kind *kind, const char *site, ebb_status *st) {
     ebb__scope *s = ebb__scope_of(cx, st);
@@ -105,11 +104,15 @@ void ebb__consume(ebb_future *f, const char *site) {
     unhold(h, f);
 }
 
-void ebb__let_go_of(ebb_future *f, ebb_cancel_kind kind, const char *site) {
-    if (f == NULL || ebb__is_static(f) || ebb__usable(f) != EBB_OK) return;
-    bool last = f->owners == 0 && f->holds == 1;
+/* One who owns it ends, `last` if nobody else has it. */
+static void owner_ends(ebb_future *f, bool last, ebb_cancel_kind kind) {
     bool spared = f->flags & EBB__F_SHIELDED || (f->flags & EBB__F_SHARED && !last);
     if (!spared) (void)ebb__cancel_as(f, kind);
+}
+
+void ebb__let_go_of(ebb_future *f, ebb_cancel_kind kind, const char *site) {
+    if (f == NULL || ebb__is_static(f) || ebb__usable(f) != EBB_OK) return;
+    owner_ends(f, f->owners == 0 && f->holds == 1, kind);
     ebb__consume(f, site);
     ebb__maybe_free(ebb__heap_of(f), f);
 }
@@ -195,16 +198,16 @@ void ebb__dispose(ebb_value v) {
     }
 }
 
-/* From PENDING to an end, with what is written in between seen by whoever sees the end. On its own thread a
- * future that no other knows needs no atomic exchange. */
-static bool claim(ebb_future *f) {
+/* Whoever takes it out of PENDING has ended it: to SETTLING, if there is a value to be written first, which
+ * end() publishes, or at once. On its own thread a future that no other knows needs no atomic exchange. */
+static bool claim(ebb_future *f, uint32_t to) {
     uint32_t pending = EBB_FUTURE_PENDING;
     if (EBB__LIKELY(!(f->flags & EBB__F_EXPORTED))) {
         return atomic_load_explicit(&f->state, memory_order_relaxed) == EBB_FUTURE_PENDING;
     }
-    /* Acquire on failure only orders the look at who was first; the value is published by end(). */
-    return atomic_compare_exchange_strong_explicit(&f->state, &pending, EBB_FUTURE_SETTLING,
-                                                   memory_order_acquire, memory_order_acquire);
+    /* Release: who loses to it on another thread sees what came before. Acquire: the winner follows the maker. */
+    return atomic_compare_exchange_strong_explicit(&f->state, &pending, to, memory_order_acq_rel,
+                                                   memory_order_acquire);
 }
 
 static void end(ebb_future *f, uint32_t state) {
@@ -248,7 +251,7 @@ static bool flatten(ebb_future *f, ebb_future *inner) {
 
 bool ebb__complete(ebb_future *f, ebb_value v) {
     if (EBB__UNLIKELY(v.type == &ebb__nested_type)) return flatten(f, v.as.p);
-    if (!claim(f)) {
+    if (!claim(f, EBB_FUTURE_SETTLING)) {
         ebb__dispose(v);
         return false;
     }
@@ -260,22 +263,15 @@ bool ebb__complete(ebb_future *f, ebb_value v) {
 
 bool ebb__fail_with(ebb_future *f, ebb_status st) {
     if (st == EBB_CANCELLED) return ebb__cancel_as(f, EBB_CANCEL_USER);
-    if (!claim(f)) return false;
+    if (!claim(f, EBB_FUTURE_SETTLING)) return false;
     f->value = ebb_int(st);
     end(f, EBB_FUTURE_FAILED);
     return true;
 }
 
 bool ebb__cancel_as(ebb_future *f, ebb_cancel_kind kind) {
-    uint32_t pending = EBB_FUTURE_PENDING, cancelled = EBB_FUTURE_CANCELLED | (uint32_t)kind << 8;
-    if (f->flags & EBB__F_STATIC) return false;
-    /* In one step, so that whoever loses to it on another thread sees to what. Release, as end(). */
-    if (f->flags & EBB__F_EXPORTED &&
-        !atomic_compare_exchange_strong_explicit(&f->state, &pending, cancelled, memory_order_acq_rel,
-                                                 memory_order_acquire)) {
-        return false;
-    }
-    if (!(f->flags & EBB__F_EXPORTED) && !claim(f)) return false;
+    uint32_t cancelled = EBB_FUTURE_CANCELLED | (uint32_t)kind << 8;
+    if (f->flags & EBB__F_STATIC || !claim(f, cancelled)) return false;
     end(f, cancelled);
     return true;
 }
@@ -307,8 +303,8 @@ ebb_value ebb__value_from(ebb_future *input) {
     } else if (v.type != NULL && v.type->size == 0) {
         v.type = NULL; /* a word that somebody else owns: borrowed */
     } else if (ebb__value_cell(&v) != NULL) {
-        ebb__value_cell(&v)->scope |=
-            EBB__SCOPE_COPIED; /* two refer to it: only a collection knows when none does */
+        /* Two refer to it: only a collection knows when none does. */
+        ebb__value_cell(&v)->scope |= EBB__SCOPE_COPIED;
     }
     return v;
 }
@@ -423,9 +419,7 @@ void ebb__edge_drop(ebb__heap *h, ebb__edge *e) {
 void ebb__edge_cancel(ebb__heap *h, ebb__edge *e, ebb_cancel_kind kind) {
     ebb_future *f = ebb__edge_input(e);
     if (f == NULL) return;
-    bool last = f->owners <= 1 && f->holds == 0;
-    bool spared = f->flags & EBB__F_SHIELDED || (f->flags & EBB__F_SHARED && !last);
-    if (!spared && !(f->flags & EBB__F_STATIC)) (void)ebb__cancel_as(f, kind);
+    owner_ends(f, f->owners <= 1 && f->holds == 0, kind);
     ebb__edge_drop(h, e);
 }
 
@@ -453,7 +447,7 @@ static ebb_status hook_add(ebb_future *f, uint8_t what, ebb__hook model) {
     if (ebb__is_static(f)) return ebb__status_of(f);
     ebb__heap *h = ebb__heap_of(f);
     ebb__hook *k = ebb__heap_alloc(h, &hook_type, sizeof *k);
-    if (k == NULL) return EBB_ERR_NOMEM;
+    if (k == NULL) return ebb__refusal(h);
     k->fn = model.fn;
     k->arg = model.arg;
     k->what = what;
@@ -661,7 +655,8 @@ bool ebb__run_queue(ebb__scope *s, uint32_t *work) {
 /* As `cancelled` of its kind does, but without anybody's code. */
 static void let_go_quietly(ebb__scope *s, ebb_future *f) {
     const ebb__kind *kind = ebb__kind_of(f);
-    ebb_cancel_kind why = ebb__kind_of_cancel(f);
+    bool cancelled = ebb__state_of(f) == EBB_FUTURE_CANCELLED; /* else a race that was won, or the like */
+    ebb_cancel_kind why = cancelled ? ebb__kind_of_cancel(f) : EBB_CANCEL_RACE_LOST;
     if (kind->type.reserved & EBB__TYPE_SINGLE) {
         ebb__edge_cancel(s->heap, &((ebb__single *)(void *)f)->edge, why);
     } else if (kind->type.reserved & EBB__TYPE_MANY) {

@@ -167,13 +167,14 @@ static inline ebb__cell *ebb__cell_at(ebb__page *b, uint32_t i) {
 }
 
 static inline void ebb__free_link(ebb__cell *c, ebb__cell *next) {
-    memcpy(&c->member, &next, sizeof next);
+    uintptr_t word = (uintptr_t)next;
+    memcpy(&c->member, &word, sizeof word);
 }
 
 static inline ebb__cell *ebb__free_next(const ebb__cell *c) {
-    ebb__cell *next;
-    memcpy(&next, &c->member, sizeof next);
-    return next;
+    uintptr_t word;
+    memcpy(&word, &c->member, sizeof word);
+    return (ebb__cell *)word;
 }
 
 /* An address that is this thread's alone. */

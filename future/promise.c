@@ -75,8 +75,6 @@ ebb_future *ebb_never_at(ebb_cx *cx, const char *site) {
 
 /* ---- settling ------------------------------------------------------------------------------------------------------ */
 
-static const ebb_type edges_type;
-
 static void trace_edges(void *object, ebb_tracer *t) {
     const ebb__edges *e = object;
     ebb__trace_cell(t, e->next);

@@ -128,6 +128,7 @@ static ebb_future *spare_one(ebb__scope *s, ebb_future *f, ebb_future *list) {
     const uint32_t out = EBB__F_STATIC | EBB__F_SPARED;
     if (f == NULL || f->flags & out || f->cell.scope != s->index || ebb__has_ended(f)) return list;
     f->flags |= EBB__F_SPARED;
+    s->spared = true;
     if (f->flags & EBB__F_QUEUED) return list; /* it is about to hear that what it waits for has ended */
     f->local_next = list;
     return f;
@@ -138,7 +139,6 @@ static void spare_masked(ebb__scope *s) {
     for (uint32_t i = 0; i < s->members_n; i++) {
         list = spare_one(s, ebb__awaited_masked(ebb__member_cell(s->members[i])), list);
     }
-    s->spared = list != NULL;
     while (list != NULL) {
         ebb_future *f = list;
         list = f->local_next;
@@ -155,8 +155,8 @@ static void spare_masked(ebb__scope *s) {
     }
 }
 
-/* Cancels what is a member now; `all`: what was spared too. False if another thread has ended one of them, and it is still on its way
- * here. Nobody's code runs, so nothing comes or goes meanwhile. */
+/* Cancels what is a member now; `all`: what was spared too. False if another thread has ended one of them, and
+ * it is still on its way here. Nobody's code runs, so nothing comes or goes meanwhile. */
 static bool cancel_members(ebb__scope *s, ebb_cancel_kind kind, bool all) {
     bool all_here = true;
     for (uint32_t i = s->members_n; i > 0; i--) {

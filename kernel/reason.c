@@ -20,7 +20,7 @@ static const struct {
 };
 
 const char *ebb_cancel_kind_name(ebb_cancel_kind kind) {
-    if ((unsigned)kind == 15) return "DROPPED"; /* of futures only */
+    if (kind == EBB_CANCEL_DROPPED) return "DROPPED";
     return (unsigned)kind < EBB_CANCEL_KINDS ? kinds[kind].name : "?";
 }
 

@@ -110,9 +110,6 @@ typedef enum ebb_future_state {
     EBB_FUTURE_CANCELLED = 4
 } ebb_future_state;
 
-/* The kind of a cancel that came because nobody could reach the future any more. */
-#define EBB_CANCEL_DROPPED ((ebb_cancel_kind)15)
-
 /* An operation: who produces a future's value. `cancel` (may be NULL) is called once, in the pump, when the
  * future was cancelled before its producer was done: it asks that to stop. The producer always ends by
  * exactly one ebb_settle or ebb_reject, cancelled or not; until then the region waits for it. */

@@ -89,7 +89,8 @@ typedef enum ebb_cancel_kind {
     EBB_CANCEL_RESOURCE = 8,
     EBB_CANCEL_SHUTDOWN = 9,
     EBB_CANCEL_PARENT = 10,
-    EBB_CANCEL_KINDS = 11
+    EBB_CANCEL_KINDS = 11,
+    EBB_CANCEL_DROPPED = 15 /* of futures only: nobody could reach it any more */
 } ebb_cancel_kind;
 
 typedef enum ebb_severity { EBB_POLITE = 1, EBB_URGENT = 2, EBB_FORCED = 3 } ebb_severity;
