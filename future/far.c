@@ -22,6 +22,8 @@ enum { SAY_CLOSE, SAY_CANCEL, SAY_FORCE = SAY_CANCEL + EBB_FORCED, SAYINGS };
 typedef struct saying {
     uint64_t stamp;
     ebb_cancel_kind kind;
+    uint64_t left; /* of the cleanup budget here, and its polls */
+    uint32_t polls;
     char message[EBB_MESSAGE_MAX + 1];
 } saying;
 
@@ -115,7 +117,9 @@ static void hear(ebb_rt *rt, far *a, uint32_t i) {
                  .kind = s->kind,
                  .target = a->region.id,
                  .to_region = true,
-                 .word = s->stamp};
+                 .word = s->stamp,
+                 .left = s->left,
+                 .polls = s->polls};
     memcpy(m.message, s->message, sizeof m.message);
     (void)ebb_receive(rt, &m);
 }
@@ -160,10 +164,11 @@ static void post_verbs(far *a, uint32_t bits) {
 }
 
 /* What is said of a region that was cancelled with its parent is why that was. */
-static ebb_reason cause_of(ebb_cx *cx) {
+static ebb_reason cause_of(ebb_cx *cx, ebb_budget *budget) {
     ebb_rt *rt = ebb__rt_of(cx);
     ebb_task_info info;
     (void)ebb_task_info_of(cx, ebb_self(cx), &info);
+    *budget = info.budget;
     if (info.reason.kind != EBB_CANCEL_PARENT) return info.reason;
     const ebb__region *r = ebb__region_at(rt, ebb__task_of(cx)->region);
     while (ebb__told_kind(r->told) == EBB_CANCEL_PARENT) r = ebb__region_at(rt, r->parent);
@@ -181,13 +186,26 @@ static uint32_t put(far *a, uint32_t i, uint64_t stamp, const ebb_reason *why) {
     return 1u << i;
 }
 
+/* The clocks of two runtimes are not the same: a span is. What has no time left has 1 ns. */
+static uint64_t left_of(ebb_cx *cx, uint64_t deadline) {
+    uint64_t now = ebb_now(cx);
+    if (deadline == EBB_FOREVER) return EBB_FOREVER;
+    return deadline > now ? deadline - now : 1;
+}
+
 /* Says on what the proxy is told now and has not said. */
 static void say_on(far *a, ebb_cx *cx) {
     uint32_t bits = 0;
     uint64_t stamp = ebb__stamp(ebb__rt_of(cx));
     if (ebb_cancelled(cx)) {
-        ebb_reason why = cause_of(cx);
-        bits |= put(a, SAY_CANCEL + why.severity - 1u, stamp, &why);
+        ebb_budget budget;
+        ebb_reason why = cause_of(cx, &budget);
+        uint32_t i = SAY_CANCEL + why.severity - 1u;
+        if (put(a, i, stamp, &why) != 0) {
+            a->saying[i].left = left_of(cx, budget.deadline);
+            a->saying[i].polls = budget.polls;
+            bits |= 1u << i;
+        }
     } else if (ebb_stopping(cx)) {
         bits |= put(a, SAY_CLOSE, stamp, NULL);
     }

@@ -3,6 +3,12 @@
 #include "kernel/record.h"
 #include <ebb/sched.h>
 
+static void cancel_within(ebb_cx *host, ebb_region region, const ebb_msg *m, const char *message) {
+    uint64_t now = ebb_now(host);
+    ebb_budget b = {m->left < EBB_FOREVER - now ? now + m->left : EBB_FOREVER, m->polls, 0};
+    ebb_region_cancel_within(host, region, m->kind, message, b);
+}
+
 ebb_status ebb_receive(ebb_rt *rt, const ebb_msg *m) {
     ebb_cx *host = ebb_host(rt);
     if (m->target >> 56 != rt->id) return EBB_ERR_FOREIGN;
@@ -30,7 +36,8 @@ ebb_status ebb_receive(ebb_rt *rt, const ebb_msg *m) {
         if (!m->to_region) (void)ebb_wake(host, task);
         break;
     case EBB_MSG_CANCEL:
-        if (m->to_region) ebb_region_cancel(host, region, m->kind, message);
+        if (m->to_region && m->left != 0) cancel_within(host, region, m, message);
+        else if (m->to_region) ebb_region_cancel(host, region, m->kind, message);
         else ebb_task_cancel(host, task, m->kind, message);
         break;
     case EBB_MSG_CLOSE: ebb_region_close(host, region); break;

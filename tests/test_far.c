@@ -257,6 +257,30 @@ static void the_parent_is_cancelled_before_its_child_in_the_traces(void **state)
     assert_true(back.decision_seq < event_of(t->a, EBB_EV_REGION_CLOSED, f->region.id).decision_seq);
 }
 
+/* As a child here would have; its clock may show another time. */
+static void a_far_region_has_what_is_left_of_its_parents_budget(void **state) {
+    two *t = *state;
+    family *f = family_of(t, HEEDING);
+    meet(t);
+    ebb_advance(t->b->rt, 700 * EBB_SECOND);
+    ebb_budget budget = {world_now(t->a) + 90 * EBB_SECOND, 77, 0};
+    ebb_region_cancel_within(t->a->host, f->region, EBB_CANCEL_SHUTDOWN, "enough", budget);
+    meet(t);
+    ebb_event child = event_of(t->b, EBB_EV_REGION_CANCELLED, far_region(t));
+    assert_int_equal(child.other, 790 * EBB_SECOND);
+    assert_int_equal(child.value, 77);
+}
+
+static void a_far_region_of_a_parent_without_bounds_has_none(void **state) {
+    two *t = *state;
+    family *f = family_of(t, HEEDING);
+    meet(t);
+    ebb_budget budget = {EBB_FOREVER, EBB_POLLS_UNBOUNDED, 0};
+    ebb_region_cancel_within(t->a->host, f->region, EBB_CANCEL_SHUTDOWN, "enough", budget);
+    meet(t);
+    assert_int_equal(event_of(t->b, EBB_EV_REGION_CANCELLED, far_region(t)).other, EBB_FOREVER);
+}
+
 /* ---- force ---------------------------------------------------------------------------------------------------- */
 
 static void a_forced_parent_does_not_wait_but_owns_what_it_left(void **state) {
@@ -380,6 +404,8 @@ int main(void) {
         IN_TWO_WORLDS(nothing_is_said_to_a_region_that_has_closed),
         IN_TWO_WORLDS(cancelling_the_future_cancels_the_far_region),
         IN_TWO_WORLDS(the_parent_is_cancelled_before_its_child_in_the_traces),
+        IN_TWO_WORLDS(a_far_region_has_what_is_left_of_its_parents_budget),
+        IN_TWO_WORLDS(a_far_region_of_a_parent_without_bounds_has_none),
         IN_TWO_WORLDS(a_forced_parent_does_not_wait_but_owns_what_it_left),
         IN_TWO_WORLDS(a_peer_that_is_gone_refuses),
         IN_TWO_WORLDS(a_peer_that_is_freed_later_closes_its_far_regions),

@@ -152,7 +152,9 @@ typedef struct ebb_msg {
     ebb_cancel_kind kind;
     uint64_t target; /* a task (wake, cancel, force) or region (all but wake) of the receiver */
     bool to_region;
-    uint64_t word; /* for whoever is woken */
+    uint64_t word;  /* for whoever is woken */
+    uint64_t left;  /* of a cancelled region: ns to clean up, EBB_FOREVER: no bound. 0: the table's budget */
+    uint32_t polls; /* with that: of each of its tasks */
     char message[EBB_MESSAGE_MAX + 1];
 } ebb_msg;
 
