@@ -7,6 +7,7 @@
 #include "kernel/reason.h"
 #include "kernel/record.h"
 #include "kernel/region.h"
+#include "kernel/steward.h"
 #include "kernel/task.h"
 
 typedef enum verb { CLOSE, CANCEL, FORCE, LATE } verb;
@@ -138,6 +139,7 @@ static void visit(ebb_rt *rt, ebb__region *r, verb what, const verdict *v, bool 
         ebb__region_arm(rt, r, r->deadline); /* one below that was told before has a timer too */
     }
     visit_tasks(rt, r, what);
+    if (EBB__UNLIKELY(r->flags & R_STEWARD)) ebb__wake(rt, ebb__task_at(rt, r->steward));
     if (r->tasks.n > 0 || r->children.n > 0) {
         if (r->state == EBB_REGION_CLOSING) ebb__region_drain(rt, r);
     } else if (top) {
@@ -212,6 +214,8 @@ void ebb__force_tree(ebb_rt *rt, ebb__region *r) {
 static void region_fired(ebb_rt *rt, ebb__region *r) {
     if (r->flags & R_FORCED) {
         walk(rt, r, LATE, NULL);
+    } else if (ebb__is_annex(r)) { /* the steward's alarm */
+        ebb__wake(rt, ebb__task_at(rt, r->steward));
     } else if (r->told != 0 && rt->now >= r->force_at) {
         ebb__force_tree(rt, r);
     } else { /* its own deadline, whether or not it was cancelled with its parent before */

@@ -322,7 +322,8 @@ static rule_fn *rule_of(uint32_t type) {
     case EBB_EV_TIME:
     case EBB_EV_STALE_WAKE: /* these name whatever somebody asked for */
     case EBB_EV_ILLEGAL:
-    case EBB_EV_RECEIVED: return no_rule;
+    case EBB_EV_RECEIVED:
+    case EBB_EV_WORKFLOW: return no_rule;
     default: break;
     }
     if (ebb_event_name(type) == NULL) return NULL;

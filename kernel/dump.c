@@ -3,6 +3,8 @@
 #include "kernel/event.h"
 #include "kernel/lane.h"
 #include "kernel/reason.h"
+#include "kernel/region.h"
+#include "kernel/steward.h"
 #include "kernel/task.h"
 
 typedef struct sink {
@@ -61,7 +63,10 @@ static void dump_duties(sink *s, const ebb_rt *rt, uint32_t i, uint32_t depth) {
 static void dump_task(sink *s, const ebb_rt *rt, const ebb__task *t, uint32_t depth) {
     const ebb__cold *c = ebb__cold_at(rt, t->index);
     begin(s, depth);
-    ebb__text_str(&s->text, ebb__is_servant(rt, t) ? "servant " : t->flags & F_CLOSER ? "closer " : "task ");
+    ebb__text_str(&s->text, ebb__is_servant(rt, t)   ? "servant "
+                            : ebb__is_steward(rt, t) ? "steward "
+                            : t->flags & F_CLOSER    ? "closer "
+                                                     : "task ");
     ebb__text_id(&s->text, ebb__task_id(t));
     ebb__text_str(&s->text, " ");
     ebb__text_str(&s->text, ebb__phase_name(t->phase));
@@ -93,7 +98,9 @@ static void dump_task(sink *s, const ebb_rt *rt, const ebb__task *t, uint32_t de
 
 static void dump_region(sink *s, const ebb_rt *rt, ebb__region *r) {
     begin(s, r->depth);
-    ebb__text_str(&s->text, r->flags & R_CLEANUP ? "cleanup scope " : "region ");
+    ebb__text_str(&s->text, ebb__is_annex(r)       ? "annex "
+                            : r->flags & R_CLEANUP ? "cleanup scope "
+                                                   : "region ");
     ebb__text_id(&s->text, ebb__region_id(rt, r));
     ebb__text_str(&s->text, " ");
     ebb__text_str(&s->text, ebb__region_state_name(r->state));
@@ -113,20 +120,6 @@ static void dump_region(sink *s, const ebb_rt *rt, ebb__region *r) {
 
 void ebb_dump(ebb_rt *rt, void (*write)(void *ctx, const char *text, size_t n), void *ctx) {
     sink s = {.write = write, .ctx = ctx};
-    ebb__region *root = ebb__region_at(rt, rt->root), *r = root;
-    for (;;) {
-        dump_region(&s, rt, r);
-        if (r->children.n > 0) {
-            r = ebb__region_at(rt, ebb__u32s_data(&r->children)[0]);
-            continue;
-        }
-        for (; r != root; r = ebb__region_at(rt, r->parent)) {
-            ebb__region *parent = ebb__region_at(rt, r->parent);
-            if (r->pos + 1 < parent->children.n) {
-                r = ebb__region_at(rt, ebb__u32s_data(&parent->children)[r->pos + 1]);
-                break;
-            }
-        }
-        if (r == root) return;
-    }
+    ebb__region *root = ebb__region_at(rt, rt->root);
+    for (ebb__region *r = root; r != NULL; r = ebb__region_after(rt, r, root, true)) dump_region(&s, rt, r);
 }

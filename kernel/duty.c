@@ -5,6 +5,7 @@
 #include "kernel/lane.h"
 #include "kernel/record.h"
 #include "kernel/region.h"
+#include "kernel/steward.h"
 #include "kernel/task.h"
 #include "kernel/watchdog.h"
 
@@ -47,7 +48,8 @@ static ebb__duty *duty_new(ebb_rt *rt, uint32_t task, uint32_t region, uint8_t k
                      .kind = kind,
                      .state = DUTY_OPEN,
                      .arg = arg,
-                     .site = site};
+                     .site = site,
+                     .since = rt->now};
     link_duty(rt, d);
     if (task != 0) ebb__task_at(rt, task)->flags |= F_DUTY;
     return d;
@@ -195,6 +197,12 @@ ebb_status ebb_abort(ebb_cx *cx, ebb_obligation obligation) {
     return st;
 }
 
+/* Tells whoever wants to know. */
+static void blame(ebb_rt *rt, ebb__guilt what, const ebb__duty *d) {
+    uint64_t owner = d->task != 0 ? ebb__task_id(ebb__task_at(rt, d->task)) : 0;
+    ebb__blame(rt, (ebb__guilty){what, d->kind, d->region, ebb__duty_id(rt, d), owner, d->site});
+}
+
 /* What was still reserved has leaked. It stays in the region's list of leaks for its report; the id stays
  * resolved. */
 static void leak(ebb_rt *rt, ebb__duty *d) {
@@ -208,6 +216,7 @@ static void leak(ebb_rt *rt, ebb__duty *d) {
     r->leaks = d->index;
     r->leaked++;
     rt->stats.leaks++;
+    blame(rt, EBB__G_LEAK, d);
     run_abort(rt, d);
 }
 
@@ -215,8 +224,12 @@ static void leak(ebb_rt *rt, ebb__duty *d) {
 void ebb__leak_all(ebb_rt *rt, ebb__task *t) {
     while (t->flags & F_DUTY) {
         ebb__duty *d = last_of(rt, ebb__cold_at(rt, t->index)->duties);
-        if (t->flags & F_ABANDONED) abort_duty(rt, d);
-        else leak(rt, d);
+        if (t->flags & F_ABANDONED) {
+            blame(rt, EBB__G_ABORTED, d);
+            abort_duty(rt, d);
+        } else {
+            leak(rt, d);
+        }
     }
 }
 
@@ -291,6 +304,7 @@ static void finalizer_over(ebb_rt *rt, ebb__task *t, ebb__duty *d, uint8_t type,
         ebb__emit_text(rt, d->site);
         ebb__region_at(rt, t->region)->abandoned++;
         rt->stats.abandoned++;
+        blame(rt, EBB__G_FINALIZER, d);
     } else if (st == EBB_FAULTED && (int32_t)t->polls_left != EBB_FAULTED) {
         t->polls_left = (uint32_t)st;
         ebb__emit_task(rt, EBB_EV_FAULTED, t, 0, 0);

@@ -87,6 +87,7 @@ ebb__event_value ebb__event_value_of(uint32_t type) {
         [EBB_EV_OBLIGATION_LEAKED] = EBB__VALUE_OBLIGATION,
         [EBB_EV_FINALIZER_DONE] = EBB__VALUE_STATUS,
         [EBB_EV_RECEIVED] = EBB__VALUE_NUMBER,
+        [EBB_EV_WORKFLOW] = EBB__VALUE_NUMBER,
     };
     return type < EBB_EV_MAX ? (ebb__event_value)values[type] : EBB__VALUE_NONE;
 }

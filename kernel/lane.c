@@ -143,6 +143,7 @@ void ebb__enqueue_slow(ebb_rt *rt, ebb__task *t) {
     if (t->flags & F_NODE && ebb__cold_at(rt, t->index)->node.due < d) {
         d = ebb__cold_at(rt, t->index)->node.due;
     }
+    if (t->flags & F_CLOSER) d = 0; /* a steward: it has others' deadlines to keep */
     t->queue = EBB_LANE_TIMED;
     timed_push(rt, t, d);
 }

@@ -112,6 +112,10 @@ typedef enum ebb__op {
     J_WAIT_END,     /* value: its number */
     J_CALL,         /* user code is called: value: what (EBB__CALL_*), task, region, other */
     J_RETURN,       /* and has returned: value: status */
+    J_STEWARD,      /* region, other: the new task, value: 1: the root's, with on_closed; then TEXT */
+    J_ALARM,        /* task: the steward, other: due */
+    J_JOINING,      /* region */
+    J_NOTE,         /* kind: type of the event, task, region, other, value */
     J_END
 } ebb__op;
 

@@ -7,6 +7,7 @@
 #include "kernel/lane.h"
 #include "kernel/reason.h"
 #include "kernel/record.h"
+#include "kernel/steward.h"
 #include "kernel/task.h"
 #include "kernel/wait.h"
 
@@ -67,7 +68,9 @@ static bool cleaning(const ebb__task *t) {
     return t->index != 0 && (t->told != 0 || t->flags & F_IN_FINALIZER);
 }
 
-static ebb_region region_open(ebb_rt *rt, ebb_cx *cx, const ebb_region_opts *o, const char *site) {
+/* `annex`: a steward's, which is nobody's and has no bounds. */
+EBB__INLINE ebb_region region_open(ebb_rt *rt, ebb_cx *cx, const ebb_region_opts *o, bool annex,
+                                   const char *site) {
     static const ebb_region_opts none;
     if (o == NULL) o = &none;
     ebb__task *t = ebb__task_of(cx);
@@ -77,7 +80,7 @@ static ebb_region region_open(ebb_rt *rt, ebb_cx *cx, const ebb_region_opts *o, 
     if (st == EBB_OK && o->parent.id == 0) parent = ebb__region_at(rt, t->region);
     else if (st == EBB_OK) st = ebb__find_region(rt, o->parent, &parent);
     if (st == EBB_OK && ebb__is_over(t)) st = EBB_ERR_CLOSED;
-    if (st == EBB_OK && o->cleanup && !cleaning(t)) st = EBB_ERR_NOT_CLEANING;
+    if (st == EBB_OK && o->cleanup && !annex && !cleaning(t)) st = EBB_ERR_NOT_CLEANING;
     if (st == EBB_OK && parent->state != EBB_REGION_OPEN &&
         (!o->cleanup || parent->index != t->region || parent->state == EBB_REGION_CLOSED)) {
         st = EBB_ERR_CLOSED;
@@ -100,7 +103,9 @@ static ebb_region region_open(ebb_rt *rt, ebb_cx *cx, const ebb_region_opts *o, 
     r->on_closed = o->on_closed;
     r->arg = o->arg;
     if (o->deadline != 0) r->deadline = o->deadline;
-    if (o->cleanup) {
+    if (annex) {
+        r->polls = EBB_POLLS_UNBOUNDED;
+    } else if (o->cleanup) {
         uint64_t left = ebb__cleanup_deadline(rt, t);
         if (left < r->deadline) r->deadline = left;
         if (t->told != 0 && !(t->flags & F_RETURNED)) r->polls = t->polls_left;
@@ -109,9 +114,9 @@ static ebb_region region_open(ebb_rt *rt, ebb_cx *cx, const ebb_region_opts *o, 
         r->polls = parent->polls;
     }
     if (o->deadline != 0) ebb__region_arm(rt, r, r->deadline);
-    if (t->index != 0) own(rt, t, r);
+    if (t->index != 0 && !annex) own(rt, t, r);
     rt->stats.regions++;
-    ebb__emit_region(rt, EBB_EV_REGION_OPENED, r, ebb__task_id(t),
+    ebb__emit_region(rt, EBB_EV_REGION_OPENED, r, annex ? 0 : ebb__task_id(t),
                      (o->cleanup ? 1u : 0u) | (o->policy == EBB_COLLECT ? 2u : 0u),
                      ebb__region_id(rt, parent));
     return (ebb_region){ebb__region_id(rt, r)};
@@ -134,9 +139,15 @@ static void journal_open(ebb_rt *rt, ebb_cx *cx, const ebb_region_opts *o, const
 
 ebb_region ebb_region_open_at(ebb_cx *cx, const ebb_region_opts *opts, const char *site) {
     ebb_rt *rt = ebb__rt_of(cx);
-    ebb_region id = region_open(rt, cx, opts, site);
+    ebb_region id = region_open(rt, cx, opts, false, site);
     if (EBB__UNLIKELY(rt->journal != NULL)) journal_open(rt, cx, opts, site, id.id);
     return id;
+}
+
+ebb_region ebb__annex_open(ebb_cx *cx, ebb_region parent, const char *site) {
+    return region_open(ebb__rt_of(cx), cx,
+                       &(ebb_region_opts){.parent = parent, .policy = EBB_COLLECT, .cleanup = true}, true,
+                       site);
 }
 
 /* ---- the way to Closed ------------------------------------------------------------------------------- */
@@ -240,6 +251,7 @@ static bool quiet(ebb_rt *rt, const ebb__region *r) {
 static bool advance_one(ebb_rt *rt, ebb__region *r) {
     if (r->index == rt->telling) return false; /* a hook of its child runs: goes on after that */
     if (EBB__UNLIKELY(ebb__servant_is_last(r))) ebb__wake(rt, ebb__task_at(rt, r->servant));
+    if (EBB__UNLIKELY(ebb__steward_is_last(r))) ebb__wake(rt, ebb__task_at(rt, r->steward));
     for (;;) {
         switch (r->state) {
         case EBB_REGION_OPEN:
@@ -291,6 +303,7 @@ static void close_and_tell(ebb_rt *rt, ebb__region *r) {
     r->on_closed(r->arg, &report);
     rt->telling = 0;
     ebb__journal(rt, &rt->host.cx, (ebb_record){.type = J_RETURN});
+    if (r->flags & R_ROOT) return;
     ebb__region *parent = ebb__region_at(rt, r->parent);
     closed_remove(rt, r);
     release(rt, r);

@@ -21,6 +21,24 @@ void ebb__sweep_later(ebb_rt *rt, ebb__region *r);
 /* Does that, for one region: may run hooks. False if there was none. */
 bool ebb__sweep_one(ebb_rt *rt);
 
+/* A cleanup scope for a steward: nobody's own. Its errors as ebb_region_open; not journaled. */
+ebb_region ebb__annex_open(ebb_cx *cx, ebb_region parent, const char *site);
+
+/* The region after `r` in the tree below `top`, parents before children; `into`: its children too. NULL: that
+ * was the last. */
+static inline ebb__region *ebb__region_after(const ebb_rt *rt, ebb__region *r, const ebb__region *top,
+                                             bool into) {
+    if (into && r->children.n > 0) return ebb__region_at(rt, ebb__u32s_data(&r->children)[0]);
+    while (r != top) {
+        ebb__region *parent = ebb__region_at(rt, r->parent);
+        if (r->pos + 1 < parent->children.n) {
+            return ebb__region_at(rt, ebb__u32s_data(&parent->children)[r->pos + 1]);
+        }
+        r = parent;
+    }
+    return NULL;
+}
+
 /* A task of it failed (not: was cancelled), or could not be spawned (task 0). */
 void ebb__region_failed(ebb_rt *rt, ebb__region *r, ebb_status status, uint64_t task);
 

@@ -38,7 +38,8 @@ enum {
     EBB__BUCKETS = 64,         /* of the cancel lane */
     EBB__READY = EBB__BUCKETS, /* the ready lane's queue */
     EBB__QUEUES = EBB__BUCKETS + 1,
-    EBB__BUCKET_SHIFT = 27 /* a bucket is 2^27 ns wide, 134 ms */
+    EBB__BUCKET_SHIFT = 27, /* a bucket is 2^27 ns wide, 134 ms */
+    EBB__BORN_SHIFT = 24    /* ages are told in 17 ms, up to two years */
 };
 
 /* Sources of the timer wheel. */
@@ -52,7 +53,7 @@ enum {
     F_FORCED = 1u << 3,
     F_FIN_FORCED = 1u << 4, /* the finalizers' part of the budget is over too */
     F_ABANDONED = 1u << 5,
-    F_CLOSER = 1u << 6,      /* its region's closer or servant */
+    F_CLOSER = 1u << 6,      /* its region's closer, servant or steward */
     F_TIMED = 1u << 7,       /* has a deadline: runs in the timed lane */
     F_JOINING = 1u << 8,     /* waits for a region or task to end */
     F_KEEP = 1u << 9,        /* the outcome is kept */
@@ -94,7 +95,10 @@ typedef struct ebb__cold {
     uint32_t scopes; /* regions that it opened */
     uint32_t duties; /* obligations and finalizers, last first */
     uint32_t reason; /* slot of its own reason; 0: none, or no room for the message */
-    uint32_t kept;   /* the part of its own cleanup budget kept for finalizers, in 1024 ns */
+    union {
+        uint32_t kept; /* if cancelled by itself: the part of that budget kept for finalizers, in 1024 ns */
+        uint32_t born; /* else: when it was spawned, in 2^EBB__BORN_SHIFT ns, modulo 2^32 */
+    };
 } ebb__cold;
 _Static_assert(sizeof(void *) != 8 || sizeof(ebb__cold) == 48, "three quarters of a cache line");
 
@@ -105,8 +109,9 @@ enum {
     R_FORCED = 1u << 2,
     R_SWEEP = 1u << 3, /* queued for the pump to move on */
     R_ROOT = 1u << 4,
-    R_NODE = 1u << 5, /* its timer may be armed */
-    R_HOOK = 1u << 6  /* has on_closed */
+    R_NODE = 1u << 5,   /* its timer may be armed */
+    R_HOOK = 1u << 6,   /* has on_closed */
+    R_STEWARD = 1u << 7 /* has a steward: kernel/steward.h */
 };
 
 /* In the order of use: a cancel and the close that follows touch the first two cache lines only. */
@@ -137,6 +142,7 @@ typedef struct ebb__region {
     uint32_t closer;          /* the task that runs its finalizers, reserved with the first */
     struct ebb__scope *scope; /* its futures */
     uint32_t servant;         /* the task that serves these: it ends when nothing else is left here */
+    uint32_t steward;         /* the task that watches over its end; there only if R_STEWARD */
 
     uint32_t owner_next, owner_prev;
     uint32_t sweep_next;
@@ -165,6 +171,7 @@ typedef struct ebb__duty {
     } fn;
     void *arg;
     const char *site;
+    uint64_t since;
 } ebb__duty;
 enum { DUTY_FREE = 0, DUTY_OPEN = 1, DUTY_LEAKED = 2 };
 
@@ -192,6 +199,16 @@ typedef struct ebb__timed {
 } ebb__timed;
 
 typedef struct ebb__recorder ebb__recorder;
+
+/* Who did not end as it should, told to rt->blame when it happens. */
+typedef enum ebb__guilt { EBB__G_TASK = 1, EBB__G_FINALIZER, EBB__G_LEAK, EBB__G_ABORTED } ebb__guilt;
+typedef struct ebb__guilty {
+    ebb__guilt what; /* ABORTED: an obligation of a task that was abandoned */
+    uint8_t kind;    /* of an obligation */
+    uint32_t region; /* where, an index */
+    uint64_t id, owner;
+    const char *site;
+} ebb__guilty;
 
 struct ebb_rt {
     ebb__task host; /* not in the slab; its index is 0 */
@@ -241,6 +258,12 @@ struct ebb_rt {
     struct ebb__heap *heap;
     void (*heap_free)(struct ebb__heap *heap);
     void (*scope_over)(ebb_rt *rt, struct ebb__scope *scope);
+
+    /* The workflows of this runtime, made when the first is, and what frees them. */
+    struct ebb__workflows *workflows;
+    void (*workflows_free)(struct ebb__workflows *w);
+    void (*blame)(ebb_rt *rt, const ebb__guilty *g);
+    uint32_t standby; /* tasks that wait for a stop and are nobody's work until then */
 
     /* The lab's: which of n runnable tasks of a lane comes next. */
     uint32_t (*choose)(void *ctx, uint32_t n);

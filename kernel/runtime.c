@@ -61,6 +61,7 @@ void ebb_rt_free(ebb_rt *rt) {
     if (rt == NULL) return;
     assert(!rt->pumping);
     ebb_allocator a = rt->allocator;
+    if (rt->workflows != NULL) rt->workflows_free(rt->workflows);
     if (rt->fibers != NULL) rt->fibers_free(rt);
     if (rt->heap != NULL) rt->heap_free(rt->heap);
     for (uint32_t i = 1; i < rt->regions.used; i++) {

@@ -8,6 +8,7 @@
 #include "kernel/reason.h"
 #include "kernel/record.h"
 #include "kernel/region.h"
+#include "kernel/steward.h"
 #include "kernel/wait.h"
 #include "kernel/watchdog.h"
 
@@ -60,7 +61,7 @@ EBB__INLINE ebb__task *task_new(ebb_rt *rt, uint32_t region, ebb_poll_fn poll, v
                      .phase = EBB_CREATED,
                      .polls_left = EBB_POLLS_UNBOUNDED};
     ebb__cold *c = ebb__cold_at(rt, i);
-    *c = (ebb__cold){.site = site};
+    *c = (ebb__cold){.site = site, .born = (uint32_t)(rt->now >> EBB__BORN_SHIFT)};
     rt->credit--;
     return t;
 }
@@ -244,6 +245,20 @@ ebb_task ebb__servant_new(ebb_cx *cx, ebb_poll_fn poll, struct ebb__scope *scope
     return id;
 }
 
+ebb_status ebb__task_room(ebb_rt *rt) {
+    return room_for_task(rt);
+}
+
+ebb_task ebb__steward_spawn(ebb_rt *rt, ebb_cx *cx, ebb__region *annex, ebb_poll_fn poll, void *state,
+                            const char *site) {
+    ebb_task id = spawn(rt, cx, (ebb_region){ebb__region_id(rt, annex)}, poll, state, NULL, 0, site);
+    ebb__task *t;
+    if (ebb__find_task(rt, id, &t) != EBB_OK) return id;
+    t->flags |= F_CLOSER | F_TIMED;
+    rt->timed.members++;
+    return id;
+}
+
 static void cancel_one(ebb_rt *rt, ebb__task *t, uint8_t kind, uint64_t origin, const char *message);
 
 /* ---- the end ----------------------------------------------------------------------------------- */
@@ -307,6 +322,7 @@ EBB__INLINE void task_end(ebb_rt *rt, ebb__task *t, ebb_status status) {
         cold_clear(rt, t);
         if (r->closer == t->index) r->closer = 0;
         if (r->servant == t->index) servant_over(rt, r);
+        if (r->flags & R_STEWARD && r->steward == t->index) ebb__steward_over(rt, r);
         ebb__task *waits = joiner(rt, t->waiter);
         if (waits != NULL) ebb__wake(rt, waits);
         if (rt->task_over != NULL) rt->task_over(t);
@@ -382,6 +398,8 @@ __attribute__((cold, noinline)) static void abandon(ebb_rt *rt, ebb__task *t) {
     t->flags |= F_ABANDONED;
     r->abandoned++;
     rt->stats.abandoned++;
+    ebb__blame(rt,
+               (ebb__guilty){EBB__G_TASK, 0, r->index, ebb__task_id(t), 0, ebb__cold_at(rt, t->index)->site});
     ebb__emit_task(rt, EBB_EV_ABANDONED, t, 0, 0);
     ebb__emit_text(rt, ebb__cold_at(rt, t->index)->site);
     body_over(rt, t, EBB_CANCELLED);

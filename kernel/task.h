@@ -54,11 +54,16 @@ static inline bool ebb__is_servant(const ebb_rt *rt, const ebb__task *t) {
     return t->flags & F_CLOSER && ebb__region_at(rt, t->region)->servant == t->index;
 }
 
-/* Nothing else lives in its region, and that is to close. */
+/* Nothing else lives in its region but the steward's place, and that is to close. */
 static inline bool ebb__servant_is_last(const ebb__region *r) {
-    return r->servant != 0 && r->tasks.n == 1 && r->children.n == 0 &&
+    return r->servant != 0 && r->tasks.n + r->children.n == (r->flags & R_STEWARD ? 2 : 1) &&
            (r->state != EBB_REGION_OPEN || r->flags & R_JOINING);
 }
+
+/* For kernel/steward.c: makes room for a task; a task that is one, in its annex. */
+ebb_status ebb__task_room(ebb_rt *rt);
+ebb_task ebb__steward_spawn(ebb_rt *rt, ebb_cx *cx, ebb__region *annex, ebb_poll_fn poll, void *state,
+                            const char *site);
 
 /* Gives back a kept or abandoned task that has ended. */
 void ebb__task_release(ebb_rt *rt, ebb__task *t);

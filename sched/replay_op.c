@@ -3,6 +3,7 @@
 #include "sched/replay.h"
 
 #include "kernel/duty.h"
+#include "kernel/steward.h"
 #include "kernel/task.h"
 
 /* ---- ghosts ------------------------------------------------------------------------------------ */
@@ -270,6 +271,40 @@ static void do_timer_disarm(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *o
     expect_status(p, op, ebb_timer_disarm(cx, (ebb_timer){op->rec.other}));
 }
 
+/* ---- stewards ---------------------------------------------------------------------------------- */
+
+static void do_steward(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
+    ebb__steward s;
+    bool root = op->rec.value != 0;
+    const char *site = ebb__replay_site(p, op->text);
+    p->refuse = recorded(op) == EBB_ERR_NOMEM;
+    s = ebb__steward_new(cx, (ebb_region){op->rec.region}, ghost_poll, p, root ? ghost_closed : NULL, site);
+    expect_id(p, op, s.task.id);
+}
+
+static void do_alarm(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
+    ebb__task *t;
+    if (ebb__find_task(p->rt, (ebb_task){op->rec.task}, &t) != EBB_OK || !ebb__is_steward(p->rt, t)) {
+        ebb__replay_fail(p, EBB_ERR_DIVERGED, op, "expected a steward, found none");
+        return;
+    }
+    ebb__steward_alarm(cx, (ebb_task){op->rec.task}, op->rec.other);
+}
+
+static void do_joining(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
+    (void)p;
+    ebb__region_joining(cx, (ebb_region){op->rec.region});
+}
+
+static void do_note(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
+    (void)p;
+    if (op->rec.kind != EBB_EV_WORKFLOW) {
+        ebb__replay_fail(p, EBB_ERR_INVALID, op, "expected an event that a layer above may tell");
+        return;
+    }
+    ebb__note(cx, op->rec.kind, op->rec.task, op->rec.region, op->rec.value, op->rec.other);
+}
+
 /* ---- the host ---------------------------------------------------------------------------------- */
 
 static void do_advance(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
@@ -327,6 +362,10 @@ static const do_fn deeds[J_END] = {
     [J_CHAIN] = do_chain,
     [J_WAIT_BEGIN] = do_wait_begin,
     [J_WAIT_END] = do_wait_end,
+    [J_STEWARD] = do_steward,
+    [J_ALARM] = do_alarm,
+    [J_JOINING] = do_joining,
+    [J_NOTE] = do_note,
 };
 
 /* Who asks; NULL if that can't have been, which fails the replay. */

@@ -1,0 +1,82 @@
+#include "kernel/steward.h"
+
+#include "kernel/cascade.h"
+#include "kernel/lane.h"
+#include "kernel/record.h"
+#include "kernel/region.h"
+#include "kernel/task.h"
+
+static ebb__steward refused(const ebb_rt *rt, ebb_status st) {
+    return (ebb__steward){{ebb__id_error(rt, st)}, {ebb__id_error(rt, st)}};
+}
+
+static ebb__steward steward_new(ebb_rt *rt, ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state,
+                                void (*on_closed)(void *arg, const ebb_report *report), const char *site) {
+    ebb__region *r;
+    ebb_status st = ebb__find_region(rt, region, &r);
+    if (st == EBB_OK && r->state != EBB_REGION_OPEN) st = EBB_ERR_CLOSED;
+    if (st == EBB_OK && r->flags & R_STEWARD) st = EBB_ERR_BUSY;
+    if (st == EBB_OK && on_closed != NULL && !(r->flags & R_ROOT)) st = EBB_ERR_INVALID;
+    if (st == EBB_OK) st = ebb__task_room(rt);
+    if (st == EBB_OK && !ebb__timed_admit(rt)) st = EBB_ERR_NOMEM;
+    if (st != EBB_OK) return refused(rt, st);
+    ebb__steward s = {.annex = ebb__annex_open(cx, region, site)};
+    st = ebb_id_status(s.annex.id);
+    if (st != EBB_OK) return refused(rt, st);
+    ebb__region *annex = ebb__region_at(rt, (uint32_t)(s.annex.id >> 32) & 0xffffff);
+    s.task = ebb__steward_spawn(rt, cx, annex, poll, state, site);
+    r->steward = annex->steward = (uint32_t)(s.task.id >> 32) & 0xffffff;
+    r->flags |= R_STEWARD;
+    annex->flags |= R_STEWARD;
+    if (on_closed != NULL) {
+        r->on_closed = on_closed;
+        r->arg = state;
+        r->flags |= R_HOOK;
+    }
+    return s;
+}
+
+ebb__steward ebb__steward_new(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state,
+                              void (*on_closed)(void *arg, const ebb_report *report), const char *site) {
+    ebb_rt *rt = ebb__rt_of(cx);
+    ebb__steward s = steward_new(rt, cx, region, poll, state, on_closed, site);
+    ebb__journal(
+        rt, cx,
+        (ebb_record){.type = J_STEWARD, .region = region.id, .other = s.task.id, .value = on_closed != NULL});
+    ebb__journal_text(rt, site);
+    return s;
+}
+
+void ebb__steward_over(ebb_rt *rt, ebb__region *annex) {
+    ebb__region *r = ebb__region_at(rt, annex->parent);
+    annex->flags = (uint16_t)(annex->flags & ~R_STEWARD);
+    r->flags = (uint16_t)(r->flags & ~R_STEWARD);
+    annex->steward = r->steward = 0;
+}
+
+void ebb__steward_alarm(ebb_cx *cx, ebb_task steward, uint64_t at) {
+    ebb_rt *rt = ebb__rt_of(cx);
+    ebb__task *t;
+    ebb__journal(rt, cx, (ebb_record){.type = J_ALARM, .task = steward.id, .other = at});
+    if (ebb__find_task(rt, steward, &t) != EBB_OK || !ebb__is_steward(rt, t)) return;
+    ebb__region *annex = ebb__region_at(rt, t->region);
+    if (!(annex->flags & R_FORCED)) ebb__region_arm(rt, annex, at);
+}
+
+void ebb__region_joining(ebb_cx *cx, ebb_region region) {
+    ebb_rt *rt = ebb__rt_of(cx);
+    ebb__region *r;
+    ebb__journal(rt, cx, (ebb_record){.type = J_JOINING, .region = region.id});
+    if (ebb__find_region(rt, region, &r) != EBB_OK || r->state == EBB_REGION_CLOSED) return;
+    r->flags |= R_JOINING;
+    ebb__region_advance(rt, r);
+}
+
+void ebb__note(ebb_cx *cx, uint8_t type, uint64_t task, uint64_t region, uint32_t value, uint64_t other) {
+    ebb_rt *rt = ebb__rt_of(cx);
+    ebb__journal(
+        rt, cx,
+        (ebb_record){
+            .type = J_NOTE, .kind = type, .task = task, .region = region, .value = value, .other = other});
+    ebb__emit_plain(rt, type, task, region, value, other);
+}

@@ -1,0 +1,55 @@
+/* A steward watches over how a region ends. It is a task in a region of its own below that one, the *annex*:
+ * a cleanup scope from the start, which closing and cancelling from above do not reach, but force does. It
+ * is woken
+ *   - when a verb has reached its region,
+ *   - when nothing but the annex is left in a region that is to close,
+ *   - when nothing but itself is left in an annex that is to close,
+ *   - at its alarm.
+ * It runs in the timed lane, before everybody else there: under load too it is in time. Its region can't finalize before
+ * the annex has closed, so before the steward has returned. */
+#ifndef EBB__STEWARD_H
+#define EBB__STEWARD_H
+
+#include "kernel/rt.h"
+
+typedef struct ebb__steward {
+    ebb_task task; /* an id that carries the error, if there is none */
+    ebb_region annex;
+} ebb__steward;
+
+/* `on_closed` is for the root only, whose end nobody else hears of; its argument is `state`. EBB_ERR_CLOSED,
+ * EBB_ERR_BUSY (it has one), EBB_ERR_NOMEM, EBB_ERR_LIMIT: nothing changed. */
+ebb__steward ebb__steward_new(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state,
+                              void (*on_closed)(void *arg, const ebb_report *report), const char *site);
+
+/* Wakes the steward at that time, and not at any it was set to before; EBB_FOREVER: never. Needs no memory. */
+void ebb__steward_alarm(ebb_cx *cx, ebb_task steward, uint64_t at);
+
+/* The region closes by itself once nothing lives in it, as if it were joined. */
+void ebb__region_joining(ebb_cx *cx, ebb_region region);
+
+/* An event of a layer above, in the trace as in the journal. */
+void ebb__note(ebb_cx *cx, uint8_t type, uint64_t task, uint64_t region, uint32_t value, uint64_t other);
+
+/* For the end of a steward. */
+void ebb__steward_over(ebb_rt *rt, ebb__region *annex);
+
+static inline bool ebb__is_annex(const ebb__region *r) {
+    return (r->flags & (R_STEWARD | R_CLEANUP)) == (R_STEWARD | R_CLEANUP);
+}
+
+static inline bool ebb__is_steward(const ebb_rt *rt, const ebb__task *t) {
+    const ebb__region *r = ebb__region_at(rt, t->region);
+    return ebb__is_annex(r) && r->steward == t->index;
+}
+
+/* Nothing else lives in its region, or in the annex. */
+static inline bool ebb__steward_is_last(const ebb__region *r) {
+    return r->flags & R_STEWARD && r->tasks.n + r->children.n == 1;
+}
+
+static inline void ebb__blame(ebb_rt *rt, ebb__guilty g) {
+    if (rt->blame != NULL) rt->blame(rt, &g);
+}
+
+#endif
