@@ -24,7 +24,7 @@ long bench_rss_bytes(void);
 uint64_t bench_random(uint64_t *state);
 
 /* The rows of each file, in the order of the table. */
-#define BENCH_GROUPS(X) X(kernel) X(future) X(fiber) X(bridge) X(loop)
+#define BENCH_GROUPS(X) X(kernel) X(future) X(fiber) X(bridge) X(loop) X(workflow)
 #define BENCH_DECLARE(group)                                                                                 \
     extern const bench_row bench_##group##_rows[];                                                           \
     extern const size_t bench_##group##_count;

@@ -2,6 +2,7 @@
 #include "cli/line.h"
 
 #include "kernel/event.h"
+#include "workflow/phase.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -70,7 +71,19 @@ static void print_flags(FILE *out, const ebb_event *ev) {
     if (ev->value >> 2 != 0) fprintf(out, "  flags 0x%" PRIx32, ev->value & ~UINT32_C(3));
 }
 
+static void print_step(FILE *out, const ebb_event *ev) {
+    uint32_t event = ev->value >> 16;
+    fprintf(out, "  %" PRIu64 "  %s  %s -> %s", ev->other,
+            event < EBB__WF_EVENTS ? ebb__wf_events[event].name : "?",
+            ebb_workflow_state_name((ebb_workflow_state)(ev->value >> 8 & 0xff)),
+            ebb_workflow_state_name((ebb_workflow_state)(ev->value & 0xff)));
+}
+
 static void print_value(FILE *out, const ebb_event *ev) {
+    if (ev->type == EBB_EV_WORKFLOW) {
+        print_step(out, ev);
+        return;
+    }
     switch (ebb__event_value_of(ev->type)) {
     case EBB__VALUE_NONE: break;
     case EBB__VALUE_STATUS: {

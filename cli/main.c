@@ -10,6 +10,7 @@ typedef struct command {
 } command;
 
 static const command commands[] = {
+    {"audit", "show and verify audit logs of workflows", ebb__cmd_audit},
     {"fixture", "run the fixtures of the cancel contract", ebb__cmd_fixture},
     {"journal", "show and replay journals", ebb__cmd_journal},
     {"lab", "run and explore scenarios, replay what failed", ebb__cmd_lab},

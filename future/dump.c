@@ -18,8 +18,7 @@ static void end(sink *s) {
     s->write(s->ctx, s->line, s->text.n + 1);
 }
 
-/* What produces it, or what it does with its inputs. */
-static const char *name_of(const ebb_future *f) {
+const char *ebb__future_name(const ebb_future *f) {
     if (!ebb__is_promise(f)) return f->cell.type->name;
     const ebb_op *op = ((const ebb__promise *)(const void *)f)->op;
     return op != NULL ? op->name : f->cell.type->name;
@@ -30,7 +29,7 @@ static void dump_future(sink *s, const ebb_future *f) {
     if (drains && !(f->flags & EBB__F_WORK)) return;
     begin(s);
     ebb__text_str(&s->text, "  ");
-    ebb__text_str(&s->text, name_of(f));
+    ebb__text_str(&s->text, ebb__future_name(f));
     ebb__text_str(&s->text, drains ? ", cancelled and draining" : ", pending");
     if (f->holds == 0 && !drains) ebb__text_str(&s->text, ", awaited");
     ebb__text_str(&s->text, ", at ");

@@ -16,6 +16,8 @@ extern const ebb__kind ebb__promise_kind;
 ebb_future *ebb__promise_new(ebb_cx *cx, const ebb__kind *kind, const ebb_op *op, void *arg, const char *site,
                              ebb_status *st);
 bool ebb__is_promise(const ebb_future *f);
+/* For people: what produces it, or what it does with its inputs. */
+const char *ebb__future_name(const ebb_future *f);
 
 /* A piece of n edges of a node, none attached. NULL: no memory. The caller makes the node refer to it. */
 ebb__edges *ebb__edges_new(ebb__heap *h, ebb_future *node, uint32_t n);

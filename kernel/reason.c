@@ -62,7 +62,7 @@ ebb_budget ebb__cleanup_budget(const ebb_rt *rt, uint8_t severity, uint8_t prior
 }
 
 uint64_t ebb__force_at(uint64_t now, uint64_t deadline) {
-    if (deadline <= now) return deadline;
+    if (deadline <= now || deadline == EBB_FOREVER) return deadline;
     uint64_t kept = (deadline - now) / 5 / 1024;
     if (kept > UINT32_MAX) kept = UINT32_MAX;
     return deadline - kept * 1024;

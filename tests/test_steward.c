@@ -1,4 +1,5 @@
-/* Stewards by themselves: when they are woken, what does not reach them, and that their region waits for them. */
+/* Stewards by themselves: when they are woken, what does not reach them, and that their region waits for
+ * them. */
 #include "tests/support/world.h"
 
 #include "kernel/steward.h"
@@ -44,7 +45,7 @@ static void dismiss(world *w, keeper *k) {
     world_settle(w);
 }
 
-/* ---- waking -------------------------------------------------------------------------------------------- */
+/* ---- waking ---------------------------------------------------------------------------------- */
 
 static void closing_and_cancelling_wake_it_and_do_not_reach_it(void **state) {
     world *w = *state;
@@ -138,7 +139,7 @@ static void an_annex_admits_work_while_the_region_around_it_does_not(void **stat
     assert_int_equal(state_of(w, r), EBB_REGION_CLOSED);
 }
 
-/* ---- alarms -------------------------------------------------------------------------------------------- */
+/* ---- alarms ---------------------------------------------------------------------------------- */
 
 static void an_alarm_wakes_it_once_at_its_time(void **state) {
     world *w = *state;
@@ -199,7 +200,7 @@ static void an_alarm_for_who_is_no_steward_is_ignored(void **state) {
     assert_int_equal(state_of(w, r), EBB_REGION_OPEN);
 }
 
-/* ---- making one ------------------------------------------------------------------------------------------ */
+/* ---- making one ------------------------------------------------------------------------------ */
 
 static ebb_status refused(world *w, ebb_region r, void (*on_closed)(void *arg, const ebb_report *report)) {
     keeper *k = world_keep(w, sizeof *k);
@@ -273,7 +274,7 @@ static void the_root_tells_its_steward_when_it_has_closed(void **state) {
     assert_int_equal(state_of(w, w->root), EBB_REGION_CLOSED);
 }
 
-/* ---- joining, notes, blame --------------------------------------------------------------------------------- */
+/* ---- joining, notes, blame ------------------------------------------------------------------- */
 
 static void a_region_that_is_to_close_does_so_once_nothing_lives_in_it(void **state) {
     world *w = *state;

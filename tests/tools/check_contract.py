@@ -43,6 +43,23 @@ IDS = (
     + ["artifact." + what for what in ("id_and_seed", "ids", "both_traces", "first_divergence", "repro")]
 )
 
+# And what the three-phase Cancellation Protocol Contract does.
+IDS += (
+    ["phase." + phase for phase in ("REQUEST", "DRAIN", "FINALIZE")]
+    + ["CAN-%03d" % i for i in range(1, 7)]
+    + ["state." + state for state in (
+        "IDLE", "CANCEL_REQUESTED", "DRAINING", "DRAIN_COMPLETE", "DRAIN_TIMEOUT", "FINALIZING", "FINALIZED",
+        "LEAK_DETECTED")]
+    + ["budget." + workflow for workflow in (
+        "lifecycle_shutdown", "rollout_cancel", "publish_abort", "health_check_cancel",
+        "epoch_transition_cancel")]
+    + ["timeout.%d" % i for i in range(1, 4)] + ["timeout.releases"]
+    + ["cx.%d" % i for i in range(1, 4)]
+    + ["INV-CANP-" + name for name in (
+        "THREE-PHASE", "NO-NEW-WORK", "DRAIN-BOUNDED", "FINALIZE-CLEAN", "IDEMPOTENT", "AUDIT-COMPLETE")]
+    + ["ERR_CANCEL_" + name for name in ("INVALID_PHASE", "ALREADY_FINAL", "DRAIN_TIMEOUT", "LEAK")]
+)
+
 
 def read(path):
     return path.read_text(encoding="utf-8") if path.exists() else ""

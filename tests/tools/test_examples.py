@@ -19,8 +19,8 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 EBB = ""
 PROGRAMS = {}
 
-SERVERS = {"echo"}  # these run until they are told to stop
-REAL_TIME = {"embed", "fanout", "pipeline"}  # these run on the clock of the machine
+SERVERS = {"echo", "service"}  # these run until they are told to stop; test_service.py has the second
+REAL_TIME = {"embed", "fanout", "pipeline", "publish"}  # these run on the clock of the machine
 
 # What an example has to say, as expressions for whole lines, in this order.
 SAYS = {
@@ -39,6 +39,7 @@ SAYS = {
         r"shard  0 says 0", r"shard  5, attempt 2", r"shard  5, attempt 3", r"shard  5 says 500",
         r"shard  9: the time was over", r"asked: ok"],
     "pipeline": [r"\d+ lines, never more than \d+ blocks in memory"],
+    "publish": [r"v42 is FINALIZED: ok"],
     "race": [r"15 ms: mirror 2 has cleaned up", r"15 ms: mirror 1 has won"],
     "tour": [
         # chapter 1: the inner region is closed before the outer one, parents are told first
@@ -227,6 +228,11 @@ class Docs(unittest.TestCase):
                 re.findall(r'^EBB_STATUS\((\w+), (-?\d+), "(.*)"\)$', table, re.MULTILINE)]
         self.assertGreater(len(rows), 30)
         self.assertEqual([line for line in page.splitlines() if line.startswith("| `EBB_")], rows)
+
+    def test_show_publish_as_it_is(self):
+        page = (ROOT / "docs" / "workflow.md").read_text(encoding="utf-8")
+        example = (ROOT / "examples" / "publish.c").read_text(encoding="utf-8")
+        self.assertEqual(re.search(r"^```c\n(.*?)^```$", page, re.MULTILINE | re.DOTALL).group(1), example)
 
 
 if __name__ == "__main__":

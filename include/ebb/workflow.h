@@ -1,0 +1,317 @@
+/* ebb/workflow.h - how a service is stopped, a rollout called off, a publish undone: request, drain, finalize,
+ * with a budget and an audit trail.
+ *
+ * A *workflow* owns a region. Whatever is spawned, opened or reserved there is its work. When it is asked to
+ * stop, it goes through the states below, each of which leaves a line in the audit log:
+ *
+ *     IDLE -> CANCEL_REQUESTED -> DRAINING -+-> DRAIN_COMPLETE -+-> FINALIZING -+-> FINALIZED
+ *                                           +-> DRAIN_TIMEOUT --+               +-> LEAK_DETECTED
+ *
+ *   request      CAN-001  The region is closed: new work is refused with EBB_ERR_CLOSED (ebb_closed_text says
+ *                         by whom), ebb_stopping(cx) is true, what is in flight goes on.
+ *   drain        CAN-002  The drain handlers start, in the order in which they were added.
+ *     cancel_at           What is still in flight then is cancelled; it has the rest of the budget to clean up.
+ *     complete   CAN-003  Nothing is in flight and all handlers are done.
+ *     timeout    CAN-004  The budget is over. What is left is forced, unless `no_force`: then an operator may
+ *                         ask why (ebb_workflow_explain), extend it or force it.
+ *   finalize              The region's finalizers run, everything is released.
+ *     clean      CAN-005
+ *     leak       CAN-006  Something was left: obligations that nobody resolved, work that did not stop. Each is
+ *                         named; it is released all the same.
+ *
+ * The same happens if the region is closed, cancelled or forced by others: by what is around it, or because a
+ * task in it has failed (EBB_FAIL_FAST). A workflow whose work ends without that ends as what it is, IDLE,
+ * when it is joined.
+ *
+ * The rules at the head of ebb/kernel.h hold here too, and these:
+ *  - A request can't fail for lack of memory: what it needs is taken when the workflow is opened and when
+ *    handlers are added.
+ *  - Nesting: a workflow opened in the region of another is asked to stop when that is, and has at most the
+ *    time that is left there.
+ *  - The trace has every transition too, as `workflow` events. */
+#ifndef EBB_WORKFLOW_H
+#define EBB_WORKFLOW_H
+
+#include <ebb/loop.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- workflows ------------------------------------------------------------------------------------ */
+
+typedef struct ebb_workflow {
+    uint64_t id; /* as those of the kernel: of a runtime, stale after the join, may carry an error */
+} ebb_workflow;
+
+typedef enum ebb_workflow_state {
+    EBB_WF_IDLE = 1,
+    EBB_WF_CANCEL_REQUESTED = 2,
+    EBB_WF_DRAINING = 3,
+    EBB_WF_DRAIN_COMPLETE = 4,
+    EBB_WF_DRAIN_TIMEOUT = 5,
+    EBB_WF_FINALIZING = 6,
+    EBB_WF_FINALIZED = 7,
+    EBB_WF_LEAK_DETECTED = 8
+} ebb_workflow_state;
+
+const char *ebb_workflow_state_name(ebb_workflow_state s); /* "DRAINING"; never NULL */
+
+/* What kind of work is stopped. The five below, or one of your own: a struct that outlives its workflows. */
+typedef struct ebb_workflow_type {
+    const char *name;
+    uint64_t budget;           /* ns from the request to the end of the drain */
+    ebb_cancel_kind cancel_as; /* what is told at cancel_at. NONE: the reason of the request */
+} ebb_workflow_type;
+
+extern const ebb_workflow_type ebb_lifecycle_shutdown;      /* 5000 ms; SHUTDOWN */
+extern const ebb_workflow_type ebb_rollout_cancel;          /* 3000 ms */
+extern const ebb_workflow_type ebb_publish_abort;           /* 2000 ms */
+extern const ebb_workflow_type ebb_health_check_cancel;     /* 1000 ms */
+extern const ebb_workflow_type ebb_epoch_transition_cancel; /* 3000 ms */
+
+typedef struct ebb_audit ebb_audit; /* see below */
+
+typedef struct ebb_workflow_opts {
+    uint32_t size; /* sizeof(ebb_workflow_opts) of the caller; 0: this one */
+    const ebb_workflow_type *type;
+    const char *name;   /* which one of its type, "v42"; copied and cut at EBB_MESSAGE_MAX. NULL: none */
+    uint64_t budget;    /* ns. 0: that of the type */
+    uint64_t cancel_at; /* ns after the request. 0: 60 % of the budget; the budget: never before it is over */
+    bool no_force;      /* when the budget is over, wait for an operator */
+    bool root;          /* it is the root region that it stops; there can be one such */
+    ebb_region parent;  /* where its region is opened. 0: in the region of cx */
+    ebb_failure_policy policy; /* of its region */
+    ebb_audit *audit;          /* must outlive it. NULL: that of the workflow around it, if there is one */
+    /* Told of every change of state, right when it happens; it may call ebb_workflow_request, _extend and
+     * _force, and nothing that waits. NULL: nobody is. */
+    void (*on_state)(void *arg, ebb_workflow wf, ebb_workflow_state from, ebb_workflow_state to);
+    void *arg;
+} ebb_workflow_opts;
+
+/* A new workflow, with its region. It belongs to the task that opens it, as a region does: when that returns,
+ * the workflow is asked to stop, and waited for. An id that carries the error: EBB_ERR_CLOSED; EBB_ERR_NOMEM,
+ * EBB_ERR_LIMIT: nothing changed; EBB_ERR_INVALID: no type, a type without a name, no budget at all, a
+ * cancel_at after it; EBB_ERR_BUSY: the root has one; EBB_ERR_VERSION. */
+#define ebb_workflow_open(cx, ...) ebb_workflow_open_at((cx), (__VA_ARGS__), EBB_SITE)
+ebb_workflow ebb_workflow_open_at(ebb_cx *cx, const ebb_workflow_opts *opts, const char *site);
+
+/* Where its work belongs. An id that carries the error if there is no such workflow. */
+ebb_region ebb_workflow_region(ebb_cx *cx, ebb_workflow wf);
+
+/* The workflow in whose region, or drain, this task is; the innermost. Id 0: none. */
+ebb_workflow ebb_workflow_of(ebb_cx *cx);
+
+/* ---- drain handlers --------------------------------------------------------------------------------- */
+
+/* What a handler reports with. */
+typedef struct ebb_drain ebb_drain;
+
+/* Stops, completes or undoes something. It is a poll function in a task of its own: EBB_PENDING waits.
+ * Neither the close nor the cancel of the workflow's region reaches it, and it may spawn, reserve and open
+ * regions in its own, ebb_self_region(cx): the drain waits for these too. When the budget is over it is
+ * forced with all the rest. A negative status is reported, and is the workflow's failure. */
+typedef ebb_status (*ebb_drain_fn)(ebb_cx *cx, ebb_drain *d, void *arg);
+
+/* Adds a handler. `name` is kept by pointer. EBB_ERR_CANCEL_INVALID_PHASE after the request; EBB_ERR_NOMEM,
+ * EBB_ERR_LIMIT: not added. */
+#define ebb_workflow_on_drain(cx, wf, name, fn, arg)                                                         \
+    ebb_workflow_on_drain_at((cx), (wf), (name), (fn), (arg), EBB_SITE)
+ebb_status ebb_workflow_on_drain_at(ebb_cx *cx, ebb_workflow wf, const char *name, ebb_drain_fn fn, void *arg,
+                                    const char *site);
+/* The same for a handler that is a fiber: its awaits wait in place. It has its stack from now on. */
+#define ebb_workflow_on_drain_fiber(cx, wf, name, fn, arg)                                                   \
+    ebb_workflow_on_drain_fiber_at((cx), (wf), (name), (fn), (arg), EBB_SITE)
+ebb_status ebb_workflow_on_drain_fiber_at(ebb_cx *cx, ebb_workflow wf, const char *name, ebb_drain_fn fn,
+                                          void *arg, const char *site);
+
+/* For handlers. */
+uint64_t ebb_drain_left(ebb_cx *cx, const ebb_drain *d); /* ns until the budget is over */
+/* How far it is; explain and the audit log show it. */
+void ebb_drain_progress(ebb_drain *d, uint64_t done, uint64_t total);
+/* A fact for the audit log, as a line of its own. What does not fit into one line is cut, and marked. */
+void ebb_drain_evidence(ebb_drain *d, const char *key, const char *value);
+ebb_workflow ebb_drain_workflow(const ebb_drain *d);
+
+/* ---- stopping ----------------------------------------------------------------------------------------- */
+
+/* Asks it to stop. EBB_OK, the second time too: that is absorbed, and a stronger reason strengthens the one
+ * it had. EBB_ERR_CANCEL_ALREADY_FINAL. */
+ebb_status ebb_workflow_request(ebb_cx *cx, ebb_workflow wf, ebb_cancel_kind kind, const char *message);
+
+/* Gives a drain so many ns more, from the end of its budget or from now, whichever is later; 2^62 in all at most.
+ * EBB_ERR_CANCEL_INVALID_PHASE: it does not drain, or what was in flight has its cleanup budget already
+ * (after cancel_at, unless `no_force`). EBB_ERR_LIMIT: there is no more, or the workflow around it leaves
+ * none. EBB_ERR_INVALID: 0. */
+ebb_status ebb_workflow_extend(ebb_cx *cx, ebb_workflow wf, uint64_t more);
+
+/* Ends a drain now, as if its budget were over. EBB_ERR_CANCEL_INVALID_PHASE: it does not drain. (Finalizers that do not
+ * end are bounded by the budget; with `no_force` only ebb_region_force ends them.) */
+ebb_status ebb_workflow_force(ebb_cx *cx, ebb_workflow wf, const char *message);
+
+/* Prints what it waits for, one line each: handlers with their progress; tasks, operations and obligations in
+ * flight, where they were spawned, begun or reserved, how old they are (tasks: in 17 ms), what they wait for. `write` gets pieces of
+ * text that are not 0-terminated. */
+ebb_status ebb_workflow_explain(ebb_cx *cx, ebb_workflow wf,
+                                void (*write)(void *ctx, const char *text, size_t n), void *ctx);
+
+/* Something that was left behind. */
+typedef struct ebb_workflow_leak {
+    const char *what;   /* "obligation": nobody resolved it; "aborted": an obligation of a task that was
+                         abandoned; "task", "finalizer": abandoned */
+    const char *kind;   /* of an obligation: "fence"; else "" */
+    uint64_t id, owner; /* owner: the task, of an obligation; 0: the region's own */
+    ebb_region region;
+    const char *site;
+} ebb_workflow_leak;
+
+/* How it is, or was. */
+typedef struct ebb_workflow_report {
+    ebb_workflow workflow;
+    ebb_workflow_state state;
+    ebb_status status; /* of its region and handlers: the first failure; else EBB_CANCELLED if a task was */
+    uint64_t elapsed;  /* ns since the request; of one that has ended, until then. 0: no request */
+    uint64_t budget;   /* ns, as it is now */
+    bool cancelled;    /* cancel_at came before all was done */
+    bool drain_timed_out; /* it was over its budget, or forced before: there is a CAN-004 */
+    bool forced;          /* by an operator, or from around it */
+    uint32_t absorbed;    /* requests after the first */
+    uint32_t leaks;       /* what was left behind: ebb_workflow_leaked */
+    uint32_t unnamed;     /* of these, how many there was no memory to name */
+    uint8_t epoch;        /* 1 with the request, one more when its severity rises */
+    ebb_reason reason;
+    ebb_status audit; /* the first failure to write a line; EBB_OK: all are written */
+} ebb_workflow_report;
+
+ebb_status ebb_workflow_info(ebb_cx *cx, ebb_workflow wf, ebb_workflow_report *out);
+/* The i-th that was left behind. EBB_ERR_INVALID past the last that has a name. */
+ebb_status ebb_workflow_leaked(ebb_cx *cx, ebb_workflow wf, uint32_t i, ebb_workflow_leak *out);
+
+/* Waits for its end. A poll operation and a checkpoint; for the host it returns EBB_PENDING. One that is not
+ * asked to stop ends when its work has ended. The id is stale then, and `out` (may be NULL) has the report.
+ *   EBB_ERR_CANCEL_LEAK           LEAK_DETECTED.
+ *   EBB_ERR_CANCEL_DRAIN_TIMEOUT  `no_force`: the budget is over, and it still drains. The id stays: extend or
+ *                                 force it, and join again.
+ *   EBB_CANCELLED                 a task of it was cancelled; or the caller is (then the id stays).
+ *   else                          as ebb_region_join: the first failure, or EBB_OK.
+ * EBB_ERR_BUSY: somebody else waits. One that nobody joins is forgotten when the region around it closes: how it ended
+ * is in the log then, and nobody's failure. */
+ebb_status ebb_workflow_join(ebb_cx *cx, ebb_workflow wf, ebb_workflow_report *out);
+
+/* The last call on it that was refused, in words: "rollout_cancel#3 v42: extend is not allowed in FINALIZING".
+ * "" if none was. Valid until the next call on it. */
+const char *ebb_workflow_refusal(ebb_cx *cx, ebb_workflow wf);
+
+/* Why a region says EBB_ERR_CLOSED, in words: "publish_abort#2 v42 is DRAINING (USER: wrong tag): no new work".
+ * Returns the length, cut to fit; 0 if the region is open or unknown. */
+size_t ebb_closed_text(ebb_cx *cx, ebb_region region, char *out, size_t room);
+
+/* ---- audit log -------------------------------------------------------------------------------------------- */
+
+/* One JSON object a line (docs/workflow.md lists its fields). Each has the hash of the line before and its own, so
+ * that an edited, removed or swapped line shows. A line is one write: it survives the death of the process
+ * (not of the machine). Of one thread; `a` must be good until it is closed. */
+
+/* Opens a file to append to, or makes it. A last line that is not whole is cut off, and what a process before has
+ * not finished is told (ebb_audit_unfinished) and noted. EBB_ERR_BUSY: another process or log has it.
+ * EBB_ERR_CORRUPT: its chain is broken (`ebb audit verify` says where). EBB_ERR_NOMEM, EBB_ERRNO(errno). */
+ebb_status ebb_audit_open(ebb_allocator a, const char *path, ebb_audit **out);
+
+/* A log that goes elsewhere. `append` gets a whole line with its newline, and takes all of it or fails. */
+typedef struct ebb_audit_sink {
+    ebb_status (*append)(void *ctx, const char *line, size_t n);
+    uint64_t (*clock)(void *ctx); /* ns since 1970, for "at". NULL: always 0 */
+    void *ctx;
+} ebb_audit_sink;
+ebb_status ebb_audit_to(ebb_allocator a, const ebb_audit_sink *sink, ebb_audit **out);
+
+/* Only when no workflow uses it any more. NULL is allowed. */
+void ebb_audit_close(ebb_audit *audit);
+
+/* A workflow that was not finished when the process before ended. */
+typedef struct ebb_unfinished {
+    uint64_t number;   /* "id" in the log */
+    char workflow[48]; /* its type */
+    char name[48];
+    ebb_workflow_state state;
+    uint64_t line; /* its last one, from 1 on */
+} ebb_unfinished;
+/* EBB_ERR_INVALID past the last. */
+ebb_status ebb_audit_unfinished(const ebb_audit *audit, size_t i, ebb_unfinished *out);
+
+/* Proves from a log alone that its workflows kept the protocol:
+ *   three-phase      every workflow goes through the states above, in order
+ *   no-new-work      after the request nothing is added to what is in flight
+ *   drain-bounded    no drain is longer than its budget without CAN-004
+ *   finalize-clean   CAN-005 only if nothing was left; CAN-006 only if each is named
+ *   idempotent       a second request is absorbed and weakens nothing
+ *   audit-complete   no line is missing, edited or swapped, and none is malformed
+ * EBB_OK; EBB_ERR_ORACLE: the verdict says which of these is broken, where; EBB_ERR_NOMEM. A last line without its
+ * newline is what a crash leaves: it is not looked at. */
+typedef struct ebb_audit_verdict {
+    uint64_t lines;      /* that were looked at */
+    uint64_t workflows;  /* that were asked to stop */
+    uint64_t unfinished; /* of all that were opened, without an end */
+    bool cut;            /* the last line is not whole */
+    uint64_t line;       /* the first that is wrong; 0: none */
+    char invariant[24];  /* "three-phase" */
+    char text[240];      /* what was expected and what was found */
+} ebb_audit_verdict;
+ebb_status ebb_audit_verify(ebb_allocator a, const char *bytes, size_t n, ebb_audit_verdict *out);
+
+/* ---- injection -------------------------------------------------------------------------------------------- */
+
+/* Runs a program again and again in virtual time, and asks it to stop at another place each time: at every
+ * suspension point (after each poll of a task), and there again when the workflow comes into each of its states
+ * (once as a second request, once as a cancel from around it, once as force). After each run all oracles of the
+ * kernel must hold on its trace, its audit log must verify, nothing may be left, and `check` must agree. */
+typedef struct ebb_injection {
+    const char *name;
+    /* Builds the program: opens its workflows in `cx`'s region, with `audit`, and spawns its work. The workflow
+     * that is asked to stop is `*target`; the run is over when everything has ended. */
+    ebb_status (*setup)(ebb_cx *cx, ebb_audit *audit, void *state, ebb_workflow *target);
+    /* All has ended. EBB_OK, or what is wrong with what is left in `state`. May be NULL. */
+    ebb_status (*check)(void *state, const ebb_workflow_report *report);
+    size_t state_size;  /* of the state, which is zeroed before each run */
+    uint64_t max_polls; /* a run. 0: 100,000; more is a livelock */
+    bool expect_leaks;  /* LEAK_DETECTED is no failure */
+} ebb_injection;
+
+typedef struct ebb_injected {
+    uint64_t points; /* suspension points of the program when nobody stops it */
+    uint64_t runs;   /* in all */
+    uint64_t leaks;  /* runs that ended in LEAK_DETECTED */
+    uint64_t forced; /* and in DRAIN_TIMEOUT before */
+    char text[320];  /* of the first failure: which run, what was expected and what was found */
+} ebb_injected;
+
+/* EBB_OK: no run failed. EBB_ERR_ORACLE: `text` says which did, and how; EBB_ERR_NOMEM; what `setup` returned. */
+ebb_status ebb_inject(ebb_allocator a, const ebb_injection *what, ebb_injected *out);
+
+/* ---- a service ---------------------------------------------------------------------------------------------- */
+
+/* Exit statuses of ebb_service_run. */
+typedef enum ebb_exit {
+    EBB_EXIT_OK = 0,      /* stopped, or ended by itself, and nothing was left */
+    EBB_EXIT_FAILED = 1,  /* it could not start, or a task failed */
+    EBB_EXIT_TIMEOUT = 3, /* the budget was over: what was left was forced */
+    EBB_EXIT_FORCED = 4,  /* a second signal forced it */
+    EBB_EXIT_LEAK = 5     /* stopped in time, but something was left behind */
+} ebb_exit;
+
+typedef struct ebb_service_opts {
+    uint32_t size;               /* sizeof(ebb_service_opts) of the caller; 0: this one */
+    ebb_loop_opts loop;          /* its allocator is needed */
+    ebb_workflow_opts shutdown;  /* `type` NULL: ebb_lifecycle_shutdown. `root`, `parent` are set */
+    ebb_workflow_report *report; /* how it ended. NULL: nobody asks */
+} ebb_service_opts;
+
+/* Runs a service on this thread until it has ended: a loop, the shutdown workflow over its root region, and
+ * `fn` as the first fiber. SIGTERM or SIGINT asks it to stop, a second one forces it. Returns an ebb_exit.
+ * `fn` adds its drain handlers by ebb_workflow_on_drain(cx, ebb_workflow_of(cx), ...). */
+int ebb_service_run(const ebb_service_opts *opts, ebb_fiber_fn fn, void *arg);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

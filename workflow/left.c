@@ -1,0 +1,68 @@
+/* What is left behind: told by the kernel when it happens, named in every workflow that is around it. */
+#include "kernel/event.h"
+#include "workflow/workflow.h"
+
+static const char *what_of(ebb__guilt what) {
+    switch (what) {
+    case EBB__G_TASK: return "task";
+    case EBB__G_FINALIZER: return "finalizer";
+    case EBB__G_LEAK: return "obligation";
+    default: return "aborted";
+    }
+}
+
+static bool room(ebb__wf *wf) {
+    if (wf->left_n < wf->left_room) return true;
+    uint32_t more = wf->left_room == 0 ? 4 : 2 * wf->left_room;
+    ebb_workflow_leak *left =
+        ebb__resize(&wf->rt->allocator, wf->left, wf->left_room * sizeof *left, more * sizeof *left);
+    if (left == NULL) return false;
+    wf->left = left;
+    wf->left_room = more;
+    return true;
+}
+
+static void id_text(char *out, size_t n, uint64_t id) {
+    ebb__text t = ebb__text_in(out, n);
+    if (id == 0) ebb__text_str(&t, "its region");
+    else ebb__text_id(&t, id);
+}
+
+static void name(ebb__wf *wf, const ebb_workflow_leak *leak) {
+    char id[40], owner[40], region[40];
+    id_text(id, sizeof id, leak->id);
+    id_text(owner, sizeof owner, leak->owner);
+    id_text(region, sizeof region, leak->region.id);
+    ebb__fact facts[] = {{"what", leak->what, 0}, {"kind", leak->kind, 0},
+                         {"id", id, 0},           {"owner", owner, 0},
+                         {"region", region, 0},   {"site", leak->site == NULL ? "?" : leak->site, 0}};
+    ebb__wf_remark(wf, EBB__WE_LEFT, facts, 6);
+}
+
+/* What leaked while nobody asked it to stop is in the log, but does not count against how it ends. */
+void ebb__wf_blame(ebb_rt *rt, const ebb__guilty *g) {
+    const ebb__region *r = ebb__region_at(rt, g->region);
+    ebb_workflow_leak leak = {.what = what_of(g->what),
+                              .kind = g->kind == 0 ? "" : ebb__obligation_kind_name(g->kind),
+                              .id = g->id,
+                              .owner = g->owner,
+                              .region = {ebb__region_id(rt, r)},
+                              .site = g->site};
+    for (ebb__wf *wf = ebb__wf_around(rt, r); wf != NULL; wf = ebb__wf_parent(wf)) {
+        if (wf->ended) continue;
+        if (wf->state != EBB_WF_IDLE) {
+            wf->left_count++;
+            if (room(wf)) wf->left[wf->left_n++] = leak;
+        }
+        name(wf, &leak);
+    }
+}
+
+ebb_status ebb_workflow_leaked(ebb_cx *cx, ebb_workflow id, uint32_t i, ebb_workflow_leak *out) {
+    ebb__wf *wf;
+    ebb_status st = ebb__wf_find(cx, id, &wf);
+    if (st != EBB_OK) return st;
+    if (i >= wf->left_n) return EBB_ERR_INVALID;
+    *out = wf->left[i];
+    return EBB_OK;
+}

@@ -1,0 +1,116 @@
+/* A process as a workflow: a loop, the shutdown workflow over its root region, two signals. */
+#define _POSIX_C_SOURCE 200809L
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <uv.h>
+
+#include "base/alloc.h"
+#include <ebb/workflow.h>
+
+typedef struct service {
+    uv_loop_t uv;
+    uv_signal_t signals[2];
+    ebb_loop *loop;
+    ebb_workflow shutdown;
+    bool asked, forced;
+} service;
+
+/* ---- signals ------------------------------------------------------------------------------------------ */
+
+/* After the drain there is no workflow to force, but its region still is. */
+static void force(service *s, ebb_cx *cx, const char *message) {
+    s->forced = true;
+    if (ebb_workflow_force(cx, s->shutdown, message) != EBB_OK)
+        ebb_region_force(cx, ebb_root(ebb_loop_runtime(s->loop)));
+}
+
+static void on_signal(uv_signal_t *uv, int signum) {
+    service *s = uv->data;
+    ebb_cx *cx = ebb_loop_cx(s->loop);
+    const char *name = signum == SIGTERM ? "SIGTERM" : "SIGINT";
+    char again[32];
+    snprintf(again, sizeof again, "a second signal, %s", name);
+    if (s->asked) force(s, cx, again);
+    else (void)ebb_workflow_request(cx, s->shutdown, EBB_CANCEL_USER, name);
+    s->asked = true;
+}
+
+static ebb_status listen_to(service *s, int i, int signum) {
+    (void)uv_signal_init(&s->uv, &s->signals[i]);
+    s->signals[i].data = s;
+    uv_unref((uv_handle_t *)&s->signals[i]);
+    int code = uv_signal_start(&s->signals[i], on_signal, signum);
+    return code == 0 ? EBB_OK : EBB_UV(code);
+}
+
+/* ---- one run ------------------------------------------------------------------------------------------- */
+
+static bool has_failed(ebb_status st) {
+    return st != EBB_OK && st != EBB_CANCELLED && st != EBB_ERR_CANCEL_LEAK;
+}
+
+static ebb_exit exit_of(const service *s, ebb_status st, const ebb_workflow_report *r) {
+    if (s->forced) return EBB_EXIT_FORCED;
+    if (r->drain_timed_out) return EBB_EXIT_TIMEOUT;
+    if (has_failed(st) || has_failed(r->status)) return EBB_EXIT_FAILED;
+    return r->state == EBB_WF_LEAK_DETECTED ? EBB_EXIT_LEAK : EBB_EXIT_OK;
+}
+
+static ebb_exit run(service *s, const ebb_service_opts *opts, ebb_fiber_fn fn, void *arg) {
+    ebb_cx *cx = ebb_loop_cx(s->loop);
+    ebb_workflow_opts wo = opts->shutdown;
+    ebb_workflow_report report = {0};
+    if (wo.type == NULL) wo.type = &ebb_lifecycle_shutdown;
+    wo.root = true;
+    wo.parent = (ebb_region){0};
+    s->shutdown = ebb_workflow_open(cx, &wo);
+    ebb_status st = ebb_id_status(s->shutdown.id);
+    if (st == EBB_OK) st = listen_to(s, 0, SIGTERM);
+    if (st == EBB_OK) st = listen_to(s, 1, SIGINT);
+    if (st == EBB_OK)
+        st = ebb_id_status(ebb_fiber_spawn(cx, ebb_root(ebb_loop_runtime(s->loop)), fn, arg).id);
+    ebb_status started = st;
+    while ((st = ebb_workflow_join(ebb_loop_cx(s->loop), s->shutdown, &report)) == EBB_PENDING ||
+           st == EBB_ERR_CANCEL_DRAIN_TIMEOUT) {
+        (void)uv_run(&s->uv, UV_RUN_DEFAULT);
+    }
+    if (started != EBB_OK) report.status = started;
+    if (opts->report != NULL) *opts->report = report;
+    return exit_of(s, st, &report);
+}
+
+/* ---- around it ------------------------------------------------------------------------------------------- */
+
+/* What a thread of the pool still does for a region that was forced can't be stopped: the loop is left to it then, and
+ * to the end of the process. */
+static bool leave(service *s) {
+    for (int i = 0; i < 2; i++) {
+        if (s->signals[i].data != NULL) uv_close((uv_handle_t *)&s->signals[i], NULL);
+    }
+    (void)uv_run(&s->uv, UV_RUN_NOWAIT);
+    if (ebb_loop_close(s->loop, NULL, 0, NULL) != EBB_OK) return false;
+    (void)uv_run(&s->uv, UV_RUN_DEFAULT);
+    return uv_loop_close(&s->uv) == 0;
+}
+
+int ebb_service_run(const ebb_service_opts *opts, ebb_fiber_fn fn, void *arg) {
+    if (opts == NULL || fn == NULL || opts->loop.runtime.allocator.fn == NULL) return EBB_EXIT_FAILED;
+    if (opts->size != 0 && opts->size != sizeof *opts) return EBB_EXIT_FAILED;
+    const ebb_allocator *a = &opts->loop.runtime.allocator;
+    service *s = ebb__alloc(a, sizeof *s);
+    if (s == NULL) return EBB_EXIT_FAILED;
+    memset(s, 0, sizeof *s);
+    ebb_exit status = EBB_EXIT_FAILED;
+    bool gone = true;
+    if (uv_loop_init(&s->uv) == 0) {
+        if (ebb_attach(&s->uv, &opts->loop, &s->loop) == EBB_OK) {
+            status = run(s, opts, fn, arg);
+            gone = leave(s);
+        } else {
+            gone = uv_loop_close(&s->uv) == 0;
+        }
+    }
+    if (gone) ebb__free(a, s, sizeof *s);
+    return (int)status;
+}

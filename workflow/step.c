@@ -1,0 +1,104 @@
+/* One step of a workflow: the state, the line in the log, the event in the trace, in one place. */
+#include <stdio.h>
+
+#include "kernel/reason.h"
+#include "workflow/workflow.h"
+
+/* ---- lines ------------------------------------------------------------------------------------------------- */
+
+/* One link more. Where a chain is cut, its last link is the root cause all the same. */
+static uint32_t add_link(ebb_reason out[EBB_CHAIN_DEPTH], uint32_t n, ebb_reason link) {
+    if (n == EBB_CHAIN_DEPTH) n--;
+    out[n] = link;
+    return n + 1;
+}
+
+/* Why: its own reason, and as long as that is only what was around it, what that was told. */
+static uint32_t chain_of(const ebb__wf *wf, ebb_reason out[EBB_CHAIN_DEPTH]) {
+    ebb__region *r;
+    uint32_t n = 0;
+    if (wf->state == EBB_WF_IDLE) return 0;
+    n = add_link(out, n, wf->reason);
+    while (out[n - 1].kind == EBB_CANCEL_PARENT) {
+        const ebb__wf *parent = ebb__wf_parent(wf);
+        if (parent == NULL || parent->state == EBB_WF_IDLE) break;
+        n = add_link(out, n, parent->reason);
+        wf = parent;
+    }
+    if (out[n - 1].kind != EBB_CANCEL_PARENT || ebb__find_region(wf->rt, wf->region, &r) != EBB_OK) return n;
+    /* It was no workflow that said it first. */
+    while (ebb__told_kind(r->told) == EBB_CANCEL_PARENT && !(r->flags & R_ROOT)) {
+        r = ebb__region_at(wf->rt, r->parent);
+        if (r->told != 0) n = add_link(out, n, ebb__region_reason(wf->rt, r));
+    }
+    return n;
+}
+
+ebb_reason ebb__wf_root_cause(const ebb__wf *wf) {
+    ebb_reason chain[EBB_CHAIN_DEPTH];
+    uint32_t n = chain_of(wf, chain);
+    return n > 0 ? chain[n - 1] : wf->reason;
+}
+
+static void line(ebb__wf *wf, ebb__wf_event event, const char *code, ebb_workflow_state from,
+                 const ebb__fact *facts, size_t n) {
+    if (wf->audit == NULL) return;
+    ebb_reason chain[EBB_CHAIN_DEPTH];
+    ebb__audit_entry e = {.event = event,
+                          .code = code,
+                          .type = wf->type->name,
+                          .name = wf->name,
+                          .number = wf->number,
+                          .parent = wf->parent,
+                          .from = from,
+                          .to = wf->state,
+                          .elapsed = ebb__wf_elapsed(wf),
+                          .budget = ebb__wf_budget(wf),
+                          .chain = chain,
+                          .epoch = wf->epoch,
+                          .in_flight = wf->in_flight};
+    e.chain_n = chain_of(wf, chain);
+    for (size_t i = 0; i < n && i < EBB__AUDIT_FACTS; i++) e.facts[i] = facts[i];
+    ebb_status st = ebb__audit_write(wf->audit, &e);
+    if (st != EBB_OK && wf->audit_status == EBB_OK) wf->audit_status = st;
+}
+
+void ebb__wf_remark(ebb__wf *wf, ebb__wf_event event, const ebb__fact *facts, size_t n) {
+    line(wf, event, NULL, wf->state, facts, n);
+}
+
+/* ---- steps --------------------------------------------------------------------------------------------------- */
+
+static const char *space(const char *name) {
+    return name[0] == 0 ? "" : " ";
+}
+
+/* As seeds and logs have it: without our prefix. */
+const char *ebb__wf_error_name(ebb_status st) {
+    return ebb_status_name(st) + strlen("EBB_");
+}
+
+ebb_status ebb__wf_refuse(ebb__wf *wf, ebb__trigger trigger, ebb_status st, const char *why) {
+    snprintf(wf->refusal, sizeof wf->refusal, "%s#%llu%s%s: %s is not allowed in %s%s", wf->type->name,
+             (unsigned long long)wf->number, space(wf->name), wf->name, ebb__trigger_name(trigger),
+             ebb_workflow_state_name(wf->state), why);
+    const char *code = ebb__wf_error_name(st);
+    line(wf, EBB__WE_REFUSED, code, wf->state, &(ebb__fact){"trigger", ebb__trigger_name(trigger), 0}, 1);
+    return st;
+}
+
+ebb_status ebb__wf_do(ebb_cx *cx, ebb__wf *wf, ebb__trigger trigger, const ebb__fact *facts, size_t n) {
+    const ebb__wf_move *move;
+    ebb_status st = ebb__wf_step(wf->state, trigger, &move);
+    if (st != EBB_OK) return ebb__wf_refuse(wf, trigger, st, "");
+    ebb_workflow_state from = wf->state;
+    if (move->to != 0) wf->state = (ebb_workflow_state)move->to;
+    if (ebb__wf_is_final(wf->state)) wf->ended_at = wf->rt->now;
+    wf->in_flight = ebb__wf_in_flight(wf);
+    if (move->event == EBB__WE_NONE) return EBB_OK;
+    ebb__note(cx, EBB_EV_WORKFLOW, 0, wf->region.id,
+              (uint32_t)move->event << 16 | (uint32_t)from << 8 | (uint32_t)wf->state, wf->number);
+    line(wf, (ebb__wf_event)move->event, NULL, from, facts, n);
+    if (from != wf->state && wf->on_state != NULL) wf->on_state(wf->arg, ebb__wf_id(wf), from, wf->state);
+    return EBB_OK;
+}

@@ -1,0 +1,156 @@
+/* Asking a workflow to stop, giving it more time, ending it by force. */
+#include "kernel/reason.h"
+#include "workflow/workflow.h"
+
+/* ---- request --------------------------------------------------------------------------------------------------- */
+
+/* When the kernel is to force what is in its region because of a cancel from around it; EBB_FOREVER: not at all. Its own
+ * cancel gives what is left of its budget, and a little more: that is no earlier. */
+static uint64_t forced_from_around(const ebb__wf *wf) {
+    ebb__region *r;
+    if (ebb__find_region(wf->rt, wf->region, &r) != EBB_OK || r->told == 0 || r->flags & R_FORCED)
+        return EBB_FOREVER;
+    return r->force_at < wf->end && wf->end - r->force_at > EBB_MS ? r->force_at : EBB_FOREVER;
+}
+
+void ebb__wf_meet(ebb__wf *wf) {
+    const ebb__wf *parent = ebb__wf_parent(wf);
+    uint64_t end = forced_from_around(wf);
+    if (parent != NULL && parent->state != EBB_WF_IDLE && parent->end < end) end = parent->end;
+    if (end < wf->rt->now) end = wf->rt->now; /* what is left there is nothing */
+    if (end < wf->end) wf->end = end;
+    uint64_t budget = wf->end - wf->requested_at;
+    uint64_t after = wf->own_cancel_at == 0 ? budget / 5 * 3 : wf->own_cancel_at;
+    wf->cancel_at = wf->requested_at + (after < budget ? after : budget);
+}
+
+/* The first reason stands, unless a later one is more severe. One that has ended refuses it. */
+static ebb_status absorb(ebb_cx *cx, ebb__wf *wf, const ebb_reason *why) {
+    bool final = ebb__wf_is_final(wf->state), rises = !final && why->severity > wf->reason.severity;
+    if (!final) wf->absorbed++;
+    if (rises) {
+        wf->reason = *why;
+        wf->epoch++;
+        if (wf->cancelled) ebb__wf_cancel(cx, wf);
+    }
+    ebb__fact facts[] = {{"kind", ebb_cancel_kind_name((ebb_cancel_kind)why->kind), 0},
+                         {"message", why->message, 0}};
+    return ebb__wf_do(cx, wf, EBB__T_REQUEST, facts, 2);
+}
+
+ebb_status ebb__wf_ask(ebb_cx *cx, ebb__wf *wf, const ebb_reason *why) {
+    if (wf->state != EBB_WF_IDLE) return absorb(cx, wf, why);
+    wf->requested_at = wf->rt->now;
+    wf->end = wf->requested_at + wf->own_budget;
+    wf->reason = *why;
+    wf->epoch = 1;
+    ebb__wf_meet(wf);
+    wf->rt->standby--;
+    /* Closed first: what the line counts as in flight is all there will be. */
+    ebb_region_close(cx, wf->region);
+    (void)ebb__wf_do(cx, wf, EBB__T_REQUEST, NULL, 0);
+    (void)ebb__wf_do(cx, wf, EBB__T_START_DRAIN, NULL, 0);
+    ebb__wf_handlers_wake(cx, wf);
+    ebb__region_joining(cx, wf->annex);
+    (void)ebb_wake(cx, wf->steward);
+    return EBB_OK;
+}
+
+ebb_status ebb_workflow_request(ebb_cx *cx, ebb_workflow id, ebb_cancel_kind kind, const char *message) {
+    ebb__wf *wf;
+    ebb_status st = ebb__wf_find(cx, id, &wf);
+    if (st != EBB_OK) return st;
+    if (wf->completing)
+        return ebb__wf_refuse(wf, EBB__T_REQUEST, EBB_ERR_CANCEL_ALREADY_FINAL, ": its work has ended");
+    ebb__wf_catch_up(wf);
+    if (ebb_cancel_severity(kind) == 0) kind = EBB_CANCEL_USER; /* as the kernel's verbs do */
+    ebb_reason why = {.kind = (uint8_t)kind,
+                      .severity = (uint8_t)ebb_cancel_severity(kind),
+                      .runtime = wf->rt->id,
+                      .origin = ebb_self(cx).id};
+    ebb__message_copy(why.message, message);
+    return ebb__wf_ask(cx, wf, &why);
+}
+
+/* ---- operators --------------------------------------------------------------------------------------------------- */
+
+ebb_status ebb_workflow_extend(ebb_cx *cx, ebb_workflow id, uint64_t more) {
+    ebb__wf *wf;
+    ebb_status st = ebb__wf_find(cx, id, &wf);
+    if (st != EBB_OK) return st;
+    ebb__wf_catch_up(wf);
+    bool fixed = wf->state == EBB_WF_DRAINING && wf->cancelled && !wf->no_force;
+    if (wf->state != EBB_WF_DRAINING || fixed) {
+        const char *why = fixed ? ": what was in flight has its cleanup budget already" : "";
+        return ebb__wf_refuse(wf, EBB__T_EXTEND, EBB_ERR_CANCEL_INVALID_PHASE, why);
+    }
+    if (more == 0) return EBB_ERR_INVALID;
+    if (more > EBB__WF_MOST) more = EBB__WF_MOST;
+    uint64_t old = wf->end, from = wf->rt->now > old ? wf->rt->now : old;
+    uint64_t most = wf->requested_at + EBB__WF_MOST;
+    wf->end = from + more < most ? from + more : most;
+    ebb__wf_meet(wf);
+    if (wf->end <= old || wf->end <= wf->rt->now) {
+        wf->end = old;
+        ebb__wf_meet(wf);
+        return EBB_ERR_LIMIT;
+    }
+    wf->overdue = false;
+    st = ebb__wf_do(cx, wf, EBB__T_EXTEND, &(ebb__fact){"by_ms", NULL, (wf->end - old) / EBB_MS}, 1);
+    (void)ebb_wake(cx, wf->steward);
+    return st;
+}
+
+/* What cleaning up after a force may take: as much as the kernel keeps back of a budget. */
+static uint64_t kept_part(const ebb__wf *wf) {
+    return (wf->end - wf->cancel_at) / 4;
+}
+
+/* Cancels what is in flight. If nobody has to be asked when the budget is over, the kernel forces it then; a little
+ * later than the steward, who says so. */
+void ebb__wf_cancel(ebb_cx *cx, ebb__wf *wf) {
+    ebb_reason why = ebb__wf_root_cause(wf);
+    bool own = wf->type->cancel_as != EBB_CANCEL_NONE;
+    ebb_cancel_kind kind = own ? wf->type->cancel_as : (ebb_cancel_kind)why.kind;
+    ebb_budget b = {EBB_FOREVER, EBB_POLLS_UNBOUNDED, 0};
+    if (!wf->no_force) b.deadline = wf->rt->now + (wf->end + 2 * EBB_MS - wf->rt->now) / 4 * 5;
+    ebb_region_cancel_within(cx, wf->region, kind, why.message, b);
+}
+
+/* Nothing is in flight any more: this only bounds the finalizers, unless an operator is to say when it is enough. */
+void ebb__wf_bound(ebb_cx *cx, ebb__wf *wf) {
+    ebb__region *r;
+    if (wf->no_force || ebb__find_region(wf->rt, wf->region, &r) != EBB_OK || r->told != 0) return;
+    ebb_budget b = {wf->end + kept_part(wf), EBB_POLLS_UNBOUNDED, 0};
+    ebb_reason why = ebb__wf_root_cause(wf);
+    ebb_region_cancel_within(cx, wf->region, (ebb_cancel_kind)why.kind, why.message, b);
+}
+
+static void force_region(ebb_cx *cx, ebb__wf *wf) {
+    ebb__region *r;
+    if (ebb__find_region(wf->rt, wf->region, &r) != EBB_OK) return;
+    if (r->told == 0 || r->deadline == EBB_FOREVER) {
+        ebb_budget b = {wf->rt->now + 5 * kept_part(wf), EBB_POLLS_UNBOUNDED, 0};
+        ebb_region_cancel_within(cx, wf->region, EBB_CANCEL_BUDGET, "forced", b);
+    }
+    ebb_region_force(cx, wf->region);
+}
+
+void ebb__wf_force(ebb_cx *cx, ebb__wf *wf, ebb__trigger trigger, const char *by) {
+    wf->timed_out = true;
+    wf->forced = trigger == EBB__T_FORCE;
+    (void)ebb__wf_do(cx, wf, trigger, &(ebb__fact){"by", by, 0}, wf->forced ? 1 : 0);
+    force_region(cx, wf);
+    (void)ebb__wf_do(cx, wf, EBB__T_FINALIZE, NULL, 0);
+}
+
+ebb_status ebb_workflow_force(ebb_cx *cx, ebb_workflow id, const char *message) {
+    ebb__wf *wf;
+    ebb_status st = ebb__wf_find(cx, id, &wf);
+    if (st != EBB_OK) return st;
+    ebb__wf_catch_up(wf);
+    if (wf->state != EBB_WF_DRAINING)
+        return ebb__wf_refuse(wf, EBB__T_FORCE, EBB_ERR_CANCEL_INVALID_PHASE, "");
+    ebb__wf_force(cx, wf, EBB__T_FORCE, message == NULL ? "operator" : message);
+    return EBB_OK;
+}

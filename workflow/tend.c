@@ -1,0 +1,160 @@
+/* The steward's poll: looks at the region, the annex and the clock, and makes every step that follows, one after the
+ * other, until nothing more does. It never waits for anything but to be woken. */
+#include <assert.h>
+
+#include "kernel/reason.h"
+#include "kernel/region.h"
+#include "workflow/workflow.h"
+
+typedef struct view {
+    ebb__region *region, *annex;
+} view;
+
+static view look(const ebb__wf *wf) {
+    view v = {NULL, NULL};
+    (void)ebb__find_region(wf->rt, wf->region, &v.region);
+    (void)ebb__find_region(wf->rt, wf->annex, &v.annex);
+    assert(v.region != NULL && v.annex != NULL); /* the steward lives in there */
+    return v;
+}
+
+/* ---- in flight --------------------------------------------------------------------------------------------- */
+
+static uint64_t tasks_in(const ebb_rt *rt, ebb__region *r) {
+    const uint32_t *tasks = ebb__u32s_data(&r->tasks);
+    uint64_t n = 0;
+    for (uint32_t i = 0; i < r->tasks.n; i++) n += !(ebb__task_at(rt, tasks[i])->flags & F_CLOSER);
+    return n;
+}
+
+/* Cleanup scopes, and so the annex too, are not what was there before the request. */
+uint64_t ebb__wf_in_flight(const ebb__wf *wf) {
+    const ebb_rt *rt = wf->rt;
+    ebb__region *top;
+    if (ebb__find_region(rt, wf->region, &top) != EBB_OK || top->state == EBB_REGION_CLOSED) return 0;
+    uint64_t n = 0;
+    bool counts = true;
+    for (ebb__region *r = top; r != NULL; r = ebb__region_after(rt, r, top, counts)) {
+        counts = !(r->flags & R_CLEANUP) || r == top;
+        if (counts) n += tasks_in(rt, r);
+    }
+    return n;
+}
+
+/* ---- IDLE --------------------------------------------------------------------------------------------------- */
+
+/* Somebody else has closed, cancelled or forced the region. */
+static void asked_from_outside(ebb_cx *cx, ebb__wf *wf, const ebb__region *r) {
+    const ebb__wf *parent = ebb__wf_parent(wf);
+    ebb_reason why = {.kind = EBB_CANCEL_USER, .severity = EBB_POLITE, .runtime = wf->rt->id};
+    ebb__message_copy(why.message, "its region was closed");
+    if (r->told != 0) {
+        why = ebb__region_reason(wf->rt, r);
+    } else if (parent != NULL && parent->state != EBB_WF_IDLE) {
+        why = (ebb_reason){.kind = EBB_CANCEL_PARENT,
+                           .severity = parent->reason.severity,
+                           .runtime = wf->rt->id,
+                           .origin = parent->region.id};
+    }
+    (void)ebb__wf_ask(cx, wf, &why);
+}
+
+/* Nobody has asked it to stop, somebody waits for its end, and there is nothing left to do. */
+static bool completes(ebb_cx *cx, ebb__wf *wf, view v) {
+    if (!(v.region->flags & R_JOINING) || !ebb__steward_is_last(v.region)) return false;
+    wf->completing = true;
+    wf->rt->standby--;
+    ebb_region_close(cx, wf->region);
+    ebb__wf_handlers_wake(cx, wf);
+    ebb__region_joining(cx, wf->annex);
+    return true;
+}
+
+/* ---- DRAINING ------------------------------------------------------------------------------------------------ */
+
+/* A stronger reason from outside is a request like any other. */
+static void hear(ebb_cx *cx, ebb__wf *wf, const ebb__region *r) {
+    if (ebb__told_severity(r->told) <= wf->reason.severity) return;
+    bool own = wf->cancelled && wf->type->cancel_as != EBB_CANCEL_NONE &&
+               ebb__told_severity(r->told) == (uint8_t)ebb_cancel_severity(wf->type->cancel_as);
+    if (own) return; /* that was said by us */
+    ebb_reason why = ebb__region_reason(wf->rt, r);
+    (void)ebb__wf_ask(cx, wf, &why);
+}
+
+static void cancel(ebb_cx *cx, ebb__wf *wf, bool by_others) {
+    wf->cancelled = true;
+    (void)ebb__wf_do(cx, wf, EBB__T_CANCEL_AT, NULL, 0);
+    if (!by_others && wf->state == EBB_WF_DRAINING) ebb__wf_cancel(cx, wf);
+}
+
+static void time_out(ebb_cx *cx, ebb__wf *wf) {
+    if (!wf->no_force) {
+        ebb__wf_force(cx, wf, EBB__T_TIMEOUT, NULL);
+        return;
+    }
+    wf->overdue = wf->timed_out = true;
+    (void)ebb__wf_do(cx, wf, EBB__T_OVERDUE,
+                     &(ebb__fact){"error", ebb__wf_error_name(EBB_ERR_CANCEL_DRAIN_TIMEOUT), 0}, 1);
+    ebb__wf_wake_joiner(wf);
+}
+
+void ebb__wf_catch_up(ebb__wf *wf) {
+    if (wf->state == EBB_WF_DRAINING && wf->rt->now > wf->end && !wf->overdue) time_out(ebb_host(wf->rt), wf);
+}
+
+/* One step, if there is one to make. */
+static bool drain(ebb_cx *cx, ebb__wf *wf, view v) {
+    const ebb__region *r = v.region;
+    uint64_t now = wf->rt->now;
+    ebb__wf_meet(wf);
+    if (r->told != 0) hear(cx, wf, r);
+    if (wf->state != EBB_WF_DRAINING) return true;
+    if ((r->flags | v.annex->flags) & R_FORCED && (now < wf->end || wf->overdue)) {
+        ebb__wf_force(cx, wf, EBB__T_FORCE, r->flags & R_FORCED ? "what is around it" : "a handler");
+    } else if (now > wf->end && !wf->overdue) {
+        time_out(cx, wf);
+    } else if (ebb__steward_is_last(v.region) && ebb__steward_is_last(v.annex)) {
+        (void)ebb__wf_do(cx, wf, EBB__T_DRAINED, NULL, 0);
+    } else if (now >= wf->end && !wf->overdue) {
+        time_out(cx, wf);
+    } else if (!wf->cancelled && (r->told != 0 || now >= wf->cancel_at)) {
+        cancel(cx, wf, r->told != 0);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+static void set_alarm(ebb_cx *cx, const ebb__wf *wf) {
+    uint64_t at = wf->overdue ? EBB_FOREVER : wf->end;
+    if (!wf->cancelled && wf->cancel_at < at) at = wf->cancel_at;
+    ebb__steward_alarm(cx, wf->steward, at);
+}
+
+/* ---- the poll --------------------------------------------------------------------------------------------------- */
+
+ebb_status ebb__wf_tend(ebb_cx *cx, void *state) {
+    ebb__wf *wf = state;
+    for (;;) {
+        view v = look(wf);
+        switch (wf->state) {
+        case EBB_WF_IDLE:
+            if (v.region->state != EBB_REGION_OPEN) {
+                asked_from_outside(cx, wf, v.region);
+                break;
+            }
+            return completes(cx, wf, v) ? EBB_OK : EBB_PENDING;
+        case EBB_WF_DRAINING:
+            if (drain(cx, wf, v)) break;
+            set_alarm(cx, wf);
+            return EBB_PENDING;
+        case EBB_WF_DRAIN_COMPLETE:
+            (void)ebb__wf_do(cx, wf, EBB__T_FINALIZE, NULL, 0);
+            ebb__wf_bound(cx, wf);
+            return EBB_OK;
+        case EBB_WF_FINALIZING: return EBB_OK; /* it was forced */
+        default: return EBB_FAULTED;           /* no other state can be seen here */
+        }
+    }
+}

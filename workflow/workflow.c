@@ -1,0 +1,299 @@
+#include "workflow/workflow.h"
+
+#include <assert.h>
+
+#include "kernel/cascade.h"
+#include "kernel/reason.h"
+#include "kernel/record.h"
+#include "kernel/wait.h"
+
+enum { SHIFT = 4 };
+
+const ebb_workflow_type ebb_lifecycle_shutdown = {"lifecycle_shutdown", 5000 * EBB_MS, EBB_CANCEL_SHUTDOWN};
+const ebb_workflow_type ebb_rollout_cancel = {"rollout_cancel", 3000 * EBB_MS, EBB_CANCEL_NONE};
+const ebb_workflow_type ebb_publish_abort = {"publish_abort", 2000 * EBB_MS, EBB_CANCEL_NONE};
+const ebb_workflow_type ebb_health_check_cancel = {"health_check_cancel", 1000 * EBB_MS, EBB_CANCEL_NONE};
+const ebb_workflow_type ebb_epoch_transition_cancel = {"epoch_transition_cancel", 3000 * EBB_MS,
+                                                       EBB_CANCEL_NONE};
+
+/* ---- records ------------------------------------------------------------------------------------------ */
+
+static ebb__wf *at(const ebb__workflows *w, uint32_t i) {
+    return ebb__slab_at(&w->slab, i);
+}
+
+ebb_workflow ebb__wf_id(const ebb__wf *wf) {
+    return (ebb_workflow){ebb__id(wf->rt, wf->index, wf->generation)};
+}
+
+ebb_status ebb__wf_find(ebb_cx *cx, ebb_workflow id, ebb__wf **out) {
+    ebb_rt *rt = ebb__rt_of(cx);
+    uint32_t i;
+    if (rt->workflows == NULL) return ebb__lookup_failed(rt, id.id);
+    ebb_status st = ebb__lookup(rt, &rt->workflows->slab, id.id, &i);
+    if (st != EBB_OK) return st;
+    *out = at(rt->workflows, i);
+    return (*out)->index == 0 ? EBB_ERR_STALE : EBB_OK;
+}
+
+static void record_free(ebb__wf *wf) {
+    ebb_rt *rt = wf->rt;
+    ebb__wf_handlers_free(wf);
+    ebb__free(&rt->allocator, wf->left, wf->left_room * sizeof *wf->left);
+    uint32_t i = wf->index;
+    wf->index = 0;
+    ebb__slab_give(&rt->workflows->slab, i);
+}
+
+static void workflows_free(ebb__workflows *w) {
+    ebb_allocator a = w->rt->allocator;
+    for (uint32_t i = 1; i < w->slab.used; i++) {
+        if (at(w, i)->index != 0) record_free(at(w, i));
+    }
+    ebb__slab_fini(&w->slab, &a);
+    w->rt->workflows = NULL;
+    ebb__free(&a, w, sizeof *w);
+}
+
+static ebb_status workflows_of(ebb_rt *rt) {
+    if (rt->workflows == NULL) {
+        ebb__workflows *w = ebb__alloc(&rt->allocator, sizeof *w);
+        if (w == NULL) return EBB_ERR_NOMEM;
+        *w = (ebb__workflows){.rt = rt};
+        ebb__slab_init(&w->slab, sizeof(ebb__wf), 0, SHIFT, EBB__SLAB_MAX_INDEX);
+        rt->workflows = w;
+        rt->workflows_free = workflows_free;
+        rt->blame = ebb__wf_blame;
+    }
+    return ebb__slab_reserve(&rt->workflows->slab, &rt->allocator);
+}
+
+static bool is_gone(const ebb_rt *rt, ebb_region region) {
+    ebb__region *r;
+    return ebb__find_region(rt, region, &r) != EBB_OK || r->state == EBB_REGION_CLOSED;
+}
+
+/* Forgets those that have ended and that nobody can join any more. */
+static void sweep(ebb_rt *rt) {
+    ebb__workflows *w = rt->workflows;
+    for (uint32_t i = 1; i < w->slab.used; i++) {
+        ebb__wf *wf = at(w, i);
+        bool over = wf->index != 0 && wf->ended && wf->joiner.cx == NULL;
+        if (over && !wf->is_root && is_gone(rt, wf->around)) record_free(wf);
+    }
+}
+
+/* ---- who is in whom -------------------------------------------------------------------------------------- */
+
+ebb__wf *ebb__wf_around(const ebb_rt *rt, const ebb__region *r) {
+    for (;; r = ebb__region_at(rt, r->parent)) {
+        if (r->flags & R_HOOK && r->on_closed == ebb__wf_closed) return r->arg;
+        if (r->flags & R_ROOT) return NULL;
+    }
+}
+
+ebb__wf *ebb__wf_parent(const ebb__wf *wf) {
+    ebb__region *r;
+    if (wf->is_root || ebb__find_region(wf->rt, wf->around, &r) != EBB_OK) return NULL;
+    return ebb__wf_around(wf->rt, r);
+}
+
+ebb_workflow ebb_workflow_of(ebb_cx *cx) {
+    const ebb__wf *wf =
+        ebb__wf_around(ebb__rt_of(cx), ebb__region_at(ebb__rt_of(cx), ebb__task_of(cx)->region));
+    return wf == NULL ? (ebb_workflow){0} : ebb__wf_id(wf);
+}
+
+ebb_region ebb_workflow_region(ebb_cx *cx, ebb_workflow id) {
+    ebb__wf *wf;
+    ebb_status st = ebb__wf_find(cx, id, &wf);
+    return st == EBB_OK ? wf->region : (ebb_region){ebb__id_error(ebb__rt_of(cx), st)};
+}
+
+/* ---- open ------------------------------------------------------------------------------------------------------ */
+
+static ebb_status opts_check(const ebb_workflow_opts *o) {
+    if (o == NULL) return EBB_ERR_INVALID;
+    if (o->size != 0 && o->size != sizeof *o) return EBB_ERR_VERSION;
+    if (o->type == NULL || o->type->name == NULL || o->type->name[0] == 0) return EBB_ERR_INVALID;
+    uint64_t budget = o->budget != 0 ? o->budget : o->type->budget;
+    if (budget == 0 || budget > EBB__WF_MOST || o->cancel_at > budget) return EBB_ERR_INVALID;
+    if (o->type->cancel_as != EBB_CANCEL_NONE && ebb_cancel_severity(o->type->cancel_as) == 0)
+        return EBB_ERR_INVALID;
+    return o->root && o->parent.id != 0 ? EBB_ERR_INVALID : EBB_OK;
+}
+
+static ebb__wf *record_new(ebb_rt *rt, const ebb_workflow_opts *o, const char *site) {
+    uint32_t i = ebb__slab_take(&rt->workflows->slab);
+    ebb__wf *wf = at(rt->workflows, i);
+    uint32_t generation = wf->generation;
+    *wf = (ebb__wf){.generation = generation,
+                    .index = i,
+                    .rt = rt,
+                    .type = o->type,
+                    .site = site,
+                    .state = EBB_WF_IDLE,
+                    .own_budget = o->budget != 0 ? o->budget : o->type->budget,
+                    .own_cancel_at = o->cancel_at,
+                    .no_force = o->no_force,
+                    .is_root = o->root,
+                    .audit = o->audit,
+                    .on_state = o->on_state,
+                    .arg = o->arg};
+    wf->handlers_end = &wf->handlers;
+    if (o->name != NULL) ebb__message_copy(wf->name, o->name);
+    return wf;
+}
+
+/* The region and its steward. What fails here leaves nothing but an empty region that has closed. */
+static ebb_status settle_in(ebb_cx *cx, ebb__wf *wf, const ebb_workflow_opts *o) {
+    ebb_rt *rt = wf->rt;
+    ebb_region_opts ro = {.parent = o->parent, .policy = o->policy, .on_closed = ebb__wf_closed, .arg = wf};
+    wf->around = o->parent.id != 0 ? o->parent : ebb_self_region(cx);
+    wf->region = o->root ? ebb_root(rt) : ebb_region_open_at(cx, &ro, wf->site);
+    ebb_status st = ebb_id_status(wf->region.id);
+    if (st != EBB_OK) return st;
+    ebb__steward s =
+        ebb__steward_new(cx, wf->region, ebb__wf_tend, wf, o->root ? ebb__wf_closed : NULL, wf->site);
+    st = ebb_id_status(s.task.id);
+    if (st == EBB_OK) {
+        wf->steward = s.task;
+        wf->annex = s.annex;
+        rt->standby++;
+    }
+    return st;
+}
+
+/* The number of the one whose work it is; a workflow that cleans up after another is not work of that. */
+static uint64_t work_of(const ebb__wf *wf) {
+    ebb__region *r;
+    const ebb__wf *parent = ebb__wf_parent(wf);
+    if (parent == NULL || parent->audit != wf->audit || ebb__find_region(wf->rt, wf->around, &r) != EBB_OK)
+        return 0;
+    for (; ebb__region_id(wf->rt, r) != parent->region.id; r = ebb__region_at(wf->rt, r->parent)) {
+        if (r->flags & R_CLEANUP) return 0;
+    }
+    return parent->number;
+}
+
+ebb_workflow ebb_workflow_open_at(ebb_cx *cx, const ebb_workflow_opts *opts, const char *site) {
+    ebb_rt *rt = ebb__rt_of(cx);
+    ebb_status st = opts_check(opts);
+    if (st == EBB_OK) st = workflows_of(rt);
+    if (st != EBB_OK) return (ebb_workflow){ebb__id_error(rt, st)};
+    sweep(rt);
+    ebb__wf *wf = record_new(rt, opts, site);
+    st = settle_in(cx, wf, opts);
+    if (st != EBB_OK) {
+        wf->ended = true; /* its hook still has to run, if there is a region */
+        bool opened = !opts->root && ebb_id_status(wf->region.id) == EBB_OK;
+        if (opened) ebb_region_close(cx, wf->region);
+        else record_free(wf);
+        return (ebb_workflow){ebb__id_error(rt, st)};
+    }
+    ebb__wf *parent = ebb__wf_parent(wf);
+    if (wf->audit == NULL && parent != NULL) wf->audit = parent->audit;
+    wf->number = wf->audit != NULL ? ++wf->audit->number : ++rt->workflows->number;
+    wf->parent = work_of(wf);
+    ebb__wf_remark(wf, EBB__WE_OPENED, &(ebb__fact){"site", site, 0}, 1);
+    return ebb__wf_id(wf);
+}
+
+/* ---- the end -------------------------------------------------------------------------------------------------------- */
+
+void ebb__wf_wake_joiner(ebb__wf *wf) {
+    if (wf->joiner.cx != NULL) ebb__wake_waiter(&wf->joiner);
+}
+
+void ebb__wf_closed(void *arg, const ebb_report *report) {
+    ebb__wf *wf = arg;
+    ebb_cx *cx = ebb_host(wf->rt);
+    if (wf->ended) { /* it was never opened */
+        record_free(wf);
+        return;
+    }
+    wf->status = report->status;
+    if (wf->completing) {
+        (void)ebb__wf_do(cx, wf, EBB__T_COMPLETE, NULL, 0);
+    } else {
+        ebb__fact facts[] = {{"left", NULL, wf->left_count},
+                             {"drain_timed_out", NULL, wf->timed_out},
+                             {"cancelled", NULL, wf->cancelled},
+                             {"absorbed", NULL, wf->absorbed},
+                             {"status", ebb_loop_status_name(report->status), 0},
+                             {"error", ebb__wf_error_name(EBB_ERR_CANCEL_LEAK), 0}};
+        assert(wf->state == EBB_WF_FINALIZING);
+        bool leak = wf->left_count > 0;
+        (void)ebb__wf_do(cx, wf, leak ? EBB__T_LEAK : EBB__T_FINISH, facts, leak ? 6 : 5);
+    }
+    wf->ended = true;
+    ebb__wf_wake_joiner(wf);
+}
+
+static void report_of(const ebb__wf *wf, ebb_workflow_report *out) {
+    *out = (ebb_workflow_report){.workflow = ebb__wf_id(wf),
+                                 .state = wf->state,
+                                 .status = wf->status,
+                                 .elapsed = ebb__wf_elapsed(wf),
+                                 .budget = ebb__wf_budget(wf),
+                                 .cancelled = wf->cancelled,
+                                 .drain_timed_out = wf->timed_out,
+                                 .forced = wf->forced,
+                                 .absorbed = wf->absorbed,
+                                 .leaks = wf->left_count,
+                                 .unnamed = wf->left_count - wf->left_n,
+                                 .epoch = wf->epoch,
+                                 .reason = wf->reason,
+                                 .audit = wf->audit_status};
+}
+
+ebb_status ebb_workflow_info(ebb_cx *cx, ebb_workflow id, ebb_workflow_report *out) {
+    ebb__wf *wf;
+    ebb_status st = ebb__wf_find(cx, id, &wf);
+    if (st == EBB_OK) report_of(wf, out);
+    return st;
+}
+
+const char *ebb_workflow_refusal(ebb_cx *cx, ebb_workflow id) {
+    ebb__wf *wf;
+    return ebb__wf_find(cx, id, &wf) == EBB_OK ? wf->refusal : "";
+}
+
+/* ---- join ------------------------------------------------------------------------------------------------------------- */
+
+static void leave_join(ebb_wait *w) {
+    (void)w; /* the kernel ends the wait; there is no queue */
+}
+static const ebb_wait_kind joining = {"workflow", leave_join};
+
+static ebb_status outcome(const ebb__wf *wf) {
+    return wf->state == EBB_WF_LEAK_DETECTED ? EBB_ERR_CANCEL_LEAK : wf->status;
+}
+
+static ebb_status join(ebb_cx *cx, ebb_workflow id, ebb_workflow_report *out) {
+    ebb__wf *wf;
+    ebb_status st = ebb__wf_find(cx, id, &wf);
+    if (st != EBB_OK) return st;
+    if (wf->joiner.cx != NULL && wf->joiner.cx != cx) return EBB_ERR_BUSY;
+    if (wf->joiner.cx != NULL) ebb__wait_end(&wf->joiner);
+    if (wf->ended || wf->overdue) {
+        if (out != NULL) report_of(wf, out);
+        if (!wf->ended) return EBB_ERR_CANCEL_DRAIN_TIMEOUT;
+        st = outcome(wf);
+        record_free(wf);
+        return st;
+    }
+    if (wf->state == EBB_WF_IDLE && !wf->completing) {
+        ebb__region_joining(cx, wf->region);
+        (void)ebb_wake(cx, wf->steward);
+    }
+    if (cx == ebb_host(wf->rt)) return EBB_PENDING;
+    if (ebb_checkpoint(cx) != EBB_OK) return EBB_CANCELLED;
+    return ebb__wait_begin(cx, &wf->joiner, &joining, wf);
+}
+
+ebb_status ebb_workflow_join(ebb_cx *cx, ebb_workflow wf, ebb_workflow_report *out) {
+    ebb_status st;
+    EBB__AWAIT(cx, st, join(cx, wf, out));
+    return st;
+}

@@ -1,0 +1,149 @@
+/* The record of a workflow, and how its parts work together:
+ *
+ *   workflow.c   its life: open, join, the end
+ *   step.c       the one function that changes its state, with its line in the log
+ *   stop.c       request, extend, force
+ *   tend.c       the steward's poll: what happens by itself between the request and the finalizers
+ *   drain.c      handlers
+ *   left.c       what is left behind
+ *   explain.c    what it waits for, in words
+ *
+ * The steward (kernel/steward.h) and the handlers live in the annex of the workflow's region. When both that region
+ * and the annex are empty but for them the drain is complete, the steward returns, the region runs its finalizers,
+ * and its on_closed hook ends the workflow. So the record lives until that hook has run and somebody has joined it, or
+ * nobody can any more. */
+#ifndef EBB__WORKFLOW_H
+#define EBB__WORKFLOW_H
+
+#include "base/text.h"
+#include "kernel/steward.h"
+#include "workflow/audit.h"
+
+typedef struct ebb__wf ebb__wf;
+
+#define EBB__WF_MOST (EBB_FOREVER / 4) /* ns of a budget: sums with it do not wrap */
+
+/* A handler: a task that waits for the drain to start. */
+struct ebb_drain {
+    ebb_drain *next;
+    ebb__wf *wf;
+    ebb_drain_fn fn;
+    void *arg;
+    const char *name, *site;
+    ebb_task task;
+    uint64_t done, total;
+    bool over;
+    ebb_status status;
+};
+
+struct ebb__wf {
+    uint32_t link, generation; /* the slab's */
+    uint32_t index;            /* 0: the slot is free */
+    ebb_rt *rt;
+    const ebb_workflow_type *type;
+    char name[EBB_MESSAGE_MAX + 1];
+    const char *site;
+    uint64_t number, parent;          /* in the log; parent: of the workflow whose work it is, 0: none */
+    ebb_region region, annex, around; /* around: in which it was opened; 0: it is the root's */
+    ebb_task steward;                 /* stale once that has returned */
+    ebb_workflow_state state;
+
+    /* Given when it was opened. */
+    uint64_t own_budget, own_cancel_at; /* cancel_at 0: a part of the budget */
+    bool no_force, is_root;
+    ebb_audit *audit;
+    void (*on_state)(void *arg, ebb_workflow wf, ebb_workflow_state from, ebb_workflow_state to);
+    void *arg;
+
+    /* Since the request. */
+    uint64_t requested_at, cancel_at, end, ended_at; /* absolute */
+    ebb_reason reason;
+    uint8_t epoch;
+    uint32_t absorbed;
+    uint64_t in_flight; /* at the last step */
+    bool cancelled;     /* what was in flight has been cancelled */
+    bool overdue;       /* the budget is over, and an operator has to say what next */
+    bool timed_out, forced;
+
+    bool completing; /* its work has ended without a request */
+    bool ended;      /* the region has closed: only the record is left */
+    ebb_status status, audit_status;
+    ebb_drain *handlers, **handlers_end;
+    ebb_workflow_leak *left;
+    uint32_t left_n, left_room, left_count; /* left_count: since the request, named or not */
+    ebb_wait joiner;
+    char refusal[192];
+};
+
+typedef struct ebb__workflows {
+    ebb_rt *rt;
+    ebb__slab slab;
+    uint64_t number; /* of the last one without a log */
+} ebb__workflows;
+
+/* ---- workflow.c ---- */
+
+ebb_status ebb__wf_find(ebb_cx *cx, ebb_workflow id, ebb__wf **out);
+ebb_workflow ebb__wf_id(const ebb__wf *wf);
+/* The innermost that a region is in, or is the region of; NULL: none. */
+ebb__wf *ebb__wf_around(const ebb_rt *rt, const ebb__region *r);
+/* The next one further out; NULL: none. */
+ebb__wf *ebb__wf_parent(const ebb__wf *wf);
+/* Whoever joins it looks again. */
+void ebb__wf_wake_joiner(ebb__wf *wf);
+/* on_closed of its region. */
+void ebb__wf_closed(void *wf, const ebb_report *report);
+
+/* ---- step.c ---- */
+
+/* Makes the step, with its line in the log and in the trace, or refuses it with its name. `facts` are for the line:
+ * at most EBB__AUDIT_FACTS, and none has to be. */
+ebb_status ebb__wf_do(ebb_cx *cx, ebb__wf *wf, ebb__trigger trigger, const ebb__fact *facts, size_t n);
+/* A line that changes nothing. */
+void ebb__wf_remark(ebb__wf *wf, ebb__wf_event event, const ebb__fact *facts, size_t n);
+/* Why, in the end: as its reason, if that is not only what is around it. */
+ebb_reason ebb__wf_root_cause(const ebb__wf *wf);
+/* Says no, in words and in the log. Returns st. `why` is added to what stands there anyhow. */
+ebb_status ebb__wf_refuse(ebb__wf *wf, ebb__trigger trigger, ebb_status st, const char *why);
+/* Without our prefix, as the log has it: "ERR_CANCEL_LEAK". */
+const char *ebb__wf_error_name(ebb_status st);
+
+/* ---- stop.c ---- */
+
+/* IDLE -> CANCEL_REQUESTED -> DRAINING, if it is IDLE; else the reason is absorbed. */
+ebb_status ebb__wf_ask(ebb_cx *cx, ebb__wf *wf, const ebb_reason *why);
+/* Its budget and that of what is around it: the earlier end. */
+void ebb__wf_meet(ebb__wf *wf);
+/* Ends the drain by force, DRAINING -> DRAIN_TIMEOUT -> FINALIZING. */
+void ebb__wf_force(ebb_cx *cx, ebb__wf *wf, ebb__trigger trigger, const char *by);
+/* Cancels what is in flight, with the rest of the budget to clean up. */
+void ebb__wf_cancel(ebb_cx *cx, ebb__wf *wf);
+/* After the drain: the finalizers' part of the budget. */
+void ebb__wf_bound(ebb_cx *cx, ebb__wf *wf);
+
+/* ---- tend.c ---- */
+
+ebb_status ebb__wf_tend(ebb_cx *cx, void *wf);
+/* For whoever comes before the steward when a drain is late: what is said then is said after its end. */
+void ebb__wf_catch_up(ebb__wf *wf);
+/* Tasks that are in flight in its region, and below. */
+uint64_t ebb__wf_in_flight(const ebb__wf *wf);
+
+/* ---- drain.c, left.c ---- */
+
+/* Starts the handlers; or, if it has completed, lets them go. */
+void ebb__wf_handlers_wake(ebb_cx *cx, ebb__wf *wf);
+void ebb__wf_handlers_free(ebb__wf *wf);
+/* rt->blame. */
+void ebb__wf_blame(ebb_rt *rt, const ebb__guilty *g);
+
+static inline uint64_t ebb__wf_elapsed(const ebb__wf *wf) {
+    if (wf->state == EBB_WF_IDLE) return 0;
+    return (ebb__wf_is_final(wf->state) ? wf->ended_at : wf->rt->now) - wf->requested_at;
+}
+
+static inline uint64_t ebb__wf_budget(const ebb__wf *wf) {
+    return wf->state == EBB_WF_IDLE ? wf->own_budget : wf->end - wf->requested_at;
+}
+
+#endif
