@@ -303,7 +303,10 @@ static void close_and_tell(ebb_rt *rt, ebb__region *r) {
     r->on_closed(r->arg, &report);
     rt->telling = 0;
     ebb__journal(rt, &rt->host.cx, (ebb_record){.type = J_RETURN});
-    if (r->flags & R_ROOT) return;
+    if (r->flags & R_ROOT) { /* it stays, but nobody is told of it again */
+        r->flags = (uint16_t)(r->flags & ~R_HOOK);
+        return;
+    }
     ebb__region *parent = ebb__region_at(rt, r->parent);
     closed_remove(rt, r);
     release(rt, r);

@@ -5,8 +5,8 @@
  *   - when nothing but the annex is left in a region that is to close,
  *   - when nothing but itself is left in an annex that is to close,
  *   - at its alarm.
- * It runs in the timed lane, before everybody else there: under load too it is in time. Its region can't finalize before
- * the annex has closed, so before the steward has returned. */
+ * It runs in the timed lane, before everybody else there: under load too it is in time. Its region can't
+ * finalize before the annex has closed, so before the steward has returned. */
 #ifndef EBB__STEWARD_H
 #define EBB__STEWARD_H
 
@@ -22,7 +22,8 @@ typedef struct ebb__steward {
 ebb__steward ebb__steward_new(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state,
                               void (*on_closed)(void *arg, const ebb_report *report), const char *site);
 
-/* Wakes the steward at that time, and not at any it was set to before; EBB_FOREVER: never. Needs no memory. */
+/* Wakes the steward at that time, and not at any it was set to before; EBB_FOREVER: never. Needs no
+ * memory. */
 void ebb__steward_alarm(ebb_cx *cx, ebb_task steward, uint64_t at);
 
 /* The region closes by itself once nothing lives in it, as if it were joined. */

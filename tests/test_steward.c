@@ -9,6 +9,7 @@ typedef struct keeper {
     uint32_t polls;
     uint32_t signal; /* of its cx at the last poll */
     bool over;
+    bool quiet; /* sets its alarm off at every poll */
     ebb__steward s;
     uint32_t closed;
     ebb_report report;
@@ -18,6 +19,7 @@ static ebb_status keep(ebb_cx *cx, void *state) {
     keeper *k = state;
     k->polls++;
     k->signal = cx->signal;
+    if (k->quiet) ebb__steward_alarm(cx, k->s.task, EBB_FOREVER);
     return k->over ? EBB_OK : EBB_PENDING;
 }
 
@@ -198,6 +200,28 @@ static void an_alarm_for_who_is_no_steward_is_ignored(void **state) {
     world_pass(w, EBB_SECOND);
     assert_int_equal(k->polls, 2);
     assert_int_equal(state_of(w, r), EBB_REGION_OPEN);
+}
+
+static ebb_status add_finalizer(ebb_cx *cx, void *state) {
+    puppet *p = state;
+    if (p->polls++ == 0) (void)ebb_defer(cx, puppet_poll, p->arg);
+    return EBB_PENDING;
+}
+
+static void an_alarm_after_a_force_does_not_take_the_time_of_that_away(void **state) {
+    world *w = *state;
+    ebb_region r = open_region(w, w->root);
+    keeper *k = keeper_new(w, r);
+    puppet *helper = puppet_new(w, (puppet){.arg = puppet_new(w, IGNORING)});
+    (void)ebb_spawn(w->host, k->s.annex, add_finalizer, helper);
+    world_settle(w);
+    k->quiet = k->over = true;
+    ebb_region_force(w->host, k->s.annex);
+    world_pass(w, 10 * EBB_SECOND);
+    assert_int_equal(stats_of(w).abandoned, 2); /* the helper and its finalizer */
+    ebb_region_close(w->host, r);
+    world_settle(w);
+    assert_int_equal(state_of(w, r), EBB_REGION_CLOSED);
 }
 
 /* ---- making one ------------------------------------------------------------------------------ */
@@ -384,6 +408,7 @@ int main(void) {
         IN_WORLD(a_later_alarm_replaces_the_one_before_and_for_ever_is_none),
         IN_WORLD(an_alarm_cancels_nothing_though_the_annex_has_a_timer_now),
         IN_WORLD(an_alarm_for_who_is_no_steward_is_ignored),
+        IN_WORLD(an_alarm_after_a_force_does_not_take_the_time_of_that_away),
         IN_WORLD(a_region_has_one_and_one_that_is_closed_has_none),
         IN_WORLD(a_steward_that_finds_no_memory_leaves_nothing),
         IN_WORLD(one_that_has_returned_leaves_the_place_to_the_next),

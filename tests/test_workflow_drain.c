@@ -203,6 +203,7 @@ static void an_operation_that_is_pending_at_the_request_may_settle(void **state)
     ebb_workflow wf = open_plain(ww);
     operation *o = start_operation(ww, wf, true);
     workflow_stop(ww, wf);
+    workflow_says(workflow_line(ww, "requested", 0), "\"in_flight\":1,"); /* its servant is no work */
     world_pass(ww->world, MS(1000));
     assert_int_equal(workflow_state(ww, wf), EBB_WF_DRAINING);
     assert_int_equal(ebb_settle(o->f, ebb_int(7)), EBB_OK);

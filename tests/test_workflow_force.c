@@ -531,7 +531,7 @@ static void a_clock_that_jumps_past_everything_abandons_only_what_does_not_retur
     }
 }
 
-static void a_drain_that_is_late_says_so_before_what_was_forced_writes_anything(void **state) {
+static void a_drain_that_is_late_says_so_before_anybody_else_writes_a_line(void **state) {
     workflow_world *ww = *state;
     ebb_workflow wf = open_plain(ww);
     (void)work(ww, wf, IGNORING);
@@ -540,11 +540,26 @@ static void a_drain_that_is_late_says_so_before_what_was_forced_writes_anything(
     workflow_stop(ww, wf);
     world_pass(ww->world, MS(1999));
     jump(ww, MS(1) + 300 * EBB_US);
-    assert_int_equal(ebb_workflow_on_drain(ww->host, wf, "late", drainer_run, NULL),
-                     EBB_ERR_CANCEL_INVALID_PHASE);
+    assert_int_equal(workflow_state(ww, wf), EBB_WF_DRAINING);
+    ebb_status st = ebb_workflow_on_drain(ww->host, wf, "late", drainer_run, NULL);
+    assert_int_equal(st, EBB_ERR_CANCEL_INVALID_PHASE);
     jump(ww, MS(4000));
     world_pass(ww->world, MS(1000));
-    workflow_says(workflow_story(ww, 1), "drain_cancelled refused drain_timeout finalizing ");
+    workflow_says(workflow_story(ww, 1), "drain_cancelled drain_timeout finalizing refused handler_done ");
+    workflow_says(workflow_line(ww, "drain_timeout", 0), "\"elapsed_ms\":2000.300,\"budget_ms\":2000.000");
+}
+
+static void what_is_forced_after_a_jump_writes_nothing_before_the_timeout(void **state) {
+    workflow_world *ww = *state;
+    ebb_workflow wf = open_plain(ww);
+    (void)work(ww, wf, IGNORING);
+    (void)drainer_add(ww, wf, "slow", (drainer){.sleeps = 3600 * EBB_SECOND, .returns = EBB_OK});
+    workflow_stop(ww, wf);
+    world_pass(ww->world, MS(1500));
+    jump(ww, MS(4000)); /* the kernel forces at the same time as the steward is woken */
+    world_pass(ww->world, MS(1000));
+    workflow_says(workflow_story(ww, 1), "drain_cancelled drain_timeout finalizing ");
+    workflow_says(workflow_line(ww, "drain_timeout", 0), "\"elapsed_ms\":5500.000,\"budget_ms\":2000.000");
 }
 
 int main(void) {
@@ -577,7 +592,8 @@ int main(void) {
         IN_WORKFLOWS(a_clock_that_jumps_past_the_budget_is_told_as_it_was),
         IN_WORKFLOWS(a_clock_that_jumps_past_the_budget_does_not_make_a_late_end_one_in_time),
         IN_WORKFLOWS(a_clock_that_jumps_past_everything_abandons_only_what_does_not_return),
-        IN_WORKFLOWS(a_drain_that_is_late_says_so_before_what_was_forced_writes_anything),
+        IN_WORKFLOWS(a_drain_that_is_late_says_so_before_anybody_else_writes_a_line),
+        IN_WORKFLOWS(what_is_forced_after_a_jump_writes_nothing_before_the_timeout),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,8 @@
 /* Who may open, stop and join a workflow, from where, and what becomes of it when they end. */
 #include "tests/support/workflow_world.h"
 
+#include <stdlib.h>
+
 /* ---- opening --------------------------------------------------------------------------------- */
 
 static ebb_status open_with(workflow_world *ww, ebb_workflow_opts opts) {
@@ -547,6 +549,22 @@ static void the_roots_workflow_completes_when_it_is_joined_and_all_has_ended(voi
     assert_string_equal(workflow_story(ww, 1), "opened completed");
 }
 
+static void a_root_whose_workflow_was_joined_knows_of_none(void **state) {
+    workflow_world *ww = *state;
+    char text[160];
+    ebb_workflow_type *type =
+        malloc(sizeof *type); /* it has to live as long as its workflows, and not longer */
+    assert_non_null(type);
+    *type = ebb_lifecycle_shutdown;
+    ebb_workflow wf = workflow_new(ww, &(ebb_workflow_opts){.type = type, .root = true});
+    workflow_stop(ww, wf);
+    assert_int_equal(ebb_workflow_join(ww->host, wf, NULL), EBB_OK);
+    free(type);
+    assert_int_equal(ebb_workflow_of(ww->host).id, 0);
+    (void)ebb_closed_text(ww->host, ww->world->root, text, sizeof text);
+    assert_null(strstr(text, "lifecycle_shutdown"));
+}
+
 static void the_root_may_have_a_workflow_again_if_one_could_not_be_opened(void **state) {
     workflow_world *ww = *state;
     world *w = ww->world;
@@ -591,6 +609,7 @@ int main(void) {
         IN_WORKFLOWS(the_root_has_one_workflow_which_stops_everything),
         IN_WORKFLOWS(the_roots_workflow_forces_what_does_not_stop),
         IN_WORKFLOWS(the_roots_workflow_completes_when_it_is_joined_and_all_has_ended),
+        IN_WORKFLOWS(a_root_whose_workflow_was_joined_knows_of_none),
         IN_WORKFLOWS(the_root_may_have_a_workflow_again_if_one_could_not_be_opened),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

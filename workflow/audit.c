@@ -83,8 +83,8 @@ static size_t utf8(const unsigned char *s) {
     return n == 0 || code < least[n] || code > 0x10ffff || surrogate ? 0 : n;
 }
 
-/* The next piece of a text, as JSON has it: a run of plain bytes, or one character. Returns what it took. What is no
- * UTF-8 shows as a replacement character. */
+/* The next piece of a text, as JSON has it: a run of plain bytes, or one character. Returns what it took.
+ * What is no UTF-8 shows as a replacement character. */
 static size_t piece_of(const unsigned char *s, char escape[8], const char **piece, size_t *length) {
     size_t n = 0;
     while (is_plain(s[n])) n++;

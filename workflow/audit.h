@@ -1,5 +1,5 @@
-/* The audit log: JSON lines, each with the hash of the one before and its own. docs/workflow.md says what stands in
- * them. One place writes a line, whatever it is about; where it goes is the sink's business. */
+/* The audit log: JSON lines, each with the hash of the one before and its own. docs/workflow.md says what
+ * stands in them. One place writes a line, whatever it is about; where it goes is the sink's business. */
 #ifndef EBB__AUDIT_H
 #define EBB__AUDIT_H
 

@@ -17,10 +17,6 @@
 #define IDEMPOTENT     "idempotent"
 #define AUDIT_COMPLETE "audit-complete"
 
-/* On a loop that has more to do than it can, what drains may be heard of before the one who says that the
- * budget is over. Once a line has come that late, CAN-004 must follow within this. */
-enum { SLACK_MS = 100 };
-
 /* A workflow, as far as the log has told. */
 typedef struct life {
     ebb__hash title; /* of type and name */
@@ -38,9 +34,8 @@ typedef struct life {
     /* Since the request. */
     uint64_t left, absorbed;
     bool cancelled;
-    bool timed_out;      /* there was a CAN-004 */
-    bool overdue;        /* and since then it was not extended */
-    uint64_t first_late; /* elapsed of the first line that came after the budget, before CAN-004; 0: none */
+    bool timed_out; /* there was a CAN-004 */
+    bool overdue;   /* and since then it was not extended */
 } life;
 
 typedef struct verifier {
@@ -403,12 +398,13 @@ static bool is_over_at_last(verifier *v, const ebb__audit_line *line) {
 static bool drains_in_time(verifier *v, const life *w, const ebb__audit_line *line) {
     if (line->event == EBB__WE_DRAIN_TIMEOUT) return is_over_at_last(v, line);
     bool says_so = line->event == EBB__WE_DRAIN_FORCED || line->event == EBB__WE_INTERRUPTED;
-    if (line->from != EBB_WF_DRAINING || w->overdue || says_so || line->elapsed <= line->budget) return true;
+    bool by_force = line->event == EBB__WE_LEFT; /* what the kernel forces may be told before who says so */
+    if (line->from != EBB_WF_DRAINING || w->overdue || says_so || by_force || line->elapsed <= line->budget)
+        return true;
     if (line->event == EBB__WE_DRAIN_COMPLETED)
         return broken(v, line, DRAIN_BOUNDED,
                       "drain_completed at %s, after the budget of %s, without CAN-004",
                       ms(line->elapsed).text, ms(line->budget).text);
-    if (w->first_late == 0 || line->elapsed - w->first_late <= SLACK_MS * EBB_MS) return true;
     return broken(v, line, DRAIN_BOUNDED, "still drains at %s, after the budget of %s, without CAN-004",
                   ms(line->elapsed).text, ms(line->budget).text);
 }
@@ -460,16 +456,11 @@ static void count(life *w, const ebb__audit_line *line) {
     case EBB__WE_ABSORBED: w->absorbed++; break;
     case EBB__WE_LEFT: w->left += w->requested; break;
     case EBB__WE_DRAIN_CANCELLED: w->cancelled = true; break;
-    case EBB__WE_EXTENDED:
-        w->overdue = false;
-        w->first_late = 0;
-        break;
+    case EBB__WE_EXTENDED: w->overdue = false; break;
     case EBB__WE_DRAIN_TIMEOUT:
     case EBB__WE_DRAIN_FORCED: w->timed_out = w->overdue = true; break;
     default: break;
     }
-    bool late = line->to == EBB_WF_DRAINING && !w->overdue && line->elapsed > line->budget;
-    if (late && w->first_late == 0) w->first_late = line->elapsed;
 }
 
 static void end(verifier *v, life *w, const ebb__audit_line *line) {

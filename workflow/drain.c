@@ -1,9 +1,10 @@
-/* Drain handlers: tasks in the annex that wait for the drain to start, so that starting it needs no memory. */
+/* Drain handlers: tasks in the annex that wait for the drain to start, so that starting it needs no
+ * memory. */
 #include "workflow/workflow.h"
 
 #include "kernel/wait.h"
 
-/* ---- running ----------------------------------------------------------------------------------------------- */
+/* ---- running ------------------------------------------------------------------------------------------- */
 
 static bool may_run(const ebb__wf *wf) {
     return wf->state != EBB_WF_IDLE || wf->completing;
@@ -51,7 +52,7 @@ void ebb__wf_handlers_free(ebb__wf *wf) {
     }
 }
 
-/* ---- adding --------------------------------------------------------------------------------------------------- */
+/* ---- adding -------------------------------------------------------------------------------------------- */
 
 static ebb_status add(ebb_cx *cx, ebb_workflow id, const ebb_drain *model, bool fiber) {
     ebb__wf *wf;
@@ -89,7 +90,7 @@ ebb_status ebb_workflow_on_drain_fiber_at(ebb_cx *cx, ebb_workflow wf, const cha
     return add(cx, wf, &(ebb_drain){.fn = fn, .arg = arg, .name = name, .site = site}, true);
 }
 
-/* ---- for handlers ------------------------------------------------------------------------------------------------ */
+/* ---- for handlers -------------------------------------------------------------------------------------- */
 
 uint64_t ebb_drain_left(ebb_cx *cx, const ebb_drain *d) {
     uint64_t now = ebb_now(cx);

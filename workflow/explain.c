@@ -36,7 +36,7 @@ static const char *site_of(const char *site) {
     return site == NULL ? "?" : site;
 }
 
-/* ---- who holds it up ------------------------------------------------------------------------------------------ */
+/* ---- who holds it up ----------------------------------------------------------------------------------- */
 
 /* Obligations, or finalizers: those that run hold a region up, the others wait for it. */
 static void say_duties(const sink *s, const ebb_rt *rt, uint32_t i, bool finalizers) {
@@ -152,7 +152,7 @@ ebb_status ebb_workflow_explain(ebb_cx *cx, ebb_workflow id,
     return EBB_OK;
 }
 
-/* ---- refusals --------------------------------------------------------------------------------------------------- */
+/* ---- refusals ------------------------------------------------------------------------------------------ */
 
 /* The one that was asked to stop: the outermost, as the others only follow it. */
 static const ebb__wf *who_refuses(const ebb_rt *rt, const ebb__region *r) {

@@ -39,7 +39,7 @@ static void name(ebb__wf *wf, const ebb_workflow_leak *leak) {
     ebb__wf_remark(wf, EBB__WE_LEFT, facts, 6);
 }
 
-/* What leaked while nobody asked it to stop is in the log, but does not count against how it ends. */
+/* What leaked while it worked is in the log, but does not count against how it ends. */
 void ebb__wf_blame(ebb_rt *rt, const ebb__guilty *g) {
     const ebb__region *r = ebb__region_at(rt, g->region);
     ebb_workflow_leak leak = {.what = what_of(g->what),
@@ -50,7 +50,7 @@ void ebb__wf_blame(ebb_rt *rt, const ebb__guilty *g) {
                               .site = g->site};
     for (ebb__wf *wf = ebb__wf_around(rt, r); wf != NULL; wf = ebb__wf_parent(wf)) {
         if (wf->ended) continue;
-        if (wf->state != EBB_WF_IDLE) {
+        if (wf->state != EBB_WF_IDLE || wf->completing) {
             wf->left_count++;
             if (room(wf)) wf->left[wf->left_n++] = leak;
         }

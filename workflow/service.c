@@ -54,7 +54,7 @@ static ebb_exit exit_of(const service *s, ebb_status st, const ebb_workflow_repo
     if (s->forced) return EBB_EXIT_FORCED;
     if (r->drain_timed_out) return EBB_EXIT_TIMEOUT;
     if (has_failed(st) || has_failed(r->status)) return EBB_EXIT_FAILED;
-    return r->state == EBB_WF_LEAK_DETECTED ? EBB_EXIT_LEAK : EBB_EXIT_OK;
+    return st == EBB_ERR_CANCEL_LEAK ? EBB_EXIT_LEAK : EBB_EXIT_OK;
 }
 
 static ebb_exit run(service *s, const ebb_service_opts *opts, ebb_fiber_fn fn, void *arg) {
@@ -80,10 +80,10 @@ static ebb_exit run(service *s, const ebb_service_opts *opts, ebb_fiber_fn fn, v
     return exit_of(s, st, &report);
 }
 
-/* ---- around it ------------------------------------------------------------------------------------------- */
+/* ---- around it ----------------------------------------------------------------------------------------- */
 
-/* What a thread of the pool still does for a region that was forced can't be stopped: the loop is left to it then, and
- * to the end of the process. */
+/* What a thread of the pool still does for a region that was forced can't be stopped: the loop is left to
+ * it then, and to the end of the process. */
 static bool leave(service *s) {
     for (int i = 0; i < 2; i++) {
         if (s->signals[i].data != NULL) uv_close((uv_handle_t *)&s->signals[i], NULL);

@@ -4,7 +4,7 @@
 #include "kernel/reason.h"
 #include "workflow/workflow.h"
 
-/* ---- lines ------------------------------------------------------------------------------------------------- */
+/* ---- lines --------------------------------------------------------------------------------------------- */
 
 /* One link more. Where a chain is cut, its last link is the root cause all the same. */
 static uint32_t add_link(ebb_reason out[EBB_CHAIN_DEPTH], uint32_t n, ebb_reason link) {
@@ -67,7 +67,7 @@ void ebb__wf_remark(ebb__wf *wf, ebb__wf_event event, const ebb__fact *facts, si
     line(wf, event, NULL, wf->state, facts, n);
 }
 
-/* ---- steps --------------------------------------------------------------------------------------------------- */
+/* ---- steps --------------------------------------------------------------------------------------------- */
 
 static const char *space(const char *name) {
     return name[0] == 0 ? "" : " ";

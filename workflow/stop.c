@@ -2,10 +2,10 @@
 #include "kernel/reason.h"
 #include "workflow/workflow.h"
 
-/* ---- request --------------------------------------------------------------------------------------------------- */
+/* ---- request ------------------------------------------------------------------------------------------- */
 
-/* When the kernel is to force what is in its region because of a cancel from around it; EBB_FOREVER: not at all. Its own
- * cancel gives what is left of its budget, and a little more: that is no earlier. */
+/* When the kernel is to force what is in its region because of a cancel from around it; EBB_FOREVER: not
+ * at all. Its own cancel gives what is left of its budget, and a little more: that is no earlier. */
 static uint64_t forced_from_around(const ebb__wf *wf) {
     ebb__region *r;
     if (ebb__find_region(wf->rt, wf->region, &r) != EBB_OK || r->told == 0 || r->flags & R_FORCED)
@@ -56,14 +56,21 @@ ebb_status ebb__wf_ask(ebb_cx *cx, ebb__wf *wf, const ebb_reason *why) {
     return EBB_OK;
 }
 
+/* Its work has ended, and the handlers were let go: there is nothing to drain. What its finalizers may still
+ * take is bounded from now on. */
+static ebb_status too_late(ebb_cx *cx, ebb__wf *wf, ebb_cancel_kind kind, const char *message) {
+    ebb_budget b = {wf->rt->now + wf->own_budget, EBB_POLLS_UNBOUNDED, 0};
+    if (!wf->ended && !wf->no_force) ebb_region_cancel_within(cx, wf->region, kind, message, b);
+    return ebb__wf_refuse(wf, EBB__T_REQUEST, EBB_ERR_CANCEL_ALREADY_FINAL, ": its work has ended");
+}
+
 ebb_status ebb_workflow_request(ebb_cx *cx, ebb_workflow id, ebb_cancel_kind kind, const char *message) {
     ebb__wf *wf;
     ebb_status st = ebb__wf_find(cx, id, &wf);
     if (st != EBB_OK) return st;
-    if (wf->completing)
-        return ebb__wf_refuse(wf, EBB__T_REQUEST, EBB_ERR_CANCEL_ALREADY_FINAL, ": its work has ended");
-    ebb__wf_catch_up(wf);
     if (ebb_cancel_severity(kind) == 0) kind = EBB_CANCEL_USER; /* as the kernel's verbs do */
+    if (wf->completing) return too_late(cx, wf, kind, message);
+    ebb__wf_catch_up(wf);
     ebb_reason why = {.kind = (uint8_t)kind,
                       .severity = (uint8_t)ebb_cancel_severity(kind),
                       .runtime = wf->rt->id,
@@ -72,7 +79,7 @@ ebb_status ebb_workflow_request(ebb_cx *cx, ebb_workflow id, ebb_cancel_kind kin
     return ebb__wf_ask(cx, wf, &why);
 }
 
-/* ---- operators --------------------------------------------------------------------------------------------------- */
+/* ---- operators ----------------------------------------------------------------------------------------- */
 
 ebb_status ebb_workflow_extend(ebb_cx *cx, ebb_workflow id, uint64_t more) {
     ebb__wf *wf;
@@ -106,8 +113,8 @@ static uint64_t kept_part(const ebb__wf *wf) {
     return (wf->end - wf->cancel_at) / 4;
 }
 
-/* Cancels what is in flight. If nobody has to be asked when the budget is over, the kernel forces it then; a little
- * later than the steward, who says so. */
+/* Cancels what is in flight. If nobody has to be asked when the budget is over, the kernel forces it then;
+ * a little later than the steward, who says so. */
 void ebb__wf_cancel(ebb_cx *cx, ebb__wf *wf) {
     ebb_reason why = ebb__wf_root_cause(wf);
     bool own = wf->type->cancel_as != EBB_CANCEL_NONE;
@@ -117,7 +124,8 @@ void ebb__wf_cancel(ebb_cx *cx, ebb__wf *wf) {
     ebb_region_cancel_within(cx, wf->region, kind, why.message, b);
 }
 
-/* Nothing is in flight any more: this only bounds the finalizers, unless an operator is to say when it is enough. */
+/* Nothing is in flight any more: this only bounds the finalizers, unless an operator is to say when it is
+ * enough. */
 void ebb__wf_bound(ebb_cx *cx, ebb__wf *wf) {
     ebb__region *r;
     if (wf->no_force || ebb__find_region(wf->rt, wf->region, &r) != EBB_OK || r->told != 0) return;

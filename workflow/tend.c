@@ -1,5 +1,5 @@
-/* The steward's poll: looks at the region, the annex and the clock, and makes every step that follows, one after the
- * other, until nothing more does. It never waits for anything but to be woken. */
+/* The steward's poll: looks at the region, the annex and the clock, and makes every step that follows, one
+ * after the other, until nothing more does. It never waits for anything but to be woken. */
 #include <assert.h>
 
 #include "kernel/reason.h"
@@ -18,7 +18,7 @@ static view look(const ebb__wf *wf) {
     return v;
 }
 
-/* ---- in flight --------------------------------------------------------------------------------------------- */
+/* ---- in flight ----------------------------------------------------------------------------------------- */
 
 static uint64_t tasks_in(const ebb_rt *rt, ebb__region *r) {
     const uint32_t *tasks = ebb__u32s_data(&r->tasks);
@@ -41,20 +41,24 @@ uint64_t ebb__wf_in_flight(const ebb__wf *wf) {
     return n;
 }
 
-/* ---- IDLE --------------------------------------------------------------------------------------------------- */
+/* ---- IDLE ---------------------------------------------------------------------------------------------- */
+
+/* What the workflow around it was asked for, as it is told below; of kind NONE if there is none. */
+static ebb_reason reason_around(const ebb__wf *wf) {
+    const ebb__wf *parent = ebb__wf_parent(wf);
+    if (parent == NULL || parent->state == EBB_WF_IDLE) return (ebb_reason){0};
+    return (ebb_reason){.kind = EBB_CANCEL_PARENT,
+                        .severity = parent->reason.severity,
+                        .runtime = wf->rt->id,
+                        .origin = parent->region.id};
+}
 
 /* Somebody else has closed, cancelled or forced the region. */
 static void asked_from_outside(ebb_cx *cx, ebb__wf *wf, const ebb__region *r) {
-    const ebb__wf *parent = ebb__wf_parent(wf);
-    ebb_reason why = {.kind = EBB_CANCEL_USER, .severity = EBB_POLITE, .runtime = wf->rt->id};
-    ebb__message_copy(why.message, "its region was closed");
-    if (r->told != 0) {
-        why = ebb__region_reason(wf->rt, r);
-    } else if (parent != NULL && parent->state != EBB_WF_IDLE) {
-        why = (ebb_reason){.kind = EBB_CANCEL_PARENT,
-                           .severity = parent->reason.severity,
-                           .runtime = wf->rt->id,
-                           .origin = parent->region.id};
+    ebb_reason why = r->told != 0 ? ebb__region_reason(wf->rt, r) : reason_around(wf);
+    if (why.kind == EBB_CANCEL_NONE) {
+        why = (ebb_reason){.kind = EBB_CANCEL_USER, .severity = EBB_POLITE, .runtime = wf->rt->id};
+        ebb__message_copy(why.message, "its region was closed");
     }
     (void)ebb__wf_ask(cx, wf, &why);
 }
@@ -70,16 +74,20 @@ static bool completes(ebb_cx *cx, ebb__wf *wf, view v) {
     return true;
 }
 
-/* ---- DRAINING ------------------------------------------------------------------------------------------------ */
+/* ---- DRAINING ------------------------------------------------------------------------------------------ */
+
+/* What its region was told by others; of kind NONE if that was nothing, or only what this workflow said. */
+static ebb_reason told_by_others(const ebb__wf *wf, const ebb__region *r) {
+    bool own = wf->cancelled && wf->type->cancel_as != EBB_CANCEL_NONE &&
+               ebb__told_severity(r->told) == (uint8_t)ebb_cancel_severity(wf->type->cancel_as);
+    return r->told == 0 || own ? (ebb_reason){0} : ebb__region_reason(wf->rt, r);
+}
 
 /* A stronger reason from outside is a request like any other. */
 static void hear(ebb_cx *cx, ebb__wf *wf, const ebb__region *r) {
-    if (ebb__told_severity(r->told) <= wf->reason.severity) return;
-    bool own = wf->cancelled && wf->type->cancel_as != EBB_CANCEL_NONE &&
-               ebb__told_severity(r->told) == (uint8_t)ebb_cancel_severity(wf->type->cancel_as);
-    if (own) return; /* that was said by us */
-    ebb_reason why = ebb__region_reason(wf->rt, r);
-    (void)ebb__wf_ask(cx, wf, &why);
+    ebb_reason told = told_by_others(wf, r), around = reason_around(wf);
+    const ebb_reason *why = told.severity >= around.severity ? &told : &around;
+    if (why->severity > wf->reason.severity) (void)ebb__wf_ask(cx, wf, why);
 }
 
 static void cancel(ebb_cx *cx, ebb__wf *wf, bool by_others) {
@@ -108,12 +116,11 @@ static bool drain(ebb_cx *cx, ebb__wf *wf, view v) {
     const ebb__region *r = v.region;
     uint64_t now = wf->rt->now;
     ebb__wf_meet(wf);
-    if (r->told != 0) hear(cx, wf, r);
+    ebb__wf_catch_up(wf);
+    if (wf->state == EBB_WF_DRAINING) hear(cx, wf, r);
     if (wf->state != EBB_WF_DRAINING) return true;
     if ((r->flags | v.annex->flags) & R_FORCED && (now < wf->end || wf->overdue)) {
         ebb__wf_force(cx, wf, EBB__T_FORCE, r->flags & R_FORCED ? "what is around it" : "a handler");
-    } else if (now > wf->end && !wf->overdue) {
-        time_out(cx, wf);
     } else if (ebb__steward_is_last(v.region) && ebb__steward_is_last(v.annex)) {
         (void)ebb__wf_do(cx, wf, EBB__T_DRAINED, NULL, 0);
     } else if (now >= wf->end && !wf->overdue) {
@@ -132,7 +139,7 @@ static void set_alarm(ebb_cx *cx, const ebb__wf *wf) {
     ebb__steward_alarm(cx, wf->steward, at);
 }
 
-/* ---- the poll --------------------------------------------------------------------------------------------------- */
+/* ---- the poll ------------------------------------------------------------------------------------------ */
 
 ebb_status ebb__wf_tend(ebb_cx *cx, void *state) {
     ebb__wf *wf = state;

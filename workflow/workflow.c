@@ -83,7 +83,7 @@ static void sweep(ebb_rt *rt) {
     }
 }
 
-/* ---- who is in whom -------------------------------------------------------------------------------------- */
+/* ---- who is in whom ------------------------------------------------------------------------------------ */
 
 ebb__wf *ebb__wf_around(const ebb_rt *rt, const ebb__region *r) {
     for (;; r = ebb__region_at(rt, r->parent)) {
@@ -110,7 +110,7 @@ ebb_region ebb_workflow_region(ebb_cx *cx, ebb_workflow id) {
     return st == EBB_OK ? wf->region : (ebb_region){ebb__id_error(ebb__rt_of(cx), st)};
 }
 
-/* ---- open ------------------------------------------------------------------------------------------------------ */
+/* ---- open ---------------------------------------------------------------------------------------------- */
 
 static ebb_status opts_check(const ebb_workflow_opts *o) {
     if (o == NULL) return EBB_ERR_INVALID;
@@ -199,7 +199,7 @@ ebb_workflow ebb_workflow_open_at(ebb_cx *cx, const ebb_workflow_opts *opts, con
     return ebb__wf_id(wf);
 }
 
-/* ---- the end -------------------------------------------------------------------------------------------------------- */
+/* ---- the end ------------------------------------------------------------------------------------------- */
 
 void ebb__wf_wake_joiner(ebb__wf *wf) {
     if (wf->joiner.cx != NULL) ebb__wake_waiter(&wf->joiner);
@@ -214,7 +214,7 @@ void ebb__wf_closed(void *arg, const ebb_report *report) {
     }
     wf->status = report->status;
     if (wf->completing) {
-        (void)ebb__wf_do(cx, wf, EBB__T_COMPLETE, NULL, 0);
+        (void)ebb__wf_do(cx, wf, EBB__T_COMPLETE, &(ebb__fact){"left", NULL, wf->left_count}, 1);
     } else {
         ebb__fact facts[] = {{"left", NULL, wf->left_count},
                              {"drain_timed_out", NULL, wf->timed_out},
@@ -259,7 +259,7 @@ const char *ebb_workflow_refusal(ebb_cx *cx, ebb_workflow id) {
     return ebb__wf_find(cx, id, &wf) == EBB_OK ? wf->refusal : "";
 }
 
-/* ---- join ------------------------------------------------------------------------------------------------------------- */
+/* ---- join ---------------------------------------------------------------------------------------------- */
 
 static void leave_join(ebb_wait *w) {
     (void)w; /* the kernel ends the wait; there is no queue */
@@ -267,7 +267,15 @@ static void leave_join(ebb_wait *w) {
 static const ebb_wait_kind joining = {"workflow", leave_join};
 
 static ebb_status outcome(const ebb__wf *wf) {
-    return wf->state == EBB_WF_LEAK_DETECTED ? EBB_ERR_CANCEL_LEAK : wf->status;
+    return wf->left_count > 0 ? EBB_ERR_CANCEL_LEAK : wf->status;
+}
+
+/* Whoever is part of it would wait for itself. */
+static bool is_inside(const ebb_cx *cx, const ebb__wf *wf) {
+    const ebb__task *t = ebb__task_of(cx);
+    const ebb__wf *w = t->index == 0 ? NULL : ebb__wf_around(t->rt, ebb__region_at(t->rt, t->region));
+    while (w != NULL && w != wf) w = ebb__wf_parent(w);
+    return w != NULL;
 }
 
 static ebb_status join(ebb_cx *cx, ebb_workflow id, ebb_workflow_report *out) {
@@ -275,6 +283,7 @@ static ebb_status join(ebb_cx *cx, ebb_workflow id, ebb_workflow_report *out) {
     ebb_status st = ebb__wf_find(cx, id, &wf);
     if (st != EBB_OK) return st;
     if (wf->joiner.cx != NULL && wf->joiner.cx != cx) return EBB_ERR_BUSY;
+    if (is_inside(cx, wf)) return EBB_ERR_INVALID;
     if (wf->joiner.cx != NULL) ebb__wait_end(&wf->joiner);
     if (wf->ended || wf->overdue) {
         if (out != NULL) report_of(wf, out);

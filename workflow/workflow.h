@@ -8,10 +8,10 @@
  *   left.c       what is left behind
  *   explain.c    what it waits for, in words
  *
- * The steward (kernel/steward.h) and the handlers live in the annex of the workflow's region. When both that region
- * and the annex are empty but for them the drain is complete, the steward returns, the region runs its finalizers,
- * and its on_closed hook ends the workflow. So the record lives until that hook has run and somebody has joined it, or
- * nobody can any more. */
+ * The steward (kernel/steward.h) and the handlers live in the annex of the workflow's region. When both
+ * that region and the annex are empty but for them the drain is complete, the steward returns, the region
+ * runs its finalizers, and its on_closed hook ends the workflow. So the record lives until that hook has
+ * run and somebody has joined it, or nobody can any more. */
 #ifndef EBB__WORKFLOW_H
 #define EBB__WORKFLOW_H
 
@@ -96,8 +96,8 @@ void ebb__wf_closed(void *wf, const ebb_report *report);
 
 /* ---- step.c ---- */
 
-/* Makes the step, with its line in the log and in the trace, or refuses it with its name. `facts` are for the line:
- * at most EBB__AUDIT_FACTS, and none has to be. */
+/* Makes the step, with its line in the log and in the trace, or refuses it with its name. `facts` are for
+ * the line: at most EBB__AUDIT_FACTS, and none has to be. */
 ebb_status ebb__wf_do(ebb_cx *cx, ebb__wf *wf, ebb__trigger trigger, const ebb__fact *facts, size_t n);
 /* A line that changes nothing. */
 void ebb__wf_remark(ebb__wf *wf, ebb__wf_event event, const ebb__fact *facts, size_t n);

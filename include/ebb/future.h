@@ -21,8 +21,9 @@
  *  - Callbacks run in ebb_pump, in the name of the region's servant: they may do what a task may, but not
  *    await (EBB_ERR_NOT_TASK). They never run inside the call that attaches or settles.
  *  - Cancelling a future frees its readers at once; its producer drains, and the region waits for that.
- *  - A region that is cancelled cancels its futures, but not what a masked task of it awaits; those that cleanup
- *    code makes after that live on until it is forced. A region that closes cancels what nobody produces any more.
+ *  - A region that is cancelled cancels its futures, but not what a masked task of it awaits; those that
+ *    cleanup code makes after that live on until it is forced. A region that closes cancels what nobody
+ *    produces any more.
  *  - Threads: a future belongs to its runtime's thread. Others hold an ebb_remote. */
 #ifndef EBB_FUTURE_H
 #define EBB_FUTURE_H
@@ -43,10 +44,10 @@ typedef struct ebb_tracer ebb_tracer;
 /* A type of values. With a `size` it lives on the runtime's heap: made by ebb_new, freed when nothing
  * refers to it; `trace` (may be NULL) names what it refers to, with ebb_trace and ebb_trace_value, and does
  * nothing else. Without one it is a word that somebody owns, a file descriptor for example. `free` (may be
- * NULL) lets go of what is not memory of the heap; it gets the object or the word, once: in the pump, or in the call that disposes
- * of the value, which for a remote is on that thread. An object's has to free the words in it. It may
- * not look at other objects, which may be gone. What a trace function names must be there: clear a reference
- * to a future when you let go of that. */
+ * NULL) lets go of what is not memory of the heap; it gets the object or the word, once: in the pump, or
+ * in the call that disposes of the value, which for a remote is on that thread. An object's has to free
+ * the words in it. It may not look at other objects, which may be gone. What a trace function names must
+ * be there: clear a reference to a future when you let go of that. */
 typedef struct ebb_type {
     const char *name;
     size_t size;
@@ -143,8 +144,8 @@ ebb_future *ebb_pure_at(ebb_cx *cx, ebb_value v, const char *site);
 ebb_future *ebb_fail_at(ebb_cx *cx, ebb_status st, const char *site);
 
 /* A task as a future of its status: cancelling it asks the task to cancel. It belongs to the region of cx,
- * the task to `region`. The value is none. Its end is the future's and not the region's: whoever has the future
- * decides what a failure or a cancel means. A fault is both. */
+ * the task to `region`. The value is none. Its end is the future's and not the region's: whoever has the
+ * future decides what a failure or a cancel means. A fault is both. */
 #define ebb_go(cx, region, poll, state) ebb_go_at((cx), (region), (poll), (state), EBB_SITE)
 ebb_future *ebb_go_at(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state, const char *site);
 
@@ -160,10 +161,10 @@ ebb_cancel_kind ebb_kind_of(const ebb_future *f); /* why it was cancelled; NONE 
 bool ebb_is_cancelled(const ebb_future *f);
 
 /* Waits for it and moves its value into `v` (may be NULL: disposed of). Consumes it. A poll operation and a
- * checkpoint in a task (repeat it with the same future, kept in the state), blocking in a fiber. A task that is cancelled
- * meanwhile gets EBB_CANCELLED, and with it the future is. EBB_ERR_NOT_TASK: a callback, or the host and it
- * is pending; nothing is consumed then, nor by EBB_ERR_NOMEM. A word that
- * somebody else may still ask for, because the handle was kept, is borrowed: it stays the future's. */
+ * checkpoint in a task (repeat it with the same future, kept in the state), blocking in a fiber. A task
+ * that is cancelled meanwhile gets EBB_CANCELLED, and with it the future is. EBB_ERR_NOT_TASK: a callback,
+ * or the host and it is pending; nothing is consumed then, nor by EBB_ERR_NOMEM. A word that somebody else
+ * may still ask for, because the handle was kept, is borrowed: it stays the future's. */
 ebb_status ebb_await(ebb_cx *cx, ebb_future *f, ebb_value *v);
 
 /* ---- holding ---------------------------------------------------------------------------------------- */
@@ -206,8 +207,9 @@ ebb_status ebb_hold(ebb_future *f, void *object);
  *
  * Cancelling the result cancels the inputs that it owns. Losers are cancelled, and their producers drain in
  * their regions; the result does not wait for that. A callback that returns NULL fails it with
- * EBB_ERR_INVALID. What is refused consumes its inputs all the same. A function pointer that is NULL: EBB_ERR_INVALID. An input of another runtime:
- * EBB_ERR_FOREIGN. A span of 2^63 ns or more that is not EBB_FOREVER (a negative one): EBB_ERR_INVALID. */
+ * EBB_ERR_INVALID. What is refused consumes its inputs all the same. A function pointer that is NULL:
+ * EBB_ERR_INVALID. An input of another runtime: EBB_ERR_FOREIGN. A span of 2^63 ns or more that is not
+ * EBB_FOREVER (a negative one): EBB_ERR_INVALID. */
 typedef ebb_future *(*ebb_then_fn)(ebb_cx *cx, ebb_value *v, void *arg);
 typedef ebb_value (*ebb_map_fn)(ebb_cx *cx, ebb_value *v, void *arg);
 typedef ebb_future *(*ebb_catch_fn)(ebb_cx *cx, ebb_status st, void *arg);
@@ -263,9 +265,9 @@ ebb_future *ebb_within_at(ebb_cx *cx, ebb_future *f, uint64_t span, const char *
 /* Calls fn after a time span and ends as what it returns. */
 typedef ebb_future *(*ebb_make_fn)(ebb_cx *cx, void *arg);
 ebb_future *ebb_delay_at(ebb_cx *cx, uint64_t span, ebb_make_fn fn, void *arg, const char *site);
-/* Calls fn every `span` (not 0), first after one span, with 0, and waits for what it returns before the next. Ends when
- * that completes with a value other than none, or fails, or is cancelled: as that. A call whose time has
- * passed meanwhile is made at once, but only one. */
+/* Calls fn every `span` (not 0), first after one span, with 0, and waits for what it returns before the
+ * next. Ends when that completes with a value other than none, or fails, or is cancelled: as that. A call
+ * whose time has passed meanwhile is made at once, but only one. */
 typedef ebb_future *(*ebb_repeat_fn)(ebb_cx *cx, uint64_t n, void *arg);
 ebb_future *ebb_schedule_at(ebb_cx *cx, uint64_t span, ebb_repeat_fn fn, void *arg, const char *site);
 
@@ -346,9 +348,9 @@ void ebb_peer_release(ebb_peer *p);   /* NULL is allowed */
  * over, whatever becomes of it. Cancelling it cancels the remote future at once, as ebb_remote_cancel; one
  * that was shared or shielded when it was exported is let go of instead, as by any owner. The region waits
  * until the other runtime has answered. If that is freed first: EBB_ERR_CLOSED. The value must be a word; an
- * object of the other heap, or a handle of its loop: EBB_ERR_INVALID. A word that is owned is moved here if nobody there holds, awaits
- * or owns the remote future any more (of several imports the last gets it; asking later is
- * EBB_ERR_CONSUMED), else it is borrowed: good as long as somebody there keeps it. */
+ * object of the other heap, or a handle of its loop: EBB_ERR_INVALID. A word that is owned is moved here
+ * if nobody there holds, awaits or owns the remote future any more (of several imports the last gets it;
+ * asking later is EBB_ERR_CONSUMED), else it is borrowed: good as long as somebody there keeps it. */
 #define ebb_import(cx, remote) ebb_import_at((cx), (remote), EBB_SITE)
 ebb_future *ebb_import_at(ebb_cx *cx, ebb_remote *remote, const char *site);
 
@@ -386,7 +388,7 @@ ebb_status ebb_bridge_recv(ebb_cx *cx, ebb_bridge *b, ebb_wait *w, void *item);
  * EBB_ERR_FOREIGN. */
 ebb_status ebb_bridge_close(ebb_cx *cx, ebb_bridge *b);
 
-/* ---- heap ----------------------------------------------------------------------------------------------- */
+/* ---- heap ---------------------------------------------------------------------------------------------- */
 
 /* Each runtime has one heap for its futures and objects, made when the first is. It is precise, does not
  * move, and is collected by its own thread between polls, a bounded step at a time. What is consumed and has

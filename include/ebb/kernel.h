@@ -221,8 +221,9 @@ typedef struct ebb_region_opts {
  * closes is the parent's.
  * A *cleanup scope* may be opened only by a task under request or a finalizer (else
  * EBB_ERR_NOT_CLEANING); its budget is what is left of its owner's (each of its tasks may use as many polls
- * as the owner has left), and a cancel from above does not reach into it (force does). Never fails loudly: see ebb_id_status. EBB_ERR_CLOSED: the parent
- * admits nothing. EBB_ERR_NOMEM, EBB_ERR_LIMIT: nothing changed. `opts` may be NULL. */
+ * as the owner has left), and a cancel from above does not reach into it (force does). Never fails loudly:
+ * see ebb_id_status. EBB_ERR_CLOSED: the parent admits nothing. EBB_ERR_NOMEM, EBB_ERR_LIMIT: nothing
+ * changed. `opts` may be NULL. */
 #define ebb_region_open(cx, ...) ebb_region_open_at((cx), (__VA_ARGS__), EBB_SITE)
 ebb_region ebb_region_open_at(ebb_cx *cx, const ebb_region_opts *opts, const char *site);
 
@@ -258,8 +259,8 @@ ebb_status ebb_region_leaked(ebb_cx *cx, ebb_region region, uint32_t i, ebb_blam
 
 /* The cause chain of a region's cancellation, the region's own reason first, its root cause last,
  * read through the parents. At most EBB_CHAIN_DEPTH links (and so at most EBB_CHAIN_BYTES bytes, where
- * a link counts 32 and its message): where it is cut `truncated` is true, the last link given is the root cause,
- * and a chain_truncated event is traced. `out` holds `room` links. */
+ * a link counts 32 and its message): where it is cut `truncated` is true, the last link given is the root
+ * cause, and a chain_truncated event is traced. `out` holds `room` links. */
 #define EBB_CHAIN_DEPTH 24
 #define EBB_CHAIN_BYTES 8192
 typedef struct ebb_cause {
@@ -573,8 +574,8 @@ void ebb_check_free(ebb_check *c);
 /* ---- watchdog --------------------------------------------------------------------------------- */
 
 /* Call from another thread, now and then, with one ebb_watchdog, zeroed, a runtime: EBB_TIMEOUT and
- * who it is when one poll of a task or finalizer has been running for 1 s, and again every 10 s; else EBB_OK. `now` is that
- * thread's own monotonic clock. The runtime must be made with `watched`. */
+ * who it is when one poll of a task or finalizer has been running for 1 s, and again every 10 s; else
+ * EBB_OK. `now` is that thread's own monotonic clock. The runtime must be made with `watched`. */
 typedef struct ebb_watchdog {
     uint64_t poll, since, reported;
 } ebb_watchdog;

@@ -208,7 +208,7 @@ typedef struct ebb_file_info {
 } ebb_file_info;
 const ebb_file_info *ebb_file_info_of(const ebb_value *v); /* the value of a stat; NULL if it is none */
 
-/* ---- names ---------------------------------------------------------------------------------------------- */
+/* ---- names --------------------------------------------------------------------------------------------- */
 
 /* Looks a host name up; what it finds has the port. A running lookup can't be stopped. */
 #define ebb_resolve(cx, name, port) ebb_resolve_at((cx), (name), (port), EBB_SITE)
@@ -216,7 +216,7 @@ ebb_future *ebb_resolve_at(ebb_cx *cx, const char *name, uint16_t port, const ch
 /* What it found, the best first; they are the value's. NULL if it is no such value. */
 const ebb_address *ebb_addresses_of(const ebb_value *v, size_t *n);
 
-/* ---- child processes -------------------------------------------------------------------------------------- */
+/* ---- child processes ----------------------------------------------------------------------------------- */
 
 typedef struct ebb_process {
     uint64_t id;
@@ -258,7 +258,7 @@ static inline int ebb_exit_signal(ebb_value v) { /* 0: it was none that ended it
 ebb_status ebb_process_kill(ebb_cx *cx, ebb_process p, int signum);
 int ebb_process_pid(ebb_cx *cx, ebb_process p); /* 0: there is none */
 
-/* ---- signals ------------------------------------------------------------------------------------------------ */
+/* ---- signals ------------------------------------------------------------------------------------------- */
 
 typedef struct ebb_signal {
     uint64_t id;
@@ -276,7 +276,7 @@ ebb_signal ebb_signal_open_at(ebb_cx *cx, int signum, const char *site);
 ebb_future *ebb_signal_next_at(ebb_cx *cx, ebb_signal s, const char *site);
 ebb_status ebb_signal_close(ebb_cx *cx, ebb_signal s);
 
-/* ---- blocking work ------------------------------------------------------------------------------------------- */
+/* ---- blocking work ------------------------------------------------------------------------------------- */
 
 /* Calls fn(arg, &v) in libuv's thread pool and ends as it says: with v, or with the failure that it returns.
  * Like what a remote settles, v may not be an object of a heap or a future. A cancel before it has begun

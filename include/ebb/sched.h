@@ -30,7 +30,8 @@ uint64_t ebb_next_due(const ebb_rt *rt);
 /* ---- timers ------------------------------------------------------------------------------------- */
 
 /* Wakes `task` once, at the first millisecond that is not before `due`. The id is spent when it has
- * fired. A timer does not end with its task: it fires and wakes nobody, unless it is disarmed. EBB_ERR_NOMEM, EBB_ERR_STALE, EBB_ERR_FOREIGN as an id that carries the error. */
+ * fired. A timer does not end with its task: it fires and wakes nobody, unless it is disarmed.
+ * EBB_ERR_NOMEM, EBB_ERR_STALE, EBB_ERR_FOREIGN as an id that carries the error. */
 typedef struct ebb_timer {
     uint64_t id;
 } ebb_timer;
@@ -100,8 +101,8 @@ ebb_status ebb_sleep(ebb_cx *cx, ebb_sleeper *s, uint64_t span);
  * send and receive too, but can't wait: EBB_ERR_NOT_TASK instead of EBB_PENDING. */
 typedef struct ebb_chan ebb_chan;
 
-/* EBB_ERR_NOMEM, EBB_ERR_INVALID (capacity 0, or more than 2 GiB of items). Free it when no task can touch it any more: after the
- * region of the tasks that do has closed. */
+/* EBB_ERR_NOMEM, EBB_ERR_INVALID (capacity 0, or more than 2 GiB of items). Free it when no task can touch
+ * it any more: after the region of the tasks that do has closed. */
 ebb_status ebb_chan_new(ebb_rt *rt, uint32_t capacity, uint32_t item_size, ebb_chan **out);
 void ebb_chan_free(ebb_chan *ch);
 

@@ -1,5 +1,5 @@
-/* ebb/workflow.h - how a service is stopped, a rollout called off, a publish undone: request, drain, finalize,
- * with a budget and an audit trail.
+/* ebb/workflow.h - how a service is stopped, a rollout called off, a publish undone: request, drain,
+ * finalize, with a budget and an audit trail.
  *
  * A *workflow* owns a region. Whatever is spawned, opened or reserved there is its work. When it is asked to
  * stop, it goes through the states below, each of which leaves a line in the audit log:
@@ -10,14 +10,14 @@
  *   request      CAN-001  The region is closed: new work is refused with EBB_ERR_CLOSED (ebb_closed_text says
  *                         by whom), ebb_stopping(cx) is true, what is in flight goes on.
  *   drain        CAN-002  The drain handlers start, in the order in which they were added.
- *     cancel_at           What is still in flight then is cancelled; it has the rest of the budget to clean up.
+ *     cancel_at           What is still in flight then is cancelled, with the rest of the budget to clean up.
  *     complete   CAN-003  Nothing is in flight and all handlers are done.
  *     timeout    CAN-004  The budget is over. What is left is forced, unless `no_force`: then an operator may
  *                         ask why (ebb_workflow_explain), extend it or force it.
  *   finalize              The region's finalizers run, everything is released.
  *     clean      CAN-005
- *     leak       CAN-006  Something was left: obligations that nobody resolved, work that did not stop. Each is
- *                         named; it is released all the same.
+ *     leak       CAN-006  Something was left: obligations that nobody resolved, work that did not stop.
+ *                         Each is named; it is released all the same.
  *
  * The same happens if the region is closed, cancelled or forced by others: by what is around it, or because a
  * task in it has failed (EBB_FAIL_FAST). A workflow whose work ends without that ends as what it is, IDLE,
@@ -136,22 +136,23 @@ ebb_workflow ebb_drain_workflow(const ebb_drain *d);
 /* ---- stopping ----------------------------------------------------------------------------------------- */
 
 /* Asks it to stop. EBB_OK, the second time too: that is absorbed, and a stronger reason strengthens the one
- * it had. EBB_ERR_CANCEL_ALREADY_FINAL. */
+ * it had. EBB_ERR_CANCEL_ALREADY_FINAL: it has ended; or its work has, by itself, and its finalizers, which
+ * still run, have its budget from now on. */
 ebb_status ebb_workflow_request(ebb_cx *cx, ebb_workflow wf, ebb_cancel_kind kind, const char *message);
 
-/* Gives a drain so many ns more, from the end of its budget or from now, whichever is later; 2^62 in all at most.
- * EBB_ERR_CANCEL_INVALID_PHASE: it does not drain, or what was in flight has its cleanup budget already
- * (after cancel_at, unless `no_force`). EBB_ERR_LIMIT: there is no more, or the workflow around it leaves
- * none. EBB_ERR_INVALID: 0. */
+/* Gives a drain so many ns more, from the end of its budget or from now, whichever is later; 2^62 in all
+ * at most. EBB_ERR_CANCEL_INVALID_PHASE: it does not drain, or what was in flight has its cleanup budget
+ * already (after cancel_at, unless `no_force`). EBB_ERR_LIMIT: there is no more, or the workflow around it
+ * leaves none. EBB_ERR_INVALID: 0. */
 ebb_status ebb_workflow_extend(ebb_cx *cx, ebb_workflow wf, uint64_t more);
 
-/* Ends a drain now, as if its budget were over. EBB_ERR_CANCEL_INVALID_PHASE: it does not drain. (Finalizers that do not
- * end are bounded by the budget; with `no_force` only ebb_region_force ends them.) */
+/* Ends a drain now, as if its budget were over. EBB_ERR_CANCEL_INVALID_PHASE: it does not drain.
+ * (Finalizers that do not end are bounded by the budget; with `no_force` only ebb_region_force ends them.) */
 ebb_status ebb_workflow_force(ebb_cx *cx, ebb_workflow wf, const char *message);
 
 /* Prints what it waits for, one line each: handlers with their progress; tasks, operations and obligations in
- * flight, where they were spawned, begun or reserved, how old they are (tasks: in 17 ms), what they wait for. `write` gets pieces of
- * text that are not 0-terminated. */
+ * flight, where they were spawned, begun or reserved, how old they are (tasks: in 17 ms), what they wait
+ * for. `write` gets pieces of text that are not 0-terminated. */
 ebb_status ebb_workflow_explain(ebb_cx *cx, ebb_workflow wf,
                                 void (*write)(void *ctx, const char *text, size_t n), void *ctx);
 
@@ -189,32 +190,34 @@ ebb_status ebb_workflow_leaked(ebb_cx *cx, ebb_workflow wf, uint32_t i, ebb_work
 
 /* Waits for its end. A poll operation and a checkpoint; for the host it returns EBB_PENDING. One that is not
  * asked to stop ends when its work has ended. The id is stale then, and `out` (may be NULL) has the report.
- *   EBB_ERR_CANCEL_LEAK           LEAK_DETECTED.
- *   EBB_ERR_CANCEL_DRAIN_TIMEOUT  `no_force`: the budget is over, and it still drains. The id stays: extend or
- *                                 force it, and join again.
+ *   EBB_ERR_CANCEL_LEAK           LEAK_DETECTED; or it ended by itself and left something behind.
+ *   EBB_ERR_CANCEL_DRAIN_TIMEOUT  `no_force`: the budget is over, and it still drains. The id stays:
+ *                                 extend or force it, and join again.
  *   EBB_CANCELLED                 a task of it was cancelled; or the caller is (then the id stays).
  *   else                          as ebb_region_join: the first failure, or EBB_OK.
- * EBB_ERR_BUSY: somebody else waits. One that nobody joins is forgotten when the region around it closes: how it ended
- * is in the log then, and nobody's failure. */
+ * EBB_ERR_BUSY: somebody else waits. EBB_ERR_INVALID: a task of its own would wait for itself. One that
+ * nobody joins is forgotten when the region around it closes: how it ended is in the log then, and
+ * nobody's failure. */
 ebb_status ebb_workflow_join(ebb_cx *cx, ebb_workflow wf, ebb_workflow_report *out);
 
-/* The last call on it that was refused, in words: "rollout_cancel#3 v42: extend is not allowed in FINALIZING".
- * "" if none was. Valid until the next call on it. */
+/* The last call on it that was refused, in words: "rollout_cancel#3 v42: extend is not allowed in
+ * FINALIZING". "" if none was. Valid until the next call on it. */
 const char *ebb_workflow_refusal(ebb_cx *cx, ebb_workflow wf);
 
-/* Why a region says EBB_ERR_CLOSED, in words: "publish_abort#2 v42 is DRAINING (USER: wrong tag): no new work".
- * Returns the length, cut to fit; 0 if the region is open or unknown. */
+/* Why a region says EBB_ERR_CLOSED, in words: "publish_abort#2 v42 is DRAINING (USER: wrong tag): no new
+ * work". Returns the length, cut to fit; 0 if the region is open or unknown. */
 size_t ebb_closed_text(ebb_cx *cx, ebb_region region, char *out, size_t room);
 
-/* ---- audit log -------------------------------------------------------------------------------------------- */
+/* ---- audit log ----------------------------------------------------------------------------------------- */
 
-/* One JSON object a line (docs/workflow.md lists its fields). Each has the hash of the line before and its own, so
- * that an edited, removed or swapped line shows. A line is one write: it survives the death of the process
- * (not of the machine). Of one thread; `a` must be good until it is closed. */
+/* One JSON object a line (docs/workflow.md lists its fields). Each has the hash of the line before and its
+ * own, so that an edited, removed or swapped line shows. A line is one write: it survives the death of the
+ * process (not of the machine). Of one thread; `a` must be good until it is closed. */
 
-/* Opens a file to append to, or makes it. A last line that is not whole is cut off, and what a process before has
- * not finished is told (ebb_audit_unfinished) and noted. EBB_ERR_BUSY: another process or log has it.
- * EBB_ERR_CORRUPT: its chain is broken (`ebb audit verify` says where). EBB_ERR_NOMEM, EBB_ERRNO(errno). */
+/* Opens a file to append to, or makes it. A last line that is not whole is cut off, and what a process
+ * before has not finished is told (ebb_audit_unfinished) and noted. EBB_ERR_BUSY: another process or log
+ * has it. EBB_ERR_CORRUPT: its chain is broken (`ebb audit verify` says where). EBB_ERR_NOMEM,
+ * EBB_ERRNO(errno). */
 ebb_status ebb_audit_open(ebb_allocator a, const char *path, ebb_audit **out);
 
 /* A log that goes elsewhere. `append` gets a whole line with its newline, and takes all of it or fails. */
@@ -246,8 +249,8 @@ ebb_status ebb_audit_unfinished(const ebb_audit *audit, size_t i, ebb_unfinished
  *   finalize-clean   CAN-005 only if nothing was left; CAN-006 only if each is named
  *   idempotent       a second request is absorbed and weakens nothing
  *   audit-complete   no line is missing, edited or swapped, and none is malformed
- * EBB_OK; EBB_ERR_ORACLE: the verdict says which of these is broken, where; EBB_ERR_NOMEM. A last line without its
- * newline is what a crash leaves: it is not looked at. */
+ * EBB_OK; EBB_ERR_ORACLE: the verdict says which of these is broken, where; EBB_ERR_NOMEM. A last line
+ * without its newline is what a crash leaves: it is not looked at. */
 typedef struct ebb_audit_verdict {
     uint64_t lines;      /* that were looked at */
     uint64_t workflows;  /* that were asked to stop */
@@ -259,16 +262,17 @@ typedef struct ebb_audit_verdict {
 } ebb_audit_verdict;
 ebb_status ebb_audit_verify(ebb_allocator a, const char *bytes, size_t n, ebb_audit_verdict *out);
 
-/* ---- injection -------------------------------------------------------------------------------------------- */
+/* ---- injection ----------------------------------------------------------------------------------------- */
 
 /* Runs a program again and again in virtual time, and asks it to stop at another place each time: at every
- * suspension point (after each poll of a task), and there again when the workflow comes into each of its states
- * (once as a second request, once as a cancel from around it, once as force). After each run all oracles of the
- * kernel must hold on its trace, its audit log must verify, nothing may be left, and `check` must agree. */
+ * suspension point (after each poll of a task), and there again when the workflow comes into each of its
+ * states (once as a second request, once as a cancel from around it, once as force). After each run all
+ * oracles of the kernel must hold on its trace, its audit log must verify, nothing may be left, and
+ * `check` must agree. */
 typedef struct ebb_injection {
     const char *name;
-    /* Builds the program: opens its workflows in `cx`'s region, with `audit`, and spawns its work. The workflow
-     * that is asked to stop is `*target`; the run is over when everything has ended. */
+    /* Builds the program: opens its workflows in `cx`'s region, with `audit`, and spawns its work. The
+     * workflow that is asked to stop is `*target`; the run is over when everything has ended. */
     ebb_status (*setup)(ebb_cx *cx, ebb_audit *audit, void *state, ebb_workflow *target);
     /* All has ended. EBB_OK, or what is wrong with what is left in `state`. May be NULL. */
     ebb_status (*check)(void *state, const ebb_workflow_report *report);
@@ -285,10 +289,11 @@ typedef struct ebb_injected {
     char text[320];  /* of the first failure: which run, what was expected and what was found */
 } ebb_injected;
 
-/* EBB_OK: no run failed. EBB_ERR_ORACLE: `text` says which did, and how; EBB_ERR_NOMEM; what `setup` returned. */
+/* EBB_OK: no run failed. EBB_ERR_ORACLE: `text` says which did, and how; EBB_ERR_NOMEM; what `setup`
+ * returned. */
 ebb_status ebb_inject(ebb_allocator a, const ebb_injection *what, ebb_injected *out);
 
-/* ---- a service ---------------------------------------------------------------------------------------------- */
+/* ---- a service ----------------------------------------------------------------------------------------- */
 
 /* Exit statuses of ebb_service_run. */
 typedef enum ebb_exit {

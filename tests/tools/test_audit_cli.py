@@ -73,16 +73,16 @@ class AuditCli(unittest.TestCase):
     def test_real_logs_verify_and_seal_to_the_same_bytes(self):
         for scenario, workflows, unfinished in (
                 ("clean", 1, 0), ("cancelled", 1, 0), ("timed_out", 1, 0), ("forced", 1, 0), ("extended", 1, 0),
-                ("overdue", 1, 0), ("nested", 2, 0), ("nested_and_forced", 2, 0), ("absorbed", 1, 0), ("refused", 1, 0),
-                ("completed", 0, 0), ("leaked_before", 1, 0), ("unfinished", 1, 2)):
+                ("overdue", 1, 0), ("nested", 2, 0), ("nested_and_forced", 2, 0), ("absorbed", 1, 0),
+                ("refused", 1, 0), ("completed", 0, 0), ("leaked_before", 1, 0), ("unfinished", 1, 2)):
             with self.subTest(scenario):
                 log = real_log(scenario)
                 self.assertEqual(sealed(parsed(log)), log)
                 path = self.file(log)
                 out, err = self.ebb(0, "audit", "verify", path)
                 n = log.count("\n")
-                self.assertEqual(out.splitlines()[0], f"{path}: {n} lines, {workflows} workflows, {unfinished} unfinished: "
-                                 "the log keeps the protocol")
+                self.assertEqual(out.splitlines()[0], f"{path}: {n} lines, {workflows} workflows, "
+                                 f"{unfinished} unfinished: the log keeps the protocol")
                 self.assertEqual(err, "")
                 out, err = self.ebb(0, "audit", "show", path)
                 self.assertEqual(len(out.splitlines()), n)
@@ -213,7 +213,8 @@ class AuditCli(unittest.TestCase):
         def doctor(lines):
             i = find(lines, "finalizing")
             lines[i - 1], lines[i] = lines[i], lines[i - 1]
-        self.doctored("clean", doctor, "finalizing", 0, "three-phase", "finalizing needs DRAIN_COMPLETE, found DRAINING")
+        self.doctored("clean", doctor, "finalizing", 0, "three-phase",
+                      "finalizing needs DRAIN_COMPLETE, found DRAINING")
 
     def test_a_clean_end_with_a_leak(self):
         def doctor(lines):
@@ -309,7 +310,8 @@ class AuditCli(unittest.TestCase):
     def test_wrong_arguments(self):
         path = self.file("")
         for args, says in (((), "usage"), (("prove", path), "audit can't 'prove'"), (("show",), "takes 1 file, not 0"),
-                           (("verify", path, path), "takes 1 file, not 2"), (("show", "--all", path), "no option '--all'")):
+                           (("verify", path, path), "takes 1 file, not 2"),
+                           (("show", "--all", path), "no option '--all'")):
             out, err = self.ebb(2, "audit", *args)
             self.assertEqual(out, "")
             self.assertIn(says, err)
