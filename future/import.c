@@ -165,7 +165,7 @@ static void take_ended(ebb_rt *rt, ebb__letter *l) {
     release(im);
 }
 
-static const ebb_op import_op = {"import", import_cancel};
+static const ebb_op import_op = {"import", import_cancel, NULL};
 
 /* What could not be imported has no reader here. */
 static ebb_future *refuse(ebb_remote *remote, ebb_status st) {

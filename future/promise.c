@@ -54,6 +54,7 @@ ebb_future *ebb__promise_new(ebb_cx *cx, const ebb__kind *kind, const ebb_op *op
     p->arg = arg;
     f->flags |= EBB__F_PRODUCED;
     if (op != NULL) ebb__count_as_work(f);
+    if (op != NULL && op->closing != NULL) ebb__future_scope(f)->listens = true;
     return f;
 }
 
@@ -71,6 +72,30 @@ ebb_future *ebb_never_at(ebb_cx *cx, const char *site) {
     ebb_status st = EBB_OK;
     ebb_future *f = ebb__future_new(cx, &never_kind, site, &st);
     return f != NULL ? f : ebb__failed(st);
+}
+
+static const ebb__kind closing_kind = {
+    .type = {"closing", sizeof(ebb_future), ebb__trace_future, NULL, EBB__TYPE_OWN | EBB__TYPE_FUTURE},
+};
+
+ebb_future *ebb_closing_at(ebb_cx *cx, const char *site) {
+    ebb_status st = EBB_OK;
+    if (ebb__region_at(ebb__rt_of(cx), ebb__task_of(cx)->region)->state != EBB_REGION_OPEN) {
+        return ebb_pure_at(cx, ebb_none(), site);
+    }
+    ebb_future *f = ebb__future_new(cx, &closing_kind, site, &st);
+    if (f == NULL) return ebb__failed(st);
+    ebb__future_scope(f)->listens = true;
+    return f;
+}
+
+void ebb__future_closing(ebb__scope *s, ebb_future *f) {
+    if (ebb__kind_of(f) == &closing_kind) {
+        (void)ebb__complete(f, ebb_none());
+    } else if (ebb__is_promise(f) && f->flags & EBB__F_WORK && !ebb__has_ended(f)) {
+        const ebb__promise *p = (const ebb__promise *)(const void *)f;
+        if (p->op->closing != NULL) p->op->closing(s->cx, f, p->arg);
+    }
 }
 
 /* ---- settling ------------------------------------------------------------------------------------------------------ */
@@ -186,7 +211,7 @@ static void go_cancel(ebb_cx *cx, ebb_future *f, void *arg) {
                     "its future was cancelled");
 }
 
-static const ebb_op go_op = {"task", go_cancel};
+static const ebb_op go_op = {"task", go_cancel, NULL};
 
 static const ebb__kind go_kind = {
     .type = {"task", sizeof(gone), trace_promise, NULL,

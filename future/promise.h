@@ -12,6 +12,9 @@ typedef struct ebb__promise {
 
 extern const ebb__kind ebb__promise_kind;
 
+/* The region of a pending future is closed: what wants to hear of that does. */
+void ebb__future_closing(ebb__scope *s, ebb_future *f);
+
 /* NULL and *st. With an op it is produced: the region waits for it. */
 ebb_future *ebb__promise_new(ebb_cx *cx, const ebb__kind *kind, const ebb_op *op, void *arg, const char *site,
                              ebb_status *st);

@@ -2,7 +2,7 @@
 #include "future/scope.h"
 
 #include "base/alloc.h"
-#include "future/future.h"
+#include "future/promise.h"
 #include "kernel/task.h"
 
 enum {
@@ -170,6 +170,18 @@ static bool cancel_members(ebb__scope *s, ebb_cancel_kind kind, bool all) {
     return all_here;
 }
 
+/* The region's close reaches those that listen for it, once. */
+static void follow_close(ebb__scope *s, ebb_cx *cx) {
+    const ebb__region *r = ebb__region_at(s->heap->rt, ebb__task_of(cx)->region);
+    if (!s->listens || r->state == EBB_REGION_OPEN) return;
+    s->listens = false;
+    for (uint32_t i = s->members_n; i > 0; i--) {
+        ebb_future *f = (ebb_future *)(void *)ebb__member_cell(s->members[i - 1]);
+        if (f->cell.type->reserved & EBB__TYPE_FUTURE) ebb__future_closing(s, f);
+        if (i > s->members_n) i = s->members_n + 1; /* that code may have let go of others */
+    }
+}
+
 /* The region's cancel reaches the futures once, and its force again. */
 static void follow_region(ebb__scope *s, ebb_cx *cx) {
     ebb__task *t = ebb__task_of(cx);
@@ -240,6 +252,7 @@ static ebb_status serve(ebb_cx *cx, void *state) {
     bool collecting = ebb__wants_step(h) && !collect(s, h);
     if (h->dying != NULL) ebb__bury(h);
     follow_region(s, cx);
+    follow_close(s, cx);
     bool idle = fire_timers(s, &work);
     if (!ebb__run_queue(s, &work)) idle = false;
     s->running = false;

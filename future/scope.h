@@ -28,6 +28,7 @@ struct ebb__scope {
     bool told;      /* the cancel of the region has reached the futures */
     bool told_last; /* and its force */
     bool spared;    /* there are members that were spared by the cancel */
+    bool listens;   /* there may be members that want to hear of the close */
     bool ending;    /* it is over, and ends what is left */
     uintptr_t *members;
     uint32_t members_n, members_room;

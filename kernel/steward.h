@@ -5,8 +5,9 @@
  *   - when nothing but the annex is left in a region that is to close,
  *   - when nothing but itself is left in an annex that is to close,
  *   - at its alarm.
- * It runs in the timed lane, before everybody else there: under load too it is in time. Its region can't
- * finalize before the annex has closed, so before the steward has returned. */
+ * Force does not abandon it: it has to say how its region ends. It runs in the timed lane, before
+ * everybody else there: under load too it is in time. Its region can't finalize before the annex has
+ * closed, so before the steward has returned. */
 #ifndef EBB__STEWARD_H
 #define EBB__STEWARD_H
 

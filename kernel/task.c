@@ -407,8 +407,10 @@ __attribute__((cold, noinline)) static void abandon(ebb_rt *rt, ebb__task *t) {
 
 /* ---- one poll ---------------------------------------------------------------------------------- */
 
-/* A servant has to end only when all that it serves has ended, forced or not. */
+/* A servant has to end only when all that it serves has ended, forced or not; a steward when it sees fit. */
 static bool servant_waits(const ebb_rt *rt, const ebb__task *t) {
+    if (!(t->flags & F_CLOSER)) return false;
+    if (ebb__is_steward(rt, t)) return true;
     return ebb__is_servant(rt, t) && !ebb__servant_is_last(ebb__region_at(rt, t->region));
 }
 

@@ -21,7 +21,7 @@ static void on_over(uv_work_t *uv, int code) {
     ebb__request_free(r);
 }
 
-static const ebb_op blocking_op = {"blocking", ebb__request_cancel};
+static const ebb_op blocking_op = {"blocking", ebb__request_cancel, NULL};
 
 ebb_future *ebb_blocking_at(ebb_cx *cx, ebb_blocking_fn fn, void *arg, const char *site) {
     ebb_future *f;

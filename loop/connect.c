@@ -21,7 +21,7 @@ static void connect_cancel(ebb_cx *cx, ebb_future *f, void *arg) {
     ebb__handle_close(r->handle);
 }
 
-static const ebb_op connect_op = {"connect", connect_cancel};
+static const ebb_op connect_op = {"connect", connect_cancel, NULL};
 
 static ebb__request *connect_begin(ebb_cx *cx, ebb_loop *l, ebb__handle_kind kind, const char *site,
                                    ebb_future **failed) {

@@ -36,7 +36,7 @@ static void on_found(uv_getaddrinfo_t *uv, int code, struct addrinfo *found) {
     ebb__request_free(r);
 }
 
-static const ebb_op resolve_op = {"resolve", ebb__request_cancel};
+static const ebb_op resolve_op = {"resolve", ebb__request_cancel, NULL};
 
 ebb_future *ebb_resolve_at(ebb_cx *cx, const char *name, uint16_t port, const char *site) {
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM}; /* else each comes once a type of socket */

@@ -6,10 +6,13 @@
 #include "base/alloc.h"
 #include "loop/request.h"
 
-static const ebb_op open_op = {"open", ebb__request_cancel}, read_op = {"file read", ebb__request_cancel},
-                    write_op = {"file write", ebb__request_cancel},
-                    sync_op = {"file sync", ebb__request_cancel}, rename_op = {"rename", ebb__request_cancel},
-                    unlink_op = {"unlink", ebb__request_cancel}, stat_op = {"stat", ebb__request_cancel};
+static const ebb_op open_op = {"open", ebb__request_cancel, NULL},
+                    read_op = {"file read", ebb__request_cancel, NULL},
+                    write_op = {"file write", ebb__request_cancel, NULL},
+                    sync_op = {"file sync", ebb__request_cancel, NULL},
+                    rename_op = {"rename", ebb__request_cancel, NULL},
+                    unlink_op = {"unlink", ebb__request_cancel, NULL},
+                    stat_op = {"stat", ebb__request_cancel, NULL};
 
 static int result_of(uv_fs_t *uv) {
     ssize_t n = uv->result;
@@ -69,7 +72,7 @@ static void close_cancel(ebb_cx *cx, ebb_future *f, void *arg) {
     closer_ends(arg, EBB_CANCELLED);
 }
 
-static const ebb_op close_op = {"file close", close_cancel};
+static const ebb_op close_op = {"file close", close_cancel, NULL};
 
 static ebb_status file_find(const ebb_cx *cx, ebb_file f, ebb__handle **out) {
     return ebb__handle_find(cx, f.id, EBB__FILE, EBB__FILE, out);

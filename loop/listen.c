@@ -67,7 +67,27 @@ static void accept_cancel(ebb_cx *cx, ebb_future *f, void *arg) {
     (void)acceptor_of(h);
 }
 
-static const ebb_op accept_op = {"accept", accept_cancel};
+/* A connection is new work. */
+static void accept_closing(ebb_cx *cx, ebb_future *f, void *arg) {
+    (void)cx;
+    (void)f;
+    acceptor_ends(arg, EBB_ERR_CLOSED);
+}
+
+static const ebb_op accept_op = {"accept", accept_cancel, accept_closing};
+
+static bool admits(const ebb_rt *rt, ebb_region region) {
+    ebb__region *r;
+    return ebb__find_region(rt, region, &r) == EBB_OK && r->state == EBB_REGION_OPEN;
+}
+
+/* Somebody waits already. If that is in a region that is closed, it is only about to hear so. */
+static bool is_taken(ebb__handle *h) {
+    if (acceptor_of(h) == NULL) return false;
+    if (admits(h->loop->rt, h->as.listening.region)) return true;
+    acceptor_ends(h, EBB_ERR_CLOSED);
+    return false;
+}
 
 static ebb_status listener_find(const ebb_cx *cx, ebb_listener l, ebb__handle **out) {
     return ebb__handle_find(cx, l.id, EBB__TCP_LISTENER, EBB__PIPE_LISTENER, out);
@@ -77,7 +97,8 @@ ebb_future *ebb_listener_accept_at(ebb_cx *cx, ebb_listener listener, const char
     ebb__handle *h;
     ebb_future *f;
     ebb_status st = listener_find(cx, listener, &h);
-    if (st == EBB_OK && acceptor_of(h) != NULL) st = EBB_ERR_BUSY;
+    if (st == EBB_OK && !admits(ebb__rt_of(cx), ebb_self_region(cx))) st = EBB_ERR_CLOSED;
+    if (st == EBB_OK && is_taken(h)) st = EBB_ERR_BUSY;
     if (st != EBB_OK) return ebb__loop_failed(cx, st, site);
     ebb__listening *a = &h->as.listening;
     a->acceptor = ebb__begin(h->loop, cx, &accept_op, h, site, &f);

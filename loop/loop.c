@@ -41,9 +41,9 @@ static uint32_t servants(const ebb__heap *h, uint64_t *producers) {
 
 bool ebb__loop_is_busy(const ebb_loop *l) {
     const ebb__heap *h = l->rt->heap;
-    uint64_t tasks = l->rt->stats.spawned - l->rt->stats.ended, producers = 0;
-    if (l->pending > 0 || (tasks > 0 && tasks >= h->scopes_n + l->rt->standby)) return true;
-    uint32_t serving = servants(h, &producers) + l->rt->standby;
+    uint64_t tasks = l->rt->stats.spawned - l->rt->stats.ended - l->rt->standby, producers = 0;
+    if (l->pending > 0 || (tasks > 0 && tasks >= h->scopes_n)) return true;
+    uint32_t serving = servants(h, &producers);
     return producers > 0 || tasks > serving;
 }
 

@@ -173,7 +173,7 @@ static void wait_cancel(ebb_cx *cx, ebb_future *f, void *arg) {
     ask_to_end(arg);
 }
 
-static const ebb_op wait_op = {"process", wait_cancel};
+static const ebb_op wait_op = {"process", wait_cancel, NULL};
 
 ebb_future *ebb_process_wait_at(ebb_cx *cx, ebb_process p, const char *site) {
     ebb__handle *h;

@@ -63,7 +63,7 @@ static void wait_cancel(ebb_cx *cx, ebb_future *f, void *arg) {
     wait_cancelled(arg);
 }
 
-static const ebb_op wait_op = {"signal", wait_cancel};
+static const ebb_op wait_op = {"signal", wait_cancel, NULL};
 
 ebb_future *ebb_signal_wait_at(ebb_cx *cx, int signum, const char *site) {
     ebb_status st;

@@ -184,7 +184,7 @@ static void read_cancel(ebb_cx *cx, ebb_future *f, void *arg) {
     (void)reader_of(h);
 }
 
-static const ebb_op read_op = {"read", read_cancel};
+static const ebb_op read_op = {"read", read_cancel, NULL};
 
 static void read_start(ebb__handle *h) {
     ebb__stream *s = &h->as.stream;

@@ -141,7 +141,7 @@ static void write_cancel(ebb_cx *cx, ebb_future *f, void *arg) {
     else ebb__request_reject(r, EBB_CANCELLED);
 }
 
-static const ebb_op write_op = {"write", write_cancel}, shut_op = {"shutdown", write_cancel};
+static const ebb_op write_op = {"write", write_cancel, NULL}, shut_op = {"shutdown", write_cancel, NULL};
 
 /* What is left of a write waits for its turn. */
 static void queue_write(ebb_cx *cx, ebb__handle *h, ebb_future *f, const char *from, size_t n, size_t all,

@@ -62,7 +62,7 @@ static void asked_to_stop(ebb_cx *cx, ebb_future *f, void *arg) {
     p->kind = ebb_kind_of(f);
 }
 
-static const ebb_op work = {"work", asked_to_stop};
+static const ebb_op work = {"work", asked_to_stop, NULL};
 
 static void a_promise_stays_good_for_its_producer_until_that_has_settled_it(void **state) {
     future_world *fw = *state;

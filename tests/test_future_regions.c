@@ -19,7 +19,7 @@ static void ask(ebb_cx *cx, ebb_future *f, void *arg) {
     o->kind = ebb_kind_of(f);
 }
 
-static const ebb_op op = {"work", ask};
+static const ebb_op op = {"work", ask, NULL};
 
 static ebb_future *begin(ebb_cx *cx, operation *o) {
     *o = (operation){.f = ebb_promise(cx, &op, o)};

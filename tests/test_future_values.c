@@ -36,7 +36,7 @@ static ebb_value accept_one(void) {
     return ebb_owned(&socket_type, &open_fds);
 }
 
-static const ebb_op accept_op = {"accept", NULL};
+static const ebb_op accept_op = {"accept", NULL, NULL};
 
 static void a_hundred_thousand_accepts_that_come_too_late_leave_no_descriptor(void **state) {
     future_world *fw = *state;

@@ -378,7 +378,7 @@ static m_future *made(model *m, m_future *f, ebb_future *at) {
     return f;
 }
 
-static const ebb_op some_op = {"op", NULL};
+static const ebb_op some_op = {"op", NULL, NULL};
 
 static m_future *promise_new(model *m, ebb_cx *cx, int region, bool op) {
     m_future *f = reserve(m, region);

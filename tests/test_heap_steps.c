@@ -502,7 +502,7 @@ static void a_promise_that_is_settled_with_itself_fails_and_goes(void **state) {
 
 /* ---- the end of regions ------------------------------------------------------------------------------------- */
 
-static const ebb_op stuck = {"stuck", NULL};
+static const ebb_op stuck = {"stuck", NULL, NULL};
 static ebb_future *the_stuck, *the_late, *the_node;
 static ebb_cx *the_other;
 

@@ -53,7 +53,7 @@ static ebb_value keep_word(ebb_cx *cx, ebb_value *v, void *arg) {
     return ebb_take(cx, v);
 }
 
-static const ebb_op operation = {"elsewhere", NULL};
+static const ebb_op operation = {"elsewhere", NULL, NULL};
 
 static void offer(loop *l, ebb_remote *r) {
     slot *s = &l->offered[below(l, LOOPS)][below(l, SLOTS)];

@@ -77,7 +77,7 @@ static void an_open_handle_does_not(void **state) {
 
 static void an_operation_of_somebody_elses_does(void **state) {
     loop_world *w = *state;
-    static const ebb_op op = {"from elsewhere", NULL};
+    static const ebb_op op = {"from elsewhere", NULL, NULL};
     ebb_future *f = ebb_promise(ebb_loop_cx(w->loop), &op, NULL);
     loop_turns(w, 2);
     assert_true(uv_loop_alive(&w->uv));
@@ -201,7 +201,7 @@ static void settle_from_afar(void *arg) {
 
 static void another_thread_wakes_a_loop_that_sleeps(void **state) {
     loop_world *w = *state;
-    static const ebb_op op = {"from afar", NULL};
+    static const ebb_op op = {"from afar", NULL, NULL};
     for (int round = 0; round < 100; round++) {
         ebb_remote *r;
         ebb_value v;

@@ -274,7 +274,7 @@ typedef struct duet {
 
 static ebb_status listens(ebb_cx *cx, void *arg) {
     duet *d = arg;
-    static const ebb_op op = {"duet", NULL};
+    static const ebb_op op = {"duet", NULL, NULL};
     ebb_future *f = ebb_promise(cx, &op, NULL);
     if (ebb_export(f, &d->remote) != EBB_OK) return EBB_FAILED;
     uv_sem_post(&d->passed);

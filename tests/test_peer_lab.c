@@ -77,7 +77,7 @@ static void stop_producing(ebb_cx *cx, ebb_future *f, void *arg) {
     (void)ebb_reject(s->source, EBB_CANCELLED);
 }
 
-static const ebb_op production = {"production", stop_producing};
+static const ebb_op production = {"production", stop_producing, NULL};
 
 static ebb_status settle_as(ship *s, uint32_t how) {
     switch (how) {

@@ -60,7 +60,7 @@ static void nothing_to_stop(ebb_cx *cx, ebb_future *f, void *arg) {
     (void)arg;
 }
 
-static const ebb_op production = {"production", nothing_to_stop};
+static const ebb_op production = {"production", nothing_to_stop, NULL};
 
 static ebb_status await_box(ebb_cx *cx, box *b) {
     if (atomic_exchange(b, NULL) != NULL) return EBB_OK;

@@ -180,7 +180,7 @@ static void ask_producer(ebb_cx *cx, ebb_future *f, void *arg) {
     o->cancels++;
     if (o->answers) (void)ebb_reject(f, EBB_CANCELLED);
 }
-static const ebb_op slow_op = {"slow", ask_producer};
+static const ebb_op slow_op = {"slow", ask_producer, NULL};
 
 static ebb_status await_operation(ebb_cx *cx, void *state) {
     operation *o = state;

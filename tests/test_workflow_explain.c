@@ -159,7 +159,7 @@ static void ignore_cancel(ebb_cx *cx, ebb_future *f, void *arg) {
     (void)f;
     (void)arg;
 }
-static const ebb_op stubborn = {"stubborn", ignore_cancel};
+static const ebb_op stubborn = {"stubborn", ignore_cancel, NULL};
 
 typedef struct asker {
     ebb_future *f;

@@ -106,7 +106,7 @@ static void ask_producer(ebb_cx *cx, ebb_future *f, void *arg) {
     (void)cx;
     if (a->span % (2 * EBB_MS) == 0) (void)ebb_reject(f, EBB_CANCELLED);
 }
-static const ebb_op production = {"production", ask_producer};
+static const ebb_op production = {"production", ask_producer, NULL};
 
 static ebb_status awaits(ebb_cx *cx, actor *a) {
     if (a->f == NULL)

@@ -2,7 +2,7 @@
  * memory. */
 #include "workflow/workflow.h"
 
-#include "kernel/wait.h"
+#include "kernel/task.h"
 
 /* ---- running ------------------------------------------------------------------------------------------- */
 
@@ -64,7 +64,7 @@ static ebb_status add(ebb_cx *cx, ebb_workflow id, const ebb_drain *model, bool 
     if (st != EBB_OK) return st;
     if (wf->completing) return EBB_ERR_CLOSED;
     ebb_drain *d = ebb__alloc(&wf->rt->allocator, sizeof *d);
-    if (d == NULL) return EBB_ERR_NOMEM;
+    if (d == NULL) return ebb_id_status(ebb__spawn_refused(cx, wf->annex, EBB_ERR_NOMEM, model->site).id);
     *d = *model;
     d->wf = wf;
     d->task = fiber ? ebb_fiber_spawn_at(cx, wf->annex, run, d, NULL, d->site)
@@ -103,7 +103,9 @@ void ebb_drain_progress(ebb_drain *d, uint64_t done, uint64_t total) {
 }
 
 void ebb_drain_evidence(ebb_drain *d, const char *key, const char *value) {
-    ebb__fact facts[] = {{"handler", d->name, 0}, {"key", key, 0}, {"value", value == NULL ? "" : value, 0}};
+    ebb__fact facts[] = {{"handler", d->name, 0},
+                         {"key", key == NULL ? "" : key, 0},
+                         {"value", value == NULL ? "" : value, 0}};
     ebb__wf_catch_up(d->wf);
     ebb__wf_remark(d->wf, EBB__WE_EVIDENCE, facts, 3);
 }

@@ -25,8 +25,15 @@ static void force(service *s, ebb_cx *cx, const char *message) {
         ebb_region_force(cx, ebb_root(ebb_loop_runtime(s->loop)));
 }
 
+static bool has_ended(const service *s) {
+    ebb_rt *rt = ebb_loop_runtime(s->loop);
+    ebb_region_state state = EBB_REGION_OPEN;
+    return ebb_region_state_of(ebb_host(rt), ebb_root(rt), &state) == EBB_OK && state == EBB_REGION_CLOSED;
+}
+
 static void on_signal(uv_signal_t *uv, int signum) {
     service *s = uv->data;
+    if (has_ended(s)) return;
     ebb_cx *cx = ebb_loop_cx(s->loop);
     const char *name = signum == SIGTERM ? "SIGTERM" : "SIGINT";
     char again[32];
@@ -57,6 +64,15 @@ static ebb_exit exit_of(const service *s, ebb_status st, const ebb_workflow_repo
     return st == EBB_ERR_CANCEL_LEAK ? EBB_EXIT_LEAK : EBB_EXIT_OK;
 }
 
+/* Not until libuv has nothing left: a function in the pool may go on after the region that it was for was
+ * forced. */
+static void run_until_it_ends(service *s) {
+    while (!has_ended(s)) {
+        if (uv_run(&s->uv, UV_RUN_ONCE) == 0)
+            (void)ebb_loop_cx(s->loop); /* a turn for what was said outside of one */
+    }
+}
+
 static ebb_exit run(service *s, const ebb_service_opts *opts, ebb_fiber_fn fn, void *arg) {
     ebb_cx *cx = ebb_loop_cx(s->loop);
     ebb_workflow_opts wo = opts->shutdown;
@@ -71,9 +87,10 @@ static ebb_exit run(service *s, const ebb_service_opts *opts, ebb_fiber_fn fn, v
     if (st == EBB_OK)
         st = ebb_id_status(ebb_fiber_spawn(cx, ebb_root(ebb_loop_runtime(s->loop)), fn, arg).id);
     ebb_status started = st;
-    while ((st = ebb_workflow_join(ebb_loop_cx(s->loop), s->shutdown, &report)) == EBB_PENDING ||
-           st == EBB_ERR_CANCEL_DRAIN_TIMEOUT) {
-        (void)uv_run(&s->uv, UV_RUN_DEFAULT);
+    st = ebb_workflow_join(cx, s->shutdown, &report);
+    if (st == EBB_PENDING) {
+        run_until_it_ends(s);
+        st = ebb_workflow_join(ebb_loop_cx(s->loop), s->shutdown, &report);
     }
     if (started != EBB_OK) report.status = started;
     if (opts->report != NULL) *opts->report = report;
@@ -94,23 +111,35 @@ static bool leave(service *s) {
     return uv_loop_close(&s->uv) == 0;
 }
 
+/* Why it can't start; EBB_OK: the loop is there. */
+static ebb_status set_up(service *s, const ebb_service_opts *opts) {
+    int code = uv_loop_init(&s->uv);
+    if (code != 0) return EBB_UV(code);
+    ebb_status st = ebb_attach(&s->uv, &opts->loop, &s->loop);
+    if (st != EBB_OK) (void)uv_loop_close(&s->uv);
+    return st;
+}
+
+static ebb_status check(const ebb_service_opts *opts, ebb_fiber_fn fn) {
+    if (opts->size != 0 && opts->size != sizeof *opts) return EBB_ERR_VERSION;
+    return fn == NULL || opts->loop.runtime.allocator.fn == NULL ? EBB_ERR_INVALID : EBB_OK;
+}
+
 int ebb_service_run(const ebb_service_opts *opts, ebb_fiber_fn fn, void *arg) {
-    if (opts == NULL || fn == NULL || opts->loop.runtime.allocator.fn == NULL) return EBB_EXIT_FAILED;
-    if (opts->size != 0 && opts->size != sizeof *opts) return EBB_EXIT_FAILED;
+    if (opts == NULL) return EBB_EXIT_FAILED;
     const ebb_allocator *a = &opts->loop.runtime.allocator;
-    service *s = ebb__alloc(a, sizeof *s);
-    if (s == NULL) return EBB_EXIT_FAILED;
-    memset(s, 0, sizeof *s);
+    ebb_status st = check(opts, fn);
+    service *s = st == EBB_OK ? ebb__alloc(a, sizeof *s) : NULL;
     ebb_exit status = EBB_EXIT_FAILED;
     bool gone = true;
-    if (uv_loop_init(&s->uv) == 0) {
-        if (ebb_attach(&s->uv, &opts->loop, &s->loop) == EBB_OK) {
-            status = run(s, opts, fn, arg);
-            gone = leave(s);
-        } else {
-            gone = uv_loop_close(&s->uv) == 0;
-        }
+    if (s != NULL) memset(s, 0, sizeof *s);
+    if (st == EBB_OK) st = s == NULL ? EBB_ERR_NOMEM : set_up(s, opts);
+    if (st == EBB_OK) {
+        status = run(s, opts, fn, arg);
+        gone = leave(s);
+    } else if (st != EBB_ERR_VERSION && opts->report != NULL) {
+        *opts->report = (ebb_workflow_report){.status = st};
     }
-    if (gone) ebb__free(a, s, sizeof *s);
+    if (gone && s != NULL) ebb__free(a, s, sizeof *s);
     return (int)status;
 }

@@ -31,7 +31,7 @@ static ebb_status absorb(ebb_cx *cx, ebb__wf *wf, const ebb_reason *why) {
     if (rises) {
         wf->reason = *why;
         wf->epoch++;
-        if (wf->cancelled) ebb__wf_cancel(cx, wf);
+        if (wf->cancelled && wf->state == EBB_WF_DRAINING) ebb__wf_cancel(cx, wf);
     }
     ebb__fact facts[] = {{"kind", ebb_cancel_kind_name((ebb_cancel_kind)why->kind), 0},
                          {"message", why->message, 0}};
@@ -41,7 +41,7 @@ static ebb_status absorb(ebb_cx *cx, ebb__wf *wf, const ebb_reason *why) {
 ebb_status ebb__wf_ask(ebb_cx *cx, ebb__wf *wf, const ebb_reason *why) {
     if (wf->state != EBB_WF_IDLE) return absorb(cx, wf, why);
     wf->requested_at = wf->rt->now;
-    wf->end = wf->requested_at + wf->own_budget;
+    wf->end = ebb__wf_after(wf->requested_at, wf->own_budget);
     wf->reason = *why;
     wf->epoch = 1;
     ebb__wf_meet(wf);
@@ -59,7 +59,7 @@ ebb_status ebb__wf_ask(ebb_cx *cx, ebb__wf *wf, const ebb_reason *why) {
 /* Its work has ended, and the handlers were let go: there is nothing to drain. What its finalizers may still
  * take is bounded from now on. */
 static ebb_status too_late(ebb_cx *cx, ebb__wf *wf, ebb_cancel_kind kind, const char *message) {
-    ebb_budget b = {wf->rt->now + wf->own_budget, EBB_POLLS_UNBOUNDED, 0};
+    ebb_budget b = {ebb__wf_after(wf->rt->now, wf->own_budget), EBB_POLLS_UNBOUNDED, 0};
     if (!wf->ended && !wf->no_force) ebb_region_cancel_within(cx, wf->region, kind, message, b);
     return ebb__wf_refuse(wf, EBB__T_REQUEST, EBB_ERR_CANCEL_ALREADY_FINAL, ": its work has ended");
 }
@@ -94,8 +94,8 @@ ebb_status ebb_workflow_extend(ebb_cx *cx, ebb_workflow id, uint64_t more) {
     if (more == 0) return EBB_ERR_INVALID;
     if (more > EBB__WF_MOST) more = EBB__WF_MOST;
     uint64_t old = wf->end, from = wf->rt->now > old ? wf->rt->now : old;
-    uint64_t most = wf->requested_at + EBB__WF_MOST;
-    wf->end = from + more < most ? from + more : most;
+    uint64_t most = ebb__wf_after(wf->requested_at, EBB__WF_MOST), end = ebb__wf_after(from, more);
+    wf->end = end < most ? end : most;
     ebb__wf_meet(wf);
     if (wf->end <= old || wf->end <= wf->rt->now) {
         wf->end = old;
@@ -120,7 +120,8 @@ void ebb__wf_cancel(ebb_cx *cx, ebb__wf *wf) {
     bool own = wf->type->cancel_as != EBB_CANCEL_NONE;
     ebb_cancel_kind kind = own ? wf->type->cancel_as : (ebb_cancel_kind)why.kind;
     ebb_budget b = {EBB_FOREVER, EBB_POLLS_UNBOUNDED, 0};
-    if (!wf->no_force) b.deadline = wf->rt->now + (wf->end + 2 * EBB_MS - wf->rt->now) / 4 * 5;
+    uint64_t now = wf->rt->now, end = ebb__wf_after(wf->end, 2 * EBB_MS);
+    if (!wf->no_force) b.deadline = ebb__wf_after(now, end > now ? (end - now) / 4 * 5 : 0);
     ebb_region_cancel_within(cx, wf->region, kind, why.message, b);
 }
 
@@ -129,7 +130,7 @@ void ebb__wf_cancel(ebb_cx *cx, ebb__wf *wf) {
 void ebb__wf_bound(ebb_cx *cx, ebb__wf *wf) {
     ebb__region *r;
     if (wf->no_force || ebb__find_region(wf->rt, wf->region, &r) != EBB_OK || r->told != 0) return;
-    ebb_budget b = {wf->end + kept_part(wf), EBB_POLLS_UNBOUNDED, 0};
+    ebb_budget b = {ebb__wf_after(wf->end, kept_part(wf)), EBB_POLLS_UNBOUNDED, 0};
     ebb_reason why = ebb__wf_root_cause(wf);
     ebb_region_cancel_within(cx, wf->region, (ebb_cancel_kind)why.kind, why.message, b);
 }
@@ -138,7 +139,7 @@ static void force_region(ebb_cx *cx, ebb__wf *wf) {
     ebb__region *r;
     if (ebb__find_region(wf->rt, wf->region, &r) != EBB_OK) return;
     if (r->told == 0 || r->deadline == EBB_FOREVER) {
-        ebb_budget b = {wf->rt->now + 5 * kept_part(wf), EBB_POLLS_UNBOUNDED, 0};
+        ebb_budget b = {ebb__wf_after(wf->rt->now, 5 * kept_part(wf)), EBB_POLLS_UNBOUNDED, 0};
         ebb_region_cancel_within(cx, wf->region, EBB_CANCEL_BUDGET, "forced", b);
     }
     ebb_region_force(cx, wf->region);

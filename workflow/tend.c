@@ -147,7 +147,7 @@ ebb_status ebb__wf_tend(ebb_cx *cx, void *state) {
         view v = look(wf);
         switch (wf->state) {
         case EBB_WF_IDLE:
-            if (v.region->state != EBB_REGION_OPEN) {
+            if (v.region->state != EBB_REGION_OPEN || v.annex->state != EBB_REGION_OPEN) {
                 asked_from_outside(cx, wf, v.region);
                 break;
             }

@@ -79,6 +79,7 @@ typedef struct ebb__workflows {
     ebb_rt *rt;
     ebb__slab slab;
     uint64_t number; /* of the last one without a log */
+    uint32_t swept;  /* the last record that was looked at */
 } ebb__workflows;
 
 /* ---- workflow.c ---- */
@@ -136,6 +137,11 @@ void ebb__wf_handlers_wake(ebb_cx *cx, ebb__wf *wf);
 void ebb__wf_handlers_free(ebb__wf *wf);
 /* rt->blame. */
 void ebb__wf_blame(ebb_rt *rt, const ebb__guilty *g);
+
+/* A time and a span; the last time that is one at most. */
+static inline uint64_t ebb__wf_after(uint64_t time, uint64_t span) {
+    return span < EBB_FOREVER - 1 - time ? time + span : EBB_FOREVER - 1;
+}
 
 static inline uint64_t ebb__wf_elapsed(const ebb__wf *wf) {
     if (wf->state == EBB_WF_IDLE) return 0;

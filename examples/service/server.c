@@ -1,6 +1,6 @@
 /* A line protocol over TCP. Each connection is a fiber; so is the one that accepts them. When the
- * service stops, a drain handler tells the idle ones, waits until the last has left, and then closes the
- * door; until then whoever comes is told why there is no new work. */
+ * service stops, that one ends, and so do those that are idle; a drain handler waits until the last has
+ * left, and then closes the door. Until then whoever comes is told why there is no new work. */
 #include <stdio.h>
 #include <string.h>
 
@@ -23,7 +23,6 @@ struct server {
     ebb_listener listener;
     ebb_sem free_seats;
     connection seats[SEATS];
-    ebb_future *stop; /* completes when the drain starts */
 };
 
 /* ---- connections ------------------------------------------------------------------------------------- */
@@ -32,7 +31,7 @@ struct server {
 static ebb_status read_more(ebb_cx *cx, connection *c) {
     ebb_value v;
     ebb_future *either[] = {ebb_stream_read(cx, c->stream, c->line + c->n, sizeof c->line - c->n),
-                            ebb_keep(c->server->stop)};
+                            ebb_closing(cx)};
     ebb_status st = ebb_await(cx, ebb_select(cx, 2, either), &v);
     if (st != EBB_OK) return st;
     const ebb_selected *first = ebb_selected_of(&v);
@@ -110,18 +109,25 @@ static ebb_status next(ebb_cx *cx, server *s, ebb_stream *out) {
     }
 }
 
-/* Masked: it goes on while the service drains, until the door is closed or the time is over. */
+/* Until the service stops: then the next says EBB_ERR_CLOSED. Whoever waits for a seat waits in the queue
+ * of the system. */
 static ebb_status accept_all(ebb_cx *cx, server *s) {
     ebb_stream stream;
-    ebb_status st = EBB_OK;
-    (void)ebb_mask(cx);
-    while (st == EBB_OK && (st = next(cx, s, &stream)) == EBB_OK) {
+    for (;;) {
         ebb_wait wait = {0};
-        if (ebb_stopping(cx)) refuse(cx, s, stream, EBB_ERR_CLOSED);
-        else if ((st = ebb_sem_acquire(cx, &s->free_seats, &wait)) == EBB_OK) admit(cx, s, stream);
+        ebb_status st = next(cx, s, &stream);
+        if (st == EBB_OK) st = ebb_sem_acquire(cx, &s->free_seats, &wait);
+        if (st != EBB_OK) return st == EBB_ERR_CLOSED || st == EBB_CANCELLED ? EBB_OK : st;
+        admit(cx, s, stream);
     }
-    (void)ebb_unmask(cx);
-    return st == EBB_ERR_CLOSED || st == EBB_CANCELLED ? EBB_OK : st;
+}
+
+/* While it drains, in the region of the drain: that one admits work. */
+static ebb_status turn_away(ebb_cx *cx, void *arg) {
+    server *s = arg;
+    ebb_stream stream;
+    while (next(cx, s, &stream) == EBB_OK) refuse(cx, s, stream, EBB_ERR_CLOSED);
+    return EBB_OK; /* the door is closed, or the time is over */
 }
 
 /* Takes one seat after the other; those that are taken come back when their connections end. */
@@ -129,7 +135,7 @@ static ebb_status close_door(ebb_cx *cx, ebb_drain *d, void *arg) {
     server *s = arg;
     uint32_t empty = s->free_seats.free, ended = 0;
     char text[40];
-    (void)ebb_settle(s->stop, ebb_none());
+    (void)ebb_fiber_spawn(cx, ebb_self_region(cx), turn_away, s);
     for (uint32_t i = 0; i < SEATS; i++) {
         ebb_wait wait = {0};
         if (ebb_sem_acquire(cx, &s->free_seats, &wait) != EBB_OK) break; /* the time is over */
@@ -152,7 +158,6 @@ static ebb_status open_door(ebb_cx *cx, server *s, uint16_t port) {
         return st;
     }
     ebb_sem_init(&s->free_seats, SEATS);
-    s->stop = ebb_shield(ebb_promise(cx, NULL, NULL));
     st = ebb_workflow_on_drain_fiber(cx, ebb_workflow_of(cx), "door", close_door, s);
     printf("listening on %s port %u\n", at.ip, at.port);
     fflush(stdout);

@@ -117,6 +117,9 @@ typedef enum ebb_future_state {
 typedef struct ebb_op {
     const char *name; /* for ebb_dump and reports: "accept" */
     void (*cancel)(ebb_cx *cx, ebb_future *f, void *arg);
+    /* May be NULL. Called once, in the pump, when the region is closed while the future is pending: for what
+     * waits for new work, and is to end then. */
+    void (*closing)(ebb_cx *cx, ebb_future *f, void *arg);
 } ebb_op;
 
 /* A future that somebody settles, once: the handle stays good for that when it was consumed or cancelled,
@@ -139,7 +142,11 @@ ebb_value ebb_nested(ebb_future *f);
 #define ebb_pure(cx, v)  ebb_pure_at((cx), (v), EBB_SITE)  /* completed */
 #define ebb_fail(cx, st) ebb_fail_at((cx), (st), EBB_SITE) /* failed; EBB_CANCELLED: cancelled */
 #define ebb_never(cx)    ebb_never_at((cx), EBB_SITE)
+/* Completes when the region of cx is closed: for what waits and is not to wait any longer then, in an
+ * ebb_select. In a region that does not admit work any more it has completed. */
+#define ebb_closing(cx) ebb_closing_at((cx), EBB_SITE)
 ebb_future *ebb_never_at(ebb_cx *cx, const char *site);
+ebb_future *ebb_closing_at(ebb_cx *cx, const char *site);
 ebb_future *ebb_pure_at(ebb_cx *cx, ebb_value v, const char *site);
 ebb_future *ebb_fail_at(ebb_cx *cx, ebb_status st, const char *site);
 

@@ -119,7 +119,8 @@ ebb_listener ebb_tcp_listen_at(ebb_cx *cx, const ebb_address *address, const cha
 ebb_listener ebb_pipe_listen_at(ebb_cx *cx, const char *path, const char *site);
 ebb_status ebb_listener_address(ebb_cx *cx, ebb_listener l, ebb_address *out);
 /* The next connection, as a stream of the region of cx; see ebb_stream_of. One at a time: EBB_ERR_BUSY. A
- * cancelled one takes no connection; it waits for the next accept. */
+ * cancelled one takes no connection; it waits for the next accept. It is new work: EBB_ERR_CLOSED once the
+ * region of cx is closed, for one that is pending too. */
 ebb_future *ebb_listener_accept_at(ebb_cx *cx, ebb_listener l, const char *site);
 /* EBB_ERR_CLOSED the second time. A pending accept fails with EBB_ERR_CLOSED. */
 ebb_status ebb_listener_close(ebb_cx *cx, ebb_listener l);

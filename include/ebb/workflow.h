@@ -114,7 +114,7 @@ typedef struct ebb_drain ebb_drain;
 typedef ebb_status (*ebb_drain_fn)(ebb_cx *cx, ebb_drain *d, void *arg);
 
 /* Adds a handler. `name` is kept by pointer. EBB_ERR_CANCEL_INVALID_PHASE after the request; EBB_ERR_NOMEM,
- * EBB_ERR_LIMIT: not added. */
+ * EBB_ERR_LIMIT: not added, and the workflow's failure, as a spawn's is the region's. */
 #define ebb_workflow_on_drain(cx, wf, name, fn, arg)                                                         \
     ebb_workflow_on_drain_at((cx), (wf), (name), (fn), (arg), EBB_SITE)
 ebb_status ebb_workflow_on_drain_at(ebb_cx *cx, ebb_workflow wf, const char *name, ebb_drain_fn fn, void *arg,
@@ -308,7 +308,7 @@ typedef struct ebb_service_opts {
     uint32_t size;               /* sizeof(ebb_service_opts) of the caller; 0: this one */
     ebb_loop_opts loop;          /* its allocator is needed */
     ebb_workflow_opts shutdown;  /* `type` NULL: ebb_lifecycle_shutdown. `root`, `parent` are set */
-    ebb_workflow_report *report; /* how it ended. NULL: nobody asks */
+    ebb_workflow_report *report; /* how it ended, or in `status` why it did not start. NULL: nobody asks */
 } ebb_service_opts;
 
 /* Runs a service on this thread until it has ended: a loop, the shutdown workflow over its root region, and

@@ -102,7 +102,7 @@ static ebb_status work_on(ebb_cx *cx, void *state) {
     return EBB_PENDING;
 }
 
-static const ebb_op polling = {"polling", NULL};
+static const ebb_op polling = {"polling", NULL, NULL};
 
 static void a_timer_and_a_worker_that_are_cancelled_stop_early(void **state) {
     future_world *fw = *state;

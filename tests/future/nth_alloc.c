@@ -96,7 +96,7 @@ static ebb_future *watch(run *r, ebb_future *f) {
     return f;
 }
 
-static const ebb_op op = {"work", NULL};
+static const ebb_op op = {"work", NULL, NULL};
 
 static ebb_future *promise(run *r, ebb_cx *cx, bool is_work) {
     ebb_future *f = ebb_promise(cx, is_work ? &op : NULL, NULL);

@@ -75,7 +75,7 @@ static ebb_future *watched(graph *g, ebb_future *f) {
     return probe_on(&g->p[g->probes++], f);
 }
 
-static const ebb_op op = {"soak", NULL};
+static const ebb_op op = {"soak", NULL, NULL};
 
 static ebb_future *leaf(graph *g, ebb_cx *cx) {
     switch (roll(8)) {

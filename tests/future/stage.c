@@ -103,7 +103,7 @@ static void cancel_there(ebb_cx *cx, ebb_future *f, void *arg) {
     (void)ebb_remote_cancel(((slot *)arg)->far, ebb_kind_of(f));
 }
 
-static const ebb_op from_there = {"there", cancel_there};
+static const ebb_op from_there = {"there", cancel_there, NULL};
 
 /* The other runtime is ending. */
 static ebb_future *refused(stage *s, slot *l, ebb_future *f) {
