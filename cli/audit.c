@@ -222,9 +222,13 @@ static int run_verify(const ebb__cli_file *f) {
         print_nth(f, v.line);
         return EBB__EXIT_BAD;
     }
-    printf("%s: %" PRIu64 " lines, %" PRIu64 " workflows, %" PRIu64
+    if (v.lines == 0) {
+        printf("%s: no lines%s\n", f->path, v.cut ? " but the start of one" : "");
+        return 0;
+    }
+    printf("%s: %" PRIu64 " lines, %" PRIu64 " of %" PRIu64 " workflows stopped, %" PRIu64
            " unfinished: the log keeps the protocol\n",
-           f->path, v.lines, v.workflows, v.unfinished);
+           f->path, v.lines, v.stopped, v.workflows, v.unfinished);
     if (v.unfinished > 0 && !print_unfinished(f, v.lines)) return no_memory(f);
     if (v.cut) puts("  the last line is cut: a process has died while it wrote");
     return EBB__EXIT_OK;

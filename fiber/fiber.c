@@ -11,7 +11,7 @@
 #include "kernel/task.h"
 #include "kernel/wait.h"
 
-enum { SPARE = 256, LEAST_ROOM = 64, MOST = EBB__SWITCHES ? EBB_FIBER_MAX : 0 };
+enum { REFUSALS_A_POLL = 64, SPARE = 256, LEAST_ROOM = 64, MOST = EBB__SWITCHES ? EBB_FIBER_MAX : 0 };
 
 /* Only the side that resumes writes it: the side that is resumed may find itself on another thread. */
 static _Thread_local struct {
@@ -72,6 +72,7 @@ static void chain_add(ebb__fibers *all, ebb__fiber *f) {
 static void start(ebb__fiber *f, ebb_cx *cx) {
     f->cx = cx;
     f->task = ebb_self(cx).id;
+    f->refusals = 0;
     f->sp = ebb__switch_start(f->base + f->all->stack_bytes, fiber_main, f);
     ebb__task_of(cx)->flags |= F_WAIT;
     if (is_guest(f)) chain_add(f->all, f);
@@ -90,6 +91,14 @@ static bool park(ebb_cx *cx) {
     if (f == NULL || f->cx != cx) return false;
     suspend(f);
     return true;
+}
+
+/* A fiber that does not listen would never suspend again, so it could not even be abandoned. So many
+ * refusals are one of the polls that it has left. */
+static void refused(ebb_cx *cx) {
+    ebb__fiber *f = here.running;
+    if (f == NULL || f->cx != cx || ++f->refusals % REFUSALS_A_POLL != 0) return;
+    (void)park(cx);
 }
 
 ebb_status ebb_fiber_park(ebb_cx *cx) {
@@ -220,6 +229,7 @@ static ebb__fibers *fibers_of(ebb_rt *rt) {
     rt->fibers_free = fibers_free;
     rt->task_over = task_over;
     rt->park = park;
+    rt->refused = refused;
     return all;
 }
 

@@ -61,9 +61,10 @@ void ebb_rt_free(ebb_rt *rt) {
     if (rt == NULL) return;
     assert(!rt->pumping);
     ebb_allocator a = rt->allocator;
-    if (rt->workflows != NULL) rt->workflows_free(rt->workflows);
     if (rt->fibers != NULL) rt->fibers_free(rt);
-    if (rt->heap != NULL) rt->heap_free(rt->heap);
+    if (rt->heap != NULL)
+        rt->heap_free(rt->heap); /* which may run what frees values, with all else in place */
+    if (rt->workflows != NULL) rt->workflows_free(rt->workflows);
     for (uint32_t i = 1; i < rt->regions.used; i++) {
         ebb__region *r = ebb__region_at(rt, i);
         ebb__u32s_fini(&r->tasks, &a);

@@ -43,11 +43,20 @@ static inline bool ebb__park(ebb_cx *cx) {
     return EBB__UNLIKELY(rt->park != NULL) && rt->park(cx);
 }
 
+/* For an await, or a checkpoint, that says EBB_CANCELLED. */
+static inline void ebb__refused(ebb_cx *cx) {
+    ebb_rt *rt = ebb__rt_of(cx);
+    if (rt->refused != NULL && ebb__is_overdue(ebb__task_of(cx))) rt->refused(cx);
+}
+
 /* An await: `operation` again and again while it is pending and the caller can wait in place. */
 #define EBB__AWAIT(cx, st, operation)                                                                        \
     do {                                                                                                     \
-        (st) = (operation);                                                                                  \
-    } while ((st) == EBB_PENDING && ebb__park(cx))
+        do {                                                                                                 \
+            (st) = (operation);                                                                              \
+        } while ((st) == EBB_PENDING && ebb__park(cx));                                                      \
+        if (EBB__UNLIKELY((st) == EBB_CANCELLED)) ebb__refused(cx);                                          \
+    } while (0)
 
 /* Takes a wait out of whatever it is queued in, by its own hook. */
 void ebb__wait_drop(ebb_rt *rt, ebb_wait *w);

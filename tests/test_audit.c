@@ -452,7 +452,7 @@ static void each_scenario_verifies_and_its_log_tells_its_story(void **state) {
             fail_msg("%s: line %" PRIu64 ": %s: %s\n%s", scenarios[i].name, v.line, v.invariant, v.text,
                      ww->log);
         assert_int_equal(v.unfinished, scenarios[i].run == unfinished ? 2 : 0);
-        assert_int_equal(v.workflows, workflow_lines(ww, "requested"));
+        assert_int_equal(v.stopped, workflow_lines(ww, "requested"));
         assert_int_equal(v.line, 0);
         assert_string_equal(v.invariant, "");
         assert_int_equal(workflow_world_down(&up), 0);
@@ -465,7 +465,7 @@ static void all_scenarios_in_one_log_verify(void **state) {
     ebb_audit_verdict v;
     assert_int_equal(verify(ww->log, ww->log_n, &v), EBB_OK);
     assert_int_equal(v.unfinished, 2);
-    assert_int_equal(v.workflows, workflow_lines(ww, "requested"));
+    assert_int_equal(v.stopped, workflow_lines(ww, "requested"));
 }
 
 /* A prefix that ends with a line is a log that a process left; one that ends inside a line is cut. */
@@ -638,7 +638,7 @@ static void more_workflows_than_fit_at_first_verify(void **state) {
     for (int i = 0; i < 100; i++) completed(ww);
     assert_int_equal(verify(ww->log, ww->log_n, &v), EBB_OK);
     assert_int_equal(v.lines, 201);
-    assert_int_equal(v.workflows, 0);
+    assert_int_equal(v.stopped, 0);
 }
 
 static void one_that_outlives_many_others_is_still_known(void **state) {
@@ -650,7 +650,7 @@ static void one_that_outlives_many_others_is_still_known(void **state) {
     workflow_stop(ww, wf);
     world_finish(ww->world);
     assert_int_equal(verify(ww->log, ww->log_n, &v), EBB_OK);
-    assert_int_equal(v.workflows, 1);
+    assert_int_equal(v.stopped, 1);
     assert_int_equal(v.unfinished, 0);
 }
 

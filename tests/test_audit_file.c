@@ -145,7 +145,7 @@ static void a_new_file_starts_with_its_version_and_ends_where_it_is_closed(void 
     assert_int_equal(s.st_mode & 0133, 0); /* 0644, less what the umask takes */
     ebb_audit_verdict v = verdict(f);
     assert_int_equal(v.lines, 7);
-    assert_int_equal(v.workflows, 1);
+    assert_int_equal(v.stopped, 1);
     assert_int_equal(v.unfinished, 0);
 }
 
@@ -157,7 +157,7 @@ static void numbers_go_on_in_a_log_that_is_opened_again(void **state) {
         assert_int_equal(ebb_audit_unfinished(audit, 0, &u), EBB_ERR_INVALID);
         run_to_the_end(audit);
         ebb_audit_close(audit);
-        assert_int_equal(verdict(f).workflows, i);
+        assert_int_equal(verdict(f).stopped, i);
         assert_int_equal(verdict(f).lines, 7 * i);
     }
 }
@@ -278,14 +278,14 @@ static void what_was_not_finished_is_told_and_noted(void **state) {
     ebb_audit_close(audit);
     ebb_audit_verdict v = verdict(f);
     assert_int_equal(v.unfinished, 0);
-    assert_int_equal(v.workflows, 3);
+    assert_int_equal(v.stopped, 3);
     assert_int_equal(v.lines, 8 + 1 + 3 + 6);
     size_t n;
     char *bytes = contents(f, &n);
     assert_non_null(strstr(
         bytes, "\"event\":\"interrupted\",\"code\":null,\"workflow\":\"rollout_cancel\",\"name\":\"v42\","
                "\"id\":2,\"parent\":1,\"from\":\"DRAINING\",\"to\":\"DRAINING\",\"elapsed_ms\":0.000,"
-               "\"budget_ms\":3000.000,\"epoch\":1,\"in_flight\":0,\"reason\":[{\"kind\":\"PARENT\","
+               "\"budget_ms\":3000.000,\"epoch\":1,\"in_flight\":1,\"reason\":[{\"kind\":\"PARENT\","
                "\"severity\":2,\"message\":\"\"},{\"kind\":\"TIMEOUT\",\"severity\":2,\"message\":"
                "\"too slow\"}],\"evidence\":{\"line\":8}"));
     free(bytes);
@@ -581,7 +581,7 @@ static void a_long_log_is_opened_again(void **state) {
     ebb_audit_close(audit);
     ebb_audit_verdict v = verdict(f);
     assert_int_equal(v.unfinished, 0);
-    assert_int_equal(v.workflows, N + 1);
+    assert_int_equal(v.stopped, N + 1);
 }
 
 int main(void) {

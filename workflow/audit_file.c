@@ -134,10 +134,7 @@ static ebb_status take_line(past *p, const char *bytes, size_t n) {
 /* A last line that is not whole must be the start of the one that would come, or this is no log of ours,
  * and nothing that may be cut. */
 static ebb_status take_rest(past *p, const char *bytes, size_t n) {
-    char start[40];
-    int k = snprintf(start, sizeof start, "{\"seq\":%" PRIu64 ",\"at\":\"", p->audit->seq + 1);
-    size_t same = n < (size_t)k ? n : (size_t)k;
-    if (memcmp(bytes, start, same) != 0) return EBB_ERR_CORRUPT;
+    if (!ebb__audit_is_torn(bytes, n, p->audit->seq)) return EBB_ERR_CORRUPT;
     p->dropped = n;
     p->file->torn = n > 0;
     return EBB_OK;
@@ -189,6 +186,7 @@ static ebb_status note(ebb_audit *a, const ebb__audit_line *line) {
                           .budget = line->budget,
                           .chain = chain,
                           .epoch = (uint8_t)line->epoch,
+                          .in_flight = line->in_flight,
                           .facts = {{"line", NULL, line->seq}}};
     while (e.chain_n < EBB_CHAIN_DEPTH && ebb__audit_reason(line, e.chain_n, &chain[e.chain_n])) e.chain_n++;
     return ebb__audit_write(a, &e);

@@ -285,6 +285,12 @@ void ebb__audit_line_free(ebb__audit_line *line) {
     line->json = NULL;
 }
 
+bool ebb__audit_is_torn(const char *bytes, size_t n, uint64_t seq) {
+    char start[40];
+    int k = snprintf(start, sizeof start, "{\"seq\":%" PRIu64 ",\"at\":\"", seq + 1);
+    return memcmp(bytes, start, n < (size_t)k ? n : (size_t)k) == 0;
+}
+
 bool ebb__audit_line_follows(const ebb__audit_line *line, uint64_t seq, const uint8_t hash[EBB__AUDIT_HASH],
                              char why[EBB__AUDIT_WHY]) {
     if (line->seq != seq + 1)

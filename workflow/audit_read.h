@@ -36,6 +36,10 @@ void ebb__audit_line_free(ebb__audit_line *line);
 bool ebb__audit_line_follows(const ebb__audit_line *line, uint64_t seq, const uint8_t hash[EBB__AUDIT_HASH],
                              char why[EBB__AUDIT_WHY]);
 
+/* Whether bytes without a newline are the start of the line that would come after that number: what is
+ * left of it when a process dies while it writes. */
+bool ebb__audit_is_torn(const char *bytes, size_t n, uint64_t seq);
+
 /* A number of the evidence. False: it has none of that name. */
 bool ebb__audit_fact(const ebb__audit_line *line, const char *key, uint64_t *out);
 

@@ -105,8 +105,8 @@ static bool nothing_lost(verifier *v, const ebb__audit_line *line) {
 }
 
 static bool is_refusal(const char *code) {
-    return code != NULL &&
-           (strcmp(code, "ERR_CANCEL_INVALID_PHASE") == 0 || strcmp(code, "ERR_CANCEL_ALREADY_FINAL") == 0);
+    return code != NULL && (strcmp(code, "ERR_CANCEL_INVALID_PHASE") == 0 ||
+                            strcmp(code, "ERR_CANCEL_ALREADY_FINAL") == 0 || strcmp(code, "ERR_LIMIT") == 0);
 }
 
 static bool has_its_code(verifier *v, const ebb__audit_line *line) {
@@ -114,7 +114,7 @@ static bool has_its_code(verifier *v, const ebb__audit_line *line) {
     bool refused = line->event == EBB__WE_REFUSED;
     if (refused ? is_refusal(line->code) : strcmp(code, found) == 0) return true;
     return broken(v, line, AUDIT_COMPLETE, "the code of %s is %s, found %.40s", event_of(line),
-                  refused        ? "ERR_CANCEL_INVALID_PHASE or ERR_CANCEL_ALREADY_FINAL"
+                  refused        ? "ERR_CANCEL_INVALID_PHASE, ERR_CANCEL_ALREADY_FINAL or ERR_LIMIT"
                   : code[0] == 0 ? "null"
                                  : code,
                   line->code == NULL ? "null" : line->code);
@@ -248,7 +248,7 @@ static ebb_status add_life(verifier *v, const ebb__audit_line *line) {
         (life){.title = title_of(line), .parent = line->parent, .run = v->run, .state = EBB_WF_IDLE};
     snprintf(v->lives[v->n].type, sizeof v->lives[v->n].type, "%s", line->type);
     v->lives[v->n].budget = line->budget;
-    v->n++;
+    v->out->workflows = ++v->n;
     v->out->unfinished++;
     if (line->parent != 0) v->lives[line->parent - 1].nested++;
     return EBB_OK;
@@ -474,7 +474,7 @@ static void learn(verifier *v, life *w, const ebb__audit_line *line) {
     count(w, line);
     if (line->event == EBB__WE_REQUESTED) {
         w->requested = true;
-        v->out->workflows++;
+        v->out->stopped++;
     }
     if (ebb__audit_is_end(line->event)) end(v, w, line);
     w->state = line->to;
@@ -531,6 +531,14 @@ static ebb_status take_bytes(verifier *v, const char *bytes, size_t n) {
     return st;
 }
 
+/* What a process leaves that dies while it writes; anything else was put there by others. */
+static ebb_status take_tail(verifier *v, const char *bytes, size_t n) {
+    if (ebb__audit_is_torn(bytes, n, v->out->lines)) return EBB_OK;
+    v->out->lines++;
+    (void)broken(v, NULL, AUDIT_COMPLETE, "the last %zu bytes are no line, nor the start of one", n);
+    return EBB_ERR_ORACLE;
+}
+
 ebb_status ebb_audit_verify(ebb_allocator a, const char *bytes, size_t n, ebb_audit_verdict *out) {
     verifier v = {.allocator = a, .out = out};
     ebb_status st = EBB_OK;
@@ -538,7 +546,10 @@ ebb_status ebb_audit_verify(ebb_allocator a, const char *bytes, size_t n, ebb_au
     while (st == EBB_OK && n > 0) {
         const char *stop = memchr(bytes, '\n', n);
         out->cut = stop == NULL;
-        if (out->cut) break;
+        if (out->cut) {
+            st = take_tail(&v, bytes, n);
+            break;
+        }
         st = take_bytes(&v, bytes, (size_t)(stop - bytes));
         n -= (size_t)(stop - bytes) + 1;
         bytes = stop + 1;

@@ -139,15 +139,15 @@ ebb_status ebb_workflow_explain(ebb_cx *cx, ebb_workflow id,
     ebb_status st = ebb__wf_find(cx, id, &wf);
     if (st != EBB_OK) return st;
     sink s = {write, ctx};
-    say(&s, "%s#%" PRIu64 "%s%s is %s", wf->type->name, wf->number, wf->name[0] == 0 ? "" : " ", wf->name,
-        ebb_workflow_state_name(wf->state));
+    char title[EBB__WF_TITLE];
+    say(&s, "%s is %s", ebb__wf_title(wf, title), ebb_workflow_state_name(wf->state));
     if (wf->state != EBB_WF_IDLE) {
-        say(&s, ", %" PRIu64 " of %" PRIu64 " ms, %s: %s", ebb__wf_elapsed(wf) / EBB_MS,
+        say(&s, ", %" PRIu64 " of %" PRIu64 " ms, %s%s%s", ebb__wf_elapsed(wf) / EBB_MS,
             ebb__wf_budget(wf) / EBB_MS, ebb_cancel_kind_name((ebb_cancel_kind)wf->reason.kind),
-            wf->reason.message);
+            wf->reason.message[0] == 0 ? "" : ": ", wf->reason.message);
     }
-    say(&s, "%s, %" PRIu64 " in flight\n", wf->overdue ? ", over its budget: extend or force it" : "",
-        ebb__wf_in_flight(wf));
+    say(&s, "%s, %" PRIu64 " in flight\n",
+        ebb__wf_is_overdue(wf) ? ", over its budget: extend or force it" : "", ebb__wf_in_flight(wf));
     say_holders(&s, wf);
     return EBB_OK;
 }
@@ -170,11 +170,11 @@ size_t ebb_closed_text(ebb_cx *cx, ebb_region region, char *out, size_t room) {
     out[0] = 0;
     if (ebb__find_region(rt, region, &r) != EBB_OK || r->state == EBB_REGION_OPEN) return 0;
     const ebb__wf *wf = who_refuses(rt, r);
-    int n =
-        wf == NULL
-            ? snprintf(out, room, "the region is %s: no new work", ebb__region_state_name(r->state))
-            : snprintf(out, room, "%s#%" PRIu64 "%s%s is %s (%s: %s): no new work", wf->type->name,
-                       wf->number, wf->name[0] == 0 ? "" : " ", wf->name, ebb_workflow_state_name(wf->state),
-                       ebb_cancel_kind_name((ebb_cancel_kind)wf->reason.kind), wf->reason.message);
+    char title[EBB__WF_TITLE];
+    int n = wf == NULL
+                ? snprintf(out, room, "the region is %s: no new work", ebb__region_state_name(r->state))
+                : snprintf(out, room, "%s is %s (%s: %s): no new work", ebb__wf_title(wf, title),
+                           ebb_workflow_state_name(wf->state),
+                           ebb_cancel_kind_name((ebb_cancel_kind)wf->reason.kind), wf->reason.message);
     return n < 0 ? 0 : (size_t)n < room ? (size_t)n : room - 1;
 }

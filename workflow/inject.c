@@ -6,7 +6,8 @@
  * poll), the target is
  *   - asked to stop, cancelled and forced from around it, right after the n-th poll;
  *   - asked to stop there, and disturbed in one of three ways in the moment in which it comes into a state,
- *     for each state that it came into when it was not disturbed.
+ *     for each state that it came into when it was not disturbed;
+ *   - asked to stop there, and forced after each later poll, so that handlers are cut at each of theirs too.
  * Once the target has ended the root is closed, and that has to end everything else. */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -22,12 +23,13 @@ enum { MAX_POLLS = 100000, TRACE_BYTES = 64 * 1024, RUNTIME_ID = 1 };
 
 typedef enum deed { NOTHING, REQUEST, CANCEL, FORCE } deed;
 
-/* What goes wrong in a run. IDLE: the deed is done at the point. Else the point has a request, and the
- * deed follows in the state. */
+/* What goes wrong in a run. IDLE and no `later`: the deed is done at the point. Else the point has a request,
+ * and the deed follows in the state, or after that poll. */
 typedef struct plan {
     uint64_t point;
     ebb_workflow_state state;
     deed deed;
+    uint64_t later;
 } plan;
 
 typedef struct bytes {
@@ -69,7 +71,9 @@ typedef struct rig {
     void *told_arg;
     uint64_t turns;
     bool acted, disturbed;
-    uint32_t seen; /* a bit a state */
+    uint64_t acted_at; /* when */
+    uint64_t polls;    /* until the target had ended */
+    uint32_t seen;     /* a bit a state */
     ebb_workflow_report report;
 } rig;
 
@@ -142,10 +146,14 @@ static int describe(const rig *g, char *out, size_t room) {
     const plan *p = &g->plan;
     const char *name = g->what->name == NULL ? "program" : g->what->name;
     if (p->deed == NOTHING) return snprintf(out, room, "%s, stopped by nobody: ", name);
-    int n = snprintf(out, room, "%s, point %" PRIu64 " of %" PRIu64 ", %s", name, p->point, g->out->points,
-                     deeds[p->state == EBB_WF_IDLE ? p->deed : REQUEST]);
+    bool twice = p->state != EBB_WF_IDLE || p->later != 0;
+    int n = snprintf(out, room, "%s, point %" PRIu64 " of %" PRIu64 ", at %" PRIu64 " ms, %s", name, p->point,
+                     g->out->points, g->acted_at / EBB_MS, deeds[twice ? REQUEST : p->deed]);
     if (n < 0 || (size_t)n >= room) return n;
-    if (p->state == EBB_WF_IDLE) return n + snprintf(out + n, room - (size_t)n, ": ");
+    if (!twice) return n + snprintf(out + n, room - (size_t)n, ": ");
+    if (p->later != 0)
+        return n + snprintf(out + n, room - (size_t)n, ", then %s %" PRIu64 " polls later: ", deeds[p->deed],
+                            p->later - p->point);
     return n + snprintf(out + n, room - (size_t)n, ", then %s in %s: ", deeds[p->deed],
                         ebb_workflow_state_name(p->state));
 }
@@ -194,9 +202,15 @@ static void act(rig *g, deed d, ebb_cancel_kind requested_as) {
 }
 
 static void act_at_point(rig *g) {
-    if (g->acted || g->plan.deed == NOTHING || g->rt->stats.polls < g->plan.point) return;
+    const plan *p = &g->plan;
+    if (p->later != 0 && g->acted && !g->disturbed && g->rt->stats.polls >= p->later) {
+        g->disturbed = true;
+        act(g, p->deed, EBB_CANCEL_SHUTDOWN);
+    }
+    if (g->acted || p->deed == NOTHING || g->rt->stats.polls < p->point) return;
     g->acted = true;
-    act(g, g->plan.state == EBB_WF_IDLE ? g->plan.deed : REQUEST, EBB_CANCEL_USER);
+    g->acted_at = g->rt->now;
+    act(g, p->state == EBB_WF_IDLE && p->later == 0 ? p->deed : REQUEST, EBB_CANCEL_USER);
 }
 
 /* In place of the program's own, which is called first. */
@@ -205,7 +219,7 @@ static void on_state(void *arg, ebb_workflow wf, ebb_workflow_state from, ebb_wo
     if (g->told != NULL) g->told(g->told_arg, wf, from, to);
     g->seen |= 1u << to;
     if (ebb__wf_is_final(to)) (void)ebb_workflow_info(ebb_host(g->rt), wf, &g->report);
-    if (to != g->plan.state || g->disturbed || !g->acted) return;
+    if (to != g->plan.state || g->plan.later != 0 || g->disturbed || !g->acted) return;
     g->disturbed = true;
     act(g, g->plan.deed, EBB_CANCEL_SHUTDOWN);
 }
@@ -260,7 +274,8 @@ static ebb_status play(rig *g) {
     ebb_status st = EBB_OK;
     act_at_point(g);
     while (st == EBB_OK && !is_over(g)) st = turn(g);
-    if (g->plan.deed == NOTHING) g->out->points = g->rt->stats.polls;
+    g->polls = g->rt->stats.polls;
+    if (g->plan.deed == NOTHING) g->out->points = g->polls;
     return st == EBB_PENDING ? EBB_OK : st;
 }
 
@@ -399,7 +414,10 @@ static ebb_status audit(rig *g) {
 
 static ebb_status checked(rig *g) {
     ebb_status st = g->what->check == NULL ? EBB_OK : g->what->check(g->state, &g->report);
-    return st == EBB_OK ? st : fail(g, "expected that the check agrees, found %s", ebb_loop_status_name(st));
+    return st == EBB_OK ? st
+                        : fail(g, "expected that the check agrees, found %s; the workflow is %s, %s",
+                               ebb_loop_status_name(st), ebb_workflow_state_name(g->report.state),
+                               ebb_loop_status_name(g->report.status));
 }
 
 static ebb_status judge(rig *g) {
@@ -437,6 +455,7 @@ static ebb_status run(rig *g, plan p) {
     g->target = (ebb_workflow){0};
     g->turns = 0;
     g->acted = g->disturbed = false;
+    g->acted_at = g->polls = 0;
     g->seen = 0;
     g->report = (ebb_workflow_report){.state = EBB_WF_IDLE};
     g->trace.n = g->log.n = 0;
@@ -450,20 +469,23 @@ static ebb_status run(rig *g, plan p) {
 
 /* What can happen at a point, the request first: it says which states there are to disturb it in. */
 static ebb_status run_point(rig *g, uint64_t point) {
-    ebb_status st = run(g, (plan){point, EBB_WF_IDLE, REQUEST});
+    ebb_status st = run(g, (plan){point, EBB_WF_IDLE, REQUEST, 0});
     uint32_t seen = g->seen;
-    if (st == EBB_OK) st = run(g, (plan){point, EBB_WF_IDLE, CANCEL});
-    if (st == EBB_OK) st = run(g, (plan){point, EBB_WF_IDLE, FORCE});
+    uint64_t polls = g->polls;
+    if (st == EBB_OK) st = run(g, (plan){point, EBB_WF_IDLE, CANCEL, 0});
+    if (st == EBB_OK) st = run(g, (plan){point, EBB_WF_IDLE, FORCE, 0});
     for (unsigned s = EBB_WF_CANCEL_REQUESTED; s < EBB__WF_STATES; s++) {
         if (!(seen >> s & 1)) continue;
         for (deed d = REQUEST; st == EBB_OK && d <= FORCE; d++)
-            st = run(g, (plan){point, (ebb_workflow_state)s, d});
+            st = run(g, (plan){point, (ebb_workflow_state)s, d, 0});
     }
+    for (uint64_t later = point + 1; st == EBB_OK && later < polls; later++)
+        st = run(g, (plan){point, EBB_WF_IDLE, FORCE, later});
     return st;
 }
 
 static ebb_status run_all(rig *g) {
-    ebb_status st = run(g, (plan){0, EBB_WF_IDLE, NOTHING});
+    ebb_status st = run(g, (plan){0, EBB_WF_IDLE, NOTHING, 0});
     for (uint64_t n = 0; st == EBB_OK && n <= g->out->points; n++) st = run_point(g, n);
     return st;
 }

@@ -14,6 +14,8 @@ typedef struct service {
     ebb_loop *loop;
     ebb_workflow shutdown;
     bool asked, forced;
+    ebb_fiber_fn fn;
+    void *arg;
 } service;
 
 /* ---- signals ------------------------------------------------------------------------------------------ */
@@ -57,6 +59,15 @@ static bool has_failed(ebb_status st) {
     return st != EBB_OK && st != EBB_CANCELLED && st != EBB_ERR_CANCEL_LEAK;
 }
 
+/* The first fiber. A service without it is none. */
+static ebb_status first(ebb_cx *cx, void *arg) {
+    service *s = arg;
+    ebb_status st = s->fn(cx, s->arg);
+    const char *why = ebb_loop_status_name(st);
+    if (has_failed(st)) (void)ebb_workflow_request(cx, s->shutdown, EBB_CANCEL_SIBLING_FAILED, why);
+    return st;
+}
+
 static ebb_exit exit_of(const service *s, ebb_status st, const ebb_workflow_report *r) {
     if (s->forced) return EBB_EXIT_FORCED;
     if (r->drain_timed_out) return EBB_EXIT_TIMEOUT;
@@ -73,7 +84,7 @@ static void run_until_it_ends(service *s) {
     }
 }
 
-static ebb_exit run(service *s, const ebb_service_opts *opts, ebb_fiber_fn fn, void *arg) {
+static ebb_exit run(service *s, const ebb_service_opts *opts) {
     ebb_cx *cx = ebb_loop_cx(s->loop);
     ebb_workflow_opts wo = opts->shutdown;
     ebb_workflow_report report = {0};
@@ -85,7 +96,7 @@ static ebb_exit run(service *s, const ebb_service_opts *opts, ebb_fiber_fn fn, v
     if (st == EBB_OK) st = listen_to(s, 0, SIGTERM);
     if (st == EBB_OK) st = listen_to(s, 1, SIGINT);
     if (st == EBB_OK)
-        st = ebb_id_status(ebb_fiber_spawn(cx, ebb_root(ebb_loop_runtime(s->loop)), fn, arg).id);
+        st = ebb_id_status(ebb_fiber_spawn(cx, ebb_root(ebb_loop_runtime(s->loop)), first, s).id);
     ebb_status started = st;
     st = ebb_workflow_join(cx, s->shutdown, &report);
     if (st == EBB_PENDING) {
@@ -135,7 +146,9 @@ int ebb_service_run(const ebb_service_opts *opts, ebb_fiber_fn fn, void *arg) {
     if (s != NULL) memset(s, 0, sizeof *s);
     if (st == EBB_OK) st = s == NULL ? EBB_ERR_NOMEM : set_up(s, opts);
     if (st == EBB_OK) {
-        status = run(s, opts, fn, arg);
+        s->fn = fn;
+        s->arg = arg;
+        status = run(s, opts);
         gone = leave(s);
     } else if (st != EBB_ERR_VERSION && opts->report != NULL) {
         *opts->report = (ebb_workflow_report){.status = st};

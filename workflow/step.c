@@ -1,4 +1,5 @@
 /* One step of a workflow: the state, the line in the log, the event in the trace, in one place. */
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "kernel/reason.h"
@@ -69,8 +70,10 @@ void ebb__wf_remark(ebb__wf *wf, ebb__wf_event event, const ebb__fact *facts, si
 
 /* ---- steps --------------------------------------------------------------------------------------------- */
 
-static const char *space(const char *name) {
-    return name[0] == 0 ? "" : " ";
+const char *ebb__wf_title(const ebb__wf *wf, char out[EBB__WF_TITLE]) {
+    snprintf(out, EBB__WF_TITLE, "%.90s#%" PRIu64 "%s%s", wf->type->name, wf->number,
+             wf->name[0] == 0 ? "" : " ", wf->name);
+    return out;
 }
 
 /* As seeds and logs have it: without our prefix. */
@@ -79,11 +82,11 @@ const char *ebb__wf_error_name(ebb_status st) {
 }
 
 ebb_status ebb__wf_refuse(ebb__wf *wf, ebb__trigger trigger, ebb_status st, const char *why) {
-    snprintf(wf->refusal, sizeof wf->refusal, "%s#%llu%s%s: %s is not allowed in %s%s", wf->type->name,
-             (unsigned long long)wf->number, space(wf->name), wf->name, ebb__trigger_name(trigger),
+    char title[EBB__WF_TITLE];
+    const char *name = ebb__trigger_name(trigger);
+    snprintf(wf->refusal, sizeof wf->refusal, "%s: %s is not allowed in %s%s", ebb__wf_title(wf, title), name,
              ebb_workflow_state_name(wf->state), why);
-    const char *code = ebb__wf_error_name(st);
-    line(wf, EBB__WE_REFUSED, code, wf->state, &(ebb__fact){"trigger", ebb__trigger_name(trigger), 0}, 1);
+    line(wf, EBB__WE_REFUSED, ebb__wf_error_name(st), wf->state, &(ebb__fact){"trigger", name, 0}, 1);
     return st;
 }
 

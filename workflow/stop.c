@@ -81,27 +81,32 @@ ebb_status ebb_workflow_request(ebb_cx *cx, ebb_workflow id, ebb_cancel_kind kin
 
 /* ---- operators ----------------------------------------------------------------------------------------- */
 
+/* So much later, as far as that goes. False: it does not go further. */
+static bool move_end(ebb__wf *wf, uint64_t more) {
+    uint64_t old = wf->end, from = wf->rt->now > old ? wf->rt->now : old;
+    uint64_t most = ebb__wf_after(wf->requested_at, EBB__WF_MOST), end = ebb__wf_after(from, more);
+    wf->end = end < most ? end : most;
+    ebb__wf_meet(wf);
+    if (wf->end > old && wf->end > wf->rt->now) return true;
+    wf->end = old;
+    ebb__wf_meet(wf);
+    return false;
+}
+
 ebb_status ebb_workflow_extend(ebb_cx *cx, ebb_workflow id, uint64_t more) {
     ebb__wf *wf;
     ebb_status st = ebb__wf_find(cx, id, &wf);
     if (st != EBB_OK) return st;
+    if (more == 0) return EBB_ERR_INVALID;
     ebb__wf_catch_up(wf);
     bool fixed = wf->state == EBB_WF_DRAINING && wf->cancelled && !wf->no_force;
     if (wf->state != EBB_WF_DRAINING || fixed) {
         const char *why = fixed ? ": what was in flight has its cleanup budget already" : "";
         return ebb__wf_refuse(wf, EBB__T_EXTEND, EBB_ERR_CANCEL_INVALID_PHASE, why);
     }
-    if (more == 0) return EBB_ERR_INVALID;
-    if (more > EBB__WF_MOST) more = EBB__WF_MOST;
-    uint64_t old = wf->end, from = wf->rt->now > old ? wf->rt->now : old;
-    uint64_t most = ebb__wf_after(wf->requested_at, EBB__WF_MOST), end = ebb__wf_after(from, more);
-    wf->end = end < most ? end : most;
-    ebb__wf_meet(wf);
-    if (wf->end <= old || wf->end <= wf->rt->now) {
-        wf->end = old;
-        ebb__wf_meet(wf);
-        return EBB_ERR_LIMIT;
-    }
+    uint64_t old = wf->end;
+    if (!move_end(wf, more))
+        return ebb__wf_refuse(wf, EBB__T_EXTEND, EBB_ERR_LIMIT, ": there is no more time");
     wf->overdue = false;
     st = ebb__wf_do(cx, wf, EBB__T_EXTEND, &(ebb__fact){"by_ms", NULL, (wf->end - old) / EBB_MS}, 1);
     (void)ebb_wake(cx, wf->steward);
@@ -110,7 +115,8 @@ ebb_status ebb_workflow_extend(ebb_cx *cx, ebb_workflow id, uint64_t more) {
 
 /* What cleaning up after a force may take: as much as the kernel keeps back of a budget. */
 static uint64_t kept_part(const ebb__wf *wf) {
-    return (wf->end - wf->cancel_at) / 4;
+    uint64_t least = (wf->end - wf->requested_at) / 10, kept = (wf->end - wf->cancel_at) / 4;
+    return kept > least ? kept : least;
 }
 
 /* Cancels what is in flight. If nobody has to be asked when the budget is over, the kernel forces it then;
@@ -129,7 +135,8 @@ void ebb__wf_cancel(ebb_cx *cx, ebb__wf *wf) {
  * enough. */
 void ebb__wf_bound(ebb_cx *cx, ebb__wf *wf) {
     ebb__region *r;
-    if (wf->no_force || ebb__find_region(wf->rt, wf->region, &r) != EBB_OK || r->told != 0) return;
+    if (wf->no_force || ebb__find_region(wf->rt, wf->region, &r) != EBB_OK) return;
+    if (r->told != 0 && r->deadline != EBB_FOREVER) return; /* it has one */
     ebb_budget b = {ebb__wf_after(wf->end, kept_part(wf)), EBB_POLLS_UNBOUNDED, 0};
     ebb_reason why = ebb__wf_root_cause(wf);
     ebb_region_cancel_within(cx, wf->region, (ebb_cancel_kind)why.kind, why.message, b);

@@ -216,7 +216,9 @@ void ebb__wf_closed(void *arg, const ebb_report *report) {
     }
     wf->status = report->status;
     if (wf->completing) {
-        (void)ebb__wf_do(cx, wf, EBB__T_COMPLETE, &(ebb__fact){"left", NULL, wf->left_count}, 1);
+        ebb__fact facts[] = {{"left", NULL, wf->left_count},
+                             {"status", ebb_loop_status_name(report->status), 0}};
+        (void)ebb__wf_do(cx, wf, EBB__T_COMPLETE, facts, 2);
     } else {
         ebb__fact facts[] = {{"left", NULL, wf->left_count},
                              {"drain_timed_out", NULL, wf->timed_out},
@@ -287,7 +289,7 @@ static ebb_status join(ebb_cx *cx, ebb_workflow id, ebb_workflow_report *out) {
     if (wf->joiner.cx != NULL && wf->joiner.cx != cx) return EBB_ERR_BUSY;
     if (is_inside(cx, wf)) return EBB_ERR_INVALID;
     if (wf->joiner.cx != NULL) ebb__wait_end(&wf->joiner);
-    if (wf->ended || wf->overdue) {
+    if (wf->ended || ebb__wf_is_overdue(wf)) {
         if (out != NULL) report_of(wf, out);
         if (!wf->ended) return EBB_ERR_CANCEL_DRAIN_TIMEOUT;
         st = outcome(wf);

@@ -72,7 +72,7 @@ struct ebb__wf {
     ebb_workflow_leak *left;
     uint32_t left_n, left_room, left_count; /* left_count: since the request, named or not */
     ebb_wait joiner;
-    char refusal[192];
+    char refusal[320];
 };
 
 typedef struct ebb__workflows {
@@ -104,6 +104,9 @@ ebb_status ebb__wf_do(ebb_cx *cx, ebb__wf *wf, ebb__trigger trigger, const ebb__
 void ebb__wf_remark(ebb__wf *wf, ebb__wf_event event, const ebb__fact *facts, size_t n);
 /* Why, in the end: as its reason, if that is not only what is around it. */
 ebb_reason ebb__wf_root_cause(const ebb__wf *wf);
+/* "rollout_cancel#3 v42". Returns out. */
+enum { EBB__WF_TITLE = 160 };
+const char *ebb__wf_title(const ebb__wf *wf, char out[EBB__WF_TITLE]);
 /* Says no, in words and in the log. Returns st. `why` is added to what stands there anyhow. */
 ebb_status ebb__wf_refuse(ebb__wf *wf, ebb__trigger trigger, ebb_status st, const char *why);
 /* Without our prefix, as the log has it: "ERR_CANCEL_LEAK". */
@@ -141,6 +144,11 @@ void ebb__wf_blame(ebb_rt *rt, const ebb__guilty *g);
 /* A time and a span; the last time that is one at most. */
 static inline uint64_t ebb__wf_after(uint64_t time, uint64_t span) {
     return span < EBB_FOREVER - 1 - time ? time + span : EBB_FOREVER - 1;
+}
+
+/* Its budget is over, and an operator has to say what next. */
+static inline bool ebb__wf_is_overdue(const ebb__wf *wf) {
+    return wf->overdue && wf->state == EBB_WF_DRAINING;
 }
 
 static inline uint64_t ebb__wf_elapsed(const ebb__wf *wf) {

@@ -82,7 +82,8 @@ typedef struct ebb_workflow_opts {
     bool root;          /* it is the root region that it stops; there can be one such */
     ebb_region parent;  /* where its region is opened. 0: in the region of cx */
     ebb_failure_policy policy; /* of its region */
-    ebb_audit *audit;          /* must outlive it. NULL: that of the workflow around it, if there is one */
+    ebb_audit *
+        audit; /* must outlive it, until it is joined or forgotten. NULL: that of the workflow around it, if there is one */
     /* Told of every change of state, right when it happens; it may call ebb_workflow_request, _extend and
      * _force, and nothing that waits. NULL: nobody is. */
     void (*on_state)(void *arg, ebb_workflow wf, ebb_workflow_state from, ebb_workflow_state to);
@@ -228,7 +229,8 @@ typedef struct ebb_audit_sink {
 } ebb_audit_sink;
 ebb_status ebb_audit_to(ebb_allocator a, const ebb_audit_sink *sink, ebb_audit **out);
 
-/* Only when no workflow uses it any more. NULL is allowed. */
+/* Only when no workflow uses it any more: one that has ended does until it is joined, or its runtime
+ * freed. NULL is allowed. */
 void ebb_audit_close(ebb_audit *audit);
 
 /* A workflow that was not finished when the process before ended. */
@@ -253,7 +255,8 @@ ebb_status ebb_audit_unfinished(const ebb_audit *audit, size_t i, ebb_unfinished
  * without its newline is what a crash leaves: it is not looked at. */
 typedef struct ebb_audit_verdict {
     uint64_t lines;      /* that were looked at */
-    uint64_t workflows;  /* that were asked to stop */
+    uint64_t workflows;  /* that were opened */
+    uint64_t stopped;    /* of these, asked to stop */
     uint64_t unfinished; /* of all that were opened, without an end */
     bool cut;            /* the last line is not whole */
     uint64_t line;       /* the first that is wrong; 0: none */

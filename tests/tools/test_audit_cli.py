@@ -81,7 +81,8 @@ class AuditCli(unittest.TestCase):
                 path = self.file(log)
                 out, err = self.ebb(0, "audit", "verify", path)
                 n = log.count("\n")
-                self.assertEqual(out.splitlines()[0], f"{path}: {n} lines, {workflows} workflows, "
+                opened = log.count('"event":"opened"')
+                self.assertEqual(out.splitlines()[0], f"{path}: {n} lines, {workflows} of {opened} workflows stopped, "
                                  f"{unfinished} unfinished: the log keeps the protocol")
                 self.assertEqual(err, "")
                 out, err = self.ebb(0, "audit", "show", path)
@@ -97,7 +98,7 @@ class AuditCli(unittest.TestCase):
         log = real_log("clean")
         path = self.file(log[:-30])
         out, _ = self.ebb(0, "audit", "verify", path)
-        self.assertIn("8 lines, 1 workflows, 1 unfinished", out)
+        self.assertIn("8 lines, 1 of 1 workflows stopped, 1 unfinished", out)
         self.assertIn("rollout_cancel#1 v42 is FINALIZING at line 8", out)
         self.assertIn("the last line is cut", out)
         out, err = self.ebb(0, "audit", "show", path)
@@ -135,7 +136,14 @@ class AuditCli(unittest.TestCase):
 
     def test_an_empty_log_has_no_lines(self):
         out, _ = self.ebb(0, "audit", "verify", self.file(""))
-        self.assertIn("0 lines, 0 workflows, 0 unfinished", out)
+        self.assertIn(": no lines", out)
+        out, _ = self.ebb(0, "audit", "verify", self.file('{"seq":1,"at'))
+        self.assertIn(": no lines but the start of one", out)
+
+    def test_what_was_added_at_the_end_is_no_cut_line(self):
+        log = real_log("clean")
+        for tail in ("hello", " ", "\0\0\0", '{"seq":1,'):
+            self.refused(log + tail, log.count("\n") + 1, "audit-complete", "are no line, nor the start of one")
 
     # ---- doctored: the bytes
 
