@@ -93,11 +93,12 @@ static bool park(ebb_cx *cx) {
     return true;
 }
 
-/* A fiber that does not listen would never suspend again, so it could not even be abandoned. So many
- * refusals are one of the polls that it has left. */
+/* A fiber that does not listen would never suspend again, and nobody else would run, nor the clock. So
+ * many refusals are a poll: of its cleanup budget, and then of those that it has left. */
 static void refused(ebb_cx *cx) {
     ebb__fiber *f = here.running;
     if (f == NULL || f->cx != cx || ++f->refusals % REFUSALS_A_POLL != 0) return;
+    if (!ebb__is_overdue(ebb__task_of(cx))) (void)ebb_wake(cx, ebb_self(cx));
     (void)park(cx);
 }
 

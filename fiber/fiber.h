@@ -18,7 +18,7 @@ struct ebb__fiber {
     void *caller; /* where whoever resumed it is */
     ebb_cx *cx;   /* its task's, once it has run */
     ebb_status status;
-    uint32_t refusals; /* awaits that were refused because its budget is over */
+    uint32_t refusals; /* awaits that said EBB_CANCELLED */
     ebb_fiber_fn fn;
     void *arg;
     ebb__fibers *all;

@@ -115,6 +115,7 @@ static bool is_ready(const ebb_future *f) {
 static ebb_status await_first(ebb_cx *cx, ebb_future *f, ebb_value *v) {
     ebb_status st = ebb__usable_in(ebb__rt_of(cx)->heap, f);
     if (st != EBB_OK) return st;
+    assert(f != NULL);
     const ebb__task *t = ebb__task_of(cx);
     if (ebb__is_servant(t->rt, t)) {
         ebb__misuse(t->rt->heap, EBB_ERR_NOT_TASK, "a callback can't await", f->site);

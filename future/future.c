@@ -201,6 +201,7 @@ void ebb__dispose(ebb_value v) {
 /* Whoever takes it out of PENDING has ended it: to SETTLING, if there is a value to be written first, which
  * end() publishes, or at once. On its own thread a future that no other knows needs no atomic exchange. */
 static bool claim(ebb_future *f, uint32_t to) {
+    assert(f != NULL);
     uint32_t pending = EBB_FUTURE_PENDING;
     if (EBB__LIKELY(!(f->flags & EBB__F_EXPORTED))) {
         return atomic_load_explicit(&f->state, memory_order_relaxed) == EBB_FUTURE_PENDING;
@@ -334,7 +335,7 @@ void ebb__produced(ebb_future *f) {
     f->flags = (uint16_t)(f->flags & ~(EBB__F_PRODUCED | EBB__F_WORK));
     if (s != NULL && is_done(f) && f->holds == 0) ebb__member_remove(s, &f->cell);
     ebb__maybe_free(h, f);
-    if (!work || --s->producers > 0 || s->ending) return;
+    if (!work || s == NULL || --s->producers > 0 || s->ending) return;
     if (s->cx == NULL) ebb__scope_free(s);
     else ebb__scope_wake(s);
 }
@@ -366,6 +367,7 @@ static void ring_add(ebb_future *f, ebb__edge *e) {
 }
 
 static void ring_remove(ebb_future *f, ebb__edge *e) {
+    assert(e->next != NULL && e->prev != NULL);
     if (e->next == e) {
         f->waiters = NULL;
     } else {

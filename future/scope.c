@@ -12,7 +12,7 @@ enum {
     ARENA_CHUNK = 16384
 };
 
-/* ---- members --------------------------------------------------------------------------------------------------- */
+/* ---- members ------------------------------------------------------------------------------------------- */
 
 static bool members_grow(ebb__scope *s) {
     const ebb_allocator *a = &s->heap->allocator;
@@ -32,7 +32,7 @@ void ebb__member_remove(ebb__scope *s, ebb__cell *c) {
     c->member = 0;
 }
 
-/* ---- timers ------------------------------------------------------------------------------------------------------ */
+/* ---- timers -------------------------------------------------------------------------------------------- */
 
 static bool sooner(const ebb__due *a, const ebb__due *b) {
     return a->at != b->at ? a->at < b->at : a->order < b->order;
@@ -116,7 +116,7 @@ static bool fire_timers(ebb__scope *s, uint32_t *work) {
     return rearm(s) == EBB_OK;
 }
 
-/* ---- the servant -------------------------------------------------------------------------------------------------- */
+/* ---- the servant --------------------------------------------------------------------------------------- */
 
 void ebb__scope_wake(ebb__scope *s) {
     if (s->cx != NULL && !s->ending) (void)ebb_wake(ebb_host(s->heap->rt), s->servant);
@@ -155,8 +155,8 @@ static void spare_masked(ebb__scope *s) {
     }
 }
 
-/* Cancels what is a member now; `all`: what was spared too. False if another thread has ended one of them, and
- * it is still on its way here. Nobody's code runs, so nothing comes or goes meanwhile. */
+/* Cancels what is a member now; `all`: what was spared too. False if another thread has ended one of them,
+ * and it is still on its way here. Nobody's code runs, so nothing comes or goes meanwhile. */
 static bool cancel_members(ebb__scope *s, ebb_cancel_kind kind, bool all) {
     bool all_here = true;
     for (uint32_t i = s->members_n; i > 0; i--) {
@@ -170,15 +170,18 @@ static bool cancel_members(ebb__scope *s, ebb_cancel_kind kind, bool all) {
     return all_here;
 }
 
-/* The region's close reaches those that listen for it, once. */
+/* The region's close reaches those that listen for it, once. What their code lets go of may bring one that
+ * was told to a place that is still to come. */
 static void follow_close(ebb__scope *s, ebb_cx *cx) {
     const ebb__region *r = ebb__region_at(s->heap->rt, ebb__task_of(cx)->region);
-    if (!s->listens || r->state == EBB_REGION_OPEN) return;
-    s->listens = false;
-    for (uint32_t i = s->members_n; i > 0; i--) {
+    if (s->closed || r->state == EBB_REGION_OPEN) return;
+    s->closed = true;
+    for (uint32_t i = s->listens ? s->members_n : 0; i > 0; i--) {
         ebb_future *f = (ebb_future *)(void *)ebb__member_cell(s->members[i - 1]);
-        if (f->cell.type->reserved & EBB__TYPE_FUTURE) ebb__future_closing(s, f);
-        if (i > s->members_n) i = s->members_n + 1; /* that code may have let go of others */
+        bool told = (s->members[i - 1] & 2) != 0;
+        s->members[i - 1] |= 2;
+        if (!told && f->cell.type->reserved & EBB__TYPE_FUTURE) ebb__future_closing(s, f);
+        if (i > s->members_n) i = s->members_n + 1;
     }
 }
 
@@ -272,7 +275,7 @@ static ebb_status serve(ebb_cx *cx, void *state) {
     return EBB_PENDING;
 }
 
-/* ---- life ------------------------------------------------------------------------------------------------------------ */
+/* ---- life ---------------------------------------------------------------------------------------------- */
 
 /* Free slots are chained: the next one's index, and a bit that no address has. */
 static void slot_give(ebb__heap *h, uint32_t i) {
@@ -288,9 +291,10 @@ static uint32_t slot_take(ebb__heap *h) {
     }
     if (h->scopes_n < h->scopes_room) return h->scopes_n++;
     uint32_t room = h->scopes_room == 0 ? 8 : h->scopes_room * 2;
-    ebb__scope **v = ebb__resize(&h->allocator, h->scopes, h->scopes_room * sizeof *v, room * sizeof *v);
+    const size_t each = sizeof(void *);
+    ebb__scope **v = ebb__resize(&h->allocator, (void *)h->scopes, h->scopes_room * each, room * each);
     if (v == NULL) return 0;
-    memset(v + h->scopes_room, 0, (room - h->scopes_room) * sizeof *v);
+    memset((void *)(v + h->scopes_room), 0, (room - h->scopes_room) * each);
     h->scopes = v;
     h->scopes_room = room;
     if (h->scopes_n == 0) h->scopes_n = 1;

@@ -76,7 +76,7 @@ static void catch_ended(ebb__scope *s, ebb_future *f, ebb__edge *e) {
     {                                                                                                        \
         .type = {word, sizeof(ebb__single), ebb__trace_single, NULL,                                         \
                  EBB__TYPE_OWN | EBB__TYPE_FUTURE | EBB__TYPE_SINGLE},                                       \
-        .input_ended = ended, .cancelled = ebb__single_cancelled,                                            \
+        .input_ended = (ended), .cancelled = ebb__single_cancelled,                                          \
     }
 
 static const ebb__kind then_kind = SINGLE("then", then_ended);

@@ -62,7 +62,10 @@ static void check_ring(verdict *v, ebb__heap *h, ebb_future *f) {
     if (e == NULL) return;
     do {
         if (ebb__edge_input(e) != f) wrong(v, "one waits for it that does not know", &f->cell);
-        if (e->next == NULL || e->next->prev != e) wrong(v, "its ring of waiters is broken", &f->cell);
+        if (e->next == NULL || e->next->prev != e) {
+            wrong(v, "its ring of waiters is broken", &f->cell);
+            return;
+        }
         if (v->bad) return;
         if (!(e->input & EBB__EDGE_AWAIT))
             check_reference(v, h, ebb__edge_node(e), &f->cell, "a waiter was freed");

@@ -247,8 +247,8 @@ struct ebb_rt {
     /* Suspends whoever awaits until its task is polled again; false if it can't wait in place, as only a
      * fiber can. NULL: nobody can. */
     bool (*park)(ebb_cx *cx);
-    /* An await was refused because the budget is over: whoever goes on awaiting all the same has to let
-     * others run now and then. NULL: nobody can. */
+    /* An await has said EBB_CANCELLED: whoever goes on awaiting all the same has to let others run now and
+     * then. NULL: nobody can. */
     void (*refused)(ebb_cx *cx);
 
     /* The fibers of this runtime, made when the first is, and what frees them. `task_over` hears of each

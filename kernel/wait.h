@@ -46,7 +46,7 @@ static inline bool ebb__park(ebb_cx *cx) {
 /* For an await, or a checkpoint, that says EBB_CANCELLED. */
 static inline void ebb__refused(ebb_cx *cx) {
     ebb_rt *rt = ebb__rt_of(cx);
-    if (rt->refused != NULL && ebb__is_overdue(ebb__task_of(cx))) rt->refused(cx);
+    if (rt->refused != NULL) rt->refused(cx);
 }
 
 /* An await: `operation` again and again while it is pending and the caller can wait in place. */

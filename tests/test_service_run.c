@@ -1,5 +1,5 @@
-/* ebb_service_run by itself: signals, exit statuses, what it reports and what it leaves. Each service runs in a
- * process of its own, so that its signals and threads are nobody else's. */
+/* ebb_service_run by itself: signals, exit statuses, what it reports and what it leaves. Each service runs in
+ * a process of its own, so that its signals and threads are nobody else's. */
 #define _DEFAULT_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -40,7 +40,7 @@ static seen *saw;
 static ebb_failing memory;
 static const ebb_workflow_type short_stop = {"short_stop", 300 * EBB_MS, EBB_CANCEL_NONE};
 
-/* ---- in the process ---------------------------------------------------------------------------------------- */
+/* ---- in the process ---------------------------------------------------------------------------- */
 
 static uint64_t now_ms(void) {
     struct timespec t;
@@ -60,6 +60,14 @@ static ebb_service_opts options(void) {
     memory = (ebb_failing){.inner = ebb_libc_allocator()};
     ebb_service_opts o = {.shutdown = {.type = &short_stop}};
     o.loop.runtime.allocator = ebb_failing_allocator(&memory);
+    return o;
+}
+
+/* For those that stop in time, on a busy machine too. What is left at cancel_at is cancelled; 0: late. */
+static ebb_service_opts with_time(uint64_t cancel_at) {
+    ebb_service_opts o = options();
+    o.shutdown.budget = 40 * EBB_SECOND;
+    o.shutdown.cancel_at = cancel_at;
     return o;
 }
 
@@ -85,7 +93,7 @@ static ebb_status sleeps(ebb_cx *cx) {
     return ebb_sleep(cx, &s, 3600 * EBB_SECOND);
 }
 
-/* ---- from outside ------------------------------------------------------------------------------------------ */
+/* ---- from outside ------------------------------------------------------------------------------ */
 
 /* Runs it in a process that must end by itself. */
 static void in_a_process(void (*body)(void)) {
@@ -107,7 +115,7 @@ static void left_nothing(int i) {
     assert_int_equal(saw->live[i], 0);
 }
 
-/* ---- ends without a signal --------------------------------------------------------------------------------- */
+/* ---- ends without a signal --------------------------------------------------------------------- */
 
 static void run_one_that_ends_at_once(void) {
     run(options(), ends_at_once, NULL);
@@ -165,7 +173,7 @@ static ebb_status leaves_an_obligation(ebb_cx *cx, void *arg) {
     return EBB_OK;
 }
 
-/* ---- signals ----------------------------------------------------------------------------------------------- */
+/* ---- signals ----------------------------------------------------------------------------------- */
 
 static ebb_status is_signalled(ebb_cx *cx, void *arg) {
     const int *signals = arg;
@@ -176,8 +184,8 @@ static ebb_status is_signalled(ebb_cx *cx, void *arg) {
 
 static void run_with_sigterm_and_with_sigint(void) {
     static int term[] = {SIGTERM, 0}, interrupt[] = {SIGINT, 0};
-    run(options(), is_signalled, term);
-    run(options(), is_signalled, interrupt);
+    run(with_time(50 * EBB_MS), is_signalled, term);
+    run(with_time(50 * EBB_MS), is_signalled, interrupt);
 }
 
 static void one_signal_stops_it_in_order(void **state) {
@@ -234,7 +242,7 @@ static void one_that_does_not_stop_is_over_with_its_budget(void **state) {
 }
 
 static void run_one_that_leaves_an_obligation(void) {
-    run(options(), leaves_an_obligation, NULL);
+    run(with_time(0), leaves_an_obligation, NULL);
 }
 
 static void one_that_stops_in_time_and_leaves_something_says_so(void **state) {
@@ -271,7 +279,7 @@ static void a_signal_bounds_the_finalizers_of_one_that_has_ended_by_itself(void 
     left_nothing(0);
 }
 
-/* ---- the thread pool --------------------------------------------------------------------------------------- */
+/* ---- the thread pool --------------------------------------------------------------------------- */
 
 static sem_t held;
 
@@ -351,9 +359,9 @@ static ebb_status uses_a_listener(ebb_cx *cx, void *arg) {
 
 static void run_several(void) {
     run(options(), uses_the_pool, NULL); /* what libuv opens once and keeps is there now */
-    run(options(), uses_a_listener, NULL);
+    run(with_time(0), uses_a_listener, NULL);
     run(options(), uses_the_pool, NULL);
-    run(options(), uses_a_listener, NULL);
+    run(with_time(0), uses_a_listener, NULL);
 }
 
 static void services_run_one_after_the_other_and_leave_nothing(void **state) {
@@ -369,7 +377,7 @@ static void services_run_one_after_the_other_and_leave_nothing(void **state) {
     assert_false(saw->report[1].cancelled); /* an accept ends with the request */
 }
 
-/* ---- what can't start -------------------------------------------------------------------------------------- */
+/* ---- what can't start -------------------------------------------------------------------------- */
 
 static void run_those_without_what_they_need(void) {
     ebb_service_opts o = options();
@@ -447,9 +455,8 @@ static void run_with_each_allocation_failing(void) {
     static int term[] = {SIGTERM, 0};
     uint64_t n = 0;
     do {
-        ebb_service_opts o = options();
+        ebb_service_opts o = with_time(EBB_MS);
         ebb_workflow_report report;
-        o.shutdown.budget = 10 * EBB_MS;
         o.report = &report;
         memory.fail_at = ++n;
         saw->exit[0] = ebb_service_run(&o, is_signalled, term);

@@ -39,7 +39,8 @@ static void stand_by(loop_world *w, uint32_t workflows, uint32_t *drained) {
 
 static void an_idle_workflow_does_not_keep_uv_run_going_where_there_are_no_futures(void **state) {
     loop_world *w = *state;
-    uint32_t drained = 0;
+    static uint32_t drained; /* handlers count until the world ends */
+    drained = 0;
     ebb_workflow wf = open_here(w);
     loop_run(w);
     stand_by(w, 3, &drained);
@@ -52,7 +53,8 @@ static void an_idle_workflow_does_not_keep_uv_run_going_where_there_are_no_futur
 
 static void an_idle_workflow_does_not_keep_it_going_where_futures_have_been(void **state) {
     loop_world *w = *state;
-    uint32_t drained = 0;
+    static uint32_t drained; /* handlers count until the world ends */
+    drained = 0;
     for (int root = 0; root < 2; root++) {
         bool over = false;
         spawn_nap(w, root ? ebb_root(w->rt) : w->region, &over);
@@ -66,7 +68,8 @@ static void an_idle_workflow_does_not_keep_it_going_where_futures_have_been(void
 
 static void what_works_in_a_workflow_keeps_it_going(void **state) {
     loop_world *w = *state;
-    uint32_t drained = 0;
+    static uint32_t drained; /* handlers count until the world ends */
+    drained = 0;
     for (uint32_t i = 0; i < 4; i++) {
         bool over = false;
         stand_by(w, i, &drained);

@@ -153,12 +153,12 @@ static void put_ms(ebb_audit *a, const char *key, uint64_t ns) {
 
 static void put_hash(ebb_audit *a, const char *key, const uint8_t hash[EBB__AUDIT_HASH]) {
     static const char digits[] = "0123456789abcdef";
-    char text[2 * EBB__AUDIT_HASH + 1];
+    char text[2 * EBB__AUDIT_HASH + 1], *at = text;
     for (size_t i = 0; i < EBB__AUDIT_HASH; i++) {
-        text[2 * i] = digits[hash[i] >> 4];
-        text[2 * i + 1] = digits[hash[i] & 15];
+        *at++ = digits[hash[i] >> 4];
+        *at++ = digits[hash[i] & 15];
     }
-    text[2 * EBB__AUDIT_HASH] = 0;
+    *at = 0;
     put_text(a, key, text);
 }
 

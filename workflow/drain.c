@@ -54,9 +54,9 @@ void ebb__wf_handlers_free(ebb__wf *wf) {
 
 /* ---- adding -------------------------------------------------------------------------------------------- */
 
-static ebb_status add(ebb_cx *cx, ebb_workflow id, const ebb_drain *model, bool fiber) {
-    ebb__wf *wf;
-    ebb_status st = ebb__wf_find(cx, id, &wf);
+static ebb_status add(ebb_cx *cx, ebb_workflow workflow, const ebb_drain *model, bool fiber) {
+    ebb__wf *wf = NULL;
+    ebb_status st = ebb__wf_find(cx, workflow, &wf);
     if (st != EBB_OK) return st;
     if (model->fn == NULL || model->name == NULL) return EBB_ERR_INVALID;
     ebb__wf_catch_up(wf);
@@ -80,14 +80,14 @@ static ebb_status add(ebb_cx *cx, ebb_workflow id, const ebb_drain *model, bool 
     return EBB_OK;
 }
 
-ebb_status ebb_workflow_on_drain_at(ebb_cx *cx, ebb_workflow wf, const char *name, ebb_drain_fn fn, void *arg,
-                                    const char *site) {
-    return add(cx, wf, &(ebb_drain){.fn = fn, .arg = arg, .name = name, .site = site}, false);
+ebb_status ebb_workflow_on_drain_at(ebb_cx *cx, ebb_workflow workflow, const char *name, ebb_drain_fn fn,
+                                    void *arg, const char *site) {
+    return add(cx, workflow, &(ebb_drain){.fn = fn, .arg = arg, .name = name, .site = site}, false);
 }
 
-ebb_status ebb_workflow_on_drain_fiber_at(ebb_cx *cx, ebb_workflow wf, const char *name, ebb_drain_fn fn,
-                                          void *arg, const char *site) {
-    return add(cx, wf, &(ebb_drain){.fn = fn, .arg = arg, .name = name, .site = site}, true);
+ebb_status ebb_workflow_on_drain_fiber_at(ebb_cx *cx, ebb_workflow workflow, const char *name,
+                                          ebb_drain_fn fn, void *arg, const char *site) {
+    return add(cx, workflow, &(ebb_drain){.fn = fn, .arg = arg, .name = name, .site = site}, true);
 }
 
 /* ---- for handlers -------------------------------------------------------------------------------------- */

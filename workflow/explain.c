@@ -133,10 +133,10 @@ static void say_holders(const sink *s, const ebb__wf *wf) {
     }
 }
 
-ebb_status ebb_workflow_explain(ebb_cx *cx, ebb_workflow id,
+ebb_status ebb_workflow_explain(ebb_cx *cx, ebb_workflow workflow,
                                 void (*write)(void *ctx, const char *text, size_t n), void *ctx) {
-    ebb__wf *wf;
-    ebb_status st = ebb__wf_find(cx, id, &wf);
+    ebb__wf *wf = NULL;
+    ebb_status st = ebb__wf_find(cx, workflow, &wf);
     if (st != EBB_OK) return st;
     sink s = {write, ctx};
     char title[EBB__WF_TITLE];
@@ -173,8 +173,9 @@ size_t ebb_closed_text(ebb_cx *cx, ebb_region region, char *out, size_t room) {
     char title[EBB__WF_TITLE];
     int n = wf == NULL
                 ? snprintf(out, room, "the region is %s: no new work", ebb__region_state_name(r->state))
-                : snprintf(out, room, "%s is %s (%s: %s): no new work", ebb__wf_title(wf, title),
+                : snprintf(out, room, "%s is %s (%s%s%s): no new work", ebb__wf_title(wf, title),
                            ebb_workflow_state_name(wf->state),
-                           ebb_cancel_kind_name((ebb_cancel_kind)wf->reason.kind), wf->reason.message);
+                           ebb_cancel_kind_name((ebb_cancel_kind)wf->reason.kind),
+                           wf->reason.message[0] == 0 ? "" : ": ", wf->reason.message);
     return n < 0 ? 0 : (size_t)n < room ? (size_t)n : room - 1;
 }

@@ -58,9 +58,9 @@ void ebb__wf_blame(ebb_rt *rt, const ebb__guilty *g) {
     }
 }
 
-ebb_status ebb_workflow_leaked(ebb_cx *cx, ebb_workflow id, uint32_t i, ebb_workflow_leak *out) {
-    ebb__wf *wf;
-    ebb_status st = ebb__wf_find(cx, id, &wf);
+ebb_status ebb_workflow_leaked(ebb_cx *cx, ebb_workflow workflow, uint32_t i, ebb_workflow_leak *out) {
+    ebb__wf *wf = NULL;
+    ebb_status st = ebb__wf_find(cx, workflow, &wf);
     if (st != EBB_OK) return st;
     if (i >= wf->left_n) return EBB_ERR_INVALID;
     *out = wf->left[i];

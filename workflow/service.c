@@ -96,7 +96,9 @@ static ebb_exit run(service *s, const ebb_service_opts *opts) {
     if (st == EBB_OK) st = listen_to(s, 0, SIGTERM);
     if (st == EBB_OK) st = listen_to(s, 1, SIGINT);
     if (st == EBB_OK)
-        st = ebb_id_status(ebb_fiber_spawn(cx, ebb_root(ebb_loop_runtime(s->loop)), first, s).id);
+        st = ebb_id_status(ebb_fiber_spawn_at(cx, ebb_root(ebb_loop_runtime(s->loop)), first, s, NULL,
+                                              "the first fiber of the service")
+                               .id);
     ebb_status started = st;
     st = ebb_workflow_join(cx, s->shutdown, &report);
     if (st == EBB_PENDING) {

@@ -64,9 +64,10 @@ static ebb_status too_late(ebb_cx *cx, ebb__wf *wf, ebb_cancel_kind kind, const 
     return ebb__wf_refuse(wf, EBB__T_REQUEST, EBB_ERR_CANCEL_ALREADY_FINAL, ": its work has ended");
 }
 
-ebb_status ebb_workflow_request(ebb_cx *cx, ebb_workflow id, ebb_cancel_kind kind, const char *message) {
-    ebb__wf *wf;
-    ebb_status st = ebb__wf_find(cx, id, &wf);
+ebb_status ebb_workflow_request(ebb_cx *cx, ebb_workflow workflow, ebb_cancel_kind kind,
+                                const char *message) {
+    ebb__wf *wf = NULL;
+    ebb_status st = ebb__wf_find(cx, workflow, &wf);
     if (st != EBB_OK) return st;
     if (ebb_cancel_severity(kind) == 0) kind = EBB_CANCEL_USER; /* as the kernel's verbs do */
     if (wf->completing) return too_late(cx, wf, kind, message);
@@ -93,9 +94,9 @@ static bool move_end(ebb__wf *wf, uint64_t more) {
     return false;
 }
 
-ebb_status ebb_workflow_extend(ebb_cx *cx, ebb_workflow id, uint64_t more) {
-    ebb__wf *wf;
-    ebb_status st = ebb__wf_find(cx, id, &wf);
+ebb_status ebb_workflow_extend(ebb_cx *cx, ebb_workflow workflow, uint64_t more) {
+    ebb__wf *wf = NULL;
+    ebb_status st = ebb__wf_find(cx, workflow, &wf);
     if (st != EBB_OK) return st;
     if (more == 0) return EBB_ERR_INVALID;
     ebb__wf_catch_up(wf);
@@ -136,8 +137,8 @@ void ebb__wf_cancel(ebb_cx *cx, ebb__wf *wf) {
 void ebb__wf_bound(ebb_cx *cx, ebb__wf *wf) {
     ebb__region *r;
     if (wf->no_force || ebb__find_region(wf->rt, wf->region, &r) != EBB_OK) return;
-    if (r->told != 0 && r->deadline != EBB_FOREVER) return; /* it has one */
     ebb_budget b = {ebb__wf_after(wf->end, kept_part(wf)), EBB_POLLS_UNBOUNDED, 0};
+    if (r->told != 0 && r->deadline <= b.deadline) return; /* it has one */
     ebb_reason why = ebb__wf_root_cause(wf);
     ebb_region_cancel_within(cx, wf->region, (ebb_cancel_kind)why.kind, why.message, b);
 }
@@ -160,9 +161,9 @@ void ebb__wf_force(ebb_cx *cx, ebb__wf *wf, ebb__trigger trigger, const char *by
     (void)ebb__wf_do(cx, wf, EBB__T_FINALIZE, NULL, 0);
 }
 
-ebb_status ebb_workflow_force(ebb_cx *cx, ebb_workflow id, const char *message) {
-    ebb__wf *wf;
-    ebb_status st = ebb__wf_find(cx, id, &wf);
+ebb_status ebb_workflow_force(ebb_cx *cx, ebb_workflow workflow, const char *message) {
+    ebb__wf *wf = NULL;
+    ebb_status st = ebb__wf_find(cx, workflow, &wf);
     if (st != EBB_OK) return st;
     ebb__wf_catch_up(wf);
     if (wf->state != EBB_WF_DRAINING)

@@ -28,10 +28,11 @@ ebb_workflow ebb__wf_id(const ebb__wf *wf) {
 
 ebb_status ebb__wf_find(ebb_cx *cx, ebb_workflow id, ebb__wf **out) {
     ebb_rt *rt = ebb__rt_of(cx);
-    uint32_t i;
-    if (rt->workflows == NULL) return ebb__lookup_failed(rt, id.id);
-    ebb_status st = ebb__lookup(rt, &rt->workflows->slab, id.id, &i);
+    uint32_t i = 0;
+    ebb_status st = rt->workflows == NULL ? ebb__lookup_failed(rt, id.id)
+                                          : ebb__lookup(rt, &rt->workflows->slab, id.id, &i);
     if (st != EBB_OK) return st;
+    assert(rt->workflows != NULL); /* else it had failed */
     *out = at(rt->workflows, i);
     return (*out)->index == 0 ? EBB_ERR_STALE : EBB_OK;
 }
@@ -106,9 +107,9 @@ ebb_workflow ebb_workflow_of(ebb_cx *cx) {
     return wf == NULL ? (ebb_workflow){0} : ebb__wf_id(wf);
 }
 
-ebb_region ebb_workflow_region(ebb_cx *cx, ebb_workflow id) {
-    ebb__wf *wf;
-    ebb_status st = ebb__wf_find(cx, id, &wf);
+ebb_region ebb_workflow_region(ebb_cx *cx, ebb_workflow workflow) {
+    ebb__wf *wf = NULL;
+    ebb_status st = ebb__wf_find(cx, workflow, &wf);
     return st == EBB_OK ? wf->region : (ebb_region){ebb__id_error(ebb__rt_of(cx), st)};
 }
 
@@ -251,16 +252,16 @@ static void report_of(const ebb__wf *wf, ebb_workflow_report *out) {
                                  .audit = wf->audit_status};
 }
 
-ebb_status ebb_workflow_info(ebb_cx *cx, ebb_workflow id, ebb_workflow_report *out) {
-    ebb__wf *wf;
-    ebb_status st = ebb__wf_find(cx, id, &wf);
+ebb_status ebb_workflow_info(ebb_cx *cx, ebb_workflow workflow, ebb_workflow_report *out) {
+    ebb__wf *wf = NULL;
+    ebb_status st = ebb__wf_find(cx, workflow, &wf);
     if (st == EBB_OK) report_of(wf, out);
     return st;
 }
 
-const char *ebb_workflow_refusal(ebb_cx *cx, ebb_workflow id) {
-    ebb__wf *wf;
-    return ebb__wf_find(cx, id, &wf) == EBB_OK ? wf->refusal : "";
+const char *ebb_workflow_refusal(ebb_cx *cx, ebb_workflow workflow) {
+    ebb__wf *wf = NULL;
+    return ebb__wf_find(cx, workflow, &wf) == EBB_OK ? wf->refusal : "";
 }
 
 /* ---- join ---------------------------------------------------------------------------------------------- */
@@ -282,9 +283,9 @@ static bool is_inside(const ebb_cx *cx, const ebb__wf *wf) {
     return w != NULL;
 }
 
-static ebb_status join(ebb_cx *cx, ebb_workflow id, ebb_workflow_report *out) {
-    ebb__wf *wf;
-    ebb_status st = ebb__wf_find(cx, id, &wf);
+static ebb_status join(ebb_cx *cx, ebb_workflow workflow, ebb_workflow_report *out) {
+    ebb__wf *wf = NULL;
+    ebb_status st = ebb__wf_find(cx, workflow, &wf);
     if (st != EBB_OK) return st;
     if (wf->joiner.cx != NULL && wf->joiner.cx != cx) return EBB_ERR_BUSY;
     if (is_inside(cx, wf)) return EBB_ERR_INVALID;
@@ -305,8 +306,8 @@ static ebb_status join(ebb_cx *cx, ebb_workflow id, ebb_workflow_report *out) {
     return ebb__wait_begin(cx, &wf->joiner, &joining, wf);
 }
 
-ebb_status ebb_workflow_join(ebb_cx *cx, ebb_workflow wf, ebb_workflow_report *out) {
+ebb_status ebb_workflow_join(ebb_cx *cx, ebb_workflow workflow, ebb_workflow_report *out) {
     ebb_status st;
-    EBB__AWAIT(cx, st, join(cx, wf, out));
+    EBB__AWAIT(cx, st, join(cx, workflow, out));
     return st;
 }

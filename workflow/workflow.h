@@ -93,7 +93,7 @@ ebb__wf *ebb__wf_parent(const ebb__wf *wf);
 /* Whoever joins it looks again. */
 void ebb__wf_wake_joiner(ebb__wf *wf);
 /* on_closed of its region. */
-void ebb__wf_closed(void *wf, const ebb_report *report);
+void ebb__wf_closed(void *arg, const ebb_report *report);
 
 /* ---- step.c ---- */
 
@@ -127,7 +127,7 @@ void ebb__wf_bound(ebb_cx *cx, ebb__wf *wf);
 
 /* ---- tend.c ---- */
 
-ebb_status ebb__wf_tend(ebb_cx *cx, void *wf);
+ebb_status ebb__wf_tend(ebb_cx *cx, void *state);
 /* For whoever comes before the steward when a drain is late: what is said then is said after its end. */
 void ebb__wf_catch_up(ebb__wf *wf);
 /* Tasks that are in flight in its region, and below. */

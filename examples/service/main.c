@@ -1,10 +1,14 @@
-/* A service that stops in good order.
+/* A service that stops in good order. (examples/greeter.c is a smaller one.)
  *
  *   service [--port N] [--audit FILE] [--budget MS]    until SIGTERM or Ctrl-C; a second one forces it
  *   service --inject                                   stops it at every point, in virtual time
  *
- * The exit status says how it ended: 0 in order, 1 it could not start, 3 the budget was over, 4 forced,
- * 5 something was left behind. */
+ *   build/release/examples/service --port 7000 --audit service.audit
+ *   nc 127.0.0.1 7000                                  then lines: "work 2000", "rollout v42", "health"
+ *
+ * requests.c lists what it can be asked. The exit status says how it ended: 0 in order (work that was still
+ * there at cancel_at was cancelled, and cleaned up), 1 it could not start or a task failed, 3 the budget was
+ * over, 4 forced, 5 something was left behind; 2 is wrong usage. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,7 @@
 /* A line protocol over TCP. Each connection is a fiber; so is the one that accepts them. When the
  * service stops, that one ends, and so do those that are idle; a drain handler waits until the last has
- * left, and then closes the door. Until then whoever comes is told why there is no new work. */
+ * left, and then closes the door. Until then whoever comes is told why there is no new work; who is still in
+ * the queue of the system when the door closes is reset. */
 #include <stdio.h>
 #include <string.h>
 
@@ -21,7 +22,7 @@ typedef struct connection {
 struct server {
     service service;
     ebb_listener listener;
-    ebb_sem free_seats;
+    ebb_sem free_seats; /* a seat is a connection: who has taken all of them knows that nobody is left */
     connection seats[SEATS];
 };
 

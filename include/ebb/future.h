@@ -98,8 +98,8 @@ void ebb_discard(ebb_cx *cx, ebb_value v);
 
 /* Bytes in the region's arena: they go with the region in one step. The value may live longer: reading it
  * then is EBB_ERR_CLOSED. EBB_ERR_NOMEM. */
-ebb_status ebb_bytes_new(ebb_cx *cx, size_t n, ebb_value *out, void **bytes);
-ebb_status ebb_bytes_of(ebb_cx *cx, const ebb_value *v, void **bytes, size_t *n);
+ebb_status ebb_bytes_new(ebb_cx *cx, size_t n, ebb_value *out, void **at);
+ebb_status ebb_bytes_of(ebb_cx *cx, const ebb_value *v, void **at, size_t *n);
 
 /* ---- making and ending ------------------------------------------------------------------------------ */
 
@@ -118,7 +118,7 @@ typedef struct ebb_op {
     const char *name; /* for ebb_dump and reports: "accept" */
     void (*cancel)(ebb_cx *cx, ebb_future *f, void *arg);
     /* May be NULL. Called once, in the pump, when the region is closed while the future is pending: for what
-     * waits for new work, and is to end then. */
+     * waits for new work, and is to end then. One that is begun after the close is not told. */
     void (*closing)(ebb_cx *cx, ebb_future *f, void *arg);
 } ebb_op;
 
@@ -135,7 +135,7 @@ ebb_future *ebb_promise_at(ebb_cx *cx, const ebb_op *op, void *arg, const char *
 ebb_status ebb_settle(ebb_future *f, ebb_value v);
 /* Ends it with a failure. EBB_CANCELLED as status cancels it. A status that is no failure is
  * EBB_ERR_INVALID. */
-ebb_status ebb_reject(ebb_future *f, ebb_status st);
+ebb_status ebb_reject(ebb_future *f, ebb_status failure);
 /* A future as a value, to settle with. Whoever takes it consumes it. */
 ebb_value ebb_nested(ebb_future *f);
 
@@ -148,7 +148,7 @@ ebb_value ebb_nested(ebb_future *f);
 ebb_future *ebb_never_at(ebb_cx *cx, const char *site);
 ebb_future *ebb_closing_at(ebb_cx *cx, const char *site);
 ebb_future *ebb_pure_at(ebb_cx *cx, ebb_value v, const char *site);
-ebb_future *ebb_fail_at(ebb_cx *cx, ebb_status st, const char *site);
+ebb_future *ebb_fail_at(ebb_cx *cx, ebb_status failure, const char *site);
 
 /* A task as a future of its status: cancelling it asks the task to cancel. It belongs to the region of cx,
  * the task to `region`. The value is none. Its end is the future's and not the region's: whoever has the

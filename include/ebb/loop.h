@@ -120,7 +120,8 @@ ebb_listener ebb_pipe_listen_at(ebb_cx *cx, const char *path, const char *site);
 ebb_status ebb_listener_address(ebb_cx *cx, ebb_listener l, ebb_address *out);
 /* The next connection, as a stream of the region of cx; see ebb_stream_of. One at a time: EBB_ERR_BUSY. A
  * cancelled one takes no connection; it waits for the next accept. It is new work: EBB_ERR_CLOSED once the
- * region of cx is closed, for one that is pending too. */
+ * region of cx is closed, for one that is pending too. The listener stays open then: an accept in a region
+ * that admits work still gets who comes, until ebb_listener_close or the end of the listener's region. */
 ebb_future *ebb_listener_accept_at(ebb_cx *cx, ebb_listener l, const char *site);
 /* EBB_ERR_CLOSED the second time. A pending accept fails with EBB_ERR_CLOSED. */
 ebb_status ebb_listener_close(ebb_cx *cx, ebb_listener l);
@@ -150,7 +151,8 @@ ebb_status ebb_stream_nodelay(ebb_cx *cx, ebb_stream s, bool on);
 
 /* Reads what is there, at least one byte and at most n, into `into`; as.u is how many. EBB_ERR_EOF at the
  * end. One at a time: EBB_ERR_BUSY. A cancelled read takes no bytes out of the stream. EBB_ERR_INVALID: n is
- * 0, or 2^63 and more. */
+ * 0, or 2^63 and more. It goes on when the region is closed: ebb_select with ebb_closing(cx), for a client
+ * that has nothing in flight. */
 #define ebb_stream_read(cx, s, into, n) ebb_stream_read_at((cx), (s), (into), (n), EBB_SITE)
 ebb_future *ebb_stream_read_at(ebb_cx *cx, ebb_stream s, void *into, size_t n, const char *site);
 /* Writes all n bytes, and ends when the system has them. Several are sent one after the other. A write that

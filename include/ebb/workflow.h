@@ -8,7 +8,8 @@
  *                                           +-> DRAIN_TIMEOUT --+               +-> LEAK_DETECTED
  *
  *   request      CAN-001  The region is closed: new work is refused with EBB_ERR_CLOSED (ebb_closed_text says
- *                         by whom), ebb_stopping(cx) is true, what is in flight goes on.
+ *                         by whom), an accept too; ebb_stopping(cx) is true and ebb_closing(cx) completes;
+ *                         what is in flight goes on.
  *   drain        CAN-002  The drain handlers start, in the order in which they were added.
  *     cancel_at           What is still in flight then is cancelled, with the rest of the budget to clean up.
  *     complete   CAN-003  Nothing is in flight and all handlers are done.
@@ -28,6 +29,11 @@
  *    handlers are added.
  *  - Nesting: a workflow opened in the region of another is asked to stop when that is, and has at most the
  *    time that is left there.
+ *  - Threads: all of this is of the runtime's thread, and nothing checks that. Another one asks a service to
+ *    stop by kill(getpid(), SIGTERM), and a workflow by ebb_far, a bridge, or a promise that it settles as an
+ *    ebb_remote, for a task here that then asks.
+ *  - An id is stale once it is joined: EBB_ERR_STALE from every function that takes it. Between its end and
+ *    the join a request says EBB_ERR_CANCEL_ALREADY_FINAL.
  *  - The trace has every transition too, as `workflow` events. */
 #ifndef EBB_WORKFLOW_H
 #define EBB_WORKFLOW_H
@@ -75,89 +81,104 @@ typedef struct ebb_audit ebb_audit; /* see below */
 typedef struct ebb_workflow_opts {
     uint32_t size; /* sizeof(ebb_workflow_opts) of the caller; 0: this one */
     const ebb_workflow_type *type;
-    const char *name;   /* which one of its type, "v42"; copied and cut at EBB_MESSAGE_MAX. NULL: none */
-    uint64_t budget;    /* ns. 0: that of the type */
-    uint64_t cancel_at; /* ns after the request. 0: 60 % of the budget; the budget: never before it is over */
-    bool no_force;      /* when the budget is over, wait for an operator */
-    bool root;          /* it is the root region that it stops; there can be one such */
-    ebb_region parent;  /* where its region is opened. 0: in the region of cx */
-    ebb_failure_policy policy; /* of its region */
-    ebb_audit *
-        audit; /* must outlive it, until it is joined or forgotten. NULL: that of the workflow around it, if there is one */
-    /* Told of every change of state, right when it happens; it may call ebb_workflow_request, _extend and
-     * _force, and nothing that waits. NULL: nobody is. */
+    const char *name; /* which one of its type, "v42"; copied and cut at EBB_MESSAGE_MAX. NULL: none */
+    uint64_t budget;  /* ns. 0: that of the type */
+    /* ns after the request. 0: 60 % of the budget, and it moves with that when it is extended or meets a
+     * shorter one. The budget itself: never before it is over. */
+    uint64_t cancel_at;
+    bool no_force;     /* when the budget is over, wait for an operator */
+    bool root;         /* it is the root region that it stops; there can be one such, and nobody owns it */
+    ebb_region parent; /* where its region is opened. 0: in the region of cx. Who owns it is the same */
+    ebb_failure_policy policy; /* of its region; the root always collects */
+    /* Must outlive it: one that has ended uses its log until it is joined or forgotten. NULL: that of the
+     * workflow around it, if there is one. */
+    ebb_audit *audit;
+    /* Told of every change of state, right when it happens, on the stack of whoever caused it. With
+     * ebb_host(rt) (rt: ebb_runtime_of(cx), in `arg`) it may call ebb_workflow_request, _extend, _force,
+     * _info, _leaked, _explain and _refusal, and nothing that waits or joins. LEAK_DETECTED is where to read
+     * what was left. NULL: nobody is told. */
     void (*on_state)(void *arg, ebb_workflow wf, ebb_workflow_state from, ebb_workflow_state to);
     void *arg;
 } ebb_workflow_opts;
 
 /* A new workflow, with its region. It belongs to the task that opens it, as a region does: when that returns,
- * the workflow is asked to stop, and waited for. An id that carries the error: EBB_ERR_CLOSED; EBB_ERR_NOMEM,
- * EBB_ERR_LIMIT: nothing changed; EBB_ERR_INVALID: no type, a type without a name, no budget at all, a
- * cancel_at after it; EBB_ERR_BUSY: the root has one; EBB_ERR_VERSION. */
+ * the workflow is asked to stop, and waited for. (Not so with `root`, and for the host, who never returns.)
+ * An id that carries the error: EBB_ERR_CLOSED; EBB_ERR_NOMEM, EBB_ERR_LIMIT: nothing changed;
+ * EBB_ERR_INVALID: no type, a type without a name or with a `cancel_as` that is no reason, no budget at all
+ * or one over 2^62 ns, a cancel_at after it, root and parent; EBB_ERR_BUSY: the root has one;
+ * EBB_ERR_FOREIGN, EBB_ERR_STALE: of the parent; EBB_ERR_VERSION. */
 #define ebb_workflow_open(cx, ...) ebb_workflow_open_at((cx), (__VA_ARGS__), EBB_SITE)
 ebb_workflow ebb_workflow_open_at(ebb_cx *cx, const ebb_workflow_opts *opts, const char *site);
 
 /* Where its work belongs. An id that carries the error if there is no such workflow. */
-ebb_region ebb_workflow_region(ebb_cx *cx, ebb_workflow wf);
+ebb_region ebb_workflow_region(ebb_cx *cx, ebb_workflow workflow);
 
 /* The workflow in whose region, or drain, this task is; the innermost. Id 0: none. */
 ebb_workflow ebb_workflow_of(ebb_cx *cx);
 
 /* ---- drain handlers --------------------------------------------------------------------------------- */
 
-/* What a handler reports with. */
+/* What a handler reports with. It is good until the workflow is joined or forgotten, and so for the tasks
+ * that the handler spawns too. */
 typedef struct ebb_drain ebb_drain;
 
 /* Stops, completes or undoes something. It is a poll function in a task of its own: EBB_PENDING waits.
  * Neither the close nor the cancel of the workflow's region reaches it, and it may spawn, reserve and open
  * regions in its own, ebb_self_region(cx): the drain waits for these too. When the budget is over it is
- * forced with all the rest. A negative status is reported, and is the workflow's failure. */
+ * forced with all the rest. A negative status is reported, and is the workflow's failure. What a poll
+ * function keeps between two polls stands in `arg`. */
 typedef ebb_status (*ebb_drain_fn)(ebb_cx *cx, ebb_drain *d, void *arg);
 
 /* Adds a handler. `name` is kept by pointer. EBB_ERR_CANCEL_INVALID_PHASE after the request; EBB_ERR_NOMEM,
  * EBB_ERR_LIMIT: not added, and the workflow's failure, as a spawn's is the region's. */
 #define ebb_workflow_on_drain(cx, wf, name, fn, arg)                                                         \
     ebb_workflow_on_drain_at((cx), (wf), (name), (fn), (arg), EBB_SITE)
-ebb_status ebb_workflow_on_drain_at(ebb_cx *cx, ebb_workflow wf, const char *name, ebb_drain_fn fn, void *arg,
-                                    const char *site);
+ebb_status ebb_workflow_on_drain_at(ebb_cx *cx, ebb_workflow workflow, const char *name, ebb_drain_fn fn,
+                                    void *arg, const char *site);
 /* The same for a handler that is a fiber: its awaits wait in place. It has its stack from now on. */
 #define ebb_workflow_on_drain_fiber(cx, wf, name, fn, arg)                                                   \
     ebb_workflow_on_drain_fiber_at((cx), (wf), (name), (fn), (arg), EBB_SITE)
-ebb_status ebb_workflow_on_drain_fiber_at(ebb_cx *cx, ebb_workflow wf, const char *name, ebb_drain_fn fn,
-                                          void *arg, const char *site);
+ebb_status ebb_workflow_on_drain_fiber_at(ebb_cx *cx, ebb_workflow workflow, const char *name,
+                                          ebb_drain_fn fn, void *arg, const char *site);
 
 /* For handlers. */
-uint64_t ebb_drain_left(ebb_cx *cx, const ebb_drain *d); /* ns until the budget is over */
-/* How far it is; explain and the audit log show it. */
+uint64_t ebb_drain_left(ebb_cx *cx, const ebb_drain *d); /* ns until the budget is over; then 0 */
+/* How far it is; explain and the audit log show it. Without it they say 0 of 0. */
 void ebb_drain_progress(ebb_drain *d, uint64_t done, uint64_t total);
-/* A fact for the audit log, as a line of its own. What does not fit into one line is cut, and marked. */
+/* A fact for the audit log, as a line of its own. What does not fit into one line is cut, and marked. NULL is
+ * "". Without a log it goes nowhere. */
 void ebb_drain_evidence(ebb_drain *d, const char *key, const char *value);
 ebb_workflow ebb_drain_workflow(const ebb_drain *d);
 
 /* ---- stopping ----------------------------------------------------------------------------------------- */
 
 /* Asks it to stop. EBB_OK, the second time too: that is absorbed, and a stronger reason strengthens the one
- * it had. EBB_ERR_CANCEL_ALREADY_FINAL: it has ended; or its work has, by itself, and its finalizers, which
- * still run, have its budget from now on. */
-ebb_status ebb_workflow_request(ebb_cx *cx, ebb_workflow wf, ebb_cancel_kind kind, const char *message);
+ * it had. A kind that is no reason of its own (NONE, PARENT) is USER; a message of NULL is "".
+ * EBB_ERR_CANCEL_ALREADY_FINAL: it has ended; or its work has, by itself, and its finalizers, which still
+ * run, have its budget from now on. EBB_ERR_STALE: it was joined. */
+ebb_status ebb_workflow_request(ebb_cx *cx, ebb_workflow workflow, ebb_cancel_kind kind, const char *message);
 
 /* Gives a drain so many ns more, from the end of its budget or from now, whichever is later; 2^62 in all
  * at most. EBB_ERR_CANCEL_INVALID_PHASE: it does not drain, or what was in flight has its cleanup budget
  * already (after cancel_at, unless `no_force`). EBB_ERR_LIMIT: there is no more, or the workflow around it
- * leaves none. EBB_ERR_INVALID: 0. */
-ebb_status ebb_workflow_extend(ebb_cx *cx, ebb_workflow wf, uint64_t more);
+ * leaves none. EBB_ERR_INVALID: 0. A cancel_at that is 60 % of the budget moves along; one that was given
+ * does not. */
+ebb_status ebb_workflow_extend(ebb_cx *cx, ebb_workflow workflow, uint64_t more);
 
-/* Ends a drain now, as if its budget were over. EBB_ERR_CANCEL_INVALID_PHASE: it does not drain.
+/* Ends a drain now, as if its budget were over. `message` is `by` in the log; NULL: "operator".
+ * EBB_ERR_CANCEL_INVALID_PHASE: it does not drain.
  * (Finalizers that do not end are bounded by the budget; with `no_force` only ebb_region_force ends them.) */
-ebb_status ebb_workflow_force(ebb_cx *cx, ebb_workflow wf, const char *message);
+ebb_status ebb_workflow_force(ebb_cx *cx, ebb_workflow workflow, const char *message);
 
 /* Prints what it waits for, one line each: handlers with their progress; tasks, operations and obligations in
- * flight, where they were spawned, begun or reserved, how old they are (tasks: in 17 ms), what they wait
- * for. `write` gets pieces of text that are not 0-terminated. */
-ebb_status ebb_workflow_explain(ebb_cx *cx, ebb_workflow wf,
+ * flight, where they were spawned, begun or reserved, how old they are (tasks: in steps of 17 ms), what they
+ * wait for. Handlers may ask, and on_state. `write` gets pieces of text that are not 0-terminated. Returns
+ * EBB_OK, or what is wrong with the id. */
+ebb_status ebb_workflow_explain(ebb_cx *cx, ebb_workflow workflow,
                                 void (*write)(void *ctx, const char *text, size_t n), void *ctx);
 
-/* Something that was left behind. */
+/* Something that was left behind. Its texts are constants, `site` one of your program: they outlast the
+ * join. */
 typedef struct ebb_workflow_leak {
     const char *what;   /* "obligation": nobody resolved it; "aborted": an obligation of a task that was
                          abandoned; "task", "finalizer": abandoned */
@@ -171,10 +192,12 @@ typedef struct ebb_workflow_leak {
 typedef struct ebb_workflow_report {
     ebb_workflow workflow;
     ebb_workflow_state state;
-    ebb_status status; /* of its region and handlers: the first failure; else EBB_CANCELLED if a task was */
-    uint64_t elapsed;  /* ns since the request; of one that has ended, until then. 0: no request */
-    uint64_t budget;   /* ns, as it is now */
-    bool cancelled;    /* cancel_at came before all was done */
+    /* Of its region and handlers: the first failure; else EBB_CANCELLED if a task of the region was, and not
+     * only a handler. */
+    ebb_status status;
+    uint64_t elapsed;     /* ns since the request; of one that has ended, until then. 0: no request */
+    uint64_t budget;      /* ns, as it is now */
+    bool cancelled;       /* cancel_at came before all was done */
     bool drain_timed_out; /* it was over its budget, or forced before: there is a CAN-004 */
     bool forced;          /* by an operator, or from around it */
     uint32_t absorbed;    /* requests after the first */
@@ -185,43 +208,54 @@ typedef struct ebb_workflow_report {
     ebb_status audit; /* the first failure to write a line; EBB_OK: all are written */
 } ebb_workflow_report;
 
-ebb_status ebb_workflow_info(ebb_cx *cx, ebb_workflow wf, ebb_workflow_report *out);
-/* The i-th that was left behind. EBB_ERR_INVALID past the last that has a name. */
-ebb_status ebb_workflow_leaked(ebb_cx *cx, ebb_workflow wf, uint32_t i, ebb_workflow_leak *out);
+ebb_status ebb_workflow_info(ebb_cx *cx, ebb_workflow workflow, ebb_workflow_report *out);
+/* The i-th that was left behind. EBB_ERR_INVALID past the last that has a name. Only before the join, which
+ * frees them: ask in `on_state`, at LEAK_DETECTED. */
+ebb_status ebb_workflow_leaked(ebb_cx *cx, ebb_workflow workflow, uint32_t i, ebb_workflow_leak *out);
 
 /* Waits for its end. A poll operation and a checkpoint; for the host it returns EBB_PENDING. One that is not
  * asked to stop ends when its work has ended. The id is stale then, and `out` (may be NULL) has the report.
  *   EBB_ERR_CANCEL_LEAK           LEAK_DETECTED; or it ended by itself and left something behind.
  *   EBB_ERR_CANCEL_DRAIN_TIMEOUT  `no_force`: the budget is over, and it still drains. The id stays:
  *                                 extend or force it, and join again.
- *   EBB_CANCELLED                 a task of it was cancelled; or the caller is (then the id stays).
+ *   EBB_CANCELLED                 a task of it was cancelled; or the caller is: then the id stays, and `out`
+ *                                 is as it was. Zeroed before, its workflow.id tells the two apart.
  *   else                          as ebb_region_join: the first failure, or EBB_OK.
- * EBB_ERR_BUSY: somebody else waits. EBB_ERR_INVALID: a task of its own would wait for itself. One that
- * nobody joins is forgotten when the region around it closes: how it ended is in the log then, and
- * nobody's failure. */
-ebb_status ebb_workflow_join(ebb_cx *cx, ebb_workflow wf, ebb_workflow_report *out);
+ * `out` is written at the end and with EBB_ERR_CANCEL_DRAIN_TIMEOUT, else not. EBB_ERR_BUSY: somebody else
+ * waits. EBB_ERR_INVALID: a task of its own would wait for itself. One that nobody joins is forgotten when
+ * the region around it closes: how it ended is in the log then, and nobody's failure. */
+ebb_status ebb_workflow_join(ebb_cx *cx, ebb_workflow workflow, ebb_workflow_report *out);
 
 /* The last call on it that was refused, in words: "rollout_cancel#3 v42: extend is not allowed in
- * FINALIZING". "" if none was. Valid until the next call on it. */
-const char *ebb_workflow_refusal(ebb_cx *cx, ebb_workflow wf);
+ * FINALIZING". "" if none was. Valid until the next call on it. What was wrong with an argument leaves
+ * none. */
+const char *ebb_workflow_refusal(ebb_cx *cx, ebb_workflow workflow);
 
 /* Why a region says EBB_ERR_CLOSED, in words: "publish_abort#2 v42 is DRAINING (USER: wrong tag): no new
- * work". Returns the length, cut to fit; 0 if the region is open or unknown. */
+ * work". Returns the length, cut to fit, and ends with a 0; it is 0 if the region is open or unknown. With no
+ * room nothing is written. */
 size_t ebb_closed_text(ebb_cx *cx, ebb_region region, char *out, size_t room);
 
 /* ---- audit log ----------------------------------------------------------------------------------------- */
 
 /* One JSON object a line (docs/workflow.md lists its fields). Each has the hash of the line before and its
  * own, so that an edited, removed or swapped line shows. A line is one write: it survives the death of the
- * process (not of the machine). Of one thread; `a` must be good until it is closed. */
+ * process (not of the machine). A line that can't be written stops nothing: report.audit has the failure, and
+ * the next line says how many are lost, so that the log never verifies again: start a new one. Of one thread;
+ * `a` must be good until it is closed. */
 
-/* Opens a file to append to, or makes it. A last line that is not whole is cut off, and what a process
- * before has not finished is told (ebb_audit_unfinished) and noted. EBB_ERR_BUSY: another process or log
- * has it. EBB_ERR_CORRUPT: its chain is broken (`ebb audit verify` says where). EBB_ERR_NOMEM,
- * EBB_ERRNO(errno). */
+/* Opens a regular file to append to, or makes it (mode 0644 less the umask). A last line that is not whole is
+ * cut off, and what a process before has not finished is told (ebb_audit_unfinished) and noted. The lock is
+ * one of flock(2): a program that is executed does not have it, a child that was only forked shares it.
+ * EBB_ERR_BUSY: another process or log has it. EBB_ERR_CORRUPT: it is no log, or its chain is broken, or what
+ * follows the last newline is not the start of a line (`ebb audit verify` says where). EBB_ERRNO(EINVAL): no
+ * regular file. EBB_ERR_NOMEM, EBB_ERRNO(errno). */
 ebb_status ebb_audit_open(ebb_allocator a, const char *path, ebb_audit **out);
 
-/* A log that goes elsewhere. `append` gets a whole line with its newline, and takes all of it or fails. */
+/* A log that goes elsewhere; it starts with line 1. `append` gets a whole line with its newline, and takes
+ * all of it or fails; it is called in the middle of a step, and calls nothing of a workflow or a log. The
+ * struct is copied, what `ctx` points to is not. EBB_ERR_INVALID: no `append`; EBB_ERR_NOMEM; what `append`
+ * says. */
 typedef struct ebb_audit_sink {
     ebb_status (*append)(void *ctx, const char *line, size_t n);
     uint64_t (*clock)(void *ctx); /* ns since 1970, for "at". NULL: always 0 */
@@ -269,15 +303,19 @@ ebb_status ebb_audit_verify(ebb_allocator a, const char *bytes, size_t n, ebb_au
 
 /* Runs a program again and again in virtual time, and asks it to stop at another place each time: at every
  * suspension point (after each poll of a task), and there again when the workflow comes into each of its
- * states (once as a second request, once as a cancel from around it, once as force). After each run all
- * oracles of the kernel must hold on its trace, its audit log must verify, nothing may be left, and
- * `check` must agree. */
+ * states (once as a second request, once as a cancel from around it, once as force), and by force after each
+ * later poll, so that drain handlers are cut at each of theirs. After each run all oracles of the kernel must
+ * hold on its trace, its audit log must verify, nothing may be left, and `check` must agree. A drain that
+ * hangs until its budget is over is no failure but counts as forced: a `check` that minds looks at
+ * report->drain_timed_out && !report->forced. There is no loop: functions of ebb/loop.h say
+ * EBB_ERR_INVALID. */
 typedef struct ebb_injection {
     const char *name;
     /* Builds the program: opens its workflows in `cx`'s region, with `audit`, and spawns its work. The
      * workflow that is asked to stop is `*target`; the run is over when everything has ended. */
     ebb_status (*setup)(ebb_cx *cx, ebb_audit *audit, void *state, ebb_workflow *target);
-    /* All has ended. EBB_OK, or what is wrong with what is left in `state`. May be NULL. */
+    /* All has ended. EBB_OK, or what is wrong with what is left in `state`. May be NULL. The report is that
+     * of the target; IDLE if it ended before it was asked. */
     ebb_status (*check)(void *state, const ebb_workflow_report *report);
     size_t state_size;  /* of the state, which is zeroed before each run */
     uint64_t max_polls; /* a run. 0: 100,000; more is a livelock */
@@ -288,7 +326,7 @@ typedef struct ebb_injected {
     uint64_t points; /* suspension points of the program when nobody stops it */
     uint64_t runs;   /* in all */
     uint64_t leaks;  /* runs that ended in LEAK_DETECTED */
-    uint64_t forced; /* and in DRAIN_TIMEOUT before */
+    uint64_t forced; /* runs that came by DRAIN_TIMEOUT: forced, or over their budget */
     char text[320];  /* of the first failure: which run, what was expected and what was found */
 } ebb_injected;
 
@@ -301,7 +339,7 @@ ebb_status ebb_inject(ebb_allocator a, const ebb_injection *what, ebb_injected *
 /* Exit statuses of ebb_service_run. */
 typedef enum ebb_exit {
     EBB_EXIT_OK = 0,      /* stopped, or ended by itself, and nothing was left */
-    EBB_EXIT_FAILED = 1,  /* it could not start, or a task failed */
+    EBB_EXIT_FAILED = 1,  /* it could not start, or a task failed; told when all others have ended */
     EBB_EXIT_TIMEOUT = 3, /* the budget was over: what was left was forced */
     EBB_EXIT_FORCED = 4,  /* a second signal forced it */
     EBB_EXIT_LEAK = 5     /* stopped in time, but something was left behind */
@@ -315,8 +353,14 @@ typedef struct ebb_service_opts {
 } ebb_service_opts;
 
 /* Runs a service on this thread until it has ended: a loop, the shutdown workflow over its root region, and
- * `fn` as the first fiber. SIGTERM or SIGINT asks it to stop, a second one forces it. Returns an ebb_exit.
- * `fn` adds its drain handlers by ebb_workflow_on_drain(cx, ebb_workflow_of(cx), ...). */
+ * `fn` as the first fiber, in the root. SIGTERM or SIGINT asks it to stop, a second one, however soon, forces
+ * it. If `fn` fails that is a request too, SIBLING_FAILED; that another task fails stops nothing. Returns an
+ * ebb_exit. `fn` adds its drain handlers by ebb_workflow_on_drain(cx, ebb_workflow_of(cx), ...).
+ *
+ * It may run again, or on several threads at once: then each hears every signal. Afterwards both signals have
+ * their default action, whatever they had before, and SIGPIPE stays blocked on this thread. A function in the
+ * pool that was forced and still runs is not waited for: what it uses, `arg` and the allocator must last as
+ * long as the process then, and the loop, a few descriptors and one of the 255 runtime ids stay with it. */
 int ebb_service_run(const ebb_service_opts *opts, ebb_fiber_fn fn, void *arg);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
 # Each example runs, says what it should, and ends with 0; and what the README shows is one of them.
-set(example_names echo embed fanout hello payment pipeline pool publish race tour)
+set(example_names echo embed fanout greeter hello payment pipeline pool publish race tour)
 set(example_files ${example_names})
 list(TRANSFORM example_files REPLACE "(.+)" "$<TARGET_FILE:example_\\1>")
 add_test(NAME examples

@@ -3,15 +3,18 @@
 
 usage: test_examples.py EBB EXAMPLE...
 """
+import contextlib
 import os
 import pty
 import re
+import select
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 import unittest
 from pathlib import Path
 
@@ -19,7 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 EBB = ""
 PROGRAMS = {}
 
-SERVERS = {"echo", "service"}  # these run until they are told to stop; test_service.py has the second
+SERVERS = {"echo", "greeter", "service"}  # these run until they are told to stop; test_service.py has service
 REAL_TIME = {"embed", "fanout", "pipeline", "publish"}  # these run on the clock of the machine
 
 # What an example has to say, as expressions for whole lines, in this order.
@@ -123,16 +126,19 @@ class EachExample(unittest.TestCase):
             self.assertLess(len(path.read_text(encoding="utf-8").splitlines()), 120, path)
 
 
-class Echo(unittest.TestCase):
-    def start(self):
-        server = subprocess.Popen([PROGRAMS["echo"], "0"], stdout=subprocess.PIPE, text=True)
-        self.addCleanup(server.stdout.close)
-        self.addCleanup(server.kill)
-        port = re.fullmatch(r"listening on 127\.0\.0\.1 port (\d+)\n", server.stdout.readline())
-        return server, int(port.group(1))
+def start(test, name, *arguments):
+    """A server that listens, and its port."""
+    server = subprocess.Popen([PROGRAMS[name], "0", *arguments], stdout=subprocess.PIPE, text=True)
+    test.addCleanup(server.stdout.close)
+    test.addCleanup(server.wait)
+    test.addCleanup(server.kill)
+    port = re.fullmatch(r"listening on 127\.0\.0\.1 port (\d+)\n", server.stdout.readline())
+    return server, int(port.group(1))
 
+
+class Echo(unittest.TestCase):
     def test_echoes_and_drains_on_sigterm(self):
-        server, port = self.start()
+        server, port = start(self, "echo")
         with socket.create_connection(("127.0.0.1", port), timeout=30) as idle, \
                 socket.create_connection(("127.0.0.1", port), timeout=30) as client:
             text = b"what you send it comes back\n" * 10000
@@ -149,11 +155,104 @@ class Echo(unittest.TestCase):
             self.assertEqual(idle.recv(1), b"")
 
     def test_says_why_it_can_not_listen(self):
-        _, port = self.start()
-        second = subprocess.run([PROGRAMS["echo"], str(port)], capture_output=True, text=True, timeout=60,
-                                check=False)
+        _, port = start(self, "echo")
+        second = run("echo", str(port))
         self.assertEqual(second.returncode, 1)
         self.assertIn("can't listen on 127.0.0.1 port %d: address already in use" % port, second.stderr)
+
+
+class Greeter(unittest.TestCase):
+    SOON_S = 1  # cancel_at, when a connection that does not hear of the stop would be cancelled, is at 3
+
+    def connect(self, port):
+        client = socket.create_connection(("127.0.0.1", port), timeout=30)
+        self.addCleanup(client.close)
+        return client, client.makefile("rb")
+
+    def stop(self, server):
+        """Exit status and how long it took. It is slower under a sanitizer, but does not wait for a clock."""
+        began = time.monotonic()
+        server.send_signal(signal.SIGTERM)
+        return server.wait(timeout=30), time.monotonic() - began
+
+    def test_greets_each_line_also_one_that_comes_in_pieces(self):
+        _, port = start(self, "greeter")
+        client, answers = self.connect(port)
+        client.sendall(b"Ada\nGra")
+        self.assertEqual(answers.readline(), b"hello, Ada\n")
+        client.sendall(b"ce\n" + b"x" * 100 + b"\n")
+        self.assertEqual([answers.readline() for _ in range(3)],
+                         [b"hello, Grace\n", b"hello, %s\n" % (b"x" * 64), b"hello, %s\n" % (b"x" * 36)])
+
+    def test_stops_at_once_with_connections_that_are_idle(self):
+        server, port = start(self, "greeter")
+        client, answers = self.connect(port)
+        idle, rest = self.connect(port)
+        client.sendall(b"Ada\n")
+        self.assertEqual(answers.readline(), b"hello, Ada\n")
+        status, took = self.stop(server)
+        self.assertEqual(status, 0)
+        self.assertLess(took, self.SOON_S)
+        self.assertEqual((answers.read(), rest.read()), (b"", b""))
+        self.assertRegex(server.stdout.read(), r"^greeted 1, stopped in \d+ ms\n$")
+
+    def log(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        return str(Path(directory.name) / "greeter.audit")
+
+    def verified(self, log):
+        """What the log says, if it keeps the protocol."""
+        subprocess.run([EBB, "audit", "verify", log], check=True, stdout=subprocess.DEVNULL, timeout=60)
+        return subprocess.run([EBB, "audit", "show", log], check=True, capture_output=True, text=True,
+                              timeout=60).stdout
+
+    def test_waits_for_an_answer_that_is_under_way(self):
+        log = self.log()
+        server, port = start(self, "greeter", log)
+        client, _ = self.connect(port)
+        client.setblocking(False)
+        while select.select([], [client], [], 0.5)[1]:  # until nothing fits, since nobody reads the answers
+            client.send(b"Ada\n" * 1000)
+        server.send_signal(signal.SIGTERM)
+        with self.assertRaises(subprocess.TimeoutExpired):
+            server.wait(timeout=0.5)
+        client.setblocking(True)
+        with contextlib.suppress(ConnectionResetError):  # what it had not read is lost
+            while client.recv(65536):
+                pass
+        self.assertEqual(server.wait(timeout=30), 0)
+        greeted = re.fullmatch(r"greeted (\d+), stopped in \d+ ms\n", server.stdout.read()).group(1)
+        shown = self.verified(log)
+        self.assertNotIn("drain_cancelled", shown)
+        self.assertIn("handler=farewell  key=greeted  value=%s\n" % greeted, shown)  # so that waits, too
+
+    def test_leaves_a_log_that_verifies_and_says_how_many(self):
+        log = self.log()
+        server, port = start(self, "greeter", log)
+        client, answers = self.connect(port)
+        client.sendall(b"Ada\nGrace\n")
+        self.assertEqual([answers.readline() for _ in range(2)], [b"hello, Ada\n", b"hello, Grace\n"])
+        self.assertEqual(self.stop(server)[0], 0)
+        shown = self.verified(log)
+        self.assertIn("handler=farewell  key=greeted  value=2\n", shown)
+        self.assertIn("finalized CAN-005", shown)
+        self.assertNotIn("drain_cancelled", shown)
+
+    def test_stops_at_once_when_nobody_is_there(self):
+        server, _ = start(self, "greeter")
+        status, took = self.stop(server)
+        self.assertEqual(status, 0)
+        self.assertLess(took, self.SOON_S)
+
+    def test_says_why_it_can_not_start(self):
+        _, port = start(self, "greeter")
+        second = run("greeter", str(port))
+        self.assertEqual((second.returncode, second.stderr),
+                         (1, "greeter: port %d: address already in use\n" % port))
+        result = run("greeter", "0", "/nonexistent/log")
+        self.assertEqual((result.returncode, result.stderr),
+                         (1, "greeter: /nonexistent/log: no such file or directory\n"))
 
 
 class Pipeline(unittest.TestCase):
@@ -233,6 +332,15 @@ class Docs(unittest.TestCase):
         page = (ROOT / "docs" / "workflow.md").read_text(encoding="utf-8")
         example = (ROOT / "examples" / "publish.c").read_text(encoding="utf-8")
         self.assertEqual(re.search(r"^```c\n(.*?)^```$", page, re.MULTILINE | re.DOTALL).group(1), example)
+
+    def test_show_parts_of_greeter_as_they_are(self):
+        page = (ROOT / "docs" / "workflow.md").read_text(encoding="utf-8")
+        example = (ROOT / "examples" / "greeter.c").read_text(encoding="utf-8")
+        section = page.split("## A service\n")[1].split("\n## ")[0]
+        functions = "".join(re.findall(r"^```c\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)).split("\n\n")
+        self.assertGreater(len(functions), 2)
+        for function in functions:
+            self.assertIn(function.rstrip("\n"), example)
 
 
 if __name__ == "__main__":
