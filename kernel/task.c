@@ -718,7 +718,6 @@ ebb_status ebb__acknowledge(ebb_cx *cx) {
 ebb_status ebb_checkpoint_slow(ebb_cx *cx) {
     ebb_status st = ebb__acknowledge(cx);
     ebb__journal(ebb__rt_of(cx), cx, (ebb_record){.type = J_CHECKPOINT, .value = (uint32_t)st});
-    if (st == EBB_CANCELLED) ebb__refused(cx);
     return st;
 }
 

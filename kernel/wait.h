@@ -43,7 +43,7 @@ static inline bool ebb__park(ebb_cx *cx) {
     return EBB__UNLIKELY(rt->park != NULL) && rt->park(cx);
 }
 
-/* For an await, or a checkpoint, that says EBB_CANCELLED. */
+/* For an await that says EBB_CANCELLED. */
 static inline void ebb__refused(ebb_cx *cx) {
     ebb_rt *rt = ebb__rt_of(cx);
     if (rt->refused != NULL) rt->refused(cx);

@@ -104,6 +104,8 @@ static void tell_end(const ebb_workflow_report *r, int status) {
                                         [EBB_EXIT_LEAK] = "stopped, but something was left behind"};
     printf("%s: %" PRIu64 " of %" PRIu64 " ms, %u left behind\n", texts[status], r->elapsed / EBB_MS,
            r->budget / EBB_MS, r->leaks);
+    if (r->audit != EBB_OK)
+        fprintf(stderr, "service: the audit log is not whole: %s\n", ebb_loop_status_text(r->audit));
     if (status == EBB_EXIT_FAILED && r->status != EBB_OK)
         fprintf(stderr, "service: %s\n", ebb_loop_status_text(r->status));
 }
