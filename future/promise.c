@@ -203,12 +203,19 @@ typedef struct gone {
     ebb_status status;
 } gone;
 
+/* With its region, say: a second cancel that is no stronger would only shorten the budget that it has. */
+static bool knows(ebb_cx *cx, ebb_task task, ebb_cancel_kind kind) {
+    ebb__task *t;
+    return ebb__find_task(ebb__rt_of(cx), task, &t) == EBB_OK && t->told != 0 &&
+           ebb__told_severity(t->told) >= (uint8_t)ebb_cancel_severity(kind);
+}
+
 static void go_cancel(ebb_cx *cx, ebb_future *f, void *arg) {
     gone *g = (gone *)(void *)f;
     (void)arg;
     ebb_cancel_kind kind = ebb__kind_of_cancel(f);
-    ebb_task_cancel(cx, g->task, kind == EBB_CANCEL_DROPPED ? EBB_CANCEL_USER : kind,
-                    "its future was cancelled");
+    if (kind == EBB_CANCEL_DROPPED) kind = EBB_CANCEL_USER;
+    if (!knows(cx, g->task, kind)) ebb_task_cancel(cx, g->task, kind, "its future was cancelled");
 }
 
 static const ebb_op go_op = {"task", go_cancel, NULL};

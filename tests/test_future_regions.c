@@ -33,7 +33,7 @@ typedef struct maker {
     operation o[2];
     probe p[4];
     bool made, over;
-    ebb_task id;
+    ebb_task id, slow;
 } maker;
 
 static ebb_status maker_poll(ebb_cx *cx, void *state) {
@@ -464,6 +464,29 @@ static void a_task_that_is_cancelled_with_its_region_cancels_its_future(void **s
     assert_int_equal(ebb_await(fw->host, f, NULL), EBB_CANCELLED);
 }
 
+static ebb_status takes_its_time(ebb_cx *cx, void *state) {
+    *(ebb_task *)state = ebb_self(cx);
+    return EBB_PENDING;
+}
+
+static void makes_a_slow_task(ebb_cx *cx, maker *m) {
+    m->f[0] = probe_on(&m->p[0], ebb_go(cx, ebb_self_region(cx), takes_its_time, &m->slow));
+}
+
+/* Its future is cancelled with the region too: that is no second request with a budget of its own. */
+static void a_task_that_is_cancelled_with_its_region_keeps_the_budget_of_that(void **state) {
+    future_world *fw = *state;
+    ebb_region r = open_region(fw->world, fw->root);
+    maker *m = start(fw, r, makes_a_slow_task);
+    ebb_budget budget = {world_now(fw->world) + 60 * EBB_SECOND, EBB_POLLS_UNBOUNDED, 0};
+    ebb_region_cancel_within(fw->host, r, EBB_CANCEL_SHUTDOWN, "enough", budget);
+    future_settle(fw);
+    probe_cancelled(&m->p[0], EBB_CANCEL_SHUTDOWN);
+    assert_int_equal(info_of(fw->world, m->slow).budget.deadline, budget.deadline);
+    ebb_region_force(fw->host, r);
+    future_settle(fw);
+}
+
 static void a_task_that_is_abandoned_cancels_its_future(void **state) {
     future_world *fw = *state;
     job j = {.deaf = true};
@@ -542,6 +565,7 @@ int main(void) {
         IN_FUTURES(a_task_ends_its_future_as_it_ends),
         IN_FUTURES(cancelling_the_future_asks_the_task_to_cancel),
         IN_FUTURES(a_task_that_is_cancelled_with_its_region_cancels_its_future),
+        IN_FUTURES(a_task_that_is_cancelled_with_its_region_keeps_the_budget_of_that),
         IN_FUTURES(a_task_that_is_abandoned_cancels_its_future),
         IN_FUTURES(a_task_in_a_region_that_is_closed_is_a_failed_future),
         IN_FUTURES(a_task_that_is_cancelled_takes_what_it_awaits_along),
