@@ -20,6 +20,25 @@ void ebb__task_overdue(ebb_rt *rt, ebb__task *t);
 void ebb__task_rewoken(ebb_rt *rt, ebb__task *t);
 /* Its own deadline has come. */
 void ebb__task_fired(ebb_rt *rt, ebb__task *t);
+/* Cancels it, and not only with its region: with a reason and a budget of its own. */
+void ebb__task_cancel_own(ebb_rt *rt, ebb__task *t, uint8_t kind, uint64_t origin, const char *message);
+/* Ends one that was created and never polled. */
+void ebb__task_end_unpolled(ebb_rt *rt, ebb__task *t);
+
+/* How a task is remembered while it waits in a join: its index, and as much of its generation as there
+ * is room for. */
+static inline uint32_t ebb__joiner_of(const ebb__task *t) {
+    return t->index | t->generation << 24;
+}
+
+/* The task that was remembered so, if it still waits in a join. If its slot has had 256 users since and
+ * joins again, that one is woken for nothing, which every poll must bear. */
+static inline ebb__task *ebb__joiner(const ebb_rt *rt, uint32_t waiter) {
+    if ((waiter & 0xffffff) == 0) return NULL;
+    ebb__task *t = ebb__task_at(rt, waiter & 0xffffff);
+    bool waits = t->phase != 0 && t->phase != EBB_COMPLETED && t->flags & F_JOINING;
+    return waits && ebb__joiner_of(t) == waiter ? t : NULL;
+}
 
 /* Which phases may follow which, a bit each. */
 extern const uint8_t ebb__phase_legal[EBB_COMPLETED + 1];

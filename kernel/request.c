@@ -1,0 +1,205 @@
+/* Asking tasks to stop: cancel and force for one of them, and for all of a region. */
+#include "kernel/lane.h"
+#include "kernel/reason.h"
+#include "kernel/record.h"
+#include "kernel/task.h"
+
+static uint32_t polls_of(const ebb__task *t) {
+    return t->flags & F_RETURNED ? 0 : t->polls_left;
+}
+
+/* A queued task moves to the cancel lane; one that is being polled is polled once more. */
+static void reroute(ebb_rt *rt, ebb__task *t, uint64_t deadline) {
+    if (t->flags & F_POLLING) {
+        t->flags |= F_REWAKE;
+    } else if ((t->queue & 3) != EBB_LANE_CANCEL || ebb__due_sooner(rt, t, deadline)) {
+        ebb__dequeue(rt, t);
+        ebb__enqueue_cancelled(rt, t, deadline);
+    }
+}
+
+void ebb__task_request(ebb_rt *rt, ebb__task *t, uint8_t kind, uint8_t severity, uint32_t polls,
+                       uint64_t deadline) {
+    if (t->phase <= EBB_RUNNING) {
+        ebb__phase_move(rt, t, EBB_CANCEL_REQUESTED);
+        t->told = ebb__told(kind, severity, 1);
+        if (!(t->flags & F_RETURNED) && !ebb__is_servant(rt, t)) t->polls_left = polls;
+        t->cx.signal |= EBB_SIGNAL_STOP;
+        if (EBB__LIKELY(t->mask == 0)) {
+            t->cx.signal |= EBB_SIGNAL_CANCEL;
+        } else {
+            ebb__signal_update(rt, t);
+        }
+        reroute(rt, t, deadline);
+        ebb__emit_task(rt, EBB_EV_CANCEL_REQUESTED, t, polls_of(t), deadline);
+        return;
+    }
+    if (t->phase == EBB_COMPLETED) return;
+    if (severity > ebb__told_severity(t->told) || EBB__MUTANT(rt, EBB_ORACLE_SEVERITY)) {
+        uint8_t epoch = ebb__told_epoch(t->told);
+        t->told = ebb__told(kind, severity, (uint8_t)(epoch + (severity > ebb__told_severity(t->told))));
+    }
+    if (EBB__MUTANT(rt, EBB_ORACLE_PHASE) && t->phase == EBB_CANCELLING) t->phase = EBB_CANCEL_REQUESTED;
+    if (!(t->flags & F_RETURNED) && !ebb__is_servant(rt, t) &&
+        (polls < t->polls_left || EBB__MUTANT(rt, EBB_ORACLE_BUDGET))) {
+        t->polls_left = polls;
+    }
+    reroute(rt, t, deadline);
+    ebb__emit_task(rt, EBB_EV_CANCEL_STRENGTHENED, t, polls_of(t), ebb__cleanup_deadline(rt, t));
+}
+
+enum { AHEAD = 16 };
+
+/* What most tasks are when their region is cancelled: nothing to be said about them but that. */
+EBB__INLINE bool plainly_parked(const ebb__task *t) {
+    return t->queue == EBB_LANE_NONE && t->phase == EBB_RUNNING && t->mask == 0 &&
+           !(t->flags & (F_POLLING | F_RETURNED | F_CLOSER));
+}
+
+void ebb__tasks_request(ebb_rt *rt, ebb__region *r) {
+    const uint32_t *tasks = ebb__u32s_data(&r->tasks);
+    uint8_t kind = ebb__told_kind(r->told), severity = ebb__told_severity(r->told);
+    uint8_t bucket = ebb__bucket_of(rt, r->deadline);
+    uint32_t parked = 0;
+    for (uint32_t i = r->tasks.n; i-- > 0;) {
+        if (i >= AHEAD) __builtin_prefetch(ebb__task_at(rt, tasks[i - AHEAD]), 1);
+        ebb__task *t = ebb__task_at(rt, tasks[i]);
+        if (EBB__MUTANT(rt, EBB_ORACLE_TASK_LEAK) && t->told == 0 && t->mask > 0) continue;
+        if (r->priority > t->priority) t->priority = r->priority;
+        if (EBB__UNLIKELY(!plainly_parked(t))) {
+            ebb__task_request(rt, t, kind, severity, r->polls, r->deadline);
+            continue;
+        }
+        t->phase = EBB_CANCEL_REQUESTED;
+        t->told = ebb__told(kind, severity, 1);
+        t->polls_left = r->polls;
+        t->cx.signal = EBB_SIGNAL_STOP | EBB_SIGNAL_CANCEL;
+        t->queue = (uint8_t)(EBB_LANE_CANCEL | bucket << 2);
+        t->qpos = ebb__lanes_push(&rt->lanes, &rt->queue[bucket], t->index);
+        parked++;
+        ebb__emit_task(rt, EBB_EV_CANCEL_REQUESTED, t, r->polls, r->deadline);
+    }
+    if (parked == 0) return;
+    rt->cancel_count += parked;
+    rt->cancel_buckets |= UINT64_C(1) << bucket;
+}
+
+void ebb__task_overdue(ebb_rt *rt, ebb__task *t) {
+    if (t->phase == EBB_COMPLETED) return;
+    if (t->flags & F_RETURNED) { /* in its finalizers: they look at the clock themselves */
+        ebb__wake(rt, t);
+        return;
+    }
+    if (t->flags & F_FORCED) return;
+    t->flags |= F_FORCED;
+    t->force_left = EBB__FORCE_POLLS;
+    ebb__signal_update(rt, t);
+    ebb__emit_task(rt, EBB_EV_TASK_FORCED, t, EBB__FORCE_POLLS, 0);
+    reroute(rt, t, ebb__cleanup_deadline(rt, t));
+}
+
+/* Keeps the stronger of two own reasons, if there is a slot for it. */
+static void own_reason(ebb_rt *rt, ebb__cold *c, const ebb_reason *reason) {
+    if (c->reason == 0) {
+        rt->reasons_low = true; /* the pump looks how many are left */
+        if (!ebb__slab_ready(&rt->reasons)) return;
+        c->reason = ebb__slab_take(&rt->reasons);
+        ((ebb__own_reason *)ebb__slab_at(&rt->reasons, c->reason))->reason = *reason;
+        return;
+    }
+    ebb__own_reason *own = ebb__slab_at(&rt->reasons, c->reason);
+    own->reason = ebb_reason_strengthen(&own->reason, reason);
+}
+
+void ebb__task_cancel_own(ebb_rt *rt, ebb__task *t, uint8_t kind, uint64_t origin, const char *message) {
+    ebb__cold *c = ebb__cold_at(rt, t->index);
+    ebb_reason reason = {.kind = kind,
+                         .severity = (uint8_t)ebb_cancel_severity(kind),
+                         .runtime = rt->id,
+                         .origin = origin,
+                         .sequence = ++rt->sequence};
+    ebb__message_copy(reason.message, message);
+    ebb_budget b = ebb__cleanup_budget(rt, reason.severity, t->priority);
+    uint64_t force_at = ebb__force_at(rt->now, b.deadline);
+    uint32_t ref = ebb__wheel_ref(EBB__W_TASK, t->index);
+    own_reason(rt, c, &reason);
+    bool had = (t->flags & F_OWN_CANCEL) != 0;
+    if (!had && t->flags & F_NODE && c->node.next != 0) {
+        ebb__cap_by_deadline(rt, c->node.due, &b.deadline, &force_at);
+    }
+    uint64_t old_end = had ? c->node.due + (uint64_t)c->kept * 1024 : EBB_FOREVER;
+    if (!had || force_at < c->node.due || b.deadline < old_end) {
+        uint64_t end = b.deadline < old_end ? b.deadline : old_end;
+        if (had && c->node.due < force_at) force_at = c->node.due;
+        ebb__wheel_disarm(&rt->wheel, ref);
+        c->kept = end > force_at ? (uint32_t)((end - force_at) / 1024) : 0;
+        ebb__wheel_arm(&rt->wheel, ref, force_at);
+    }
+    t->flags |= F_OWN_CANCEL;
+    ebb__task_request(rt, t, kind, reason.severity, b.polls, ebb__cleanup_deadline(rt, t));
+}
+
+void ebb__task_fired(ebb_rt *rt, ebb__task *t) {
+    if (t->flags & F_OWN_CANCEL) {
+        ebb__cold *c = ebb__cold_at(rt, t->index);
+        if (c->kept > 0) { /* the finalizers' part comes next */
+            uint64_t end = c->node.due + (uint64_t)c->kept * 1024;
+            ebb__wheel_arm(&rt->wheel, ebb__wheel_ref(EBB__W_TASK, t->index), end);
+            c->kept = 0;
+        }
+        ebb__task_overdue(rt, t);
+    } else if (t->phase == EBB_CREATED) {
+        ebb__task_end_unpolled(rt, t);
+    } else {
+        ebb__task_cancel_own(rt, t, EBB_CANCEL_TIMEOUT, 0, "its deadline has passed");
+    }
+}
+
+/* EBB_OK and a task that has not ended; a stale one is counted. */
+static bool cancellable(ebb_rt *rt, ebb_task task, ebb__task **out) {
+    ebb_status st = ebb__find_task(rt, task, out);
+    if (st == EBB_OK && (*out)->phase != EBB_COMPLETED) return true;
+    if (st == EBB_OK || st == EBB_ERR_STALE) {
+        rt->stats.stale_wakes++;
+        ebb__emit_plain(rt, EBB_EV_STALE_WAKE, task.id, 0, 0, 0);
+    }
+    return false;
+}
+
+void ebb_task_cancel(ebb_cx *cx, ebb_task task, ebb_cancel_kind kind, const char *message) {
+    ebb_rt *rt = ebb__rt_of(cx);
+    ebb__task *t;
+    if (ebb_cancel_severity(kind) == 0) kind = EBB_CANCEL_USER;
+    ebb__journal(rt, cx, (ebb_record){.type = J_TASK_CANCEL, .task = task.id, .kind = (uint8_t)kind});
+    ebb__journal_text(rt, message);
+    if (!cancellable(rt, task, &t)) return;
+    ebb__task_cancel_own(rt, t, (uint8_t)kind, ebb__task_id(ebb__task_of(cx)), message);
+}
+
+/* What is left is the finalizers' part, from now on. */
+static void end_own_budget(ebb_rt *rt, ebb__task *t) {
+    ebb__cold *c = ebb__cold_at(rt, t->index);
+    const ebb__region *r = ebb__region_at(rt, t->region);
+    bool own = (t->flags & F_OWN_CANCEL) != 0;
+    if (own && c->kept == 0) return; /* it has begun before */
+    uint64_t kept = own                         ? (uint64_t)c->kept * 1024
+                    : r->deadline > r->force_at ? r->deadline - r->force_at
+                                                : 0;
+    uint64_t end = ebb__cleanup_deadline(rt, t);
+    if (end > rt->now && end - rt->now > kept) end = rt->now + kept;
+    ebb__wheel_disarm(&rt->wheel, ebb__wheel_ref(EBB__W_TASK, t->index));
+    ebb__wheel_arm(&rt->wheel, ebb__wheel_ref(EBB__W_TASK, t->index), end);
+    c->kept = 0;
+    t->flags |= F_OWN_CANCEL;
+}
+
+void ebb_task_force(ebb_cx *cx, ebb_task task) {
+    ebb_rt *rt = ebb__rt_of(cx);
+    ebb__task *t;
+    ebb__journal(rt, cx, (ebb_record){.type = J_TASK_FORCE, .task = task.id});
+    if (!cancellable(rt, task, &t)) return;
+    if (t->told == 0)
+        ebb__task_cancel_own(rt, t, EBB_CANCEL_BUDGET, ebb__task_id(ebb__task_of(cx)), "forced");
+    end_own_budget(rt, t);
+    ebb__task_overdue(rt, t);
+}

@@ -1,0 +1,218 @@
+/* New tasks: what users spawn, and the closers, servants and stewards of regions. */
+#include "kernel/lane.h"
+#include "kernel/record.h"
+#include "kernel/region.h"
+#include "kernel/task.h"
+
+/* A record for a task, zeroed but for what is the same for all. The caller has reserved room. */
+EBB__INLINE ebb__task *task_new(ebb_rt *rt, uint32_t region, ebb_poll_fn poll, void *state,
+                                const char *site) {
+    uint32_t i = ebb__slab_take_as(&rt->tasks, EBB__TASK_SHIFT, sizeof(ebb__task));
+    ebb__task *t = ebb__task_at(rt, i);
+    uint32_t generation = t->generation;
+    *t = (ebb__task){.generation = generation,
+                     .poll = poll,
+                     .state = state,
+                     .rt = rt,
+                     .index = i,
+                     .region = region,
+                     .phase = EBB_CREATED,
+                     .polls_left = EBB_POLLS_UNBOUNDED};
+    ebb__cold *c = ebb__cold_at(rt, i);
+    *c = (ebb__cold){.site = site, .born = (uint32_t)(rt->now >> EBB__BORN_SHIFT)};
+    rt->credit--;
+    return t;
+}
+
+/* A task's slot and its places in the lanes are reserved for many at a time. */
+__attribute__((noinline)) static ebb_status more_credit(ebb_rt *rt) {
+    ebb_status st = ebb__slab_reserve(&rt->tasks, &rt->allocator);
+    if (st != EBB_OK) return st;
+    uint32_t room = ebb__slab_room(&rt->tasks);
+    if (!ebb__lanes_reserve(&rt->lanes, &rt->allocator, rt->tasks.live + room)) return EBB_ERR_NOMEM;
+    rt->credit = room;
+    return EBB_OK;
+}
+
+static inline ebb_status room_for_task(ebb_rt *rt) {
+    return EBB__LIKELY(rt->credit > 0) ? EBB_OK : more_credit(rt);
+}
+
+__attribute__((cold, noinline)) static ebb_task refuse(ebb_rt *rt, ebb_cx *cx, ebb_region region,
+                                                       ebb_status st) {
+    ebb__emit_plain(rt, EBB_EV_REFUSED, ebb__task_id(ebb__task_of(cx)), region.id, (uint32_t)st, 0);
+    return (ebb_task){ebb__id_error(rt, st)};
+}
+
+EBB__INLINE ebb_task spawn(ebb_rt *rt, ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state,
+                           const ebb_task_opts *opts, uint32_t waiter, const char *site) {
+    ebb__region *r;
+    ebb_status st = ebb__find_region(rt, region, &r);
+    if (EBB__UNLIKELY(st != EBB_OK)) return refuse(rt, cx, region, st);
+    if (EBB__UNLIKELY(poll == NULL)) return refuse(rt, cx, region, EBB_ERR_INVALID);
+    if (EBB__UNLIKELY(r->state != EBB_REGION_OPEN) &&
+        !(EBB__MUTANT(rt, EBB_ORACLE_NO_NEW_WORK) && r->state == EBB_REGION_DRAINING)) {
+        return refuse(rt, cx, region, EBB_ERR_CLOSED);
+    }
+    bool timed = r->deadline != EBB_FOREVER || (opts != NULL && opts->deadline != 0);
+    st = room_for_task(rt);
+    if (EBB__UNLIKELY(timed) && st == EBB_OK && !ebb__timed_admit(rt)) st = EBB_ERR_NOMEM;
+    if (st == EBB_OK && !ebb__u32s_reserve(&r->tasks, &rt->allocator)) st = EBB_ERR_NOMEM;
+    if (EBB__UNLIKELY(st != EBB_OK)) {
+        ebb__region_failed(rt, r, st, 0);
+        return refuse(rt, cx, region, st);
+    }
+    ebb__task *t = task_new(rt, r->index, poll, state, site);
+    t->pos = ebb__u32s_push(&r->tasks, t->index);
+    t->priority = r->priority;
+    t->polls_left = r->polls;
+    t->waiter = waiter;
+    if (timed) {
+        t->flags |= F_TIMED;
+        rt->timed.members++;
+    }
+    if (opts != NULL) {
+        if (opts->keep) t->flags |= F_KEEP;
+        if (opts->polls != 0 && opts->polls < t->polls_left) t->polls_left = opts->polls;
+        if (opts->priority > t->priority) t->priority = opts->priority;
+        if (opts->deadline != 0) {
+            t->flags |= F_NODE;
+            ebb__wheel_arm(&rt->wheel, ebb__wheel_ref(EBB__W_TASK, t->index), opts->deadline);
+        }
+    }
+    rt->stats.spawned++;
+    ebb__emit_task(rt, EBB_EV_TASK_SPAWNED, t,
+                   (t->flags & F_KEEP ? 1u : 0u) | (waiter == EBB__A_FUTURE ? 8u : 0u),
+                   ebb__task_id(ebb__task_of(cx)));
+    ebb__enqueue(rt, t);
+    return (ebb_task){ebb__task_id(t)};
+}
+
+static void journal_spawn(ebb_rt *rt, ebb_cx *cx, ebb_region region, const ebb_task_opts *o, const char *site,
+                          uint64_t result) {
+    uint32_t flags = (o != NULL && o->keep ? 1u : 0u) | (o != NULL ? 2u : 0u);
+    ebb__journal(rt, cx, (ebb_record){.type = J_SPAWN, .region = region.id, .other = result, .value = flags});
+    if (o != NULL) {
+        ebb__journal(
+            rt, cx,
+            (ebb_record){.type = J_ARGS, .task = o->deadline, .value = o->polls, .kind = o->priority});
+    }
+    ebb__journal_text(rt, site);
+}
+
+ebb_task ebb_spawn_opts_at(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state,
+                           const ebb_task_opts *opts, const char *site) {
+    ebb_rt *rt = ebb__rt_of(cx);
+    ebb_task id;
+    if (opts != NULL && opts->size != 0 && opts->size != sizeof *opts) {
+        id = refuse(rt, cx, region, EBB_ERR_VERSION);
+    } else {
+        id = spawn(rt, cx, region, poll, state, opts, 0, site);
+    }
+    if (EBB__UNLIKELY(rt->journal != NULL)) journal_spawn(rt, cx, region, opts, site, id.id);
+    return id;
+}
+
+ebb_task ebb_spawn_at(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state, const char *site) {
+    ebb_rt *rt = ebb__rt_of(cx);
+    ebb_task id = spawn(rt, cx, region, poll, state, NULL, 0, site);
+    if (EBB__UNLIKELY(rt->journal != NULL)) journal_spawn(rt, cx, region, NULL, site, id.id);
+    return id;
+}
+
+ebb_task ebb__spawn_apart(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state, const char *site) {
+    ebb_rt *rt = ebb__rt_of(cx);
+    ebb_task id = spawn(rt, cx, region, poll, state, NULL, EBB__A_FUTURE, site);
+    ebb__journal(rt, cx, (ebb_record){.type = J_SPAWN, .region = region.id, .other = id.id, .value = 16});
+    ebb__journal_text(rt, site);
+    return id;
+}
+
+ebb_task ebb__spawn_refused(ebb_cx *cx, ebb_region region, ebb_status why, const char *site) {
+    ebb_rt *rt = ebb__rt_of(cx);
+    ebb__region *r;
+    ebb_status st = ebb__find_region(rt, region, &r);
+    if (st == EBB_OK && r->state != EBB_REGION_OPEN) st = EBB_ERR_CLOSED;
+    if (st == EBB_OK) ebb__region_failed(rt, r, st = why, 0);
+    ebb_task id = refuse(rt, cx, region, st);
+    ebb__journal(rt, cx, (ebb_record){.type = J_SPAWN, .region = region.id, .other = id.id, .value = 8});
+    ebb__journal_text(rt, site);
+    return id;
+}
+
+static ebb_status closer_poll(ebb_cx *cx, void *state) {
+    (void)cx;
+    (void)state;
+    return EBB_OK; /* what it does are the region's finalizers, in settle() */
+}
+
+ebb_status ebb__closer_new(ebb_rt *rt, ebb__region *r) {
+    ebb_status st = room_for_task(rt);
+    if (st != EBB_OK) return st;
+    ebb__task *t = task_new(rt, r->index, closer_poll, NULL, r->site);
+    t->flags |= F_CLOSER;
+    t->phase = 0; /* nobody can name it before it starts */
+    r->closer = t->index;
+    return EBB_OK;
+}
+
+/* The region is Finalizing and has no tasks, so the two inline places are free. */
+void ebb__closer_start(ebb_rt *rt, ebb__region *r) {
+    ebb__task *t = ebb__task_at(rt, r->closer);
+    t->phase = EBB_CREATED;
+    t->pos = ebb__u32s_push(&r->tasks, t->index);
+    rt->stats.spawned++;
+    ebb__emit_task(rt, EBB_EV_TASK_SPAWNED, t, 2, 0);
+    if (r->told != 0) {
+        ebb__task_request(rt, t, ebb__told_kind(r->told), ebb__told_severity(r->told), r->polls, r->deadline);
+    } else {
+        ebb__enqueue(rt, t);
+    }
+}
+
+static ebb_task servant_new(ebb_rt *rt, ebb_cx *cx, ebb_poll_fn poll, struct ebb__scope *scope,
+                            const char *site) {
+    ebb__region *r = ebb__region_at(rt, ebb__task_of(cx)->region);
+    ebb_region region = {ebb__region_id(rt, r)};
+    if (r->state > EBB_REGION_DRAINING) return refuse(rt, cx, region, EBB_ERR_CLOSED);
+    if (r->servant != 0 || poll == NULL) return refuse(rt, cx, region, EBB_ERR_INVALID);
+    ebb_status st = room_for_task(rt);
+    if (st == EBB_OK && !ebb__u32s_reserve(&r->tasks, &rt->allocator)) st = EBB_ERR_NOMEM;
+    if (st != EBB_OK) return refuse(rt, cx, region, st);
+    ebb__task *t = task_new(rt, r->index, poll, scope, site);
+    t->flags |= F_CLOSER;
+    t->pos = ebb__u32s_push(&r->tasks, t->index);
+    t->priority = r->priority;
+    r->servant = t->index;
+    r->scope = scope;
+    rt->stats.spawned++;
+    ebb__emit_task(rt, EBB_EV_TASK_SPAWNED, t, 4, ebb__task_id(ebb__task_of(cx)));
+    if (r->told != 0) {
+        ebb__task_request(rt, t, ebb__told_kind(r->told), ebb__told_severity(r->told), r->polls, r->deadline);
+    } else {
+        ebb__enqueue(rt, t);
+    }
+    return (ebb_task){ebb__task_id(t)};
+}
+
+ebb_task ebb__servant_new(ebb_cx *cx, ebb_poll_fn poll, struct ebb__scope *scope, const char *site) {
+    ebb_rt *rt = ebb__rt_of(cx);
+    ebb_task id = servant_new(rt, cx, poll, scope, site);
+    ebb__journal(rt, cx, (ebb_record){.type = J_SPAWN, .other = id.id, .value = 4});
+    ebb__journal_text(rt, site);
+    return id;
+}
+
+ebb_status ebb__task_room(ebb_rt *rt) {
+    return room_for_task(rt);
+}
+
+ebb_task ebb__steward_spawn(ebb_rt *rt, ebb_cx *cx, ebb__region *annex, ebb_poll_fn poll, void *state,
+                            const char *site) {
+    ebb_task id = spawn(rt, cx, (ebb_region){ebb__region_id(rt, annex)}, poll, state, NULL, 0, site);
+    ebb__task *t;
+    if (ebb__find_task(rt, id, &t) != EBB_OK) return id;
+    t->flags |= F_CLOSER | F_TIMED;
+    rt->timed.members++;
+    return id;
+}
