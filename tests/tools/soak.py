@@ -4,6 +4,7 @@
 usage: soak.py model TEST_MODEL
        soak.py explore EBB
        soak.py replay EBB [OTHER_EBB...]
+       soak.py workflows TEST_WORKFLOW_RANDOM
 
 Seeds come from a fixed range, one after the other: who has more time gets further. What fails names
 the command that repeats it.
@@ -19,6 +20,7 @@ import test_replay_cli as replay
 
 MODEL_OPS = 1000000
 SCHEDULES = 5000
+PROGRAMS = 1000
 FIRST_SEED = 1000
 
 
@@ -52,8 +54,14 @@ def same_when_replayed(seed, ebb, *others):
     return f"all scenarios by {len(replay.builds())} builds"
 
 
+def workflows(seed, program):
+    first = FIRST_SEED + (seed - FIRST_SEED) * PROGRAMS
+    check([program, str(first), str(first + PROGRAMS - 1)])
+    return f"{PROGRAMS} random programs"
+
+
 def main():
-    what = {"model": model, "explore": explore, "replay": same_when_replayed}[sys.argv[1]]
+    what = {"model": model, "explore": explore, "replay": same_when_replayed, "workflows": workflows}[sys.argv[1]]
     seconds = float(os.environ.get("EBB_SOAK_SECONDS", "60"))
     end, rounds, each = time.monotonic() + seconds, 0, ""
     while time.monotonic() < end:
