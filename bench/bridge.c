@@ -20,13 +20,6 @@ static double wall_ns(void) {
     return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
-static void must(int ok) {
-    if (!ok) {
-        fprintf(stderr, "ebb-bench: the work was not done\n");
-        abort();
-    }
-}
-
 /* ---- ours ---------------------------------------------------------------------------------------- */
 
 /* A thread with a runtime, which sleeps when there is nothing to do. */
@@ -60,9 +53,9 @@ static void end_sleep(end *e) {
 static void end_new(end *e) {
     ebb_rt_opts opts = {.allocator = ebb_libc_allocator()};
     *e = (end){.n = 0};
-    must(pthread_mutex_init(&e->lock, NULL) == 0 && pthread_cond_init(&e->woken, NULL) == 0);
-    must(ebb_rt_new(&opts, &e->rt) == EBB_OK);
-    must(ebb_on_inbound(e->rt, end_wake, e) == EBB_OK && ebb_peer_of(e->rt, &e->peer) == EBB_OK);
+    bench_must(pthread_mutex_init(&e->lock, NULL) == 0 && pthread_cond_init(&e->woken, NULL) == 0);
+    bench_must(ebb_rt_new(&opts, &e->rt) == EBB_OK);
+    bench_must(ebb_on_inbound(e->rt, end_wake, e) == EBB_OK && ebb_peer_of(e->rt, &e->peer) == EBB_OK);
 }
 
 static void end_free(end *e) {
@@ -95,7 +88,7 @@ static ebb_status receive_all(ebb_cx *cx, void *state) {
 }
 
 static void run(end *e, ebb_poll_fn task) {
-    must(ebb_adopt(e->rt) == EBB_OK);
+    bench_must(ebb_adopt(e->rt) == EBB_OK);
     ebb_spawn(ebb_host(e->rt), ebb_root(e->rt), task, e);
     for (;;) {
         ebb_turn(e->rt);
@@ -115,14 +108,14 @@ static double loop_message(void) {
     pthread_t thread;
     end_new(&from);
     end_new(&to);
-    must(ebb_bridge_new(from.peer, to.peer, CAPACITY, sizeof(uint64_t), &from.bridge) == EBB_OK);
+    bench_must(ebb_bridge_new(from.peer, to.peer, CAPACITY, sizeof(uint64_t), &from.bridge) == EBB_OK);
     to.bridge = from.bridge;
     double t0 = wall_ns();
-    must(pthread_create(&thread, NULL, run_sender, &from) == 0);
+    bench_must(pthread_create(&thread, NULL, run_sender, &from) == 0);
     run(&to, receive_all);
     double ns = (wall_ns() - t0) / MESSAGES;
     pthread_join(thread, NULL);
-    must(to.n == MESSAGES && to.sum == (uint64_t)MESSAGES * (MESSAGES - 1) / 2);
+    bench_must(to.n == MESSAGES && to.sum == (uint64_t)MESSAGES * (MESSAGES - 1) / 2);
     ebb_bridge_release(from.bridge);
     end_free(&from);
     end_free(&to);
@@ -164,7 +157,7 @@ static double floor_ring(void) {
     uint64_t sum = 0;
     pthread_t thread;
     double t0 = wall_ns();
-    must(pthread_create(&thread, NULL, floor_send, r) == 0);
+    bench_must(pthread_create(&thread, NULL, floor_send, r) == 0);
     for (uint32_t n = 0; n < MESSAGES; n++) {
         while (tail == n) {
             tail = atomic_load_explicit(&r->tail, memory_order_acquire);
@@ -175,7 +168,7 @@ static double floor_ring(void) {
     }
     double ns = (wall_ns() - t0) / MESSAGES;
     pthread_join(thread, NULL);
-    must(sum == (uint64_t)MESSAGES * (MESSAGES - 1) / 2);
+    bench_must(sum == (uint64_t)MESSAGES * (MESSAGES - 1) / 2);
     free(r);
     return ns;
 }

@@ -11,20 +11,6 @@
 
 enum { SWITCHES = 2000000, FIBERS = 500000, CONTEXT_STACK = 65536 };
 
-static ebb_rt *runtime(void) {
-    ebb_rt_opts opts = {.allocator = ebb_libc_allocator()};
-    ebb_rt *rt;
-    if (ebb_rt_new(&opts, &rt) != EBB_OK) abort();
-    return rt;
-}
-
-static void must(int ok) {
-    if (!ok) {
-        fprintf(stderr, "ebb-bench: the work was not done\n");
-        abort();
-    }
-}
-
 /* ---- ours ---------------------------------------------------------------------------------------- */
 
 static ebb_status yields(ebb_cx *cx, void *arg) {
@@ -35,14 +21,14 @@ static ebb_status yields(ebb_cx *cx, void *arg) {
 }
 
 static double switches(void) {
-    ebb_rt *rt = runtime();
+    ebb_rt *rt = bench_runtime();
     int left = SWITCHES / 2;
     ebb_fiber_spawn(ebb_host(rt), ebb_root(rt), yields, &left);
-    must(ebb_pump(rt, 1) == EBB_PENDING);
+    bench_must(ebb_pump(rt, 1) == EBB_PENDING);
     double t0 = bench_cpu_ns();
     while (ebb_pump(rt, UINT32_MAX) == EBB_PENDING) {}
     double ns = (bench_cpu_ns() - t0) / SWITCHES;
-    must(left == 0);
+    bench_must(left == 0);
     ebb_rt_free(rt);
     return ns;
 }
@@ -54,7 +40,7 @@ static ebb_status ends_at_once(ebb_cx *cx, void *arg) {
 }
 
 static double spawn_end(void) {
-    ebb_rt *rt = runtime();
+    ebb_rt *rt = bench_runtime();
     int ended = 0;
     double t0 = bench_cpu_ns();
     for (int i = 0; i < FIBERS; i++) {
@@ -62,7 +48,7 @@ static double spawn_end(void) {
         ebb_pump(rt, UINT32_MAX);
     }
     double ns = (bench_cpu_ns() - t0) / FIBERS;
-    must(ended == FIBERS);
+    bench_must(ended == FIBERS);
     ebb_rt_free(rt);
     return ns;
 }
@@ -92,7 +78,7 @@ static void context_make(void (*fn)(void), char *stack) {
 
 static double context_switches(void) {
     char *stack = malloc(CONTEXT_STACK);
-    must(stack != NULL);
+    bench_must(stack != NULL);
     count = SWITCHES / 2;
     context_make(swaps, stack);
     double t0 = bench_cpu_ns();
@@ -104,7 +90,7 @@ static double context_switches(void) {
 
 static double context_make_end(void) {
     char *stack = malloc(CONTEXT_STACK);
-    must(stack != NULL);
+    bench_must(stack != NULL);
     count = 0;
     double t0 = bench_cpu_ns();
     for (int i = 0; i < FIBERS; i++) {
@@ -112,7 +98,7 @@ static double context_make_end(void) {
         swapcontext(&outside, &inside);
     }
     double ns = (bench_cpu_ns() - t0) / FIBERS;
-    must(count == FIBERS);
+    bench_must(count == FIBERS);
     free(stack);
     return ns;
 }

@@ -12,24 +12,6 @@
 
 enum { MILLION = 1000000, SHORT = 16, BATCH = 7900 };
 
-static ebb_rt *runtime(void) {
-    ebb_rt_opts opts = {.allocator = ebb_libc_allocator()};
-    ebb_rt *rt;
-    if (ebb_rt_new(&opts, &rt) != EBB_OK) abort();
-    return rt;
-}
-
-static void pump_all(ebb_rt *rt) {
-    while (ebb_pump(rt, UINT32_MAX) == EBB_PENDING) {}
-}
-
-static void must(int ok) {
-    if (!ok) {
-        fprintf(stderr, "ebb-bench: the work was not done\n");
-        abort();
-    }
-}
-
 static ebb_value one_more(ebb_cx *cx, ebb_value *v, void *arg) {
     (void)cx;
     (void)arg;
@@ -52,12 +34,12 @@ static ebb_future *chain(ebb_cx *cx, ebb_future *first, int n) {
 
 static double bytes(void) {
     long before = bench_rss_bytes();
-    ebb_rt *rt = runtime();
+    ebb_rt *rt = bench_runtime();
     ebb_cx *host = ebb_host(rt);
     ebb_future *last = chain(host, ebb_promise(host, NULL, NULL), MILLION);
-    pump_all(rt);
+    bench_pump_all(rt);
     double each = (double)(bench_rss_bytes() - before) / MILLION;
-    must(ebb_status_of(last) == EBB_PENDING);
+    bench_must(ebb_status_of(last) == EBB_PENDING);
     ebb_rt_free(rt);
     return each;
 }
@@ -74,26 +56,26 @@ static double short_chains(ebb_rt *rt) {
         ebb_future *p = ebb_promise(host, NULL, NULL), *last = chain(host, p, SHORT);
         (void)ebb_settle(p, ebb_int(0));
         (void)ebb_pump(rt, UINT32_MAX);
-        must(ebb_await(host, last, &v) == EBB_OK && v.as.i == SHORT);
+        bench_must(ebb_await(host, last, &v) == EBB_OK && v.as.i == SHORT);
     }
     double ns = (bench_cpu_ns() - t0) / MILLION;
     ebb_heap_stats_of(rt, &after);
-    must(after.live == before.live && after.collections == before.collections);
+    bench_must(after.live == before.live && after.collections == before.collections);
     return ns;
 }
 
 static double map_nodes(void) {
     static ebb_rt *rt;
-    if (rt == NULL) rt = runtime();
+    if (rt == NULL) rt = bench_runtime();
     return short_chains(rt);
 }
 
 /* A runtime with a million pending futures. */
 static ebb_rt *runtime_1m(void) {
-    ebb_rt *rt = runtime();
+    ebb_rt *rt = bench_runtime();
     for (int i = 0; i < MILLION; i++) (void)ebb_never(ebb_host(rt));
     if (ebb_collect(rt) != EBB_OK) abort();
-    pump_all(rt);
+    bench_pump_all(rt);
     return rt;
 }
 
@@ -107,7 +89,7 @@ static double map_nodes_1m(void) {
 /* The same where each callback makes a future of its own for its value. */
 static double then_nodes(void) {
     static ebb_rt *rt;
-    if (rt == NULL) rt = runtime();
+    if (rt == NULL) rt = bench_runtime();
     ebb_cx *host = ebb_host(rt);
     ebb_value v;
     double t0 = bench_cpu_ns();
@@ -116,7 +98,7 @@ static double then_nodes(void) {
         for (int k = 0; k < SHORT; k++) last = ebb_then(host, last, one_more_later, NULL);
         (void)ebb_settle(p, ebb_int(0));
         (void)ebb_pump(rt, UINT32_MAX);
-        must(ebb_await(host, last, &v) == EBB_OK && v.as.i == SHORT);
+        bench_must(ebb_await(host, last, &v) == EBB_OK && v.as.i == SHORT);
     }
     return (bench_cpu_ns() - t0) / MILLION;
 }
@@ -140,10 +122,10 @@ static double then_1m(void) {
         for (int k = 1; k <= SHORT; k++) ebb_drop(f[k]);
         ebb_drop(f[SHORT]);
     }
-    pump_all(rt);
+    bench_pump_all(rt);
     double ns = (bench_cpu_ns() - t0) / (3 * MILLION);
     ebb_heap_stats_of(rt, &after);
-    must(after.collections > before.collections && after.swept > before.swept);
+    bench_must(after.collections > before.collections && after.swept > before.swept);
     return ns;
 }
 
@@ -151,35 +133,35 @@ static double then_1m(void) {
 
 static double resolve_chain(void) {
     static ebb_rt *rt;
-    if (rt == NULL) rt = runtime();
+    if (rt == NULL) rt = bench_runtime();
     ebb_cx *host = ebb_host(rt);
     ebb_value v;
     ebb_future *p = ebb_promise(host, NULL, NULL), *last = chain(host, p, MILLION);
-    pump_all(rt);
+    bench_pump_all(rt);
     double t0 = bench_cpu_ns();
     (void)ebb_settle(p, ebb_int(0));
-    pump_all(rt);
+    bench_pump_all(rt);
     double ns = (bench_cpu_ns() - t0) / MILLION;
-    must(ebb_await(host, last, &v) == EBB_OK && v.as.i == MILLION);
+    bench_must(ebb_await(host, last, &v) == EBB_OK && v.as.i == MILLION);
     return ns;
 }
 
 /* As the peers do it: from the making of the first link to the end of the last. */
 static double then_chain_1m(void) {
     static ebb_rt *rt;
-    if (rt == NULL) rt = runtime();
+    if (rt == NULL) rt = bench_runtime();
     ebb_cx *host = ebb_host(rt);
     ebb_value v;
     double t0 = bench_cpu_ns();
     ebb_future *p = ebb_promise(host, NULL, NULL), *last = chain(host, p, MILLION);
     (void)ebb_settle(p, ebb_int(0));
-    pump_all(rt);
-    must(ebb_await(host, last, &v) == EBB_OK && v.as.i == MILLION);
+    bench_pump_all(rt);
+    bench_must(ebb_await(host, last, &v) == EBB_OK && v.as.i == MILLION);
     return (bench_cpu_ns() - t0) / MILLION;
 }
 
 static void *cancel_it(void *arg) {
-    must(ebb_remote_cancel(arg, EBB_CANCEL_USER));
+    bench_must(ebb_remote_cancel(arg, EBB_CANCEL_USER));
     return NULL;
 }
 
@@ -187,12 +169,12 @@ static void *cancel_it(void *arg) {
 static double cancelled_elsewhere(ebb_rt *rt, ebb_future *f) {
     ebb_remote *r;
     pthread_t thread = 0;
-    must(ebb_export(f, &r) == EBB_OK);
+    bench_must(ebb_export(f, &r) == EBB_OK);
     if (pthread_create(&thread, NULL, cancel_it, r) != 0) abort();
     pthread_join(thread, NULL);
     double t0 = bench_cpu_ns();
     ebb_turn(rt);
-    pump_all(rt);
+    bench_pump_all(rt);
     double ns = (bench_cpu_ns() - t0) / MILLION;
     ebb_remote_release(r);
     ebb_turn(rt);
@@ -201,12 +183,12 @@ static double cancelled_elsewhere(ebb_rt *rt, ebb_future *f) {
 
 static double cancel_chain(void) {
     static ebb_rt *rt;
-    if (rt == NULL) rt = runtime();
+    if (rt == NULL) rt = bench_runtime();
     ebb_cx *host = ebb_host(rt);
     ebb_future *p = ebb_promise(host, NULL, NULL), *last = chain(host, p, MILLION);
-    pump_all(rt);
+    bench_pump_all(rt);
     double ns = cancelled_elsewhere(rt, last);
-    must(ebb_is_cancelled(p) && ebb_await(host, last, NULL) == EBB_CANCELLED);
+    bench_must(ebb_is_cancelled(p) && ebb_await(host, last, NULL) == EBB_CANCELLED);
     (void)ebb_settle(p, ebb_none());
     return ns;
 }
@@ -216,16 +198,16 @@ static double cancel_fan(void) {
     static ebb_rt *rt;
     static ebb_future **nodes;
     if (rt == NULL) {
-        rt = runtime();
+        rt = bench_runtime();
         nodes = malloc(MILLION * sizeof *nodes);
-        must(nodes != NULL);
+        bench_must(nodes != NULL);
     }
     ebb_cx *host = ebb_host(rt);
     ebb_future *source = ebb_share(ebb_promise(host, NULL, NULL));
     for (int i = 0; i < MILLION; i++) nodes[i] = ebb_map(host, ebb_keep(source), one_more, NULL);
-    pump_all(rt);
+    bench_pump_all(rt);
     double ns = cancelled_elsewhere(rt, source);
-    for (int i = 0; i < MILLION; i++) must(ebb_await(host, nodes[i], NULL) == EBB_CANCELLED);
+    for (int i = 0; i < MILLION; i++) bench_must(ebb_await(host, nodes[i], NULL) == EBB_CANCELLED);
     (void)ebb_settle(source, ebb_none());
     ebb_drop(source);
     return ns;
@@ -236,22 +218,22 @@ static double cancel_all(void) {
     static ebb_rt *rt;
     static ebb_future **inputs;
     if (rt == NULL) {
-        rt = runtime();
+        rt = bench_runtime();
         inputs = malloc(MILLION * sizeof *inputs);
-        must(inputs != NULL);
+        bench_must(inputs != NULL);
     }
     ebb_cx *host = ebb_host(rt);
     for (int i = 0; i < MILLION; i++) inputs[i] = ebb_never(host);
     ebb_future *all = ebb_all(host, MILLION, inputs);
-    pump_all(rt);
+    bench_pump_all(rt);
     double ns = cancelled_elsewhere(rt, all);
-    must(ebb_await(host, all, NULL) == EBB_CANCELLED);
+    bench_must(ebb_await(host, all, NULL) == EBB_CANCELLED);
     ebb_heap_stats s;
     (void)ebb_collect(rt);
-    pump_all(rt);
+    bench_pump_all(rt);
     (void)ebb_collect(rt);
     ebb_heap_stats_of(rt, &s);
-    must(s.live == 0);
+    bench_must(s.live == 0);
     return ns;
 }
 
@@ -262,7 +244,7 @@ static const ebb_type cell_type = {"cell", 128, NULL, NULL, EBB__TYPE_OWN};
 /* The collections that free them are not timed: see future.then_1m. */
 static double alloc(void) {
     static ebb_rt *rt;
-    if (rt == NULL) rt = runtime();
+    if (rt == NULL) rt = bench_runtime();
     ebb__heap *h = ebb__heap_get(rt);
     double ns = 0;
     for (int round = 0; round < MILLION / BATCH; round++) {
@@ -279,7 +261,7 @@ static double alloc(void) {
 
 static double alloc_free(void) {
     static ebb_rt *rt;
-    if (rt == NULL) rt = runtime();
+    if (rt == NULL) rt = bench_runtime();
     ebb__heap *h = ebb__heap_get(rt);
     double t0 = bench_cpu_ns();
     for (int i = 0; i < MILLION; i++) {
@@ -302,12 +284,12 @@ static void populate(ebb_cx *cx, int n) {
 
 /* The longest step of a collection, in us. */
 static double pause(int n) {
-    ebb_rt *rt = runtime();
+    ebb_rt *rt = bench_runtime();
     ebb_cx *host = ebb_host(rt);
     double longest = 0, t0;
     if (ebb_heap_setup(rt, &(ebb_heap_opts){.trigger = SIZE_MAX / 2}) != EBB_OK) abort(); /* not before */
     populate(host, n);
-    pump_all(rt);
+    bench_pump_all(rt);
     for (bool over = false; !over;) {
         t0 = bench_cpu_ns();
         over = ebb__collect_step(rt->heap);
@@ -316,7 +298,7 @@ static double pause(int n) {
     }
     ebb_heap_stats s;
     ebb_heap_stats_of(rt, &s);
-    must(s.collections == 1 && s.dropped == (uint64_t)n / 10);
+    bench_must(s.collections == 1 && s.dropped == (uint64_t)n / 10);
     ebb_rt_free(rt);
     return longest;
 }

@@ -8,24 +8,6 @@
 
 enum { MILLION = 1000000 };
 
-static ebb_rt *runtime(void) {
-    ebb_rt_opts opts = {.allocator = ebb_libc_allocator()};
-    ebb_rt *rt;
-    if (ebb_rt_new(&opts, &rt) != EBB_OK) abort();
-    return rt;
-}
-
-static void pump_all(ebb_rt *rt) {
-    while (ebb_pump(rt, UINT32_MAX) == EBB_PENDING) {}
-}
-
-static void must(int ok) {
-    if (!ok) {
-        fprintf(stderr, "ebb-bench: the work was not done\n");
-        abort();
-    }
-}
-
 static ebb_status end_at_once(ebb_cx *cx, void *state) {
     (void)cx;
     (void)state;
@@ -38,7 +20,7 @@ static ebb_status until_cancelled(ebb_cx *cx, void *state) {
 }
 
 static double spawn_end_seq(void) {
-    ebb_rt *rt = runtime();
+    ebb_rt *rt = bench_runtime();
     ebb_cx *host = ebb_host(rt);
     ebb_region root = ebb_root(rt);
     double t0 = bench_cpu_ns();
@@ -49,7 +31,7 @@ static double spawn_end_seq(void) {
     double ns = (bench_cpu_ns() - t0) / MILLION;
     ebb_stats s;
     ebb_rt_stats(rt, &s);
-    must(s.ended == MILLION);
+    bench_must(s.ended == MILLION);
     ebb_rt_free(rt);
     return ns;
 }
@@ -57,21 +39,21 @@ static double spawn_end_seq(void) {
 /* The memory stays from round to round, as in a server that has been up for a while, and in the floor. */
 static double spawn_end_1m(void) {
     static ebb_rt *rt;
-    if (rt == NULL) rt = runtime();
+    if (rt == NULL) rt = bench_runtime();
     ebb_cx *host = ebb_host(rt);
     ebb_region root = ebb_root(rt);
     double t0 = bench_cpu_ns();
     for (int i = 0; i < MILLION; i++) ebb_spawn(host, root, end_at_once, NULL);
-    pump_all(rt);
+    bench_pump_all(rt);
     double ns = (bench_cpu_ns() - t0) / MILLION;
     ebb_stats s;
     ebb_rt_stats(rt, &s);
-    must(s.tasks == 0);
+    bench_must(s.tasks == 0);
     return ns;
 }
 
 static double region_open_close(void) {
-    ebb_rt *rt = runtime();
+    ebb_rt *rt = bench_runtime();
     ebb_cx *host = ebb_host(rt);
     double t0 = bench_cpu_ns();
     for (int i = 0; i < MILLION; i++) {
@@ -86,14 +68,14 @@ static double region_open_close(void) {
 
 static double parked_bytes(int n) {
     long before = bench_rss_bytes();
-    ebb_rt *rt = runtime();
+    ebb_rt *rt = bench_runtime();
     ebb_cx *host = ebb_host(rt);
     for (int i = 0; i < n; i++) ebb_spawn(host, ebb_root(rt), until_cancelled, NULL);
-    pump_all(rt);
+    bench_pump_all(rt);
     double bytes = (double)(bench_rss_bytes() - before) / n;
     ebb_stats s;
     ebb_rt_stats(rt, &s);
-    must(s.tasks == (uint32_t)n && s.runnable == 0);
+    bench_must(s.tasks == (uint32_t)n && s.runnable == 0);
     ebb_rt_free(rt);
     return bytes;
 }
@@ -113,7 +95,7 @@ static void scatter(ebb_rt *rt) {
     uint64_t seed = 88172645463325252u;
     ebb_task *ids = malloc(MILLION * sizeof *ids);
     for (int i = 0; i < MILLION; i++) ids[i] = ebb_spawn(host, ebb_root(rt), until_cancelled, NULL);
-    pump_all(rt);
+    bench_pump_all(rt);
     for (int i = MILLION - 1; i > 0; i--) {
         uint64_t j = bench_random(&seed) % (uint64_t)(i + 1);
         ebb_task t = ids[i];
@@ -121,32 +103,32 @@ static void scatter(ebb_rt *rt) {
         ids[j] = t;
     }
     for (int i = 0; i < MILLION; i++) ebb_task_cancel(host, ids[i], EBB_CANCEL_USER, NULL);
-    pump_all(rt);
+    bench_pump_all(rt);
     free(ids);
 }
 
 static double cancel_fan_1m(void) {
     static ebb_rt *rt;
     if (rt == NULL) {
-        rt = runtime();
+        rt = bench_runtime();
         scatter(rt);
     }
     ebb_cx *host = ebb_host(rt);
     ebb_region r = ebb_region_open(host, NULL);
     for (int i = 0; i < MILLION; i++) ebb_spawn(host, r, until_cancelled, NULL);
-    pump_all(rt);
+    bench_pump_all(rt);
     double t0 = bench_cpu_ns();
     ebb_region_cancel(host, r, EBB_CANCEL_USER, "all of you");
-    pump_all(rt);
+    bench_pump_all(rt);
     double ns = (bench_cpu_ns() - t0) / MILLION;
-    must(ebb_region_join(host, r) == EBB_CANCELLED);
+    bench_must(ebb_region_join(host, r) == EBB_CANCELLED);
     return ns;
 }
 
 static double chain(int scattered) {
     static ebb_rt *in_order, *mixed;
     ebb_rt **where = scattered ? &mixed : &in_order;
-    if (*where == NULL) *where = runtime();
+    if (*where == NULL) *where = bench_runtime();
     ebb_rt *rt = *where;
     ebb_cx *host = ebb_host(rt);
     if (scattered) {
@@ -159,12 +141,12 @@ static double chain(int scattered) {
         ebb_spawn(host, r, until_cancelled, NULL);
         if (i + 1 < MILLION) r = ebb_region_open(host, &(ebb_region_opts){.parent = r});
     }
-    pump_all(rt);
+    bench_pump_all(rt);
     double t0 = bench_cpu_ns();
     ebb_region_cancel(host, top, EBB_CANCEL_USER, "from the top");
-    pump_all(rt);
+    bench_pump_all(rt);
     double ns = (bench_cpu_ns() - t0) / MILLION;
-    must(ebb_region_join(host, top) == EBB_CANCELLED);
+    bench_must(ebb_region_join(host, top) == EBB_CANCELLED);
     return ns;
 }
 
@@ -191,9 +173,9 @@ static ebb_status check_often(ebb_cx *cx, void *state) {
 }
 
 static double cancelled_check(void) {
-    ebb_rt *rt = runtime();
+    ebb_rt *rt = bench_runtime();
     ebb_spawn(ebb_host(rt), ebb_root(rt), check_often, NULL);
-    pump_all(rt);
+    bench_pump_all(rt);
     ebb_rt_free(rt);
     return check_ns;
 }
@@ -229,7 +211,7 @@ static ebb_status play(ebb_cx *cx, void *state) {
 }
 
 static double channel_msg(void) {
-    ebb_rt *rt = runtime();
+    ebb_rt *rt = bench_runtime();
     ebb_chan *there, *back;
     if (ebb_chan_new(rt, 1, sizeof(uint64_t), &there) != EBB_OK) abort();
     if (ebb_chan_new(rt, 1, sizeof(uint64_t), &back) != EBB_OK) abort();
@@ -237,11 +219,11 @@ static double channel_msg(void) {
     ebb_spawn(ebb_host(rt), ebb_root(rt), play, &a);
     ebb_spawn(ebb_host(rt), ebb_root(rt), play, &b);
     double t0 = bench_cpu_ns();
-    pump_all(rt);
+    bench_pump_all(rt);
     double ns = (bench_cpu_ns() - t0) / MILLION;
     ebb_stats s;
     ebb_rt_stats(rt, &s);
-    must(s.tasks == 0);
+    bench_must(s.tasks == 0);
     ebb_chan_free(there);
     ebb_chan_free(back);
     ebb_rt_free(rt);
@@ -255,12 +237,12 @@ static double timer_arm_cancel_1m(void) {
     static ebb_task task;
     if (rt == NULL) {
         uint64_t seed = 88172645463325252u;
-        rt = runtime();
+        rt = bench_runtime();
         timers = malloc(MILLION * sizeof *timers);
         due = malloc(MILLION * sizeof *due);
         for (int i = 0; i < MILLION; i++) due[i] = (uint32_t)(bench_random(&seed) % 1000000);
         task = ebb_spawn(ebb_host(rt), ebb_root(rt), until_cancelled, NULL);
-        pump_all(rt);
+        bench_pump_all(rt);
     }
     ebb_cx *host = ebb_host(rt);
     double t0 = bench_cpu_ns();
@@ -281,7 +263,7 @@ static double trace_event(void) {
     double ns[2];
     uint64_t events = 0;
     for (int on = 0; on < 2; on++) {
-        ebb_rt *rt = runtime();
+        ebb_rt *rt = bench_runtime();
         ebb_cx *host = ebb_host(rt);
         size_t bytes = 0;
         if (on && ebb_trace_start(rt, 1 << 20) != EBB_OK) abort();

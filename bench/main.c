@@ -5,6 +5,7 @@
  * be met is its ratio to the floor there. */
 #include "bench/bench.h"
 
+#include <ebb/ebb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +26,23 @@ long bench_rss_bytes(void) {
     if (fscanf(f, "%ld %ld", &total, &resident) != 2) resident = 0;
     fclose(f);
     return resident * sysconf(_SC_PAGESIZE);
+}
+
+ebb_rt *bench_runtime(void) {
+    ebb_rt_opts opts = {.allocator = ebb_libc_allocator()};
+    ebb_rt *rt;
+    if (ebb_rt_new(&opts, &rt) != EBB_OK) abort();
+    return rt;
+}
+
+void bench_pump_all(ebb_rt *rt) {
+    while (ebb_pump(rt, UINT32_MAX) == EBB_PENDING) {}
+}
+
+void bench_must(int ok) {
+    if (ok) return;
+    fprintf(stderr, "ebb-bench: the work was not done\n");
+    abort();
 }
 
 uint64_t bench_random(uint64_t *state) {

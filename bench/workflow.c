@@ -12,24 +12,6 @@
 
 enum { STOPS = 20000, LOGGED_STOPS = 2000, CROWD = 100000, LINES = 20000 };
 
-static ebb_rt *runtime(void) {
-    ebb_rt_opts opts = {.allocator = ebb_libc_allocator()};
-    ebb_rt *rt;
-    if (ebb_rt_new(&opts, &rt) != EBB_OK) abort();
-    return rt;
-}
-
-static void pump_all(ebb_rt *rt) {
-    while (ebb_pump(rt, UINT32_MAX) == EBB_PENDING) {}
-}
-
-static void must(int ok) {
-    if (!ok) {
-        fprintf(stderr, "ebb-bench: the work was not done\n");
-        abort();
-    }
-}
-
 /* ---- logs ---------------------------------------------------------------------------------------------- */
 
 static uint64_t logged_lines, logged_bytes;
@@ -46,7 +28,7 @@ static ebb_status keep(void *ctx, const char *line, size_t n) {
 
 static ebb_audit *memory_log(void) {
     ebb_audit *audit;
-    must(ebb_audit_to(ebb_libc_allocator(), &(ebb_audit_sink){.append = keep}, &audit) == EBB_OK);
+    bench_must(ebb_audit_to(ebb_libc_allocator(), &(ebb_audit_sink){.append = keep}, &audit) == EBB_OK);
     return audit;
 }
 
@@ -55,8 +37,8 @@ static ebb_audit *file_log(int *reader) {
     char path[] = "/tmp/ebb-bench-XXXXXX";
     ebb_audit *audit;
     *reader = mkstemp(path);
-    must(*reader >= 0);
-    must(ebb_audit_open(ebb_libc_allocator(), path, &audit) == EBB_OK);
+    bench_must(*reader >= 0);
+    bench_must(ebb_audit_open(ebb_libc_allocator(), path, &audit) == EBB_OK);
     unlink(path);
     return audit;
 }
@@ -73,37 +55,37 @@ static ebb_status nothing_to_drain(ebb_cx *cx, ebb_drain *d, void *arg) {
 static ebb_workflow workflow_with(ebb_cx *cx, ebb_audit *audit, int handlers) {
     ebb_workflow wf = ebb_workflow_open(cx, &(ebb_workflow_opts){.type = &ebb_publish_abort, .audit = audit});
     for (int i = 0; i < handlers; i++) {
-        must(ebb_workflow_on_drain(cx, wf, "nothing", nothing_to_drain, NULL) == EBB_OK);
+        bench_must(ebb_workflow_on_drain(cx, wf, "nothing", nothing_to_drain, NULL) == EBB_OK);
     }
     return wf;
 }
 
 static double open_join(void) {
     static ebb_rt *rt;
-    if (rt == NULL) rt = runtime();
+    if (rt == NULL) rt = bench_runtime();
     ebb_cx *host = ebb_host(rt);
     double t0 = bench_cpu_ns();
     for (int i = 0; i < STOPS; i++) {
         ebb_workflow wf = workflow_with(host, NULL, 0);
-        must(ebb_workflow_join(host, wf, NULL) == EBB_PENDING);
-        pump_all(rt);
-        must(ebb_workflow_join(host, wf, NULL) == EBB_OK);
+        bench_must(ebb_workflow_join(host, wf, NULL) == EBB_PENDING);
+        bench_pump_all(rt);
+        bench_must(ebb_workflow_join(host, wf, NULL) == EBB_OK);
     }
     return (bench_cpu_ns() - t0) / STOPS;
 }
 
 static double stop(ebb_audit *audit, int handlers, int times) {
     static ebb_rt *rt;
-    if (rt == NULL) rt = runtime();
+    if (rt == NULL) rt = bench_runtime();
     ebb_cx *host = ebb_host(rt);
     ebb_workflow_report report;
     double t0 = bench_cpu_ns();
     for (int i = 0; i < times; i++) {
         ebb_workflow wf = workflow_with(host, audit, handlers);
-        must(ebb_workflow_request(host, wf, EBB_CANCEL_USER, "enough") == EBB_OK);
-        pump_all(rt);
-        must(ebb_workflow_join(host, wf, &report) == EBB_OK && report.state == EBB_WF_FINALIZED);
-        must(report.audit == EBB_OK);
+        bench_must(ebb_workflow_request(host, wf, EBB_CANCEL_USER, "enough") == EBB_OK);
+        bench_pump_all(rt);
+        bench_must(ebb_workflow_join(host, wf, &report) == EBB_OK && report.state == EBB_WF_FINALIZED);
+        bench_must(report.audit == EBB_OK);
     }
     return (bench_cpu_ns() - t0) / times;
 }
@@ -131,7 +113,7 @@ static double stop_file_log(void) {
     int reader;
     ebb_audit *audit = file_log(&reader);
     double ns = stop(audit, 0, LOGGED_STOPS);
-    must(lseek(reader, 0, SEEK_END) > LOGGED_STOPS);
+    bench_must(lseek(reader, 0, SEEK_END) > LOGGED_STOPS);
     ebb_audit_close(audit);
     close(reader);
     return ns;
@@ -145,7 +127,7 @@ static ebb_status until_stopping(ebb_cx *cx, void *state) {
 /* What a workflow is made of, without it: a region, one below, and tasks there that end when it closes. */
 static double bare(int tasks) {
     static ebb_rt *rt;
-    if (rt == NULL) rt = runtime();
+    if (rt == NULL) rt = bench_runtime();
     ebb_cx *host = ebb_host(rt);
     double t0 = bench_cpu_ns();
     for (int i = 0; i < STOPS; i++) {
@@ -153,8 +135,8 @@ static double bare(int tasks) {
         ebb_region annex = ebb_region_open(host, &(ebb_region_opts){.parent = r});
         for (int k = 0; k < tasks; k++) ebb_spawn(host, annex, until_stopping, NULL);
         ebb_region_close(host, r);
-        pump_all(rt);
-        must(ebb_region_join(host, r) == EBB_OK);
+        bench_pump_all(rt);
+        bench_must(ebb_region_join(host, r) == EBB_OK);
     }
     return (bench_cpu_ns() - t0) / STOPS;
 }
@@ -175,21 +157,21 @@ static double bare_5(void) {
 
 static void crowd(ebb_rt *rt, ebb_region r) {
     for (int i = 0; i < CROWD; i++) ebb_spawn(ebb_host(rt), r, until_stopping, NULL);
-    pump_all(rt);
+    bench_pump_all(rt);
 }
 
 static double drain_crowd(ebb_audit *audit) {
     static ebb_rt *rt;
-    if (rt == NULL) rt = runtime();
+    if (rt == NULL) rt = bench_runtime();
     ebb_cx *host = ebb_host(rt);
     ebb_workflow_report report;
     ebb_workflow wf = workflow_with(host, audit, 0);
     crowd(rt, ebb_workflow_region(host, wf));
     double t0 = bench_cpu_ns();
-    must(ebb_workflow_request(host, wf, EBB_CANCEL_USER, "enough") == EBB_OK);
-    pump_all(rt);
+    bench_must(ebb_workflow_request(host, wf, EBB_CANCEL_USER, "enough") == EBB_OK);
+    bench_pump_all(rt);
     double ns = (bench_cpu_ns() - t0) / CROWD;
-    must(ebb_workflow_join(host, wf, &report) == EBB_OK && !report.cancelled);
+    bench_must(ebb_workflow_join(host, wf, &report) == EBB_OK && !report.cancelled);
     return ns;
 }
 
@@ -207,15 +189,15 @@ static double drain_100k_log(void) {
 
 static double close_100k(void) {
     static ebb_rt *rt;
-    if (rt == NULL) rt = runtime();
+    if (rt == NULL) rt = bench_runtime();
     ebb_cx *host = ebb_host(rt);
     ebb_region r = ebb_region_open(host, NULL);
     crowd(rt, r);
     double t0 = bench_cpu_ns();
     ebb_region_close(host, r);
-    pump_all(rt);
+    bench_pump_all(rt);
     double ns = (bench_cpu_ns() - t0) / CROWD;
-    must(ebb_region_join(host, r) == EBB_OK);
+    bench_must(ebb_region_join(host, r) == EBB_OK);
     return ns;
 }
 
@@ -233,14 +215,14 @@ static ebb_status say_much(ebb_cx *cx, ebb_drain *d, void *arg) {
 }
 
 static void lines_to(ebb_audit *audit) {
-    ebb_rt *rt = runtime();
+    ebb_rt *rt = bench_runtime();
     ebb_cx *host = ebb_host(rt);
     ebb_workflow_report report;
     ebb_workflow wf = workflow_with(host, audit, 0);
-    must(ebb_workflow_on_drain(host, wf, "talk", say_much, NULL) == EBB_OK);
-    must(ebb_workflow_request(host, wf, EBB_CANCEL_USER, "enough") == EBB_OK);
-    pump_all(rt);
-    must(ebb_workflow_join(host, wf, &report) == EBB_OK && report.audit == EBB_OK);
+    bench_must(ebb_workflow_on_drain(host, wf, "talk", say_much, NULL) == EBB_OK);
+    bench_must(ebb_workflow_request(host, wf, EBB_CANCEL_USER, "enough") == EBB_OK);
+    bench_pump_all(rt);
+    bench_must(ebb_workflow_join(host, wf, &report) == EBB_OK && report.audit == EBB_OK);
     ebb_rt_free(rt);
 }
 
@@ -249,7 +231,7 @@ static double line_to_memory(void) {
     ebb_audit *audit = memory_log();
     lines_to(audit);
     ebb_audit_close(audit);
-    must(logged_lines > LINES);
+    bench_must(logged_lines > LINES);
     bytes_a_line = (double)logged_bytes / (double)logged_lines;
     return line_ns;
 }
@@ -258,7 +240,7 @@ static double line_to_file(void) {
     int reader;
     ebb_audit *audit = file_log(&reader);
     lines_to(audit);
-    must(lseek(reader, 0, SEEK_END) > LINES);
+    bench_must(lseek(reader, 0, SEEK_END) > LINES);
     ebb_audit_close(audit);
     close(reader);
     return line_ns;
@@ -275,15 +257,15 @@ static double bare_lines(int fd) {
     unsigned char hash[32];
     EVP_MD_CTX *c = EVP_MD_CTX_new();
     EVP_MD *sha256 = EVP_MD_fetch(NULL, "SHA256", NULL);
-    must(c != NULL && sha256 != NULL);
+    bench_must(c != NULL && sha256 != NULL);
     size_t n = (size_t)line_bytes();
-    must(n <= sizeof bytes);
+    bench_must(n <= sizeof bytes);
     double t0 = bench_cpu_ns();
     for (int i = 0; i < LINES; i++) {
-        must(EVP_DigestInit_ex2(c, sha256, NULL) && EVP_DigestUpdate(c, bytes, n));
-        must(EVP_DigestFinal_ex(c, hash, NULL));
+        bench_must(EVP_DigestInit_ex2(c, sha256, NULL) && EVP_DigestUpdate(c, bytes, n));
+        bench_must(EVP_DigestFinal_ex(c, hash, NULL));
         memcpy(bytes, hash, sizeof hash); /* as the chain does: each hash is of the one before too */
-        if (fd >= 0) must(write(fd, bytes, n) == (ssize_t)n);
+        if (fd >= 0) bench_must(write(fd, bytes, n) == (ssize_t)n);
     }
     double ns = (bench_cpu_ns() - t0) / LINES;
     EVP_MD_free(sha256);
@@ -298,7 +280,7 @@ static double bare_hash(void) {
 static double bare_hash_and_write(void) {
     char path[] = "/tmp/ebb-bench-XXXXXX";
     int fd = mkstemp(path);
-    must(fd >= 0);
+    bench_must(fd >= 0);
     unlink(path);
     double ns = bare_lines(fd);
     close(fd);

@@ -103,13 +103,11 @@ EBB__INLINE ebb_region region_open(ebb_rt *rt, ebb_cx *cx, const ebb_region_opts
     r->on_closed = o->on_closed;
     r->arg = o->arg;
     if (o->deadline != 0) r->deadline = o->deadline;
-    if (annex) {
-        r->polls = EBB_POLLS_UNBOUNDED;
-    } else if (o->cleanup) {
+    if (o->cleanup && !annex) {
         uint64_t left = ebb__cleanup_deadline(rt, t);
         if (left < r->deadline) r->deadline = left;
         if (t->told != 0 && !(t->flags & F_RETURNED)) r->polls = t->polls_left;
-    } else {
+    } else if (!annex) {
         if (parent->deadline < r->deadline) r->deadline = parent->deadline;
         r->polls = parent->polls;
     }

@@ -54,15 +54,22 @@ static ebb_rt *runtime(void) {
     return rt;
 }
 
+/* At 5 ms; what it awaits is due at 20. */
+static ebb_rt *cancelled_while_it_waits(job *j, ebb_region *r) {
+    ebb_rt *rt = runtime();
+    *r = ebb_region_open(ebb_host(rt), NULL);
+    ebb_spawn(ebb_host(rt), *r, waits, j);
+    advance_to(rt, 5);
+    ebb_region_cancel(ebb_host(rt), *r, EBB_CANCEL_USER, "stop");
+    return rt;
+}
+
 static void a_masked_await_outlives_the_cancel_of_its_region(void **state) {
     (void)state;
-    ebb_rt *rt = runtime();
-    ebb_cx *host = ebb_host(rt);
+    ebb_region r;
     job j = {.masked = true};
-    ebb_region r = ebb_region_open(host, NULL);
-    ebb_spawn(host, r, waits, &j);
-    advance_to(rt, 5);
-    ebb_region_cancel(host, r, EBB_CANCEL_USER, "stop");
+    ebb_rt *rt = cancelled_while_it_waits(&j, &r);
+    ebb_cx *host = ebb_host(rt);
     advance_to(rt, 24);
     assert_int_equal(ebb_state_of(j.f), EBB_FUTURE_PENDING);
     assert_int_equal(ebb_state_of(j.other), EBB_FUTURE_CANCELLED);
@@ -76,13 +83,10 @@ static void a_masked_await_outlives_the_cancel_of_its_region(void **state) {
 
 static void an_unmasked_await_does_not(void **state) {
     (void)state;
-    ebb_rt *rt = runtime();
-    ebb_cx *host = ebb_host(rt);
+    ebb_region r;
     job j = {.masked = false};
-    ebb_region r = ebb_region_open(host, NULL);
-    ebb_spawn(host, r, waits, &j);
-    advance_to(rt, 5);
-    ebb_region_cancel(host, r, EBB_CANCEL_USER, "stop");
+    ebb_rt *rt = cancelled_while_it_waits(&j, &r);
+    ebb_cx *host = ebb_host(rt);
     advance_to(rt, 6);
     assert_int_equal(j.ended, 2);
     assert_int_equal(ebb_region_join(host, r), EBB_CANCELLED);
@@ -91,13 +95,10 @@ static void an_unmasked_await_does_not(void **state) {
 
 static void a_masked_await_ends_when_the_region_is_forced(void **state) {
     (void)state;
-    ebb_rt *rt = runtime();
-    ebb_cx *host = ebb_host(rt);
+    ebb_region r;
     job j = {.masked = true};
-    ebb_region r = ebb_region_open(host, NULL);
-    ebb_spawn(host, r, waits, &j);
-    advance_to(rt, 5);
-    ebb_region_cancel(host, r, EBB_CANCEL_USER, "stop");
+    ebb_rt *rt = cancelled_while_it_waits(&j, &r);
+    ebb_cx *host = ebb_host(rt);
     advance_to(rt, 6);
     ebb_region_force(host, r);
     advance_to(rt, 7);

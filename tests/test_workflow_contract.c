@@ -31,18 +31,6 @@ static ebb_workflow open_noted(workflow_world *ww, diary *d, bool no_force) {
                 .type = &ebb_publish_abort, .name = "v42", .no_force = no_force, .on_state = note, .arg = d});
 }
 
-static puppet *work(workflow_world *ww, ebb_workflow wf, puppet p) {
-    puppet *started = puppet_start(ww->world, ebb_workflow_region(ww->host, wf), p);
-    world_settle(ww->world);
-    return started;
-}
-
-static void finish_work(workflow_world *ww, puppet *p) {
-    p->returns = EBB_OK;
-    (void)ebb_wake(ww->host, p->id);
-    world_settle(ww->world);
-}
-
 static ebb_workflow open_plain(workflow_world *ww) {
     return workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_publish_abort, .name = "v42"});
 }
@@ -52,7 +40,7 @@ static ebb_workflow open_plain(workflow_world *ww) {
 static void CAN_001_is_the_request_with_its_reason(void **state) {
     workflow_world *ww = *state;
     ebb_workflow wf = open_plain(ww);
-    (void)work(ww, wf, IGNORING);
+    (void)workflow_work(ww, wf, IGNORING);
     workflow_stop(ww, wf);
     const char *line = workflow_line(ww, "requested", 0);
     workflow_says(line, "\"code\":\"CAN-001\"");
@@ -66,7 +54,7 @@ static void CAN_002_is_the_start_of_the_drain_right_after_the_request(void **sta
     workflow_world *ww = *state;
     diary *d = diary_new(ww);
     ebb_workflow wf = open_noted(ww, d, false);
-    (void)work(ww, wf, IGNORING);
+    (void)workflow_work(ww, wf, IGNORING);
     assert_int_equal(ebb_workflow_request(ww->host, wf, EBB_CANCEL_USER, "enough"), EBB_OK);
     assert_string_equal(d->text, "CANCEL_REQUESTED@0 DRAINING@0 "); /* without any pump */
     const char *line = workflow_line(ww, "drain_started", 0);
@@ -78,10 +66,10 @@ static void CAN_002_is_the_start_of_the_drain_right_after_the_request(void **sta
 static void CAN_003_is_a_drain_that_has_completed_within_its_budget(void **state) {
     workflow_world *ww = *state;
     ebb_workflow wf = open_plain(ww);
-    puppet *p = work(ww, wf, IGNORING);
+    puppet *p = workflow_work(ww, wf, IGNORING);
     workflow_stop(ww, wf);
     world_pass(ww->world, MS(700));
-    finish_work(ww, p);
+    workflow_finish(ww, p);
     const char *line = workflow_line(ww, "drain_completed", 0);
     workflow_says(line, "\"code\":\"CAN-003\"");
     workflow_says(line, "\"from\":\"DRAINING\",\"to\":\"DRAIN_COMPLETE\"");
@@ -93,7 +81,7 @@ static void CAN_003_is_a_drain_that_has_completed_within_its_budget(void **state
 static void CAN_004_is_a_drain_over_its_budget_with_the_time_and_the_budget(void **state) {
     workflow_world *ww = *state;
     ebb_workflow wf = open_plain(ww);
-    (void)work(ww, wf, IGNORING);
+    (void)workflow_work(ww, wf, IGNORING);
     workflow_stop(ww, wf);
     world_pass(ww->world, MS(1999));
     assert_int_equal(workflow_lines(ww, "drain_timeout"), 0);
@@ -120,7 +108,7 @@ static void CAN_005_is_an_end_without_leaks(void **state) {
 static void CAN_006_is_an_end_with_a_leak(void **state) {
     workflow_world *ww = *state;
     ebb_workflow wf = open_plain(ww);
-    (void)work(ww, wf, IGNORING);
+    (void)workflow_work(ww, wf, IGNORING);
     workflow_stop(ww, wf);
     world_pass(ww->world, MS(2200));
     const char *line = workflow_line(ww, "leak_detected", 0);
@@ -137,11 +125,11 @@ static void IDLE_is_where_it_starts_and_where_one_that_nobody_stops_ends(void **
     workflow_world *ww = *state;
     ebb_workflow_report report;
     ebb_workflow wf = open_plain(ww);
-    puppet *p = work(ww, wf, IGNORING);
+    puppet *p = workflow_work(ww, wf, IGNORING);
     world_pass(ww->world, MS(60000));
     assert_int_equal(workflow_state(ww, wf), EBB_WF_IDLE);
     assert_int_equal(ebb_workflow_join(ww->host, wf, NULL), EBB_PENDING);
-    finish_work(ww, p);
+    workflow_finish(ww, p);
     assert_int_equal(ebb_workflow_join(ww->host, wf, &report), EBB_OK);
     assert_int_equal(report.state, EBB_WF_IDLE);
     assert_int_equal(report.elapsed, 0);
@@ -153,10 +141,10 @@ static void a_drain_in_time_goes_through_every_state_to_FINALIZED(void **state) 
     workflow_world *ww = *state;
     diary *d = diary_new(ww);
     ebb_workflow wf = open_noted(ww, d, false);
-    puppet *p = work(ww, wf, IGNORING);
+    puppet *p = workflow_work(ww, wf, IGNORING);
     workflow_stop(ww, wf);
     world_pass(ww->world, MS(50));
-    finish_work(ww, p);
+    workflow_finish(ww, p);
     assert_string_equal(d->text,
                         "CANCEL_REQUESTED@0 DRAINING@0 DRAIN_COMPLETE@50 FINALIZING@50 FINALIZED@50 ");
 }
@@ -165,7 +153,7 @@ static void a_drain_over_its_budget_goes_through_DRAIN_TIMEOUT_to_LEAK_DETECTED(
     workflow_world *ww = *state;
     diary *d = diary_new(ww);
     ebb_workflow wf = open_noted(ww, d, false);
-    (void)work(ww, wf, IGNORING);
+    (void)workflow_work(ww, wf, IGNORING);
     workflow_stop(ww, wf);
     world_pass(ww->world, MS(2200));
     assert_string_equal(
@@ -198,7 +186,7 @@ static void has_budget(workflow_world *ww, const ebb_workflow_type *type, const 
     ebb_workflow wf = workflow_new(ww, &(ebb_workflow_opts){.type = type});
     assert_string_equal(type->name, name);
     assert_int_equal(workflow_report(ww, wf).budget, MS(ms));
-    (void)work(ww, wf, IGNORING);
+    (void)workflow_work(ww, wf, IGNORING);
     workflow_stop(ww, wf);
     world_pass(ww->world, MS(ms) * 6 / 10 - MS(1));
     assert_false(workflow_report(ww, wf).cancelled);
@@ -239,7 +227,7 @@ static void a_budget_and_a_type_of_your_own_are_kept_too(void **state) {
     has_budget(ww, &own, "backup_cancel", 400);
     ebb_workflow wf =
         workflow_new(ww, &(ebb_workflow_opts){.type = &own, .budget = MS(70), .cancel_at = MS(20)});
-    puppet *p = work(ww, wf, IGNORING);
+    puppet *p = workflow_work(ww, wf, IGNORING);
     workflow_stop(ww, wf);
     world_pass(ww->world, MS(19));
     assert_false(workflow_report(ww, wf).cancelled);
@@ -259,7 +247,7 @@ static void INV_CANP_THREE_PHASE_holds_whoever_stops_it_and_how(void **state) {
     for (int how = 0; how < 4; how++) {
         ebb_workflow wf = open_plain(ww);
         ebb_region r = ebb_workflow_region(w->host, wf);
-        (void)work(ww, wf, HEEDING);
+        (void)workflow_work(ww, wf, HEEDING);
         if (how == 0) (void)ebb_workflow_request(w->host, wf, EBB_CANCEL_USER, "enough");
         if (how == 1) ebb_region_close(w->host, r);
         if (how == 2) ebb_region_cancel(w->host, r, EBB_CANCEL_TIMEOUT, "too slow");
@@ -277,7 +265,7 @@ static void INV_CANP_NO_NEW_WORK_refuses_every_kind_of_it_and_says_by_whom(void 
     world *w = ww->world;
     ebb_workflow wf = open_plain(ww);
     ebb_region r = ebb_workflow_region(w->host, wf), child = open_region(w, r);
-    puppet *p = work(ww, wf, IGNORING);
+    puppet *p = workflow_work(ww, wf, IGNORING);
     (void)puppet_start(w, child, IGNORING);
     workflow_stop(ww, wf);
     ebb_region where[] = {r, child};
@@ -300,7 +288,7 @@ static void INV_CANP_NO_NEW_WORK_refuses_every_kind_of_it_and_says_by_whom(void 
 static void INV_CANP_DRAIN_BOUNDED_ends_a_drain_that_nothing_else_ends(void **state) {
     workflow_world *ww = *state;
     ebb_workflow wf = open_plain(ww);
-    (void)work(ww, wf, IGNORING);
+    (void)workflow_work(ww, wf, IGNORING);
     (void)drainer_add(ww, wf, "stuck", (drainer){.stays = true});
     workflow_stop(ww, wf);
     world_pass(ww->world, MS(2200));
@@ -327,7 +315,7 @@ static void INV_CANP_FINALIZE_CLEAN_leaves_nothing_reserved_in_either_end(void *
 static void INV_CANP_IDEMPOTENT_absorbs_requests_in_every_state_before_the_end(void **state) {
     workflow_world *ww = *state;
     ebb_workflow wf = open_plain(ww);
-    (void)work(ww, wf, IGNORING);
+    (void)workflow_work(ww, wf, IGNORING);
     for (int i = 0; i < 4; i++) {
         assert_int_equal(ebb_workflow_request(ww->host, wf, EBB_CANCEL_USER, "enough"), EBB_OK);
     }
@@ -343,7 +331,7 @@ static void INV_CANP_IDEMPOTENT_absorbs_requests_in_every_state_before_the_end(v
 static void a_stronger_request_strengthens_the_reason_and_a_weaker_one_does_not(void **state) {
     workflow_world *ww = *state;
     ebb_workflow wf = open_plain(ww);
-    (void)work(ww, wf, IGNORING);
+    (void)workflow_work(ww, wf, IGNORING);
     workflow_stop(ww, wf);
     assert_int_equal(ebb_workflow_request(ww->host, wf, EBB_CANCEL_SHUTDOWN, "power is off"), EBB_OK);
     ebb_workflow_report report = workflow_report(ww, wf);
@@ -363,7 +351,7 @@ static void INV_CANP_AUDIT_COMPLETE_has_a_line_for_every_change_and_an_event_in_
     diary *d = diary_new(ww);
     ebb_workflow wf = open_noted(ww, d, false);
     ebb_region r = ebb_workflow_region(ww->host, wf);
-    (void)work(ww, wf, IGNORING);
+    (void)workflow_work(ww, wf, IGNORING);
     workflow_stop(ww, wf);
     (void)ebb_workflow_request(ww->host, wf, EBB_CANCEL_USER, "again");
     assert_int_equal(ebb_workflow_extend(ww->host, wf, MS(100)), EBB_OK);
@@ -418,7 +406,7 @@ static void ERR_CANCEL_DRAIN_TIMEOUT_is_what_join_says_and_it_stays_DRAINING(voi
     diary *d = diary_new(ww);
     ebb_workflow_report report;
     ebb_workflow wf = open_noted(ww, d, true);
-    puppet *p = work(ww, wf, IGNORING);
+    puppet *p = workflow_work(ww, wf, IGNORING);
     workflow_stop(ww, wf);
     world_pass(ww->world, MS(1999));
     assert_int_equal(ebb_workflow_join(ww->host, wf, &report), EBB_PENDING);
@@ -434,7 +422,7 @@ static void ERR_CANCEL_DRAIN_TIMEOUT_is_what_join_says_and_it_stays_DRAINING(voi
     workflow_says(line, "\"from\":\"DRAINING\",\"to\":\"DRAINING\"");
     workflow_says(line, "\"error\":\"ERR_CANCEL_DRAIN_TIMEOUT\"");
     assert_int_equal(ebb_workflow_join(ww->host, wf, NULL), EBB_ERR_CANCEL_DRAIN_TIMEOUT); /* and again */
-    finish_work(ww, p);
+    workflow_finish(ww, p);
     assert_int_equal(ebb_workflow_join(ww->host, wf, &report), EBB_OK);
     assert_int_equal(report.state, EBB_WF_FINALIZED);
 }
@@ -457,8 +445,8 @@ static void force_on_timeout_is_the_default_and_sets_drain_timed_out(void **stat
     workflow_world *ww = *state;
     ebb_workflow_report report;
     ebb_workflow wf = open_plain(ww);
-    (void)work(ww, wf, HEEDING);
-    (void)work(ww, wf, IGNORING);
+    (void)workflow_work(ww, wf, HEEDING);
+    (void)workflow_work(ww, wf, IGNORING);
     workflow_stop(ww, wf);
     world_pass(ww->world, MS(2200));
     assert_int_equal(ebb_workflow_join(ww->host, wf, &report), EBB_ERR_CANCEL_LEAK);
@@ -477,7 +465,7 @@ static void force_finalize_releases_what_was_held(void **state) {
     ebb_region r = ebb_workflow_region(w->host, wf);
     (void)ebb_reserve_in(w->host, r, EBB_LEASE, puppet_abort, hook);
     assert_int_equal(ebb_region_defer(w->host, r, puppet_poll, last), EBB_OK);
-    (void)work(ww, wf, IGNORING);
+    (void)workflow_work(ww, wf, IGNORING);
     workflow_stop(ww, wf);
     world_pass(w, MS(2200));
     assert_string_equal(w->log, "finalizer lease ");
@@ -494,7 +482,7 @@ static void the_request_reaches_every_cx_below_as_stopping_and_cancel_at_as_canc
     world *w = ww->world;
     ebb_workflow wf = open_plain(ww);
     puppet looks = {.act = look_at_signals, .returns = EBB_PENDING};
-    puppet *own = work(ww, wf, looks);
+    puppet *own = workflow_work(ww, wf, looks);
     puppet *deep = puppet_start(w, open_region(w, open_region(w, ebb_workflow_region(w->host, wf))), looks);
     world_settle(w);
     assert_int_equal(own->number | deep->number, 0);
@@ -520,7 +508,7 @@ static void a_handler_has_a_cx_that_nothing_stops_the_time_left_and_evidence(voi
     ebb_workflow wf = open_plain(ww);
     drainer *h =
         drainer_add(ww, wf, "revert", (drainer){.act = look_around, .arg = &left, .sleeps = MS(1500)});
-    (void)work(ww, wf, HEEDING);
+    (void)workflow_work(ww, wf, HEEDING);
     workflow_stop(ww, wf);
     assert_int_equal(left, MS(2000));
     world_pass(ww->world, MS(1500)); /* past cancel_at, which is not for handlers */

@@ -9,18 +9,6 @@ static ebb_workflow open_patient(workflow_world *ww) {
     return workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_publish_abort, .no_force = true});
 }
 
-static puppet *work(workflow_world *ww, ebb_workflow wf, puppet p) {
-    puppet *started = puppet_start(ww->world, ebb_workflow_region(ww->host, wf), p);
-    world_settle(ww->world);
-    return started;
-}
-
-static void finish_work(workflow_world *ww, puppet *p) {
-    p->returns = EBB_OK;
-    (void)ebb_wake(ww->host, p->id);
-    world_settle(ww->world);
-}
-
 /* ---- the budget is over ---------------------------------------------------------------------- */
 
 static void force_ends_it_within_a_tenth_of_the_budget(void **state) {
@@ -29,8 +17,8 @@ static void force_ends_it_within_a_tenth_of_the_budget(void **state) {
                                         &ebb_health_check_cancel, &ebb_epoch_transition_cancel};
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         ebb_workflow wf = workflow_new(ww, &(ebb_workflow_opts){.type = types[i]});
-        (void)work(ww, wf, IGNORING);
-        (void)work(ww, wf, (puppet){.returns = EBB_PENDING, .spins = false});
+        (void)workflow_work(ww, wf, IGNORING);
+        (void)workflow_work(ww, wf, (puppet){.returns = EBB_PENDING, .spins = false});
         (void)drainer_add(ww, wf, "stuck", (drainer){.stays = true});
         (void)drainer_add_fiber(ww, wf, "stuck too", (drainer){.stays = true});
         workflow_stop(ww, wf);
@@ -46,7 +34,7 @@ static void force_ends_it_within_a_tenth_of_the_budget(void **state) {
 static void work_that_spins_and_ignores_everything_is_forced_too(void **state) {
     workflow_world *ww = *state;
     ebb_workflow wf = open_plain(ww);
-    puppet *p = work(ww, wf, IGNORING);
+    puppet *p = workflow_work(ww, wf, IGNORING);
     workflow_stop(ww, wf);
     world_pass(ww->world, MS(1999));
     p->spins = true; /* not before: it would never settle */
@@ -61,7 +49,7 @@ static void a_force_polls_what_heeds_it_and_leaves_that_clean(void **state) {
     workflow_world *ww = *state;
     ebb_workflow_report report;
     ebb_workflow wf = open_plain(ww);
-    puppet *p = work(ww, wf, (puppet){.returns = EBB_PENDING, .on_cancel = EBB_CANCELLED});
+    puppet *p = workflow_work(ww, wf, (puppet){.returns = EBB_PENDING, .on_cancel = EBB_CANCELLED});
     workflow_stop(ww, wf);
     world_pass(ww->world, MS(1999));
     p->heeds = true; /* it looks up in the last poll that it gets */
@@ -94,7 +82,7 @@ static void an_operator_who_extends_it_lets_it_complete(void **state) {
     workflow_world *ww = *state;
     ebb_workflow_report report;
     ebb_workflow wf = open_patient(ww);
-    puppet *p = work(ww, wf, IGNORING);
+    puppet *p = workflow_work(ww, wf, IGNORING);
     workflow_stop(ww, wf);
     world_pass(ww->world, MS(2500));
     assert_int_equal(ebb_workflow_join(ww->host, wf, NULL), EBB_ERR_CANCEL_DRAIN_TIMEOUT);
@@ -103,7 +91,7 @@ static void an_operator_who_extends_it_lets_it_complete(void **state) {
     assert_int_equal(ebb_workflow_join(ww->host, wf, NULL), EBB_PENDING);
     workflow_says(workflow_line(ww, "extended", 0), "\"budget_ms\":2900.000");
     world_pass(ww->world, MS(399));
-    finish_work(ww, p);
+    workflow_finish(ww, p);
     assert_int_equal(ebb_workflow_join(ww->host, wf, &report), EBB_OK);
     assert_int_equal(report.state, EBB_WF_FINALIZED);
     assert_int_equal(report.elapsed, MS(2899));
@@ -113,7 +101,7 @@ static void an_operator_who_extends_it_lets_it_complete(void **state) {
 static void an_extension_that_is_over_waits_for_the_operator_again(void **state) {
     workflow_world *ww = *state;
     ebb_workflow wf = open_patient(ww);
-    (void)work(ww, wf, IGNORING);
+    (void)workflow_work(ww, wf, IGNORING);
     workflow_stop(ww, wf);
     world_pass(ww->world, MS(2000));
     for (uint32_t i = 1; i <= 3; i++) {
@@ -131,7 +119,7 @@ static void an_operator_who_forces_it_ends_it(void **state) {
     workflow_world *ww = *state;
     ebb_workflow_report report;
     ebb_workflow wf = open_patient(ww);
-    (void)work(ww, wf, IGNORING);
+    (void)workflow_work(ww, wf, IGNORING);
     workflow_stop(ww, wf);
     world_pass(ww->world, MS(9000));
     assert_int_equal(ebb_workflow_force(ww->host, wf, "pager"), EBB_OK);
@@ -149,15 +137,15 @@ static void an_operator_who_forces_it_ends_it(void **state) {
 static void the_budget_of_one_that_waits_for_an_operator_does_not_grow_by_itself(void **state) {
     workflow_world *ww = *state;
     ebb_workflow wf = open_patient(ww);
-    puppet *p = work(ww, wf, IGNORING), *other = work(ww, wf, IGNORING);
+    puppet *p = workflow_work(ww, wf, IGNORING), *other = workflow_work(ww, wf, IGNORING);
     workflow_stop(ww, wf);
     world_pass(ww->world, MS(5000));
-    finish_work(ww, other);
+    workflow_finish(ww, other);
     (void)ebb_workflow_request(ww->host, wf, EBB_CANCEL_SHUTDOWN, "now");
     ebb_region_close(ww->host, ebb_workflow_region(ww->host, wf)); /* its steward looks again */
     world_pass(ww->world, MS(1000));
     assert_int_equal(workflow_report(ww, wf).budget, MS(2000));
-    finish_work(ww, p);
+    workflow_finish(ww, p);
     assert_int_equal(workflow_report(ww, wf).state, EBB_WF_FINALIZED);
     assert_int_equal(workflow_report(ww, wf).budget, MS(2000));
     workflow_says(workflow_line(ww, "drain_completed", 0), "\"elapsed_ms\":6000.000,\"budget_ms\":2000.000");
@@ -182,7 +170,7 @@ static void an_operator_may_force_a_finalizer_that_never_ends(void **state) {
 static void extending_before_cancel_at_moves_both_ends(void **state) {
     workflow_world *ww = *state;
     ebb_workflow wf = open_plain(ww);
-    puppet *p = work(ww, wf, IGNORING);
+    puppet *p = workflow_work(ww, wf, IGNORING);
     workflow_stop(ww, wf);
     world_pass(ww->world, MS(1000));
     assert_int_equal(ebb_workflow_extend(ww->host, wf, MS(1000)), EBB_OK);
@@ -200,7 +188,7 @@ static void extending_before_cancel_at_moves_both_ends(void **state) {
 static void extending_after_cancel_at_is_refused_if_it_is_forced_at_the_end(void **state) {
     workflow_world *ww = *state;
     ebb_workflow wf = open_plain(ww);
-    (void)work(ww, wf, IGNORING);
+    (void)workflow_work(ww, wf, IGNORING);
     workflow_stop(ww, wf);
     world_pass(ww->world, MS(1300));
     assert_int_equal(ebb_workflow_extend(ww->host, wf, MS(1000)), EBB_ERR_CANCEL_INVALID_PHASE);
@@ -215,7 +203,7 @@ static void extending_after_cancel_at_is_refused_if_it_is_forced_at_the_end(void
 static void extending_after_cancel_at_is_allowed_if_it_is_not_forced(void **state) {
     workflow_world *ww = *state;
     ebb_workflow wf = open_patient(ww);
-    (void)work(ww, wf, IGNORING);
+    (void)workflow_work(ww, wf, IGNORING);
     workflow_stop(ww, wf);
     world_pass(ww->world, MS(1300));
     assert_int_equal(ebb_workflow_extend(ww->host, wf, MS(1000)), EBB_OK);
@@ -228,7 +216,7 @@ static void extending_after_cancel_at_is_allowed_if_it_is_not_forced(void **stat
 static void extending_by_nothing_is_invalid_and_changes_nothing(void **state) {
     workflow_world *ww = *state;
     ebb_workflow wf = open_plain(ww);
-    (void)work(ww, wf, IGNORING);
+    (void)workflow_work(ww, wf, IGNORING);
     workflow_stop(ww, wf);
     assert_int_equal(ebb_workflow_extend(ww->host, wf, 0), EBB_ERR_INVALID);
     assert_int_equal(workflow_report(ww, wf).budget, MS(2000));
@@ -238,7 +226,7 @@ static void extending_by_nothing_is_invalid_and_changes_nothing(void **state) {
 static void extending_by_the_most_again_and_again_stops_at_the_limit(void **state) {
     workflow_world *ww = *state;
     ebb_workflow wf = open_plain(ww);
-    puppet *p = work(ww, wf, IGNORING);
+    puppet *p = workflow_work(ww, wf, IGNORING);
     puppet *last = puppet_new(ww->world, IGNORING);
     ebb_region r = ebb_workflow_region(ww->host, wf);
     assert_int_equal(ebb_region_defer(ww->host, r, puppet_poll, last), EBB_OK);
@@ -250,7 +238,7 @@ static void extending_by_the_most_again_and_again_stops_at_the_limit(void **stat
     assert_int_equal(workflow_lines(ww, "extended"), 1);
     world_pass(ww->world, MS(60000));
     assert_int_equal(info_of(ww->world, p->id).epoch, 0);
-    finish_work(ww, p);
+    workflow_finish(ww, p);
     world_pass(ww->world, MS(1000));
     assert_int_equal(workflow_state(ww, wf), EBB_WF_FINALIZING); /* its finalizer has all that time too */
     assert_int_equal(workflow_report(ww, wf).leaks, 0);
@@ -262,8 +250,8 @@ static void forcing_before_cancel_at_ends_it_now(void **state) {
     workflow_world *ww = *state;
     ebb_workflow_report report;
     ebb_workflow wf = open_plain(ww);
-    puppet *heeds = work(ww, wf, HEEDING);
-    (void)work(ww, wf, IGNORING);
+    puppet *heeds = workflow_work(ww, wf, HEEDING);
+    (void)workflow_work(ww, wf, IGNORING);
     workflow_stop(ww, wf);
     world_pass(ww->world, MS(100));
     assert_int_equal(ebb_workflow_force(ww->host, wf, NULL), EBB_OK);
@@ -283,7 +271,7 @@ static void forcing_when_cancel_at_is_the_budget_leaves_nobody_behind_who_heeds_
     ebb_workflow wf =
         workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_publish_abort, .cancel_at = MS(2000)});
     drainer *h = drainer_add(ww, wf, "quick", (drainer){.returns = EBB_OK});
-    (void)work(ww, wf, HEEDING);
+    (void)workflow_work(ww, wf, HEEDING);
     assert_int_equal(ebb_workflow_request(ww->host, wf, EBB_CANCEL_USER, "enough"), EBB_OK);
     assert_int_equal(ebb_workflow_force(ww->host, wf, NULL), EBB_OK); /* before anything was polled */
     world_pass(ww->world, MS(200));
@@ -300,7 +288,7 @@ static void finalizers_have_time_after_a_force(void **state) {
     puppet *last = puppet_new(ww->world, (puppet){.says = "last"});
     assert_int_equal(ebb_region_defer(ww->host, ebb_workflow_region(ww->host, wf), puppet_poll, last),
                      EBB_OK);
-    (void)work(ww, wf, HEEDING);
+    (void)workflow_work(ww, wf, HEEDING);
     workflow_stop(ww, wf);
     assert_int_equal(ebb_workflow_force(ww->host, wf, NULL), EBB_OK);
     world_settle(ww->world);
@@ -324,7 +312,7 @@ static void a_region_that_is_closed_from_outside_is_a_request(void **state) {
     workflow_world *ww = *state;
     ebb_workflow wf = open_plain(ww);
     drainer *h = drainer_add(ww, wf, "h", (drainer){.returns = EBB_OK});
-    puppet *p = work(ww, wf, IGNORING);
+    puppet *p = workflow_work(ww, wf, IGNORING);
     ebb_region_close(ww->host, ebb_workflow_region(ww->host, wf));
     world_settle(ww->world);
     ebb_workflow_report report = workflow_report(ww, wf);
@@ -340,7 +328,7 @@ static void a_region_that_is_cancelled_from_outside_is_a_request_with_that_reaso
     workflow_world *ww = *state;
     ebb_workflow wf = open_plain(ww);
     drainer *h = drainer_add(ww, wf, "h", (drainer){.returns = EBB_OK});
-    (void)work(ww, wf, IGNORING);
+    (void)workflow_work(ww, wf, IGNORING);
     ebb_budget b = {world_now(ww->world) + MS(500), EBB_POLLS_UNBOUNDED, 0};
     ebb_region_cancel_within(ww->host, ebb_workflow_region(ww->host, wf), EBB_CANCEL_LEASE_LOST,
                              "row is gone", b);
@@ -361,8 +349,8 @@ static void a_region_that_is_forced_from_outside_is_forced_by_what_is_around_it(
     for (int draining = 0; draining < 2; draining++) {
         ebb_workflow_report report;
         ebb_workflow wf = open_plain(ww);
-        (void)work(ww, wf, HEEDING);
-        (void)work(ww, wf, IGNORING);
+        (void)workflow_work(ww, wf, HEEDING);
+        (void)workflow_work(ww, wf, IGNORING);
         if (draining) workflow_stop(ww, wf);
         if (draining) world_pass(ww->world, MS(10));
         ebb_region_force(ww->host, ebb_workflow_region(ww->host, wf));
@@ -379,20 +367,20 @@ static void a_region_that_is_forced_from_outside_is_forced_by_what_is_around_it(
 static void closing_after_the_request_changes_nothing(void **state) {
     workflow_world *ww = *state;
     ebb_workflow wf = open_plain(ww);
-    puppet *p = work(ww, wf, IGNORING);
+    puppet *p = workflow_work(ww, wf, IGNORING);
     workflow_stop(ww, wf);
     ebb_region_close(ww->host, ebb_workflow_region(ww->host, wf));
     world_pass(ww->world, MS(1199));
     assert_int_equal(info_of(ww->world, p->id).epoch, 0);
     assert_int_equal(workflow_report(ww, wf).absorbed, 0);
-    finish_work(ww, p);
+    workflow_finish(ww, p);
     assert_int_equal(workflow_state(ww, wf), EBB_WF_FINALIZED);
 }
 
 static void a_cancel_from_outside_in_a_drain_is_absorbed_and_cancels_at_once(void **state) {
     workflow_world *ww = *state;
     ebb_workflow wf = open_plain(ww);
-    puppet *p = work(ww, wf, IGNORING);
+    puppet *p = workflow_work(ww, wf, IGNORING);
     workflow_stop(ww, wf);
     ebb_region_cancel(ww->host, ebb_workflow_region(ww->host, wf), EBB_CANCEL_SHUTDOWN, "power");
     world_settle(ww->world);
@@ -433,7 +421,8 @@ static void every_verb_from_outside_in_every_state_leads_to_an_end(void **state)
                             .type = &ebb_publish_abort, .no_force = patient, .on_state = intrude, .arg = &i});
                 bool ends = s != EBB_WF_DRAIN_TIMEOUT && s != EBB_WF_LEAK_DETECTED;
                 (void)drainer_add(ww, wf, "h", (drainer){.sleeps = MS(5)});
-                (void)work(ww, wf, ends ? (puppet){.heeds = true, .returns = EBB_PENDING} : IGNORING);
+                (void)workflow_work(ww, wf,
+                                    ends ? (puppet){.heeds = true, .returns = EBB_PENDING} : IGNORING);
                 workflow_stop(ww, wf);
                 world_pass(ww->world, MS(2200));
                 if (patient && !ends) assert_int_equal(ebb_workflow_force(ww->host, wf, NULL), EBB_OK);
@@ -452,8 +441,8 @@ static void a_task_that_fails_fast_stops_the_workflow_with_its_failure(void **st
     ebb_workflow_report report;
     ebb_workflow wf = open_plain(ww);
     drainer *h = drainer_add(ww, wf, "h", (drainer){.returns = EBB_OK});
-    puppet *sibling = work(ww, wf, HEEDING);
-    (void)work(ww, wf, (puppet){.returns = EBB_FAILED});
+    puppet *sibling = workflow_work(ww, wf, HEEDING);
+    (void)workflow_work(ww, wf, (puppet){.returns = EBB_FAILED});
     world_settle(ww->world);
     assert_int_equal(sibling->seen, EBB_CANCELLED);
     assert_int_equal(h->polls, 1);
@@ -468,11 +457,11 @@ static void a_failure_that_is_collected_stops_nothing(void **state) {
     ebb_workflow_report report;
     ebb_workflow wf =
         workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_publish_abort, .policy = EBB_COLLECT});
-    puppet *p = work(ww, wf, IGNORING);
-    (void)work(ww, wf, (puppet){.returns = EBB_FAILED});
+    puppet *p = workflow_work(ww, wf, IGNORING);
+    (void)workflow_work(ww, wf, (puppet){.returns = EBB_FAILED});
     assert_int_equal(workflow_state(ww, wf), EBB_WF_IDLE);
     assert_int_equal(ebb_workflow_join(ww->host, wf, NULL), EBB_PENDING);
-    finish_work(ww, p);
+    workflow_finish(ww, p);
     assert_int_equal(ebb_workflow_join(ww->host, wf, &report), EBB_FAILED);
     assert_int_equal(report.state, EBB_WF_IDLE);
 }
@@ -487,7 +476,7 @@ static void jump(workflow_world *ww, uint64_t span) {
 static void a_clock_that_jumps_past_the_budget_is_told_as_it_was(void **state) {
     workflow_world *ww = *state;
     ebb_workflow wf = open_plain(ww);
-    (void)work(ww, wf, IGNORING);
+    (void)workflow_work(ww, wf, IGNORING);
     workflow_stop(ww, wf);
     jump(ww, MS(7000));
     world_pass(ww->world, MS(2000));
@@ -501,10 +490,10 @@ static void a_clock_that_jumps_past_the_budget_does_not_make_a_late_end_one_in_t
     workflow_world *ww = *state;
     ebb_workflow_report report;
     ebb_workflow wf = open_plain(ww);
-    puppet *p = work(ww, wf, IGNORING);
+    puppet *p = workflow_work(ww, wf, IGNORING);
     workflow_stop(ww, wf);
     ebb_advance(ww->rt, world_now(ww->world) + MS(7000));
-    finish_work(ww, p);
+    workflow_finish(ww, p);
     world_pass(ww->world, MS(200));
     assert_int_equal(ebb_workflow_join(ww->host, wf, &report), EBB_OK);
     assert_int_equal(workflow_lines(ww, "drain_timeout"), 1);
@@ -517,8 +506,8 @@ static void a_clock_that_jumps_past_everything_abandons_only_what_does_not_retur
     for (int at_cancel = 0; at_cancel < 2; at_cancel++) {
         ebb_workflow_leak leak;
         ebb_workflow wf = open_plain(ww);
-        (void)work(ww, wf, HEEDING);
-        puppet *ignores = work(ww, wf, IGNORING);
+        (void)workflow_work(ww, wf, HEEDING);
+        puppet *ignores = workflow_work(ww, wf, IGNORING);
         (void)drainer_add(ww, wf, "quick", (drainer){.sleeps = MS(100)});
         workflow_stop(ww, wf);
         if (at_cancel) world_pass(ww->world, MS(1200));
@@ -534,7 +523,7 @@ static void a_clock_that_jumps_past_everything_abandons_only_what_does_not_retur
 static void a_drain_that_is_late_says_so_before_anybody_else_writes_a_line(void **state) {
     workflow_world *ww = *state;
     ebb_workflow wf = open_plain(ww);
-    (void)work(ww, wf, IGNORING);
+    (void)workflow_work(ww, wf, IGNORING);
     (void)drainer_add(ww, wf, "slow", (drainer){.sleeps = 3600 * EBB_SECOND, .returns = EBB_OK});
     ebb_advance(ww->rt, world_now(ww->world) + 527 * EBB_US); /* alarms come at whole milliseconds */
     workflow_stop(ww, wf);
@@ -552,7 +541,7 @@ static void a_drain_that_is_late_says_so_before_anybody_else_writes_a_line(void 
 static void what_is_forced_after_a_jump_writes_nothing_before_the_timeout(void **state) {
     workflow_world *ww = *state;
     ebb_workflow wf = open_plain(ww);
-    (void)work(ww, wf, IGNORING);
+    (void)workflow_work(ww, wf, IGNORING);
     (void)drainer_add(ww, wf, "slow", (drainer){.sleeps = 3600 * EBB_SECOND, .returns = EBB_OK});
     workflow_stop(ww, wf);
     world_pass(ww->world, MS(1500));

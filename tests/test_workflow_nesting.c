@@ -9,18 +9,6 @@ static ebb_workflow open_in(workflow_world *ww, ebb_workflow parent, const ebb_w
 
 static const ebb_workflow nobody = {0};
 
-static puppet *work(workflow_world *ww, ebb_workflow wf, puppet p) {
-    puppet *started = puppet_start(ww->world, ebb_workflow_region(ww->host, wf), p);
-    world_settle(ww->world);
-    return started;
-}
-
-static void finish_work(workflow_world *ww, puppet *p) {
-    p->returns = EBB_OK;
-    (void)ebb_wake(ww->host, p->id);
-    world_settle(ww->world);
-}
-
 /* ---- budgets --------------------------------------------------------------------------------- */
 
 static void a_child_is_asked_with_its_parent_and_keeps_its_own_shorter_budget(void **state) {
@@ -28,7 +16,7 @@ static void a_child_is_asked_with_its_parent_and_keeps_its_own_shorter_budget(vo
     ebb_workflow parent = open_in(ww, nobody, &ebb_lifecycle_shutdown);
     ebb_workflow child = open_in(ww, parent, &ebb_health_check_cancel);
     drainer *h = drainer_add(ww, child, "child's", (drainer){.returns = EBB_OK});
-    (void)work(ww, child, IGNORING);
+    (void)workflow_work(ww, child, IGNORING);
     workflow_stop(ww, parent);
     assert_int_equal(workflow_state(ww, child), EBB_WF_DRAINING);
     assert_int_equal(workflow_report(ww, child).budget, MS(1000));
@@ -44,7 +32,7 @@ static void a_child_that_is_asked_after_its_parent_has_at_most_what_is_left_ther
     workflow_world *ww = *state;
     ebb_workflow parent = open_in(ww, nobody, &ebb_health_check_cancel);
     ebb_workflow child = open_in(ww, parent, &ebb_lifecycle_shutdown);
-    puppet *p = work(ww, child, IGNORING);
+    puppet *p = workflow_work(ww, child, IGNORING);
     workflow_stop(ww, parent);
     assert_int_equal(workflow_report(ww, child).budget, MS(1000));
     world_pass(ww->world, MS(999));
@@ -59,7 +47,7 @@ static void a_parent_that_is_asked_later_shortens_the_drain_of_its_child(void **
     workflow_world *ww = *state;
     ebb_workflow parent = open_in(ww, nobody, &ebb_health_check_cancel);
     ebb_workflow child = open_in(ww, parent, &ebb_lifecycle_shutdown);
-    (void)work(ww, child, IGNORING);
+    (void)workflow_work(ww, child, IGNORING);
     workflow_stop(ww, child);
     assert_int_equal(workflow_report(ww, child).budget, MS(5000));
     world_pass(ww->world, MS(500));
@@ -77,7 +65,7 @@ static void a_parent_that_is_asked_later_does_not_lengthen_the_drain_of_its_chil
     workflow_world *ww = *state;
     ebb_workflow parent = open_in(ww, nobody, &ebb_lifecycle_shutdown);
     ebb_workflow child = open_in(ww, parent, &ebb_health_check_cancel);
-    (void)work(ww, child, IGNORING);
+    (void)workflow_work(ww, child, IGNORING);
     workflow_stop(ww, child);
     world_pass(ww->world, MS(500));
     workflow_stop(ww, parent);
@@ -91,7 +79,7 @@ static void a_child_can_not_be_extended_past_its_parent(void **state) {
     workflow_world *ww = *state;
     ebb_workflow parent = open_in(ww, nobody, &ebb_publish_abort);
     ebb_workflow child = open_in(ww, parent, &ebb_health_check_cancel);
-    (void)work(ww, child, IGNORING);
+    (void)workflow_work(ww, child, IGNORING);
     workflow_stop(ww, parent);
     assert_int_equal(ebb_workflow_extend(ww->host, child, MS(5000)), EBB_OK); /* as much as there is */
     assert_int_equal(workflow_report(ww, child).budget, MS(2000));
@@ -111,7 +99,7 @@ static void three_levels_have_the_meet_of_all_in_any_order_of_requests(void **st
         wf[0] = open_in(ww, nobody, &ebb_publish_abort);          /* 2000 */
         wf[1] = open_in(ww, wf[0], &ebb_lifecycle_shutdown);      /* 5000 */
         wf[2] = open_in(ww, wf[1], &ebb_epoch_transition_cancel); /* 3000 */
-        (void)work(ww, wf[2], IGNORING);
+        (void)workflow_work(ww, wf[2], IGNORING);
         uint64_t start = world_now(ww->world), last = 0;
         for (int i = 0; i < 3; i++) {
             workflow_stop(ww, wf[orders[o][i]]);
@@ -137,7 +125,7 @@ static void a_child_that_waits_for_an_operator_is_forced_with_its_parent(void **
         workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_health_check_cancel,
                                               .no_force = true,
                                               .parent = ebb_workflow_region(ww->host, parent)});
-    (void)work(ww, child, IGNORING);
+    (void)workflow_work(ww, child, IGNORING);
     workflow_stop(ww, parent);
     world_pass(ww->world, MS(1500));
     assert_int_equal(ebb_workflow_join(ww->host, child, NULL), EBB_ERR_CANCEL_DRAIN_TIMEOUT);
@@ -168,13 +156,13 @@ static void a_child_that_is_stopped_by_itself_leaves_its_parent_idle(void **stat
     workflow_world *ww = *state;
     ebb_workflow parent = open_in(ww, nobody, &ebb_lifecycle_shutdown);
     ebb_workflow child = open_in(ww, parent, &ebb_rollout_cancel);
-    puppet *p = work(ww, parent, IGNORING);
+    puppet *p = workflow_work(ww, parent, IGNORING);
     workflow_stop(ww, child);
     assert_int_equal(workflow_state(ww, child), EBB_WF_FINALIZED);
     assert_int_equal(workflow_state(ww, parent), EBB_WF_IDLE);
     assert_int_equal(ebb_workflow_join(ww->host, child, NULL), EBB_OK);
     assert_int_equal(ebb_workflow_join(ww->host, parent, NULL), EBB_PENDING);
-    finish_work(ww, p);
+    workflow_finish(ww, p);
     assert_int_equal(ebb_workflow_join(ww->host, parent, NULL), EBB_OK);
 }
 
@@ -198,7 +186,7 @@ static void the_log_has_the_chain_of_reasons_to_the_root_cause(void **state) {
     workflow_world *ww = *state;
     ebb_workflow a = open_in(ww, nobody, &ebb_lifecycle_shutdown);
     ebb_workflow b = open_in(ww, a, &ebb_rollout_cancel), c = open_in(ww, b, &ebb_publish_abort);
-    (void)work(ww, c, HEEDING);
+    (void)workflow_work(ww, c, HEEDING);
     assert_int_equal(ebb_workflow_request(ww->host, a, EBB_CANCEL_TIMEOUT, "too slow"), EBB_OK);
     world_settle(ww->world);
     assert_int_equal(workflow_report(ww, c).reason.kind, EBB_CANCEL_PARENT);
@@ -219,7 +207,7 @@ static void a_reason_that_no_workflow_has_said_first_is_in_the_chain_too(void **
     workflow_world *ww = *state;
     ebb_region around = open_region(ww->world, ww->world->root);
     ebb_workflow wf = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_publish_abort, .parent = around});
-    (void)work(ww, wf, HEEDING);
+    (void)workflow_work(ww, wf, HEEDING);
     ebb_region_cancel(ww->host, around, EBB_CANCEL_LEASE_LOST, "row is gone");
     world_settle(ww->world);
     workflow_says(workflow_line(ww, "requested", 0), "{\"kind\":\"LEASE_LOST\",");
@@ -230,7 +218,7 @@ static void what_is_cancelled_in_a_child_is_told_no_less_than_the_parent_was(voi
     workflow_world *ww = *state;
     ebb_workflow parent = open_in(ww, nobody, &ebb_rollout_cancel);
     ebb_workflow child = open_in(ww, parent, &ebb_health_check_cancel);
-    puppet *p = work(ww, child, IGNORING);
+    puppet *p = workflow_work(ww, child, IGNORING);
     assert_int_equal(ebb_workflow_request(ww->host, parent, EBB_CANCEL_SHUTDOWN, "power"), EBB_OK);
     world_pass(ww->world, MS(600)); /* cancel_at of the child only */
     assert_true(workflow_report(ww, child).cancelled);
@@ -249,7 +237,7 @@ static void a_chain_of_reasons_is_cut_at_its_depth_and_the_root_cause_is_told_al
     workflow_world *ww = *state;
     ebb_workflow wf[DEEP];
     for (int i = 0; i < DEEP; i++) wf[i] = open_in(ww, i == 0 ? nobody : wf[i - 1], &ebb_rollout_cancel);
-    puppet *p = work(ww, wf[DEEP - 1], IGNORING);
+    puppet *p = workflow_work(ww, wf[DEEP - 1], IGNORING);
     assert_int_equal(ebb_workflow_request(ww->host, wf[0], EBB_CANCEL_SHUTDOWN, "power"), EBB_OK);
     world_settle(ww->world);
     assert_int_equal(workflow_lines(ww, "requested"), DEEP);
@@ -266,7 +254,7 @@ static void a_stronger_reason_of_the_parent_reaches_a_child_that_drains_already(
     workflow_world *ww = *state;
     ebb_workflow parent = open_in(ww, nobody, &ebb_rollout_cancel);
     ebb_workflow child = open_in(ww, parent, &ebb_lifecycle_shutdown);
-    (void)work(ww, child, IGNORING);
+    (void)workflow_work(ww, child, IGNORING);
     workflow_stop(ww, child);
     assert_int_equal(ebb_workflow_request(ww->host, parent, EBB_CANCEL_SHUTDOWN, "power"), EBB_OK);
     world_pass(ww->world, MS(1800)); /* by then at the latest: what is in the parent is cancelled */
@@ -279,7 +267,7 @@ static void the_closed_text_names_the_outermost_that_was_asked(void **state) {
     char text[160];
     ebb_workflow parent = open_in(ww, nobody, &ebb_rollout_cancel);
     ebb_workflow child = open_in(ww, parent, &ebb_health_check_cancel);
-    (void)work(ww, child, IGNORING);
+    (void)workflow_work(ww, child, IGNORING);
     ebb_region r = ebb_workflow_region(ww->host, child);
     workflow_stop(ww, child);
     assert_true(ebb_closed_text(ww->host, r, text, sizeof text) > 0);
@@ -311,7 +299,7 @@ static void a_workflow_without_any_log_goes_through_its_states_all_the_same(void
     workflow_world *ww = *state;
     ebb_workflow_report report;
     ebb_workflow wf = ebb_workflow_open(ww->host, &(ebb_workflow_opts){.type = &ebb_publish_abort});
-    (void)work(ww, wf, IGNORING);
+    (void)workflow_work(ww, wf, IGNORING);
     workflow_stop(ww, wf);
     world_pass(ww->world, MS(2200));
     assert_int_equal(ebb_workflow_join(ww->host, wf, &report), EBB_ERR_CANCEL_LEAK);

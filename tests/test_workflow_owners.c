@@ -116,12 +116,6 @@ static ebb_task start(workflow_world *ww, opener *o, bool fiber) {
     return t;
 }
 
-static void finish_work(workflow_world *ww, puppet *p) {
-    p->returns = EBB_OK;
-    (void)ebb_wake(ww->host, p->id);
-    world_settle(ww->world);
-}
-
 static void a_task_or_fiber_that_joins_its_workflow_has_its_report(void **state) {
     workflow_world *ww = *state;
     for (int fiber = 0; fiber < 2; fiber++) {
@@ -130,7 +124,7 @@ static void a_task_or_fiber_that_joins_its_workflow_has_its_report(void **state)
         ebb_task t = start(ww, o, fiber);
         world_pass(ww->world, MS(100));
         assert_int_equal(phase_of(ww->world, t), EBB_RUNNING);
-        finish_work(ww, o->work);
+        workflow_finish(ww, o->work);
         assert_int_equal(o->got, EBB_OK);
         assert_int_equal(o->report.state, EBB_WF_FINALIZED);
         assert_int_equal(o->report.elapsed, MS(100));
@@ -150,7 +144,7 @@ static void a_joiner_hears_of_the_timeout_of_a_patient_one(void **state) {
         assert_int_equal(o->report.state, EBB_WF_DRAINING);
         /* It returns with that as its failure, and its workflow is waited for. */
         assert_int_not_equal(phase_of(ww->world, t), EBB_COMPLETED);
-        finish_work(ww, o->work);
+        workflow_finish(ww, o->work);
         assert_int_equal(phase_of(ww->world, t), EBB_COMPLETED);
         assert_int_equal(ebb_task_join(ww->host, t), EBB_ERR_CANCEL_DRAIN_TIMEOUT);
     }
@@ -166,7 +160,7 @@ static void a_task_that_opens_one_and_returns_stops_it_and_is_not_over_before_it
         assert_int_equal(report.state, EBB_WF_DRAINING);
         assert_string_equal(report.reason.message, "its task has returned");
         assert_int_equal(o->handler->polls, 1);
-        finish_work(ww, o->work);
+        workflow_finish(ww, o->work);
         assert_int_not_equal(phase_of(ww->world, t), EBB_COMPLETED); /* the handler sleeps */
         world_pass(ww->world, MS(20));
         assert_int_equal(o->handler->slept, EBB_OK);
@@ -228,7 +222,7 @@ static void of_two_tasks_that_join_the_second_is_told_that_it_is_busy(void **sta
     assert_int_equal(b.got, EBB_ERR_BUSY);
     assert_int_equal(ebb_workflow_join(ww->host, wf, NULL), EBB_ERR_BUSY);
     workflow_stop(ww, wf);
-    finish_work(ww, p);
+    workflow_finish(ww, p);
     assert_int_equal(a.got, EBB_OK);
     assert_int_equal(a.polls, 2); /* it is woken when there is something to hear */
     assert_int_equal(workflow_state(ww, wf), 0);
@@ -248,7 +242,7 @@ static void a_joiner_that_is_gone_leaves_the_place_to_the_next(void **state) {
     world_settle(ww->world);
     assert_int_equal(b.got, EBB_PENDING);
     workflow_stop(ww, wf);
-    finish_work(ww, p);
+    workflow_finish(ww, p);
     assert_int_equal(b.got, EBB_OK);
 }
 
@@ -266,7 +260,7 @@ static void a_joiner_that_is_abandoned_leaves_the_place_too(void **state) {
     (void)ebb_spawn(ww->host, ww->world->root, join_once, &next);
     workflow_stop(ww, wf);
     assert_int_equal(next.got, EBB_PENDING);
-    finish_work(ww, p);
+    workflow_finish(ww, p);
     assert_int_equal(next.got, EBB_OK);
 }
 
@@ -358,7 +352,7 @@ static void a_task_may_stop_the_workflow_that_it_is_in(void **state) {
     world_settle(ww->world);
     assert_int_equal(workflow_state(ww, wf), EBB_WF_DRAINING);
     assert_int_equal(workflow_report(ww, wf).reason.origin, p->id.id);
-    finish_work(ww, p);
+    workflow_finish(ww, p);
     assert_int_equal(workflow_state(ww, wf), EBB_WF_FINALIZED);
 }
 
@@ -517,7 +511,7 @@ static void the_root_has_one_workflow_which_stops_everything(void **state) {
     workflow_stop(ww, wf);
     assert_int_equal(ebb_id_status(ebb_spawn(w->host, w->root, puppet_poll, p).id), EBB_ERR_CLOSED);
     assert_int_equal(h->polls, 1);
-    finish_work(ww, p);
+    workflow_finish(ww, p);
     assert_int_equal(workflow_state(ww, wf), EBB_WF_FINALIZED);
     assert_int_equal(state_of(w, w->root), EBB_REGION_CLOSED);
     assert_int_equal(ebb_workflow_join(w->host, wf, &report), EBB_OK);
@@ -544,7 +538,7 @@ static void the_roots_workflow_completes_when_it_is_joined_and_all_has_ended(voi
     puppet *p = puppet_start(ww->world, ww->world->root, IGNORING);
     assert_int_equal(ebb_workflow_join(ww->host, wf, NULL), EBB_PENDING);
     world_settle(ww->world);
-    finish_work(ww, p);
+    workflow_finish(ww, p);
     assert_int_equal(ebb_workflow_join(ww->host, wf, NULL), EBB_OK);
     assert_string_equal(workflow_story(ww, 1), "opened completed");
 }

@@ -286,7 +286,7 @@ ebb_status ebb_audit_unfinished(const ebb_audit *audit, size_t i, ebb_unfinished
  *   idempotent       a second request is absorbed and weakens nothing
  *   audit-complete   no line is missing, edited or swapped, and none is malformed
  * EBB_OK; EBB_ERR_ORACLE: the verdict says which of these is broken, where; EBB_ERR_NOMEM. A last line
- * without its newline is what a crash leaves: it is not looked at. */
+ * without its newline is what a crash leaves: it only has to be the start of one. */
 typedef struct ebb_audit_verdict {
     uint64_t lines;      /* that were looked at */
     uint64_t workflows;  /* that were opened */

@@ -75,6 +75,18 @@ void workflow_stop(workflow_world *ww, ebb_workflow wf) {
     world_settle(ww->world);
 }
 
+puppet *workflow_work(workflow_world *ww, ebb_workflow wf, puppet p) {
+    puppet *started = puppet_start(ww->world, ebb_workflow_region(ww->host, wf), p);
+    world_settle(ww->world);
+    return started;
+}
+
+void workflow_finish(workflow_world *ww, puppet *p) {
+    p->returns = EBB_OK;
+    (void)ebb_wake(ww->host, p->id);
+    world_settle(ww->world);
+}
+
 ebb_workflow_report workflow_report(workflow_world *ww, ebb_workflow wf) {
     ebb_workflow_report r = {0};
     (void)ebb_workflow_info(ww->host, wf, &r);

@@ -28,6 +28,9 @@ ebb_workflow workflow_open(workflow_world *ww, ebb_cx *cx, const ebb_workflow_op
 ebb_workflow workflow_new(workflow_world *ww, const ebb_workflow_opts *opts);
 /* Asks it to stop, as USER "enough", and pumps. */
 void workflow_stop(workflow_world *ww, ebb_workflow wf);
+/* A puppet at work in its region; and one that is told to return. */
+puppet *workflow_work(workflow_world *ww, ebb_workflow wf, puppet p);
+void workflow_finish(workflow_world *ww, puppet *p);
 ebb_workflow_state workflow_state(workflow_world *ww, ebb_workflow wf); /* 0: stale */
 ebb_workflow_report workflow_report(workflow_world *ww, ebb_workflow wf);
 

@@ -1,5 +1,5 @@
-/* Workflows in the hands of who means no good, or is only unlucky: finalizers that never end, clocks near
- * their end, no memory, names that are missing, and very many of them. */
+/* Where a workflow meets a limit: finalizers that never end, clocks near their end, no memory, names that
+ * are missing, and very many of them. */
 #include "tests/support/workflow_world.h"
 
 #include <stdlib.h>
