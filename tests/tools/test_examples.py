@@ -84,20 +84,30 @@ def run(name, *arguments):
 
 
 def on_terminal(name, **environment):
-    """What the program prints when its output is a terminal."""
+    """What the program prints when its output is a terminal.
+
+    A terminal that everybody has closed may drop what was not read yet. So this side stays open, and an
+    end mark after the program's last byte says that all of it has been read.
+    """
     ours, theirs = pty.openpty()
     env = {k: v for k, v in os.environ.items() if k != "NO_COLOR"} | environment
     with subprocess.Popen([PROGRAMS[name]], stdout=theirs, env=env) as child:
-        os.close(theirs)
+        def end():
+            try:
+                child.wait(timeout=60)
+            except subprocess.TimeoutExpired:
+                child.kill()
+            os.write(theirs, b"\0")
+
+        ending = threading.Thread(target=end)
+        ending.start()
         text = b""
-        try:
-            while piece := os.read(ours, 4096):
-                text += piece
-        except OSError:  # how Linux says that the other side is gone
-            pass
-        code = child.wait(timeout=60)
+        while not text.endswith(b"\0"):
+            text += os.read(ours, 4096)
+        ending.join()
+    os.close(theirs)
     os.close(ours)
-    return code, text.decode().replace("\r\n", "\n")
+    return child.returncode, text[:-1].decode().replace("\r\n", "\n")
 
 
 class EachExample(unittest.TestCase):
