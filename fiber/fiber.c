@@ -11,7 +11,7 @@
 #include "kernel/task.h"
 #include "kernel/wait.h"
 
-enum { REFUSALS_A_POLL = 64, SPARE = 256, LEAST_ROOM = 64, MOST = EBB__SWITCHES ? EBB_FIBER_MAX : 0 };
+enum { REFUSALS_A_POLL = 64, SPARE = 256, CROWD_MOST = 1024, CROWD_ENDS = 64, CROWD_PART = 64, LEAST_ROOM = 64, MOST = EBB__SWITCHES ? EBB_FIBER_MAX : 0 };
 
 /* Only the side that resumes writes it: the side that is resumed may find itself on another thread. */
 static _Thread_local struct {
@@ -127,10 +127,16 @@ static ebb__fiber *unpool(ebb__fibers *all) {
     return f;
 }
 
-/* As many as are alive may lie ready, and some more: a crowd that comes again finds its stacks, and one that
- * has gone for good leaves little behind. */
 static void trim(ebb__fibers *all, uint32_t most) {
     while (all->pooled > most) discard(all, unpool(all));
+}
+
+/* As many as are alive may lie ready, or were lately if that is not too many, and some more: a crowd that comes
+ * again finds its stacks, and one that has gone for good is forgotten as others come and go. */
+static void trim_to_crowd(ebb__fibers *all) {
+    if (++all->ends % CROWD_ENDS == 0) all->crowd -= (all->crowd - all->alive + CROWD_PART - 1) / CROWD_PART;
+    uint32_t crowd = all->crowd < CROWD_MOST ? all->crowd : CROWD_MOST;
+    trim(all, (crowd > all->alive ? crowd : all->alive) + SPARE);
 }
 
 /* More chains, so that one more fiber can be a guest. */
@@ -167,6 +173,7 @@ static void link_alive(ebb__fibers *all, ebb__fiber *f) {
     if (all->first != NULL) all->first->prev = f;
     all->first = f;
     if (++all->alive > all->peak) all->peak = all->alive;
+    if (all->alive > all->crowd) all->crowd = all->alive;
 }
 
 static void unlink_alive(ebb__fibers *all, ebb__fiber *f) {
@@ -185,7 +192,7 @@ static void fiber_end(ebb__fiber *f) {
     f->next = all->pool;
     all->pool = f;
     all->pooled++;
-    trim(all, all->alive + SPARE);
+    trim_to_crowd(all);
 }
 
 void ebb__fiber_drop(ebb__fiber *f) {

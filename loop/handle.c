@@ -17,10 +17,11 @@ static const struct {
     [EBB__FILE] = {"file", ebb__file_stop},
     [EBB__PROCESS] = {"process", ebb__process_stop},
     [EBB__SIGNAL] = {"signal", ebb__signal_stop},
+    [EBB__GUEST] = {NULL, ebb__guest_stop},
 };
 
 const char *ebb__handle_what(const ebb__handle *h) {
-    return kinds[h->kind].what;
+    return h->kind == EBB__GUEST ? h->as.guest.what : kinds[h->kind].what;
 }
 
 uint64_t ebb__handle_id(const ebb__handle *h) {
@@ -101,6 +102,10 @@ static ebb__nest *nest_of(ebb_loop *l, ebb_region region, ebb_status *st) {
     *st = ebb__find_region(l->rt, region, &r);
     if (*st == EBB_ERR_STALE) *st = EBB_ERR_CLOSED;
     return *st == EBB_OK ? nest_new(l, region, st) : NULL;
+}
+
+void ebb__guest_stop(ebb__handle *h) {
+    h->as.guest.stop(h->as.guest.ctx);
 }
 
 /* ---- life --------------------------------------------------------------------------------------------------- */

@@ -20,6 +20,7 @@ typedef enum ebb__handle_kind {
     EBB__FILE,
     EBB__PROCESS,
     EBB__SIGNAL,
+    EBB__GUEST,
     EBB__HANDLE_KINDS
 } ebb__handle_kind;
 
@@ -49,6 +50,7 @@ typedef struct ebb__stream {
     char *chunk;                /* bytes of the first that libuv has; NULL: none */
     size_t chunk_n;
     uv_write_t write;
+    struct ebb__wire *wire; /* whom the bytes are for, without futures; NULL: nobody */
 } ebb__stream;
 
 typedef struct ebb__listening {
@@ -79,6 +81,13 @@ typedef struct ebb__watch {
     bool once;
 } ebb__watch;
 
+/* What a layer above has open in a region. It has no part of libuv. */
+typedef struct ebb__guest {
+    const char *what;
+    void (*stop)(void *ctx); /* it is to close: ends by ebb__handle_free, now or later */
+    void *ctx;
+} ebb__guest;
+
 struct ebb__handle {
     uint32_t link, generation; /* the slab's */
     uint32_t index;
@@ -101,6 +110,7 @@ struct ebb__handle {
         ebb__open_file file;
         ebb__child child;
         ebb__watch watch;
+        ebb__guest guest;
     } as;
 };
 
@@ -111,6 +121,7 @@ void ebb__listening_stop(ebb__handle *h);
 void ebb__file_stop(ebb__handle *h);
 void ebb__process_stop(ebb__handle *h);
 void ebb__signal_stop(ebb__handle *h);
+void ebb__guest_stop(ebb__handle *h);
 /* The region is forced: do not wait any longer. */
 void ebb__process_force(ebb__handle *h);
 

@@ -91,8 +91,9 @@ static void turn(ebb_loop *l) {
     if (EBB__UNLIKELY(l->kill_at <= l->rt->now)) ebb__processes_kill(l);
     ebb_turn(l->rt);
     bool more = ebb_pump(l->rt, l->polls) == EBB_PENDING;
+    if (l->dirty != NULL) ebb__wires_flush(l);
     l->entered = false;
-    set_idle(l, more);
+    set_idle(l, more || l->dirty != NULL);
     set_alive(l, more || l->owner != NULL || ebb__loop_is_busy(l));
     if (l->owner != NULL) ebb__owner_turn(l);
 }
@@ -237,6 +238,7 @@ void ebb__loop_fini(ebb_loop *l, uv_close_cb closed) {
     ebb__slab_fini(&l->handles, &l->allocator);
     ebb__slab_fini(&l->requests, &l->allocator);
     ebb__map_free(&l->nests);
+    ebb__wires_fini(l);
     uv_close((uv_handle_t *)&l->async, closed);
     uv_close((uv_handle_t *)&l->timer, closed);
     uv_close((uv_handle_t *)&l->prepare, closed);

@@ -43,8 +43,10 @@ struct ebb_loop {
     uv_idle_t idle;
     uint32_t internals; /* of these five, not closed yet */
     ebb__slab handles, requests;
-    ebb__map nests;    /* by region */
-    ebb__owner *owner; /* of a loop on a thread of its own; NULL: it was attached */
+    ebb__map nests;                        /* by region */
+    struct ebb__wire *dirty, **dirty_last; /* wires that have something to send */
+    char *wire_room;                       /* what comes by a wire is read into this; NULL: not yet */
+    ebb__owner *owner;                     /* of a loop on a thread of its own; NULL: it was attached */
 };
 
 /* Called from any thread when there is something to take in. Its context is the loop, so it also tells
@@ -70,6 +72,9 @@ void ebb__loop_fini(ebb_loop *l, uv_close_cb closed);
 ebb_status ebb__loop_check_opts(const ebb_loop_opts *opts);
 /* Has a task, or an operation that somebody produces. */
 bool ebb__loop_is_busy(const ebb_loop *l);
+/* wire.c: has the wires send what they have. */
+void ebb__wires_flush(ebb_loop *l);
+void ebb__wires_fini(ebb_loop *l);
 /* thread.c: what a loop of our own does after each turn. */
 void ebb__owner_turn(ebb_loop *l);
 

@@ -1,6 +1,7 @@
 /* Streams: their life, and reading. Writing is write.c's. */
 #define _POSIX_C_SOURCE 200809L
 #include "loop/stream.h"
+#include "loop/wire.h"
 
 #include <assert.h>
 
@@ -52,6 +53,10 @@ static void kept_free(ebb__handle *h) {
 }
 
 void ebb__stream_stop(ebb__handle *h) {
+    if (h->as.stream.wire != NULL) {
+        ebb__wire_stopped(h->as.stream.wire);
+        return;
+    }
     reader_ends(h, EBB_ERR_CLOSED);
     ebb__writes_fail(h, EBB_ERR_CLOSED);
     kept_free(h);

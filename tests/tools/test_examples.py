@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Runs the examples as a newcomer would.
 
-usage: test_examples.py EBB EXAMPLE...
+usage: test_examples.py EBB HTTP_TEST_SERVER EXAMPLE...
 """
 import contextlib
 import os
 import pty
+import random
 import re
 import select
 import signal
@@ -16,13 +17,19 @@ import tempfile
 import threading
 import time
 import unittest
+import zlib
 from pathlib import Path
+
+import h2raw
+import http_world
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 EBB = ""
+HTTP_SERVER = ""
 PROGRAMS = {}
 
-SERVERS = {"echo", "greeter", "service"}  # these run until they are told to stop; test_service.py has service
+# These run until they are told to stop; test_service.py has service.
+SERVERS = {"echo", "greeter", "proxy", "service", "upload", "web"}
 REAL_TIME = {"embed", "fanout", "pipeline", "publish"}  # these run on the clock of the machine
 
 # What an example has to say, as expressions for whole lines, in this order.
@@ -138,7 +145,8 @@ class EachExample(unittest.TestCase):
 
 def start(test, name, *arguments):
     """A server that listens, and its port."""
-    server = subprocess.Popen([PROGRAMS[name], "0", *arguments], stdout=subprocess.PIPE, text=True)
+    server = subprocess.Popen([PROGRAMS[name], "0", *arguments], stdout=subprocess.PIPE, text=True,
+                              stderr=subprocess.STDOUT if name in HTTP else None)
     test.addCleanup(server.stdout.close)
     test.addCleanup(server.wait)
     test.addCleanup(server.kill)
@@ -265,6 +273,236 @@ class Greeter(unittest.TestCase):
                          (1, "greeter: /nonexistent/log: no such file or directory\n"))
 
 
+VERSIONS = ("--http1.1", "--http2-prior-knowledge")
+
+
+def curl(*arguments, **keywords):
+    """What it got, and after that the status on a line of its own."""
+    return subprocess.run(["curl", "-sS", "-w", "%{http_code}", "--max-time", "60", *arguments], check=True,
+                          stdout=subprocess.PIPE, **keywords).stdout
+
+
+class Web(unittest.TestCase):
+    def test_greets_whoever_asks_in_both_versions(self):
+        _, port = start(self, "web")
+        url = "http://127.0.0.1:%d" % port
+        for version in VERSIONS:
+            with self.subTest(version):
+                self.assertEqual(curl(version, url), b"hello, world\n200")
+                self.assertEqual(curl(version, url + "/Ada%20L"), b"hello, Ada L\n200")
+                self.assertEqual(curl(version, url + "/a/b"), b"not found\n404")
+                self.assertEqual(curl(version, "-d", "x", url), b"method not allowed\n405")
+
+    def test_stops_on_sigterm_and_tells_who_is_connected(self):
+        server, port = start(self, "web")
+        with h2raw.Conn(port) as two, socket.create_connection(("127.0.0.1", port), timeout=60) as one:
+            self.assertEqual(two.get("/Ada").body, b"hello, Ada\n")
+            one.sendall(b"GET /Grace HTTP/1.1\r\nhost: here\r\n\r\n")
+            answer = one.makefile("rb")
+            while answer.readline() != b"hello, Grace\n":
+                pass
+            server.send_signal(signal.SIGTERM)
+            self.assertEqual(answer.read(), b"")
+            two.at_end()
+            self.assertEqual(two.goaway[:2], (1, h2raw.NO_ERROR))
+        self.assertEqual(server.wait(timeout=60), 0)
+
+    def test_says_why_it_can_not_listen(self):
+        _, port = start(self, "web")
+        second = run("web", str(port))
+        self.assertEqual((second.returncode, second.stderr),
+                         (1, "web: port %d: address already in use\n" % port))
+
+
+class Upload(unittest.TestCase):
+    BYTES = random.Random(1).randbytes(3_000_000)
+    MOST = 16 << 20  # limits.body_bytes, if nobody sets it
+
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.directory = Path(directory.name)
+        self.server, self.port = start(self, "upload", str(self.directory))
+        self.url = "http://127.0.0.1:%d/files/" % self.port
+
+    def files(self):
+        return sorted(os.listdir(self.directory))
+
+    def assert_logged(self, pattern):
+        """The next line of its access log, which comes when all the work of a request has ended."""
+        self.assertRegex(self.server.stdout.readline(), pattern)
+
+    def wait_for_bytes(self, n):
+        """Until there is a file with so many. (Nobody tells: it is the server's own.)"""
+        end = time.monotonic() + 60
+        while not any(path.stat().st_size >= n for path in self.directory.iterdir()):
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.005)
+
+    def stop(self):
+        self.server.send_signal(signal.SIGTERM)
+        self.assertEqual(self.server.wait(timeout=60), 0)
+
+    def test_keeps_a_file_and_gives_it_back(self):
+        for version in VERSIONS:
+            with self.subTest(version):
+                self.assertEqual(curl(version, "--data-binary", "@-", self.url + "a", input=self.BYTES),
+                                 b"kept\n201")
+                self.assertEqual((self.directory / "a").read_bytes(), self.BYTES)
+                self.assertEqual(curl(version, self.url + "a"), self.BYTES + b"200")
+                self.assertIn(b"content-length: %d\r\n" % len(self.BYTES), curl(version, "-I", self.url + "a"))
+                self.assertEqual(curl(version, "-d", "", self.url + "nothing"), b"kept\n201")
+                self.assertEqual(curl(version, self.url + "nothing"), b"200")
+        self.assertEqual(self.files(), ["a", "nothing"])
+        self.stop()
+
+    def test_knows_a_name_from_a_path(self):
+        for version in VERSIONS:
+            for name in ("b", ".b", "..%2Fb", "b" * 256):
+                with self.subTest(version + name):
+                    self.assertEqual(curl(version, self.url + name), b"no such file\n404")
+                    if name != "b":
+                        self.assertEqual(curl(version, "-d", "x", self.url + name), b"no name\n400")
+        self.assertEqual(self.files(), [])
+
+    def test_leaves_nothing_of_a_body_that_is_too_large(self):
+        body = bytes(self.MOST + 1)
+        answer = curl("--http1.1", "-T", "-", "-X", "POST", self.url + "large", input=body)
+        self.assertEqual(answer, b"the body is too large\n413")
+        self.assert_logged(r'"POST /files/large HTTP/1.1" 413 .* failed$')
+        with h2raw.Conn(self.port, timeout=60) as c:
+            s = c.request("/files/large", "POST", end=False)
+            c.body(s, body)
+            self.assertEqual(c.response(s).status, 413)
+            self.assert_logged(r'"POST /files/large HTTP/2.0" 413 .* failed$')
+        self.assertEqual(self.files(), [])
+
+    def test_leaves_nothing_when_the_client_is_killed_in_the_middle(self):
+        for version in VERSIONS:
+            with self.subTest(version), subprocess.Popen(
+                    ["curl", "-sS", version, "-X", "POST", "-T", "-", self.url + "half"],
+                    stdin=subprocess.PIPE) as client:
+                client.stdin.write(self.BYTES)  # it sends these, and waits for more
+                client.stdin.flush()
+                self.wait_for_bytes(len(self.BYTES) // 2)
+                client.kill()
+                self.assert_logged(r'"POST /files/half HTTP/[12]\.[01]" 0 in=\d+ out=0 us=\d+ lost$')
+                self.assertEqual(self.files(), [])
+        self.stop()
+
+    def test_a_stream_that_is_reset_leaves_nothing_and_the_others_alone(self):
+        with h2raw.Conn(self.port, timeout=60) as c:
+            one, two = (c.request("/files/%d" % i, "POST", end=False) for i in (1, 2))
+            self.assertTrue(c.body(one, self.BYTES[:100_000], end=False))
+            self.assertTrue(c.body(two, self.BYTES[:100_000], end=False))
+            c.rst(one)
+            self.assert_logged(r'"POST /files/1 HTTP/2.0" 0 .* lost$')
+            self.assertTrue(c.body(two, self.BYTES[100_000:]))
+            self.assertEqual(c.response(two).status, 201)
+            self.assert_logged(r'"POST /files/2 HTTP/2.0" 201 .* ok$')
+        self.assertEqual(self.files(), ["2"])
+        self.assertEqual((self.directory / "2").read_bytes(), self.BYTES)
+
+    def test_sigterm_lets_what_is_in_flight_finish(self):
+        with h2raw.Conn(self.port, timeout=60) as two, \
+                socket.create_connection(("127.0.0.1", self.port), timeout=60) as one:
+            s = two.request("/files/two", "POST", [("expect", "100-continue")], end=False)
+            two.wait(lambda: two.streams[s].informational)
+            one.sendall(b"POST /files/one HTTP/1.1\r\nhost: here\r\ncontent-length: %d\r\n"
+                        b"expect: 100-continue\r\n\r\n" % len(self.BYTES))
+            answer = one.makefile("rb")
+            self.assertEqual(answer.readline(), b"HTTP/1.1 100 Continue\r\n")
+            self.server.send_signal(signal.SIGTERM)
+            two.wait(lambda: two.goaway)
+            with self.assertRaises(ConnectionRefusedError):  # it has heard of it
+                socket.create_connection(("127.0.0.1", self.port), timeout=60)
+            one.sendall(self.BYTES)
+            self.assertTrue(two.body(s, self.BYTES))
+            self.assertEqual(two.response(s).status, 201)
+            head = answer.read()
+            self.assertIn(b"HTTP/1.1 201 Created\r\n", head)
+            self.assertIn(b"connection: close\r\n", head)
+        self.assertEqual(self.server.wait(timeout=60), 0)
+        self.assertEqual(self.files(), ["one", "two"])
+
+    def test_sigterm_gives_up_a_client_that_does_not_go_on(self):
+        with h2raw.Conn(self.port, timeout=60) as c:
+            s = c.request("/files/never", "POST", end=False)
+            self.assertTrue(c.body(s, self.BYTES[:100_000], end=False))
+            self.stop()
+            self.assert_logged(r'"POST /files/never HTTP/2.0" .* (lost|cancelled)$')
+        self.assertEqual(self.files(), [])
+
+
+class Proxy(unittest.TestCase):
+    BODY = random.Random(2).randbytes(1_000_000)
+
+    def setUp(self):
+        self.upstream = http_world.Server(HTTP_SERVER)
+        self.addCleanup(self.upstream.kill)
+        self.server, self.port = start(self, "proxy", "http://127.0.0.1:%d" % self.upstream.port)
+        self.url = "http://127.0.0.1:%d" % self.port
+
+    def stop(self):
+        self.server.send_signal(signal.SIGTERM)
+        self.assertEqual(self.server.wait(timeout=60), 0)
+        self.upstream.stop()
+
+    def test_streams_both_bodies(self):
+        for version in VERSIONS:
+            with self.subTest(version):
+                self.assertEqual(curl(version, "-H", "Expect:", "--data-binary", "@-", self.url + "/f/echo",
+                                      input=self.BODY), self.BODY + b"200")
+                self.assertEqual(len(curl(version, self.url + "/f/big?n=5000000")), 5_000_000 + len(b"200"))
+                self.assertEqual(curl(version, self.url + "/nowhere"), b"not found\n404")
+        self.stop()
+
+    def test_a_client_that_is_killed_cancels_the_handler_behind_it(self):
+        for version in VERSIONS:
+            with self.subTest(version):
+                with subprocess.Popen(["curl", "-sS", version, self.url + "/f/hang?id=" + version]) as client:
+                    self.upstream.wait_for("begin", version)
+                    client.kill()
+                self.assertRegex(self.upstream.wait_for("cancelled", version), "^DISCONNECT ")
+                self.upstream.wait_for("closed", version)
+        self.stop()
+
+    def test_a_stream_that_is_reset_cancels_the_one_behind_it_alone(self):
+        with h2raw.Conn(self.port, timeout=60) as c:
+            one = c.request("/f/hang?id=one")
+            two = c.request("/f/upload?id=two", "POST", end=False)
+            self.upstream.wait_for_all("begin", ("one", "two"))
+            c.rst(one)
+            self.assertRegex(self.upstream.wait_for("cancelled", "one"), "^DISCONNECT ")
+            self.assertTrue(c.body(two, b"not cut"))
+            self.assertEqual(c.response(two).body, b"7 %d\n" % zlib.adler32(b"not cut"))
+        self.stop()
+
+    def test_a_deadline_reaches_the_handler_behind_it(self):
+        with h2raw.Conn(self.port, timeout=60) as c:
+            r = c.get("/f/hang?id=late", headers=[("ebb-deadline-ms", "200")])
+            self.assertEqual(r.status, 504)
+            self.assertRegex(self.upstream.wait_for("cancelled", "late"), "^(DEADLINE|DISCONNECT) ")
+        self.stop()
+
+    def test_sigterm_lets_what_is_in_flight_finish(self):
+        with h2raw.Conn(self.port, timeout=60) as c:
+            s = c.request("/f/upload?id=slow", "POST", end=False)
+            self.upstream.wait_for("begin", "slow")
+            self.server.send_signal(signal.SIGTERM)
+            c.wait(lambda: c.goaway)
+            self.assertTrue(c.body(s, b"late"))
+            self.assertEqual(c.response(s).body, b"4 %d\n" % zlib.adler32(b"late"))
+        self.assertEqual(self.server.wait(timeout=60), 0)
+        self.upstream.stop()
+
+    def test_says_that_the_other_server_is_not_there(self):
+        self.upstream.stop()
+        for version in VERSIONS:
+            with self.subTest(version):
+                self.assertEqual(curl(version, self.url), b"the other server does not answer\n502")
+
+
 class Pipeline(unittest.TestCase):
     def test_counts_as_wc_does(self):
         path = ROOT / "README.md"
@@ -311,12 +549,13 @@ class Tour(unittest.TestCase):
 
 
 class Readme(unittest.TestCase):
-    def test_shows_hello_as_it_is(self):
+    def test_shows_examples_as_they_are(self):
         readme = (ROOT / "README.md").read_text(encoding="utf-8")
         blocks = re.findall(r"^```c\n(.*?)^```$", readme, re.MULTILINE | re.DOTALL)
-        self.assertEqual(len(blocks), 2)
+        self.assertEqual(len(blocks), 3)
         self.assertEqual(blocks[0], (ROOT / "examples" / "hello.c").read_text(encoding="utf-8"))
         self.assertIn(blocks[1], (ROOT / "examples" / "echo.c").read_text(encoding="utf-8"))
+        self.assertEqual(blocks[2], (ROOT / "examples" / "web.c").read_text(encoding="utf-8"))
 
     def test_shows_what_hello_prints(self):
         readme = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -354,6 +593,6 @@ class Docs(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    EBB = sys.argv[1]
-    PROGRAMS = {Path(path).name: path for path in sys.argv[2:]}
+    EBB, HTTP_SERVER = sys.argv[1:3]
+    PROGRAMS = {Path(path).name: path for path in sys.argv[3:]}
     unittest.main(argv=sys.argv[:1])

@@ -1,0 +1,3 @@
+module ebb/bench/http/peers/go
+
+go 1.24

@@ -1,0 +1,531 @@
+#!/usr/bin/env python3
+"""Measures what an HTTP/2 server pays for a request, and for a stream that is cancelled while it works: ours,
+a bare server on libuv and nghttp2 (the floor), and peers.
+
+usage: run.py [--bin DIR] [--rounds N] [--only SERVER,...] [OUT.jsonl [FILTER]]
+
+Every server runs on one core and the load on another, without TLS, with a body of two bytes. What counts is
+the CPU time of the server, the system's part included; the servers take turns, round by round, and the median
+counts. Prints a table and writes one JSON object a row, as ebb-bench does: rows of the same name in the file
+are replaced. A server that can't run here is one line "skipped: ...", and no failure.
+"""
+import argparse
+import contextlib
+import json
+import os
+import re
+import selectors
+import shutil
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+SERVER_CORE, LOAD_CORE = 0, 1
+WARM_UP = 20_000  # requests; the first guess of what one costs comes of it
+ROUND_S = 0.8     # of the server's CPU time, about
+FEWEST, MOST = 20_000, 600_000  # requests a round
+START_S = 20
+SETTLE_S = 5
+LOAD_S = 120
+PROXY_RATE = 1000  # resets a second of a connection: what is behind the proxy has to keep up
+GROWTH_HOLD = 1 << 20
+
+
+class Skip(Exception):
+    """Why a server, or a row of it, can't be had."""
+
+
+def pinned(core):
+    return lambda: os.sched_setaffinity(0, {core})
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def program(name):
+    path = shutil.which(name)
+    if path is None:
+        raise Skip("%s is not installed" % name)
+    return path
+
+
+# ---- what a proxy asks, and never gets an answer from ----------------------------------------------------
+
+
+class Hang:
+    """Accepts connections on a Unix socket, says nothing, and counts those that came and those that left."""
+
+    def __init__(self, path):
+        self.path, self.begun, self.ended = str(path), 0, 0
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.listener.bind(self.path)
+        self.listener.listen(4096)
+        self.listener.setblocking(False)
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        with selectors.EpollSelector() as ready:
+            ready.register(self.listener, selectors.EVENT_READ)
+            while True:
+                for key, _ in ready.select():
+                    if key.fileobj is self.listener:
+                        self.accept(ready)
+                    else:
+                        self.read(ready, key.fileobj)
+
+    def accept(self, ready):
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                ready.register(self.listener.accept()[0], selectors.EVENT_READ)
+                self.begun += 1
+
+    def read(self, ready, guest):
+        try:
+            asked = guest.recv(4096)
+        except ConnectionResetError:
+            asked = b""
+        if not asked:
+            ready.unregister(guest)
+            guest.close()
+            self.ended += 1
+
+    def counts(self):
+        return self.begun, self.ended
+
+
+# ---- servers ---------------------------------------------------------------------------------------------
+
+
+class Server:
+    """A server that prints its port, and tells by /count how many slow handlers were begun and cancelled."""
+
+    rate = 0
+    paths = {"request": "/", "cancel": "/slow"}
+
+    def __init__(self, name, bench):
+        self.name, self.bench, self.process, self.port = name, bench, None, None
+
+    def command(self):
+        """What to run. Sets the port if the server does not choose it."""
+        raise NotImplementedError
+
+    def counts(self):
+        text = fetch("http://127.0.0.1:%d/count" % self.port)
+        return tuple(map(int, text.split()))
+
+    def start(self):
+        command = self.command()
+        log = open(self.bench.work / (self.name + ".log"), "w+b")
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, cwd=self.bench.work,
+                                        preexec_fn=pinned(SERVER_CORE))
+        if self.port is None:
+            line = self.process.stdout.readline().strip()
+            self.port = int(line) if line.isdigit() else None
+        if self.port is None or not answers(self.port, self.process):
+            log.seek(0)
+            said = log.read().decode(errors="replace").strip().splitlines() or ["it said nothing"]
+            raise Skip("it did not start (status %s): %s" % (self.process.poll(), said[-1]))
+
+    def stop(self):
+        if self.process is None:
+            return
+        self.process.terminate()
+        try:
+            self.process.wait(SETTLE_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+    def path(self, work):
+        path = self.paths.get(work)
+        if path is None:
+            raise Skip("it has no such handler")
+        return path
+
+    def pids(self):
+        found = [self.process.pid]
+        for pid in found:
+            for task in Path("/proc/%d/task" % pid).iterdir():
+                found += map(int, (task / "children").read_text().split())
+        return found
+
+    def cpu_ns(self):
+        """Of it and its children, once it has nothing more to do."""
+        last, end = -1, time.monotonic() + SETTLE_S
+        while time.monotonic() < end:
+            now = sum(time.clock_gettime_ns(((~pid) << 3) | 2) for pid in self.pids())
+            if now - last < 100_000 and last >= 0:
+                return now
+            last = now
+            time.sleep(0.02)
+        return last
+
+    def rss_bytes(self):
+        pages = sum(int(Path("/proc/%d/statm" % pid).read_text().split()[1]) for pid in self.pids())
+        return pages * os.sysconf("SC_PAGESIZE")
+
+
+class Built(Server):
+    """One of the programs that CMake builds here."""
+
+    def command(self):
+        path = self.bench.bin / {"ours": "bench-http-server", "floor": "bench-http-floor"}[self.name]
+        if not path.exists():
+            raise Skip("%s is not built" % path)
+        return [path]
+
+
+class Ours(Built):
+    paths = {"request": "/", "fiber": "/fiber", "cancel": "/slow", "cancel_poll": "/slow/poll"}
+
+
+class Floor(Built):
+    paths = {"request": "/", "fiber": "/", "cancel": "/slow", "cancel_poll": "/slow"}
+
+
+class Node(Server):
+    def command(self):
+        return [program("node"), HERE / "peers" / "node.mjs"]
+
+
+class Go(Server):
+    def command(self):
+        out = self.bench.work / "go-server"
+        environment = dict(os.environ, GOTOOLCHAIN="local", GOPROXY="off")
+        built = subprocess.run([program("go"), "build", "-o", out, "."], cwd=HERE / "peers" / "go",
+                               env=environment, capture_output=True, text=True, timeout=LOAD_S)
+        if built.returncode != 0:
+            raise Skip("go build failed: " + built.stderr.strip().splitlines()[-1])
+        return [out]
+
+
+class Nghttpd(Server):
+    def command(self):
+        self.port = free_port()
+        return [program("nghttpd"), "-n1", "--no-tls", "-d", self.bench.files, str(self.port)]
+
+    def path(self, work):
+        if work == "cancel":
+            raise Skip("it serves files: none of its handlers can be slow")
+        return super().path(work)
+
+
+class Proxy(Server):
+    """A server whose only way to be slow is to wait for another, behind a Unix socket."""
+
+    rate = PROXY_RATE
+    config = ""
+
+    def counts(self):
+        return self.bench.hang.counts()
+
+    def write_config(self):
+        self.port = free_port()
+        path = self.bench.work / (self.name + ".conf")
+        user = {"nginx": "user root;", "h2o": "user: root"}[self.name] if os.geteuid() == 0 else ""
+        template = (HERE / "peers" / (self.name + ".conf")).read_text()
+        for key, value in {"PORT": self.port, "HANG": self.bench.hang.path, "FILES": self.bench.files,
+                           "WORK": self.bench.work, "USER": user}.items():
+            template = template.replace("@%s@" % key, str(value))
+        path.write_text(template)
+        return path
+
+
+class Nginx(Proxy):
+    def command(self):
+        return [program("nginx"), "-e", "stderr", "-c", self.write_config()]
+
+
+class H2o(Proxy):
+    def command(self):
+        return [program("h2o"), "-c", self.write_config()]
+
+
+SERVERS = {"ours": Ours, "floor": Floor, "h2o": H2o, "nghttpd": Nghttpd, "nginx": Nginx, "node": Node,
+           "go": Go}
+
+
+# ---- load ------------------------------------------------------------------------------------------------
+
+
+def run_load(command):
+    try:
+        done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=LOAD_S,
+                              preexec_fn=pinned(LOAD_CORE))
+    except subprocess.TimeoutExpired:
+        raise Skip("%s did not end within %d s" % (Path(command[0]).name, LOAD_S)) from None
+    if done.returncode != 0:
+        raise Skip("%s: %s" % (Path(command[0]).name, done.stderr.strip()))
+    return done.stdout
+
+
+def fetch(url):
+    return run_load(["curl", "-sS", "--max-time", str(SETTLE_S), "--http2-prior-knowledge", url])
+
+
+def answers(port, process):
+    end = time.monotonic() + START_S
+    while time.monotonic() < end and process.poll() is None:
+        with contextlib.suppress(Skip):
+            return fetch("http://127.0.0.1:%d/" % port) == "ok"
+        time.sleep(0.05)
+    return False
+
+
+def ask(server, path, n, row):
+    """Asks n times, and returns that."""
+    said = run_load([program("h2load"), "-n", n, "-c", row.connections, "-m", row.streams,
+                     "http://127.0.0.1:%d%s" % (server.port, path)])
+    good = re.search(r"(\d+) succeeded", said)
+    data = re.search(r"\((\d+)\) data", said)
+    if not good or int(good[1]) != n or int(data[1]) != 2 * n:
+        told = re.findall(r"^(?:requests|status codes|traffic): .*", said, re.MULTILINE)
+        raise Skip("not every request was answered by two bytes: " + "; ".join(told))
+    return n
+
+
+def storm(server, path, n, row):
+    """Cancels n streams, or a few more, and returns how many."""
+    said = run_load([server.bench.bin / "bench-http-storm", "-n", n, "-c", row.connections, "-m", row.streams,
+                     "-r", server.rate, server.port, path])
+    return int(said.split()[1])
+
+
+def see_cancelled(server, before, n):
+    """Each of the n was a handler at work, and was told to stop."""
+    end = time.monotonic() + SETTLE_S
+    while True:
+        begun, ended = (now - was for now, was in zip(server.counts(), before))
+        if begun == ended == n:
+            return
+        if time.monotonic() > end:
+            raise Skip("of %d streams %d were begun and %d cancelled" % (n, begun, ended))
+        time.sleep(0.02)
+
+
+# ---- rows ------------------------------------------------------------------------------------------------
+
+
+class Row:
+    """What is asked of which servers, and what ours may cost beside these."""
+
+    unit = "ns"
+
+    def __init__(self, name, work, connections, streams, bar=None, peers=True):
+        self.name, self.work = name, work
+        self.connections, self.streams = connections, streams
+        self.cancels = work.startswith("cancel")
+        self.bar, self.peers = bar, peers
+
+    def cost(self, server, n):
+        """Nanoseconds of CPU for each of about n."""
+        path = server.path(self.work)
+        counted = server.counts() if self.cancels else None
+        before = server.cpu_ns()
+        n = (storm if self.cancels else ask)(server, path, n, self)
+        spent = server.cpu_ns() - before
+        if self.cancels:
+            see_cancelled(server, counted, n)
+        return spent / n
+
+    def warm_up(self, servers):
+        """Returns the servers that can do it, and how many times each should in a round."""
+        sizes = {}
+        for server in servers:
+            if not self.peers and server.name not in ("ours", "floor"):
+                continue
+            try:
+                guess = self.cost(server, WARM_UP)
+                sizes[server] = int(min(MOST, max(FEWEST, ROUND_S * 1e9 / guess)))
+            except Skip as why:
+                complain("%s: %s" % (server.name, self.name), why, server)
+        return sizes
+
+    def measure(self, servers, rounds):
+        """The median of each server, and by how many bytes each has grown since it was warm."""
+        sizes = self.warm_up(servers)
+        warm = {server.name: server.rss_bytes() for server in sizes}
+        costs = {server.name: [] for server in sizes}
+        for _ in range(rounds):
+            for server, n in list(sizes.items()):
+                try:
+                    costs[server.name].append(self.cost(server, n))
+                except Skip as why:
+                    complain("%s: %s" % (server.name, self.name), why, server)
+                    del sizes[server], costs[server.name]
+        grown = {server.name: server.rss_bytes() - warm[server.name] for server in sizes}
+        return {name: statistics.median(values) for name, values in costs.items()}, grown
+
+
+def bar_of_request(peers):
+    """At most 1.35 times what h2o takes, and no more than nghttpd."""
+    return min(1.35 * peers["h2o"], peers["nghttpd"])
+
+
+def bar_of_cancel(peers):
+    """The least of all that cancel work which runs."""
+    return min(peers.values())
+
+
+ROWS = [
+    Row("http.request_c10_m100", "request", 10, 100, bar_of_request),
+    Row("http.request_c100_m1", "request", 100, 1),
+    Row("http.fiber_c10_m100", "fiber", 10, 100, peers=False),
+    Row("http.cancel", "cancel", 10, 100, bar_of_cancel),
+    Row("http.cancel_poll", "cancel_poll", 10, 100, peers=False),
+]
+
+
+def judge(found, row, peers):
+    try:
+        bar = row.bar(peers)
+    except (KeyError, ValueError):
+        print("no verdict: %s: who it is held against was not measured" % row.name, flush=True)
+        return
+    found["hold"] = round(bar)
+    found["held"] = found["ours"] <= bar
+
+
+def result(row, medians):
+    found = {"name": row.name, "unit": row.unit}
+    peers = {name: round(v, 2) for name, v in medians.items() if name not in ("ours", "floor")}
+    if "ours" in medians:
+        found["ours"] = round(medians["ours"], 2)
+    if "floor" in medians:
+        found["floor"] = round(medians["floor"], 2)
+    if "ours" in medians and "floor" in medians:
+        found["ratio"] = round(medians["ours"] / medians["floor"], 3)
+    if row.bar is not None and "ours" in medians:
+        judge(found, row, peers)
+    if peers:
+        found["peers"] = peers
+    return found
+
+
+def growth(row, grown):
+    """Work that is cancelled leaves nothing behind."""
+    ours = grown["ours"]
+    return {"name": row.name + "_growth", "unit": "bytes", "ours": ours, "hold": GROWTH_HOLD,
+            "held": ours <= GROWTH_HOLD,
+            "peers": {name: n for name, n in grown.items() if name not in ("ours", "floor")}}
+
+
+# ---- the whole of it -------------------------------------------------------------------------------------
+
+failed = False
+
+
+def complain(what, why, server):
+    """That a peer can't is no failure; that we can't is."""
+    global failed
+    ours = server.name in ("ours", "floor")
+    failed = failed or ours
+    print("%s: %s: %s" % ("failed" if ours else "skipped", what, why), flush=True)
+
+
+class Bench:
+    """What the servers share: programs, a folder to work in, a file to serve, somebody who never answers."""
+
+    def __init__(self, programs, work):
+        self.bin, self.work = programs, Path(work)
+        self.files = self.work / "files"
+        self.files.mkdir()
+        (self.files / "index.html").write_text("ok")
+        self.hang = Hang(self.work / "hang")
+
+
+def start_all(names, bench, stack):
+    started = []
+    for name in names:
+        server = SERVERS[name](name, bench)
+        stack.callback(server.stop)
+        try:
+            server.start()
+            started.append(server)
+        except Skip as why:
+            complain(name, why, server)
+    return started
+
+
+def print_row(found, peers):
+    def cell(value, form="%.0f"):
+        return "-" if value is None else form % value
+    verdict = {None: "", True: "held", False: "MISSED"}[found.get("held")]
+    print("%-22s %-5s %8s %8s %7s %8s %-7s" % (
+        found["name"], found["unit"], cell(found.get("ours")), cell(found.get("floor")),
+        cell(found.get("ratio"), "%.2fx"), cell(found.get("hold")), verdict)
+        + "".join("%9s" % cell(found.get("peers", {}).get(name)) for name in peers), flush=True)
+
+
+def measure_all(servers, rows, rounds):
+    """Yields a result for each row, and one for the memory if it cancels."""
+    for row in rows:
+        medians, grown = row.measure(servers, rounds)
+        yield result(row, medians)
+        if row.cancels and "ours" in grown:
+            yield growth(row, grown)
+
+
+def write(path, found):
+    """Beside the rows that others have written there."""
+    names = {one["name"] for one in found}
+    old = path.read_text().splitlines() if path.exists() else []
+    kept = [line for line in old if json.loads(line)["name"] not in names]
+    aside = path.with_name(path.name + ".new")
+    aside.write_text("".join(line + "\n" for line in kept + [json.dumps(one, separators=(",", ":"))
+                                                              for one in found]))
+    aside.replace(path)
+
+
+def arguments():
+    root = HERE.parent.parent
+    parser = argparse.ArgumentParser(usage=__doc__.split("usage: ")[1].split("\n")[0])
+    parser.add_argument("--bin", type=Path, default=root / "build" / "release" / "bench" / "http")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--only", type=lambda text: text.split(","), default=list(SERVERS))
+    parser.add_argument("out", nargs="?", default="-")
+    parser.add_argument("filter", nargs="?", default="")
+    given = parser.parse_args()
+    for name in given.only:
+        if name not in SERVERS:
+            parser.error("no such server: %s (there are: %s)" % (name, ", ".join(SERVERS)))
+    if given.rounds < 1:
+        parser.error("--rounds: at least 1")
+    return given
+
+
+def main():
+    given = arguments()
+    if not {SERVER_CORE, LOAD_CORE} <= os.sched_getaffinity(0):
+        sys.exit("run.py: needs cores %d and %d" % (SERVER_CORE, LOAD_CORE))
+    for tool in ("h2load", "curl"):
+        if shutil.which(tool) is None:
+            sys.exit("run.py: %s is not installed" % tool)
+    os.sched_setaffinity(0, {LOAD_CORE})
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("run.py: told to stop"))  # and the servers with it
+    found = []
+    with tempfile.TemporaryDirectory() as work, contextlib.ExitStack() as stack:
+        servers = start_all(given.only, Bench(given.bin.resolve(), work), stack)
+        peers = [server.name for server in servers if server.name not in ("ours", "floor")]
+        print("%-22s %-5s %8s %8s %7s %8s %-7s" % ("name", "unit", "ours", "floor", "ratio", "hold", "")
+              + "".join("%9s" % name for name in peers), flush=True)
+        for one in measure_all(servers, [row for row in ROWS if given.filter in row.name], given.rounds):
+            print_row(one, peers)
+            found.append(one)
+    if given.out != "-":
+        write(Path(given.out), found)
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()

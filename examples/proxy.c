@@ -1,0 +1,117 @@
+/* A reverse proxy: whatever is asked of it, it asks of another server, and both bodies stream through it.
+ *
+ *   build/release/examples/web 8080 &
+ *   build/release/examples/proxy 8081 http://127.0.0.1:8080
+ *   curl http://127.0.0.1:8081/Ada
+ *
+ * The call to the other server belongs to the region of the request: a client that leaves cancels it, and so does
+ * a deadline, which travels on. There is no code for that here. One piece a direction is in memory; the rest stays
+ * with its sender. */
+#include <ebb/ebb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PATIENCE_NS (30 * EBB_SECOND) /* for the head of an answer */
+enum { PIECE = 16384, FIELDS = 128, URL_BYTES = 8192 };
+
+static ebb_http_client *client; /* with the connections that it keeps */
+
+typedef struct relay {
+    ebb_http *down, *up;
+} relay;
+
+/* Whether a list has a name: "close, x-once". */
+static bool has(const char *list, const char *name) {
+    size_t n = strlen(name);
+    for (const char *at = list; at != NULL && (at = strstr(at, name)) != NULL; at += n) {
+        if ((at == list || strchr(" ,", at[-1])) && strchr(" ,", at[n])) return true;
+    }
+    return false;
+}
+
+/* A field that is about a connection and not about what it carries; or about a body that is not there. */
+static bool stays(const ebb_http *x, const char *name, bool body) {
+    static const char names[] =
+        "connection keep-alive proxy-connection te trailer transfer-encoding upgrade host expect date";
+    if (!body && strcmp(name, "content-length") == 0) return true;
+    return has(names, name) || has(ebb_http_header(x, "connection"), name);
+}
+
+/* A task of its own, beside the answer. If the client breaks off, or sends too much, the request has failed, and
+ * all of its region with it. That the other server wants no more of a body has not: its answer may say why. */
+static ebb_status send_up(ebb_cx *cx, void *arg) {
+    relay *r = arg;
+    char bytes[PIECE];
+    ebb_value n;
+    ebb_status st;
+    while ((st = ebb_await(cx, ebb_http_read(cx, r->down, bytes, sizeof bytes), &n)) == EBB_OK) {
+        if (ebb_await(cx, ebb_http_write(cx, r->up, bytes, n.as.u), NULL) != EBB_OK) return EBB_OK;
+    }
+    if (st == EBB_ERR_EOF) (void)ebb_http_end(cx, r->up);
+    return st == EBB_ERR_EOF ? EBB_OK : st;
+}
+
+static ebb_status send_down(ebb_cx *cx, relay *r) {
+    char bytes[PIECE];
+    ebb_http_field f;
+    ebb_value n;
+    for (size_t i = 0; ebb_http_header_at(r->up, i, &f); i++) {
+        if (!stays(r->up, f.name, true)) (void)ebb_http_set(r->down, f.name, f.value);
+    }
+    ebb_status st = ebb_http_start(cx, r->down, ebb_http_status(r->up));
+    while (st == EBB_OK) {
+        st = ebb_await(cx, ebb_http_read(cx, r->up, bytes, sizeof bytes), &n);
+        if (st == EBB_OK) st = ebb_await(cx, ebb_http_write(cx, r->down, bytes, n.as.u), NULL);
+    }
+    return st == EBB_ERR_EOF ? EBB_OK : st;
+}
+
+/* Asks, and waits for the head of the answer. */
+static ebb_status ask(ebb_cx *cx, relay *r, const char *upstream) {
+    const char *query = ebb_http_query(r->down), *method = ebb_http_method(r->down);
+    char url[URL_BYTES];
+    ebb_http_field fields[FIELDS];
+    ebb_value v;
+    bool body = strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0;
+    size_t n = 0, i = 0;
+    snprintf(url, sizeof url, "%s%s%s%s", upstream, ebb_http_path(r->down), query[0] ? "?" : "", query);
+    while (n < FIELDS && ebb_http_header_at(r->down, i++, &fields[n]))
+        n += !stays(r->down, fields[n].name, body);
+    ebb_http_call call = {.method = method, .url = url, .headers = fields, .headers_n = n, .streams = body};
+    ebb_status st = ebb_await(cx, ebb_within(cx, ebb_http_open(cx, client, &call), PATIENCE_NS), &v);
+    if (st != EBB_OK) return st;
+    r->up = ebb_http_of(cx, v);
+    if (!body) return EBB_OK;
+    (void)ebb_fiber_spawn(cx, ebb_self_region(cx), send_up, r); /* if it can't be, the region fails */
+    return ebb_await(cx, ebb_within(cx, ebb_http_answered(cx, r->up), PATIENCE_NS), NULL);
+}
+
+static ebb_status pass_on(ebb_cx *cx, ebb_http *x, void *arg) {
+    relay *r = ebb_http_state(x, sizeof *r); /* as old as the exchange: send_up may outlive this handler */
+    if (r == NULL) return EBB_ERR_NOMEM;
+    r->down = x;
+    ebb_status st = ask(cx, r, arg);
+    if (st == EBB_OK) return send_down(cx, r);
+    return ebb_http_text(cx, x, st == EBB_TIMEOUT ? 504 : 502, "the other server does not answer\n");
+}
+
+static ebb_status serve(ebb_cx *cx, void *arg) {
+    char **argv = arg;
+    ebb_http_server *server;
+    ebb_http_server_opts opts = {.address = {"127.0.0.1", (uint16_t)atoi(argv[1])}};
+    ebb_status st = ebb_http_client_new(cx, NULL, &client);
+    if (st == EBB_OK) st = ebb_http_listen(cx, &opts, &server);
+    if (st == EBB_OK) st = ebb_http_on(server, "*", "/*path", pass_on, argv[2]);
+    if (st == EBB_OK) st = ebb_http_server_address(cx, server, &opts.address);
+    if (st == EBB_OK) fprintf(stderr, "listening on 127.0.0.1 port %u\n", opts.address.port);
+    else fprintf(stderr, "proxy: port %s: %s\n", argv[1], ebb_loop_status_text(st));
+    return st;
+}
+
+int main(int argc, char **argv) {
+    ebb_service_opts opts = {.loop.runtime.allocator = ebb_libc_allocator()};
+    if (argc == 3) return ebb_service_run(&opts, serve, argv);
+    fprintf(stderr, "usage: proxy PORT UPSTREAM\n");
+    return 2;
+}

@@ -1,0 +1,29 @@
+/* A web server: HTTP/2 and HTTP/1.1 on port 8080. Ctrl-C stops it when the last request is answered. */
+#include <ebb/ebb.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static ebb_status hello(ebb_cx *cx, ebb_http *x, void *arg) {
+    const char *name = ebb_http_param(x, "name");
+    char text[80];
+    (void)arg;
+    snprintf(text, sizeof text, "hello, %s\n", name != NULL ? name : "world");
+    return ebb_http_text(cx, x, 200, text);
+}
+
+static ebb_status serve(ebb_cx *cx, void *arg) {
+    ebb_http_server *server;
+    ebb_http_server_opts opts = {.address = {"127.0.0.1", *(uint16_t *)arg}};
+    ebb_status st = ebb_http_listen(cx, &opts, &server);
+    if (st == EBB_OK) st = ebb_http_on(server, "GET", "/", hello, NULL);
+    if (st == EBB_OK) st = ebb_http_on(server, "GET", "/:name", hello, NULL);
+    if (st == EBB_OK) st = ebb_http_server_address(cx, server, &opts.address);
+    if (st == EBB_OK) fprintf(stderr, "listening on 127.0.0.1 port %u\n", opts.address.port);
+    else fprintf(stderr, "web: port %u: %s\n", opts.address.port, ebb_loop_status_text(st));
+    return st;
+}
+
+int main(int argc, char **argv) {
+    uint16_t port = (uint16_t)(argc > 1 ? atoi(argv[1]) : 8080);
+    return ebb_service_run(&(ebb_service_opts){.loop.runtime.allocator = ebb_libc_allocator()}, serve, &port);
+}

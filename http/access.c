@@ -1,0 +1,57 @@
+/* The access log, and the date that stands in every response. */
+#define _POSIX_C_SOURCE 200809L
+#include <inttypes.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "http/http.h"
+
+enum { LINE = 512, PATH = 256 };
+
+/* Asked for at most once a second. */
+const char *ebb__server_date(ebb_http_server *s) {
+    uint64_t second = s->loop->rt->now / EBB_SECOND + 1;
+    if (second == s->date_at) return s->date;
+    struct timespec now;
+    struct tm tm;
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    if (gmtime_r(&now.tv_sec, &tm) == NULL) return s->date;
+    /* Not strftime: the names of days are English in every locale. */
+    static const char days[][4] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
+    static const char months[][4] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
+                                     "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+    snprintf(s->date, sizeof s->date, "%s, %02d %s %04d %02d:%02d:%02d GMT", days[tm.tm_wday % 7],
+             tm.tm_mday % 100, months[tm.tm_mon % 12], (tm.tm_year + 1900) % 10000, tm.tm_hour % 100,
+             tm.tm_min % 100, tm.tm_sec % 100);
+    s->date_at = second;
+    return s->date;
+}
+
+/* What a client sent may not make a line of its own, nor end the quotes. */
+static void put_clean(char *to, size_t room, const char *from) {
+    size_t n = 0;
+    for (; *from != 0 && n + 1 < room; from++) {
+        unsigned char ch = (unsigned char)*from;
+        to[n++] = ch < 0x20 || ch >= 0x7f || ch == '"' || ch == '\\' ? '?' : (char)ch;
+    }
+    to[n] = 0;
+}
+
+static const char *how(const ebb_http *x) {
+    if (x->lost) return "lost";
+    if (x->report == EBB_CANCELLED) return "cancelled";
+    return x->report == EBB_OK ? "ok" : "failed";
+}
+
+void ebb__access_line(const ebb_http *x) {
+    const ebb_http_server *s = x->conn->server;
+    char line[LINE], path[PATH], method[32];
+    put_clean(path, sizeof path, x->path);
+    put_clean(method, sizeof method, x->method);
+    uint64_t us = (x->loop->rt->now - x->began) / EBB_US;
+    int n = snprintf(line, sizeof line,
+                     "%s \"%s %s HTTP/%d.%d\" %d in=%" PRIu64 " out=%" PRIu64 " us=%" PRIu64 " %s\n",
+                     x->conn->peer.ip, method, path, x->version / 10, x->version % 10, x->status, x->in_bytes,
+                     x->out_bytes, us, how(x));
+    s->access(s->ctx, line, n < LINE ? (size_t)n : LINE - 1);
+}

@@ -1,0 +1,37 @@
+/* Budgets for what a peer may do to us without asking for anything: token buckets, one a connection and one
+ * a peer address.
+ *
+ * Those of addresses stand in a table of fixed size, by a keyed hash: addresses that meet share a budget, and
+ * an attacker with many makes the table no larger. IPv6 addresses count by their /64. */
+#ifndef EBB__HTTP_CALM_H
+#define EBB__HTTP_CALM_H
+
+#include <ebb/loop.h>
+
+typedef struct ebb__bucket {
+    uint64_t at;    /* when it was last filled up, ns */
+    uint64_t spent; /* what is missing, in parts of which EBB_SECOND are a token; 0: it is full */
+} ebb__bucket;
+
+/* Takes n tokens of a bucket that holds `most` and gets `per_second` more each second. False: there were not
+ * so many, and it is empty now. A zeroed bucket is full. Exact; a time before the last brings nothing. */
+bool ebb__bucket_take(ebb__bucket *b, uint64_t now, uint32_t most, uint32_t per_second, uint32_t n);
+
+/* It has at least one. */
+bool ebb__bucket_has(ebb__bucket *b, uint64_t now, uint32_t most, uint32_t per_second);
+/* Gives n back, up to what it holds. */
+static inline void ebb__bucket_give(ebb__bucket *b, uint32_t n) {
+    uint64_t parts = n * EBB_SECOND;
+    b->spent = b->spent > parts ? b->spent - parts : 0;
+}
+
+enum { EBB__CALM_SLOTS = 4096 };
+typedef struct ebb__calm {
+    uint64_t key[2];
+    ebb__bucket bucket[EBB__CALM_SLOTS];
+} ebb__calm;
+/* The bucket of an address; `ip` as in ebb_address, without regard to its zone. An IPv4 address that is
+ * written as an IPv6 one is the IPv4 one; all that is no address is one. */
+ebb__bucket *ebb__calm_of(ebb__calm *c, const char *ip);
+
+#endif

@@ -1,0 +1,314 @@
+/* A client: its origins, and which call gets which connection. */
+#define _POSIX_C_SOURCE 200809L
+#include "http/client.h"
+
+#include "base/alloc.h"
+
+enum { CONNECTIONS = 8, HEADERS = 100, HEADER_BYTES = 16 * 1024, BODY_BYTES = 16 * 1024 * 1024 };
+#define IDLE_NS (60 * EBB_SECOND)
+
+static ebb__link *link_of(ebb__conn *c) {
+    return (ebb__link *)(void *)c;
+}
+
+/* ---- idle links ----------------------------------------------------------------------------------------------- */
+
+static void idle_add(ebb_http_client *c, ebb__link *k) {
+    k->idle = true;
+    k->idle_since = c->loop->rt->now;
+    k->newer = NULL;
+    k->older = c->newest;
+    if (c->newest != NULL) c->newest->newer = k;
+    else c->oldest = k;
+    c->newest = k;
+}
+
+static void idle_remove(ebb_http_client *c, ebb__link *k) {
+    if (!k->idle) return;
+    k->idle = false;
+    if (k->older != NULL) k->older->newer = k->newer;
+    else c->oldest = k->newer;
+    if (k->newer != NULL) k->newer->older = k->older;
+    else c->newest = k->older;
+}
+
+static void link_over(ebb__link *k) {
+    ebb__origin *o = k->conn.origin;
+    idle_remove(o->client, k);
+    o->usable -= k->state != EBB__LINK_OVER;
+    o->coming -= k->state == EBB__LINK_NEW;
+    k->state = EBB__LINK_OVER;
+}
+
+/* Those that are too old to be used again go when the next call comes. */
+static void sweep(ebb_http_client *c) {
+    uint64_t now = c->loop->rt->now;
+    while (c->oldest != NULL && now - c->oldest->idle_since > c->idle_ns) {
+        ebb__link *k = c->oldest;
+        link_over(k);
+        ebb__conn_drain(&k->conn);
+    }
+}
+
+/* ---- who gets which link -------------------------------------------------------------------------------------- */
+
+static bool has_room(const ebb__link *k) {
+    const ebb__conn *c = &k->conn;
+    if (k->state != EBB__LINK_READY || c->state != EBB__CONN_OPEN) return false;
+    return c->proto->version >= 20 ? ebb__h2_client_room(c) > 0 : c->slots == 0;
+}
+
+static ebb__link *find_room(const ebb__origin *o) {
+    ebb__link *k = o->links;
+    while (k != NULL && !has_room(k)) k = k->next;
+    return k;
+}
+
+/* Of HTTP/2 one connection is enough until it is full, so of those only one comes at a time. */
+static bool wants_link(const ebb__origin *o) {
+    uint32_t enough = o->h1 ? o->waiting : o->waiting > 0;
+    return !o->client->stopped && o->coming < enough && o->usable < o->client->connections;
+}
+
+static void queue_remove(ebb__call *call) {
+    ebb__origin *o = call->origin;
+    *call->where = call->next;
+    if (call->next != NULL) call->next->where = call->where;
+    else o->last = call->where;
+    call->where = NULL;
+    o->waiting--;
+}
+
+static void fail_waiting(ebb__origin *o, ebb_status st) {
+    o->pins++;
+    while (o->first != NULL) ebb__call_fail(o->first, st);
+    o->pins--;
+}
+
+static void start_first(ebb__origin *o, ebb__link *k) {
+    ebb__call *call = o->first;
+    queue_remove(call);
+    idle_remove(o->client, k);
+    k->served = true;
+    ebb__call_start(call, k);
+}
+
+/* Gives the calls that wait to links that have room, and opens more if there is reason to. */
+static void hand_out(ebb__origin *o) {
+    ebb__link *k;
+    ebb_status st = EBB_OK;
+    o->pins++;
+    while (o->first != NULL && (k = find_room(o)) != NULL) start_first(o, k);
+    while (st == EBB_OK && wants_link(o)) st = ebb__link_open(o);
+    if (st != EBB_OK && o->usable == 0) fail_waiting(o, st);
+    o->pins--;
+}
+
+static void rest(ebb__link *k) {
+    if (k->state == EBB__LINK_READY && k->conn.slots == 0 && !k->idle) idle_add(k->conn.client, k);
+}
+
+void ebb__origin_add(ebb__origin *o, ebb__call *call) {
+    sweep(o->client);
+    call->next = NULL;
+    call->where = o->last;
+    *o->last = call;
+    o->last = &call->next;
+    o->waiting++;
+    hand_out(o);
+    ebb__origin_release(o);
+}
+
+/* A connection that nobody waits for any more is given up; one that others wait for is theirs. */
+void ebb__origin_remove(ebb__call *call) {
+    ebb__origin *o = call->origin;
+    ebb__link *next;
+    queue_remove(call);
+    if (o->first != NULL) return;
+    o->pins++;
+    for (ebb__link *k = o->links; k != NULL; k = next) {
+        next = k->next;
+        if (k->state == EBB__LINK_NEW) ebb__link_drop(k, EBB_CANCELLED);
+    }
+    o->pins--;
+    ebb__origin_release(o);
+}
+
+void ebb__origin_left(ebb__origin *o, ebb__link *k) {
+    hand_out(o);
+    rest(k);
+}
+
+/* If it never had a call, another one would fare no better: there is no new attempt before the next call, and
+ * if there is no other link either, those that wait have failed. */
+void ebb__origin_lost(ebb__link *k, ebb_status st) {
+    ebb__origin *o = k->conn.origin;
+    if (k->state == EBB__LINK_OVER) return;
+    link_over(k);
+    if (k->served) hand_out(o);
+    else if (o->usable == 0) fail_waiting(o, st);
+}
+
+/* ---- what connections say ------------------------------------------------------------------------------------- */
+
+void ebb__client_ready(ebb__conn *c) {
+    ebb__link *k = link_of(c);
+    ebb__origin *o = c->origin;
+    if (k->state == EBB__LINK_NEW) {
+        k->state = EBB__LINK_READY;
+        o->coming--;
+        o->h1 = c->proto->version < 20;
+    }
+    hand_out(o);
+    rest(k);
+}
+
+void ebb__client_room(ebb__conn *c) {
+    hand_out(c->origin);
+}
+
+void ebb__client_draining(ebb__conn *c) {
+    ebb__origin_lost(link_of(c), EBB_ERR_HTTP_RETRY);
+}
+
+/* If it ended in good order before it was ready, that is still not what those that wait have wanted. */
+void ebb__client_ended(ebb__conn *c, ebb_status st) {
+    ebb__origin_lost(link_of(c), st == EBB_ERR_CLOSED ? EBB_ERR_HTTP_RESET : st);
+}
+
+void ebb__client_closed(ebb__conn *c) {
+    ebb__link_free(link_of(c));
+}
+
+const ebb__bounds *ebb__client_bounds(const ebb__conn *c) {
+    return &c->client->bounds;
+}
+
+/* ---- origins -------------------------------------------------------------------------------------------------- */
+
+/* FNV-1a. That names meet costs time and nothing else. */
+static ebb__origin **bucket_of(ebb_http_client *c, const char *host, size_t n, uint16_t port) {
+    uint32_t h = 2166136261u ^ port;
+    for (size_t i = 0; i < n; i++) h = (h ^ ((uint8_t)host[i] | 0x20u)) * 16777619u;
+    return &c->origins[h % EBB__ORIGIN_BUCKETS];
+}
+
+static bool is_of(const ebb__origin *o, const ebb__url *u) {
+    return o->tls == u->tls && o->port == u->port && ebb__same_name(o->host, o->host_n, u->host, u->host_n);
+}
+
+static ebb__origin *origin_new(ebb_http_client *c, const ebb__url *u) {
+    ebb__origin *o = ebb__alloc(&c->allocator, sizeof *o + u->host_n + 1);
+    if (o == NULL) return NULL;
+    *o = (ebb__origin){.client = c, .tls = u->tls, .port = u->port, .host_n = u->host_n};
+    o->h1 = !u->tls && !c->prior_knowledge;
+    o->last = &o->first;
+    memcpy(o->host, u->host, u->host_n);
+    o->host[u->host_n] = 0;
+    return o;
+}
+
+ebb__origin *ebb__origin_of(ebb_http_client *c, const ebb__url *u) {
+    ebb__origin **at = bucket_of(c, u->host, u->host_n, u->port);
+    for (ebb__origin *o = *at; o != NULL; o = o->next) {
+        if (is_of(o, u)) return o;
+    }
+    ebb__origin *o = origin_new(c, u);
+    if (o == NULL) return NULL;
+    o->next = *at;
+    *at = o;
+    c->origins_n++;
+    return o;
+}
+
+static void client_free(ebb_http_client *c) {
+    ebb_allocator a = c->allocator;
+    ebb__tls_ctx_free(c->tls);
+    if (c->handle != NULL) ebb__handle_free(c->handle);
+    ebb__free(&a, c, sizeof *c);
+}
+
+static void origin_free(ebb__origin *o) {
+    ebb_http_client *c = o->client;
+    ebb__origin **at = bucket_of(c, o->host, o->host_n, o->port);
+    while (*at != o) at = &(*at)->next;
+    *at = o->next;
+    c->origins_n--;
+    ebb__free(&c->allocator, o, sizeof *o + o->host_n + 1);
+}
+
+void ebb__origin_release(ebb__origin *o) {
+    ebb_http_client *c = o->client;
+    if (o->links != NULL || o->first != NULL || o->pins > 0) return;
+    origin_free(o);
+    if (c->stopped && c->origins_n == 0) client_free(c);
+}
+
+/* ---- life ----------------------------------------------------------------------------------------------------- */
+
+static void origin_stop(ebb__origin *o) {
+    ebb__link *next;
+    fail_waiting(o, EBB_ERR_CLOSED);
+    for (ebb__link *k = o->links; k != NULL; k = next) {
+        next = k->next;
+        ebb__link_drop(k, EBB_ERR_CLOSED);
+    }
+}
+
+/* What waits and what flies fails; the last connection that libuv lets go of frees the client. */
+static void client_stop(void *ctx) {
+    ebb_http_client *c = ctx;
+    ebb__origin *next;
+    c->stopped = true;
+    c->origins_n++; /* until all were told */
+    for (size_t i = 0; i < EBB__ORIGIN_BUCKETS; i++) {
+        for (ebb__origin *o = c->origins[i]; o != NULL; o = next) {
+            next = o->next;
+            o->pins++;
+            origin_stop(o);
+            o->pins--;
+            ebb__origin_release(o);
+        }
+    }
+    if (--c->origins_n == 0) client_free(c);
+}
+
+static uint64_t or_else(uint64_t n, uint64_t otherwise) {
+    return n != 0 ? n : otherwise;
+}
+
+static void client_fill(ebb_http_client *c, const ebb_http_client_opts *o) {
+    c->prior_knowledge = o->prior_knowledge;
+    c->connections = (uint32_t)or_else(o->connections, CONNECTIONS);
+    c->bounds.headers = (uint32_t)or_else(o->headers, HEADERS);
+    c->bounds.header_bytes = (uint32_t)or_else(o->header_bytes, HEADER_BYTES);
+    c->bounds.body_bytes = UINT64_MAX; /* of a fetch it is the call's */
+    c->body_bytes = or_else(o->body_bytes, BODY_BYTES);
+    c->idle_ns = or_else(o->idle_ns, IDLE_NS);
+}
+
+static ebb_status client_open(ebb_http_client *c, const ebb_tls_opts *tls) {
+    ebb_status st = ebb__tls_ctx_new(c->allocator, tls, false, &c->tls);
+    if (st != EBB_OK) return st;
+    c->handle = ebb__handle_new(c->loop, c->region, EBB__GUEST, "ebb_http_client_new", &st);
+    if (c->handle != NULL) c->handle->as.guest = (ebb__guest){"http client", client_stop, c};
+    return st;
+}
+
+ebb_status ebb_http_client_new(ebb_cx *cx, const ebb_http_client_opts *opts, ebb_http_client **out) {
+    static const ebb_http_client_opts defaults;
+    ebb_loop *l;
+    *out = NULL;
+    if (opts == NULL) opts = &defaults;
+    if (opts->size != 0 && opts->size != sizeof *opts) return EBB_ERR_VERSION;
+    ebb_status st = ebb__loop_of(cx, &l);
+    if (st != EBB_OK) return st;
+    ebb_http_client *c = ebb__alloc(&l->allocator, sizeof *c);
+    if (c == NULL) return EBB_ERR_NOMEM;
+    *c = (ebb_http_client){.loop = l, .allocator = l->allocator, .region = ebb_self_region(cx)};
+    client_fill(c, opts);
+    st = client_open(c, &opts->tls);
+    if (st == EBB_OK) *out = c;
+    else client_free(c);
+    return st;
+}

@@ -1,0 +1,127 @@
+/* A client from inside: the origins that it knows, their connections, and the calls that wait for one.
+ *
+ * An *origin* is a scheme, a host and a port. It has *links*, each a connection from the lookup of its name to
+ * its end, and a queue of *calls* that wait for one. A call has its exchange in it.
+ *
+ * What holds:
+ *  - A call waits (`where`), or flies (`x.conn`), or neither: then its stream is gone, or it never had one.
+ *    By then it is freed, unless it was opened: the handle that its user has keeps it.
+ *  - Its future ends once, before it is freed.
+ *  - A link is in its origin's list from its begin until it is freed, which for one with a wire is when libuv
+ *    has let go of that. An origin is freed when it has no links, nobody waits, and nobody works on it.
+ *  - A client that was stopped takes no calls, and is freed with its last origin. */
+#ifndef EBB__HTTP_CLIENT_H
+#define EBB__HTTP_CLIENT_H
+
+#include "http/http.h"
+#include "http/url.h"
+#include "loop/request.h"
+
+typedef struct ebb__call ebb__call;
+typedef struct ebb__link ebb__link;
+typedef struct ebb__origin ebb__origin;
+
+enum { EBB__ORIGIN_BUCKETS = 256 };
+
+struct ebb_http_client {
+    ebb_loop *loop;
+    ebb_allocator allocator;
+    ebb__handle *handle;
+    ebb_region region;
+    ebb__tls_ctx *tls;
+    ebb__bounds bounds;
+    uint64_t body_bytes, idle_ns;
+    uint32_t connections;
+    bool prior_knowledge;
+    bool stopped;
+    uint32_t origins_n;
+    ebb__origin *origins[EBB__ORIGIN_BUCKETS];
+    ebb__link *oldest, *newest; /* the idle links, by when they became so */
+};
+
+struct ebb__origin {
+    ebb_http_client *client;
+    ebb__origin *next; /* in the bucket */
+    uint32_t pins;     /* those who work on it */
+    ebb__link *links;
+    uint32_t usable;          /* links that take calls, or will */
+    uint32_t coming;          /* of these, the ones that do not yet */
+    ebb__call *first, **last; /* calls that wait */
+    uint32_t waiting;
+    bool h1; /* a connection takes one call at a time, as far as is known */
+    bool tls;
+    uint16_t port;
+    size_t host_n;
+    char host[]; /* 0-terminated, without brackets */
+};
+
+typedef enum ebb__link_state {
+    EBB__LINK_NEW = 0, /* not ready: its name is looked up, it connects, it learns which protocol it has */
+    EBB__LINK_READY,
+    EBB__LINK_OVER /* takes no calls any more */
+} ebb__link_state;
+
+struct ebb__link {
+    ebb__conn conn;
+    ebb__link *prev, *next;   /* of the origin */
+    ebb__link *older, *newer; /* among the idle */
+    uint64_t idle_since;
+    uint8_t state; /* ebb__link_state */
+    bool idle;
+    bool served; /* it has had a call */
+
+    /* Until it has a wire: link.c. */
+    ebb__request *lookup;                /* NULL: there is none */
+    struct addrinfo *found, *next_found; /* what it said, and what of that is still to be tried */
+    ebb__handle *handle;                 /* what connects; NULL: nothing does */
+    uv_connect_t connect;
+};
+
+struct ebb__call {
+    ebb_http x;
+    ebb__origin *origin; /* while it waits or flies */
+    ebb__link *link;     /* with which it flies */
+    ebb__call *next, **where;
+    ebb_future *future;   /* of the fetch or open; NULL: it has ended */
+    ebb_future *answered; /* somebody waits for the head */
+    ebb__handle *handle;  /* of an open; NULL: a fetch */
+    bool streams;
+    uint64_t deadline; /* EBB_FOREVER: none */
+
+    /* Of a fetch: the block that will be its value, with room for the head and then the body. */
+    char *answer;
+    size_t head_n, body_n, body_room;
+    uint64_t body_most;
+};
+
+/* ---- client.c: origins ----------------------------------------------------------------------------------------- */
+
+/* Made if there is none. NULL: no memory. Without a call or a link it is to be released. */
+ebb__origin *ebb__origin_of(ebb_http_client *c, const ebb__url *u);
+/* The call waits for a connection; when this returns it may have one, or have failed. */
+void ebb__origin_add(ebb__origin *o, ebb__call *call);
+/* It does not wait any longer. */
+void ebb__origin_remove(ebb__call *call);
+/* Frees it if nobody needs it. */
+void ebb__origin_release(ebb__origin *o);
+/* One call less flies with the link. */
+void ebb__origin_left(ebb__origin *o, ebb__link *k);
+/* The link takes no calls any more; why, if it never had one. */
+void ebb__origin_lost(ebb__link *k, ebb_status st);
+
+/* ---- link.c: connecting ---------------------------------------------------------------------------------------- */
+
+/* A new link of the origin starts to connect. A failure leaves nothing behind. */
+ebb_status ebb__link_open(ebb__origin *o);
+/* Gives up a link whatever it does: it is freed now, or when libuv is done with it. */
+void ebb__link_drop(ebb__link *k, ebb_status st);
+void ebb__link_free(ebb__link *k);
+
+/* ---- call.c ---------------------------------------------------------------------------------------------------- */
+
+/* Sends it by a link that has room; if that can't be, it fails. */
+void ebb__call_start(ebb__call *call, ebb__link *k);
+/* It fails, and is freed by this or by the end of its stream. */
+void ebb__call_fail(ebb__call *call, ebb_status st);
+
+#endif

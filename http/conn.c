@@ -1,0 +1,316 @@
+/* Connections: from the wire to a protocol and back, and how they end.
+ *
+ * The end has steps. A connection that *drains* takes nothing new and ends with its last exchange. One that is
+ * *ending* has none left and sends its last bytes; a server's then says that it sends no more, and reads and
+ * forgets what still comes for a moment: if it closed at once, the system would tell the peer of the bytes
+ * that nobody has read, and that would overtake the reason. One that has *ended* has no wire. */
+#define _POSIX_C_SOURCE 200809L
+#include "http/http.h"
+
+#include <assert.h>
+#include <sys/socket.h>
+
+#include "base/alloc.h"
+
+enum { OUT_MOST = 65536, FILLS = 16 };
+
+static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+_Static_assert(sizeof preface - 1 == sizeof((ebb__conn *)0)->greeting, "a whole one fits");
+
+const ebb__bounds *ebb__conn_bounds(const ebb__conn *c) {
+    return c->server != NULL ? &c->server->bounds : ebb__client_bounds(c);
+}
+
+/* ---- what comes --------------------------------------------------------------------------------------------- */
+
+static ebb_status set_proto(ebb__conn *c, bool h2) {
+    ebb_status st;
+    if (c->server != NULL) st = h2 ? ebb__h2_server_new(c) : ebb__h1_server_new(c);
+    else st = h2 ? ebb__h2_client_new(c) : ebb__h1_client_new(c);
+    if (st != EBB_OK) return st;
+    if (c->state == EBB__CONN_NEW) c->state = EBB__CONN_OPEN;
+    if (c->client != NULL) ebb__client_ready(c);
+    else if (c->state == EBB__CONN_DRAINING) c->proto->drain(c);
+    return EBB_OK;
+}
+
+static void choose(ebb__conn *c, bool h2) {
+    ebb_status st = set_proto(c, h2);
+    if (st != EBB_OK) ebb__conn_drop(c, st, EBB_CANCEL_RESOURCE, "no memory");
+}
+
+/* Of a client in plain text: the first bytes say what it speaks. How many of `bytes` were looked at. */
+static size_t greet(ebb__conn *c, const uint8_t *bytes, size_t n) {
+    size_t i = 0;
+    while (i < n && c->greeting_n < sizeof c->greeting && bytes[i] == (uint8_t)preface[c->greeting_n]) {
+        c->greeting[c->greeting_n++] = bytes[i++];
+    }
+    if (c->greeting_n == sizeof c->greeting) choose(c, true);
+    else if (i < n) choose(c, false);
+    return i;
+}
+
+static void feed(ebb__conn *c, const uint8_t *bytes, size_t n) {
+    if (c->proto == NULL) {
+        size_t used = greet(c, bytes, n);
+        bytes += used;
+        n -= used;
+        if (c->proto == NULL || ebb__conn_is_over(c)) return;
+        c->proto->feed(c, c->greeting, c->greeting_n);
+    }
+    if (n > 0 && !ebb__conn_is_over(c)) c->proto->feed(c, bytes, n);
+}
+
+/* What was decrypted overwrites what came: OpenSSL has all of that. */
+static void feed_tls(ebb__conn *c, char *bytes, size_t n) {
+    ebb_status st = ebb__tls_input(c->tls, bytes, n);
+    if (st == EBB_OK && c->proto == NULL && ebb__tls_is_ready(c->tls)) choose(c, ebb__tls_is_h2(c->tls));
+    while (st == EBB_OK && !ebb__conn_is_over(c)) {
+        size_t k = 0;
+        st = ebb__tls_read(c->tls, bytes, EBB__WIRE_PIECE, &k);
+        if (st != EBB_OK || k == 0) break;
+        if (c->proto != NULL) c->proto->feed(c, (uint8_t *)bytes, k);
+    }
+    if (st == EBB_ERR_EOF && c->proto != NULL && !ebb__conn_is_over(c)) c->proto->eof(c);
+    else if (st == EBB_ERR_EOF) ebb__conn_finish(c);
+    else if (st != EBB_OK) ebb__conn_fail(c, EBB__PROTOCOL_ERROR, st, EBB_CANCEL_DISCONNECT, "TLS failed");
+}
+
+/* Those whose head is whole, and that were not reset by what followed in the same bytes: cancelling what was
+ * never begun is for nothing. One that is gone, but behind one that waits, waits too. */
+static void start_all(ebb__conn *c) {
+    while (c->starts != NULL && (c->starts->gone || ebb__server_may_start(c))) {
+        ebb_http *x = c->starts;
+        c->starts = x->waits;
+        if (c->starts == NULL) c->starts_last = &c->starts;
+        ebb__serve(x);
+    }
+    if (c->starts != NULL) ebb__keeper_at(c, c->loop->rt->now + EBB__RETRY_MS * EBB_MS);
+}
+
+static void on_bytes(void *ctx, char *bytes, size_t n) {
+    ebb__conn *c = ctx;
+    if (c->server != NULL) c->server->stats.bytes_in += n;
+    if (ebb__conn_is_over(c)) return;
+    if (c->tls != NULL) feed_tls(c, bytes, n);
+    else feed(c, (uint8_t *)bytes, n);
+    start_all(c);
+    ebb__conn_touch(c);
+}
+
+/* The protocol of a client tells what may be sent again from what may not. */
+static void lost(ebb__conn *c) {
+    c->broken = true;
+    if (c->client != NULL && c->proto != NULL && !ebb__conn_is_over(c)) c->proto->eof(c);
+    else ebb__conn_drop(c, EBB_ERR_HTTP_RESET, EBB_CANCEL_DISCONNECT, "connection lost");
+}
+
+static void on_ended(void *ctx, ebb_status st) {
+    ebb__conn *c = ctx;
+    if (c->state == EBB__CONN_ENDING) ebb__wire_close(&c->wire);
+    else if (st == EBB_ERR_EOF && c->proto != NULL && c->tls == NULL) c->proto->eof(c);
+    else lost(c);
+    start_all(c);
+    ebb__conn_touch(c);
+}
+
+/* ---- what goes ---------------------------------------------------------------------------------------------- */
+
+static size_t produce_tls(ebb__conn *c, uint8_t *to, size_t room) {
+    size_t n = ebb__tls_output(c->tls, to, room);
+    if (n > 0 || c->proto == NULL || !ebb__tls_is_ready(c->tls)) return n;
+    uint8_t *plain = (uint8_t *)c->loop->wire_room; /* nothing is being read now */
+    n = c->proto->fill(c, plain, EBB__WIRE_PIECE);
+    if (n == 0) return 0;
+    if (ebb__tls_write(c->tls, plain, n) != EBB_OK) {
+        ebb__conn_drop(c, EBB_ERR_TLS, EBB_CANCEL_RESOURCE, "TLS failed");
+        return 0;
+    }
+    return ebb__tls_output(c->tls, to, room);
+}
+
+static size_t produce(ebb__conn *c, uint8_t *to, size_t room) {
+    if (c->tls != NULL) return produce_tls(c, to, room);
+    return c->proto != NULL ? c->proto->fill(c, to, room) : 0;
+}
+
+/* What the system did not take is libuv's, in memory of the connection's own. */
+static ebb_status keep_rest(ebb__conn *c, const uint8_t *from, size_t n) {
+    c->rest = ebb__alloc(&c->allocator, n);
+    if (c->rest == NULL) return EBB_ERR_NOMEM;
+    memcpy(c->rest, from, n);
+    c->rest_n = n;
+    c->write_since = c->loop->rt->now;
+    if (c->server != NULL) ebb__keeper_at(c, c->write_since + c->server->limits.write_ns);
+    return ebb__wire_write(&c->wire, c->rest, n);
+}
+
+static void rest_free(ebb__conn *c) {
+    ebb__free(&c->allocator, c->rest, c->rest_n);
+    c->rest = NULL;
+    c->rest_n = 0;
+}
+
+/* EBB_PENDING: it waits for the peer. */
+static ebb_status send_bytes(ebb__conn *c, const uint8_t *from, size_t n) {
+    size_t sent;
+    ebb_status st = ebb__wire_try(&c->wire, (const char *)from, n, &sent);
+    if (c->server != NULL) c->server->stats.bytes_out += n;
+    if (st == EBB_OK && sent < n) {
+        st = keep_rest(c, from + sent, n - sent);
+        if (st == EBB_OK) return EBB_PENDING;
+    }
+    return st;
+}
+
+static size_t out_room(const ebb__conn *c) {
+    size_t most = c->server != NULL ? c->server->limits.write_bytes : OUT_MOST;
+    return most < OUT_MOST ? most : OUT_MOST;
+}
+
+/* EBB_OK: all is sent. EBB_PENDING: there may be more. */
+static ebb_status send_all(ebb__conn *c) {
+    uint8_t out[OUT_MOST];
+    for (int i = 0; i < FILLS; i++) {
+        size_t n = produce(c, out, out_room(c));
+        if (c->state == EBB__CONN_ENDED) return EBB_PENDING;
+        if (n == 0) return EBB_OK;
+        ebb_status st = send_bytes(c, out, n);
+        if (st != EBB_OK) return st;
+    }
+    ebb__conn_touch(c);
+    return EBB_PENDING;
+}
+
+/* All is sent, and it is ending. */
+static void last_is_sent(ebb__conn *c) {
+    uv_os_fd_t fd;
+    if (c->tls != NULL && !c->told_tls) {
+        c->told_tls = true;
+        ebb__tls_close(c->tls);
+        ebb__conn_touch(c);
+        return;
+    }
+    if (c->client != NULL || uv_fileno(&c->wire.handle->uv.any, &fd) != 0) {
+        ebb__wire_close(&c->wire);
+        return;
+    }
+    if (c->lingers) return;
+    c->lingers = true;
+    (void)shutdown(fd, SHUT_WR);
+    if (ebb__wire_read(&c->wire, true) != EBB_OK) ebb__wire_close(&c->wire);
+    else ebb__keeper_linger(c);
+}
+
+static void on_flush(void *ctx) {
+    ebb__conn *c = ctx;
+    if (c->wire.handle == NULL) return;
+    if (c->wire.writing) {
+        if (c->proto != NULL && c->proto->stuck != NULL) c->proto->stuck(c);
+        return;
+    }
+    ebb_status st = send_all(c);
+    start_all(c); /* HTTP/1 looks at the next request when the one before has ended */
+    if (st == EBB_PENDING) return;
+    if (st != EBB_OK) {
+        lost(c);
+    } else if (c->state == EBB__CONN_DRAINING && c->slots == 0) {
+        ebb__conn_finish(c);
+    } else if (c->state == EBB__CONN_ENDING) {
+        last_is_sent(c);
+    }
+}
+
+static void on_written(void *ctx, ebb_status st) {
+    ebb__conn *c = ctx;
+    rest_free(c);
+    c->write_since = 0;
+    if (st == EBB_OK) ebb__conn_touch(c);
+    else lost(c);
+}
+
+/* ---- the end ------------------------------------------------------------------------------------------------ */
+
+/* Nothing of what is in flight will be answered. Those that wait to start are told by this too. */
+static void all_gone(ebb__conn *c, ebb_status st, ebb_cancel_kind kind, const char *message) {
+    ebb_http *next;
+    for (ebb_http *x = c->first; x != NULL; x = next) {
+        next = x->next;
+        if (x->gone) continue;
+        if (c->server != NULL && !x->out_first && kind == EBB_CANCEL_DISCONNECT) ebb__server_lost(c);
+        ebb__exchange_gone(x, st, kind, message);
+    }
+}
+
+static void proto_free(ebb__conn *c) {
+    if (c->proto != NULL && c->session != NULL) c->proto->free(c);
+    c->session = NULL;
+}
+
+void ebb__conn_fail(ebb__conn *c, uint32_t code, ebb_status st, ebb_cancel_kind kind, const char *message) {
+    if (ebb__conn_is_over(c)) return;
+    if (c->proto != NULL) c->proto->farewell(c, code);
+    c->state = EBB__CONN_ENDING;
+    all_gone(c, st, kind, message);
+    (void)ebb__wire_read(&c->wire, false);
+    if (c->client != NULL) ebb__client_ended(c, st);
+    ebb__conn_touch(c);
+}
+
+void ebb__conn_finish(ebb__conn *c) {
+    ebb__conn_fail(c, EBB__NO_ERROR, EBB_ERR_CLOSED, EBB_CANCEL_SHUTDOWN, "connection closed");
+}
+
+void ebb__conn_drop(ebb__conn *c, ebb_status st, ebb_cancel_kind kind, const char *message) {
+    if (c->state == EBB__CONN_ENDED) return;
+    bool told = c->state == EBB__CONN_ENDING;
+    c->state = EBB__CONN_ENDED;
+    all_gone(c, st, kind, message);
+    if (c->client != NULL && !told) ebb__client_ended(c, st);
+    ebb__wire_close(&c->wire);
+}
+
+void ebb__conn_drain(ebb__conn *c) {
+    if (c->state >= EBB__CONN_DRAINING) return;
+    c->state = EBB__CONN_DRAINING;
+    if (c->proto != NULL) c->proto->drain(c);
+    ebb__conn_touch(c);
+}
+
+void ebb__conn_freed(ebb__conn *c) {
+    if (c->slots == 0 && c->server != NULL) ebb__server_idle(c, true);
+    if (c->state == EBB__CONN_DRAINING || (c->proto != NULL && c->proto->version < 20)) ebb__conn_touch(c);
+}
+
+/* By us, or with the region. */
+static void on_stopped(void *ctx) {
+    ebb__conn_drop(ctx, EBB_ERR_HTTP_RESET, EBB_CANCEL_DISCONNECT, "connection closed");
+}
+
+static void on_closed(void *ctx) {
+    ebb__conn *c = ctx;
+    proto_free(c);
+    ebb__tls_free(c->tls);
+    c->tls = NULL;
+    if (c->client != NULL) {
+        ebb__client_closed(c);
+        return;
+    }
+    ebb_region_close(ebb_loop_cx(c->loop), c->region);
+    ebb__keeper_wake(c);
+}
+
+static const ebb__wire_ops wire_ops = {on_bytes, on_ended, on_written, on_flush, on_stopped, on_closed};
+
+ebb_status ebb__conn_open(ebb__conn *c, ebb_cx *cx, ebb_stream s) {
+    c->starts_last = &c->starts;
+    c->born = c->idle_since = c->loop->rt->now;
+    bool tcp = ebb_stream_peer(cx, s, &c->peer) == EBB_OK; /* a Unix socket has neither */
+    ebb_status st = tcp ? ebb_stream_nodelay(cx, s, true) : EBB_OK;
+    if (st == EBB_OK) st = ebb__wire_init(&c->wire, cx, s, &wire_ops, c);
+    if (st == EBB_OK) st = ebb__wire_read(&c->wire, true);
+    if (st != EBB_OK || c->client == NULL) return st;
+    if (c->tls == NULL) return set_proto(c, c->h2);
+    ebb__conn_touch(c);
+    return ebb__tls_start(c->tls);
+}

@@ -1,0 +1,481 @@
+/* Exchanges: what came, what goes, and when they are freed. */
+#define _POSIX_C_SOURCE 200809L
+#include "http/http.h"
+
+#include <assert.h>
+
+#include "base/alloc.h"
+
+enum { CHUNK = 2048, BODY_LEAST = 4096, BODY_MOST = 131072, DROPPED_MOST = 65536, EXCESS = 8, SPARES = 256 };
+
+/* ---- life ------------------------------------------------------------------------------------------------- */
+
+/* A server keeps some, each with a chunk of its arena. */
+static ebb_http *take_spare(ebb_http_server *s) {
+    ebb_http *x = s != NULL ? s->spare : NULL;
+    if (x == NULL) return NULL;
+    s->spare = x->next;
+    s->spares--;
+    return x;
+}
+
+static void release(ebb_http *x, ebb_http_server *s, const ebb_allocator *a) {
+    ebb__free(a, x->body, x->body_room);
+    x->body = NULL;
+    if (s == NULL || s->spares >= SPARES) {
+        ebb__arena_free(&x->arena);
+        ebb__free(a, x, sizeof *x);
+        return;
+    }
+    ebb__arena_reset(&x->arena);
+    x->next = s->spare;
+    s->spare = x;
+    s->spares++;
+}
+
+void ebb__exchange_init(ebb_http *x) {
+    ebb__arena arena = x->arena;
+    memset(x, 0, sizeof *x);
+    x->arena = arena;
+    x->method = x->path = x->query = x->authority = "";
+}
+
+ebb_http *ebb__exchange_new(ebb__conn *c) {
+    ebb_http *x = take_spare(c->server);
+    if (x == NULL) {
+        x = ebb__alloc(&c->allocator, sizeof *x);
+        if (x == NULL) return NULL;
+        ebb__arena_init(&x->arena, c->allocator, CHUNK);
+    }
+    ebb__exchange_init(x);
+    x->loop = c->loop;
+    x->over = true;
+    x->version = (uint8_t)c->proto->version;
+    x->began = c->loop->rt->now;
+    ebb__exchange_link(x, c);
+    return x;
+}
+
+void ebb__exchange_link(ebb_http *x, ebb__conn *c) {
+    x->conn = c;
+    x->listed = true;
+    x->prev = NULL;
+    x->next = c->first;
+    if (c->first != NULL) c->first->prev = x;
+    c->first = x;
+    if (c->slots++ == 0 && c->server != NULL) ebb__server_idle(c, false);
+}
+
+void ebb__exchange_unlink(ebb_http *x) {
+    ebb__conn *c = x->conn;
+    if (!x->listed) return;
+    x->listed = false;
+    if (x->prev != NULL) x->prev->next = x->next;
+    else c->first = x->next;
+    if (x->next != NULL) x->next->prev = x->prev;
+    c->slots--;
+    if (x->working) c->working--;
+}
+
+void ebb__exchange_free(ebb_http *x) {
+    ebb__conn *c = x->conn;
+    ebb__exchange_unlink(x);
+    release(x, c->server, &c->allocator);
+    ebb__conn_freed(c);
+}
+
+/* ---- the head ----------------------------------------------------------------------------------------------- */
+
+static const char *copy(ebb_http *x, const char *from, size_t n) {
+    char *at = ebb__arena_alloc(&x->arena, n + 1);
+    if (at == NULL) {
+        x->too_large = true;
+        return "";
+    }
+    memcpy(at, from, n);
+    at[n] = 0;
+    return at;
+}
+
+static void set_path(ebb_http *x, const char *value, size_t n) {
+    char *at = (char *)(uintptr_t)copy(x, value, n); /* ours, and not shared yet */
+    x->path = at;
+    x->path_n = (uint32_t)(x->too_large ? 0 : n);
+    char *mark = memchr(at, '?', x->path_n);
+    if (mark == NULL) return;
+    *mark = 0;
+    x->query = mark + 1;
+    x->path_n = (uint32_t)(mark - at);
+}
+
+static void pseudo_field(ebb_http *x, const char *name, size_t name_n, const char *value, size_t value_n) {
+    uint64_t status;
+    if (name_n == 7 && name[1] == 'm') x->method = copy(x, value, value_n);
+    else if (name_n == 5) set_path(x, value, value_n);
+    else if (name_n == 10) x->authority = copy(x, value, value_n);
+    else if (name_n == 7 && name[1] == 's' && name[2] == 't' && ebb__parse_u64(value, value_n, &status))
+        x->status = (int16_t)(status < 1000 ? status : 0);
+}
+
+bool ebb__exchange_field(ebb_http *x, const char *name, size_t name_n, const char *value, size_t value_n) {
+    const ebb__bounds *bounds = ebb__conn_bounds(x->conn);
+    ebb__fields *f = x->in == EBB__IN_HEAD ? &x->fields : &x->trailers;
+    uint64_t bytes = (uint64_t)x->fields.bytes + x->trailers.bytes + name_n + value_n + EBB__FIELD_EXTRA;
+    bool pseudo = name_n > 0 && name[0] == ':';
+    bool fits =
+        bytes <= bounds->header_bytes && x->fields.n + x->trailers.n + (pseudo ? 0u : 1u) <= bounds->headers;
+    x->excess += fits ? 0 : bytes - x->fields.bytes - x->trailers.bytes;
+    if (!fits) x->too_large = true;
+    if (x->too_large) return x->excess <= (uint64_t)EXCESS * bounds->header_bytes;
+    if (pseudo) {
+        f->bytes += (uint32_t)(name_n + value_n + EBB__FIELD_EXTRA);
+        pseudo_field(x, name, name_n, value, value_n);
+    } else if (ebb__fields_add(f, &x->arena, name, name_n, value, value_n) != EBB_OK) {
+        x->too_large = true;
+    }
+    return true;
+}
+
+/* What of the head is ours to look at. */
+static void look_at_head(ebb_http *x) {
+    uint64_t ms;
+    const ebb__field *f = ebb__fields_find(&x->fields, "ebb-deadline-ms", 15);
+    if (f != NULL && ebb__parse_u64(f->value, f->value_n, &ms) && ms < EBB_FOREVER / EBB_MS / 2) {
+        x->deadline = x->began + ms * EBB_MS;
+        if (x->deadline == 0) x->deadline = 1;
+    }
+    f = ebb__fields_find(&x->fields, "expect", 6);
+    x->expects = f != NULL && ebb__same_name(f->value, f->value_n, "100-continue", 12);
+    if (x->authority[0] == 0 && (f = ebb__fields_find(&x->fields, "host", 4)) != NULL)
+        x->authority = f->value;
+}
+
+void ebb__exchange_head(ebb_http *x, bool ended) {
+    ebb__conn *c = x->conn;
+    x->in = EBB__IN_BODY;
+    if (x->client) {
+        ebb__client_answered(x);
+    } else {
+        look_at_head(x);
+        x->head = strcmp(x->method, "HEAD") == 0;
+        x->starting = true;
+        x->waits = NULL;
+        *c->starts_last = x;
+        c->starts_last = &x->waits;
+    }
+    if (ended) ebb__exchange_in_end(x, EBB_ERR_EOF);
+}
+
+/* ---- the body that comes ------------------------------------------------------------------------------------ */
+
+/* Its future is cancelled, and so done with: no callback of a success or a failure runs. */
+static void abandon(ebb__conn *c, ebb_future **f) {
+    ebb_future *of = *f;
+    *f = NULL;
+    if (of != NULL) ebb__reject(c->loop, of, EBB_CANCELLED);
+}
+
+static void reader_gets(ebb_http *x, size_t n) {
+    ebb_future *f = x->reader;
+    x->reader = NULL;
+    (void)ebb__settle(x->loop, f, ebb_int((int64_t)n));
+}
+
+static void consumed(ebb_http *x, size_t n) {
+    if (!x->gone && n > 0) x->conn->proto->consumed(x, n);
+}
+
+/* Who reads and who writes, if they are still wanted: the bytes of one that is cancelled are not ours any more,
+ * whether its hook has run or not. */
+static ebb_future *wanted(ebb_http *x, ebb_future **f) {
+    ebb_future *of = *f;
+    if (of == NULL || ebb__is_wanted(of)) return of;
+    *f = NULL;
+    ebb__reject(x->loop, of, EBB_CANCELLED);
+    return NULL;
+}
+
+/* Out of the ring. */
+static size_t ring_take(ebb_http *x, uint8_t *to, size_t room) {
+    size_t all = 0;
+    while (room > 0 && x->body_n > 0) {
+        size_t n = x->body_room - x->body_at;
+        if (n > x->body_n) n = x->body_n;
+        if (n > room) n = room;
+        memcpy(to + all, x->body + x->body_at, n);
+        x->body_at = (uint32_t)((x->body_at + n) % x->body_room);
+        x->body_n -= (uint32_t)n;
+        room -= n;
+        all += n;
+    }
+    return all;
+}
+
+static bool ring_grow(ebb_http *x, size_t need) {
+    size_t room = x->body_room == 0 ? BODY_LEAST : x->body_room;
+    while (room < need) room *= 2;
+    if (room > BODY_MOST) return false;
+    if (room == x->body_room) return true;
+    uint8_t *at = ebb__alloc(&x->arena.allocator, room);
+    if (at == NULL) return false;
+    uint32_t n = x->body_n;
+    (void)ring_take(x, at, n);
+    ebb__free(&x->arena.allocator, x->body, x->body_room);
+    x->body = at;
+    x->body_at = 0;
+    x->body_n = n;
+    x->body_room = (uint32_t)room;
+    return true;
+}
+
+static bool ring_put(ebb_http *x, const uint8_t *from, size_t n) {
+    if (!ring_grow(x, x->body_n + n)) return false;
+    while (n > 0) {
+        uint32_t at = (x->body_at + x->body_n) % x->body_room;
+        size_t k = x->body_room - at < n ? x->body_room - at : n;
+        memcpy(x->body + at, from, k);
+        x->body_n += (uint32_t)k;
+        from += k;
+        n -= k;
+    }
+    return true;
+}
+
+/* The reader first; what it does not want waits. */
+bool ebb__exchange_body(ebb_http *x, const void *bytes, size_t n) {
+    const uint8_t *from = bytes;
+    if (x->in != EBB__IN_BODY) { /* nobody will read it */
+        consumed(x, n);
+        x->dropped += x->out_sent ? n : 0;
+        return x->dropped <= DROPPED_MOST;
+    }
+    x->in_bytes += n;
+    if (!x->client && x->in_bytes > ebb__conn_bounds(x->conn)->body_bytes) {
+        ebb__exchange_in_end(x, EBB_ERR_LIMIT);
+        ebb__exchange_refuse(x, 413);
+        consumed(x, n);
+        return true;
+    }
+    if (wanted(x, &x->reader) != NULL && x->body_n == 0) {
+        size_t k = n < x->into_n ? n : x->into_n;
+        memcpy(x->into, from, k);
+        reader_gets(x, k);
+        consumed(x, k);
+        from += k;
+        n -= k;
+    }
+    if (n > 0 && !ring_put(x, from, n)) return false;
+    if (x->client) ebb__client_body(x);
+    return true;
+}
+
+void ebb__exchange_in_end(ebb_http *x, ebb_status st) {
+    if (x->in == EBB__IN_ENDED) return;
+    x->in = EBB__IN_ENDED;
+    x->in_status = st;
+    if (x->reader != NULL && x->body_n == 0) {
+        ebb_future *f = x->reader;
+        x->reader = NULL;
+        ebb__reject(x->loop, f, st);
+    }
+    if (x->client) ebb__client_body(x);
+}
+
+static void read_cancel(ebb_cx *cx, ebb_future *f, void *arg) {
+    ebb_http *x = arg;
+    (void)cx;
+    assert(x->reader == f);
+    (void)f;
+    (void)wanted(x, &x->reader);
+}
+
+static const ebb_op read_op = {"http read", read_cancel, NULL};
+
+/* The first read of a body that the peer holds back asks for it. */
+static void reader_waits(ebb_http *x) {
+    x->in_since = x->loop->rt->now;
+    if (!x->client) ebb__keeper_at(x->conn, x->in_since + x->conn->server->limits.body_ns);
+    if (!x->expects) return;
+    x->expects = false;
+    x->conn->proto->go_on(x);
+}
+
+static ebb_status may_read(ebb_http *x, const void *into, size_t n) {
+    if (into == NULL || n == 0 || n > INT64_MAX) return EBB_ERR_INVALID;
+    if (wanted(x, &x->reader) != NULL) return EBB_ERR_BUSY;
+    if (x->lost) return EBB_ERR_CLOSED;
+    if (x->body_n == 0 && x->in == EBB__IN_ENDED) return x->in_status;
+    return EBB_OK;
+}
+
+size_t ebb__exchange_read(ebb_http *x, uint8_t *to, size_t room) {
+    size_t n = ring_take(x, to, room);
+    consumed(x, n);
+    return n;
+}
+
+ebb_future *ebb_http_read_at(ebb_cx *cx, ebb_http *x, void *into, size_t n, const char *site) {
+    ebb_future *f;
+    ebb_status st = may_read(x, into, n);
+    if (st != EBB_OK) return ebb__loop_failed(cx, st, site);
+    if (x->body_n > 0) {
+        f = ebb__begin_now(cx, site, &f);
+        if (f == NULL) return ebb__loop_failed(cx, EBB_ERR_NOMEM, site);
+        size_t k = ebb__exchange_read(x, into, n);
+        return ebb__end_now(f, EBB_OK, ebb_int((int64_t)k));
+    }
+    x->reader = ebb__begin(x->loop, cx, &read_op, x, site, &f);
+    if (x->reader == NULL) return f;
+    f = x->reader;
+    x->into = into;
+    x->into_n = n;
+    reader_waits(x);
+    return f;
+}
+
+/* ---- the body that goes ------------------------------------------------------------------------------------- */
+
+/* What a cancelled write has not sent is not sent any more: the body is cut. */
+static ebb_future *writer_of(ebb_http *x) {
+    bool there = x->writer != NULL;
+    if (wanted(x, &x->writer) != NULL || !there) return x->writer;
+    x->from_n = 0;
+    x->out_since = 0;
+    x->out_cut = true;
+    return NULL;
+}
+
+size_t ebb__exchange_ready(ebb_http *x, bool *ended) {
+    *ended = false;
+    if (x->client && x->writer == NULL && !ebb__client_wants(x)) return 0;
+    (void)writer_of(x);
+    *ended = x->out == EBB__OUT_ENDED;
+    return x->from_n;
+}
+
+static void writer_done(ebb_http *x) {
+    ebb_future *f = x->writer;
+    if (f == NULL || x->from_n > 0) return;
+    x->writer = NULL;
+    (void)ebb__settle(x->loop, f, ebb_int((int64_t)x->writer_n));
+}
+
+size_t ebb__exchange_take(ebb_http *x, uint8_t *to, size_t room, bool *ended) {
+    size_t n = ebb__exchange_ready(x, ended);
+    if (x->client && x->writer == NULL && !ebb__client_wants(x)) return 0;
+    if (n > room) n = room;
+    if (n > 0) memcpy(to, x->from, n);
+    x->from += n;
+    x->from_n -= n;
+    x->out_bytes += n;
+    if (x->from_n == 0 && x->out_last && !x->out_cut) x->out = EBB__OUT_ENDED;
+    *ended = x->from_n == 0 && x->out == EBB__OUT_ENDED;
+    x->out_since = x->from_n > 0 ? x->loop->rt->now : 0;
+    writer_done(x);
+    return n;
+}
+
+/* Bytes are ready, or the end: the peer has so long to take them. */
+void ebb__exchange_more(ebb_http *x) {
+    x->out_since = x->loop->rt->now;
+    if (!x->client) ebb__keeper_at(x->conn, x->out_since + x->conn->server->limits.write_ns);
+    x->conn->proto->more(x);
+    ebb__conn_touch(x->conn);
+}
+
+/* A client's, whose call waits for a connection, is not the protocol's yet. */
+static void send_more(ebb_http *x) {
+    if (x->conn != NULL) ebb__exchange_more(x);
+}
+
+static void write_cancel(ebb_cx *cx, ebb_future *f, void *arg) {
+    ebb_http *x = arg;
+    (void)cx;
+    assert(x->writer == f);
+    (void)f;
+    (void)writer_of(x);
+}
+
+static const ebb_op write_op = {"http write", write_cancel, NULL};
+
+/* A response without a body may be over before its handler is. */
+static bool may_write(const ebb_http *x) {
+    if (x->out != EBB__OUT_OPEN || x->out_cut) return false;
+    return ebb__exchange_is_writable(x) || (x->bodyless && !x->lost);
+}
+
+ebb_future *ebb_http_write_at(ebb_cx *cx, ebb_http *x, const void *from, size_t n, const char *site) {
+    ebb_future *f;
+    ebb_status st = (from == NULL && n > 0) || n > INT64_MAX ? EBB_ERR_INVALID : EBB_OK;
+    if (st == EBB_OK && writer_of(x) != NULL) st = EBB_ERR_BUSY;
+    if (st == EBB_OK && !x->client && x->out == EBB__OUT_NONE) st = ebb_http_start(cx, x, 200);
+    if (st == EBB_OK && !may_write(x)) st = EBB_ERR_CLOSED;
+    if (st == EBB_OK && x->out_sized && n > x->out_size - x->written) st = EBB_ERR_LIMIT;
+    if (st != EBB_OK) return ebb__loop_failed(cx, st, site);
+    x->written += n;
+    if (n == 0 || x->bodyless) { /* nothing of it is ever sent */
+        f = ebb__begin_now(cx, site, &f);
+        return f == NULL ? ebb__loop_failed(cx, EBB_ERR_NOMEM, site)
+                         : ebb__end_now(f, EBB_OK, ebb_int((int64_t)n));
+    }
+    x->writer = ebb__begin(x->loop, cx, &write_op, x, site, &f);
+    if (x->writer == NULL) return f;
+    f = x->writer;
+    x->from = from;
+    x->from_n = x->writer_n = n;
+    send_more(x);
+    return f;
+}
+
+ebb_status ebb_http_end(ebb_cx *cx, ebb_http *x) {
+    (void)cx;
+    if (x->gone && x->bodyless && !x->lost) return EBB_OK; /* it was over before its handler was */
+    if (!ebb__exchange_is_writable(x)) return EBB_ERR_CLOSED;
+    if (x->out == EBB__OUT_NONE) return EBB_ERR_INVALID;
+    if (x->out == EBB__OUT_ENDED || writer_of(x) != NULL) return EBB_ERR_BUSY;
+    if (x->out_sized && !x->bodyless && x->written < x->out_size) x->out_cut = true;
+    if (x->out_cut && x->conn != NULL) x->conn->proto->reset(x, EBB__INTERNAL_ERROR);
+    if (x->out_cut) return EBB_ERR_CLOSED;
+    x->out = EBB__OUT_ENDED;
+    send_more(x);
+    return EBB_OK;
+}
+
+static void writer_fails(ebb_http *x, ebb_status st) {
+    ebb_future *f = x->writer;
+    x->from_n = 0;
+    x->writer = NULL;
+    if (f != NULL) ebb__reject(x->loop, f, st);
+}
+
+/* ---- the end ------------------------------------------------------------------------------------------------ */
+
+/* A server's exchange whose region is cancelled is not the handler's to write to any more. */
+bool ebb__exchange_is_writable(const ebb_http *x) {
+    if (x->gone) return false;
+    if (x->client || x->over) return true;
+    ebb__region *r;
+    return ebb__find_region(x->loop->rt, x->region, &r) == EBB_OK && r->told == 0;
+}
+
+void ebb__exchange_gone(ebb_http *x, ebb_status st, ebb_cancel_kind kind, const char *message) {
+    ebb__conn *c = x->conn;
+    assert(!x->gone);
+    x->gone = true;
+    x->lost = st != EBB_OK;
+    x->out_since = 0;
+    if (!x->client && x->lost) { /* the work is cancelled, and with it what it waits for */
+        abandon(c, &x->reader);
+        abandon(c, &x->writer);
+    }
+    ebb__exchange_in_end(x, st == EBB_OK ? EBB_ERR_CLOSED : st);
+    writer_fails(x, st == EBB_OK ? EBB_ERR_CLOSED : st);
+    if (x->client) {
+        ebb__exchange_unlink(x);
+        x->conn = NULL;
+        ebb__client_gone(x, st);
+        ebb__conn_freed(c);
+    } else {
+        ebb__serve_gone(x, kind, message);
+    }
+}

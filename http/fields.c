@@ -1,0 +1,152 @@
+/* Header fields, and the small grammar of RFC 9110 that they are made of. */
+#include "http/fields.h"
+
+#include <string.h>
+
+enum { FIRST_ROOM = 16 };
+
+/* ---- characters ---------------------------------------------------------------------------------------- */
+
+static char lower(char c) {
+    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+static bool is_digit(char c) {
+    return c >= '0' && c <= '9';
+}
+
+static bool is_blank(char c) {
+    return c == ' ' || c == '\t';
+}
+
+static bool is_token_char(char c) {
+    static const char marks[] = "!#$%&'*+-.^_`|~";
+    return (lower(c) >= 'a' && lower(c) <= 'z') || is_digit(c) || memchr(marks, c, sizeof marks - 1) != NULL;
+}
+
+/* Bytes past ASCII are allowed: RFC 9110 calls them opaque. */
+static bool is_text(char c) {
+    unsigned char u = (unsigned char)c;
+    return (u >= ' ' && u != 0x7f) || u == '\t';
+}
+
+bool ebb__is_token(const char *at, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        if (!is_token_char(at[i])) return false;
+    }
+    return n > 0;
+}
+
+bool ebb__is_field_value(const char *at, size_t n) {
+    if (n > 0 && (is_blank(at[0]) || is_blank(at[n - 1]))) return false;
+    for (size_t i = 0; i < n; i++) {
+        if (!is_text(at[i])) return false;
+    }
+    return true;
+}
+
+bool ebb__same_name(const char *a, size_t a_n, const char *b, size_t b_n) {
+    if (a_n != b_n) return false;
+    for (size_t i = 0; i < a_n; i++) {
+        if (lower(a[i]) != lower(b[i])) return false;
+    }
+    return true;
+}
+
+bool ebb__parse_u64(const char *at, size_t n, uint64_t *out) {
+    uint64_t x = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (!is_digit(at[i])) return false;
+        uint64_t digit = (uint64_t)(at[i] - '0');
+        if (x > (UINT64_MAX - digit) / 10) return false;
+        x = 10 * x + digit;
+    }
+    *out = x;
+    return n > 0;
+}
+
+/* ---- names and lists ----------------------------------------------------------------------------------- */
+
+/* Those of one connection, and those whose value we know better. */
+static const char *const OURS[] = {
+    "connection", "content-length",    "date", "host", "keep-alive", "proxy-connection", "te", "trailer",
+    "upgrade",    "transfer-encoding",
+};
+
+bool ebb__field_is_ours(const char *name, size_t n) {
+    if (n > 0 && name[0] == ':') return true;
+    for (size_t i = 0; i < sizeof OURS / sizeof *OURS; i++) {
+        if (ebb__same_name(name, n, OURS[i], strlen(OURS[i]))) return true;
+    }
+    return false;
+}
+
+bool ebb__has_token(const char *list, const char *token) {
+    for (size_t n; *list != 0; list += n + (list[n] == ',')) {
+        while (is_blank(*list)) list++;
+        n = strcspn(list, ",");
+        size_t end = n;
+        while (end > 0 && is_blank(list[end - 1])) end--;
+        if (end > 0 && ebb__same_name(list, end, token, strlen(token))) return true;
+    }
+    return false;
+}
+
+/* ---- the list ------------------------------------------------------------------------------------------ */
+
+/* The old array stays in the arena; as each is twice the one before, no more than half is lost. */
+static bool has_room(ebb__fields *f, ebb__arena *arena) {
+    if (f->n < f->room) return true;
+    uint32_t room = f->room == 0 ? FIRST_ROOM : 2 * f->room;
+    ebb__field *at = ebb__arena_alloc(arena, room * sizeof *at);
+    if (at == NULL) return false;
+    if (f->n > 0) memcpy(at, f->at, f->n * sizeof *at);
+    f->at = at;
+    f->room = room;
+    return true;
+}
+
+static bool is_countable(const ebb__fields *f, size_t name_n, size_t value_n) {
+    size_t left = UINT32_MAX - f->bytes;
+    return left >= EBB__FIELD_EXTRA && name_n <= left - EBB__FIELD_EXTRA &&
+           value_n <= left - EBB__FIELD_EXTRA - name_n;
+}
+
+static void copy_lowered(char *to, const char *from, size_t n) {
+    for (size_t i = 0; i < n; i++) to[i] = lower(from[i]);
+    to[n] = 0;
+}
+
+static void copy(char *to, const char *from, size_t n) {
+    if (n > 0) memcpy(to, from, n);
+    to[n] = 0;
+}
+
+ebb_status ebb__fields_add(ebb__fields *f, ebb__arena *arena, const char *name, size_t name_n,
+                           const char *value, size_t value_n) {
+    if (!is_countable(f, name_n, value_n) || !has_room(f, arena)) return EBB_ERR_NOMEM;
+    char *text = ebb__arena_alloc(arena, name_n + value_n + 2);
+    if (text == NULL) return EBB_ERR_NOMEM;
+    copy_lowered(text, name, name_n);
+    copy(text + name_n + 1, value, value_n);
+    f->at[f->n++] = (ebb__field){text, text + name_n + 1, (uint32_t)name_n, (uint32_t)value_n};
+    f->bytes += (uint32_t)(name_n + value_n) + EBB__FIELD_EXTRA;
+    return EBB_OK;
+}
+
+const ebb__field *ebb__fields_find(const ebb__fields *f, const char *name, size_t name_n) {
+    for (uint32_t i = 0; i < f->n; i++) {
+        if (ebb__same_name(f->at[i].name, f->at[i].name_n, name, name_n)) return &f->at[i];
+    }
+    return NULL;
+}
+
+void ebb__fields_remove(ebb__fields *f, const char *name, size_t name_n) {
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < f->n; i++) {
+        ebb__field x = f->at[i];
+        if (x.name_n != name_n || memcmp(x.name, name, name_n) != 0) f->at[kept++] = x;
+        else f->bytes -= x.name_n + x.value_n + EBB__FIELD_EXTRA;
+    }
+    f->n = kept;
+}

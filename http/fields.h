@@ -1,0 +1,41 @@
+/* A list of header fields, in an arena: what came, and what goes. */
+#ifndef EBB__HTTP_FIELDS_H
+#define EBB__HTTP_FIELDS_H
+
+#include "base/arena.h"
+#include <ebb/http.h>
+
+typedef struct ebb__field {
+    const char *name, *value; /* 0-terminated; the name in lower case */
+    uint32_t name_n, value_n;
+} ebb__field;
+
+typedef struct ebb__fields {
+    ebb__field *at;
+    uint32_t n, room;
+    uint32_t bytes; /* names and values, and 32 each: what RFC 9113 calls the size of the list */
+} ebb__fields;
+
+enum { EBB__FIELD_EXTRA = 32 };
+
+/* Copies a field to the end; the name's case is lowered. EBB_ERR_NOMEM. */
+ebb_status ebb__fields_add(ebb__fields *f, ebb__arena *arena, const char *name, size_t name_n,
+                           const char *value, size_t value_n);
+/* The first of a name (in lower case or not); NULL: there is none. */
+const ebb__field *ebb__fields_find(const ebb__fields *f, const char *name, size_t name_n);
+/* Takes out all of a name, which is in lower case. */
+void ebb__fields_remove(ebb__fields *f, const char *name, size_t name_n);
+/* A token of RFC 9110, not empty. */
+bool ebb__is_token(const char *at, size_t n);
+/* A field value: no control characters but tab, and no blanks around it. */
+bool ebb__is_field_value(const char *at, size_t n);
+/* One that users may not set, because we do: content-length, connection, transfer-encoding, upgrade,
+ * keep-alive, proxy-connection, te, trailer, host, date, and pseudo fields. In lower case or not. */
+bool ebb__field_is_ours(const char *name, size_t n);
+/* A field name of a list ("close, TE") has this token, without regard to case. */
+bool ebb__has_token(const char *list, const char *token);
+/* Digits only, and it fits. */
+bool ebb__parse_u64(const char *at, size_t n, uint64_t *out);
+bool ebb__same_name(const char *a, size_t a_n, const char *b, size_t b_n); /* without regard to case */
+
+#endif

@@ -1,0 +1,291 @@
+/* HTTP/2, what both sides do: nghttp2's session in and out. */
+#define _POSIX_C_SOURCE 200809L
+#include "http/h2.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+#include "base/alloc.h"
+
+/* ---- nghttp2's memory: with its size before it, since nghttp2 does not tell that ------------------------------ */
+
+enum { SIZE_ROOM = 16 };
+
+static void *mem_realloc(void *at, size_t n, void *ctx) {
+    const ebb_allocator *a = ctx;
+    char *old = at == NULL ? NULL : (char *)at - SIZE_ROOM;
+    size_t old_n = 0;
+    if (old != NULL) memcpy(&old_n, old, sizeof old_n);
+    if (n > SIZE_MAX - SIZE_ROOM) return NULL;
+    char *p = ebb__resize(a, old, old_n, n + SIZE_ROOM);
+    if (p == NULL) return NULL;
+    size_t all = n + SIZE_ROOM;
+    memcpy(p, &all, sizeof all);
+    return p + SIZE_ROOM;
+}
+
+static void *mem_malloc(size_t n, void *ctx) {
+    return mem_realloc(NULL, n, ctx);
+}
+
+static void mem_free(void *at, void *ctx) {
+    if (at == NULL) return;
+    char *p = (char *)at - SIZE_ROOM;
+    size_t n;
+    memcpy(&n, p, sizeof n);
+    ebb__free(ctx, p, n);
+}
+
+static void *mem_calloc(size_t count, size_t n, void *ctx) {
+    if (n != 0 && count > SIZE_MAX / n) return NULL;
+    void *at = mem_realloc(NULL, count * n, ctx);
+    return at == NULL ? NULL : memset(at, 0, count * n);
+}
+
+/* ---- life ------------------------------------------------------------------------------------------------------ */
+
+ebb__h2 *ebb__h2_new(ebb__conn *c) {
+    ebb__h2 *h = ebb__alloc(&c->allocator, sizeof *h);
+    if (h == NULL) return NULL;
+    *h = (ebb__h2){.mem = {&c->allocator, mem_malloc, mem_free, mem_calloc, mem_realloc}};
+    c->session = h;
+    return h;
+}
+
+void ebb__h2_free(ebb__conn *c) {
+    ebb__h2 *h = c->session;
+    if (h == NULL) return;
+    c->session = NULL;
+    nghttp2_session_del(h->session);
+    ebb__free(&c->allocator, h, sizeof *h);
+}
+
+/* Windows are ours: they open as user code reads. So is the count of resets, which nghttp2's would take honest
+ * clients for attackers by. */
+nghttp2_option *ebb__h2_options(void) {
+    nghttp2_option *o;
+    if (nghttp2_option_new(&o) != 0) return NULL;
+    nghttp2_option_set_no_auto_window_update(o, 1);
+    nghttp2_option_set_no_closed_streams(o, 1);
+    nghttp2_option_set_stream_reset_rate_limit(o, UINT64_MAX / 2, UINT64_MAX / 2);
+    return o;
+}
+
+/* ---- in -------------------------------------------------------------------------------------------------------- */
+
+static void broken(ebb__conn *c, int code) {
+    ebb__h2 *h = c->session;
+    bool ours = code == NGHTTP2_ERR_NOMEM;
+    bool flood = code == NGHTTP2_ERR_FLOODED || code == NGHTTP2_ERR_TOO_MANY_SETTINGS;
+    if (ebb__conn_is_over(c)) return; /* a callback has ended it */
+    h->broken = true;
+    if (flood && c->server != NULL) c->server->stats.calmed++;
+    ebb__conn_fail(c,
+                   ours    ? EBB__INTERNAL_ERROR
+                   : flood ? EBB__ENHANCE_YOUR_CALM
+                           : EBB__PROTOCOL_ERROR,
+                   ours ? EBB_ERR_NOMEM : EBB_ERR_HTTP_PROTOCOL, EBB_CANCEL_DISCONNECT,
+                   nghttp2_strerror(code));
+}
+
+/* nghttp2 answers what is against the rules by itself, by a GOAWAY that waits to be sent: then it wants to read
+ * no more. */
+void ebb__h2_feed(ebb__conn *c, const uint8_t *bytes, size_t n) {
+    ebb__h2 *h = c->session;
+    ssize_t took = nghttp2_session_mem_recv(h->session, bytes, n);
+    if (took < 0) broken(c, (int)took);
+    else if (!ebb__conn_is_over(c) && nghttp2_session_want_read(h->session) == 0) {
+        ebb__conn_fail(c, EBB__NO_ERROR, EBB_ERR_HTTP_PROTOCOL, EBB_CANCEL_DISCONNECT,
+                       "the peer broke the protocol");
+    }
+}
+
+void ebb__h2_eof(ebb__conn *c) {
+    ebb__conn_drop(c, EBB_ERR_HTTP_RESET, EBB_CANCEL_DISCONNECT, "connection lost");
+}
+
+ebb_http *ebb__h2_exchange(ebb__conn *c, int32_t stream) {
+    if (ebb__conn_is_over(c)) return NULL;
+    return nghttp2_session_get_stream_user_data(ebb__h2_of(c)->session, stream);
+}
+
+static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name, size_t name_n,
+                     const uint8_t *value, size_t value_n, uint8_t flags, void *ctx) {
+    ebb__conn *c = ctx;
+    ebb_http *x = ebb__h2_exchange(c, frame->hd.stream_id);
+    (void)session;
+    (void)flags;
+    if (ebb__conn_is_over(c)) return NGHTTP2_ERR_CALLBACK_FAILURE; /* the rest is not decoded */
+    if (x == NULL || (x->client && x->in == EBB__IN_ENDED)) return 0;
+    if (ebb__exchange_field(x, (const char *)name, name_n, (const char *)value, value_n)) return 0;
+    if (c->server != NULL) c->server->stats.calmed++;
+    ebb__conn_fail(c, EBB__ENHANCE_YOUR_CALM, EBB_ERR_HTTP_PROTOCOL, EBB_CANCEL_DISCONNECT,
+                   "a header list beyond all limits");
+    return NGHTTP2_ERR_CALLBACK_FAILURE;
+}
+
+static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream, const uint8_t *bytes, size_t n,
+                   void *ctx) {
+    ebb__conn *c = ctx;
+    ebb_http *x = ebb__h2_exchange(c, stream);
+    (void)flags;
+    if (ebb__conn_is_over(c)) return NGHTTP2_ERR_CALLBACK_FAILURE;
+    if (x == NULL) (void)nghttp2_session_consume_connection(session, n);
+    else if (!ebb__exchange_body(x, bytes, n))
+        ebb__h2_reset(x, x->out_sent ? EBB__NO_ERROR : EBB__INTERNAL_ERROR);
+    return 0;
+}
+
+const char *ebb__h2_code_name(uint32_t code) {
+    return nghttp2_http2_strerror(code);
+}
+
+/* A server has said its last word; a client has heard it. */
+static bool all_said(const ebb_http *x) {
+    return x->client ? x->in == EBB__IN_ENDED && x->in_status == EBB_ERR_EOF : x->out_sent;
+}
+
+ebb_status ebb__h2_end_of(ebb_http *x, uint32_t code, char *message, size_t room) {
+    if (all_said(x)) return EBB_OK;
+    snprintf(message, room, "RST_STREAM %s (%u)", ebb__h2_code_name(code), code);
+    return code == EBB__REFUSED_STREAM ? EBB_ERR_HTTP_RETRY : EBB_ERR_HTTP_RESET;
+}
+
+/* Every end of a stream comes by here, ours by a reset too, but for those that live when the connection ends:
+ * conn.c tells these. Bytes that nobody has read are the connection's window again. */
+static int on_stream_close(nghttp2_session *session, int32_t stream, uint32_t code, void *ctx) {
+    ebb__conn *c = ctx;
+    ebb_http *x = ebb__h2_exchange(c, stream);
+    char message[EBB_MESSAGE_MAX + 1];
+    if (x == NULL) return 0;
+    (void)nghttp2_session_set_stream_user_data(session, stream, NULL);
+    if (x->body_n > 0) (void)nghttp2_session_consume_connection(session, x->body_n);
+    ebb_status st = ebb__h2_end_of(x, code, message, sizeof message);
+    bool early = c->server != NULL && st != EBB_OK && !x->out_first && !x->ours;
+    ebb__exchange_gone(x, st, EBB_CANCEL_DISCONNECT, message);
+    if (!early || ebb__server_reset(c)) return 0;
+    c->server->stats.calmed++;
+    ebb__conn_fail(c, EBB__ENHANCE_YOUR_CALM, EBB_ERR_HTTP_RESET, EBB_CANCEL_DISCONNECT, "too many resets");
+    return 0;
+}
+
+nghttp2_session_callbacks *ebb__h2_callbacks(void) {
+    nghttp2_session_callbacks *cb;
+    if (nghttp2_session_callbacks_new(&cb) != 0) return NULL;
+    nghttp2_session_callbacks_set_on_header_callback(cb, on_header);
+    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(cb, on_data);
+    nghttp2_session_callbacks_set_on_stream_close_callback(cb, on_stream_close);
+    return cb;
+}
+
+void ebb__h2_consumed(ebb_http *x, size_t n) {
+    nghttp2_session *s = ebb__h2_of(x->conn)->session;
+    (void)nghttp2_session_consume(s, x->stream, n);
+    ebb__conn_touch(x->conn);
+}
+
+uint64_t ebb__h2_head_since(const ebb__conn *c) {
+    return ebb__h2_of(c)->block_since;
+}
+
+/* ---- out ------------------------------------------------------------------------------------------------------- */
+
+/* nghttp2 has said why it does not go on, and all of that is sent. */
+static void finished(ebb__conn *c) {
+    nghttp2_session *s = ebb__h2_of(c)->session;
+    if (ebb__conn_is_over(c) || nghttp2_session_want_read(s) != 0 || nghttp2_session_want_write(s) != 0)
+        return;
+    ebb__conn_fail(c, EBB__NO_ERROR, EBB_ERR_HTTP_PROTOCOL, EBB_CANCEL_DISCONNECT,
+                   "the peer broke the protocol");
+}
+
+/* As much as fits. What nghttp2 gives is good until it is asked again. */
+size_t ebb__h2_fill(ebb__conn *c, uint8_t *to, size_t room) {
+    ebb__h2 *h = c->session;
+    size_t all = 0;
+    if (h == NULL) return 0;
+    for (;;) {
+        if (h->left_n == 0) {
+            ssize_t n = nghttp2_session_mem_send(h->session, &h->left);
+            if (n < 0) broken(c, (int)n);
+            if (n <= 0) {
+                if (all == 0) finished(c);
+                return all;
+            }
+            h->left_n = (size_t)n;
+        }
+        size_t n = h->left_n < room - all ? h->left_n : room - all;
+        memcpy(to + all, h->left, n);
+        h->left += n;
+        h->left_n -= n;
+        all += n;
+        if (all == room) return all;
+    }
+}
+
+static int send_trailers(nghttp2_session *session, ebb_http *x, uint32_t *flags) {
+    size_t n;
+    nghttp2_nv *nva = ebb__h2_fields(x, &x->out_trailers, 0, 0, &n);
+    if (nva == NULL) return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+    if (nghttp2_submit_trailer(session, x->stream, nva, n) == 0) *flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
+    return 0;
+}
+
+static ssize_t on_source(nghttp2_session *session, int32_t stream, uint8_t *to, size_t room, uint32_t *flags,
+                         nghttp2_data_source *source, void *ctx) {
+    ebb_http *x = source->ptr;
+    bool ended;
+    (void)stream;
+    if (ebb__conn_is_over(ctx)) return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+    size_t n = ebb__exchange_take(x, to, room, &ended);
+    x->out_first = true;
+    x->deferred = n == 0 && !ended;
+    if (x->deferred) return NGHTTP2_ERR_DEFERRED;
+    if (!ended) return (ssize_t)n;
+    *flags |= NGHTTP2_DATA_FLAG_EOF;
+    x->out_sent = true;
+    if (x->out_trailers.n > 0 && send_trailers(session, x, flags) != 0) {
+        return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+    }
+    return (ssize_t)n;
+}
+
+nghttp2_data_provider ebb__h2_source(ebb_http *x) {
+    return (nghttp2_data_provider){.source.ptr = x, .read_callback = on_source};
+}
+
+void ebb__h2_more(ebb_http *x) {
+    if (!x->deferred) return;
+    x->deferred = false;
+    (void)nghttp2_session_resume_data(ebb__h2_of(x->conn)->session, x->stream);
+}
+
+void ebb__h2_reset(ebb_http *x, uint32_t code) {
+    x->ours = true;
+    (void)nghttp2_submit_rst_stream(ebb__h2_of(x->conn)->session, NGHTTP2_FLAG_NONE, x->stream, code);
+    ebb__conn_touch(x->conn);
+}
+
+/* If nghttp2 has said why already, that stays. */
+void ebb__h2_farewell(ebb__conn *c, uint32_t code) {
+    const ebb__h2 *h = c->session;
+    if (nghttp2_session_want_read(h->session) == 0 && !h->broken) return;
+    (void)nghttp2_session_terminate_session(h->session, code);
+}
+
+/* ---- fields ---------------------------------------------------------------------------------------------------- */
+
+nghttp2_nv ebb__h2_field(const char *name, size_t name_n, const char *value, size_t value_n) {
+    return (nghttp2_nv){(uint8_t *)(uintptr_t)name, (uint8_t *)(uintptr_t)value, name_n, value_n,
+                        NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_COPY_VALUE};
+}
+
+nghttp2_nv *ebb__h2_fields(ebb_http *x, const ebb__fields *f, size_t first, size_t more, size_t *n) {
+    nghttp2_nv *at = ebb__arena_alloc(&x->arena, (first + f->n + more) * sizeof *at);
+    if (at == NULL) return NULL;
+    for (uint32_t i = 0; i < f->n; i++) {
+        at[first + i] = ebb__h2_field(f->at[i].name, f->at[i].name_n, f->at[i].value, f->at[i].value_n);
+    }
+    *n = first + f->n;
+    return at;
+}

@@ -1,0 +1,55 @@
+/* What both sides of HTTP/2 share. A session is nghttp2's, with its memory counted by the connection's
+ * allocator. Its callbacks find the connection as user data, and exchanges as data of their streams; they do
+ * nothing any more once the connection is over. */
+#ifndef EBB__HTTP_H2_H
+#define EBB__HTTP_H2_H
+
+#include <nghttp2/nghttp2.h>
+
+#include "http/http.h"
+
+typedef struct ebb__h2 {
+    nghttp2_session *session;
+    nghttp2_mem mem;
+    const uint8_t *left; /* of a frame that did not fit: nghttp2's, until it is asked for the next */
+    size_t left_n;
+    uint64_t block_since; /* a header block is not whole since then; 0: none is open */
+    uint32_t block_bytes; /* of that, so far */
+    bool broken;          /* nghttp2 has met an error that it can't go on from */
+} ebb__h2;
+
+enum { EBB__H2_WINDOW = 65535, EBB__H2_CONNECTION_WINDOW = 1 << 20 };
+
+static inline ebb__h2 *ebb__h2_of(const ebb__conn *c) {
+    return c->session;
+}
+
+/* Callbacks that both sides have. */
+nghttp2_session_callbacks *ebb__h2_callbacks(void); /* NULL: no memory */
+nghttp2_option *ebb__h2_options(void);              /* NULL: no memory */
+/* A session without its nghttp2 part. NULL: no memory. */
+ebb__h2 *ebb__h2_new(ebb__conn *c);
+void ebb__h2_free(ebb__conn *c);
+
+void ebb__h2_feed(ebb__conn *c, const uint8_t *bytes, size_t n);
+void ebb__h2_eof(ebb__conn *c);
+size_t ebb__h2_fill(ebb__conn *c, uint8_t *to, size_t room);
+void ebb__h2_more(ebb_http *x);
+void ebb__h2_consumed(ebb_http *x, size_t n);
+void ebb__h2_reset(ebb_http *x, uint32_t code);
+void ebb__h2_farewell(ebb__conn *c, uint32_t code);
+uint64_t ebb__h2_head_since(const ebb__conn *c);
+ebb_http *ebb__h2_exchange(ebb__conn *c, int32_t stream); /* NULL: there is none */
+
+/* An array of fields for nghttp2, which does not copy them: `first` of them are free for pseudo fields. NULL:
+ * no memory. */
+nghttp2_nv *ebb__h2_fields(ebb_http *x, const ebb__fields *f, size_t first, size_t more, size_t *n);
+nghttp2_nv ebb__h2_field(const char *name, size_t name_n, const char *value, size_t value_n);
+/* The source of an exchange's body. */
+nghttp2_data_provider ebb__h2_source(ebb_http *x);
+/* "CANCEL", or its number. */
+const char *ebb__h2_code_name(uint32_t code);
+/* What a stream's end with a code means: kind and message of the cancel. `room` bytes at `message`. */
+ebb_status ebb__h2_end_of(ebb_http *x, uint32_t code, char *message, size_t room);
+
+#endif

@@ -1,0 +1,263 @@
+/* HTTP/2, the server's side. */
+#define _POSIX_C_SOURCE 200809L
+#include <stdio.h>
+
+#include "http/h2.h"
+
+static void calm(ebb__conn *c, const char *message) {
+    c->server->stats.calmed++;
+    ebb__conn_fail(c, EBB__ENHANCE_YOUR_CALM, EBB_ERR_HTTP_RESET, EBB_CANCEL_DISCONNECT, message);
+}
+
+/* ---- in -------------------------------------------------------------------------------------------------------- */
+
+/* What a refused stream costs is the peer's: it counts as one that it has reset. */
+static void refuse(ebb__conn *c, int32_t stream) {
+    (void)nghttp2_submit_rst_stream(ebb__h2_of(c)->session, NGHTTP2_FLAG_NONE, stream, EBB__REFUSED_STREAM);
+    if (!ebb__server_reset(c)) calm(c, "too many streams");
+}
+
+static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *ctx) {
+    ebb__conn *c = ctx;
+    if (ebb__conn_is_over(c) || frame->headers.cat != NGHTTP2_HCAT_REQUEST) return 0;
+    ebb_http *x = ebb__server_admits(c) ? ebb__exchange_new(c) : NULL;
+    if (x == NULL) {
+        refuse(c, frame->hd.stream_id);
+        return 0;
+    }
+    x->stream = frame->hd.stream_id;
+    (void)nghttp2_session_set_stream_user_data(session, x->stream, x);
+    if (++c->requests >= c->server->limits.requests) ebb__conn_drain(c);
+    return 0;
+}
+
+static void whole_block(ebb__conn *c) {
+    ebb__h2_of(c)->block_since = 0;
+    ebb__h2_of(c)->block_bytes = 0;
+}
+
+static void on_goaway(ebb__conn *c, uint32_t code) {
+    char message[EBB_MESSAGE_MAX + 1];
+    if (code == EBB__NO_ERROR) {
+        ebb__conn_drain(c);
+        return;
+    }
+    snprintf(message, sizeof message, "GOAWAY %s (%u)", ebb__h2_code_name(code), code);
+    ebb__conn_fail(c, EBB__NO_ERROR, EBB_ERR_HTTP_RESET, EBB_CANCEL_DISCONNECT, message);
+}
+
+/* All of it, and that is no reason to send it. */
+static bool is_padding(const nghttp2_frame *frame) {
+    return frame->hd.type == NGHTTP2_DATA && frame->hd.length > 0 && frame->data.padlen == frame->hd.length &&
+           !(frame->hd.flags & NGHTTP2_FLAG_END_STREAM);
+}
+
+static int on_frame_recv(nghttp2_session *session, const nghttp2_frame *frame, void *ctx) {
+    ebb__conn *c = ctx;
+    (void)session;
+    if (ebb__conn_is_over(c)) return 0;
+    if (is_padding(frame) && !ebb__server_frame(c, 1)) {
+        calm(c, "too many frames that ask for nothing");
+        return 0;
+    }
+    bool ended = frame->hd.flags & NGHTTP2_FLAG_END_STREAM;
+    ebb_http *x = ebb__h2_exchange(c, frame->hd.stream_id);
+    if (frame->hd.type == NGHTTP2_GOAWAY) on_goaway(c, frame->goaway.error_code);
+    if (frame->hd.type == NGHTTP2_HEADERS) whole_block(c);
+    if (x == NULL) return 0;
+    if (frame->hd.type == NGHTTP2_HEADERS && x->in == EBB__IN_HEAD) ebb__exchange_head(x, ended);
+    else if (ended && (frame->hd.type == NGHTTP2_DATA || frame->hd.type == NGHTTP2_HEADERS)) {
+        ebb__exchange_in_end(x, EBB_ERR_EOF);
+    }
+    return 0;
+}
+
+/* Also those that nghttp2 does not look at any further, because their stream is closed. */
+static bool asks_for_nothing(const nghttp2_frame_hd *hd) {
+    return hd->type != NGHTTP2_DATA || (hd->length == 0 && !(hd->flags & NGHTTP2_FLAG_END_STREAM));
+}
+
+/* A header block is bounded before it is decoded: its bytes, and the time until it is whole. */
+static void begin_block(ebb__conn *c, const nghttp2_frame_hd *hd) {
+    ebb__h2 *h = ebb__h2_of(c);
+    if (h->block_since == 0) {
+        h->block_since = c->loop->rt->now;
+        ebb__keeper_at(c, h->block_since + c->server->limits.header_ns);
+    }
+    h->block_bytes += (uint32_t)hd->length + 9;
+    bool small = hd->type == NGHTTP2_CONTINUATION && hd->length < 64; /* empty ones cost us, not the peer */
+    if (h->block_bytes > c->server->limits.block_bytes || (small && !ebb__server_frame(c, 8))) {
+        calm(c, "a header block is too long");
+    }
+}
+
+/* Once it is over the rest of the bytes is not looked at. */
+static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, void *ctx) {
+    ebb__conn *c = ctx;
+    (void)session;
+    if (ebb__conn_is_over(c)) return NGHTTP2_ERR_CALLBACK_FAILURE;
+    if (hd->type == NGHTTP2_HEADERS || hd->type == NGHTTP2_CONTINUATION) begin_block(c, hd);
+    else if (asks_for_nothing(hd) && !ebb__server_frame(c, 1))
+        calm(c, "too many frames that ask for nothing");
+    return 0;
+}
+
+/* The peer sent what its stream, or the state of that, does not allow, and nghttp2 resets the stream for it: the
+ * work behind it was for nothing, as with a reset of its own. */
+static int on_invalid_frame(nghttp2_session *session, const nghttp2_frame *frame, int code, void *ctx) {
+    ebb__conn *c = ctx;
+    (void)session;
+    (void)frame;
+    (void)code;
+    if (!ebb__conn_is_over(c) && !ebb__server_frame(c, 2)) calm(c, "too many invalid frames");
+    return 0;
+}
+
+/* The last of a response. If its request has not ended, the rest of that is not wanted, but a reset at once would
+ * have some clients forget the response: it has a moment to end by itself. */
+static void response_sent(ebb_http *x) {
+    x->out_sent = true;
+    if (x->in == EBB__IN_ENDED && x->in_status == EBB_ERR_EOF) return;
+    ebb__exchange_in_end(x, EBB_ERR_CLOSED);
+    x->sent_since = x->loop->rt->now;
+    ebb__keeper_at(x->conn, x->sent_since + EBB__LATE_BODY_MS * EBB_MS);
+}
+
+/* What we send earns the peer the window updates, and the reset, that answer it. */
+static int on_frame_send(nghttp2_session *session, const nghttp2_frame *frame, void *ctx) {
+    ebb__conn *c = ctx;
+    (void)session;
+    if (ebb__conn_is_over(c) || frame->hd.type > NGHTTP2_HEADERS) return 0;
+    ebb__bucket_give(&c->frames, 2);
+    ebb_http *x = ebb__h2_exchange(c, frame->hd.stream_id);
+    if (x == NULL) return 0;
+    x->out_first = true;
+    if (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) response_sent(x);
+    return 0;
+}
+
+/* ---- out ------------------------------------------------------------------------------------------------------- */
+
+enum { PSEUDO = 1, OURS = 2, FIRST_UNKNOWN = 10 };
+
+static const char *decimal(char *end, uint64_t n) {
+    *end = 0;
+    do *--end = (char)('0' + n % 10);
+    while ((n /= 10) > 0);
+    return end;
+}
+
+static ebb_status send_head(ebb_http *x) {
+    ebb__conn *c = x->conn;
+    size_t n;
+    nghttp2_nv *nva = ebb__h2_fields(x, &x->out_fields, PSEUDO, OURS, &n);
+    char *text = ebb__arena_alloc(&x->arena, 64);
+    if (nva == NULL || text == NULL) return EBB_ERR_NOMEM;
+    nva[0] = ebb__h2_field(":status", 7, decimal(text + 3, (uint64_t)x->status), 3);
+    const char *date = memcpy(text + 32, ebb__server_date(c->server), 30);
+    nva[n++] = ebb__h2_field("date", 4, date, 29);
+    if (x->out_sized && x->status != 204 && x->status != 304) {
+        const char *size = decimal(text + 31, x->out_size);
+        nva[n++] = ebb__h2_field("content-length", 14, size, strlen(size));
+    }
+    x->deferred = false;
+    bool none = x->bodyless || (x->out == EBB__OUT_ENDED && x->from_n == 0 && x->out_trailers.n == 0);
+    nghttp2_data_provider source = ebb__h2_source(x);
+    int code = nghttp2_submit_response(ebb__h2_of(c)->session, x->stream, nva, n, none ? NULL : &source);
+    if (code == NGHTTP2_ERR_NOMEM) return EBB_ERR_NOMEM;
+    if (none) x->from_n = 0;
+    return code == 0 ? EBB_OK : EBB_ERR_CLOSED;
+}
+
+static void go_on(ebb_http *x) {
+    static const char status[] = "100";
+    nghttp2_nv nv = ebb__h2_field(":status", 7, status, 3);
+    (void)nghttp2_submit_headers(ebb__h2_of(x->conn)->session, NGHTTP2_FLAG_NONE, x->stream, NULL, &nv, 1,
+                                 NULL);
+    ebb__conn_touch(x->conn);
+}
+
+/* The last that was begun is the last that will be looked at. */
+static void drain(ebb__conn *c) {
+    nghttp2_session *s = ebb__h2_of(c)->session;
+    (void)nghttp2_submit_goaway(s, NGHTTP2_FLAG_NONE, nghttp2_session_get_last_proc_stream_id(s),
+                                EBB__NO_ERROR, NULL, 0);
+}
+
+static const ebb__proto proto = {.version = 20,
+                                 .feed = ebb__h2_feed,
+                                 .eof = ebb__h2_eof,
+                                 .fill = ebb__h2_fill,
+                                 .head = send_head,
+                                 .more = ebb__h2_more,
+                                 .consumed = ebb__h2_consumed,
+                                 .go_on = go_on,
+                                 .reset = ebb__h2_reset,
+                                 .drain = drain,
+                                 .farewell = ebb__h2_farewell,
+                                 .head_since = ebb__h2_head_since,
+                                 .free = ebb__h2_free};
+
+/* Frames of types that nobody knows are counted like others, and for that nghttp2 must believe that we do. */
+static int on_unknown(nghttp2_session *session, const nghttp2_frame_hd *hd, const uint8_t *bytes, size_t n,
+                      void *ctx) {
+    (void)session;
+    (void)hd;
+    (void)bytes;
+    (void)n;
+    return ebb__conn_is_over(ctx) ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
+}
+
+static int on_unpack(nghttp2_session *session, void **payload, const nghttp2_frame_hd *hd, void *ctx) {
+    (void)session;
+    (void)payload;
+    (void)hd;
+    (void)ctx;
+    return NGHTTP2_ERR_CANCEL;
+}
+
+/* ---- life ------------------------------------------------------------------------------------------------------ */
+
+static int session_new(ebb__conn *c, ebb__h2 *h) {
+    nghttp2_session_callbacks *cb = ebb__h2_callbacks();
+    nghttp2_option *o = ebb__h2_options();
+    int code = cb == NULL || o == NULL ? NGHTTP2_ERR_NOMEM : 0;
+    if (code == 0) {
+        nghttp2_session_callbacks_set_on_begin_headers_callback(cb, on_begin_headers);
+        nghttp2_session_callbacks_set_on_frame_recv_callback(cb, on_frame_recv);
+        nghttp2_session_callbacks_set_on_begin_frame_callback(cb, on_begin_frame);
+        nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(cb, on_invalid_frame);
+        nghttp2_session_callbacks_set_on_frame_send_callback(cb, on_frame_send);
+        nghttp2_session_callbacks_set_on_extension_chunk_recv_callback(cb, on_unknown);
+        nghttp2_session_callbacks_set_unpack_extension_callback(cb, on_unpack);
+        for (int type = FIRST_UNKNOWN; type <= UINT8_MAX; type++) {
+            nghttp2_option_set_user_recv_extension_type(o, (uint8_t)type);
+        }
+        nghttp2_option_set_max_continuations(o, SIZE_MAX); /* block_bytes is the limit */
+        code = nghttp2_session_server_new3(&h->session, cb, c, o, &h->mem);
+    }
+    nghttp2_option_del(o);
+    nghttp2_session_callbacks_del(cb);
+    return code;
+}
+
+static int greet(const ebb__conn *c, nghttp2_session *s) {
+    const ebb_http_limits *l = &c->server->limits;
+    nghttp2_settings_entry settings[] = {{NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, l->streams},
+                                         {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, EBB__H2_WINDOW},
+                                         {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, l->header_bytes}};
+    int code = nghttp2_submit_settings(s, NGHTTP2_FLAG_NONE, settings, sizeof settings / sizeof *settings);
+    if (code != 0) return code;
+    return nghttp2_session_set_local_window_size(s, NGHTTP2_FLAG_NONE, 0, EBB__H2_CONNECTION_WINDOW);
+}
+
+ebb_status ebb__h2_server_new(ebb__conn *c) {
+    ebb__h2 *h = ebb__h2_new(c);
+    if (h == NULL) return EBB_ERR_NOMEM;
+    c->proto = &proto;
+    int code = session_new(c, h);
+    if (code == 0) code = greet(c, h->session);
+    if (code == 0) return EBB_OK;
+    ebb__h2_free(c);
+    return EBB_ERR_NOMEM;
+}

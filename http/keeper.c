@@ -1,0 +1,155 @@
+/* The keeper of a server's connection: the one task of its region that is not a handler's. It hears of a close
+ * and of a cancel, and keeps the time.
+ *
+ * What is timed only moves its own mark (idle_since, out_since and so on); the timer is armed for the first
+ * deadline that was known, and looks again when it rings. So a request costs no timer. */
+#define _POSIX_C_SOURCE 200809L
+#include "http/http.h"
+
+enum { LINGER_MS = 1000 };
+
+void ebb__keeper_at(ebb__conn *c, uint64_t due) {
+    if (due >= c->timer_at || c->keeper.id == 0) return;
+    ebb_cx *host = ebb_host(c->loop->rt);
+    if (c->timer_at != EBB_FOREVER) (void)ebb_timer_disarm(host, c->timer);
+    c->timer = ebb_timer_arm(host, c->keeper, due);
+    c->timer_at = ebb_id_status(c->timer.id) == EBB_OK ? due : EBB_FOREVER;
+}
+
+void ebb__keeper_wake(ebb__conn *c) {
+    (void)ebb_wake(ebb_host(c->loop->rt), c->keeper);
+}
+
+void ebb__keeper_linger(ebb__conn *c) {
+    uint64_t until = c->loop->rt->now + LINGER_MS * EBB_MS;
+    if (c->linger_until == 0 || until < c->linger_until) c->linger_until = until;
+    ebb__keeper_at(c, c->linger_until);
+}
+
+/* ---- time ----------------------------------------------------------------------------------------------------- */
+
+/* `since` 0: it is not being timed. Notes when it will be over; true: it is. */
+static bool is_over(uint64_t now, uint64_t since, uint64_t span, uint64_t *next) {
+    if (since == 0) return false;
+    uint64_t due = since + span;
+    if (now >= due) return true;
+    if (due < *next) *next = due;
+    return false;
+}
+
+static void body_is_late(ebb_http *x) {
+    x->verdict = 408;
+    x->conn->server->stats.timed_out++;
+    ebb_region_cancel(ebb_host(x->loop->rt), x->region, EBB_CANCEL_TIMEOUT, "the body took too long");
+}
+
+/* Its work is cancelled as late before the stream is, or it would be for a disconnect. */
+static void reader_is_late(ebb_http *x) {
+    x->conn->server->stats.timed_out++;
+    if (!x->over) {
+        ebb_region_cancel(ebb_host(x->loop->rt), x->region, EBB_CANCEL_TIMEOUT, "the peer does not read");
+    }
+    x->out_since = 0;
+    x->conn->proto->reset(x, EBB__ENHANCE_YOUR_CALM);
+    ebb__conn_touch(x->conn);
+}
+
+/* A peer that takes nothing of any response is ended as a whole. */
+static void check_exchanges(ebb__conn *c, uint64_t now, uint64_t *next) {
+    const ebb_http_limits *l = &c->server->limits;
+    uint32_t late = 0, moving = 0;
+    for (ebb_http *x = c->first; x != NULL; x = x->next) {
+        if (x->gone) continue;
+        if (x->reader != NULL && !x->over && x->verdict == 0 && is_over(now, x->in_since, l->body_ns, next)) {
+            body_is_late(x);
+        }
+        if (is_over(now, x->sent_since, EBB__LATE_BODY_MS * EBB_MS, next)) {
+            x->sent_since = 0;
+            c->proto->reset(x, EBB__NO_ERROR);
+        }
+        if (x->out_since == 0) continue;
+        if (!is_over(now, x->out_since, l->write_ns, next)) {
+            moving++;
+            continue;
+        }
+        late++;
+        reader_is_late(x);
+    }
+    if (late > 0 && moving == 0) {
+        c->server->stats.calmed++;
+        ebb__conn_fail(c, EBB__ENHANCE_YOUR_CALM, EBB_ERR_HTTP_RESET, EBB_CANCEL_TIMEOUT,
+                       "the peer does not read");
+    }
+}
+
+static void too_late(ebb__conn *c, uint32_t code, const char *message) {
+    c->server->stats.timed_out++;
+    ebb__conn_fail(c, code, EBB_ERR_HTTP_RESET, EBB_CANCEL_TIMEOUT, message);
+}
+
+static void check_time(ebb__conn *c) {
+    const ebb_http_limits *l = &c->server->limits;
+    uint64_t now = c->loop->rt->now, next = EBB_FOREVER;
+    if (now < c->timer_at) return;
+    c->timer_at = EBB_FOREVER;
+    uint64_t head = c->proto != NULL ? c->proto->head_since(c) : c->born;
+    uint64_t idle = c->proto != NULL && c->slots == 0 && head == 0 ? c->idle_since : 0;
+    if (c->state == EBB__CONN_ENDING) {
+        if (is_over(now, c->linger_until, 0, &next) || is_over(now, c->write_since, l->write_ns, &next)) {
+            ebb__wire_close(&c->wire);
+            return;
+        }
+    } else if (is_over(now, c->write_since, l->write_ns, &next)) {
+        ebb__conn_drop(c, EBB_ERR_HTTP_RESET, EBB_CANCEL_TIMEOUT, "the peer does not read");
+        c->server->stats.timed_out++;
+    } else if (is_over(now, head, l->header_ns, &next)) {
+        too_late(c, EBB__ENHANCE_YOUR_CALM, "the head took too long");
+    } else if (is_over(now, idle, l->idle_ns, &next)) {
+        too_late(c, EBB__NO_ERROR, "idle");
+    } else {
+        check_exchanges(c, now, &next);
+    }
+    if (c->starts != NULL) { /* its address may have earned something meanwhile */
+        ebb__conn_touch(c);
+        next = now + EBB__RETRY_MS * EBB_MS < next ? now + EBB__RETRY_MS * EBB_MS : next;
+    }
+    if (c->state != EBB__CONN_ENDED) ebb__keeper_at(c, next != EBB_FOREVER ? next : now + l->header_ns);
+}
+
+/* ---- the three verbs -------------------------------------------------------------------------------------------- */
+
+/* Its exchanges hear of it by themselves. The peer has half of what is left to take the last bytes. */
+static void cancelled(ebb_cx *cx, ebb__conn *c) {
+    ebb_task_info me;
+    if (c->cancelled) return;
+    c->cancelled = true;
+    ebb__conn_fail(c, EBB__NO_ERROR, EBB_ERR_CLOSED, EBB_CANCEL_SHUTDOWN, "the server stops");
+    uint64_t now = c->loop->rt->now, until = now + LINGER_MS * EBB_MS;
+    if (ebb_task_info_of(cx, ebb_self(cx), &me) == EBB_OK && me.budget.deadline != EBB_FOREVER) {
+        uint64_t left = me.budget.deadline > now ? me.budget.deadline - now : 0;
+        if (now + left / 2 < until) until = now + left / 2;
+    }
+    c->linger_until = until;
+    ebb__keeper_at(c, until);
+}
+
+ebb_status ebb__keeper_poll(ebb_cx *cx, void *arg) {
+    ebb__conn *c = arg;
+    if (!c->kept) {
+        c->kept = true;
+        c->closing = ebb_closing(cx);
+    }
+    if (c->closing != NULL) {
+        ebb_status st = ebb_await(cx, c->closing, NULL);
+        if (st != EBB_PENDING) c->closing = NULL;
+        if (st == EBB_OK) ebb__conn_drain(c);
+    }
+    if (ebb_checkpoint(cx) != EBB_OK) cancelled(cx, c);
+    check_time(c);
+    if (c->wire.handle == NULL && c->state == EBB__CONN_ENDED && c->session == NULL) {
+        if (c->timer_at != EBB_FOREVER) (void)ebb_timer_disarm(cx, c->timer);
+        c->timer_at = EBB_FOREVER;
+        return EBB_OK;
+    }
+    return EBB_PENDING;
+}

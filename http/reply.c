@@ -1,0 +1,278 @@
+/* What user code does with an exchange: asks what came, and answers. */
+#define _POSIX_C_SOURCE 200809L
+#include <stdio.h>
+
+#include "base/alloc.h"
+#include "http/http.h"
+
+/* ---- what came ---------------------------------------------------------------------------------------------- */
+
+const char *ebb_http_method(const ebb_http *x) {
+    return x->method;
+}
+const char *ebb_http_path(const ebb_http *x) {
+    return x->path;
+}
+const char *ebb_http_query(const ebb_http *x) {
+    return x->query;
+}
+const char *ebb_http_authority(const ebb_http *x) {
+    return x->authority;
+}
+int ebb_http_status(const ebb_http *x) {
+    return x->status;
+}
+int ebb_http_version(const ebb_http *x) {
+    return x->version;
+}
+const ebb_address *ebb_http_peer(const ebb_http *x) {
+    static const ebb_address nobody;
+    return x->conn != NULL ? &x->conn->peer : &nobody;
+}
+
+static const char *value_of(const ebb__fields *f, const char *name) {
+    const ebb__field *found = ebb__fields_find(f, name, strlen(name));
+    return found != NULL ? found->value : NULL;
+}
+
+const char *ebb_http_header(const ebb_http *x, const char *name) {
+    return value_of(&x->fields, name);
+}
+const char *ebb_http_trailer(const ebb_http *x, const char *name) {
+    return x->in == EBB__IN_ENDED ? value_of(&x->trailers, name) : NULL;
+}
+
+bool ebb_http_header_at(const ebb_http *x, size_t i, ebb_http_field *out) {
+    if (i >= x->fields.n) return false;
+    *out = (ebb_http_field){x->fields.at[i].name, x->fields.at[i].value};
+    return true;
+}
+
+/* Decoded when it is asked for; what is not right there is given as it was sent. */
+const char *ebb_http_param(const ebb_http *x, const char *name) {
+    for (uint32_t i = 0; i < x->params_n; i++) {
+        const ebb__param *p = &x->params[i];
+        if (strcmp(p->name, name) != 0) continue;
+        ebb__arena *arena = (ebb__arena *)(uintptr_t)&x->arena; /* asking changes nothing that shows */
+        char *text = ebb__arena_alloc(arena, p->value_n + 1);
+        if (text == NULL) return NULL;
+        if (ebb__percent_decode(text, p->value, p->value_n) != SIZE_MAX) return text;
+        memcpy(text, p->value, p->value_n);
+        text[p->value_n] = 0;
+        return text;
+    }
+    return NULL;
+}
+
+/* ---- memory ------------------------------------------------------------------------------------------------- */
+
+void *ebb_http_alloc(ebb_http *x, size_t n) {
+    return ebb__arena_alloc(&x->arena, n);
+}
+
+void *ebb_http_state(ebb_http *x, size_t n) {
+    if (x->state == NULL) x->state = ebb__arena_zero(&x->arena, n);
+    return x->state;
+}
+
+/* ---- fields that go ----------------------------------------------------------------------------------------- */
+
+static ebb_status add(ebb_http *x, ebb__fields *f, const char *name, const char *value) {
+    return ebb__fields_add(f, &x->arena, name, strlen(name), value, strlen(value));
+}
+
+static ebb_status check_field(const char *name, const char *value) {
+    size_t n = name == NULL ? 0 : strlen(name);
+    if (value == NULL || !ebb__is_token(name, n) || !ebb__is_field_value(value, strlen(value))) {
+        return EBB_ERR_INVALID;
+    }
+    return ebb__field_is_ours(name, n) ? EBB_ERR_INVALID : EBB_OK;
+}
+
+/* Of a body that is written piece by piece. */
+static ebb_status set_length(ebb_http *x, const char *value) {
+    uint64_t n;
+    if (value == NULL || !ebb__parse_u64(value, strlen(value), &n)) return EBB_ERR_INVALID;
+    x->out_sized = true;
+    x->out_size = n;
+    return EBB_OK;
+}
+
+ebb_status ebb_http_set(ebb_http *x, const char *name, const char *value) {
+    size_t n = name == NULL ? 0 : strlen(name);
+    bool length = ebb__same_name(name, n, "content-length", 14);
+    ebb_status st = length ? EBB_OK : check_field(name, value);
+    if (st != EBB_OK) return st;
+    if (x->client || x->out != EBB__OUT_NONE) return EBB_ERR_BUSY;
+    if (length) return set_length(x, value);
+    if (!ebb__same_name(name, n, "set-cookie", 10)) ebb__fields_remove(&x->out_fields, name, n);
+    return add(x, &x->out_fields, name, value);
+}
+
+ebb_status ebb_http_set_trailer(ebb_http *x, const char *name, const char *value) {
+    ebb_status st = check_field(name, value);
+    if (st != EBB_OK) return st;
+    if (x->out == EBB__OUT_ENDED) return EBB_ERR_BUSY;
+    ebb__fields_remove(&x->out_trailers, name, strlen(name));
+    return add(x, &x->out_trailers, name, value);
+}
+
+/* ---- responses ---------------------------------------------------------------------------------------------- */
+
+static ebb_status may_answer(const ebb_http *x, int status) {
+    if (x->client || status < 200 || status > 999) return EBB_ERR_INVALID;
+    if (!ebb__exchange_is_writable(x)) return EBB_ERR_CLOSED;
+    return x->out == EBB__OUT_NONE ? EBB_OK : EBB_ERR_BUSY;
+}
+
+/* The head is the protocol's from now on. */
+static ebb_status send_head(ebb_http *x, int status, ebb__out then) {
+    x->status = (int16_t)status;
+    x->bodyless = x->head || status == 204 || status == 304;
+    x->out = (uint8_t)then;
+    ebb_status st = x->conn->proto->head(x);
+    if (st != EBB_OK) {
+        x->out = EBB__OUT_NONE;
+        x->status = 0;
+        return st;
+    }
+    ebb__exchange_more(x);
+    return EBB_OK;
+}
+
+static ebb_status copy_body(ebb_http *x, const void *body, size_t n) {
+    x->out_sized = true;
+    x->out_size = n;
+    if (n == 0 || x->head) return EBB_OK;
+    void *at = ebb__arena_alloc(&x->arena, n);
+    if (at == NULL) return EBB_ERR_NOMEM;
+    memcpy(at, body, n);
+    x->from = at;
+    x->from_n = n;
+    return EBB_OK;
+}
+
+static ebb_status reply(ebb_http *x, int status, const char *type, const void *body, size_t n) {
+    ebb_status st = EBB_OK;
+    if (type != NULL) {
+        ebb__fields_remove(&x->out_fields, "content-type", 12);
+        st = add(x, &x->out_fields, "content-type", type);
+    }
+    if (st == EBB_OK) st = copy_body(x, body, status == 204 || status == 304 ? 0 : n);
+    if (st == EBB_OK) st = send_head(x, status, EBB__OUT_ENDED);
+    if (st == EBB_OK) return st;
+    x->from_n = 0;
+    x->out_sized = false;
+    return st;
+}
+
+ebb_status ebb_http_reply(ebb_cx *cx, ebb_http *x, int status, const char *type, const void *body, size_t n) {
+    (void)cx;
+    ebb_status st = may_answer(x, status);
+    if (st == EBB_OK &&
+        ((body == NULL && n > 0) || (type != NULL && !ebb__is_field_value(type, strlen(type))))) {
+        st = EBB_ERR_INVALID;
+    }
+    return st == EBB_OK ? reply(x, status, type, body, n) : st;
+}
+
+ebb_status ebb_http_text(ebb_cx *cx, ebb_http *x, int status, const char *text) {
+    return ebb_http_reply(cx, x, status, "text/plain; charset=utf-8", text, text == NULL ? 0 : strlen(text));
+}
+
+ebb_status ebb_http_start(ebb_cx *cx, ebb_http *x, int status) {
+    (void)cx;
+    ebb_status st = may_answer(x, status);
+    return st == EBB_OK ? send_head(x, status, EBB__OUT_OPEN) : st;
+}
+
+/* What we say by ourselves. */
+static const char *phrase(int status) {
+    switch (status) {
+    case 404: return "not found\n";
+    case 405: return "method not allowed\n";
+    case 408: return "the request took too long\n";
+    case 413: return "the body is too large\n";
+    case 431: return "the header is too large\n";
+    case 503: return "overloaded or shutting down\n";
+    case 504: return "the deadline is over\n";
+    default: return "internal error\n";
+    }
+}
+
+void ebb__exchange_refuse(ebb_http *x, int status) {
+    if (x->gone || x->out != EBB__OUT_NONE) return;
+    x->out_fields.n = 0;
+    x->out_trailers.n = 0;
+    const char *text = phrase(status);
+    ebb_status st = EBB_OK;
+    if (status == 503) st = add(x, &x->out_fields, "retry-after", "1");
+    if (status == 405 && x->allow != NULL) st = add(x, &x->out_fields, "allow", x->allow);
+    if (st == EBB_OK) st = reply(x, status, "text/plain; charset=utf-8", text, strlen(text));
+    if (st != EBB_OK) x->conn->proto->reset(x, EBB__INTERNAL_ERROR); /* not even memory for that */
+}
+
+/* ---- server-sent events ------------------------------------------------------------------------------------- */
+
+/* A text in several lines gets the name before each. CR, LF and CRLF end a line. Returns the length; with
+ * `to` NULL nothing is written. */
+static size_t put_lines(char *to, const char *name, const char *text) {
+    size_t all = 0, name_n = strlen(name);
+    for (;;) {
+        size_t n = strcspn(text, "\r\n");
+        if (to != NULL) {
+            memcpy(to + all, name, name_n);
+            memcpy(to + all + name_n, text, n);
+            to[all + name_n + n] = '\n';
+        }
+        all += name_n + n + 1;
+        text += n;
+        if (*text == 0) return all;
+        text += text[0] == '\r' && text[1] == '\n' ? 2 : 1;
+    }
+}
+
+static size_t put_event(char *to, const ebb_http_event *e) {
+    char retry[16];
+    size_t n = 0;
+    snprintf(retry, sizeof retry, "%u", e->retry_ms);
+    if (e->event != NULL) n += put_lines(to, "event: ", e->event);
+    if (e->id != NULL) n += put_lines(to == NULL ? to : to + n, "id: ", e->id);
+    if (e->retry_ms != 0) n += put_lines(to == NULL ? to : to + n, "retry: ", retry);
+    if (e->data != NULL) n += put_lines(to == NULL ? to : to + n, "data: ", e->data);
+    if (to != NULL) to[n] = '\n';
+    return n + 1;
+}
+
+static bool is_one_line(const char *text) {
+    return text == NULL || text[strcspn(text, "\r\n")] == 0;
+}
+
+static ebb_status start_events(ebb_cx *cx, ebb_http *x) {
+    ebb_status st = ebb_http_set(x, "content-type", "text/event-stream");
+    if (st == EBB_OK) st = ebb_http_set(x, "cache-control", "no-store");
+    return st == EBB_OK ? ebb_http_start(cx, x, 200) : st;
+}
+
+/* Its bytes are used again by the next event, if they are long enough: a stream of events may be long. */
+static char *event_room(ebb_http *x, size_t n) {
+    if (x->event_n >= n) return x->event;
+    size_t room = n < 256 ? 256 : n * 2;
+    char *at = ebb__arena_alloc(&x->arena, room);
+    if (at == NULL) return NULL;
+    x->event = at;
+    x->event_n = room;
+    return at;
+}
+
+ebb_future *ebb_http_send_event_at(ebb_cx *cx, ebb_http *x, const ebb_http_event *e, const char *site) {
+    ebb_status st = e == NULL || !is_one_line(e->event) || !is_one_line(e->id) ? EBB_ERR_INVALID : EBB_OK;
+    if (st == EBB_OK && x->writer != NULL) st = EBB_ERR_BUSY;
+    if (st == EBB_OK && x->out == EBB__OUT_NONE) st = start_events(cx, x);
+    if (st != EBB_OK) return ebb__loop_failed(cx, st, site);
+    size_t n = put_event(NULL, e);
+    char *at = event_room(x, n);
+    if (at == NULL) return ebb__loop_failed(cx, EBB_ERR_NOMEM, site);
+    (void)put_event(at, e);
+    return ebb_http_write_at(cx, x, at, n, site);
+}

@@ -1,0 +1,427 @@
+/* Routes: one node a segment of a pattern, and below each its literal segments in order, the one for
+ * ":name" and the one for "*name".
+ *
+ * A path is looked up from the root down, and from a node where it goes no further back up along the
+ * parents: no stack, no allocation. A node stands for one sequence of segments, so a search comes to each
+ * at most once. Its cost is that of the nodes it meets, each the logarithm of how many literals are there
+ * times the length of the segment: usually one a segment, and never more than there are nodes, whatever
+ * the path. */
+#include "http/route.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "http/fields.h"
+
+enum { CHUNK_BYTES = 4096 };
+
+/* In the order in which they are tried. */
+typedef enum kind { LITERAL = 0, ONE, REST } kind;
+
+/* One that answers. They never move: an exchange keeps its handler while routes are added. */
+typedef struct answer answer;
+struct answer {
+    answer *next;
+    const char *method;
+    ebb__handler handler;
+};
+
+/* What holds: `literals` are in the order of `compare`, no two the same; only ONE and REST have a name;
+ * REST has no children; a node is in the trie only if it has answers, or one below it has. */
+typedef struct node node;
+struct node {
+    node *parent; /* NULL: the root, which stands for no segment */
+    kind kind;
+    uint32_t params; /* names from the root down to here */
+    node **literals;
+    uint32_t literals_n, room;
+    node *one, *rest;
+    answer *answers;
+    uint32_t text_n;
+    char text[]; /* the segment, or the name; 0-terminated */
+};
+
+struct ebb__routes {
+    ebb__arena arena;
+    node *root;
+};
+
+/* ---- segments ------------------------------------------------------------------------------------------ */
+
+typedef struct segment {
+    const char *at;
+    size_t n;
+} segment;
+
+/* The one behind the "/" at `slash`. */
+static segment segment_at(const char *path, size_t n, size_t slash) {
+    const char *at = path + slash + 1;
+    size_t left = n - slash - 1;
+    const char *end = memchr(at, '/', left);
+    return (segment){at, end != NULL ? (size_t)(end - at) : left};
+}
+
+static kind kind_of(segment s) {
+    if (s.n > 0 && s.at[0] == ':') return ONE;
+    return s.n > 0 && s.at[0] == '*' ? REST : LITERAL;
+}
+
+/* Without the ":" or "*". */
+static segment text_of(segment s) {
+    return kind_of(s) == LITERAL ? s : (segment){s.at + 1, s.n - 1};
+}
+
+static bool same(segment a, segment b) {
+    return a.n == b.n && memcmp(a.at, b.at, a.n) == 0;
+}
+
+/* ---- patterns ------------------------------------------------------------------------------------------ */
+
+/* A pattern with something in it that no path has would never be found. */
+static bool is_path_text(const char *at, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        if (at[i] == '?' || at[i] == '#' || (unsigned char)at[i] <= ' ' || at[i] == 0x7f) return false;
+    }
+    return true;
+}
+
+/* A name stands in front of offset `end` already. */
+static bool is_named_before(const char *pattern, size_t n, size_t end, segment name) {
+    for (size_t at = 0; at < end;) {
+        segment s = segment_at(pattern, n, at);
+        if (kind_of(s) != LITERAL && same(text_of(s), name)) return true;
+        at += 1 + s.n;
+    }
+    return false;
+}
+
+static ebb_status check_name(const char *pattern, size_t n, size_t at, segment s) {
+    if (text_of(s).n == 0 || is_named_before(pattern, n, at, text_of(s))) return EBB_ERR_INVALID;
+    return kind_of(s) == REST && at + 1 + s.n < n ? EBB_ERR_INVALID : EBB_OK;
+}
+
+static ebb_status check_pattern(const char *pattern, size_t n) {
+    size_t names = 0;
+    if (pattern[0] != '/' || !is_path_text(pattern, n)) return EBB_ERR_INVALID;
+    for (size_t at = 0; at < n;) {
+        segment s = segment_at(pattern, n, at);
+        if (kind_of(s) != LITERAL) {
+            ebb_status st = check_name(pattern, n, at, s);
+            if (st != EBB_OK) return st;
+            if (++names > EBB__PARAMS) return EBB_ERR_LIMIT;
+        }
+        at += 1 + s.n;
+    }
+    return EBB_OK;
+}
+
+static ebb_status check(const char *method, const char *pattern, const ebb__handler *h) {
+    if (method == NULL || pattern == NULL || !ebb__is_token(method, strlen(method))) return EBB_ERR_INVALID;
+    if (h->kind == EBB__FUTURE ? h->as.future == NULL : h->as.fn == NULL) return EBB_ERR_INVALID;
+    return check_pattern(pattern, strlen(pattern));
+}
+
+/* ---- the trie ------------------------------------------------------------------------------------------ */
+
+static int compare(segment s, const node *n) {
+    if (s.n != n->text_n) return s.n < n->text_n ? -1 : 1;
+    return memcmp(s.at, n->text, s.n);
+}
+
+/* Where a literal stands, or would. */
+static uint32_t literal_at(const node *n, segment s) {
+    uint32_t from = 0, to = n->literals_n;
+    while (from < to) {
+        uint32_t middle = from + (to - from) / 2;
+        if (compare(s, n->literals[middle]) > 0) from = middle + 1;
+        else to = middle;
+    }
+    return from;
+}
+
+static node *literal_of(const node *n, segment s) {
+    uint32_t at = literal_at(n, s);
+    return at < n->literals_n && compare(s, n->literals[at]) == 0 ? n->literals[at] : NULL;
+}
+
+/* The child for a segment of a pattern; NULL: there is none. EBB_ERR_INVALID: it has another name. */
+static ebb_status child_of(const node *n, segment s, node **out) {
+    kind k = kind_of(s);
+    *out = k == LITERAL ? literal_of(n, s) : k == ONE ? n->one : n->rest;
+    return *out == NULL || compare(text_of(s), *out) == 0 ? EBB_OK : EBB_ERR_INVALID;
+}
+
+static node *node_new(ebb__arena *a, node *parent, segment s) {
+    segment text = text_of(s);
+    node *n = ebb__arena_zero(a, sizeof *n + text.n + 1);
+    if (n == NULL) return NULL;
+    n->parent = parent;
+    n->kind = kind_of(s);
+    n->params = parent != NULL ? parent->params + (n->kind != LITERAL) : 0;
+    n->text_n = (uint32_t)text.n;
+    if (text.n > 0) memcpy(n->text, text.at, text.n);
+    return n;
+}
+
+static bool has_room(ebb__arena *a, node *n) {
+    if (n->literals_n < n->room) return true;
+    uint32_t room = n->room == 0 ? 1 : 2 * n->room;
+    node **grown = ebb__arena_alloc(a, room * sizeof *grown);
+    if (grown == NULL) return false;
+    if (n->literals_n > 0) memcpy(grown, n->literals, n->literals_n * sizeof *grown);
+    n->literals = grown;
+    n->room = room;
+    return true;
+}
+
+/* Puts a child below its parent. False: no memory. */
+static bool hang(ebb__arena *a, node *child) {
+    node *n = child->parent;
+    if (child->kind == ONE) n->one = child;
+    if (child->kind == REST) n->rest = child;
+    if (child->kind != LITERAL) return true;
+    if (!has_room(a, n)) return false;
+    uint32_t at = literal_at(n, (segment){child->text, child->text_n});
+    memmove(n->literals + at + 1, n->literals + at, (n->literals_n - at) * sizeof *n->literals);
+    n->literals[at] = child;
+    n->literals_n++;
+    return true;
+}
+
+/* Goes down as far as the trie has the pattern; *at is where that ends. */
+static ebb_status descend(node **n, const char *pattern, size_t length, size_t *at) {
+    node *child;
+    for (*at = 0; *at < length;) {
+        segment s = segment_at(pattern, length, *at);
+        ebb_status st = child_of(*n, s, &child);
+        if (st != EBB_OK) return st;
+        if (child == NULL) return EBB_OK;
+        *n = child;
+        *at += 1 + s.n;
+    }
+    return EBB_OK;
+}
+
+/* Makes what is missing of a pattern below *n, which is then its last node. The first of them, which `top` is
+ * set to, does not hang in the trie yet. False: no memory. */
+static bool extend(ebb__arena *a, node **n, node **top, const char *pattern, size_t length, size_t at) {
+    *top = NULL;
+    while (at < length) {
+        segment s = segment_at(pattern, length, at);
+        node *child = node_new(a, *n, s);
+        if (child == NULL || (*top != NULL && !hang(a, child))) return false;
+        if (*top == NULL) *top = child;
+        *n = child;
+        at += 1 + s.n;
+    }
+    return true;
+}
+
+/* ---- answers ------------------------------------------------------------------------------------------- */
+
+static answer *answer_of(const node *n, const char *method) {
+    for (answer *a = n->answers; a != NULL; a = a->next) {
+        if (strcmp(a->method, method) == 0) return a;
+    }
+    return NULL;
+}
+
+static answer *answer_for(const node *n, const char *method) {
+    answer *a = answer_of(n, method);
+    if (a == NULL && strcmp(method, "HEAD") == 0) a = answer_of(n, "GET");
+    return a != NULL ? a : answer_of(n, "*");
+}
+
+/* The method, and behind it "GET /users/:id". */
+static answer *answer_new(ebb__arena *arena, const char *method, const char *pattern, ebb__handler handler) {
+    size_t method_n = strlen(method), pattern_n = strlen(pattern);
+    answer *a = ebb__arena_alloc(arena, sizeof *a);
+    char *text = ebb__arena_alloc(arena, 2 * (method_n + 1) + pattern_n + 1);
+    if (a == NULL || text == NULL) return NULL;
+    char *site = text + method_n + 1;
+    memcpy(text, method, method_n + 1);
+    memcpy(site, method, method_n);
+    site[method_n] = ' ';
+    memcpy(site + method_n + 1, pattern, pattern_n + 1);
+    handler.site = site;
+    *a = (answer){NULL, text, handler};
+    return a;
+}
+
+/* The last of a node comes last in `allow`. */
+static void answer_add(node *n, answer *a) {
+    answer **at = &n->answers;
+    while (*at != NULL) at = &(*at)->next;
+    *at = a;
+}
+
+/* ---- adding -------------------------------------------------------------------------------------------- */
+
+ebb__routes *ebb__routes_new(ebb_allocator a) {
+    ebb__routes *r = ebb__alloc(&a, sizeof *r);
+    if (r == NULL) return NULL;
+    ebb__arena_init(&r->arena, a, CHUNK_BYTES);
+    r->root = node_new(&r->arena, NULL, (segment){"", 0});
+    if (r->root != NULL) return r;
+    ebb__routes_free(r);
+    return NULL;
+}
+
+void ebb__routes_free(ebb__routes *r) {
+    if (r == NULL) return;
+    ebb_allocator a = r->arena.allocator;
+    ebb__arena_free(&r->arena);
+    ebb__free(&a, r, sizeof *r);
+}
+
+/* All that can fail comes first: a pattern that was not added leaves no name behind. */
+ebb_status ebb__routes_add(ebb__routes *r, const char *method, const char *pattern, ebb__handler handler) {
+    node *n = r->root, *top;
+    size_t at;
+    ebb_status st = check(method, pattern, &handler);
+    if (st == EBB_OK) st = descend(&n, pattern, strlen(pattern), &at);
+    if (st != EBB_OK) return st;
+    if (at == strlen(pattern) && answer_of(n, method) != NULL) return EBB_ERR_BUSY;
+    answer *a = answer_new(&r->arena, method, pattern, handler);
+    if (a == NULL || !extend(&r->arena, &n, &top, pattern, strlen(pattern), at)) return EBB_ERR_NOMEM;
+    if (top != NULL && !hang(&r->arena, top)) return EBB_ERR_NOMEM;
+    answer_add(n, a);
+    return EBB_OK;
+}
+
+/* ---- finding ------------------------------------------------------------------------------------------- */
+
+/* Where a search is. What holds: `at` stands for path[start, end), a "/" and what follows it; the root for
+ * nothing at its beginning. */
+typedef struct walk {
+    const char *path;
+    size_t n, start, end;
+    const node *at;
+} walk;
+
+/* Down to the first child, of this kind or a later one, that takes the next segment. An empty one is taken by
+ * "*" but not by ":". */
+static bool go_down(walk *w, kind from) {
+    segment s = segment_at(w->path, w->n, w->end);
+    const node *child = from == LITERAL ? literal_of(w->at, s) : NULL;
+    if (child == NULL && from <= ONE && s.n > 0) child = w->at->one;
+    if (child == NULL && from <= REST) child = w->at->rest;
+    if (child == NULL) return false;
+    w->start = w->end;
+    w->end = child->kind == REST ? w->n : w->end + 1 + s.n;
+    w->at = child;
+    return true;
+}
+
+/* False: that was the root. */
+static bool go_up(walk *w) {
+    if (w->at->parent == NULL) return false;
+    w->at = w->at->parent;
+    w->end = w->start;
+    if (w->at->parent == NULL) return true;
+    do w->start--;
+    while (w->path[w->start] != '/');
+    return true;
+}
+
+/* To the next node, in the order of what is tried. False: there is no more. */
+static bool go_on(walk *w) {
+    if (w->end < w->n && go_down(w, LITERAL)) return true;
+    for (kind tried = w->at->kind; go_up(w); tried = w->at->kind) {
+        if (tried != REST && go_down(w, tried + 1)) return true;
+    }
+    return false;
+}
+
+/* From the last to the first. */
+static void take_params(walk w, ebb__match *out) {
+    uint32_t i = out->params_n = w.at->params;
+    do {
+        if (w.at->kind != LITERAL) {
+            const char *value = w.path + w.start + 1;
+            out->params[--i] = (ebb__param){w.at->text, value, (uint32_t)(w.end - w.start - 1)};
+        }
+    } while (go_up(&w));
+}
+
+static bool is_listed(const char *list, const char *method) {
+    size_t n = strlen(method);
+    for (const char *at = list; *at != 0; at += strspn(at, ", ")) {
+        size_t word = strcspn(at, ",");
+        if (word == n && memcmp(at, method, n) == 0) return true;
+        at += word;
+    }
+    return false;
+}
+
+/* False: it does not fit. */
+static bool list_method(char *list, size_t room, const char *method) {
+    size_t n = strlen(list), more = strlen(method);
+    if (is_listed(list, method)) return true;
+    if (n + 2 + more + 1 > room) return false;
+    if (n > 0) memcpy(list + n, ", ", 2), n += 2;
+    memcpy(list + n, method, more + 1);
+    return true;
+}
+
+static void list_answers(ebb__match *out, const node *n) {
+    for (const answer *a = n->answers; a != NULL; a = a->next) {
+        if (!list_method(out->allow, sizeof out->allow, a->method)) return;
+        if (strcmp(a->method, "GET") != 0) continue;
+        if (!list_method(out->allow, sizeof out->allow, "HEAD")) return;
+    }
+}
+
+/* True: it has a handler. */
+static bool look_at(const walk *w, const char *method, ebb__match *out) {
+    if (w->end < w->n || w->at->answers == NULL) return false;
+    const answer *a = answer_for(w->at, method);
+    out->path_known = true;
+    if (a == NULL) {
+        list_answers(out, w->at);
+        return false;
+    }
+    out->handler = &a->handler;
+    take_params(*w, out);
+    return true;
+}
+
+void ebb__routes_find(const ebb__routes *r, const char *method, const char *path, size_t path_n,
+                      ebb__match *out) {
+    walk w = {.path = path, .n = path_n, .at = r->root};
+    out->handler = NULL;
+    out->path_known = false;
+    out->allow[0] = 0;
+    out->params_n = 0;
+    if (path_n == 0 || path[0] != '/') return;
+    while (go_on(&w) && !look_at(&w, method, out)) continue;
+}
+
+/* ---- decoding ------------------------------------------------------------------------------------------ */
+
+static int hex_of(char c) {
+    if (c >= '0' && c <= '9') return c - '0';
+    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+/* The byte that two digits stand for; -1: they are none. */
+static int byte_of(const char *at, size_t n) {
+    if (n < 2 || hex_of(at[0]) < 0 || hex_of(at[1]) < 0) return -1;
+    return 16 * hex_of(at[0]) + hex_of(at[1]);
+}
+
+size_t ebb__percent_decode(char *to, const char *from, size_t n) {
+    size_t out = 0;
+    for (size_t i = 0; i < n; i++) {
+        int byte = (unsigned char)from[i];
+        if (byte == '%') {
+            byte = byte_of(from + i + 1, n - i - 1);
+            i += 2;
+        }
+        if (byte <= 0) return SIZE_MAX;
+        to[out++] = (char)byte;
+    }
+    to[out] = 0;
+    return out;
+}

@@ -1,0 +1,216 @@
+/* A server's exchange: how a request gets its handler, and how the two end each other.
+ *
+ * The region of an exchange is opened when its head is whole and closed when its stream is gone: politely if
+ * all was said, by a cancel if it was lost. When it has closed, and the stream is gone, the exchange is freed. */
+#define _POSIX_C_SOURCE 200809L
+#include "http/http.h"
+
+/* ---- admission ---------------------------------------------------------------------------------------------- */
+
+/* nghttp2 holds the number of open streams. Those that are gone, but whose work is not, count on: what comes
+ * behind them waits, and as many as may be open may wait. */
+bool ebb__server_admits(ebb__conn *c) {
+    ebb_http_server *s = c->server;
+    if (c->slots / 2 < s->limits.streams && c->state == EBB__CONN_OPEN) return true;
+    s->stats.refused++;
+    return false;
+}
+
+static ebb__bucket *address_of(ebb__conn *c) {
+    if (c->address == NULL) c->address = ebb__calm_of(&c->server->calm, c->peer.ip);
+    return c->address;
+}
+
+/* Once an address has used up what it may, each of its connections has the resets that it has earned by whole
+ * answers, and no others: who attacks by many connections gets no more than by one, and who shares the address
+ * with an attacker is still served. */
+bool ebb__server_reset(ebb__conn *c) {
+    const ebb_http_limits *limits = &c->server->limits;
+    uint64_t now = c->loop->rt->now;
+    bool all = ebb__bucket_take(address_of(c), now, limits->resets, limits->resets_second, 1);
+    bool own = ebb__bucket_take(&c->resets, now, limits->resets, limits->resets_second, 1);
+    if (all || c->earned == 0) return all && own;
+    c->earned--;
+    return own;
+}
+
+void ebb__server_lost(ebb__conn *c) {
+    const ebb_http_limits *limits = &c->server->limits;
+    (void)ebb__bucket_take(address_of(c), c->loop->rt->now, limits->resets, limits->resets_second, 1);
+}
+
+bool ebb__server_frame(ebb__conn *c, uint32_t n) {
+    const ebb_http_limits *limits = &c->server->limits;
+    return ebb__bucket_take(&c->frames, c->loop->rt->now, limits->frames, limits->frames_second, n);
+}
+
+bool ebb__server_may_start(ebb__conn *c) {
+    const ebb_http_limits *limits = &c->server->limits;
+    if (c->working >= limits->streams) return false;
+    if (c->working <= c->earned) return true;
+    return ebb__bucket_has(address_of(c), c->loop->rt->now, limits->resets, limits->resets_second);
+}
+
+/* Neither stream nor handler: who waits for its slot may start. */
+static void rest(ebb_http *x) {
+    if (!x->working || !x->gone || !(x->handled || x->over)) return;
+    if (!x->lost) x->conn->earned++;
+    x->working = false;
+    x->conn->working--;
+    if (x->conn->starts != NULL) ebb__conn_touch(x->conn);
+}
+
+/* ---- the handler's end ---------------------------------------------------------------------------------------- */
+
+/* A response that it has begun ends with it; one that it has not begun is ours. If it was cancelled, the end of
+ * the region decides. */
+static ebb_status handled(ebb_cx *cx, ebb_http *x, ebb_status st) {
+    x->handled = true;
+    rest(x);
+    if (x->gone || (st == EBB_CANCELLED && ebb_cancelled(cx)) || !ebb__exchange_is_writable(x)) return st;
+    if (x->out == EBB__OUT_NONE) ebb__exchange_refuse(x, 500);
+    else if (st != EBB_OK && x->out == EBB__OUT_OPEN) x->conn->proto->reset(x, EBB__INTERNAL_ERROR);
+    else if (x->out == EBB__OUT_OPEN && x->writer == NULL) (void)ebb_http_end(cx, x);
+    else if (x->out == EBB__OUT_OPEN) x->out_last = true;
+    return st;
+}
+
+static ebb_status run_plain(ebb_cx *cx, void *arg) {
+    ebb_http *x = arg;
+    ebb_status st = x->handler->as.fn(cx, x, x->handler->arg);
+    return st == EBB_PENDING ? st : handled(cx, x, st);
+}
+
+static ebb_status run_future(ebb_cx *cx, void *arg) {
+    ebb_http *x = arg;
+    if (x->answer == NULL) x->answer = x->handler->as.future(cx, x, x->handler->arg);
+    ebb_status st = x->answer == NULL ? EBB_ERR_INVALID : ebb_await(cx, x->answer, NULL);
+    return st == EBB_PENDING ? st : handled(cx, x, st);
+}
+
+/* ---- the region ----------------------------------------------------------------------------------------------- */
+
+static void note_end(const ebb_http *x) {
+    ebb_http_server *s = x->conn->server;
+    s->stats.answered[x->out == EBB__OUT_ENDED && !x->lost ? x->status / 100 % 6 : 0]++;
+    if (x->lost || x->report == EBB_CANCELLED) s->stats.cancelled++;
+    if (s->access != NULL) ebb__access_line(x);
+}
+
+/* Frees it if nobody has it any more. */
+static void settle(ebb_http *x) {
+    if (x->gone && x->over && !x->starting) ebb__exchange_free(x);
+}
+
+/* The region was cancelled, and its stream was not the reason: a deadline, or a shutdown. */
+static void end_stream(ebb_http *x, bool failed) {
+    if (x->out == EBB__OUT_NONE) ebb__exchange_refuse(x, failed ? 500 : x->verdict != 0 ? x->verdict : 503);
+    else if (x->out == EBB__OUT_OPEN) x->conn->proto->reset(x, EBB__CANCEL);
+}
+
+static void region_closed(void *arg, const ebb_report *report) {
+    ebb_http *x = arg;
+    x->over = true;
+    rest(x);
+    x->report = report->status;
+    x->conn->server->stats.exchanges--;
+    if (!x->gone) {
+        bool late = x->deadline != 0 && x->loop->rt->now >= x->deadline;
+        if (late && x->verdict == 0) x->verdict = 504;
+        end_stream(x, report->status != EBB_OK && report->status != EBB_CANCELLED);
+        return;
+    }
+    note_end(x);
+    settle(x);
+}
+
+void ebb__serve_gone(ebb_http *x, ebb_cancel_kind kind, const char *message) {
+    ebb_cx *host = ebb_host(x->loop->rt);
+    rest(x);
+    if (!x->over) {
+        if (x->lost) ebb_region_cancel(host, x->region, kind, message);
+        else ebb_region_close(host, x->region);
+        return;
+    }
+    if (!x->starting) note_end(x);
+    settle(x);
+}
+
+/* ---- starting --------------------------------------------------------------------------------------------------- */
+
+static ebb_task spawn(ebb_cx *host, ebb_http *x) {
+    const ebb__handler *h = x->handler;
+    if (h->kind == EBB__FIBER) return ebb_fiber_spawn_at(host, x->region, run_plain, x, NULL, h->site);
+    return ebb_spawn_at(host, x->region, h->kind == EBB__POLL ? run_plain : run_future, x, h->site);
+}
+
+/* 503 if there is no room for it. */
+static int start(ebb_http *x) {
+    ebb_cx *host = ebb_host(x->loop->rt);
+    ebb_region_opts opts = {
+        .parent = x->conn->region, .deadline = x->deadline, .on_closed = region_closed, .arg = x};
+    x->region = ebb_region_open_at(host, &opts, x->handler->site);
+    if (ebb_id_status(x->region.id) != EBB_OK) return 503;
+    x->over = false;
+    x->working = true;
+    x->conn->working++;
+    x->conn->server->stats.exchanges++;
+    if (ebb_id_status(spawn(host, x).id) == EBB_OK) return 0;
+    x->verdict = 503;
+    return 503;
+}
+
+static bool keep_params(ebb_http *x, const ebb__match *m) {
+    if (m->params_n == 0) return true;
+    x->params = ebb__arena_alloc(&x->arena, m->params_n * sizeof *x->params);
+    if (x->params == NULL) return false;
+    memcpy(x->params, m->params, m->params_n * sizeof *x->params);
+    x->params_n = m->params_n;
+    return true;
+}
+
+static int no_route(ebb_http *x, const ebb__match *m) {
+    if (!m->path_known) return 404;
+    size_t n = strlen(m->allow) + 1;
+    char *allow = ebb__arena_alloc(&x->arena, n);
+    if (allow != NULL) x->allow = memcpy(allow, m->allow, n);
+    return 405;
+}
+
+static bool is_overloaded(const ebb_http_server *s) {
+    return s->memory > s->limits.memory_bytes / 8 * 7;
+}
+
+static bool body_is_too_large(const ebb_http *x) {
+    uint64_t n;
+    const ebb__field *f = ebb__fields_find(&x->fields, "content-length", 14);
+    return f != NULL && (!ebb__parse_u64(f->value, f->value_n, &n) || n > x->conn->server->bounds.body_bytes);
+}
+
+/* The status of a refusal; 0: its handler runs. */
+static int route(ebb_http *x) {
+    ebb__conn *c = x->conn;
+    ebb__match m;
+    if (c->overflow || is_overloaded(c->server)) {
+        c->server->stats.refused++;
+        return 503;
+    }
+    if (x->too_large) return 431;
+    if (body_is_too_large(x)) return 413;
+    ebb__routes_find(c->server->routes, x->method, x->path, x->path_n, &m);
+    if (m.handler == NULL) return no_route(x, &m);
+    x->handler = m.handler;
+    return keep_params(x, &m) ? start(x) : 503;
+}
+
+void ebb__serve(ebb_http *x) {
+    x->starting = false;
+    x->conn->server->stats.requests++;
+    if (x->gone) { /* within the same bytes: it never had a region */
+        note_end(x);
+        settle(x);
+        return;
+    }
+    int status = route(x);
+    if (status != 0) ebb__exchange_refuse(x, status);
+}

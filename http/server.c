@@ -1,0 +1,315 @@
+/* Servers: their life, their door, and what they count. */
+#define _POSIX_C_SOURCE 200809L
+#include "http/http.h"
+
+#include <sys/random.h>
+
+#include "base/alloc.h"
+#include "loop/stream.h"
+
+enum { IDLE_LEAST_MS = 1000, LOOK_MS = 100 };
+
+/* ---- memory ------------------------------------------------------------------------------------------------- */
+
+/* Counts, and fails past the limit. Freeing and shrinking always work. */
+static void *counted(void *ctx, void *p, size_t old_n, size_t n) {
+    ebb_http_server *s = ctx;
+    if (n > old_n && s->memory + (n - old_n) > s->limits.memory_bytes) return NULL;
+    void *at = s->inner.fn(s->inner.ctx, p, old_n, n);
+    if (at != NULL || n == 0) s->memory = s->memory + n - old_n;
+    return at;
+}
+
+/* ---- connections -------------------------------------------------------------------------------------------- */
+
+void ebb__server_idle(ebb__conn *c, bool idle) {
+    ebb_http_server *s = c->server;
+    if (idle) c->idle_since = c->loop->rt->now;
+    if (idle == c->idle) return;
+    c->idle = idle;
+    ebb__conn *prev = idle ? s->idle_last : c->idle_prev, *next = idle ? NULL : c->idle_next;
+    c->idle_prev = prev;
+    c->idle_next = next;
+    if (prev != NULL) prev->idle_next = idle ? c : next;
+    else s->idle_first = idle ? c : next;
+    if (next != NULL) next->idle_prev = prev;
+    else s->idle_last = idle ? c : prev;
+}
+
+static void conn_free(ebb__conn *c) {
+    ebb_http_server *s = c->server;
+    ebb__server_idle(c, false);
+    if (c->prev != NULL) c->prev->next = c->next;
+    else s->conns = c->next;
+    if (c->next != NULL) c->next->prev = c->prev;
+    s->stats.connections--;
+    ebb__free(&s->allocator, c, sizeof *c);
+    (void)ebb_wake(ebb_host(s->loop->rt), s->door); /* there may be room for one more */
+}
+
+static void conn_region_closed(void *arg, const ebb_report *report) {
+    (void)report;
+    conn_free(arg);
+}
+
+static ebb__conn *conn_new(ebb_http_server *s) {
+    ebb__conn *c = ebb__alloc(&s->allocator, sizeof *c);
+    if (c == NULL) return NULL;
+    memset(c, 0, sizeof *c);
+    c->loop = s->loop;
+    c->allocator = s->allocator;
+    c->server = s;
+    c->timer_at = EBB_FOREVER;
+    c->overflow = s->stats.connections >= s->limits.connections;
+    c->next = s->conns;
+    if (s->conns != NULL) s->conns->prev = c;
+    s->conns = c;
+    s->stats.connections++;
+    ebb__server_idle(c, true);
+    return c;
+}
+
+/* From here on its region has it. */
+static ebb_status conn_region(ebb_cx *host, ebb__conn *c) {
+    ebb_region_opts opts = {
+        .parent = c->server->region, .policy = EBB_COLLECT, .on_closed = conn_region_closed, .arg = c};
+    c->region = ebb_region_open(host, &opts);
+    return ebb_id_status(c->region.id);
+}
+
+static ebb_status conn_begin(ebb_cx *host, ebb__conn *c, ebb_stream stream) {
+    ebb_http_server *s = c->server;
+    ebb_status st = ebb_stream_move(host, stream, c->region);
+    if (st == EBB_OK && s->tls != NULL && (c->tls = ebb__tls_new(s->tls, NULL)) == NULL) st = EBB_ERR_NOMEM;
+    if (st == EBB_OK) st = ebb__conn_open(c, host, stream);
+    if (st == EBB_OK) c->keeper = ebb_spawn(host, c->region, ebb__keeper_poll, c);
+    if (st == EBB_OK) st = ebb_id_status(c->keeper.id);
+    if (st == EBB_OK) ebb__keeper_at(c, c->born + s->limits.header_ns);
+    return st;
+}
+
+/* A connection that there is no room for is closed. */
+void ebb__server_welcome(ebb_http_server *s, ebb_stream stream) {
+    ebb_cx *host = ebb_host(s->loop->rt);
+    ebb__conn *c = conn_new(s);
+    s->stats.accepted++;
+    if (c == NULL || conn_region(host, c) != EBB_OK) {
+        (void)ebb_stream_close(host, stream);
+        if (c != NULL) conn_free(c);
+        return;
+    }
+    if (conn_begin(host, c, stream) == EBB_OK) return;
+    if (c->wire.handle != NULL) {
+        ebb__wire_close(&c->wire);
+        return;
+    }
+    ebb__tls_free(c->tls);
+    c->tls = NULL;
+    (void)ebb_stream_close(host, stream);
+    ebb_region_close(host, c->region);
+}
+
+/* ---- the door ------------------------------------------------------------------------------------------------- */
+
+static bool is_full(const ebb_http_server *s) {
+    return s->stats.connections >= (uint64_t)s->limits.connections + s->limits.connections / 8 + 1;
+}
+
+/* Those that are idle longest make room, if they are for more than a moment. */
+static void make_room(ebb_http_server *s) {
+    uint64_t now = s->loop->rt->now;
+    uint32_t most = s->limits.connections / 64 + 1;
+    for (ebb__conn *c = s->idle_first, *next; c != NULL && most > 0; c = next, most--) {
+        next = c->idle_next;
+        if (now - c->idle_since < IDLE_LEAST_MS * EBB_MS) return;
+        ebb__server_idle(c, false);
+        ebb__conn_drain(c);
+    }
+}
+
+/* Until a connection is freed, which wakes us, or the server is closed. */
+static ebb_status wait_for_room(ebb_cx *cx, ebb_http_server *s) {
+    make_room(s);
+    if (ebb_now(cx) >= s->look_at) {
+        s->look_at = ebb_now(cx) + LOOK_MS * EBB_MS;
+        (void)ebb_timer_arm(cx, s->door, s->look_at);
+    }
+    if (s->closing == NULL) s->closing = ebb_closing(cx);
+    ebb_status st = ebb_await(cx, s->closing, NULL);
+    if (st != EBB_PENDING) s->closing = NULL;
+    return st == EBB_OK ? EBB_ERR_CLOSED : st;
+}
+
+/* Out of descriptors, most likely: others may give some back. */
+static ebb_status pause_door(ebb_cx *cx, ebb_http_server *s) {
+    ebb_status st = ebb_sleep(cx, &s->nap, 100 * EBB_MS);
+    if (st != EBB_PENDING) s->napping = false;
+    return st;
+}
+
+static ebb_status door_poll(ebb_cx *cx, void *arg) {
+    ebb_http_server *s = arg;
+    for (;;) {
+        ebb_value v;
+        ebb_status st = s->napping ? pause_door(cx, s) : EBB_OK;
+        if (st == EBB_PENDING) return st;
+        if (s->accepting == NULL && is_full(s) && (st = wait_for_room(cx, s)) == EBB_PENDING) return st;
+        if (s->accepting == NULL) s->accepting = ebb_listener_accept(cx, s->listener);
+        st = ebb_await(cx, s->accepting, &v);
+        if (st == EBB_PENDING) return st;
+        s->accepting = NULL;
+        if (st == EBB_ERR_CLOSED || st == EBB_CANCELLED) break;
+        if (st == EBB_OK) ebb__server_welcome(s, ebb_stream_of(v));
+        else s->napping = true;
+    }
+    (void)ebb_listener_close(cx, s->listener); /* who comes now is refused by the system */
+    return EBB_OK;
+}
+
+/* ---- life ------------------------------------------------------------------------------------------------------- */
+
+static void server_free(ebb_http_server *s) {
+    ebb_allocator a = s->inner;
+    while (s->spare != NULL) {
+        ebb_http *x = s->spare;
+        s->spare = x->next;
+        ebb__arena_free(&x->arena);
+        ebb__free(&s->allocator, x, sizeof *x);
+    }
+    ebb__routes_free(s->routes);
+    ebb__tls_ctx_free(s->tls);
+    ebb__pool_fini(&s->pool);
+    ebb__free(&a, s, sizeof *s);
+}
+
+static void server_closed(void *arg, const ebb_report *report) {
+    (void)report;
+    server_free(arg);
+}
+
+#define DEFAULT(field, value)                                                                                \
+    if (l->field == 0) l->field = (value)
+
+static void set_defaults(ebb_http_limits *l) {
+    DEFAULT(connections, 10000);
+    DEFAULT(streams, 100);
+    DEFAULT(requests, 1u << 30);
+    DEFAULT(headers, 100);
+    DEFAULT(header_bytes, 16384);
+    DEFAULT(block_bytes, 32768);
+    DEFAULT(body_bytes, 16u << 20);
+    DEFAULT(write_bytes, 65536);
+    DEFAULT(memory_bytes, 256u << 20);
+    DEFAULT(idle_ns, 60 * EBB_SECOND);
+    DEFAULT(header_ns, 10 * EBB_SECOND);
+    DEFAULT(body_ns, 30 * EBB_SECOND);
+    DEFAULT(write_ns, 30 * EBB_SECOND);
+    DEFAULT(resets, 200);
+    DEFAULT(resets_second, 50);
+    DEFAULT(frames, 1000);
+    DEFAULT(frames_second, 200);
+}
+
+static ebb_http_server *server_new(ebb_loop *l, const ebb_http_server_opts *opts) {
+    ebb_http_server *s = ebb__alloc(&l->allocator, sizeof *s);
+    if (s == NULL) return NULL;
+    memset(s, 0, sizeof *s);
+    s->loop = l;
+    s->inner = l->allocator;
+    ebb__pool_init(&s->pool, (ebb_allocator){counted, s});
+    s->allocator = ebb__pool_allocator(&s->pool);
+    s->limits = opts->limits;
+    set_defaults(&s->limits);
+    s->bounds = (ebb__bounds){s->limits.headers, s->limits.header_bytes, s->limits.body_bytes};
+    s->access = opts->access;
+    s->ctx = opts->ctx;
+    if (getrandom(s->calm.key, sizeof s->calm.key, 0) < 0) s->calm.key[0] = l->rt->now;
+    return s;
+}
+
+/* In a region below that of cx, whose finalizers close it. */
+static ebb_status listen_in(ebb_cx *cx, ebb_http_server *s, const ebb_address *address) {
+    ebb__handle *h;
+    s->listener = ebb_tcp_listen(cx, address);
+    ebb_status st = ebb_listener_address(cx, s->listener, &s->address);
+    if (st != EBB_OK) return st;
+    st = ebb__handle_find(cx, s->listener.id, EBB__TCP_LISTENER, EBB__TCP_LISTENER, &h);
+    if (st == EBB_OK) st = ebb__handle_move(h, s->region);
+    if (st != EBB_OK) (void)ebb_listener_close(cx, s->listener);
+    return st;
+}
+
+/* From here on the region frees it. */
+static ebb_status open_region(ebb_cx *cx, ebb_http_server *s) {
+    ebb_region_opts opts = {
+        .parent = ebb_self_region(cx), .policy = EBB_COLLECT, .on_closed = server_closed, .arg = s};
+    s->region = ebb_region_open(ebb_host(s->loop->rt), &opts);
+    return ebb_id_status(s->region.id);
+}
+
+static ebb_status open_door(ebb_cx *cx, ebb_http_server *s, const ebb_address *address) {
+    ebb_status st = listen_in(cx, s, address);
+    if (st != EBB_OK) return st;
+    s->door = ebb_spawn(ebb_host(s->loop->rt), s->region, door_poll, s);
+    return ebb_id_status(s->door.id);
+}
+
+ebb_status ebb_http_listen(ebb_cx *cx, const ebb_http_server_opts *opts, ebb_http_server **out) {
+    ebb_loop *l;
+    *out = NULL;
+    if (opts == NULL) return EBB_ERR_INVALID;
+    if (opts->size != 0 && opts->size != sizeof *opts) return EBB_ERR_VERSION;
+    ebb_status st = ebb__loop_of(cx, &l);
+    if (st != EBB_OK) return st;
+    ebb_http_server *s = server_new(l, opts);
+    if (s == NULL) return EBB_ERR_NOMEM;
+    s->routes = ebb__routes_new(s->allocator);
+    if (s->routes == NULL) st = EBB_ERR_NOMEM;
+    if (st == EBB_OK && opts->tls != NULL) st = ebb__tls_ctx_new(s->inner, opts->tls, true, &s->tls);
+    if (st == EBB_OK) st = open_region(cx, s);
+    if (st != EBB_OK) {
+        server_free(s);
+        return st;
+    }
+    st = open_door(cx, s, &opts->address);
+    if (st == EBB_OK) *out = s;
+    else ebb_region_cancel(cx, s->region, EBB_CANCEL_USER, "it could not listen");
+    return st;
+}
+
+ebb_region ebb_http_server_region(const ebb_http_server *s) {
+    return s->region;
+}
+
+ebb_status ebb_http_server_address(ebb_cx *cx, const ebb_http_server *s, ebb_address *out) {
+    (void)cx;
+    *out = s->address;
+    return EBB_OK;
+}
+
+void ebb_http_server_stats(const ebb_http_server *s, ebb_http_stats *out) {
+    *out = s->stats;
+    out->memory = s->memory;
+}
+
+/* ---- handlers --------------------------------------------------------------------------------------------------- */
+
+static ebb_status on(ebb_http_server *s, const char *method, const char *pattern, ebb__handler h) {
+    if (s == NULL || method == NULL || pattern == NULL || h.as.fn == NULL) return EBB_ERR_INVALID;
+    return ebb__routes_add(s->routes, method, pattern, h);
+}
+
+ebb_status ebb_http_on(ebb_http_server *s, const char *method, const char *pattern, ebb_http_fn fn,
+                       void *arg) {
+    return on(s, method, pattern, (ebb__handler){.kind = EBB__FIBER, .as.fn = fn, .arg = arg});
+}
+
+ebb_status ebb_http_on_poll(ebb_http_server *s, const char *method, const char *pattern, ebb_http_fn fn,
+                            void *arg) {
+    return on(s, method, pattern, (ebb__handler){.kind = EBB__POLL, .as.fn = fn, .arg = arg});
+}
+
+ebb_status ebb_http_on_future(ebb_http_server *s, const char *method, const char *pattern,
+                              ebb_http_future_fn fn, void *arg) {
+    return on(s, method, pattern, (ebb__handler){.kind = EBB__FUTURE, .as.future = fn, .arg = arg});
+}

@@ -1,0 +1,99 @@
+/* URLs: RFC 3986, without what a client has no use for. */
+#define _POSIX_C_SOURCE 200809L
+#include "http/url.h"
+
+#include <arpa/inet.h>
+#include <string.h>
+
+#include "http/fields.h"
+
+enum { URL_BYTES = 8192, HOST_BYTES = 255, HTTP_PORT = 80, HTTPS_PORT = 443 };
+
+/* The end of a text that is no longer than it may be, and printable; NULL: it is not. */
+static const char *end_of(const char *text) {
+    size_t n = 0;
+    for (; text[n] != 0; n++) {
+        if (n == URL_BYTES || text[n] <= ' ' || text[n] > '~') return NULL;
+    }
+    return text + n;
+}
+
+static const char *after_scheme(const char *text, size_t n, bool *tls) {
+    *tls = n >= 8 && ebb__same_name(text, 8, "https://", 8);
+    if (*tls) return text + 8;
+    return n >= 7 && ebb__same_name(text, 7, "http://", 7) ? text + 7 : NULL;
+}
+
+static bool is_host_char(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '.' || c == '_';
+}
+
+static bool is_name(const char *at, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        if (!is_host_char(at[i])) return false;
+    }
+    return n > 0 && n <= HOST_BYTES;
+}
+
+static bool is_ipv6(const char *at, size_t n) {
+    char text[INET6_ADDRSTRLEN];
+    struct in6_addr into;
+    if (n >= sizeof text) return false;
+    memcpy(text, at, n);
+    text[n] = 0;
+    return inet_pton(AF_INET6, text, &into) == 1;
+}
+
+/* Sets the host; returns what follows it up to `end`, or NULL. */
+static const char *take_host(ebb__url *u, const char *at, const char *end) {
+    bool bracketed = at < end && *at == '[';
+    if (bracketed) at++;
+    const char *stop = memchr(at, bracketed ? ']' : ':', (size_t)(end - at));
+    if (stop == NULL && bracketed) return NULL;
+    if (stop == NULL) stop = end;
+    u->host = at;
+    u->host_n = (size_t)(stop - at);
+    if (!bracketed) return is_name(at, u->host_n) ? stop : NULL;
+    return is_ipv6(at, u->host_n) ? stop + 1 : NULL;
+}
+
+/* "", ":" and ":8080". */
+static bool take_port(ebb__url *u, const char *at, const char *end) {
+    uint64_t port;
+    u->port = u->tls ? HTTPS_PORT : HTTP_PORT;
+    if (at == end) return true;
+    if (*at != ':') return false;
+    if (++at == end) return true;
+    if (!ebb__parse_u64(at, (size_t)(end - at), &port) || port == 0 || port > UINT16_MAX) return false;
+    u->port = (uint16_t)port;
+    return true;
+}
+
+static bool take_authority(ebb__url *u, const char *at, const char *end) {
+    const char *port = take_host(u, at, end);
+    if (port == NULL || !take_port(u, port, end)) return false;
+    u->authority = at;
+    u->authority_n = (size_t)((end - port == 1 ? port : end) - at); /* without a ":" that has no port */
+    return true;
+}
+
+/* A query without a path would need a "/" in front of it, and nothing is copied here. */
+static bool take_path(ebb__url *u, const char *at) {
+    u->path = at;
+    u->path_n = strcspn(at, "#");
+    if (u->path_n > 0) return at[0] == '/';
+    u->path = "/";
+    u->path_n = 1;
+    return true;
+}
+
+bool ebb__url_parse(const char *text, ebb__url *out) {
+    const char *end = text != NULL ? end_of(text) : NULL;
+    *out = (ebb__url){0};
+    if (end == NULL) return false;
+    const char *at = after_scheme(text, (size_t)(end - text), &out->tls);
+    if (at == NULL) return false;
+    const char *path = at + strcspn(at, "/?#");
+    return take_authority(out, at, path) && take_path(out, path);
+}

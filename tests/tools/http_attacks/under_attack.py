@@ -1,0 +1,135 @@
+"""A server that is attacked, and a well-behaved client beside it that is measured.
+
+The server has a core of its own; the client and the attacker share the other, and the attacker has what the client
+leaves of it: else a machine of two cores would measure its own scheduler.
+"""
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+SERVER_CORE, CLIENT_CORE = 0, 1
+FLOOR_US = 200  # a quiet p99 below this counts as this: the noise of the system is of that size
+SLOWER_MOST = 5
+GROWTH_MOST = 64 << 20
+QUIET_S = 0.7
+
+
+def pin(core, pid=0):
+    allowed = os.sched_getaffinity(pid)
+    os.sched_setaffinity(pid, {core} & allowed or allowed)
+
+
+def go_first(core, pid=0):
+    """Of who is measured: nobody else's work is to be in it. Where the system does not allow that, it is one of
+    many."""
+    pin(core, pid)
+    try:
+        os.sched_setscheduler(pid, os.SCHED_FIFO, os.sched_param(1))
+    except PermissionError:
+        pass
+
+
+def go_last():
+    """Of an attacker."""
+    pin(CLIENT_CORE)
+    os.nice(19)
+
+
+class Peak:
+    """The largest resident set of a process while the block runs."""
+
+    def __init__(self, rss):
+        self.rss, self.over = rss, threading.Event()
+        self.before = self.most = rss()
+        self.thread = threading.Thread(target=self.watch)
+
+    def watch(self):
+        while not self.over.wait(0.02):
+            self.most = max(self.most, self.rss())
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.over.set()
+        self.thread.join()
+        self.most = max(self.most, self.rss())
+
+    def growth(self):
+        return self.most - self.before
+
+
+class GoodClient:
+    """good_client.py as a process."""
+
+    def __init__(self, port, path="/p/hello", *options):
+        program = Path(__file__).with_name("good_client.py")
+        self.process = subprocess.Popen([sys.executable, str(program), str(port), path, *options], text=True,
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        preexec_fn=lambda: go_first(CLIENT_CORE))
+        if self.process.stdout.readline() != "ready\n":
+            raise AssertionError("the good client can't begin")
+
+    def since_last(self):
+        """What it has lived through since it was last asked."""
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        return json.loads(self.process.stdout.readline())
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.stdout.close()
+        self.process.wait()
+
+
+class Hose:
+    """http_attacker with a script."""
+
+    def __init__(self, program, port, script, *options):
+        self.process = subprocess.Popen([program, *options, str(port)], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, preexec_fn=go_last)
+        self.process.stdin.write(script)
+        self.process.stdin.close()
+
+    def report(self):
+        """Waits for its end."""
+        line = self.process.stdout.read()
+        self.process.stdout.close()
+        if self.process.wait() != 0:
+            raise AssertionError("the attacker has failed")
+        return json.loads(line)
+
+
+class Measured:
+    """What a good client has lived through under an attack, beside what it did just before."""
+
+    def __init__(self, quiet, during, growth):
+        self.quiet, self.during, self.growth = quiet, during, growth
+
+    def slower(self, name):
+        """By how much, in p99."""
+        return self.during[name]["p99"] / max(self.quiet[name]["p99"], FLOOR_US)
+
+    def is_noisy(self):
+        return max(self.slower("same"), self.slower("other")) > SLOWER_MOST
+
+    def __str__(self):
+        return "%d requests, %d failed %s; p99 %d us, x%.2f, x%.2f from elsewhere, largest %d us; %+.1f MiB" % (
+            self.during["requests"], self.during["failed"], self.during["failures"], self.during["same"]["p99"],
+            self.slower("same"), self.slower("other"), self.during["same"]["max"], self.growth / (1 << 20))
+
+
+def measure(good, rss, attack):
+    """`attack` is a function that returns when the attack is over. Returns that, and what it returned."""
+    good.since_last()
+    time.sleep(QUIET_S)
+    quiet = good.since_last()
+    with Peak(rss) as peak:
+        result = attack()
+        during = good.since_last()
+    return Measured(quiet, during, peak.growth()), result

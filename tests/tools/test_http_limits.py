@@ -1,0 +1,466 @@
+#!/usr/bin/env python3
+"""Every limit of the HTTP/2 server: at it all is well, one past it is what ebb/http.h says.
+
+usage: test_http_limits.py SERVER [CLASS[.TEST]...]
+"""
+import json
+import sys
+import time
+
+import h2raw
+from http_world import KINDS, PINGS_ALLOWED, WithClients, run_tests
+
+SHORT_S = 0.2
+SHORT_NS = "%d" % (SHORT_S * 1e9)
+
+
+class WithLimits(WithClients):
+    def limited(self, **limits):
+        arguments = [text for name, value in limits.items() for text in ("--limit", "%s=%s" % (name, value))]
+        return self.start(*arguments)
+
+    def assert_calmed(self, c):
+        """It was told why, and the connection has ended."""
+        c.at_end()
+        self.assertEqual(c.goaway[1], h2raw.ENHANCE_YOUR_CALM)
+        c.close()
+
+    def assert_works(self, c):
+        got = c.get("/f/hello")
+        self.assertEqual((got.status, got.body), (200, b"hello\n"))
+
+    def assert_took(self, begun):
+        """About as long as it is allowed, and not shorter."""
+        took = time.monotonic() - begun
+        self.assertGreaterEqual(took, SHORT_S * 0.99)
+        self.assertLess(took, SHORT_S + 10)
+
+    def stop(self):
+        self.doCleanups_of_connections()
+        self.server.stop()
+
+    def doCleanups_of_connections(self):
+        for c in self.opened:
+            c.close()
+
+    def setUp(self):
+        self.opened = []
+
+    def connect(self, *arguments, **keywords):
+        self.opened.append(super().connect(*arguments, **keywords))
+        return self.opened[-1]
+
+
+class Counts(WithLimits):
+    def test_connections(self):
+        self.limited(connections=8)  # and two that are told so
+        served = [self.connect() for _ in range(8)]
+        for c in served:
+            self.assert_works(c)
+        told = [self.connect() for _ in range(2)]
+        for c in told:
+            got = c.get("/f/hello?id=told")
+            self.assertEqual((got.status, got.headers["retry-after"]), (503, "1"))
+        waits = self.connect()
+        self.assert_works(served[0])
+        self.assertTrue(waits.poll(0.1))
+        self.assertEqual(waits.frames, [])
+        self.assertEqual(json.loads(served[0].get("/stats").body)["connections"], 10)
+        for c in told + served[4:]:
+            c.close()
+        self.assertIn(waits.get("/f/hello").status, (200, 503))
+        self.assertEqual(self.server.history("told"), [])
+        self.stop()
+
+    def test_streams(self):
+        self.limited(streams=3)
+        c = self.connect()
+        self.assertTrue(c.settle())
+        self.assertEqual(c.peer[h2raw.MAX_CONCURRENT_STREAMS], 3)
+        names = ["f", "p", "u"]
+        streams = [c.request("/%s/hang?id=%s" % (name, name)) for name in names]
+        self.server.wait_for_all("begin", names)
+        self.assertEqual(c.response(c.request("/f/hello?id=past")).reset, h2raw.REFUSED_STREAM)
+        self.assertEqual(self.server.history("past"), [])
+        for stream, name in zip(streams, names):
+            c.rst(stream)
+            self.server.wait_for("closed", name)
+            self.assert_works(c)
+        self.stop()
+
+    def test_a_stream_takes_its_place_until_its_work_has_ended(self):
+        self.limited(streams=2)
+        c = self.connect()
+        self.assertTrue(c.settle())
+        for i in range(2):
+            stream = c.request("/%s/stubborn?ms=300&id=%d" % (KINDS[i], i))
+            self.server.wait_for("begin", str(i))
+            c.rst(stream)
+        self.server.wait_for_all("cancelled", "01")
+        got = c.response(c.request("/f/hello?id=past"))
+        self.assertEqual(got.reset, h2raw.REFUSED_STREAM)
+        self.server.wait_for_all("closed", "01")
+        self.assert_works(c)
+        self.stop()
+
+    def test_requests(self):
+        self.limited(requests=5)
+        c = self.connect()
+        for i in range(5):
+            self.assertIsNone(c.goaway, i)
+            self.assert_works(c)
+        self.assertTrue(c.wait(lambda: c.goaway))
+        self.assertEqual(c.goaway[:2], (9, h2raw.NO_ERROR))
+        self.assertIsNone(c.get("/f/hello?id=past").status)
+        self.assertEqual(self.server.history("past"), [])
+        c.at_end()
+        self.assert_works(self.connect())
+        self.stop()
+
+    def test_headers(self):
+        self.limited(headers=10)
+        c = self.connect()
+        for n, status in ((10, 200), (11, 431)):
+            self.assertEqual(c.get("/f/hello", headers=[("x-%d" % i, "v") for i in range(n)]).status, status)
+        self.assert_works(c)
+        self.stop()
+
+    def test_header_bytes(self):
+        limit = 2000
+        self.limited(header_bytes=limit)
+        c = self.connect()
+        self.assertTrue(c.settle())
+        self.assertEqual(c.peer[h2raw.MAX_HEADER_LIST_SIZE], limit)
+        others = sum(len(name) + len(value) + 32 for name, value in c.fields("/f/hello"))
+        room = limit - others - 32 - len("x")
+        for n, status in ((room, 200), (room + 1, 431)):
+            self.assertEqual(c.get("/f/hello", headers=[("x", "v" * n)]).status, status, n)
+        self.assert_works(c)
+        self.stop()
+
+    def test_headers_and_trailers_are_counted_together(self):
+        self.limited(headers=10)
+        c = self.connect()
+        for n, status in ((5, 200), (6, 431)):
+            stream = c.request("/f/upload", "POST", [("x-%d" % i, "v") for i in range(5)], end=False)
+            c.trailers(stream, [("t-%d" % i, "v") for i in range(n)])
+            self.assertEqual(c.response(stream).status, status)
+        self.stop()
+
+    def test_block_bytes(self):
+        limit = 4000
+        self.limited(block_bytes=limit, header_bytes=100000)
+        c = self.connect()
+        room = limit - len(h2raw.frame(h2raw.HEADERS, 0, 1, h2raw.block(c.fields("/f/hello", headers=[("x", "v" * 200)]))))
+        self.assertEqual(c.get("/f/hello", headers=[("x", "v" * (200 + room))]).status, 200)
+        c.request("/f/hello?id=past", headers=[("x", "v" * (200 + room + 1))])
+        self.assert_calmed(c)
+        self.assertEqual(self.server.history("past"), [])
+        self.stop()
+
+    def test_block_bytes_of_many_frames(self):
+        self.limited(block_bytes=4000, header_bytes=100000)
+        c = self.connect()
+        raw = h2raw.block(c.fields("/f/hello", headers=[("x", "v" * 3000)]))
+        stream = c.open()
+        c.send_headers(stream, raw, end=True, piece=500)
+        self.assertEqual(c.response(stream).status, 200)
+        c.send_headers(c.open(), raw + h2raw.literal("y", "v" * 1000), end=True, piece=500)
+        self.assert_calmed(c)
+        self.stop()
+
+    def test_body_bytes(self):
+        limit = 100000
+        self.limited(body_bytes=limit)
+        for kind in KINDS:
+            c = self.connect()
+            for n, status in ((limit, 200), (limit + 1, 413)):
+                stream = c.request("/%s/upload" % kind, "POST", end=False)
+                c.body(stream, bytes(n))
+                self.assertEqual(c.response(stream).status, status, kind)
+                stream = c.request("/%s/upload" % kind, "POST", [("content-length", str(n))], end=False)
+                c.body(stream, bytes(n))
+                self.assertEqual(c.response(stream).status, status, kind)
+            self.assert_works(c)
+        self.stop()
+
+    def test_a_length_past_the_limit_is_told_before_a_byte_of_it_came(self):
+        self.limited(body_bytes=100)
+        c = self.connect()
+        for length in ("101", "18446744073709551615"):
+            stream = c.request("/f/upload?id=past", "POST", [("content-length", length)], end=False)
+            self.assertTrue(c.wait(lambda s=stream: c.streams[s].status))
+            self.assertEqual(c.streams[stream].status, 413)
+        self.assertEqual(self.server.history("past"), [])
+        self.assert_works(c)
+        self.stop()
+
+    def test_resets(self):
+        self.limited(resets=10, resets_second=1)
+        c = self.connect()
+        for i in range(11):
+            stream = c.request("/f/hang?id=%d" % i)
+            if i < 10:
+                self.server.wait_for("begin", str(i))
+            c.rst(stream)
+            if i < 10:
+                self.server.wait_for("closed", str(i))
+        self.assert_calmed(c)
+        stats = self.server.still()
+        self.assertEqual((stats["calmed"], stats["handlers_begun"], stats["handlers_closed"]), (1, 11, 11))
+        self.stop()
+
+    def test_resets_are_counted_for_the_address(self):
+        self.limited(resets=10, resets_second=1)
+        for i in range(10):
+            c = self.connect()
+            stream = c.request("/f/hang?id=%d" % i)
+            self.server.wait_for("begin", str(i))
+            c.rst(stream)
+            self.server.wait_for("closed", str(i))
+            self.assertTrue(c.settle())
+            c.close()
+        c = self.connect()
+        c.rst(c.request("/f/hang"))
+        self.assert_calmed(c)
+        self.stop()
+
+    def test_resets_after_the_first_byte_of_the_response_are_free(self):
+        self.limited(resets=5, resets_second=1)
+        c = self.connect({h2raw.INITIAL_WINDOW_SIZE: 100}, auto_window=False)
+        for _ in range(50):
+            stream = c.request("/f/big")
+            self.assertTrue(c.wait(lambda s=stream: c.streams[s].body))
+            c.rst(stream)
+        self.assert_works(c)
+        self.stop()
+
+    def test_frames(self):
+        for kind, payload in ((h2raw.PING, bytes(8)), (h2raw.SETTINGS, b""), (h2raw.PRIORITY, bytes(5)), (99, b"odd")):
+            with self.subTest(kind):
+                self.limited(frames=50, frames_second=1)
+                c = self.connect(auto_settings=False)  # its own SETTINGS was one
+                stream = 3 if kind == h2raw.PRIORITY else 0
+                for _ in range(49):
+                    c.send_frame(kind, 0, stream, payload)
+                self.assertIn(c.get("/f/hello").status, (200,))
+                for _ in range(20):
+                    c.send_frame(kind, 0, stream, payload)
+                self.assert_calmed(c)
+                self.stop()
+
+    def test_empty_data_frames(self):
+        self.limited(frames=50, frames_second=1)
+        c = self.connect()
+        stream = c.request("/f/upload?id=u", "POST", end=False)
+        for _ in range(60):
+            c.data(stream)
+        self.assert_calmed(c)
+        self.server.wait_for("closed", "u")
+        self.stop()
+
+
+class Times(WithLimits):
+    def test_idle(self):
+        self.limited(idle_ns=SHORT_NS)
+        c = self.connect()
+        self.assertEqual(c.get("/f/slow?ms=500").status, 200)  # that is not idle
+        begun = time.monotonic()
+        self.assertTrue(c.wait(lambda: c.goaway))
+        self.assert_took(begun)
+        self.assertEqual(c.goaway[1], h2raw.NO_ERROR)
+        c.at_end()
+        self.stop()
+
+    def test_idle_from_the_start(self):
+        self.limited(idle_ns=SHORT_NS)
+        begun = time.monotonic()
+        c = self.connect()
+        c.at_end()
+        self.assert_took(begun)
+        self.assertEqual(c.goaway[1], h2raw.NO_ERROR)
+        self.stop()
+
+    def test_pings_do_not_keep_an_idle_connection(self):
+        self.limited(idle_ns=SHORT_NS)
+        c = self.connect()
+        end = time.monotonic() + 20
+        while c.settle() and time.monotonic() < end:
+            time.sleep(SHORT_S / 10)
+        self.assertIsNotNone(c.goaway)
+        self.stop()
+
+    def head_too_late(self, c):
+        begun = time.monotonic()
+        c.at_end()
+        self.assert_took(begun)
+        self.assertEqual(self.server.still()["timed_out"], 1)
+        self.stop()
+
+    def test_header_that_never_begins(self):
+        self.limited(header_ns=SHORT_NS)
+        self.head_too_late(self.connect(preface=False))
+
+    def test_header_in_the_preface(self):
+        self.limited(header_ns=SHORT_NS)
+        c = self.connect(preface=False)
+        c.send(h2raw.PREFACE[:20])
+        self.head_too_late(c)
+
+    def test_header_in_a_block(self):
+        self.limited(header_ns=SHORT_NS)
+        c = self.connect()
+        self.assert_works(c)
+        c.send_frame(h2raw.HEADERS, h2raw.END_STREAM, c.open(), h2raw.block(c.fields("/f/hello"))[:10])
+        self.head_too_late(c)
+        self.assertEqual(c.goaway[1], h2raw.ENHANCE_YOUR_CALM)
+
+    def test_header_byte_by_byte(self):
+        """Each byte is in time, but not all of them."""
+        self.limited(header_ns=SHORT_NS)
+        c = self.connect()
+        self.assert_works(c)
+        begun, raw = time.monotonic(), h2raw.block(c.fields("/f/hello", headers=[("x", "v" * 1000)]))
+        stream = c.open()
+        c.send_frame(h2raw.HEADERS, h2raw.END_STREAM, stream, raw[:1])
+        for at in range(1, len(raw)):
+            if not c.poll(SHORT_S / 20) or c.goaway:
+                break
+            c.send_frame(h2raw.CONTINUATION, 0, stream, raw[at:at + 1])
+        self.assertIsNotNone(c.goaway)
+        self.assert_took(begun)
+        self.stop()
+
+    def test_body(self):
+        self.limited(body_ns=SHORT_NS)
+        c = self.connect()
+        for kind in KINDS:
+            stream = c.request("/%s/upload?id=%s" % (kind, kind), "POST", end=False)
+            c.data(stream, b"some")
+            self.server.wait_for("begin", kind)
+            begun = time.monotonic()
+            self.assertEqual(c.response(stream).status, 408)
+            self.assert_took(begun - SHORT_S / 10)
+            self.assert_cancelled([kind], "TIMEOUT")
+        self.assert_works(c)
+        self.stop()
+
+    def test_body_that_comes_in_time(self):
+        self.limited(body_ns=SHORT_NS)
+        c = self.connect()
+        stream = c.request("/f/upload", "POST", end=False)
+        for _ in range(8):
+            c.data(stream, b"x")
+            c.poll(SHORT_S / 3)
+        c.data(stream, b"x", end=True)
+        self.assertEqual(c.response(stream).body[:2], b"9 ")
+        self.stop()
+
+    def test_body_that_nobody_reads_has_time(self):
+        self.limited(body_ns=SHORT_NS)
+        c = self.connect()
+        stream = c.request("/f/slow?ms=600", "GET", end=False)
+        self.assertEqual(c.response(stream).status, 200)
+        self.stop()
+
+    def test_write_into_a_closed_window(self):
+        self.limited(write_ns=SHORT_NS)
+        for kind in KINDS:
+            c = self.connect({h2raw.INITIAL_WINDOW_SIZE: 0})
+            stream = c.request("/%s/big?id=%s" % (kind, kind))
+            self.assertTrue(c.wait(lambda s=stream, c=c: c.streams[s].status))
+            begun = time.monotonic()
+            self.assertIsNone(c.response(stream).ended or None)
+            self.assert_took(begun + SHORT_S / 10 if False else begun - SHORT_S / 10)
+            self.assert_cancelled([kind], "TIMEOUT")
+        self.server.still()
+        self.stop()
+
+    def test_write_of_a_small_answer_into_a_closed_window(self):
+        """Its handler has ended; what waits is the answer alone."""
+        self.limited(write_ns=SHORT_NS)
+        c = self.connect({h2raw.INITIAL_WINDOW_SIZE: 0})
+        c.request("/f/hello?id=h")
+        self.server.wait_for("closed", "h")
+        c.at_end()
+        self.server.still()
+        self.stop()
+
+    def test_write_to_who_does_not_read_his_socket(self):
+        self.limited(write_ns=SHORT_NS)
+        c = self.connect({h2raw.INITIAL_WINDOW_SIZE: 0x7fffffff}, receive_buffer=4096)
+        c.window_update(0, 0x7fffffff - 65535)
+        c.request("/f/big?n=100000000&id=b")
+        self.assert_cancelled(["b"], "TIMEOUT")
+        self.server.still()
+        self.stop()
+
+    def test_write_that_goes_on_slowly_has_time(self):
+        self.limited(write_ns=SHORT_NS)
+        c = self.connect({h2raw.INITIAL_WINDOW_SIZE: 0}, auto_window=False)
+        stream = c.request("/f/big?n=8")
+        for n in range(8):
+            self.assertTrue(c.wait(lambda n=n: len(c.streams[stream].body) == n))
+            c.poll(SHORT_S / 3)
+            c.window_update(stream, 1)
+        self.assertTrue(c.response(stream).ended)
+        self.stop()
+
+
+class Memory(WithLimits):
+    def test_what_waits_for_the_peer_is_bounded(self):
+        self.limited(write_bytes=65536)
+        readers = []
+        for i in range(20):
+            c = self.connect({h2raw.INITIAL_WINDOW_SIZE: 0x7fffffff}, receive_buffer=4096)
+            c.window_update(0, 0x7fffffff - 65535)
+            for kind in KINDS:
+                c.request("/%s/big?n=100000000&id=%s%d" % (kind, kind, i))
+            readers.append(c)
+        self.server.wait_for_count("begin", 60)
+        self.assertLess(self.server.stats()["memory"], 20 * (65536 + 65536) + 1000000)
+        for c in readers:
+            c.abort()
+        self.server.still()
+        self.stop()
+
+    def test_past_seven_eighths_it_answers_503(self):
+        self.limited(memory_bytes=4 << 20)
+        holders, refused = [], 0
+        while not refused and len(holders) < 300:
+            c = self.connect()
+            stream = c.request("/f/hang", "POST", end=False)
+            c.body(stream, bytes(60000), end=False)
+            got = c.streams[stream]
+            self.assertTrue(c.settle())
+            refused += got.status == 503
+            holders.append(c)
+        self.assertEqual(refused, 1)
+        self.assertEqual(got.headers["retry-after"], "1")
+        for c in holders:
+            c.close()
+        stats = self.server.still()
+        self.assertLess(stats["memory"], 1 << 20)
+        self.assertGreaterEqual(stats["refused"], 1)
+        self.assert_works(self.connect())
+        self.stop()
+
+    def test_at_the_very_end_connections_are_refused_and_nothing_breaks(self):
+        self.limited(memory_bytes=1 << 20)
+        holders = []
+        for _ in range(100):
+            c = self.connect()
+            for _ in range(5):
+                if c.send_headers(stream := c.open(), h2raw.block(c.fields("/f/hang", "POST"))):
+                    c.data(stream, bytes(10000))
+            holders.append(c)
+        for c in holders:
+            c.close()
+        stats = self.server.still()
+        self.assertEqual(stats["handlers_begun"], stats["handlers_closed"])
+        self.assert_works(self.connect())
+        self.stop()
+
+
+if __name__ == "__main__":
+    run_tests(sys.argv[1], sys.argv[2:])
