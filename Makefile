@@ -48,6 +48,7 @@ bench:
 	$(DEPS) build test bench
 	$(call build,release)
 	build/release/bench/ebb-bench build/bench.jsonl
+	bench/http/run.py build/bench.jsonl
 
 bench-peers:
 	$(DEPS) build test bench

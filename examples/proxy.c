@@ -13,7 +13,7 @@
 #include <string.h>
 
 #define PATIENCE_NS (30 * EBB_SECOND) /* for the head of an answer */
-enum { PIECE = 16384, FIELDS = 128, URL_BYTES = 8192 };
+enum { PIECE = 16384, FIELDS = 128, URL_BYTES = 8192, CONNECTIONS = 256 };
 
 static ebb_http_client *client; /* with the connections that it keeps */
 
@@ -100,7 +100,7 @@ static ebb_status serve(ebb_cx *cx, void *arg) {
     char **argv = arg;
     ebb_http_server *server;
     ebb_http_server_opts opts = {.address = {"127.0.0.1", (uint16_t)atoi(argv[1])}};
-    ebb_status st = ebb_http_client_new(cx, NULL, &client);
+    ebb_status st = ebb_http_client_new(cx, &(ebb_http_client_opts){.connections = CONNECTIONS}, &client);
     if (st == EBB_OK) st = ebb_http_listen(cx, &opts, &server);
     if (st == EBB_OK) st = ebb_http_on(server, "*", "/*path", pass_on, argv[2]);
     if (st == EBB_OK) st = ebb_http_server_address(cx, server, &opts.address);

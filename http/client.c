@@ -35,8 +35,9 @@ static void idle_remove(ebb_http_client *c, ebb__link *k) {
 static void link_over(ebb__link *k) {
     ebb__origin *o = k->conn.origin;
     idle_remove(o->client, k);
-    o->usable -= k->state != EBB__LINK_OVER;
-    o->coming -= k->state == EBB__LINK_NEW;
+    if (k->state == EBB__LINK_OVER) return;
+    o->usable--;
+    if (!k->known) o->coming--;
     k->state = EBB__LINK_OVER;
 }
 
@@ -52,10 +53,11 @@ static void sweep(ebb_http_client *c) {
 
 /* ---- who gets which link -------------------------------------------------------------------------------------- */
 
+/* One of HTTP/2 has room for one before its peer has said for how many: more could be refused. */
 static bool has_room(const ebb__link *k) {
     const ebb__conn *c = &k->conn;
     if (k->state != EBB__LINK_READY || c->state != EBB__CONN_OPEN) return false;
-    return c->proto->version >= 20 ? ebb__h2_client_room(c) > 0 : c->slots == 0;
+    return k->known && c->proto->version >= 20 ? ebb__h2_client_room(c) > 0 : c->slots == 0;
 }
 
 static ebb__link *find_room(const ebb__origin *o) {
@@ -151,19 +153,24 @@ void ebb__origin_lost(ebb__link *k, ebb_status st) {
 
 /* ---- what connections say ------------------------------------------------------------------------------------- */
 
+static void is_known(ebb__link *k) {
+    if (k->known || k->state == EBB__LINK_OVER) return;
+    k->known = true;
+    k->conn.origin->coming--;
+}
+
 void ebb__client_ready(ebb__conn *c) {
     ebb__link *k = link_of(c);
     ebb__origin *o = c->origin;
-    if (k->state == EBB__LINK_NEW) {
-        k->state = EBB__LINK_READY;
-        o->coming--;
-        o->h1 = c->proto->version < 20;
-    }
+    k->state = EBB__LINK_READY;
+    o->h1 = c->proto->version < 20;
+    if (o->h1) is_known(k);
     hand_out(o);
     rest(k);
 }
 
 void ebb__client_room(ebb__conn *c) {
+    is_known(link_of(c));
     hand_out(c->origin);
 }
 

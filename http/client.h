@@ -45,7 +45,7 @@ struct ebb__origin {
     uint32_t pins;     /* those who work on it */
     ebb__link *links;
     uint32_t usable;          /* links that take calls, or will */
-    uint32_t coming;          /* of these, the ones that do not yet */
+    uint32_t coming;          /* of these, the ones of which it is not known yet how many */
     ebb__call *first, **last; /* calls that wait */
     uint32_t waiting;
     bool h1; /* a connection takes one call at a time, as far as is known */
@@ -67,6 +67,7 @@ struct ebb__link {
     ebb__link *older, *newer; /* among the idle */
     uint64_t idle_since;
     uint8_t state; /* ebb__link_state */
+    bool known;    /* how many calls it takes */
     bool idle;
     bool served; /* it has had a call */
 

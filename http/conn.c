@@ -12,7 +12,7 @@
 
 #include "base/alloc.h"
 
-enum { OUT_MOST = 65536, FILLS = 16 };
+enum { OUT_MOST = 65536, FILLS = 16, FORGETS = 2 << 20, FORGETS_CALMED = 65536 };
 
 static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 _Static_assert(sizeof preface - 1 == sizeof((ebb__conn *)0)->greeting, "a whole one fits");
@@ -77,24 +77,48 @@ static void feed_tls(ebb__conn *c, char *bytes, size_t n) {
 }
 
 /* Those whose head is whole, and that were not reset by what followed in the same bytes: cancelling what was
- * never begun is for nothing. One that is gone, but behind one that waits, waits too. */
+ * never begun is for nothing. */
 static void start_all(ebb__conn *c) {
-    while (c->starts != NULL && (c->starts->gone || ebb__server_may_start(c))) {
-        ebb_http *x = c->starts;
-        c->starts = x->waits;
-        if (c->starts == NULL) c->starts_last = &c->starts;
+    ebb_http **at = &c->starts, *x;
+    while ((x = *at) != NULL) {
+        if (!x->gone && !ebb__server_may_start(c)) {
+            at = &x->waits;
+            continue;
+        }
+        *at = x->waits;
         ebb__serve(x);
     }
+    c->starts_last = at;
     if (c->starts != NULL) ebb__keeper_at(c, c->loop->rt->now + EBB__RETRY_MS * EBB_MS);
+}
+
+/* What comes when it is over. There may be no end of it. */
+static void forget(ebb__conn *c, size_t n) {
+    if (n > c->forgets) ebb__wire_close(&c->wire);
+    else c->forgets -= n;
+}
+
+static bool is_crowded(const ebb__conn *c) {
+    return c->server != NULL && c->slots / 2 >= c->server->limits.streams;
+}
+
+/* More of what has ended is still there than may be open: we are behind, and nothing is read until we are not. */
+static void hold_back(ebb__conn *c) {
+    if (ebb__conn_is_over(c) || c->proto == NULL || c->proto->version < 20 || !is_crowded(c)) return;
+    c->held_back = ebb__wire_read(&c->wire, false) == EBB_OK;
 }
 
 static void on_bytes(void *ctx, char *bytes, size_t n) {
     ebb__conn *c = ctx;
     if (c->server != NULL) c->server->stats.bytes_in += n;
-    if (ebb__conn_is_over(c)) return;
+    if (ebb__conn_is_over(c)) {
+        forget(c, n);
+        return;
+    }
     if (c->tls != NULL) feed_tls(c, bytes, n);
     else feed(c, (uint8_t *)bytes, n);
     start_all(c);
+    hold_back(c);
     ebb__conn_touch(c);
 }
 
@@ -164,8 +188,7 @@ static ebb_status send_bytes(ebb__conn *c, const uint8_t *from, size_t n) {
 }
 
 static size_t out_room(const ebb__conn *c) {
-    size_t most = c->server != NULL ? c->server->limits.write_bytes : OUT_MOST;
-    return most < OUT_MOST ? most : OUT_MOST;
+    return c->server != NULL ? c->server->limits.write_bytes : OUT_MOST;
 }
 
 /* EBB_OK: all is sent. EBB_PENDING: there may be more. */
@@ -251,6 +274,7 @@ void ebb__conn_fail(ebb__conn *c, uint32_t code, ebb_status st, ebb_cancel_kind 
     if (ebb__conn_is_over(c)) return;
     if (c->proto != NULL) c->proto->farewell(c, code);
     c->state = EBB__CONN_ENDING;
+    c->forgets = code == EBB__ENHANCE_YOUR_CALM ? FORGETS_CALMED : FORGETS;
     all_gone(c, st, kind, message);
     (void)ebb__wire_read(&c->wire, false);
     if (c->client != NULL) ebb__client_ended(c, st);
@@ -279,6 +303,10 @@ void ebb__conn_drain(ebb__conn *c) {
 
 void ebb__conn_freed(ebb__conn *c) {
     if (c->slots == 0 && c->server != NULL) ebb__server_idle(c, true);
+    if (c->held_back && !is_crowded(c) && !ebb__conn_is_over(c)) {
+        c->held_back = false;
+        if (ebb__wire_read(&c->wire, true) != EBB_OK) lost(c);
+    }
     if (c->state == EBB__CONN_DRAINING || (c->proto != NULL && c->proto->version < 20)) ebb__conn_touch(c);
 }
 

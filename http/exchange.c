@@ -63,6 +63,7 @@ void ebb__exchange_link(ebb_http *x, ebb__conn *c) {
     x->next = c->first;
     if (c->first != NULL) c->first->prev = x;
     c->first = x;
+    c->open++;
     if (c->slots++ == 0 && c->server != NULL) ebb__server_idle(c, false);
 }
 
@@ -74,6 +75,7 @@ void ebb__exchange_unlink(ebb_http *x) {
     else c->first = x->next;
     if (x->next != NULL) x->next->prev = x->prev;
     c->slots--;
+    if (!x->gone) c->open--;
     if (x->working) c->working--;
 }
 
@@ -272,6 +274,10 @@ bool ebb__exchange_body(ebb_http *x, const void *bytes, size_t n) {
 void ebb__exchange_in_end(ebb_http *x, ebb_status st) {
     if (x->in == EBB__IN_ENDED) return;
     x->in = EBB__IN_ENDED;
+    if (st == EBB_ERR_EOF && x->too_large && !x->client) { /* by its trailers, if not before */
+        st = EBB_ERR_LIMIT;
+        ebb__exchange_refuse(x, 431);
+    }
     x->in_status = st;
     if (x->reader != NULL && x->body_n == 0) {
         ebb_future *f = x->reader;
@@ -364,8 +370,10 @@ size_t ebb__exchange_take(ebb_http *x, uint8_t *to, size_t room, bool *ended) {
     size_t n = ebb__exchange_ready(x, ended);
     if (x->client && x->writer == NULL && !ebb__client_wants(x)) return 0;
     if (n > room) n = room;
-    if (n > 0) memcpy(to, x->from, n);
-    x->from += n;
+    if (n > 0) {
+        memcpy(to, x->from, n);
+        x->from += n;
+    }
     x->from_n -= n;
     x->out_bytes += n;
     if (x->from_n == 0 && x->out_last && !x->out_cut) x->out = EBB__OUT_ENDED;
@@ -462,6 +470,7 @@ void ebb__exchange_gone(ebb_http *x, ebb_status st, ebb_cancel_kind kind, const 
     ebb__conn *c = x->conn;
     assert(!x->gone);
     x->gone = true;
+    c->open--;
     x->lost = st != EBB_OK;
     x->out_since = 0;
     if (!x->client && x->lost) { /* the work is cancelled, and with it what it waits for */

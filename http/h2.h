@@ -15,6 +15,7 @@ typedef struct ebb__h2 {
     size_t left_n;
     uint64_t block_since; /* a header block is not whole since then; 0: none is open */
     uint32_t block_bytes; /* of that, so far */
+    bool greeted;         /* a server's first SETTINGS are on their way */
     bool broken;          /* nghttp2 has met an error that it can't go on from */
 } ebb__h2;
 

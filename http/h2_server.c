@@ -169,6 +169,17 @@ static ebb_status send_head(ebb_http *x) {
     return code == 0 ? EBB_OK : EBB_ERR_CLOSED;
 }
 
+/* The end of a body needs no window, but nghttp2 waits for one: it goes as trailers without a field then. */
+static void more(ebb_http *x) {
+    nghttp2_session *s = ebb__h2_of(x->conn)->session;
+    bool only_end = x->out == EBB__OUT_ENDED && x->from_n == 0 && x->out_bytes > 0 && x->out_trailers.n == 0;
+    if (only_end && nghttp2_session_get_stream_remote_window_size(s, x->stream) <= 0) {
+        (void)nghttp2_submit_headers(s, NGHTTP2_FLAG_END_STREAM, x->stream, NULL, NULL, 0, NULL);
+    } else {
+        ebb__h2_more(x);
+    }
+}
+
 static void go_on(ebb_http *x) {
     static const char status[] = "100";
     nghttp2_nv nv = ebb__h2_field(":status", 7, status, 3);
@@ -184,12 +195,31 @@ static void drain(ebb__conn *c) {
                                 EBB__NO_ERROR, NULL, 0);
 }
 
+/* nghttp2 would end the connection for one stream too many, where RFC 9113 has it reset that stream. So it is told
+ * that there is no limit, which is then ours to hold, and the peer reads what we hold: in the first entry of the
+ * SETTINGS that every connection starts with. */
+static void tell_streams(const ebb__conn *c, uint8_t *frame) {
+    enum { HEAD = 9, ID = 2 };
+    uint32_t streams = c->server->limits.streams;
+    for (int i = 0; i < 4; i++) frame[HEAD + ID + i] = (uint8_t)(streams >> (24 - 8 * i));
+}
+
+static size_t fill(ebb__conn *c, uint8_t *to, size_t room) {
+    ebb__h2 *h = ebb__h2_of(c);
+    size_t n = ebb__h2_fill(c, to, room);
+    if (h != NULL && !h->greeted && n > 0) {
+        h->greeted = true;
+        tell_streams(c, to);
+    }
+    return n;
+}
+
 static const ebb__proto proto = {.version = 20,
                                  .feed = ebb__h2_feed,
                                  .eof = ebb__h2_eof,
-                                 .fill = ebb__h2_fill,
+                                 .fill = fill,
                                  .head = send_head,
-                                 .more = ebb__h2_more,
+                                 .more = more,
                                  .consumed = ebb__h2_consumed,
                                  .go_on = go_on,
                                  .reset = ebb__h2_reset,
@@ -243,7 +273,7 @@ static int session_new(ebb__conn *c, ebb__h2 *h) {
 
 static int greet(const ebb__conn *c, nghttp2_session *s) {
     const ebb_http_limits *l = &c->server->limits;
-    nghttp2_settings_entry settings[] = {{NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, l->streams},
+    nghttp2_settings_entry settings[] = {{NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, UINT32_MAX},
                                          {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, EBB__H2_WINDOW},
                                          {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, l->header_bytes}};
     int code = nghttp2_submit_settings(s, NGHTTP2_FLAG_NONE, settings, sizeof settings / sizeof *settings);

@@ -229,6 +229,7 @@ struct ebb__conn {
     uint8_t state;           /* ebb__conn_state */
     bool h2;                 /* a client's in plain text: it speaks HTTP/2 */
     bool broken;             /* the wire failed, or TLS was cut: that is no end of a message */
+    bool held_back;          /* nothing is read, because too much is still to be freed */
     bool told_tls;           /* close_notify was said */
     bool lingers;            /* all is sent: what still comes is forgotten, until linger_until */
     bool kept;               /* the keeper has been polled */
@@ -240,6 +241,7 @@ struct ebb__conn {
 
     ebb_http *first;   /* exchanges */
     uint32_t slots;    /* how many */
+    uint32_t open;     /* of these, how many have a stream */
     uint32_t working;  /* of these, how many have a handler that runs, or ran and has its stream */
     uint32_t requests; /* so far */
     ebb_http *starts, **starts_last; /* those whose head is whole, until bytes are no longer looked at */
@@ -258,7 +260,10 @@ struct ebb__conn {
     ebb__conn *idle_prev, *idle_next; /* among those without an exchange; who is idle longest comes first */
     bool idle;
     uint64_t idle_since;   /* there is no exchange since then */
+    uint64_t forgets;      /* bytes that it may still send once it is over */
     uint64_t linger_until; /* 0: it does not */
+    uint64_t budget_end;   /* once cancelled: of its cleanup; and when it stops to wait for its exchanges */
+    uint64_t stop_at;      /* 0: it does not */
     uint64_t born;
     ebb__bucket resets, frames, *address; /* address: shared by all who have the peer's */
     uint32_t earned; /* whole answers that it got, less resets that it could not have had else */

@@ -20,9 +20,16 @@ void ebb__keeper_wake(ebb__conn *c) {
     (void)ebb_wake(ebb_host(c->loop->rt), c->keeper);
 }
 
+/* Half of what is left of a cleanup budget, or for ever. */
+static uint64_t half_left(const ebb__conn *c) {
+    uint64_t now = c->loop->rt->now;
+    if (c->budget_end == EBB_FOREVER || !c->cancelled) return EBB_FOREVER;
+    return c->budget_end > now ? now + (c->budget_end - now) / 2 : now;
+}
+
 void ebb__keeper_linger(ebb__conn *c) {
-    uint64_t until = c->loop->rt->now + LINGER_MS * EBB_MS;
-    if (c->linger_until == 0 || until < c->linger_until) c->linger_until = until;
+    uint64_t until = c->loop->rt->now + LINGER_MS * EBB_MS, half = half_left(c);
+    c->linger_until = until < half ? until : half;
     ebb__keeper_at(c, c->linger_until);
 }
 
@@ -72,7 +79,8 @@ static void check_exchanges(ebb__conn *c, uint64_t now, uint64_t *next) {
             moving++;
             continue;
         }
-        late++;
+        if (x->from_n > 0)
+            late++; /* else only its end is missing, which nghttp2 does not send into a closed window */
         reader_is_late(x);
     }
     if (late > 0 && moving == 0) {
@@ -113,24 +121,34 @@ static void check_time(ebb__conn *c) {
         ebb__conn_touch(c);
         next = now + EBB__RETRY_MS * EBB_MS < next ? now + EBB__RETRY_MS * EBB_MS : next;
     }
+    if (c->stop_at != 0 && c->stop_at < next) next = c->stop_at;
     if (c->state != EBB__CONN_ENDED) ebb__keeper_at(c, next != EBB_FOREVER ? next : now + l->header_ns);
 }
 
 /* ---- the three verbs -------------------------------------------------------------------------------------------- */
 
-/* Its exchanges hear of it by themselves. The peer has half of what is left to take the last bytes. */
+/* Its exchanges hear of it by themselves, and are answered when they have cleaned up, for which they have half of
+ * what is left. */
 static void cancelled(ebb_cx *cx, ebb__conn *c) {
     ebb_task_info me;
     if (c->cancelled) return;
     c->cancelled = true;
-    ebb__conn_fail(c, EBB__NO_ERROR, EBB_ERR_CLOSED, EBB_CANCEL_SHUTDOWN, "the server stops");
-    uint64_t now = c->loop->rt->now, until = now + LINGER_MS * EBB_MS;
-    if (ebb_task_info_of(cx, ebb_self(cx), &me) == EBB_OK && me.budget.deadline != EBB_FOREVER) {
-        uint64_t left = me.budget.deadline > now ? me.budget.deadline - now : 0;
-        if (now + left / 2 < until) until = now + left / 2;
+    bool known = ebb_task_info_of(cx, ebb_self(cx), &me) == EBB_OK;
+    c->budget_end = known ? me.budget.deadline : c->loop->rt->now;
+    c->stop_at = half_left(c);
+    if (c->state == EBB__CONN_ENDING && (c->linger_until == 0 || c->stop_at < c->linger_until)) {
+        c->linger_until = c->stop_at;
     }
-    c->linger_until = until;
-    ebb__keeper_at(c, until);
+    ebb__conn_drain(c);
+    ebb__keeper_at(c, c->stop_at);
+}
+
+/* Those that are left are not waited for any longer. */
+static void stop(ebb__conn *c) {
+    c->stop_at = 0;
+    if (ebb__conn_is_over(c)) return;
+    ebb__conn_fail(c, EBB__NO_ERROR, EBB_ERR_CLOSED, EBB_CANCEL_SHUTDOWN, "the server stops");
+    ebb__keeper_linger(c);
 }
 
 ebb_status ebb__keeper_poll(ebb_cx *cx, void *arg) {
@@ -145,7 +163,8 @@ ebb_status ebb__keeper_poll(ebb_cx *cx, void *arg) {
         if (st == EBB_OK) ebb__conn_drain(c);
     }
     if (ebb_checkpoint(cx) != EBB_OK) cancelled(cx, c);
-    check_time(c);
+    if (c->stop_at != 0 && ebb_now(cx) >= c->stop_at) stop(c);
+    if (c->state != EBB__CONN_ENDED) check_time(c);
     if (c->wire.handle == NULL && c->state == EBB__CONN_ENDED && c->session == NULL) {
         if (c->timer_at != EBB_FOREVER) (void)ebb_timer_disarm(cx, c->timer);
         c->timer_at = EBB_FOREVER;

@@ -328,7 +328,7 @@ static bool go_up(walk *w) {
 static bool go_on(walk *w) {
     if (w->end < w->n && go_down(w, LITERAL)) return true;
     for (kind tried = w->at->kind; go_up(w); tried = w->at->kind) {
-        if (tried != REST && go_down(w, tried + 1)) return true;
+        if (go_down(w, tried + 1)) return true;
     }
     return false;
 }

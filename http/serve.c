@@ -7,11 +7,10 @@
 
 /* ---- admission ---------------------------------------------------------------------------------------------- */
 
-/* nghttp2 holds the number of open streams. Those that are gone, but whose work is not, count on: what comes
- * behind them waits, and as many as may be open may wait. */
+/* Only what is open is refused: those that are gone, but whose work is not, have what comes behind them wait. */
 bool ebb__server_admits(ebb__conn *c) {
     ebb_http_server *s = c->server;
-    if (c->slots / 2 < s->limits.streams && c->state == EBB__CONN_OPEN) return true;
+    if (c->open < s->limits.streams && c->state == EBB__CONN_OPEN) return true;
     s->stats.refused++;
     return false;
 }
@@ -116,6 +115,7 @@ static void region_closed(void *arg, const ebb_report *report) {
     x->conn->server->stats.exchanges--;
     if (!x->gone) {
         bool late = x->deadline != 0 && x->loop->rt->now >= x->deadline;
+        if (late) x->conn->server->stats.timed_out++;
         if (late && x->verdict == 0) x->verdict = 504;
         end_stream(x, report->status != EBB_OK && report->status != EBB_CANCELLED);
         return;

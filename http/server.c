@@ -7,7 +7,7 @@
 #include "base/alloc.h"
 #include "loop/stream.h"
 
-enum { IDLE_LEAST_MS = 1000, LOOK_MS = 100 };
+enum { IDLE_LEAST_MS = 1000, LOOK_MS = 100, WRITE_LEAST = 17408, WRITE_MOST = 65536 };
 
 /* ---- memory ------------------------------------------------------------------------------------------------- */
 
@@ -24,7 +24,10 @@ static void *counted(void *ctx, void *p, size_t old_n, size_t n) {
 
 void ebb__server_idle(ebb__conn *c, bool idle) {
     ebb_http_server *s = c->server;
-    if (idle) c->idle_since = c->loop->rt->now;
+    if (idle) {
+        c->idle_since = c->loop->rt->now;
+        ebb__keeper_at(c, c->idle_since + s->limits.idle_ns);
+    }
     if (idle == c->idle) return;
     c->idle = idle;
     ebb__conn *prev = idle ? s->idle_last : c->idle_prev, *next = idle ? NULL : c->idle_next;
@@ -85,6 +88,7 @@ static ebb_status conn_begin(ebb_cx *host, ebb__conn *c, ebb_stream stream) {
     if (st == EBB_OK) c->keeper = ebb_spawn(host, c->region, ebb__keeper_poll, c);
     if (st == EBB_OK) st = ebb_id_status(c->keeper.id);
     if (st == EBB_OK) ebb__keeper_at(c, c->born + s->limits.header_ns);
+    if (st == EBB_OK) ebb__keeper_at(c, c->born + s->limits.idle_ns);
     return st;
 }
 
@@ -198,7 +202,9 @@ static void set_defaults(ebb_http_limits *l) {
     DEFAULT(header_bytes, 16384);
     DEFAULT(block_bytes, 32768);
     DEFAULT(body_bytes, 16u << 20);
-    DEFAULT(write_bytes, 65536);
+    DEFAULT(write_bytes, WRITE_MOST);
+    if (l->write_bytes < WRITE_LEAST) l->write_bytes = WRITE_LEAST;
+    if (l->write_bytes > WRITE_MOST) l->write_bytes = WRITE_MOST;
     DEFAULT(memory_bytes, 256u << 20);
     DEFAULT(idle_ns, 60 * EBB_SECOND);
     DEFAULT(header_ns, 10 * EBB_SECOND);

@@ -327,7 +327,7 @@ ebb_status ebb__tls_read(ebb__tls *t, void *into, size_t room, size_t *n) {
 }
 
 void ebb__tls_close(ebb__tls *t) {
-    if (t->failed != EBB_OK || !t->ready) return;
+    if (t->failed != EBB_OK) return;
     (void)SSL_shutdown(t->ssl);
     ERR_clear_error();
 }

@@ -172,18 +172,6 @@ static bool is_all_said(const connection *c) {
            (script.turn_n == 0 || (opts.turns > 0 && c->turns >= opts.turns));
 }
 
-static void send_some(connection *c) {
-    if (c->out_at == c->out_n) batch(c);
-    if (c->out_at == c->out_n) return;
-    ssize_t n = send(c->fd, c->out + c->out_at, c->out_n - c->out_at, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (n > 0) {
-        c->out_at += (size_t)n;
-        seen.sent += (size_t)n;
-    } else if (errno != EAGAIN) {
-        connection_end(c, &seen.reset);
-    }
-}
-
 /* ---- what comes ------------------------------------------------------------------------------------------- */
 
 static void frame_seen(connection *c) {
@@ -225,6 +213,29 @@ static void receive(connection *c) {
     } else if (n == 0) {
         if (!opts.holds || stopping) connection_end(c, &seen.eof);
     } else if (errno != EAGAIN) {
+        connection_end(c, &seen.reset);
+    }
+}
+
+/* What came before the end is still there. */
+static void hear_the_rest(connection *c) {
+    uint8_t in[4096];
+    ssize_t n;
+    while ((n = recv(c->fd, in, sizeof in, MSG_DONTWAIT)) > 0) {
+        seen.received += (size_t)n;
+        parse(c, in, (size_t)n);
+    }
+}
+
+static void send_some(connection *c) {
+    if (c->out_at == c->out_n) batch(c);
+    if (c->out_at == c->out_n) return;
+    ssize_t n = send(c->fd, c->out + c->out_at, c->out_n - c->out_at, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (n > 0) {
+        c->out_at += (size_t)n;
+        seen.sent += (size_t)n;
+    } else if (errno != EAGAIN) {
+        hear_the_rest(c);
         connection_end(c, &seen.reset);
     }
 }

@@ -102,6 +102,15 @@ static ebb_status begin_and_fail(ebb_cx *cx, ebb_http *x, void *arg) {
     return EBB_FAILED;
 }
 
+/* Says that it has 10 bytes, and writes those, or as many as the query says. */
+static ebb_status sized(ebb_cx *cx, ebb_http *x, void *arg) {
+    (void)arg;
+    size_t n = ebb_http_query(x)[0] == 0 ? 10 : strtoul(ebb_http_query(x), NULL, 10);
+    ebb_status st = ebb_http_set(x, "content-length", "10");
+    if (st == EBB_OK) st = ebb_await(cx, ebb_http_write(cx, x, "0123", 4), NULL);
+    return st == EBB_OK ? ebb_await(cx, ebb_http_write(cx, x, "456789", n - 4), NULL) : st;
+}
+
 /* A head that is larger than any piece of what is written. */
 static ebb_status large_head(ebb_cx *cx, ebb_http *x, void *arg) {
     static char value[100001];
@@ -142,6 +151,7 @@ static void serve(loop_world *w, ebb_http_limits limits) {
     on("POST", "/wait-and-count", wait_and_count);
     on("*", "/begin-and-wait", begin_and_wait);
     on("GET", "/begin-and-fail", begin_and_fail);
+    on("GET", "/sized", sized);
     on("GET", "/large-head", large_head);
     on("GET", "/large-body", large_body);
 }
@@ -705,6 +715,29 @@ static void a_body_of_unknown_length_is_chunked(void **state) {
     peer_close(p);
 }
 
+static void a_length_that_the_handler_knows_is_sent_and_kept(void **state) {
+    serve(*state, (ebb_http_limits){0});
+    peer *p = visit();
+    say(p, "GET /sized HTTP/1.1\r\nhost: h\r\n\r\n");
+    heard h = hear(p);
+    assert_string_equal(field_of(&h, "content-length"), "10");
+    assert_null(field_of(&h, "transfer-encoding"));
+    assert_string_equal(h.body, "0123456789");
+    free_heard(&h);
+    say(p, "HEAD /sized HTTP/1.1\r\nhost: h\r\n\r\n");
+    h = hear_to(p, true);
+    assert_string_equal(field_of(&h, "content-length"), "10");
+    free_heard(&h);
+    say(p, "GET /sized HTTP/1.0\r\nconnection: keep-alive\r\n\r\n");
+    hears(p, 200, "0123456789");
+    say(p, "GET /sized?9 HTTP/1.1\r\nhost: h\r\n\r\n"); /* one byte is missing */
+    h = hear(p);
+    assert_false(h.whole);
+    assert_true(hears_the_end(p));
+    free_heard(&h);
+    peer_close(p);
+}
+
 static void answers_without_a_body_have_none(void **state) {
     serve(*state, (ebb_http_limits){0});
     peer *p = visit();
@@ -1074,6 +1107,7 @@ int main(void) {
         ON_A_LOOP(http_1_0_ends_unless_it_is_asked_to_go_on),
         ON_A_LOOP(a_body_of_unknown_length_ends_with_the_connection_in_http_1_0),
         ON_A_LOOP(a_body_of_unknown_length_is_chunked),
+        ON_A_LOOP(a_length_that_the_handler_knows_is_sent_and_kept),
         ON_A_LOOP(answers_without_a_body_have_none),
         ON_A_LOOP(a_status_without_a_name_is_sent),
         ON_A_LOOP(a_body_that_nobody_read_ends_the_connection),

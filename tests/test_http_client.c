@@ -136,7 +136,6 @@ static void the_peers_limit_of_streams_is_kept(void **state) {
     h->port = 0;
     http_serve(h, &(ebb_http_server_opts){.limits.streams = 2});
     h->client = http_client(h, (ebb_http_client_opts){.connections = 1});
-    assert_int_equal(get_status(h, "/hello"), EBB_OK); /* by now its settings are known */
     get_many(h, "/hello", 50);
     ebb_http_stats s = server_stats(h);
     assert_int_equal(s.accepted, 1);
@@ -440,6 +439,37 @@ static void a_call_that_streams_speaks_both_ways(void **state) {
     assert_int_equal(server_stats(h).accepted, 1);
 }
 
+/* Its length may be said beforehand; then it is kept to. */
+static ebb_status send_sized(ebb_cx *cx, void *arg) {
+    http_world *h = arg;
+    ebb_http_field length = {"Content-Length", "8"};
+    ebb_http_call call = {
+        .method = "POST", .url = url(h, "/echo"), .headers = &length, .headers_n = 1, .streams = true};
+    ebb_value v;
+    size_t n;
+    ebb_status st = ebb_await(cx, ebb_http_open(cx, h->client, &call), &v);
+    if (st != EBB_OK) return st;
+    ebb_http *x = ebb_http_of(cx, v);
+    assert_int_equal(ebb_await(cx, ebb_http_write(cx, x, "four", 4), NULL), EBB_OK);
+    assert_int_equal(ebb_await(cx, ebb_http_write(cx, x, "five!", 5), NULL), EBB_ERR_LIMIT);
+    assert_int_equal(ebb_await(cx, ebb_http_write(cx, x, "more", 4), NULL), EBB_OK);
+    assert_int_equal(ebb_http_end(cx, x), EBB_OK);
+    st = read_all(cx, x, &n);
+    assert_int_equal(n, 8);
+    ebb_http_close(cx, x);
+    length.value = "eight";
+    assert_int_equal(ebb_status_of(ebb_http_open(cx, h->client, &call)), EBB_ERR_INVALID);
+    length.value = "8";
+    call.streams = false;
+    assert_int_equal(ebb_status_of(ebb_http_open(cx, h->client, &call)), EBB_ERR_INVALID);
+    return st;
+}
+
+static void a_call_that_streams_may_say_how_long_it_is(void **state) {
+    http_world *h = *state;
+    assert_int_equal(run_fiber(h->w, send_sized, h), EBB_OK);
+}
+
 /* The head is there long before all of the body is sent; what the caller gave may go then. */
 static ebb_status open_with_body(ebb_cx *cx, void *arg) {
     http_world *h = arg;
@@ -561,6 +591,7 @@ int main(void) {
         OVER(the_earlier_of_the_regions_deadline_and_the_calls_travels),
         OVER(a_body_is_read_piece_by_piece),
         OVER(a_call_that_streams_speaks_both_ways),
+        OVER(a_call_that_streams_may_say_how_long_it_is),
         OVER(the_body_of_an_open_is_sent_to_its_end),
         OVER(closing_an_exchange_ends_what_waits_for_it_and_cancels_the_handler),
         OVER(an_exchange_that_nobody_takes_is_closed),

@@ -375,6 +375,34 @@ static void calls_wait_until_the_peer_has_room(void **state) {
     raw_end(&s);
 }
 
+static char much[32 << 20];
+
+static ebb_status send_much(ebb_cx *cx, void *arg) {
+    http_world *h = arg;
+    ebb_http_call call = {.method = "POST", .url = url(h, "/"), .body = much, .body_n = sizeof much};
+    return ebb_await(cx, ebb_http_fetch(cx, h->client, &call), NULL);
+}
+
+/* Its windows are open, but it does not read: not even a reset can be sent. */
+static void a_call_ends_although_the_peer_does_not_read(void **state) {
+    http_world *h = *state;
+    static const char open[] = {0,  0, 6, 4, 0, 0, 0, 0, 0, 0, 4,   127, -1, -1,
+                                -1, 0, 0, 4, 8, 0, 0, 0, 0, 0, 127, -1,  0,  0};
+    raw_server s;
+    raw_listen(&s, h);
+    ebb_region r = ebb_region_open(http_cx(h), &(ebb_region_opts){.policy = EBB_COLLECT});
+    (void)ebb_fiber_spawn(http_cx(h), r, send_much, h);
+    peer *p = raw_accept(&s);
+    if (h->h2) say_bytes(p, open, sizeof open);
+    assert_true(hears_bytes(p, 100000));
+    peer_listens(p, false);
+    loop_turns(h->w, 300); /* what the system takes is full by now */
+    ebb_region_cancel(http_cx(h), r, EBB_CANCEL_USER, "test");
+    while (!region_is_closed(h->w, r)) loop_turns(h->w, 1);
+    peer_close(p);
+    raw_end(&s);
+}
+
 /* Calls that wait for it are not tried again and again. */
 static void a_peer_that_only_hangs_up_is_not_called_for_ever(void **state) {
     http_world *h = *state;
@@ -430,6 +458,7 @@ int main(void) {
         OVER_2(goaway_lets_the_taken_finish),
         OVER_2(goaway_with_an_error_ends_all),
         OVER_2(calls_wait_until_the_peer_has_room),
+        OVER(a_call_ends_although_the_peer_does_not_read),
         OVER(a_peer_that_only_hangs_up_is_not_called_for_ever),
         OVER(what_is_not_http_is_said_so),
     };

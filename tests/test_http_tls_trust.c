@@ -18,6 +18,26 @@ static void a_name_or_an_address_of_the_certificate_is_right(void **state) {
     }
 }
 
+/* Names only: RFC 6066 has no addresses. */
+static void a_server_hears_the_name_that_is_wanted(void **state) {
+    static const struct {
+        const char *host, *heard;
+    } names[] = {{"localhost", "localhost"},
+                 {"www.example.org.", "www.example.org"},
+                 {"127.0.0.1", NULL},
+                 {"::1", NULL}};
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        end client = client_with(names[i].host, NULL, "ca.pem"), server = raw_over(raw_context(true), true);
+        carry(&client, &server, 1000);
+        const char *heard = SSL_get_servername(server.raw, TLSEXT_NAMETYPE_host_name);
+        if (names[i].heard == NULL) assert_null(heard);
+        else assert_string_equal(heard, names[i].heard);
+        end_free(&client);
+        end_free(&server);
+    }
+}
+
 static const struct {
     const char *host, *cert, *ca, *client, *server;
 } STRANGERS[] = {
@@ -96,6 +116,20 @@ static void a_server_may_want_certificates_of_its_clients(void **state) {
         end_free(&client);
         end_free(&server);
     }
+}
+
+/* Or a client with several certificates could not know which to send. */
+static void a_server_says_whose_certificates_it_trusts(void **state) {
+    (void)state;
+    end client = raw_over(raw_context(false), false), server = server_with("leaf", "ca.pem");
+    shake(&client, &server, 1000);
+    const STACK_OF(X509_NAME) *names = SSL_get0_peer_CA_list(client.raw);
+    char text[64];
+    assert_int_equal(sk_X509_NAME_num(names), 1);
+    X509_NAME_oneline(sk_X509_NAME_value(names, 0), text, sizeof text);
+    assert_string_equal(text, "/CN=a CA");
+    end_free(&client);
+    end_free(&server);
 }
 
 /* A ticket is good for another connection of the same server, one that wants certificates too. */
@@ -177,6 +211,24 @@ static void each_wrong_file_is_named_with_what_is_wrong(void **state) {
     }
 }
 
+/* The password stands ready, for an OpenSSL that would ask for it. */
+static void a_key_with_a_password_is_refused_without_asking(void **state) {
+    ebb_tls_opts o = {.cert_file = file("secret.pem"), .key_file = file("secret.key")};
+    ebb__tls_ctx *c;
+    int fd[2], was = dup(0);
+    (void)state;
+    assert_int_equal(pipe(fd), 0);
+    assert_int_equal(write(fd[1], "open sesame\n", 12), 12);
+    assert_int_equal(dup2(fd[0], 0), 0);
+    close(fd[0]);
+    close(fd[1]);
+    ebb_status st = ebb__tls_ctx_new(libc_allocator(), &o, true, &c);
+    assert_int_equal(dup2(was, 0), 0);
+    close(was);
+    assert_int_equal(st, EBB_ERR_TLS);
+    assert_non_null(strstr(ebb_http_error(), "secret.key: "));
+}
+
 static void a_name_of_any_length_is_told_as_far_as_there_is_room(void **state) {
     static char name[5000];
     ebb_tls_opts o = {.ca_file = name};
@@ -218,11 +270,14 @@ static void each_thread_has_its_own_error(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_name_or_an_address_of_the_certificate_is_right),
+        cmocka_unit_test(a_server_hears_the_name_that_is_wanted),
         cmocka_unit_test(a_client_does_not_speak_with_strangers),
         cmocka_unit_test(a_client_needs_a_host),
         cmocka_unit_test(a_server_may_want_certificates_of_its_clients),
+        cmocka_unit_test(a_server_says_whose_certificates_it_trusts),
         cmocka_unit_test(sessions_are_resumed),
         cmocka_unit_test(each_wrong_file_is_named_with_what_is_wrong),
+        cmocka_unit_test(a_key_with_a_password_is_refused_without_asking),
         cmocka_unit_test(a_name_of_any_length_is_told_as_far_as_there_is_room),
         cmocka_unit_test(options_of_another_version_are_refused),
         cmocka_unit_test(each_thread_has_its_own_error),

@@ -1,7 +1,7 @@
 /* Certificates for tests, made when they start: a directory of PEM files that goes with them.
  *
  *   ca.pem, other-ca.pem   two that certify others
- *   leaf                   for localhost, *.example.org, 127.0.0.1 and ::1, by the first; NAME.pem and NAME.key
+ *   leaf                   for localhost, *.example.org, 127.0.0.1 and ::1, by the first: .pem and .key
  *   expired, early         for localhost, by the first, at another time
  *   foreign                for localhost, by the other
  *   localhost              by the first; the name stands in its subject only

@@ -1,5 +1,5 @@
-/* Two ends of a TLS connection that speak to each other in memory: ours, and OpenSSL by itself where the other
- * has to behave as ours never does. */
+/* Two ends of a TLS connection that speak to each other in memory: ours, and OpenSSL by itself where the
+ * other has to behave as ours never does. */
 #ifndef EBB_TESTS_TLS_ENDS_H
 #define EBB_TESTS_TLS_ENDS_H
 

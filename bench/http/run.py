@@ -170,6 +170,10 @@ class Server:
             time.sleep(0.02)
         return last
 
+    def delay_ns(self):
+        """How long it was ready to run, and others had its core."""
+        return sum(int(Path("/proc/%d/schedstat" % pid).read_text().split()[1]) for pid in self.pids())
+
     def rss_bytes(self):
         pages = sum(int(Path("/proc/%d/statm" % pid).read_text().split()[1]) for pid in self.pids())
         return pages * os.sysconf("SC_PAGESIZE")
@@ -326,14 +330,17 @@ class Row:
         self.connections, self.streams = connections, streams
         self.cancels = work.startswith("cancel")
         self.bar, self.peers = bar, peers
+        self.spent = self.delayed = 0  # ns of all servers
 
     def cost(self, server, n):
         """Nanoseconds of CPU for each of about n."""
         path = server.path(self.work)
         counted = server.counts() if self.cancels else None
-        before = server.cpu_ns()
+        before, delay = server.cpu_ns(), server.delay_ns()
         n = (storm if self.cancels else ask)(server, path, n, self)
         spent = server.cpu_ns() - before
+        self.spent += spent
+        self.delayed += server.delay_ns() - delay
         if self.cancels:
             see_cancelled(server, counted, n)
         return spent / n
@@ -476,6 +483,13 @@ def measure_all(servers, rows, rounds):
             yield growth(row, grown)
 
 
+def warn_of_noise(rows):
+    spent, delayed = sum(row.spent for row in rows), sum(row.delayed for row in rows)
+    if delayed > spent / 10:
+        print("the machine was busy: the servers ran for %.1f s, and waited for their core for %.1f s"
+              % (spent / 1e9, delayed / 1e9))
+
+
 def write(path, found):
     """Beside the rows that others have written there."""
     names = {one["name"] for one in found}
@@ -513,15 +527,17 @@ def main():
             sys.exit("run.py: %s is not installed" % tool)
     os.sched_setaffinity(0, {LOAD_CORE})
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("run.py: told to stop"))  # and the servers with it
+    rows = [row for row in ROWS if given.filter in row.name]
     found = []
     with tempfile.TemporaryDirectory() as work, contextlib.ExitStack() as stack:
         servers = start_all(given.only, Bench(given.bin.resolve(), work), stack)
         peers = [server.name for server in servers if server.name not in ("ours", "floor")]
         print("%-22s %-5s %8s %8s %7s %8s %-7s" % ("name", "unit", "ours", "floor", "ratio", "hold", "")
               + "".join("%9s" % name for name in peers), flush=True)
-        for one in measure_all(servers, [row for row in ROWS if given.filter in row.name], given.rounds):
+        for one in measure_all(servers, rows, given.rounds):
             print_row(one, peers)
             found.append(one)
+    warn_of_noise(rows)
     if given.out != "-":
         write(Path(given.out), found)
     sys.exit(1 if failed else 0)

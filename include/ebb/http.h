@@ -55,8 +55,9 @@ typedef struct ebb_http_limits {
     uint32_t header_bytes; /* their names and values, and 32 each: 16 KiB. Past it: 431 */
     uint32_t
         block_bytes; /* a header block as it is sent: 32 KiB; of HTTP/1 80 KiB at most. Past it the connection ends */
-    uint64_t body_bytes;    /* of a request: 16 MiB. Past it: 413 */
-    uint32_t write_bytes;   /* that wait for one connection's peer to read them: 64 KiB */
+    uint64_t body_bytes; /* of a request: 16 MiB. Past it: 413 */
+    uint32_t
+        write_bytes; /* that wait for one connection's peer to read them: 64 KiB, the most; at least 17 KiB */
     uint64_t memory_bytes;  /* of the whole server, without what handlers take: 256 MiB. From 7/8 on: 503 */
     uint64_t idle_ns;       /* a connection with no request: 60 s */
     uint64_t header_ns;     /* from the first byte of a head, or of the handshake, to its last: 10 s */

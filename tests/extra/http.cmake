@@ -1,2 +1,29 @@
 # HTTP as clients meet it: real ones (curl, nghttp, Node), and one that does what none of them would.
 ebb_program(http_test_server ebb ${CMAKE_CURRENT_SOURCE_DIR}/http_server.c)
+
+# ebb_http_test(NAME SCRIPT ARGUMENT...) registers a script of tests/tools that runs the server.
+function(ebb_http_test name script)
+    add_test(NAME ${name}
+        COMMAND Python3::Interpreter tests/tools/${script} $<TARGET_FILE:http_test_server> ${ARGN}
+        WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+    set_tests_properties(${name} PROPERTIES TIMEOUT ${EBB_TEST_TIMEOUT_S})
+endfunction()
+
+foreach(id IT-01 IT-02 IT-03 IT-04 IT-05 IT-06 AS-01 AS-02)
+    ebb_http_test(${id} test_http.py ${id})
+endforeach()
+ebb_http_test(http test_http_answers.py)
+ebb_http_test(http_limits test_http_limits.py)
+set_tests_properties(http PROPERTIES RUN_SERIAL TRUE) # it measures how fast a reset is heard
+
+# ebb_http_soak(ID SHORT LONG ARGUMENT...) registers it for a short while, and for a long one in `make soak`.
+function(ebb_http_soak id short long)
+    ebb_http_test(${id} http_soak.py ${id} ${short} ${ARGN})
+    ebb_http_test(soak_${id} http_soak.py ${id} ${long} ${ARGN})
+    set_tests_properties(soak_${id} PROPERTIES LABELS soak TIMEOUT 1000)
+endfunction()
+ebb_http_soak(ST-01 3 60)
+ebb_http_soak(ST-02 3 60)
+if(TARGET bench-http-storm)
+    ebb_http_soak(http_memory 100000 1000000 $<TARGET_FILE:bench-http-storm>)
+endif()

@@ -29,7 +29,8 @@ HTTP_SERVER = ""
 PROGRAMS = {}
 
 # These run until they are told to stop; test_service.py has service.
-SERVERS = {"echo", "greeter", "proxy", "service", "upload", "web"}
+HTTP = {"proxy", "upload", "web"}
+SERVERS = {"echo", "greeter", "service"} | HTTP
 REAL_TIME = {"embed", "fanout", "pipeline", "publish"}  # these run on the clock of the machine
 
 # What an example has to say, as expressions for whole lines, in this order.
@@ -478,30 +479,6 @@ class Proxy(unittest.TestCase):
             self.assertEqual(c.response(two).body, b"7 %d\n" % zlib.adler32(b"not cut"))
         self.stop()
 
-    def test_a_deadline_reaches_the_handler_behind_it(self):
-        with h2raw.Conn(self.port, timeout=60) as c:
-            r = c.get("/f/hang?id=late", headers=[("ebb-deadline-ms", "200")])
-            self.assertEqual(r.status, 504)
-            self.assertRegex(self.upstream.wait_for("cancelled", "late"), "^(DEADLINE|DISCONNECT) ")
-        self.stop()
-
-    def test_sigterm_lets_what_is_in_flight_finish(self):
-        with h2raw.Conn(self.port, timeout=60) as c:
-            s = c.request("/f/upload?id=slow", "POST", end=False)
-            self.upstream.wait_for("begin", "slow")
-            self.server.send_signal(signal.SIGTERM)
-            c.wait(lambda: c.goaway)
-            self.assertTrue(c.body(s, b"late"))
-            self.assertEqual(c.response(s).body, b"4 %d\n" % zlib.adler32(b"late"))
-        self.assertEqual(self.server.wait(timeout=60), 0)
-        self.upstream.stop()
-
-    def test_says_that_the_other_server_is_not_there(self):
-        self.upstream.stop()
-        for version in VERSIONS:
-            with self.subTest(version):
-                self.assertEqual(curl(version, self.url), b"the other server does not answer\n502")
-
 
 class Pipeline(unittest.TestCase):
     def test_counts_as_wc_does(self):
@@ -590,6 +567,33 @@ class Docs(unittest.TestCase):
         self.assertGreater(len(functions), 2)
         for function in functions:
             self.assertIn(function.rstrip("\n"), example)
+
+    def test_show_web_and_parts_of_upload_as_they_are(self):
+        page = (ROOT / "docs" / "http.md").read_text(encoding="utf-8")
+        blocks = re.findall(r"^```c\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+        self.assertEqual(blocks[0], (ROOT / "examples" / "web.c").read_text(encoding="utf-8"))
+        upload, = (block for block in blocks if "remove_temporary" in block)
+        self.assertIn(upload, (ROOT / "examples" / "upload.c").read_text(encoding="utf-8"))
+
+    def test_name_a_test_for_every_limit_of_http(self):
+        header = (ROOT / "include" / "ebb" / "http.h").read_text(encoding="utf-8")
+        struct = re.search(r"typedef struct ebb_http_limits \{(.*?)\} ebb_http_limits;", header, re.DOTALL).group(1)
+        limits = re.findall(r"uint(?:32|64)_t\s+(\w+);", struct)
+        self.assertGreater(len(limits), 15)
+        page = (ROOT / "docs" / "http.md").read_text(encoding="utf-8")
+        rows = [line for line in page.split("## Limits\n")[1].split("\n## ")[0].splitlines() if line.startswith("| `")]
+        for limit in limits:
+            self.assertTrue([row for row in rows if "`%s`" % limit in row and "test_" in row], limit)
+
+    def test_name_only_tests_that_there_are(self):
+        page = (ROOT / "docs" / "http.md").read_text(encoding="utf-8")
+        source = "".join(path.read_text(encoding="utf-8") for path in Path(__file__).parent.glob("test_http*.py"))
+        there = {"%s.%s" % (name, test) for name, body in
+                 re.findall(r"^class (\w+)\b(.*?)(?=^\S|\Z)", source, re.MULTILINE | re.DOTALL)
+                 for test in re.findall(r"def (test_\w+)", body)}
+        named = set(re.findall(r"`(\w+\.test_\w+)`", page))
+        self.assertGreater(len(named), 20)
+        self.assertEqual(named - there, set())
 
 
 if __name__ == "__main__":

@@ -139,19 +139,34 @@ class Floods(UnderAttack):
 
 class Slots(UnderAttack):
     def test_are_taken_until_the_work_has_ended(self):
-        """A connection that resets what is slow to end begins no more than its slots."""
-        self.start(*limits("streams=10", *BUDGETS_OFF), "--budget-ms", "20000")
+        """Who resets what is slow to end gets no more of it at once than its slots."""
+        self.start(*limits("streams=10", *BUDGETS_OFF))
         with self.server.connect() as c:
-            for _ in range(50):
-                streams = [c.request("/f/stubborn?ms=1500") for _ in range(10)]
-                c.settle()
-                for stream in streams:
-                    c.rst(stream)
+            first = [c.request("/f/stubborn?ms=500") for _ in range(10)]
             c.settle()
-            stats = self.server.stats()
-            self.assertEqual(stats["handlers_begun"], 10)
-            self.assertLessEqual(stats["exchanges"], 11)
+            for stream in first:
+                c.rst(stream)
+            for _ in range(10):
+                c.request("/f/stubborn?ms=500")
+            begun = ended = 0
+            while begun < 20:
+                stats = self.server.stats()
+                begun, ended = stats["handlers_begun"], stats["handlers_closed"]
+                self.assertLessEqual(begun - ended, 10)
         self.server.still()
+        self.server.stop()
+
+    def test_past_the_limit_are_refused(self):
+        """By a client that knows the limit (5.1.2)."""
+        self.start(*limits("streams=10"))
+        with self.server.connect() as c:
+            self.assertTrue(c.settle())
+            self.assertEqual(c.peer[h2raw.MAX_CONCURRENT_STREAMS], 10)
+            streams = [c.request("/f/hang") for _ in range(11)]
+            c.wait(lambda: c.goaway or c.streams[streams[-1]].over)
+            code = c.goaway[1] if c.goaway else c.streams[streams[-1]].reset
+            self.assertIn(code, (h2raw.PROTOCOL_ERROR, h2raw.REFUSED_STREAM))
+        self.assertLessEqual(self.server.still()["handlers_begun"], 10)
         self.server.stop()
 
 
@@ -225,7 +240,7 @@ class Connections(UnderAttack):
 class SlowOnes(UnderAttack):
     NS = {"header_ns": 500 * MS, "body_ns": 600 * MS, "write_ns": 700 * MS, "idle_ns": 1000 * MS}
     EACH = 5
-    LATE_S = 1.5
+    LATE_S = 1
 
     def test_are_ended_by_their_timeouts(self):
         self.start(*limits(*("%s=%d" % limit for limit in self.NS.items())))
@@ -252,7 +267,7 @@ class SlowOnes(UnderAttack):
         least = self.NS[expected.by] / SECOND
         self.assertGreaterEqual(drip.lasted_s, least * 0.95)
         if not is_sanitized(SERVER):
-            self.assertLess(drip.lasted_s, least + self.LATE_S)
+            self.assertLess(drip.lasted_s, least + expected.then_s + self.LATE_S)
 
     def test_are_ended_before_and_in_a_handshake(self):
         directory = tempfile.TemporaryDirectory()
@@ -279,14 +294,21 @@ class SlowOnes(UnderAttack):
 class Malformed(UnderAttack):
     """Each case, beside the good client; and noise that is none of them."""
     NOISES = 2000
+    LEAST_S = 1
 
     def setUp(self):
         self.start(*limits(*BUDGETS_OFF))
         self.good()
 
     def each(self, attack, cases):
-        """What came of each."""
-        return self.withstands(lambda: {name: attack(self.server.port, raw) for name, raw in cases.items()})
+        """What came of each, when they are tried again and again."""
+        def try_all():
+            until = time.monotonic() + self.LEAST_S
+            while True:
+                came = {name: attack(self.server.port, raw) for name, raw in cases.items()}
+                if time.monotonic() > until:
+                    return came
+        return self.withstands(try_all)
 
     def test_connections_end_with_the_code_of_their_error(self):
         cases = malformed.CONNECTION
@@ -366,8 +388,9 @@ class Oversized(UnderAttack):
         self.server.stop()
 
     def test_a_body_by_its_length_or_by_what_comes(self):
-        self.assertEqual(self.ask("/f/upload", "POST", [("content-length", "100001")]).status, 413)
         with self.server.connect() as c:
+            stream = c.request("/f/upload", "POST", [("content-length", "100001")], end=False)
+            self.assertEqual(c.response(stream).status, 413)
             stream = c.request("/f/upload", "POST", end=False)
             c.body(stream, bytes(200000))
             self.assertEqual(c.response(stream).status, 413)

@@ -3,6 +3,7 @@
 A Drip is one connection: it sends `opening`, then a piece of `drops` every `every_s`, and reads, or does not.
 """
 import itertools
+import re
 import select
 import socket
 import struct
@@ -74,24 +75,25 @@ class Drip:
         if not raw:
             self.end()
 
-    def payload_of(self, kind):
-        """Of the first such frame that came; None: there was none."""
+    def frames(self):
+        """Those that came, as (type, payload)."""
         at = 0
         while len(self.came) >= at + 9:
             n = int.from_bytes(self.came[at:at + 3], "big")
-            if self.came[at + 3] == kind:
-                return self.came[at + 9:at + 9 + n]
+            yield self.came[at + 3], self.came[at + 9:at + 9 + n]
             at += 9 + n
-        return None
 
     def told(self):
-        """How the server has put it: a status, or the code of its GOAWAY; None: not at all."""
+        """What the server has said: statuses, and the codes of GOAWAY, each once."""
         if self.came.startswith(b"HTTP/1.1 "):
-            return "%s" % self.came[9:12].decode()
-        fields, goodbye = self.payload_of(HEADERS), self.payload_of(GOAWAY)
-        if goodbye is not None:
-            return "GOAWAY %d" % int.from_bytes(goodbye[4:8], "big")
-        return dict(Decoder().decode(fields))[":status"] if fields else None
+            return [status.decode() for status in re.findall(rb"HTTP/1\.1 (\d+)", self.came)]
+        said, decoder = {}, Decoder()
+        for kind, payload in self.frames():
+            if kind == HEADERS:
+                said[dict(decoder.decode(payload))[":status"]] = True
+            elif kind == GOAWAY:
+                said["GOAWAY %d" % int.from_bytes(payload[4:8], "big")] = True
+        return list(said)
 
 
 def run(port, drips, seconds):
@@ -122,37 +124,39 @@ def endless(piece):
 
 
 class Slow:
-    """`by`: the limit that ends it; `told`: how the server puts it, see there."""
+    """`by`: the limit that ends it; `told`: what the server says; `then_s`: how long it may go on after that."""
 
-    def __init__(self, by, drip, told=None):
-        self.by, self.drip, self.told = by, drip, told
+    def __init__(self, by, drip, *told, then_s=0):
+        self.by, self.drip, self.told, self.then_s = by, drip, list(told), then_s
 
 
 CALM, BYE = "GOAWAY %d" % ENHANCE_YOUR_CALM, "GOAWAY %d" % NO_ERROR
 SLOW = {
     "says nothing at all": Slow("header_ns", lambda: Drip()),
-    "HTTP/1: a head byte by byte": Slow("header_ns", lambda: Drip(b"", by_byte(GET_1 * 10)), told="408"),
-    "HTTP/1: fields without an end": Slow("header_ns", lambda: Drip(GET_1, endless(b"x: y\r\n")), told="408"),
-    "HTTP/1: a second head that stops": Slow("header_ns", lambda: Drip(GET_1 + b"\r\n" + GET_1), told="200"),
-    "HTTP/1: a body that stops": Slow("body_ns", lambda: Drip(POST_1 + b"some"), told="408"),
+    "HTTP/1: a head byte by byte": Slow("header_ns", lambda: Drip(b"", by_byte(GET_1 * 10)), "408"),
+    "HTTP/1: fields without an end": Slow("header_ns", lambda: Drip(GET_1, endless(b"x: y\r\n")), "408"),
+    "HTTP/1: a second head that stops": Slow("header_ns", lambda: Drip(GET_1 + b"\r\n" + GET_1), "200", "408"),
+    "HTTP/1: a body that stops": Slow("body_ns", lambda: Drip(POST_1 + b"some"), "408"),
     "HTTP/1: asks and does not read": Slow("write_ns", lambda: Drip(BIG_1, reads=False)),
-    "HTTP/1: comes and asks nothing more": Slow("idle_ns", lambda: Drip(GET_1 + b"\r\n"), told="200"),
+    "HTTP/1: comes and asks nothing more": Slow("idle_ns", lambda: Drip(GET_1 + b"\r\n"), "200"),
     "a preface byte by byte": Slow("header_ns", lambda: Drip(b"", by_byte(PREFACE))),
-    "a preface and no more": Slow("idle_ns", lambda: Drip(HELLO), told=BYE),
-    "a PING now and then": Slow("idle_ns", lambda: Drip(HELLO, endless(frame(PING, 0, 0, b"12345678"))), told=BYE),
+    "a preface and no more": Slow("idle_ns", lambda: Drip(HELLO), BYE),
+    "a PING now and then": Slow("idle_ns", lambda: Drip(HELLO, endless(frame(PING, 0, 0, b"12345678"))), BYE),
     "HEADERS byte by byte": Slow("header_ns", lambda: Drip(
-        HELLO, by_byte(frame(HEADERS, WHOLE, 1, head("/p/hello") + literal("x", "y" * 1000)))), told=CALM),
+        HELLO, by_byte(frame(HEADERS, WHOLE, 1, head("/p/hello") + literal("x", "y" * 1000)))), CALM),
     "CONTINUATION field by field": Slow("header_ns", lambda: Drip(
         HELLO + frame(HEADERS, END_STREAM, 1, head("/p/hello")),
-        [frame(CONTINUATION, 0, 1, literal("x", "y"))] * 7), told=CALM),
+        [frame(CONTINUATION, 0, 1, literal("x", "y"))] * 7), CALM),
     "HEADERS without an end": Slow("header_ns", lambda: Drip(
-        HELLO + frame(HEADERS, END_STREAM, 1, head("/p/hello"))), told=CALM),
-    "half of a frame's head": Slow("idle_ns", lambda: Drip(HELLO + BIG[:5]), told=BYE),
-    "a body that stops": Slow("body_ns", lambda: Drip(HELLO + OPEN + frame(DATA, 0, 1, b"some")), told="408"),
-    "a window of 0": Slow("write_ns", lambda: Drip(windows(0) + BIG), told=CALM),
-    "a window that is never opened again": Slow("write_ns", lambda: Drip(HELLO + BIG), told=CALM),
+        HELLO + frame(HEADERS, END_STREAM, 1, head("/p/hello"))), CALM),
+    "half of a frame's head": Slow("idle_ns", lambda: Drip(HELLO + BIG[:5]), BYE),
+    "a body that stops": Slow("body_ns", lambda: Drip(HELLO + OPEN + frame(DATA, 0, 1, b"some")), "408", BYE,
+                              then_s=2),
+    "a window of 0": Slow("write_ns", lambda: Drip(windows(0) + BIG), "200", CALM),
+    "a window that is never opened again": Slow("write_ns", lambda: Drip(HELLO + BIG), "200", CALM),
     "100 streams with a window of 0": Slow("write_ns", lambda: Drip(
-        windows(0) + b"".join(frame(HEADERS, WHOLE, 1 + 2 * i, head("/p/big?n=100000")) for i in range(100))), told=CALM),
+        windows(0) + b"".join(frame(HEADERS, WHOLE, 1 + 2 * i, head("/p/big?n=100000")) for i in range(100))),
+        "200", CALM),
     "does not read": Slow("write_ns", lambda: Drip(
         windows((1 << 31) - 1) + frame(WINDOW_UPDATE, 0, 0, word((1 << 31) - 65536)) + BIG, reads=False)),
 }
