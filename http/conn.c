@@ -12,7 +12,7 @@
 
 #include "base/alloc.h"
 
-enum { OUT_MOST = 65536, FILLS = 16, FORGETS = 2 << 20, FORGETS_CALMED = 65536 };
+enum { OUT_MOST = 65536, FILLS = 16, FORGETS = 2 << 20, FORGETS_CALMED = 65536, HANDSHAKE_MOST = 65536 };
 
 static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 _Static_assert(sizeof preface - 1 == sizeof((ebb__conn *)0)->greeting, "a whole one fits");
@@ -61,10 +61,20 @@ static void feed(ebb__conn *c, const uint8_t *bytes, size_t n) {
     if (n > 0 && !ebb__conn_is_over(c)) c->proto->feed(c, bytes, n);
 }
 
+static void shake_hands(ebb__conn *c, size_t n) {
+    c->handshake += (uint32_t)n;
+    if (ebb__tls_is_ready(c->tls)) {
+        if (c->server != NULL) (void)ebb__server_charge(c, EBB__TLS_BYTES);
+        choose(c, ebb__tls_is_h2(c->tls));
+    } else if (c->handshake > HANDSHAKE_MOST) {
+        ebb__conn_drop(c, EBB_ERR_TLS, EBB_CANCEL_DISCONNECT, "a handshake without an end");
+    }
+}
+
 /* What was decrypted overwrites what came: OpenSSL has all of that. */
 static void feed_tls(ebb__conn *c, char *bytes, size_t n) {
     ebb_status st = ebb__tls_input(c->tls, bytes, n);
-    if (st == EBB_OK && c->proto == NULL && ebb__tls_is_ready(c->tls)) choose(c, ebb__tls_is_h2(c->tls));
+    if (st == EBB_OK && c->proto == NULL) shake_hands(c, n);
     while (st == EBB_OK && !ebb__conn_is_over(c)) {
         size_t k = 0;
         st = ebb__tls_read(c->tls, bytes, EBB__WIRE_PIECE, &k);
@@ -229,7 +239,11 @@ static void on_flush(void *ctx) {
     ebb__conn *c = ctx;
     if (c->wire.handle == NULL) return;
     if (c->wire.writing) {
-        if (c->proto != NULL && c->proto->stuck != NULL) c->proto->stuck(c);
+        if (c->client != NULL && c->state == EBB__CONN_ENDING) { /* its last words can't be sent */
+            ebb__conn_drop(c, EBB_ERR_CLOSED, EBB_CANCEL_DISCONNECT, "connection closed");
+        } else if (c->proto != NULL && c->proto->stuck != NULL) {
+            c->proto->stuck(c);
+        }
         return;
     }
     ebb_status st = send_all(c);
@@ -317,6 +331,7 @@ static void on_stopped(void *ctx) {
 
 static void on_closed(void *ctx) {
     ebb__conn *c = ctx;
+    start_all(c); /* all are gone by now: those that waited are freed */
     proto_free(c);
     ebb__tls_free(c->tls);
     c->tls = NULL;

@@ -342,19 +342,20 @@ ebb_future *ebb_http_read_at(ebb_cx *cx, ebb_http *x, void *into, size_t n, cons
 /* ---- the body that goes ------------------------------------------------------------------------------------- */
 
 /* What a cancelled write has not sent is not sent any more: the body is cut. */
-static ebb_future *writer_of(ebb_http *x) {
+ebb_future *ebb__exchange_writer(ebb_http *x) {
     bool there = x->writer != NULL;
     if (wanted(x, &x->writer) != NULL || !there) return x->writer;
     x->from_n = 0;
     x->out_since = 0;
     x->out_cut = true;
+    if (x->out_last && !x->gone) x->conn->proto->reset(x, EBB__INTERNAL_ERROR);
     return NULL;
 }
 
 size_t ebb__exchange_ready(ebb_http *x, bool *ended) {
     *ended = false;
     if (x->client && x->writer == NULL && !ebb__client_wants(x)) return 0;
-    (void)writer_of(x);
+    (void)ebb__exchange_writer(x);
     *ended = x->out == EBB__OUT_ENDED;
     return x->from_n;
 }
@@ -401,7 +402,7 @@ static void write_cancel(ebb_cx *cx, ebb_future *f, void *arg) {
     (void)cx;
     assert(x->writer == f);
     (void)f;
-    (void)writer_of(x);
+    (void)ebb__exchange_writer(x);
 }
 
 static const ebb_op write_op = {"http write", write_cancel, NULL};
@@ -415,7 +416,7 @@ static bool may_write(const ebb_http *x) {
 ebb_future *ebb_http_write_at(ebb_cx *cx, ebb_http *x, const void *from, size_t n, const char *site) {
     ebb_future *f;
     ebb_status st = (from == NULL && n > 0) || n > INT64_MAX ? EBB_ERR_INVALID : EBB_OK;
-    if (st == EBB_OK && writer_of(x) != NULL) st = EBB_ERR_BUSY;
+    if (st == EBB_OK && ebb__exchange_writer(x) != NULL) st = EBB_ERR_BUSY;
     if (st == EBB_OK && !x->client && x->out == EBB__OUT_NONE) st = ebb_http_start(cx, x, 200);
     if (st == EBB_OK && !may_write(x)) st = EBB_ERR_CLOSED;
     if (st == EBB_OK && x->out_sized && n > x->out_size - x->written) st = EBB_ERR_LIMIT;
@@ -440,7 +441,7 @@ ebb_status ebb_http_end(ebb_cx *cx, ebb_http *x) {
     if (x->gone && x->bodyless && !x->lost) return EBB_OK; /* it was over before its handler was */
     if (!ebb__exchange_is_writable(x)) return EBB_ERR_CLOSED;
     if (x->out == EBB__OUT_NONE) return EBB_ERR_INVALID;
-    if (x->out == EBB__OUT_ENDED || writer_of(x) != NULL) return EBB_ERR_BUSY;
+    if (x->out == EBB__OUT_ENDED || ebb__exchange_writer(x) != NULL) return EBB_ERR_BUSY;
     if (x->out_sized && !x->bodyless && x->written < x->out_size) x->out_cut = true;
     if (x->out_cut && x->conn != NULL) x->conn->proto->reset(x, EBB__INTERNAL_ERROR);
     if (x->out_cut) return EBB_ERR_CLOSED;

@@ -145,7 +145,7 @@ void ebb__fields_remove(ebb__fields *f, const char *name, size_t name_n) {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < f->n; i++) {
         ebb__field x = f->at[i];
-        if (x.name_n != name_n || memcmp(x.name, name, name_n) != 0) f->at[kept++] = x;
+        if (!ebb__same_name(x.name, x.name_n, name, name_n)) f->at[kept++] = x;
         else f->bytes -= x.name_n + x.value_n + EBB__FIELD_EXTRA;
     }
     f->n = kept;

@@ -23,7 +23,7 @@ ebb_status ebb__fields_add(ebb__fields *f, ebb__arena *arena, const char *name, 
                            const char *value, size_t value_n);
 /* The first of a name (in lower case or not); NULL: there is none. */
 const ebb__field *ebb__fields_find(const ebb__fields *f, const char *name, size_t name_n);
-/* Takes out all of a name, which is in lower case. */
+/* Takes out all of a name (in lower case or not). */
 void ebb__fields_remove(ebb__fields *f, const char *name, size_t name_n);
 /* A token of RFC 9110, not empty. */
 bool ebb__is_token(const char *at, size_t n);

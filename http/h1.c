@@ -104,14 +104,14 @@ static bool check_request(ebb__h1_in *in, const ebb__h1_head *h, target *t) {
     return split_target(h, t) || ebb__h1_fault(in, 400, "the target is not a path");
 }
 
+/* "http://host?query" asks for the query of "/". */
 static void set_path(ebb_http *x, const ebb__h1_head *h, const target *t) {
-    const char *path = t->path;
-    size_t n = t->path_n;
-    char *with = n > 0 && path[0] == '?' ? ebb__arena_alloc(&x->arena, n + 1) : NULL;
-    if (n == 0) {
-        path = h->method == HTTP_OPTIONS ? "*" : "/";
-        n = 1;
-    } else if (with != NULL) {
+    const char *path = t->path_n > 0 ? t->path : h->method == HTTP_OPTIONS ? "*" : "/";
+    size_t n = t->path_n > 0 ? t->path_n : 1;
+    if (path[0] == '?') {
+        char *with = ebb__arena_alloc(&x->arena, n + 1);
+        x->too_large = with == NULL;
+        if (with == NULL) return;
         with[0] = '/';
         memcpy(with + 1, path, n++);
         path = with;
@@ -209,8 +209,8 @@ static const char *phrase(int status) {
 /* The client is told now, or it is not told. */
 static bool is_last(const session *s, const ebb_http *x) {
     const ebb__conn *c = x->conn;
-    return !s->keeps || c->state != EBB__CONN_OPEN || c->requests >= c->server->limits.requests ||
-           ebb__h1_frame_of(x) == EBB__H1_BY_CLOSE ||
+    return !s->keeps || c->overflow || c->state != EBB__CONN_OPEN ||
+           c->requests >= c->server->limits.requests || ebb__h1_frame_of(x) == EBB__H1_BY_CLOSE ||
            (x->out == EBB__OUT_ENDED && s->in.state != EBB__H1_WHOLE);
 }
 
@@ -236,6 +236,7 @@ static void answered(ebb__conn *c) {
     s->x = s->in.x = NULL;
     s->out = (ebb__h1_out){0};
     if (s->last) ebb__h1_shut(&s->in);
+    x->out_sent = true;
     ebb__exchange_gone(x, EBB_OK, EBB_CANCEL_NONE, "");
 }
 

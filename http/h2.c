@@ -203,13 +203,16 @@ static void finished(ebb__conn *c) {
 size_t ebb__h2_fill(ebb__conn *c, uint8_t *to, size_t room) {
     ebb__h2 *h = c->session;
     size_t all = 0;
-    if (h == NULL) return 0;
+    if (h == NULL || h->mute) return 0;
     for (;;) {
         if (h->left_n == 0) {
             ssize_t n = nghttp2_session_mem_send(h->session, &h->left);
-            if (n < 0) broken(c, (int)n);
+            if (n < 0) {
+                broken(c, (int)n);
+                h->mute = true;
+            }
             if (n <= 0) {
-                if (all == 0) finished(c);
+                if (n == 0 && all == 0) finished(c);
                 return all;
             }
             h->left_n = (size_t)n;
@@ -268,9 +271,9 @@ void ebb__h2_reset(ebb_http *x, uint32_t code) {
 
 /* If nghttp2 has said why already, that stays. */
 void ebb__h2_farewell(ebb__conn *c, uint32_t code) {
-    const ebb__h2 *h = c->session;
+    ebb__h2 *h = c->session;
     if (nghttp2_session_want_read(h->session) == 0 && !h->broken) return;
-    (void)nghttp2_session_terminate_session(h->session, code);
+    h->mute = nghttp2_session_terminate_session(h->session, code) != 0;
 }
 
 /* ---- fields ---------------------------------------------------------------------------------------------------- */

@@ -15,8 +15,16 @@ typedef struct ebb__h2 {
     size_t left_n;
     uint64_t block_since; /* a header block is not whole since then; 0: none is open */
     uint32_t block_bytes; /* of that, so far */
-    bool greeted;         /* a server's first SETTINGS are on their way */
-    bool broken;          /* nghttp2 has met an error that it can't go on from */
+    uint32_t block_cost;  /* what it has cost of the budget for frames */
+    uint8_t head[9];      /* of the frame that comes, head_n bytes of it; once whole: */
+    uint8_t head_n;
+    uint32_t payload_left;
+    bool block_open;  /* the last frame of a header block has not begun */
+    bool block_frame; /* the frame that comes is one of a header block */
+    uint64_t read;    /* bytes of bodies that handlers have read, until there were enough */
+    bool greeted;     /* a server's first SETTINGS are on their way */
+    bool mute;        /* nothing is asked of nghttp2 any more: it does not know that its exchanges are gone */
+    bool broken;      /* nghttp2 has met an error that it can't go on from */
 } ebb__h2;
 
 enum { EBB__H2_WINDOW = 65535, EBB__H2_CONNECTION_WINDOW = 1 << 20 };

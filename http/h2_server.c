@@ -31,11 +31,6 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
     return 0;
 }
 
-static void whole_block(ebb__conn *c) {
-    ebb__h2_of(c)->block_since = 0;
-    ebb__h2_of(c)->block_bytes = 0;
-}
-
 static void on_goaway(ebb__conn *c, uint32_t code) {
     char message[EBB_MESSAGE_MAX + 1];
     if (code == EBB__NO_ERROR) {
@@ -63,7 +58,7 @@ static int on_frame_recv(nghttp2_session *session, const nghttp2_frame *frame, v
     bool ended = frame->hd.flags & NGHTTP2_FLAG_END_STREAM;
     ebb_http *x = ebb__h2_exchange(c, frame->hd.stream_id);
     if (frame->hd.type == NGHTTP2_GOAWAY) on_goaway(c, frame->goaway.error_code);
-    if (frame->hd.type == NGHTTP2_HEADERS) whole_block(c);
+    if (frame->hd.type == NGHTTP2_HEADERS) ebb__h2_of(c)->block_cost = 0;
     if (x == NULL) return 0;
     if (frame->hd.type == NGHTTP2_HEADERS && x->in == EBB__IN_HEAD) ebb__exchange_head(x, ended);
     else if (ended && (frame->hd.type == NGHTTP2_DATA || frame->hd.type == NGHTTP2_HEADERS)) {
@@ -77,18 +72,24 @@ static bool asks_for_nothing(const nghttp2_frame_hd *hd) {
     return hd->type != NGHTTP2_DATA || (hd->length == 0 && !(hd->flags & NGHTTP2_FLAG_END_STREAM));
 }
 
-/* A header block is bounded before it is decoded: its bytes, and the time until it is whole. */
+/* A header block is bounded before it is decoded. Many small pieces cost us more than the peer. */
 static void begin_block(ebb__conn *c, const nghttp2_frame_hd *hd) {
     ebb__h2 *h = ebb__h2_of(c);
-    if (h->block_since == 0) {
-        h->block_since = c->loop->rt->now;
-        ebb__keeper_at(c, h->block_since + c->server->limits.header_ns);
-    }
+    bool small = hd->type == NGHTTP2_CONTINUATION && hd->length < 64;
+    if (hd->type == NGHTTP2_HEADERS) h->block_bytes = 0;
     h->block_bytes += (uint32_t)hd->length + 9;
-    bool small = hd->type == NGHTTP2_CONTINUATION && hd->length < 64; /* empty ones cost us, not the peer */
+    h->block_cost += 1 + (uint32_t)hd->length / 1024;
     if (h->block_bytes > c->server->limits.block_bytes || (small && !ebb__server_frame(c, 8))) {
         calm(c, "a header block is too long");
     }
+}
+
+/* One that nghttp2 has decoded and said nothing of, because its stream is closed: that asked for nothing. */
+static bool block_was_for_nothing(ebb__conn *c) {
+    ebb__h2 *h = ebb__h2_of(c);
+    uint32_t cost = h->block_cost;
+    h->block_cost = 0;
+    return cost > 0 && !ebb__server_frame(c, cost);
 }
 
 /* Once it is over the rest of the bytes is not looked at. */
@@ -96,9 +97,10 @@ static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, 
     ebb__conn *c = ctx;
     (void)session;
     if (ebb__conn_is_over(c)) return NGHTTP2_ERR_CALLBACK_FAILURE;
+    bool nothing = hd->type != NGHTTP2_CONTINUATION && block_was_for_nothing(c);
     if (hd->type == NGHTTP2_HEADERS || hd->type == NGHTTP2_CONTINUATION) begin_block(c, hd);
-    else if (asks_for_nothing(hd) && !ebb__server_frame(c, 1))
-        calm(c, "too many frames that ask for nothing");
+    else nothing = nothing || (asks_for_nothing(hd) && !ebb__server_frame(c, 1));
+    if (nothing) calm(c, "too many frames that ask for nothing");
     return 0;
 }
 
@@ -195,6 +197,56 @@ static void drain(ebb__conn *c) {
                                 EBB__NO_ERROR, NULL, 0);
 }
 
+/* Whether a header block is open is read off the frames themselves: of one that it ignores nghttp2 says nothing. */
+static void see_frame(ebb__h2 *h) {
+    const uint8_t *at = h->head;
+    uint8_t type = at[3], flags = at[4];
+    h->payload_left = (uint32_t)at[0] << 16 | (uint32_t)at[1] << 8 | at[2];
+    h->head_n = 0;
+    if (type != NGHTTP2_HEADERS && type != NGHTTP2_CONTINUATION) return;
+    h->block_open = !(flags & NGHTTP2_FLAG_END_HEADERS);
+    h->block_frame = true;
+}
+
+static void see(ebb__h2 *h, const uint8_t *bytes, size_t n) {
+    while (n > 0) {
+        size_t k = h->payload_left > 0 ? h->payload_left : sizeof h->head - h->head_n;
+        if (k > n) k = n;
+        if (h->payload_left > 0) {
+            h->payload_left -= (uint32_t)k;
+        } else {
+            memcpy(h->head + h->head_n, bytes, k);
+            h->head_n += (uint8_t)k;
+            if (h->head_n == sizeof h->head) see_frame(h);
+        }
+        if (h->payload_left == 0 && h->head_n == 0) h->block_frame = false;
+        bytes += k;
+        n -= k;
+    }
+}
+
+static void feed(ebb__conn *c, const uint8_t *bytes, size_t n) {
+    ebb__h2 *h = ebb__h2_of(c);
+    see(h, bytes, n);
+    if (!h->block_open && !h->block_frame) {
+        h->block_since = 0;
+    } else if (h->block_since == 0) {
+        h->block_since = c->loop->rt->now;
+        ebb__keeper_at(c, h->block_since + c->server->limits.header_ns);
+    }
+    ebb__h2_feed(c, bytes, n);
+}
+
+/* A connection starts with a small window for all of its bodies, and gets a large one when somebody reads them. */
+static void consumed(ebb_http *x, size_t n) {
+    ebb__h2 *h = ebb__h2_of(x->conn);
+    ebb__h2_consumed(x, n);
+    if (h->read > EBB__H2_WINDOW) return;
+    h->read += n;
+    if (h->read <= EBB__H2_WINDOW) return;
+    (void)nghttp2_session_set_local_window_size(h->session, NGHTTP2_FLAG_NONE, 0, EBB__H2_CONNECTION_WINDOW);
+}
+
 /* nghttp2 would end the connection for one stream too many, where RFC 9113 has it reset that stream. So it is told
  * that there is no limit, which is then ours to hold, and the peer reads what we hold: in the first entry of the
  * SETTINGS that every connection starts with. */
@@ -215,12 +267,12 @@ static size_t fill(ebb__conn *c, uint8_t *to, size_t room) {
 }
 
 static const ebb__proto proto = {.version = 20,
-                                 .feed = ebb__h2_feed,
+                                 .feed = feed,
                                  .eof = ebb__h2_eof,
                                  .fill = fill,
                                  .head = send_head,
                                  .more = more,
-                                 .consumed = ebb__h2_consumed,
+                                 .consumed = consumed,
                                  .go_on = go_on,
                                  .reset = ebb__h2_reset,
                                  .drain = drain,
@@ -278,13 +330,14 @@ static int greet(const ebb__conn *c, nghttp2_session *s) {
                                          {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, l->header_bytes}};
     int code = nghttp2_submit_settings(s, NGHTTP2_FLAG_NONE, settings, sizeof settings / sizeof *settings);
     if (code != 0) return code;
-    return nghttp2_session_set_local_window_size(s, NGHTTP2_FLAG_NONE, 0, EBB__H2_CONNECTION_WINDOW);
+    return nghttp2_session_set_local_window_size(s, NGHTTP2_FLAG_NONE, 0, 2 * EBB__H2_WINDOW);
 }
 
 ebb_status ebb__h2_server_new(ebb__conn *c) {
     ebb__h2 *h = ebb__h2_new(c);
     if (h == NULL) return EBB_ERR_NOMEM;
     c->proto = &proto;
+    h->payload_left = sizeof c->greeting; /* the preface is no frame */
     int code = session_new(c, h);
     if (code == 0) code = greet(c, h->session);
     if (code == 0) return EBB_OK;

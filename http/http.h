@@ -133,6 +133,8 @@ void ebb__exchange_free(ebb_http *x);
 /* Bytes to send are there, or the end. */
 void ebb__exchange_more(ebb_http *x);
 bool ebb__exchange_is_writable(const ebb_http *x);
+/* The write that is pending and still wanted; NULL: none. */
+ebb_future *ebb__exchange_writer(ebb_http *x);
 
 /* For protocols. */
 
@@ -213,8 +215,10 @@ typedef enum ebb__conn_state {
 } ebb__conn_state;
 
 enum {
-    EBB__LATE_BODY_MS = 1000, /* a client may still send so long what nobody waits for any more */
-    EBB__RETRY_MS = 100       /* how often an exchange that waits to start is looked at, if nothing else is */
+    EBB__LATE_BODY_MS = 1000,   /* a client may still send so long what nobody waits for any more */
+    EBB__TLS_NEW_BYTES = 65536, /* what OpenSSL takes for a connection, as it shakes hands, and then */
+    EBB__TLS_BYTES = 24576,
+    EBB__RETRY_MS = 100 /* how often an exchange that waits to start is looked at, if nothing else is */
 };
 
 struct ebb__conn {
@@ -260,6 +264,8 @@ struct ebb__conn {
     ebb__conn *idle_prev, *idle_next; /* among those without an exchange; who is idle longest comes first */
     bool idle;
     uint64_t idle_since;   /* there is no exchange since then */
+    uint32_t charged;      /* what it counts for OpenSSL */
+    uint32_t handshake;    /* bytes of TLS that came, until that is ready */
     uint64_t forgets;      /* bytes that it may still send once it is over */
     uint64_t linger_until; /* 0: it does not */
     uint64_t budget_end;   /* once cancelled: of its cleanup; and when it stops to wait for its exchanges */
@@ -376,6 +382,10 @@ struct ebb_http_server {
     uint32_t spares;
     ebb__calm calm;
 };
+/* It has more memory than so many eighths of its limit. */
+bool ebb__server_is_short(const ebb_http_server *s, uint32_t eighths);
+/* Counts so many bytes for what a connection has of OpenSSL's. False: that is more than there may be. */
+bool ebb__server_charge(ebb__conn *c, uint32_t bytes);
 /* A new connection. */
 void ebb__server_welcome(ebb_http_server *s, ebb_stream stream);
 /* "Sun, 15 Nov 2026 18:00:00 GMT", of this second. */

@@ -48,18 +48,22 @@ bool ebb_http_header_at(const ebb_http *x, size_t i, ebb_http_field *out) {
     return true;
 }
 
-/* Decoded when it is asked for; what is not right there is given as it was sent. */
+/* What is not right there is given as it was sent. */
+static const char *decoded(const ebb_http *x, const ebb__param *p) {
+    ebb__arena *arena = (ebb__arena *)(uintptr_t)&x->arena; /* asking changes nothing that shows */
+    char *text = ebb__arena_alloc(arena, p->value_n + 1);
+    if (text == NULL) return NULL;
+    if (ebb__percent_decode(text, p->value, p->value_n) != SIZE_MAX) return text;
+    memcpy(text, p->value, p->value_n);
+    text[p->value_n] = 0;
+    return text;
+}
 const char *ebb_http_param(const ebb_http *x, const char *name) {
     for (uint32_t i = 0; i < x->params_n; i++) {
-        const ebb__param *p = &x->params[i];
+        ebb__param *p = &x->params[i];
         if (strcmp(p->name, name) != 0) continue;
-        ebb__arena *arena = (ebb__arena *)(uintptr_t)&x->arena; /* asking changes nothing that shows */
-        char *text = ebb__arena_alloc(arena, p->value_n + 1);
-        if (text == NULL) return NULL;
-        if (ebb__percent_decode(text, p->value, p->value_n) != SIZE_MAX) return text;
-        memcpy(text, p->value, p->value_n);
-        text[p->value_n] = 0;
-        return text;
+        if (p->text == NULL) p->text = decoded(x, p);
+        return p->text;
     }
     return NULL;
 }

@@ -339,7 +339,7 @@ static void take_params(walk w, ebb__match *out) {
     do {
         if (w.at->kind != LITERAL) {
             const char *value = w.path + w.start + 1;
-            out->params[--i] = (ebb__param){w.at->text, value, (uint32_t)(w.end - w.start - 1)};
+            out->params[--i] = (ebb__param){w.at->text, value, (uint32_t)(w.end - w.start - 1), NULL};
         }
     } while (go_up(&w));
 }
@@ -354,21 +354,18 @@ static bool is_listed(const char *list, const char *method) {
     return false;
 }
 
-/* False: it does not fit. */
-static bool list_method(char *list, size_t room, const char *method) {
+/* If it fits. */
+static void list_method(char *list, size_t room, const char *method) {
     size_t n = strlen(list), more = strlen(method);
-    if (is_listed(list, method)) return true;
-    if (n + 2 + more + 1 > room) return false;
+    if (is_listed(list, method) || n + 2 + more + 1 > room) return;
     if (n > 0) memcpy(list + n, ", ", 2), n += 2;
     memcpy(list + n, method, more + 1);
-    return true;
 }
 
 static void list_answers(ebb__match *out, const node *n) {
     for (const answer *a = n->answers; a != NULL; a = a->next) {
-        if (!list_method(out->allow, sizeof out->allow, a->method)) return;
-        if (strcmp(a->method, "GET") != 0) continue;
-        if (!list_method(out->allow, sizeof out->allow, "HEAD")) return;
+        list_method(out->allow, sizeof out->allow, a->method);
+        if (strcmp(a->method, "GET") == 0) list_method(out->allow, sizeof out->allow, "HEAD");
     }
 }
 

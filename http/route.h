@@ -33,13 +33,14 @@ typedef struct ebb__param {
     const char *name;
     const char *value;
     uint32_t value_n;
+    const char *text; /* decoded; NULL: nobody has asked for it yet */
 } ebb__param;
 enum { EBB__PARAMS = 16 }; /* of one pattern; more: EBB_ERR_LIMIT from ebb__routes_add */
 
 typedef struct ebb__match {
     const ebb__handler *handler; /* NULL: none */
     bool path_known;             /* a pattern has it; if there is no handler, for other methods only: 405 */
-    char allow[128];             /* those, for the allow header: "GET, HEAD, PUT"; cut after a whole one */
+    char allow[128];             /* those, for the allow header: "GET, HEAD, PUT", as many as fit */
     ebb__param params[EBB__PARAMS];
     uint32_t params_n;
 } ebb__match;

@@ -69,7 +69,7 @@ static ebb_status handled(ebb_cx *cx, ebb_http *x, ebb_status st) {
     if (x->gone || (st == EBB_CANCELLED && ebb_cancelled(cx)) || !ebb__exchange_is_writable(x)) return st;
     if (x->out == EBB__OUT_NONE) ebb__exchange_refuse(x, 500);
     else if (st != EBB_OK && x->out == EBB__OUT_OPEN) x->conn->proto->reset(x, EBB__INTERNAL_ERROR);
-    else if (x->out == EBB__OUT_OPEN && x->writer == NULL) (void)ebb_http_end(cx, x);
+    else if (x->out == EBB__OUT_OPEN && ebb__exchange_writer(x) == NULL) (void)ebb_http_end(cx, x);
     else if (x->out == EBB__OUT_OPEN) x->out_last = true;
     return st;
 }
@@ -177,10 +177,6 @@ static int no_route(ebb_http *x, const ebb__match *m) {
     return 405;
 }
 
-static bool is_overloaded(const ebb_http_server *s) {
-    return s->memory > s->limits.memory_bytes / 8 * 7;
-}
-
 static bool body_is_too_large(const ebb_http *x) {
     uint64_t n;
     const ebb__field *f = ebb__fields_find(&x->fields, "content-length", 14);
@@ -191,7 +187,7 @@ static bool body_is_too_large(const ebb_http *x) {
 static int route(ebb_http *x) {
     ebb__conn *c = x->conn;
     ebb__match m;
-    if (c->overflow || is_overloaded(c->server)) {
+    if (c->overflow || ebb__server_is_short(c->server, 7)) {
         c->server->stats.refused++;
         return 503;
     }

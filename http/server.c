@@ -20,6 +20,19 @@ static void *counted(void *ctx, void *p, size_t old_n, size_t n) {
     return at;
 }
 
+bool ebb__server_is_short(const ebb_http_server *s, uint32_t eighths) {
+    return s->memory > s->limits.memory_bytes / 8 * eighths;
+}
+
+/* OpenSSL's memory can't be counted: a connection is charged what it usually takes. */
+bool ebb__server_charge(ebb__conn *c, uint32_t bytes) {
+    ebb_http_server *s = c->server;
+    if (bytes > c->charged && s->memory + (bytes - c->charged) > s->limits.memory_bytes) return false;
+    s->memory = s->memory + bytes - c->charged;
+    c->charged = bytes;
+    return true;
+}
+
 /* ---- connections -------------------------------------------------------------------------------------------- */
 
 void ebb__server_idle(ebb__conn *c, bool idle) {
@@ -46,6 +59,7 @@ static void conn_free(ebb__conn *c) {
     else s->conns = c->next;
     if (c->next != NULL) c->next->prev = c->prev;
     s->stats.connections--;
+    (void)ebb__server_charge(c, 0);
     ebb__free(&s->allocator, c, sizeof *c);
     (void)ebb_wake(ebb_host(s->loop->rt), s->door); /* there may be room for one more */
 }
@@ -83,6 +97,7 @@ static ebb_status conn_region(ebb_cx *host, ebb__conn *c) {
 static ebb_status conn_begin(ebb_cx *host, ebb__conn *c, ebb_stream stream) {
     ebb_http_server *s = c->server;
     ebb_status st = ebb_stream_move(host, stream, c->region);
+    if (st == EBB_OK && s->tls != NULL && !ebb__server_charge(c, EBB__TLS_NEW_BYTES)) st = EBB_ERR_NOMEM;
     if (st == EBB_OK && s->tls != NULL && (c->tls = ebb__tls_new(s->tls, NULL)) == NULL) st = EBB_ERR_NOMEM;
     if (st == EBB_OK) st = ebb__conn_open(c, host, stream);
     if (st == EBB_OK) c->keeper = ebb_spawn(host, c->region, ebb__keeper_poll, c);
@@ -157,7 +172,9 @@ static ebb_status door_poll(ebb_cx *cx, void *arg) {
         ebb_value v;
         ebb_status st = s->napping ? pause_door(cx, s) : EBB_OK;
         if (st == EBB_PENDING) return st;
-        if (s->accepting == NULL && is_full(s) && (st = wait_for_room(cx, s)) == EBB_PENDING) return st;
+        if (s->accepting == NULL && ebb__server_is_short(s, 6)) make_room(s);
+        bool wait = s->accepting == NULL && (is_full(s) || ebb__server_is_short(s, 7));
+        if (wait && (st = wait_for_room(cx, s)) == EBB_PENDING) return st;
         if (s->accepting == NULL) s->accepting = ebb_listener_accept(cx, s->listener);
         st = ebb_await(cx, s->accepting, &v);
         if (st == EBB_PENDING) return st;
@@ -205,7 +222,7 @@ static void set_defaults(ebb_http_limits *l) {
     DEFAULT(write_bytes, WRITE_MOST);
     if (l->write_bytes < WRITE_LEAST) l->write_bytes = WRITE_LEAST;
     if (l->write_bytes > WRITE_MOST) l->write_bytes = WRITE_MOST;
-    DEFAULT(memory_bytes, 256u << 20);
+    DEFAULT(memory_bytes, 512u << 20);
     DEFAULT(idle_ns, 60 * EBB_SECOND);
     DEFAULT(header_ns, 10 * EBB_SECOND);
     DEFAULT(body_ns, 30 * EBB_SECOND);

@@ -262,9 +262,10 @@ ebb_status ebb__tls_input(ebb__tls *t, const void *bytes, size_t n) {
     return ebb__tls_start(t);
 }
 
-/* OpenSSL's own answer changes while it reads a message that follows the handshake. */
+/* OpenSSL's own answer changes while it reads a message that follows the handshake; what matters of that is
+ * whether it takes bytes. Whoever writes only when it is ready makes `late` no longer than one write. */
 bool ebb__tls_is_ready(const ebb__tls *t) {
-    return t->ready;
+    return t->ready && t->late == NULL;
 }
 
 bool ebb__tls_is_h2(const ebb__tls *t) {

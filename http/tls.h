@@ -27,8 +27,11 @@ void ebb__tls_free(ebb__tls *t); /* NULL is allowed */
 ebb_status ebb__tls_input(ebb__tls *t, const void *bytes, size_t n);
 /* Starts a client's handshake. */
 ebb_status ebb__tls_start(ebb__tls *t);
-bool ebb__tls_is_ready(const ebb__tls *t); /* the handshake is over */
-bool ebb__tls_is_h2(const ebb__tls *t);    /* ALPN chose h2 */
+/* The handshake is over. It is not while a part of a later message of it (a ticket, new keys) keeps us
+ * from writing: what is written then all the same is kept, so write no more until it is ready again, after
+ * a read. */
+bool ebb__tls_is_ready(const ebb__tls *t);
+bool ebb__tls_is_h2(const ebb__tls *t); /* ALPN chose h2 */
 /* Takes plain bytes that came: *n of them, 0: none yet. EBB_ERR_EOF: close_notify; EBB_ERR_TLS. */
 ebb_status ebb__tls_read(ebb__tls *t, void *into, size_t room, size_t *n);
 /* Encrypts all n bytes. EBB_ERR_TLS, EBB_ERR_NOMEM; EBB_ERR_INVALID before the handshake is over. */

@@ -1,4 +1,4 @@
-/* http_attacker [-a FROM] [-s SECONDS] [-c CONNECTIONS] [-t TURNS] [-k TURNS] [-drwhx] PORT < script
+/* http_attacker [-a FROM] [-s SECONDS] [-c CONNECTIONS] [-t TURNS] [-k TURNS] [-1drwhx] PORT < script
  *
  * Sends what a script says to a server of HTTP/2, as fast as the server takes it. What an attack is made of is
  * told by whoever writes the script; this only repeats it, because that has to be fast.
@@ -14,6 +14,7 @@
  *   -w       waits after each turn until a PING is answered
  *   -h       holds on: sends until the system says that nobody is there, whatever it was told
  *   -x       ends a connection itself when all its turns are sent
+ *   -1       what comes is no HTTP/2: it is not looked at
  *
  * Prints one line of JSON: what was sent, the codes of GOAWAY and RST_STREAM that came, the frames of each other
  * type, and how the connections ended: "eof", "reset", "left" if they
@@ -63,7 +64,7 @@ typedef struct connection {
 static struct {
     const char *from;
     uint64_t seconds, connections, rate, turns;
-    bool deaf, again, waits, holds, leaves;
+    bool deaf, again, waits, holds, leaves, no_frames;
     uint16_t port;
 } opts = {.seconds = 3, .connections = 1};
 
@@ -186,7 +187,7 @@ static void frame_seen(connection *c) {
 
 /* A frame's head, and up to eight bytes of its payload; the rest is skipped. */
 static void parse(connection *c, const uint8_t *at, size_t n) {
-    while (n > 0) {
+    while (n > 0 && !opts.no_frames) {
         if (c->skip > 0) {
             size_t k = c->skip < n ? c->skip : n;
             c->skip -= k, at += k, n -= k;
@@ -361,7 +362,7 @@ static uint64_t number(const char *text, uint64_t most) {
 }
 
 static void parse_opts(int argc, char **argv) {
-    for (int option; (option = getopt(argc, argv, "a:s:c:t:k:drwhx")) != -1;) {
+    for (int option; (option = getopt(argc, argv, "1a:s:c:t:k:drwhx")) != -1;) {
         if (option == 'a') opts.from = optarg;
         else if (option == 's') opts.seconds = number(optarg, 3600);
         else if (option == 'c') opts.connections = number(optarg, MAX_CONNECTIONS);
@@ -372,6 +373,7 @@ static void parse_opts(int argc, char **argv) {
         else if (option == 'w') opts.waits = true;
         else if (option == 'h') opts.holds = true;
         else if (option == 'x') opts.leaves = true;
+        else if (option == '1') opts.no_frames = true;
         else fail("no such option");
     }
     if (argc - optind != 1) fail("a port is wanted");

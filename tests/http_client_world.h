@@ -70,6 +70,12 @@ LOOP_UNUSED ebb_status on_trickle(ebb_cx *cx, ebb_http *x, void *arg) {
     return st == EBB_OK ? until_cancelled(cx, arg) : st;
 }
 
+/* Says that much will come. */
+LOOP_UNUSED ebb_status on_announce(ebb_cx *cx, ebb_http *x, void *arg) {
+    ebb_status st = ebb_http_set(x, "content-length", "1000000");
+    return st == EBB_OK ? on_trickle(cx, x, arg) : st;
+}
+
 LOOP_UNUSED ebb_status on_deadline(ebb_cx *cx, ebb_http *x, void *arg) {
     const char *ms = ebb_http_header(x, "ebb-deadline-ms");
     (void)arg;
@@ -99,9 +105,10 @@ LOOP_UNUSED ebb_status http_routes(ebb_http_server *s, http_world *h) {
     static const struct {
         const char *method, *pattern;
         ebb_http_fn fn;
-    } routes[] = {{"*", "/hello", on_hello},    {"GET", "/bytes/:n", on_bytes},   {"POST", "/echo", on_echo},
-                  {"*", "/wait", on_wait},      {"GET", "/trickle", on_trickle},  {"GET", "/heads", on_heads},
-                  {"POST", "/early", on_early}, {"GET", "/deadline", on_deadline}};
+    } routes[] = {
+        {"*", "/hello", on_hello},    {"GET", "/bytes/:n", on_bytes},    {"POST", "/echo", on_echo},
+        {"*", "/wait", on_wait},      {"GET", "/trickle", on_trickle},   {"GET", "/heads", on_heads},
+        {"POST", "/early", on_early}, {"GET", "/deadline", on_deadline}, {"GET", "/announce", on_announce}};
     ebb_status st = EBB_OK;
     for (size_t i = 0; i < sizeof routes / sizeof *routes && st == EBB_OK; i++) {
         st = ebb_http_on(s, routes[i].method, routes[i].pattern, routes[i].fn, h);

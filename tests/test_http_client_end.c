@@ -262,16 +262,23 @@ static void raw_end(raw_server *s) {
     close(s->fd);
 }
 
-/* Waits until so many requests (HEADERS) have come. */
-static void hears_requests(peer *p, int n) {
-    for (size_t at = 24; n > 0;) {
+/* Waits until so many frames of a type have come; the last of them, with its head. */
+static const unsigned char *hears_frames(peer *p, int type, int n) {
+    for (size_t at = 24;;) {
         assert_true(hears_bytes(p, at + 9));
         const unsigned char *f = (const unsigned char *)p->got + at;
         size_t length = (size_t)f[0] << 16 | (size_t)f[1] << 8 | f[2];
         assert_true(hears_bytes(p, at + 9 + length));
-        n -= p->got[at + 3] == 1;
+        n -= p->got[at + 3] == type;
+        if (n == 0) return (const unsigned char *)p->got + at;
         at += 9 + length;
     }
+}
+
+enum { HEADERS = 1, RST_STREAM = 3 };
+
+static void hears_requests(peer *p, int n) {
+    (void)hears_frames(p, HEADERS, n);
 }
 
 static void rst(peer *p, int stream, int code) {
@@ -305,6 +312,25 @@ static void a_refused_stream_may_be_sent_again(void **state) {
     hears_requests(p, 3);
     answer_204(p, 5);
     assert_int_equal(loop_await(h->w, again, NULL), EBB_OK);
+    peer_close(p);
+    raw_end(&s);
+}
+
+static void the_rest_of_a_request_that_was_answered_is_not_sent(void **state) {
+    http_world *h = *state;
+    raw_server s;
+    char body[200000] = "body";
+    raw_listen(&s, h);
+    ebb_http_call call = {.method = "POST", .url = url(h, "/"), .body = body, .body_n = sizeof body};
+    ebb_future *f = ebb_http_fetch(http_cx(h), h->client, &call);
+    peer *p = raw_accept(&s);
+    say_bytes(p, settings, sizeof settings);
+    hears_requests(p, 1);
+    answer_204(p, 1);
+    assert_int_equal(loop_await(h->w, f, NULL), EBB_OK);
+    const unsigned char *reset = hears_frames(p, RST_STREAM, 1);
+    assert_int_equal(reset[8], 1);
+    assert_int_equal(reset[12], 8); /* CANCEL */
     peer_close(p);
     raw_end(&s);
 }
@@ -455,6 +481,7 @@ int main(void) {
         OVER(a_client_may_end_while_it_connects),
         OVER(an_exchange_may_outlive_its_client),
         OVER_2(a_refused_stream_may_be_sent_again),
+        OVER_2(the_rest_of_a_request_that_was_answered_is_not_sent),
         OVER_2(goaway_lets_the_taken_finish),
         OVER_2(goaway_with_an_error_ends_all),
         OVER_2(calls_wait_until_the_peer_has_room),

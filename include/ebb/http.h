@@ -58,7 +58,7 @@ typedef struct ebb_http_limits {
     uint64_t body_bytes; /* of a request: 16 MiB. Past it: 413 */
     uint32_t
         write_bytes; /* that wait for one connection's peer to read them: 64 KiB, the most; at least 17 KiB */
-    uint64_t memory_bytes;  /* of the whole server, without what handlers take: 256 MiB. From 7/8 on: 503 */
+    uint64_t memory_bytes;  /* of the whole server, without what handlers take: 512 MiB. From 7/8 on: 503 */
     uint64_t idle_ns;       /* a connection with no request: 60 s */
     uint64_t header_ns;     /* from the first byte of a head, or of the handshake, to its last: 10 s */
     uint64_t body_ns;       /* while a handler waits for more of a body: 30 s */
@@ -113,10 +113,11 @@ typedef ebb_future *(*ebb_http_future_fn)(ebb_cx *cx, ebb_http *x, void *arg);
 
 /* Answers requests of a method ("*": any) to a path by a handler: a fiber, a poll function (see
  * ebb_http_state), or a function that returns a future. A segment ":name" of the pattern stands for any one
- * segment, a last segment "*name" for the rest: see ebb_http_param. A literal segment goes before ":", that
+ * segment that is not empty, a last segment "*name" for the rest: see ebb_http_param. A literal segment goes before ":", that
  * before "*". GET answers HEAD too. A path without a handler is 404, a method without one 405.
- * EBB_ERR_INVALID: the pattern does not start with "/", has an empty name, a "*" that is not last, or two
- * names for one place; EBB_ERR_BUSY: there is one already; EBB_ERR_NOMEM. */
+ * EBB_ERR_INVALID: the pattern does not start with "/", has an empty name, one twice, a "*" that is not last, bytes
+ * that no path has, or another name for a place than one before; or the method is no token. EBB_ERR_LIMIT: more
+ * than 16 names. EBB_ERR_BUSY: there is one already. EBB_ERR_NOMEM. */
 ebb_status ebb_http_on(ebb_http_server *s, const char *method, const char *pattern, ebb_http_fn fn,
                        void *arg);
 ebb_status ebb_http_on_poll(ebb_http_server *s, const char *method, const char *pattern, ebb_http_fn fn,

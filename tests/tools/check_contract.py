@@ -60,6 +60,9 @@ IDS += (
     + ["ERR_CANCEL_" + name for name in ("INVALID_PHASE", "ALREADY_FINAL", "DRAIN_TIMEOUT", "LEAK")]
 )
 
+# And of the tests that the specification of futures names, those of its HTTP layer.
+IDS += ["IT-%02d" % i for i in range(1, 7)] + ["AS-01", "AS-02", "ST-01", "ST-02"]
+
 
 def read(path):
     return path.read_text(encoding="utf-8") if path.exists() else ""
@@ -74,7 +77,10 @@ def anchors(text):
 def ctest_names(root):
     names = {path.stem.removeprefix("test_") for path in (root / "tests").glob("test_*.c")}
     for path in [root / "tests" / "CMakeLists.txt", *(root / "tests" / "extra").glob("*.cmake")]:
-        names.update(re.findall(r"(?:add_test\(\s*NAME|ebb_check\(|ebb_test\()\s*([\w.-]+)", read(path)))
+        text = read(path)
+        names.update(re.findall(r"(?:add_test\(\s*NAME|ebb_(?:\w+_)?(?:check|test|soak)\()\s*([\w.-]+)", text))
+        for listed in re.findall(r"foreach\(id ([^)]+)\)", text):
+            names.update(listed.split())
     return names
 
 

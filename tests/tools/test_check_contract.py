@@ -56,6 +56,11 @@ class CheckContract(TreeTest):
             self.change("T3", 4, test)
             self.assert_reported("T3: ", reason)
 
+    def test_tests_that_a_function_or_a_list_registers_are_known(self):
+        self.write("tests/extra/own.cmake", "ebb_own_test(alone a)\nforeach(id one two)\n")
+        self.change("T3", 4, "ctest:alone ctest:one ctest:two")
+        self.assert_clean()
+
     def test_a_function_that_is_not_registered_is_reported(self):
         self.write("tests/test_forgotten.c", "static void it_holds(void **state) {\n}\n")
         self.change("T3", 4, "test_forgotten.c:it_holds")

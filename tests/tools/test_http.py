@@ -6,7 +6,9 @@ usage: test_http.py SERVER [ID...]
 An ID is one of IT-01 to IT-06, AS-01, AS-02; without one all are run. Clients are real where one can do it
 (curl, nghttp, Node), else h2raw.
 """
+import json
 import random
+import signal
 import socket
 import sys
 import time
@@ -124,6 +126,21 @@ class IT_02(WithClients):
         self.assertEqual(self.server.stats()["handlers_cancelled"], 0)
         self.server.stop()
 
+    def test_each_gives_its_place_and_its_memory_back(self):
+        self.start(*RESETS_ALLOWED)
+        c = self.connect()
+        memory = []
+        for i in range(600):
+            name = "%s%d" % (KINDS[i % 3], i)
+            c.rst(c.request("/%s/hang?id=%s" % (KINDS[i % 3], name)))
+            if i % 50 == 49:
+                self.assertTrue(c.settle())
+                self.server.wait_for("closed", name)
+                memory.append(json.loads(c.get("/stats").body)["memory"])
+        self.assertLess(memory[-1] - memory[1], 16384, memory)
+        self.assertEqual(c.get("/f/hello").body, b"hello\n")
+        self.server.stop()
+
     def test_node_resets(self):
         self.start()
         for kind in KINDS:
@@ -179,6 +196,16 @@ class IT_03(WithClients):
         def ready(client, _):
             self.assertEqual(client.hear(8), b"reading\n")
         self.dying(lambda kind: self.node("download", "/%s/big?n=1000000000&id=%s" % (kind, kind)), ready)
+
+    def test_curl_of_HTTP_1(self):
+        def ready(client, kind):
+            client.feed(bytes(100000))
+            self.server.wait_for("begin", kind)
+        self.dying(lambda kind: self.curl("--http1.1", "-T", ".", self.url("/%s/upload?id=%s" % (kind, kind))), ready)
+        self.dying(lambda kind: self.curl("--http1.1", self.url("/%s/hang?id=%s" % (kind, kind))),
+                   lambda _, kind: self.server.wait_for("begin", kind))
+        self.dying(lambda kind: self.curl("--http1.1", self.url("/%s/big?n=1000000000&id=%s" % (kind, kind))),
+                   lambda client, _: self.assertEqual(client.hear(100000), letters(100000)))
 
     def test_nghttp_that_waits(self):
         def ready(_, kind):
@@ -510,15 +537,16 @@ class AS_01(WithStages):
 
     def test_by_a_shutdown_of_the_server(self):
         """Asked at any stage it ends with 0; what hangs is cancelled when its time has come."""
-        for _ in range(10):
-            self.start("--quiet", "--budget-ms", "500", *RESETS_ALLOWED)
-            connections = [self.connect() for _ in range(10)]
-            for c in connections:
+        servers, connections = [], []
+        for _ in range(8):
+            servers.append(self.start("--quiet", "--budget-ms", "4000", *RESETS_ALLOWED))
+            connections += [self.connect() for _ in range(10)]
+            for c in connections[-10:]:
                 self.bring(c, STAGES)
             self.pause()
-            self.server.stop()
-            for c in connections:
-                c.close()
+            self.server.process.send_signal(signal.SIGTERM)
+        for server in servers:
+            server.check_end()
 
 
 class AS_02(WithStages):

@@ -7,7 +7,6 @@ import hashlib
 import json
 import os
 import signal
-import socket
 import statistics
 import subprocess
 import sys
@@ -17,7 +16,7 @@ import time
 import zlib
 
 import h2raw
-from http_world import KINDS, PINGS_ALLOWED, RESETS_ALLOWED, WithClients, letters, run_tests
+from http_world import KINDS, PATIENCE_S, PINGS_ALLOWED, RESETS_ALLOWED, WithClients, is_sanitized, letters, run_tests
 
 MIB = 1 << 20
 
@@ -273,32 +272,42 @@ class Deadlines(WithClients):
 
 
 class Latency(WithClients):
-    """From the send() of RST_STREAM to the handler that sees it."""
+    """From the send() of RST_STREAM to the handler that sees it.
 
-    samples, bound_s = 2000, 0.001
+    How long a machine with other work lets both processes wait shows in the PINGs between the resets.
+    """
+
+    samples = 2000
 
     def measure(self, c, kind, first):
-        spans = []
+        """Nanoseconds of resets and of PINGs."""
+        resets, pings = [], []
         for i in range(first, first + self.samples):
             stream = c.request("/%s/hang?stamp=1&id=%d" % (kind, i))
             self.server.wait_for("begin", str(i))
+            asked = time.monotonic_ns()
             c.settle()
             sent = time.monotonic_ns()
             c.rst(stream)
-            spans.append(int(self.server.wait_for("at", str(i))) - sent)
-        return sorted(spans)
+            resets.append(int(self.server.wait_for("at", str(i))) - sent)
+            pings.append(sent - asked)
+        return sorted(resets), sorted(pings)
+
+    @staticmethod
+    def p99(spans):
+        return spans[len(spans) * 99 // 100]
 
     def test_of_a_reset(self):
+        bound = 10_000_000 if is_sanitized(self.program) else 1_000_000
         self.start(*RESETS_ALLOWED, *PINGS_ALLOWED)
         c = self.connect()
-        for attempt in range(3):  # the machine may have other work
-            spans = self.measure(c, KINDS[attempt % 2], attempt * self.samples)
-            p99 = spans[len(spans) * 99 // 100] / 1e9
-            print("RST_STREAM to the handler: median %.0f us, p99 %.0f us, worst %.0f us" % (
-                statistics.median(spans) / 1e3, p99 * 1e6, spans[-1] / 1e3))
-            if p99 < self.bound_s:
+        for attempt in range(3):
+            resets, pings = self.measure(c, KINDS[attempt % 2], attempt * self.samples)
+            print("RST_STREAM to the handler: median %.0f us, p99 %.0f us, worst %.0f us; p99 of a PING %.0f us" % tuple(
+                n / 1e3 for n in (statistics.median(resets), self.p99(resets), resets[-1], self.p99(pings))))
+            if self.p99(resets) < bound:
                 break
-        self.assertLess(p99, self.bound_s)
+        self.assertLess(self.p99(resets), max(bound, 2 * self.p99(pings)))
         c.close()
         self.server.stop()
 
@@ -316,8 +325,7 @@ class Shutdown(WithClients):
             self.assertTrue(c.wait(lambda c=c: c.goaway))
             self.assertEqual(c.goaway[1], h2raw.NO_ERROR)
         late = [(c, c.request("/f/hello?id=late")) for c in connections]
-        with self.assertRaises(ConnectionRefusedError):
-            socket.create_connection(("127.0.0.1", self.server.port))
+        self.assert_closed_to_new_ones()
         for c, stream in streams:
             self.assertEqual((c.response(stream).status, c.response(stream).body), (200, b"slow\n"))
         for c, stream in late:
@@ -328,6 +336,17 @@ class Shutdown(WithClients):
         self.server.check_end()
         self.assertEqual(self.server.history("late"), [])
         self.assertEqual(self.server.counts["cancelled"], 0)
+
+    def assert_closed_to_new_ones(self):
+        """Whoever comes before its socket is closed is not served."""
+        end = time.monotonic() + PATIENCE_S
+        while time.monotonic() < end:
+            try:
+                with self.server.connect() as c:
+                    self.assertIsNone(c.get("/f/hello?id=late").status)
+            except (ConnectionRefusedError, ConnectionResetError):
+                return
+        self.fail("it still listens")
 
     def test_idle_connections_do_not_hold_it_up(self):
         self.start()
@@ -341,7 +360,7 @@ class Shutdown(WithClients):
         self.assertEqual([c.goaway[1] for c in connections], [h2raw.NO_ERROR] * 10)
 
     def test_what_hangs_is_cancelled_when_its_time_has_come(self):
-        self.start("--budget-ms", "1000")
+        self.start("--budget-ms", "4000")
         c = self.connect()
         for kind in KINDS:
             c.request("/%s/hang?id=%s" % (kind, kind))

@@ -71,17 +71,17 @@ class UnderAttack(unittest.TestCase):
 
 
 class Floods(UnderAttack):
-    def hoses(self, group):
+    def hoses(self, group, seconds):
         """All of a group at once; what each saw."""
-        hoses = {name: Hose(ATTACKER, self.server.port, flood.script, "-s", str(ATTACK_S), *flood.options)
+        hoses = {name: Hose(ATTACKER, self.server.port, flood.script, "-s", str(seconds), *flood.options)
                  for name, flood in group.items()}
         return {name: hose.report() for name, hose in hoses.items()}
 
-    def flood(self, name):
+    def flood(self, name, seconds=ATTACK_S):
         group = floods.FLOODS[name]
         self.start()
         self.good()
-        reports = self.withstands(lambda: self.hoses(group))
+        reports = self.withstands(lambda: self.hoses(group, seconds))
         for each, report in reports.items():
             with self.subTest(flood=each, report=report):
                 self.assert_ended(group[each], report)
@@ -89,6 +89,9 @@ class Floods(UnderAttack):
 
     def assert_ended(self, flood, report):
         told = report["goaway"]
+        if isinstance(flood, floods.Flood1):
+            self.assertTrue(not flood.ends or report["eof"] + report["reset"] > 0)
+            return
         self.assertLessEqual(set(map(int, told)), set(flood.ends) or {h2raw.ENHANCE_YOUR_CALM})
         if not flood.ends:
             return
@@ -136,6 +139,14 @@ class Floods(UnderAttack):
     def test_hpack(self):
         self.flood("hpack")
 
+    def test_http_1(self):
+        self.flood("http_1")
+
+    def test_what_is_allowed_is_served_in_turn(self):
+        for name in floods.ALLOWED:
+            with self.subTest(flood=name):
+                self.flood(name, seconds=2)
+
 
 class Slots(UnderAttack):
     def test_are_taken_until_the_work_has_ended(self):
@@ -167,6 +178,84 @@ class Slots(UnderAttack):
             code = c.goaway[1] if c.goaway else c.streams[streams[-1]].reset
             self.assertIn(code, (h2raw.PROTOCOL_ERROR, h2raw.REFUSED_STREAM))
         self.assertLessEqual(self.server.still()["handlers_begun"], 10)
+        self.server.stop()
+
+
+class ConnFrom(h2raw.Conn):
+    """From another address."""
+
+    def __init__(self, source, *arguments, **keywords):
+        self.source = source
+        super().__init__(*arguments, **keywords)
+
+    def connect(self, receive_buffer):
+        return socket.create_connection((self.host, self.port), self.timeout, (self.source, 0))
+
+
+class Budgets(UnderAttack):
+    """Exactly so much, and no more."""
+    MOST = 100
+
+    def reset(self, c, n):
+        """False: the connection was ended for it."""
+        for _ in range(n):
+            c.rst(c.request("/f/hang"))
+        return self.is_served(c)
+
+    def is_served(self, c):
+        if c.settle() and c.goaway is None:
+            return True
+        c.at_end()
+        self.assertEqual(c.goaway[1], h2raw.ENHANCE_YOUR_CALM)
+        return False
+
+    def test_of_resets(self):
+        self.start(*limits("resets=%d" % self.MOST, "resets_second=1"))
+        with self.server.connect() as c:
+            self.assertTrue(self.reset(c, self.MOST))
+            self.assertFalse(self.reset(c, 20))
+        self.assertEqual(self.server.still()["calmed"], 1)
+        self.server.stop()
+
+    def test_of_resets_that_the_server_is_made_to_send(self):
+        self.start(*limits("resets=%d" % self.MOST, "resets_second=1", "frames=1000000"))
+        with self.server.connect() as c:
+            for _ in range(self.MOST + 20):
+                c.window_update(c.request("/f/hang"), (1 << 31) - 1)
+            self.assertFalse(self.is_served(c))
+        self.server.still()
+        self.server.stop()
+
+    def test_of_an_address_is_shared(self):
+        self.start(*limits("resets=%d" % self.MOST, "resets_second=1"))
+        with self.server.connect() as one, self.server.connect() as two:
+            self.assertTrue(self.reset(one, 60))
+            self.assertFalse(self.reset(two, 60))
+        with ConnFrom("127.0.0.2", self.server.port) as other:
+            self.assertTrue(self.reset(other, 60))
+        self.server.still()
+        self.server.stop()
+
+    def test_that_is_spent_leaves_one_request_after_the_other(self):
+        self.start(*limits("resets=%d" % self.MOST, "resets_second=1"))
+        with self.server.connect() as c:
+            self.assertFalse(self.reset(c, self.MOST + 20))
+        with self.server.connect() as c:
+            streams = [c.request("/f/slow?ms=10") for _ in range(20)]
+            self.assertEqual({c.response(stream).status for stream in streams}, {200})
+        self.server.still()
+        self.server.stop()
+
+    def test_of_frames_that_ask_for_nothing(self):
+        self.start(*limits("frames=%d" % self.MOST, "frames_second=1"))
+        with self.server.connect() as c:
+            for _ in range(self.MOST - 10):
+                c.ping()
+            self.assertTrue(self.is_served(c))
+            for _ in range(40):
+                c.ping()
+            self.assertFalse(self.is_served(c))
+        self.server.still()
         self.server.stop()
 
 
@@ -245,23 +334,28 @@ class SlowOnes(UnderAttack):
     def test_are_ended_by_their_timeouts(self):
         self.start(*limits(*("%s=%d" % limit for limit in self.NS.items())))
         self.good()
-        drips = self.withstands(self.drip)
+        drips, little = self.withstands(self.drip)
+        others = 4 + len(little)  # the good client, who comes anew too, and who asks
+        self.assertLessEqual(self.server.stats()["connections"], others)
+        slow.leave(little)
         for name, each in drips.items():
             for drip in each:
                 with self.subTest(slow=name):
                     self.assert_ended(slow.SLOW[name], drip)
+            slow.leave(each)
         stats = self.comes_to_rest()
         self.assertGreaterEqual(stats["timed_out"], len(slow.SLOW) * self.EACH)
 
     def drip(self):
+        """All of them at once, for as long as the longest takes."""
         drips = {name: [each.drip() for _ in range(self.EACH)] for name, each in slow.SLOW.items()}
         little = [drip() for drip in slow.LITTLE.values() for _ in range(self.EACH)]
         slow.run(self.server.port, [d for each in drips.values() for d in each] + little, ATTACK_S)
-        return drips
+        return drips, little
 
     def assert_ended(self, expected, drip):
         if not drip.reads:
-            return  # what it did not read is before the end: the server's stats have it
+            return  # what it has not read is before the end: that it was ended is in the server's stats
         self.assertIsNotNone(drip.lasted_s, "it was not ended")
         self.assertEqual(drip.told(), expected.told)
         least = self.NS[expected.by] / SECOND
@@ -281,6 +375,7 @@ class SlowOnes(UnderAttack):
         drips = {"silent": slow.Drip(), "byte by byte": slow.Drip(b"", slow.by_byte(hello)),
                  "half a record": slow.Drip(hello[:50])}
         slow.run(self.server.port, list(drips.values()), ATTACK_S)
+        slow.leave(drips.values())
         for name, drip in drips.items():
             with self.subTest(slow=name):
                 self.assertIsNotNone(drip.lasted_s, "it was not ended")

@@ -10,8 +10,12 @@ import time
 import h2raw
 from http_world import KINDS, WithClients, run_tests
 
-SHORT_S = 0.2
-SHORT_NS = "%d" % (SHORT_S * 1e9)
+SHORT_S = 0.2  # what is to be too late
+LONG_S = 2     # what is not, on a machine with other work either
+
+
+def ns(seconds):
+    return "%d" % (seconds * 1e9)
 
 
 class WithLimits(WithClients):
@@ -30,10 +34,10 @@ class WithLimits(WithClients):
         self.assertEqual((got.status, got.body), (200, b"hello\n"))
 
     def assert_took(self, begun):
-        """About as long as it is allowed, and not shorter."""
+        """Not shorter than it is allowed, since a time before it began, and not much longer."""
         took = time.monotonic() - begun
-        self.assertGreaterEqual(took, SHORT_S * 0.99)
-        self.assertLess(took, SHORT_S + 3)
+        self.assertGreaterEqual(took, SHORT_S)
+        self.assertLess(took, SHORT_S + 5)
 
     def stop(self):
         """Nobody is there whom it would have to wait for."""
@@ -100,7 +104,7 @@ class Counts(WithLimits):
         c = self.connect()
         self.assertTrue(c.settle())
         for i in range(2):
-            stream = c.request("/%s/stubborn?ms=%d&id=%d" % (KINDS[i], 200 + 100 * i, i))
+            stream = c.request("/%s/stubborn?ms=%d&id=%d" % (KINDS[i], 200 + 1500 * i, i))
             self.server.wait_for("begin", str(i))
             c.rst(stream)
         self.server.wait_for_all("cancelled", "01")
@@ -167,10 +171,9 @@ class Counts(WithLimits):
         others = len(h2raw.frame(h2raw.HEADERS, 0, 1, h2raw.block(c.fields("/f/hello", headers=[("x", "v" * 1000)]))))
         room = 1000 + limit - others
         self.assertEqual(c.get("/f/hello", headers=[("x", "v" * room)]).status, 200)
-        begun = self.server.counts["begin"]
         c.request("/f/hello", headers=[("x", "v" * (room + 1))])
         self.assert_calmed(c)
-        self.assertEqual(self.server.counts["begin"], begun)
+        self.assertEqual(self.server.stats()["handlers_begun"], 1)
         self.stop()
 
     def test_block_bytes_of_many_frames(self):
@@ -210,34 +213,37 @@ class Counts(WithLimits):
         self.assert_works(c)
         self.stop()
 
+    def reset_until_calmed(self, c):
+        """How many it took, less those that were earned back meanwhile, one a second."""
+        begun, n = time.monotonic(), 0
+        while c.goaway is None and n < 100:
+            c.rst(c.request("/f/hang"))
+            c.settle()
+            n += 1
+        self.assert_calmed(c)
+        return n - (time.monotonic() - begun)
+
     def test_resets(self):
         self.limited(resets=10, resets_second=1)
-        c = self.connect()
-        for i in range(11):
-            stream = c.request("/f/hang?id=%d" % i)
-            if i < 10:
-                self.server.wait_for("begin", str(i))
-            c.rst(stream)
-            if i < 10:
-                self.server.wait_for("closed", str(i))
-        self.assert_calmed(c)
+        n = self.reset_until_calmed(self.connect())
+        self.assertLessEqual(n, 11)
+        self.assertGreater(n, 9)
         stats = self.server.still()
         self.assertEqual((stats["calmed"], stats["handlers_begun"]), (1, stats["handlers_closed"]))
         self.stop()
 
     def test_resets_are_counted_for_the_address(self):
         self.limited(resets=10, resets_second=1)
+        begun = time.monotonic()
         for i in range(10):
             c = self.connect()
             stream = c.request("/f/hang?id=%d" % i)
             self.server.wait_for("begin", str(i))
             c.rst(stream)
-            self.server.wait_for("closed", str(i))
             self.assertTrue(c.settle())
             c.close()
-        c = self.connect()
-        c.rst(c.request("/f/hang"))
-        self.assert_calmed(c)
+        earned = time.monotonic() - begun
+        self.assertLessEqual(self.reset_until_calmed(self.connect()), 1 + earned)
         self.stop()
 
     def test_resets_after_the_first_byte_of_the_response_are_free(self):
@@ -277,18 +283,23 @@ class Counts(WithLimits):
 
 class Times(WithLimits):
     def test_idle(self):
-        self.limited(idle_ns=SHORT_NS)
+        self.limited(idle_ns=ns(SHORT_S))
         c = self.connect()
-        self.assertEqual(c.get("/f/slow?ms=500").status, 200)  # that is not idle
         begun = time.monotonic()
+        self.assert_works(c)
         self.assertTrue(c.wait(lambda: c.goaway))
         self.assert_took(begun)
         self.assertEqual(c.goaway[1], h2raw.NO_ERROR)
         c.at_end()
         self.stop()
 
+    def test_who_waits_for_an_answer_is_not_idle(self):
+        self.limited(idle_ns=ns(SHORT_S))
+        self.assertEqual(self.connect().get("/f/slow?ms=%d" % (SHORT_S * 3000)).status, 200)
+        self.stop()
+
     def test_idle_from_the_start(self):
-        self.limited(idle_ns=SHORT_NS)
+        self.limited(idle_ns=ns(SHORT_S))
         begun = time.monotonic()
         c = self.connect()
         c.at_end()
@@ -297,7 +308,7 @@ class Times(WithLimits):
         self.stop()
 
     def test_pings_do_not_keep_an_idle_connection(self):
-        self.limited(idle_ns=SHORT_NS)
+        self.limited(idle_ns=ns(SHORT_S))
         c = self.connect()
         end = time.monotonic() + 20
         while c.settle() and time.monotonic() < end:
@@ -305,34 +316,35 @@ class Times(WithLimits):
         self.assertIsNotNone(c.goaway)
         self.stop()
 
-    def head_too_late(self, c):
-        begun = time.monotonic()
+    def head_too_late(self, begun, c):
         c.at_end()
         self.assert_took(begun)
         self.assertEqual(self.server.still()["timed_out"], 1)
         self.stop()
 
     def test_header_that_never_begins(self):
-        self.limited(header_ns=SHORT_NS)
-        self.head_too_late(self.connect(preface=False))
+        self.limited(header_ns=ns(SHORT_S))
+        self.head_too_late(time.monotonic(), self.connect(preface=False))
 
     def test_header_in_the_preface(self):
-        self.limited(header_ns=SHORT_NS)
+        self.limited(header_ns=ns(SHORT_S))
+        begun = time.monotonic()
         c = self.connect(preface=False)
         c.send(h2raw.PREFACE[:20])
-        self.head_too_late(c)
+        self.head_too_late(begun, c)
 
     def test_header_in_a_block(self):
-        self.limited(header_ns=SHORT_NS)
+        self.limited(header_ns=ns(SHORT_S))
         c = self.connect()
         self.assert_works(c)
+        begun = time.monotonic()
         c.send_frame(h2raw.HEADERS, h2raw.END_STREAM, c.open(), h2raw.block(c.fields("/f/hello"))[:10])
-        self.head_too_late(c)
+        self.head_too_late(begun, c)
         self.assertEqual(c.goaway[1], h2raw.ENHANCE_YOUR_CALM)
 
     def test_header_byte_by_byte(self):
         """Each byte is in time, but not all of them."""
-        self.limited(header_ns=SHORT_NS)
+        self.limited(header_ns=ns(SHORT_S))
         c = self.connect()
         self.assert_works(c)
         begun, raw = time.monotonic(), h2raw.block(c.fields("/f/hello", headers=[("x", "v" * 1000)]))
@@ -347,53 +359,51 @@ class Times(WithLimits):
         self.stop()
 
     def test_body(self):
-        self.limited(body_ns=SHORT_NS)
+        self.limited(body_ns=ns(SHORT_S))
         c = self.connect()
         for kind in KINDS:
+            begun = time.monotonic()
             stream = c.request("/%s/upload?id=%s" % (kind, kind), "POST", end=False)
             c.data(stream, b"some")
-            self.server.wait_for("begin", kind)
-            begun = time.monotonic()
             self.assertEqual(c.response(stream).status, 408)
-            self.assert_took(begun - SHORT_S / 10)
+            self.assert_took(begun)
             self.assert_cancelled([kind], "TIMEOUT")
         self.assert_works(c)
         self.stop()
 
     def test_body_that_comes_in_time(self):
-        self.limited(body_ns=SHORT_NS)
+        self.limited(body_ns=ns(LONG_S))
         c = self.connect()
         stream = c.request("/f/upload", "POST", end=False)
-        for _ in range(8):
+        for _ in range(5):
             c.data(stream, b"x")
-            c.poll(SHORT_S / 3)
+            time.sleep(LONG_S / 4)
         c.data(stream, b"x", end=True)
-        self.assertEqual(c.response(stream).body[:2], b"9 ")
+        self.assertEqual(c.response(stream).body[:2], b"6 ")
         self.stop()
 
     def test_body_that_nobody_reads_has_time(self):
-        self.limited(body_ns=SHORT_NS)
+        self.limited(body_ns=ns(SHORT_S))
         c = self.connect()
         stream = c.request("/f/slow?ms=600", "GET", end=False)
         self.assertEqual(c.response(stream).status, 200)
         self.stop()
 
     def test_write_into_a_closed_window(self):
-        self.limited(write_ns=SHORT_NS)
+        self.limited(write_ns=ns(SHORT_S))
         for kind in KINDS:
             c = self.connect({h2raw.INITIAL_WINDOW_SIZE: 0})
-            stream = c.request("/%s/big?id=%s" % (kind, kind))
-            self.assertTrue(c.wait(lambda s=stream, c=c: c.streams[s].status))
             begun = time.monotonic()
+            stream = c.request("/%s/big?id=%s" % (kind, kind))
             self.assertFalse(c.response(stream).ended)
-            self.assert_took(begun - SHORT_S / 10)
+            self.assert_took(begun)
             self.assert_cancelled([kind], "TIMEOUT")
         self.server.still()
         self.stop()
 
     def test_write_of_a_small_answer_into_a_closed_window(self):
         """Its handler has ended; what waits is the answer alone."""
-        self.limited(write_ns=SHORT_NS)
+        self.limited(write_ns=ns(SHORT_S))
         c = self.connect({h2raw.INITIAL_WINDOW_SIZE: 0})
         c.request("/f/hello?id=h")
         self.server.wait_for("closed", "h")
@@ -402,7 +412,7 @@ class Times(WithLimits):
         self.stop()
 
     def test_write_to_who_does_not_read_his_socket(self):
-        self.limited(write_ns=SHORT_NS)
+        self.limited(write_ns=ns(SHORT_S))
         c = self.connect({h2raw.INITIAL_WINDOW_SIZE: 0x7fffffff}, receive_buffer=4096)
         c.window_update(0, 0x7fffffff - 65535)
         c.request("/f/big?n=100000000&id=b")
@@ -411,15 +421,15 @@ class Times(WithLimits):
         self.stop()
 
     def test_write_that_goes_on_slowly_has_time(self):
-        self.limited(write_ns=SHORT_NS)
+        self.limited(write_ns=ns(LONG_S))
         c = self.connect({h2raw.INITIAL_WINDOW_SIZE: 0}, auto_window=False)
-        stream = c.request("/f/big?n=8")
-        for n in range(8):
+        stream = c.request("/f/big?n=5")
+        for n in range(5):
             self.assertTrue(c.wait(lambda n=n: len(c.streams[stream].body) == n))
-            c.poll(SHORT_S / 3)
-            c.window_update(stream, 1 if n < 7 else 2)  # nghttp2 sends no end into a window of 0
-        self.assertTrue(c.response(stream).ended)
-        self.assertEqual(len(c.streams[stream].body), 8)
+            time.sleep(LONG_S / 4)
+            c.window_update(stream, 1)
+        got = c.response(stream)  # its end needs no window
+        self.assertEqual((got.ended, got.body), (True, b"abcde"))
         self.stop()
 
 

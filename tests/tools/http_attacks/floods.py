@@ -36,7 +36,7 @@ def script(greeting, turn=(), step=2):
 
 
 class Flood:
-    """`ends`: with which codes the server ends its connections; none: it may serve it. `options` are those of
+    """Frames. `ends`: with which codes the server ends its connections; none: it may serve it. `options` are those of
     http_attacker."""
 
     def __init__(self, greeting, turn=(), step=2, ends=(ENHANCE_YOUR_CALM,), options=("-r",)):
@@ -47,6 +47,14 @@ class Flood:
     def is_deaf(self):
         """It does not hear why it is ended, or does not care."""
         return bool({"-d", "-h"} & set(self.options))
+
+
+class Flood1(Flood):
+    """Lines of HTTP/1, whatever comes back. `ends`: whether the server ends it."""
+
+    def __init__(self, greeting, turn, ends=True, options=("-r",)):
+        super().__init__(b"", (), ends=ends, options=(*options, "-1"))
+        self.script = struct.pack(">IIII", len(greeting), len(turn), 0, 0) + greeting + turn
 
 
 def open_then(opening, kill, path="/f/hang", method="GET"):
@@ -75,6 +83,9 @@ BLOCK = frame(HEADERS, END_STREAM, 1, head("/p/hello"))
 SETTING = settings({INITIAL_WINDOW_SIZE: 65535})
 PINGS = [(PING, 0, 0, b"pingpong")]
 CANCELS = (RST_STREAM, 0, word(CANCEL))
+
+GET_1 = b"GET /p/hello HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+CHUNKS_1 = b"POST /f/upload HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 # Those of a group run at once.
 FLOODS = {
@@ -132,14 +143,40 @@ FLOODS = {
         "WINDOW_UPDATE of the connection": Flood(HELLO, [(WINDOW_UPDATE, 0, 0, word(1))]),
         "RST_STREAM of a closed stream": Flood(HELLO + ANSWERED, [(RST_STREAM, 0, 1, word(CANCEL))]),
     },
-    # What HPACK makes of few bytes; the last is allowed, and no more than a request.
+    # What HPACK makes of few bytes.
     "hpack": {
         "a bomb": Flood(HELLO + frame(HEADERS, WHOLE, 1, head("/p/hello") + BIG),
                         [(HEADERS, WHOLE, Turn(0), head("/p/hello") + indexed(62) * 4000)]),
         "fields of one byte": Flood(HELLO, [(HEADERS, WHOLE, Turn(0), head("/p/hello") + indexed(19) * 15000)]),
-        "large literals": Flood(HELLO, [(HEADERS, WHOLE, Turn(0), head("/p/hello") + filler(15000))],
-                                ends=()),
-        "sizes of the table": Flood(HELLO, [(HEADERS, WHOLE, Turn(0), integer(0, 5, 0x20) * 1000 + head("/p/hello"))],
-                                    ends=()),
+        "a bomb in trailers": Flood(HELLO + frame(HEADERS, WHOLE, 1, head("/p/hello") + BIG),
+                                    [(HEADERS, END_HEADERS, Turn(0), head("/f/upload", "POST")),
+                                     (HEADERS, WHOLE, Turn(0), indexed(62) * 4000)]),
+    },
+    "http_1": {
+        "fields without an end": Flood1(GET_1[:-2], b"x: y\r\n"),
+        "one line without an end": Flood1(b"GET /", b"a" * 1000),
+        "extensions without an end": Flood1(CHUNKS_1 + b"1", b";x=" + b"y" * 1000),
+        "trailers without an end": Flood1(CHUNKS_1 + b"0\r\n", b"x: y\r\n"),
+        "empty lines": Flood1(b"", b"\r\n" * 100),
+        "answers that it does not read": Flood1(b"", GET_1, ends=False, options=("-r", "-d")),
+    },
+    # ALLOWED: all of this is served, and bounded by its turn alone.
+    "data_of_one_byte": {
+        "HTTP/2": Flood(HELLO + UPLOAD, [(DATA, 0, 1, b"x")], ends=()),
+    },
+    "chunks_of_one_byte": {
+        "HTTP/1": Flood1(CHUNKS_1, b"1\r\nx\r\n", ends=False),
+    },
+    "large_literals": {
+        "HTTP/2": Flood(HELLO, [(HEADERS, WHOLE, Turn(0), head("/p/hello") + filler(15000))], ends=()),
+    },
+    "sizes_of_the_table": {
+        "HTTP/2": Flood(HELLO, [(HEADERS, WHOLE, Turn(0), integer(0, 5, 0x20) * 1000 + head("/p/hello"))], ends=()),
+    },
+    "requests_as_fast_as_it_can": {
+        "HTTP/1": Flood1(b"", GET_1, ends=False),
+        "HTTP/2": Flood(HELLO, [(HEADERS, WHOLE, Turn(0), head("/p/hello"))], ends=()),
     },
 }
+ALLOWED = ["data_of_one_byte", "chunks_of_one_byte", "large_literals", "sizes_of_the_table",
+           "requests_as_fast_as_it_can"]

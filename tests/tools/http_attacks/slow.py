@@ -97,7 +97,7 @@ class Drip:
 
 
 def run(port, drips, seconds):
-    """All at once, until each has been ended by the server or the time is over."""
+    """All at once, until each that listens has been ended by the server, or the time is over."""
     for drip in drips:
         drip.start(port)
     until = time.monotonic() + seconds
@@ -107,6 +107,9 @@ def run(port, drips, seconds):
             live[s].read()
         for drip in drips:
             drip.drip(now)
+
+
+def leave(drips):
     for drip in drips:
         if drip.lasted_s is None:
             drip.socket.close()

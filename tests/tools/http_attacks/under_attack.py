@@ -28,7 +28,7 @@ def go_first(core, pid=0):
     many."""
     pin(core, pid)
     try:
-        os.sched_setscheduler(pid, os.SCHED_FIFO, os.sched_param(1))
+        os.sched_setscheduler(pid, os.SCHED_FIFO, os.sched_param(10))
     except PermissionError:
         pass
 
