@@ -6,7 +6,7 @@
 
 #include "base/alloc.h"
 
-enum { CHUNK = 2048, BODY_LEAST = 4096, BODY_MOST = 131072, DROPPED_MOST = 65536, EXCESS = 8, SPARES = 256 };
+enum { CHUNK = 2048, BODY_LEAST = 4096, BODY_MOST = 131072, DROPPED_MOST = 65536, EXCESS = 8, SPARES = 1024 };
 
 /* ---- life ------------------------------------------------------------------------------------------------- */
 

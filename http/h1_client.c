@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "http/h1.h"
 
-enum { INTERIMS = 16, REQUEST_LINE_EXTRA = 32 };
+enum { REQUEST_LINE_EXTRA = 32 };
 
 /* What holds: `x` is the call in hand, from its head until its response is whole, and NULL otherwise; then
  * the reader is between two messages, and no byte may come. */
@@ -58,7 +58,7 @@ static ebb__h1_state body_of(const ebb_http *x, const ebb__h1_head *h) {
 /* True: it is one that announces another. We ask for no upgrade, so there is none. */
 static bool is_interim(ebb__h1_in *in, int status) {
     if (status >= 200) return false;
-    if (status == 101 || ++session_of(in->c)->interims > INTERIMS)
+    if (status == 101 || ++session_of(in->c)->interims > EBB__INTERIMS)
         (void)ebb__h1_fault(in, 400, "a response that nobody asked for");
     return true;
 }

@@ -6,7 +6,13 @@
 
 /* ---- in -------------------------------------------------------------------------------------------------------- */
 
-/* Informational responses are forgotten. */
+/* The session forgets it. */
+static void end(ebb_http *x, ebb_status st) {
+    (void)nghttp2_session_set_stream_user_data(ebb__h2_of(x->conn)->session, x->stream, NULL);
+    ebb__exchange_gone(x, st, EBB_CANCEL_DISCONNECT, "");
+}
+
+/* Informational responses are forgotten, as long as there are not too many. */
 static void response_head(ebb_http *x, bool ended) {
     if (x->status >= 200) {
         ebb__exchange_head(x, ended);
@@ -14,6 +20,9 @@ static void response_head(ebb_http *x, bool ended) {
     }
     x->status = 0;
     x->fields = (ebb__fields){0};
+    if (++x->interims <= EBB__INTERIMS) return;
+    ebb__h2_reset(x, EBB__PROTOCOL_ERROR);
+    end(x, EBB_ERR_HTTP_PROTOCOL);
 }
 
 static void on_headers(ebb_http *x, const nghttp2_frame *frame) {
@@ -26,12 +35,6 @@ static void on_headers(ebb_http *x, const nghttp2_frame *frame) {
     } else if (ended) {
         ebb__exchange_in_end(x, EBB_ERR_EOF);
     }
-}
-
-/* The session forgets it. */
-static void end(ebb_http *x, ebb_status st) {
-    (void)nghttp2_session_set_stream_user_data(ebb__h2_of(x->conn)->session, x->stream, NULL);
-    ebb__exchange_gone(x, st, EBB_CANCEL_DISCONNECT, "");
 }
 
 /* Without an error those up to the last id finish, and nghttp2 refuses the others. With one all are over. */

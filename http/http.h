@@ -61,11 +61,12 @@ struct ebb_http {
     bool working;  /* of a server: it takes one of the connection's slots for work */
 
     /* What came. */
-    uint8_t in;      /* ebb__in */
-    bool head;       /* HEAD: the response has no body */
-    bool expects;    /* 100-continue, and it was not sent yet */
-    bool too_large;  /* the head is over its limits */
-    uint64_t excess; /* by how much: names, values and 32 each that were dropped */
+    uint8_t in;       /* ebb__in */
+    bool head;        /* HEAD: the response has no body */
+    uint8_t interims; /* of a client: informational responses so far */
+    bool expects;     /* 100-continue, and it was not sent yet */
+    bool too_large;   /* the head is over its limits */
+    uint64_t excess;  /* by how much: names, values and 32 each that were dropped */
     int16_t
         verdict;    /* what we answer if the handler ends without an answer because we cancelled it; 0: 503 */
     int16_t status; /* of the response: that came, or that goes */
@@ -214,10 +215,13 @@ typedef enum ebb__conn_state {
     EBB__CONN_ENDED     /* the wire is closed */
 } ebb__conn_state;
 
+enum { EBB__INTERIMS = 16 }; /* responses like 103 before the response: more are no HTTP */
+
 enum {
     EBB__LATE_BODY_MS = 1000,   /* a client may still send so long what nobody waits for any more */
     EBB__TLS_NEW_BYTES = 65536, /* what OpenSSL takes for a connection, as it shakes hands, and then */
     EBB__TLS_BYTES = 24576,
+
     EBB__RETRY_MS = 100 /* how often an exchange that waits to start is looked at, if nothing else is */
 };
 

@@ -64,6 +64,19 @@ static void conn_free(ebb__conn *c) {
     (void)ebb_wake(ebb_host(s->loop->rt), s->door); /* there may be room for one more */
 }
 
+/* Those that are idle longest make room, if they are for more than a moment. How many. */
+static uint32_t make_room(ebb_http_server *s, uint32_t most) {
+    uint64_t now = s->loop->rt->now;
+    uint32_t n = 0;
+    for (ebb__conn *c = s->idle_first, *next; c != NULL && n < most; c = next, n++) {
+        next = c->idle_next;
+        if (now - c->idle_since < IDLE_LEAST_MS * EBB_MS) break;
+        ebb__server_idle(c, false);
+        ebb__conn_drain(c);
+    }
+    return n;
+}
+
 static void conn_region_closed(void *arg, const ebb_report *report) {
     (void)report;
     conn_free(arg);
@@ -77,7 +90,7 @@ static ebb__conn *conn_new(ebb_http_server *s) {
     c->allocator = s->allocator;
     c->server = s;
     c->timer_at = EBB_FOREVER;
-    c->overflow = s->stats.connections >= s->limits.connections;
+    c->overflow = s->stats.connections >= s->limits.connections && make_room(s, 1) == 0;
     c->next = s->conns;
     if (s->conns != NULL) s->conns->prev = c;
     s->conns = c;
@@ -134,21 +147,9 @@ static bool is_full(const ebb_http_server *s) {
     return s->stats.connections >= (uint64_t)s->limits.connections + s->limits.connections / 8 + 1;
 }
 
-/* Those that are idle longest make room, if they are for more than a moment. */
-static void make_room(ebb_http_server *s) {
-    uint64_t now = s->loop->rt->now;
-    uint32_t most = s->limits.connections / 64 + 1;
-    for (ebb__conn *c = s->idle_first, *next; c != NULL && most > 0; c = next, most--) {
-        next = c->idle_next;
-        if (now - c->idle_since < IDLE_LEAST_MS * EBB_MS) return;
-        ebb__server_idle(c, false);
-        ebb__conn_drain(c);
-    }
-}
-
 /* Until a connection is freed, which wakes us, or the server is closed. */
 static ebb_status wait_for_room(ebb_cx *cx, ebb_http_server *s) {
-    make_room(s);
+    (void)make_room(s, s->limits.connections / 64 + 1);
     if (ebb_now(cx) >= s->look_at) {
         s->look_at = ebb_now(cx) + LOOK_MS * EBB_MS;
         (void)ebb_timer_arm(cx, s->door, s->look_at);
@@ -172,7 +173,7 @@ static ebb_status door_poll(ebb_cx *cx, void *arg) {
         ebb_value v;
         ebb_status st = s->napping ? pause_door(cx, s) : EBB_OK;
         if (st == EBB_PENDING) return st;
-        if (s->accepting == NULL && ebb__server_is_short(s, 6)) make_room(s);
+        if (s->accepting == NULL && ebb__server_is_short(s, 6)) (void)make_room(s, 1);
         bool wait = s->accepting == NULL && (is_full(s) || ebb__server_is_short(s, 7));
         if (wait && (st = wait_for_room(cx, s)) == EBB_PENDING) return st;
         if (s->accepting == NULL) s->accepting = ebb_listener_accept(cx, s->listener);
@@ -211,6 +212,11 @@ static void server_closed(void *arg, const ebb_report *report) {
 #define DEFAULT(field, value)                                                                                \
     if (l->field == 0) l->field = (value)
 
+/* So that no sum with a time overflows. */
+static void cap(uint64_t *span) {
+    if (*span > EBB_FOREVER / 4) *span = EBB_FOREVER / 4;
+}
+
 static void set_defaults(ebb_http_limits *l) {
     DEFAULT(connections, 10000);
     DEFAULT(streams, 100);
@@ -227,6 +233,10 @@ static void set_defaults(ebb_http_limits *l) {
     DEFAULT(header_ns, 10 * EBB_SECOND);
     DEFAULT(body_ns, 30 * EBB_SECOND);
     DEFAULT(write_ns, 30 * EBB_SECOND);
+    cap(&l->idle_ns);
+    cap(&l->header_ns);
+    cap(&l->body_ns);
+    cap(&l->write_ns);
     DEFAULT(resets, 200);
     DEFAULT(resets_second, 50);
     DEFAULT(frames, 1000);

@@ -40,7 +40,8 @@ static void the_body_of_a_cancelled_call_is_not_touched(void **state) {
     loop_turns(h->w, 5);
     ebb_cancel(f, EBB_CANCEL_USER);
     free(much);
-    until_so_many_cancelled(h, 1);
+    loop_turns(h->w, 20);
+    if (h->h2) until_so_many_cancelled(h, 1); /* a server of HTTP/1 reads no more, and so hears nothing */
 }
 
 static void a_connection_that_nobody_waits_for_is_given_up(void **state) {

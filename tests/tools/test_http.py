@@ -132,9 +132,10 @@ class IT_02(WithClients):
         memory = []
         for i in range(600):
             name = "%s%d" % (KINDS[i % 3], i)
-            c.rst(c.request("/%s/hang?id=%s" % (KINDS[i % 3], name)))
+            stream = c.request("/%s/hang?id=%s" % (KINDS[i % 3], name))
+            self.server.wait_for("begin", name)
+            c.rst(stream)
             if i % 50 == 49:
-                self.assertTrue(c.settle())
                 self.server.wait_for("closed", name)
                 memory.append(json.loads(c.get("/stats").body)["memory"])
         self.assertLess(memory[-1] - memory[1], 16384, memory)

@@ -121,6 +121,10 @@ class Floods(UnderAttack):
     def test_work_that_drains_slowly(self):
         self.assert_within_budget(*self.flood("work_that_drains_slowly"))
 
+    def test_bodies_that_nobody_reads(self):
+        reports, _ = self.flood("bodies_that_nobody_reads")
+        self.assertEqual(reports["held"]["open"], 400)
+
     def test_made_you_reset(self):
         self.assert_within_budget(*self.flood("made_you_reset"))
 
@@ -145,7 +149,7 @@ class Floods(UnderAttack):
     def test_what_is_allowed_is_served_in_turn(self):
         for name in floods.ALLOWED:
             with self.subTest(flood=name):
-                self.flood(name, seconds=2)
+                self.flood(name, seconds=1)
 
 
 class Slots(UnderAttack):
@@ -259,6 +263,22 @@ class Budgets(UnderAttack):
         self.server.stop()
 
 
+    def test_that_is_spent_ends_the_reading_too(self):
+        """Who goes on all the same is soon cut off: what it sends is not read for as long as it likes."""
+        self.start(*limits("frames=%d" % self.MOST))
+        pings = h2raw.frame(h2raw.PING, 0, 0, b"pingpong") * 4096
+        with self.server.connect() as c:
+            sent = 0
+            while c.send(pings):
+                sent += len(pings)
+                self.assertLess(sent, 32 << 20)
+            c.closed = False  # for sending; what came before is still there
+            c.at_end()
+            self.assertEqual(c.goaway[1], h2raw.ENHANCE_YOUR_CALM)
+        self.server.still()
+        self.server.stop()
+
+
 class HonestClients(UnderAttack):
     def test_cancel_a_hundred_a_second_after_the_first_bytes(self):
         """Far past the budget of those who cancel before."""
@@ -315,6 +335,19 @@ class Connections(UnderAttack):
         for c in room:
             c.close()
         self.assertEqual(self.server.still()["refused"], 1)
+        self.server.stop()
+
+    def test_that_are_idle_make_room(self):
+        """An attacker that only sits there keeps nobody out."""
+        self.start(*limits("connections=%d" % self.MOST))
+        for crowd in (self.MOST, 2 * self.MOST):
+            idle = [self.server.connect() for _ in range(crowd)]
+            time.sleep(1.5)
+            with self.server.connect() as c:
+                self.assertEqual(c.get("/p/hello").status, 200, crowd)
+            for c in idle:
+                c.close()
+            self.server.still()
         self.server.stop()
 
     def test_that_come_and_go_as_fast_as_they_can(self):

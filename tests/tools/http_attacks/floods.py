@@ -104,6 +104,12 @@ FLOODS = {
     "work_that_drains_slowly": {
         "once it has begun": live(WHOLE, CANCELS, path="/f/stubborn?ms=1000"),
     },
+    # As much as the windows allow, on each of many connections.
+    "bodies_that_nobody_reads": {
+        "held": Flood(HELLO + b"".join(frame(HEADERS, END_HEADERS, stream, head("/f/hang", "POST")) +
+                                       frame(DATA, 0, stream, bytes(16000)) for stream in (1, 3, 5, 7)),
+                      ends=(), options=("-r", "-c", "400")),
+    },
     # CVE-2025-8671: the server resets. For some of this it ends the connection at once.
     "made_you_reset": {
         "a window of 0": live(WHOLE, (WINDOW_UPDATE, 0, word(0)), ends=(ENHANCE_YOUR_CALM, PROTOCOL_ERROR)),

@@ -86,11 +86,13 @@ CONNECTION = {
     "SETTINGS of 5 bytes": ((FRAME_SIZE_ERROR,), frame(SETTINGS, 0, 0, b"12345")),
     "an acknowledgement of SETTINGS with bytes": ((FRAME_SIZE_ERROR,), frame(SETTINGS, ACK, 0, settings({1: 1}))),
     "ENABLE_PUSH of 2": ((PROTOCOL_ERROR,), frame(SETTINGS, 0, 0, settings({ENABLE_PUSH: 2}))),
-    "INITIAL_WINDOW_SIZE of 2^31": ((FLOW_CONTROL_ERROR,), frame(SETTINGS, 0, 0, settings({INITIAL_WINDOW_SIZE: 1 << 31}))),
+    "INITIAL_WINDOW_SIZE of 2^31": ((FLOW_CONTROL_ERROR,),
+        frame(SETTINGS, 0, 0, settings({INITIAL_WINDOW_SIZE: 1 << 31}))),
     "MAX_FRAME_SIZE of 16383": ((PROTOCOL_ERROR,), frame(SETTINGS, 0, 0, settings({MAX_FRAME_SIZE: 16383}))),
     "MAX_FRAME_SIZE of 2^24": ((PROTOCOL_ERROR,), frame(SETTINGS, 0, 0, settings({MAX_FRAME_SIZE: 1 << 24}))),
 
-    "PUSH_PROMISE of a client": ((PROTOCOL_ERROR,), get(1, "/f/hang") + frame(PUSH_PROMISE, END_HEADERS, 1, word(2) + head())),
+    "PUSH_PROMISE of a client": ((PROTOCOL_ERROR,),
+        get(1, "/f/hang") + frame(PUSH_PROMISE, END_HEADERS, 1, word(2) + head())),
     "PING on a stream": ((PROTOCOL_ERROR,), frame(PING, 0, 1, b"12345678")),
     "PING of 7 bytes": ((FRAME_SIZE_ERROR,), frame(PING, 0, 0, b"1234567")),
     "PING of 9 bytes": ((FRAME_SIZE_ERROR,), frame(PING, 0, 0, b"123456789")),
@@ -103,7 +105,8 @@ CONNECTION = {
     "WINDOW_UPDATE of 3 bytes": ((FRAME_SIZE_ERROR,), frame(WINDOW_UPDATE, 0, 0, b"123")),
     "WINDOW_UPDATE of 0 for the connection": ((PROTOCOL_ERROR,), frame(WINDOW_UPDATE, 0, 0, word(0))),
     "WINDOW_UPDATE of an idle stream": ((PROTOCOL_ERROR,), frame(WINDOW_UPDATE, 0, 1, word(1))),
-    "a window of the connection past 2^31 - 1": ((FLOW_CONTROL_ERROR,), frame(WINDOW_UPDATE, 0, 0, word(LARGEST_WINDOW))),
+    "a window of the connection past 2^31 - 1": ((FLOW_CONTROL_ERROR,),
+        frame(WINDOW_UPDATE, 0, 0, word(LARGEST_WINDOW))),
 
     "index 0": ((COMPRESSION_ERROR,), raw_request(head() + indexed(0))),
     "an index past the table": ((COMPRESSION_ERROR,), raw_request(head() + indexed(62))),
@@ -112,7 +115,8 @@ CONNECTION = {
     "a name by an index past the table": ((COMPRESSION_ERROR,), raw_request(head() + literal(99, "x"))),
     "a string longer than its block": ((COMPRESSION_ERROR,), raw_request(head() + b"\0\x7f\x20abc")),
     "a block that ends in a field": ((COMPRESSION_ERROR,), raw_request(head() + b"\0\x03abc")),
-    "a Huffman string with the end code in it": ((COMPRESSION_ERROR,), raw_request(head() + b"\0\x84\xff\xff\xff\xff\x01x")),
+    "a Huffman string with the end code in it": ((COMPRESSION_ERROR,),
+        raw_request(head() + b"\0\x84\xff\xff\xff\xff\x01x")),
     "a Huffman string with 8 bits of padding": ((COMPRESSION_ERROR,), raw_request(head() + b"\0\x82\x1f\xff\x01x")),
     "a Huffman string padded with zeros": ((COMPRESSION_ERROR,), raw_request(head() + b"\0\x81\x18\x01x")),
     "a table larger than was allowed": ((COMPRESSION_ERROR,), raw_request(integer(4097, 5, 0x20) + head())),
@@ -135,9 +139,11 @@ STREAM = {
     "HEADERS after the end of the stream": ((STREAM_CLOSED,), get(1, "/f/hang") + get(1)),
     "PRIORITY of 4 bytes": ((FRAME_SIZE_ERROR,), get(1, "/f/hang") + frame(PRIORITY, 0, 1, b"1234")),
     "WINDOW_UPDATE of 0": ((PROTOCOL_ERROR,), get(1, "/f/hang") + frame(WINDOW_UPDATE, 0, 1, word(0))),
-    "a window past 2^31 - 1": ((FLOW_CONTROL_ERROR,), get(1, "/f/hang") + frame(WINDOW_UPDATE, 0, 1, word(LARGEST_WINDOW))),
+    "a window past 2^31 - 1": ((FLOW_CONTROL_ERROR,),
+        get(1, "/f/hang") + frame(WINDOW_UPDATE, 0, 1, word(LARGEST_WINDOW))),
     "more than the window": ((FLOW_CONTROL_ERROR,), post(1, "/f/hang") + frame(DATA, 0, 1, bytes(16384)) * 5),
-    "trailers that don't end the stream": ((PROTOCOL_ERROR,), post() + frame(HEADERS, END_HEADERS, 1, block([("x", "y")]))),
+    "trailers that don't end the stream": ((PROTOCOL_ERROR,),
+        post() + frame(HEADERS, END_HEADERS, 1, block([("x", "y")]))),
     "a pseudo field in trailers": ((PROTOCOL_ERROR,), post() + frame(HEADERS, WHOLE, 1, block([PATH]))),
     "more of a body than its content-length": ((PROTOCOL_ERROR,),
         post(1, "/f/upload", ("content-length", "3")) + frame(DATA, END_STREAM, 1, b"four")),
@@ -217,7 +223,8 @@ STALE = {
     "DATA on a stream below the last": ((PROTOCOL_ERROR, STREAM_CLOSED), get(5) + frame(DATA, 0, 1, b"x")),
     "DATA on a closed stream": ((STREAM_CLOSED,), get(1, "/f/hang") + frame(RST_STREAM, 0, 1, word(CANCEL)) +
                                 frame(DATA, 0, 1, b"x") * 10),
-    "HEADERS on a closed stream": ((STREAM_CLOSED,), get(1, "/f/hang") + frame(RST_STREAM, 0, 1, word(CANCEL)) + get(1)),
+    "HEADERS on a closed stream": ((STREAM_CLOSED,),
+        get(1, "/f/hang") + frame(RST_STREAM, 0, 1, word(CANCEL)) + get(1)),
 }
 
 
@@ -322,7 +329,8 @@ def random_frames(chance):
 
 
 def random_bytes(chance):
-    return PREFACE + (frame(SETTINGS, 0, 0) if chance.random() < 0.5 else b"") + chance.randbytes(chance.randint(1, 2000))
+    first = frame(SETTINGS, 0, 0) if chance.random() < 0.5 else b""
+    return PREFACE + first + chance.randbytes(chance.randint(1, 2000))
 
 
 NOISE = {"flipped": lambda chance: flipped(valid_session(), chance), "frames": random_frames, "bytes": random_bytes}

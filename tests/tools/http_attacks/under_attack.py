@@ -15,7 +15,7 @@ SERVER_CORE, CLIENT_CORE = 0, 1
 FLOOR_US = 200  # a quiet p99 below this counts as this: the noise of the system is of that size
 SLOWER_MOST = 5
 GROWTH_MOST = 64 << 20
-QUIET_S = 0.7
+QUIET_S = 0.5
 
 
 def pin(core, pid=0):
