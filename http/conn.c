@@ -81,6 +81,7 @@ static void feed_tls(ebb__conn *c, char *bytes, size_t n) {
         if (st != EBB_OK || k == 0) break;
         if (c->proto != NULL) c->proto->feed(c, (uint8_t *)bytes, k);
     }
+    c->heard_end = c->heard_end || st == EBB_ERR_EOF;
     if (st == EBB_ERR_EOF && c->proto != NULL && !ebb__conn_is_over(c)) c->proto->eof(c);
     else if (st == EBB_ERR_EOF) ebb__conn_finish(c);
     else if (st != EBB_OK) ebb__conn_fail(c, EBB__PROTOCOL_ERROR, st, EBB_CANCEL_DISCONNECT, "TLS failed");
@@ -142,6 +143,7 @@ static void lost(ebb__conn *c) {
 static void on_ended(void *ctx, ebb_status st) {
     ebb__conn *c = ctx;
     if (c->state == EBB__CONN_ENDING) ebb__wire_close(&c->wire);
+    else if (c->heard_end && st == EBB_ERR_EOF) return; /* TLS has said so before */
     else if (st == EBB_ERR_EOF && c->proto != NULL && c->tls == NULL) c->proto->eof(c);
     else lost(c);
     start_all(c);
@@ -332,6 +334,7 @@ static void on_stopped(void *ctx) {
 static void on_closed(void *ctx) {
     ebb__conn *c = ctx;
     start_all(c); /* all are gone by now: those that waited are freed */
+    rest_free(c);
     proto_free(c);
     ebb__tls_free(c->tls);
     c->tls = NULL;

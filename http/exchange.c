@@ -266,7 +266,10 @@ bool ebb__exchange_body(ebb_http *x, const void *bytes, size_t n) {
         from += k;
         n -= k;
     }
-    if (n > 0 && !ring_put(x, from, n)) return false;
+    if (n > 0 && !ring_put(x, from, n)) {
+        consumed(x, n);
+        return false;
+    }
     if (x->client) ebb__client_body(x);
     return true;
 }
@@ -421,7 +424,6 @@ ebb_future *ebb_http_write_at(ebb_cx *cx, ebb_http *x, const void *from, size_t 
     if (st == EBB_OK && !may_write(x)) st = EBB_ERR_CLOSED;
     if (st == EBB_OK && x->out_sized && n > x->out_size - x->written) st = EBB_ERR_LIMIT;
     if (st != EBB_OK) return ebb__loop_failed(cx, st, site);
-    x->written += n;
     if (n == 0 || x->bodyless) { /* nothing of it is ever sent */
         f = ebb__begin_now(cx, site, &f);
         return f == NULL ? ebb__loop_failed(cx, EBB_ERR_NOMEM, site)
@@ -430,6 +432,7 @@ ebb_future *ebb_http_write_at(ebb_cx *cx, ebb_http *x, const void *from, size_t 
     x->writer = ebb__begin(x->loop, cx, &write_op, x, site, &f);
     if (x->writer == NULL) return f;
     f = x->writer;
+    x->written += n;
     x->from = from;
     x->from_n = x->writer_n = n;
     send_more(x);

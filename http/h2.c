@@ -184,6 +184,10 @@ void ebb__h2_consumed(ebb_http *x, size_t n) {
     ebb__conn_touch(x->conn);
 }
 
+bool ebb__h2_is_choked(const ebb__conn *c) {
+    return nghttp2_session_get_local_window_size(ebb__h2_of(c)->session) <= 0;
+}
+
 uint64_t ebb__h2_head_since(const ebb__conn *c) {
     return ebb__h2_of(c)->block_since;
 }
@@ -204,6 +208,10 @@ size_t ebb__h2_fill(ebb__conn *c, uint8_t *to, size_t room) {
     ebb__h2 *h = c->session;
     size_t all = 0;
     if (h == NULL || h->mute) return 0;
+    if (h->lame) {
+        ebb__conn_fail(c, EBB__INTERNAL_ERROR, EBB_ERR_NOMEM, EBB_CANCEL_RESOURCE, "no memory");
+        h->lame = false;
+    }
     for (;;) {
         if (h->left_n == 0) {
             ssize_t n = nghttp2_session_mem_send(h->session, &h->left);
@@ -265,7 +273,8 @@ void ebb__h2_more(ebb_http *x) {
 
 void ebb__h2_reset(ebb_http *x, uint32_t code) {
     x->ours = true;
-    (void)nghttp2_submit_rst_stream(ebb__h2_of(x->conn)->session, NGHTTP2_FLAG_NONE, x->stream, code);
+    ebb__h2 *h = ebb__h2_of(x->conn);
+    if (nghttp2_submit_rst_stream(h->session, NGHTTP2_FLAG_NONE, x->stream, code) != 0) h->lame = true;
     ebb__conn_touch(x->conn);
 }
 

@@ -219,7 +219,10 @@ static void see(ebb__h2 *h, const uint8_t *bytes, size_t n) {
             h->head_n += (uint8_t)k;
             if (h->head_n == sizeof h->head) see_frame(h);
         }
-        if (h->payload_left == 0 && h->head_n == 0) h->block_frame = false;
+        if (h->payload_left == 0 && h->head_n == 0) {
+            h->block_frame = false;
+            if (!h->block_open) h->block_since = 0;
+        }
         bytes += k;
         n -= k;
     }
@@ -228,9 +231,7 @@ static void see(ebb__h2 *h, const uint8_t *bytes, size_t n) {
 static void feed(ebb__conn *c, const uint8_t *bytes, size_t n) {
     ebb__h2 *h = ebb__h2_of(c);
     see(h, bytes, n);
-    if (!h->block_open && !h->block_frame) {
-        h->block_since = 0;
-    } else if (h->block_since == 0) {
+    if ((h->block_open || h->block_frame) && h->block_since == 0) {
         h->block_since = c->loop->rt->now;
         ebb__keeper_at(c, h->block_since + c->server->limits.header_ns);
     }

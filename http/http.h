@@ -237,6 +237,7 @@ struct ebb__conn {
     uint8_t state;           /* ebb__conn_state */
     bool h2;                 /* a client's in plain text: it speaks HTTP/2 */
     bool broken;             /* the wire failed, or TLS was cut: that is no end of a message */
+    bool heard_end;          /* the peer has said that it sends no more, in TLS */
     bool held_back;          /* nothing is read, because too much is still to be freed */
     bool told_tls;           /* close_notify was said */
     bool lingers;            /* all is sent: what still comes is forgotten, until linger_until */
@@ -282,6 +283,8 @@ struct ebb__conn {
     struct ebb__origin *origin;
 };
 
+/* The window of the whole connection is closed by what nobody has read. */
+bool ebb__h2_is_choked(const ebb__conn *c);
 /* How many more streams a client may open there now. */
 uint32_t ebb__h2_client_room(const ebb__conn *c);
 

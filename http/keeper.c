@@ -61,13 +61,19 @@ static void reader_is_late(ebb_http *x) {
     ebb__conn_touch(x->conn);
 }
 
+/* The peer may not send, because others of its bodies are not read. */
+static bool is_choked(const ebb__conn *c) {
+    return c->proto->version == 20 && ebb__h2_is_choked(c);
+}
+
 /* A peer that takes nothing of any response is ended as a whole. */
 static void check_exchanges(ebb__conn *c, uint64_t now, uint64_t *next) {
     const ebb_http_limits *l = &c->server->limits;
     uint32_t late = 0, moving = 0;
     for (ebb_http *x = c->first; x != NULL; x = x->next) {
         if (x->gone) continue;
-        if (x->reader != NULL && !x->over && x->verdict == 0 && is_over(now, x->in_since, l->body_ns, next)) {
+        bool reads = x->reader != NULL && !x->over && x->verdict == 0;
+        if (reads && is_over(now, x->in_since, l->body_ns, next) && !is_choked(c)) {
             body_is_late(x);
         }
         if (is_over(now, x->sent_since, EBB__LATE_BODY_MS * EBB_MS, next)) {

@@ -102,6 +102,12 @@ static ebb_status set_length(ebb_http *x, const char *value) {
     return EBB_OK;
 }
 
+ebb_status ebb_http_add(ebb_http *x, const char *name, const char *value) {
+    ebb_status st = check_field(name, value);
+    if (st != EBB_OK) return st;
+    return x->client || x->out != EBB__OUT_NONE ? EBB_ERR_BUSY : add(x, &x->out_fields, name, value);
+}
+
 ebb_status ebb_http_set(ebb_http *x, const char *name, const char *value) {
     size_t n = name == NULL ? 0 : strlen(name);
     bool length = ebb__same_name(name, n, "content-length", 14);
@@ -109,7 +115,7 @@ ebb_status ebb_http_set(ebb_http *x, const char *name, const char *value) {
     if (st != EBB_OK) return st;
     if (x->client || x->out != EBB__OUT_NONE) return EBB_ERR_BUSY;
     if (length) return set_length(x, value);
-    if (!ebb__same_name(name, n, "set-cookie", 10)) ebb__fields_remove(&x->out_fields, name, n);
+    ebb__fields_remove(&x->out_fields, name, n);
     return add(x, &x->out_fields, name, value);
 }
 

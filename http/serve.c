@@ -207,6 +207,7 @@ void ebb__serve(ebb_http *x) {
         settle(x);
         return;
     }
+    if (x->out != EBB__OUT_NONE) return; /* it was refused while it waited */
     int status = route(x);
     if (status != 0) ebb__exchange_refuse(x, status);
 }

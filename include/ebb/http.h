@@ -168,12 +168,14 @@ ebb_future *ebb_http_read_at(ebb_cx *cx, ebb_http *x, void *into, size_t n, cons
 
 /* ---- what goes ------------------------------------------------------------------------------------------------ */
 
-/* Sets a header of a response that is not sent yet; one of the same name is replaced, but for set-cookie. On a client
+/* Sets a header of a response that is not sent yet; one of the same name is replaced. On a client
  * see ebb_http_call. EBB_ERR_INVALID: not a name or value that HTTP allows, or one that is ours to set
  * (transfer-encoding, connection, date and the like); EBB_ERR_BUSY: the head was sent;
  * EBB_ERR_NOMEM. A content-length is for a body that is written piece by piece: a write past it is EBB_ERR_LIMIT,
  * an end before it resets the stream. */
 ebb_status ebb_http_set(ebb_http *x, const char *name, const char *value);
+/* The same, beside those of the same name: for set-cookie and the like. */
+ebb_status ebb_http_add(ebb_http *x, const char *name, const char *value);
 /* Sets a trailer, until the end. Errors as above. */
 ebb_status ebb_http_set_trailer(ebb_http *x, const char *name, const char *value);
 
