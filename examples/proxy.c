@@ -1,41 +1,40 @@
-/* A reverse proxy: whatever is asked of it, it asks of another server, and both bodies stream through it.
+/* A reverse proxy: it asks another server whatever is asked of it, and both bodies stream through it.
  *
- *   build/release/examples/web 8080 &
  *   build/release/examples/proxy 8081 http://127.0.0.1:8080
  *   curl http://127.0.0.1:8081/Ada
  *
- * The call to the other server belongs to the region of the request: a client that leaves cancels it, and so does
- * a deadline, which travels on. There is no code for that here. One piece a direction is in memory; the rest stays
- * with its sender. */
+ * The call to the other server belongs to the region of the request: who leaves cancels it, and so does a deadline,
+ * which travels on. No code here does that. One piece a direction is in memory; the rest stays with its sender. */
 #include <ebb/ebb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #define PATIENCE_NS (30 * EBB_SECOND) /* for the head of an answer */
 enum { PIECE = 16384, FIELDS = 128, URL_BYTES = 8192, CONNECTIONS = 256 };
-
 static ebb_http_client *client; /* with the connections that it keeps */
 
 typedef struct relay {
     ebb_http *down, *up;
 } relay;
 
-/* Whether a list has a name: "close, x-once". */
+/* Whether a list has a name: "close, X-Once". */
 static bool has(const char *list, const char *name) {
-    size_t n = strlen(name);
-    for (const char *at = list; at != NULL && (at = strstr(at, name)) != NULL; at += n) {
-        if ((at == list || strchr(" ,", at[-1])) && strchr(" ,", at[n])) return true;
-    }
-    return false;
+    size_t n = 0;
+    do n = strcspn(list += n + strspn(list + n, " ,"), " ,");
+    while (n > 0 && (n != strlen(name) || strncasecmp(list, name, n) != 0));
+    return n > 0;
 }
 
-/* A field that is about a connection and not about what it carries; or about a body that is not there. */
-static bool stays(const ebb_http *x, const char *name, bool body) {
-    static const char names[] =
-        "connection keep-alive proxy-connection te trailer transfer-encoding upgrade host expect date";
-    if (!body && strcmp(name, "content-length") == 0) return true;
-    return has(names, name) || has(ebb_http_header(x, "connection"), name);
+/* A field that is about a connection and not about what it carries: these, and those that it names. */
+static bool stays(const ebb_http *x, const char *name) {
+    ebb_http_field f = {"connection", "connection keep-alive proxy-connection te trailer transfer-encoding "
+                                      "upgrade host expect date"};
+    for (size_t i = 0; strcmp(f.name, "connection") != 0 || !has(f.value, name); i++) {
+        if (!ebb_http_header_at(x, i, &f)) return false;
+    }
+    return true;
 }
 
 /* A task of its own, beside the answer. If the client breaks off, or sends too much, the request has failed, and
@@ -57,7 +56,8 @@ static ebb_status send_down(ebb_cx *cx, relay *r) {
     ebb_http_field f;
     ebb_value n;
     for (size_t i = 0; ebb_http_header_at(r->up, i, &f); i++) {
-        if (!stays(r->up, f.name, true)) (void)ebb_http_set(r->down, f.name, f.value);
+        if (!stays(r->up, f.name) && ebb_http_add(r->down, f.name, f.value) != EBB_OK)
+            (void)ebb_http_set(r->down, f.name, f.value); /* content-length: there is only one */
     }
     ebb_status st = ebb_http_start(cx, r->down, ebb_http_status(r->up));
     while (st == EBB_OK) {
@@ -69,22 +69,23 @@ static ebb_status send_down(ebb_cx *cx, relay *r) {
 
 /* Asks, and waits for the head of the answer. */
 static ebb_status ask(ebb_cx *cx, relay *r, const char *upstream) {
-    const char *query = ebb_http_query(r->down), *method = ebb_http_method(r->down);
+    const char *query = ebb_http_query(r->down), *mark = query[0] != 0 ? "?" : "";
     char url[URL_BYTES];
     ebb_http_field fields[FIELDS];
     ebb_value v;
-    bool body = strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0;
-    size_t n = 0, i = 0;
-    snprintf(url, sizeof url, "%s%s%s%s", upstream, ebb_http_path(r->down), query[0] ? "?" : "", query);
-    while (n < FIELDS && ebb_http_header_at(r->down, i++, &fields[n]))
-        n += !stays(r->down, fields[n].name, body);
-    ebb_http_call call = {.method = method, .url = url, .headers = fields, .headers_n = n, .streams = body};
+    size_t n = 0;
+    if (snprintf(url, URL_BYTES, "%s%s%s%s", upstream, ebb_http_path(r->down), mark, query) >= URL_BYTES)
+        return EBB_ERR_INVALID;
+    for (size_t i = 0; n < FIELDS && ebb_http_header_at(r->down, i, &fields[n]); i++) {
+        if (!stays(r->down, fields[n].name)) n++;
+    }
+    ebb_http_call call = {.method = ebb_http_method(r->down), .url = url, .headers = fields, .headers_n = n};
+    call.streams = !has("GET HEAD", call.method) || ebb_http_header(r->down, "content-length") != NULL;
     ebb_status st = ebb_await(cx, ebb_within(cx, ebb_http_open(cx, client, &call), PATIENCE_NS), &v);
-    if (st != EBB_OK) return st;
-    r->up = ebb_http_of(cx, v);
-    if (!body) return EBB_OK;
-    (void)ebb_fiber_spawn(cx, ebb_self_region(cx), send_up, r); /* if it can't be, the region fails */
-    return ebb_await(cx, ebb_within(cx, ebb_http_answered(cx, r->up), PATIENCE_NS), NULL);
+    if (st == EBB_OK) r->up = ebb_http_of(cx, v);
+    if (st != EBB_OK || !call.streams) return st;
+    st = ebb_id_status(ebb_fiber_spawn(cx, ebb_self_region(cx), send_up, r).id); /* no: the service stops */
+    return st != EBB_OK ? st : ebb_await(cx, ebb_within(cx, ebb_http_answered(cx, r->up), PATIENCE_NS), NULL);
 }
 
 static ebb_status pass_on(ebb_cx *cx, ebb_http *x, void *arg) {
@@ -93,7 +94,8 @@ static ebb_status pass_on(ebb_cx *cx, ebb_http *x, void *arg) {
     r->down = x;
     ebb_status st = ask(cx, r, arg);
     if (st == EBB_OK) return send_down(cx, r);
-    return ebb_http_text(cx, x, st == EBB_TIMEOUT ? 504 : 502, "the other server does not answer\n");
+    int status = st == EBB_TIMEOUT ? 504 : st == EBB_ERR_CLOSED ? 503 : st == EBB_ERR_INVALID ? 400 : 502;
+    return ebb_http_text(cx, x, status, "the other server does not answer\n");
 }
 
 static ebb_status serve(ebb_cx *cx, void *arg) {

@@ -11,7 +11,15 @@
 #include "kernel/task.h"
 #include "kernel/wait.h"
 
-enum { REFUSALS_A_POLL = 64, SPARE = 256, CROWD_MOST = 1024, CROWD_ENDS = 64, CROWD_PART = 64, LEAST_ROOM = 64, MOST = EBB__SWITCHES ? EBB_FIBER_MAX : 0 };
+enum {
+    REFUSALS_A_POLL = 64,
+    SPARE = 256,
+    CROWD_MOST = 1024,
+    CROWD_ENDS = 64,
+    CROWD_PART = 64,
+    LEAST_ROOM = 64,
+    MOST = EBB__SWITCHES ? EBB_FIBER_MAX : 0
+};
 
 /* Only the side that resumes writes it: the side that is resumed may find itself on another thread. */
 static _Thread_local struct {

@@ -67,13 +67,11 @@ void ebb__client_gone(ebb_http *x, ebb_status st) {
     ebb__call *c = x->call;
     ebb__origin *o = c->origin;
     ebb__link *k = c->link;
-    bool open = c->handle != NULL && c->handle->state == EBB__HANDLE_OPEN;
-    bool given = open && c->future == NULL; /* its user may still read what came */
+    bool given = c->handle != NULL && c->handle->state == EBB__HANDLE_OPEN && c->future == NULL;
     c->origin = NULL;
     c->link = NULL;
     end_futures(c, st == EBB_OK ? EBB_ERR_HTTP_RESET : st);
-    if (open && !given) ebb__handle_close(c->handle);
-    else if (!given) call_free(c);
+    if (!given) call_free(c); /* else its user may still read what came */
     ebb__origin_left(o, k);
 }
 
@@ -464,7 +462,7 @@ static void answered_cancel(ebb_cx *cx, ebb_future *f, void *arg) {
 static const ebb_op answered_op = {"http head", answered_cancel, NULL};
 
 ebb_future *ebb_http_answered_at(ebb_cx *cx, ebb_http *x, const char *site) {
-    ebb__call *c = x->call;
+    ebb__call *c = x != NULL ? x->call : NULL;
     ebb_future *f;
     ebb_status st = c == NULL ? EBB_ERR_INVALID : EBB_OK;
     if (st == EBB_OK && x->in != EBB__IN_HEAD && x->status != 0) return ebb_pure_at(cx, ebb_none(), site);
@@ -477,5 +475,5 @@ ebb_future *ebb_http_answered_at(ebb_cx *cx, ebb_http *x, const char *site) {
 
 void ebb_http_close(ebb_cx *cx, ebb_http *x) {
     (void)cx;
-    if (x->call != NULL) ebb__handle_close(x->call->handle);
+    if (x != NULL && x->call != NULL) ebb__handle_close(x->call->handle);
 }

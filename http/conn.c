@@ -253,7 +253,7 @@ static void on_flush(void *ctx) {
     if (st == EBB_PENDING) return;
     if (st != EBB_OK) {
         lost(c);
-    } else if (c->state == EBB__CONN_DRAINING && c->slots == 0) {
+    } else if (c->state == EBB__CONN_DRAINING && (c->slots == 0 || c->stopping)) {
         ebb__conn_finish(c);
     } else if (c->state == EBB__CONN_ENDING) {
         last_is_sent(c);
@@ -342,6 +342,11 @@ static void on_closed(void *ctx) {
         ebb__client_closed(c);
         return;
     }
+    c->wired = false;
+    if (c->over) {
+        ebb__server_conn_free(c);
+        return;
+    }
     ebb_region_close(ebb_loop_cx(c->loop), c->region);
     ebb__keeper_wake(c);
 }
@@ -354,6 +359,7 @@ ebb_status ebb__conn_open(ebb__conn *c, ebb_cx *cx, ebb_stream s) {
     bool tcp = ebb_stream_peer(cx, s, &c->peer) == EBB_OK; /* a Unix socket has neither */
     ebb_status st = tcp ? ebb_stream_nodelay(cx, s, true) : EBB_OK;
     if (st == EBB_OK) st = ebb__wire_init(&c->wire, cx, s, &wire_ops, c);
+    c->wired = st == EBB_OK;
     if (st == EBB_OK) st = ebb__wire_read(&c->wire, true);
     if (st != EBB_OK || c->client == NULL) return st;
     if (c->tls == NULL) return set_proto(c, c->h2);

@@ -355,6 +355,16 @@ ebb_future *ebb__exchange_writer(ebb_http *x) {
     return NULL;
 }
 
+void ebb__exchange_cut(ebb_http *x) {
+    ebb_future *f = ebb__exchange_writer(x);
+    if (f == NULL) return;
+    x->writer = NULL;
+    x->from_n = 0;
+    x->out_since = 0;
+    x->out_cut = true;
+    ebb__reject(x->loop, f, EBB_CANCELLED);
+}
+
 size_t ebb__exchange_ready(ebb_http *x, bool *ended) {
     *ended = false;
     if (x->client && x->writer == NULL && !ebb__client_wants(x)) return 0;

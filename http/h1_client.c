@@ -44,7 +44,7 @@ static bool is_text(const char *at, size_t n) {
 static bool check_line(ebb__h1_in *in, const char *line, size_t n) {
     bool right = n >= 12 && memcmp(line, "HTTP/1.", 7) == 0 && is_digit(line[7]) && line[8] == ' ' &&
                  line[9] >= '1' && line[9] <= '9' && is_digit(line[10]) && is_digit(line[11]) &&
-                 (n == 12 || line[12] == ' ') && is_text(line + 12, n - 12);
+                 is_text(line + 12, n - 12);
     return right || ebb__h1_fault(in, 400, "not a status line");
 }
 
@@ -163,9 +163,8 @@ static void eof(ebb__conn *c) {
 /* ---- what goes ---------------------------------------------------------------------------------------------- */
 
 static char *put(char *to, const char *text) {
-    size_t n = strlen(text);
-    memcpy(to, text, n);
-    return to + n;
+    while (*text != 0) *to++ = *text++;
+    return to;
 }
 
 static ebb_status request(ebb_http *x) {

@@ -269,9 +269,8 @@ static void is_whole(ebb__h1_in *in) {
     ebb__exchange_in_end(in->x, EBB_ERR_EOF);
 }
 
-/* What nobody has read yet is bounded; what nobody will read is not kept. */
+/* What nobody has read yet is bounded. */
 static size_t body_room(const ebb_http *x) {
-    if (x->in != EBB__IN_BODY) return SIZE_MAX;
     return x->body_n < EBB__H1_WINDOW_BYTES ? EBB__H1_WINDOW_BYTES - x->body_n : 0;
 }
 
@@ -332,7 +331,6 @@ static bool take_lf(ebb__h1_in *in, uint8_t c) {
     if (c != '\n') return ebb__h1_fault(in, 400, "a line of a chunk does not end in CRLF");
     bool of_data = in->state == EBB__H1_DATA_LF;
     in->state = of_data ? EBB__H1_SIZE : in->left == 0 ? EBB__H1_TRAILERS : EBB__H1_DATA;
-    if (of_data) in->left = 0;
     return true;
 }
 

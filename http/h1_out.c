@@ -103,8 +103,10 @@ static size_t put_chunk(ebb__h1_out *out, uint8_t *to, size_t room) {
     n = ebb__exchange_take(out->x, to + line, n, &ended);
     if (ended) end_chunks(out);
     if (n == 0) return 0;
-    memcpy(to + line + n, "\r\n", 2);
-    return line + n + 2;
+    n += line;
+    to[n++] = '\r';
+    to[n++] = '\n';
+    return n;
 }
 
 static size_t put_plain(ebb__h1_out *out, uint8_t *to, size_t room) {

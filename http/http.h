@@ -136,6 +136,8 @@ void ebb__exchange_more(ebb_http *x);
 bool ebb__exchange_is_writable(const ebb_http *x);
 /* The write that is pending and still wanted; NULL: none. */
 ebb_future *ebb__exchange_writer(ebb_http *x);
+/* Cancels it: the body is not whole. */
+void ebb__exchange_cut(ebb_http *x);
 
 /* For protocols. */
 
@@ -243,6 +245,9 @@ struct ebb__conn {
     bool lingers;            /* all is sent: what still comes is forgotten, until linger_until */
     bool kept;               /* the keeper has been polled */
     bool cancelled;          /* and was cancelled */
+    bool stopping;           /* and does not wait for its exchanges any longer */
+    bool wired;              /* libuv has a part of it */
+    bool over;               /* its region has closed */
     bool overflow;           /* more than limits.connections: every request is 503 */
     uint8_t greeting_n;      /* the first bytes, until they say which protocol it is */
     uint8_t greeting[24];
@@ -337,12 +342,14 @@ void ebb__keeper_at(ebb__conn *c, uint64_t due);
 /* It has sent its last bytes: it is closed a moment later. */
 void ebb__keeper_linger(ebb__conn *c);
 /* The keeper's poll function. */
-ebb_status ebb__keeper_poll(ebb_cx *cx, void *conn);
+ebb_status ebb__keeper_poll(ebb_cx *cx, void *arg);
 /* It has ended: the keeper looks at it. */
 void ebb__keeper_wake(ebb__conn *c);
 
 /* It has no exchange any more, or has one. */
 void ebb__server_idle(ebb__conn *c, bool idle);
+/* Frees a connection: when its region has closed and libuv has let go of it. */
+void ebb__server_conn_free(ebb__conn *c);
 /* Tells the access log of it. */
 void ebb__access_line(const ebb_http *x);
 
@@ -384,6 +391,7 @@ struct ebb_http_server {
     uint64_t date_at; /* the second of `date` */
     char date[32];
     ebb__conn *conns;
+    bool over; /* its region has closed: it goes with its last connection */
     ebb__conn *idle_first, *idle_last;
     ebb_http *spare; /* exchanges to use again */
     uint32_t spares;

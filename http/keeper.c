@@ -120,7 +120,7 @@ static void check_time(ebb__conn *c) {
         too_late(c, EBB__ENHANCE_YOUR_CALM, "the head took too long");
     } else if (is_over(now, idle, l->idle_ns, &next)) {
         too_late(c, EBB__NO_ERROR, "idle");
-    } else {
+    } else if (c->proto != NULL) {
         check_exchanges(c, now, &next);
     }
     if (c->starts != NULL) { /* its address may have earned something meanwhile */
@@ -149,10 +149,26 @@ static void cancelled(ebb_cx *cx, ebb__conn *c) {
     ebb__keeper_at(c, c->stop_at);
 }
 
-/* Those that are left are not waited for any longer. */
+/* Those that are left are not waited for any longer, and answered by us. */
+static void answer_all(ebb__conn *c) {
+    for (ebb_http *x = c->first; x != NULL; x = x->next) {
+        if (x->gone) continue;
+        if (x->out == EBB__OUT_NONE) ebb__exchange_refuse(x, 503);
+        else if (x->out == EBB__OUT_OPEN) c->proto->reset(x, EBB__CANCEL);
+    }
+    ebb__conn_touch(c);
+}
+
+/* In two steps, since the peer may not take what we say. */
 static void stop(ebb__conn *c) {
-    c->stop_at = 0;
+    bool again = c->stopping;
+    c->stopping = true;
+    c->stop_at = again ? 0 : half_left(c);
     if (ebb__conn_is_over(c)) return;
+    if (!again && c->proto != NULL) {
+        answer_all(c);
+        return;
+    }
     ebb__conn_fail(c, EBB__NO_ERROR, EBB_ERR_CLOSED, EBB_CANCEL_SHUTDOWN, "the server stops");
     ebb__keeper_linger(c);
 }
@@ -167,6 +183,10 @@ ebb_status ebb__keeper_poll(ebb_cx *cx, void *arg) {
         ebb_status st = ebb_await(cx, c->closing, NULL);
         if (st != EBB_PENDING) c->closing = NULL;
         if (st == EBB_OK) ebb__conn_drain(c);
+    }
+    if (ebb__is_overdue(ebb__task_of(cx))) {
+        ebb__conn_drop(c, EBB_ERR_CLOSED, EBB_CANCEL_SHUTDOWN, "the server was forced to stop");
+        return EBB_OK;
     }
     if (ebb_checkpoint(cx) != EBB_OK) cancelled(cx, c);
     if (c->stop_at != 0 && ebb_now(cx) >= c->stop_at) stop(c);

@@ -31,7 +31,7 @@ const ebb_address *ebb_http_peer(const ebb_http *x) {
 }
 
 static const char *value_of(const ebb__fields *f, const char *name) {
-    const ebb__field *found = ebb__fields_find(f, name, strlen(name));
+    const ebb__field *found = name == NULL ? NULL : ebb__fields_find(f, name, strlen(name));
     return found != NULL ? found->value : NULL;
 }
 
@@ -59,7 +59,7 @@ static const char *decoded(const ebb_http *x, const ebb__param *p) {
     return text;
 }
 const char *ebb_http_param(const ebb_http *x, const char *name) {
-    for (uint32_t i = 0; i < x->params_n; i++) {
+    for (uint32_t i = 0; name != NULL && i < x->params_n; i++) {
         ebb__param *p = &x->params[i];
         if (strcmp(p->name, name) != 0) continue;
         if (p->text == NULL) p->text = decoded(x, p);
@@ -224,18 +224,20 @@ void ebb__exchange_refuse(ebb_http *x, int status) {
 
 /* ---- server-sent events ------------------------------------------------------------------------------------- */
 
+static size_t put(char *to, size_t at, const char *text, size_t n) {
+    if (to != NULL) memcpy(to + at, text, n);
+    return at + n;
+}
+
 /* A text in several lines gets the name before each. CR, LF and CRLF end a line. Returns the length; with
  * `to` NULL nothing is written. */
 static size_t put_lines(char *to, const char *name, const char *text) {
-    size_t all = 0, name_n = strlen(name);
+    size_t all = 0;
     for (;;) {
         size_t n = strcspn(text, "\r\n");
-        if (to != NULL) {
-            memcpy(to + all, name, name_n);
-            memcpy(to + all + name_n, text, n);
-            to[all + name_n + n] = '\n';
-        }
-        all += name_n + n + 1;
+        all = put(to, all, name, strlen(name));
+        all = put(to, all, text, n);
+        all = put(to, all, "\n", 1);
         text += n;
         if (*text == 0) return all;
         text += text[0] == '\r' && text[1] == '\n' ? 2 : 1;

@@ -8,6 +8,7 @@
  * the path. */
 #include "http/route.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -166,9 +167,9 @@ static node *node_new(ebb__arena *a, node *parent, segment s) {
 static bool has_room(ebb__arena *a, node *n) {
     if (n->literals_n < n->room) return true;
     uint32_t room = n->room == 0 ? 1 : 2 * n->room;
-    node **grown = ebb__arena_alloc(a, room * sizeof *grown);
+    node **grown = ebb__arena_alloc(a, room * sizeof(void *));
     if (grown == NULL) return false;
-    if (n->literals_n > 0) memcpy(grown, n->literals, n->literals_n * sizeof *grown);
+    if (n->literals_n > 0) memcpy((void *)grown, (void *)n->literals, n->literals_n * sizeof(void *));
     n->literals = grown;
     n->room = room;
     return true;
@@ -182,7 +183,8 @@ static bool hang(ebb__arena *a, node *child) {
     if (child->kind != LITERAL) return true;
     if (!has_room(a, n)) return false;
     uint32_t at = literal_at(n, (segment){child->text, child->text_n});
-    memmove(n->literals + at + 1, n->literals + at, (n->literals_n - at) * sizeof *n->literals);
+    void *from = (void *)(n->literals + at), *to = (void *)(n->literals + at + 1);
+    memmove(to, from, (n->literals_n - at) * sizeof(void *));
     n->literals[at] = child;
     n->literals_n++;
     return true;
@@ -240,9 +242,7 @@ static answer *answer_new(ebb__arena *arena, const char *method, const char *pat
     if (a == NULL || text == NULL) return NULL;
     char *site = text + method_n + 1;
     memcpy(text, method, method_n + 1);
-    memcpy(site, method, method_n);
-    site[method_n] = ' ';
-    memcpy(site + method_n + 1, pattern, pattern_n + 1);
+    snprintf(site, method_n + 1 + pattern_n + 1, "%s %s", method, pattern);
     handler.site = site;
     *a = (answer){NULL, text, handler};
     return a;
@@ -358,8 +358,7 @@ static bool is_listed(const char *list, const char *method) {
 static void list_method(char *list, size_t room, const char *method) {
     size_t n = strlen(list), more = strlen(method);
     if (is_listed(list, method) || n + 2 + more + 1 > room) return;
-    if (n > 0) memcpy(list + n, ", ", 2), n += 2;
-    memcpy(list + n, method, more + 1);
+    snprintf(list + n, room - n, "%s%s", n > 0 ? ", " : "", method);
 }
 
 static void list_answers(ebb__match *out, const node *n) {

@@ -3,6 +3,7 @@
  * The region of an exchange is opened when its head is whole and closed when its stream is gone: politely if
  * all was said, by a cancel if it was lost. When it has closed, and the stream is gone, the exchange is freed. */
 #define _POSIX_C_SOURCE 200809L
+#include "fiber/fiber.h"
 #include "http/http.h"
 
 /* ---- admission ---------------------------------------------------------------------------------------------- */
@@ -61,6 +62,18 @@ static void rest(ebb_http *x) {
 
 /* ---- the handler's end ---------------------------------------------------------------------------------------- */
 
+static bool is_on_stack(const uint8_t *at) {
+    const ebb__fiber *f = ebb__fiber_here();
+    const char *p = (const char *)at;
+    return f != NULL && p >= f->base && p < f->base + f->all->stack_bytes;
+}
+
+/* A write that nobody has awaited goes on, unless its bytes are on the stack that is about to go. */
+static bool writes_on(ebb_http *x) {
+    if (ebb__exchange_writer(x) != NULL && is_on_stack(x->from)) ebb__exchange_cut(x);
+    return ebb__exchange_writer(x) != NULL;
+}
+
 /* A response that it has begun ends with it; one that it has not begun is ours. If it was cancelled, the end of
  * the region decides. */
 static ebb_status handled(ebb_cx *cx, ebb_http *x, ebb_status st) {
@@ -69,7 +82,7 @@ static ebb_status handled(ebb_cx *cx, ebb_http *x, ebb_status st) {
     if (x->gone || (st == EBB_CANCELLED && ebb_cancelled(cx)) || !ebb__exchange_is_writable(x)) return st;
     if (x->out == EBB__OUT_NONE) ebb__exchange_refuse(x, 500);
     else if (st != EBB_OK && x->out == EBB__OUT_OPEN) x->conn->proto->reset(x, EBB__INTERNAL_ERROR);
-    else if (x->out == EBB__OUT_OPEN && ebb__exchange_writer(x) == NULL) (void)ebb_http_end(cx, x);
+    else if (x->out == EBB__OUT_OPEN && !writes_on(x)) (void)ebb_http_end(cx, x);
     else if (x->out == EBB__OUT_OPEN) x->out_last = true;
     return st;
 }

@@ -52,7 +52,9 @@ void ebb__server_idle(ebb__conn *c, bool idle) {
     else s->idle_last = idle ? c : prev;
 }
 
-static void conn_free(ebb__conn *c) {
+static void server_free(ebb_http_server *s);
+
+void ebb__server_conn_free(ebb__conn *c) {
     ebb_http_server *s = c->server;
     ebb__server_idle(c, false);
     if (c->prev != NULL) c->prev->next = c->next;
@@ -61,7 +63,8 @@ static void conn_free(ebb__conn *c) {
     s->stats.connections--;
     (void)ebb__server_charge(c, 0);
     ebb__free(&s->allocator, c, sizeof *c);
-    (void)ebb_wake(ebb_host(s->loop->rt), s->door); /* there may be room for one more */
+    if (!s->over) (void)ebb_wake(ebb_host(s->loop->rt), s->door); /* there may be room for one more */
+    else if (s->conns == NULL) server_free(s);
 }
 
 /* Those that are idle longest make room, if they are for more than a moment. How many. */
@@ -78,8 +81,10 @@ static uint32_t make_room(ebb_http_server *s, uint32_t most) {
 }
 
 static void conn_region_closed(void *arg, const ebb_report *report) {
+    ebb__conn *c = arg;
     (void)report;
-    conn_free(arg);
+    c->over = true;
+    if (!c->wired) ebb__server_conn_free(c); /* else it was forced: libuv is not done with it */
 }
 
 static ebb__conn *conn_new(ebb_http_server *s) {
@@ -127,7 +132,7 @@ void ebb__server_welcome(ebb_http_server *s, ebb_stream stream) {
     s->stats.accepted++;
     if (c == NULL || conn_region(host, c) != EBB_OK) {
         (void)ebb_stream_close(host, stream);
-        if (c != NULL) conn_free(c);
+        if (c != NULL) ebb__server_conn_free(c);
         return;
     }
     if (conn_begin(host, c, stream) == EBB_OK) return;
@@ -205,8 +210,10 @@ static void server_free(ebb_http_server *s) {
 }
 
 static void server_closed(void *arg, const ebb_report *report) {
+    ebb_http_server *s = arg;
     (void)report;
-    server_free(arg);
+    s->over = true;
+    if (s->conns == NULL) server_free(s);
 }
 
 #define DEFAULT(field, value)                                                                                \

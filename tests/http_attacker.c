@@ -1,4 +1,4 @@
-/* http_attacker [-a FROM] [-s SECONDS] [-c CONNECTIONS] [-t TURNS] [-k TURNS] [-1drwhx] PORT < script
+/* http_attacker [-s SECONDS] [-c CONNECTIONS] [-k TURNS] [-1drwhx] PORT < script
  *
  * Sends what a script says to a server of HTTP/2, as fast as the server takes it. What an attack is made of is
  * told by whoever writes the script; this only repeats it, because that has to be fast.
@@ -7,21 +7,21 @@
  * by how much the ids of streams rise with a turn), the marks (where in a turn the id of a stream stands, and
  * what is added to that of the turn), the greeting, the turn. The first turn's id is the last word plus 1.
  *
- *   -a FROM  binds to this address        -s SECONDS  goes on so long (3)
- *   -c N     so many connections at once  -t TURNS    at most so many a second, of each
- *   -k N     so many turns a connection, and then it only listens
- *   -d       deaf: never reads            -r          connects again whenever the server has ended one
- *   -w       waits after each turn until a PING is answered
- *   -h       holds on: sends until the system says that nobody is there, whatever it was told
- *   -x       ends a connection itself when all its turns are sent
- *   -1       what comes is no HTTP/2: it is not looked at
+ *   -s SECONDS  goes on so long (3)
+ *   -c N        so many connections at once (1)
+ *   -k N        so many turns a connection, and then it only listens
+ *   -r          connects again whenever a connection has ended
+ *   -w          waits after each turn until a PING is answered
+ *   -x          ends a connection itself when all its turns are sent
+ *   -d          deaf: never reads
+ *   -h          holds on: sends until the system says that nobody is there, whatever it was told
+ *   -1          what comes is no HTTP/2: it is not looked at
  *
  * Prints one line of JSON: what was sent, the codes of GOAWAY and RST_STREAM that came, the frames of each other
- * type, and how the connections ended: "eof", "reset", "left" if they
- * were ended here, or "open" if nobody has ended them. */
+ * type, and how the connections ended: "eof", "reset", "left" if they were ended here, "open" if not at all. */
 #include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
+#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <stdbool.h>
@@ -54,7 +54,7 @@ typedef struct connection {
     int fd; /* -1: there is none */
     bool told;
     bool waits;
-    uint64_t turns, began_ns;
+    uint64_t turns;
     uint8_t *out;
     size_t out_at, out_n;
     uint8_t head[FRAME_HEAD + 8]; /* of the frame that comes, with the first bytes of its payload */
@@ -62,8 +62,7 @@ typedef struct connection {
 } connection;
 
 static struct {
-    const char *from;
-    uint64_t seconds, connections, rate, turns;
+    uint64_t seconds, connections, turns;
     bool deaf, again, waits, holds, leaves, no_frames;
     uint16_t port;
 } opts = {.seconds = 3, .connections = 1};
@@ -144,15 +143,13 @@ static void turn_put(connection *c, uint8_t *to) {
 
 static bool is_due(const connection *c) {
     if (opts.turns > 0 && c->turns >= opts.turns) return false;
-    if (script.turn_n == 0 || (opts.waits && c->waits)) return false;
-    return opts.rate == 0 || (now_ns() - c->began_ns) / NS_PER_MS * opts.rate >= c->turns * 1000;
+    return script.turn_n > 0 && !(opts.waits && c->waits);
 }
 
-/* One turn at a time if it is to wait, or keep a pace; else as many as fit. */
+/* One turn at a time if it is to wait; else as many as fit. */
 static void batch(connection *c) {
-    bool one = opts.waits || opts.rate > 0;
     c->out_at = c->out_n = 0;
-    while (is_due(c) && (c->out_n == 0 || (!one && c->out_n + script.turn_n <= BATCH))) {
+    while (is_due(c) && (c->out_n == 0 || (!opts.waits && c->out_n + script.turn_n <= BATCH))) {
         turn_put(c, c->out + c->out_n);
         c->out_n += script.turn_n;
         c->waits = opts.waits;
@@ -190,7 +187,9 @@ static void parse(connection *c, const uint8_t *at, size_t n) {
     while (n > 0 && !opts.no_frames) {
         if (c->skip > 0) {
             size_t k = c->skip < n ? c->skip : n;
-            c->skip -= k, at += k, n -= k;
+            c->skip -= k;
+            at += k;
+            n -= k;
             continue;
         }
         c->head[c->head_n++] = *at++;
@@ -205,29 +204,22 @@ static void parse(connection *c, const uint8_t *at, size_t n) {
     }
 }
 
-static void receive(connection *c) {
+static ssize_t hear(connection *c) {
     static uint8_t in[1 << 18];
     ssize_t n = recv(c->fd, in, sizeof in, MSG_DONTWAIT);
-    if (n > 0) {
-        seen.received += (size_t)n;
-        parse(c, in, (size_t)n);
-    } else if (n == 0) {
-        if (!opts.holds || stopping) connection_end(c, &seen.eof);
-    } else if (errno != EAGAIN) {
-        connection_end(c, &seen.reset);
-    }
+    if (n <= 0) return n;
+    seen.received += (size_t)n;
+    parse(c, in, (size_t)n);
+    return n;
 }
 
-/* What came before the end is still there. */
-static void hear_the_rest(connection *c) {
-    uint8_t in[4096];
-    ssize_t n;
-    while ((n = recv(c->fd, in, sizeof in, MSG_DONTWAIT)) > 0) {
-        seen.received += (size_t)n;
-        parse(c, in, (size_t)n);
-    }
+static void receive(connection *c) {
+    ssize_t n = hear(c);
+    if (n == 0 && (!opts.holds || stopping)) connection_end(c, &seen.eof);
+    else if (n < 0 && errno != EAGAIN) connection_end(c, &seen.reset);
 }
 
+/* What came before the end of a connection that was reset is still there. */
 static void send_some(connection *c) {
     if (c->out_at == c->out_n) batch(c);
     if (c->out_at == c->out_n) return;
@@ -236,20 +228,12 @@ static void send_some(connection *c) {
         c->out_at += (size_t)n;
         seen.sent += (size_t)n;
     } else if (errno != EAGAIN) {
-        hear_the_rest(c);
+        while (hear(c) > 0) {}
         connection_end(c, &seen.reset);
     }
 }
 
 /* ---- connections ------------------------------------------------------------------------------------------ */
-
-static void bind_to(int fd) {
-    struct sockaddr_in from = {.sin_family = AF_INET};
-    int one = 1;
-    (void)setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &one, sizeof one);
-    if (inet_pton(AF_INET, opts.from, &from.sin_addr) != 1) fail("-a is not an address");
-    if (bind(fd, (struct sockaddr *)&from, sizeof from) != 0) perror("bind"), exit(2);
-}
 
 /* A connection that nobody takes is waited for: the server may be full, and that is no error here. */
 static void connection_open(connection *c) {
@@ -258,10 +242,9 @@ static void connection_open(connection *c) {
     int one = 1;
     to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
-    if (fd < 0) perror("socket"), exit(2);
-    if (opts.from != NULL) bind_to(fd);
+    if (fd < 0) fail("no socket");
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-    *c = (connection){.fd = fd, .out = out, .out_n = script.greeting_n, .began_ns = now_ns()};
+    *c = (connection){.fd = fd, .out = out, .out_n = script.greeting_n};
     memcpy(out, script.greeting, script.greeting_n);
     if (connect(fd, (struct sockaddr *)&to, sizeof to) != 0 && errno != EINPROGRESS) {
         seen.refused++;
@@ -321,7 +304,7 @@ static int step(int ms) {
 /* The attack; and then what the server has to say. */
 static void run(void) {
     uint64_t until = now_ns() + opts.seconds * 1000000000;
-    int left = 1, ms = opts.rate > 0 || opts.leaves ? 1 : 20;
+    int left = 1, ms = opts.leaves ? 1 : 20;
     while (now_ns() < until && (left > 0 || opts.again)) left = step(ms);
     stopping = true;
     until = now_ns() + (uint64_t)LAST_WORDS_MS * NS_PER_MS;
@@ -362,11 +345,9 @@ static uint64_t number(const char *text, uint64_t most) {
 }
 
 static void parse_opts(int argc, char **argv) {
-    for (int option; (option = getopt(argc, argv, "1a:s:c:t:k:drwhx")) != -1;) {
-        if (option == 'a') opts.from = optarg;
-        else if (option == 's') opts.seconds = number(optarg, 3600);
+    for (int option; (option = getopt(argc, argv, "1s:c:k:drwhx")) != -1;) {
+        if (option == 's') opts.seconds = number(optarg, 3600);
         else if (option == 'c') opts.connections = number(optarg, MAX_CONNECTIONS);
-        else if (option == 't') opts.rate = number(optarg, 1000000);
         else if (option == 'k') opts.turns = number(optarg, INT32_MAX);
         else if (option == 'd') opts.deaf = true;
         else if (option == 'r') opts.again = true;

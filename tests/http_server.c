@@ -32,7 +32,8 @@
  *                         [--quiet] [--access]
  *
  * A limit is a field of ebb_http_limits. --quiet says only the port and what is a bug; /stats counts all
- * the same. --access prints the access log to stderr. */
+ * the same. --access prints the access log to stderr. With EBB_TEST_GC=1 every allocation collects the heap, and
+ * what is wrong with it ends the process. */
 #include <ebb/ebb.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -43,7 +44,7 @@
 #include <time.h>
 
 #define ALPHABET 26
-#define PIECE    (ALPHABET * 400)
+#define PIECE    10400 /* a multiple of it */
 #define HOUR     (3600 * EBB_SECOND)
 
 static char letters[PIECE]; /* what /big sends, again and again */
@@ -744,13 +745,22 @@ static void read_arguments(setup *s, char **at) {
     }
 }
 
+static void misused(void *ctx, ebb_status st, const char *what, const char *site) {
+    (void)ctx;
+    fprintf(stderr, "http_test_server: %s: %s %s\n", ebb_status_name(st), what, site == NULL ? "" : site);
+    abort();
+}
+
 int main(int argc, char **argv) {
     setup s = {.address = {"127.0.0.1", 0}};
     ebb_workflow_report report = {0};
     (void)argc;
     for (int i = 0; i < PIECE; i++) letters[i] = (char)('a' + i % ALPHABET);
     read_arguments(&s, argv + 1);
+    bool collects = getenv("EBB_TEST_GC") != NULL;
+    ebb_heap_opts heap = {.every_time = collects, .verify = collects, .misuse = misused};
     ebb_service_opts opts = {.loop.runtime.allocator = ebb_libc_allocator(),
+                             .loop.heap = &heap,
                              .shutdown = {.name = "http_test_server", .budget = s.budget_ns},
                              .report = &report};
     int exit_status = ebb_service_run(&opts, serve, &s);

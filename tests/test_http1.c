@@ -40,7 +40,8 @@ static ebb_status count(ebb_cx *cx, ebb_http *x, void *arg) {
     while ((st = ebb_await(cx, ebb_http_read(cx, x, bytes, sizeof bytes), &n)) == EBB_OK) at.read += n.as.u;
     if (st != EBB_ERR_EOF) return st;
     const char *trailer = ebb_http_trailer(x, "x-sum");
-    snprintf(at.trailer, sizeof at.trailer, "%s", trailer == NULL ? "none" : trailer);
+    snprintf(at.trailer, sizeof at.trailer, "%s%s", trailer == NULL ? "none" : trailer,
+             ebb_http_trailer(x, "content-length") != NULL ? " and a length" : "");
     snprintf(text, sizeof text, "%zu", at.read);
     return ebb_http_text(cx, x, 200, text);
 }
@@ -56,6 +57,11 @@ static ebb_status echo(ebb_cx *cx, ebb_http *x, void *arg) {
         if (st != EBB_OK) return st;
     }
     return st == EBB_ERR_EOF ? ebb_http_set_trailer(x, "x-end", "yes") : st;
+}
+
+static ebb_status reply_and_trailer(ebb_cx *cx, ebb_http *x, void *arg) {
+    ebb_status st = ebb_http_set_trailer(x, "x-end", "yes");
+    return st == EBB_OK ? hello(cx, x, arg) : st;
 }
 
 static ebb_status status_only(ebb_cx *cx, ebb_http *x, void *arg) {
@@ -148,6 +154,7 @@ static void serve(loop_world *w, ebb_http_limits limits) {
     on("*", "/rest/*rest", hello);
     on("POST", "/count", count);
     on("POST", "/echo", echo);
+    on("GET", "/reply-and-trailer", reply_and_trailer);
     on("GET", "/status/:status", status_only);
     on("*", "/wait", wait);
     on("POST", "/wait-and-count", wait_and_count);
@@ -155,7 +162,7 @@ static void serve(loop_world *w, ebb_http_limits limits) {
     on("GET", "/begin-and-fail", begin_and_fail);
     on("GET", "/sized", sized);
     on("GET", "/large-head", large_head);
-    on("GET", "/large-body", large_body);
+    on("*", "/large-body", large_body);
 }
 
 static peer *visit(void) {
@@ -503,10 +510,13 @@ static const spoken chunks[] = {
     {"3 \r\nabc\r\n", 400, NULL},
     {" 3\r\nabc\r\n", 400, NULL},
     {"3 x\r\nabc\r\n", 400, NULL},
+    {"3 x;y\r\nabc\r\n", 400, NULL},
+    {"3;x\r\nabc\r\n1 \r\nd\r\n0\r\n\r\n", 400, NULL},
     {"3;x\nabc\r\n", 400, NULL},
     {"3;x\x01\r\nabc\r\n", 400, NULL},
     {"3;\rx\r\nabc\r\n", 400, NULL},
     {"3\r\nabcd\r\n", 400, NULL},
+    {"3\r\nabcd\n0\r\n\r\n", 400, NULL},
     {"3\r\nabc\n0\r\n\r\n", 400, NULL},
     {"3\r\nabc\rx0\r\n\r\n", 400, NULL},
     {"3\r\nabcxx0\r\n\r\n", 400, NULL},
@@ -543,17 +553,17 @@ static void chunks_are_taken_to_the_letter(void **state) {
 static void extensions_of_all_chunks_have_4_kib(void **state) {
     serve(*state, (ebb_http_limits){0});
     char *half = repeat('e', 2047);
-    for (int over = 0; over < 2; over++) {
-        peer *p = visit();
+    peer *p = visit();
+    for (int over = 0; over < 3; over++) { /* the second is at the limit too: they count anew */
         say(p, CHUNKED "1;");
         say(p, half);
         say(p, "\r\na\r\n1;");
         say(p, half);
-        say(p, over ? "e\r\na\r\n0\r\n\r\n" : "\r\na\r\n0\r\n\r\n");
-        if (over) hears_last(p, 400, NULL);
+        say(p, over == 2 ? "e\r\na\r\n0\r\n\r\n" : "\r\na\r\n0\r\n\r\n");
+        if (over == 2) hears_last(p, 400, NULL);
         else hears(p, 200, "2");
-        peer_close(p);
     }
+    peer_close(p);
     free(half);
 }
 
@@ -597,6 +607,21 @@ static void a_hundred_requests_in_one_write_are_answered_in_order(void **state) 
     }
     assert_int_equal(p->n, 0);
     peer_close(p);
+}
+
+static void requests_may_be_cut_anywhere(void **state) {
+    static const char all[] = GET "POST /count HTTP/1.1\r\nhost: h\r\ncontent-length: 3\r\n\r\nabc" GET;
+    serve(*state, (ebb_http_limits){0});
+    for (size_t cut = 1; cut < sizeof all - 1; cut++) {
+        peer *p = visit();
+        say_bytes(p, all, cut);
+        loop_turns(at.w, 10);
+        say(p, all + cut);
+        hears(p, 200, "hello");
+        hears(p, 200, "3");
+        hears(p, 200, "hello");
+        peer_close(p);
+    }
 }
 
 static void bodies_may_stand_between_requests(void **state) {
@@ -715,6 +740,23 @@ static void a_body_of_unknown_length_is_chunked(void **state) {
     peer_close(p);
 }
 
+static void trailers_have_their_place_after_chunks_alone(void **state) {
+    serve(*state, (ebb_http_limits){0});
+    peer *p = visit();
+    say(p, "GET /reply-and-trailer HTTP/1.1\r\nhost: h\r\n\r\n");
+    heard h = hear(p);
+    assert_string_equal(h.body, "hello");
+    assert_string_equal(h.trailers, "x-end: yes\r\n");
+    assert_null(field_of(&h, "content-length"));
+    free_heard(&h);
+    say(p, "GET /reply-and-trailer HTTP/1.0\r\nconnection: keep-alive\r\n\r\n");
+    h = hear(p);
+    assert_string_equal(h.body, "hello");
+    assert_string_equal(field_of(&h, "content-length"), "5");
+    free_heard(&h);
+    peer_close(p);
+}
+
 static void a_length_that_the_handler_knows_is_sent_and_kept(void **state) {
     serve(*state, (ebb_http_limits){0});
     peer *p = visit();
@@ -790,6 +832,41 @@ static void a_body_that_nobody_read_ends_the_connection(void **state) {
     say(p, "POST /show HTTP/1.1\r\nhost: h\r\ncontent-length: 3\r\n\r\nabc" GET);
     hears(p, 200, "POST|/show||h|11");
     hears(p, 200, "hello");
+    peer_close(p);
+}
+
+static void a_body_that_ends_after_its_answer_ends_the_connection(void **state) {
+    serve(*state, (ebb_http_limits){0});
+    peer *p = visit();
+    say(p, "POST /begin-and-wait HTTP/1.1\r\nhost: h\r\ncontent-length: 10\r\n\r\nabc");
+    until_somebody_waits();
+    at.open = true;
+    heard h = hear(p);
+    assert_true(h.whole);
+    assert_string_equal(h.body, "begun");
+    assert_null(field_of(&h, "connection")); /* nobody knew then */
+    free_heard(&h);
+    assert_true(hears_the_end(p) && !p->reset);
+    assert_int_equal(p->n, 0);
+    peer_close(p);
+}
+
+static void a_body_that_goes_on_while_its_answer_does_is_not_looked_at(void **state) {
+    serve(*state, (ebb_http_limits){0});
+    peer *p = visit();
+    peer_listens(p, false);
+    say(p, "POST /large-body HTTP/1.1\r\nhost: h\r\ncontent-length: 10000000\r\n\r\n");
+    loop_turns(at.w, 50);
+    peer_listens(p, true);
+    while (!p->ended) {
+        say(p, GET);
+        loop_turns(at.w, 1);
+    }
+    heard h = hear(p);
+    assert_true(h.whole);
+    assert_int_equal(h.body_n, LARGE);
+    assert_int_equal(p->n, 0);
+    free_heard(&h);
     peer_close(p);
 }
 
@@ -963,6 +1040,20 @@ static void an_answer_that_fails_half_way_is_cut(void **state) {
     until_empty();
 }
 
+static void what_is_wrong_with_a_request_is_not_said_in_the_middle_of_its_answer(void **state) {
+    serve(*state, (ebb_http_limits){0});
+    peer *p = visit();
+    say(p, "POST /begin-and-wait HTTP/1.1\r\nhost: h\r\ntransfer-encoding: chunked\r\n\r\n3\r\n");
+    until_somebody_waits();
+    assert_true(hears_text(p, "begun\r\n", 0) > 0);
+    forget(p, p->n);
+    say(p, "abcdef");
+    assert_true(hears_the_end(p));
+    assert_int_equal(p->n, 0);
+    peer_close(p);
+    until_empty();
+}
+
 static void a_server_that_closes_finishes_what_is_in_hand(void **state) {
     loop_world *w = *state;
     serve(w, (ebb_http_limits){0});
@@ -972,6 +1063,7 @@ static void a_server_that_closes_finishes_what_is_in_hand(void **state) {
     hears(idle, 200, "hello");
     say(half, "GET / HT");
     until_somebody_waits();
+    loop_turns(w, 10);
     ebb_region_close(w->cx, ebb_http_server_region(at.server));
     assert_true(hears_the_end(idle));
     assert_true(hears_the_end(half));
@@ -981,6 +1073,22 @@ static void a_server_that_closes_finishes_what_is_in_hand(void **state) {
     peer_close(p);
     peer_close(idle);
     peer_close(half);
+}
+
+/* It could not say so in the head, which was gone by then. */
+static void a_server_that_closes_during_an_answer_takes_no_request_after_it(void **state) {
+    loop_world *w = *state;
+    serve(w, (ebb_http_limits){0});
+    peer *p = visit();
+    say(p, "GET /begin-and-wait HTTP/1.1\r\nhost: h\r\n\r\n" GET);
+    until_somebody_waits();
+    ebb_region_close(w->cx, ebb_http_server_region(at.server));
+    loop_turns(w, 10);
+    at.open = true;
+    hears(p, 200, "begun");
+    assert_true(hears_the_end(p));
+    assert_int_equal(p->n, 0);
+    peer_close(p);
 }
 
 static void a_server_that_is_cancelled_answers_503_to_who_waits(void **state) {
@@ -1008,9 +1116,10 @@ static void a_head_that_takes_too_long_is_408(void **state) {
     say(p, "GET / HT");
     hears_last(p, 408, NULL);
     peer_close(p);
-    p = visit(); /* also the second one, and byte by byte */
+    p = visit(); /* also the second one, after a while, and byte by byte */
     say(p, GET);
     hears(p, 200, "hello");
+    assert_int_equal(loop_await(at.w, ebb_after(ebb_loop_cx(at.w->loop), 120 * EBB_MS), NULL), EBB_OK);
     for (int i = 0; !p->ended && p->n == 0; i++) {
         say(p, i < 5 ? "x" : "");
         loop_turns(at.w, 1);
@@ -1100,6 +1209,7 @@ int main(void) {
         ON_A_LOOP(trailers_come_after_the_body),
         ON_A_LOOP(trailers_are_bounded_as_heads_are),
         ON_A_LOOP(a_hundred_requests_in_one_write_are_answered_in_order),
+        ON_A_LOOP(requests_may_be_cut_anywhere),
         ON_A_LOOP(bodies_may_stand_between_requests),
         ON_A_LOOP(what_waits_behind_a_request_is_bounded),
         ON_A_LOOP(the_next_request_waits_for_the_work_of_the_one_before),
@@ -1107,10 +1217,13 @@ int main(void) {
         ON_A_LOOP(http_1_0_ends_unless_it_is_asked_to_go_on),
         ON_A_LOOP(a_body_of_unknown_length_ends_with_the_connection_in_http_1_0),
         ON_A_LOOP(a_body_of_unknown_length_is_chunked),
+        ON_A_LOOP(trailers_have_their_place_after_chunks_alone),
         ON_A_LOOP(a_length_that_the_handler_knows_is_sent_and_kept),
         ON_A_LOOP(answers_without_a_body_have_none),
         ON_A_LOOP(a_status_without_a_name_is_sent),
         ON_A_LOOP(a_body_that_nobody_read_ends_the_connection),
+        ON_A_LOOP(a_body_that_ends_after_its_answer_ends_the_connection),
+        ON_A_LOOP(a_body_that_goes_on_while_its_answer_does_is_not_looked_at),
         ON_A_LOOP(a_large_head_goes_in_pieces),
         ON_A_LOOP(a_large_body_waits_for_whoever_reads_it),
         ON_A_LOOP(a_body_that_nobody_reads_yet_stays_with_the_sender),
@@ -1121,7 +1234,9 @@ int main(void) {
         ON_A_LOOP(a_client_that_has_only_said_all_gets_what_is_there),
         ON_A_LOOP(a_client_that_leaves_between_requests_ends_its_connection),
         ON_A_LOOP(an_answer_that_fails_half_way_is_cut),
+        ON_A_LOOP(what_is_wrong_with_a_request_is_not_said_in_the_middle_of_its_answer),
         ON_A_LOOP(a_server_that_closes_finishes_what_is_in_hand),
+        ON_A_LOOP(a_server_that_closes_during_an_answer_takes_no_request_after_it),
         ON_A_LOOP(a_server_that_is_cancelled_answers_503_to_who_waits),
         ON_A_LOOP(a_head_that_takes_too_long_is_408),
         ON_A_LOOP(a_connection_that_is_idle_ends_without_a_word),

@@ -108,7 +108,8 @@ const char *ebb_http_error(void);
  * begun ends if it returns EBB_OK. If it returns anything else, or EBB_OK without an answer, that is 500, or
  * the stream is reset if the answer was begun. */
 typedef ebb_status (*ebb_http_fn)(ebb_cx *cx, ebb_http *x, void *arg);
-/* It may also be a function that returns a future, whose end is the exchange's. It runs as a callback does. */
+/* It may also be a function that returns a future, whose end is the exchange's. It is called once, and may not
+ * wait by itself. */
 typedef ebb_future *(*ebb_http_future_fn)(ebb_cx *cx, ebb_http *x, void *arg);
 
 /* Answers requests of a method ("*": any) to a path by a handler: a fiber, a poll function (see
@@ -188,7 +189,8 @@ ebb_status ebb_http_text(ebb_cx *cx, ebb_http *x, int status, const char *text);
 ebb_status ebb_http_start(ebb_cx *cx, ebb_http *x, int status);
 /* Writes all n bytes, and ends when they are on their way: the peer's window and its socket had room. One at
  * a time: EBB_ERR_BUSY. On a server it starts a response of 200 if there is none. EBB_ERR_CLOSED: the stream
- * is gone, or has ended. One that is cancelled leaves the body cut: the stream is reset at its end. */
+ * is gone, or has ended. One that is cancelled leaves the body cut: the stream is reset at its end; so it is if a fiber returns while
+ * bytes of its stack are being written. */
 #define ebb_http_write(cx, x, from, n) ebb_http_write_at((cx), (x), (from), (n), EBB_SITE)
 ebb_future *ebb_http_write_at(ebb_cx *cx, ebb_http *x, const void *from, size_t n, const char *site);
 /* Ends what is written: a response, or a client's request. Errors as of ebb_http_reply. */
@@ -253,7 +255,7 @@ typedef struct ebb_http_call {
  *   and what looking a name up and connecting say. EBB_ERR_INVALID: not a URL, method or header. */
 #define ebb_http_fetch(cx, client, ...) ebb_http_fetch_at((cx), (client), (__VA_ARGS__), EBB_SITE)
 #define ebb_http_get(cx, client, url)   ebb_http_get_at((cx), (client), (url), EBB_SITE)
-ebb_future *ebb_http_fetch_at(ebb_cx *cx, ebb_http_client *c, const ebb_http_call *call, const char *site);
+ebb_future *ebb_http_fetch_at(ebb_cx *cx, ebb_http_client *c, const ebb_http_call *what, const char *site);
 ebb_future *ebb_http_get_at(ebb_cx *cx, ebb_http_client *c, const char *url, const char *site);
 
 /* The value of a fetch; it goes with that. NULL if it is no such value. */
@@ -272,13 +274,14 @@ const char *ebb_http_response_header(const ebb_http_response *r, const char *nam
  * the call `streams`, once it may be written to. ebb_http_status is 0 until the head came: ebb_http_read waits
  * for that. It is closed by ebb_http_close, with the region, or by whoever discards the value. */
 #define ebb_http_open(cx, client, ...) ebb_http_open_at((cx), (client), (__VA_ARGS__), EBB_SITE)
-ebb_future *ebb_http_open_at(ebb_cx *cx, ebb_http_client *c, const ebb_http_call *call, const char *site);
+ebb_future *ebb_http_open_at(ebb_cx *cx, ebb_http_client *c, const ebb_http_call *what, const char *site);
 /* The exchange; NULL: it was closed. */
 ebb_http *ebb_http_of(ebb_cx *cx, ebb_value v);
 /* Waits for the head of the response. One at a time: EBB_ERR_BUSY. */
 #define ebb_http_answered(cx, x) ebb_http_answered_at((cx), (x), EBB_SITE)
 ebb_future *ebb_http_answered_at(ebb_cx *cx, ebb_http *x, const char *site);
-/* Ends a client's exchange: what has not ended is reset. `x` is gone. */
+/* Ends a client's exchange: what has not ended is reset. `x` is gone: what may have been closed before is asked for
+ * by ebb_http_of again. NULL is allowed. */
 void ebb_http_close(ebb_cx *cx, ebb_http *x);
 
 #ifdef __cplusplus

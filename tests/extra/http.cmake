@@ -1,4 +1,5 @@
-# HTTP as clients meet it: real ones (curl, nghttp, Node), and one that does what none of them would.
+# HTTP as clients meet it: real ones (curl, nghttp, Node), and one that does what none of them would. The tests
+# that their source names are run again with a collection before every allocation, as NAME_gc.
 ebb_program(http_test_server ebb ${CMAKE_CURRENT_SOURCE_DIR}/http_server.c)
 
 # ebb_http_test(NAME SCRIPT ARGUMENT...) registers a script of tests/tools that runs the server.
@@ -11,6 +12,8 @@ endfunction()
 
 foreach(id IT-01 IT-02 IT-03 IT-04 IT-05 IT-06 AS-01 AS-02)
     ebb_http_test(${id} test_http.py ${id})
+    ebb_http_test(${id}_gc test_http.py ${id})
+    set_tests_properties(${id}_gc PROPERTIES ENVIRONMENT EBB_TEST_GC=1)
 endforeach()
 ebb_http_test(http test_http_answers.py)
 ebb_http_test(http_limits test_http_limits.py)

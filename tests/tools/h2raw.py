@@ -20,6 +20,7 @@ Header blocks that go are literals without Huffman coding and without indexing; 
 import collections
 import select
 import socket
+import ssl
 import struct
 import time
 
@@ -229,6 +230,14 @@ class Decoder:
         return fields
 
 
+def tls_context():
+    """Offers HTTP/2, and believes everybody."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.set_alpn_protocols(["h2"])
+    return context
+
+
 # ---- connections -----------------------------------------------------------------------------------------------
 
 class Stream:
@@ -246,7 +255,8 @@ class Stream:
 
 
 class Conn:
-    """One connection. `values` are its SETTINGS; `preface` False sends nothing at all at first."""
+    """One connection. `values` are its SETTINGS; `preface` False sends nothing at all at first; `tls` is an
+    ssl.SSLContext, see tls_context()."""
 
     def __init__(self, port, values=None, preface=True, host="127.0.0.1", timeout=20, tls=None, receive_buffer=0,
                  **automatic):
@@ -298,7 +308,7 @@ class Conn:
         try:
             self.socket.sendall(raw)
             return True
-        except (BrokenPipeError, ConnectionResetError):
+        except (BrokenPipeError, ConnectionResetError, ssl.SSLError):
             self.closed = True
             return False
 
@@ -372,7 +382,7 @@ class Conn:
         if not self.closed and (pending or select.select([self.socket], [], [], max(seconds, 0))[0]):
             try:
                 raw = self.socket.recv(262144)
-            except (ConnectionResetError, BrokenPipeError):
+            except (ConnectionResetError, BrokenPipeError, ssl.SSLError):
                 raw = b""
             self.closed = not raw
             self.unread += raw

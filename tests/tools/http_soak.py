@@ -161,15 +161,13 @@ def st_01(server, seconds):
 def visit(server, dice):
     """One connection, at most one request, and an end of any sort."""
     c = h2raw.Conn(server.port, timeout=60, preface=dice.random() < 0.9)
-    what = dice.randrange(5)
-    if what == 0:
-        expect(c.closed or c.next_id == 1)
-    elif what == 1 and c.streams is not None:
+    what = dice.randrange(4)
+    if what == 1:
         c.request("/%s/hang" % dice.choice(KINDS))
     elif what == 2:
         c.send(h2raw.frame(h2raw.HEADERS, 0, 1, b"\0")[:7])
-    else:
-        c.send(b"" if c.peer_settings_count else h2raw.frame(h2raw.PING, 0, 0, bytes(8)))
+    elif what == 3:
+        c.ping()
     dice.choice((c.close, c.abort))()
 
 
@@ -217,6 +215,8 @@ def load(server, n, storm):
 
 
 def memory(server, n, storm):
+    if is_sanitized(server.process.args[0]):
+        n //= 10  # it is slow there, and its memory tells nothing
     at_first = server.still()
     load(server, n, storm)
     server.still()

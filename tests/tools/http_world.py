@@ -102,15 +102,15 @@ class Server:
         keywords.setdefault("timeout", PATIENCE_S)
         return h2raw.Conn(self.port, *arguments, **keywords)
 
-    def stats(self):
-        with self.connect() as c:
+    def stats(self, **how):
+        with self.connect(**how) as c:
             return json.loads(c.get("/stats").body)
 
-    def still(self, connections=0):
+    def still(self, connections=0, **how):
         """The stats once nobody is served any more but who asks for them, and so many idle connections."""
         end = time.monotonic() + PATIENCE_S
         while True:
-            now = self.stats()
+            now = self.stats(**how)
             if now["exchanges"] == 1 and now["connections"] == 1 + connections:
                 return now
             if time.monotonic() > end:
@@ -162,14 +162,22 @@ class Server:
         self.errors.close()
 
 
+def certificate(directory):
+    """A certificate for this machine, and its key: files in PEM."""
+    cert, key = str(directory) + "/cert.pem", str(directory) + "/key.pem"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+                    "-keyout", key, "-out", cert, "-days", "2", "-subj", "/CN=localhost",
+                    "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"], check=True, capture_output=True)
+    return cert, key
+
+
 class WithServer(unittest.TestCase):
-    """Starts one server for each test, unless `limits` differ; it has to end well."""
+    """Starts servers, and connects to the last of them."""
 
     program = ""
-    arguments = ()
 
     def start(self, *arguments):
-        self.server = Server(self.program, *self.arguments, *arguments)
+        self.server = Server(self.program, *arguments)
         self.addCleanup(self.server.kill)
         return self.server
 

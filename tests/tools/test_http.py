@@ -10,12 +10,14 @@ import json
 import random
 import signal
 import socket
+import ssl
 import sys
+import tempfile
 import time
 import zlib
 
 import h2raw
-from http_world import KINDS, RESETS_ALLOWED, Client, WithClients, letters, run_tests
+from http_world import KINDS, RESETS_ALLOWED, Client, WithClients, certificate, letters, run_tests
 
 def pending(c, kind, prefix):
     """Requests of all sorts whose handlers wait; their ids. `c` lets no response body in."""
@@ -482,15 +484,25 @@ class WithStages(WithClients):
         """To some stages, on as many streams."""
         return [self.dice.choice(stages)(c, self.dice.choice(KINDS)) for _ in range(self.dice.randrange(1, 8))]
 
-    def check_rest(self):
-        stats = self.server.still()
+    def check_rest(self, **how):
+        stats = self.server.still(**how)
         for name in ("wrote_after_cancel", "leaks", "abandoned", "illegal"):
             self.assertEqual(stats[name], 0, name)
         self.assertEqual(stats["handlers_begun"], stats["handlers_closed"])
         self.assertEqual(stats["handlers_begun"], stats["handlers_cleaned"])
-        with self.connect() as c:
+        with self.connect(**how) as c:
             self.assertEqual(c.get("/f/hello").body, b"hello\n")
         self.server.stop()
+
+
+def client_hello():
+    """The first bytes of a client's handshake."""
+    out = ssl.MemoryBIO()
+    tls = h2raw.tls_context().wrap_bio(ssl.MemoryBIO(), out, server_hostname="localhost")
+    try:
+        tls.do_handshake()
+    except ssl.SSLWantReadError:
+        return out.read()
 
 
 class AS_01(WithStages):
@@ -521,6 +533,30 @@ class AS_01(WithStages):
             self.pause()
             self.dice.choice((c.close, c.abort))()
         self.check_rest()
+
+    def test_with_TLS(self):
+        with tempfile.TemporaryDirectory() as directory:
+            self.start("--quiet", "--tls", *certificate(directory), *RESETS_ALLOWED)
+        tls = h2raw.tls_context()
+        for _ in range(self.rounds // 4):
+            for stage in STAGES:
+                c = self.connect(tls=tls)
+                self.bring(c, STAGES[1:])
+                stage(c, self.dice.choice(KINDS))
+                self.pause()
+                self.dice.choice((c.close, c.abort))()
+        self.check_rest(tls=tls)
+
+    def test_in_a_handshake_of_TLS(self):
+        with tempfile.TemporaryDirectory() as directory:
+            self.start("--quiet", "--tls", *certificate(directory))
+        hello = client_hello()
+        for _ in range(self.rounds):
+            c = self.connect(preface=False)
+            c.send(self.dice.choice((hello, hello[:self.dice.randrange(len(hello))], b"\x16\x03" + self.dice.randbytes(50))))
+            self.pause()
+            self.dice.choice((c.close, c.abort))()
+        self.check_rest(tls=h2raw.tls_context())
 
     def test_by_a_goaway(self):
         self.closing(STAGES, lambda c: (c.send_goaway(h2raw.INTERNAL_ERROR), self.pause(), c.close()))

@@ -20,6 +20,7 @@ import unittest
 import zlib
 from pathlib import Path
 
+import h2raw
 import http_world
 
 CLIENT = SERVER = PROXY = ""
@@ -46,6 +47,17 @@ def wait_for_port(port, process):
         if process.poll() is not None or time.monotonic() > end:
             raise AssertionError("nobody listens on port %d; %s" % (port, process.poll()))
         time.sleep(0.01)
+
+
+def serve_python(test, handler):
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    test.addCleanup(thread.join)
+    test.addCleanup(server.server_close)
+    test.addCleanup(server.shutdown)
+    return "http://127.0.0.1:%d" % server.server_address[1]
 
 
 class WithPeer(unittest.TestCase):
@@ -231,14 +243,7 @@ class Python(WithPeer):
                 pass
 
         self.connections = 0
-        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        server.daemon_threads = True
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        self.addCleanup(thread.join)
-        self.addCleanup(server.server_close)
-        self.addCleanup(server.shutdown)
-        return "http://127.0.0.1:%d" % server.server_address[1]
+        return serve_python(self, Handler)
 
     def test_http_1_0_whose_body_ends_with_the_connection(self):
         base = self.start("HTTP/1.0")
@@ -351,6 +356,38 @@ class Proxy(WithPeer):
         self.assertIn("x-two: 2\n", text)
         self.assertIn("a=b", text)
         self.assertNotIn("trailers", text)
+        self.assertNotIn("x-once", text)
+        self.stop()
+
+    def test_what_the_other_server_says_of_its_connection_stays_there(self):
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                self.send_response(200)
+                for field in (("Connection", "close"), ("Connection", "X-Secret"), ("X-Secret", "1"),
+                              ("Vary", "a"), ("Vary", "b"), ("Content-Length", "2")):
+                    self.send_header(*field)
+                self.end_headers()
+                self.wfile.write(b"ok")
+
+            def log_message(self, *_):
+                pass
+
+        self.start(serve_python(self, Handler))
+        c = self.connect()
+        c.request("GET", "/")
+        r = c.getresponse()
+        self.assertEqual((r.status, r.read(), r.headers.get_all("vary")), (200, b"ok", ["a", "b"]))
+        self.assertNotIn("x-secret", r.headers)
+        self.assertNotIn("connection", r.headers)
+        self.assertEqual(r.headers["content-length"], "2")
+        self.stop()
+
+    def test_a_path_that_is_too_long_is_not_cut(self):
+        self.start()
+        with h2raw.Conn(self.port, timeout=PATIENCE_S) as c:
+            self.assertEqual(c.get("/f/hello?" + "a" * 9000).status, 400)
+            self.assertEqual(c.get("/f/hello").status, 200)
+        self.assertEqual(self.upstream.counts["begin"], 1)
         self.stop()
 
     def test_who_leaves_cancels_what_was_asked_for_it(self):

@@ -90,7 +90,8 @@ def summary(times):
     times = sorted(times)
     if not times:
         return {"n": 0}
-    return {"n": len(times), "p50": times[len(times) // 2], "p99": times[len(times) * 99 // 100], "max": times[-1]}
+    return {"n": len(times), "mean": sum(times) / len(times), "p50": times[len(times) // 2], "p99": times[len(times) * 99 // 100],
+            "max": times[-1]}
 
 
 class Client:
