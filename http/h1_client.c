@@ -231,6 +231,11 @@ static void reset(ebb_http *x, uint32_t code) {
     ebb__conn_touch(x->conn);
 }
 
+/* What can't be sent now need not be: the call was given up. */
+static void stuck(ebb__conn *c) {
+    if (session_of(c)->cut) cut(c);
+}
+
 static void drain(ebb__conn *c) {
     ebb__conn_touch(c);
 }
@@ -266,7 +271,8 @@ static const ebb__proto proto = {.version = 11,
                                  .drain = drain,
                                  .farewell = farewell,
                                  .head_since = head_since,
-                                 .free = free_session};
+                                 .free = free_session,
+                                 .stuck = stuck};
 
 /* Every field that the bounds allow is shorter on the wire than they count it. */
 ebb_status ebb__h1_client_new(ebb__conn *c) {

@@ -1,4 +1,5 @@
 /* How calls end before they are answered: cancelled, with their region, with their client, or by their peer. */
+#include "loop/loop.h"
 #include "tests/http_client_world.h"
 #include "tests/raw_peer.h"
 
@@ -340,6 +341,7 @@ static void the_rest_of_a_request_that_was_answered_is_not_sent(void **state) {
 static void goaway_lets_the_taken_finish(void **state) {
     http_world *h = *state;
     raw_server s;
+    h->client = http_client(h, (ebb_http_client_opts){.connections = 1});
     raw_listen(&s, h);
     ebb_future *one = get(h, "/"), *two = get(h, "/");
     peer *p = raw_accept(&s);
@@ -404,6 +406,10 @@ static void calls_wait_until_the_peer_has_room(void **state) {
 
 static char much[32 << 20];
 
+/* The largest windows that there are. */
+static const char wide_open[] = {0,  0, 6, 4, 0, 0, 0, 0, 0, 0, 4,   127, -1, -1,
+                                 -1, 0, 0, 4, 8, 0, 0, 0, 0, 0, 127, -1,  0,  0};
+
 static ebb_status send_much(ebb_cx *cx, void *arg) {
     http_world *h = arg;
     ebb_http_call call = {.method = "POST", .url = url(h, "/"), .body = much, .body_n = sizeof much};
@@ -413,19 +419,52 @@ static ebb_status send_much(ebb_cx *cx, void *arg) {
 /* Its windows are open, but it does not read: not even a reset can be sent. */
 static void a_call_ends_although_the_peer_does_not_read(void **state) {
     http_world *h = *state;
-    static const char open[] = {0,  0, 6, 4, 0, 0, 0, 0, 0, 0, 4,   127, -1, -1,
-                                -1, 0, 0, 4, 8, 0, 0, 0, 0, 0, 127, -1,  0,  0};
     raw_server s;
     raw_listen(&s, h);
     ebb_region r = ebb_region_open(http_cx(h), &(ebb_region_opts){.policy = EBB_COLLECT});
     (void)ebb_fiber_spawn(http_cx(h), r, send_much, h);
     peer *p = raw_accept(&s);
-    if (h->h2) say_bytes(p, open, sizeof open);
+    if (h->h2) say_bytes(p, wide_open, sizeof wide_open);
     assert_true(hears_bytes(p, 100000));
     peer_listens(p, false);
     loop_turns(h->w, 300); /* what the system takes is full by now */
     ebb_region_cancel(http_cx(h), r, EBB_CANCEL_USER, "test");
     while (!region_is_closed(h->w, r)) loop_turns(h->w, 1);
+    peer_close(p);
+    raw_end(&s);
+}
+
+static ebb_status spin(ebb_cx *cx, void *arg) {
+    uint32_t *left = arg;
+    if (--*left == 0) return EBB_OK;
+    (void)ebb_wake(cx, ebb_self(cx));
+    return EBB_PENDING;
+}
+
+/* The future reads as cancelled, and the wire is flushed, before the operation hears of it: with one poll a turn,
+ * and others whose turn it is. From then on the bytes may be anything. */
+static void nothing_is_sent_of_a_body_whose_call_is_cancelled(void **state) {
+    http_world *h = *state;
+    uint32_t left[100];
+    raw_server s;
+    raw_listen(&s, h);
+    memset(much, 'e', sizeof much);
+    ebb_http_call call = {.method = "POST", .url = url(h, "/"), .body = much, .body_n = sizeof much};
+    ebb_future *f = ebb_http_fetch(http_cx(h), h->client, &call);
+    peer *p = raw_accept(&s);
+    if (h->h2) say_bytes(p, wide_open, sizeof wide_open);
+    assert_true(hears_bytes(p, 100000));
+    h->w->loop->polls = 1;
+    for (int i = 0; i < 100; i++) {
+        left[i] = 3;
+        (void)ebb_spawn(http_cx(h), h->w->region, spin, &left[i]);
+    }
+    assert_true(ebb_cancel(f, EBB_CANCEL_USER));
+    memset(much, '#', sizeof much);
+    loop_turns(h->w, 200);
+    h->w->loop->polls = 1024;
+    loop_turns(h->w, 20);
+    for (size_t i = 3; i < p->n; i++) assert_memory_not_equal(p->got + i - 3, "####", 4);
     peer_close(p);
     raw_end(&s);
 }
@@ -487,6 +526,7 @@ int main(void) {
         OVER_2(goaway_with_an_error_ends_all),
         OVER_2(calls_wait_until_the_peer_has_room),
         OVER(a_call_ends_although_the_peer_does_not_read),
+        OVER(nothing_is_sent_of_a_body_whose_call_is_cancelled),
         OVER(a_peer_that_only_hangs_up_is_not_called_for_ever),
         OVER(what_is_not_http_is_said_so),
     };

@@ -370,12 +370,12 @@ class Upload(unittest.TestCase):
         body = bytes(self.MOST + 1)
         answer = curl("--http1.1", "-T", "-", "-X", "POST", self.url + "large", input=body)
         self.assertEqual(answer, b"the body is too large\n413")
-        self.assert_logged(r'"POST /files/large HTTP/1.1" 413 .* failed$')
+        self.assert_logged(r'"POST /files/large HTTP/1.1" 413 .* EBB_ERR_LIMIT$')
         with h2raw.Conn(self.port, timeout=60) as c:
             s = c.request("/files/large", "POST", end=False)
             c.body(s, body)
             self.assertEqual(c.response(s).status, 413)
-            self.assert_logged(r'"POST /files/large HTTP/2.0" 413 .* failed$')
+            self.assert_logged(r'"POST /files/large HTTP/2.0" 413 .* EBB_ERR_LIMIT$')
         self.assertEqual(self.files(), [])
 
     def test_leaves_nothing_when_the_client_is_killed_in_the_middle(self):

@@ -90,8 +90,8 @@ def summary(times):
     times = sorted(times)
     if not times:
         return {"n": 0}
-    return {"n": len(times), "mean": sum(times) / len(times), "p50": times[len(times) // 2], "p99": times[len(times) * 99 // 100],
-            "max": times[-1]}
+    n = len(times)
+    return {"n": n, "mean": sum(times) / n, "p50": times[n // 2], "p99": times[n * 99 // 100], "max": times[-1]}
 
 
 class Client:
