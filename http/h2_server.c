@@ -67,9 +67,15 @@ static int on_frame_recv(nghttp2_session *session, const nghttp2_frame *frame, v
     return 0;
 }
 
-/* Also those that nghttp2 does not look at any further, because their stream is closed. */
-static bool asks_for_nothing(const nghttp2_frame_hd *hd) {
-    return hd->type != NGHTTP2_DATA || (hd->length == 0 && !(hd->flags & NGHTTP2_FLAG_END_STREAM));
+/* What a frame that asks for nothing costs; 0: it is none. Also those that nghttp2 does not look at any further,
+ * because their stream is closed. The reset of a stream that is open is counted by its end. */
+static uint32_t cost_of(ebb__conn *c, const nghttp2_frame_hd *hd) {
+    switch (hd->type) {
+    case NGHTTP2_DATA: return hd->length == 0 && !(hd->flags & NGHTTP2_FLAG_END_STREAM) ? 1 : 0;
+    case NGHTTP2_RST_STREAM: return ebb__h2_exchange(c, hd->stream_id) == NULL ? 1 : 0;
+    case NGHTTP2_SETTINGS: return 8;
+    default: return 1;
+    }
 }
 
 /* A header block is bounded before it is decoded. Many small pieces cost us more than the peer. */
@@ -99,7 +105,7 @@ static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, 
     if (ebb__conn_is_over(c)) return NGHTTP2_ERR_CALLBACK_FAILURE;
     bool nothing = hd->type != NGHTTP2_CONTINUATION && block_was_for_nothing(c);
     if (hd->type == NGHTTP2_HEADERS || hd->type == NGHTTP2_CONTINUATION) begin_block(c, hd);
-    else nothing = nothing || (asks_for_nothing(hd) && !ebb__server_frame(c, 1));
+    else nothing = nothing || !ebb__server_frame(c, cost_of(c, hd));
     if (nothing) calm(c, "too many frames that ask for nothing");
     return 0;
 }

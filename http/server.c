@@ -246,7 +246,7 @@ static void set_defaults(ebb_http_limits *l) {
     cap(&l->write_ns);
     DEFAULT(resets, 200);
     DEFAULT(resets_second, 50);
-    DEFAULT(frames, 1000);
+    DEFAULT(frames, 250);
     DEFAULT(frames_second, 200);
 }
 

@@ -165,14 +165,14 @@ class Limits(WithCurl):
 
     def test_one_connection_too_many_is_503(self):
         self.start("--limit", "connections=1")
-        first = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=PATIENCE_S)
-        self.addCleanup(first.close)
-        first.request("GET", "/f/hello")
-        self.assertEqual(first.getresponse().read(), b"hello\n")
+        busy = self.curl(self.url("/f/hang?id=busy"))
+        self.server.wait_for("begin", "busy")
         said = self.run_curl("/f/hello", "-i").decode()
         self.assertIn("503 Service Unavailable", said)
         self.assertIn("\r\nretry-after: ", said)
-        first.close()
+        self.assertIn("\r\nconnection: close", said)
+        busy.kill()
+        self.assert_cancelled(["busy"])
         self.server.stop()
 
 
