@@ -38,8 +38,8 @@ struct ebb__fibers {
     size_t stack_bytes;
     uint32_t max, alive, peak, pooled;
     uint32_t crowd, ends; /* how many were alive lately; and how many have ended, to tell what lately is */
-    ebb__fiber *first; /* alive */
-    ebb__fiber *pool;  /* the one that ended last comes first: its stack is the warmest */
+    ebb__fiber *first;    /* alive */
+    ebb__fiber *pool;     /* the one that ended last comes first: its stack is the warmest */
     ebb__fiber **guests;
     uint32_t room;
 };

@@ -57,8 +57,9 @@ static ebb_status fuzz_hang(ebb_cx *cx, ebb_http *x, void *arg) {
 static fuzz_server *fuzz_server_get(void) {
     static fuzz_server s;
     if (s.http != NULL) return &s;
-    ebb_http_server_opts opts = {.address = {"127.0.0.1", 0},
-                                 .limits = {.streams = 8, .headers = 16, .header_bytes = 2048, .body_bytes = 4096}};
+    ebb_http_server_opts opts = {
+        .address = {"127.0.0.1", 0},
+        .limits = {.streams = 8, .headers = 16, .header_bytes = 2048, .body_bytes = 4096}};
     require(uv_loop_init(&s.uv) == 0, "no loop");
     ebb_loop_opts loop = {.runtime.allocator = ebb_libc_allocator()};
     require(ebb_attach(&s.uv, &loop, &s.loop) == EBB_OK, "not attached");

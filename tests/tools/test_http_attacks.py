@@ -28,6 +28,7 @@ from under_attack import GROWTH_MOST, SERVER_CORE, GoodClient, Hose, go_first, m
 
 SERVER = ATTACKER = ""
 ATTACK_S = 3
+TRIES = 3
 STREAMS, RESETS, RESETS_SECOND = 100, 200, 50  # the server's own limits, by default
 MS, SECOND = 1000000, 1000000000
 BUDGETS_OFF = ("resets=1000000000", "resets_second=1000000000", "frames=1000000000", "frames_second=1000000000")
@@ -57,11 +58,12 @@ class UnderAttack(unittest.TestCase):
 
     def withstands(self, attack):
         """Returns what the attack did."""
-        measured, result = self.measured(attack)
-        if is_sanitized(SERVER):
-            return result
-        if measured.is_noisy():
+        for _ in range(TRIES):  # the machine may have something else to do
             measured, result = self.measured(attack)
+            if is_sanitized(SERVER):
+                return result
+            if not measured.is_noisy():
+                break
         self.assertFalse(measured.is_noisy(), measured)
         self.assertLess(measured.growth, GROWTH_MOST, measured)
         return result
