@@ -4,8 +4,8 @@
 #   make                 build/release/ebb, the library, the examples, the tests
 #   make run             build and run the tour
 #   make test            every test but the soak
-#   make soak            the soak: model, lab, replay, heap and workflows with more seeds, EBB_SOAK_SECONDS
-#                        (60) each; ST-03 and ST-04 for 30 s and 60 s
+#   make soak            the soak: model, lab, replay, heap, workflows and HTTP for longer, EBB_SOAK_SECONDS
+#                        (60) each; ST-01 to ST-04 as long as their source says; a million requests
 #   make DEPS=: ...      look for no packages: you bring your own tools
 
 PREFIX ?= /usr/local

@@ -240,7 +240,7 @@ typedef struct ebb_http_call {
     const void *body; /* must stay until the future has ended */
     size_t body_n;
     bool streams; /* for ebb_http_open: the body is written by ebb_http_write, up to ebb_http_end */
-    /* Absolute; the future fails with EBB_TIMEOUT then. 0: none but the region's. */
+    /* Absolute, as ebb_now(cx) + 2 * EBB_SECOND; the future fails with EBB_TIMEOUT then. 0: none but the region's. */
     uint64_t deadline;
 } ebb_http_call;
 
