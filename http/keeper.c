@@ -8,11 +8,16 @@
 
 enum { LINGER_MS = 1000 };
 
+/* It may have rung. */
+static void disarm(ebb__conn *c) {
+    if (c->timer_at != EBB_FOREVER) (void)ebb_timer_disarm(ebb_host(c->loop->rt), c->timer);
+    c->timer_at = EBB_FOREVER;
+}
+
 void ebb__keeper_at(ebb__conn *c, uint64_t due) {
     if (due >= c->timer_at || c->keeper.id == 0) return;
-    ebb_cx *host = ebb_host(c->loop->rt);
-    if (c->timer_at != EBB_FOREVER) (void)ebb_timer_disarm(host, c->timer);
-    c->timer = ebb_timer_arm(host, c->keeper, due);
+    disarm(c);
+    c->timer = ebb_timer_arm(ebb_host(c->loop->rt), c->keeper, due);
     c->timer_at = ebb_id_status(c->timer.id) == EBB_OK ? due : EBB_FOREVER;
 }
 
@@ -104,10 +109,9 @@ static void too_late(ebb__conn *c, uint32_t code, const char *message) {
 static void check_time(ebb__conn *c) {
     const ebb_http_limits *l = &c->server->limits;
     uint64_t now = c->loop->rt->now, next = EBB_FOREVER;
-    if (now < c->timer_at) return;
-    c->timer_at = EBB_FOREVER;
+    disarm(c);
     uint64_t head = c->proto != NULL ? c->proto->head_since(c) : c->born;
-    uint64_t idle = c->proto != NULL && c->slots == 0 && head == 0 ? c->idle_since : 0;
+    uint64_t idle = c->slots == 0 && (c->proto == NULL || head == 0) ? c->idle_since : 0;
     if (c->state == EBB__CONN_ENDING) {
         if (is_over(now, c->linger_until, 0, &next) || is_over(now, c->write_since, l->write_ns, &next)) {
             ebb__wire_close(&c->wire);
@@ -192,8 +196,7 @@ ebb_status ebb__keeper_poll(ebb_cx *cx, void *arg) {
     if (c->stop_at != 0 && ebb_now(cx) >= c->stop_at) stop(c);
     if (c->state != EBB__CONN_ENDED) check_time(c);
     if (c->wire.handle == NULL && c->state == EBB__CONN_ENDED && c->session == NULL) {
-        if (c->timer_at != EBB_FOREVER) (void)ebb_timer_disarm(cx, c->timer);
-        c->timer_at = EBB_FOREVER;
+        disarm(c);
         return EBB_OK;
     }
     return EBB_PENDING;

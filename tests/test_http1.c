@@ -971,7 +971,7 @@ static void a_client_that_leaves_cancels_its_handler(void **state) {
         "GET /wait HTTP/1.1\r\nhost: h\r\n\r\n",
         "GET /begin-and-wait HTTP/1.1\r\nhost: h\r\n\r\n",
         "POST /wait-and-count HTTP/1.1\r\nhost: h\r\ncontent-length: 9\r\n\r\nabc",
-        "GET /wait HTTP/1.1\r\nhost: h\r\n\r\n" GET,
+        ("GET /wait HTTP/1.1\r\nhost: h\r\n\r\n" GET),
     };
     for (size_t i = 0; i < sizeof asks / sizeof *asks; i++) {
         if (i == 0) serve(*state, (ebb_http_limits){0});
