@@ -12,7 +12,7 @@
 
 #include "base/alloc.h"
 
-enum { OUT_MOST = 65536, FILLS = 16, FORGETS = 2 << 20, FORGETS_CALMED = 65536, HANDSHAKE_MOST = 65536 };
+enum { OUT_MOST = 65536, FILLS = 16, FORGETS = 2 << 20, FORGETS_FAILED = 65536, HANDSHAKE_MOST = 65536 };
 
 static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 _Static_assert(sizeof preface - 1 == sizeof((ebb__conn *)0)->greeting, "a whole one fits");
@@ -290,7 +290,7 @@ void ebb__conn_fail(ebb__conn *c, uint32_t code, ebb_status st, ebb_cancel_kind 
     if (ebb__conn_is_over(c)) return;
     if (c->proto != NULL) c->proto->farewell(c, code);
     c->state = EBB__CONN_ENDING;
-    c->forgets = code == EBB__ENHANCE_YOUR_CALM ? FORGETS_CALMED : FORGETS;
+    c->forgets = code == EBB__NO_ERROR ? FORGETS : FORGETS_FAILED;
     all_gone(c, st, kind, message);
     (void)ebb__wire_read(&c->wire, false);
     if (c->client != NULL) ebb__client_ended(c, st);
