@@ -145,7 +145,8 @@ static bool all_said(const ebb_http *x) {
     return x->client ? x->in == EBB__IN_ENDED && x->in_status == EBB_ERR_EOF : x->out_sent;
 }
 
-ebb_status ebb__h2_end_of(ebb_http *x, uint32_t code, char *message, size_t room) {
+/* What the end of a stream with a code means; `message` is why, if that is not EBB_OK. */
+static ebb_status end_of(const ebb_http *x, uint32_t code, char *message, size_t room) {
     if (all_said(x)) return EBB_OK;
     snprintf(message, room, "RST_STREAM %s (%u)", ebb__h2_code_name(code), code);
     return code == EBB__REFUSED_STREAM ? EBB_ERR_HTTP_RETRY : EBB_ERR_HTTP_RESET;
@@ -160,7 +161,7 @@ static int on_stream_close(nghttp2_session *session, int32_t stream, uint32_t co
     if (x == NULL) return 0;
     (void)nghttp2_session_set_stream_user_data(session, stream, NULL);
     if (x->body_n > 0) (void)nghttp2_session_consume_connection(session, x->body_n);
-    ebb_status st = ebb__h2_end_of(x, code, message, sizeof message);
+    ebb_status st = end_of(x, code, message, sizeof message);
     bool early = c->server != NULL && st != EBB_OK && !x->out_first && !x->ours;
     ebb__exchange_gone(x, st, EBB_CANCEL_DISCONNECT, message);
     if (!early || ebb__server_reset(c)) return 0;

@@ -59,7 +59,5 @@ nghttp2_nv ebb__h2_field(const char *name, size_t name_n, const char *value, siz
 nghttp2_data_provider ebb__h2_source(ebb_http *x);
 /* "CANCEL", or its number. */
 const char *ebb__h2_code_name(uint32_t code);
-/* What a stream's end with a code means: kind and message of the cancel. `room` bytes at `message`. */
-ebb_status ebb__h2_end_of(ebb_http *x, uint32_t code, char *message, size_t room);
 
 #endif

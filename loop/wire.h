@@ -37,8 +37,8 @@ typedef struct ebb__wire {
 ebb_status ebb__wire_init(ebb__wire *w, ebb_cx *cx, ebb_stream s, const ebb__wire_ops *ops, void *ctx);
 /* Reads, or not, from now on. What libuv says if it can't. */
 ebb_status ebb__wire_read(ebb__wire *w, bool on);
-/* Sends what the system takes at once: how many of the n bytes, in *sent. If that are not all, `rest` says
- * with what the others go to libuv: that the caller keeps until `written`. */
+/* Sends what the system takes at once: *sent of the n bytes. What is left goes to libuv by the second, and stays the
+ * caller's to keep until `written`. Neither while one is with libuv. */
 ebb_status ebb__wire_try(ebb__wire *w, const char *from, size_t n, size_t *sent);
 ebb_status ebb__wire_write(ebb__wire *w, char *rest, size_t n);
 /* Has `flush` called at the end of this turn, or of the next. */
