@@ -103,15 +103,17 @@ class Server:
         return h2raw.Conn(self.port, *arguments, **keywords)
 
     def stats(self, **how):
+        """What the server counts, or None if it has no room for who asks."""
         with self.connect(**how) as c:
-            return json.loads(c.get("/stats").body)
+            answer = c.get("/stats")
+            return None if answer.status == 503 else json.loads(answer.body)
 
     def still(self, connections=0, **how):
         """The stats once nobody is served any more but who asks for them, and so many idle connections."""
         end = time.monotonic() + PATIENCE_S
         while True:
             now = self.stats(**how)
-            if now["exchanges"] == 1 and now["connections"] == 1 + connections:
+            if now and now["exchanges"] == 1 and now["connections"] == 1 + connections:
                 return now
             if time.monotonic() > end:
                 raise AssertionError("it does not come to rest: %s" % now)
