@@ -218,7 +218,8 @@ static void guest_over(ebb__fibers *all, const ebb_cx *cx) {
     fiber_end(f);
 }
 
-static void task_over(ebb__task *t) {
+static void task_over(ebb__task *t, ebb_status status) {
+    (void)status;
     if (t->poll == ebb__fiber_poll) fiber_end(t->state);
     else guest_over(t->rt->fibers, &t->cx);
 }

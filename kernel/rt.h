@@ -255,7 +255,7 @@ struct ebb_rt {
      * task that ended by the long way, when nothing of it runs any more. */
     struct ebb__fibers *fibers;
     void (*fibers_free)(ebb_rt *rt);
-    void (*task_over)(ebb__task *t);
+    void (*task_over)(ebb__task *t, ebb_status status);
 
     /* The futures of this runtime, made when the first is, and what frees them. */
     struct ebb__heap *heap;

@@ -84,13 +84,13 @@ EBB__INLINE void task_end(ebb_rt *rt, ebb__task *t, ebb_status status) {
     if (moved != 0) ebb__task_at(rt, moved)->pos = t->pos;
     if (t->flags & F_TIMED) rt->timed.members--;
     if (EBB__UNLIKELY(t->flags & F_COLD)) {
+        if (rt->task_over != NULL) rt->task_over(t, status);
         cold_clear(rt, t);
         if (r->closer == t->index) r->closer = 0;
         if (r->servant == t->index) servant_over(rt, r);
         if (r->flags & R_STEWARD && r->steward == t->index) ebb__steward_over(rt, r);
         ebb__task *waits = ebb__joiner(rt, t->waiter);
         if (waits != NULL) ebb__wake(rt, waits);
-        if (rt->task_over != NULL) rt->task_over(t);
     }
     bool apart = t->waiter == EBB__A_FUTURE;
     if (t->flags & (F_KEEP | F_ABANDONED)) {

@@ -84,6 +84,11 @@ ebb_status ebb__task_room(ebb_rt *rt);
 ebb_task ebb__steward_spawn(ebb_rt *rt, ebb_cx *cx, ebb__region *annex, ebb_poll_fn poll, void *state,
                             const char *site);
 
+/* Its end is told to rt->task_over, however it ends. */
+static inline void ebb__task_watch(ebb__task *t) {
+    t->flags |= F_WAIT; /* the end looks for waits, and so takes the long way */
+}
+
 /* Gives back a kept or abandoned task that has ended. */
 void ebb__task_release(ebb_rt *rt, ebb__task *t);
 

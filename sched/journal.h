@@ -45,7 +45,7 @@ enum {
     EBB__OP_NUMBER = 1u << 6,  /* other: a number or a time */
     EBB__OP_DUE = 1u << 7,     /* region: a time */
     EBB__OP_TURN = 1u << 8,    /* task, region: turn and batch */
-    EBB__OP_ATTACHES = 1u << 9 /* the asker owns what it makes, or waits: it has to be running */
+    EBB__OP_WAITS = 1u << 9    /* the asker waits for it: it has to be running */
 };
 uint32_t ebb__op_fields(uint32_t type);
 

@@ -381,9 +381,7 @@ static ebb_cx *asker_of(ebb__replay *p, const ebb__journal_op *op) {
         ebb__replay_fail(p, EBB_ERR_DIVERGED, op, "expected that the task which asks for it is alive");
         return NULL;
     }
-    bool of_a_new_task =
-        op->rec.type == J_DEFER && t->phase == EBB_CREATED; /* whoever spawns it may add one */
-    if (t != p->rt->current && ebb__op_fields(op->rec.type) & EBB__OP_ATTACHES && !of_a_new_task) {
+    if (t != p->rt->current && ebb__op_fields(op->rec.type) & EBB__OP_WAITS) {
         ebb__replay_fail(p, EBB_ERR_INVALID, op, "the task that asks for it is not being polled");
         return NULL;
     }

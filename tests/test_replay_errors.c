@@ -139,13 +139,14 @@ static void another_obligation_whose_hook_runs_diverges(void **state) {
                 "found a call of the abort hook 3.2.1");
 }
 
-static void a_task_that_is_not_polled_can_own_nothing(void **state) {
+static void a_task_that_is_not_polled_can_wait_for_nothing(void **state) {
     (void)state;
     records *all = fixture();
     ebb_record *at = nth(all, J_TASK_JOIN, 0); /* between two pumps; then ABORT */
     at[0] = (ebb_record){.type = J_ASKER, .task = nth(all, J_SPAWN, 1)->other};
+    at[1] = (ebb_record){.type = J_WAIT_BEGIN, .value = 2};
+    assert_says(all, EBB_ERR_INVALID, "(wait_begin)", "not being polled");
     at[1] = (ebb_record){.type = J_MASK};
-    assert_says(all, EBB_ERR_INVALID, "(mask)", "not being polled");
     at[0].task += 1;
     assert_says(all, EBB_ERR_DIVERGED, "(mask)", "is alive");
     at[0] = (ebb_record){.type = J_ADVANCE, .phase = 1};
@@ -372,7 +373,7 @@ int main(void) {
         cmocka_unit_test(a_refusal_that_does_not_come_diverges),
         cmocka_unit_test(another_task_that_is_polled_diverges),
         cmocka_unit_test(another_obligation_whose_hook_runs_diverges),
-        cmocka_unit_test(a_task_that_is_not_polled_can_own_nothing),
+        cmocka_unit_test(a_task_that_is_not_polled_can_wait_for_nothing),
         cmocka_unit_test(a_poll_that_ends_instead_of_waiting_diverges_later),
         cmocka_unit_test(an_operation_that_is_missing_diverges),
         cmocka_unit_test(a_pump_that_polls_less_leaves_calls_over),

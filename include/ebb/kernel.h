@@ -12,7 +12,9 @@
  *
  * Rules that hold for every function below, unless it says otherwise:
  *  - Threads: a runtime belongs to one thread at a time. Only ebb_watchdog_* may be called elsewhere.
- *  - `cx` says who asks: the task that is being polled, or ebb_host(rt) outside of polls.
+ *  - `cx` says who asks: the task that is being polled; outside of polls ebb_host(rt), or, where the host runs
+ *    the code of tasks between their polls (a browser does), a task that is parked: it may do everything but
+ *    wait.
  *  - Ids are values; a stale one is EBB_ERR_STALE, one of another runtime EBB_ERR_FOREIGN. Never UB.
  *  - A *poll operation* returns EBB_PENDING while it waits, and is called again when the task is polled. In a
  *    fiber (ebb/fiber.h) it waits in place and never returns that.
