@@ -1,16 +1,37 @@
-# Proves that the pure layers need no libc: they compile against a shim that declares seven
-# string functions and assert, and link to a module that imports nothing.
+# The pure layers as wasm modules that import nothing but the callbacks of web/wasm/abi.h:
+#   ebb.wasm         what the npm package has
+#   ebb-lab.wasm     the same with scripts, oracles, fingerprints and a bench, for parity and `make bench`
+#   ebb-mutant.wasm  that one with a rule that can be broken, to see the gates fail
 ebb_glob_layers(sources ${EBB_PURE_LAYERS})
-add_library(ebb_wasm OBJECT ${sources} web/shim/string.c)
-ebb_warnings(ebb_wasm)
-target_compile_options(ebb_wasm PRIVATE -nostdlibinc)
-target_include_directories(ebb_wasm PRIVATE include ${PROJECT_SOURCE_DIR})
-target_include_directories(ebb_wasm SYSTEM PRIVATE web/shim/include)
 
-add_executable(ebb_wasm_module $<TARGET_OBJECTS:ebb_wasm>)
-set_target_properties(ebb_wasm_module PROPERTIES
-    LINKER_LANGUAGE C
-    OUTPUT_NAME ebb
-    SUFFIX .wasm)
-target_link_options(ebb_wasm_module PRIVATE
-    -Wl,--no-entry -Wl,--export-all -Wl,--no-gc-sections)
+function(ebb_wasm target)
+    add_executable(${target} ${sources} web/shim/string.c ${ARGN})
+    ebb_warnings(${target})
+    target_compile_options(${target} PRIVATE -nostdlibinc -O2 -g0 -ffunction-sections -fdata-sections -mbulk-memory)
+    target_include_directories(${target} PRIVATE include ${PROJECT_SOURCE_DIR})
+    target_include_directories(${target} SYSTEM PRIVATE web/shim/include)
+    set_target_properties(${target} PROPERTIES LINKER_LANGUAGE C SUFFIX .wasm)
+    target_link_options(${target} PRIVATE -Wl,--no-entry -Wl,--gc-sections -Wl,--strip-all)
+endfunction()
+
+file(GLOB abi_sources CONFIGURE_DEPENDS web/wasm/*.c)
+ebb_wasm(ebb ${abi_sources})
+target_link_options(ebb PRIVATE -Wl,--stack-first) # an overflow leaves the memory, which traps
+
+# The package and the pages, with the modules in place: what tests import and `ebb serve` serves.
+set(stage ${CMAKE_BINARY_DIR}/web)
+file(GLOB_RECURSE web_files CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/web
+    web/ebb-web/* web/tools/* web/parity/* web/playground/*)
+set(staged)
+foreach(file IN LISTS web_files)
+    add_custom_command(OUTPUT ${stage}/${file}
+        COMMAND ${CMAKE_COMMAND} -E copy ${PROJECT_SOURCE_DIR}/web/${file} ${stage}/${file}
+        DEPENDS web/${file} VERBATIM)
+    list(APPEND staged ${stage}/${file})
+endforeach()
+add_custom_command(OUTPUT ${stage}/ebb-web/src/module.js ${stage}/ebb-web/ebb.wasm
+    COMMAND ${CMAKE_COMMAND} -E copy $<TARGET_FILE:ebb> ${stage}/ebb-web/ebb.wasm
+    COMMAND ${CMAKE_COMMAND} -DWASM=$<TARGET_FILE:ebb> -DOUT=${stage}/ebb-web/src/module.js
+        -P ${CMAKE_CURRENT_LIST_DIR}/ebb_web_module.cmake
+    DEPENDS ebb ${CMAKE_CURRENT_LIST_DIR}/ebb_web_module.cmake VERBATIM)
+add_custom_target(stage ALL DEPENDS ${staged} ${stage}/ebb-web/src/module.js)

@@ -1,0 +1,496 @@
+import { Abi, NAMES, STATUS, u64 } from './abi.js';
+import { EbbError, raise } from './errors.js';
+import { capability, checkHost } from './host.js';
+import { builtin } from './module.js';
+import { Region } from './region.js';
+import { TraceReader } from './trace.js';
+
+const FOREVER = 2n ** 64n - 1n;
+const LONGEST_MS = 2 ** 31 - 1; /* what setTimeout takes */
+const TURN_MS = 8;
+const TURN_POLLS = 4096;
+const BATCH_POLLS = 64; /* between two looks at the clock */
+
+let runtimes = 0;
+
+/**
+ * A kernel in a WebAssembly instance of its own, and the pump that drives it.
+ *
+ * The pump is never entered from a call: whatever makes work for it only schedules it, so `spawn` has returned
+ * before its function is called, and a wake inside a poll waits for the next batch. A batch polls what was runnable
+ * when it began, once each. Batches are microtasks, until TURN_MS or TURN_POLLS are used up since the last turn of
+ * the host's loop that the pump knows of; then the next batch is a message, so that timers, input and painting have
+ * their turn.
+ */
+export class Runtime {
+    #host;
+    #options;
+    #port; /* the end of a channel that we post to */
+    #scheduled = false;
+    #pumping = false;
+    #crash;
+    #closing;
+    #timer; /* of the host, if one is set */
+    #timerDue = FOREVER;
+    #epoch; /* the host's clock at the start */
+    #turn = 1n;
+    #batch = 0n;
+    #turnBegan; /* when the first batch of this turn ran; undefined: none has */
+    #turnPolls = 0;
+    #taken = [[], [], []];
+    #events;
+
+    /**
+     * @param {object} host what it may use: `{ queueMicrotask, MessageChannel, setTimeout, now }`, and if they are
+     *     wanted `fetch` and `clearTimeout`; see hostOf
+     * @param {{ trace?: number, journal?: number, cleanup?: object, module?: WebAssembly.Module }} options bytes to
+     *     record into
+     */
+    constructor(host, options = {}) {
+        this.#host = checkHost(host);
+        this.#options = options;
+        this.#epoch = host.now();
+        this.now = 0n;
+        this.slots = new Slots();
+        this.#listen();
+        this.abi = new Abi(options.module ?? builtin(), this.#callbacks(), (error) => this.#trapped(error));
+        this.id = runtimes++ % 255 + 1;
+        this.#start();
+        this.root = new Region(this, undefined, 'root');
+        this.root.admitted(u64(this.abi.call.root()), 0);
+        this.root.done.catch(() => {}); /* rt.close() tells */
+    }
+
+    #start() {
+        const { abi } = this;
+        const budgets = ['polite', 'urgent', 'forced'].map((severity) => this.#options.cleanup?.[severity] ?? {});
+        budgets.forEach(({ ms = 0, polls = 0 }, i) => {
+            abi.view.setBigUint64(abi.at + 12 * i, BigInt(Math.ceil(ms * 1e6)), true);
+            abi.view.setUint32(abi.at + 12 * i + 8, polls, true);
+        });
+        const status = abi.call.start(this.id, 0n, this.#options.trace ?? 0, this.#options.journal ?? 0);
+        if (status < 0) throw abi.error(status, 'new Runtime');
+    }
+
+    /* ---- for everybody ---------------------------------------------------------------------------------- */
+
+    /** A region below the root. */
+    region(options) {
+        return this.root.region(options);
+    }
+
+    /** Closes everything, and settles when all has ended. */
+    close() {
+        this.verb('region_close', this.root.id);
+        this.#closing ??= true;
+        return this.root.done;
+    }
+
+    /** What the kernel counts. */
+    stats() {
+        this.abi.call.stats();
+        const w = this.abi.words();
+        const big = ['polls', 'spawned', 'ended', 'staleWakes', 'leaks', 'abandoned', 'illegal', 'traceLost'];
+        const small = ['tasks', 'regions', 'obligations', 'timers', 'runnable', 'retired'];
+        return {
+            ...Object.fromEntries(big.map((name) => [name, Number(w.u64())])),
+            ...Object.fromEntries(small.map((name) => [name, w.u32()])),
+            worstWait: { cancel: w.u32(), timed: w.u32(), ready: w.u32() },
+            memoryBytes: this.abi.memoryBytes,
+        };
+    }
+
+    /** The live tree as text, a line an object. */
+    dump() {
+        this.abi.call.dump();
+        return new TextDecoder().decode(this.#take(2));
+    }
+
+    /** The trace since the last time, as bytes to append to a file. `flush`: the block in hand too. */
+    takeTrace({ flush = false } = {}) {
+        if (this.#crash === undefined) this.abi.call.take_trace(flush ? 1 : 0);
+        return this.#take(0);
+    }
+
+    takeJournal({ flush = false } = {}) {
+        if (this.#crash === undefined) this.abi.call.take_journal(flush ? 1 : 0);
+        return this.#take(1);
+    }
+
+    /** What was traced since the last time, as objects. Takes the trace: it is for those who do not write it. */
+    events() {
+        this.#events ??= new TraceReader(this);
+        return this.#events.push(this.takeTrace({ flush: true }));
+    }
+
+    /** What is known of a live task, by its id. */
+    info(id) {
+        this.#found(this.abi.call.task_info(checkId(id, 'task')), 'task', id);
+        const { abi } = this;
+        const w = abi.words();
+        const info = { region: w.u64(), deadline: w.u64() };
+        info.phase = abi.name(NAMES.PHASE, w.i32());
+        info.mask = w.i32();
+        info.lane = abi.name(NAMES.LANE, w.i32());
+        info.epoch = w.i32();
+        info.kind = abi.name(NAMES.CANCEL_KIND, w.i32());
+        info.severity = abi.name(NAMES.SEVERITY, w.i32());
+        info.forced = w.i32() !== 0;
+        info.polls = w.u32();
+        info.priority = w.i32();
+        info.message = w.message();
+        return info;
+    }
+
+    witness(id) {
+        this.#found(this.abi.call.witness(checkId(id, 'task')), 'task', id);
+        return this.#witness();
+    }
+
+    #witness() {
+        const { abi } = this;
+        const w = abi.words();
+        const seen = { task: w.u64(), region: w.u64() };
+        const deadline = w.u64();
+        seen.epoch = w.i32();
+        seen.phase = abi.name(NAMES.PHASE, w.i32());
+        seen.severity = abi.name(NAMES.SEVERITY, w.i32());
+        seen.kind = abi.name(NAMES.CANCEL_KIND, w.i32());
+        seen.budget = { deadline, polls: w.u32(), priority: w.i32() };
+        return seen;
+    }
+
+    regionInfo(id) {
+        this.#found(this.abi.call.region_info(checkId(id, 'region')), 'region', id);
+        const { abi } = this;
+        const w = abi.words();
+        const info = { deadline: w.u64(), failed: w.u64() };
+        info.status = abi.name(NAMES.STATUS, w.i32());
+        info.state = abi.name(NAMES.REGION_STATE, w.i32());
+        info.kind = abi.name(NAMES.CANCEL_KIND, w.i32());
+        info.severity = abi.name(NAMES.SEVERITY, w.i32());
+        for (const name of ['epoch', 'tasks', 'children', 'obligations', 'abandoned', 'leaked']) info[name] = w.i32();
+        info.message = w.message();
+        return info;
+    }
+
+    causes(id) {
+        this.#found(this.abi.call.cause_chain(checkId(id, 'region')), 'region', id);
+        const { abi } = this;
+        const w = abi.words();
+        const links = Array.from({ length: w.i32() });
+        links.truncated = w.i32() !== 0;
+        return links.map(() => ({
+            region: w.u64(),
+            origin: w.u64(),
+            kind: abi.name(NAMES.CANCEL_KIND, w.i32()),
+            severity: abi.name(NAMES.SEVERITY, w.i32()),
+            message: w.message(),
+        }));
+    }
+
+    /** Makes a parked task runnable. A wake of one that has ended is counted, and no error. */
+    wake(id) {
+        if (this.#crash !== undefined) return;
+        const status = this.abi.call.wake(0n, checkId(id, 'task'));
+        if (status < 0 && status !== STATUS.STALE) throw this.abi.error(status, `wake of task ${id}`);
+        this.schedule();
+    }
+
+    /** What was recorded of an instance that trapped, and why; undefined as long as all is well. */
+    get crash() {
+        return this.#crash;
+    }
+
+    #found(status, what, id) {
+        if (status < 0) throw this.abi.error(status, `${what} ${idText(id)}`);
+    }
+
+    /* ---- for regions and tasks -------------------------------------------------------------------------- */
+
+    capability(name) {
+        return capability(this.#host, name);
+    }
+
+    /** Tells the kernel the time, and returns it: nanoseconds since the runtime was made. */
+    clock() {
+        const now = BigInt(Math.round((this.#host.now() - this.#epoch) * 1e6));
+        if (now > this.now) {
+            this.now = now;
+            this.abi.call.advance(now);
+        }
+        return this.now;
+    }
+
+    /** A time so many milliseconds from now; 0 for none. */
+    deadline(ms) {
+        if (ms === undefined) return 0n;
+        if (!(ms >= 0)) throw new TypeError(`timeout: expected milliseconds, 0 or more; found ${ms}`);
+        return this.clock() + BigInt(Math.ceil(ms * 1e6));
+    }
+
+    openRegion(parent, owner, options = {}) {
+        const { abi, slots } = this;
+        const region = new Region(this, parent, options.name ?? 'region');
+        const slot = slots.take(region);
+        const flags = (options.collect ? 1 : 0) | (options.cleanup ? 2 : 0);
+        const id = abi.call.region_open(owner === undefined ? 0n : owner.id, parent.id, flags,
+            this.deadline(options.timeout), options.priority ?? 0, slot, abi.site(region.name));
+        region.admitted(this.admit(id, slot, region, `region ${region.name} in ${parent.name}`), slot, options.signal);
+        return region;
+    }
+
+    /** The id that a constructor returned, or its error; then the slot is free again. */
+    admit(id, slot, item, what) {
+        const status = this.abi.call.id_status(id);
+        if (status === STATUS.OK) return u64(id);
+        this.slots.give(slot, item);
+        throw this.abi.error(status, what);
+    }
+
+    verb(name, id) {
+        if (this.#crash !== undefined) return;
+        this.clock();
+        this.abi.call[name](0n, id);
+        this.schedule();
+    }
+
+    /** Cancels a task or a region. */
+    cancel(target, reason) {
+        if (this.#crash !== undefined) return;
+        const { kind = 'USER', message = '', within, polls } = typeof reason === 'object' && reason !== null
+            ? reason : { message: reason };
+        const { call } = this.abi;
+        const number = this.abi.cancelKind(kind);
+        const deadline = within === undefined ? FOREVER : this.deadline(within);
+        this.clock();
+        this.abi.say(message);
+        if (!(target instanceof Region)) call.task_cancel(0n, target.id, number);
+        else if (within === undefined && polls === undefined) call.region_cancel(0n, target.id, number);
+        else call.region_cancel_within(0n, target.id, number, deadline, polls ?? 0xffffffff);
+        this.schedule();
+    }
+
+    /** Cancels `target` when the signal aborts. The returned function takes the listener away. */
+    link(signal, target) {
+        const abort = () => {
+            target.cause = signal.reason;
+            const late = signal.reason?.name === 'TimeoutError';
+            this.cancel(target, { kind: late ? 'TIMEOUT' : 'USER', message: messageOf(signal.reason) });
+        };
+        if (signal.aborted) abort();
+        else signal.addEventListener('abort', abort, { once: true });
+        return () => signal.removeEventListener('abort', abort);
+    }
+
+    /* ---- the pump --------------------------------------------------------------------------------------- */
+
+    #listen() {
+        const { port1, port2 } = new this.#host.MessageChannel();
+        port1.onmessage = () => {
+            port1.unref?.(); /* Node: a port that nothing is posted to does not keep a process */
+            this.#newTurn();
+            this.#run();
+        };
+        port1.unref?.();
+        this.#port = { post: () => { port1.ref?.(); port2.postMessage(0); }, close: () => port1.close() };
+    }
+
+    #newTurn() {
+        this.#turn += 1n;
+        this.#batch = 0n;
+        this.#turnBegan = undefined;
+        this.#turnPolls = 0;
+    }
+
+    /** Runs the pump soon, never now. */
+    schedule() {
+        if (this.#scheduled || this.#pumping || this.#crash !== undefined) return;
+        this.#scheduled = true;
+        if (this.#spent()) this.#port.post();
+        else this.#host.queueMicrotask(() => this.#run());
+    }
+
+    #spent() {
+        if (this.#turnBegan === undefined) return false;
+        return this.#turnPolls >= TURN_POLLS || this.#host.now() - this.#turnBegan >= TURN_MS;
+    }
+
+    #run() {
+        this.#scheduled = false;
+        if (this.#crash !== undefined || this.root.ended) return;
+        this.#pumping = true;
+        try {
+            this.#pump();
+        } catch (error) {
+            if (this.#crash === undefined) throw error; /* else it was told */
+        } finally {
+            this.#pumping = false;
+        }
+        if (this.#crash === undefined) this.#after();
+    }
+
+    #pump() {
+        const { call } = this.abi;
+        this.#turnBegan ??= this.#host.now();
+        this.#batch += 1n;
+        this.clock();
+        call.turn(this.#turn, this.#batch);
+        let left = Math.max(1, call.runnable());
+        do {
+            const n = Math.min(left, BATCH_POLLS);
+            call.pump(n);
+            left -= n;
+            this.#turnPolls += n;
+        } while (left > 0 && !this.#spent());
+    }
+
+    /** More to do now, later, or never again. */
+    #after() {
+        const due = u64(this.abi.call.next_due());
+        if (this.#closing && this.#rootClosed()) return;
+        if (due <= this.now) this.schedule();
+        else this.#setTimer(due);
+    }
+
+    #setTimer(due) {
+        if (due === this.#timerDue) return;
+        this.#dropTimer();
+        if (due === FOREVER) return;
+        this.#timerDue = due;
+        const ms = Math.min(LONGEST_MS, Math.ceil(Number(due - this.now) / 1e6));
+        const set = this.#timer = this.#host.setTimeout(() => {
+            if (set !== this.#timer) return; /* one that nobody could take back */
+            this.#timerDue = FOREVER;
+            this.#newTurn();
+            if (!this.#scheduled) this.#run();
+        }, ms);
+    }
+
+    #dropTimer() {
+        if (this.#timerDue !== FOREVER) this.#host.clearTimeout?.(this.#timer);
+        this.#timer = undefined;
+        this.#timerDue = FOREVER;
+    }
+
+    #rootClosed() {
+        const info = this.regionInfo(this.root.id);
+        if (info.state !== 'Closed') return false;
+        this.#dropTimer();
+        this.#port.close();
+        const status = info.status === 'EBB_OK' ? STATUS.OK : info.status === 'EBB_CANCELLED' ? STATUS.CANCELLED
+            : STATUS.FAILED;
+        this.root.over(status, { abandoned: [], leaked: [] });
+        return true;
+    }
+
+    /* ---- what the kernel calls -------------------------------------------------------------------------- */
+
+    /** None of these throws: that would unwind over frames of the kernel. */
+    #callbacks() {
+        const { slots } = this;
+        const safely = (fn, otherwise) => (...args) => {
+            try {
+                return fn(...args);
+            } catch (error) {
+                raise(error); /* a bug of ours: heard, and the task that met it has faulted */
+                return otherwise;
+            }
+        };
+        return {
+            poll: safely((task, slot, signal) => slots.at(slot).poll(signal), STATUS.FAULTED),
+            finalize: safely((task, slot, signal) => slots.at(slot).finalize(signal), STATUS.FAULTED),
+            ended: safely((slot, status) => slots.at(slot).over(status, this.#witness())),
+            aborted: safely((slot) => slots.at(slot).aborted()),
+            closed: safely((slot, status, failed, abandoned, leaked) => {
+                const region = slots.at(slot);
+                region.over(status, {
+                    abandoned: this.#blames(region.id, 0, abandoned),
+                    leaked: this.#blames(region.id, 1, leaked),
+                });
+            }),
+            bytes: safely((what, at, n) => this.#taken[what].push(this.abi.bytes(at, n).slice())),
+        };
+    }
+
+    #blames(region, what, n) {
+        return Array.from({ length: n }, (_, i) => {
+            if (this.abi.call.region_blame(region, what, i) < 0) return undefined;
+            const w = this.abi.words();
+            return { id: w.u64(), site: this.abi.text(w.u32()) };
+        }).filter((blame) => blame !== undefined);
+    }
+
+    #take(what) {
+        const pieces = this.#taken[what];
+        const all = new Uint8Array(pieces.reduce((n, piece) => n + piece.length, 0));
+        let at = 0;
+        for (const piece of pieces) {
+            all.set(piece, at);
+            at += piece.length;
+        }
+        this.#taken[what] = [];
+        return all;
+    }
+
+    /** The instance is not to be trusted any more: saves what it recorded, and tells everybody who waits. */
+    #trapped(error) {
+        if (this.#crash !== undefined) return this.#crash.error;
+        const told = new EbbError('EBB_TRAPPED', `the runtime trapped and is gone: ${error.message}`, { cause: error });
+        this.#crash = { error: told, trace: new Uint8Array(), journal: new Uint8Array() };
+        for (const [name, what, call] of [['trace', 0, 'take_trace'], ['journal', 1, 'take_journal']]) {
+            try {
+                this.abi.call[call](1);
+            } catch {
+                /* what was handed over before it is kept */
+            }
+            this.#crash[name] = this.#take(what);
+        }
+        this.#dropTimer();
+        this.#port.close();
+        for (const each of this.slots.all()) each.lost?.(told);
+        this.root.lost(told);
+        return told;
+    }
+}
+
+/** The host's objects by the numbers that the module has for them. */
+class Slots {
+    #items = [undefined];
+    #free = [];
+
+    take(item) {
+        const slot = this.#free.pop() ?? this.#items.length;
+        this.#items[slot] = item;
+        return slot;
+    }
+
+    at(slot) {
+        return this.#items[slot];
+    }
+
+    /** Nothing happens if somebody else has it now. */
+    give(slot, item) {
+        if (slot === 0 || item === undefined || this.#items[slot] !== item) return;
+        this.#items[slot] = undefined;
+        this.#free.push(slot);
+    }
+
+    all() {
+        return this.#items.filter((item) => item !== undefined);
+    }
+}
+
+function messageOf(reason) {
+    return reason instanceof Error || reason instanceof DOMException ? reason.message : String(reason ?? '');
+}
+
+function idText(id) {
+    return `${id >> 56n}.${id >> 32n & 0xffffffn}.${id & 0xffffffffn}`;
+}
+
+/** Ids are BigInts: as a Number one would be another id, silently. */
+function checkId(id, what) {
+    if (typeof id === 'bigint' && id >= 0n && id <= FOREVER) return id;
+    throw new TypeError(`the id of a ${what} is a BigInt of 64 bits; found ${typeof id} ${String(id)}`);
+}

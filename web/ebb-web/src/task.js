@@ -1,0 +1,505 @@
+import { SIGNAL, STATUS } from './abi.js';
+import { Cancelled, EbbError, isAbort, raise } from './errors.js';
+
+/**
+ * A task: an async function that the kernel polls.
+ *
+ * Its first poll calls the function; every later one only tells it things. The function's own code runs between
+ * polls, when promises say so, and asks the kernel in the task's name. When its promise settles the task is woken,
+ * and the poll that follows returns how it ended. So everything that resumes the function through its `cx` happens
+ * in a poll, in the order of the lanes, and nothing that a host calls does more than wake.
+ */
+export class Task {
+    #rt;
+    #fn;
+    #slot = 0;
+    #status = STATUS.PENDING; /* what the function ended with, once it has */
+    #value;
+    #error;
+    #cleanups = new Set(); /* called once, when the function's promise settles */
+    #attached = new Map(); /* finalizers and obligations by slot: what is left is given back at the end */
+    #unlink = () => {};
+    #resolve;
+    #reject;
+    #witness; /* the last one, once it has ended */
+
+    /** By Region.spawn. */
+    constructor(rt, region, fn, name) {
+        this.#rt = rt;
+        this.#fn = fn;
+        this.region = region;
+        this.name = name;
+        this.cx = new Cx(rt, this);
+        this.result = new Promise((resolve, reject) => {
+            this.#resolve = resolve;
+            this.#reject = reject;
+        });
+        this.result.catch(() => {}); /* a failure is the region's: nobody has to look here */
+    }
+
+    /** By Region.spawn: the kernel knows it now. */
+    admitted(id, slot, signal) {
+        this.id = id;
+        this.#slot = slot;
+        if (signal !== undefined) this.#unlink = this.#rt.link(signal, this);
+    }
+
+    get ended() {
+        return this.#witness !== undefined;
+    }
+
+    /** What an observer holds of its cancellation; of one that has ended, the last. */
+    witness() {
+        return this.#witness ?? this.#rt.witness(this.id);
+    }
+
+    /** Asks it to stop. Never fails, and never runs its code. */
+    cancel(reason) {
+        if (!this.ended) this.#rt.cancel(this, reason);
+    }
+
+    /** Its budget is over: what does not return within a few turns is abandoned. */
+    force() {
+        if (this.ended) return;
+        this.#rt.abi.call.task_force(this.id);
+        this.#rt.schedule();
+    }
+
+    /** One poll. */
+    poll(signal) {
+        if (this.#fn !== undefined) this.#begin();
+        this.cx.polled(signal);
+        return this.#status;
+    }
+
+    #begin() {
+        const fn = this.#fn;
+        this.#fn = undefined;
+        start(fn, this.cx, (value) => this.#returned(value), (error) => this.#threw(error));
+    }
+
+    #returned(value) {
+        this.#value = value;
+        this.#settle(STATUS.OK);
+    }
+
+    #threw(error) {
+        this.#error = error;
+        this.#settle(this.ended ? STATUS.CANCELLED : this.#fate(error));
+    }
+
+    /** What the task returns for what its function threw. */
+    #fate(error) {
+        const cancelled = error instanceof Cancelled || (isAbort(error) && this.cx.asked);
+        return cancelled ? STATUS.CANCELLED : STATUS.FAILED;
+    }
+
+    /** One that was abandoned may still come here: a late wake, which the kernel counts. */
+    #settle(status) {
+        this.#status = status;
+        this.#cleanUp();
+        this.#rt.wake(this.id);
+    }
+
+    #cleanUp() {
+        for (const cleanup of this.#cleanups) cleanup();
+        this.#cleanups.clear();
+        this.cx.settled();
+    }
+
+    /** Calls `cleanup` when the function settles, unless the returned function is called before. */
+    onSettled(cleanup) {
+        this.#cleanups.add(cleanup);
+        return () => {
+            if (this.#cleanups.delete(cleanup)) cleanup();
+        };
+    }
+
+    attach(slot, item) {
+        this.#attached.set(slot, item);
+    }
+
+    detach(slot) {
+        this.#rt.slots.give(slot, this.#attached.get(slot));
+        this.#attached.delete(slot);
+    }
+
+    /** A finalizer of it has failed: that is its failure, if it has none. */
+    finalizerFailed(error) {
+        if (this.#status === STATUS.OK) this.#error ??= error;
+    }
+
+    /** The kernel has ended it. No code of anybody's runs here. */
+    over(status, witness) {
+        const error = status === STATUS.OK ? undefined : this.#failure(status);
+        this.#leave(witness);
+        for (const slot of this.#attached.keys()) this.detach(slot);
+        this.#rt.slots.give(this.#slot, this);
+        if (status === STATUS.OK) this.#resolve(this.#value);
+        else this.#reject(error);
+    }
+
+    #leave(witness) {
+        this.#witness = witness;
+        this.#unlink();
+        this.#cleanUp();
+    }
+
+    #failure(status) {
+        const { abi } = this.#rt;
+        const cancelled = status === STATUS.CANCELLED;
+        if (cancelled) return this.#status === status ? this.#error : this.cx.reason() ?? abi.error(status, this.name);
+        const error = this.#error ?? abi.error(status, `task ${this.name}`);
+        this.region.failed(error);
+        return error;
+    }
+
+    /** Its runtime has trapped. */
+    lost(error) {
+        this.#leave({ phase: 'Completed' });
+        this.#reject(error);
+    }
+}
+
+/** Calls an async function; exactly one of the two hears of its end, never before this has returned. */
+function start(fn, cx, done, failed) {
+    let promise;
+    try {
+        promise = Promise.resolve(fn(cx));
+    } catch (error) {
+        promise = Promise.reject(error);
+    }
+    promise.then(done, failed);
+}
+
+/**
+ * What a task's function is given: who it is, and all that it may ask for. Everything that waits here is a
+ * checkpoint. After the task has ended every method throws.
+ */
+export class Cx {
+    #rt;
+    #task;
+    #controller;
+    #aborted = false; /* the poll that aborts the signal has been */
+    #waits = new Set();
+
+    constructor(rt, task) {
+        this.#rt = rt;
+        this.#task = task;
+    }
+
+    get task() {
+        return this.#task;
+    }
+
+    /** An AbortSignal that aborts in the pump turn after a request, once nothing masks it. */
+    get signal() {
+        if (this.#controller === undefined) {
+            this.#controller = new AbortController();
+            if (this.#aborted) this.#controller.abort(this.reason());
+        }
+        return this.#controller.signal;
+    }
+
+    get #bits() {
+        return this.#task.ended ? SIGNAL.STOP : this.#rt.abi.call.signal(this.#task.id);
+    }
+
+    /** True once the task is asked to stop and is not masked. Acknowledges nothing. */
+    get cancelled() {
+        return (this.#bits & SIGNAL.CANCEL) !== 0;
+    }
+
+    /** True once the region admits no more work: finish what you have, take nothing new. */
+    get stopping() {
+        return this.#bits !== 0;
+    }
+
+    /** Asked to stop, masked or not. */
+    get asked() {
+        return this.#task.witness().epoch > 0;
+    }
+
+    /** Why it is asked to stop, as the error that says so; undefined if it is not. */
+    reason() {
+        const info = this.#rt.info(this.#task.id);
+        if (info.epoch === 0) return undefined;
+        return new Cancelled({ ...info, cause: this.#task.cause ?? this.#task.region.causeOf() });
+    }
+
+    #alive(what) {
+        if (!this.#task.ended) return this.#task.id;
+        throw new EbbError('EBB_ERR_STALE', `cx.${what}: task ${this.#task.name} has ended`);
+    }
+
+    #check(status, what) {
+        if (status < 0) throw this.#rt.abi.error(status, `cx.${what} of task ${this.#task.name}`);
+        return status;
+    }
+
+    /** A place where the task may stop: throws Cancelled if it is asked to and not masked, and acknowledges that. */
+    checkpoint() {
+        const status = this.#rt.abi.call.checkpoint(this.#alive('checkpoint'));
+        if (status === STATUS.CANCELLED) throw this.reason();
+        this.#check(status, 'checkpoint');
+    }
+
+    /** Runs `fn` with cancellation held back, across its awaits. Nests to 32. */
+    async mask(fn) {
+        this.#check(this.#rt.abi.call.mask(this.#alive('mask')), 'mask');
+        try {
+            return await fn(this);
+        } finally {
+            this.#unmask();
+        }
+    }
+
+    /** A request that waited for this is told in the next turn. */
+    #unmask() {
+        if (this.#task.ended) return;
+        this.#check(this.#rt.abi.call.unmask(this.#task.id), 'mask');
+        if (this.cancelled) this.#rt.wake(this.#task.id);
+    }
+
+    /**
+     * A promise to resolve something: exactly one of commit and abort has to follow. `onAbort` is called when it
+     * is aborted, also because the task ended without either, which is a leak and told as one.
+     */
+    reserve(kind, onAbort = () => {}) {
+        const { abi, slots } = this.#rt;
+        const number = abi.obligationKind(kind);
+        if (typeof onAbort !== 'function') throw new TypeError(`cx.reserve: expected a function, found ${onAbort}`);
+        const task = this.#alive('reserve');
+        const obligation = new Obligation(this.#rt, this.#task, kind, onAbort);
+        const slot = slots.take(obligation);
+        const id = abi.call.reserve(task, number, slot, abi.site(`${this.#task.name}: ${kind}`));
+        obligation.admitted(this.#rt.admit(id, slot, obligation, `cx.reserve(${kind}) of task ${this.#task.name}`), slot);
+        this.#task.attach(slot, obligation);
+        return obligation;
+    }
+
+    /** Runs `fn` when the task has ended, last added first, masked; it may be async and open cleanup regions. */
+    defer(fn) {
+        const { abi, slots } = this.#rt;
+        if (typeof fn !== 'function') throw new TypeError(`cx.defer: expected a function, found ${fn}`);
+        const task = this.#alive('defer');
+        const finalizer = new Finalizer(this.#rt, fn, this.#task);
+        const slot = slots.take(finalizer);
+        const status = abi.call.defer(task, slot, abi.site(`${this.#task.name}: ${fn.name || 'defer'}`));
+        if (status < 0) slots.give(slot, finalizer);
+        this.#check(status, 'defer');
+        this.#task.attach(slot, finalizer);
+    }
+
+    /** A region of this task's own: what is open when the task returns is cancelled and waited for. */
+    region(options) {
+        this.#alive('region');
+        return this.#rt.openRegion(this.#task.region, this.#task, options);
+    }
+
+    /* ---- waiting ---------------------------------------------------------------------------------------- */
+
+    /** Waits so many milliseconds. */
+    sleep(ms) {
+        if (!(ms >= 0)) throw new TypeError(`cx.sleep: expected milliseconds, 0 or more; found ${ms}`);
+        return this.#wait('sleep', (wait) => {
+            wait.due = this.#rt.clock() + BigInt(Math.ceil(ms * 1e6));
+            const id = this.#rt.abi.call.timer_arm(this.#task.id, wait.due);
+            this.#check(this.#rt.abi.call.id_status(id), 'sleep');
+            wait.drop = () => this.#rt.abi.call.timer_disarm(id);
+            this.#rt.schedule();
+        });
+    }
+
+    /** Lets others run first. */
+    yield() {
+        return this.#wait('yield', (wait) => {
+            wait.due = 0n;
+            this.#rt.wake(this.#task.id);
+        });
+    }
+
+    /** Waits for a promise of anybody's. What it stands for goes on if the task is cancelled meanwhile. */
+    wait(promise) {
+        return this.#wait('wait', (wait) => {
+            const settled = (settle) => (value) => {
+                wait.due = 0n;
+                wait.settle = () => settle(value);
+                this.#rt.wake(this.#task.id);
+            };
+            Promise.resolve(promise).then(settled(wait.resolve), settled(wait.reject));
+        });
+    }
+
+    /** The next event of that type. Its listener goes when the wait is over, whatever ended it. */
+    once(target, type, options) {
+        return this.#wait('once', (wait) => {
+            const heard = (event) => {
+                wait.due = 0n;
+                wait.settle = () => wait.resolve(event);
+                this.#rt.wake(this.#task.id);
+            };
+            target.addEventListener(type, heard, options);
+            wait.drop = () => target.removeEventListener(type, heard, options);
+        });
+    }
+
+    /**
+     * A promise that is settled in a poll: fulfilled once `wait.due` has come, or rejected, and acknowledged, when
+     * the task is cancelled. `drop` is called at its end.
+     */
+    #wait(what, begin) {
+        this.checkpoint();
+        return new Promise((resolve, reject) => {
+            const wait = { what, due: undefined, drop: () => {}, settle: resolve, resolve, reject };
+            begin(wait);
+            this.#waits.add(wait);
+        });
+    }
+
+    /** Listens until the task settles. The returned function stops it before. */
+    on(target, type, listener, options) {
+        this.#alive('on');
+        target.addEventListener(type, listener, options);
+        return this.#task.onSettled(() => target.removeEventListener(type, listener, options));
+    }
+
+    /** The host's fetch, aborted when the task is cancelled, its body included. */
+    async fetch(input, init = {}) {
+        const fetch = this.#rt.capability('fetch');
+        this.checkpoint();
+        const { signal, unlink } = this.#either(init.signal);
+        try {
+            return await fetch(input, { ...init, signal });
+        } catch (error) {
+            unlink();
+            if (this.cancelled) this.checkpoint();
+            throw error;
+        }
+    }
+
+    /** Our signal, or one that aborts with it or with another; that one is left when the task settles. */
+    #either(other) {
+        if (other === undefined || other === null) return { signal: this.signal, unlink: () => {} };
+        const both = new AbortController();
+        const leave = [this.signal, other].map((signal) => follow(signal, both));
+        const unlink = this.#task.onSettled(() => leave.forEach((fn) => fn()));
+        return { signal: both.signal, unlink };
+    }
+
+    /* ---- for the task ----------------------------------------------------------------------------------- */
+
+    /** A poll, with the bits of the kernel. */
+    polled(signal) {
+        const cancelled = (signal & SIGNAL.CANCEL) !== 0;
+        if (cancelled && this.#waits.size > 0) this.#rt.abi.call.checkpoint(this.#task.id);
+        for (const wait of this.#waits) {
+            if (cancelled) this.#end(wait, () => wait.reject(this.reason()));
+            else if (wait.due !== undefined && wait.due <= this.#rt.now) this.#end(wait, wait.settle);
+        }
+        if (cancelled && !this.#aborted) {
+            this.#aborted = true;
+            this.#controller?.abort(this.reason());
+        }
+    }
+
+    #end(wait, settle) {
+        this.#waits.delete(wait);
+        wait.drop();
+        settle();
+    }
+
+    /** Nothing of it waits any more. */
+    settled() {
+        for (const wait of this.#waits) {
+            this.#end(wait, () => wait.reject(new EbbError('EBB_ERR_STALE', `cx.${wait.what}: the task has ended`)));
+        }
+    }
+}
+
+function follow(signal, controller) {
+    const abort = () => controller.abort(signal.reason);
+    if (signal.aborted) abort();
+    else signal.addEventListener('abort', abort, { once: true });
+    return () => signal.removeEventListener('abort', abort);
+}
+
+/** A promise of a task to resolve something. */
+export class Obligation {
+    #rt;
+    #task;
+    #onAbort;
+    #slot;
+
+    constructor(rt, task, kind, onAbort) {
+        this.#rt = rt;
+        this.#task = task;
+        this.#onAbort = onAbort;
+        this.kind = kind;
+    }
+
+    admitted(id, slot) {
+        this.id = id;
+        this.#slot = slot;
+    }
+
+    #resolve(status, verb) {
+        if (status < 0) throw this.#rt.abi.error(status, `${verb} of ${this.kind} of task ${this.#task.name}`);
+        this.#task.detach(this.#slot);
+    }
+
+    #asker() {
+        return this.#task.ended ? 0n : this.#task.id;
+    }
+
+    /** It is done. The second resolution of either kind throws. */
+    commit() {
+        this.#resolve(this.#rt.abi.call.commit(this.#asker(), this.id), 'commit');
+    }
+
+    /** It is not done, and won't be; calls onAbort now. */
+    abort() {
+        this.#resolve(this.#rt.abi.call.abort(this.#asker(), this.id), 'abort');
+    }
+
+    /** By the kernel, whoever aborted it. */
+    aborted() {
+        try {
+            this.#onAbort();
+        } catch (error) {
+            raise(error);
+        }
+    }
+}
+
+/** What runs when a task has ended: an async function that is polled until it has settled. */
+class Finalizer {
+    #rt;
+    #fn;
+    #task;
+    #status = STATUS.PENDING;
+
+    constructor(rt, fn, task) {
+        this.#rt = rt;
+        this.#fn = fn;
+        this.#task = task;
+    }
+
+    finalize(signal) {
+        const fn = this.#fn;
+        this.#fn = undefined;
+        this.#task.cx.polled(signal);
+        if (fn !== undefined) start(fn, this.#task.cx, () => this.#settle(STATUS.OK), (error) => this.#threw(error));
+        return this.#status;
+    }
+
+    #threw(error) {
+        if (!isAbort(error)) this.#task.finalizerFailed(error);
+        this.#settle(isAbort(error) ? STATUS.CANCELLED : STATUS.FAILED);
+    }
+
+    #settle(status) {
+        this.#status = status;
+        this.#rt.wake(this.#task.id);
+    }
+}

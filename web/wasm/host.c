@@ -1,0 +1,120 @@
+/* The runtime of this instance: its start and end, time, the pump, and what is known of it. */
+#include "web/wasm/host.h"
+
+#include "kernel/event.h"
+#include "web/wasm/abi.h"
+#include "web/wasm/alloc.h"
+#include "web/wasm/words.h"
+
+ebb_rt *web_rt;
+
+int32_t web_abi_version(void) {
+    return ABI_VERSION;
+}
+
+void *web_scratch(void) {
+    return web_scratch_bytes;
+}
+
+int32_t web_start(int32_t runtime_id, uint64_t now, uint32_t trace, uint32_t journal) {
+    if (web_rt != NULL || runtime_id < 0 || runtime_id > 255) return EBB_ERR_INVALID;
+    ebb_rt_opts opts = {.allocator = web_allocator(), .runtime_id = (uint8_t)runtime_id, .now = now};
+    words w = words_begin();
+    for (uint32_t i = EBB_POLITE; i <= EBB_FORCED; i++) {
+        opts.cleanup[i].time_ns = get_u64(&w);
+        opts.cleanup[i].polls = get_u32(&w);
+    }
+    ebb_status st = ebb_rt_new(&opts, &web_rt);
+    if (st == EBB_OK && trace != 0) st = ebb_trace_start(web_rt, trace);
+    if (st == EBB_OK && journal != 0) st = ebb_journal_start(web_rt, journal);
+    if (st == EBB_OK) web_rt->task_over = web_task_over;
+    else web_stop();
+    return st;
+}
+
+void web_stop(void) {
+    ebb_rt_free(web_rt);
+    web_rt = NULL;
+}
+
+void web_advance(uint64_t now) {
+    ebb_advance(web_rt, now);
+}
+
+void web_turn(uint64_t host_turn, uint64_t batch) {
+    ebb_set_turn(web_rt, host_turn, batch);
+}
+
+int32_t web_pump(uint32_t max_polls) {
+    return ebb_pump(web_rt, max_polls);
+}
+
+uint64_t web_next_due(void) {
+    return ebb_next_due(web_rt);
+}
+
+uint32_t web_runnable(void) {
+    ebb_stats s;
+    ebb_rt_stats(web_rt, &s);
+    return s.runnable;
+}
+
+static void hand_over(void *what, const void *bytes, size_t n) {
+    host_bytes((int32_t)(intptr_t)what, bytes, n);
+}
+
+static void hand_over_text(void *what, const char *text, size_t n) {
+    hand_over(what, text, n);
+}
+
+void web_take_trace(int32_t flush) {
+    ebb_trace_take(web_rt, flush != 0, hand_over, (void *)BYTES_TRACE);
+}
+
+void web_take_journal(int32_t flush) {
+    ebb_journal_take(web_rt, flush != 0, hand_over, (void *)BYTES_JOURNAL);
+}
+
+void web_dump(void) {
+    ebb_dump(web_rt, hand_over_text, (void *)BYTES_DUMP);
+}
+
+void web_stats(void) {
+    ebb_stats s;
+    ebb_rt_stats(web_rt, &s);
+    words w = words_begin();
+    put_u64(&w, s.polls);
+    put_u64(&w, s.spawned);
+    put_u64(&w, s.ended);
+    put_u64(&w, s.stale_wakes);
+    put_u64(&w, s.leaks);
+    put_u64(&w, s.abandoned);
+    put_u64(&w, s.illegal);
+    put_u64(&w, s.trace_lost);
+    put_u32(&w, s.tasks);
+    put_u32(&w, s.regions);
+    put_u32(&w, s.obligations);
+    put_u32(&w, s.timers);
+    put_u32(&w, s.runnable);
+    put_u32(&w, s.retired);
+    for (int i = 0; i < 3; i++) put_u32(&w, s.worst_wait[i]);
+}
+
+const char *web_name(int32_t table, int32_t value) {
+    switch (table) {
+    case NAME_STATUS: return ebb_status_name((ebb_status)value);
+    case NAME_STATUS_TEXT: return ebb_status_text((ebb_status)value);
+    case NAME_CANCEL_KIND: return ebb_cancel_kind_name((ebb_cancel_kind)value);
+    case NAME_EVENT: return ebb_event_name((uint32_t)value);
+    case NAME_PHASE: return ebb__phase_name((uint32_t)value);
+    case NAME_REGION_STATE: return ebb__region_state_name((uint32_t)value);
+    case NAME_SEVERITY: return ebb__severity_name((uint32_t)value);
+    case NAME_LANE: return ebb__lane_name((uint32_t)value);
+    case NAME_OBLIGATION: return ebb__obligation_kind_name((uint32_t)value);
+    default: return NULL;
+    }
+}
+
+int32_t web_id_status(uint64_t id) {
+    return ebb_id_status(id);
+}

@@ -1,0 +1,109 @@
+/* Regions: the three verbs, and what is known of one. */
+#include "kernel/steward.h"
+#include "web/wasm/abi.h"
+#include "web/wasm/host.h"
+#include "web/wasm/words.h"
+
+static void closed(void *state, const ebb_report *r) {
+    host_closed((int32_t)(uintptr_t)state, r->status, r->failed.id, (int32_t)r->abandoned,
+                (int32_t)r->leaked);
+}
+
+/* A verb can't fail: it is the host's if who asked has ended meanwhile. */
+static ebb_cx *asking(uint64_t asker) {
+    ebb_cx *cx = web_cx(asker);
+    return cx != NULL ? cx : ebb_host(web_rt);
+}
+
+uint64_t web_root(void) {
+    return ebb_root(web_rt).id;
+}
+
+uint64_t web_region_open(uint64_t asker, uint64_t parent, int32_t flags, uint64_t deadline, int32_t priority,
+                         int32_t slot, const char *site) {
+    ebb_cx *cx = web_cx(asker);
+    ebb_region_opts opts = {.parent = {parent},
+                            .policy = flags & REGION_COLLECT ? EBB_COLLECT : EBB_FAIL_FAST,
+                            .deadline = deadline,
+                            .priority = (uint8_t)priority,
+                            .cleanup = (flags & REGION_CLEANUP) != 0,
+                            .on_closed = closed,
+                            .arg = (void *)(uintptr_t)(uint32_t)slot};
+    if (cx == NULL) return ebb__id_error(web_rt, EBB_ERR_STALE);
+    return ebb_region_open_at(cx, &opts, site).id;
+}
+
+void web_region_join(uint64_t asker, uint64_t region) {
+    ebb__region_joining(asking(asker), (ebb_region){region});
+}
+
+void web_region_close(uint64_t asker, uint64_t region) {
+    ebb_region_close(asking(asker), (ebb_region){region});
+}
+
+void web_region_cancel(uint64_t asker, uint64_t region, int32_t kind) {
+    ebb_region_cancel(asking(asker), (ebb_region){region}, (ebb_cancel_kind)kind, scratch_text());
+}
+
+void web_region_cancel_within(uint64_t asker, uint64_t region, int32_t kind, uint64_t deadline,
+                              uint32_t polls) {
+    ebb_budget budget = {.deadline = deadline, .polls = polls};
+    ebb_region_cancel_within(asking(asker), (ebb_region){region}, (ebb_cancel_kind)kind, scratch_text(),
+                             budget);
+}
+
+void web_region_force(uint64_t asker, uint64_t region) {
+    ebb_region_force(asking(asker), (ebb_region){region});
+}
+
+int32_t web_region_info(uint64_t region) {
+    ebb__region *r;
+    ebb_status st = ebb__find_region(web_rt, (ebb_region){region}, &r);
+    if (st != EBB_OK) return st;
+    words w = words_begin();
+    put_u64(&w, r->deadline);
+    put_u64(&w, r->failed);
+    put_u32(&w, (uint32_t)r->status);
+    put_u32(&w, r->state);
+    put_u32(&w, ebb__told_kind(r->told));
+    put_u32(&w, ebb__told_severity(r->told));
+    put_u32(&w, ebb__told_epoch(r->told));
+    put_u32(&w, r->tasks.n);
+    put_u32(&w, r->children.n);
+    put_u32(&w, r->obligations);
+    put_u32(&w, r->abandoned);
+    put_u32(&w, r->leaked);
+    put_message(&w, r->message);
+    return EBB_OK;
+}
+
+int32_t web_region_blame(uint64_t region, int32_t what, uint32_t i) {
+    ebb_blame blame;
+    ebb_status st = what == BLAME_ABANDONED
+                        ? ebb_region_abandoned(ebb_host(web_rt), (ebb_region){region}, i, &blame)
+                        : ebb_region_leaked(ebb_host(web_rt), (ebb_region){region}, i, &blame);
+    if (st != EBB_OK) return st;
+    words w = words_begin();
+    put_u64(&w, blame.id);
+    put_u32(&w, (uint32_t)(uintptr_t)blame.site);
+    return EBB_OK;
+}
+
+int32_t web_cause_chain(uint64_t region) {
+    ebb_cause links[EBB_CHAIN_DEPTH];
+    uint32_t n;
+    bool cut;
+    ebb_status st = ebb_cause_chain(ebb_host(web_rt), (ebb_region){region}, links, EBB_CHAIN_DEPTH, &n, &cut);
+    if (st != EBB_OK) return st;
+    words w = words_begin();
+    put_u32(&w, n);
+    put_u32(&w, cut);
+    for (uint32_t i = 0; i < n; i++) {
+        put_u64(&w, links[i].region.id);
+        put_u64(&w, links[i].reason.origin);
+        put_u32(&w, links[i].reason.kind);
+        put_u32(&w, links[i].reason.severity);
+        put_message(&w, links[i].reason.message);
+    }
+    return EBB_OK;
+}
