@@ -67,6 +67,12 @@ static int on_frame_recv(nghttp2_session *session, const nghttp2_frame *frame, v
     return 0;
 }
 
+static bool answers_data(ebb__h2 *h) {
+    if (h->updates == 0) return false;
+    h->updates--;
+    return true;
+}
+
 /* What a frame that asks for nothing costs; 0: it is none. Also those that nghttp2 does not look at any further,
  * because their stream is closed. The reset of a stream that is open is counted by its end. */
 static uint32_t cost_of(ebb__conn *c, const nghttp2_frame_hd *hd) {
@@ -74,6 +80,7 @@ static uint32_t cost_of(ebb__conn *c, const nghttp2_frame_hd *hd) {
     case NGHTTP2_DATA: return hd->length == 0 && !(hd->flags & NGHTTP2_FLAG_END_STREAM) ? 1 : 0;
     case NGHTTP2_RST_STREAM: return ebb__h2_exchange(c, hd->stream_id) == NULL ? 1 : 0;
     case NGHTTP2_SETTINGS: return 8;
+    case NGHTTP2_WINDOW_UPDATE: return answers_data(ebb__h2_of(c)) ? 0 : 1;
     default: return 1;
     }
 }
@@ -131,12 +138,14 @@ static void response_sent(ebb_http *x) {
     ebb__keeper_at(x->conn, x->sent_since + EBB__LATE_BODY_MS * EBB_MS);
 }
 
-/* What we send earns the peer the window updates, and the reset, that answer it. */
+/* What we send earns the peer the frames that answer it. Of DATA these are two window updates, which may come much
+ * later and all at once, from a peer that has a large window. */
 static int on_frame_send(nghttp2_session *session, const nghttp2_frame *frame, void *ctx) {
     ebb__conn *c = ctx;
     (void)session;
     if (ebb__conn_is_over(c) || frame->hd.type > NGHTTP2_HEADERS) return 0;
     ebb__bucket_give(&c->frames, 2);
+    if (frame->hd.type == NGHTTP2_DATA && frame->hd.length > 0) ebb__h2_of(c)->updates += 2;
     ebb_http *x = ebb__h2_exchange(c, frame->hd.stream_id);
     if (x == NULL) return 0;
     x->out_first = true;

@@ -140,11 +140,9 @@ static void check_time(ebb__conn *c) {
 /* Its exchanges hear of it by themselves, and are answered when they have cleaned up, for which they have half of
  * what is left. */
 static void cancelled(ebb_cx *cx, ebb__conn *c) {
-    ebb_task_info me;
     if (c->cancelled) return;
     c->cancelled = true;
-    bool known = ebb_task_info_of(cx, ebb_self(cx), &me) == EBB_OK;
-    c->budget_end = known ? me.budget.deadline : c->loop->rt->now;
+    c->budget_end = ebb__region_at(c->loop->rt, ebb__task_of(cx)->region)->force_at;
     c->stop_at = half_left(c);
     if (c->state == EBB__CONN_ENDING && (c->linger_until == 0 || c->stop_at < c->linger_until)) {
         c->linger_until = c->stop_at;
@@ -168,7 +166,10 @@ static void stop(ebb__conn *c) {
     bool again = c->stopping;
     c->stopping = true;
     c->stop_at = again ? 0 : half_left(c);
-    if (ebb__conn_is_over(c)) return;
+    if (ebb__conn_is_over(c)) { /* and says so to a peer that may not read it */
+        if (again && c->state == EBB__CONN_ENDING && c->linger_until == 0) ebb__keeper_linger(c);
+        return;
+    }
     if (!again && c->proto != NULL) {
         answer_all(c);
         return;

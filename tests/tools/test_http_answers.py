@@ -375,6 +375,23 @@ class Shutdown(WithClients):
         c.close()
         self.server.check_end()
 
+    def test_who_does_not_read_is_left_before_the_time_is_over(self):
+        """Neither has room for the last words of the server: it ends in order all the same."""
+        self.start("--budget-ms", "2000")
+        lazy = socket.socket()
+        lazy.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        lazy.connect(("127.0.0.1", self.server.port))
+        lazy.sendall(b"GET /f/big?n=16000000&id=1 HTTP/1.1\r\nhost: x\r\n\r\n")
+        c = self.connect({h2raw.INITIAL_WINDOW_SIZE: 1 << 24}, receive_buffer=4096, auto_window=False)
+        c.window_update(0, 1 << 24)
+        c.request("/f/big?n=16000000&id=2")
+        self.server.wait_for_count("begin", 2)
+        time.sleep(0.3)  # until nothing more fits in
+        self.server.process.send_signal(signal.SIGTERM)
+        self.assertEqual(self.server.wait(), 0)
+        c.close()
+        lazy.close()
+
     def test_what_cleans_up_for_too_long_is_forced(self):
         self.start("--budget-ms", "500")
         c = self.connect()

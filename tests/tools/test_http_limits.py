@@ -434,6 +434,25 @@ class Times(WithLimits):
         self.stop()
 
 
+class WindowUpdates(WithLimits):
+    def test_for_what_was_sent_are_free_however_late(self):
+        """Who has a large window may answer a long download all at once."""
+        self.limited()
+        c = self.connect({h2raw.INITIAL_WINDOW_SIZE: 1 << 24}, auto_window=False)
+        c.window_update(0, 1 << 24)
+        stream = c.request("/f/big?n=10000000")
+        self.assertEqual(len(c.response(stream).body), 10000000)
+        late = c.request("/f/hang")
+        for _ in range(10000000 // 16384):
+            c.window_update(0, 16384)
+            c.window_update(late, 16384)
+        c.rst(late)
+        self.assertEqual(c.get("/f/hello").status, 200)
+        self.assertIsNone(c.goaway)
+        c.close()
+        self.stop()
+
+
 class Memory(WithLimits):
     def test_what_waits_for_the_peer_is_bounded(self):
         self.limited(write_bytes=65536)
