@@ -1,9 +1,10 @@
 # The front door. The builds themselves are in CMakePresets.json; this needs only make and a
 # shell to begin with, and scripts/deps brings the rest on Debian.
 #
-#   make                 build/release/ebb, the library, the examples, the tests
+#   make                 build/release/ebb, the library, the examples, the tests; build/wasm/web, the npm package
 #   make run             build and run the tour
 #   make test            every test but the soak
+#   make playground      the page on which regions, tasks and cancels can be seen and clicked
 #   make soak            the soak: model, lab, replay, heap, workflows and HTTP for longer, EBB_SOAK_SECONDS
 #                        (60) each; ST-01 to ST-04 as long as their source says; a million requests
 #   make DEPS=: ...      look for no packages: you bring your own tools
@@ -26,11 +27,12 @@ SHELL_SCRIPTS = $(shell grep -lE '^\#!.*\bbash\b' scripts/* .ci/*)
 
 build = cmake --preset $(1) && cmake --build --preset $(1)
 
-.PHONY: all run test soak bench bench-peers asan tsan fuzz lint format docs install clean wasm clang
+.PHONY: all run test soak bench bench-peers asan tsan fuzz lint format docs install clean wasm clang playground
 .NOTPARALLEL:
 
 all:
-	$(DEPS) build test
+	$(DEPS) build test clang
+	$(call build,wasm)
 	$(call build,release)
 
 run:
@@ -39,15 +41,23 @@ run:
 	build/release/examples/tour
 
 test: all
+	$(DEPS) web
 	ctest --preset release
 
 soak: all
 	ctest --preset soak
 
+playground: all
+	@(sleep 1; command -v xdg-open >/dev/null && xdg-open http://127.0.0.1:8008/playground/ || \
+	    echo "open http://127.0.0.1:8008/playground/") &
+	build/release/ebb serve build/wasm/web --port 8008
+
 bench:
-	$(DEPS) build test bench
+	$(DEPS) build test clang bench
+	$(call build,wasm)
 	$(call build,release)
 	build/release/bench/ebb-bench build/bench.jsonl
+	bench/web/run.js build/bench.jsonl
 	bench/http/run.py build/bench.jsonl
 
 bench-peers:
@@ -86,6 +96,8 @@ lint:
 	shellcheck $(SHELL_SCRIPTS)
 	cmake --preset lint
 	run-clang-tidy-14 -quiet -p build/lint
+	cmake --preset wasm
+	run-clang-tidy-14 -quiet -p build/wasm "$(CURDIR)/web/"
 
 format:
 	$(DEPS) lint

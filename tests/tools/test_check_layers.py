@@ -55,6 +55,18 @@ class CheckLayers(TreeTest):
         self.write("fiber/stack.c", "#include <sys/mman.h>\n")
         self.assert_clean()
 
+    def test_web_stands_on_the_pure_layers_alone(self):
+        self.write("web/wasm/host.c", '#include "web/wasm/host.h"\n#include "sched/pump.h"\n#include <string.h>\n')
+        self.assert_clean()
+        self.write("web/wasm/host.c", "#include <ebb/loop.h>\n")
+        self.assert_reported("web/wasm/host.c:1: includes ebb/loop.h: web may include base, kernel, sched")
+        self.write("web/wasm/host.c", "#include <stdio.h>\n")
+        self.assert_reported("web/wasm/host.c:1: includes stdio.h")
+
+    def test_web_is_below_nobody(self):
+        self.write("cli/serve.c", '#include "web/wasm/host.h"\n')
+        self.assert_reported("cli/serve.c:1: includes web/wasm/host.h")
+
     def test_a_path_with_dots_is_reported(self):
         self.write("base/slab.c", '#include "../kernel/task.h"\n')
         self.assert_reported("base/slab.c:1: includes ../kernel/task.h")
