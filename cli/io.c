@@ -47,7 +47,7 @@ bool ebb__cli_number(const char *option, const char *text, uint64_t least, uint6
 #ifdef EBB_MUTANTS
 /* Bugs in the kernel can't break these two: they are about how a trace is written. */
 static bool has_plant(ebb_oracle o) {
-    return o != EBB_ORACLE_FORMAT && o != EBB_ORACLE_FIELDS;
+    return o != EBB_ORACLE_FORMAT;
 }
 
 bool ebb__cli_plant(const char *text, int *out) {

@@ -313,8 +313,8 @@ class Failures(InAFolder):
 
 class PlantedBugs(unittest.TestCase):
     def test_each_is_found_by_a_fixture(self):
-        for oracle in ("task_leak", "region_leak", "obligation_leak", "quiescence_at_close", "losers_drained",
-                       "phase_monotone", "severity_monotone", "budget_monotone", "no_new_work",
+        for oracle in ("required_fields", "task_leak", "region_leak", "obligation_leak", "quiescence_at_close",
+                       "losers_drained", "phase_monotone", "severity_monotone", "budget_monotone", "no_new_work",
                        "parents_before_children", "ack_only_unmasked", "finalizers_once", "no_lost_wake",
                        "fairness"):
             done = subprocess.run([MUTANT, "fixture", "run", "--plant", oracle], stdout=subprocess.PIPE,
