@@ -11,10 +11,10 @@ import tempfile
 import unittest
 
 EBB = MUTANT = ""
-PLANTS = ["required_fields", 
-    "task_leak", "region_leak", "obligation_leak", "quiescence_at_close", "losers_drained", "phase_monotone",
-    "severity_monotone", "budget_monotone", "no_new_work", "parents_before_children", "ack_only_unmasked",
-    "finalizers_once", "no_lost_wake", "fairness",
+PLANTS = [
+    "required_fields", "task_leak", "region_leak", "obligation_leak", "quiescence_at_close", "losers_drained",
+    "phase_monotone", "severity_monotone", "budget_monotone", "no_new_work", "parents_before_children",
+    "ack_only_unmasked", "finalizers_once", "no_lost_wake", "fairness",
 ]
 
 
