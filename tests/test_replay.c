@@ -308,6 +308,56 @@ static void who_asks_is_known_outside_of_polls_too(void **state) {
     forget(&r);
 }
 
+static void assert_every_rule_holds(const bytes *trace) {
+    ebb_reader in;
+    ebb_event ev;
+    ebb_check *check = ebb_check_new(ebb_libc_allocator());
+    assert_int_equal(ebb_reader_open(&in, trace->p, trace->n), EBB_OK);
+    while (ebb_reader_next(&in, &ev) == EBB_OK) assert_int_equal(ebb_check_event(check, &ev), EBB_OK);
+    assert_int_equal(ebb_check_end(check, false), EBB_OK);
+    ebb_check_free(check);
+}
+
+/* Waits, and shows whoever runs its code between polls its cx. */
+static ebb_status is_run_from_outside(ebb_cx *cx, void *state) {
+    ebb_cx **shown = state;
+    *shown = cx;
+    return ebb_cancelled(cx) ? EBB_CANCELLED : EBB_PENDING;
+}
+
+static void a_parked_task_asks_between_its_polls(void **state) {
+    (void)state;
+    run r = record(NULL);
+    ebb_cx *cx = NULL, *child = NULL;
+    ebb_region region = ebb_region_open(r.host, NULL);
+    ebb_task task = ebb_spawn(r.host, region, is_run_from_outside, &cx);
+    at_pump(&r, 1);
+    assert_int_equal(ebb_checkpoint(cx), EBB_OK);
+    ebb_obligation lease = ebb_reserve(cx, EBB_LEASE, NULL, NULL);
+    assert_int_equal(ebb_defer(cx, ends_at_once, NULL), EBB_OK);
+    ebb_region own = ebb_region_open(cx, NULL);
+    (void)ebb_spawn(cx, own, is_run_from_outside, &child);
+    assert_int_equal(ebb_mask(cx), EBB_OK);
+    ebb_region_cancel(r.host, region, EBB_CANCEL_USER, "enough");
+    at_pump(&r, 2);
+    assert_int_equal(ebb_checkpoint(cx), EBB_OK);
+    assert_int_equal(ebb_id_status(ebb_reserve(cx, EBB_LEASE, NULL, NULL).id), EBB_ERR_CLOSED);
+    assert_int_equal(ebb_unmask(cx), EBB_OK);
+    assert_int_equal(ebb_checkpoint(cx), EBB_CANCELLED);
+    ebb_region_opts cleanup = {.cleanup = true};
+    ebb_region scope = ebb_region_open(cx, &cleanup);
+    assert_int_equal(ebb_id_status(ebb_spawn(cx, scope, ends_at_once, NULL).id), EBB_OK);
+    assert_int_equal(ebb_commit(cx, lease), EBB_OK);
+    (void)ebb_wake(r.host, task);
+    at_pump(&r, 3);
+    assert_int_equal(ebb_region_join(r.host, region), EBB_CANCELLED);
+    stop(&r);
+    assert_int_equal(count(&r.trace, EBB_EV_CANCEL_ACKED), 1);
+    assert_every_rule_holds(&r.trace);
+    assert_replays(&r.journal, &r.trace);
+    forget(&r);
+}
+
 static void the_root_may_have_finalizers(void **state) {
     (void)state;
     run r = record(NULL);
@@ -386,6 +436,7 @@ int main(void) {
         cmocka_unit_test(more_events_than_any_buffer_holds_are_all_there),
         cmocka_unit_test(a_join_that_is_a_checkpoint_is_one_operation),
         cmocka_unit_test(who_asks_is_known_outside_of_polls_too),
+        cmocka_unit_test(a_parked_task_asks_between_its_polls),
         cmocka_unit_test(the_root_may_have_finalizers),
         cmocka_unit_test(it_starts_where_the_recording_started),
         cmocka_unit_test(choices_are_made_again),
