@@ -357,7 +357,7 @@ bool ebb__run_finalizer(ebb_rt *rt, ebb__task *t, ebb__duty *d) {
         finalizer_over(rt, t, d, EBB_EV_FINALIZER_ABANDONED, EBB_CANCELLED);
         return true;
     }
-    if (t->flags & F_FIN_FORCED) t->flags |= F_REWAKE;
+    if (t->flags & F_FIN_FORCED && !rt->patient) t->flags |= F_REWAKE;
     ebb__task_rewoken(rt, t);
     return false;
 }

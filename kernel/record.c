@@ -119,6 +119,7 @@ static void journal_beginning(ebb_rt *rt) {
                           .region = rt->batch,
                           .other = rt->now});
     put(rec, (ebb_record){.type = J_LIMITS,
+                          .kind = rt->patient,
                           .value = rt->tasks.limit,
                           .region = rt->regions.limit,
                           .other = rt->wheel.tick});

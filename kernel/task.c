@@ -226,8 +226,8 @@ EBB__INLINE void parked(ebb_rt *rt, ebb__task *t) {
         if (t->force_left == 0) {
             abandon(rt, t);
         } else {
-            t->flags = (uint16_t)(t->flags & ~F_REWAKE);
-            ebb__enqueue(rt, t);
+            if (!rt->patient) t->flags |= F_REWAKE;
+            ebb__task_rewoken(rt, t);
         }
     } else if (t->flags & F_REWAKE) {
         ebb__task_rewoken(rt, t);

@@ -277,6 +277,7 @@ static bool read_options(ebb__replay *p, ebb_rt_opts *o, ebb_record *start) {
     if (!beginning(p, J_START, start) || !beginning(p, J_LIMITS, &limits)) return false;
     o->max_tasks = limits.value;
     o->max_regions = (uint32_t)limits.region;
+    start->kind = limits.kind;
     /* The wheel may stand behind the clock. */
     o->now = limits.other < start->other / EBB__TICK ? limits.other * EBB__TICK : start->other;
     for (uint32_t i = EBB_POLITE; i <= EBB_FORCED; i++) {
@@ -293,6 +294,7 @@ static void begin(ebb__replay *p) {
     ebb_status st = ebb_rt_new(&o, &p->rt);
     if (st == EBB_OK) {
         p->rt->now = start.other;
+        p->rt->patient = start.kind != 0;
         p->rt->turn = start.task;
         p->rt->batch = start.region;
         ebb__set_chooser(p->rt, choose, p);

@@ -30,7 +30,9 @@ enum { ABI_VERSION = 1, SCRATCH = 4096 };
 
 /* ---- what the host has --------------------------------------------------------------------------------- */
 
-/* One poll of a task, one of a finalizer; `signal` has the bits of ebb_cx. They return a status. */
+/* One poll of a task, one of a finalizer; `signal` has the bits of ebb_cx, and SIGNAL_OVERDUE once its budget is
+ * over. They return a status. */
+enum { SIGNAL_OVERDUE = 4 };
 int32_t EBB__IMPORT(poll, (uint64_t task, int32_t slot, int32_t signal));
 int32_t EBB__IMPORT(finalize, (uint64_t task, int32_t slot, int32_t signal));
 /* The task is over, finalizers and all. The scratch has its last witness. */
@@ -51,9 +53,10 @@ void *EBB__EXPORT(scratch)(void);
 void *EBB__EXPORT(allocate)(size_t n);
 void EBB__EXPORT(release)(void *at, size_t n);
 
-/* With a trace and a journal of so many bytes each, 0: none. The scratch has the cleanup budgets of the three
+/* With a trace and a journal of so many bytes each, 0: none. Patient: a task whose budget is over has its last
+ * polls when the host wakes it, since async code needs turns of the host's loop to return in. The scratch has the cleanup budgets of the three
  * severities: ns (i64), polls (i32), 0 for the default. A status. */
-int32_t EBB__EXPORT(start)(int32_t runtime_id, uint64_t now, uint32_t trace, uint32_t journal);
+int32_t EBB__EXPORT(start)(int32_t runtime_id, uint64_t now, uint32_t trace, uint32_t journal, int32_t patient);
 /* Frees everything but what the host allocated. */
 void EBB__EXPORT(stop)(void);
 
@@ -120,7 +123,7 @@ void EBB__EXPORT(task_force)(uint64_t task);
 int32_t EBB__EXPORT(checkpoint)(uint64_t asker);
 int32_t EBB__EXPORT(mask)(uint64_t asker);
 int32_t EBB__EXPORT(unmask)(uint64_t asker);
-/* The bits of its cx, or a status below 0. */
+/* The bits as `poll` has them, or a status below 0. */
 int32_t EBB__EXPORT(signal)(uint64_t task);
 /* Fills: region, deadline (i64), phase, mask, lane, epoch, kind, severity, forced, polls, priority (i32),
  * message (48 bytes). */

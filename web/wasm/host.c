@@ -16,7 +16,7 @@ void *web_scratch(void) {
     return web_scratch_bytes;
 }
 
-int32_t web_start(int32_t runtime_id, uint64_t now, uint32_t trace, uint32_t journal) {
+int32_t web_start(int32_t runtime_id, uint64_t now, uint32_t trace, uint32_t journal, int32_t patient) {
     if (web_rt != NULL || runtime_id < 0 || runtime_id > 255) return EBB_ERR_INVALID;
     ebb_rt_opts opts = {.allocator = web_allocator(), .runtime_id = (uint8_t)runtime_id, .now = now};
     words w = words_begin();
@@ -25,6 +25,7 @@ int32_t web_start(int32_t runtime_id, uint64_t now, uint32_t trace, uint32_t jou
         opts.cleanup[i].polls = get_u32(&w);
     }
     ebb_status st = ebb_rt_new(&opts, &web_rt);
+    if (st == EBB_OK) web_rt->patient = patient != 0;
     if (st == EBB_OK && trace != 0) st = ebb_trace_start(web_rt, trace);
     if (st == EBB_OK && journal != 0) st = ebb_journal_start(web_rt, journal);
     if (st == EBB_OK) web_rt->task_over = web_task_over;

@@ -30,12 +30,16 @@ static int32_t slot_of(const void *state) {
 
 /* ---- callbacks ------------------------------------------------------------------------------------------- */
 
+static int32_t signal_of(const ebb_cx *cx) {
+    return (int32_t)cx->signal | (ebb__is_overdue(ebb__task_of(cx)) ? SIGNAL_OVERDUE : 0);
+}
+
 static ebb_status poll(ebb_cx *cx, void *state) {
-    return (ebb_status)host_poll(ebb_self(cx).id, slot_of(state), (int32_t)cx->signal);
+    return (ebb_status)host_poll(ebb_self(cx).id, slot_of(state), signal_of(cx));
 }
 
 static ebb_status finalize(ebb_cx *cx, void *state) {
-    return (ebb_status)host_finalize(ebb_self(cx).id, slot_of(state), (int32_t)cx->signal);
+    return (ebb_status)host_finalize(ebb_self(cx).id, slot_of(state), signal_of(cx));
 }
 
 static void aborted(void *state) {
@@ -96,7 +100,7 @@ int32_t web_unmask(uint64_t asker) {
 
 int32_t web_signal(uint64_t task) {
     ebb_cx *cx = web_cx(task);
-    return cx == NULL ? missing(task) : (int32_t)cx->signal;
+    return cx == NULL ? missing(task) : signal_of(cx);
 }
 
 int32_t web_task_info(uint64_t task) {

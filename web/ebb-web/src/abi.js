@@ -7,7 +7,7 @@ import { EbbError } from './errors.js';
 export const ABI_VERSION = 1;
 
 export const EXPORTS = {
-    abi_version: 'i', scratch: 'i', allocate: 'ii', release: 'iiv', start: 'iIiii', stop: 'v',
+    abi_version: 'i', scratch: 'i', allocate: 'ii', release: 'iiv', start: 'iIiiii', stop: 'v',
     advance: 'Iv', turn: 'IIv', pump: 'ii', next_due: 'I', runnable: 'i',
     take_trace: 'iv', take_journal: 'iv', dump: 'v', stats: 'v', name: 'iii', id_status: 'Ii',
     root: 'I', region_open: 'IIiIiiiI', region_join: 'IIv', region_close: 'IIv', region_cancel: 'IIiv',
@@ -20,7 +20,7 @@ export const EXPORTS = {
 export const IMPORTS = { poll: 'Iiii', finalize: 'Iiii', ended: 'iiv', aborted: 'iv', closed: 'iiIiiv', bytes: 'iiiv' };
 
 export const STATUS = { OK: 0, PENDING: 1, CANCELLED: -1, FAULTED: -2, FAILED: -3, NOMEM: -10, STALE: -12 };
-export const SIGNAL = { CANCEL: 1, STOP: 2 };
+export const SIGNAL = { CANCEL: 1, STOP: 2, OVERDUE: 4 };
 export const NAMES = {
     STATUS: 0, STATUS_TEXT: 1, CANCEL_KIND: 2, EVENT: 3, PHASE: 4, REGION_STATE: 5, SEVERITY: 6, LANE: 7,
     OBLIGATION: 8,
@@ -30,6 +30,7 @@ const OBLIGATIONS = 6;
 
 const SCRATCH = 4096;
 const SITES = 4096;
+const TOO_MANY = '(one name too many)';
 const utf8 = { encoder: new TextEncoder(), decoder: new TextDecoder() };
 
 export function u64(value) {
@@ -66,11 +67,12 @@ function checkImports(module) {
 }
 
 /**
- * One instance of the module. Its exports are called as `abi.call.NAME(...)`; one that traps is an error that is
- * told to `trapped` first, since nothing in the instance can be trusted after it.
+ * One instance of the module. Its exports are called as `abi.call.NAME(...)`. One that traps is told to `trapped`,
+ * which may still take what was recorded; after that nothing in the instance can be trusted, and every call throws.
  */
 export class Abi {
     #exports;
+    #dead;
     #sites = new Map();
     #names = new Map();
     #view;
@@ -78,7 +80,7 @@ export class Abi {
     /**
      * @param {WebAssembly.Module} module
      * @param {Record<string, Function>} callbacks one for each of IMPORTS; they do not throw
-     * @param {(error: Error) => Error} trapped what to throw instead
+     * @param {(error: Error) => Error} trapped gives what to throw from then on
      */
     constructor(module, callbacks, trapped) {
         checkImports(module);
@@ -88,8 +90,22 @@ export class Abi {
         this.#view = new DataView(this.#exports.memory.buffer);
         this.call = Object.freeze(Object.fromEntries(
             Object.keys(instance.exports).filter((name) => typeof instance.exports[name] === 'function')
-                .map((name) => [name, guarded(instance.exports[name], trapped)])));
+                .map((name) => [name, this.#guarded(instance.exports[name], trapped)])));
         this.at = this.call.scratch();
+    }
+
+    /** Arguments of the wrong type are the caller's mistake; all else that comes out of a module is a trap. */
+    #guarded(fn, trapped) {
+        return (a, b, c, d, e, f, g) => {
+            if (this.#dead !== undefined) throw this.#dead;
+            try {
+                return fn(a, b, c, d, e, f, g);
+            } catch (error) {
+                if (!(error instanceof WebAssembly.RuntimeError || error instanceof RangeError)) throw error;
+                this.#dead ??= trapped(error);
+                throw this.#dead;
+            }
+        };
     }
 
     /** A view of the memory as it is now: one that was made before it grew is dead. */
@@ -125,7 +141,7 @@ export class Abi {
     site(text) {
         const known = this.#sites.get(text);
         if (known !== undefined) return known;
-        if (this.#sites.size >= SITES) return this.site('(one name too many)');
+        if (this.#sites.size >= SITES && text !== TOO_MANY) return this.site(TOO_MANY);
         const bytes = utf8.encoder.encode(`${text}\0`);
         const at = this.call.allocate(bytes.length);
         if (at === 0) return 0;
@@ -193,16 +209,4 @@ class Words {
         const end = bytes.indexOf(0);
         return decode(bytes.subarray(0, end < 0 ? 48 : end));
     }
-}
-
-/** Arguments of the wrong type are the caller's mistake; everything else that comes out of a module is a trap. */
-function guarded(fn, trapped) {
-    return (a, b, c, d, e, f, g) => {
-        try {
-            return fn(a, b, c, d, e, f, g);
-        } catch (error) {
-            if (error instanceof WebAssembly.RuntimeError || error instanceof RangeError) throw trapped(error);
-            throw error;
-        }
-    };
 }

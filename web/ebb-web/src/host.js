@@ -20,13 +20,24 @@ export function hostOf(global) {
     };
 }
 
-/** The host's capabilities, or an error that names what is missing or is no function. */
+/**
+ * The host's capabilities, or an error that names what is missing or is no function. Taken once, and called
+ * without a `this`: as a method of another object the platform's own would refuse.
+ */
 export function checkHost(host) {
     if (host === null || typeof host !== 'object') {
         throw new TypeError(`new Runtime(host): expected an object with ${NEEDED.join(', ')}; found ${host}`);
     }
     for (const name of NEEDED) capability(host, name);
-    return host;
+    const { queueMicrotask, setTimeout, clearTimeout, fetch, now, MessageChannel } = host;
+    return {
+        queueMicrotask: (fn) => queueMicrotask(fn),
+        setTimeout: (fn, ms) => setTimeout(fn, ms),
+        clearTimeout: clearTimeout && ((id) => clearTimeout(id)),
+        fetch: fetch && ((input, init) => fetch(input, init)),
+        now: () => now(),
+        MessageChannel,
+    };
 }
 
 export function capability(host, name) {

@@ -1,4 +1,5 @@
 import { STATUS } from './abi.js';
+import { checkFunction, checkOptions } from './options.js';
 import { Task } from './task.js';
 
 /**
@@ -11,8 +12,9 @@ import { Task } from './task.js';
 export class Region {
     #rt;
     #slot = 0;
-    #unlink = () => {};
+    #unlink;
     #error;
+    #suppressed = []; /* what was thrown by tasks that end as cancelled */
     #resolve;
     #reject;
     #report; /* once it has closed */
@@ -39,6 +41,11 @@ export class Region {
         return this.#report !== undefined;
     }
 
+    /** 0 until it is cancelled; then 1, and one more each time that becomes more severe. */
+    get epoch() {
+        return this.ended ? 0 : this.info().epoch;
+    }
+
     /** A region below this one. */
     region(options) {
         return this.#rt.openRegion(this, undefined, options);
@@ -50,13 +57,13 @@ export class Region {
      * @param {{ name?: string, signal?: AbortSignal, timeout?: number, polls?: number, priority?: number }} options
      */
     spawn(fn, options = {}) {
-        if (typeof fn !== 'function') throw new TypeError(`region.spawn: expected a function, found ${fn}`);
+        checkFunction(fn, 'region.spawn');
+        const { name, signal, timeout, polls, priority } = checkOptions(options, fn.name || 'task');
         const rt = this.#rt;
-        const task = new Task(rt, this, fn, options.name ?? (fn.name || 'task'));
+        const task = new Task(rt, this, fn, name);
         const slot = rt.slots.take(task);
-        const id = rt.abi.call.spawn(0n, this.id, rt.deadline(options.timeout), options.polls ?? 0,
-            options.priority ?? 0, slot, rt.abi.site(task.name));
-        task.admitted(rt.admit(id, slot, task, `spawn of ${task.name} in region ${this.name}`), slot, options.signal);
+        const id = rt.abi.call.spawn(0n, this.id, rt.deadline(timeout), polls, priority, slot, rt.abi.site(name));
+        task.admitted(rt.admit(id, slot, task, `spawn of ${name} in region ${this.name}`), slot, signal);
         rt.schedule();
         return task;
     }
@@ -80,13 +87,13 @@ export class Region {
 
     /** Waits until everything in it has ended; then it closes by itself. */
     join() {
-        if (!this.ended) this.#rt.verb('region_join', this.id);
+        if (!this.ended) this.#rt.verb('region_join', this);
         return this.done;
     }
 
     /** No new work; what runs goes on to its end. `await region.close()` waits for that. */
     close() {
-        if (!this.ended) this.#rt.verb('region_close', this.id);
+        if (!this.ended) this.#rt.verb('region_close', this);
         return this.done;
     }
 
@@ -100,7 +107,7 @@ export class Region {
 
     /** The budget is over: what has not returned within a few turns is abandoned. */
     force() {
-        if (!this.ended) this.#rt.verb('region_force', this.id);
+        if (!this.ended) this.#rt.verb('region_force', this);
     }
 
     /** Its state, what it was told, and how much lives in it. */
@@ -108,7 +115,7 @@ export class Region {
         return this.#rt.regionInfo(this.id);
     }
 
-    /** Why it is cancelled, the root cause last. */
+    /** Why it is cancelled: links, the root cause last, and whether some were left out. */
     causes() {
         return this.#rt.causes(this.id);
     }
@@ -124,15 +131,22 @@ export class Region {
     /** The first failure in it stands. */
     failed(error) {
         this.#error ??= error;
+        if (this.parent === undefined) this.#rt.rootEnds();
+    }
+
+    /** A task in it that was cancelled has thrown something else than that. */
+    suppressed(error) {
+        this.#suppressed.push(error);
     }
 
     over(status, report) {
         const { abi, slots } = this.#rt;
         this.#report = report;
-        this.#unlink();
+        this.#unlink?.();
         slots.give(this.#slot, this);
         if (status === STATUS.OK || status === STATUS.CANCELLED) {
-            this.#resolve({ status: status === STATUS.OK ? 'ok' : 'cancelled', ...report });
+            const suppressed = this.#suppressed;
+            this.#resolve({ status: status === STATUS.OK ? 'ok' : 'cancelled', ...report, suppressed });
         } else {
             this.#reject(this.#error ?? abi.error(status, `region ${this.name}`));
         }
@@ -142,7 +156,7 @@ export class Region {
     lost(error) {
         if (this.ended) return;
         this.#report = { abandoned: [], leaked: [] };
-        this.#unlink();
+        this.#unlink?.();
         this.#reject(error);
     }
 }

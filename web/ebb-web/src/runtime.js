@@ -2,13 +2,14 @@ import { Abi, NAMES, STATUS, u64 } from './abi.js';
 import { EbbError, raise } from './errors.js';
 import { capability, checkHost } from './host.js';
 import { builtin } from './module.js';
+import { checkOptions, FOREVER, nanoseconds, printable } from './options.js';
 import { Region } from './region.js';
 import { TraceReader } from './trace.js';
 
-const FOREVER = 2n ** 64n - 1n;
 const LONGEST_MS = 2 ** 31 - 1; /* what setTimeout takes */
 const TURN_MS = 8;
 const TURN_POLLS = 4096;
+const WITNESS_EPOCH = 24; /* where a witness in the scratch has its epoch */
 const BATCH_POLLS = 64; /* between two looks at the clock */
 
 let runtimes = 0;
@@ -17,19 +18,24 @@ let runtimes = 0;
  * A kernel in a WebAssembly instance of its own, and the pump that drives it.
  *
  * The pump is never entered from a call: whatever makes work for it only schedules it, so `spawn` has returned
- * before its function is called, and a wake inside a poll waits for the next batch. A batch polls what was runnable
- * when it began, once each. Batches are microtasks, until TURN_MS or TURN_POLLS are used up since the last turn of
- * the host's loop that the pump knows of; then the next batch is a message, so that timers, input and painting have
- * their turn.
+ * before its function is called. A batch has as many polls as tasks were runnable when it began. Batches are
+ * microtasks, until TURN_MS or TURN_POLLS are used up in one turn of the host's loop; then the next one is a message,
+ * so that timers, input and painting have theirs. To know where a turn ends, the first batch of each posts a message
+ * whose arrival is the next.
+ *
+ * A task whose budget is over has its last polls in turns of their own: code that unwinds over some awaits needs
+ * microtasks for that.
  */
 export class Runtime {
     #host;
     #options;
-    #port; /* the end of a channel that we post to */
+    #channel;
     #scheduled = false;
+    #byMessage = false; /* scheduled, and the next message runs it */
     #pumping = false;
+    #overdue = new Set(); /* tasks to be woken in the next turn */
     #crash;
-    #closing;
+    #closing = false; /* the root may be closed after a batch */
     #timer; /* of the host, if one is set */
     #timerDue = FOREVER;
     #epoch; /* the host's clock at the start */
@@ -52,23 +58,22 @@ export class Runtime {
         this.#epoch = host.now();
         this.now = 0n;
         this.slots = new Slots();
-        this.#listen();
+        this.#channel = new Channel(host.MessageChannel, () => this.#newTurn());
         this.abi = new Abi(options.module ?? builtin(), this.#callbacks(), (error) => this.#trapped(error));
         this.id = runtimes++ % 255 + 1;
         this.#start();
         this.root = new Region(this, undefined, 'root');
         this.root.admitted(u64(this.abi.call.root()), 0);
-        this.root.done.catch(() => {}); /* rt.close() tells */
     }
 
     #start() {
         const { abi } = this;
         const budgets = ['polite', 'urgent', 'forced'].map((severity) => this.#options.cleanup?.[severity] ?? {});
         budgets.forEach(({ ms = 0, polls = 0 }, i) => {
-            abi.view.setBigUint64(abi.at + 12 * i, BigInt(Math.ceil(ms * 1e6)), true);
-            abi.view.setUint32(abi.at + 12 * i + 8, polls, true);
+            abi.view.setBigUint64(abi.at + 12 * i, nanoseconds(ms, 'cleanup'), true);
+            abi.view.setUint32(abi.at + 12 * i + 8, checkOptions({ polls }, '').polls, true);
         });
-        const status = abi.call.start(this.id, 0n, this.#options.trace ?? 0, this.#options.journal ?? 0);
+        const status = abi.call.start(this.id, 0n, this.#options.trace ?? 0, this.#options.journal ?? 0, 1);
         if (status < 0) throw abi.error(status, 'new Runtime');
     }
 
@@ -81,9 +86,7 @@ export class Runtime {
 
     /** Closes everything, and settles when all has ended. */
     close() {
-        this.verb('region_close', this.root.id);
-        this.#closing ??= true;
-        return this.root.done;
+        return this.root.close();
     }
 
     /** What the kernel counts. */
@@ -160,6 +163,12 @@ export class Runtime {
         return seen;
     }
 
+    /** Of a task that ends: most were never cancelled, and have nothing to show. */
+    #lastWitness() {
+        const { abi } = this;
+        return abi.view.getInt32(abi.at + WITNESS_EPOCH, true) === 0 ? undefined : this.#witness();
+    }
+
     regionInfo(id) {
         this.#found(this.abi.call.region_info(checkId(id, 'region')), 'region', id);
         const { abi } = this;
@@ -178,15 +187,16 @@ export class Runtime {
         this.#found(this.abi.call.cause_chain(checkId(id, 'region')), 'region', id);
         const { abi } = this;
         const w = abi.words();
-        const links = Array.from({ length: w.i32() });
-        links.truncated = w.i32() !== 0;
-        return links.map(() => ({
+        const n = w.i32();
+        const truncated = w.i32() !== 0;
+        const link = () => ({
             region: w.u64(),
             origin: w.u64(),
             kind: abi.name(NAMES.CANCEL_KIND, w.i32()),
             severity: abi.name(NAMES.SEVERITY, w.i32()),
             message: w.message(),
-        }));
+        });
+        return { links: Array.from({ length: n }, link), truncated };
     }
 
     /** Makes a parked task runnable. A wake of one that has ended is counted, and no error. */
@@ -222,21 +232,22 @@ export class Runtime {
         return this.now;
     }
 
-    /** A time so many milliseconds from now; 0 for none. */
-    deadline(ms) {
-        if (ms === undefined) return 0n;
-        if (!(ms >= 0)) throw new TypeError(`timeout: expected milliseconds, 0 or more; found ${ms}`);
-        return this.clock() + BigInt(Math.ceil(ms * 1e6));
+    /** The time after so many nanoseconds; 0 if there is no such span, for ever if it is too long. */
+    deadline(span) {
+        if (span === undefined) return 0n;
+        const due = this.clock() + span;
+        return due > FOREVER ? FOREVER : due === 0n ? 1n : due;
     }
 
     openRegion(parent, owner, options = {}) {
         const { abi, slots } = this;
-        const region = new Region(this, parent, options.name ?? 'region');
+        const { name, signal, timeout, priority } = checkOptions(options, 'region');
+        const region = new Region(this, parent, name);
         const slot = slots.take(region);
         const flags = (options.collect ? 1 : 0) | (options.cleanup ? 2 : 0);
         const id = abi.call.region_open(owner === undefined ? 0n : owner.id, parent.id, flags,
-            this.deadline(options.timeout), options.priority ?? 0, slot, abi.site(region.name));
-        region.admitted(this.admit(id, slot, region, `region ${region.name} in ${parent.name}`), slot, options.signal);
+            this.deadline(timeout), priority, slot, abi.site(name));
+        region.admitted(this.admit(id, slot, region, `region ${name} in ${parent.name}`), slot, signal);
         return region;
     }
 
@@ -248,10 +259,11 @@ export class Runtime {
         throw this.abi.error(status, what);
     }
 
-    verb(name, id) {
+    verb(name, region) {
         if (this.#crash !== undefined) return;
+        if (region === this.root) this.rootEnds();
         this.clock();
-        this.abi.call[name](0n, id);
+        this.abi.call[name](0n, region.id);
         this.schedule();
     }
 
@@ -262,52 +274,74 @@ export class Runtime {
             ? reason : { message: reason };
         const { call } = this.abi;
         const number = this.abi.cancelKind(kind);
-        const deadline = within === undefined ? FOREVER : this.deadline(within);
+        const budget = this.#budget(within, polls, target);
+        if (target === this.root) this.rootEnds();
         this.clock();
-        this.abi.say(message);
+        this.abi.say(printable(message ?? ''));
         if (!(target instanceof Region)) call.task_cancel(0n, target.id, number);
-        else if (within === undefined && polls === undefined) call.region_cancel(0n, target.id, number);
-        else call.region_cancel_within(0n, target.id, number, deadline, polls ?? 0xffffffff);
+        else if (budget === undefined) call.region_cancel(0n, target.id, number);
+        else call.region_cancel_within(0n, target.id, number, budget.deadline, budget.polls);
         this.schedule();
     }
 
-    /** Cancels `target` when the signal aborts. The returned function takes the listener away. */
+    /** A budget of the caller's own, instead of the table's. */
+    #budget(within, polls, target) {
+        if (within === undefined && polls === undefined) return undefined;
+        if (!(target instanceof Region)) {
+            throw new TypeError('cancel of a task: within and polls are for regions; a task has the budget of its kind');
+        }
+        return {
+            deadline: within === undefined ? FOREVER : this.deadline(nanoseconds(within, 'within')),
+            polls: polls === undefined ? 0xffffffff : checkOptions({ polls }, '').polls,
+        };
+    }
+
+    /**
+     * Cancels `target` when the signal aborts. The returned function takes the listener away. The signal's reason is
+     * the cause of what follows, unless that was cancelled before.
+     */
     link(signal, target) {
         const abort = () => {
-            target.cause = signal.reason;
-            const late = signal.reason?.name === 'TimeoutError';
-            this.cancel(target, { kind: late ? 'TIMEOUT' : 'USER', message: messageOf(signal.reason) });
+            if (target.ended || this.#crash !== undefined) return;
+            if (target.epoch === 0) target.cause = signal.reason;
+            this.cancel(target, { kind: isTimeout(signal.reason) ? 'TIMEOUT' : 'USER', message: messageOf(signal.reason) });
         };
         if (signal.aborted) abort();
         else signal.addEventListener('abort', abort, { once: true });
         return () => signal.removeEventListener('abort', abort);
     }
 
-    /* ---- the pump --------------------------------------------------------------------------------------- */
-
-    #listen() {
-        const { port1, port2 } = new this.#host.MessageChannel();
-        port1.onmessage = () => {
-            port1.unref?.(); /* Node: a port that nothing is posted to does not keep a process */
-            this.#newTurn();
-            this.#run();
-        };
-        port1.unref?.();
-        this.#port = { post: () => { port1.ref?.(); port2.postMessage(0); }, close: () => port1.close() };
+    /** The root is to close, or has failed: looks for its end after each batch. */
+    rootEnds() {
+        this.#closing = true;
     }
 
+    /** The task's budget is over: it is polled again in the next turn. */
+    overdue(task) {
+        this.#overdue.add(task);
+        this.#channel.post(true);
+    }
+
+    /* ---- the pump --------------------------------------------------------------------------------------- */
+
+    /** A message or a timer of ours has come. */
     #newTurn() {
         this.#turn += 1n;
         this.#batch = 0n;
         this.#turnBegan = undefined;
         this.#turnPolls = 0;
+        const overdue = this.#overdue;
+        this.#overdue = new Set();
+        for (const task of overdue) if (!task.ended) this.wake(task.id);
+        if (this.#byMessage) this.#run();
     }
 
     /** Runs the pump soon, never now. */
     schedule() {
-        if (this.#scheduled || this.#pumping || this.#crash !== undefined) return;
+        if (this.#scheduled || this.#pumping || this.#crash !== undefined || this.root.ended) return;
         this.#scheduled = true;
-        if (this.#spent()) this.#port.post();
+        this.#byMessage = this.#spent();
+        if (this.#byMessage) this.#channel.post(true);
         else this.#host.queueMicrotask(() => this.#run());
     }
 
@@ -317,7 +351,7 @@ export class Runtime {
     }
 
     #run() {
-        this.#scheduled = false;
+        this.#scheduled = this.#byMessage = false;
         if (this.#crash !== undefined || this.root.ended) return;
         this.#pumping = true;
         try {
@@ -332,7 +366,10 @@ export class Runtime {
 
     #pump() {
         const { call } = this.abi;
-        this.#turnBegan ??= this.#host.now();
+        if (this.#turnBegan === undefined) {
+            this.#turnBegan = this.#host.now();
+            this.#channel.post(false);
+        }
         this.#batch += 1n;
         this.clock();
         call.turn(this.#turn, this.#batch);
@@ -377,11 +414,16 @@ export class Runtime {
         const info = this.regionInfo(this.root.id);
         if (info.state !== 'Closed') return false;
         this.#dropTimer();
-        this.#port.close();
+        this.#channel.close();
         const status = info.status === 'EBB_OK' ? STATUS.OK : info.status === 'EBB_CANCELLED' ? STATUS.CANCELLED
             : STATUS.FAILED;
-        this.root.over(status, { abandoned: [], leaked: [] });
+        this.root.over(status, this.#report(this.root.id, info.abandoned, info.leaked));
         return true;
+    }
+
+    /** Who did not end as it should, by name. */
+    #report(region, abandoned, leaked) {
+        return { abandoned: this.#blames(region, 0, abandoned), leaked: this.#blames(region, 1, leaked) };
     }
 
     /* ---- what the kernel calls -------------------------------------------------------------------------- */
@@ -389,9 +431,9 @@ export class Runtime {
     /** None of these throws: that would unwind over frames of the kernel. */
     #callbacks() {
         const { slots } = this;
-        const safely = (fn, otherwise) => (...args) => {
+        const safely = (fn, otherwise) => (a, b, c, d, e) => {
             try {
-                return fn(...args);
+                return fn(a, b, c, d, e);
             } catch (error) {
                 raise(error); /* a bug of ours: heard, and the task that met it has faulted */
                 return otherwise;
@@ -400,14 +442,11 @@ export class Runtime {
         return {
             poll: safely((task, slot, signal) => slots.at(slot).poll(signal), STATUS.FAULTED),
             finalize: safely((task, slot, signal) => slots.at(slot).finalize(signal), STATUS.FAULTED),
-            ended: safely((slot, status) => slots.at(slot).over(status, this.#witness())),
+            ended: safely((slot, status) => slots.at(slot).over(status, this.#lastWitness())),
             aborted: safely((slot) => slots.at(slot).aborted()),
             closed: safely((slot, status, failed, abandoned, leaked) => {
                 const region = slots.at(slot);
-                region.over(status, {
-                    abandoned: this.#blames(region.id, 0, abandoned),
-                    leaked: this.#blames(region.id, 1, leaked),
-                });
+                region.over(status, this.#report(region.id, abandoned, leaked));
             }),
             bytes: safely((what, at, n) => this.#taken[what].push(this.abi.bytes(at, n).slice())),
         };
@@ -447,10 +486,45 @@ export class Runtime {
             this.#crash[name] = this.#take(what);
         }
         this.#dropTimer();
-        this.#port.close();
-        for (const each of this.slots.all()) each.lost?.(told);
-        this.root.lost(told);
+        this.#channel.close();
+        this.#host.queueMicrotask(() => [...this.slots.all(), this.root].forEach((each) => each.lost?.(told)));
         return told;
+    }
+}
+
+/**
+ * A message to ourselves: where one turn of the host's loop ends and another begins. At most one is underway. Two
+ * channels take turns, because Node empties a port's queue before it lets timers run. There a message only keeps the
+ * process if somebody waits for it.
+ */
+class Channel {
+    #pairs;
+    #next = 0;
+    #underway = false;
+
+    constructor(MessageChannel, arrived) {
+        this.#pairs = [new MessageChannel(), new MessageChannel()];
+        for (const { port1 } of this.#pairs) {
+            port1.onmessage = () => {
+                this.#underway = false;
+                this.#next = 1 - this.#next;
+                port1.unref?.();
+                arrived();
+            };
+            port1.unref?.();
+        }
+    }
+
+    post(waitedFor) {
+        const { port1, port2 } = this.#pairs[this.#next];
+        if (waitedFor) port1.ref?.();
+        if (this.#underway) return;
+        this.#underway = true;
+        port2.postMessage(0);
+    }
+
+    close() {
+        for (const { port1 } of this.#pairs) port1.close();
     }
 }
 
@@ -481,8 +555,21 @@ class Slots {
     }
 }
 
+/** What a reason says; reading it may throw, and a cancel must not. */
 function messageOf(reason) {
-    return reason instanceof Error || reason instanceof DOMException ? reason.message : String(reason ?? '');
+    try {
+        return printable(typeof reason === 'object' && reason !== null ? reason.message ?? reason : reason ?? '');
+    } catch {
+        return printable(undefined);
+    }
+}
+
+function isTimeout(reason) {
+    try {
+        return reason?.name === 'TimeoutError';
+    } catch {
+        return false;
+    }
 }
 
 function idText(id) {
@@ -492,5 +579,5 @@ function idText(id) {
 /** Ids are BigInts: as a Number one would be another id, silently. */
 function checkId(id, what) {
     if (typeof id === 'bigint' && id >= 0n && id <= FOREVER) return id;
-    throw new TypeError(`the id of a ${what} is a BigInt of 64 bits; found ${typeof id} ${String(id)}`);
+    throw new TypeError(`the id of a ${what} is a BigInt of 64 bits; found ${typeof id} ${printable(id)}`);
 }

@@ -1,5 +1,6 @@
 import { SIGNAL, STATUS } from './abi.js';
 import { Cancelled, EbbError, isAbort, raise } from './errors.js';
+import { checkFunction, nanoseconds } from './options.js';
 
 /**
  * A task: an async function that the kernel polls.
@@ -16,12 +17,12 @@ export class Task {
     #status = STATUS.PENDING; /* what the function ended with, once it has */
     #value;
     #error;
-    #cleanups = new Set(); /* called once, when the function's promise settles */
-    #attached = new Map(); /* finalizers and obligations by slot: what is left is given back at the end */
-    #unlink = () => {};
-    #resolve;
-    #reject;
-    #witness; /* the last one, once it has ended */
+    #cleanups; /* a Set: called once, when the function's promise settles */
+    #attached; /* a Map: finalizers and obligations by slot; what is left is given back at the end */
+    #unlink;
+    #result; /* { promise, resolve, reject }, once somebody has asked for it */
+    #final = STATUS.PENDING; /* what the task ended with, once it has */
+    #witness; /* the last one, if it was ever cancelled */
 
     /** By Region.spawn. */
     constructor(rt, region, fn, name) {
@@ -30,11 +31,6 @@ export class Task {
         this.region = region;
         this.name = name;
         this.cx = new Cx(rt, this);
-        this.result = new Promise((resolve, reject) => {
-            this.#resolve = resolve;
-            this.#reject = reject;
-        });
-        this.result.catch(() => {}); /* a failure is the region's: nobody has to look here */
     }
 
     /** By Region.spawn: the kernel knows it now. */
@@ -45,12 +41,27 @@ export class Task {
     }
 
     get ended() {
-        return this.#witness !== undefined;
+        return this.#final !== STATUS.PENDING;
+    }
+
+    /** A promise of what its function returned; rejected with what it threw, or with Cancelled. */
+    get result() {
+        if (this.#result === undefined) {
+            this.#result = deferred();
+            this.#result.promise.catch(() => {}); /* a failure is the region's: nobody has to look here */
+            if (this.ended) this.#tell();
+        }
+        return this.#result.promise;
+    }
+
+    get epoch() {
+        return this.witness().epoch;
     }
 
     /** What an observer holds of its cancellation; of one that has ended, the last. */
     witness() {
-        return this.#witness ?? this.#rt.witness(this.id);
+        if (!this.ended) return this.#rt.witness(this.id);
+        return this.#witness ?? neverCancelled(this);
     }
 
     /** Asks it to stop. Never fails, and never runs its code. */
@@ -69,6 +80,7 @@ export class Task {
     poll(signal) {
         if (this.#fn !== undefined) this.#begin();
         this.cx.polled(signal);
+        if (signal & SIGNAL.OVERDUE && this.#status === STATUS.PENDING) this.#rt.overdue(this);
         return this.#status;
     }
 
@@ -102,20 +114,22 @@ export class Task {
     }
 
     #cleanUp() {
-        for (const cleanup of this.#cleanups) cleanup();
-        this.#cleanups.clear();
+        this.#cleanups?.forEach(safely);
+        this.#cleanups = undefined;
         this.cx.settled();
     }
 
     /** Calls `cleanup` when the function settles, unless the returned function is called before. */
     onSettled(cleanup) {
+        this.#cleanups ??= new Set();
         this.#cleanups.add(cleanup);
         return () => {
-            if (this.#cleanups.delete(cleanup)) cleanup();
+            if (this.#cleanups?.delete(cleanup)) safely(cleanup);
         };
     }
 
     attach(slot, item) {
+        this.#attached ??= new Map();
         this.#attached.set(slot, item);
     }
 
@@ -126,39 +140,75 @@ export class Task {
 
     /** A finalizer of it has failed: that is its failure, if it has none. */
     finalizerFailed(error) {
-        if (this.#status === STATUS.OK) this.#error ??= error;
+        if (this.#status === STATUS.OK && this.#error === undefined) this.#error = error;
+        else this.region.suppressed(error);
     }
 
     /** The kernel has ended it. No code of anybody's runs here. */
     over(status, witness) {
-        const error = status === STATUS.OK ? undefined : this.#failure(status);
-        this.#leave(witness);
-        for (const slot of this.#attached.keys()) this.detach(slot);
+        if (status !== STATUS.OK) this.#error = this.#failure(status);
+        this.#witness = witness;
+        for (const slot of this.#attached?.keys() ?? []) this.detach(slot);
         this.#rt.slots.give(this.#slot, this);
-        if (status === STATUS.OK) this.#resolve(this.#value);
-        else this.#reject(error);
+        this.#leave(status);
     }
 
-    #leave(witness) {
-        this.#witness = witness;
-        this.#unlink();
+    #leave(status) {
+        this.#final = status;
+        this.#unlink?.();
         this.#cleanUp();
+        if (this.#result !== undefined) this.#tell();
+    }
+
+    #tell() {
+        if (this.#final === STATUS.OK) this.#result.resolve(this.#value);
+        else this.#result.reject(this.#error);
     }
 
     #failure(status) {
-        const { abi } = this.#rt;
-        const cancelled = status === STATUS.CANCELLED;
-        if (cancelled) return this.#status === status ? this.#error : this.cx.reason() ?? abi.error(status, this.name);
-        const error = this.#error ?? abi.error(status, `task ${this.name}`);
+        if (status === STATUS.CANCELLED) return this.#cancelled();
+        const error = this.#error ?? this.#rt.abi.error(status, `task ${this.name}`);
         this.region.failed(error);
         return error;
     }
 
+    /** What it threw instead of that it was cancelled is not lost: the region's report has it. */
+    #cancelled() {
+        if (this.#status === STATUS.CANCELLED) return this.#error;
+        if (this.#error !== undefined) this.region.suppressed(this.#error);
+        return this.cx.reason() ?? new Cancelled({
+            kind: 'TIMEOUT', severity: 'urgent', epoch: 0, message: 'its time was over before its first poll',
+        });
+    }
+
     /** Its runtime has trapped. */
     lost(error) {
-        this.#leave({ phase: 'Completed' });
-        this.#reject(error);
+        this.#error = error;
+        this.#leave(STATUS.FAULTED);
     }
+}
+
+/** Somebody else's removeEventListener may throw; that must not keep a task from ending. */
+function safely(fn) {
+    try {
+        fn();
+    } catch (error) {
+        raise(error);
+    }
+}
+
+function deferred() {
+    const d = {};
+    d.promise = new Promise((resolve, reject) => Object.assign(d, { resolve, reject }));
+    return d;
+}
+
+/** The witness of a task that has ended without ever being asked to. */
+function neverCancelled(task) {
+    return {
+        task: task.id, region: task.region.id, epoch: 0, phase: 'Completed', severity: 'none', kind: 'NONE',
+        budget: { deadline: 2n ** 64n - 1n, polls: 0, priority: 0 },
+    };
 }
 
 /** Calls an async function; exactly one of the two hears of its end, never before this has returned. */
@@ -181,7 +231,8 @@ export class Cx {
     #task;
     #controller;
     #aborted = false; /* the poll that aborts the signal has been */
-    #waits = new Set();
+    #waits; /* a Set */
+    #joint; /* a Map: of each foreign signal, the one that follows it and ours */
 
     constructor(rt, task) {
         this.#rt = rt;
@@ -268,7 +319,7 @@ export class Cx {
     reserve(kind, onAbort = () => {}) {
         const { abi, slots } = this.#rt;
         const number = abi.obligationKind(kind);
-        if (typeof onAbort !== 'function') throw new TypeError(`cx.reserve: expected a function, found ${onAbort}`);
+        checkFunction(onAbort, 'cx.reserve');
         const task = this.#alive('reserve');
         const obligation = new Obligation(this.#rt, this.#task, kind, onAbort);
         const slot = slots.take(obligation);
@@ -281,7 +332,7 @@ export class Cx {
     /** Runs `fn` when the task has ended, last added first, masked; it may be async and open cleanup regions. */
     defer(fn) {
         const { abi, slots } = this.#rt;
-        if (typeof fn !== 'function') throw new TypeError(`cx.defer: expected a function, found ${fn}`);
+        checkFunction(fn, 'cx.defer');
         const task = this.#alive('defer');
         const finalizer = new Finalizer(this.#rt, fn, this.#task);
         const slot = slots.take(finalizer);
@@ -301,9 +352,8 @@ export class Cx {
 
     /** Waits so many milliseconds. */
     sleep(ms) {
-        if (!(ms >= 0)) throw new TypeError(`cx.sleep: expected milliseconds, 0 or more; found ${ms}`);
         return this.#wait('sleep', (wait) => {
-            wait.due = this.#rt.clock() + BigInt(Math.ceil(ms * 1e6));
+            wait.due = this.#rt.deadline(nanoseconds(ms, 'cx.sleep'));
             const id = this.#rt.abi.call.timer_arm(this.#task.id, wait.due);
             this.#check(this.#rt.abi.call.id_status(id), 'sleep');
             wait.drop = () => this.#rt.abi.call.timer_disarm(id);
@@ -335,6 +385,7 @@ export class Cx {
     once(target, type, options) {
         return this.#wait('once', (wait) => {
             const heard = (event) => {
+                if (wait.due !== undefined) return;
                 wait.due = 0n;
                 wait.settle = () => wait.resolve(event);
                 this.#rt.wake(this.#task.id);
@@ -349,10 +400,11 @@ export class Cx {
      * the task is cancelled. `drop` is called at its end.
      */
     #wait(what, begin) {
-        this.checkpoint();
         return new Promise((resolve, reject) => {
+            this.checkpoint();
             const wait = { what, due: undefined, drop: () => {}, settle: resolve, resolve, reject };
             begin(wait);
+            this.#waits ??= new Set();
             this.#waits.add(wait);
         });
     }
@@ -365,26 +417,28 @@ export class Cx {
     }
 
     /** The host's fetch, aborted when the task is cancelled, its body included. */
-    async fetch(input, init = {}) {
+    async fetch(input, init) {
         const fetch = this.#rt.capability('fetch');
         this.checkpoint();
-        const { signal, unlink } = this.#either(init.signal);
+        const theirs = init?.signal ?? (typeof input === 'object' ? input?.signal : undefined);
         try {
-            return await fetch(input, { ...init, signal });
+            return await fetch(input, { ...init, signal: this.#either(theirs) });
         } catch (error) {
-            unlink();
             if (this.cancelled) this.checkpoint();
             throw error;
         }
     }
 
-    /** Our signal, or one that aborts with it or with another; that one is left when the task settles. */
-    #either(other) {
-        if (other === undefined || other === null) return { signal: this.signal, unlink: () => {} };
-        const both = new AbortController();
-        const leave = [this.signal, other].map((signal) => follow(signal, both));
-        const unlink = this.#task.onSettled(() => leave.forEach((fn) => fn()));
-        return { signal: both.signal, unlink };
+    /** Our signal, or one that aborts with it or with theirs. That one is kept, and left when the task settles. */
+    #either(theirs) {
+        if (theirs === undefined || theirs === null) return this.signal;
+        this.#joint ??= new Map();
+        if (!this.#joint.has(theirs)) {
+            const both = new AbortController();
+            for (const signal of [this.signal, theirs]) this.#task.onSettled(follow(signal, both));
+            this.#joint.set(theirs, both.signal);
+        }
+        return this.#joint.get(theirs);
     }
 
     /* ---- for the task ----------------------------------------------------------------------------------- */
@@ -392,8 +446,8 @@ export class Cx {
     /** A poll, with the bits of the kernel. */
     polled(signal) {
         const cancelled = (signal & SIGNAL.CANCEL) !== 0;
-        if (cancelled && this.#waits.size > 0) this.#rt.abi.call.checkpoint(this.#task.id);
-        for (const wait of this.#waits) {
+        if (cancelled && this.#waits?.size > 0) this.#rt.abi.call.checkpoint(this.#task.id);
+        for (const wait of this.#waits ?? []) {
             if (cancelled) this.#end(wait, () => wait.reject(this.reason()));
             else if (wait.due !== undefined && wait.due <= this.#rt.now) this.#end(wait, wait.settle);
         }
@@ -405,13 +459,13 @@ export class Cx {
 
     #end(wait, settle) {
         this.#waits.delete(wait);
-        wait.drop();
+        safely(wait.drop);
         settle();
     }
 
     /** Nothing of it waits any more. */
     settled() {
-        for (const wait of this.#waits) {
+        for (const wait of this.#waits ?? []) {
             this.#end(wait, () => wait.reject(new EbbError('EBB_ERR_STALE', `cx.${wait.what}: the task has ended`)));
         }
     }
@@ -489,6 +543,7 @@ class Finalizer {
         const fn = this.#fn;
         this.#fn = undefined;
         this.#task.cx.polled(signal);
+        if (signal & SIGNAL.OVERDUE && this.#status === STATUS.PENDING) this.#rt.overdue(this.#task);
         if (fn !== undefined) start(fn, this.#task.cx, () => this.#settle(STATUS.OK), (error) => this.#threw(error));
         return this.#status;
     }
