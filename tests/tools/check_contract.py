@@ -9,6 +9,7 @@ tests/contract.tsv has the columns id, source, ruling, where, test. A ruling is 
     fixture:ID            fixtures/cancel/ID.json
     ctest:NAME            a test that CMake registers
     test_FILE.c:FUNCTION  a test function that its file registers
+    FILE.test.js:ID       tests in web/ebb-web/test whose names begin with "ID: "
 """
 import re
 import sys
@@ -91,8 +92,11 @@ def lacks(root, test, names):
         return None if (root / "fixtures" / "cancel" / (name + ".json")).exists() else "no such fixture"
     if kind == "ctest":
         return None if name in names else "no such test"
+    if kind.endswith(".test.js"):
+        text = read(root / "web" / "ebb-web" / "test" / kind)
+        return None if re.search(r"\b(?:test|it)\(\s*['\"`]%s: " % re.escape(name), text) else "no such test"
     if not re.fullmatch(r"test_\w+\.c", kind):
-        return "expected fixture:, ctest: or test_NAME.c:"
+        return "expected fixture:, ctest:, test_NAME.c: or NAME.test.js:"
     text = read(root / "tests" / kind)
     if not text:
         return "no such file"

@@ -12,7 +12,7 @@ class CheckContract(TreeTest):
 
     def setUp(self):
         super().setUp()
-        for folder in ("tests", "docs", "fixtures"):
+        for folder in ("tests", "docs", "fixtures", "web/ebb-web/test"):
             shutil.copytree(REPOSITORY / folder, self.root / folder)
         self.table = self.root / "tests" / "contract.tsv"
         self.rows = self.table.read_text(encoding="utf-8").splitlines()

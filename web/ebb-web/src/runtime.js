@@ -18,8 +18,8 @@ let runtimes = 0;
  * A kernel in a WebAssembly instance of its own, and the pump that drives it.
  *
  * The pump is never entered from a call: whatever makes work for it only schedules it, so `spawn` has returned
- * before its function is called. A batch has as many polls as tasks were runnable when it began. Batches are
- * microtasks, until TURN_MS or TURN_POLLS are used up in one turn of the host's loop; then the next one is a message,
+ * before its function is called, and what is woken in a poll is polled in the next batch. A batch has as many polls
+ * as tasks were runnable when it began. Batches are microtasks, until TURN_MS or TURN_POLLS are used up in one turn of the host's loop; then the next one is a message,
  * so that timers, input and painting have theirs. To know where a turn ends, the first batch of each posts a message
  * whose arrival is the next.
  *
@@ -33,6 +33,7 @@ export class Runtime {
     #scheduled = false;
     #byMessage = false; /* scheduled, and the next message runs it */
     #pumping = false;
+    #wakes = []; /* tasks to be woken when this batch is over */
     #overdue = new Set(); /* tasks to be woken in the next turn */
     #crash;
     #closing = false; /* the root may be closed after a batch */
@@ -199,9 +200,16 @@ export class Runtime {
         return { links: Array.from({ length: n }, link), truncated };
     }
 
-    /** Makes a parked task runnable. A wake of one that has ended is counted, and no error. */
+    /**
+     * Makes a parked task runnable. A wake of one that has ended is counted, and no error. In a poll it is kept until
+     * the batch is over.
+     */
     wake(id) {
         if (this.#crash !== undefined) return;
+        if (this.#pumping && checkId(id, 'task') >> 56n === BigInt(this.id)) {
+            this.#wakes.push(id);
+            return;
+        }
         const status = this.abi.call.wake(0n, checkId(id, 'task'));
         if (status < 0 && status !== STATUS.STALE) throw this.abi.error(status, `wake of task ${id}`);
         this.schedule();
@@ -364,6 +372,12 @@ export class Runtime {
         if (this.#crash === undefined) this.#after();
     }
 
+    #wakeLate() {
+        const wakes = this.#wakes;
+        this.#wakes = [];
+        for (const id of wakes) this.wake(id);
+    }
+
     #pump() {
         const { call } = this.abi;
         if (this.#turnBegan === undefined) {
@@ -384,6 +398,7 @@ export class Runtime {
 
     /** More to do now, later, or never again. */
     #after() {
+        this.#wakeLate();
         const due = u64(this.abi.call.next_due());
         if (this.#closing && this.#rootClosed()) return;
         if (due <= this.now) this.schedule();
