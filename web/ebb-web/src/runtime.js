@@ -3,6 +3,7 @@ import { EbbError, raise } from './errors.js';
 import { capability, checkHost } from './host.js';
 import { builtin } from './module.js';
 import { checkOptions, FOREVER, nanoseconds, printable } from './options.js';
+import { reasonOf, reasonOfAbort } from './reason.js';
 import { Region } from './region.js';
 import { TraceReader } from './trace.js';
 
@@ -19,9 +20,9 @@ let runtimes = 0;
  *
  * The pump is never entered from a call: whatever makes work for it only schedules it, so `spawn` has returned
  * before its function is called, and what is woken in a poll is polled in the next batch. A batch has as many polls
- * as tasks were runnable when it began. Batches are microtasks, until TURN_MS or TURN_POLLS are used up in one turn of the host's loop; then the next one is a message,
- * so that timers, input and painting have theirs. To know where a turn ends, the first batch of each posts a message
- * whose arrival is the next.
+ * as tasks were runnable when it began. Batches are microtasks, until TURN_MS or TURN_POLLS are used up in one turn
+ * of the host's loop; then the next one is a message, so that timers, input and painting have theirs. To know where a
+ * turn ends, the first batch of each posts a message whose arrival is the next.
  *
  * A task whose budget is over has its last polls in turns of their own: code that unwinds over some awaits needs
  * microtasks for that.
@@ -278,14 +279,13 @@ export class Runtime {
     /** Cancels a task or a region. */
     cancel(target, reason) {
         if (this.#crash !== undefined) return;
-        const { kind = 'USER', message = '', within, polls } = typeof reason === 'object' && reason !== null
-            ? reason : { message: reason };
+        const { kind, message, within, polls } = reasonOf(reason);
         const { call } = this.abi;
         const number = this.abi.cancelKind(kind);
         const budget = this.#budget(within, polls, target);
         if (target === this.root) this.rootEnds();
         this.clock();
-        this.abi.say(printable(message ?? ''));
+        this.abi.say(message);
         if (!(target instanceof Region)) call.task_cancel(0n, target.id, number);
         else if (budget === undefined) call.region_cancel(0n, target.id, number);
         else call.region_cancel_within(0n, target.id, number, budget.deadline, budget.polls);
@@ -312,7 +312,7 @@ export class Runtime {
         const abort = () => {
             if (target.ended || this.#crash !== undefined) return;
             if (target.epoch === 0) target.cause = signal.reason;
-            this.cancel(target, { kind: isTimeout(signal.reason) ? 'TIMEOUT' : 'USER', message: messageOf(signal.reason) });
+            this.cancel(target, reasonOfAbort(signal.reason));
         };
         if (signal.aborted) abort();
         else signal.addEventListener('abort', abort, { once: true });
@@ -338,6 +338,8 @@ export class Runtime {
         this.#batch = 0n;
         this.#turnBegan = undefined;
         this.#turnPolls = 0;
+        if (this.#crash !== undefined || this.root.ended) return;
+        this.abi.call.turn(this.#turn, this.#batch + 1n);
         const overdue = this.#overdue;
         this.#overdue = new Set();
         for (const task of overdue) if (!task.ended) this.wake(task.id);
@@ -567,23 +569,6 @@ class Slots {
 
     all() {
         return this.#items.filter((item) => item !== undefined);
-    }
-}
-
-/** What a reason says; reading it may throw, and a cancel must not. */
-function messageOf(reason) {
-    try {
-        return printable(typeof reason === 'object' && reason !== null ? reason.message ?? reason : reason ?? '');
-    } catch {
-        return printable(undefined);
-    }
-}
-
-function isTimeout(reason) {
-    try {
-        return reason?.name === 'TimeoutError';
-    } catch {
-        return false;
     }
 }
 

@@ -91,12 +91,12 @@ export class Task {
     }
 
     #returned(value) {
-        this.#value = value;
+        if (!this.ended) this.#value = value;
         this.#settle(STATUS.OK);
     }
 
     #threw(error) {
-        this.#error = error;
+        if (!this.ended) this.#error = error;
         this.#settle(this.ended ? STATUS.CANCELLED : this.#fate(error));
     }
 
@@ -275,6 +275,7 @@ export class Cx {
     reason() {
         const info = this.#rt.info(this.#task.id);
         if (info.epoch === 0) return undefined;
+        if (info.kind === 'PARENT') info.message = this.#rt.causes(info.region).links.at(-1)?.message ?? '';
         return new Cancelled({ ...info, cause: this.#task.cause ?? this.#task.region.causeOf() });
     }
 
@@ -420,25 +421,42 @@ export class Cx {
     async fetch(input, init) {
         const fetch = this.#rt.capability('fetch');
         this.checkpoint();
-        const theirs = init?.signal ?? (typeof input === 'object' ? input?.signal : undefined);
+        const both = this.#either(init?.signal ?? (typeof input === 'object' ? input?.signal : undefined));
         try {
-            return await fetch(input, { ...init, signal: this.#either(theirs) });
+            return await fetch(input, { ...init, signal: both.signal });
         } catch (error) {
+            both.failed();
             if (this.cancelled) this.checkpoint();
             throw error;
         }
     }
 
-    /** Our signal, or one that aborts with it or with theirs. That one is kept, and left when the task settles. */
+    /**
+     * Our signal, or one that aborts with it or with theirs. There is one for each of theirs: it lives as long as a
+     * body may come that it aborts, which is until theirs has aborted, no fetch with it was well, or the task settles.
+     */
     #either(theirs) {
-        if (theirs === undefined || theirs === null) return this.signal;
+        if (theirs === undefined || theirs === null) return { signal: this.signal, failed: () => {} };
         this.#joint ??= new Map();
-        if (!this.#joint.has(theirs)) {
-            const both = new AbortController();
-            for (const signal of [this.signal, theirs]) this.#task.onSettled(follow(signal, both));
-            this.#joint.set(theirs, both.signal);
-        }
-        return this.#joint.get(theirs);
+        if (!this.#joint.has(theirs)) this.#joint.set(theirs, this.#follow(theirs));
+        const joint = this.#joint.get(theirs);
+        joint.fetches += 1;
+        return joint;
+    }
+
+    #follow(theirs) {
+        const both = new AbortController();
+        const leave = this.#task.onSettled(() => {
+            this.#joint.delete(theirs);
+            unfollow.forEach((fn) => fn());
+        });
+        const unfollow = [this.signal, theirs].map((signal) => follow(signal, both, leave));
+        const joint = { signal: both.signal, fetches: 0 };
+        joint.failed = () => {
+            joint.fetches -= 1;
+            if (joint.fetches === 0) leave();
+        };
+        return joint;
     }
 
     /* ---- for the task ----------------------------------------------------------------------------------- */
@@ -471,9 +489,12 @@ export class Cx {
     }
 }
 
-function follow(signal, controller) {
-    const abort = () => controller.abort(signal.reason);
-    if (signal.aborted) abort();
+function follow(signal, controller, leave) {
+    const abort = () => {
+        controller.abort(signal.reason);
+        leave();
+    };
+    if (signal.aborted) controller.abort(signal.reason);
     else signal.addEventListener('abort', abort, { once: true });
     return () => signal.removeEventListener('abort', abort);
 }

@@ -1,0 +1,29 @@
+/** Why something is to stop, from what a caller has at hand: a text, an error, or an object that says it all. */
+import { Cancelled } from './errors.js';
+import { printable } from './options.js';
+
+/** What a task passes on that was told PARENT: no kind of the caller's, but no weaker than it was. */
+const BY_SEVERITY = { polite: 'USER', urgent: 'TIMEOUT', forced: 'SHUTDOWN' };
+
+/** @returns {{ kind: string, message: string, within?: number, polls?: number }} */
+export function reasonOf(reason) {
+    if (reason instanceof Error) return ofError(reason);
+    if (typeof reason !== 'object' || reason === null) return { kind: 'USER', message: printable(reason ?? '') };
+    return { ...reason, kind: reason.kind ?? 'USER', message: printable(reason.message ?? '') };
+}
+
+function ofError(error) {
+    if (!(error instanceof Cancelled)) {
+        return { kind: error.name === 'TimeoutError' ? 'TIMEOUT' : 'USER', message: printable(error.message) };
+    }
+    return { kind: error.kind === 'PARENT' ? BY_SEVERITY[error.severity] : error.kind, message: error.reason };
+}
+
+/** What the abort of a signal gave as its reason: anything at all, and no reason to throw. */
+export function reasonOfAbort(reason) {
+    try {
+        return reason instanceof Error ? ofError(reason) : { kind: 'USER', message: printable(reason ?? '') };
+    } catch {
+        return { kind: 'USER', message: '' };
+    }
+}
