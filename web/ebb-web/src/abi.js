@@ -150,9 +150,10 @@ export class Abi {
         return at;
     }
 
+    /** The name of a number. Not guarded: the tables of a dead instance can still be read, and so can its trace. */
     name(table, value) {
         const key = table * 0x10000 + (value & 0xffff);
-        if (!this.#names.has(key)) this.#names.set(key, this.text(this.call.name(table, value)));
+        if (!this.#names.has(key)) this.#names.set(key, this.text(this.#exports.name(table, value)));
         return this.#names.get(key);
     }
 

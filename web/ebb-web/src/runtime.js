@@ -211,9 +211,23 @@ export class Runtime {
             this.#wakes.push(id);
             return;
         }
-        const status = this.abi.call.wake(0n, checkId(id, 'task'));
-        if (status < 0 && status !== STATUS.STALE) throw this.abi.error(status, `wake of task ${id}`);
+        const status = this.#tell(() => this.abi.call.wake(0n, checkId(id, 'task')));
+        if (status < 0 && status !== STATUS.STALE) throw this.abi.error(status, `wake of task ${idText(id)}`);
         this.schedule();
+    }
+
+    /** Calls the kernel for nobody in particular: if that is its end, everybody is told anyway. */
+    #tell(call) {
+        try {
+            return call();
+        } catch (error) {
+            if (this.#crash === undefined) throw error;
+            return STATUS.OK;
+        }
+    }
+
+    disarm(timer) {
+        if (this.#crash === undefined) this.#tell(() => this.abi.call.timer_disarm(timer));
     }
 
     /** What was recorded of an instance that trapped, and why; undefined as long as all is well. */

@@ -357,7 +357,7 @@ export class Cx {
             wait.due = this.#rt.deadline(nanoseconds(ms, 'cx.sleep'));
             const id = this.#rt.abi.call.timer_arm(this.#task.id, wait.due);
             this.#check(this.#rt.abi.call.id_status(id), 'sleep');
-            wait.drop = () => this.#rt.abi.call.timer_disarm(id);
+            wait.drop = () => this.#rt.disarm(id);
             this.#rt.schedule();
         });
     }
