@@ -80,9 +80,12 @@ void ebb__message_copy(char out[EBB_MESSAGE_MAX + 1], const char *message) {
     size_t n = 0;
     if (message == NULL) message = "";
     while (n < EBB_MESSAGE_MAX && message[n] != 0) n++;
+    bool whole = message[n] == 0;
+    if (!whole) n -= 3;
+    while (!whole && n > 0 && ((unsigned char)message[n] & 0xc0) == 0x80) n--; /* not inside a character */
+    memset(out, 0, EBB_MESSAGE_MAX + 1);
     memcpy(out, message, n);
-    memset(out + n, 0, EBB_MESSAGE_MAX + 1 - n);
-    if (message[n] != 0) memcpy(out + EBB_MESSAGE_MAX - 3, "...", sizeof "...");
+    if (!whole) memcpy(out + n, "...", sizeof "...");
 }
 
 ebb_reason ebb__region_reason(const ebb_rt *rt, const ebb__region *r) {

@@ -152,6 +152,15 @@ static void a_message_that_is_too_long_is_cut_with_a_mark(void **state) {
     }
 }
 
+static void a_message_is_not_cut_inside_a_character(void **state) {
+    world *w = *state;
+    puppet *p = puppet_start(w, w->root, IGNORING);
+    /* 43 bytes, a character of three that would go on past the 44th, and more */
+    const char *text = "0123456789012345678901234567890123456789012\xe2\x98\x83 and so on";
+    ebb_task_cancel(w->host, p->id, EBB_CANCEL_USER, text);
+    assert_string_equal(info_of(w, p->id).reason.message, "0123456789012345678901234567890123456789012...");
+}
+
 static void no_message_is_an_empty_one(void **state) {
     world *w = *state;
     puppet *p = puppet_start(w, w->root, IGNORING);
@@ -205,6 +214,7 @@ int main(void) {
         cmocka_unit_test(combine_is_commutative_associative_idempotent_and_never_widens),
         cmocka_unit_test(every_kind_has_its_name_and_severity),
         IN_WORLD(a_message_that_is_too_long_is_cut_with_a_mark),
+        IN_WORLD(a_message_is_not_cut_inside_a_character),
         IN_WORLD(no_message_is_an_empty_one),
         IN_WORLD(without_room_a_task_is_cancelled_all_the_same_and_only_the_message_is_lost),
         IN_WORLD(the_origin_and_order_of_a_reason_are_kept),

@@ -33,8 +33,8 @@ export function checkHost(host) {
     return {
         queueMicrotask: (fn) => queueMicrotask(fn),
         setTimeout: (fn, ms) => setTimeout(fn, ms),
-        clearTimeout: clearTimeout && ((id) => clearTimeout(id)),
-        fetch: fetch && ((input, init) => fetch(input, init)),
+        clearTimeout: typeof clearTimeout === 'function' ? (id) => clearTimeout(id) : undefined,
+        fetch: typeof fetch === 'function' ? (input, init) => fetch(input, init) : fetch,
         now: () => now(),
         MessageChannel,
     };
