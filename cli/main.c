@@ -14,6 +14,7 @@ static const command commands[] = {
     {"fixture", "run the fixtures of the cancel contract", ebb__cmd_fixture},
     {"journal", "show and replay journals", ebb__cmd_journal},
     {"lab", "run and explore scenarios, replay what failed", ebb__cmd_lab},
+    {"serve", "serve the files of a directory over HTTP", ebb__cmd_serve},
     {"trace", "show, verify, compare and export traces", ebb__cmd_trace},
 };
 

@@ -1,0 +1,241 @@
+/* cli/serve.c - `ebb serve`: the files below a directory, over HTTP/2 and HTTP/1.1 on this machine.
+ *
+ * Each request is a fiber that looks its file up, and then reads and writes a piece at a time: what the client
+ * has not taken keeps it from reading on. The file is a handle of the request's region, so it is closed however
+ * that ends. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <string.h>
+#include <strings.h>
+
+#include <ebb/ebb.h>
+
+#include "cli/cli.h"
+#include "cli/serve_lookup.h"
+
+static const char usage[] =
+    "usage: ebb serve DIR [--port N]\n"
+    "\n"
+    "Serves the files below DIR to this machine, over HTTP/2 (with prior knowledge) and HTTP/1.1, and "
+    "prints\n"
+    "its address: http://127.0.0.1:8008/. A path that ends with / is the index.html there; directories are "
+    "not\n"
+    "listed, names that start with a dot are not served, and no link leads out of DIR.\n"
+    "\n"
+    "--port  8008; 0 is any that is free\n"
+    "\n"
+    "SIGTERM or SIGINT (Ctrl-C) stops it: what is being sent has 3 s to finish; a second one stops it at "
+    "once.\n"
+    "Exit code 0: it was stopped; 2: wrong arguments, no such directory, or the port is taken; 3, 4, 5: as "
+    "of\n"
+    "any service, see docs/workflow.md.\n";
+
+enum { PIECE = 16384, PORT = 8008 };
+
+typedef struct site {
+    char root[PATH_MAX]; /* its real path */
+    uint64_t port;
+    bool listens;
+} site;
+
+/* What a request gets. */
+typedef struct found {
+    const char *type;
+    bool folder;
+    uint64_t size;
+    ebb_file file; /* if it is no folder */
+} found;
+
+/* ---- headers ----------------------------------------------------------------------------------------- */
+
+/* TypeScript has no registered type: it is for people to read. */
+static const struct {
+    const char *extension, *type;
+} types[] = {
+    {"html", "text/html; charset=utf-8"},
+    {"css", "text/css; charset=utf-8"},
+    {"js", "text/javascript; charset=utf-8"},
+    {"mjs", "text/javascript; charset=utf-8"},
+    {"json", "application/json"},
+    {"map", "application/json"},
+    {"wasm", "application/wasm"},
+    {"svg", "image/svg+xml"},
+    {"png", "image/png"},
+    {"ico", "image/x-icon"},
+    {"txt", "text/plain; charset=utf-8"},
+    {"md", "text/markdown; charset=utf-8"},
+    {"ts", "text/plain; charset=utf-8"},
+};
+
+static const char *type_of(const char *path) {
+    const char *dot = strrchr(path, '.');
+    for (size_t i = 0; dot != NULL && i < sizeof types / sizeof *types; i++) {
+        if (strcasecmp(dot + 1, types[i].extension) == 0) return types[i].type;
+    }
+    return "application/octet-stream";
+}
+
+static ebb_status set_length(ebb_http *x, uint64_t n) {
+    char text[24];
+    snprintf(text, sizeof text, "%" PRIu64, n);
+    return ebb_http_set(x, "content-length", text);
+}
+
+/* ---- answers ----------------------------------------------------------------------------------------- */
+
+static ebb_status refuse(ebb_cx *cx, ebb_http *x, int status) {
+    return ebb_http_text(cx, x, status, status == 400 ? "not a path\n" : "not found\n");
+}
+
+/* To the same path with a "/", since the links in its index.html are relative to that. */
+static ebb_status redirect(ebb_cx *cx, ebb_http *x) {
+    const char *path = ebb_http_path(x), *query = ebb_http_query(x);
+    size_t room = strlen(path) + strlen(query) + sizeof "/?";
+    char *to = ebb_http_alloc(x, room);
+    if (to == NULL) return EBB_ERR_NOMEM;
+    snprintf(to, room, "%s/%s%s", path, query[0] == 0 ? "" : "?", query);
+    ebb_status st = ebb_http_set(x, "location", to);
+    return st == EBB_OK ? ebb_http_text(cx, x, 308, "it is a directory\n") : st;
+}
+
+/* The length was promised: a file that has become shorter breaks the response off with EBB_ERR_EOF, and one
+ * that has grown is cut. */
+static ebb_status send_bytes(ebb_cx *cx, ebb_http *x, ebb_file file, uint64_t left) {
+    char bytes[PIECE];
+    ebb_value n;
+    while (left > 0) {
+        size_t most = left < sizeof bytes ? (size_t)left : sizeof bytes;
+        ebb_status st = ebb_await(cx, ebb_file_read(cx, file, bytes, most, EBB_FILE_HERE), &n);
+        if (st == EBB_OK) st = ebb_await(cx, ebb_http_write(cx, x, bytes, n.as.u), NULL);
+        if (st != EBB_OK) return st;
+        left -= n.as.u;
+    }
+    return EBB_OK;
+}
+
+static ebb_status send_file(ebb_cx *cx, ebb_http *x, const found *f) {
+    ebb_status st = ebb_http_set(x, "content-type", f->type);
+    if (st == EBB_OK) st = set_length(x, f->size);
+    if (st == EBB_OK) st = ebb_http_start(cx, x, 200);
+    if (st != EBB_OK || strcmp(ebb_http_method(x), "HEAD") == 0) return st;
+    return send_bytes(cx, x, f->file, f->size);
+}
+
+/* ---- a request --------------------------------------------------------------------------------------- */
+
+static bool is_not_there(ebb_status st) {
+    static const int errors[] = {ENOENT, ENOTDIR, ELOOP, ENAMETOOLONG, EACCES};
+    for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
+        if (st == EBB_ERRNO(errors[i])) return true;
+    }
+    return false;
+}
+
+/* A cancel waits: the pool uses the lookup until these two awaits have ended. If the fiber is forced to leave in
+ * between, nobody frees what the pool may still use. */
+static ebb_status find(ebb_cx *cx, ebb__lookup *l, found *out) {
+    ebb_value v = ebb_none();
+    (void)ebb_mask(cx);
+    ebb_status st = ebb_await(cx, ebb_blocking(cx, ebb__lookup_run, l), NULL);
+    if (st == EBB_OK && !l->folder) st = ebb_await(cx, ebb_file_open(cx, l->held, O_RDONLY, 0), &v);
+    (void)ebb_unmask(cx);
+    *out = (found){type_of(l->path), l->folder, l->size, ebb_file_of(v)};
+    ebb__lookup_free(l);
+    return st;
+}
+
+static ebb_status give(ebb_cx *cx, ebb_http *x, const site *s) {
+    const char *path = ebb_http_path(x);
+    ebb__lookup *l;
+    found f;
+    int status = ebb__lookup_new(s->root, path, &l);
+    if (status != 0) return status == 500 ? EBB_ERR_NOMEM : refuse(cx, x, status);
+    ebb_status st = find(cx, l, &f);
+    if (is_not_there(st)) return refuse(cx, x, 404);
+    if (st != EBB_OK) return st;
+    if (!f.folder) return send_file(cx, x, &f);
+    return path[strlen(path) - 1] == '/' ? refuse(cx, x, 404) : redirect(cx, x);
+}
+
+static ebb_status answer(ebb_cx *cx, ebb_http *x, void *s) {
+    ebb_status st = ebb_http_set(x, "cache-control", "no-cache");
+    if (st == EBB_OK) st = ebb_http_set(x, "x-content-type-options", "nosniff");
+    return st == EBB_OK ? give(cx, x, s) : st;
+}
+
+/* ---- the service ------------------------------------------------------------------------------------- */
+
+static ebb_status serve(ebb_cx *cx, void *arg) {
+    site *s = arg;
+    ebb_http_server_opts opts = {.address = {"127.0.0.1", (uint16_t)s->port}};
+    ebb_http_server *server;
+    ebb_status st = ebb_http_listen(cx, &opts, &server);
+    if (st == EBB_OK) st = ebb_http_on(server, "GET", "/*path", answer, s);
+    if (st == EBB_OK) st = ebb_http_server_address(cx, server, &opts.address);
+    if (st != EBB_OK) {
+        ebb__cli_error("can't listen on 127.0.0.1 port %" PRIu64 ": %s", s->port, ebb_loop_status_text(st));
+        return st;
+    }
+    s->listens = true;
+    printf("http://127.0.0.1:%u/\n", opts.address.port);
+    fflush(stdout); /* a failure stays with stdout, and main tells of it */
+    return EBB_OK;
+}
+
+static int run(site *s) {
+    ebb_service_opts opts = {.loop.runtime.allocator = ebb__cli_allocator()};
+    int code = ebb_service_run(&opts, serve, s);
+    return s->listens ? code : EBB__EXIT_USAGE;
+}
+
+/* ---- arguments --------------------------------------------------------------------------------------- */
+
+static bool parse(site *s, int argc, char **argv) {
+    const char *dir = NULL;
+    for (int i = 0; i < argc; i++) {
+        if (strcmp(argv[i], "--port") == 0) {
+            if (++i == argc) {
+                ebb__cli_error("--port needs a value");
+                return false;
+            }
+            if (!ebb__cli_number("--port", argv[i], 0, UINT16_MAX, &s->port)) return false;
+        } else if (argv[i][0] == '-') {
+            ebb__cli_error("serve has no option %s", argv[i]);
+            return false;
+        } else if (dir != NULL) {
+            ebb__cli_error("serve takes one directory: %s or %s", dir, argv[i]);
+            return false;
+        } else {
+            dir = argv[i];
+        }
+    }
+    if (dir == NULL) {
+        ebb__cli_error("serve takes a directory");
+        return false;
+    }
+    ebb_status st = ebb__lookup_root(dir, s->root);
+    if (st != EBB_OK) ebb__cli_error("can't serve %s: %s", dir, ebb_loop_status_text(st));
+    return st == EBB_OK;
+}
+
+static bool wants_help(int argc, char **argv) {
+    for (int i = 0; i < argc; i++) {
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) return true;
+    }
+    return false;
+}
+
+int ebb__cmd_serve(int argc, char **argv) {
+    site s = {.port = PORT};
+    if (wants_help(argc - 1, argv + 1)) {
+        fputs(usage, stdout);
+        return EBB__EXIT_OK;
+    }
+    if (argc == 1) {
+        fputs(usage, stderr);
+        return EBB__EXIT_USAGE;
+    }
+    return parse(&s, argc - 1, argv + 1) ? run(&s) : EBB__EXIT_USAGE;
+}

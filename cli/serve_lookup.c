@@ -1,0 +1,106 @@
+/* cli/serve_lookup.c - which file a request may have.
+ *
+ * Links may lead about below the directory, and never out of it. A path that is looked at (realpath) and then
+ * opened may lead elsewhere by then, so it is the other way round: what lies there is held first, and then the
+ * kernel is asked where that is. It is held by its place only (O_PATH), which does nothing to a device and does
+ * not wait for who writes to a FIFO; and it is opened for reading by that, so that what was looked at, with its
+ * size, is what is sent. */
+#define _GNU_SOURCE /* O_PATH */
+#include "cli/serve_lookup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "http/route.h"
+
+ebb_status ebb__lookup_root(const char *dir, char root[PATH_MAX]) {
+    struct stat s;
+    if (realpath(dir, root) == NULL || stat(root, &s) != 0) return EBB_ERRNO(errno);
+    return S_ISDIR(s.st_mode) ? EBB_OK : EBB_ERRNO(ENOTDIR);
+}
+
+/* ---- what is asked for ------------------------------------------------------------------------------- */
+
+/* The n bytes of a segment, decoded, with a 0. */
+static int take_segment(char *to, const char *from, size_t n) {
+    if (ebb__percent_decode(to, from, n) == SIZE_MAX) return 400; /* a NUL too */
+    if (strchr(to, '/') != NULL || strcmp(to, "..") == 0) return 400;
+    return to[0] == 0 || to[0] == '.' ? 404 : 0;
+}
+
+/* Only the last segment may be empty: where a redirect leads to it, "//host" names a host. So does "/\host" for
+ * browsers, and no URL has that byte but escaped. */
+static int take_segments(char *to, const char *asked) {
+    static const char index[] = "index.html";
+    if (strchr(asked, '\\') != NULL) return 400;
+    while (*asked == '/') {
+        size_t n = strcspn(++asked, "/");
+        bool is_last = asked[n] == 0;
+        if (n == 0 && is_last) {
+            memcpy(to, index, sizeof index);
+            return 0;
+        }
+        int status = take_segment(to, asked, n);
+        if (status != 0) return status;
+        if (is_last) return 0;
+        to += strlen(to);
+        *to++ = '/';
+        asked += n;
+    }
+    return 400;
+}
+
+int ebb__lookup_new(const char *root, const char *asked, ebb__lookup **out) {
+    size_t root_n = strcmp(root, "/") == 0 ? 0 : strlen(root);
+    size_t room = root_n + strlen(asked) + sizeof "/index.html";
+    ebb__lookup *l = calloc(1, sizeof *l + room);
+    if (l == NULL) return 500;
+    l->fd = -1;
+    l->root_n = root_n;
+    snprintf(l->path, room, "%.*s/", (int)root_n, root);
+    int status = take_segments(l->path + root_n + 1, asked);
+    if (status == 0) *out = l;
+    else free(l);
+    return status;
+}
+
+/* ---- what lies there --------------------------------------------------------------------------------- */
+
+/* A link may lead to a name that starts with a dot: that is not served either. */
+static bool is_inside(const ebb__lookup *l) {
+    char real[PATH_MAX];
+    ssize_t n = readlink(l->held, real, sizeof real);
+    if (n < 0 || (size_t)n == sizeof real) return false;
+    real[n] = 0;
+    if (strncmp(real, l->path, l->root_n) != 0) return false;
+    const char *rest = real + l->root_n;
+    return (*rest == 0 || *rest == '/') && strstr(rest, "/.") == NULL;
+}
+
+/* Looks at what it holds. */
+static ebb_status look(ebb__lookup *l) {
+    struct stat s;
+    if (fstat(l->fd, &s) != 0) return EBB_ERRNO(errno);
+    l->folder = S_ISDIR(s.st_mode);
+    l->size = (uint64_t)s.st_size;
+    return (l->folder || S_ISREG(s.st_mode)) && is_inside(l) ? EBB_OK : EBB_ERRNO(ENOENT);
+}
+
+ebb_status ebb__lookup_run(void *arg, ebb_value *v) {
+    ebb__lookup *l = arg;
+    (void)v;
+    l->fd = open(l->path, O_PATH | O_CLOEXEC);
+    if (l->fd < 0) return EBB_ERRNO(errno);
+    snprintf(l->held, sizeof l->held, "/proc/self/fd/%d", l->fd);
+    return look(l);
+}
+
+void ebb__lookup_free(ebb__lookup *l) {
+    if (l->fd >= 0) close(l->fd);
+    free(l);
+}
