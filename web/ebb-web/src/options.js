@@ -10,7 +10,8 @@ export function nanoseconds(ms, what) {
     return ms >= 1e13 ? FOREVER : BigInt(Math.ceil(ms * 1e6));
 }
 
-function integer(value, most, what) {
+/** A whole number from 0 to `most`. */
+export function integer(value, most, what) {
     if (Number.isInteger(value) && value >= 0 && value <= most) return value;
     throw new TypeError(`${what}: expected a whole number from 0 to ${most}; found ${printable(value)}`);
 }

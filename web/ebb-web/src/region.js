@@ -1,4 +1,5 @@
 import { STATUS } from './abi.js';
+import { raise } from './errors.js';
 import { checkFunction, checkOptions } from './options.js';
 import { Task } from './task.js';
 
@@ -128,10 +129,10 @@ export class Region {
         return undefined;
     }
 
-    /** The first failure in it stands. */
+    /** The first failure in it stands. The root goes on after one, so that is heard at once. */
     failed(error) {
         this.#error ??= error;
-        if (this.parent === undefined) this.#rt.rootEnds();
+        if (this.parent === undefined) raise(error);
     }
 
     /** A task in it that was cancelled has thrown something else than that. */

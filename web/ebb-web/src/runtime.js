@@ -2,7 +2,7 @@ import { Abi, NAMES, STATUS, u64 } from './abi.js';
 import { EbbError, raise } from './errors.js';
 import { capability, checkHost } from './host.js';
 import { builtin } from './module.js';
-import { checkOptions, FOREVER, nanoseconds, printable } from './options.js';
+import { checkOptions, FOREVER, integer, nanoseconds, printable } from './options.js';
 import { reasonOf, reasonOfAbort } from './reason.js';
 import { Region } from './region.js';
 import { TraceReader } from './trace.js';
@@ -10,6 +10,7 @@ import { TraceReader } from './trace.js';
 const LONGEST_MS = 2 ** 31 - 1; /* what setTimeout takes */
 const TURN_MS = 8;
 const TURN_POLLS = 4096;
+const MOST_BYTES = 2 ** 30; /* of a recorder */
 const WITNESS_EPOCH = 24; /* where a witness in the scratch has its epoch */
 const BATCH_POLLS = 64; /* between two looks at the clock */
 
@@ -73,9 +74,11 @@ export class Runtime {
         const budgets = ['polite', 'urgent', 'forced'].map((severity) => this.#options.cleanup?.[severity] ?? {});
         budgets.forEach(({ ms = 0, polls = 0 }, i) => {
             abi.view.setBigUint64(abi.at + 12 * i, nanoseconds(ms, 'cleanup'), true);
-            abi.view.setUint32(abi.at + 12 * i + 8, checkOptions({ polls }, '').polls, true);
+            abi.view.setUint32(abi.at + 12 * i + 8, integer(polls, 0xfffffffe, 'cleanup polls'), true);
         });
-        const status = abi.call.start(this.id, 0n, this.#options.trace ?? 0, this.#options.journal ?? 0, 1);
+        const { trace = 0, journal = 0 } = this.#options;
+        const status = abi.call.start(this.id, 0n, integer(trace, MOST_BYTES, 'trace'),
+            integer(journal, MOST_BYTES, 'journal'), 1);
         if (status < 0) throw abi.error(status, 'new Runtime');
     }
 
@@ -314,7 +317,7 @@ export class Runtime {
         }
         return {
             deadline: within === undefined ? FOREVER : this.deadline(nanoseconds(within, 'within')),
-            polls: polls === undefined ? 0xffffffff : checkOptions({ polls }, '').polls,
+            polls: polls === undefined ? 0xffffffff : integer(polls, 0xfffffffe, 'polls'),
         };
     }
 
@@ -333,7 +336,7 @@ export class Runtime {
         return () => signal.removeEventListener('abort', abort);
     }
 
-    /** The root is to close, or has failed: looks for its end after each batch. */
+    /** The root is to close: looks for its end after each batch. */
     rootEnds() {
         this.#closing = true;
     }
