@@ -129,6 +129,18 @@ export class Region {
         return undefined;
     }
 
+    /** What was said where the cancel began, here or above. Only reads: unlike causes() it leaves no mark. */
+    rootMessage() {
+        let message = '';
+        for (let r = this; r !== undefined; r = r.parent) {
+            const info = r.info();
+            if (info.epoch === 0) break;
+            message = info.message;
+            if (info.kind !== 'PARENT') break;
+        }
+        return message;
+    }
+
     /** The first failure in it stands. The root goes on after one, so that is heard at once. */
     failed(error) {
         this.#error ??= error;

@@ -275,7 +275,7 @@ export class Cx {
     reason() {
         const info = this.#rt.info(this.#task.id);
         if (info.epoch === 0) return undefined;
-        if (info.kind === 'PARENT') info.message = this.#rt.causes(info.region).links.at(-1)?.message ?? '';
+        if (info.kind === 'PARENT') info.message = this.#task.region.rootMessage();
         return new Cancelled({ ...info, cause: this.#task.cause ?? this.#task.region.causeOf() });
     }
 
@@ -372,13 +372,15 @@ export class Cx {
 
     /** Waits for a promise of anybody's. What it stands for goes on if the task is cancelled meanwhile. */
     wait(promise) {
+        const theirs = Promise.resolve(promise);
+        theirs.catch(() => {}); /* it was handed to us, also if we do not wait for it any more */
         return this.#wait('wait', (wait) => {
             const settled = (settle) => (value) => {
                 wait.due = 0n;
                 wait.settle = () => settle(value);
                 this.#rt.wake(this.#task.id);
             };
-            Promise.resolve(promise).then(settled(wait.resolve), settled(wait.reject));
+            theirs.then(settled(wait.resolve), settled(wait.reject));
         });
     }
 

@@ -13,6 +13,10 @@ const TEXT = 4;
 const OF_REGIONS = new Set(['region_opened', 'region_closing', 'region_cancelled', 'region_forced',
     'region_draining', 'region_finalizing', 'region_closed', 'region_joined', 'chain_truncated']);
 
+/** Events whose value is a status. */
+const OF_STATUS = new Set(['region_closed', 'region_joined', 'finalized', 'completed', 'refused', 'task_joined',
+    'finalizer_done']);
+
 function damaged(offset, expected) {
     return new EbbError('EBB_ERR_CORRUPT', `trace, offset ${offset}: expected ${expected}`);
 }
@@ -28,6 +32,7 @@ export class TraceReader {
     #time = 0n;
     #turn = 0n;
     #batch = 0n;
+    #said = {}; /* the event that has the last text, and that text's bytes */
 
     /** @param {{ abi: import('./abi.js').Abi }} runtime for the names of what stands in events */
     constructor(runtime) {
@@ -73,7 +78,7 @@ export class TraceReader {
             this.#turn = view.getBigUint64(at + 8, true);
             this.#batch = view.getBigUint64(at + 16, true);
         }
-        if (type === TEXT) appendText(events.at(-1), view, at);
+        if (type === TEXT) this.#text(events.at(-1), view, at);
         else if (type !== TIME && type !== TURN) events.push(this.#event(view, at, type, seq, other));
     }
 
@@ -96,16 +101,22 @@ export class TraceReader {
             microtaskBatchId: this.#batch,
             severity: epoch >> 4 === 0 ? '' : abi.name(NAMES.SEVERITY, epoch >> 4),
             time: this.#time,
-            value: view.getInt32(at + 4, true),
+            value: view.getUint32(at + 4, true),
+            status: OF_STATUS.has(name) ? abi.name(NAMES.STATUS, view.getInt32(at + 4, true)) : '',
             other,
             text: '',
         };
     }
-}
 
-/** A text belongs to the event before it; one whose event was taken with the piece before has nowhere to go. */
-function appendText(event, view, at) {
-    if (event === undefined) return;
-    const n = Math.min(24, view.getUint32(at + 4, true));
-    event.text += new TextDecoder().decode(new Uint8Array(view.buffer, view.byteOffset + at + 8, n));
+    /**
+     * A text belongs to the event before it; one whose event was taken with the piece before has nowhere to go. It
+     * comes in pieces that may end inside a character.
+     */
+    #text(event, view, at) {
+        if (event === undefined) return;
+        const n = Math.min(24, view.getUint32(at + 4, true));
+        if (this.#said.event !== event) this.#said = { event, bytes: [] };
+        this.#said.bytes.push(...new Uint8Array(view.buffer, view.byteOffset + at + 8, n));
+        event.text = new TextDecoder().decode(Uint8Array.from(this.#said.bytes));
+    }
 }
