@@ -115,8 +115,9 @@ export class Abi {
         return this.#view;
     }
 
+    /** Addresses come as signed numbers. */
     bytes(at, n) {
-        return new Uint8Array(this.#exports.memory.buffer, at, n);
+        return new Uint8Array(this.#exports.memory.buffer, at >>> 0, n);
     }
 
     get memoryBytes() {
@@ -126,7 +127,7 @@ export class Abi {
     /** The text at an address, up to its 0; at most `most` bytes of it. */
     text(at, most = 1024) {
         if (at === 0) return undefined;
-        const bytes = this.bytes(at, Math.min(most, this.memoryBytes - at));
+        const bytes = this.bytes(at, Math.min(most, this.memoryBytes - (at >>> 0)));
         const end = bytes.indexOf(0);
         return decode(end < 0 ? bytes : bytes.subarray(0, end));
     }

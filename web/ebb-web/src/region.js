@@ -1,5 +1,5 @@
 import { STATUS } from './abi.js';
-import { raise } from './errors.js';
+import { Cancelled, raise } from './errors.js';
 import { checkFunction, checkOptions } from './options.js';
 import { Task } from './task.js';
 
@@ -61,9 +61,11 @@ export class Region {
         checkFunction(fn, 'region.spawn');
         const { name, signal, timeout, polls, priority } = checkOptions(options, fn.name || 'task');
         const rt = this.#rt;
+        const due = rt.deadline(timeout);
+        const site = rt.abi.site(name);
         const task = new Task(rt, this, fn, name);
         const slot = rt.slots.take(task);
-        const id = rt.abi.call.spawn(0n, this.id, rt.deadline(timeout), polls, priority, slot, rt.abi.site(name));
+        const id = rt.abi.call.spawn(0n, this.id, due, polls, priority, slot, site);
         task.admitted(rt.admit(id, slot, task, `spawn of ${name} in region ${this.name}`), slot, signal);
         rt.schedule();
         return task;
@@ -80,6 +82,9 @@ export class Region {
         heat.done.catch(() => {}); /* the winner's outcome says it all */
         try {
             return await Promise.race(list.map((fn) => heat.spawn(fn).result));
+        } catch (error) {
+            if (error.code === 'EBB_ERR_CLOSED' && heat.epoch > 0) throw heat.reason();
+            throw error;
         } finally {
             heat.cancel({ kind: 'RACE_LOST', message: 'another was first' });
             await heat.done.catch(() => {});
@@ -114,6 +119,13 @@ export class Region {
     /** Its state, what it was told, and how much lives in it. */
     info() {
         return this.#rt.regionInfo(this.id);
+    }
+
+    /** Why it is cancelled, as the error that says so; undefined if it is not. */
+    reason() {
+        const info = this.info();
+        if (info.epoch === 0) return undefined;
+        return new Cancelled({ ...info, message: this.rootMessage(), cause: this.causeOf() });
     }
 
     /** Why it is cancelled: links, the root cause last, and whether some were left out. */
@@ -168,7 +180,7 @@ export class Region {
     /** Its runtime has trapped. */
     lost(error) {
         if (this.ended) return;
-        this.#report = { abandoned: [], leaked: [] };
+        this.#report = { abandoned: [], leaked: [], counts: { abandoned: 0, leaked: 0 } };
         this.#unlink?.();
         this.#reject(error);
     }

@@ -11,6 +11,7 @@ const LONGEST_MS = 2 ** 31 - 1; /* what setTimeout takes */
 const TURN_MS = 8;
 const TURN_POLLS = 4096;
 const MOST_BYTES = 2 ** 30; /* of a recorder */
+const BLAMES = 100; /* that a report names */
 const WITNESS_EPOCH = 24; /* where a witness in the scratch has its epoch */
 const BATCH_POLLS = 64; /* between two looks at the clock */
 
@@ -35,6 +36,7 @@ export class Runtime {
     #scheduled = false;
     #byMessage = false; /* scheduled, and the next message runs it */
     #pumping = false;
+    #hooks = []; /* that run, and that wait for these */
     #wakes = []; /* tasks to be woken when this batch is over */
     #overdue = new Set(); /* tasks to be woken in the next turn */
     #crash;
@@ -210,7 +212,7 @@ export class Runtime {
      */
     wake(id) {
         if (this.#crash !== undefined) return;
-        if (this.#pumping && checkId(id, 'task') >> 56n === BigInt(this.id)) {
+        if (this.#pumping && isMine(checkId(id, 'task'), this.id)) {
             this.#wakes.push(id);
             return;
         }
@@ -260,20 +262,23 @@ export class Runtime {
 
     /** The time after so many nanoseconds; 0 if there is no such span, for ever if it is too long. */
     deadline(span) {
+        const now = this.clock();
         if (span === undefined) return 0n;
-        const due = this.clock() + span;
+        const due = now + span;
         return due > FOREVER ? FOREVER : due === 0n ? 1n : due;
     }
 
     openRegion(parent, owner, options = {}) {
         const { abi, slots } = this;
         const { name, signal, timeout, priority } = checkOptions(options, 'region');
+        const flags = (options.collect ? 1 : 0) | (options.cleanup ? 2 : 0);
+        const due = this.deadline(timeout);
+        const site = abi.site(name);
         const region = new Region(this, parent, name);
         const slot = slots.take(region);
-        const flags = (options.collect ? 1 : 0) | (options.cleanup ? 2 : 0);
-        const id = abi.call.region_open(owner === undefined ? 0n : owner.id, parent.id, flags,
-            this.deadline(timeout), priority, slot, abi.site(name));
+        const id = abi.call.region_open(owner === undefined ? 0n : owner.id, parent.id, flags, due, priority, slot, site);
         region.admitted(this.admit(id, slot, region, `region ${name} in ${parent.name}`), slot, signal);
+        if (due !== 0n) this.schedule(); /* there is a timer to be set */
         return region;
     }
 
@@ -347,6 +352,25 @@ export class Runtime {
         this.#channel.post(true);
     }
 
+    /** Something that the task waits for has come. One that is polled in the next turn hears of it then. */
+    wakeWaiter(task) {
+        if (!this.#overdue.has(task)) this.wake(task.id);
+    }
+
+    /** Runs a hook. One that is to run inside another runs after it: they may be a list of any length. */
+    runHook(hook) {
+        this.#hooks.push(hook);
+        if (this.#hooks.length > 1) return;
+        for (let i = 0; i < this.#hooks.length; i++) {
+            try {
+                this.#hooks[i]();
+            } catch (error) {
+                raise(error);
+            }
+        }
+        this.#hooks = [];
+    }
+
     /* ---- the pump --------------------------------------------------------------------------------------- */
 
     /** A message or a timer of ours has come. */
@@ -418,6 +442,7 @@ export class Runtime {
     /** More to do now, later, or never again. */
     #after() {
         this.#wakeLate();
+        this.clock(); /* a batch may have taken long */
         const due = u64(this.abi.call.next_due());
         if (this.#closing && this.#rootClosed()) return;
         if (due <= this.now) this.schedule();
@@ -455,9 +480,13 @@ export class Runtime {
         return true;
     }
 
-    /** Who did not end as it should, by name. */
+    /** Who did not end as it should: how many, finalizers too, and the first of them by name. */
     #report(region, abandoned, leaked) {
-        return { abandoned: this.#blames(region, 0, abandoned), leaked: this.#blames(region, 1, leaked) };
+        return {
+            abandoned: this.#blames(region, 0, abandoned),
+            leaked: this.#blames(region, 1, leaked),
+            counts: { abandoned, leaked },
+        };
     }
 
     /* ---- what the kernel calls -------------------------------------------------------------------------- */
@@ -487,7 +516,7 @@ export class Runtime {
     }
 
     #blames(region, what, n) {
-        return Array.from({ length: n }, (_, i) => {
+        return Array.from({ length: Math.min(n, BLAMES) }, (_, i) => {
             if (this.abi.call.region_blame(region, what, i) < 0) return undefined;
             const w = this.abi.words();
             return { id: w.u64(), site: this.abi.text(w.u32()) };
@@ -587,6 +616,11 @@ class Slots {
     all() {
         return this.#items.filter((item) => item !== undefined);
     }
+}
+
+/** An id that can't be refused. */
+function isMine(id, runtime) {
+    return id >> 56n === BigInt(runtime) && (id & 0xffffffffn) !== 0n;
 }
 
 function idText(id) {

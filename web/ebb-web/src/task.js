@@ -72,14 +72,16 @@ export class Task {
     /** Its budget is over: what does not return within a few turns is abandoned. */
     force() {
         if (this.ended) return;
+        this.#rt.clock();
         this.#rt.abi.call.task_force(this.id);
         this.#rt.schedule();
     }
 
     /** One poll. */
     poll(signal) {
-        if (this.#fn !== undefined) this.#begin();
-        this.cx.polled(signal);
+        if (this.#fn === undefined) this.cx.polled(signal);
+        else this.#begin();
+        this.cx.signalled(signal);
         if (signal & SIGNAL.OVERDUE && this.#status === STATUS.PENDING) this.#rt.overdue(this);
         return this.#status;
     }
@@ -291,13 +293,16 @@ export class Cx {
 
     /** A place where the task may stop: throws Cancelled if it is asked to and not masked, and acknowledges that. */
     checkpoint() {
-        const status = this.#rt.abi.call.checkpoint(this.#alive('checkpoint'));
-        if (status === STATUS.CANCELLED) throw this.reason();
-        this.#check(status, 'checkpoint');
+        const { call } = this.#rt.abi;
+        const id = this.#alive('checkpoint');
+        if ((this.#check(call.signal(id), 'checkpoint') & SIGNAL.CANCEL) === 0) return;
+        this.#rt.clock();
+        if (call.checkpoint(id) === STATUS.CANCELLED) throw this.reason();
     }
 
     /** Runs `fn` with cancellation held back, across its awaits. Nests to 32. */
     async mask(fn) {
+        this.#rt.clock();
         this.#check(this.#rt.abi.call.mask(this.#alive('mask')), 'mask');
         try {
             return await fn(this);
@@ -309,6 +314,7 @@ export class Cx {
     /** A request that waited for this is told in the next turn. */
     #unmask() {
         if (this.#task.ended) return;
+        this.#rt.clock();
         this.#check(this.#rt.abi.call.unmask(this.#task.id), 'mask');
         if (this.cancelled) this.#rt.wake(this.#task.id);
     }
@@ -322,9 +328,11 @@ export class Cx {
         const number = abi.obligationKind(kind);
         checkFunction(onAbort, 'cx.reserve');
         const task = this.#alive('reserve');
+        const site = abi.site(`${this.#task.name}: ${kind}`);
+        this.#rt.clock();
         const obligation = new Obligation(this.#rt, this.#task, kind, onAbort);
         const slot = slots.take(obligation);
-        const id = abi.call.reserve(task, number, slot, abi.site(`${this.#task.name}: ${kind}`));
+        const id = abi.call.reserve(task, number, slot, site);
         obligation.admitted(this.#rt.admit(id, slot, obligation, `cx.reserve(${kind}) of task ${this.#task.name}`), slot);
         this.#task.attach(slot, obligation);
         return obligation;
@@ -335,9 +343,10 @@ export class Cx {
         const { abi, slots } = this.#rt;
         checkFunction(fn, 'cx.defer');
         const task = this.#alive('defer');
+        const site = abi.site(`${this.#task.name}: ${fn.name || 'defer'}`);
         const finalizer = new Finalizer(this.#rt, fn, this.#task);
         const slot = slots.take(finalizer);
-        const status = abi.call.defer(task, slot, abi.site(`${this.#task.name}: ${fn.name || 'defer'}`));
+        const status = abi.call.defer(task, slot, site);
         if (status < 0) slots.give(slot, finalizer);
         this.#check(status, 'defer');
         this.#task.attach(slot, finalizer);
@@ -366,7 +375,7 @@ export class Cx {
     yield() {
         return this.#wait('yield', (wait) => {
             wait.due = 0n;
-            this.#rt.wake(this.#task.id);
+            this.#rt.wakeWaiter(this.#task);
         });
     }
 
@@ -376,9 +385,10 @@ export class Cx {
         theirs.catch(() => {}); /* it was handed to us, also if we do not wait for it any more */
         return this.#wait('wait', (wait) => {
             const settled = (settle) => (value) => {
+                if (!this.#waits.has(wait)) return;
                 wait.due = 0n;
                 wait.settle = () => settle(value);
-                this.#rt.wake(this.#task.id);
+                this.#rt.wakeWaiter(this.#task);
             };
             theirs.then(settled(wait.resolve), settled(wait.reject));
         });
@@ -391,7 +401,7 @@ export class Cx {
                 if (wait.due !== undefined) return;
                 wait.due = 0n;
                 wait.settle = () => wait.resolve(event);
-                this.#rt.wake(this.#task.id);
+                this.#rt.wakeWaiter(this.#task);
             };
             target.addEventListener(type, heard, options);
             wait.drop = () => target.removeEventListener(type, heard, options);
@@ -471,10 +481,13 @@ export class Cx {
             if (cancelled) this.#end(wait, () => wait.reject(this.reason()));
             else if (wait.due !== undefined && wait.due <= this.#rt.now) this.#end(wait, wait.settle);
         }
-        if (cancelled && !this.#aborted) {
-            this.#aborted = true;
-            this.#controller?.abort(this.reason());
-        }
+    }
+
+    /** The end of a poll: if it is asked to stop, whoever has its signal hears of it. */
+    signalled(signal) {
+        if ((signal & SIGNAL.CANCEL) === 0 || this.#aborted) return;
+        this.#aborted = true;
+        this.#controller?.abort(this.reason());
     }
 
     #end(wait, settle) {
@@ -531,21 +544,18 @@ export class Obligation {
 
     /** It is done. The second resolution of either kind throws. */
     commit() {
+        this.#rt.clock();
         this.#resolve(this.#rt.abi.call.commit(this.#asker(), this.id), 'commit');
     }
 
-    /** It is not done, and won't be; calls onAbort now. */
+    /** It is not done, and won't be; calls onAbort now, or after the onAbort that this is called from. */
     abort() {
         this.#resolve(this.#rt.abi.call.abort(this.#asker(), this.id), 'abort');
     }
 
     /** By the kernel, whoever aborted it. */
     aborted() {
-        try {
-            this.#onAbort();
-        } catch (error) {
-            raise(error);
-        }
+        this.#rt.runHook(this.#onAbort);
     }
 }
 
@@ -566,6 +576,7 @@ class Finalizer {
         const fn = this.#fn;
         this.#fn = undefined;
         this.#task.cx.polled(signal);
+        this.#task.cx.signalled(signal);
         if (signal & SIGNAL.OVERDUE && this.#status === STATUS.PENDING) this.#rt.overdue(this.#task);
         if (fn !== undefined) start(fn, this.#task.cx, () => this.#settle(STATUS.OK), (error) => this.#threw(error));
         return this.#status;
