@@ -38,6 +38,15 @@ export function isAbort(error) {
     return error instanceof Error && error.name === 'AbortError';
 }
 
+/** Calls somebody else's code, a removeEventListener for one, which may throw and must not keep us from going on. */
+export function safely(fn) {
+    try {
+        fn();
+    } catch (error) {
+        raise(error);
+    }
+}
+
 /** An error of nobody's: heard as an unhandled rejection, wherever this runs. */
 export function raise(error) {
     Promise.reject(error);

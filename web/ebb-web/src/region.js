@@ -1,5 +1,5 @@
 import { STATUS } from './abi.js';
-import { Cancelled, raise } from './errors.js';
+import { Cancelled, raise, safely } from './errors.js';
 import { checkFunction, checkOptions } from './options.js';
 import { Task } from './task.js';
 
@@ -164,16 +164,20 @@ export class Region {
         this.#suppressed.push(error);
     }
 
+    /** The kernel has closed it. What follows from that comes after the batch. */
     over(status, report) {
-        const { abi, slots } = this.#rt;
         this.#report = report;
-        this.#unlink?.();
-        slots.give(this.#slot, this);
+        this.#rt.slots.give(this.#slot, this);
+        this.#rt.afterBatch(() => this.#leave(status, report));
+    }
+
+    #leave(status, report) {
+        if (this.#unlink !== undefined) safely(this.#unlink);
         if (status === STATUS.OK || status === STATUS.CANCELLED) {
             const suppressed = this.#suppressed;
             this.#resolve({ status: status === STATUS.OK ? 'ok' : 'cancelled', ...report, suppressed });
         } else {
-            this.#reject(this.#error ?? abi.error(status, `region ${this.name}`));
+            this.#reject(this.#error ?? this.#rt.abi.error(status, `region ${this.name}`));
         }
     }
 
@@ -181,7 +185,7 @@ export class Region {
     lost(error) {
         if (this.ended) return;
         this.#report = { abandoned: [], leaked: [], counts: { abandoned: 0, leaked: 0 } };
-        this.#unlink?.();
+        if (this.#unlink !== undefined) safely(this.#unlink);
         this.#reject(error);
     }
 }

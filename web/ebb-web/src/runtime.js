@@ -1,5 +1,5 @@
 import { Abi, NAMES, STATUS, u64 } from './abi.js';
-import { EbbError, raise } from './errors.js';
+import { EbbError, raise, safely } from './errors.js';
 import { capability, checkHost } from './host.js';
 import { builtin } from './module.js';
 import { checkOptions, FOREVER, integer, nanoseconds, printable } from './options.js';
@@ -37,7 +37,7 @@ export class Runtime {
     #byMessage = false; /* scheduled, and the next message runs it */
     #pumping = false;
     #hooks = []; /* that run, and that wait for these */
-    #wakes = []; /* tasks to be woken when this batch is over */
+    #late = []; /* what is to be done when this batch is over */
     #overdue = new Set(); /* tasks to be woken in the next turn */
     #crash;
     #closing = false; /* the root may be closed after a batch */
@@ -213,7 +213,7 @@ export class Runtime {
     wake(id) {
         if (this.#crash !== undefined) return;
         if (this.#pumping && isMine(checkId(id, 'task'), this.id)) {
-            this.#wakes.push(id);
+            this.#late.push(() => this.wake(id));
             return;
         }
         const status = this.#tell(() => this.abi.call.wake(0n, checkId(id, 'task')));
@@ -361,14 +361,14 @@ export class Runtime {
     runHook(hook) {
         this.#hooks.push(hook);
         if (this.#hooks.length > 1) return;
-        for (let i = 0; i < this.#hooks.length; i++) {
-            try {
-                this.#hooks[i]();
-            } catch (error) {
-                raise(error);
-            }
-        }
+        for (let i = 0; i < this.#hooks.length; i++) safely(this.#hooks[i]);
         this.#hooks = [];
+    }
+
+    /** Calls `fn` when no poll runs: now, or after this batch. */
+    afterBatch(fn) {
+        if (this.#pumping) this.#late.push(fn);
+        else fn();
     }
 
     /* ---- the pump --------------------------------------------------------------------------------------- */
@@ -415,10 +415,10 @@ export class Runtime {
         if (this.#crash === undefined) this.#after();
     }
 
-    #wakeLate() {
-        const wakes = this.#wakes;
-        this.#wakes = [];
-        for (const id of wakes) this.wake(id);
+    #afterThat() {
+        const late = this.#late;
+        this.#late = [];
+        late.forEach(safely);
     }
 
     #pump() {
@@ -441,7 +441,7 @@ export class Runtime {
 
     /** More to do now, later, or never again. */
     #after() {
-        this.#wakeLate();
+        this.#afterThat();
         this.clock(); /* a batch may have taken long */
         const due = u64(this.abi.call.next_due());
         if (this.#closing && this.#rootClosed()) return;
@@ -550,7 +550,10 @@ export class Runtime {
         }
         this.#dropTimer();
         this.#channel.close();
-        this.#host.queueMicrotask(() => [...this.slots.all(), this.root].forEach((each) => each.lost?.(told)));
+        this.#host.queueMicrotask(() => {
+            this.#afterThat(); /* some had ended just before */
+            [...this.slots.all(), this.root].forEach((each) => each.lost?.(told));
+        });
         return told;
     }
 }

@@ -1,5 +1,5 @@
 import { SIGNAL, STATUS } from './abi.js';
-import { Cancelled, EbbError, isAbort, raise } from './errors.js';
+import { Cancelled, EbbError, isAbort, safely } from './errors.js';
 import { checkFunction, nanoseconds } from './options.js';
 
 /**
@@ -146,18 +146,21 @@ export class Task {
         else this.region.suppressed(error);
     }
 
-    /** The kernel has ended it. No code of anybody's runs here. */
+    /**
+     * The kernel has ended it, and knows nothing of it any more once this has returned. Nothing is asked for here: what
+     * follows from it comes after the batch.
+     */
     over(status, witness) {
         if (status !== STATUS.OK) this.#error = this.#failure(status);
         this.#witness = witness;
+        this.#final = status;
         for (const slot of this.#attached?.keys() ?? []) this.detach(slot);
         this.#rt.slots.give(this.#slot, this);
-        this.#leave(status);
+        this.#rt.afterBatch(() => this.#leave());
     }
 
-    #leave(status) {
-        this.#final = status;
-        this.#unlink?.();
+    #leave() {
+        if (this.#unlink !== undefined) safely(this.#unlink);
         this.#cleanUp();
         if (this.#result !== undefined) this.#tell();
     }
@@ -185,17 +188,10 @@ export class Task {
 
     /** Its runtime has trapped. */
     lost(error) {
+        if (this.ended) return;
         this.#error = error;
-        this.#leave(STATUS.FAULTED);
-    }
-}
-
-/** Somebody else's removeEventListener may throw; that must not keep a task from ending. */
-function safely(fn) {
-    try {
-        fn();
-    } catch (error) {
-        raise(error);
+        this.#final = STATUS.FAULTED;
+        this.#leave();
     }
 }
 
