@@ -1,0 +1,3 @@
+import { nothing } from './no-such-file.js';
+
+nothing();

@@ -1,0 +1,3 @@
+import test from 'node:test';
+
+test('asks elsewhere', () => fetch('http://elsewhere.example/').catch(() => {}));

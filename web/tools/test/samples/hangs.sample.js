@@ -1,0 +1,4 @@
+import test from 'node:test';
+
+test('ends', () => {});
+test('never ends', () => { for (;;); });

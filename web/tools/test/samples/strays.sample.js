@@ -1,0 +1,14 @@
+/* Errors that nobody catches, while a test runs. */
+import test from 'node:test';
+
+const later = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+
+test('an error in a timer', async () => {
+    setTimeout(() => { throw new Error('stray'); }, 1);
+    await later(50);
+});
+test('a rejection', async () => {
+    Promise.reject(new Error('lost'));
+    await later(50);
+});
+test('after them, all is well', () => {});
