@@ -11,12 +11,16 @@ function(ebb_wasm target)
     target_include_directories(${target} PRIVATE include ${PROJECT_SOURCE_DIR})
     target_include_directories(${target} SYSTEM PRIVATE web/shim/include)
     set_target_properties(${target} PROPERTIES LINKER_LANGUAGE C SUFFIX .wasm)
-    target_link_options(${target} PRIVATE -Wl,--no-entry -Wl,--gc-sections -Wl,--strip-all)
+    # --stack-first: an overflow leaves the memory, which traps
+    target_link_options(${target} PRIVATE -Wl,--no-entry -Wl,--gc-sections -Wl,--strip-all -Wl,--stack-first -Wl,-z,stack-size=262144)
 endfunction()
 
 file(GLOB abi_sources CONFIGURE_DEPENDS web/wasm/*.c)
+file(GLOB lab_sources CONFIGURE_DEPENDS web/lab/*.c web/bench/*.c)
 ebb_wasm(ebb ${abi_sources})
-target_link_options(ebb PRIVATE -Wl,--stack-first) # an overflow leaves the memory, which traps
+ebb_wasm(ebb-lab ${abi_sources} ${lab_sources})
+ebb_wasm(ebb-mutant ${abi_sources} ${lab_sources})
+target_compile_definitions(ebb-mutant PRIVATE EBB_MUTANTS=1)
 
 # The package and the pages, with the modules in place: what tests import and `ebb serve` serves.
 set(stage ${CMAKE_BINARY_DIR}/web)
@@ -34,4 +38,10 @@ add_custom_command(OUTPUT ${stage}/ebb-web/src/module.js ${stage}/ebb-web/ebb.wa
     COMMAND ${CMAKE_COMMAND} -DWASM=$<TARGET_FILE:ebb> -DOUT=${stage}/ebb-web/src/module.js
         -P ${CMAKE_CURRENT_LIST_DIR}/ebb_web_module.cmake
     DEPENDS ebb ${CMAKE_CURRENT_LIST_DIR}/ebb_web_module.cmake VERBATIM)
+foreach(module ebb-lab ebb-mutant)
+    add_custom_command(OUTPUT ${stage}/parity/${module}.wasm
+        COMMAND ${CMAKE_COMMAND} -E copy $<TARGET_FILE:${module}> ${stage}/parity/${module}.wasm
+        DEPENDS ${module} VERBATIM)
+    list(APPEND staged ${stage}/parity/${module}.wasm)
+endforeach()
 add_custom_target(stage ALL DEPENDS ${staged} ${stage}/ebb-web/src/module.js)
