@@ -1,7 +1,7 @@
 # Every fixture natively, in Node and in Chromium, from the same files; and rules broken on purpose, to see each
 # gate fail. What they run in Node and Chromium is what `make wasm` has staged.
 set(web_stage ${PROJECT_SOURCE_DIR}/build/wasm/web)
-set(parity_tests fixture gates run)
+set(parity_tests fixture gates recorded run)
 list(TRANSFORM parity_tests REPLACE "(.+)" "web/parity/test/\\1.test.js")
 
 if(TARGET ebb_cli AND NOT CMAKE_C_FLAGS MATCHES "fsanitize")
