@@ -148,8 +148,8 @@ void ebb__task_fired(ebb_rt *rt, ebb__task *t) {
             c->kept = 0;
         }
         ebb__task_overdue(rt, t);
-    } else if (t->phase == EBB_CREATED) {
-        ebb__task_end_unpolled(rt, t);
+    } else if (t->phase == EBB_CREATED && !(t->flags & (F_DUTY | F_SCOPE))) {
+        ebb__task_end_unpolled(rt, t); /* it owes nothing */
     } else {
         ebb__task_cancel_own(rt, t, EBB_CANCEL_TIMEOUT, 0, "its deadline has passed");
     }

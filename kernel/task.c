@@ -112,6 +112,11 @@ EBB__INLINE void task_end(ebb_rt *rt, ebb__task *t, ebb_status status) {
     if (EBB__UNLIKELY(r->state != EBB_REGION_OPEN || r->flags & R_JOINING)) ebb__region_advance(rt, r);
 }
 
+void ebb__task_end_unpolled(ebb_rt *rt, ebb__task *t) {
+    ebb__dequeue(rt, t);
+    task_end(rt, t, EBB_CANCELLED);
+}
+
 void ebb__task_rewoken(ebb_rt *rt, ebb__task *t) {
     if (!(t->flags & F_REWAKE)) return;
     t->flags = (uint16_t)(t->flags & ~F_REWAKE);
@@ -155,11 +160,6 @@ EBB__INLINE void body_over(ebb_rt *rt, ebb__task *t, ebb_status status) {
     t->flags |= F_RETURNED;
     t->polls_left = (uint32_t)status;
     settle(rt, t);
-}
-
-void ebb__task_end_unpolled(ebb_rt *rt, ebb__task *t) {
-    ebb__dequeue(rt, t);
-    body_over(rt, t, EBB_CANCELLED); /* whoever spawned it may have given it something to do at its end */
 }
 
 /* It did not return: it is never polled again, its state is never touched again. */
