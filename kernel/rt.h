@@ -266,7 +266,9 @@ struct ebb_rt {
     struct ebb__workflows *workflows;
     void (*workflows_free)(struct ebb__workflows *w);
     void (*blame)(ebb_rt *rt, const ebb__guilty *g);
-    bool patient;     /* a task whose budget is over has its last polls when the host wakes it, not at once */
+    /* Its host is a browser: a task whose budget is over has its last polls when it is woken, not at once, and a
+     * pump takes little time. */
+    bool patient;
     uint32_t standby; /* tasks that wait for a stop and are nobody's work until then */
 
     /* The lab's: which of n runnable tasks of a lane comes next. */

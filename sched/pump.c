@@ -13,6 +13,7 @@
 enum {
     WHEEL_WORK = 4096,  /* timers moved or fired a turn */
     SWEEP_WORK = 65536, /* regions moved on a turn, besides those that polls move on */
+    SWEEP_LITTLE = 64,  /* the same, of a patient runtime */
     CHOICES = 8         /* how far from the head the lab may choose */
 };
 
@@ -129,7 +130,7 @@ ebb_status ebb_pump(ebb_rt *rt, uint32_t max_polls) {
     ebb__journal(rt, &rt->host.cx, (ebb_record){.type = J_PUMP, .value = max_polls});
     rt->pumping = true;
     if (EBB__UNLIKELY(rt->reasons_low)) ebb__reasons_refill(rt);
-    uint32_t sweeps = SWEEP_WORK;
+    uint32_t sweeps = rt->patient ? SWEEP_LITTLE : SWEEP_WORK;
     bool more;
     do { /* again if what ran has armed something that is due already */
         more = turn_wheel(rt);

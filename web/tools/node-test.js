@@ -306,12 +306,18 @@ export default test;
 
 Object.assign(test, { test, it: test, describe, suite: describe, before, after, beforeEach, afterEach });
 
-/** For an error that nobody caught: fails the test that runs. @returns {boolean} false if none does */
-export function interrupt(error) {
-    if (current?.kind !== 'test')
-        return false;
-    current.interrupt(error);
-    return true;
+/**
+ * For an error that nobody caught: what fails the test that runs now with it.
+ * @returns {(error: unknown) => boolean} false if no test ran, or if it has ended meanwhile
+ */
+export function running() {
+    const test = current?.kind === 'test' ? current : null;
+    return (error) => {
+        const isRunning = test !== null && !test.ended;
+        if (isRunning)
+            test.interrupt(error);
+        return isRunning;
+    };
 }
 
 /**

@@ -3,7 +3,7 @@
  * are on globalThis.results, a promise of an array; the page shows them; and if there is a function
  * globalThis.report, it is given each one at once, as JSON, and before it `{ started: name }`.
  */
-import { interrupt, runFile } from './node-test.js';
+import { runFile, running } from './node-test.js';
 
 const list = document.querySelector('ol');
 
@@ -35,15 +35,27 @@ async function runAll(files) {
         show(result);
         tell(result);
     };
-    const stray = (error) => interrupt(error) ||
-        ended({ name: 'outside of every test', ok: false, error: String(error?.stack ?? error), ms: 0 });
-    /* A test may hear these itself, and says so by preventDefault(): its listener came after ours. */
-    const unheard = (event, error) => setTimeout(() => event.defaultPrevented || stray(error));
-    addEventListener('error', (event) => unheard(event, event.error ?? event.message));
-    addEventListener('unhandledrejection', (event) => unheard(event, event.reason));
+    hearStrays(ended);
     for (const file of files)
         await runOne(file, { started: (name) => tell({ started: name }), ended });
     return results;
+}
+
+/**
+ * An error that nobody caught fails the test that runs when it comes. A test may hear it itself, and says so
+ * by preventDefault(); but its listener came after ours, so the answer is looked for when all have been
+ * called.
+ */
+function hearStrays(ended) {
+    const unheard = (event, error) => {
+        const fail = running();
+        const text = String(error?.stack ?? error);
+        const stray = () => fail(error) ||
+            ended({ name: 'outside of every test', ok: false, error: text, ms: 0 });
+        setTimeout(() => event.defaultPrevented || stray());
+    };
+    addEventListener('error', (event) => unheard(event, event.error ?? event.message));
+    addEventListener('unhandledrejection', (event) => unheard(event, event.reason));
 }
 
 async function runOne(file, observer) {
@@ -54,6 +66,7 @@ async function runOne(file, observer) {
             await import(file);
     };
     await runFile(file, load, observer);
+    await new Promise((resolve) => setTimeout(resolve)); /* what it left behind is told by now */
 }
 
 const files = new URLSearchParams(location.search).get('files')?.split(',').filter(Boolean) ?? [];

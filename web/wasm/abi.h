@@ -105,6 +105,8 @@ void EBB__EXPORT(region_force)(uint64_t asker, uint64_t region);
 /* Fills: deadline, failed (i64), status, state, kind, severity, epoch, tasks, children, obligations, abandoned,
  * leaked (i32), message (48 bytes). The deadline is that of the cleanup once it is cancelled. */
 int32_t EBB__EXPORT(region_info)(uint64_t region);
+/* Fills: what was said where its cancel began, here or above (48 bytes). Only looks: no event, no operation. */
+int32_t EBB__EXPORT(root_message)(uint64_t region);
 /* The i-th task that was abandoned, or obligation that leaked. Fills: id (i64), address of its site (i32). */
 enum { BLAME_ABANDONED = 0, BLAME_LEAKED = 1 };
 int32_t EBB__EXPORT(region_blame)(uint64_t region, int32_t what, uint32_t i);

@@ -77,6 +77,17 @@ int32_t web_region_info(uint64_t region) {
     return EBB_OK;
 }
 
+int32_t web_root_message(uint64_t region) {
+    ebb__region *r;
+    ebb_status st = ebb__find_region(web_rt, (ebb_region){region}, &r);
+    if (st != EBB_OK) return st;
+    while (ebb__told_kind(r->told) == EBB_CANCEL_PARENT && r->parent != 0)
+        r = ebb__region_at(web_rt, r->parent);
+    words w = words_begin();
+    put_message(&w, r->message);
+    return EBB_OK;
+}
+
 int32_t web_region_blame(uint64_t region, int32_t what, uint32_t i) {
     ebb_blame blame;
     ebb_status st = what == BLAME_ABANDONED

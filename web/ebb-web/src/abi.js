@@ -11,7 +11,7 @@ export const EXPORTS = {
     advance: 'Iv', turn: 'IIv', pump: 'ii', next_due: 'I', runnable: 'i',
     take_trace: 'iv', take_journal: 'iv', dump: 'v', stats: 'v', name: 'iii', id_status: 'Ii',
     root: 'I', region_open: 'IIiIiiiI', region_join: 'IIv', region_close: 'IIv', region_cancel: 'IIiv',
-    region_cancel_within: 'IIiIiv', region_force: 'IIv', region_info: 'Ii', region_blame: 'Iiii', cause_chain: 'Ii',
+    region_cancel_within: 'IIiIiv', region_force: 'IIv', region_info: 'Ii', root_message: 'Ii', region_blame: 'Iiii', cause_chain: 'Ii',
     spawn: 'IIIiiiiI', wake: 'IIi', task_cancel: 'IIiv', task_force: 'Iv', checkpoint: 'Ii', mask: 'Ii',
     unmask: 'Ii', signal: 'Ii', task_info: 'Ii', witness: 'Ii', witness_check: 'i',
     reserve: 'IiiiI', commit: 'IIi', abort: 'IIi', defer: 'Iiii', timer_arm: 'III', timer_disarm: 'Ii',
@@ -84,7 +84,7 @@ export class Abi {
      */
     constructor(module, callbacks, trapped) {
         checkImports(module);
-        const instance = new WebAssembly.Instance(module, { ebb: callbacks });
+        const instance = instantiate(module, callbacks);
         checkExports(instance.exports);
         this.#exports = instance.exports;
         this.#view = new DataView(this.#exports.memory.buffer);
@@ -180,6 +180,16 @@ export class Abi {
     /** Reads the scratch from its beginning. */
     words() {
         return new Words(this.view, this.at);
+    }
+}
+
+/** An engine has room for so many memories in a page. */
+function instantiate(module, callbacks) {
+    try {
+        return new WebAssembly.Instance(module, { ebb: callbacks });
+    } catch (cause) {
+        if (!(cause instanceof RangeError)) throw cause;
+        throw new EbbError('EBB_ERR_NOMEM', `new Runtime: no memory for another instance: ${cause.message}`, { cause });
     }
 }
 

@@ -143,14 +143,7 @@ export class Region {
 
     /** What was said where the cancel began, here or above. Only reads: unlike causes() it leaves no mark. */
     rootMessage() {
-        let message = '';
-        for (let r = this; r !== undefined; r = r.parent) {
-            const info = r.info();
-            if (info.epoch === 0) break;
-            message = info.message;
-            if (info.kind !== 'PARENT') break;
-        }
-        return message;
+        return this.#rt.rootMessage(this.id);
     }
 
     /** The first failure in it stands. The root goes on after one, so that is heard at once. */

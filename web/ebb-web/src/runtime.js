@@ -190,6 +190,11 @@ export class Runtime {
         return info;
     }
 
+    rootMessage(region) {
+        this.#found(this.abi.call.root_message(region), 'region', region);
+        return this.abi.words().message();
+    }
+
     causes(id) {
         this.#found(this.abi.call.cause_chain(checkId(id, 'region')), 'region', id);
         const { abi } = this;

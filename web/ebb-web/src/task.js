@@ -409,13 +409,15 @@ export class Cx {
      * the task is cancelled. `drop` is called at its end.
      */
     #wait(what, begin) {
-        return new Promise((resolve, reject) => {
+        const wait = { what, due: undefined, drop: () => {} };
+        wait.promise = new Promise((resolve, reject) => {
             this.checkpoint();
-            const wait = { what, due: undefined, drop: () => {}, settle: resolve, resolve, reject };
+            Object.assign(wait, { settle: resolve, resolve, reject });
             begin(wait);
             this.#waits ??= new Set();
             this.#waits.add(wait);
         });
+        return wait.promise;
     }
 
     /** Listens until the task settles. The returned function stops it before. */
@@ -495,6 +497,7 @@ export class Cx {
     /** Nothing of it waits any more. */
     settled() {
         for (const wait of this.#waits ?? []) {
+            wait.promise.catch(() => {}); /* whoever could catch it has returned */
             this.#end(wait, () => wait.reject(new EbbError('EBB_ERR_STALE', `cx.${wait.what}: the task has ended`)));
         }
     }

@@ -9,6 +9,7 @@ const cycle = (value) => {
     object.self = object;
     return object;
 };
+const nested = (depth, value) => (depth ? { inner: nested(depth - 1, value) } : value);
 const bytes = (...all) => new Uint8Array(all);
 class Point {
     constructor(x) {
@@ -73,6 +74,7 @@ const PAIRS = [
     ['data views', new DataView(bytes(1, 2).buffer), new DataView(bytes(1, 2).buffer)],
     ['other data views', new DataView(bytes(1, 2).buffer), new DataView(bytes(1, 3).buffer)],
     ['cycles', cycle(1), cycle(1)], ['other cycles', cycle(1), cycle(2)],
+    ['far down', nested(100, 1), nested(100, 1)], ['a change far down', nested(100, 1), nested(100, 2)],
     ['cycle and end', cycle(1), { value: 1, self: null }],
 ];
 

@@ -104,6 +104,7 @@ test('keys do what they do for a person', async () => {
     assert.equal(await page.evaluate("document.querySelector('input').value"), 'Ab 1?');
     await page.press('Control+a');
     await page.type('-');
+    await page.press('Alt+x');
     assert.equal(await page.evaluate("document.querySelector('input').value"), '-');
     await page.press('Tab');
     await page.press('Enter');

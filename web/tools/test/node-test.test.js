@@ -73,9 +73,20 @@ test('several files are one after the other, and one for Node only is passed ove
 
 test('an error that nobody catches fails the test that runs, and only that', async () => {
     const { results } = await resultsInPage('strays.sample.js');
-    assert.deepEqual(results.map(({ ok }) => ok), [false, false, true]);
+    assert.deepEqual(results.map(({ name, ok }) => [name, ok]), [
+        ['an error in a timer', false], ['a rejection', false], ['after them, all is well', true],
+        ['one that comes as the test ends', true], ['outside of every test', false],
+        ['is not held against the next', true],
+    ]);
     assert.match(results[0].error, /^Error: stray\n/);
     assert.match(results[1].error, /^Error: lost\n/);
+    assert.match(results[4].error, /^Error: last\n/);
+});
+
+test('a test may hear such an error itself', async () => {
+    const { results, page } = await resultsInPage('heard.sample.js');
+    assert.deepEqual(results.map(({ ok, error }) => [ok, error]), [[true, undefined]]);
+    assert.deepEqual(page.console, []);
 });
 
 test('an error outside of every test is a failure', async () => {

@@ -20,12 +20,13 @@ function script(name, text) {
     return path;
 }
 
-const profiles = () => readdirSync(tmpdir()).filter((name) => name.startsWith('ebb-chromium-')).length;
+/* Others may start browsers at the same time: ours are below a directory of our own. */
+process.env.TMPDIR = dir;
+const profiles = () => readdirSync(dir).filter((name) => name.startsWith('ebb-chromium-'));
 
 test('without a browser the error names the Debian package', async () => {
-    const before = profiles();
     await assert.rejects(Chromium.start({ executable: join(dir, 'none') }), /Debian package 'chromium'/);
-    assert.equal(profiles(), before);
+    assert.deepEqual(profiles(), []);
 });
 
 test('a start that fails is tried once more', async () => {
@@ -37,12 +38,11 @@ test('a start that fails is tried once more', async () => {
 });
 
 test('a start that fails twice is an error with the last words', async () => {
-    const before = profiles();
     const log = join(dir, 'starts');
     const executable = script('broken', `echo start >> ${log}; echo no display >&2; sleep 0.2; exit 3`);
     await assert.rejects(Chromium.start({ executable }), /did not start, twice: .*ended \(3\).*no display/s);
     assert.equal(readFileSync(log, 'utf8'), 'start\nstart\n');
-    assert.equal(profiles(), before);
+    assert.deepEqual(profiles(), []);
 });
 
 test('a browser that never answers is an error after the time limit, and it is gone', async () => {

@@ -12,3 +12,7 @@ test('a rejection', async () => {
     await later(50);
 });
 test('after them, all is well', () => {});
+test('one that comes as the test ends', () => {
+    dispatchEvent(new ErrorEvent('error', { error: new Error('last') }));
+});
+test('is not held against the next', () => new Promise((resolve) => setTimeout(resolve, 20)));

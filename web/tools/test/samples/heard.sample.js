@@ -1,0 +1,19 @@
+/* A test that hears for itself what nobody catches, as the page lets it. */
+import assert from 'node:assert/strict';
+import test from 'node:test';
+
+test('hears what nobody catches', async (t) => {
+    const heard = [];
+    const hear = (event) => {
+        event.preventDefault();
+        heard.push((event.error ?? event.reason).message);
+    };
+    for (const name of ['error', 'unhandledrejection']) {
+        addEventListener(name, hear);
+        t.after(() => removeEventListener(name, hear));
+    }
+    setTimeout(() => { throw new Error('thrown'); });
+    Promise.reject(new Error('rejected'));
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    assert.deepEqual(heard.sort(), ['rejected', 'thrown']);
+});
