@@ -1,0 +1,22 @@
+# The npm package: its tests in Node and, the same files, in Chromium; its types; the tools that run them there.
+# They test what `make wasm` has staged, which is what `ebb serve` serves.
+if(TARGET ebb_cli AND NOT CMAKE_C_FLAGS MATCHES "fsanitize")
+    set(stage ${PROJECT_SOURCE_DIR}/build/wasm/web)
+    set(missing "${stage} is not there, or not whole: make wasm builds it")
+
+    # ebb_web_test(NAME COMMAND) runs a command line in the staged directory, with EBB in its environment.
+    function(ebb_web_test name command)
+        add_test(NAME web_${name}
+            COMMAND sh -c "(test -e '${stage}/ebb-web/src/module.js' || ! echo '${missing}' >&2) && \
+cd '${stage}' && ${command}")
+        set_tests_properties(web_${name} PROPERTIES TIMEOUT ${EBB_TEST_TIMEOUT_S}
+            ENVIRONMENT "EBB=$<TARGET_FILE:ebb_cli>")
+    endfunction()
+
+    ebb_web_test(node "node --test ebb-web/test/*.test.js")
+    ebb_web_test(chromium "node tools/browser-tests.js --ebb \"$EBB\" --dir .")
+    ebb_web_test(tools "node --test tools/test/*.test.js")
+    ebb_web_test(types "tsc -p ebb-web/test-types")
+    # What takes real time in them must not wait for a processor.
+    set_tests_properties(web_node web_chromium web_tools PROPERTIES PROCESSORS 2)
+endif()

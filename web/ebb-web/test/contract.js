@@ -1,0 +1,81 @@
+/** The orders of the contract, and what has to hold of events and witnesses. */
+import assert from 'node:assert/strict';
+
+export const PHASES = ['Created', 'Running', 'CancelRequested', 'Cancelling', 'Finalizing', 'Completed'];
+export const SEVERITIES = ['none', 'polite', 'urgent', 'forced'];
+export const KINDS = {
+    USER: 'polite', RACE_LOST: 'polite', DISCONNECT: 'polite', TIMEOUT: 'urgent', BUDGET: 'urgent',
+    SIBLING_FAILED: 'urgent', LEASE_LOST: 'urgent', RESOURCE: 'urgent', SHUTDOWN: 'forced',
+};
+export const CANCEL_EVENTS = ['region_cancelled', 'cancel_requested', 'cancel_strengthened', 'cancel_acked',
+    'task_forced',
+    'cleanup_done', 'finalized', 'abandoned'];
+/** What the report of a region has besides its status, if all went well in it. */
+export const CLEAN = { abandoned: [], leaked: [], counts: { abandoned: 0, leaked: 0 }, suppressed: [] };
+const REGION_STATES = ['Open', 'Closing', 'Draining', 'Finalizing', 'Closed'];
+
+/** A later witness of the same task may not go back in anything. */
+export function assertFollows(earlier, later) {
+    const wrong = whyNot(earlier, later);
+    if (wrong !== undefined) assert.fail(`${wrong}: ${show(earlier)}\n${show(later)}`);
+}
+
+function whyNot(earlier, later) {
+    const back = (order, field) => order.indexOf(later[field]) < order.indexOf(earlier[field]);
+    if (later.task !== earlier.task || later.region !== earlier.region) return 'of another task or region';
+    if (later.epoch < earlier.epoch) return 'the epoch went back';
+    if (back(PHASES, 'phase')) return 'the phase went back';
+    if (back(SEVERITIES, 'severity')) return 'the severity weakened';
+    if (earlier.epoch === 0) return undefined;
+    if (later.budget.deadline > earlier.budget.deadline) return 'the deadline widened';
+    if (later.budget.polls > earlier.budget.polls) return 'the polls widened';
+    return later.budget.priority < earlier.budget.priority ? 'the priority fell' : undefined;
+}
+
+function show({ budget, ...rest }) {
+    return JSON.stringify({ ...rest, ...budget }, (_, value) => (typeof value === 'bigint' ? `${value}`
+        : value));
+}
+
+/**
+ * All eight fields, of things that exist, in an order that never goes back. Returns how many cancel events.
+ */
+export function assertCancelEvents(events) {
+    const regions = new Set();
+    const tasks = new Map();
+    let [seq, turn, batch, found] = [-1n, 0n, 0n, 0];
+    for (const event of events) {
+        assert.ok(event.decisionSeq > seq, 'decision_seq rises');
+        assert.ok(event.hostTurnId >= turn, `host_turn_id went back from ${turn} to ${event.hostTurnId}`);
+        if (event.hostTurnId > turn) batch = 0n;
+        assert.ok(event.microtaskBatchId >= batch, `microtask_batch_id went back from ${batch}`);
+        [seq, turn, batch] = [event.decisionSeq, event.hostTurnId, event.microtaskBatchId];
+        if (event.type === 'region_opened') regions.add(event.regionId);
+        if (event.type === 'task_spawned') tasks.set(event.taskId, event.regionId);
+        if (CANCEL_EVENTS.includes(event.type)) {
+            assertEightFields(event, regions, tasks);
+            found++;
+        }
+    }
+    return found;
+}
+
+function assertEightFields(event, regions, tasks) {
+    const text = `${event.type} ${event.decisionSeq}`;
+    const ofRegion = event.type === 'region_cancelled';
+    assert.equal(typeof event.taskId, 'bigint', text);
+    if (ofRegion) assert.ok(event.taskId === 0n || tasks.has(event.taskId),
+        `${text}: of nobody's region, or of a task's`);
+    else assert.equal(tasks.get(event.taskId), event.regionId,
+        `${text}: of a task that was spawned in that region`);
+    assert.ok(regions.has(event.regionId), `${text}: of a region that was opened`);
+    assert.ok(Number.isInteger(event.cancelEpoch) && event.cancelEpoch >= 1,
+        `${text}: epoch ${event.cancelEpoch}`);
+    assert.ok((ofRegion ? REGION_STATES : PHASES).includes(event.cancelPhase),
+        `${text}: phase ${event.cancelPhase}`);
+    assert.ok(event.cancelKind in KINDS || event.cancelKind === 'PARENT',
+        `${text}: kind ${event.cancelKind}`);
+    assert.equal(typeof event.decisionSeq, 'bigint', text);
+    assert.ok(event.hostTurnId >= 1n && event.microtaskBatchId >= 1n, `${text}: turn and batch`);
+    assert.ok(SEVERITIES.indexOf(event.severity) > 0, `${text}: severity ${event.severity}`);
+}

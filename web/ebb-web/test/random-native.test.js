@@ -1,0 +1,83 @@
+// only: node
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import test from 'node:test';
+
+import { TraceReader } from '../index.js';
+import { SEVERITIES } from './contract.js';
+import { runProgram } from './programs.js';
+
+const { EBB } = process.env;
+const skip = EBB ? false : 'EBB does not name the native command';
+const PROGRAMS = 60;
+
+function directory(t) {
+    const dir = mkdtempSync(join(tmpdir(), 'ebb-web-'));
+    t.after(() => rmSync(dir, { recursive: true }));
+    return (name) => join(dir, name);
+}
+
+/** Runs the native command; what it says is the failure. */
+function ebb(seed, ...args) {
+    try {
+        return execFileSync(EBB, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
+    } catch (error) {
+        throw new Error(`seed ${seed}: ebb ${args.join(' ')}: exit ${error.status}\n${error.stdout}${error.stderr}`);
+    }
+}
+
+test('the native command verifies the trace of a random program, strictly and to its end', { skip }, async (t) => {
+    const file = directory(t);
+    for (let seed = 1001; seed <= 1000 + PROGRAMS; seed++) {
+        const { rt } = await runProgram(seed);
+        writeFileSync(file('trace'), rt.takeTrace({ flush: true }));
+        ebb(seed, 'trace', 'verify', '--strict', '--quiescent', file('trace'));
+    }
+});
+
+test('the native kernel replays the journal of a random program to the same bytes', { skip }, async (t) => {
+    const file = directory(t);
+    for (let seed = 2001; seed <= 2000 + PROGRAMS; seed++) {
+        const { rt } = await runProgram(seed, { journal: 1 << 20 });
+        const trace = rt.takeTrace({ flush: true });
+        writeFileSync(file('trace'), trace);
+        writeFileSync(file('journal'), rt.takeJournal({ flush: true }));
+        ebb(seed, 'journal', 'replay', file('journal'), '--trace', file('replayed'), '--compare',
+            file('trace'));
+        assert.ok(readFileSync(file('replayed')).equals(trace), `seed ${seed}: other bytes`);
+    }
+});
+
+test('the events that JavaScript reads are those that the native command reads', { skip }, async (t) => {
+    const file = directory(t);
+    for (let seed = 3001; seed <= 3010; seed++) {
+        const { rt } = await runProgram(seed);
+        const trace = rt.takeTrace({ flush: true });
+        writeFileSync(file('trace'), trace);
+        const native = ebb(seed, 'trace', 'export', '--format', 'jsonl',
+            file('trace')).trim().split('\n').map(JSON.parse);
+        const ours = new TraceReader(rt).push(trace);
+        const events = native.filter(({ type }) => !['time', 'turn'].includes(type));
+        assert.deepEqual(ours.map(asExported), events.map(({ runtime, status, ...event }) => event),
+            `seed ${seed}`);
+    }
+});
+
+/** An event of ours as the native command writes it. */
+function asExported(event) {
+    const hex = (id) => `0x${id.toString(16).padStart(16, '0')}`;
+    const exported = {
+        type: event.type, decision_seq: Number(event.decisionSeq), host_turn_id: Number(event.hostTurnId),
+        microtask_batch_id: Number(event.microtaskBatchId), time_ns: `${event.time}`,
+        task_id: hex(event.taskId),
+        region_id: hex(event.regionId), cancel_phase: event.cancelPhase || null, cancel_kind: event.cancelKind
+            || null,
+        cancel_epoch: event.cancelEpoch, severity: SEVERITIES.indexOf(event.severity || 'none'),
+        value: event.value >>> 0,
+        other: hex(event.other),
+    };
+    return event.text === '' ? exported : { ...exported, text: event.text };
+}
