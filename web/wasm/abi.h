@@ -33,14 +33,14 @@ enum { ABI_VERSION = 1, SCRATCH = 4096 };
 /* One poll of a task, one of a finalizer; `signal` has the bits of ebb_cx, and SIGNAL_OVERDUE once its budget is
  * over. They return a status. */
 enum { SIGNAL_OVERDUE = 4 };
-int32_t EBB__IMPORT(poll, (uint64_t task, int32_t slot, int32_t signal));
-int32_t EBB__IMPORT(finalize, (uint64_t task, int32_t slot, int32_t signal));
+int32_t EBB__IMPORT(poll, (int32_t slot, int32_t signal));
+int32_t EBB__IMPORT(finalize, (int32_t slot, int32_t signal));
 /* The task is over, finalizers and all. The scratch has its last witness. */
 void EBB__IMPORT(ended, (int32_t slot, int32_t status));
 /* An obligation was aborted, by whomever. */
 void EBB__IMPORT(aborted, (int32_t slot));
-/* A region has closed and its id is spent. */
-void EBB__IMPORT(closed, (int32_t slot, int32_t status, uint64_t failed, int32_t abandoned, int32_t leaked));
+/* A region has closed; its id is spent when this returns. */
+void EBB__IMPORT(closed, (int32_t slot, int32_t status, int32_t abandoned, int32_t leaked));
 /* Bytes of what was asked for, to be copied now. */
 enum { BYTES_TRACE = 0, BYTES_JOURNAL = 1, BYTES_DUMP = 2 };
 void EBB__IMPORT(bytes, (int32_t what, const void *bytes, size_t n));

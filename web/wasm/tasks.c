@@ -35,11 +35,11 @@ static int32_t signal_of(const ebb_cx *cx) {
 }
 
 static ebb_status poll(ebb_cx *cx, void *state) {
-    return (ebb_status)host_poll(ebb_self(cx).id, slot_of(state), signal_of(cx));
+    return (ebb_status)host_poll(slot_of(state), signal_of(cx));
 }
 
 static ebb_status finalize(ebb_cx *cx, void *state) {
-    return (ebb_status)host_finalize(ebb_self(cx).id, slot_of(state), signal_of(cx));
+    return (ebb_status)host_finalize(slot_of(state), signal_of(cx));
 }
 
 static void aborted(void *state) {

@@ -17,7 +17,7 @@ export const EXPORTS = {
     reserve: 'IiiiI', commit: 'IIi', abort: 'IIi', defer: 'Iiii', timer_arm: 'III', timer_disarm: 'Ii',
 };
 
-export const IMPORTS = { poll: 'Iiii', finalize: 'Iiii', ended: 'iiv', aborted: 'iv', closed: 'iiIiiv', bytes: 'iiiv' };
+export const IMPORTS = { poll: 'iii', finalize: 'iii', ended: 'iiv', aborted: 'iv', closed: 'iiiiv', bytes: 'iiiv' };
 
 export const STATUS = { OK: 0, PENDING: 1, CANCELLED: -1, FAULTED: -2, FAILED: -3, NOMEM: -10, STALE: -12 };
 export const SIGNAL = { CANCEL: 1, STOP: 2, OVERDUE: 4 };

@@ -499,24 +499,24 @@ export class Runtime {
     /** None of these throws: that would unwind over frames of the kernel. */
     #callbacks() {
         const { slots } = this;
-        const safely = (fn, otherwise) => (a, b, c, d, e) => {
+        const guard = (fn, otherwise) => (a, b, c, d) => {
             try {
-                return fn(a, b, c, d, e);
+                return fn(a, b, c, d);
             } catch (error) {
                 raise(error); /* a bug of ours: heard, and the task that met it has faulted */
                 return otherwise;
             }
         };
         return {
-            poll: safely((task, slot, signal) => slots.at(slot).poll(signal), STATUS.FAULTED),
-            finalize: safely((task, slot, signal) => slots.at(slot).finalize(signal), STATUS.FAULTED),
-            ended: safely((slot, status) => slots.at(slot).over(status, this.#lastWitness())),
-            aborted: safely((slot) => slots.at(slot).aborted()),
-            closed: safely((slot, status, failed, abandoned, leaked) => {
+            poll: guard((slot, signal) => slots.at(slot).poll(signal), STATUS.FAULTED),
+            finalize: guard((slot, signal) => slots.at(slot).finalize(signal), STATUS.FAULTED),
+            ended: guard((slot, status) => slots.at(slot).over(status, this.#lastWitness())),
+            aborted: guard((slot) => slots.at(slot).aborted()),
+            closed: guard((slot, status, abandoned, leaked) => {
                 const region = slots.at(slot);
                 region.over(status, this.#report(region.id, abandoned, leaked));
             }),
-            bytes: safely((what, at, n) => this.#taken[what].push(this.abi.bytes(at, n).slice())),
+            bytes: guard((what, at, n) => this.#taken[what].push(this.abi.bytes(at, n).slice())),
         };
     }
 

@@ -456,16 +456,22 @@ export class Cx {
 
     #follow(theirs) {
         const both = new AbortController();
+        const abort = () => {
+            both.abort(theirs.reason);
+            leave();
+        };
         const leave = this.#task.onSettled(() => {
             this.#joint.delete(theirs);
-            unfollow.forEach((fn) => fn());
+            theirs.removeEventListener('abort', abort);
         });
-        const unfollow = [this.signal, theirs].map((signal) => follow(signal, both, leave));
-        const joint = { signal: both.signal, fetches: 0 };
-        joint.failed = () => {
+        if (theirs.aborted) both.abort(theirs.reason);
+        else theirs.addEventListener('abort', abort, { once: true });
+        if (this.#aborted) both.abort(this.reason());
+        const failed = () => {
             joint.fetches -= 1;
             if (joint.fetches === 0) leave();
         };
+        const joint = { signal: both.signal, both, fetches: 0, failed };
         return joint;
     }
 
@@ -485,7 +491,9 @@ export class Cx {
     signalled(signal) {
         if ((signal & SIGNAL.CANCEL) === 0 || this.#aborted) return;
         this.#aborted = true;
-        this.#controller?.abort(this.reason());
+        const reason = this.reason();
+        this.#controller?.abort(reason);
+        for (const { both } of this.#joint?.values() ?? []) both.abort(reason);
     }
 
     #end(wait, settle) {
@@ -501,16 +509,6 @@ export class Cx {
             this.#end(wait, () => wait.reject(new EbbError('EBB_ERR_STALE', `cx.${wait.what}: the task has ended`)));
         }
     }
-}
-
-function follow(signal, controller, leave) {
-    const abort = () => {
-        controller.abort(signal.reason);
-        leave();
-    };
-    if (signal.aborted) controller.abort(signal.reason);
-    else signal.addEventListener('abort', abort, { once: true });
-    return () => signal.removeEventListener('abort', abort);
 }
 
 /** A promise of a task to resolve something. */

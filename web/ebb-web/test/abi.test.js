@@ -8,8 +8,8 @@ import { moduleOf, packageFile, read } from './wasm-bytes.js';
 
 /** Exports that are all there and do nothing, with some changed; undefined: left out. */
 function exportsWith(changes = {}) {
-    const all = Object.entries(EXPORTS).map(([name, type]) => [name,
-        [type, name === 'abi_version' ? ABI_VERSION : 0]]);
+    const result = (name) => (name === 'abi_version' ? ABI_VERSION : 0);
+    const all = Object.entries(EXPORTS).map(([name, type]) => [name, [type, result(name)]]);
     const changed = { ...Object.fromEntries(all), ...changes };
     return Object.fromEntries(Object.entries(changed).filter(([, value]) => value !== undefined));
 }
@@ -23,7 +23,7 @@ function refusal(message) {
     return { name: 'EbbError', code: 'EBB_ERR_ABI', message };
 }
 
-test('the table of the ABI is what ebb.wasm has: every function with its types, and nothing else', async () => {
+test('the table of the ABI is what ebb.wasm has: each function with its types, no more', async () => {
     const module = read(await packageFile('ebb.wasm'));
     assert.deepEqual(module.exports, EXPORTS);
     const imports = Object.fromEntries(Object.entries(IMPORTS).map(([name, type]) => [`ebb.${name}`, type]));

@@ -23,7 +23,7 @@ test('a signal that aborts cancels its task: kind USER, its message, its reason 
     assert.equal(error.cause, reason);
 });
 
-test('a signal that is aborted already cancels before the function is called, and leaves no listener', async (t) => {
+test('a signal that is aborted already cancels before the first call, and leaves no listener', async (t) => {
     const { host, rt } = virtual(t);
     const controller = new AbortController();
     controller.abort('no more');
@@ -135,7 +135,7 @@ test('out: cx.signal is one signal, asked for early or late', async (t) => {
     assert.equal(signal.reason.kind, 'USER');
 });
 
-test('out and in: the signal of one runtime cancels in another, and its Cancelled is the cause', async (t) => {
+test('out and in: the signal of one runtime cancels in another; its Cancelled is the cause', async (t) => {
     const [one, two] = [virtual(t), virtual(t)];
     const outer = one.rt.region().spawn(never);
     const inner = two.rt.region().spawn((cx) => cx.sleep(1000), { signal: outer.cx.signal });
@@ -212,7 +212,7 @@ test('listeners: a spawn that is refused leaves none', async (t) => {
 });
 
 for (const bad of [null, 5, 'signal', {}, new EventTarget(), { aborted: false }]) {
-    test(`a signal that is ${Object.prototype.toString.call(bad)} is a TypeError, and nothing is spawned`, (t) => {
+    test(`a signal that is ${Object.prototype.toString.call(bad)} is a TypeError`, (t) => {
         const { rt } = virtual(t);
         const region = rt.region();
         assert.throws(() => region.spawn(never, { signal: bad }), TypeError);

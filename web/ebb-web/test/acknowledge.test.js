@@ -14,7 +14,7 @@ function gate() {
     return { opened, open };
 }
 
-test('B2: an abort is a request: the signal aborts in the turn after, and nothing is acknowledged', async (t) => {
+test('B2: an abort is a request: cx.signal aborts a turn later, and nothing is acknowledged', async (t) => {
     const { host, rt } = virtual(t);
     const region = rt.region();
     const controller = new AbortController();
@@ -42,7 +42,7 @@ test('B2: an abort is a request: the signal aborts in the turn after, and nothin
     await assert.rejects(task.result, Cancelled);
 });
 
-test('B2: looking acknowledges nothing: cancelled, stopping, signal, reason(), witness(), info()', async (t) => {
+test('B2: looking acknowledges nothing: cancelled, stopping, signal, reason(), witness()', async (t) => {
     const { host, rt } = virtual(t);
     const task = rt.region().spawn(never);
     await host.settle();
@@ -85,7 +85,7 @@ for (const [what, wait] of Object.entries({
     'cx.wait': (cx) => cx.wait(never()),
     'cx.once': (cx) => cx.once(new EventTarget(), 'never'),
 })) {
-    test(`B2: ${what} is an await of cx: the poll that follows a request acknowledges and ends it`, async (t) => {
+    test(`B2: ${what} is an await of cx: the poll after a request acknowledges and ends it`, async (t) => {
         const { host, rt } = virtual(t);
         let caught;
         const task = rt.region().spawn(async (cx) => {

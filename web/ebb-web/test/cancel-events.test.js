@@ -97,9 +97,8 @@ test('R4: a cascade tells parents before children, and each region before its ta
     const levels = told.map(({ regionId }) => depth.get(regionId));
     assert.deepEqual(levels, [...levels].sort((a, b) => a - b), 'by depth');
     for (const [task, region] of where) {
-        const at = (match) => told.findIndex(match);
-        assert.ok(at((e) => e.type === 'region_cancelled'
-            && e.regionId === region) < at((e) => e.taskId === task));
+        const first = told.findIndex((e) => e.type === 'region_cancelled' && e.regionId === region);
+        assert.ok(first < told.findIndex((e) => e.taskId === task));
     }
 });
 
@@ -115,13 +114,13 @@ test('R4: the same history gives the same order', async (t) => {
         await host.settle();
         rt.events();
         top.cancel('again');
-        orders.push(rt.events().map(({ type, taskId, regionId }) => [type, strip(taskId, rt.id),
-            strip(regionId, rt.id)]));
+        const plain = (id) => strip(id, rt.id);
+        orders.push(rt.events().map((e) => [e.type, plain(e.taskId), plain(e.regionId)]));
     }
     assert.deepEqual(orders[0], orders[1]);
 });
 
-test('R4: children are told PARENT with the severity of the root cause, which ends their chain', async (t) => {
+test('R4: children are told PARENT with the severity of the root cause, which ends the chain', async (t) => {
     const { host, rt } = virtual(t);
     const top = rt.region({ name: 'top' });
     const leaf = top.region({ name: 'middle' }).region({ name: 'leaf' });

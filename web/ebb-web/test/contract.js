@@ -7,9 +7,10 @@ export const KINDS = {
     USER: 'polite', RACE_LOST: 'polite', DISCONNECT: 'polite', TIMEOUT: 'urgent', BUDGET: 'urgent',
     SIBLING_FAILED: 'urgent', LEASE_LOST: 'urgent', RESOURCE: 'urgent', SHUTDOWN: 'forced',
 };
-export const CANCEL_EVENTS = ['region_cancelled', 'cancel_requested', 'cancel_strengthened', 'cancel_acked',
-    'task_forced',
-    'cleanup_done', 'finalized', 'abandoned'];
+export const CANCEL_EVENTS = [
+    'region_cancelled', 'cancel_requested', 'cancel_strengthened', 'cancel_acked', 'task_forced',
+    'cleanup_done', 'finalized', 'abandoned',
+];
 /** What the report of a region has besides its status, if all went well in it. */
 export const CLEAN = { abandoned: [], leaked: [], counts: { abandoned: 0, leaked: 0 }, suppressed: [] };
 const REGION_STATES = ['Open', 'Closing', 'Draining', 'Finalizing', 'Closed'];
@@ -33,13 +34,11 @@ function whyNot(earlier, later) {
 }
 
 function show({ budget, ...rest }) {
-    return JSON.stringify({ ...rest, ...budget }, (_, value) => (typeof value === 'bigint' ? `${value}`
-        : value));
+    const printable = (_, value) => (typeof value === 'bigint' ? `${value}` : value);
+    return JSON.stringify({ ...rest, ...budget }, printable);
 }
 
-/**
- * All eight fields, of things that exist, in an order that never goes back. Returns how many cancel events.
- */
+/** All eight fields, of things that exist, in an order that never goes back. Returns how many there are. */
 export function assertCancelEvents(events) {
     const regions = new Set();
     const tasks = new Map();
@@ -64,17 +63,13 @@ function assertEightFields(event, regions, tasks) {
     const text = `${event.type} ${event.decisionSeq}`;
     const ofRegion = event.type === 'region_cancelled';
     assert.equal(typeof event.taskId, 'bigint', text);
-    if (ofRegion) assert.ok(event.taskId === 0n || tasks.has(event.taskId),
-        `${text}: of nobody's region, or of a task's`);
-    else assert.equal(tasks.get(event.taskId), event.regionId,
-        `${text}: of a task that was spawned in that region`);
+    if (ofRegion) assert.ok(event.taskId === 0n || tasks.has(event.taskId), `${text}: nobody's or a task's`);
+    else assert.equal(tasks.get(event.taskId), event.regionId, `${text}: of a task of that region`);
     assert.ok(regions.has(event.regionId), `${text}: of a region that was opened`);
-    assert.ok(Number.isInteger(event.cancelEpoch) && event.cancelEpoch >= 1,
-        `${text}: epoch ${event.cancelEpoch}`);
-    assert.ok((ofRegion ? REGION_STATES : PHASES).includes(event.cancelPhase),
-        `${text}: phase ${event.cancelPhase}`);
-    assert.ok(event.cancelKind in KINDS || event.cancelKind === 'PARENT',
-        `${text}: kind ${event.cancelKind}`);
+    assert.ok(Number.isInteger(event.cancelEpoch) && event.cancelEpoch >= 1, `${text}: ${event.cancelEpoch}`);
+    const phases = ofRegion ? REGION_STATES : PHASES;
+    assert.ok(phases.includes(event.cancelPhase), `${text}: ${event.cancelPhase}`);
+    assert.ok([...Object.keys(KINDS), 'PARENT'].includes(event.cancelKind), `${text}: ${event.cancelKind}`);
     assert.equal(typeof event.decisionSeq, 'bigint', text);
     assert.ok(event.hostTurnId >= 1n && event.microtaskBatchId >= 1n, `${text}: turn and batch`);
     assert.ok(SEVERITIES.indexOf(event.severity) > 0, `${text}: severity ${event.severity}`);

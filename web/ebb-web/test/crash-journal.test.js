@@ -12,7 +12,7 @@ import { packageFile, trapping } from './wasm-bytes.js';
 const { EBB } = process.env;
 const skip = EBB ? false : 'EBB does not name the native command';
 
-test('the journal and the trace of an instance that trapped are read by the native command', { skip }, async (t) => {
+test('the native command reads journal and trace of an instance that trapped', { skip }, async (t) => {
     const module = trapping(await packageFile('ebb.wasm'), ['region_force']);
     const { host, rt } = virtual(t, { module, journal: 1 << 16 });
     rt.root.done.catch(() => {});

@@ -57,8 +57,7 @@ test('a cancel aborts the request, in the turn after it, and is what the task en
     assert.equal(calls[0].signal.aborted, false);
     await host.settle();
     assert.equal(calls[0].signal.aborted, true);
-    await assert.rejects(task.result, (error) => error instanceof Cancelled
-        && error.reason === 'leave the page');
+    await assert.rejects(task.result, { name: 'AbortError', kind: 'USER', reason: 'leave the page' });
     assert.equal(task.witness().phase, 'Completed');
 });
 
@@ -99,7 +98,7 @@ test('a task that is cancelled already asks for nothing', async (t) => {
     await assert.rejects(task.result, Cancelled);
 });
 
-test('a signal of the caller\'s aborts it as well, and then the task fails with that, uncancelled', async (t) => {
+test('a signal of the caller\'s aborts it as well; the task fails with that, uncancelled', async (t) => {
     const { host, rt, calls } = fetching(t);
     const controller = new AbortController();
     const region = rt.region();

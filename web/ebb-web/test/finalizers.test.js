@@ -23,8 +23,8 @@ test('finalizers run last added first, one after the other, async ones to their 
     });
     task.result.then(() => log.push('ended'));
     await host.finish();
-    assert.deepEqual(log, ['returns', '3 begins', '3 ends', '2 begins', '2 ends', '1 begins', '1 ends',
-        'ended']);
+    const expected = ['returns', '3 begins', '3 ends', '2 begins', '2 ends', '1 begins', '1 ends', 'ended'];
+    assert.deepEqual(log, expected);
     assert.equal(await task.result, 'value');
 });
 

@@ -24,7 +24,7 @@ test('a task that never returns after force is abandoned and named, and its regi
     assert.deepEqual([abandoned.taskId, abandoned.text], [task.id, 'stubborn']);
 });
 
-test('a task that waits in cx is told by force, and is not abandoned, however many are ready beside it', async (t) => {
+test('a task that waits in cx is told by force and not abandoned, whoever is ready beside it', async (t) => {
     for (const others of [0, 12, 300]) {
         const { host, rt } = virtual(t, { trace: 0 });
         const busy = rt.region();
@@ -77,7 +77,7 @@ test('force reaches masked code too: its waits end, once', async (t) => {
     assert.deepEqual(log, ['BUDGET', true, true]);
 });
 
-test('what an abandoned task had is taken from it: obligations aborted, finalizers run, listeners gone', async (t) => {
+test('what an abandoned task had is taken from it: obligations, finalizers, listeners', async (t) => {
     const { host, rt } = virtual(t);
     const region = rt.region();
     const log = [];
@@ -144,7 +144,7 @@ test('a budget that runs out forces by itself: polls', async (t) => {
     assert.ok(rounds <= 1001);
 });
 
-test('finalizers have their own part of the budget, and one that overruns it is abandoned, the next runs', async (t) => {
+test('finalizers have their part of the budget; one that overruns it is abandoned', async (t) => {
     const { host, rt } = virtual(t, { cleanup: { polite: { ms: 100 } } });
     const region = rt.region();
     const log = [];
@@ -227,7 +227,7 @@ test('wakes do not use up the turns of a forced task', async (t) => {
     assert.deepEqual((await host.until(region.done)).abandoned, []);
 });
 
-test('a report names the first hundred and counts them all, in time that grows with their number only', async (t) => {
+test('a report names the first hundred and counts them all, and takes no time for it', async (t) => {
     const { host, rt } = virtual(t, { trace: 0 });
     const region = rt.region();
     for (let i = 0; i < 3000; i++) {

@@ -69,7 +69,7 @@ test('a timeout of 0 is over at once, at time 0 as well', async (t) => {
 });
 
 for (const bad of [-1, NaN, '10', null, 10n, {}]) {
-    test(`a timeout of ${String(bad)} (${typeof bad}) is a TypeError, and nothing is left of the attempt`, (t) => {
+    test(`a timeout of ${String(bad)} (${typeof bad}) is a TypeError, and leaves nothing`, (t) => {
         const { rt } = virtual(t);
         const region = rt.region();
         const before = [rt.stats().tasks, rt.stats().regions, rt.slots.all().length];

@@ -16,7 +16,7 @@ function grow(rt, region) {
     throw new Error('100,000 tasks and the memory is as it was');
 }
 
-test('memory that grows in the middle of a poll: names, witnesses, messages and the trace are right after', async (t) => {
+test('memory that grows in the middle of a poll: names, witnesses, messages are right after', async (t) => {
     const { host, rt } = virtual(t);
     const region = rt.region({ name: 'growing' });
     const parked = region.spawn(never, { name: 'parked before' });

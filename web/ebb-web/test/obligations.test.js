@@ -7,7 +7,7 @@ import { virtual } from './virtual-host.js';
 
 const KINDS = ['permit', 'ack', 'lease', 'fence', 'io', 'transaction'];
 
-test('an obligation is committed or aborted, exactly once: the second resolution is an error by name', async (t) => {
+test('an obligation is committed or aborted, once: the second resolution is an error by name', async (t) => {
     const { host, rt } = virtual(t);
     const log = [];
     const task = rt.region().spawn((cx) => {
@@ -31,7 +31,7 @@ test('an obligation is committed or aborted, exactly once: the second resolution
     assert.equal(rt.stats().leaks, 0);
 });
 
-test('one that nobody resolved is a leak: aborted, counted, named in the trace and in the report', async (t) => {
+test('one that nobody resolved is a leak: aborted, counted, named in trace and report', async (t) => {
     const { host, rt } = virtual(t);
     const region = rt.region();
     const log = [];

@@ -4,7 +4,8 @@ import { spawn } from 'node:child_process';
 import test from 'node:test';
 
 const INDEX = new URL('../index.js', import.meta.url).href;
-const START = `import { Runtime, hostOf } from ${JSON.stringify(INDEX)}; const rt = new Runtime(hostOf(globalThis));`;
+const START = `import { Runtime, hostOf } from ${JSON.stringify(INDEX)};
+    const rt = new Runtime(hostOf(globalThis));`;
 
 /** Runs a program in a process of its own; resolves with how it ended. */
 function run(t, program) {
@@ -33,20 +34,30 @@ test('a process with a runtime that nobody closed ends', async (t) => {
 
 test('a process ends when its work has, though the runtime is open', async (t) => {
     const { code, out } = await ends(t, `
-        const task = rt.region().spawn(async (cx) => { await cx.sleep(20); await cx.yield(); return 'slept'; });
+        const task = rt.region().spawn(async (cx) => {
+            await cx.sleep(20);
+            await cx.yield();
+            return 'slept';
+        });
         console.log(await task.result);`);
     assert.deepEqual([code, out], [0, 'slept\n']);
 });
 
 test('a process waits for a task that sleeps, with nobody waiting for it', async (t) => {
-    const { code, out } = await ends(t,
-        'rt.region().spawn(async (cx) => { await cx.sleep(50); console.log("slept"); });');
+    const { code, out } = await ends(t, `
+        rt.region().spawn(async (cx) => {
+            await cx.sleep(50);
+            console.log('slept');
+        });`);
     assert.deepEqual([code, out], [0, 'slept\n']);
 });
 
 test('a process waits for a storm to end, in microtasks and in messages', async (t) => {
     const { code, out } = await ends(t, `
-        rt.region().spawn(async (cx) => { for (let i = 0; i < 50000; i++) await cx.yield(); console.log('over'); });`);
+        rt.region().spawn(async (cx) => {
+            for (let i = 0; i < 50000; i++) await cx.yield();
+            console.log('over');
+        });`);
     assert.deepEqual([code, out], [0, 'over\n']);
 });
 
@@ -58,8 +69,10 @@ test('a process waits for a forced task to be abandoned, and for the region to c
     const { code, out } = await ends(t, `
         const region = rt.region();
         region.spawn(() => new Promise(() => {}), { name: 'stubborn' });
-        setTimeout(() => { region.force(); region.done.then((r) => console.log(r.abandoned[0].site)); },
-            5);`);
+        setTimeout(() => {
+            region.force();
+            region.done.then((report) => console.log(report.abandoned[0].site));
+        }, 5);`);
     assert.deepEqual([code, out], [0, 'stubborn\n']);
 });
 

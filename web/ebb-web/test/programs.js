@@ -10,6 +10,7 @@ import { VirtualHost } from './virtual-host.js';
 
 const OBLIGATIONS = ['permit', 'ack', 'lease', 'fence', 'io', 'transaction'];
 const MOST_TASKS = 60;
+const REFUSALS = /CLOSED|STALE|RESOLVED|NOT_CLEANING|MASK_DEPTH/;
 
 /** Numbers that look random: xorshift32. */
 export class Chance {
@@ -91,10 +92,13 @@ export class Program {
         }
     }
 
+    sometimes(most) {
+        return this.chance.percent(15) ? this.chance.below(most) : undefined;
+    }
+
     open(parent, options = {}) {
         const region = parent.region({
-            collect: this.chance.percent(50), timeout: this.chance.percent(15) ? this.chance.below(60)
-                : undefined, ...options,
+            collect: this.chance.percent(50), timeout: this.sometimes(60), ...options,
         });
         region.done.catch(() => {});
         this.regions.push(region);
@@ -105,8 +109,7 @@ export class Program {
         if (this.tasks.length >= MOST_TASKS) return;
         const { chance } = this;
         const options = {
-            timeout: chance.percent(15) ? chance.below(60) : undefined, polls: chance.percent(10)
-                ? 1 + chance.below(20) : 0,
+            timeout: this.sometimes(60), polls: chance.percent(10) ? 1 + chance.below(20) : 0,
             priority: chance.below(3),
         };
         this.tasks.push(region.spawn((cx) => this.body(cx, 3), options));
@@ -194,8 +197,8 @@ export class Program {
     async own(cx, depth) {
         const region = refused(() => this.open(cx));
         if (region === undefined) return;
-        for (let n = this.chance.below(3); n > 0; n--) refused(() => region.spawn((c) => this.body(c,
-            depth)));
+        const spawn = () => region.spawn((c) => this.body(c, depth));
+        for (let n = this.chance.below(3); n > 0; n--) refused(spawn);
         if (this.chance.percent(60)) await cx.wait(region.join());
     }
 
@@ -234,9 +237,7 @@ export class Program {
 /** What a kernel refuses by name is part of a random program; anything else is not. */
 function refused(act) {
     const expected = (error) => {
-        if (error?.name === 'EbbError'
-            && /CLOSED|STALE|RESOLVED|NOT_CLEANING|MASK_DEPTH/.test(error.code)) return undefined;
-        throw error;
+        if (error?.name !== 'EbbError' || !REFUSALS.test(error.code)) throw error;
     };
     try {
         const result = act();

@@ -44,8 +44,8 @@ test('losers are drained before it settles, by events', async (t) => {
     });
     await host.finish();
     const spawned = seen.filter(({ type }) => type === 'task_spawned').map(({ taskId }) => taskId);
-    const ended = seen.filter(({ type }) => ['completed',
-        'finalized'].includes(type)).map(({ taskId }) => taskId);
+    const isEnd = ({ type }) => ['completed', 'finalized'].includes(type);
+    const ended = seen.filter(isEnd).map(({ taskId }) => taskId);
     assert.equal(spawned.length, 2);
     assert.deepEqual([...ended].sort(), [...spawned].sort());
     assert.equal(seen.at(-1).type === 'idle' ? seen.at(-2).type : seen.at(-1).type, 'region_closed');
@@ -114,7 +114,7 @@ test('a loser that never returns is abandoned at the end of its budget, and the 
     assert.equal(rt.stats().abandoned, 1);
 });
 
-test('a race of nothing, or of something that is no function, is a TypeError and leaves nothing', async (t) => {
+test('a race of nothing, or of what is no function, is a TypeError and leaves nothing', async (t) => {
     const { host, rt } = virtual(t);
     const region = rt.region();
     await assert.rejects(region.race([]), TypeError);
@@ -141,7 +141,7 @@ test('a race of a task that is cancelled ends with it, in good order', async (t)
     assert.equal(rt.stats().tasks, 0);
 });
 
-test('a race whose signal is aborted already, or whose region is cancelled, is cancelled and runs nobody', async (t) => {
+test('a race whose signal is aborted already is cancelled, with its cause, and runs nobody', async (t) => {
     const { host, rt } = virtual(t);
     let ran = 0;
     const racers = [() => ran++, () => ran++];

@@ -15,7 +15,8 @@ async function run(program) {
     const name = `readme${Math.random()}`;
     globalThis[name] = { log: (...args) => lines.push(args.join(' ')) };
     const index = new URL('../index.js', import.meta.url).href;
-    const source = `const console = globalThis[${JSON.stringify(name)}];\n${program.replace("'ebb-web'", JSON.stringify(index))}`;
+    const imported = program.replace("'ebb-web'", JSON.stringify(index));
+    const source = `const console = globalThis[${JSON.stringify(name)}];\n${imported}`;
     const url = globalThis.process?.versions?.node ? `data:text/javascript,${encodeURIComponent(source)}`
         : URL.createObjectURL(new Blob([source], { type: 'text/javascript' }));
     await import(url);

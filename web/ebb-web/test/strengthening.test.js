@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 
-import { assertFollows, KINDS, SEVERITIES } from './contract.js';
+import { assertFollows, KINDS, PHASES, SEVERITIES } from './contract.js';
 import { virtual } from './virtual-host.js';
 
 const never = () => new Promise(() => {});
@@ -15,13 +15,13 @@ function numbers(seed) {
     };
 }
 
-test('R1: a request is strengthened by a more severe one and by nothing else; the epoch counts that', async (t) => {
+test('R1: a request is strengthened by a more severe one only; the epoch counts that', async (t) => {
     const { host, rt } = virtual(t);
     const task = rt.region().spawn(never);
     await host.settle();
     const seen = [];
-    for (const kind of ['USER', 'RACE_LOST', 'TIMEOUT', 'USER', 'BUDGET', 'SHUTDOWN', 'TIMEOUT',
-        'SHUTDOWN']) {
+    const kinds = ['USER', 'RACE_LOST', 'TIMEOUT', 'USER', 'BUDGET', 'SHUTDOWN', 'TIMEOUT', 'SHUTDOWN'];
+    for (const kind of kinds) {
         task.cancel({ kind, message: kind });
         const { epoch, severity, kind: told } = task.witness();
         seen.push(`${told} ${severity} ${epoch} ${rt.info(task.id).message}`);
@@ -61,8 +61,8 @@ test('R1: a budget of the caller\'s own tightens and never widens', async (t) =>
     const task = region.spawn(never);
     await host.settle();
     const budgets = [];
-    for (const budget of [{ within: 1000, polls: 100 }, { within: 2000, polls: 500 }, { within: 300 },
-        { polls: 7 }]) {
+    const asked = [{ within: 1000, polls: 100 }, { within: 2000, polls: 500 }, { within: 300 }, { polls: 7 }];
+    for (const budget of asked) {
         region.cancel(budget);
         const { deadline, polls } = task.witness().budget;
         budgets.push([Number(deadline / 1000000n), polls]);
@@ -73,8 +73,8 @@ test('R1: a budget of the caller\'s own tightens and never widens', async (t) =>
 
 test('R1: any sequence of requests on a task and its regions moves every witness one way', async (t) => {
     for (let seed = 1; seed <= 20; seed++) {
-        const { host, rt } = virtual(t,
-            { cleanup: { polite: { ms: 400 }, urgent: { ms: 200 }, forced: { ms: 100 } } });
+        const cleanup = { polite: { ms: 400 }, urgent: { ms: 200 }, forced: { ms: 100 } };
+        const { host, rt } = virtual(t, { cleanup });
         const pick = numbers(seed);
         const outer = rt.region();
         const inner = outer.region();
@@ -134,10 +134,8 @@ test('R3: a request while finalizing strengthens and does not leave Finalizing',
     assertFollows(after, task.witness());
     assert.equal(task.witness().phase, 'Completed');
     const phases = rt.events().filter(({ taskId, cancelPhase }) => taskId === task.id && cancelPhase)
-        .map(({ cancelPhase }) => cancelPhase);
-    assert.deepEqual([...new Set(phases)], ['Created', 'Running', 'CancelRequested', 'Cancelling',
-        'Finalizing', 'Completed']
-        .filter((phase) => phases.includes(phase)), 'in order');
+        .map(({ cancelPhase }) => PHASES.indexOf(cancelPhase));
+    assert.deepEqual(phases, [...phases].sort(), 'no phase comes back');
 });
 
 test('R3: a request after the end changes nothing: Completed absorbs', async (t) => {

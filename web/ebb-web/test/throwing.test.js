@@ -113,7 +113,7 @@ test('a hook of an obligation that throws is heard, and the abort is done all th
     assert.equal((await host.until(region.close())).leaked.length, 1);
 });
 
-test('a listener of cx.signal that throws is heard by the host, and the task ends as it should', async (t) => {
+test('a listener of cx.signal that throws is heard by the host; the task ends as it should', async (t) => {
     const heard = hears(t);
     const { host, rt } = virtual(t);
     const log = [];
@@ -152,7 +152,7 @@ test('a listener of cx.on that throws is heard by the host, and the task goes on
     assert.deepEqual((await heard(1)).map(({ error }) => error.message), ['in a listener']);
 });
 
-test('an addEventListener that throws is the wait\'s failure; a removeEventListener that throws is heard', async (t) => {
+test('an addEventListener that throws fails the wait; a removeEventListener is heard', async (t) => {
     const heard = hears(t);
     const { host, rt } = virtual(t);
     const region = rt.region({ collect: true });
@@ -183,8 +183,11 @@ test('an addEventListener that throws is the wait\'s failure; a removeEventListe
 });
 
 test('a host\'s fetch that throws, at once or later, is the task\'s failure', async (t) => {
-    for (const fetch of [() => { throw new TypeError('now'); },
-        () => Promise.reject(new TypeError('later'))]) {
+    const now = () => {
+        throw new TypeError('now');
+    };
+    const later = () => Promise.reject(new TypeError('later'));
+    for (const fetch of [now, later]) {
         const { host, rt } = virtual(t, { capabilities: { fetch } });
         const region = rt.region();
         region.done.catch(() => {});

@@ -105,8 +105,9 @@ export class VirtualHost {
 
     #nextTimer() {
         let first;
-        for (const [id, timer] of this.timers) if (first === undefined || timer.due < first.due) first = { id,
-            ...timer };
+        for (const [id, timer] of this.timers) {
+            if (first === undefined || timer.due < first.due) first = { id, ...timer };
+        }
         return first;
     }
 
@@ -168,6 +169,7 @@ export async function end(rt, finish) {
     await finish?.();
     await closed;
     const { tasks, obligations, illegal, regions } = rt.stats();
+    if (tasks + obligations + illegal + regions === 0) return;
     const left = JSON.stringify({ tasks, obligations, illegal, regions });
-    if (tasks + obligations + illegal + regions !== 0) throw new Error(`the runtime ended with ${left}\n${rt.dump()}`);
+    throw new Error(`the runtime ended with ${left}\n${rt.dump()}`);
 }

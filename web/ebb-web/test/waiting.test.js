@@ -70,7 +70,7 @@ test('cx.wait gives what a promise gives, value, failure or no promise at all', 
     assert.deepEqual(await task.result, ['value', 'plain', undefined, 'thenable', 'failed']);
 });
 
-test('cx.wait: what is waited for goes on when the task is cancelled, and its failure is nobody\'s', async (t) => {
+test('cx.wait: what is waited for goes on after a cancel, and its failure is nobody\'s', async (t) => {
     const { host, rt } = virtual(t);
     let fail;
     const slow = new Promise((_, reject) => {
@@ -85,7 +85,7 @@ test('cx.wait: what is waited for goes on when the task is cancelled, and its fa
     await host.settle();
 });
 
-test('cx.wait: a promise that is handed over is taken care of, even if the task is cancelled already', async (t) => {
+test('cx.wait: a promise that is handed over is taken care of, even by a cancelled task', async (t) => {
     const { host, rt } = virtual(t);
     const failing = (message) => new Promise((_, reject) => {
         setTimeout(() => reject(new Error(message)), 1);
@@ -223,7 +223,7 @@ for (const [name, scenario] of Object.entries(WAITS)) {
     for (const [verb, how] of Object.entries({
         cancel: (task) => task.cancel('now'), 'cancel of its region': (task, region) => region.cancel('now'),
     })) {
-        test(`${name} with a ${verb} at every point: it ends whole or cancelled, and always cleans up`, async (t) => {
+        test(`${name} with a ${verb} at every point: whole or cancelled, always cleaned up`, async (t) => {
             const whole = await runWithCancel(t, scenario, Infinity, how);
             assert.deepEqual([whole.outcome, whole.log], ['whole', ['first', 'second', 'cleaned up']]);
             let cut = 0;

@@ -144,15 +144,14 @@ function functionType(letters) {
 
 /**
  * A module by its description. An export is its type and what it returns, a number, or undefined: it traps.
- * @param {{ imports?: [string, string, string][], exports?: Record<string, [string, number?]>, memory?:
- * boolean }} what
+ * @param {{ imports?: [string, string, string][], exports?: Record<string, [string, number?]>,
+ *     memory?: boolean }} what
  */
 export function moduleOf({ imports = [], exports = {}, memory = true }) {
     const functions = Object.entries(exports);
     const types = [...imports.map(([, , type]) => type), ...functions.map(([, [type]]) => type)];
     const bodies = functions.map(([, [type, value]]) => {
-        const code = value === undefined ? [UNREACHABLE] : type.endsWith('v') ? []
-            : constant(type.at(-1), value);
+        const code = value === undefined ? [UNREACHABLE] : constant(type.at(-1), value);
         return [...u32(code.length + 2), 0, ...code, END];
     });
     const exported = functions.map(([name], i) => [...text(name), 0, ...u32(imports.length + i)]);
@@ -169,7 +168,8 @@ export function moduleOf({ imports = [], exports = {}, memory = true }) {
     ]));
 }
 
-/* i32.const or i64.const, of 0 to 63. */
+/* i32.const or i64.const of 0 to 63; nothing for v. */
 function constant(letter, value) {
+    if (letter === 'v') return [];
     return [letter === 'I' ? 0x42 : 0x41, value];
 }

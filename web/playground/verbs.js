@@ -1,0 +1,78 @@
+/**
+ * What a person can do, to which kind of node, and by which key. `can` says when it would do something; the
+ * region's verbs are always there, because the runtime is the one who refuses.
+ *
+ * A verb is called with the run, a node and what is chosen beside the buttons; it may throw what the runtime
+ * throws.
+ */
+export const VERBS = {
+    spawn: {
+        key: 's', of: 'region', label: 'Spawn',
+        run: (run, node, { kind, times }) => {
+            for (let i = 0; i < times; i++) run.spawn(node.handle, kind);
+        },
+    },
+    region: {
+        key: 'n', of: 'region', label: 'New region inside',
+        run: (run, node) => run.open(node.handle),
+    },
+    close: {
+        key: 'x', of: 'region', label: 'Close', hint: 'no new work; what runs may finish',
+        run: (run, node) => run.close(node.handle),
+    },
+    mask: {
+        key: 'm', of: 'task', label: 'Mask', hint: 'a cancel waits until it is unmasked',
+        can: attended, run: (run, node) => node.desk.ask('mask'),
+    },
+    unmask: {
+        key: 'u', of: 'task', label: 'Unmask',
+        can: (node) => attended(node) && node.desk.masks.length > 0,
+        run: (run, node) => node.desk.ask('unmask'),
+    },
+    checkpoint: {
+        key: 'k', of: 'task', label: 'Checkpoint', hint: 'looks once whether it should stop',
+        can: (node) => attended(node) && !node.desk.checks, run: (run, node) => node.desk.ask('checkpoint'),
+    },
+    hold: {
+        key: 'h', of: 'task', label: 'Hold a lease', hint: 'an obligation: one that is forgotten is a leak',
+        can: attended, run: (run, node) => node.desk.ask('hold'),
+    },
+    commit: {
+        key: 'o', of: 'task', label: 'Commit it',
+        can: (node) => attended(node) && node.desk.leases.length > 0,
+        run: (run, node) => node.desk.ask('commit'),
+    },
+    cancel: {
+        key: 'c', label: 'Cancel', hint: 'asks to stop, with a budget to clean up',
+        can: (node) => node.live,
+        run: (run, node, { reason }) => run.cancel(node.handle, { kind: reason, message: 'from the page' }),
+    },
+    force: {
+        key: 'f', label: 'Force', hint: 'the budget is over', can: (node) => node.live,
+        run: (run, node) => run.force(node.handle),
+    },
+};
+
+/** Whether its code listens: it has been polled, and has not ended. */
+function attended(node) {
+    return node.live && node.desk !== undefined && node.phase !== 'Created';
+}
+
+/**
+ * The node that a verb is for when this one is selected: a task stands for its region where that is meant.
+ */
+export function targetOf(verb, node) {
+    if (verb.of === undefined || verb.of === node.what) return node;
+    return verb.of === 'region' && verb !== VERBS.close ? node.parent : undefined;
+}
+
+export function verbOfKey(key) {
+    return Object.values(VERBS).find((verb) => verb.key === key);
+}
+
+/** By severity, as the kernel has them; a list of what can be chosen. */
+export const REASONS = {
+    polite: [['USER'], ['RACE_LOST'], ['DISCONNECT']],
+    urgent: [['TIMEOUT'], ['BUDGET'], ['SIBLING_FAILED'], ['LEASE_LOST'], ['RESOURCE']],
+    forced: [['SHUTDOWN']],
+};
