@@ -35,6 +35,8 @@ foreach(file IN LISTS web_files)
 endforeach()
 add_custom_command(OUTPUT ${stage}/ebb-web/src/module.js ${stage}/ebb-web/ebb.wasm
     COMMAND ${CMAKE_COMMAND} -E copy $<TARGET_FILE:ebb> ${stage}/ebb-web/ebb.wasm
+    COMMAND chmod 644 ${stage}/ebb-web/ebb.wasm
+    COMMAND ${CMAKE_COMMAND} -E copy ${PROJECT_SOURCE_DIR}/LICENSE ${stage}/ebb-web/LICENSE
     COMMAND ${CMAKE_COMMAND} -DWASM=$<TARGET_FILE:ebb> -DOUT=${stage}/ebb-web/src/module.js
         -P ${CMAKE_CURRENT_LIST_DIR}/ebb_web_module.cmake
     DEPENDS ebb ${CMAKE_CURRENT_LIST_DIR}/ebb_web_module.cmake VERBATIM)

@@ -35,8 +35,7 @@ export type ErrorCode =
     | 'EBB_CANCELLED' | 'EBB_FAULTED' | 'EBB_FAILED' | 'EBB_TIMEOUT' | 'EBB_ERR_NOMEM' | 'EBB_ERR_INVALID'
     | 'EBB_ERR_STALE' | 'EBB_ERR_FOREIGN' | 'EBB_ERR_CLOSED' | 'EBB_ERR_REENTERED' | 'EBB_ERR_MASK_DEPTH'
     | 'EBB_ERR_MASK_UNDERFLOW' | 'EBB_ERR_RESOLVED' | 'EBB_ERR_LIMIT' | 'EBB_ERR_BUSY'
-        | 'EBB_ERR_NOT_CLEANING'
-    | 'EBB_ERR_NOT_TASK' | 'EBB_ERR_CORRUPT'
+    | 'EBB_ERR_NOT_CLEANING' | 'EBB_ERR_NOT_TASK' | 'EBB_ERR_CORRUPT'
     /** the wasm module is not the one that this package was made for */
     | 'EBB_ERR_ABI'
     /** something was needed that was not passed to the Runtime */
@@ -47,20 +46,15 @@ export type ErrorCode =
 /** Events of the cancel protocol: each has all eight of its fields. */
 export type CancelEventType =
     | 'region_cancelled' | 'cancel_requested' | 'cancel_strengthened' | 'cancel_acked' | 'task_forced'
-        | 'cleanup_done'
-    | 'finalized' | 'abandoned';
+    | 'cleanup_done' | 'finalized' | 'abandoned';
 
 /** Everything that stands in a trace. */
 export type EventType =
-    | CancelEventType
-    | 'gap' | 'idle' | 'region_opened' | 'region_closing' | 'region_forced' | 'region_draining'
-        | 'region_finalizing'
-    | 'region_closed' | 'region_joined' | 'chain_truncated' | 'task_spawned' | 'task_polled' | 'task_woken'
-        | 'completed'
-    | 'faulted' | 'stale_wake' | 'masked' | 'unmasked' | 'refused' | 'illegal' | 'task_joined'
-        | 'obligation_reserved'
-    | 'obligation_committed' | 'obligation_aborted' | 'obligation_leaked' | 'finalizer_added'
-        | 'finalizer_done'
+    | CancelEventType | 'gap' | 'idle' | 'region_opened' | 'region_closing' | 'region_forced'
+    | 'region_draining' | 'region_finalizing' | 'region_closed' | 'region_joined' | 'chain_truncated'
+    | 'task_spawned' | 'task_polled' | 'task_woken' | 'completed' | 'faulted' | 'stale_wake' | 'masked'
+    | 'unmasked' | 'refused' | 'illegal' | 'task_joined' | 'obligation_reserved' | 'obligation_committed'
+    | 'obligation_aborted' | 'obligation_leaked' | 'finalizer_added' | 'finalizer_done'
     | 'finalizer_abandoned' | 'timer_armed' | 'timer_fired' | 'received' | 'workflow';
 
 /* ---- the host ------------------------------------------------------------------------------------------ */

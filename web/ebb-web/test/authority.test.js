@@ -26,8 +26,8 @@ function poison() {
     const saved = [];
     const names = new Set([
         ...Object.getOwnPropertyNames(globalThis), 'setTimeout', 'setInterval', 'setImmediate',
-        'clearTimeout', 'queueMicrotask', 'MessageChannel', 'postMessage', 'fetch', 'performance', 'Date', 'crypto',
-        'addEventListener', 'requestAnimationFrame', 'requestIdleCallback', 'scheduler',
+        'clearTimeout', 'queueMicrotask', 'MessageChannel', 'postMessage', 'fetch', 'performance', 'Date',
+        'crypto', 'addEventListener', 'requestAnimationFrame', 'requestIdleCallback', 'scheduler',
     ]);
     for (const name of names) {
         const before = Object.getOwnPropertyDescriptor(globalThis, name);

@@ -6,7 +6,8 @@ import { runProgram } from './programs.js';
 
 const PROGRAMS = 300;
 const HAPPENS = ['cancel_strengthened', 'masked', 'finalizer_done', 'obligation_leaked',
-    'obligation_committed', 'obligation_aborted', 'abandoned', 'task_forced', 'stale_wake', 'timer_fired', 'refused', 'finalized'];
+    'obligation_committed', 'obligation_aborted', 'abandoned', 'task_forced', 'stale_wake',
+    'timer_fired', 'refused', 'finalized'];
 
 test(`${PROGRAMS} random programs: all of them end, and leave nothing`, async (t) => {
     const seen = new Set();
