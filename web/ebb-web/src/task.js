@@ -479,10 +479,12 @@ export class Cx {
 
     /** A poll, with the bits of the kernel. */
     polled(signal) {
+        if (!(this.#waits?.size > 0)) return;
         const cancelled = (signal & SIGNAL.CANCEL) !== 0;
-        if (cancelled && this.#waits?.size > 0) this.#rt.abi.call.checkpoint(this.#task.id);
-        for (const wait of this.#waits ?? []) {
-            if (cancelled) this.#end(wait, () => wait.reject(this.reason()));
+        if (cancelled) this.#rt.abi.call.checkpoint(this.#task.id);
+        const reason = cancelled ? this.reason() : undefined;
+        for (const wait of this.#waits) {
+            if (cancelled) this.#end(wait, () => wait.reject(reason));
             else if (wait.due !== undefined && wait.due <= this.#rt.now) this.#end(wait, wait.settle);
         }
     }
@@ -491,6 +493,7 @@ export class Cx {
     signalled(signal) {
         if ((signal & SIGNAL.CANCEL) === 0 || this.#aborted) return;
         this.#aborted = true;
+        if (this.#controller === undefined && this.#joint === undefined) return;
         const reason = this.reason();
         this.#controller?.abort(reason);
         for (const { both } of this.#joint?.values() ?? []) both.abort(reason);
