@@ -61,6 +61,9 @@ function checkExports(exports) {
 }
 
 function checkImports(module) {
+    if (!(module instanceof WebAssembly.Module)) {
+        throw new TypeError(`module: expected a WebAssembly.Module; found ${Object.prototype.toString.call(module)}`);
+    }
     for (const { module: from, name } of WebAssembly.Module.imports(module)) {
         if (from !== 'ebb' || !Object.hasOwn(IMPORTS, name)) throw mismatch(`it asks for ${from}.${name}`);
     }

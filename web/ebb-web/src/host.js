@@ -9,6 +9,9 @@ const NEEDED = ['queueMicrotask', 'MessageChannel', 'setTimeout', 'now'];
  * @param {typeof globalThis} global
  */
 export function hostOf(global) {
+    if (global === null || (typeof global !== 'object' && typeof global !== 'function')) {
+        throw new TypeError(`hostOf: expected a global object, as globalThis; found ${global}`);
+    }
     const bound = (name) => (typeof global[name] === 'function' ? global[name].bind(global) : undefined);
     return {
         queueMicrotask: bound('queueMicrotask'),

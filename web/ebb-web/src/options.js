@@ -16,16 +16,44 @@ export function integer(value, most, what) {
     throw new TypeError(`${what}: expected a whole number from 0 to ${most}; found ${printable(value)}`);
 }
 
-/** Those of a task or a region. */
-export function checkOptions(options, otherwise) {
+const OF_TASKS = ['name', 'signal', 'timeout', 'polls', 'priority'];
+const OF_REGIONS = ['name', 'signal', 'timeout', 'priority', 'collect', 'cleanup'];
+
+/** An object that has only what is known: a misspelt option would be none. */
+export function checkKeys(options, known, what) {
     if (options === null || typeof options !== 'object') {
-        throw new TypeError(`expected an object of options; found ${printable(options)}`);
+        throw new TypeError(`${what}: expected an object; found ${printable(options)}`);
     }
+    for (const key of Object.keys(options)) {
+        if (!known.includes(key)) throw new TypeError(`${what}: unknown ${key}; expected one of ${known.join(', ')}`);
+    }
+    return options;
+}
+
+export function checkSignal(signal) {
+    const is = typeof signal?.aborted === 'boolean' && typeof signal.addEventListener === 'function';
+    if (!is) throw new TypeError(`signal: expected an AbortSignal; found ${printable(signal)}`);
+    return signal;
+}
+
+export function checkTarget(target, type, what) {
+    const is = typeof target?.addEventListener === 'function' && typeof type === 'string';
+    if (!is) throw new TypeError(`${what}: expected an EventTarget and a type; found ${printable(target)}, ${printable(type)}`);
+}
+
+export function taskOptions(options, otherwise) {
+    return common(checkKeys(options, OF_TASKS, 'options of a task'), otherwise);
+}
+
+export function regionOptions(options) {
+    const { collect = false, cleanup = false } = checkKeys(options, OF_REGIONS, 'options of a region');
+    return { ...common(options, 'region'), flags: (collect ? 1 : 0) | (cleanup ? 2 : 0) };
+}
+
+function common(options, otherwise) {
     const { name = otherwise, signal, timeout, polls = 0, priority = 0 } = options;
     if (typeof name !== 'string') throw new TypeError(`name: expected a string; found ${printable(name)}`);
-    if (signal !== undefined && (typeof signal?.aborted !== 'boolean' || typeof signal.addEventListener !== 'function')) {
-        throw new TypeError(`signal: expected an AbortSignal; found ${printable(signal)}`);
-    }
+    if (signal !== undefined) checkSignal(signal);
     return {
         name,
         signal,

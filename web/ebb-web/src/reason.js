@@ -1,6 +1,6 @@
 /** Why something is to stop, from what a caller has at hand: a text, an error, or an object that says it all. */
 import { Cancelled } from './errors.js';
-import { printable } from './options.js';
+import { checkKeys, printable } from './options.js';
 
 /** What a task passes on that was told PARENT: no kind of the caller's, but no weaker than it was. */
 const BY_SEVERITY = { polite: 'USER', urgent: 'TIMEOUT', forced: 'SHUTDOWN' };
@@ -9,6 +9,7 @@ const BY_SEVERITY = { polite: 'USER', urgent: 'TIMEOUT', forced: 'SHUTDOWN' };
 export function reasonOf(reason) {
     if (reason instanceof Error) return ofError(reason);
     if (typeof reason !== 'object' || reason === null) return { kind: 'USER', message: printable(reason ?? '') };
+    checkKeys(reason, ['kind', 'message', 'within', 'polls'], 'reason of a cancel');
     return { ...reason, kind: reason.kind ?? 'USER', message: printable(reason.message ?? '') };
 }
 

@@ -1,7 +1,9 @@
 import { STATUS } from './abi.js';
-import { Cancelled, raise, safely } from './errors.js';
-import { checkFunction, checkOptions } from './options.js';
+import { Cancelled, EbbError, raise, safely } from './errors.js';
+import { checkFunction, printable, taskOptions } from './options.js';
 import { Task } from './task.js';
+
+const FAILURES = 100; /* that a report has */
 
 /**
  * A region owns tasks and regions; nothing in it outlives it. It is closed (no new work, what runs may finish),
@@ -14,8 +16,10 @@ export class Region {
     #rt;
     #slot = 0;
     #unlink;
-    #error;
+    #failures = []; /* of its tasks; the first is its own */
     #suppressed = []; /* what was thrown by tasks that end as cancelled */
+    #told = {}; /* the last reason that its tasks were told, and what that said */
+    #reason; /* once it has closed */
     #resolve;
     #reject;
     #report; /* once it has closed */
@@ -59,7 +63,8 @@ export class Region {
      */
     spawn(fn, options = {}) {
         checkFunction(fn, 'region.spawn');
-        const { name, signal, timeout, polls, priority } = checkOptions(options, fn.name || 'task');
+        const { name, signal, timeout, polls, priority } = taskOptions(options, fn.name || 'task');
+        this.admits(`spawn of ${name}`);
         const rt = this.#rt;
         const due = rt.deadline(timeout);
         const site = rt.abi.site(name);
@@ -76,7 +81,11 @@ export class Region {
      * settles.
      */
     async race(fns, options = {}) {
+        if (typeof fns?.[Symbol.iterator] !== 'function') {
+            throw new TypeError(`region.race: expected functions, found ${printable(fns)}`);
+        }
         const list = [...fns];
+        list.forEach((fn) => checkFunction(fn, 'region.race'));
         if (list.length === 0) throw new TypeError('region.race: expected at least one function');
         const heat = this.region({ ...options, collect: true, name: options.name ?? 'race' });
         heat.done.catch(() => {}); /* the winner's outcome says it all */
@@ -108,7 +117,7 @@ export class Region {
      * @param {string | { kind?: string, message?: string, within?: number, polls?: number }} [reason]
      */
     cancel(reason) {
-        if (!this.ended) this.#rt.cancel(this, reason);
+        if (!this.ended) this.#rt.cancelTarget(this, reason);
     }
 
     /** The budget is over: what has not returned within a few turns is abandoned. */
@@ -121,11 +130,17 @@ export class Region {
         return this.#rt.regionInfo(this.id);
     }
 
-    /** Why it is cancelled, as the error that says so; undefined if it is not. */
+    /** Why it is, or was, cancelled, as the error that says so; undefined if it is not. */
     reason() {
+        if (this.ended) return this.#reason;
         const info = this.info();
         if (info.epoch === 0) return undefined;
-        return new Cancelled({ ...info, message: this.rootMessage(), cause: this.causeOf() });
+        return this.told({ ...info, message: this.rootMessage() });
+    }
+
+    /** How it ended, once it has: also if `done` is rejected. */
+    get report() {
+        return this.#report;
     }
 
     /** Why it is cancelled: links, the root cause last, and whether some were left out. */
@@ -146,38 +161,57 @@ export class Region {
         return this.#rt.rootMessage(this.id);
     }
 
-    /** The first failure in it stands. The root goes on after one, so that is heard at once. */
-    failed(error) {
-        this.#error ??= error;
-        if (this.parent === undefined) raise(error);
+    /** One error for all in it that are told the same, as an AbortSignal has one reason for all that listen. */
+    told(why) {
+        const key = `${why.kind} ${why.severity} ${why.epoch} ${why.message}`;
+        if (this.#told.key !== key) this.#told = { key, error: new Cancelled({ ...why, cause: this.causeOf() }) };
+        return this.#told.error;
+    }
+
+    /** Throws if it has ended, by its name. */
+    admits(what) {
+        if (this.ended) throw new EbbError('EBB_ERR_CLOSED', `${what}: region ${this.name} has ended`);
+    }
+
+    /**
+     * The first failure in it stands. If somebody has asked for the result of the task that is heard enough; else
+     * whoever waits for `done` hears of it, or nobody, and then the host does. The root goes on after a failure, so
+     * that is heard at once.
+     */
+    failed(error, heard) {
+        if (this.#failures.length === 0 && heard) this.done.catch(() => {});
+        if (this.#failures.length < FAILURES) this.#failures.push(error);
+        if (this.parent === undefined && !heard) raise(error);
     }
 
     /** A task in it that was cancelled has thrown something else than that. */
     suppressed(error) {
-        this.#suppressed.push(error);
+        if (this.#suppressed.length < FAILURES) this.#suppressed.push(error);
     }
 
     /** The kernel has closed it. What follows from that comes after the batch. */
     over(status, report) {
-        this.#report = report;
+        const word = status === STATUS.OK ? 'ok' : status === STATUS.CANCELLED ? 'cancelled' : 'failed';
+        this.#reason = this.reason();
+        this.#report = { status: word, ...report, failures: this.#failures, suppressed: this.#suppressed };
         this.#rt.slots.give(this.#slot, this);
-        this.#rt.afterBatch(() => this.#leave(status, report));
+        this.#rt.afterBatch(() => this.#leave(status));
     }
 
-    #leave(status, report) {
+    #leave(status) {
         if (this.#unlink !== undefined) safely(this.#unlink);
-        if (status === STATUS.OK || status === STATUS.CANCELLED) {
-            const suppressed = this.#suppressed;
-            this.#resolve({ status: status === STATUS.OK ? 'ok' : 'cancelled', ...report, suppressed });
-        } else {
-            this.#reject(this.#error ?? this.#rt.abi.error(status, `region ${this.name}`));
-        }
+        if (status === STATUS.OK || status === STATUS.CANCELLED) this.#resolve(this.#report);
+        else if (this.#failures.length > 0) this.#reject(this.#failures[0]);
+        else this.#reject(this.#rt.abi.error(status, `region ${this.name}`));
     }
 
     /** Its runtime has trapped. */
     lost(error) {
         if (this.ended) return;
-        this.#report = { abandoned: [], leaked: [], counts: { abandoned: 0, leaked: 0 } };
+        this.#report = {
+            status: 'failed', abandoned: [], leaked: [], counts: { abandoned: 0, leaked: 0 }, failures: [error],
+            suppressed: [],
+        };
         if (this.#unlink !== undefined) safely(this.#unlink);
         this.#reject(error);
     }

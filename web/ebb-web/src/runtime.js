@@ -2,7 +2,7 @@ import { Abi, NAMES, STATUS, u64 } from './abi.js';
 import { EbbError, raise, safely } from './errors.js';
 import { capability, checkHost } from './host.js';
 import { builtin } from './module.js';
-import { checkOptions, FOREVER, integer, nanoseconds, printable } from './options.js';
+import { checkKeys, FOREVER, integer, nanoseconds, printable, regionOptions } from './options.js';
 import { reasonOf, reasonOfAbort } from './reason.js';
 import { Region } from './region.js';
 import { TraceReader } from './trace.js';
@@ -36,6 +36,7 @@ export class Runtime {
     #scheduled = false;
     #byMessage = false; /* scheduled, and the next message runs it */
     #pumping = false;
+    #links = new Map(); /* signals that were passed in: who is cancelled by them, and how to leave them */
     #hooks = []; /* that run, and that wait for these */
     #late = []; /* what is to be done when this batch is over */
     #overdue = new Set(); /* tasks to be woken in the next turn */
@@ -73,8 +74,11 @@ export class Runtime {
 
     #start() {
         const { abi } = this;
-        const budgets = ['polite', 'urgent', 'forced'].map((severity) => this.#options.cleanup?.[severity] ?? {});
-        budgets.forEach(({ ms = 0, polls = 0 }, i) => {
+        const { cleanup = {} } = checkKeys(this.#options, ['trace', 'journal', 'cleanup', 'module'], 'new Runtime');
+        const severities = ['polite', 'urgent', 'forced'];
+        checkKeys(cleanup, severities, 'cleanup');
+        severities.forEach((severity, i) => {
+            const { ms = 0, polls = 0 } = checkKeys(cleanup[severity] ?? {}, ['ms', 'polls'], `cleanup.${severity}`);
             abi.view.setBigUint64(abi.at + 12 * i, nanoseconds(ms, 'cleanup'), true);
             abi.view.setUint32(abi.at + 12 * i + 8, integer(polls, 0xfffffffe, 'cleanup polls'), true);
         });
@@ -94,6 +98,11 @@ export class Runtime {
     /** Closes everything, and settles when all has ended. */
     close() {
         return this.root.close();
+    }
+
+    /** Asks everything to stop; `await rt.close()` waits for that. */
+    cancel(reason) {
+        this.root.cancel(reason);
     }
 
     /** What the kernel counts. */
@@ -275,8 +284,8 @@ export class Runtime {
 
     openRegion(parent, owner, options = {}) {
         const { abi, slots } = this;
-        const { name, signal, timeout, priority } = checkOptions(options, 'region');
-        const flags = (options.collect ? 1 : 0) | (options.cleanup ? 2 : 0);
+        const { name, signal, timeout, priority, flags } = regionOptions(options);
+        parent.admits(`region ${name}`);
         const due = this.deadline(timeout);
         const site = abi.site(name);
         const region = new Region(this, parent, name);
@@ -304,7 +313,7 @@ export class Runtime {
     }
 
     /** Cancels a task or a region. */
-    cancel(target, reason) {
+    cancelTarget(target, reason) {
         if (this.#crash !== undefined) return;
         const { kind, message, within, polls } = reasonOf(reason);
         const { call } = this.abi;
@@ -332,18 +341,42 @@ export class Runtime {
     }
 
     /**
-     * Cancels `target` when the signal aborts. The returned function takes the listener away. The signal's reason is
-     * the cause of what follows, unless that was cancelled before.
+     * Cancels `target` when the signal aborts. The returned function takes it back. A signal has one listener of ours,
+     * however many targets, and none once it has no target.
      */
     link(signal, target) {
-        const abort = () => {
-            if (target.ended || this.#crash !== undefined) return;
-            if (target.epoch === 0) target.cause = signal.reason;
-            this.cancel(target, reasonOfAbort(signal.reason));
+        if (signal.aborted) {
+            this.#abort(target, signal.reason);
+            return () => {};
+        }
+        if (!this.#links.has(signal)) this.#links.set(signal, this.#listen(signal));
+        const link = this.#links.get(signal);
+        link.targets.add(target);
+        return () => {
+            link.targets.delete(target);
+            if (link.targets.size === 0) link.leave();
         };
-        if (signal.aborted) abort();
-        else signal.addEventListener('abort', abort, { once: true });
-        return () => signal.removeEventListener('abort', abort);
+    }
+
+    #listen(signal) {
+        const targets = new Set();
+        const abort = () => {
+            this.#links.delete(signal);
+            targets.forEach((target) => this.#abort(target, signal.reason));
+        };
+        const leave = () => {
+            this.#links.delete(signal);
+            signal.removeEventListener('abort', abort);
+        };
+        signal.addEventListener('abort', abort, { once: true });
+        return { targets, leave };
+    }
+
+    /** The signal's reason is the cause of what follows, unless that was cancelled before. */
+    #abort(target, reason) {
+        if (target.ended || this.#crash !== undefined) return;
+        if (target.epoch === 0) target.cause = reason;
+        this.cancelTarget(target, reasonOfAbort(reason));
     }
 
     /** The root is to close: looks for its end after each batch. */

@@ -1,6 +1,6 @@
 import { SIGNAL, STATUS } from './abi.js';
 import { Cancelled, EbbError, isAbort, safely } from './errors.js';
-import { checkFunction, nanoseconds } from './options.js';
+import { checkFunction, checkSignal, checkTarget, nanoseconds } from './options.js';
 
 /**
  * A task: an async function that the kernel polls.
@@ -66,7 +66,7 @@ export class Task {
 
     /** Asks it to stop. Never fails, and never runs its code. */
     cancel(reason) {
-        if (!this.ended) this.#rt.cancel(this, reason);
+        if (!this.ended) this.#rt.cancelTarget(this, reason);
     }
 
     /** Its budget is over: what does not return within a few turns is abandoned. */
@@ -172,8 +172,9 @@ export class Task {
 
     #failure(status) {
         if (status === STATUS.CANCELLED) return this.#cancelled();
-        const error = this.#error ?? this.#rt.abi.error(status, `task ${this.name}`);
-        this.region.failed(error);
+        const thrown = this.#status === STATUS.FAILED || this.#error !== undefined;
+        const error = thrown ? this.#error : this.#rt.abi.error(status, `task ${this.name}`);
+        this.region.failed(error, this.#result !== undefined);
         return error;
     }
 
@@ -271,10 +272,12 @@ export class Cx {
 
     /** Why it is asked to stop, as the error that says so; undefined if it is not. */
     reason() {
+        if (this.#task.ended) return undefined;
         const info = this.#rt.info(this.#task.id);
         if (info.epoch === 0) return undefined;
         if (info.kind === 'PARENT') info.message = this.#task.region.rootMessage();
-        return new Cancelled({ ...info, cause: this.#task.cause ?? this.#task.region.causeOf() });
+        const { cause, region } = this.#task;
+        return cause === undefined ? region.told(info) : new Cancelled({ ...info, cause });
     }
 
     #alive(what) {
@@ -298,6 +301,7 @@ export class Cx {
 
     /** Runs `fn` with cancellation held back, across its awaits. Nests to 32. */
     async mask(fn) {
+        checkFunction(fn, 'cx.mask');
         this.#rt.clock();
         this.#check(this.#rt.abi.call.mask(this.#alive('mask')), 'mask');
         try {
@@ -393,6 +397,7 @@ export class Cx {
     /** The next event of that type. Its listener goes when the wait is over, whatever ended it. */
     once(target, type, options) {
         return this.#wait('once', (wait) => {
+            checkTarget(target, type, 'cx.once');
             const heard = (event) => {
                 if (wait.due !== undefined) return;
                 wait.due = 0n;
@@ -411,6 +416,7 @@ export class Cx {
     #wait(what, begin) {
         const wait = { what, due: undefined, drop: () => {} };
         wait.promise = new Promise((resolve, reject) => {
+            this.#alive(what);
             this.checkpoint();
             Object.assign(wait, { settle: resolve, resolve, reject });
             begin(wait);
@@ -423,6 +429,8 @@ export class Cx {
     /** Listens until the task settles. The returned function stops it before. */
     on(target, type, listener, options) {
         this.#alive('on');
+        checkTarget(target, type, 'cx.on');
+        if (typeof listener !== 'object') checkFunction(listener, 'cx.on');
         target.addEventListener(type, listener, options);
         return this.#task.onSettled(() => target.removeEventListener(type, listener, options));
     }
@@ -430,6 +438,7 @@ export class Cx {
     /** The host's fetch, aborted when the task is cancelled, its body included. */
     async fetch(input, init) {
         const fetch = this.#rt.capability('fetch');
+        this.#alive('fetch');
         this.checkpoint();
         const both = this.#either(init?.signal ?? (typeof input === 'object' ? input?.signal : undefined));
         try {
@@ -447,6 +456,7 @@ export class Cx {
      */
     #either(theirs) {
         if (theirs === undefined || theirs === null) return { signal: this.signal, failed: () => {} };
+        checkSignal(theirs);
         this.#joint ??= new Map();
         if (!this.#joint.has(theirs)) this.#joint.set(theirs, this.#follow(theirs));
         const joint = this.#joint.get(theirs);
