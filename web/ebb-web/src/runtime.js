@@ -1,5 +1,5 @@
 import { Abi, NAMES, STATUS, u64 } from './abi.js';
-import { EbbError, raise, safely } from './errors.js';
+import { Cancelled, EbbError, raise, safely } from './errors.js';
 import { capability, checkHost } from './host.js';
 import { builtin } from './module.js';
 import { checkKeys, FOREVER, integer, nanoseconds, printable, regionOptions } from './options.js';
@@ -316,10 +316,12 @@ export class Runtime {
     cancelTarget(target, reason) {
         if (this.#crash !== undefined) return;
         const { kind, message, within, polls } = reasonOf(reason);
+        const cause = reason instanceof Error && !(reason instanceof Cancelled) ? reason : undefined;
         const { call } = this.abi;
         const number = this.abi.cancelKind(kind);
         const budget = this.#budget(within, polls, target);
         if (target === this.root) this.rootEnds();
+        if (cause !== undefined && target.epoch === 0) target.cause = cause;
         this.clock();
         this.abi.say(message);
         if (!(target instanceof Region)) call.task_cancel(0n, target.id, number);
@@ -388,6 +390,11 @@ export class Runtime {
     overdue(task) {
         this.#overdue.add(task);
         this.#channel.post(true);
+    }
+
+    /** Calls `fn` in a later turn of the host's loop, also when the runtime has ended. */
+    nextTurn(fn) {
+        this.#host.setTimeout(fn, 0);
     }
 
     /** Something that the task waits for has come. One that is polled in the next turn hears of it then. */

@@ -230,6 +230,7 @@ export class Cx {
     #task;
     #controller;
     #aborted = false; /* the poll that aborts the signal has been */
+    #told = false; /* a wait of it was rejected because it is cancelled */
     #waits; /* a Set */
     #joint; /* a Map: of each foreign signal, the one that follows it and ours */
 
@@ -282,7 +283,11 @@ export class Cx {
 
     #alive(what) {
         if (!this.#task.ended) return this.#task.id;
-        throw new EbbError('EBB_ERR_STALE', `cx.${what}: task ${this.#task.name} has ended`);
+        throw this.#stale(what);
+    }
+
+    #stale(what) {
+        return new EbbError('EBB_ERR_STALE', `cx.${what}: task ${this.#task.name} has ended`);
     }
 
     #check(status, what) {
@@ -412,18 +417,35 @@ export class Cx {
     /**
      * A promise that is settled in a poll: fulfilled once `wait.due` has come, or rejected, and acknowledged, when
      * the task is cancelled. `drop` is called at its end.
+     *
+     * The first wait of a cancelled task is rejected at once. One that goes on waiting all the same is told in a poll
+     * each time, which its budget counts, and one that has ended in a later turn: a loop that swallows what it is told
+     * must not keep the page from everything else.
      */
     #wait(what, begin) {
         const wait = { what, due: undefined, drop: () => {} };
         wait.promise = new Promise((resolve, reject) => {
-            this.#alive(what);
-            this.checkpoint();
             Object.assign(wait, { settle: resolve, resolve, reject });
-            begin(wait);
+            if (this.#task.ended) {
+                this.#rt.nextTurn(() => reject(this.#stale(what)));
+                return;
+            }
+            this.#start(begin, wait);
             this.#waits ??= new Set();
             this.#waits.add(wait);
         });
         return wait.promise;
+    }
+
+    #start(begin, wait) {
+        if (!this.cancelled) {
+            begin(wait);
+        } else if (this.#told) {
+            this.#rt.wakeWaiter(this.#task);
+        } else {
+            this.#told = true;
+            this.checkpoint(); /* throws */
+        }
     }
 
     /** Listens until the task settles. The returned function stops it before. */
@@ -438,8 +460,7 @@ export class Cx {
     /** The host's fetch, aborted when the task is cancelled, its body included. */
     async fetch(input, init) {
         const fetch = this.#rt.capability('fetch');
-        this.#alive('fetch');
-        this.checkpoint();
+        if (this.#task.ended || this.cancelled) await this.#wait('fetch', () => {});
         const both = this.#either(init?.signal ?? (typeof input === 'object' ? input?.signal : undefined));
         try {
             return await fetch(input, { ...init, signal: both.signal });
@@ -491,7 +512,10 @@ export class Cx {
     polled(signal) {
         if (!(this.#waits?.size > 0)) return;
         const cancelled = (signal & SIGNAL.CANCEL) !== 0;
-        if (cancelled) this.#rt.abi.call.checkpoint(this.#task.id);
+        if (cancelled) {
+            this.#told = true;
+            this.#rt.abi.call.checkpoint(this.#task.id);
+        }
         const reason = cancelled ? this.reason() : undefined;
         for (const wait of this.#waits) {
             if (cancelled) this.#end(wait, () => wait.reject(reason));
@@ -519,7 +543,7 @@ export class Cx {
     settled() {
         for (const wait of this.#waits ?? []) {
             wait.promise.catch(() => {}); /* whoever could catch it has returned */
-            this.#end(wait, () => wait.reject(new EbbError('EBB_ERR_STALE', `cx.${wait.what}: the task has ended`)));
+            this.#end(wait, () => this.#rt.nextTurn(() => wait.reject(this.#stale(wait.what))));
         }
     }
 }
@@ -530,6 +554,7 @@ export class Obligation {
     #task;
     #onAbort;
     #slot;
+    #resolved = false;
 
     constructor(rt, task, kind, onAbort) {
         this.#rt = rt;
@@ -543,8 +568,14 @@ export class Obligation {
         this.#slot = slot;
     }
 
+    /** Committed or aborted, by whomever. */
+    get resolved() {
+        return this.#resolved;
+    }
+
     #resolve(status, verb) {
         if (status < 0) throw this.#rt.abi.error(status, `${verb} of ${this.kind} of task ${this.#task.name}`);
+        this.#resolved = true;
         this.#task.detach(this.#slot);
     }
 
@@ -565,6 +596,7 @@ export class Obligation {
 
     /** By the kernel, whoever aborted it. */
     aborted() {
+        this.#resolved = true;
         this.#rt.runHook(this.#onAbort);
     }
 }
