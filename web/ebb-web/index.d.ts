@@ -474,8 +474,8 @@ export class Cx {
     /** Waits for a promise of anybody's. What it stands for goes on if the task is cancelled meanwhile. */
     wait<T>(promise: T | PromiseLike<T>): Promise<T>;
     /** The next event of that type. Its listener goes when the wait is over, whatever ended it. */
-    once<E extends Event = Event>(target: EventTarget, type: string, options?: boolean
-        | AddEventListenerOptions): Promise<E>;
+    once<E extends Event = Event>(target: EventTarget, type: string,
+        options?: boolean | AddEventListenerOptions): Promise<E>;
     /** Listens until the function settles. The returned function stops it before. */
     on<E extends Event = Event>(target: EventTarget, type: string, listener: (event: E) => unknown,
         options?: boolean | AddEventListenerOptions): () => void;

@@ -348,7 +348,7 @@ export class Runtime {
      */
     link(signal, target) {
         if (signal.aborted) {
-            this.#abort(target, signal.reason);
+            this.#abort(target, reasonIn(signal));
             return () => {};
         }
         if (!this.#links.has(signal)) this.#links.set(signal, this.#listen(signal));
@@ -364,7 +364,7 @@ export class Runtime {
         const targets = new Set();
         const abort = () => {
             this.#links.delete(signal);
-            targets.forEach((target) => this.#abort(target, signal.reason));
+            targets.forEach((target) => this.#abort(target, reasonIn(signal)));
         };
         const leave = () => {
             this.#links.delete(signal);
@@ -453,7 +453,7 @@ export class Runtime {
         try {
             this.#pump();
         } catch (error) {
-            if (this.#crash === undefined) throw error; /* else it was told */
+            if (this.#crash === undefined) raise(error); /* else it was told */
         } finally {
             this.#pumping = false;
         }
@@ -663,6 +663,15 @@ class Slots {
 
     all() {
         return this.#items.filter((item) => item !== undefined);
+    }
+}
+
+/** What it gives as its reason; one that is not the platform's may throw, and a cancel can't fail. */
+function reasonIn(signal) {
+    try {
+        return signal.reason;
+    } catch {
+        return undefined;
     }
 }
 

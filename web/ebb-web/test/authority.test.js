@@ -144,9 +144,12 @@ test('INV-6: without clearTimeout timers that are not needed any more come and d
     await host.settle();
     assert.equal(task.ended, true);
     assert.ok(host.timers.size > 0, 'nobody could take it back');
-    const { polls } = rt.stats();
-    await host.pass(2000);
+    region.spawn((cx) => cx.sleep(2000));
+    await host.settle();
+    const [{ polls }, { setTimeout, queueMicrotask }] = [rt.stats(), { ...host.counts }];
+    await host.pass(1500);
     assert.equal(rt.stats().polls, polls);
+    assert.deepEqual([host.counts.setTimeout, host.counts.queueMicrotask], [setTimeout, queueMicrotask]);
     await host.until(rt.close());
 });
 

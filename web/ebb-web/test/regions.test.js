@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 
-import { Region } from '../index.js';
+import { Cancelled, Region } from '../index.js';
 import { CLEAN } from './contract.js';
 import { virtual } from './virtual-host.js';
 
@@ -290,4 +290,22 @@ test('a run of everything leaves the kernel as it was', async (t) => {
     assert.deepEqual({ tasks, regions, obligations, timers, runnable }, {
         tasks: before.tasks, regions: before.regions, obligations: 0, timers: 0, runnable: 0,
     });
+});
+
+test('reason() says why a region is cancelled, as the error that its tasks get', async (t) => {
+    const { host, rt } = virtual(t);
+    const controller = new AbortController();
+    const outer = rt.region({ signal: controller.signal });
+    const inner = outer.region();
+    assert.deepEqual([outer.reason(), inner.reason()], [undefined, undefined]);
+    const task = inner.spawn(never);
+    await host.settle();
+    const cause = new DOMException('too slow', 'TimeoutError');
+    controller.abort(cause);
+    const reasons = [outer.reason(), inner.reason(), task.cx.reason()];
+    assert.deepEqual(reasons.map(({ kind }) => kind), ['TIMEOUT', 'PARENT', 'PARENT']);
+    for (const error of reasons) {
+        assert.ok(error instanceof Cancelled);
+        assert.deepEqual([error.severity, error.reason, error.cause], ['urgent', 'too slow', cause]);
+    }
 });
