@@ -92,7 +92,7 @@ export class Region {
         try {
             return await Promise.race(list.map((fn) => heat.spawn(fn).result));
         } catch (error) {
-            if (error.code === 'EBB_ERR_CLOSED' && heat.epoch > 0) throw heat.reason();
+            if (error?.code === 'EBB_ERR_CLOSED' && heat.epoch > 0) throw heat.reason();
             throw error;
         } finally {
             heat.cancel({ kind: 'RACE_LOST', message: 'another was first' });
