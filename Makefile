@@ -4,6 +4,7 @@
 #   make                 build/release/ebb, the library, the examples, the tests; build/wasm/web, the npm package
 #   make run             build and run the tour
 #   make test            every test but the soak
+#   make wasm            build/wasm/web/ebb-web, the npm package, and the pages beside it
 #   make playground      the page on which regions, tasks and cancels can be seen and clicked
 #   make soak            the soak: model, lab, replay, heap, workflows and HTTP for longer, EBB_SOAK_SECONDS
 #                        (60) each; ST-01 to ST-04 as long as their source says; a million requests
@@ -47,10 +48,11 @@ test: all
 soak: all
 	ctest --preset soak
 
-playground: all
-	@(sleep 1; command -v xdg-open >/dev/null && xdg-open http://127.0.0.1:8008/playground/ || \
-	    echo "open http://127.0.0.1:8008/playground/") &
-	build/release/ebb serve build/wasm/web --port 8008
+playground:
+	$(DEPS) build clang
+	$(call build,wasm)
+	$(call build,release) --target ebb_cli
+	scripts/playground
 
 bench:
 	$(DEPS) build test clang bench

@@ -19,7 +19,7 @@ export const EXPORTS = {
 
 export const IMPORTS = { poll: 'iii', finalize: 'iii', ended: 'iiv', aborted: 'iv', closed: 'iiiiv', bytes: 'iiiv' };
 
-export const STATUS = { OK: 0, PENDING: 1, CANCELLED: -1, FAULTED: -2, FAILED: -3, NOMEM: -10, STALE: -12 };
+export const STATUS = { OK: 0, PENDING: 1, CANCELLED: -1, FAULTED: -2, FAILED: -3, NOMEM: -10, STALE: -12, CLOSED: -14 };
 export const SIGNAL = { CANCEL: 1, STOP: 2, OVERDUE: 4 };
 export const NAMES = {
     STATUS: 0, STATUS_TEXT: 1, CANCEL_KIND: 2, EVENT: 3, PHASE: 4, REGION_STATE: 5, SEVERITY: 6, LANE: 7,
@@ -176,8 +176,8 @@ export class Abi {
     }
 
     /** The error of a status below 0. */
-    error(status, what) {
-        return new EbbError(this.name(NAMES.STATUS, status), `${what}: ${this.name(NAMES.STATUS_TEXT, status)}`);
+    error(status, what, hint = '') {
+        return new EbbError(this.name(NAMES.STATUS, status), `${what}: ${this.name(NAMES.STATUS_TEXT, status)}${hint}`);
     }
 
     /** Reads the scratch from its beginning. */

@@ -1,6 +1,6 @@
 import { STATUS } from './abi.js';
 import { Cancelled, EbbError, raise, safely } from './errors.js';
-import { checkFunction, printable, taskOptions } from './options.js';
+import { checkFunction, printable, regionOptions, taskOptions } from './options.js';
 import { Task } from './task.js';
 
 const FAILURES = 100; /* that a report has */
@@ -19,7 +19,8 @@ export class Region {
     #failures = []; /* of its tasks; the first is its own */
     #suppressed = []; /* what was thrown by tasks that end as cancelled */
     #told = {}; /* the last reason that its tasks were told, and what that said */
-    #reason; /* once it has closed */
+    #reason; /* once it has closed, as #info */
+    #info;
     #resolve;
     #reject;
     #report; /* once it has closed */
@@ -86,6 +87,7 @@ export class Region {
         }
         const list = [...fns];
         list.forEach((fn) => checkFunction(fn, 'region.race'));
+        regionOptions(options);
         if (list.length === 0) throw new TypeError('region.race: expected at least one function');
         const heat = this.region({ ...options, collect: true, name: options.name ?? 'race' });
         heat.done.catch(() => {}); /* the winner's outcome says it all */
@@ -125,9 +127,9 @@ export class Region {
         if (!this.ended) this.#rt.verb('region_force', this);
     }
 
-    /** Its state, what it was told, and how much lives in it. */
+    /** Its state, what it was told, and how much lives in it; once it has closed, what that was then. */
     info() {
-        return this.#rt.regionInfo(this.id);
+        return this.ended ? this.#info : this.#rt.regionInfo(this.id);
     }
 
     /** Why it is, or was, cancelled, as the error that says so; undefined if it is not. */
@@ -193,6 +195,7 @@ export class Region {
     over(status, report) {
         const word = status === STATUS.OK ? 'ok' : status === STATUS.CANCELLED ? 'cancelled' : 'failed';
         this.#reason = this.reason();
+        this.#info = this.info();
         this.#report = { status: word, ...report, failures: this.#failures, suppressed: this.#suppressed };
         this.#rt.slots.give(this.#slot, this);
         this.#rt.afterBatch(() => this.#leave(status));
@@ -208,6 +211,7 @@ export class Region {
     /** Its runtime has trapped. */
     lost(error) {
         if (this.ended) return;
+        this.#info = { state: 'Closed' };
         this.#report = {
             status: 'failed', abandoned: [], leaked: [], counts: { abandoned: 0, leaked: 0 }, failures: [error],
             suppressed: [],

@@ -301,7 +301,8 @@ export class Runtime {
         const status = this.abi.call.id_status(id);
         if (status === STATUS.OK) return u64(id);
         this.slots.give(slot, item);
-        throw this.abi.error(status, what);
+        const hint = status === STATUS.CLOSED ? ' (to wait for what runs and go on admitting, use join(), not close())' : '';
+        throw this.abi.error(status, what, hint);
     }
 
     verb(name, region) {

@@ -307,6 +307,7 @@ export class Cx {
     /** Runs `fn` with cancellation held back, across its awaits. Nests to 32. */
     async mask(fn) {
         checkFunction(fn, 'cx.mask');
+        if (this.#task.ended) await this.#wait('mask', () => {});
         this.#rt.clock();
         this.#check(this.#rt.abi.call.mask(this.#alive('mask')), 'mask');
         try {
