@@ -94,20 +94,24 @@ export interface RuntimeOptions {
      * Bytes of the trace's buffer; 0 or nothing: no trace. What does not fit between two takes is lost and
      * counted.
      */
-    trace?: number;
+    trace?: number | undefined;
     /** Bytes of the journal's buffer; 0 or nothing: no journal. */
-    journal?: number;
+    journal?: number | undefined;
     /**
      * What cleaning up may cost, by severity. The defaults: 5000 ms and 1024 polls, 2000 and 256, 500 and 64.
      */
-    cleanup?: { polite?: CleanupBudget; urgent?: CleanupBudget; forced?: CleanupBudget };
+    cleanup?: {
+        polite?: CleanupBudget | undefined;
+        urgent?: CleanupBudget | undefined;
+        forced?: CleanupBudget | undefined;
+    } | undefined;
     /** Another build of the kernel than the one in the package. Its ABI is checked. */
-    module?: WebAssembly.Module;
+    module?: WebAssembly.Module | undefined;
 }
 
 export interface CleanupBudget {
-    ms?: number;
-    polls?: number;
+    ms?: number | undefined;
+    polls?: number | undefined;
 }
 
 /** A kernel in a WebAssembly instance of its own, and the pump that drives it on what was passed in. */
@@ -128,8 +132,10 @@ export class Runtime {
 
     /** A region below the root. */
     region(options?: RegionOptions): Region;
-    /** Refuses new work everywhere, and settles when all that runs has ended. */
+    /** Refuses new work everywhere, and settles when all that runs has ended. Not to be awaited in a task. */
     close(): Promise<Report>;
+    /** Asks everything to stop: `rt.cancel('bye'); await rt.close();` */
+    cancel(reason?: RegionReason): void;
 
     /** What the kernel counts. */
     stats(): Stats;
@@ -203,34 +209,37 @@ export interface Stats {
 /* ---- regions ------------------------------------------------------------------------------------------- */
 
 export interface RegionOptions {
-    /** For errors, dumps and traces. */
-    name?: string;
+    /** For errors, dumps and reports. */
+    name?: string | undefined;
     /** Cancels the region when it aborts: TIMEOUT for a TimeoutError, else USER; its reason is the cause. */
-    signal?: AbortSignal;
+    signal?: AbortSignal | undefined;
     /** Milliseconds; then it is cancelled with TIMEOUT. Infinity: none. */
-    timeout?: number;
+    timeout?: number | undefined;
     /** 0 to 255; higher is more urgent. Its tasks have at least this one when it is cancelled. */
-    priority?: number;
+    priority?: number | undefined;
     /** The first failure is kept and the others go on. Without it the first failure cancels the others. */
-    collect?: boolean;
+    collect?: boolean | undefined;
     /**
      * A cleanup region: admits work while all around is cancelled. Only for a task under request or a
      * finalizer.
      */
-    cleanup?: boolean;
+    cleanup?: boolean | undefined;
 }
 
-/** Why to stop: a text, an error (a TimeoutError is TIMEOUT, a Cancelled what it says), or all of it. */
-export type Reason = string | Error | { kind?: CancelKind; message?: string };
+/**
+ * Why to stop: a text, an error (a TimeoutError is TIMEOUT, a Cancelled what it says, and it is the `cause`),
+ * or all of it.
+ */
+export type Reason = string | Error | { kind?: CancelKind | undefined; message?: string | undefined };
 
 /** For regions: with a budget of the caller's own. It tightens the one there is, and never widens it. */
 export type RegionReason = Reason | {
-    kind?: CancelKind;
-    message?: string;
+    kind?: CancelKind | undefined;
+    message?: string | undefined;
     /** Milliseconds that cleaning up may take. */
-    within?: number;
+    within?: number | undefined;
     /** Polls that each task may use for it. */
-    polls?: number;
+    polls?: number | undefined;
 };
 
 /**
@@ -246,10 +255,13 @@ export class Region {
     readonly parent: Region | undefined;
     /**
      * Settles when everything in it has ended: with a report, or with the first failure of a task in it, the
-     * very error that was thrown. A failure that nobody waits for is an unhandled rejection.
+     * very error that was thrown. A failure that nobody waits for, here or at the task's `result`, is an
+     * unhandled rejection.
      */
     readonly done: Promise<Report>;
     readonly ended: boolean;
+    /** How it ended, once it has, also if `done` rejects. */
+    readonly report: Report | undefined;
     /** 0 until it is cancelled; then 1, and one more each time that becomes more severe. */
     readonly epoch: number;
 
@@ -260,14 +272,20 @@ export class Region {
      */
     spawn<T>(fn: (cx: Cx) => T | PromiseLike<T>, options?: TaskOptions): Task<T>;
     /**
-     * What the first of some functions to settle gives, each of them a task in a region of their own. The
-     * others are cancelled with RACE_LOST, and have ended when this settles.
+     * What the first of some functions to settle gives, its failure too, each of them a task in a region of
+     * their own. The others are cancelled with RACE_LOST, and have ended when this settles.
      */
     race<T>(fns: Iterable<(cx: Cx) => T | PromiseLike<T>>, options?: RegionOptions): Promise<T>;
 
-    /** Waits until everything in it has ended; then it closes by itself. Until then it admits work. */
+    /**
+     * Waits until everything in it has ended; then it closes by itself. Until then it admits work. Not to be
+     * awaited in a task of this region: it would wait for itself.
+     */
     join(): Promise<Report>;
-    /** No new work, from now on; what runs goes on to its end. */
+    /**
+     * No new work from now on, of what runs in it neither: spawn, region and reserve are refused. What runs
+     * goes on to its end. To wait for work that makes more work, join().
+     */
     close(): Promise<Report>;
     /**
      * Closes it, and asks everything in it to stop. Never blocks and runs nobody's code. Repeating it
@@ -278,26 +296,28 @@ export class Region {
     force(): void;
 
     /**
-     * Its state, what it was told, and how much lives in it. @throws {EbbError} EBB_ERR_STALE: it has closed
+     * Its state, what it was told, and how much lives in it; once it has closed, what that was then.
      */
     info(): RegionInfo;
-    /** Why it is asked to stop, as the error that says so; undefined if it is not. */
+    /** Why it is or was asked to stop, as the error that says so; undefined if it is not. */
     reason(): Cancelled | undefined;
     /** Why it is cancelled, link by link. @throws {EbbError} EBB_ERR_STALE: it has closed */
     causes(): Causes;
 }
 
-/** How a region ended, if nothing in it failed. */
+/** How a region ended. */
 export interface Report {
-    /** cancelled: a task of its own ended so. */
-    status: 'ok' | 'cancelled';
+    /** cancelled: a task of its own ended so. failed: `done` rejects with the first of `failures`. */
+    status: 'ok' | 'cancelled' | 'failed';
     /** The first hundred tasks that did not return. */
     abandoned: Blame[];
     /** The first hundred obligations that nobody resolved. */
     leaked: Blame[];
     /** All of both; of finalizers that did not return, too. */
     counts: { abandoned: number; leaked: number };
-    /** What tasks and finalizers threw that had to end as cancelled. */
+    /** What its tasks threw, the first hundred. */
+    failures: unknown[];
+    /** What tasks and finalizers threw that had to end as cancelled, the first hundred. */
     suppressed: unknown[];
 }
 
@@ -346,16 +366,16 @@ export interface Cause {
 /* ---- tasks --------------------------------------------------------------------------------------------- */
 
 export interface TaskOptions {
-    /** For errors, dumps and traces. Without it, the function's. */
-    name?: string;
+    /** For errors, dumps and reports. Without it, the function's. */
+    name?: string | undefined;
     /** Cancels the task when it aborts: TIMEOUT for a TimeoutError, else USER; its reason is the cause. */
-    signal?: AbortSignal;
+    signal?: AbortSignal | undefined;
     /** Milliseconds; then it is cancelled with TIMEOUT. Infinity: none. */
-    timeout?: number;
+    timeout?: number | undefined;
     /** After so many polls it is cancelled with BUDGET. 0: none. */
-    polls?: number;
+    polls?: number | undefined;
     /** 0 to 255; higher is more urgent. */
-    priority?: number;
+    priority?: number | undefined;
 }
 
 /** An async function that the kernel polls. */
@@ -421,9 +441,10 @@ export interface TaskInfo {
 }
 
 /**
- * What a task's function is given: all that it may ask for. Every promise from here is a checkpoint: it
- * rejects with Cancelled, and acknowledges that, once the task is asked to stop and is not masked. After the
- * task has ended its methods throw, or reject with, EBB_ERR_STALE.
+ * What a task's function is given: all that it may ask for. Call its methods as `cx.sleep(1)`; taken apart
+ * they do not work. Every promise from here is a checkpoint: it rejects with Cancelled, and acknowledges
+ * that, once the task is asked to stop and is not masked. After the task has ended its methods throw, or
+ * reject with, EBB_ERR_STALE.
  */
 export class Cx {
     private constructor();
@@ -493,6 +514,8 @@ export class Obligation {
 
     readonly id: bigint;
     readonly kind: ObligationKind;
+    /** Committed or aborted, by whomever: `cx.defer(() => o.resolved || o.abort())` */
+    readonly resolved: boolean;
     /** It is done. @throws {EbbError} EBB_ERR_RESOLVED the second time */
     commit(): void;
     /** It is not done, and won't be; calls onAbort. @throws {EbbError} EBB_ERR_RESOLVED the second time */
@@ -522,7 +545,7 @@ export class Cancelled extends Error {
     readonly epoch: number;
     /** The message that was given with the request, without the kind that stands before it in `message`. */
     readonly reason: string;
-    /** The reason of the AbortSignal that made the request, if one did. */
+    /** The reason of the AbortSignal that made the request, or the error that was given as the reason. */
     readonly cause?: unknown;
 }
 

@@ -29,7 +29,7 @@ async function work(cx: Cx): Promise<number> {
     });
     const plain: number = await cx.mask(() => 5);
     const lease: Obligation = cx.reserve('lease', () => console.log('given back'));
-    lease.commit();
+    if (!lease.resolved) lease.commit();
     cx.reserve('io').abort();
     cx.defer(async () => {
         await cx.sleep(1);
@@ -65,9 +65,9 @@ function look(task: Task<number>, region: Region): void {
         region.parent?.name);
 }
 
-function report({ status, abandoned, leaked, counts, suppressed }: Report): void {
+function report({ status, abandoned, leaked, counts, failures, suppressed }: Report): void {
     const names: (string | undefined)[] = [...abandoned, ...leaked].map((blame: Blame) => blame.site);
-    console.log(status === 'cancelled', names, counts.abandoned + counts.leaked, suppressed.length);
+    console.log(status === 'failed', names, counts.abandoned + counts.leaked, failures, suppressed.length);
 }
 
 function complain(error: unknown): void {
@@ -134,5 +134,9 @@ export async function main(): Promise<void> {
     console.log(bytes.length, rt.takeJournal().length, region.region().ended);
     const kinds: ObligationKind[] = ['permit', 'ack', 'lease', 'fence', 'io', 'transaction'];
     console.log(kinds);
+    if (region.report !== undefined) report(region.report);
+    const passedOn: { signal?: AbortSignal; timeout?: number } = {};
+    rt.region({ signal: passedOn.signal, timeout: passedOn.timeout, name: undefined });
+    rt.cancel({ kind: undefined, message: 'bye' });
     report(await rt.close());
 }

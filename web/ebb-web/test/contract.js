@@ -12,7 +12,9 @@ export const CANCEL_EVENTS = [
     'cleanup_done', 'finalized', 'abandoned',
 ];
 /** What the report of a region has besides its status, if all went well in it. */
-export const CLEAN = { abandoned: [], leaked: [], counts: { abandoned: 0, leaked: 0 }, suppressed: [] };
+export const CLEAN = {
+    abandoned: [], leaked: [], counts: { abandoned: 0, leaked: 0 }, failures: [], suppressed: [],
+};
 const REGION_STATES = ['Open', 'Closing', 'Draining', 'Finalizing', 'Closed'];
 
 /** A later witness of the same task may not go back in anything. */

@@ -148,3 +148,36 @@ test('an error is the very one that was thrown: same object, same properties', a
     assert.equal(await task.result.catch((error) => error), thrown);
     assert.equal(await done, thrown);
 });
+
+test('the report of a region that failed is there: all failures, and what was left undone', async (t) => {
+    const { host, rt } = virtual(t);
+    const region = rt.region({ collect: true });
+    assert.equal(region.report, undefined);
+    region.spawn(fails('first'));
+    region.spawn(fails('second'));
+    region.spawn((cx) => void cx.reserve('lease'), { name: 'careless' });
+    await assert.rejects(host.until(region.join()), { message: 'first' });
+    const { status, failures, leaked, counts } = region.report;
+    assert.equal(status, 'failed');
+    assert.deepEqual(failures.map(({ message }) => message), ['first', 'second']);
+    assert.deepEqual([leaked.map(({ site }) => site), counts.leaked], [['careless: lease'], 1]);
+});
+
+test('the report of a region that did not fail is what done resolves with', async (t) => {
+    const { host, rt } = virtual(t);
+    const region = rt.region();
+    const report = await host.until(region.join());
+    assert.equal(region.report, report);
+});
+
+test('a failure that somebody hears at the task is no unhandled rejection of its region', async (t) => {
+    const heard = hears(t);
+    const { host, rt } = virtual(t);
+    for (const region of [rt.region(), rt.root]) {
+        const task = region.spawn(fails('caught at the task'));
+        const caught = task.result.catch((error) => error.message);
+        await host.settle();
+        assert.equal(await caught, 'caught at the task');
+    }
+    assert.deepEqual(await heard(0), []);
+});

@@ -172,3 +172,16 @@ test('a fetch that fails by itself fails the task with that error', async (t) =>
     await host.settle();
     await assert.rejects(task.result, { name: 'TypeError', message: 'Failed to fetch' });
 });
+
+test('a fetch that says AbortError and no more is an acknowledged cancel, with its reason', async (t) => {
+    const fetch = (input, { signal }) => new Promise((_, reject) => {
+        signal.addEventListener('abort', () => reject(new DOMException('aborted', 'AbortError')));
+    });
+    const { host, rt } = virtual(t, { capabilities: { fetch } });
+    const task = rt.region().spawn((cx) => cx.fetch('/'));
+    await host.settle();
+    task.cancel({ kind: 'DISCONNECT', message: 'gone' });
+    await host.settle();
+    await assert.rejects(task.result, (error) => error instanceof Cancelled && error.kind === 'DISCONNECT');
+    assert.ok(rt.events().some(({ type, taskId }) => type === 'cancel_acked' && taskId === task.id));
+});

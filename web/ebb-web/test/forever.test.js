@@ -18,7 +18,11 @@ test('a deadline of for ever is 2^64 - 1, never -1', async (t) => {
     for (const { deadline } of [region.info(), rt.root.info()]) assert.ok(deadline >= 0n, `${deadline}`);
     region.cancel({ polls: 5 });
     assert.equal(region.info().deadline, FOREVER, 'a budget of polls alone');
-    assert.ok(rt.events().every(({ other, time }) => other >= 0n && time >= 0n));
+    rt.region().spawn(never).region.cancel({ within: 10 });
+    const events = rt.events();
+    const requested = events.filter(({ type }) => type === 'cancel_requested').at(-1);
+    assert.equal(requested.value, 0xffffffff, 'a budget of time alone');
+    assert.ok(events.every(({ other, time, value }) => other >= 0n && time >= 0n && value >= 0));
 });
 
 for (const timeout of [Infinity, Number.MAX_VALUE, 2 ** 64 / 1e6, 2 ** 64 / 1e6 - 1000, 1e13, 1e14]) {

@@ -67,8 +67,8 @@ test('an id that is spent is stale, by name', async (t) => {
     assert.throws(() => rt.witness(task.id), { code: 'EBB_ERR_STALE' });
     assert.throws(() => rt.regionInfo(region.id), { code: 'EBB_ERR_STALE' });
     assert.throws(() => rt.causes(region.id), { code: 'EBB_ERR_STALE' });
-    assert.throws(() => region.info(), { code: 'EBB_ERR_STALE' });
-    assert.throws(() => region.spawn(never), { code: 'EBB_ERR_STALE' });
+    assert.equal(region.info().state, 'Closed', 'a region itself remembers');
+    assert.throws(() => region.spawn(never), { code: 'EBB_ERR_CLOSED', message: /region/ });
 });
 
 test('an id of a region is not one of a task, nor the other way round', (t) => {

@@ -181,3 +181,21 @@ test('B3: at the deadline of its budget a masked task is told all the same', asy
     assert.equal(task.ended, true);
     assert.equal(rt.stats().abandoned, 0);
 });
+
+test('B3: a masked section that outlives its task ends with what it returns', async (t) => {
+    const { host, rt } = virtual(t);
+    let open;
+    let section;
+    const region = rt.region();
+    region.spawn(async (cx) => {
+        section = cx.mask(() => new Promise((resolve) => {
+            open = resolve;
+        }));
+        await section;
+    });
+    await host.settle();
+    region.force();
+    await host.until(region.done);
+    open('late, and nobody\'s business');
+    assert.equal(await section, 'late, and nobody\'s business');
+});

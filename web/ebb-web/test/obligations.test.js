@@ -159,3 +159,17 @@ test('hooks that abort the next obligation, a list of thousands, run one after t
     assert.equal(await task.result, 5000);
     assert.equal(rt.crash, undefined);
 });
+
+test('resolved says whether it was: committed, aborted, or aborted because it leaked', async (t) => {
+    const { host, rt } = virtual(t);
+    const obligations = [];
+    const task = rt.region().spawn((cx) => {
+        for (let i = 0; i < 3; i++) obligations.push(cx.reserve('ack'));
+        obligations[0].commit();
+        obligations[1].abort();
+        return obligations.map(({ resolved }) => resolved);
+    });
+    await host.settle();
+    assert.deepEqual(await task.result, [true, true, false]);
+    assert.equal(obligations[2].resolved, true);
+});

@@ -9,6 +9,7 @@ import test from 'node:test';
 import { TraceReader } from '../index.js';
 import { SEVERITIES } from './contract.js';
 import { runProgram } from './programs.js';
+import { virtual } from './virtual-host.js';
 
 const { EBB } = process.env;
 const skip = EBB ? false : 'EBB does not name the native command';
@@ -79,3 +80,29 @@ function asExported(event) {
     };
     return event.text === '' ? exported : { ...exported, text: event.text };
 }
+
+test('what somebody\'s code does as a task or a region ends replays as well', { skip }, async (t) => {
+    const file = directory(t);
+    const { host, rt } = virtual(t, { journal: 1 << 20 });
+    const other = rt.region();
+    const meddling = () => {
+        const { signal } = new AbortController();
+        signal.removeEventListener = () => {
+            rt.region().spawn((cx) => cx.sleep(1));
+            other.cancel('somebody has ended');
+            rt.dump();
+        };
+        return signal;
+    };
+    const region = rt.region({ signal: meddling() });
+    const [task] = [1, 2].map(() => region.spawn((cx) => cx.sleep(5), { signal: meddling() }));
+    task.result.catch(() => rt.region().close());
+    await host.settle();
+    region.cancel('stop');
+    await host.finish();
+    await host.until(rt.close());
+    const trace = rt.takeTrace({ flush: true });
+    writeFileSync(file('trace'), trace);
+    writeFileSync(file('journal'), rt.takeJournal({ flush: true }));
+    ebb(0, 'journal', 'replay', file('journal'), '--compare', file('trace'));
+});

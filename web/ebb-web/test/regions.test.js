@@ -309,3 +309,34 @@ test('reason() says why a region is cancelled, as the error that its tasks get',
         assert.deepEqual([error.severity, error.reason, error.cause], ['urgent', 'too slow', cause]);
     }
 });
+
+test('rt.cancel asks everything to stop, and rt.close waits for it', async (t) => {
+    const { host, rt } = virtual(t);
+    const task = rt.region().region().spawn((cx) => cx.sleep(1e9));
+    await host.settle();
+    rt.cancel({ kind: 'SHUTDOWN', message: 'bye' });
+    await host.until(rt.close());
+    await assert.rejects(task.result, { severity: 'forced', reason: 'bye' });
+});
+
+test('an error that something is cancelled with is the cause of what follows', async (t) => {
+    const { host, rt } = virtual(t);
+    const region = rt.region();
+    const task = region.spawn((cx) => cx.sleep(1000));
+    await host.settle();
+    const error = new RangeError('the database is gone');
+    region.cancel(error);
+    await host.settle();
+    const told = await task.result.catch((each) => each);
+    assert.deepEqual([told.reason, told.cause], ['the database is gone', error]);
+});
+
+test('options and reasons with a name that is none are TypeErrors that say it', async (t) => {
+    const { rt } = virtual(t);
+    const region = rt.region();
+    for (const call of [
+        () => rt.region({ timeOut: 5 }), () => region.spawn(never, { retries: 1 }),
+        () => rt.region({ polls: 3 }), () => region.cancel({ reason: 'x' }),
+    ]) assert.throws(call, { name: 'TypeError', message: /timeOut|retries|polls|reason/ }, String(call));
+    assert.equal(region.info().state, 'Open');
+});

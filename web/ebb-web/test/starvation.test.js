@@ -84,3 +84,33 @@ test('a task of the storm can be cancelled, and the storm ends in good order', a
     assert.deepEqual(report, { status: 'cancelled', ...CLEAN });
     assert.ok(tasks.every(({ ended }) => ended));
 });
+
+/* What a loop that logs its errors and goes on may wait in. */
+const SWALLOWED = {
+    'cx.sleep': (cx) => cx.sleep(50),
+    'cx.yield': (cx) => cx.yield(),
+    'cx.wait': (cx) => cx.wait(new Promise(() => {})),
+    'cx.once': (cx) => cx.once(new EventTarget(), 'never'),
+    'cx.mask': (cx) => cx.mask(() => cx.sleep(1)),
+};
+
+for (const [name, wait] of Object.entries(SWALLOWED)) {
+    test(`a loop around ${name} that swallows what it is told is abandoned; the page lives`, async (t) => {
+        const rt = real(t, { trace: 0, cleanup: { polite: { ms: 60 } } });
+        const region = rt.region();
+        let [stop, told] = [false, 0];
+        region.spawn(async function swallower(cx) {
+            while (!stop && told < 100000) await wait(cx).catch(() => told++);
+        });
+        t.after(() => {
+            stop = true;
+        });
+        await elapse(10);
+        region.cancel('stop');
+        const { abandoned } = await region.done;
+        await elapse(20);
+        stop = true;
+        assert.deepEqual(abandoned.map(({ site }) => site), ['swallower']);
+        assert.ok(told > 0 && told < 10000, `it was told ${told} times`);
+    });
+}

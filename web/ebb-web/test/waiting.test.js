@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 
-import { Cancelled } from '../index.js';
+import { Cancelled, Runtime } from '../index.js';
 import { counted } from './counted-listeners.js';
-import { virtual } from './virtual-host.js';
+import { end, virtual, VirtualHost } from './virtual-host.js';
 
 const never = () => new Promise(() => {});
 
@@ -94,7 +94,7 @@ test('cx.wait: a promise that is handed over is taken care of, even by a cancell
     task.cancel('before it began');
     await host.settle();
     await assert.rejects(task.result, Cancelled);
-    await assert.rejects(task.cx.wait(failing('of an ended task')), { code: 'EBB_ERR_STALE' });
+    await assert.rejects(host.until(task.cx.wait(failing('of an ended task'))), { code: 'EBB_ERR_STALE' });
     await new Promise((resolve) => {
         setTimeout(resolve, 10);
     });
@@ -181,8 +181,9 @@ function fetchOf(input, { signal }) {
 }
 
 /** Runs two waits and a cleanup, with a cancel after so many steps of the host; returns how it ended. */
-async function runWithCancel(t, { wait, go }, after, how) {
-    const { host, rt } = virtual(t, { capabilities: { fetch: fetchOf } });
+async function runWithCancel({ wait, go }, after, how) {
+    const host = new VirtualHost();
+    const rt = new Runtime({ ...host.capabilities, fetch: fetchOf });
     const [first, second] = [gate(), gate()];
     const log = [];
     const region = rt.region();
@@ -215,7 +216,7 @@ async function runWithCancel(t, { wait, go }, after, how) {
     const outcome = await host.until(task.result).catch((error) => error);
     assert.equal(first.target.listenerCount() + second.target.listenerCount(), 0, 'no listener stays');
     assert.equal(rt.stats().timers, 0, 'no timer stays');
-    await host.until(region.close());
+    await end(rt, () => host.finish()); /* now, and not with the test: a page has room for 120 of them */
     return { outcome, log, steps };
 }
 
@@ -223,12 +224,12 @@ for (const [name, scenario] of Object.entries(WAITS)) {
     for (const [verb, how] of Object.entries({
         cancel: (task) => task.cancel('now'), 'cancel of its region': (task, region) => region.cancel('now'),
     })) {
-        test(`${name} with a ${verb} at every point: whole or cancelled, always cleaned up`, async (t) => {
-            const whole = await runWithCancel(t, scenario, Infinity, how);
+        test(`${name} with a ${verb} at every point: whole or cancelled, always cleaned up`, async () => {
+            const whole = await runWithCancel(scenario, Infinity, how);
             assert.deepEqual([whole.outcome, whole.log], ['whole', ['first', 'second', 'cleaned up']]);
             let cut = 0;
             for (let after = 1; after <= whole.steps; after++) {
-                const { outcome, log } = await runWithCancel(t, scenario, after, how);
+                const { outcome, log } = await runWithCancel(scenario, after, how);
                 assert.equal(log.at(-1), 'cleaned up', `after ${after} steps`);
                 if (outcome === 'whole') continue;
                 assert.ok(outcome instanceof Cancelled, `after ${after} steps: ${outcome}`);
@@ -257,7 +258,7 @@ test('every wait of an ended task, and every other method of its cx, is refused 
     ]) {
         const promise = call();
         assert.ok(promise instanceof Promise, String(call));
-        await assert.rejects(promise, refusal, String(call));
+        await assert.rejects(host.until(promise), refusal, String(call));
     }
     assert.equal(target.listenersAdded(), 0);
     assert.equal(cx.stopping, true);
@@ -288,4 +289,17 @@ test('methods of cx that take a function refuse anything else', async (t) => {
     await host.settle();
     await task.result;
     for (const bad of [undefined, null, 'text', {}]) assert.throws(() => rt.region().spawn(bad), TypeError);
+});
+
+test('cx.yield in the first lines of a task lets run what those have spawned', async (t) => {
+    const { host, rt } = virtual(t);
+    const log = [];
+    const region = rt.region();
+    region.spawn(async (cx) => {
+        region.spawn(() => log.push('spawned'));
+        await cx.yield();
+        log.push('after the yield');
+    });
+    await host.settle();
+    assert.deepEqual(log, ['spawned', 'after the yield']);
 });
