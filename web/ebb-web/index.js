@@ -1,6 +1,8 @@
 export { Runtime } from './src/runtime.js';
 export { Region } from './src/region.js';
-export { Task, Cx, Obligation } from './src/task.js';
+export { Task } from './src/task.js';
+export { Cx } from './src/cx.js';
+export { Obligation } from './src/duty.js';
 export { Cancelled, EbbError } from './src/errors.js';
 export { TraceReader } from './src/trace.js';
 export { hostOf } from './src/host.js';

@@ -1,10 +1,13 @@
 import { Abi, NAMES, STATUS, u64 } from './abi.js';
+import { Channel } from './channel.js';
 import { Cancelled, EbbError, raise, safely } from './errors.js';
 import { capability, checkHost } from './host.js';
+import { Links } from './links.js';
 import { builtin } from './module.js';
 import { checkKeys, FOREVER, integer, nanoseconds, printable, regionOptions } from './options.js';
 import { reasonOf, reasonOfAbort } from './reason.js';
 import { Region } from './region.js';
+import { Slots } from './slots.js';
 import { TraceReader } from './trace.js';
 
 const LONGEST_MS = 2 ** 31 - 1; /* what setTimeout takes */
@@ -36,7 +39,7 @@ export class Runtime {
     #scheduled = false;
     #byMessage = false; /* scheduled, and the next message runs it */
     #pumping = false;
-    #links = new Map(); /* signals that were passed in: who is cancelled by them, and how to leave them */
+    #links = new Links((target, reason) => this.#abort(target, reason));
     #hooks = []; /* that run, and that wait for these */
     #late = []; /* what is to be done when this batch is over */
     #overdue = new Set(); /* tasks to be woken in the next turn */
@@ -343,36 +346,9 @@ export class Runtime {
         };
     }
 
-    /**
-     * Cancels `target` when the signal aborts. The returned function takes it back. A signal has one listener of ours,
-     * however many targets, and none once it has no target.
-     */
+    /** Cancels `target` when the signal aborts. The returned function takes it back. */
     link(signal, target) {
-        if (signal.aborted) {
-            this.#abort(target, reasonIn(signal));
-            return () => {};
-        }
-        if (!this.#links.has(signal)) this.#links.set(signal, this.#listen(signal));
-        const link = this.#links.get(signal);
-        link.targets.add(target);
-        return () => {
-            link.targets.delete(target);
-            if (link.targets.size === 0) link.leave();
-        };
-    }
-
-    #listen(signal) {
-        const targets = new Set();
-        const abort = () => {
-            this.#links.delete(signal);
-            targets.forEach((target) => this.#abort(target, reasonIn(signal)));
-        };
-        const leave = () => {
-            this.#links.delete(signal);
-            signal.removeEventListener('abort', abort);
-        };
-        signal.addEventListener('abort', abort, { once: true });
-        return { targets, leave };
+        return this.#links.add(signal, target);
     }
 
     /** The signal's reason is the cause of what follows, unless that was cancelled before. */
@@ -601,78 +577,6 @@ export class Runtime {
             [...this.slots.all(), this.root].forEach((each) => each.lost?.(told));
         });
         return told;
-    }
-}
-
-/**
- * A message to ourselves: where one turn of the host's loop ends and another begins. At most one is underway. Two
- * channels take turns, because Node empties a port's queue before it lets timers run. There a message only keeps the
- * process if somebody waits for it.
- */
-class Channel {
-    #pairs;
-    #next = 0;
-    #underway = false;
-
-    constructor(MessageChannel, arrived) {
-        this.#pairs = [new MessageChannel(), new MessageChannel()];
-        for (const { port1 } of this.#pairs) {
-            port1.onmessage = () => {
-                this.#underway = false;
-                this.#next = 1 - this.#next;
-                port1.unref?.();
-                arrived();
-            };
-            port1.unref?.();
-        }
-    }
-
-    post(waitedFor) {
-        const { port1, port2 } = this.#pairs[this.#next];
-        if (waitedFor) port1.ref?.();
-        if (this.#underway) return;
-        this.#underway = true;
-        port2.postMessage(0);
-    }
-
-    close() {
-        for (const { port1 } of this.#pairs) port1.close();
-    }
-}
-
-/** The host's objects by the numbers that the module has for them. */
-class Slots {
-    #items = [undefined];
-    #free = [];
-
-    take(item) {
-        const slot = this.#free.pop() ?? this.#items.length;
-        this.#items[slot] = item;
-        return slot;
-    }
-
-    at(slot) {
-        return this.#items[slot];
-    }
-
-    /** Nothing happens if somebody else has it now. */
-    give(slot, item) {
-        if (slot === 0 || item === undefined || this.#items[slot] !== item) return;
-        this.#items[slot] = undefined;
-        this.#free.push(slot);
-    }
-
-    all() {
-        return this.#items.filter((item) => item !== undefined);
-    }
-}
-
-/** What it gives as its reason; one that is not the platform's may throw, and a cancel can't fail. */
-function reasonIn(signal) {
-    try {
-        return signal.reason;
-    } catch {
-        return undefined;
     }
 }
 

@@ -1,0 +1,100 @@
+import { SIGNAL, STATUS } from './abi.js';
+import { isAbort } from './errors.js';
+
+/** A promise of a task to resolve something. */
+export class Obligation {
+    #rt;
+    #task;
+    #onAbort;
+    #slot;
+    #resolved = false;
+
+    constructor(rt, task, kind, onAbort) {
+        this.#rt = rt;
+        this.#task = task;
+        this.#onAbort = onAbort;
+        this.kind = kind;
+    }
+
+    admitted(id, slot) {
+        this.id = id;
+        this.#slot = slot;
+    }
+
+    /** Committed or aborted, by whomever. */
+    get resolved() {
+        return this.#resolved;
+    }
+
+    #resolve(status, verb) {
+        if (status < 0) throw this.#rt.abi.error(status, `${verb} of ${this.kind} of task ${this.#task.name}`);
+        this.#resolved = true;
+        this.#task.detach(this.#slot);
+    }
+
+    #asker() {
+        return this.#task.ended ? 0n : this.#task.id;
+    }
+
+    /** It is done. The second resolution of either kind throws. */
+    commit() {
+        this.#rt.clock();
+        this.#resolve(this.#rt.abi.call.commit(this.#asker(), this.id), 'commit');
+    }
+
+    /** It is not done, and won't be; calls onAbort now, or after the onAbort that this is called from. */
+    abort() {
+        this.#resolve(this.#rt.abi.call.abort(this.#asker(), this.id), 'abort');
+    }
+
+    /** By the kernel, whoever aborted it. */
+    aborted() {
+        this.#resolved = true;
+        this.#rt.runHook(this.#onAbort);
+    }
+}
+
+/** What runs when a task has ended: an async function that is polled until it has settled. */
+export class Finalizer {
+    #rt;
+    #fn;
+    #task;
+    #status = STATUS.PENDING;
+
+    constructor(rt, fn, task) {
+        this.#rt = rt;
+        this.#fn = fn;
+        this.#task = task;
+    }
+
+    finalize(signal) {
+        const fn = this.#fn;
+        this.#fn = undefined;
+        this.#task.cx.polled(signal);
+        this.#task.cx.signalled(signal);
+        if (signal & SIGNAL.OVERDUE && this.#status === STATUS.PENDING) this.#rt.overdue(this.#task);
+        if (fn !== undefined) start(fn, this.#task.cx, () => this.#settle(STATUS.OK), (error) => this.#threw(error));
+        return this.#status;
+    }
+
+    #threw(error) {
+        if (!isAbort(error)) this.#task.finalizerFailed(error);
+        this.#settle(isAbort(error) ? STATUS.CANCELLED : STATUS.FAILED);
+    }
+
+    #settle(status) {
+        this.#status = status;
+        this.#rt.wake(this.#task.id);
+    }
+}
+
+/** Calls an async function; exactly one of the two hears of its end, never before this has returned. */
+export function start(fn, cx, done, failed) {
+    let promise;
+    try {
+        promise = Promise.resolve(fn(cx));
+    } catch (error) {
+        promise = Promise.reject(error);
+    }
+    promise.then(done, failed);
+}
