@@ -10,6 +10,7 @@
 //   /refuse /break  resets the stream: REFUSED_STREAM, INTERNAL_ERROR
 //   /hints          103 and then 200
 //   /hang           says "begin", and "end CODE" when the stream is reset
+//   /mark           says "mark"
 //   /leave          answers, and says GOAWAY
 //   /sessions       how many there were so far
 import { readFileSync } from 'node:fs';
@@ -67,6 +68,10 @@ const answers = {
     '/hang': (stream) => {
         console.log('begin');
         stream.on('close', () => console.log(`end ${stream.rstCode}`));
+    },
+    '/mark': (stream) => {
+        console.log('mark');
+        stream.respond({ ':status': 200 }, { endStream: true });
     },
     '/leave': (stream) => {
         stream.respond({ ':status': 200 });

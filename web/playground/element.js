@@ -19,6 +19,11 @@ export function setAttribute(element, name, value) {
     else if (element.getAttribute(name) !== String(value)) element.setAttribute(name, value);
 }
 
+/** A button that would do nothing keeps its place and its focus. */
+export function able(button, is) {
+    setAttribute(button, 'aria-disabled', is ? undefined : 'true');
+}
+
 export function setVariable(element, name, value) {
     if (element.style.getPropertyValue(name) !== value) element.style.setProperty(name, value);
 }

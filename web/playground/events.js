@@ -1,4 +1,5 @@
 import { h, setAttribute, setText } from './element.js';
+import { WORDS } from './words.js';
 
 const ROW = 22;
 const KEPT = 4000;
@@ -8,6 +9,8 @@ const IN_CANCEL = new Set(['region_cancelled', 'cancel_requested', 'cancel_stren
     'task_forced', 'cleanup_done', 'finalized', 'abandoned']);
 const FIELDS = ['task_id', 'region_id', 'cancel_epoch', 'cancel_phase', 'cancel_kind', 'decision_seq',
     'host_turn_id', 'microtask_batch_id', 'severity', 'value', 'other', 'text'];
+const ABOUT = { cancel_epoch: 'epoch', cancel_kind: 'reason', host_turn_id: 'turn, batch',
+    microtask_batch_id: 'turn, batch', value: 'value, other', other: 'value, other' };
 
 /**
  * The trace as a list, of which only the rows that are seen have elements. It follows the newest until one
@@ -45,7 +48,7 @@ export class EventList {
     #field(name) {
         const value = h('dd', {}, '–');
         this.#values.set(name, value);
-        this.#fields.append(h('div', {}, h('dt', {}, name), value));
+        this.#fields.append(h('div', {}, h('dt', { title: WORDS[ABOUT[name]] ?? '' }, name), value));
     }
 
     get #list() {

@@ -1,7 +1,8 @@
-import { count, h, setAttribute, setText, setVariable } from './element.js';
+import { able, count, h, setAttribute, setText, setVariable } from './element.js';
 import { KINDS } from './kinds.js';
 import { budgetText } from './tree.js';
 import { REASONS, VERBS } from './verbs.js';
+import { WORDS } from './words.js';
 
 const FACTS = ['phase', 'reason', 'lane', 'message', 'mask', 'holds', 'epoch', 'budget']; /* in two columns */
 
@@ -54,6 +55,11 @@ export class Inspector {
         all.find((control) => control.offsetParent !== null)?.focus();
     }
 
+    /** On a small page it stands below the tree. */
+    reveal(calm) {
+        this.element.scrollIntoView({ block: 'nearest', behavior: calm ? 'auto' : 'smooth' });
+    }
+
     #head() {
         return h('div', { className: 'bar' }, this.#title, this.#where);
     }
@@ -63,7 +69,7 @@ export class Inspector {
         for (const name of FACTS) {
             const value = h('dd', {}, '–');
             this.#facts.set(name, value);
-            list.append(h('div', {}, h('dt', {}, name), value));
+            list.append(h('div', {}, h('dt', { title: WORDS[name] ?? '' }, name), value));
         }
         return list;
     }
@@ -73,13 +79,9 @@ export class Inspector {
         const button = h('button', { type: 'button', id: `do-${name}` }, label);
         button.setAttribute('aria-keyshortcuts', key.toUpperCase());
         if (hint !== undefined) button.title = hint;
-        button.addEventListener('click', () => this.#press(name));
+        button.addEventListener('click', () => this.#told.verb(name));
         this.#buttons.set(name, button);
         return button;
-    }
-
-    #press(name) {
-        if (this.#buttons.get(name).getAttribute('aria-disabled') !== 'true') this.#told.verb(name);
     }
 
     #group(label, className, ...children) {
@@ -89,7 +91,7 @@ export class Inspector {
 
     #region() {
         return this.#group('In this region', 'of-region', this.kind, this.times, this.#button('spawn'),
-            this.#button('region'), this.#button('close'), this.#hint);
+            this.#button('region'), this.#hint);
     }
 
     #describe() {
@@ -104,7 +106,8 @@ export class Inspector {
     }
 
     #both() {
-        return this.#group('End it', 'of-both', this.reason, this.#button('cancel'), this.#button('force'));
+        const verbs = ['cancel', 'force', 'close'].map((name) => this.#button(name));
+        return this.#group('End it', 'of-both', this.reason, ...verbs);
     }
 
     #setChecks() {
@@ -120,8 +123,8 @@ export class Inspector {
         setAttribute(this.element, 'data-what', node?.what);
     }
 
-    /** Only what is new is written. */
-    render(now) {
+    /** Only what is new is written. `gone`: there is nobody any more who could do something. */
+    render(now, gone) {
         const node = this.#node;
         if (node === undefined) return;
         setText(this.#title, node.name);
@@ -130,12 +133,7 @@ export class Inspector {
         const values = valuesOf(node, now);
         for (const name of FACTS) setText(this.#facts.get(name), values[name] ?? '–');
         this.#budget(node, now);
-        for (const [name, button] of this.#buttons) this.#enable(button, VERBS[name], node);
-    }
-
-    #enable(button, verb, node) {
-        const can = verb.can === undefined || (node.handle !== undefined && verb.can(node));
-        setAttribute(button, 'aria-disabled', can ? undefined : 'true');
+        for (const [name, button] of this.#buttons) able(button, !gone && canDo(VERBS[name], node));
     }
 
     #budget({ budget, live }, now) {
@@ -145,6 +143,10 @@ export class Inspector {
         const left = Math.max(0, budget.until - now) / (budget.until - budget.from);
         setVariable(this.#bar, '--left', left.toFixed(3));
     }
+}
+
+function canDo(verb, node) {
+    return verb.can === undefined || (node.handle !== undefined && verb.can(node));
 }
 
 function whereOf(node) {
@@ -172,7 +174,8 @@ function causeOf(node) {
 }
 
 function laneOf(node) {
-    return node.lane === 'none' ? `parked, ${node.ranIn || 'none'}` : node.lane;
+    if (node.lane !== 'none') return node.lane;
+    return node.ranIn ? `parked, was ${node.ranIn}` : 'parked';
 }
 
 function countsOf({ counts }) {

@@ -44,6 +44,11 @@ async function stubborn() {
 
 /** What those that fail throw: a failure in the root region is nobody's, and comes to the page. */
 export class Wreck extends Error {
+    constructor(who, message) {
+        super(message);
+        this.who = who;
+    }
+
     get name() {
         return 'Wreck';
     }
@@ -51,7 +56,7 @@ export class Wreck extends Error {
 
 async function failing(cx, desk) {
     for (let i = 0; i < 4; i++) await desk.beat(cx, BEAT_MS);
-    throw new Wreck('the hull is leaking');
+    throw new Wreck(cx.task.name, 'the hull is leaking');
 }
 
 /** The losers are asked to stop, and have cleaned up before the race is over. */
@@ -77,6 +82,8 @@ export const KINDS = {
     lease: { label: 'holds a lease', hint: 'an obligation: committed or given back', run: leaseholder },
     slow: { label: 'slow to clean up', hint: 'its finalizer takes 2 s', run: slowCleaner },
     stubborn: { label: 'stubborn', hint: 'never looks: is abandoned when forced', run: stubborn },
-    fails: { label: 'fails', hint: 'after 1.6 s, and its siblings are cancelled', run: failing },
+    fails: {
+        label: 'fails', hint: 'after 1.6 s; its siblings are cancelled, but not in the root', run: failing,
+    },
     race: { label: 'race of three', hint: 'the losers are drained', run: race },
 };

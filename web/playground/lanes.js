@@ -9,7 +9,7 @@ const HOW = { microtask: 'a microtask', message: 'a message', timer: 'a timer', 
 class Lane {
     constructor(name) {
         this.name = name;
-        this.chips = Array.from({ length: SHOWN }, () => h('li', { hidden: true }));
+        this.chips = Array.from({ length: SHOWN + 1 }, () => h('li', { hidden: true }));
         this.more = h('span', { className: 'more' });
         this.polls = h('span', { className: 'polls' });
         this.count = 0;
@@ -29,11 +29,12 @@ class Lane {
     render() {
         const here = [...this.inNow].slice(0, SHOWN);
         const before = this.ran.filter((node) => !this.inNow.has(node));
-        const shown = [...here, ...before].slice(0, SHOWN);
+        const shown = [...here, ...before].slice(0, SHOWN).map(({ name }) => name);
+        if (shown.length > here.length) shown.splice(here.length, 0, 'ran last:');
         this.chips.forEach((chip, i) => {
             chip.hidden = i >= shown.length;
-            setText(chip, shown[i]?.name ?? '');
-            setAttribute(chip, 'class', i < here.length ? 'now' : 'ran');
+            setText(chip, shown[i] ?? '');
+            setAttribute(chip, 'class', ['now', 'label', 'ran'][Math.sign(i - here.length) + 1]);
         });
         setText(this.more, this.inNow.size > SHOWN ? `+${this.inNow.size - SHOWN}` : '');
         setText(this.polls, String(this.count));
@@ -67,6 +68,12 @@ export class Lanes {
         for (const lane of this.#lanes.values()) Object.assign(lane, { count: 0, inNow: new Set(), ran: [] });
         this.#dirty = true;
         setText(this.#said, 'The pump has not run yet.');
+    }
+
+    /** Those that have ended are of no interest any more. */
+    sweep() {
+        for (const lane of this.#lanes.values()) lane.ran = lane.ran.filter((node) => node.live);
+        this.#dirty = true;
     }
 
     /** A poll, in a batch that something started: `{ turn, batch, how }`. */

@@ -1,4 +1,4 @@
-import { count, h, setAttribute, setText } from './element.js';
+import { able, count, h, setAttribute, setText } from './element.js';
 import { EventList } from './events.js';
 import { Inspector } from './inspector.js';
 import { Wreck } from './kinds.js';
@@ -9,10 +9,12 @@ import { Run } from './run.js';
 import { SCENES } from './scenes.js';
 import { Tide } from './tide.js';
 import { TreeView } from './tree.js';
-import { targetOf, verbOfKey, VERBS } from './verbs.js';
+import { targetOf, verbOfKey, VERBS, whyNot } from './verbs.js';
+import { explain } from './words.js';
 
 const HIDDEN_MS = 1000; /* a page that is not seen has no frames: the trace is taken so often then */
 const CALM_MS = 250;
+const STATUS_MS = 5000;
 const AFTER_MS = 1500; /* so long does time go on in the picture when all has ended */
 
 const at = (id) => document.getElementById(id);
@@ -29,17 +31,19 @@ class Page {
     #playing; /* whose captions are shown */
     #calm = matchMedia('(prefers-reduced-motion: reduce)');
     #calmly; /* a timer for the next frame, if nothing else asks for one */
+    #status; /* a timer for the end of what the status line says */
     frames = { count: 0, ms: 0, worst: 0 };
     steps = 0;
 
     constructor() {
-        this.notices = new Notices(at('notices'), at('said'));
+        this.notices = new Notices(at('notices'), at('said'), () => this.tree.focus());
         this.tree = new TreeView(at('tree'), {
             select: (node) => this.#selected(node),
             enter: () => this.inspector.focus(),
             key: (key) => this.#key(key),
             point: (node) => this.#point(node),
             fold: () => this.#reshape(),
+            clicked: () => this.inspector.reveal(this.#calm.matches),
         });
         this.inspector = new Inspector(at('inspector'), {
             verb: (name) => this.#verb(VERBS[name]),
@@ -73,6 +77,10 @@ class Page {
         at('again').addEventListener('click', () => this.begin());
         at('sweep').addEventListener('click', () => this.#sweep());
         at('trap').addEventListener('click', () => this.#trying(() => this.#run.trap()));
+        at('still-trace').addEventListener('click', () => this.#save('trace'));
+        at('still-journal').addEventListener('click', () => this.#save('journal'));
+        at('still-again').addEventListener('click', () => this.#beginHere());
+        explain(at('words'), at('ask'));
         at('only-cancel').addEventListener('change', (event) => this.#filter(event.target.checked));
         at('save-trace').addEventListener('click', () => this.#save('trace'));
         at('save-journal').addEventListener('click', () => this.#save('journal'));
@@ -80,6 +88,7 @@ class Page {
         new ResizeObserver(() => this.#measure()).observe(at('tide'));
         matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => this.#measure());
         document.addEventListener('visibilitychange', () => this.ask());
+        addEventListener('keydown', ({ key }) => key === 'Escape' && this.#hush());
         addEventListener('unhandledrejection', (event) => this.#unheard(event));
     }
 
@@ -111,8 +120,14 @@ class Page {
         this.#caption('Begin with a scene, or select a region and spawn something in it.', '');
     }
 
+    /** By a button that is gone afterwards: the focus goes to the new tree. */
+    #beginHere() {
+        this.tree.focusSoon = true;
+        this.begin();
+    }
+
     async #play(scene) {
-        if (this.#run.ended || this.#run.rt.crash !== undefined) this.begin();
+        if (this.#run.ended || this.#gone) this.begin();
         const run = this.#run;
         this.#sweep();
         const mine = this.#playing = {};
@@ -121,7 +136,8 @@ class Page {
             const sleep = (ms) => run.tempo.sleep(ms);
             say(await scene.play({ run, say: (text) => say(text, 'plays'), sleep }), 'over');
         } catch (error) {
-            say(error.message, 'over');
+            const gone = run.rt.crash !== undefined;
+            say(gone ? 'The scene is over: its runtime is gone.' : error.message, 'over');
         }
     }
 
@@ -141,16 +157,34 @@ class Page {
 
     #verb(verb) {
         const { selected } = this.tree;
-        const node = selected && targetOf(verb, selected); /* none before the first frame */
-        if (node?.handle === undefined || (verb.can !== undefined && !verb.can(node))) return;
-        this.#trying(() => verb.run(this.#run, node, this.inspector.options()));
+        if (selected === undefined) return; /* before the first frame */
+        const why = this.#gone ? `${verb.label}: the runtime is gone. Start again.` : whyNot(verb, selected);
+        this.#say(why ?? '');
+        if (why !== undefined) return;
+        this.#trying(() => verb.run(this.#run, targetOf(verb, selected), this.inspector.options()));
+    }
+
+    /** In the status line, for a while. */
+    #say(text) {
+        clearTimeout(this.#status);
+        setText(at('status'), text);
+        if (text !== '') this.#status = setTimeout(() => this.#say(''), STATUS_MS);
+    }
+
+    #hush() {
+        this.#say('');
+        this.notices.dismissAll();
+    }
+
+    /** The instance has trapped. */
+    get #gone() {
+        return this.#run.rt.crash !== undefined;
     }
 
     /** What the runtime refuses is told. */
     #trying(fn) {
         try {
-            if (this.#run.rt.crash !== undefined) throw this.#run.rt.crash.error;
-            fn();
+            if (!this.#gone) fn();
         } catch (error) {
             this.#refused(error);
         }
@@ -161,11 +195,12 @@ class Page {
     #unheard(event) {
         if (!(event.reason instanceof Wreck)) return;
         event.preventDefault();
-        this.#refused(event.reason);
+        this.notices.tell(event.reason.who, `failed: ${event.reason.message}`, 'bad');
     }
 
+    /** After a trap everybody is refused, and the page says so once. */
     #refused(error) {
-        this.notices.refused(error);
+        if (!this.#gone) this.notices.refused(error);
         this.ask();
     }
 
@@ -183,6 +218,7 @@ class Page {
     #sweep() {
         this.#pull();
         this.#run.model.sweep();
+        this.lanes.sweep();
         this.ask();
     }
 
@@ -250,7 +286,7 @@ class Page {
         this.events.render(); /* first: it scrolls, which asks for a layout */
         const late = this.tree.render(model, now);
         if (model.reshaped) this.tide.arrange(this.tree.shown);
-        this.inspector.render(now);
+        this.inspector.render(now, this.#gone);
         this.#state(run);
         const more = this.lanes.render(clock, run.tempo);
         const how = { mode: run.tempo.mode, calm: this.#calm.matches, scrolled: this.tree.scrolled };
@@ -291,9 +327,12 @@ class Page {
         const state = stateOf(run);
         setAttribute(document.body, 'data-state', state);
         const steps = state === 'live' && tempo.mode === 'paused' && tempo.next() !== undefined;
-        setAttribute(at('step'), 'aria-disabled', steps ? undefined : 'true');
+        able(at('step'), steps);
+        able(at('trap'), state !== 'crashed');
+        able(at('sweep'), run.model.sweepable);
         at('still').hidden = state === 'live';
-        setText(at('still'), stillText(state, rt));
+        at('still-does').hidden = state === 'empty';
+        setText(at('still-text'), stillText(state, rt));
         if (rt.crash === undefined) setText(at('tally'), tallyText(rt.stats()));
     }
 }
@@ -308,8 +347,8 @@ function stillText(state, rt) {
     const texts = {
         live: '',
         empty: 'Nothing runs yet. The root region is selected: spawn something in it, or begin with a scene.',
-        ended: 'The water is still. Everything has ended, the runtime too: download it, or start again.',
-        crashed: `${rt.crash?.error.message}. Its trace and its journal were saved: download or start again.`,
+        ended: 'The water is still. Everything has ended, the runtime too.',
+        crashed: `${rt.crash?.error.code}: ${rt.crash?.error.message}. Its trace and its journal were saved.`,
     };
     return texts[state];
 }

@@ -117,6 +117,11 @@ export class Model {
         return this.#nodes.size;
     }
 
+    /** Something has ended that `sweep` would take away. */
+    get sweepable() {
+        return this.#endedOrder.some((node) => node.parent !== undefined);
+    }
+
     all() {
         return this.#nodes.values();
     }

@@ -1,7 +1,7 @@
 import { h, setText } from './element.js';
 
 const MOST = 3;
-const STAYS_MS = 9000;
+const STAYS_MS = 6000;
 const GATHER_MS = 500;
 const NAMED = 3;
 
@@ -11,10 +11,13 @@ export class Notices {
     #said;
     #ended = [];
     #timer;
+    #leaves;
 
-    constructor(element, said) {
+    /** @param {() => void} leaves is called when the notice that had the focus is dismissed */
+    constructor(element, said, leaves) {
         this.#element = element;
         this.#said = said;
+        this.#leaves = leaves;
     }
 
     /** An error of the runtime's, with its code. */
@@ -22,19 +25,32 @@ export class Notices {
         this.#show(error.code ?? error.name, error.message, 'bad');
     }
 
-    tell(title, text) {
-        this.#show(title, text, 'plain');
+    tell(title, text, tone = 'plain') {
+        this.#show(title, text, tone);
     }
 
+    /** The same again takes the place of the one before. */
     #show(title, text, tone) {
         const close = h('button', { type: 'button', 'aria-label': `Dismiss ${title}` }, '×');
         close.className = 'dismiss';
         const words = [h('code', {}, title), h('span', {}, text)];
         const notice = h('div', { className: `notice ${tone}` }, ...words, close);
-        close.addEventListener('click', () => notice.remove());
+        close.addEventListener('click', () => this.#dismiss(notice));
+        const same = [...this.#element.children].find((one) => one.textContent === notice.textContent);
+        same?.remove();
         this.#element.append(notice);
         while (this.#element.children.length > MOST) this.#element.firstChild.remove();
         this.#leave(notice);
+    }
+
+    #dismiss(notice) {
+        const focused = notice.contains(document.activeElement);
+        notice.remove();
+        if (focused) this.#leaves();
+    }
+
+    dismissAll() {
+        for (const notice of [...this.#element.children]) this.#dismiss(notice);
     }
 
     /** It stays as long as somebody is at it. */

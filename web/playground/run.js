@@ -166,6 +166,7 @@ export class Run {
 
     #failed(region, error) {
         if (this.rt.crash !== undefined) return;
-        this.#told.ended(`${region.name} closed with a failure: ${error.message}`);
+        const who = error.who === undefined ? '' : ` (${error.who})`;
+        this.#told.ended(`${region.name} closed with a failure: ${error.message}${who}`);
     }
 }

@@ -12,7 +12,7 @@ function factsOf(node) {
 
 function taskFacts(node) {
     if (!node.live) return [node.status];
-    const facts = [`${node.ranIn || node.lane} lane`];
+    const facts = [node.lane === 'none' ? 'parked' : `${node.lane} lane`];
     if (node.held > 0) facts.push(node.held === 1 ? 'masked' : `masked ×${node.held}`);
     if (node.desk?.leases.length > 0) facts.push(count(node.desk.leases.length, 'lease'));
     if (node.forced) facts.push('forced');
@@ -123,7 +123,7 @@ export class TreeView {
 
     /**
      * @param {{ select: (node) => void, enter: () => void, key: (key: string) => boolean,
-     *     point: (node) => void, fold: () => void }} told
+     *     point: (node) => void, fold: () => void, clicked: () => void }} told
      */
     constructor(element, told) {
         this.#element = element;
@@ -269,6 +269,7 @@ export class TreeView {
         if (event.target.closest('.twist') && node.children.length > 0) this.#fold(node);
         this.#choose(node);
         this.focus();
+        this.#told.clicked();
     }
 
     #fold(node, shut = !this.#closed.has(node.key)) {

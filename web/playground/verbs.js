@@ -1,6 +1,6 @@
 /**
- * What a person can do, to which kind of node, and by which key. `can` says when it would do something; the
- * region's verbs are always there, because the runtime is the one who refuses.
+ * What a person can do, to which kind of node, and by which key. `can` says when it would do something,
+ * `lacks` why it would not; the region's verbs are always there, because the runtime is the one who refuses.
  *
  * A verb is called with the run, a node and what is chosen beside the buttons; it may throw what the runtime
  * throws.
@@ -13,7 +13,7 @@ export const VERBS = {
         },
     },
     region: {
-        key: 'n', of: 'region', label: 'New region inside',
+        key: 'n', of: 'region', label: 'New region', hint: 'inside of this one',
         run: (run, node) => run.open(node.handle),
     },
     close: {
@@ -26,12 +26,13 @@ export const VERBS = {
     },
     unmask: {
         key: 'u', of: 'task', label: 'Unmask',
-        can: (node) => attended(node) && node.desk.masks.length > 0,
+        can: (node) => attended(node) && node.desk.masks.length > 0, lacks: 'has no mask of yours',
         run: (run, node) => node.desk.ask('unmask'),
     },
     checkpoint: {
         key: 'k', of: 'task', label: 'Checkpoint', hint: 'looks once whether it should stop',
-        can: (node) => attended(node) && !node.desk.checks, run: (run, node) => node.desk.ask('checkpoint'),
+        can: (node) => attended(node) && !node.desk.checks, lacks: 'checks often anyway',
+        run: (run, node) => node.desk.ask('checkpoint'),
     },
     hold: {
         key: 'h', of: 'task', label: 'Hold a lease', hint: 'an obligation: one that is forgotten is a leak',
@@ -39,7 +40,7 @@ export const VERBS = {
     },
     commit: {
         key: 'o', of: 'task', label: 'Commit it',
-        can: (node) => attended(node) && node.desk.leases.length > 0,
+        can: (node) => attended(node) && node.desk.leases.length > 0, lacks: 'holds no lease',
         run: (run, node) => node.desk.ask('commit'),
     },
     cancel: {
@@ -64,6 +65,20 @@ function attended(node) {
 export function targetOf(verb, node) {
     if (verb.of === undefined || verb.of === node.what) return node;
     return verb.of === 'region' && verb !== VERBS.close ? node.parent : undefined;
+}
+
+/** Why a verb would do nothing when this node is selected; undefined if it does something. */
+export function whyNot(verb, node) {
+    const target = targetOf(verb, node);
+    if (target === undefined) return `${verb.label} is for a ${verb.of}, and ${node.name} is a ${node.what}.`;
+    if (target.handle !== undefined && (verb.can === undefined || verb.can(target))) return undefined;
+    return `${verb.label}: ${target.name} ${lacking(verb, target)}.`;
+}
+
+function lacking(verb, node) {
+    if (!node.live) return 'has ended';
+    if (node.phase === 'Created') return 'has not begun';
+    return node.desk === undefined ? 'takes no requests' : verb.lacks ?? 'does not take that';
 }
 
 export function verbOfKey(key) {

@@ -233,12 +233,75 @@ describe('a person', { concurrency: 4 }, () => {
         assert.equal(await textOf(page, `${row('worker 1')} .facts`), 'cancelled · SIBLING_FAILED');
         assert.match(await textOf(page, `${row('worker 2')} .facts`), /SIBLING_FAILED · 1 leaked/);
         assert.match(await textOf(page, `${row('fails 1')} .facts`), /^failed/);
-        assert.match(await textOf(page, '#notices'), /region 1 closed with a failure: the hull is leaking/);
+        const told = /region 1 closed with a failure: the hull is leaking \(fails 1\)/;
+        assert.match(await textOf(page, '#notices'), told);
         await page.click(row('root'));
         await page.click('#do-spawn'); /* in the root nobody else hears of it */
-        await saying(page, '#notices .bad', 'the hull is leaking');
+        await saying(page, '#notices .bad', 'fails 2failed: the hull is leaking');
         await inPhase(page, 'root', 'Open');
         await verify(page);
+    }));
+
+    it('a refusal goes by itself, or by Escape; one with the focus stays', () => onPage(async (page) => {
+        const none = (why) => page.waitFor(() => document.querySelector('.notice') === null, why);
+        await page.click('#do-region');
+        await inPhase(page, 'region 1', 'Open');
+        await page.click(row('region 1'));
+        await page.click('#do-close');
+        await inPhase(page, 'region 1', 'Closed');
+        for (let i = 0; i < 3; i++) await page.press('s');
+        await until(page, '.notice.bad');
+        await none('one that goes by itself');
+        await page.press('n');
+        await until(page, '.notice.bad');
+        await page.evaluate(() => document.querySelector('.dismiss').focus());
+        await sleep(7000);
+        await until(page, '.notice.bad');
+        await page.press('Escape');
+        await none('one that Escape dismissed');
+        assert.equal(await page.evaluate(() => document.activeElement.dataset.name), 'region 1');
+    }));
+
+    it('a key that does not apply says why', () => onPage(async (page) => {
+        const says = async (key, text) => {
+            await page.press(key);
+            await saying(page, '#status', text);
+        };
+        assert.equal(await page.evaluate(() => document.querySelector('#sweep').ariaDisabled), 'true');
+        await page.click(row('root'));
+        await says('m', 'Mask is for a task, and root is a region.');
+        await page.press('s');
+        await inPhase(page, 'worker 1', 'Running');
+        assert.equal(await textOf(page, '#status'), '');
+        await saying(page, `${row('worker 1')} .facts`, 'parked');
+        await page.click(row('worker 1'));
+        await says('x', 'Close is for a region, and worker 1 is a task.');
+        await says('u', 'Unmask: worker 1 has no mask of yours.');
+        await says('o', 'Commit it: worker 1 holds no lease.');
+        await says('k', 'Checkpoint: worker 1 checks often anyway.');
+        await page.press('c');
+        await inPhase(page, 'worker 1', 'Completed');
+        for (const [key, verb] of [['m', 'Mask'], ['h', 'Hold a lease'], ['c', 'Cancel'], ['f', 'Force']]) {
+            await says(key, `${verb}: worker 1 has ended.`);
+        }
+        await saying(page, '[data-lane=ready] ul', 'ran last:worker 1');
+        await page.click('#sweep');
+        await until(page, '#sweep[aria-disabled=true]');
+        await page.waitFor(() => !document.querySelector('#lanes').innerText.includes('ran last'), 'no names');
+    }));
+
+    it('the words are explained', () => onPage(async (page) => {
+        await page.click('#ask');
+        await until(page, '#words[open]');
+        const words = await page.evaluate(() => Array.from(document.querySelectorAll('#words dt'),
+            (dt) => dt.textContent).join(' '));
+        for (const word of ['lane', 'parked', 'epoch', 'poll', 'owed', 'turn', 'batch', 'value']) {
+            assert.ok(words.includes(word), word);
+        }
+        await page.press('Escape');
+        await until(page, '#words:not([open])');
+        assert.equal(await page.evaluate(() => document.activeElement.id), 'ask');
+        assert.ok(await page.evaluate(() => document.querySelector('.facts-list dt[title*=queue]') !== null));
     }));
 
     it('one that does not look stays asked until it looks', () => onPage(async (page) => {
@@ -335,9 +398,19 @@ describe('a person', { concurrency: 4 }, () => {
         await inPhase(page, 'worker 1', 'Running');
         await page.click('#trap');
         await until(page, 'body[data-state=crashed]');
-        assert.equal(await textOf(page, '#notices code'), 'EBB_TRAPPED');
-        assert.match(await textOf(page, '#still'), /Its trace and its journal were saved/);
+        assert.match(await textOf(page, '#still-text'), /^EBB_TRAPPED: .*Its trace and its journal were/);
+        const verbs = ':is([id^=do-], #trap):not([aria-disabled])';
+        await page.waitFor((s) => document.querySelector(s) === null, 'no verb enabled', SOON_MS, verbs);
+        await page.click('#do-spawn');
+        await saying(page, '#status', 'the runtime is gone');
+        await page.click('#trap');
+        assert.equal(await textOf(page, '#notices'), '');
         await verify(page);
+        await page.click('#still-again');
+        await until(page, 'body[data-state=empty]');
+        await page.waitFor(() => document.activeElement.dataset.name === 'root', 'the focus in the new tree');
+        await page.click('#trap');
+        await until(page, 'body[data-state=crashed]');
         await page.click('#scene-race'); /* begins a new run */
         await inPhase(page, 'regatta master', 'Running');
     }));
@@ -386,8 +459,8 @@ describe('a person', { concurrency: 4 }, () => {
                 seen.add(id);
                 assert.ok(visible, `the focus on ${id}`);
             }
-            const wanted = ['live', 'step', 'again', 'scene-race', 'sweep', 'root', 'choose-task', 'do-spawn',
-                'do-region', 'do-close', 'choose-cancel', 'do-cancel', 'do-force', 'only-cancel',
+            const wanted = ['live', 'step', 'again', 'ask', 'scene-race', 'sweep', 'root', 'choose-task',
+                'do-spawn', 'do-region', 'do-close', 'choose-cancel', 'do-cancel', 'do-force', 'only-cancel',
                 'save-trace', 'save-journal', 'events'];
             assert.deepEqual(wanted.filter((id) => !seen.has(id)), []);
         }, { media: { 'prefers-color-scheme': scheme } }));
@@ -400,6 +473,11 @@ describe('a person', { concurrency: 4 }, () => {
             await page.viewport({ width, height: 800 });
             const needs = await page.evaluate(() => document.documentElement.scrollWidth);
             assert.ok(needs <= width, `${needs} px of ${width}`);
+            await page.evaluate(() => scrollTo(0, 0));
+            await page.click(row('fleet'));
+            const [{ top }, { bottom }] = await page.evaluate((...all) => all.map((s) =>
+                document.querySelector(s).getBoundingClientRect().toJSON()), row('fleet'), '#inspector');
+            assert.ok(top >= 0 && bottom <= 801, `the row and its buttons, ${top} to ${bottom}, at ${width}`);
         }
     }, { size: NARROW }));
 });
