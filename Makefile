@@ -59,7 +59,7 @@ bench:
 	$(call build,wasm)
 	$(call build,release)
 	build/release/bench/ebb-bench build/bench.jsonl
-	bench/web/run.js build/bench.jsonl
+	bench/web/run.mjs build/bench.jsonl
 	bench/http/run.py build/bench.jsonl
 
 bench-peers:

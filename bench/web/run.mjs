@@ -3,7 +3,7 @@
  * What the kernel costs in a browser's engine: its size, and polls and cancels as wasm beside the same C run
  * natively; then what a user of the package pays, beside plain promises.
  *
- * usage: run.js [--dir build/wasm/web] [--native build/release/bench/web-native] [--rounds N] [OUT.jsonl]
+ * usage: run.mjs [--dir build/wasm/web] [--native build/release/bench/web-native] [--rounds N] [OUT.jsonl]
  *
  * Ours and what it is compared with take turns, round by round, and the median counts. Rows are written as
  * ebb-bench writes them; those of the same name in the file are replaced.
