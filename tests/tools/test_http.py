@@ -8,7 +8,6 @@ An ID is one of IT-01 to IT-06, AS-01, AS-02; without one all are run. Clients a
 """
 import json
 import random
-import signal
 import socket
 import ssl
 import sys
@@ -581,7 +580,7 @@ class AS_01(WithStages):
             for c in connections[-10:]:
                 self.bring(c, STAGES)
             self.pause()
-            self.server.process.send_signal(signal.SIGTERM)
+            self.server.terminate()
         for server in servers:
             server.check_end()
 

@@ -8,7 +8,6 @@ import errno
 import hashlib
 import json
 import os
-import signal
 import socket
 import statistics
 import sys
@@ -322,7 +321,7 @@ class Shutdown(WithClients):
         connections = [self.connect() for _ in range(10)]
         streams = [(c, c.request("/%s/slow?ms=1000" % KINDS[i % 3])) for c in connections for i in range(10)]
         self.server.wait_for_count("begin", 100)
-        self.server.process.send_signal(signal.SIGTERM)
+        self.server.terminate()
         for c in connections:
             self.assertTrue(c.wait(lambda c=c: c.goaway))
             self.assertEqual(c.goaway[1], h2raw.NO_ERROR)
@@ -369,7 +368,7 @@ class Shutdown(WithClients):
         for kind in KINDS:
             c.request("/%s/hang?id=%s" % (kind, kind))
         self.server.wait_for_count("begin", 3)
-        self.server.process.send_signal(signal.SIGTERM)
+        self.server.terminate()
         self.assert_cancelled(KINDS, "SHUTDOWN")
         c.at_end()
         c.close()
@@ -387,7 +386,7 @@ class Shutdown(WithClients):
         c.request("/f/big?n=16000000&id=2")
         self.server.wait_for_count("begin", 2)
         time.sleep(0.3)  # until nothing more fits in
-        self.server.process.send_signal(signal.SIGTERM)
+        self.server.terminate()
         self.assertEqual(self.server.wait(), 0)
         c.close()
         lazy.close()
@@ -397,7 +396,7 @@ class Shutdown(WithClients):
         c = self.connect()
         c.request("/f/stubborn?ms=3600000&id=s")
         self.server.wait_for("begin", "s")
-        self.server.process.send_signal(signal.SIGTERM)
+        self.server.terminate()
         self.assertEqual(self.server.wait(), 3)
         self.assertEqual(self.server.stderr(), "")
         c.close()
@@ -408,9 +407,9 @@ class Shutdown(WithClients):
         for kind in KINDS:
             c.request("/%s/hang?id=%s" % (kind, kind))
         self.server.wait_for_count("begin", 3)
-        self.server.process.send_signal(signal.SIGTERM)
+        self.server.terminate()
         self.assertTrue(c.wait(lambda: c.goaway))
-        self.server.process.send_signal(signal.SIGTERM)
+        self.server.terminate()
         self.assertEqual(self.server.wait(), 4)
         self.assertEqual(self.server.stderr(), "")
         c.close()
