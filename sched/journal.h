@@ -36,16 +36,16 @@ const char *ebb__call_name(uint32_t what);
 
 /* What the fields of an operation hold, for those who print it. */
 enum {
-    EBB__OP_TASK = 1u << 0,    /* task: a task's id */
-    EBB__OP_REGION = 1u << 1,  /* region: a region's id */
-    EBB__OP_OTHER = 1u << 2,   /* other: an id; of what was made, or named */
-    EBB__OP_RESULT = 1u << 3,  /* value: a status */
-    EBB__OP_VALUE = 1u << 4,   /* value: a number */
-    EBB__OP_KIND = 1u << 5,    /* kind: an ebb_cancel_kind */
-    EBB__OP_NUMBER = 1u << 6,  /* other: a number or a time */
-    EBB__OP_DUE = 1u << 7,     /* region: a time */
-    EBB__OP_TURN = 1u << 8,    /* task, region: turn and batch */
-    EBB__OP_WAITS = 1u << 9    /* the asker waits for it: it has to be running */
+    EBB__OP_TASK = 1u << 0,   /* task: a task's id */
+    EBB__OP_REGION = 1u << 1, /* region: a region's id */
+    EBB__OP_OTHER = 1u << 2,  /* other: an id; of what was made, or named */
+    EBB__OP_RESULT = 1u << 3, /* value: a status */
+    EBB__OP_VALUE = 1u << 4,  /* value: a number */
+    EBB__OP_KIND = 1u << 5,   /* kind: an ebb_cancel_kind */
+    EBB__OP_NUMBER = 1u << 6, /* other: a number or a time */
+    EBB__OP_DUE = 1u << 7,    /* region: a time */
+    EBB__OP_TURN = 1u << 8,   /* task, region: turn and batch */
+    EBB__OP_WAITS = 1u << 9   /* the asker waits for it: it has to be running */
 };
 uint32_t ebb__op_fields(uint32_t type);
 

@@ -56,7 +56,8 @@ void EBB__EXPORT(release)(void *at, size_t n);
 /* With a trace and a journal of so many bytes each, 0: none. Patient: a task whose budget is over has its last
  * polls when the host wakes it, since async code needs turns of the host's loop to return in. The scratch has the cleanup budgets of the three
  * severities: ns (i64), polls (i32), 0 for the default. A status. */
-int32_t EBB__EXPORT(start)(int32_t runtime_id, uint64_t now, uint32_t trace, uint32_t journal, int32_t patient);
+int32_t EBB__EXPORT(start)(int32_t runtime_id, uint64_t now, uint32_t trace, uint32_t journal,
+                           int32_t patient);
 /* Frees everything but what the host allocated. */
 void EBB__EXPORT(stop)(void);
 
