@@ -90,7 +90,14 @@ export function phaseOf(page, name) {
 }
 
 export function textOf(page, selector) {
-    return page.evaluate((s) => document.querySelector(s).textContent, selector);
+    return page.evaluate(async (s) => {
+        const frame = () => new Promise((resolve) => {
+            requestAnimationFrame(resolve);
+        });
+        await frame(); /* the page draws once a frame: what it knows is there after the next */
+        await frame();
+        return document.querySelector(s).textContent;
+    }, selector);
 }
 
 /** Waits until an element says something. */
