@@ -16,9 +16,8 @@ typedef struct ebb__h2 {
     uint64_t block_since; /* a header block is not whole since then; 0: none is open */
     uint32_t block_bytes; /* of that, so far */
     uint32_t block_cost;  /* what it has cost of the budget for frames */
-    uint64_t
-        updates;     /* WINDOW_UPDATEs that the DATA we sent has earned the peer, and that did not come yet */
-    uint8_t head[9]; /* of the frame that comes, head_n bytes of it; once whole: */
+    uint64_t updates;     /* WINDOW_UPDATEs that the peer owes us nothing for: two for each DATA we sent */
+    uint8_t head[9];      /* of the frame that comes, head_n bytes of it; once whole: */
     uint8_t head_n;
     uint32_t payload_left;
     bool block_open;  /* the last frame of a header block has not begun */

@@ -12,8 +12,8 @@
  * there what stands beside it, as little-endian words without padding; a message is read from there, up to a 0.
  * It is good until the next call. Memory may grow in any call: views of it are to be made again after each.
  *
- * Callbacks must not throw: an exception would unwind over the kernel's frames. They may call everything but
- * `stop` and, because the pump is not re-entered, `pump`.
+ * Callbacks must not throw: an exception would unwind over the kernel's frames. They may call everything
+ * but `pump`, which is not re-entered.
  *
  * Any change of this file that a host could notice is another ABI_VERSION; web/ebb-web/src/abi.js has the same
  * table and checks both when it loads a module. */
@@ -58,8 +58,6 @@ void EBB__EXPORT(release)(void *at, size_t n);
  * severities: ns (i64), polls (i32), 0 for the default. A status. */
 int32_t EBB__EXPORT(start)(int32_t runtime_id, uint64_t now, uint32_t trace, uint32_t journal,
                            int32_t patient);
-/* Frees everything but what the host allocated. */
-void EBB__EXPORT(stop)(void);
 
 void EBB__EXPORT(advance)(uint64_t now);
 void EBB__EXPORT(turn)(uint64_t host_turn, uint64_t batch);

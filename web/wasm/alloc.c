@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { LEAST = 4, CLASSES = 32, PAGE = 65536 };
+enum { LEAST = 4, ORDERS = 32, PAGE = 65536 };
 
 typedef struct block {
     struct block *next;
@@ -12,14 +12,14 @@ typedef struct block {
 
 extern unsigned char __heap_base; /* the linker's: where the heap may begin */
 
-static block *lists[CLASSES];
+static block *lists[ORDERS];
 static uintptr_t heap_end; /* of what was handed out; 0: nothing yet */
 
-/* The class of blocks of 2^class bytes that has room for n. */
-static uint32_t class_of(size_t n) {
-    uint32_t class = LEAST;
-    while (class < CLASSES - 1 && (size_t)1 << class < n) class ++;
-    return class;
+/* The order of blocks of 2^order bytes that has room for n. */
+static uint32_t order_of(size_t n) {
+    uint32_t order = LEAST;
+    while (order < ORDERS - 1 && (size_t)1 << order < n) order++;
+    return order;
 }
 
 static void *take_end(size_t n) {
@@ -36,24 +36,24 @@ static void *take_end(size_t n) {
 }
 
 static void *take(size_t n) {
-    if (n > (size_t)1 << (CLASSES - 2)) return NULL;
-    uint32_t class = class_of(n);
-    block *b = lists[class];
-    if (b == NULL) return take_end((size_t)1 << class);
-    lists[class] = b->next;
+    if (n > (size_t)1 << (ORDERS - 2)) return NULL;
+    uint32_t order = order_of(n);
+    block *b = lists[order];
+    if (b == NULL) return take_end((size_t)1 << order);
+    lists[order] = b->next;
     return b;
 }
 
 static void give(void *at, size_t n) {
-    uint32_t class = class_of(n);
+    uint32_t order = order_of(n);
     block *b = at;
-    b->next = lists[class];
-    lists[class] = b;
+    b->next = lists[order];
+    lists[order] = b;
 }
 
 static void *resize(void *ctx, void *at, size_t old_size, size_t new_size) {
     (void)ctx;
-    if (at != NULL && new_size != 0 && class_of(old_size) == class_of(new_size)) return at;
+    if (at != NULL && new_size != 0 && order_of(old_size) == order_of(new_size)) return at;
     void *to = NULL;
     if (new_size != 0) {
         to = take(new_size);

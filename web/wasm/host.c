@@ -16,6 +16,12 @@ void *web_scratch(void) {
     return web_scratch_bytes;
 }
 
+/* An instance that did not start. One that did goes with its memory, when nobody has it any more. */
+static void give_up(void) {
+    ebb_rt_free(web_rt);
+    web_rt = NULL;
+}
+
 int32_t web_start(int32_t runtime_id, uint64_t now, uint32_t trace, uint32_t journal, int32_t patient) {
     if (web_rt != NULL || runtime_id < 0 || runtime_id > 255) return EBB_ERR_INVALID;
     ebb_rt_opts opts = {.allocator = web_allocator(), .runtime_id = (uint8_t)runtime_id, .now = now};
@@ -29,13 +35,8 @@ int32_t web_start(int32_t runtime_id, uint64_t now, uint32_t trace, uint32_t jou
     if (st == EBB_OK && trace != 0) st = ebb_trace_start(web_rt, trace);
     if (st == EBB_OK && journal != 0) st = ebb_journal_start(web_rt, journal);
     if (st == EBB_OK) web_rt->task_over = web_task_over;
-    else web_stop();
+    else give_up();
     return st;
-}
-
-void web_stop(void) {
-    ebb_rt_free(web_rt);
-    web_rt = NULL;
 }
 
 void web_advance(uint64_t now) {

@@ -7,7 +7,7 @@ import { EbbError } from './errors.js';
 export const ABI_VERSION = 1;
 
 export const EXPORTS = {
-    abi_version: 'i', scratch: 'i', allocate: 'ii', release: 'iiv', start: 'iIiiii', stop: 'v',
+    abi_version: 'i', scratch: 'i', allocate: 'ii', release: 'iiv', start: 'iIiiii',
     advance: 'Iv', turn: 'IIv', pump: 'ii', next_due: 'I', runnable: 'i',
     take_trace: 'iv', take_journal: 'iv', dump: 'v', stats: 'v', name: 'iii', id_status: 'Ii',
     root: 'I', region_open: 'IIiIiiiI', region_join: 'IIv', region_close: 'IIv', region_cancel: 'IIiv',
@@ -19,7 +19,7 @@ export const EXPORTS = {
 
 export const IMPORTS = { poll: 'iii', finalize: 'iii', ended: 'iiv', aborted: 'iv', closed: 'iiiiv', bytes: 'iiiv' };
 
-export const STATUS = { OK: 0, PENDING: 1, CANCELLED: -1, FAULTED: -2, FAILED: -3, NOMEM: -10, STALE: -12, CLOSED: -14 };
+export const STATUS = { OK: 0, PENDING: 1, CANCELLED: -1, FAULTED: -2, FAILED: -3, STALE: -12, CLOSED: -14 };
 export const SIGNAL = { CANCEL: 1, STOP: 2, OVERDUE: 4 };
 export const NAMES = {
     STATUS: 0, STATUS_TEXT: 1, CANCEL_KIND: 2, EVENT: 3, PHASE: 4, REGION_STATE: 5, SEVERITY: 6, LANE: 7,
