@@ -1,4 +1,4 @@
-/* The runtime of this instance: its start and end, time, the pump, and what is known of it. */
+/* The runtime of this instance: its start, time, the pump, and what is known of it. */
 #include "web/wasm/host.h"
 
 #include "kernel/event.h"

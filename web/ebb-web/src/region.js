@@ -49,7 +49,7 @@ export class Region {
 
     /** 0 until it is cancelled; then 1, and one more each time that becomes more severe. */
     get epoch() {
-        return this.ended ? 0 : this.info().epoch;
+        return this.info().epoch ?? 0;
     }
 
     /** A region below this one. */
@@ -59,7 +59,7 @@ export class Region {
 
     /**
      * Starts a task; its function is not called before this has returned.
-     * @param {(cx: import('./task.js').Cx) => unknown} fn
+     * @param {(cx: import('./cx.js').Cx) => unknown} fn
      * @param {{ name?: string, signal?: AbortSignal, timeout?: number, polls?: number, priority?: number }} options
      */
     spawn(fn, options = {}) {

@@ -2,6 +2,7 @@ import { SIGNAL, STATUS } from './abi.js';
 import { Cx } from './cx.js';
 import { start } from './duty.js';
 import { Cancelled, isAbort, safely } from './errors.js';
+import { FOREVER } from './options.js';
 
 /**
  * A task: an async function that the kernel polls.
@@ -207,6 +208,6 @@ function deferred() {
 function neverCancelled(task) {
     return {
         task: task.id, region: task.region.id, epoch: 0, phase: 'Completed', severity: 'none', kind: 'NONE',
-        budget: { deadline: 2n ** 64n - 1n, polls: 0, priority: 0 },
+        budget: { deadline: FOREVER, polls: 0, priority: 0 },
     };
 }
