@@ -92,6 +92,7 @@ test('cancel asks everything in it to stop, and done says cancelled when all has
     assert.deepEqual(log, [0, 1, 2]);
     assert.deepEqual(report, { status: 'cancelled', ...CLEAN });
     assert.throws(() => region.spawn(never), { name: 'EbbError' });
+    assert.equal(region.epoch, 1);
 });
 
 test('cancel takes a text, a reason or nothing, and never throws because of what it found', async (t) => {
