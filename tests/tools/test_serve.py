@@ -262,6 +262,7 @@ class Arguments(unittest.TestCase):
 
     def test_the_port_is_8008_if_none_is_said(self):
         with socket.socket() as taken:
+            taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # or a connection of before would refuse us only
             with contextlib.suppress(OSError):  # then somebody else has it
                 taken.bind(("127.0.0.1", 8008))
                 taken.listen()
