@@ -63,12 +63,13 @@ static void print_time(FILE *out, uint64_t ns) {
 }
 
 static void print_flags(FILE *out, const ebb_event *ev) {
-    static const char *const of_region[] = {"cleanup", "collect"}, *const of_task[] = {"keep", "closer"};
-    const char *const *words = ev->type == EBB_EV_REGION_OPENED ? of_region : of_task;
-    for (uint32_t bit = 0; bit < 2; bit++) {
-        if (ev->value >> bit & 1) fprintf(out, "  %s", words[bit]);
+    static const char *const of_region[] = {"cleanup", "collect", "unit"}, *const of_task[] = {"keep", "closer"};
+    bool region = ev->type == EBB_EV_REGION_OPENED;
+    uint32_t named = region ? 3 : 2;
+    for (uint32_t bit = 0; bit < named; bit++) {
+        if (ev->value >> bit & 1) fprintf(out, "  %s", region ? of_region[bit] : of_task[bit]);
     }
-    if (ev->value >> 2 != 0) fprintf(out, "  flags 0x%" PRIx32, ev->value & ~UINT32_C(3));
+    if (ev->value >> named != 0) fprintf(out, "  flags 0x%" PRIx32, ev->value >> named << named);
 }
 
 static void print_step(FILE *out, const ebb_event *ev) {

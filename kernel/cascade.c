@@ -3,6 +3,7 @@
  * no memory, whatever the shape. Nobody's code runs here: what has to is queued. */
 #include "kernel/cascade.h"
 
+#include "kernel/admit.h"
 #include "kernel/lane.h"
 #include "kernel/reason.h"
 #include "kernel/record.h"
@@ -40,9 +41,10 @@ static void tell(ebb_rt *rt, ebb__region *r, const verdict *v) {
         r->sequence = v->sequence;
         if (v->message != NULL || !first) ebb__message_copy(r->message, v->message);
     }
-    if (first || v->deadline < r->deadline || EBB__MUTANT(rt, EBB_ORACLE_BUDGET)) r->deadline = v->deadline;
-    if (first || v->force_at < r->force_at) r->force_at = v->force_at;
-    if (first || v->polls < r->polls) r->polls = v->polls;
+    bool sets = first && !(r->flags & R_BOUNDED);
+    if (sets || v->deadline < r->deadline || EBB__MUTANT(rt, EBB_ORACLE_BUDGET)) r->deadline = v->deadline;
+    if (sets || v->force_at < r->force_at) r->force_at = v->force_at;
+    if (sets || v->polls < r->polls) r->polls = v->polls;
     if (v->priority > r->priority) r->priority = v->priority;
     bool parent = v->kind == EBB_CANCEL_PARENT;
     ebb__emit_region(rt, EBB_EV_REGION_CANCELLED, r, parent ? 0 : v->origin, r->polls, r->deadline);
@@ -121,11 +123,14 @@ static void visit_tasks(ebb_rt *rt, ebb__region *r, verb what) {
  * are told of their parent. */
 static void visit(ebb_rt *rt, ebb__region *r, verb what, const verdict *v, bool top) {
     if (what == LATE && !(r->flags & R_FORCED)) what = FORCE; /* a cleanup scope, opened since */
-    if (r->state == EBB_REGION_OPEN && what != LATE) ebb__region_shut(rt, r);
+    if (r->state == EBB_REGION_OPEN && what != LATE) {
+        if (what == CLOSE && !top) ebb__region_stop(rt, r);
+        else ebb__region_shut(rt, r);
+    }
     if (what == CANCEL || (what == FORCE && r->told == 0)) {
         if (top) {
             tell(rt, r, v);
-        } else if (r->told == 0) {
+        } else if (r->told == 0 && !(r->flags & R_BOUNDED)) {
             tell_child(rt, r, ebb__region_at(rt, r->parent));
         } else {
             verdict of_parent = passed_on(rt, ebb__region_at(rt, r->parent));
@@ -185,6 +190,7 @@ static verdict judge(ebb_rt *rt, const ebb__region *r, uint8_t kind, uint64_t or
         uint64_t left = ebb__cleanup_deadline(rt, ebb__task_at(rt, r->owner));
         if (left < b.deadline) b.deadline = left;
     }
+    if (r->flags & R_BOUNDED && r->deadline < b.deadline) b.deadline = r->deadline;
     uint64_t force_at = ebb__force_at(rt->now, b.deadline);
     if (r->told == 0) ebb__cap_by_deadline(rt, r->deadline, &b.deadline, &force_at);
     return (verdict){.kind = kind,
@@ -221,6 +227,17 @@ static void region_fired(ebb_rt *rt, ebb__region *r) {
     } else { /* its own deadline, whether or not it was cancelled with its parent before */
         ebb__cancel_tree(rt, r, EBB_CANCEL_TIMEOUT, 0, "its deadline has passed", NULL);
     }
+}
+
+void ebb__pass_deadlines(ebb_rt *rt, ebb__region *r) {
+    ebb__region *top = NULL;
+    if (r->told != 0 || r->deadline > rt->now) return;
+    for (;; r = ebb__region_at(rt, r->parent)) {
+        bool armed = r->flags & R_NODE && ebb__wheel_armed(&rt->wheel, ebb__wheel_ref(EBB__W_REGION, r->index));
+        if (armed && r->told == 0 && r->deadline <= rt->now) top = r;
+        if (r->flags & (R_ROOT | R_CLEANUP)) break;
+    }
+    if (top != NULL && !ebb__is_annex(top)) region_fired(rt, top);
 }
 
 static void timer_fired(ebb_rt *rt, uint32_t i) {
@@ -261,6 +278,13 @@ void ebb_region_close(ebb_cx *cx, ebb_region region) {
     if (reachable(rt, region, &r)) walk(rt, r, CLOSE, NULL);
 }
 
+/* The same for a cancel, which comes after every deadline that has passed. */
+static bool cancellable(ebb_rt *rt, ebb_region region, ebb__region **out) {
+    if (!reachable(rt, region, out)) return false;
+    ebb__pass_deadlines(rt, *out);
+    return reachable(rt, region, out);
+}
+
 static uint64_t asker(ebb_cx *cx) {
     return ebb__task_id(ebb__task_of(cx));
 }
@@ -271,7 +295,7 @@ void ebb_region_cancel(ebb_cx *cx, ebb_region region, ebb_cancel_kind kind, cons
     if (ebb_cancel_severity(kind) == 0) kind = EBB_CANCEL_USER;
     ebb__journal(rt, cx, (ebb_record){.type = J_CANCEL, .region = region.id, .kind = (uint8_t)kind});
     ebb__journal_text(rt, message);
-    if (reachable(rt, region, &r)) ebb__cancel_tree(rt, r, (uint8_t)kind, asker(cx), message, NULL);
+    if (cancellable(rt, region, &r)) ebb__cancel_tree(rt, r, (uint8_t)kind, asker(cx), message, NULL);
 }
 
 void ebb_region_cancel_within(ebb_cx *cx, ebb_region region, ebb_cancel_kind kind, const char *message,
@@ -285,7 +309,7 @@ void ebb_region_cancel_within(ebb_cx *cx, ebb_region region, ebb_cancel_kind kin
         (ebb_record){
             .type = J_ARGS, .task = budget.deadline, .value = budget.polls, .kind = budget.priority});
     ebb__journal_text(rt, message);
-    if (reachable(rt, region, &r)) ebb__cancel_tree(rt, r, (uint8_t)kind, asker(cx), message, &budget);
+    if (cancellable(rt, region, &r)) ebb__cancel_tree(rt, r, (uint8_t)kind, asker(cx), message, &budget);
 }
 
 void ebb_region_force(ebb_cx *cx, ebb_region region) {

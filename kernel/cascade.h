@@ -12,6 +12,10 @@ void ebb__force_tree(ebb_rt *rt, ebb__region *r);
 /* The region's own timer: its deadline, then the end of its tasks' budget, then of its finalizers'. */
 void ebb__region_arm(ebb_rt *rt, ebb__region *r, uint64_t at);
 
+/* The deadlines of `r` and of what is around it that have passed, though the pump has not seen it yet: the
+ * outermost is acted on now, so that no cancel wins time from it. May close and free `r`. */
+void ebb__pass_deadlines(ebb_rt *rt, ebb__region *r);
+
 /* A node of the wheel has come due. */
 void ebb__fired(ebb_rt *rt, uint32_t ref);
 

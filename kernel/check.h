@@ -39,7 +39,7 @@ typedef struct ebb__region_entry {
     uint32_t leaked, abandoned;
     int32_t status; /* what its own tasks have made of it; once it is closed, what it closed with */
     uint8_t state;
-    bool cleanup : 1, joined : 1;
+    bool cleanup : 1, unit : 1, stopping : 1, forced : 1, joined : 1;
     bool no_memory : 1, at_limit : 1; /* something in it was refused for that */
 } ebb__region_entry;
 
@@ -81,6 +81,9 @@ bool ebb__check_region_event(ebb_check *c, const ebb_event *ev);
 bool ebb__check_obligation_event(ebb_check *c, const ebb_event *ev);
 bool ebb__check_finalizer_event(ebb_check *c, const ebb_event *ev);
 bool ebb__check_timer_event(ebb_check *c, const ebb_event *ev);
+
+/* Whether `asker`, a task or 0 for the host, may add `what` to an open region, or else fails. */
+bool ebb__check_admits(ebb_check *c, const ebb__region_entry *r, uint64_t asker, const char *what);
 
 /* What is said of statuses: kernel/check_status.c. */
 bool ebb__check_is_failure(int32_t status);

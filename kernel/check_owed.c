@@ -15,18 +15,22 @@ static bool is_unresolved(const void *entry) {
 static bool reserved(ebb_check *c, const ebb_event *ev) {
     ebb__region_entry *r = ebb__check_known_region(c, ev->region_id);
     if (r == NULL) return false;
-    if (r->state != EBB_REGION_OPEN) {
+    ebb__task_entry *holder = NULL;
+    if (ev->task_id == 0 && r->state != EBB_REGION_OPEN) {
         return ebb__check_fail_names(
             c, EBB_ORACLE_NO_NEW_WORK, "region", r->id, "state when an obligation is reserved in it",
             ebb__region_state_name(EBB_REGION_OPEN), ebb__region_state_name(r->state));
     }
-    ebb__task_entry *holder = NULL;
     if (ev->task_id != 0) {
         holder = ebb__check_known_task(c, ev->task_id);
         if (holder == NULL) return false;
         if (holder->phase == EBB_COMPLETED) {
             return ebb__check_fail_id(c, EBB_ORACLE_FORMAT, "task", holder->id,
                                       "has ended and reserves obligation", ev->other);
+        }
+        if (holder->told.kind != 0 && holder->depth == 0) {
+            return ebb__check_fail_id(c, EBB_ORACLE_NO_NEW_WORK, "task", holder->id,
+                                      "is under request, not masked, and reserves obligation", ev->other);
         }
     }
     obligation *o = ebb__check_new_entry(c, &c->obligations, "obligation", ev->other, is_unresolved);
@@ -84,6 +88,10 @@ bool ebb__check_obligation_event(ebb_check *c, const ebb_event *ev) {
     if (!same_obligation(c, o, ev)) return false;
     ebb__region_entry *r = ebb__check_known_region(c, o->region);
     if (r == NULL) return false;
+    if (after == EBB__LEAKED && o->task == 0 && !r->forced) {
+        return ebb__check_fail_id(c, EBB_ORACLE_OBLIGATION_LEAK, "obligation", o->id,
+                                  "leaked before force has reached its region,", r->id);
+    }
     ebb__task_entry *holder = ebb__check_task(c, o->task);
     if (o->state == EBB__RESERVED && holder != NULL) holder->held--;
     if (after == EBB__LEAKED) r->leaked++;

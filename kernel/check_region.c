@@ -8,13 +8,41 @@
 enum {
     ENDING = IN(EBB_REGION_CLOSING) | IN(EBB_REGION_DRAINING) | IN(EBB_REGION_FINALIZING),
     ANY = IN(EBB_REGION_OPEN) | ENDING | IN(EBB_REGION_CLOSED),
-    OPEN_CLEANUP = 1
+    OPEN_CLEANUP = 1,
+    OPEN_UNIT = 4
 };
 
 typedef ebb__region_entry region;
 
 static bool fail_count(ebb_check *c, const region *r, const char *what, uint64_t found) {
     return ebb__check_fail_numbers(c, EBB_ORACLE_QUIESCENCE, "region", r->id, what, "", 0, found);
+}
+
+/* ---- admission -------------------------------------------------------------------------------- */
+
+/* The outermost unit around `r` that the closes above it have left open. NULL: there is none. */
+static const region *gate_of(const ebb_check *c, const region *r) {
+    const region *gate = NULL;
+    for (; r != NULL && r->state == EBB_REGION_OPEN; r = ebb__check_region(c, r->parent)) {
+        if (r->unit) gate = r;
+    }
+    return gate;
+}
+
+bool ebb__check_admits(ebb_check *c, const region *r, uint64_t asker, const char *what) {
+    if (r->state != EBB_REGION_OPEN) {
+        return ebb__check_fail_names(c, EBB_ORACLE_NO_NEW_WORK, "region", r->id, what,
+                                     ebb__region_state_name(EBB_REGION_OPEN),
+                                     ebb__region_state_name(r->state));
+    }
+    if (!r->stopping) return true;
+    const region *gate = gate_of(c, r);
+    const ebb__task_entry *t = ebb__check_task(c, asker);
+    const region *at = t == NULL ? NULL : ebb__check_region(c, t->region);
+    while (at != NULL && at != gate) at = ebb__check_region(c, at->parent);
+    if (gate != NULL && at == gate) return true;
+    return ebb__check_fail_id(c, EBB_ORACLE_NO_NEW_WORK, "region", r->id,
+                              "is stopping and got work from outside its unit, from task", asker);
 }
 
 /* ---- open ------------------------------------------------------------------------------------- */
@@ -38,11 +66,11 @@ static bool admitted(ebb_check *c, const ebb_event *ev, bool cleanup) {
             return ebb__check_fail(c, EBB_ORACLE_FORMAT, "task", owner->id, "has ended and opens a region");
         }
     }
-    if (parent->state == EBB_REGION_OPEN || (cleanup && parent->state != EBB_REGION_CLOSED)) return true;
+    if (!cleanup) return ebb__check_admits(c, parent, ev->task_id, "state when a region is opened in it");
+    if (parent->state != EBB_REGION_CLOSED) return true;
     return ebb__check_fail_names(c, EBB_ORACLE_NO_NEW_WORK, "region", parent->id,
-                                 cleanup ? "state when a cleanup scope is opened in it"
-                                         : "state when a region is opened in it",
-                                 cleanup ? "not Closed" : "Open", ebb__region_state_name(parent->state));
+                                 "state when a cleanup scope is opened in it", "not Closed",
+                                 ebb__region_state_name(parent->state));
 }
 
 static bool opened(ebb_check *c, const ebb_event *ev) {
@@ -59,11 +87,14 @@ static bool opened(ebb_check *c, const ebb_event *ev) {
     r->owner = ev->task_id;
     r->state = EBB_REGION_OPEN;
     r->cleanup = cleanup;
+    r->unit = (ev->value & OPEN_UNIT) != 0;
     if (ev->other == 0) {
         c->root = ev->region_id;
         return true;
     }
-    ebb__check_region(c, ev->other)->children++;
+    region *parent = ebb__check_region(c, ev->other);
+    parent->children++;
+    r->stopping = parent->stopping && !cleanup;
     return true;
 }
 
@@ -138,6 +169,26 @@ static bool closed(ebb_check *c, region *r, const ebb_event *ev) {
     return true;
 }
 
+/* A unit, or something in one, that a close from above has reached. */
+static bool stopping(ebb_check *c, region *r, const ebb_event *ev) {
+    (void)ev;
+    if (r->stopping) return ebb__check_fail(c, EBB_ORACLE_PHASE, "region", r->id, "was stopping before");
+    const region *parent = ebb__check_region(c, r->parent);
+    if (parent != NULL && (parent->stopping || (r->unit && parent->state != EBB_REGION_OPEN))) {
+        r->stopping = true;
+        return true;
+    }
+    return ebb__check_fail(c, EBB_ORACLE_PARENT_FIRST, "region", r->id,
+                           "is stopping, but what is around it was not closed");
+}
+
+static bool forced(ebb_check *c, region *r, const ebb_event *ev) {
+    (void)c;
+    (void)ev;
+    r->forced = true;
+    return true;
+}
+
 static bool nothing_more(ebb_check *c, region *r, const ebb_event *ev) {
     (void)c;
     (void)r;
@@ -187,7 +238,8 @@ typedef struct region_rule {
 static const region_rule rules[EBB_EV_MAX] = {
     [EBB_EV_REGION_CLOSING] = {IN(EBB_REGION_OPEN), EBB_REGION_CLOSING, nothing_more},
     [EBB_EV_REGION_CANCELLED] = {ENDING, 0, cancelled},
-    [EBB_EV_REGION_FORCED] = {ENDING, 0, nothing_more},
+    [EBB_EV_REGION_STOPPING] = {IN(EBB_REGION_OPEN), 0, stopping},
+    [EBB_EV_REGION_FORCED] = {ENDING, 0, forced},
     [EBB_EV_REGION_DRAINING] = {IN(EBB_REGION_CLOSING), EBB_REGION_DRAINING, draining},
     [EBB_EV_REGION_FINALIZING] = {IN(EBB_REGION_CLOSING) | IN(EBB_REGION_DRAINING), EBB_REGION_FINALIZING,
                                   finalizing},

@@ -234,11 +234,13 @@ static bool spawned(ebb_check *c, const ebb_event *ev) {
     if (r == NULL) return false;
     bool closer = (ev->value & SPAWN_CLOSER) != 0;
     bool servant = (ev->value & SPAWN_SERVANT) != 0; /* may come as long as tasks live there */
-    uint32_t needs = closer ? EBB_REGION_FINALIZING : EBB_REGION_OPEN;
-    if (servant ? r->state > EBB_REGION_DRAINING : r->state != needs) {
-        return ebb__check_fail_names(c, EBB_ORACLE_NO_NEW_WORK, "region", r->id,
-                                     closer ? "state when its closer is spawned" : "state at a spawn",
-                                     ebb__region_state_name(needs), ebb__region_state_name(r->state));
+    if (!closer && !servant && !ebb__check_admits(c, r, ev->other, "state at a spawn")) return false;
+    if (closer ? r->state != EBB_REGION_FINALIZING : r->state > EBB_REGION_DRAINING) {
+        return ebb__check_fail_names(
+            c, EBB_ORACLE_NO_NEW_WORK, "region", r->id,
+            closer ? "state when its closer is spawned" : "state when its servant is spawned",
+            ebb__region_state_name(closer ? EBB_REGION_FINALIZING : EBB_REGION_DRAINING),
+            ebb__region_state_name(r->state));
     }
     if (ev->phase != EBB_CREATED) {
         return ebb__check_fail_names(c, EBB_ORACLE_PHASE, "task", ev->task_id, "phase of a new task",

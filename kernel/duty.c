@@ -2,6 +2,7 @@
 
 #include <assert.h>
 
+#include "kernel/admit.h"
 #include "kernel/lane.h"
 #include "kernel/record.h"
 #include "kernel/region.h"
@@ -90,9 +91,9 @@ static ebb_obligation reserve(ebb_rt *rt, ebb_cx *cx, uint32_t task, ebb__region
                               void (*on_abort)(void *), void *arg, const char *site) {
     ebb_status st = EBB_OK;
     if (kind < EBB_PERMIT || kind > EBB_TRANSACTION) st = EBB_ERR_INVALID;
-    else if (r->state != EBB_REGION_OPEN) st = EBB_ERR_CLOSED;
-    else if (task != 0 && ebb__is_over(ebb__task_at(rt, task))) st = EBB_ERR_CLOSED;
-    else st = ebb__slab_reserve(&rt->duties, &rt->allocator);
+    else if (task != 0) st = ebb__admit_own(rt, ebb__task_at(rt, task));
+    else st = ebb__admit(rt, ebb__task_of(cx), r);
+    if (st == EBB_OK) st = ebb__slab_reserve(&rt->duties, &rt->allocator);
     if (st != EBB_OK) {
         ebb__emit_plain(rt, EBB_EV_REFUSED, ebb__task_id(ebb__task_of(cx)), ebb__region_id(rt, r),
                         (uint32_t)st, 0);
@@ -155,6 +156,12 @@ static void resolved(ebb_rt *rt, ebb__duty *d) {
     unlink_duty(rt, d);
 }
 
+/* The last that held a region lets it close: the pump sees to that. */
+static void let_go(ebb_rt *rt, const ebb__duty *d) {
+    ebb__region *r = ebb__region_at(rt, d->region);
+    if (d->task == 0 && r->duties == 0 && r->state == EBB_REGION_FINALIZING) ebb__sweep_later(rt, r);
+}
+
 /* An id of an obligation is looked up leniently: resolved twice has a name of its own. */
 static ebb_status find(ebb_rt *rt, ebb_obligation id, ebb__duty **out) {
     uint32_t i;
@@ -173,6 +180,7 @@ ebb_status ebb_commit(ebb_cx *cx, ebb_obligation obligation) {
     if (st == EBB_OK) {
         emit(rt, EBB_EV_OBLIGATION_COMMITTED, d, d->kind);
         resolved(rt, d);
+        let_go(rt, d);
         duty_free(rt, d);
     }
     ebb__journal(rt, cx, (ebb_record){.type = J_COMMIT, .other = obligation.id, .value = (uint32_t)st});
@@ -183,6 +191,7 @@ ebb_status ebb_commit(ebb_cx *cx, ebb_obligation obligation) {
 static void abort_duty(ebb_rt *rt, ebb__duty *d) {
     emit(rt, EBB_EV_OBLIGATION_ABORTED, d, d->kind);
     resolved(rt, d);
+    let_go(rt, d);
     ebb__duty copy = *d;
     duty_free(rt, d);
     run_abort(rt, &copy);
@@ -250,8 +259,6 @@ void ebb__leaks_forget(ebb_rt *rt, ebb__region *r) {
 
 static ebb_status defer(ebb_rt *rt, uint32_t task, ebb__region *r, ebb_poll_fn fn, void *arg,
                         const char *site) {
-    if (fn == NULL) return EBB_ERR_INVALID;
-    if (r->state > EBB_REGION_DRAINING && task == 0) return EBB_ERR_CLOSED;
     ebb_status st = ebb__slab_reserve(&rt->duties, &rt->allocator);
     if (st != EBB_OK) return st;
     if (task == 0 && r->closer == 0) {
@@ -264,17 +271,21 @@ static ebb_status defer(ebb_rt *rt, uint32_t task, ebb__region *r, ebb_poll_fn f
     return EBB_OK;
 }
 
-static void journal_defer(ebb_rt *rt, ebb_cx *cx, uint64_t region, const char *site, ebb_status st) {
-    ebb__journal(rt, cx, (ebb_record){.type = J_DEFER, .region = region, .value = (uint32_t)st});
+static void journal_defer(ebb_rt *rt, ebb_cx *cx, uint64_t region, bool apart, const char *site,
+                          ebb_status st) {
+    ebb__journal(rt, cx,
+                 (ebb_record){.type = J_DEFER, .region = region, .kind = apart, .value = (uint32_t)st});
     ebb__journal_text(rt, site);
 }
 
 ebb_status ebb_defer_at(ebb_cx *cx, ebb_poll_fn fn, void *arg, const char *site) {
     ebb_rt *rt = ebb__rt_of(cx);
     ebb__task *t = ebb__task_of(cx);
-    ebb_status st = t->flags & F_RETURNED ? EBB_ERR_CLOSED
-                                          : defer(rt, t->index, ebb__region_at(rt, t->region), fn, arg, site);
-    if (EBB__UNLIKELY(rt->journal != NULL)) journal_defer(rt, cx, 0, site, st);
+    ebb__region *r = ebb__region_at(rt, t->region);
+    ebb_status st = t->flags & F_RETURNED ? EBB_ERR_CLOSED : fn == NULL ? EBB_ERR_INVALID : EBB_OK;
+    if (st == EBB_OK && t->index == 0) st = ebb__admit(rt, t, r);
+    if (st == EBB_OK) st = defer(rt, t->index, r, fn, arg, site);
+    if (EBB__UNLIKELY(rt->journal != NULL)) journal_defer(rt, cx, 0, false, site, st);
     return st;
 }
 
@@ -282,8 +293,21 @@ ebb_status ebb_region_defer_at(ebb_cx *cx, ebb_region region, ebb_poll_fn fn, vo
     ebb_rt *rt = ebb__rt_of(cx);
     ebb__region *r;
     ebb_status st = ebb__find_region(rt, region, &r);
+    if (st == EBB_OK && fn == NULL) st = EBB_ERR_INVALID;
+    if (st == EBB_OK) st = ebb__admit(rt, ebb__task_of(cx), r);
     if (st == EBB_OK) st = defer(rt, 0, r, fn, arg, site);
-    if (EBB__UNLIKELY(rt->journal != NULL)) journal_defer(rt, cx, named(rt, region), site, st);
+    if (EBB__UNLIKELY(rt->journal != NULL)) journal_defer(rt, cx, named(rt, region), false, site, st);
+    return st;
+}
+
+ebb_status ebb__region_defer_apart(ebb_cx *cx, ebb_region region, ebb_poll_fn fn, void *arg,
+                                   const char *site) {
+    ebb_rt *rt = ebb__rt_of(cx);
+    ebb__region *r;
+    ebb_status st = ebb__find_region(rt, region, &r);
+    if (st == EBB_OK && r->state > EBB_REGION_DRAINING) st = EBB_ERR_CLOSED;
+    if (st == EBB_OK) st = defer(rt, 0, r, fn, arg, site);
+    if (EBB__UNLIKELY(rt->journal != NULL)) journal_defer(rt, cx, named(rt, region), true, site, st);
     return st;
 }
 

@@ -13,4 +13,8 @@ bool ebb__run_finalizer(ebb_rt *rt, ebb__task *t, ebb__duty *d);
 void ebb__leak_all(ebb_rt *rt, ebb__task *t);
 void ebb__leak_region(ebb_rt *rt, ebb__region *r);
 
+/* As ebb_region_defer, for what layers above keep in a region: as long as tasks live there, whoever asks. */
+ebb_status ebb__region_defer_apart(ebb_cx *cx, ebb_region region, ebb_poll_fn fn, void *arg,
+                                   const char *site);
+
 #endif

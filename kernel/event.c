@@ -93,5 +93,5 @@ ebb__event_value ebb__event_value_of(uint32_t type) {
 }
 
 bool ebb__event_is_region(uint32_t type) {
-    return type >= EBB_EV_REGION_OPENED && type <= EBB_EV_CHAIN_TRUNCATED;
+    return type >= EBB_EV_REGION_OPENED && type <= EBB_EV_REGION_STOPPING;
 }

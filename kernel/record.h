@@ -99,7 +99,7 @@ typedef enum ebb__op {
     J_RESERVE,      /* kind, region (0: of the task), value: has a hook, other: the new one; then TEXT */
     J_COMMIT,       /* other, value: result */
     J_ABORT,        /* other, value: result */
-    J_DEFER,        /* region (0: of the task), value: result; then TEXT */
+    J_DEFER,        /* region (0: of the task), kind: 1 if it is the runtime's own, value: result; then TEXT */
     J_ADVANCE,      /* other: now */
     J_PUMP,         /* value: polls allowed */
     J_TURN,         /* task: turn, region: batch */
@@ -116,6 +116,7 @@ typedef enum ebb__op {
     J_ALARM,        /* task: the steward, other: due */
     J_JOINING,      /* region */
     J_NOTE,         /* kind: type of the event, task, region, other, value */
+    J_ADMIT,        /* an operation was refused: kind: 1 if it brings work in, value: result */
     J_END
 } ebb__op;
 

@@ -2,6 +2,7 @@
 
 #include <assert.h>
 
+#include "kernel/admit.h"
 #include "kernel/cascade.h"
 #include "kernel/duty.h"
 #include "kernel/lane.h"
@@ -81,10 +82,9 @@ EBB__INLINE ebb_region region_open(ebb_rt *rt, ebb_cx *cx, const ebb_region_opts
     else if (st == EBB_OK) st = ebb__find_region(rt, o->parent, &parent);
     if (st == EBB_OK && ebb__is_over(t)) st = EBB_ERR_CLOSED;
     if (st == EBB_OK && o->cleanup && !annex && !cleaning(t)) st = EBB_ERR_NOT_CLEANING;
-    if (st == EBB_OK && parent->state != EBB_REGION_OPEN &&
-        (!o->cleanup || parent->index != t->region || parent->state == EBB_REGION_CLOSED)) {
-        st = EBB_ERR_CLOSED;
-    }
+    if (st == EBB_OK && o->cleanup && o->unit) st = EBB_ERR_INVALID;
+    bool in_place = o->cleanup && parent != NULL && parent->index == t->region;
+    if (st == EBB_OK && !(in_place && parent->state != EBB_REGION_CLOSED)) st = ebb__admit(rt, t, parent);
     if (st == EBB_OK && (o->policy != EBB_FAIL_FAST && o->policy != EBB_COLLECT)) st = EBB_ERR_INVALID;
     if (st == EBB_OK) st = ebb__slab_reserve(&rt->regions, &rt->allocator);
     if (st == EBB_OK && !ebb__u32s_reserve(&parent->children, &rt->allocator)) st = EBB_ERR_NOMEM;
@@ -99,13 +99,15 @@ EBB__INLINE ebb_region region_open(ebb_rt *rt, ebb_cx *cx, const ebb_region_opts
     r->pos = ebb__u32s_push(&parent->children, r->index);
     r->policy = (uint8_t)o->policy;
     r->priority = o->priority > parent->priority ? o->priority : parent->priority;
-    r->flags = (uint16_t)((o->cleanup ? R_CLEANUP : 0) | (o->on_closed != NULL ? R_HOOK : 0));
+    r->flags = (uint16_t)((o->cleanup ? R_CLEANUP : 0) | (o->on_closed != NULL ? R_HOOK : 0) |
+                          (o->unit ? R_UNIT : 0) | (parent->flags & R_BOUNDED));
     r->on_closed = o->on_closed;
     r->arg = o->arg;
     if (o->deadline != 0) r->deadline = o->deadline;
     if (o->cleanup && !annex) {
         uint64_t left = ebb__cleanup_deadline(rt, t);
         if (left < r->deadline) r->deadline = left;
+        r->flags |= R_BOUNDED;
         if (t->told != 0 && !(t->flags & F_RETURNED)) r->polls = t->polls_left;
     } else if (!annex) {
         if (parent->deadline < r->deadline) r->deadline = parent->deadline;
@@ -113,9 +115,10 @@ EBB__INLINE ebb_region region_open(ebb_rt *rt, ebb_cx *cx, const ebb_region_opts
     }
     if (o->deadline != 0) ebb__region_arm(rt, r, r->deadline);
     if (t->index != 0 && !annex) own(rt, t, r);
+    if (EBB__UNLIKELY(parent->flags & R_STOPPING) && !o->cleanup) ebb__region_stop_new(rt, r);
     rt->stats.regions++;
     ebb__emit_region(rt, EBB_EV_REGION_OPENED, r, annex ? 0 : ebb__task_id(t),
-                     (o->cleanup ? 1u : 0u) | (o->policy == EBB_COLLECT ? 2u : 0u),
+                     (o->cleanup ? 1u : 0u) | (o->policy == EBB_COLLECT ? 2u : 0u) | (o->unit ? 4u : 0u),
                      ebb__region_id(rt, parent));
     return (ebb_region){ebb__region_id(rt, r)};
 }
@@ -124,7 +127,7 @@ static void journal_open(ebb_rt *rt, ebb_cx *cx, const ebb_region_opts *o, const
     uint32_t flags = 0;
     if (o != NULL) {
         flags = 1u | (o->cleanup ? 2u : 0u) | (o->policy == EBB_COLLECT ? 4u : 0u) |
-                (o->on_closed != NULL ? 8u : 0u);
+                (o->on_closed != NULL ? 8u : 0u) | (o->unit ? 16u : 0u);
     }
     ebb__journal(
         rt, cx,
@@ -245,6 +248,11 @@ static bool quiet(ebb_rt *rt, const ebb__region *r) {
     return r->tasks.n == 0 && r->children.n == 0;
 }
 
+/* Obligations of its own keep it in Finalizing until they are resolved, or it is forced. */
+static bool is_held(const ebb__region *r) {
+    return r->duties != 0 && !(r->flags & R_FORCED);
+}
+
 /* As far as it goes by itself. True if it has closed now: its parent may go on then. */
 static bool advance_one(ebb_rt *rt, ebb__region *r) {
     if (r->index == rt->telling) return false; /* a hook of its child runs: goes on after that */
@@ -253,7 +261,7 @@ static bool advance_one(ebb_rt *rt, ebb__region *r) {
     for (;;) {
         switch (r->state) {
         case EBB_REGION_OPEN:
-            if (!(r->flags & R_JOINING) || !quiet(rt, r)) return false;
+            if (!(r->flags & (R_JOINING | R_ENDS)) || !quiet(rt, r)) return false;
             ebb__region_shut(rt, r);
             break;
         case EBB_REGION_CLOSING:
@@ -275,6 +283,7 @@ static bool advance_one(ebb_rt *rt, ebb__region *r) {
                 ebb__closer_start(rt, r);
                 return false;
             }
+            if (is_held(r)) return false;
             if (r->duties != 0 || r->flags & R_HOOK) {
                 ebb__sweep_later(rt, r); /* what is still reserved has leaked; hooks are for the pump */
                 return false;
@@ -312,7 +321,7 @@ static void close_and_tell(ebb_rt *rt, ebb__region *r) {
 }
 
 static bool can_close(ebb_rt *rt, const ebb__region *r) {
-    return r->state == EBB_REGION_FINALIZING && quiet(rt, r) && r->closer == 0;
+    return r->state == EBB_REGION_FINALIZING && quiet(rt, r) && r->closer == 0 && !is_held(r);
 }
 
 bool ebb__sweep_one(ebb_rt *rt) {

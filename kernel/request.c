@@ -1,4 +1,5 @@
 /* Asking tasks to stop: cancel and force for one of them, and for all of a region. */
+#include "kernel/cascade.h"
 #include "kernel/lane.h"
 #include "kernel/reason.h"
 #include "kernel/record.h"
@@ -23,7 +24,8 @@ void ebb__task_request(ebb_rt *rt, ebb__task *t, uint8_t kind, uint8_t severity,
     if (t->phase <= EBB_RUNNING) {
         ebb__phase_move(rt, t, EBB_CANCEL_REQUESTED);
         t->told = ebb__told(kind, severity, 1);
-        if (!(t->flags & F_RETURNED) && !ebb__is_servant(rt, t)) t->polls_left = polls;
+        bool bounded = ebb__region_at(rt, t->region)->flags & R_BOUNDED && t->polls_left < polls;
+        if (!(t->flags & F_RETURNED) && !bounded && !ebb__is_servant(rt, t)) t->polls_left = polls;
         t->cx.signal |= EBB_SIGNAL_STOP;
         if (EBB__LIKELY(t->mask == 0)) {
             t->cx.signal |= EBB_SIGNAL_CANCEL;
@@ -60,13 +62,14 @@ void ebb__tasks_request(ebb_rt *rt, ebb__region *r) {
     const uint32_t *tasks = ebb__u32s_data(&r->tasks);
     uint8_t kind = ebb__told_kind(r->told), severity = ebb__told_severity(r->told);
     uint8_t bucket = ebb__bucket_of(rt, r->deadline);
+    bool bounded = (r->flags & R_BOUNDED) != 0;
     uint32_t parked = 0;
     for (uint32_t i = r->tasks.n; i-- > 0;) {
         if (i >= AHEAD) __builtin_prefetch(ebb__task_at(rt, tasks[i - AHEAD]), 1);
         ebb__task *t = ebb__task_at(rt, tasks[i]);
         if (EBB__MUTANT(rt, EBB_ORACLE_TASK_LEAK) && t->told == 0 && t->mask > 0) continue;
         if (r->priority > t->priority) t->priority = r->priority;
-        if (EBB__UNLIKELY(!plainly_parked(t))) {
+        if (EBB__UNLIKELY(bounded || !plainly_parked(t))) {
             ebb__task_request(rt, t, kind, severity, r->polls, r->deadline);
             continue;
         }
@@ -120,6 +123,8 @@ void ebb__task_cancel_own(ebb_rt *rt, ebb__task *t, uint8_t kind, uint64_t origi
                          .sequence = ++rt->sequence};
     ebb__message_copy(reason.message, message);
     ebb_budget b = ebb__cleanup_budget(rt, reason.severity, t->priority);
+    const ebb__region *r = ebb__region_at(rt, t->region);
+    if (r->flags & R_BOUNDED && r->deadline < b.deadline) b.deadline = r->deadline;
     uint64_t force_at = ebb__force_at(rt->now, b.deadline);
     uint32_t ref = ebb__wheel_ref(EBB__W_TASK, t->index);
     own_reason(rt, c, &reason);
@@ -166,12 +171,22 @@ static bool cancellable(ebb_rt *rt, ebb_task task, ebb__task **out) {
     return false;
 }
 
+/* Its own deadline, which nobody has acted on yet. */
+static bool deadline_passed(const ebb_rt *rt, const ebb__task *t) {
+    const ebb__cold *c = ebb__cold_at(rt, t->index);
+    return (t->flags & (F_NODE | F_OWN_CANCEL)) == F_NODE && c->node.next != 0 && c->node.due <= rt->now;
+}
+
 void ebb_task_cancel(ebb_cx *cx, ebb_task task, ebb_cancel_kind kind, const char *message) {
     ebb_rt *rt = ebb__rt_of(cx);
     ebb__task *t;
     if (ebb_cancel_severity(kind) == 0) kind = EBB_CANCEL_USER;
     ebb__journal(rt, cx, (ebb_record){.type = J_TASK_CANCEL, .task = task.id, .kind = (uint8_t)kind});
     ebb__journal_text(rt, message);
+    if (!cancellable(rt, task, &t)) return;
+    ebb__pass_deadlines(rt, ebb__region_at(rt, t->region));
+    if (!cancellable(rt, task, &t)) return;
+    if (deadline_passed(rt, t)) ebb__task_fired(rt, t);
     if (!cancellable(rt, task, &t)) return;
     ebb__task_cancel_own(rt, t, (uint8_t)kind, ebb__task_id(ebb__task_of(cx)), message);
 }

@@ -111,7 +111,11 @@ enum {
     R_ROOT = 1u << 4,
     R_NODE = 1u << 5,   /* its timer may be armed */
     R_HOOK = 1u << 6,   /* has on_closed */
-    R_STEWARD = 1u << 7 /* has a steward: kernel/steward.h */
+    R_STEWARD = 1u << 7,  /* has a steward: kernel/steward.h */
+    R_UNIT = 1u << 8,     /* a unit of work */
+    R_STOPPING = 1u << 9, /* Open inside a unit, and closed around that: `gate` says who may still ask */
+    R_ENDS = 1u << 10,    /* of a stopping one: nobody will ask for more, so it closes when it is empty */
+    R_BOUNDED = 1u << 11  /* a cleanup scope, or inside one: its budget is its owner's and is never widened */
 };
 
 /* In the order of use: a cancel and the close that follows touch the first two cache lines only. */
@@ -143,6 +147,7 @@ typedef struct ebb__region {
     struct ebb__scope *scope; /* its futures */
     uint32_t servant;         /* the task that serves these: it ends when nothing else is left here */
     uint32_t steward;         /* the task that watches over its end; there only if R_STEWARD */
+    uint32_t gate;            /* of a stopping one: the outermost unit that the close from above has left open */
 
     uint32_t owner_next, owner_prev;
     uint32_t sweep_next;
@@ -270,6 +275,8 @@ struct ebb_rt {
      * pump takes little time. */
     bool patient;
     uint32_t standby; /* tasks that wait for a stop and are nobody's work until then */
+    /* Hears of what a region that stops has refused, or a unit in it has begun inside itself. NULL: nobody. */
+    void (*on_asked)(ebb_rt *rt, const ebb__region *r, bool refused);
 
     /* The lab's: which of n runnable tasks of a lane comes next. */
     uint32_t (*choose)(void *ctx, uint32_t n);

@@ -1,4 +1,5 @@
 /* New tasks: what users spawn, and the closers, servants and stewards of regions. */
+#include "kernel/admit.h"
 #include "kernel/lane.h"
 #include "kernel/record.h"
 #include "kernel/region.h"
@@ -50,10 +51,8 @@ EBB__INLINE ebb_task spawn(ebb_rt *rt, ebb_cx *cx, ebb_region region, ebb_poll_f
     ebb_status st = ebb__find_region(rt, region, &r);
     if (EBB__UNLIKELY(st != EBB_OK)) return refuse(rt, cx, region, st);
     if (EBB__UNLIKELY(poll == NULL)) return refuse(rt, cx, region, EBB_ERR_INVALID);
-    if (EBB__UNLIKELY(r->state != EBB_REGION_OPEN) &&
-        !(EBB__MUTANT(rt, EBB_ORACLE_NO_NEW_WORK) && r->state == EBB_REGION_DRAINING)) {
-        return refuse(rt, cx, region, EBB_ERR_CLOSED);
-    }
+    st = ebb__admit(rt, ebb__task_of(cx), r);
+    if (EBB__UNLIKELY(st != EBB_OK)) return refuse(rt, cx, region, st);
     bool timed = r->deadline != EBB_FOREVER || (opts != NULL && opts->deadline != 0);
     st = room_for_task(rt);
     if (EBB__UNLIKELY(timed) && st == EBB_OK && !ebb__timed_admit(rt)) st = EBB_ERR_NOMEM;
@@ -67,6 +66,7 @@ EBB__INLINE ebb_task spawn(ebb_rt *rt, ebb_cx *cx, ebb_region region, ebb_poll_f
     t->priority = r->priority;
     t->polls_left = r->polls;
     t->waiter = waiter;
+    if (EBB__UNLIKELY(r->flags & R_STOPPING)) t->cx.signal = EBB_SIGNAL_STOP;
     if (timed) {
         t->flags |= F_TIMED;
         rt->timed.members++;
@@ -132,7 +132,7 @@ ebb_task ebb__spawn_refused(ebb_cx *cx, ebb_region region, ebb_status why, const
     ebb_rt *rt = ebb__rt_of(cx);
     ebb__region *r;
     ebb_status st = ebb__find_region(rt, region, &r);
-    if (st == EBB_OK && r->state != EBB_REGION_OPEN) st = EBB_ERR_CLOSED;
+    if (st == EBB_OK) st = ebb__admit(rt, ebb__task_of(cx), r);
     if (st == EBB_OK) ebb__region_failed(rt, r, st = why, 0);
     ebb_task id = refuse(rt, cx, region, st);
     ebb__journal(rt, cx, (ebb_record){.type = J_SPAWN, .region = region.id, .other = id.id, .value = 8});

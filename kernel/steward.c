@@ -1,5 +1,6 @@
 #include "kernel/steward.h"
 
+#include "kernel/admit.h"
 #include "kernel/cascade.h"
 #include "kernel/lane.h"
 #include "kernel/record.h"
@@ -14,7 +15,7 @@ static ebb__steward steward_new(ebb_rt *rt, ebb_cx *cx, ebb_region region, ebb_p
                                 void (*on_closed)(void *arg, const ebb_report *report), const char *site) {
     ebb__region *r;
     ebb_status st = ebb__find_region(rt, region, &r);
-    if (st == EBB_OK && r->state != EBB_REGION_OPEN) st = EBB_ERR_CLOSED;
+    if (st == EBB_OK) st = ebb__admit(rt, ebb__task_of(cx), r);
     if (st == EBB_OK && r->flags & R_STEWARD) st = EBB_ERR_BUSY;
     if (st == EBB_OK && on_closed != NULL && !(r->flags & R_ROOT)) st = EBB_ERR_INVALID;
     if (st == EBB_OK) st = ebb__task_room(rt);

@@ -109,7 +109,9 @@ EBB__INLINE void task_end(ebb_rt *rt, ebb__task *t, ebb_status status) {
     } else if (EBB__UNLIKELY(status != EBB_OK)) {
         ebb__region_failed(rt, r, status, id);
     }
-    if (EBB__UNLIKELY(r->state != EBB_REGION_OPEN || r->flags & R_JOINING)) ebb__region_advance(rt, r);
+    if (EBB__UNLIKELY(r->state != EBB_REGION_OPEN || r->flags & (R_JOINING | R_ENDS))) {
+        ebb__region_advance(rt, r);
+    }
 }
 
 void ebb__task_end_unpolled(ebb_rt *rt, ebb__task *t) {

@@ -76,7 +76,7 @@ static inline bool ebb__is_servant(const ebb_rt *rt, const ebb__task *t) {
 /* Nothing else lives in its region but the steward's place, and that is to close. */
 static inline bool ebb__servant_is_last(const ebb__region *r) {
     return r->servant != 0 && r->tasks.n + r->children.n == (r->flags & R_STEWARD ? 2 : 1) &&
-           (r->state != EBB_REGION_OPEN || r->flags & R_JOINING);
+           (r->state != EBB_REGION_OPEN || r->flags & (R_JOINING | R_ENDS));
 }
 
 /* For kernel/steward.c: makes room for a task; a task that is one, in its annex. */

@@ -3,6 +3,7 @@
 #include "loop/handle.h"
 
 #include "base/alloc.h"
+#include "kernel/duty.h"
 
 /* ---- kinds -------------------------------------------------------------------------------------------- */
 
@@ -87,7 +88,7 @@ static ebb__nest *nest_new(ebb_loop *l, ebb_region region, ebb_status *st) {
     if (slot != NULL) {
         *n = (ebb__nest){.loop = l, .region = region};
         *slot = n;
-        *st = ebb_region_defer_at(ebb_host(l->rt), region, nest_finalize, n, "handles");
+        *st = ebb__region_defer_apart(ebb_host(l->rt), region, nest_finalize, n, "handles");
         if (*st == EBB_OK) return n;
         ebb__map_remove(&l->nests, region.id);
     }

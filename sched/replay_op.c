@@ -2,6 +2,7 @@
  * functions, and its result compared with the one that was recorded. */
 #include "sched/replay.h"
 
+#include "kernel/admit.h"
 #include "kernel/duty.h"
 #include "kernel/steward.h"
 #include "kernel/task.h"
@@ -85,6 +86,7 @@ static void do_open(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
         .deadline = op->args.task,
         .priority = op->args.kind,
         .cleanup = (flags & 2) != 0,
+        .unit = (flags & 16) != 0,
         .on_closed = flags & 8 ? ghost_closed : NULL,
         .arg = p,
     };
@@ -220,10 +222,18 @@ static void do_defer(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
     ebb_region region = {op->rec.region};
     const char *site = ebb__replay_site(p, op->text);
     p->refuse = want == EBB_ERR_NOMEM;
-    expect_status(
-        p, op, region.id == 0 ? ebb_defer_at(cx, fn, p, site) : ebb_region_defer_at(cx, region, fn, p, site));
+    expect_status(p, op,
+                  region.id == 0         ? ebb_defer_at(cx, fn, p, site)
+                  : op->rec.kind == 0 ? ebb_region_defer_at(cx, region, fn, p, site)
+                                      : ebb__region_defer_apart(cx, region, fn, p, site));
     if (region.id == 0 && cx == ebb_host(p->rt)) region = ebb_root(p->rt);
     haunt_closer(p, region);
+}
+
+/* ---- admission --------------------------------------------------------------------------------- */
+
+static void do_admit(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
+    expect_status(p, op, op->rec.kind != 0 ? ebb__admit_inbound(cx) : ebb__admit_operation(cx));
 }
 
 /* ---- waits and timers -------------------------------------------------------------------------- */
@@ -366,6 +376,7 @@ static const do_fn deeds[J_END] = {
     [J_ALARM] = do_alarm,
     [J_JOINING] = do_joining,
     [J_NOTE] = do_note,
+    [J_ADMIT] = do_admit,
 };
 
 /* Who asks; NULL if that can't have been, which fails the replay. */

@@ -74,7 +74,7 @@ struct ebb__script_op {
     int32_t status; /* of `return` and `expect` */
     uint8_t kind;   /* of a cancel or an obligation */
     uint8_t priority;
-    bool collect, cleanup, keep, stuck;
+    bool collect, cleanup, unit, keep, stuck;
     bool timed; /* `span` is a deadline or a budget */
 };
 

@@ -97,7 +97,7 @@ static bool is(const parser *p, const char *text) {
 /* ---- what a word may be ----------------------------------------------------------------------- */
 
 static const char *const option_words[] = {"in",   "as",    "collect", "cleanup", "deadline", "priority",
-                                           "keep", "polls", "within",  "pending", "stuck"};
+                                           "keep", "polls", "within",  "pending", "stuck",   "unit"};
 
 static bool is_option(const parser *p) {
     for (size_t i = 0; i < sizeof option_words / sizeof *option_words; i++) {
@@ -243,9 +243,10 @@ enum {
     O_WITHIN = 1 << 8,
     O_PENDING = 1 << 9,
     O_STUCK = 1 << 10,
-    O_MESSAGE = 1 << 11,
-    O_COUNT = 1 << 12, /* a bare number */
-    O_NAME = 1 << 13   /* a bare name */
+    O_UNIT = 1 << 11,
+    O_MESSAGE = 1 << 12,
+    O_COUNT = 1 << 13, /* a bare number */
+    O_NAME = 1 << 14   /* a bare name */
 };
 
 #define POLLS_EXPECTED "a number of polls, 1 to 4294967294"
@@ -278,12 +279,12 @@ static uint32_t option_of(const parser *p, uint32_t allowed) {
     return found & allowed;
 }
 
-_Static_assert(O_IN == 1 && O_AS == 2 && O_STUCK == 1 << 10, "the order of option_words");
+_Static_assert(O_IN == 1 && O_AS == 2 && O_UNIT == 1 << 11, "the order of option_words");
 
 static bool parse_option(parser *p, uint32_t option, ebb__script_op *op) {
     uint64_t x;
     if (option != O_MESSAGE && option != O_COUNT && option != O_NAME && option != O_COLLECT &&
-        option != O_CLEANUP && option != O_KEEP && option != O_STUCK) {
+        option != O_CLEANUP && option != O_KEEP && option != O_STUCK && option != O_UNIT) {
         next(p); /* the word; its value follows */
     }
     switch (option) {
@@ -293,6 +294,7 @@ static bool parse_option(parser *p, uint32_t option, ebb__script_op *op) {
     case O_CLEANUP: return flag(p, &op->cleanup);
     case O_KEEP: return flag(p, &op->keep);
     case O_STUCK: return flag(p, &op->stuck);
+    case O_UNIT: return flag(p, &op->unit);
     case O_WITHIN:
     case O_DEADLINE: op->timed = true; return parse_time(p, &op->span);
     case O_POLLS: return parse_polls(p, &op->polls);
@@ -358,7 +360,7 @@ static const struct rule {
     [V_JOIN_TASK] = {"join-task", BOTH, A_NAME, 0},
     [V_LOOP] = {"loop", STEP, A_NONE, 0},
     [V_MASK] = {"mask", STEP, A_NONE, 0},
-    [V_OPEN] = {"open", BOTH, A_NAME, O_IN | O_COLLECT | O_CLEANUP | O_DEADLINE | O_PRIORITY},
+    [V_OPEN] = {"open", BOTH, A_NAME, O_IN | O_COLLECT | O_CLEANUP | O_UNIT | O_DEADLINE | O_PRIORITY},
     [V_PARK] = {"park", STEP, A_NONE, 0},
     [V_PUMP] = {"pump", BOTH, A_NONE, O_COUNT},
     [V_RESERVE] = {"reserve", BOTH, A_NAME_OBLIGATION, O_IN},

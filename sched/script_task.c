@@ -24,6 +24,7 @@ static ebb_status do_open(ebb__script *s, ebb_cx *cx, const ebb__script_op *op) 
     ebb_region_opts o = {.policy = op->collect ? EBB_COLLECT : EBB_FAIL_FAST,
                          .priority = op->priority,
                          .cleanup = op->cleanup,
+                         .unit = op->unit,
                          .deadline = op->timed ? after(cx, op->span) : 0};
     ebb_status st = EBB_OK;
     if (op->in != NULL) st = ebb__script_find(op->in, EBB__REGION, &o.parent.id);

@@ -126,15 +126,16 @@ static void name(job *j) {
     else snprintf(j->id, sizeof j->id, "%.*s", (int)strcspn(id, "&"), id);
 }
 
-/* The same for every poll of a handler; the first one begins it. NULL: no memory. */
+/* The same for every poll of a handler; the first one begins it. NULL: no memory, or it was cancelled before. */
 static job *begin(ebb_cx *cx, ebb_http *x) {
     job *j = ebb_http_state(x, sizeof *j);
     if (j == NULL || j->x != NULL) return j;
+    if (ebb_region_defer(cx, ebb_self_region(cx), closed, j) != EBB_OK) return NULL;
     j->x = x;
     tally.begun++;
     name(j);
     say("begin %s %s\n", j->id, ebb_http_path(x));
-    return ebb_region_defer(cx, ebb_self_region(cx), closed, j) == EBB_OK ? j : NULL;
+    return j;
 }
 
 static job *begin_task(ebb_cx *cx, ebb_http *x) {

@@ -138,7 +138,7 @@ static void a_new_file_starts_with_its_version_and_ends_where_it_is_closed(void 
     char *bytes = contents(f, &n);
     assert_int_equal(strncmp(bytes, "{\"seq\":1,\"at\":\"20", 17), 0);
     assert_non_null(
-        strstr(bytes, "\"evidence\":{\"audit\":\"ebb-audit-v1\",\"contract\":\"ebb-cancel-v1\"}"));
+        strstr(bytes, "\"evidence\":{\"audit\":\"ebb-audit-v1\",\"contract\":\"ebb-cancel-v2\"}"));
     assert_int_equal(bytes[n - 1], '\n');
     free(bytes);
     assert_int_equal(stat(f->path, &s), 0);

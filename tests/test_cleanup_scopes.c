@@ -229,9 +229,9 @@ static void outside_of_one_a_task_under_request_is_refused(void **state) {
     world_settle(w);
     ebb_region_cancel(w->host, r, EBB_CANCEL_USER, NULL);
     world_settle(w);
-    assert_int_equal(s->opened, EBB_ERR_CLOSED);
-    assert_int_equal(s->spawned, EBB_ERR_CLOSED);
-    assert_int_equal(s->reserved, EBB_ERR_CLOSED);
+    assert_int_equal(s->opened, EBB_CANCELLED);
+    assert_int_equal(s->spawned, EBB_CANCELLED);
+    assert_int_equal(s->reserved, EBB_CANCELLED);
 }
 
 int main(void) {

@@ -247,7 +247,7 @@ static void the_hook_of_the_last_leak_may_join_its_region_and_use_the_slot_again
     hook *h = hook_new(w, joins_and_opens_another);
     h->region = open_region(w, w->root);
     assert_int_equal(ebb_id_status(ebb_reserve_in(w->host, h->region, EBB_LEASE, run, h).id), EBB_OK);
-    ebb_region_close(w->host, h->region);
+    ebb_region_force(w->host, h->region);
     world_settle(w);
     assert_int_equal(h->runs, 1);
     assert_int_equal(h->got, EBB_OK);

@@ -112,8 +112,10 @@ static void a_finalizer_may_still_resolve_it(void **state) {
 
 static void reserves_three(ebb_cx *cx, puppet *p) {
     puppet **hooks = p->arg;
-    for (int i = 0; i < 3; i++) (void)ebb_reserve(cx, EBB_ACK, puppet_abort, hooks[i]);
     p->returns = ebb_checkpoint(cx);
+    if (p->returns != EBB_OK) return;
+    for (int i = 0; i < 3; i++) (void)ebb_reserve(cx, EBB_ACK, puppet_abort, hooks[i]);
+    p->returns = EBB_PENDING;
 }
 
 static void a_cancelled_task_that_leaks_has_all_of_them_aborted_last_first(void **state) {
@@ -121,7 +123,8 @@ static void a_cancelled_task_that_leaks_has_all_of_them_aborted_last_first(void 
     puppet **hooks = world_keep(w, 3 * sizeof(puppet *));
     static const char *const names[] = {"1", "2", "3"};
     for (int i = 0; i < 3; i++) hooks[i] = puppet_new(w, (puppet){.says = names[i]});
-    puppet *p = puppet_start(w, w->root, (puppet){.act = reserves_three, .arg = hooks});
+    puppet *p = puppet_start(w, w->root, (puppet){.act = reserves_three, .arg = hooks, .returns = EBB_PENDING});
+    world_settle(w);
     ebb_task_cancel(w->host, p->id, EBB_CANCEL_USER, NULL);
     world_settle(w);
     assert_string_equal(w->log, "3 2 1 ");
@@ -170,10 +173,61 @@ static void the_host_reserves_in_the_root(void **state) {
     ebb_obligation o = ebb_reserve(w->host, EBB_PERMIT, puppet_abort, hook);
     assert_int_equal(event_of(w, EBB_EV_OBLIGATION_RESERVED, o.id).region_id, w->root.id);
     ebb_region_close(w->host, w->root);
+    world_pass(w, 60000 * EBB_MS);
+    assert_int_equal(hook->polls, 0);
+    assert_int_equal(state_of(w, w->root), EBB_REGION_FINALIZING); /* it waits, as it would for a task */
+    ebb_region_force(w->host, w->root);
     world_settle(w);
     assert_int_equal(hook->polls, 1);
     assert_int_equal(state_of(w, w->root), EBB_REGION_CLOSED);
     assert_int_equal(stats_of(w).leaks, 1);
+}
+
+static void one_that_a_region_holds_has_the_whole_budget_and_may_be_resolved_late(void **state) {
+    world *w = *state;
+    ebb_region r = open_region(w, w->root);
+    puppet *hook = puppet_new(w, IGNORING);
+    ebb_obligation lease = ebb_reserve_in(w->host, r, EBB_LEASE, puppet_abort, hook);
+    ebb_budget five_seconds = {world_now(w) + 5000 * EBB_MS, EBB_POLLS_UNBOUNDED, 0};
+    ebb_region_cancel_within(w->host, r, EBB_CANCEL_USER, "stop", five_seconds);
+    world_pass(w, 3900 * EBB_MS);
+    assert_int_equal(state_of(w, r), EBB_REGION_FINALIZING);
+    assert_int_equal(ebb_commit(w->host, lease), EBB_OK);
+    world_settle(w);
+    assert_int_equal(state_of(w, r), EBB_REGION_CLOSED);
+    assert_int_equal(hook->polls, 0);
+    assert_int_equal(report_of(w, r).leaked, 0);
+}
+
+static void one_that_a_region_holds_is_a_leak_when_the_budget_is_over(void **state) {
+    world *w = *state;
+    ebb_region r = open_region(w, w->root), below = open_region(w, r);
+    puppet *hook = puppet_new(w, IGNORING);
+    ebb_obligation lease = ebb_reserve_in(w->host, below, EBB_LEASE, puppet_abort, hook);
+    ebb_region_cancel(w->host, r, EBB_CANCEL_TIMEOUT, "stop");
+    world_pass(w, 1500 * EBB_MS);
+    assert_int_equal(state_of(w, below), EBB_REGION_FINALIZING);
+    world_pass(w, 600 * EBB_MS);
+    assert_int_equal(state_of(w, r), EBB_REGION_CLOSED);
+    assert_int_equal(hook->polls, 1);
+    assert_int_equal(ebb_commit(w->host, lease), EBB_ERR_RESOLVED);
+    assert_int_equal(stats_of(w).leaks, 1);
+}
+
+static void a_region_waits_for_each_of_many(void **state) {
+    world *w = *state;
+    ebb_region r = open_region(w, w->root);
+    ebb_obligation held[3];
+    for (int i = 0; i < 3; i++) held[i] = ebb_reserve_in(w->host, r, EBB_ACK, NULL, NULL);
+    ebb_region_close(w->host, r);
+    for (int i = 0; i < 3; i++) {
+        world_pass(w, 10000 * EBB_MS);
+        assert_int_equal(state_of(w, r), EBB_REGION_FINALIZING);
+        assert_int_equal(i == 1 ? ebb_abort(w->host, held[i]) : ebb_commit(w->host, held[i]), EBB_OK);
+    }
+    world_settle(w);
+    assert_int_equal(state_of(w, r), EBB_REGION_CLOSED);
+    assert_int_equal(stats_of(w).leaks, 0);
 }
 
 static void kinds_are_checked(void **state) {
@@ -198,6 +252,9 @@ int main(void) {
         IN_WORLD(a_hook_may_reserve_and_resolve_but_not_pump),
         IN_WORLD(an_obligation_of_a_region_holds_it_until_its_tasks_and_finalizers_are_done),
         IN_WORLD(the_host_reserves_in_the_root),
+        IN_WORLD(one_that_a_region_holds_has_the_whole_budget_and_may_be_resolved_late),
+        IN_WORLD(one_that_a_region_holds_is_a_leak_when_the_budget_is_over),
+        IN_WORLD(a_region_waits_for_each_of_many),
         IN_WORLD(kinds_are_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

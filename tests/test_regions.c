@@ -62,12 +62,15 @@ static void a_region_does_not_close_before_its_children_have(void **state) {
     assert_true(inner < middle && middle < event_of(w, EBB_EV_REGION_CLOSED, a.id).decision_seq);
 }
 
-static void an_obligation_of_a_region_that_nobody_resolves_is_a_leak_and_then_it_closes(void **state) {
+static void an_obligation_of_a_region_that_nobody_resolves_is_a_leak_when_it_is_forced(void **state) {
     world *w = *state;
     ebb_region r = open_region(w, w->root);
     puppet *hook = puppet_new(w, (puppet){.says = "hook"});
     ebb_obligation o = ebb_reserve_in(w->host, r, EBB_LEASE, puppet_abort, hook);
     ebb_region_close(w->host, r);
+    world_settle(w);
+    assert_int_equal(state_of(w, r), EBB_REGION_FINALIZING);
+    ebb_region_force(w->host, r);
     assert_int_equal(hook->polls, 0); /* a verb runs nobody's code */
     world_settle(w);
     assert_int_equal(state_of(w, r), EBB_REGION_CLOSED);
@@ -501,7 +504,7 @@ int main(void) {
         IN_WORLD(a_region_goes_from_open_through_every_state_to_closed),
         IN_WORLD(a_region_with_nothing_in_it_does_not_drain),
         IN_WORLD(a_region_does_not_close_before_its_children_have),
-        IN_WORLD(an_obligation_of_a_region_that_nobody_resolves_is_a_leak_and_then_it_closes),
+        IN_WORLD(an_obligation_of_a_region_that_nobody_resolves_is_a_leak_when_it_is_forced),
         IN_WORLD(close_tells_tasks_to_stop_and_wakes_them_but_cancels_nothing),
         IN_WORLD(nothing_new_is_admitted_after_close_nor_after_cancel),
         IN_WORLD(a_cancel_tells_parents_before_children_and_children_why),

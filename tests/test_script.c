@@ -220,7 +220,7 @@ static void cancelled_goes_to_the_steps_after_the_bar(void **state) {
         ok(w, "open job");
         snprintf(line, sizeof line,
                  "spawn worker in job keep: open sub; spawn other in sub keep as idle; %s; return OK | "
-                 "reserve late io; expect ERR_CLOSED; return TIMEOUT",
+                 "reserve late io; expect CANCELLED; return TIMEOUT",
                  waits[i]);
         ok(w, "body idle: park");
         ok(w, line);

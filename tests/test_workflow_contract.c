@@ -306,6 +306,8 @@ static void INV_CANP_FINALIZE_CLEAN_leaves_nothing_reserved_in_either_end(void *
         ebb_obligation fence = ebb_reserve_in(w->host, r, EBB_FENCE, puppet_abort, hook);
         if (!leaks) assert_int_equal(ebb_commit(w->host, fence), EBB_OK);
         workflow_stop(ww, wf);
+        if (leaks) assert_int_equal(workflow_state(ww, wf), EBB_WF_FINALIZING);
+        if (leaks) world_pass(w, MS(2200));
         assert_int_equal(workflow_state(ww, wf), leaks ? EBB_WF_LEAK_DETECTED : EBB_WF_FINALIZED);
         assert_int_equal(w->aborts, leaks);
         assert_int_equal(stats_of(w).obligations, 0);
@@ -390,6 +392,7 @@ static void ERR_CANCEL_ALREADY_FINAL_is_what_a_request_after_the_end_gets(void *
     (void)ebb_reserve_in(ww->host, ebb_workflow_region(ww->host, leaky), EBB_LEASE, NULL, NULL);
     workflow_stop(ww, clean);
     workflow_stop(ww, leaky);
+    world_pass(ww->world, MS(2200));
     assert_int_equal(ebb_workflow_request(ww->host, clean, EBB_CANCEL_SHUTDOWN, "x"),
                      EBB_ERR_CANCEL_ALREADY_FINAL);
     assert_string_equal(ebb_workflow_refusal(ww->host, clean),
@@ -433,6 +436,8 @@ static void ERR_CANCEL_LEAK_is_what_join_says_of_LEAK_DETECTED(void **state) {
     ebb_workflow wf = open_plain(ww);
     (void)ebb_reserve_in(ww->host, ebb_workflow_region(ww->host, wf), EBB_LEASE, NULL, NULL);
     workflow_stop(ww, wf);
+    assert_int_equal(ebb_workflow_join(ww->host, wf, &report), EBB_PENDING);
+    world_pass(ww->world, MS(2200));
     assert_int_equal(ebb_workflow_join(ww->host, wf, &report), EBB_ERR_CANCEL_LEAK);
     assert_int_equal(report.state, EBB_WF_LEAK_DETECTED);
     assert_int_equal(report.leaks, 1);

@@ -110,6 +110,7 @@ static void an_obligation_of_the_region_is_named_without_an_owner(void **state) 
     ebb_region r = ebb_workflow_region(ww->host, wf);
     ebb_obligation o = ebb_reserve_in_at(ww->host, r, EBB_FENCE, NULL, NULL, "fence.c:8");
     workflow_stop(ww, wf);
+    world_pass(ww->world, MS(2200));
     ebb_workflow_leak leak = leak_of(ww, wf, 0);
     assert_string_equal(leak.what, "obligation");
     assert_string_equal(leak.kind, "fence");

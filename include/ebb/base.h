@@ -16,7 +16,7 @@ extern "C" {
 #define EBB_VERSION_MINOR 1
 
 /* The contract that this build implements. It stands in every trace, journal and fixture. */
-#define EBB_CONTRACT "ebb-cancel-v1"
+#define EBB_CONTRACT "ebb-cancel-v2"
 
 /* Time is a count of nanoseconds on a clock the host chooses; the kernel never reads a clock. */
 #define EBB_US      UINT64_C(1000)

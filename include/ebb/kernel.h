@@ -212,6 +212,7 @@ typedef struct ebb_region_opts {
     uint64_t deadline; /* absolute; cancelled with TIMEOUT then. 0: none */
     uint8_t priority;
     bool cleanup; /* a cleanup scope: admits work while what is around it is cancelled */
+    bool unit;    /* a unit of work: goes on inside when what is around it is closed. Not with `cleanup` */
     /* Called once from the pump when the region has closed; then it is freed without a join. */
     void (*on_closed)(void *arg, const ebb_report *report);
     void *arg;

@@ -55,7 +55,8 @@ void m_request(model *m, int t, m_told told, uint32_t polls, uint64_t deadline) 
     if (told.severity > x->told.severity) {
         x->told = (m_told){told.kind, told.severity, (uint8_t)(x->told.epoch + 1)};
     }
-    if (!x->returned && (first || polls < x->polls)) x->polls = polls;
+    bool sets = first && !m->region[x->region].bounded;
+    if (!x->returned && (sets || polls < x->polls)) x->polls = polls;
     reroute(m, t, deadline);
 }
 
@@ -74,7 +75,10 @@ void m_overdue(model *m, int t) {
 void m_cancel_one(model *m, int t, ebb_cancel_kind kind) {
     m_task *x = &m->task[t];
     int severity = (int)ebb_cancel_severity(kind);
-    uint64_t end = m_budget_end(m, severity), force_at = m_force_at(m->now, end);
+    const m_region *r = &m->region[x->region];
+    uint64_t end = m_budget_end(m, severity);
+    if (r->bounded && r->deadline < end) end = r->deadline;
+    uint64_t force_at = m_force_at(m->now, end);
     if (!x->own && m_is_armed(m, M_TASK, t)) m_cap(m, x->due, &end, &force_at);
     uint64_t old_end = x->own ? x->due + x->kept : EBB_FOREVER;
     if (!x->own || force_at < x->due || end < old_end) {
@@ -115,6 +119,11 @@ static bool cancellable(model *m, int t) {
 }
 
 void model_task_cancel(model *m, int task, ebb_cancel_kind kind) {
+    if (!cancellable(m, task)) return;
+    m_pass_deadlines(m, m->task[task].region);
+    if (!cancellable(m, task)) return;
+    const m_task *x = &m->task[task];
+    if (!x->own && m_is_armed(m, M_TASK, task) && x->due <= m->now) m_task_due(m, task);
     if (cancellable(m, task)) m_cancel_one(m, task, kind);
 }
 
@@ -242,7 +251,8 @@ ebb_status model_reserve(model *m, int who, int region, int *duty) {
     *duty = 0;
     if (region == 0) region = who == 0 ? M_ROOT : m->task[who].region;
     if (!m->region[region].visible) return EBB_ERR_STALE;
-    if (m->region[region].state != EBB_REGION_OPEN) return EBB_ERR_CLOSED;
+    ebb_status st = task != 0 ? m_admit_own(m, who) : m_admit(m, who, region);
+    if (st != EBB_OK) return st;
     *duty = new_duty(m, task, region, false);
     m->region[region].obligations++;
     m->stats.obligations++;
@@ -252,6 +262,9 @@ ebb_status model_reserve(model *m, int who, int region, int *duty) {
 ebb_status model_resolve(model *m, int duty, bool abort) {
     if (!m->duty[duty].open) return EBB_ERR_RESOLVED;
     duty_over(m, duty);
+    const m_duty *d = &m->duty[duty];
+    const m_region *r = &m->region[d->region];
+    if (d->task == 0 && r->duties.n == 0 && r->state == EBB_REGION_FINALIZING) m_sweep_later(m, d->region);
     if (abort) m_log(m, duty);
     return EBB_OK;
 }
@@ -281,7 +294,8 @@ ebb_status model_defer(model *m, int who, int region, int *duty) {
     if (region == 0) region = who == 0 ? M_ROOT : m->task[who].region;
     m_region *r = &m->region[region];
     if (!r->visible) return EBB_ERR_STALE;
-    if (task == 0 && r->state > EBB_REGION_DRAINING) return EBB_ERR_CLOSED;
+    ebb_status st = task == 0 ? m_admit(m, who, region) : EBB_OK;
+    if (st != EBB_OK) return st;
     if (task == 0 && r->closer == 0) r->closer = new_closer(m, region);
     *duty = new_duty(m, task, region, true);
     return EBB_OK;

@@ -51,7 +51,7 @@ typedef struct m_region {
     ebb_failure_policy policy;
     m_told told;
     uint8_t priority;
-    bool cleanup, joining, forced, swept, has_note;
+    bool cleanup, unit, bounded, joining, forced, swept, has_note;
     m_list tasks, children; /* the last takes the place of one that leaves */
     m_list duties, kept, closed;
     int obligations, closer;
@@ -111,7 +111,7 @@ void model_init(model *m, uint64_t now);
 
 /* ---- operations. `who` is the task that asks, 0 the host. ---------------------------------------- */
 
-ebb_status model_spawn(model *m, int region, const ebb_task_opts *o, int *task);
+ebb_status model_spawn(model *m, int who, int region, const ebb_task_opts *o, int *task);
 ebb_status model_open(model *m, int who, int parent, const ebb_region_opts *o, int *region);
 void model_close(model *m, int region);
 void model_cancel(model *m, int region, ebb_cancel_kind kind, const ebb_budget *budget);
@@ -146,6 +146,12 @@ ebb_status model_pump_status(const model *m);
 void m_push(m_list *l, int x);
 void m_drop(m_list *l, int x);        /* keeps the order */
 void m_swap_remove(m_list *l, int x); /* the last takes its place */
+
+/* May `who` add something to an existing region, or take on something of its own? A refusal is a checkpoint. */
+ebb_status m_admit(model *m, int who, int region);
+ebb_status m_admit_own(model *m, int who);
+bool m_is_stopping(const model *m, int region); /* open in a unit, and closed around that */
+void m_pass_deadlines(model *m, int region);
 
 uint64_t m_cleanup_deadline(const model *m, int t);
 void m_enqueue(model *m, int t);

@@ -34,13 +34,62 @@ void model_init(model *m, uint64_t now) {
     m->region[new_region(m)].policy = EBB_COLLECT;
 }
 
+/* ---- admission ------------------------------------------------------------------------------------ */
+
+/* The outermost unit around an open region that is still open when something further out is not; 0: nothing
+ * around it is closed. What is around a cleanup scope does not matter to it. */
+static int gate_of(const model *m, int region) {
+    int gate = 0;
+    for (int r = region;; r = m->region[r].parent) {
+        if (m->region[r].state != EBB_REGION_OPEN) return gate;
+        if (m->region[r].unit) gate = r;
+        if (r == M_ROOT || m->region[r].cleanup) return 0;
+    }
+}
+
+bool m_is_stopping(const model *m, int region) {
+    return m->region[region].state == EBB_REGION_OPEN && gate_of(m, region) != 0;
+}
+
+static bool is_inside(const model *m, int who, int top) {
+    int r = who == 0 ? 0 : m->task[who].region;
+    while (r != 0 && r != top) r = m->region[r].parent;
+    return r == top;
+}
+
+static ebb_status refusal(model *m, int who) {
+    if (who == 0 || m->task[who].told.kind == 0) return EBB_ERR_CLOSED;
+    (void)model_checkpoint(m, who);
+    return EBB_CANCELLED;
+}
+
+ebb_status m_admit(model *m, int who, int region) {
+    if (m->region[region].state != EBB_REGION_OPEN) return refusal(m, who);
+    int gate = gate_of(m, region);
+    return gate == 0 || is_inside(m, who, gate) ? EBB_OK : refusal(m, who);
+}
+
+ebb_status m_admit_own(model *m, int who) {
+    if (who == 0) return m_admit(m, 0, M_ROOT);
+    return model_checkpoint(m, who);
+}
+
+/* Nobody is left who may add to it. */
+static bool ends_by_itself(const model *m, int region) {
+    const m_region *r = &m->region[region];
+    if (r->joining) return true;
+    int gate = gate_of(m, region);
+    return gate != 0 && (gate == region || r->owner == 0 || !is_inside(m, r->owner, gate));
+}
+
 /* ---- new work ------------------------------------------------------------------------------------- */
 
-ebb_status model_spawn(model *m, int region, const ebb_task_opts *o, int *task) {
+ebb_status model_spawn(model *m, int who, int region, const ebb_task_opts *o, int *task) {
     m_region *r = &m->region[region];
     *task = 0;
     if (!r->visible) return EBB_ERR_STALE;
-    if (r->state != EBB_REGION_OPEN) return EBB_ERR_CLOSED;
+    ebb_status st = m_admit(m, who, region);
+    if (st != EBB_OK) return st;
     if (m->tasks + 1 == M_TASKS) abort();
     int t = *task = ++m->tasks;
     m->task[t] = (m_task){.visible = true,
@@ -49,6 +98,7 @@ ebb_status model_spawn(model *m, int region, const ebb_task_opts *o, int *task) 
                           .keep = o->keep,
                           .polls = o->polls != 0 && o->polls < r->polls ? o->polls : r->polls,
                           .priority = o->priority > r->priority ? o->priority : r->priority,
+                          .stop = m_is_stopping(m, region),
                           .timed = r->deadline != EBB_FOREVER || o->deadline != 0};
     m_push(&r->tasks, t);
     if (o->deadline != 0) {
@@ -65,13 +115,13 @@ static bool is_cleaning(const model *m, int who) {
     return who != 0 && (m->task[who].told.kind != 0 || m->task[who].in_finalizer);
 }
 
-static ebb_status may_open(const model *m, int who, int parent, bool cleanup) {
+static ebb_status may_open(model *m, int who, int parent, bool cleanup) {
     int home = who == 0 ? M_ROOT : m->task[who].region;
     const m_region *p = &m->region[parent];
     if (!p->visible) return EBB_ERR_STALE;
     if (cleanup && !is_cleaning(m, who)) return EBB_ERR_NOT_CLEANING;
-    if (p->state == EBB_REGION_OPEN) return EBB_OK;
-    return cleanup && parent == home && p->state != EBB_REGION_CLOSED ? EBB_OK : EBB_ERR_CLOSED;
+    if (cleanup && parent == home && p->state != EBB_REGION_CLOSED) return EBB_OK;
+    return m_admit(m, who, parent);
 }
 
 ebb_status model_open(model *m, int who, int parent, const ebb_region_opts *o, int *region) {
@@ -85,6 +135,8 @@ ebb_status model_open(model *m, int who, int parent, const ebb_region_opts *o, i
     r->policy = o->policy;
     r->priority = o->priority > p->priority ? o->priority : p->priority;
     r->cleanup = o->cleanup;
+    r->unit = o->unit;
+    r->bounded = o->cleanup || p->bounded;
     r->has_note = o->on_closed != NULL;
     if (o->deadline != 0) r->deadline = o->deadline;
     uint64_t left = o->cleanup ? m_cleanup_deadline(m, who) : p->deadline;
@@ -153,15 +205,22 @@ static bool is_quiet(const m_region *r) {
     return r->tasks.n == 0 && r->children.n == 0;
 }
 
+/* What is reserved in it keeps it until that is resolved, or it is forced. */
+static bool is_held(const m_region *r) {
+    return r->duties.n > 0 && !r->forced;
+}
+
 /* As far as it goes by itself. True if it has closed now. */
 static bool advance_one(model *m, int r) {
     m_region *x = &m->region[r];
-    if (x->state == EBB_REGION_OPEN && x->joining && is_quiet(x)) x->state = EBB_REGION_CLOSING;
+    if (x->state == EBB_REGION_OPEN && is_quiet(x) && ends_by_itself(m, r)) x->state = EBB_REGION_CLOSING;
     if (x->state == EBB_REGION_CLOSING && !is_quiet(x)) x->state = EBB_REGION_DRAINING;
     if (x->state == EBB_REGION_OPEN || x->state == EBB_REGION_CLOSED || !is_quiet(x)) return false;
     x->state = EBB_REGION_FINALIZING;
     if (x->closer != 0) {
         start_closer(m, r);
+    } else if (is_held(x)) {
+        return false;
     } else if (x->duties.n != 0 || x->has_note) {
         m_sweep_later(m, r); /* they have leaked, and their hooks are for the pump */
     } else {
@@ -181,7 +240,7 @@ void m_sweep_one(model *m) {
     m_drop(&m->sweep, r);
     x->swept = false;
     if (!x->visible) return;
-    if (x->state == EBB_REGION_FINALIZING && is_quiet(x) && x->closer == 0) {
+    if (x->state == EBB_REGION_FINALIZING && is_quiet(x) && x->closer == 0 && !is_held(x)) {
         while (x->duties.n > 0) m_leak(m, x->duties.at[x->duties.n - 1]);
         if (x->has_note) {
             became_closed(m, r);
@@ -271,9 +330,10 @@ static void tell(m_region *r, const verdict *v) {
     if (v->told.severity > r->told.severity) {
         r->told = (m_told){v->told.kind, v->told.severity, (uint8_t)(r->told.epoch + 1)};
     }
-    if (first || v->deadline < r->deadline) r->deadline = v->deadline;
-    if (first || v->force_at < r->force_at) r->force_at = v->force_at;
-    if (first || v->polls < r->polls) r->polls = v->polls;
+    bool sets = first && !r->bounded; /* a cleanup scope has a budget from the start */
+    if (sets || v->deadline < r->deadline) r->deadline = v->deadline;
+    if (sets || v->force_at < r->force_at) r->force_at = v->force_at;
+    if (sets || v->polls < r->polls) r->polls = v->polls;
     if (v->priority > r->priority) r->priority = v->priority;
 }
 
@@ -319,7 +379,8 @@ static void visit(model *m, int at, verb what, const verdict *v, bool top) {
     m_region *r = &m->region[at];
     const m_region *parent = &m->region[r->parent];
     if (what == LATE && !r->forced) what = FORCE; /* a cleanup scope that was opened since */
-    if (what != LATE && r->state == EBB_REGION_OPEN) r->state = EBB_REGION_CLOSING;
+    bool shuts = top || what != CLOSE || gate_of(m, at) == 0; /* a unit stays open, and what is in it */
+    if (what != LATE && r->state == EBB_REGION_OPEN && shuts) r->state = EBB_REGION_CLOSING;
     if (what == CANCEL || (what == FORCE && r->told.kind == 0)) {
         verdict of_parent = passed_on(parent);
         tell(r, top ? v : &of_parent);
@@ -360,6 +421,7 @@ static verdict judge(const model *m, int r, ebb_cancel_kind kind, const ebb_budg
                                                  m->region[r].priority};
     /* It goes with its task, so it has no more than that one has left. */
     if (owner != 0 && m_cleanup_deadline(m, owner) < b.deadline) b.deadline = m_cleanup_deadline(m, owner);
+    if (m->region[r].bounded && m->region[r].deadline < b.deadline) b.deadline = m->region[r].deadline;
     uint64_t force_at = m_force_at(m->now, b.deadline);
     if (m->region[r].told.kind == 0) m_cap(m, m->region[r].deadline, &b.deadline, &force_at);
     return (verdict){{(uint8_t)kind, (uint8_t)severity, 0}, b.deadline, force_at, b.polls, b.priority};
@@ -399,7 +461,20 @@ void model_close(model *m, int region) {
     if (reachable(m, region)) walk(m, region, CLOSE, NULL);
 }
 
+/* A deadline that has passed and was not acted on yet comes before any cancel: the outermost one. */
+void m_pass_deadlines(model *m, int region) {
+    int top = 0;
+    if (m->region[region].told.kind != 0 || m->region[region].deadline > m->now) return;
+    for (int r = region; r != 0; r = r == M_ROOT || m->region[r].cleanup ? 0 : m->region[r].parent) {
+        const m_region *x = &m->region[r];
+        if (x->told.kind == 0 && x->deadline <= m->now && m_is_armed(m, M_REGION, r)) top = r;
+    }
+    if (top != 0) m_region_due(m, top);
+}
+
 void model_cancel(model *m, int region, ebb_cancel_kind kind, const ebb_budget *budget) {
+    if (!reachable(m, region)) return;
+    m_pass_deadlines(m, region);
     if (reachable(m, region)) m_cancel_tree(m, region, kind, budget);
 }
 

@@ -85,7 +85,7 @@ static void spawn(driver *d, ebb_cx *cx, int who) {
     if (driver_chance(d, 15)) o.polls = 1 + driver_random(d, 6);
     driver_note(d, "%d spawns in region %d: deadline %" PRIu64 ", polls %u, keep %d", who, r, o.deadline,
                 o.polls, o.keep);
-    ebb_status expected = model_spawn(d->m, r, &o, &t);
+    ebb_status expected = model_spawn(d->m, who, r, &o, &t);
     ebb_task id = ebb_spawn_with(cx, d->region[r], model_puppet_poll, &d->task_puppet[t], &o);
     agree(d, "spawn", ebb_id_status(id.id), expected);
     if (expected != EBB_OK) return;
@@ -100,10 +100,11 @@ static int open_in(driver *d, ebb_cx *cx, int who, int parent) {
     ebb_region_opts o = {.policy = driver_chance(d, 60) ? EBB_COLLECT : EBB_FAIL_FAST,
                          .priority = (uint8_t)driver_random(d, 3),
                          .cleanup = driver_chance(d, who != 0 && d->m->task[who].told.kind != 0 ? 60 : 8)};
+    o.unit = !o.cleanup && driver_chance(d, 25);
     if (parent != 0) o.parent = d->region[parent];
     if (driver_chance(d, 15)) o.deadline = some_time(d);
-    driver_note(d, "%d opens a region in %d: deadline %" PRIu64 ", cleanup %d, policy %d", who, parent,
-                o.deadline, o.cleanup, (int)o.policy);
+    driver_note(d, "%d opens a region in %d: deadline %" PRIu64 ", cleanup %d, unit %d, policy %d", who,
+                parent, o.deadline, o.cleanup, o.unit, (int)o.policy);
     if (driver_chance(d, 20)) o.on_closed = model_puppet_closed;
     ebb_status expected = model_open(d->m, who, parent, &o, &r);
     o.arg = &d->region_puppet[r];
@@ -313,7 +314,7 @@ typedef struct weighted {
 } weighted;
 
 static const weighted table[] = {
-    {spawn, 24, 20, false},      {open, 12, 12, false},        {close, 2, 4, false},
+    {spawn, 24, 20, false},      {open, 12, 12, false},        {close, 4, 6, false},
     {cancel, 2, 5, false},       {cancel_within, 1, 3, false}, {force, 1, 3, false},
     {task_cancel, 4, 8, false},  {task_force, 1, 4, false},    {wake, 14, 10, false},
     {reserve, 10, 10, false},    {resolve, 14, 8, false},      {defer, 6, 8, false},

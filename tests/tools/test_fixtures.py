@@ -159,7 +159,7 @@ class BadFiles(InAFolder):
 
     def test_values_that_can_not_be(self):
         for field, value, expected in (
-                ("contract", "wasm-cancel-state-machine-v1", "expected 'ebb-cancel-v1'"),
+                ("contract", "wasm-cancel-state-machine-v1", "expected 'ebb-cancel-v2'"),
                 ("id", "cancel.task.another", "expected '%s'" % MASKED),
                 ("snapshot", "full", "expected 'empty-root'"),
                 ("repro", "ebb fixture run", "expected 'ebb fixture run %s --seed 0'" % MASKED),

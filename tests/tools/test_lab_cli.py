@@ -143,13 +143,13 @@ class Commands(Lab):
                 self.assertEqual(x.read(), y.read())
 
     def test_a_malformed_file_is_named_with_its_line(self):
-        file = self.write("bad.lab", "ebb-lab 1\ncontract ebb-cancel-v1\nscenario storm\nseed 1\nchoices 1 two\n")
+        file = self.write("bad.lab", "ebb-lab 1\ncontract ebb-cancel-v2\nscenario storm\nseed 1\nchoices 1 two\n")
         code, out, err = run(EBB, "replay", file)
         self.assertEqual((code, out), (2, ""))
         self.assertEqual(err, "ebb: %s:5: expected a choice, 0 to 65535, or CHOICE*TIMES, found 'two'\n" % file)
 
     def test_a_bad_line_of_a_script_fails_as_a_script(self):
-        file = self.write("bad.lab", "ebb-lab 1\ncontract ebb-cancel-v1\nscenario storm\nseed 1\nline wash r0\n")
+        file = self.write("bad.lab", "ebb-lab 1\ncontract ebb-cancel-v2\nscenario storm\nseed 1\nline wash r0\n")
         code, out, _ = run(EBB, "replay", file)
         self.assertEqual(code, 1)
         self.assertIn("script: word 1: found 'wash'", out)

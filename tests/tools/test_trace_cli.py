@@ -35,7 +35,7 @@ def text(s, more=0):
 
 
 def trace(records, magic=b"EBBTRACE", per_block=127):
-    head = struct.pack("<8sII32sI8x", magic, 1, 0, b"ebb-cancel-v1", 32)
+    head = struct.pack("<8sII32sI8x", magic, 1, 0, b"ebb-cancel-v2", 32)
     out = [head, struct.pack("<I", crc32c(head))]
     for i in range(0, len(records), per_block):
         part = records[i:i + per_block]
@@ -230,7 +230,7 @@ class TraceCli(unittest.TestCase):
     def test_usage_errors_say_what_there_is(self):
         self.assertIn("trace", self.ebb(2, "nonsense")[1])
         self.assertIn("trace", self.ebb(0, "help")[0])
-        self.assertIn("ebb-cancel-v1", self.ebb(0, "--version")[0])
+        self.assertIn("ebb-cancel-v2", self.ebb(0, "--version")[0])
         self.assertIn("show, verify, diff", self.ebb(2, "trace", "nonsense")[1])
         self.assertIn("usage", self.ebb(0, "trace", "--help")[0])
         self.ebb(2)

@@ -19,7 +19,7 @@ export const USAGE = `usage: node run.js --ebb EBB --dir DIR --fixtures DIR [ID.
 --artefacts  where failures are written: else DIR/../parity-failures`;
 
 const NAMES = ['ebb', 'dir', 'fixtures', 'hosts', 'seed', 'module', 'plant', 'artefacts'];
-const CONTRACT = 'ebb-cancel-v1';
+const CONTRACT = 'ebb-cancel-v2';
 const STAGED = ['parity/fixture.js', 'parity/adapter.js', 'ebb-web/src/module.js'];
 
 /** What is wrong with how it was called. */

@@ -286,12 +286,12 @@ test('a file that is no fixture is refused with what was expected', async () => 
     const fixtures = mkdtempSync(join(dir, 'bad-'));
     for (const [content, expected] of [
         ['{', /cancel\.bad\.json: .*JSON/],
-        ['null', /expected a fixture of the contract ebb-cancel-v1/],
-        ['{"contract":"wasm-cancel-state-machine-v1"}', /expected a fixture of the contract ebb-cancel-v1/],
-        ['{"contract":"ebb-cancel-v1","id":"other"}', /expected the id cancel\.bad/],
-        ['{"contract":"ebb-cancel-v1","id":"cancel.bad","seed":1.5}', /expected a seed/],
-        ['{"contract":"ebb-cancel-v1","id":"cancel.bad","seed":1}', /expected a script/],
-        ['{"contract":"ebb-cancel-v1","id":"cancel.bad","seed":1,"script":[]}', /expected expect\.phases/],
+        ['null', /expected a fixture of the contract ebb-cancel-v2/],
+        ['{"contract":"wasm-cancel-state-machine-v1"}', /expected a fixture of the contract ebb-cancel-v2/],
+        ['{"contract":"ebb-cancel-v2","id":"other"}', /expected the id cancel\.bad/],
+        ['{"contract":"ebb-cancel-v2","id":"cancel.bad","seed":1.5}', /expected a seed/],
+        ['{"contract":"ebb-cancel-v2","id":"cancel.bad","seed":1}', /expected a script/],
+        ['{"contract":"ebb-cancel-v2","id":"cancel.bad","seed":1,"script":[]}', /expected expect\.phases/],
     ]) {
         writeFileSync(join(fixtures, 'cancel.bad.json'), content);
         await assert.rejects(optionsOf(given({ '--fixtures': fixtures })), expected);

@@ -1,0 +1,100 @@
+#include "kernel/admit.h"
+
+#include "kernel/record.h"
+#include "kernel/region.h"
+#include "kernel/task.h"
+
+/* ---- who may still ask ------------------------------------------------------------------------------ */
+
+/* Is `r` the region `top`, or below it? */
+static bool is_inside(const ebb_rt *rt, const ebb__region *r, const ebb__region *top) {
+    while (r->depth > top->depth) r = ebb__region_at(rt, r->parent);
+    return r == top;
+}
+
+static bool asks_from_inside(const ebb_rt *rt, const ebb__task *t, uint32_t gate) {
+    return t->index != 0 && is_inside(rt, ebb__region_at(rt, t->region), ebb__region_at(rt, gate));
+}
+
+ebb_status ebb__refusal(ebb_rt *rt, ebb__task *t, ebb__region *r) {
+    if (rt->on_asked != NULL) rt->on_asked(rt, r, true);
+    if (t->index == 0 || t->told == 0) return EBB_ERR_CLOSED;
+    (void)ebb__acknowledge(&t->cx);
+    return EBB_CANCELLED;
+}
+
+ebb_status ebb__admit_slow(ebb_rt *rt, ebb__task *t, ebb__region *r) {
+    if (r->state != EBB_REGION_OPEN) {
+        if (EBB__MUTANT(rt, EBB_ORACLE_NO_NEW_WORK) && r->state == EBB_REGION_DRAINING) return EBB_OK;
+        return ebb__refusal(rt, t, r);
+    }
+    if (!asks_from_inside(rt, t, r->gate)) return ebb__refusal(rt, t, r);
+    if (rt->on_asked != NULL) rt->on_asked(rt, r, false);
+    return EBB_OK;
+}
+
+ebb_status ebb__admit_own(ebb_rt *rt, ebb__task *t) {
+    ebb__region *r = ebb__region_at(rt, t->region);
+    if (t->index == 0) return ebb__admit(rt, t, r);
+    if (ebb__is_over(t)) return EBB_ERR_CLOSED;
+    return ebb_cancelled(&t->cx) ? ebb__refusal(rt, t, r) : EBB_OK;
+}
+
+/* ---- operations of layers above --------------------------------------------------------------------- */
+
+static ebb_status inbound(ebb_rt *rt, ebb__task *t) {
+    ebb__region *r = ebb__region_at(rt, t->region);
+    ebb_status st = ebb__admit_own(rt, t);
+    if (st != EBB_OK || t->index == 0) return st;
+    bool stops = r->state != EBB_REGION_OPEN || r->flags & R_STOPPING || t->told != 0;
+    return stops ? ebb__refusal(rt, t, r) : EBB_OK;
+}
+
+static ebb_status ask(ebb_cx *cx, bool from_outside) {
+    ebb_rt *rt = ebb__rt_of(cx);
+    ebb__task *t = ebb__task_of(cx);
+    ebb_status st = from_outside ? inbound(rt, t) : ebb__admit_own(rt, t);
+    if (EBB__LIKELY(st == EBB_OK)) return st;
+    uint64_t region = ebb__region_id(rt, ebb__region_at(rt, t->region));
+    ebb__emit_plain(rt, EBB_EV_REFUSED, ebb__task_id(t), region, (uint32_t)st, 0);
+    ebb__journal(rt, cx, (ebb_record){.type = J_ADMIT, .kind = from_outside, .value = (uint32_t)st});
+    return st;
+}
+
+ebb_status ebb__admit_operation(ebb_cx *cx) {
+    return ask(cx, false);
+}
+
+ebb_status ebb__admit_inbound(ebb_cx *cx) {
+    return ask(cx, true);
+}
+
+/* ---- a close from above ----------------------------------------------------------------------------- */
+
+/* Nobody inside the unit has it: the host, or a task outside, who may not add to it any more. */
+static bool ends(const ebb_rt *rt, const ebb__region *r) {
+    return r->gate == r->index || r->owner == 0 ||
+           !asks_from_inside(rt, ebb__task_at(rt, r->owner), r->gate);
+}
+
+static void stopping(ebb_rt *rt, ebb__region *r, uint32_t gate) {
+    r->gate = gate;
+    r->flags |= R_STOPPING;
+    if (ends(rt, r)) r->flags |= R_ENDS;
+}
+
+void ebb__region_stop(ebb_rt *rt, ebb__region *r) {
+    const ebb__region *parent = ebb__region_at(rt, r->parent);
+    bool at_edge = parent->state != EBB_REGION_OPEN; /* nothing above it is open */
+    if (at_edge && !(r->flags & R_UNIT)) {
+        ebb__region_shut(rt, r);
+        return;
+    }
+    bool first = !(r->flags & R_STOPPING);
+    stopping(rt, r, at_edge ? r->index : parent->gate);
+    if (first) ebb__emit_region(rt, EBB_EV_REGION_STOPPING, r, 0, 0, 0);
+}
+
+void ebb__region_stop_new(ebb_rt *rt, ebb__region *r) {
+    stopping(rt, r, ebb__region_at(rt, r->parent)->gate);
+}
