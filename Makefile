@@ -8,6 +8,7 @@
 #   make playground      the page on which regions, tasks and cancels can be seen and clicked
 #   make soak            the soak: model, lab, replay, heap, workflows and HTTP for longer, EBB_SOAK_SECONDS
 #                        (60) each; ST-01 to ST-04 as long as their source says; a million requests
+#   make st              of the soak, ST-01 to ST-04 alone, as long as their source says
 #   make DEPS=: ...      look for no packages: you bring your own tools
 
 PREFIX ?= /usr/local
@@ -28,7 +29,7 @@ SHELL_SCRIPTS = $(shell grep -lE '^\#!.*\bbash\b' scripts/* .ci/*)
 
 build = cmake --preset $(1) && cmake --build --preset $(1)
 
-.PHONY: all run test soak bench bench-peers asan tsan fuzz lint format docs install clean wasm clang playground
+.PHONY: all run test soak st bench bench-peers asan tsan fuzz lint format docs install clean wasm clang playground
 .NOTPARALLEL:
 
 all:
@@ -47,6 +48,9 @@ test: all
 
 soak: all
 	ctest --preset soak
+
+st: all
+	ctest --preset st
 
 playground:
 	$(DEPS) build clang

@@ -38,6 +38,7 @@ function(ebb_future_soak id seconds)
 endfunction()
 ebb_future_soak(ST-03 30)
 ebb_future_soak(ST-04 60)
+set_tests_properties(soak_ST-03 soak_ST-04 PROPERTIES LABELS "soak;st")
 
 ebb_future_program(future_nth_alloc ${CMAKE_CURRENT_SOURCE_DIR}/future/nth_alloc.c)
 target_link_options(test_future_nth_alloc PRIVATE -Wl,--wrap=ebb__alloc_slow)

@@ -3,8 +3,10 @@
 
 usage: check_contract.py [ROOT]
 
+tests/contract_ids.txt has the id of each rule, one a line; lines that begin with # are comments.
 tests/contract.tsv has the columns id, source, ruling, where, test. A ruling is "kept" or "overridden";
-`where` is a heading of a page, as docs/contract.md#task; tests are separated by blanks:
+`where` is a heading of a page, as docs/contract.md#task, and for what is overridden one that says so, with
+"overridden" or "otherwise" in it; tests are separated by blanks:
 
     fixture:ID            fixtures/cancel/ID.json
     ctest:NAME            a test that CMake registers
@@ -17,56 +19,12 @@ from pathlib import Path
 
 COLUMNS = ["id", "source", "ruling", "where", "test"]
 
-# What wasm-cancel-state-machine-v1 lays down, rule by rule.
-IDS = (
-    ["contract.id", "states", "versioning", "host.single_threaded", "host.turns"]
-    + ["invariant.%d" % i for i in range(1, 7)]
-    + ["transition." + phase for phase in (
-        "Created", "Running", "CancelRequested", "Cancelling", "Finalizing", "Completed")]
-    + ["T%d" % i for i in range(1, 6)]
-    + ["cascade.%d" % i for i in range(1, 6)]
-    + ["chain.max_depth", "chain.max_memory", "chain.truncation"]
-    + ["quiescence." + what for what in ("tasks", "obligations", "children", "finalizers", "advance")]
-    + ["B%d" % i for i in range(1, 7)]
-    + ["R%d" % i for i in range(1, 5)]
-    + ["cancel.task." + name for name in (
-        "request_to_ack_when_unmasked", "masked_defers_ack",
-        "cleanup_to_finalizing_to_completed_cancelled", "completed_absorbing",
-        "reason_strengthen_monotone", "budget_combine_monotone", "witness_phase_monotone")]
-    + ["cancel.region." + name for name in (
-        "cascade_parent_before_child", "cause_chain_bounded", "no_new_spawn_after_cancel",
-        "no_new_obligation_after_cancel")]
-    + ["cancel.scheduler." + name for name in ("cancel_lane_routing_on_pending_wake", "late_wake_nonpanic")]
-    + ["fixture_field." + field for field in ("seed", "snapshot", "script", "expect", "repro")]
-    + ["parity.%d" % i for i in range(1, 6)]
-    + ["parity_assertion." + what for what in ("outcomes", "phases", "closure", "fingerprints")]
-    + ["gate.%d" % i for i in range(1, 5)]
-    + ["artifact." + what for what in ("id_and_seed", "ids", "both_traces", "first_divergence", "repro")]
-)
-
-# And what the three-phase Cancellation Protocol Contract does.
-IDS += (
-    ["phase." + phase for phase in ("REQUEST", "DRAIN", "FINALIZE")]
-    + ["CAN-%03d" % i for i in range(1, 7)]
-    + ["state." + state for state in (
-        "IDLE", "CANCEL_REQUESTED", "DRAINING", "DRAIN_COMPLETE", "DRAIN_TIMEOUT", "FINALIZING", "FINALIZED",
-        "LEAK_DETECTED")]
-    + ["budget." + workflow for workflow in (
-        "lifecycle_shutdown", "rollout_cancel", "publish_abort", "health_check_cancel",
-        "epoch_transition_cancel")]
-    + ["timeout.%d" % i for i in range(1, 4)] + ["timeout.releases"]
-    + ["cx.%d" % i for i in range(1, 4)]
-    + ["INV-CANP-" + name for name in (
-        "THREE-PHASE", "NO-NEW-WORK", "DRAIN-BOUNDED", "FINALIZE-CLEAN", "IDEMPOTENT", "AUDIT-COMPLETE")]
-    + ["ERR_CANCEL_" + name for name in ("INVALID_PHASE", "ALREADY_FINAL", "DRAIN_TIMEOUT", "LEAK")]
-)
-
-# And of the tests that the specification of futures names, those of its HTTP layer.
-IDS += ["IT-%02d" % i for i in range(1, 7)] + ["AS-01", "AS-02", "ST-01", "ST-02"]
-
-
 def read(path):
     return path.read_text(encoding="utf-8") if path.exists() else ""
+
+
+def rule_ids(root):
+    return [line for line in read(root / "tests" / "contract_ids.txt").split("\n") if line and line[0] != "#"]
 
 
 def anchors(text):
@@ -80,6 +38,7 @@ def ctest_names(root):
     for path in [root / "tests" / "CMakeLists.txt", *(root / "tests" / "extra").glob("*.cmake")]:
         text = read(path)
         names.update(re.findall(r"(?:add_test\(\s*NAME|ebb_(?:\w+_)?(?:check|test|soak)\()\s*([\w.-]+)", text))
+        names.update("soak_" + name for name in re.findall(r"ebb_(?:\w+_)?soak\(([\w.-]+)", text))
         for listed in re.findall(r"foreach\(id ([^)]+)\)", text):
             names.update(listed.split())
     return names
@@ -118,6 +77,8 @@ def check_row(root, row, names):
     page, _, anchor = where.partition("#")
     if anchor not in anchors(read(root / page)):
         yield "where: '%s' has no heading '%s'" % (page, anchor)
+    elif ruling == "overridden" and not re.search("overridden|otherwise", anchor):
+        yield "overridden, but '%s' is no heading that says so" % where
     if not tests:
         yield "no test"
     for test in tests.split():
@@ -131,18 +92,20 @@ def problems(root):
     if not lines or lines[0].split("\t") != COLUMNS:
         yield "tests/contract.tsv:1: expected the columns " + ", ".join(COLUMNS)
         return
-    names, seen = ctest_names(root), {}
+    ids, names, seen = rule_ids(root), ctest_names(root), {}
+    for name in sorted({name for name in ids if ids.count(name) > 1}):
+        yield "tests/contract_ids.txt: %s stands there twice" % name
     for number, line in enumerate(lines[1:], 2):
         row = line.split("\t")
         place = "tests/contract.tsv:%d: %s: " % (number, row[0])
         if row[0] in seen:
             yield place + "a second row, the first is in line %d" % seen[row[0]]
-        elif row[0] not in IDS:
+        elif row[0] not in ids:
             yield place + "not a rule that is known here"
         seen.setdefault(row[0], number)
         for problem in check_row(root, row, names):
             yield place + problem
-    for missing in (name for name in IDS if name not in seen):
+    for missing in (name for name in ids if name not in seen):
         yield "tests/contract.tsv: no row for " + missing
 
 
@@ -152,7 +115,7 @@ def main():
     for problem in found:
         print(problem)
     if not found:
-        print("%d rules, each with a ruling and a test" % len(IDS))
+        print("%d rules, each with a ruling and a test" % len(rule_ids(root)))
     sys.exit(1 if found else 0)
 
 

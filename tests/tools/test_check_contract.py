@@ -33,6 +33,19 @@ class CheckContract(TreeTest):
         self.change("", 0, "")
         self.assert_reported("no row for B3")
 
+    def test_an_id_without_a_row_and_an_id_that_stands_twice_are_reported(self):
+        ids = self.root / "tests" / "contract_ids.txt"
+        ids.write_text(ids.read_text(encoding="utf-8") + "# more\nFR-10\nFR-1\n", encoding="utf-8")
+        self.assert_reported("no row for FR-10", "contract_ids.txt: FR-1 stands there twice")
+
+    def test_a_table_without_its_list_of_ids_is_reported(self):
+        (self.root / "tests" / "contract_ids.txt").unlink()
+        self.assert_reported("FR-1: not a rule")
+
+    def test_what_is_overridden_without_saying_so_is_reported(self):
+        self.change("B3", 3, "docs/contract.md#task")
+        self.assert_reported("B3: overridden, but 'docs/contract.md#task' is no heading that says so")
+
     def test_a_second_row_and_an_unknown_one_are_reported(self):
         self.rows.append(self.rows[1])
         self.rows.append(self.rows[1].replace("contract.id", "B7"))
