@@ -405,7 +405,13 @@ void ebb__edge_attach(ebb_future *node, ebb__edge *e, ebb_future *f, unsigned be
     if (!ebb__is_static(f)) f->owners++;
     if (!(f->flags & EBB__F_FINISHED)) ring_add(f, e);
     else if (!(belongs & EBB__EDGE_AWAIT)) make_ready(node, e);
+    else ebb__edge_rejoin(e);
     ebb__consume(f, site);
+}
+
+void ebb__edge_rejoin(ebb__edge *e) {
+    ebb_future *f = ebb__edge_input(e);
+    if (f->hooks != NULL && e->next == NULL) ring_add(f, e);
 }
 
 void ebb__edge_drop(ebb__heap *h, ebb__edge *e) {
@@ -457,7 +463,7 @@ static ebb_status hook_add(ebb_future *f, uint8_t what, ebb__hook model) {
     ebb__hook **at = f->flags & EBB__F_SORTED ? place_of(f, what) : &f->hooks;
     k->next = *at;
     *at = k;
-    if (f->flags & EBB__F_FINISHED && what != HOOK_HOLD) ebb__enqueue_future(f);
+    if (f->flags & EBB__F_FINISHED) ebb__enqueue_future(f);
     return EBB_OK;
 }
 

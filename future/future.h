@@ -209,6 +209,9 @@ void ebb__consume_failed(ebb_future *f, const char *site);
 /* The edge waits for f and owns it. Consumes one use of f. `belongs`: EBB__EDGE_*. If f has ended already,
  * the node is made ready, and hears of it in the pump. */
 void ebb__edge_attach(ebb_future *node, ebb__edge *e, ebb_future *f, unsigned belongs, const char *site);
+/* For EBB__EDGE_AWAIT and EBB__EDGE_IMPORT, which read the value of a finished future by themselves: if callbacks
+ * were attached after the end, the edge waits until they have run. Does nothing if it is waiting already. */
+void ebb__edge_rejoin(ebb__edge *e);
 /* The node that an edge belongs to; not for EBB__EDGE_AWAIT. */
 ebb_future *ebb__edge_node(const ebb__edge *e);
 /* Lets go of the input: it may be freed by this. */
