@@ -703,16 +703,6 @@ void ebb__abandon_queue(ebb__scope *s) {
     }
 }
 
-bool ebb__is_wanted(const ebb_future *f) {
-    for (;;) {
-        const ebb__edge *e = f->waiters;
-        if (ebb__has_ended(f)) return false;
-        if (f->holds > 0 || f->flags & EBB__F_SHIELDED) return true;
-        if (e == NULL || e->next != e || e->input & EBB__EDGE_AWAIT) return true;
-        f = ebb__edge_node(e);
-    }
-}
-
 /* ---- what is known ----------------------------------------------------------------------------------------------------- */
 
 ebb_future_state ebb_state_of(const ebb_future *f) {

@@ -245,9 +245,9 @@ void ebb__dispose_word(ebb_value v); /* an object is let alone */
 /* The value of `input`: moved out if `f` is the only one who can ask, else a copy that does not own. */
 ebb_value ebb__value_from(ebb_future *input);
 
-/* It is pending, and so is what it is for: no owner has ended that has yet to let go of it. What an operation
- * was given may be touched only then. */
-bool ebb__is_wanted(const ebb_future *f);
+/* wanted.c: it is pending, and so is what it is for: no owner has ended that has yet to let go of it. What an
+ * operation was given may be touched only then. False too if there is no memory to look at a crowd of owners. */
+bool ebb__is_wanted(ebb_future *f);
 /* Puts a future that has ended, or is ready, into its scope's queue, if it is not there. */
 void ebb__enqueue_future(ebb_future *f);
 /* Works on a scope's queue. True if it is empty. */
