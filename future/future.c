@@ -278,7 +278,7 @@ bool ebb__cancel_as(ebb_future *f, ebb_cancel_kind kind) {
 }
 
 bool ebb_cancel(ebb_future *f, ebb_cancel_kind kind) {
-    if (ebb__usable(f) != EBB_OK) return false;
+    if (ebb__usable(f) != EBB_OK || f->flags & EBB__F_CLEANUP) return false;
     return ebb__cancel_as(f, kind == EBB_CANCEL_NONE ? EBB_CANCEL_USER : kind);
 }
 
@@ -611,8 +611,8 @@ static bool finish(ebb__scope *s, ebb_future *f, uint32_t *work) {
         ebb__enqueue_future(f);
         return true;
     }
-    if (EBB__UNLIKELY(f->flags & EBB__F_SELF_HELD)) {
-        f->flags = (uint16_t)(f->flags & ~EBB__F_SELF_HELD);
+    if (EBB__UNLIKELY(f->flags & EBB__F_CLEANUP)) {
+        f->flags = (uint16_t)(f->flags & ~EBB__F_CLEANUP);
         if (f->holds != UINT16_MAX) f->holds--;
     }
     if (f->holds == 0 && is_done(f)) ebb__member_remove(s, &f->cell);

@@ -26,13 +26,14 @@ enum {
     EBB__F_LOOSE = 1u << 6,    /* somebody may refer to it who is not counted: only a collection frees it */
     EBB__F_SHARED = 1u << 7,
     EBB__F_SHIELDED = 1u << 8,
-    EBB__F_READY = 1u << 9,      /* queued, not because it ended but because its input has */
-    EBB__F_SORTED = 1u << 10,    /* its hooks stand in the order in which they run */
-    EBB__F_SPARED = 1u << 11,    /* by the cancel that is going on: a masked task awaits what comes of it */
-    EBB__F_FORWARD = 1u << 12,   /* its own work is done: it ends as its input does */
-    EBB__F_STEP = 1u << 13,      /* of the kind that needs it: see there */
-    EBB__F_SELF_HELD = 1u << 14, /* one of its holds is its own, until it has ended */
-    EBB__F_WORK = 1u << 15       /* produced, and counted so: the region waits for it */
+    EBB__F_READY = 1u << 9,    /* queued, not because it ended but because its input has */
+    EBB__F_SORTED = 1u << 10,  /* its hooks stand in the order in which they run */
+    EBB__F_SPARED = 1u << 11,  /* by the region's cancel: a masked task, or a cleanup, waits for it */
+    EBB__F_FORWARD = 1u << 12, /* its own work is done: it ends as its input does */
+    EBB__F_STEP = 1u << 13,    /* of the kind that needs it: see there */
+    EBB__F_CLEANUP = 1u << 14, /* a release or a finally has returned it: only force cancels it, and until it
+                                    has ended one of its holds is its own */
+    EBB__F_WORK = 1u << 15     /* produced, and counted so: the region waits for it */
 };
 
 /* 80 bytes; what a kind needs follows. */
