@@ -142,7 +142,11 @@ static ebb_status await_first(ebb_cx *cx, ebb_future *f, ebb_value *v) {
 static ebb_status await_poll(ebb_cx *cx, ebb_future *f, ebb_value *v) {
     awaiter *a = f == NULL || ebb__task_of(cx)->index == 0 ? NULL : find(cx, f);
     if (a == NULL) return await_first(cx, f, v);
-    if (ebb_checkpoint(cx) == EBB_OK) return is_ready(f) ? end(cx, a, f, v) : EBB_PENDING;
+    if (ebb_checkpoint(cx) == EBB_OK) {
+        if (is_ready(f)) return end(cx, a, f, v);
+        ebb__edge_rejoin(&a->edge);
+        return EBB_PENDING;
+    }
     await_cancel(&a->wait);
     ebb__wait_end(&a->wait);
     awaiter_free(a);

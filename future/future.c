@@ -278,7 +278,7 @@ bool ebb__cancel_as(ebb_future *f, ebb_cancel_kind kind) {
 }
 
 bool ebb_cancel(ebb_future *f, ebb_cancel_kind kind) {
-    if (ebb__usable(f) != EBB_OK) return false;
+    if (ebb__usable(f) != EBB_OK || f->flags & EBB__F_CLEANUP) return false;
     return ebb__cancel_as(f, kind == EBB_CANCEL_NONE ? EBB_CANCEL_USER : kind);
 }
 
@@ -405,7 +405,13 @@ void ebb__edge_attach(ebb_future *node, ebb__edge *e, ebb_future *f, unsigned be
     if (!ebb__is_static(f)) f->owners++;
     if (!(f->flags & EBB__F_FINISHED)) ring_add(f, e);
     else if (!(belongs & EBB__EDGE_AWAIT)) make_ready(node, e);
+    else ebb__edge_rejoin(e);
     ebb__consume(f, site);
+}
+
+void ebb__edge_rejoin(ebb__edge *e) {
+    ebb_future *f = ebb__edge_input(e);
+    if (f->hooks != NULL && e->next == NULL) ring_add(f, e);
 }
 
 void ebb__edge_drop(ebb__heap *h, ebb__edge *e) {
@@ -457,7 +463,7 @@ static ebb_status hook_add(ebb_future *f, uint8_t what, ebb__hook model) {
     ebb__hook **at = f->flags & EBB__F_SORTED ? place_of(f, what) : &f->hooks;
     k->next = *at;
     *at = k;
-    if (f->flags & EBB__F_FINISHED && what != HOOK_HOLD) ebb__enqueue_future(f);
+    if (f->flags & EBB__F_FINISHED) ebb__enqueue_future(f);
     return EBB_OK;
 }
 
@@ -605,8 +611,8 @@ static bool finish(ebb__scope *s, ebb_future *f, uint32_t *work) {
         ebb__enqueue_future(f);
         return true;
     }
-    if (EBB__UNLIKELY(f->flags & EBB__F_SELF_HELD)) {
-        f->flags = (uint16_t)(f->flags & ~EBB__F_SELF_HELD);
+    if (EBB__UNLIKELY(f->flags & EBB__F_CLEANUP)) {
+        f->flags = (uint16_t)(f->flags & ~EBB__F_CLEANUP);
         if (f->holds != UINT16_MAX) f->holds--;
     }
     if (f->holds == 0 && is_done(f)) ebb__member_remove(s, &f->cell);
@@ -694,16 +700,6 @@ void ebb__abandon_queue(ebb__scope *s) {
         f->flags |= EBB__F_FINISHED;
         tell_quietly(s, f);
         dequeue(s, f);
-    }
-}
-
-bool ebb__is_wanted(const ebb_future *f) {
-    for (;;) {
-        const ebb__edge *e = f->waiters;
-        if (ebb__has_ended(f)) return false;
-        if (f->holds > 0 || f->flags & EBB__F_SHIELDED) return true;
-        if (e == NULL || e->next != e || e->input & EBB__EDGE_AWAIT) return true;
-        f = ebb__edge_node(e);
     }
 }
 

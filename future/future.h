@@ -26,13 +26,14 @@ enum {
     EBB__F_LOOSE = 1u << 6,    /* somebody may refer to it who is not counted: only a collection frees it */
     EBB__F_SHARED = 1u << 7,
     EBB__F_SHIELDED = 1u << 8,
-    EBB__F_READY = 1u << 9,      /* queued, not because it ended but because its input has */
-    EBB__F_SORTED = 1u << 10,    /* its hooks stand in the order in which they run */
-    EBB__F_SPARED = 1u << 11,    /* by the cancel that is going on: a masked task awaits what comes of it */
-    EBB__F_FORWARD = 1u << 12,   /* its own work is done: it ends as its input does */
-    EBB__F_STEP = 1u << 13,      /* of the kind that needs it: see there */
-    EBB__F_SELF_HELD = 1u << 14, /* one of its holds is its own, until it has ended */
-    EBB__F_WORK = 1u << 15       /* produced, and counted so: the region waits for it */
+    EBB__F_READY = 1u << 9,    /* queued, not because it ended but because its input has */
+    EBB__F_SORTED = 1u << 10,  /* its hooks stand in the order in which they run */
+    EBB__F_SPARED = 1u << 11,  /* by the region's cancel: a masked task, or a cleanup, waits for it */
+    EBB__F_FORWARD = 1u << 12, /* its own work is done: it ends as its input does */
+    EBB__F_STEP = 1u << 13,    /* of the kind that needs it: see there */
+    EBB__F_CLEANUP = 1u << 14, /* a release or a finally has returned it: only force cancels it, and until it
+                                    has ended one of its holds is its own */
+    EBB__F_WORK = 1u << 15     /* produced, and counted so: the region waits for it */
 };
 
 /* 80 bytes; what a kind needs follows. */
@@ -209,6 +210,9 @@ void ebb__consume_failed(ebb_future *f, const char *site);
 /* The edge waits for f and owns it. Consumes one use of f. `belongs`: EBB__EDGE_*. If f has ended already,
  * the node is made ready, and hears of it in the pump. */
 void ebb__edge_attach(ebb_future *node, ebb__edge *e, ebb_future *f, unsigned belongs, const char *site);
+/* For EBB__EDGE_AWAIT and EBB__EDGE_IMPORT, which read the value of a finished future by themselves: if callbacks
+ * were attached after the end, the edge waits until they have run. Does nothing if it is waiting already. */
+void ebb__edge_rejoin(ebb__edge *e);
 /* The node that an edge belongs to; not for EBB__EDGE_AWAIT. */
 ebb_future *ebb__edge_node(const ebb__edge *e);
 /* Lets go of the input: it may be freed by this. */
@@ -242,9 +246,9 @@ void ebb__dispose_word(ebb_value v); /* an object is let alone */
 /* The value of `input`: moved out if `f` is the only one who can ask, else a copy that does not own. */
 ebb_value ebb__value_from(ebb_future *input);
 
-/* It is pending, and so is what it is for: no owner has ended that has yet to let go of it. What an operation
- * was given may be touched only then. */
-bool ebb__is_wanted(const ebb_future *f);
+/* wanted.c: it is pending, and so is what it is for: no owner has ended that has yet to let go of it. What an
+ * operation was given may be touched only then. False too if there is no memory to look at a crowd of owners. */
+bool ebb__is_wanted(ebb_future *f);
 /* Puts a future that has ended, or is ready, into its scope's queue, if it is not there. */
 void ebb__enqueue_future(ebb_future *f);
 /* Works on a scope's queue. True if it is empty. */

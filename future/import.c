@@ -88,7 +88,7 @@ static void take_subscribe(ebb_rt *rt, ebb__letter *l) {
     if (rt == NULL) {
         im->status = EBB_ERR_CLOSED;
         answer(im);
-    } else if (f->flags & EBB__F_FINISHED || f->cell.member == 0) {
+    } else if ((f->flags & EBB__F_FINISHED && f->hooks == NULL) || f->cell.member == 0) {
         read_end(im, f);
         answer(im);
     } else {

@@ -20,27 +20,21 @@ static void end_as(ebb_future *f, const ending *e) {
     else (void)ebb__cancel_as(f, e->kind);
 }
 
-/* Nobody waits for it any more, but it is not to be cancelled: it holds itself until it has ended. */
-static void let_run(ebb_future *f) {
-    if (f == NULL || ebb__usable(f) != EBB_OK || ebb__is_static(f)) return;
-    if (f->flags & (EBB__F_FINISHED | EBB__F_SELF_HELD)) ebb__consume(f, f->site);
-    else f->flags |= EBB__F_SELF_HELD;
+/* What a callback has returned is cleanup that has begun: neither the end of the result nor a cancel of the
+ * region ends it, and it holds itself until it has ended. */
+static void protect(ebb__heap *h, ebb_future *f) {
+    if (ebb__usable_in(h, f) != EBB_OK || ebb__is_static(f)) return;
+    f->flags |= EBB__F_SHIELDED;
+    if (f->flags & (EBB__F_FINISHED | EBB__F_CLEANUP)) return;
+    ebb__hold_again(f);
+    f->flags |= EBB__F_CLEANUP;
 }
 
-/* The same for the input of an edge. */
-static void let_input_run(ebb__heap *h, ebb__edge *e) {
-    ebb_future *f = ebb__edge_input(e);
-    if (f == NULL) return;
-    if (!ebb__is_static(f) && !(f->flags & (EBB__F_FINISHED | EBB__F_SELF_HELD))) {
-        ebb__hold_again(f);
-        f->flags |= EBB__F_SELF_HELD;
-    }
-    ebb__edge_drop(h, e);
-}
-
-/* The end of the result does not end it. */
-static void protect(ebb_future *f) {
-    if (ebb__usable(f) == EBB_OK && !ebb__is_static(f)) f->flags |= EBB__F_SHIELDED;
+/* Nobody waits for it. */
+static void let_run(ebb__heap *h, ebb_future *f) {
+    if (f == NULL || ebb__usable_in(h, f) != EBB_OK || ebb__is_static(f)) return;
+    protect(h, f);
+    ebb__consume(f, f->site);
 }
 
 /* What was released has ended: the result ends as it would have, unless this failed. */
@@ -88,7 +82,7 @@ static void finally_ended(ebb__scope *s, ebb_future *f, ebb__edge *e) {
         n->was.value = ebb_none();
         end_as(f, &was);
     } else {
-        protect(next);
+        protect(s->heap, next);
         ebb__become(f, e, next);
     }
 }
@@ -97,7 +91,7 @@ static bool finally_cancelled(ebb__scope *s, ebb_future *f, uint32_t *work) {
     finally *n = (finally *)(void *)f;
     (void)work;
     if (f->flags & EBB__F_STEP) {
-        let_input_run(s->heap, &n->single.edge);
+        ebb__edge_drop(s->heap, &n->single.edge);
         ebb_value v = n->was.value;
         n->was.value = ebb_none();
         if (n->was.state == EBB_FUTURE_COMPLETED) ebb__dispose(v);
@@ -105,7 +99,7 @@ static bool finally_cancelled(ebb__scope *s, ebb_future *f, uint32_t *work) {
     }
     f->flags |= EBB__F_STEP;
     ebb__edge_cancel(s->heap, &n->single.edge, ebb__kind_of_cancel(f));
-    let_run(n->single.fn.finally(s->cx, n->single.arg));
+    let_run(s->heap, n->single.fn.finally(s->cx, n->single.arg));
     return true;
 }
 
@@ -176,7 +170,7 @@ static void bracket_ended(ebb__scope *s, ebb_future *f, ebb__edge *e) {
     ebb__edge_drop(s->heap, e);
     ebb_future *next = run_release(s, b);
     if (next != NULL) {
-        protect(next);
+        protect(s->heap, next);
         ebb__become(f, e, next);
     } else {
         ending was = b->was;
@@ -189,7 +183,7 @@ static bool bracket_cancelled(ebb__scope *s, ebb_future *f, uint32_t *work) {
     bracket *b = (bracket *)(void *)f;
     (void)work;
     if (b->step == RELEASING) {
-        let_input_run(s->heap, &b->single.edge);
+        ebb__edge_drop(s->heap, &b->single.edge);
         ebb_value v = b->was.value;
         b->was.value = ebb_none();
         if (b->was.state == EBB_FUTURE_COMPLETED) ebb__dispose(v);
@@ -202,7 +196,7 @@ static bool bracket_cancelled(ebb__scope *s, ebb_future *f, uint32_t *work) {
         b->resource = ebb__value_from(input);
     }
     ebb__edge_cancel(s->heap, &b->single.edge, ebb__kind_of_cancel(f));
-    if (b->step == USING) let_run(run_release(s, b));
+    if (b->step == USING) let_run(s->heap, run_release(s, b));
     return true;
 }
 

@@ -122,37 +122,60 @@ void ebb__scope_wake(ebb__scope *s) {
     if (s->cx != NULL && !s->ending) (void)ebb_wake(ebb_host(s->heap->rt), s->servant);
 }
 
-/* What a masked task of the region awaits goes on, with all that it waits for: marked by EBB__F_SPARED, and
- * while that is looked at, chained by local_next, which only queued ones need. */
+/* What a masked task of the region awaits goes on, and what a release or a finally has begun, with all that they
+ * wait for: marked by EBB__F_SPARED, and while that is looked at, chained by local_next, which only queued ones
+ * need. Those are found in the queue. */
 static ebb_future *spare_one(ebb__scope *s, ebb_future *f, ebb_future *list) {
     const uint32_t out = EBB__F_STATIC | EBB__F_SPARED;
     if (f == NULL || f->flags & out || f->cell.scope != s->index || ebb__has_ended(f)) return list;
     f->flags |= EBB__F_SPARED;
     s->spared = true;
-    if (f->flags & EBB__F_QUEUED) return list; /* it is about to hear that what it waits for has ended */
+    if (f->flags & EBB__F_QUEUED) {
+        s->spared_queued = true;
+        return list;
+    }
     f->local_next = list;
     return f;
 }
 
-static void spare_masked(ebb__scope *s) {
-    ebb_future *list = NULL;
-    for (uint32_t i = 0; i < s->members_n; i++) {
-        list = spare_one(s, ebb__awaited_masked(ebb__member_cell(s->members[i])), list);
-    }
-    while (list != NULL) {
-        ebb_future *f = list;
-        list = f->local_next;
-        f->local_next = NULL;
-        uint32_t kind = f->cell.type->reserved;
-        if (kind & EBB__TYPE_SINGLE) {
-            list = spare_one(s, ebb__edge_input(&((ebb__single *)(void *)f)->edge), list);
-        } else if (kind & EBB__TYPE_MANY) {
-            for (ebb__edges *p = ((ebb__many *)(void *)f)->edges; p != NULL; p = p->next) {
-                for (uint32_t i = 0; i < p->n; i++)
-                    list = spare_one(s, ebb__edge_input(&p->item[i].edge), list);
-            }
+static ebb_future *spare_inputs(ebb__scope *s, ebb_future *f, ebb_future *list) {
+    uint32_t kind = f->cell.type->reserved;
+    if (kind & EBB__TYPE_SINGLE) {
+        list = spare_one(s, ebb__edge_input(&((ebb__single *)(void *)f)->edge), list);
+    } else if (kind & EBB__TYPE_MANY) {
+        for (ebb__edges *p = ((ebb__many *)(void *)f)->edges; p != NULL; p = p->next) {
+            for (uint32_t i = 0; i < p->n; i++) list = spare_one(s, ebb__edge_input(&p->item[i].edge), list);
         }
     }
+    return list;
+}
+
+static void spare_all(ebb__scope *s, ebb_future *list) {
+    do {
+        while (list != NULL) {
+            ebb_future *f = list;
+            list = f->local_next;
+            f->local_next = NULL;
+            list = spare_inputs(s, f, list);
+        }
+        if (!s->spared_queued) return;
+        s->spared_queued = false;
+        for (ebb_future *f = s->first; f != NULL; f = f->local_next) {
+            if (f->flags & EBB__F_SPARED && !ebb__has_ended(f)) list = spare_inputs(s, f, list);
+        }
+    } while (true);
+}
+
+static void spare_needed(ebb__scope *s) {
+    ebb_future *list = NULL;
+    for (uint32_t i = 0; i < s->members_n; i++) {
+        ebb__cell *c = ebb__member_cell(s->members[i]);
+        list = spare_one(s, ebb__awaited_masked(c), list);
+        if (!(c->type->reserved & EBB__TYPE_FUTURE)) continue;
+        ebb_future *f = (ebb_future *)(void *)c;
+        if (f->flags & EBB__F_CLEANUP) list = spare_one(s, f, list);
+    }
+    spare_all(s, list);
 }
 
 /* Cancels what is a member now; `all`: what was spared too. False if another thread has ended one of them,
@@ -192,20 +215,27 @@ static void follow_region(ebb__scope *s, ebb_cx *cx) {
     if (t->told == 0 || (s->told && (!overdue || s->told_last))) return;
     (void)ebb_checkpoint(cx);
     ebb_cancel_kind kind = (ebb_cancel_kind)ebb__told_kind(t->told);
-    if (!overdue) spare_masked(s);
+    if (!overdue) spare_needed(s);
     (void)cancel_members(s, kind, overdue);
     s->told = true;
     s->told_last = overdue;
 }
 
-/* Who was masked is gone: what was spared for them is not any more. */
+/* Who was masked is gone: what was spared for them is not any more, unless a cleanup waits for it. */
 static void cancel_spared(ebb__scope *s) {
+    const uintptr_t was_spared = 4;
+    for (uint32_t i = 0; i < s->members_n; i++) {
+        ebb_future *f = (ebb_future *)(void *)ebb__member_cell(s->members[i]);
+        if (!(f->cell.type->reserved & EBB__TYPE_FUTURE) || !(f->flags & EBB__F_SPARED)) continue;
+        f->flags = (uint16_t)(f->flags & ~EBB__F_SPARED);
+        s->members[i] |= was_spared;
+    }
+    spare_needed(s);
     for (uint32_t i = s->members_n; i > 0; i--) {
         ebb_future *f = (ebb_future *)(void *)ebb__member_cell(s->members[i - 1]);
-        if (f->cell.type->reserved & EBB__TYPE_FUTURE && f->flags & EBB__F_SPARED) {
-            f->flags = (uint16_t)(f->flags & ~EBB__F_SPARED);
-            (void)ebb__cancel_as(f, EBB_CANCEL_PARENT);
-        }
+        bool spared = s->members[i - 1] & was_spared;
+        s->members[i - 1] &= ~was_spared;
+        if (spared && !(f->flags & EBB__F_SPARED)) (void)ebb__cancel_as(f, EBB_CANCEL_PARENT);
     }
     s->spared = false;
 }

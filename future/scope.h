@@ -1,8 +1,8 @@
 /* A scope: the futures of one region, and the servant that runs what they need.
  *
  * Every pending future of the region is a member, and so is what is held; the servant cancels them with the
- * region. An entry is the cell's address, with a bit that says that it is held, and one that it was told
- * of the close. A future that has ended stands in `queue` until the servant has told those who wait for
+ * region. An entry is the cell's address, with a bit that says that it is held, one that it was told of the
+ * close, and one that is set only while what was spared by a cancel is looked at again. A future that has ended stands in `queue` until the servant has told those who wait for
  * it.
  *
  * What holds: a member's cell knows its place; a queued future is a member; `producers` counts those whose
@@ -24,14 +24,15 @@ struct ebb__scope {
     uint32_t index;
     ebb_region region;
     ebb_task servant;
-    ebb_cx *cx;     /* the servant's; NULL: it is over */
-    bool running;   /* it is being polled */
-    bool told;      /* the cancel of the region has reached the futures */
-    bool told_last; /* and its force */
-    bool spared;    /* there are members that were spared by the cancel */
-    bool listens;   /* there may be members that want to hear of the close */
-    bool closed;    /* they have */
-    bool ending;    /* it is over, and ends what is left */
+    ebb_cx *cx;         /* the servant's; NULL: it is over */
+    bool running;       /* it is being polled */
+    bool told;          /* the cancel of the region has reached the futures */
+    bool told_last;     /* and its force */
+    bool spared;        /* there are members that were spared by the cancel */
+    bool spared_queued; /* and of these some in the queue, whose inputs are still to be spared */
+    bool listens;       /* there may be members that want to hear of the close */
+    bool closed;        /* they have */
+    bool ending;        /* it is over, and ends what is left */
     uintptr_t *members;
     uint32_t members_n, members_room;
     uint32_t producers;
@@ -50,7 +51,7 @@ static inline ebb__scope *ebb__scope_at(const ebb__heap *h, uint32_t i) {
 }
 
 static inline ebb__cell *ebb__member_cell(uintptr_t m) {
-    return (ebb__cell *)(m & ~(uintptr_t)3);
+    return (ebb__cell *)(m & ~(uintptr_t)7);
 }
 
 /* The scope of cx's region, made if there is none; room for one more member. NULL and *st: EBB_ERR_NOMEM,

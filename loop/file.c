@@ -166,9 +166,12 @@ static ebb__request *piece_new(ebb_cx *cx, ebb_file file, const ebb_op *op, size
 static void on_read(uv_fs_t *uv) {
     ebb__request *r = uv->data;
     int n = result_of(uv);
-    if (n > 0 && ebb__is_wanted(r->future)) memcpy(r->as.file.into, r->as.file.piece, (size_t)n);
-    if (n > 0) (void)ebb__request_settle(r, ebb_int(n));
-    else ebb__request_reject(r, n == 0 ? EBB_ERR_EOF : ebb__uv_status(n));
+    if (n > 0 && ebb__is_wanted(r->future)) {
+        memcpy(r->as.file.into, r->as.file.piece, (size_t)n);
+        (void)ebb__request_settle(r, ebb_int(n));
+    } else {
+        ebb__request_reject(r, n > 0 ? EBB_CANCELLED : n == 0 ? EBB_ERR_EOF : ebb__uv_status(n));
+    }
     piece_over(r);
 }
 

@@ -21,9 +21,9 @@
  *  - Callbacks run in ebb_pump, in the name of the region's servant: they may do what a task may, but not
  *    await (EBB_ERR_NOT_TASK). They never run inside the call that attaches or settles.
  *  - Cancelling a future frees its readers at once; its producer drains, and the region waits for that.
- *  - A region that is cancelled cancels its futures, but not what a masked task of it awaits; those that
- *    cleanup code makes after that live on until it is forced. A region that closes cancels what nobody
- *    produces any more.
+ *  - A region that is cancelled cancels its futures, but not what a masked task of it awaits, nor what the
+ *    release of a bracket or a finally has begun; those that cleanup code makes after that live on until it is
+ *    forced. A region that closes cancels what nobody produces any more.
  *  - Threads: a future belongs to its runtime's thread. Others hold an ebb_remote. */
 #ifndef EBB_FUTURE_H
 #define EBB_FUTURE_H
@@ -157,7 +157,8 @@ ebb_future *ebb_fail_at(ebb_cx *cx, ebb_status failure, const char *site);
 ebb_future *ebb_go_at(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state, const char *site);
 
 /* Cancels it: true if this was what ended it. It reads as cancelled at once; its dependants and what it
- * owns follow in the next pump. Never fails for want of memory. */
+ * owns follow in the next pump. Never fails for want of memory. False for what the release of a bracket or a
+ * finally has returned: only force ends that. */
 bool ebb_cancel(ebb_future *f, ebb_cancel_kind kind);
 
 ebb_future_state ebb_state_of(const ebb_future *f);
@@ -188,15 +189,15 @@ ebb_future *ebb_shield(ebb_future *f);
 
 /* Callbacks, any number. `on_done` for a value or a failure (then `v` is empty), `on_cancel` for a cancel,
  * each in the order in which they were attached; then cleanups, on every end, the last first. They run once;
- * attached to a future that has ended, soon. EBB_ERR_NOMEM, or the status of a future that could not be made:
- * not attached. */
+ * attached to a future that has ended, in the next pump, and an await waits for that. EBB_ERR_NOMEM, or the
+ * status of a future that could not be made: not attached. */
 typedef void (*ebb_done_fn)(ebb_cx *cx, ebb_status st, ebb_value *v, void *arg);
 typedef void (*ebb_cancel_fn)(ebb_cx *cx, ebb_cancel_kind kind, void *arg);
 typedef void (*ebb_cleanup_fn)(ebb_cx *cx, void *arg);
 ebb_status ebb_on_done(ebb_future *f, ebb_done_fn fn, void *arg);
 ebb_status ebb_on_cancel(ebb_future *f, ebb_cancel_fn fn, void *arg);
 ebb_status ebb_on_cleanup(ebb_future *f, ebb_cleanup_fn fn, void *arg);
-/* Keeps an object of the heap alive until f has ended: for the `arg` of its callbacks. */
+/* Keeps an object of the heap alive until f has ended and its callbacks have run: for their `arg`. */
 ebb_status ebb_hold(ebb_future *f, void *object);
 
 /* ---- combinators -------------------------------------------------------------------------------------- */
@@ -230,7 +231,7 @@ ebb_future *ebb_then_at(ebb_cx *cx, ebb_future *f, ebb_then_fn fn, void *arg, co
 ebb_future *ebb_map_at(ebb_cx *cx, ebb_future *f, ebb_map_fn fn, void *arg, const char *site);
 ebb_future *ebb_catch_at(ebb_cx *cx, ebb_future *f, ebb_catch_fn fn, void *arg, const char *site);
 /* `fn` runs whatever the end of f, and what it returns is waited for. If that fails and f has not, the
- * result fails so. */
+ * result fails so. What it returns is cleanup, as what the release of a bracket returns. */
 ebb_future *ebb_finally_at(ebb_cx *cx, ebb_future *f, ebb_finally_fn fn, void *arg, const char *site);
 
 /* How each of several ended; the value of all, all_settled and traverse, in the order of the inputs. The
@@ -300,7 +301,13 @@ ebb_future *ebb_traverse_at(ebb_cx *cx, size_t n, size_t at_once, ebb_each_fn ma
 /* Once `acquire` has completed, `use` runs with its value, and `release` runs when what that returned has
  * ended, however it did. What `release` returns (NULL: nothing) is waited for, and then the result ends as
  * `use` did. If `acquire` does not complete nothing else runs. Cancelling the result cancels `acquire` or
- * what `use` returned; `release` still runs, once, after a cancel too, with the value of `acquire`. */
+ * what `use` returned; `release` still runs, once, after a cancel too, with the value of `acquire`.
+ *
+ * What `release` returned is cleanup that has begun. It is protected as a masked section is, with the futures
+ * of its region that it waits for: whoever cancels the result, the region or the cleanup itself, it goes on,
+ * and the region waits for what produces it; force ends it. A remote handle's cancel and its own producer's are
+ * not held back. A task that `release` has started is asked to stop as any task of its region: it masks what it
+ * has to finish. */
 typedef ebb_future *(*ebb_release_fn)(ebb_cx *cx, ebb_value *v, void *arg);
 #define ebb_bracket(cx, acquire, use, release, arg)                                                          \
     ebb_bracket_at((cx), (acquire), (use), (release), (arg), EBB_SITE)

@@ -8,7 +8,7 @@
  *    handle that is closed says EBB_ERR_CLOSED, one of another loop EBB_ERR_FOREIGN, one of another kind
  *    EBB_ERR_INVALID. A function that can't make a handle returns an id that carries the error
  *    (ebb_id_status), and everything done with it fails so.
- *  - *Bytes* that you give to an operation must stay until its future has ended, or what you made of that,
+ *  - *Bytes* that you give to an operation must stay until its future has ended, or all that you made of it,
  *    and not longer: after the end, cancelled or not, nothing is read from there or written to it. So what
  *    you do not await you cancel before its bytes go. One that another thread cancels has ended here when the
  *    loop has taken that in.
