@@ -116,6 +116,7 @@ typedef enum ebb__op {
     J_ALARM,        /* task: the steward, other: due */
     J_JOINING,      /* region */
     J_NOTE,         /* kind: type of the event, task, region, other, value */
+    J_CLOCK,        /* other: now, as read where the kernel started a budget */
     J_END
 } ebb__op;
 

@@ -1,4 +1,5 @@
 /* Asking tasks to stop: cancel and force for one of them, and for all of a region. */
+#include "kernel/clock.h"
 #include "kernel/lane.h"
 #include "kernel/reason.h"
 #include "kernel/record.h"
@@ -119,6 +120,7 @@ void ebb__task_cancel_own(ebb_rt *rt, ebb__task *t, uint8_t kind, uint64_t origi
                          .origin = origin,
                          .sequence = ++rt->sequence};
     ebb__message_copy(reason.message, message);
+    ebb__clock_read_inside(rt);
     ebb_budget b = ebb__cleanup_budget(rt, reason.severity, t->priority);
     uint64_t force_at = ebb__force_at(rt->now, b.deadline);
     uint32_t ref = ebb__wheel_ref(EBB__W_TASK, t->index);
@@ -200,6 +202,7 @@ void ebb_task_force(ebb_cx *cx, ebb_task task) {
     if (!cancellable(rt, task, &t)) return;
     if (t->told == 0)
         ebb__task_cancel_own(rt, t, EBB_CANCEL_BUDGET, ebb__task_id(ebb__task_of(cx)), "forced");
+    else ebb__clock_read_inside(rt);
     end_own_budget(rt, t);
     ebb__task_overdue(rt, t);
 }

@@ -91,7 +91,10 @@ static void turn(ebb_loop *l) {
     if (EBB__UNLIKELY(l->kill_at <= l->rt->now)) ebb__processes_kill(l);
     ebb_turn(l->rt);
     bool more = ebb_pump(l->rt, l->polls) == EBB_PENDING;
-    if (l->dirty != NULL) ebb__wires_flush(l);
+    if (l->dirty != NULL) {
+        ebb__clock_read(l->rt); /* for the spans that a flush begins */
+        ebb__wires_flush(l);
+    }
     l->entered = false;
     set_idle(l, more || l->dirty != NULL);
     set_alive(l, more || l->owner != NULL || ebb__loop_is_busy(l));
@@ -127,7 +130,7 @@ ebb_status ebb__loop_check_opts(const ebb_loop_opts *opts) {
     return EBB_OK;
 }
 
-static uint64_t clock_of_heap(void *ctx) {
+static uint64_t read_clock(void *ctx) {
     (void)ctx;
     return uv_hrtime();
 }
@@ -161,7 +164,8 @@ static ebb_status runtime_new(ebb_loop *l, const ebb_loop_opts *opts) {
     ebb_heap_opts heap = opts->heap != NULL ? *opts->heap : (ebb_heap_opts){0};
     rt.now = uv_hrtime();
     rt.runtime_id = l->id;
-    if (heap.clock == NULL) heap.clock = clock_of_heap;
+    rt.clock = read_clock;
+    if (heap.clock == NULL) heap.clock = read_clock;
     ebb_status st = ebb_rt_new(&rt, &l->rt);
     if (st == EBB_OK) st = ebb_heap_setup(l->rt, &heap);
     if (st == EBB_OK) st = ebb_adopt(l->rt);

@@ -31,7 +31,7 @@ static void ask_to_end(ebb__handle *h) {
     if (c->over || c->asked) return;
     c->asked = true;
     (void)uv_process_kill(&h->uv.process, SIGTERM);
-    uint64_t now = h->loop->rt->now, budget = budget_of(h);
+    uint64_t now = ebb__loop_now(h->loop), budget = budget_of(h);
     uint64_t at = c->grace < EBB_FOREVER - now ? now + c->grace : EBB_FOREVER;
     kill_by(h, at < budget ? at : budget);
 }

@@ -43,6 +43,7 @@ static const struct {
     [J_STEWARD] = {"steward", EBB__OP_REGION | EBB__OP_OTHER | EBB__OP_VALUE},
     [J_ALARM] = {"alarm", EBB__OP_TASK | EBB__OP_NUMBER},
     [J_JOINING] = {"joining", EBB__OP_REGION},
+    [J_CLOCK] = {"clock", EBB__OP_NUMBER},
     [J_NOTE] = {"note", EBB__OP_TASK | EBB__OP_REGION | EBB__OP_VALUE | EBB__OP_NUMBER},
 };
 

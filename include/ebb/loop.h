@@ -40,7 +40,7 @@ typedef struct ebb_loop ebb_loop;
 
 typedef struct ebb_loop_opts {
     uint32_t size;             /* sizeof(ebb_loop_opts) of the caller; 0: this one */
-    ebb_rt_opts runtime;       /* its allocator is needed; `now` is the loop's business */
+    ebb_rt_opts runtime;       /* its allocator is needed; `now` and `clock` are the loop's business */
     const ebb_heap_opts *heap; /* NULL: the defaults, and a clock for the pauses */
     uint32_t polls;            /* of tasks, before sockets are looked at again. 0: 1024 */
 } ebb_loop_opts;
