@@ -111,15 +111,17 @@ static uint64_t next_due(const ebb_rt *rt) {
     return runs ? rt->now : rt->wheel.quiet_until;
 }
 
-/* The time of the turn before is good enough here: what is due now rings at once. */
+/* One turn at most, then sockets are looked at. What is due after it, because a flush has woken a task or a
+ * timer's time has come, does not wait for libuv's timer, which can't ring before the next millisecond. */
 static void on_prepare(uv_prepare_t *uv) {
     ebb_loop *l = uv->data;
     uint64_t due = next_due(l->rt);
-    if ((due <= l->rt->now && !l->idling) || l->entered) {
+    if ((!l->idling && due != EBB_FOREVER && due <= uv_hrtime()) || l->entered) {
         turn(l);
         due = next_due(l->rt);
     }
-    set_timer(l, due);
+    if (due <= l->rt->now) set_idle(l, true);
+    else set_timer(l, due);
 }
 
 /* ---- life -------------------------------------------------------------------------------------------------- */

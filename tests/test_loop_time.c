@@ -117,10 +117,87 @@ static void a_journal_of_a_loop_replays(void **state) {
     assert_int_equal(uv_loop_close(&uv), 0);
 }
 
+/* ---- sleep --------------------------------------------------------------------------------------------------- */
+
+static struct watch {
+    uv_prepare_t
+        prepare; /* started before the runtime's, so that it runs after that: right before libuv sleeps */
+    loop_world *w;
+    uint32_t turns, overslept;
+} watch;
+
+static void looks(uv_prepare_t *prepare) {
+    const ebb_rt *rt = watch.w->rt;
+    if (rt == NULL || uv_is_closing((uv_handle_t *)prepare)) return;
+    watch.turns++;
+    watch.overslept += uv_backend_timeout(&watch.w->uv) != 0 && ebb_next_due(rt) <= rt->now;
+}
+
+static void watches(loop_world *w) {
+    watch = (struct watch){.w = w};
+    assert_int_equal(uv_prepare_init(&w->uv, &watch.prepare), 0);
+    assert_int_equal(uv_prepare_start(&watch.prepare, looks), 0);
+    uv_unref((uv_handle_t *)&watch.prepare);
+}
+
+static int watched_up(void **state, bool h2) {
+    loop_before_attach = watches;
+    int st = http_up(state, h2);
+    loop_before_attach = NULL;
+    uv_timer_stop(&watch.w->nudge.timer); /* nothing but the work itself keeps libuv awake */
+    return st;
+}
+
+static int watched_up_1(void **state) {
+    return watched_up(state, false);
+}
+
+static int watched_up_2(void **state) {
+    return watched_up(state, true);
+}
+
+static int watched_down(void **state) {
+    http_tick(watch.w);
+    uv_close((uv_handle_t *)&watch.prepare, NULL);
+    return http_down(state);
+}
+
+static void libuv_does_not_sleep_on_a_body_in_hand(void **state) {
+    http_world *h = *state;
+    assert_int_equal(get_status(h, "/bytes/1000000"), EBB_OK);
+    assert_true(watch.turns > 10);
+    assert_int_equal(watch.overslept, 0);
+}
+
+static ebb_status naps(ebb_cx *cx, void *arg) {
+    (void)arg;
+    for (int i = 0; i < 50; i++) {
+        assert_int_equal(ebb_await(cx, ebb_after(cx, i % 2 == 0 ? 0 : 1), NULL), EBB_OK);
+        works(i % 3 == 0 ? 2 * EBB_MS : 0); /* something else may be due by then */
+    }
+    return EBB_OK;
+}
+
+static void nor_on_a_timer_that_is_due(void **state) {
+    http_world *h = *state;
+    fiber_run other = {naps, NULL, EBB_PENDING, false};
+    (void)ebb_fiber_spawn(ebb_loop_cx(h->w->loop), h->w->region, fiber_run_main, &other);
+    assert_int_equal(run_fiber(h->w, naps, NULL), EBB_OK);
+    loop_until(h->w, is_true, &other.over);
+    assert_int_equal(watch.overslept, 0);
+}
+
+#define WATCHED(test)                                                                                        \
+    {#test " (HTTP/1)", test, watched_up_1, watched_down, NULL}, {                                           \
+#test " (HTTP/2)", test, watched_up_2, watched_down, NULL                                            \
+    }
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         ON_A_LOOP(a_span_begins_when_it_is_armed),
         cmocka_unit_test(a_journal_of_a_loop_replays),
+        WATCHED(libuv_does_not_sleep_on_a_body_in_hand),
+        WATCHED(nor_on_a_timer_that_is_due),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
