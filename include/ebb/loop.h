@@ -248,7 +248,7 @@ typedef struct ebb_process_opts {
 ebb_process ebb_process_spawn_at(ebb_cx *cx, ebb_stream pipes[3], const ebb_process_opts *opts,
                                  const char *site);
 /* Waits for its end; after that its id is spent. One at a time: EBB_ERR_BUSY. Cancelling it ends the process
- * as above, and the region waits for that. */
+ * as above, and the region waits for that; how the process ended is kept, and the next wait tells. */
 #define ebb_process_wait(cx, p) ebb_process_wait_at((cx), (p), EBB_SITE)
 ebb_future *ebb_process_wait_at(ebb_cx *cx, ebb_process p, const char *site);
 static inline int ebb_exit_code(ebb_value v) {
