@@ -246,7 +246,7 @@ static ebb_status add_deadline(ebb__call *c) {
 static ebb_status send_head(ebb_http *x, ebb__conn *conn) {
     ebb__exchange_link(x, conn);
     x->version = (uint8_t)conn->proto->version;
-    x->began = x->loop->rt->now;
+    x->began = ebb__loop_now(x->loop);
     ebb_status st = conn->proto->head(x);
     if (st == EBB_OK) {
         ebb__exchange_more(x);

@@ -100,7 +100,7 @@ static void start_all(ebb__conn *c) {
         ebb__serve(x);
     }
     c->starts_last = at;
-    if (c->starts != NULL) ebb__keeper_at(c, c->loop->rt->now + EBB__RETRY_MS * EBB_MS);
+    if (c->starts != NULL) ebb__keeper_at(c, ebb__loop_now(c->loop) + EBB__RETRY_MS * EBB_MS);
 }
 
 /* What comes when it is over. There may be no end of it. */

@@ -302,7 +302,7 @@ static const ebb_op read_op = {"http read", read_cancel, NULL};
 
 /* The first read of a body that the peer holds back asks for it. */
 static void reader_waits(ebb_http *x) {
-    x->in_since = x->loop->rt->now;
+    x->in_since = ebb__loop_now(x->loop);
     if (!x->client) ebb__keeper_at(x->conn, x->in_since + x->conn->server->limits.body_ns);
     if (!x->expects) return;
     x->expects = false;
@@ -392,14 +392,14 @@ size_t ebb__exchange_take(ebb_http *x, uint8_t *to, size_t room, bool *ended) {
     x->out_bytes += n;
     if (x->from_n == 0 && x->out_last && !x->out_cut) x->out = EBB__OUT_ENDED;
     *ended = x->from_n == 0 && x->out == EBB__OUT_ENDED;
-    x->out_since = x->from_n > 0 ? x->loop->rt->now : 0;
+    x->out_since = x->from_n > 0 ? ebb__loop_now(x->loop) : 0;
     writer_done(x);
     return n;
 }
 
 /* Bytes are ready, or the end: the peer has so long to take them. */
 void ebb__exchange_more(ebb_http *x) {
-    x->out_since = x->loop->rt->now;
+    x->out_since = ebb__loop_now(x->loop);
     if (!x->client) ebb__keeper_at(x->conn, x->out_since + x->conn->server->limits.write_ns);
     x->conn->proto->more(x);
     ebb__conn_touch(x->conn);

@@ -33,7 +33,7 @@ static uint64_t half_left(const ebb__conn *c) {
 }
 
 void ebb__keeper_linger(ebb__conn *c) {
-    uint64_t until = c->loop->rt->now + LINGER_MS * EBB_MS, half = half_left(c);
+    uint64_t until = ebb__loop_now(c->loop) + LINGER_MS * EBB_MS, half = half_left(c);
     c->linger_until = until < half ? until : half;
     ebb__keeper_at(c, c->linger_until);
 }

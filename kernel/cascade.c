@@ -4,6 +4,7 @@
 #include "kernel/cascade.h"
 
 #include "kernel/admit.h"
+#include "kernel/clock.h"
 #include "kernel/lane.h"
 #include "kernel/reason.h"
 #include "kernel/record.h"
@@ -185,6 +186,7 @@ static void walk(ebb_rt *rt, ebb__region *root, verb what, const verdict *v) {
 static verdict judge(ebb_rt *rt, const ebb__region *r, uint8_t kind, uint64_t origin, const char *message,
                      const ebb_budget *budget) {
     uint8_t severity = (uint8_t)ebb_cancel_severity(kind);
+    ebb__clock_read_inside(rt);
     ebb_budget b = budget != NULL ? *budget : ebb__cleanup_budget(rt, severity, r->priority);
     if (r->owner != 0) { /* it goes with its task, so it gets no more than that one has left */
         uint64_t left = ebb__cleanup_deadline(rt, ebb__task_at(rt, r->owner));

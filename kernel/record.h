@@ -117,6 +117,7 @@ typedef enum ebb__op {
     J_JOINING,      /* region */
     J_NOTE,         /* kind: type of the event, task, region, other, value */
     J_ADMIT,        /* an operation was refused: kind: 1 if it brings work in, value: result */
+    J_CLOCK,        /* other: now, as read where the kernel started a budget */
     J_END
 } ebb__op;
 

@@ -1,5 +1,6 @@
 /* Asking tasks to stop: cancel and force for one of them, and for all of a region. */
 #include "kernel/cascade.h"
+#include "kernel/clock.h"
 #include "kernel/lane.h"
 #include "kernel/reason.h"
 #include "kernel/record.h"
@@ -122,6 +123,7 @@ void ebb__task_cancel_own(ebb_rt *rt, ebb__task *t, uint8_t kind, uint64_t origi
                          .origin = origin,
                          .sequence = ++rt->sequence};
     ebb__message_copy(reason.message, message);
+    ebb__clock_read_inside(rt);
     ebb_budget b = ebb__cleanup_budget(rt, reason.severity, t->priority);
     const ebb__region *r = ebb__region_at(rt, t->region);
     if (r->flags & R_BOUNDED && r->deadline < b.deadline) b.deadline = r->deadline;
@@ -215,6 +217,7 @@ void ebb_task_force(ebb_cx *cx, ebb_task task) {
     if (!cancellable(rt, task, &t)) return;
     if (t->told == 0)
         ebb__task_cancel_own(rt, t, EBB_CANCEL_BUDGET, ebb__task_id(ebb__task_of(cx)), "forced");
+    else ebb__clock_read_inside(rt);
     end_own_budget(rt, t);
     ebb__task_overdue(rt, t);
 }

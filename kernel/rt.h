@@ -219,6 +219,9 @@ struct ebb_rt {
     ebb__task host; /* not in the slab; its index is 0 */
     ebb_allocator allocator;
     uint64_t now;
+    uint64_t (*clock)(void *ctx);          /* NULL: the host alone moves the time */
+    uint64_t (*recorded_clock)(void *ctx); /* a replay's: the readings that stand in its journal */
+    void *clock_ctx;
     uint8_t id;
     bool pumping;
     uint32_t root;

@@ -1,6 +1,7 @@
 /* A runtime's life, and looking things up in it. */
 #include <assert.h>
 
+#include "kernel/clock.h"
 #include "kernel/duty.h"
 #include "kernel/lane.h"
 #include "kernel/record.h"
@@ -32,6 +33,8 @@ ebb_status ebb_rt_new(const ebb_rt_opts *opts, ebb_rt **out) {
     rt->allocator = opts->allocator;
     rt->id = opts->runtime_id;
     rt->now = opts->now;
+    rt->clock = opts->clock;
+    rt->clock_ctx = opts->clock_ctx;
     rt->turn = rt->batch = 1;
     rt->host.rt = rt;
     rt->watched = rt->observed = opts->watched;
@@ -103,7 +106,9 @@ ebb_region ebb_self_region(const ebb_cx *cx) {
 }
 
 uint64_t ebb_now(const ebb_cx *cx) {
-    return ebb__task_of(cx)->rt->now;
+    ebb_rt *rt = ebb__task_of(cx)->rt;
+    ebb__clock_read(rt);
+    return rt->now;
 }
 
 void ebb_rt_stats(const ebb_rt *rt, ebb_stats *out) {

@@ -91,7 +91,10 @@ static void turn(ebb_loop *l) {
     if (EBB__UNLIKELY(l->kill_at <= l->rt->now)) ebb__processes_kill(l);
     ebb_turn(l->rt);
     bool more = ebb_pump(l->rt, l->polls) == EBB_PENDING;
-    if (l->dirty != NULL) ebb__wires_flush(l);
+    if (l->dirty != NULL) {
+        ebb__clock_read(l->rt); /* for the spans that a flush begins */
+        ebb__wires_flush(l);
+    }
     l->entered = false;
     set_idle(l, more || l->dirty != NULL);
     set_alive(l, more || l->owner != NULL || ebb__loop_is_busy(l));
@@ -108,15 +111,17 @@ static uint64_t next_due(const ebb_rt *rt) {
     return runs ? rt->now : rt->wheel.quiet_until;
 }
 
-/* The time of the turn before is good enough here: what is due now rings at once. */
+/* One turn at most, then sockets are looked at. What is due after it, because a flush has woken a task or a
+ * timer's time has come, does not wait for libuv's timer, which can't ring before the next millisecond. */
 static void on_prepare(uv_prepare_t *uv) {
     ebb_loop *l = uv->data;
     uint64_t due = next_due(l->rt);
-    if ((due <= l->rt->now && !l->idling) || l->entered) {
+    if ((!l->idling && due != EBB_FOREVER && due <= uv_hrtime()) || l->entered) {
         turn(l);
         due = next_due(l->rt);
     }
-    set_timer(l, due);
+    if (due <= l->rt->now) set_idle(l, true);
+    else set_timer(l, due);
 }
 
 /* ---- life -------------------------------------------------------------------------------------------------- */
@@ -127,7 +132,7 @@ ebb_status ebb__loop_check_opts(const ebb_loop_opts *opts) {
     return EBB_OK;
 }
 
-static uint64_t clock_of_heap(void *ctx) {
+static uint64_t read_clock(void *ctx) {
     (void)ctx;
     return uv_hrtime();
 }
@@ -161,7 +166,8 @@ static ebb_status runtime_new(ebb_loop *l, const ebb_loop_opts *opts) {
     ebb_heap_opts heap = opts->heap != NULL ? *opts->heap : (ebb_heap_opts){0};
     rt.now = uv_hrtime();
     rt.runtime_id = l->id;
-    if (heap.clock == NULL) heap.clock = clock_of_heap;
+    rt.clock = read_clock;
+    if (heap.clock == NULL) heap.clock = read_clock;
     ebb_status st = ebb_rt_new(&rt, &l->rt);
     if (st == EBB_OK) st = ebb_heap_setup(l->rt, &heap);
     if (st == EBB_OK) st = ebb_adopt(l->rt);

@@ -17,6 +17,7 @@
 #include "base/map.h"
 #include "base/slab.h"
 #include "future/future.h"
+#include "kernel/clock.h"
 #include <ebb/loop.h>
 
 typedef struct ebb__owner ebb__owner;
@@ -64,6 +65,12 @@ static inline ebb_status ebb__loop_of(const ebb_cx *cx, ebb_loop **out) {
 }
 /* The loop of this thread whose runtime has this id; NULL: there is none. */
 ebb_loop *ebb__loop_here(uint8_t runtime_id);
+
+/* The time now, for a span that begins in the middle of a turn. */
+static inline uint64_t ebb__loop_now(ebb_loop *l) {
+    ebb__clock_read(l->rt);
+    return l->rt->now;
+}
 
 /* In the parts that a loop on its own thread needs: a loop at `l`, zeroed; and all of it but the memory of
  * `l`, whose internal handles are then closed by libuv's next turn. */

@@ -31,7 +31,7 @@ static void ask_to_end(ebb__handle *h) {
     if (c->over || c->asked) return;
     c->asked = true;
     (void)uv_process_kill(&h->uv.process, SIGTERM);
-    uint64_t now = h->loop->rt->now, budget = budget_of(h);
+    uint64_t now = ebb__loop_now(h->loop), budget = budget_of(h);
     uint64_t at = c->grace < EBB_FOREVER - now ? now + c->grace : EBB_FOREVER;
     kill_by(h, at < budget ? at : budget);
 }
@@ -62,7 +62,8 @@ void ebb__process_force(ebb__handle *h) {
     if (!h->as.child.over) kill_now(h);
 }
 
-/* What was waited for, or is closing, is of no more use. */
+/* Once somebody has heard of the end, or if it is closing, it is of no more use. After a wait that was cancelled
+ * the end is kept: somebody may still ask. */
 static void on_exit_of(uv_process_t *uv, int64_t code, int signum) {
     ebb__handle *h = uv->data;
     ebb__child *c = &h->as.child;
@@ -70,9 +71,9 @@ static void on_exit_of(uv_process_t *uv, int64_t code, int signum) {
     c->over = true;
     c->exit = (uint64_t)signum << 32 | (uint32_t)code;
     c->waiter = NULL;
-    if (f != NULL) (void)ebb__settle(h->loop, f, ebb_int((int64_t)c->exit));
+    bool told = f != NULL && ebb__settle(h->loop, f, ebb_int((int64_t)c->exit)) == EBB_OK;
     if (h->state == EBB__HANDLE_CLOSING) ebb__handle_let_go(h);
-    else if (f != NULL) ebb__handle_close(h);
+    else if (told) ebb__handle_close(h);
 }
 
 /* ---- starting one ------------------------------------------------------------------------------------------ */
@@ -175,14 +176,24 @@ static void wait_cancel(ebb_cx *cx, ebb_future *f, void *arg) {
 
 static const ebb_op wait_op = {"process", wait_cancel, NULL};
 
+/* A wait that was cancelled holds its region until the process is gone. The next wait does that from now on. */
+static void replace_waiter(ebb__handle *h) {
+    ebb_future *f = h->as.child.waiter;
+    h->as.child.waiter = NULL;
+    ask_to_end(h); /* its cancel may not have been heard of yet */
+    ebb__reject(h->loop, f, EBB_CANCELLED);
+}
+
 ebb_future *ebb_process_wait_at(ebb_cx *cx, ebb_process p, const char *site) {
     ebb__handle *h;
     ebb_future *failed;
     ebb_status st = process_find(cx, p, &h);
-    if (st == EBB_OK && h->as.child.waiter != NULL) st = EBB_ERR_BUSY;
+    bool again = st == EBB_OK && h->as.child.waiter != NULL && !ebb__is_wanted(h->as.child.waiter);
+    if (st == EBB_OK && h->as.child.waiter != NULL && !again) st = EBB_ERR_BUSY;
     if (st != EBB_OK) return ebb__loop_failed(cx, st, site);
     ebb_future *f = ebb__begin(h->loop, cx, &wait_op, h, site, &failed);
     if (f == NULL) return failed;
+    if (again) replace_waiter(h);
     if (h->as.child.over) {
         (void)ebb__settle(h->loop, f, ebb_int((int64_t)h->as.child.exit));
         ebb__handle_close(h);

@@ -44,6 +44,7 @@ static const struct {
     [J_ALARM] = {"alarm", EBB__OP_TASK | EBB__OP_NUMBER},
     [J_JOINING] = {"joining", EBB__OP_REGION},
     [J_ADMIT] = {"admit", EBB__OP_RESULT},
+    [J_CLOCK] = {"clock", EBB__OP_NUMBER},
     [J_NOTE] = {"note", EBB__OP_TASK | EBB__OP_REGION | EBB__OP_VALUE | EBB__OP_NUMBER},
 };
 

@@ -4,6 +4,7 @@
 #include <ebb/sched.h>
 
 #include "kernel/cascade.h"
+#include "kernel/clock.h"
 #include "kernel/lane.h"
 #include "kernel/record.h"
 #include "kernel/region.h"
@@ -25,16 +26,14 @@ static const uint8_t cycle[10] = {
 
 void ebb_advance(ebb_rt *rt, uint64_t now) {
     ebb__journal(rt, &rt->host.cx, (ebb_record){.type = J_ADVANCE, .other = now});
-    if (now <= rt->now) return;
-    rt->now = now;
-    ebb__lane_time(rt);
+    ebb__clock_set(rt, now);
 }
 
 /* True if it was stopped by its bound. */
-static bool turn_wheel(ebb_rt *rt) {
+static bool turn_wheel(ebb_rt *rt, uint64_t now) {
     uint32_t work = WHEEL_WORK, ref;
-    if (rt->now < rt->wheel.quiet_until) return false;
-    while ((ref = ebb__wheel_turn(&rt->wheel, rt->now, &work)) != 0) ebb__fired(rt, ref);
+    if (now < rt->wheel.quiet_until) return false;
+    while ((ref = ebb__wheel_turn(&rt->wheel, now, &work)) != 0) ebb__fired(rt, ref);
     return work == 0;
 }
 
@@ -131,11 +130,12 @@ ebb_status ebb_pump(ebb_rt *rt, uint32_t max_polls) {
     rt->pumping = true;
     if (EBB__UNLIKELY(rt->reasons_low)) ebb__reasons_refill(rt);
     uint32_t sweeps = rt->patient ? SWEEP_LITTLE : SWEEP_WORK;
+    uint64_t now = rt->now; /* what gets due meanwhile is for the next pump, or this one might not end */
     bool more;
     do { /* again if what ran has armed something that is due already */
-        more = turn_wheel(rt);
+        more = turn_wheel(rt, now);
         if (poll_some(rt, &max_polls, &sweeps)) more = true;
-    } while (!more && rt->now >= rt->wheel.quiet_until && rt->wheel.quiet_until != EBB_FOREVER);
+    } while (!more && now >= rt->wheel.quiet_until && rt->wheel.quiet_until != EBB_FOREVER);
     rt->pumping = false;
     if (more) return EBB_PENDING;
     if (EBB__UNLIKELY(rt->trace != NULL) && rt->trace->last != EBB_EV_IDLE) {

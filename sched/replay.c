@@ -212,6 +212,15 @@ static uint32_t choose(void *ctx, uint32_t n) {
     return 0;
 }
 
+/* What the clock said at this place; without one nothing was recorded. */
+static uint64_t clock_reading(void *ctx) {
+    ebb__replay *p = ctx;
+    ebb__journal_op op = {.rec = {.other = p->reading}};
+    p->reading = 0;
+    if (op.rec.other != 0 || look_ahead(p) != EBB_OK || p->op.rec.type != J_CLOCK) return op.rec.other;
+    return ebb__replay_take(p, &op) ? op.rec.other : 0;
+}
+
 /* ---- memory ------------------------------------------------------------------------------------ */
 
 /* An operation that met the end of memory meets it again: at its first allocation, whichever it was in
@@ -294,6 +303,8 @@ static void begin(ebb__replay *p) {
     ebb_status st = ebb_rt_new(&o, &p->rt);
     if (st == EBB_OK) {
         p->rt->now = start.other;
+        p->rt->recorded_clock = clock_reading;
+        p->rt->clock_ctx = p;
         p->rt->patient = start.kind != 0;
         p->rt->turn = start.task;
         p->rt->batch = start.region;

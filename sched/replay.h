@@ -35,6 +35,7 @@ typedef struct ebb__replay {
     ebb__map sites;   /* hash of a site -> the site */
     ebb__map waits;   /* number -> ghost_wait * */
     uint32_t begun;   /* waits so far: the number of the last */
+    uint64_t reading; /* of the clock, that the operation to come reads; 0: none */
 } ebb__replay;
 
 /* Calls into user code, as the journal names them. */

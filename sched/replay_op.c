@@ -102,15 +102,16 @@ static void do_close(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
     ebb_region_close(cx, (ebb_region){op->rec.region});
 }
 
+/* A cancel reads the clock, so the journal is read on meanwhile: a copy of its text has to stay. */
 static void do_cancel(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
-    (void)p;
-    ebb_region_cancel(cx, (ebb_region){op->rec.region}, (ebb_cancel_kind)op->rec.kind, op->text);
+    const char *message = ebb__replay_site(p, op->text);
+    ebb_region_cancel(cx, (ebb_region){op->rec.region}, (ebb_cancel_kind)op->rec.kind, message);
 }
 
 static void do_cancel_within(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
-    (void)p;
     ebb_budget budget = {op->args.task, op->args.value, op->args.kind};
-    ebb_region_cancel_within(cx, (ebb_region){op->rec.region}, (ebb_cancel_kind)op->rec.kind, op->text,
+    const char *message = ebb__replay_site(p, op->text);
+    ebb_region_cancel_within(cx, (ebb_region){op->rec.region}, (ebb_cancel_kind)op->rec.kind, message,
                              budget);
 }
 
@@ -161,8 +162,8 @@ static void do_wake(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
 }
 
 static void do_task_cancel(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
-    (void)p;
-    ebb_task_cancel(cx, (ebb_task){op->rec.task}, (ebb_cancel_kind)op->rec.kind, op->text);
+    const char *message = ebb__replay_site(p, op->text);
+    ebb_task_cancel(cx, (ebb_task){op->rec.task}, (ebb_cancel_kind)op->rec.kind, message);
 }
 
 static void do_task_force(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
@@ -322,6 +323,12 @@ static void do_advance(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
     ebb_advance(p->rt, op->rec.other);
 }
 
+/* Of an operation that is recorded after it was done: it reads the clock again, and has it from here. */
+static void do_clock(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
+    (void)cx;
+    p->reading = op->rec.other;
+}
+
 static void do_pump(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
     (void)cx;
     if (ebb_pump(p->rt, op->rec.value) == EBB_ERR_REENTERED) {
@@ -377,6 +384,7 @@ static const do_fn deeds[J_END] = {
     [J_JOINING] = do_joining,
     [J_NOTE] = do_note,
     [J_ADMIT] = do_admit,
+    [J_CLOCK] = do_clock,
 };
 
 /* Who asks; NULL if that can't have been, which fails the replay. */

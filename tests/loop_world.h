@@ -62,7 +62,11 @@ LOOP_UNUSED void nudge_end(nudge *n) {
     uv_close((uv_handle_t *)&n->timer, NULL);
 }
 
-typedef struct loop_world {
+typedef struct loop_world loop_world;
+/* Of a test that has something to do with libuv's loop before the runtime joins it. */
+LOOP_UNUSED void (*loop_before_attach)(loop_world *w);
+
+struct loop_world {
     ebb_failing memory;
     uv_loop_t uv;
     ebb_loop *loop;
@@ -73,7 +77,7 @@ typedef struct loop_world {
     char dir[64];  /* a directory of its own; "": not made yet */
     uint32_t told; /* of misuse */
     nudge nudge;
-} loop_world;
+};
 
 LOOP_UNUSED int open_descriptors(void) {
     int n = 0;
@@ -109,6 +113,7 @@ LOOP_UNUSED loop_world *loop_world_new(void) {
     w->fds = open_descriptors();
     assert_int_equal(uv_loop_init(&w->uv), 0);
     nudge_start(&w->nudge, &w->uv);
+    if (loop_before_attach != NULL) loop_before_attach(w);
     ebb_heap_opts heap = loop_heap(w);
     ebb_loop_opts opts = {.runtime = {.allocator = ebb_failing_allocator(&w->memory), .runtime_id = 7},
                           .heap = &heap};

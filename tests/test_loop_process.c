@@ -183,7 +183,40 @@ static void cancelling_the_wait_ends_the_process(void **state) {
     assert_int_equal(status_now(f), EBB_CANCELLED);
     while (is_alive(c.pid)) uv_run(&w->uv, UV_RUN_ONCE);
     loop_turns(w, 2);
-    assert_int_equal(ebb_process_kill(w->cx, c.process, 0), EBB_ERR_CLOSED);
+    assert_int_equal(ebb_process_kill(w->cx, c.process, 0), EBB_ERRNO(ESRCH));
+}
+
+/* How it ended can be asked again after a wait that was cancelled, before the process is gone and after. */
+static void an_end_is_kept_for_the_next_wait(void **state) {
+    loop_world *w = *state;
+    for (int late = 0; late < 2; late++) {
+        child c = {.script = OBEDIENT, .grace = 100 * EBB_SECOND};
+        ebb_value v;
+        make_child(w, &c);
+        ebb_future *f = ebb_process_wait(w->cx, c.process);
+        assert_int_equal(status_now(ebb_process_wait(w->cx, c.process)), EBB_ERR_BUSY);
+        assert_int_equal(loop_await(w, ebb_within(ebb_loop_cx(w->loop), f, EBB_MS), NULL), EBB_TIMEOUT);
+        while (late && is_alive(c.pid)) loop_turns(w, 1);
+        assert_int_equal(loop_await(w, ebb_process_wait(w->cx, c.process), &v), EBB_OK);
+        assert_int_equal(ebb_exit_signal(v), SIGTERM);
+        assert_int_equal(status_now(ebb_process_wait(w->cx, c.process)), EBB_ERR_CLOSED);
+        ebb_region_close(w->cx, c.region);
+        loop_until(w, child_region_closed, &c);
+        assert_int_equal(ebb_region_join(w->cx, c.region), EBB_OK);
+    }
+}
+
+/* The first wait hears of its cancel after the second has begun. */
+static void a_wait_may_follow_a_cancel_at_once(void **state) {
+    loop_world *w = *state;
+    child c = {.script = OBEDIENT, .grace = 100 * EBB_SECOND};
+    ebb_value v;
+    make_child(w, &c);
+    ebb_future *f = ebb_process_wait(w->cx, c.process);
+    assert_true(ebb_cancel(f, EBB_CANCEL_USER));
+    ebb_drop(f);
+    assert_int_equal(loop_await(w, ebb_process_wait(w->cx, c.process), &v), EBB_OK);
+    assert_int_equal(ebb_exit_signal(v), SIGTERM);
 }
 
 static void a_stubborn_process_is_killed_after_its_grace(void **state) {
@@ -371,6 +404,8 @@ int main(void) {
         ON_A_LOOP(what_can_not_be_started_is_named),
         ON_A_LOOP(environment_and_directory_are_the_callers_choice),
         ON_A_LOOP(cancelling_the_wait_ends_the_process),
+        ON_A_LOOP(an_end_is_kept_for_the_next_wait),
+        ON_A_LOOP(a_wait_may_follow_a_cancel_at_once),
         ON_A_LOOP(a_stubborn_process_is_killed_after_its_grace),
         ON_A_LOOP(a_process_ends_with_its_region),
         ON_A_LOOP(a_stubborn_process_is_killed_when_the_budget_of_its_region_is_over),

@@ -1,4 +1,5 @@
 /* Asking a workflow to stop, giving it more time, ending it by force. */
+#include "kernel/clock.h"
 #include "kernel/reason.h"
 #include "workflow/workflow.h"
 
@@ -69,6 +70,7 @@ ebb_status ebb_workflow_request(ebb_cx *cx, ebb_workflow workflow, ebb_cancel_ki
     ebb__wf *wf = NULL;
     ebb_status st = ebb__wf_find(cx, workflow, &wf);
     if (st != EBB_OK) return st;
+    ebb__clock_read(wf->rt);
     if (ebb_cancel_severity(kind) == 0) kind = EBB_CANCEL_USER; /* as the kernel's verbs do */
     if (wf->completing) return too_late(cx, wf, kind, message);
     ebb__wf_catch_up(wf);
@@ -99,6 +101,7 @@ ebb_status ebb_workflow_extend(ebb_cx *cx, ebb_workflow workflow, uint64_t more)
     ebb_status st = ebb__wf_find(cx, workflow, &wf);
     if (st != EBB_OK) return st;
     if (more == 0) return EBB_ERR_INVALID;
+    ebb__clock_read(wf->rt);
     ebb__wf_catch_up(wf);
     bool fixed = wf->state == EBB_WF_DRAINING && wf->cancelled && !wf->no_force;
     if (wf->state != EBB_WF_DRAINING || fixed) {
@@ -165,6 +168,7 @@ ebb_status ebb_workflow_force(ebb_cx *cx, ebb_workflow workflow, const char *mes
     ebb__wf *wf = NULL;
     ebb_status st = ebb__wf_find(cx, workflow, &wf);
     if (st != EBB_OK) return st;
+    ebb__clock_read(wf->rt);
     ebb__wf_catch_up(wf);
     if (wf->state != EBB_WF_DRAINING)
         return ebb__wf_refuse(wf, EBB__T_FORCE, EBB_ERR_CANCEL_INVALID_PHASE, "");

@@ -2,6 +2,7 @@
  * after the other, until nothing more does. It never waits for anything but to be woken. */
 #include <assert.h>
 
+#include "kernel/clock.h"
 #include "kernel/reason.h"
 #include "kernel/region.h"
 #include "workflow/workflow.h"
@@ -143,6 +144,7 @@ static void set_alarm(ebb_cx *cx, const ebb__wf *wf) {
 
 ebb_status ebb__wf_tend(ebb_cx *cx, void *state) {
     ebb__wf *wf = state;
+    ebb__clock_read(wf->rt);
     for (;;) {
         view v = look(wf);
         switch (wf->state) {

@@ -73,7 +73,7 @@ static inline bool ebb_stopping(const ebb_cx *cx) {
 ebb_rt *ebb_runtime_of(const ebb_cx *cx);
 ebb_task ebb_self(const ebb_cx *cx);          /* id 0 for the host */
 ebb_region ebb_self_region(const ebb_cx *cx); /* the root for the host */
-uint64_t ebb_now(const ebb_cx *cx);           /* the time that the host last passed in */
+uint64_t ebb_now(const ebb_cx *cx);           /* by the runtime's clock; else what the host advanced it to */
 
 /* ---- reason and budget ------------------------------------------------------------------------ */
 
@@ -143,6 +143,10 @@ typedef struct ebb_rt_opts {
     uint32_t max_tasks;   /* 0: 2^24 - 1 */
     uint32_t max_regions; /* 0: 2^24 - 1 */
     bool watched;         /* publish what is being polled, for ebb_watchdog_check */
+    /* The time now, for spans that begin in the middle of a turn: the runtime reads it when a span is armed or
+     * a cleanup budget starts, and in ebb_now. A loop has its own. NULL: the time is what ebb_advance says. */
+    uint64_t (*clock)(void *ctx);
+    void *clock_ctx;
 } ebb_rt_opts;
 
 /* A new runtime with its root region open. EBB_ERR_NOMEM leaves nothing behind. */

@@ -40,7 +40,7 @@ typedef struct ebb_loop ebb_loop;
 
 typedef struct ebb_loop_opts {
     uint32_t size;             /* sizeof(ebb_loop_opts) of the caller; 0: this one */
-    ebb_rt_opts runtime;       /* its allocator is needed; `now` is the loop's business */
+    ebb_rt_opts runtime;       /* its allocator is needed; `now` and `clock` are the loop's business */
     const ebb_heap_opts *heap; /* NULL: the defaults, and a clock for the pauses */
     uint32_t polls;            /* of tasks, before sockets are looked at again. 0: 1024 */
 } ebb_loop_opts;
@@ -248,7 +248,7 @@ typedef struct ebb_process_opts {
 ebb_process ebb_process_spawn_at(ebb_cx *cx, ebb_stream pipes[3], const ebb_process_opts *opts,
                                  const char *site);
 /* Waits for its end; after that its id is spent. One at a time: EBB_ERR_BUSY. Cancelling it ends the process
- * as above, and the region waits for that. */
+ * as above, and the region waits for that; how the process ended is kept, and the next wait tells. */
 #define ebb_process_wait(cx, p) ebb_process_wait_at((cx), (p), EBB_SITE)
 ebb_future *ebb_process_wait_at(ebb_cx *cx, ebb_process p, const char *site);
 static inline int ebb_exit_code(ebb_value v) {
