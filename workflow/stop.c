@@ -60,7 +60,7 @@ ebb_status ebb__wf_ask(ebb_cx *cx, ebb__wf *wf, const ebb_reason *why) {
  * take is bounded from now on. */
 static ebb_status too_late(ebb_cx *cx, ebb__wf *wf, ebb_cancel_kind kind, const char *message) {
     ebb_budget b = {ebb__wf_after(wf->rt->now, wf->own_budget), EBB_POLLS_UNBOUNDED, 0};
-    if (!wf->ended && !wf->no_force) ebb_region_cancel_within(cx, wf->region, kind, message, b);
+    if (!wf->ended) ebb_region_cancel_within(cx, wf->region, kind, message, b);
     return ebb__wf_refuse(wf, EBB__T_REQUEST, EBB_ERR_CANCEL_ALREADY_FINAL, ": its work has ended");
 }
 
@@ -132,12 +132,13 @@ void ebb__wf_cancel(ebb_cx *cx, ebb__wf *wf) {
     ebb_region_cancel_within(cx, wf->region, kind, why.message, b);
 }
 
-/* Nothing is in flight any more: this only bounds the finalizers, unless an operator is to say when it is
- * enough. */
+/* Nothing is in flight any more: this only bounds the finalizers. Those of a drain that was overdue have their
+ * part from now on. */
 void ebb__wf_bound(ebb_cx *cx, ebb__wf *wf) {
     ebb__region *r;
-    if (wf->no_force || ebb__find_region(wf->rt, wf->region, &r) != EBB_OK) return;
-    ebb_budget b = {ebb__wf_after(wf->end, kept_part(wf)), EBB_POLLS_UNBOUNDED, 0};
+    if (ebb__find_region(wf->rt, wf->region, &r) != EBB_OK) return;
+    uint64_t from = wf->end > wf->rt->now ? wf->end : wf->rt->now;
+    ebb_budget b = {ebb__wf_after(from, kept_part(wf)), EBB_POLLS_UNBOUNDED, 0};
     if (r->told != 0 && r->deadline <= b.deadline) return; /* it has one */
     ebb_reason why = ebb__wf_root_cause(wf);
     ebb_region_cancel_within(cx, wf->region, (ebb_cancel_kind)why.kind, why.message, b);
@@ -161,13 +162,25 @@ void ebb__wf_force(ebb_cx *cx, ebb__wf *wf, ebb__trigger trigger, const char *by
     (void)ebb__wf_do(cx, wf, EBB__T_FINALIZE, NULL, 0);
 }
 
+/* The time of the finalizers is over now. */
+static ebb_status force_finalizers(ebb_cx *cx, ebb__wf *wf, const char *by) {
+    ebb_budget none = {wf->rt->now, EBB_POLLS_UNBOUNDED, 0};
+    wf->forced = true;
+    ebb_status st = ebb__wf_do(cx, wf, EBB__T_FORCE, &(ebb__fact){"by", by, 0}, 1);
+    ebb_region_cancel_within(cx, wf->region, EBB_CANCEL_BUDGET, "forced", none);
+    ebb_region_force(cx, wf->region);
+    return st;
+}
+
 ebb_status ebb_workflow_force(ebb_cx *cx, ebb_workflow workflow, const char *message) {
     ebb__wf *wf = NULL;
     ebb_status st = ebb__wf_find(cx, workflow, &wf);
     if (st != EBB_OK) return st;
+    const char *by = message == NULL ? "operator" : message;
     ebb__wf_catch_up(wf);
+    if (wf->state == EBB_WF_FINALIZING) return force_finalizers(cx, wf, by);
     if (wf->state != EBB_WF_DRAINING)
         return ebb__wf_refuse(wf, EBB__T_FORCE, EBB_ERR_CANCEL_INVALID_PHASE, "");
-    ebb__wf_force(cx, wf, EBB__T_FORCE, message == NULL ? "operator" : message);
+    ebb__wf_force(cx, wf, EBB__T_FORCE, by);
     return EBB_OK;
 }

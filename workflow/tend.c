@@ -96,6 +96,12 @@ static void cancel(ebb_cx *cx, ebb__wf *wf, bool by_others) {
     if (!by_others && wf->state == EBB_WF_DRAINING) ebb__wf_cancel(cx, wf);
 }
 
+/* The hook may extend or force it. */
+static void tell_overdue(ebb__wf *wf) {
+    wf->tell_at = ebb__wf_after(wf->rt->now, EBB_WF_OVERDUE_AGAIN);
+    if (wf->on_overdue != NULL) wf->on_overdue(wf->arg, ebb__wf_id(wf));
+}
+
 static void time_out(ebb_cx *cx, ebb__wf *wf) {
     if (!wf->no_force) {
         ebb__wf_force(cx, wf, EBB__T_TIMEOUT, NULL);
@@ -105,6 +111,7 @@ static void time_out(ebb_cx *cx, ebb__wf *wf) {
     (void)ebb__wf_do(cx, wf, EBB__T_OVERDUE,
                      &(ebb__fact){"error", ebb__wf_error_name(EBB_ERR_CANCEL_DRAIN_TIMEOUT), 0}, 1);
     ebb__wf_wake_joiner(wf);
+    tell_overdue(wf);
 }
 
 void ebb__wf_catch_up(ebb__wf *wf) {
@@ -127,6 +134,8 @@ static bool drain(ebb_cx *cx, ebb__wf *wf, view v) {
         time_out(cx, wf);
     } else if (!wf->cancelled && (r->told != 0 || now >= wf->cancel_at)) {
         cancel(cx, wf, r->told != 0);
+    } else if (wf->overdue && now >= wf->tell_at) {
+        tell_overdue(wf);
     } else {
         return false;
     }
@@ -134,7 +143,7 @@ static bool drain(ebb_cx *cx, ebb__wf *wf, view v) {
 }
 
 static void set_alarm(ebb_cx *cx, const ebb__wf *wf) {
-    uint64_t at = wf->overdue ? EBB_FOREVER : wf->end;
+    uint64_t at = !wf->overdue ? wf->end : wf->on_overdue != NULL ? wf->tell_at : EBB_FOREVER;
     if (!wf->cancelled && wf->cancel_at < at) at = wf->cancel_at;
     ebb__steward_alarm(cx, wf->steward, at);
 }

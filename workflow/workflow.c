@@ -142,6 +142,7 @@ static ebb__wf *record_new(ebb_rt *rt, const ebb_workflow_opts *o, const char *s
                     .is_root = o->root,
                     .audit = o->audit,
                     .on_state = o->on_state,
+                    .on_overdue = o->on_overdue,
                     .arg = o->arg};
     wf->handlers_end = &wf->handlers;
     if (o->name != NULL) ebb__message_copy(wf->name, o->name);

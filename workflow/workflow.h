@@ -53,6 +53,7 @@ struct ebb__wf {
     bool no_force, is_root;
     ebb_audit *audit;
     void (*on_state)(void *arg, ebb_workflow wf, ebb_workflow_state from, ebb_workflow_state to);
+    void (*on_overdue)(void *arg, ebb_workflow wf);
     void *arg;
 
     /* Since the request. */
@@ -63,6 +64,7 @@ struct ebb__wf {
     uint64_t in_flight; /* at the last step */
     bool cancelled;     /* what was in flight has been cancelled */
     bool overdue;       /* the budget is over, and an operator has to say what next */
+    uint64_t tell_at;   /* when on_overdue is told again */
     bool timed_out, forced;
 
     bool completing; /* its work has ended without a request */

@@ -14,7 +14,8 @@
  *     cancel_at           What is still in flight then is cancelled, with the rest of the budget to clean up.
  *     complete   CAN-003  Nothing is in flight and all handlers are done.
  *     timeout    CAN-004  The budget is over. What is left is forced, unless `no_force`: then an operator may
- *                         ask why (ebb_workflow_explain), extend it or force it.
+ *                         ask why (ebb_workflow_explain), extend it or force it. on_overdue
+ *                         is told, again every 10 s.
  *   finalize              The region's finalizers run, everything is released.
  *     clean      CAN-005
  *     leak       CAN-006  Something was left: obligations that nobody resolved, work that did not stop.
@@ -98,8 +99,14 @@ typedef struct ebb_workflow_opts {
      * _info, _leaked, _explain and _refusal, and nothing that waits or joins. LEAK_DETECTED is where to read
      * what was left. NULL: nobody is told. */
     void (*on_state)(void *arg, ebb_workflow wf, ebb_workflow_state from, ebb_workflow_state to);
-    void *arg;
+    void *arg; /* of both hooks */
+    /* With `no_force`: told when the budget is over, and again every EBB_WF_OVERDUE_AGAIN while nobody extends
+     * or forces it. It may call what on_state may; ebb_workflow_explain says who holds it up. NULL: nobody is
+     * told. */
+    void (*on_overdue)(void *arg, ebb_workflow wf);
 } ebb_workflow_opts;
+
+#define EBB_WF_OVERDUE_AGAIN (10 * EBB_SECOND)
 
 /* A new workflow, with its region. It belongs to the task that opens it, as a region does: when that returns,
  * the workflow is asked to stop, and waited for. (Not so with `root`, and for the host, who never returns.)
@@ -165,9 +172,9 @@ ebb_status ebb_workflow_request(ebb_cx *cx, ebb_workflow workflow, ebb_cancel_ki
  * does not. */
 ebb_status ebb_workflow_extend(ebb_cx *cx, ebb_workflow workflow, uint64_t more);
 
-/* Ends a drain now, as if its budget were over. `message` is `by` in the log; NULL: "operator".
- * EBB_ERR_CANCEL_INVALID_PHASE: it does not drain.
- * (Finalizers that do not end are bounded by the budget; with `no_force` only ebb_region_force ends them.) */
+/* Ends a drain now, as if its budget were over; of a workflow that finalizes, the time of its finalizers: they
+ * have 8 polls more. `message` is `by` in the log; NULL: "operator".
+ * EBB_ERR_CANCEL_INVALID_PHASE: it neither drains nor finalizes. */
 ebb_status ebb_workflow_force(ebb_cx *cx, ebb_workflow workflow, const char *message);
 
 /* Prints what it waits for, one line each: handlers with their progress; tasks, operations and obligations in
@@ -199,7 +206,7 @@ typedef struct ebb_workflow_report {
     uint64_t budget;      /* ns, as it is now */
     bool cancelled;       /* cancel_at came before all was done */
     bool drain_timed_out; /* it was over its budget, or forced before: there is a CAN-004 */
-    bool forced;          /* by an operator, or from around it */
+    bool forced;          /* by an operator, or from around it; while it drained or finalized */
     uint32_t absorbed;    /* requests after the first */
     uint32_t leaks;       /* what was left behind: ebb_workflow_leaked */
     uint32_t unnamed;     /* of these, how many there was no memory to name */
