@@ -357,15 +357,20 @@ typedef struct ebb_service_opts {
     ebb_loop_opts loop;          /* its allocator is needed */
     ebb_workflow_opts shutdown;  /* `type` NULL: ebb_lifecycle_shutdown. `root`, `parent` are set */
     ebb_workflow_report *report; /* how it ended, or in `status` why it did not start. NULL: nobody asks */
+    /* Gets what ebb_workflow_explain says of the shutdown workflow, in pieces that are not 0-terminated: at
+     * SIGUSR1, and with `shutdown.no_force` when it is overdue, again every EBB_WF_OVERDUE_AGAIN. NULL: it goes
+     * to standard error. */
+    void (*log)(void *log_ctx, const char *text, size_t n);
+    void *log_ctx;
 } ebb_service_opts;
 
 /* Runs a service on this thread until it has ended: a loop, the shutdown workflow over its root region, and
  * `fn` as the first fiber, in the root. SIGTERM or SIGINT asks it to stop, a second one, however soon, forces
- * it. If `fn` fails that is a request too, SIBLING_FAILED; that another task fails stops nothing. Returns an
+ * it. SIGUSR1 explains what it is at, whether it was asked to stop or not (`log`). If `fn` fails that is a request too, SIBLING_FAILED; that another task fails stops nothing. Returns an
  * ebb_exit. `fn` adds its drain handlers by ebb_workflow_on_drain(cx, ebb_workflow_of(cx), ...).
  *
- * It may run again, or on several threads at once: then each hears every signal. Afterwards both signals have
- * their default action, whatever they had before, and SIGPIPE stays blocked on this thread. A function in the
+ * It may run again, or on several threads at once: then each hears every signal. Afterwards these signals
+ * have their default action, whatever they had before, and SIGPIPE stays blocked on this thread. A function in the
  * pool that was forced and still runs is not waited for: what it uses, `arg` and the allocator must last as
  * long as the process then, and the loop, a few descriptors and one of the 255 runtime ids stay with it. */
 int ebb_service_run(const ebb_service_opts *opts, ebb_fiber_fn fn, void *arg);
