@@ -166,6 +166,7 @@ static void walk(ebb_rt *rt, ebb__region *root, verb what, const verdict *v) {
         for (uint32_t i = 0; i < r->children.n; i++) {
             ebb__region *c = ebb__region_at(rt, children[i]);
             if (c->flags & R_CLEANUP && what != FORCE && what != LATE) continue;
+            if (EBB__UNLIKELY(c->flags & R_OPERATOR && r->flags & R_APART && what == FORCE)) continue;
             c->link = 0;
             tail->link = c->index;
             tail = c;

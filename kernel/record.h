@@ -116,6 +116,8 @@ typedef enum ebb__op {
     J_ALARM,        /* task: the steward, other: due */
     J_JOINING,      /* region */
     J_NOTE,         /* kind: type of the event, task, region, other, value */
+    J_OPERATORS,    /* region: the annex, other: the new one; then TEXT */
+    J_RELEASE,      /* region: the operators', other: due */
     J_END
 } ebb__op;
 

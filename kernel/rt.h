@@ -109,9 +109,11 @@ enum {
     R_FORCED = 1u << 2,
     R_SWEEP = 1u << 3, /* queued for the pump to move on */
     R_ROOT = 1u << 4,
-    R_NODE = 1u << 5,   /* its timer may be armed */
-    R_HOOK = 1u << 6,   /* has on_closed */
-    R_STEWARD = 1u << 7 /* has a steward: kernel/steward.h */
+    R_NODE = 1u << 5,     /* its timer may be armed */
+    R_HOOK = 1u << 6,     /* has on_closed */
+    R_STEWARD = 1u << 7,  /* has a steward: kernel/steward.h */
+    R_OPERATOR = 1u << 8, /* the operators' region of an annex */
+    R_APART = 1u << 9     /* an annex whose operators' region is not counted as living in it */
 };
 
 /* In the order of use: a cancel and the close that follows touch the first two cache lines only. */

@@ -44,6 +44,8 @@ static const struct {
     [J_ALARM] = {"alarm", EBB__OP_TASK | EBB__OP_NUMBER},
     [J_JOINING] = {"joining", EBB__OP_REGION},
     [J_NOTE] = {"note", EBB__OP_TASK | EBB__OP_REGION | EBB__OP_VALUE | EBB__OP_NUMBER},
+    [J_OPERATORS] = {"operators", EBB__OP_REGION | EBB__OP_OTHER},
+    [J_RELEASE] = {"release", EBB__OP_REGION | EBB__OP_NUMBER},
 };
 
 const char *ebb__op_name(uint32_t type) {

@@ -120,6 +120,17 @@ static uint64_t kept_part(const ebb__wf *wf) {
     return kept > least ? kept : least;
 }
 
+/* They have half of what the finalizers have, which come after them. */
+void ebb__wf_release(ebb_cx *cx, ebb__wf *wf) {
+    ebb__region *r;
+    uint64_t grace = (wf->completing ? wf->own_budget / 10 : kept_part(wf)) / 2;
+    if (wf->released) return;
+    wf->released = true;
+    if (ebb__find_region(wf->rt, wf->operators, &r) != EBB_OK || r->state == EBB_REGION_CLOSED) return;
+    ebb__operators_release(cx, wf->operators, ebb__wf_after(wf->rt->now, grace));
+    ebb_region_close(cx, wf->operators);
+}
+
 /* Cancels what is in flight. If nobody has to be asked when the budget is over, the kernel forces it then;
  * a little later than the steward, who says so. */
 void ebb__wf_cancel(ebb_cx *cx, ebb__wf *wf) {
@@ -159,6 +170,7 @@ void ebb__wf_force(ebb_cx *cx, ebb__wf *wf, ebb__trigger trigger, const char *by
     wf->forced = trigger == EBB__T_FORCE;
     (void)ebb__wf_do(cx, wf, trigger, &(ebb__fact){"by", by, 0}, wf->forced ? 1 : 0);
     force_region(cx, wf);
+    ebb__wf_release(cx, wf); /* not forced: an operator may still be answered */
     (void)ebb__wf_do(cx, wf, EBB__T_FINALIZE, NULL, 0);
 }
 

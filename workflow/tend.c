@@ -71,6 +71,7 @@ static bool completes(ebb_cx *cx, ebb__wf *wf, view v) {
     ebb_region_close(cx, wf->region);
     ebb__wf_handlers_wake(cx, wf);
     ebb__region_joining(cx, wf->annex);
+    ebb__wf_release(cx, wf);
     return true;
 }
 
@@ -167,6 +168,7 @@ ebb_status ebb__wf_tend(ebb_cx *cx, void *state) {
             return EBB_PENDING;
         case EBB_WF_DRAIN_COMPLETE:
             (void)ebb__wf_do(cx, wf, EBB__T_FINALIZE, NULL, 0);
+            ebb__wf_release(cx, wf); /* the finalizers wait for them */
             ebb__wf_bound(cx, wf);
             return EBB_OK;
         case EBB_WF_FINALIZING: return EBB_OK; /* it was forced */
