@@ -89,7 +89,8 @@ static const char *number_name(uint8_t type) {
     case J_LIMITS: return "tick";
     case J_RECEIVE: return "word";
     case J_CHOICE: return "of";
-    case J_ALARM: return "due";
+    case J_ALARM:
+    case J_RELEASE: return "due";
     case J_NOTE: return "other";
     default: return "now";
     }

@@ -172,6 +172,7 @@ static void walk(ebb_rt *rt, ebb__region *root, verb what, const verdict *v) {
         for (uint32_t i = 0; i < r->children.n; i++) {
             ebb__region *c = ebb__region_at(rt, children[i]);
             if (c->flags & R_CLEANUP && what != FORCE && what != LATE) continue;
+            if (EBB__UNLIKELY(c->flags & R_OPERATOR && r->flags & R_APART && what == FORCE)) continue;
             c->link = 0;
             tail->link = c->index;
             tail = c;
@@ -233,7 +234,9 @@ static void region_fired(ebb_rt *rt, ebb__region *r) {
 
 void ebb__pass_deadlines(ebb_rt *rt, ebb__region *r) {
     ebb__region *top = NULL;
-    if (r->told != 0 || r->deadline > rt->now) return;
+    if (r->told != 0 || r->deadline == EBB_FOREVER) return;
+    ebb__clock_read_inside(rt);
+    if (r->deadline > rt->now) return;
     for (;; r = ebb__region_at(rt, r->parent)) {
         bool armed = r->flags & R_NODE && ebb__wheel_armed(&rt->wheel, ebb__wheel_ref(EBB__W_REGION, r->index));
         if (armed && r->told == 0 && r->deadline <= rt->now) top = r;

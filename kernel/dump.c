@@ -98,9 +98,10 @@ static void dump_task(sink *s, const ebb_rt *rt, const ebb__task *t, uint32_t de
 
 static void dump_region(sink *s, const ebb_rt *rt, ebb__region *r) {
     begin(s, r->depth);
-    ebb__text_str(&s->text, ebb__is_annex(r)       ? "annex "
-                            : r->flags & R_CLEANUP ? "cleanup scope "
-                                                   : "region ");
+    ebb__text_str(&s->text, ebb__is_annex(r)        ? "annex "
+                            : r->flags & R_OPERATOR ? "operators' region "
+                            : r->flags & R_CLEANUP  ? "cleanup scope "
+                                                    : "region ");
     ebb__text_id(&s->text, ebb__region_id(rt, r));
     ebb__text_str(&s->text, " ");
     ebb__text_str(&s->text, ebb__region_state_name(r->state));

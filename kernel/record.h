@@ -118,6 +118,8 @@ typedef enum ebb__op {
     J_NOTE,         /* kind: type of the event, task, region, other, value */
     J_ADMIT,        /* an operation was refused: kind: 1 if it brings work in, value: result */
     J_CLOCK,        /* other: now, as read where the kernel started a budget */
+    J_OPERATORS,    /* region: the annex, other: the new one; then TEXT */
+    J_RELEASE,      /* region: the operators', other: due */
     J_END
 } ebb__op;
 

@@ -235,7 +235,9 @@ static void region_close(ebb_rt *rt, ebb__region *r) {
         if (t->flags & (F_JOINING | F_RETURNED)) ebb__wake(rt, t);
     }
     leave_parent(rt, r);
-    closed_push(rt, ebb__region_at(rt, r->parent), r);
+    ebb__region *parent = ebb__region_at(rt, r->parent);
+    if (EBB__UNLIKELY(r->flags & R_OPERATOR)) parent->flags = (uint16_t)(parent->flags & ~R_APART);
+    closed_push(rt, parent, r);
 }
 
 static bool quiet(ebb_rt *rt, const ebb__region *r) {

@@ -174,9 +174,11 @@ static bool cancellable(ebb_rt *rt, ebb_task task, ebb__task **out) {
 }
 
 /* Its own deadline, which nobody has acted on yet. */
-static bool deadline_passed(const ebb_rt *rt, const ebb__task *t) {
+static bool deadline_passed(ebb_rt *rt, const ebb__task *t) {
     const ebb__cold *c = ebb__cold_at(rt, t->index);
-    return (t->flags & (F_NODE | F_OWN_CANCEL)) == F_NODE && c->node.next != 0 && c->node.due <= rt->now;
+    if ((t->flags & (F_NODE | F_OWN_CANCEL)) != F_NODE || c->node.next == 0) return false;
+    ebb__clock_read_inside(rt);
+    return c->node.due <= rt->now;
 }
 
 void ebb_task_cancel(ebb_cx *cx, ebb_task task, ebb_cancel_kind kind, const char *message) {

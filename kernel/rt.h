@@ -109,13 +109,15 @@ enum {
     R_FORCED = 1u << 2,
     R_SWEEP = 1u << 3, /* queued for the pump to move on */
     R_ROOT = 1u << 4,
-    R_NODE = 1u << 5,   /* its timer may be armed */
-    R_HOOK = 1u << 6,   /* has on_closed */
+    R_NODE = 1u << 5,     /* its timer may be armed */
+    R_HOOK = 1u << 6,     /* has on_closed */
     R_STEWARD = 1u << 7,  /* has a steward: kernel/steward.h */
     R_UNIT = 1u << 8,     /* a unit of work */
     R_STOPPING = 1u << 9, /* Open inside a unit, and closed around that: `gate` says who may still ask */
     R_ENDS = 1u << 10,    /* of a stopping one: nobody will ask for more, so it closes when it is empty */
-    R_BOUNDED = 1u << 11  /* a cleanup scope, or inside one: its budget is its owner's and is never widened */
+    R_BOUNDED = 1u << 11, /* a cleanup scope, or inside one: its budget is its owner's and is never widened */
+    R_OPERATOR = 1u << 12, /* the operators' region of an annex */
+    R_APART = 1u << 13     /* an annex whose operators' region is not counted as living in it */
 };
 
 /* In the order of use: a cancel and the close that follows touch the first two cache lines only. */

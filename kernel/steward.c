@@ -64,6 +64,40 @@ void ebb__steward_alarm(ebb_cx *cx, ebb_task steward, uint64_t at) {
     if (!(annex->flags & R_FORCED)) ebb__region_arm(rt, annex, at);
 }
 
+static ebb_region operators_open(ebb_rt *rt, ebb_cx *cx, ebb_region annex, const char *site) {
+    ebb__region *a;
+    ebb_status st = ebb__find_region(rt, annex, &a);
+    if (st == EBB_OK && !ebb__is_annex(a)) st = EBB_ERR_INVALID;
+    if (st == EBB_OK && a->flags & R_APART) st = EBB_ERR_BUSY;
+    if (st != EBB_OK) return (ebb_region){ebb__id_error(rt, st)};
+    ebb_region id = ebb__annex_open(cx, annex, site);
+    if (ebb_id_status(id.id) != EBB_OK) return id;
+    ebb__region_at(rt, (uint32_t)(id.id >> 32) & 0xffffff)->flags |= R_OPERATOR;
+    a->flags |= R_APART;
+    return id;
+}
+
+ebb_region ebb__operators_open(ebb_cx *cx, ebb_region annex, const char *site) {
+    ebb_rt *rt = ebb__rt_of(cx);
+    ebb_region id = operators_open(rt, cx, annex, site);
+    ebb__journal(rt, cx, (ebb_record){.type = J_OPERATORS, .region = annex.id, .other = id.id});
+    ebb__journal_text(rt, site);
+    return id;
+}
+
+void ebb__operators_release(ebb_cx *cx, ebb_region operators, uint64_t deadline) {
+    ebb_rt *rt = ebb__rt_of(cx);
+    ebb__region *r;
+    ebb__journal(rt, cx, (ebb_record){.type = J_RELEASE, .region = operators.id, .other = deadline});
+    if (ebb__find_region(rt, operators, &r) != EBB_OK || !(r->flags & R_OPERATOR)) return;
+    if (r->state == EBB_REGION_CLOSED) return;
+    ebb__region *annex = ebb__region_at(rt, r->parent);
+    annex->flags = (uint16_t)(annex->flags & ~R_APART);
+    if (r->told != 0 || deadline >= r->deadline) return; /* it has one */
+    r->deadline = deadline;
+    ebb__region_arm(rt, r, deadline);
+}
+
 void ebb__region_joining(ebb_cx *cx, ebb_region region) {
     ebb_rt *rt = ebb__rt_of(cx);
     ebb__region *r;

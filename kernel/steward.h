@@ -7,7 +7,11 @@
  *   - at its alarm.
  * Force does not abandon it: it has to say how its region ends. It runs in the timed lane, before
  * everybody else there: under load too it is in time. Its region can't finalize before the annex has
- * closed, so before the steward has returned. */
+ * closed, so before the steward has returned.
+ *
+ * An annex may have an *operators' region*: for tasks that serve an operator while all the rest ends. Close,
+ * cancel and force from above do not reach it, and nobody waits for it, until it is released. Then it has to
+ * end as all the rest. */
 #ifndef EBB__STEWARD_H
 #define EBB__STEWARD_H
 
@@ -27,6 +31,14 @@ ebb__steward ebb__steward_new(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, v
  * memory. */
 void ebb__steward_alarm(ebb_cx *cx, ebb_task steward, uint64_t at);
 
+/* The operators' region of an annex, which has none yet. Nobody owns it. Its errors are those of
+ * ebb_region_open. */
+ebb_region ebb__operators_open(ebb_cx *cx, ebb_region annex, const char *site);
+
+/* From now on the annex waits for its operators' region, and force reaches it. What is left in it at the
+ * deadline is cancelled. It is not closed yet: the caller does that. */
+void ebb__operators_release(ebb_cx *cx, ebb_region operators, uint64_t deadline);
+
 /* The region closes by itself once nothing lives in it, as if it were joined. */
 void ebb__region_joining(ebb_cx *cx, ebb_region region);
 
@@ -45,9 +57,9 @@ static inline bool ebb__is_steward(const ebb_rt *rt, const ebb__task *t) {
     return ebb__is_annex(r) && r->steward == t->index;
 }
 
-/* Nothing else lives in its region, or in the annex. */
+/* Nothing else lives in its region, or in the annex, but operators who are not released. */
 static inline bool ebb__steward_is_last(const ebb__region *r) {
-    return r->flags & R_STEWARD && r->tasks.n + r->children.n == 1;
+    return r->flags & R_STEWARD && r->tasks.n + r->children.n == (r->flags & R_APART ? 2u : 1u);
 }
 
 static inline void ebb__blame(ebb_rt *rt, ebb__guilty g) {

@@ -302,6 +302,17 @@ static void do_alarm(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
     ebb__steward_alarm(cx, (ebb_task){op->rec.task}, op->rec.other);
 }
 
+static void do_operators(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
+    const char *site = ebb__replay_site(p, op->text);
+    p->refuse = recorded(op) == EBB_ERR_NOMEM;
+    expect_id(p, op, ebb__operators_open(cx, (ebb_region){op->rec.region}, site).id);
+}
+
+static void do_release(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
+    (void)p;
+    ebb__operators_release(cx, (ebb_region){op->rec.region}, op->rec.other);
+}
+
 static void do_joining(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
     (void)p;
     ebb__region_joining(cx, (ebb_region){op->rec.region});
@@ -385,6 +396,8 @@ static const do_fn deeds[J_END] = {
     [J_NOTE] = do_note,
     [J_ADMIT] = do_admit,
     [J_CLOCK] = do_clock,
+    [J_OPERATORS] = do_operators,
+    [J_RELEASE] = do_release,
 };
 
 /* Who asks; NULL if that can't have been, which fails the replay. */

@@ -16,6 +16,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -33,7 +34,9 @@ typedef struct seen {
     int64_t live[SERVICES]; /* blocks that were left */
     int fds[SERVICES];      /* descriptors after each */
     int n;
-    ebb_status fn; /* what the first fiber has seen */
+    ebb_status fn;   /* what the first fiber has seen */
+    char text[4096]; /* what its log got */
+    uint32_t told;   /* calls of on_overdue */
 } seen;
 
 static seen *saw;
@@ -279,6 +282,117 @@ static void a_signal_bounds_the_finalizers_of_one_that_has_ended_by_itself(void 
     left_nothing(0);
 }
 
+/* ---- what it says ------------------------------------------------------------------------------ */
+
+static void log_text(void *ctx, const char *text, size_t n) {
+    size_t have = strlen(saw->text);
+    if (ctx == saw && have + n < sizeof saw->text) memcpy(saw->text + have, text, n);
+}
+
+static bool has_said(const char *part) {
+    return strstr(saw->text, part) != NULL;
+}
+
+/* A signal is heard when the loop turns. */
+static ebb_status until_said(ebb_cx *cx, const char *part) {
+    ebb_status st = EBB_OK;
+    while (st == EBB_OK && !has_said(part)) {
+        ebb_sleeper s = {0};
+        st = ebb_sleep(cx, &s, EBB_MS);
+    }
+    return st;
+}
+
+static ebb_status asks_what_it_is_at(ebb_cx *cx, void *arg) {
+    (void)arg;
+    (void)raise(SIGUSR1);
+    ebb_status st = until_said(cx, "is IDLE");
+    (void)raise(SIGTERM);
+    while (st == EBB_OK && !ebb_stopping(cx)) {
+        ebb_sleeper s = {0};
+        st = ebb_sleep(cx, &s, EBB_MS);
+    }
+    (void)raise(SIGUSR1);
+    if (st == EBB_OK) st = until_said(cx, "is DRAINING");
+    saw->fn = st;
+    return st;
+}
+
+static void run_one_that_is_asked_what_it_is_at(void) {
+    ebb_service_opts o = with_time(0);
+    o.log = log_text;
+    o.log_ctx = saw;
+    run(o, asks_what_it_is_at, NULL);
+}
+
+static void sigusr1_explains_it_at_any_time(void **state) {
+    (void)state;
+    in_a_process(run_one_that_is_asked_what_it_is_at);
+    assert_int_equal(saw->fn, EBB_OK);
+    assert_true(has_said("short_stop#1 is IDLE, 1 in flight\n  task "));
+    assert_true(has_said("spawned at the first fiber of the service"));
+    assert_true(has_said("short_stop#1 is DRAINING, "));
+    assert_int_equal(saw->exit[0], EBB_EXIT_OK); /* and does not stop it */
+}
+
+static int ends[2]; /* of the pipe that is the standard error of the process */
+
+static ebb_status is_asked_early(ebb_cx *cx, void *arg) {
+    int waiting = 0;
+    ebb_status st = EBB_OK;
+    (void)arg;
+    (void)raise(SIGUSR1);
+    while (st == EBB_OK && ioctl(ends[0], FIONREAD, &waiting) == 0 && waiting == 0) {
+        ebb_sleeper s = {0};
+        st = ebb_sleep(cx, &s, EBB_MS);
+    }
+    return st;
+}
+
+static void run_one_without_a_log(void) {
+    if (pipe(ends) != 0 || dup2(ends[1], STDERR_FILENO) < 0) _exit(1);
+    run(options(), is_asked_early, NULL);
+    if (read(ends[0], saw->text, sizeof saw->text - 1) < 0) _exit(1);
+}
+
+static void without_a_log_it_says_so_on_standard_error(void **state) {
+    (void)state;
+    in_a_process(run_one_without_a_log);
+    assert_true(has_said("short_stop#1 is IDLE, 1 in flight\n"));
+}
+
+static ebb_rt *serving;
+
+static void force_at_last(void *arg, ebb_workflow wf) {
+    if (arg == &serving) saw->told++;
+    if (ebb_workflow_force(ebb_host(serving), wf, "enough") != EBB_OK) _exit(1);
+}
+
+static ebb_status holds_it_up(ebb_cx *cx, void *arg) {
+    serving = ebb_runtime_of(cx);
+    return ignores_all(cx, arg);
+}
+
+static void run_one_that_is_overdue(void) {
+    ebb_service_opts o = options();
+    o.shutdown.no_force = true;
+    o.shutdown.on_overdue = force_at_last;
+    o.shutdown.arg = &serving;
+    o.log = log_text;
+    o.log_ctx = saw;
+    run(o, holds_it_up, NULL);
+}
+
+static void an_overdue_shutdown_explains_itself_in_the_log(void **state) {
+    (void)state;
+    in_a_process(run_one_that_is_overdue);
+    assert_true(has_said("over its budget: extend or force it, 1 in flight\n"));
+    assert_true(has_said("spawned at the first fiber of the service"));
+    assert_int_equal(saw->told, 1); /* the hook of the caller too, with its own argument */
+    assert_true(saw->report[0].forced);
+    assert_int_equal(saw->exit[0], EBB_EXIT_TIMEOUT);
+}
+
 /* ---- the thread pool --------------------------------------------------------------------------- */
 
 static sem_t held;
@@ -496,6 +610,9 @@ int main(void) {
         cmocka_unit_test(a_second_signal_forces_it),
         cmocka_unit_test(one_that_does_not_stop_is_over_with_its_budget),
         cmocka_unit_test(one_that_stops_in_time_and_leaves_something_says_so),
+        cmocka_unit_test(sigusr1_explains_it_at_any_time),
+        cmocka_unit_test(without_a_log_it_says_so_on_standard_error),
+        cmocka_unit_test(an_overdue_shutdown_explains_itself_in_the_log),
         cmocka_unit_test(a_signal_bounds_the_finalizers_of_one_that_has_ended_by_itself),
         cmocka_unit_test(a_pool_function_that_does_not_end_holds_nobody_up),
         cmocka_unit_test(another_service_may_run_beside_what_was_left),

@@ -207,7 +207,7 @@ static void a_finalizer_that_holds_it_up_is_named(void **state) {
     ebb_region r = ebb_workflow_region(ww->host, wf);
     assert_int_equal(ebb_region_defer_at(ww->host, r, stay, NULL, "finalizer.c:5"), EBB_OK);
     workflow_stop(ww, wf);
-    world_pass(ww->world, MS(2500));
+    world_pass(ww->world, MS(1500));
     assert_int_equal(workflow_state(ww, wf), EBB_WF_FINALIZING);
     (void)line_with(ww, workflow_explained(ww, wf), "finalizer.c:5");
 }

@@ -73,16 +73,13 @@ static void such_finalizers_that_end_in_time_leave_nothing(void **state) {
     assert_int_equal(ebb_workflow_join(ww->host, wf, NULL), EBB_OK);
 }
 
-static void a_patient_one_leaves_them_to_an_operator(void **state) {
+static void a_patient_one_bounds_them_too(void **state) {
     workflow_world *ww = *state;
     ebb_workflow wf = completing(ww, (ebb_workflow_opts){.no_force = true}, stay, NULL);
-    ebb_region r = ebb_workflow_region(ww->host, wf);
+    assert_int_equal(ebb_workflow_join(ww->host, wf, NULL), EBB_PENDING);
     assert_int_equal(ebb_workflow_request(ww->host, wf, EBB_CANCEL_USER, "late"),
                      EBB_ERR_CANCEL_ALREADY_FINAL);
     world_pass(ww->world, MS(10000));
-    assert_int_equal(ebb_workflow_join(ww->host, wf, NULL), EBB_PENDING);
-    ebb_region_force(ww->host, r);
-    world_pass(ww->world, MS(1000));
     assert_int_equal(ebb_workflow_join(ww->host, wf, NULL), EBB_ERR_CANCEL_LEAK);
 }
 
@@ -297,7 +294,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         IN_WORKFLOWS(a_request_bounds_the_finalizers_of_one_whose_work_has_ended),
         IN_WORKFLOWS(such_finalizers_that_end_in_time_leave_nothing),
-        IN_WORKFLOWS(a_patient_one_leaves_them_to_an_operator),
+        IN_WORKFLOWS(a_patient_one_bounds_them_too),
         IN_WORKFLOWS(the_budget_bounds_finalizers_also_after_a_cancel_from_outside),
         IN_WORKFLOWS(a_root_whose_workflow_has_completed_and_was_joined_knows_of_none),
         cmocka_unit_test_setup_teardown(a_budget_beyond_the_end_of_time_is_cut_to_fit, up_late,

@@ -136,12 +136,24 @@ static void expect_end(program *p, ebb_workflow wf) {
     if (report.unnamed > 0) p->told++;
 }
 
+static ebb_status heeds(ebb_cx *cx, void *state) {
+    (void)state;
+    return ebb_stopping(cx) ? EBB_OK : EBB_PENDING;
+}
+
+static void add_operator(program *p, ebb_workflow wf) {
+    ebb_region r = ebb_workflow_operator_region(p->host, wf);
+    if (saw(p, ebb_id_status(r.id)) == EBB_OK)
+        (void)saw(p, ebb_id_status(ebb_spawn(p->host, r, heeds, p).id));
+}
+
 static void drive(program *p) {
     p->outer = open_one(p, &ebb_rollout_cancel, (ebb_region){0});
     if (p->outer.id == 0) return;
     p->inner = open_one(p, &ebb_publish_abort, ebb_workflow_region(p->host, p->outer));
     add_handlers(p, p->outer);
     if (p->inner.id != 0) add_handlers(p, p->inner);
+    add_operator(p, p->outer);
     spawn_work(p, ebb_workflow_region(p->host, p->inner.id != 0 ? p->inner : p->outer));
     pump_to(p, 50 * EBB_MS);
     assert_int_equal(ebb_workflow_request(p->host, p->outer, EBB_CANCEL_USER, "enough"), EBB_OK);

@@ -59,6 +59,7 @@ static ebb_workflow any_workflow(chaos *c) {
 
 static ebb_region any_region(chaos *c, ebb_cx *cx) {
     if (one_in(c, 4)) return ebb_self_region(cx);
+    if (one_in(c, 8)) return ebb_workflow_operator_region(cx, any_workflow(c));
     return ebb_workflow_region(cx, any_workflow(c));
 }
 
@@ -70,6 +71,11 @@ static ebb_cancel_kind any_kind(chaos *c) {
 
 static void do_something(chaos *c, ebb_cx *cx);
 static void stop_something(chaos *c, ebb_cx *cx, ebb_workflow wf);
+static void on_overdue(void *arg, ebb_workflow wf) {
+    chaos *c = arg;
+    if (one_in(c, 3)) stop_something(c, c->r.host, wf);
+}
+
 static ebb_workflow open_something(chaos *c, ebb_cx *cx, ebb_region parent);
 static void spawn_something(chaos *c, ebb_cx *cx, ebb_region r);
 
@@ -198,6 +204,7 @@ static ebb_workflow open_something(chaos *c, ebb_cx *cx, ebb_region parent) {
                               .policy = one_in(c, 2) ? EBB_COLLECT : EBB_FAIL_FAST,
                               .audit = c->audit,
                               .on_state = on_state,
+                              .on_overdue = on_overdue,
                               .arg = c};
     if (one_in(c, 4)) opts.budget = any_span(c) + 1;
     if (one_in(c, 4)) opts.cancel_at = any(c, 900) * EBB_MS;

@@ -15,7 +15,7 @@ typedef struct worker {
 } worker;
 
 typedef struct program {
-    worker task[4], opener;
+    worker task[4], opener, operator[2];
     worker handler[3];
     ebb_workflow outer, inner;
     uint64_t fiber_span;
@@ -63,6 +63,12 @@ static void build(run *r, program *p, bool no_force, bool root) {
         (void)ebb_spawn(r->host, i % 2 == 0 ? all : below, works, &p->task[i]);
     }
     (void)ebb_spawn(r->host, all, opens, &p->opener);
+    /* Somebody serves its operators: one ends by itself, one when it is cancelled. */
+    ebb_region operators = ebb_workflow_operator_region(r->host, p->inner);
+    (void)ebb_spawn(r->host, operators, works, &p->operator[0]);
+    (void)ebb_spawn(r->host, operators, works, &p->operator[1]);
+    p->operator[0] = (worker){.span = 300 * EBB_MS};
+    p->operator[1] = (worker){.span = 30 * EBB_SECOND, .heeds = true};
     p->fiber_span = 800 * EBB_MS;
     (void)ebb_fiber_spawn(r->host, below, naps, &p->fiber_span);
     for (int i = 0; i < 3; i++) p->handler[i].span = (uint64_t)(i + 1) * 100 * EBB_MS;

@@ -20,7 +20,7 @@ static const int table[EBB__TRIGGERS][EBB__WF_STATES] = {
     [EBB__T_TIMEOUT] = {0, NO, NO, S(DRAIN_TIMEOUT), NO, NO, NO, NO, NO},
     [EBB__T_OVERDUE] = {0, NO, NO, SAME, NO, NO, NO, NO, NO},
     [EBB__T_EXTEND] = {0, NO, NO, SAME, NO, NO, NO, NO, NO},
-    [EBB__T_FORCE] = {0, NO, NO, S(DRAIN_TIMEOUT), NO, NO, NO, NO, NO},
+    [EBB__T_FORCE] = {0, NO, NO, S(DRAIN_TIMEOUT), NO, NO, SAME, NO, NO},
     [EBB__T_FINALIZE] = {0, NO, NO, NO, S(FINALIZING), S(FINALIZING), NO, NO, NO},
     [EBB__T_FINISH] = {0, NO, NO, NO, NO, NO, S(FINALIZED), NO, NO},
     [EBB__T_LEAK] = {0, NO, NO, NO, NO, NO, S(LEAK_DETECTED), NO, NO},
@@ -145,7 +145,7 @@ static const ebb_status answers[EBB__WF_STATES][CALLS] = {
     [S(DRAINING)] = {OK, OK, OK, PHASE},
     [S(DRAIN_COMPLETE)] = {OK, PHASE, PHASE, PHASE},
     [S(DRAIN_TIMEOUT)] = {OK, PHASE, PHASE, PHASE},
-    [S(FINALIZING)] = {OK, PHASE, PHASE, PHASE},
+    [S(FINALIZING)] = {OK, PHASE, OK, PHASE},
     [S(FINALIZED)] = {OVER, PHASE, PHASE, PHASE},
     [S(LEAK_DETECTED)] = {OVER, PHASE, PHASE, PHASE},
 };

@@ -134,6 +134,7 @@ static const need needs[EBB__WF_EVENTS][NEEDS] = {
     [EBB__WE_EVIDENCE] = {{"handler", false}, {"key", false}, {"value", false}},
     [EBB__WE_HANDLER_DONE] = {{"handler", false}, {"status", false}, {"done", true}, {"total", true}},
     [EBB__WE_DRAIN_FORCED] = {{"by", false}},
+    [EBB__WE_FINALIZE_FORCED] = {{"by", false}},
     [EBB__WE_EXTENDED] = {{"by_ms", true}},
     [EBB__WE_LEFT] = {{"what", false},
                       {"kind", false},

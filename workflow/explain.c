@@ -123,11 +123,20 @@ static void say_region(const sink *s, const ebb__wf *wf, ebb__region *r) {
     say_duties(s, rt, r->duties, false);
 }
 
+/* Operators who are not released: nobody waits for them. */
+static bool is_apart(const ebb_rt *rt, const ebb__region *r) {
+    return r->flags & R_OPERATOR && ebb__region_at(rt, r->parent)->flags & R_APART;
+}
+
 /* Everything that lives below its region, the handlers in the annex and what they made too. */
 static void say_holders(const sink *s, const ebb__wf *wf) {
     ebb__region *top;
     if (ebb__find_region(wf->rt, wf->region, &top) != EBB_OK) return;
-    for (ebb__region *r = top; r != NULL; r = ebb__region_after(wf->rt, r, top, true)) say_region(s, wf, r);
+    bool holds = true;
+    for (ebb__region *r = top; r != NULL; r = ebb__region_after(wf->rt, r, top, holds)) {
+        holds = !is_apart(wf->rt, r);
+        if (holds) say_region(s, wf, r);
+    }
     for (const ebb_drain *d = wf->handlers; d != NULL; d = d->next) {
         if (d->over) say(s, "  handler %s has ended: %s\n", d->name, ebb_loop_status_name(d->status));
     }

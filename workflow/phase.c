@@ -21,6 +21,7 @@ static const ebb__wf_move moves[] = {
     {IN(DRAINING), EBB__T_EXTEND, 0, EBB__WE_EXTENDED},
     {IN(DRAINING), EBB__T_FORCE, EBB_WF_DRAIN_TIMEOUT, EBB__WE_DRAIN_FORCED},
     {IN(DRAIN_COMPLETE) | IN(DRAIN_TIMEOUT), EBB__T_FINALIZE, EBB_WF_FINALIZING, EBB__WE_FINALIZING},
+    {IN(FINALIZING), EBB__T_FORCE, 0, EBB__WE_FINALIZE_FORCED},
     {IN(FINALIZING), EBB__T_FINISH, EBB_WF_FINALIZED, EBB__WE_FINALIZED},
     {IN(FINALIZING), EBB__T_LEAK, EBB_WF_LEAK_DETECTED, EBB__WE_LEAK_DETECTED},
 };
@@ -75,6 +76,7 @@ const ebb__wf_event_info ebb__wf_events[EBB__WF_EVENTS] = {
     [EBB__WE_COMPLETED] = {"completed", ""},
     [EBB__WE_REFUSED] = {"refused", ""},
     [EBB__WE_INTERRUPTED] = {"interrupted", ""},
+    [EBB__WE_FINALIZE_FORCED] = {"finalize_forced", ""},
 };
 
 const char *ebb_workflow_state_name(ebb_workflow_state s) {

@@ -45,6 +45,7 @@ typedef enum ebb__wf_event {
     EBB__WE_COMPLETED,
     EBB__WE_REFUSED,
     EBB__WE_INTERRUPTED, /* found unfinished by the next process */
+    EBB__WE_FINALIZE_FORCED,
     EBB__WF_EVENTS
 } ebb__wf_event;
 

@@ -1,4 +1,4 @@
-/* A process as a workflow: a loop, the shutdown workflow over its root region, two signals. */
+/* A process as a workflow: a loop, the shutdown workflow over its root region, three signals. */
 #define _POSIX_C_SOURCE 200809L
 #include <signal.h>
 #include <stdio.h>
@@ -8,9 +8,12 @@
 #include "base/alloc.h"
 #include <ebb/workflow.h>
 
+enum { SIGNALS = 3 }; /* SIGTERM, SIGINT, SIGUSR1 */
+
 typedef struct service {
     uv_loop_t uv;
-    uv_signal_t signals[2];
+    uv_signal_t signals[SIGNALS];
+    const ebb_service_opts *opts;
     ebb_loop *loop;
     ebb_workflow shutdown;
     bool asked, forced;
@@ -18,10 +21,38 @@ typedef struct service {
     void *arg;
 } service;
 
+/* ---- the log ------------------------------------------------------------------------------------------ */
+
+static void to_stderr(void *ctx, const char *text, size_t n) {
+    (void)ctx;
+    (void)fwrite(text, 1, n, stderr);
+}
+
+static void explain(service *s, ebb_workflow wf) {
+    ebb_cx *cx = ebb_host(ebb_loop_runtime(s->loop));
+    const ebb_service_opts *o = s->opts;
+    (void)ebb_workflow_explain(cx, wf, o->log != NULL ? o->log : to_stderr, o->log_ctx);
+}
+
+/* The hooks of the caller have the argument of the caller. */
+static void on_state(void *arg, ebb_workflow wf, ebb_workflow_state from, ebb_workflow_state to) {
+    const ebb_workflow_opts *o = &((service *)arg)->opts->shutdown;
+    if (o->on_state != NULL) o->on_state(o->arg, wf, from, to);
+}
+
+static void on_overdue(void *arg, ebb_workflow wf) {
+    service *s = arg;
+    const ebb_workflow_opts *o = &s->opts->shutdown;
+    explain(s, wf);
+    if (o->on_overdue != NULL) o->on_overdue(o->arg, wf);
+}
+
 /* ---- signals ------------------------------------------------------------------------------------------ */
 
-/* After the drain there is no workflow to force, but its region still is. */
+/* Once: a third signal does not cut the finalizers short that the second has left their time. Of a service
+ * whose work has ended by itself there is no workflow to force, but its region still is. */
 static void force(service *s, ebb_cx *cx, const char *message) {
+    if (s->forced) return;
     s->forced = true;
     if (ebb_workflow_force(cx, s->shutdown, message) != EBB_OK)
         ebb_region_force(cx, ebb_root(ebb_loop_runtime(s->loop)));
@@ -37,6 +68,10 @@ static void on_signal(uv_signal_t *uv, int signum) {
     service *s = uv->data;
     if (has_ended(s)) return;
     ebb_cx *cx = ebb_loop_cx(s->loop);
+    if (signum == SIGUSR1) {
+        explain(s, s->shutdown);
+        return;
+    }
     const char *name = signum == SIGTERM ? "SIGTERM" : "SIGINT";
     char again[32];
     snprintf(again, sizeof again, "a second signal, %s", name);
@@ -91,10 +126,14 @@ static ebb_exit run(service *s, const ebb_service_opts *opts) {
     if (wo.type == NULL) wo.type = &ebb_lifecycle_shutdown;
     wo.root = true;
     wo.parent = (ebb_region){0};
+    wo.on_state = on_state;
+    wo.on_overdue = on_overdue;
+    wo.arg = s;
     s->shutdown = ebb_workflow_open(cx, &wo);
     ebb_status st = ebb_id_status(s->shutdown.id);
     if (st == EBB_OK) st = listen_to(s, 0, SIGTERM);
     if (st == EBB_OK) st = listen_to(s, 1, SIGINT);
+    if (st == EBB_OK) st = listen_to(s, 2, SIGUSR1);
     if (st == EBB_OK)
         st = ebb_id_status(ebb_fiber_spawn_at(cx, ebb_root(ebb_loop_runtime(s->loop)), first, s, NULL,
                                               "the first fiber of the service")
@@ -115,7 +154,7 @@ static ebb_exit run(service *s, const ebb_service_opts *opts) {
 /* What a thread of the pool still does for a region that was forced can't be stopped: the loop is left to
  * it then, and to the end of the process. */
 static bool leave(service *s) {
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < SIGNALS; i++) {
         if (s->signals[i].data != NULL) uv_close((uv_handle_t *)&s->signals[i], NULL);
     }
     (void)uv_run(&s->uv, UV_RUN_NOWAIT);
@@ -148,6 +187,7 @@ int ebb_service_run(const ebb_service_opts *opts, ebb_fiber_fn fn, void *arg) {
     if (s != NULL) memset(s, 0, sizeof *s);
     if (st == EBB_OK) st = s == NULL ? EBB_ERR_NOMEM : set_up(s, opts);
     if (st == EBB_OK) {
+        s->opts = opts;
         s->fn = fn;
         s->arg = arg;
         status = run(s, opts);

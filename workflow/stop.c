@@ -61,7 +61,7 @@ ebb_status ebb__wf_ask(ebb_cx *cx, ebb__wf *wf, const ebb_reason *why) {
  * take is bounded from now on. */
 static ebb_status too_late(ebb_cx *cx, ebb__wf *wf, ebb_cancel_kind kind, const char *message) {
     ebb_budget b = {ebb__wf_after(wf->rt->now, wf->own_budget), EBB_POLLS_UNBOUNDED, 0};
-    if (!wf->ended && !wf->no_force) ebb_region_cancel_within(cx, wf->region, kind, message, b);
+    if (!wf->ended) ebb_region_cancel_within(cx, wf->region, kind, message, b);
     return ebb__wf_refuse(wf, EBB__T_REQUEST, EBB_ERR_CANCEL_ALREADY_FINAL, ": its work has ended");
 }
 
@@ -123,6 +123,17 @@ static uint64_t kept_part(const ebb__wf *wf) {
     return kept > least ? kept : least;
 }
 
+/* They have half of what the finalizers have, which come after them. */
+void ebb__wf_release(ebb_cx *cx, ebb__wf *wf) {
+    ebb__region *r;
+    uint64_t grace = (wf->completing ? wf->own_budget / 10 : kept_part(wf)) / 2;
+    if (wf->released) return;
+    wf->released = true;
+    if (ebb__find_region(wf->rt, wf->operators, &r) != EBB_OK || r->state == EBB_REGION_CLOSED) return;
+    ebb__operators_release(cx, wf->operators, ebb__wf_after(wf->rt->now, grace));
+    ebb_region_close(cx, wf->operators);
+}
+
 /* Cancels what is in flight. If nobody has to be asked when the budget is over, the kernel forces it then;
  * a little later than the steward, who says so. */
 void ebb__wf_cancel(ebb_cx *cx, ebb__wf *wf) {
@@ -135,12 +146,13 @@ void ebb__wf_cancel(ebb_cx *cx, ebb__wf *wf) {
     ebb_region_cancel_within(cx, wf->region, kind, why.message, b);
 }
 
-/* Nothing is in flight any more: this only bounds the finalizers, unless an operator is to say when it is
- * enough. */
+/* Nothing is in flight any more: this only bounds the finalizers. Those of a drain that was overdue have their
+ * part from now on. */
 void ebb__wf_bound(ebb_cx *cx, ebb__wf *wf) {
     ebb__region *r;
-    if (wf->no_force || ebb__find_region(wf->rt, wf->region, &r) != EBB_OK) return;
-    ebb_budget b = {ebb__wf_after(wf->end, kept_part(wf)), EBB_POLLS_UNBOUNDED, 0};
+    if (ebb__find_region(wf->rt, wf->region, &r) != EBB_OK) return;
+    uint64_t from = wf->end > wf->rt->now ? wf->end : wf->rt->now;
+    ebb_budget b = {ebb__wf_after(from, kept_part(wf)), EBB_POLLS_UNBOUNDED, 0};
     if (r->told != 0 && r->deadline <= b.deadline) return; /* it has one */
     ebb_reason why = ebb__wf_root_cause(wf);
     ebb_region_cancel_within(cx, wf->region, (ebb_cancel_kind)why.kind, why.message, b);
@@ -161,7 +173,18 @@ void ebb__wf_force(ebb_cx *cx, ebb__wf *wf, ebb__trigger trigger, const char *by
     wf->forced = trigger == EBB__T_FORCE;
     (void)ebb__wf_do(cx, wf, trigger, &(ebb__fact){"by", by, 0}, wf->forced ? 1 : 0);
     force_region(cx, wf);
+    ebb__wf_release(cx, wf); /* not forced: an operator may still be answered */
     (void)ebb__wf_do(cx, wf, EBB__T_FINALIZE, NULL, 0);
+}
+
+/* The time of the finalizers is over now. */
+static ebb_status force_finalizers(ebb_cx *cx, ebb__wf *wf, const char *by) {
+    ebb_budget none = {wf->rt->now, EBB_POLLS_UNBOUNDED, 0};
+    wf->forced = true;
+    ebb_status st = ebb__wf_do(cx, wf, EBB__T_FORCE, &(ebb__fact){"by", by, 0}, 1);
+    ebb_region_cancel_within(cx, wf->region, EBB_CANCEL_BUDGET, "forced", none);
+    ebb_region_force(cx, wf->region);
+    return st;
 }
 
 ebb_status ebb_workflow_force(ebb_cx *cx, ebb_workflow workflow, const char *message) {
@@ -169,9 +192,11 @@ ebb_status ebb_workflow_force(ebb_cx *cx, ebb_workflow workflow, const char *mes
     ebb_status st = ebb__wf_find(cx, workflow, &wf);
     if (st != EBB_OK) return st;
     ebb__clock_read(wf->rt);
+    const char *by = message == NULL ? "operator" : message;
     ebb__wf_catch_up(wf);
+    if (wf->state == EBB_WF_FINALIZING) return force_finalizers(cx, wf, by);
     if (wf->state != EBB_WF_DRAINING)
         return ebb__wf_refuse(wf, EBB__T_FORCE, EBB_ERR_CANCEL_INVALID_PHASE, "");
-    ebb__wf_force(cx, wf, EBB__T_FORCE, message == NULL ? "operator" : message);
+    ebb__wf_force(cx, wf, EBB__T_FORCE, by);
     return EBB_OK;
 }

@@ -72,6 +72,7 @@ static bool completes(ebb_cx *cx, ebb__wf *wf, view v) {
     ebb_region_close(cx, wf->region);
     ebb__wf_handlers_wake(cx, wf);
     ebb__region_joining(cx, wf->annex);
+    ebb__wf_release(cx, wf);
     return true;
 }
 
@@ -97,6 +98,12 @@ static void cancel(ebb_cx *cx, ebb__wf *wf, bool by_others) {
     if (!by_others && wf->state == EBB_WF_DRAINING) ebb__wf_cancel(cx, wf);
 }
 
+/* The hook may extend or force it. */
+static void tell_overdue(ebb__wf *wf) {
+    wf->tell_at = ebb__wf_after(wf->rt->now, EBB_WF_OVERDUE_AGAIN);
+    if (wf->on_overdue != NULL) wf->on_overdue(wf->arg, ebb__wf_id(wf));
+}
+
 static void time_out(ebb_cx *cx, ebb__wf *wf) {
     if (!wf->no_force) {
         ebb__wf_force(cx, wf, EBB__T_TIMEOUT, NULL);
@@ -106,6 +113,7 @@ static void time_out(ebb_cx *cx, ebb__wf *wf) {
     (void)ebb__wf_do(cx, wf, EBB__T_OVERDUE,
                      &(ebb__fact){"error", ebb__wf_error_name(EBB_ERR_CANCEL_DRAIN_TIMEOUT), 0}, 1);
     ebb__wf_wake_joiner(wf);
+    tell_overdue(wf);
 }
 
 void ebb__wf_catch_up(ebb__wf *wf) {
@@ -128,6 +136,8 @@ static bool drain(ebb_cx *cx, ebb__wf *wf, view v) {
         time_out(cx, wf);
     } else if (!wf->cancelled && (r->told != 0 || now >= wf->cancel_at)) {
         cancel(cx, wf, r->told != 0);
+    } else if (wf->overdue && now >= wf->tell_at) {
+        tell_overdue(wf);
     } else {
         return false;
     }
@@ -135,7 +145,7 @@ static bool drain(ebb_cx *cx, ebb__wf *wf, view v) {
 }
 
 static void set_alarm(ebb_cx *cx, const ebb__wf *wf) {
-    uint64_t at = wf->overdue ? EBB_FOREVER : wf->end;
+    uint64_t at = !wf->overdue ? wf->end : wf->on_overdue != NULL ? wf->tell_at : EBB_FOREVER;
     if (!wf->cancelled && wf->cancel_at < at) at = wf->cancel_at;
     ebb__steward_alarm(cx, wf->steward, at);
 }
@@ -160,6 +170,7 @@ ebb_status ebb__wf_tend(ebb_cx *cx, void *state) {
             return EBB_PENDING;
         case EBB_WF_DRAIN_COMPLETE:
             (void)ebb__wf_do(cx, wf, EBB__T_FINALIZE, NULL, 0);
+            ebb__wf_release(cx, wf); /* the finalizers wait for them */
             ebb__wf_bound(cx, wf);
             return EBB_OK;
         case EBB_WF_FINALIZING: return EBB_OK; /* it was forced */

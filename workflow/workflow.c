@@ -113,6 +113,22 @@ ebb_region ebb_workflow_region(ebb_cx *cx, ebb_workflow workflow) {
     return st == EBB_OK ? wf->region : (ebb_region){ebb__id_error(ebb__rt_of(cx), st)};
 }
 
+static bool takes_operators(const ebb__wf *wf) {
+    bool before = wf->state == EBB_WF_IDLE && !wf->completing;
+    return before || (wf->state == EBB_WF_DRAINING && !wf->released);
+}
+
+ebb_region ebb_workflow_operator_region(ebb_cx *cx, ebb_workflow workflow) {
+    ebb__wf *wf = NULL;
+    ebb_status st = ebb__wf_find(cx, workflow, &wf);
+    if (st == EBB_OK && wf->operators.id != 0) return wf->operators;
+    if (st == EBB_OK && !takes_operators(wf)) st = EBB_ERR_CLOSED;
+    if (st != EBB_OK) return (ebb_region){ebb__id_error(ebb__rt_of(cx), st)};
+    ebb_region r = ebb__operators_open(cx, wf->annex, wf->site);
+    if (ebb_id_status(r.id) == EBB_OK) wf->operators = r;
+    return r;
+}
+
 /* ---- open ---------------------------------------------------------------------------------------------- */
 
 static ebb_status opts_check(const ebb_workflow_opts *o) {
@@ -142,6 +158,7 @@ static ebb__wf *record_new(ebb_rt *rt, const ebb_workflow_opts *o, const char *s
                     .is_root = o->root,
                     .audit = o->audit,
                     .on_state = o->on_state,
+                    .on_overdue = o->on_overdue,
                     .arg = o->arg};
     wf->handlers_end = &wf->handlers;
     if (o->name != NULL) ebb__message_copy(wf->name, o->name);

@@ -45,6 +45,7 @@ struct ebb__wf {
     const char *site;
     uint64_t number, parent;          /* in the log; parent: of the workflow whose work it is, 0: none */
     ebb_region region, annex, around; /* around: in which it was opened; 0: it is the root's */
+    ebb_region operators;             /* 0: nobody asked for it */
     ebb_task steward;                 /* stale once that has returned */
     ebb_workflow_state state;
 
@@ -53,6 +54,7 @@ struct ebb__wf {
     bool no_force, is_root;
     ebb_audit *audit;
     void (*on_state)(void *arg, ebb_workflow wf, ebb_workflow_state from, ebb_workflow_state to);
+    void (*on_overdue)(void *arg, ebb_workflow wf);
     void *arg;
 
     /* Since the request. */
@@ -63,8 +65,10 @@ struct ebb__wf {
     uint64_t in_flight; /* at the last step */
     bool cancelled;     /* what was in flight has been cancelled */
     bool overdue;       /* the budget is over, and an operator has to say what next */
+    uint64_t tell_at;   /* when on_overdue is told again */
     bool timed_out, forced;
 
+    bool released;   /* the operators: they have to end too */
     bool completing; /* its work has ended without a request */
     bool ended;      /* the region has closed: only the record is left */
     ebb_status status, audit_status;
@@ -124,6 +128,10 @@ void ebb__wf_force(ebb_cx *cx, ebb__wf *wf, ebb__trigger trigger, const char *by
 void ebb__wf_cancel(ebb_cx *cx, ebb__wf *wf);
 /* After the drain: the finalizers' part of the budget. */
 void ebb__wf_bound(ebb_cx *cx, ebb__wf *wf);
+
+/* Lets the operators go: they may finish what they are at, and what is left of them some time later is
+ * cancelled. */
+void ebb__wf_release(ebb_cx *cx, ebb__wf *wf);
 
 /* ---- tend.c ---- */
 

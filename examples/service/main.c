@@ -1,12 +1,17 @@
 /* A service that stops in good order. (examples/greeter.c is a smaller one.)
  *
  *   service [--port N] [--audit FILE] [--budget MS]    until SIGTERM or Ctrl-C; a second one forces it
+ *           [--operator N]                             with a port for operators: when the budget is over, it
+ *                                                      waits for one of them to extend or force it
  *   service --inject                                   stops it at every point, in virtual time
  *
  *   build/release/examples/service --port 7000 --audit service.audit
  *   nc 127.0.0.1 7000                                  then lines: "work 2000", "rollout v42", "health"
  *
- * requests.c lists what it can be asked. The exit status says how it ended: 0 in order (work that was still
+ *   curl localhost:7001/explain                        with --operator 7001, while it stops too
+ *   kill -USR1 PID                                     prints the same on standard error
+ *
+ * requests.c lists what it can be asked, operator.c what an operator may do. The exit status says how it ended: 0 in order (work that was still
  * there at cancel_at was cancelled, and cleaned up), 1 it could not start or a task failed, 3 the budget was
  * over, 4 forced, 5 something was left behind; 2 is wrong usage. */
 #include <inttypes.h>
@@ -42,22 +47,27 @@ static bool take(arguments *a, const char *option, const char *value) {
     if (strcmp(option, "--audit") == 0) a->audit = value;
     else if (strcmp(option, "--budget") == 0) return number(option, value, 1, 3600000, &a->budget_ms);
     else if (!number(option, value, 0, 65535, &port)) return false;
-    else a->server.port = (uint16_t)port;
+    else if (strcmp(option, "--port") == 0) a->server.port = (uint16_t)port;
+    else {
+        a->server.operated = true;
+        a->server.operator_port = (uint16_t)port;
+    }
     return true;
 }
 
 static bool parse(int argc, char **argv, arguments *a) {
-    static const char *const with_value[] = {"--port", "--audit", "--budget"};
+    static const char *const with_value[] = {"--port", "--audit", "--budget", "--operator"};
     for (int i = 1; i < argc; i++) {
         bool known = false;
         if (strcmp(argv[i], "--inject") == 0) {
             a->inject = true;
             continue;
         }
-        for (size_t k = 0; k < 3; k++) known = known || strcmp(argv[i], with_value[k]) == 0;
+        for (size_t k = 0; k < 4; k++) known = known || strcmp(argv[i], with_value[k]) == 0;
         if (!known) {
             fprintf(stderr,
-                    "service: no option '%s'; there are --port N, --audit FILE, --budget MS, --inject\n",
+                    "service: no option '%s'; there are --port N, --audit FILE, --budget MS, --operator N, "
+                    "--inject\n",
                     argv[i]);
             return false;
         }
@@ -117,10 +127,13 @@ int main(int argc, char **argv) {
     if (!parse(argc, argv, &a)) return 2;
     if (a.inject) return rehearse();
     if (!open_log(a.audit, &audit)) return EBB_EXIT_FAILED;
-    ebb_service_opts opts = {
-        .loop.runtime.allocator = ebb_libc_allocator(),
-        .shutdown = {.name = "service", .budget = a.budget_ms * EBB_MS, .audit = audit, .on_state = on_state},
-        .report = &report};
+    ebb_service_opts opts = {.loop.runtime.allocator = ebb_libc_allocator(),
+                             .shutdown = {.name = "service",
+                                          .budget = a.budget_ms * EBB_MS,
+                                          .no_force = a.server.operated,
+                                          .audit = audit,
+                                          .on_state = on_state},
+                             .report = &report};
     int status = ebb_service_run(&opts, server_run, &a.server);
     tell_end(&report, status);
     ebb_audit_close(audit);

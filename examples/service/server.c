@@ -24,6 +24,7 @@ struct server {
     ebb_listener listener;
     ebb_sem free_seats; /* a seat is a connection: who has taken all of them knows that nobody is left */
     connection seats[SEATS];
+    operators operators;
 };
 
 /* ---- connections ------------------------------------------------------------------------------------- */
@@ -169,6 +170,8 @@ ebb_status server_run(ebb_cx *cx, void *arg) {
     static server s; /* one a process; it outlives the loop */
     const server_opts *opts = arg;
     ebb_status st = service_open(cx, &s.service, ebb_workflow_of(cx));
+    s.operators = (operators){.service = &s.service, .port = opts->operator_port};
+    if (st == EBB_OK && opts->operated) st = operators_open(cx, &s.operators);
     if (st == EBB_OK) st = open_door(cx, &s, opts->port);
     return st == EBB_OK ? accept_all(cx, &s) : st;
 }

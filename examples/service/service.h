@@ -10,9 +10,10 @@
  *   rehearse.c    all of it in virtual time, stopped at every point: ebb_inject
  *   requests.c    what can be asked of it, a line each
  *   server.c      connections over TCP
+ *   operator.c    what an operator may do while it stops, over HTTP
  *   main.c        the process
  *
- * Only the last three know that there is a real clock and a network. */
+ * Only the last four know that there is a real clock and a network. */
 #ifndef SERVICE_H
 #define SERVICE_H
 
@@ -146,8 +147,17 @@ ebb_status say_closed(ebb_cx *cx, service *s, ebb_stream to);
 
 /* ---- the programs ------------------------------------------------------------------------------------ */
 
+/* Serves operators, in a region that the shutdown stops last. `o` outlives the service. What listening says. */
+typedef struct operators {
+    service *service;
+    uint16_t port; /* 0: the system chooses */
+} operators;
+ebb_status operators_open(ebb_cx *cx, operators *o);
+
 typedef struct server_opts {
     uint16_t port; /* 0: the system chooses */
+    bool operated; /* it has operators, who are served on the other port */
+    uint16_t operator_port;
 } server_opts;
 
 /* The first fiber of the process; `arg` is a server_opts. */

@@ -14,7 +14,8 @@
  *     cancel_at           What is still in flight then is cancelled, with the rest of the budget to clean up.
  *     complete   CAN-003  Nothing is in flight and all handlers are done.
  *     timeout    CAN-004  The budget is over. What is left is forced, unless `no_force`: then an operator may
- *                         ask why (ebb_workflow_explain), extend it or force it.
+ *                         ask why (ebb_workflow_explain), extend it or force it. on_overdue
+ *                         is told, again every 10 s.
  *   finalize              The region's finalizers run, everything is released.
  *     clean      CAN-005
  *     leak       CAN-006  Something was left: obligations that nobody resolved, work that did not stop.
@@ -98,8 +99,14 @@ typedef struct ebb_workflow_opts {
      * _info, _leaked, _explain and _refusal, and nothing that waits or joins. LEAK_DETECTED is where to read
      * what was left. NULL: nobody is told. */
     void (*on_state)(void *arg, ebb_workflow wf, ebb_workflow_state from, ebb_workflow_state to);
-    void *arg;
+    void *arg; /* of both hooks */
+    /* With `no_force`: told when the budget is over, and again every EBB_WF_OVERDUE_AGAIN while nobody extends
+     * or forces it. It may call what on_state may; ebb_workflow_explain says who holds it up. NULL: nobody is
+     * told. */
+    void (*on_overdue)(void *arg, ebb_workflow wf);
 } ebb_workflow_opts;
+
+#define EBB_WF_OVERDUE_AGAIN (10 * EBB_SECOND)
 
 /* A new workflow, with its region. It belongs to the task that opens it, as a region does: when that returns,
  * the workflow is asked to stop, and waited for. (Not so with `root`, and for the host, who never returns.)
@@ -112,6 +119,15 @@ ebb_workflow ebb_workflow_open_at(ebb_cx *cx, const ebb_workflow_opts *opts, con
 
 /* Where its work belongs. An id that carries the error if there is no such workflow. */
 ebb_region ebb_workflow_region(ebb_cx *cx, ebb_workflow workflow);
+
+/* Where tasks belong that serve an operator, by HTTP say: that extend, explain and force the workflow for
+ * somebody outside. They are no work of it: neither in flight nor drained. The request does not close this region:
+ * it accepts, spawns and answers until all the rest has drained, was forced, or has ended by itself. Then it is
+ * closed, and what is left in it a twentieth of the budget later is cancelled; the finalizers wait for it. Made by
+ * the first call, and nobody's own. A failure in it is the workflow's, and ends nothing else. An id that carries
+ * the error: EBB_ERR_CLOSED: the drain is over; EBB_ERR_NOMEM, EBB_ERR_LIMIT: nothing changed; what is wrong with
+ * the workflow's id. */
+ebb_region ebb_workflow_operator_region(ebb_cx *cx, ebb_workflow workflow);
 
 /* The workflow in whose region, or drain, this task is; the innermost. Id 0: none. */
 ebb_workflow ebb_workflow_of(ebb_cx *cx);
@@ -165,9 +181,9 @@ ebb_status ebb_workflow_request(ebb_cx *cx, ebb_workflow workflow, ebb_cancel_ki
  * does not. */
 ebb_status ebb_workflow_extend(ebb_cx *cx, ebb_workflow workflow, uint64_t more);
 
-/* Ends a drain now, as if its budget were over. `message` is `by` in the log; NULL: "operator".
- * EBB_ERR_CANCEL_INVALID_PHASE: it does not drain.
- * (Finalizers that do not end are bounded by the budget; with `no_force` only ebb_region_force ends them.) */
+/* Ends a drain now, as if its budget were over; of a workflow that finalizes, the time of its finalizers: they
+ * have 8 polls more. `message` is `by` in the log; NULL: "operator".
+ * EBB_ERR_CANCEL_INVALID_PHASE: it neither drains nor finalizes. */
 ebb_status ebb_workflow_force(ebb_cx *cx, ebb_workflow workflow, const char *message);
 
 /* Prints what it waits for, one line each: handlers with their progress; tasks, operations and obligations in
@@ -199,7 +215,7 @@ typedef struct ebb_workflow_report {
     uint64_t budget;      /* ns, as it is now */
     bool cancelled;       /* cancel_at came before all was done */
     bool drain_timed_out; /* it was over its budget, or forced before: there is a CAN-004 */
-    bool forced;          /* by an operator, or from around it */
+    bool forced;          /* by an operator, or from around it; while it drained or finalized */
     uint32_t absorbed;    /* requests after the first */
     uint32_t leaks;       /* what was left behind: ebb_workflow_leaked */
     uint32_t unnamed;     /* of these, how many there was no memory to name */
@@ -350,15 +366,20 @@ typedef struct ebb_service_opts {
     ebb_loop_opts loop;          /* its allocator is needed */
     ebb_workflow_opts shutdown;  /* `type` NULL: ebb_lifecycle_shutdown. `root`, `parent` are set */
     ebb_workflow_report *report; /* how it ended, or in `status` why it did not start. NULL: nobody asks */
+    /* Gets what ebb_workflow_explain says of the shutdown workflow, in pieces that are not 0-terminated: at
+     * SIGUSR1, and with `shutdown.no_force` when it is overdue, again every EBB_WF_OVERDUE_AGAIN. NULL: it goes
+     * to standard error. */
+    void (*log)(void *log_ctx, const char *text, size_t n);
+    void *log_ctx;
 } ebb_service_opts;
 
 /* Runs a service on this thread until it has ended: a loop, the shutdown workflow over its root region, and
  * `fn` as the first fiber, in the root. SIGTERM or SIGINT asks it to stop, a second one, however soon, forces
- * it. If `fn` fails that is a request too, SIBLING_FAILED; that another task fails stops nothing. Returns an
+ * it. SIGUSR1 explains what it is at, whether it was asked to stop or not (`log`). If `fn` fails that is a request too, SIBLING_FAILED; that another task fails stops nothing. Returns an
  * ebb_exit. `fn` adds its drain handlers by ebb_workflow_on_drain(cx, ebb_workflow_of(cx), ...).
  *
- * It may run again, or on several threads at once: then each hears every signal. Afterwards both signals have
- * their default action, whatever they had before, and SIGPIPE stays blocked on this thread. A function in the
+ * It may run again, or on several threads at once: then each hears every signal. Afterwards these signals
+ * have their default action, whatever they had before, and SIGPIPE stays blocked on this thread. A function in the
  * pool that was forced and still runs is not waited for: what it uses, `arg` and the allocator must last as
  * long as the process then, and the loop, a few descriptors and one of the 255 runtime ids stay with it. */
 int ebb_service_run(const ebb_service_opts *opts, ebb_fiber_fn fn, void *arg);

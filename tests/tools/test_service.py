@@ -13,6 +13,8 @@ import sys
 import tempfile
 import time
 import unittest
+import urllib.error
+import urllib.request
 from pathlib import Path
 
 EBB = ""
@@ -110,6 +112,59 @@ class WithService(unittest.TestCase):
                 return
             time.sleep(0.005)
         self.fail("expected that %s are open" % ", ".join(workflows))
+
+
+class Operators(WithService):
+    """Those who serve an operator are stopped last."""
+
+    def start_operated(self, budget):
+        self.start("--budget", budget, "--operator", "0")
+        self.operators = int(re.fullmatch(r"operators on 127\.0\.0\.1 port (\d+)", self.before[-1]).group(1))
+
+    def ask(self, path, method="GET"):
+        """The status and the text of an answer."""
+        request = urllib.request.Request("http://127.0.0.1:%d%s" % (self.operators, path), method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read().decode()
+
+    def test_explain_extend_and_force_a_shutdown_that_is_overdue(self):
+        self.start_operated("400")
+        self.assertEqual(self.ask("/force", "POST")[0], 409)  # nobody has asked it to stop
+        self.assertEqual(self.client("stuck").hear(), "stuck")
+        self.terminate()
+        status, text = self.ask("/explain")
+        self.assertEqual(status, 200)
+        self.assertIn("service is DRAINING", text)
+        self.assertIn("examples/service/server.c:", text)
+        self.assertNotIn("http", text)  # they do not hold it up
+        said = self.service.stderr.readline()  # at the end of the budget
+        self.assertIn("over its budget: extend or force it", said)
+        self.assertEqual(self.ask("/extend/1", "POST"), (200, "ok\n"))
+        self.assertEqual(self.ask("/extend/0", "POST")[0], 400)
+        self.assertEqual(self.ask("/force", "POST"), (200, "ok\n"))  # is answered all the same
+        self.assertEqual(self.status(), 3)
+        self.verify()
+        forced = [e["evidence"] for e in self.events("lifecycle_shutdown") if e["event"] == "drain_forced"]
+        self.assertEqual(forced, [{"by": "the operator"}])
+
+    def test_that_nobody_needs_hold_nothing_up(self):
+        self.start_operated("20000")
+        self.assertEqual(self.ask("/explain")[0], 200)
+        with socket.create_connection(("127.0.0.1", self.operators), timeout=30):  # an idle one
+            self.service.send_signal(signal.SIGTERM)
+            self.assertEqual(self.status(), 0)
+        self.verify()
+
+    def test_sigusr1_prints_the_explanation(self):
+        self.start_operated("20000")
+        self.service.send_signal(signal.SIGUSR1)
+        self.assertRegex(self.service.stderr.readline(), r"lifecycle_shutdown#\d+ service is IDLE, \d+ in flight")
+        self.service.send_signal(signal.SIGTERM)
+        self.assertEqual(self.status(), 0)
 
 
 class Sigterm(WithService):
