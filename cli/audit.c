@@ -80,6 +80,8 @@ static void print_workflow(FILE *out, const ebb__audit_line *line) {
     fputc('/', out);
     print_ms(out, line->budget);
     fprintf(out, " ms  epoch %" PRIu64 "  in flight %" PRIu64, line->epoch, line->in_flight);
+    if (line->inside > 0) fprintf(out, "  begun inside %" PRIu64, line->inside);
+    if (line->refused > 0) fprintf(out, "  refused %" PRIu64, line->refused);
     print_reasons(out, line);
 }
 

@@ -16,7 +16,7 @@ static bool asks_from_inside(const ebb_rt *rt, const ebb__task *t, uint32_t gate
     return t->index != 0 && is_inside(rt, ebb__region_at(rt, t->region), ebb__region_at(rt, gate));
 }
 
-ebb_status ebb__refusal(ebb_rt *rt, ebb__task *t, ebb__region *r) {
+ebb_status ebb__admit_refused(ebb_rt *rt, ebb__task *t, ebb__region *r) {
     if (rt->on_asked != NULL) rt->on_asked(rt, r, true);
     if (t->index == 0 || t->told == 0) return EBB_ERR_CLOSED;
     (void)ebb__acknowledge(&t->cx);
@@ -26,9 +26,9 @@ ebb_status ebb__refusal(ebb_rt *rt, ebb__task *t, ebb__region *r) {
 ebb_status ebb__admit_slow(ebb_rt *rt, ebb__task *t, ebb__region *r) {
     if (r->state != EBB_REGION_OPEN) {
         if (EBB__MUTANT(rt, EBB_ORACLE_NO_NEW_WORK) && r->state == EBB_REGION_DRAINING) return EBB_OK;
-        return ebb__refusal(rt, t, r);
+        return ebb__admit_refused(rt, t, r);
     }
-    if (!asks_from_inside(rt, t, r->gate)) return ebb__refusal(rt, t, r);
+    if (!asks_from_inside(rt, t, r->gate)) return ebb__admit_refused(rt, t, r);
     if (rt->on_asked != NULL) rt->on_asked(rt, r, false);
     return EBB_OK;
 }
@@ -37,7 +37,7 @@ ebb_status ebb__admit_own(ebb_rt *rt, ebb__task *t) {
     ebb__region *r = ebb__region_at(rt, t->region);
     if (t->index == 0) return ebb__admit(rt, t, r);
     if (ebb__is_over(t)) return EBB_ERR_CLOSED;
-    return ebb_cancelled(&t->cx) ? ebb__refusal(rt, t, r) : EBB_OK;
+    return ebb_cancelled(&t->cx) ? ebb__admit_refused(rt, t, r) : EBB_OK;
 }
 
 /* ---- operations of layers above --------------------------------------------------------------------- */
@@ -47,7 +47,7 @@ static ebb_status inbound(ebb_rt *rt, ebb__task *t) {
     ebb_status st = ebb__admit_own(rt, t);
     if (st != EBB_OK || t->index == 0) return st;
     bool stops = r->state != EBB_REGION_OPEN || r->flags & R_STOPPING || t->told != 0;
-    return stops ? ebb__refusal(rt, t, r) : EBB_OK;
+    return stops ? ebb__admit_refused(rt, t, r) : EBB_OK;
 }
 
 static ebb_status ask(ebb_cx *cx, bool from_outside) {

@@ -21,7 +21,7 @@ static inline ebb_status ebb__admit(ebb_rt *rt, ebb__task *t, ebb__region *r) {
 ebb_status ebb__admit_own(ebb_rt *rt, ebb__task *t);
 
 /* What a refusal says to `t`. */
-ebb_status ebb__refusal(ebb_rt *rt, ebb__task *t, ebb__region *r);
+ebb_status ebb__admit_refused(ebb_rt *rt, ebb__task *t, ebb__region *r);
 
 /* What layers above ask before they begin an operation for `cx`: one of its own, or one that brings work in
  * from outside. A refusal is in the trace and in the journal. Errors as above. */

@@ -138,7 +138,7 @@ static void a_new_file_starts_with_its_version_and_ends_where_it_is_closed(void 
     char *bytes = contents(f, &n);
     assert_int_equal(strncmp(bytes, "{\"seq\":1,\"at\":\"20", 17), 0);
     assert_non_null(
-        strstr(bytes, "\"evidence\":{\"audit\":\"ebb-audit-v1\",\"contract\":\"ebb-cancel-v2\"}"));
+        strstr(bytes, "\"evidence\":{\"audit\":\"ebb-audit-v2\",\"contract\":\"ebb-cancel-v2\"}"));
     assert_int_equal(bytes[n - 1], '\n');
     free(bytes);
     assert_int_equal(stat(f->path, &s), 0);
@@ -285,7 +285,7 @@ static void what_was_not_finished_is_told_and_noted(void **state) {
     assert_non_null(strstr(
         bytes, "\"event\":\"interrupted\",\"code\":null,\"workflow\":\"rollout_cancel\",\"name\":\"v42\","
                "\"id\":2,\"parent\":1,\"from\":\"DRAINING\",\"to\":\"DRAINING\",\"elapsed_ms\":0.000,"
-               "\"budget_ms\":3000.000,\"epoch\":1,\"in_flight\":1,\"reason\":[{\"kind\":\"PARENT\","
+               "\"budget_ms\":3000.000,\"epoch\":1,\"in_flight\":1,\"inside\":0,\"refused\":0,\"reason\":[{\"kind\":\"PARENT\","
                "\"severity\":2,\"message\":\"\"},{\"kind\":\"TIMEOUT\",\"severity\":2,\"message\":"
                "\"too slow\"}],\"evidence\":{\"line\":8}"));
     free(bytes);
@@ -390,7 +390,7 @@ static void a_log_of_another_version_is_corrupt(void **state) {
     ebb_audit_close(open_log(f));
     char *bytes = contents(f, &n);
     split(l, bytes);
-    replace(l, 0, "ebb-audit-v1", "ebb-audit-v9");
+    replace(l, 0, "ebb-audit-v2", "ebb-audit-v9");
     seal(l);
     char *later = join(l);
     put_contents(f, later, strlen(later));

@@ -209,6 +209,8 @@ static void put_workflow(ebb_audit *a, const ebb__audit_entry *e) {
     put_ms(a, "budget_ms", e->budget);
     put_number(a, "epoch", e->epoch);
     put_number(a, "in_flight", e->in_flight);
+    put_number(a, "inside", e->inside);
+    put_number(a, "refused", e->refused);
     put_chain(a, e);
 }
 

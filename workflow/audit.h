@@ -5,7 +5,7 @@
 
 #include "workflow/phase.h"
 
-#define EBB__AUDIT_VERSION "ebb-audit-v1"
+#define EBB__AUDIT_VERSION "ebb-audit-v2"
 enum {
     EBB__AUDIT_LINE = 32768, /* no line is longer */
     EBB__AUDIT_VALUE = 1024, /* of bytes that a string has in it, escapes included; then it is cut */
@@ -30,7 +30,7 @@ typedef struct ebb__audit_entry {
     const ebb_reason *chain;  /* its own reason first, the root cause last */
     uint32_t chain_n;
     uint8_t epoch;
-    uint64_t in_flight;
+    uint64_t in_flight, inside, refused;
     ebb__fact facts[EBB__AUDIT_FACTS]; /* up to the first without a key */
 } ebb__audit_entry;
 

@@ -187,6 +187,8 @@ static ebb_status note(ebb_audit *a, const ebb__audit_line *line) {
                           .chain = chain,
                           .epoch = (uint8_t)line->epoch,
                           .in_flight = line->in_flight,
+                          .inside = line->inside,
+                          .refused = line->refused,
                           .facts = {{"line", NULL, line->seq}}};
     while (e.chain_n < EBB_CHAIN_DEPTH && ebb__audit_reason(line, e.chain_n, &chain[e.chain_n])) e.chain_n++;
     return ebb__audit_write(a, &e);

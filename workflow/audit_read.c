@@ -204,6 +204,8 @@ static const field fields[] = {
     {"budget_ms", MS, WORKFLOW, offsetof(ebb__audit_line, budget)},
     {"epoch", COUNT, WORKFLOW, offsetof(ebb__audit_line, epoch)},
     {"in_flight", COUNT, WORKFLOW, offsetof(ebb__audit_line, in_flight)},
+    {"inside", COUNT, WORKFLOW, offsetof(ebb__audit_line, inside)},
+    {"refused", COUNT, WORKFLOW, offsetof(ebb__audit_line, refused)},
     {"reason", REASON, WORKFLOW, offsetof(ebb__audit_line, reason)},
     {"evidence", EVIDENCE, ALL, offsetof(ebb__audit_line, evidence)},
     {"lost", NUMBER, SOME, offsetof(ebb__audit_line, lost)},

@@ -19,7 +19,7 @@ typedef struct ebb__audit_line {
     uint64_t number, parent;
     ebb_workflow_state from, to;
     uint64_t elapsed, budget; /* ns */
-    uint64_t epoch, in_flight;
+    uint64_t epoch, in_flight, inside, refused;
     json_t *reason;   /* an array of objects with kind, severity, message */
     json_t *evidence; /* an object of numbers and texts */
     uint8_t prev[EBB__AUDIT_HASH], hash[EBB__AUDIT_HASH];

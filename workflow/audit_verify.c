@@ -24,7 +24,7 @@ typedef struct life {
     uint64_t parent;
     uint64_t run;                        /* of which process it is, counted by `started` */
     uint64_t line;                       /* its last */
-    uint64_t elapsed, budget, in_flight; /* there */
+    uint64_t elapsed, budget, in_flight, inside, refused; /* there */
     uint64_t epoch;
     ebb_reason reason;
     ebb_workflow_state state;
@@ -230,7 +230,9 @@ static bool may_open(verifier *v, const ebb__audit_line *line) {
     if (line->parent > v->n)
         return broken(v, line, AUDIT_COMPLETE, "its parent %" PRIu64 " was never opened", line->parent);
     const life *p = &v->lives[line->parent - 1];
-    if (p->end == EBB__WE_NONE && !p->requested) return true;
+    uint64_t in_unit = 0; /* what a unit begins inside itself is no new work, while there is one */
+    bool unit = ebb__audit_fact(line, "in_unit", &in_unit) && in_unit == 1 && p->in_flight > 0;
+    if (p->end == EBB__WE_NONE && (!p->requested || unit)) return true;
     return broken(v, line, NO_NEW_WORK,
                   "opened in workflow %" PRIu64 " (%s), which takes no new work: expected IDLE, found %s%s",
                   line->parent, p->type, state(p->state), p->end == EBB__WE_NONE ? "" : ", ended");
@@ -350,6 +352,15 @@ static bool takes_no_new_work(verifier *v, const life *w, const ebb__audit_line 
         return broken(v, line, NO_NEW_WORK,
                       "after the request at most %" PRIu64 " may be in flight, found %" PRIu64, w->in_flight,
                       line->in_flight);
+    if (line->inside < w->inside || line->refused < w->refused)
+        return broken(v, line, NO_NEW_WORK,
+                      "\"inside\" and \"refused\" never fall: expected at least %" PRIu64 " and %" PRIu64
+                      ", found %" PRIu64 " and %" PRIu64,
+                      w->inside, w->refused, line->inside, line->refused);
+    if (line->inside > w->inside && (!w->requested || w->in_flight == 0))
+        return broken(v, line, NO_NEW_WORK,
+                      "%" PRIu64 " begun inside units, but no unit was in flight after a request",
+                      line->inside - w->inside);
     if (!must_be_idle(line->event) || line->in_flight == 0) return true;
     return broken(v, line, of_ending(line), "%s needs 0 in flight, found %" PRIu64, event_of(line),
                   line->in_flight);
@@ -483,6 +494,8 @@ static void learn(verifier *v, life *w, const ebb__audit_line *line) {
     w->elapsed = line->elapsed;
     w->budget = line->budget;
     w->in_flight = line->in_flight;
+    w->inside = line->inside;
+    w->refused = line->refused;
     w->epoch = line->epoch;
     (void)ebb__audit_reason(line, 0, &w->reason);
 }

@@ -57,7 +57,9 @@ static void line(ebb__wf *wf, ebb__wf_event event, const char *code, ebb_workflo
                           .budget = ebb__wf_budget(wf),
                           .chain = chain,
                           .epoch = wf->epoch,
-                          .in_flight = wf->in_flight};
+                          .in_flight = wf->in_flight,
+                          .inside = wf->inside,
+                          .refused = wf->refused};
     e.chain_n = chain_of(wf, chain);
     for (size_t i = 0; i < n && i < EBB__AUDIT_FACTS; i++) e.facts[i] = facts[i];
     ebb_status st = ebb__audit_write(wf->audit, &e);

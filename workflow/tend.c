@@ -28,7 +28,8 @@ static uint64_t tasks_in(const ebb_rt *rt, ebb__region *r) {
     return n;
 }
 
-/* Cleanup scopes, and so the annex too, are not what was there before the request. */
+/* A unit is one, whatever it has begun inside itself. Cleanup scopes, and so the annex too, are not what was
+ * there before the request. */
 uint64_t ebb__wf_in_flight(const ebb__wf *wf) {
     const ebb_rt *rt = wf->rt;
     ebb__region *top;
@@ -36,10 +37,19 @@ uint64_t ebb__wf_in_flight(const ebb__wf *wf) {
     uint64_t n = 0;
     bool counts = true;
     for (ebb__region *r = top; r != NULL; r = ebb__region_after(rt, r, top, counts)) {
-        counts = !(r->flags & R_CLEANUP) || r == top;
+        counts = !(r->flags & (R_CLEANUP | R_UNIT)) || r == top;
         if (counts) n += tasks_in(rt, r);
+        else n += (r->flags & R_UNIT) != 0;
     }
     return n;
+}
+
+void ebb__wf_asked(ebb_rt *rt, const ebb__region *r, bool refused) {
+    for (ebb__wf *wf = ebb__wf_around(rt, r); wf != NULL; wf = ebb__wf_parent(wf)) {
+        if (wf->state == EBB_WF_IDLE) continue;
+        if (refused) wf->refused++;
+        else wf->inside++;
+    }
 }
 
 /* ---- IDLE ---------------------------------------------------------------------------------------------- */
@@ -66,7 +76,7 @@ static void asked_from_outside(ebb_cx *cx, ebb__wf *wf, const ebb__region *r) {
 
 /* Nobody has asked it to stop, somebody waits for its end, and there is nothing left to do. */
 static bool completes(ebb_cx *cx, ebb__wf *wf, view v) {
-    if (!(v.region->flags & R_JOINING) || !ebb__steward_is_last(v.region)) return false;
+    if (!(v.region->flags & (R_JOINING | R_ENDS)) || !ebb__steward_is_last(v.region)) return false;
     wf->completing = true;
     wf->rt->standby--;
     ebb_region_close(cx, wf->region);

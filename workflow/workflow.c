@@ -65,6 +65,7 @@ static ebb_status workflows_of(ebb_rt *rt) {
         rt->workflows = w;
         rt->workflows_free = workflows_free;
         rt->blame = ebb__wf_blame;
+        rt->on_asked = ebb__wf_asked;
     }
     return ebb__slab_reserve(&rt->workflows->slab, &rt->allocator);
 }
@@ -184,6 +185,16 @@ static ebb_status settle_in(ebb_cx *cx, ebb__wf *wf, const ebb_workflow_opts *o)
     return st;
 }
 
+/* Is it in a unit of that one's work? */
+static bool is_in_unit(const ebb__wf *wf, const ebb__wf *parent) {
+    ebb__region *r;
+    if (ebb__find_region(wf->rt, wf->around, &r) != EBB_OK) return false;
+    for (; ebb__region_id(wf->rt, r) != parent->region.id; r = ebb__region_at(wf->rt, r->parent)) {
+        if (r->flags & R_UNIT) return true;
+    }
+    return false;
+}
+
 /* The number of the one whose work it is; a workflow that cleans up after another is not work of that. */
 static uint64_t work_of(const ebb__wf *wf) {
     ebb__region *r;
@@ -215,7 +226,9 @@ ebb_workflow ebb_workflow_open_at(ebb_cx *cx, const ebb_workflow_opts *opts, con
     if (wf->audit == NULL && parent != NULL) wf->audit = parent->audit;
     wf->number = wf->audit != NULL ? ++wf->audit->number : ++rt->workflows->number;
     wf->parent = work_of(wf);
-    ebb__wf_remark(wf, EBB__WE_OPENED, &(ebb__fact){"site", site, 0}, 1);
+    bool inside = wf->parent != 0 && is_in_unit(wf, parent);
+    ebb__fact facts[] = {{"site", site, 0}, {"in_unit", NULL, 1}};
+    ebb__wf_remark(wf, EBB__WE_OPENED, facts, inside ? 2 : 1);
     return ebb__wf_id(wf);
 }
 

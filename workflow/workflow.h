@@ -63,6 +63,8 @@ struct ebb__wf {
     uint8_t epoch;
     uint32_t absorbed;
     uint64_t in_flight; /* at the last step */
+    uint64_t inside;    /* what units in it have begun inside themselves since the request */
+    uint64_t refused;   /* what was asked for in it since then and not admitted */
     bool cancelled;     /* what was in flight has been cancelled */
     bool overdue;       /* the budget is over, and an operator has to say what next */
     uint64_t tell_at;   /* when on_overdue is told again */
@@ -140,6 +142,10 @@ ebb_status ebb__wf_tend(ebb_cx *cx, void *state);
 void ebb__wf_catch_up(ebb__wf *wf);
 /* Tasks that are in flight in its region, and below. */
 uint64_t ebb__wf_in_flight(const ebb__wf *wf);
+
+/* Of the kernel: something was refused in a region that stops, or begun inside a unit there. Every workflow
+ * around it that was asked to stop counts it. */
+void ebb__wf_asked(ebb_rt *rt, const ebb__region *r, bool refused);
 
 /* ---- drain.c, left.c ---- */
 
