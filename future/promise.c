@@ -2,6 +2,7 @@
 #include "future/promise.h"
 
 #include "base/alloc.h"
+#include "kernel/admit.h"
 #include "kernel/task.h"
 
 static void trace_promise(void *object, ebb_tracer *t) {
@@ -80,7 +81,7 @@ static const ebb__kind closing_kind = {
 
 ebb_future *ebb_closing_at(ebb_cx *cx, const char *site) {
     ebb_status st = EBB_OK;
-    if (ebb__region_at(ebb__rt_of(cx), ebb__task_of(cx)->region)->state != EBB_REGION_OPEN) {
+    if (ebb__is_closing(ebb__region_at(ebb__rt_of(cx), ebb__task_of(cx)->region))) {
         return ebb_pure_at(cx, ebb_none(), site);
     }
     ebb_future *f = ebb__future_new(cx, &closing_kind, site, &st);

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "future/promise.h"
+#include "kernel/admit.h"
 #include "kernel/task.h"
 
 enum {
@@ -197,7 +198,7 @@ static bool cancel_members(ebb__scope *s, ebb_cancel_kind kind, bool all) {
  * was told to a place that is still to come. */
 static void follow_close(ebb__scope *s, ebb_cx *cx) {
     const ebb__region *r = ebb__region_at(s->heap->rt, ebb__task_of(cx)->region);
-    if (s->closed || r->state == EBB_REGION_OPEN) return;
+    if (s->closed || !ebb__is_closing(r)) return;
     s->closed = true;
     for (uint32_t i = s->listens ? s->members_n : 0; i > 0; i--) {
         ebb_future *f = (ebb_future *)(void *)ebb__member_cell(s->members[i - 1]);

@@ -414,6 +414,7 @@ static ebb_future *call(ebb_cx *cx, ebb_http_client *client, const ebb_http_call
     ebb__url url;
     ebb_future *f = NULL;
     ebb_status st = client_check(cx, client);
+    if (st == EBB_OK) st = ebb__admit_operation(cx);
     if (st == EBB_OK) st = check(what, opens, &url);
     if (st != EBB_OK) return ebb__loop_failed(cx, st, site);
     ebb__call *c = call_new(client);

@@ -5,6 +5,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "fiber/fiber.h"
 #include "http/http.h"
+#include "kernel/region.h"
 
 /* ---- admission ---------------------------------------------------------------------------------------------- */
 
@@ -151,24 +152,33 @@ void ebb__serve_gone(ebb_http *x, ebb_cancel_kind kind, const char *message) {
 
 /* ---- starting --------------------------------------------------------------------------------------------------- */
 
-static ebb_task spawn(ebb_cx *host, ebb_http *x) {
+static ebb_task spawn(ebb_cx *cx, ebb_http *x) {
     const ebb__handler *h = x->handler;
-    if (h->kind == EBB__FIBER) return ebb_fiber_spawn_at(host, x->region, run_plain, x, NULL, h->site);
-    return ebb_spawn_at(host, x->region, h->kind == EBB__POLL ? run_plain : run_future, x, h->site);
+    if (h->kind == EBB__FIBER) return ebb_fiber_spawn_at(cx, x->region, run_plain, x, NULL, h->site);
+    return ebb_spawn_at(cx, x->region, h->kind == EBB__POLL ? run_plain : run_future, x, h->site);
+}
+
+/* An exchange is work of its connection, which is a unit: its keeper asks for it. */
+static ebb_cx *keeper_of(const ebb__conn *c) {
+    ebb__task *t;
+    return ebb__find_task(c->loop->rt, c->keeper, &t) == EBB_OK ? &t->cx : ebb_host(c->loop->rt);
 }
 
 /* 503 if there is no room for it. */
 static int start(ebb_http *x) {
-    ebb_cx *host = ebb_host(x->loop->rt);
-    ebb_region_opts opts = {
-        .parent = x->conn->region, .deadline = x->deadline, .on_closed = region_closed, .arg = x};
-    x->region = ebb_region_open_at(host, &opts, x->handler->site);
+    ebb_cx *cx = keeper_of(x->conn);
+    ebb_region_opts opts = {.parent = x->conn->region,
+                            .deadline = x->deadline,
+                            .unit = true,
+                            .on_closed = region_closed,
+                            .arg = x};
+    x->region = ebb__region_open_apart(cx, &opts, x->handler->site);
     if (ebb_id_status(x->region.id) != EBB_OK) return 503;
     x->over = false;
     x->working = true;
     x->conn->working++;
     x->conn->server->stats.exchanges++;
-    if (ebb_id_status(spawn(host, x).id) == EBB_OK) return 0;
+    if (ebb_id_status(spawn(cx, x).id) == EBB_OK) return 0;
     x->verdict = 503;
     return 503;
 }

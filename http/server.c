@@ -5,6 +5,7 @@
 #include <sys/random.h>
 
 #include "base/alloc.h"
+#include "kernel/region.h"
 #include "loop/stream.h"
 
 enum { IDLE_LEAST_MS = 1000, LOOK_MS = 100, WRITE_LEAST = 17408, WRITE_MOST = 65536 };
@@ -106,8 +107,11 @@ static ebb__conn *conn_new(ebb_http_server *s) {
 
 /* From here on its region has it. */
 static ebb_status conn_region(ebb_cx *host, ebb__conn *c) {
-    ebb_region_opts opts = {
-        .parent = c->server->region, .policy = EBB_COLLECT, .on_closed = conn_region_closed, .arg = c};
+    ebb_region_opts opts = {.parent = c->server->region,
+                            .policy = EBB_COLLECT,
+                            .unit = true,
+                            .on_closed = conn_region_closed,
+                            .arg = c};
     c->region = ebb_region_open(host, &opts);
     return ebb_id_status(c->region.id);
 }
@@ -283,7 +287,7 @@ static ebb_status listen_in(ebb_cx *cx, ebb_http_server *s, const ebb_address *a
 static ebb_status open_region(ebb_cx *cx, ebb_http_server *s) {
     ebb_region_opts opts = {
         .parent = ebb_self_region(cx), .policy = EBB_COLLECT, .on_closed = server_closed, .arg = s};
-    s->region = ebb_region_open(ebb_host(s->loop->rt), &opts);
+    s->region = ebb__region_open_apart(cx, &opts, EBB_SITE);
     return ebb_id_status(s->region.id);
 }
 
@@ -300,6 +304,7 @@ ebb_status ebb_http_listen(ebb_cx *cx, const ebb_http_server_opts *opts, ebb_htt
     if (opts == NULL) return EBB_ERR_INVALID;
     if (opts->size != 0 && opts->size != sizeof *opts) return EBB_ERR_VERSION;
     ebb_status st = ebb__loop_of(cx, &l);
+    if (st == EBB_OK) st = ebb__admit_inbound(cx);
     if (st != EBB_OK) return st;
     ebb_http_server *s = server_new(l, opts);
     if (s == NULL) return EBB_ERR_NOMEM;

@@ -46,8 +46,7 @@ static ebb_status inbound(ebb_rt *rt, ebb__task *t) {
     ebb__region *r = ebb__region_at(rt, t->region);
     ebb_status st = ebb__admit_own(rt, t);
     if (st != EBB_OK || t->index == 0) return st;
-    bool stops = r->state != EBB_REGION_OPEN || r->flags & R_STOPPING || t->told != 0;
-    return stops ? ebb__admit_refused(rt, t, r) : EBB_OK;
+    return ebb__is_closing(r) || t->told != 0 ? ebb__admit_refused(rt, t, r) : EBB_OK;
 }
 
 static ebb_status ask(ebb_cx *cx, bool from_outside) {
@@ -61,7 +60,7 @@ static ebb_status ask(ebb_cx *cx, bool from_outside) {
     return st;
 }
 
-ebb_status ebb__admit_operation(ebb_cx *cx) {
+ebb_status ebb__admit_operation_slow(ebb_cx *cx) {
     return ask(cx, false);
 }
 

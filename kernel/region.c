@@ -69,8 +69,8 @@ static bool cleaning(const ebb__task *t) {
     return t->index != 0 && (t->told != 0 || t->flags & F_IN_FINALIZER);
 }
 
-/* `annex`: a steward's, which is nobody's and has no bounds. */
-EBB__INLINE ebb_region region_open(ebb_rt *rt, ebb_cx *cx, const ebb_region_opts *o, bool annex,
+/* `annex`: a steward's, which is nobody's and has no bounds. `apart`: only nobody's. */
+EBB__INLINE ebb_region region_open(ebb_rt *rt, ebb_cx *cx, const ebb_region_opts *o, bool annex, bool apart,
                                    const char *site) {
     static const ebb_region_opts none;
     if (o == NULL) o = &none;
@@ -114,7 +114,7 @@ EBB__INLINE ebb_region region_open(ebb_rt *rt, ebb_cx *cx, const ebb_region_opts
         r->polls = parent->polls;
     }
     if (o->deadline != 0) ebb__region_arm(rt, r, r->deadline);
-    if (t->index != 0 && !annex) own(rt, t, r);
+    if (t->index != 0 && !annex && !apart) own(rt, t, r);
     if (EBB__UNLIKELY(parent->flags & R_STOPPING) && !o->cleanup) ebb__region_stop_new(rt, r);
     rt->stats.regions++;
     ebb__emit_region(rt, EBB_EV_REGION_OPENED, r, annex ? 0 : ebb__task_id(t),
@@ -123,10 +123,11 @@ EBB__INLINE ebb_region region_open(ebb_rt *rt, ebb_cx *cx, const ebb_region_opts
     return (ebb_region){ebb__region_id(rt, r)};
 }
 
-static void journal_open(ebb_rt *rt, ebb_cx *cx, const ebb_region_opts *o, const char *site, uint64_t id) {
+static void journal_open(ebb_rt *rt, ebb_cx *cx, const ebb_region_opts *o, bool apart, const char *site,
+                         uint64_t id) {
     uint32_t flags = 0;
     if (o != NULL) {
-        flags = 1u | (o->cleanup ? 2u : 0u) | (o->policy == EBB_COLLECT ? 4u : 0u) |
+        flags = (apart ? 32u : 0u) | 1u | (o->cleanup ? 2u : 0u) | (o->policy == EBB_COLLECT ? 4u : 0u) |
                 (o->on_closed != NULL ? 8u : 0u) | (o->unit ? 16u : 0u);
     }
     ebb__journal(
@@ -140,14 +141,21 @@ static void journal_open(ebb_rt *rt, ebb_cx *cx, const ebb_region_opts *o, const
 
 ebb_region ebb_region_open_at(ebb_cx *cx, const ebb_region_opts *opts, const char *site) {
     ebb_rt *rt = ebb__rt_of(cx);
-    ebb_region id = region_open(rt, cx, opts, false, site);
-    if (EBB__UNLIKELY(rt->journal != NULL)) journal_open(rt, cx, opts, site, id.id);
+    ebb_region id = region_open(rt, cx, opts, false, false, site);
+    if (EBB__UNLIKELY(rt->journal != NULL)) journal_open(rt, cx, opts, false, site, id.id);
+    return id;
+}
+
+ebb_region ebb__region_open_apart(ebb_cx *cx, const ebb_region_opts *opts, const char *site) {
+    ebb_rt *rt = ebb__rt_of(cx);
+    ebb_region id = region_open(rt, cx, opts, false, true, site);
+    if (EBB__UNLIKELY(rt->journal != NULL)) journal_open(rt, cx, opts, true, site, id.id);
     return id;
 }
 
 ebb_region ebb__annex_open(ebb_cx *cx, ebb_region parent, const char *site) {
     return region_open(ebb__rt_of(cx), cx,
-                       &(ebb_region_opts){.parent = parent, .policy = EBB_COLLECT, .cleanup = true}, true,
+                       &(ebb_region_opts){.parent = parent, .policy = EBB_COLLECT, .cleanup = true}, true, true,
                        site);
 }
 

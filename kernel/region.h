@@ -21,6 +21,9 @@ void ebb__sweep_later(ebb_rt *rt, ebb__region *r);
 /* Does that, for one region: may run hooks. False if there was none. */
 bool ebb__sweep_one(ebb_rt *rt);
 
+/* As ebb_region_open_at, but the region is nobody's: `cx` only asks for it. */
+ebb_region ebb__region_open_apart(ebb_cx *cx, const ebb_region_opts *opts, const char *site);
+
 /* A cleanup scope for a steward: nobody's own. Its errors as ebb_region_open; not journaled. */
 ebb_region ebb__annex_open(ebb_cx *cx, ebb_region parent, const char *site);
 

@@ -26,7 +26,7 @@ static const ebb_op blocking_op = {"blocking", ebb__request_cancel, NULL};
 ebb_future *ebb_blocking_at(ebb_cx *cx, ebb_blocking_fn fn, void *arg, const char *site) {
     ebb_future *f;
     ebb_loop *l;
-    ebb_status st = ebb__loop_of(cx, &l);
+    ebb_status st = ebb__loop_admit(cx, &l);
     if (st == EBB_OK && fn == NULL) st = EBB_ERR_INVALID;
     if (st != EBB_OK) return ebb__loop_failed(cx, st, site);
     ebb__request *r = ebb__request_new(cx, l, NULL, &blocking_op, site, &f);

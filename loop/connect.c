@@ -40,7 +40,7 @@ ebb_future *ebb_tcp_connect_at(ebb_cx *cx, const ebb_address *address, const cha
     struct sockaddr_storage to;
     ebb_future *f;
     ebb_loop *l;
-    ebb_status st = ebb__loop_of(cx, &l);
+    ebb_status st = ebb__loop_admit(cx, &l);
     if (st == EBB_OK) st = ebb__address_parse(address, &to);
     if (st != EBB_OK) return ebb__loop_failed(cx, st, site);
     ebb__request *r = connect_begin(cx, l, EBB__TCP, site, &f);
@@ -54,7 +54,7 @@ ebb_future *ebb_tcp_connect_at(ebb_cx *cx, const ebb_address *address, const cha
 ebb_future *ebb_pipe_connect_at(ebb_cx *cx, const char *path, const char *site) {
     ebb_future *f;
     ebb_loop *l;
-    ebb_status st = ebb__loop_of(cx, &l);
+    ebb_status st = ebb__loop_admit(cx, &l);
     if (st == EBB_OK) st = ebb__path_check(path);
     if (st != EBB_OK) return ebb__loop_failed(cx, st, site);
     ebb__request *r = connect_begin(cx, l, EBB__PIPE, site, &f);

@@ -42,7 +42,7 @@ ebb_future *ebb_resolve_at(ebb_cx *cx, const char *name, uint16_t port, const ch
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM}; /* else each comes once a type of socket */
     ebb_future *f;
     ebb_loop *l;
-    ebb_status st = ebb__loop_of(cx, &l);
+    ebb_status st = ebb__loop_admit(cx, &l);
     if (st == EBB_OK && name == NULL) st = EBB_ERR_INVALID;
     if (st != EBB_OK) return ebb__loop_failed(cx, st, site);
     ebb__request *r = ebb__request_new(cx, l, NULL, &resolve_op, site, &f);

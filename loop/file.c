@@ -110,7 +110,7 @@ static void on_open(uv_fs_t *uv) {
 ebb_future *ebb_file_open_at(ebb_cx *cx, const char *path, int flags, int mode, const char *site) {
     ebb_loop *l;
     ebb_future *failed;
-    ebb_status st = ebb__loop_of(cx, &l);
+    ebb_status st = ebb__loop_admit(cx, &l);
     if (st == EBB_OK && path == NULL) st = EBB_ERR_INVALID;
     ebb__handle *h = st == EBB_OK ? ebb__handle_new(l, ebb_self_region(cx), EBB__FILE, site, &st) : NULL;
     if (h == NULL) return ebb__loop_failed(cx, st, site);
@@ -141,6 +141,7 @@ static ebb__request *piece_new(ebb_cx *cx, ebb_file file, const ebb_op *op, size
                                const char *site, ebb_future **failed) {
     ebb__handle *h;
     ebb_status st = file_find(cx, file, &h);
+    if (st == EBB_OK) st = ebb__admit_operation(cx);
     if (st == EBB_OK && (n > INT64_MAX || (offset > INT64_MAX && offset != EBB_FILE_HERE))) {
         st = EBB_ERR_INVALID;
     }
@@ -246,6 +247,7 @@ ebb_future *ebb_file_sync_at(ebb_cx *cx, ebb_file file, const char *site) {
     ebb__handle *h;
     ebb_future *failed;
     ebb_status st = file_find(cx, file, &h);
+    if (st == EBB_OK) st = ebb__admit_operation(cx);
     if (st != EBB_OK) return ebb__loop_failed(cx, st, site);
     ebb__request *r = ebb__request_new(cx, h->loop, h, &sync_op, site, &failed);
     if (r == NULL) return failed;
@@ -257,7 +259,7 @@ ebb_future *ebb_file_sync_at(ebb_cx *cx, ebb_file file, const char *site) {
 static ebb__request *path_request(ebb_cx *cx, const ebb_op *op, const char *path, const char *site,
                                   ebb_future **failed) {
     ebb_loop *l;
-    ebb_status st = ebb__loop_of(cx, &l);
+    ebb_status st = ebb__loop_admit(cx, &l);
     if (st == EBB_OK && path == NULL) st = EBB_ERR_INVALID;
     if (st == EBB_OK) return ebb__request_new(cx, l, NULL, op, site, failed);
     *failed = ebb__loop_failed(cx, st, site);

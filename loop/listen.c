@@ -78,7 +78,7 @@ static const ebb_op accept_op = {"accept", accept_cancel, accept_closing};
 
 static bool admits(const ebb_rt *rt, ebb_region region) {
     ebb__region *r;
-    return ebb__find_region(rt, region, &r) == EBB_OK && r->state == EBB_REGION_OPEN;
+    return ebb__find_region(rt, region, &r) == EBB_OK && !ebb__is_closing(r);
 }
 
 /* Somebody waits already. If that is in a region that is closed, it is only about to hear so. */
@@ -97,7 +97,7 @@ ebb_future *ebb_listener_accept_at(ebb_cx *cx, ebb_listener listener, const char
     ebb__handle *h;
     ebb_future *f;
     ebb_status st = listener_find(cx, listener, &h);
-    if (st == EBB_OK && !admits(ebb__rt_of(cx), ebb_self_region(cx))) st = EBB_ERR_CLOSED;
+    if (st == EBB_OK) st = ebb__admit_inbound(cx);
     if (st == EBB_OK && is_taken(h)) st = EBB_ERR_BUSY;
     if (st != EBB_OK) return ebb__loop_failed(cx, st, site);
     ebb__listening *a = &h->as.listening;
@@ -146,6 +146,7 @@ ebb_listener ebb_tcp_listen_at(ebb_cx *cx, const ebb_address *address, const cha
     struct sockaddr_storage at;
     ebb_loop *l;
     ebb_status st = ebb__loop_of(cx, &l);
+    if (st == EBB_OK) st = ebb__admit_inbound(cx);
     if (st == EBB_OK) st = ebb__address_parse(address, &at);
     ebb__handle *h =
         st == EBB_OK ? ebb__stream_new(l, ebb_self_region(cx), EBB__TCP_LISTENER, site, &st) : NULL;
@@ -156,6 +157,7 @@ ebb_listener ebb_tcp_listen_at(ebb_cx *cx, const ebb_address *address, const cha
 ebb_listener ebb_pipe_listen_at(ebb_cx *cx, const char *path, const char *site) {
     ebb_loop *l;
     ebb_status st = ebb__loop_of(cx, &l);
+    if (st == EBB_OK) st = ebb__admit_inbound(cx);
     if (st == EBB_OK) st = ebb__path_check(path);
     ebb__handle *h =
         st == EBB_OK ? ebb__stream_new(l, ebb_self_region(cx), EBB__PIPE_LISTENER, site, &st) : NULL;

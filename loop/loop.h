@@ -17,6 +17,7 @@
 #include "base/map.h"
 #include "base/slab.h"
 #include "future/future.h"
+#include "kernel/admit.h"
 #include "kernel/clock.h"
 #include <ebb/loop.h>
 
@@ -63,6 +64,12 @@ static inline ebb_status ebb__loop_of(const ebb_cx *cx, ebb_loop **out) {
     *out = h->wake_ctx;
     return EBB_OK;
 }
+/* The same, for an operation that begins now: refused with EBB_CANCELLED or EBB_ERR_CLOSED before it has an effect. */
+static inline ebb_status ebb__loop_admit(ebb_cx *cx, ebb_loop **out) {
+    ebb_status st = ebb__loop_of(cx, out);
+    return st == EBB_OK ? ebb__admit_operation(cx) : st;
+}
+
 /* The loop of this thread whose runtime has this id; NULL: there is none. */
 ebb_loop *ebb__loop_here(uint8_t runtime_id);
 

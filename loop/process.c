@@ -150,7 +150,7 @@ ebb_process ebb_process_spawn_at(ebb_cx *cx, ebb_stream pipes[3], const ebb_proc
                                  const char *site) {
     ebb__handle *h = NULL, *streams[3] = {NULL, NULL, NULL};
     ebb_loop *l;
-    ebb_status st = ebb__loop_of(cx, &l);
+    ebb_status st = ebb__loop_admit(cx, &l);
     if (st == EBB_OK) st = check(opts, pipes);
     if (st == EBB_OK) st = make(cx, l, opts, site, streams, &h);
     for (int i = 0; pipes != NULL && i < 3; i++) {

@@ -214,6 +214,7 @@ ebb_future *ebb_stream_read_at(ebb_cx *cx, ebb_stream stream, void *into, size_t
     ebb__handle *h;
     ebb_future *f;
     ebb_status st = ebb__stream_find(cx, stream, &h);
+    if (st == EBB_OK) st = ebb__admit_operation(cx);
     if (st == EBB_OK && (into == NULL || n == 0 || n > INT64_MAX)) st = EBB_ERR_INVALID;
     if (st == EBB_OK && reader_of(h) != NULL) st = EBB_ERR_BUSY;
     if (st == EBB_OK && h->as.stream.kept == NULL) st = h->as.stream.ended;

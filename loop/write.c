@@ -160,6 +160,7 @@ ebb_future *ebb_stream_write_at(ebb_cx *cx, ebb_stream stream, const void *from,
     ebb__handle *h;
     ebb_future *failed;
     ebb_status st = ebb__stream_find(cx, stream, &h);
+    if (st == EBB_OK) st = ebb__admit_operation(cx);
     if (st == EBB_OK && ((from == NULL && n > 0) || n > INT64_MAX)) st = EBB_ERR_INVALID;
     if (st == EBB_OK) st = ebb__request_reserve(h->loop);
     if (st != EBB_OK) return ebb__loop_failed(cx, st, site);

@@ -4,6 +4,7 @@
 
 #include "kernel/admit.h"
 #include "kernel/duty.h"
+#include "kernel/region.h"
 #include "kernel/steward.h"
 #include "kernel/task.h"
 
@@ -94,7 +95,9 @@ static void do_open(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
     if (recorded(op) == EBB_ERR_INVALID) o.policy = (ebb_failure_policy)(EBB_COLLECT + 1);
     const char *site = ebb__replay_site(p, op->text);
     p->refuse = recorded(op) == EBB_ERR_NOMEM;
-    expect_id(p, op, ebb_region_open_at(cx, flags & 1 ? &o : NULL, site).id);
+    expect_id(p, op,
+              flags & 32 ? ebb__region_open_apart(cx, &o, site).id
+                         : ebb_region_open_at(cx, flags & 1 ? &o : NULL, site).id);
 }
 
 static void do_close(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
