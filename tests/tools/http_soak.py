@@ -227,7 +227,7 @@ def memory(server, n, storm):
     load(server, n, storm)
     now = check_rest(server, at_first)
     grown = check_memory(server, before, MIB)
-    expect(now["handlers_cancelled"] >= n // 3 * 6, now)
+    expect(now["cancelled"] >= n // 3 * 6, now)
     return "%d requests and as many cancelled: %+d KiB, of %d" % (n, grown / 1024, before / 1024)
 
 
