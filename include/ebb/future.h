@@ -261,7 +261,8 @@ typedef struct ebb_selected {
 } ebb_selected;
 ebb_selected *ebb_selected_of(const ebb_value *v); /* NULL if it is no such value */
 
-/* Time: by the clock that ebb_advance moves. */
+/* Time: by the clock that ebb_advance moves. A timer whose future has ended, or that has lost to something else,
+ * is disarmed by the next pump. */
 #define ebb_after(cx, span)             ebb_after_at((cx), (span), EBB_SITE)
 #define ebb_within(cx, f, span)         ebb_within_at((cx), (f), (span), EBB_SITE)
 #define ebb_delay(cx, span, fn, arg)    ebb_delay_at((cx), (span), (fn), (arg), EBB_SITE)
