@@ -117,6 +117,8 @@ struct ebb__kind {
     bool (*cancelled)(ebb__scope *s, ebb_future *f, uint32_t *work);
     /* The timer that it has set by ebb__due_add has fired. It is pending. */
     void (*fired)(ebb__scope *s, ebb_future *f);
+    /* Values that it has besides its own, by number; NULL: no more. Its type has EBB__TYPE_KEEPS. */
+    ebb_value *(*kept)(ebb_future *f, uint32_t i);
 };
 
 struct ebb__hook {

@@ -224,7 +224,9 @@ static void last_values(ebb__heap *h, ebb__page *b) {
         for (uint32_t i = 0; i < n; i++) {
             ebb__cell *c = ebb__cell_at(b, i);
             if (b->cls != NULL && b == b->cls->page && (char *)c >= b->cls->cur) break;
-            if (c->type != NULL && !is_elsewhere(c)) ebb__cell_end(c);
+            if (c->type == NULL) continue;
+            if (is_elsewhere(c)) ebb__kept_end(c);
+            else ebb__cell_end(c);
         }
     }
     (void)h;
