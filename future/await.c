@@ -91,9 +91,8 @@ static ebb_status make_room(ebb_cx *cx, const ebb_future *f, const ebb_value *v)
 static ebb_status collect(ebb_future *f, ebb_value *v) {
     ebb_status st = ebb__status_of(f);
     ebb_value got = st == EBB_OK ? ebb__value_from(f) : ebb_none();
-    bool moved = f->value.type == NULL;
     if (v != NULL) *v = got;
-    else if (moved) ebb__dispose(got);
+    else ebb__dispose(got); /* what is borrowed has no type, or another who refers to it */
     return st;
 }
 

@@ -162,11 +162,25 @@ static void mark_exports(ebb__heap *h) {
 
 /* ---- sweeping ---------------------------------------------------------------------------------------------------- */
 
+static bool is_owned_word(const ebb_value *v) {
+    return v->type != NULL && v->type->size == 0 && v->type->free != NULL;
+}
+
+/* A word that a future has besides its value. */
+static bool keeps_word(ebb_future *f) {
+    ebb_value *v;
+    if (!(f->cell.type->reserved & EBB__TYPE_KEEPS)) return false;
+    for (uint32_t i = 0; (v = ebb__kind_of(f)->kept(f, i)) != NULL; i++) {
+        if (is_owned_word(v)) return true;
+    }
+    return false;
+}
+
 /* Does user code have to run before it is gone? */
-static bool has_last_words(const ebb__cell *c) {
+static bool has_last_words(ebb__cell *c) {
     if (c->type->reserved & EBB__TYPE_FUTURE) {
-        const ebb_value *v = &((const ebb_future *)(const void *)c)->value;
-        return v->type != NULL && v->type->size == 0 && v->type->free != NULL;
+        ebb_future *f = (ebb_future *)(void *)c;
+        return is_owned_word(&f->value) || keeps_word(f);
     }
     return !(c->type->reserved & EBB__TYPE_OWN) && c->type->free != NULL;
 }
@@ -442,12 +456,25 @@ void ebb__collect_all(ebb__heap *h) {
 
 /* ---- last words ------------------------------------------------------------------------------------------------------ */
 
+static void word_end(ebb_value *at) {
+    ebb_value v = *at;
+    if (!is_owned_word(&v)) return;
+    *at = ebb_none();
+    v.type->free(v.as.p);
+}
+
+void ebb__kept_end(ebb__cell *c) {
+    ebb_future *f = (ebb_future *)(void *)c;
+    ebb_value *v;
+    if (!(c->type->reserved & EBB__TYPE_KEEPS)) return;
+    for (uint32_t i = 0; (v = ebb__kind_of(f)->kept(f, i)) != NULL; i++) word_end(v);
+}
+
 void ebb__cell_end(ebb__cell *c) {
     if (!has_last_words(c)) return;
     if (c->type->reserved & EBB__TYPE_FUTURE) {
-        ebb_value v = ((ebb_future *)(void *)c)->value;
-        ((ebb_future *)(void *)c)->value = ebb_none();
-        v.type->free(v.as.p);
+        word_end(&((ebb_future *)(void *)c)->value);
+        ebb__kept_end(c);
     } else {
         const ebb_type *type = c->type;
         c->type = &ebb__dead_type; /* once */

@@ -202,13 +202,10 @@ void ebb__dispose(ebb_value v) {
  * end() publishes, or at once. On its own thread a future that no other knows needs no atomic exchange. */
 static bool claim(ebb_future *f, uint32_t to) {
     assert(f != NULL);
-    uint32_t pending = EBB_FUTURE_PENDING;
     if (EBB__LIKELY(!(f->flags & EBB__F_EXPORTED))) {
-        return atomic_load_explicit(&f->state, memory_order_relaxed) == EBB_FUTURE_PENDING;
+        return (atomic_load_explicit(&f->state, memory_order_relaxed) & 0xff) == EBB_FUTURE_PENDING;
     }
-    /* Release: who loses to it on another thread sees what came before. Acquire: the winner follows the maker. */
-    return atomic_compare_exchange_strong_explicit(&f->state, &pending, to, memory_order_acq_rel,
-                                                   memory_order_acquire);
+    return ebb__claim(f, to);
 }
 
 static void end(ebb_future *f, uint32_t state) {
@@ -230,6 +227,14 @@ void ebb__refuse_value(ebb_value v) {
     ebb__dispose(v);
 }
 
+/* Nobody else may settle it from here on. False: somebody has ended it. */
+static bool take_pending(ebb_future *f) {
+    if (!claim(f, EBB_FUTURE_PENDING | EBB__STATE_TAKEN)) return false;
+    if (f->flags & EBB__F_EXPORTED) return true;
+    atomic_store_explicit(&f->state, EBB_FUTURE_PENDING | EBB__STATE_TAKEN, memory_order_relaxed);
+    return true;
+}
+
 /* f, which is pending, ends as `inner` will. */
 static bool flatten(ebb_future *f, ebb_future *inner) {
     if (inner == f) { /* it would wait for itself */
@@ -237,7 +242,7 @@ static bool flatten(ebb_future *f, ebb_future *inner) {
         ebb__consume(inner, f->site);
         return failed_now;
     }
-    if (ebb__has_ended(f)) {
+    if (!take_pending(f)) {
         ebb__consume_failed(inner, f->site);
         return false;
     }
@@ -300,7 +305,8 @@ ebb_value ebb__value_from(ebb_future *input) {
     ebb_value v = input->value;
     if (v.type != NULL) ebb__shade_value(ebb__heap_of(input), &v);
     if (is_last_reader(input)) {
-        input->value = ebb_none();
+        if (EBB__LIKELY(!(input->flags & EBB__F_EXPORTED))) input->value = ebb_none();
+        else if (v.type != NULL) input->value = (ebb_value){&ebb__moved_type, {NULL}};
     } else if (v.type != NULL && v.type->size == 0) {
         v.type = NULL; /* a word that somebody else owns: borrowed */
     } else if (ebb__value_cell(&v) != NULL) {

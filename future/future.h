@@ -39,7 +39,7 @@ enum {
 /* 80 bytes; what a kind needs follows. */
 struct ebb_future {
     ebb__cell cell;
-    _Atomic uint32_t state; /* ebb_future_state, and above 8 bits the ebb_cancel_kind */
+    _Atomic uint32_t state; /* ebb_future_state, and above 8 bits the ebb_cancel_kind, or EBB__STATE_TAKEN */
     uint16_t flags;
     uint16_t holds; /* uses that the caller has left; UINT16_MAX stays */
     uint32_t owners;
@@ -51,6 +51,10 @@ struct ebb_future {
     const char *site;
 };
 _Static_assert(sizeof(void *) != 8 || sizeof(ebb_future) == 80, "with an edge and a callback it is 120");
+
+/* With EBB_FUTURE_PENDING: a promise was settled with another future, and ends as that. It can be cancelled, but
+ * nobody else can settle it. */
+#define EBB__STATE_TAKEN (UINT32_C(1) << 16)
 
 /* What an edge belongs to, in the low bits of `input`. */
 enum {
@@ -117,6 +121,8 @@ struct ebb__kind {
     bool (*cancelled)(ebb__scope *s, ebb_future *f, uint32_t *work);
     /* The timer that it has set by ebb__due_add has fired. It is pending. */
     void (*fired)(ebb__scope *s, ebb_future *f);
+    /* Values that it has besides its own, by number; NULL: no more. Its type has EBB__TYPE_KEEPS. */
+    ebb_value *(*kept)(ebb_future *f, uint32_t i);
 };
 
 struct ebb__hook {
@@ -133,6 +139,7 @@ struct ebb__hook {
 
 extern const ebb_type ebb__dead_type; /* of a large cell that waits to be swept */
 extern const ebb_type ebb__nested_type;
+extern const ebb_type ebb__moved_type; /* stands in an exported future whose value was moved out */
 extern const ebb_type ebb__outcomes_type, ebb__selected_type; /* their free may be called early, and again */
 
 /* ---- what is what ------------------------------------------------------------------------------------------- */
@@ -156,6 +163,18 @@ static inline ebb_future_state ebb__state_of(const ebb_future *f) {
 
 static inline ebb_cancel_kind ebb__kind_of_cancel(const ebb_future *f) {
     return (ebb_cancel_kind)(atomic_load_explicit(&f->state, memory_order_acquire) >> 8);
+}
+
+/* Takes a future that other threads know out of PENDING: true for whoever has ended it. */
+static inline bool ebb__claim(ebb_future *f, uint32_t to) {
+    uint32_t was = atomic_load_explicit(&f->state, memory_order_relaxed);
+    do {
+        if ((was & 0xff) != EBB_FUTURE_PENDING) return false;
+        /* Release: who loses to it on another thread sees what came before. Acquire: the winner follows the
+         * maker. */
+    } while (!atomic_compare_exchange_weak_explicit(&f->state, &was, to, memory_order_acq_rel,
+                                                    memory_order_acquire));
+    return true;
 }
 
 /* Static failed futures, one a status. */

@@ -45,7 +45,8 @@ enum {
     EBB__TYPE_SINGLE = 4,
     EBB__TYPE_MANY = 8,
     EBB__TYPE_LETS_GO = 16,
-    EBB__TYPE_AT_HOME = 32 /* a word that means something to its own runtime only */
+    EBB__TYPE_AT_HOME = 32, /* a word that means something to its own runtime only */
+    EBB__TYPE_KEEPS = 64    /* a future whose kind has `kept` */
 };
 
 enum {
@@ -261,8 +262,10 @@ void ebb__collect_all(ebb__heap *h);
 bool ebb__sweep_page(ebb__heap *h, ebb__class *k);
 /* Gives chunks back that were not used for a while; `all`: that are not used. */
 void ebb__heap_trim(ebb__heap *h, bool all);
-/* Calls the free of an object, or of the word that a future still has. */
+/* Calls the free of an object, or of the words that a future still has. */
 void ebb__cell_end(ebb__cell *c);
+/* The same of the words that a future has besides its value. */
+void ebb__kept_end(ebb__cell *c);
 /* Runs what user code the dead still need, and frees them. */
 void ebb__bury(ebb__heap *h);
 

@@ -28,9 +28,6 @@ typedef struct import {
     ebb_value value;
 } import;
 
-/* What stands in a remote future whose word was moved to another runtime. */
-static const ebb_type moved_type = {"moved", 0, NULL, NULL, 0};
-
 static import *of_let_go(ebb__letter *l) {
     return (import *)(void *)((char *)l - offsetof(import, let_go));
 }
@@ -51,19 +48,19 @@ static void release(import *im) {
 
 /* ---- over there ------------------------------------------------------------------------------------------------- */
 
-/* Nobody there can ask for the value again but this import. An exported future is read by imports only. */
+/* Nobody there can ask for the value again but this import. */
 static bool is_last_reader(const ebb_future *f) {
     return f->owners == 0 && f->holds == 0 && f->hooks == NULL;
 }
 
 static void read_value(import *im, ebb_future *f) {
     ebb_value v = f->value;
-    if (v.type == &moved_type) {
+    if (v.type == &ebb__moved_type) {
         im->status = EBB_ERR_CONSUMED;
     } else if (v.type != NULL && (v.type->size != 0 || v.type->reserved & EBB__TYPE_AT_HOME)) {
         im->status = EBB_ERR_INVALID; /* an object of that heap, or a handle of that loop */
     } else {
-        if (v.type != NULL && is_last_reader(f)) f->value.type = &moved_type;
+        if (v.type != NULL && is_last_reader(f)) f->value.type = &ebb__moved_type;
         else v.type = NULL;
         im->value = v;
     }

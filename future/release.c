@@ -103,11 +103,16 @@ static bool finally_cancelled(ebb__scope *s, ebb_future *f, uint32_t *work) {
     return true;
 }
 
+static ebb_value *finally_kept(ebb_future *f, uint32_t i) {
+    return i == 0 ? &((finally *)(void *)f)->was.value : NULL;
+}
+
 static const ebb__kind finally_kind = {
     .type = {"finally", sizeof(finally), trace_finally, NULL,
-             EBB__TYPE_OWN | EBB__TYPE_FUTURE | EBB__TYPE_SINGLE},
+             EBB__TYPE_OWN | EBB__TYPE_FUTURE | EBB__TYPE_SINGLE | EBB__TYPE_KEEPS},
     .input_ended = finally_ended,
     .cancelled = finally_cancelled,
+    .kept = finally_kept,
 };
 
 ebb_future *ebb_finally_at(ebb_cx *cx, ebb_future *f, ebb_finally_fn fn, void *arg, const char *site) {
@@ -200,11 +205,17 @@ static bool bracket_cancelled(ebb__scope *s, ebb_future *f, uint32_t *work) {
     return true;
 }
 
+static ebb_value *bracket_kept(ebb_future *f, uint32_t i) {
+    bracket *b = (bracket *)(void *)f;
+    return i == 0 ? &b->resource : i == 1 ? &b->was.value : NULL;
+}
+
 static const ebb__kind bracket_kind = {
     .type = {"bracket", sizeof(bracket), trace_bracket, NULL,
-             EBB__TYPE_OWN | EBB__TYPE_FUTURE | EBB__TYPE_SINGLE},
+             EBB__TYPE_OWN | EBB__TYPE_FUTURE | EBB__TYPE_SINGLE | EBB__TYPE_KEEPS},
     .input_ended = bracket_ended,
     .cancelled = bracket_cancelled,
+    .kept = bracket_kept,
 };
 
 ebb_future *ebb_bracket_at(ebb_cx *cx, ebb_future *acquire, ebb_then_fn use, ebb_release_fn release,

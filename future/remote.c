@@ -145,16 +145,9 @@ void ebb_remote_release(ebb_remote *r) {
 
 /* ---- from any thread -------------------------------------------------------------------------------------------------- */
 
-static bool claim(ebb_future *f, uint32_t to) {
-    uint32_t pending = EBB_FUTURE_PENDING;
-    /* Release: a canceller's writes come before the cancel. Acquire: the winner follows the maker. */
-    return atomic_compare_exchange_strong_explicit(&f->state, &pending, to, memory_order_acq_rel,
-                                                   memory_order_acquire);
-}
-
 bool ebb_remote_cancel(ebb_remote *r, ebb_cancel_kind kind) {
     if (kind == EBB_CANCEL_NONE) kind = EBB_CANCEL_USER;
-    if (!claim(r->future, EBB_FUTURE_CANCELLED | (uint32_t)kind << 8)) return false;
+    if (!ebb__claim(r->future, EBB_FUTURE_CANCELLED | (uint32_t)kind << 8)) return false;
     (void)post_ended(r);
     return true;
 }
@@ -170,7 +163,10 @@ static ebb_status lost(ebb_remote *r) {
 
 static ebb_status settle(ebb_remote *r, ebb_value v, uint32_t to) {
     ebb_future *f = r->future;
-    if (!claim(f, EBB_FUTURE_SETTLING)) {
+    uint32_t pending = EBB_FUTURE_PENDING; /* and not taken */
+    /* Release and acquire: as ebb__claim. */
+    if (!atomic_compare_exchange_strong_explicit(&f->state, &pending, EBB_FUTURE_SETTLING,
+                                                 memory_order_acq_rel, memory_order_acquire)) {
         ebb__dispose(v);
         return lost(r);
     }
@@ -224,7 +220,9 @@ static void last_values(ebb__heap *h, ebb__page *b) {
         for (uint32_t i = 0; i < n; i++) {
             ebb__cell *c = ebb__cell_at(b, i);
             if (b->cls != NULL && b == b->cls->page && (char *)c >= b->cls->cur) break;
-            if (c->type != NULL && !is_elsewhere(c)) ebb__cell_end(c);
+            if (c->type == NULL) continue;
+            if (is_elsewhere(c)) ebb__kept_end(c);
+            else ebb__cell_end(c);
         }
     }
     (void)h;
@@ -233,7 +231,8 @@ static void last_values(ebb__heap *h, ebb__page *b) {
 void ebb__futures_free(ebb__heap *h) {
     ebb_rt *rt = h->rt;
     ebb__ties_cut(h);
-    for (ebb_remote *r = h->exports; r != NULL; r = r->next) (void)claim(r->future, EBB_FUTURE_CANCELLED);
+    for (ebb_remote *r = h->exports; r != NULL; r = r->next)
+        (void)ebb__claim(r->future, EBB_FUTURE_CANCELLED);
     /* Acquire: as ebb_turn. Release: from here on others free by themselves what was looked at above. */
     ebb__letter *letters = atomic_exchange_explicit(&h->inbound, EBB__INBOUND_CLOSED, memory_order_acq_rel);
     if (letters != NULL) h->taken++;

@@ -64,16 +64,21 @@ static void due_down(ebb__scope *s, uint32_t i, ebb__due d) {
     due_put(s, i, d);
 }
 
-/* The runtime's timer stands at the first of them, or earlier: then it wakes for nothing. */
-static ebb_status rearm(ebb__scope *s) {
-    if (s->dues_n == 0 || s->cx == NULL || s->dues[0].at >= s->timer_at) return EBB_OK;
+/* The runtime's timer is armed for the first of them, and not at all if there is none. */
+static ebb_status retime(ebb__scope *s) {
+    uint64_t at = s->dues_n == 0 || s->cx == NULL ? EBB_FOREVER : s->dues[0].at;
+    if (at == s->timer_at) return EBB_OK;
     ebb_cx *host = ebb_host(s->heap->rt);
     if (s->timer.id != 0) (void)ebb_timer_disarm(host, s->timer);
-    s->timer = ebb_timer_arm(host, s->servant, s->dues[0].at);
-    ebb_status st = ebb_id_status(s->timer.id);
-    s->timer_at = st == EBB_OK ? s->dues[0].at : EBB_FOREVER;
-    if (st != EBB_OK) s->timer.id = 0;
-    return st;
+    s->timer.id = 0;
+    s->timer_at = EBB_FOREVER;
+    if (at == EBB_FOREVER) return EBB_OK;
+    ebb_timer timer = ebb_timer_arm(host, s->servant, at);
+    ebb_status st = ebb_id_status(timer.id);
+    if (st != EBB_OK) return st;
+    s->timer = timer;
+    s->timer_at = at;
+    return EBB_OK;
 }
 
 ebb_status ebb__due_add(ebb__scope *s, ebb_future *f, uint64_t at) {
@@ -86,7 +91,7 @@ ebb_status ebb__due_add(ebb__scope *s, ebb_future *f, uint64_t at) {
     }
     s->dues_n++;
     due_up(s, s->dues_n - 1, (ebb__due){at, s->due_order++, f});
-    ebb_status st = rearm(s);
+    ebb_status st = s->dues[0].at < s->timer_at ? retime(s) : EBB_OK;
     if (st != EBB_OK) ebb__due_remove(s, f);
     return st;
 }
@@ -103,7 +108,8 @@ void ebb__due_remove(ebb__scope *s, ebb_future *f) {
 
 static bool fire_timers(ebb__scope *s, uint32_t *work) {
     uint64_t now = s->heap->rt->now;
-    if (now >= s->timer_at) { /* it has fired */
+    if (now >= s->timer_at) { /* it has fired, or the wheel is about to come to it */
+        (void)ebb_timer_disarm(ebb_host(s->heap->rt), s->timer);
         s->timer.id = 0;
         s->timer_at = EBB_FOREVER;
     }
@@ -114,7 +120,7 @@ static bool fire_timers(ebb__scope *s, uint32_t *work) {
         ebb__due_remove(s, f);
         if (!ebb__has_ended(f)) ebb__kind_of(f)->fired(s, f);
     }
-    return rearm(s) == EBB_OK;
+    return true;
 }
 
 /* ---- the servant --------------------------------------------------------------------------------------- */
@@ -289,17 +295,12 @@ static ebb_status serve(ebb_cx *cx, void *state) {
     follow_close(s, cx);
     bool idle = fire_timers(s, &work);
     if (!ebb__run_queue(s, &work)) idle = false;
+    if (retime(s) != EBB_OK) idle = false;
     s->running = false;
     bool ends = may_end(s, cx, idle);
     if (ends) {
         dispose_unread(s);
         ends = may_end(s, cx, idle); /* whatever that code has made */
-    }
-    if ((ends || (forced && s->dues_n == 0)) &&
-        s->timer.id != 0) { /* forced, this may be the last poll that it gets */
-        (void)ebb_timer_disarm(cx, s->timer);
-        s->timer.id = 0;
-        s->timer_at = EBB_FOREVER;
     }
     if (ends) return s->told ? EBB_CANCELLED : EBB_OK;
     if (!idle || collecting || s->first != NULL) (void)ebb_wake(cx, ebb_self(cx));

@@ -1,5 +1,5 @@
 /* Futures that wait for a time: after, within, delay, schedule. Their timer is their scope's: spare is its
- * place there. */
+ * place there. The scope arms the runtime's timer for the first of them. */
 #include "future/single.h"
 
 static bool bad_span(uint64_t span) {

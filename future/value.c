@@ -1,6 +1,7 @@
 /* Values: objects of the heap, words that somebody owns, bytes of a region. */
 #include "future/future.h"
 
+const ebb_type ebb__moved_type = {"moved", 0, NULL, NULL, 0};
 const ebb_type ebb__nested_type = {"future", sizeof(ebb_future), NULL, NULL,
                                    EBB__TYPE_OWN | EBB__TYPE_FUTURE};
 

@@ -303,6 +303,109 @@ static void a_release_that_takes_time_is_waited_for_by_a_cancelled_region(void *
     assert_int_equal(state_of(fw->world, fw->root), EBB_REGION_CLOSED);
 }
 
+/* ---- words that were acquired, when nothing of it can run any more ----------------------------------------------- */
+
+static uint32_t words_freed;
+
+static void free_word(void *p) {
+    (void)p;
+    words_freed++;
+}
+
+static const ebb_type word_type = {"word", 0, NULL, free_word, 0};
+
+static ebb_future *use_for_ever(ebb_cx *cx, ebb_value *v, void *arg) {
+    (void)v;
+    (void)arg;
+    return ebb_never(cx);
+}
+
+static ebb_future *release_for_ever(ebb_cx *cx, ebb_value *v, void *arg) {
+    (void)v;
+    (void)arg;
+    return ebb_never(cx);
+}
+
+static ebb_future *never_over(ebb_cx *cx, void *arg) {
+    (void)arg;
+    return ebb_never(cx);
+}
+
+static ebb_future *pure_word(ebb_cx *cx) {
+    return ebb_pure(cx, ebb_owned(&word_type, &words_freed));
+}
+
+static ebb_future *use_word(ebb_cx *cx, ebb_value *v, void *arg) {
+    (void)v;
+    (void)arg;
+    return pure_word(cx);
+}
+
+/* One that has such a word, in each of the places where it can be. */
+static ebb_future *keeps_a_word(ebb_cx *cx, int where) {
+    if (where == 0) return ebb_bracket(cx, pure_word(cx), use_for_ever, release_for_ever, NULL);
+    if (where == 1) return ebb_bracket(cx, ebb_pure(cx, ebb_none()), use_word, release_for_ever, NULL);
+    return ebb_finally(cx, pure_word(cx), never_over, NULL);
+}
+
+static void a_runtime_that_is_freed_lets_go_of_what_was_acquired(void **state) {
+    (void)state;
+    for (int i = 0; i < 6; i++) {
+        ebb_failing memory = {.inner = ebb_libc_allocator()};
+        ebb_rt *rt;
+        ebb_remote *remote = NULL;
+        words_freed = 0;
+        assert_int_equal(ebb_rt_new(&(ebb_rt_opts){.allocator = ebb_failing_allocator(&memory)}, &rt),
+                         EBB_OK);
+        ebb_future *f = keeps_a_word(ebb_host(rt), i % 3);
+        if (i >= 3) assert_int_equal(ebb_export(f, &remote), EBB_OK);
+        while (ebb_pump(rt, 100) == EBB_PENDING) continue;
+        assert_int_equal(words_freed, 0);
+        ebb_rt_free(rt);
+        assert_int_equal(words_freed, 1);
+        ebb_remote_release(remote);
+        assert_int_equal(memory.live, 0);
+        assert_int_equal(words_freed, 1);
+    }
+}
+
+static const ebb_op stubborn = {"stubborn", NULL, NULL};
+
+static void acquire_late(ebb_cx *cx, ebb_cancel_kind kind, void *arg) {
+    (void)kind;
+    (void)keeps_a_word(cx, *(int *)arg);
+}
+
+typedef struct forced {
+    ebb_future *f;
+    int where;
+} forced;
+
+static ebb_status make_stubborn(ebb_cx *cx, void *state) {
+    forced *s = state;
+    s->f = ebb_promise(cx, &stubborn, NULL);
+    return ebb_on_cancel(s->f, acquire_late, &s->where);
+}
+
+/* Made by cleanup code, when the callback runner is about to be abandoned because a producer does not end. */
+static void a_forced_region_lets_go_of_what_was_acquired(void **state) {
+    future_world *fw = *state;
+    for (int where = 0; where < 3; where++) {
+        forced s = {.where = where};
+        words_freed = 0;
+        ebb_region r = ebb_region_open(fw->host, NULL);
+        ebb_spawn(fw->host, r, make_stubborn, &s);
+        future_settle(fw);
+        ebb_region_force(fw->host, r);
+        future_pass(fw, EBB_SECOND);
+        assert_int_equal(state_of(fw->world, r), EBB_REGION_CLOSED);
+        assert_int_equal(ebb_reject(s.f, EBB_CANCELLED), EBB_CANCELLED);
+        (void)ebb_pure(fw->host, ebb_none()); /* somebody has to run its free */
+        future_collect(fw);
+        assert_int_equal(words_freed, 1);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         IN_FUTURES(finally_runs_after_every_end_and_keeps_it),
@@ -315,6 +418,8 @@ int main(void) {
         IN_FUTURES(cancelling_a_bracket_at_each_step_releases_once_if_it_was_acquired),
         IN_FUTURES(a_region_that_is_cancelled_in_a_bracket_waits_for_the_release),
         IN_FUTURES(a_release_that_takes_time_is_waited_for_by_a_cancelled_region),
+        cmocka_unit_test(a_runtime_that_is_freed_lets_go_of_what_was_acquired),
+        IN_FUTURES(a_forced_region_lets_go_of_what_was_acquired),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -309,6 +309,103 @@ static void what_is_settled_in_a_freed_runtime_is_disposed_of(void **state) {
     ebb_remote_release(e.remote);
 }
 
+/* ---- beside those at home ---------------------------------------------------------------------------------------- */
+
+/* A future that is awaited at home: the value stays for others, unless it was moved out. */
+static void an_import_after_an_await_at_home(void **state) {
+    two *t = *state;
+    for (int owned = 0; owned < 2; owned++) {
+        export e = pending(t);
+        reader *home = reader_start(t->b, t->b->root, e.source);
+        turn(t->b);
+        assert_int_equal(ebb_settle(e.source, owned ? word(5) : ebb_int(42)), EBB_OK);
+        turn(t->b);
+        assert_int_equal(home->st, EBB_OK);
+        assert_int_equal(home->value.as.i, owned ? 5 : 42);
+        reader *late = import_all(t, &e);
+        meet(t);
+        assert_int_equal(late->st, owned ? EBB_ERR_CONSUMED : EBB_OK);
+        assert_int_equal(late->value.as.i, owned ? 0 : 42);
+        assert_int_equal(freed[5], 0);
+        ebb_discard(t->b->host, home->value);
+        assert_int_equal(freed[5], owned);
+    }
+}
+
+static ebb_status await_nothing(ebb_cx *cx, void *state) {
+    return ebb_await(cx, *(ebb_future **)state, NULL);
+}
+
+static void an_await_of_an_exported_word_that_wants_no_value_disposes_of_it(void **state) {
+    two *t = *state;
+    export e = pending(t);
+    (void)ebb_spawn(t->b->host, t->b->root, await_nothing, &e.source);
+    turn(t->b);
+    assert_int_equal(ebb_settle(e.source, word(6)), EBB_OK);
+    turn(t->b);
+    assert_int_equal(freed[6], 1);
+    ebb_remote_release(e.remote);
+}
+
+/* Settled with another future it is settled, for everybody. */
+static void a_promise_that_waits_for_another_can_not_be_settled_again(void **state) {
+    two *t = *state;
+    for (int exported_late = 0; exported_late < 2; exported_late++) {
+        ebb_future *f = ebb_promise(t->b->host, NULL, NULL);
+        ebb_future *inner = ebb_keep(ebb_promise(t->b->host, NULL, NULL));
+        export e = {f, NULL};
+        if (!exported_late) e = exported(t, f);
+        assert_int_equal(ebb_settle(f, ebb_nested(inner)), EBB_OK);
+        if (exported_late) e = exported(t, f);
+        assert_int_equal(ebb_settle(f, ebb_int(1)), EBB_ERR_RESOLVED);
+        assert_int_equal(ebb_remote_settle(e.remote, word(7)), EBB_ERR_RESOLVED);
+        assert_int_equal(freed[7], 1);
+        assert_int_equal(ebb_remote_reject(e.remote, EBB_FAILED), EBB_ERR_RESOLVED);
+        assert_int_equal(ebb_remote_state(e.remote), EBB_FUTURE_PENDING);
+        turn(t->b);
+        assert_int_equal(ebb_settle(inner, ebb_int(42)), EBB_OK);
+        reader *r = import_all(t, &e);
+        meet(t);
+        assert_int_equal(r->st, EBB_OK);
+        assert_int_equal(r->value.as.i, 42);
+        ebb_drop(inner);
+        ebb_drop(f);
+    }
+}
+
+/* But it can be cancelled, from there too, and what it waits for with it. */
+static void a_promise_that_waits_for_another_can_be_cancelled_by_a_remote(void **state) {
+    two *t = *state;
+    export e = pending(t);
+    ebb_future *inner = ebb_keep(ebb_promise(t->b->host, NULL, NULL));
+    assert_int_equal(ebb_settle(e.source, ebb_nested(inner)), EBB_OK);
+    assert_true(ebb_remote_cancel(e.remote, EBB_CANCEL_TIMEOUT));
+    assert_false(ebb_remote_cancel(e.remote, EBB_CANCEL_USER));
+    turn(t->b);
+    assert_int_equal(ebb_kind_of(e.source), EBB_CANCEL_TIMEOUT);
+    assert_int_equal(ebb_kind_of(inner), EBB_CANCEL_TIMEOUT);
+    assert_int_equal(ebb_reject(inner, EBB_CANCELLED), EBB_CANCELLED);
+    ebb_drop(inner);
+    ebb_drop(e.source);
+    ebb_remote_release(e.remote);
+}
+
+/* What comes first wins: a promise that was cancelled by a remote takes no other future. */
+static void a_promise_that_a_remote_has_ended_takes_no_other(void **state) {
+    two *t = *state;
+    export e = pending(t);
+    ebb_future *inner = ebb_keep(ebb_promise(t->b->host, NULL, NULL));
+    assert_int_equal(ebb_remote_settle(e.remote, ebb_int(3)), EBB_OK);
+    assert_int_equal(ebb_settle(e.source, ebb_nested(inner)), EBB_ERR_RESOLVED);
+    turn(t->b);
+    assert_int_equal(ebb_status_of(e.source), EBB_OK);
+    assert_int_equal(ebb_kind_of(inner), EBB_CANCEL_RESOURCE);
+    assert_int_equal(ebb_reject(inner, EBB_CANCELLED), EBB_CANCELLED);
+    ebb_drop(inner);
+    ebb_drop(e.source);
+    ebb_remote_release(e.remote);
+}
+
 /* ---- bad use, no memory ---------------------------------------------------------------------------------------- */
 
 static void what_can_not_be_imported_is_a_failed_future(void **state) {
@@ -393,6 +490,11 @@ int main(void) {
         IN_TWO_WORLDS(an_import_of_a_runtime_that_is_freed_is_closed),
         IN_TWO_WORLDS(a_runtime_that_is_freed_cancels_what_it_imported),
         IN_TWO_WORLDS(what_is_settled_in_a_freed_runtime_is_disposed_of),
+        IN_TWO_WORLDS(an_import_after_an_await_at_home),
+        IN_TWO_WORLDS(an_await_of_an_exported_word_that_wants_no_value_disposes_of_it),
+        IN_TWO_WORLDS(a_promise_that_waits_for_another_can_not_be_settled_again),
+        IN_TWO_WORLDS(a_promise_that_waits_for_another_can_be_cancelled_by_a_remote),
+        IN_TWO_WORLDS(a_promise_that_a_remote_has_ended_takes_no_other),
         IN_TWO_WORLDS(what_can_not_be_imported_is_a_failed_future),
         IN_TWO_WORLDS(nothing_is_allocated_once_an_import_was_made),
         cmocka_unit_test(an_import_survives_the_nth_allocation_failing),

@@ -131,7 +131,8 @@ ebb_future *ebb_promise_at(ebb_cx *cx, const ebb_op *op, void *arg, const char *
 
 /* Ends a promise with a value, which is moved into it. EBB_OK; EBB_CANCELLED if a cancel came first: the
  * value was disposed of; EBB_ERR_RESOLVED the second time, and disposed of too. A value that is a future
- * (ebb_nested) is flattened: the promise ends as that does. */
+ * (ebb_nested) is flattened: the promise ends as that does. From then on it can be cancelled, but not settled
+ * again, by a remote handle neither. */
 ebb_status ebb_settle(ebb_future *f, ebb_value v);
 /* Ends it with a failure. EBB_CANCELLED as status cancels it. A status that is no failure is
  * EBB_ERR_INVALID. */
@@ -261,7 +262,8 @@ typedef struct ebb_selected {
 } ebb_selected;
 ebb_selected *ebb_selected_of(const ebb_value *v); /* NULL if it is no such value */
 
-/* Time: by the clock that ebb_advance moves. */
+/* Time: by the clock that ebb_advance moves. A timer whose future has ended, or that has lost to something else,
+ * is disarmed by the next pump. */
 #define ebb_after(cx, span)             ebb_after_at((cx), (span), EBB_SITE)
 #define ebb_within(cx, f, span)         ebb_within_at((cx), (f), (span), EBB_SITE)
 #define ebb_delay(cx, span, fn, arg)    ebb_delay_at((cx), (span), (fn), (arg), EBB_SITE)
@@ -363,8 +365,9 @@ void ebb_peer_release(ebb_peer *p);   /* NULL is allowed */
  * that was shared or shielded when it was exported is let go of instead, as by any owner. The region waits
  * until the other runtime has answered. If that is freed first: EBB_ERR_CLOSED. The value must be a word; an
  * object of the other heap, or a handle of its loop: EBB_ERR_INVALID. A word that is owned is moved here
- * if nobody there holds, awaits or owns the remote future any more (of several imports the last gets it;
- * asking later is EBB_ERR_CONSUMED), else it is borrowed: good as long as somebody there keeps it. */
+ * if nobody there holds, awaits or owns the remote future any more (of several imports the last gets it), else
+ * it is borrowed: good as long as somebody there keeps it. Asking after it was moved, here or by an await or a
+ * combinator there, is EBB_ERR_CONSUMED. */
 #define ebb_import(cx, remote) ebb_import_at((cx), (remote), EBB_SITE)
 ebb_future *ebb_import_at(ebb_cx *cx, ebb_remote *remote, const char *site);
 
