@@ -169,6 +169,7 @@ static void walk(ebb_rt *rt, ebb__region *root, verb what, const verdict *v) {
     for (uint32_t at = root->index; at != 0;) {
         ebb__region *r = ebb__region_at(rt, at);
         const uint32_t *children = ebb__u32s_data(&r->children);
+        rt->visits++;
         for (uint32_t i = 0; i < r->children.n; i++) {
             ebb__region *c = ebb__region_at(rt, children[i]);
             if (c->flags & R_CLEANUP && what != FORCE && what != LATE) continue;

@@ -252,6 +252,7 @@ struct ebb_rt {
     bool reasons_low;
     uint64_t sequence; /* of requests */
     uint32_t waits;    /* begun so far: their numbers in the journal */
+    uint64_t visits;   /* regions that verbs, joins and counts have looked at: for tests of what they cost */
     ebb_stats stats;
 
     /* Suspends whoever awaits until its task is polled again; false if it can't wait in place, as only a

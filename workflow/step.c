@@ -7,38 +7,39 @@
 
 /* ---- lines --------------------------------------------------------------------------------------------- */
 
-/* One link more. Where a chain is cut, its last link is the root cause all the same. */
-static uint32_t add_link(ebb_reason out[EBB_CHAIN_DEPTH], uint32_t n, ebb_reason link) {
-    if (n == EBB_CHAIN_DEPTH) n--;
-    out[n] = link;
-    return n + 1;
-}
-
-/* Why: its own reason, and as long as that is only what was around it, what that was told. */
+/* Why: its own reason, and as long as that is only what was around it, what that was told. Where the chain is
+ * cut, its last link is the root cause all the same. */
 static uint32_t chain_of(const ebb__wf *wf, ebb_reason out[EBB_CHAIN_DEPTH]) {
+    const ebb__wf *w = wf, *parent;
     ebb__region *r;
     uint32_t n = 0;
     if (wf->state == EBB_WF_IDLE) return 0;
-    n = add_link(out, n, wf->reason);
-    while (out[n - 1].kind == EBB_CANCEL_PARENT) {
-        const ebb__wf *parent = ebb__wf_parent(wf);
+    out[n++] = wf->reason;
+    while (out[n - 1].kind == EBB_CANCEL_PARENT && n < EBB_CHAIN_DEPTH) {
+        parent = ebb__wf_parent(w);
         if (parent == NULL || parent->state == EBB_WF_IDLE) break;
-        n = add_link(out, n, parent->reason);
-        wf = parent;
+        out[n++] = parent->reason;
+        w = parent;
     }
-    if (out[n - 1].kind != EBB_CANCEL_PARENT || ebb__find_region(wf->rt, wf->region, &r) != EBB_OK) return n;
     /* It was no workflow that said it first. */
-    while (ebb__told_kind(r->told) == EBB_CANCEL_PARENT && !(r->flags & R_ROOT)) {
-        r = ebb__region_at(wf->rt, r->parent);
-        if (r->told != 0) n = add_link(out, n, ebb__region_reason(wf->rt, r));
+    if (out[n - 1].kind != EBB_CANCEL_PARENT || ebb__find_region(w->rt, w->region, &r) != EBB_OK) return n;
+    while (ebb__told_kind(r->told) == EBB_CANCEL_PARENT && !(r->flags & R_ROOT) && n < EBB_CHAIN_DEPTH) {
+        r = ebb__region_at(w->rt, r->parent);
+        if (r->told != 0) out[n++] = ebb__region_reason(w->rt, r);
     }
+    if (out[n - 1].kind == EBB_CANCEL_PARENT) out[n - 1] = wf->root;
     return n;
 }
 
-ebb_reason ebb__wf_root_cause(const ebb__wf *wf) {
-    ebb_reason chain[EBB_CHAIN_DEPTH];
-    uint32_t n = chain_of(wf, chain);
-    return n > 0 ? chain[n - 1] : wf->reason;
+/* Of what is around it that is known already, so a nest does not climb to the top from each. */
+ebb_reason ebb__wf_root_cause(const ebb__wf *wf, const ebb_reason *why) {
+    ebb__region *r;
+    const ebb__wf *parent = why->kind == EBB_CANCEL_PARENT ? ebb__wf_parent(wf) : NULL;
+    if (parent != NULL && parent->state != EBB_WF_IDLE) return parent->root;
+    if (why->kind != EBB_CANCEL_PARENT || ebb__find_region(wf->rt, wf->region, &r) != EBB_OK) return *why;
+    while (ebb__told_kind(r->told) == EBB_CANCEL_PARENT && !(r->flags & R_ROOT))
+        r = ebb__region_at(wf->rt, r->parent);
+    return r->told == 0 ? *why : ebb__region_reason(wf->rt, r);
 }
 
 static void line(ebb__wf *wf, ebb__wf_event event, const char *code, ebb_workflow_state from,
@@ -99,7 +100,7 @@ ebb_status ebb__wf_do(ebb_cx *cx, ebb__wf *wf, ebb__trigger trigger, const ebb__
     ebb_workflow_state from = wf->state;
     if (move->to != 0) wf->state = (ebb_workflow_state)move->to;
     if (ebb__wf_is_final(wf->state)) wf->ended_at = wf->rt->now;
-    wf->in_flight = ebb__wf_in_flight(wf);
+    wf->in_flight = ebb__wf_in_flight_now(wf);
     if (move->event == EBB__WE_NONE) return EBB_OK;
     ebb__note(cx, EBB_EV_WORKFLOW, 0, wf->region.id,
               (uint32_t)move->event << 16 | (uint32_t)from << 8 | (uint32_t)wf->state, wf->number);

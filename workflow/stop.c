@@ -31,6 +31,7 @@ static ebb_status absorb(ebb_cx *cx, ebb__wf *wf, const ebb_reason *why) {
     if (!final) wf->absorbed++;
     if (rises) {
         wf->reason = *why;
+        wf->root = ebb__wf_root_cause(wf, why);
         wf->epoch++;
         if (wf->cancelled && wf->state == EBB_WF_DRAINING) ebb__wf_cancel(cx, wf);
     }
@@ -40,15 +41,19 @@ static ebb_status absorb(ebb_cx *cx, ebb__wf *wf, const ebb_reason *why) {
 }
 
 ebb_status ebb__wf_ask(ebb_cx *cx, ebb__wf *wf, const ebb_reason *why) {
+    ebb__region *r;
     if (wf->state != EBB_WF_IDLE) return absorb(cx, wf, why);
     wf->requested_at = wf->rt->now;
     wf->end = ebb__wf_after(wf->requested_at, wf->own_budget);
     wf->reason = *why;
+    wf->root = ebb__wf_root_cause(wf, why);
     wf->epoch = 1;
     ebb__wf_meet(wf);
     wf->rt->standby--;
-    /* Closed first: what the line counts as in flight is all there will be. */
-    ebb_region_close(cx, wf->region);
+    /* Closed first: what the line counts as in flight is all there will be. If it was closed from around, so was
+     * all that is in it. */
+    if (ebb__find_region(wf->rt, wf->region, &r) == EBB_OK && r->state == EBB_REGION_OPEN)
+        ebb_region_close(cx, wf->region);
     (void)ebb__wf_do(cx, wf, EBB__T_REQUEST, NULL, 0);
     (void)ebb__wf_do(cx, wf, EBB__T_START_DRAIN, NULL, 0);
     ebb__wf_handlers_wake(cx, wf);
@@ -134,16 +139,23 @@ void ebb__wf_release(ebb_cx *cx, ebb__wf *wf) {
     ebb_region_close(cx, wf->operators);
 }
 
+/* What is around it has said as much. */
+static bool knows(const ebb__region *r, ebb_cancel_kind kind, uint64_t deadline) {
+    return r->told != 0 && ebb__told_severity(r->told) >= (uint8_t)ebb_cancel_severity(kind) &&
+           r->deadline <= deadline;
+}
+
 /* Cancels what is in flight. If nobody has to be asked when the budget is over, the kernel forces it then;
  * a little later than the steward, who says so. */
 void ebb__wf_cancel(ebb_cx *cx, ebb__wf *wf) {
-    ebb_reason why = ebb__wf_root_cause(wf);
+    ebb__region *r;
     bool own = wf->type->cancel_as != EBB_CANCEL_NONE;
-    ebb_cancel_kind kind = own ? wf->type->cancel_as : (ebb_cancel_kind)why.kind;
+    ebb_cancel_kind kind = own ? wf->type->cancel_as : (ebb_cancel_kind)wf->root.kind;
     ebb_budget b = {EBB_FOREVER, EBB_POLLS_UNBOUNDED, 0};
     uint64_t now = wf->rt->now, end = ebb__wf_after(wf->end, 2 * EBB_MS);
     if (!wf->no_force) b.deadline = ebb__wf_after(now, end > now ? (end - now) / 4 * 5 : 0);
-    ebb_region_cancel_within(cx, wf->region, kind, why.message, b);
+    if (ebb__find_region(wf->rt, wf->region, &r) == EBB_OK && knows(r, kind, b.deadline)) return;
+    ebb_region_cancel_within(cx, wf->region, kind, wf->root.message, b);
 }
 
 /* Nothing is in flight any more: this only bounds the finalizers. Those of a drain that was overdue have their
@@ -154,13 +166,12 @@ void ebb__wf_bound(ebb_cx *cx, ebb__wf *wf) {
     uint64_t from = wf->end > wf->rt->now ? wf->end : wf->rt->now;
     ebb_budget b = {ebb__wf_after(from, kept_part(wf)), EBB_POLLS_UNBOUNDED, 0};
     if (r->told != 0 && r->deadline <= b.deadline) return; /* it has one */
-    ebb_reason why = ebb__wf_root_cause(wf);
-    ebb_region_cancel_within(cx, wf->region, (ebb_cancel_kind)why.kind, why.message, b);
+    ebb_region_cancel_within(cx, wf->region, (ebb_cancel_kind)wf->root.kind, wf->root.message, b);
 }
 
 static void force_region(ebb_cx *cx, ebb__wf *wf) {
     ebb__region *r;
-    if (ebb__find_region(wf->rt, wf->region, &r) != EBB_OK) return;
+    if (ebb__find_region(wf->rt, wf->region, &r) != EBB_OK || r->flags & R_FORCED) return;
     if (r->told == 0 || r->deadline == EBB_FOREVER) {
         ebb_budget b = {ebb__wf_after(wf->rt->now, 5 * kept_part(wf)), EBB_POLLS_UNBOUNDED, 0};
         ebb_region_cancel_within(cx, wf->region, EBB_CANCEL_BUDGET, "forced", b);

@@ -19,39 +19,6 @@ static view look(const ebb__wf *wf) {
     return v;
 }
 
-/* ---- in flight ----------------------------------------------------------------------------------------- */
-
-static uint64_t tasks_in(const ebb_rt *rt, ebb__region *r) {
-    const uint32_t *tasks = ebb__u32s_data(&r->tasks);
-    uint64_t n = 0;
-    for (uint32_t i = 0; i < r->tasks.n; i++) n += !(ebb__task_at(rt, tasks[i])->flags & F_CLOSER);
-    return n;
-}
-
-/* A unit is one, whatever it has begun inside itself. Cleanup scopes, and so the annex too, are not what was
- * there before the request. */
-uint64_t ebb__wf_in_flight(const ebb__wf *wf) {
-    const ebb_rt *rt = wf->rt;
-    ebb__region *top;
-    if (ebb__find_region(rt, wf->region, &top) != EBB_OK || top->state == EBB_REGION_CLOSED) return 0;
-    uint64_t n = 0;
-    bool counts = true;
-    for (ebb__region *r = top; r != NULL; r = ebb__region_after(rt, r, top, counts)) {
-        counts = !(r->flags & (R_CLEANUP | R_UNIT)) || r == top;
-        if (counts) n += tasks_in(rt, r);
-        else n += (r->flags & R_UNIT) != 0;
-    }
-    return n;
-}
-
-void ebb__wf_asked(ebb_rt *rt, const ebb__region *r, bool refused) {
-    for (ebb__wf *wf = ebb__wf_around(rt, r); wf != NULL; wf = ebb__wf_parent(wf)) {
-        if (wf->state == EBB_WF_IDLE) continue;
-        if (refused) wf->refused++;
-        else wf->inside++;
-    }
-}
-
 /* ---- IDLE ---------------------------------------------------------------------------------------------- */
 
 /* What the workflow around it was asked for, as it is told below; of kind NONE if there is none. */
@@ -130,11 +97,19 @@ void ebb__wf_catch_up(ebb__wf *wf) {
     if (wf->state == EBB_WF_DRAINING && wf->rt->now > wf->end && !wf->overdue) time_out(ebb_host(wf->rt), wf);
 }
 
+/* Both have a step to make at this time, and that of the one around it may be one for both: then that goes
+ * first, and wakes this one, or its alarm does. Else each of a nest would walk over all that is inside of it. */
+static bool comes_later(const ebb__wf *wf) {
+    const ebb__wf *parent = ebb__wf_is_due(wf) ? ebb__wf_parent(wf) : NULL;
+    return parent != NULL && ebb__wf_is_due(parent);
+}
+
 /* One step, if there is one to make. */
 static bool drain(ebb_cx *cx, ebb__wf *wf, view v) {
     const ebb__region *r = v.region;
     uint64_t now = wf->rt->now;
     ebb__wf_meet(wf);
+    if (comes_later(wf)) return false;
     ebb__wf_catch_up(wf);
     if (wf->state == EBB_WF_DRAINING) hear(cx, wf, r);
     if (wf->state != EBB_WF_DRAINING) return true;

@@ -91,8 +91,8 @@ static void sweep(ebb_rt *rt) {
 
 ebb__wf *ebb__wf_around(const ebb_rt *rt, const ebb__region *r) {
     for (;; r = ebb__region_at(rt, r->parent)) {
-        if (r->flags & R_HOOK && r->on_closed == ebb__wf_closed) return r->arg;
-        if (r->flags & R_ROOT) return NULL;
+        ebb__wf *wf = ebb__wf_of_region(r);
+        if (wf != NULL || r->flags & R_ROOT) return wf;
     }
 }
 
@@ -308,9 +308,11 @@ static ebb_status outcome(const ebb__wf *wf) {
 /* Whoever is part of it would wait for itself. */
 static bool is_inside(const ebb_cx *cx, const ebb__wf *wf) {
     const ebb__task *t = ebb__task_of(cx);
-    const ebb__wf *w = t->index == 0 ? NULL : ebb__wf_around(t->rt, ebb__region_at(t->rt, t->region));
-    while (w != NULL && w != wf) w = ebb__wf_parent(w);
-    return w != NULL;
+    const ebb__region *r = ebb__region_at(t->rt, t->region);
+    ebb__region *top;
+    if (t->index == 0 || ebb__find_region(t->rt, wf->region, &top) != EBB_OK) return false;
+    while (r->depth > top->depth) r = ebb__region_at(t->rt, r->parent);
+    return r == top;
 }
 
 static ebb_status join(ebb_cx *cx, ebb_workflow workflow, ebb_workflow_report *out) {

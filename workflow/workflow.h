@@ -4,6 +4,7 @@
  *   step.c       the one function that changes its state, with its line in the log
  *   stop.c       request, extend, force
  *   tend.c       the steward's poll: what happens by itself between the request and the finalizers
+ *   flight.c     what is in flight
  *   drain.c      handlers
  *   left.c       what is left behind
  *   explain.c    what it waits for, in words
@@ -36,6 +37,14 @@ struct ebb_drain {
     ebb_status status;
 };
 
+/* What is in flight, as the last walk has found it. */
+typedef struct ebb__wf_count {
+    uint64_t n, at;           /* at: when that was */
+    bool told;                /* by one around it */
+    ebb__wf *around;          /* during the walk: the next one further out */
+    const ebb__region *scope; /* and the outermost unit or cleanup scope in which it is; NULL: none */
+} ebb__wf_count;
+
 struct ebb__wf {
     uint32_t link, generation; /* the slab's */
     uint32_t index;            /* 0: the slot is free */
@@ -60,14 +69,16 @@ struct ebb__wf {
     /* Since the request. */
     uint64_t requested_at, cancel_at, end, ended_at; /* absolute */
     ebb_reason reason;
+    ebb_reason root; /* why, in the end: as `reason`, if that is not only what is around it */
     uint8_t epoch;
     uint32_t absorbed;
     uint64_t in_flight; /* at the last step */
     uint64_t inside;    /* what units in it have begun inside themselves since the request */
     uint64_t refused;   /* what was asked for in it since then and not admitted */
-    bool cancelled;     /* what was in flight has been cancelled */
-    bool overdue;       /* the budget is over, and an operator has to say what next */
-    uint64_t tell_at;   /* when on_overdue is told again */
+    ebb__wf_count count;
+    bool cancelled;   /* what was in flight has been cancelled */
+    bool overdue;     /* the budget is over, and an operator has to say what next */
+    uint64_t tell_at; /* when on_overdue is told again */
     bool timed_out, forced;
 
     bool released;   /* the operators: they have to end too */
@@ -108,8 +119,8 @@ void ebb__wf_closed(void *arg, const ebb_report *report);
 ebb_status ebb__wf_do(ebb_cx *cx, ebb__wf *wf, ebb__trigger trigger, const ebb__fact *facts, size_t n);
 /* A line that changes nothing. */
 void ebb__wf_remark(ebb__wf *wf, ebb__wf_event event, const ebb__fact *facts, size_t n);
-/* Why, in the end: as its reason, if that is not only what is around it. */
-ebb_reason ebb__wf_root_cause(const ebb__wf *wf);
+/* Why, in the end, it is asked to stop for this reason. */
+ebb_reason ebb__wf_root_cause(const ebb__wf *wf, const ebb_reason *why);
 /* "rollout_cancel#3 v42". Returns out. */
 enum { EBB__WF_TITLE = 160 };
 const char *ebb__wf_title(const ebb__wf *wf, char out[EBB__WF_TITLE]);
@@ -140,8 +151,15 @@ void ebb__wf_release(ebb_cx *cx, ebb__wf *wf);
 ebb_status ebb__wf_tend(ebb_cx *cx, void *state);
 /* For whoever comes before the steward when a drain is late: what is said then is said after its end. */
 void ebb__wf_catch_up(ebb__wf *wf);
-/* Tasks that are in flight in its region, and below. */
-uint64_t ebb__wf_in_flight(const ebb__wf *wf);
+
+/* ---- flight.c ---- */
+
+/* Units, and tasks outside of them, that are in flight in its region and below. */
+uint64_t ebb__wf_in_flight(ebb__wf *wf);
+/* The same for a step: as one around it has found it at this time, if it has. */
+uint64_t ebb__wf_in_flight_now(ebb__wf *wf);
+/* The clock has a step for it now, and its steward has not made it yet. */
+bool ebb__wf_is_due(const ebb__wf *wf);
 
 /* Of the kernel: something was refused in a region that stops, or begun inside a unit there. Every workflow
  * around it that was asked to stop counts it. */
@@ -154,6 +172,11 @@ void ebb__wf_handlers_wake(ebb_cx *cx, ebb__wf *wf);
 void ebb__wf_handlers_free(ebb__wf *wf);
 /* rt->blame. */
 void ebb__wf_blame(ebb_rt *rt, const ebb__guilty *g);
+
+/* The one whose region this is; NULL: none. */
+static inline ebb__wf *ebb__wf_of_region(const ebb__region *r) {
+    return r->flags & R_HOOK && r->on_closed == ebb__wf_closed ? r->arg : NULL;
+}
 
 /* A time and a span; the last time that is one at most. */
 static inline uint64_t ebb__wf_after(uint64_t time, uint64_t span) {
