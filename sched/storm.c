@@ -145,6 +145,7 @@ static uint32_t pick(grower *g, uint32_t n) {
 
 static void say(grower *g, const char *text, size_t n) {
     ebb_lab *lab = g->lab;
+    if (n == 0) return; /* and there may be no memory to copy to */
     if (!ebb__lab_grow(lab, (void **)(void *)&lab->script, &lab->script_room, lab->script_n + n, 1)) return;
     memcpy(lab->script + lab->script_n, text, n);
     lab->script_n += n;

@@ -1,0 +1,186 @@
+/* What must hold, whatever the program did. */
+#include "tests/driver/driver.h"
+
+#include <inttypes.h>
+
+/* ---- nobody waits for what has come ----------------------------------------------------------------------- */
+
+static bool is_alive(const side *s, const node *n) {
+    ebb_task_info info;
+    if (n->ends > 0 || n->self.id == 0) return false;
+    if (ebb_task_info_of(ebb_host(s->rt), n->self, &info) != EBB_OK) return false;
+    return info.phase >= EBB_RUNNING && info.phase <= EBB_CANCELLING;
+}
+
+static bool has_come(const side *s, const node *n) {
+    ebb_task_info info;
+    switch (n->await) {
+    case SLEEP: return n->nap.due != 0 && n->nap.due + EBB_MS <= s->now;
+    case RECV: return ebb_chan_length(s->chan) > 0;
+    case FUTURE: return ebb_status_of(n->future.f) != EBB_PENDING;
+    case JOIN_TASK:
+        return ebb_task_info_of(ebb_host(s->rt), n->task, &info) == EBB_OK && info.phase == EBB_COMPLETED;
+    default: return false;
+    }
+}
+
+void judge_idle(side *s) {
+    static const char *const what[] = {"nothing",  "a sleep",    "a send",   "an item",
+                                       "a permit", "a place",    "a region", "a task",
+                                       "a future", "a workflow", "a bridge", "a bridge"};
+    ebb_stats stats;
+    char text[160];
+    ebb_rt_stats(s->rt, &stats);
+    if (s->wrong[0] != 0) failed(s->hub, "side %u, heap: %s", s->number, s->wrong);
+    if (ebb_heap_verify(s->rt, text, sizeof text) != EBB_OK)
+        failed(s->hub, "side %u, heap: %s", s->number, text);
+    if (stats.illegal != 0) failed(s->hub, "side %u tried an illegal transition", s->number);
+    if (stats.abandoned > 0 && known(KNOWN_FORCED_WAITER)) return;
+    for (const node *n = s->nodes; n != NULL; n = n->next) {
+        if (!n->waits || !is_alive(s, n) || !has_come(s, n)) continue;
+        failed(s->hub, "side %u: a task waits for %s that has come, and nothing will wake it", s->number,
+               what[n->await]);
+    }
+}
+
+/* ---- everything has ended --------------------------------------------------------------------------------- */
+
+static void judge_stats(side *s) {
+    ebb_stats st;
+    ebb_rt_stats(s->rt, &st);
+    s->abandoned = (uint32_t)st.abandoned;
+    if (st.tasks + st.regions + st.obligations + st.runnable != 0) {
+        failed(s->hub, "side %u is closed, with %u tasks, %u regions, %u obligations, %u runnable", s->number,
+               st.tasks, st.regions, st.obligations, st.runnable);
+    }
+    if (st.ended != st.spawned) {
+        failed(s->hub, "side %u: %" PRIu64 " tasks were spawned, %" PRIu64 " have ended", s->number,
+               st.spawned, st.ended);
+    }
+}
+
+/* Once each, unless what would have told was abandoned. */
+static void judge_probes(const side *s) {
+    for (const probe *p = s->probes; p != NULL; p = p->next) {
+        uint32_t ends = p->done + p->cancels;
+        if (ends > 1 || p->cleanups > p->attached) failed(s->hub, "an end was told twice");
+        if (s->abandoned > 0) continue;
+        if (p->heard && ends == 0) failed(s->hub, "side %u: an end was never told", s->number);
+        if (p->cleanups < p->attached) {
+            failed(s->hub, "side %u: %u of %u cleanups ran", s->number, p->cleanups, p->attached);
+        }
+    }
+    for (const call *c = s->calls; c != NULL; c = c->next) {
+        if (s->abandoned > 0 || !c->must) continue;
+        if (c->releases == UINT32_MAX && c->uses == 0)
+            failed(s->hub, "side %u: a finally never ran", s->number);
+        if (c->releases == 0 && c->uses > 0) failed(s->hub, "side %u: a release never ran", s->number);
+    }
+}
+
+static void judge_nodes(const side *s) {
+    for (node *n = s->nodes; n != NULL; n = n->next) {
+        uint32_t resolved = (uint32_t)n->committed + atomic_load(&n->aborts);
+        if (n->kind == HOOK && n->counts && resolved != 1) {
+            failed(s->hub, "side %u: an obligation was resolved %u times", s->number, resolved);
+        }
+        if (n->own.left > 0) failed(s->hub, "side %u: %u finalizers never ran", s->number, n->own.left);
+    }
+}
+
+void judge_closed(side *s) {
+    judge_stats(s);
+    judge_probes(s);
+    judge_nodes(s);
+}
+
+/* ---- the records ------------------------------------------------------------------------------------------ */
+
+static bool has_gap(const side *s, const uint8_t *bytes, size_t n) {
+    ebb_reader r;
+    ebb_event ev;
+    if (ebb_reader_open(&r, bytes, n) != EBB_OK)
+        failed(s->hub, "side %u: its record has no header", s->number);
+    while (ebb_reader_next(&r, &ev) == EBB_OK) {
+        if (ev.type == EBB_EV_GAP) return true;
+    }
+    return false;
+}
+
+static void judge_trace(side *s) {
+    ebb_reader r;
+    ebb_event ev;
+    ebb_check *c = ebb_check_new((ebb_allocator){side_allocator(s).fn, &s->memory});
+    ebb_status read = ebb_reader_open(&r, s->trace, s->trace_n), st = EBB_OK;
+    while (st == EBB_OK && (read = ebb_reader_next(&r, &ev)) == EBB_OK) st = ebb_check_event(c, &ev);
+    if (read < 0) failed(s->hub, "side %u, trace: %s", s->number, r.error);
+    if (st == EBB_OK) st = ebb_check_end(c, s->closed);
+    const ebb_violation *v = ebb_check_violation(c);
+    if (v != NULL) {
+        failed(s->hub, "side %u, trace: %s at event %" PRIu64 ": %s", s->number, ebb_oracle_name(v->oracle),
+               v->event.decision_seq, v->text);
+    }
+    ebb_check_free(c);
+}
+
+typedef struct again {
+    const side *s;
+    size_t n;
+    bool differs;
+} again;
+
+static void compare(void *ctx, const void *bytes, size_t n) {
+    again *a = ctx;
+    if (a->n + n > a->s->trace_n || memcmp(a->s->trace + a->n, bytes, n) != 0) a->differs = true;
+    a->n += n;
+}
+
+static void judge_replay(side *s) {
+    if (s->abandoned > 0 && known(KNOWN_FORCED_REPLAY)) return;
+    again a = {.s = s};
+    ebb_replay_result result;
+    ebb_status st = ebb_replay(side_allocator(s), s->journal, s->journal_n, compare, &a, &result);
+    if (st != EBB_OK)
+        failed(s->hub, "side %u, replay: %s: %s", s->number, ebb_status_name(st), result.message);
+    if (a.differs || a.n != s->trace_n) failed(s->hub, "side %u: its replay has another trace", s->number);
+}
+
+static void judge_log(side *s) {
+    ebb_audit_verdict v;
+    if (s->log_n == 0 || atomic_load(&s->memory.refused) > 0)
+        return; /* a line that was lost shows for ever */
+    if (ebb_audit_verify(side_allocator(s), s->log, s->log_n, &v) == EBB_OK) return;
+    failed(s->hub, "side %u, audit line %" PRIu64 ": %s: %s", s->number, v.line, v.invariant, v.text);
+}
+
+void judge_records(side *s) {
+    s->memory.off = true;
+    if (s->recorded && !has_gap(s, s->trace, s->trace_n)) {
+        judge_trace(s);
+        if (s->journaled && !has_gap(s, s->journal, s->journal_n)) judge_replay(s);
+    }
+    judge_log(s);
+    for (size_t i = 0; i < s->trace_n; i++)
+        s->hub->hash = (s->hub->hash ^ s->trace[i]) * UINT64_C(0x100000001b3);
+    free(s->trace);
+    free(s->journal);
+    free(s->log);
+}
+
+/* ---- what is left ----------------------------------------------------------------------------------------- */
+
+void judge_end(hub *h) {
+    bool cut = false;
+    for (uint32_t i = 0; i < h->sides; i++) {
+        side *s = &h->side[i];
+        long long live = atomic_load(&s->memory.live);
+        cut |= s->abandoned > 0 || s->early;
+        if (live != 0) failed(h, "side %u: %lld blocks of memory are left", i, live);
+    }
+    if (cut && known(KNOWN_WORDS_LEFT)) return;
+    for (size_t i = 0; i < h->n_words; i++) {
+        if (atomic_load(&h->words[i]->freed) == 0) failed(h, "word %zu was never freed", i);
+    }
+    if (atomic_load(&h->objects) != 0)
+        failed(h, "%lld objects were never freed", (long long)atomic_load(&h->objects));
+}
