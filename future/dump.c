@@ -21,7 +21,7 @@ static void end(sink *s) {
 const char *ebb__future_name(const ebb_future *f) {
     if (!ebb__is_promise(f)) return f->cell.type->name;
     const ebb_op *op = ((const ebb__promise *)(const void *)f)->op;
-    return op != NULL ? op->name : f->cell.type->name;
+    return op == NULL ? f->cell.type->name : op->name != NULL ? op->name : "operation";
 }
 
 static void dump_future(sink *s, const ebb_future *f) {

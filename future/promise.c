@@ -55,7 +55,9 @@ ebb_future *ebb__promise_new(ebb_cx *cx, const ebb__kind *kind, const ebb_op *op
     p->arg = arg;
     f->flags |= EBB__F_PRODUCED;
     if (op != NULL) ebb__count_as_work(f);
-    if (op != NULL && op->closing != NULL) ebb__future_scope(f)->listens = true;
+    if (op != NULL && op->closing != NULL && op->closing != ebb__only_waits) {
+        ebb__future_scope(f)->listens = true;
+    }
     return f;
 }
 
@@ -97,6 +99,17 @@ void ebb__future_closing(ebb__scope *s, ebb_future *f) {
         const ebb__promise *p = (const ebb__promise *)(const void *)f;
         if (p->op->closing != NULL) p->op->closing(s->cx, f, p->arg);
     }
+}
+
+void ebb__only_waits(ebb_cx *cx, ebb_future *f, void *arg) {
+    (void)cx;
+    (void)f;
+    (void)arg;
+}
+
+bool ebb__is_left_behind(const ebb_future *f) {
+    if (!(f->flags & EBB__F_WORK)) return false;
+    return !ebb__is_promise(f) || ((const ebb__promise *)(const void *)f)->op->closing != ebb__only_waits;
 }
 
 /* ---- settling ------------------------------------------------------------------------------------------------------ */
@@ -219,7 +232,7 @@ static void go_cancel(ebb_cx *cx, ebb_future *f, void *arg) {
     if (!knows(cx, g->task, kind)) ebb_task_cancel(cx, g->task, kind, "its future was cancelled");
 }
 
-static const ebb_op go_op = {"task", go_cancel, NULL};
+static const ebb_op go_op = {"task", go_cancel, ebb__only_waits};
 
 static const ebb__kind go_kind = {
     .type = {"task", sizeof(gone), trace_promise, NULL,

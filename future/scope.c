@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "future/promise.h"
 #include "kernel/admit.h"
+#include "kernel/operation.h"
 #include "kernel/task.h"
 
 enum {
@@ -283,6 +284,19 @@ static void dispose_unread(ebb__scope *s) {
     }
 }
 
+/* Forced, and this is the last poll that it gets: what is still produced goes on without the region. */
+static bool gives_up(const ebb__scope *s, ebb_cx *cx) {
+    const ebb__task *t = ebb__task_of(cx);
+    if (!ebb__is_overdue(t) || t->force_left > 0) return false;
+    if (!ebb__servant_is_last(ebb__region_at(s->heap->rt, t->region))) return false;
+    for (uint32_t i = 0; i < s->members_n; i++) {
+        const ebb_future *f = (const ebb_future *)(const void *)ebb__member_cell(s->members[i]);
+        if (!(f->cell.type->reserved & EBB__TYPE_FUTURE) || !ebb__is_left_behind(f)) continue;
+        ebb__operation_abandoned(cx, s->region, ebb__future_name(f), NULL, f->site);
+    }
+    return true;
+}
+
 static ebb_status serve(ebb_cx *cx, void *state) {
     ebb__scope *s = state;
     ebb__heap *h = s->heap;
@@ -302,6 +316,7 @@ static ebb_status serve(ebb_cx *cx, void *state) {
         dispose_unread(s);
         ends = may_end(s, cx, idle); /* whatever that code has made */
     }
+    if (!ends) ends = gives_up(s, cx);
     if (ends) return s->told ? EBB_CANCELLED : EBB_OK;
     if (!idle || collecting || s->first != NULL) (void)ebb_wake(cx, ebb_self(cx));
     return EBB_PENDING;

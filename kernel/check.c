@@ -319,6 +319,7 @@ static rule_fn *rule_of(uint32_t type) {
     case EBB_EV_TIMER_ARMED:
     case EBB_EV_TIMER_FIRED: return ebb__check_timer_event;
     case EBB_EV_REFUSED: return ebb__check_refused;
+    case EBB_EV_OPERATION_ABANDONED: return ebb__check_operation;
     case EBB_EV_TIME:
     case EBB_EV_STALE_WAKE: /* these name whatever somebody asked for */
     case EBB_EV_ILLEGAL:

@@ -89,6 +89,7 @@ bool ebb__check_admits(ebb_check *c, const ebb__region_entry *r, uint64_t asker,
 bool ebb__check_is_failure(int32_t status);
 void ebb__check_ended(ebb__region_entry *r, int32_t status); /* a task of the region, with that */
 bool ebb__check_refused(ebb_check *c, const ebb_event *ev);
+bool ebb__check_operation(ebb_check *c, const ebb_event *ev); /* one was abandoned */
 bool ebb__check_refusals_told(ebb_check *c);
 bool ebb__check_closed_status(ebb_check *c, const ebb__region_entry *r, int32_t status);
 bool ebb__check_joined_status(ebb_check *c, const char *noun, uint64_t id, int32_t ended, int32_t joined);

@@ -189,6 +189,17 @@ static bool forced(ebb_check *c, region *r, const ebb_event *ev) {
     return true;
 }
 
+bool ebb__check_operation(ebb_check *c, const ebb_event *ev) {
+    region *r = ebb__check_known_region(c, ev->region_id);
+    if (r == NULL) return false;
+    if (!r->forced || r->state == EBB_REGION_CLOSED) {
+        return ebb__check_fail(c, EBB_ORACLE_PHASE, "region", r->id,
+                               "left an operation behind, but was not forced");
+    }
+    r->abandoned++;
+    return true;
+}
+
 static bool nothing_more(ebb_check *c, region *r, const ebb_event *ev) {
     (void)c;
     (void)r;

@@ -209,7 +209,12 @@ ebb_status ebb_abort(ebb_cx *cx, ebb_obligation obligation) {
 /* Tells whoever wants to know. */
 static void blame(ebb_rt *rt, ebb__guilt what, const ebb__duty *d) {
     uint64_t owner = d->task != 0 ? ebb__task_id(ebb__task_at(rt, d->task)) : 0;
-    ebb__blame(rt, (ebb__guilty){what, d->kind, d->region, ebb__duty_id(rt, d), owner, d->site});
+    ebb__blame(rt, (ebb__guilty){.what = what,
+                                 .kind = d->kind,
+                                 .region = d->region,
+                                 .id = ebb__duty_id(rt, d),
+                                 .owner = owner,
+                                 .site = d->site});
 }
 
 /* What was still reserved has leaked. It stays in the region's list of leaks for its report; the id stays
@@ -245,6 +250,22 @@ void ebb__leak_all(ebb_rt *rt, ebb__task *t) {
 void ebb__leak_region(ebb_rt *rt, ebb__region *r) {
     uint32_t generation = r->generation; /* the hook of the last one may join the region */
     while (r->generation == generation && r->duties != 0) leak(rt, last_of(rt, r->duties));
+}
+
+/* Among the leaks, but without a kind. */
+void ebb__operation_keep(ebb_rt *rt, ebb__region *r, const char *site) {
+    if (ebb__slab_reserve(&rt->duties, &rt->allocator) != EBB_OK) return;
+    uint32_t i = ebb__slab_take(&rt->duties);
+    ebb__duty *d = ebb__duty_at(rt, i);
+    uint32_t generation = d->generation;
+    *d = (ebb__duty){.generation = generation,
+                     .index = i,
+                     .next = r->leaks,
+                     .region = r->index,
+                     .state = DUTY_LEAKED,
+                     .site = site,
+                     .since = rt->now};
+    r->leaks = i;
 }
 
 void ebb__leaks_forget(ebb_rt *rt, ebb__region *r) {

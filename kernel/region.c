@@ -471,6 +471,12 @@ ebb_status ebb_region_abandoned(ebb_cx *cx, ebb_region region, uint32_t i, ebb_b
         *out = (ebb_blame){ebb__task_id(t), ebb__cold_at(rt, k)->site};
         return EBB_OK;
     }
+    for (uint32_t k = r->leaks; k != 0; k = ebb__duty_at(rt, k)->next) {
+        const ebb__duty *d = ebb__duty_at(rt, k);
+        if (d->kind != 0 || i-- > 0) continue;
+        *out = (ebb_blame){0, d->site};
+        return EBB_OK;
+    }
     return EBB_ERR_INVALID;
 }
 
@@ -481,7 +487,7 @@ ebb_status ebb_region_leaked(ebb_cx *cx, ebb_region region, uint32_t i, ebb_blam
     if (st != EBB_OK) return st;
     for (uint32_t k = r->leaks; k != 0; k = ebb__duty_at(rt, k)->next) {
         const ebb__duty *d = ebb__duty_at(rt, k);
-        if (i-- > 0) continue;
+        if (d->kind == 0 || i-- > 0) continue; /* an operation has no kind */
         *out = (ebb_blame){ebb__duty_id(rt, d), d->site};
         return EBB_OK;
     }

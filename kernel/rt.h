@@ -208,13 +208,20 @@ typedef struct ebb__timed {
 typedef struct ebb__recorder ebb__recorder;
 
 /* Who did not end as it should, told to rt->blame when it happens. */
-typedef enum ebb__guilt { EBB__G_TASK = 1, EBB__G_FINALIZER, EBB__G_LEAK, EBB__G_ABORTED } ebb__guilt;
+typedef enum ebb__guilt {
+    EBB__G_TASK = 1,
+    EBB__G_FINALIZER,
+    EBB__G_LEAK,
+    EBB__G_ABORTED,
+    EBB__G_OPERATION
+} ebb__guilt;
 typedef struct ebb__guilty {
     ebb__guilt what; /* ABORTED: an obligation of a task that was abandoned */
     uint8_t kind;    /* of an obligation */
     uint32_t region; /* where, an index */
     uint64_t id, owner;
     const char *site;
+    const char *operation, *name; /* of an operation: what it is, and which */
 } ebb__guilty;
 
 struct ebb_rt {

@@ -170,8 +170,10 @@ __attribute__((cold, noinline)) static void abandon(ebb_rt *rt, ebb__task *t) {
     t->flags |= F_ABANDONED;
     r->abandoned++;
     rt->stats.abandoned++;
-    ebb__blame(rt,
-               (ebb__guilty){EBB__G_TASK, 0, r->index, ebb__task_id(t), 0, ebb__cold_at(rt, t->index)->site});
+    ebb__blame(rt, (ebb__guilty){.what = EBB__G_TASK,
+                                 .region = r->index,
+                                 .id = ebb__task_id(t),
+                                 .site = ebb__cold_at(rt, t->index)->site});
     ebb__emit_task(rt, EBB_EV_ABANDONED, t, 0, 0);
     ebb__emit_text(rt, ebb__cold_at(rt, t->index)->site);
     body_over(rt, t, EBB_CANCELLED);

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "kernel/duty.h"
+#include "kernel/operation.h"
 
 /* ---- kinds -------------------------------------------------------------------------------------------- */
 
@@ -56,8 +57,21 @@ static void nest_unlink(ebb__handle *h) {
     if (n->first != NULL) return;
     if (n->left) {
         n->loop->pending--;
+        n->loop->entered =
+            true; /* libuv closes handles after the turn: another has to see that all is over */
         nest_free(n);
     } else if (n->closer.id != 0) (void)ebb_wake(ebb_host(n->loop->rt), n->closer);
+}
+
+/* The region is forced to go on without what still lies here. What libuv only has to let go of is closed. */
+static void name_left(ebb_cx *cx, const ebb__nest *n) {
+    for (const ebb__handle *h = n->first; h != NULL; h = h->next) {
+        bool lives = h->kind == EBB__PROCESS && !h->as.child.over;
+        if (lives || h->kind == EBB__GUEST) {
+            const char *name = lives ? h->as.child.name : NULL;
+            ebb__operation_abandoned(cx, n->region, ebb__handle_what(h), name, h->site);
+        }
+    }
 }
 
 /* The last opened is closed first. A process may take its time, unless the region is forced: then what is
@@ -75,7 +89,10 @@ static ebb_status nest_finalize(ebb_cx *cx, void *arg) {
         if (kills && h->kind == EBB__PROCESS) ebb__process_force(h);
     }
     n->left = n->first != NULL && forced;
-    if (n->left) n->loop->pending++; /* libuv has to run until they are gone */
+    if (n->left) {
+        n->loop->pending++; /* libuv has to run until they are gone */
+        name_left(cx, n);
+    }
     if (n->first != NULL) return forced ? EBB_OK : EBB_PENDING;
     nest_free(n);
     return EBB_OK;

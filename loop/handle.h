@@ -73,6 +73,7 @@ typedef struct ebb__child {
     uint64_t grace, kill_at;
     uint64_t exit; /* the value of a wait, once `over` */
     bool over, asked;
+    char name[EBB_MESSAGE_MAX + 1]; /* of the program, cut if it is long */
 } ebb__child;
 
 typedef struct ebb__watch {

@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <signal.h>
 
+#include "future/promise.h"
+#include "kernel/reason.h"
 #include "loop/stream.h"
 
 #define GRACE (2 * EBB_SECOND)
@@ -120,6 +122,7 @@ static ebb_status start(ebb__handle *h, const ebb_process_opts *o, ebb__handle *
     h->as.child.over = code != 0;
     h->as.child.grace = o->grace != 0 ? o->grace : GRACE;
     h->as.child.kill_at = EBB_FOREVER;
+    ebb__message_copy(h->as.child.name, o->file);
     ebb__handle_ready(h);
     return code == 0 ? EBB_OK : ebb__uv_status(code);
 }
@@ -174,7 +177,7 @@ static void wait_cancel(ebb_cx *cx, ebb_future *f, void *arg) {
     ask_to_end(arg);
 }
 
-static const ebb_op wait_op = {"process", wait_cancel, NULL};
+static const ebb_op wait_op = {"process", wait_cancel, ebb__only_waits};
 
 /* A wait that was cancelled holds its region until the process is gone. The next wait does that from now on. */
 static void replace_waiter(ebb__handle *h) {

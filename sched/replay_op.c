@@ -5,6 +5,7 @@
 #include "kernel/admit.h"
 #include "kernel/duty.h"
 #include "kernel/region.h"
+#include "kernel/operation.h"
 #include "kernel/steward.h"
 #include "kernel/task.h"
 
@@ -330,6 +331,11 @@ static void do_note(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
     ebb__note(cx, op->rec.kind, op->rec.task, op->rec.region, op->rec.value, op->rec.other);
 }
 
+static void do_operation(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
+    const char *text = ebb__replay_site(p, op->text);
+    ebb__operation_abandoned(cx, (ebb_region){op->rec.region}, text == NULL ? "" : text, NULL, NULL);
+}
+
 /* ---- the host ---------------------------------------------------------------------------------- */
 
 static void do_advance(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
@@ -401,6 +407,7 @@ static const do_fn deeds[J_END] = {
     [J_CLOCK] = do_clock,
     [J_OPERATORS] = do_operators,
     [J_RELEASE] = do_release,
+    [J_OPERATION] = do_operation,
 };
 
 /* Who asks; NULL if that can't have been, which fails the replay. */

@@ -1,5 +1,6 @@
 /* What is left behind: told by the kernel when it happens, named in every workflow that is around it. */
 #include "kernel/event.h"
+#include "kernel/reason.h"
 #include "workflow/workflow.h"
 
 static const char *what_of(ebb__guilt what) {
@@ -7,6 +8,7 @@ static const char *what_of(ebb__guilt what) {
     case EBB__G_TASK: return "task";
     case EBB__G_FINALIZER: return "finalizer";
     case EBB__G_LEAK: return "obligation";
+    case EBB__G_OPERATION: return "operation";
     default: return "aborted";
     }
 }
@@ -35,19 +37,26 @@ static void name(ebb__wf *wf, const ebb_workflow_leak *leak) {
     id_text(region, sizeof region, leak->region.id);
     ebb__fact facts[] = {{"what", leak->what, 0}, {"kind", leak->kind, 0},
                          {"id", id, 0},           {"owner", owner, 0},
-                         {"region", region, 0},   {"site", leak->site == NULL ? "?" : leak->site, 0}};
-    ebb__wf_remark(wf, EBB__WE_LEFT, facts, 6);
+                         {"region", region, 0},   {"site", leak->site == NULL ? "?" : leak->site, 0},
+                         {"name", leak->name, 0}};
+    ebb__wf_remark(wf, EBB__WE_LEFT, facts, leak->name[0] == 0 ? 6 : 7);
+}
+
+static const char *kind_of(const ebb__guilty *g) {
+    if (g->what == EBB__G_OPERATION) return g->operation;
+    return g->kind == 0 ? "" : ebb__obligation_kind_name(g->kind);
 }
 
 /* What leaked while it worked is in the log, but does not count against how it ends. */
 void ebb__wf_blame(ebb_rt *rt, const ebb__guilty *g) {
     const ebb__region *r = ebb__region_at(rt, g->region);
     ebb_workflow_leak leak = {.what = what_of(g->what),
-                              .kind = g->kind == 0 ? "" : ebb__obligation_kind_name(g->kind),
+                              .kind = kind_of(g),
                               .id = g->id,
                               .owner = g->owner,
                               .region = {ebb__region_id(rt, r)},
                               .site = g->site};
+    if (g->name != NULL) ebb__message_copy(leak.name, g->name);
     for (ebb__wf *wf = ebb__wf_around(rt, r); wf != NULL; wf = ebb__wf_parent(wf)) {
         if (wf->ended) continue;
         if (wf->state != EBB_WF_IDLE || wf->completing) {

@@ -255,8 +255,8 @@ ebb_status ebb_region_join(ebb_cx *cx, ebb_region region);
 ebb_status ebb_region_state_of(ebb_cx *cx, ebb_region region, ebb_region_state *out);
 ebb_status ebb_region_report(ebb_cx *cx, ebb_region region, ebb_report *out);
 
-/* The i-th task that was abandoned, or obligation that leaked, in this region: its id and where it
- * was spawned or reserved. EBB_ERR_INVALID past the last. */
+/* The i-th task or operation that was abandoned, or obligation that leaked, in this region: its id (0 for an
+ * operation) and where it was spawned, begun or reserved. EBB_ERR_INVALID past the last. */
 typedef struct ebb_blame {
     uint64_t id;
     const char *site;

@@ -197,11 +197,13 @@ ebb_status ebb_workflow_explain(ebb_cx *cx, ebb_workflow workflow,
  * join. */
 typedef struct ebb_workflow_leak {
     const char *what;   /* "obligation": nobody resolved it; "aborted": an obligation of a task that was
-                         abandoned; "task", "finalizer": abandoned */
-    const char *kind;   /* of an obligation: "fence"; else "" */
+                         abandoned; "task", "finalizer": abandoned; "operation": it goes on without its region */
+    const char *kind;   /* of an obligation: "fence"; of an operation: "process", "blocking"; else "" */
     uint64_t id, owner; /* owner: the task, of an obligation; 0: the region's own */
     ebb_region region;
-    const char *site;
+    const char *site; /* where it was reserved, spawned, added, begun */
+    char name[EBB_MESSAGE_MAX +
+              1]; /* of an operation, to tell it from others: the program of a process; or "" */
 } ebb_workflow_leak;
 
 /* How it is, or was. */

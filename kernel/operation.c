@@ -1,0 +1,41 @@
+#include "kernel/operation.h"
+
+#include "base/text.h"
+#include "kernel/duty.h"
+#include "kernel/record.h"
+#include "kernel/steward.h"
+
+/* "process sh, begun at jobs.c:12". A replay has it as one text. */
+static void describe(char *out, size_t room, const char *what, const char *name, const char *site) {
+    ebb__text t = ebb__text_in(out, room);
+    ebb__text_str(&t, what);
+    if (name != NULL && name[0] != 0) {
+        ebb__text_str(&t, " ");
+        ebb__text_str(&t, name);
+    }
+    if (site != NULL) {
+        ebb__text_str(&t, ", begun at ");
+        ebb__text_str(&t, site);
+    }
+}
+
+void ebb__operation_abandoned(ebb_cx *cx, ebb_region region, const char *what, const char *name,
+                              const char *site) {
+    ebb_rt *rt = ebb__rt_of(cx);
+    ebb__region *r;
+    char text[200];
+    describe(text, sizeof text, what, name, site);
+    ebb__journal(rt, cx, (ebb_record){.type = J_OPERATION, .region = region.id});
+    ebb__journal_text(rt, text);
+    if (ebb__find_region(rt, region, &r) != EBB_OK || r->state == EBB_REGION_CLOSED) return;
+    r->abandoned++;
+    rt->stats.abandoned++;
+    ebb__operation_keep(rt, r, site);
+    ebb__emit_region(rt, EBB_EV_OPERATION_ABANDONED, r, 0, 0, 0);
+    ebb__emit_text(rt, text);
+    ebb__blame(rt, (ebb__guilty){.what = EBB__G_OPERATION,
+                                 .region = r->index,
+                                 .site = site,
+                                 .operation = what,
+                                 .name = name == NULL ? "" : name});
+}
