@@ -342,7 +342,7 @@ void ebb__produced(ebb_future *f) {
     if (s != NULL && is_done(f) && f->holds == 0) ebb__member_remove(s, &f->cell);
     ebb__maybe_free(h, f);
     if (!work || s == NULL || --s->producers > 0 || s->ending) return;
-    if (s->cx == NULL) ebb__scope_free(s);
+    if (s->cx == NULL) ebb__scope_maybe_free(s);
     else ebb__scope_wake(s);
 }
 
@@ -707,6 +707,24 @@ void ebb__abandon_queue(ebb__scope *s) {
         tell_quietly(s, f);
         dequeue(s, f);
     }
+}
+
+void ebb__ended_elsewhere(ebb_future *f) {
+    ebb__heap *h = ebb__heap_of(f);
+    if (f->cell.member == 0) return; /* its scope was over, and everybody has heard of its end */
+    ebb__scope *s = ebb__cell_scope(h, &f->cell);
+    ebb__enqueue_future(f);
+    if (s->cx != NULL) return;
+    s->ending = true;
+    s->expected--;
+    ebb__abandon_queue(s);
+    if (settled_elsewhere(f)) {
+        f->flags |= EBB__F_SETTLED;
+        ebb__produced(f);
+    }
+    if (f->cell.member != 0 && !(f->flags & EBB__F_WORK)) ebb__member_remove(s, &f->cell);
+    s->ending = false;
+    ebb__scope_maybe_free(s);
 }
 
 /* ---- what is known ----------------------------------------------------------------------------------------------------- */

@@ -268,6 +268,8 @@ ebb_value ebb__value_from(ebb_future *input);
 /* wanted.c: it is pending, and so is what it is for: no owner has ended that has yet to let go of it. What an
  * operation was given may be touched only then. False too if there is no memory to look at a crowd of owners. */
 bool ebb__is_wanted(ebb_future *f);
+/* Another thread has ended it, and its letter was taken. */
+void ebb__ended_elsewhere(ebb_future *f);
 /* Puts a future that has ended, or is ready, into its scope's queue, if it is not there. */
 void ebb__enqueue_future(ebb_future *f);
 /* Works on a scope's queue. True if it is empty. */

@@ -94,7 +94,7 @@ static void producer_done(ebb_rt *rt, ebb__letter *l) {
 static void take_ended(ebb_rt *rt, ebb__letter *l) {
     ebb_remote *r = (ebb_remote *)(void *)((char *)l - offsetof(ebb_remote, ended));
     if (rt == NULL) ebb__dispose(r->future->value); /* a word that was settled too late for anybody to ask */
-    else if (r->future->cell.member != 0) ebb__enqueue_future(r->future); /* else its scope is over */
+    else ebb__ended_elsewhere(r->future);
     ebb_remote_release(r);
 }
 

@@ -402,12 +402,18 @@ void ebb__scope_free(ebb__scope *s) {
     ebb__free(a, s, sizeof *s);
 }
 
+void ebb__scope_maybe_free(ebb__scope *s) {
+    if (s->cx == NULL && !s->ending && s->producers == 0 && s->expected == 0) ebb__scope_free(s);
+}
+
 /* The region is about to close: nothing is held by it any more. What is still produced is let alone until
- * that is done; it may have been abandoned, but it is owned. */
+ * that is done; it may have been abandoned, but it is owned. So is what another thread has ended, until its
+ * letter comes: then those who wait for it are told. */
 void ebb__scope_over(ebb_rt *rt, ebb__scope *s) {
     (void)rt;
     s->ending = true;
     s->dues_n = 0;
+    (void)retime(s);
     do {
         (void)cancel_members(s, EBB_CANCEL_PARENT, true);
         ebb__abandon_queue(s);
@@ -422,10 +428,11 @@ void ebb__scope_over(ebb_rt *rt, ebb__scope *s) {
             f->holds = 0;
             f->flags |= EBB__F_LOOSE;
             s->members[i - 1] &= ~(uintptr_t)1;
-            if (f->flags & EBB__F_WORK) continue;
+            if (!(f->flags & EBB__F_FINISHED)) s->expected++;
+            if (f->flags & EBB__F_WORK || !(f->flags & EBB__F_FINISHED)) continue;
         }
         ebb__member_remove(s, c);
     }
     ebb__arena_free(&s->arena);
-    if (s->producers == 0) ebb__scope_free(s);
+    ebb__scope_maybe_free(s);
 }

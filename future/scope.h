@@ -36,6 +36,8 @@ struct ebb__scope {
     uintptr_t *members;
     uint32_t members_n, members_room;
     uint32_t producers;
+    uint32_t
+        expected; /* it is over, and so many members were ended by other threads, whose letters are to come */
     struct ebb_future *first, *last; /* the queue */
     uint8_t stage;                   /* how far the first is */
     ebb__due *dues;                  /* timers: a binary heap */
@@ -88,7 +90,9 @@ void ebb__due_remove(ebb__scope *s, struct ebb_future *f);
 /* Hooks of the runtime. */
 void ebb__scope_over(ebb_rt *rt, ebb__scope *s);
 void ebb__futures_free(ebb__heap *h);
-/* Frees a scope that has neither servant nor producers. */
+/* Frees a scope. */
 void ebb__scope_free(ebb__scope *s);
+/* The same if it has neither a servant nor anything that is still to come. */
+void ebb__scope_maybe_free(ebb__scope *s);
 
 #endif

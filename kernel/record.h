@@ -124,7 +124,14 @@ typedef enum ebb__op {
     J_END
 } ebb__op;
 
-enum { EBB__CALL_POLL = 1, EBB__CALL_FINALIZER, EBB__CALL_ABORT, EBB__CALL_CLOSED, EBB__CALL_WAIT };
+enum {
+    EBB__CALL_POLL = 1,
+    EBB__CALL_FINALIZER,
+    EBB__CALL_ABORT,
+    EBB__CALL_CLOSED,
+    EBB__CALL_WAIT,
+    EBB__CALL_FUTURES /* a callback runner is over */
+};
 
 void ebb__journal_slow(ebb_rt *rt, const ebb_cx *cx, ebb_record rec);
 void ebb__journal_text_slow(ebb_rt *rt, const char *text);

@@ -68,7 +68,12 @@ static void servant_over(ebb_rt *rt, ebb__region *r) {
     struct ebb__scope *scope = r->scope;
     r->servant = 0;
     r->scope = NULL;
-    if (rt->scope_over != NULL) rt->scope_over(rt, scope);
+    if (rt->scope_over == NULL) return;
+    /* Others wait for its futures, and are woken. */
+    ebb__journal(rt, &rt->host.cx,
+                 (ebb_record){.type = J_CALL, .value = EBB__CALL_FUTURES, .region = ebb__region_id(rt, r)});
+    rt->scope_over(rt, scope);
+    ebb__journal(rt, &rt->host.cx, (ebb_record){.type = J_RETURN});
 }
 
 /* The one function that ends a task. */
@@ -125,9 +130,23 @@ void ebb__task_rewoken(ebb_rt *rt, ebb__task *t) {
     if (t->queue == EBB_LANE_NONE) ebb__enqueue(rt, t);
 }
 
+static ebb_status call(ebb_rt *rt, ebb__task *t);
+
+/* A callback runner has returned, but what callbacks have deferred may make futures: it is called for these. True
+ * if some are not done. */
+static bool serves_on(ebb_rt *rt, ebb__task *t) {
+    if (!ebb__is_servant(rt, t) || t->flags & F_ABANDONED) return false;
+    t->flags |= F_POLLING;
+    rt->current = t;
+    ebb_status st = call(rt, t);
+    rt->current = NULL;
+    t->flags = (uint16_t)(t->flags & ~F_POLLING);
+    return st == EBB_PENDING;
+}
+
 /* What is left to do for a task whose body is over: its waits, its regions, its finalizers, its
- * obligations, in this order. Called again whenever something of that has moved. */
-__attribute__((noinline)) static void settle(ebb_rt *rt, ebb__task *t) {
+ * obligations, in this order. Called again (not `first`) whenever something of that has moved. */
+__attribute__((noinline)) static void settle(ebb_rt *rt, ebb__task *t, bool first) {
     ebb__cold *c = ebb__cold_at(rt, t->index);
     if (t->told != 0 && rt->now >= ebb__cleanup_deadline(rt, t)) t->flags |= F_FIN_FORCED;
     for (;;) {
@@ -138,9 +157,15 @@ __attribute__((noinline)) static void settle(ebb_rt *rt, ebb__task *t) {
             ebb__task_rewoken(rt, t);
             return;
         }
+        bool busy = !first && serves_on(rt, t);
         ebb__duty *d = ebb__next_finalizer(rt, t);
+        if (d == NULL && busy && !(t->flags & F_FIN_FORCED)) {
+            ebb__task_rewoken(rt, t);
+            return;
+        }
         if (d == NULL) break;
         if (!ebb__run_finalizer(rt, t, d)) return;
+        first = false;
     }
     if (t->flags & F_DUTY && !EBB__MUTANT(rt, EBB_ORACLE_OBLIGATION_LEAK)) ebb__leak_all(rt, t);
     ebb__dequeue(rt, t); /* a hook, or a region that closed, may have woken it meanwhile */
@@ -161,7 +186,7 @@ EBB__INLINE void body_over(ebb_rt *rt, ebb__task *t, ebb_status status) {
     }
     t->flags |= F_RETURNED;
     t->polls_left = (uint32_t)status;
-    settle(rt, t);
+    settle(rt, t, true);
 }
 
 /* It did not return: it is never polled again, its state is never touched again. */
@@ -212,7 +237,7 @@ static ebb_status journaled_call(ebb_rt *rt, ebb__task *t) {
     return st;
 }
 
-static inline ebb_status call(ebb_rt *rt, ebb__task *t) {
+static ebb_status call(ebb_rt *rt, ebb__task *t) {
     if (EBB__UNLIKELY(rt->journal != NULL)) return journaled_call(rt, t);
     return t->poll(&t->cx, t->state);
 }
@@ -255,7 +280,7 @@ __attribute__((noinline)) static void poll_observed(ebb_rt *rt, ebb__task *t, eb
                                                     uint32_t waited) {
     ebb__emit_task(rt, EBB_EV_TASK_POLLED, t, (uint32_t)lane, waited);
     if (t->flags & F_RETURNED) {
-        settle(rt, t);
+        settle(rt, t, false);
         return;
     }
     t->flags |= F_POLLING; /* before the charge, which may cancel: that must not queue it now */

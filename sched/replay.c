@@ -221,6 +221,14 @@ static uint64_t clock_reading(void *ctx) {
     return ebb__replay_take(p, &op) ? op.rec.other : 0;
 }
 
+/* The callback runner of a region has ended. A journal that is older than this call has nothing here. */
+static void ghost_futures(ebb_rt *rt, struct ebb__scope *scope) {
+    ebb__replay *p = (ebb__replay *)(void *)scope;
+    (void)rt;
+    if (look_ahead(p) != EBB_OK || p->op.rec.type != J_CALL || p->op.rec.value != EBB__CALL_FUTURES) return;
+    (void)ebb__replay_call_of(p, (ebb__replay_call){.what = EBB__CALL_FUTURES, .region = p->op.rec.region});
+}
+
 /* ---- memory ------------------------------------------------------------------------------------ */
 
 /* An operation that met the end of memory meets it again: at its first allocation, whichever it was in
@@ -305,6 +313,7 @@ static void begin(ebb__replay *p) {
         p->rt->now = start.other;
         p->rt->recorded_clock = clock_reading;
         p->rt->clock_ctx = p;
+        p->rt->scope_over = ghost_futures;
         p->rt->patient = start.kind != 0;
         p->rt->turn = start.task;
         p->rt->batch = start.region;
