@@ -216,17 +216,24 @@ static void follow_close(ebb__scope *s, ebb_cx *cx) {
     }
 }
 
-/* The region's cancel reaches the futures once, and its force again. */
-static void follow_region(ebb__scope *s, ebb_cx *cx) {
+static void cancel_all(ebb__scope *s, ebb_cx *cx, bool overdue) {
     ebb__task *t = ebb__task_of(cx);
-    bool overdue = ebb__is_overdue(t);
-    if (t->told == 0 || (s->told && (!overdue || s->told_last))) return;
     (void)ebb_checkpoint(cx);
     ebb_cancel_kind kind = (ebb_cancel_kind)ebb__told_kind(t->told);
     if (!overdue) spare_needed(s);
     (void)cancel_members(s, kind, overdue);
     s->told = true;
     s->told_last = overdue;
+}
+
+/* The region's cancel reaches the futures once, and its force again. */
+static void follow_region(ebb__scope *s, ebb_cx *cx) {
+    ebb__task *t = ebb__task_of(cx);
+    bool overdue = ebb__is_overdue(t);
+    if (t->told == 0) return;
+    if (!s->told || (overdue && !s->told_last)) cancel_all(s, cx, overdue);
+    /* Whatever callbacks run from now on are cleanup, and may begin what that needs. */
+    if (t->mask == 0) (void)ebb_mask(cx);
 }
 
 /* Who was masked is gone: what was spared for them is not any more, unless a cleanup waits for it. */
