@@ -172,7 +172,9 @@ bool ebb_is_cancelled(const ebb_future *f);
 /* Waits for it and moves its value into `v` (may be NULL: disposed of). Consumes it. A poll operation and a
  * checkpoint in a task (repeat it with the same future, kept in the state), blocking in a fiber. A task
  * that is cancelled meanwhile gets EBB_CANCELLED, and with it the future is. EBB_ERR_NOT_TASK: a callback,
- * or the host and it is pending; nothing is consumed then, nor by EBB_ERR_NOMEM. A word that somebody else
+ * or the host and it is pending; EBB_ERR_NOT_AWAITED: there was no memory to wait, or to hold the object that it
+ * has. Nothing is consumed then, and the await may be tried again; EBB_ERR_NOMEM and EBB_ERR_LIMIT are the
+ * future's own failure. A word that somebody else
  * may still ask for, because the handle was kept, is borrowed: it stays the future's. */
 ebb_status ebb_await(ebb_cx *cx, ebb_future *f, ebb_value *v);
 
