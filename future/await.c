@@ -65,12 +65,17 @@ static awaiter *find(ebb_cx *cx, ebb_future *f) {
     return NULL;
 }
 
+/* The future may have failed for want of memory too: what the await itself has not got has another name. */
+static ebb_status own_shortage(ebb_status st) {
+    return st == EBB_ERR_NOMEM || st == EBB_ERR_LIMIT ? EBB_ERR_NOT_AWAITED : st;
+}
+
 static ebb_status begin(ebb_cx *cx, ebb_future *f) {
     ebb_status st = EBB_OK;
     ebb__scope *s = ebb__scope_of(cx, &st);
-    if (s == NULL) return st;
+    if (s == NULL) return own_shortage(st);
     awaiter *a = ebb__heap_alloc(s->heap, &awaiter_type, sizeof *a);
-    if (a == NULL) return EBB_ERR_NOMEM;
+    if (a == NULL) return EBB_ERR_NOT_AWAITED;
     ebb__member_add(s, &a->cell);
     st = ebb__wait_begin(cx, &a->wait, &awaiting, a);
     if (st != EBB_PENDING) {
@@ -84,7 +89,7 @@ static ebb_status begin(ebb_cx *cx, ebb_future *f) {
 /* EBB_OK if the region of cx can hold what the caller gets. */
 static ebb_status make_room(ebb_cx *cx, const ebb_future *f, const ebb_value *v) {
     if (v == NULL || ebb__state_of(f) != EBB_FUTURE_COMPLETED) return EBB_OK;
-    return ebb__object_hold(cx, ebb__value_cell(&f->value));
+    return own_shortage(ebb__object_hold(cx, ebb__value_cell(&f->value)));
 }
 
 /* What the caller gets. */

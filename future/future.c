@@ -490,6 +490,10 @@ ebb_status ebb_on_cleanup(ebb_future *f, ebb_cleanup_fn fn, void *arg) {
 
 ebb_status ebb_hold(ebb_future *f, void *object) {
     if (object == NULL) return EBB_ERR_INVALID;
+    if (ebb__usable(f) == EBB_OK && !ebb__is_static(f) && !ebb__is_static(object) &&
+        ebb__heap_of(object) != ebb__heap_of(f)) {
+        return EBB_ERR_FOREIGN;
+    }
     ebb_status st = hook_add(f, HOOK_HOLD, (ebb__hook){.arg = object});
     if (st != EBB_OK) return st;
     ebb__object_let_go(ebb__cell_of(object));

@@ -194,6 +194,12 @@ static inline ebb__cell *ebb__value_cell(const ebb_value *v) {
     return v->type->reserved & EBB__TYPE_FUTURE ? v->as.p : (ebb__cell *)v->as.p - 1;
 }
 
+/* An object of another heap than h. A future is told apart where it is used. */
+static inline bool ebb__is_foreign(const ebb__heap *h, const ebb_value *v) {
+    const ebb__cell *c = ebb__value_cell(v);
+    return c != NULL && !(v->type->reserved & EBB__TYPE_FUTURE) && ebb__heap_of(c) != h;
+}
+
 static inline ebb__scope *ebb__future_scope(const ebb_future *f) {
     return ebb__heap_of(f)->scopes[f->cell.scope];
 }

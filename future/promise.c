@@ -144,8 +144,9 @@ void ebb__promise_adopt(ebb_future *f, ebb_future *inner) {
     ebb__edge_attach(f, &e->item[0].edge, inner, EBB__EDGE_MANY, f->site);
 }
 
-/* EBB_OK if f may be settled by its producer now. A producer may do so after the handle was consumed. */
-static ebb_status settle_begin(ebb_future *f) {
+/* EBB_OK if f may be settled by its producer now. A producer may do so after the handle was consumed. An object
+ * of another heap stays where it is, and f is still to be settled. */
+static ebb_status settle_begin(ebb_future *f, ebb_value v) {
     if (f == NULL || ebb__is_static(f) || f->cell.type == NULL) return EBB_ERR_INVALID;
     ebb__heap *h = ebb__heap_of(f);
     if (h->thread != ebb__this_thread()) {
@@ -156,6 +157,10 @@ static ebb_status settle_begin(ebb_future *f) {
     if (f->flags & EBB__F_SETTLED) {
         ebb__misuse(h, EBB_ERR_RESOLVED, "a future was settled twice", f->site);
         return EBB_ERR_RESOLVED;
+    }
+    if (ebb__is_foreign(h, &v)) {
+        ebb__misuse(h, EBB_ERR_FOREIGN, "a future was settled with an object of another heap", f->site);
+        return EBB_ERR_FOREIGN;
     }
     f->flags |= EBB__F_SETTLED;
     return EBB_OK;
@@ -168,9 +173,9 @@ static ebb_status settle_end(ebb_future *f, bool won) {
 }
 
 ebb_status ebb_settle(ebb_future *f, ebb_value v) {
-    ebb_status st = settle_begin(f);
+    ebb_status st = settle_begin(f, v);
     if (st != EBB_OK) {
-        if (st != EBB_ERR_THREAD) ebb__refuse_value(v);
+        if (st != EBB_ERR_THREAD && st != EBB_ERR_FOREIGN) ebb__refuse_value(v);
         return st;
     }
     ebb__object_let_go(ebb__value_cell(&v));
@@ -179,13 +184,14 @@ ebb_status ebb_settle(ebb_future *f, ebb_value v) {
 
 ebb_status ebb_reject(ebb_future *f, ebb_status failure) {
     if (failure >= EBB_OK) return EBB_ERR_INVALID;
-    ebb_status st = settle_begin(f);
+    ebb_status st = settle_begin(f, ebb_none());
     if (st != EBB_OK) return st;
     return settle_end(f, ebb__fail_with(f, failure));
 }
 
 ebb_future *ebb_pure_at(ebb_cx *cx, ebb_value v, const char *site) {
     ebb_status st = EBB_OK;
+    if (ebb__is_foreign(ebb__rt_of(cx)->heap, &v)) return ebb__failed(EBB_ERR_FOREIGN);
     ebb_future *f = ebb__promise_new(cx, &ebb__promise_kind, NULL, NULL, site, &st);
     if (f == NULL) {
         if (st != EBB_ERR_THREAD) ebb__refuse_value(v);

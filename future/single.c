@@ -53,6 +53,11 @@ static void map_ended(ebb__scope *s, ebb_future *f, ebb__edge *e) {
         return;
     }
     ebb_value v = n->fn.map(s->cx, &input->value, n->arg);
+    if (ebb__is_foreign(s->heap, &v)) {
+        ebb__edge_drop(s->heap, e);
+        (void)ebb__fail_with(f, EBB_ERR_FOREIGN);
+        return;
+    }
     if (v.type != NULL && v.type == input->value.type && v.as.p == input->value.as.p) {
         v = ebb__value_from(input); /* returned as it came, without being taken */
     } else {

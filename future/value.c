@@ -50,6 +50,7 @@ ebb_status ebb__object_hold(ebb_cx *cx, ebb__cell *c) {
     if (c == NULL || c->type->reserved != 0) return EBB_OK;
     ebb__scope *s = ebb__scope_of(cx, &st);
     if (s == NULL) return st;
+    if (ebb__heap_of(c) != s->heap) return EBB_ERR_FOREIGN;
     ebb__shade(s->heap, c);
     if (c->member == 0) {
         uint32_t flags = c->scope & EBB__SCOPE_FLAGS;
@@ -87,7 +88,7 @@ void ebb_discard(ebb_cx *cx, ebb_value v) {
         return;
     }
     ebb__scope *s = ebb__region_at(ebb__rt_of(cx), ebb__task_of(cx)->region)->scope;
-    if (c->type->reserved != 0) return;
+    if (c->type->reserved != 0 || ebb__heap_of(c) != ebb__rt_of(cx)->heap) return;
     holder *h = s != NULL && c->scope & EBB__SCOPE_SHARED ? find_holder(s, c) : NULL;
     if (h != NULL) {
         ebb__shade(s->heap, c);

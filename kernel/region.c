@@ -404,6 +404,7 @@ static ebb_status region_join(ebb_rt *rt, ebb_cx *cx, ebb_region region) {
     if (st != EBB_OK) return st;
     if (r->owner != t->index) return EBB_ERR_BUSY;
     if (r->flags & (R_HOOK | R_ROOT)) return EBB_ERR_INVALID;
+    if (ebb__is_servant(rt, t) && r->state != EBB_REGION_CLOSED) return EBB_ERR_NOT_TASK;
     if (ebb__is_overdue(t)) return ebb__acknowledge(cx);
     r->flags |= R_JOINING;
     bool closes = advance_one(rt, r); /* its parent waits: when that closes, this one is gone */
@@ -420,7 +421,6 @@ static ebb_status region_join(ebb_rt *rt, ebb_cx *cx, ebb_region region) {
         return st;
     }
     if (t->index == 0) return EBB_PENDING;
-    if (ebb__is_servant(rt, t)) return EBB_ERR_NOT_TASK;
     if (ebb__acknowledge(cx) != EBB_OK) return EBB_CANCELLED;
     t->flags |= F_JOINING;
     return EBB_PENDING;

@@ -11,6 +11,7 @@
 
 struct ebb_chan {
     ebb_rt *rt;
+    ebb_allocator allocator; /* the runtime's, which may be gone before */
     uint32_t capacity, item_size;
     uint32_t head, length, reserved, promised;
     bool closed;
@@ -23,14 +24,15 @@ ebb_status ebb_chan_new(ebb_rt *rt, uint32_t capacity, uint32_t item_size, ebb_c
     if (capacity == 0 || (uint64_t)capacity * item_size > INT32_MAX) return EBB_ERR_INVALID;
     ebb_chan *ch = ebb__alloc(&rt->allocator, sizeof *ch + (size_t)capacity * item_size);
     if (ch == NULL) return EBB_ERR_NOMEM;
-    *ch = (ebb_chan){.rt = rt, .capacity = capacity, .item_size = item_size};
+    *ch = (ebb_chan){.rt = rt, .allocator = rt->allocator, .capacity = capacity, .item_size = item_size};
     *out = ch;
     return EBB_OK;
 }
 
 void ebb_chan_free(ebb_chan *ch) {
     if (ch == NULL) return;
-    ebb__free(&ch->rt->allocator, ch, sizeof *ch + (size_t)ch->capacity * ch->item_size);
+    ebb_allocator a = ch->allocator;
+    ebb__free(&a, ch, sizeof *ch + (size_t)ch->capacity * ch->item_size);
 }
 
 uint32_t ebb_chan_length(const ebb_chan *ch) {

@@ -400,6 +400,21 @@ static void the_host_may_send_and_receive_but_not_wait(void **state) {
     ebb_chan_free(ch);
 }
 
+static void a_channel_may_outlive_its_runtime(void **state) {
+    ebb_failing memory = {.inner = ebb_libc_allocator()};
+    ebb_rt *rt;
+    ebb_chan *ch;
+    uint64_t item = 1;
+    ebb_wait wait = {0};
+    (void)state;
+    assert_int_equal(ebb_rt_new(&(ebb_rt_opts){.allocator = ebb_failing_allocator(&memory)}, &rt), EBB_OK);
+    assert_int_equal(ebb_chan_new(rt, 4, sizeof item, &ch), EBB_OK);
+    assert_int_equal(ebb_chan_send(ebb_host(rt), ch, &wait, &item), EBB_OK);
+    ebb_rt_free(rt);
+    ebb_chan_free(ch);
+    assert_int_equal(memory.live, 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         IN_WORLD(items_come_in_the_order_they_were_sent),
@@ -417,6 +432,7 @@ int main(void) {
         cmocka_unit_test(closed_is_said_only_when_nothing_is_left_that_could_come),
         IN_WORLD(a_channel_of_nothing_and_one_that_is_too_big_are_refused),
         IN_WORLD(the_host_may_send_and_receive_but_not_wait),
+        cmocka_unit_test(a_channel_may_outlive_its_runtime),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

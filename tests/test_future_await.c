@@ -128,6 +128,84 @@ static void a_cancel_while_it_waits_for_the_callbacks(void **state) {
     assert_int_equal(future_fd_freed(fw, 2), 1);
 }
 
+/* ---- no memory ------------------------------------------------------------------------------------------------- */
+
+static ebb_status await_once(ebb_cx *cx, void *state) {
+    waiter *w = state;
+    w->status = ebb_await(cx, w->f, &w->value);
+    if (w->status != EBB_ERR_NOT_AWAITED) return w->status == EBB_PENDING ? EBB_PENDING : EBB_OK;
+    w->waits++;
+    w->fw->memory->fail_at = 0;
+    (void)ebb_wake(cx, ebb_self(cx)); /* nothing was consumed: it may be tried again */
+    return EBB_PENDING;
+}
+
+/* A region whose first future is another's: to wait for it needs memory. */
+static void an_await_without_memory_has_a_status_of_its_own(void **state) {
+    future_world *fw = *state;
+    uint32_t refused = 0;
+    for (uint64_t n = 1; n <= 8; n++) {
+        waiter w = {.fw = fw, .f = ebb_promise(fw->host, NULL, NULL), .status = EBB_PENDING};
+        ebb_region r = ebb_region_open(fw->host, NULL);
+        ebb_future *f = w.f;
+        ebb_spawn(fw->host, r, await_once, &w);
+        fw->memory->fail_at = fw->memory->calls + n;
+        future_settle(fw);
+        fw->memory->fail_at = 0;
+        refused += w.waits;
+        assert_int_equal(ebb_settle(f, ebb_int(3)), EBB_OK);
+        future_settle(fw);
+        assert_int_equal(w.status, EBB_OK);
+        assert_int_equal(w.value.as.i, 3);
+        ebb_region_close(fw->host, r);
+        future_settle(fw);
+    }
+    assert_true(refused > 0);
+}
+
+static void a_future_that_failed_for_want_of_memory_says_so(void **state) {
+    future_world *fw = *state;
+    waiter w = {.fw = fw, .f = ebb_fail(fw->host, EBB_ERR_NOMEM), .status = EBB_PENDING};
+    ebb_spawn(fw->host, fw->root, await_once, &w);
+    future_settle(fw);
+    assert_int_equal(w.status, EBB_ERR_NOMEM);
+    assert_int_equal(w.waits, 0);
+}
+
+/* ---- joins in a callback ---------------------------------------------------------------------------------------- */
+
+typedef struct joins {
+    ebb_region region;
+    ebb_status first, last;
+} joins;
+
+static ebb_status wait_for_ever(ebb_cx *cx, void *state) {
+    (void)state;
+    return ebb_checkpoint(cx) == EBB_OK ? EBB_PENDING : EBB_CANCELLED;
+}
+
+static void join_in_a_callback(ebb_cx *cx, ebb_status st, ebb_value *v, void *arg) {
+    joins *j = arg;
+    (void)st;
+    (void)v;
+    j->region = ebb_region_open(cx, NULL);
+    j->first = ebb_region_join(cx, j->region);
+    (void)ebb_spawn(cx, j->region, wait_for_ever, NULL);
+    j->last = ebb_region_join(cx, j->region);
+}
+
+static void a_join_in_a_callback_is_refused_and_changes_nothing(void **state) {
+    future_world *fw = *state;
+    joins j = {.first = EBB_OK, .last = EBB_OK};
+    ebb_future *f = ebb_pure(fw->host, ebb_none());
+    assert_int_equal(ebb_on_done(f, join_in_a_callback, &j), EBB_OK);
+    future_settle(fw);
+    assert_int_equal(j.first, EBB_ERR_NOT_TASK);
+    assert_int_equal(j.last, EBB_ERR_NOT_TASK);
+    assert_int_equal(state_of(fw->world, j.region), EBB_REGION_OPEN);
+    ebb_drop(f);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         IN_FUTURES(a_callback_on_a_finished_future_does_not_hang_its_await),
@@ -136,6 +214,9 @@ int main(void) {
         IN_FUTURES(a_callback_that_comes_between_the_wake_and_the_poll),
         IN_FUTURES(the_await_of_another_region),
         IN_FUTURES(a_cancel_while_it_waits_for_the_callbacks),
+        IN_FUTURES(an_await_without_memory_has_a_status_of_its_own),
+        IN_FUTURES(a_future_that_failed_for_want_of_memory_says_so),
+        IN_FUTURES(a_join_in_a_callback_is_refused_and_changes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -271,6 +271,40 @@ static void an_object_of_a_heap_can_not_cross(void **state) {
     assert_int_equal(r->st, EBB_ERR_INVALID);
 }
 
+static const ebb_type object_type = {"object", 16, NULL, NULL, 0};
+
+static ebb_value other_heaps_object(ebb_cx *cx, ebb_value *v, void *arg) {
+    (void)cx;
+    (void)v;
+    return ebb_box(arg);
+}
+
+static void an_object_of_another_heap_is_refused(void **state) {
+    two *t = *state;
+    void *object = ebb_new(t->a->host, &object_type);
+    ebb_value v = ebb_box(object);
+    ebb_future *f = ebb_promise(t->b->host, NULL, NULL);
+    assert_int_equal(ebb_settle(f, v), EBB_ERR_FOREIGN);
+    assert_int_equal(ebb_status_of(f), EBB_PENDING); /* it can still be settled */
+    assert_int_equal(ebb_hold(f, object), EBB_ERR_FOREIGN);
+    assert_int_equal(ebb_status_of(ebb_pure(t->b->host, v)), EBB_ERR_FOREIGN);
+    ebb_value taken = v;
+    assert_null(ebb_take(t->b->host, &taken).type);
+    assert_ptr_equal(taken.as.p, object);
+    ebb_future *mapped = ebb_map(t->b->host, f, other_heaps_object, object);
+    assert_int_equal(ebb_settle(f, ebb_int(1)), EBB_OK);
+    turn(t->b);
+    assert_int_equal(ebb_status_of(mapped), EBB_ERR_FOREIGN);
+    for (int i = 0; i < 2; i++) { /* it is its own heap's, as before */
+        world *w = i == 0 ? t->b : t->a;
+        assert_int_equal(ebb_collect(w->rt), EBB_OK);
+        assert_int_equal(ebb_heap_verify(w->rt, NULL, 0), EBB_OK);
+    }
+    ebb_future *home = ebb_pure(t->a->host, v);
+    assert_int_equal(ebb_status_of(home), EBB_OK);
+    ebb_drop(home);
+}
+
 /* ---- the end of a runtime ------------------------------------------------------------------------------------ */
 
 static void an_import_of_a_runtime_that_is_freed_is_closed(void **state) {
@@ -487,6 +521,7 @@ int main(void) {
         IN_TWO_WORLDS(an_owned_word_is_borrowed_while_somebody_there_holds_it),
         IN_TWO_WORLDS(a_word_that_comes_after_a_cancel_is_disposed_of_here),
         IN_TWO_WORLDS(an_object_of_a_heap_can_not_cross),
+        IN_TWO_WORLDS(an_object_of_another_heap_is_refused),
         IN_TWO_WORLDS(an_import_of_a_runtime_that_is_freed_is_closed),
         IN_TWO_WORLDS(a_runtime_that_is_freed_cancels_what_it_imported),
         IN_TWO_WORLDS(what_is_settled_in_a_freed_runtime_is_disposed_of),

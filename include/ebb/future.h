@@ -132,7 +132,8 @@ ebb_future *ebb_promise_at(ebb_cx *cx, const ebb_op *op, void *arg, const char *
 /* Ends a promise with a value, which is moved into it. EBB_OK; EBB_CANCELLED if a cancel came first: the
  * value was disposed of; EBB_ERR_RESOLVED the second time, and disposed of too. A value that is a future
  * (ebb_nested) is flattened: the promise ends as that does. From then on it can be cancelled, but not settled
- * again, by a remote handle neither. */
+ * again, by a remote handle neither. EBB_ERR_FOREIGN: the value is an object of another runtime's heap; it stays
+ * where it is, and the promise is still to be settled. */
 ebb_status ebb_settle(ebb_future *f, ebb_value v);
 /* Ends it with a failure. EBB_CANCELLED as status cancels it. A status that is no failure is
  * EBB_ERR_INVALID. */
@@ -172,7 +173,9 @@ bool ebb_is_cancelled(const ebb_future *f);
 /* Waits for it and moves its value into `v` (may be NULL: disposed of). Consumes it. A poll operation and a
  * checkpoint in a task (repeat it with the same future, kept in the state), blocking in a fiber. A task
  * that is cancelled meanwhile gets EBB_CANCELLED, and with it the future is. EBB_ERR_NOT_TASK: a callback,
- * or the host and it is pending; nothing is consumed then, nor by EBB_ERR_NOMEM. A word that somebody else
+ * or the host and it is pending; EBB_ERR_NOT_AWAITED: there was no memory to wait, or to hold the object that it
+ * has. Nothing is consumed then, and the await may be tried again; EBB_ERR_NOMEM and EBB_ERR_LIMIT are the
+ * future's own failure. A word that somebody else
  * may still ask for, because the handle was kept, is borrowed: it stays the future's. */
 ebb_status ebb_await(ebb_cx *cx, ebb_future *f, ebb_value *v);
 
@@ -198,7 +201,8 @@ typedef void (*ebb_cleanup_fn)(ebb_cx *cx, void *arg);
 ebb_status ebb_on_done(ebb_future *f, ebb_done_fn fn, void *arg);
 ebb_status ebb_on_cancel(ebb_future *f, ebb_cancel_fn fn, void *arg);
 ebb_status ebb_on_cleanup(ebb_future *f, ebb_cleanup_fn fn, void *arg);
-/* Keeps an object of the heap alive until f has ended and its callbacks have run: for their `arg`. */
+/* Keeps an object of the heap alive until f has ended and its callbacks have run: for their `arg`. Of another
+ * heap: EBB_ERR_FOREIGN. */
 ebb_status ebb_hold(ebb_future *f, void *object);
 
 /* ---- combinators -------------------------------------------------------------------------------------- */
@@ -217,7 +221,7 @@ ebb_status ebb_hold(ebb_future *f, void *object);
  * Cancelling the result cancels the inputs that it owns. Losers are cancelled, and their producers drain in
  * their regions; the result does not wait for that. A callback that returns NULL fails it with
  * EBB_ERR_INVALID. What is refused consumes its inputs all the same. A function pointer that is NULL:
- * EBB_ERR_INVALID. An input of another runtime: EBB_ERR_FOREIGN. A span of 2^63 ns or more that is not
+ * EBB_ERR_INVALID. An input of another runtime, or a map that returns an object of its heap: EBB_ERR_FOREIGN. A span of 2^63 ns or more that is not
  * EBB_FOREVER (a negative one): EBB_ERR_INVALID. */
 typedef ebb_future *(*ebb_then_fn)(ebb_cx *cx, ebb_value *v, void *arg);
 typedef ebb_value (*ebb_map_fn)(ebb_cx *cx, ebb_value *v, void *arg);

@@ -102,7 +102,7 @@ ebb_status ebb_sleep(ebb_cx *cx, ebb_sleeper *s, uint64_t span);
 typedef struct ebb_chan ebb_chan;
 
 /* EBB_ERR_NOMEM, EBB_ERR_INVALID (capacity 0, or more than 2 GiB of items). Free it when no task can touch
- * it any more: after the region of the tasks that do has closed. */
+ * it any more: after the region of the tasks that do has closed, before or after ebb_rt_free. */
 ebb_status ebb_chan_new(ebb_rt *rt, uint32_t capacity, uint32_t item_size, ebb_chan **out);
 void ebb_chan_free(ebb_chan *ch);
 

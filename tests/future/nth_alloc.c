@@ -145,8 +145,7 @@ static ebb_status awaits(ebb_cx *cx, void *state) {
     EBB_BEGIN(w);
     EBB_AWAIT(w, w->st, ebb_await(cx, w->f, &w->v));
     if (w->st == EBB_OK) ebb_discard(cx, w->v);
-    if (w->st == EBB_ERR_NOMEM || w->st == EBB_ERR_NOT_TASK)
-        ebb_drop(w->f); /* it was not consumed, or failed so */
+    if (w->st == EBB_ERR_NOT_AWAITED || w->st == EBB_ERR_NOT_TASK) ebb_drop(w->f); /* it was not consumed */
     w->over = true;
     EBB_END(w);
 }
