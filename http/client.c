@@ -69,6 +69,7 @@ static ebb__link *find_room(const ebb__origin *o) {
 /* Of HTTP/2 one connection is enough until it is full, so of those only one comes at a time. */
 static bool wants_link(const ebb__origin *o) {
     uint32_t enough = o->h1 ? o->waiting : o->waiting > 0;
+    if (o->tls && !o->client->has_tls) return false;
     return !o->client->stopped && o->coming < enough && o->usable < o->client->connections;
 }
 
@@ -101,6 +102,7 @@ static void hand_out(ebb__origin *o) {
     ebb_status st = EBB_OK;
     o->pins++;
     while (o->first != NULL && (k = find_room(o)) != NULL) start_first(o, k);
+    if (o->tls && o->first != NULL && !o->client->stopped) st = ebb__client_read_tls(o->client);
     while (st == EBB_OK && wants_link(o)) st = ebb__link_open(o);
     if (st != EBB_OK && o->usable == 0) fail_waiting(o, st);
     o->pins--;
@@ -268,6 +270,7 @@ static void client_stop(void *ctx) {
     ebb__origin *next;
     c->stopped = true;
     c->origins_n++; /* until all were told */
+    ebb__client_stop_reading(c);
     for (size_t i = 0; i < EBB__ORIGIN_BUCKETS; i++) {
         for (ebb__origin *o = c->origins[i]; o != NULL; o = next) {
             next = o->next;
@@ -278,6 +281,21 @@ static void client_stop(void *ctx) {
         }
     }
     if (--c->origins_n == 0) client_free(c);
+}
+
+/* Those that have waited for it go on, or have failed. */
+void ebb__client_has_read(ebb_http_client *c, ebb_status st) {
+    ebb__origin *next;
+    for (size_t i = 0; i < EBB__ORIGIN_BUCKETS; i++) {
+        for (ebb__origin *o = c->origins[i]; o != NULL; o = next) {
+            next = o->next;
+            if (!o->tls) continue;
+            if (st == EBB_OK) hand_out(o);
+            else fail_waiting(o, st);
+            ebb__origin_release(o);
+        }
+    }
+    if (--c->origins_n == 0 && c->stopped) client_free(c);
 }
 
 static uint64_t or_else(uint64_t n, uint64_t otherwise) {
@@ -294,8 +312,17 @@ static void client_fill(ebb_http_client *c, const ebb_http_client_opts *o) {
     c->idle_ns = or_else(o->idle_ns, IDLE_NS);
 }
 
-static ebb_status client_open(ebb_http_client *c, const ebb_tls_opts *tls) {
+/* Files that the caller names are read now, so that it hears of what is wrong with them. */
+static ebb_status open_tls(ebb_http_client *c, const ebb_tls_opts *tls) {
+    if (tls->size != 0 && tls->size != sizeof *tls) return EBB_ERR_VERSION;
+    if (tls->cert_file == NULL && tls->key_file == NULL && tls->ca_file == NULL) return EBB_OK;
     ebb_status st = ebb__tls_ctx_new(c->allocator, tls, false, &c->tls);
+    c->has_tls = st == EBB_OK;
+    return st;
+}
+
+static ebb_status client_open(ebb_http_client *c, const ebb_tls_opts *tls) {
+    ebb_status st = open_tls(c, tls);
     if (st != EBB_OK) return st;
     c->handle = ebb__handle_new(c->loop, c->region, EBB__GUEST, "ebb_http_client_new", &st);
     if (c->handle != NULL) c->handle->as.guest = (ebb__guest){"http client", client_stop, c};

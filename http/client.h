@@ -29,12 +29,14 @@ struct ebb_http_client {
     ebb__handle *handle;
     ebb_region region;
     ebb__tls_ctx *tls;
+    bool has_tls;          /* and it may be used */
+    ebb__request *reading; /* what reads it, in the pool; NULL: nothing does */
     ebb__bounds bounds;
     uint64_t body_bytes, idle_ns;
     uint32_t connections;
     bool prior_knowledge;
     bool stopped;
-    uint32_t origins_n;
+    uint32_t origins_n; /* and whatever else it has to stay for */
     ebb__origin *origins[EBB__ORIGIN_BUCKETS];
     ebb__link *oldest, *newest; /* the idle links, by when they became so */
 };
@@ -109,6 +111,16 @@ void ebb__origin_release(ebb__origin *o);
 void ebb__origin_left(ebb__origin *o, ebb__link *k);
 /* The link takes no calls any more; why, if it never had one. */
 void ebb__origin_lost(ebb__link *k, ebb_status st);
+
+/* Its certificates are read, or could not be. */
+void ebb__client_has_read(ebb_http_client *c, ebb_status st);
+
+/* ---- client_tls.c ---------------------------------------------------------------------------------------------- */
+
+/* Starts to read the certificates, if they are not there and nobody does. */
+ebb_status ebb__client_read_tls(ebb_http_client *c);
+/* The client stops: what has not begun need not. It ends by ebb__client_has_read in any case. */
+void ebb__client_stop_reading(const ebb_http_client *c);
 
 /* ---- link.c: connecting ---------------------------------------------------------------------------------------- */
 

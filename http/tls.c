@@ -14,12 +14,13 @@
 #include "base/alloc.h"
 #include "base/text.h"
 
-enum { SAID_BYTES = 1024, OUT_KEPT_BYTES = 32 * 1024 };
+enum { SAID_BYTES = 1024, WHY_BYTES = 256, OUT_KEPT_BYTES = 32 * 1024 };
 
 struct ebb__tls_ctx {
     ebb_allocator allocator;
     SSL_CTX *ssl;
     bool server;
+    char why[WHY_BYTES]; /* it could not be filled */
 };
 
 /* What holds: `in` and `out` are the ones that `ssl` owns. Once `failed` is not EBB_OK, `ssl` is asked for
@@ -160,21 +161,39 @@ static ebb_status trust(const ebb__tls_ctx *c, const char *ca_file) {
     return EBB_OK;
 }
 
-static ebb_status ctx_fill(ebb__tls_ctx *c, const ebb_tls_opts *o) {
+static ebb_status fill(ebb__tls_ctx *c, const ebb_tls_opts *o) {
     c->ssl = SSL_CTX_new(c->server ? TLS_server_method() : TLS_client_method());
     if (c->ssl == NULL || !set_rules(c->ssl) || !set_protocols(c)) return complain("TLS");
     ebb_status st = use_certificate(c, o);
     return st == EBB_OK ? trust(c, o->ca_file) : st;
 }
 
+ebb__tls_ctx *ebb__tls_ctx_empty(ebb_allocator a, bool server) {
+    ebb__tls_ctx *c = ebb__alloc(&a, sizeof *c);
+    if (c != NULL) *c = (ebb__tls_ctx){.allocator = a, .server = server};
+    return c;
+}
+
+ebb_status ebb__tls_ctx_fill(ebb__tls_ctx *c, const ebb_tls_opts *opts) {
+    ERR_clear_error();
+    ebb_status st = fill(c, opts);
+    if (st == EBB_OK) return st;
+    ebb__text t = ebb__text_in(c->why, sizeof c->why);
+    ebb__text_str(&t, said);
+    return st;
+}
+
+void ebb__tls_ctx_tell(const ebb__tls_ctx *c) {
+    ebb__text t = ebb__text_in(said, sizeof said);
+    ebb__text_str(&t, c->why);
+}
+
 ebb_status ebb__tls_ctx_new(ebb_allocator a, const ebb_tls_opts *opts, bool server, ebb__tls_ctx **out) {
     *out = NULL;
     if (opts->size != 0 && opts->size != sizeof *opts) return EBB_ERR_VERSION;
-    ebb__tls_ctx *c = ebb__alloc(&a, sizeof *c);
+    ebb__tls_ctx *c = ebb__tls_ctx_empty(a, server);
     if (c == NULL) return EBB_ERR_NOMEM;
-    *c = (ebb__tls_ctx){.allocator = a, .server = server};
-    ERR_clear_error();
-    ebb_status st = ctx_fill(c, opts);
+    ebb_status st = ebb__tls_ctx_fill(c, opts);
     if (st == EBB_OK) *out = c;
     else ebb__tls_ctx_free(c);
     return st;

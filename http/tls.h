@@ -15,6 +15,11 @@ typedef struct ebb__tls ebb__tls;         /* one connection */
  * server offers h2 and http/1.1 by ALPN and prefers h2; a client asks for both. TLS 1.2 is the least, no
  * renegotiation, no compression; session tickets are allowed. */
 ebb_status ebb__tls_ctx_new(ebb_allocator a, const ebb_tls_opts *opts, bool server, ebb__tls_ctx **out);
+/* The same in two steps: the second uses nothing of the host's, so it may run on another thread. What it says of a
+ * failure is said on that thread; ebb__tls_ctx_tell says it on this one. NULL: no memory. */
+ebb__tls_ctx *ebb__tls_ctx_empty(ebb_allocator a, bool server);
+ebb_status ebb__tls_ctx_fill(ebb__tls_ctx *c, const ebb_tls_opts *opts);
+void ebb__tls_ctx_tell(const ebb__tls_ctx *c);
 void ebb__tls_ctx_free(ebb__tls_ctx *c); /* NULL is allowed. Connections may outlive it. */
 
 /* `host` is whom a client wants: for SNI (a name only) and the check of the certificate (names and

@@ -132,6 +132,113 @@ static void http_and_https_are_two_origins(void **state) {
     assert_int_equal(server_stats(h).requests, 2);
 }
 
+/* ---- the system's certificates ---------------------------------------------------------------------------- */
+
+enum { POOL = 16 }; /* more threads than libuv has by default */
+
+typedef struct crowd {
+    uv_sem_t go;
+    ebb_future *busy[POOL];
+} crowd;
+
+static ebb_status stands(void *arg, ebb_value *v) {
+    crowd *c = arg;
+    (void)v;
+    uv_sem_wait(&c->go);
+    return EBB_OK;
+}
+
+/* No thread of the pool is left for anything else. */
+static void fill_the_pool(http_world *h, crowd *c) {
+    assert_int_equal(uv_sem_init(&c->go, 0), 0);
+    for (int i = 0; i < POOL; i++) c->busy[i] = ebb_blocking(http_cx(h), stands, c);
+    loop_turns(h->w, 2);
+}
+
+static void leave_the_pool(http_world *h, crowd *c) {
+    for (int i = 0; i < POOL; i++) uv_sem_post(&c->go);
+    for (int i = 0; i < POOL; i++) assert_int_equal(loop_await(h->w, c->busy[i], NULL), EBB_OK);
+    uv_sem_destroy(&c->go);
+}
+
+static void use_system(http_world *h, const char *store) {
+    setenv("SSL_CERT_FILE", file(store), 1);
+    setenv("SSL_CERT_DIR", "/nonexistent", 1);
+    h->client = http_client(h, (ebb_http_client_opts){0});
+}
+
+static void the_loop_turns_while_the_systems_certificates_are_read(void **state) {
+    http_world *h = *state;
+    crowd c;
+    probe first, second;
+    serve_with(h, "leaf.pem", "leaf.key", NULL);
+    fill_the_pool(h, &c);
+    use_system(h, "ca.pem");
+    ebb_future *f = get_from(h, "127.0.0.1", "/hello"), *g = get_from(h, "127.0.0.1", "/hello");
+    probe_watch(&first, f);
+    probe_watch(&second, g);
+    loop_turns(h->w, 50);
+    assert_false(first.over || second.over);
+    assert_int_equal(server_stats(h).accepted, 0); /* they wait for the pool, and the loop does not */
+    leave_the_pool(h, &c);
+    loop_until(h->w, is_true, &first.over);
+    loop_until(h->w, is_true, &second.over);
+    assert_int_equal(first.status, EBB_OK);
+    assert_int_equal(second.status, EBB_OK);
+    ebb_discard(h->w->cx, first.value);
+    ebb_discard(h->w->cx, second.value);
+    ebb_drop(f);
+    ebb_drop(g);
+    assert_int_equal(loop_await(h->w, get_from(h, "localhost", "/hello"), NULL), EBB_OK);
+}
+
+static void strangers_are_not_trusted_by_default(void **state) {
+    http_world *h = *state;
+    serve_with(h, "leaf.pem", "leaf.key", NULL);
+    use_system(h, "other-ca.pem");
+    assert_int_equal(loop_await(h->w, get_from(h, "127.0.0.1", "/hello"), NULL), EBB_ERR_TLS);
+    assert_int_equal(loop_await(h->w, get_from(h, "127.0.0.1", "/hello"), NULL), EBB_ERR_TLS);
+}
+
+static void a_call_may_be_given_up_while_they_are_read(void **state) {
+    http_world *h = *state;
+    crowd c;
+    serve_with(h, "leaf.pem", "leaf.key", NULL);
+    fill_the_pool(h, &c);
+    use_system(h, "ca.pem");
+    ebb_future *f = get_from(h, "127.0.0.1", "/hello");
+    loop_turns(h->w, 2);
+    assert_true(ebb_cancel(f, EBB_CANCEL_USER));
+    ebb_drop(f);
+    loop_turns(h->w, 2);
+    leave_the_pool(h, &c);
+    assert_int_equal(loop_await(h->w, get_from(h, "127.0.0.1", "/hello"), NULL), EBB_OK);
+}
+
+static ebb_status calls_from_a_region(ebb_cx *cx, void *arg) {
+    http_world *h = arg;
+    ebb_http_client *c;
+    assert_int_equal(ebb_http_client_new(cx, NULL, &c), EBB_OK);
+    snprintf(text, sizeof text, "https://127.0.0.1:%u/hello", h->port);
+    return ebb_await(cx, ebb_http_get(cx, c, text), NULL);
+}
+
+static void a_client_may_end_while_they_are_read(void **state) {
+    http_world *h = *state;
+    for (int begun = 0; begun < 2; begun++) {
+        crowd c;
+        serve_with(h, "leaf.pem", "leaf.key", NULL);
+        if (!begun) fill_the_pool(h, &c);
+        ebb_region r = ebb_region_open(http_cx(h), NULL);
+        (void)ebb_fiber_spawn(http_cx(h), r, calls_from_a_region, h);
+        loop_turns(h->w, 2);
+        ebb_region_cancel(http_cx(h), r, EBB_CANCEL_USER, "enough");
+        while (!region_is_closed(h->w, r)) loop_turns(h->w, 1);
+        assert_int_equal(ebb_region_join(h->w->cx, r), EBB_CANCELLED);
+        if (!begun) leave_the_pool(h, &c);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         ON_TLS(many_calls_share_a_connection_by_alpn),
@@ -142,6 +249,10 @@ int main(void) {
         ON_TLS(a_server_may_ask_who_we_are),
         ON_TLS(a_server_without_tls_is_said_so),
         ON_TLS(http_and_https_are_two_origins),
+        ON_TLS(the_loop_turns_while_the_systems_certificates_are_read),
+        ON_TLS(strangers_are_not_trusted_by_default),
+        ON_TLS(a_call_may_be_given_up_while_they_are_read),
+        ON_TLS(a_client_may_end_while_they_are_read),
     };
     return cmocka_run_group_tests_name("http_client_tls", tests, make_certificates, remove_certificates);
 }

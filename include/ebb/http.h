@@ -228,7 +228,9 @@ typedef struct ebb_http_client_opts {
 } ebb_http_client_opts;
 
 /* A client with the connections that it keeps. It is a handle of the region of cx: it serves until that has
- * ended its tasks and futures. EBB_ERR_INVALID, EBB_ERR_VERSION, EBB_ERR_NOMEM, EBB_ERR_TLS. */
+ * ended its tasks and futures. EBB_ERR_INVALID, EBB_ERR_VERSION, EBB_ERR_NOMEM, EBB_ERR_TLS. Files that `tls` names
+ * are read here and now. The system's certificates are read in the pool, for the first call that wants TLS; calls
+ * wait for that, and fail with EBB_ERR_TLS if it fails. */
 ebb_status ebb_http_client_new(ebb_cx *cx, const ebb_http_client_opts *opts, ebb_http_client **out);
 
 typedef struct ebb_http_call {

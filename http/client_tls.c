@@ -1,0 +1,57 @@
+/* A client's certificates. Those of the system take OpenSSL a tenth of a second to read, so a client without files
+ * of its own reads them in libuv's pool, when its first call wants TLS. Calls wait for that as they wait for a
+ * connection. */
+#define _POSIX_C_SOURCE 200809L
+#include "http/client.h"
+
+static const ebb_op read_op = {"http certificates", NULL, NULL};
+
+/* On a thread of the pool, which has the context to itself meanwhile. */
+static void read_now(uv_work_t *uv) {
+    ebb__request *r = uv->data;
+    const ebb_http_client *c = r->as.work.arg;
+    r->as.work.status = ebb__tls_ctx_fill(c->tls, &(ebb_tls_opts){0});
+}
+
+static void on_read(uv_work_t *uv, int code) {
+    ebb__request *r = uv->data;
+    ebb_http_client *c = r->as.work.arg;
+    ebb_status st = code == 0 ? r->as.work.status : ebb__uv_status(code);
+    (void)ebb_loop_cx(r->loop);
+    r->loop->pending--;
+    ebb__request_free(r);
+    c->reading = NULL;
+    if (st == EBB_OK) c->has_tls = true;
+    else ebb__tls_ctx_tell(c->tls); /* here, and not in the thread where it has failed */
+    if (st != EBB_OK) {
+        ebb__tls_ctx_free(c->tls);
+        c->tls = NULL;
+    }
+    ebb__client_has_read(c, st);
+}
+
+ebb_status ebb__client_read_tls(ebb_http_client *c) {
+    if (c->has_tls || c->reading != NULL) return EBB_OK;
+    ebb_status st = ebb__request_reserve(c->loop);
+    if (st != EBB_OK) return st;
+    c->tls = ebb__tls_ctx_empty(c->allocator, false);
+    if (c->tls == NULL) return EBB_ERR_NOMEM;
+    ebb__request *r = ebb__request_take(ebb_host(c->loop->rt), c->loop, NULL, &read_op, "http client");
+    r->region = c->region;
+    r->as.work.arg = c;
+    int code = uv_queue_work(c->loop->uv, &r->uv.work, read_now, on_read);
+    if (code == 0) {
+        c->reading = r;
+        c->loop->pending++;
+        c->origins_n++; /* it stays until then */
+        return EBB_OK;
+    }
+    ebb__request_free(r);
+    ebb__tls_ctx_free(c->tls);
+    c->tls = NULL;
+    return ebb__uv_status(code);
+}
+
+void ebb__client_stop_reading(const ebb_http_client *c) {
+    if (c->reading != NULL) (void)uv_cancel(&c->reading->uv.any);
+}
