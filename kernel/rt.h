@@ -257,6 +257,7 @@ struct ebb_rt {
     ebb__wheel wheel;
 
     ebb_cleanup_budget cleanup[4];
+    uint32_t chain_depth, chain_bytes; /* of a cause chain that is read */
     bool reasons_low;
     uint64_t sequence; /* of requests */
     uint32_t waits;    /* begun so far: their numbers in the journal */
