@@ -112,7 +112,10 @@ static void print_fields(const ebb_record *r) {
         if (r->value == EBB__CALL_WAIT) printf("  number %" PRIu64, r->other);
         else print_id("of", r->other);
     }
-    if (r->type == J_LIMITS) printf("  regions %" PRIu64, r->region);
+    if (r->type == J_LIMITS) {
+        printf("  regions %" PRIu64 "  chain %" PRIu64 "/%" PRIu64, r->region, r->task >> 32,
+               r->task & UINT32_MAX);
+    }
     if (r->type == J_CLEANUP) printf("  severity %u  time %" PRIu64, r->kind, r->task);
 }
 

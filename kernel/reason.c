@@ -100,36 +100,57 @@ ebb_reason ebb__region_reason(const ebb_rt *rt, const ebb__region *r) {
     return reason;
 }
 
-/* A link counts 32 bytes and its message; so the limit in bytes is kept by the limit in depth. */
-_Static_assert(EBB_CHAIN_DEPTH *(32 + EBB_MESSAGE_MAX) <= EBB_CHAIN_BYTES, "the depth bounds the bytes");
+/* ---- the cause chain ---------------------------------------------------------------------------------- */
 
-ebb_status ebb_cause_chain(ebb_cx *cx, ebb_region region, ebb_cause *out, uint32_t room, uint32_t *n,
-                           bool *truncated) {
+static size_t link_bytes(const ebb__region *r) {
+    size_t n = 32;
+    for (const char *c = r->message; *c != 0; c++) n++;
+    return n;
+}
+
+/* Whoever was not told by its parent. */
+static ebb__region *root_cause(const ebb_rt *rt, ebb__region *r) {
+    while (ebb__told_kind(r->told) == EBB_CANCEL_PARENT && r->parent != 0) r = ebb__region_at(rt, r->parent);
+    return r;
+}
+
+static void put_link(const ebb_rt *rt, ebb_cause *out, uint32_t *n, const ebb__region *r) {
+    if (out != NULL) out[*n] = (ebb_cause){{ebb__region_id(rt, r)}, ebb__region_reason(rt, r)};
+    ++*n;
+}
+
+/* There is always room for the root cause. */
+static uint32_t read_chain(const ebb_rt *rt, ebb__region *r, ebb_cause *out, uint32_t room) {
+    ebb__region *root = root_cause(rt, r);
+    size_t bytes = link_bytes(root);
+    uint32_t n = 0;
+    for (; r != root && n + 1 < room; r = ebb__region_at(rt, r->parent)) {
+        bytes += link_bytes(r);
+        if (bytes > rt->chain_bytes) break;
+        put_link(rt, out, &n, r);
+    }
+    put_link(rt, out, &n, root);
+    return n;
+}
+
+ebb_status ebb__cause_chain(ebb_cx *cx, ebb_region region, ebb_cause *out, uint32_t room, uint32_t *n,
+                            bool *truncated) {
     ebb_rt *rt = ebb__rt_of(cx);
     ebb__region *r;
     *n = 0;
     *truncated = false;
     ebb_status st = ebb__find_region(rt, region, &r);
     if (st != EBB_OK) return st;
-    if (room > EBB_CHAIN_DEPTH) room = EBB_CHAIN_DEPTH;
+    if (room > rt->chain_depth) room = rt->chain_depth;
     ebb__journal(rt, cx, (ebb_record){.type = J_CHAIN, .region = region.id, .value = room});
-    while (r->told != 0 && room > 0) {
-        bool last = ebb__told_kind(r->told) != EBB_CANCEL_PARENT || r->parent == 0;
-        if (!last && *n + 1 == room) {
-            *truncated = true;
-            while (ebb__told_kind(r->told) == EBB_CANCEL_PARENT && r->parent != 0) {
-                r = ebb__region_at(rt, r->parent);
-            }
-            last = true;
-        }
-        out[*n] = (ebb_cause){{ebb__region_id(rt, r)}, ebb__region_reason(rt, r)};
-        ++*n;
-        if (last) break;
-        r = ebb__region_at(rt, r->parent);
-    }
-    if (*truncated) {
-        ebb__find_region(rt, region, &r);
-        ebb__emit_region(rt, EBB_EV_CHAIN_TRUNCATED, r, 0, *n, 0);
-    }
+    if (r->told == 0 || room == 0) return EBB_OK;
+    *n = read_chain(rt, r, out, room);
+    *truncated = root_cause(rt, r)->depth + *n - 1 != r->depth;
+    if (*truncated) ebb__emit_region(rt, EBB_EV_CHAIN_TRUNCATED, r, 0, *n, 0);
     return EBB_OK;
+}
+
+ebb_status ebb_cause_chain(ebb_cx *cx, ebb_region region, ebb_cause *out, uint32_t room, uint32_t *n,
+                           bool *truncated) {
+    return ebb__cause_chain(cx, region, out, room, n, truncated);
 }

@@ -21,4 +21,8 @@ void ebb__message_copy(char out[EBB_MESSAGE_MAX + 1], const char *message);
 /* The reason that a region keeps inline. */
 ebb_reason ebb__region_reason(const ebb_rt *rt, const ebb__region *r);
 
+/* ebb_cause_chain; `out` may be NULL for a replay, which only wants what is traced. */
+ebb_status ebb__cause_chain(ebb_cx *cx, ebb_region region, ebb_cause *out, uint32_t room, uint32_t *n,
+                            bool *truncated);
+
 #endif

@@ -121,6 +121,7 @@ static void journal_beginning(ebb_rt *rt) {
     put(rec, (ebb_record){.type = J_LIMITS,
                           .kind = rt->patient,
                           .value = rt->tasks.limit,
+                          .task = (uint64_t)rt->chain_depth << 32 | rt->chain_bytes,
                           .region = rt->regions.limit,
                           .other = rt->wheel.tick});
     for (uint32_t i = EBB_POLITE; i <= EBB_FORCED; i++) {

@@ -79,7 +79,8 @@ typedef enum ebb__op {
     J_TEXT = EBB_EV_TEXT, /* a site or message: belongs to the record before */
     J_ARGS = 5,           /* more arguments: task: deadline, value: polls, kind: priority */
     J_START = 6,          /* task: turn, region: batch, other: now, value: 1 if it is not the first thing */
-    J_LIMITS = 7,         /* value: max_tasks, region: max_regions, other: tick of the wheel, kind: patient */
+    J_LIMITS = 7,         /* value: max_tasks, region: max_regions, other: tick of the wheel, kind: patient,
+                           * task: chain_depth << 32 | chain_bytes */
     J_CLEANUP = 8,        /* kind: severity, task: time_ns, value: polls */
     J_ASKER = 9,          /* task: who asks for what follows */
     J_OPEN = 10,          /* region: parent, other: the new one, value: flags; then ARGS, TEXT */

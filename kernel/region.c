@@ -64,6 +64,18 @@ static void disown(ebb_rt *rt, ebb__region *r) {
     r->owner = 0;
 }
 
+/* Moves it to the front of its owner's regions. */
+static void own_first(ebb_rt *rt, ebb__region *r) {
+    ebb__cold *c = ebb__cold_at(rt, r->owner);
+    if (c->scopes == r->index) return;
+    ebb__region_at(rt, r->owner_prev)->owner_next = r->owner_next;
+    if (r->owner_next != 0) ebb__region_at(rt, r->owner_next)->owner_prev = r->owner_prev;
+    ebb__region_at(rt, c->scopes)->owner_prev = r->index;
+    r->owner_prev = 0;
+    r->owner_next = c->scopes;
+    c->scopes = r->index;
+}
+
 /* May this one open a cleanup scope? */
 static bool cleaning(const ebb__task *t) {
     return t->index != 0 && (t->told != 0 || t->flags & F_IN_FINALIZER);
@@ -229,6 +241,11 @@ static void bury_children(ebb_rt *rt, ebb__region *r) {
     }
 }
 
+/* A failure among the regions that a task has left is its own, if it has none. */
+static void fail_owner(ebb__task *t, const ebb__region *r) {
+    if (is_failure(r->status)) t->polls_left = (uint32_t)(r->status == EBB_FAULTED ? EBB_FAILED : r->status);
+}
+
 /* Finalizing -> Closed. What it kept for others to look at stays until it is joined. */
 static void region_close(ebb_rt *rt, ebb__region *r) {
     if (r->closed != 0) bury_children(rt, r);
@@ -240,6 +257,10 @@ static void region_close(ebb_rt *rt, ebb__region *r) {
     if (r->flags & R_ROOT) return;
     if (r->owner != 0) {
         ebb__task *t = ebb__task_at(rt, r->owner);
+        if (r->flags & R_LEFT) {
+            own_first(rt, r); /* whoever collects them need not look for it */
+            if (t->polls_left == EBB_OK) fail_owner(t, r);
+        }
         if (t->flags & (F_JOINING | F_RETURNED)) ebb__wake(rt, t);
     }
     leave_parent(rt, r);
@@ -363,38 +384,56 @@ void ebb__region_failed(ebb_rt *rt, ebb__region *r, ebb_status status, uint64_t 
 
 /* ---- join ---------------------------------------------------------------------------------------------- */
 
-bool ebb__scopes_join(ebb_rt *rt, ebb__task *t) {
-    ebb__cold *c = ebb__cold_at(rt, t->index);
+static void leave_one(ebb_rt *rt, ebb__task *t, ebb__region *r) {
+    r->flags |= R_LEFT;
+    if (t->flags & (F_ABANDONED | F_FIN_FORCED)) {
+        if (!(r->flags & R_FORCED)) ebb__force_tree(rt, r);
+    } else if (r->told == 0) {
+        ebb__cancel_tree(rt, r, EBB_CANCEL_USER, ebb__task_id(t), "its task has returned", NULL);
+    }
+}
+
+/* Tells them all, once. Of those that have closed before, the first that was opened and has failed counts. */
+static void leave_scopes(ebb_rt *rt, ebb__task *t, ebb__cold *c) {
+    bool failed = t->polls_left != EBB_OK;
     uint32_t next;
     for (uint32_t i = c->scopes; i != 0; i = next) {
         ebb__region *r = ebb__region_at(rt, i);
+        rt->visits++;
         next = r->owner_next;
-        if (r->state == EBB_REGION_CLOSED) continue;
-        if (t->flags & (F_ABANDONED | F_FIN_FORCED)) {
-            if (!(r->flags & R_FORCED)) ebb__force_tree(rt, r);
-        } else if (r->told == 0) {
-            ebb__cancel_tree(rt, r, EBB_CANCEL_USER, ebb__task_id(t), "its task has returned", NULL);
+        if (r->flags & R_LEFT) {
+            /* told already, or by the round before */
+        } else if (r->state != EBB_REGION_CLOSED) {
+            leave_one(rt, t, r);
+        } else {
+            r->flags |= R_LEFT;
+            own_first(rt, r);
+            if (!failed) fail_owner(t, r);
         }
         /* If that has closed a region around both, the next is gone; what was told is told only once. */
         if (next != 0 && ebb__region_at(rt, next)->owner != t->index) next = c->scopes;
     }
-    bool all = true, failed = t->polls_left != EBB_OK;
-    for (uint32_t i = c->scopes; i != 0; i = next) { /* the last opened stands first */
-        ebb__region *r = ebb__region_at(rt, i);
-        next = r->owner_next;
-        if (r->state != EBB_REGION_CLOSED) {
-            all = false;
-        } else {
-            if (!failed && is_failure(r->status)) {
-                t->polls_left = (uint32_t)(r->status == EBB_FAULTED ? EBB_FAILED : r->status);
-            }
-            closed_remove(rt, r);
-            release(rt, r);
-        }
+}
+
+bool ebb__scopes_join(ebb_rt *rt, ebb__task *t) {
+    ebb__cold *c = ebb__cold_at(rt, t->index);
+    if (c->scopes != 0 && !(ebb__region_at(rt, c->scopes)->flags & R_LEFT)) leave_scopes(rt, t, c);
+    while (c->scopes != 0) { /* those that have closed stand first */
+        ebb__region *r = ebb__region_at(rt, c->scopes);
+        rt->visits++;
+        if (r->state != EBB_REGION_CLOSED) return false;
+        closed_remove(rt, r);
+        release(rt, r);
     }
-    if (!all) return false;
-    while (c->scopes != 0) disown(rt, ebb__region_at(rt, c->scopes));
     return true;
+}
+
+void ebb__scopes_again(ebb_rt *rt, ebb__task *t) {
+    ebb__region *r;
+    for (uint32_t i = ebb__cold_at(rt, t->index)->scopes; i != 0; i = r->owner_next) {
+        r = ebb__region_at(rt, i);
+        r->flags = (uint16_t)(r->flags & ~R_LEFT);
+    }
 }
 
 static ebb_status region_join(ebb_rt *rt, ebb_cx *cx, ebb_region region) {

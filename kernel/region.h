@@ -47,6 +47,8 @@ void ebb__region_failed(ebb_rt *rt, ebb__region *r, ebb_status status, uint64_t 
 
 /* For a task whose body is over: cancels the regions that it opened; true if none is left. */
 bool ebb__scopes_join(ebb_rt *rt, ebb__task *t);
+/* Its budget is over now: the next join forces what it only has cancelled before. */
+void ebb__scopes_again(ebb_rt *rt, ebb__task *t);
 
 void ebb__report_of(const ebb_rt *rt, const ebb__region *r, ebb_report *out);
 

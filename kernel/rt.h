@@ -117,7 +117,8 @@ enum {
     R_ENDS = 1u << 10,    /* of a stopping one: nobody will ask for more, so it closes when it is empty */
     R_BOUNDED = 1u << 11, /* a cleanup scope, or inside one: its budget is its owner's and is never widened */
     R_OPERATOR = 1u << 12, /* the operators' region of an annex */
-    R_APART = 1u << 13     /* an annex whose operators' region is not counted as living in it */
+    R_APART = 1u << 13,    /* an annex whose operators' region is not counted as living in it */
+    R_LEFT = 1u << 14      /* its task is over, and has told it so */
 };
 
 /* In the order of use: a cancel and the close that follows touch the first two cache lines only. */
@@ -149,7 +150,7 @@ typedef struct ebb__region {
     struct ebb__scope *scope; /* its futures */
     uint32_t servant;         /* the task that serves these: it ends when nothing else is left here */
     uint32_t steward;         /* the task that watches over its end; there only if R_STEWARD */
-    uint32_t gate;            /* of a stopping one: the outermost unit that the close from above has left open */
+    uint32_t gate; /* of a stopping one: the outermost unit that the close from above has left open */
 
     uint32_t owner_next, owner_prev;
     uint32_t sweep_next;
@@ -256,6 +257,7 @@ struct ebb_rt {
     ebb__wheel wheel;
 
     ebb_cleanup_budget cleanup[4];
+    uint32_t chain_depth, chain_bytes; /* of a cause chain that is read */
     bool reasons_low;
     uint64_t sequence; /* of requests */
     uint32_t waits;    /* begun so far: their numbers in the journal */

@@ -43,6 +43,8 @@ ebb_status ebb_rt_new(const ebb_rt_opts *opts, ebb_rt **out) {
             opts->cleanup[i].time_ns != 0 ? opts->cleanup[i].time_ns : defaults[i].time_ns;
         rt->cleanup[i].polls = opts->cleanup[i].polls != 0 ? opts->cleanup[i].polls : defaults[i].polls;
     }
+    rt->chain_depth = opts->chain_depth != 0 ? opts->chain_depth : EBB_CHAIN_DEPTH;
+    rt->chain_bytes = opts->chain_bytes != 0 ? opts->chain_bytes : EBB_CHAIN_BYTES;
     slabs_init(rt, opts);
     ebb__lane_start(rt);
     ebb__wheel_init(&rt->wheel, rt->now);

@@ -148,7 +148,10 @@ static bool serves_on(ebb_rt *rt, ebb__task *t) {
  * obligations, in this order. Called again (not `first`) whenever something of that has moved. */
 __attribute__((noinline)) static void settle(ebb_rt *rt, ebb__task *t, bool first) {
     ebb__cold *c = ebb__cold_at(rt, t->index);
-    if (t->told != 0 && rt->now >= ebb__cleanup_deadline(rt, t)) t->flags |= F_FIN_FORCED;
+    if (t->told != 0 && !(t->flags & F_FIN_FORCED) && rt->now >= ebb__cleanup_deadline(rt, t)) {
+        t->flags |= F_FIN_FORCED;
+        ebb__scopes_again(rt, t);
+    }
     for (;;) {
         /* Those of the body, or of a finalizer that is over; the one that runs keeps its own. */
         bool between = !(t->flags & F_IN_FINALIZER);

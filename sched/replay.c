@@ -294,6 +294,8 @@ static bool read_options(ebb__replay *p, ebb_rt_opts *o, ebb_record *start) {
     if (!beginning(p, J_START, start) || !beginning(p, J_LIMITS, &limits)) return false;
     o->max_tasks = limits.value;
     o->max_regions = (uint32_t)limits.region;
+    o->chain_depth = (uint32_t)(limits.task >> 32);
+    o->chain_bytes = (uint32_t)limits.task;
     start->kind = limits.kind;
     /* The wheel may stand behind the clock. */
     o->now = limits.other < start->other / EBB__TICK ? limits.other * EBB__TICK : start->other;

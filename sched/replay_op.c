@@ -4,8 +4,9 @@
 
 #include "kernel/admit.h"
 #include "kernel/duty.h"
-#include "kernel/region.h"
 #include "kernel/operation.h"
+#include "kernel/reason.h"
+#include "kernel/region.h"
 #include "kernel/steward.h"
 #include "kernel/task.h"
 
@@ -130,10 +131,9 @@ static void do_region_join(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op
 
 static void do_chain(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
     (void)p;
-    ebb_cause chain[EBB_CHAIN_DEPTH];
-    uint32_t n, room = op->rec.value < EBB_CHAIN_DEPTH ? op->rec.value : EBB_CHAIN_DEPTH;
+    uint32_t n;
     bool truncated;
-    (void)ebb_cause_chain(cx, (ebb_region){op->rec.region}, chain, room, &n, &truncated);
+    (void)ebb__cause_chain(cx, (ebb_region){op->rec.region}, NULL, op->rec.value, &n, &truncated);
 }
 
 /* ---- tasks ------------------------------------------------------------------------------------- */
@@ -228,7 +228,7 @@ static void do_defer(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
     const char *site = ebb__replay_site(p, op->text);
     p->refuse = want == EBB_ERR_NOMEM;
     expect_status(p, op,
-                  region.id == 0         ? ebb_defer_at(cx, fn, p, site)
+                  region.id == 0      ? ebb_defer_at(cx, fn, p, site)
                   : op->rec.kind == 0 ? ebb_region_defer_at(cx, region, fn, p, site)
                                       : ebb__region_defer_apart(cx, region, fn, p, site));
     if (region.id == 0 && cx == ebb_host(p->rt)) region = ebb_root(p->rt);

@@ -430,6 +430,26 @@ static void a_long_site_comes_back_whole(void **state) {
     forget(&r);
 }
 
+static void a_run_with_other_limits_of_a_cause_chain_replays(void **state) {
+    (void)state;
+    run r = record(&(ebb_rt_opts){.chain_depth = 40, .chain_bytes = 33 * 32});
+    ebb_region in = ebb_root(r.rt);
+    ebb_cause chain[50];
+    uint32_t n;
+    bool cut;
+    for (int i = 0; i < 50; i++) in = ebb_region_open(r.host, &(ebb_region_opts){.parent = in});
+    (void)ebb_spawn(r.host, in, never_ends, NULL);
+    ebb_region_cancel(r.host, ebb_root(r.rt), EBB_CANCEL_SHUTDOWN, "");
+    assert_int_equal(ebb_cause_chain(r.host, in, chain, 50, &n, &cut), EBB_OK);
+    assert_int_equal(n, 33);
+    assert_true(cut);
+    at_pump(&r, 5 * EBB_SECOND);
+    stop(&r);
+    assert_int_equal(count(&r.trace, EBB_EV_CHAIN_TRUNCATED), 1);
+    assert_replays(&r.journal, &r.trace);
+    forget(&r);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_program_with_everything_gives_the_same_trace),
@@ -443,6 +463,7 @@ int main(void) {
         cmocka_unit_test(it_starts_where_the_recording_started),
         cmocka_unit_test(choices_are_made_again),
         cmocka_unit_test(a_long_site_comes_back_whole),
+        cmocka_unit_test(a_run_with_other_limits_of_a_cause_chain_replays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -147,6 +147,8 @@ typedef struct ebb_rt_opts {
      * a cleanup budget starts, and in ebb_now. A loop has its own. NULL: the time is what ebb_advance says. */
     uint64_t (*clock)(void *ctx);
     void *clock_ctx;
+    uint32_t chain_depth; /* links of a cause chain that is read. 0: EBB_CHAIN_DEPTH */
+    uint32_t chain_bytes; /* and its bytes; see ebb_cause_chain. 0: EBB_CHAIN_BYTES */
 } ebb_rt_opts;
 
 /* A new runtime with its root region open. EBB_ERR_NOMEM leaves nothing behind. */
@@ -265,11 +267,11 @@ ebb_status ebb_region_abandoned(ebb_cx *cx, ebb_region region, uint32_t i, ebb_b
 ebb_status ebb_region_leaked(ebb_cx *cx, ebb_region region, uint32_t i, ebb_blame *out);
 
 /* The cause chain of a region's cancellation, the region's own reason first, its root cause last,
- * read through the parents. At most EBB_CHAIN_DEPTH links (and so at most EBB_CHAIN_BYTES bytes, where
- * a link counts 32 and its message): where it is cut `truncated` is true, the last link given is the root
- * cause, and a chain_truncated event is traced. `out` holds `room` links. */
-#define EBB_CHAIN_DEPTH 24
-#define EBB_CHAIN_BYTES 8192
+ * read through the parents. At most `room` links, `chain_depth` of the runtime's options, and `chain_bytes` of
+ * these, where a link counts 32 and its message. Where it is cut `truncated` is true, the last link given is the
+ * root cause, which is given in any case if there is room for a link, and a chain_truncated event is traced. */
+#define EBB_CHAIN_DEPTH 24   /* unless the options say otherwise */
+#define EBB_CHAIN_BYTES 1024 /* the same */
 typedef struct ebb_cause {
     ebb_region region;
     ebb_reason reason;

@@ -52,6 +52,7 @@ typedef struct m_region {
     m_told told;
     uint8_t priority;
     bool cleanup, unit, bounded, joining, forced, swept, has_note;
+    bool left;              /* its task has returned, and told it so */
     m_list tasks, children; /* the last takes the place of one that leaves */
     m_list duties, kept, closed;
     int obligations, closer;

@@ -171,6 +171,13 @@ static bool is_failure(ebb_status st) {
     return st != EBB_OK && st != EBB_CANCELLED;
 }
 
+/* A failure of what a task has left open is its own, if it has none. */
+static void fail_owner(model *m, int r) {
+    m_task *x = &m->task[m->region[r].owner];
+    ebb_status st = m->region[r].status;
+    if (x->status == EBB_OK && is_failure(st)) x->status = st == EBB_FAULTED ? EBB_FAILED : st;
+}
+
 static void became_closed(model *m, int r) {
     m_region *x = &m->region[r];
     bool failed = is_failure(x->status);
@@ -184,6 +191,7 @@ static void became_closed(model *m, int r) {
     m->stats.regions--;
     m_disarm(m, M_REGION, r);
     if (r == M_ROOT) return;
+    if (x->left) fail_owner(m, r);
     if (x->owner != 0 && (m->task[x->owner].joining || m->task[x->owner].returned)) m_wake(m, x->owner);
     m_swap_remove(&m->region[x->parent].children, r);
     m_push(&m->region[x->parent].closed, r);
@@ -298,6 +306,7 @@ bool m_scopes_join(model *m, int t) {
         int s = mine.at[i];
         m_region *r = &m->region[s];
         if (!r->visible || r->state == EBB_REGION_CLOSED) continue;
+        r->left = true;
         if (x->abandoned || x->fin_forced) {
             if (!r->forced) m_force_tree(m, s);
         } else if (r->told.kind == 0) {
@@ -311,9 +320,7 @@ bool m_scopes_join(model *m, int t) {
         if (r->state != EBB_REGION_CLOSED) {
             all = false;
         } else {
-            if (x->status == EBB_OK && is_failure(r->status)) {
-                x->status = r->status == EBB_FAULTED ? EBB_FAILED : r->status;
-            }
+            fail_owner(m, mine.at[i]);
             m_drop(&m->region[r->parent].closed, mine.at[i]);
             release(m, mine.at[i]);
         }
@@ -378,7 +385,7 @@ static void set_timer(model *m, int r, uint64_t due) {
 static void visit(model *m, int at, verb what, const verdict *v, bool top) {
     m_region *r = &m->region[at];
     const m_region *parent = &m->region[r->parent];
-    if (what == LATE && !r->forced) what = FORCE; /* a cleanup scope that was opened since */
+    if (what == LATE && !r->forced) what = FORCE;             /* a cleanup scope that was opened since */
     bool shuts = top || what != CLOSE || gate_of(m, at) == 0; /* a unit stays open, and what is in it */
     if (what != LATE && r->state == EBB_REGION_OPEN && shuts) r->state = EBB_REGION_CLOSING;
     if (what == CANCEL || (what == FORCE && r->told.kind == 0)) {
