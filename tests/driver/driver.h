@@ -44,6 +44,7 @@ enum {
     KNOWN_FORCED_REPLAY,
     KNOWN_DEFER_IN_CALLBACK,
     KNOWN_HANDLES_GO,
+    KNOWN_LET_GO_TWICE,
     KNOWN_END
 };
 bool known(int bug);
@@ -76,6 +77,7 @@ typedef struct memory {
 typedef struct handle {
     ebb_future *f;
     ebb_region region;
+    bool spared; /* shared or shielded */
 } handle;
 
 /* A promise that waits for its end. */
@@ -165,7 +167,7 @@ struct side {
     handle handles[HANDLES];
     pledge pledges[PROMISES];
     uint64_t task[IDS], region[IDS], duty[IDS], timer[IDS];
-    uint64_t annex[ANNEXES]; /* regions of drain handlers */
+    uint64_t annex[ANNEXES]; /* regions of workflows and of drain handlers */
     ebb_workflow flow[FLOWS];
     uint32_t tasks, regions, obligations, timers, flows, annexes;
     uint32_t ops, max_ops;
@@ -182,6 +184,7 @@ struct side {
     bool recorded, journaled, fibers, force, freed, early, closed;
     atomic_bool inbound;
     uint32_t abandoned;
+    uint64_t polls, futures;
     char wrong[200]; /* what the heap's verifier or its guard said */
 };
 
@@ -249,7 +252,7 @@ ebb_status fiber_node(ebb_cx *cx, void *arg);
 ebb_status drain_node(ebb_cx *cx, ebb_drain *d, void *arg);
 void spawn_some(side *s, ebb_cx *cx);
 void defer_some(side *s, ebb_cx *cx, node *owner);
-void reserve_some(side *s, ebb_cx *cx);
+void reserve_some(side *s, ebb_cx *cx, const node *owner);
 void open_some(side *s, ebb_cx *cx);
 /* `owner` is the node whose code this is; NULL: the host's, a hook's or a callback's. */
 void any_op(side *s, ebb_cx *cx, node *owner);
@@ -294,5 +297,11 @@ void judge_end(hub *h);
 /* One run, on this thread or on one thread a side. Returns a hash of all traces. */
 uint64_t drive(uint64_t seed, bool threads);
 extern const char *driver_program; /* for the command that repeats a run */
+
+/* What the runs so far were like: sides. */
+typedef struct tally {
+    uint64_t sides, early, starved, forced, replayed, polls, futures;
+} tally;
+extern tally driver_tally;
 
 #endif

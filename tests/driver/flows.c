@@ -16,7 +16,9 @@ static void open_flow(side *s, ebb_cx *cx) {
     ebb_workflow w = ebb_workflow_open(cx, &o);
     if (ebb_id_status(w.id) != EBB_OK) return;
     s->flow[s->flows++ % FLOWS] = w;
-    remember(s, s->region, &s->regions, ebb_workflow_region(cx, w).id);
+    ebb_region r = ebb_workflow_region(cx, w);
+    s->annex[s->annexes++ % ANNEXES] = r.id;
+    remember(s, s->region, &s->regions, r.id);
 }
 
 static void handle_flow(side *s, ebb_cx *cx, ebb_workflow w) {

@@ -101,7 +101,7 @@ void put_handle(side *s, handle h) {
 }
 
 void put_future(side *s, ebb_cx *cx, ebb_future *f) {
-    put_handle(s, (handle){f, ebb_self_region(cx)});
+    put_handle(s, (handle){f, ebb_self_region(cx), false});
 }
 
 /* Lets go of those that may be gone, as far as the host can tell. */
@@ -283,6 +283,7 @@ static ebb_future *on_each(ebb_cx *cx, size_t i, void *arg) {
 
 static void probe_done(ebb_cx *cx, ebb_status st, ebb_value *v, void *arg) {
     probe *p = arg;
+    TALK("done %p\n", (void *)p);
     if (st == EBB_PENDING) failed(p->s->hub, "a future that is pending says that it is done");
     if (p->done++ + p->cancels > 0) failed(p->s->hub, "a future ended twice");
     if (p->cleanups > 0) failed(p->s->hub, "a cleanup ran before the end was told");
@@ -292,7 +293,7 @@ static void probe_done(ebb_cx *cx, ebb_status st, ebb_value *v, void *arg) {
 
 static void probe_cancel(ebb_cx *cx, ebb_cancel_kind kind, void *arg) {
     probe *p = arg;
-    (void)kind;
+    TALK("cancel %p: %s\n", (void *)p, ebb_cancel_kind_name(kind));
     if (p->cancels++ + p->done > 0) failed(p->s->hub, "a future ended twice");
     if (p->cleanups > 0) failed(p->s->hub, "a cleanup ran before the end was told");
     in_callback(p->s, cx);
@@ -324,6 +325,7 @@ static void watch(side *s, ebb_future *f) {
     p->s = s;
     p->next = s->probes;
     s->probes = p;
+    TALK("probe %p on %p\n", (void *)p, (void *)f);
     p->heard = ebb_on_done(f, probe_done, p) == EBB_OK;
     p->heard &= ebb_on_cancel(f, probe_cancel, p) == EBB_OK;
     for (uint32_t k = pick(s, CLEANUPS); k > 0; k--) {
@@ -366,7 +368,7 @@ static ebb_future *simple(side *s, ebb_cx *cx) {
 handle some_handle(side *s, ebb_cx *cx) {
     handle h;
     if (!one_in(s, 3) && take_handle(s, cx, &h)) return h;
-    return (handle){simple(s, cx), ebb_self_region(cx)};
+    return (handle){simple(s, cx), ebb_self_region(cx), false};
 }
 
 ebb_future *some_future(side *s, ebb_cx *cx) {
@@ -424,16 +426,16 @@ static void make_some(side *s, ebb_cx *cx) {
     ebb_future *f = one_in(s, 3) ? simple(s, cx) : combined(s, cx);
     TALK("make %p\n", (void *)f);
     if (one_in(s, 2)) watch(s, f);
-    if (one_in(s, 6)) put_future(s, cx, ebb_keep(f));
-    if (one_in(s, 8)) f = ebb_share(f);
-    if (one_in(s, 12)) f = ebb_shield(f);
+    handle h = {f, ebb_self_region(cx), one_in(s, 6)};
+    if (h.spared) f = one_in(s, 3) ? ebb_shield(f) : ebb_share(f);
+    if (one_in(s, 6)) put_handle(s, (handle){ebb_keep(f), h.region, h.spared});
     bool may_hold = ebb_state_of(f) == EBB_FUTURE_PENDING || !known(KNOWN_LATE_CALLBACK);
     if (one_in(s, 10) && may_hold) {
         object *o = new_object(s, cx);
         if (o != NULL) (void)ebb_hold(f, o);
         if (o != NULL) ebb_discard(cx, ebb_box(o));
     }
-    put_future(s, cx, f);
+    put_handle(s, h);
 }
 
 static void export_some(side *s, ebb_cx *cx) {
@@ -441,7 +443,8 @@ static void export_some(side *s, ebb_cx *cx) {
     ebb_remote *r = NULL;
     if (!take_handle(s, cx, &h)) return;
     TALK("export %p\n", (void *)h.f);
-    if (ebb_export(h.f, &r) == EBB_OK) {
+    bool may = !h.spared || !known(KNOWN_LET_GO_TWICE);
+    if (may && ebb_export(h.f, &r) == EBB_OK) {
         pledge *p = pledge_of(s, h.f);
         if (p != NULL && !p->exported) { /* somebody else may end it: the handle has to stay good */
             p->exported = true;

@@ -65,7 +65,8 @@ static void judge_probes(const side *s) {
         uint32_t ends = p->done + p->cancels;
         if (ends > 1 || p->cleanups > p->attached) failed(s->hub, "an end was told twice");
         if (s->abandoned > 0) continue;
-        if (p->heard && ends == 0) failed(s->hub, "side %u: an end was never told", s->number);
+        if (p->heard && ends == 0)
+            failed(s->hub, "side %u: the end of %p was never told", s->number, (const void *)p);
         if (p->cleanups < p->attached) {
             failed(s->hub, "side %u: %u of %u cleanups ran", s->number, p->cleanups, p->attached);
         }
@@ -142,6 +143,7 @@ static void judge_replay(side *s) {
     ebb_status st = ebb_replay(side_allocator(s), s->journal, s->journal_n, compare, &a, &result);
     if (st != EBB_OK)
         failed(s->hub, "side %u, replay: %s: %s", s->number, ebb_status_name(st), result.message);
+    driver_tally.replayed++;
     if (a.differs || a.n != s->trace_n) failed(s->hub, "side %u: its replay has another trace", s->number);
 }
 
@@ -167,6 +169,17 @@ void judge_records(side *s) {
     free(s->log);
 }
 
+tally driver_tally;
+
+static void count_side(const side *s) {
+    driver_tally.sides++;
+    driver_tally.early += s->early;
+    driver_tally.polls += s->polls;
+    driver_tally.futures += s->futures;
+    driver_tally.starved += atomic_load(&s->memory.refused) > 0;
+    driver_tally.forced += s->abandoned > 0;
+}
+
 /* ---- what is left ----------------------------------------------------------------------------------------- */
 
 void judge_end(hub *h) {
@@ -174,6 +187,7 @@ void judge_end(hub *h) {
     for (uint32_t i = 0; i < h->sides; i++) {
         side *s = &h->side[i];
         long long live = atomic_load(&s->memory.live);
+        count_side(s);
         cut |= s->abandoned > 0 || s->early;
         if (live != 0) failed(h, "side %u: %lld blocks of memory are left", i, live);
     }

@@ -21,8 +21,10 @@ void mended(int bug) {
  * 4 KNOWN_FORCED_WAITER: who waits for a future of a region whose callback runner was abandoned may not be woken.
  *   Gate: nobody asks, once something was abandoned.
  * 5 KNOWN_FORCED_REPLAY: a run in which a callback runner was abandoned does not replay. Gate: likewise.
- * 6 KNOWN_DEFER_IN_CALLBACK: the finalizer that a callback adds runs after its region serves futures. Gate: callbacks
- *   add none.
+ * 6 KNOWN_DEFER_IN_CALLBACK: a finalizer that a callback adds, and the abort hook of what it reserves for itself, run
+ *   after its region has served its last future. Gate: callbacks do neither.
  * 7 KNOWN_HANDLES_GO: a region that is not open any more lets go of its futures when only drain handlers or the host
  *   still use them; and that of a drain handler when that has ended. Gate: nobody else than its own tasks uses them
- *   then. */
+ *   then.
+ * 8 KNOWN_LET_GO_TWICE: the import of a shared or shielded future is cancelled, and its runtime freed before the other
+ *   one has heard of that: a letter is posted twice. Gate: such futures are not exported. */

@@ -75,6 +75,12 @@ int main(int argc, char **argv) {
     watch_over();
     uint64_t done = 0;
     for (double end = now() + limit; limit > 0 ? now() < end : done < seeds; done++, seed++) run_seed();
-    printf("%llu seeds, the last is %llu\n", (unsigned long long)done, (unsigned long long)(seed - 1));
+    const tally *t = &driver_tally;
+    printf("%llu seeds, the last is %llu: %llu runtimes, %llu freed early, %llu without memory at times, "
+           "%llu with work "
+           "that was abandoned, %llu replayed; %llu polls, %llu objects\n",
+           (unsigned long long)done, (unsigned long long)(seed - 1), (unsigned long long)t->sides,
+           (unsigned long long)t->early, (unsigned long long)t->starved, (unsigned long long)t->forced,
+           (unsigned long long)t->replayed, (unsigned long long)t->polls, (unsigned long long)t->futures);
     return 0;
 }

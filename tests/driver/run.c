@@ -177,7 +177,7 @@ static void free_hub(hub *h) {
 
 static void play(hub *h) {
     side *first = &h->side[0];
-    uint32_t rounds = 20 + pick(first, 60), leaves = pick(first, rounds);
+    uint32_t rounds = 20 + pick(first, one_in(first, 6) ? 600 : 60), leaves = pick(first, rounds);
     for (uint32_t i = 0; i < h->sides; i++) {
         for (uint32_t k = 0; k < 6 && !h->side[i].freed; k++)
             spawn_some(&h->side[i], ebb_host(h->side[i].rt));
@@ -234,7 +234,7 @@ static void *side_thread(void *arg) {
     hub *h = s->hub;
     if (ebb_adopt(s->rt) != EBB_OK) failed(h, "side %u can't have its thread", s->number);
     for (uint32_t k = 0; k < 6; k++) spawn_some(s, ebb_host(s->rt));
-    for (uint32_t round = 20 + pick(s, 60); round > 0; round--) play_turn(s);
+    for (uint32_t round = 20 + pick(s, one_in(s, 6) ? 600 : 60); round > 0; round--) play_turn(s);
     bool leaves = s->early;
     if (leaves) {
         side_free(s);

@@ -199,7 +199,7 @@ static bool start(side *s) {
 
 bool side_begin(side *s) {
     s->now = (uint64_t)pick(s, 100) * 7777777;
-    s->max_ops = 40 + pick(s, 400);
+    s->max_ops = 40 + pick(s, one_in(s, 6) ? 3000 : 400);
     s->fibers = !one_in(s, 5);
     s->force = !one_in(s, 3);
     s->early = one_in(s, 5);
@@ -218,6 +218,10 @@ void side_free(side *s) {
         ebb_stats stats;
         ebb_rt_stats(s->rt, &stats);
         s->abandoned = (uint32_t)stats.abandoned;
+        s->polls = stats.polls;
+        ebb_heap_stats heap;
+        ebb_heap_stats_of(s->rt, &heap);
+        s->futures = heap.allocated;
         if (s->recorded) ebb_trace_take(s->rt, true, keep_trace, s);
         if (s->journaled) ebb_journal_take(s->rt, true, keep_journal, s);
         s->freed = true;
