@@ -60,7 +60,7 @@ static ebb_status task_join(ebb_rt *rt, ebb_cx *cx, ebb_task task) {
     ebb_status st = ebb__find_task(rt, task, &t);
     if (st != EBB_OK) return st;
     if (!(t->flags & F_KEEP) || t == me) return EBB_ERR_INVALID;
-    ebb__task *other = ebb__joiner(rt, t->waiter);
+    ebb__task *other = ebb__joiner(rt, t);
     if (other != NULL && other != me) return EBB_ERR_BUSY;
     if (ebb__is_overdue(me)) return ebb__acknowledge(cx);
     if (t->phase == EBB_COMPLETED) {
@@ -81,7 +81,7 @@ static ebb_status task_join(ebb_rt *rt, ebb_cx *cx, ebb_task task) {
         return EBB_CANCELLED;
     }
     t->waiter = ebb__joiner_of(me);
-    me->flags |= F_JOINING;
+    ebb__joins(me, t->index);
     return EBB_PENDING;
 }
 

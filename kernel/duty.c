@@ -363,7 +363,7 @@ static void finalizer_over(ebb_rt *rt, ebb__task *t, ebb__duty *d, uint8_t type,
 }
 
 static ebb_status call_finalizer(ebb_rt *rt, ebb__task *t, const ebb__duty *d) {
-    t->flags |= F_POLLING;
+    t->flags = (uint16_t)((t->flags | F_POLLING) & ~F_JOINING);
     rt->current = t;
     ebb__journal(rt, &t->cx,
                  (ebb_record){.type = J_CALL,

@@ -461,7 +461,7 @@ static ebb_status region_join(ebb_rt *rt, ebb_cx *cx, ebb_region region) {
     }
     if (t->index == 0) return EBB_PENDING;
     if (ebb__acknowledge(cx) != EBB_OK) return EBB_CANCELLED;
-    t->flags |= F_JOINING;
+    ebb__joins(t, 0);
     return EBB_PENDING;
 }
 

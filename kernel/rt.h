@@ -75,7 +75,10 @@ typedef struct ebb__task {
     ebb_rt *rt;
     uint32_t index, region;
     uint32_t pos;  /* in the region's tasks; of a kept task that has ended, its predecessor */
-    uint32_t qpos; /* in its lane; of a kept task that has ended, its successor */
+    union {
+        uint32_t qpos;  /* in its lane; of a kept task that has ended, its successor */
+        uint32_t joins; /* parked in a join: the index of the task that it waits for; 0: for a region */
+    };
     uint8_t phase; /* ebb_phase; 0: the slot is free */
     uint8_t queue; /* low 2 bits ebb_lane, above them the bucket */
     uint8_t mask;

@@ -94,7 +94,7 @@ EBB__INLINE void task_end(ebb_rt *rt, ebb__task *t, ebb_status status) {
         if (r->closer == t->index) r->closer = 0;
         if (r->servant == t->index) servant_over(rt, r);
         if (r->flags & R_STEWARD && r->steward == t->index) ebb__steward_over(rt, r);
-        ebb__task *waits = ebb__joiner(rt, t->waiter);
+        ebb__task *waits = ebb__joiner(rt, t);
         if (waits != NULL) ebb__wake(rt, waits);
     }
     bool apart = t->waiter == EBB__A_FUTURE;

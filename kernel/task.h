@@ -31,13 +31,25 @@ static inline uint32_t ebb__joiner_of(const ebb__task *t) {
     return t->index | t->generation << 24;
 }
 
-/* The task that was remembered so, if it still waits in a join. If its slot has had 256 users since and
- * joins again, that one is woken for nothing, which every poll must bear. */
-static inline ebb__task *ebb__joiner(const ebb_rt *rt, uint32_t waiter) {
-    if ((waiter & 0xffffff) == 0) return NULL;
-    ebb__task *t = ebb__task_at(rt, waiter & 0xffffff);
+/* t waits in a join: for the task of that index, or for a region (0). It may have joined others in the same poll.
+ * Cancelled in its own poll it is in a lane already, and is polled again. */
+#define EBB__JOINS_SEVERAL UINT32_MAX
+static inline void ebb__joins(ebb__task *t, uint32_t index) {
+    bool several = t->flags & F_JOINING && t->joins != index;
+    if (t->queue == EBB_LANE_NONE) t->joins = several ? EBB__JOINS_SEVERAL : index;
+    t->flags |= F_JOINING;
+}
+
+/* The task that waits for `of` in a join, if there still is one. Parked, it knows what it waits for. If that are
+ * several, or it was woken and is not polled yet, it does not: then it may have left, or be another whose slot has
+ * had 256 users since, and is taken for the joiner all the same. */
+static inline ebb__task *ebb__joiner(const ebb_rt *rt, const ebb__task *of) {
+    if ((of->waiter & 0xffffff) == 0) return NULL;
+    ebb__task *t = ebb__task_at(rt, of->waiter & 0xffffff);
     bool waits = t->phase != 0 && t->phase != EBB_COMPLETED && t->flags & F_JOINING;
-    return waits && ebb__joiner_of(t) == waiter ? t : NULL;
+    if (!waits || ebb__joiner_of(t) != of->waiter) return NULL;
+    bool knows = t->queue == EBB_LANE_NONE && t->joins != EBB__JOINS_SEVERAL;
+    return knows && t->joins != of->index ? NULL : t;
 }
 
 /* Which phases may follow which, a bit each. */

@@ -188,10 +188,21 @@ ebb_status model_unmask(model *m, int who) {
     return EBB_OK;
 }
 
-/* The task that waits in a join for this one; 0: none, or it has ended meanwhile. */
+/* The task that waits in a join for this one; 0: none, or it has ended or left meanwhile. One that is in a lane,
+ * or has joined several, may have left. */
 static int joiner_of(const model *m, int task) {
     int t = m->task[task].waiter;
-    return t != 0 && m->task[t].visible && m->task[t].phase != EBB_COMPLETED && m->task[t].joining ? t : 0;
+    const m_task *x = &m->task[t];
+    if (t == 0 || !x->visible || x->phase == EBB_COMPLETED || !x->joining) return 0;
+    bool knows = x->lane == EBB_LANE_NONE && x->joins != M_SEVERAL;
+    return knows && x->joins != task ? 0 : t;
+}
+
+void m_joins(model *m, int who, int what) {
+    m_task *x = &m->task[who];
+    bool several = x->joining && x->joins != what;
+    if (x->lane == EBB_LANE_NONE) x->joins = several ? M_SEVERAL : what;
+    x->joining = true;
 }
 
 ebb_status model_task_join(model *m, int who, int task) {
@@ -215,7 +226,7 @@ ebb_status model_task_join(model *m, int who, int task) {
         return EBB_CANCELLED;
     }
     x->waiter = who;
-    m->task[who].joining = true;
+    m_joins(m, who, task);
     return EBB_PENDING;
 }
 
@@ -341,6 +352,7 @@ static void start_finalizer(model *m, int t, int duty) {
     }
     if (x->fin_forced) x->force_left--;
     x->polling = true;
+    x->joining = false;
     m->call = (m_call){M_FINALIZER, t, duty};
 }
 

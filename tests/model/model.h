@@ -39,6 +39,7 @@ typedef struct m_task {
     ebb_status status;
     m_list duties; /* in the order of their making; the last is first */
     m_list scopes; /* regions that it opened; likewise */
+    int joins;     /* what it waits for, if it is `joining`: a task, 0 (a region), or M_SEVERAL */
     /* Its place in a lane. */
     ebb_lane lane;
     uint64_t bucket, key, arrival;
@@ -189,6 +190,8 @@ uint32_t m_budget_polls(int severity);
 uint64_t m_force_at(uint64_t now, uint64_t deadline);
 /* A deadline of its own that is still to come bounds what a cancel gives. */
 void m_cap(const model *m, uint64_t own, uint64_t *end, uint64_t *force_at);
+enum { M_SEVERAL = -1 };
+void m_joins(model *m, int who, int what);  /* it waits in a join */
 bool m_is_overdue(const model *m, int who); /* its budget is over, and it hears it */
 
 #endif

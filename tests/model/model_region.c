@@ -293,7 +293,7 @@ ebb_status model_region_join(model *m, int who, int region) {
     }
     if (who == 0) return EBB_PENDING;
     if (model_checkpoint(m, who) != EBB_OK) return EBB_CANCELLED;
-    m->task[who].joining = true;
+    m_joins(m, who, 0);
     return EBB_PENDING;
 }
 
