@@ -568,6 +568,7 @@ static void tell(ebb__scope *s, ebb__edge *e) {
     if (ebb__has_ended(node)) return; /* it lets go by itself */
     if (EBB__LIKELY(node->cell.scope == s->index)) {
         ebb__shade(s->heap, node);
+        ebb__watch_callback(s, node);
         ebb__kind_of(node)->input_ended(s, node, e);
     } else {
         make_ready(node, e);
@@ -660,6 +661,7 @@ bool ebb__run_queue(ebb__scope *s, uint32_t *work) {
         ebb_future *f = s->first;
         if (*work == 0) return false;
         --*work;
+        ebb__watch_callback(s, f);
         if (ebb__has_ended(f)) {
             f->flags = (uint16_t)(f->flags & ~EBB__F_READY);
             if (!finish(s, f, work)) return false;

@@ -10,6 +10,7 @@
 #define EBB__FUTURE_FUTURE_H
 
 #include "future/scope.h"
+#include "kernel/watchdog.h"
 
 typedef struct ebb__edge ebb__edge;
 typedef struct ebb__hook ebb__hook;
@@ -270,6 +271,11 @@ void ebb__dispose(ebb_value v);
 void ebb__dispose_word(ebb_value v); /* an object is let alone */
 /* The value of `input`: moved out if `f` is the only one who can ask, else a copy that does not own. */
 ebb_value ebb__value_from(ebb_future *input);
+
+/* What is attached to f is about to run: for a watchdog. */
+static inline void ebb__watch_callback(const ebb__scope *s, const ebb_future *f) {
+    if (EBB__UNLIKELY(s->heap->rt->watched)) ebb__watch_name(s->heap->rt, 0, f->site);
+}
 
 /* wanted.c: it is pending, and so is what it is for: no owner has ended that has yet to let go of it. What an
  * operation was given may be touched only then. False too if there is no memory to look at a crowd of owners. */

@@ -119,6 +119,7 @@ static bool fire_timers(ebb__scope *s, uint32_t *work) {
         --*work;
         ebb_future *f = s->dues[0].future;
         ebb__due_remove(s, f);
+        ebb__watch_callback(s, f);
         if (!ebb__has_ended(f)) ebb__kind_of(f)->fired(s, f);
     }
     return true;

@@ -146,7 +146,9 @@ static void run_abort(ebb_rt *rt, const ebb__duty *d) {
     if (d->fn.on_abort == NULL) return;
     ebb__journal(rt, &rt->host.cx,
                  (ebb_record){.type = J_CALL, .value = EBB__CALL_ABORT, .other = ebb__duty_id(rt, d)});
+    ebb__watched outer = ebb__watch_enter(rt, ebb__duty_id(rt, d), d->site);
     d->fn.on_abort(d->arg);
+    ebb__watch_leave(rt, outer);
     ebb__journal(rt, &rt->host.cx, (ebb_record){.type = J_RETURN});
 }
 

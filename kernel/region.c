@@ -11,6 +11,7 @@
 #include "kernel/steward.h"
 #include "kernel/task.h"
 #include "kernel/wait.h"
+#include "kernel/watchdog.h"
 
 /* ---- open ------------------------------------------------------------------------------------------ */
 
@@ -338,7 +339,9 @@ static void close_and_tell(ebb_rt *rt, ebb__region *r) {
     ebb__journal(rt, &rt->host.cx,
                  (ebb_record){.type = J_CALL, .value = EBB__CALL_CLOSED, .region = report.region.id});
     rt->telling = r->parent;
+    ebb__watched outer = ebb__watch_enter(rt, report.region.id, r->site);
     r->on_closed(r->arg, &report);
+    ebb__watch_leave(rt, outer);
     rt->telling = 0;
     ebb__journal(rt, &rt->host.cx, (ebb_record){.type = J_RETURN});
     if (r->flags & R_ROOT) { /* it stays, but nobody is told of it again */

@@ -1,5 +1,7 @@
 #include "kernel/wait.h"
 
+#include "kernel/watchdog.h"
+
 ebb_status ebb_wait_begin(ebb_cx *cx, ebb_wait *w, const ebb_wait_kind *kind, void *on) {
     ebb_status st = ebb__wait_begin(cx, w, kind, on);
     return st == EBB_PENDING ? EBB_OK : st;
@@ -11,7 +13,9 @@ void ebb_wait_end(ebb_wait *w) {
 
 void ebb__wait_drop(ebb_rt *rt, ebb_wait *w) {
     ebb__journal(rt, &rt->host.cx, (ebb_record){.type = J_CALL, .value = EBB__CALL_WAIT, .other = w->number});
+    ebb__watched outer = ebb__watch_enter(rt, ebb_self(w->cx).id, w->kind->what);
     w->kind->cancel(w);
+    ebb__watch_leave(rt, outer);
     ebb_wait_end(w);
     ebb__journal(rt, &rt->host.cx, (ebb_record){.type = J_RETURN});
 }

@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "kernel/duty.h"
 #include "kernel/operation.h"
+#include "loop/nest.h"
 
 /* ---- kinds -------------------------------------------------------------------------------------------- */
 
@@ -57,20 +58,22 @@ static void nest_unlink(ebb__handle *h) {
     if (n->first != NULL) return;
     if (n->left) {
         n->loop->pending--;
-        n->loop->entered =
-            true; /* libuv closes handles after the turn: another has to see that all is over */
+        /* libuv closes handles after the turn: another has to see that all is over. */
+        n->loop->entered = true;
         nest_free(n);
     } else if (n->closer.id != 0) (void)ebb_wake(ebb_host(n->loop->rt), n->closer);
+}
+
+static const char *name_of(const ebb__handle *h) {
+    return h->kind == EBB__PROCESS ? h->as.child.name : "";
 }
 
 /* The region is forced to go on without what still lies here. What libuv only has to let go of is closed. */
 static void name_left(ebb_cx *cx, const ebb__nest *n) {
     for (const ebb__handle *h = n->first; h != NULL; h = h->next) {
         bool lives = h->kind == EBB__PROCESS && !h->as.child.over;
-        if (lives || h->kind == EBB__GUEST) {
-            const char *name = lives ? h->as.child.name : NULL;
-            ebb__operation_abandoned(cx, n->region, ebb__handle_what(h), name, h->site);
-        }
+        if (!lives && h->kind != EBB__GUEST) continue;
+        ebb__operation_abandoned(cx, n->region, ebb__handle_what(h), name_of(h), h->site);
     }
 }
 
@@ -96,6 +99,17 @@ static ebb_status nest_finalize(ebb_cx *cx, void *arg) {
     if (n->first != NULL) return forced ? EBB_OK : EBB_PENDING;
     nest_free(n);
     return EBB_OK;
+}
+
+bool ebb__nest_each(const ebb__duty *d,
+                    void (*each)(void *ctx, const char *what, const char *name, const char *site),
+                    void *ctx) {
+    if (d->kind != 0 || d->fn.finalize != nest_finalize) return false;
+    const ebb__nest *n = d->arg;
+    for (const ebb__handle *h = n->first; h != NULL; h = h->next) {
+        each(ctx, ebb__handle_what(h), name_of(h), h->site);
+    }
+    return true;
 }
 
 static ebb__nest *nest_new(ebb_loop *l, ebb_region region, ebb_status *st) {

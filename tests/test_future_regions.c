@@ -548,9 +548,26 @@ static void a_task_that_is_cancelled_takes_what_it_awaits_along(void **state) {
     }
 }
 
+/* ---- the dump ------------------------------------------------------------------------------------------------- */
+
+static void add_text(void *ctx, const char *text, size_t n) {
+    strncat(ctx, text, n);
+}
+
+static void an_operation_without_a_name_is_dumped_all_the_same(void **state) {
+    static const ebb_op unnamed = {NULL, NULL, NULL};
+    future_world *fw = *state;
+    char text[1000] = "";
+    ebb_future *f = ebb_promise_at(fw->host, &unnamed, NULL, "unnamed.c:1");
+    ebb_futures_dump(ebb_runtime_of(fw->host), add_text, text);
+    assert_non_null(strstr(text, "operation, pending, at unnamed.c:1"));
+    assert_int_equal(ebb_settle(f, ebb_none()), EBB_OK);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         IN_FUTURES(cancelling_a_region_cancels_its_futures_and_no_others),
+        IN_FUTURES(an_operation_without_a_name_is_dumped_all_the_same),
         IN_FUTURES(a_cancelled_region_waits_for_its_producers),
         IN_FUTURES(a_region_that_closes_waits_for_producers_and_cancels_the_rest),
         IN_FUTURES(a_region_without_futures_of_its_own_closes_at_once),

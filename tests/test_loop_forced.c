@@ -208,6 +208,43 @@ static void or_nothing(void **state) {
     }
 }
 
+static void add_text(void *ctx, const char *text, size_t n) {
+    strncat(ctx, text, n);
+}
+
+/* Nobody waits for it: the region has it, and its own finalizer is nothing that a user knows of. */
+static ebb_status starts_it(ebb_cx *cx, void *arg) {
+    scene *s = arg;
+    const char *args[] = {"sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.05; done", NULL};
+    ebb_process_opts o = {
+        .file = "/bin/sh", .args = args, .stdio[1] = EBB_STDIO_PIPE, .grace = 100 * EBB_SECOND};
+    ebb_stream io[3];
+    char heard[8];
+    ebb_process p = ebb_process_spawn(cx, io, &o);
+    snprintf(s->site, sizeof s->site, "tests/test_loop_forced.c:%d", __LINE__ - 1);
+    s->pid = ebb_process_pid(cx, p);
+    assert_int_equal(ebb_await(cx, ebb_stream_read(cx, io[1], heard, sizeof heard), NULL), EBB_OK);
+    s->ready = true;
+    return EBB_OK;
+}
+
+static void what_a_region_still_has_open_is_explained(void **state) {
+    scene s = {.w = *state};
+    char text[2000] = "", expected[200];
+    ebb_workflow_opts o = {.type = &ebb_publish_abort, .parent = s.w->region, .no_force = true};
+    ebb_workflow wf = ebb_workflow_open(ebb_loop_cx(s.w->loop), &o);
+    (void)ebb_fiber_spawn(s.w->cx, ebb_workflow_region(s.w->cx, wf), starts_it, &s);
+    while (!s.ready) loop_turns(s.w, 1);
+    assert_int_equal(ebb_workflow_request(ebb_loop_cx(s.w->loop), wf, EBB_CANCEL_USER, "stop"), EBB_OK);
+    loop_turns(s.w, 10);
+    assert_int_equal(ebb_workflow_explain(s.w->cx, wf, add_text, text), EBB_OK);
+    snprintf(expected, sizeof expected, "  process /bin/sh, opened at %s\n", s.site);
+    assert_non_null(strstr(text, expected));
+    assert_null(strstr(text, "handles"));
+    assert_int_equal(kill(s.pid, SIGKILL), 0);
+    while (ebb_workflow_join(ebb_loop_cx(s.w->loop), wf, NULL) == EBB_PENDING) uv_run(&s.w->uv, UV_RUN_ONCE);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         ON_A_LOOP(pool_work_is_named),
@@ -215,6 +252,7 @@ int main(void) {
         ON_A_LOOP(a_process_that_there_is_no_time_for_is_named),
         ON_A_LOOP(a_workflow_names_the_operation),
         ON_A_LOOP(or_nothing),
+        ON_A_LOOP(what_a_region_still_has_open_is_explained),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,8 @@
 #include <sched.h>
 #include <stdatomic.h>
 
+#include <ebb/future.h>
+
 /* The runtime's thread polls a task that spins until it is released; the test is the watcher. */
 typedef struct loop {
     ebb_rt *rt;
@@ -117,10 +119,118 @@ static void short_polls_are_never_reported_however_many_there_are(void **state) 
     world_end(w);
 }
 
+/* ---- hooks ------------------------------------------------------------------------------------------------ */
+
+typedef struct stuck {
+    world *w;
+    void (*make)(struct stuck *s);
+    _Atomic int spinning, release;
+    uint64_t id; /* what is expected */
+} stuck;
+
+static void hangs(stuck *s) {
+    atomic_store(&s->spinning, 1);
+    while (atomic_load(&s->release) == 0) (void)sched_yield();
+}
+
+static void abort_hangs(void *arg) {
+    hangs(arg);
+}
+
+static ebb_status aborts(ebb_cx *cx, void *state) {
+    stuck *s = state;
+    ebb_obligation o = ebb_reserve_at(cx, EBB_LEASE, abort_hangs, s, "what hangs");
+    s->id = o.id;
+    return ebb_abort(cx, o);
+}
+
+static ebb_status leaks(ebb_cx *cx, void *state) {
+    stuck *s = state;
+    s->id = ebb_reserve_at(cx, EBB_LEASE, abort_hangs, s, "what hangs").id;
+    return EBB_OK;
+}
+
+static void an_abort_hook_in_a_poll(stuck *s) {
+    (void)ebb_spawn_at(s->w->host, s->w->root, aborts, s, "its task");
+}
+
+static void an_abort_hook_of_a_leak(stuck *s) {
+    (void)ebb_spawn_at(s->w->host, s->w->root, leaks, s, "its task");
+}
+
+static void closed_hangs(void *arg, const ebb_report *report) {
+    (void)report;
+    hangs(arg);
+}
+
+static void an_end_of_a_region(stuck *s) {
+    ebb_region r =
+        ebb_region_open_at(s->w->host, &(ebb_region_opts){.on_closed = closed_hangs, .arg = s}, "what hangs");
+    s->id = r.id;
+    ebb_region_close(s->w->host, r);
+}
+
+static ebb_value map_hangs(ebb_cx *cx, ebb_value *v, void *arg) {
+    (void)cx;
+    (void)v;
+    hangs(arg);
+    return ebb_none();
+}
+
+static void a_callback(stuck *s) {
+    ebb_future *f = ebb_pure(s->w->host, ebb_int(1));
+    (void)ebb_map_at(s->w->host, f, map_hangs, s, "what hangs");
+}
+
+static void after_hangs(ebb_cx *cx, ebb_status st, ebb_value *v, void *arg) {
+    (void)cx;
+    (void)st;
+    (void)v;
+    hangs(arg);
+}
+
+static void an_end_of_a_future(stuck *s) {
+    ebb_future *f = ebb_after_at(s->w->host, 0, "what hangs");
+    (void)ebb_on_done(f, after_hangs, s);
+}
+
+static void *pump_stuck(void *arg) {
+    stuck *s = arg;
+    s->make(s);
+    while (ebb_pump(s->w->rt, 100) == EBB_PENDING) {}
+    return NULL;
+}
+
+static void the_hook_that_does_not_return_is_named(void **state) {
+    static void (*const hooks[])(stuck *) = {an_abort_hook_in_a_poll, an_abort_hook_of_a_leak,
+                                             an_end_of_a_region, a_callback, an_end_of_a_future};
+    (void)state;
+    for (size_t i = 0; i < sizeof hooks / sizeof *hooks; i++) {
+        stuck s = {.w = world_new(&(ebb_rt_opts){.watched = true}, false), .make = hooks[i]};
+        ebb_watchdog dog = {0};
+        ebb_blame who = {0, NULL};
+        pthread_t thread;
+        assert_int_equal(pthread_create(&thread, NULL, pump_stuck, &s), 0);
+        wait_for(&s.spinning, 1);
+        assert_int_equal(ebb_watchdog_check(s.w->rt, &dog, 0, &who), EBB_OK);
+        assert_int_equal(ebb_watchdog_check(s.w->rt, &dog, EBB_SECOND, &who), EBB_TIMEOUT);
+        assert_non_null(who.site);
+        assert_string_equal(who.site, "what hangs");
+        assert_int_equal(who.id, s.id);
+        atomic_store(&s.release, 1);
+        assert_int_equal(pthread_join(thread, NULL), 0);
+        assert_int_equal(ebb_watchdog_check(s.w->rt, &dog, 99 * EBB_SECOND, &who), EBB_OK);
+        assert_int_equal(ebb_watchdog_check(s.w->rt, &dog, 999 * EBB_SECOND, &who), EBB_OK);
+        assert_int_equal(ebb_adopt(s.w->rt), EBB_OK);
+        world_end(s.w);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_poll_that_does_not_return_is_reported_after_1_s_and_then_every_10),
         cmocka_unit_test(short_polls_are_never_reported_however_many_there_are),
+        cmocka_unit_test(the_hook_that_does_not_return_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

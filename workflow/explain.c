@@ -6,6 +6,7 @@
 #include "future/promise.h"
 #include "kernel/event.h"
 #include "kernel/region.h"
+#include "loop/nest.h"
 #include "workflow/workflow.h"
 
 typedef struct sink {
@@ -38,6 +39,10 @@ static const char *site_of(const char *site) {
 
 /* ---- who holds it up ----------------------------------------------------------------------------------- */
 
+static void say_handle(void *ctx, const char *what, const char *name, const char *site) {
+    say(ctx, "  %s%s%s, opened at %s\n", what, name[0] == 0 ? "" : " ", name, site_of(site));
+}
+
 /* Obligations, or finalizers: those that run hold a region up, the others wait for it. */
 static void say_duties(const sink *s, const ebb_rt *rt, uint32_t i, bool finalizers) {
     char id[40];
@@ -45,6 +50,7 @@ static void say_duties(const sink *s, const ebb_rt *rt, uint32_t i, bool finaliz
         const ebb__duty *d = ebb__duty_at(rt, i);
         uint64_t ms = (rt->now - d->since) / EBB_MS;
         if ((d->kind == 0) != finalizers) continue;
+        if (finalizers && ebb__nest_each(d, say_handle, (void *)(uintptr_t)s)) continue;
         id_in(id, ebb__duty_id(rt, d));
         if (finalizers) say(s, "  finalizer %s, added at %s, %" PRIu64 " ms ago\n", id, site_of(d->site), ms);
         else

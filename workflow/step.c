@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "kernel/reason.h"
+#include "kernel/watchdog.h"
 #include "workflow/workflow.h"
 
 /* ---- lines --------------------------------------------------------------------------------------------- */
@@ -105,6 +106,9 @@ ebb_status ebb__wf_do(ebb_cx *cx, ebb__wf *wf, ebb__trigger trigger, const ebb__
     ebb__note(cx, EBB_EV_WORKFLOW, 0, wf->region.id,
               (uint32_t)move->event << 16 | (uint32_t)from << 8 | (uint32_t)wf->state, wf->number);
     line(wf, (ebb__wf_event)move->event, NULL, from, facts, n);
-    if (from != wf->state && wf->on_state != NULL) wf->on_state(wf->arg, ebb__wf_id(wf), from, wf->state);
+    if (from == wf->state || wf->on_state == NULL) return EBB_OK;
+    ebb__watched outer = ebb__watch_enter(wf->rt, wf->region.id, wf->site);
+    wf->on_state(wf->arg, ebb__wf_id(wf), from, wf->state);
+    ebb__watch_leave(wf->rt, outer);
     return EBB_OK;
 }
