@@ -32,8 +32,9 @@ void ebb__region_arm(ebb_rt *rt, ebb__region *r, uint64_t at) {
     r->flags |= R_NODE;
 }
 
-/* The first reason stands; a stronger one replaces it. The budget is the meet of all. */
-static void tell(ebb_rt *rt, ebb__region *r, const verdict *v) {
+/* The first reason stands; a stronger one replaces it. The budget is the meet of all. `asker`: the task that has
+ * said the verb; 0: the host, or the clock. */
+static void tell(ebb_rt *rt, ebb__region *r, const verdict *v, uint64_t asker) {
     uint8_t severity = ebb__told_severity(r->told), epoch = ebb__told_epoch(r->told);
     bool first = r->told == 0;
     if (first || v->severity > severity || EBB__MUTANT(rt, EBB_ORACLE_SEVERITY)) {
@@ -48,7 +49,7 @@ static void tell(ebb_rt *rt, ebb__region *r, const verdict *v) {
     if (sets || v->polls < r->polls) r->polls = v->polls;
     if (v->priority > r->priority) r->priority = v->priority;
     bool parent = v->kind == EBB_CANCEL_PARENT;
-    ebb__emit_region(rt, EBB_EV_REGION_CANCELLED, r, parent ? 0 : v->origin, r->polls, r->deadline);
+    ebb__emit_region(rt, EBB_EV_REGION_CANCELLED, r, asker, r->polls, r->deadline);
     if (!parent) ebb__emit_text(rt, r->message);
 }
 
@@ -65,7 +66,7 @@ static verdict passed_on(const ebb_rt *rt, const ebb__region *parent) {
 }
 
 /* The common case of that: nobody has told it anything yet. */
-EBB__INLINE void tell_child(ebb_rt *rt, ebb__region *r, const ebb__region *parent) {
+EBB__INLINE void tell_child(ebb_rt *rt, ebb__region *r, const ebb__region *parent, uint64_t asker) {
     r->told = ebb__told(EBB_CANCEL_PARENT, ebb__told_severity(parent->told), 1);
     r->origin = ebb__region_id(rt, parent);
     r->sequence = parent->sequence;
@@ -73,7 +74,7 @@ EBB__INLINE void tell_child(ebb_rt *rt, ebb__region *r, const ebb__region *paren
     r->force_at = parent->force_at;
     r->polls = parent->polls;
     if (parent->priority > r->priority) r->priority = parent->priority;
-    ebb__emit_region(rt, EBB_EV_REGION_CANCELLED, r, 0, r->polls, r->deadline);
+    ebb__emit_region(rt, EBB_EV_REGION_CANCELLED, r, asker, r->polls, r->deadline);
 }
 
 static void overdue_region(ebb_rt *rt, ebb__region *r) {
@@ -129,13 +130,14 @@ static void visit(ebb_rt *rt, ebb__region *r, verb what, const verdict *v, bool 
         else ebb__region_shut(rt, r);
     }
     if (what == CANCEL || (what == FORCE && r->told == 0)) {
+        uint64_t asker = v == NULL ? 0 : v->origin;
         if (top) {
-            tell(rt, r, v);
+            tell(rt, r, v, asker);
         } else if (r->told == 0 && !(r->flags & R_BOUNDED)) {
-            tell_child(rt, r, ebb__region_at(rt, r->parent));
+            tell_child(rt, r, ebb__region_at(rt, r->parent), asker);
         } else {
             verdict of_parent = passed_on(rt, ebb__region_at(rt, r->parent));
-            tell(rt, r, &of_parent);
+            tell(rt, r, &of_parent, asker);
         }
     }
     if (what == FORCE) overdue_region(rt, r);
@@ -214,8 +216,8 @@ void ebb__cancel_tree(ebb_rt *rt, ebb__region *r, uint8_t kind, uint64_t origin,
     walk(rt, r, CANCEL, &v);
 }
 
-void ebb__force_tree(ebb_rt *rt, ebb__region *r) {
-    verdict v = judge(rt, r, EBB_CANCEL_BUDGET, 0, "forced", NULL); /* if it was not told anything yet */
+void ebb__force_tree(ebb_rt *rt, ebb__region *r, uint64_t origin) {
+    verdict v = judge(rt, r, EBB_CANCEL_BUDGET, origin, "forced", NULL); /* if it was not told anything yet */
     walk(rt, r, FORCE, &v);
 }
 
@@ -227,7 +229,7 @@ static void region_fired(ebb_rt *rt, ebb__region *r) {
     } else if (ebb__is_annex(r)) { /* the steward's alarm */
         ebb__wake(rt, ebb__task_at(rt, r->steward));
     } else if (r->told != 0 && rt->now >= r->force_at) {
-        ebb__force_tree(rt, r);
+        ebb__force_tree(rt, r, 0);
     } else { /* its own deadline, whether or not it was cancelled with its parent before */
         ebb__cancel_tree(rt, r, EBB_CANCEL_TIMEOUT, 0, "its deadline has passed", NULL);
     }
@@ -239,7 +241,8 @@ void ebb__pass_deadlines(ebb_rt *rt, ebb__region *r) {
     ebb__clock_read_inside(rt);
     if (r->deadline > rt->now) return;
     for (;; r = ebb__region_at(rt, r->parent)) {
-        bool armed = r->flags & R_NODE && ebb__wheel_armed(&rt->wheel, ebb__wheel_ref(EBB__W_REGION, r->index));
+        bool armed =
+            r->flags & R_NODE && ebb__wheel_armed(&rt->wheel, ebb__wheel_ref(EBB__W_REGION, r->index));
         if (armed && r->told == 0 && r->deadline <= rt->now) top = r;
         if (r->flags & (R_ROOT | R_CLEANUP)) break;
     }
@@ -322,5 +325,5 @@ void ebb_region_force(ebb_cx *cx, ebb_region region) {
     ebb_rt *rt = ebb__rt_of(cx);
     ebb__region *r;
     ebb__journal(rt, cx, (ebb_record){.type = J_FORCE, .region = region.id});
-    if (reachable(rt, region, &r)) ebb__force_tree(rt, r);
+    if (reachable(rt, region, &r)) ebb__force_tree(rt, r, asker(cx));
 }

@@ -7,7 +7,7 @@
 /* `budget` NULL: the table's. */
 void ebb__cancel_tree(ebb_rt *rt, ebb__region *r, uint8_t kind, uint64_t origin, const char *message,
                       const ebb_budget *budget);
-void ebb__force_tree(ebb_rt *rt, ebb__region *r);
+void ebb__force_tree(ebb_rt *rt, ebb__region *r, uint64_t origin);
 
 /* The region's own timer: its deadline, then the end of its tasks' budget, then of its finalizers'. */
 void ebb__region_arm(ebb_rt *rt, ebb__region *r, uint64_t at);

@@ -168,8 +168,8 @@ ebb_region ebb__region_open_apart(ebb_cx *cx, const ebb_region_opts *opts, const
 
 ebb_region ebb__annex_open(ebb_cx *cx, ebb_region parent, const char *site) {
     return region_open(ebb__rt_of(cx), cx,
-                       &(ebb_region_opts){.parent = parent, .policy = EBB_COLLECT, .cleanup = true}, true, true,
-                       site);
+                       &(ebb_region_opts){.parent = parent, .policy = EBB_COLLECT, .cleanup = true}, true,
+                       true, site);
 }
 
 /* ---- the way to Closed ------------------------------------------------------------------------------- */
@@ -390,7 +390,7 @@ void ebb__region_failed(ebb_rt *rt, ebb__region *r, ebb_status status, uint64_t 
 static void leave_one(ebb_rt *rt, ebb__task *t, ebb__region *r) {
     r->flags |= R_LEFT;
     if (t->flags & (F_ABANDONED | F_FIN_FORCED)) {
-        if (!(r->flags & R_FORCED)) ebb__force_tree(rt, r);
+        if (!(r->flags & R_FORCED)) ebb__force_tree(rt, r, ebb__task_id(t));
     } else if (r->told == 0) {
         ebb__cancel_tree(rt, r, EBB_CANCEL_USER, ebb__task_id(t), "its task has returned", NULL);
     }
