@@ -45,6 +45,8 @@ enum {
     KNOWN_DEFER_IN_CALLBACK,
     KNOWN_HANDLES_GO,
     KNOWN_LET_GO_TWICE,
+    KNOWN_FORCED_CALLBACKS,
+    KNOWN_AUDIT_REASON,
     KNOWN_END
 };
 bool known(int bug);
@@ -126,6 +128,7 @@ typedef struct node {
     node_kind kind;
     ebb_task self;
     uint32_t polls;
+    bool far;      /* the body of a far region */
     bool stubborn; /* does not end, whatever it is told, until the run does */
     bool waits;    /* an await has said that it is pending */
     await_kind await;
@@ -167,7 +170,7 @@ struct side {
     handle handles[HANDLES];
     pledge pledges[PROMISES];
     uint64_t task[IDS], region[IDS], duty[IDS], timer[IDS];
-    uint64_t annex[ANNEXES]; /* regions of workflows and of drain handlers */
+    uint64_t annex[ANNEXES]; /* regions of workflows and drain handlers, and far ones */
     ebb_workflow flow[FLOWS];
     uint32_t tasks, regions, obligations, timers, flows, annexes;
     uint32_t ops, max_ops;
@@ -184,6 +187,7 @@ struct side {
     bool recorded, journaled, fibers, force, freed, early, closed;
     atomic_bool inbound;
     uint32_t abandoned;
+    bool forced; /* a task was, as far as is known */
     uint64_t polls, futures;
     char wrong[200]; /* what the heap's verifier or its guard said */
 };
@@ -221,7 +225,7 @@ extern const ebb_type word_type, object_type;
 
 bool side_begin(side *s);
 void side_free(side *s);
-void side_record(side *s);
+void side_record(side *s, bool flush);
 bool busy(const side *s); /* it may still do operations */
 
 /* The run has failed: prints what, the seed and how to repeat it, and ends the process. */

@@ -79,15 +79,12 @@ static bool is_annex(const side *s, ebb_region r) {
     return false;
 }
 
-/* Whether the handles of a region are good for who asks: a region lets go of them when nothing else lives in it and
- * it is not open. */
-static bool is_gone(side *s, ebb_cx *cx, ebb_region r) {
+/* Whether the handles of a region may be gone: it lets go of them when nothing else lives in it. */
+static bool is_gone(side *s, ebb_region r) {
     ebb_region_state state;
-    ebb_cx *host = ebb_host(s->rt);
-    if (ebb_region_state_of(host, r, &state) != EBB_OK || state >= EBB_REGION_FINALIZING) return true;
-    if (!known(KNOWN_HANDLES_GO)) return false;
-    if (state == EBB_REGION_OPEN && !is_annex(s, r)) return false;
-    return cx == host || ebb_self_region(cx).id != r.id;
+    if (ebb_region_state_of(ebb_host(s->rt), r, &state) != EBB_OK || state >= EBB_REGION_FINALIZING)
+        return true;
+    return known(KNOWN_HANDLES_GO) && (state != EBB_REGION_OPEN || is_annex(s, r));
 }
 
 void put_handle(side *s, handle h) {
@@ -104,24 +101,23 @@ void put_future(side *s, ebb_cx *cx, ebb_future *f) {
     put_handle(s, (handle){f, ebb_self_region(cx), false});
 }
 
-/* Lets go of those that may be gone, as far as the host can tell. */
+/* Lets go of those that may be gone. */
 void forget_closed(side *s) {
     for (uint32_t i = 0; i < HANDLES; i++) {
-        if (s->handles[i].f != NULL && is_gone(s, ebb_host(s->rt), s->handles[i].region))
-            s->handles[i].f = NULL;
+        if (s->handles[i].f != NULL && is_gone(s, s->handles[i].region)) s->handles[i].f = NULL;
     }
     for (uint32_t i = 0; i < PROMISES; i++) {
         pledge *p = &s->pledges[i];
-        if (p->f != NULL && !p->op && is_gone(s, ebb_host(s->rt), p->region)) p->f = NULL;
+        if (p->f != NULL && !p->op && is_gone(s, p->region)) p->f = NULL;
     }
 }
 
 /* A use out of the pool. It is held by a region that may be another than the caller's. False: there is none. */
-static bool take_handle(side *s, ebb_cx *cx, handle *out) {
+static bool take_handle(side *s, handle *out) {
     for (uint32_t i = pick(s, HANDLES), k = 0; k < HANDLES; k++, i = (i + 1) % HANDLES) {
         handle h = s->handles[i];
         if (h.f == NULL) continue;
-        if (is_gone(s, cx, h.region)) continue;
+        if (is_gone(s, h.region)) continue;
         s->handles[i].f = NULL;
         *out = h;
         TALK("take %p\n", (void *)h.f);
@@ -143,7 +139,7 @@ static pledge *pledge_of(side *s, const ebb_future *f) {
 static void end_promise(side *s, ebb_cx *cx, ebb_future *f, bool nest) {
     handle inner;
     TALK("end %p\n", (void *)f);
-    if (nest && take_handle(s, cx, &inner)) (void)ebb_settle(f, ebb_nested(inner.f));
+    if (nest && take_handle(s, &inner)) (void)ebb_settle(f, ebb_nested(inner.f));
     else if (one_in(s, 3)) (void)ebb_reject(f, one_in(s, 2) ? EBB_CANCELLED : EBB_FAILED);
     else (void)ebb_settle(f, some_value(s, cx));
 }
@@ -151,7 +147,7 @@ static void end_promise(side *s, ebb_cx *cx, ebb_future *f, bool nest) {
 static void settle_pledge(side *s, pledge *p) {
     pledge was = *p;
     p->f = NULL;
-    bool closed = is_gone(s, ebb_host(s->rt), was.region);
+    bool closed = is_gone(s, was.region);
     if (closed && (!was.op || was.exported)) return;
     bool nest = one_in(s, 6) && !closed && !(was.exported && known(KNOWN_NESTED_AND_REMOTE));
     end_promise(s, ebb_host(s->rt), was.f, nest);
@@ -360,14 +356,14 @@ static ebb_future *simple(side *s, ebb_cx *cx) {
     case 6: return one_in(s, 2) ? ebb_never(cx) : ebb_closing(cx);
     case 7: return go_some(s, cx);
     case 8: return ebb_after(cx, some_span(s));
-    case 9: return ebb_pure(cx, take_handle(s, cx, &h) ? ebb_nested(h.f) : ebb_none());
+    case 9: return ebb_pure(cx, take_handle(s, &h) ? ebb_nested(h.f) : ebb_none());
     default: f = remote_op(s, cx); return f != NULL ? f : new_promise(s, cx);
     }
 }
 
 handle some_handle(side *s, ebb_cx *cx) {
     handle h;
-    if (!one_in(s, 3) && take_handle(s, cx, &h)) return h;
+    if (!one_in(s, 3) && take_handle(s, &h)) return h;
     return (handle){simple(s, cx), ebb_self_region(cx), false};
 }
 
@@ -438,10 +434,10 @@ static void make_some(side *s, ebb_cx *cx) {
     put_handle(s, h);
 }
 
-static void export_some(side *s, ebb_cx *cx) {
+static void export_some(side *s) {
     handle h;
     ebb_remote *r = NULL;
-    if (!take_handle(s, cx, &h)) return;
+    if (!take_handle(s, &h)) return;
     TALK("export %p\n", (void *)h.f);
     bool may = !h.spared || !known(KNOWN_LET_GO_TWICE);
     if (may && ebb_export(h.f, &r) == EBB_OK) {
@@ -455,9 +451,9 @@ static void export_some(side *s, ebb_cx *cx) {
     put_handle(s, h);
 }
 
-static void end_some(side *s, ebb_cx *cx) {
+static void end_some(side *s) {
     handle h;
-    if (!take_handle(s, cx, &h)) return;
+    if (!take_handle(s, &h)) return;
     TALK("look at %p\n", (void *)h.f);
     if (one_in(s, 2)) (void)ebb_cancel(h.f, one_in(s, 2) ? EBB_CANCEL_USER : EBB_CANCEL_TIMEOUT);
     (void)ebb_status_of(h.f);
@@ -478,8 +474,8 @@ void future_op(side *s, ebb_cx *cx) {
     case 5:
     case 6: settle_some(s, false); break;
     case 7:
-    case 8: end_some(s, cx); break;
-    case 9: export_some(s, cx); break;
+    case 8: end_some(s); break;
+    case 9: export_some(s); break;
     case 10:
         f = remote_op(s, cx);
         if (f != NULL) put_future(s, cx, f);

@@ -13,7 +13,7 @@ static bool pump_side(side *s, uint32_t polls) {
     atomic_store(&s->inbound, false);
     ebb_turn(s->rt);
     bool more = ebb_pump(s->rt, polls) == EBB_PENDING;
-    side_record(s);
+    side_record(s, false);
     return more;
 }
 

@@ -77,6 +77,7 @@ static void check_turn(ebb_cx *cx, node *n) {
     if (n->ends > 0) failed(n->s->hub, "a node was polled after its end");
     if (n->s->freed) failed(n->s->hub, "a node was polled after its runtime was freed");
     if (n->kind == TASK || n->kind == FIBER) n->self = ebb_self(cx);
+    if (n->far && n->polls == 0) n->s->annex[n->s->annexes++ % ANNEXES] = ebb_self_region(cx).id;
 }
 
 static void some_ops(ebb_cx *cx, node *n) {

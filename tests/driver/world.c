@@ -137,9 +137,9 @@ static void keep_journal(void *ctx, const void *bytes, size_t n) {
     append(&s->journal, &s->journal_n, &s->journal_room, bytes, n);
 }
 
-void side_record(side *s) {
-    if (s->recorded) ebb_trace_take(s->rt, false, keep_trace, s);
-    if (s->journaled) ebb_journal_take(s->rt, false, keep_journal, s);
+void side_record(side *s, bool flush) {
+    if (s->recorded) ebb_trace_take(s->rt, flush, keep_trace, s);
+    if (s->journaled) ebb_journal_take(s->rt, flush, keep_journal, s);
 }
 
 static void heap_says(void *ctx, ebb_status st, const char *what, const char *site) {
@@ -222,8 +222,7 @@ void side_free(side *s) {
         ebb_heap_stats heap;
         ebb_heap_stats_of(s->rt, &heap);
         s->futures = heap.allocated;
-        if (s->recorded) ebb_trace_take(s->rt, true, keep_trace, s);
-        if (s->journaled) ebb_journal_take(s->rt, true, keep_journal, s);
+        side_record(s, true);
         s->freed = true;
         ebb_chan_free(s->chan);
         ebb_rt_free(s->rt);
