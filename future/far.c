@@ -7,6 +7,9 @@
  * stronger one overtakes nothing. The first look opens the region. When that has closed, or could not be
  * opened, the `closed` letter comes back, exactly once, and the proxy ends as the region did.
  *
+ * What a unit of work has far away is a part of it: a close from above that leaves the unit open has to leave that
+ * open too, to what is asked for from inside. So it is a unit there, in a region that can be closed around it.
+ *
  * What holds: the region here does not close before `closed` was taken in, unless the proxy was abandoned.
  * `refs` counts three: this side, until the proxy has ended and `closed` was taken; the other side, which
  * goes over into `closed`; and the letter of verbs while it is under way. */
@@ -15,8 +18,8 @@
 #include "kernel/task.h"
 #include <ebb/sched.h>
 
-/* What can be said. A cancel has a bit for each severity. */
-enum { SAY_CLOSE, SAY_CANCEL, SAY_FORCE = SAY_CANCEL + EBB_FORCED, SAYINGS };
+/* What can be said. SAY_STOP: a close that left the unit around it open. A cancel has a bit for each severity. */
+enum { SAY_STOP, SAY_CLOSE, SAY_CANCEL, SAY_FORCE = SAY_CANCEL + EBB_FORCED, SAYINGS };
 #define UNDER_WAY (UINT32_C(1) << 31)
 
 typedef struct saying {
@@ -38,6 +41,7 @@ typedef struct far {
     void *arg;
     const char *site;
     uint64_t asked; /* stamp */
+    bool in_unit;   /* here */
     /* This side's. */
     ebb_task proxy; /* 0: it was not polled yet */
     uint32_t say;   /* what it has said */
@@ -46,6 +50,8 @@ typedef struct far {
     bool opened; /* or refused */
     uint32_t heard;
     ebb_region region;
+    ebb_region inside; /* where the body is: the same, or a unit in it */
+    ebb_status ended;  /* of that unit */
     /* Written before `closed` is posted. */
     ebb_status status;
     uint64_t stamp;
@@ -70,7 +76,7 @@ static void release(far *a) {
 /* The region there is no more, or never was. */
 static void answer(far *a, ebb_status st, uint64_t stamp) {
     ebb__tie_remove(&a->there);
-    a->region.id = 0;
+    a->region.id = a->inside.id = 0;
     a->status = st;
     a->stamp = stamp;
     if (!ebb__post(a->home, &a->closed)) release(a);
@@ -78,7 +84,14 @@ static void answer(far *a, ebb_status st, uint64_t stamp) {
 
 static void region_closed(void *arg, const ebb_report *report) {
     far *a = arg;
-    answer(a, report->status, ebb__stamp(a->peer->rt));
+    answer(a, a->in_unit ? a->ended : report->status, ebb__stamp(a->peer->rt));
+}
+
+static void unit_closed(void *arg, const ebb_report *report) {
+    far *a = arg;
+    a->ended = report->status;
+    a->inside.id = 0;
+    ebb_region_close(ebb_host(a->peer->rt), a->region);
 }
 
 static void gone_there(ebb__tie *tie) {
@@ -88,8 +101,15 @@ static void gone_there(ebb__tie *tie) {
 static ebb_status run_body(ebb_cx *cx, void *state) {
     far *a = state;
     ebb_status st = a->body(cx, a->arg);
-    if (st != EBB_PENDING && !ebb_stopping(cx)) ebb_region_close(cx, a->region);
+    if (st != EBB_PENDING && (a->in_unit || !ebb_stopping(cx))) ebb_region_close(cx, a->inside);
     return st;
+}
+
+/* Returns where the body runs, or an id that carries the error. */
+static ebb_region open_inside(ebb_cx *host, far *a) {
+    if (!a->in_unit) return a->region;
+    const ebb_region_opts opts = {.parent = a->region, .unit = true, .on_closed = unit_closed, .arg = a};
+    return ebb_region_open_at(host, &opts, a->site);
 }
 
 static void open_region(ebb_rt *rt, far *a) {
@@ -105,17 +125,24 @@ static void open_region(ebb_rt *rt, far *a) {
         return;
     }
     ebb__tie_add(rt->heap, &a->there);
-    ebb_task task = ebb_spawn_at(host, a->region, run_body, a, a->site);
-    if (ebb_id_status(task.id) != EBB_OK) ebb_region_close(host, a->region); /* which fails as the spawn */
+    a->inside = open_inside(host, a);
+    a->ended = ebb_id_status(a->inside.id);
+    if (a->ended != EBB_OK) {
+        a->inside.id = 0;
+        ebb_region_close(host, a->region);
+        return;
+    }
+    ebb_task task = ebb_spawn_at(host, a->inside, run_body, a, a->site);
+    if (ebb_id_status(task.id) != EBB_OK) ebb_region_close(host, a->inside); /* which fails as the spawn */
 }
 
 static void hear(ebb_rt *rt, far *a, uint32_t i) {
     const saying *s = &a->saying[i];
-    ebb_msg m = {.verb = i == SAY_CLOSE   ? EBB_MSG_CLOSE
+    ebb_msg m = {.verb = i <= SAY_CLOSE   ? EBB_MSG_CLOSE
                          : i == SAY_FORCE ? EBB_MSG_FORCE
                                           : EBB_MSG_CANCEL,
                  .kind = s->kind,
-                 .target = a->region.id,
+                 .target = i == SAY_STOP ? a->region.id : a->inside.id,
                  .to_region = true,
                  .word = s->stamp,
                  .left = s->left,
@@ -128,7 +155,7 @@ static void hear_all(ebb_rt *rt, far *a) {
     /* Acquire: what the bits stand for was written before they were set. Release: whoever sets one after
      * this posts the letter again, which was out of the stack before. */
     uint32_t said = atomic_fetch_and_explicit(&a->said, ~UNDER_WAY, memory_order_acq_rel);
-    for (uint32_t i = 0; i < SAYINGS && a->region.id != 0; i++) {
+    for (uint32_t i = 0; i < SAYINGS && a->inside.id != 0; i++) {
         if ((said & ~a->heard) >> i & 1) hear(rt, a, i);
     }
     a->heard |= said;
@@ -193,6 +220,11 @@ static uint64_t left_of(ebb_cx *cx, uint64_t deadline) {
     return deadline > now ? deadline - now : 1;
 }
 
+/* Or does the region, of those that are stopping, still admit what is asked for from inside its unit? */
+static bool is_shut(ebb_cx *cx) {
+    return ebb__region_at(ebb__rt_of(cx), ebb__task_of(cx)->region)->state != EBB_REGION_OPEN;
+}
+
 /* Says on what the proxy is told now and has not said. */
 static void say_on(far *a, ebb_cx *cx) {
     uint32_t bits = 0;
@@ -207,7 +239,7 @@ static void say_on(far *a, ebb_cx *cx) {
             bits |= 1u << i;
         }
     } else if (ebb_stopping(cx)) {
-        bits |= put(a, SAY_CLOSE, stamp, NULL);
+        bits |= put(a, is_shut(cx) ? SAY_CLOSE : SAY_STOP, stamp, NULL);
     }
     if (ebb__is_overdue(ebb__task_of(cx))) bits |= put(a, SAY_FORCE, stamp, NULL);
     if (bits != 0) post_verbs(a, bits);
@@ -256,6 +288,14 @@ static void gone_here(ebb__tie *tie) {
     release(a);
 }
 
+/* A close from above ends at a cleanup scope. */
+static bool is_in_unit(ebb_cx *cx) {
+    ebb_rt *rt = ebb__rt_of(cx);
+    const ebb__region *r = ebb__region_at(rt, ebb__task_of(cx)->region);
+    while (!(r->flags & (R_UNIT | R_CLEANUP | R_ROOT))) r = ebb__region_at(rt, r->parent);
+    return (r->flags & R_UNIT) != 0;
+}
+
 static far *far_new(ebb_cx *cx, ebb_peer *peer, ebb_poll_fn body, void *arg, const char *site) {
     ebb_rt *rt = ebb__rt_of(cx);
     ebb__heap *home = ebb__heap_get(rt);
@@ -272,6 +312,7 @@ static far *far_new(ebb_cx *cx, ebb_peer *peer, ebb_poll_fn body, void *arg, con
     a->arg = arg;
     a->site = site;
     a->asked = ebb__stamp(rt);
+    a->in_unit = is_in_unit(cx);
     atomic_init(&a->refs, 1);
     atomic_init(&a->said, UNDER_WAY);
     return a;

@@ -378,8 +378,10 @@ ebb_future *ebb_import_at(ebb_cx *cx, ebb_remote *remote, const char *site);
 /* A child region on another runtime, under its root: `body` runs there as its first task, with `arg`, and
  * when that has returned the region closes. The future is held by the region of cx, which has the far one as
  * its child: it does not close before that has, and what is said to it (close; cancel, with its kind and
- * message; force) is said to the far region by a letter. Cancelling the future cancels the far region. The
- * future ends as that: with nothing, or its status. It fails with EBB_ERR_CLOSED if the peer is gone or its
+ * message; force) is said to the far region by a letter. In a unit of work the far region is a part of that: a
+ * close that leaves the unit open leaves it open to the body and what that spawns. Refused as a region is.
+ * Cancelling the future cancels the far region.
+ * The future ends as that: with nothing, or its status. It fails with EBB_ERR_CLOSED if the peer is gone or its
  * root closes, or as opening the region does. If the region here was forced and did not wait, the body may
  * still run: what `arg` points to has to bear that. A runtime that is freed cancels the far regions that it
  * has opened, as DISCONNECT. Takes no reference of `peer`. */
