@@ -96,9 +96,10 @@ static bool is_told(const cell *c) {
     return !is_closed(c->now->verb) && reaches(c, stands(c));
 }
 
-/* A mask holds until force; a finalizer, which is masked, has a part of the budget after that. */
+/* A mask holds until force; a finalizer, which is masked, has a part of the budget after that. The callbacks that run
+ * after a cancel are cleanup, and masked too. */
 static bool is_masked(const cell *c) {
-    return c->guise == FINALIZER || (c->guise == MASKED && c->now->verb != FORCED);
+    return c->guise == FINALIZER || (c->guise != PLAIN && c->guise != IN_SCOPE && c->now->verb != FORCED);
 }
 
 static ebb_status refusal(const cell *c) {
