@@ -494,10 +494,10 @@ static void a_forced_import_stays_owned_until_it_is_answered(void **state) {
     export e = pending(t);
     (void)import_all(t, &e);
     turn(t->a);
-    int64_t live = t->a->memory.live;
     ebb_region_force(t->a->host, t->a->root);
     turn(t->a);
     assert_int_equal(state_of(t->a, t->a->root), EBB_REGION_CLOSED);
+    int64_t live = t->a->memory.live;
     meet(t);
     assert_true(t->a->memory.live < live);
 }

@@ -229,10 +229,17 @@ static void close_side(side *s) {
     must_be_closed(s);
 }
 
+/* Its first use makes the heap, which may be refused. */
+static void adopt(side *s) {
+    ebb_status st;
+    while ((st = ebb_adopt(s->rt)) == EBB_ERR_NOMEM) continue;
+    if (st != EBB_OK) failed(s->hub, "side %u can't have its thread", s->number);
+}
+
 static void *side_thread(void *arg) {
     side *s = arg;
     hub *h = s->hub;
-    if (ebb_adopt(s->rt) != EBB_OK) failed(h, "side %u can't have its thread", s->number);
+    adopt(s);
     for (uint32_t k = 0; k < 6; k++) spawn_some(s, ebb_host(s->rt));
     for (uint32_t round = 20 + pick(s, one_in(s, 6) ? 600 : 60); round > 0; round--) play_turn(s);
     bool leaves = s->early;
@@ -261,7 +268,7 @@ static void play_threads(hub *h) {
     }
     for (uint32_t i = 0; i < h->sides; i++) {
         if (started[i]) (void)pthread_join(thread[i], NULL);
-        if (!h->side[i].freed && ebb_adopt(h->side[i].rt) != EBB_OK) failed(h, "a runtime can't be had back");
+        if (!h->side[i].freed) adopt(&h->side[i]);
     }
 }
 
