@@ -55,7 +55,8 @@ export type EventType =
     | 'task_spawned' | 'task_polled' | 'task_woken' | 'completed' | 'faulted' | 'stale_wake' | 'masked'
     | 'unmasked' | 'refused' | 'illegal' | 'task_joined' | 'obligation_reserved' | 'obligation_committed'
     | 'obligation_aborted' | 'obligation_leaked' | 'finalizer_added' | 'finalizer_done'
-    | 'finalizer_abandoned' | 'timer_armed' | 'timer_fired' | 'received' | 'workflow' | 'operation_abandoned';
+    | 'finalizer_abandoned' | 'timer_armed' | 'timer_fired' | 'received' | 'workflow' | 'operation_abandoned'
+    | 'region_stopping';
 
 /* ---- the host ------------------------------------------------------------------------------------------ */
 

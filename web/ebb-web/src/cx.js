@@ -72,7 +72,9 @@ export class Cx {
         return new EbbError('EBB_ERR_STALE', `cx.${what}: task ${this.#task.name} has ended`);
     }
 
+    /** What a cancelled task is refused is not an error of its own: it stops there, as at a checkpoint. */
     #check(status, what) {
+        if (status === STATUS.CANCELLED) throw this.reason();
         if (status < 0) throw this.#rt.abi.error(status, `cx.${what} of task ${this.#task.name}`);
         return status;
     }
@@ -121,7 +123,8 @@ export class Cx {
         const obligation = new Obligation(this.#rt, this.#task, kind, onAbort);
         const slot = slots.take(obligation);
         const id = abi.call.reserve(task, number, slot, site);
-        obligation.admitted(this.#rt.admit(id, slot, obligation, `cx.reserve(${kind}) of task ${this.#task.name}`), slot);
+        const what = `cx.reserve(${kind}) of task ${this.#task.name}`;
+        obligation.admitted(this.#rt.admit(id, slot, obligation, what, this), slot);
         this.#task.attach(slot, obligation);
         return obligation;
     }
@@ -143,7 +146,7 @@ export class Cx {
     /** A region of this task's own: what is open when the task returns is cancelled and waited for. */
     region(options) {
         this.#alive('region');
-        return this.#rt.openRegion(this.#task.region, this.#task, options);
+        return this.#rt.openRegion(this.#task.region, this.#task, options, this);
     }
 
     /* ---- waiting ---------------------------------------------------------------------------------------- */

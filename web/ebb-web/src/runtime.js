@@ -285,7 +285,7 @@ export class Runtime {
         return due > FOREVER ? FOREVER : due === 0n ? 1n : due;
     }
 
-    openRegion(parent, owner, options = {}) {
+    openRegion(parent, owner, options = {}, asker) {
         const { abi, slots } = this;
         const { name, signal, timeout, priority, flags } = regionOptions(options);
         parent.admits(`region ${name}`);
@@ -294,16 +294,17 @@ export class Runtime {
         const region = new Region(this, parent, name);
         const slot = slots.take(region);
         const id = abi.call.region_open(owner === undefined ? 0n : owner.id, parent.id, flags, due, priority, slot, site);
-        region.admitted(this.admit(id, slot, region, `region ${name} in ${parent.name}`), slot, signal);
+        region.admitted(this.admit(id, slot, region, `region ${name} in ${parent.name}`, asker), slot, signal);
         if (due !== 0n) this.schedule(); /* there is a timer to be set */
         return region;
     }
 
-    /** The id that a constructor returned, or its error; then the slot is free again. */
-    admit(id, slot, item, what) {
+    /** The id that a constructor returned, or its error; then the slot is free again. `asker`: the cx that asked. */
+    admit(id, slot, item, what, asker) {
         const status = this.abi.call.id_status(id);
         if (status === STATUS.OK) return u64(id);
         this.slots.give(slot, item);
+        if (status === STATUS.CANCELLED && asker !== undefined) throw asker.reason();
         const hint = status === STATUS.CLOSED ? ' (to wait for what runs and go on admitting, use join(), not close())' : '';
         throw this.abi.error(status, what, hint);
     }

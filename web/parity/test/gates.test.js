@@ -27,13 +27,13 @@ test('each part of what is expected is compared, and its line is known where it 
         [(e) => (e.outcomes.worker = 'EBB_OK'), 'line 13 `pump`, outcomes.worker: expected EBB_OK'],
         [(e) => delete e.outcomes.help, 'outcomes.help: expected nothing; node: EBB_OK'],
         [(e) => (e.closure.slot = 'aborted'), 'closure.slot: expected aborted; node: leaked'],
-        [(e) => (e.results['14'] = 'EBB_OK'), 'line 14 `join job`, results.14: expected EBB_OK'],
+        [(e) => (e.results['16'] = 'EBB_OK'), 'line 16 `join job`, results.16: expected EBB_OK'],
         [(e) => (e.results['2'] = 'EBB_ERR_CLOSED'), 'line 2 `open side in job`, results.2'],
         [(e) => (e.chains = { 3: [] }), 'chains.3: expected []; node: nothing'],
-        [(e) => e.events.pop(), 'line 13 `pump`, event 28: expected nothing; node: region_closed(job)'],
+        [(e) => e.events.pop(), 'line 15 `pump`, event 28: expected nothing; node: region_closed(job)'],
         [(e) => e.events.push('idle'), 'event 29: expected idle; node: nothing'],
         [(e) => (e.steps[6] = ''), 'line 7 `reserve fence1 fence in job`, fingerprint after this line'],
-        [(e) => (e.fingerprint = '00'), 'fingerprint: expected 00; node: 56e5136e'],
+        [(e) => (e.fingerprint = '00'), 'fingerprint: expected 00; node: 7efb4a77'],
     ]) {
         const { fixture, found } = changed(OWED, change);
         assert.equal(found.length, 1, told);
