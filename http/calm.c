@@ -29,10 +29,10 @@ bool ebb__bucket_take(ebb__bucket *b, uint64_t now, uint32_t most, uint32_t per_
     return n == 0;
 }
 
-bool ebb__bucket_has(ebb__bucket *b, uint64_t now, uint32_t most, uint32_t per_second) {
+uint32_t ebb__bucket_left(ebb__bucket *b, uint64_t now, uint32_t most, uint32_t per_second) {
     uint64_t room = most * EBB_SECOND;
     fill(b, now, per_second);
-    return room >= EBB_SECOND && b->spent <= room - EBB_SECOND;
+    return b->spent < room ? (uint32_t)((room - b->spent) / EBB_SECOND) : 0;
 }
 
 /* ---- addresses ----------------------------------------------------------------------------------------- */

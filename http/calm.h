@@ -17,8 +17,8 @@ typedef struct ebb__bucket {
  * so many, and it is empty now. A zeroed bucket is full. Exact; a time before the last brings nothing. */
 bool ebb__bucket_take(ebb__bucket *b, uint64_t now, uint32_t most, uint32_t per_second, uint32_t n);
 
-/* It has at least one. */
-bool ebb__bucket_has(ebb__bucket *b, uint64_t now, uint32_t most, uint32_t per_second);
+/* How many whole tokens it has. */
+uint32_t ebb__bucket_left(ebb__bucket *b, uint64_t now, uint32_t most, uint32_t per_second);
 /* Gives n back, up to what it holds. */
 static inline void ebb__bucket_give(ebb__bucket *b, uint32_t n) {
     uint64_t parts = n * EBB_SECOND;

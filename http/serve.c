@@ -45,11 +45,14 @@ bool ebb__server_frame(ebb__conn *c, uint32_t n) {
     return ebb__bucket_take(&c->frames, c->loop->rt->now, limits->frames, limits->frames_second, n);
 }
 
+/* No more at once than it could reset: each may be begun for nothing. */
 bool ebb__server_may_start(ebb__conn *c) {
     const ebb_http_limits *limits = &c->server->limits;
     if (c->working >= limits->streams) return false;
     if (c->working <= c->earned) return true;
-    return ebb__bucket_has(address_of(c), c->loop->rt->now, limits->resets, limits->resets_second);
+    uint64_t now = c->loop->rt->now;
+    return c->working <=
+           c->earned + ebb__bucket_left(address_of(c), now, limits->resets, limits->resets_second);
 }
 
 /* Neither stream nor handler: who waits for its slot may start. */
