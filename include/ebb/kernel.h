@@ -218,7 +218,7 @@ typedef struct ebb_region_opts {
     uint64_t deadline; /* absolute; cancelled with TIMEOUT then. 0: none */
     uint8_t priority;
     bool cleanup; /* a cleanup scope: admits work while what is around it is cancelled */
-    bool unit;    /* a unit of work: goes on inside when what is around it is closed. Not with `cleanup` */
+    bool unit; /* a unit of work: a close from above leaves it open to the tasks inside. Not with `cleanup` */
     /* Called once from the pump when the region has closed; then it is freed without a join. */
     void (*on_closed)(void *arg, const ebb_report *report);
     void *arg;
@@ -231,8 +231,9 @@ typedef struct ebb_region_opts {
  * A *cleanup scope* may be opened only by a task under request or a finalizer (else
  * EBB_ERR_NOT_CLEANING); its budget is what is left of its owner's (each of its tasks may use as many polls
  * as the owner has left), and a cancel from above does not reach into it (force does). Never fails loudly:
- * see ebb_id_status. EBB_ERR_CLOSED: the parent admits nothing. EBB_ERR_NOMEM, EBB_ERR_LIMIT: nothing
- * changed. `opts` may be NULL. */
+ * see ebb_id_status. EBB_ERR_CLOSED: the parent does not admit it (docs/kernel.md, Admission); EBB_CANCELLED instead
+ * for a task that is itself cancelled, which is a checkpoint. EBB_ERR_NOMEM, EBB_ERR_LIMIT: nothing changed.
+ * `opts` may be NULL. */
 #define ebb_region_open(cx, ...) ebb_region_open_at((cx), (__VA_ARGS__), EBB_SITE)
 ebb_region ebb_region_open_at(ebb_cx *cx, const ebb_region_opts *opts, const char *site);
 
@@ -400,13 +401,14 @@ typedef enum ebb_obligation_kind {
 
 /* A promise to resolve something: reserve, then exactly one of commit and abort. `on_abort` (may be
  * NULL) runs when it is aborted, by ebb_abort or because it leaked; it runs in the pump or in
- * ebb_abort, never inside
- * a verb. Belongs to the task that reserves it, or to the root region for the host. Refused in a
- * closing region as a spawn is. */
+ * ebb_abort, never inside a verb. Belongs to the task that reserves it, or to the root region for the host.
+ * A task that is cancelled and not masked is refused, with EBB_CANCELLED; so are hooks of a task that has ended, with
+ * EBB_ERR_CLOSED. */
 #define ebb_reserve(cx, kind, on_abort, arg) ebb_reserve_at((cx), (kind), (on_abort), (arg), EBB_SITE)
 ebb_obligation ebb_reserve_at(ebb_cx *cx, ebb_obligation_kind kind, void (*on_abort)(void *arg), void *arg,
                               const char *site);
-/* The same for a region, by whoever may spawn into it; it must be resolved before that closes. */
+/* The same for a region, by whoever may spawn into it. It holds the region in Finalizing until it is resolved; a
+ * region that is forced leaks it. */
 #define ebb_reserve_in(cx, region, kind, on_abort, arg)                                                      \
     ebb_reserve_in_at((cx), (region), (kind), (on_abort), (arg), EBB_SITE)
 ebb_obligation ebb_reserve_in_at(ebb_cx *cx, ebb_region region, ebb_obligation_kind kind,
