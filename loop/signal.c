@@ -40,7 +40,7 @@ static void on_signal(uv_signal_t *uv, int signum) {
 
 static ebb__handle *watch(ebb_cx *cx, int signum, const char *site, ebb_status *st) {
     ebb_loop *l;
-    *st = ebb__loop_of(cx, &l);
+    *st = ebb__loop_admit(cx, &l);
     ebb__handle *h = *st == EBB_OK ? ebb__handle_new(l, ebb_self_region(cx), EBB__SIGNAL, site, st) : NULL;
     if (h == NULL) return NULL;
     int code = uv_signal_init(l->uv, &h->uv.signal);
@@ -90,6 +90,7 @@ ebb_future *ebb_signal_next_at(ebb_cx *cx, ebb_signal s, const char *site) {
     ebb__handle *h;
     ebb_future *failed;
     ebb_status st = signal_find(cx, s, &h);
+    if (st == EBB_OK) st = ebb__admit_operation(cx);
     if (st == EBB_OK && waiter_of(h) != NULL) st = EBB_ERR_BUSY;
     if (st != EBB_OK) return ebb__loop_failed(cx, st, site);
     ebb_future *f = ebb__begin(h->loop, cx, &wait_op, h, site, &failed);
