@@ -75,16 +75,23 @@ static ebb_status runs(void *arg, ebb_value *v) {
     return EBB_OK;
 }
 
+/* What was begun is ended at once: cleanup would be waited for until its budget is over. */
 static ebb_status of_future(ebb_future *f) {
-    ebb_status st = status_now(f);
+    ebb_status st = ebb_status_of(f);
+    (void)ebb_cancel(f, EBB_CANCEL_USER);
+    ebb_drop(f);
     return st == EBB_PENDING ? EBB_OK : st;
 }
 
 static ebb_status ask_http(stage *s, ebb_cx *cx) {
     char url[64];
     ebb_http_server *server;
-    if (s->c.kind == HTTP_LISTEN)
-        return ebb_http_listen(cx, &(ebb_http_server_opts){.address = {"127.0.0.1", 0}}, &server);
+    if (s->c.kind == HTTP_LISTEN) {
+        ebb_status st = ebb_http_listen(cx, &(ebb_http_server_opts){.address = {"127.0.0.1", 0}}, &server);
+        if (st == EBB_OK)
+            ebb_region_cancel(cx, ebb_http_server_region(server), EBB_CANCEL_USER, "it was only asked");
+        return st;
+    }
     snprintf(url, sizeof url, "http://127.0.0.1:%u/", s->port);
     return of_future(ebb_http_get(cx, s->client, url));
 }
@@ -204,10 +211,7 @@ static void stage_down(stage *s) {
     loop_world *w = s->w;
     ebb_cx *cx = ebb_loop_cx(w->loop);
     ebb_region_cancel(cx, s->service, EBB_CANCEL_USER, "the cell is over");
-    while (!region_is_closed(w, s->service)) {
-        (void)ebb_loop_cx(w->loop);
-        uv_run(&w->uv, UV_RUN_ONCE);
-    }
+    while (!region_is_closed(w, s->service)) loop_turns(w, 1);
     (void)ebb_region_join(ebb_loop_cx(w->loop), s->service);
     ebb_drop(s->go);
 }
