@@ -314,20 +314,158 @@ static void INV_CANP_FINALIZE_CLEAN_leaves_nothing_reserved_in_either_end(void *
     }
 }
 
+/* Where a request comes again, and from whom. Hooks and the host ask as the host, the others by a cx of their
+ * own. */
+typedef enum asker { NOBODY, HOOK, HOST, WORK, HANDLER, FINALIZER } asker;
+
+typedef struct place {
+    ebb_workflow_state in;
+    asker by;
+    unsigned after, until; /* ms from the request: the host asks; the work ends. until 0: it never does */
+    bool no_force;
+} place;
+
+static const place places[] = {
+    {EBB_WF_CANCEL_REQUESTED, HOOK, 0, 500, false},
+    {EBB_WF_DRAINING, HOOK, 0, 500, false},
+    {EBB_WF_DRAINING, WORK, 0, 500, false},
+    {EBB_WF_DRAINING, HANDLER, 0, 500, false},
+    {EBB_WF_DRAINING, HOST, 100, 500, false},
+    {EBB_WF_DRAINING, HOST, 1400, 1500, false}, /* after cancel_at */
+    {EBB_WF_DRAINING, HOST, 1400, 0, false},
+    {EBB_WF_DRAINING, HOST, 2500, 3000, true}, /* overdue */
+    {EBB_WF_DRAIN_COMPLETE, HOOK, 0, 500, false},
+    {EBB_WF_DRAIN_TIMEOUT, HOOK, 0, 0, false},
+    {EBB_WF_FINALIZING, HOOK, 0, 500, false},
+    {EBB_WF_FINALIZING, HOOK, 0, 0, false},
+    {EBB_WF_FINALIZING, FINALIZER, 0, 500, false},
+    {EBB_WF_FINALIZING, FINALIZER, 0, 0, false},
+    {EBB_WF_FINALIZING, HOST, 520, 500, false},
+    {EBB_WF_FINALIZING, HOST, 2020, 0, false},
+};
+
+/* One workflow that is stopped, and asked to stop again when it comes to its place. */
+typedef struct stop_story {
+    workflow_world *ww;
+    diary *diary;
+    const place *place;
+    asker by; /* place->by, or NOBODY */
+    ebb_workflow wf;
+    bool asked;
+    ebb_sleeper nap;
+} stop_story;
+
+static void ask_once_more(stop_story *s, ebb_cx *cx, ebb_cancel_kind kind, bool stronger) {
+    ebb_workflow_report before = workflow_report(s->ww, s->wf), after;
+    assert_int_equal(before.state, s->place->in);
+    assert_int_equal(ebb_workflow_request(cx, s->wf, kind, "again"), EBB_OK);
+    after = workflow_report(s->ww, s->wf);
+    assert_int_equal(after.state, before.state);
+    assert_int_equal(after.absorbed, before.absorbed + 1);
+    assert_int_equal(after.epoch, before.epoch + (stronger ? 1 : 0));
+    assert_int_equal(after.reason.kind, stronger ? kind : before.reason.kind);
+    assert_string_equal(after.reason.message, stronger ? "again" : before.reason.message);
+    assert_int_equal(after.budget, before.budget);
+}
+
+/* The first request was urgent. */
+static void ask_again(stop_story *s, asker by, ebb_cx *cx) {
+    if (by != s->by || s->asked || workflow_state(s->ww, s->wf) != s->place->in) return;
+    s->asked = true;
+    ask_once_more(s, cx, EBB_CANCEL_USER, false);
+    ask_once_more(s, cx, EBB_CANCEL_LEASE_LOST, false);
+    ask_once_more(s, cx, EBB_CANCEL_SHUTDOWN, true);
+    ask_once_more(s, cx, EBB_CANCEL_SHUTDOWN, false);
+}
+
+static void story_state(void *arg, ebb_workflow wf, ebb_workflow_state from, ebb_workflow_state to) {
+    stop_story *s = arg;
+    note(s->diary, wf, from, to);
+    ask_again(s, HOOK, s->ww->host);
+}
+
+static void story_work(ebb_cx *cx, puppet *p) {
+    ask_again(p->arg, WORK, cx);
+}
+
+static void story_handler(ebb_cx *cx, ebb_drain *d, drainer *me) {
+    (void)d;
+    ask_again(me->arg, HANDLER, cx);
+}
+
+static ebb_status story_finalizer(ebb_cx *cx, void *arg) {
+    stop_story *s = arg;
+    ask_again(s, FINALIZER, cx);
+    return ebb_sleep(cx, &s->nap, MS(50));
+}
+
+/* Lets the time pass until so long after the request, which was at `start`. */
+static void pass_until(workflow_world *ww, uint64_t start, unsigned ms) {
+    uint64_t gone = world_now(ww->world) - start;
+    if (MS(ms) > gone) world_pass(ww->world, MS(ms) - gone);
+}
+
+static void ask_as_host(stop_story *s, uint64_t start) {
+    if (s->by != HOST) return;
+    pass_until(s->ww, start, s->place->after);
+    ask_again(s, HOST, s->ww->host);
+    world_settle(s->ww->world);
+}
+
+/* The states that it went through, and when. */
+static const char *run_stop_story(workflow_world *ww, const place *at, asker by) {
+    stop_story *s = world_keep(ww->world, sizeof *s);
+    *s = (stop_story){.ww = ww, .diary = diary_new(ww), .place = at, .by = by};
+    s->wf = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_publish_abort,
+                                                  .name = "v42",
+                                                  .no_force = at->no_force,
+                                                  .on_state = story_state,
+                                                  .arg = s});
+    ebb_region r = ebb_workflow_region(ww->host, s->wf);
+    assert_int_equal(ebb_region_defer(ww->host, r, story_finalizer, s), EBB_OK);
+    (void)drainer_add(ww, s->wf, "handler", (drainer){.act = story_handler, .arg = s});
+    puppet p = {.act = story_work, .arg = s, .returns = EBB_PENDING, .on_cancel = EBB_CANCELLED};
+    p.heeds = at->until == 500; /* nothing may cancel it: that is before cancel_at */
+    puppet *work = workflow_work(ww, s->wf, p);
+    uint64_t start = world_now(ww->world);
+    assert_int_equal(ebb_workflow_request(ww->host, s->wf, EBB_CANCEL_TIMEOUT, "too slow"), EBB_OK);
+    world_settle(ww->world);
+    if (at->in == EBB_WF_DRAINING || at->until == 0) ask_as_host(s, start);
+    if (at->until != 0) pass_until(ww, start, at->until);
+    if (at->until != 0) workflow_finish(ww, work);
+    if (at->in == EBB_WF_FINALIZING) ask_as_host(s, start);
+    pass_until(ww, start, 6000);
+    assert_int_equal(s->asked, by != NOBODY);
+    assert_int_equal(workflow_report(ww, s->wf).absorbed, by == NOBODY ? 0 : 4);
+    assert_int_equal(ebb_workflow_join(ww->host, s->wf, NULL), at->until == 0 ? EBB_ERR_CANCEL_LEAK : EBB_OK);
+    return s->diary->text;
+}
+
+static void verify_log(workflow_world *ww) {
+    ebb_audit_verdict verdict;
+    if (ebb_audit_verify(ebb_libc_allocator(), ww->log, ww->log_n, &verdict) != EBB_OK)
+        fail_msg("line %u: %s: %s", (unsigned)verdict.line, verdict.invariant, verdict.text);
+}
+
+/* In IDLE a request is the first one. */
 static void INV_CANP_IDEMPOTENT_absorbs_requests_in_every_state_before_the_end(void **state) {
     workflow_world *ww = *state;
-    ebb_workflow wf = open_plain(ww);
-    (void)workflow_work(ww, wf, IGNORING);
-    for (int i = 0; i < 4; i++) {
-        assert_int_equal(ebb_workflow_request(ww->host, wf, EBB_CANCEL_USER, "enough"), EBB_OK);
+    bool in[EBB_WF_FINALIZED] = {[0] = true, [EBB_WF_IDLE] = true};
+    uint32_t n = sizeof places / sizeof places[0];
+    for (uint32_t i = 0; i < n; i++) {
+        const char *once = run_stop_story(ww, &places[i], NOBODY);
+        const char *again = run_stop_story(ww, &places[i], places[i].by);
+        assert_string_equal(again, once); /* the same states at the same times */
+        assert_int_equal(workflow_lines(ww, "requested"), 2 * (i + 1));
+        assert_int_equal(workflow_lines(ww, "drain_started"), 2 * (i + 1));
+        assert_int_equal(workflow_lines(ww, "absorbed"), 4 * (i + 1));
+        assert_int_equal(workflow_lines(ww, "refused"), 0);
+        for (uint32_t k = 4 * i; k < 4 * i + 4; k++)
+            workflow_says(workflow_line(ww, "absorbed", k), "\"code\":\"CAN-001\"");
+        verify_log(ww);
+        in[places[i].in] = true;
     }
-    ebb_workflow_report report = workflow_report(ww, wf);
-    assert_int_equal(report.absorbed, 3);
-    assert_int_equal(report.epoch, 1);
-    assert_int_equal(workflow_lines(ww, "requested"), 1);
-    assert_int_equal(workflow_lines(ww, "absorbed"), 3);
-    assert_int_equal(workflow_lines(ww, "drain_started"), 1);
-    workflow_says(workflow_line(ww, "absorbed", 2), "\"code\":\"CAN-001\"");
+    for (int s = 0; s < EBB_WF_FINALIZED; s++) assert_true(in[s]);
 }
 
 static void a_stronger_request_strengthens_the_reason_and_a_weaker_one_does_not(void **state) {
