@@ -166,15 +166,19 @@ static bool write_trace(const char *dir, const char *id, const ebb__fixture_run 
     return ok;
 }
 
+static ebb__fixture_how how_of(const options *o, const ebb__fixture *f) {
+    return (ebb__fixture_how){.seed = o->has_seed ? o->seed : f->seed, .dir = o->dir, .plant = o->plant};
+}
+
 static int run_one(const options *o, const char *dir, const char *id) {
     char path[PATH_MAX];
     ebb__fixture f;
     ebb__fixture_run run;
     if (!join_path(path, dir, id, ".json") || !ebb__fixture_load(path, &f)) return EBB__EXIT_USAGE;
-    uint64_t seed = o->has_seed ? o->seed : f.seed;
+    ebb__fixture_how how = how_of(o, &f);
     int code = EBB__EXIT_USAGE;
-    if (ebb__fixture_run_it(&f, seed, o->plant, &run)) {
-        code = ebb__fixture_compare(&f, seed, o->dir, &run, stdout) ? EBB__EXIT_OK : EBB__EXIT_BAD;
+    if (ebb__fixture_run_it(&f, &how, &run)) {
+        code = ebb__fixture_compare(&f, &how, &run, stdout) ? EBB__EXIT_OK : EBB__EXIT_BAD;
         if (code == EBB__EXIT_OK) printf("ok %s\n", id);
         if (o->trace_dir != NULL && !write_trace(o->trace_dir, id, &run)) code = EBB__EXIT_USAGE;
     }
@@ -206,8 +210,9 @@ static int show_one(const options *o, const char *dir, const ids *all) {
         !ebb__fixture_load(path, &f)) {
         return EBB__EXIT_USAGE;
     }
+    ebb__fixture_how how = how_of(o, &f);
     int code = EBB__EXIT_USAGE;
-    if (ebb__fixture_run_it(&f, o->has_seed ? o->seed : f.seed, o->plant, &run)) {
+    if (ebb__fixture_run_it(&f, &how, &run)) {
         json_dumpf(run.actual, stdout, JSON_INDENT(2));
         putchar('\n');
         if (run.problem[0] != 0) ebb__cli_error("%s: line %zu: %s", f.id, run.problem_line, run.problem);

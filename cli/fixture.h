@@ -34,9 +34,15 @@ typedef struct ebb__fixture_run {
     size_t trace_n, trace_room;
 } ebb__fixture_run;
 
-/* False, with a message printed, if it could not be run to its end. Free it in either case. `plant` is
- * the ebb_oracle that a planted bug breaks, in builds that have those; 0: none. */
-bool ebb__fixture_run_it(const ebb__fixture *f, uint64_t seed, int plant, ebb__fixture_run *out);
+/* How it is run; the command that repeats the run needs all of it. */
+typedef struct ebb__fixture_how {
+    uint64_t seed;
+    const char *dir; /* what --dir said; may be NULL */
+    int plant;       /* the ebb_oracle that a planted bug breaks, in builds that have those; 0: none */
+} ebb__fixture_how;
+
+/* False, with a message printed, if it could not be run to its end. Free it in either case. */
+bool ebb__fixture_run_it(const ebb__fixture *f, const ebb__fixture_how *how, ebb__fixture_run *out);
 void ebb__fixture_run_free(ebb__fixture_run *run);
 
 /* An event as fixtures write it: "cancel_acked(worker) USER polite epoch 1 polls 1024 deadline 5000ms".
@@ -48,9 +54,8 @@ void ebb__fixture_task_name(const struct ebb__script *s, const ebb_event *ev, ch
 
 /* ---- both: cli/fixture_compare.c ---------------------------------------------------------------- */
 
-/* True if the run did what was expected; else the whole failure is printed. `dir` is what --dir said, or
- * NULL: the command that repeats it needs that too. */
-bool ebb__fixture_compare(const ebb__fixture *f, uint64_t seed, const char *dir, const ebb__fixture_run *run,
+/* True if the run did what was expected; else the whole failure is printed. */
+bool ebb__fixture_compare(const ebb__fixture *f, const ebb__fixture_how *how, const ebb__fixture_run *run,
                           FILE *out);
 
 #endif

@@ -46,8 +46,7 @@ static size_t line_of_event(const ebb__fixture_run *run, size_t i) {
 typedef struct telling {
     const ebb__fixture *f;
     const ebb__fixture_run *run;
-    uint64_t seed;
-    const char *dir;
+    const ebb__fixture_how *how;
     FILE *out;
     bool own_seed;
 } telling;
@@ -204,11 +203,11 @@ static void print_divergence(const telling *t) {
     fputs("first diverging step: ", t->out);
     if (p.line != 0 && is_first) {
         print_parting(t, &p);
-    } else if (!t->own_seed) {
-        fprintf(t->out, "not known, the order of seed %" PRIu64 " is another\n", t->seed);
-    } else if (t->run->problem[0] != 0 && (line == 0 || t->run->problem_line <= line)) {
+    } else if (t->run->problem[0] != 0 && (!t->own_seed || line == 0 || t->run->problem_line <= line)) {
         print_line(t, t->run->problem_line);
         fprintf(t->out, ": %s\n", t->run->problem);
+    } else if (!t->own_seed) {
+        fprintf(t->out, "not known, the order of seed %" PRIu64 " is another\n", t->how->seed);
     } else if (line == 0) {
         fputs("none, only what is said below differs\n", t->out);
     } else if (differs) {
@@ -267,26 +266,28 @@ static void print_failure(const telling *t) {
     bool differs;
     size_t mark = first_event(expected, actual, &differs);
     if (!differs || !t->own_seed) mark = NO_MARK;
-    fprintf(t->out, "FAILED %s\nid: %s, seed %" PRIu64 " (%s)\n", t->f->id, t->f->id, t->seed, t->f->path);
+    fprintf(t->out, "FAILED %s\nid: %s, seed %" PRIu64 " (%s)\n", t->f->id, t->f->id, t->how->seed,
+            t->f->path);
     print_ids(t);
     print_divergence(t);
     print_events(t, "expected", expected, false, mark);
     print_events(t, "actual", actual, true, mark);
     fputs("differs:\n", t->out);
-    if (t->run->problem[0] != 0) fprintf(t->out, "  %s\n", t->run->problem);
+    if (t->run->problem[0] != 0) fprintf(t->out, "  line %zu: %s\n", t->run->problem_line, t->run->problem);
     (void)same_ends(t);
     if (t->own_seed) (void)same_order(t);
-    fprintf(t->out, "repro: ebb fixture run %s --seed %" PRIu64, t->f->id, t->seed);
-    if (t->dir != NULL) {
+    fprintf(t->out, "repro: ebb fixture run %s --seed %" PRIu64, t->f->id, t->how->seed);
+    if (t->how->dir != NULL) {
         fputs(" --dir ", t->out);
-        print_quoted(t->out, t->dir);
+        print_quoted(t->out, t->how->dir);
     }
+    if (t->how->plant != 0) fprintf(t->out, " --plant %s", ebb_oracle_name((ebb_oracle)t->how->plant));
     fputc('\n', t->out);
 }
 
-bool ebb__fixture_compare(const ebb__fixture *f, uint64_t seed, const char *dir, const ebb__fixture_run *run,
+bool ebb__fixture_compare(const ebb__fixture *f, const ebb__fixture_how *how, const ebb__fixture_run *run,
                           FILE *out) {
-    telling t = {.f = f, .run = run, .seed = seed, .dir = dir, .out = NULL, .own_seed = seed == f->seed};
+    telling t = {.f = f, .run = run, .how = how, .out = NULL, .own_seed = how->seed == f->seed};
     if (run->problem[0] == 0 && same_ends(&t) && (!t.own_seed || same_order(&t))) return true;
     t.out = out;
     print_failure(&t);

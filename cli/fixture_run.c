@@ -309,10 +309,10 @@ static void stop(runner *r) {
     ebb_rt_free(r->rt);
 }
 
-bool ebb__fixture_run_it(const ebb__fixture *f, uint64_t seed, int plant, ebb__fixture_run *out) {
+bool ebb__fixture_run_it(const ebb__fixture *f, const ebb__fixture_how *how, ebb__fixture_run *out) {
     *out = (ebb__fixture_run){.actual = NULL};
-    runner r = {.fixture = f, .run = out, .random = seed};
-    bool ok = start(&r, plant);
+    runner r = {.fixture = f, .run = out, .random = how->seed};
+    bool ok = start(&r, how->plant);
     if (!ok) ebb__cli_error("%s: out of memory", f->path);
     for (size_t i = 0; ok && i < json_array_size(f->script); i++) {
         r.line = i + 1;

@@ -10,7 +10,8 @@ if(TARGET ebb_cli AND NOT CMAKE_C_FLAGS MATCHES "fsanitize")
             --artefacts ${CMAKE_BINARY_DIR}/parity-failures
         WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
     add_test(NAME parity_gates COMMAND node --test ${parity_tests} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-    set_tests_properties(parity_gates PROPERTIES ENVIRONMENT "EBB=$<TARGET_FILE:ebb_cli>;EBB_WEB=${web_stage}")
+    set_tests_properties(parity_gates PROPERTIES ENVIRONMENT
+        "EBB=$<TARGET_FILE:ebb_cli>;EBB_MUTANT=$<TARGET_FILE:ebb_mutant_cli>;EBB_WEB=${web_stage}")
     # What is recorded on the event loops of Node and Chromium replays natively: by the staged files, which are whole.
     add_test(NAME web_recorded COMMAND node --test ${web_stage}/parity/test/recorded.test.js)
     set_tests_properties(web_recorded PROPERTIES ENVIRONMENT "EBB=$<TARGET_FILE:ebb_cli>" PROCESSORS 2)

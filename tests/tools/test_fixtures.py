@@ -311,7 +311,7 @@ class Failures(InAFolder):
         self.assertEqual(done.stdout.splitlines()[-1], "17 of 18")
 
 
-class PlantedBugs(unittest.TestCase):
+class PlantedBugs(InAFolder):
     def test_each_is_found_by_a_fixture(self):
         for oracle in ("required_fields", "task_leak", "region_leak", "obligation_leak", "quiescence_at_close",
                        "losers_drained", "phase_monotone", "severity_monotone", "budget_monotone", "no_new_work",
@@ -322,6 +322,49 @@ class PlantedBugs(unittest.TestCase):
             self.assertNotIn(done.returncode, (0, 2), oracle)
         done = subprocess.run([MUTANT, "fixture", "run"], stdout=subprocess.PIPE, check=False)
         self.assertEqual(done.returncode, 0)
+
+    def expect_witness(self, oracle, name, where, why, *args):
+        """Gate 4: the task and the line are named, and all that is needed to look into it is there."""
+        words = ["fixture", "run", name, "--plant", oracle, "--trace-dir", self.dir, *args]
+        done = subprocess.run([MUTANT, *words], stdout=subprocess.PIPE, encoding="utf-8", check=False)
+        self.assertEqual(done.returncode, 1, done.stdout)
+        told = "witness of task worker: witness: " + why
+        seed = args[1] if args else "0"
+        self.assertIn("differs:\n  %s: %s\n" % (where.split(" `")[0], told), done.stdout)
+        for part in ("FAILED " + name, "id: %s, seed %s" % (name, seed), "ids: region root 0.1.1, region job 0.2.1, ",
+                     ", task worker 0.1.1", "first diverging step: line ", "expected trace:\n", "actual trace:\n"):
+            self.assertIn(part, done.stdout)
+        repro = shlex.split(done.stdout.split("repro: ")[1].splitlines()[0])
+        self.assertEqual(repro, ["ebb", "fixture", "run", name, "--seed", seed, "--plant", oracle])
+        again = subprocess.run([MUTANT, *repro[1:]], stdout=subprocess.PIPE, encoding="utf-8", check=False)
+        self.assertEqual((again.returncode, again.stdout), (1, done.stdout))
+        checked = ebb("trace", "verify", "--strict", os.path.join(self.dir, name + ".trace"))
+        self.assertEqual(checked.returncode, 1, checked.stdout)
+        self.assertIn(oracle, checked.stdout + checked.stderr)
+        return done.stdout.split("first diverging step: ")[1].splitlines()[0], "%s: %s" % (where, told)
+
+    def test_a_witness_whose_phase_goes_back_fails(self):
+        for seed in ((), ("--seed", "5")):
+            first, told = self.expect_witness(
+                "phase_monotone", "cancel.task.witness_phase_monotone", "line 11 `cancel job DISCONNECT`",
+                "the phase went back", *seed)
+            self.assertEqual(first, told)
+
+    def test_a_witness_whose_severity_weakens_fails(self):
+        for seed in ((), ("--seed", "5")):
+            first, told = self.expect_witness(
+                "severity_monotone", "cancel.task.reason_strengthen_monotone",
+                'line 14 `cancel-task worker RACE_LOST "weaker"`', "the severity weakened", *seed)
+            if seed:
+                self.assertEqual(first, told)
+            else:  # before it weakened it was replaced by another of its severity
+                self.assertTrue(first.startswith('line 6 `cancel job DISCONNECT "second"`, event 3: '), first)
+
+    def test_a_witness_whose_budget_widens_fails(self):
+        first, told = self.expect_witness(
+            "budget_monotone", "cancel.task.budget_combine_monotone",
+            "line 6 `cancel job USER within 2000ms polls 50`", "the budget widened")
+        self.assertEqual(first, told)
 
 
 class Usage(InAFolder):

@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 
 import { quoted } from '../artefacts.js';
 import { Usage, optionsOf } from '../options.js';
-import { EBB, FIXTURES, WEB, fixtureOf } from './built.js';
+import { EBB, FIXTURES, MUTANT, WEB, fixtureOf } from './built.js';
 
 const RUN = fileURLToPath(new URL('../run.js', import.meta.url));
 const dir = mkdtempSync(join(tmpdir(), 'ebb-parity-test-'));
@@ -83,6 +83,22 @@ const BROKEN = [
     },
     {
         gate: 'witness',
+        rule: 'phase_monotone',
+        plant: 7,
+        id: 'cancel.task.witness_phase_monotone',
+        fails: { node: 'fixture, parity, witness', chromium: 'fixture, parity, witness' },
+        parts: /line 11 `cancel job [^`]*`, the witness of task worker: .* its phase went back from 4 to 3;/,
+    },
+    {
+        gate: 'witness',
+        rule: 'severity_monotone',
+        plant: 8,
+        id: 'cancel.task.reason_strengthen_monotone',
+        fails: { node: 'fixture, parity, witness', chromium: 'fixture, parity, witness' },
+        parts: /line 14 `cancel-task [^`]*`, the witness of task worker: .* its severity went back from 2 to 1/,
+    },
+    {
+        gate: 'witness',
         rule: 'budget_monotone',
         plant: 9,
         id: 'cancel.task.budget_combine_monotone',
@@ -119,8 +135,8 @@ function checkIds(text, hosts) {
     for (const line of lines) assert.match(line, /region (\S+ )?\d+\.1\.1, .*task (\S+ )?\d+\.1\.1/);
 }
 
-async function runBroken({ gate, plant, id, fails }) {
-    const artefacts = join(dir, `${gate} it's`);
+async function runBroken({ gate, rule, plant, id, fails }) {
+    const artefacts = join(dir, `${rule} it's`);
     const planted = ['--module', 'ebb-mutant.wasm', '--plant', String(plant)];
     const { code, stdout, stderr } = await parity(...planted, '--artefacts', artefacts, id);
     assert.equal(code, 1, stderr);
@@ -223,6 +239,41 @@ test('what the command finds by itself fails the gate that it belongs to', async
         assert.equal(code, 1, stdout);
         assert.deepEqual(failures(stdout, MASKED), { native: gate });
         assert.match(stdout, told);
+    }
+});
+
+/** A command in which a rule is broken. */
+function commandThatBreaks(rule) {
+    const path = join(mkdtempSync(join(dir, 'ebb-')), 'ebb');
+    writeFileSync(path, `#!/bin/sh\nexec ${quoted(MUTANT)} "$@" --plant ${rule}\n`, { mode: 0o755 });
+    return path;
+}
+
+test('a rule that the command breaks fails the witness gate natively, with what repeats it', async () => {
+    for (const { rule, id, gates, told } of [
+        {
+            rule: 'phase_monotone',
+            id: 'cancel.task.witness_phase_monotone',
+            gates: { native: 'fixture, witness', node: 'parity' },
+            told: /^first diverging step: line 11 `cancel job .*task worker: .* the phase went back\n/,
+        },
+        {
+            rule: 'severity_monotone',
+            id: 'cancel.task.reason_strengthen_monotone',
+            gates: { native: 'fixture, witness', node: 'parity' },
+            told: /^first diverging step: line 14 `cancel-task .*task worker: .* severity weakened\n/,
+        },
+    ]) {
+        const artefacts = join(dir, `native ${rule}`);
+        const args = given({ '--ebb': commandThatBreaks(rule), '--artefacts': artefacts });
+        const { code, stdout } = await run(...args, '--hosts', 'native,node', id);
+        assert.equal(code, 1, stdout);
+        assert.deepEqual(failures(stdout, id), gates);
+        const path = join(artefacts, `witness-${id}`);
+        const left = read(path);
+        assert.match(left['divergence.txt'], told);
+        assert.equal(JSON.parse(left['fixture.json']).seed, '0');
+        await repeat(path, left, stdout);
     }
 });
 
