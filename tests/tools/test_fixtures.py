@@ -37,6 +37,13 @@ IDS = sorted([
     "parity.late_wake_race",
     "parity.obligation_and_finalizer",
 ])
+SEVERAL_ORDERS = [  # the seed can be seen in the order of their events
+    "cancel.region.cascade_parent_before_child",
+    "cancel.scheduler.cancel_lane_routing_on_pending_wake",
+    "parity.late_wake_race",
+    "parity.nested_cascade",
+    "parity.obligation_and_finalizer",
+]
 MASKED = "cancel.task.masked_defers_ack"
 OWED = "parity.obligation_and_finalizer"
 
@@ -104,6 +111,22 @@ class Good(InAFolder):
         for seed in range(1, 33):
             done = ebb("fixture", "run", "--seed", str(seed))
             self.assertEqual(done.returncode, 0, done.stdout)
+            self.assertEqual(done.stdout.splitlines(),
+                             ["ok %s (seed %d, not its own)" % (i, seed) for i in IDS] + ["18 of 18"])
+
+    def test_seeds_give_orders_and_never_another_end(self):
+        """The same seed gives the same run; another may give another order, and nothing else."""
+        several = []
+        for name in IDS:
+            runs = [json.loads(ebb("fixture", "show", name, "--seed", seed).stdout)
+                    for seed in ("0", "0", "1", "2", "3", "77", "18446744073709551615")]
+            self.assertEqual(runs[0], runs[1])
+            for part in ("phases", "outcomes", "closure", "results"):
+                for run in runs:
+                    self.assertEqual(run[part], runs[0][part], name)
+            if len({tuple(run["events"]) for run in runs}) > 1:
+                several.append(name)
+        self.assertEqual(several, SEVERAL_ORDERS)
 
     def test_they_are_found(self):
         elsewhere = ebb("fixture", "run", MASKED, cwd=self.dir)
@@ -161,7 +184,8 @@ class BadFiles(InAFolder):
         for field, value, expected in (
                 ("contract", "wasm-cancel-state-machine-v1", "expected 'ebb-cancel-v2'"),
                 ("id", "cancel.task.another", "expected '%s'" % MASKED),
-                ("snapshot", "full", "expected 'empty-root'"),
+                ("snapshot", "full", "is 'full'; expected 'empty-root'"),
+                ("snapshot", "", "expected 'empty-root'"),
                 ("repro", "ebb fixture run", "expected 'ebb fixture run %s --seed 0'" % MASKED),
                 ("watch", ["cancel_akced"], "expected the name of an event"),
                 ("watchs", [], "is not one of a fixture")):
@@ -171,6 +195,10 @@ class BadFiles(InAFolder):
                              "field 'expect.steps' has 8 entries; expected 9")
         self.expect_bad_file(MASKED, lambda f: f["expect"].update({"order": []}),
                              "field 'expect.order' is not one of a fixture")
+
+    def test_a_seed_that_is_not_the_one_of_repro(self):
+        self.expect_bad_file(MASKED, lambda f: f.update(seed=7), "field 'repro' is 'ebb fixture run %s --seed 0'" % MASKED,
+                             "expected 'ebb fixture run %s --seed 7'" % MASKED)
 
     def test_a_line_that_is_not_understood(self):
         def change(fixture):
@@ -299,6 +327,16 @@ class Failures(InAFolder):
         done = self.run_copy(OWED, lambda f: f["expect"]["outcomes"].update(worker="EBB_OK"), "--seed", "7")
         self.assertEqual(done.returncode, 1)
         self.assertIn("repro: ebb fixture run %s --seed 7" % OWED, done.stdout)
+
+    def test_the_order_is_that_of_the_seed_in_the_file(self):
+        def change(fixture):
+            fixture["seed"] = 1
+            fixture["repro"] = fixture["repro"].replace("--seed 0", "--seed 1")
+        for name in SEVERAL_ORDERS:
+            self.expect_failure(name, change, "id: %s, seed 1" % name, "first diverging step: line ",
+                                "repro: ebb fixture run %s --seed 1" % name)
+            done = self.run_copy(name, change, "--seed", "0")
+            self.assertEqual((done.returncode, done.stdout), (0, "ok %s (seed 0, not its own)\n1 of 1\n" % name))
 
     def test_one_that_fails_does_not_stop_the_others(self):
         for name in IDS:

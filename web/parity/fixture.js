@@ -15,6 +15,9 @@ const KINDS = ['', 'task', 'region', 'obligation'];
 const DEAF = Object.fromEntries(Object.keys(IMPORTS).map((name) => [name, () => 0]));
 const utf8 = new TextEncoder();
 
+/** Where every script starts: a new runtime at time 0 with nothing but its root. */
+export const SNAPSHOT = 'empty-root';
+
 /**
  * @typedef {object} Record what a run did; JSON can carry it
  * @property {object} actual as `expect` of a fixture
@@ -120,6 +123,8 @@ class Run {
 
     begin(seed, plant) {
         const { call } = this.#abi;
+        const { snapshot } = this.#fixture;
+        if (snapshot !== SNAPSHOT) throw new Error(`the snapshot is '${snapshot}'; expected '${SNAPSHOT}'`);
         this.#abi.bytes(this.#abi.at, 36).fill(0); /* the cleanup budgets: the defaults */
         this.#must(call.start(0, 0n, TRACE_BYTES, 0), 'start');
         if (plant !== undefined) plantRule(this.#abi, plant);

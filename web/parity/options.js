@@ -6,6 +6,7 @@ import { accessSync, constants, existsSync, readFileSync, readdirSync, statSync 
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 
+import { SNAPSHOT } from './fixture.js';
 import { HOSTS, stagedModules } from './hosts.js';
 
 export const USAGE = `usage: node run.js --ebb EBB --dir DIR --fixtures DIR [ID...]
@@ -121,6 +122,9 @@ function missing(fixture, id) {
     if (fixture?.contract !== CONTRACT) return `a fixture of the contract ${CONTRACT}`;
     if (fixture.id !== id) return `the id ${id}`;
     if (!Number.isSafeInteger(fixture.seed) || fixture.seed < 0) return 'a seed that is a whole number';
+    if (fixture.snapshot !== SNAPSHOT) return `the snapshot '${SNAPSHOT}', not '${fixture.snapshot}'`;
+    const repro = `ebb fixture run ${id} --seed ${fixture.seed}`;
+    if (fixture.repro !== repro) return `the repro '${repro}', not '${fixture.repro}'`;
     if (!Array.isArray(fixture.script)) return 'a script that is an array of lines';
     const parts = ['phases', 'outcomes', 'closure', 'results', 'events', 'steps', 'fingerprint'];
     const part = parts.find((name) => fixture.expect?.[name] === undefined);

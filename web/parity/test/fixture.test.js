@@ -57,6 +57,33 @@ for (const seed of ['0', '1', '77', '18446744073709551615']) {
     });
 }
 
+test('seeds give orders, and never another end', () => {
+    const several = IDS.filter((id) => {
+        const run = (seed) => runFixture(lab, fixtureOf(id), { seed });
+        const [own, ...others] = ['0', '0', '1', '2', '3', '77', '18446744073709551615'].map(run);
+        assert.deepEqual(others[0], own, id);
+        for (const { actual } of others) {
+            for (const part of ['phases', 'outcomes', 'closure', 'results']) {
+                assert.deepEqual(actual[part], own.actual[part], `${id}: ${part}`);
+            }
+        }
+        return new Set([own, ...others].map(({ actual }) => actual.events.join())).size > 1;
+    });
+    assert.deepEqual(several, [
+        'cancel.region.cascade_parent_before_child',
+        'cancel.scheduler.cancel_lane_routing_on_pending_wake',
+        'parity.late_wake_race',
+        'parity.nested_cascade',
+        'parity.obligation_and_finalizer',
+    ]);
+});
+
+test('a snapshot that is not known is not run', () => {
+    const { error, actual } = runFixture(lab, { ...fixtureOf(IDS[0]), snapshot: 'full' });
+    assert.equal(error.text, "the snapshot is 'full'; expected 'empty-root'");
+    assert.deepEqual(actual.events, []);
+});
+
 test('the ids of what took part have their names', () => {
     const { ids } = runFixture(lab, fixtureOf('cancel.task.masked_defers_ack'));
     assert.deepEqual(ids, ['region root 0.1.1', 'region job 0.2.1', 'task worker 0.1.1']);

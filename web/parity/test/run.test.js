@@ -295,7 +295,21 @@ test('with another seed all hosts agree, and the ends are what was expected', as
         const { code, stdout } = await parity('--hosts', 'native,node', '--seed', seed);
         assert.equal(code, 0, stdout);
         assert.match(stdout, /\n41 passed, 0 failed\n$/);
+        for (const line of stdout.match(/^ok .*$/gm)) { /* no scenario has a seed */
+            assert.equal(line.endsWith(` (seed ${seed}, not its own)`), !line.includes('-adapter'), line);
+        }
     }
+});
+
+test('the order is that of the seed in the file', async () => {
+    const id = 'parity.nested_cascade';
+    const change = (f) => Object.assign(f, { seed: 1, repro: `ebb fixture run ${id} --seed 1` });
+    const own = await runCopy(id, change);
+    assert.equal(own.code, 1);
+    assert.deepEqual(failures(own.stdout, id), { native: 'fixture', node: 'fixture' });
+    const other = await runCopy(id, change, '--seed', '0');
+    assert.equal(other.code, 0, other.stdout);
+    assert.match(other.stdout, /^ok node parity\.nested_cascade \(seed 0, not its own\)$/m);
 });
 
 /* ---- how it is called ---------------------------------------------------------------------------------- */
@@ -335,14 +349,20 @@ test('wrong arguments are refused with what was expected', async () => {
 
 test('a file that is no fixture is refused with what was expected', async () => {
     const fixtures = mkdtempSync(join(dir, 'bad-'));
+    const partly = (parts) => JSON.stringify({ contract: 'ebb-cancel-v2', id: 'cancel.bad', ...parts });
+    const start = { seed: 1, snapshot: 'empty-root', repro: 'ebb fixture run cancel.bad --seed 1' };
     for (const [content, expected] of [
         ['{', /cancel\.bad\.json: .*JSON/],
         ['null', /expected a fixture of the contract ebb-cancel-v2/],
         ['{"contract":"wasm-cancel-state-machine-v1"}', /expected a fixture of the contract ebb-cancel-v2/],
         ['{"contract":"ebb-cancel-v2","id":"other"}', /expected the id cancel\.bad/],
         ['{"contract":"ebb-cancel-v2","id":"cancel.bad","seed":1.5}', /expected a seed/],
-        ['{"contract":"ebb-cancel-v2","id":"cancel.bad","seed":1}', /expected a script/],
-        ['{"contract":"ebb-cancel-v2","id":"cancel.bad","seed":1,"script":[]}', /expected expect\.phases/],
+        [partly({ seed: 1 }), /expected the snapshot 'empty-root', not 'undefined'/],
+        [partly({ seed: 1, snapshot: 'full' }), /expected the snapshot 'empty-root', not 'full'/],
+        [partly({ seed: 1, snapshot: 'empty-root', repro: 'ebb fixture run cancel.bad --seed 0' }),
+            /expected the repro 'ebb fixture run cancel\.bad --seed 1', not 'ebb .* --seed 0'/],
+        [partly(start), /expected a script/],
+        [partly({ ...start, script: [] }), /expected expect\.phases/],
     ]) {
         writeFileSync(join(fixtures, 'cancel.bad.json'), content);
         await assert.rejects(optionsOf(given({ '--fixtures': fixtures })), expected);
