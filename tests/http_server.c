@@ -17,6 +17,8 @@
  *   /slow?ms=N                   "slow\n" after that (100)
  *   /hang                        waits for an hour
  *   /stubborn?ms=N               waits for an hour, and when it is cancelled cleans up for so long (not /u)
+ *   /fan?n=N                     waits until the service was asked to stop; then N tasks (4) of a region of its own
+ *                                wait for a timer or ask the upstream, if there is one; "fan\n" when all are done
  *   /echo                        the body, piece by piece
  *   /upload                      "LENGTH ADLER32\n" of the body; its trailer x-sum comes back as one
  *   /big?n=BYTES                 a, b, c ... z, a, b, ...
@@ -29,11 +31,11 @@
  *   /stats                       JSON; also without a prefix
  *
  * usage: http_test_server [--port N] [--tls CERT KEY] [--ca CA] [--limit NAME=VALUE]... [--budget-ms N]
- *                         [--quiet] [--access]
+ *                         [--quiet] [--access] [--audit FILE] [--upstream URL]
  *
  * A limit is a field of ebb_http_limits. --quiet says only the port and what is a bug; /stats counts all
- * the same. --access prints the access log to stderr. With EBB_TEST_GC=1 every allocation collects the heap, and
- * what is wrong with it ends the process. */
+ * the same. --audit is where the shutdown workflow writes its log. --access prints the access log to stderr. With
+ * EBB_TEST_GC=1 every allocation collects the heap, and what is wrong with it ends the process. */
 #include <ebb/ebb.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -58,6 +60,9 @@ typedef struct setup {
     ebb_http_limits limits;
     uint64_t budget_ns;
     bool access;
+    const char *audit_file, *upstream;
+    ebb_audit *audit;
+    ebb_http_client *client; /* of the upstream */
     ebb_http_server *server;
 } setup;
 
@@ -72,6 +77,9 @@ typedef struct job {
     uint64_t n, i;
     uint32_t sum;
     ebb_status st;
+    ebb_region fan;
+    struct branch *branches;
+    setup *setup;
     char text[80];
 } job;
 
@@ -256,6 +264,74 @@ static ebb_status events(ebb_cx *cx, ebb_http *x, void *arg) {
         EBB_AWAIT(j, st, ebb_await(cx, j->wait, NULL));
         if (st != EBB_OK) return ended(cx, j, st);
     }
+    EBB_END(j);
+}
+
+/* ---- fan out, after the service was asked to stop ----------------------------------------------------------- */
+
+#define LOOK_AGAIN (5 * EBB_MS)
+
+/* One of the tasks of a fan. */
+typedef struct branch {
+    EBB_TASK_STATE;
+    const setup *setup;
+    uint64_t i;
+    ebb_future *wait;
+    ebb_value got;
+} branch;
+
+/* Every other one asks the upstream. */
+static ebb_future *branch_begin(ebb_cx *cx, const setup *s, uint64_t i) {
+    if (s->client == NULL || i % 2 == 0) return ebb_after(cx, (i + 1) * LOOK_AGAIN);
+    return ebb_http_get(cx, s->client, s->upstream);
+}
+
+static ebb_status branch_end(const ebb_value *v) {
+    const ebb_http_response *r = ebb_http_response_of(v);
+    return r == NULL || r->status == 200 ? EBB_OK : EBB_FAILED;
+}
+
+static ebb_status branch_run(ebb_cx *cx, void *arg) {
+    branch *b = arg;
+    ebb_status st;
+    EBB_BEGIN(b);
+    b->wait = branch_begin(cx, b->setup, b->i);
+    EBB_AWAIT(b, st, ebb_await(cx, b->wait, &b->got));
+    if (st != EBB_OK) return st;
+    st = branch_end(&b->got);
+    ebb_discard(cx, b->got);
+    return st;
+    EBB_END(b);
+}
+
+static ebb_status fan_out(ebb_cx *cx, job *j, const setup *s) {
+    j->n = number(j->x, "n", 4);
+    j->branches = ebb_http_alloc(j->x, j->n * sizeof *j->branches);
+    if (j->branches == NULL) return EBB_ERR_NOMEM;
+    j->fan = ebb_region_open(cx, NULL);
+    for (uint64_t i = 0; i < j->n; i++) {
+        j->branches[i] = (branch){.setup = s, .i = i};
+        ebb_task t = i / 2 % 2 == 0 ? ebb_spawn(cx, j->fan, branch_run, &j->branches[i])
+                                    : ebb_fiber_spawn(cx, j->fan, branch_run, &j->branches[i]);
+        if (ebb_id_status(t.id) != EBB_OK) return ebb_id_status(t.id);
+    }
+    return EBB_OK;
+}
+
+static ebb_status fan(ebb_cx *cx, ebb_http *x, void *arg) {
+    job *j = begin_task(cx, x);
+    ebb_status st;
+    if (j == NULL) return EBB_ERR_NOMEM;
+    EBB_BEGIN(j);
+    while (!ebb_stopping(cx)) {
+        j->wait = ebb_after(cx, LOOK_AGAIN);
+        EBB_AWAIT(j, st, ebb_await(cx, j->wait, NULL));
+        if (st != EBB_OK) return ended(cx, j, st);
+    }
+    st = fan_out(cx, j, arg);
+    if (st != EBB_OK) return ended(cx, j, st);
+    EBB_AWAIT(j, st, ebb_region_join(cx, j->fan));
+    return ended(cx, j, st == EBB_OK ? ebb_http_text(cx, x, 200, "fan\n") : st);
     EBB_END(j);
 }
 
@@ -515,6 +591,36 @@ static ebb_future *big_future(ebb_cx *cx, ebb_http *x, void *arg) {
     return watched(j, st == EBB_OK ? big_next(cx, NULL, j) : ebb_fail(cx, st));
 }
 
+static ebb_future *branch_done(ebb_cx *cx, ebb_value *v, void *arg) {
+    (void)arg;
+    return as_future(cx, branch_end(v));
+}
+
+static ebb_future *branch_future(ebb_cx *cx, size_t i, void *arg) {
+    return ebb_then(cx, branch_begin(cx, arg, i), branch_done, NULL);
+}
+
+static ebb_future *fan_done(ebb_cx *cx, ebb_value *v, void *arg) {
+    const job *j = arg;
+    (void)v;
+    return as_future(cx, ebb_http_text(cx, j->x, 200, "fan\n"));
+}
+
+static ebb_future *fan_when_stopping(ebb_cx *cx, ebb_value *v, void *arg) {
+    job *j = arg;
+    (void)v;
+    if (!ebb_stopping(cx)) return ebb_then(cx, ebb_after(cx, LOOK_AGAIN), fan_when_stopping, j);
+    ebb_future *all = ebb_traverse(cx, number(j->x, "n", 4), SIZE_MAX, branch_future, j->setup);
+    return ebb_then(cx, all, fan_done, j);
+}
+
+static ebb_future *fan_future(ebb_cx *cx, ebb_http *x, void *arg) {
+    job *j = begin(cx, x);
+    if (j == NULL) return ebb_fail(cx, EBB_ERR_NOMEM);
+    j->setup = arg;
+    return watched(j, fan_when_stopping(cx, NULL, j));
+}
+
 /* ---- small answers --------------------------------------------------------------------------------------------- */
 
 static int put(char *text, size_t room, int at, const char *format, ...) {
@@ -672,7 +778,9 @@ static ebb_status route(ebb_http_server *s, const place *p) {
 }
 
 static ebb_status route_all(setup *s) {
-    ebb_status st = ebb_http_on_poll(s->server, "GET", "/stats", stats, s);
+    const place fans = {"GET", "/fan", fan, fan, fan_future, s};
+    ebb_status st = route(s->server, &fans);
+    if (st == EBB_OK) st = ebb_http_on_poll(s->server, "GET", "/stats", stats, s);
     if (st == EBB_OK) st = ebb_http_on(s->server, "GET", "/f/stats", stats, s);
     if (st == EBB_OK) st = ebb_http_on_poll(s->server, "GET", "/p/stats", stats, s);
     for (size_t i = 0; st == EBB_OK && i < sizeof places / sizeof *places; i++)
@@ -691,7 +799,9 @@ static ebb_status serve(ebb_cx *cx, void *arg) {
                                  .tls = s->tls.cert_file != NULL ? &s->tls : NULL,
                                  .limits = s->limits,
                                  .access = s->access ? log_access : NULL};
+    ebb_http_client_opts client = {.prior_knowledge = true};
     ebb_status st = ebb_http_listen(cx, &opts, &s->server);
+    if (st == EBB_OK && s->upstream != NULL) st = ebb_http_client_new(cx, &client, &s->client);
     if (st == EBB_OK) st = route_all(s);
     if (st == EBB_OK) st = ebb_http_server_address(cx, s->server, &s->address);
     if (st != EBB_OK) return st;
@@ -740,6 +850,8 @@ static void read_arguments(setup *s, char **at) {
         else if (strcmp(what, "--limit") == 0) set_limit(&s->limits, *at++);
         else if (strcmp(what, "--budget-ms") == 0) s->budget_ns = strtoull(*at++, NULL, 10) * EBB_MS;
         else if (strcmp(what, "--ca") == 0) s->tls.ca_file = *at++;
+        else if (strcmp(what, "--audit") == 0) s->audit_file = *at++;
+        else if (strcmp(what, "--upstream") == 0) s->upstream = *at++;
         else if (strcmp(what, "--tls") == 0 && at[1] != NULL)
             s->tls.cert_file = *at++, s->tls.key_file = *at++;
         else wrong(what);
@@ -760,14 +872,19 @@ int main(int argc, char **argv) {
     read_arguments(&s, argv + 1);
     bool collects = getenv("EBB_TEST_GC") != NULL;
     ebb_heap_opts heap = {.every_time = collects, .verify = collects, .misuse = misused};
-    ebb_service_opts opts = {.loop.runtime.allocator = ebb_libc_allocator(),
-                             .loop.heap = &heap,
-                             .shutdown = {.name = "http_test_server", .budget = s.budget_ns},
-                             .report = &report};
+    ebb_status st =
+        s.audit_file == NULL ? EBB_OK : ebb_audit_open(ebb_libc_allocator(), s.audit_file, &s.audit);
+    if (st != EBB_OK) wrong(s.audit_file);
+    ebb_service_opts opts = {
+        .loop.runtime.allocator = ebb_libc_allocator(),
+        .loop.heap = &heap,
+        .shutdown = {.name = "http_test_server", .budget = s.budget_ns, .audit = s.audit},
+        .report = &report};
     int exit_status = ebb_service_run(&opts, serve, &s);
     if (exit_status == EBB_EXIT_FAILED) {
         fprintf(stderr, "http_test_server: %s %s\n", ebb_loop_status_text(report.status), ebb_http_error());
     }
     say("drained\n");
+    ebb_audit_close(s.audit);
     return exit_status;
 }

@@ -17,6 +17,9 @@ foreach(id IT-01 IT-02 IT-03 IT-04 IT-05 IT-06 AS-01 AS-02)
 endforeach()
 ebb_http_test(http test_http_answers.py)
 ebb_http_test(http_limits test_http_limits.py)
+if(TARGET ebb_cli)
+    ebb_http_test(http_fan test_http_fan.py $<TARGET_FILE:ebb_cli>)
+endif()
 set_tests_properties(http PROPERTIES RUN_SERIAL TRUE) # it measures how fast a reset is heard
 
 # ebb_http_soak(ID SHORT LONG ARGUMENT...) registers it for a short while, and for a long one in `make soak`.
