@@ -225,11 +225,16 @@ static void a_cancel_while_finalizing_strengthens_and_stays_there(void **state) 
     world_settle(w);
     assert_int_equal(phase_of(w, p->id), EBB_FINALIZING);
     uint64_t was = info_of(w, p->id).budget.deadline;
-    ebb_task_cancel(w->host, p->id, EBB_CANCEL_SHUTDOWN, NULL);
-    ebb_task_info info = info_of(w, p->id);
-    assert_int_equal(info.phase, EBB_FINALIZING);
-    assert_int_equal(info.epoch, 2);
-    assert_true(info.budget.deadline < was);
+    for (int i = 0; i < 2; i++) { /* and then a weaker one, which changes nothing */
+        ebb_task_cancel(w->host, p->id, i == 0 ? EBB_CANCEL_SHUTDOWN : EBB_CANCEL_DISCONNECT, NULL);
+        world_settle(w);
+        ebb_task_info info = info_of(w, p->id);
+        assert_int_equal(info.phase, EBB_FINALIZING);
+        assert_int_equal(info.epoch, 2);
+        assert_int_equal(info.reason.kind, EBB_CANCEL_SHUTDOWN);
+        assert_int_equal(info.reason.severity, EBB_FORCED);
+        assert_true(info.budget.deadline < was);
+    }
     last->returns = EBB_OK;
     (void)ebb_wake(w->host, p->id);
     world_settle(w);

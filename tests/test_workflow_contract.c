@@ -286,14 +286,24 @@ static void INV_CANP_NO_NEW_WORK_refuses_every_kind_of_it_and_says_by_whom(void 
 }
 
 static void INV_CANP_DRAIN_BOUNDED_ends_a_drain_that_nothing_else_ends(void **state) {
+    static const unsigned budgets[] = {0, 70, 30000}; /* ms; 0: the type's, 2000 */
     workflow_world *ww = *state;
-    ebb_workflow wf = open_plain(ww);
-    (void)workflow_work(ww, wf, IGNORING);
-    (void)drainer_add(ww, wf, "stuck", (drainer){.stays = true});
-    workflow_stop(ww, wf);
-    world_pass(ww->world, MS(2200));
-    assert_int_equal(workflow_state(ww, wf), EBB_WF_LEAK_DETECTED);
-    assert_int_equal(workflow_lines(ww, "drain_timeout"), 1);
+    for (uint32_t i = 0; i < 3; i++) {
+        uint64_t budget = MS(budgets[i] == 0 ? 2000 : budgets[i]);
+        ebb_workflow wf =
+            workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_publish_abort, .budget = MS(budgets[i])});
+        (void)workflow_work(ww, wf, IGNORING);
+        (void)drainer_add(ww, wf, "stuck", (drainer){.stays = true});
+        workflow_stop(ww, wf);
+        world_pass(ww->world, budget - 1);
+        assert_int_equal(workflow_state(ww, wf), EBB_WF_DRAINING);
+        assert_int_equal(workflow_lines(ww, "drain_timeout"), i);
+        world_pass(ww->world, 1 + budget / 10);
+        assert_int_equal(workflow_state(ww, wf), EBB_WF_LEAK_DETECTED);
+        assert_int_equal(workflow_report(ww, wf).elapsed, budget);
+        assert_int_equal(workflow_lines(ww, "drain_timeout"), i + 1);
+        workflow_says(workflow_line(ww, "drain_timeout", i), "\"code\":\"CAN-004\"");
+    }
 }
 
 static void INV_CANP_FINALIZE_CLEAN_leaves_nothing_reserved_in_either_end(void **state) {
@@ -309,6 +319,8 @@ static void INV_CANP_FINALIZE_CLEAN_leaves_nothing_reserved_in_either_end(void *
         if (leaks) assert_int_equal(workflow_state(ww, wf), EBB_WF_FINALIZING);
         if (leaks) world_pass(w, MS(2200));
         assert_int_equal(workflow_state(ww, wf), leaks ? EBB_WF_LEAK_DETECTED : EBB_WF_FINALIZED);
+        const char *line = workflow_line(ww, leaks ? "leak_detected" : "finalized", 0);
+        workflow_says(line, leaks ? "\"code\":\"CAN-006\"" : "\"code\":\"CAN-005\"");
         assert_int_equal(w->aborts, leaks);
         assert_int_equal(stats_of(w).obligations, 0);
     }
@@ -504,6 +516,13 @@ static void INV_CANP_AUDIT_COMPLETE_has_a_line_for_every_change_and_an_event_in_
     assert_int_equal(ev.region_id, r.id);
     assert_int_equal(ev.other, 1);
     assert_int_equal(ev.value & 0xffff, EBB_WF_IDLE << 8 | EBB_WF_CANCEL_REQUESTED);
+    ebb_workflow clean = open_plain(ww);
+    puppet *p = workflow_work(ww, clean, IGNORING);
+    workflow_stop(ww, clean);
+    workflow_finish(ww, p);
+    assert_string_equal(workflow_story(ww, 2),
+                        "opened requested drain_started drain_completed finalizing finalized");
+    assert_int_equal(count_events(ww->world, EBB_EV_WORKFLOW, 0), 8 + 5);
 }
 
 /* ---- errors ---------------------------------------------------------------------------------- */

@@ -6,6 +6,7 @@ usage: test_fixtures.py EBB EBB-MUTANT
 A fixture that is not right must say in which field; one that does not hold must print everything
 that is needed to look into it.
 """
+import hashlib
 import json
 import os
 import shlex
@@ -37,6 +38,7 @@ IDS = sorted([
     "parity.late_wake_race",
     "parity.obligation_and_finalizer",
 ])
+MEANINGS = {"ebb-cancel-v2": "a7e6bea6bc9b8fe326da1e97b23f458cb276e3f090bcf53dc52a5094f1159128"}
 SEVERAL_ORDERS = [  # the seed can be seen in the order of their events
     "cancel.region.cascade_parent_before_child",
     "cancel.scheduler.cancel_lane_routing_on_pending_wake",
@@ -99,6 +101,13 @@ class Good(InAFolder):
         self.assertEqual(sorted(p.stem for p in FIXTURES.glob("*.json")), IDS)
         listed = ebb("fixture", "list")
         self.assertEqual([line.split()[0] for line in listed.stdout.splitlines()[::2]], IDS)
+
+    def test_a_contract_means_what_it_meant(self):
+        """A change of what phases, chains or witnesses mean shows in a fixture, and gives the contract another name."""
+        means = "".join("%s %s\n" % (name, load(name)["expect"]["fingerprint"]) for name in IDS)
+        self.assertEqual({load(name)["contract"] for name in IDS}, set(MEANINGS))
+        self.assertEqual({name: hashlib.sha256(means.encode()).hexdigest() for name in MEANINGS}, MEANINGS,
+                         "the fixtures are others than those of this contract: it needs another name")
 
     def test_the_repro_command_is_one(self):
         for name in IDS:
@@ -197,7 +206,8 @@ class BadFiles(InAFolder):
                              "field 'expect.order' is not one of a fixture")
 
     def test_a_seed_that_is_not_the_one_of_repro(self):
-        self.expect_bad_file(MASKED, lambda f: f.update(seed=7), "field 'repro' is 'ebb fixture run %s --seed 0'" % MASKED,
+        self.expect_bad_file(MASKED, lambda f: f.update(seed=7),
+                             "field 'repro' is 'ebb fixture run %s --seed 0'" % MASKED,
                              "expected 'ebb fixture run %s --seed 7'" % MASKED)
 
     def test_a_line_that_is_not_understood(self):
