@@ -37,16 +37,9 @@ typedef struct side side;
 
 /* Whether a bug of the library that is known is to be avoided; `--mend N` says that it is mended. */
 enum {
-    KNOWN_LATE_CALLBACK = 1,
-    KNOWN_NESTED_AND_REMOTE,
-    KNOWN_WORDS_LEFT,
-    KNOWN_FORCED_WAITER,
-    KNOWN_FORCED_REPLAY,
-    KNOWN_DEFER_IN_CALLBACK,
-    KNOWN_HANDLES_GO,
-    KNOWN_LET_GO_TWICE,
-    KNOWN_FORCED_CALLBACKS,
-    KNOWN_AUDIT_REASON,
+    KNOWN_HANDLES_GO = 7,
+    KNOWN_LET_GO_TWICE = 8,
+    KNOWN_AUDIT_REASON = 10,
     KNOWN_END
 };
 bool known(int bug);
@@ -187,7 +180,6 @@ struct side {
     bool recorded, journaled, fibers, force, freed, early, closed;
     atomic_bool inbound;
     uint32_t abandoned;
-    bool forced; /* a task was, as far as is known */
     uint64_t polls, futures;
     char wrong[200]; /* what the heap's verifier or its guard said */
 };
@@ -256,7 +248,7 @@ ebb_status fiber_node(ebb_cx *cx, void *arg);
 ebb_status drain_node(ebb_cx *cx, ebb_drain *d, void *arg);
 void spawn_some(side *s, ebb_cx *cx);
 void defer_some(side *s, ebb_cx *cx, node *owner);
-void reserve_some(side *s, ebb_cx *cx, const node *owner);
+void reserve_some(side *s, ebb_cx *cx);
 void open_some(side *s, ebb_cx *cx);
 /* `owner` is the node whose code this is; NULL: the host's, a hook's or a callback's. */
 void any_op(side *s, ebb_cx *cx, node *owner);

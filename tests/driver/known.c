@@ -12,23 +12,10 @@ void mended(int bug) {
     if (bug > 0 && bug < KNOWN_END) open_gate[bug] = true;
 }
 
-/* 1 KNOWN_LATE_CALLBACK: a future that has ended gets a callback or a hold, and then it is awaited: the task is
- *   never woken. Gate: callbacks are attached to pending futures only.
- * 2 KNOWN_NESTED_AND_REMOTE: a promise that was settled with a nested future can be settled again by a remote.
- *   Gate: promises that were exported are not settled so.
- * 3 KNOWN_WORDS_LEFT: a word that a bracket or a finally keeps is not freed with its runtime, nor in a forced
- *   region. Gate: in runs with either, words and objects need not be freed.
- * 4 KNOWN_FORCED_WAITER: who waits for a future of a region whose callback runner was abandoned may not be woken.
- *   Gate: nobody asks, once something was abandoned.
- * 5 KNOWN_FORCED_REPLAY: a run in which a callback runner was abandoned does not replay. Gate: likewise.
- * 6 KNOWN_DEFER_IN_CALLBACK: a finalizer that a callback adds, and the abort hook of what it reserves for itself, run
- *   after its region has served its last future. Gate: callbacks do neither.
- * 7 KNOWN_HANDLES_GO: a region lets go of its futures when only drain handlers, callbacks or the host still use them,
+/* 7 KNOWN_HANDLES_GO: a region lets go of its futures when only drain handlers, callbacks or the host still use them,
  *   long before it is closed; that of a workflow, a drain handler or a far body even while it is open. Gate: handles are
  *   kept for later use in other open regions only.
  * 8 KNOWN_LET_GO_TWICE: the import of a shared or shielded future is cancelled, and its runtime freed before the other
  *   one has heard of that: a letter is posted twice. Gate: such futures are not exported.
- * 9 KNOWN_FORCED_CALLBACKS: the callbacks of a future that cleanup code makes in a region after its force are not
- *   called. Gate: nobody asks, once a task was forced.
  * 10 KNOWN_AUDIT_REASON: the reason of a workflow that was stopped from around it changes in its log. Gate: that rule is
  *   not looked at. */
