@@ -147,6 +147,45 @@ static void a_journal_of_an_abandoned_runner_replays(void **state) {
     assert_int_equal(memory.live, 0);
 }
 
+/* Whether there was memory to keep the operation for the report, or not: what comes after it has the same ids. */
+static ebb_status finalize_nothing(ebb_cx *cx, void *arg) {
+    (void)cx;
+    (void)arg;
+    return EBB_OK;
+}
+
+static void a_journal_of_an_operation_that_could_not_be_kept_replays(void **state) {
+    (void)state;
+    for (uint64_t n = 0; n < 4; n++) {
+        ebb_failing memory = {.inner = ebb_libc_allocator()};
+        ebb_rt *rt;
+        maker m = {.op = true};
+        bytes journal = {NULL, 0};
+        ebb_replay_result result;
+        assert_int_equal(ebb_rt_new(&(ebb_rt_opts){.allocator = ebb_failing_allocator(&memory)}, &rt),
+                         EBB_OK);
+        assert_int_equal(ebb_journal_start(rt, 1 << 20), EBB_OK);
+        ebb_cx *host = ebb_host(rt);
+        ebb_region region = ebb_region_open(host, NULL);
+        ebb_spawn(host, region, make_promise, &m);
+        (void)ebb_pump(rt, 100);
+        ebb_region_force(host, region);
+        if (n > 0) memory.fail_at = memory.calls + n;
+        while (ebb_pump(rt, 100) == EBB_PENDING) continue;
+        assert_int_equal(ebb_region_join(host, region), EBB_CANCELLED);
+        memory.fail_at = 0;
+        assert_int_equal(ebb_defer(host, finalize_nothing, NULL), EBB_OK);
+        ebb_region_close(host, ebb_root(rt));
+        while (ebb_pump(rt, 100) == EBB_PENDING) continue;
+        ebb_journal_take(rt, true, append, &journal);
+        ebb_status st = ebb_replay(ebb_libc_allocator(), journal.at, journal.n, NULL, NULL, &result);
+        if (st != EBB_OK) fail_msg("%s: %s", ebb_status_name(st), result.message);
+        (void)ebb_reject(m.f, EBB_CANCELLED);
+        ebb_rt_free(rt);
+        free(journal.at);
+    }
+}
+
 /* ---- what a callback has deferred -------------------------------------------------------------------------------- */
 
 typedef struct deferred {
@@ -367,6 +406,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         IN_TWO_WORLDS(those_elsewhere_hear_of_an_end_that_comes_with_the_force),
         cmocka_unit_test(a_journal_of_an_abandoned_runner_replays),
+        cmocka_unit_test(a_journal_of_an_operation_that_could_not_be_kept_replays),
         IN_WORLD(futures_of_a_deferred_callback_are_served),
         IN_WORLD(a_deferred_callback_that_never_ends_is_forced),
         IN_WORLD(force_reaches_the_futures_of_a_deferred_callback),
