@@ -27,7 +27,8 @@ enum {
     ANNEXES = 64,
     REMOTES = 16,
     BRIDGES = 3,
-    CLEANUPS = 4 /* of one probe */
+    CLEANUPS = 4, /* of one probe */
+    WAITERS = 8   /* in awaits of the driver's own */
 };
 
 typedef struct hub hub;
@@ -110,6 +111,7 @@ typedef enum await_kind {
     BRIDGE_SEND,
     BRIDGE_RECV,
     PARK,
+    GRANT, /* an await of the driver's own */
     AWAITS
 } await_kind;
 
@@ -155,6 +157,7 @@ struct side {
     hub *hub;
     uint32_t number;
     uint64_t dice, now;
+    uint64_t advanced; /* as far as its runtime was told */
     memory memory;
     ebb_rt *rt;
     ebb_peer *peer;
@@ -165,6 +168,9 @@ struct side {
     uint64_t task[IDS], region[IDS], duty[IDS], timer[IDS];
     uint64_t annex[ANNEXES]; /* regions of workflows and drain handlers, and far ones */
     ebb_workflow flow[FLOWS];
+    node *waiter[WAITERS];
+    ebb_witness witness[IDS];
+    ebb_watchdog dog;
     uint32_t tasks, regions, obligations, timers, flows, annexes;
     uint32_t ops, max_ops;
     uint32_t depth; /* of hooks and callbacks that do operations */
@@ -177,7 +183,7 @@ struct side {
     size_t log_n, log_room;
     uint8_t *trace, *journal;
     size_t trace_n, trace_room, journal_n, journal_room;
-    bool recorded, journaled, fibers, force, freed, early, closed;
+    bool recorded, journaled, watched, fibers, force, freed, early, closed;
     atomic_bool inbound;
     uint32_t abandoned;
     uint64_t polls, futures;
@@ -218,6 +224,7 @@ extern const ebb_type word_type, object_type;
 bool side_begin(side *s);
 void side_free(side *s);
 void side_record(side *s, bool flush);
+void side_advance(side *s);
 bool busy(const side *s); /* it may still do operations */
 
 /* The run has failed: prints what, the seed and how to repeat it, and ends the process. */
@@ -246,6 +253,7 @@ node *new_node(side *s, node_kind kind);
 ebb_status poll_node(ebb_cx *cx, void *state);
 ebb_status fiber_node(ebb_cx *cx, void *arg);
 ebb_status drain_node(ebb_cx *cx, ebb_drain *d, void *arg);
+ebb_status drain_fiber(ebb_cx *cx, ebb_drain *d, void *arg);
 void spawn_some(side *s, ebb_cx *cx);
 void defer_some(side *s, ebb_cx *cx, node *owner);
 void reserve_some(side *s, ebb_cx *cx);

@@ -6,11 +6,13 @@
 typedef struct object {
     hub *hub;
     ebb_value v;
+    struct object *next;
 } object;
 
 static void trace_object(void *p, ebb_tracer *t) {
     object *o = p;
     ebb_trace_value(t, &o->v);
+    ebb_trace(t, o->next);
 }
 
 static void free_object(void *p) {
@@ -35,7 +37,8 @@ static ebb_value some_object(side *s, ebb_cx *cx) {
     if (o == NULL) return ebb_none();
     object *inner = one_in(s, 2) ? new_object(s, cx) : NULL;
     if (inner != NULL) {
-        o->v = ebb_box(inner);
+        if (one_in(s, 2)) o->v = ebb_box(inner);
+        else o->next = inner;
         ebb_discard(cx, ebb_box(inner)); /* the outer one holds it now */
     }
     return ebb_box(o);
@@ -44,7 +47,8 @@ static ebb_value some_object(side *s, ebb_cx *cx) {
 static ebb_value some_value(side *s, ebb_cx *cx) {
     ebb_value v = ebb_none();
     void *at;
-    switch (pick(s, 7)) {
+    switch (pick(s, 8)) {
+    case 5: return ebb_pointer(s);
     case 0: return ebb_int(pick(s, 100));
     case 1:
     case 2: return some_word(s->hub);

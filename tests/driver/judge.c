@@ -13,13 +13,22 @@ static bool is_alive(const side *s, const node *n) {
 }
 
 static bool has_come(const side *s, const node *n) {
+    ebb_cx *host = ebb_host(s->rt);
     ebb_task_info info;
+    ebb_region_state state;
+    ebb_workflow_report flow;
     switch (n->await) {
-    case SLEEP: return n->nap.due != 0 && n->nap.due + EBB_MS <= s->now;
+    case SLEEP: return n->nap.due != 0 && n->nap.due + EBB_MS <= s->advanced;
+    case GRANT: return n->wait.cx != NULL && n->wait.granted != 0;
     case RECV: return ebb_chan_length(s->chan) > 0;
     case FUTURE: return ebb_status_of(n->future.f) != EBB_PENDING;
     case JOIN_TASK:
-        return ebb_task_info_of(ebb_host(s->rt), n->task, &info) == EBB_OK && info.phase == EBB_COMPLETED;
+        return ebb_task_info_of(host, n->task, &info) == EBB_OK && info.phase == EBB_COMPLETED;
+    case ACQUIRE: return s->sem.free > 0;
+    case JOIN_REGION:
+        return ebb_region_state_of(host, n->region, &state) == EBB_OK && state == EBB_REGION_CLOSED;
+    case JOIN_FLOW:
+        return ebb_workflow_info(host, n->flow, &flow) == EBB_OK && flow.state >= EBB_WF_FINALIZED;
     default: return false;
     }
 }
@@ -27,7 +36,8 @@ static bool has_come(const side *s, const node *n) {
 void judge_idle(side *s) {
     static const char *const what[] = {"nothing",  "a sleep",    "a send",   "an item",
                                        "a permit", "a place",    "a region", "a task",
-                                       "a future", "a workflow", "a bridge", "a bridge"};
+                                       "a future", "a workflow", "a bridge", "a bridge",
+                                       "nothing",  "a grant"};
     ebb_stats stats;
     char text[160];
     ebb_rt_stats(s->rt, &stats);
@@ -109,9 +119,14 @@ static bool has_gap(const side *s, const uint8_t *bytes, size_t n) {
 static void judge_trace(side *s) {
     ebb_reader r;
     ebb_event ev;
-    ebb_check *c = ebb_check_new((ebb_allocator){side_allocator(s).fn, &s->memory});
+    ebb_hash hash;
+    ebb_check *c = ebb_check_new(side_allocator(s));
+    ebb_fingerprint *print = ebb_fingerprint_new(side_allocator(s));
     ebb_status read = ebb_reader_open(&r, s->trace, s->trace_n), st = EBB_OK;
-    while (st == EBB_OK && (read = ebb_reader_next(&r, &ev)) == EBB_OK) st = ebb_check_event(c, &ev);
+    while (st == EBB_OK && (read = ebb_reader_next(&r, &ev)) == EBB_OK) {
+        st = ebb_check_event(c, &ev);
+        ebb_fingerprint_event(print, &ev);
+    }
     if (read < 0) failed(s->hub, "side %u, trace: %s", s->number, r.error);
     if (st == EBB_OK) st = ebb_check_end(c, s->closed);
     const ebb_violation *v = ebb_check_violation(c);
@@ -119,6 +134,9 @@ static void judge_trace(side *s) {
         failed(s->hub, "side %u, trace: %s at event %" PRIu64 ": %s", s->number, ebb_oracle_name(v->oracle),
                v->event.decision_seq, v->text);
     }
+    if (ebb_fingerprint_end(print, &hash) != EBB_OK)
+        failed(s->hub, "side %u: its trace has no fingerprint", s->number);
+    ebb_fingerprint_free(print);
     ebb_check_free(c);
 }
 
