@@ -44,9 +44,7 @@ enum {
     KNOWN_FORCED_REPLAY,
     KNOWN_DEFER_IN_CALLBACK,
     KNOWN_HANDLES_GO,
-    KNOWN_LET_GO_TWICE,
     KNOWN_FORCED_CALLBACKS,
-    KNOWN_AUDIT_REASON,
     KNOWN_END
 };
 bool known(int bug);
@@ -79,7 +77,6 @@ typedef struct memory {
 typedef struct handle {
     ebb_future *f;
     ebb_region region;
-    bool spared; /* shared or shielded */
 } handle;
 
 /* A promise that waits for its end. */

@@ -98,7 +98,7 @@ void put_handle(side *s, handle h) {
 }
 
 void put_future(side *s, ebb_cx *cx, ebb_future *f) {
-    put_handle(s, (handle){f, ebb_self_region(cx), false});
+    put_handle(s, (handle){f, ebb_self_region(cx)});
 }
 
 /* Lets go of those that may be gone. */
@@ -364,7 +364,7 @@ static ebb_future *simple(side *s, ebb_cx *cx) {
 handle some_handle(side *s, ebb_cx *cx) {
     handle h;
     if (!one_in(s, 3) && take_handle(s, &h)) return h;
-    return (handle){simple(s, cx), ebb_self_region(cx), false};
+    return (handle){simple(s, cx), ebb_self_region(cx)};
 }
 
 ebb_future *some_future(side *s, ebb_cx *cx) {
@@ -422,9 +422,9 @@ static void make_some(side *s, ebb_cx *cx) {
     ebb_future *f = one_in(s, 3) ? simple(s, cx) : combined(s, cx);
     TALK("make %p\n", (void *)f);
     if (one_in(s, 2)) watch(s, f);
-    handle h = {f, ebb_self_region(cx), one_in(s, 6)};
-    if (h.spared) f = one_in(s, 3) ? ebb_shield(f) : ebb_share(f);
-    if (one_in(s, 6)) put_handle(s, (handle){ebb_keep(f), h.region, h.spared});
+    if (one_in(s, 6)) f = one_in(s, 3) ? ebb_shield(f) : ebb_share(f);
+    handle h = {f, ebb_self_region(cx)};
+    if (one_in(s, 6)) put_handle(s, (handle){ebb_keep(f), h.region});
     bool may_hold = ebb_state_of(f) == EBB_FUTURE_PENDING || !known(KNOWN_LATE_CALLBACK);
     if (one_in(s, 10) && may_hold) {
         object *o = new_object(s, cx);
@@ -439,8 +439,7 @@ static void export_some(side *s) {
     ebb_remote *r = NULL;
     if (!take_handle(s, &h)) return;
     TALK("export %p\n", (void *)h.f);
-    bool may = !h.spared || !known(KNOWN_LET_GO_TWICE);
-    if (may && ebb_export(h.f, &r) == EBB_OK) {
+    if (ebb_export(h.f, &r) == EBB_OK) {
         pledge *p = pledge_of(s, h.f);
         if (p != NULL && !p->exported) { /* somebody else may end it: the handle has to stay good */
             p->exported = true;

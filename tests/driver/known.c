@@ -26,9 +26,5 @@ void mended(int bug) {
  * 7 KNOWN_HANDLES_GO: a region lets go of its futures when only drain handlers, callbacks or the host still use them,
  *   long before it is closed; that of a workflow, a drain handler or a far body even while it is open. Gate: handles are
  *   kept for later use in other open regions only.
- * 8 KNOWN_LET_GO_TWICE: the import of a shared or shielded future is cancelled, and its runtime freed before the other
- *   one has heard of that: a letter is posted twice. Gate: such futures are not exported.
- * 9 KNOWN_FORCED_CALLBACKS: the callbacks of a future that cleanup code makes in a region after its force are not
- *   called. Gate: nobody asks, once a task was forced.
- * 10 KNOWN_AUDIT_REASON: the reason of a workflow that was stopped from around it changes in its log. Gate: that rule is
- *   not looked at. */
+ * 8 KNOWN_FORCED_CALLBACKS: the callbacks of a future that cleanup code makes in a region after its force are not
+ *   called. Gate: nobody asks, once a task was forced. */
