@@ -131,7 +131,7 @@ enum {
     EBB__CALL_ABORT,
     EBB__CALL_CLOSED,
     EBB__CALL_WAIT,
-    EBB__CALL_FUTURES /* a callback runner is over */
+    EBB__CALL_FUTURES /* a callback runner is over, or the region lets go of its futures */
 };
 
 void ebb__journal_slow(ebb_rt *rt, const ebb_cx *cx, ebb_record rec);

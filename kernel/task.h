@@ -77,9 +77,10 @@ ebb_task ebb__spawn_apart(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void 
 
 /* A region's servant: a task for what its other tasks share. It may come as long as tasks live there, is
  * polled at least once, has no bound on its polls, and is woken when it is the last that lives in a region
- * that is to close: then it has to end. rt->scope_over is called when it has. An id that carries an error:
- * as a spawn. */
-ebb_task ebb__servant_new(ebb_cx *cx, ebb_poll_fn poll, struct ebb__scope *scope, const char *site);
+ * that is to close: then it has to end. rt->scope_over is called when it has, rt->scope_closed when the region
+ * closes. An id that carries an error: as a spawn. */
+ebb_task ebb__servant_new(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, struct ebb__scope *scope,
+                          const char *site);
 
 static inline bool ebb__is_servant(const ebb_rt *rt, const ebb__task *t) {
     return t->flags & F_CLOSER && ebb__region_at(rt, t->region)->servant == t->index;

@@ -66,7 +66,7 @@ const char *ebb__call_name(uint32_t what) {
         [EBB__CALL_ABORT] = "abort hook",
         [EBB__CALL_CLOSED] = "on_closed",
         [EBB__CALL_WAIT] = "wait's cancel hook",
-        [EBB__CALL_FUTURES] = "end of the callback runner",
+        [EBB__CALL_FUTURES] = "end of the futures",
     };
     return what >= EBB__CALL_POLL && what <= EBB__CALL_FUTURES ? names[what] : "?";
 }

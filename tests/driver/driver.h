@@ -24,7 +24,6 @@ enum {
     PROMISES = 40, /* and those that it has to settle */
     IDS = 24,
     FLOWS = 6,
-    ANNEXES = 64,
     REMOTES = 16,
     BRIDGES = 3,
     CLEANUPS = 4 /* of one probe */
@@ -43,7 +42,6 @@ enum {
     KNOWN_FORCED_WAITER,
     KNOWN_FORCED_REPLAY,
     KNOWN_DEFER_IN_CALLBACK,
-    KNOWN_HANDLES_GO,
     KNOWN_FORCED_CALLBACKS,
     KNOWN_END
 };
@@ -125,7 +123,6 @@ typedef struct node {
     node_kind kind;
     ebb_task self;
     uint32_t polls;
-    bool far;      /* the body of a far region */
     bool stubborn; /* does not end, whatever it is told, until the run does */
     bool waits;    /* an await has said that it is pending */
     await_kind await;
@@ -167,9 +164,8 @@ struct side {
     handle handles[HANDLES];
     pledge pledges[PROMISES];
     uint64_t task[IDS], region[IDS], duty[IDS], timer[IDS];
-    uint64_t annex[ANNEXES]; /* regions of workflows and drain handlers, and far ones */
     ebb_workflow flow[FLOWS];
-    uint32_t tasks, regions, obligations, timers, flows, annexes;
+    uint32_t tasks, regions, obligations, timers, flows;
     uint32_t ops, max_ops;
     uint32_t depth; /* of hooks and callbacks that do operations */
     node *nodes;

@@ -17,7 +17,6 @@ static void open_flow(side *s, ebb_cx *cx) {
     if (ebb_id_status(w.id) != EBB_OK) return;
     s->flow[s->flows++ % FLOWS] = w;
     ebb_region r = ebb_workflow_region(cx, w);
-    s->annex[s->annexes++ % ANNEXES] = r.id;
     remember(s, s->region, &s->regions, r.id);
 }
 

@@ -72,19 +72,10 @@ void use_value(side *s, ebb_cx *cx, ebb_value v) {
 
 /* ---- the pool --------------------------------------------------------------------------------------------- */
 
-static bool is_annex(const side *s, ebb_region r) {
-    for (uint32_t i = 0; i < ANNEXES; i++) {
-        if (s->annex[i] == r.id) return true;
-    }
-    return false;
-}
-
-/* Whether the handles of a region may be gone: it lets go of them when nothing else lives in it. */
+/* Whether the handles of a region are gone. */
 static bool is_gone(side *s, ebb_region r) {
     ebb_region_state state;
-    if (ebb_region_state_of(ebb_host(s->rt), r, &state) != EBB_OK || state >= EBB_REGION_FINALIZING)
-        return true;
-    return known(KNOWN_HANDLES_GO) && (state != EBB_REGION_OPEN || is_annex(s, r));
+    return ebb_region_state_of(ebb_host(s->rt), r, &state) != EBB_OK || state == EBB_REGION_CLOSED;
 }
 
 void put_handle(side *s, handle h) {
@@ -101,7 +92,7 @@ void put_future(side *s, ebb_cx *cx, ebb_future *f) {
     put_handle(s, (handle){f, ebb_self_region(cx)});
 }
 
-/* Lets go of those that may be gone. */
+/* Lets go of those that are gone. */
 void forget_closed(side *s) {
     for (uint32_t i = 0; i < HANDLES; i++) {
         if (s->handles[i].f != NULL && is_gone(s, s->handles[i].region)) s->handles[i].f = NULL;

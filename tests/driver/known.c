@@ -23,8 +23,5 @@ void mended(int bug) {
  * 5 KNOWN_FORCED_REPLAY: a run in which a callback runner was abandoned does not replay. Gate: likewise.
  * 6 KNOWN_DEFER_IN_CALLBACK: a finalizer that a callback adds, and the abort hook of what it reserves for itself, run
  *   after its region has served its last future. Gate: callbacks do neither.
- * 7 KNOWN_HANDLES_GO: a region lets go of its futures when only drain handlers, callbacks or the host still use them,
- *   long before it is closed; that of a workflow, a drain handler or a far body even while it is open. Gate: handles are
- *   kept for later use in other open regions only.
- * 8 KNOWN_FORCED_CALLBACKS: the callbacks of a future that cleanup code makes in a region after its force are not
+ * 7 KNOWN_FORCED_CALLBACKS: the callbacks of a future that cleanup code makes in a region after its force are not
  *   called. Gate: nobody asks, once a task was forced. */
