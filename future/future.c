@@ -50,6 +50,10 @@ const ebb_type ebb__dead_type = {"dead", sizeof(ebb__cell), NULL, NULL, EBB__TYP
 ebb_future *ebb__future_new(ebb_cx *cx, const ebb__kind *kind, const char *site, ebb_status *st) {
     ebb__scope *s = ebb__scope_of(cx, st);
     if (EBB__UNLIKELY(s == NULL)) return NULL;
+    if (EBB__UNLIKELY(s->shut)) {
+        *st = EBB_ERR_CLOSED;
+        return NULL;
+    }
     ebb__heap *h = s->heap;
     ebb_future *f = ebb__heap_alloc(h, &kind->type, kind->type.size);
     if (EBB__UNLIKELY(f == NULL)) {
@@ -721,7 +725,7 @@ void ebb__abandon_queue(ebb__scope *s) {
 
 void ebb__ended_elsewhere(ebb_future *f) {
     ebb__heap *h = ebb__heap_of(f);
-    if (f->cell.member == 0) return; /* its scope was over, and everybody has heard of its end */
+    if (f->cell.member == 0 || f->flags & EBB__F_FINISHED) return; /* everybody has heard of its end */
     ebb__scope *s = ebb__cell_scope(h, &f->cell);
     ebb__enqueue_future(f);
     if (s->cx != NULL) return;

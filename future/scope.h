@@ -28,8 +28,8 @@ struct ebb__scope {
     ebb_task servant;
     ebb_cx *cx;         /* the servant's; NULL: it is over */
     bool running;       /* it is being polled */
+    bool shut;          /* for the last time: nobody would serve what is made now */
     bool told;          /* the cancel of the region has reached the futures */
-    bool told_last;     /* and its force */
     bool spared;        /* there are members that were spared by the cancel */
     bool spared_queued; /* and of these some in the queue, whose inputs are still to be spared */
     bool listens;       /* there may be members that want to hear of the close */

@@ -190,6 +190,7 @@ static ebb_task servant_new(ebb_rt *rt, ebb_cx *cx, ebb_region region, ebb_poll_
     ebb__emit_task(rt, EBB_EV_TASK_SPAWNED, t, 4, ebb__task_id(ebb__task_of(cx)));
     if (r->told != 0) {
         ebb__task_request(rt, t, ebb__told_kind(r->told), ebb__told_severity(r->told), r->polls, r->deadline);
+        if (r->flags & R_FORCED) ebb__task_overdue(rt, t); /* that was said once, to those who were there */
     } else {
         ebb__enqueue(rt, t);
     }

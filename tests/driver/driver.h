@@ -32,22 +32,6 @@ enum {
 typedef struct hub hub;
 typedef struct side side;
 
-/* ---- known.c ---------------------------------------------------------------------------------------------- */
-
-/* Whether a bug of the library that is known is to be avoided; `--mend N` says that it is mended. */
-enum {
-    KNOWN_LATE_CALLBACK = 1,
-    KNOWN_NESTED_AND_REMOTE,
-    KNOWN_WORDS_LEFT,
-    KNOWN_FORCED_WAITER,
-    KNOWN_FORCED_REPLAY,
-    KNOWN_DEFER_IN_CALLBACK,
-    KNOWN_FORCED_CALLBACKS,
-    KNOWN_END
-};
-bool known(int bug);
-void mended(int bug);
-
 /* ---- memory ----------------------------------------------------------------------------------------------- */
 
 /* Memory of the program, freed when the run is over. */
@@ -180,7 +164,6 @@ struct side {
     bool recorded, journaled, fibers, force, freed, early, closed;
     atomic_bool inbound;
     uint32_t abandoned;
-    bool forced; /* a task was, as far as is known */
     uint64_t polls, futures;
     char wrong[200]; /* what the heap's verifier or its guard said */
 };
@@ -249,7 +232,7 @@ ebb_status fiber_node(ebb_cx *cx, void *arg);
 ebb_status drain_node(ebb_cx *cx, ebb_drain *d, void *arg);
 void spawn_some(side *s, ebb_cx *cx);
 void defer_some(side *s, ebb_cx *cx, node *owner);
-void reserve_some(side *s, ebb_cx *cx, const node *owner);
+void reserve_some(side *s, ebb_cx *cx);
 void open_some(side *s, ebb_cx *cx);
 /* `owner` is the node whose code this is; NULL: the host's, a hook's or a callback's. */
 void any_op(side *s, ebb_cx *cx, node *owner);

@@ -140,7 +140,7 @@ static void settle_pledge(side *s, pledge *p) {
     p->f = NULL;
     bool closed = is_gone(s, was.region);
     if (closed && (!was.op || was.exported)) return;
-    bool nest = one_in(s, 6) && !closed && !(was.exported && known(KNOWN_NESTED_AND_REMOTE));
+    bool nest = one_in(s, 6) && !closed;
     end_promise(s, ebb_host(s->rt), was.f, nest);
     if (was.exported) ebb_drop(was.f);
 }
@@ -307,7 +307,6 @@ static void probe_cleanup(ebb_cx *cx, void *arg) {
 
 static void watch(side *s, ebb_future *f) {
     bool pending = ebb_state_of(f) == EBB_FUTURE_PENDING;
-    if (!pending && known(KNOWN_LATE_CALLBACK)) return;
     probe *p = fresh(s->hub, sizeof *p);
     p->s = s;
     p->next = s->probes;
@@ -416,8 +415,7 @@ static void make_some(side *s, ebb_cx *cx) {
     if (one_in(s, 6)) f = one_in(s, 3) ? ebb_shield(f) : ebb_share(f);
     handle h = {f, ebb_self_region(cx)};
     if (one_in(s, 6)) put_handle(s, (handle){ebb_keep(f), h.region});
-    bool may_hold = ebb_state_of(f) == EBB_FUTURE_PENDING || !known(KNOWN_LATE_CALLBACK);
-    if (one_in(s, 10) && may_hold) {
+    if (one_in(s, 10)) {
         object *o = new_object(s, cx);
         if (o != NULL) (void)ebb_hold(f, o);
         if (o != NULL) ebb_discard(cx, ebb_box(o));

@@ -35,7 +35,6 @@ void judge_idle(side *s) {
     if (ebb_heap_verify(s->rt, text, sizeof text) != EBB_OK)
         failed(s->hub, "side %u, heap: %s", s->number, text);
     if (stats.illegal != 0) failed(s->hub, "side %u tried an illegal transition", s->number);
-    if (stats.abandoned > 0 && known(KNOWN_FORCED_WAITER)) return;
     for (const node *n = s->nodes; n != NULL; n = n->next) {
         if (!n->waits || !is_alive(s, n) || !has_come(s, n)) continue;
         failed(s->hub, "side %u: a task waits for %s that has come, and nothing will wake it", s->number,
@@ -59,12 +58,11 @@ static void judge_stats(side *s) {
     }
 }
 
-/* Once each, unless what would have told was abandoned. */
+/* Once each. */
 static void judge_probes(const side *s) {
     for (const probe *p = s->probes; p != NULL; p = p->next) {
         uint32_t ends = p->done + p->cancels;
         if (ends > 1 || p->cleanups > p->attached) failed(s->hub, "an end was told twice");
-        if (s->abandoned > 0 || (s->forced && known(KNOWN_FORCED_CALLBACKS))) continue;
         if (p->heard && ends == 0)
             failed(s->hub, "side %u: the end of %p was never told", s->number, (const void *)p);
         if (p->cleanups < p->attached) {
@@ -72,7 +70,7 @@ static void judge_probes(const side *s) {
         }
     }
     for (const call *c = s->calls; c != NULL; c = c->next) {
-        if (s->abandoned > 0 || !c->must || (s->forced && known(KNOWN_FORCED_CALLBACKS))) continue;
+        if (!c->must) continue;
         if (c->releases == UINT32_MAX && c->uses == 0)
             failed(s->hub, "side %u: a finally never ran", s->number);
         if (c->releases == 0 && c->uses > 0) failed(s->hub, "side %u: a release never ran", s->number);
@@ -89,21 +87,8 @@ static void judge_nodes(const side *s) {
     }
 }
 
-/* Whether anything ran out of its budget, by the trace; true if there is none. */
-static bool was_forced(side *s) {
-    ebb_reader r;
-    ebb_event ev;
-    side_record(s, true);
-    if (!s->recorded || ebb_reader_open(&r, s->trace, s->trace_n) != EBB_OK) return true;
-    while (ebb_reader_next(&r, &ev) == EBB_OK) {
-        if (ev.type == EBB_EV_TASK_FORCED || ev.type == EBB_EV_GAP) return true;
-    }
-    return false;
-}
-
 void judge_closed(side *s) {
     judge_stats(s);
-    s->forced = was_forced(s);
     judge_probes(s);
     judge_nodes(s);
 }
@@ -150,7 +135,6 @@ static void compare(void *ctx, const void *bytes, size_t n) {
 }
 
 static void judge_replay(side *s) {
-    if (s->abandoned > 0 && known(KNOWN_FORCED_REPLAY)) return;
     again a = {.s = s};
     ebb_replay_result result;
     ebb_status st = ebb_replay(side_allocator(s), s->journal, s->journal_n, compare, &a, &result);
@@ -197,15 +181,12 @@ static void count_side(const side *s) {
 /* ---- what is left ----------------------------------------------------------------------------------------- */
 
 void judge_end(hub *h) {
-    bool cut = false;
     for (uint32_t i = 0; i < h->sides; i++) {
         side *s = &h->side[i];
         long long live = atomic_load(&s->memory.live);
         count_side(s);
-        cut |= s->abandoned > 0 || s->early;
         if (live != 0) failed(h, "side %u: %lld blocks of memory are left", i, live);
     }
-    if (cut && known(KNOWN_WORDS_LEFT)) return;
     for (size_t i = 0; i < h->n_words; i++) {
         if (atomic_load(&h->words[i]->freed) == 0) failed(h, "word %zu was never freed", i);
     }

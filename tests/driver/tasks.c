@@ -230,13 +230,12 @@ static void on_abort(void *arg) {
     s->depth--;
 }
 
-void reserve_some(side *s, ebb_cx *cx, const node *owner) {
+void reserve_some(side *s, ebb_cx *cx) {
     node *n = new_node(s, HOOK);
     ebb_obligation_kind kind = (ebb_obligation_kind)(1 + pick(s, 6));
     if (one_in(s, 30)) kind = (ebb_obligation_kind)9;
     void (*hook)(void *) = one_in(s, 4) ? NULL : on_abort;
-    bool callback = owner == NULL && cx != ebb_host(s->rt), own = one_in(s, 2);
-    if (callback && known(KNOWN_DEFER_IN_CALLBACK)) own = false;
+    bool own = one_in(s, 2);
     n->permit = own ? ebb_reserve(cx, kind, hook, n) : ebb_reserve_in(cx, some_region(s), kind, hook, n);
     n->counts = hook != NULL && ebb_id_status(n->permit.id) == EBB_OK;
     remember(s, s->duty, &s->obligations, n->permit.id);
@@ -251,8 +250,6 @@ static void commit_some(side *s, ebb_cx *cx) {
 }
 
 void defer_some(side *s, ebb_cx *cx, node *owner) {
-    bool callback = owner == NULL && cx != ebb_host(s->rt);
-    if (callback && known(KNOWN_DEFER_IN_CALLBACK)) return;
     node *n = new_node(s, FINALIZER);
     if (one_in(s, 3)) {
         (void)ebb_region_defer(cx, some_region(s), poll_node, n);
@@ -370,7 +367,7 @@ void any_op(side *s, ebb_cx *cx, node *owner) {
     case 6:
     case 7: spawn_some(s, cx); break;
     case 8:
-    case 9: reserve_some(s, cx, owner); break;
+    case 9: reserve_some(s, cx); break;
     case 10: commit_some(s, cx); break;
     case 11: (void)ebb_abort(cx, (ebb_obligation){some_id(s, s->duty, s->obligations)}); break;
     case 12:

@@ -146,6 +146,7 @@ static void heap_says(void *ctx, ebb_status st, const char *what, const char *si
     side *s = ctx;
     TALK("heap: %s: %s (%s)\n", ebb_status_name(st), what, site == NULL ? "?" : site);
     if (st == EBB_ERR_RESOLVED) return; /* a remote came first */
+    if (st == EBB_ERR_NOT_TASK) return; /* a finalizer that a callback has added awaits */
     if (s->wrong[0] == 0) {
         snprintf(s->wrong, sizeof s->wrong, "%s: %s (%s)", ebb_status_name(st), what,
                  site == NULL ? "?" : site);
