@@ -334,6 +334,7 @@ static void do_note(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
 
 static void do_operation(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
     const char *text = ebb__replay_site(p, op->text);
+    p->refuse = (ebb_status)(int32_t)op->rec.value == EBB_ERR_NOMEM;
     ebb__operation_abandoned(cx, (ebb_region){op->rec.region}, text == NULL ? "" : text, NULL, NULL);
 }
 
