@@ -22,7 +22,7 @@ static bool members_grow(ebb__scope *s) {
     uintptr_t *m = ebb__resize(a, s->members, s->members_room * sizeof *m, room * sizeof *m);
     if (m == NULL) return false;
     s->members = m;
-    s->members_room = room;
+    s->members_room = s->room = room;
     return true;
 }
 
@@ -358,6 +358,7 @@ ebb_status ebb__scope_serve(ebb_cx *cx, ebb__scope *s) {
     if (st != EBB_OK) return st;
     s->servant = servant;
     s->cx = &ebb__task_at(rt, (uint32_t)(servant.id >> 32) & 0xffffff)->cx;
+    s->room = s->members_room;
     s->told = r->told != 0; /* what is made now is the cleanup's */
     s->closed = false;
     return EBB_OK;
@@ -428,6 +429,7 @@ void ebb__scope_over(ebb_rt *rt, ebb__scope *s) {
     } while (s->first != NULL);
     s->ending = false;
     s->cx = NULL;
+    s->room = 0;
     s->expected = 0;
     for (uint32_t i = s->members_n; i > 0; i--) {
         const ebb_future *f = (const ebb_future *)(const void *)ebb__member_cell(s->members[i - 1]);

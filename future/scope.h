@@ -38,6 +38,7 @@ struct ebb__scope {
     bool let_go;        /* the region is closed: nothing is held any more */
     uintptr_t *members;
     uint32_t members_n, members_room;
+    uint32_t room; /* members_room; 0 without a servant, so that a new member has to look */
     uint32_t producers;
     uint32_t expected; /* without a servant: members that other threads have ended, whose letters are to come */
     struct ebb_future *first, *last; /* the queue */
@@ -64,10 +65,7 @@ ebb__scope *ebb__scope_slow(ebb_cx *cx, ebb_status *st);
 static inline ebb__scope *ebb__scope_of(ebb_cx *cx, ebb_status *st) {
     ebb_rt *rt = ebb__rt_of(cx);
     ebb__scope *s = ebb__region_at(rt, ebb__task_of(cx)->region)->scope;
-    if (EBB__LIKELY(s != NULL && s->cx != NULL && s->members_n < s->members_room &&
-                    s->heap->thread == ebb__this_thread())) {
-        return s;
-    }
+    if (EBB__LIKELY(s != NULL && s->members_n < s->room && s->heap->thread == ebb__this_thread())) return s;
     return ebb__scope_slow(cx, st);
 }
 
