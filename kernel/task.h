@@ -86,9 +86,11 @@ static inline bool ebb__is_servant(const ebb_rt *rt, const ebb__task *t) {
     return t->flags & F_CLOSER && ebb__region_at(rt, t->region)->servant == t->index;
 }
 
-/* Nothing else lives in its region but the steward's place, and that is to close. */
+/* Nothing else lives in its region but the steward's place and operators who are not released, and that is to
+ * close. */
 static inline bool ebb__servant_is_last(const ebb__region *r) {
-    return r->servant != 0 && r->tasks.n + r->children.n == (r->flags & R_STEWARD ? 2 : 1) &&
+    uint32_t others = (r->flags & R_STEWARD ? 1u : 0u) + (r->flags & R_APART ? 1u : 0u);
+    return r->servant != 0 && r->tasks.n + r->children.n == others + 1 &&
            (r->state != EBB_REGION_OPEN || r->flags & (R_JOINING | R_ENDS));
 }
 
