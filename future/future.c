@@ -464,6 +464,10 @@ static ebb_status hook_add(ebb_future *f, uint8_t what, ebb__hook model) {
     if (st != EBB_OK) return st;
     if (ebb__is_static(f)) return ebb__status_of(f);
     ebb__heap *h = ebb__heap_of(f);
+    if (EBB__UNLIKELY(ebb__future_scope(f)->cx == NULL)) {
+        st = ebb__scope_serve(ebb_host(h->rt), ebb__future_scope(f));
+        if (st != EBB_OK) return st;
+    }
     ebb__hook *k = ebb__heap_alloc(h, &hook_type, sizeof *k);
     if (k == NULL) return ebb__refusal(h);
     k->fn = model.fn;
@@ -732,7 +736,8 @@ void ebb__ended_elsewhere(ebb_future *f) {
         f->flags |= EBB__F_SETTLED;
         ebb__produced(f);
     }
-    if (f->cell.member != 0 && !(f->flags & EBB__F_WORK)) ebb__member_remove(s, &f->cell);
+    bool over = s->let_go ? !(f->flags & EBB__F_WORK) : f->holds == 0 && is_done(f);
+    if (f->cell.member != 0 && over) ebb__member_remove(s, &f->cell);
     s->ending = false;
     ebb__scope_maybe_free(s);
 }

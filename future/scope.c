@@ -22,7 +22,7 @@ static bool members_grow(ebb__scope *s) {
     uintptr_t *m = ebb__resize(a, s->members, s->members_room * sizeof *m, room * sizeof *m);
     if (m == NULL) return false;
     s->members = m;
-    s->members_room = room;
+    s->members_room = s->room = room;
     return true;
 }
 
@@ -314,12 +314,7 @@ static ebb_status serve(ebb_cx *cx, void *state) {
     if (!ebb__run_queue(s, &work)) idle = false;
     if (retime(s) != EBB_OK) idle = false;
     s->running = false;
-    bool ends = may_end(s, cx, idle);
-    if (ends) {
-        dispose_unread(s);
-        ends = may_end(s, cx, idle); /* whatever that code has made */
-    }
-    if (!ends) ends = gives_up(s, cx);
+    bool ends = may_end(s, cx, idle) || gives_up(s, cx);
     s->shut = false; /* a finalizer may follow, whose futures are served again */
     if (ends) return s->told ? EBB_CANCELLED : EBB_OK;
     if (!idle || collecting || s->first != NULL) (void)ebb_wake(cx, ebb_self(cx));
@@ -352,6 +347,23 @@ static uint32_t slot_take(ebb__heap *h) {
     return h->scopes_n++;
 }
 
+ebb_status ebb__scope_serve(ebb_cx *cx, ebb__scope *s) {
+    ebb_rt *rt = ebb__rt_of(cx);
+    ebb__region *r;
+    if (s->cx != NULL) return EBB_OK;
+    ebb_status st = s->let_go ? EBB_ERR_CLOSED : ebb__find_region(rt, s->region, &r);
+    if (st != EBB_OK) return st;
+    ebb_task servant = ebb__servant_new(cx, s->region, serve, s, r->site);
+    st = ebb_id_status(servant.id);
+    if (st != EBB_OK) return st;
+    s->servant = servant;
+    s->cx = &ebb__task_at(rt, (uint32_t)(servant.id >> 32) & 0xffffff)->cx;
+    s->room = s->members_room;
+    s->told = r->told != 0; /* what is made now is the cleanup's */
+    s->closed = false;
+    return EBB_OK;
+}
+
 static ebb__scope *scope_new(ebb_cx *cx, ebb_status *st) {
     ebb_rt *rt = ebb__rt_of(cx);
     ebb__heap *h = ebb__heap_get(rt);
@@ -365,20 +377,12 @@ static ebb__scope *scope_new(ebb_cx *cx, ebb_status *st) {
     h->scopes[index] = s;
     *s = (ebb__scope){.heap = h, .index = index, .region = ebb_self_region(cx), .timer_at = EBB_FOREVER};
     ebb__arena_init(&s->arena, rt->allocator, ARENA_CHUNK);
-    const ebb__region *r = ebb__region_at(rt, ebb__task_of(cx)->region);
-    s->told = r->told != 0; /* what is made now is the cleanup's */
-    if (members_grow(s)) {
-        s->servant = ebb__servant_new(cx, serve, s, r->site);
-        *st = ebb_id_status(s->servant.id);
-    }
-    if (*st != EBB_OK) {
-        ebb__free(&rt->allocator, s->members, s->members_room * sizeof *s->members);
-        ebb__free(&rt->allocator, s, sizeof *s);
-        slot_give(h, index);
-        return NULL;
-    }
-    s->cx = &ebb__task_at(rt, (uint32_t)(s->servant.id >> 32) & 0xffffff)->cx;
-    return s;
+    if (members_grow(s)) *st = ebb__scope_serve(cx, s);
+    if (*st == EBB_OK) return s;
+    ebb__free(&rt->allocator, s->members, s->members_room * sizeof *s->members);
+    ebb__free(&rt->allocator, s, sizeof *s);
+    slot_give(h, index);
+    return NULL;
 }
 
 ebb__scope *ebb__scope_slow(ebb_cx *cx, ebb_status *st) {
@@ -390,6 +394,8 @@ ebb__scope *ebb__scope_slow(ebb_cx *cx, ebb_status *st) {
         return NULL;
     }
     if (s == NULL && (s = scope_new(cx, st)) == NULL) return NULL;
+    *st = ebb__scope_serve(cx, s);
+    if (*st != EBB_OK) return NULL;
     if (s->members_n < s->members_room || members_grow(s)) return s;
     *st = EBB_ERR_NOMEM;
     return NULL;
@@ -407,13 +413,13 @@ void ebb__scope_free(ebb__scope *s) {
 }
 
 void ebb__scope_maybe_free(ebb__scope *s) {
-    if (s->cx == NULL && !s->ending && s->producers == 0 && s->expected == 0) ebb__scope_free(s);
+    if (s->let_go && !s->ending && s->producers == 0 && s->expected == 0) ebb__scope_free(s);
 }
 
-/* The region is about to close: nothing is held by it any more. What is still produced is let alone until
- * that is done; it may have been abandoned, but it is owned. So is what another thread has ended, until its
- * letter comes: then those who wait for it are told. */
+/* The servant has ended, and with it whatever is pending. What another thread has ended is told on when its
+ * letter comes. */
 void ebb__scope_over(ebb_rt *rt, ebb__scope *s) {
+    (void)rt;
     s->ending = true;
     s->dues_n = 0;
     (void)retime(s);
@@ -423,6 +429,21 @@ void ebb__scope_over(ebb_rt *rt, ebb__scope *s) {
     } while (s->first != NULL);
     s->ending = false;
     s->cx = NULL;
+    s->room = 0;
+    s->expected = 0;
+    for (uint32_t i = s->members_n; i > 0; i--) {
+        const ebb_future *f = (const ebb_future *)(const void *)ebb__member_cell(s->members[i - 1]);
+        if (f->cell.type->reserved & EBB__TYPE_FUTURE && !(f->flags & EBB__F_FINISHED)) s->expected++;
+    }
+}
+
+/* The region closes: nothing is held by it any more. What is still produced is let alone until that is done; it
+ * may have been abandoned, but it is owned. */
+void ebb__scope_closed(ebb_rt *rt, ebb__scope *s) {
+    s->ending = true;
+    dispose_unread(s);
+    s->ending = false;
+    s->let_go = true;
     for (uint32_t i = s->members_n; i > 0; i--) {
         ebb__cell *c = ebb__member_cell(s->members[i - 1]);
         ebb_future *f = (ebb_future *)(void *)c;
@@ -431,7 +452,6 @@ void ebb__scope_over(ebb_rt *rt, ebb__scope *s) {
             f->holds = 0;
             f->flags |= EBB__F_LOOSE;
             s->members[i - 1] &= ~(uintptr_t)1;
-            if (!(f->flags & EBB__F_FINISHED)) s->expected++;
             if (ebb__is_left_behind(f)) {
                 ebb__operation_abandoned(ebb_host(rt), s->region, ebb__future_name(f), NULL, f->site);
             }

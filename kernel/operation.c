@@ -25,11 +25,11 @@ void ebb__operation_abandoned(ebb_cx *cx, ebb_region region, const char *what, c
     ebb__region *r;
     char text[200];
     describe(text, sizeof text, what, name, site);
-    if (ebb__find_region(rt, region, &r) != EBB_OK || r->state == EBB_REGION_CLOSED) r = NULL;
-    bool kept = r != NULL && ebb__operation_keep(rt, r, site);
-    ebb__journal(rt, cx, (ebb_record){.type = J_OPERATION, .region = region.id, .value = !kept});
+    bool known = ebb__find_region(rt, region, &r) == EBB_OK && r->state != EBB_REGION_CLOSED;
+    ebb_status kept = known ? ebb__operation_keep(rt, r, site) : EBB_ERR_CLOSED;
+    ebb__journal(rt, cx, (ebb_record){.type = J_OPERATION, .region = region.id, .value = (uint32_t)kept});
     ebb__journal_text(rt, text);
-    if (r == NULL) return;
+    if (!known) return;
     r->abandoned++;
     rt->stats.abandoned++;
     ebb__emit_region(rt, EBB_EV_OPERATION_ABANDONED, r, 0, 0, 0);

@@ -64,16 +64,10 @@ void ebb__task_release(ebb_rt *rt, ebb__task *t) {
     give_back(rt, t);
 }
 
+/* Its futures have ended: others who wait for them are woken. The region keeps them until it closes. */
 static void servant_over(ebb_rt *rt, ebb__region *r) {
-    struct ebb__scope *scope = r->scope;
     r->servant = 0;
-    r->scope = NULL;
-    if (rt->scope_over == NULL) return;
-    /* Others wait for its futures, and are woken. */
-    ebb__journal(rt, &rt->host.cx,
-                 (ebb_record){.type = J_CALL, .value = EBB__CALL_FUTURES, .region = ebb__region_id(rt, r)});
-    rt->scope_over(rt, scope);
-    ebb__journal(rt, &rt->host.cx, (ebb_record){.type = J_RETURN});
+    ebb__region_futures(rt, r, rt->scope_over);
 }
 
 /* The one function that ends a task. */

@@ -195,8 +195,9 @@ ebb_future *ebb_shield(ebb_future *f);
 
 /* Callbacks, any number. `on_done` for a value or a failure (then `v` is empty), `on_cancel` for a cancel,
  * each in the order in which they were attached; then cleanups, on every end, the last first. They run once;
- * attached to a future that has ended, in the next pump, and an await waits for that. EBB_ERR_NOMEM, or the
- * status of a future that could not be made: not attached. */
+ * attached to a future that has ended, in the next pump, and an await waits for that. EBB_ERR_NOMEM,
+ * EBB_ERR_CLOSED (its region runs its finalizers, and no callbacks any more), or the status of a future that could
+ * not be made: not attached. */
 typedef void (*ebb_done_fn)(ebb_cx *cx, ebb_status st, ebb_value *v, void *arg);
 typedef void (*ebb_cancel_fn)(ebb_cx *cx, ebb_cancel_kind kind, void *arg);
 typedef void (*ebb_cleanup_fn)(ebb_cx *cx, void *arg);

@@ -24,7 +24,6 @@ enum {
     PROMISES = 40, /* and those that it has to settle */
     IDS = 24,
     FLOWS = 6,
-    ANNEXES = 64,
     REMOTES = 16,
     BRIDGES = 3,
     CLEANUPS = 4, /* of one probe */
@@ -33,18 +32,6 @@ enum {
 
 typedef struct hub hub;
 typedef struct side side;
-
-/* ---- known.c ---------------------------------------------------------------------------------------------- */
-
-/* Whether a bug of the library that is known is to be avoided; `--mend N` says that it is mended. */
-enum {
-    KNOWN_HANDLES_GO = 7,
-    KNOWN_LET_GO_TWICE = 8,
-    KNOWN_AUDIT_REASON = 10,
-    KNOWN_END
-};
-bool known(int bug);
-void mended(int bug);
 
 /* ---- memory ----------------------------------------------------------------------------------------------- */
 
@@ -73,7 +60,6 @@ typedef struct memory {
 typedef struct handle {
     ebb_future *f;
     ebb_region region;
-    bool spared; /* shared or shielded */
 } handle;
 
 /* A promise that waits for its end. */
@@ -123,7 +109,6 @@ typedef struct node {
     node_kind kind;
     ebb_task self;
     uint32_t polls;
-    bool far;      /* the body of a far region */
     bool stubborn; /* does not end, whatever it is told, until the run does */
     bool waits;    /* an await has said that it is pending */
     await_kind await;
@@ -166,12 +151,11 @@ struct side {
     handle handles[HANDLES];
     pledge pledges[PROMISES];
     uint64_t task[IDS], region[IDS], duty[IDS], timer[IDS];
-    uint64_t annex[ANNEXES]; /* regions of workflows and drain handlers, and far ones */
     ebb_workflow flow[FLOWS];
     node *waiter[WAITERS];
     ebb_witness witness[IDS];
     ebb_watchdog dog;
-    uint32_t tasks, regions, obligations, timers, flows, annexes;
+    uint32_t tasks, regions, obligations, timers, flows;
     uint32_t ops, max_ops;
     uint32_t depth; /* of hooks and callbacks that do operations */
     node *nodes;

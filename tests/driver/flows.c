@@ -59,7 +59,6 @@ static void open_flow(side *s, ebb_cx *cx) {
     if (ebb_id_status(w.id) != EBB_OK) return;
     s->flow[s->flows++ % FLOWS] = w;
     ebb_region r = ebb_workflow_region(cx, w);
-    s->annex[s->annexes++ % ANNEXES] = r.id;
     remember(s, s->region, &s->regions, r.id);
 }
 
@@ -73,7 +72,6 @@ static void handle_flow(side *s, ebb_cx *cx, ebb_workflow w) {
 static void operate_flow(side *s, ebb_cx *cx, ebb_workflow w) {
     ebb_region r = ebb_workflow_operator_region(cx, w);
     if (ebb_id_status(r.id) != EBB_OK) return;
-    s->annex[s->annexes++ % ANNEXES] = r.id;
     remember(s, s->region, &s->regions, r.id);
 }
 

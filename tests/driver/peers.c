@@ -27,7 +27,6 @@ static ebb_future *far_some(side *s, ebb_cx *cx) {
     node *n = fresh(s->hub, sizeof *n); /* in no list: it is the other side's */
     n->s = other;
     n->kind = TASK;
-    n->far = true;
     ebb_peer *peer = ebb_peer_keep(other->peer);
     ebb_future *f = ebb_far(cx, peer, poll_node, n);
     ebb_peer_release(peer);

@@ -118,7 +118,6 @@ static void check_turn(ebb_cx *cx, node *n) {
     if (n->ends > 0) failed(n->s->hub, "a node was polled after its end");
     if (n->s->freed) failed(n->s->hub, "a node was polled after its runtime was freed");
     if (n->kind == TASK || n->kind == FIBER) n->self = ebb_self(cx);
-    if (n->far && n->polls == 0) n->s->annex[n->s->annexes++ % ANNEXES] = ebb_self_region(cx).id;
 }
 
 static void some_ops(ebb_cx *cx, node *n) {
@@ -183,7 +182,6 @@ ebb_status poll_node(ebb_cx *cx, void *state) {
 
 ebb_status drain_node(ebb_cx *cx, ebb_drain *d, void *arg) {
     node *n = arg;
-    n->s->annex[n->s->annexes++ % ANNEXES] = ebb_self_region(cx).id;
     if (one_in(n->s, 3)) ebb_drain_progress(d, n->polls, 40);
     if (one_in(n->s, 4)) ebb_drain_evidence(d, "polls", "some");
     (void)ebb_drain_left(cx, d);
@@ -192,7 +190,6 @@ ebb_status drain_node(ebb_cx *cx, ebb_drain *d, void *arg) {
 
 ebb_status drain_fiber(ebb_cx *cx, ebb_drain *d, void *arg) {
     node *n = arg;
-    n->s->annex[n->s->annexes++ % ANNEXES] = ebb_self_region(cx).id;
     if (ebb_id_status(ebb_drain_workflow(d).id) != EBB_OK) failed(n->s->hub, "a drain has no workflow");
     return fiber_node(cx, arg);
 }
