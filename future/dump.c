@@ -41,7 +41,7 @@ static void dump_scope(sink *s, const ebb__scope *scope) {
     begin(s);
     ebb__text_str(&s->text, "region ");
     ebb__text_id(&s->text, scope->region.id);
-    ebb__text_str(&s->text, scope->cx == NULL ? ", abandoned: " : ": ");
+    ebb__text_str(&s->text, scope->let_go ? ", abandoned: " : ": ");
     ebb__text_u64(&s->text, scope->producers);
     ebb__text_str(&s->text, " still produced");
     end(s);

@@ -50,6 +50,10 @@ const ebb_type ebb__dead_type = {"dead", sizeof(ebb__cell), NULL, NULL, EBB__TYP
 ebb_future *ebb__future_new(ebb_cx *cx, const ebb__kind *kind, const char *site, ebb_status *st) {
     ebb__scope *s = ebb__scope_of(cx, st);
     if (EBB__UNLIKELY(s == NULL)) return NULL;
+    if (EBB__UNLIKELY(s->shut)) {
+        *st = EBB_ERR_CLOSED;
+        return NULL;
+    }
     ebb__heap *h = s->heap;
     ebb_future *f = ebb__heap_alloc(h, &kind->type, kind->type.size);
     if (EBB__UNLIKELY(f == NULL)) {
@@ -460,6 +464,10 @@ static ebb_status hook_add(ebb_future *f, uint8_t what, ebb__hook model) {
     if (st != EBB_OK) return st;
     if (ebb__is_static(f)) return ebb__status_of(f);
     ebb__heap *h = ebb__heap_of(f);
+    if (EBB__UNLIKELY(ebb__future_scope(f)->cx == NULL)) {
+        st = ebb__scope_serve(ebb_host(h->rt), ebb__future_scope(f));
+        if (st != EBB_OK) return st;
+    }
     ebb__hook *k = ebb__heap_alloc(h, &hook_type, sizeof *k);
     if (k == NULL) return ebb__refusal(h);
     k->fn = model.fn;
@@ -717,7 +725,7 @@ void ebb__abandon_queue(ebb__scope *s) {
 
 void ebb__ended_elsewhere(ebb_future *f) {
     ebb__heap *h = ebb__heap_of(f);
-    if (f->cell.member == 0) return; /* its scope was over, and everybody has heard of its end */
+    if (f->cell.member == 0 || f->flags & EBB__F_FINISHED) return; /* everybody has heard of its end */
     ebb__scope *s = ebb__cell_scope(h, &f->cell);
     ebb__enqueue_future(f);
     if (s->cx != NULL) return;
@@ -728,7 +736,8 @@ void ebb__ended_elsewhere(ebb_future *f) {
         f->flags |= EBB__F_SETTLED;
         ebb__produced(f);
     }
-    if (f->cell.member != 0 && !(f->flags & EBB__F_WORK)) ebb__member_remove(s, &f->cell);
+    bool over = s->let_go ? !(f->flags & EBB__F_WORK) : f->holds == 0 && is_done(f);
+    if (f->cell.member != 0 && over) ebb__member_remove(s, &f->cell);
     s->ending = false;
     ebb__scope_maybe_free(s);
 }

@@ -40,6 +40,7 @@ static ebb__heap *heap_new(ebb_rt *rt) {
     rt->heap = h;
     rt->heap_free = ebb__futures_free;
     rt->scope_over = ebb__scope_over;
+    rt->scope_closed = ebb__scope_closed;
     return h;
 }
 

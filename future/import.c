@@ -125,8 +125,9 @@ static void gone_there(ebb__tie *tie) {
 
 /* ---- here ------------------------------------------------------------------------------------------------------- */
 
-/* Nobody here wants it any more. */
+/* Nobody here wants it any more: it is said once, by its cancel or by the end of the runtime. */
 static void let_go(import *im, ebb_cancel_kind kind) {
+    ebb__tie_remove(&im->here);
     if (!im->remote->spared) {
         (void)ebb_remote_cancel(im->remote, kind);
         return;

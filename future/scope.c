@@ -22,7 +22,7 @@ static bool members_grow(ebb__scope *s) {
     uintptr_t *m = ebb__resize(a, s->members, s->members_room * sizeof *m, room * sizeof *m);
     if (m == NULL) return false;
     s->members = m;
-    s->members_room = room;
+    s->members_room = s->room = room;
     return true;
 }
 
@@ -187,8 +187,8 @@ static void spare_needed(ebb__scope *s) {
     spare_all(s, list);
 }
 
-/* Cancels what is a member now; `all`: what was spared too. False if another thread has ended one of them,
- * and it is still on its way here. Nobody's code runs, so nothing comes or goes meanwhile. */
+/* Cancels what is a member now; `all`: what was spared too. What another thread has ended is queued before its
+ * letter comes; false if one is being ended just now. Nobody's code runs, so nothing comes or goes meanwhile. */
 static bool cancel_members(ebb__scope *s, ebb_cancel_kind kind, bool all) {
     bool all_here = true;
     for (uint32_t i = s->members_n; i > 0; i--) {
@@ -197,7 +197,8 @@ static bool cancel_members(ebb__scope *s, ebb_cancel_kind kind, bool all) {
         ebb_future *f = (ebb_future *)(void *)c;
         if (f->flags & EBB__F_SPARED && !all) continue;
         if (f->flags & EBB__F_FINISHED || ebb__cancel_as(f, kind)) continue;
-        if (!(f->flags & EBB__F_QUEUED)) all_here = false;
+        if (ebb__has_ended(f)) ebb__enqueue_future(f);
+        else all_here = false;
     }
     return all_here;
 }
@@ -224,15 +225,14 @@ static void cancel_all(ebb__scope *s, ebb_cx *cx, bool overdue) {
     if (!overdue) spare_needed(s);
     (void)cancel_members(s, kind, overdue);
     s->told = true;
-    s->told_last = overdue;
 }
 
-/* The region's cancel reaches the futures once, and its force again. */
+/* The region's cancel reaches the futures once; its force those too that callbacks make after it. */
 static void follow_region(ebb__scope *s, ebb_cx *cx) {
     ebb__task *t = ebb__task_of(cx);
     bool overdue = ebb__is_overdue(t);
     if (t->told == 0) return;
-    if (!s->told || (overdue && !s->told_last)) cancel_all(s, cx, overdue);
+    if (!s->told || overdue) cancel_all(s, cx, overdue);
     /* Whatever callbacks run from now on are cleanup, and may begin what that needs. */
     if (t->mask == 0) (void)ebb_mask(cx);
 }
@@ -296,13 +296,7 @@ static void dispose_unread(ebb__scope *s) {
 static bool gives_up(const ebb__scope *s, ebb_cx *cx) {
     const ebb__task *t = ebb__task_of(cx);
     if (!ebb__is_overdue(t) || t->force_left > 0) return false;
-    if (!ebb__servant_is_last(ebb__region_at(s->heap->rt, t->region))) return false;
-    for (uint32_t i = 0; i < s->members_n; i++) {
-        const ebb_future *f = (const ebb_future *)(const void *)ebb__member_cell(s->members[i]);
-        if (!(f->cell.type->reserved & EBB__TYPE_FUTURE) || !ebb__is_left_behind(f)) continue;
-        ebb__operation_abandoned(cx, s->region, ebb__future_name(f), NULL, f->site);
-    }
-    return true;
+    return ebb__servant_is_last(ebb__region_at(s->heap->rt, t->region));
 }
 
 static ebb_status serve(ebb_cx *cx, void *state) {
@@ -311,6 +305,7 @@ static ebb_status serve(ebb_cx *cx, void *state) {
     bool forced = ebb__is_overdue(ebb__task_of(cx));
     uint32_t work = forced ? UINT32_MAX : WORK_A_POLL;
     s->running = true;
+    s->shut = gives_up(s, cx);
     bool collecting = ebb__wants_step(h) && !collect(s, h);
     if (h->dying != NULL) ebb__bury(h);
     follow_region(s, cx);
@@ -319,12 +314,8 @@ static ebb_status serve(ebb_cx *cx, void *state) {
     if (!ebb__run_queue(s, &work)) idle = false;
     if (retime(s) != EBB_OK) idle = false;
     s->running = false;
-    bool ends = may_end(s, cx, idle);
-    if (ends) {
-        dispose_unread(s);
-        ends = may_end(s, cx, idle); /* whatever that code has made */
-    }
-    if (!ends) ends = gives_up(s, cx);
+    bool ends = may_end(s, cx, idle) || gives_up(s, cx);
+    s->shut = false; /* a finalizer may follow, whose futures are served again */
     if (ends) return s->told ? EBB_CANCELLED : EBB_OK;
     if (!idle || collecting || s->first != NULL) (void)ebb_wake(cx, ebb_self(cx));
     return EBB_PENDING;
@@ -356,6 +347,23 @@ static uint32_t slot_take(ebb__heap *h) {
     return h->scopes_n++;
 }
 
+ebb_status ebb__scope_serve(ebb_cx *cx, ebb__scope *s) {
+    ebb_rt *rt = ebb__rt_of(cx);
+    ebb__region *r;
+    if (s->cx != NULL) return EBB_OK;
+    ebb_status st = s->let_go ? EBB_ERR_CLOSED : ebb__find_region(rt, s->region, &r);
+    if (st != EBB_OK) return st;
+    ebb_task servant = ebb__servant_new(cx, s->region, serve, s, r->site);
+    st = ebb_id_status(servant.id);
+    if (st != EBB_OK) return st;
+    s->servant = servant;
+    s->cx = &ebb__task_at(rt, (uint32_t)(servant.id >> 32) & 0xffffff)->cx;
+    s->room = s->members_room;
+    s->told = r->told != 0; /* what is made now is the cleanup's */
+    s->closed = false;
+    return EBB_OK;
+}
+
 static ebb__scope *scope_new(ebb_cx *cx, ebb_status *st) {
     ebb_rt *rt = ebb__rt_of(cx);
     ebb__heap *h = ebb__heap_get(rt);
@@ -369,20 +377,12 @@ static ebb__scope *scope_new(ebb_cx *cx, ebb_status *st) {
     h->scopes[index] = s;
     *s = (ebb__scope){.heap = h, .index = index, .region = ebb_self_region(cx), .timer_at = EBB_FOREVER};
     ebb__arena_init(&s->arena, rt->allocator, ARENA_CHUNK);
-    const ebb__region *r = ebb__region_at(rt, ebb__task_of(cx)->region);
-    s->told = r->told != 0; /* what is made now is the cleanup's */
-    if (members_grow(s)) {
-        s->servant = ebb__servant_new(cx, serve, s, r->site);
-        *st = ebb_id_status(s->servant.id);
-    }
-    if (*st != EBB_OK) {
-        ebb__free(&rt->allocator, s->members, s->members_room * sizeof *s->members);
-        ebb__free(&rt->allocator, s, sizeof *s);
-        slot_give(h, index);
-        return NULL;
-    }
-    s->cx = &ebb__task_at(rt, (uint32_t)(s->servant.id >> 32) & 0xffffff)->cx;
-    return s;
+    if (members_grow(s)) *st = ebb__scope_serve(cx, s);
+    if (*st == EBB_OK) return s;
+    ebb__free(&rt->allocator, s->members, s->members_room * sizeof *s->members);
+    ebb__free(&rt->allocator, s, sizeof *s);
+    slot_give(h, index);
+    return NULL;
 }
 
 ebb__scope *ebb__scope_slow(ebb_cx *cx, ebb_status *st) {
@@ -394,6 +394,8 @@ ebb__scope *ebb__scope_slow(ebb_cx *cx, ebb_status *st) {
         return NULL;
     }
     if (s == NULL && (s = scope_new(cx, st)) == NULL) return NULL;
+    *st = ebb__scope_serve(cx, s);
+    if (*st != EBB_OK) return NULL;
     if (s->members_n < s->members_room || members_grow(s)) return s;
     *st = EBB_ERR_NOMEM;
     return NULL;
@@ -411,12 +413,11 @@ void ebb__scope_free(ebb__scope *s) {
 }
 
 void ebb__scope_maybe_free(ebb__scope *s) {
-    if (s->cx == NULL && !s->ending && s->producers == 0 && s->expected == 0) ebb__scope_free(s);
+    if (s->let_go && !s->ending && s->producers == 0 && s->expected == 0) ebb__scope_free(s);
 }
 
-/* The region is about to close: nothing is held by it any more. What is still produced is let alone until
- * that is done; it may have been abandoned, but it is owned. So is what another thread has ended, until its
- * letter comes: then those who wait for it are told. */
+/* The servant has ended, and with it whatever is pending. What another thread has ended is told on when its
+ * letter comes. */
 void ebb__scope_over(ebb_rt *rt, ebb__scope *s) {
     (void)rt;
     s->ending = true;
@@ -428,6 +429,21 @@ void ebb__scope_over(ebb_rt *rt, ebb__scope *s) {
     } while (s->first != NULL);
     s->ending = false;
     s->cx = NULL;
+    s->room = 0;
+    s->expected = 0;
+    for (uint32_t i = s->members_n; i > 0; i--) {
+        const ebb_future *f = (const ebb_future *)(const void *)ebb__member_cell(s->members[i - 1]);
+        if (f->cell.type->reserved & EBB__TYPE_FUTURE && !(f->flags & EBB__F_FINISHED)) s->expected++;
+    }
+}
+
+/* The region closes: nothing is held by it any more. What is still produced is let alone until that is done; it
+ * may have been abandoned, but it is owned. */
+void ebb__scope_closed(ebb_rt *rt, ebb__scope *s) {
+    s->ending = true;
+    dispose_unread(s);
+    s->ending = false;
+    s->let_go = true;
     for (uint32_t i = s->members_n; i > 0; i--) {
         ebb__cell *c = ebb__member_cell(s->members[i - 1]);
         ebb_future *f = (ebb_future *)(void *)c;
@@ -436,7 +452,9 @@ void ebb__scope_over(ebb_rt *rt, ebb__scope *s) {
             f->holds = 0;
             f->flags |= EBB__F_LOOSE;
             s->members[i - 1] &= ~(uintptr_t)1;
-            if (!(f->flags & EBB__F_FINISHED)) s->expected++;
+            if (ebb__is_left_behind(f)) {
+                ebb__operation_abandoned(ebb_host(rt), s->region, ebb__future_name(f), NULL, f->site);
+            }
             if (f->flags & EBB__F_WORK || !(f->flags & EBB__F_FINISHED)) continue;
         }
         ebb__member_remove(s, c);

@@ -6,8 +6,10 @@
  * it.
  *
  * What holds: a member's cell knows its place; a queued future is a member; `producers` counts those whose
- * operation is not done yet, and while there are any the servant does not end by itself. If it was
- * abandoned, the scope lives on without it until the last producer is done. */
+ * operation is not done yet, and while there are any the servant does not end by itself. Without a servant
+ * all members have ended, but those that an abandoned one has left. The region holds them all the same until it
+ * closes, and has another servant if somebody makes more. After that the scope lives on until the last producer
+ * is done. */
 #ifndef EBB__FUTURE_SCOPE_H
 #define EBB__FUTURE_SCOPE_H
 
@@ -26,18 +28,19 @@ struct ebb__scope {
     ebb_task servant;
     ebb_cx *cx;         /* the servant's; NULL: it is over */
     bool running;       /* it is being polled */
+    bool shut;          /* for the last time: nobody would serve what is made now */
     bool told;          /* the cancel of the region has reached the futures */
-    bool told_last;     /* and its force */
     bool spared;        /* there are members that were spared by the cancel */
     bool spared_queued; /* and of these some in the queue, whose inputs are still to be spared */
     bool listens;       /* there may be members that want to hear of the close */
     bool closed;        /* they have */
-    bool ending;        /* it is over, and ends what is left */
+    bool ending;        /* the servant is over, and ends what is left */
+    bool let_go;        /* the region is closed: nothing is held any more */
     uintptr_t *members;
     uint32_t members_n, members_room;
+    uint32_t room; /* members_room; 0 without a servant, so that a new member has to look */
     uint32_t producers;
-    uint32_t
-        expected; /* it is over, and so many members were ended by other threads, whose letters are to come */
+    uint32_t expected; /* without a servant: members that other threads have ended, whose letters are to come */
     struct ebb_future *first, *last; /* the queue */
     uint8_t stage;                   /* how far the first is */
     ebb__due *dues;                  /* timers: a binary heap */
@@ -62,9 +65,7 @@ ebb__scope *ebb__scope_slow(ebb_cx *cx, ebb_status *st);
 static inline ebb__scope *ebb__scope_of(ebb_cx *cx, ebb_status *st) {
     ebb_rt *rt = ebb__rt_of(cx);
     ebb__scope *s = ebb__region_at(rt, ebb__task_of(cx)->region)->scope;
-    if (EBB__LIKELY(s != NULL && s->members_n < s->members_room && s->heap->thread == ebb__this_thread())) {
-        return s;
-    }
+    if (EBB__LIKELY(s != NULL && s->members_n < s->room && s->heap->thread == ebb__this_thread())) return s;
     return ebb__scope_slow(cx, st);
 }
 
@@ -83,16 +84,20 @@ static inline ebb__scope *ebb__cell_scope(ebb__heap *h, const ebb__cell *c) {
 /* The servant has something to do. */
 void ebb__scope_wake(ebb__scope *s);
 
+/* It has a servant, and another if the first has ended. EBB_ERR_CLOSED: too late; EBB_ERR_NOMEM, EBB_ERR_LIMIT. */
+ebb_status ebb__scope_serve(ebb_cx *cx, ebb__scope *s);
+
 /* A timer for f, which is a member, and no longer. EBB_ERR_NOMEM. */
 ebb_status ebb__due_add(ebb__scope *s, struct ebb_future *f, uint64_t at);
 void ebb__due_remove(ebb__scope *s, struct ebb_future *f);
 
 /* Hooks of the runtime. */
 void ebb__scope_over(ebb_rt *rt, ebb__scope *s);
+void ebb__scope_closed(ebb_rt *rt, ebb__scope *s);
 void ebb__futures_free(ebb__heap *h);
 /* Frees a scope. */
 void ebb__scope_free(ebb__scope *s);
-/* The same if it has neither a servant nor anything that is still to come. */
+/* The same if its region is closed and nothing is still to come. */
 void ebb__scope_maybe_free(ebb__scope *s);
 
 #endif

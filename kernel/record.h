@@ -121,7 +121,7 @@ typedef enum ebb__op {
     J_CLOCK,        /* other: now, as read where the kernel started a budget */
     J_OPERATORS,    /* region: the annex, other: the new one; then TEXT */
     J_RELEASE,      /* region: the operators', other: due */
-    J_OPERATION,    /* region: an operation of it was abandoned; then TEXT */
+    J_OPERATION,    /* region: an operation of it was abandoned; result: was it kept; then TEXT */
     J_END
 } ebb__op;
 
@@ -131,7 +131,7 @@ enum {
     EBB__CALL_ABORT,
     EBB__CALL_CLOSED,
     EBB__CALL_WAIT,
-    EBB__CALL_FUTURES /* a callback runner is over */
+    EBB__CALL_FUTURES /* a callback runner is over, or the region lets go of its futures */
 };
 
 void ebb__journal_slow(ebb_rt *rt, const ebb_cx *cx, ebb_record rec);

@@ -316,8 +316,8 @@ static bool advance_one(ebb_rt *rt, ebb__region *r) {
                 return false;
             }
             if (is_held(r)) return false;
-            if (r->duties != 0 || r->flags & R_HOOK) {
-                ebb__sweep_later(rt, r); /* what is still reserved has leaked; hooks are for the pump */
+            if (r->duties != 0 || r->scope != NULL || r->flags & R_HOOK) {
+                ebb__sweep_later(rt, r); /* what is still reserved has leaked; users' code is for the pump */
                 return false;
             }
             region_close(rt, r);
@@ -358,6 +358,23 @@ static bool can_close(ebb_rt *rt, const ebb__region *r) {
     return r->state == EBB_REGION_FINALIZING && quiet(rt, r) && r->closer == 0 && !is_held(r);
 }
 
+void ebb__region_futures(ebb_rt *rt, const ebb__region *r, void (*fn)(ebb_rt *rt, struct ebb__scope *scope)) {
+    if (fn == NULL) return;
+    ebb__journal(rt, &rt->host.cx,
+                 (ebb_record){.type = J_CALL, .value = EBB__CALL_FUTURES, .region = ebb__region_id(rt, r)});
+    fn(rt, r->scope);
+    ebb__journal(rt, &rt->host.cx, (ebb_record){.type = J_RETURN});
+}
+
+/* With the region go its futures. Nobody can make one there any more. */
+static void let_go_of_futures(ebb_rt *rt, ebb__region *r) {
+    if (r->scope == NULL) return;
+    ebb__watched outer = ebb__watch_enter(rt, ebb__region_id(rt, r), r->site);
+    ebb__region_futures(rt, r, rt->scope_closed);
+    ebb__watch_leave(rt, outer);
+    r->scope = NULL;
+}
+
 bool ebb__sweep_one(ebb_rt *rt) {
     if (rt->sweep_head == 0) return false;
     ebb__region *r = ebb__region_at(rt, rt->sweep_head);
@@ -370,6 +387,7 @@ bool ebb__sweep_one(ebb_rt *rt) {
     uint32_t generation = r->generation;
     if (can_close(rt, r)) ebb__leak_region(rt, r);
     if (r->generation != generation) return true; /* a hook has joined it */
+    if (can_close(rt, r)) let_go_of_futures(rt, r);
     if (r->flags & R_HOOK && can_close(rt, r)) close_and_tell(rt, r);
     else ebb__region_advance(rt, r);
     return true;

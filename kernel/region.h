@@ -42,6 +42,9 @@ static inline ebb__region *ebb__region_after(const ebb_rt *rt, ebb__region *r, c
     return NULL;
 }
 
+/* Calls the layer of the futures for those of a region. */
+void ebb__region_futures(ebb_rt *rt, const ebb__region *r, void (*fn)(ebb_rt *rt, struct ebb__scope *scope));
+
 /* A task of it failed (not: was cancelled), or could not be spawned (task 0). */
 void ebb__region_failed(ebb_rt *rt, ebb__region *r, ebb_status status, uint64_t task);
 

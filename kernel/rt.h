@@ -150,7 +150,7 @@ typedef struct ebb__region {
     uint32_t leaks;           /* leaked obligations, for the report */
     uint32_t duties;          /* its own finalizers and obligations, last first */
     uint32_t closer;          /* the task that runs its finalizers, reserved with the first */
-    struct ebb__scope *scope; /* its futures */
+    struct ebb__scope *scope; /* its futures, until it closes */
     uint32_t servant;         /* the task that serves these: it ends when nothing else is left here */
     uint32_t steward;         /* the task that watches over its end; there only if R_STEWARD */
     uint32_t gate; /* of a stopping one: the outermost unit that the close from above has left open */
@@ -283,7 +283,8 @@ struct ebb_rt {
     /* The futures of this runtime, made when the first is, and what frees them. */
     struct ebb__heap *heap;
     void (*heap_free)(struct ebb__heap *heap);
-    void (*scope_over)(ebb_rt *rt, struct ebb__scope *scope);
+    void (*scope_over)(ebb_rt *rt, struct ebb__scope *scope);   /* the servant has ended */
+    void (*scope_closed)(ebb_rt *rt, struct ebb__scope *scope); /* the region closes; runs users' code */
 
     /* The workflows of this runtime, made when the first is, and what frees them. */
     struct ebb__workflows *workflows;

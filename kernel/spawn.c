@@ -170,13 +170,14 @@ void ebb__closer_start(ebb_rt *rt, ebb__region *r) {
     }
 }
 
-static ebb_task servant_new(ebb_rt *rt, ebb_cx *cx, ebb_poll_fn poll, struct ebb__scope *scope,
-                            const char *site) {
-    ebb__region *r = ebb__region_at(rt, ebb__task_of(cx)->region);
-    ebb_region region = {ebb__region_id(rt, r)};
+static ebb_task servant_new(ebb_rt *rt, ebb_cx *cx, ebb_region region, ebb_poll_fn poll,
+                            struct ebb__scope *scope, const char *site) {
+    ebb__region *r;
+    ebb_status st = ebb__find_region(rt, region, &r);
+    if (st != EBB_OK) return refuse(rt, cx, region, st);
     if (r->state > EBB_REGION_DRAINING) return refuse(rt, cx, region, EBB_ERR_CLOSED);
     if (r->servant != 0 || poll == NULL) return refuse(rt, cx, region, EBB_ERR_INVALID);
-    ebb_status st = room_for_task(rt);
+    st = room_for_task(rt);
     if (st == EBB_OK && !ebb__u32s_reserve(&r->tasks, &rt->allocator)) st = EBB_ERR_NOMEM;
     if (st != EBB_OK) return refuse(rt, cx, region, st);
     ebb__task *t = task_new(rt, r->index, poll, scope, site);
@@ -189,16 +190,18 @@ static ebb_task servant_new(ebb_rt *rt, ebb_cx *cx, ebb_poll_fn poll, struct ebb
     ebb__emit_task(rt, EBB_EV_TASK_SPAWNED, t, 4, ebb__task_id(ebb__task_of(cx)));
     if (r->told != 0) {
         ebb__task_request(rt, t, ebb__told_kind(r->told), ebb__told_severity(r->told), r->polls, r->deadline);
+        if (r->flags & R_FORCED) ebb__task_overdue(rt, t); /* that was said once, to those who were there */
     } else {
         ebb__enqueue(rt, t);
     }
     return (ebb_task){ebb__task_id(t)};
 }
 
-ebb_task ebb__servant_new(ebb_cx *cx, ebb_poll_fn poll, struct ebb__scope *scope, const char *site) {
+ebb_task ebb__servant_new(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, struct ebb__scope *scope,
+                          const char *site) {
     ebb_rt *rt = ebb__rt_of(cx);
-    ebb_task id = servant_new(rt, cx, poll, scope, site);
-    ebb__journal(rt, cx, (ebb_record){.type = J_SPAWN, .other = id.id, .value = 4});
+    ebb_task id = servant_new(rt, cx, region, poll, scope, site);
+    ebb__journal(rt, cx, (ebb_record){.type = J_SPAWN, .region = region.id, .other = id.id, .value = 4});
     ebb__journal_text(rt, site);
     return id;
 }

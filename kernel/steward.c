@@ -20,7 +20,10 @@ static ebb__steward steward_new(ebb_rt *rt, ebb_cx *cx, ebb_region region, ebb_p
     if (st == EBB_OK && on_closed != NULL && !(r->flags & R_ROOT)) st = EBB_ERR_INVALID;
     if (st == EBB_OK) st = ebb__task_room(rt);
     if (st == EBB_OK && !ebb__timed_admit(rt)) st = EBB_ERR_NOMEM;
-    if (st != EBB_OK) return refused(rt, st);
+    if (st != EBB_OK) { /* as if the annex was refused: a replay may find no memory for another part of it */
+        ebb__emit_plain(rt, EBB_EV_REFUSED, ebb__task_id(ebb__task_of(cx)), region.id, (uint32_t)st, 0);
+        return refused(rt, st);
+    }
     ebb__steward s = {.annex = ebb__annex_open(cx, region, site)};
     st = ebb_id_status(s.annex.id);
     if (st != EBB_OK) return refused(rt, st);

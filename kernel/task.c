@@ -64,16 +64,10 @@ void ebb__task_release(ebb_rt *rt, ebb__task *t) {
     give_back(rt, t);
 }
 
+/* Its futures have ended: others who wait for them are woken. The region keeps them until it closes. */
 static void servant_over(ebb_rt *rt, ebb__region *r) {
-    struct ebb__scope *scope = r->scope;
     r->servant = 0;
-    r->scope = NULL;
-    if (rt->scope_over == NULL) return;
-    /* Others wait for its futures, and are woken. */
-    ebb__journal(rt, &rt->host.cx,
-                 (ebb_record){.type = J_CALL, .value = EBB__CALL_FUTURES, .region = ebb__region_id(rt, r)});
-    rt->scope_over(rt, scope);
-    ebb__journal(rt, &rt->host.cx, (ebb_record){.type = J_RETURN});
+    ebb__region_futures(rt, r, rt->scope_over);
 }
 
 /* The one function that ends a task. */
@@ -132,15 +126,26 @@ void ebb__task_rewoken(ebb_rt *rt, ebb__task *t) {
 
 static ebb_status call(ebb_rt *rt, ebb__task *t);
 
-/* A callback runner has returned, but what callbacks have deferred may make futures: it is called for these. True
+/* A servant has to end only when all that it serves has ended, forced or not; a steward when it sees fit. */
+static bool servant_waits(const ebb_rt *rt, const ebb__task *t) {
+    if (!(t->flags & F_CLOSER)) return false;
+    if (ebb__is_steward(rt, t)) return true;
+    return ebb__is_servant(rt, t) && !ebb__servant_is_last(ebb__region_at(rt, t->region));
+}
+
+/* A callback runner has returned, but what callbacks have deferred may make futures: it is called for these.
+ * Once its budget is over, and it has nothing else to do (`idle`), it is called as often as a finalizer. True
  * if some are not done. */
-static bool serves_on(ebb_rt *rt, ebb__task *t) {
+static bool serves_on(ebb_rt *rt, ebb__task *t, bool idle) {
     if (!ebb__is_servant(rt, t) || t->flags & F_ABANDONED) return false;
+    bool forced = idle && t->flags & F_FIN_FORCED && !servant_waits(rt, t);
+    if (forced && t->force_left > 0) t->force_left--;
     t->flags |= F_POLLING;
     rt->current = t;
     ebb_status st = call(rt, t);
     rt->current = NULL;
     t->flags = (uint16_t)(t->flags & ~F_POLLING);
+    if (st == EBB_PENDING && forced && !rt->patient) t->flags |= F_REWAKE;
     return st == EBB_PENDING;
 }
 
@@ -150,9 +155,10 @@ __attribute__((noinline)) static void settle(ebb_rt *rt, ebb__task *t, bool firs
     ebb__cold *c = ebb__cold_at(rt, t->index);
     if (t->told != 0 && !(t->flags & F_FIN_FORCED) && rt->now >= ebb__cleanup_deadline(rt, t)) {
         t->flags |= F_FIN_FORCED;
+        ebb__signal_update(rt, t);
         ebb__scopes_again(rt, t);
     }
-    for (;;) {
+    for (;; first = false) {
         /* Those of the body, or of a finalizer that is over; the one that runs keeps its own. */
         bool between = !(t->flags & F_IN_FINALIZER);
         while (between && c->wait != NULL) ebb__wait_drop(rt, c->wait);
@@ -160,17 +166,19 @@ __attribute__((noinline)) static void settle(ebb_rt *rt, ebb__task *t, bool firs
             ebb__task_rewoken(rt, t);
             return;
         }
-        bool busy = !first && serves_on(rt, t);
         ebb__duty *d = ebb__next_finalizer(rt, t);
-        if (d == NULL && busy && !(t->flags & F_FIN_FORCED)) {
+        bool busy = !first && serves_on(rt, t, d == NULL);
+        if (d != NULL) {
+            if (!ebb__run_finalizer(rt, t, d)) return;
+        } else if (busy) {
             ebb__task_rewoken(rt, t);
             return;
+        } else if (t->flags & F_DUTY && !EBB__MUTANT(rt, EBB_ORACLE_OBLIGATION_LEAK)) {
+            ebb__leak_all(rt, t); /* its hooks may make futures too */
+        } else {
+            break;
         }
-        if (d == NULL) break;
-        if (!ebb__run_finalizer(rt, t, d)) return;
-        first = false;
     }
-    if (t->flags & F_DUTY && !EBB__MUTANT(rt, EBB_ORACLE_OBLIGATION_LEAK)) ebb__leak_all(rt, t);
     ebb__dequeue(rt, t); /* a hook, or a region that closed, may have woken it meanwhile */
     task_end(rt, t, (ebb_status)(int32_t)t->polls_left);
 }
@@ -208,13 +216,6 @@ __attribute__((cold, noinline)) static void abandon(ebb_rt *rt, ebb__task *t) {
 }
 
 /* ---- one poll ---------------------------------------------------------------------------------- */
-
-/* A servant has to end only when all that it serves has ended, forced or not; a steward when it sees fit. */
-static bool servant_waits(const ebb_rt *rt, const ebb__task *t) {
-    if (!(t->flags & F_CLOSER)) return false;
-    if (ebb__is_steward(rt, t)) return true;
-    return ebb__is_servant(rt, t) && !ebb__servant_is_last(ebb__region_at(rt, t->region));
-}
 
 /* Counts a poll against the budget that it has. */
 static void charge(ebb_rt *rt, ebb__task *t) {

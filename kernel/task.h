@@ -77,17 +77,20 @@ ebb_task ebb__spawn_apart(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void 
 
 /* A region's servant: a task for what its other tasks share. It may come as long as tasks live there, is
  * polled at least once, has no bound on its polls, and is woken when it is the last that lives in a region
- * that is to close: then it has to end. rt->scope_over is called when it has. An id that carries an error:
- * as a spawn. */
-ebb_task ebb__servant_new(ebb_cx *cx, ebb_poll_fn poll, struct ebb__scope *scope, const char *site);
+ * that is to close: then it has to end. rt->scope_over is called when it has, rt->scope_closed when the region
+ * closes. An id that carries an error: as a spawn. */
+ebb_task ebb__servant_new(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, struct ebb__scope *scope,
+                          const char *site);
 
 static inline bool ebb__is_servant(const ebb_rt *rt, const ebb__task *t) {
     return t->flags & F_CLOSER && ebb__region_at(rt, t->region)->servant == t->index;
 }
 
-/* Nothing else lives in its region but the steward's place, and that is to close. */
+/* Nothing else lives in its region but the steward's place and operators who are not released, and that is to
+ * close. */
 static inline bool ebb__servant_is_last(const ebb__region *r) {
-    return r->servant != 0 && r->tasks.n + r->children.n == (r->flags & R_STEWARD ? 2 : 1) &&
+    uint32_t others = (r->flags & R_STEWARD ? 1u : 0u) + (r->flags & R_APART ? 1u : 0u);
+    return r->servant != 0 && r->tasks.n + r->children.n == others + 1 &&
            (r->state != EBB_REGION_OPEN || r->flags & (R_JOINING | R_ENDS));
 }
 

@@ -221,7 +221,7 @@ static uint64_t clock_reading(void *ctx) {
     return ebb__replay_take(p, &op) ? op.rec.other : 0;
 }
 
-/* The callback runner of a region has ended. A journal that is older than this call has nothing here. */
+/* The callback runner of a region has ended, or the region lets go of its futures. A journal that is older than this call has nothing here. */
 static void ghost_futures(ebb_rt *rt, struct ebb__scope *scope) {
     ebb__replay *p = (ebb__replay *)(void *)scope;
     (void)rt;
@@ -315,7 +315,7 @@ static void begin(ebb__replay *p) {
         p->rt->now = start.other;
         p->rt->recorded_clock = clock_reading;
         p->rt->clock_ctx = p;
-        p->rt->scope_over = ghost_futures;
+        p->rt->scope_over = p->rt->scope_closed = ghost_futures;
         p->rt->patient = start.kind != 0;
         p->rt->turn = start.task;
         p->rt->batch = start.region;

@@ -148,9 +148,10 @@ static void do_spawn(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
     const char *site = ebb__replay_site(p, op->text);
     p->refuse = recorded(op) == EBB_ERR_NOMEM;
     ebb_region r = {op->rec.region};
+    if (op->rec.value & 4 && r.id == 0) r = ebb_self_region(cx); /* as older journals have it */
     ebb_task id = op->rec.value & 16  ? ebb__spawn_apart(cx, r, poll, p, site)
                   : op->rec.value & 8 ? ebb__spawn_refused(cx, r, recorded(op), site)
-                  : op->rec.value & 4 ? ebb__servant_new(cx, poll, (struct ebb__scope *)(void *)p, site)
+                  : op->rec.value & 4 ? ebb__servant_new(cx, r, poll, (struct ebb__scope *)(void *)p, site)
                   : op->rec.value & 2 ? ebb_spawn_opts_at(cx, r, poll, p, &o, site)
                                       : ebb_spawn_at(cx, r, poll, p, site);
     expect_id(p, op, id.id);
@@ -333,6 +334,7 @@ static void do_note(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
 
 static void do_operation(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
     const char *text = ebb__replay_site(p, op->text);
+    p->refuse = (ebb_status)(int32_t)op->rec.value == EBB_ERR_NOMEM;
     ebb__operation_abandoned(cx, (ebb_region){op->rec.region}, text == NULL ? "" : text, NULL, NULL);
 }
 

@@ -318,6 +318,43 @@ static void a_workflow_that_a_unit_opens_after_the_request_is_in_the_log_as_the_
     assert_int_equal(workflow_state(ww, wf), EBB_WF_FINALIZED);
 }
 
+/* A finalizer with a unit in its cleanup scope: what that begins inside itself is cleanup, as all the rest. */
+typedef struct tidy {
+    world *world;
+    ebb_region scope;
+    fan fan;
+} tidy;
+
+static ebb_status tidies(ebb_cx *cx, void *state) {
+    tidy *t = state;
+    if (t->scope.id == 0) {
+        t->scope = ebb_region_open(cx, &(ebb_region_opts){.cleanup = true});
+        t->fan.region = ebb_region_open(cx, &(ebb_region_opts){.parent = t->scope, .unit = true});
+        puppet *p = puppet_new(t->world, (puppet){.act = spawns, .arg = &t->fan});
+        (void)ebb_spawn(cx, t->fan.region, puppet_poll, p);
+        ebb_region_close(cx, t->scope);
+    }
+    if (t->fan.child != NULL) {
+        t->fan.child->returns = EBB_OK;
+        (void)ebb_wake(cx, t->fan.child->id);
+    }
+    return ebb_region_join(cx, t->scope);
+}
+
+static void what_a_unit_in_a_cleanup_scope_begins_is_not_in_the_log(void **state) {
+    workflow_world *ww = *state;
+    world *w = ww->world;
+    tidy t = {.world = w, .fan.spawned = EBB_PENDING};
+    ebb_workflow wf = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_rollout_cancel});
+    assert_int_equal(ebb_region_defer(ww->host, ebb_workflow_region(ww->host, wf), tidies, &t), EBB_OK);
+    workflow_stop(ww, wf);
+    world_pass(w, EBB_SECOND);
+    assert_int_equal(t.fan.spawned, EBB_OK);
+    world_pass(w, 10 * EBB_SECOND);
+    assert_int_equal(workflow_state(ww, wf), EBB_WF_FINALIZED);
+    assert_int_equal(number_in(workflow_line(ww, "finalized", 0), "\"inside\":"), 0);
+}
+
 /* ---- far regions ---------------------------------------------------------------------------------------- */
 
 typedef struct away {
@@ -413,6 +450,7 @@ int main(void) {
         IN_WORLD(the_finalizer_of_a_region_works_in_a_cleanup_scope_only),
         IN_WORKFLOWS(in_flight_never_rises_while_units_begin_work_inside_themselves),
         IN_WORKFLOWS(a_workflow_that_a_unit_opens_after_the_request_is_in_the_log_as_the_units),
+        IN_WORKFLOWS(what_a_unit_in_a_cleanup_scope_begins_is_not_in_the_log),
         IN_TWO_WORLDS(what_a_unit_runs_far_away_fans_out_after_the_close_too),
         IN_TWO_WORLDS(what_a_unit_runs_far_away_ends_with_its_status),
         IN_TWO_WORLDS(closing_the_unit_itself_shuts_what_it_runs_far_away),

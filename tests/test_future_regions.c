@@ -160,6 +160,57 @@ static void a_region_without_futures_of_its_own_closes_at_once(void **state) {
     assert_int_equal(state_in(fw, r), EBB_REGION_CLOSED);
 }
 
+/* ---- until it is closed -------------------------------------------------------------------------------------- */
+
+typedef struct last_look {
+    maker *m;
+    future_world *fw;
+    bool looked;
+} last_look;
+
+static void makes_a_word_and_a_promise(ebb_cx *cx, maker *m) {
+    m->f[0] = ebb_promise(cx, NULL, NULL);
+    m->f[1] = probe_on(&m->p[1], ebb_promise(cx, NULL, NULL));
+    m->f[2] = ebb_keep(m->f[1]);
+}
+
+static void never_runs(ebb_cx *cx, void *arg) {
+    (void)cx;
+    (void)arg;
+    fail();
+}
+
+/* A finalizer of the region: nothing else lives there any more. */
+static ebb_status looks(ebb_cx *cx, void *state) {
+    last_look *l = state;
+    ebb_value v = ebb_none();
+    (void)cx;
+    l->looked = true;
+    assert_int_equal(ebb_status_of(l->m->f[0]), EBB_OK);
+    assert_int_equal(future_fd_freed(l->fw, 3), 0);
+    assert_int_equal(ebb_await(ebb_host(l->fw->rt), l->m->f[1], &v), EBB_CANCELLED);
+    assert_int_equal(ebb_status_of(l->m->f[2]), EBB_CANCELLED);
+    assert_int_equal(ebb_on_cleanup(l->m->f[2], never_runs, NULL), EBB_ERR_CLOSED);
+    ebb_drop(l->m->f[2]);
+    return EBB_OK;
+}
+
+static void a_region_holds_its_futures_until_it_is_closed(void **state) {
+    future_world *fw = *state;
+    ebb_region r = open_region(fw->world, fw->root);
+    maker *m = start(fw, r, makes_a_word_and_a_promise);
+    last_look l = {.m = m, .fw = fw};
+    assert_int_equal(ebb_settle(m->f[0], future_fd(fw, 3)), EBB_OK);
+    assert_int_equal(ebb_region_defer(fw->host, r, looks, &l), EBB_OK);
+    ebb_region_close(fw->host, r);
+    finish(fw, m);
+    assert_true(l.looked);
+    assert_int_equal(state_in(fw, r), EBB_REGION_CLOSED);
+    assert_int_equal(future_fd_freed(fw, 3), 1); /* nobody has read it, and nobody can */
+    probe_cancelled(&m->p[1], EBB_CANCEL_PARENT);
+    future_verify(fw);
+}
+
 static ebb_future *tries_for_long(ebb_cx *cx, uint32_t n, void *arg) {
     maker *m = arg;
     m->o[0].asked = n + 1;
@@ -571,6 +622,7 @@ int main(void) {
         IN_FUTURES(a_cancelled_region_waits_for_its_producers),
         IN_FUTURES(a_region_that_closes_waits_for_producers_and_cancels_the_rest),
         IN_FUTURES(a_region_without_futures_of_its_own_closes_at_once),
+        IN_FUTURES(a_region_holds_its_futures_until_it_is_closed),
         IN_FUTURES(a_region_that_closes_waits_for_a_retry_that_pauses),
         IN_FUTURES(an_operation_that_a_remote_ends_holds_its_region_no_longer),
         IN_FUTURES(futures_that_cleanup_code_makes_in_a_cancelled_region_work),

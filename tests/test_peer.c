@@ -333,6 +333,22 @@ static void a_runtime_that_is_freed_cancels_what_it_imported(void **state) {
     assert_int_equal(ebb_state_of(shielded.source), EBB_FUTURE_PENDING);
 }
 
+/* It is said once that nobody here wants it, though the cancel and the end of the runtime both mean that. */
+static void an_import_that_was_cancelled_lets_go_once_if_its_runtime_is_freed(void **state) {
+    two *t = *state;
+    export e[] = {exported(t, ebb_share(ebb_promise(t->b->host, NULL, NULL))),
+                  exported(t, ebb_shield(ebb_promise(t->b->host, NULL, NULL)))};
+    for (int i = 0; i < 2; i++) {
+        ebb_future *f = ebb_import(t->a->host, e[i].remote);
+        meet(t);
+        assert_true(ebb_cancel(f, EBB_CANCEL_USER));
+    }
+    world_settle(t->a); /* the letters are posted, and b has not taken them */
+    doom(t->a);
+    turn(t->b);
+    for (int i = 0; i < 2; i++) assert_int_equal(ebb_state_of(e[i].source), EBB_FUTURE_PENDING);
+}
+
 static void what_is_settled_in_a_freed_runtime_is_disposed_of(void **state) {
     two *t = *state;
     export e = pending(t);
@@ -524,6 +540,7 @@ int main(void) {
         IN_TWO_WORLDS(an_object_of_another_heap_is_refused),
         IN_TWO_WORLDS(an_import_of_a_runtime_that_is_freed_is_closed),
         IN_TWO_WORLDS(a_runtime_that_is_freed_cancels_what_it_imported),
+        IN_TWO_WORLDS(an_import_that_was_cancelled_lets_go_once_if_its_runtime_is_freed),
         IN_TWO_WORLDS(what_is_settled_in_a_freed_runtime_is_disposed_of),
         IN_TWO_WORLDS(an_import_after_an_await_at_home),
         IN_TWO_WORLDS(an_await_of_an_exported_word_that_wants_no_value_disposes_of_it),

@@ -101,11 +101,42 @@ static void a_run_that_is_forced_at_any_time_replays(void **state) {
     for (uint64_t at = 0; at < 14; at++) run_with_end_at(at, ebb_region_force);
 }
 
+static ebb_status begins(ebb_cx *cx, void *state) {
+    static const ebb_op op = {"endless", NULL, NULL};
+    *(ebb_future **)state = ebb_promise(cx, &op, NULL);
+    return EBB_OK;
+}
+
+/* Its operation is left behind, and there is no memory to keep that for the report: nor is there in the replay. */
+static void a_run_that_can_not_note_what_was_abandoned_replays(void **state) {
+    (void)state;
+    ebb_failing memory = {.inner = ebb_libc_allocator()};
+    run r = record(&(ebb_rt_opts){.runtime_id = 3, .allocator = ebb_failing_allocator(&memory)});
+    ebb_future *f = NULL;
+    ebb_region all = ebb_region_open(r.host, NULL);
+    (void)ebb_spawn(r.host, all, begins, &f);
+    at_pump(&r, 0);
+    memory.fail_at = memory.calls + 1;
+    memory.fail_after = true;
+    ebb_region_force(r.host, all);
+    at_pump(&r, EBB_MS);
+    assert_true(memory.failures > 0);
+    memory.fail_at = 0;
+    memory.fail_after = false;
+    (void)ebb_reject(f, EBB_CANCELLED);
+    ebb_obligation o = ebb_reserve_in(r.host, ebb_root(r.rt), EBB_LEASE, NULL, NULL);
+    assert_int_equal(ebb_commit(r.host, o), EBB_OK);
+    ebb_region_close(r.host, ebb_root(r.rt));
+    at_pump(&r, 2 * EBB_MS);
+    stop_and_compare(&r);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_run_that_closes_replays),
         cmocka_unit_test(a_run_that_is_cancelled_at_any_time_replays),
         cmocka_unit_test(a_run_that_is_forced_at_any_time_replays),
+        cmocka_unit_test(a_run_that_can_not_note_what_was_abandoned_replays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -251,6 +251,53 @@ static void a_producer_that_never_ends_is_over_with_the_budget(void **state) {
     (void)ebb_reject(o->f, EBB_CANCELLED);
 }
 
+/* A future of the workflow's region that has ended, and a handler that uses it when nothing else lives there. */
+typedef struct leftover {
+    ebb_future *f;
+    uint32_t cleaned;
+    ebb_status attached, got;
+    ebb_value value;
+} leftover;
+
+static ebb_status leaves_one(ebb_cx *cx, void *state) {
+    leftover *l = state;
+    l->f = ebb_pure(cx, ebb_int(7));
+    return EBB_OK;
+}
+
+static void count_cleanup(ebb_cx *cx, void *arg) {
+    (void)cx;
+    ((leftover *)arg)->cleaned++;
+}
+
+static void uses_it(ebb_cx *cx, ebb_drain *d, drainer *me) {
+    leftover *l = me->arg;
+    (void)d;
+    if (me->polls < 2) return; /* first it sleeps */
+    me->sleeps = 0;
+    if (l->attached == EBB_PENDING) l->attached = ebb_on_cleanup(l->f, count_cleanup, l);
+    if (l->got == EBB_PENDING) l->got = ebb_await(cx, l->f, &l->value);
+    me->stays = l->got == EBB_PENDING;
+}
+
+static void a_handler_may_use_the_futures_of_the_region_when_nothing_else_lives_there(void **state) {
+    workflow_world *ww = *state;
+    ebb_workflow wf = open_plain(ww);
+    leftover l = {.attached = EBB_PENDING, .got = EBB_PENDING};
+    (void)ebb_spawn(ww->host, ebb_workflow_region(ww->host, wf), leaves_one, &l);
+    drainer *h = drainer_add(ww, wf, "uses it", (drainer){.act = uses_it, .arg = &l, .sleeps = MS(10)});
+    world_settle(ww->world);
+    workflow_stop(ww, wf);
+    world_pass(ww->world, MS(10));
+    world_settle(ww->world);
+    assert_true(h->polls >= 2);
+    assert_int_equal(l.attached, EBB_OK);
+    assert_int_equal(l.cleaned, 1);
+    assert_int_equal(l.got, EBB_OK);
+    assert_int_equal(l.value.as.i, 7);
+    assert_int_equal(workflow_state(ww, wf), EBB_WF_FINALIZED);
+}
+
 /* ---- regions --------------------------------------------------------------------------------- */
 
 static void nested_regions_drain_to_the_innermost(void **state) {
@@ -557,6 +604,7 @@ int main(void) {
         IN_WORKFLOWS(an_operation_that_is_still_pending_at_cancel_at_is_cancelled_once),
         IN_WORKFLOWS(a_producer_that_still_drains_holds_the_drain_up_until_it_ends),
         IN_WORKFLOWS(a_producer_that_never_ends_is_over_with_the_budget),
+        IN_WORKFLOWS(a_handler_may_use_the_futures_of_the_region_when_nothing_else_lives_there),
         IN_WORKFLOWS(nested_regions_drain_to_the_innermost),
         IN_WORKFLOWS(a_region_that_a_task_owns_is_joined_by_it_within_the_drain),
         IN_WORKFLOWS(a_cleanup_scope_has_the_rest_of_the_budget_and_the_drain_waits_for_it),

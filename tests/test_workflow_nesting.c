@@ -262,6 +262,34 @@ static void a_stronger_reason_of_the_parent_reaches_a_child_that_drains_already(
     assert_int_equal(workflow_report(ww, child).epoch, 2);
 }
 
+/* What it was told stands first in every line, whatever its region is told later, and when that is gone; the root
+ * cause stands last. The log is verified when the test ends. */
+static void the_log_keeps_the_reason_from_around_when_that_is_told_more_and_when_it_is_gone(void **state) {
+    workflow_world *ww = *state;
+    ebb_region around = open_region(ww->world, ww->world->root);
+    ebb_workflow_opts opts = {.type = &ebb_lifecycle_shutdown, .parent = around};
+    ebb_workflow wf = workflow_new(ww, &opts);
+    puppet *p = workflow_work(ww, wf, IGNORING);
+    ebb_region_cancel(ww->host, around, EBB_CANCEL_USER, "enough");
+    world_settle(ww->world);
+    assert_true(workflow_report(ww, wf).cancelled);
+    ebb_region_cancel(ww->host, around, EBB_CANCEL_LEASE_LOST, "row is gone"); /* it says SHUTDOWN on */
+    world_settle(ww->world);
+    workflow_says(workflow_line(ww, "absorbed", 0),
+                  "\"reason\":[{\"kind\":\"PARENT\",\"severity\":2,\"message\":\"\"},"
+                  "{\"kind\":\"LEASE_LOST\",\"severity\":2,\"message\":\"row is gone\"}]");
+    p->heeds = true;
+    p->on_cancel = EBB_CANCELLED;
+    (void)ebb_wake(ww->host, p->id);
+    world_settle(ww->world);
+    assert_int_equal(workflow_state(ww, wf), EBB_WF_FINALIZED);
+    assert_int_equal(ebb_workflow_request(ww->host, wf, EBB_CANCEL_USER, "again"),
+                     EBB_ERR_CANCEL_ALREADY_FINAL);
+    workflow_says(workflow_line(ww, "refused", 0),
+                  "\"reason\":[{\"kind\":\"PARENT\",\"severity\":2,\"message\":\"\"},"
+                  "{\"kind\":\"LEASE_LOST\",\"severity\":2,\"message\":\"row is gone\"}]");
+}
+
 static void the_closed_text_names_the_outermost_that_was_asked(void **state) {
     workflow_world *ww = *state;
     char text[160];
@@ -324,6 +352,7 @@ int main(void) {
         IN_WORKFLOWS(what_is_cancelled_in_a_child_is_told_no_less_than_the_parent_was),
         IN_WORKFLOWS(a_chain_of_reasons_is_cut_at_its_depth_and_the_root_cause_is_told_all_the_same),
         IN_WORKFLOWS(a_stronger_reason_of_the_parent_reaches_a_child_that_drains_already),
+        IN_WORKFLOWS(the_log_keeps_the_reason_from_around_when_that_is_told_more_and_when_it_is_gone),
         IN_WORKFLOWS(the_closed_text_names_the_outermost_that_was_asked),
         IN_WORKFLOWS(a_child_without_a_log_of_its_own_writes_to_that_of_its_parent),
         IN_WORKFLOWS(a_workflow_without_any_log_goes_through_its_states_all_the_same),

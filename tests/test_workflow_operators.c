@@ -278,6 +278,23 @@ static void there_is_one_and_it_can_be_made_until_the_drain_is_over(void **state
     assert_int_equal(ebb_id_status(ebb_workflow_operator_region(ww->host, other).id), EBB_ERR_STALE);
 }
 
+static void awaits_one(ebb_cx *cx, ebb_drain *d, drainer *me) {
+    (void)d;
+    assert_int_equal(ebb_await(cx, ebb_pure(cx, ebb_int(7)), NULL), EBB_OK);
+    me->says = "has it";
+}
+
+/* The callback runner of the handlers' futures is in the same region as the operators'. */
+static void operators_do_not_hold_up_a_drain_whose_handlers_use_futures(void **state) {
+    workflow_world *ww = *state;
+    ebb_workflow wf = open_plain(ww);
+    (void)operator_start(ww, wf, (operator){.heeds = true});
+    drainer *h = drainer_add(ww, wf, "awaits", (drainer){.act = awaits_one});
+    workflow_stop(ww, wf);
+    assert_int_equal(h->polls, 1);
+    assert_int_equal(workflow_state(ww, wf), EBB_WF_FINALIZED);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         IN_WORKFLOWS(an_operator_works_on_after_the_request_and_after_the_cancel),
@@ -291,6 +308,7 @@ int main(void) {
         IN_WORKFLOWS(the_outer_workflow_waits_for_the_operators_of_an_inner_one),
         IN_WORKFLOWS(a_workflow_whose_work_ends_by_itself_lets_them_go),
         IN_WORKFLOWS(operators_who_have_ended_before_hold_nothing_up),
+        IN_WORKFLOWS(operators_do_not_hold_up_a_drain_whose_handlers_use_futures),
         IN_WORKFLOWS(there_is_one_and_it_can_be_made_until_the_drain_is_over),
     };
     return cmocka_run_group_tests_name("workflow_operators", tests, NULL, NULL);

@@ -181,6 +181,21 @@ static void a_run_whose_workflow_completes_replays(void **state) {
     at_many_times(joins);
 }
 
+/* The first allocation of its steward succeeds, or another one: a replay fails the first in any case. */
+static void a_workflow_that_finds_no_memory_replays(void **state) {
+    (void)state;
+    for (uint32_t regions = 0; regions < 64; regions++) {
+        for (uint64_t n = 1; n < 20; n++) {
+            ebb_failing memory = {.inner = ebb_libc_allocator()};
+            run r = record(&(ebb_rt_opts){.allocator = ebb_failing_allocator(&memory)});
+            for (uint32_t i = 0; i < regions; i++) (void)ebb_region_open(r.host, NULL);
+            memory.fail_at = memory.calls + n;
+            (void)ebb_workflow_open(r.host, &(ebb_workflow_opts){.type = &ebb_publish_abort});
+            stop_and_compare(&r);
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_run_that_is_stopped_at_any_time_replays),
@@ -188,6 +203,7 @@ int main(void) {
         cmocka_unit_test(a_run_that_is_forced_by_an_operator_replays),
         cmocka_unit_test(a_run_that_is_closed_cancelled_or_forced_from_outside_replays),
         cmocka_unit_test(a_run_whose_workflow_completes_replays),
+        cmocka_unit_test(a_workflow_that_finds_no_memory_replays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

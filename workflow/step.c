@@ -8,27 +8,30 @@
 
 /* ---- lines --------------------------------------------------------------------------------------------- */
 
-/* Why: its own reason, and as long as that is only what was around it, what that was told. Where the chain is
- * cut, its last link is the root cause all the same. */
+/* Why: its own reason first. If that is only what was around it, the reasons of that, and last the root cause as this
+ * workflow knows it: what is around it may have been told more since, or be gone. */
 static uint32_t chain_of(const ebb__wf *wf, ebb_reason out[EBB_CHAIN_DEPTH]) {
     const ebb__wf *w = wf, *parent;
     ebb__region *r;
     uint32_t n = 0;
     if (wf->state == EBB_WF_IDLE) return 0;
     out[n++] = wf->reason;
+    if (wf->reason.kind != EBB_CANCEL_PARENT) return n;
     while (out[n - 1].kind == EBB_CANCEL_PARENT && n < EBB_CHAIN_DEPTH) {
         parent = ebb__wf_parent(w);
         if (parent == NULL || parent->state == EBB_WF_IDLE) break;
         out[n++] = parent->reason;
         w = parent;
     }
-    /* It was no workflow that said it first. */
-    if (out[n - 1].kind != EBB_CANCEL_PARENT || ebb__find_region(w->rt, w->region, &r) != EBB_OK) return n;
-    while (ebb__told_kind(r->told) == EBB_CANCEL_PARENT && !(r->flags & R_ROOT) && n < EBB_CHAIN_DEPTH) {
-        r = ebb__region_at(w->rt, r->parent);
-        if (r->told != 0) out[n++] = ebb__region_reason(w->rt, r);
+    if (ebb__find_region(w->rt, w->region, &r) == EBB_OK && out[n - 1].kind == EBB_CANCEL_PARENT) {
+        /* It was no workflow that said it first. */
+        while (ebb__told_kind(r->told) == EBB_CANCEL_PARENT && !(r->flags & R_ROOT) && n < EBB_CHAIN_DEPTH) {
+            r = ebb__region_at(w->rt, r->parent);
+            if (r->told != 0) out[n++] = ebb__region_reason(w->rt, r);
+        }
     }
-    if (out[n - 1].kind == EBB_CANCEL_PARENT) out[n - 1] = wf->root;
+    if (n == 1) n++;
+    out[n - 1] = wf->root;
     return n;
 }
 

@@ -19,11 +19,13 @@
  *  - A constructor never returns NULL: what can't be made (no memory, a closed region, a bad argument, the
  *    wrong thread) is a failed future with that status, which surfaces where it is awaited.
  *  - Callbacks run in ebb_pump, in the name of the region's servant: they may do what a task may, but not
- *    await (EBB_ERR_NOT_TASK). They never run inside the call that attaches or settles.
+ *    await (EBB_ERR_NOT_TASK), nor may a finalizer that a callback has deferred. They never run inside the call
+ *    that attaches or settles.
  *  - Cancelling a future frees its readers at once; its producer drains, and the region waits for that.
  *  - A region that is cancelled cancels its futures, but not what a masked task of it awaits, nor what the
  *    release of a bracket or a finally has begun; those that cleanup code makes after that live on until it is
- *    forced. A region that closes cancels what nobody produces any more.
+ *    forced. Then what callbacks still make is cancelled, and in the end refused (EBB_ERR_CLOSED). A region that
+ *    closes cancels what nobody produces any more.
  *  - Threads: a future belongs to its runtime's thread. Others hold an ebb_remote. */
 #ifndef EBB_FUTURE_H
 #define EBB_FUTURE_H
@@ -193,8 +195,9 @@ ebb_future *ebb_shield(ebb_future *f);
 
 /* Callbacks, any number. `on_done` for a value or a failure (then `v` is empty), `on_cancel` for a cancel,
  * each in the order in which they were attached; then cleanups, on every end, the last first. They run once;
- * attached to a future that has ended, in the next pump, and an await waits for that. EBB_ERR_NOMEM, or the
- * status of a future that could not be made: not attached. */
+ * attached to a future that has ended, in the next pump, and an await waits for that. EBB_ERR_NOMEM,
+ * EBB_ERR_CLOSED (its region runs its finalizers, and no callbacks any more), or the status of a future that could
+ * not be made: not attached. */
 typedef void (*ebb_done_fn)(ebb_cx *cx, ebb_status st, ebb_value *v, void *arg);
 typedef void (*ebb_cancel_fn)(ebb_cx *cx, ebb_cancel_kind kind, void *arg);
 typedef void (*ebb_cleanup_fn)(ebb_cx *cx, void *arg);

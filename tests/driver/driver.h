@@ -24,33 +24,14 @@ enum {
     PROMISES = 40, /* and those that it has to settle */
     IDS = 24,
     FLOWS = 6,
-    ANNEXES = 64,
     REMOTES = 16,
     BRIDGES = 3,
-    CLEANUPS = 4 /* of one probe */
+    CLEANUPS = 4, /* of one probe */
+    WAITERS = 8   /* in awaits of the driver's own */
 };
 
 typedef struct hub hub;
 typedef struct side side;
-
-/* ---- known.c ---------------------------------------------------------------------------------------------- */
-
-/* Whether a bug of the library that is known is to be avoided; `--mend N` says that it is mended. */
-enum {
-    KNOWN_LATE_CALLBACK = 1,
-    KNOWN_NESTED_AND_REMOTE,
-    KNOWN_WORDS_LEFT,
-    KNOWN_FORCED_WAITER,
-    KNOWN_FORCED_REPLAY,
-    KNOWN_DEFER_IN_CALLBACK,
-    KNOWN_HANDLES_GO,
-    KNOWN_LET_GO_TWICE,
-    KNOWN_FORCED_CALLBACKS,
-    KNOWN_AUDIT_REASON,
-    KNOWN_END
-};
-bool known(int bug);
-void mended(int bug);
 
 /* ---- memory ----------------------------------------------------------------------------------------------- */
 
@@ -79,7 +60,6 @@ typedef struct memory {
 typedef struct handle {
     ebb_future *f;
     ebb_region region;
-    bool spared; /* shared or shielded */
 } handle;
 
 /* A promise that waits for its end. */
@@ -117,6 +97,7 @@ typedef enum await_kind {
     BRIDGE_SEND,
     BRIDGE_RECV,
     PARK,
+    GRANT, /* an await of the driver's own */
     AWAITS
 } await_kind;
 
@@ -128,7 +109,6 @@ typedef struct node {
     node_kind kind;
     ebb_task self;
     uint32_t polls;
-    bool far;      /* the body of a far region */
     bool stubborn; /* does not end, whatever it is told, until the run does */
     bool waits;    /* an await has said that it is pending */
     await_kind await;
@@ -162,6 +142,7 @@ struct side {
     hub *hub;
     uint32_t number;
     uint64_t dice, now;
+    uint64_t advanced; /* as far as its runtime was told */
     memory memory;
     ebb_rt *rt;
     ebb_peer *peer;
@@ -170,9 +151,11 @@ struct side {
     handle handles[HANDLES];
     pledge pledges[PROMISES];
     uint64_t task[IDS], region[IDS], duty[IDS], timer[IDS];
-    uint64_t annex[ANNEXES]; /* regions of workflows and drain handlers, and far ones */
     ebb_workflow flow[FLOWS];
-    uint32_t tasks, regions, obligations, timers, flows, annexes;
+    node *waiter[WAITERS];
+    ebb_witness witness[IDS];
+    ebb_watchdog dog;
+    uint32_t tasks, regions, obligations, timers, flows;
     uint32_t ops, max_ops;
     uint32_t depth; /* of hooks and callbacks that do operations */
     node *nodes;
@@ -184,10 +167,9 @@ struct side {
     size_t log_n, log_room;
     uint8_t *trace, *journal;
     size_t trace_n, trace_room, journal_n, journal_room;
-    bool recorded, journaled, fibers, force, freed, early, closed;
+    bool recorded, journaled, watched, fibers, force, freed, early, closed;
     atomic_bool inbound;
     uint32_t abandoned;
-    bool forced; /* a task was, as far as is known */
     uint64_t polls, futures;
     char wrong[200]; /* what the heap's verifier or its guard said */
 };
@@ -226,6 +208,7 @@ extern const ebb_type word_type, object_type;
 bool side_begin(side *s);
 void side_free(side *s);
 void side_record(side *s, bool flush);
+void side_advance(side *s);
 bool busy(const side *s); /* it may still do operations */
 
 /* The run has failed: prints what, the seed and how to repeat it, and ends the process. */
@@ -254,9 +237,10 @@ node *new_node(side *s, node_kind kind);
 ebb_status poll_node(ebb_cx *cx, void *state);
 ebb_status fiber_node(ebb_cx *cx, void *arg);
 ebb_status drain_node(ebb_cx *cx, ebb_drain *d, void *arg);
+ebb_status drain_fiber(ebb_cx *cx, ebb_drain *d, void *arg);
 void spawn_some(side *s, ebb_cx *cx);
 void defer_some(side *s, ebb_cx *cx, node *owner);
-void reserve_some(side *s, ebb_cx *cx, const node *owner);
+void reserve_some(side *s, ebb_cx *cx);
 void open_some(side *s, ebb_cx *cx);
 /* `owner` is the node whose code this is; NULL: the host's, a hook's or a callback's. */
 void any_op(side *s, ebb_cx *cx, node *owner);

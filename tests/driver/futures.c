@@ -6,11 +6,13 @@
 typedef struct object {
     hub *hub;
     ebb_value v;
+    struct object *next;
 } object;
 
 static void trace_object(void *p, ebb_tracer *t) {
     object *o = p;
     ebb_trace_value(t, &o->v);
+    ebb_trace(t, o->next);
 }
 
 static void free_object(void *p) {
@@ -35,7 +37,8 @@ static ebb_value some_object(side *s, ebb_cx *cx) {
     if (o == NULL) return ebb_none();
     object *inner = one_in(s, 2) ? new_object(s, cx) : NULL;
     if (inner != NULL) {
-        o->v = ebb_box(inner);
+        if (one_in(s, 2)) o->v = ebb_box(inner);
+        else o->next = inner;
         ebb_discard(cx, ebb_box(inner)); /* the outer one holds it now */
     }
     return ebb_box(o);
@@ -44,7 +47,8 @@ static ebb_value some_object(side *s, ebb_cx *cx) {
 static ebb_value some_value(side *s, ebb_cx *cx) {
     ebb_value v = ebb_none();
     void *at;
-    switch (pick(s, 7)) {
+    switch (pick(s, 8)) {
+    case 5: return ebb_pointer(s);
     case 0: return ebb_int(pick(s, 100));
     case 1:
     case 2: return some_word(s->hub);
@@ -72,19 +76,10 @@ void use_value(side *s, ebb_cx *cx, ebb_value v) {
 
 /* ---- the pool --------------------------------------------------------------------------------------------- */
 
-static bool is_annex(const side *s, ebb_region r) {
-    for (uint32_t i = 0; i < ANNEXES; i++) {
-        if (s->annex[i] == r.id) return true;
-    }
-    return false;
-}
-
-/* Whether the handles of a region may be gone: it lets go of them when nothing else lives in it. */
+/* Whether the handles of a region are gone. */
 static bool is_gone(side *s, ebb_region r) {
     ebb_region_state state;
-    if (ebb_region_state_of(ebb_host(s->rt), r, &state) != EBB_OK || state >= EBB_REGION_FINALIZING)
-        return true;
-    return known(KNOWN_HANDLES_GO) && (state != EBB_REGION_OPEN || is_annex(s, r));
+    return ebb_region_state_of(ebb_host(s->rt), r, &state) != EBB_OK || state == EBB_REGION_CLOSED;
 }
 
 void put_handle(side *s, handle h) {
@@ -98,10 +93,10 @@ void put_handle(side *s, handle h) {
 }
 
 void put_future(side *s, ebb_cx *cx, ebb_future *f) {
-    put_handle(s, (handle){f, ebb_self_region(cx), false});
+    put_handle(s, (handle){f, ebb_self_region(cx)});
 }
 
-/* Lets go of those that may be gone. */
+/* Lets go of those that are gone. */
 void forget_closed(side *s) {
     for (uint32_t i = 0; i < HANDLES; i++) {
         if (s->handles[i].f != NULL && is_gone(s, s->handles[i].region)) s->handles[i].f = NULL;
@@ -149,7 +144,7 @@ static void settle_pledge(side *s, pledge *p) {
     p->f = NULL;
     bool closed = is_gone(s, was.region);
     if (closed && (!was.op || was.exported)) return;
-    bool nest = one_in(s, 6) && !closed && !(was.exported && known(KNOWN_NESTED_AND_REMOTE));
+    bool nest = one_in(s, 6) && !closed;
     end_promise(s, ebb_host(s->rt), was.f, nest);
     if (was.exported) ebb_drop(was.f);
 }
@@ -316,7 +311,6 @@ static void probe_cleanup(ebb_cx *cx, void *arg) {
 
 static void watch(side *s, ebb_future *f) {
     bool pending = ebb_state_of(f) == EBB_FUTURE_PENDING;
-    if (!pending && known(KNOWN_LATE_CALLBACK)) return;
     probe *p = fresh(s->hub, sizeof *p);
     p->s = s;
     p->next = s->probes;
@@ -364,7 +358,7 @@ static ebb_future *simple(side *s, ebb_cx *cx) {
 handle some_handle(side *s, ebb_cx *cx) {
     handle h;
     if (!one_in(s, 3) && take_handle(s, &h)) return h;
-    return (handle){simple(s, cx), ebb_self_region(cx), false};
+    return (handle){simple(s, cx), ebb_self_region(cx)};
 }
 
 ebb_future *some_future(side *s, ebb_cx *cx) {
@@ -422,11 +416,10 @@ static void make_some(side *s, ebb_cx *cx) {
     ebb_future *f = one_in(s, 3) ? simple(s, cx) : combined(s, cx);
     TALK("make %p\n", (void *)f);
     if (one_in(s, 2)) watch(s, f);
-    handle h = {f, ebb_self_region(cx), one_in(s, 6)};
-    if (h.spared) f = one_in(s, 3) ? ebb_shield(f) : ebb_share(f);
-    if (one_in(s, 6)) put_handle(s, (handle){ebb_keep(f), h.region, h.spared});
-    bool may_hold = ebb_state_of(f) == EBB_FUTURE_PENDING || !known(KNOWN_LATE_CALLBACK);
-    if (one_in(s, 10) && may_hold) {
+    if (one_in(s, 6)) f = one_in(s, 3) ? ebb_shield(f) : ebb_share(f);
+    handle h = {f, ebb_self_region(cx)};
+    if (one_in(s, 6)) put_handle(s, (handle){ebb_keep(f), h.region});
+    if (one_in(s, 10)) {
         object *o = new_object(s, cx);
         if (o != NULL) (void)ebb_hold(f, o);
         if (o != NULL) ebb_discard(cx, ebb_box(o));
@@ -439,8 +432,7 @@ static void export_some(side *s) {
     ebb_remote *r = NULL;
     if (!take_handle(s, &h)) return;
     TALK("export %p\n", (void *)h.f);
-    bool may = !h.spared || !known(KNOWN_LET_GO_TWICE);
-    if (may && ebb_export(h.f, &r) == EBB_OK) {
+    if (ebb_export(h.f, &r) == EBB_OK) {
         pledge *p = pledge_of(s, h.f);
         if (p != NULL && !p->exported) { /* somebody else may end it: the handle has to stay good */
             p->exported = true;

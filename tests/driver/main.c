@@ -1,4 +1,4 @@
-/* usage: test_driver [--seed N] [--seeds K] [--seconds S] [--mend BUG]... [--talk 1]
+/* usage: test_driver [--seed N] [--seeds K] [--seconds S] [--talk 1]
  *
  * Runs K seeds (1), or as many as S seconds allow, from seed N (1) on. Every 16th is run twice and has to give the
  * same traces. The program that is linked as test_driver_threads has a thread a side, and repeats nothing. */
@@ -68,7 +68,6 @@ int main(int argc, char **argv) {
         if (strcmp(argv[i], "--seed") == 0) seed = n;
         else if (strcmp(argv[i], "--seeds") == 0) seeds = n;
         else if (strcmp(argv[i], "--seconds") == 0) limit = strtod(argv[i + 1], NULL);
-        else if (strcmp(argv[i], "--mend") == 0) mended((int)n);
         else if (strcmp(argv[i], "--talk") == 0) driver_talks = n != 0;
         else return 2;
     }

@@ -27,8 +27,10 @@ static ebb_future *far_some(side *s, ebb_cx *cx) {
     node *n = fresh(s->hub, sizeof *n); /* in no list: it is the other side's */
     n->s = other;
     n->kind = TASK;
-    n->far = true;
-    return ebb_far(cx, other->peer, poll_node, n);
+    ebb_peer *peer = ebb_peer_keep(other->peer);
+    ebb_future *f = ebb_far(cx, peer, poll_node, n);
+    ebb_peer_release(peer);
+    return f;
 }
 
 static void bridge_some(side *s) {
@@ -72,7 +74,8 @@ ebb_future *remote_op(side *s, ebb_cx *cx) {
     if (one_in(s, 6)) bridge_some(s);
     if (one_in(s, 20)) {
         ebb_bridge *b = some_bridge(s, one_in(s, 2));
-        if (b != NULL) (void)ebb_bridge_close(cx, b);
+        if (b != NULL) (void)ebb_bridge_close(cx, ebb_bridge_keep(b));
+        ebb_bridge_release(b);
     }
     ebb_remote *r = take_remote(s);
     if (r == NULL) return NULL;

@@ -25,7 +25,7 @@ static void host_ops(side *s) {
 
 static void pass_time(side *s) {
     s->now += some_span(s) / 2;
-    ebb_advance(s->rt, s->now);
+    side_advance(s);
 }
 
 static void play_turn(side *s) {
@@ -45,7 +45,7 @@ static bool skip_time(side *s) {
     uint64_t due = s->freed ? EBB_FOREVER : ebb_next_due(s->rt);
     if (due >= HORIZON) return false;
     if (due > s->now) s->now = due;
-    ebb_advance(s->rt, s->now);
+    side_advance(s);
     return true;
 }
 

@@ -15,6 +15,46 @@ node *new_node(side *s, node_kind kind) {
 
 /* ---- waiting ---------------------------------------------------------------------------------------------- */
 
+static void stop_waiting(ebb_wait *w) {
+    node *n = w->on;
+    for (uint32_t i = 0; i < WAITERS; i++) {
+        if (n->s->waiter[i] == n) n->s->waiter[i] = NULL;
+    }
+}
+static const ebb_wait_kind driven_wait = {"driven", stop_waiting};
+
+static ebb_status begin_wait(ebb_cx *cx, node *n) {
+    node **place = &n->s->waiter[pick(n->s, WAITERS)];
+    if (*place != NULL) return EBB_ERR_BUSY;
+    ebb_status st = ebb_wait_begin(cx, &n->wait, &driven_wait, n);
+    if (st == EBB_OK) *place = n;
+    return st;
+}
+
+/* An await as users may write one. */
+static ebb_status wait_for_grant(ebb_cx *cx, node *n) {
+    ebb_status st = n->wait.cx == NULL ? begin_wait(cx, n) : EBB_OK;
+    while (st == EBB_OK && n->wait.granted == 0) {
+        st = ebb_checkpoint(cx);
+        if (st == EBB_OK && n->kind != FIBER) return EBB_PENDING;
+        if (st == EBB_OK) st = ebb_fiber_park(cx);
+    }
+    if (n->wait.cx != NULL) {
+        stop_waiting(&n->wait);
+        ebb_wait_end(&n->wait);
+    }
+    return st;
+}
+
+static void grant_some(side *s, ebb_cx *cx) {
+    uint32_t i = pick(s, WAITERS);
+    node *n = s->waiter[i];
+    if (n == NULL) return;
+    s->waiter[i] = NULL;
+    n->wait.granted = 1;
+    (void)ebb_wake(cx, ebb_self(n->wait.cx));
+}
+
 static ebb_status go_on_waiting(ebb_cx *cx, node *n, ebb_value *v) {
     side *s = n->s;
     switch (n->await) {
@@ -29,6 +69,7 @@ static ebb_status go_on_waiting(ebb_cx *cx, node *n, ebb_value *v) {
     case JOIN_FLOW: return ebb_workflow_join(cx, n->flow, NULL);
     case BRIDGE_SEND: return ebb_bridge_send(cx, n->bridge, &n->wait, &n->item);
     case BRIDGE_RECV: return ebb_bridge_recv(cx, n->bridge, &n->wait, &n->item);
+    case GRANT: return wait_for_grant(cx, n);
     case PARK: return n->kind == FIBER ? ebb_fiber_yield(cx) : EBB_OK;
     default: return EBB_OK;
     }
@@ -77,7 +118,6 @@ static void check_turn(ebb_cx *cx, node *n) {
     if (n->ends > 0) failed(n->s->hub, "a node was polled after its end");
     if (n->s->freed) failed(n->s->hub, "a node was polled after its runtime was freed");
     if (n->kind == TASK || n->kind == FIBER) n->self = ebb_self(cx);
-    if (n->far && n->polls == 0) n->s->annex[n->s->annexes++ % ANNEXES] = ebb_self_region(cx).id;
 }
 
 static void some_ops(ebb_cx *cx, node *n) {
@@ -142,11 +182,16 @@ ebb_status poll_node(ebb_cx *cx, void *state) {
 
 ebb_status drain_node(ebb_cx *cx, ebb_drain *d, void *arg) {
     node *n = arg;
-    n->s->annex[n->s->annexes++ % ANNEXES] = ebb_self_region(cx).id;
     if (one_in(n->s, 3)) ebb_drain_progress(d, n->polls, 40);
     if (one_in(n->s, 4)) ebb_drain_evidence(d, "polls", "some");
     (void)ebb_drain_left(cx, d);
     return poll_node(cx, arg);
+}
+
+ebb_status drain_fiber(ebb_cx *cx, ebb_drain *d, void *arg) {
+    node *n = arg;
+    if (ebb_id_status(ebb_drain_workflow(d).id) != EBB_OK) failed(n->s->hub, "a drain has no workflow");
+    return fiber_node(cx, arg);
 }
 
 ebb_status fiber_node(ebb_cx *cx, void *arg) {
@@ -188,7 +233,9 @@ void spawn_some(side *s, ebb_cx *cx) {
     ebb_region r = some_region(s);
     ebb_task_opts o = some_task_opts(s);
     ebb_task t;
-    if (fiber) t = ebb_fiber_spawn_with(cx, r, fiber_node, n, &o);
+    if (fiber && one_in(s, 2)) t = ebb_fiber_spawn(cx, r, fiber_node, n);
+    else if (fiber) t = ebb_fiber_spawn_with(cx, r, fiber_node, n, &o);
+    else if (one_in(s, 4)) t = ebb_start(cx, r, poll_node, n);
     else if (one_in(s, 2)) t = ebb_spawn(cx, r, one_in(s, 40) ? NULL : poll_node, n);
     else t = ebb_spawn_with(cx, r, poll_node, n, &o);
     remember(s, s->task, &s->tasks, t.id);
@@ -211,6 +258,7 @@ void open_some(side *s, ebb_cx *cx) {
     if (one_in(s, 2)) o.parent = some_region(s);
     if (one_in(s, 4)) o.deadline = s->now + some_span(s);
     if (one_in(s, 4)) o.cleanup = ebb_cancelled(cx) || one_in(s, 4);
+    o.unit = one_in(s, o.cleanup ? 30 : 3);
     if (one_in(s, 60)) o.size = 3;
     if (one_in(s, 4)) {
         o.on_closed = on_closed;
@@ -232,13 +280,12 @@ static void on_abort(void *arg) {
     s->depth--;
 }
 
-void reserve_some(side *s, ebb_cx *cx, const node *owner) {
+void reserve_some(side *s, ebb_cx *cx) {
     node *n = new_node(s, HOOK);
     ebb_obligation_kind kind = (ebb_obligation_kind)(1 + pick(s, 6));
     if (one_in(s, 30)) kind = (ebb_obligation_kind)9;
     void (*hook)(void *) = one_in(s, 4) ? NULL : on_abort;
-    bool callback = owner == NULL && cx != ebb_host(s->rt), own = one_in(s, 2);
-    if (callback && known(KNOWN_DEFER_IN_CALLBACK)) own = false;
+    bool own = one_in(s, 2);
     n->permit = own ? ebb_reserve(cx, kind, hook, n) : ebb_reserve_in(cx, some_region(s), kind, hook, n);
     n->counts = hook != NULL && ebb_id_status(n->permit.id) == EBB_OK;
     remember(s, s->duty, &s->obligations, n->permit.id);
@@ -253,8 +300,6 @@ static void commit_some(side *s, ebb_cx *cx) {
 }
 
 void defer_some(side *s, ebb_cx *cx, node *owner) {
-    bool callback = owner == NULL && cx != ebb_host(s->rt);
-    if (callback && known(KNOWN_DEFER_IN_CALLBACK)) return;
     node *n = new_node(s, FINALIZER);
     if (one_in(s, 3)) {
         (void)ebb_region_defer(cx, some_region(s), poll_node, n);
@@ -303,6 +348,8 @@ static void receive_some(side *s) {
     m.kind = some_kind(s);
     m.word = pick(s, 256);
     m.to_region = one_in(s, 2);
+    if (one_in(s, 3)) m.left = one_in(s, 6) ? EBB_FOREVER : some_span(s);
+    m.polls = pick(s, 20);
     m.target = m.to_region ? some_target(s).id : some_task(s).id;
     if (m.verb == EBB_MSG_FORCE && !s->force) m.verb = EBB_MSG_WAKE;
     (void)ebb_receive(s->rt, &m);
@@ -312,6 +359,14 @@ static void ignore_text(void *ctx, const char *text, size_t n) {
     (void)ctx;
     (void)text;
     (void)n;
+}
+
+/* What is known of a task only goes on. */
+static void compare_witness(side *s, const ebb_witness *w) {
+    ebb_witness *old = &s->witness[(w->task.id >> 32) % IDS];
+    ebb_status st = old->task.id == w->task.id ? ebb_witness_check(old, w) : EBB_OK;
+    if (st != EBB_OK) failed(s->hub, "side %u: two witnesses: %s", s->number, ebb_status_name(st));
+    *old = *w;
 }
 
 static void look(side *s, ebb_cx *cx) {
@@ -326,10 +381,13 @@ static void look(side *s, ebb_cx *cx) {
     ebb_task t = some_task(s);
     (void)ebb_cause_chain(cx, r, chain, 1 + pick(s, 4), &n, &cut);
     (void)ebb_task_info_of(cx, t, &info);
-    (void)ebb_task_witness(cx, t, &witness);
+    if (ebb_task_witness(cx, t, &witness) == EBB_OK) compare_witness(s, &witness);
     (void)ebb_region_report(cx, r, &report);
     (void)ebb_region_abandoned(cx, r, pick(s, 2), &blame);
     (void)ebb_region_leaked(cx, r, pick(s, 2), &blame);
+    if (ebb_now(cx) < s->advanced) failed(s->hub, "side %u: its time goes back", s->number);
+    if (ebb_runtime_of(cx) != s->rt) failed(s->hub, "a context of another runtime");
+    if (s->watched && ebb_watchdog_check(s->rt, &s->dog, s->now, &blame) == EBB_TIMEOUT) (void)blame;
     if (one_in(s, 4)) ebb_dump(s->rt, ignore_text, NULL);
     if (one_in(s, 4)) ebb_futures_dump(s->rt, ignore_text, NULL);
 }
@@ -372,14 +430,17 @@ void any_op(side *s, ebb_cx *cx, node *owner) {
     case 6:
     case 7: spawn_some(s, cx); break;
     case 8:
-    case 9: reserve_some(s, cx, owner); break;
+    case 9: reserve_some(s, cx); break;
     case 10: commit_some(s, cx); break;
     case 11: (void)ebb_abort(cx, (ebb_obligation){some_id(s, s->duty, s->obligations)}); break;
     case 12:
     case 13: defer_some(s, cx, owner); break;
     case 14:
     case 15: cancel_some(s, cx); break;
-    case 16: (void)ebb_wake(cx, some_task(s)); break;
+    case 16:
+        if (one_in(s, 2)) (void)ebb_wake(cx, some_task(s));
+        else grant_some(s, cx);
+        break;
     case 17: time_some(s, cx); break;
     case 18:
         if (owner != NULL && owner->kind != FINALIZER) (void)(one_in(s, 2) ? ebb_mask(cx) : ebb_unmask(cx));

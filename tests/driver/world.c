@@ -146,6 +146,7 @@ static void heap_says(void *ctx, ebb_status st, const char *what, const char *si
     side *s = ctx;
     TALK("heap: %s: %s (%s)\n", ebb_status_name(st), what, site == NULL ? "?" : site);
     if (st == EBB_ERR_RESOLVED) return; /* a remote came first */
+    if (st == EBB_ERR_NOT_TASK) return; /* a finalizer that a callback has added awaits */
     if (s->wrong[0] == 0) {
         snprintf(s->wrong, sizeof s->wrong, "%s: %s (%s)", ebb_status_name(st), what,
                  site == NULL ? "?" : site);
@@ -173,6 +174,18 @@ static ebb_cleanup_budget some_cleanup(side *s) {
     return b;
 }
 
+/* Time passes in the middle of a turn. */
+static uint64_t read_clock(void *ctx) {
+    side *s = ctx;
+    s->now += pick(s, 4) * EBB_MS / 8;
+    return s->now;
+}
+
+void side_advance(side *s) {
+    s->advanced = s->now;
+    ebb_advance(s->rt, s->now);
+}
+
 static bool start(side *s) {
     ebb_rt_opts o = {.allocator = side_allocator(s), .runtime_id = (uint8_t)(s->number + 1), .now = s->now};
     if (one_in(s, 4)) o.max_tasks = 8 + pick(s, 60);
@@ -180,7 +193,15 @@ static bool start(side *s) {
     if (one_in(s, 2)) o.cleanup[EBB_POLITE] = some_cleanup(s);
     if (one_in(s, 3)) o.cleanup[EBB_URGENT] = some_cleanup(s);
     if (one_in(s, 2)) o.cleanup[EBB_FORCED] = some_cleanup(s);
+    if (one_in(s, 3)) o.chain_depth = 1 + pick(s, 4);
+    if (one_in(s, 3)) o.chain_bytes = 1 + pick(s, 200);
+    o.watched = s->watched = one_in(s, 4);
+    if (one_in(s, 3)) {
+        o.clock = read_clock;
+        o.clock_ctx = s;
+    }
     if (ebb_rt_new(&o, &s->rt) != EBB_OK) return false;
+    if (one_in(s, 4)) (void)ebb_fiber_setup(s->rt, &(ebb_fiber_opts){.stack_bytes = 1 << 18, .max = 5});
     bool journal_first = one_in(s, 2), journal = !one_in(s, 3);
     if (journal && journal_first) s->journaled = ebb_journal_start(s->rt, 1 << 17) == EBB_OK;
     s->recorded = ebb_trace_start(s->rt, 1 << 17) == EBB_OK;
@@ -191,6 +212,7 @@ static bool start(side *s) {
     heap.debug = one_in(s, 3);
     if (one_in(s, 3)) heap.step = 1 + pick(s, 64);
     if (one_in(s, 2)) heap.trigger = 4096;
+    if (one_in(s, 6)) heap.max_bytes = 1081344;
     (void)ebb_heap_setup(s->rt, &heap);
     if (ebb_on_inbound(s->rt, wake_side, s) != EBB_OK) return true;
     if (ebb_peer_of(s->rt, &s->peer) != EBB_OK) s->peer = NULL;
