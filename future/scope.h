@@ -40,7 +40,7 @@ struct ebb__scope {
     uint32_t members_n, members_room;
     uint32_t room; /* members_room; 0 without a servant, so that a new member has to look */
     uint32_t producers;
-    uint32_t expected; /* without a servant: members that other threads have ended, whose letters are to come */
+    uint32_t expected; /* without a servant: members that others have ended, whose letters are to come */
     struct ebb_future *first, *last; /* the queue */
     uint8_t stage;                   /* how far the first is */
     ebb__due *dues;                  /* timers: a binary heap */

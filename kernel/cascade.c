@@ -92,14 +92,15 @@ static void end_with_parent(const ebb_rt *rt, ebb__region *r) {
     if (deadline < r->deadline) r->deadline = deadline;
 }
 
-static void stop_task(ebb_rt *rt, ebb__task *t) {
-    if (t->cx.signal & EBB_SIGNAL_STOP) return;
+/* `again`: what is closed to it now was open inside its unit until now. */
+static void stop_task(ebb_rt *rt, ebb__task *t, bool again) {
+    if (t->cx.signal & EBB_SIGNAL_STOP && !again) return;
     t->cx.signal |= EBB_SIGNAL_STOP;
     ebb__wake(rt, t);
 }
 
 /* The last first, as ebb__tasks_request has it. */
-static void visit_tasks(ebb_rt *rt, ebb__region *r, verb what) {
+static void visit_tasks(ebb_rt *rt, ebb__region *r, verb what, bool again) {
     uint32_t *tasks = ebb__u32s_data(&r->tasks);
     uint8_t kind = ebb__told_kind(r->told), severity = ebb__told_severity(r->told);
     if (what == CANCEL) {
@@ -110,7 +111,7 @@ static void visit_tasks(ebb_rt *rt, ebb__region *r, verb what) {
         ebb__task *t = ebb__task_at(rt, tasks[i]);
         if (EBB__MUTANT(rt, EBB_ORACLE_TASK_LEAK) && t->told == 0 && (t->mask > 0 || what == LATE)) continue;
         switch (what) {
-        case CLOSE: stop_task(rt, t); break;
+        case CLOSE: stop_task(rt, t, again); break;
         case CANCEL: break;
         case FORCE:
             if (t->told == 0) ebb__task_request(rt, t, kind, severity, r->polls, r->deadline);
@@ -125,6 +126,7 @@ static void visit_tasks(ebb_rt *rt, ebb__region *r, verb what) {
  * are told of their parent. */
 static void visit(ebb_rt *rt, ebb__region *r, verb what, const verdict *v, bool top) {
     if (what == LATE && !(r->flags & R_FORCED)) what = FORCE; /* a cleanup scope, opened since */
+    bool stopping = r->state == EBB_REGION_OPEN && r->flags & R_STOPPING;
     if (r->state == EBB_REGION_OPEN && what != LATE) {
         if (what == CLOSE && !top) ebb__region_stop(rt, r);
         else ebb__region_shut(rt, r);
@@ -146,7 +148,7 @@ static void visit(ebb_rt *rt, ebb__region *r, verb what, const verdict *v, bool 
     if (what == FORCE && (top || ebb__wheel_armed(&rt->wheel, ebb__wheel_ref(EBB__W_REGION, r->index)))) {
         ebb__region_arm(rt, r, r->deadline); /* one below that was told before has a timer too */
     }
-    visit_tasks(rt, r, what);
+    visit_tasks(rt, r, what, stopping && r->state != EBB_REGION_OPEN);
     if (EBB__UNLIKELY(r->flags & R_STEWARD)) ebb__wake(rt, ebb__task_at(rt, r->steward));
     if (r->tasks.n > 0 || r->children.n > 0) {
         if (r->state == EBB_REGION_CLOSING) ebb__region_drain(rt, r);

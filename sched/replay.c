@@ -221,7 +221,8 @@ static uint64_t clock_reading(void *ctx) {
     return ebb__replay_take(p, &op) ? op.rec.other : 0;
 }
 
-/* The callback runner of a region has ended, or the region lets go of its futures. A journal that is older than this call has nothing here. */
+/* The callback runner of a region has ended, or the region lets go of its futures. A journal that is older than
+ * this call has nothing here. */
 static void ghost_futures(ebb_rt *rt, struct ebb__scope *scope) {
     ebb__replay *p = (ebb__replay *)(void *)scope;
     (void)rt;

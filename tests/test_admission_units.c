@@ -437,6 +437,27 @@ static void closing_the_unit_itself_shuts_what_it_runs_far_away(void **state) {
     assert_int_equal(state_of(t->a, unit), EBB_REGION_CLOSED);
 }
 
+/* A close from above has left the unit open; its own close then says more than that. */
+static void closing_the_unit_after_what_is_around_it_shuts_what_it_runs_far_away(void **state) {
+    two *t = *state;
+    ebb_region service = open_region(t->a, t->a->root), unit = unit_in(t->a, service);
+    away *a = far_from(t, unit);
+    ebb_region_close(t->a->host, service);
+    meet(t);
+    assert_int_equal(a->fan.spawned, EBB_OK);
+    puppet *child = a->fan.child;
+    ebb_region_close(t->a->host, unit);
+    meet(t);
+    (void)ebb_wake(t->b->host, a->body->id);
+    meet(t);
+    assert_int_equal(a->fan.spawned, EBB_ERR_CLOSED);
+    a->body->act = NULL;
+    finish(t->b, child);
+    finish(t->b, a->body);
+    meet(t);
+    assert_int_equal(state_of(t->a, service), EBB_REGION_CLOSED);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         IN_WORLD(a_unit_closes_by_itself_when_it_is_empty_and_what_is_around_it_was_closed),
@@ -454,6 +475,7 @@ int main(void) {
         IN_TWO_WORLDS(what_a_unit_runs_far_away_fans_out_after_the_close_too),
         IN_TWO_WORLDS(what_a_unit_runs_far_away_ends_with_its_status),
         IN_TWO_WORLDS(closing_the_unit_itself_shuts_what_it_runs_far_away),
+        IN_TWO_WORLDS(closing_the_unit_after_what_is_around_it_shuts_what_it_runs_far_away),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
