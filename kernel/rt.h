@@ -74,7 +74,7 @@ typedef struct ebb__task {
     void *state;
     ebb_rt *rt;
     uint32_t index, region;
-    uint32_t pos;  /* in the region's tasks; of a kept task that has ended, its predecessor */
+    uint32_t pos; /* in the region's tasks; of a kept task that has ended, its predecessor */
     union {
         uint32_t qpos;  /* in its lane; of a kept task that has ended, its successor */
         uint32_t joins; /* parked in a join: the index of the task that it waits for; 0: for a region */
@@ -246,6 +246,8 @@ struct ebb_rt {
     uint32_t credit; /* tasks that can be spawned without asking for memory */
     ebb__slab tasks, regions, duties, timers, reasons;
     ebb__lanes lanes;
+    /* The ready lane's head, if the lane was empty when it came. It is not in the queue then. NULL: none. */
+    ebb__task *ready_first;
     ebb__queue queue[EBB__QUEUES];
     uint64_t cancel_buckets; /* a bit a bucket that has members */
     uint64_t cancel_base;    /* the earliest bucket number that may have members */

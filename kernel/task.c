@@ -12,17 +12,6 @@
 
 /* ---- the table --------------------------------------------------------------------------------- */
 
-#define TO(phase) (1u << (phase))
-/* Nothing follows Completed. */
-const uint8_t ebb__phase_legal[EBB_COMPLETED + 1] = {
-    [EBB_CREATED] = TO(EBB_RUNNING) | TO(EBB_CANCEL_REQUESTED) | TO(EBB_COMPLETED),
-    [EBB_RUNNING] = TO(EBB_CANCEL_REQUESTED) | TO(EBB_COMPLETED),
-    [EBB_CANCEL_REQUESTED] = TO(EBB_CANCEL_REQUESTED) | TO(EBB_CANCELLING) | TO(EBB_COMPLETED),
-    [EBB_CANCELLING] = TO(EBB_CANCELLING) | TO(EBB_FINALIZING) | TO(EBB_COMPLETED),
-    [EBB_FINALIZING] = TO(EBB_FINALIZING) | TO(EBB_COMPLETED),
-    [EBB_COMPLETED] = 0,
-};
-
 bool ebb__phase_refused(ebb_rt *rt, ebb__task *t, ebb_phase to) {
     rt->stats.illegal++;
     ebb__emit_task(rt, EBB_EV_ILLEGAL, t, (uint32_t)t->phase << 8 | (uint32_t)to, 0);
@@ -266,21 +255,13 @@ EBB__INLINE void parked(ebb_rt *rt, ebb__task *t) {
     }
 }
 
-EBB__INLINE void poll_body(ebb_rt *rt, ebb__task *t, bool observed) {
-    t->flags = (uint16_t)((t->flags | F_POLLING) & ~F_JOINING);
-    rt->current = t;
-    ebb_status st = observed && rt->watched ? watched_call(rt, t)
-                    : observed              ? call(rt, t)
-                                            : t->poll(&t->cx, t->state);
-    rt->current = NULL;
-    t->flags = (uint16_t)(t->flags & ~F_POLLING);
+void ebb__task_polled(ebb_rt *rt, ebb__task *t, ebb_status st) {
     if (st == EBB_PENDING) parked(rt, t);
     else body_over(rt, t, st);
 }
 
 /* With everything that may be attached to a poll: recorders, a watchdog, a budget, an end in progress. */
-__attribute__((noinline)) static void poll_observed(ebb_rt *rt, ebb__task *t, ebb_lane lane,
-                                                    uint32_t waited) {
+void ebb__task_poll_slow(ebb_rt *rt, ebb__task *t, ebb_lane lane, uint32_t waited) {
     ebb__emit_task(rt, EBB_EV_TASK_POLLED, t, (uint32_t)lane, waited);
     if (t->flags & F_RETURNED) {
         settle(rt, t, false);
@@ -288,16 +269,8 @@ __attribute__((noinline)) static void poll_observed(ebb_rt *rt, ebb__task *t, eb
     }
     t->flags |= F_POLLING; /* before the charge, which may cancel: that must not queue it now */
     if (t->polls_left != EBB_POLLS_UNBOUNDED || t->flags & F_FORCED) charge(rt, t);
-    poll_body(rt, t, true);
-}
-
-void ebb__task_poll(ebb_rt *rt, ebb__task *t, ebb_lane lane, uint32_t waited) {
-    rt->stats.polls++;
-    if (t->phase == EBB_CREATED) ebb__phase_move(rt, t, EBB_RUNNING);
-    bool metered = t->polls_left != EBB_POLLS_UNBOUNDED && t->phase != EBB_CANCEL_REQUESTED;
-    if (EBB__UNLIKELY(rt->observed || metered || t->flags & (F_RETURNED | F_FORCED))) {
-        poll_observed(rt, t, lane, waited);
-    } else {
-        poll_body(rt, t, false);
-    }
+    ebb__polling(rt, t);
+    ebb_status st = rt->watched ? watched_call(rt, t) : call(rt, t);
+    ebb__polled(rt, t);
+    ebb__task_polled(rt, t, st);
 }
