@@ -18,11 +18,18 @@ static inline ebb_lane ebb__lane_of(const ebb__task *t) {
 
 /* Puts a task that is in no lane into the one that its state asks for. */
 void ebb__enqueue_slow(ebb_rt *rt, ebb__task *t);
+static inline bool ebb__ready_is_empty(const ebb_rt *rt) {
+    return rt->ready_first == NULL && rt->queue[EBB__READY].count == 0;
+}
 static inline void ebb__enqueue_ready(ebb_rt *rt, ebb__task *t) {
-    ebb__queue *q = &rt->queue[EBB__READY];
-    if (rt->ready_first == NULL && q->count == 0) rt->ready_first = t;
-    else t->qpos = ebb__lanes_push(&rt->lanes, q, t->index);
+    if (ebb__ready_is_empty(rt)) rt->ready_first = t;
+    else t->qpos = ebb__lanes_push(&rt->lanes, &rt->queue[EBB__READY], t->index);
     t->queue = EBB_LANE_READY; /* last: the store of a byte makes the compiler forget what it has loaded */
+}
+/* That calls no other function. */
+static inline bool ebb__ready_has_room(const ebb_rt *rt) {
+    const ebb__queue *q = &rt->queue[EBB__READY];
+    return ebb__ready_is_empty(rt) || q->put != q->put_end;
 }
 static inline void ebb__enqueue(ebb_rt *rt, ebb__task *t) {
     if (EBB__UNLIKELY(t->told != 0 || t->flags & F_TIMED)) {
@@ -85,8 +92,7 @@ uint32_t ebb__lane_count(const ebb_rt *rt, ebb_lane lane);
 void ebb__wake_slow(ebb_rt *rt, ebb__task *t);
 /* It is parked, and ebb__enqueue_ready puts it where it belongs without another call. */
 static inline bool ebb__wakes_at_once(const ebb_rt *rt, const ebb__task *t) {
-    const ebb__queue *q = &rt->queue[EBB__READY];
-    return !(t->flags & (F_POLLING | F_TIMED)) && (t->queue | t->told) == 0 && q->put != q->put_end;
+    return !(t->flags & (F_POLLING | F_TIMED)) && (t->queue | t->told) == 0 && ebb__ready_has_room(rt);
 }
 static inline void ebb__wake(ebb_rt *rt, ebb__task *t) {
     if (EBB__LIKELY(rt->trace == NULL && ebb__wakes_at_once(rt, t))) ebb__enqueue_ready(rt, t);

@@ -358,15 +358,19 @@ static inline uint64_t ebb__id_error(const ebb_rt *rt, ebb_status st) {
 /* Looks an id up in a slab: EBB_OK and its index, or what is wrong with it. */
 ebb_status ebb__lookup_failed(const ebb_rt *rt, uint64_t id);
 
+/* Its record, or NULL. */
+static inline void *ebb__record_of(const ebb_rt *rt, const ebb__slab *s, uint64_t id, uint32_t shift,
+                                   size_t hot) {
+    uint32_t generation = (uint32_t)id, i = (uint32_t)(id >> 32) & 0xffffff;
+    if (EBB__UNLIKELY(generation == 0 || id >> 56 != rt->id || i - 1 >= s->used - 1)) return NULL;
+    ebb__slot *slot = ebb__slab_at_as(s, i, shift, hot);
+    return EBB__LIKELY(slot->generation == generation) ? slot : NULL;
+}
+
 static inline ebb_status ebb__lookup_as(const ebb_rt *rt, const ebb__slab *s, uint64_t id, uint32_t *index,
                                         uint32_t shift, size_t hot) {
-    uint32_t generation = (uint32_t)id, i = (uint32_t)(id >> 32) & 0xffffff;
-    *index = i;
-    if (EBB__LIKELY(generation != 0 && id >> 56 == rt->id && i - 1 < s->used - 1 &&
-                    ((ebb__slot *)ebb__slab_at_as(s, i, shift, hot))->generation == generation)) {
-        return EBB_OK;
-    }
-    return ebb__lookup_failed(rt, id);
+    *index = (uint32_t)(id >> 32) & 0xffffff;
+    return EBB__LIKELY(ebb__record_of(rt, s, id, shift, hot) != NULL) ? EBB_OK : ebb__lookup_failed(rt, id);
 }
 
 static inline ebb_status ebb__lookup(const ebb_rt *rt, const ebb__slab *s, uint64_t id, uint32_t *index) {

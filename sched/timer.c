@@ -34,7 +34,7 @@ ebb_status ebb_timer_disarm(ebb_cx *cx, ebb_timer timer) {
     if (st == EBB_OK) {
         ebb__timer *tm = ebb__slab_at_as(&rt->timers, i, EBB__TIMER_SHIFT, sizeof(ebb__timer));
         ebb__wheel_disarm_node(&rt->wheel, &tm->node);
-        ebb__slab_give_as(&rt->timers, i, EBB__TIMER_SHIFT, sizeof(ebb__timer));
+        ebb__slab_give_record(&rt->timers, i, tm);
     }
     ebb__journal(rt, cx, (ebb_record){.type = J_TIMER_DISARM, .other = timer.id, .value = (uint32_t)st});
     return st;
