@@ -189,9 +189,13 @@ enum { DUTY_FREE = 0, DUTY_OPEN = 1, DUTY_LEAKED = 2 };
 typedef struct ebb__timer {
     uint32_t link;
     uint32_t generation;
-    ebb__node node;
-    uint32_t task, task_generation;
+    ebb__links links;
 } ebb__timer;
+
+typedef struct ebb__timer_cold {
+    uint64_t due;
+    ebb_task task; /* who is woken */
+} ebb__timer_cold;
 
 typedef struct ebb__own_reason {
     uint32_t link, generation;
@@ -328,6 +332,13 @@ static inline ebb__cold *ebb__cold_at(const ebb_rt *rt, uint32_t i) {
 static inline ebb__region *ebb__region_at(const ebb_rt *rt, uint32_t i) {
     return (ebb__region *)(void *)(rt->regions.base[i >> EBB__REGION_SHIFT] +
                                    (size_t)(i & ((1u << EBB__REGION_SHIFT) - 1)) * sizeof(ebb__region));
+}
+
+static inline ebb__timer_cold *ebb__timer_cold_at(const ebb_rt *rt, uint32_t i) {
+    return (ebb__timer_cold *)(void *)(rt->timers.base[i >> EBB__TIMER_SHIFT] +
+                                       (sizeof(ebb__timer) << EBB__TIMER_SHIFT) +
+                                       (size_t)(i & ((1u << EBB__TIMER_SHIFT) - 1)) *
+                                           sizeof(ebb__timer_cold));
 }
 
 static inline ebb__duty *ebb__duty_at(const ebb_rt *rt, uint32_t i) {
