@@ -1,10 +1,11 @@
 #include "base/wheel.h"
 
+#include <stddef.h>
+
 _Static_assert(UINT64_MAX / EBB__TICK < UINT64_C(1) << (6 * EBB__WHEEL_LEVELS), "every tick has a slot");
 
 void ebb__wheel_init(ebb__wheel *w, uint64_t now) {
     w->tick = now / EBB__TICK;
-    w->armed = 0;
     w->quiet_until = EBB_FOREVER;
     for (unsigned l = 0; l < EBB__WHEEL_LEVELS; l++) w->pending[l] = 0;
     for (uint32_t i = 0; i < EBB__WHEEL_LEVELS * EBB__WHEEL_SLOTS; i++) {
@@ -13,11 +14,19 @@ void ebb__wheel_init(ebb__wheel *w, uint64_t now) {
 }
 
 void ebb__wheel_source(ebb__wheel *w, unsigned k, ebb__slab *slab, size_t offset, bool cold) {
+    size_t start = offset + (cold ? (size_t)slab->hot << slab->shift : 0);
     w->source[k].base = (char *const *const *)&slab->base;
     w->source[k].shift = slab->shift;
     w->source[k].mask = (UINT32_C(1) << slab->shift) - 1;
-    w->source[k].offset = offset + (cold ? (size_t)slab->hot << slab->shift : 0);
-    w->source[k].stride = cold ? slab->cold : slab->hot;
+    w->source[k].offset = (uint32_t)(start + offsetof(ebb__node, links));
+    w->source[k].due_offset = (uint32_t)(start + offsetof(ebb__node, due));
+    w->source[k].stride = w->source[k].due_stride = cold ? slab->cold : slab->hot;
+}
+
+void ebb__wheel_source_split(ebb__wheel *w, unsigned k, ebb__slab *slab, size_t links, size_t due) {
+    ebb__wheel_source(w, k, slab, links, false);
+    w->source[k].due_offset = (uint32_t)(due + ((size_t)slab->hot << slab->shift));
+    w->source[k].due_stride = slab->cold;
 }
 
 /* The slot to open next: the earliest start, of a higher level if two start together (what is in it
@@ -56,16 +65,16 @@ uint32_t ebb__wheel_turn(ebb__wheel *w, uint64_t now, uint32_t *work) {
             return 0;
         }
         w->tick = start;
-        ebb__node *head = &w->head[level * EBB__WHEEL_SLOTS + slot];
-        uint32_t ref = head->next;
-        ebb__node *n = ebb__wheel_node(w, ref);
+        uint32_t ref = w->head[level * EBB__WHEEL_SLOTS + slot].next;
+        ebb__links *n = ebb__wheel_links(w, ref);
+        uint64_t due = *ebb__wheel_due(w, ref);
         ebb__wheel_unlink(w, n);
         --*work;
-        if (ebb__wheel_tick(n->due) <= w->tick) {
-            w->armed--;
+        if (ebb__wheel_tick(due) <= w->tick) {
+            n->next = 0;
             return ref;
         }
-        ebb__wheel_link(w, ref, n);
+        ebb__wheel_link(w, ref, n, due);
     }
     return 0;
 }

@@ -126,7 +126,7 @@ static inline bool shut(ebb_bridge *b) {
 
 static void grant_places(ebb_bridge *b) {
     side *s = &b->from;
-    while (s->first != NULL && has_place(b) && ebb__waiters_grant(&s->first, &s->last)) s->granted++;
+    while (s->first != NULL && has_place(b) && ebb__waiters_grant(&s->first)) s->granted++;
 }
 
 /* A place, if the other side has made one by now; else its bell is wanted. */
@@ -211,7 +211,7 @@ static bool is_over(ebb_bridge *b) {
 
 static void grant_items(ebb_bridge *b) {
     side *s = &b->to;
-    while (s->first != NULL && has_item(b) && ebb__waiters_grant(&s->first, &s->last)) s->granted++;
+    while (s->first != NULL && has_item(b) && ebb__waiters_grant(&s->first)) s->granted++;
     if (s->first != NULL && is_over(b)) wake_all(s->first);
 }
 

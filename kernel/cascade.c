@@ -252,12 +252,13 @@ void ebb__pass_deadlines(ebb_rt *rt, ebb__region *r) {
 }
 
 static void timer_fired(ebb_rt *rt, uint32_t i) {
-    ebb__timer *tm = ebb__slab_at(&rt->timers, i);
+    const ebb__timer *tm = ebb__slab_at(&rt->timers, i);
     uint64_t id = ebb__id(rt, i, tm->generation);
-    ebb__task *t = ebb__task_at(rt, tm->task);
-    bool alive = t->generation == tm->task_generation && t->phase != 0 && t->phase != EBB_COMPLETED;
+    ebb_task task = ebb__timer_cold_at(rt, i)->task;
+    ebb__task *t = ebb__record_of(rt, &rt->tasks, task.id, EBB__TASK_SHIFT, sizeof *t);
+    bool alive = t != NULL && t->phase != 0 && t->phase != EBB_COMPLETED;
     ebb__slab_give(&rt->timers, i);
-    ebb__emit_plain(rt, EBB_EV_TIMER_FIRED, alive ? ebb__task_id(t) : 0, 0, 0, id);
+    ebb__emit_plain(rt, EBB_EV_TIMER_FIRED, alive ? task.id : 0, 0, 0, id);
     if (alive) ebb__wake(rt, t);
 }
 

@@ -158,7 +158,10 @@ void ebb__dequeue(ebb_rt *rt, ebb__task *t) {
         break;
     }
     case EBB_LANE_TIMED: timed_remove(rt, t->qpos); break;
-    case EBB_LANE_READY: ebb__lanes_remove(&rt->lanes, &rt->queue[EBB__READY], t->qpos); break;
+    case EBB_LANE_READY:
+        if (rt->ready_first == t) rt->ready_first = NULL;
+        else ebb__lanes_remove(&rt->lanes, &rt->queue[EBB__READY], t->qpos);
+        break;
     default: break;
     }
     t->queue = EBB_LANE_NONE;
@@ -168,7 +171,7 @@ uint32_t ebb__lane_count(const ebb_rt *rt, ebb_lane lane) {
     switch (lane) {
     case EBB_LANE_CANCEL: return rt->cancel_count;
     case EBB_LANE_TIMED: return rt->timed.n;
-    case EBB_LANE_READY: return rt->queue[EBB__READY].count;
+    case EBB_LANE_READY: return ebb__ready_count(rt);
     default: return 0;
     }
 }
@@ -208,8 +211,9 @@ ebb__task *ebb__lane_pop_slow(ebb_rt *rt, ebb_lane lane) {
 
 ebb__task *ebb__lane_pick(ebb_rt *rt, ebb_lane lane, uint32_t nth) {
     ebb__task *t = NULL;
-    if (nth > 0 && lane != EBB_LANE_TIMED) {
-        t = pick_queue(rt, &rt->queue[lane == EBB_LANE_CANCEL ? first_bucket(rt) : EBB__READY], nth);
+    if (nth > 0 && lane == EBB_LANE_CANCEL) t = pick_queue(rt, &rt->queue[first_bucket(rt)], nth);
+    if (nth > 0 && lane == EBB_LANE_READY) {
+        t = pick_queue(rt, &rt->queue[EBB__READY], nth - (rt->ready_first != NULL));
     }
     return t != NULL ? t : ebb__lane_pop(rt, lane);
 }

@@ -18,13 +18,25 @@ static inline ebb_lane ebb__lane_of(const ebb__task *t) {
 
 /* Puts a task that is in no lane into the one that its state asks for. */
 void ebb__enqueue_slow(ebb_rt *rt, ebb__task *t);
+static inline bool ebb__ready_is_empty(const ebb_rt *rt) {
+    return rt->ready_first == NULL && rt->queue[EBB__READY].count == 0;
+}
+static inline void ebb__enqueue_ready(ebb_rt *rt, ebb__task *t) {
+    if (ebb__ready_is_empty(rt)) rt->ready_first = t;
+    else t->qpos = ebb__lanes_push(&rt->lanes, &rt->queue[EBB__READY], t->index);
+    t->queue = EBB_LANE_READY; /* last: the store of a byte makes the compiler forget what it has loaded */
+}
+/* That calls no other function. */
+static inline bool ebb__ready_has_room(const ebb_rt *rt) {
+    const ebb__queue *q = &rt->queue[EBB__READY];
+    return ebb__ready_is_empty(rt) || q->put != q->put_end;
+}
 static inline void ebb__enqueue(ebb_rt *rt, ebb__task *t) {
     if (EBB__UNLIKELY(t->told != 0 || t->flags & F_TIMED)) {
         ebb__enqueue_slow(rt, t);
         return;
     }
-    t->queue = EBB_LANE_READY;
-    t->qpos = ebb__lanes_push(&rt->lanes, &rt->queue[EBB__READY], t->index);
+    ebb__enqueue_ready(rt, t);
 }
 /* The same when its cleanup deadline is at hand: spares a look at its region. */
 void ebb__enqueue_cancelled(ebb_rt *rt, ebb__task *t, uint64_t deadline);
@@ -47,7 +59,7 @@ ebb__task *ebb__lane_pick(ebb_rt *rt, ebb_lane lane, uint32_t nth);
 /* How far the pump's memory accesses are started before they are needed. */
 enum { EBB__AHEAD = 12 };
 
-static inline ebb__task *ebb__queue_pop(ebb_rt *rt, ebb__queue *q) {
+EBB__INLINE ebb__task *ebb__queue_pop(ebb_rt *rt, ebb__queue *q) {
     uint32_t ahead = ebb__lanes_peek(&rt->lanes, q, EBB__AHEAD);
     if (ahead != 0) __builtin_prefetch(ebb__task_at(rt, ahead), 1);
     ebb__task *t = ebb__task_at(rt, ebb__lanes_pop(&rt->lanes, q));
@@ -55,21 +67,36 @@ static inline ebb__task *ebb__queue_pop(ebb_rt *rt, ebb__queue *q) {
     return t;
 }
 
+/* The next task of the ready lane; NULL if there is none. */
+EBB__INLINE ebb__task *ebb__ready_pop(ebb_rt *rt) {
+    ebb__task *t = rt->ready_first;
+    if (t != NULL) {
+        rt->ready_first = NULL;
+        t->queue = EBB_LANE_NONE;
+        return t;
+    }
+    ebb__queue *q = &rt->queue[EBB__READY];
+    return q->count == 0 ? NULL : ebb__queue_pop(rt, q);
+}
+
+static inline uint32_t ebb__ready_count(const ebb_rt *rt) {
+    return rt->queue[EBB__READY].count + (rt->ready_first != NULL);
+}
+
 static inline ebb__task *ebb__lane_pop(ebb_rt *rt, ebb_lane lane) {
-    if (EBB__LIKELY(lane == EBB_LANE_READY)) return ebb__queue_pop(rt, &rt->queue[EBB__READY]);
-    return ebb__lane_pop_slow(rt, lane);
+    return lane == EBB_LANE_READY ? ebb__ready_pop(rt) : ebb__lane_pop_slow(rt, lane);
 }
 uint32_t ebb__lane_count(const ebb_rt *rt, ebb_lane lane);
 
 /* Makes a task runnable, once. */
 void ebb__wake_slow(ebb_rt *rt, ebb__task *t);
+/* It is parked, and ebb__enqueue_ready puts it where it belongs without another call. */
+static inline bool ebb__wakes_at_once(const ebb_rt *rt, const ebb__task *t) {
+    return !(t->flags & (F_POLLING | F_TIMED)) && (t->queue | t->told) == 0 && ebb__ready_has_room(rt);
+}
 static inline void ebb__wake(ebb_rt *rt, ebb__task *t) {
-    if (EBB__LIKELY(!(t->flags & (F_POLLING | F_TIMED)) && t->queue == EBB_LANE_NONE && t->told == 0 &&
-                    rt->trace == NULL)) {
-        ebb__enqueue(rt, t);
-    } else {
-        ebb__wake_slow(rt, t);
-    }
+    if (EBB__LIKELY(rt->trace == NULL && ebb__wakes_at_once(rt, t))) ebb__enqueue_ready(rt, t);
+    else ebb__wake_slow(rt, t);
 }
 
 /* The end of a task's cleanup budget; EBB_FOREVER if it was not asked to stop. */

@@ -131,7 +131,7 @@ void ebb__task_cancel_own(ebb_rt *rt, ebb__task *t, uint8_t kind, uint64_t origi
     uint32_t ref = ebb__wheel_ref(EBB__W_TASK, t->index);
     own_reason(rt, c, &reason);
     bool had = (t->flags & F_OWN_CANCEL) != 0;
-    if (!had && t->flags & F_NODE && c->node.next != 0) {
+    if (!had && t->flags & F_NODE && c->node.links.next != 0) {
         ebb__cap_by_deadline(rt, c->node.due, &b.deadline, &force_at);
     }
     uint64_t old_end = had ? c->node.due + (uint64_t)c->kept * 1024 : EBB_FOREVER;
@@ -176,7 +176,7 @@ static bool cancellable(ebb_rt *rt, ebb_task task, ebb__task **out) {
 /* Its own deadline, which nobody has acted on yet. */
 static bool deadline_passed(ebb_rt *rt, const ebb__task *t) {
     const ebb__cold *c = ebb__cold_at(rt, t->index);
-    if ((t->flags & (F_NODE | F_OWN_CANCEL)) != F_NODE || c->node.next == 0) return false;
+    if ((t->flags & (F_NODE | F_OWN_CANCEL)) != F_NODE || c->node.links.next == 0) return false;
     ebb__clock_read_inside(rt);
     return c->node.due <= rt->now;
 }

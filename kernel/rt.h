@@ -74,7 +74,7 @@ typedef struct ebb__task {
     void *state;
     ebb_rt *rt;
     uint32_t index, region;
-    uint32_t pos;  /* in the region's tasks; of a kept task that has ended, its predecessor */
+    uint32_t pos; /* in the region's tasks; of a kept task that has ended, its predecessor */
     union {
         uint32_t qpos;  /* in its lane; of a kept task that has ended, its successor */
         uint32_t joins; /* parked in a join: the index of the task that it waits for; 0: for a region */
@@ -189,9 +189,13 @@ enum { DUTY_FREE = 0, DUTY_OPEN = 1, DUTY_LEAKED = 2 };
 typedef struct ebb__timer {
     uint32_t link;
     uint32_t generation;
-    ebb__node node;
-    uint32_t task, task_generation;
+    ebb__links links;
 } ebb__timer;
+
+typedef struct ebb__timer_cold {
+    uint64_t due;
+    ebb_task task; /* who is woken */
+} ebb__timer_cold;
 
 typedef struct ebb__own_reason {
     uint32_t link, generation;
@@ -246,6 +250,8 @@ struct ebb_rt {
     uint32_t credit; /* tasks that can be spawned without asking for memory */
     ebb__slab tasks, regions, duties, timers, reasons;
     ebb__lanes lanes;
+    /* The ready lane's head, if the lane was empty when it came. It is not in the queue then. NULL: none. */
+    ebb__task *ready_first;
     ebb__queue queue[EBB__QUEUES];
     uint64_t cancel_buckets; /* a bit a bucket that has members */
     uint64_t cancel_base;    /* the earliest bucket number that may have members */
@@ -329,6 +335,13 @@ static inline ebb__region *ebb__region_at(const ebb_rt *rt, uint32_t i) {
                                    (size_t)(i & ((1u << EBB__REGION_SHIFT) - 1)) * sizeof(ebb__region));
 }
 
+static inline ebb__timer_cold *ebb__timer_cold_at(const ebb_rt *rt, uint32_t i) {
+    return (ebb__timer_cold *)(void *)(rt->timers.base[i >> EBB__TIMER_SHIFT] +
+                                       (sizeof(ebb__timer) << EBB__TIMER_SHIFT) +
+                                       (size_t)(i & ((1u << EBB__TIMER_SHIFT) - 1)) *
+                                           sizeof(ebb__timer_cold));
+}
+
 static inline ebb__duty *ebb__duty_at(const ebb_rt *rt, uint32_t i) {
     return ebb__slab_at(&rt->duties, i);
 }
@@ -357,15 +370,19 @@ static inline uint64_t ebb__id_error(const ebb_rt *rt, ebb_status st) {
 /* Looks an id up in a slab: EBB_OK and its index, or what is wrong with it. */
 ebb_status ebb__lookup_failed(const ebb_rt *rt, uint64_t id);
 
+/* Its record, or NULL. */
+static inline void *ebb__record_of(const ebb_rt *rt, const ebb__slab *s, uint64_t id, uint32_t shift,
+                                   size_t hot) {
+    uint32_t generation = (uint32_t)id, i = (uint32_t)(id >> 32) & 0xffffff;
+    if (EBB__UNLIKELY(generation == 0 || id >> 56 != rt->id || i - 1 >= s->used - 1)) return NULL;
+    ebb__slot *slot = ebb__slab_at_as(s, i, shift, hot);
+    return EBB__LIKELY(slot->generation == generation) ? slot : NULL;
+}
+
 static inline ebb_status ebb__lookup_as(const ebb_rt *rt, const ebb__slab *s, uint64_t id, uint32_t *index,
                                         uint32_t shift, size_t hot) {
-    uint32_t generation = (uint32_t)id, i = (uint32_t)(id >> 32) & 0xffffff;
-    *index = i;
-    if (EBB__LIKELY(generation != 0 && id >> 56 == rt->id && i - 1 < s->used - 1 &&
-                    ((ebb__slot *)ebb__slab_at_as(s, i, shift, hot))->generation == generation)) {
-        return EBB_OK;
-    }
-    return ebb__lookup_failed(rt, id);
+    *index = (uint32_t)(id >> 32) & 0xffffff;
+    return EBB__LIKELY(ebb__record_of(rt, s, id, shift, hot) != NULL) ? EBB_OK : ebb__lookup_failed(rt, id);
 }
 
 static inline ebb_status ebb__lookup(const ebb_rt *rt, const ebb__slab *s, uint64_t id, uint32_t *index) {

@@ -45,8 +45,18 @@ __attribute__((cold, noinline)) static ebb_task refuse(ebb_rt *rt, ebb_cx *cx, e
     return (ebb_task){ebb__id_error(rt, st)};
 }
 
-EBB__INLINE ebb_task spawn(ebb_rt *rt, ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state,
-                           const ebb_task_opts *opts, uint32_t waiter, const char *site) {
+/* A new task of a region that has room for it. In no lane yet. */
+EBB__INLINE ebb__task *task_add(ebb_rt *rt, ebb__region *r, ebb_poll_fn poll, void *state, const char *site) {
+    ebb__task *t = task_new(rt, r->index, poll, state, site);
+    t->pos = ebb__u32s_push(&r->tasks, t->index);
+    t->priority = r->priority;
+    t->polls_left = r->polls;
+    rt->stats.spawned++;
+    return t;
+}
+
+static ebb_task spawn(ebb_rt *rt, ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state,
+                      const ebb_task_opts *opts, uint32_t waiter, const char *site) {
     ebb__region *r;
     ebb_status st = ebb__find_region(rt, region, &r);
     if (EBB__UNLIKELY(st != EBB_OK)) return refuse(rt, cx, region, st);
@@ -61,10 +71,7 @@ EBB__INLINE ebb_task spawn(ebb_rt *rt, ebb_cx *cx, ebb_region region, ebb_poll_f
         ebb__region_failed(rt, r, st, 0);
         return refuse(rt, cx, region, st);
     }
-    ebb__task *t = task_new(rt, r->index, poll, state, site);
-    t->pos = ebb__u32s_push(&r->tasks, t->index);
-    t->priority = r->priority;
-    t->polls_left = r->polls;
+    ebb__task *t = task_add(rt, r, poll, state, site);
     t->waiter = waiter;
     if (EBB__UNLIKELY(r->flags & R_STOPPING)) t->cx.signal = EBB_SIGNAL_STOP;
     if (timed) {
@@ -80,7 +87,6 @@ EBB__INLINE ebb_task spawn(ebb_rt *rt, ebb_cx *cx, ebb_region region, ebb_poll_f
             ebb__wheel_arm(&rt->wheel, ebb__wheel_ref(EBB__W_TASK, t->index), opts->deadline);
         }
     }
-    rt->stats.spawned++;
     ebb__emit_task(rt, EBB_EV_TASK_SPAWNED, t,
                    (t->flags & F_KEEP ? 1u : 0u) | (waiter == EBB__A_FUTURE ? 8u : 0u),
                    ebb__task_id(ebb__task_of(cx)));
@@ -113,11 +119,22 @@ ebb_task ebb_spawn_opts_at(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void
     return id;
 }
 
+/* Has it room for a task without a deadline, is that admitted, and is nobody to be told? */
+static inline bool takes_at_once(const ebb_rt *rt, const ebb__region *r) {
+    return r->state == EBB_REGION_OPEN && !(r->flags & R_STOPPING) && r->deadline == EBB_FOREVER &&
+           r->tasks.n < r->tasks.cap && rt->credit > 0 && !rt->observed && ebb__ready_has_room(rt);
+}
+
+/* What most calls are, without a call of another function; ebb_spawn_opts_at does the same and all the rest. */
 ebb_task ebb_spawn_at(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state, const char *site) {
     ebb_rt *rt = ebb__rt_of(cx);
-    ebb_task id = spawn(rt, cx, region, poll, state, NULL, 0, site);
-    if (EBB__UNLIKELY(rt->journal != NULL)) journal_spawn(rt, cx, region, NULL, site, id.id);
-    return id;
+    ebb__region *r = ebb__record_of(rt, &rt->regions, region.id, EBB__REGION_SHIFT, sizeof *r);
+    if (EBB__UNLIKELY(r == NULL || poll == NULL || !takes_at_once(rt, r))) {
+        return ebb_spawn_opts_at(cx, region, poll, state, NULL, site);
+    }
+    ebb__task *t = task_add(rt, r, poll, state, site);
+    ebb__enqueue_ready(rt, t);
+    return (ebb_task){ebb__id(rt, t->index, t->generation)};
 }
 
 ebb_task ebb__spawn_apart(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state, const char *site) {

@@ -12,17 +12,6 @@
 
 /* ---- the table --------------------------------------------------------------------------------- */
 
-#define TO(phase) (1u << (phase))
-/* Nothing follows Completed. */
-const uint8_t ebb__phase_legal[EBB_COMPLETED + 1] = {
-    [EBB_CREATED] = TO(EBB_RUNNING) | TO(EBB_CANCEL_REQUESTED) | TO(EBB_COMPLETED),
-    [EBB_RUNNING] = TO(EBB_CANCEL_REQUESTED) | TO(EBB_COMPLETED),
-    [EBB_CANCEL_REQUESTED] = TO(EBB_CANCEL_REQUESTED) | TO(EBB_CANCELLING) | TO(EBB_COMPLETED),
-    [EBB_CANCELLING] = TO(EBB_CANCELLING) | TO(EBB_FINALIZING) | TO(EBB_COMPLETED),
-    [EBB_FINALIZING] = TO(EBB_FINALIZING) | TO(EBB_COMPLETED),
-    [EBB_COMPLETED] = 0,
-};
-
 bool ebb__phase_refused(ebb_rt *rt, ebb__task *t, ebb_phase to) {
     rt->stats.illegal++;
     ebb__emit_task(rt, EBB_EV_ILLEGAL, t, (uint32_t)t->phase << 8 | (uint32_t)to, 0);
@@ -56,7 +45,7 @@ static void cold_clear(ebb_rt *rt, ebb__task *t) {
 EBB__INLINE void give_back(ebb_rt *rt, ebb__task *t) {
     t->phase = 0;
     uint32_t retired = rt->tasks.retired;
-    ebb__slab_give_as(&rt->tasks, t->index, EBB__TASK_SHIFT, sizeof(ebb__task));
+    ebb__slab_give_record(&rt->tasks, t->index, t);
     if (EBB__LIKELY(rt->tasks.retired == retired)) rt->credit++;
 }
 
@@ -70,29 +59,48 @@ static void servant_over(ebb_rt *rt, ebb__region *r) {
     ebb__region_futures(rt, r, rt->scope_over);
 }
 
-/* The one function that ends a task. */
-EBB__INLINE void task_end(ebb_rt *rt, ebb__task *t, ebb_status status) {
+/* It has ended with this status, and its region hears of it. */
+static void tell_region(ebb_rt *rt, ebb__region *r, ebb_status status, uint64_t task) {
+    if (status == EBB_CANCELLED) {
+        if (r->status == EBB_OK) r->status = EBB_CANCELLED;
+    } else if (EBB__UNLIKELY(status != EBB_OK)) {
+        ebb__region_failed(rt, r, status, task);
+    }
+    if (r->state != EBB_REGION_OPEN || r->flags & (R_JOINING | R_ENDS)) ebb__region_advance(rt, r);
+}
+
+/* What a plain end has nothing of, all in F_LONG. */
+static void end_cold(ebb_rt *rt, ebb__region *r, ebb__task *t, ebb_status status) {
+    if (t->flags & F_TIMED) rt->timed.members--;
+    if (!(t->flags & F_COLD)) return;
+    if (rt->task_over != NULL) rt->task_over(t, status);
+    cold_clear(rt, t);
+    if (r->closer == t->index) r->closer = 0;
+    if (r->servant == t->index) servant_over(rt, r);
+    if (r->flags & R_STEWARD && r->steward == t->index) ebb__steward_over(rt, r);
+    ebb__task *waits = ebb__joiner(rt, t);
+    if (waits != NULL) ebb__wake(rt, waits);
+}
+
+/* Ends by the long way, or has a place in a lane's heap that is kept for it. */
+enum { F_LONG = F_COLD | F_TIMED };
+
+/* The one function that ends a task. `plain`: without F_LONG, and no trace is on. */
+EBB__INLINE void task_end(ebb_rt *rt, ebb__task *t, ebb_status status, bool plain) {
     ebb__region *r = ebb__region_at(rt, t->region);
-    uint64_t id = ebb__task_id(t);
+    uint32_t generation = t->generation;
     bool finalized = t->phase == EBB_FINALIZING && status != EBB_FAULTED;
     if (finalized) status = EBB_CANCELLED;
     ebb__phase_move(rt, t, EBB_COMPLETED);
-    ebb__emit_task(rt, finalized ? EBB_EV_FINALIZED : EBB_EV_COMPLETED, t, (uint32_t)status, 0);
+    if (!plain) {
+        ebb__emit_task(rt, finalized ? EBB_EV_FINALIZED : EBB_EV_COMPLETED, t, (uint32_t)status, 0);
+    }
     rt->stats.ended++;
     uint32_t moved = ebb__u32s_remove(&r->tasks, t->pos);
     if (moved != 0) ebb__task_at(rt, moved)->pos = t->pos;
-    if (t->flags & F_TIMED) rt->timed.members--;
-    if (EBB__UNLIKELY(t->flags & F_COLD)) {
-        if (rt->task_over != NULL) rt->task_over(t, status);
-        cold_clear(rt, t);
-        if (r->closer == t->index) r->closer = 0;
-        if (r->servant == t->index) servant_over(rt, r);
-        if (r->flags & R_STEWARD && r->steward == t->index) ebb__steward_over(rt, r);
-        ebb__task *waits = ebb__joiner(rt, t);
-        if (waits != NULL) ebb__wake(rt, waits);
-    }
+    if (!plain && t->flags & F_LONG) end_cold(rt, r, t, status);
     bool apart = t->waiter == EBB__A_FUTURE;
-    if (t->flags & (F_KEEP | F_ABANDONED)) {
+    if (!plain && t->flags & (F_KEEP | F_ABANDONED)) {
         t->polls_left = (uint32_t)status;
         t->pos = 0;
         t->qpos = r->kept;
@@ -101,21 +109,16 @@ EBB__INLINE void task_end(ebb_rt *rt, ebb__task *t, ebb_status status) {
     } else {
         give_back(rt, t);
     }
-    if (EBB__UNLIKELY(apart) && status != EBB_FAULTED) {
-        /* whoever has its future hears of it */
-    } else if (status == EBB_CANCELLED) {
-        if (r->status == EBB_OK) r->status = EBB_CANCELLED;
-    } else if (EBB__UNLIKELY(status != EBB_OK)) {
-        ebb__region_failed(rt, r, status, id);
-    }
-    if (EBB__UNLIKELY(r->state != EBB_REGION_OPEN || r->flags & (R_JOINING | R_ENDS))) {
-        ebb__region_advance(rt, r);
+    /* Whoever has its future hears of the rest. */
+    if (EBB__UNLIKELY(apart) && status != EBB_FAULTED) status = EBB_OK;
+    if (EBB__UNLIKELY(status != EBB_OK || r->state != EBB_REGION_OPEN || r->flags & (R_JOINING | R_ENDS))) {
+        tell_region(rt, r, status, ebb__id(rt, t->index, generation));
     }
 }
 
 void ebb__task_end_unpolled(ebb_rt *rt, ebb__task *t) {
     ebb__dequeue(rt, t);
-    task_end(rt, t, EBB_CANCELLED);
+    task_end(rt, t, EBB_CANCELLED, false);
 }
 
 void ebb__task_rewoken(ebb_rt *rt, ebb__task *t) {
@@ -180,11 +183,11 @@ __attribute__((noinline)) static void settle(ebb_rt *rt, ebb__task *t, bool firs
         }
     }
     ebb__dequeue(rt, t); /* a hook, or a region that closed, may have woken it meanwhile */
-    task_end(rt, t, (ebb_status)(int32_t)t->polls_left);
+    task_end(rt, t, (ebb_status)(int32_t)t->polls_left, false);
 }
 
 /* The body is over, with this status. */
-EBB__INLINE void body_over(ebb_rt *rt, ebb__task *t, ebb_status status) {
+static void body_over(ebb_rt *rt, ebb__task *t, ebb_status status) {
     if (EBB__UNLIKELY(status == EBB_FAULTED)) {
         ebb__emit_task(rt, EBB_EV_FAULTED, t, 0, 0);
     } else if (t->phase == EBB_CANCELLING && !(t->flags & F_ABANDONED)) {
@@ -192,7 +195,7 @@ EBB__INLINE void body_over(ebb_rt *rt, ebb__task *t, ebb_status status) {
         ebb__emit_task(rt, EBB_EV_CLEANUP_DONE, t, 0, 0);
     }
     if (EBB__LIKELY(!(t->flags & F_COLD))) {
-        task_end(rt, t, status);
+        task_end(rt, t, status, false);
         return;
     }
     t->flags |= F_RETURNED;
@@ -254,7 +257,7 @@ static ebb_status watched_call(ebb_rt *rt, ebb__task *t) {
 }
 
 /* The body has been polled and is not over. */
-EBB__INLINE void parked(ebb_rt *rt, ebb__task *t) {
+static void parked(ebb_rt *rt, ebb__task *t) {
     if (EBB__UNLIKELY(t->flags & F_FORCED) && !servant_waits(rt, t)) {
         if (t->force_left == 0) {
             abandon(rt, t);
@@ -267,21 +270,20 @@ EBB__INLINE void parked(ebb_rt *rt, ebb__task *t) {
     }
 }
 
-EBB__INLINE void poll_body(ebb_rt *rt, ebb__task *t, bool observed) {
-    t->flags = (uint16_t)((t->flags | F_POLLING) & ~F_JOINING);
-    rt->current = t;
-    ebb_status st = observed && rt->watched ? watched_call(rt, t)
-                    : observed              ? call(rt, t)
-                                            : t->poll(&t->cx, t->state);
-    rt->current = NULL;
-    t->flags = (uint16_t)(t->flags & ~F_POLLING);
-    if (st == EBB_PENDING) parked(rt, t);
-    else body_over(rt, t, st);
+/* What most polls lead to needs no call of another function. */
+void ebb__task_polled(ebb_rt *rt, ebb__task *t, ebb_status st) {
+    if (st == EBB_PENDING) {
+        parked(rt, t);
+    } else if (EBB__UNLIKELY(rt->trace != NULL || t->flags & F_LONG)) {
+        body_over(rt, t, st);
+    } else {
+        if (t->phase == EBB_CANCELLING && st != EBB_FAULTED) ebb__phase_move(rt, t, EBB_FINALIZING);
+        task_end(rt, t, st, true);
+    }
 }
 
 /* With everything that may be attached to a poll: recorders, a watchdog, a budget, an end in progress. */
-__attribute__((noinline)) static void poll_observed(ebb_rt *rt, ebb__task *t, ebb_lane lane,
-                                                    uint32_t waited) {
+void ebb__task_poll_slow(ebb_rt *rt, ebb__task *t, ebb_lane lane, uint32_t waited) {
     ebb__emit_task(rt, EBB_EV_TASK_POLLED, t, (uint32_t)lane, waited);
     if (t->flags & F_RETURNED) {
         settle(rt, t, false);
@@ -289,16 +291,8 @@ __attribute__((noinline)) static void poll_observed(ebb_rt *rt, ebb__task *t, eb
     }
     t->flags |= F_POLLING; /* before the charge, which may cancel: that must not queue it now */
     if (t->polls_left != EBB_POLLS_UNBOUNDED || t->flags & F_FORCED) charge(rt, t);
-    poll_body(rt, t, true);
-}
-
-void ebb__task_poll(ebb_rt *rt, ebb__task *t, ebb_lane lane, uint32_t waited) {
-    rt->stats.polls++;
-    if (t->phase == EBB_CREATED) ebb__phase_move(rt, t, EBB_RUNNING);
-    bool metered = t->polls_left != EBB_POLLS_UNBOUNDED && t->phase != EBB_CANCEL_REQUESTED;
-    if (EBB__UNLIKELY(rt->observed || metered || t->flags & (F_RETURNED | F_FORCED))) {
-        poll_observed(rt, t, lane, waited);
-    } else {
-        poll_body(rt, t, false);
-    }
+    ebb__polling(rt, t);
+    ebb_status st = rt->watched ? watched_call(rt, t) : call(rt, t);
+    ebb__polled(rt, t);
+    ebb__task_polled(rt, t, st);
 }

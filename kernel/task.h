@@ -4,9 +4,6 @@
 
 #include "kernel/rt.h"
 
-/* One poll, taken from `lane`, whose head had waited for `waited` polls of others. */
-void ebb__task_poll(ebb_rt *rt, ebb__task *t, ebb_lane lane, uint32_t waited);
-
 /* Asks a task to stop, or more urgently: never runs it, never fails. `deadline` is only for the lane. */
 void ebb__task_request(ebb_rt *rt, ebb__task *t, uint8_t kind, uint8_t severity, uint32_t polls,
                        uint64_t deadline);
@@ -52,8 +49,17 @@ static inline ebb__task *ebb__joiner(const ebb_rt *rt, const ebb__task *of) {
     return knows && t->joins != of->index ? NULL : t;
 }
 
-/* Which phases may follow which, a bit each. */
-extern const uint8_t ebb__phase_legal[EBB_COMPLETED + 1];
+/* Which phases may follow which, a bit each. Nothing follows Completed. Here, so that the compiler sees which
+ * moves can't be refused. */
+#define EBB__TO(phase) (1u << (phase))
+static const uint8_t ebb__phase_legal[EBB_COMPLETED + 1] = {
+    [EBB_CREATED] = EBB__TO(EBB_RUNNING) | EBB__TO(EBB_CANCEL_REQUESTED) | EBB__TO(EBB_COMPLETED),
+    [EBB_RUNNING] = EBB__TO(EBB_CANCEL_REQUESTED) | EBB__TO(EBB_COMPLETED),
+    [EBB_CANCEL_REQUESTED] = EBB__TO(EBB_CANCEL_REQUESTED) | EBB__TO(EBB_CANCELLING) | EBB__TO(EBB_COMPLETED),
+    [EBB_CANCELLING] = EBB__TO(EBB_CANCELLING) | EBB__TO(EBB_FINALIZING) | EBB__TO(EBB_COMPLETED),
+    [EBB_FINALIZING] = EBB__TO(EBB_FINALIZING) | EBB__TO(EBB_COMPLETED),
+    [EBB_COMPLETED] = 0,
+};
 bool ebb__phase_refused(ebb_rt *rt, ebb__task *t, ebb_phase to);
 
 /* Moves to another phase if the table has it; else counts and traces an illegal transition. */
@@ -61,6 +67,33 @@ static inline bool ebb__phase_move(ebb_rt *rt, ebb__task *t, ebb_phase to) {
     if (EBB__UNLIKELY(!(ebb__phase_legal[t->phase] & 1u << to))) return ebb__phase_refused(rt, t, to);
     t->phase = (uint8_t)to;
     return true;
+}
+
+/* Around every call of its body. */
+static inline void ebb__polling(ebb_rt *rt, ebb__task *t) {
+    t->flags = (uint16_t)((t->flags | F_POLLING) & ~F_JOINING);
+    rt->current = t;
+}
+static inline void ebb__polled(ebb_rt *rt, ebb__task *t) {
+    rt->current = NULL;
+    t->flags = (uint16_t)(t->flags & ~F_POLLING);
+}
+
+/* One poll, taken from `lane`, whose head had waited for `waited` polls of others. */
+void ebb__task_poll_slow(ebb_rt *rt, ebb__task *t, ebb_lane lane, uint32_t waited);
+void ebb__task_polled(ebb_rt *rt, ebb__task *t, ebb_status st);
+EBB__INLINE void ebb__task_poll(ebb_rt *rt, ebb__task *t, ebb_lane lane, uint32_t waited) {
+    rt->stats.polls++;
+    if (t->phase == EBB_CREATED) ebb__phase_move(rt, t, EBB_RUNNING);
+    bool metered = t->polls_left != EBB_POLLS_UNBOUNDED && t->phase != EBB_CANCEL_REQUESTED;
+    if (EBB__UNLIKELY(rt->observed || metered || t->flags & (F_RETURNED | F_FORCED))) {
+        ebb__task_poll_slow(rt, t, lane, waited);
+        return;
+    }
+    ebb__polling(rt, t);
+    ebb_status st = t->poll(&t->cx, t->state);
+    ebb__polled(rt, t);
+    if (st != EBB_PENDING || t->flags & (F_FORCED | F_REWAKE)) ebb__task_polled(rt, t, st);
 }
 
 /* A spawn that fails because a layer above has not what the task needs, with EBB_ERR_NOMEM or EBB_ERR_LIMIT:

@@ -11,6 +11,11 @@ void ebb_wait_end(ebb_wait *w) {
     if (w->cx != NULL) ebb__wait_end(w);
 }
 
+void ebb__wake_waiter_slow(ebb__task *t) {
+    ebb__journal(t->rt, &t->rt->host.cx, (ebb_record){.type = J_WAKE, .task = ebb__task_id(t)});
+    ebb__wake(t->rt, t);
+}
+
 void ebb__wait_drop(ebb_rt *rt, ebb_wait *w) {
     ebb__journal(rt, &rt->host.cx, (ebb_record){.type = J_CALL, .value = EBB__CALL_WAIT, .other = w->number});
     ebb__watched outer = ebb__watch_enter(rt, ebb_self(w->cx).id, w->kind->what);

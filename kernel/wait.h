@@ -6,14 +6,15 @@
 #include "kernel/record.h"
 #include "kernel/task.h"
 
-/* EBB_PENDING, or why it can't wait. F_WAIT stays set: it only says that the end of the task looks. */
-static inline ebb_status ebb__wait_begin(ebb_cx *cx, ebb_wait *w, const ebb_wait_kind *kind, void *on) {
-    ebb__task *t = ebb__task_of(cx);
-    if (EBB__UNLIKELY(t->index == 0 || ebb__is_servant(t->rt, t))) return EBB_ERR_NOT_TASK;
-    if (EBB__UNLIKELY(ebb__is_over(t))) return EBB_ERR_CLOSED;
-    if (EBB__UNLIKELY(w->cx != NULL)) return EBB_ERR_BUSY;
+/* No doubt that it can wait: it is a task, in its body, and serves nobody. */
+static inline bool ebb__can_wait(const ebb__task *t) {
+    return t->index != 0 && !(t->flags & (F_CLOSER | F_RETURNED));
+}
+
+/* F_WAIT stays set: it only says that the end of the task looks. */
+static inline void ebb__wait_link(ebb__task *t, ebb_wait *w, const ebb_wait_kind *kind, void *on) {
     ebb__cold *c = ebb__cold_at(t->rt, t->index);
-    w->cx = cx;
+    w->cx = &t->cx;
     w->kind = kind;
     w->on = on;
     w->granted = 0;
@@ -22,6 +23,15 @@ static inline ebb_status ebb__wait_begin(ebb_cx *cx, ebb_wait *w, const ebb_wait
     if (c->wait != NULL) c->wait->owner = &w->sibling;
     c->wait = w;
     t->flags |= F_WAIT;
+}
+
+/* EBB_PENDING, or why it can't wait. */
+static inline ebb_status ebb__wait_begin(ebb_cx *cx, ebb_wait *w, const ebb_wait_kind *kind, void *on) {
+    ebb__task *t = ebb__task_of(cx);
+    if (EBB__UNLIKELY(t->index == 0 || ebb__is_servant(t->rt, t))) return EBB_ERR_NOT_TASK;
+    if (EBB__UNLIKELY(ebb__is_over(t))) return EBB_ERR_CLOSED;
+    if (EBB__UNLIKELY(w->cx != NULL)) return EBB_ERR_BUSY;
+    ebb__wait_link(t, w, kind, on);
     if (EBB__UNLIKELY(t->rt->journal != NULL)) {
         w->number = ++t->rt->waits;
         ebb__journal(t->rt, cx, (ebb_record){.type = J_WAIT_BEGIN, .value = w->number});
@@ -29,12 +39,16 @@ static inline ebb_status ebb__wait_begin(ebb_cx *cx, ebb_wait *w, const ebb_wait
     return EBB_PENDING;
 }
 
-static inline void ebb__wait_end(ebb_wait *w) {
-    ebb_rt *rt = ebb__task_of(w->cx)->rt;
-    ebb__journal(rt, w->cx, (ebb_record){.type = J_WAIT_END, .value = w->number});
+static inline void ebb__wait_unlink(ebb_wait *w) {
     *w->owner = w->sibling;
     if (w->sibling != NULL) w->sibling->owner = w->owner;
     w->cx = NULL;
+}
+
+static inline void ebb__wait_end(ebb_wait *w) {
+    ebb_rt *rt = ebb__task_of(w->cx)->rt;
+    ebb__journal(rt, w->cx, (ebb_record){.type = J_WAIT_END, .value = w->number});
+    ebb__wait_unlink(w);
 }
 
 /* True if the caller was suspended in place and its task is polled again: it has to look anew. */
@@ -62,10 +76,11 @@ static inline void ebb__refused(ebb_cx *cx) {
 void ebb__wait_drop(ebb_rt *rt, ebb_wait *w);
 
 /* Wakes whoever waits, as an input that the journal has: the other side of a wait is not the kernel. */
-static inline void ebb__wake_waiter(ebb_wait *w) {
+void ebb__wake_waiter_slow(ebb__task *t);
+static inline void ebb__wake_waiter(const ebb_wait *w) {
     ebb__task *t = ebb__task_of(w->cx);
-    ebb__journal(t->rt, &t->rt->host.cx, (ebb_record){.type = J_WAKE, .task = ebb__task_id(t)});
-    ebb__wake(t->rt, t);
+    if (EBB__LIKELY(!t->rt->observed && ebb__wakes_at_once(t->rt, t))) ebb__enqueue_ready(t->rt, t);
+    else ebb__wake_waiter_slow(t);
 }
 
 #endif

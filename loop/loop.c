@@ -3,6 +3,7 @@
 #include "loop/loop.h"
 
 #include "base/alloc.h"
+#include "kernel/lane.h"
 #include "loop/handle.h"
 #include "loop/process.h"
 #include "loop/request.h"
@@ -107,7 +108,7 @@ static void on_check(uv_check_t *uv) {
 
 /* As ebb_next_due, but perhaps too early: the wheel is asked for what it knows without looking. */
 static uint64_t next_due(const ebb_rt *rt) {
-    bool runs = (rt->queue[EBB__READY].count | rt->cancel_count | rt->timed.n | rt->sweep_head) != 0;
+    bool runs = (ebb__ready_count(rt) | rt->cancel_count | rt->timed.n | rt->sweep_head) != 0;
     return runs ? rt->now : rt->wheel.quiet_until;
 }
 

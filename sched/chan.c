@@ -1,6 +1,6 @@
 /* Channel. Invariants:
  *  - length + reserved <= capacity; a waiting sender that is granted a place has it in `reserved`.
- *  - promised <= length; a waiting receiver that is granted an item has it in `promised`. The item
+ *  - loose <= length; a waiting receiver that is granted an item has one of the others. The item
  *    stays in the queue until that receiver takes it, so a cancel in between loses nothing.
  *  - a waiter that is not granted exists only while there is nothing for it: whoever frees a place or
  *    brings an item grants it on. So nobody overtakes, and no wake is lost. */
@@ -11,20 +11,30 @@
 
 struct ebb_chan {
     ebb_rt *rt;
-    ebb_allocator allocator; /* the runtime's, which may be gone before */
     uint32_t capacity, item_size;
-    uint32_t head, length, reserved, promised;
+    uint32_t size;       /* of all places, in bytes */
+    uint32_t head, tail; /* the first item and the first place behind the last, in bytes */
+    uint32_t length, reserved;
+    uint32_t loose; /* items that are promised to nobody */
     bool closed;
+    bool plain; /* it is open, and its items are one word each */
     ebb_wait *send_first, *send_last, *recv_first, *recv_last;
+    ebb_allocator allocator; /* the runtime's, which may be gone before */
     char items[];
 };
 
 ebb_status ebb_chan_new(ebb_rt *rt, uint32_t capacity, uint32_t item_size, ebb_chan **out) {
     *out = NULL;
     if (capacity == 0 || (uint64_t)capacity * item_size > INT32_MAX) return EBB_ERR_INVALID;
-    ebb_chan *ch = ebb__alloc(&rt->allocator, sizeof *ch + (size_t)capacity * item_size);
+    uint32_t size = capacity * item_size;
+    ebb_chan *ch = ebb__alloc(&rt->allocator, sizeof *ch + size);
     if (ch == NULL) return EBB_ERR_NOMEM;
-    *ch = (ebb_chan){.rt = rt, .allocator = rt->allocator, .capacity = capacity, .item_size = item_size};
+    *ch = (ebb_chan){.rt = rt,
+                     .capacity = capacity,
+                     .item_size = item_size,
+                     .size = size,
+                     .plain = item_size == sizeof(uint64_t),
+                     .allocator = rt->allocator};
     *out = ch;
     return EBB_OK;
 }
@@ -32,24 +42,32 @@ ebb_status ebb_chan_new(ebb_rt *rt, uint32_t capacity, uint32_t item_size, ebb_c
 void ebb_chan_free(ebb_chan *ch) {
     if (ch == NULL) return;
     ebb_allocator a = ch->allocator;
-    ebb__free(&a, ch, sizeof *ch + (size_t)ch->capacity * ch->item_size);
+    ebb__free(&a, ch, sizeof *ch + ch->size);
 }
 
 uint32_t ebb_chan_length(const ebb_chan *ch) {
     return ch->length;
 }
 
+/* An item of no size may be at NULL. */
 static inline void copy(void *to, const void *from, uint32_t n) {
-    if (n == 8) memcpy(to, from, 8);
-    else if (n != 0) memcpy(to, from, n);
+    if (n != 0) memcpy(to, from, n);
 }
 
-__attribute__((noinline)) static void place_freed(ebb_chan *ch) {
-    if (ebb__waiters_grant(&ch->send_first, &ch->send_last)) ch->reserved++;
+/* The place at `*at`, which moves on to the next. */
+static inline char *step(ebb_chan *ch, uint32_t *at, uint32_t item_size) {
+    char *place = ch->items + *at;
+    uint32_t next = *at + item_size;
+    *at = next == ch->size ? 0 : next;
+    return place;
+}
+
+static inline void place_freed(ebb_chan *ch) {
+    if (ebb__waiters_grant(&ch->send_first)) ch->reserved++;
 }
 
 static inline void item_freed(ebb_chan *ch) {
-    if (ebb__waiters_grant(&ch->recv_first, &ch->recv_last)) ch->promised++;
+    if (!ebb__waiters_grant(&ch->recv_first)) ch->loose++;
 }
 
 static void send_leave(ebb_wait *w) {
@@ -65,7 +83,6 @@ static void send_leave(ebb_wait *w) {
 static void recv_leave(ebb_wait *w) {
     ebb_chan *ch = w->on;
     if (w->granted) {
-        ch->promised--;
         item_freed(ch);
     } else {
         ebb__waiters_remove(&ch->recv_first, &ch->recv_last, w);
@@ -84,10 +101,8 @@ static ebb_status leave(ebb_wait *w, ebb_status st) {
     return st;
 }
 
-static inline void put(ebb_chan *ch, const void *item) {
-    uint32_t at = ch->head + ch->length;
-    if (at >= ch->capacity) at -= ch->capacity;
-    copy(ch->items + (size_t)at * ch->item_size, item, ch->item_size);
+static inline void put(ebb_chan *ch, const void *item, uint32_t item_size) {
+    copy(step(ch, &ch->tail, item_size), item, item_size);
     ch->length++;
     item_freed(ch);
 }
@@ -110,18 +125,23 @@ static ebb_status get_place(ebb_cx *cx, ebb_chan *ch, ebb_wait *w) {
     return st;
 }
 
-ebb_status ebb_chan_send(ebb_cx *cx, ebb_chan *ch, ebb_wait *w, const void *item) {
-    if (EBB__LIKELY(w->cx == NULL && !ch->closed && !ebb_cancelled(cx) &&
-                    ch->length + ch->reserved < ch->capacity)) {
-        put(ch, item);
-        return EBB_OK;
-    }
+__attribute__((noinline)) static ebb_status send_slow(ebb_cx *cx, ebb_chan *ch, ebb_wait *w,
+                                                      const void *item) {
     ebb_status st;
     EBB__AWAIT(cx, st, get_place(cx, ch, w));
     if (st != EBB_OK) return st;
     ch->reserved--;
-    put(ch, item);
+    put(ch, item, ch->item_size);
     return EBB_OK;
+}
+
+ebb_status ebb_chan_send(ebb_cx *cx, ebb_chan *ch, ebb_wait *w, const void *item) {
+    if (EBB__LIKELY(w->cx == NULL && ch->plain && !ebb_cancelled(cx) &&
+                    ch->length + ch->reserved < ch->capacity)) {
+        put(ch, item, sizeof(uint64_t));
+        return EBB_OK;
+    }
+    return send_slow(cx, ch, w, item);
 }
 
 static void permit_abort(void *arg) {
@@ -158,7 +178,7 @@ ebb_status ebb_chan_send_reserved(ebb_cx *cx, ebb_chan *ch, ebb_obligation permi
     ebb_status st = ebb_commit(cx, permit);
     if (st != EBB_OK) return st;
     ch->reserved--;
-    put(ch, item);
+    put(ch, item, ch->item_size);
     return EBB_OK;
 }
 
@@ -166,44 +186,61 @@ static void wake_all(ebb_wait *w) {
     for (; w != NULL; w = w->next) ebb__wake_waiter(w);
 }
 
-static inline ebb_status take(ebb_chan *ch, void *item) {
-    copy(item, ch->items + (size_t)ch->head * ch->item_size, ch->item_size);
-    if (++ch->head == ch->capacity) ch->head = 0;
+static inline void take(ebb_chan *ch, void *item, uint32_t item_size) {
+    copy(item, step(ch, &ch->head, item_size), item_size);
     ch->length--;
-    if (ch->send_first != NULL) place_freed(ch);
-    if (EBB__UNLIKELY(ch->closed) && ch->length == 0) wake_all(ch->recv_first);
+}
+
+static ebb_status take_any(ebb_chan *ch, void *item) {
+    take(ch, item, ch->item_size);
+    place_freed(ch);
+    if (ch->closed && ch->length == 0) wake_all(ch->recv_first);
     return EBB_OK;
 }
 
-__attribute__((noinline)) static ebb_status recv_slow(ebb_cx *cx, ebb_chan *ch, ebb_wait *w) {
+static ebb_status receive(ebb_cx *cx, ebb_chan *ch, ebb_wait *w, void *item) {
     if (ebb_checkpoint(cx) != EBB_OK) return leave(w, EBB_CANCELLED);
-    return ch->closed && ch->length == 0 ? leave(w, EBB_ERR_CLOSED) : EBB_PENDING;
-}
-
-EBB__INLINE ebb_status receive(ebb_cx *cx, ebb_chan *ch, ebb_wait *w, void *item) {
-    if (EBB__UNLIKELY(ebb_cancelled(cx))) return recv_slow(cx, ch, w);
-    if (w->cx != NULL) {
-        if (EBB__UNLIKELY(!w->granted)) return recv_slow(cx, ch, w);
+    if (w->cx != NULL && w->granted) {
         ebb__wait_end(w);
-        ch->promised--;
-        return take(ch, item);
+        return take_any(ch, item);
     }
-    if (ch->length > ch->promised) return take(ch, item);
-    if (EBB__UNLIKELY(ch->closed) && ch->length == 0) return EBB_ERR_CLOSED;
+    if (ch->closed && ch->length == 0) return leave(w, EBB_ERR_CLOSED);
+    if (w->cx != NULL) return EBB_PENDING;
+    if (ch->loose > 0) {
+        ch->loose--;
+        return take_any(ch, item);
+    }
     ebb_status st = ebb__wait_begin(cx, w, &receiving, ch);
-    if (EBB__LIKELY(st == EBB_PENDING)) ebb__waiters_add(&ch->recv_first, &ch->recv_last, w);
+    if (st == EBB_PENDING) ebb__waiters_add(&ch->recv_first, &ch->recv_last, w);
     return st;
 }
 
-ebb_status ebb_chan_recv(ebb_cx *cx, ebb_chan *ch, ebb_wait *w, void *item) {
+__attribute__((noinline)) static ebb_status recv_slow(ebb_cx *cx, ebb_chan *ch, ebb_wait *w, void *item) {
     ebb_status st;
     EBB__AWAIT(cx, st, receive(cx, ch, w, item));
     return st;
 }
 
+/* What most calls are, without a call of another function; recv_slow does the same and all the rest. */
+ebb_status ebb_chan_recv(ebb_cx *cx, ebb_chan *ch, ebb_wait *w, void *item) {
+    ebb__task *t = ebb__task_of(cx);
+    if (EBB__UNLIKELY(ebb_cancelled(cx) || !ch->plain || t->rt->observed)) return recv_slow(cx, ch, w, item);
+    if (w->cx != NULL) {
+        if (EBB__UNLIKELY(!w->granted || ch->send_first != NULL)) return recv_slow(cx, ch, w, item);
+        ebb__wait_unlink(w);
+        take(ch, item, sizeof(uint64_t));
+        return EBB_OK;
+    }
+    if (ch->loose > 0 || !ebb__can_wait(t) || t->rt->park != NULL) return recv_slow(cx, ch, w, item);
+    ebb__wait_link(t, w, &receiving, ch);
+    ebb__waiters_add(&ch->recv_first, &ch->recv_last, w);
+    return EBB_PENDING;
+}
+
 void ebb_chan_close(ebb_cx *cx, ebb_chan *ch) {
     (void)cx;
     ch->closed = true;
+    ch->plain = false;
     wake_all(ch->send_first);
     wake_all(ch->recv_first);
 }

@@ -40,7 +40,7 @@ static bool turn_wheel(ebb_rt *rt, uint64_t now) {
 static inline uint32_t lanes_with_work(const ebb_rt *rt) {
     return (rt->cancel_count > 0 ? 1u << EBB_LANE_CANCEL : 0u) |
            (rt->timed.n > 0 ? 1u << EBB_LANE_TIMED : 0u) |
-           (rt->queue[EBB__READY].count > 0 ? 1u << EBB_LANE_READY : 0u);
+           (ebb__ready_count(rt) > 0 ? 1u << EBB_LANE_READY : 0u);
 }
 
 static inline bool only_ready(const ebb_rt *rt) {
@@ -49,8 +49,7 @@ static inline bool only_ready(const ebb_rt *rt) {
 }
 
 static inline bool only_cancelled(const ebb_rt *rt) {
-    return (rt->queue[EBB__READY].count | rt->timed.n | rt->contended | rt->sweep_head) == 0 &&
-           rt->choose == NULL;
+    return (ebb__ready_count(rt) | rt->timed.n | rt->contended | rt->sweep_head) == 0 && rt->choose == NULL;
 }
 
 static inline ebb_lane next_lane(ebb_rt *rt, uint32_t work) {
@@ -103,10 +102,11 @@ static bool poll_some(ebb_rt *rt, uint32_t *max_polls, uint32_t *sweeps) {
     for (;;) {
         uint32_t work;
         if (only_ready(rt)) { /* what most turns are, without a look at the other lanes */
-            work = rt->queue[EBB__READY].count;
-            if (work == 0 || *max_polls == 0) return work != 0;
+            if (*max_polls == 0) return ebb__ready_count(rt) > 0;
+            ebb__task *t = ebb__ready_pop(rt);
+            if (t == NULL) return false;
             --*max_polls;
-            ebb__task_poll(rt, ebb__lane_pop(rt, EBB_LANE_READY), EBB_LANE_READY, 0);
+            ebb__task_poll(rt, t, EBB_LANE_READY, 0);
             continue;
         }
         if (only_cancelled(rt)) { /* what a cancel of many is */

@@ -7,7 +7,7 @@ void ebb_sem_init(ebb_sem *s, uint32_t permits) {
 }
 
 static void hand_on(ebb_sem *s) {
-    if (!ebb__waiters_grant(&s->first, &s->last)) s->free++;
+    if (!ebb__waiters_grant(&s->first)) s->free++;
 }
 
 static void sem_cancel(ebb_wait *w) {

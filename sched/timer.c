@@ -3,41 +3,57 @@
 #include "kernel/wait.h"
 #include <ebb/sched.h>
 
-static uint64_t arm(ebb_rt *rt, ebb_task task, uint64_t due) {
-    ebb__task *t;
-    ebb_status st = ebb__find_task(rt, task, &t);
-    if (st == EBB_OK && t->phase == EBB_COMPLETED) st = EBB_ERR_STALE;
-    if (st == EBB_OK && !ebb__slab_ready(&rt->timers)) st = ebb__slab_reserve(&rt->timers, &rt->allocator);
-    if (st != EBB_OK) return ebb__id_error(rt, st);
+EBB__INLINE uint64_t arm_for(ebb_rt *rt, ebb_task task, uint64_t due) {
     uint32_t i = ebb__slab_take_as(&rt->timers, EBB__TIMER_SHIFT, sizeof(ebb__timer));
     ebb__timer *tm = ebb__slab_at_as(&rt->timers, i, EBB__TIMER_SHIFT, sizeof(ebb__timer));
-    tm->task = t->index;
-    tm->task_generation = t->generation;
-    tm->node.next = 0;
-    ebb__wheel_arm_node(&rt->wheel, ebb__wheel_ref(EBB__W_TIMER, i), &tm->node, due);
-    uint64_t id = ebb__id(rt, i, tm->generation);
-    ebb__emit_task(rt, EBB_EV_TIMER_ARMED, t, 0, id);
-    return id;
+    *ebb__timer_cold_at(rt, i) = (ebb__timer_cold){due, task};
+    ebb__wheel_arm_links(&rt->wheel, ebb__wheel_ref(EBB__W_TIMER, i), &tm->links, due);
+    return ebb__id(rt, i, tm->generation);
 }
 
-ebb_timer ebb_timer_arm(ebb_cx *cx, ebb_task task, uint64_t due) {
-    ebb_rt *rt = ebb__rt_of(cx);
-    uint64_t id = arm(rt, task, due);
+static inline bool can_arm(const ebb__task *t) {
+    return t->phase != 0 && t->phase != EBB_COMPLETED;
+}
+
+__attribute__((noinline)) static ebb_timer arm_slow(ebb_rt *rt, ebb_cx *cx, ebb_task task, uint64_t due) {
+    ebb__task *t;
+    ebb_status st = ebb__find_task(rt, task, &t);
+    if (st == EBB_OK && !can_arm(t)) st = EBB_ERR_STALE;
+    if (st == EBB_OK) st = ebb__slab_reserve(&rt->timers, &rt->allocator);
+    uint64_t id = st == EBB_OK ? arm_for(rt, task, due) : ebb__id_error(rt, st);
+    if (st == EBB_OK) ebb__emit_task(rt, EBB_EV_TIMER_ARMED, t, 0, id);
     ebb__journal(rt, cx, (ebb_record){.type = J_TIMER_ARM, .task = task.id, .region = due, .other = id});
     return (ebb_timer){id};
 }
 
-ebb_status ebb_timer_disarm(ebb_cx *cx, ebb_timer timer) {
+/* What most calls are, without a call of another function; arm_slow does the same and all the rest. */
+ebb_timer ebb_timer_arm(ebb_cx *cx, ebb_task task, uint64_t due) {
     ebb_rt *rt = ebb__rt_of(cx);
-    uint32_t i;
-    ebb_status st = ebb__lookup_as(rt, &rt->timers, timer.id, &i, EBB__TIMER_SHIFT, sizeof(ebb__timer));
-    if (st == EBB_OK) {
-        ebb__timer *tm = ebb__slab_at_as(&rt->timers, i, EBB__TIMER_SHIFT, sizeof(ebb__timer));
-        ebb__wheel_disarm_node(&rt->wheel, &tm->node);
-        ebb__slab_give_as(&rt->timers, i, EBB__TIMER_SHIFT, sizeof(ebb__timer));
-    }
+    const ebb__task *t = ebb__record_of(rt, &rt->tasks, task.id, EBB__TASK_SHIFT, sizeof *t);
+    bool plain = t != NULL && can_arm(t) && !rt->observed && ebb__slab_ready(&rt->timers);
+    if (EBB__UNLIKELY(!plain)) return arm_slow(rt, cx, task, due);
+    return (ebb_timer){arm_for(rt, task, due)};
+}
+
+EBB__INLINE void disarm(ebb_rt *rt, ebb__timer *tm, ebb_timer timer) {
+    ebb__wheel_unlink(&rt->wheel, &tm->links);
+    ebb__slab_give_record(&rt->timers, (uint32_t)(timer.id >> 32) & 0xffffff, tm);
+}
+
+__attribute__((noinline)) static ebb_status disarm_slow(ebb_rt *rt, ebb_cx *cx, ebb__timer *tm,
+                                                        ebb_timer timer) {
+    ebb_status st = tm != NULL ? EBB_OK : ebb__lookup_failed(rt, timer.id);
+    if (tm != NULL) disarm(rt, tm, timer);
     ebb__journal(rt, cx, (ebb_record){.type = J_TIMER_DISARM, .other = timer.id, .value = (uint32_t)st});
     return st;
+}
+
+ebb_status ebb_timer_disarm(ebb_cx *cx, ebb_timer timer) {
+    ebb_rt *rt = ebb__rt_of(cx);
+    ebb__timer *tm = ebb__record_of(rt, &rt->timers, timer.id, EBB__TIMER_SHIFT, sizeof *tm);
+    if (EBB__UNLIKELY(tm == NULL || rt->observed)) return disarm_slow(rt, cx, tm, timer);
+    disarm(rt, tm, timer);
+    return EBB_OK;
 }
 
 static void sleep_cancel(ebb_wait *w) {

@@ -1,5 +1,5 @@
 /* Queues of waiters, shared by channels and semaphores. Whoever is granted what it waits for leaves
- * the queue at once; until it takes it, the grant is noted in the waiter. */
+ * the queue at once; until it takes it, the grant is noted in the waiter. `last` counts only if there is a first. */
 #ifndef EBB__WAITERS_H
 #define EBB__WAITERS_H
 
@@ -9,9 +9,13 @@
 
 static inline void ebb__waiters_add(ebb_wait **first, ebb_wait **last, ebb_wait *w) {
     w->next = NULL;
-    w->prev = *last;
-    if (*last != NULL) (*last)->next = w;
-    else *first = w;
+    if (*first == NULL) {
+        w->prev = NULL;
+        *first = w;
+    } else {
+        w->prev = *last;
+        (*last)->next = w;
+    }
     *last = w;
 }
 
@@ -23,12 +27,11 @@ static inline void ebb__waiters_remove(ebb_wait **first, ebb_wait **last, ebb_wa
 }
 
 /* The first of them is granted what it waits for. False if nobody waits. */
-static inline bool ebb__waiters_grant(ebb_wait **first, ebb_wait **last) {
+static inline bool ebb__waiters_grant(ebb_wait **first) {
     ebb_wait *w = *first;
     if (w == NULL) return false;
     *first = w->next;
     if (w->next != NULL) w->next->prev = NULL;
-    else *last = NULL;
     w->granted = 1;
     ebb__wake_waiter(w);
     return true;

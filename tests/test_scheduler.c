@@ -67,6 +67,35 @@ static void the_ready_lane_is_first_come_first_served(void **state) {
     assert_string_equal(w->log, "a b c d ");
 }
 
+/* The first that comes into an empty lane stands apart from those that follow. */
+static void who_leaves_the_ready_lane_leaves_the_order_of_the_rest(void **state) {
+    world *w = *state;
+    static const char *const names[] = {"a", "b", "c", "d"};
+    for (int leaves = 0; leaves < 4; leaves++) {
+        puppet *p[4];
+        w->log[0] = 0;
+        for (int i = 0; i < 4; i++) p[i] = puppet_start(w, w->root, (puppet){.says = names[i]});
+        ebb_task_cancel(w->host, p[leaves]->id, EBB_CANCEL_USER, NULL); /* into the cancel lane */
+        assert_int_equal(stats_of(w).runnable, 4);
+        char expected[16] = "";
+        (void)snprintf(expected, sizeof expected, "%s ", names[leaves]);
+        for (int i = 0; i < 4; i++) {
+            if (i == leaves) continue;
+            size_t n = strlen(expected);
+            (void)snprintf(expected + n, sizeof expected - n, "%s ", names[i]);
+        }
+        world_settle(w);
+        assert_string_equal(w->log, expected);
+    }
+    puppet *alone = puppet_start(w, w->root, (puppet){.says = "alone"});
+    ebb_task_cancel(w->host, alone->id, EBB_CANCEL_USER, NULL);
+    (void)puppet_start(w, w->root, (puppet){.says = "next"});
+    assert_int_equal(stats_of(w).runnable, 2);
+    w->log[0] = 0;
+    world_settle(w);
+    assert_string_equal(w->log, "alone next ");
+}
+
 static void the_timed_lane_goes_by_deadline_then_priority_then_order(void **state) {
     world *w = *state;
     static const struct {
@@ -428,6 +457,10 @@ int main(void) {
         IN_WORLD(wakes_are_deduplicated),
         IN_WORLD(a_wake_during_the_poll_reschedules_once),
         IN_WORLD(the_ready_lane_is_first_come_first_served),
+        IN_UNTRACED_WORLD(the_ready_lane_is_first_come_first_served),
+        IN_UNTRACED_WORLD(a_wake_during_the_poll_reschedules_once),
+        IN_WORLD(who_leaves_the_ready_lane_leaves_the_order_of_the_rest),
+        IN_UNTRACED_WORLD(who_leaves_the_ready_lane_leaves_the_order_of_the_rest),
         IN_WORLD(the_timed_lane_goes_by_deadline_then_priority_then_order),
         IN_WORLD(the_cancel_lane_goes_by_cleanup_deadline),
         IN_WORLD(a_deadline_far_ahead_comes_after_all_that_are_near),
