@@ -61,8 +61,9 @@ static inline uint32_t ebb__slab_take(ebb__slab *s) {
     return ebb__slab_take_as(s, s->shift, s->hot);
 }
 
-static inline void ebb__slab_give_as(ebb__slab *s, uint32_t i, uint32_t shift, size_t hot) {
-    ebb__slot *slot = ebb__slab_at_as(s, i, shift, hot);
+/* `record` is the one with that index. */
+static inline void ebb__slab_give_record(ebb__slab *s, uint32_t i, void *record) {
+    ebb__slot *slot = record;
     s->live--;
     if (++slot->generation == 0) {
         s->retired++;
@@ -72,8 +73,12 @@ static inline void ebb__slab_give_as(ebb__slab *s, uint32_t i, uint32_t shift, s
     s->free_head = i;
 }
 
+static inline void ebb__slab_give_as(ebb__slab *s, uint32_t i, uint32_t shift, size_t hot) {
+    ebb__slab_give_record(s, i, ebb__slab_at_as(s, i, shift, hot));
+}
+
 static inline void ebb__slab_give(ebb__slab *s, uint32_t i) {
-    ebb__slab_give_as(s, i, s->shift, s->hot);
+    ebb__slab_give_record(s, i, ebb__slab_at(s, i));
 }
 
 /* Slots that can be taken without a reserve. */

@@ -372,7 +372,7 @@ static ebb__scope *scope_new(ebb_cx *cx, ebb_status *st) {
     const ebb__region *r = ebb__region_at(rt, ebb__task_of(cx)->region);
     s->told = r->told != 0; /* what is made now is the cleanup's */
     if (members_grow(s)) {
-        s->servant = ebb__servant_new(cx, serve, s, r->site);
+        s->servant = ebb__servant_new(cx, serve, s, ebb__cold_of(r)->site);
         *st = ebb_id_status(s->servant.id);
     }
     if (*st != EBB_OK) {

@@ -41,7 +41,7 @@ static void tell(ebb_rt *rt, ebb__region *r, const verdict *v, uint64_t asker) {
         r->told = ebb__told(v->kind, v->severity, (uint8_t)(epoch + (v->severity > severity)));
         r->origin = v->origin;
         r->sequence = v->sequence;
-        if (v->message != NULL || !first) ebb__message_copy(r->message, v->message);
+        if (v->message != NULL || !first) ebb__message_copy(ebb__cold_of(r)->message, v->message);
     }
     bool sets = first && !(r->flags & R_BOUNDED);
     if (sets || v->deadline < r->deadline || EBB__MUTANT(rt, EBB_ORACLE_BUDGET)) r->deadline = v->deadline;
@@ -50,7 +50,7 @@ static void tell(ebb_rt *rt, ebb__region *r, const verdict *v, uint64_t asker) {
     if (v->priority > r->priority) r->priority = v->priority;
     bool parent = v->kind == EBB_CANCEL_PARENT;
     ebb__emit_region(rt, EBB_EV_REGION_CANCELLED, r, asker, r->polls, r->deadline);
-    if (!parent) ebb__emit_text(rt, r->message);
+    if (!parent) ebb__emit_text(rt, ebb__cold_of(r)->message);
 }
 
 /* What a child is told of its parent's cancellation. */
@@ -147,7 +147,7 @@ static void visit(ebb_rt *rt, ebb__region *r, verb what, const verdict *v, bool 
         ebb__region_arm(rt, r, r->deadline); /* one below that was told before has a timer too */
     }
     visit_tasks(rt, r, what);
-    if (EBB__UNLIKELY(r->flags & R_STEWARD)) ebb__wake(rt, ebb__task_at(rt, r->steward));
+    if (EBB__UNLIKELY(r->flags & R_STEWARD)) ebb__wake(rt, ebb__task_at(rt, ebb__cold_of(r)->steward));
     if (r->tasks.n > 0 || r->children.n > 0) {
         if (r->state == EBB_REGION_CLOSING) ebb__region_drain(rt, r);
     } else if (top) {
@@ -227,7 +227,7 @@ static void region_fired(ebb_rt *rt, ebb__region *r) {
     if (r->flags & R_FORCED) {
         walk(rt, r, LATE, NULL);
     } else if (ebb__is_annex(r)) { /* the steward's alarm */
-        ebb__wake(rt, ebb__task_at(rt, r->steward));
+        ebb__wake(rt, ebb__task_at(rt, ebb__cold_of(r)->steward));
     } else if (r->told != 0 && rt->now >= r->force_at) {
         ebb__force_tree(rt, r, 0);
     } else { /* its own deadline, whether or not it was cancelled with its parent before */

@@ -28,7 +28,7 @@ void ebb__operation_abandoned(ebb_cx *cx, ebb_region region, const char *what, c
     ebb__journal(rt, cx, (ebb_record){.type = J_OPERATION, .region = region.id});
     ebb__journal_text(rt, text);
     if (ebb__find_region(rt, region, &r) != EBB_OK || r->state == EBB_REGION_CLOSED) return;
-    r->abandoned++;
+    ebb__cold_of(r)->abandoned++;
     rt->stats.abandoned++;
     ebb__operation_keep(rt, r, site);
     ebb__emit_region(rt, EBB_EV_OPERATION_ABANDONED, r, 0, 0, 0);
