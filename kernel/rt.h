@@ -30,7 +30,7 @@
 enum {
     EBB__FORCE_POLLS = 8, /* what a task still gets once its budget is over */
     EBB__TASK_SHIFT = 10,
-    EBB__REGION_SHIFT = 8,
+    EBB__REGION_SHIFT = 9,
     EBB__DUTY_SHIFT = 7,
     EBB__TIMER_SHIFT = 10,
     EBB__REASON_SHIFT = 5,
