@@ -26,9 +26,9 @@ static inline void ebb__u32s_init(ebb__u32s *v) {
 }
 
 static inline void ebb__u32s_fini(ebb__u32s *v, const ebb_allocator *a) {
-    if (v->cap > 2) ebb__free(a, v->at.heap, v->cap * sizeof(uint32_t));
-    v->n = 0;
-    v->cap = 2;
+    if (v->cap <= 2) return;
+    ebb__free(a, v->at.heap, v->cap * sizeof(uint32_t));
+    ebb__u32s_init(v);
 }
 
 bool ebb__u32s_grow(ebb__u32s *v, const ebb_allocator *a);

@@ -200,7 +200,7 @@ static ebb_reason cause_of(ebb_cx *cx, ebb_budget *budget) {
     const ebb__region *r = ebb__region_at(rt, ebb__task_of(cx)->region);
     while (ebb__told_kind(r->told) == EBB_CANCEL_PARENT) r = ebb__region_at(rt, r->parent);
     info.reason.kind = ebb__told_kind(r->told);
-    memcpy(info.reason.message, r->message, sizeof info.reason.message);
+    memcpy(info.reason.message, ebb__cold_of(r)->message, sizeof info.reason.message);
     return info.reason;
 }
 

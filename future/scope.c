@@ -353,7 +353,7 @@ ebb_status ebb__scope_serve(ebb_cx *cx, ebb__scope *s) {
     if (s->cx != NULL) return EBB_OK;
     ebb_status st = s->let_go ? EBB_ERR_CLOSED : ebb__find_region(rt, s->region, &r);
     if (st != EBB_OK) return st;
-    ebb_task servant = ebb__servant_new(cx, s->region, serve, s, r->site);
+    ebb_task servant = ebb__servant_new(cx, s->region, serve, s, ebb__cold_of(r)->site);
     st = ebb_id_status(servant.id);
     if (st != EBB_OK) return st;
     s->servant = servant;

@@ -8,7 +8,7 @@
 
 /* Is `r` the region `top`, or below it? */
 static bool is_inside(const ebb_rt *rt, const ebb__region *r, const ebb__region *top) {
-    while (r->depth > top->depth) r = ebb__region_at(rt, r->parent);
+    while (ebb__cold_of(r)->depth > ebb__cold_of(top)->depth) r = ebb__region_at(rt, r->parent);
     return r == top;
 }
 
@@ -28,7 +28,7 @@ ebb_status ebb__admit_slow(ebb_rt *rt, ebb__task *t, ebb__region *r) {
         if (EBB__MUTANT(rt, EBB_ORACLE_NO_NEW_WORK) && r->state == EBB_REGION_DRAINING) return EBB_OK;
         return ebb__admit_refused(rt, t, r);
     }
-    if (!asks_from_inside(rt, t, r->gate)) return ebb__admit_refused(rt, t, r);
+    if (!asks_from_inside(rt, t, ebb__cold_of(r)->gate)) return ebb__admit_refused(rt, t, r);
     if (rt->on_asked != NULL) rt->on_asked(rt, r, false);
     return EBB_OK;
 }
@@ -72,12 +72,12 @@ ebb_status ebb__admit_inbound(ebb_cx *cx) {
 
 /* Nobody inside the unit has it: the host, or a task outside, who may not add to it any more. */
 static bool ends(const ebb_rt *rt, const ebb__region *r) {
-    return r->gate == r->index || r->owner == 0 ||
-           !asks_from_inside(rt, ebb__task_at(rt, r->owner), r->gate);
+    return ebb__cold_of(r)->gate == r->index || r->owner == 0 ||
+           !asks_from_inside(rt, ebb__task_at(rt, r->owner), ebb__cold_of(r)->gate);
 }
 
 static void stopping(ebb_rt *rt, ebb__region *r, uint32_t gate) {
-    r->gate = gate;
+    ebb__cold_of(r)->gate = gate;
     r->flags |= R_STOPPING;
     if (ends(rt, r)) r->flags |= R_ENDS;
 }
@@ -90,10 +90,10 @@ void ebb__region_stop(ebb_rt *rt, ebb__region *r) {
         return;
     }
     bool first = !(r->flags & R_STOPPING);
-    stopping(rt, r, at_edge ? r->index : parent->gate);
+    stopping(rt, r, at_edge ? r->index : ebb__cold_of(parent)->gate);
     if (first) ebb__emit_region(rt, EBB_EV_REGION_STOPPING, r, 0, 0, 0);
 }
 
 void ebb__region_stop_new(ebb_rt *rt, ebb__region *r) {
-    stopping(rt, r, ebb__region_at(rt, r->parent)->gate);
+    stopping(rt, r, ebb__cold_of(ebb__region_at(rt, r->parent))->gate);
 }

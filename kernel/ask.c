@@ -51,7 +51,7 @@ ebb_status ebb_unmask(ebb_cx *cx) {
 static void unkeep(ebb_rt *rt, ebb__task *t) {
     ebb__region *r = ebb__region_at(rt, t->region);
     if (t->pos != 0) ebb__task_at(rt, t->pos)->qpos = t->qpos;
-    else r->kept = t->qpos;
+    else ebb__cold_of(r)->kept = t->qpos;
     if (t->qpos != 0) ebb__task_at(rt, t->qpos)->pos = t->pos;
 }
 

@@ -41,7 +41,7 @@ static void tell(ebb_rt *rt, ebb__region *r, const verdict *v, uint64_t asker) {
         r->told = ebb__told(v->kind, v->severity, (uint8_t)(epoch + (v->severity > severity)));
         r->origin = v->origin;
         r->sequence = v->sequence;
-        if (v->message != NULL || !first) ebb__message_copy(r->message, v->message);
+        if (v->message != NULL || !first) ebb__message_copy(ebb__cold_of(r)->message, v->message);
     }
     bool sets = first && !(r->flags & R_BOUNDED);
     if (sets || v->deadline < r->deadline || EBB__MUTANT(rt, EBB_ORACLE_BUDGET)) r->deadline = v->deadline;
@@ -50,7 +50,7 @@ static void tell(ebb_rt *rt, ebb__region *r, const verdict *v, uint64_t asker) {
     if (v->priority > r->priority) r->priority = v->priority;
     bool parent = v->kind == EBB_CANCEL_PARENT;
     ebb__emit_region(rt, EBB_EV_REGION_CANCELLED, r, asker, r->polls, r->deadline);
-    if (!parent) ebb__emit_text(rt, r->message);
+    if (!parent) ebb__emit_text(rt, ebb__cold_of(r)->message);
 }
 
 /* What a child is told of its parent's cancellation. */
@@ -99,12 +99,53 @@ static void stop_task(ebb_rt *rt, ebb__task *t, bool again) {
     ebb__wake(rt, t);
 }
 
-/* The last first, as ebb__tasks_request has it. */
+/* What most tasks are when their region is cancelled: nothing to be said about them but that. */
+EBB__INLINE bool plainly_parked(const ebb__task *t) {
+    return t->queue == EBB_LANE_NONE && t->phase == EBB_RUNNING && t->mask == 0 &&
+           !(t->flags & (F_POLLING | F_RETURNED | F_CLOSER));
+}
+
+/* Any other. */
+__attribute__((noinline)) static void request_odd(ebb_rt *rt, const ebb__region *r, ebb__task *t) {
+    ebb__task_request(rt, t, ebb__told_kind(r->told), ebb__told_severity(r->told), r->polls, r->deadline);
+}
+
+enum { AHEAD = 16 };
+
+/* Asks all tasks of a region, which was told itself, to stop: the last first. They are then polled and end in
+ * that order, and the one that ends is always the last of its region's array, so that no other has to be moved
+ * into its place. */
+EBB__INLINE void request_tasks(ebb_rt *rt, ebb__region *r, bool bounded) {
+    const uint32_t *tasks = ebb__u32s_data(&r->tasks);
+    uint32_t bucket = ebb__bucket_of(rt, r->deadline);
+    ebb__queue *q = &rt->queue[bucket];
+    for (uint32_t i = r->tasks.n; i-- > 0;) {
+        if (i >= AHEAD) __builtin_prefetch(ebb__task_at(rt, tasks[i - AHEAD]), 1);
+        ebb__task *t = ebb__task_at(rt, tasks[i]);
+        if (EBB__MUTANT(rt, EBB_ORACLE_TASK_LEAK) && t->told == 0 && t->mask > 0) continue;
+        if (r->priority > t->priority) t->priority = r->priority;
+        if (EBB__UNLIKELY(bounded || !plainly_parked(t))) {
+            request_odd(rt, r, t);
+            continue;
+        }
+        rt->cancel_count++;
+        rt->cancel_buckets |= UINT64_C(1) << bucket;
+        t->polls_left = r->polls;
+        t->cx.signal = EBB_SIGNAL_STOP | EBB_SIGNAL_CANCEL;
+        t->qpos = ebb__lanes_push(&rt->lanes, q, t->index);
+        t->phase = EBB_CANCEL_REQUESTED;
+        t->told = (uint8_t)((r->told & ~3u) | 1);
+        t->queue = (uint8_t)(EBB_LANE_CANCEL | bucket << 2);
+        ebb__emit_task(rt, EBB_EV_CANCEL_REQUESTED, t, r->polls, r->deadline);
+    }
+}
+
+/* The last first, as request_tasks has it. */
 static void visit_tasks(ebb_rt *rt, ebb__region *r, verb what, bool again) {
     uint32_t *tasks = ebb__u32s_data(&r->tasks);
     uint8_t kind = ebb__told_kind(r->told), severity = ebb__told_severity(r->told);
     if (what == CANCEL) {
-        ebb__tasks_request(rt, r);
+        request_tasks(rt, r, (r->flags & R_BOUNDED) != 0);
         return;
     }
     for (uint32_t i = r->tasks.n; i-- > 0;) {
@@ -124,7 +165,8 @@ static void visit_tasks(ebb_rt *rt, ebb__region *r, verb what, bool again) {
 
 /* `top`: the verb was said to this one; it is told `v`, and its timer stands for all below. The others
  * are told of their parent. */
-static void visit(ebb_rt *rt, ebb__region *r, verb what, const verdict *v, bool top) {
+__attribute__((noinline)) static void visit(ebb_rt *rt, ebb__region *r, verb what, const verdict *v,
+                                            bool top) {
     if (what == LATE && !(r->flags & R_FORCED)) what = FORCE; /* a cleanup scope, opened since */
     bool stopping = r->state == EBB_REGION_OPEN && r->flags & R_STOPPING;
     if (r->state == EBB_REGION_OPEN && what != LATE) {
@@ -149,7 +191,7 @@ static void visit(ebb_rt *rt, ebb__region *r, verb what, const verdict *v, bool 
         ebb__region_arm(rt, r, r->deadline); /* one below that was told before has a timer too */
     }
     visit_tasks(rt, r, what, stopping && r->state != EBB_REGION_OPEN);
-    if (EBB__UNLIKELY(r->flags & R_STEWARD)) ebb__wake(rt, ebb__task_at(rt, r->steward));
+    if (EBB__UNLIKELY(r->flags & R_STEWARD)) ebb__wake(rt, ebb__task_at(rt, ebb__cold_of(r)->steward));
     if (r->tasks.n > 0 || r->children.n > 0) {
         if (r->state == EBB_REGION_CLOSING) ebb__region_drain(rt, r);
     } else if (top) {
@@ -157,6 +199,19 @@ static void visit(ebb_rt *rt, ebb__region *r, verb what, const verdict *v, bool 
     } else {
         ebb__sweep_later(rt, r); /* not here: what closes is freed, and the walk still needs it */
     }
+}
+
+/* What most regions are when one around them is cancelled: nothing has happened to them yet. */
+EBB__INLINE bool is_fresh(const ebb__region *r) {
+    return r->state == EBB_REGION_OPEN && r->told == 0 && !(r->flags & (R_BOUNDED | R_STEWARD));
+}
+
+EBB__INLINE void cancel_fresh(ebb_rt *rt, ebb__region *r, uint64_t asker) {
+    ebb__region_shut(rt, r);
+    tell_child(rt, r, ebb__region_at(rt, r->parent), asker);
+    if (r->tasks.n > 0) request_tasks(rt, r, false);
+    if (r->tasks.n > 0 || r->children.n > 0) ebb__region_drain(rt, r);
+    else ebb__sweep_later(rt, r);
 }
 
 static void walk(ebb_rt *rt, ebb__region *root, verb what, const verdict *v) {
@@ -174,6 +229,7 @@ static void walk(ebb_rt *rt, ebb__region *root, verb what, const verdict *v) {
         ebb__region *r = ebb__region_at(rt, at);
         const uint32_t *children = ebb__u32s_data(&r->children);
         rt->visits++;
+        ebb__prefetch_region(rt, at + EBB__REGIONS_AHEAD, true);
         for (uint32_t i = 0; i < r->children.n; i++) {
             ebb__region *c = ebb__region_at(rt, children[i]);
             if (c->flags & R_CLEANUP && what != FORCE && what != LATE) continue;
@@ -183,7 +239,8 @@ static void walk(ebb_rt *rt, ebb__region *root, verb what, const verdict *v) {
             tail = c;
         }
         at = r->link;
-        visit(rt, r, what, v, r == root);
+        if (what == CANCEL && r != root && is_fresh(r)) cancel_fresh(rt, r, v->origin);
+        else visit(rt, r, what, v, r == root);
     }
 }
 
@@ -229,7 +286,7 @@ static void region_fired(ebb_rt *rt, ebb__region *r) {
     if (r->flags & R_FORCED) {
         walk(rt, r, LATE, NULL);
     } else if (ebb__is_annex(r)) { /* the steward's alarm */
-        ebb__wake(rt, ebb__task_at(rt, r->steward));
+        ebb__wake(rt, ebb__task_at(rt, ebb__cold_of(r)->steward));
     } else if (r->told != 0 && rt->now >= r->force_at) {
         ebb__force_tree(rt, r, 0);
     } else { /* its own deadline, whether or not it was cancelled with its parent before */
@@ -287,7 +344,14 @@ void ebb_region_close(ebb_cx *cx, ebb_region region) {
     ebb_rt *rt = ebb__rt_of(cx);
     ebb__region *r;
     ebb__journal(rt, cx, (ebb_record){.type = J_CLOSE, .region = region.id});
-    if (reachable(rt, region, &r)) walk(rt, r, CLOSE, NULL);
+    if (!reachable(rt, region, &r)) return;
+    if (r->state == EBB_REGION_OPEN && r->tasks.n + r->children.n == 0) { /* nobody else to be told */
+        rt->visits++;
+        ebb__region_shut(rt, r);
+        ebb__region_advance(rt, r);
+    } else {
+        walk(rt, r, CLOSE, NULL);
+    }
 }
 
 /* The same for a cancel, which comes after every deadline that has passed. */

@@ -97,7 +97,7 @@ static void dump_task(sink *s, const ebb_rt *rt, const ebb__task *t, uint32_t de
 }
 
 static void dump_region(sink *s, const ebb_rt *rt, ebb__region *r) {
-    begin(s, r->depth);
+    begin(s, ebb__cold_of(r)->depth);
     ebb__text_str(&s->text, ebb__is_annex(r)        ? "annex "
                             : r->flags & R_OPERATOR ? "operators' region "
                             : r->flags & R_CLEANUP  ? "cleanup scope "
@@ -107,16 +107,17 @@ static void dump_region(sink *s, const ebb_rt *rt, ebb__region *r) {
     ebb__text_str(&s->text, ebb__region_state_name(r->state));
     add_told(s, r->told);
     add_deadline(s, rt, r->deadline);
-    if (r->told != 0 && r->message[0] != 0) {
+    if (r->told != 0 && ebb__cold_of(r)->message[0] != 0) {
         ebb__text_str(&s->text, " \"");
-        ebb__text_str(&s->text, r->message);
+        ebb__text_str(&s->text, ebb__cold_of(r)->message);
         ebb__text_str(&s->text, "\"");
     }
-    add_site(s, r->site);
+    add_site(s, ebb__cold_of(r)->site);
     end(s);
-    dump_duties(s, rt, r->duties, r->depth + 1);
+    dump_duties(s, rt, r->duties, ebb__cold_of(r)->depth + 1);
     const uint32_t *tasks = ebb__u32s_data(&r->tasks);
-    for (uint32_t i = 0; i < r->tasks.n; i++) dump_task(s, rt, ebb__task_at(rt, tasks[i]), r->depth + 1);
+    for (uint32_t i = 0; i < r->tasks.n; i++)
+        dump_task(s, rt, ebb__task_at(rt, tasks[i]), ebb__cold_of(r)->depth + 1);
 }
 
 void ebb_dump(ebb_rt *rt, void (*write)(void *ctx, const char *text, size_t n), void *ctx) {

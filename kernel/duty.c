@@ -53,6 +53,7 @@ static ebb__duty *duty_new(ebb_rt *rt, uint32_t task, uint32_t region, uint8_t k
                      .since = rt->now};
     link_duty(rt, d);
     if (task != 0) ebb__task_at(rt, task)->flags |= F_DUTY;
+    else ebb__region_at(rt, region)->flags |= R_MORE;
     return d;
 }
 
@@ -101,7 +102,7 @@ static ebb_obligation reserve(ebb_rt *rt, ebb_cx *cx, uint32_t task, ebb__region
     }
     ebb__duty *d = duty_new(rt, task, r->index, (uint8_t)kind, arg, site);
     d->fn.on_abort = on_abort;
-    r->obligations++;
+    ebb__cold_of(r)->obligations++;
     rt->stats.obligations++;
     emit(rt, EBB_EV_OBLIGATION_RESERVED, d, kind);
     return (ebb_obligation){ebb__duty_id(rt, d)};
@@ -153,7 +154,7 @@ static void run_abort(ebb_rt *rt, const ebb__duty *d) {
 }
 
 static void resolved(ebb_rt *rt, ebb__duty *d) {
-    ebb__region_at(rt, d->region)->obligations--;
+    ebb__cold_of(ebb__region_at(rt, d->region))->obligations--;
     rt->stats.obligations--;
     unlink_duty(rt, d);
 }
@@ -228,9 +229,10 @@ static void leak(ebb_rt *rt, ebb__duty *d) {
     emit(rt, EBB_EV_OBLIGATION_ABORTED, d, d->kind);
     resolved(rt, d);
     d->state = DUTY_LEAKED;
-    d->next = r->leaks;
-    r->leaks = d->index;
-    r->leaked++;
+    d->next = ebb__cold_of(r)->leaks;
+    ebb__cold_of(r)->leaks = d->index;
+    ebb__cold_of(r)->leaked++;
+    r->flags |= R_MORE;
     rt->stats.leaks++;
     blame(rt, EBB__G_LEAK, d);
     run_abort(rt, d);
@@ -263,19 +265,21 @@ ebb_status ebb__operation_keep(ebb_rt *rt, ebb__region *r, const char *site) {
     uint32_t generation = d->generation;
     *d = (ebb__duty){.generation = generation,
                      .index = i,
-                     .next = r->leaks,
+                     .next = ebb__cold_of(r)->leaks,
                      .region = r->index,
                      .state = DUTY_LEAKED,
                      .site = site,
                      .since = rt->now};
-    r->leaks = i;
+    ebb__cold_of(r)->leaks = i;
+    r->flags |= R_MORE;
     return EBB_OK;
 }
 
 void ebb__leaks_forget(ebb_rt *rt, ebb__region *r) {
-    while (r->leaks != 0) {
-        ebb__duty *d = ebb__duty_at(rt, r->leaks);
-        r->leaks = d->next;
+    ebb__region_cold *c = ebb__cold_of(r);
+    while (c->leaks != 0) {
+        ebb__duty *d = ebb__duty_at(rt, c->leaks);
+        c->leaks = d->next;
         duty_free(rt, d);
     }
 }
@@ -351,7 +355,7 @@ static void finalizer_over(ebb_rt *rt, ebb__task *t, ebb__duty *d, uint8_t type,
     emit(rt, type, d, (uint32_t)st);
     if (type == EBB_EV_FINALIZER_ABANDONED) {
         ebb__emit_text(rt, d->site);
-        ebb__region_at(rt, t->region)->abandoned++;
+        ebb__cold_of(ebb__region_at(rt, t->region))->abandoned++;
         rt->stats.abandoned++;
         blame(rt, EBB__G_FINALIZER, d);
     } else if (st == EBB_FAULTED && (int32_t)t->polls_left != EBB_FAULTED) {

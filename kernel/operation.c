@@ -30,7 +30,7 @@ void ebb__operation_abandoned(ebb_cx *cx, ebb_region region, const char *what, c
     ebb__journal(rt, cx, (ebb_record){.type = J_OPERATION, .region = region.id, .value = (uint32_t)kept});
     ebb__journal_text(rt, text);
     if (!known) return;
-    r->abandoned++;
+    ebb__cold_of(r)->abandoned++;
     rt->stats.abandoned++;
     ebb__emit_region(rt, EBB_EV_OPERATION_ABANDONED, r, 0, 0, 0);
     ebb__emit_text(rt, text);

@@ -96,7 +96,8 @@ ebb_reason ebb__region_reason(const ebb_rt *rt, const ebb__region *r) {
     reason.runtime = rt->id;
     reason.origin = r->origin;
     reason.sequence = r->sequence;
-    if (r->message[0] != 0) memcpy(reason.message, r->message, sizeof reason.message);
+    const char *message = ebb__cold_of(r)->message;
+    if (message[0] != 0) memcpy(reason.message, message, sizeof reason.message);
     return reason;
 }
 
@@ -104,7 +105,7 @@ ebb_reason ebb__region_reason(const ebb_rt *rt, const ebb__region *r) {
 
 static size_t link_bytes(const ebb__region *r) {
     size_t n = 32;
-    for (const char *c = r->message; *c != 0; c++) n++;
+    for (const char *c = ebb__cold_of(r)->message; *c != 0; c++) n++;
     return n;
 }
 
@@ -145,7 +146,7 @@ ebb_status ebb__cause_chain(ebb_cx *cx, ebb_region region, ebb_cause *out, uint3
     ebb__journal(rt, cx, (ebb_record){.type = J_CHAIN, .region = region.id, .value = room});
     if (r->told == 0 || room == 0) return EBB_OK;
     *n = read_chain(rt, r, out, room);
-    *truncated = root_cause(rt, r)->depth + *n - 1 != r->depth;
+    *truncated = ebb__cold_of(root_cause(rt, r))->depth + *n - 1 != ebb__cold_of(r)->depth;
     if (*truncated) ebb__emit_region(rt, EBB_EV_CHAIN_TRUNCATED, r, 0, *n, 0);
     return EBB_OK;
 }

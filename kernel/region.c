@@ -15,22 +15,20 @@
 
 /* ---- open ------------------------------------------------------------------------------------------ */
 
-static ebb__region *region_new(ebb_rt *rt, const char *site) {
+EBB__INLINE ebb__region *region_new(ebb_rt *rt, const char *site) {
     uint32_t i = ebb__slab_take_as(&rt->regions, EBB__REGION_SHIFT, sizeof(ebb__region));
     ebb__region *r = ebb__region_at(rt, i);
-    uint32_t generation = r->generation;
-    /* The message is not read while `told` is 0: it need not be cleared. */
-    memset(r, 0, offsetof(ebb__region, message));
-    r->message[0] = 0;
-    r->generation = generation;
-    r->index = i;
-    r->state = EBB_REGION_OPEN;
-    r->deadline = EBB_FOREVER;
-    r->force_at = EBB_FOREVER;
-    r->polls = EBB_POLLS_UNBOUNDED;
-    r->site = site;
+    *r = (ebb__region){.generation = r->generation,
+                       .index = i,
+                       .state = EBB_REGION_OPEN,
+                       .deadline = EBB_FOREVER,
+                       .force_at = EBB_FOREVER,
+                       .polls = EBB_POLLS_UNBOUNDED};
     ebb__u32s_init(&r->tasks);
     ebb__u32s_init(&r->children);
+    ebb__region_cold *c = ebb__cold_of(r);
+    memset(c, 0, offsetof(ebb__region_cold, message) + 1); /* what is behind it has a flag each */
+    c->site = site;
     return r;
 }
 
@@ -46,11 +44,16 @@ ebb_status ebb__root_open(ebb_rt *rt) {
     return EBB_OK;
 }
 
+static ebb__region_cold *cold_at(const ebb_rt *rt, uint32_t i) {
+    return ebb__cold_of(ebb__region_at(rt, i));
+}
+
 static void own(ebb_rt *rt, ebb__task *t, ebb__region *r) {
     ebb__cold *c = ebb__cold_at(rt, t->index);
     r->owner = t->index;
-    r->owner_next = c->scopes;
-    if (c->scopes != 0) ebb__region_at(rt, c->scopes)->owner_prev = r->index;
+    r->flags |= R_MORE;
+    ebb__cold_of(r)->owner_next = c->scopes;
+    if (c->scopes != 0) cold_at(rt, c->scopes)->owner_prev = r->index;
     c->scopes = r->index;
     t->flags |= F_SCOPE;
 }
@@ -58,9 +61,10 @@ static void own(ebb_rt *rt, ebb__task *t, ebb__region *r) {
 static void disown(ebb_rt *rt, ebb__region *r) {
     ebb__task *t = ebb__task_at(rt, r->owner);
     ebb__cold *c = ebb__cold_at(rt, r->owner);
-    if (r->owner_prev != 0) ebb__region_at(rt, r->owner_prev)->owner_next = r->owner_next;
-    else c->scopes = r->owner_next;
-    if (r->owner_next != 0) ebb__region_at(rt, r->owner_next)->owner_prev = r->owner_prev;
+    uint32_t next = ebb__cold_of(r)->owner_next, prev = ebb__cold_of(r)->owner_prev;
+    if (prev != 0) cold_at(rt, prev)->owner_next = next;
+    else c->scopes = next;
+    if (next != 0) cold_at(rt, next)->owner_prev = prev;
     if (c->scopes == 0) t->flags = (uint16_t)(t->flags & ~F_SCOPE);
     r->owner = 0;
 }
@@ -68,18 +72,55 @@ static void disown(ebb_rt *rt, ebb__region *r) {
 /* Moves it to the front of its owner's regions. */
 static void own_first(ebb_rt *rt, ebb__region *r) {
     ebb__cold *c = ebb__cold_at(rt, r->owner);
+    uint32_t next = ebb__cold_of(r)->owner_next, prev = ebb__cold_of(r)->owner_prev;
     if (c->scopes == r->index) return;
-    ebb__region_at(rt, r->owner_prev)->owner_next = r->owner_next;
-    if (r->owner_next != 0) ebb__region_at(rt, r->owner_next)->owner_prev = r->owner_prev;
-    ebb__region_at(rt, c->scopes)->owner_prev = r->index;
-    r->owner_prev = 0;
-    r->owner_next = c->scopes;
+    cold_at(rt, prev)->owner_next = next;
+    if (next != 0) cold_at(rt, next)->owner_prev = prev;
+    cold_at(rt, c->scopes)->owner_prev = r->index;
+    ebb__cold_of(r)->owner_prev = 0;
+    ebb__cold_of(r)->owner_next = c->scopes;
     c->scopes = r->index;
 }
 
 /* May this one open a cleanup scope? */
 static bool cleaning(const ebb__task *t) {
     return t->index != 0 && (t->told != 0 || t->flags & F_IN_FINALIZER);
+}
+
+/* May it be opened, and where? */
+EBB__INLINE ebb_status may_open(ebb_rt *rt, ebb__task *t, const ebb_region_opts *o, bool annex,
+                                ebb__region **parent) {
+    if (o->size != 0 && o->size != sizeof *o) return EBB_ERR_VERSION;
+    if (o->parent.id == 0) {
+        *parent = ebb__region_at(rt, t->region);
+    } else {
+        ebb_status st = ebb__find_region(rt, o->parent, parent);
+        if (st != EBB_OK) return st;
+    }
+    if (ebb__is_over(t)) return EBB_ERR_CLOSED;
+    bool in_place = false;
+    if (o->cleanup) {
+        if (!annex && !cleaning(t)) return EBB_ERR_NOT_CLEANING;
+        if (o->unit) return EBB_ERR_INVALID;
+        in_place = (*parent)->index == t->region && (*parent)->state != EBB_REGION_CLOSED;
+    }
+    if (!in_place) {
+        ebb_status st = ebb__admit(rt, t, *parent);
+        if (st != EBB_OK) return st;
+    }
+    if (o->policy != EBB_FAIL_FAST && o->policy != EBB_COLLECT) return EBB_ERR_INVALID;
+    if (!ebb__slab_ready(&rt->regions)) {
+        ebb_status st = ebb__slab_reserve(&rt->regions, &rt->allocator);
+        if (st != EBB_OK) return st;
+    }
+    return ebb__u32s_reserve(&(*parent)->children, &rt->allocator) ? EBB_OK : EBB_ERR_NOMEM;
+}
+
+__attribute__((cold, noinline)) static ebb_region
+refuse(ebb_rt *rt, const ebb__task *t, const ebb__region *parent, const ebb_region_opts *o, ebb_status st) {
+    uint64_t named = parent == NULL ? o->parent.id : ebb__region_id(rt, parent);
+    ebb__emit_plain(rt, EBB_EV_REFUSED, ebb__task_id(t), named, (uint32_t)st, 0);
+    return (ebb_region){ebb__id_error(rt, st)};
 }
 
 /* `annex`: a steward's, which is nobody's and has no bounds. `apart`: only nobody's. */
@@ -89,33 +130,20 @@ EBB__INLINE ebb_region region_open(ebb_rt *rt, ebb_cx *cx, const ebb_region_opts
     if (o == NULL) o = &none;
     ebb__task *t = ebb__task_of(cx);
     ebb__region *parent = NULL;
-    ebb_status st = EBB_OK;
-    if (o->size != 0 && o->size != sizeof *o) st = EBB_ERR_VERSION;
-    if (st == EBB_OK && o->parent.id == 0) parent = ebb__region_at(rt, t->region);
-    else if (st == EBB_OK) st = ebb__find_region(rt, o->parent, &parent);
-    if (st == EBB_OK && ebb__is_over(t)) st = EBB_ERR_CLOSED;
-    if (st == EBB_OK && o->cleanup && !annex && !cleaning(t)) st = EBB_ERR_NOT_CLEANING;
-    if (st == EBB_OK && o->cleanup && o->unit) st = EBB_ERR_INVALID;
-    bool in_place = o->cleanup && parent != NULL && parent->index == t->region;
-    if (st == EBB_OK && !(in_place && parent->state != EBB_REGION_CLOSED)) st = ebb__admit(rt, t, parent);
-    if (st == EBB_OK && (o->policy != EBB_FAIL_FAST && o->policy != EBB_COLLECT)) st = EBB_ERR_INVALID;
-    if (st == EBB_OK) st = ebb__slab_reserve(&rt->regions, &rt->allocator);
-    if (st == EBB_OK && !ebb__u32s_reserve(&parent->children, &rt->allocator)) st = EBB_ERR_NOMEM;
-    if (st != EBB_OK) {
-        uint64_t named = parent == NULL ? o->parent.id : ebb__region_id(rt, parent);
-        ebb__emit_plain(rt, EBB_EV_REFUSED, ebb__task_id(t), named, (uint32_t)st, 0);
-        return (ebb_region){ebb__id_error(rt, st)};
-    }
+    ebb_status st = may_open(rt, t, o, annex, &parent);
+    if (EBB__UNLIKELY(st != EBB_OK)) return refuse(rt, t, parent, o, st);
     ebb__region *r = region_new(rt, site);
     r->parent = parent->index;
-    r->depth = parent->depth + 1;
+    ebb__cold_of(r)->depth = ebb__cold_of(parent)->depth + 1;
     r->pos = ebb__u32s_push(&parent->children, r->index);
     r->policy = (uint8_t)o->policy;
     r->priority = o->priority > parent->priority ? o->priority : parent->priority;
     r->flags = (uint16_t)((o->cleanup ? R_CLEANUP : 0) | (o->on_closed != NULL ? R_HOOK : 0) |
                           (o->unit ? R_UNIT : 0) | (parent->flags & R_BOUNDED));
-    r->on_closed = o->on_closed;
-    r->arg = o->arg;
+    if (o->on_closed != NULL) {
+        ebb__cold_of(r)->on_closed = o->on_closed;
+        ebb__cold_of(r)->arg = o->arg;
+    }
     if (o->deadline != 0) r->deadline = o->deadline;
     if (o->cleanup && !annex) {
         uint64_t left = ebb__cleanup_deadline(rt, t);
@@ -177,49 +205,54 @@ ebb_region ebb__annex_open(ebb_cx *cx, ebb_region parent, const char *site) {
 void ebb__sweep_later(ebb_rt *rt, ebb__region *r) {
     if (r->flags & R_SWEEP) return;
     r->flags |= R_SWEEP;
-    r->sweep_next = 0;
+    ebb__cold_of(r)->sweep_next = 0;
     if (rt->sweep_head == 0) rt->sweep_head = r->index;
-    else ebb__region_at(rt, rt->sweep_tail)->sweep_next = r->index;
+    else cold_at(rt, rt->sweep_tail)->sweep_next = r->index;
     rt->sweep_tail = r->index;
 }
 
-static void region_free(ebb_rt *rt, ebb__region *r) {
+static inline void region_free(ebb_rt *rt, ebb__region *r) {
     ebb__u32s_fini(&r->tasks, &rt->allocator);
     ebb__u32s_fini(&r->children, &rt->allocator);
-    ebb__slab_give_as(&rt->regions, r->index, EBB__REGION_SHIFT, sizeof(ebb__region));
+    ebb__slab_give_record(&rt->regions, r->index, r);
+}
+
+__attribute__((noinline)) static void let_go(ebb_rt *rt, ebb__region *r) {
+    ebb__region_cold *c = ebb__cold_of(r);
+    while (c->kept != 0) {
+        ebb__task *t = ebb__task_at(rt, c->kept);
+        c->kept = t->qpos;
+        ebb__task_release(rt, t);
+    }
+    if (c->leaks != 0) ebb__leaks_forget(rt, r);
+    if (r->owner != 0) disown(rt, r);
 }
 
 /* Frees a closed region: with it go the outcomes and blames that it kept. In the sweep queue it stays
  * as an empty record until it is reached there. */
-static void release(ebb_rt *rt, ebb__region *r) {
+static inline void release(ebb_rt *rt, ebb__region *r) {
     assert(r->state == EBB_REGION_CLOSED && r->closed == 0);
-    while (r->kept != 0) {
-        ebb__task *t = ebb__task_at(rt, r->kept);
-        r->kept = t->qpos;
-        ebb__task_release(rt, t);
-    }
-    if (r->leaks != 0) ebb__leaks_forget(rt, r);
-    if (r->owner != 0) disown(rt, r);
+    if (r->flags & R_MORE) let_go(rt, r);
     r->state = 0;
     if (!(r->flags & R_SWEEP)) region_free(rt, r);
 }
 
-static void closed_push(ebb_rt *rt, ebb__region *parent, ebb__region *r) {
+static inline void closed_push(ebb_rt *rt, ebb__region *parent, ebb__region *r) {
     r->link = parent->closed;
     r->pos = 0;
     if (parent->closed != 0) ebb__region_at(rt, parent->closed)->pos = r->index;
     parent->closed = r->index;
 }
 
-static void closed_remove(ebb_rt *rt, ebb__region *r) {
+static inline void closed_remove(ebb_rt *rt, ebb__region *r) {
     ebb__region *parent = ebb__region_at(rt, r->parent);
     if (r->pos != 0) ebb__region_at(rt, r->pos)->link = r->link;
     else parent->closed = r->link;
     if (r->link != 0) ebb__region_at(rt, r->link)->pos = r->pos;
 }
 
-static void leave_parent(ebb_rt *rt, ebb__region *r) {
-    uint32_t moved = ebb__u32s_remove(&ebb__region_at(rt, r->parent)->children, r->pos);
+static inline void leave_parent(ebb_rt *rt, ebb__region *parent, const ebb__region *r) {
+    uint32_t moved = ebb__u32s_remove(&parent->children, r->pos);
     if (moved != 0) ebb__region_at(rt, moved)->pos = r->pos;
 }
 
@@ -229,17 +262,18 @@ static bool is_failure(int32_t status) {
 
 /* Frees the children that nobody has joined. The failure of the first of them is its own then, if it
  * has none. */
-static void bury_children(ebb_rt *rt, ebb__region *r) {
+EBB__INLINE void bury_children(ebb_rt *rt, ebb__region *r) {
     bool failed = is_failure(r->status);
-    while (r->closed != 0) { /* the last that closed stands first */
-        ebb__region *c = ebb__region_at(rt, r->closed);
-        if (!failed && is_failure(c->status)) {
+    for (uint32_t i = r->closed; i != 0;) { /* the last that closed stands first */
+        ebb__region *c = ebb__region_at(rt, i);
+        if (EBB__UNLIKELY(is_failure(c->status)) && !failed) {
             r->status = c->status;
-            r->failed = c->failed;
+            ebb__cold_of(r)->failed = ebb__cold_of(c)->failed;
         }
-        r->closed = c->link;
+        i = c->link;
         release(rt, c);
     }
+    r->closed = 0;
 }
 
 /* A failure among the regions that a task has left is its own, if it has none. */
@@ -247,34 +281,39 @@ static void fail_owner(ebb__task *t, const ebb__region *r) {
     if (is_failure(r->status)) t->polls_left = (uint32_t)(r->status == EBB_FAULTED ? EBB_FAILED : r->status);
 }
 
-/* Finalizing -> Closed. What it kept for others to look at stays until it is joined. */
-static void region_close(ebb_rt *rt, ebb__region *r) {
+__attribute__((noinline)) static void tell_owner(ebb_rt *rt, ebb__region *r) {
+    ebb__task *t = ebb__task_at(rt, r->owner);
+    if (r->flags & R_LEFT) {
+        own_first(rt, r); /* whoever collects them need not look for it */
+        if (t->polls_left == EBB_OK) fail_owner(t, r);
+    }
+    if (t->flags & (F_JOINING | F_RETURNED)) ebb__wake(rt, t);
+}
+
+/* Finalizing -> Closed. What it kept for others to look at stays until it is joined. Returns its parent; NULL if
+ * it is the root. */
+EBB__INLINE ebb__region *region_close(ebb_rt *rt, ebb__region *r) {
+    uint32_t flags = r->flags;
     if (r->closed != 0) bury_children(rt, r);
     r->state = EBB_REGION_CLOSED;
     rt->stats.regions--;
-    if (r->flags & R_NODE) ebb__wheel_disarm(&rt->wheel, ebb__wheel_ref(EBB__W_REGION, r->index));
+    if (flags & R_NODE) ebb__wheel_disarm(&rt->wheel, ebb__wheel_ref(EBB__W_REGION, r->index));
     ebb__emit_region(rt, EBB_EV_REGION_CLOSED, r, 0, (uint32_t)r->status,
-                     (uint64_t)r->abandoned << 32 | r->leaked);
-    if (r->flags & R_ROOT) return;
-    if (r->owner != 0) {
-        ebb__task *t = ebb__task_at(rt, r->owner);
-        if (r->flags & R_LEFT) {
-            own_first(rt, r); /* whoever collects them need not look for it */
-            if (t->polls_left == EBB_OK) fail_owner(t, r);
-        }
-        if (t->flags & (F_JOINING | F_RETURNED)) ebb__wake(rt, t);
-    }
-    leave_parent(rt, r);
+                     (uint64_t)ebb__cold_of(r)->abandoned << 32 | ebb__cold_of(r)->leaked);
+    if (EBB__UNLIKELY(flags & R_ROOT)) return NULL;
+    if (flags & R_MORE && r->owner != 0) tell_owner(rt, r);
     ebb__region *parent = ebb__region_at(rt, r->parent);
-    if (EBB__UNLIKELY(r->flags & R_OPERATOR)) parent->flags = (uint16_t)(parent->flags & ~R_APART);
+    leave_parent(rt, parent, r);
+    if (EBB__UNLIKELY(flags & R_OPERATOR)) parent->flags = (uint16_t)(parent->flags & ~R_APART);
     closed_push(rt, parent, r);
+    return parent;
 }
 
 static bool quiet(ebb_rt *rt, const ebb__region *r) {
     (void)rt;
     if (EBB__MUTANT(rt, EBB_ORACLE_QUIESCENCE)) return r->tasks.n == 0;
-    if (EBB__MUTANT(rt, EBB_ORACLE_REGION_LEAK) && r->state == EBB_REGION_FINALIZING && r->depth == 1 &&
-        r->closed != 0) {
+    if (EBB__MUTANT(rt, EBB_ORACLE_REGION_LEAK) && r->state == EBB_REGION_FINALIZING &&
+        ebb__cold_of(r)->depth == 1 && r->closed != 0) {
         return false;
     }
     return r->tasks.n == 0 && r->children.n == 0;
@@ -282,53 +321,59 @@ static bool quiet(ebb_rt *rt, const ebb__region *r) {
 
 /* Obligations of its own keep it in Finalizing until they are resolved, or it is forced. */
 static bool is_held(const ebb__region *r) {
-    return r->duties != 0 && !(r->flags & R_FORCED);
+    return !(r->flags & R_FORCED) && r->duties != 0;
 }
 
-/* As far as it goes by itself. True if it has closed now: its parent may go on then. */
-static bool advance_one(ebb_rt *rt, ebb__region *r) {
-    if (r->index == rt->telling) return false; /* a hook of its child runs: goes on after that */
-    if (EBB__UNLIKELY(ebb__servant_is_last(r))) ebb__wake(rt, ebb__task_at(rt, r->servant));
-    if (EBB__UNLIKELY(ebb__steward_is_last(r))) ebb__wake(rt, ebb__task_at(rt, r->steward));
-    for (;;) {
-        switch (r->state) {
-        case EBB_REGION_OPEN:
-            if (!(r->flags & (R_JOINING | R_ENDS)) || !quiet(rt, r)) return false;
-            ebb__region_shut(rt, r);
-            break;
-        case EBB_REGION_CLOSING:
-            if (!quiet(rt, r)) {
-                ebb__region_drain(rt, r);
-                return false;
-            }
-            r->state = EBB_REGION_FINALIZING;
-            ebb__emit_region(rt, EBB_EV_REGION_FINALIZING, r, 0, 0, 0);
-            break;
-        case EBB_REGION_DRAINING:
-            if (!quiet(rt, r)) return false;
-            r->state = EBB_REGION_FINALIZING;
-            ebb__emit_region(rt, EBB_EV_REGION_FINALIZING, r, 0, 0, 0);
-            break;
-        case EBB_REGION_FINALIZING:
-            if (!quiet(rt, r)) return false;
-            if (r->closer != 0) {
-                ebb__closer_start(rt, r);
-                return false;
-            }
-            if (is_held(r)) return false;
-            if (r->duties != 0 || r->scope != NULL || r->flags & R_HOOK) {
-                ebb__sweep_later(rt, r); /* what is still reserved has leaked; users' code is for the pump */
-                return false;
-            }
-            region_close(rt, r);
-            return !(r->flags & R_ROOT);
-        default: return false;
-        }
+/* Whoever has to end when nothing else lives here. */
+static void wake_last(ebb_rt *rt, ebb__region *r) {
+    if (ebb__servant_is_last(r)) ebb__wake(rt, ebb__task_at(rt, r->servant));
+    if (ebb__steward_is_last(r)) ebb__wake(rt, ebb__task_at(rt, ebb__cold_of(r)->steward));
+}
+
+/* Quiet, with R_MORE or R_HOOK: is there nothing to do before it closes? */
+__attribute__((noinline)) static bool can_close_now(ebb_rt *rt, ebb__region *r) {
+    if (r->closer != 0) {
+        ebb__closer_start(rt, r);
+        return false;
+    }
+    if (is_held(r)) return false;
+    if (r->duties == 0 && r->scope == NULL && !(r->flags & R_HOOK)) return true;
+    ebb__sweep_later(rt, r); /* what is still reserved has leaked; users' code is for the pump */
+    return false;
+}
+
+/* As far as it goes by itself. Returns its parent if it has closed now, which may go on then; else NULL. */
+EBB__INLINE ebb__region *advance_one(ebb_rt *rt, ebb__region *r) {
+    if (EBB__UNLIKELY(r->index == rt->telling))
+        return NULL; /* a hook of its child runs: goes on after that */
+    if (EBB__UNLIKELY(r->flags & (R_MORE | R_STEWARD))) wake_last(rt, r);
+    if (!quiet(rt, r)) {
+        if (r->state == EBB_REGION_CLOSING) ebb__region_drain(rt, r);
+        return NULL;
+    }
+    switch (r->state) {
+    case EBB_REGION_OPEN:
+        if (!(r->flags & (R_JOINING | R_ENDS))) return NULL;
+        ebb__region_shut(rt, r);
+        /* fall through */
+    case EBB_REGION_CLOSING:
+    case EBB_REGION_DRAINING:
+        r->state = EBB_REGION_FINALIZING;
+        ebb__emit_region(rt, EBB_EV_REGION_FINALIZING, r, 0, 0, 0);
+        /* fall through */
+    case EBB_REGION_FINALIZING:
+        if (EBB__MUTANT(rt, EBB_ORACLE_REGION_LEAK) && !quiet(rt, r)) return NULL;
+        if (r->flags & (R_MORE | R_HOOK) && !can_close_now(rt, r)) return NULL;
+        return region_close(rt, r);
+    default: return NULL;
     }
 }
 
-void ebb__region_advance(ebb_rt *rt, ebb__region *r) {
-    while (advance_one(rt, r)) r = ebb__region_at(rt, r->parent);
+void ebb__region_advance_slow(ebb_rt *rt, ebb__region *r) {
+    while (r != NULL) {
+        ebb__prefetch_region(rt, r->index - EBB__REGIONS_AHEAD, false);
+        r = advance_one(rt, r);
+    }
 }
 
 /* Closes a region that has a hook: its parent waits until that was called. */
@@ -339,8 +384,8 @@ static void close_and_tell(ebb_rt *rt, ebb__region *r) {
     ebb__journal(rt, &rt->host.cx,
                  (ebb_record){.type = J_CALL, .value = EBB__CALL_CLOSED, .region = report.region.id});
     rt->telling = r->parent;
-    ebb__watched outer = ebb__watch_enter(rt, report.region.id, r->site);
-    r->on_closed(r->arg, &report);
+    ebb__watched outer = ebb__watch_enter(rt, report.region.id, ebb__cold_of(r)->site);
+    ebb__cold_of(r)->on_closed(ebb__cold_of(r)->arg, &report);
     ebb__watch_leave(rt, outer);
     rt->telling = 0;
     ebb__journal(rt, &rt->host.cx, (ebb_record){.type = J_RETURN});
@@ -369,7 +414,7 @@ void ebb__region_futures(ebb_rt *rt, const ebb__region *r, void (*fn)(ebb_rt *rt
 /* With the region go its futures. Nobody can make one there any more. */
 static void let_go_of_futures(ebb_rt *rt, ebb__region *r) {
     if (r->scope == NULL) return;
-    ebb__watched outer = ebb__watch_enter(rt, ebb__region_id(rt, r), r->site);
+    ebb__watched outer = ebb__watch_enter(rt, ebb__region_id(rt, r), ebb__cold_of(r)->site);
     ebb__region_futures(rt, r, rt->scope_closed);
     ebb__watch_leave(rt, outer);
     r->scope = NULL;
@@ -378,7 +423,7 @@ static void let_go_of_futures(ebb_rt *rt, ebb__region *r) {
 bool ebb__sweep_one(ebb_rt *rt) {
     if (rt->sweep_head == 0) return false;
     ebb__region *r = ebb__region_at(rt, rt->sweep_head);
-    rt->sweep_head = r->sweep_next;
+    rt->sweep_head = ebb__cold_of(r)->sweep_next;
     r->flags = (uint16_t)(r->flags & ~R_SWEEP);
     if (r->state == 0) {
         region_free(rt, r);
@@ -398,7 +443,7 @@ bool ebb__sweep_one(ebb_rt *rt) {
 void ebb__region_failed(ebb_rt *rt, ebb__region *r, ebb_status status, uint64_t task) {
     if (r->status != EBB_OK && r->status != EBB_CANCELLED) return;
     r->status = status;
-    r->failed = task;
+    ebb__cold_of(r)->failed = task;
     if (r->policy != EBB_FAIL_FAST || r->state == EBB_REGION_FINALIZING) return;
     ebb__cancel_tree(rt, r, EBB_CANCEL_SIBLING_FAILED, task, ebb_status_name(status), NULL);
 }
@@ -421,7 +466,7 @@ static void leave_scopes(ebb_rt *rt, ebb__task *t, ebb__cold *c) {
     for (uint32_t i = c->scopes; i != 0; i = next) {
         ebb__region *r = ebb__region_at(rt, i);
         rt->visits++;
-        next = r->owner_next;
+        next = ebb__cold_of(r)->owner_next;
         if (r->flags & R_LEFT) {
             /* told already, or by the round before */
         } else if (r->state != EBB_REGION_CLOSED) {
@@ -451,7 +496,7 @@ bool ebb__scopes_join(ebb_rt *rt, ebb__task *t) {
 
 void ebb__scopes_again(ebb_rt *rt, ebb__task *t) {
     ebb__region *r;
-    for (uint32_t i = ebb__cold_at(rt, t->index)->scopes; i != 0; i = r->owner_next) {
+    for (uint32_t i = ebb__cold_at(rt, t->index)->scopes; i != 0; i = ebb__cold_of(r)->owner_next) {
         r = ebb__region_at(rt, i);
         r->flags = (uint16_t)(r->flags & ~R_LEFT);
     }
@@ -467,17 +512,17 @@ static ebb_status region_join(ebb_rt *rt, ebb_cx *cx, ebb_region region) {
     if (ebb__is_servant(rt, t) && r->state != EBB_REGION_CLOSED) return EBB_ERR_NOT_TASK;
     if (ebb__is_overdue(t)) return ebb__acknowledge(cx);
     r->flags |= R_JOINING;
-    bool closes = advance_one(rt, r); /* its parent waits: when that closes, this one is gone */
+    ebb__region *parent = NULL; /* if it closes now: waits, since when that closes, this one is gone */
+    if (r->state != EBB_REGION_CLOSED) parent = advance_one(rt, r);
     bool early = EBB__MUTANT(rt, EBB_ORACLE_LOSERS_DRAINED) && r->tasks.n > 0 &&
                  ebb__told_kind(r->told) == EBB_CANCEL_RACE_LOST;
     if (r->state == EBB_REGION_CLOSED || early) {
         st = (ebb_status)r->status;
         ebb__emit_region(rt, EBB_EV_REGION_JOINED, r, ebb__task_id(t), (uint32_t)st, 0);
         if (r->state != EBB_REGION_CLOSED) return st;
-        ebb__region *parent = ebb__region_at(rt, r->parent);
         closed_remove(rt, r);
         release(rt, r);
-        if (closes) ebb__region_advance(rt, parent);
+        if (parent != NULL) ebb__region_advance(rt, parent);
         return st;
     }
     if (t->index == 0) return EBB_PENDING;
@@ -509,7 +554,8 @@ ebb_status ebb_region_state_of(ebb_cx *cx, ebb_region region, ebb_region_state *
 }
 
 void ebb__report_of(const ebb_rt *rt, const ebb__region *r, ebb_report *out) {
-    *out = (ebb_report){{ebb__region_id(rt, r)}, (ebb_status)r->status, {r->failed}, r->abandoned, r->leaked};
+    const ebb__region_cold *c = ebb__cold_of(r);
+    *out = (ebb_report){{ebb__region_id(rt, r)}, (ebb_status)r->status, {c->failed}, c->abandoned, c->leaked};
 }
 
 ebb_status ebb_region_report(ebb_cx *cx, ebb_region region, ebb_report *out) {
@@ -525,13 +571,13 @@ ebb_status ebb_region_abandoned(ebb_cx *cx, ebb_region region, uint32_t i, ebb_b
     ebb__region *r;
     ebb_status st = ebb__find_region(rt, region, &r);
     if (st != EBB_OK) return st;
-    for (uint32_t k = r->kept; k != 0; k = ebb__task_at(rt, k)->qpos) {
+    for (uint32_t k = ebb__cold_of(r)->kept; k != 0; k = ebb__task_at(rt, k)->qpos) {
         const ebb__task *t = ebb__task_at(rt, k);
         if (!(t->flags & F_ABANDONED) || i-- > 0) continue;
         *out = (ebb_blame){ebb__task_id(t), ebb__cold_at(rt, k)->site};
         return EBB_OK;
     }
-    for (uint32_t k = r->leaks; k != 0; k = ebb__duty_at(rt, k)->next) {
+    for (uint32_t k = ebb__cold_of(r)->leaks; k != 0; k = ebb__duty_at(rt, k)->next) {
         const ebb__duty *d = ebb__duty_at(rt, k);
         if (d->kind != 0 || i-- > 0) continue;
         *out = (ebb_blame){0, d->site};
@@ -545,7 +591,7 @@ ebb_status ebb_region_leaked(ebb_cx *cx, ebb_region region, uint32_t i, ebb_blam
     ebb__region *r;
     ebb_status st = ebb__find_region(rt, region, &r);
     if (st != EBB_OK) return st;
-    for (uint32_t k = r->leaks; k != 0; k = ebb__duty_at(rt, k)->next) {
+    for (uint32_t k = ebb__cold_of(r)->leaks; k != 0; k = ebb__duty_at(rt, k)->next) {
         const ebb__duty *d = ebb__duty_at(rt, k);
         if (d->kind == 0 || i-- > 0) continue; /* an operation has no kind */
         *out = (ebb_blame){ebb__duty_id(rt, d), d->site};

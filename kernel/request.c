@@ -51,43 +51,6 @@ void ebb__task_request(ebb_rt *rt, ebb__task *t, uint8_t kind, uint8_t severity,
     ebb__emit_task(rt, EBB_EV_CANCEL_STRENGTHENED, t, polls_of(t), ebb__cleanup_deadline(rt, t));
 }
 
-enum { AHEAD = 16 };
-
-/* What most tasks are when their region is cancelled: nothing to be said about them but that. */
-EBB__INLINE bool plainly_parked(const ebb__task *t) {
-    return t->queue == EBB_LANE_NONE && t->phase == EBB_RUNNING && t->mask == 0 &&
-           !(t->flags & (F_POLLING | F_RETURNED | F_CLOSER));
-}
-
-void ebb__tasks_request(ebb_rt *rt, ebb__region *r) {
-    const uint32_t *tasks = ebb__u32s_data(&r->tasks);
-    uint8_t kind = ebb__told_kind(r->told), severity = ebb__told_severity(r->told);
-    uint8_t bucket = ebb__bucket_of(rt, r->deadline);
-    bool bounded = (r->flags & R_BOUNDED) != 0;
-    uint32_t parked = 0;
-    for (uint32_t i = r->tasks.n; i-- > 0;) {
-        if (i >= AHEAD) __builtin_prefetch(ebb__task_at(rt, tasks[i - AHEAD]), 1);
-        ebb__task *t = ebb__task_at(rt, tasks[i]);
-        if (EBB__MUTANT(rt, EBB_ORACLE_TASK_LEAK) && t->told == 0 && t->mask > 0) continue;
-        if (r->priority > t->priority) t->priority = r->priority;
-        if (EBB__UNLIKELY(bounded || !plainly_parked(t))) {
-            ebb__task_request(rt, t, kind, severity, r->polls, r->deadline);
-            continue;
-        }
-        t->phase = EBB_CANCEL_REQUESTED;
-        t->told = ebb__told(kind, severity, 1);
-        t->polls_left = r->polls;
-        t->cx.signal = EBB_SIGNAL_STOP | EBB_SIGNAL_CANCEL;
-        t->queue = (uint8_t)(EBB_LANE_CANCEL | bucket << 2);
-        t->qpos = ebb__lanes_push(&rt->lanes, &rt->queue[bucket], t->index);
-        parked++;
-        ebb__emit_task(rt, EBB_EV_CANCEL_REQUESTED, t, r->polls, r->deadline);
-    }
-    if (parked == 0) return;
-    rt->cancel_count += parked;
-    rt->cancel_buckets |= UINT64_C(1) << bucket;
-}
-
 void ebb__task_overdue(ebb_rt *rt, ebb__task *t) {
     if (t->phase == EBB_COMPLETED) return;
     if (t->flags & F_RETURNED) { /* in its finalizers: they look at the clock themselves */

@@ -30,7 +30,7 @@
 enum {
     EBB__FORCE_POLLS = 8, /* what a task still gets once its budget is over */
     EBB__TASK_SHIFT = 10,
-    EBB__REGION_SHIFT = 6,
+    EBB__REGION_SHIFT = 9,
     EBB__DUTY_SHIFT = 7,
     EBB__TIMER_SHIFT = 10,
     EBB__REASON_SHIFT = 5,
@@ -121,20 +121,21 @@ enum {
     R_BOUNDED = 1u << 11, /* a cleanup scope, or inside one: its budget is its owner's and is never widened */
     R_OPERATOR = 1u << 12, /* the operators' region of an annex */
     R_APART = 1u << 13,    /* an annex whose operators' region is not counted as living in it */
-    R_LEFT = 1u << 14      /* its task is over, and has told it so */
+    R_LEFT = 1u << 14,     /* its task is over, and has told it so */
+    R_MORE = 1u << 15      /* has, or has had, an owner, duties, a closer, a servant, kept tasks or leaks */
 };
 
-/* In the order of use: a cancel and the close that follows touch the first two cache lines only. */
+/* Two cache lines. The first is all that the end of a task and the close of a plain region touch; a cancel
+ * touches both. */
 typedef struct ebb__region {
     uint32_t link; /* free list; within a cascade, the next region; of a closed one, the next closed */
     uint32_t generation;
     uint32_t index, parent;
-    uint32_t pos; /* in the parent's children; of a closed one, the previous closed */
-    uint32_t depth;
+    uint32_t pos;    /* in the parent's children; of a closed one, the previous closed */
+    uint32_t closed; /* children that have closed and are not joined */
+    int32_t status;
     uint8_t state; /* ebb_region_state; 0: the slot is free */
-    uint8_t policy;
-    uint8_t told; /* as in a task */
-    uint8_t priority;
+    uint8_t told;  /* as in a task */
     uint16_t flags;
     ebb__u32s tasks;
     ebb__u32s children;
@@ -143,30 +144,35 @@ typedef struct ebb__region {
     uint64_t force_at; /* the end of the part of that which tasks may use */
     uint64_t origin, sequence;
     uint32_t polls; /* what each task in it may use; once cancelled, of the cleanup budget */
-    int32_t status;
+    uint8_t policy;
+    uint8_t priority;
     uint32_t owner;           /* the task that opened it; 0: the host */
-    uint32_t closed;          /* children that have closed and are not joined */
-    uint32_t kept;            /* kept and abandoned tasks that have ended */
-    uint32_t leaks;           /* leaked obligations, for the report */
     uint32_t duties;          /* its own finalizers and obligations, last first */
     uint32_t closer;          /* the task that runs its finalizers, reserved with the first */
+    uint32_t servant;         /* the task that serves its futures: it ends when nothing else is left here */
     struct ebb__scope *scope; /* its futures, until it closes */
-    uint32_t servant;         /* the task that serves these: it ends when nothing else is left here */
-    uint32_t steward;         /* the task that watches over its end; there only if R_STEWARD */
-    uint32_t gate; /* of a stopping one: the outermost unit that the close from above has left open */
+} ebb__region;
+_Static_assert(sizeof(void *) != 8 || (sizeof(ebb__region) == 128 && offsetof(ebb__region, deadline) == 64),
+               "two cache lines");
 
-    uint32_t owner_next, owner_prev;
-    uint32_t sweep_next;
-    uint32_t obligations; /* reserved here, those of its tasks included */
-    uint32_t abandoned, leaked;
+/* What few regions have, and what only dumps and reports read. */
+typedef struct ebb__region_cold {
+    const char *site;
     uint64_t failed;
-    ebb__node node;                                         /* armed only if R_NODE */
+    uint32_t depth;
+    uint32_t abandoned, leaked;
+    uint32_t obligations; /* reserved here, those of its tasks included */
+    uint32_t kept;        /* kept and abandoned tasks that have ended */
+    uint32_t leaks;       /* leaked obligations, for the report */
+    uint32_t owner_next, owner_prev;
+    char message[EBB_MESSAGE_MAX + 1];
+    uint32_t sweep_next; /* there only if R_SWEEP */
+    uint32_t gate; /* there only if R_STOPPING: the outermost unit that the close from above has left open */
+    uint32_t steward; /* there only if R_STEWARD: the task that watches over its end */
+    ebb__node node;   /* armed only if R_NODE */
     void (*on_closed)(void *arg, const ebb_report *report); /* there only if R_HOOK */
     void *arg;
-
-    const char *site;
-    char message[EBB_MESSAGE_MAX + 1];
-} ebb__region;
+} ebb__region_cold;
 
 /* An obligation or a finalizer: what a task or region still has to do. */
 typedef struct ebb__duty {
@@ -340,6 +346,13 @@ static inline ebb__timer_cold *ebb__timer_cold_at(const ebb_rt *rt, uint32_t i) 
                                        (sizeof(ebb__timer) << EBB__TIMER_SHIFT) +
                                        (size_t)(i & ((1u << EBB__TIMER_SHIFT) - 1)) *
                                            sizeof(ebb__timer_cold));
+}
+
+/* In the same chunk, behind the hot ones. */
+static inline ebb__region_cold *ebb__cold_of(const ebb__region *r) {
+    uint32_t i = r->index & ((1u << EBB__REGION_SHIFT) - 1);
+    const ebb__region *end = r + ((1u << EBB__REGION_SHIFT) - i);
+    return (ebb__region_cold *)(uintptr_t)end + i;
 }
 
 static inline ebb__duty *ebb__duty_at(const ebb_rt *rt, uint32_t i) {

@@ -17,7 +17,8 @@ static const ebb_cleanup_budget defaults[4] = {
 
 static void slabs_init(ebb_rt *rt, const ebb_rt_opts *o) {
     ebb__slab_init(&rt->tasks, sizeof(ebb__task), sizeof(ebb__cold), EBB__TASK_SHIFT, o->max_tasks);
-    ebb__slab_init(&rt->regions, sizeof(ebb__region), 0, EBB__REGION_SHIFT, o->max_regions);
+    ebb__slab_init(&rt->regions, sizeof(ebb__region), sizeof(ebb__region_cold), EBB__REGION_SHIFT,
+                   o->max_regions);
     ebb__slab_init(&rt->duties, sizeof(ebb__duty), 0, EBB__DUTY_SHIFT, 0);
     ebb__slab_init(&rt->timers, sizeof(ebb__timer), sizeof(ebb__timer_cold), EBB__TIMER_SHIFT, 0);
     ebb__slab_init(&rt->reasons, sizeof(ebb__own_reason), 0, EBB__REASON_SHIFT, 0);
@@ -51,7 +52,7 @@ ebb_status ebb_rt_new(const ebb_rt_opts *opts, ebb_rt **out) {
     ebb__wheel_source_split(&rt->wheel, EBB__W_TIMER, &rt->timers, offsetof(ebb__timer, links),
                             offsetof(ebb__timer_cold, due));
     ebb__wheel_source(&rt->wheel, EBB__W_TASK, &rt->tasks, offsetof(ebb__cold, node), true);
-    ebb__wheel_source(&rt->wheel, EBB__W_REGION, &rt->regions, offsetof(ebb__region, node), false);
+    ebb__wheel_source(&rt->wheel, EBB__W_REGION, &rt->regions, offsetof(ebb__region_cold, node), true);
     ebb_status st = ebb__root_open(rt);
     if (st == EBB_OK && !ebb__lanes_reserve(&rt->lanes, &rt->allocator, 1)) st = EBB_ERR_NOMEM;
     if (st == EBB_OK) st = ebb__slab_reserve(&rt->reasons, &rt->allocator);

@@ -166,10 +166,11 @@ static ebb_status closer_poll(ebb_cx *cx, void *state) {
 ebb_status ebb__closer_new(ebb_rt *rt, ebb__region *r) {
     ebb_status st = room_for_task(rt);
     if (st != EBB_OK) return st;
-    ebb__task *t = task_new(rt, r->index, closer_poll, NULL, r->site);
+    ebb__task *t = task_new(rt, r->index, closer_poll, NULL, ebb__cold_of(r)->site);
     t->flags |= F_CLOSER;
     t->phase = 0; /* nobody can name it before it starts */
     r->closer = t->index;
+    r->flags |= R_MORE;
     return EBB_OK;
 }
 
@@ -202,6 +203,7 @@ static ebb_task servant_new(ebb_rt *rt, ebb_cx *cx, ebb_region region, ebb_poll_
     t->pos = ebb__u32s_push(&r->tasks, t->index);
     t->priority = r->priority;
     r->servant = t->index;
+    r->flags |= R_MORE;
     r->scope = scope;
     rt->stats.spawned++;
     ebb__emit_task(rt, EBB_EV_TASK_SPAWNED, t, 4, ebb__task_id(ebb__task_of(cx)));

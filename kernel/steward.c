@@ -29,12 +29,12 @@ static ebb__steward steward_new(ebb_rt *rt, ebb_cx *cx, ebb_region region, ebb_p
     if (st != EBB_OK) return refused(rt, st);
     ebb__region *annex = ebb__region_at(rt, (uint32_t)(s.annex.id >> 32) & 0xffffff);
     s.task = ebb__steward_spawn(rt, cx, annex, poll, state, site);
-    r->steward = annex->steward = (uint32_t)(s.task.id >> 32) & 0xffffff;
+    ebb__cold_of(r)->steward = ebb__cold_of(annex)->steward = (uint32_t)(s.task.id >> 32) & 0xffffff;
     r->flags |= R_STEWARD;
     annex->flags |= R_STEWARD;
     if (on_closed != NULL) {
-        r->on_closed = on_closed;
-        r->arg = state;
+        ebb__cold_of(r)->on_closed = on_closed;
+        ebb__cold_of(r)->arg = state;
         r->flags |= R_HOOK;
     }
     return s;
@@ -55,7 +55,7 @@ void ebb__steward_over(ebb_rt *rt, ebb__region *annex) {
     ebb__region *r = ebb__region_at(rt, annex->parent);
     annex->flags = (uint16_t)(annex->flags & ~R_STEWARD);
     r->flags = (uint16_t)(r->flags & ~R_STEWARD);
-    annex->steward = r->steward = 0;
+    ebb__cold_of(annex)->steward = ebb__cold_of(r)->steward = 0;
 }
 
 void ebb__steward_alarm(ebb_cx *cx, ebb_task steward, uint64_t at) {

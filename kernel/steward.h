@@ -54,7 +54,7 @@ static inline bool ebb__is_annex(const ebb__region *r) {
 
 static inline bool ebb__is_steward(const ebb_rt *rt, const ebb__task *t) {
     const ebb__region *r = ebb__region_at(rt, t->region);
-    return ebb__is_annex(r) && r->steward == t->index;
+    return ebb__is_annex(r) && ebb__cold_of(r)->steward == t->index;
 }
 
 /* Nothing else lives in its region, or in the annex, but operators who are not released. */

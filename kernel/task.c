@@ -77,7 +77,7 @@ static void end_cold(ebb_rt *rt, ebb__region *r, ebb__task *t, ebb_status status
     cold_clear(rt, t);
     if (r->closer == t->index) r->closer = 0;
     if (r->servant == t->index) servant_over(rt, r);
-    if (r->flags & R_STEWARD && r->steward == t->index) ebb__steward_over(rt, r);
+    if (r->flags & R_STEWARD && ebb__cold_of(r)->steward == t->index) ebb__steward_over(rt, r);
     ebb__task *waits = ebb__joiner(rt, t);
     if (waits != NULL) ebb__wake(rt, waits);
 }
@@ -103,9 +103,11 @@ EBB__INLINE void task_end(ebb_rt *rt, ebb__task *t, ebb_status status, bool plai
     if (!plain && t->flags & (F_KEEP | F_ABANDONED)) {
         t->polls_left = (uint32_t)status;
         t->pos = 0;
-        t->qpos = r->kept;
-        if (r->kept != 0) ebb__task_at(rt, r->kept)->pos = t->index;
-        r->kept = t->index;
+        ebb__region_cold *c = ebb__cold_of(r);
+        t->qpos = c->kept;
+        if (c->kept != 0) ebb__task_at(rt, c->kept)->pos = t->index;
+        c->kept = t->index;
+        r->flags |= R_MORE;
     } else {
         give_back(rt, t);
     }
@@ -207,7 +209,7 @@ static void body_over(ebb_rt *rt, ebb__task *t, ebb_status status) {
 __attribute__((cold, noinline)) static void abandon(ebb_rt *rt, ebb__task *t) {
     ebb__region *r = ebb__region_at(rt, t->region);
     t->flags |= F_ABANDONED;
-    r->abandoned++;
+    ebb__cold_of(r)->abandoned++;
     rt->stats.abandoned++;
     ebb__blame(rt, (ebb__guilty){.what = EBB__G_TASK,
                                  .region = r->index,

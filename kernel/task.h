@@ -7,10 +7,6 @@
 /* Asks a task to stop, or more urgently: never runs it, never fails. `deadline` is only for the lane. */
 void ebb__task_request(ebb_rt *rt, ebb__task *t, uint8_t kind, uint8_t severity, uint32_t polls,
                        uint64_t deadline);
-/* The same for all tasks of a region, which was told itself: the last first. They are then polled and
- * end in that order, and the one that ends is always the last of its region's array, so that no other
- * has to be moved into its place. */
-void ebb__tasks_request(ebb_rt *rt, ebb__region *r);
 /* Its budget is over. A task that was not asked yet is asked first, with what its region was told. */
 void ebb__task_overdue(ebb_rt *rt, ebb__task *t);
 /* It parks. A wake that came during its poll asks for one more, whatever the poll led to. */

@@ -311,7 +311,7 @@ static bool is_inside(const ebb_cx *cx, const ebb__wf *wf) {
     const ebb__region *r = ebb__region_at(t->rt, t->region);
     ebb__region *top;
     if (t->index == 0 || ebb__find_region(t->rt, wf->region, &top) != EBB_OK) return false;
-    while (r->depth > top->depth) r = ebb__region_at(t->rt, r->parent);
+    while (ebb__cold_of(r)->depth > ebb__cold_of(top)->depth) r = ebb__region_at(t->rt, r->parent);
     return r == top;
 }
 

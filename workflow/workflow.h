@@ -175,7 +175,7 @@ void ebb__wf_blame(ebb_rt *rt, const ebb__guilty *g);
 
 /* The one whose region this is; NULL: none. */
 static inline ebb__wf *ebb__wf_of_region(const ebb__region *r) {
-    return r->flags & R_HOOK && r->on_closed == ebb__wf_closed ? r->arg : NULL;
+    return r->flags & R_HOOK && ebb__cold_of(r)->on_closed == ebb__wf_closed ? ebb__cold_of(r)->arg : NULL;
 }
 
 /* A time and a span; the last time that is one at most. */

@@ -125,9 +125,9 @@ static view kernel_region(driver *d, int i) {
     put(&v, "epoch", ebb__told_epoch(r->told));
     put(&v, "tasks", r->tasks.n);
     put(&v, "children", r->children.n);
-    put(&v, "obligations", r->obligations);
-    put(&v, "abandoned", r->abandoned);
-    put(&v, "leaked", r->leaked);
+    put(&v, "obligations", ebb__cold_of(r)->obligations);
+    put(&v, "abandoned", ebb__cold_of(r)->abandoned);
+    put(&v, "leaked", ebb__cold_of(r)->leaked);
     put(&v, "status", (uint64_t)r->status);
     put(&v, "deadline", r->deadline);
     put(&v, "polls", r->polls);
