@@ -119,16 +119,17 @@ ebb_task ebb_spawn_opts_at(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void
     return id;
 }
 
-/* Has it room for a task without a deadline, is that admitted, and is nobody to be told? */
+/* Has it room for a task without a deadline, and is that admitted? */
 static inline bool takes_at_once(const ebb_rt *rt, const ebb__region *r) {
     return r->state == EBB_REGION_OPEN && !(r->flags & R_STOPPING) && r->deadline == EBB_FOREVER &&
-           r->tasks.n < r->tasks.cap && rt->credit > 0 && !rt->observed && ebb__ready_has_room(rt);
+           r->tasks.n < r->tasks.cap && rt->credit > 0 && ebb__ready_has_room(rt);
 }
 
 /* What most calls are, without a call of another function; ebb_spawn_opts_at does the same and all the rest. */
 ebb_task ebb_spawn_at(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state, const char *site) {
     ebb_rt *rt = ebb__rt_of(cx);
-    ebb__region *r = ebb__record_of(rt, &rt->regions, region.id, EBB__REGION_SHIFT, sizeof *r);
+    ebb__region *r = NULL;
+    if (!rt->observed) r = ebb__record_of(rt, &rt->regions, region.id, EBB__REGION_SHIFT, sizeof *r);
     if (EBB__UNLIKELY(r == NULL || poll == NULL || !takes_at_once(rt, r))) {
         return ebb_spawn_opts_at(cx, region, poll, state, NULL, site);
     }
