@@ -360,13 +360,13 @@ static void force_region(model *m, m_region *r) {
     if (m->now + kept < r->deadline) r->deadline = m->now + kept;
 }
 
-/* The kernel asks the last of a region's tasks first. */
-static void tell_tasks(model *m, int r, verb what) {
+/* The kernel asks the last of a region's tasks first. `again`: a close from above had left it open before. */
+static void tell_tasks(model *m, int r, verb what, bool again) {
     m_list tasks = m->region[r].tasks;
     for (int i = tasks.n; i-- > 0;) {
         int t = tasks.at[i];
         m_region *x = &m->region[r];
-        if (what == CLOSE && !m->task[t].stop) {
+        if (what == CLOSE && (!m->task[t].stop || again)) {
             m->task[t].stop = true;
             m_wake(m, t);
         }
@@ -382,7 +382,7 @@ static void set_timer(model *m, int r, uint64_t due) {
     if (due != EBB_FOREVER) m_arm(m, M_REGION, r, due);
 }
 
-static void visit(model *m, int at, verb what, const verdict *v, bool top) {
+static void visit(model *m, int at, verb what, const verdict *v, bool top, bool stopping) {
     m_region *r = &m->region[at];
     const m_region *parent = &m->region[r->parent];
     if (what == LATE && !r->forced) what = FORCE;             /* a cleanup scope that was opened since */
@@ -397,7 +397,7 @@ static void visit(model *m, int at, verb what, const verdict *v, bool top) {
         r->deadline = parent->deadline;
     if (top && what == CANCEL) set_timer(m, at, r->forced ? r->deadline : r->force_at);
     if (what == FORCE && (top || m_is_armed(m, M_REGION, at))) set_timer(m, at, r->deadline);
-    tell_tasks(m, at, what);
+    tell_tasks(m, at, what, stopping && r->state != EBB_REGION_OPEN);
     if (!is_quiet(r)) {
         if (r->state == EBB_REGION_CLOSING) r->state = EBB_REGION_DRAINING;
     } else if (top) {
@@ -410,15 +410,17 @@ static void visit(model *m, int at, verb what, const verdict *v, bool top) {
 /* Parents before children, level by level. Cleanup scopes are only reached by force. */
 static void walk(model *m, int top, verb what, const verdict *v) {
     m_list todo = {0};
+    bool stopping[M_MEMBERS];
     m_push(&todo, top);
     for (int i = 0; i < todo.n; i++) {
         const m_list *children = &m->region[todo.at[i]].children;
+        stopping[i] = m_is_stopping(m, todo.at[i]);
         for (int k = 0; k < children->n; k++) {
             if (m->region[children->at[k]].cleanup && (what == CLOSE || what == CANCEL)) continue;
             m_push(&todo, children->at[k]);
         }
-        visit(m, todo.at[i], what, v, i == 0);
     }
+    for (int i = 0; i < todo.n; i++) visit(m, todo.at[i], what, v, i == 0, stopping[i]);
 }
 
 static verdict judge(const model *m, int r, ebb_cancel_kind kind, const ebb_budget *budget) {
