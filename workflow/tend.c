@@ -98,9 +98,11 @@ void ebb__wf_catch_up(ebb__wf *wf) {
 }
 
 /* Both have a step to make at this time, and that of the one around it may be one for both: then that goes
- * first, and wakes this one, or its alarm does. Else each of a nest would walk over all that is inside of it. */
-static bool comes_later(const ebb__wf *wf) {
-    const ebb__wf *parent = ebb__wf_is_due(wf) ? ebb__wf_parent(wf) : NULL;
+ * first, and wakes this one, or its alarm does. Else each of a nest would walk over all that is inside of it. One
+ * whose annex is forced has no alarm, and is not woken by what the one around it does after the kernel's force. */
+static bool comes_later(const ebb__wf *wf, const ebb__region *annex) {
+    bool waits = ebb__wf_is_due(wf) && !(annex->flags & R_FORCED);
+    const ebb__wf *parent = waits ? ebb__wf_parent(wf) : NULL;
     return parent != NULL && ebb__wf_is_due(parent);
 }
 
@@ -109,7 +111,7 @@ static bool drain(ebb_cx *cx, ebb__wf *wf, view v) {
     const ebb__region *r = v.region;
     uint64_t now = wf->rt->now;
     ebb__wf_meet(wf);
-    if (comes_later(wf)) return false;
+    if (comes_later(wf, v.annex)) return false;
     ebb__wf_catch_up(wf);
     if (wf->state == EBB_WF_DRAINING) hear(cx, wf, r);
     if (wf->state != EBB_WF_DRAINING) return true;
