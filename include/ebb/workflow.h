@@ -123,7 +123,8 @@ ebb_region ebb_workflow_region(ebb_cx *cx, ebb_workflow workflow);
 /* Where tasks belong that serve an operator, by HTTP say: that extend, explain and force the workflow for
  * somebody outside. They are no work of it: neither in flight nor drained. The request does not close this region:
  * it accepts, spawns and answers until all the rest has drained, was forced, or has ended by itself. Then it is
- * closed, and what is left in it a twentieth of the budget later is cancelled; the finalizers wait for it. Made by
+ * closed, and what is left in it a twentieth of the budget later (more if cancel_at is early) is cancelled; the
+ * finalizers wait for it. Made by
  * the first call, and nobody's own. A failure in it is the workflow's, and ends nothing else. An id that carries
  * the error: EBB_ERR_CLOSED: the drain is over; EBB_ERR_NOMEM, EBB_ERR_LIMIT: nothing changed; what is wrong with
  * the workflow's id. */
