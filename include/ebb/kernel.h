@@ -248,7 +248,8 @@ void ebb_region_force(ebb_cx *cx, ebb_region region);
 void ebb_region_cancel_within(ebb_cx *cx, ebb_region region, ebb_cancel_kind kind, const char *message,
                               ebb_budget budget);
 
-/* Waits until all of a region has ended, closes it, and returns the first failure (see ebb_report).
+/* Waits until all of a region has ended, closes it, and returns the first failure (see ebb_report). Leaks and
+ * abandoned work are none: `on_closed` tells of them.
  * A poll operation: EBB_PENDING while it is not closed, then the region is freed. In a task it is a
  * checkpoint, so it may return EBB_CANCELLED (the region is then still there; it goes with the
  * task). Only whoever opened the region may join it: its task, or the host (else EBB_ERR_BUSY). */
@@ -407,8 +408,8 @@ typedef enum ebb_obligation_kind {
 #define ebb_reserve(cx, kind, on_abort, arg) ebb_reserve_at((cx), (kind), (on_abort), (arg), EBB_SITE)
 ebb_obligation ebb_reserve_at(ebb_cx *cx, ebb_obligation_kind kind, void (*on_abort)(void *arg), void *arg,
                               const char *site);
-/* The same for a region, by whoever may spawn into it. It holds the region in Finalizing until it is resolved; a
- * region that is forced leaks it. */
+/* The same for a region, by whoever may spawn into it. It holds the region in Finalizing until it is resolved,
+ * by its finalizers, another task or the host; a region that is forced leaks it. */
 #define ebb_reserve_in(cx, region, kind, on_abort, arg)                                                      \
     ebb_reserve_in_at((cx), (region), (kind), (on_abort), (arg), EBB_SITE)
 ebb_obligation ebb_reserve_in_at(ebb_cx *cx, ebb_region region, ebb_obligation_kind kind,

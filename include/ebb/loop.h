@@ -243,7 +243,8 @@ typedef struct ebb_process_opts {
 
 /* Starts a program. `pipes` (may be NULL if there are none) gets a stream for each EBB_STDIO_PIPE. When its
  * region ends, a process that still runs gets SIGTERM, and SIGKILL after `grace`, or when 7/8 of what is left
- * of the cleanup budget are over, or when the region is forced; the region waits until it is gone. */
+ * of the cleanup budget are over, or when the region is forced; the region waits until it is gone. It
+ * is in our process group: a Ctrl-C of the terminal reaches it too. */
 #define ebb_process_spawn(cx, pipes, ...) ebb_process_spawn_at((cx), (pipes), (__VA_ARGS__), EBB_SITE)
 ebb_process ebb_process_spawn_at(ebb_cx *cx, ebb_stream pipes[3], const ebb_process_opts *opts,
                                  const char *site);
@@ -251,6 +252,7 @@ ebb_process ebb_process_spawn_at(ebb_cx *cx, ebb_stream pipes[3], const ebb_proc
  * as above, and the region waits for that; how the process ended is kept, and the next wait tells. */
 #define ebb_process_wait(cx, p) ebb_process_wait_at((cx), (p), EBB_SITE)
 ebb_future *ebb_process_wait_at(ebb_cx *cx, ebb_process p, const char *site);
+/* 0 too if a signal ended it: it has succeeded only if ebb_exit_signal is 0 as well. */
 static inline int ebb_exit_code(ebb_value v) {
     return (int)(v.as.u & 0xffffffffu);
 }

@@ -123,7 +123,8 @@ ebb_region ebb_workflow_region(ebb_cx *cx, ebb_workflow workflow);
 /* Where tasks belong that serve an operator, by HTTP say: that extend, explain and force the workflow for
  * somebody outside. They are no work of it: neither in flight nor drained. The request does not close this region:
  * it accepts, spawns and answers until all the rest has drained, was forced, or has ended by itself. Then it is
- * closed, and what is left in it a twentieth of the budget later is cancelled; the finalizers wait for it. Made by
+ * closed, and what is left in it a twentieth of the budget later (more if cancel_at is early) is cancelled; the
+ * finalizers wait for it. Made by
  * the first call, and nobody's own. A failure in it is the workflow's, and ends nothing else. An id that carries
  * the error: EBB_ERR_CLOSED: the drain is over; EBB_ERR_NOMEM, EBB_ERR_LIMIT: nothing changed; what is wrong with
  * the workflow's id. */
@@ -187,9 +188,9 @@ ebb_status ebb_workflow_extend(ebb_cx *cx, ebb_workflow workflow, uint64_t more)
 ebb_status ebb_workflow_force(ebb_cx *cx, ebb_workflow workflow, const char *message);
 
 /* Prints what it waits for, one line each: handlers with their progress; tasks, operations and obligations in
- * flight, where they were spawned, begun or reserved, how old they are (tasks: in steps of 17 ms), what they
- * wait for. Handlers may ask, and on_state. `write` gets pieces of text that are not 0-terminated. Returns
- * EBB_OK, or what is wrong with the id. */
+ * flight, and where they were spawned, begun or reserved; of tasks and obligations how old they are (tasks: in steps
+ * of 17 ms), of tasks what they wait for. Handlers may ask, and on_state. `write` gets pieces of text that are
+ * not 0-terminated. Returns EBB_OK, or what is wrong with the id. */
 ebb_status ebb_workflow_explain(ebb_cx *cx, ebb_workflow workflow,
                                 void (*write)(void *ctx, const char *text, size_t n), void *ctx);
 
@@ -216,7 +217,7 @@ typedef struct ebb_workflow_report {
     uint64_t elapsed;     /* ns since the request; of one that has ended, until then. 0: no request */
     uint64_t budget;      /* ns, as it is now */
     bool cancelled;       /* cancel_at came before all was done */
-    bool drain_timed_out; /* it was over its budget, or forced before: there is a CAN-004 */
+    bool drain_timed_out; /* it was over its budget, or forced while it drained: there is a CAN-004 */
     bool forced;          /* by an operator, or from around it; while it drained or finalized */
     uint32_t absorbed;    /* requests after the first */
     uint32_t leaks;       /* what was left behind: ebb_workflow_leaked */
@@ -356,9 +357,9 @@ ebb_status ebb_inject(ebb_allocator a, const ebb_injection *what, ebb_injected *
 
 /* Exit statuses of ebb_service_run. */
 typedef enum ebb_exit {
-    EBB_EXIT_OK = 0,      /* stopped, or ended by itself, and nothing was left */
+    EBB_EXIT_OK = 0,      /* stopped, or ended by itself, and nothing was left, cancelled or not */
     EBB_EXIT_FAILED = 1,  /* it could not start, or a task failed; told when all others have ended */
-    EBB_EXIT_TIMEOUT = 3, /* the budget was over: what was left was forced */
+    EBB_EXIT_TIMEOUT = 3, /* the budget was over, or ebb_workflow_force: what was left was forced */
     EBB_EXIT_FORCED = 4,  /* a second signal forced it */
     EBB_EXIT_LEAK = 5     /* stopped in time, but something was left behind */
 } ebb_exit;
@@ -370,15 +371,16 @@ typedef struct ebb_service_opts {
     ebb_workflow_report *report; /* how it ended, or in `status` why it did not start. NULL: nobody asks */
     /* Gets what ebb_workflow_explain says of the shutdown workflow, in pieces that are not 0-terminated: at
      * SIGUSR1, and with `shutdown.no_force` when it is overdue, again every EBB_WF_OVERDUE_AGAIN. NULL: it goes
-     * to standard error. */
+     * to standard error. It is called on the loop's thread, with a line for each task: it should not block. */
     void (*log)(void *log_ctx, const char *text, size_t n);
     void *log_ctx;
 } ebb_service_opts;
 
 /* Runs a service on this thread until it has ended: a loop, the shutdown workflow over its root region, and
  * `fn` as the first fiber, in the root. SIGTERM or SIGINT asks it to stop, a second one, however soon, forces
- * it. SIGUSR1 explains what it is at, whether it was asked to stop or not (`log`). If `fn` fails that is a request too, SIBLING_FAILED; that another task fails stops nothing. Returns an
- * ebb_exit. `fn` adds its drain handlers by ebb_workflow_on_drain(cx, ebb_workflow_of(cx), ...).
+ * it; finalizers still have their time then (docs/workflow.md, Budgets). SIGUSR1 explains what it is at, whether it was
+ * asked to stop or not (`log`). If `fn` fails that is a request too, SIBLING_FAILED; that another task fails stops
+ * nothing. Returns an ebb_exit. `fn` adds its drain handlers by ebb_workflow_on_drain(cx, ebb_workflow_of(cx), ...).
  *
  * It may run again, or on several threads at once: then each hears every signal. Afterwards these signals
  * have their default action, whatever they had before, and SIGPIPE stays blocked on this thread. A function in the
