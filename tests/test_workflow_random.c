@@ -7,7 +7,7 @@
 #include <ebb/ebb.h>
 #include <stdio.h>
 
-enum { ACTORS = 400, WORKFLOWS = 40, STEPS = 60, SEEDS = 400, LOG = 1 << 22 };
+enum { ACTORS = 400, WORKFLOWS = 40, STEPS = 60, SEEDS = 1500, LOG = 1 << 22 };
 
 typedef struct chaos chaos;
 

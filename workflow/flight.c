@@ -77,7 +77,10 @@ uint64_t ebb__wf_in_flight(ebb__wf *wf) {
 uint64_t ebb__wf_in_flight_now(ebb__wf *wf) {
     ebb__region *r;
     ebb__wf *outermost = wf;
-    if (ebb__find_region(wf->rt, wf->region, &r) != EBB_OK || is_empty(r)) return 0;
+    if (ebb__find_region(wf->rt, wf->region, &r) != EBB_OK || is_empty(r)) {
+        wf->count.told = false; /* what was counted has ended since, at the same time */
+        return 0;
+    }
     if (wf->count.told && wf->count.at == wf->rt->now) return wf->count.n;
     for (ebb__wf *p = ebb__wf_parent(wf); p != NULL && ebb__wf_is_due(p); p = ebb__wf_parent(p))
         outermost = p;
