@@ -88,10 +88,14 @@ uint64_t ebb__wf_in_flight_now(ebb__wf *wf) {
 
 /* ---- what is asked for since ------------------------------------------------------------------------------ */
 
+/* A cleanup scope is no work of what is around it: what is begun there does not count, as its tasks do not. */
 void ebb__wf_asked(ebb_rt *rt, const ebb__region *r, bool refused) {
-    for (ebb__wf *wf = ebb__wf_around(rt, r); wf != NULL; wf = ebb__wf_parent(wf)) {
-        if (wf->state == EBB_WF_IDLE) continue;
-        if (refused) wf->refused++;
-        else wf->inside++;
+    for (;; r = ebb__region_at(rt, r->parent)) {
+        ebb__wf *wf = ebb__wf_of_region(r);
+        if (wf != NULL && wf->state != EBB_WF_IDLE) {
+            if (refused) wf->refused++;
+            else wf->inside++;
+        }
+        if (r->flags & R_ROOT || (r->flags & R_CLEANUP && !refused)) return;
     }
 }
