@@ -131,6 +131,7 @@ void ebb__task_rewoken(ebb_rt *rt, ebb__task *t) {
 }
 
 static ebb_status call(ebb_rt *rt, ebb__task *t);
+static ebb_status watched_call(ebb_rt *rt, ebb__task *t);
 
 /* A callback runner has returned, but what callbacks have deferred may make futures: it is called for these. True
  * if some are not done. */
@@ -138,7 +139,7 @@ static bool serves_on(ebb_rt *rt, ebb__task *t) {
     if (!ebb__is_servant(rt, t) || t->flags & F_ABANDONED) return false;
     t->flags |= F_POLLING;
     rt->current = t;
-    ebb_status st = call(rt, t);
+    ebb_status st = rt->watched ? watched_call(rt, t) : call(rt, t);
     rt->current = NULL;
     t->flags = (uint16_t)(t->flags & ~F_POLLING);
     return st == EBB_PENDING;
