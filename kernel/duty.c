@@ -255,8 +255,9 @@ void ebb__leak_region(ebb_rt *rt, ebb__region *r) {
 }
 
 /* Among the leaks, but without a kind. */
-void ebb__operation_keep(ebb_rt *rt, ebb__region *r, const char *site) {
-    if (ebb__slab_reserve(&rt->duties, &rt->allocator) != EBB_OK) return;
+ebb_status ebb__operation_keep(ebb_rt *rt, ebb__region *r, const char *site) {
+    ebb_status st = ebb__slab_reserve(&rt->duties, &rt->allocator);
+    if (st != EBB_OK) return st;
     uint32_t i = ebb__slab_take(&rt->duties);
     ebb__duty *d = ebb__duty_at(rt, i);
     uint32_t generation = d->generation;
@@ -268,6 +269,7 @@ void ebb__operation_keep(ebb_rt *rt, ebb__region *r, const char *site) {
                      .site = site,
                      .since = rt->now};
     r->leaks = i;
+    return EBB_OK;
 }
 
 void ebb__leaks_forget(ebb_rt *rt, ebb__region *r) {

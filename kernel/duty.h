@@ -14,7 +14,7 @@ void ebb__leak_all(ebb_rt *rt, ebb__task *t);
 void ebb__leak_region(ebb_rt *rt, ebb__region *r);
 
 /* Keeps the site of an operation that was abandoned for the region's report, if there is memory. */
-void ebb__operation_keep(ebb_rt *rt, ebb__region *r, const char *site);
+ebb_status ebb__operation_keep(ebb_rt *rt, ebb__region *r, const char *site);
 
 /* As ebb_region_defer, for what layers above keep in a region: as long as tasks live there, whoever asks. */
 ebb_status ebb__region_defer_apart(ebb_cx *cx, ebb_region region, ebb_poll_fn fn, void *arg,

@@ -25,12 +25,13 @@ void ebb__operation_abandoned(ebb_cx *cx, ebb_region region, const char *what, c
     ebb__region *r;
     char text[200];
     describe(text, sizeof text, what, name, site);
-    ebb__journal(rt, cx, (ebb_record){.type = J_OPERATION, .region = region.id});
+    bool there = ebb__find_region(rt, region, &r) == EBB_OK && r->state != EBB_REGION_CLOSED;
+    ebb_status kept = there ? ebb__operation_keep(rt, r, site) : EBB_OK;
+    ebb__journal(rt, cx, (ebb_record){.type = J_OPERATION, .region = region.id, .value = (uint32_t)kept});
     ebb__journal_text(rt, text);
-    if (ebb__find_region(rt, region, &r) != EBB_OK || r->state == EBB_REGION_CLOSED) return;
+    if (!there) return;
     r->abandoned++;
     rt->stats.abandoned++;
-    ebb__operation_keep(rt, r, site);
     ebb__emit_region(rt, EBB_EV_OPERATION_ABANDONED, r, 0, 0, 0);
     ebb__emit_text(rt, text);
     ebb__blame(rt, (ebb__guilty){.what = EBB__G_OPERATION,

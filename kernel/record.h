@@ -121,7 +121,7 @@ typedef enum ebb__op {
     J_CLOCK,        /* other: now, as read where the kernel started a budget */
     J_OPERATORS,    /* region: the annex, other: the new one; then TEXT */
     J_RELEASE,      /* region: the operators', other: due */
-    J_OPERATION,    /* region: an operation of it was abandoned; then TEXT */
+    J_OPERATION,    /* region: it abandons one, value: result of keeping its site; then TEXT */
     J_END
 } ebb__op;
 

@@ -45,7 +45,7 @@ static const struct {
     [J_JOINING] = {"joining", EBB__OP_REGION},
     [J_ADMIT] = {"admit", EBB__OP_RESULT},
     [J_CLOCK] = {"clock", EBB__OP_NUMBER},
-    [J_OPERATION] = {"operation", EBB__OP_REGION},
+    [J_OPERATION] = {"operation", EBB__OP_REGION | EBB__OP_RESULT},
     [J_NOTE] = {"note", EBB__OP_TASK | EBB__OP_REGION | EBB__OP_VALUE | EBB__OP_NUMBER},
     [J_OPERATORS] = {"operators", EBB__OP_REGION | EBB__OP_OTHER},
     [J_RELEASE] = {"release", EBB__OP_REGION | EBB__OP_NUMBER},

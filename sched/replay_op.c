@@ -333,6 +333,7 @@ static void do_note(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
 
 static void do_operation(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
     const char *text = ebb__replay_site(p, op->text);
+    p->refuse = (ebb_status)op->rec.value == EBB_ERR_NOMEM;
     ebb__operation_abandoned(cx, (ebb_region){op->rec.region}, text == NULL ? "" : text, NULL, NULL);
 }
 
