@@ -130,6 +130,7 @@ void ebb__task_rewoken(ebb_rt *rt, ebb__task *t) {
 }
 
 static ebb_status call(ebb_rt *rt, ebb__task *t);
+static ebb_status watched_call(ebb_rt *rt, ebb__task *t);
 
 /* A servant has to end only when all that it serves has ended, forced or not; a steward when it sees fit. */
 static bool servant_waits(const ebb_rt *rt, const ebb__task *t) {
@@ -147,7 +148,7 @@ static bool serves_on(ebb_rt *rt, ebb__task *t, bool idle) {
     if (forced && t->force_left > 0) t->force_left--;
     t->flags |= F_POLLING;
     rt->current = t;
-    ebb_status st = call(rt, t);
+    ebb_status st = rt->watched ? watched_call(rt, t) : call(rt, t);
     rt->current = NULL;
     t->flags = (uint16_t)(t->flags & ~F_POLLING);
     if (st == EBB_PENDING && forced && !rt->patient) t->flags |= F_REWAKE;

@@ -73,7 +73,9 @@ static void on_exit_of(uv_process_t *uv, int64_t code, int signum) {
     c->over = true;
     c->exit = (uint64_t)signum << 32 | (uint32_t)code;
     c->waiter = NULL;
-    bool told = f != NULL && ebb__settle(h->loop, f, ebb_int((int64_t)c->exit)) == EBB_OK;
+    bool told = false;
+    if (f != NULL && ebb__is_wanted(f)) told = ebb__settle(h->loop, f, ebb_int((int64_t)c->exit)) == EBB_OK;
+    else if (f != NULL) ebb__reject(h->loop, f, EBB_CANCELLED);
     if (h->state == EBB__HANDLE_CLOSING) ebb__handle_let_go(h);
     else if (told) ebb__handle_close(h);
 }

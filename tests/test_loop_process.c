@@ -1,4 +1,5 @@
 /* Child processes and signals. */
+#include "loop/loop.h"
 #include "tests/loop_world.h"
 
 #include <sys/wait.h>
@@ -219,6 +220,34 @@ static void a_wait_may_follow_a_cancel_at_once(void **state) {
     assert_int_equal(ebb_exit_signal(v), SIGTERM);
 }
 
+static ebb_status busy(ebb_cx *cx, void *arg) {
+    int *left = arg;
+    if (--*left == 0) return EBB_OK;
+    (void)ebb_wake(cx, ebb_self(cx));
+    return EBB_PENDING;
+}
+
+/* Whoever waited is cancelled, and the pump has not come to the wait itself when the process ends. */
+static void an_end_that_meets_a_cancel_is_kept(void **state) {
+    loop_world *w = *state;
+    child c = {.script = OBEDIENT};
+    ebb_value v;
+    int left = 20;
+    siginfo_t info;
+    make_child(w, &c);
+    ebb_future *f = ebb_within(w->cx, ebb_process_wait(w->cx, c.process), 100 * EBB_SECOND);
+    loop_turns(w, 2);
+    assert_int_equal(ebb_process_kill(w->cx, c.process, SIGKILL), EBB_OK);
+    assert_int_equal(waitid(P_PID, (id_t)c.pid, &info, WEXITED | WNOWAIT), 0);
+    w->loop->polls = 1;
+    (void)ebb_spawn(w->cx, w->region, busy, &left);
+    assert_true(ebb_cancel(f, EBB_CANCEL_USER));
+    ebb_drop(f);
+    while (left > 0) loop_turns(w, 1);
+    assert_int_equal(loop_await(w, ebb_process_wait(w->cx, c.process), &v), EBB_OK);
+    assert_int_equal(ebb_exit_signal(v), SIGKILL);
+}
+
 static void a_stubborn_process_is_killed_after_its_grace(void **state) {
     loop_world *w = *state;
     child c = {.script = STUBBORN, .grace = 100 * EBB_MS};
@@ -405,6 +434,7 @@ int main(void) {
         ON_A_LOOP(environment_and_directory_are_the_callers_choice),
         ON_A_LOOP(cancelling_the_wait_ends_the_process),
         ON_A_LOOP(an_end_is_kept_for_the_next_wait),
+        ON_A_LOOP(an_end_that_meets_a_cancel_is_kept),
         ON_A_LOOP(a_wait_may_follow_a_cancel_at_once),
         ON_A_LOOP(a_stubborn_process_is_killed_after_its_grace),
         ON_A_LOOP(a_process_ends_with_its_region),

@@ -1,4 +1,5 @@
 /* A journal, replayed, gives the trace of the recorded run byte for byte. */
+#include "kernel/operation.h"
 #include "replay_run.h"
 
 /* ---- a program with everything in it ------------------------------------------------------------ */
@@ -430,6 +431,27 @@ static void a_long_site_comes_back_whole(void **state) {
     forget(&r);
 }
 
+/* Its site is kept for the report where obligations are, or is not: those that come later have other ids then. */
+static void an_operation_that_there_was_no_memory_to_keep_replays(void **state) {
+    (void)state;
+    for (int scarce_at = 0; scarce_at < 2; scarce_at++) {
+        ebb_failing f = {.inner = ebb_libc_allocator()};
+        run r = record(&(ebb_rt_opts){.allocator = ebb_failing_allocator(&f)});
+        ebb_region region = ebb_region_open(r.host, NULL);
+        (void)ebb_spawn(r.host, region, never_ends, NULL);
+        ebb_region_force(r.host, region);
+        do {
+            (void)ebb_reserve(r.host, EBB_PERMIT, NULL, NULL);
+        } while (ebb__slab_ready(&r.rt->duties));
+        if (scarce_at != 0) f.fail_at = f.calls + 1;
+        ebb__operation_abandoned(r.host, region, "blocking", NULL, "some.c:1");
+        f.fail_at = 0;
+        (void)ebb_reserve(r.host, EBB_PERMIT, NULL, NULL);
+        at_pump(&r, 5 * EBB_SECOND);
+        stop_and_compare(&r);
+    }
+}
+
 static void a_run_with_other_limits_of_a_cause_chain_replays(void **state) {
     (void)state;
     run r = record(&(ebb_rt_opts){.chain_depth = 40, .chain_bytes = 33 * 32});
@@ -463,6 +485,7 @@ int main(void) {
         cmocka_unit_test(it_starts_where_the_recording_started),
         cmocka_unit_test(choices_are_made_again),
         cmocka_unit_test(a_long_site_comes_back_whole),
+        cmocka_unit_test(an_operation_that_there_was_no_memory_to_keep_replays),
         cmocka_unit_test(a_run_with_other_limits_of_a_cause_chain_replays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

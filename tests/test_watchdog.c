@@ -194,6 +194,24 @@ static void an_end_of_a_future(stuck *s) {
     (void)ebb_on_done(f, after_hangs, s);
 }
 
+static ebb_status makes_one_that_hangs(ebb_cx *cx, void *arg) {
+    (void)ebb_map_at(cx, ebb_pure(cx, ebb_int(1)), map_hangs, arg, "what hangs");
+    return EBB_OK;
+}
+
+static void after_defers(ebb_cx *cx, ebb_status st, ebb_value *v, void *arg) {
+    (void)st;
+    (void)v;
+    assert_int_equal(ebb_defer(cx, makes_one_that_hangs, arg), EBB_OK);
+}
+
+/* It runs when the poll of the callback runner is over. */
+static void a_callback_of_a_finalizer_of_a_callback(stuck *s) {
+    (void)ebb_on_done(ebb_after(s->w->host, 0), after_defers, s);
+    while (ebb_pump(s->w->rt, 100) == EBB_PENDING) {}
+    ebb_region_close(s->w->host, s->w->root);
+}
+
 static void *pump_stuck(void *arg) {
     stuck *s = arg;
     s->make(s);
@@ -202,8 +220,10 @@ static void *pump_stuck(void *arg) {
 }
 
 static void the_hook_that_does_not_return_is_named(void **state) {
-    static void (*const hooks[])(stuck *) = {an_abort_hook_in_a_poll, an_abort_hook_of_a_leak,
-                                             an_end_of_a_region, a_callback, an_end_of_a_future};
+    static void (*const hooks[])(stuck *) = {
+        an_abort_hook_in_a_poll, an_abort_hook_of_a_leak,
+        an_end_of_a_region,      a_callback,
+        an_end_of_a_future,      a_callback_of_a_finalizer_of_a_callback};
     (void)state;
     for (size_t i = 0; i < sizeof hooks / sizeof *hooks; i++) {
         stuck s = {.w = world_new(&(ebb_rt_opts){.watched = true}, false), .make = hooks[i]};

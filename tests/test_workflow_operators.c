@@ -253,6 +253,32 @@ static void operators_who_have_ended_before_hold_nothing_up(void **state) {
     assert_int_equal(workflow_state(ww, wf), EBB_WF_FINALIZED);
 }
 
+/* ---- units --------------------------------------------------------------------------------------- */
+
+/* Its answer needs a task: a connection with an exchange, say. */
+static ebb_status forces_and_spawns(ebb_cx *cx, operator* me) {
+    ebb_status st = forces(cx, me);
+    assert_true(ebb_stopping(cx));
+    return st == EBB_OK ? spawns(cx, me) : st;
+}
+
+/* What operators begin is not work of the workflow, so it is not counted: the log has nothing in flight then. */
+static void what_a_unit_of_an_operator_begins_is_not_counted(void **state) {
+    workflow_world *ww = *state;
+    ebb_workflow wf = open_plain(ww);
+    ebb_region_opts unit = {.parent = ebb_workflow_operator_region(ww->host, wf), .unit = true};
+    operator* o = world_keep(ww->world, sizeof *o);
+    *o = (operator){.ww = ww, .wf = wf, .heeds = true};
+    o->task = ebb_spawn(ww->host, ebb_region_open(ww->host, &unit), operate, o);
+    (void)workflow_work(ww, wf, IGNORING);
+    workflow_stop(ww, wf);
+    operator_does(o, forces_and_spawns);
+    assert_int_equal(o->did, EBB_OK);
+    world_pass(ww->world, MS(500));
+    assert_int_equal(workflow_state(ww, wf), EBB_WF_LEAK_DETECTED);
+    workflow_says(workflow_line(ww, "leak_detected", 0), "\"inside\":0");
+}
+
 /* ---- the region -------------------------------------------------------------------------------- */
 
 static void there_is_one_and_it_can_be_made_until_the_drain_is_over(void **state) {
@@ -309,6 +335,7 @@ int main(void) {
         IN_WORKFLOWS(a_workflow_whose_work_ends_by_itself_lets_them_go),
         IN_WORKFLOWS(operators_who_have_ended_before_hold_nothing_up),
         IN_WORKFLOWS(operators_do_not_hold_up_a_drain_whose_handlers_use_futures),
+        IN_WORKFLOWS(what_a_unit_of_an_operator_begins_is_not_counted),
         IN_WORKFLOWS(there_is_one_and_it_can_be_made_until_the_drain_is_over),
     };
     return cmocka_run_group_tests_name("workflow_operators", tests, NULL, NULL);

@@ -1,5 +1,6 @@
 /* A drain that is over its budget and is not forced: it is told, again and again, until an operator acts; and
  * what comes after a drain has an end, whoever waits for an operator. */
+#include "kernel/rt.h"
 #include "tests/support/workflow_world.h"
 
 typedef struct pager {
@@ -55,6 +56,29 @@ static void an_overdue_drain_is_told_at_the_end_of_its_budget_and_every_10_s(voi
     assert_int_equal(p.calls, 4); /* nobody is told of a drain that is over */
     assert_int_equal(workflow_state(ww, wf), EBB_WF_FINALIZED);
     assert_int_equal(workflow_lines(ww, "drain_timeout"), 1); /* the log has it once */
+}
+
+static ebb_blame named;
+
+/* As another thread would see it while the hook runs. */
+static ebb_status is_watched(ebb_cx *cx, ebb_workflow wf) {
+    ebb_watchdog dog = {0};
+    (void)wf;
+    assert_int_equal(ebb_watchdog_check(ebb_runtime_of(cx), &dog, 0, &named), EBB_OK);
+    return ebb_watchdog_check(ebb_runtime_of(cx), &dog, EBB_SECOND, &named);
+}
+
+static void the_watchdog_names_the_region_of_a_hook_that_does_not_return(void **state) {
+    workflow_world *ww = *state;
+    pager p = {.act = is_watched};
+    ww->rt->watched = ww->rt->observed = true;
+    ebb_workflow wf = open_paged(ww, &p, true);
+    puppet *stuck = workflow_work(ww, wf, IGNORING);
+    workflow_stop(ww, wf);
+    pass_s(ww, 2);
+    assert_int_equal(p.acted, EBB_TIMEOUT);
+    assert_int_equal(named.id, ebb_workflow_region(ww->host, wf).id);
+    workflow_finish(ww, stuck);
 }
 
 static void an_extended_drain_is_told_when_the_extension_is_over(void **state) {
@@ -234,6 +258,7 @@ static void a_second_force_ends_the_finalizers_of_the_first(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         IN_WORKFLOWS(an_overdue_drain_is_told_at_the_end_of_its_budget_and_every_10_s),
+        IN_WORKFLOWS(the_watchdog_names_the_region_of_a_hook_that_does_not_return),
         IN_WORKFLOWS(an_extended_drain_is_told_when_the_extension_is_over),
         IN_WORKFLOWS(a_drain_that_is_forced_at_its_end_is_not_overdue),
         IN_WORKFLOWS(whoever_is_told_may_force_it),

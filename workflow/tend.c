@@ -5,6 +5,7 @@
 #include "kernel/clock.h"
 #include "kernel/reason.h"
 #include "kernel/region.h"
+#include "kernel/watchdog.h"
 #include "workflow/workflow.h"
 
 typedef struct view {
@@ -78,7 +79,10 @@ static void cancel(ebb_cx *cx, ebb__wf *wf, bool by_others) {
 /* The hook may extend or force it. */
 static void tell_overdue(ebb__wf *wf) {
     wf->tell_at = ebb__wf_after(wf->rt->now, EBB_WF_OVERDUE_AGAIN);
-    if (wf->on_overdue != NULL) wf->on_overdue(wf->arg, ebb__wf_id(wf));
+    if (wf->on_overdue == NULL) return;
+    ebb__watched outer = ebb__watch_enter(wf->rt, wf->region.id, wf->site);
+    wf->on_overdue(wf->arg, ebb__wf_id(wf));
+    ebb__watch_leave(wf->rt, outer);
 }
 
 static void time_out(ebb_cx *cx, ebb__wf *wf) {

@@ -588,8 +588,9 @@ void ebb_check_free(ebb_check *c);
 /* Call from another thread, now and then, with one ebb_watchdog, zeroed, a runtime: EBB_TIMEOUT and
  * who it is when one poll, finalizer or hook has been running for 1 s, and again every 10 s; else EBB_OK. Of
  * hooks and callbacks that a poll calls, the one that runs is named: an abort hook by its obligation and where
- * that was reserved, on_closed and on_state by their region and where it was opened, a callback (id 0) by where
- * its future was made. `now` is that thread's own monotonic clock. The runtime must be made with `watched`. */
+ * that was reserved, on_closed, on_state and on_overdue by their region and where it was opened, a callback
+ * (id 0) by where its future was made. `now` is that thread's own monotonic clock. The runtime must be made with
+ * `watched`. */
 typedef struct ebb_watchdog {
     uint64_t poll, since, reported;
 } ebb_watchdog;
