@@ -63,7 +63,8 @@ static void print_time(FILE *out, uint64_t ns) {
 }
 
 static void print_flags(FILE *out, const ebb_event *ev) {
-    static const char *const of_region[] = {"cleanup", "collect", "unit"}, *const of_task[] = {"keep", "closer"};
+    static const char *const of_region[] = {"cleanup", "collect", "unit"}, *const of_task[] = {"keep",
+                                                                                               "closer"};
     bool region = ev->type == EBB_EV_REGION_OPENED;
     uint32_t named = region ? 3 : 2;
     for (uint32_t bit = 0; bit < named; bit++) {

@@ -97,14 +97,14 @@ typedef enum ebb__op {
     J_CHECKPOINT,         /* value: result */
     J_MASK,               /* value: result */
     J_UNMASK,             /* value: result */
-    J_RESERVE,      /* kind, region (0: of the task), value: has a hook, other: the new one; then TEXT */
-    J_COMMIT,       /* other, value: result */
-    J_ABORT,        /* other, value: result */
-    J_DEFER,        /* region (0: of the task), kind: 1 if it is the runtime's own, value: result; then TEXT */
-    J_ADVANCE,      /* other: now */
-    J_PUMP,         /* value: polls allowed */
-    J_TURN,         /* task: turn, region: batch */
-    J_TIMER_ARM,    /* task, region: due, other: the new one */
+    J_RESERVE,   /* kind, region (0: of the task), value: has a hook, other: the new one; then TEXT */
+    J_COMMIT,    /* other, value: result */
+    J_ABORT,     /* other, value: result */
+    J_DEFER,     /* region (0: of the task), kind: 1 if it is the runtime's own, value: result; then TEXT */
+    J_ADVANCE,   /* other: now */
+    J_PUMP,      /* value: polls allowed */
+    J_TURN,      /* task: turn, region: batch */
+    J_TIMER_ARM, /* task, region: due, other: the new one */
     J_TIMER_DISARM, /* other, value: result */
     J_RECEIVE,      /* value: verb, task or region, other: word; then what it asks for, as any other */
     J_CHOICE,       /* value: which, other: of how many */

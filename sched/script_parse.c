@@ -97,7 +97,7 @@ static bool is(const parser *p, const char *text) {
 /* ---- what a word may be ----------------------------------------------------------------------- */
 
 static const char *const option_words[] = {"in",   "as",    "collect", "cleanup", "deadline", "priority",
-                                           "keep", "polls", "within",  "pending", "stuck",   "unit"};
+                                           "keep", "polls", "within",  "pending", "stuck",    "unit"};
 
 static bool is_option(const parser *p) {
     for (size_t i = 0; i < sizeof option_words / sizeof *option_words; i++) {

@@ -285,7 +285,8 @@ static void what_was_not_finished_is_told_and_noted(void **state) {
     assert_non_null(strstr(
         bytes, "\"event\":\"interrupted\",\"code\":null,\"workflow\":\"rollout_cancel\",\"name\":\"v42\","
                "\"id\":2,\"parent\":1,\"from\":\"DRAINING\",\"to\":\"DRAINING\",\"elapsed_ms\":0.000,"
-               "\"budget_ms\":3000.000,\"epoch\":1,\"in_flight\":1,\"inside\":0,\"refused\":0,\"reason\":[{\"kind\":\"PARENT\","
+               "\"budget_ms\":3000.000,\"epoch\":1,\"in_flight\":1,\"inside\":0,\"refused\":0,\"reason\":[{"
+               "\"kind\":\"PARENT\","
                "\"severity\":2,\"message\":\"\"},{\"kind\":\"TIMEOUT\",\"severity\":2,\"message\":"
                "\"too slow\"}],\"evidence\":{\"line\":8}"));
     free(bytes);

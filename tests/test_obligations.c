@@ -123,7 +123,8 @@ static void a_cancelled_task_that_leaks_has_all_of_them_aborted_last_first(void 
     puppet **hooks = world_keep(w, 3 * sizeof(puppet *));
     static const char *const names[] = {"1", "2", "3"};
     for (int i = 0; i < 3; i++) hooks[i] = puppet_new(w, (puppet){.says = names[i]});
-    puppet *p = puppet_start(w, w->root, (puppet){.act = reserves_three, .arg = hooks, .returns = EBB_PENDING});
+    puppet *p =
+        puppet_start(w, w->root, (puppet){.act = reserves_three, .arg = hooks, .returns = EBB_PENDING});
     world_settle(w);
     ebb_task_cancel(w->host, p->id, EBB_CANCEL_USER, NULL);
     world_settle(w);

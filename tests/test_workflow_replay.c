@@ -67,8 +67,8 @@ static void build(run *r, program *p, bool no_force, bool root) {
     ebb_region operators = ebb_workflow_operator_region(r->host, p->inner);
     (void)ebb_spawn(r->host, operators, works, &p->operator[0]);
     (void)ebb_spawn(r->host, operators, works, &p->operator[1]);
-    p->operator[0] = (worker){.span = 300 * EBB_MS};
-    p->operator[1] = (worker){.span = 30 * EBB_SECOND, .heeds = true};
+    p->operator[0] =(worker){.span = 300 * EBB_MS};
+    p->operator[1] =(worker){.span = 30 * EBB_SECOND, .heeds = true};
     p->fiber_span = 800 * EBB_MS;
     (void)ebb_fiber_spawn(r->host, below, naps, &p->fiber_span);
     for (int i = 0; i < 3; i++) p->handler[i].span = (uint64_t)(i + 1) * 100 * EBB_MS;

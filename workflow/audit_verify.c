@@ -22,8 +22,8 @@ typedef struct life {
     ebb__hash title; /* of type and name */
     char type[32];   /* for messages, cut */
     uint64_t parent;
-    uint64_t run;                        /* of which process it is, counted by `started` */
-    uint64_t line;                       /* its last */
+    uint64_t run;                                         /* of which process it is, counted by `started` */
+    uint64_t line;                                        /* its last */
     uint64_t elapsed, budget, in_flight, inside, refused; /* there */
     uint64_t epoch;
     ebb_reason reason;

@@ -22,8 +22,7 @@ static bool has_come(const side *s, const node *n) {
     case GRANT: return n->wait.cx != NULL && n->wait.granted != 0;
     case RECV: return ebb_chan_length(s->chan) > 0;
     case FUTURE: return ebb_status_of(n->future.f) != EBB_PENDING;
-    case JOIN_TASK:
-        return ebb_task_info_of(host, n->task, &info) == EBB_OK && info.phase == EBB_COMPLETED;
+    case JOIN_TASK: return ebb_task_info_of(host, n->task, &info) == EBB_OK && info.phase == EBB_COMPLETED;
     case ACQUIRE: return s->sem.free > 0;
     case JOIN_REGION:
         return ebb_region_state_of(host, n->region, &state) == EBB_OK && state == EBB_REGION_CLOSED;
@@ -34,10 +33,9 @@ static bool has_come(const side *s, const node *n) {
 }
 
 void judge_idle(side *s) {
-    static const char *const what[] = {"nothing",  "a sleep",    "a send",   "an item",
-                                       "a permit", "a place",    "a region", "a task",
-                                       "a future", "a workflow", "a bridge", "a bridge",
-                                       "nothing",  "a grant"};
+    static const char *const what[] = {"nothing",  "a sleep",  "a send",  "an item",  "a permit",
+                                       "a place",  "a region", "a task",  "a future", "a workflow",
+                                       "a bridge", "a bridge", "nothing", "a grant"};
     ebb_stats stats;
     char text[160];
     ebb_rt_stats(s->rt, &stats);

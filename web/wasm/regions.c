@@ -5,7 +5,8 @@
 #include "web/wasm/words.h"
 
 static void closed(void *state, const ebb_report *r) {
-    host_closed((int32_t)(uintptr_t)state, r->status, (int32_t)r->abandoned, (int32_t)r->leaked);
+    host_closed((int32_t)(uintptr_t)state, r->status, (int32_t)r->abandoned,
+                (int32_t)r->leaked);
 }
 
 /* A verb can't fail: it is the host's if who asked has ended meanwhile. */
@@ -61,7 +62,7 @@ int32_t web_region_info(uint64_t region) {
     if (st != EBB_OK) return st;
     words w = words_begin();
     put_u64(&w, r->deadline);
-    put_u64(&w, r->failed);
+    put_u64(&w, ebb__cold_of(r)->failed);
     put_u32(&w, (uint32_t)r->status);
     put_u32(&w, r->state);
     put_u32(&w, ebb__told_kind(r->told));
@@ -69,10 +70,10 @@ int32_t web_region_info(uint64_t region) {
     put_u32(&w, ebb__told_epoch(r->told));
     put_u32(&w, r->tasks.n);
     put_u32(&w, r->children.n);
-    put_u32(&w, r->obligations);
-    put_u32(&w, r->abandoned);
-    put_u32(&w, r->leaked);
-    put_message(&w, r->message);
+    put_u32(&w, ebb__cold_of(r)->obligations);
+    put_u32(&w, ebb__cold_of(r)->abandoned);
+    put_u32(&w, ebb__cold_of(r)->leaked);
+    put_message(&w, ebb__cold_of(r)->message);
     return EBB_OK;
 }
 
@@ -83,7 +84,7 @@ int32_t web_root_message(uint64_t region) {
     while (ebb__told_kind(r->told) == EBB_CANCEL_PARENT && r->parent != 0)
         r = ebb__region_at(web_rt, r->parent);
     words w = words_begin();
-    put_message(&w, r->message);
+    put_message(&w, ebb__cold_of(r)->message);
     return EBB_OK;
 }
 
