@@ -282,17 +282,17 @@ static double trace_event(void) {
 }
 
 const bench_row bench_kernel_rows[] = {
-    {"kernel.spawn_end_seq", "ns", spawn_end_seq, floor_spawn_end_seq, 25, 9},
+    {"kernel.spawn_end_seq", "ns", spawn_end_seq, floor_spawn_end_seq, 20, 9},
     {"kernel.spawn_end_1m", "ns", spawn_end_1m, floor_spawn_end_1m, 45, 16},
-    {"kernel.region_open_close", "ns", region_open_close, NULL, 60, 0},
+    {"kernel.region_open_close", "ns", region_open_close, NULL, 40, 0},
     {"kernel.task_bytes", "bytes", task_bytes, floor_task_bytes, 128, 0},
     {"kernel.task_bytes_10m", "bytes", task_bytes_10m, floor_task_bytes, 128, 0},
     {"kernel.cancel_fan_1m", "ns", cancel_fan_1m, floor_cancel_fan_1m, 45, 22},
-    {"kernel.cancel_chain_1m", "ns", cancel_chain_1m, floor_cancel_chain_1m, 60, 20},
+    {"kernel.cancel_chain_1m", "ns", cancel_chain_1m, floor_cancel_chain_1m, 40, 20},
     {"kernel.cancel_chain_scattered", "ns", cancel_chain_scattered, NULL, 0, 0},
     {"kernel.cancelled_check", "ns", cancelled_check, floor_cancelled_check, 1, 0.5},
     {"kernel.channel_msg", "ns", channel_msg, floor_channel_msg, 15, 5},
-    {"kernel.timer_arm_cancel_1m", "ns", timer_arm_cancel_1m, floor_timer_arm_cancel_1m, 35, 14},
+    {"kernel.timer_arm_cancel_1m", "ns", timer_arm_cancel_1m, floor_timer_arm_cancel_1m, 30, 14},
     {"kernel.trace_event", "ns", trace_event, NULL, 25, 0},
 };
 const size_t bench_kernel_count = sizeof bench_kernel_rows / sizeof *bench_kernel_rows;
