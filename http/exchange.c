@@ -430,6 +430,7 @@ ebb_future *ebb_http_write_at(ebb_cx *cx, ebb_http *x, const void *from, size_t 
     ebb_future *f;
     ebb_status st = (from == NULL && n > 0) || n > INT64_MAX ? EBB_ERR_INVALID : EBB_OK;
     if (st == EBB_OK && ebb__exchange_writer(x) != NULL) st = EBB_ERR_BUSY;
+    if (st == EBB_OK && ebb__exchange_is_writable(x)) st = ebb__admit_operation(cx);
     if (st == EBB_OK && !x->client && x->out == EBB__OUT_NONE) st = ebb_http_start(cx, x, 200);
     if (st == EBB_OK && !may_write(x)) st = EBB_ERR_CLOSED;
     if (st == EBB_OK && x->out_sized && n > x->out_size - x->written) st = EBB_ERR_LIMIT;

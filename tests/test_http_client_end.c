@@ -116,7 +116,7 @@ static void a_region_that_is_cancelled_resets_its_calls(void **state) {
 typedef struct owner {
     http_world *h;
     bool made, closing, asked;
-    ebb_status st;
+    ebb_status st, last;
 } owner;
 
 /* Keeps the client until its region is closed; then it still has something to ask. */
@@ -214,6 +214,33 @@ static void an_exchange_may_outlive_its_client(void **state) {
     ebb_region_cancel(http_cx(h), r, EBB_CANCEL_USER, "test");
     loop_until(h->w, is_true, &reader.closing);
     assert_true(reader.st == EBB_ERR_CLOSED || reader.st == EBB_ERR_HTTP_RESET);
+}
+
+static ebb_status write_cancelled(ebb_cx *cx, void *arg) {
+    owner *o = arg;
+    ebb_value v;
+    ebb_http_call call = {.method = "POST", .url = url(o->h, "/echo"), .streams = true};
+    ebb_status st = ebb_await(cx, ebb_http_open(cx, o->h->client, &call), &v);
+    if (st != EBB_OK) return st;
+    ebb_http *x = ebb_http_of(cx, v);
+    ebb_task_cancel(cx, ebb_self(cx), EBB_CANCEL_USER, "enough");
+    ebb_future *f = ebb_http_write(cx, x, "late", 4);
+    o->st = ebb_status_of(f);
+    ebb_drop(f);
+    assert_int_equal(ebb_mask(cx), EBB_OK);
+    if (o->st == EBB_CANCELLED) o->last = ebb_await(cx, ebb_http_write(cx, x, "last", 4), NULL);
+    ebb_unmask(cx);
+    ebb_http_close(cx, x);
+    o->closing = true;
+    return EBB_CANCELLED;
+}
+
+static void a_cancelled_task_writes_no_more_of_its_call_unless_it_is_masked(void **state) {
+    owner o = {.h = *state, .st = EBB_PENDING};
+    (void)ebb_fiber_spawn(http_cx(o.h), ebb_region_open(http_cx(o.h), NULL), write_cancelled, &o);
+    loop_until(o.h->w, is_true, &o.closing);
+    assert_int_equal(o.st, EBB_CANCELLED);
+    assert_int_equal(o.last, EBB_OK);
 }
 
 /* ---- peers of HTTP/2 that say no -------------------------------------------------------------------------- */
@@ -520,6 +547,7 @@ int main(void) {
         OVER(a_client_that_ends_fails_its_calls),
         OVER(a_client_may_end_while_it_connects),
         OVER(an_exchange_may_outlive_its_client),
+        OVER(a_cancelled_task_writes_no_more_of_its_call_unless_it_is_masked),
         OVER_2(a_refused_stream_may_be_sent_again),
         OVER_2(the_rest_of_a_request_that_was_answered_is_not_sent),
         OVER_2(goaway_lets_the_taken_finish),
