@@ -379,7 +379,7 @@ static ebb_status call_open(ebb__call *c, ebb_cx *cx, const char *site) {
     ebb_status st;
     c->handle = ebb__handle_new(c->x.loop, ebb_self_region(cx), EBB__GUEST, site, &st);
     if (c->handle == NULL) return st;
-    c->handle->as.guest = (ebb__guest){"http exchange", exchange_stop, c};
+    c->handle->as.guest = (ebb__guest){"http exchange", exchange_stop, c, NULL};
     return EBB_OK;
 }
 

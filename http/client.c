@@ -283,6 +283,11 @@ static void client_stop(void *ctx) {
     if (--c->origins_n == 0) client_free(c);
 }
 
+/* The pool can't be stopped in the middle of it. */
+static bool reads_on(const void *ctx) {
+    return ((const ebb_http_client *)ctx)->reading != NULL;
+}
+
 /* Those that have waited for it go on, or have failed. */
 void ebb__client_has_read(ebb_http_client *c, ebb_status st) {
     ebb__origin *next;
@@ -325,7 +330,7 @@ static ebb_status client_open(ebb_http_client *c, const ebb_tls_opts *tls) {
     ebb_status st = open_tls(c, tls);
     if (st != EBB_OK) return st;
     c->handle = ebb__handle_new(c->loop, c->region, EBB__GUEST, "ebb_http_client_new", &st);
-    if (c->handle != NULL) c->handle->as.guest = (ebb__guest){"http client", client_stop, c};
+    if (c->handle != NULL) c->handle->as.guest = (ebb__guest){"http client", client_stop, c, reads_on};
     return st;
 }
 

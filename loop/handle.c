@@ -68,11 +68,16 @@ static const char *name_of(const ebb__handle *h) {
     return h->kind == EBB__PROCESS ? h->as.child.name : "";
 }
 
+static bool goes_on(const ebb__handle *h) {
+    const ebb__guest *g = &h->as.guest;
+    if (h->kind == EBB__PROCESS) return !h->as.child.over;
+    return h->kind == EBB__GUEST && g->goes_on != NULL && g->goes_on(g->ctx);
+}
+
 /* The region is forced to go on without what still lies here. What libuv only has to let go of is closed. */
 static void name_left(ebb_cx *cx, const ebb__nest *n) {
     for (const ebb__handle *h = n->first; h != NULL; h = h->next) {
-        bool lives = h->kind == EBB__PROCESS && !h->as.child.over;
-        if (!lives && h->kind != EBB__GUEST) continue;
+        if (!goes_on(h)) continue;
         ebb__operation_abandoned(cx, n->region, ebb__handle_what(h), name_of(h), h->site);
     }
 }

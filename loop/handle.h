@@ -87,6 +87,7 @@ typedef struct ebb__guest {
     const char *what;
     void (*stop)(void *ctx); /* it is to close: ends by ebb__handle_free, now or later */
     void *ctx;
+    bool (*goes_on)(const void *ctx); /* stopped, it still has somebody work for it. NULL: never */
 } ebb__guest;
 
 struct ebb__handle {

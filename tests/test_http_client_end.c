@@ -243,6 +243,21 @@ static void a_cancelled_task_writes_no_more_of_its_call_unless_it_is_masked(void
     assert_int_equal(o.last, EBB_OK);
 }
 
+/* Its connections only have to be closed: nothing goes on without the region. */
+static void an_idle_client_is_not_left_behind_by_a_force(void **state) {
+    http_world *h = *state;
+    owner o;
+    ebb_report report;
+    ebb_region r = client_in_region(&o, h);
+    assert_int_equal(get_status(h, "/hello"), EBB_OK);
+    ebb_budget none = {ebb_now(http_cx(h)), EBB_POLLS_UNBOUNDED, 0};
+    ebb_region_cancel_within(http_cx(h), r, EBB_CANCEL_BUDGET, "forced", none);
+    ebb_region_force(http_cx(h), r);
+    while (!region_is_closed(h->w, r)) loop_turns(h->w, 1);
+    assert_int_equal(ebb_region_report(http_cx(h), r, &report), EBB_OK);
+    assert_int_equal(report.abandoned, 0);
+}
+
 /* ---- peers of HTTP/2 that say no -------------------------------------------------------------------------- */
 
 static const char settings[] = {0, 0, 0, 4, 0, 0, 0, 0, 0};
@@ -547,6 +562,7 @@ int main(void) {
         OVER(a_client_that_ends_fails_its_calls),
         OVER(a_client_may_end_while_it_connects),
         OVER(an_exchange_may_outlive_its_client),
+        OVER(an_idle_client_is_not_left_behind_by_a_force),
         OVER(a_cancelled_task_writes_no_more_of_its_call_unless_it_is_masked),
         OVER_2(a_refused_stream_may_be_sent_again),
         OVER_2(the_rest_of_a_request_that_was_answered_is_not_sent),
