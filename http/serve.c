@@ -45,7 +45,7 @@ bool ebb__server_frame(ebb__conn *c, uint32_t n) {
     return ebb__bucket_take(&c->frames, c->loop->rt->now, limits->frames, limits->frames_second, n);
 }
 
-/* No more at once than it could reset: each may be begun for nothing. */
+/* No more at once on a connection than it could reset: each may be begun for nothing. */
 bool ebb__server_may_start(ebb__conn *c) {
     const ebb_http_limits *limits = &c->server->limits;
     if (c->working >= limits->streams) return false;
