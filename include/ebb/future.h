@@ -224,7 +224,8 @@ ebb_status ebb_hold(ebb_future *f, void *object);
  * Cancelling the result cancels the inputs that it owns. Losers are cancelled, and their producers drain in
  * their regions; the result does not wait for that. A callback that returns NULL fails it with
  * EBB_ERR_INVALID. What is refused consumes its inputs all the same. A function pointer that is NULL:
- * EBB_ERR_INVALID. An input of another runtime, or a map that returns an object of its heap: EBB_ERR_FOREIGN. A span of 2^63 ns or more that is not
+ * EBB_ERR_INVALID. An input of another runtime, or a map that returns an object of its heap: EBB_ERR_FOREIGN.
+ * A span of 2^63 ns or more that is not
  * EBB_FOREVER (a negative one): EBB_ERR_INVALID. */
 typedef ebb_future *(*ebb_then_fn)(ebb_cx *cx, ebb_value *v, void *arg);
 typedef ebb_value (*ebb_map_fn)(ebb_cx *cx, ebb_value *v, void *arg);

@@ -115,7 +115,8 @@ typedef ebb_future *(*ebb_http_future_fn)(ebb_cx *cx, ebb_http *x, void *arg);
 
 /* Answers requests of a method ("*": any) to a path by a handler: a fiber, a poll function (see
  * ebb_http_state), or a function that returns a future. A segment ":name" of the pattern stands for any one
- * segment that is not empty, a last segment "*name" for the rest: see ebb_http_param. A literal segment goes before ":", that
+ * segment that is not empty, a last segment "*name" for the rest: see ebb_http_param. A literal segment
+ * goes before ":", that
  * before "*". GET answers HEAD too. A path without a handler is 404, a method without one 405.
  * EBB_ERR_INVALID: the pattern does not start with "/", has an empty name, one twice, a "*" that is not last, bytes
  * that no path has, or another name for a place than one before; or the method is no token. EBB_ERR_LIMIT: more
@@ -273,7 +274,8 @@ const ebb_http_response *ebb_http_response_of(const ebb_value *v);
 /* The first header of a name; NULL: there is none. */
 const char *ebb_http_response_header(const ebb_http_response *r, const char *name);
 
-/* Sends a request (a deadline of the call is the future's alone); the value is an exchange of the region of cx, once the head of its response is there or, if
+/* Sends a request (a deadline of the call is the future's alone); the value is an exchange of the region
+ * of cx, once the head of its response is there or, if
  * the call `streams`, once it may be written to. ebb_http_status is 0 until the head came: ebb_http_read waits
  * for that. It is closed by ebb_http_close, with the region, or by whoever discards the value. */
 #define ebb_http_open(cx, client, ...) ebb_http_open_at((cx), (client), (__VA_ARGS__), EBB_SITE)
