@@ -169,6 +169,7 @@ __attribute__((noinline)) static void settle(ebb_rt *rt, ebb__task *t, bool firs
         bool between = !(t->flags & F_IN_FINALIZER);
         while (between && c->wait != NULL) ebb__wait_drop(rt, c->wait);
         if (between && t->flags & F_SCOPE && !ebb__scopes_join(rt, t)) {
+            if (!first) (void)serves_on(rt, t, false); /* others may wait for a future that has come since */
             ebb__task_rewoken(rt, t);
             return;
         }

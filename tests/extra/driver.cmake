@@ -14,3 +14,6 @@ function(ebb_driver_test name seconds)
 endfunction()
 ebb_driver_test(driver 45)
 ebb_driver_test(driver_threads 15)
+
+# A seed that has found something, with GCC: the order in which a program is made up is the compiler's.
+add_test(NAME driver_found COMMAND test_driver --seed 5041748 WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
