@@ -304,7 +304,8 @@ export class Page {
     };
 }
 
-/* Runs in the page. An element that is at the same place two frames later stands still. */
+/* Runs in the page. An element that is at the same place two frames later stands still, unless an animation of it or of
+ * what is around it has not ended: on a busy machine two frames may show the same moment. */
 async function placeInPage(selector) {
     const measure = () => {
         const element = document.querySelector(selector);
@@ -316,6 +317,10 @@ async function placeInPage(selector) {
             return { problem: 'it has no size' };
         if (element.disabled)
             return { problem: 'it is disabled' };
+        const moving = ({ playState, effect }) => playState === 'running' && effect.target?.contains(element) &&
+            Number.isFinite(effect.getComputedTiming().endTime);
+        if (document.getAnimations().some(moving))
+            return { problem: 'it moves' };
         const [x, y] = [left + width / 2, top + height / 2];
         const hit = document.elementFromPoint(x, y);
         if (hit && (element.contains(hit) || hit.closest('label')?.control === element))
