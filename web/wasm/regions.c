@@ -5,8 +5,7 @@
 #include "web/wasm/words.h"
 
 static void closed(void *state, const ebb_report *r) {
-    host_closed((int32_t)(uintptr_t)state, r->status, (int32_t)r->abandoned,
-                (int32_t)r->leaked);
+    host_closed((int32_t)(uintptr_t)state, r->status, (int32_t)r->abandoned, (int32_t)r->leaked);
 }
 
 /* A verb can't fail: it is the host's if who asked has ended meanwhile. */
