@@ -133,22 +133,10 @@ LOOP_UNUSED ebb_http_client *http_client(http_world *h, ebb_http_client_opts opt
     return c;
 }
 
-static void tick(uv_timer_t *timer) {
-    (void)timer;
-}
-
-/* With a server there is always something that libuv may wait for, after what the test waits for has happened
- * in the same turn: it must not wait for long. */
-LOOP_UNUSED void http_tick(loop_world *w) {
-    uv_timer_t *timer = &w->nudge.timer;
-    if (!uv_is_active((uv_handle_t *)timer)) assert_int_equal(uv_timer_start(timer, tick, 5, 5), 0);
-}
-
 LOOP_UNUSED int http_up(void **state, bool h2) {
     http_world *h = calloc(1, sizeof *h);
     assert_non_null(h);
     h->w = loop_world_new();
-    http_tick(h->w);
     h->h2 = h2;
     http_serve(h, NULL);
     h->client = http_client(h, (ebb_http_client_opts){0});

@@ -144,7 +144,6 @@ static int watched_up(void **state, bool h2) {
     loop_before_attach = watches;
     int st = http_up(state, h2);
     loop_before_attach = NULL;
-    uv_timer_stop(&watch.w->nudge.timer); /* nothing but the work itself keeps libuv awake */
     return st;
 }
 
@@ -157,7 +156,6 @@ static int watched_up_2(void **state) {
 }
 
 static int watched_down(void **state) {
-    http_tick(watch.w);
     uv_close((uv_handle_t *)&watch.prepare, NULL);
     return http_down(state);
 }
