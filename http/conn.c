@@ -1,6 +1,7 @@
 /* Connections: from the wire to a protocol and back, and how they end.
  *
- * The end has steps. A connection that *drains* takes nothing new and ends with its last exchange. One that is
+ * The end has steps. A server's connection that is *closing* has told its peer, and still takes the requests that
+ * the peer sent before it knew. A connection that *drains* takes nothing new and ends with its last exchange. One that is
  * *ending* has none left and sends its last bytes; a server's then says that it sends no more, and reads and
  * forgets what still comes for a moment: if it closed at once, the system would tell the peer of the bytes
  * that nobody has read, and that would overtake the reason. One that has *ended* has no wire. */
@@ -30,6 +31,7 @@ static ebb_status set_proto(ebb__conn *c, bool h2) {
     if (st != EBB_OK) return st;
     if (c->state == EBB__CONN_NEW) c->state = EBB__CONN_OPEN;
     if (c->client != NULL) ebb__client_ready(c);
+    else if (c->state == EBB__CONN_CLOSING) c->proto->notice(c);
     else if (c->state == EBB__CONN_DRAINING) c->proto->drain(c);
     return EBB_OK;
 }
@@ -308,6 +310,15 @@ void ebb__conn_drop(ebb__conn *c, ebb_status st, ebb_cancel_kind kind, const cha
     all_gone(c, st, kind, message);
     if (c->client != NULL && !told) ebb__client_ended(c, st);
     ebb__wire_close(&c->wire);
+}
+
+void ebb__conn_close(ebb__conn *c) {
+    if (c->state >= EBB__CONN_CLOSING) return;
+    c->state = EBB__CONN_CLOSING;
+    c->closing_since = ebb__loop_now(c->loop);
+    if (c->proto != NULL) c->proto->notice(c);
+    ebb__keeper_at(c, c->closing_since + EBB__NOTICE_MS * EBB_MS);
+    ebb__conn_touch(c);
 }
 
 void ebb__conn_drain(ebb__conn *c) {

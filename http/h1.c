@@ -180,7 +180,7 @@ static void feed(ebb__conn *c, const uint8_t *bytes, size_t n) {
 /* What was held back: there is room for more of a body, or the next request has its turn. */
 static void read_on(ebb__conn *c) {
     session *s = session_of(c);
-    bool next = s->in.state == EBB__H1_WHOLE && c->slots == 0 && c->state == EBB__CONN_OPEN;
+    bool next = s->in.state == EBB__H1_WHOLE && c->slots == 0 && c->state <= EBB__CONN_CLOSING;
     if (next) ebb__h1_next(&s->in);
     else ebb__h1_again(&s->in);
     settle(c);
@@ -292,6 +292,7 @@ static void reset(ebb_http *x, uint32_t code) {
     ebb__conn_touch(x->conn);
 }
 
+/* The next response says that it is the last. */
 static void drain(ebb__conn *c) {
     ebb__conn_touch(c);
 }
@@ -351,6 +352,7 @@ static const ebb__proto proto = {.version = 11,
                                  .consumed = consumed,
                                  .go_on = go_on,
                                  .reset = reset,
+                                 .notice = drain,
                                  .drain = drain,
                                  .farewell = farewell,
                                  .head_since = head_since,

@@ -11,10 +11,12 @@ static void calm(ebb__conn *c, const char *message) {
 
 /* ---- in -------------------------------------------------------------------------------------------------------- */
 
-/* What a refused stream costs is the peer's: it counts as one that it has reset. */
+/* What a refused stream costs is the peer's: it counts as one that it has reset. One that crossed our GOAWAY is
+ * not the peer's fault, and counts as a frame. */
 static void refuse(ebb__conn *c, int32_t stream) {
+    bool crossed = c->state == EBB__CONN_DRAINING;
     (void)nghttp2_submit_rst_stream(ebb__h2_of(c)->session, NGHTTP2_FLAG_NONE, stream, EBB__REFUSED_STREAM);
-    if (!ebb__server_reset(c)) calm(c, "too many streams");
+    if (!(crossed ? ebb__server_frame(c, 1) : ebb__server_reset(c))) calm(c, "too many streams");
 }
 
 static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *ctx) {
@@ -47,6 +49,11 @@ static bool is_padding(const nghttp2_frame *frame) {
            !(frame->hd.flags & NGHTTP2_FLAG_END_STREAM);
 }
 
+/* We send no other PING. */
+static bool is_answer_to_notice(const ebb__conn *c, const nghttp2_frame_hd *hd) {
+    return c->state == EBB__CONN_CLOSING && hd->type == NGHTTP2_PING && (hd->flags & NGHTTP2_FLAG_ACK);
+}
+
 static int on_frame_recv(nghttp2_session *session, const nghttp2_frame *frame, void *ctx) {
     ebb__conn *c = ctx;
     (void)session;
@@ -57,6 +64,7 @@ static int on_frame_recv(nghttp2_session *session, const nghttp2_frame *frame, v
     }
     bool ended = frame->hd.flags & NGHTTP2_FLAG_END_STREAM;
     ebb_http *x = ebb__h2_exchange(c, frame->hd.stream_id);
+    if (is_answer_to_notice(c, &frame->hd)) ebb__conn_drain(c);
     if (frame->hd.type == NGHTTP2_GOAWAY) on_goaway(c, frame->goaway.error_code);
     if (frame->hd.type == NGHTTP2_HEADERS) ebb__h2_of(c)->block_cost = 0;
     if (x == NULL) return 0;
@@ -80,6 +88,7 @@ static uint32_t cost_of(ebb__conn *c, const nghttp2_frame_hd *hd) {
     case NGHTTP2_DATA: return hd->length == 0 && !(hd->flags & NGHTTP2_FLAG_END_STREAM) ? 1 : 0;
     case NGHTTP2_RST_STREAM: return ebb__h2_exchange(c, hd->stream_id) == NULL ? 1 : 0;
     case NGHTTP2_SETTINGS: return 8;
+    case NGHTTP2_PING: return is_answer_to_notice(c, hd) ? 0 : 1;
     case NGHTTP2_WINDOW_UPDATE: return answers_data(ebb__h2_of(c)) ? 0 : 1;
     default: return 1;
     }
@@ -205,6 +214,13 @@ static void go_on(ebb_http *x) {
     ebb__conn_touch(x->conn);
 }
 
+/* The peer's answer to the PING comes behind all that it sent before it read the GOAWAY. */
+static void notice(ebb__conn *c) {
+    nghttp2_session *s = ebb__h2_of(c)->session;
+    if (nghttp2_submit_shutdown_notice(s) != 0 || nghttp2_submit_ping(s, NGHTTP2_FLAG_NONE, NULL) != 0)
+        ebb__conn_drain(c);
+}
+
 /* The last that was begun is the last that will be looked at. */
 static void drain(ebb__conn *c) {
     nghttp2_session *s = ebb__h2_of(c)->session;
@@ -291,6 +307,7 @@ static const ebb__proto proto = {.version = 20,
                                  .consumed = consumed,
                                  .go_on = go_on,
                                  .reset = ebb__h2_reset,
+                                 .notice = notice,
                                  .drain = drain,
                                  .farewell = ebb__h2_farewell,
                                  .head_since = ebb__h2_head_since,

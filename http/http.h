@@ -169,7 +169,7 @@ void ebb__exchange_refuse(ebb_http *x, int status);
 
 /* ---- connections ------------------------------------------------------------------------------------------ */
 
-/* What a protocol does. `head`, `more`, `consumed`, `go_on`, `reset` and `drain` may be called inside the pump:
+/* What a protocol does. `head`, `more`, `consumed`, `go_on`, `reset`, `notice` and `drain` may be called inside the pump:
  * they only take note, and touch the wire; nothing ends before the next `feed` or `fill`. The others are
  * called outside. */
 struct ebb__proto {
@@ -190,6 +190,8 @@ struct ebb__proto {
     void (*go_on)(ebb_http *x);
     /* Ends the stream for an error of ours. Ends in ebb__exchange_gone, now or later. */
     void (*reset)(ebb_http *x, uint32_t code);
+    /* Of a server: tells the peer to send no new requests. Those on their way are still taken. */
+    void (*notice)(ebb__conn *c);
     /* Takes no new exchanges: GOAWAY. */
     void (*drain)(ebb__conn *c);
     /* Says why the connection ends, if it can: its last bytes are filled after this. */
@@ -212,6 +214,7 @@ ebb_status ebb__h1_client_new(ebb__conn *c);
 typedef enum ebb__conn_state {
     EBB__CONN_NEW = 0, /* the protocol is not known yet: TLS shakes hands, or the first bytes are missing */
     EBB__CONN_OPEN,
+    EBB__CONN_CLOSING,  /* a server's: takes the requests that are on their way, for EBB__NOTICE_MS at most */
     EBB__CONN_DRAINING, /* takes nothing new, and ends with its last exchange */
     EBB__CONN_ENDING,   /* its last bytes are on their way */
     EBB__CONN_ENDED     /* the wire is closed */
@@ -223,6 +226,8 @@ enum {
     EBB__LATE_BODY_MS = 1000,   /* a client may still send so long what nobody waits for any more */
     EBB__TLS_NEW_BYTES = 65536, /* what OpenSSL takes for a connection, as it shakes hands, and then */
     EBB__TLS_BYTES = 24576,
+
+    EBB__NOTICE_MS = 1000, /* how long a connection that closes waits for requests that are on their way */
 
     EBB__RETRY_MS = 100 /* how often an exchange that waits to start is looked at, if nothing else is */
 };
@@ -273,13 +278,14 @@ struct ebb__conn {
     uint64_t timer_at;                /* EBB_FOREVER: none */
     ebb__conn *idle_prev, *idle_next; /* among those without an exchange; who is idle longest comes first */
     bool idle;
-    uint64_t idle_since;   /* there is no exchange since then */
-    uint32_t charged;      /* what it counts for OpenSSL */
-    uint32_t handshake;    /* bytes of TLS that came, until that is ready */
-    uint64_t forgets;      /* bytes that it may still send once it is over */
-    uint64_t linger_until; /* 0: it does not */
-    uint64_t budget_end;   /* once cancelled: of its cleanup; and when it stops to wait for its exchanges */
-    uint64_t stop_at;      /* 0: it does not */
+    uint64_t idle_since;    /* there is no exchange since then */
+    uint64_t closing_since; /* it is to close since then */
+    uint32_t charged;       /* what it counts for OpenSSL */
+    uint32_t handshake;     /* bytes of TLS that came, until that is ready */
+    uint64_t forgets;       /* bytes that it may still send once it is over */
+    uint64_t linger_until;  /* 0: it does not */
+    uint64_t budget_end;    /* once cancelled: of its cleanup; and when it stops to wait for its exchanges */
+    uint64_t stop_at;       /* 0: it does not */
     uint64_t born;
     ebb__bucket resets, frames, *address; /* address: shared by all who have the peer's */
     uint32_t earned; /* whole answers that it got, less resets that it could not have had else */
@@ -313,6 +319,8 @@ void ebb__conn_fail(ebb__conn *c, uint32_t code, ebb_status st, ebb_cancel_kind 
 void ebb__conn_finish(ebb__conn *c);
 /* Ends it now; nothing more is sent. Exchanges as above. */
 void ebb__conn_drop(ebb__conn *c, ebb_status st, ebb_cancel_kind kind, const char *message);
+/* Of a server: tells the peer, takes the requests that are on their way, then drains. */
+void ebb__conn_close(ebb__conn *c);
 /* Takes nothing new; ends with the last exchange. */
 void ebb__conn_drain(ebb__conn *c);
 /* An exchange was freed. */

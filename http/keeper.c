@@ -106,6 +106,18 @@ static void too_late(ebb__conn *c, uint32_t code, const char *message) {
     ebb__conn_fail(c, code, EBB_ERR_HTTP_RESET, EBB_CANCEL_TIMEOUT, message);
 }
 
+/* HTTP/2 waits for the answer to its PING. Whoever has read an HTTP/1 response that did not say close may just be
+ * sending the next request. */
+static bool notice_is_over(const ebb__conn *c, uint64_t now, uint64_t head, uint64_t *next) {
+    if (c->state != EBB__CONN_CLOSING) return false;
+    uint64_t since = c->closing_since;
+    if (c->proto != NULL && c->proto->version < 20) {
+        if (c->slots > 0 || head != 0) return false;
+        if (c->idle_since > since) since = c->idle_since;
+    }
+    return is_over(now, since, EBB__NOTICE_MS * EBB_MS, next);
+}
+
 static void check_time(ebb__conn *c) {
     const ebb_http_limits *l = &c->server->limits;
     uint64_t now = c->loop->rt->now, next = EBB_FOREVER;
@@ -124,6 +136,8 @@ static void check_time(ebb__conn *c) {
         too_late(c, EBB__ENHANCE_YOUR_CALM, "the head took too long");
     } else if (is_over(now, idle, l->idle_ns, &next)) {
         too_late(c, EBB__NO_ERROR, "idle");
+    } else if (notice_is_over(c, now, head, &next)) {
+        ebb__conn_drain(c);
     } else if (c->proto != NULL) {
         check_exchanges(c, now, &next);
     }
@@ -187,7 +201,7 @@ ebb_status ebb__keeper_poll(ebb_cx *cx, void *arg) {
     if (c->closing != NULL) {
         ebb_status st = ebb_await(cx, c->closing, NULL);
         if (st != EBB_PENDING) c->closing = NULL;
-        if (st == EBB_OK) ebb__conn_drain(c);
+        if (st == EBB_OK) ebb__conn_close(c);
     }
     if (ebb__is_overdue(ebb__task_of(cx))) {
         ebb__conn_drop(c, EBB_ERR_CLOSED, EBB_CANCEL_SHUTDOWN, "the server was forced to stop");

@@ -12,7 +12,7 @@
 /* Only what is open is refused: those that are gone, but whose work is not, have what comes behind them wait. */
 bool ebb__server_admits(ebb__conn *c) {
     ebb_http_server *s = c->server;
-    if (c->open < s->limits.streams && c->state == EBB__CONN_OPEN) return true;
+    if (c->open < s->limits.streams && c->state <= EBB__CONN_CLOSING) return true;
     s->stats.refused++;
     return false;
 }

@@ -40,7 +40,8 @@ void ebb__server_idle(ebb__conn *c, bool idle) {
     ebb_http_server *s = c->server;
     if (idle) {
         c->idle_since = c->loop->rt->now;
-        ebb__keeper_at(c, c->idle_since + s->limits.idle_ns);
+        bool closing = c->state == EBB__CONN_CLOSING;
+        ebb__keeper_at(c, c->idle_since + (closing ? EBB__NOTICE_MS * EBB_MS : s->limits.idle_ns));
     }
     if (idle == c->idle) return;
     c->idle = idle;

@@ -1066,8 +1066,9 @@ static void a_server_that_closes_finishes_what_is_in_hand(void **state) {
     loop_turns(w, 10);
     ebb_region_close(w->cx, ebb_http_server_region(at.server));
     assert_true(hears_the_end(idle));
-    assert_true(hears_the_end(half));
-    assert_int_equal(idle->n + half->n, 0);
+    assert_int_equal(idle->n, 0);
+    say(half, "TP/1.1\r\nhost: h\r\n\r\n");
+    hears_last(half, 200, "hello");
     at.open = true;
     hears_last(p, 200, "at last");
     peer_close(p);
@@ -1076,17 +1077,17 @@ static void a_server_that_closes_finishes_what_is_in_hand(void **state) {
 }
 
 /* It could not say so in the head, which was gone by then. */
-static void a_server_that_closes_during_an_answer_takes_no_request_after_it(void **state) {
+static void a_server_that_closes_during_an_answer_takes_one_request_after_it(void **state) {
     loop_world *w = *state;
     serve(w, (ebb_http_limits){0});
     peer *p = visit();
-    say(p, "GET /begin-and-wait HTTP/1.1\r\nhost: h\r\n\r\n" GET);
+    say(p, "GET /begin-and-wait HTTP/1.1\r\nhost: h\r\n\r\n" GET GET);
     until_somebody_waits();
     ebb_region_close(w->cx, ebb_http_server_region(at.server));
     loop_turns(w, 10);
     at.open = true;
     hears(p, 200, "begun");
-    assert_true(hears_the_end(p));
+    hears_last(p, 200, "hello");
     assert_int_equal(p->n, 0);
     peer_close(p);
 }
@@ -1236,7 +1237,7 @@ int main(void) {
         ON_A_LOOP(an_answer_that_fails_half_way_is_cut),
         ON_A_LOOP(what_is_wrong_with_a_request_is_not_said_in_the_middle_of_its_answer),
         ON_A_LOOP(a_server_that_closes_finishes_what_is_in_hand),
-        ON_A_LOOP(a_server_that_closes_during_an_answer_takes_no_request_after_it),
+        ON_A_LOOP(a_server_that_closes_during_an_answer_takes_one_request_after_it),
         ON_A_LOOP(a_server_that_is_cancelled_answers_503_to_who_waits),
         ON_A_LOOP(a_head_that_takes_too_long_is_408),
         ON_A_LOOP(a_connection_that_is_idle_ends_without_a_word),

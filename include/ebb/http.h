@@ -13,7 +13,8 @@
  *    stream that the peer resets cancels that region with EBB_CANCEL_DISCONNECT, within one turn of the loop;
  *    a connection that is lost, or ends with an error, cancels all of them; what takes too long is cancelled
  *    with EBB_CANCEL_TIMEOUT. The reason's message has the peer's error code. A closed server region lets what
- *    is in flight finish (GOAWAY, Connection: close) and takes nothing new.
+ *    is in flight finish, takes the requests that clients sent before they were told (GOAWAY, Connection: close),
+ *    for a second at most, and nothing else.
  *  - A handler that is cancelled can't write any more: whatever it tries says EBB_ERR_CLOSED. Its cleanups
  *    run, and its exchange stays until its region has closed, not shorter and not longer. The stream's slot of
  *    its connection is taken until then.
