@@ -18,15 +18,20 @@ static void fill(ebb__bucket *b, uint64_t now, uint32_t per_second) {
     else b->spent -= span * per_second;
 }
 
-bool ebb__bucket_take(ebb__bucket *b, uint64_t now, uint32_t most, uint32_t per_second, uint32_t n) {
-    uint64_t room = most * EBB_SECOND, wanted = n * EBB_SECOND;
+bool ebb__bucket_take_parts(ebb__bucket *b, uint64_t now, uint32_t most, uint32_t per_second,
+                            uint64_t wanted) {
+    uint64_t room = most * EBB_SECOND;
     fill(b, now, per_second);
     if (b->spent <= room && wanted <= room - b->spent) {
         b->spent += wanted;
         return true;
     }
     b->spent = room;
-    return n == 0;
+    return wanted == 0;
+}
+
+bool ebb__bucket_take(ebb__bucket *b, uint64_t now, uint32_t most, uint32_t per_second, uint32_t n) {
+    return ebb__bucket_take_parts(b, now, most, per_second, n * EBB_SECOND);
 }
 
 uint32_t ebb__bucket_left(ebb__bucket *b, uint64_t now, uint32_t most, uint32_t per_second) {
@@ -101,6 +106,12 @@ static uint64_t keyed_hash(const uint64_t key[2], origin o) {
     return v[0] ^ v[1] ^ v[2] ^ v[3];
 }
 
-ebb__bucket *ebb__calm_of(ebb__calm *c, const char *ip) {
-    return &c->bucket[keyed_hash(c->key, origin_of(ip)) % EBB__CALM_SLOTS];
+ebb__calm_address *ebb__calm_of(ebb__calm *c, const char *ip) {
+    return &c->address[keyed_hash(c->key, origin_of(ip)) % EBB__CALM_SLOTS];
+}
+
+void ebb__calm_punish(ebb__calm_address *a, uint64_t now) {
+    uint64_t from = a->quiet_until > now ? a->quiet_until : now, most = now + EBB__CALM_MOST_MS * EBB_MS;
+    a->quiet_until = from + EBB__CALM_STEP_MS * EBB_MS;
+    if (a->quiet_until > most) a->quiet_until = most;
 }

@@ -17,6 +17,9 @@ typedef struct ebb__bucket {
  * so many, and it is empty now. A zeroed bucket is full. Exact; a time before the last brings nothing. */
 bool ebb__bucket_take(ebb__bucket *b, uint64_t now, uint32_t most, uint32_t per_second, uint32_t n);
 
+/* The same of parts of a token, of which EBB_SECOND are one. */
+bool ebb__bucket_take_parts(ebb__bucket *b, uint64_t now, uint32_t most, uint32_t per_second, uint64_t parts);
+
 /* How many whole tokens it has. */
 uint32_t ebb__bucket_left(ebb__bucket *b, uint64_t now, uint32_t most, uint32_t per_second);
 /* Gives n back, up to what it holds. */
@@ -25,13 +28,23 @@ static inline void ebb__bucket_give(ebb__bucket *b, uint32_t n) {
     b->spent = b->spent > parts ? b->spent - parts : 0;
 }
 
+typedef struct ebb__calm_address {
+    ebb__bucket resets;
+    uint64_t quiet_until; /* new connections of the address are not read before that, ns */
+} ebb__calm_address;
+
 enum { EBB__CALM_SLOTS = 4096 };
 typedef struct ebb__calm {
     uint64_t key[2];
-    ebb__bucket bucket[EBB__CALM_SLOTS];
+    ebb__calm_address address[EBB__CALM_SLOTS];
 } ebb__calm;
-/* The bucket of an address; `ip` as in ebb_address, without regard to its zone. An IPv4 address that is
+/* Each connection that had to be ended keeps the next ones of its address waiting for EBB__CALM_STEP_MS longer, for
+ * EBB__CALM_MOST_MS at most: an attacker that comes back at once gets 200 connections a second, by however many it
+ * comes, until they are 20 at a time; and an honest client of that address waits no longer than that. */
+enum { EBB__CALM_STEP_MS = 5, EBB__CALM_MOST_MS = 100 };
+void ebb__calm_punish(ebb__calm_address *a, uint64_t now);
+/* The entry of an address; `ip` as in ebb_address, without regard to its zone. An IPv4 address that is
  * written as an IPv6 one is the IPv4 one; all that is no address is one. */
-ebb__bucket *ebb__calm_of(ebb__calm *c, const char *ip);
+ebb__calm_address *ebb__calm_of(ebb__calm *c, const char *ip);
 
 #endif

@@ -13,7 +13,7 @@
 
 #include "base/alloc.h"
 
-enum { OUT_MOST = 65536, FILLS = 16, FORGETS = 2 << 20, FORGETS_FAILED = 65536, HANDSHAKE_MOST = 65536 };
+enum { OUT_MOST = 65536, FILLS = 16, FORGETS = 65536, HANDSHAKE_MOST = 65536 };
 
 static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 _Static_assert(sizeof preface - 1 == sizeof((ebb__conn *)0)->greeting, "a whole one fits");
@@ -105,10 +105,14 @@ static void start_all(ebb__conn *c) {
     if (c->starts != NULL) ebb__keeper_at(c, ebb__loop_now(c->loop) + EBB__RETRY_MS * EBB_MS);
 }
 
-/* What comes when it is over. There may be no end of it. */
+/* What comes when it is over. There may be no end of it: past its bound a peer that did something wrong is cut off. One
+ * that did not, and is in the middle of a body, has until the end of the linger to read what we said: a close that
+ * throws away bytes of the peer may take our last words with it. */
 static void forget(ebb__conn *c, size_t n) {
-    if (n > c->forgets) ebb__wire_close(&c->wire);
-    else c->forgets -= n;
+    c->forgets -= n < c->forgets ? n : c->forgets;
+    if (c->forgets > 0) return;
+    if (c->failed) ebb__wire_close(&c->wire);
+    else (void)ebb__wire_read(&c->wire, false);
 }
 
 static bool is_crowded(const ebb__conn *c) {
@@ -278,7 +282,7 @@ static void all_gone(ebb__conn *c, ebb_status st, ebb_cancel_kind kind, const ch
     for (ebb_http *x = c->first; x != NULL; x = next) {
         next = x->next;
         if (x->gone) continue;
-        if (c->server != NULL && !x->out_first && kind == EBB_CANCEL_DISCONNECT) ebb__server_lost(c);
+        if (c->server != NULL && kind == EBB_CANCEL_DISCONNECT) ebb__server_lost(c, !x->out_first);
         ebb__exchange_gone(x, st, kind, message);
     }
 }
@@ -292,7 +296,9 @@ void ebb__conn_fail(ebb__conn *c, uint32_t code, ebb_status st, ebb_cancel_kind 
     if (ebb__conn_is_over(c)) return;
     if (c->proto != NULL) c->proto->farewell(c, code);
     c->state = EBB__CONN_ENDING;
-    c->forgets = code == EBB__NO_ERROR ? FORGETS : FORGETS_FAILED;
+    c->forgets = FORGETS;
+    c->failed = code == EBB__ENHANCE_YOUR_CALM || st == EBB_ERR_HTTP_PROTOCOL || st == EBB_ERR_TLS;
+    if (c->failed && c->server != NULL) ebb__server_punish(c);
     all_gone(c, st, kind, message);
     (void)ebb__wire_read(&c->wire, false);
     if (c->client != NULL) ebb__client_ended(c, st);

@@ -150,3 +150,41 @@ void ebb__fields_remove(ebb__fields *f, const char *name, size_t name_n) {
     }
     f->n = kept;
 }
+
+static bool is_named(const ebb__field *f, const char *name, size_t name_n) {
+    return f->name_n == name_n && memcmp(f->name, name, name_n) == 0;
+}
+
+/* Those after the first. */
+static void drop_rest(ebb__fields *f, const char *name, size_t name_n) {
+    uint32_t kept = 0, seen = 0;
+    for (uint32_t i = 0; i < f->n; i++) {
+        if (!is_named(&f->at[i], name, name_n) || seen++ == 0) f->at[kept++] = f->at[i];
+    }
+    f->n = kept;
+}
+
+/* What the list counts stays as it was: so many fields came. */
+ebb_status ebb__fields_join(ebb__fields *f, ebb__arena *arena, const char *name, size_t name_n,
+                            const char *between) {
+    size_t all = 0, gap = strlen(between), many = 0;
+    ebb__field *first = NULL;
+    for (uint32_t i = f->n; i-- > 0;) {
+        if (!is_named(&f->at[i], name, name_n)) continue;
+        first = &f->at[i];
+        all += first->value_n + (many++ > 0 ? gap : 0);
+    }
+    if (many < 2) return EBB_OK;
+    char *text = ebb__arena_alloc(arena, all + 1), *at = text;
+    if (text == NULL) return EBB_ERR_NOMEM;
+    for (ebb__field *x = first; x < f->at + f->n; x++) {
+        if (!is_named(x, name, name_n)) continue;
+        if (x != first) at = (char *)memcpy(at, between, gap) + gap;
+        copy(at, x->value, x->value_n);
+        at += x->value_n;
+    }
+    first->value = text;
+    first->value_n = (uint32_t)all;
+    drop_rest(f, name, name_n);
+    return EBB_OK;
+}

@@ -25,6 +25,10 @@ ebb_status ebb__fields_add(ebb__fields *f, ebb__arena *arena, const char *name, 
 const ebb__field *ebb__fields_find(const ebb__fields *f, const char *name, size_t name_n);
 /* Takes out all of a name (in lower case or not). */
 void ebb__fields_remove(ebb__fields *f, const char *name, size_t name_n);
+/* Makes one field of all of a name (in lower case), with `between` between their values. EBB_ERR_NOMEM, and nothing is
+ * changed. */
+ebb_status ebb__fields_join(ebb__fields *f, ebb__arena *arena, const char *name, size_t name_n,
+                            const char *between);
 /* A token of RFC 9110, not empty. */
 bool ebb__is_token(const char *at, size_t n);
 /* A field value: no control characters but tab, and no blanks around it. */

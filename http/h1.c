@@ -12,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "http/h1.h"
+#include "http/url.h"
 
 enum { FAREWELL_BYTES = 512 };
 
@@ -49,27 +50,24 @@ static bool is_visible(const char *at, size_t n) {
     return n > 0;
 }
 
+/* The third word of a request line is no version. A peer that speaks another protocol, or a broken preface of HTTP/2, is
+ * not answered in this one: it could take the answer for anything (RFC 9113, section 3.4). */
+static bool no_version(ebb__h1_in *in, const char *at, const char *end) {
+    bool http = end - at >= 5 && ebb__same_name(at, 5, "HTTP/", 5);
+    bool other = !http && is_visible(at, (size_t)(end - at));
+    return ebb__h1_fault(in, other ? EBB__H1_NO_HTTP : 400, "not a request line");
+}
+
 /* "GET /path HTTP/1.1", with one blank between each two. */
 static bool check_line(ebb__h1_in *in, const char *line, size_t n) {
     const char *method = memchr(line, ' ', n), *end = line + n;
     const char *target = method == NULL ? NULL : memchr(method + 1, ' ', (size_t)(end - method) - 1);
     if (target == NULL || !ebb__is_token(line, (size_t)(method - line)) ||
-        !is_visible(method + 1, (size_t)(target - method) - 1) ||
-        !is_version(target + 1, (size_t)(end - target) - 1)) {
+        !is_visible(method + 1, (size_t)(target - method) - 1)) {
         return ebb__h1_fault(in, 400, "not a request line");
     }
+    if (!is_version(target + 1, (size_t)(end - target) - 1)) return no_version(in, target + 1, end);
     return target[6] == '1' || ebb__h1_fault(in, 505, "the version is not known");
-}
-
-/* A host, with its port or without. Nobody's name, and no path. */
-static bool is_authority(const char *at, size_t n) {
-    static const char marks[] = "-._~!$&'()*+,;=%:[]";
-    for (size_t i = 0; i < n; i++) {
-        char c = at[i];
-        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-        if (!letter && !is_digit(c) && memchr(marks, c, sizeof marks - 1) == NULL) return false;
-    }
-    return true;
 }
 
 typedef struct target {
@@ -85,7 +83,7 @@ static bool split_absolute(const char *at, size_t n, target *out) {
     const char *from = at + scheme, *to = from, *end = at + n;
     while (to < end && *to != '/' && *to != '?') to++;
     *out = (target){from, (size_t)(to - from), to, (size_t)(end - to)};
-    return to > from && is_authority(from, out->authority_n);
+    return to > from && ebb__is_authority(from, out->authority_n);
 }
 
 static bool split_target(const ebb__h1_head *h, target *out) {
@@ -100,7 +98,7 @@ static bool check_request(ebb__h1_in *in, const ebb__h1_head *h, target *t) {
     if (h->method == HTTP_CONNECT) return ebb__h1_fault(in, 501, "this is not a proxy");
     if (h->hosts > 1 || (h->hosts == 0 && h->minor > 0))
         return ebb__h1_fault(in, 400, "not exactly one host");
-    if (!is_authority(h->host, h->host_n)) return ebb__h1_fault(in, 400, "the host is none");
+    if (!ebb__is_authority(h->host, h->host_n)) return ebb__h1_fault(in, 400, "the host is none");
     return split_target(h, t) || ebb__h1_fault(in, 400, "the target is not a path");
 }
 
@@ -305,7 +303,7 @@ static uint64_t head_since(const ebb__conn *c) {
 
 /* How we say it to whoever waits for an answer, or has begun to ask; 0: not at all. */
 static int status_of(const session *s, uint32_t code) {
-    if (s->in.fault != 0) return s->in.fault;
+    if (s->in.fault != 0) return s->in.fault == EBB__H1_NO_HTTP ? 0 : s->in.fault;
     if (s->x == NULL && s->in.head_since == 0) return 0;
     switch (code) {
     case EBB__NO_ERROR: return s->x != NULL ? 503 : 0;

@@ -17,6 +17,9 @@ enum {
     EBB__H1_WINDOW_BYTES = 65536      /* of a body that nobody has read yet, before no more is taken */
 };
 
+/* In place of a status: what came is not HTTP, and is not answered. */
+enum { EBB__H1_NO_HTTP = 1 };
+
 typedef enum ebb__h1_state {
     EBB__H1_HEAD = 0,
     EBB__H1_SIZED,    /* `left` bytes of body */
@@ -55,7 +58,7 @@ struct ebb__h1_in {
     bool blank;     /* an empty line stood before this head: one is allowed */
     bool digits;    /* the size of a chunk has one */
     bool named;     /* its extension has a semicolon */
-    uint16_t fault; /* the status that says what is wrong; 0: nothing is */
+    uint16_t fault; /* the status that says what is wrong, or EBB__H1_NO_HTTP; 0: nothing is */
     const char *why;
     uint8_t *held;
     size_t held_at, held_n, held_room;

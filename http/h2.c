@@ -162,9 +162,9 @@ static int on_stream_close(nghttp2_session *session, int32_t stream, uint32_t co
     (void)nghttp2_session_set_stream_user_data(session, stream, NULL);
     if (x->body_n > 0) (void)nghttp2_session_consume_connection(session, x->body_n);
     ebb_status st = end_of(x, code, message, sizeof message);
-    bool early = c->server != NULL && st != EBB_OK && !x->out_first && !x->ours;
+    bool early = !x->out_first, charged = c->server != NULL && st != EBB_OK && !x->ours;
     ebb__exchange_gone(x, st, EBB_CANCEL_DISCONNECT, message);
-    if (!early || ebb__server_reset(c)) return 0;
+    if (!charged || ebb__server_reset(c, early)) return 0;
     c->server->stats.calmed++;
     ebb__conn_fail(c, EBB__ENHANCE_YOUR_CALM, EBB_ERR_HTTP_RESET, EBB_CANCEL_DISCONNECT, "too many resets");
     return 0;
@@ -275,6 +275,7 @@ void ebb__h2_more(ebb_http *x) {
 void ebb__h2_reset(ebb_http *x, uint32_t code) {
     x->ours = true;
     ebb__h2 *h = ebb__h2_of(x->conn);
+    ebb__h2_expect_late(h);
     if (nghttp2_submit_rst_stream(h->session, NGHTTP2_FLAG_NONE, x->stream, code) != 0) h->lame = true;
     ebb__conn_touch(x->conn);
 }

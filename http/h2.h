@@ -6,6 +6,7 @@
 
 #include <nghttp2/nghttp2.h>
 
+#include "http/h2_past.h"
 #include "http/http.h"
 
 typedef struct ebb__h2 {
@@ -17,7 +18,11 @@ typedef struct ebb__h2 {
     uint32_t block_bytes; /* of that, so far */
     uint32_t block_cost;  /* what it has cost of the budget for frames */
     uint64_t updates;     /* WINDOW_UPDATEs that the peer owes us nothing for: two for each DATA we sent */
-    uint8_t head[9];      /* of the frame that comes, head_n bytes of it; once whole: */
+    ebb__h2_past past;    /* of a server */
+    uint32_t late;        /* bytes of DATA that may still come for streams that we have reset */
+    uint32_t ignored;     /* frames of DATA that came and that nghttp2 has not taken, and their bytes */
+    uint32_t ignored_bytes;
+    uint8_t head[9]; /* of the frame that comes, head_n bytes of it; once whole: */
     uint8_t head_n;
     uint32_t payload_left;
     bool block_open;  /* the last frame of a header block has not begun */
@@ -33,6 +38,11 @@ enum { EBB__H2_WINDOW = 65535, EBB__H2_CONNECTION_WINDOW = 1 << 20 };
 
 static inline ebb__h2 *ebb__h2_of(const ebb__conn *c) {
     return c->session;
+}
+
+/* We reset a stream: the peer may have filled its window before it knows. Twice that, since frames have a head. */
+static inline void ebb__h2_expect_late(ebb__h2 *h) {
+    if (h->late < EBB__H2_CONNECTION_WINDOW) h->late += 2 * EBB__H2_WINDOW;
 }
 
 /* Callbacks that both sides have. */

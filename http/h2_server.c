@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "http/h2.h"
+#include "http/url.h"
 
 static void calm(ebb__conn *c, const char *message) {
     c->server->stats.calmed++;
@@ -16,7 +17,8 @@ static void calm(ebb__conn *c, const char *message) {
 static void refuse(ebb__conn *c, int32_t stream) {
     bool crossed = c->state == EBB__CONN_DRAINING;
     (void)nghttp2_submit_rst_stream(ebb__h2_of(c)->session, NGHTTP2_FLAG_NONE, stream, EBB__REFUSED_STREAM);
-    if (!(crossed ? ebb__server_frame(c, 1) : ebb__server_reset(c))) calm(c, "too many streams");
+    ebb__h2_expect_late(ebb__h2_of(c));
+    if (!(crossed ? ebb__server_frame(c, 1) : ebb__server_reset(c, true))) calm(c, "too many streams");
 }
 
 static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *ctx) {
@@ -54,6 +56,32 @@ static bool is_answer_to_notice(const ebb__conn *c, const nghttp2_frame_hd *hd) 
     return c->state == EBB__CONN_CLOSING && hd->type == NGHTTP2_PING && (hd->flags & NGHTTP2_FLAG_ACK);
 }
 
+/* Decoding what is then dropped. */
+static uint32_t excess_cost(ebb_http *x) {
+    uint32_t cost = 1 + (uint32_t)(x->excess / 1024);
+    x->excess = 0;
+    return cost;
+}
+
+/* A request that is malformed is reset, as nghttp2 does it with those that it knows (RFC 9113, section 8.1.1). Its end
+ * counts as a reset of the peer's. Of a list that was too long the host may be missing. */
+static void take_head(ebb_http *x, bool ended) {
+    ebb__h2 *h = ebb__h2_of(x->conn);
+    const ebb__field *host = ebb__fields_find(&x->fields, "host", 4);
+    bool right = x->authority[0] == 0 || ebb__is_authority(x->authority, strlen(x->authority));
+    if (host != NULL && right) {
+        right =
+            ebb__is_authority(host->value, host->value_n) &&
+            (x->authority[0] == 0 || ebb__same_authority(x->authority, host->value, x->conn->tls != NULL));
+    }
+    if (!right) {
+        (void)nghttp2_submit_rst_stream(h->session, NGHTTP2_FLAG_NONE, x->stream, EBB__PROTOCOL_ERROR);
+        return;
+    }
+    if (ebb__fields_join(&x->fields, &x->arena, "cookie", 6, "; ") != EBB_OK) x->too_large = true;
+    ebb__exchange_head(x, ended);
+}
+
 static int on_frame_recv(nghttp2_session *session, const nghttp2_frame *frame, void *ctx) {
     ebb__conn *c = ctx;
     (void)session;
@@ -68,7 +96,11 @@ static int on_frame_recv(nghttp2_session *session, const nghttp2_frame *frame, v
     if (frame->hd.type == NGHTTP2_GOAWAY) on_goaway(c, frame->goaway.error_code);
     if (frame->hd.type == NGHTTP2_HEADERS) ebb__h2_of(c)->block_cost = 0;
     if (x == NULL) return 0;
-    if (frame->hd.type == NGHTTP2_HEADERS && x->in == EBB__IN_HEAD) ebb__exchange_head(x, ended);
+    if (frame->hd.type == NGHTTP2_HEADERS && x->excess > 0 && !ebb__server_frame(c, excess_cost(x))) {
+        calm(c, "header lists are too long");
+        return 0;
+    }
+    if (frame->hd.type == NGHTTP2_HEADERS && x->in == EBB__IN_HEAD) take_head(x, ended);
     else if (ended && (frame->hd.type == NGHTTP2_DATA || frame->hd.type == NGHTTP2_HEADERS)) {
         ebb__exchange_in_end(x, EBB_ERR_EOF);
     }
@@ -87,10 +119,10 @@ static uint32_t cost_of(ebb__conn *c, const nghttp2_frame_hd *hd) {
     switch (hd->type) {
     case NGHTTP2_DATA: return hd->length == 0 && !(hd->flags & NGHTTP2_FLAG_END_STREAM) ? 1 : 0;
     case NGHTTP2_RST_STREAM: return ebb__h2_exchange(c, hd->stream_id) == NULL ? 1 : 0;
-    case NGHTTP2_SETTINGS: return 8;
+    case NGHTTP2_SETTINGS: return 8 + (uint32_t)hd->length / 256;
     case NGHTTP2_PING: return is_answer_to_notice(c, hd) ? 0 : 1;
     case NGHTTP2_WINDOW_UPDATE: return answers_data(ebb__h2_of(c)) ? 0 : 1;
-    default: return 1;
+    default: return 1 + (uint32_t)hd->length / 4096;
     }
 }
 
@@ -114,11 +146,18 @@ static bool block_was_for_nothing(ebb__conn *c) {
     return cost > 0 && !ebb__server_frame(c, cost);
 }
 
+/* nghttp2 takes it: its stream is open. */
+static void begin_data(ebb__h2 *h, size_t n) {
+    h->ignored--;
+    h->ignored_bytes -= (uint32_t)n;
+}
+
 /* Once it is over the rest of the bytes is not looked at. */
 static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, void *ctx) {
     ebb__conn *c = ctx;
     (void)session;
     if (ebb__conn_is_over(c)) return NGHTTP2_ERR_CALLBACK_FAILURE;
+    if (hd->type == NGHTTP2_DATA) begin_data(ebb__h2_of(c), hd->length);
     bool nothing = hd->type != NGHTTP2_CONTINUATION && block_was_for_nothing(c);
     if (hd->type == NGHTTP2_HEADERS || hd->type == NGHTTP2_CONTINUATION) begin_block(c, hd);
     else nothing = nothing || !ebb__server_frame(c, cost_of(c, hd));
@@ -228,45 +267,104 @@ static void drain(ebb__conn *c) {
                                 EBB__NO_ERROR, NULL, 0);
 }
 
-/* Whether a header block is open is read off the frames themselves: of one that it ignores nghttp2 says nothing. */
-static void see_frame(ebb__h2 *h) {
-    const uint8_t *at = h->head;
-    uint8_t type = at[3], flags = at[4];
-    h->payload_left = (uint32_t)at[0] << 16 | (uint32_t)at[1] << 8 | at[2];
-    h->head_n = 0;
-    if (type != NGHTTP2_HEADERS && type != NGHTTP2_CONTINUATION) return;
-    h->block_open = !(flags & NGHTTP2_FLAG_END_HEADERS);
-    h->block_frame = true;
+/* ---- frames, as they come --------------------------------------------------------------------------------------- */
+
+/* The head of a frame is read here too: of the frames that it ignores nghttp2 says nothing. */
+static nghttp2_frame_hd head_of(const uint8_t *at) {
+    return (nghttp2_frame_hd){.length = (size_t)at[0] << 16 | (size_t)at[1] << 8 | at[2],
+                              .type = at[3],
+                              .flags = at[4],
+                              .stream_id = (int32_t)((uint32_t)(at[5] & 0x7f) << 24 | (uint32_t)at[6] << 16 |
+                                                     (uint32_t)at[7] << 8 | at[8])};
 }
 
-static void see(ebb__h2 *h, const uint8_t *bytes, size_t n) {
-    while (n > 0) {
+/* A part of a message on a stream that can't have one any more. Whoever has ended a stream knows that (RFC 9113,
+ * section 5.1), and ids only rise (5.1.1): nghttp2 would ignore it. The code of the error; 0: it is none. */
+static uint32_t stray(const ebb__h2 *h, const nghttp2_frame_hd *hd) {
+    bool head = hd->type == NGHTTP2_HEADERS;
+    if ((hd->type != NGHTTP2_DATA && !head) || hd->stream_id % 2 == 0) return 0;
+    switch (ebb__h2_past_of(&h->past, hd->stream_id)) {
+    case EBB__H2_WAS_SKIPPED: return head ? EBB__PROTOCOL_ERROR : EBB__STREAM_CLOSED;
+    case EBB__H2_WAS_ENDED: return EBB__STREAM_CLOSED;
+    case EBB__H2_WAS_FORGOTTEN: /* a stream that lives may be as old as that */
+        return head && nghttp2_session_find_stream(h->session, hd->stream_id) == NULL ? EBB__STREAM_CLOSED
+                                                                                      : 0;
+    default: return 0;
+    }
+}
+
+/* Streams of even ids are nghttp2's to refuse. */
+static void remember(ebb__h2_past *past, const nghttp2_frame_hd *hd) {
+    bool message = hd->type == NGHTTP2_DATA || hd->type == NGHTTP2_HEADERS;
+    if (hd->stream_id % 2 == 0) return;
+    if (hd->type == NGHTTP2_HEADERS) ebb__h2_past_open(past, hd->stream_id);
+    if (hd->type == NGHTTP2_RST_STREAM || (message && (hd->flags & NGHTTP2_FLAG_END_STREAM)))
+        ebb__h2_past_end(past, hd->stream_id);
+}
+
+/* The code of an error, as above. */
+static uint32_t see_frame(ebb__h2 *h) {
+    nghttp2_frame_hd hd = head_of(h->head);
+    h->payload_left = (uint32_t)hd.length;
+    h->head_n = 0;
+    uint32_t code = stray(h, &hd);
+    if (code != 0) return code;
+    remember(&h->past, &hd);
+    if (hd.type == NGHTTP2_DATA) {
+        h->ignored++;
+        h->ignored_bytes += (uint32_t)hd.length;
+    }
+    if (hd.type == NGHTTP2_HEADERS || hd.type == NGHTTP2_CONTINUATION) {
+        h->block_open = !(hd.flags & NGHTTP2_FLAG_END_HEADERS);
+        h->block_frame = true;
+    }
+    return 0;
+}
+
+/* How many bytes come before a frame that is stray, which is n if there is none. */
+static size_t see(ebb__h2 *h, const uint8_t *bytes, size_t n, uint32_t *code) {
+    size_t at = 0;
+    while (at < n) {
         size_t k = h->payload_left > 0 ? h->payload_left : sizeof h->head - h->head_n;
-        if (k > n) k = n;
+        if (k > n - at) k = n - at;
         if (h->payload_left > 0) {
             h->payload_left -= (uint32_t)k;
         } else {
-            memcpy(h->head + h->head_n, bytes, k);
+            memcpy(h->head + h->head_n, bytes + at, k);
             h->head_n += (uint8_t)k;
-            if (h->head_n == sizeof h->head) see_frame(h);
+            if (h->head_n == sizeof h->head && (*code = see_frame(h)) != 0) return at;
         }
         if (h->payload_left == 0 && h->head_n == 0) {
             h->block_frame = false;
             if (!h->block_open) h->block_since = 0;
         }
-        bytes += k;
-        n -= k;
+        at += k;
     }
+    return n;
+}
+
+/* DATA that nghttp2 has ignored is of streams that we have reset, or never took. It is free as long as the peer may not
+ * know of that. */
+static void charge_ignored(ebb__conn *c) {
+    ebb__h2 *h = ebb__h2_of(c);
+    uint32_t frames = h->ignored, bytes = h->ignored_bytes, n = bytes + 256 * frames;
+    h->ignored = h->ignored_bytes = 0;
+    if (n <= h->late) h->late -= n;
+    else if (!ebb__server_frame(c, frames + bytes / 1024)) calm(c, "too much DATA of closed streams");
 }
 
 static void feed(ebb__conn *c, const uint8_t *bytes, size_t n) {
     ebb__h2 *h = ebb__h2_of(c);
-    see(h, bytes, n);
+    uint32_t code = 0;
+    n = see(h, bytes, n, &code);
     if ((h->block_open || h->block_frame) && h->block_since == 0) {
         h->block_since = c->loop->rt->now;
         ebb__keeper_at(c, h->block_since + c->server->limits.header_ns);
     }
     ebb__h2_feed(c, bytes, n);
+    if (!ebb__conn_is_over(c) && h->ignored > 0) charge_ignored(c);
+    if (code != 0)
+        ebb__conn_fail(c, code, EBB_ERR_HTTP_PROTOCOL, EBB_CANCEL_DISCONNECT, "a frame of a closed stream");
 }
 
 /* A connection starts with a small window for all of its bodies, and gets a large one when somebody reads them. */

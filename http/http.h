@@ -247,6 +247,8 @@ struct ebb__conn {
     bool heard_end;          /* the peer has said that it sends no more, in TLS */
     bool held_back;          /* nothing is read, because too much is still to be freed */
     bool told_tls;           /* close_notify was said */
+    bool failed;             /* the peer is why it is over */
+    bool punished;           /* and its address has to wait for it */
     bool lingers;            /* all is sent: what still comes is forgotten, until linger_until */
     bool kept;               /* the keeper has been polled */
     bool cancelled;          /* and was cancelled */
@@ -287,8 +289,11 @@ struct ebb__conn {
     uint64_t budget_end;    /* once cancelled: of its cleanup; and when it stops to wait for its exchanges */
     uint64_t stop_at;       /* 0: it does not */
     uint64_t born;
-    ebb__bucket resets, frames, *address; /* address: shared by all who have the peer's */
-    uint32_t earned; /* whole answers that it got, less resets that it could not have had else */
+    ebb__bucket resets, frames;
+    ebb__calm_address *address; /* shared by all connections of the peer's address */
+    uint64_t read_at;           /* nothing is read before that, for what the address did; 0: it is read */
+    bool excused;               /* it has had a reset that its address could not pay */
+    uint32_t earned;            /* whole answers that it got, less resets that it could not have had else */
 
     /* Of a client: http/client.h. */
     struct ebb__origin *origin;
@@ -339,11 +344,15 @@ bool ebb__server_may_start(ebb__conn *c);
 void ebb__serve(ebb_http *x);
 /* The stream is gone: so is the reason for its work. */
 void ebb__serve_gone(ebb_http *x, ebb_cancel_kind kind, const char *message);
-/* The peer ended a stream before the first byte of its response; or a frame asked for nothing. False: once
- * too often; the connection is to fail with ENHANCE_YOUR_CALM. */
-bool ebb__server_reset(ebb__conn *c);
-/* It has lost its connection before that: its address pays. */
-void ebb__server_lost(ebb__conn *c);
+/* The peer ended a stream before its response was whole; `early`: before the first byte of it. Or a frame asked for
+ * nothing. False: once too often; the connection is to fail with ENHANCE_YOUR_CALM. */
+bool ebb__server_reset(ebb__conn *c, bool early);
+/* A stream was lost with its connection: its address pays. */
+void ebb__server_lost(ebb__conn *c, bool early);
+/* The connection is ended for what the peer did: new ones of its address have to wait. */
+void ebb__server_punish(ebb__conn *c);
+/* A new connection waits if its address has to. */
+void ebb__server_delay(ebb__conn *c);
 bool ebb__server_frame(ebb__conn *c, uint32_t n);
 /* The connection has something to wait for until then: keeper.c. */
 void ebb__keeper_at(ebb__conn *c, uint64_t due);
@@ -419,6 +428,7 @@ enum {
     EBB__NO_ERROR = 0,
     EBB__PROTOCOL_ERROR = 1,
     EBB__INTERNAL_ERROR = 2,
+    EBB__STREAM_CLOSED = 5,
     EBB__REFUSED_STREAM = 7,
     EBB__CANCEL = 8,
     EBB__ENHANCE_YOUR_CALM = 11

@@ -118,6 +118,17 @@ static bool notice_is_over(const ebb__conn *c, uint64_t now, uint64_t head, uint
     return is_over(now, since, EBB__NOTICE_MS * EBB_MS, next);
 }
 
+static void end_delay(ebb__conn *c, uint64_t now, uint64_t *next) {
+    if (c->read_at == 0 || ebb__conn_is_over(c)) return;
+    if (now < c->read_at) {
+        if (c->read_at < *next) *next = c->read_at;
+        return;
+    }
+    c->read_at = 0;
+    if (ebb__wire_read(&c->wire, true) != EBB_OK)
+        ebb__conn_drop(c, EBB_ERR_CLOSED, EBB_CANCEL_RESOURCE, "it can't be read");
+}
+
 static void check_time(ebb__conn *c) {
     const ebb_http_limits *l = &c->server->limits;
     uint64_t now = c->loop->rt->now, next = EBB_FOREVER;
@@ -141,6 +152,7 @@ static void check_time(ebb__conn *c) {
     } else if (c->proto != NULL) {
         check_exchanges(c, now, &next);
     }
+    end_delay(c, now, &next);
     if (c->starts != NULL) { /* its address may have earned something meanwhile */
         ebb__conn_touch(c);
         next = now + EBB__RETRY_MS * EBB_MS < next ? now + EBB__RETRY_MS * EBB_MS : next;

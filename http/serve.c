@@ -17,27 +17,48 @@ bool ebb__server_admits(ebb__conn *c) {
     return false;
 }
 
-static ebb__bucket *address_of(ebb__conn *c) {
+static ebb__calm_address *address_of(ebb__conn *c) {
     if (c->address == NULL) c->address = ebb__calm_of(&c->server->calm, c->peer.ip);
     return c->address;
 }
 
-/* Once an address has used up what it may, each of its connections has the resets that it has earned by whole
+/* Who has had a part of the response has cost us more work, but is likely to be honest: a page that is left. */
+enum { LATE_RESETS = 32 };
+
+static bool take_reset(ebb__conn *c, ebb__bucket *b, bool early) {
+    const ebb_http_limits *limits = &c->server->limits;
+    return ebb__bucket_take_parts(b, c->loop->rt->now, limits->resets, limits->resets_second,
+                                  early ? EBB_SECOND : EBB_SECOND / LATE_RESETS);
+}
+
+/* Once an address has used up what it may, each of its connections has one reset, and those that it has earned by whole
  * answers, and no others: who attacks by many connections gets no more than by one, and who shares the address
  * with an attacker is still served. */
-bool ebb__server_reset(ebb__conn *c) {
-    const ebb_http_limits *limits = &c->server->limits;
-    uint64_t now = c->loop->rt->now;
-    bool all = ebb__bucket_take(address_of(c), now, limits->resets, limits->resets_second, 1);
-    bool own = ebb__bucket_take(&c->resets, now, limits->resets, limits->resets_second, 1);
-    if (all || c->earned == 0) return all && own;
-    c->earned--;
+bool ebb__server_reset(ebb__conn *c, bool early) {
+    bool all = take_reset(c, &address_of(c)->resets, early);
+    bool own = take_reset(c, &c->resets, early);
+    if (all) return own;
+    if (c->earned > 0) c->earned--;
+    else if (c->excused) return false;
+    else c->excused = true;
     return own;
 }
 
-void ebb__server_lost(ebb__conn *c) {
-    const ebb_http_limits *limits = &c->server->limits;
-    (void)ebb__bucket_take(address_of(c), c->loop->rt->now, limits->resets, limits->resets_second, 1);
+void ebb__server_lost(ebb__conn *c, bool early) {
+    if (!take_reset(c, &address_of(c)->resets, early)) ebb__server_punish(c);
+}
+
+void ebb__server_punish(ebb__conn *c) {
+    if (c->punished) return;
+    c->punished = true;
+    ebb__calm_punish(address_of(c), c->loop->rt->now);
+}
+
+void ebb__server_delay(ebb__conn *c) {
+    uint64_t until = address_of(c)->quiet_until;
+    if (until <= c->loop->rt->now || ebb__wire_read(&c->wire, false) != EBB_OK) return;
+    c->read_at = until;
+    ebb__keeper_at(c, until);
 }
 
 bool ebb__server_frame(ebb__conn *c, uint32_t n) {
@@ -52,7 +73,7 @@ bool ebb__server_may_start(ebb__conn *c) {
     if (c->working <= c->earned) return true;
     uint64_t now = c->loop->rt->now;
     return c->working <=
-           c->earned + ebb__bucket_left(address_of(c), now, limits->resets, limits->resets_second);
+           c->earned + ebb__bucket_left(&address_of(c)->resets, now, limits->resets, limits->resets_second);
 }
 
 /* Neither stream nor handler: who waits for its slot may start. */

@@ -127,6 +127,7 @@ static ebb_status conn_begin(ebb_cx *host, ebb__conn *c, ebb_stream stream) {
     if (st == EBB_OK) st = ebb_id_status(c->keeper.id);
     if (st == EBB_OK) ebb__keeper_at(c, c->born + s->limits.header_ns);
     if (st == EBB_OK) ebb__keeper_at(c, c->born + s->limits.idle_ns);
+    if (st == EBB_OK) ebb__server_delay(c);
     return st;
 }
 

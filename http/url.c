@@ -1,4 +1,4 @@
-/* URLs: RFC 3986, without what a client has no use for. */
+/* URLs: RFC 3986, without what a client has no use for; and the authority of a request. */
 #define _POSIX_C_SOURCE 200809L
 #include "http/url.h"
 
@@ -96,4 +96,55 @@ bool ebb__url_parse(const char *text, ebb__url *out) {
     if (at == NULL) return false;
     const char *path = at + strcspn(at, "/?#");
     return take_authority(out, at, path) && take_path(out, path);
+}
+
+/* ---- authorities -------------------------------------------------------------------------------------------- */
+
+static bool is_hex(char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+}
+
+/* A reg-name of RFC 3986, section 3.2.2, without the comma: it would be a list in a host field. */
+static bool is_reg_name(const char *at, size_t n) {
+    static const char marks[] = "~!$&'()*+;=";
+    for (size_t i = 0; i < n; i++) {
+        if (at[i] == '%') {
+            if (n - i < 3 || !is_hex(at[i + 1]) || !is_hex(at[i + 2])) return false;
+            i += 2;
+        } else if (!is_host_char(at[i]) && memchr(marks, at[i], sizeof marks - 1) == NULL) {
+            return false;
+        }
+    }
+    return n > 0;
+}
+
+/* How many bytes the host has; 0: it is none. */
+static size_t host_length(const char *at, size_t n) {
+    if (n > 0 && at[0] == '[') {
+        const char *stop = memchr(at, ']', n);
+        return stop != NULL && is_ipv6(at + 1, (size_t)(stop - at) - 1) ? (size_t)(stop - at) + 1 : 0;
+    }
+    const char *stop = memchr(at, ':', n);
+    size_t host_n = stop != NULL ? (size_t)(stop - at) : n;
+    return is_reg_name(at, host_n) ? host_n : 0;
+}
+
+/* "", ":" and ":8080". -1: it is no port. */
+static int64_t port_of(const char *at, size_t n, bool tls) {
+    uint64_t port = tls ? HTTPS_PORT : HTTP_PORT;
+    if (n > 0 && at[0] != ':') return -1;
+    if (n > 1 && (!ebb__parse_u64(at + 1, n - 1, &port) || port > UINT16_MAX)) return -1;
+    return (int64_t)port;
+}
+
+bool ebb__is_authority(const char *at, size_t n) {
+    if (n == 0) return true;
+    size_t host_n = host_length(at, n);
+    return host_n > 0 && port_of(at + host_n, n - host_n, false) >= 0;
+}
+
+bool ebb__same_authority(const char *a, const char *b, bool tls) {
+    size_t a_n = strlen(a), b_n = strlen(b), a_host = host_length(a, a_n), b_host = host_length(b, b_n);
+    return ebb__same_name(a, a_host, b, b_host) &&
+           port_of(a + a_host, a_n - a_host, tls) == port_of(b + b_host, b_n - b_host, tls);
 }

@@ -21,4 +21,10 @@ typedef struct ebb__url {
  * zone. A query needs a path before it: "http://a?b" is none of ours. False: it is none. */
 bool ebb__url_parse(const char *text, ebb__url *out);
 
+/* The authority of a request: a name or an address, and perhaps a port, which is a number up to 65535 or empty. An IPv6
+ * address stands in brackets. No user info, no commas. An empty one is right: HTTP/1 has requests without. */
+bool ebb__is_authority(const char *at, size_t n);
+/* Two that are right name the same host and port, without regard to case; `tls` says which port is the default. */
+bool ebb__same_authority(const char *a, const char *b, bool tls);
+
 #endif

@@ -148,6 +148,31 @@ static void a_bucket_agrees_with_wide_arithmetic(void **state) {
 
 /* ---- addresses ----------------------------------------------------------------------------------------- */
 
+static void parts_of_a_token_add_up(void **state) {
+    ebb__bucket b = {0};
+    (void)state;
+    for (int i = 0; i < 64; i++) assert_true(ebb__bucket_take_parts(&b, 1, 2, 0, EBB_SECOND / 32));
+    assert_false(ebb__bucket_take_parts(&b, 1, 2, 0, 1));
+    assert_true(ebb__bucket_take_parts(&b, 1, 2, 0, 0));
+    assert_true(ebb__bucket_take_parts(&b, 1 + EBB_SECOND / 32, 2, 1, EBB_SECOND / 32));
+    assert_false(ebb__bucket_take_parts(&b, 1 + EBB_SECOND / 32, 2, 1, EBB_SECOND / 32));
+}
+
+static void who_is_ended_again_and_again_waits_up_to_the_most(void **state) {
+    ebb__calm_address a = {0};
+    uint64_t now = 7 * EBB_SECOND;
+    (void)state;
+    for (uint64_t n = 1; n <= EBB__CALM_MOST_MS / EBB__CALM_STEP_MS; n++) {
+        ebb__calm_punish(&a, now);
+        assert_int_equal(a.quiet_until, now + n * EBB__CALM_STEP_MS * EBB_MS);
+    }
+    ebb__calm_punish(&a, now);
+    assert_int_equal(a.quiet_until, now + EBB__CALM_MOST_MS * EBB_MS);
+    now += EBB_SECOND;
+    ebb__calm_punish(&a, now); /* what is past does not count */
+    assert_int_equal(a.quiet_until, now + EBB__CALM_STEP_MS * EBB_MS);
+}
+
 static ebb__calm calm = {.key = {UINT64_C(0x0706050403020100), UINT64_C(0x0f0e0d0c0b0a0908)}};
 
 static bool share(const char *a, const char *b) {
@@ -195,7 +220,7 @@ static void addresses_spread_over_the_table(void **state) {
     (void)state;
     for (uint32_t i = 0; i < 10 * EBB__CALM_SLOTS; i++) {
         crowd_address(ip, sizeof ip, i);
-        size_t slot = (size_t)(ebb__calm_of(&calm, ip) - calm.bucket);
+        size_t slot = (size_t)(ebb__calm_of(&calm, ip) - calm.address);
         assert_true(slot < EBB__CALM_SLOTS);
         count[slot]++;
     }
@@ -210,7 +235,7 @@ static void addresses_spread_over_the_table(void **state) {
 /* Who does not know the key can't find addresses that meet: those of one table do not in another. */
 static void the_key_decides_who_meets_whom(void **state) {
     ebb__calm *other = calloc(1, sizeof *other);
-    ebb__bucket *mine = ebb__calm_of(&calm, "10.0.0.0");
+    ebb__calm_address *mine = ebb__calm_of(&calm, "10.0.0.0");
     uint32_t here = 0, there = 0;
     char ip[32];
     (void)state;
@@ -250,10 +275,10 @@ static uint64_t siphash(uint64_t family, uint64_t network) {
 
 static void the_hash_is_siphash(void **state) {
     (void)state;
-    assert_ptr_equal(ebb__calm_of(&calm, "1.2.3.4"), &calm.bucket[siphash(4, 0x01020304) % EBB__CALM_SLOTS]);
+    assert_ptr_equal(ebb__calm_of(&calm, "1.2.3.4"), &calm.address[siphash(4, 0x01020304) % EBB__CALM_SLOTS]);
     assert_ptr_equal(ebb__calm_of(&calm, "2001:db8:1:2::1"),
-                     &calm.bucket[siphash(6, UINT64_C(0x20010db800010002)) % EBB__CALM_SLOTS]);
-    assert_ptr_equal(ebb__calm_of(&calm, ""), &calm.bucket[siphash(0, 0) % EBB__CALM_SLOTS]);
+                     &calm.address[siphash(6, UINT64_C(0x20010db800010002)) % EBB__CALM_SLOTS]);
+    assert_ptr_equal(ebb__calm_of(&calm, ""), &calm.address[siphash(0, 0) % EBB__CALM_SLOTS]);
 }
 
 int main(void) {
@@ -269,6 +294,8 @@ int main(void) {
         cmocka_unit_test(an_address_counts_by_its_network),
         cmocka_unit_test(addresses_spread_over_the_table),
         cmocka_unit_test(the_key_decides_who_meets_whom),
+        cmocka_unit_test(parts_of_a_token_add_up),
+        cmocka_unit_test(who_is_ended_again_and_again_waits_up_to_the_most),
         cmocka_unit_test(the_hash_is_siphash),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -277,6 +277,29 @@ static void names_are_compared_without_regard_to_case(void **state) {
     assert_false(ebb__same_name("[", 1, "{", 1));
 }
 
+static void several_of_a_name_become_one(void **state) {
+    list l;
+    (void)state;
+    list_init(&l);
+    assert_int_equal(ebb__fields_join(&l.fields, &l.arena, TEXT("cookie"), "; "), EBB_OK);
+    assert_int_equal(add(&l, "Cookie", "a=1"), EBB_OK);
+    assert_int_equal(add(&l, "x", "y"), EBB_OK);
+    assert_int_equal(add(&l, "cookie", ""), EBB_OK);
+    assert_int_equal(add(&l, "cookies", "z"), EBB_OK);
+    assert_int_equal(add(&l, "cookie", "b=2"), EBB_OK);
+    uint32_t counted = l.fields.bytes;
+    assert_int_equal(ebb__fields_join(&l.fields, &l.arena, TEXT("x"), "; "), EBB_OK);
+    assert_int_equal(l.fields.n, 5);
+    assert_int_equal(ebb__fields_join(&l.fields, &l.arena, TEXT("cookie"), "; "), EBB_OK);
+    assert_int_equal(l.fields.n, 3);
+    assert_string_equal(l.fields.at[0].value, "a=1; ; b=2");
+    assert_int_equal(l.fields.at[0].value_n, 10);
+    assert_string_equal(l.fields.at[1].value, "y");
+    assert_string_equal(l.fields.at[2].name, "cookies");
+    assert_int_equal(l.fields.bytes, counted); /* so much came */
+    list_free(&l);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fields_stay_in_order_with_names_in_lower_case),
@@ -292,6 +315,7 @@ int main(void) {
         cmocka_unit_test(a_list_has_a_token_only_as_a_whole),
         cmocka_unit_test(a_number_is_digits_only_and_fits),
         cmocka_unit_test(names_are_compared_without_regard_to_case),
+        cmocka_unit_test(several_of_a_name_become_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -152,12 +152,59 @@ static void parts_are_never_outside_the_text(void **state) {
     }
 }
 
+static void the_authority_of_a_request_is_a_host_and_perhaps_a_port(void **state) {
+    static const char *const right[] = {"",
+                                        "a",
+                                        "a:",
+                                        "a:0",
+                                        "a:65535",
+                                        "a:080",
+                                        "A.b-c_d~e",
+                                        "a%20b",
+                                        "a!$&'()*+;=",
+                                        "127.0.0.1:80",
+                                        "[::1]",
+                                        "[::1]:443",
+                                        "[::ffff:1.2.3.4]",
+                                        "[::1]:"};
+    static const char *const wrong[] = {"user@a", "user:pw@a", "a,b",   "a, b",     "[::1",
+                                        "::1",    "[::1]x",    "[]",    "[a]",      "[::1%lo]",
+                                        "[::1]]", "a:b",       "a:1:2", "a:65536",  "a:-1",
+                                        "a:+1",   "a:1 ",      ":80",   ":",        "a/b",
+                                        "a?b",    "a#b",       "a%2",   "a%zz",     "a b",
+                                        "a\tb",   "a\\b",      "a\"b",  "\xc3\xa4", "a:99999999999999999999"};
+    (void)state;
+    for (size_t i = 0; i < sizeof right / sizeof *right; i++) {
+        if (!ebb__is_authority(right[i], strlen(right[i]))) fail_msg("'%s' is refused", right[i]);
+    }
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        if (ebb__is_authority(wrong[i], strlen(wrong[i]))) fail_msg("'%s' is taken", wrong[i]);
+    }
+}
+
+static void authorities_are_compared_by_host_and_port(void **state) {
+    (void)state;
+    assert_true(ebb__same_authority("Example.org", "example.ORG", false));
+    assert_true(ebb__same_authority("a:80", "a", false));
+    assert_true(ebb__same_authority("a:", "a:0080", false));
+    assert_true(ebb__same_authority("a:443", "a", true));
+    assert_true(ebb__same_authority("[::1]:8080", "[::1]:8080", true));
+    assert_false(ebb__same_authority("a:443", "a", false));
+    assert_false(ebb__same_authority("a:80", "a", true));
+    assert_false(ebb__same_authority("a", "b", false));
+    assert_false(ebb__same_authority("a", "a.", false));
+    assert_false(ebb__same_authority("a:1", "a:2", false));
+    assert_false(ebb__same_authority("a", "", false));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_parts_of_a_url_are_found),
         cmocka_unit_test(what_is_no_url_of_ours_is_refused),
         cmocka_unit_test(a_url_and_its_host_have_a_longest),
         cmocka_unit_test(parts_are_never_outside_the_text),
+        cmocka_unit_test(the_authority_of_a_request_is_a_host_and_perhaps_a_port),
+        cmocka_unit_test(authorities_are_compared_by_host_and_port),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

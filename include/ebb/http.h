@@ -65,7 +65,8 @@ typedef struct ebb_http_limits {
     uint64_t body_ns;       /* while a handler waits for more of a body: 30 s */
     uint64_t write_ns;      /* while the peer takes nothing of a response, its window closed or not: 30 s */
     uint32_t resets;        /* streams that a connection, or its address, may end before the first byte of */
-    uint32_t resets_second; /* their response: 200 at once, and 50 a second. Past it: ENHANCE_YOUR_CALM */
+    uint32_t resets_second; /* their response: 200 at once, and 50 a second. Past it: ENHANCE_YOUR_CALM. A stream */
+                            /* that ends later, and before its last byte, counts a 32nd */
     uint32_t
         frames; /* that ask for nothing (PING, empty DATA and the like; SETTINGS count 8): 250 at once, */
     uint32_t frames_second; /* and 200 a second. Past it: ENHANCE_YOUR_CALM */

@@ -256,13 +256,13 @@ class Stream:
 
 class Conn:
     """One connection. `values` are its SETTINGS; `preface` False sends nothing at all at first; `tls` is an
-    ssl.SSLContext, see tls_context()."""
+    ssl.SSLContext, see tls_context(); `source` is the address to connect from."""
 
     def __init__(self, port, values=None, preface=True, host="127.0.0.1", timeout=20, tls=None, receive_buffer=0,
-                 **automatic):
+                 source=None, **automatic):
         self.auto_settings = self.auto_ping = self.auto_window = True
         self.__dict__.update(automatic)
-        self.host, self.port, self.timeout = host, port, timeout
+        self.host, self.port, self.timeout, self.source = host, port, timeout, source
         self.socket = self.connect(receive_buffer)
         if tls is not None:
             self.socket = tls.wrap_socket(self.socket, server_hostname="localhost")
@@ -284,6 +284,8 @@ class Conn:
         if receive_buffer:
             s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         s.settimeout(self.timeout)
+        if self.source:
+            s.bind((self.source, 0))
         s.connect((self.host, self.port))
         return s
 

@@ -107,7 +107,7 @@ class Server:
         """What the server counts, or None if it has no room for who asks."""
         with self.connect(**how) as c:
             answer = c.get("/stats")
-            return None if answer.status == 503 else json.loads(answer.body)
+            return None if answer.status in (503, None) else json.loads(answer.body)
 
     def still(self, connections=0, **how):
         """The stats once nobody is served any more but who asks for them, and so many idle connections."""

@@ -87,6 +87,11 @@ class Answers(WithClients):
         self.assertEqual(got.body.decode().splitlines(), [
             "PATCH /f/headers?a=b&c 127.0.0.1:%d 20" % self.server.port, "x-one: 1", "x-two: ", "x-one: again"])
 
+    def test_crumbs_of_a_cookie_are_one(self):
+        crumbs = [("cookie", "a=1"), ("x", "y"), ("cookie", "b=2"), ("cookie", "c=3")]
+        got = self.c.get("/p/headers", headers=crumbs)
+        self.assertEqual(got.body.decode().splitlines()[1:], ["cookie: a=1; b=2; c=3", "x: y"])
+
     def test_1000_requests_on_one_connection_one_after_the_other(self):
         for i in range(1000):
             self.assertEqual(self.c.get("/%s/hello?id=%d" % (KINDS[i % 3], i)).body, b"hello\n")

@@ -98,7 +98,7 @@ class Floods(UnderAttack):
         return self.comes_to_rest()
 
     def assert_ended(self, flood, report):
-        told = report["goaway"]
+        told = {code: n for code, n in report["goaway"].items() if int(code) != h2raw.NO_ERROR}  # that may come before
         if isinstance(flood, floods.Flood1):
             self.assertTrue(not flood.ends or report["eof"] + report["reset"] > 0)
             return
@@ -113,10 +113,10 @@ class Floods(UnderAttack):
             self.assertEqual(sum(told.values()), ended)
 
     def assert_within_budget(self, stats):
-        """Work that was begun for nothing: what the address may, one for each connection that comes after that, and
+        """Work that was begun for nothing: what the address may, two for each connection that comes after that, and
         those of the connections that were open when it was over."""
         seconds = 2 * (ATTACK_S + 1)  # a measurement may have been taken twice
-        self.assertLessEqual(stats["handlers_cancelled"], RESETS + RESETS_SECOND * seconds + STREAMS + self.came)
+        self.assertLessEqual(stats["handlers_cancelled"], RESETS + RESETS_SECOND * seconds + STREAMS + 2 * self.came)
 
     def test_rapid_reset(self):
         self.assert_within_budget(self.flood("rapid_reset"))
@@ -151,6 +151,18 @@ class Floods(UnderAttack):
 
     def test_hpack(self):
         self.flood("hpack")
+
+    def test_late_reset(self):
+        self.flood("late_reset")
+
+    def test_closed_streams(self):
+        self.flood("closed_streams")
+
+    def test_cookie_crumbs(self):
+        self.flood("cookie_crumbs")
+
+    def test_after_goaway(self):
+        self.flood("after_goaway")
 
     def test_http_1(self):
         self.flood("http_1")
@@ -194,17 +206,6 @@ class Slots(UnderAttack):
         self.server.stop()
 
 
-class ConnFrom(h2raw.Conn):
-    """From another address."""
-
-    def __init__(self, source, *arguments, **keywords):
-        self.source = source
-        super().__init__(*arguments, **keywords)
-
-    def connect(self, receive_buffer):
-        return socket.create_connection((self.host, self.port), self.timeout, (self.source, 0))
-
-
 class Budgets(UnderAttack):
     """Exactly so much, and no more."""
     MOST = 100
@@ -244,7 +245,7 @@ class Budgets(UnderAttack):
         with self.server.connect() as one, self.server.connect() as two:
             self.assertTrue(self.reset(one, 60))
             self.assertFalse(self.reset(two, 60))
-        with ConnFrom("127.0.0.2", self.server.port) as other:
+        with h2raw.Conn(self.server.port, source="127.0.0.2") as other:
             self.assertTrue(self.reset(other, 60))
         self.server.still()
         self.server.stop()
@@ -477,14 +478,6 @@ class Malformed(UnderAttack):
                 self.assertTrue(came.serves)
         self.comes_to_rest()
 
-    def test_frames_of_streams_that_are_gone_reach_nobody(self):
-        cases = malformed.STALE
-        for name, came in self.each(malformed.attack_in_vain, {n: raw for n, (_, raw) in cases.items()}).items():
-            with self.subTest(case=name, came=came):
-                self.assertIsNone(came.status)
-                self.assertTrue(came.serves or came.goaway in cases[name][0])
-        self.comes_to_rest()
-
     def test_a_wrong_preface_is_no_http_2(self):
         came = malformed.attack_connection(self.server.port, b"PRI * HTTP/2.0\r\n\r\nSX\r\n\r\n")
         self.assertTrue(came.first.startswith(b"HTTP/1.1"))
@@ -544,6 +537,10 @@ class OfHttp1(UnderAttack):
         "a version that is not there": ((400, 505), b"GET /p/hello HTTP/7.3\r\n\r\n"),
         "no host": ((400,), GET + b"\r\n"),
         "two hosts": ((400,), GET + HOST + HOST + b"\r\n"),
+        **{"the host '%s'" % wrong: ((400,), b"GET /p/hello HTTP/1.1\r\nHost: %s\r\n\r\n" % wrong.encode())
+           for wrong in malformed.AUTHORITIES},
+        **{"the target 'http://%s/'" % wrong: ((400,), b"GET http://%s/ HTTP/1.1\r\nHost: a\r\n\r\n" % wrong.encode())
+           for wrong in malformed.AUTHORITIES},
         "a name with a space": ((400,), GET + HOST + b"x y: z\r\n\r\n"),
         "a space before the colon": ((400,), GET + HOST + b"content-length : 5\r\n\r\n"),
         "a line without a colon": ((400,), GET + HOST + b"what\r\n\r\n"),

@@ -5,9 +5,9 @@ A turn's frames may be on streams of its own, Turn(0), Turn(2), ..., or of those
 import collections
 import struct
 
-from h2raw import (CANCEL, CONTINUATION, DATA, END_HEADERS, END_STREAM, ENHANCE_YOUR_CALM, FRAME_SIZE_ERROR, HEADERS,
-                   INITIAL_WINDOW_SIZE, PADDED, PING, PREFACE, PRIORITY, PROTOCOL_ERROR, RST_STREAM, SETTINGS,
-                   STREAM_CLOSED, WINDOW_UPDATE, block, frame, indexed, integer, literal, settings)
+from h2raw import (CANCEL, CONTINUATION, DATA, END_HEADERS, END_STREAM, ENHANCE_YOUR_CALM, FRAME_SIZE_ERROR, GOAWAY,
+                   HEADERS, INITIAL_WINDOW_SIZE, NO_ERROR, PADDED, PING, PREFACE, PRIORITY, PROTOCOL_ERROR, RST_STREAM,
+                   SETTINGS, STREAM_CLOSED, WINDOW_UPDATE, block, frame, indexed, integer, literal, settings)
 
 Turn = collections.namedtuple("Turn", "plus")
 HELLO = PREFACE + frame(SETTINGS, 0, 0)
@@ -57,16 +57,17 @@ class Flood1(Flood):
         self.script = struct.pack(">IIII", len(greeting), len(turn), 0, 0) + greeting + turn
 
 
-def open_then(opening, kill, path="/f/hang", method="GET"):
+def open_then(opening, kill, path="/f/hang", method="GET", window=65535):
     """Live work that is ended, in turns: those of the last turn by `kill`, once the server has begun them."""
-    greeting = HELLO + b"".join(frame(HEADERS, opening, 1 + 2 * i, head(path, method)) for i in range(BATCH))
+    greeting = PREFACE + frame(SETTINGS, 0, 0, settings({INITIAL_WINDOW_SIZE: window}))
+    greeting += b"".join(frame(HEADERS, opening, 1 + 2 * i, head(path, method)) for i in range(BATCH))
     turn = [(kind, flags, Turn(2 * i - 2 * BATCH), payload) for i in range(BATCH) for kind, flags, payload in kill]
     turn += [(HEADERS, opening, Turn(2 * i), head(path, method)) for i in range(BATCH)]
     return {"greeting": greeting, "turn": turn + [(PING, 0, 0, b"are they")], "step": 2 * BATCH}
 
 
-def live(opening, *kill, path="/f/hang", method="GET", **more):
-    return Flood(**open_then(opening, kill, path, method), options=("-r", "-w"), **more)
+def live(opening, *kill, path="/f/hang", method="GET", window=65535, **more):
+    return Flood(**open_then(opening, kill, path, method, window), options=("-r", "-w"), **more)
 
 
 def filler(n):
@@ -79,6 +80,9 @@ BIG = literal("x-bomb", "b" * 3900, index=True)  # fills the table of 4096 bytes
 HANGS = frame(HEADERS, WHOLE, 1, head("/f/hang"))
 UPLOAD = frame(HEADERS, END_HEADERS, 1, head("/f/upload", "POST"))
 ANSWERED = frame(HEADERS, WHOLE, 1, head("/p/hello"))
+LEAVES = frame(GOAWAY, 0, 0, word(0) + word(NO_ERROR))
+OVERFLOWED = frame(HEADERS, END_HEADERS, 1, head("/f/hang", "POST")) + frame(WINDOW_UPDATE, 0, 1, word(LARGEST_WINDOW))
+COOKIE = 32  # its index in the static table
 BLOCK = frame(HEADERS, END_STREAM, 1, head("/p/hello"))
 SETTING = settings({INITIAL_WINDOW_SIZE: 65535})
 PINGS = [(PING, 0, 0, b"pingpong")]
@@ -157,6 +161,32 @@ FLOODS = {
         "a bomb in trailers": Flood(HELLO + frame(HEADERS, WHOLE, 1, head("/p/hello") + BIG),
                                     [(HEADERS, END_HEADERS, Turn(0), head("/f/upload", "POST")),
                                      (HEADERS, WHOLE, Turn(0), indexed(62) * 4000)]),
+    },
+    # After the first HEADERS of the response. In small windows the server has sent nothing else.
+    "late_reset": {
+        "once the response has begun": live(WHOLE, CANCELS, path="/f/big?n=1000000"),
+        "in windows of 0": live(WHOLE, CANCELS, path="/f/big?n=1000000", window=0),
+    },
+    "closed_streams": {
+        "DATA": Flood(HELLO + ANSWERED, [(DATA, 0, 1, bytes(1000))], ends=(ENHANCE_YOUR_CALM, STREAM_CLOSED)),
+        "DATA of a stream that was reset": Flood(HELLO + HANGS + frame(RST_STREAM, 0, 1, word(CANCEL)),
+                                                 [(DATA, 0, 1, b"x")], ends=(ENHANCE_YOUR_CALM, STREAM_CLOSED)),
+        "HEADERS": Flood(HELLO + ANSWERED, [(HEADERS, WHOLE, 1, head("/p/hello"))],
+                         ends=(ENHANCE_YOUR_CALM, STREAM_CLOSED)),
+        "DATA of a stream that the server has reset": Flood(
+            HELLO + OVERFLOWED, [(DATA, 0, 1, b"x")], ends=(ENHANCE_YOUR_CALM, STREAM_CLOSED)),
+    },
+    "cookie_crumbs": {
+        "3000": Flood(HELLO, [(HEADERS, WHOLE, Turn(0), head("/p/hello") + literal(COOKIE, "a=") * 3000)]),
+        "3000 of one byte": Flood(HELLO, [(HEADERS, WHOLE, Turn(0), head("/p/hello") + indexed(COOKIE) * 3000)]),
+    },
+    # By a client that has said that it will open no more streams, and one that was told to.
+    "after_goaway": {
+        "requests": Flood(HELLO + HANGS + LEAVES, [(HEADERS, WHOLE, Turn(0), head("/p/hello"))]),
+        "DATA": Flood(HELLO + HANGS + LEAVES, [(DATA, 0, Turn(0), b"x")],
+                      ends=(ENHANCE_YOUR_CALM, PROTOCOL_ERROR)),
+        "GOAWAY": Flood(HELLO + HANGS, [(GOAWAY, 0, 0, word(0) + word(NO_ERROR))]),
+        "of the server": Flood(HELLO, PINGS, options=("-r", "-h")),
     },
     "http_1": {
         "fields without an end": Flood1(GET_1[:-2], b"x: y\r\n"),

@@ -108,6 +108,13 @@ CONNECTION = {
     "a window of the connection past 2^31 - 1": ((FLOW_CONTROL_ERROR,),
         frame(WINDOW_UPDATE, 0, 0, word(LARGEST_WINDOW))),
 
+    "HEADERS on a stream below the last": ((PROTOCOL_ERROR,), get(5) + get(1)),
+    "DATA on a stream below the last": ((STREAM_CLOSED,), get(5) + frame(DATA, 0, 1, b"x")),
+    "DATA on a closed stream": ((STREAM_CLOSED,), get(1, "/f/hang") + frame(RST_STREAM, 0, 1, word(CANCEL)) +
+                                frame(DATA, 0, 1, b"x") * 10),
+    "HEADERS on a closed stream": ((STREAM_CLOSED,),
+        get(1, "/f/hang") + frame(RST_STREAM, 0, 1, word(CANCEL)) + get(1)),
+
     "index 0": ((COMPRESSION_ERROR,), raw_request(head() + indexed(0))),
     "an index past the table": ((COMPRESSION_ERROR,), raw_request(head() + indexed(62))),
     "an index of 2^40": ((COMPRESSION_ERROR,), raw_request(head() + indexed(1 << 40))),
@@ -153,6 +160,10 @@ STREAM = {
         frame(HEADERS, WHOLE, 1, head("/f/upload", "POST", ("content-length", "5")))),
 }
 
+# Authorities that are none; of HTTP/1 too.
+AUTHORITIES = ["user@a", "user:secret@a", "a,b", "[::1", "[::1]x", "::1", "[a]", "a:b", "a:65536", "a:-1", "a:1:2", ":80",
+               "a%2", "a\\b"]
+
 # Requests that are malformed (8.1.1): PROTOCOL_ERROR for their stream, or 400.
 MALFORMED = {
     "no fields at all": request(),
@@ -192,6 +203,11 @@ MALFORMED = {
     "a path with a line feed": request(METHOD, SCHEME, (":path", "/p/hello\nx"), AUTHORITY),
     "a scheme with a slash": request(METHOD, (":scheme", "ht/tp"), PATH, AUTHORITY),
     "an authority with a space": request(METHOD, SCHEME, PATH, (":authority", "a b")),
+    **{"the authority '%s'" % wrong: request(METHOD, SCHEME, PATH, (":authority", wrong)) for wrong in AUTHORITIES},
+    **{"the host '%s'" % wrong: request(METHOD, SCHEME, PATH, ("host", wrong)) for wrong in AUTHORITIES},
+    "a host that is not the authority": request(METHOD, SCHEME, PATH, AUTHORITY, ("host", "127.0.0.2")),
+    "a host with another port": request(METHOD, SCHEME, PATH, AUTHORITY, ("host", "127.0.0.1:443")),
+    "two hosts": request(METHOD, SCHEME, PATH, ("host", "a"), ("host", "a")),
     "CONNECT with a path": request((":method", "CONNECT"), SCHEME, PATH, AUTHORITY),
     "CONNECT without an authority": request((":method", "CONNECT")),
 }
@@ -213,18 +229,6 @@ ALLOWED = {
     "padding of all of DATA": post() + frame(DATA, PADDED | END_STREAM, 1, b"\x03abc"),
     "an empty CONTINUATION": get(flags=END_STREAM) + frame(CONTINUATION, END_HEADERS, 1),
     "two sizes of the table": raw_request(integer(0, 5, 0x20) + integer(4096, 5, 0x20) + head()),
-}
-
-
-# Bytes that may be late frames of a stream that was reset: nghttp2 does not take them for an attack. They are for
-# nobody, and the connection goes on, or ends with one of these codes.
-STALE = {
-    "HEADERS on a stream below the last": ((PROTOCOL_ERROR, STREAM_CLOSED), get(5) + get(1)),
-    "DATA on a stream below the last": ((PROTOCOL_ERROR, STREAM_CLOSED), get(5) + frame(DATA, 0, 1, b"x")),
-    "DATA on a closed stream": ((STREAM_CLOSED,), get(1, "/f/hang") + frame(RST_STREAM, 0, 1, word(CANCEL)) +
-                                frame(DATA, 0, 1, b"x") * 10),
-    "HEADERS on a closed stream": ((STREAM_CLOSED,),
-        get(1, "/f/hang") + frame(RST_STREAM, 0, 1, word(CANCEL)) + get(1)),
 }
 
 
