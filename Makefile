@@ -8,6 +8,7 @@
 #   make playground      the page on which regions, tasks and cancels can be seen and clicked
 #   make soak            the soak: model, lab, replay, heap, workflows and HTTP for longer, EBB_SOAK_SECONDS
 #                        (60) each; ST-01 to ST-04 as long as their source says; a million requests
+#   make h2spec          h2spec, strict, against the HTTP server, where Go is at hand; RUNS=10 for ten in a row
 #   make st              of the soak, ST-01 to ST-04 alone, as long as their source says
 #   make DEPS=: ...      look for no packages: you bring your own tools
 
@@ -29,7 +30,7 @@ SHELL_SCRIPTS = $(shell grep -lE '^\#!.*\bbash\b' scripts/* .ci/*)
 
 build = cmake --preset $(1) && cmake --build --preset $(1)
 
-.PHONY: all run test soak st bench bench-peers asan tsan fuzz lint format docs install clean wasm clang playground
+.PHONY: all run test soak st bench bench-peers asan tsan fuzz lint format docs install clean wasm clang playground h2spec
 .NOTPARALLEL:
 
 all:
@@ -51,6 +52,11 @@ soak: all
 
 st: all
 	ctest --preset st
+
+h2spec:
+	$(DEPS) build test
+	$(call build,release) --target http_test_server
+	scripts/h2spec $(RUNS)
 
 playground:
 	$(DEPS) build clang
