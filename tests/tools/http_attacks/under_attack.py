@@ -35,9 +35,11 @@ def go_first(core, pid=0):
 
 
 def go_last():
-    """Of an attacker."""
+    """Of an attacker. Where the client has a priority of its own this is one program among all others: a machine that
+    has other work would have no time for an attack."""
     pin(CLIENT_CORE)
-    os.nice(19)
+    if os.geteuid() != 0:
+        os.nice(19)
 
 
 class Peak:
@@ -104,6 +106,35 @@ class Hose:
         if self.process.wait() != 0:
             raise AssertionError("the attacker has failed")
         return json.loads(line)
+
+
+def rate(good, seconds):
+    """Requests a second of the good client, from now on. It must not have failed."""
+    good.since_last()
+    began = time.monotonic()
+    time.sleep(seconds)
+    lived = good.since_last()
+    if lived["failed"]:
+        raise AssertionError("requests of the good client failed: %s" % lived["failures"])
+    return lived["requests"] / (time.monotonic() - began)
+
+
+def attackers(program, port, flood, n):
+    """A function that starts n of them for so many seconds, and returns one that waits for their end."""
+    def attack(seconds):
+        hoses = [Hose(program, port, flood.script, "-s", str(seconds), *flood.options) for _ in range(n)]
+        return lambda: [hose.report() for hose in hoses]
+    return attack
+
+
+def kept(good, attack, slice_s=0.6):
+    """What the good client keeps of its quiet rate, of just before and after, beside `attack`, of attackers()."""
+    before = rate(good, slice_s)
+    wait = attack(1)
+    time.sleep(0.2)  # it takes a moment to begin
+    during = rate(good, slice_s)
+    wait()
+    return 2 * during / (before + rate(good, slice_s))
 
 
 class Measured:
