@@ -21,4 +21,11 @@ typedef struct ebb__url {
  * zone. A query needs a path before it: "http://a?b" is none of ours. False: it is none. */
 bool ebb__url_parse(const char *text, ebb__url *out);
 
+enum { EBB__URL_BYTES = 8192 };
+
+/* What a reference ("../a?b", "//host/", "https://host/") stands for in a document at `base`, of which the scheme, the
+ * authority and the path are used: RFC 3986, 5.2. `to` has room for EBB__URL_BYTES + 1 and gets an absolute URL without a
+ * fragment, which is still to be parsed. False: it is too long. */
+bool ebb__url_resolve(const ebb__url *base, const char *reference, char *to);
+
 #endif
