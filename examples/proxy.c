@@ -1,10 +1,11 @@
-/* A reverse proxy: it asks another server whatever is asked of it, and both bodies stream through it.
+/* A reverse proxy: it asks another server whatever is asked of it. Both bodies stream through it, with their trailers.
  *
  *   build/release/examples/proxy 8081 http://127.0.0.1:8080
  *   curl http://127.0.0.1:8081/Ada
  *
- * The call to the other server belongs to the region of the request: who leaves cancels it, and so does a deadline,
- * which travels on. No code here does that. One piece a direction is in memory; the rest stays with its sender. */
+ * The call to the other server belongs to the region of the request: a client that leaves cancels it, and so does a
+ * deadline, which travels on. The client of Ebb sends again what the other server has not processed. No code here does
+ * that. One piece a direction is in memory; the rest stays with its sender. */
 #include <ebb/ebb.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,8 +38,14 @@ static bool stays(const ebb_http *x, const char *name) {
     return true;
 }
 
+/* After the body: a name that is not allowed in trailers is left out. */
+static void pass_trailers(const ebb_http *from, ebb_http *to) {
+    ebb_http_field f;
+    for (size_t i = 0; ebb_http_trailer_at(from, i, &f); i++) (void)ebb_http_set_trailer(to, f.name, f.value);
+}
+
 /* A task of its own, beside the answer. If the client breaks off, or sends too much, the request has failed, and
- * all of its region with it. That the other server wants no more of a body has not: its answer may say why. */
+ * all of its region with it. If the other server wants no more of a body, its answer may say why. */
 static ebb_status send_up(ebb_cx *cx, void *arg) {
     relay *r = arg;
     char bytes[PIECE];
@@ -47,8 +54,10 @@ static ebb_status send_up(ebb_cx *cx, void *arg) {
     while ((st = ebb_await(cx, ebb_http_read(cx, r->down, bytes, sizeof bytes), &n)) == EBB_OK) {
         if (ebb_await(cx, ebb_http_write(cx, r->up, bytes, n.as.u), NULL) != EBB_OK) return EBB_OK;
     }
-    if (st == EBB_ERR_EOF) (void)ebb_http_end(cx, r->up);
-    return st == EBB_ERR_EOF ? EBB_OK : st;
+    if (st != EBB_ERR_EOF) return st;
+    pass_trailers(r->down, r->up);
+    (void)ebb_http_end(cx, r->up);
+    return EBB_OK;
 }
 
 static ebb_status send_down(ebb_cx *cx, relay *r) {
@@ -64,7 +73,9 @@ static ebb_status send_down(ebb_cx *cx, relay *r) {
         st = ebb_await(cx, ebb_http_read(cx, r->up, bytes, sizeof bytes), &n);
         if (st == EBB_OK) st = ebb_await(cx, ebb_http_write(cx, r->down, bytes, n.as.u), NULL);
     }
-    return st == EBB_ERR_EOF ? EBB_OK : st;
+    if (st != EBB_ERR_EOF) return st;
+    pass_trailers(r->up, r->down);
+    return EBB_OK;
 }
 
 /* Asks, and waits for the head of the answer. */
@@ -80,7 +91,7 @@ static ebb_status ask(ebb_cx *cx, relay *r, const char *upstream) {
         if (!stays(r->down, fields[n].name)) n++;
     }
     ebb_http_call call = {.method = ebb_http_method(r->down), .url = url, .headers = fields, .headers_n = n};
-    call.streams = !has("GET HEAD", call.method) || ebb_http_header(r->down, "content-length") != NULL;
+    call.streams = ebb_http_has_body(r->down);
     ebb_status st = ebb_await(cx, ebb_within(cx, ebb_http_open(cx, client, &call), PATIENCE_NS), &v);
     if (st == EBB_OK) r->up = ebb_http_of(cx, v);
     if (st != EBB_OK || !call.streams) return st;

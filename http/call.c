@@ -28,8 +28,27 @@ static void call_free(ebb__call *c) {
     if (c->handle != NULL) ebb__handle_free(c->handle);
     if (c->answer != NULL) ebb__block_free(c->answer);
     ebb__free(&a, c->x.body, c->x.body_room);
+    ebb__free(&a, c->x.whole, c->x.whole_room);
     ebb__arena_free(&c->x.arena);
     ebb__free(&a, c, sizeof *c);
+}
+
+bool ebb__call_is_given(const ebb__call *c) {
+    return c->handle != NULL && c->handle->state == EBB__HANDLE_OPEN && c->future == NULL;
+}
+
+/* The exchange of a call that was given stays its user's. */
+static void lose(ebb__call *c, ebb_status st) {
+    ebb_http *x = &c->x;
+    reject(c, &c->answered, st);
+    if (x->conn != NULL) {
+        ebb__exchange_in_end(x, st);
+        x->conn->proto->reset(x, EBB__CANCEL);
+        return;
+    }
+    if (c->where != NULL) ebb__origin_remove(c);
+    c->origin = NULL;
+    if (!x->gone) ebb__exchange_gone(x, st, EBB_CANCEL_DISCONNECT, "");
 }
 
 /* Whatever it does. What flies is freed with the end of its stream. */
@@ -44,6 +63,10 @@ static void give_up(ebb__call *c, ebb_status st) {
 }
 
 void ebb__call_fail(ebb__call *c, ebb_status st) {
+    if (ebb__call_is_given(c)) {
+        lose(c, st);
+        return;
+    }
     end_futures(c, st);
     if (c->handle != NULL) ebb__handle_close(c->handle);
     else give_up(c, st);
@@ -67,12 +90,12 @@ void ebb__client_gone(ebb_http *x, ebb_status st) {
     ebb__call *c = x->call;
     ebb__origin *o = c->origin;
     ebb__link *k = c->link;
-    bool given = c->handle != NULL && c->handle->state == EBB__HANDLE_OPEN && c->future == NULL;
+    bool given = ebb__call_is_given(c);
     c->origin = NULL;
     c->link = NULL;
     end_futures(c, st == EBB_OK ? EBB_ERR_HTTP_RESET : st);
     if (!given) call_free(c); /* else its user may still read what came */
-    ebb__origin_left(o, k);
+    if (k != NULL) ebb__origin_left(o, k);
 }
 
 /* ---- the value of a fetch ------------------------------------------------------------------------------------- */
@@ -191,7 +214,6 @@ static ebb_status keep_rest(ebb_http *x) {
 }
 
 static ebb_status answered(ebb__call *c) {
-    if (c->x.too_large) return EBB_ERR_LIMIT;
     if (c->handle == NULL) return fetch_head(c);
     if (c->future == NULL) return EBB_OK;
     return ebb__is_wanted(c->future) ? keep_rest(&c->x) : EBB_CANCELLED;
@@ -200,7 +222,9 @@ static ebb_status answered(ebb__call *c) {
 void ebb__client_answered(ebb_http *x) {
     ebb__call *c = x->call;
     if (c->handle == NULL && c->future == NULL) return;
-    ebb_status st = answered(c);
+    ebb_status st = x->too_large ? EBB_ERR_LIMIT : ebb__call_redirect(c);
+    if (st == EBB_OK && c->redirected) return;
+    if (st == EBB_OK) st = answered(c);
     if (st != EBB_OK) {
         ebb__call_fail(c, st);
         return;
@@ -214,6 +238,10 @@ void ebb__client_answered(ebb_http *x) {
 /* A fetch that has failed has let go of its stream, and of what still comes. */
 void ebb__client_body(ebb_http *x) {
     ebb__call *c = x->call;
+    if (c->redirected) {
+        ebb__call_drop_body(c);
+        return;
+    }
     if (c->handle != NULL || c->future == NULL) return;
     ebb_status st = fetch_more(c);
     if (st == EBB_OK && x->in == EBB__IN_ENDED)
@@ -247,6 +275,7 @@ static ebb_status send_head(ebb_http *x, ebb__conn *conn) {
     ebb__exchange_link(x, conn);
     x->version = (uint8_t)conn->proto->version;
     x->began = ebb__loop_now(x->loop);
+    x->call->taken = conn->taken;
     ebb_status st = conn->proto->head(x);
     if (st == EBB_OK) {
         ebb__exchange_more(x);
@@ -265,7 +294,7 @@ void ebb__call_start(ebb__call *c, ebb__link *k) {
         return;
     }
     c->link = k;
-    if (c->streams) give(c);
+    if (c->streams && c->future != NULL) give(c);
 }
 
 /* ---- what is asked for ---------------------------------------------------------------------------------------- */
@@ -345,12 +374,13 @@ static bool expects_body(const char *method) {
     return strcmp(method, "POST") == 0 || strcmp(method, "PUT") == 0 || strcmp(method, "PATCH") == 0;
 }
 
-static void fill_body(ebb_http *x, const ebb_http_call *call) {
-    x->out = call->streams ? EBB__OUT_OPEN : EBB__OUT_ENDED;
-    if (call->streams) return;
-    x->from = call->body;
-    x->from_n = x->out_size = call->body_n;
-    x->out_sized = call->body_n > 0 || expects_body(x->method);
+void ebb__call_set_body(ebb__call *c) {
+    ebb_http *x = &c->x;
+    x->out = c->streams ? EBB__OUT_OPEN : EBB__OUT_ENDED;
+    if (c->streams) return;
+    x->from = c->body;
+    x->from_n = x->out_size = c->body_size;
+    x->out_sized = c->body_size > 0 || expects_body(x->method);
 }
 
 static ebb__call *call_new(ebb_http_client *client) {
@@ -369,8 +399,12 @@ static ebb__call *call_new(ebb_http_client *client) {
 static ebb_status call_fill(ebb__call *c, ebb_cx *cx, const ebb_http_call *call, const ebb__url *url) {
     ebb_status st = fill_head(&c->x, call, url);
     if (st != EBB_OK) return st;
-    fill_body(&c->x, call);
     c->streams = call->streams;
+    c->body = call->body;
+    c->body_size = call->body_n;
+    ebb__call_set_body(c);
+    c->redirects = call->redirects;
+    c->follows = call->redirects > 0 && !call->streams;
     c->deadline = deadline_of(cx, call);
     return c->deadline > ebb_now(cx) ? EBB_OK : EBB_TIMEOUT;
 }

@@ -2,10 +2,13 @@
 #define _POSIX_C_SOURCE 200809L
 #include "http/client.h"
 
+#include <errno.h>
+
 #include "base/alloc.h"
 
 enum { CONNECTIONS = 8, HEADERS = 100, HEADER_BYTES = 16 * 1024, BODY_BYTES = 16 * 1024 * 1024 };
-#define IDLE_NS (60 * EBB_SECOND)
+#define IDLE_NS    (60 * EBB_SECOND)
+#define CONNECT_NS (10 * EBB_SECOND)
 
 static ebb__link *link_of(ebb__conn *c) {
     return (ebb__link *)(void *)c;
@@ -60,10 +63,23 @@ static bool has_room(const ebb__link *k) {
     return k->known && c->proto->version >= 20 ? ebb__h2_client_room(c) > 0 : c->slots == 0;
 }
 
+/* The peer has closed an idle connection, and libuv has not told us yet. What is sent there now would be lost. */
+static bool is_stale(const ebb__link *k) {
+    uv_os_fd_t fd;
+    char byte;
+    if (!k->idle || uv_fileno(&k->conn.wire.handle->uv.any, &fd) != 0) return false;
+    ssize_t n = recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
+}
+
 static ebb__link *find_room(const ebb__origin *o) {
-    ebb__link *k = o->links;
-    while (k != NULL && !has_room(k)) k = k->next;
-    return k;
+    for (ebb__link *k = o->links; k != NULL; k = k->next) {
+        if (!has_room(k)) continue;
+        if (!is_stale(k)) return k;
+        link_over(k);
+        ebb__conn_drain(&k->conn);
+    }
+    return NULL;
 }
 
 /* Of HTTP/2 one connection is enough until it is full, so of those only one comes at a time. */
@@ -165,6 +181,7 @@ void ebb__client_ready(ebb__conn *c) {
     ebb__link *k = link_of(c);
     ebb__origin *o = c->origin;
     k->state = EBB__LINK_READY;
+    ebb__link_ready(k);
     o->h1 = c->proto->version < 20;
     if (o->h1) is_known(k);
     hand_out(o);
@@ -315,6 +332,7 @@ static void client_fill(ebb_http_client *c, const ebb_http_client_opts *o) {
     c->bounds.body_bytes = UINT64_MAX; /* of a fetch it is the call's */
     c->body_bytes = or_else(o->body_bytes, BODY_BYTES);
     c->idle_ns = or_else(o->idle_ns, IDLE_NS);
+    c->connect_ns = or_else(o->connect_ns, CONNECT_NS);
 }
 
 /* Files that the caller names are read now, so that it hears of what is wrong with them. */

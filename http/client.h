@@ -15,7 +15,7 @@
 
 #include "http/http.h"
 #include "http/url.h"
-#include "loop/request.h"
+#include "loop/dial.h"
 
 typedef struct ebb__call ebb__call;
 typedef struct ebb__link ebb__link;
@@ -32,7 +32,7 @@ struct ebb_http_client {
     bool has_tls;          /* and it may be used */
     ebb__request *reading; /* what reads it, in the pool; NULL: nothing does */
     ebb__bounds bounds;
-    uint64_t body_bytes, idle_ns;
+    uint64_t body_bytes, idle_ns, connect_ns;
     uint32_t connections;
     bool prior_knowledge;
     bool stopped;
@@ -73,11 +73,9 @@ struct ebb__link {
     bool idle;
     bool served; /* it has had a call */
 
-    /* Until it has a wire: link.c. */
-    ebb__request *lookup;                /* NULL: there is none */
-    struct addrinfo *found, *next_found; /* what it said, and what of that is still to be tried */
-    ebb__handle *handle;                 /* what connects; NULL: nothing does */
-    uv_connect_t connect;
+    /* Until it is ready: link.c. */
+    ebb__request *lookup; /* NULL: there is none */
+    ebb__dial *dial;
 };
 
 struct ebb__call {
@@ -90,6 +88,17 @@ struct ebb__call {
     ebb__handle *handle;  /* of an open; NULL: a fetch */
     bool streams;
     uint64_t deadline; /* EBB_FOREVER: none */
+
+    /* To be sent again: resend.c. */
+    const void *body; /* the caller's, until the future has ended */
+    size_t body_size;
+    uint64_t taken;     /* by the connection, before it was sent there */
+    uint32_t retries;   /* so far */
+    uint32_t redirects; /* that it may still follow */
+    bool redirected;    /* its response is a redirect: `target` is where it goes when its stream is over */
+    bool let_go;        /* and that was reset */
+    bool follows;       /* the call said that it wants to */
+    ebb__url target;
 
     /* Of a fetch: the block that will be its value, with room for the head and then the body. */
     char *answer;
@@ -129,12 +138,26 @@ ebb_status ebb__link_open(ebb__origin *o);
 /* Gives up a link whatever it does: it is freed now, or when libuv is done with it. */
 void ebb__link_drop(ebb__link *k, ebb_status st);
 void ebb__link_free(ebb__link *k);
+/* Its protocol is known: its connect timeout is over. */
+void ebb__link_ready(ebb__link *k);
+
+/* ---- resend.c -------------------------------------------------------------------------------------------------- */
+
+/* The head of a response is there. If it is a redirect that is to be followed, the call is `redirected` from now on,
+ * and its body is to be dropped. EBB_ERR_HTTP_REDIRECT, EBB_ERR_NOMEM. */
+ebb_status ebb__call_redirect(ebb__call *call);
+/* Drops the body of a redirect; a large one resets the stream. */
+void ebb__call_drop_body(ebb__call *call);
 
 /* ---- call.c ---------------------------------------------------------------------------------------------------- */
 
 /* Sends it by a link that has room; if that can't be, it fails. */
 void ebb__call_start(ebb__call *call, ebb__link *k);
-/* It fails, and is freed by this or by the end of its stream. */
+/* Its user has the exchange, and may have it for long. */
+bool ebb__call_is_given(const ebb__call *call);
+/* Has the body of the call sent, from its start. */
+void ebb__call_set_body(ebb__call *call);
+/* It fails, and is freed by this or by the end of its stream; one that was given stays until its user closes it. */
 void ebb__call_fail(ebb__call *call, ebb_status st);
 
 #endif

@@ -197,8 +197,10 @@ static void rest_free(ebb__conn *c) {
 static ebb_status send_bytes(ebb__conn *c, const uint8_t *from, size_t n) {
     size_t sent;
     ebb_status st = ebb__wire_try(&c->wire, (const char *)from, n, &sent);
+    c->taken += sent;
     if (c->server != NULL) c->server->stats.bytes_out += n;
     if (st == EBB_OK && sent < n) {
+        c->taken += n - sent; /* libuv may send them whatever happens here */
         st = keep_rest(c, from + sent, n - sent);
         if (st == EBB_OK) return EBB_PENDING;
     }

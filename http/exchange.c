@@ -21,7 +21,8 @@ static ebb_http *take_spare(ebb_http_server *s) {
 
 static void release(ebb_http *x, ebb_http_server *s, const ebb_allocator *a) {
     ebb__free(a, x->body, x->body_room);
-    x->body = NULL;
+    ebb__free(a, x->whole, x->whole_room);
+    x->body = x->whole = NULL;
     if (s == NULL || s->spares >= SPARES) {
         ebb__arena_free(&x->arena);
         ebb__free(a, x, sizeof *x);
@@ -258,7 +259,12 @@ bool ebb__exchange_body(ebb_http *x, const void *bytes, size_t n) {
         consumed(x, n);
         return true;
     }
-    if (wanted(x, &x->reader) != NULL && x->body_n == 0) {
+    if (wanted(x, &x->reader) != NULL && x->whole_reads) {
+        if (ebb__whole_add(x, from, n)) {
+            consumed(x, n);
+            n = 0;
+        }
+    } else if (x->reader != NULL && x->body_n == 0) {
         size_t k = n < x->into_n ? n : x->into_n;
         memcpy(x->into, from, k);
         reader_gets(x, k);
@@ -285,7 +291,8 @@ void ebb__exchange_in_end(ebb_http *x, ebb_status st) {
     if (x->reader != NULL && x->body_n == 0) {
         ebb_future *f = x->reader;
         x->reader = NULL;
-        ebb__reject(x->loop, f, st);
+        if (x->whole_reads && st == EBB_ERR_EOF) (void)ebb__settle(x->loop, f, ebb__whole_end(x));
+        else ebb__reject(x->loop, f, st);
     }
     if (x->client) ebb__client_body(x);
 }
@@ -301,7 +308,7 @@ static void read_cancel(ebb_cx *cx, ebb_future *f, void *arg) {
 static const ebb_op read_op = {"http read", read_cancel, NULL};
 
 /* The first read of a body that the peer holds back asks for it. */
-static void reader_waits(ebb_http *x) {
+void ebb__exchange_waits(ebb_http *x) {
     x->in_since = ebb__loop_now(x->loop);
     if (!x->client) ebb__keeper_at(x->conn, x->in_since + x->conn->server->limits.body_ns);
     if (!x->expects) return;
@@ -309,8 +316,7 @@ static void reader_waits(ebb_http *x) {
     x->conn->proto->go_on(x);
 }
 
-static ebb_status may_read(ebb_http *x, const void *into, size_t n) {
-    if (into == NULL || n == 0 || n > INT64_MAX) return EBB_ERR_INVALID;
+ebb_status ebb__exchange_may_read(ebb_http *x) {
     if (wanted(x, &x->reader) != NULL) return EBB_ERR_BUSY;
     if (x->lost) return EBB_ERR_CLOSED;
     if (x->body_n == 0 && x->in == EBB__IN_ENDED) return x->in_status;
@@ -325,7 +331,7 @@ size_t ebb__exchange_read(ebb_http *x, uint8_t *to, size_t room) {
 
 ebb_future *ebb_http_read_at(ebb_cx *cx, ebb_http *x, void *into, size_t n, const char *site) {
     ebb_future *f;
-    ebb_status st = may_read(x, into, n);
+    ebb_status st = into == NULL || n == 0 || n > INT64_MAX ? EBB_ERR_INVALID : ebb__exchange_may_read(x);
     if (st != EBB_OK) return ebb__loop_failed(cx, st, site);
     if (x->body_n > 0) {
         f = ebb__begin_now(cx, site, &f);
@@ -336,9 +342,10 @@ ebb_future *ebb_http_read_at(ebb_cx *cx, ebb_http *x, void *into, size_t n, cons
     x->reader = ebb__begin(x->loop, cx, &read_op, x, site, &f);
     if (x->reader == NULL) return f;
     f = x->reader;
+    x->whole_reads = false;
     x->into = into;
     x->into_n = n;
-    reader_waits(x);
+    ebb__exchange_waits(x);
     return f;
 }
 
@@ -484,8 +491,9 @@ bool ebb__exchange_is_writable(const ebb_http *x) {
 void ebb__exchange_gone(ebb_http *x, ebb_status st, ebb_cancel_kind kind, const char *message) {
     ebb__conn *c = x->conn;
     assert(!x->gone);
+    if (x->client && c != NULL && ebb__client_resends(x, &st)) return;
     x->gone = true;
-    c->open--;
+    if (c != NULL) c->open--;
     x->lost = st != EBB_OK;
     x->out_since = 0;
     if (!x->client && x->lost) { /* the work is cancelled, and with it what it waits for */
@@ -498,7 +506,7 @@ void ebb__exchange_gone(ebb_http *x, ebb_status st, ebb_cancel_kind kind, const 
         ebb__exchange_unlink(x);
         x->conn = NULL;
         ebb__client_gone(x, st);
-        ebb__conn_freed(c);
+        if (c != NULL) ebb__conn_freed(c);
     } else {
         ebb__serve_gone(x, kind, message);
     }

@@ -15,8 +15,6 @@ typedef struct session {
     ebb__h1_out out;
     ebb_http *x;
     bool sent;         /* all of the request is put */
-    bool begun;        /* a byte of the response came */
-    bool used;         /* there was a call before this one */
     bool keeps;        /* the server lets it go on after this response */
     bool cut;          /* the call is given up, and with it the connection */
     uint32_t interims; /* responses of 1xx that came before */
@@ -98,7 +96,6 @@ static void answered(ebb__conn *c) {
     bool goes_on = s->keeps && s->sent && s->in.held_n == 0 && !s->in.closed && c->state == EBB__CONN_OPEN;
     s->x = s->in.x = NULL;
     s->out = (ebb__h1_out){0};
-    s->used = true;
     if (!goes_on) {
         ebb__h1_shut(&s->in);
         if (c->state == EBB__CONN_OPEN) c->state = EBB__CONN_DRAINING;
@@ -106,20 +103,6 @@ static void answered(ebb__conn *c) {
     }
     ebb__exchange_gone(x, EBB_OK, EBB_CANCEL_NONE, "");
     ebb__conn_touch(c);
-}
-
-static bool is_idempotent(const char *method) {
-    static const char *const methods[] = {"GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE"};
-    for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
-        if (strcmp(method, methods[i]) == 0) return true;
-    }
-    return false;
-}
-
-/* A server may close a connection that it thinks idle while a call is on its way: then it has not looked at
- * it, as far as anybody can know. */
-static bool may_retry(const session *s) {
-    return !s->x->out_first || (s->used && !s->begun && is_idempotent(s->x->method));
 }
 
 /* Nothing more comes, and all that came was taken. */
@@ -131,8 +114,7 @@ static void lost(ebb__conn *c) {
         ebb__h1_closed(&s->in);
         answered(c);
     } else {
-        ebb__conn_drop(c, may_retry(s) ? EBB_ERR_HTTP_RETRY : EBB_ERR_HTTP_RESET, EBB_CANCEL_DISCONNECT,
-                       "the server has closed the connection");
+        ebb__conn_drop(c, EBB_ERR_HTTP_RESET, EBB_CANCEL_DISCONNECT, "the server has closed the connection");
     }
 }
 
@@ -150,7 +132,6 @@ static void feed(ebb__conn *c, const uint8_t *bytes, size_t n) {
         ebb__conn_finish(c);
         return;
     }
-    s->begun = true;
     ebb__h1_take(&s->in, bytes, n);
     settle(c);
 }
@@ -179,7 +160,7 @@ static ebb_status request(ebb_http *x) {
     ebb_status st = ebb__h1_begin(&s->out, x, first, "");
     if (st != EBB_OK) return st;
     s->x = x;
-    s->sent = s->begun = s->keeps = false;
+    s->sent = s->keeps = false;
     s->interims = 0;
     ebb__h1_next(&s->in);
     ebb__conn_touch(x->conn);

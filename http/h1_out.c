@@ -35,7 +35,8 @@ static char *put_fields(char *to, const ebb__fields *f) {
 /* A request without a body has no length either. Trailers have no place but after chunks. */
 ebb__h1_frame ebb__h1_frame_of(const ebb_http *x) {
     bool chunks = x->client || x->version > 10;
-    if (x->bodyless || (x->client && x->out == EBB__OUT_ENDED && !x->out_sized)) return EBB__H1_NO_BODY;
+    bool empty = x->out == EBB__OUT_ENDED && !x->out_sized && x->out_trailers.n == 0;
+    if (x->bodyless || (x->client && empty)) return EBB__H1_NO_BODY;
     if (x->out_sized && (x->out_trailers.n == 0 || !chunks)) return EBB__H1_BY_LENGTH;
     return chunks ? EBB__H1_BY_CHUNKS : EBB__H1_BY_CLOSE;
 }

@@ -118,6 +118,13 @@ struct ebb_http {
     char *event; /* room for the text of an event */
     size_t event_n;
 
+    /* The whole body, for ebb_http_body: body.c. */
+    uint8_t *whole;
+    size_t whole_n, whole_room;
+    uint64_t whole_most;
+    bool whole_reads; /* it is the reader */
+    ebb_http_bytes whole_bytes;
+
     /* Of a client: http/client.h has the rest. */
     struct ebb__call *call;
 
@@ -160,7 +167,14 @@ size_t ebb__exchange_take(ebb_http *x, uint8_t *to, size_t room, bool *ended);
 size_t ebb__exchange_ready(ebb_http *x, bool *ended);
 /* Takes bytes of the body that came, and tells the protocol so. */
 size_t ebb__exchange_read(ebb_http *x, uint8_t *to, size_t room);
-/* The stream is over. EBB_OK: both sides have said all. Otherwise why it was lost, the kind of the cancel, and
+/* The whole body is collected: bytes that came go there, unless they are too many, and its value at the end. */
+bool ebb__whole_add(ebb_http *x, const uint8_t *from, size_t n);
+ebb_value ebb__whole_end(ebb_http *x);
+/* A reader waits from now on, so a peer that waits for "100 Continue" gets that. */
+void ebb__exchange_waits(ebb_http *x);
+/* Why a read can't begin: EBB_ERR_BUSY, EBB_ERR_CLOSED, or what ended the body. */
+ebb_status ebb__exchange_may_read(ebb_http *x);
+/* The stream is over. A client's exchange that waits to be sent again has no connection. EBB_OK: both sides have said all. Otherwise why it was lost, the kind of the cancel, and
  * a message. */
 void ebb__exchange_gone(ebb_http *x, ebb_status st, ebb_cancel_kind kind, const char *message);
 
@@ -270,6 +284,7 @@ struct ebb__conn {
     char *rest; /* bytes that the system did not take; libuv has them */
     size_t rest_n;
     uint64_t write_since; /* it has them since then */
+    uint64_t taken;       /* bytes that the system or libuv has taken, so far */
 
     /* Of a server. */
     ebb__conn *prev, *next;
@@ -380,7 +395,10 @@ void ebb__client_closed(ebb__conn *c);               /* libuv has let go of its 
 void ebb__client_answered(ebb_http *x);              /* the head of a response is whole */
 void ebb__client_body(ebb_http *x);                  /* bytes of its body came, or its end */
 void ebb__client_gone(ebb_http *x, ebb_status st);   /* its stream is over; conn is NULL from now on */
-bool ebb__client_wants(const ebb_http *x);           /* its call is not cancelled: its body may be read */
+/* Its stream is over, with *st, and nobody was told: true if its call is sent again instead. Else *st may have become
+ * EBB_ERR_HTTP_RETRY, because nothing of the request was sent. */
+bool ebb__client_resends(ebb_http *x, ebb_status *st);
+bool ebb__client_wants(const ebb_http *x); /* its call is not cancelled: its body may be read */
 const ebb__bounds *ebb__client_bounds(const ebb__conn *c);
 
 struct ebb_http_server {

@@ -1,15 +1,12 @@
 /* How a client's link gets its connection: the name is looked up, unless it is a number, and its addresses are
- * tried one after the other.
+ * dialled (loop/dial.h). The time limit of the dial covers all of it: lookup, TCP and TLS.
  *
  * No future stands behind this: those that wait are the calls, and a link serves whoever is the first of them
  * when it is ready. */
 #define _POSIX_C_SOURCE 200809L
 #include "http/client.h"
 
-#include <netdb.h>
-
 #include "base/alloc.h"
-#include "loop/stream.h"
 
 static const char site[] = "http client";
 
@@ -39,7 +36,7 @@ void ebb__link_free(ebb__link *k) {
     if (k->prev != NULL) k->prev->next = k->next;
     else o->links = k->next;
     if (k->next != NULL) k->next->prev = k->prev;
-    uv_freeaddrinfo(k->found);
+    ebb__dial_end(k->dial);
     ebb__free(&o->client->allocator, k, sizeof *k);
     ebb__origin_release(o);
 }
@@ -49,15 +46,14 @@ static void fail(ebb__link *k, ebb_status st) {
     ebb__link_free(k);
 }
 
-/* ---- one address ---------------------------------------------------------------------------------------------- */
+/* ---- the connection ------------------------------------------------------------------------------------------- */
 
 /* It has a wire, or is over. */
-static void connected(ebb__link *k) {
+static void on_connected(void *ctx, ebb__handle *h) {
+    ebb__link *k = ctx;
     ebb__origin *o = k->conn.origin;
     ebb_cx *cx = ebb_loop_cx(k->conn.loop);
-    ebb__handle *h = k->handle;
     ebb_status st = EBB_OK;
-    k->handle = NULL;
     if (o->tls) k->conn.tls = ebb__tls_new(o->client->tls, o->host);
     if (o->tls && k->conn.tls == NULL) st = EBB_ERR_NOMEM;
     if (st == EBB_OK) st = ebb__conn_open(&k->conn, cx, (ebb_stream){ebb__handle_id(h)});
@@ -71,54 +67,11 @@ static void connected(ebb__link *k) {
     fail(k, st);
 }
 
-static ebb_status try_rest(ebb__link *k, ebb_status st);
-
-static void on_connect(uv_connect_t *uv, int code) {
-    ebb__link *k = uv->data;
-    if (k->state == EBB__LINK_OVER) { /* it was dropped, and its handle closed */
-        ebb__link_free(k);
-        return;
-    }
-    if (code == 0) {
-        connected(k);
-        return;
-    }
-    ebb__handle_close(k->handle);
-    k->handle = NULL;
-    ebb_status st = try_rest(k, code == UV_ECANCELED ? EBB_ERR_CLOSED : ebb__uv_status(code));
-    if (st != EBB_OK) fail(k, st);
+static void on_failed(void *ctx, ebb_status st) {
+    ebb__link_drop(ctx, st == EBB_TIMEOUT ? EBB_ERR_HTTP_CONNECT : st);
 }
 
-static ebb_status try_one(ebb__link *k, const struct sockaddr *to) {
-    ebb_status st;
-    ebb__handle *h = ebb__stream_new(k->conn.loop, k->conn.client->region, EBB__TCP, site, &st);
-    if (h == NULL) return st;
-    k->connect.data = k;
-    int code = uv_tcp_connect(&k->connect, &h->uv.tcp, to, on_connect);
-    if (code == 0) k->handle = h;
-    else ebb__handle_close(h);
-    return code == 0 ? EBB_OK : ebb__uv_status(code);
-}
-
-/* ---- several -------------------------------------------------------------------------------------------------- */
-
-static void set_port(struct sockaddr *to, uint16_t port) {
-    if (to->sa_family == AF_INET) ((struct sockaddr_in *)(void *)to)->sin_port = htons(port);
-    else ((struct sockaddr_in6 *)(void *)to)->sin6_port = htons(port);
-}
-
-/* Those that are left. `st` is what the last one said, and the result if none can be tried. */
-static ebb_status try_rest(ebb__link *k, ebb_status st) {
-    while (k->next_found != NULL) {
-        struct addrinfo *a = k->next_found;
-        k->next_found = a->ai_next;
-        if (a->ai_family != AF_INET && a->ai_family != AF_INET6) continue;
-        set_port(a->ai_addr, k->conn.origin->port);
-        st = try_one(k, a->ai_addr);
-        if (st == EBB_OK) return st;
-    }
-    return st;
-}
+static const ebb__dial_ops dial_ops = {on_connected, on_failed};
 
 /* ---- the name ------------------------------------------------------------------------------------------------- */
 
@@ -136,8 +89,8 @@ static void on_found(uv_getaddrinfo_t *uv, int code, struct addrinfo *found) {
         return;
     }
     k->lookup = NULL;
-    k->found = k->next_found = found;
-    ebb_status st = try_rest(k, code == 0 ? EBB_UV(UV_EAI_NODATA) : ebb__uv_status(code));
+    ebb_status st = code == 0 ? ebb__dial_start(k->dial, found, k->conn.origin->port) : ebb__uv_status(code);
+    uv_freeaddrinfo(found);
     if (st != EBB_OK) fail(k, st);
 }
 
@@ -159,6 +112,7 @@ static ebb_status look_up(ebb__link *k) {
     return EBB_OK;
 }
 
+/* A host that is a number needs no lookup. */
 static bool is_number(const ebb__origin *o, struct sockaddr_storage *to) {
     ebb_address a = {.port = o->port};
     if (o->host_n >= sizeof a.ip) return false;
@@ -166,11 +120,21 @@ static bool is_number(const ebb__origin *o, struct sockaddr_storage *to) {
     return ebb__address_parse(&a, to) == EBB_OK;
 }
 
-ebb_status ebb__link_open(ebb__origin *o) {
+static ebb_status dial(ebb__link *k) {
+    const ebb_http_client *c = k->conn.client;
     struct sockaddr_storage to;
+    k->dial = ebb__dial_new(k->conn.loop, c->region, c->connect_ns, &dial_ops, k, site);
+    if (k->dial == NULL) return EBB_ERR_NOMEM;
+    if (!is_number(k->conn.origin, &to)) return look_up(k);
+    struct addrinfo one = {
+        .ai_family = to.ss_family, .ai_addr = (struct sockaddr *)&to, .ai_addrlen = sizeof to};
+    return ebb__dial_start(k->dial, &one, k->conn.origin->port);
+}
+
+ebb_status ebb__link_open(ebb__origin *o) {
     ebb__link *k = link_new(o);
     if (k == NULL) return EBB_ERR_NOMEM;
-    ebb_status st = is_number(o, &to) ? try_one(k, (struct sockaddr *)&to) : look_up(k);
+    ebb_status st = dial(k);
     if (st == EBB_OK) return st;
     o->usable--;
     o->coming--;
@@ -178,17 +142,21 @@ ebb_status ebb__link_open(ebb__origin *o) {
     return st;
 }
 
+void ebb__link_ready(ebb__link *k) {
+    ebb__dial_end(k->dial);
+    k->dial = NULL;
+}
+
 /* ---- giving up ------------------------------------------------------------------------------------------------ */
 
 void ebb__link_drop(ebb__link *k, ebb_status st) {
+    if (k->conn.wired) {
+        ebb__conn_drop(&k->conn, st, EBB_CANCEL_SHUTDOWN, "the client has dropped it");
+        return;
+    }
     if (k->lookup != NULL) {
         k->lookup->as.work.arg = NULL;
         (void)uv_cancel(&k->lookup->uv.any);
-        fail(k, st);
-    } else if (k->handle != NULL) {
-        ebb__origin_lost(k, st);
-        ebb__handle_close(k->handle); /* on_connect comes with it */
-    } else {
-        ebb__conn_drop(&k->conn, st, EBB_CANCEL_SHUTDOWN, "the client has dropped it");
     }
+    fail(k, st);
 }

@@ -42,10 +42,19 @@ const char *ebb_http_trailer(const ebb_http *x, const char *name) {
     return x->in == EBB__IN_ENDED ? value_of(&x->trailers, name) : NULL;
 }
 
-bool ebb_http_header_at(const ebb_http *x, size_t i, ebb_http_field *out) {
-    if (i >= x->fields.n) return false;
-    *out = (ebb_http_field){x->fields.at[i].name, x->fields.at[i].value};
+static bool field_at(const ebb__fields *f, size_t i, ebb_http_field *out) {
+    if (i >= f->n) return false;
+    *out = (ebb_http_field){f->at[i].name, f->at[i].value};
     return true;
+}
+bool ebb_http_header_at(const ebb_http *x, size_t i, ebb_http_field *out) {
+    return field_at(&x->fields, i, out);
+}
+bool ebb_http_trailer_at(const ebb_http *x, size_t i, ebb_http_field *out) {
+    return x->in == EBB__IN_ENDED && field_at(&x->trailers, i, out);
+}
+bool ebb_http_has_body(const ebb_http *x) {
+    return x->in == EBB__IN_BODY || x->in_bytes > 0;
 }
 
 /* What is not right there is given as it was sent. */
@@ -229,29 +238,43 @@ static size_t put(char *to, size_t at, const char *text, size_t n) {
     return at + n;
 }
 
+static size_t line_n(const char *text, const char *end) {
+    size_t n = 0;
+    while (text + n < end && text[n] != '\r' && text[n] != '\n') n++;
+    return n;
+}
+
 /* A text in several lines gets the name before each. CR, LF and CRLF end a line. Returns the length; with
  * `to` NULL nothing is written. */
-static size_t put_lines(char *to, const char *name, const char *text) {
+static size_t put_lines(char *to, const char *name, const char *text, size_t text_n) {
+    const char *end = text + text_n;
     size_t all = 0;
     for (;;) {
-        size_t n = strcspn(text, "\r\n");
+        size_t n = line_n(text, end);
         all = put(to, all, name, strlen(name));
         all = put(to, all, text, n);
         all = put(to, all, "\n", 1);
         text += n;
-        if (*text == 0) return all;
-        text += text[0] == '\r' && text[1] == '\n' ? 2 : 1;
+        if (text == end) return all;
+        text += end - text > 1 && text[0] == '\r' && text[1] == '\n' ? 2 : 1;
     }
+}
+
+static size_t put_line(char *to, size_t at, const char *name, const char *text) {
+    return at + put_lines(to == NULL ? to : to + at, name, text, strlen(text));
 }
 
 static size_t put_event(char *to, const ebb_http_event *e) {
     char retry[16];
     size_t n = 0;
     snprintf(retry, sizeof retry, "%u", e->retry_ms);
-    if (e->event != NULL) n += put_lines(to, "event: ", e->event);
-    if (e->id != NULL) n += put_lines(to == NULL ? to : to + n, "id: ", e->id);
-    if (e->retry_ms != 0) n += put_lines(to == NULL ? to : to + n, "retry: ", retry);
-    if (e->data != NULL) n += put_lines(to == NULL ? to : to + n, "data: ", e->data);
+    if (e->event != NULL) n = put_line(to, n, "event: ", e->event);
+    if (e->id != NULL) n = put_line(to, n, "id: ", e->id);
+    if (e->retry_ms != 0) n = put_line(to, n, "retry: ", retry);
+    if (e->data != NULL) {
+        size_t data_n = e->data_n != 0 ? e->data_n : strlen(e->data);
+        n += put_lines(to == NULL ? to : to + n, "data: ", e->data, data_n);
+    }
     if (to != NULL) to[n] = '\n';
     return n + 1;
 }
@@ -278,7 +301,9 @@ static char *event_room(ebb_http *x, size_t n) {
 }
 
 ebb_future *ebb_http_send_event_at(ebb_cx *cx, ebb_http *x, const ebb_http_event *e, const char *site) {
-    ebb_status st = e == NULL || !is_one_line(e->event) || !is_one_line(e->id) ? EBB_ERR_INVALID : EBB_OK;
+    bool right =
+        e != NULL && is_one_line(e->event) && is_one_line(e->id) && (e->data != NULL || e->data_n == 0);
+    ebb_status st = right ? EBB_OK : EBB_ERR_INVALID;
     if (st == EBB_OK && x->writer != NULL) st = EBB_ERR_BUSY;
     if (st == EBB_OK && x->out == EBB__OUT_NONE) st = start_events(cx, x);
     if (st != EBB_OK) return ebb__loop_failed(cx, st, site);

@@ -7,7 +7,7 @@
 
 #include "http/fields.h"
 
-enum { URL_BYTES = 8192, HOST_BYTES = 255, HTTP_PORT = 80, HTTPS_PORT = 443 };
+enum { URL_BYTES = EBB__URL_BYTES, HOST_BYTES = 255, HTTP_PORT = 80, HTTPS_PORT = 443 };
 
 /* The end of a text that is no longer than it may be, and printable; NULL: it is not. */
 static const char *end_of(const char *text) {
@@ -147,4 +147,90 @@ bool ebb__same_authority(const char *a, const char *b, bool tls) {
     size_t a_n = strlen(a), b_n = strlen(b), a_host = host_length(a, a_n), b_host = host_length(b, b_n);
     return ebb__same_name(a, a_host, b, b_host) &&
            port_of(a + a_host, a_n - a_host, tls) == port_of(b + b_host, b_n - b_host, tls);
+}
+
+/* ---- references ----------------------------------------------------------------------------------------------- */
+
+typedef struct text {
+    char *at;
+    size_t n;
+    bool full;
+} text;
+
+static void put(text *t, const char *from, size_t n) {
+    t->full = t->full || n > EBB__URL_BYTES - t->n;
+    if (t->full) return;
+    memcpy(t->at + t->n, from, n);
+    t->n += n;
+}
+
+/* "http:", "mailto:"; 0: there is none. */
+static size_t scheme_of(const char *at) {
+    size_t n = strcspn(at, ":/?#");
+    bool letter = (at[0] >= 'a' && at[0] <= 'z') || (at[0] >= 'A' && at[0] <= 'Z');
+    return letter && at[n] == ':' ? n + 1 : 0;
+}
+
+static void pop_segment(text *t, size_t root) {
+    while (t->n > root && t->at[--t->n] != '/') continue;
+}
+
+/* The segments of a path, each behind its "/", but for "." and "..". `root` is where paths start: nothing leaves it. */
+static void put_path(text *t, size_t root, const char *at, size_t n) {
+    const char *end = at + n;
+    while (at < end) {
+        size_t k = at[0] == '/' ? 1 : 0;
+        while (at + k < end && at[k] != '/') k++;
+        const char *name = at + (at[0] == '/');
+        size_t name_n = k - (size_t)(name - at);
+        bool last = at + k == end, up = name_n == 2 && name[0] == '.' && name[1] == '.';
+        if (up) pop_segment(t, root);
+        if (!up && !(name_n == 1 && name[0] == '.')) {
+            put(t, "/", 1);
+            put(t, name, name_n);
+        } else if (last) {
+            put(t, "/", 1);
+        }
+        at += k;
+    }
+}
+
+static size_t path_end(const char *at, size_t n) {
+    size_t k = 0;
+    while (k < n && at[k] != '?') k++;
+    return k;
+}
+
+/* Path and query of the reference, behind the authority. */
+static void put_rest(text *t, const ebb__url *base, const char *ref, bool authority) {
+    size_t root = t->n, path_n = strcspn(ref, "?#"), base_n = path_end(base->path, base->path_n);
+    if (path_n == 0 && !authority) {
+        bool query = ref[0] == '?';
+        put(t, base->path, query ? base_n : base->path_n);
+    } else if (ref[0] == '/' || authority) {
+        put_path(t, root, ref, path_n);
+        if (t->n == root) put(t, "/", 1);
+    } else {
+        while (base_n > 0 && base->path[base_n - 1] != '/') base_n--;
+        put_path(t, root, base->path, base_n > 0 ? base_n - 1 : 0);
+        put_path(t, root, ref, path_n);
+    }
+    const char *query = ref + path_n;
+    if (query[0] == '?') put(t, query, strcspn(query, "#"));
+}
+
+bool ebb__url_resolve(const ebb__url *base, const char *ref, char *to) {
+    text t = {.at = to};
+    size_t scheme = scheme_of(ref);
+    bool authority = scheme > 0 || (ref[0] == '/' && ref[1] == '/');
+    if (scheme > 0) put(&t, ref, scheme);
+    else put(&t, base->tls ? "https:" : "http:", base->tls ? 6 : 5);
+    ref += scheme;
+    size_t slashes = ref[0] == '/' && ref[1] == '/' ? 2 : 0;
+    size_t n = authority && slashes > 0 ? 2 + strcspn(ref + 2, "/?#") : 0;
+    put(&t, authority ? ref : "//", authority ? n : 2);
+    if (!authority) put(&t, base->authority, base->authority_n);
+    put_rest(&t, base, ref + n, authority);
+    to[t.n] = 0;
+    return !t.full;
 }

@@ -27,4 +27,11 @@ bool ebb__is_authority(const char *at, size_t n);
 /* Two that are right name the same host and port, without regard to case; `tls` says which port is the default. */
 bool ebb__same_authority(const char *a, const char *b, bool tls);
 
+enum { EBB__URL_BYTES = 8192 };
+
+/* What a reference ("../a?b", "//host/", "https://host/") stands for in a document at `base`, of which the scheme, the
+ * authority and the path are used: RFC 3986, 5.2. `to` has room for EBB__URL_BYTES + 1 and gets an absolute URL without a
+ * fragment, which is still to be parsed. False: it is too long. */
+bool ebb__url_resolve(const ebb__url *base, const char *reference, char *to);
+
 #endif

@@ -99,16 +99,59 @@ LOOP_UNUSED ebb_status on_early(ebb_cx *cx, ebb_http *x, void *arg) {
     return ebb_http_text(cx, x, 200, "enough");
 }
 
+/* Redirects: the status is in the path, the location is the query. */
+LOOP_UNUSED ebb_status on_go(ebb_cx *cx, ebb_http *x, void *arg) {
+    static const char body[100000] = "elsewhere";
+    size_t n = strcmp(ebb_http_param(x, "size"), "large") == 0 ? sizeof body : strlen(body);
+    ebb_status st = EBB_OK;
+    (void)arg;
+    const char *to = strcmp(ebb_http_query(x), "%23") == 0 ? "#" : ebb_http_query(x);
+    if (to[0] != 0) st = ebb_http_set(x, "location", to);
+    int status = atoi(ebb_http_param(x, "status"));
+    return st == EBB_OK ? ebb_http_reply(cx, x, status, "text/plain", body, n) : st;
+}
+
+/* Says what it was asked: the method, the path, some headers, and the body, which is taken as a whole. */
+LOOP_UNUSED ebb_status on_show(ebb_cx *cx, ebb_http *x, void *arg) {
+    static const char *const names[] = {"authorization", "cookie", "content-type", "x-own"};
+    char text[1024];
+    int n = snprintf(text, sizeof text, "%s %s?%s", ebb_http_method(x), ebb_http_path(x), ebb_http_query(x));
+    ebb_value v;
+    (void)arg;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *value = ebb_http_header(x, names[i]);
+        if (value != NULL) n += snprintf(text + n, sizeof text - (size_t)n, " %s=%s", names[i], value);
+    }
+    ebb_status st = ebb_await(cx, ebb_http_body(cx, x, 500), &v);
+    if (st != EBB_OK) return st;
+    const ebb_http_bytes *body = ebb_http_body_of(&v);
+    (void)snprintf(text + n, sizeof text - (size_t)n, " [%s]", body->at);
+    return ebb_http_text(cx, x, 200, text);
+}
+
+/* Says what it hears when it has heard all. */
+LOOP_UNUSED ebb_status on_whole(ebb_cx *cx, ebb_http *x, void *arg) {
+    ebb_value v;
+    (void)arg;
+    ebb_status st = ebb_await(cx, ebb_http_body(cx, x, 1 << 20), &v);
+    if (st == EBB_ERR_LIMIT) return ebb_http_text(cx, x, 413, "too much");
+    if (st != EBB_OK) return st;
+    const ebb_http_bytes *body = ebb_http_body_of(&v);
+    return ebb_http_reply(cx, x, 200, NULL, body->at, body->n);
+}
+
 /* ---- the world -------------------------------------------------------------------------------------------- */
 
 LOOP_UNUSED ebb_status http_routes(ebb_http_server *s, http_world *h) {
     static const struct {
         const char *method, *pattern;
         ebb_http_fn fn;
-    } routes[] = {
-        {"*", "/hello", on_hello},    {"GET", "/bytes/:n", on_bytes},    {"POST", "/echo", on_echo},
-        {"*", "/wait", on_wait},      {"GET", "/trickle", on_trickle},   {"GET", "/heads", on_heads},
-        {"POST", "/early", on_early}, {"GET", "/deadline", on_deadline}, {"GET", "/announce", on_announce}};
+    } routes[] = {{"*", "/hello", on_hello},         {"GET", "/bytes/:n", on_bytes},
+                  {"POST", "/echo", on_echo},        {"*", "/wait", on_wait},
+                  {"GET", "/trickle", on_trickle},   {"GET", "/heads", on_heads},
+                  {"POST", "/early", on_early},      {"GET", "/deadline", on_deadline},
+                  {"GET", "/announce", on_announce}, {"*", "/go/:size/:status", on_go},
+                  {"*", "/show/*path", on_show},     {"POST", "/whole", on_whole}};
     ebb_status st = EBB_OK;
     for (size_t i = 0; i < sizeof routes / sizeof *routes && st == EBB_OK; i++) {
         st = ebb_http_on(s, routes[i].method, routes[i].pattern, routes[i].fn, h);

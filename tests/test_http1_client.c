@@ -431,26 +431,25 @@ static void a_connection_that_is_to_end_is_not_used_again(void **state) {
     close(at.fd);
 }
 
-/* The server closes what it thinks idle, and the request crosses that on its way. */
-static void a_request_that_a_used_connection_has_lost_may_be_sent_again(void **state) {
-    static const char *const methods[] = {"GET",     "HEAD",  "PUT",  "DELETE",
-                                          "OPTIONS", "TRACE", "POST", "PATCH"};
+/* The server may have read the request before it closed: nobody knows, whatever the method is. */
+static void a_request_that_was_sent_is_not_sent_again(void **state) {
+    static const char *const methods[] = {"GET", "HEAD", "PUT", "POST"};
     listen_to(*state);
     for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
         asked a;
-        bool same = i < 6;
         peer *p = first_answer("HTTP/1.1 200 OK\r\n" HI);
         ask(&a, methods[i]);
         (void)hears_request(p);
         peer_close(p);
-        fails(&a, same ? EBB_ERR_HTTP_RETRY : EBB_ERR_HTTP_RESET);
-        ask(&a, methods[i]); /* one on a new connection may have been processed */
+        fails(&a, EBB_ERR_HTTP_RESET);
+        ask(&a, methods[i]);
         p = accept_one();
         (void)hears_request(p);
         peer_close(p);
         fails(&a, EBB_ERR_HTTP_RESET);
+        nobody_comes();
     }
-    asked a; /* so may one whose answer has begun */
+    asked a;
     peer *p = first_answer("HTTP/1.1 200 OK\r\n" HI);
     ask(&a, "GET");
     (void)hears_request(p);
@@ -458,6 +457,25 @@ static void a_request_that_a_used_connection_has_lost_may_be_sent_again(void **s
     loop_turns(at.w, 5);
     peer_close(p);
     fails(&a, EBB_ERR_HTTP_RESET);
+    close(at.fd);
+}
+
+/* The server has closed an idle connection, and the loop has not looked at that yet. */
+static void a_connection_that_was_closed_while_idle_is_not_used_again(void **state) {
+    static const char *const methods[] = {"GET", "POST"};
+    listen_to(*state);
+    for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
+        asked a;
+        peer *p = first_answer("HTTP/1.1 200 OK\r\n" HI);
+        (void)shutdown(p->fd, SHUT_RDWR);
+        ask(&a, methods[i]);
+        peer *q = accept_one();
+        (void)hears_request(q);
+        say(q, "HTTP/1.1 200 OK\r\nconnection: close\r\n" HI);
+        gets(&a, 200, "hi");
+        peer_close(p);
+        peer_close(q);
+    }
     close(at.fd);
 }
 
@@ -585,7 +603,8 @@ int main(void) {
         ON_A_LOOP(a_body_is_bounded),
         ON_A_LOOP(a_connection_is_used_again),
         ON_A_LOOP(a_connection_that_is_to_end_is_not_used_again),
-        ON_A_LOOP(a_request_that_a_used_connection_has_lost_may_be_sent_again),
+        ON_A_LOOP(a_request_that_was_sent_is_not_sent_again),
+        ON_A_LOOP(a_connection_that_was_closed_while_idle_is_not_used_again),
         ON_A_LOOP(an_answer_before_the_end_of_the_request_ends_the_connection),
         ON_A_LOOP(a_request_that_was_not_whole_leaves_no_connection_to_use_again),
         ON_A_LOOP(a_call_that_is_cancelled_closes_its_connection),

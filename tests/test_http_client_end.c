@@ -1,7 +1,7 @@
 /* How calls end before they are answered: cancelled, with their region, with their client, or by their peer. */
 #include "loop/loop.h"
 #include "tests/http_client_world.h"
-#include "tests/raw_peer.h"
+#include "tests/raw_server.h"
 
 /* ---- cancelled -------------------------------------------------------------------------------------------- */
 
@@ -258,107 +258,7 @@ static void an_idle_client_is_not_left_behind_by_a_force(void **state) {
     assert_int_equal(report.abandoned, 0);
 }
 
-/* ---- peers of HTTP/2 that say no -------------------------------------------------------------------------- */
-
-static const char settings[] = {0, 0, 0, 4, 0, 0, 0, 0, 0};
-
-typedef struct raw_server {
-    loop_world *w;
-    int fd;
-    bool came;
-    uv_poll_t poll;
-} raw_server;
-
-static void on_caller(uv_poll_t *poll, int status, int events) {
-    raw_server *s = poll->data;
-    (void)status;
-    (void)events;
-    s->came = true;
-}
-
-static void raw_listen(raw_server *s, http_world *h) {
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t n = sizeof at;
-    *s = (raw_server){.w = h->w, .fd = socket(AF_INET, SOCK_STREAM, 0)};
-    assert_int_equal(bind(s->fd, (struct sockaddr *)&at, sizeof at), 0);
-    assert_int_equal(listen(s->fd, 16), 0);
-    assert_int_equal(fcntl(s->fd, F_SETFL, O_NONBLOCK), 0);
-    assert_int_equal(getsockname(s->fd, (struct sockaddr *)&at, &n), 0);
-    assert_int_equal(uv_poll_init(&h->w->uv, &s->poll, s->fd), 0);
-    s->poll.data = s;
-    uv_unref((uv_handle_t *)&s->poll);
-    h->port = ntohs(at.sin_port);
-}
-
-static peer *raw_accept(raw_server *s) {
-    s->came = false;
-    assert_int_equal(uv_poll_start(&s->poll, UV_READABLE, on_caller), 0);
-    loop_until(s->w, is_true, &s->came);
-    uv_poll_stop(&s->poll);
-    int fd = accept(s->fd, NULL, NULL);
-    assert_true(fd >= 0);
-    return peer_of(s->w, fd);
-}
-
-static void raw_end(raw_server *s) {
-    uv_close((uv_handle_t *)&s->poll, NULL);
-    loop_turns(s->w, 2);
-    close(s->fd);
-}
-
-/* Waits until so many frames of a type have come; the last of them, with its head. */
-static const unsigned char *hears_frames(peer *p, int type, int n) {
-    for (size_t at = 24;;) {
-        assert_true(hears_bytes(p, at + 9));
-        const unsigned char *f = (const unsigned char *)p->got + at;
-        size_t length = (size_t)f[0] << 16 | (size_t)f[1] << 8 | f[2];
-        assert_true(hears_bytes(p, at + 9 + length));
-        n -= p->got[at + 3] == type;
-        if (n == 0) return (const unsigned char *)p->got + at;
-        at += 9 + length;
-    }
-}
-
-enum { HEADERS = 1, RST_STREAM = 3 };
-
-static void hears_requests(peer *p, int n) {
-    (void)hears_frames(p, HEADERS, n);
-}
-
-static void rst(peer *p, int stream, int code) {
-    const char frame[] = {0, 0, 4, 3, 0, 0, 0, 0, (char)stream, 0, 0, 0, (char)code};
-    say_bytes(p, frame, sizeof frame);
-}
-
-static void goaway(peer *p, int last, int code) {
-    const char frame[] = {0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, (char)last, 0, 0, 0, (char)code};
-    say_bytes(p, frame, sizeof frame);
-}
-
-static void answer_204(peer *p, int stream) {
-    const char frame[] = {0, 0, 1, 1, 5, 0, 0, 0, (char)stream, (char)0x89};
-    say_bytes(p, frame, sizeof frame);
-}
-
-static void a_refused_stream_may_be_sent_again(void **state) {
-    http_world *h = *state;
-    raw_server s;
-    raw_listen(&s, h);
-    ebb_future *one = get(h, "/"), *two = get(h, "/");
-    peer *p = raw_accept(&s);
-    say_bytes(p, settings, sizeof settings);
-    hears_requests(p, 2);
-    rst(p, 1, 7); /* REFUSED_STREAM */
-    rst(p, 3, 2); /* INTERNAL_ERROR */
-    assert_int_equal(loop_await(h->w, one, NULL), EBB_ERR_HTTP_RETRY);
-    assert_int_equal(loop_await(h->w, two, NULL), EBB_ERR_HTTP_RESET);
-    ebb_future *again = get(h, "/"); /* by the same connection */
-    hears_requests(p, 3);
-    answer_204(p, 5);
-    assert_int_equal(loop_await(h->w, again, NULL), EBB_OK);
-    peer_close(p);
-    raw_end(&s);
-}
+/* ---- peers that say no ------------------------------------------------------------------------------------ */
 
 static void the_rest_of_a_request_that_was_answered_is_not_sent(void **state) {
     http_world *h = *state;
@@ -375,48 +275,6 @@ static void the_rest_of_a_request_that_was_answered_is_not_sent(void **state) {
     const unsigned char *reset = hears_frames(p, RST_STREAM, 1);
     assert_int_equal(reset[8], 1);
     assert_int_equal(reset[12], 8); /* CANCEL */
-    peer_close(p);
-    raw_end(&s);
-}
-
-/* What it has taken it finishes; what came after may be sent again, and new calls go elsewhere. */
-static void goaway_lets_the_taken_finish(void **state) {
-    http_world *h = *state;
-    raw_server s;
-    h->client = http_client(h, (ebb_http_client_opts){.connections = 1});
-    raw_listen(&s, h);
-    ebb_future *one = get(h, "/"), *two = get(h, "/");
-    peer *p = raw_accept(&s);
-    say_bytes(p, settings, sizeof settings);
-    hears_requests(p, 2);
-    goaway(p, 1, 0);
-    assert_int_equal(loop_await(h->w, two, NULL), EBB_ERR_HTTP_RETRY);
-    assert_int_equal(ebb_status_of(one), EBB_PENDING);
-    ebb_future *three = get(h, "/");
-    peer *q = raw_accept(&s);
-    say_bytes(q, settings, sizeof settings);
-    hears_requests(q, 1);
-    answer_204(q, 1);
-    assert_int_equal(loop_await(h->w, three, NULL), EBB_OK);
-    answer_204(p, 1);
-    assert_int_equal(loop_await(h->w, one, NULL), EBB_OK);
-    assert_true(hears_the_end(p));
-    peer_close(p);
-    peer_close(q);
-    raw_end(&s);
-}
-
-static void goaway_with_an_error_ends_all(void **state) {
-    http_world *h = *state;
-    raw_server s;
-    raw_listen(&s, h);
-    ebb_future *one = get(h, "/"), *two = get(h, "/");
-    peer *p = raw_accept(&s);
-    say_bytes(p, settings, sizeof settings);
-    hears_requests(p, 2);
-    goaway(p, 1, 2); /* INTERNAL_ERROR */
-    assert_int_equal(loop_await(h->w, one, NULL), EBB_ERR_HTTP_RESET);
-    assert_int_equal(loop_await(h->w, two, NULL), EBB_ERR_HTTP_RETRY);
     peer_close(p);
     raw_end(&s);
 }
@@ -564,10 +422,7 @@ int main(void) {
         OVER(an_exchange_may_outlive_its_client),
         OVER(an_idle_client_is_not_left_behind_by_a_force),
         OVER(a_cancelled_task_writes_no_more_of_its_call_unless_it_is_masked),
-        OVER_2(a_refused_stream_may_be_sent_again),
         OVER_2(the_rest_of_a_request_that_was_answered_is_not_sent),
-        OVER_2(goaway_lets_the_taken_finish),
-        OVER_2(goaway_with_an_error_ends_all),
         OVER_2(calls_wait_until_the_peer_has_room),
         OVER(a_call_ends_although_the_peer_does_not_read),
         OVER(nothing_is_sent_of_a_body_whose_call_is_cancelled),

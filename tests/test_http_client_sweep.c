@@ -1,6 +1,8 @@
 /* All that a client does, again and again: with the n-th allocation failing, and cancelled after the n-th turn,
  * for each n. Nothing may be left, and whatever fails says why. The server is a process of its own, so that
  * memory and descriptors are the client's alone. */
+#include <netdb.h>
+#include <netinet/in.h>
 #include <sys/wait.h>
 
 #include "tests/http_client_world.h"
@@ -27,6 +29,32 @@ typedef struct way {
 static const way ways[] = {{"http", false}, {"http", true}, {"https", false}};
 static const way *by;
 
+/* ---- names ------------------------------------------------------------------------------------------------ */
+
+static struct sockaddr_in addresses[3];
+static struct addrinfo found[3];
+
+/* A name with three addresses, of which the last is the server's: the others refuse. */
+int getaddrinfo(const char *name, const char *service, const struct addrinfo *hints, struct addrinfo **out) {
+    (void)service;
+    (void)hints;
+    if (strcmp(name, "localhost") != 0) return EAI_NONAME;
+    for (uint32_t i = 0; i < 3; i++) {
+        addresses[i] = (struct sockaddr_in){.sin_family = AF_INET,
+                                            .sin_addr.s_addr = htonl(INADDR_LOOPBACK + (i < 2 ? 2 + i : 0))};
+        found[i] = (struct addrinfo){.ai_family = AF_INET,
+                                     .ai_addrlen = sizeof addresses[i],
+                                     .ai_addr = (struct sockaddr *)&addresses[i],
+                                     .ai_next = i < 2 ? &found[i + 1] : NULL};
+    }
+    *out = found;
+    return 0;
+}
+
+void freeaddrinfo(struct addrinfo *list) {
+    (void)list;
+}
+
 /* ---- the server ------------------------------------------------------------------------------------------- */
 
 static pid_t server_pid;
@@ -45,6 +73,7 @@ static void serve_for_ever(int fd) {
         /* It is the client that is tested here, and it resets more than a server would let it. */
         ebb_http_server_opts o = {.address = {"127.0.0.1", 0}, .tls = i == 0 ? NULL : &tls};
         o.limits.resets = o.limits.resets_second = 1000000;
+        o.limits.requests = 5; /* then GOAWAY: what was on its way is sent again by another connection */
         if (ebb_http_listen(ebb_loop_cx(l), &o, &s[i]) != EBB_OK) _exit(1);
         if (http_routes(s[i], &h) != EBB_OK) _exit(1);
         (void)ebb_http_server_address(ebb_loop_cx(l), s[i], &at[i]);
@@ -93,9 +122,12 @@ static ebb_status note(sweep *s, ebb_status st, const char *what) {
 
 #define TRY(s, cx, f, v) note((s), ebb_await((cx), (f), (v)), #f)
 
+static uint16_t server_port(void) {
+    return strcmp(by->scheme, "https") == 0 ? port_tls : port_plain;
+}
+
 static const char *target(sweep *s, const char *host, const char *path) {
-    uint16_t port = strcmp(by->scheme, "https") == 0 ? port_tls : port_plain;
-    snprintf(s->text, sizeof s->text, "%s://%s:%u%s", by->scheme, host, port, path);
+    snprintf(s->text, sizeof s->text, "%s://%s:%u%s", by->scheme, host, server_port(), path);
     return s->text;
 }
 
@@ -121,12 +153,13 @@ static void fetch_some(ebb_cx *cx, sweep *s) {
 }
 
 static void fetch_many(ebb_cx *cx, sweep *s) {
-    ebb_future *all[4];
+    enum { MANY = 8 };
+    ebb_future *all[MANY];
     ebb_value v;
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < MANY; i++) {
         all[i] = ebb_http_get(cx, s->client, target(s, "127.0.0.1", i == 3 ? "/bytes/100000" : "/hello"));
     }
-    if (TRY(s, cx, ebb_all_settled(cx, 4, all), &v) == EBB_OK) ebb_discard(cx, v);
+    if (TRY(s, cx, ebb_all(cx, MANY, all), &v) == EBB_OK) ebb_discard(cx, v);
 }
 
 static void fetch_late(ebb_cx *cx, sweep *s) {
@@ -166,6 +199,36 @@ static void take_a_part(ebb_cx *cx, sweep *s) {
     if (x != NULL) (void)TRY(s, cx, ebb_http_read(cx, x, part, sizeof part), NULL);
 }
 
+/* To another origin, and the body goes along. */
+static void be_redirected(ebb_cx *cx, sweep *s) {
+    char path[64];
+    snprintf(path, sizeof path, "/go/small/307?//localhost:%u/show/a", server_port());
+    ebb_http_field field = {"cookie", "a=b"};
+    ebb_http_call call = {.method = "POST",
+                          .url = target(s, "127.0.0.1", path),
+                          .headers = &field,
+                          .headers_n = 1,
+                          .body = "body",
+                          .body_n = 4,
+                          .redirects = 2};
+    ebb_value v;
+    if (TRY(s, cx, ebb_http_fetch(cx, s->client, &call), &v) != EBB_OK) return;
+    const ebb_http_response *r = ebb_http_response_of(&v);
+    if (r->status == 200 && strcmp(r->body, "POST /show/a? [body]") != 0) s->odd = true;
+    ebb_discard(cx, v);
+}
+
+static void take_all(ebb_cx *cx, sweep *s) {
+    ebb_http_call call = {.url = target(s, "127.0.0.1", "/bytes/100000")};
+    ebb_value v;
+    if (TRY(s, cx, ebb_http_open(cx, s->client, &call), &v) != EBB_OK) return;
+    ebb_http *x = ebb_http_of(cx, v);
+    if (x != NULL && TRY(s, cx, ebb_http_body(cx, x, 100000), &v) == EBB_OK &&
+        ebb_http_body_of(&v)->n != 100000)
+        s->odd = true;
+    ebb_http_close(cx, x);
+}
+
 static ebb_status use_client(ebb_cx *cx, void *arg) {
     sweep *s = arg;
     ebb_http_client_opts opts = {
@@ -176,6 +239,8 @@ static ebb_status use_client(ebb_cx *cx, void *arg) {
     fetch_late(cx, s);
     look_up(cx, s);
     converse(cx, s);
+    take_all(cx, s);
+    be_redirected(cx, s);
     take_a_part(cx, s);
     return EBB_OK;
 }

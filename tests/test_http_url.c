@@ -197,6 +197,78 @@ static void authorities_are_compared_by_host_and_port(void **state) {
     assert_false(ebb__same_authority("a", "", false));
 }
 
+/* The examples of RFC 3986, 5.4, as far as they are http, and some of its edges. */
+static const char *const REFERENCES[][2] = {
+    {"http://g/h", "http://g/h"},
+    {"g", "http://a/b/c/g"},
+    {"./g", "http://a/b/c/g"},
+    {"g/", "http://a/b/c/g/"},
+    {"/g", "http://a/g"},
+    {"//g", "http://g/"},
+    {"?y", "http://a/b/c/d;p?y"},
+    {"g?y", "http://a/b/c/g?y"},
+    {"#s", "http://a/b/c/d;p?q"},
+    {"g#s", "http://a/b/c/g"},
+    {"g?y#s", "http://a/b/c/g?y"},
+    {";x", "http://a/b/c/;x"},
+    {"g;x?y#s", "http://a/b/c/g;x?y"},
+    {"", "http://a/b/c/d;p?q"},
+    {".", "http://a/b/c/"},
+    {"./", "http://a/b/c/"},
+    {"..", "http://a/b/"},
+    {"../", "http://a/b/"},
+    {"../g", "http://a/b/g"},
+    {"../..", "http://a/"},
+    {"../../", "http://a/"},
+    {"../../g", "http://a/g"},
+    {"../../../g", "http://a/g"},
+    {"../../../../g", "http://a/g"},
+    {"/./g", "http://a/g"},
+    {"/../g", "http://a/g"},
+    {"g.", "http://a/b/c/g."},
+    {".g", "http://a/b/c/.g"},
+    {"g..", "http://a/b/c/g.."},
+    {"..g", "http://a/b/c/..g"},
+    {"./../g", "http://a/b/g"},
+    {"./g/.", "http://a/b/c/g/"},
+    {"g/./h", "http://a/b/c/g/h"},
+    {"g/../h", "http://a/b/c/h"},
+    {"g;x=1/./y", "http://a/b/c/g;x=1/y"},
+    {"g;x=1/../y", "http://a/b/c/y"},
+    {"g?y/./x", "http://a/b/c/g?y/./x"},
+    {"g?y/../x", "http://a/b/c/g?y/../x"},
+    {"HTTPS://g:8/../h?i#j", "HTTPS://g:8/h?i"},
+    {"http://g?h", "http://g/?h"},
+    {"//g/..", "http://g/"},
+    {"g:h", "g:/h"},
+    {"/b//c/../d", "http://a/b//d"},
+};
+
+static void a_reference_stands_for_a_url(void **state) {
+    const ebb__url base = {.authority = "a", .authority_n = 1, .path = "/b/c/d;p?q", .path_n = 10};
+    char text[EBB__URL_BYTES + 1];
+    (void)state;
+    for (size_t i = 0; i < sizeof REFERENCES / sizeof *REFERENCES; i++) {
+        assert_true(ebb__url_resolve(&base, REFERENCES[i][0], text));
+        if (strcmp(text, REFERENCES[i][1]) != 0) print_error("'%s'\n", REFERENCES[i][0]);
+        assert_string_equal(text, REFERENCES[i][1]);
+    }
+}
+
+static void a_reference_that_is_too_long_is_refused(void **state) {
+    const ebb__url base = {.tls = true, .authority = "a", .authority_n = 1, .path = "/", .path_n = 1};
+    char *reference = malloc(2 * EBB__URL_BYTES), *text = malloc(EBB__URL_BYTES + 1);
+    (void)state;
+    for (size_t n = EBB__URL_BYTES - 20; n < EBB__URL_BYTES + 20; n++) {
+        memset(reference, 'r', n);
+        reference[n] = 0;
+        assert_int_equal(ebb__url_resolve(&base, reference, text),
+                         n + strlen("https://a/") <= EBB__URL_BYTES);
+    }
+    free(reference);
+    free(text);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_parts_of_a_url_are_found),
@@ -205,6 +277,8 @@ int main(void) {
         cmocka_unit_test(parts_are_never_outside_the_text),
         cmocka_unit_test(the_authority_of_a_request_is_a_host_and_perhaps_a_port),
         cmocka_unit_test(authorities_are_compared_by_host_and_port),
+        cmocka_unit_test(a_reference_stands_for_a_url),
+        cmocka_unit_test(a_reference_that_is_too_long_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

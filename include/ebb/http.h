@@ -160,6 +160,10 @@ const char *ebb_http_header(const ebb_http *x, const char *name);
 bool ebb_http_header_at(const ebb_http *x, size_t i, ebb_http_field *out);
 /* As ebb_http_header, of what follows the body, once that has ended. */
 const char *ebb_http_trailer(const ebb_http *x, const char *name);
+/* The i-th. False past the last, and before the end of the body. */
+bool ebb_http_trailer_at(const ebb_http *x, size_t i, ebb_http_field *out);
+/* Whether a body came, or may still come, with what came: false if its head was all of it. Any method may have one. */
+bool ebb_http_has_body(const ebb_http *x);
 int ebb_http_status(const ebb_http *x);              /* of the response; 0: there is none yet */
 int ebb_http_version(const ebb_http *x);             /* 20, 11 or 10 */
 const ebb_address *ebb_http_peer(const ebb_http *x); /* who is at the other end */
@@ -170,6 +174,20 @@ const ebb_address *ebb_http_peer(const ebb_http *x); /* who is at the other end 
  * longer than limits.body_bytes. */
 #define ebb_http_read(cx, x, into, n) ebb_http_read_at((cx), (x), (into), (n), EBB_SITE)
 ebb_future *ebb_http_read_at(ebb_cx *cx, ebb_http *x, void *into, size_t n, const char *site);
+
+/* The whole body of a request (on a server) or of a response (on a client): the value is ebb_http_body_of. It waits as a
+ * read does; so one at a time, and not beside a read: EBB_ERR_BUSY. EBB_ERR_LIMIT: it has more than `most` bytes, and
+ * then the stream is not read any further. Else errors as of ebb_http_read, but for the end: an empty body is one of 0
+ * bytes. What ebb_http_read took before is not part of it. A call that is cancelled or fails keeps what came so far,
+ * and another one goes on from there; after the end it gives the same bytes again. */
+#define ebb_http_body(cx, x, most) ebb_http_body_at((cx), (x), (most), EBB_SITE)
+ebb_future *ebb_http_body_at(ebb_cx *cx, ebb_http *x, size_t most, const char *site);
+typedef struct ebb_http_bytes {
+    const char *at; /* a 0 follows them */
+    size_t n;
+} ebb_http_bytes;
+/* They belong to the exchange and go with it. NULL if it is no such value. */
+const ebb_http_bytes *ebb_http_body_of(const ebb_value *v);
 
 /* ---- what goes ------------------------------------------------------------------------------------------------ */
 
@@ -206,6 +224,7 @@ typedef struct ebb_http_event {
     const char *event; /* its type. NULL: none */
     const char *id;    /* NULL: none */
     uint32_t retry_ms; /* 0: none */
+    size_t data_n;     /* of `data`, which need not end with a 0 then; 0: up to its 0 */
 } ebb_http_event;
 #define ebb_http_send_event(cx, x, ...) ebb_http_send_event_at((cx), (x), (__VA_ARGS__), EBB_SITE)
 ebb_future *ebb_http_send_event_at(ebb_cx *cx, ebb_http *x, const ebb_http_event *e, const char *site);
@@ -228,6 +247,9 @@ typedef struct ebb_http_client_opts {
     uint32_t headers, header_bytes; /* of a response: 100, 16 KiB */
     uint64_t body_bytes;            /* of a response that is taken as a whole: 16 MiB */
     uint64_t idle_ns;               /* a connection that was idle for longer is not used again: 60 s */
+    /* For a new connection, from the lookup of its name to the end of the TLS handshake: 10 s. Calls that wait for it
+     * fail with EBB_ERR_HTTP_CONNECT then, unless another connection can still serve them. */
+    uint64_t connect_ns;
 } ebb_http_client_opts;
 
 /* A client with the connections that it keeps. It is a handle of the region of cx: it serves until that has
@@ -247,18 +269,27 @@ typedef struct ebb_http_call {
     bool streams; /* for ebb_http_open: the body is written by ebb_http_write, up to ebb_http_end */
     /* Absolute, as ebb_now(cx) + 2 * EBB_SECOND; the future fails with EBB_TIMEOUT then. 0: none but the region's. */
     uint64_t deadline;
+    /* Redirects (301, 302, 303, 307, 308 with a location) that are followed, at most; 0: none, they are responses like
+     * any other. See ebb_http_fetch. */
+    uint32_t redirects;
 } ebb_http_call;
 
 /* Sends a request and takes the whole response. The deadline of the region of cx, or the call's if that is
  * earlier, travels along as ebb-deadline-ms. Cancelling it resets the stream (CANCEL), or closes an HTTP/1
  * connection. Fails with
- *   EBB_ERR_HTTP_RETRY     the server has not processed it: it may be sent again
+ *   EBB_ERR_HTTP_RETRY     the server has not processed it: it may be sent again, later. The client has done so up to
+ *                          three times itself (REFUSED_STREAM, past the last stream of a GOAWAY, or nothing of it was
+ *                          sent), within the deadline
  *   EBB_ERR_HTTP_RESET     the server, or the network, has broken it off
  *   EBB_ERR_HTTP_PROTOCOL  what came is not HTTP
  *   EBB_ERR_LIMIT          the response is larger than a limit
  *   EBB_ERR_TLS            no TLS, or not with whom we wanted
+ *   EBB_ERR_HTTP_CONNECT   no connection within connect_ns
+ *   EBB_ERR_HTTP_REDIRECT  one redirect more than `redirects`, or one to what is not an http URL
  *   EBB_TIMEOUT            the deadline of the call
- *   and what looking a name up and connecting say. EBB_ERR_INVALID: not a URL, method or header. */
+ *   and what looking a name up and connecting say. EBB_ERR_INVALID: not a URL, method or header.
+ * A redirect that is followed: 303 becomes GET, and so does POST for 301 and 302, without its body; else the request is
+ * sent as it was, body included. authorization, cookie and proxy-authorization do not go to another origin. */
 #define ebb_http_fetch(cx, client, ...) ebb_http_fetch_at((cx), (client), (__VA_ARGS__), EBB_SITE)
 #define ebb_http_get(cx, client, url)   ebb_http_get_at((cx), (client), (url), EBB_SITE)
 ebb_future *ebb_http_fetch_at(ebb_cx *cx, ebb_http_client *c, const ebb_http_call *what, const char *site);
@@ -279,7 +310,10 @@ const char *ebb_http_response_header(const ebb_http_response *r, const char *nam
 /* Sends a request (a deadline of the call is the future's alone); the value is an exchange of the region
  * of cx, once the head of its response is there or, if
  * the call `streams`, once it may be written to. ebb_http_status is 0 until the head came: ebb_http_read waits
- * for that. It is closed by ebb_http_close, with the region, or by whoever discards the value. */
+ * for that. It is closed by ebb_http_close, with the region, or by whoever discards the value.
+ * Redirects are followed, and what was not processed is sent again, as above. A call that `streams` is not redirected;
+ * it is sent again only as long as no byte of its body was taken, and if that fails, reads and writes do, and the
+ * exchange stays until it is closed. */
 #define ebb_http_open(cx, client, ...) ebb_http_open_at((cx), (client), (__VA_ARGS__), EBB_SITE)
 ebb_future *ebb_http_open_at(ebb_cx *cx, ebb_http_client *c, const ebb_http_call *what, const char *site);
 /* The exchange; NULL: it was closed. */
