@@ -254,6 +254,7 @@ static void an_exchange_that_can_not_be_sent_again_stays_until_it_is_closed(void
 /* Its write waits with it, and both may end then. */
 static void an_exchange_may_be_closed_while_it_waits_to_be_sent_again(void **state) {
     talk t;
+    char byte;
     black_hole hole;
     talk_to(&t, *state);
     fill_backlog(&hole, t.s.fd);
@@ -264,7 +265,11 @@ static void an_exchange_may_be_closed_while_it_waits_to_be_sent_again(void **sta
     assert_int_equal(ebb_status_of(f), EBB_PENDING);
     ebb_cancel(f, EBB_CANCEL_USER);
     assert_int_equal(loop_await(t.h->w, f, NULL), EBB_CANCELLED);
+    ebb_future *read = ebb_http_read(http_cx(t.h), t.x, &byte, 1);
+    ebb_future *head = ebb_http_answered(http_cx(t.h), t.x);
     talk_ends(&t);
+    assert_int_equal(loop_await(t.h->w, read, NULL), EBB_CANCELLED);
+    assert_int_equal(loop_await(t.h->w, head, NULL), EBB_CANCELLED);
     empty_backlog(&hole);
 }
 
