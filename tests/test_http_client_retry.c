@@ -296,7 +296,7 @@ static void what_is_late_is_not_sent_again(void **state) {
     http_world *h = *state;
     raw_server s;
     raw_listen(&s, h);
-    ebb_http_call call = {.url = url(h, "/"), .deadline = ebb_now(http_cx(h)) + EBB_SECOND};
+    ebb_http_call call = {.url = url(h, "/"), .deadline = ebb_now(http_cx(h)) + 3 * EBB_SECOND};
     ebb_future *f = ebb_http_fetch(http_cx(h), h->client, &call);
     peer *p = greeted(&s);
     hears_requests(p, 1);
