@@ -59,7 +59,9 @@ static void give_up(ebb__call *c, ebb_status st) {
         return;
     }
     if (c->where != NULL) ebb__origin_remove(c);
-    call_free(c);
+    c->origin = NULL;
+    if (c->x.gone) call_free(c);
+    else ebb__exchange_gone(&c->x, st, EBB_CANCEL_USER, ""); /* reads and writes end, and then it is freed */
 }
 
 void ebb__call_fail(ebb__call *c, ebb_status st) {

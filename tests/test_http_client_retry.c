@@ -254,6 +254,7 @@ static void an_exchange_that_can_not_be_sent_again_stays_until_it_is_closed(void
 /* Its write waits with it, and both may end then. */
 static void an_exchange_may_be_closed_while_it_waits_to_be_sent_again(void **state) {
     talk t;
+    char byte;
     black_hole hole;
     talk_to(&t, *state);
     fill_backlog(&hole, t.s.fd);
@@ -264,7 +265,11 @@ static void an_exchange_may_be_closed_while_it_waits_to_be_sent_again(void **sta
     assert_int_equal(ebb_status_of(f), EBB_PENDING);
     ebb_cancel(f, EBB_CANCEL_USER);
     assert_int_equal(loop_await(t.h->w, f, NULL), EBB_CANCELLED);
+    ebb_future *read = ebb_http_read(http_cx(t.h), t.x, &byte, 1);
+    ebb_future *head = ebb_http_answered(http_cx(t.h), t.x);
     talk_ends(&t);
+    assert_int_equal(loop_await(t.h->w, read, NULL), EBB_CANCELLED);
+    assert_int_equal(loop_await(t.h->w, head, NULL), EBB_CANCELLED);
     empty_backlog(&hole);
 }
 
@@ -291,7 +296,7 @@ static void what_is_late_is_not_sent_again(void **state) {
     http_world *h = *state;
     raw_server s;
     raw_listen(&s, h);
-    ebb_http_call call = {.url = url(h, "/"), .deadline = ebb_now(http_cx(h)) + EBB_SECOND};
+    ebb_http_call call = {.url = url(h, "/"), .deadline = ebb_now(http_cx(h)) + 3 * EBB_SECOND};
     ebb_future *f = ebb_http_fetch(http_cx(h), h->client, &call);
     peer *p = greeted(&s);
     hears_requests(p, 1);
