@@ -11,7 +11,7 @@ import tempfile
 import time
 
 import h2raw
-from http_world import WithServer, certificate, run_tests
+from http_world import WithServer, certificate, is_sanitized, run_tests
 
 HELLO = h2raw.PREFACE + h2raw.frame(h2raw.SETTINGS, 0, 0)
 LEAVES = h2raw.frame(h2raw.GOAWAY, 0, 0, bytes(8))
@@ -201,38 +201,39 @@ class ComingBack(WithServer):
     """Who was ended has to wait before its next connection is read: a little, and nobody else."""
     PINGS = HELLO + h2raw.frame(h2raw.PING, 0, 0, b"pingpong") * 600
 
-    def ended(self, n):
-        for _ in range(n):
-            with self.server.connect(preface=False) as c:
-                c.send(self.PINGS)
-                c.at_end()
+    def is_ended(self):
+        with self.connect(preface=False) as c:
+            c.send(self.PINGS)
+            c.at_end()
 
     def first_answer_s(self, source):
         began = time.monotonic()
-        with h2raw.Conn(self.server.port, source=source) as c:
+        with self.connect(source=source) as c:
             self.assertEqual(c.get("/p/hello").status, 200)
             return time.monotonic() - began
 
-    def test_takes_longer_each_time_and_never_long(self):
-        self.start()
-        began = time.monotonic()
-        self.ended(40)
+    def test_takes_5_ms_longer_and_for_that_address_alone(self):
+        """Only the shortest time of the others counts: the machine may have other work."""
+        self.start("--quiet")
+        began, others = time.monotonic(), []
+        for _ in range(40):
+            self.is_ended()
+            others.append(self.first_answer_s("127.0.0.2"))
         self.assertGreaterEqual(time.monotonic() - began, 39 * 0.005)
+        if not is_sanitized(self.program):
+            self.assertLess(min(others), 0.004)
         self.assertEqual(self.server.still()["calmed"], 40)
         self.server.stop()
 
-    def test_is_for_its_address_alone(self):
-        """All at once, so that the wait is at its longest."""
-        self.start()
-        many = [self.server.connect(preface=False) for _ in range(30)]
+    def test_is_never_long(self):
+        """All at once, so that the wait is at its longest; and all are served."""
+        self.start("--quiet")
+        many = [self.connect(preface=False) for _ in range(60)]
         for c in many:
             c.send(self.PINGS)
         for c in many:
             c.at_end()
-            c.close()
-        other, same = self.first_answer_s("127.0.0.2"), self.first_answer_s("127.0.0.1")
-        self.assertGreater(same, other)
-        self.assertLess(same, 5)
+        self.assertLess(self.first_answer_s("127.0.0.1"), 10)
         self.server.still()
         self.server.stop()
 
