@@ -16,7 +16,8 @@
 #include "loop/stream.h"
 
 enum {
-    BURST = 64, /* connections that are taken before other sockets have their turn */
+    BURST =
+        2, /* connections that are taken in a turn: the acceptor has to see what they cost before it takes more */
     PAUSE_LEAST_MS = 10,
     PAUSE_MOST_MS = 1000,
     NOTICE_MS = 100, /* a drain waits so long for connections that are half open */

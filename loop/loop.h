@@ -99,9 +99,9 @@ void ebb__wires_fini(ebb_loop *l);
 void ebb__listeners_look(ebb_loop *l);
 /* thread.c: what a loop of our own does after each turn. */
 void ebb__owner_turn(ebb_loop *l);
-/* As ebb_loop_stop, but does not wait for what libuv can't stop, a function in the pool. False: there is such, and the
- * thread and the loop are left to it. */
-bool ebb__loop_leave(ebb_loop *l);
+/* As ebb_loop_stop, whose result is *st, but does not wait for what libuv can't stop, a function in the pool. False:
+ * there is such, and the thread and the loop are left to it. */
+bool ebb__loop_leave(ebb_loop *l, ebb_status *st);
 
 /* ---- futures ------------------------------------------------------------------------------------------ */
 

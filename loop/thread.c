@@ -204,10 +204,10 @@ ebb_status ebb_loop_stop(ebb_loop *l) {
     return ebb_loop_join(l);
 }
 
-bool ebb__loop_leave(ebb_loop *l) {
+bool ebb__loop_leave(ebb_loop *l, ebb_status *st) {
     ask_to_stop(l);
     uv_sem_wait(&l->owner->ready);
     if (l->owner->busy) return false;
-    (void)ebb_loop_join(l);
+    *st = ebb_loop_join(l);
     return true;
 }

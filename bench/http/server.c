@@ -6,12 +6,13 @@
  *   GET /slow/poll  the same as a poll function
  *   GET /count      how many of the slow ones were begun, and how many of these were told to stop
  *
- * It prints its port, and stops as every service does. */
+ * It prints its port, and stops as every service does. An argument is how many loops it runs on. */
 #include <ebb/ebb.h>
 #include <ebb/http.h>
 #include <ebb/workflow.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 static const uint64_t slow_ns = 60 * EBB_SECOND;
 static uint64_t begun, told;
@@ -75,17 +76,18 @@ static ebb_status serve(ebb_cx *cx, void *arg) {
     ebb_status st = ebb_http_listen(cx, &opts, &s);
     if (st == EBB_OK) st = routes(s);
     if (st == EBB_OK) st = ebb_http_server_address(cx, s, &at);
-    if (st != EBB_OK) return st;
+    if (st != EBB_OK || ebb_service_loop(cx) > 0) return st;
     printf("%u\n", at.port);
     fflush(stdout);
     return EBB_OK;
 }
 
-int main(void) {
+int main(int argc, char **argv) {
     ebb_workflow_report report = {0};
     ebb_service_opts opts = {.loop.runtime.allocator = ebb_libc_allocator(),
                              .shutdown = {.name = "bench-http-server"},
-                             .report = &report};
+                             .report = &report,
+                             .loops = argc > 1 ? (uint32_t)atoi(argv[1]) : 1};
     int status = ebb_service_run(&opts, serve, NULL);
     if (status != EBB_EXIT_OK)
         fprintf(stderr, "bench-http-server: %s\n", ebb_loop_status_text(report.status));
