@@ -9,7 +9,7 @@
 
 /* How long the request waits for all loops to confirm that they are closed. One that is stuck is closed when it
  * hears of it. */
-enum { CONFIRM_MS = 100 };
+enum { CONFIRM_MS = 1000 };
 
 /* Until its thread has ended, only `force` and `more` are touched by both threads; what the first loop reads before that has come
  * with a letter. */

@@ -401,7 +401,7 @@ int ebb_service_run(const ebb_service_opts *opts, ebb_fiber_fn fn, void *arg);
  * An address that several loops listen on is one address: the system spreads its connections over them. With port 0
  * they get the same port. A port that another process listens on is refused as ever.
  *
- * There is one shutdown. A signal asks the other loops first; when all have confirmed, or after 100 ms, the request of
+ * There is one shutdown. A signal asks the other loops first; when all have confirmed, or after 1 s, the request of
  * the shutdown workflow is written, and that waits for all of them. Each loop after the first has a workflow of its own
  * with the same type, budget and log, below the shutdown workflow in the log ("loop 1"): there ebb_workflow_of(cx) is
  * that one, and drain handlers belong to their loop. Extend and force reach all of them. If `fn` fails on one loop, all
