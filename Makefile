@@ -71,6 +71,7 @@ bench:
 	build/release/bench/ebb-bench build/bench.jsonl
 	bench/web/run.mjs build/bench.jsonl
 	bench/http/run.py build/bench.jsonl
+	bench/http/loops.py build/release build/bench.jsonl
 
 bench-peers:
 	$(DEPS) build test bench

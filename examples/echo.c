@@ -48,7 +48,7 @@ static ebb_status accept_all(ebb_cx *cx, void *arg) {
             continue;
         }
         fprintf(stderr, "echo: can't accept: %s\n", ebb_loop_status_text(st));
-        st = ebb_await(cx, ebb_after(cx, 100 * EBB_MS), NULL); /* out of descriptors, perhaps: let some go */
+        st = ebb_await(cx, ebb_after(cx, 100 * EBB_MS), NULL); /* out of memory, perhaps: let some go */
         if (st != EBB_OK) return EBB_OK;
     }
 }

@@ -435,8 +435,9 @@ struct ebb_http_server {
     ebb_task door; /* accepts */
     ebb_future *accepting;
     ebb_future *closing; /* of the door, when there is no room */
-    ebb_sleeper nap;     /* the door's, when there are no descriptors */
+    ebb_sleeper nap;     /* the door's, when an accept failed */
     bool napping;
+    bool draining; /* the server was closed, and the door takes the connections that were established before */
     uint64_t look_at; /* the door is full, and a timer has it look again then */
     ebb_http_stats stats;
     void (*access)(void *ctx, const char *line, size_t n);
@@ -454,8 +455,6 @@ struct ebb_http_server {
 bool ebb__server_is_short(const ebb_http_server *s, uint32_t eighths);
 /* Counts so many bytes for what a connection has of OpenSSL's. False: that is more than there may be. */
 bool ebb__server_charge(ebb__conn *c, uint32_t bytes);
-/* A new connection. */
-void ebb__server_welcome(ebb_http_server *s, ebb_stream stream);
 /* "Sun, 15 Nov 2026 18:00:00 GMT", of this second. */
 const char *ebb__server_date(ebb_http_server *s);
 

@@ -106,24 +106,27 @@ static ebb__conn *conn_new(ebb_http_server *s) {
     return c;
 }
 
-/* From here on its region has it. */
-static ebb_status conn_region(ebb_cx *host, ebb__conn *c) {
-    ebb_region_opts opts = {.parent = c->server->region,
+/* From here on its region has it. One that was established before the server was closed is a part of the door's
+ * unit, which still admits it. */
+static ebb_status conn_region(ebb_cx *door, ebb__conn *c) {
+    const ebb_http_server *s = c->server;
+    ebb_region_opts opts = {.parent = ebb_stopping(door) ? ebb_self_region(door) : s->region,
                             .policy = EBB_COLLECT,
                             .unit = true,
                             .on_closed = conn_region_closed,
                             .arg = c};
-    c->region = ebb_region_open(host, &opts);
+    c->region = ebb__region_open_apart(door, &opts, EBB_SITE);
     return ebb_id_status(c->region.id);
 }
 
-static ebb_status conn_begin(ebb_cx *host, ebb__conn *c, ebb_stream stream) {
+static ebb_status conn_begin(ebb_cx *door, ebb__conn *c, ebb_stream stream) {
+    ebb_cx *host = ebb_host(c->loop->rt);
     ebb_http_server *s = c->server;
     ebb_status st = ebb_stream_move(host, stream, c->region);
     if (st == EBB_OK && s->tls != NULL && !ebb__server_charge(c, EBB__TLS_NEW_BYTES)) st = EBB_ERR_NOMEM;
     if (st == EBB_OK && s->tls != NULL && (c->tls = ebb__tls_new(s->tls, NULL)) == NULL) st = EBB_ERR_NOMEM;
     if (st == EBB_OK) st = ebb__conn_open(c, host, stream);
-    if (st == EBB_OK) c->keeper = ebb_spawn(host, c->region, ebb__keeper_poll, c);
+    if (st == EBB_OK) c->keeper = ebb_spawn(door, c->region, ebb__keeper_poll, c);
     if (st == EBB_OK) st = ebb_id_status(c->keeper.id);
     if (st == EBB_OK) ebb__keeper_at(c, c->born + s->limits.header_ns);
     if (st == EBB_OK) ebb__keeper_at(c, c->born + s->limits.idle_ns);
@@ -132,16 +135,16 @@ static ebb_status conn_begin(ebb_cx *host, ebb__conn *c, ebb_stream stream) {
 }
 
 /* A connection that there is no room for is closed. */
-void ebb__server_welcome(ebb_http_server *s, ebb_stream stream) {
+static void welcome(ebb_cx *door, ebb_http_server *s, ebb_stream stream) {
     ebb_cx *host = ebb_host(s->loop->rt);
     ebb__conn *c = conn_new(s);
     s->stats.accepted++;
-    if (c == NULL || conn_region(host, c) != EBB_OK) {
+    if (c == NULL || conn_region(door, c) != EBB_OK) {
         (void)ebb_stream_close(host, stream);
         if (c != NULL) ebb__server_conn_free(c);
         return;
     }
-    if (conn_begin(host, c, stream) == EBB_OK) return;
+    if (conn_begin(door, c, stream) == EBB_OK) return;
     if (c->wire.handle != NULL) {
         ebb__wire_close(&c->wire);
         return;
@@ -171,31 +174,41 @@ static ebb_status wait_for_room(ebb_cx *cx, ebb_http_server *s) {
     return st == EBB_OK ? EBB_ERR_CLOSED : st;
 }
 
-/* Out of descriptors, most likely: others may give some back. */
+/* Out of memory, most likely: others may give some back. */
 static ebb_status pause_door(ebb_cx *cx, ebb_http_server *s) {
     ebb_status st = ebb_sleep(cx, &s->nap, 100 * EBB_MS);
     if (st != EBB_PENDING) s->napping = false;
     return st;
 }
 
+/* Waits for room, and then for a connection. */
+static ebb_status next_connection(ebb_cx *cx, ebb_http_server *s, ebb_value *v) {
+    if (s->accepting == NULL && !s->draining) {
+        if (ebb__server_is_short(s, 6)) (void)make_room(s, 1);
+        bool wait = is_full(s) || ebb__server_is_short(s, 7);
+        if (wait && wait_for_room(cx, s) == EBB_PENDING) return EBB_PENDING;
+    }
+    if (s->accepting == NULL) s->accepting = ebb_listener_accept(cx, s->listener);
+    ebb_status st = ebb_await(cx, s->accepting, v);
+    if (st != EBB_PENDING) s->accepting = NULL;
+    return st;
+}
+
+/* After a close, the connections that clients have established already are served too. */
 static ebb_status door_poll(ebb_cx *cx, void *arg) {
     ebb_http_server *s = arg;
     for (;;) {
         ebb_value v;
         ebb_status st = s->napping ? pause_door(cx, s) : EBB_OK;
+        if (st != EBB_PENDING) st = next_connection(cx, s, &v);
         if (st == EBB_PENDING) return st;
-        if (s->accepting == NULL && ebb__server_is_short(s, 6)) (void)make_room(s, 1);
-        bool wait = s->accepting == NULL && (is_full(s) || ebb__server_is_short(s, 7));
-        if (wait && (st = wait_for_room(cx, s)) == EBB_PENDING) return st;
-        if (s->accepting == NULL) s->accepting = ebb_listener_accept(cx, s->listener);
-        st = ebb_await(cx, s->accepting, &v);
-        if (st == EBB_PENDING) return st;
-        s->accepting = NULL;
-        if (st == EBB_ERR_CLOSED || st == EBB_CANCELLED) break;
-        if (st == EBB_OK) ebb__server_welcome(s, ebb_stream_of(v));
+        if (st == EBB_OK) welcome(cx, s, ebb_stream_of(v));
+        else if (st == EBB_CANCELLED || (st == EBB_ERR_CLOSED && s->draining)) break;
+        else if (st == EBB_ERR_CLOSED) s->draining = ebb_listener_drain(cx, s->listener) == EBB_OK;
         else s->napping = true;
+        if (st == EBB_ERR_CLOSED && !s->draining) break;
     }
-    (void)ebb_listener_close(cx, s->listener); /* who comes now is refused by the system */
+    (void)ebb_listener_close(cx, s->listener);
     return EBB_OK;
 }
 
@@ -297,7 +310,11 @@ static ebb_status open_region(ebb_cx *cx, ebb_http_server *s) {
 static ebb_status open_door(ebb_cx *cx, ebb_http_server *s, const ebb_address *address) {
     ebb_status st = listen_in(cx, s, address);
     if (st != EBB_OK) return st;
-    s->door = ebb_spawn(ebb_host(s->loop->rt), s->region, door_poll, s);
+    ebb_cx *host = ebb_host(s->loop->rt);
+    ebb_region_opts unit = {.parent = s->region, .policy = EBB_COLLECT, .unit = true};
+    ebb_region r = ebb_region_open(host, &unit);
+    if (ebb_id_status(r.id) != EBB_OK) return ebb_id_status(r.id);
+    s->door = ebb_spawn(host, r, door_poll, s);
     return ebb_id_status(s->door.id);
 }
 

@@ -172,7 +172,12 @@ void ebb__handle_ready(ebb__handle *h) {
 }
 
 void ebb__handle_free(ebb__handle *h) {
+    ebb_loop *l = h->loop;
     nest_unlink(h);
+    if (EBB__UNLIKELY(l->listeners != NULL)) { /* one may wait for a descriptor, and now there is one */
+        l->descriptor_freed = l->entered = true;
+        l->listen_at = 0;
+    }
     h->state = EBB__HANDLE_FREE;
     ebb__slab_give(&h->loop->handles, h->index);
 }

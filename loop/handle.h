@@ -53,11 +53,22 @@ typedef struct ebb__stream {
     struct ebb__wire *wire; /* whom the bytes are for, without futures; NULL: nobody */
 } ebb__stream;
 
+/* Paused, `trouble` says why and `look_at` until when. */
 typedef struct ebb__listening {
-    ebb_future *acceptor;
-    ebb_region region; /* the acceptor's */
+    int fd;
+    int kept; /* a connection for which there was no memory; -1 */
+    struct ebb__place *place;
+    ebb_future *acceptor; /* NULL: none */
+    ebb_region region;    /* the acceptor's */
     const char *site;
-    bool waiting; /* libuv has a connection that nobody wants yet */
+    bool watched;
+    bool draining;
+    uint32_t burst; /* connections that may be taken before the socket is watched again; 0: it is empty */
+    uint32_t pause_ms;
+    ebb_status trouble;
+    uint64_t drain_until; /* a drain ends when the queue is empty after this */
+    uint64_t look_at;     /* EBB_FOREVER: it is not in the loop's list */
+    ebb__handle *next;    /* in that list */
 } ebb__listening;
 
 /* Its descriptor may not be closed while a thread works with it: that would be another file's by then. */
@@ -101,6 +112,7 @@ struct ebb__handle {
     union {
         uv_handle_t any;
         uv_stream_t stream;
+        uv_poll_t poll;
         uv_tcp_t tcp;
         uv_pipe_t pipe;
         uv_process_t process;

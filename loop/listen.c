@@ -1,13 +1,51 @@
-/* Listeners. A connection that nobody wants yet waits in libuv, which then accepts no more: the system's
- * queue fills, and that is the backpressure. */
+/* Listeners. A listener watches a socket of its own while somebody wants a connection. One that nobody wants stays
+ * in the system's queue: that is the backpressure.
+ *
+ * When there are no descriptors left, the listener pauses: it watches nothing until its pause is over or the loop
+ * has closed a descriptor. A pause is twice as long as the one before.
+ *
+ * A listener that drains takes no new connections, but those that were established before can be accepted. */
 #define _POSIX_C_SOURCE 200809L
+#define _GNU_SOURCE     /* accept4 */
 #include <assert.h>
+#include <errno.h>
+#include <sys/un.h>
+#include <unistd.h>
 
+#include "loop/place.h"
 #include "loop/stream.h"
 
-enum { BACKLOG = 511 };
+enum {
+    BURST =
+        2, /* connections that are taken in a turn: the acceptor has to see what they cost before it takes more */
+    PAUSE_LEAST_MS = 10,
+    PAUSE_MOST_MS = 1000,
+    NOTICE_MS = 100, /* a drain waits so long for connections that are half open */
+};
 
-/* ---- accepting ------------------------------------------------------------------------------------------ */
+/* ---- time ------------------------------------------------------------------------------------------------ */
+
+/* Has the loop look at it again then. */
+static void look_at(ebb__handle *h, uint64_t due) {
+    ebb__listening *a = &h->as.listening;
+    ebb_loop *l = h->loop;
+    if (a->look_at == EBB_FOREVER) {
+        a->next = l->listeners;
+        l->listeners = h;
+    }
+    a->look_at = due;
+    if (due < l->listen_at) l->listen_at = due;
+}
+
+static void look_no_more(ebb__handle *h) {
+    ebb__handle **at = &h->loop->listeners;
+    if (h->as.listening.look_at == EBB_FOREVER) return;
+    while (*at != h) at = &(*at)->as.listening.next;
+    *at = h->as.listening.next;
+    h->as.listening.look_at = EBB_FOREVER;
+}
+
+/* ---- watching -------------------------------------------------------------------------------------------- */
 
 static void acceptor_ends(ebb__handle *h, ebb_status st) {
     ebb_future *f = h->as.listening.acceptor;
@@ -22,41 +60,154 @@ static ebb_future *acceptor_of(ebb__handle *h) {
     return h->as.listening.acceptor;
 }
 
-/* Takes the connection that libuv has. If there is no memory for it, it stays there. */
-static ebb_status take(ebb__handle *h, ebb__handle **out) {
+static void unwatch(ebb__handle *h) {
+    if (h->as.listening.watched) (void)uv_poll_stop(&h->uv.poll);
+    h->as.listening.watched = false;
+}
+
+static void take(ebb__handle *h);
+
+/* Watching stays on between two accepts, since switching costs more: it goes off when nobody wants who came. */
+static void on_readable(uv_poll_t *uv, int code, int events) {
+    ebb__handle *h = uv->data;
+    (void)code; /* accept says it better */
+    (void)events;
+    h->as.listening.burst = BURST;
+    if (acceptor_of(h) == NULL) unwatch(h);
+    else take(h);
+}
+
+static void watch(ebb__handle *h) {
+    if (h->as.listening.watched) return;
+    int code = uv_poll_start(&h->uv.poll, UV_READABLE, on_readable);
+    if (code == 0) h->as.listening.watched = true;
+    else acceptor_ends(h, ebb__uv_status(code));
+}
+
+/* ---- accepting ------------------------------------------------------------------------------------------- */
+
+/* No descriptors, or no memory of the system's: others may give some back. */
+static void pause_for(ebb__handle *h, ebb_status why) {
+    ebb__listening *a = &h->as.listening;
+    a->pause_ms = a->pause_ms == 0 ? PAUSE_LEAST_MS : 2 * a->pause_ms;
+    if (a->pause_ms > PAUSE_MOST_MS) a->pause_ms = PAUSE_MOST_MS;
+    a->trouble = why;
+    a->burst = 0;
+    unwatch(h);
+    look_at(h, ebb__loop_now(h->loop) + a->pause_ms * EBB_MS);
+}
+
+static void wait_for_more(ebb__handle *h) {
+    watch(h);
+    if (h->as.listening.draining) look_at(h, h->as.listening.drain_until);
+}
+
+/* There is a descriptor for a connection, but no connection. */
+static void queue_is_empty(ebb__handle *h) {
+    ebb__listening *a = &h->as.listening;
+    a->burst = 0;
+    a->pause_ms = 0;
+    a->trouble = EBB_OK;
+    if (a->draining && ebb__loop_now(h->loop) >= a->drain_until)
+        ebb__handle_close(h); /* this ends the accept */
+    else wait_for_more(h);
+}
+
+static bool is_shortage(int error) {
+    return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
+}
+
+/* Errors of a connection that has gone meanwhile, which Linux tells the listener of. */
+static bool is_anothers(int error) {
+    switch (error) {
+    case EINTR:
+    case ECONNABORTED:
+    case EPROTO:
+    case EPERM:
+    case ENETDOWN:
+    case ENOPROTOOPT:
+    case EHOSTDOWN:
+    case EHOSTUNREACH:
+    case EOPNOTSUPP:
+    case ENETUNREACH: return true;
+    default: return false;
+    }
+}
+
+/* A descriptor, or -1 if there is none now. */
+static int accept_one(ebb__handle *h) {
+    ebb__listening *a = &h->as.listening;
+    int fd = a->kept;
+    a->kept = -1;
+    while (fd < 0 && a->burst > 0) {
+        a->burst--;
+        fd = accept4(a->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd >= 0 || is_anothers(errno)) continue;
+        if (is_shortage(errno)) pause_for(h, ebb__uv_status(-errno));
+        else if (errno == EAGAIN || a->draining) queue_is_empty(h);
+        else acceptor_ends(h, ebb__uv_status(-errno));
+        return -1;
+    }
+    if (fd < 0) wait_for_more(h);
+    return fd;
+}
+
+/* If there is no memory for it, it waits for the next accept. */
+static ebb_status stream_of(ebb__handle *h, int fd, ebb__handle **out) {
     ebb__listening *a = &h->as.listening;
     ebb__handle_kind kind = h->kind == EBB__TCP_LISTENER ? EBB__TCP : EBB__PIPE;
     ebb_status st;
     *out = ebb__stream_new(h->loop, a->region, kind, a->site, &st);
-    if (*out == NULL) return st;
-    a->waiting = false;
-    int code = uv_accept(&h->uv.stream, &(*out)->uv.stream);
+    if (*out == NULL) {
+        a->kept = fd;
+        return st;
+    }
+    int code = kind == EBB__TCP ? uv_tcp_open(&(*out)->uv.tcp, fd) : uv_pipe_open(&(*out)->uv.pipe, fd);
     if (code == 0) return EBB_OK;
+    (void)close(fd);
     ebb__handle_close(*out);
     return ebb__uv_status(code);
 }
 
-/* Somebody waits, and libuv has a connection. */
-static void give(ebb__handle *h) {
+/* Somebody waits, and there may be a connection. */
+static void take(ebb__handle *h) {
+    ebb__listening *a = &h->as.listening;
     ebb__handle *stream;
-    ebb_status st = take(h, &stream);
+    int fd = accept_one(h);
+    if (fd < 0) return;
+    a->pause_ms = 0;
+    a->trouble = EBB_OK;
+    ebb_status st = stream_of(h, fd, &stream);
     if (st != EBB_OK) {
         acceptor_ends(h, st);
         return;
     }
-    ebb_future *f = h->as.listening.acceptor;
-    h->as.listening.acceptor = NULL;
+    ebb_future *f = a->acceptor;
+    a->acceptor = NULL;
     (void)ebb__settle(h->loop, f, ebb__handle_value(stream));
 }
 
-static void on_connection(uv_stream_t *uv, int code) {
-    ebb__handle *h = uv->data;
-    if (code < 0) {
-        if (acceptor_of(h) != NULL) acceptor_ends(h, ebb__uv_status(code));
-        return;
+static void look_again(ebb__handle *h) {
+    h->as.listening.burst = BURST;
+    if (acceptor_of(h) != NULL) take(h);
+}
+
+void ebb__listeners_look(ebb_loop *l) {
+    ebb__handle *h = l->listeners, *next;
+    bool freed = l->descriptor_freed;
+    l->listeners = NULL;
+    l->listen_at = EBB_FOREVER;
+    l->descriptor_freed = false;
+    for (; h != NULL; h = next) {
+        ebb__listening *a = &h->as.listening;
+        uint64_t due = a->look_at;
+        bool now = due <= l->rt->now || (freed && a->trouble != EBB_OK);
+        next = a->next;
+        a->look_at = EBB_FOREVER;
+        if (freed) a->pause_ms = 0;
+        if (now) look_again(h);
+        else look_at(h, due);
     }
-    h->as.listening.waiting = true;
-    if (acceptor_of(h) != NULL) give(h);
 }
 
 static void accept_cancel(ebb_cx *cx, ebb_future *f, void *arg) {
@@ -67,11 +218,12 @@ static void accept_cancel(ebb_cx *cx, ebb_future *f, void *arg) {
     (void)acceptor_of(h);
 }
 
-/* A connection is new work. */
+/* A connection is new work, unless it was there before the close. */
 static void accept_closing(ebb_cx *cx, ebb_future *f, void *arg) {
+    ebb__handle *h = arg;
     (void)cx;
     (void)f;
-    acceptor_ends(arg, EBB_ERR_CLOSED);
+    if (!h->as.listening.draining) acceptor_ends(h, EBB_ERR_CLOSED);
 }
 
 static const ebb_op accept_op = {"accept", accept_cancel, accept_closing};
@@ -84,7 +236,7 @@ static bool admits(const ebb_rt *rt, ebb_region region) {
 /* Somebody waits already. If that is in a region that is closed, it is only about to hear so. */
 static bool is_taken(ebb__handle *h) {
     if (acceptor_of(h) == NULL) return false;
-    if (admits(h->loop->rt, h->as.listening.region)) return true;
+    if (h->as.listening.draining || admits(h->loop->rt, h->as.listening.region)) return true;
     acceptor_ends(h, EBB_ERR_CLOSED);
     return false;
 }
@@ -97,7 +249,7 @@ ebb_future *ebb_listener_accept_at(ebb_cx *cx, ebb_listener listener, const char
     ebb__handle *h;
     ebb_future *f;
     ebb_status st = listener_find(cx, listener, &h);
-    if (st == EBB_OK) st = ebb__admit_inbound(cx);
+    if (st == EBB_OK) st = h->as.listening.draining ? ebb__admit_operation(cx) : ebb__admit_inbound(cx);
     if (st == EBB_OK && is_taken(h)) st = EBB_ERR_BUSY;
     if (st != EBB_OK) return ebb__loop_failed(cx, st, site);
     ebb__listening *a = &h->as.listening;
@@ -106,13 +258,25 @@ ebb_future *ebb_listener_accept_at(ebb_cx *cx, ebb_listener listener, const char
     f = a->acceptor;
     a->region = ebb_self_region(cx);
     a->site = site;
-    if (a->waiting) give(h);
+    if (a->kept >= 0 || a->burst > 0) take(h);
+    else if (a->trouble == EBB_OK) wait_for_more(h);
     return f;
+}
+
+ebb_status ebb_listener_trouble(ebb_cx *cx, ebb_listener listener) {
+    ebb__handle *h;
+    ebb_status st = listener_find(cx, listener, &h);
+    return st == EBB_OK ? h->as.listening.trouble : st;
 }
 
 /* ---- life ------------------------------------------------------------------------------------------------- */
 
 void ebb__listening_stop(ebb__handle *h) {
+    ebb__listening *a = &h->as.listening;
+    look_no_more(h);
+    unwatch(h);
+    if (a->kept >= 0) (void)close(a->kept);
+    if (a->place != NULL) ebb__place_leave(h->loop, a->place, a->fd);
     acceptor_ends(h, EBB_ERR_CLOSED);
     ebb__handle_let_go(h);
 }
@@ -124,43 +288,68 @@ ebb_status ebb_listener_close(ebb_cx *cx, ebb_listener listener) {
     return st;
 }
 
+ebb_status ebb_listener_drain(ebb_cx *cx, ebb_listener listener) {
+    ebb__handle *h;
+    bool notice;
+    ebb_status st = listener_find(cx, listener, &h);
+    if (st != EBB_OK || h->as.listening.draining) return st;
+    ebb__listening *a = &h->as.listening;
+    if (!ebb__place_drain(a->place, a->fd, &notice)) {
+        ebb__handle_close(h);
+        return EBB_OK;
+    }
+    a->draining = true;
+    a->drain_until = ebb__loop_now(h->loop) + (notice ? NOTICE_MS * EBB_MS : 0);
+    if (a->trouble == EBB_OK) look_again(h);
+    return EBB_OK;
+}
+
 ebb_status ebb_listener_address(ebb_cx *cx, ebb_listener listener, ebb_address *out) {
     struct sockaddr_storage address;
-    int n = sizeof address;
+    socklen_t n = sizeof address;
     ebb__handle *h;
     ebb_status st = ebb__handle_find(cx, listener.id, EBB__TCP_LISTENER, EBB__TCP_LISTENER, &h);
     if (st != EBB_OK) return st;
-    int code = uv_tcp_getsockname(&h->uv.tcp, (struct sockaddr *)&address, &n);
-    return code == 0 ? ebb__address_format((struct sockaddr *)&address, out) : ebb__uv_status(code);
+    if (getsockname(h->as.listening.fd, (struct sockaddr *)&address, &n) != 0) return ebb__uv_status(-errno);
+    return ebb__address_format((struct sockaddr *)&address, out);
 }
 
-/* `code` is what binding it said. */
-static ebb_listener listen_on(const ebb_cx *cx, ebb__handle *h, int code) {
-    if (code == 0) code = uv_listen(&h->uv.stream, BACKLOG, on_connection);
-    if (code == 0) return (ebb_listener){ebb__handle_id(h)};
-    ebb__handle_close(h);
-    return (ebb_listener){ebb__handle_error(cx, ebb__uv_status(code))};
+static ebb_status listen_at(ebb__handle *h, const struct sockaddr_storage *at) {
+    ebb__listening *a = &h->as.listening;
+    *a = (ebb__listening){.fd = -1, .kept = -1, .look_at = EBB_FOREVER};
+    ebb_status st = ebb__place_listen(h->loop, at, &a->fd, &a->place);
+    if (st != EBB_OK) return st;
+    int code = uv_poll_init(h->loop->uv, &h->uv.poll, a->fd);
+    if (code == 0) return EBB_OK;
+    ebb__place_leave(h->loop, a->place, a->fd);
+    return ebb__uv_status(code);
+}
+
+static ebb_listener listen_for(ebb_cx *cx, ebb__handle_kind kind, const struct sockaddr_storage *at,
+                               ebb_status st, const char *site) {
+    ebb_loop *l;
+    if (st == EBB_OK) st = ebb__loop_of(cx, &l);
+    if (st == EBB_OK) st = ebb__admit_inbound(cx);
+    ebb__handle *h = st == EBB_OK ? ebb__handle_new(l, ebb_self_region(cx), kind, site, &st) : NULL;
+    if (h == NULL) return (ebb_listener){ebb__handle_error(cx, st)};
+    st = listen_at(h, at);
+    if (st == EBB_OK) {
+        ebb__handle_ready(h);
+        return (ebb_listener){ebb__handle_id(h)};
+    }
+    ebb__handle_free(h);
+    return (ebb_listener){ebb__handle_error(cx, st)};
 }
 
 ebb_listener ebb_tcp_listen_at(ebb_cx *cx, const ebb_address *address, const char *site) {
     struct sockaddr_storage at;
-    ebb_loop *l;
-    ebb_status st = ebb__loop_of(cx, &l);
-    if (st == EBB_OK) st = ebb__admit_inbound(cx);
-    if (st == EBB_OK) st = ebb__address_parse(address, &at);
-    ebb__handle *h =
-        st == EBB_OK ? ebb__stream_new(l, ebb_self_region(cx), EBB__TCP_LISTENER, site, &st) : NULL;
-    if (h == NULL) return (ebb_listener){ebb__handle_error(cx, st)};
-    return listen_on(cx, h, uv_tcp_bind(&h->uv.tcp, (struct sockaddr *)&at, 0));
+    ebb_status st = ebb__address_parse(address, &at);
+    return listen_for(cx, EBB__TCP_LISTENER, &at, st, site);
 }
 
 ebb_listener ebb_pipe_listen_at(ebb_cx *cx, const char *path, const char *site) {
-    ebb_loop *l;
-    ebb_status st = ebb__loop_of(cx, &l);
-    if (st == EBB_OK) st = ebb__admit_inbound(cx);
-    if (st == EBB_OK) st = ebb__path_check(path);
-    ebb__handle *h =
-        st == EBB_OK ? ebb__stream_new(l, ebb_self_region(cx), EBB__PIPE_LISTENER, site, &st) : NULL;
-    if (h == NULL) return (ebb_listener){ebb__handle_error(cx, st)};
-    return listen_on(cx, h, uv_pipe_bind(&h->uv.pipe, path));
+    struct sockaddr_storage at = {.ss_family = AF_UNIX};
+    ebb_status st = ebb__path_check(path);
+    if (st == EBB_OK) memcpy(((struct sockaddr_un *)(void *)&at)->sun_path, path, strlen(path));
+    return listen_for(cx, EBB__PIPE_LISTENER, &at, st, site);
 }

@@ -73,6 +73,7 @@ static void on_timer(uv_timer_t *uv) {
 /* By libuv's clock, which has the same zero and counts milliseconds. A timer that is early is let be. */
 static void set_timer(ebb_loop *l, uint64_t due) {
     if (l->kill_at < due) due = l->kill_at;
+    if (l->listen_at < due) due = l->listen_at;
     if (due == EBB_FOREVER) return;
     uint64_t ms = due / EBB_MS + (due % EBB_MS != 0), now_ms = uv_now(l->uv);
     if (ms >= l->armed_ms) return;
@@ -90,6 +91,7 @@ static void set_idle(ebb_loop *l, bool more) {
 static void turn(ebb_loop *l) {
     ebb_advance(l->rt, uv_hrtime());
     if (EBB__UNLIKELY(l->kill_at <= l->rt->now)) ebb__processes_kill(l);
+    if (EBB__UNLIKELY(l->listen_at <= l->rt->now)) ebb__listeners_look(l);
     ebb_turn(l->rt);
     if (l->wires_read > 0) l->wires_read_last = l->wires_read;
     l->wires_read = 0;
@@ -220,7 +222,7 @@ ebb_status ebb__loop_init(ebb_loop *l, uv_loop_t *uv, const ebb_loop_opts *opts)
     l->allocator = opts->runtime.allocator;
     l->polls = opts->polls != 0 ? opts->polls : POLLS_A_TURN;
     l->thread = ebb__this_thread();
-    l->armed_ms = l->kill_at = EBB_FOREVER;
+    l->armed_ms = l->kill_at = l->listen_at = EBB_FOREVER;
     ebb__slab_init(&l->handles, sizeof(ebb__handle), 0, EBB__HANDLE_SHIFT, 0);
     ebb__slab_init(&l->requests, sizeof(ebb__request), 0, REQUEST_SHIFT, 0);
     ebb__map_init(&l->nests, l->allocator, sizeof(ebb__nest *));

@@ -22,6 +22,7 @@
 #include <ebb/loop.h>
 
 typedef struct ebb__owner ebb__owner;
+typedef struct ebb__share ebb__share;
 
 struct ebb_loop {
     uint8_t id; /* the runtime's */
@@ -46,6 +47,11 @@ struct ebb_loop {
     uint32_t internals; /* of these five, not closed yet */
     ebb__slab handles, requests;
     ebb__map nests;                        /* by region */
+    struct ebb__handle *listeners;         /* those that are to be looked at again at some time */
+    uint64_t listen_at;                    /* the first of these times */
+    bool descriptor_freed;                 /* since they were looked at */
+    uint32_t position;                     /* of the loops of a service; the first has 0 */
+    ebb__share *share;                     /* places that it shares with other loops; NULL: none */
     struct ebb__wire *dirty, **dirty_last; /* wires that have something to send */
     char *wire_room;                       /* what comes by a wire is read into this; NULL: not yet */
     uint32_t wires_read;                   /* wires that have read something since the last turn, */
@@ -91,8 +97,13 @@ bool ebb__loop_is_busy(const ebb_loop *l);
 /* wire.c: has the wires send what they have. */
 void ebb__wires_flush(ebb_loop *l);
 void ebb__wires_fini(ebb_loop *l);
+/* listen.c: looks at the listeners whose time has come, and at all that wait for a descriptor if one is free. */
+void ebb__listeners_look(ebb_loop *l);
 /* thread.c: what a loop of our own does after each turn. */
 void ebb__owner_turn(ebb_loop *l);
+/* As ebb_loop_stop, whose result is *st, but does not wait for what libuv can't stop, a function in the pool. False:
+ * there is such, and the thread and the loop are left to it. */
+bool ebb__loop_leave(ebb_loop *l, ebb_status *st);
 
 /* ---- futures ------------------------------------------------------------------------------------------ */
 

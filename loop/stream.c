@@ -13,8 +13,7 @@ ebb__handle *ebb__stream_new(ebb_loop *l, ebb_region region, ebb__handle_kind ki
                              ebb_status *st) {
     ebb__handle *h = ebb__handle_new(l, region, kind, site, st);
     if (h == NULL) return NULL;
-    bool tcp = kind == EBB__TCP || kind == EBB__TCP_LISTENER;
-    int code = tcp ? uv_tcp_init(l->uv, &h->uv.tcp) : uv_pipe_init(l->uv, &h->uv.pipe, 0);
+    int code = kind == EBB__TCP ? uv_tcp_init(l->uv, &h->uv.tcp) : uv_pipe_init(l->uv, &h->uv.pipe, 0);
     if (code != 0) {
         *st = ebb__uv_status(code);
         ebb__handle_free(h);

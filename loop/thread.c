@@ -4,7 +4,8 @@
 #include "loop/loop.h"
 
 /* What the two threads share besides the loop's inbound stack. `lock` guards `over`: after it, `async` may
- * not be sent to. The loop's thread writes the statuses before it posts `ready`, and before it ends. */
+ * not be sent to. The loop's thread posts `ready` twice: when it has started, and when its root has closed. It writes
+ * `started` before the first, `status` and `busy` before the second. */
 struct ebb__owner {
     uv_thread_t thread;
     uv_sem_t ready;
@@ -18,6 +19,7 @@ struct ebb__owner {
     uv_loop_t uv;
     ebb_region first; /* 0: not open yet */
     ebb_status started, status;
+    bool busy; /* its root has closed, but libuv still works for it */
 };
 
 /* ---- on the loop's thread ------------------------------------------------------------------------------ */
@@ -112,6 +114,9 @@ static void thread_main(void *arg) {
     uv_sem_post(&o->ready);
     if (!runs) return;
     while (!is_closed(l->rt)) (void)uv_run(&o->uv, UV_RUN_DEFAULT);
+    (void)uv_run(&o->uv, UV_RUN_NOWAIT); /* handles that are closed are gone after a turn */
+    o->busy = l->handles.live > 0 || l->requests.live > 0;
+    uv_sem_post(&o->ready);
     wind_up(l);
 }
 
@@ -184,13 +189,25 @@ ebb_status ebb_loop_join(ebb_loop *l) {
     return st;
 }
 
-ebb_status ebb_loop_stop(ebb_loop *l) {
-    if (l == NULL || l->owner == NULL) return EBB_ERR_INVALID;
-    if (l->thread == ebb__this_thread()) return EBB_ERR_THREAD;
+static void ask_to_stop(ebb_loop *l) {
     /* Release: what this thread did before comes with the flag. */
     atomic_store_explicit(&l->owner->stop, true, memory_order_release);
     uv_mutex_lock(&l->owner->lock);
     if (!l->owner->over) (void)uv_async_send(&l->async);
     uv_mutex_unlock(&l->owner->lock);
+}
+
+ebb_status ebb_loop_stop(ebb_loop *l) {
+    if (l == NULL || l->owner == NULL) return EBB_ERR_INVALID;
+    if (l->thread == ebb__this_thread()) return EBB_ERR_THREAD;
+    ask_to_stop(l);
     return ebb_loop_join(l);
+}
+
+bool ebb__loop_leave(ebb_loop *l, ebb_status *st) {
+    ask_to_stop(l);
+    uv_sem_wait(&l->owner->ready);
+    if (l->owner->busy) return false;
+    *st = ebb_loop_join(l);
+    return true;
 }

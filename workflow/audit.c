@@ -17,7 +17,8 @@ ebb_audit *ebb__audit_new(ebb_allocator a, const ebb_audit_sink *sink) {
     audit->sink = *sink;
     audit->fd = -1;
     audit->sha256 = EVP_MD_fetch(NULL, "SHA256", NULL); /* once: it costs more than a line's hash */
-    if (audit->sha256 != NULL) return audit;
+    if (audit->sha256 != NULL && pthread_mutex_init(&audit->lock, NULL) == 0) return audit;
+    EVP_MD_free(audit->sha256);
     ebb__free(&a, audit, sizeof *audit);
     return NULL;
 }
@@ -39,6 +40,7 @@ void ebb_audit_close(ebb_audit *audit) {
     if (audit == NULL) return;
     ebb__audit_file_close(audit);
     EVP_MD_free(audit->sha256);
+    (void)pthread_mutex_destroy(&audit->lock);
     ebb__free(&audit->allocator, audit->unfinished, audit->unfinished_n * sizeof *audit->unfinished);
     ebb__free(&audit->allocator, audit, sizeof *audit);
 }
@@ -216,7 +218,7 @@ static void put_workflow(ebb_audit *a, const ebb__audit_entry *e) {
 
 /* ---- lines ------------------------------------------------------------------------------------------- */
 
-ebb_status ebb__audit_write(ebb_audit *a, const ebb__audit_entry *e) {
+static ebb_status write_line(ebb_audit *a, const ebb__audit_entry *e) {
     uint8_t hash[EBB__AUDIT_HASH];
     const char *code = e->code != NULL ? e->code : ebb__wf_events[e->event].code;
     a->n = 0;
@@ -243,6 +245,14 @@ ebb_status ebb__audit_write(ebb_audit *a, const ebb__audit_entry *e) {
     a->seq++;
     a->lost = 0;
     return EBB_OK;
+}
+
+ebb_status ebb__audit_write(ebb_audit *a, ebb__audit_entry *e) {
+    (void)pthread_mutex_lock(&a->lock);
+    if (e->event == EBB__WE_OPENED) e->number = ++a->number;
+    ebb_status st = write_line(a, e);
+    (void)pthread_mutex_unlock(&a->lock);
+    return st;
 }
 
 ebb_status ebb__audit_start(ebb_audit *audit, uint64_t dropped) {

@@ -3,6 +3,8 @@
 #ifndef EBB__AUDIT_H
 #define EBB__AUDIT_H
 
+#include <pthread.h>
+
 #include "workflow/phase.h"
 
 #define EBB__AUDIT_VERSION "ebb-audit-v2"
@@ -34,7 +36,9 @@ typedef struct ebb__audit_entry {
     ebb__fact facts[EBB__AUDIT_FACTS]; /* up to the first without a key */
 } ebb__audit_entry;
 
+/* The loops of a service write to one log: `lock` guards it from the first line on. */
 struct ebb_audit {
+    pthread_mutex_t lock;
     ebb_allocator allocator;
     ebb_audit_sink sink;
     uint64_t seq;    /* of the last line */
@@ -52,8 +56,8 @@ struct ebb_audit {
 /* A log that goes to `sink`, of which nothing is written yet. NULL: no memory. */
 ebb_audit *ebb__audit_new(ebb_allocator a, const ebb_audit_sink *sink);
 
-/* Writes a line. EBB_ERR_NOMEM, or what the sink says: the line is lost, and the next one says so. */
-ebb_status ebb__audit_write(ebb_audit *audit, const ebb__audit_entry *e);
+/* Writes a line. One that opens a workflow gives it its number. EBB_ERR_NOMEM, or what the sink says: the line is lost, and the next one says so. */
+ebb_status ebb__audit_write(ebb_audit *audit, ebb__audit_entry *e);
 
 /* The first line of a process: which log this is. `dropped`: bytes of a last line that was not whole. */
 ebb_status ebb__audit_start(ebb_audit *audit, uint64_t dropped);

@@ -1,25 +1,13 @@
 /* A process as a workflow: a loop, the shutdown workflow over its root region, three signals. */
 #define _POSIX_C_SOURCE 200809L
+#include "workflow/service.h"
+
 #include <signal.h>
 #include <stdio.h>
-#include <string.h>
-#include <uv.h>
 
 #include "base/alloc.h"
-#include <ebb/workflow.h>
 
-enum { SIGNALS = 3 }; /* SIGTERM, SIGINT, SIGUSR1 */
-
-typedef struct service {
-    uv_loop_t uv;
-    uv_signal_t signals[SIGNALS];
-    const ebb_service_opts *opts;
-    ebb_loop *loop;
-    ebb_workflow shutdown;
-    bool asked, forced;
-    ebb_fiber_fn fn;
-    void *arg;
-} service;
+typedef ebb__service service;
 
 /* ---- the log ------------------------------------------------------------------------------------------ */
 
@@ -28,32 +16,50 @@ static void to_stderr(void *ctx, const char *text, size_t n) {
     (void)fwrite(text, 1, n, stderr);
 }
 
-static void explain(service *s, ebb_workflow wf) {
-    ebb_cx *cx = ebb_host(ebb_loop_runtime(s->loop));
+void ebb__service_explain(service *s, ebb_cx *cx, ebb_workflow wf) {
     const ebb_service_opts *o = s->opts;
+    if (s->n > 0) uv_mutex_lock(&s->log);
     (void)ebb_workflow_explain(cx, wf, o->log != NULL ? o->log : to_stderr, o->log_ctx);
+    if (s->n > 0) uv_mutex_unlock(&s->log);
+}
+
+/* Whoever has asked it, the other loops get the same reason. */
+static void note_request(service *s) {
+    ebb_workflow_report now;
+    s->requested = true;
+    if (s->told || ebb_workflow_info(ebb_host(ebb_loop_runtime(s->loop)), s->shutdown, &now) != EBB_OK)
+        return;
+    s->kind = (ebb_cancel_kind)now.reason.kind;
+    memcpy(s->why, now.reason.message, sizeof s->why);
 }
 
 /* The hooks of the caller have the argument of the caller. */
 static void on_state(void *arg, ebb_workflow wf, ebb_workflow_state from, ebb_workflow_state to) {
     const ebb_workflow_opts *o = &((service *)arg)->opts->shutdown;
+    if (from == EBB_WF_IDLE) note_request(arg);
     if (o->on_state != NULL) o->on_state(o->arg, wf, from, to);
 }
 
 static void on_overdue(void *arg, ebb_workflow wf) {
     service *s = arg;
     const ebb_workflow_opts *o = &s->opts->shutdown;
-    explain(s, wf);
+    ebb__service_explain(s, ebb_host(ebb_loop_runtime(s->loop)), wf);
     if (o->on_overdue != NULL) o->on_overdue(o->arg, wf);
 }
 
 /* ---- signals ------------------------------------------------------------------------------------------ */
+
+void ebb__service_request(service *s, ebb_cx *cx, ebb_cancel_kind kind, const char *message) {
+    if (!s->requested) (void)ebb_workflow_request(cx, s->shutdown, kind, message);
+}
 
 /* Once: a third signal does not cut the finalizers short that the second has left their time. Of a service
  * whose work has ended by itself there is no workflow to force, but its region still is. */
 static void force(service *s, ebb_cx *cx, const char *message) {
     if (s->forced) return;
     s->forced = true;
+    if (s->n > 0)
+        ebb__service_request(s, cx, s->kind, s->why); /* if the other loops have not confirmed yet */
     if (ebb_workflow_force(cx, s->shutdown, message) != EBB_OK)
         ebb_region_force(cx, ebb_root(ebb_loop_runtime(s->loop)));
 }
@@ -64,20 +70,42 @@ static bool has_ended(const service *s) {
     return ebb_region_state_of(ebb_host(rt), ebb_root(rt), &state) == EBB_OK && state == EBB_REGION_CLOSED;
 }
 
+static const char *name_of(int signum) {
+    return signum == SIGTERM ? "SIGTERM" : "SIGINT";
+}
+
+/* The loops after the first are asked before the shutdown workflow is. */
+static void ask(service *s, ebb_cx *cx, int signum) {
+    s->asked = true;
+    if (s->requested || s->n == 0) {
+        (void)ebb_workflow_request(cx, s->shutdown, EBB_CANCEL_USER, name_of(signum));
+        return;
+    }
+    s->kind = EBB_CANCEL_USER;
+    snprintf(s->why, sizeof s->why, "%s", name_of(signum));
+    ebb__branches_stop(s, cx);
+}
+
+static void hear(service *s, int signum) {
+    ebb_cx *cx = ebb_loop_cx(s->loop);
+    char again[32];
+    snprintf(again, sizeof again, "a second signal, %s", name_of(signum));
+    if (s->asked) force(s, cx, again);
+    else ask(s, cx, signum);
+}
+
 static void on_signal(uv_signal_t *uv, int signum) {
     service *s = uv->data;
     if (has_ended(s)) return;
-    ebb_cx *cx = ebb_loop_cx(s->loop);
     if (signum == SIGUSR1) {
-        explain(s, s->shutdown);
-        return;
+        ebb_cx *cx = ebb_loop_cx(s->loop);
+        ebb__service_explain(s, cx, s->shutdown);
+        if (!s->starting) (void)ebb__branches_order(s, cx, &s->explain);
+    } else if (s->starting) {
+        s->early[s->early[0] != 0] = signum;
+    } else {
+        hear(s, signum);
     }
-    const char *name = signum == SIGTERM ? "SIGTERM" : "SIGINT";
-    char again[32];
-    snprintf(again, sizeof again, "a second signal, %s", name);
-    if (s->asked) force(s, cx, again);
-    else (void)ebb_workflow_request(cx, s->shutdown, EBB_CANCEL_USER, name);
-    s->asked = true;
 }
 
 static ebb_status listen_to(service *s, int i, int signum) {
@@ -90,23 +118,23 @@ static ebb_status listen_to(service *s, int i, int signum) {
 
 /* ---- one run ------------------------------------------------------------------------------------------- */
 
-static bool has_failed(ebb_status st) {
+bool ebb__service_failed(ebb_status st) {
     return st != EBB_OK && st != EBB_CANCELLED && st != EBB_ERR_CANCEL_LEAK;
 }
 
-/* The first fiber. A service without it is none. */
+/* The first fiber. If it fails, the service stops. */
 static ebb_status first(ebb_cx *cx, void *arg) {
     service *s = arg;
     ebb_status st = s->fn(cx, s->arg);
-    const char *why = ebb_loop_status_name(st);
-    if (has_failed(st)) (void)ebb_workflow_request(cx, s->shutdown, EBB_CANCEL_SIBLING_FAILED, why);
+    if (!ebb__service_failed(st)) return st;
+    (void)ebb_workflow_request(cx, s->shutdown, EBB_CANCEL_SIBLING_FAILED, ebb_loop_status_name(st));
     return st;
 }
 
 static ebb_exit exit_of(const service *s, ebb_status st, const ebb_workflow_report *r) {
     if (s->forced) return EBB_EXIT_FORCED;
     if (r->drain_timed_out) return EBB_EXIT_TIMEOUT;
-    if (has_failed(st) || has_failed(r->status)) return EBB_EXIT_FAILED;
+    if (ebb__service_failed(st) || ebb__service_failed(r->status)) return EBB_EXIT_FAILED;
     return st == EBB_ERR_CANCEL_LEAK ? EBB_EXIT_LEAK : EBB_EXIT_OK;
 }
 
@@ -119,10 +147,8 @@ static void run_until_it_ends(service *s) {
     }
 }
 
-static ebb_exit run(service *s, const ebb_service_opts *opts) {
-    ebb_cx *cx = ebb_loop_cx(s->loop);
-    ebb_workflow_opts wo = opts->shutdown;
-    ebb_workflow_report report = {0};
+static ebb_status open_shutdown(service *s, ebb_cx *cx) {
+    ebb_workflow_opts wo = s->opts->shutdown;
     if (wo.type == NULL) wo.type = &ebb_lifecycle_shutdown;
     wo.root = true;
     wo.parent = (ebb_region){0};
@@ -130,21 +156,47 @@ static ebb_exit run(service *s, const ebb_service_opts *opts) {
     wo.on_overdue = on_overdue;
     wo.arg = s;
     s->shutdown = ebb_workflow_open(cx, &wo);
-    ebb_status st = ebb_id_status(s->shutdown.id);
+    return ebb_id_status(s->shutdown.id);
+}
+
+static uint32_t loops_of(const ebb_service_opts *o) {
+    return o->loops == EBB_LOOPS_ALL ? uv_available_parallelism() : o->loops;
+}
+
+/* Loops that did start are stopped again if another does not. */
+static ebb_status start(service *s) {
+    ebb_cx *cx = ebb_loop_cx(s->loop);
+    uint32_t n = loops_of(s->opts);
+    ebb_status st = open_shutdown(s, cx);
+    s->starting = true;
     if (st == EBB_OK) st = listen_to(s, 0, SIGTERM);
     if (st == EBB_OK) st = listen_to(s, 1, SIGINT);
     if (st == EBB_OK) st = listen_to(s, 2, SIGUSR1);
+    if (st == EBB_OK && n > 1) st = ebb__branches_start(s, cx, n - 1);
+    cx = ebb_loop_cx(s->loop);
     if (st == EBB_OK)
         st = ebb_id_status(ebb_fiber_spawn_at(cx, ebb_root(ebb_loop_runtime(s->loop)), first, s, NULL,
                                               "the first fiber of the service")
                                .id);
-    ebb_status started = st;
-    st = ebb_workflow_join(cx, s->shutdown, &report);
+    s->starting = false;
+    if (st != EBB_OK && s->n > 0)
+        ebb__service_request(s, cx, EBB_CANCEL_SIBLING_FAILED, ebb_loop_status_name(st));
+    ebb__branches_go(s, cx);
+    for (int i = 0; st == EBB_OK && i < 2 && s->early[i] != 0; i++) hear(s, s->early[i]);
+    return st;
+}
+
+static ebb_exit run(service *s, const ebb_service_opts *opts) {
+    ebb_workflow_report report = {0};
+    ebb_status started = start(s);
+    ebb_status st = ebb_workflow_join(ebb_loop_cx(s->loop), s->shutdown, &report);
     if (st == EBB_PENDING) {
         run_until_it_ends(s);
         st = ebb_workflow_join(ebb_loop_cx(s->loop), s->shutdown, &report);
     }
     if (started != EBB_OK) report.status = started;
+    s->left = !ebb__branches_end(s, &report);
+    if (report.leaks > 0) st = EBB_ERR_CANCEL_LEAK;
     if (opts->report != NULL) *opts->report = report;
     return exit_of(s, st, &report);
 }
@@ -154,13 +206,13 @@ static ebb_exit run(service *s, const ebb_service_opts *opts) {
 /* What a thread of the pool still does for a region that was forced can't be stopped: the loop is left to
  * it then, and to the end of the process. */
 static bool leave(service *s) {
-    for (int i = 0; i < SIGNALS; i++) {
+    for (int i = 0; i < EBB__SIGNALS; i++) {
         if (s->signals[i].data != NULL) uv_close((uv_handle_t *)&s->signals[i], NULL);
     }
     (void)uv_run(&s->uv, UV_RUN_NOWAIT);
     if (ebb_loop_close(s->loop, NULL, 0, NULL) != EBB_OK) return false;
     (void)uv_run(&s->uv, UV_RUN_DEFAULT);
-    return uv_loop_close(&s->uv) == 0;
+    return uv_loop_close(&s->uv) == 0 && !s->left;
 }
 
 /* Why it can't start; EBB_OK: the loop is there. */
@@ -174,7 +226,13 @@ static ebb_status set_up(service *s, const ebb_service_opts *opts) {
 
 static ebb_status check(const ebb_service_opts *opts, ebb_fiber_fn fn) {
     if (opts->size != 0 && opts->size != sizeof *opts) return EBB_ERR_VERSION;
-    return fn == NULL || opts->loop.runtime.allocator.fn == NULL ? EBB_ERR_INVALID : EBB_OK;
+    if (fn == NULL || opts->loop.runtime.allocator.fn == NULL) return EBB_ERR_INVALID;
+    return loops_of(opts) > EBB__SERVICE_LOOPS ? EBB_ERR_LIMIT : EBB_OK;
+}
+
+uint32_t ebb_service_loop(ebb_cx *cx) {
+    ebb_loop *l;
+    return ebb__loop_of(cx, &l) == EBB_OK ? l->position : 0;
 }
 
 int ebb_service_run(const ebb_service_opts *opts, ebb_fiber_fn fn, void *arg) {

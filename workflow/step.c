@@ -68,6 +68,7 @@ static void line(ebb__wf *wf, ebb__wf_event event, const char *code, ebb_workflo
     e.chain_n = chain_of(wf, chain);
     for (size_t i = 0; i < n && i < EBB__AUDIT_FACTS; i++) e.facts[i] = facts[i];
     ebb_status st = ebb__audit_write(wf->audit, &e);
+    wf->number = e.number; /* which it gets with its first line */
     if (st != EBB_OK && wf->audit_status == EBB_OK) wf->audit_status = st;
 }
 

@@ -119,6 +119,7 @@ ebb_status ebb_workflow_extend(ebb_cx *cx, ebb_workflow workflow, uint64_t more)
     wf->overdue = false;
     st = ebb__wf_do(cx, wf, EBB__T_EXTEND, &(ebb__fact){"by_ms", NULL, (wf->end - old) / EBB_MS}, 1);
     (void)ebb_wake(cx, wf->steward);
+    if (wf->on_extended != NULL) wf->on_extended(wf->arg, wf->end - old);
     return st;
 }
 
@@ -183,6 +184,7 @@ void ebb__wf_force(ebb_cx *cx, ebb__wf *wf, ebb__trigger trigger, const char *by
     wf->timed_out = true;
     wf->forced = trigger == EBB__T_FORCE;
     (void)ebb__wf_do(cx, wf, trigger, &(ebb__fact){"by", by, 0}, wf->forced ? 1 : 0);
+    if (wf->forced && wf->on_forced != NULL) wf->on_forced(wf->arg);
     force_region(cx, wf);
     ebb__wf_release(cx, wf); /* not forced: an operator may still be answered */
     (void)ebb__wf_do(cx, wf, EBB__T_FINALIZE, NULL, 0);

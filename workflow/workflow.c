@@ -208,6 +208,11 @@ static uint64_t work_of(const ebb__wf *wf) {
 }
 
 ebb_workflow ebb_workflow_open_at(ebb_cx *cx, const ebb_workflow_opts *opts, const char *site) {
+    return ebb__workflow_open_under(cx, opts, 0, site);
+}
+
+ebb_workflow ebb__workflow_open_under(ebb_cx *cx, const ebb_workflow_opts *opts, uint64_t number,
+                                      const char *site) {
     ebb_rt *rt = ebb__rt_of(cx);
     ebb_status st = opts_check(opts);
     if (st == EBB_OK) st = workflows_of(rt);
@@ -224,9 +229,9 @@ ebb_workflow ebb_workflow_open_at(ebb_cx *cx, const ebb_workflow_opts *opts, con
     }
     ebb__wf *parent = ebb__wf_parent(wf);
     if (wf->audit == NULL && parent != NULL) wf->audit = parent->audit;
-    wf->number = wf->audit != NULL ? ++wf->audit->number : ++rt->workflows->number;
-    wf->parent = work_of(wf);
-    bool inside = wf->parent != 0 && is_in_unit(wf, parent);
+    if (wf->audit == NULL) wf->number = ++rt->workflows->number;
+    wf->parent = number != 0 ? number : work_of(wf);
+    bool inside = wf->parent != 0 && parent != NULL && is_in_unit(wf, parent);
     ebb__fact facts[] = {{"site", site, 0}, {"in_unit", NULL, 1}};
     ebb__wf_remark(wf, EBB__WE_OPENED, facts, inside ? 2 : 1);
     return ebb__wf_id(wf);

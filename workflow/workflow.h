@@ -64,6 +64,9 @@ struct ebb__wf {
     ebb_audit *audit;
     void (*on_state)(void *arg, ebb_workflow wf, ebb_workflow_state from, ebb_workflow_state to);
     void (*on_overdue)(void *arg, ebb_workflow wf);
+    /* A service's, whose other loops have to hear of it. NULL: nobody has to. */
+    void (*on_extended)(void *arg, uint64_t more);
+    void (*on_forced)(void *arg);
     void *arg;
 
     /* Since the request. */
@@ -102,6 +105,10 @@ typedef struct ebb__workflows {
 /* ---- workflow.c ---- */
 
 ebb_status ebb__wf_find(ebb_cx *cx, ebb_workflow id, ebb__wf **out);
+/* As ebb_workflow_open, for one that is work of a workflow of another runtime, which has this number in the same log.
+ * 0: it is not. */
+ebb_workflow ebb__workflow_open_under(ebb_cx *cx, const ebb_workflow_opts *opts, uint64_t number,
+                                      const char *site);
 ebb_workflow ebb__wf_id(const ebb__wf *wf);
 /* The innermost that a region is in, or is the region of; NULL: none. */
 ebb__wf *ebb__wf_around(const ebb_rt *rt, const ebb__region *r);

@@ -8,7 +8,7 @@
  *
  * and the routes of bodies.h.
  *
- * usage: bench-http-server [CERT KEY]
+ * usage: bench-http-server [LOOPS | CERT KEY]
  *
  * It prints its port, and then, if it has a certificate, its port for TLS. It stops as every service does. */
 #include <ebb/ebb.h>
@@ -16,6 +16,7 @@
 #include <ebb/workflow.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "bodies.h"
 
@@ -82,7 +83,7 @@ static ebb_status listen_on(ebb_cx *cx, const ebb_tls_opts *tls) {
     ebb_status st = ebb_http_listen(cx, &opts, &s);
     if (st == EBB_OK) st = routes(s);
     if (st == EBB_OK) st = ebb_http_server_address(cx, s, &at);
-    if (st == EBB_OK) printf("%u\n", at.port);
+    if (st == EBB_OK && ebb_service_loop(cx) == 0) printf("%u\n", at.port);
     return st;
 }
 
@@ -99,14 +100,15 @@ int main(int argc, char **argv) {
     if (argc == 3) {
         tls.cert_file = argv[1];
         tls.key_file = argv[2];
-    } else if (argc != 1) {
-        fprintf(stderr, "usage: bench-http-server [CERT KEY]\n");
+    } else if (argc > 3) {
+        fprintf(stderr, "usage: bench-http-server [LOOPS | CERT KEY]\n");
         return 2;
     }
     ebb_workflow_report report = {0};
     ebb_service_opts opts = {.loop.runtime.allocator = ebb_libc_allocator(),
                              .shutdown = {.name = "bench-http-server"},
-                             .report = &report};
+                             .report = &report,
+                             .loops = argc == 2 ? (uint32_t)atoi(argv[1]) : 1};
     int status = ebb_service_run(&opts, serve, &tls);
     if (status != EBB_EXIT_OK)
         fprintf(stderr, "bench-http-server: %s\n", ebb_loop_status_text(report.status));

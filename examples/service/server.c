@@ -97,7 +97,7 @@ static void admit(ebb_cx *cx, server *s, ebb_stream stream) {
     refuse(cx, s, stream, st);
 }
 
-/* The next one who comes. A failure is not the end: out of descriptors, perhaps, and soon there are some
+/* The next one who comes. A failure is not the end: out of memory, perhaps, and soon there is some
  * again. */
 static ebb_status next(ebb_cx *cx, server *s, ebb_stream *out) {
     for (;;) {

@@ -123,8 +123,19 @@ ebb_status ebb_listener_address(ebb_cx *cx, ebb_listener l, ebb_address *out);
  * region of cx is closed, for one that is pending too. The listener stays open then: an accept in a region
  * that admits work still gets who comes, until ebb_listener_close or the end of the listener's region. */
 ebb_future *ebb_listener_accept_at(ebb_cx *cx, ebb_listener l, const char *site);
-/* EBB_ERR_CLOSED the second time. A pending accept fails with EBB_ERR_CLOSED. */
+/* Closes it now; a pending accept fails with EBB_ERR_CLOSED. Connections that nobody has accepted are reset.
+ * EBB_ERR_CLOSED the second time. */
 ebb_status ebb_listener_close(ebb_cx *cx, ebb_listener l);
+/* Closes it politely: no new connection is taken in, and those that clients have established already can still be
+ * accepted, in a closed region too. When there are none left, which on TCP is not before 100 ms have passed, the
+ * accept fails with EBB_ERR_CLOSED and the listener is closed. A client that asks for a connection meanwhile gets
+ * no answer, and a refusal when it asks again. Go on accepting after it: a drain that nobody accepts does not
+ * end before its region does. EBB_OK, the second time too; EBB_ERR_CLOSED: it is closed. */
+ebb_status ebb_listener_drain(ebb_cx *cx, ebb_listener l);
+/* Why it is paused: EBB_ERRNO(EMFILE), EBB_ERRNO(ENFILE), EBB_ERRNO(ENOBUFS) or EBB_ERR_NOMEM. EBB_OK: it is not.
+ * When the system has no descriptor for a connection, the accept stays pending and the listener pauses: for 10 ms,
+ * each time twice as long as before, 1 s at most, and not longer than until this loop has closed a descriptor. */
+ebb_status ebb_listener_trouble(ebb_cx *cx, ebb_listener l);
 
 /* Connects: the value is a stream of the region of cx. A cancel gives the attempt up. */
 #define ebb_tcp_connect(cx, ...)   ebb_tcp_connect_at((cx), (__VA_ARGS__), EBB_SITE)

@@ -260,8 +260,8 @@ size_t ebb_closed_text(ebb_cx *cx, ebb_region region, char *out, size_t room);
 /* One JSON object a line (docs/workflow.md lists its fields). Each has the hash of the line before and its
  * own, so that an edited, removed or swapped line shows. A line is one write: it survives the death of the
  * process (not of the machine). A line that can't be written stops nothing: report.audit has the failure, and
- * the next line says how many are lost, so that the log never verifies again: start a new one. Of one thread;
- * `a` must be good until it is closed. */
+ * the next line says how many are lost, so that the log never verifies again: start a new one. Workflows of several
+ * threads may write to it; it is opened and closed by one. `a` must be good until it is closed. */
 
 /* Opens a regular file to append to, or makes it (mode 0644 less the umask). A last line that is not whole is
  * cut off, and what a process before has not finished is told (ebb_audit_unfinished) and noted. The lock is
@@ -272,7 +272,8 @@ size_t ebb_closed_text(ebb_cx *cx, ebb_region region, char *out, size_t room);
 ebb_status ebb_audit_open(ebb_allocator a, const char *path, ebb_audit **out);
 
 /* A log that goes elsewhere; it starts with line 1. `append` gets a whole line with its newline, and takes
- * all of it or fails; it is called in the middle of a step, and calls nothing of a workflow or a log. The
+ * all of it or fails; it is called in the middle of a step, by one thread at a time, and calls nothing of a workflow
+ * or a log. The
  * struct is copied, what `ctx` points to is not. EBB_ERR_INVALID: no `append`; EBB_ERR_NOMEM; what `append`
  * says. */
 typedef struct ebb_audit_sink {
@@ -374,7 +375,12 @@ typedef struct ebb_service_opts {
      * to standard error. It is called on the loop's thread, with a line for each task: it should not block. */
     void (*log)(void *log_ctx, const char *text, size_t n);
     void *log_ctx;
+    /* How many loops it runs on, each with a thread; see below. 0, 1: one. EBB_LOOPS_ALL: one a core. More than 255:
+     * EBB_ERR_LIMIT. */
+    uint32_t loops;
 } ebb_service_opts;
+
+#define EBB_LOOPS_ALL UINT32_MAX /* as many as there are cores that this process may use */
 
 /* Runs a service on this thread until it has ended: a loop, the shutdown workflow over its root region, and
  * `fn` as the first fiber, in the root. SIGTERM or SIGINT asks it to stop, a second one, however soon, forces
@@ -387,6 +393,24 @@ typedef struct ebb_service_opts {
  * pool that was forced and still runs is not waited for: what it uses, `arg` and the allocator must last as
  * long as the process then, and the loop, a few descriptors and one of the 255 runtime ids stay with it. */
 int ebb_service_run(const ebb_service_opts *opts, ebb_fiber_fn fn, void *arg);
+
+/* With `loops`, `fn` runs on each loop, with the same `arg`; the first loop is this thread. They share nothing else:
+ * `arg` is read by several threads at a time, `log` is called on each of them, one at a time, the allocator must be
+ * good for all of them, and limits of a runtime or a server are those of one loop.
+ *
+ * An address that several loops listen on is one address: the system spreads its connections over them. With port 0
+ * they get the same port. A port that another process listens on is refused as ever.
+ *
+ * There is one shutdown. A signal asks the other loops first; when all have confirmed, or after 1 s, the request of
+ * the shutdown workflow is written, and that waits for all of them. Each loop after the first has a workflow of its own
+ * with the same type, budget and log, below the shutdown workflow in the log ("loop 1"): there ebb_workflow_of(cx) is
+ * that one, and drain handlers belong to their loop. Extend and force reach all of them. If `fn` fails on one loop, all
+ * stop. `shutdown.on_state` and `on_overdue` are told of the shutdown workflow only; SIGUSR1 explains all loops, and so
+ * does a shutdown that is overdue. The report is that of the shutdown workflow, with the leaks of all; its state is
+ * LEAK_DETECTED if one of them has that. A loop that could not start: none does, and the report has the status. */
+
+/* Which of the service's loops this is, from 0 on; 0 if there is no service. */
+uint32_t ebb_service_loop(ebb_cx *cx);
 
 #ifdef __cplusplus
 }

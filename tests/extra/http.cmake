@@ -1,6 +1,7 @@
 # HTTP as clients meet it: real ones (curl, nghttp, Node), and one that does what none of them would. The tests
 # that their source names are run again with a collection before every allocation, as NAME_gc.
 ebb_program(http_test_server ebb ${CMAKE_CURRENT_SOURCE_DIR}/http_server.c)
+ebb_program(http_loops_server ebb ${CMAKE_CURRENT_SOURCE_DIR}/http_loops_server.c)
 
 # ebb_http_test(NAME SCRIPT ARGUMENT...) registers a script of tests/tools that runs the server.
 function(ebb_http_test name script)
@@ -21,6 +22,10 @@ ebb_http_test(http_limits test_http_limits.py)
 ebb_http_test(http_rules test_http_rules.py)
 ebb_http_test(http_shutdown test_http_shutdown.py)
 if(TARGET ebb_cli)
+    add_test(NAME http_loops
+        COMMAND Python3::Interpreter tests/tools/test_http_loops.py $<TARGET_FILE:http_loops_server> $<TARGET_FILE:ebb_cli>
+        WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+    set_tests_properties(http_loops PROPERTIES TIMEOUT ${EBB_TEST_TIMEOUT_S})
     ebb_http_test(http_fan test_http_fan.py $<TARGET_FILE:ebb_cli>)
 endif()
 set_tests_properties(http PROPERTIES RUN_SERIAL TRUE) # it measures how fast a reset is heard

@@ -8,6 +8,7 @@ GOAWAY, in HTTP/1 one more request, whose response says `connection: close`; for
 """
 import http.client
 import os
+import signal
 import socket
 import sys
 import threading
@@ -192,19 +193,75 @@ class Client2(threading.Thread):
         c.close()
 
 
-class UnderLoad(WithServer):
+class ClientAnew(threading.Thread):
+    """Connects for every request, until nobody listens any more."""
+
+    def __init__(self, server):
+        super().__init__()
+        self.port = server.port
+        self.answered, self.lost = 0, []
+        self.start()
+
+    def run(self):
+        while not self.lost:
+            c = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
+            try:
+                c.connect()
+            except ConnectionRefusedError:
+                return
+            try:
+                c.request("GET", "/p/slow?ms=1")
+                answer = c.getresponse()
+                answer.read()
+                if answer.status != 200:
+                    self.lost.append(answer.status)
+            except (OSError, http.client.HTTPException) as e:
+                self.lost.append(repr(e))
+            self.answered += 1
+            c.close()
+
+
+class WithLoad(WithServer):
+    def load_until_the_end(self, *kinds):
+        """100 clients; when all were served, SIGTERM. None may lose a request."""
+        clients = [kind(self.server) for _ in range(100 // len(kinds)) for kind in kinds]
+        while min(c.answered for c in clients) < 3:
+            time.sleep(0.01)
+            self.assertEqual([c.lost for c in clients if c.lost], [])
+        self.server.terminate()
+        for c in clients:
+            c.join(PATIENCE_S)
+        self.assertEqual([c.lost for c in clients if c.lost], [])
+        self.server.check_end()
+
+
+class UnderLoad(WithLoad):
     def test_of_100_clients_no_request_is_lost(self):
         for _ in range(ROUNDS):
             self.start("--quiet", "--budget-ms", "60000")
-            clients = [kind(self.server) for _ in range(50) for kind in (Client1, Client2)]
-            while min(c.answered for c in clients) < 3:
-                time.sleep(0.01)
-                self.assertEqual([c.lost for c in clients if c.lost], [])
-            self.server.terminate()
-            for c in clients:
-                c.join(PATIENCE_S)
-            self.assertEqual([c.lost for c in clients if c.lost], [])
-            self.server.check_end()
+            self.load_until_the_end(Client1, Client2)
+
+    def test_of_clients_that_connect_anew_no_request_is_lost(self):
+        for _ in range(ROUNDS):
+            self.start("--quiet", "--budget-ms", "60000")
+            self.load_until_the_end(Client1, ClientAnew)
+
+    def test_what_waits_to_be_accepted_is_answered(self):
+        """The server can't accept while it is stopped; the system does."""
+        self.start("--budget-ms", "60000")
+        os.kill(self.server.pid, signal.SIGSTOP)
+        waiting = [http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=PATIENCE_S) for _ in range(100)]
+        for c in waiting:
+            c.connect()
+            self.addCleanup(c.close)
+        self.server.process.send_signal(signal.SIGTERM)
+        for c in waiting[::2]:
+            c.request("GET", "/f/hello")
+        os.kill(self.server.pid, signal.SIGCONT)
+        for c in waiting[1::2]:
+            c.request("GET", "/f/hello")
+        self.assertEqual([c.getresponse().status for c in waiting], [200] * len(waiting))
+        self.server.check_end()
 
 
 if __name__ == "__main__":

@@ -1,0 +1,370 @@
+/* Loops of a service after the first. */
+#define _POSIX_C_SOURCE 200809L
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/alloc.h"
+#include "workflow/service.h"
+#include "workflow/workflow.h"
+
+/* How long the request waits for all loops to confirm that they are closed. One that is stuck is closed when it
+ * hears of it. */
+enum { CONFIRM_MS = 1000 };
+
+/* Until its thread has ended, only `force` and `more` are touched by both threads; what the first loop reads before that has come
+ * with a letter. */
+struct ebb__branch {
+    EBB_TASK_STATE; /* of `carry` */
+    ebb__service *service;
+    uint32_t position;
+    ebb_loop *loop; /* NULL: it has no thread */
+    /* The first loop's. */
+    ebb_wait go;
+    bool counted; /* as ready */
+    bool over;    /* the far region has closed, with `status` */
+    ebb_status status;
+    ebb_future *far; /* NULL: not yet */
+    ebb_task stand_in;
+    ebb_future *closing; /* the stand-in's; NULL: it knows */
+    bool stands;         /* it was polled */
+    /* The branch's. */
+    ebb_sleeper stay;
+    ebb_future *ready, *closing_there;
+    ebb_status failure; /* of its first fiber */
+    ebb_task carrier;
+    ebb_workflow workflow;
+    ebb_workflow_report report; /* as it was last */
+    _Atomic bool force;         /* the shutdown was forced */
+    _Atomic uint64_t more;      /* ns by which it is to be extended */
+};
+
+/* ---- on its thread ---------------------------------------------------------------------------------------- */
+
+/* The first task of the loop keeps it there. */
+static ebb_status stay(ebb_cx *cx, void *arg) {
+    ebb__branch *b = arg;
+    return ebb_sleep(cx, &b->stay, EBB__WF_MOST);
+}
+
+static void on_state(void *arg, ebb_workflow wf, ebb_workflow_state from, ebb_workflow_state to) {
+    ebb__branch *b = arg;
+    ebb_cx *cx = ebb_host(ebb_loop_runtime(b->loop));
+    (void)from;
+    (void)ebb_workflow_info(cx, wf, &b->report);
+    if (ebb__wf_is_final(to)) (void)ebb_wake(cx, b->carrier);
+}
+
+static void on_overdue(void *arg, ebb_workflow wf) {
+    ebb__branch *b = arg;
+    ebb__service_explain(b->service, ebb_host(ebb_loop_runtime(b->loop)), wf);
+}
+
+static ebb_status open_workflow(ebb_cx *cx, ebb__branch *b) {
+    const ebb__service *s = b->service;
+    ebb_workflow_opts wo = s->opts->shutdown;
+    char name[EBB_MESSAGE_MAX + 1];
+    snprintf(name, sizeof name, "%.24s%sloop %u", wo.name == NULL ? "" : wo.name, wo.name == NULL ? "" : " ",
+             b->position);
+    if (wo.type == NULL) wo.type = &ebb_lifecycle_shutdown;
+    wo.name = name;
+    wo.root = false;
+    wo.parent = (ebb_region){0};
+    wo.policy = EBB_COLLECT;
+    wo.on_state = on_state;
+    wo.on_overdue = on_overdue;
+    wo.arg = b;
+    b->workflow = ebb__workflow_open_under(cx, &wo, s->number, EBB_SITE);
+    return ebb_id_status(b->workflow.id);
+}
+
+/* Runs on the first loop. */
+static ebb_status begin_together(ebb_cx *cx, void *arg) {
+    ebb__branch *b = arg;
+    b->service->ready += !b->counted;
+    b->counted = true;
+    return ebb_sem_acquire(cx, &b->service->go, &b->go);
+}
+
+/* The same. */
+static ebb_status stop_all(ebb_cx *cx, void *arg) {
+    const ebb__branch *b = arg;
+    ebb__service_request(b->service, cx, EBB_CANCEL_SIBLING_FAILED, ebb_loop_status_name(b->failure));
+    return EBB_OK;
+}
+
+static ebb_status first(ebb_cx *cx, void *arg) {
+    ebb__branch *b = arg;
+    ebb__service *s = b->service;
+    ebb_status st = s->fn(cx, s->arg);
+    if (!ebb__service_failed(st)) return st;
+    b->failure = st;
+    if (ebb_await(cx, ebb_far(cx, ebb_loop_peer(s->loop), stop_all, b), NULL) == EBB_OK) return st;
+    (void)ebb_workflow_request(cx, b->workflow, EBB_CANCEL_SIBLING_FAILED, ebb_loop_status_name(st));
+    return st;
+}
+
+/* One that is over its budget says so, but goes on: its end wakes us. */
+static ebb_status join(ebb_cx *cx, ebb__branch *b) {
+    ebb_status st = ebb_workflow_join(cx, b->workflow, &b->report);
+    return st == EBB_ERR_CANCEL_DRAIN_TIMEOUT ? EBB_PENDING : st;
+}
+
+static void force_here(ebb_cx *cx, const ebb__branch *b) {
+    ebb_workflow_report now;
+    ebb_status st = ebb_workflow_info(cx, b->workflow, &now);
+    /* After its drain, the time is that of its finalizers. */
+    if (st == EBB_OK && now.state == EBB_WF_DRAINING)
+        (void)ebb_workflow_force(cx, b->workflow, "what is around it");
+}
+
+/* The far region is closed when the shutdown has drained or was forced. */
+static ebb_status watch(ebb_cx *cx, void *arg) {
+    ebb__branch *b = arg;
+    if (b->closing_there == NULL) b->closing_there = ebb_closing(cx);
+    ebb_status st = ebb_await(cx, b->closing_there, NULL);
+    if (st == EBB_PENDING) return st;
+    if (atomic_load_explicit(&b->force, memory_order_relaxed)) force_here(cx, b); /* as in on_forced */
+    return EBB_OK;
+}
+
+/* The body of the far region, in which the workflow lies. Masked, so that it hears how that has ended. */
+static ebb_status carry(ebb_cx *cx, void *arg) {
+    ebb__branch *b = arg;
+    ebb_loop *l;
+    ebb_status st = ebb__loop_of(cx, &l);
+    EBB_BEGIN(b);
+    if (st != EBB_OK) return st;
+    (void)ebb_mask(cx);
+    l->share = &b->service->share;
+    l->position = b->position;
+    b->carrier = ebb_self(cx);
+    st = open_workflow(cx, b);
+    if (st == EBB_OK) st = ebb_id_status(ebb_spawn(cx, ebb_self_region(cx), watch, b).id);
+    if (st != EBB_OK) return st;
+    b->ready = ebb_far(cx, ebb_loop_peer(b->service->loop), begin_together, b);
+    EBB_AWAIT(b, st, ebb_await(cx, b->ready, NULL));
+    if (st == EBB_OK)
+        st = ebb_id_status(ebb_fiber_spawn_at(cx, ebb_workflow_region(cx, b->workflow), first, b, NULL,
+                                              "the first fiber of a loop of the service")
+                               .id);
+    if (st != EBB_OK && !ebb_stopping(cx)) return st;
+    EBB_AWAIT(b, st, join(cx, b));
+    return st == EBB_ERR_CANCEL_LEAK ? b->report.status : st;
+    EBB_END(b);
+}
+
+/* ---- orders ----------------------------------------------------------------------------------------------- */
+
+static ebb_status stop_here(ebb_cx *cx, void *arg) {
+    ebb__branch *b = arg;
+    (void)ebb_workflow_request(cx, b->workflow, b->service->kind, b->service->why);
+    return EBB_OK;
+}
+
+static ebb_status explain_here(ebb_cx *cx, void *arg) {
+    ebb__branch *b = arg;
+    ebb__service_explain(b->service, cx, b->workflow);
+    return EBB_OK;
+}
+
+static ebb_status extend_here(ebb_cx *cx, void *arg) {
+    ebb__branch *b = arg;
+    /* Relaxed: the letter has ordered it. */
+    uint64_t more = atomic_exchange_explicit(&b->more, 0, memory_order_relaxed);
+    if (more > 0) (void)ebb_workflow_extend(cx, b->workflow, more);
+    return EBB_OK;
+}
+
+/* The request of the shutdown is the last: its line in the log says that all loops are closed. */
+static ebb_status give(ebb_cx *cx, void *arg) {
+    const ebb__order *o = arg;
+    ebb__service *s = o->service;
+    ebb_future *done[EBB__SERVICE_LOOPS];
+    for (uint32_t i = 0; i < s->n; i++) {
+        done[i] = ebb_far(cx, ebb_loop_peer(s->branches[i].loop), o->body, &s->branches[i]);
+    }
+    ebb_future *all = ebb_all_settled(cx, s->n, done);
+    if (o != &s->stop) return ebb_await(cx, all, NULL) == EBB_CANCELLED ? EBB_CANCELLED : EBB_OK;
+    (void)ebb_await(cx, ebb_within(cx, all, CONFIRM_MS * EBB_MS), NULL);
+    ebb__service_request(s, cx, s->kind, s->why);
+    return EBB_OK;
+}
+
+bool ebb__branches_order(ebb__service *s, ebb_cx *cx, const ebb__order *o) {
+    if (s->n == 0) return false;
+    ebb_task t =
+        ebb_fiber_spawn_at(cx, s->operators, give, (void *)(uintptr_t)o, NULL, "an order to all loops");
+    return ebb_id_status(t.id) == EBB_OK;
+}
+
+void ebb__branches_stop(ebb__service *s, ebb_cx *cx) {
+    if (s->told || s->n == 0) return;
+    s->told = true;
+    if (ebb__branches_order(s, cx, &s->stop)) return;
+    for (uint32_t i = 0; i < s->n; i++) { /* without memory for a letter: this needs none */
+        if (s->branches[i].far != NULL) (void)ebb_cancel(s->branches[i].far, EBB_CANCEL_SHUTDOWN);
+    }
+    ebb__service_request(s, cx, s->kind, s->why);
+}
+
+/* Its operators are closed next, and with them the far regions: there, this is looked at. */
+static void on_forced(void *arg) {
+    ebb__service *s = arg;
+    for (uint32_t i = 0; i < s->n; i++) {
+        /* Relaxed: the letter of the close orders it. */
+        atomic_store_explicit(&s->branches[i].force, true, memory_order_relaxed);
+    }
+}
+
+/* The shutdown workflow was given more time: so are the others. */
+static void on_extended(void *arg, uint64_t more) {
+    ebb__service *s = arg;
+    for (uint32_t i = 0; i < s->n; i++) {
+        (void)atomic_fetch_add_explicit(&s->branches[i].more, more, memory_order_relaxed); /* as above */
+    }
+    (void)ebb__branches_order(s, ebb_host(ebb_loop_runtime(s->loop)), &s->extend);
+}
+
+/* ---- on the first loop ------------------------------------------------------------------------------------- */
+
+/* Has the far region. It is an operator's task: a force of the shutdown does not reach it, so that it can wait for
+ * the end of the branch, which is forced by an order. */
+static ebb_status hold(ebb_cx *cx, void *arg) {
+    ebb__branch *b = arg;
+    if (b->far == NULL) {
+        (void)ebb_mask(cx);
+        b->far = ebb_far(cx, ebb_loop_peer(b->loop), carry, b);
+    }
+    ebb_status st = ebb_await(cx, b->far, NULL);
+    if (st == EBB_PENDING) return st;
+    b->status = st;
+    b->over = true;
+    (void)ebb_wake(cx, b->stand_in);
+    return EBB_OK;
+}
+
+/* Stands for the branch among the work that the shutdown drains. */
+static ebb_status stand_in(ebb_cx *cx, void *arg) {
+    ebb__branch *b = arg;
+    if (!b->stands) {
+        b->stands = true;
+        (void)ebb_mask(cx);
+        b->closing = ebb_closing(cx);
+    }
+    if (b->over && ebb__service_failed(b->status))
+        ebb__service_request(b->service, cx, EBB_CANCEL_SIBLING_FAILED, ebb_loop_status_name(b->status));
+    if (b->over) return b->status;
+    if (ebb__is_overdue(ebb__task_of(cx))) return EBB_CANCELLED;
+    ebb_status st = b->closing == NULL ? EBB_PENDING : ebb_await(cx, b->closing, NULL);
+    if (st == EBB_PENDING) return st;
+    b->closing = NULL;
+    ebb__branches_stop(b->service, cx);
+    return EBB_PENDING;
+}
+
+/* ---- starting --------------------------------------------------------------------------------------------- */
+
+static ebb_status set_up(ebb__service *s, ebb_cx *cx, uint32_t n) {
+    const ebb_allocator *a = &s->opts->loop.runtime.allocator;
+    ebb__wf *wf = NULL;
+    ebb_status st = ebb__share_init(&s->share, *a);
+    if (st != EBB_OK) return st;
+    if (uv_mutex_init(&s->log) != 0) {
+        ebb__share_fini(&s->share);
+        return EBB_ERR_NOMEM;
+    }
+    s->branches = ebb__alloc(a, n * sizeof *s->branches);
+    if (s->branches == NULL) {
+        uv_mutex_destroy(&s->log);
+        ebb__share_fini(&s->share);
+        return EBB_ERR_NOMEM;
+    }
+    memset(s->branches, 0, n * sizeof *s->branches);
+    s->n = n;
+    s->stop = (ebb__order){s, stop_here};
+    s->explain = (ebb__order){s, explain_here};
+    s->extend = (ebb__order){s, extend_here};
+    s->operators = ebb_workflow_operator_region(cx, s->shutdown);
+    st = ebb_id_status(s->operators.id);
+    if (st == EBB_OK) st = ebb__wf_find(cx, s->shutdown, &wf);
+    if (st != EBB_OK) return st;
+    wf->on_extended = on_extended;
+    wf->on_forced = on_forced;
+    s->number = wf->audit != NULL ? wf->number : 0;
+    return EBB_OK;
+}
+
+static ebb_status start_threads(ebb__service *s) {
+    ebb_loop_opts opts = s->opts->loop;
+    opts.runtime.runtime_id = 0;
+    ebb_status st = EBB_OK;
+    for (uint32_t i = 0; st == EBB_OK && i < s->n; i++) {
+        ebb__branch *b = &s->branches[i];
+        b->service = s;
+        b->position = i + 1;
+        st = ebb_loop_new(&opts, stay, b, &b->loop);
+    }
+    return st;
+}
+
+/* Nothing else runs on the first loop yet: this only takes in what the others say. */
+static ebb_status wait_for_all(ebb__service *s) {
+    ebb_status st = EBB_OK;
+    for (uint32_t i = 0; i < s->n; i++) {
+        const ebb__branch *b = &s->branches[i];
+        while (!b->counted && !b->over) (void)uv_run(&s->uv, UV_RUN_ONCE);
+        if (st == EBB_OK && b->over) st = b->status == EBB_OK ? EBB_ERR_CLOSED : b->status;
+    }
+    return st;
+}
+
+static ebb_status start_branch(ebb__service *s, ebb_cx *cx, ebb__branch *b) {
+    static const char site[] = "a loop of the service";
+    ebb_status st = ebb_id_status(ebb_spawn_at(cx, s->operators, hold, b, site).id);
+    if (st != EBB_OK) return st;
+    b->stand_in = ebb_spawn_at(cx, ebb_root(ebb_loop_runtime(s->loop)), stand_in, b, site);
+    return ebb_id_status(b->stand_in.id);
+}
+
+ebb_status ebb__branches_start(ebb__service *s, ebb_cx *cx, uint32_t n) {
+    ebb_status st = set_up(s, cx, n);
+    if (st == EBB_OK) st = start_threads(s);
+    if (st != EBB_OK) return st;
+    s->loop->share = &s->share;
+    for (uint32_t i = 0; st == EBB_OK && i < n; i++) st = start_branch(s, cx, &s->branches[i]);
+    return st == EBB_OK ? wait_for_all(s) : st;
+}
+
+void ebb__branches_go(ebb__service *s, ebb_cx *cx) {
+    for (uint32_t i = 0; i < s->n; i++) ebb_sem_release(cx, &s->go);
+}
+
+/* ---- the end ---------------------------------------------------------------------------------------------- */
+
+static void add(ebb_workflow_report *r, const ebb_workflow_report *b) {
+    r->cancelled |= b->cancelled;
+    r->drain_timed_out |= b->drain_timed_out;
+    r->forced |= b->forced;
+    r->leaks += b->leaks;
+    r->unnamed += b->unnamed;
+    if (r->audit == EBB_OK) r->audit = b->audit;
+    if (b->state == EBB_WF_LEAK_DETECTED) r->state = b->state;
+}
+
+bool ebb__branches_end(ebb__service *s, ebb_workflow_report *r) {
+    const ebb_allocator *a = &s->opts->loop.runtime.allocator;
+    bool all = true;
+    if (s->n == 0) return true;
+    for (uint32_t i = 0; i < s->n; i++) {
+        ebb_status st = EBB_OK;
+        if (s->branches[i].loop != NULL) all &= ebb__loop_leave(s->branches[i].loop, &st);
+        add(r, &s->branches[i].report);
+        if (r->status == EBB_ERR_CLOSED && ebb__service_failed(st)) r->status = st; /* that was why */
+    }
+    if (!all) return false;
+    uv_mutex_destroy(&s->log);
+    ebb__share_fini(&s->share);
+    ebb__free(a, s->branches, s->n * sizeof *s->branches);
+    s->n = 0;
+    return true;
+}
