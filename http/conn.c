@@ -128,8 +128,10 @@ static void on_bytes(void *ctx, char *bytes, size_t n) {
         forget(c, n);
         return;
     }
+    uint64_t bodies = c->bodies;
     if (c->tls != NULL) feed_tls(c, bytes, n);
     else feed(c, (uint8_t *)bytes, n);
+    c->wire.bulk = c->bodies - bodies >= n / 2;
     start_all(c);
     hold_back(c);
     ebb__conn_touch(c);
@@ -154,17 +156,21 @@ static void on_ended(void *ctx, ebb_status st) {
 
 /* ---- what goes ---------------------------------------------------------------------------------------------- */
 
+/* As many records as fit. */
 static size_t produce_tls(ebb__conn *c, uint8_t *to, size_t room) {
-    size_t n = ebb__tls_output(c->tls, to, room);
-    if (n > 0 || c->proto == NULL || !ebb__tls_is_ready(c->tls)) return n;
     uint8_t *plain = (uint8_t *)c->loop->wire_room; /* nothing is being read now */
-    n = c->proto->fill(c, plain, EBB__WIRE_PIECE);
-    if (n == 0) return 0;
-    if (ebb__tls_write(c->tls, plain, n) != EBB_OK) {
-        ebb__conn_drop(c, EBB_ERR_TLS, EBB_CANCEL_RESOURCE, "TLS failed");
-        return 0;
+    size_t all = ebb__tls_output(c->tls, to, room), n, made;
+    if (c->proto == NULL) return all;
+    while (room - all >= EBB__TLS_RECORD && ebb__tls_is_ready(c->tls) && ebb__tls_pending(c->tls) == 0) {
+        n = c->proto->fill(c, plain, 16384);
+        if (n == 0) break;
+        if (ebb__tls_write_to(c->tls, plain, n, to + all, room - all, &made) != EBB_OK) {
+            ebb__conn_drop(c, EBB_ERR_TLS, EBB_CANCEL_RESOURCE, "TLS failed");
+            return 0;
+        }
+        all += made;
     }
-    return ebb__tls_output(c->tls, to, room);
+    return all;
 }
 
 static size_t produce(ebb__conn *c, uint8_t *to, size_t room) {

@@ -6,7 +6,15 @@
 
 #include "base/alloc.h"
 
-enum { CHUNK = 2048, BODY_LEAST = 4096, BODY_MOST = 131072, DROPPED_MOST = 65536, EXCESS = 8, SPARES = 1024 };
+enum { STAGE_FRAMES = 128, STAGE_EIGHTHS = 4 };
+enum {
+    CHUNK = 2048,
+    BODY_LEAST = 4096,
+    BODY_MOST = EBB__BODY_WINDOW,
+    DROPPED_MOST = 65536,
+    EXCESS = 8,
+    SPARES = 1024
+};
 
 /* ---- life ------------------------------------------------------------------------------------------------- */
 
@@ -252,6 +260,7 @@ bool ebb__exchange_body(ebb_http *x, const void *bytes, size_t n) {
         return x->dropped <= DROPPED_MOST;
     }
     x->in_bytes += n;
+    x->conn->bodies += n;
     if (!x->client && x->in_bytes > ebb__conn_bounds(x->conn)->body_bytes) {
         ebb__exchange_in_end(x, EBB_ERR_LIMIT);
         ebb__exchange_refuse(x, 413);
@@ -344,13 +353,59 @@ ebb_future *ebb_http_read_at(ebb_cx *cx, ebb_http *x, void *into, size_t n, cons
 
 /* ---- the body that goes ------------------------------------------------------------------------------------- */
 
+/* A write that finds room on the stage ends at once, and its handler goes on in the same turn. So a body that is
+ * written in small pieces leaves in large ones, and a piece costs no turn of the loop. A connection has one
+ * stage, of at most 3/4 of limits.write_bytes: what fills it fits into one write to the socket with its frames. */
+static size_t stage_room(const ebb_http_server *s) {
+    return s->limits.write_bytes / 4 * 3 - STAGE_FRAMES;
+}
+
+static void stage_new(ebb_http *x) {
+    x->stage = ebb__alloc(&x->conn->allocator, stage_room(x->conn->server));
+    if (x->stage == NULL) return;
+    x->conn->stager = x;
+    x->from = x->stage;
+}
+
+static void stage_free(ebb_http *x) {
+    if (x->stage == NULL) return;
+    ebb__free(&x->conn->allocator, x->stage, stage_room(x->conn->server));
+    x->stage = NULL;
+    x->conn->stager = NULL;
+}
+
+/* Large writes are sent from where they are. */
+static bool may_stage(const ebb_http *x, size_t n) {
+    if (x->client || x->conn == NULL || (x->from_n > 0 && x->stage == NULL)) return false;
+    const ebb__conn *c = x->conn;
+    if (x->stage != NULL) return true;
+    return c->stager == NULL && n < stage_room(c->server) && !ebb__server_is_short(c->server, STAGE_EIGHTHS);
+}
+
+/* How many of the n bytes are on the stage now. */
+static size_t stage_put(ebb_http *x, const void *from, size_t n) {
+    if (!may_stage(x, n)) return 0;
+    if (x->stage == NULL) stage_new(x);
+    if (x->stage == NULL) return 0;
+    uint8_t *to = x->stage + (x->from - x->stage) + x->from_n;
+    size_t left = stage_room(x->conn->server) - (size_t)(to - x->stage);
+    if (n > left) n = left;
+    memcpy(to, from, n);
+    x->from_n += n;
+    return n;
+}
+
 /* What a cancelled write has not sent is not sent any more: the body is cut. */
+static void drop_write(ebb_http *x) {
+    x->late_n = 0;
+    if (x->stage == NULL) x->from_n = x->out_since = 0;
+    x->out_cut = true;
+}
+
 ebb_future *ebb__exchange_writer(ebb_http *x) {
     bool there = x->writer != NULL;
     if (wanted(x, &x->writer) != NULL || !there) return x->writer;
-    x->from_n = 0;
-    x->out_since = 0;
-    x->out_cut = true;
+    drop_write(x);
     if (x->out_last && !x->gone) x->conn->proto->reset(x, EBB__INTERNAL_ERROR);
     return NULL;
 }
@@ -359,9 +414,7 @@ void ebb__exchange_cut(ebb_http *x) {
     ebb_future *f = ebb__exchange_writer(x);
     if (f == NULL) return;
     x->writer = NULL;
-    x->from_n = 0;
-    x->out_since = 0;
-    x->out_cut = true;
+    drop_write(x);
     ebb__reject(x->loop, f, EBB_CANCELLED);
 }
 
@@ -380,26 +433,51 @@ static void writer_done(ebb_http *x) {
     (void)ebb__settle(x->loop, f, ebb_int((int64_t)x->writer_n));
 }
 
-size_t ebb__exchange_take(ebb_http *x, uint8_t *to, size_t room, bool *ended) {
-    size_t n = ebb__exchange_ready(x, ended);
-    if (x->client && x->writer == NULL && !ebb__client_wants(x)) return 0;
-    if (n > room) n = room;
-    if (n > 0) {
-        memcpy(to, x->from, n);
+void ebb__exchange_reset(ebb_http *x) {
+    x->out_cut = true;
+    x->resets = x->stage != NULL;
+    if (!x->resets) x->conn->proto->reset(x, EBB__INTERNAL_ERROR);
+}
+
+/* What is behind the stage has its turn. */
+static void stage_ends(ebb_http *x) {
+    if (x->stage == NULL || x->from_n > 0) return;
+    stage_free(x);
+    if (x->resets) ebb__exchange_reset(x);
+    x->from = x->late;
+    x->from_n = x->late_n;
+    x->late_n = 0;
+}
+
+static size_t take_bytes(ebb_http *x, uint8_t *to, size_t room) {
+    size_t all = 0;
+    while (room > all && x->from_n > 0) {
+        size_t n = x->from_n < room - all ? x->from_n : room - all;
+        memcpy(to + all, x->from, n);
         x->from += n;
+        x->from_n -= n;
+        all += n;
+        stage_ends(x);
     }
-    x->from_n -= n;
+    return all;
+}
+
+size_t ebb__exchange_take(ebb_http *x, uint8_t *to, size_t room, bool *ended) {
+    (void)ebb__exchange_ready(x, ended);
+    if (x->client && x->writer == NULL && !ebb__client_wants(x)) return 0;
+    size_t n = take_bytes(x, to, room);
     x->out_bytes += n;
     if (x->from_n == 0 && x->out_last && !x->out_cut) x->out = EBB__OUT_ENDED;
     *ended = x->from_n == 0 && x->out == EBB__OUT_ENDED;
-    x->out_since = x->from_n > 0 ? ebb__loop_now(x->loop) : 0;
+    if (x->from_n == 0) x->out_since = 0;
+    else if (n > 0) x->out_since = ebb__loop_now(x->loop);
     writer_done(x);
     return n;
 }
 
 /* Bytes are ready, or the end: the peer has so long to take them. */
 void ebb__exchange_more(ebb_http *x) {
-    x->out_since = ebb__loop_now(x->loop);
+    if (x->out_since == 0) x->out_since = ebb__loop_now(x->loop);
     if (!x->client) ebb__keeper_at(x->conn, x->out_since + x->conn->server->limits.write_ns);
     x->conn->proto->more(x);
     ebb__conn_touch(x->conn);
@@ -426,6 +504,23 @@ static bool may_write(const ebb_http *x) {
     return ebb__exchange_is_writable(x) || (x->bodyless && !x->lost);
 }
 
+/* A future first: without memory for that nothing is written. */
+static ebb_future *write_bytes(ebb_cx *cx, ebb_http *x, const uint8_t *from, size_t n, const char *site) {
+    ebb_future *failed, *f = ebb__begin_now(cx, site, &failed);
+    if (f == NULL) return failed;
+    size_t staged = stage_put(x, from, n);
+    x->written += n;
+    if (staged < n) {
+        ebb__end_later(x->loop, f, &write_op, x);
+        x->writer = f;
+        x->writer_n = n;
+        *(x->stage != NULL ? &x->late : &x->from) = from + staged;
+        *(x->stage != NULL ? &x->late_n : &x->from_n) = n - staged;
+    }
+    send_more(x);
+    return staged == n ? ebb__end_now(f, EBB_OK, ebb_int((int64_t)n)) : f;
+}
+
 ebb_future *ebb_http_write_at(ebb_cx *cx, ebb_http *x, const void *from, size_t n, const char *site) {
     ebb_future *f;
     ebb_status st = (from == NULL && n > 0) || n > INT64_MAX ? EBB_ERR_INVALID : EBB_OK;
@@ -440,14 +535,7 @@ ebb_future *ebb_http_write_at(ebb_cx *cx, ebb_http *x, const void *from, size_t 
         return f == NULL ? ebb__loop_failed(cx, EBB_ERR_NOMEM, site)
                          : ebb__end_now(f, EBB_OK, ebb_int((int64_t)n));
     }
-    x->writer = ebb__begin(x->loop, cx, &write_op, x, site, &f);
-    if (x->writer == NULL) return f;
-    f = x->writer;
-    x->written += n;
-    x->from = from;
-    x->from_n = x->writer_n = n;
-    send_more(x);
-    return f;
+    return write_bytes(cx, x, from, n, site);
 }
 
 ebb_status ebb_http_end(ebb_cx *cx, ebb_http *x) {
@@ -457,7 +545,7 @@ ebb_status ebb_http_end(ebb_cx *cx, ebb_http *x) {
     if (x->out == EBB__OUT_NONE) return EBB_ERR_INVALID;
     if (x->out == EBB__OUT_ENDED || ebb__exchange_writer(x) != NULL) return EBB_ERR_BUSY;
     if (x->out_sized && !x->bodyless && x->written < x->out_size) x->out_cut = true;
-    if (x->out_cut && x->conn != NULL) x->conn->proto->reset(x, EBB__INTERNAL_ERROR);
+    if (x->out_cut && x->conn != NULL) ebb__exchange_reset(x);
     if (x->out_cut) return EBB_ERR_CLOSED;
     x->out = EBB__OUT_ENDED;
     send_more(x);
@@ -466,7 +554,7 @@ ebb_status ebb_http_end(ebb_cx *cx, ebb_http *x) {
 
 static void writer_fails(ebb_http *x, ebb_status st) {
     ebb_future *f = x->writer;
-    x->from_n = 0;
+    x->from_n = x->late_n = 0;
     x->writer = NULL;
     if (f != NULL) ebb__reject(x->loop, f, st);
 }
@@ -493,6 +581,7 @@ void ebb__exchange_gone(ebb_http *x, ebb_status st, ebb_cancel_kind kind, const 
         abandon(c, &x->writer);
     }
     ebb__exchange_in_end(x, st == EBB_OK ? EBB_ERR_CLOSED : st);
+    stage_free(x);
     writer_fails(x, st == EBB_OK ? EBB_ERR_CLOSED : st);
     if (x->client) {
         ebb__exchange_unlink(x);

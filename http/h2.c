@@ -9,7 +9,7 @@
 
 /* ---- nghttp2's memory: with its size before it, since nghttp2 does not tell that ------------------------------ */
 
-enum { SIZE_ROOM = 16 };
+enum { SIZE_ROOM = 16, FRAME_HEAD = 9, FRAME_LEAST = 1024 };
 
 static void *mem_realloc(void *at, size_t n, void *ctx) {
     const ebb_allocator *a = ctx;
@@ -170,12 +170,16 @@ static int on_stream_close(nghttp2_session *session, int32_t stream, uint32_t co
     return 0;
 }
 
+static int on_send_data(nghttp2_session *session, nghttp2_frame *frame, const uint8_t *head, size_t n,
+                        nghttp2_data_source *source, void *ctx);
+
 nghttp2_session_callbacks *ebb__h2_callbacks(void) {
     nghttp2_session_callbacks *cb;
     if (nghttp2_session_callbacks_new(&cb) != 0) return NULL;
     nghttp2_session_callbacks_set_on_header_callback(cb, on_header);
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(cb, on_data);
     nghttp2_session_callbacks_set_on_stream_close_callback(cb, on_stream_close);
+    nghttp2_session_callbacks_set_send_data_callback(cb, on_send_data);
     return cb;
 }
 
@@ -204,35 +208,38 @@ static void finished(ebb__conn *c) {
                    "the peer broke the protocol");
 }
 
+/* The next frames of nghttp2. DATA frames are put in place by on_source and on_send_data before it returns with
+ * others. False: there is nothing more, or no room for it. */
+static bool next_frames(ebb__conn *c, ebb__h2 *h) {
+    ssize_t n = nghttp2_session_mem_send(h->session, &h->left);
+    if (n < 0) {
+        broken(c, (int)n);
+        h->mute = true;
+    }
+    h->left_n = n > 0 ? (size_t)n : 0;
+    return n > 0;
+}
+
 /* As much as fits. What nghttp2 gives is good until it is asked again. */
 size_t ebb__h2_fill(ebb__conn *c, uint8_t *to, size_t room) {
     ebb__h2 *h = c->session;
-    size_t all = 0;
     if (h == NULL || h->mute) return 0;
     if (h->lame) {
         ebb__conn_fail(c, EBB__INTERNAL_ERROR, EBB_ERR_NOMEM, EBB_CANCEL_RESOURCE, "no memory");
         h->lame = false;
     }
-    for (;;) {
-        if (h->left_n == 0) {
-            ssize_t n = nghttp2_session_mem_send(h->session, &h->left);
-            if (n < 0) {
-                broken(c, (int)n);
-                h->mute = true;
-            }
-            if (n <= 0) {
-                if (n == 0 && all == 0) finished(c);
-                return all;
-            }
-            h->left_n = (size_t)n;
-        }
-        size_t n = h->left_n < room - all ? h->left_n : room - all;
-        memcpy(to + all, h->left, n);
+    h->to = to;
+    h->to_room = room;
+    h->to_n = 0;
+    while (h->to_n < room && (h->left_n > 0 || next_frames(c, h))) {
+        size_t n = h->left_n < room - h->to_n ? h->left_n : room - h->to_n;
+        memcpy(to + h->to_n, h->left, n);
         h->left += n;
         h->left_n -= n;
-        all += n;
-        if (all == room) return all;
+        h->to_n += n;
     }
+    if (h->to_n == 0 && !h->mute) finished(c);
+    return h->to_n;
 }
 
 static int send_trailers(nghttp2_session *session, ebb_http *x, uint32_t *flags) {
@@ -243,16 +250,24 @@ static int send_trailers(nghttp2_session *session, ebb_http *x, uint32_t *flags)
     return 0;
 }
 
+/* The bytes go to their place behind the head of their frame, which on_send_data puts before them at once. */
 static ssize_t on_source(nghttp2_session *session, int32_t stream, uint8_t *to, size_t room, uint32_t *flags,
                          nghttp2_data_source *source, void *ctx) {
     ebb_http *x = source->ptr;
+    ebb__conn *c = ctx;
+    const ebb__h2 *h = c->session;
     bool ended;
     (void)stream;
-    if (ebb__conn_is_over(ctx)) return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
-    size_t n = ebb__exchange_take(x, to, room, &ended);
+    (void)to;
+    if (ebb__conn_is_over(c)) return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+    size_t left = h->to_room - h->to_n, ready = ebb__exchange_ready(x, &ended);
+    if (left < FRAME_HEAD + (ready < FRAME_LEAST ? ready : FRAME_LEAST)) return NGHTTP2_ERR_PAUSE;
+    if (room > left - FRAME_HEAD) room = left - FRAME_HEAD;
+    size_t n = ebb__exchange_take(x, h->to + h->to_n + FRAME_HEAD, room, &ended);
     x->out_first = true;
     x->deferred = n == 0 && !ended;
     if (x->deferred) return NGHTTP2_ERR_DEFERRED;
+    *flags |= NGHTTP2_DATA_FLAG_NO_COPY;
     if (!ended) return (ssize_t)n;
     *flags |= NGHTTP2_DATA_FLAG_EOF;
     x->out_sent = true;
@@ -260,6 +275,18 @@ static ssize_t on_source(nghttp2_session *session, int32_t stream, uint8_t *to, 
         return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
     }
     return (ssize_t)n;
+}
+
+static int on_send_data(nghttp2_session *session, nghttp2_frame *frame, const uint8_t *head, size_t n,
+                        nghttp2_data_source *source, void *ctx) {
+    const ebb__conn *c = ctx;
+    ebb__h2 *h = c->session;
+    (void)session;
+    (void)frame; /* it has no padding: there is no callback that chooses any */
+    (void)source;
+    memcpy(h->to + h->to_n, head, FRAME_HEAD);
+    h->to_n += FRAME_HEAD + n;
+    return 0;
 }
 
 nghttp2_data_provider ebb__h2_source(ebb_http *x) {

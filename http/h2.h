@@ -13,6 +13,8 @@ typedef struct ebb__h2 {
     nghttp2_mem mem;
     const uint8_t *left; /* of a frame that did not fit: nghttp2's, until it is asked for the next */
     size_t left_n;
+    uint8_t *to; /* while it is filled: where to, how much has room there, and how much is there */
+    size_t to_room, to_n;
     uint64_t block_since; /* a header block is not whole since then; 0: none is open */
     uint32_t block_bytes; /* of that, so far */
     uint32_t block_cost;  /* what it has cost of the budget for frames */

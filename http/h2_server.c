@@ -273,6 +273,11 @@ static void feed(ebb__conn *c, const uint8_t *bytes, size_t n) {
 static void consumed(ebb_http *x, size_t n) {
     ebb__h2 *h = ebb__h2_of(x->conn);
     ebb__h2_consumed(x, n);
+    if (!x->wide && x->in == EBB__IN_BODY && x->in_bytes > EBB__H2_WINDOW) {
+        x->wide = true; /* it has read a window, and so it does the next */
+        (void)nghttp2_session_set_local_window_size(h->session, NGHTTP2_FLAG_NONE, x->stream,
+                                                    EBB__BODY_WINDOW);
+    }
     if (h->read > EBB__H2_WINDOW) return;
     h->read += n;
     if (h->read <= EBB__H2_WINDOW) return;

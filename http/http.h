@@ -65,6 +65,7 @@ struct ebb_http {
     bool head;        /* HEAD: the response has no body */
     uint8_t interims; /* of a client: informational responses so far */
     bool expects;     /* 100-continue, and it was not sent yet */
+    bool wide;        /* of HTTP/2: its window has grown */
     bool too_large;   /* the head is over its limits */
     uint64_t excess;  /* by how much: names, values and 32 each that were dropped */
     int16_t
@@ -91,13 +92,17 @@ struct ebb_http {
     bool deferred;  /* of HTTP/2: nghttp2 waits to be told of more */
     bool out_cut;   /* a write was cancelled: what was written is not whole */
     bool out_sized; /* its length is known: out_size */
+    bool resets;    /* the stream is to be reset once the stage is empty: the handler has failed */
     bool out_last;  /* the handler has returned: the end follows the write that is pending */
     bool bodyless;  /* HEAD, 204, 304: nothing of the body is sent */
     uint64_t out_size;
     uint64_t written; /* of that: what user code has written so far */
     ebb__fields out_fields, out_trailers;
-    const uint8_t *from; /* what is to be sent now: a reply's copy, or the writer's bytes */
+    const uint8_t *from; /* what is to be sent now: a reply's copy, the stage, or the writer's bytes */
     size_t from_n;
+    uint8_t *stage;      /* bytes of writes that have ended; NULL: there are none */
+    const uint8_t *late; /* of the writer, if there is a stage: what follows that */
+    size_t late_n;
     ebb_future *writer;
     size_t writer_n;
     uint64_t out_bytes;  /* of the body, so far */
@@ -138,6 +143,12 @@ bool ebb__exchange_is_writable(const ebb_http *x);
 ebb_future *ebb__exchange_writer(ebb_http *x);
 /* Cancels it: the body is not whole. */
 void ebb__exchange_cut(ebb_http *x);
+/* Resets the stream for a failure of its handler, once what it has written before has left. */
+void ebb__exchange_reset(ebb_http *x);
+/* The bytes of the writer that are not sent yet. */
+static inline const uint8_t *ebb__exchange_unsent(const ebb_http *x) {
+    return x->stage != NULL ? x->late : x->from;
+}
 
 /* For protocols. */
 
@@ -220,6 +231,8 @@ typedef enum ebb__conn_state {
     EBB__CONN_ENDED     /* the wire is closed */
 } ebb__conn_state;
 
+enum { EBB__BODY_WINDOW = 1 << 18 }; /* of a body that its handler reads as it comes: the most that waits for it */
+
 enum { EBB__INTERIMS = 16 }; /* responses like 103 before the response: more are no HTTP */
 
 enum {
@@ -263,7 +276,10 @@ struct ebb__conn {
     uint32_t open;     /* of these, how many have a stream */
     uint32_t working;  /* of these, how many have a handler that runs, or ran and has its stream */
     uint32_t requests; /* so far */
+    uint64_t bodies;   /* bytes of bodies that came so far */
     ebb_http *starts, **starts_last; /* those whose head is whole, until bytes are no longer looked at */
+
+    ebb_http *stager; /* the exchange that has the stage: there is one for all of a connection; NULL: none */
 
     char *rest; /* bytes that the system did not take; libuv has them */
     size_t rest_n;

@@ -1,36 +1,52 @@
-/* Small blocks that are used again. */
+/* Blocks that are used again. */
 #include "http/pool.h"
 
 #include <string.h>
 
 #include "base/alloc.h"
 
+enum { SMALLS = EBB__POOL_SMALL / EBB__POOL_STEP };
+_Static_assert(EBB__POOL_SMALL << EBB__POOL_DOUBLINGS == EBB__POOL_LARGE, "each has a class");
+
 static size_t class_of(size_t n) {
-    return (n + EBB__POOL_STEP - 1) / EBB__POOL_STEP;
+    if (n <= EBB__POOL_SMALL) return (n + EBB__POOL_STEP - 1) / EBB__POOL_STEP;
+    size_t k = SMALLS + 1;
+    for (size_t size = EBB__POOL_SMALL * 2; size < n; size *= 2) k++;
+    return k;
+}
+
+static size_t size_of(size_t class) {
+    return class <= SMALLS ? class * EBB__POOL_STEP : (size_t)EBB__POOL_SMALL << (class - SMALLS);
+}
+
+static size_t *kept_in(ebb__pool *p, size_t class) {
+    return class <= SMALLS ? &p->kept : &p->kept_large;
 }
 
 static void *take(ebb__pool *p, size_t n) {
-    if (n > EBB__POOL_LARGEST) return ebb__alloc(&p->inner, n);
+    if (n > EBB__POOL_LARGE) return ebb__alloc(&p->inner, n);
     size_t k = class_of(n);
     void **at = p->free[k];
-    if (at == NULL) return ebb__alloc(&p->inner, k * EBB__POOL_STEP);
+    if (at == NULL) return ebb__alloc(&p->inner, size_of(k));
     p->free[k] = *at;
-    p->kept -= k * EBB__POOL_STEP;
+    *kept_in(p, k) -= size_of(k);
     return (void *)at;
 }
 
 static void give(ebb__pool *p, void *block, size_t n) {
-    size_t k = class_of(n), bytes = k * EBB__POOL_STEP;
-    if (n > EBB__POOL_LARGEST) {
+    if (n > EBB__POOL_LARGE) {
         ebb__free(&p->inner, block, n);
-    } else if (p->kept + bytes > EBB__POOL_KEEP) {
-        ebb__free(&p->inner, block, bytes);
-    } else {
-        void **at = block;
-        *at = p->free[k];
-        p->free[k] = (void *)at;
-        p->kept += bytes;
+        return;
     }
+    size_t k = class_of(n), bytes = size_of(k), *kept = kept_in(p, k);
+    if (*kept + bytes > (k <= SMALLS ? EBB__POOL_KEEP : EBB__POOL_KEEP_LARGE)) {
+        ebb__free(&p->inner, block, bytes);
+        return;
+    }
+    void **at = block;
+    *at = p->free[k];
+    p->free[k] = (void *)at;
+    *kept += bytes;
 }
 
 static void *move(ebb__pool *p, void *block, size_t old_n, size_t n) {
@@ -48,8 +64,8 @@ static void *pool_fn(void *ctx, void *block, size_t old_n, size_t n) {
         give(p, block, old_n);
         return NULL;
     }
-    if (old_n > EBB__POOL_LARGEST && n > EBB__POOL_LARGEST) return ebb__resize(&p->inner, block, old_n, n);
-    if (class_of(old_n) == class_of(n)) return block;
+    if (old_n > EBB__POOL_LARGE && n > EBB__POOL_LARGE) return ebb__resize(&p->inner, block, old_n, n);
+    if (old_n <= EBB__POOL_LARGE && n <= EBB__POOL_LARGE && class_of(old_n) == class_of(n)) return block;
     return move(p, block, old_n, n);
 }
 
@@ -66,8 +82,8 @@ void ebb__pool_fini(ebb__pool *p) {
         while (p->free[k] != NULL) {
             void **at = p->free[k];
             p->free[k] = *at;
-            ebb__free(&p->inner, (void *)at, k * EBB__POOL_STEP);
+            ebb__free(&p->inner, (void *)at, size_of(k));
         }
     }
-    p->kept = 0;
+    p->kept = p->kept_large = 0;
 }

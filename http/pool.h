@@ -1,18 +1,21 @@
-/* Small blocks that are used again: nghttp2 asks for about ten of them for each stream.
+/* Blocks that are used again: nghttp2 asks for about ten small ones for each stream, and bodies go through a few
+ * large ones, which the system's allocator would return to the kernel between two turns.
  *
- * An allocator over another. What holds: a block of at most EBB__POOL_LARGEST bytes has the size of its class;
- * those that are free stand in a list of their class, EBB__POOL_KEEP bytes of them in all at most. */
+ * An allocator over another. What holds: a block of at most EBB__POOL_LARGE bytes has the size of its class, which
+ * is a multiple of EBB__POOL_STEP up to EBB__POOL_SMALL, and a power of two above. Those that are free stand in
+ * a list of their class; of the small ones EBB__POOL_KEEP bytes in all at most, of the others EBB__POOL_KEEP_LARGE. */
 #ifndef EBB__HTTP_POOL_H
 #define EBB__HTTP_POOL_H
 
 #include <ebb/base.h>
 
-enum { EBB__POOL_STEP = 32, EBB__POOL_LARGEST = 512, EBB__POOL_KEEP = 1 << 20 };
+enum { EBB__POOL_STEP = 32, EBB__POOL_SMALL = 512, EBB__POOL_KEEP = 1 << 20 };
+enum { EBB__POOL_LARGE = 1 << 18, EBB__POOL_KEEP_LARGE = 1 << 21, EBB__POOL_DOUBLINGS = 9 };
 
 typedef struct ebb__pool {
     ebb_allocator inner;
-    void *free[EBB__POOL_LARGEST / EBB__POOL_STEP + 1];
-    size_t kept; /* bytes in the lists */
+    void *free[EBB__POOL_SMALL / EBB__POOL_STEP + 1 + EBB__POOL_DOUBLINGS];
+    size_t kept, kept_large; /* bytes in the lists of small ones, and in the others */
 } ebb__pool;
 
 void ebb__pool_init(ebb__pool *p, ebb_allocator inner);

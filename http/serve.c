@@ -74,7 +74,7 @@ static bool is_on_stack(const uint8_t *at) {
 
 /* A write that nobody has awaited goes on, unless its bytes are on the stack that is about to go. */
 static bool writes_on(ebb_http *x) {
-    if (ebb__exchange_writer(x) != NULL && is_on_stack(x->from)) ebb__exchange_cut(x);
+    if (ebb__exchange_writer(x) != NULL && is_on_stack(ebb__exchange_unsent(x))) ebb__exchange_cut(x);
     return ebb__exchange_writer(x) != NULL;
 }
 
@@ -85,7 +85,7 @@ static ebb_status handled(ebb_cx *cx, ebb_http *x, ebb_status st) {
     rest(x);
     if (x->gone || (st == EBB_CANCELLED && ebb_cancelled(cx)) || !ebb__exchange_is_writable(x)) return st;
     if (x->out == EBB__OUT_NONE) ebb__exchange_refuse(x, 500);
-    else if (st != EBB_OK && x->out == EBB__OUT_OPEN) x->conn->proto->reset(x, EBB__INTERNAL_ERROR);
+    else if (st != EBB_OK && x->out == EBB__OUT_OPEN) ebb__exchange_reset(x);
     else if (x->out == EBB__OUT_OPEN && !writes_on(x)) (void)ebb_http_end(cx, x);
     else if (x->out == EBB__OUT_OPEN) x->out_last = true;
     return st;
@@ -121,7 +121,7 @@ static void settle(ebb_http *x) {
 /* The region was cancelled, and its stream was not the reason: a deadline, or a shutdown. */
 static void end_stream(ebb_http *x, bool failed) {
     if (x->out == EBB__OUT_NONE) ebb__exchange_refuse(x, failed ? 500 : x->verdict != 0 ? x->verdict : 503);
-    else if (x->out == EBB__OUT_OPEN) x->conn->proto->reset(x, EBB__CANCEL);
+    else if (x->out == EBB__OUT_OPEN && !x->resets) x->conn->proto->reset(x, EBB__CANCEL);
 }
 
 static void region_closed(void *arg, const ebb_report *report) {

@@ -1,4 +1,5 @@
-/* TLS by OpenSSL, between two memory BIOs.
+/* TLS by OpenSSL. What comes goes through a memory BIO. What goes is put by a BIO of ours straight to where it is
+ * sent from, or to a memory BIO, the spill, if nobody waits for it.
  *
  * OpenSSL keeps its errors in a queue of the thread, and what it says of a call is right only if the queue
  * was empty before: so it is emptied before every call that may fail, and after every failure. */
@@ -14,7 +15,7 @@
 #include "base/alloc.h"
 #include "base/text.h"
 
-enum { SAID_BYTES = 1024, WHY_BYTES = 256, OUT_KEPT_BYTES = 32 * 1024 };
+enum { SAID_BYTES = 1024, WHY_BYTES = 256, SPILL_KEPT_BYTES = 32 * 1024 };
 
 struct ebb__tls_ctx {
     ebb_allocator allocator;
@@ -23,15 +24,18 @@ struct ebb__tls_ctx {
     char why[WHY_BYTES]; /* it could not be filled */
 };
 
-/* What holds: `in` and `out` are the ones that `ssl` owns. Once `failed` is not EBB_OK, `ssl` is asked for
- * nothing more but what it has in `out`: its last alert. */
+/* What holds: `ssl` owns `in` and the BIO that writes to `to` and `spill`. Nothing is put to `to` while the spill
+ * has bytes, which go first. Once `failed` is not EBB_OK, `ssl` is asked for nothing more, and what is in the
+ * spill is its last alert. */
 struct ebb__tls {
     ebb_allocator allocator;
     size_t size; /* of this record */
     SSL *ssl;
-    BIO *in, *out;
-    BIO *late;       /* plain bytes that OpenSSL does not take yet; NULL: none */
-    size_t out_most; /* bytes that `out` has held: it does not shrink by itself */
+    BIO *in, *spill;
+    BIO *late;         /* plain bytes that OpenSSL does not take yet; NULL: none */
+    size_t spill_most; /* bytes that `spill` has held: it does not shrink by itself */
+    uint8_t *to;       /* during a write: where records go */
+    size_t to_room, to_n;
     ebb_status failed;
     bool ready;
     char peer[]; /* whom a client wants, or what a server calls it */
@@ -208,15 +212,48 @@ void ebb__tls_ctx_free(ebb__tls_ctx *c) {
 
 /* ---- a connection -------------------------------------------------------------------------------------- */
 
+static int put_record(BIO *b, const char *from, int n) {
+    ebb__tls *t = BIO_get_data(b);
+    size_t all = n > 0 ? (size_t)n : 0, written = 0;
+    if (all > t->to_room - t->to_n || BIO_ctrl_pending(t->spill) > 0) {
+        return BIO_write_ex(t->spill, from, all, &written) == 1 ? (int)written : -1;
+    }
+    if (all > 0) memcpy(t->to + t->to_n, from, all);
+    t->to_n += all;
+    return n;
+}
+
+static long control(BIO *b, int command, long n, void *arg) {
+    (void)b;
+    (void)n;
+    (void)arg;
+    return command == BIO_CTRL_FLUSH ? 1 : 0;
+}
+
+/* One for the process, made once: it never changes. */
+static CRYPTO_ONCE method_once = CRYPTO_ONCE_STATIC_INIT;
+static BIO_METHOD *method;
+
+static void method_new(void) {
+    method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "records of ebb");
+    if (method == NULL) return;
+    (void)BIO_meth_set_write(method, put_record);
+    (void)BIO_meth_set_ctrl(method, control);
+}
+
 static bool attach(ebb__tls *t) {
+    if (CRYPTO_THREAD_run_once(&method_once, method_new) != 1 || method == NULL) return false;
+    BIO *out = BIO_new(method);
     t->in = BIO_new(BIO_s_mem());
-    t->out = BIO_new(BIO_s_mem());
-    if (t->in == NULL || t->out == NULL) {
+    t->spill = BIO_new(BIO_s_mem());
+    if (t->in == NULL || t->spill == NULL || out == NULL) {
         BIO_free(t->in);
-        BIO_free(t->out);
+        BIO_free(out);
         return false;
     }
-    SSL_set_bio(t->ssl, t->in, t->out);
+    BIO_set_data(out, t);
+    BIO_set_init(out, 1);
+    SSL_set_bio(t->ssl, t->in, out);
     return true;
 }
 
@@ -259,6 +296,7 @@ void ebb__tls_free(ebb__tls *t) {
     if (t == NULL) return;
     ebb_allocator a = t->allocator;
     SSL_free(t->ssl);
+    BIO_free(t->spill);
     BIO_free(t->late);
     ebb__free(&a, t, t->size);
 }
@@ -294,7 +332,7 @@ bool ebb__tls_is_h2(const ebb__tls *t) {
     return n == 2 && memcmp(name, "h2", 2) == 0;
 }
 
-/* `out` takes everything, so OpenSSL has one reason not to: the peer has sent a part of a message that
+/* Our BIO takes everything, so OpenSSL has one reason not to: the peer has sent a part of a message that
  * belongs to the handshake, a ticket or new keys. Then we keep the bytes until the rest of it was read.
  * *taken says whether that was so. */
 static ebb_status encrypt(ebb__tls *t, const void *from, size_t n, bool *taken) {
@@ -333,6 +371,16 @@ ebb_status ebb__tls_write(ebb__tls *t, const void *from, size_t n) {
     return st == EBB_OK && !taken ? keep(t, from, n) : st;
 }
 
+ebb_status ebb__tls_write_to(ebb__tls *t, const void *from, size_t n, void *to, size_t room, size_t *made) {
+    t->to = to;
+    t->to_room = room;
+    ebb_status st = ebb__tls_write(t, from, n);
+    *made = t->to_n;
+    t->to = NULL;
+    t->to_room = t->to_n = 0;
+    return st;
+}
+
 ebb_status ebb__tls_read(ebb__tls *t, void *into, size_t room, size_t *n) {
     *n = 0;
     if (t->failed != EBB_OK || !t->ready) return t->failed;
@@ -354,21 +402,21 @@ void ebb__tls_close(ebb__tls *t) {
 
 /* A burst must not stay with a connection that is idle then. */
 static void shrink(ebb__tls *t) {
-    BIO *fresh = t->ready ? BIO_new(BIO_s_mem()) : NULL;
+    BIO *fresh = BIO_new(BIO_s_mem());
     if (fresh == NULL) return;
-    t->out = fresh;
-    t->out_most = 0;
-    SSL_set0_wbio(t->ssl, fresh);
+    BIO_free(t->spill);
+    t->spill = fresh;
+    t->spill_most = 0;
 }
 
 size_t ebb__tls_output(ebb__tls *t, void *into, size_t room) {
-    size_t n = 0, waiting = BIO_ctrl_pending(t->out);
-    if (waiting > t->out_most) t->out_most = waiting;
-    if (waiting == 0 || BIO_read_ex(t->out, into, room, &n) != 1) return 0;
-    if (n == waiting && t->out_most > OUT_KEPT_BYTES) shrink(t);
+    size_t n = 0, waiting = BIO_ctrl_pending(t->spill);
+    if (waiting > t->spill_most) t->spill_most = waiting;
+    if (waiting == 0 || BIO_read_ex(t->spill, into, room, &n) != 1) return 0;
+    if (n == waiting && t->spill_most > SPILL_KEPT_BYTES) shrink(t);
     return n;
 }
 
 size_t ebb__tls_pending(const ebb__tls *t) {
-    return BIO_ctrl_pending(t->out) + (t->late != NULL ? BIO_ctrl_pending(t->late) : 0);
+    return BIO_ctrl_pending(t->spill) + (t->late != NULL ? BIO_ctrl_pending(t->late) : 0);
 }

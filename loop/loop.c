@@ -91,6 +91,8 @@ static void turn(ebb_loop *l) {
     ebb_advance(l->rt, uv_hrtime());
     if (EBB__UNLIKELY(l->kill_at <= l->rt->now)) ebb__processes_kill(l);
     ebb_turn(l->rt);
+    if (l->wires_read > 0) l->wires_read_last = l->wires_read;
+    l->wires_read = 0;
     bool more = ebb_pump(l->rt, l->polls) == EBB_PENDING;
     if (l->dirty != NULL) {
         ebb__clock_read(l->rt); /* for the spans that a flush begins */

@@ -48,6 +48,8 @@ struct ebb_loop {
     ebb__map nests;                        /* by region */
     struct ebb__wire *dirty, **dirty_last; /* wires that have something to send */
     char *wire_room;                       /* what comes by a wire is read into this; NULL: not yet */
+    uint32_t wires_read;                   /* wires that have read something since the last turn, */
+    uint32_t wires_read_last;              /* and before the last turn that followed such a read */
     ebb__owner *owner;                     /* of a loop on a thread of its own; NULL: it was attached */
 };
 

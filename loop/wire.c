@@ -41,7 +41,7 @@ void ebb__wires_flush(ebb_loop *l) {
 }
 
 void ebb__wires_fini(ebb_loop *l) {
-    ebb__free(&l->allocator, l->wire_room, EBB__WIRE_PIECE);
+    ebb__free(&l->allocator, l->wire_room, EBB__WIRE_BULK);
     l->wire_room = NULL;
 }
 
@@ -54,7 +54,7 @@ ebb_status ebb__wire_init(ebb__wire *w, ebb_cx *cx, ebb_stream s, const ebb__wir
     const ebb__stream *at = &h->as.stream;
     if (at->reader != NULL || at->first != NULL || at->chunk != NULL || at->wire != NULL) return EBB_ERR_BUSY;
     if (h->loop->wire_room == NULL) {
-        h->loop->wire_room = ebb__alloc(&h->loop->allocator, EBB__WIRE_PIECE);
+        h->loop->wire_room = ebb__alloc(&h->loop->allocator, EBB__WIRE_BULK);
         if (h->loop->wire_room == NULL) return EBB_ERR_NOMEM;
     }
     *w = (ebb__wire){.handle = h, .ops = ops, .ctx = ctx};
@@ -88,11 +88,12 @@ void ebb__wire_close(ebb__wire *w) {
 /* A read that filled its room would have libuv ask again at once: not before the next turn. */
 static void on_alloc(uv_handle_t *uv, size_t suggested, uv_buf_t *buf) {
     const ebb__handle *h = uv->data;
+    ebb__wire *w = h->as.stream.wire;
     (void)suggested;
-    bool wanted = !h->as.stream.wire->filled;
-    h->as.stream.wire->filled = false;
+    bool wanted = !w->filled, bulk = w->bulk && h->loop->wires_read_last <= EBB__WIRE_CROWD;
+    w->filled = false;
     buf->base = wanted ? h->loop->wire_room : NULL;
-    buf->len = wanted ? EBB__WIRE_PIECE : 0;
+    buf->len = !wanted ? 0 : bulk ? EBB__WIRE_BULK : EBB__WIRE_PIECE;
 }
 
 static void on_read(uv_stream_t *uv, ssize_t n, const uv_buf_t *buf) {
@@ -101,6 +102,7 @@ static void on_read(uv_stream_t *uv, ssize_t n, const uv_buf_t *buf) {
     if (n == 0 || n == UV_ENOBUFS || w->handle == NULL) return;
     (void)ebb_loop_cx(h->loop); /* the time, and that a turn has to look at what this does */
     if (n > 0) {
+        h->loop->wires_read++;
         w->filled = (size_t)n == buf->len;
         w->ops->bytes(w->ctx, buf->base, (size_t)n);
         return;

@@ -6,13 +6,14 @@
  * layer's until `written`; after `closed` nothing comes any more.
  *
  * A wire reads at most EBB__WIRE_PIECE bytes a turn, so that one that has much to say does not keep others
- * waiting. */
+ * waiting. One that its layer says is `bulk`, because its bytes cost little, reads up to EBB__WIRE_BULK if at most
+ * EBB__WIRE_CROWD wires had something to read the last time. */
 #ifndef EBB__LOOP_WIRE_H
 #define EBB__LOOP_WIRE_H
 
 #include "loop/handle.h"
 
-enum { EBB__WIRE_PIECE = 16384 };
+enum { EBB__WIRE_PIECE = 16384, EBB__WIRE_BULK = 65536, EBB__WIRE_CROWD = 4 };
 
 typedef struct ebb__wire_ops {
     void (*bytes)(void *ctx, char *bytes, size_t n); /* they are the loop's: until this returns */
@@ -30,6 +31,7 @@ typedef struct ebb__wire {
     struct ebb__wire *next;   /* among the dirty */
     struct ebb__wire **where; /* what points to this one there; NULL: it is not dirty */
     bool reading, filled, writing;
+    bool bulk; /* set by the layer: what it reads are mostly bytes that are only handed on */
     uv_write_t write;
 } ebb__wire;
 

@@ -6,12 +6,18 @@
  *   GET /slow/poll  the same as a poll function
  *   GET /count      how many of the slow ones were begun, and how many of these were told to stop
  *
- * It prints its port, and stops as every service does. */
+ * and the routes of bodies.h.
+ *
+ * usage: bench-http-server [CERT KEY]
+ *
+ * It prints its port, and then, if it has a certificate, its port for TLS. It stops as every service does. */
 #include <ebb/ebb.h>
 #include <ebb/http.h>
 #include <ebb/workflow.h>
 #include <inttypes.h>
 #include <stdio.h>
+
+#include "bodies.h"
 
 static const uint64_t slow_ns = 60 * EBB_SECOND;
 static uint64_t begun, told;
@@ -62,31 +68,46 @@ static ebb_status routes(ebb_http_server *s) {
     if (st == EBB_OK) st = ebb_http_on(s, "GET", "/slow", slow_fiber, NULL);
     if (st == EBB_OK) st = ebb_http_on_poll(s, "GET", "/slow/poll", slow_poll, NULL);
     if (st == EBB_OK) st = ebb_http_on_poll(s, "GET", "/count", say_count, NULL);
-    return st;
+    return st == EBB_OK ? bodies_routes(s) : st;
 }
 
 /* Resets are counted as ever, but the storm that is measured stays below the limit. */
-static ebb_status serve(ebb_cx *cx, void *arg) {
-    ebb_http_server_opts opts = {.address = {"127.0.0.1", 0},
-                                 .limits = {.resets = 1u << 30, .resets_second = 1u << 30}};
+static ebb_status listen_on(ebb_cx *cx, const ebb_tls_opts *tls) {
+    ebb_http_server_opts opts = {
+        .address = {"127.0.0.1", 0},
+        .tls = tls,
+        .limits = {.resets = 1u << 30, .resets_second = 1u << 30, .body_bytes = 1u << 30}};
     ebb_http_server *s;
     ebb_address at;
-    (void)arg;
     ebb_status st = ebb_http_listen(cx, &opts, &s);
     if (st == EBB_OK) st = routes(s);
     if (st == EBB_OK) st = ebb_http_server_address(cx, s, &at);
-    if (st != EBB_OK) return st;
-    printf("%u\n", at.port);
-    fflush(stdout);
-    return EBB_OK;
+    if (st == EBB_OK) printf("%u\n", at.port);
+    return st;
 }
 
-int main(void) {
+static ebb_status serve(ebb_cx *cx, void *arg) {
+    const ebb_tls_opts *tls = arg;
+    ebb_status st = listen_on(cx, NULL);
+    if (st == EBB_OK && tls->cert_file != NULL) st = listen_on(cx, tls);
+    fflush(stdout);
+    return st;
+}
+
+int main(int argc, char **argv) {
+    ebb_tls_opts tls = {0};
+    if (argc == 3) {
+        tls.cert_file = argv[1];
+        tls.key_file = argv[2];
+    } else if (argc != 1) {
+        fprintf(stderr, "usage: bench-http-server [CERT KEY]\n");
+        return 2;
+    }
     ebb_workflow_report report = {0};
     ebb_service_opts opts = {.loop.runtime.allocator = ebb_libc_allocator(),
                              .shutdown = {.name = "bench-http-server"},
                              .report = &report};
-    int status = ebb_service_run(&opts, serve, NULL);
+    int status = ebb_service_run(&opts, serve, &tls);
     if (status != EBB_EXIT_OK)
         fprintf(stderr, "bench-http-server: %s\n", ebb_loop_status_text(report.status));
     return status;
