@@ -1,18 +1,20 @@
 /* cli/serve.c - `ebb serve`: the files below a directory, over HTTP/2 and HTTP/1.1 on this machine.
  *
  * Each request is a fiber that looks its file up, and then reads and writes a piece at a time: what the client
- * has not taken keeps it from reading on. The file is a handle of the request's region, so it is closed however
- * that ends. */
+ * has not taken keeps it from reading on. What the kernel has in its caches is looked up and read on the spot; the
+ * pool is for what has to wait for the disk. A finalizer leaves the file, so it is left however the request ends. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include <ebb/ebb.h>
 
 #include "cli/cli.h"
+#include "cli/serve_files.h"
 #include "cli/serve_lookup.h"
 
 static const char usage[] =
@@ -32,12 +34,17 @@ static const char usage[] =
     "of\n"
     "any service, see docs/workflow.md.\n";
 
-enum { PIECE = 16384, PORT = 8008 };
+/* PIECE: with its frames it fits into one write to the socket. */
+enum { PIECE = 60 * 1024, PORT = 8008 };
+
+static const uint64_t kept_ns = 100 * EBB_MS; /* a file that nobody uses stays open so long, or twice that */
 
 typedef struct site {
     char root[PATH_MAX]; /* its real path */
     uint64_t port;
     bool listens;
+    ebb__files files;
+    ebb_future *unused; /* the sweeper waits for a file that nobody uses; NULL: it does not */
 } site;
 
 /* What a request gets. */
@@ -45,7 +52,7 @@ typedef struct found {
     const char *type;
     bool folder;
     uint64_t size;
-    ebb_file file; /* if it is no folder */
+    ebb__served_file *file; /* if it is no folder */
 } found;
 
 /* ---- headers ----------------------------------------------------------------------------------------- */
@@ -100,17 +107,32 @@ static ebb_status redirect(ebb_cx *cx, ebb_http *x) {
     return st == EBB_OK ? ebb_http_text(cx, x, 308, "it is a directory\n") : st;
 }
 
+/* A cancel waits: the pool uses the bytes until this await has ended. */
+static ebb_status read_later(ebb_cx *cx, int fd, void *into, size_t n, uint64_t at, size_t *got) {
+    ebb__file_read_job *job = malloc(sizeof *job + n);
+    if (job == NULL) return EBB_ERR_NOMEM;
+    *job = (ebb__file_read_job){.fd = fd, .into = job + 1, .n = n, .offset = at};
+    (void)ebb_mask(cx);
+    ebb_status st = ebb_await(cx, ebb_blocking(cx, ebb__file_read_run, job), NULL);
+    (void)ebb_unmask(cx);
+    *got = job->got;
+    memcpy(into, job + 1, job->got);
+    free(job);
+    return st;
+}
+
 /* The length was promised: a file that has become shorter breaks the response off with EBB_ERR_EOF, and one
  * that has grown is cut. */
-static ebb_status send_bytes(ebb_cx *cx, ebb_http *x, ebb_file file, uint64_t left) {
-    char bytes[PIECE];
-    ebb_value n;
-    while (left > 0) {
-        size_t most = left < sizeof bytes ? (size_t)left : sizeof bytes;
-        ebb_status st = ebb_await(cx, ebb_file_read(cx, file, bytes, most, EBB_FILE_HERE), &n);
-        if (st == EBB_OK) st = ebb_await(cx, ebb_http_write(cx, x, bytes, n.as.u), NULL);
+static ebb_status send_bytes(ebb_cx *cx, ebb_http *x, int fd, uint64_t size) {
+    size_t room = size < PIECE ? (size_t)size : PIECE, got;
+    char *bytes = ebb_http_alloc(x, room);
+    if (bytes == NULL) return EBB_ERR_NOMEM;
+    for (uint64_t at = 0; at < size; at += got) {
+        size_t most = size - at < room ? (size_t)(size - at) : room;
+        ebb_status st = ebb__file_read_now(fd, bytes, most, at, &got);
+        if (st == EBB_PENDING) st = read_later(cx, fd, bytes, most, at, &got);
+        if (st == EBB_OK) st = ebb_await(cx, ebb_http_write(cx, x, bytes, got), NULL);
         if (st != EBB_OK) return st;
-        left -= n.as.u;
     }
     return EBB_OK;
 }
@@ -119,8 +141,8 @@ static ebb_status send_file(ebb_cx *cx, ebb_http *x, const found *f) {
     ebb_status st = ebb_http_set(x, "content-type", f->type);
     if (st == EBB_OK) st = set_length(x, f->size);
     if (st == EBB_OK) st = ebb_http_start(cx, x, 200);
-    if (st != EBB_OK || strcmp(ebb_http_method(x), "HEAD") == 0) return st;
-    return send_bytes(cx, x, f->file, f->size);
+    if (st != EBB_OK || f->size == 0 || strcmp(ebb_http_method(x), "HEAD") == 0) return st;
+    return send_bytes(cx, x, f->file->fd, f->size);
 }
 
 /* ---- a request --------------------------------------------------------------------------------------- */
@@ -133,26 +155,60 @@ static bool is_not_there(ebb_status st) {
     return false;
 }
 
-/* A cancel waits: the pool uses the lookup until these two awaits have ended. If the fiber is forced to leave in
+/* A request that uses a file. Its finalizer ends that. */
+typedef struct use {
+    site *s;
+    ebb__served_file *file;
+} use;
+
+static ebb_status leave(ebb_cx *cx, void *arg) {
+    const use *u = arg;
+    ebb_future *waits = u->s->unused;
+    if (u->file == NULL) return EBB_OK;
+    ebb__files_leave(&u->s->files, u->file, ebb_now(cx));
+    u->s->unused = NULL;
+    if (waits != NULL) (void)ebb_settle(waits, ebb_none());
+    return EBB_OK;
+}
+
+static ebb_status open_file(ebb_cx *cx, const ebb__lookup *l, use *u) {
+    u->file = ebb__files_take(&u->s->files, l->device, l->inode);
+    if (u->file != NULL) return EBB_OK;
+    ebb__lookup *opening = (ebb__lookup *)(uintptr_t)l;
+    ebb_status st = ebb_await(cx, ebb_blocking(cx, ebb__lookup_open, opening), NULL);
+    if (st != EBB_OK) return st;
+    u->file = ebb__files_take(&u->s->files, l->device, l->inode); /* another request was faster */
+    if (u->file != NULL) return EBB_OK;
+    u->file = ebb__files_add(&u->s->files, l->read_fd, l->device, l->inode);
+    opening->read_fd = -1;
+    return u->file == NULL ? EBB_ERR_NOMEM : EBB_OK;
+}
+
+/* A cancel waits: the pool uses the lookup until these awaits have ended. If the fiber is forced to leave in
  * between, nobody frees what the pool may still use. */
-static ebb_status find(ebb_cx *cx, ebb__lookup *l, found *out) {
-    ebb_value v = ebb_none();
+static ebb_status find(ebb_cx *cx, ebb__lookup *l, use *u, found *out) {
     (void)ebb_mask(cx);
-    ebb_status st = ebb_await(cx, ebb_blocking(cx, ebb__lookup_run, l), NULL);
-    if (st == EBB_OK && !l->folder) st = ebb_await(cx, ebb_file_open(cx, l->held, O_RDONLY, 0), &v);
+    ebb_status st = ebb__lookup_now(l);
+    if (st == EBB_PENDING) st = ebb_await(cx, ebb_blocking(cx, ebb__lookup_run, l), NULL);
+    if (st == EBB_OK && !l->folder) st = open_file(cx, l, u);
     (void)ebb_unmask(cx);
-    *out = (found){type_of(l->path), l->folder, l->size, ebb_file_of(v)};
+    *out = (found){type_of(l->path), l->folder, l->size, u->file};
     ebb__lookup_free(l);
     return st;
 }
 
-static ebb_status give(ebb_cx *cx, ebb_http *x, const site *s) {
+static ebb_status give(ebb_cx *cx, ebb_http *x, site *s) {
     const char *path = ebb_http_path(x);
     ebb__lookup *l;
     found f;
+    use *u = ebb_http_state(x, sizeof *u);
+    if (u == NULL) return EBB_ERR_NOMEM;
+    u->s = s;
+    ebb_status st = ebb_defer(cx, leave, u);
+    if (st != EBB_OK) return st;
     int status = ebb__lookup_new(s->root, path, &l);
     if (status != 0) return status == 500 ? EBB_ERR_NOMEM : refuse(cx, x, status);
-    ebb_status st = find(cx, l, &f);
+    st = find(cx, l, u, &f);
     if (is_not_there(st)) return refuse(cx, x, 404);
     if (st != EBB_OK) return st;
     if (!f.folder) return send_file(cx, x, &f);
@@ -167,6 +223,27 @@ static ebb_status answer(ebb_cx *cx, ebb_http *x, void *s) {
 
 /* ---- the service ------------------------------------------------------------------------------------- */
 
+/* EBB_OK: there may be files that nobody uses. Anything else: the service closes. */
+static ebb_status wait_for_unused(ebb_cx *cx, site *s) {
+    if (s->files.unused > 0) {
+        ebb_status st = ebb_await(cx, ebb_within(cx, ebb_closing(cx), kept_ns), NULL);
+        return st == EBB_TIMEOUT ? EBB_OK : EBB_ERR_CLOSED;
+    }
+    s->unused = ebb_promise(cx, NULL, NULL); /* cancelled when the region closes */
+    ebb_status st = ebb_await(cx, s->unused, NULL);
+    s->unused = NULL;
+    return st;
+}
+
+/* Closes files that nobody has used for a moment. Once the service closes none is kept. */
+static ebb_status sweep(ebb_cx *cx, void *arg) {
+    site *s = arg;
+    while (wait_for_unused(cx, s) == EBB_OK) ebb__files_sweep(&s->files, ebb_now(cx) - kept_ns);
+    s->files.most_unused = 0;
+    ebb__files_sweep(&s->files, EBB_FOREVER);
+    return EBB_OK;
+}
+
 static ebb_status serve(ebb_cx *cx, void *arg) {
     site *s = arg;
     ebb_http_server_opts opts = {.address = {"127.0.0.1", (uint16_t)s->port}};
@@ -174,6 +251,7 @@ static ebb_status serve(ebb_cx *cx, void *arg) {
     ebb_status st = ebb_http_listen(cx, &opts, &server);
     if (st == EBB_OK) st = ebb_http_on(server, "GET", "/*path", answer, s);
     if (st == EBB_OK) st = ebb_http_server_address(cx, server, &opts.address);
+    if (st == EBB_OK) st = ebb_id_status(ebb_fiber_spawn(cx, ebb_self_region(cx), sweep, s).id);
     if (st != EBB_OK) {
         ebb__cli_error("can't listen on 127.0.0.1 port %" PRIu64 ": %s", s->port, ebb_loop_status_text(st));
         return st;
@@ -228,7 +306,7 @@ static bool wants_help(int argc, char **argv) {
 }
 
 int ebb__cmd_serve(int argc, char **argv) {
-    site s = {.port = PORT};
+    site s = {.port = PORT, .files.most_unused = EBB__FILES_KEPT};
     if (wants_help(argc - 1, argv + 1)) {
         fputs(usage, stdout);
         return EBB__EXIT_OK;

@@ -10,10 +10,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "http/route.h"
@@ -60,7 +62,7 @@ int ebb__lookup_new(const char *root, const char *asked, ebb__lookup **out) {
     size_t room = root_n + strlen(asked) + sizeof "/index.html";
     ebb__lookup *l = calloc(1, sizeof *l + room);
     if (l == NULL) return 500;
-    l->fd = -1;
+    l->fd = l->read_fd = -1;
     l->root_n = root_n;
     snprintf(l->path, room, "%.*s/", (int)root_n, root);
     int status = take_segments(l->path + root_n + 1, asked);
@@ -82,25 +84,54 @@ static bool is_inside(const ebb__lookup *l) {
     return (*rest == 0 || *rest == '/') && strstr(rest, "/.") == NULL;
 }
 
-/* Looks at what it holds. */
+/* Looks at what it holds. A path without a link has no "..": what lies there is inside. */
 static ebb_status look(ebb__lookup *l) {
     struct stat s;
     if (fstat(l->fd, &s) != 0) return EBB_ERRNO(errno);
     l->folder = S_ISDIR(s.st_mode);
     l->size = (uint64_t)s.st_size;
-    return (l->folder || S_ISREG(s.st_mode)) && is_inside(l) ? EBB_OK : EBB_ERRNO(ENOENT);
+    l->device = s.st_dev;
+    l->inode = s.st_ino;
+    return (l->folder || S_ISREG(s.st_mode)) && (l->straight || is_inside(l)) ? EBB_OK : EBB_ERRNO(ENOENT);
+}
+
+/* Looks at what lies at the path, which is held now. */
+static ebb_status hold(ebb__lookup *l, int fd) {
+    if (fd < 0) return EBB_ERRNO(errno);
+    l->fd = fd;
+    snprintf(l->held, sizeof l->held, "/proc/self/fd/%d", l->fd);
+    return look(l);
+}
+
+static int open_cached(const ebb__lookup *l, uint64_t resolve) {
+    struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_CACHED | resolve};
+    return (int)syscall(SYS_openat2, AT_FDCWD, l->path, &how, sizeof how);
+}
+
+/* A kernel that does not know the call, or its flag, or has not all names in its cache, is asked in the pool. */
+ebb_status ebb__lookup_now(ebb__lookup *l) {
+    int fd = open_cached(l, RESOLVE_NO_SYMLINKS);
+    l->straight = fd >= 0;
+    if (fd < 0 && errno == ELOOP) fd = open_cached(l, 0);
+    if (fd < 0 && errno != ENOENT && errno != ENOTDIR) return EBB_PENDING;
+    return hold(l, fd);
 }
 
 ebb_status ebb__lookup_run(void *arg, ebb_value *v) {
     ebb__lookup *l = arg;
     (void)v;
-    l->fd = open(l->path, O_PATH | O_CLOEXEC);
-    if (l->fd < 0) return EBB_ERRNO(errno);
-    snprintf(l->held, sizeof l->held, "/proc/self/fd/%d", l->fd);
-    return look(l);
+    return hold(l, open(l->path, O_PATH | O_CLOEXEC));
+}
+
+ebb_status ebb__lookup_open(void *arg, ebb_value *v) {
+    ebb__lookup *l = arg;
+    (void)v;
+    l->read_fd = open(l->held, O_RDONLY | O_CLOEXEC);
+    return l->read_fd < 0 ? EBB_ERRNO(errno) : EBB_OK;
 }
 
 void ebb__lookup_free(ebb__lookup *l) {
     if (l->fd >= 0) close(l->fd);
+    if (l->read_fd >= 0) close(l->read_fd);
     free(l);
 }

@@ -25,6 +25,7 @@ typedef struct session {
     bool last;  /* the connection ends after this response */
     bool go_on; /* 100 Continue is to be said */
     bool cut;   /* the response can't be finished: nor can the connection go on */
+    bool cuts;  /* and what was put before is on its way: the next fill ends it */
     char farewell[FAREWELL_BYTES];
 } session;
 
@@ -248,14 +249,19 @@ static size_t put_continue(session *s, uint8_t *to) {
     return sizeof text - 1;
 }
 
-static void cut(ebb__conn *c) {
-    ebb__conn_drop(c, EBB_ERR_HTTP_RESET, EBB_CANCEL_RESOURCE, "the response was cut");
+/* Not in the turn in which something may have been put: that would be lost. */
+static size_t cut(ebb__conn *c) {
+    session *s = session_of(c);
+    if (s->cuts) ebb__conn_drop(c, EBB_ERR_HTTP_RESET, EBB_CANCEL_RESOURCE, "the response was cut");
+    else ebb__conn_touch(c);
+    s->cuts = true;
+    return 0;
 }
 
 static size_t fill(ebb__conn *c, uint8_t *to, size_t room) {
     session *s = session_of(c);
     bool done;
-    if (!ebb__conn_is_over(c) && s->cut) cut(c);
+    if (!ebb__conn_is_over(c) && s->cut) return cut(c);
     if (!ebb__conn_is_over(c)) read_on(c);
     if (c->state == EBB__CONN_ENDED) return 0;
     size_t n = put_continue(s, to);

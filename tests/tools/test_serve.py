@@ -542,7 +542,7 @@ class Streams(WithSite):
             for d in downloads:
                 d.head()
                 d.read(100_000)
-            self.assertEqual(self.server.open_files(), [str(self.root / "big.bin")] * 5)
+            self.assertEqual(self.server.open_files(), [str(self.root / "big.bin")])  # they share it
             for d in downloads:
                 leave(d)
             self.assert_calm()
@@ -559,10 +559,13 @@ class Streams(WithSite):
 
     def test_a_stream_that_is_reset_leaves_no_open_file(self):
         with h2raw.Conn(self.server.port, auto_window=False, timeout=PATIENCE_S) as c:
-            streams = [c.request("/big.bin") for _ in range(3)]
+            for name in "bc":
+                os.link(self.root / "big.bin", self.root / name)  # the same file
+                self.write("own" + name, self.body[:MIB])
+            streams = [c.request(path) for path in ("/ownb", "/ownc", "/b", "/c", "/big.bin")]
             c.wait(lambda: sum(len(c.streams[s].body) for s in streams) == 65535)
             until(lambda: len(self.server.open_files()) == 3, "three files are open")
-            for s in streams[:2]:
+            for s in streams[:-1]:
                 c.rst(s, h2raw.CANCEL)
             until(lambda: len(self.server.open_files()) == 1, "only the one of the last stream is open")
         self.assert_calm()
@@ -603,6 +606,55 @@ class Streams(WithSite):
         self.write("new.bin", "new").replace(self.root / "own.bin")
         self.assertEqual(hashlib.sha256(second.read(BIG)).digest(), self.digest)
         self.assertEqual(self.get("/own.bin").body, b"new")
+
+    def test_what_lies_at_a_path_counts_though_its_file_is_open(self):
+        """A reader holds the file open, so every request below finds it among the open ones."""
+        self.write("own.bin", self.body[:MIB])
+        self.write("sub/.hidden", "secret")
+        outside = self.write("../secret.txt", "secret")
+        with h2raw.Conn(self.server.port, auto_window=False, timeout=PATIENCE_S) as c:
+            slow = c.request("/own.bin")
+            c.wait(lambda: len(c.streams[slow].body) == 65535)
+            own = self.root / "own.bin"
+            self.assertEqual(self.get("/own.bin").body, self.body[:MIB])
+            with open(own, "r+b") as f:
+                f.write(b"fresh")
+            self.assertEqual(self.get("/own.bin").body[:6], b"fresh" + self.body[5:6])
+            os.truncate(own, 10)
+            self.assertEqual(self.get("/own.bin").headers["content-length"], "10")
+            self.write("new.bin", "new").replace(own)
+            self.assertEqual(self.get("/own.bin").body, b"new")
+            for target in (outside, "sub/.hidden"):
+                own.unlink()
+                self.assertEqual(self.get("/own.bin").status, 404)
+                own.symlink_to(target)
+                self.assertEqual(self.get("/own.bin").status, 404, target)
+            own.unlink()
+            own.symlink_to("index.html")
+            self.assertEqual(self.get("/own.bin").body, b"<p>home")
+
+    def test_a_file_that_has_moved_out_while_it_is_open_is_not_served(self):
+        """The very file that is open, by a link to where it is now."""
+        self.write("sub/own.bin", self.body[:MIB])
+        with h2raw.Conn(self.server.port, auto_window=False, timeout=PATIENCE_S) as c:
+            slow = c.request("/sub/own.bin")
+            c.wait(lambda: len(c.streams[slow].body) == 65535)
+            (self.root / "sub").rename(self.outside / "sub")
+            (self.root / "sub").symlink_to(self.outside / "sub")
+            self.assertEqual(self.get("/sub/own.bin").status, 404)
+            (self.root / "sub").unlink()
+            (self.outside / "sub").rename(self.root / "sub")
+            self.assertEqual(self.get("/sub/own.bin").body, self.body[:MIB])
+
+    def test_no_more_than_64_stay_open_for_a_moment(self):
+        paths = ["/%d.txt" % i for i in range(200)]
+        for path in paths:
+            self.write(path[1:], path)
+        with h2raw.Conn(self.server.port, timeout=PATIENCE_S) as c:
+            for path in paths:
+                self.assertEqual(c.get(path).body, path.encode())
+            self.assertLessEqual(len(self.server.open_files()), 64)
+        self.assert_calm()
 
     def test_two_hundred_at_once(self):
         bodies = {"/%d.bin" % i: os.urandom(1000 * i) for i in range(200)}
