@@ -223,22 +223,20 @@ static ebb_status answer(ebb_cx *cx, ebb_http *x, void *s) {
 
 /* ---- the service ------------------------------------------------------------------------------------- */
 
-/* EBB_OK: there may be files that nobody uses. Anything else: the service closes. */
-static ebb_status wait_for_unused(ebb_cx *cx, site *s) {
-    if (s->files.unused > 0) {
-        ebb_status st = ebb_await(cx, ebb_within(cx, ebb_closing(cx), kept_ns), NULL);
-        return st == EBB_TIMEOUT ? EBB_OK : EBB_ERR_CLOSED;
-    }
-    s->unused = ebb_promise(cx, NULL, NULL); /* cancelled when the region closes */
-    ebb_status st = ebb_await(cx, s->unused, NULL);
+/* False: the service closes. The promise is settled by the next request that leaves its file. */
+static bool wait_for_unused(ebb_cx *cx, site *s) {
+    ebb_future *two[2] = {ebb_closing(cx), NULL};
+    bool some = s->files.unused > 0;
+    two[1] = some ? ebb_after(cx, kept_ns) : (s->unused = ebb_promise(cx, NULL, NULL));
+    ebb_status st = ebb_await(cx, ebb_race(cx, 2, two), NULL);
     s->unused = NULL;
-    return st;
+    return st == EBB_OK && !ebb_stopping(cx);
 }
 
 /* Closes files that nobody has used for a moment. Once the service closes none is kept. */
 static ebb_status sweep(ebb_cx *cx, void *arg) {
     site *s = arg;
-    while (wait_for_unused(cx, s) == EBB_OK) ebb__files_sweep(&s->files, ebb_now(cx) - kept_ns);
+    while (wait_for_unused(cx, s)) ebb__files_sweep(&s->files, ebb_now(cx) - kept_ns);
     s->files.most_unused = 0;
     ebb__files_sweep(&s->files, EBB_FOREVER);
     return EBB_OK;

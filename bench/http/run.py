@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Measures what an HTTP/2 server pays for a request, and for a stream that is cancelled while it works: ours,
-a bare server on libuv and nghttp2 (the floor), and peers.
+"""Measures what an HTTP server pays for a request, for a stream that is cancelled while it works, and for the
+bytes of bodies (bodies.py): ours, a bare server on libuv and nghttp2 (the floor), and peers.
 
 usage: run.py [--bin DIR] [--rounds N] [--only SERVER,...] [OUT.jsonl [FILTER]]
 
-Every server runs on one core and the load on another, without TLS, with a body of two bytes. What counts is
+Every server runs on one core and the load on another. What counts is
 the CPU time of the server, the system's part included; the servers take turns, round by round, and the median
 counts. Prints a table and writes one JSON object a row, as ebb-bench does: rows of the same name in the file
 are replaced. A server that can't run here is one line "skipped: ...", and no failure.
@@ -25,6 +25,8 @@ import tempfile
 import threading
 import time
 from pathlib import Path
+
+import bodies
 
 HERE = Path(__file__).resolve().parent
 SERVER_CORE, LOAD_CORE = 0, 1
@@ -110,10 +112,27 @@ class Server:
     """A server that prints its port, and tells by /count how many slow handlers were begun and cancelled."""
 
     rate = 0
-    paths = {"request": "/", "cancel": "/slow"}
+    paths = {"request": "/", "fiber": "/", "cancel": "/slow"}
+    refuses_uploads = False  # it reads them, and answers 405
+    cant = {}                # what it can't do, and why: (way, protocol), or a protocol
 
     def __init__(self, name, bench):
         self.name, self.bench, self.process, self.port = name, bench, None, None
+        self.tls_port = self.h1_port = None
+
+    def url(self, proto, path):
+        """Of "h1", "h2c" or "tls"."""
+        if proto in self.cant:
+            raise Skip(self.cant[proto])
+        port = {"tls": self.tls_port, "h1": self.h1_port or self.port}.get(proto, self.port)
+        if port is None:
+            raise Skip("it is not set up for " + proto)
+        return "%s://127.0.0.1:%d%s" % ("https" if proto == "tls" else "http", port, path)
+
+    def body_path(self, way, kind, size, proto):
+        if (way, proto) in self.cant:
+            raise Skip(self.cant[way, proto])
+        return "/%d" % size if way == "out" else "/"
 
     def command(self):
         """What to run. Sets the port if the server does not choose it."""
@@ -129,12 +148,15 @@ class Server:
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, cwd=self.bench.work,
                                         preexec_fn=pinned(SERVER_CORE))
         if self.port is None:
-            line = self.process.stdout.readline().strip()
-            self.port = int(line) if line.isdigit() else None
+            self.read_ports()
         if self.port is None or not answers(self.port, self.process):
             log.seek(0)
             said = log.read().decode(errors="replace").strip().splitlines() or ["it said nothing"]
             raise Skip("it did not start (status %s): %s" % (self.process.poll(), said[-1]))
+
+    def read_ports(self):
+        line = self.process.stdout.readline().strip()
+        self.port = int(line) if line.isdigit() else None
 
     def stop(self):
         if self.process is None:
@@ -192,6 +214,34 @@ class Built(Server):
 class Ours(Built):
     paths = {"request": "/", "fiber": "/fiber", "cancel": "/slow", "cancel_poll": "/slow/poll"}
 
+    def command(self):
+        return super().command() + [self.bench.cert, self.bench.key]
+
+    def read_ports(self):
+        super().read_ports()
+        line = self.process.stdout.readline().strip()
+        self.tls_port = int(line) if line.isdigit() else None
+
+    def body_path(self, way, kind, size, proto):
+        return "/body/%s/%d" % (kind, size) if way == "out" else "/upload/" + kind
+
+
+class Serve(Server):
+    """`ebb serve`: static files."""
+
+    paths = {}
+    cant = {"tls": "it is for this machine, without TLS"}
+
+    def command(self):
+        path = self.bench.bin.parent.parent / "ebb"
+        if not path.exists():
+            raise Skip("%s is not built" % path)
+        return [path, "serve", self.bench.files, "--port", "0"]
+
+    def read_ports(self):
+        found = re.search(rb":(\d+)/", self.process.stdout.readline())
+        self.port = int(found[1]) if found else None
+
 
 class Floor(Built):
     paths = {"request": "/", "fiber": "/", "cancel": "/slow", "cancel_poll": "/slow"}
@@ -214,9 +264,20 @@ class Go(Server):
 
 
 class Nghttpd(Server):
+    cant = {"h1": "it has no HTTP/1"}
+
     def command(self):
-        self.port = free_port()
-        return [program("nghttpd"), "-n1", "--no-tls", "-d", self.bench.files, str(self.port)]
+        """Two: one process has one port."""
+        self.port, self.tls_port = free_port(), free_port()
+        nghttpd = "%s -n1 -d %s" % (program("nghttpd"), self.bench.files)
+        return ["sh", "-c", "%s %d %s %s & exec %s --no-tls %d" % (
+            nghttpd, self.tls_port, self.bench.key, self.bench.cert, nghttpd, self.port)]
+
+    def stop(self):
+        for pid in self.pids()[1:] if self.process is not None else ():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
+        super().stop()
 
     def path(self, work):
         if work == "cancel":
@@ -234,11 +295,12 @@ class Proxy(Server):
         return self.bench.hang.counts()
 
     def write_config(self):
-        self.port = free_port()
+        self.port, self.tls_port, self.h1_port = free_port(), free_port(), free_port()
         path = self.bench.work / (self.name + ".conf")
         user = {"nginx": "user root;", "h2o": "user: root"}[self.name] if os.geteuid() == 0 else ""
         template = (HERE / "peers" / (self.name + ".conf")).read_text()
-        for key, value in {"PORT": self.port, "HANG": self.bench.hang.path, "FILES": self.bench.files,
+        for key, value in {"PORT": self.port, "TLS_PORT": self.tls_port, "H1_PORT": self.h1_port,
+                           "CERT": self.bench.cert, "KEY": self.bench.key, "HANG": self.bench.hang.path, "FILES": self.bench.files,
                            "WORK": self.bench.work, "USER": user}.items():
             template = template.replace("@%s@" % key, str(value))
         path.write_text(template)
@@ -246,16 +308,26 @@ class Proxy(Server):
 
 
 class Nginx(Proxy):
+    cant = {("in", proto): "it answers before it has read the body" for proto in ("h2c", "tls")}
+
+    def body_path(self, way, kind, size, proto):
+        path = super().body_path(way, kind, size, proto)
+        return path if way == "out" else "/ok"
+
     def command(self):
         return [program("nginx"), "-e", "stderr", "-c", self.write_config()]
 
 
 class H2o(Proxy):
+    refuses_uploads = True
+
     def command(self):
-        return [program("h2o"), "-c", self.write_config()]
+        config = self.write_config()
+        self.h1_port = None  # one port has both
+        return [program("h2o"), "-c", config]
 
 
-SERVERS = {"ours": Ours, "floor": Floor, "h2o": H2o, "nghttpd": Nghttpd, "nginx": Nginx, "node": Node,
+SERVERS = {"ours": Ours, "serve": Serve, "floor": Floor, "h2o": H2o, "nghttpd": Nghttpd, "nginx": Nginx, "node": Node,
            "go": Go}
 
 
@@ -289,7 +361,7 @@ def answers(port, process):
 def ask(server, path, n, row):
     """Asks n times, and returns that."""
     said = run_load([program("h2load"), "-n", n, "-c", row.connections, "-m", row.streams,
-                     "http://127.0.0.1:%d%s" % (server.port, path)])
+                     server.url(row.proto, path)])
     good = re.search(r"(\d+) succeeded", said)
     data = re.search(r"\((\d+)\) data", said)
     if not good or int(good[1]) != n or int(data[1]) != 2 * n:
@@ -325,8 +397,8 @@ class Row:
 
     unit = "ns"
 
-    def __init__(self, name, work, connections, streams, bar=None, peers=True):
-        self.name, self.work = name, work
+    def __init__(self, name, work, connections, streams, bar=None, peers=True, proto="h2c"):
+        self.name, self.work, self.proto = name, work, proto
         self.connections, self.streams = connections, streams
         self.cancels = work.startswith("cancel")
         self.bar, self.peers = bar, peers
@@ -349,7 +421,9 @@ class Row:
         """Returns the servers that can do it, and how many times each should in a round."""
         sizes = {}
         for server in servers:
-            if not self.peers and server.name not in ("ours", "floor"):
+            if server.name == "serve" or (not self.peers and server.name not in ("ours", "floor")):
+                continue
+            if self.proto == "tls" and server.name not in ("ours", "h2o", "nghttpd", "nginx"):
                 continue
             try:
                 guess = self.cost(server, WARM_UP)
@@ -384,6 +458,11 @@ def bar_of_request(peers):
     return min(1.35 * peers["h2o"], peers["nghttpd"])
 
 
+def bar_of_fiber(peers):
+    """At most 1.2 times what h2o takes."""
+    return 1.2 * peers["h2o"]
+
+
 def bar_of_cancel(peers):
     """The least of all that cancel work which runs."""
     return min(peers.values())
@@ -391,8 +470,13 @@ def bar_of_cancel(peers):
 
 ROWS = [
     Row("http.request_c10_m100", "request", 10, 100, bar_of_request),
-    Row("http.request_c100_m1", "request", 100, 1),
-    Row("http.fiber_c10_m100", "fiber", 10, 100, peers=False),
+    Row("http.fiber_c10_m100", "fiber", 10, 100, bar_of_fiber),
+    Row("http.request_c100_m1", "request", 100, 1, bar_of_fiber),
+    Row("http.fiber_c100_m1", "fiber", 100, 1, bar_of_fiber),
+    Row("http.request_tls_c10_m100", "request", 10, 100, bar_of_fiber, proto="tls"),
+    Row("http.fiber_tls_c10_m100", "fiber", 10, 100, bar_of_fiber, proto="tls"),
+    Row("http.request_tls_c100_m1", "request", 100, 1, bar_of_fiber, proto="tls"),
+    Row("http.fiber_tls_c100_m1", "fiber", 100, 1, bar_of_fiber, proto="tls"),
     Row("http.cancel", "cancel", 10, 100, bar_of_cancel),
     Row("http.cancel_poll", "cancel_poll", 10, 100, peers=False),
 ]
@@ -446,13 +530,20 @@ def complain(what, why, server):
 
 
 class Bench:
-    """What the servers share: programs, a folder to work in, a file to serve, somebody who never answers."""
+    """What the servers share: programs, a folder to work in, files to serve, somebody who never answers."""
+
+    Skip, run_load, tool = Skip, staticmethod(run_load), staticmethod(program)
 
     def __init__(self, programs, work):
         self.bin, self.work = programs, Path(work)
+        self.complain = complain
+        self.cert, self.key = self.work / "cert.pem", self.work / "key.pem"
+        run_load(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+                  "-keyout", self.key, "-out", self.cert, "-days", "30", "-subj", "/CN=localhost"])
         self.files = self.work / "files"
         self.files.mkdir()
         (self.files / "index.html").write_text("ok")
+        bodies.make_files(self.files)
         self.hang = Hang(self.work / "hang")
 
 
@@ -473,10 +564,12 @@ def print_row(found, peers):
     def cell(value, form="%.0f"):
         return "-" if value is None else form % value
     verdict = {None: "", True: "held", False: "MISSED"}[found.get("held")]
-    print("%-22s %-5s %8s %8s %7s %8s %-7s" % (
+    print("%-26s %-5s %8s %8s %7s %8s %-7s" % (
         found["name"], found["unit"], cell(found.get("ours")), cell(found.get("floor")),
         cell(found.get("ratio"), "%.2fx"), cell(found.get("hold")), verdict)
-        + "".join("%9s" % cell(found.get("peers", {}).get(name)) for name in peers), flush=True)
+        + "".join("%9s" % cell(found.get("peers", {}).get(name)) for name in peers)
+        + "".join("  %s %.0f" % (kind, found[kind]) for kind in ("poll", "future") if kind in found)
+        + "".join("  %s can't: %s" % item for item in found.get("cant", {}).items()), flush=True)
 
 
 def measure_all(servers, rows, rounds):
@@ -527,19 +620,25 @@ def main():
     given = arguments()
     if not {SERVER_CORE, LOAD_CORE} <= os.sched_getaffinity(0):
         sys.exit("run.py: needs cores %d and %d" % (SERVER_CORE, LOAD_CORE))
-    for tool in ("h2load", "curl"):
+    for tool in ("h2load", "curl", "openssl"):
         if shutil.which(tool) is None:
             sys.exit("run.py: %s is not installed" % tool)
     os.sched_setaffinity(0, {LOAD_CORE})
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("run.py: told to stop"))  # and the servers with it
     rows = [row for row in ROWS if given.filter in row.name]
+    body_rows = [row for row in bodies.ROWS if row.matches(given.filter)]
     found = []
     with tempfile.TemporaryDirectory() as work, contextlib.ExitStack() as stack:
-        servers = start_all(given.only, Bench(given.bin.resolve(), work), stack)
-        peers = [server.name for server in servers if server.name not in ("ours", "floor")]
-        print("%-22s %-5s %8s %8s %7s %8s %-7s" % ("name", "unit", "ours", "floor", "ratio", "hold", "")
+        bench = Bench(given.bin.resolve(), work)
+        servers = start_all(given.only, bench, stack)
+        peers = [server.name for server in servers if server.name not in ("ours", "floor", "serve")]
+        print("A handler of ebb_http_on is a fiber: its rows are fiber_*, out_*, in_*; request_* are poll functions.")
+        print("%-26s %-5s %8s %8s %7s %8s %-7s" % ("name", "unit", "ours", "floor", "ratio", "hold", "")
               + "".join("%9s" % name for name in peers), flush=True)
         for one in measure_all(servers, rows, given.rounds):
+            print_row(one, peers)
+            found.append(one)
+        for one in (one for row in body_rows for one in row.measure(servers, bench)):
             print_row(one, peers)
             found.append(one)
     warn_of_noise(rows)
