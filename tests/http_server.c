@@ -21,7 +21,7 @@
  *                                wait for a timer or ask the upstream, if there is one; "fan\n" when all are done
  *   /echo                        the body, piece by piece
  *   /upload                      "LENGTH ADLER32\n" of the body; its trailer x-sum comes back as one
- *   /big?n=BYTES                 a, b, c ... z, a, b, ...
+ *   /big?n=BYTES&piece=N         a, b, c ... z, a, b, ...; /f writes it in pieces of N bytes (10,400, the most)
  *   /events?n=N&ms=M             N events, M ms (0) apart; not /u
  *   /headers                     the request, line by line; not /u
  *   /status?n=N                  answers so, with a text; not /u
@@ -403,8 +403,13 @@ static ebb_status big_fiber(ebb_cx *cx, ebb_http *x, void *arg) {
     if (j == NULL) return EBB_ERR_NOMEM;
     memcpy(bytes, letters, PIECE);
     ebb_status st = ebb_http_start(cx, x, 200);
-    for (uint64_t left = number(x, "n", 1000000); st == EBB_OK && left > 0; left -= piece(left)) {
-        st = ebb_await(cx, ebb_http_write(cx, x, bytes, piece(left)), NULL);
+    uint64_t all = number(x, "n", 1000000), most = number(x, "piece", PIECE);
+    for (uint64_t sent = 0, n; st == EBB_OK && sent < all; sent += n) {
+        size_t at = (size_t)(sent % ALPHABET);
+        n = piece(all - sent);
+        if (n > most) n = most;
+        if (n > PIECE - at) n = PIECE - at;
+        st = ebb_await(cx, ebb_http_write(cx, x, bytes + at, (size_t)n), NULL);
     }
     return ended(cx, j, st);
 }
