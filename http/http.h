@@ -231,7 +231,9 @@ typedef enum ebb__conn_state {
     EBB__CONN_ENDED     /* the wire is closed */
 } ebb__conn_state;
 
-enum { EBB__BODY_WINDOW = 1 << 18 }; /* of a body that its handler reads as it comes: the most that waits for it */
+enum {
+    EBB__BODY_WINDOW = 1 << 18
+}; /* of a body that its handler reads as it comes: the most that waits for it */
 
 enum { EBB__INTERIMS = 16 }; /* responses like 103 before the response: more are no HTTP */
 

@@ -58,7 +58,8 @@ typedef struct ebb_http_limits {
         block_bytes; /* a header block as it is sent: 32 KiB; of HTTP/1 80 KiB at most. Past it the connection ends */
     uint64_t body_bytes; /* of a request: 16 MiB. Past it: 413 */
     uint32_t
-        write_bytes; /* that wait for one connection's peer to read them: 64 KiB, the most; at least 17 KiB */
+        write_bytes; /* that wait for one connection's peer to read them: 64 KiB, the most; at least 17 KiB.
+                      * 3/4 of it more may wait before they are framed, of writes that have ended */
     uint64_t memory_bytes;  /* of the whole server, without what handlers take: 512 MiB. From 7/8 on: 503 */
     uint64_t idle_ns;       /* a connection with no request: 60 s */
     uint64_t header_ns;     /* from the first byte of a head, or of the handshake, to its last: 10 s */
@@ -190,7 +191,9 @@ ebb_status ebb_http_text(ebb_cx *cx, ebb_http *x, int status, const char *text);
 
 /* The head of a response whose body is written piece by piece. Errors as above. */
 ebb_status ebb_http_start(ebb_cx *cx, ebb_http *x, int status);
-/* Writes all n bytes, and ends when they are on their way: the peer's window and its socket had room. One at
+/* Writes all n bytes, and ends when they are on their way: sent, or copied to the connection's write queue, which
+ * limits.write_bytes bounds. So a write ends at once while there is room, and waits for the peer when there is
+ * none. Bytes of a write that has ended are sent before a later failure of the handler resets the stream. One at
  * a time: EBB_ERR_BUSY. On a server it starts a response of 200 if there is none. EBB_ERR_CLOSED: the stream
  * is gone, or has ended; EBB_CANCELLED: the task is, and is not masked. One that is cancelled leaves the body
  * cut: the stream is reset at its end; so it is if a fiber returns while bytes of its stack are being written. */
