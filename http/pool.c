@@ -39,7 +39,7 @@ static void give(ebb__pool *p, void *block, size_t n) {
         return;
     }
     size_t k = class_of(n), bytes = size_of(k), *kept = kept_in(p, k);
-    if (*kept + bytes > (k <= SMALLS ? EBB__POOL_KEEP : EBB__POOL_KEEP_LARGE)) {
+    if (*kept + bytes > (k <= SMALLS ? EBB__POOL_KEEP : p->keep_large)) {
         ebb__free(&p->inner, block, bytes);
         return;
     }
@@ -74,7 +74,7 @@ ebb_allocator ebb__pool_allocator(ebb__pool *p) {
 }
 
 void ebb__pool_init(ebb__pool *p, ebb_allocator inner) {
-    *p = (ebb__pool){.inner = inner};
+    *p = (ebb__pool){.inner = inner, .keep_large = EBB__POOL_KEEP_LARGE};
 }
 
 void ebb__pool_fini(ebb__pool *p) {

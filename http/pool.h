@@ -15,6 +15,7 @@ enum { EBB__POOL_LARGE = 1 << 18, EBB__POOL_KEEP_LARGE = 1 << 21, EBB__POOL_DOUB
 typedef struct ebb__pool {
     ebb_allocator inner;
     void *free[EBB__POOL_SMALL / EBB__POOL_STEP + 1 + EBB__POOL_DOUBLINGS];
+    size_t keep_large;       /* EBB__POOL_KEEP_LARGE, or what its owner has set */
     size_t kept, kept_large; /* bytes in the lists of small ones, and in the others */
 } ebb__pool;
 

@@ -265,6 +265,7 @@ static ebb_http_server *server_new(ebb_loop *l, const ebb_http_server_opts *opts
     s->allocator = ebb__pool_allocator(&s->pool);
     s->limits = opts->limits;
     set_defaults(&s->limits);
+    if (s->limits.memory_bytes / 16 < s->pool.keep_large) s->pool.keep_large = s->limits.memory_bytes / 16;
     s->bounds = (ebb__bounds){s->limits.headers, s->limits.header_bytes, s->limits.body_bytes};
     s->access = opts->access;
     s->ctx = opts->ctx;
