@@ -161,6 +161,7 @@ void ebb__exchange_head(ebb_http *x, bool ended) {
         look_at_head(x);
         x->head = strcmp(x->method, "HEAD") == 0;
         x->starting = true;
+        c->from->queued++;
         x->waits = NULL;
         *c->starts_last = x;
         c->starts_last = &x->waits;
@@ -180,6 +181,7 @@ static void abandon(ebb__conn *c, ebb_future **f) {
 static void reader_gets(ebb_http *x, size_t n) {
     ebb_future *f = x->reader;
     x->reader = NULL;
+    ebb__pacing_came(x, 0);
     (void)ebb__settle(x->loop, f, ebb_int((int64_t)n));
 }
 
@@ -252,6 +254,7 @@ bool ebb__exchange_body(ebb_http *x, const void *bytes, size_t n) {
         return x->dropped <= DROPPED_MOST;
     }
     x->in_bytes += n;
+    ebb__pacing_came(x, n);
     if (!x->client && x->in_bytes > ebb__conn_bounds(x->conn)->body_bytes) {
         ebb__exchange_in_end(x, EBB_ERR_LIMIT);
         ebb__exchange_refuse(x, 413);
@@ -285,6 +288,7 @@ void ebb__exchange_in_end(ebb_http *x, ebb_status st) {
     if (x->reader != NULL && x->body_n == 0) {
         ebb_future *f = x->reader;
         x->reader = NULL;
+        ebb__pacing_came(x, 0);
         ebb__reject(x->loop, f, st);
     }
     if (x->client) ebb__client_body(x);
@@ -296,14 +300,14 @@ static void read_cancel(ebb_cx *cx, ebb_future *f, void *arg) {
     assert(x->reader == f);
     (void)f;
     (void)wanted(x, &x->reader);
+    ebb__pacing_came(x, 0);
 }
 
 static const ebb_op read_op = {"http read", read_cancel, NULL};
 
 /* The first read of a body that the peer holds back asks for it. */
 static void reader_waits(ebb_http *x) {
-    x->in_since = ebb__loop_now(x->loop);
-    if (!x->client) ebb__keeper_at(x->conn, x->in_since + x->conn->server->limits.body_ns);
+    ebb__pacing_reads(x);
     if (!x->expects) return;
     x->expects = false;
     x->conn->proto->go_on(x);
@@ -349,7 +353,7 @@ ebb_future *ebb__exchange_writer(ebb_http *x) {
     bool there = x->writer != NULL;
     if (wanted(x, &x->writer) != NULL || !there) return x->writer;
     x->from_n = 0;
-    x->out_since = 0;
+    ebb__pacing_cut(x);
     x->out_cut = true;
     if (x->out_last && !x->gone) x->conn->proto->reset(x, EBB__INTERNAL_ERROR);
     return NULL;
@@ -360,7 +364,7 @@ void ebb__exchange_cut(ebb_http *x) {
     if (f == NULL) return;
     x->writer = NULL;
     x->from_n = 0;
-    x->out_since = 0;
+    ebb__pacing_cut(x);
     x->out_cut = true;
     ebb__reject(x->loop, f, EBB_CANCELLED);
 }
@@ -392,15 +396,14 @@ size_t ebb__exchange_take(ebb_http *x, uint8_t *to, size_t room, bool *ended) {
     x->out_bytes += n;
     if (x->from_n == 0 && x->out_last && !x->out_cut) x->out = EBB__OUT_ENDED;
     *ended = x->from_n == 0 && x->out == EBB__OUT_ENDED;
-    x->out_since = x->from_n > 0 ? ebb__loop_now(x->loop) : 0;
+    ebb__pacing_took(x, n);
     writer_done(x);
     return n;
 }
 
 /* Bytes are ready, or the end: the peer has so long to take them. */
 void ebb__exchange_more(ebb_http *x) {
-    x->out_since = ebb__loop_now(x->loop);
-    if (!x->client) ebb__keeper_at(x->conn, x->out_since + x->conn->server->limits.write_ns);
+    ebb__pacing_ready(x);
     x->conn->proto->more(x);
     ebb__conn_touch(x->conn);
 }
@@ -487,7 +490,7 @@ void ebb__exchange_gone(ebb_http *x, ebb_status st, ebb_cancel_kind kind, const 
     x->gone = true;
     c->open--;
     x->lost = st != EBB_OK;
-    x->out_since = 0;
+    ebb__pacing_end(x);
     if (!x->client && x->lost) { /* the work is cancelled, and with it what it waits for */
         abandon(c, &x->reader);
         abandon(c, &x->writer);
