@@ -87,6 +87,11 @@ static inline uint32_t ebb__slab_room(const ebb__slab *s) {
     return room < s->limit - s->live ? room : s->limit - s->live;
 }
 
+/* What those in use take. */
+static inline uint64_t ebb__slab_bytes(const ebb__slab *s) {
+    return s->live * (uint64_t)(s->hot + s->cold);
+}
+
 static inline bool ebb__slab_ready(const ebb__slab *s) {
     return (s->free_head != 0 || s->used < s->chunks << s->shift) && s->live < s->limit;
 }

@@ -17,6 +17,7 @@ enum {
     CROWD_MOST = 1024,
     CROWD_ENDS = 64,
     CROWD_PART = 64,
+    POOL_BYTES = 8 << 20,
     LEAST_ROOM = 64,
     MOST = EBB__SWITCHES ? EBB_FIBER_MAX : 0
 };
@@ -86,11 +87,22 @@ static void start(ebb__fiber *f, ebb_cx *cx) {
     if (is_guest(f)) chain_add(f->all, f);
 }
 
+/* Asks the system when a stack is new, when it is deeper than it was known to be, and when `look` says so. */
+static void measure(ebb__fiber *f, bool look) {
+    ebb__fibers *all = f->all;
+    size_t depth = (size_t)(f->base + all->stack_bytes - (char *)f->sp);
+    if (EBB__LIKELY(depth <= f->touched && !look)) return;
+    all->touched -= f->touched;
+    f->touched = ebb__stack_touched(f->base, all->stack_bytes, depth);
+    all->touched += f->touched;
+}
+
 ebb_status ebb__fiber_poll(ebb_cx *cx, void *fiber) {
     ebb__fiber *f = fiber;
     assert(f->status == EBB_PENDING);
     if (f->sp == NULL) start(f, cx);
     resume(f);
+    measure(f, false);
     return f->status;
 }
 
@@ -124,6 +136,7 @@ ebb_status ebb_fiber_yield(ebb_cx *cx) {
 /* ---- the pool -------------------------------------------------------------------------------------- */
 
 static void discard(ebb__fibers *all, ebb__fiber *f) {
+    all->touched -= f->touched;
     ebb__stack_unmap(f->base, all->stack_bytes);
     ebb__free(&all->rt->allocator, f, sizeof *f);
 }
@@ -132,6 +145,7 @@ static ebb__fiber *unpool(ebb__fibers *all) {
     ebb__fiber *f = all->pool;
     all->pool = f->next;
     all->pooled--;
+    all->pooled_touched -= f->touched;
     return f;
 }
 
@@ -140,9 +154,11 @@ static void trim(ebb__fibers *all, uint32_t most) {
 }
 
 /* As many as are alive may lie ready, or were lately if that is not too many, and some more: a crowd that comes
- * again finds its stacks, and one that has gone for good is forgotten as others come and go. */
+ * again finds its stacks, and one that has gone for good is forgotten as others come and go. Deep stacks are worth
+ * their memory less than shallow ones, so that is bounded too. */
 static void trim_to_crowd(ebb__fibers *all) {
-    if (++all->ends % CROWD_ENDS == 0) all->crowd -= (all->crowd - all->alive + CROWD_PART - 1) / CROWD_PART;
+    if (all->ends % CROWD_ENDS == 0) all->crowd -= (all->crowd - all->alive + CROWD_PART - 1) / CROWD_PART;
+    while (all->pooled_touched > POOL_BYTES) discard(all, unpool(all));
     uint32_t crowd = all->crowd < CROWD_MOST ? all->crowd : CROWD_MOST;
     trim(all, (crowd > all->alive ? crowd : all->alive) + SPARE);
 }
@@ -197,9 +213,12 @@ static void fiber_end(ebb__fiber *f) {
     assert(f != here.running);
     ebb__note_ends(&f->notes, f->base, all->stack_bytes);
     unlink_alive(all, f);
+    if (++all->ends % CROWD_ENDS == 0 && f->sp != NULL)
+        measure(f, true); /* it may have been deeper between waits */
     f->next = all->pool;
     all->pool = f;
     all->pooled++;
+    all->pooled_touched += f->touched;
     trim_to_crowd(all);
 }
 
@@ -267,7 +286,15 @@ ebb_status ebb_fiber_setup(ebb_rt *rt, const ebb_fiber_opts *opts) {
 
 void ebb_fiber_stats_of(const ebb_rt *rt, ebb_fiber_stats *out) {
     const ebb__fibers *all = rt->fibers;
-    *out = all == NULL ? (ebb_fiber_stats){0} : (ebb_fiber_stats){all->alive, all->peak, all->pooled};
+    *out = all == NULL ? (ebb_fiber_stats){0}
+                       : (ebb_fiber_stats){all->alive, all->peak, all->pooled, all->touched};
+}
+
+void ebb__fibers_trim(ebb_rt *rt) {
+    ebb__fibers *all = rt->fibers;
+    if (all == NULL) return;
+    all->crowd = all->alive;
+    trim(all, 0);
 }
 
 /* ---- spawn ----------------------------------------------------------------------------------------- */
@@ -278,7 +305,13 @@ ebb_status ebb__fiber_new(ebb_rt *rt, ebb_fiber_fn fn, void *arg, const char *si
     if (all->alive >= all->max) return EBB_ERR_LIMIT;
     ebb__fiber *f = all->pool != NULL ? unpool(all) : make(all);
     if (f == NULL) return EBB_ERR_NOMEM;
-    *f = (ebb__fiber){.status = EBB_PENDING, .fn = fn, .arg = arg, .all = all, .base = f->base, .site = site};
+    *f = (ebb__fiber){.status = EBB_PENDING,
+                      .fn = fn,
+                      .arg = arg,
+                      .all = all,
+                      .base = f->base,
+                      .touched = f->touched,
+                      .site = site};
     link_alive(all, f);
     *out = f;
     return EBB_OK;

@@ -25,6 +25,7 @@ struct ebb__fiber {
     ebb__fiber *next, *prev; /* among the alive; `next` in the pool */
     ebb__fiber *chain;       /* of a guest */
     char *base;              /* of the stack */
+    size_t touched;          /* bytes of the stack that have memory, when that was last looked at */
     const char *site;
     uint64_t task; /* its id, once it has run */
     ebb__notes notes;
@@ -37,6 +38,7 @@ struct ebb__fibers {
     ebb_rt *rt;
     size_t stack_bytes;
     uint32_t max, alive, peak, pooled;
+    uint64_t touched, pooled_touched; /* bytes of memory of all stacks; and of those in the pool */
     uint32_t crowd, ends; /* how many were alive lately; and how many have ended, to tell what lately is */
     ebb__fiber *first;    /* alive */
     ebb__fiber *pool;     /* the one that ended last comes first: its stack is the warmest */
@@ -51,6 +53,9 @@ ebb_status ebb__fiber_new(ebb_rt *rt, ebb_fiber_fn fn, void *arg, const char *si
 ebb_status ebb__fiber_poll(ebb_cx *cx, void *fiber);
 /* For one that never ran: its task never came to be, or has ended and had another poll function. */
 void ebb__fiber_drop(ebb__fiber *f);
+
+/* Frees the stacks that lie ready. */
+void ebb__fibers_trim(ebb_rt *rt);
 
 /* The fiber that runs on this thread, or NULL. */
 const ebb__fiber *ebb__fiber_here(void);

@@ -1,4 +1,4 @@
-#define _DEFAULT_SOURCE /* mmap's flags */
+#define _DEFAULT_SOURCE /* mmap's flags, mincore */
 #include "fiber/stack.h"
 
 #include <sys/mman.h>
@@ -7,6 +7,19 @@
 size_t ebb__stack_round(size_t bytes) {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     return (bytes + page - 1) / page * page;
+}
+
+enum { VECTOR = 64 };
+
+size_t ebb__stack_touched(char *base, size_t bytes, size_t depth) {
+    unsigned char resident[VECTOR];
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), all = 0;
+    for (size_t at = 0; at < bytes; at += VECTOR * page) {
+        size_t n = bytes - at < VECTOR * page ? bytes - at : VECTOR * page;
+        if (mincore(base + at, n, resident) != 0) return ebb__stack_round(depth);
+        for (size_t i = 0; i < n / page; i++) all += resident[i] & 1 ? page : 0;
+    }
+    return all;
 }
 
 char *ebb__stack_map(size_t bytes) {

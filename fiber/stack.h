@@ -17,6 +17,8 @@ size_t ebb__stack_round(size_t bytes);
 /* Its lowest byte, above the guard. NULL: the system gives none, for lack of memory or of maps. */
 char *ebb__stack_map(size_t bytes);
 void ebb__stack_unmap(char *base, size_t bytes);
+/* Bytes of it that have pages of memory. `depth`, what is known to be in use, if the system does not tell. */
+size_t ebb__stack_touched(char *base, size_t bytes, size_t depth);
 
 static inline bool ebb__stack_guards(const char *base, const void *address) {
     return (uintptr_t)base - (uintptr_t)address - 1 < EBB__GUARD_BYTES;

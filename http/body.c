@@ -36,7 +36,6 @@ bool ebb__whole_add(ebb_http *x, const uint8_t *from, size_t n) {
     if (st == EBB_OK) {
         memcpy(x->whole + x->whole_n, from, n);
         x->whole_n += n;
-        x->in_since = ebb__loop_now(x->loop); /* the body timeout is for peers that send nothing */
         return true;
     }
     ebb_future *f = x->reader;

@@ -170,6 +170,7 @@ void ebb__exchange_head(ebb_http *x, bool ended) {
         look_at_head(x);
         x->head = strcmp(x->method, "HEAD") == 0;
         x->starting = true;
+        c->from->queued++;
         x->waits = NULL;
         *c->starts_last = x;
         c->starts_last = &x->waits;
@@ -189,6 +190,7 @@ static void abandon(ebb__conn *c, ebb_future **f) {
 static void reader_gets(ebb_http *x, size_t n) {
     ebb_future *f = x->reader;
     x->reader = NULL;
+    ebb__pacing_came(x, 0);
     (void)ebb__settle(x->loop, f, ebb_int((int64_t)n));
 }
 
@@ -262,6 +264,7 @@ bool ebb__exchange_body(ebb_http *x, const void *bytes, size_t n) {
     }
     x->in_bytes += n;
     x->conn->bodies += n;
+    ebb__pacing_came(x, n);
     if (!x->client && x->in_bytes > ebb__conn_bounds(x->conn)->body_bytes) {
         ebb__exchange_in_end(x, EBB_ERR_LIMIT);
         ebb__exchange_refuse(x, 413);
@@ -300,6 +303,7 @@ void ebb__exchange_in_end(ebb_http *x, ebb_status st) {
     if (x->reader != NULL && x->body_n == 0) {
         ebb_future *f = x->reader;
         x->reader = NULL;
+        ebb__pacing_came(x, 0);
         if (x->whole_reads && st == EBB_ERR_EOF) (void)ebb__settle(x->loop, f, ebb__whole_end(x));
         else ebb__reject(x->loop, f, st);
     }
@@ -312,14 +316,14 @@ static void read_cancel(ebb_cx *cx, ebb_future *f, void *arg) {
     assert(x->reader == f);
     (void)f;
     (void)wanted(x, &x->reader);
+    ebb__pacing_came(x, 0);
 }
 
 static const ebb_op read_op = {"http read", read_cancel, NULL};
 
 /* The first read of a body that the peer holds back asks for it. */
 void ebb__exchange_waits(ebb_http *x) {
-    x->in_since = ebb__loop_now(x->loop);
-    if (!x->client) ebb__keeper_at(x->conn, x->in_since + x->conn->server->limits.body_ns);
+    ebb__pacing_reads(x);
     if (!x->expects) return;
     x->expects = false;
     x->conn->proto->go_on(x);
@@ -405,8 +409,10 @@ static size_t stage_put(ebb_http *x, const void *from, size_t n) {
 /* What a cancelled write has not sent is not sent any more: the body is cut. */
 static void drop_write(ebb_http *x) {
     x->late_n = 0;
-    if (x->stage == NULL) x->from_n = x->out_since = 0;
     x->out_cut = true;
+    if (x->stage != NULL) return;
+    x->from_n = 0;
+    ebb__pacing_cut(x);
 }
 
 ebb_future *ebb__exchange_writer(ebb_http *x) {
@@ -476,16 +482,14 @@ size_t ebb__exchange_take(ebb_http *x, uint8_t *to, size_t room, bool *ended) {
     x->out_bytes += n;
     if (x->from_n == 0 && x->out_last && !x->out_cut) x->out = EBB__OUT_ENDED;
     *ended = x->from_n == 0 && x->out == EBB__OUT_ENDED;
-    if (x->from_n == 0) x->out_since = 0;
-    else if (n > 0) x->out_since = ebb__loop_now(x->loop);
+    ebb__pacing_took(x, n);
     writer_done(x);
     return n;
 }
 
 /* Bytes are ready, or the end: the peer has so long to take them. */
 void ebb__exchange_more(ebb_http *x) {
-    if (x->out_since == 0) x->out_since = ebb__loop_now(x->loop);
-    if (!x->client) ebb__keeper_at(x->conn, x->out_since + x->conn->server->limits.write_ns);
+    ebb__pacing_ready(x);
     x->conn->proto->more(x);
     ebb__conn_touch(x->conn);
 }
@@ -583,7 +587,7 @@ void ebb__exchange_gone(ebb_http *x, ebb_status st, ebb_cancel_kind kind, const 
     x->gone = true;
     if (c != NULL) c->open--;
     x->lost = st != EBB_OK;
-    x->out_since = 0;
+    ebb__pacing_end(x);
     if (!x->client && x->lost) { /* the work is cancelled, and with it what it waits for */
         abandon(c, &x->reader);
         abandon(c, &x->writer);

@@ -193,6 +193,11 @@ bool ebb__h2_is_choked(const ebb__conn *c) {
     return nghttp2_session_get_local_window_size(ebb__h2_of(c)->session) <= 0;
 }
 
+bool ebb__h2_has_window(const ebb_http *x, size_t n) {
+    return nghttp2_session_get_stream_remote_window_size(ebb__h2_of(x->conn)->session, x->stream) >=
+           (int32_t)n;
+}
+
 uint64_t ebb__h2_head_since(const ebb__conn *c) {
     return ebb__h2_of(c)->block_since;
 }

@@ -12,10 +12,10 @@ static void calm(ebb__conn *c, const char *message) {
 
 /* ---- in -------------------------------------------------------------------------------------------------------- */
 
-/* What a refused stream costs is the peer's: it counts as one that it has reset. One that crossed our GOAWAY is
- * not the peer's fault, and counts as a frame. */
+/* What a refused stream costs is the peer's: it counts as one that it has reset. One that crossed our GOAWAY, or
+ * for which others of its address have left no room, is not the peer's fault, and counts as a frame. */
 static void refuse(ebb__conn *c, int32_t stream) {
-    bool crossed = c->state == EBB__CONN_DRAINING;
+    bool crossed = c->state == EBB__CONN_DRAINING || !ebb__address_may_queue(c);
     (void)nghttp2_submit_rst_stream(ebb__h2_of(c)->session, NGHTTP2_FLAG_NONE, stream, EBB__REFUSED_STREAM);
     ebb__h2_expect_late(ebb__h2_of(c));
     if (!(crossed ? ebb__server_frame(c, 1) : ebb__server_reset(c, true))) calm(c, "too many streams");

@@ -20,9 +20,11 @@
 #ifndef EBB__HTTP_H
 #define EBB__HTTP_H
 
+#include "http/address.h"
 #include "http/calm.h"
 #include "http/fields.h"
 #include "http/pool.h"
+#include "http/progress.h"
 #include "http/route.h"
 #include "http/tls.h"
 #include "loop/wire.h"
@@ -82,7 +84,7 @@ struct ebb_http {
     ebb_future *reader;
     uint8_t *into;
     size_t into_n;
-    uint64_t in_since; /* the reader waits since then */
+    ebb__pace in_pace; /* how long a reader has waited for it */
 
     /* What goes. */
     uint8_t out;    /* ebb__out */
@@ -108,10 +110,16 @@ struct ebb_http {
     uint64_t out_bytes;  /* of the body, so far */
     uint64_t sent_since; /* all of a response is sent, and the rest of its request not here; 0: no */
     uint64_t dropped;    /* of that, bytes that came since */
-    uint64_t out_since;  /* bytes are ready and the peer takes none since then; 0: it does */
+    ebb__pace out_pace;  /* how long bytes of it have been ready and were not taken */
 
     /* Of a server. */
     ebb_region region;
+    ebb_http *held_prev, *held_next; /* in a list of its address */
+    bool waiting;                    /* it is in that of those that wait for their peer */
+    bool young;                      /* it is in that of those that have just started */
+    bool late;                       /* it was ended for its peer's delay: it is in none any more */
+    bool leaving;                    /* and its work has not ended */
+    uint64_t started;                /* when its handler was */
     const ebb__handler *handler;
     ebb_future *answer; /* of a handler that returns one */
     ebb__param *params;
@@ -258,6 +266,8 @@ enum {
 
     EBB__NOTICE_MS = 1000, /* how long a connection that closes waits for requests that are on their way */
 
+    EBB__EVICT = 16, /* exchanges that are ended at once if the server is short of something */
+
     EBB__RETRY_MS = 100 /* how often an exchange that waits to start is looked at, if nothing else is */
 };
 
@@ -293,6 +303,9 @@ struct ebb__conn {
     uint32_t slots;    /* how many */
     uint32_t open;     /* of these, how many have a stream */
     uint32_t working;  /* of these, how many have a handler that runs, or ran and has its stream */
+    uint32_t held;     /* of these, how many its address counts */
+    uint32_t sending;  /* and of how many bytes are ready that the peer has not taken */
+    ebb__pace pace;    /* how long it has taken none of them, or too few */
     uint32_t requests; /* so far */
     uint64_t bodies;   /* bytes of bodies that came so far */
     ebb_http *starts, **starts_last; /* those whose head is whole, until bytes are no longer looked at */
@@ -324,9 +337,12 @@ struct ebb__conn {
     uint64_t born;
     ebb__bucket resets, frames;
     ebb__calm_address *address; /* shared by all connections of the peer's address */
-    uint64_t read_at;           /* nothing is read before that, for what the address did; 0: it is read */
-    bool excused;               /* it has had a reset that its address could not pay */
-    uint32_t earned;            /* whole answers that it got, less resets that it could not have had else */
+    ebb__address *from;         /* and what these hold */
+    bool blocked;               /* it waits for room there */
+    ebb__conn *blocked_next, **blocked_at;
+    uint64_t read_at; /* nothing is read before that, for what the address did; 0: it is read */
+    bool excused;     /* it has had a reset that its address could not pay */
+    uint32_t earned;  /* whole answers that it got, less resets that it could not have had else */
 
     /* Of a client: http/client.h. */
     struct ebb__origin *origin;
@@ -334,6 +350,8 @@ struct ebb__conn {
 
 /* The window of the whole connection is closed by what nobody has read. */
 bool ebb__h2_is_choked(const ebb__conn *c);
+/* The peer takes so many bytes of this response now. */
+bool ebb__h2_has_window(const ebb_http *x, size_t n);
 /* How many more streams a client may open there now. */
 uint32_t ebb__h2_client_room(const ebb__conn *c);
 
@@ -387,6 +405,12 @@ void ebb__server_punish(ebb__conn *c);
 /* A new connection waits if its address has to. */
 void ebb__server_delay(ebb__conn *c);
 bool ebb__server_frame(ebb__conn *c, uint32_t n);
+/* What its peer's address has used up. */
+ebb__calm_address *ebb__server_calm(ebb__conn *c);
+/* The peer has kept it waiting for too long: it is cancelled with TIMEOUT, and its stream is ended. */
+void ebb__keeper_late(ebb_http *x, const char *message);
+/* The peer may not send, because others of its bodies are not read. */
+bool ebb__keeper_is_choked(const ebb__conn *c);
 /* The connection has something to wait for until then: keeper.c. */
 void ebb__keeper_at(ebb__conn *c, uint64_t due);
 /* It has sent its last bytes: it is closed a moment later. */
@@ -395,6 +419,30 @@ void ebb__keeper_linger(ebb__conn *c);
 ebb_status ebb__keeper_poll(ebb_cx *cx, void *arg);
 /* It has ended: the keeper looks at it. */
 void ebb__keeper_wake(ebb__conn *c);
+
+/* progress.c: what the exchange tells of its bytes. All but the last two may change who starts next. */
+void ebb__pacing_ready(ebb_http *x);          /* bytes of the response are ready, or its end */
+void ebb__pacing_took(ebb_http *x, size_t n); /* the peer has taken so many */
+void ebb__pacing_cut(ebb_http *x);            /* they are not ready any more */
+void ebb__pacing_reads(ebb_http *x);          /* a handler waits for the body */
+void ebb__pacing_came(ebb_http *x, size_t n); /* so much of it came, or its end */
+void ebb__pacing_end(ebb_http *x);            /* nobody waits for the peer any more */
+/* It waits for its peer for longer than what has passed is worth. */
+bool ebb__pacing_is_stalled(const ebb_http *x, uint64_t now);
+
+/* address.c. A connection counts for its address from the first to the second. EBB_ERR_NOMEM. */
+ebb_status ebb__address_join(ebb__conn *c);
+void ebb__address_leave(ebb__conn *c);
+/* One more handler may start. False: the connection is woken when it may. */
+bool ebb__address_has_room(ebb__conn *c);
+/* One more request may wait for that. */
+bool ebb__address_may_queue(const ebb__conn *c);
+void ebb__address_started(ebb_http *x); /* its handler is about to run */
+void ebb__address_hold(ebb_http *x);    /* it waits for its peer, or has made progress */
+void ebb__address_let_go(ebb_http *x);  /* it does not wait */
+void ebb__address_left(ebb_http *x);    /* its work has ended */
+/* Ends at most so many exchanges that have stalled, of whatever address. */
+void ebb__address_evict_any(ebb_http_server *s, uint32_t most);
 
 /* It has no exchange any more, or has one. */
 void ebb__server_idle(ebb__conn *c, bool idle);
@@ -424,7 +472,8 @@ struct ebb_http_server {
     ebb_allocator inner;     /* the host's */
     ebb_allocator allocator; /* over `pool`, which is over one that counts, and fails past the limit */
     ebb__pool pool;
-    uint64_t memory;
+    uint64_t memory;      /* that was allocated for it */
+    uint64_t shared_base; /* what the runtime had when it was made: see ebb__server_memory */
     ebb_http_limits limits;
     ebb__bounds bounds;
     ebb__tls_ctx *tls;
@@ -437,7 +486,8 @@ struct ebb_http_server {
     ebb_future *closing; /* of the door, when there is no room */
     ebb_sleeper nap;     /* the door's, when an accept failed */
     bool napping;
-    bool draining; /* the server was closed, and the door takes the connections that were established before */
+    bool
+        draining; /* the server was closed, and the door takes the connections that were established before */
     uint64_t look_at; /* the door is full, and a timer has it look again then */
     ebb_http_stats stats;
     void (*access)(void *ctx, const char *line, size_t n);
@@ -450,9 +500,20 @@ struct ebb_http_server {
     ebb_http *spare; /* exchanges to use again */
     uint32_t spares;
     ebb__calm calm;
+    ebb__address *addresses[EBB__CALM_SLOTS];   /* NULL: no connection has it */
+    ebb__address *address_first, *address_last; /* of these, all that there are */
+    uint32_t descriptors;                       /* the first that is of the reserve */
+    uint32_t crowd;                             /* the most exchanges since it was last looked at */
+    uint64_t trim_at;                           /* when that is next; 0: there was no crowd */
 };
+/* Bytes, as limits.memory_bytes counts them. */
+uint64_t ebb__server_memory(const ebb_http_server *s);
 /* It has more memory than so many eighths of its limit. */
 bool ebb__server_is_short(const ebb_http_server *s, uint32_t eighths);
+/* Frees what is kept to be used again. */
+void ebb__server_shed(ebb_http_server *s);
+/* One more exchange is in progress. */
+void ebb__server_crowd(ebb_http_server *s);
 /* Counts so many bytes for what a connection has of OpenSSL's. False: that is more than there may be. */
 bool ebb__server_charge(ebb__conn *c, uint32_t bytes);
 /* "Sun, 15 Nov 2026 18:00:00 GMT", of this second. */

@@ -1,7 +1,7 @@
 /* The keeper of a server's connection: the one task of its region that is not a handler's. It hears of a close
  * and of a cancel, and keeps the time.
  *
- * What is timed only moves its own mark (idle_since, out_since and so on); the timer is armed for the first
+ * What is timed only moves its own mark (idle_since, out_pace and so on); the timer is armed for the first
  * deadline that was known, and looks again when it rings. So a request costs no timer. */
 #define _POSIX_C_SOURCE 200809L
 #include "http/http.h"
@@ -49,26 +49,28 @@ static bool is_over(uint64_t now, uint64_t since, uint64_t span, uint64_t *next)
     return false;
 }
 
-static void body_is_late(ebb_http *x) {
-    x->verdict = 408;
+/* Its work is cancelled as late before the stream is, or it would be for a disconnect. A body that is late is
+ * answered, 408, when its handler has cleaned up. */
+void ebb__keeper_late(ebb_http *x, const char *message) {
+    bool sends = x->out_pace.since != 0;
+    x->late = true;
+    ebb__pacing_end(x);
     x->conn->server->stats.timed_out++;
-    ebb_region_cancel(ebb_host(x->loop->rt), x->region, EBB_CANCEL_TIMEOUT, "the body took too long");
-}
-
-/* Its work is cancelled as late before the stream is, or it would be for a disconnect. */
-static void reader_is_late(ebb_http *x) {
-    x->conn->server->stats.timed_out++;
-    if (!x->over) {
-        ebb_region_cancel(ebb_host(x->loop->rt), x->region, EBB_CANCEL_TIMEOUT, "the peer does not read");
-    }
-    x->out_since = 0;
-    x->conn->proto->reset(x, EBB__ENHANCE_YOUR_CALM);
+    if (!x->over) ebb_region_cancel(ebb_host(x->loop->rt), x->region, EBB_CANCEL_TIMEOUT, message);
+    if (!sends) x->verdict = 408;
+    else x->conn->proto->reset(x, EBB__ENHANCE_YOUR_CALM);
     ebb__conn_touch(x->conn);
 }
 
-/* The peer may not send, because others of its bodies are not read. */
-static bool is_choked(const ebb__conn *c) {
+bool ebb__keeper_is_choked(const ebb__conn *c) {
     return c->proto->version == 20 && ebb__h2_is_choked(c);
+}
+
+/* While the peer may not send, the clock of its bodies stands still. */
+static bool body_is_late(ebb_http *x, uint64_t now, uint64_t *next) {
+    if (x->reader == NULL || x->over || x->late) return false;
+    if (ebb__keeper_is_choked(x->conn)) x->in_pace.since = now;
+    return is_over(now, x->in_pace.since, x->conn->server->limits.body_ns, next);
 }
 
 /* A peer that takes nothing of any response is ended as a whole. */
@@ -77,22 +79,19 @@ static void check_exchanges(ebb__conn *c, uint64_t now, uint64_t *next) {
     uint32_t late = 0, moving = 0;
     for (ebb_http *x = c->first; x != NULL; x = x->next) {
         if (x->gone) continue;
-        bool reads = x->reader != NULL && !x->over && x->verdict == 0;
-        if (reads && is_over(now, x->in_since, l->body_ns, next) && !is_choked(c)) {
-            body_is_late(x);
-        }
+        if (body_is_late(x, now, next)) ebb__keeper_late(x, "the body took too long");
         if (is_over(now, x->sent_since, EBB__LATE_BODY_MS * EBB_MS, next)) {
             x->sent_since = 0;
             c->proto->reset(x, EBB__NO_ERROR);
         }
-        if (x->out_since == 0) continue;
-        if (!is_over(now, x->out_since, l->write_ns, next)) {
+        if (x->out_pace.since == 0) continue;
+        if (!is_over(now, x->out_pace.since, l->write_ns, next)) {
             moving++;
             continue;
         }
         if (x->from_n > 0)
             late++; /* else only its end is missing, which nghttp2 does not send into a closed window */
-        reader_is_late(x);
+        ebb__keeper_late(x, "the peer does not read");
     }
     if (late > 0 && moving == 0) {
         c->server->stats.calmed++;
@@ -129,6 +128,12 @@ static void end_delay(ebb__conn *c, uint64_t now, uint64_t *next) {
         ebb__conn_drop(c, EBB_ERR_CLOSED, EBB_CANCEL_RESOURCE, "it can't be read");
 }
 
+/* How long the system may take for the bytes that libuv has: each is worth what a byte of a response is. */
+static uint64_t write_span(const ebb__conn *c) {
+    const ebb_http_limits *l = &c->server->limits;
+    return l->write_ns + (l->write_rate == EBB_HTTP_NO_RATE ? 0 : c->rest_n * EBB_SECOND / l->write_rate);
+}
+
 static void check_time(ebb__conn *c) {
     const ebb_http_limits *l = &c->server->limits;
     uint64_t now = c->loop->rt->now, next = EBB_FOREVER;
@@ -140,7 +145,7 @@ static void check_time(ebb__conn *c) {
             ebb__wire_close(&c->wire);
             return;
         }
-    } else if (is_over(now, c->write_since, l->write_ns, &next)) {
+    } else if (is_over(now, c->write_since, write_span(c), &next)) {
         ebb__conn_drop(c, EBB_ERR_HTTP_RESET, EBB_CANCEL_TIMEOUT, "the peer does not read");
         c->server->stats.timed_out++;
     } else if (is_over(now, head, l->header_ns, &next)) {

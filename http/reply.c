@@ -224,6 +224,8 @@ void ebb__exchange_refuse(ebb_http *x, int status) {
     x->out_fields.n = 0;
     x->out_trailers.n = 0;
     const char *text = phrase(status);
+    if (x->version == 20 && !ebb__h2_has_window(x, strlen(text)))
+        text = ""; /* it would not be gone for long */
     ebb_status st = EBB_OK;
     if (status == 503) st = add(x, &x->out_fields, "retry-after", "1");
     if (status == 405 && x->allow != NULL) st = add(x, &x->out_fields, "allow", x->allow);

@@ -140,7 +140,7 @@ static void renew(ebb__call *c) {
     x->excess = 0;
     x->fields = x->trailers = (ebb__fields){0};
     x->out_first = x->out_sent = x->ours = x->deferred = false;
-    x->out_bytes = x->out_since = 0;
+    x->out_bytes = 0;
     c->link = NULL;
     if (!c->streams) ebb__call_set_body(c);
 }

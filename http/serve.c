@@ -3,6 +3,8 @@
  * The region of an exchange is opened when its head is whole and closed when its stream is gone: politely if
  * all was said, by a cancel if it was lost. When it has closed, and the stream is gone, the exchange is freed. */
 #define _POSIX_C_SOURCE 200809L
+#include <errno.h>
+
 #include "fiber/fiber.h"
 #include "http/http.h"
 #include "kernel/region.h"
@@ -12,12 +14,13 @@
 /* Only what is open is refused: those that are gone, but whose work is not, have what comes behind them wait. */
 bool ebb__server_admits(ebb__conn *c) {
     ebb_http_server *s = c->server;
-    if (c->open < s->limits.streams && c->state <= EBB__CONN_CLOSING) return true;
+    bool open = c->open < s->limits.streams && c->state <= EBB__CONN_CLOSING;
+    if (open && ebb__address_may_queue(c)) return true;
     s->stats.refused++;
     return false;
 }
 
-static ebb__calm_address *address_of(ebb__conn *c) {
+ebb__calm_address *ebb__server_calm(ebb__conn *c) {
     if (c->address == NULL) c->address = ebb__calm_of(&c->server->calm, c->peer.ip);
     return c->address;
 }
@@ -35,7 +38,7 @@ static bool take_reset(ebb__conn *c, ebb__bucket *b, bool early) {
  * answers, and no others: who attacks by many connections gets no more than by one, and who shares the address
  * with an attacker is still served. */
 bool ebb__server_reset(ebb__conn *c, bool early) {
-    bool all = take_reset(c, &address_of(c)->resets, early);
+    bool all = take_reset(c, &ebb__server_calm(c)->resets, early);
     bool own = take_reset(c, &c->resets, early);
     if (all) return own;
     if (c->earned > 0) c->earned--;
@@ -45,17 +48,17 @@ bool ebb__server_reset(ebb__conn *c, bool early) {
 }
 
 void ebb__server_lost(ebb__conn *c, bool early) {
-    if (!take_reset(c, &address_of(c)->resets, early)) ebb__server_punish(c);
+    if (!take_reset(c, &ebb__server_calm(c)->resets, early)) ebb__server_punish(c);
 }
 
 void ebb__server_punish(ebb__conn *c) {
     if (c->punished) return;
     c->punished = true;
-    ebb__calm_punish(address_of(c), c->loop->rt->now);
+    ebb__calm_punish(ebb__server_calm(c), c->loop->rt->now);
 }
 
 void ebb__server_delay(ebb__conn *c) {
-    uint64_t until = address_of(c)->quiet_until;
+    uint64_t until = ebb__server_calm(c)->quiet_until;
     if (until <= c->loop->rt->now || ebb__wire_read(&c->wire, false) != EBB_OK) return;
     c->read_at = until;
     ebb__keeper_at(c, until);
@@ -67,13 +70,16 @@ bool ebb__server_frame(ebb__conn *c, uint32_t n) {
 }
 
 /* No more at once on a connection than it could reset: each may be begun for nothing. */
-bool ebb__server_may_start(ebb__conn *c) {
+static bool could_reset(ebb__conn *c) {
     const ebb_http_limits *limits = &c->server->limits;
-    if (c->working >= limits->streams) return false;
     if (c->working <= c->earned) return true;
     uint64_t now = c->loop->rt->now;
-    return c->working <=
-           c->earned + ebb__bucket_left(&address_of(c)->resets, now, limits->resets, limits->resets_second);
+    return c->working <= c->earned + ebb__bucket_left(&ebb__server_calm(c)->resets, now, limits->resets,
+                                                      limits->resets_second);
+}
+
+bool ebb__server_may_start(ebb__conn *c) {
+    return c->working < c->server->limits.streams && could_reset(c) && ebb__address_has_room(c);
 }
 
 /* Neither stream nor handler: who waits for its slot may start. */
@@ -99,13 +105,18 @@ static bool writes_on(ebb_http *x) {
     return ebb__exchange_writer(x) != NULL;
 }
 
+/* No descriptor was left for it: the client may try again. */
+static bool is_overload(ebb_status st) {
+    return st == EBB_ERRNO(EMFILE) || st == EBB_ERRNO(ENFILE);
+}
+
 /* A response that it has begun ends with it; one that it has not begun is ours. If it was cancelled, the end of
  * the region decides. */
 static ebb_status handled(ebb_cx *cx, ebb_http *x, ebb_status st) {
     x->handled = true;
     rest(x);
     if (x->gone || (st == EBB_CANCELLED && ebb_cancelled(cx)) || !ebb__exchange_is_writable(x)) return st;
-    if (x->out == EBB__OUT_NONE) ebb__exchange_refuse(x, 500);
+    if (x->out == EBB__OUT_NONE) ebb__exchange_refuse(x, is_overload(st) ? 503 : 500);
     else if (st != EBB_OK && x->out == EBB__OUT_OPEN) ebb__exchange_reset(x);
     else if (x->out == EBB__OUT_OPEN && !writes_on(x)) (void)ebb_http_end(cx, x);
     else if (x->out == EBB__OUT_OPEN) x->out_last = true;
@@ -148,6 +159,7 @@ static void end_stream(ebb_http *x, bool failed) {
 static void region_closed(void *arg, const ebb_report *report) {
     ebb_http *x = arg;
     x->over = true;
+    ebb__address_left(x);
     rest(x);
     x->report = report->status;
     x->conn->server->stats.exchanges--;
@@ -201,8 +213,12 @@ static int start(ebb_http *x) {
     x->over = false;
     x->working = true;
     x->conn->working++;
-    x->conn->server->stats.exchanges++;
-    if (ebb_id_status(spawn(cx, x).id) == EBB_OK) return 0;
+    ebb__server_crowd(x->conn->server);
+    if (ebb_id_status(spawn(cx, x).id) == EBB_OK) {
+        x->started = x->loop->rt->now;
+        ebb__address_started(x);
+        return 0;
+    }
     x->verdict = 503;
     return 503;
 }
@@ -234,6 +250,10 @@ static bool body_is_too_large(const ebb_http *x) {
 static int route(ebb_http *x) {
     ebb__conn *c = x->conn;
     ebb__match m;
+    if (ebb__server_is_short(c->server, 6)) {
+        ebb__server_shed(c->server);
+        ebb__address_evict_any(c->server, EBB__EVICT);
+    }
     if (c->overflow || ebb__server_is_short(c->server, 7)) {
         c->server->stats.refused++;
         return 503;
@@ -248,6 +268,7 @@ static int route(ebb_http *x) {
 
 void ebb__serve(ebb_http *x) {
     x->starting = false;
+    x->conn->from->queued--;
     x->conn->server->stats.requests++;
     if (x->gone) { /* within the same bytes: it never had a region */
         note_end(x);

@@ -5,33 +5,67 @@
 #include <sys/random.h>
 
 #include "base/alloc.h"
+#include "fiber/fiber.h"
+#include "http/room.h"
 #include "kernel/region.h"
 #include "loop/stream.h"
 
-enum { IDLE_LEAST_MS = 1000, LOOK_MS = 100, WRITE_LEAST = 17408, WRITE_MOST = 65536 };
+enum {
+    IDLE_LEAST_MS = 1000,
+    LOOK_MS = 100,
+    WRITE_LEAST = 17408,
+    WRITE_MOST = 65536,
+    EVICT = 16,
+    CROWD = 1024,
+    CROWD_MS = 1000
+};
 
 /* ---- memory ------------------------------------------------------------------------------------------------- */
 
 /* Counts, and fails past the limit. Freeing and shrinking always work. */
 static void *counted(void *ctx, void *p, size_t old_n, size_t n) {
     ebb_http_server *s = ctx;
-    if (n > old_n && s->memory + (n - old_n) > s->limits.memory_bytes) return NULL;
+    if (n > old_n && ebb__server_memory(s) + (n - old_n) > s->limits.memory_bytes) return NULL;
     void *at = s->inner.fn(s->inner.ctx, p, old_n, n);
     if (at != NULL || n == 0) s->memory = s->memory + n - old_n;
     return at;
 }
 
+/* Stacks, kernel records and futures belong to the loop, and their memory is kept there: what has come since the
+ * server was made is counted as the server's. */
+uint64_t ebb__server_memory(const ebb_http_server *s) {
+    uint64_t shared = ebb__runtime_bytes(s->loop->rt);
+    return s->memory + (shared > s->shared_base ? shared - s->shared_base : 0);
+}
+
 bool ebb__server_is_short(const ebb_http_server *s, uint32_t eighths) {
-    return s->memory > s->limits.memory_bytes / 8 * eighths;
+    return ebb__server_memory(s) > s->limits.memory_bytes / 8 * eighths;
 }
 
 /* OpenSSL's memory can't be counted: a connection is charged what it usually takes. */
 bool ebb__server_charge(ebb__conn *c, uint32_t bytes) {
     ebb_http_server *s = c->server;
-    if (bytes > c->charged && s->memory + (bytes - c->charged) > s->limits.memory_bytes) return false;
+    if (bytes > c->charged && ebb__server_memory(s) + (bytes - c->charged) > s->limits.memory_bytes)
+        return false;
     s->memory = s->memory + bytes - c->charged;
     c->charged = bytes;
     return true;
+}
+
+static void free_spares(ebb_http_server *s) {
+    while (s->spare != NULL) {
+        ebb_http *x = s->spare;
+        s->spare = x->next;
+        ebb__arena_free(&x->arena);
+        ebb__free(&s->allocator, x, sizeof *x);
+    }
+    s->spares = 0;
+}
+
+void ebb__server_shed(ebb_http_server *s) {
+    free_spares(s);
+    ebb__pool_fini(&s->pool);
+    ebb__fibers_trim(s->loop->rt);
 }
 
 /* ---- connections -------------------------------------------------------------------------------------------- */
@@ -63,6 +97,7 @@ void ebb__server_conn_free(ebb__conn *c) {
     else s->conns = c->next;
     if (c->next != NULL) c->next->prev = c->prev;
     s->stats.connections--;
+    ebb__address_leave(c);
     (void)ebb__server_charge(c, 0);
     ebb__free(&s->allocator, c, sizeof *c);
     if (!s->over) (void)ebb_wake(ebb_host(s->loop->rt), s->door); /* there may be room for one more */
@@ -126,12 +161,22 @@ static ebb_status conn_begin(ebb_cx *door, ebb__conn *c, ebb_stream stream) {
     if (st == EBB_OK && s->tls != NULL && !ebb__server_charge(c, EBB__TLS_NEW_BYTES)) st = EBB_ERR_NOMEM;
     if (st == EBB_OK && s->tls != NULL && (c->tls = ebb__tls_new(s->tls, NULL)) == NULL) st = EBB_ERR_NOMEM;
     if (st == EBB_OK) st = ebb__conn_open(c, host, stream);
+    if (st == EBB_OK) st = ebb__address_join(c);
     if (st == EBB_OK) c->keeper = ebb_spawn(door, c->region, ebb__keeper_poll, c);
     if (st == EBB_OK) st = ebb_id_status(c->keeper.id);
     if (st == EBB_OK) ebb__keeper_at(c, c->born + s->limits.header_ns);
     if (st == EBB_OK) ebb__keeper_at(c, c->born + s->limits.idle_ns);
     if (st == EBB_OK) ebb__server_delay(c);
     return st;
+}
+
+/* The system gives the lowest number that is free: a high one says that most are taken. */
+static void make_descriptors(const ebb__conn *c) {
+    uv_os_fd_t fd;
+    ebb_http_server *s = c->server;
+    if (uv_fileno(&c->wire.handle->uv.any, &fd) != 0 || (uint32_t)fd < s->descriptors) return;
+    ebb__address_evict_any(s, EBB__EVICT);
+    (void)make_room(s, 1);
 }
 
 /* A connection that there is no room for is closed. */
@@ -144,7 +189,10 @@ static void welcome(ebb_cx *door, ebb_http_server *s, ebb_stream stream) {
         if (c != NULL) ebb__server_conn_free(c);
         return;
     }
-    if (conn_begin(door, c, stream) == EBB_OK) return;
+    if (conn_begin(door, c, stream) == EBB_OK) {
+        make_descriptors(c);
+        return;
+    }
     if (c->wire.handle != NULL) {
         ebb__wire_close(&c->wire);
         return;
@@ -164,6 +212,7 @@ static bool is_full(const ebb_http_server *s) {
 /* Until a connection is freed, which wakes us, or the server is closed. */
 static ebb_status wait_for_room(ebb_cx *cx, ebb_http_server *s) {
     (void)make_room(s, s->limits.connections / 64 + 1);
+    ebb__address_evict_any(s, s->limits.connections / 64 + 1);
     if (ebb_now(cx) >= s->look_at) {
         s->look_at = ebb_now(cx) + LOOK_MS * EBB_MS;
         (void)ebb_timer_arm(cx, s->door, s->look_at);
@@ -172,6 +221,29 @@ static ebb_status wait_for_room(ebb_cx *cx, ebb_http_server *s) {
     ebb_status st = ebb_await(cx, s->closing, NULL);
     if (st != EBB_PENDING) s->closing = NULL;
     return st == EBB_OK ? EBB_ERR_CLOSED : st;
+}
+
+/* Until the crowd is over: from then on the door looks once a second whether it has left. */
+void ebb__server_crowd(ebb_http_server *s) {
+    if (++s->stats.exchanges <= s->crowd) return;
+    s->crowd = s->stats.exchanges;
+    if (s->crowd < CROWD || s->trim_at != 0) return;
+    s->trim_at = s->loop->rt->now + CROWD_MS * EBB_MS;
+    (void)ebb_timer_arm(ebb_host(s->loop->rt), s->door, s->trim_at);
+}
+
+/* What was kept for the next of a crowd goes when a while has passed without one. */
+static void give_back(ebb_cx *cx, ebb_http_server *s) {
+    if (s->trim_at == 0 || ebb_now(cx) < s->trim_at) return;
+    bool crowded = s->crowd >= CROWD;
+    s->crowd = s->stats.exchanges;
+    s->trim_at = crowded ? ebb_now(cx) + CROWD_MS * EBB_MS : 0;
+    if (crowded) {
+        (void)ebb_timer_arm(cx, s->door, s->trim_at);
+        return;
+    }
+    ebb__server_shed(s);
+    ebb__room_give_back();
 }
 
 /* Out of memory, most likely: others may give some back. */
@@ -184,7 +256,10 @@ static ebb_status pause_door(ebb_cx *cx, ebb_http_server *s) {
 /* Waits for room, and then for a connection. */
 static ebb_status next_connection(ebb_cx *cx, ebb_http_server *s, ebb_value *v) {
     if (s->accepting == NULL && !s->draining) {
-        if (ebb__server_is_short(s, 6)) (void)make_room(s, 1);
+        if (ebb__server_is_short(s, 6)) {
+            ebb__server_shed(s);
+            (void)make_room(s, 1);
+        }
         bool wait = is_full(s) || ebb__server_is_short(s, 7);
         if (wait && wait_for_room(cx, s) == EBB_PENDING) return EBB_PENDING;
     }
@@ -197,6 +272,7 @@ static ebb_status next_connection(ebb_cx *cx, ebb_http_server *s, ebb_value *v) 
 /* After a close, the connections that clients have established already are served too. */
 static ebb_status door_poll(ebb_cx *cx, void *arg) {
     ebb_http_server *s = arg;
+    give_back(cx, s);
     for (;;) {
         ebb_value v;
         ebb_status st = s->napping ? pause_door(cx, s) : EBB_OK;
@@ -206,6 +282,7 @@ static ebb_status door_poll(ebb_cx *cx, void *arg) {
         else if (st == EBB_CANCELLED || (st == EBB_ERR_CLOSED && s->draining)) break;
         else if (st == EBB_ERR_CLOSED) s->draining = ebb_listener_drain(cx, s->listener) == EBB_OK;
         else s->napping = true;
+        if (s->napping) ebb__address_evict_any(s, EBB__EVICT);
         if (st == EBB_ERR_CLOSED && !s->draining) break;
     }
     (void)ebb_listener_close(cx, s->listener);
@@ -216,12 +293,7 @@ static ebb_status door_poll(ebb_cx *cx, void *arg) {
 
 static void server_free(ebb_http_server *s) {
     ebb_allocator a = s->inner;
-    while (s->spare != NULL) {
-        ebb_http *x = s->spare;
-        s->spare = x->next;
-        ebb__arena_free(&x->arena);
-        ebb__free(&s->allocator, x, sizeof *x);
-    }
+    free_spares(s);
     ebb__routes_free(s->routes);
     ebb__tls_ctx_free(s->tls);
     ebb__pool_fini(&s->pool);
@@ -243,8 +315,8 @@ static void cap(uint64_t *span) {
     if (*span > EBB_FOREVER / 4) *span = EBB_FOREVER / 4;
 }
 
-static void set_defaults(ebb_http_limits *l) {
-    DEFAULT(connections, 10000);
+static void set_defaults(ebb_http_limits *l, uint32_t descriptors) {
+    ebb__room_for_descriptors(l, descriptors);
     DEFAULT(streams, 100);
     DEFAULT(requests, 1u << 30);
     DEFAULT(headers, 100);
@@ -259,6 +331,8 @@ static void set_defaults(ebb_http_limits *l) {
     DEFAULT(header_ns, 10 * EBB_SECOND);
     DEFAULT(body_ns, 30 * EBB_SECOND);
     DEFAULT(write_ns, 30 * EBB_SECOND);
+    DEFAULT(body_rate, 500);
+    DEFAULT(write_rate, 500);
     cap(&l->idle_ns);
     cap(&l->header_ns);
     cap(&l->body_ns);
@@ -278,8 +352,10 @@ static ebb_http_server *server_new(ebb_loop *l, const ebb_http_server_opts *opts
     ebb__pool_init(&s->pool, (ebb_allocator){counted, s});
     s->allocator = ebb__pool_allocator(&s->pool);
     s->limits = opts->limits;
-    set_defaults(&s->limits);
+    s->descriptors = ebb__room_descriptors();
+    set_defaults(&s->limits, s->descriptors);
     if (s->limits.memory_bytes / 16 < s->pool.keep_large) s->pool.keep_large = s->limits.memory_bytes / 16;
+    s->shared_base = ebb__runtime_bytes(l->rt);
     s->bounds = (ebb__bounds){s->limits.headers, s->limits.header_bytes, s->limits.body_bytes};
     s->access = opts->access;
     s->ctx = opts->ctx;
@@ -354,7 +430,11 @@ ebb_status ebb_http_server_address(ebb_cx *cx, const ebb_http_server *s, ebb_add
 
 void ebb_http_server_stats(const ebb_http_server *s, ebb_http_stats *out) {
     *out = s->stats;
-    out->memory = s->memory;
+    out->memory = ebb__server_memory(s);
+}
+
+void ebb_http_server_limits(const ebb_http_server *s, ebb_http_limits *out) {
+    *out = s->limits;
 }
 
 /* ---- handlers --------------------------------------------------------------------------------------------------- */

@@ -698,6 +698,7 @@ static int put_http(char *text, size_t room, int n, const ebb_http_stats *h) {
     n = STAT("refused", h->refused);
     n = STAT("calmed", h->calmed);
     n = STAT("timed_out", h->timed_out);
+    n = STAT("evicted", h->evicted);
     n = STAT("bytes_in", h->bytes_in);
     n = STAT("bytes_out", h->bytes_out);
     for (int i = 0; i < 6; i++) {
@@ -732,10 +733,15 @@ static ebb_status stats(ebb_cx *cx, ebb_http *x, void *arg) {
     ebb_http_stats h;
     ebb_stats rt;
     ebb_heap_stats heap;
+    ebb_http_limits most;
     ebb_http_server_stats(s->server, &h);
+    ebb_http_server_limits(s->server, &most);
     ebb_rt_stats(ebb_runtime_of(cx), &rt);
     ebb_heap_stats_of(ebb_runtime_of(cx), &heap);
-    int n = put_http(text, sizeof text, 1, &h);
+    size_t room = sizeof text;
+    int n = put_http(text, room, 1, &h);
+    n = STAT("limit_connections", most.connections);
+    n = STAT("limit_stalled", most.stalled);
     n = put_runtime(text, sizeof text, n, &rt, &heap);
     (void)put(text, sizeof text, n, "}\n");
     return ebb_http_reply(cx, x, 200, "application/json", text, strlen(text));
@@ -822,11 +828,11 @@ static ebb_status serve(ebb_cx *cx, void *arg) {
 static const struct limit {
     const char *name;
     size_t at, size;
-} limits[] = {LIMIT(connections),  LIMIT(streams),     LIMIT(requests),      LIMIT(headers),
-              LIMIT(header_bytes), LIMIT(block_bytes), LIMIT(body_bytes),    LIMIT(write_bytes),
-              LIMIT(memory_bytes), LIMIT(idle_ns),     LIMIT(header_ns),     LIMIT(body_ns),
-              LIMIT(write_ns),     LIMIT(resets),      LIMIT(resets_second), LIMIT(frames),
-              LIMIT(frames_second)};
+} limits[] = {LIMIT(connections),   LIMIT(streams),     LIMIT(requests),      LIMIT(headers),
+              LIMIT(header_bytes),  LIMIT(block_bytes), LIMIT(body_bytes),    LIMIT(write_bytes),
+              LIMIT(memory_bytes),  LIMIT(idle_ns),     LIMIT(header_ns),     LIMIT(body_ns),
+              LIMIT(write_ns),      LIMIT(resets),      LIMIT(resets_second), LIMIT(frames),
+              LIMIT(frames_second), LIMIT(body_rate),   LIMIT(write_rate),    LIMIT(stalled)};
 
 static void wrong(const char *what) {
     fprintf(stderr, "http_test_server: %s: not understood; see the head of tests/http_server.c\n", what);

@@ -87,6 +87,9 @@ typedef struct ebb_fiber_stats {
     uint32_t alive;  /* spawned and not ended */
     uint32_t peak;   /* the most that were */
     uint32_t pooled; /* stacks kept for the next ones */
+    uint64_t
+        bytes; /* memory of all these stacks: pages that were touched. Asked of the system when a stack is
+                      * new or gets deeper at a wait, and now and then */
 } ebb_fiber_stats;
 void ebb_fiber_stats_of(const ebb_rt *rt, ebb_fiber_stats *out);
 

@@ -45,9 +45,15 @@ typedef struct ebb_http_field {
 
 /* ---- what is bounded ------------------------------------------------------------------------------------ */
 
+/* For body_rate and write_rate: no rate is asked for. */
+#define EBB_HTTP_NO_RATE UINT32_MAX
+
 /* Every limit of a server; 0 is the default. A limit is the last that is allowed. */
 typedef struct ebb_http_limits {
-    uint32_t connections; /* 10,000. An eighth more are answered 503; the next wait to be accepted */
+    /* An eighth more are answered 503; the next wait to be accepted. Of RLIMIT_NOFILE (the soft one) an eighth, at
+     * least 16 and at most 512, is a reserve for files, logs and the pool. The default is half of the rest, at most
+     * 10,000. A value that the rest does not allow is lowered to 8/9 of it: see ebb_http_server_limits. */
+    uint32_t connections;
     uint32_t
         streams; /* of a connection, open or with work that has not ended: 100. Past it: REFUSED_STREAM; a
                              * new stream waits for the work of one that is closed */
@@ -60,11 +66,30 @@ typedef struct ebb_http_limits {
     uint32_t
         write_bytes; /* that wait for one connection's peer to read them: 64 KiB, the most; at least 17 KiB.
                       * 3/4 of it more may wait before they are framed, of writes that have ended */
-    uint64_t memory_bytes;  /* of the whole server, without what handlers take: 512 MiB. From 7/8 on: 503 */
-    uint64_t idle_ns;       /* a connection with no request: 60 s */
-    uint64_t header_ns;     /* from the first byte of a head, or of the handshake, to its last: 10 s */
-    uint64_t body_ns;       /* while a handler waits for more of a body: 30 s */
-    uint64_t write_ns;      /* while the peer takes nothing of a response, its window closed or not: 30 s */
+    /* Of the whole server: 512 MiB. It counts connections, exchanges with what handlers get from them, the
+     * protocols, and what the loop has come to take since the server was made for stacks of fibers, tasks, regions
+     * and futures. Other memory of handlers is not counted. From 6/8 on stalled exchanges are ended, from 7/8 on
+     * every request is 503. */
+    uint64_t memory_bytes;
+    uint64_t idle_ns;   /* a connection with no request: 60 s */
+    uint64_t header_ns; /* from the first byte of a head, or of the handshake, to its last: 10 s */
+    /* How long a handler may wait for the peer to send a body, and ready bytes of a response for the peer to take
+     * them, its window closed or not: 30 s. Past it: 408, or the stream is reset. Only such waits count, those of
+     * one exchange together, and each byte that passes takes 1/rate of a second off again. So a peer that passes
+     * `rate` bytes a second is never late, and a byte now and then brings nothing. */
+    uint64_t body_ns;
+    uint64_t write_ns;
+    /* Bytes a second of one exchange, up and down: 500. That is a tenth of what a modem passes, and enough to end
+     * whoever holds a stack, and perhaps a file, for a byte a second. EBB_HTTP_NO_RATE: any byte takes all off. */
+    uint32_t body_rate;
+    uint32_t write_rate;
+    /* Exchanges of one peer address (IPv6: of one /64) that wait for their peer as above, or have started less
+     * than 250 ms ago: 2,048, and with few descriptors an eighth of RLIMIT_NOFILE less its reserve. Handlers that
+     * wait for something of their own do not count. At the limit a new request takes the place of the exchange
+     * that has stalled longest: whose peer has kept it waiting for 500 ms, or for longer if it had passed bytes,
+     * up to 5 s for 5 times the rate. If none has stalled the request waits; eight times as many may wait, the
+     * next is REFUSED_STREAM. A connection that holds none of these may always start one. */
+    uint32_t stalled;
     uint32_t resets;        /* streams that a connection, or its address, may end before the first byte of */
     uint32_t resets_second; /* their response: 200 at once, and 50 a second. Past it: ENHANCE_YOUR_CALM. A stream */
                             /* that ends later, and before its last byte, counts a 32nd */
@@ -110,7 +135,7 @@ const char *ebb_http_error(void);
 
 /* A handler. It answers by ebb_http_reply and the like, and its end is the exchange's: a response that was
  * begun ends if it returns EBB_OK. If it returns anything else, or EBB_OK without an answer, that is 500, or
- * the stream is reset if the answer was begun. */
+ * the stream is reset if the answer was begun. EBB_ERRNO(EMFILE) and EBB_ERRNO(ENFILE) are 503 instead of 500. */
 typedef ebb_status (*ebb_http_fn)(ebb_cx *cx, ebb_http *x, void *arg);
 /* It may also be a function that returns a future, whose end is the exchange's. It is called once, and may not
  * wait by itself. */
@@ -141,10 +166,13 @@ typedef struct ebb_http_stats {
     uint64_t cancelled;   /* exchanges whose region was cancelled */
     uint64_t refused;     /* streams that were refused, and requests that were answered 503, for a limit */
     uint64_t calmed;      /* connections that were ended for what they did to us */
-    uint64_t timed_out;   /* exchanges and connections that took too long */
+    uint64_t timed_out;   /* exchanges and connections that took too long, those below included */
+    uint64_t evicted;     /* stalled exchanges that were ended because others needed their place */
     uint64_t bytes_in, bytes_out;
 } ebb_http_stats;
 void ebb_http_server_stats(const ebb_http_server *s, ebb_http_stats *out);
+/* The limits in force: defaults are filled in, and `connections` is what the descriptors allow. */
+void ebb_http_server_limits(const ebb_http_server *s, ebb_http_limits *out);
 
 /* ---- what came ------------------------------------------------------------------------------------------------ */
 

@@ -27,6 +27,13 @@ if(TARGET ebb_cli)
         WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
     set_tests_properties(http_loops PROPERTIES TIMEOUT ${EBB_TEST_TIMEOUT_S})
     ebb_http_test(http_fan test_http_fan.py $<TARGET_FILE:ebb_cli>)
+    foreach(of Rates Places Crowds Memory Descriptors)
+        string(TOLOWER ${of} id)
+        ebb_http_test(http_stalled_${id} test_http_stalled.py $<TARGET_FILE:ebb_cli> ${of})
+    endforeach()
+    set_tests_properties(http_stalled_crowds http_stalled_memory http_stalled_descriptors PROPERTIES RUN_SERIAL TRUE)
+    ebb_http_test(soak_http_stalled test_http_stalled.py $<TARGET_FILE:ebb_cli> --full Crowds)
+    set_tests_properties(soak_http_stalled PROPERTIES LABELS soak RUN_SERIAL TRUE)
 endif()
 set_tests_properties(http PROPERTIES RUN_SERIAL TRUE) # it measures how fast a reset is heard
 

@@ -12,6 +12,7 @@ from http_world import KINDS, WithClients, run_tests
 
 SHORT_S = 0.2  # what is to be too late
 LONG_S = 2     # what is not, on a machine with other work either
+NO_RATE = (1 << 32) - 1
 
 
 def ns(seconds):
@@ -379,7 +380,7 @@ class Times(WithLimits):
         self.stop()
 
     def test_body_that_comes_in_time(self):
-        self.limited(body_ns=ns(LONG_S))
+        self.limited(body_ns=ns(LONG_S), body_rate=NO_RATE)
         c = self.connect()
         stream = c.request("/f/upload", "POST", end=False)
         for _ in range(5):
@@ -428,7 +429,7 @@ class Times(WithLimits):
         self.stop()
 
     def test_write_that_goes_on_slowly_has_time(self):
-        self.limited(write_ns=ns(LONG_S))
+        self.limited(write_ns=ns(LONG_S), write_rate=NO_RATE)
         c = self.connect({h2raw.INITIAL_WINDOW_SIZE: 0}, auto_window=False)
         stream = c.request("/f/big?n=5")
         for n in range(5):
@@ -492,7 +493,7 @@ class Memory(WithLimits):
         for c in holders:
             c.close()
         stats = self.server.still()
-        self.assertLess(stats["memory"], 1 << 20)
+        self.assertLess(stats["memory"], 2 << 20)  # some stacks and exchanges are kept to be used again
         self.assertGreaterEqual(stats["refused"], 1)
         self.assert_works(self.connect())
         self.stop()

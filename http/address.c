@@ -1,0 +1,214 @@
+/* Budgets by peer address: who may start, who waits, and who makes room. */
+#define _POSIX_C_SOURCE 200809L
+#include "http/address.h"
+
+#include "base/alloc.h"
+#include "http/http.h"
+
+/* One that waits in the queue takes a seventh of one that has a stack. */
+enum {
+    YOUNG_MS = 250,
+    LOOK_AT = 32,
+    LOOK_AGAIN_MS = 10,
+    ADDRESSES_A_LOOK = 64,
+    LEAVING_MOST = 64,
+    QUEUE = 8
+};
+
+/* ---- life ------------------------------------------------------------------------------------------------- */
+
+/* At the end of all that have connections; the first is looked at next. */
+static void enter(ebb_http_server *s, ebb__address *a) {
+    a->next = NULL;
+    a->prev = s->address_last;
+    if (a->prev != NULL) a->prev->next = a;
+    else s->address_first = a;
+    s->address_last = a;
+}
+
+static void remove_from_all(ebb_http_server *s, const ebb__address *a) {
+    if (a->prev != NULL) a->prev->next = a->next;
+    else s->address_first = a->next;
+    if (a->next != NULL) a->next->prev = a->prev;
+    else s->address_last = a->prev;
+}
+
+ebb_status ebb__address_join(ebb__conn *c) {
+    ebb_http_server *s = c->server;
+    uint32_t slot = (uint32_t)(ebb__server_calm(c) - s->calm.address);
+    ebb__address *a = s->addresses[slot];
+    if (a == NULL) {
+        a = ebb__alloc(&s->allocator, sizeof *a);
+        if (a == NULL) return EBB_ERR_NOMEM;
+        *a = (ebb__address){.slot = slot, .blocked_last = &a->blocked};
+        s->addresses[slot] = a;
+        enter(s, a);
+    }
+    a->connections++;
+    c->from = a;
+    return EBB_OK;
+}
+
+static void block(ebb__conn *c) {
+    ebb__address *a = c->from;
+    if (c->blocked) return;
+    c->blocked = true;
+    c->blocked_next = NULL;
+    c->blocked_at = a->blocked_last;
+    *a->blocked_last = c;
+    a->blocked_last = &c->blocked_next;
+}
+
+static void unblock(ebb__conn *c) {
+    if (!c->blocked) return;
+    c->blocked = false;
+    *c->blocked_at = c->blocked_next;
+    if (c->blocked_next != NULL) c->blocked_next->blocked_at = c->blocked_at;
+    else c->from->blocked_last = c->blocked_at;
+}
+
+void ebb__address_leave(ebb__conn *c) {
+    ebb__address *a = c->from;
+    if (a == NULL) return;
+    unblock(c);
+    c->from = NULL;
+    if (--a->connections > 0) return;
+    c->server->addresses[a->slot] = NULL;
+    remove_from_all(c->server, a);
+    ebb__free(&c->server->allocator, a, sizeof *a);
+}
+
+/* ---- lists ------------------------------------------------------------------------------------------------ */
+
+static void append(struct ebb__exchanges *l, ebb_http *x) {
+    x->held_next = NULL;
+    x->held_prev = l->last;
+    if (l->last != NULL) l->last->held_next = x;
+    else l->first = x;
+    l->last = x;
+}
+
+static void take_out(struct ebb__exchanges *l, ebb_http *x) {
+    if (x->held_prev != NULL) x->held_prev->held_next = x->held_next;
+    else l->first = x->held_next;
+    if (x->held_next != NULL) x->held_next->held_prev = x->held_prev;
+    else l->last = x->held_prev;
+}
+
+static bool has_room(const ebb_http_server *s, const ebb__address *a) {
+    return a->waiting + a->young + a->leaving < s->limits.stalled;
+}
+
+/* There is room for one more: the connection that has waited longest looks again. */
+static void wake_one(ebb__address *a, const ebb_http_server *s) {
+    ebb__conn *c = a->blocked;
+    if (c == NULL || !has_room(s, a)) return;
+    unblock(c);
+    ebb__conn_touch(c);
+}
+
+static void remove_from_lists(ebb_http *x) {
+    ebb__address *a = x->conn->from;
+    if (x->waiting) {
+        take_out(&a->waits, x);
+        a->waiting--;
+    } else if (x->young) {
+        take_out(&a->starts, x);
+        a->young--;
+    } else {
+        return;
+    }
+    x->waiting = x->young = false;
+    x->conn->held--;
+}
+
+void ebb__address_started(ebb_http *x) {
+    ebb__address *a = x->conn->from;
+    append(&a->starts, x);
+    a->young++;
+    x->young = true;
+    x->conn->held++;
+}
+
+void ebb__address_let_go(ebb_http *x) {
+    if (!x->waiting && !x->young) return;
+    if (x->young && !x->gone && !x->over) return; /* it has only been fast so far */
+    remove_from_lists(x);
+    wake_one(x->conn->from, x->conn->server);
+}
+
+void ebb__address_left(ebb_http *x) {
+    if (!x->leaving) return;
+    x->leaving = false;
+    x->conn->from->leaving--;
+    wake_one(x->conn->from, x->conn->server);
+}
+
+/* ---- who makes room --------------------------------------------------------------------------------------- */
+
+/* Those that have started a while ago, and do not wait for their peer, wait for something else. */
+static void age(ebb__address *a, uint64_t now) {
+    ebb_http *x;
+    while ((x = a->starts.first) != NULL && now - x->started >= YOUNG_MS * EBB_MS) remove_from_lists(x);
+}
+
+/* Not for each of a crowd that waits. */
+static ebb_http *longest_stalled(ebb__address *a, uint64_t now) {
+    ebb_http *x = a->waits.first;
+    if (now < a->look_at) return NULL;
+    for (int i = 0; x != NULL && i < LOOK_AT; i++, x = x->held_next) {
+        if (ebb__pacing_is_stalled(x, now)) return x;
+    }
+    a->look_at = now + LOOK_AGAIN_MS * EBB_MS;
+    return NULL;
+}
+
+/* Its place is free when its work has ended: until then its memory is there. */
+static bool evict_one(ebb__address *a, uint64_t now) {
+    if (a->leaving >= LEAVING_MOST) return false;
+    ebb_http *x = longest_stalled(a, now);
+    if (x == NULL) return false;
+    x->conn->server->stats.evicted++;
+    x->leaving = !x->over;
+    a->leaving += x->leaving ? 1 : 0;
+    ebb__keeper_late(x, "it stalled, and others need its place");
+    return true;
+}
+
+/* From here on it is at the end of those that wait. Handlers that waited for something of their own may all get
+ * here at once, past the budget. */
+void ebb__address_hold(ebb_http *x) {
+    ebb__address *a = x->conn->from;
+    const ebb_http_server *s = x->conn->server;
+    remove_from_lists(x);
+    append(&a->waits, x);
+    a->waiting++;
+    x->waiting = true;
+    x->conn->held++;
+    if (a->waiting > s->limits.stalled) (void)evict_one(a, x->loop->rt->now);
+}
+
+bool ebb__address_has_room(ebb__conn *c) {
+    ebb_http_server *s = c->server;
+    ebb__address *a = c->from;
+    if (c->held == 0 || has_room(s, a)) return true;
+    uint64_t now = c->loop->rt->now;
+    age(a, now);
+    if (!has_room(s, a)) (void)evict_one(a, now);
+    if (has_room(s, a)) return true;
+    block(c);
+    return false;
+}
+
+bool ebb__address_may_queue(const ebb__conn *c) {
+    return c->starts == NULL || c->from->queued < (uint64_t)QUEUE * c->server->limits.stalled;
+}
+
+void ebb__address_evict_any(ebb_http_server *s, uint32_t most) {
+    for (int i = 0; i < ADDRESSES_A_LOOK && most > 0 && s->address_first != NULL; i++) {
+        ebb__address *a = s->address_first;
+        remove_from_all(s, a);
+        enter(s, a);
+        while (most > 0 && evict_one(a, s->loop->rt->now)) most--;
+    }
+}

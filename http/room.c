@@ -1,0 +1,65 @@
+/* What a server has room for. */
+#define _DEFAULT_SOURCE /* getrlimit, malloc_trim */
+#include "http/room.h"
+
+#include <sys/resource.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
+#include "fiber/fiber.h"
+#include "future/heap.h"
+#include "kernel/rt.h"
+
+enum {
+    MOST = 1 << 20,
+    RESERVE_LEAST = 16,
+    RESERVE_MOST = 512,
+    RESERVE_PART = 8,
+    CONNECTIONS = 10000,
+    STALLED = 2048
+};
+
+uint32_t ebb__room_descriptors(void) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return CONNECTIONS;
+    uint32_t all = limit.rlim_cur < MOST ? (uint32_t)limit.rlim_cur : MOST;
+    uint32_t reserve = all / RESERVE_PART;
+    if (reserve < RESERVE_LEAST) reserve = RESERVE_LEAST;
+    if (reserve > RESERVE_MOST) reserve = RESERVE_MOST;
+    return all > reserve ? all - reserve : 1;
+}
+
+static uint32_t at_least_one(uint32_t n) {
+    return n == 0 ? 1 : n;
+}
+
+/* By default half is for connections, and half for what handlers open; an address gets half of that. An eighth
+ * more connections than the limit are accepted to be told 503. */
+void ebb__room_for_descriptors(ebb_http_limits *l, uint32_t descriptors) {
+    uint32_t half = descriptors / 2, most = (descriptors - 1) / 9 * 8;
+    if (l->connections == 0) l->connections = half < CONNECTIONS ? half : CONNECTIONS;
+    if (l->connections > most) l->connections = most;
+    l->connections = at_least_one(l->connections);
+    if (l->stalled == 0) l->stalled = at_least_one(half / 2 < STALLED ? half / 2 : STALLED);
+}
+
+/* Less what it lets lie before it collects: a server that is short would wait for that in vain. */
+static uint64_t heap_bytes(const ebb__heap *h) {
+    return h == NULL || h->stats.bytes < h->trigger ? 0 : h->stats.bytes - h->trigger;
+}
+
+uint64_t ebb__runtime_bytes(const ebb_rt *rt) {
+    uint64_t records = ebb__slab_bytes(&rt->tasks) + ebb__slab_bytes(&rt->regions) +
+                       ebb__slab_bytes(&rt->duties) + ebb__slab_bytes(&rt->timers) +
+                       ebb__slab_bytes(&rt->reasons);
+    uint64_t stacks =
+        rt->fibers == NULL ? 0 : rt->fibers->touched + rt->fibers->alive * (uint64_t)sizeof(ebb__fiber);
+    return records + stacks + heap_bytes(rt->heap);
+}
+
+void ebb__room_give_back(void) {
+#ifdef __GLIBC__
+    (void)malloc_trim(0); /* free pages between those in use */
+#endif
+}
