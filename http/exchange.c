@@ -408,7 +408,7 @@ static size_t stage_put(ebb_http *x, const void *from, size_t n) {
 
 /* What a cancelled write has not sent is not sent any more: the body is cut. */
 static void drop_write(ebb_http *x) {
-    x->late_n = 0;
+    x->behind_n = 0;
     x->out_cut = true;
     if (x->stage != NULL) return;
     x->from_n = 0;
@@ -457,9 +457,9 @@ static void stage_ends(ebb_http *x) {
     if (x->stage == NULL || x->from_n > 0) return;
     stage_free(x);
     if (x->resets) ebb__exchange_reset(x);
-    x->from = x->late;
-    x->from_n = x->late_n;
-    x->late_n = 0;
+    x->from = x->behind;
+    x->from_n = x->behind_n;
+    x->behind_n = 0;
 }
 
 static size_t take_bytes(ebb_http *x, uint8_t *to, size_t room) {
@@ -525,8 +525,8 @@ static ebb_future *write_bytes(ebb_cx *cx, ebb_http *x, const uint8_t *from, siz
         ebb__end_later(x->loop, f, &write_op, x);
         x->writer = f;
         x->writer_n = n;
-        *(x->stage != NULL ? &x->late : &x->from) = from + staged;
-        *(x->stage != NULL ? &x->late_n : &x->from_n) = n - staged;
+        *(x->stage != NULL ? &x->behind : &x->from) = from + staged;
+        *(x->stage != NULL ? &x->behind_n : &x->from_n) = n - staged;
     }
     send_more(x);
     return staged == n ? ebb__end_now(f, EBB_OK, ebb_int((int64_t)n)) : f;
@@ -565,7 +565,7 @@ ebb_status ebb_http_end(ebb_cx *cx, ebb_http *x) {
 
 static void writer_fails(ebb_http *x, ebb_status st) {
     ebb_future *f = x->writer;
-    x->from_n = x->late_n = 0;
+    x->from_n = x->behind_n = 0;
     x->writer = NULL;
     if (f != NULL) ebb__reject(x->loop, f, st);
 }

@@ -103,8 +103,8 @@ struct ebb_http {
     const uint8_t *from; /* what is to be sent now: a reply's copy, the stage, or the writer's bytes */
     size_t from_n;
     uint8_t *stage;      /* bytes of writes that have ended; NULL: there are none */
-    const uint8_t *late; /* of the writer, if there is a stage: what follows that */
-    size_t late_n;
+    const uint8_t *behind; /* of the writer, if there is a stage: what follows that */
+    size_t behind_n;
     ebb_future *writer;
     size_t writer_n;
     uint64_t out_bytes;  /* of the body, so far */
@@ -162,7 +162,7 @@ void ebb__exchange_cut(ebb_http *x);
 void ebb__exchange_reset(ebb_http *x);
 /* The bytes of the writer that are not sent yet. */
 static inline const uint8_t *ebb__exchange_unsent(const ebb_http *x) {
-    return x->stage != NULL ? x->late : x->from;
+    return x->stage != NULL ? x->behind : x->from;
 }
 
 /* For protocols. */
