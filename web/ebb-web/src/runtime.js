@@ -15,6 +15,7 @@ import { decode } from './utf8.js';
 const LONGEST_MS = 2 ** 31 - 1; /* what setTimeout takes */
 const TURN_MS = 8;
 const TURN_POLLS = 4096;
+const LEAST_POLLS = 512; /* of a turn, after one that took long */
 const MOST_BYTES = 2 ** 30; /* of a recorder */
 const BLAMES = 100; /* that a report names */
 const WITNESS_EPOCH = 24; /* where a witness in the scratch has its epoch */
@@ -57,6 +58,7 @@ export class Runtime {
     #batch = 0n;
     #turnBegan; /* when the first batch of this turn ran; undefined: none has */
     #turnPolls = 0;
+    #mostPolls = TURN_POLLS; /* of one turn */
     #taken = [[], [], []];
     #events;
 
@@ -464,12 +466,19 @@ export class Runtime {
     #newTurn() {
         this.#turn += 1n;
         this.#batch = 0n;
+        if (this.#turnBegan !== undefined) this.#fit(this.#host.now() - this.#turnBegan);
         this.#turnBegan = undefined;
         this.#turnPolls = 0;
         if (this.#crash !== undefined || this.root.ended) return;
         this.abi.call.turn(this.#turn, this.#batch + 1n);
         this.#wakeOverdue();
         if (this.#byMessage) this.#run();
+    }
+
+    /** What the polls of a turn set going, tasks that unwind for one, takes time too: then the next has fewer. */
+    #fit(ms) {
+        if (ms > 2 * TURN_MS) this.#mostPolls = Math.max(LEAST_POLLS, this.#mostPolls >> 1);
+        else this.#mostPolls = Math.min(TURN_POLLS, this.#mostPolls * 2);
     }
 
     #wakeOverdue() {
@@ -489,7 +498,7 @@ export class Runtime {
 
     #spent() {
         if (this.#turnBegan === undefined) return false;
-        return this.#turnPolls >= TURN_POLLS || this.#host.now() - this.#turnBegan >= TURN_MS;
+        return this.#turnPolls >= this.#mostPolls || this.#host.now() - this.#turnBegan >= TURN_MS;
     }
 
     #run() {
