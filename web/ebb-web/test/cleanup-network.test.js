@@ -106,3 +106,21 @@ test('cx.signal that is read under a mask after a cancel is for the cleanup: it 
     await host.until(region.done);
     assert.deepEqual(seen, [true, false, true, false, true, 'forced']);
 });
+
+test('a signal of the caller\'s that served a fetch before the cancel serves one of the cleanup too', async (t) => {
+    let host;
+    const { fetch, log } = network(() => host, 10);
+    const made = virtual(t, { capabilities: { fetch } });
+    ({ host } = made);
+    const region = made.rt.region();
+    region.spawn(async (cx) => {
+        const { signal } = new AbortController();
+        cx.defer(() => cx.fetch('/undo', { signal }));
+        await cx.fetch('/before', { signal });
+        await cx.sleep(1e6);
+    });
+    await host.pass(20);
+    region.cancel('stop');
+    assert.deepEqual((await host.until(region.done)).forced, []);
+    assert.deepEqual(log.filter((line) => line.endsWith('/undo')), ['asked /undo', 'answered /undo']);
+});
