@@ -25,7 +25,7 @@ target_compile_definitions(ebb-mutant PRIVATE EBB_MUTANTS=1)
 # The package and the pages, with the modules in place: what tests import and `ebb serve` serves.
 set(stage ${CMAKE_BINARY_DIR}/web)
 file(GLOB_RECURSE web_files CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/web
-    web/index.html web/ebb-web/* web/tools/* web/parity/* web/playground/*)
+    web/index.html web/ebb-web/* web/tools/* web/parity/* web/playground/* web/examples/*)
 set(staged)
 foreach(file IN LISTS web_files)
     add_custom_command(OUTPUT ${stage}/${file}

@@ -4,6 +4,13 @@
  * Needs the types of the platform: `"lib": ["ES2022", "DOM"]`.
  */
 
+declare global {
+    /* As lib.esnext.disposable has it, for compilers and settings without that. */
+    interface SymbolConstructor {
+        readonly asyncDispose: unique symbol;
+    }
+}
+
 /* ---- names --------------------------------------------------------------------------------------------- */
 
 /** Why a caller may cancel something. The severity belongs to the kind. */
@@ -77,6 +84,11 @@ export interface Host {
     clearTimeout?: ((id: any) => void) | undefined;
     /** For cx.fetch. */
     fetch?: ((input: any, init?: any) => Promise<any>) | undefined;
+    /**
+     * The window: the runtime flushes itself at its `pagehide`. hostOf does not pass it: a page that is restored from
+     * the page cache afterwards finds its runtime closed.
+     */
+    page?: HostPage | undefined;
 }
 
 /** As much of a MessageChannel as is used. */
@@ -85,7 +97,13 @@ export interface HostChannel {
     port2: { postMessage(message: any): void };
 }
 
-/** What a global object has of all that: `new Runtime(hostOf(globalThis))`. */
+/** As much of a window as is used. */
+export interface HostPage {
+    addEventListener(type: 'pagehide', listener: () => void): void;
+    removeEventListener(type: 'pagehide', listener: () => void): void;
+}
+
+/** What a global object has of all that, `page` left out: `new Runtime(hostOf(globalThis))`. */
 export function hostOf(global: object): Host;
 
 /* ---- the runtime --------------------------------------------------------------------------------------- */
@@ -126,7 +144,10 @@ export class Runtime {
      * The region of everything. A failure of a task in it is heard at once, and is what close() rejects with.
      */
     readonly root: Region;
-    /** The time that the kernel knows: nanoseconds since the runtime was made. */
+    /**
+     * The time that the kernel knows: nanoseconds that the page could run since the runtime was made. A tick that
+     * comes late, in a hidden or frozen tab, advances it by one second at most.
+     */
     readonly now: bigint;
     /** Undefined as long as all is well. */
     readonly crash: Crash | undefined;
@@ -137,6 +158,17 @@ export class Runtime {
     close(): Promise<Report>;
     /** Asks everything to stop: `rt.cancel('bye'); await rt.close();` */
     cancel(reason?: RegionReason): void;
+    /**
+     * For a page that is left: force, now. Every task is told, what settles within the microtasks that follow ends as
+     * usual, the rest is abandoned and its finalizers run. It needs no message and no timer, so all of it happens
+     * before a `pagehide` listener's microtasks are over. Resolves with the root's report, whose `forced` names what
+     * was cut. The runtime is closed then.
+     */
+    flush(): Promise<Report>;
+    /** flush() was called, by the package at `pagehide` or by somebody else. */
+    readonly flushed: boolean;
+    /** `await using rt = new Runtime(...)`: cancels what is left, and waits for that. */
+    [Symbol.asyncDispose](): Promise<void>;
 
     /** What the kernel counts. */
     stats(): Stats;
@@ -256,8 +288,8 @@ export class Region {
     readonly parent: Region | undefined;
     /**
      * Settles when everything in it has ended: with a report, or with the first failure of a task in it, the
-     * very error that was thrown. A failure that nobody waits for, here or at the task's `result`, is an
-     * unhandled rejection.
+     * very error that was thrown; one that nobody handles at its task comes first. A failure that nobody handles, here
+     * or at the task's `result`, is an unhandled rejection. Reading the property handles nothing.
      */
     readonly done: Promise<Report>;
     readonly ended: boolean;
@@ -266,17 +298,21 @@ export class Region {
     /** 0 until it is cancelled; then 1, and one more each time that becomes more severe. */
     readonly epoch: number;
 
-    /** A region below this one. @throws {EbbError} EBB_ERR_CLOSED, EBB_ERR_NOT_CLEANING */
+    /**
+     * A region below this one. @throws {EbbError} EBB_ERR_CLOSED, EBB_ERR_NOT_CLEANING
+     * @throws {Cancelled} this region is cancelled
+     */
     region(options?: RegionOptions): Region;
     /**
      * Starts a task. Its function is not called before this has returned. @throws {EbbError} EBB_ERR_CLOSED
+     * @throws {Cancelled} the region is cancelled
      */
     spawn<T>(fn: (cx: Cx) => T | PromiseLike<T>, options?: TaskOptions): Task<T>;
     /**
      * What the first of some functions to settle gives, its failure too, each of them a task in a region of
      * their own. The others are cancelled with RACE_LOST, and have ended when this settles.
      */
-    race<T>(fns: Iterable<(cx: Cx) => T | PromiseLike<T>>, options?: RegionOptions): Promise<T>;
+    race<F extends (cx: Cx) => unknown>(fns: Iterable<F>, options?: RegionOptions): Promise<Awaited<ReturnType<F>>>;
 
     /**
      * Waits until everything in it has ended; then it closes by itself. Until then it admits work. Not to be
@@ -295,6 +331,8 @@ export class Region {
     cancel(reason?: RegionReason): void;
     /** The budget is over: what has not returned after eight more turns is abandoned. */
     force(): void;
+    /** `await using region = rt.region()`: cancels what is left in it at the end of the block, and waits for that. */
+    [Symbol.asyncDispose](): Promise<void>;
 
     /**
      * Its state, what it was told, and how much lives in it; once it has closed, what that was then.
@@ -308,18 +346,35 @@ export class Region {
 
 /** How a region ended. */
 export interface Report {
-    /** cancelled: a task of its own ended so. failed: `done` rejects with the first of `failures`. */
+    /**
+     * What happened to the region. cancelled: it was, whatever its tasks made of that. failed: a task in it did, and
+     * `done` rejects.
+     */
     status: 'ok' | 'cancelled' | 'failed';
     /** The first hundred tasks that did not return. */
     abandoned: Blame[];
     /** The first hundred obligations that nobody resolved. */
     leaked: Blame[];
-    /** All of both; of finalizers that did not return, too. */
-    counts: { abandoned: number; leaked: number };
+    /**
+     * What force cut before it had settled, in this region and below it, the first thousand. Empty: all that was asked
+     * to stop finished its cleanup.
+     */
+    forced: Cut[];
+    /** All of these; of finalizers that did not return, too. */
+    counts: { abandoned: number; leaked: number; forced: number };
     /** What its tasks threw, the first hundred. */
     failures: unknown[];
     /** What tasks and finalizers threw that had to end as cancelled, the first hundred. */
     suppressed: unknown[];
+}
+
+export interface Cut {
+    /** The name of the task. */
+    site: string;
+    /** The name of its region. */
+    region: string;
+    /** Its function never returned. False: it did, after a wait of it had been cut, or a finalizer was cut. */
+    abandoned: boolean;
 }
 
 export interface Blame {
@@ -389,7 +444,7 @@ export class Task<T = unknown> {
     readonly cx: Cx;
     /**
      * What the function returned, once the task has ended, finalizers and all; what it threw; or Cancelled.
-     * Nobody has to look: a failure is the region's.
+     * Nobody has to look: a failure is the region's, unless it is handled here.
      */
     readonly result: Promise<T>;
     readonly ended: boolean;
@@ -453,7 +508,8 @@ export class Cx {
     readonly task: Task;
     /**
      * Aborts in the turn after a request, once nothing masks it; its reason is a Cancelled. Acknowledges
-     * nothing.
+     * nothing. Read again under a mask or in a finalizer after that, it is a signal for the cleanup, which aborts at
+     * force.
      */
     readonly signal: AbortSignal;
     /** Asked to stop, and not masked. Acknowledges nothing. */
@@ -496,18 +552,31 @@ export class Cx {
     /** Waits for a promise of anybody's. What it stands for goes on if the task is cancelled meanwhile. */
     wait<T>(promise: T | PromiseLike<T>): Promise<T>;
     /** The next event of that type. Its listener goes when the wait is over, whatever ended it. */
-    once<E extends Event = Event>(target: EventTarget, type: string,
+    once<T extends EventTarget, K extends string>(target: T, type: K,
+        options?: boolean | AddEventListenerOptions): Promise<EventOf<T, K>>;
+    once<E extends Event>(target: EventTarget, type: string,
         options?: boolean | AddEventListenerOptions): Promise<E>;
     /** Listens until the function settles. The returned function stops it before. */
-    on<E extends Event = Event>(target: EventTarget, type: string, listener: (event: E) => unknown,
+    on<T extends EventTarget, K extends string>(target: T, type: K, listener: (event: EventOf<T, K>) => unknown,
+        options?: boolean | AddEventListenerOptions): () => void;
+    on<E extends Event>(target: EventTarget, type: string, listener: (event: E) => unknown,
         options?: boolean | AddEventListenerOptions): () => void;
     /**
-     * The host's fetch, aborted when the task is cancelled, its body included; and by a signal of the
-     * caller's.
+     * The host's fetch, aborted with `cx.signal`, its body included; and by a signal of the caller's. Under a mask and
+     * in a finalizer it works after a cancel too, until the cleanup's budget is over.
      * @throws {EbbError} EBB_ERR_CAPABILITY
      */
     fetch(input: RequestInfo | URL, init?: RequestInit | null): Promise<Response>;
 }
+
+/**
+ * The event that a target has of a type, by its handler: that of `onclick` for 'click'. An Event if it has no such
+ * handler.
+ */
+export type EventOf<T, K extends string> =
+    T extends { [P in `on${K}`]: ((this: any, event: infer E) => any) | null }
+        ? E extends Event ? E : Event
+        : Event;
 
 /** A promise of a task to resolve something. */
 export class Obligation {
@@ -540,7 +609,8 @@ export class EbbError extends Error {
 export class Cancelled extends Error {
     private constructor();
 
-    readonly name: 'AbortError';
+    /** TimeoutError: the cancel began with a TIMEOUT. */
+    readonly name: 'AbortError' | 'TimeoutError';
     readonly kind: CancelKind | 'PARENT';
     readonly severity: 'polite' | 'urgent' | 'forced';
     readonly epoch: number;

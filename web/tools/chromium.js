@@ -34,15 +34,18 @@ const ARGS = [
     '--disable-component-update',
     '--disable-sync',
     '--disable-default-apps',
-    /* A page must not run slower because another one is in front of it. */
-    '--disable-background-timer-throttling',
-    '--disable-backgrounding-occluded-windows',
-    '--disable-renderer-backgrounding',
     /* Nothing but this machine can be reached, whatever a page or the browser itself asks for. */
     '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost',
     '--lang=en-US',
     '--force-color-profile=srgb',
     '--hide-scrollbars',
+];
+
+/* A page must not run slower because another one is in front of it. */
+const UNTHROTTLED = [
+    '--disable-background-timer-throttling',
+    '--disable-backgrounding-occluded-windows',
+    '--disable-renderer-backgrounding',
 ];
 
 const STDERR_KEPT = 4000;
@@ -61,7 +64,8 @@ export class Chromium {
     /**
      * The first start of a browser on a loaded machine can take many seconds and has been seen to fail, so
      * the time limit is generous and there is a second try.
-     * @param {{ args?: string[], executable?: string, timeoutMs?: number }} [options]
+     * @param {{ args?: string[], executable?: string, timeoutMs?: number, throttled?: boolean }} [options]
+     *     throttled: hidden pages run slower, as they do for users
      * @returns {Promise<Chromium>}
      */
     static async start(options = {}) {
@@ -76,8 +80,8 @@ export class Chromium {
         }
     }
 
-    static async #launch({ args = [], executable = 'chromium', timeoutMs = 60000 }) {
-        const browser = new Chromium(executable, args);
+    static async #launch({ args = [], executable = 'chromium', timeoutMs = 60000, throttled = false }) {
+        const browser = new Chromium(executable, throttled ? args : [...UNTHROTTLED, ...args]);
         try {
             await browser.#spawned();
             await browser.#pipe.send('Browser.getVersion', {}, { timeoutMs });
@@ -115,11 +119,12 @@ export class Chromium {
 
     /**
      * A new page, in a window of its own so that it is visible and paints.
-     * @param {{ timeoutMs?: number }} [options] the limit of each wait in the page
+     * @param {{ timeoutMs?: number, newWindow?: boolean }} [options] the limit of each wait in the page; newWindow
+     *     false: a tab of the window that is there
      * @returns {Promise<Page>}
      */
-    async page(options) {
-        const target = await this.#pipe.send('Target.createTarget', { url: 'about:blank', newWindow: true });
+    async page({ newWindow = true, ...options } = {}) {
+        const target = await this.#pipe.send('Target.createTarget', { url: 'about:blank', newWindow });
         return await Page.attach(this.#pipe, target.targetId, options);
     }
 

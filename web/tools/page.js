@@ -155,6 +155,21 @@ export class Page {
         await this.#send('Emulation.setEmulatedMedia', { features: list });
     }
 
+    /** 'frozen': its tasks stand still, as those of a tab that the browser has put aside; 'active': they go on. */
+    async lifecycle(state) {
+        await this.#send('Page.setWebLifecycleState', { state });
+    }
+
+    /** Brings it before the other pages of its window, which are hidden then. */
+    async bringToFront() {
+        await this.#send('Page.bringToFront');
+    }
+
+    /** Says by itself no more that it has the focus, so that it can be hidden. */
+    async releaseFocus() {
+        await this.#send('Emulation.setFocusEmulationEnabled', { enabled: false });
+    }
+
     /** Collects all garbage, with what only our record of the console kept alive. */
     async collectGarbage() {
         await this.#send('Runtime.discardConsoleEntries');

@@ -3,6 +3,7 @@
  * i is 32 bits (a Number), I is 64 bits (a BigInt, or it throws), v is nothing.
  */
 import { EbbError } from './errors.js';
+import { decode, encode } from './utf8.js';
 
 export const ABI_VERSION = 1;
 
@@ -29,18 +30,12 @@ export const NAMES = {
 const CANCEL_KINDS = 10;
 const OBLIGATIONS = 6;
 
-const SCRATCH = 4096;
 const SITES = 4096;
 const TOO_MANY = '(one name too many)';
-const utf8 = { encoder: new TextEncoder(), decoder: new TextDecoder() };
+const MESSAGE = 64; /* characters of a message that the kernel is given: it keeps 47 bytes */
 
 export function u64(value) {
     return BigInt.asUintN(64, value);
-}
-
-/** Bytes as text. Copied first: a decoder refuses to read memory that is shared. */
-export function decode(bytes) {
-    return utf8.decoder.decode(bytes.slice());
 }
 
 function mismatch(text) {
@@ -138,8 +133,9 @@ export class Abi {
 
     /** Writes a message where the next call looks for one; the kernel cuts it to what it keeps. */
     say(message) {
-        const { written } = utf8.encoder.encodeInto(String(message ?? ''), this.bytes(this.at, SCRATCH - 1));
-        this.view.setUint8(this.at + written, 0);
+        const bytes = encode(String(message ?? '').slice(0, MESSAGE));
+        this.bytes(this.at, bytes.length).set(bytes);
+        this.view.setUint8(this.at + bytes.length, 0);
     }
 
     /** The address of a site's text, which has to stay. The same text is kept once, and so many of them. */
@@ -147,7 +143,7 @@ export class Abi {
         const known = this.#sites.get(text);
         if (known !== undefined) return known;
         if (this.#sites.size >= SITES && text !== TOO_MANY) return this.site(TOO_MANY);
-        const bytes = utf8.encoder.encode(`${text}\0`);
+        const bytes = encode(`${text}\0`);
         const at = this.call.allocate(bytes.length);
         if (at === 0) return 0;
         this.bytes(at, bytes.length).set(bytes);

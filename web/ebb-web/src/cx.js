@@ -1,7 +1,8 @@
 import { SIGNAL, STATUS } from './abi.js';
 import { Finalizer, Obligation } from './duty.js';
 import { Cancelled, EbbError, safely } from './errors.js';
-import { checkFunction, checkSignal, checkTarget, nanoseconds } from './options.js';
+import { checkFunction, checkSignal, checkTarget, FOREVER, nanoseconds } from './options.js';
+import { Outcome } from './outcome.js';
 
 /**
  * What a task's function is given: who it is, and all that it may ask for. Everything that waits here is a
@@ -11,6 +12,7 @@ export class Cx {
     #rt;
     #task;
     #controller;
+    #cleanup; /* the controller of the signal under a mask, once the other one has aborted */
     #aborted = false; /* the poll that aborts the signal has been */
     #told = false; /* a wait of it was rejected because it is cancelled */
     #waits; /* a Set */
@@ -25,13 +27,24 @@ export class Cx {
         return this.#task;
     }
 
-    /** An AbortSignal that aborts in the pump turn after a request, once nothing masks it. */
+    /**
+     * An AbortSignal that aborts in the pump turn after a request, once nothing masks it. To clean up, under a mask or
+     * in a finalizer, there is another one after that, which aborts at force.
+     */
     get signal() {
+        if (this.#cleaning) {
+            this.#cleanup ??= new AbortController();
+            return this.#cleanup.signal;
+        }
         if (this.#controller === undefined) {
             this.#controller = new AbortController();
             if (this.#aborted) this.#controller.abort(this.reason());
         }
         return this.#controller.signal;
+    }
+
+    get #cleaning() {
+        return this.#aborted && !this.#task.ended && !this.cancelled;
     }
 
     get #bits() {
@@ -155,11 +168,27 @@ export class Cx {
     sleep(ms) {
         return this.#wait('sleep', (wait) => {
             wait.due = this.#rt.deadline(nanoseconds(ms, 'cx.sleep'));
-            const id = this.#rt.abi.call.timer_arm(this.#task.id, wait.due);
-            this.#check(this.#rt.abi.call.id_status(id), 'sleep');
-            wait.drop = () => this.#rt.disarm(id);
+            let timer = this.#arm(wait.due);
+            const awake = this.#rt.slept({
+                sooner: (span) => {
+                    if (wait.due === FOREVER) return;
+                    wait.due = wait.due > span ? wait.due - span : 1n;
+                    this.#rt.disarm(timer);
+                    timer = this.#arm(wait.due);
+                },
+            });
+            wait.drop = () => {
+                awake();
+                this.#rt.disarm(timer);
+            };
             this.#rt.schedule();
         });
+    }
+
+    #arm(due) {
+        const id = this.#rt.abi.call.timer_arm(this.#task.id, due);
+        this.#check(this.#rt.abi.call.id_status(id), 'sleep');
+        return id;
     }
 
     /** Lets others run first. */
@@ -175,6 +204,7 @@ export class Cx {
         const theirs = Promise.resolve(promise);
         theirs.catch(() => {}); /* it was handed to us, also if we do not wait for it any more */
         return this.#wait('wait', (wait) => {
+            this.#notForItself(Outcome.ownerOf(promise));
             const settled = (settle) => (value) => {
                 if (!this.#waits.has(wait)) return;
                 wait.due = 0n;
@@ -183,6 +213,16 @@ export class Cx {
             };
             theirs.then(settled(wait.resolve), settled(wait.reject));
         });
+    }
+
+    /** A task that waits for its own end, or for that of a region it is in, would wait for ever. */
+    #notForItself(owner) {
+        if (owner === undefined) return;
+        let region = this.#task.region;
+        while (region !== undefined && region !== owner) region = region.parent;
+        if (owner !== this.#task && region === undefined) return;
+        const what = owner === this.#task ? 'itself' : `region ${owner.name}, which it is in`;
+        throw new EbbError('EBB_ERR_INVALID', `cx.wait: task ${this.#task.name} would wait for ${what}, for ever`);
     }
 
     /** The next event of that type. Its listener goes when the wait is over, whatever ended it. */
@@ -265,8 +305,11 @@ export class Cx {
         if (theirs === undefined || theirs === null) return { signal: this.signal, failed: () => {} };
         checkSignal(theirs);
         this.#joint ??= new Map();
-        if (!this.#joint.has(theirs)) this.#joint.set(theirs, this.#follow(theirs));
-        const joint = this.#joint.get(theirs);
+        let joint = this.#joint.get(theirs);
+        if (joint === undefined || (joint.signal.aborted && this.#cleaning)) {
+            joint = this.#follow(theirs);
+            this.#joint.set(theirs, joint);
+        }
         joint.fetches += 1;
         return joint;
     }
@@ -278,17 +321,17 @@ export class Cx {
             leave();
         };
         const leave = this.#task.onSettled(() => {
-            this.#joint.delete(theirs);
+            if (this.#joint.get(theirs) === joint) this.#joint.delete(theirs);
             theirs.removeEventListener('abort', abort);
         });
         if (theirs.aborted) both.abort(theirs.reason);
         else theirs.addEventListener('abort', abort, { once: true });
-        if (this.#aborted) both.abort(this.reason());
+        if (this.cancelled) both.abort(this.reason());
         const failed = () => {
             joint.fetches -= 1;
             if (joint.fetches === 0) leave();
         };
-        const joint = { signal: both.signal, both, fetches: 0, failed };
+        const joint = { signal: both.signal, both, fetches: 0, failed, cleanup: this.#cleaning };
         return joint;
     }
 
@@ -311,12 +354,14 @@ export class Cx {
 
     /** The end of a poll: if it is asked to stop, whoever has its signal hears of it. */
     signalled(signal) {
-        if ((signal & SIGNAL.CANCEL) === 0 || this.#aborted) return;
+        if ((signal & SIGNAL.CANCEL) === 0) return;
         this.#aborted = true;
-        if (this.#controller === undefined && this.#joint === undefined) return;
+        if (this.#controller === undefined && this.#cleanup === undefined && this.#joint === undefined) return;
         const reason = this.reason();
-        this.#controller?.abort(reason);
-        for (const { both } of this.#joint?.values() ?? []) both.abort(reason);
+        const forced = (signal & SIGNAL.OVERDUE) !== 0;
+        this.#controller?.abort(reason); /* does nothing the second time */
+        if (forced) this.#cleanup?.abort(reason);
+        for (const { both, cleanup } of this.#joint?.values() ?? []) if (forced || !cleanup) both.abort(reason);
     }
 
     #end(wait, settle) {

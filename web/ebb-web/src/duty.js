@@ -72,14 +72,15 @@ export class Finalizer {
         this.#fn = undefined;
         this.#task.cx.polled(signal);
         this.#task.cx.signalled(signal);
-        if (signal & SIGNAL.OVERDUE && this.#status === STATUS.PENDING) this.#rt.overdue(this.#task);
+        if (signal & SIGNAL.OVERDUE && this.#status === STATUS.PENDING) this.#task.cut();
         if (fn !== undefined) start(fn, this.#task.cx, () => this.#settle(STATUS.OK), (error) => this.#threw(error));
         return this.#status;
     }
 
     #threw(error) {
-        if (!isAbort(error)) this.#task.finalizerFailed(error);
-        this.#settle(isAbort(error) ? STATUS.CANCELLED : STATUS.FAILED);
+        const cancelled = isAbort(error) && this.#task.cx.asked;
+        if (!cancelled) this.#task.finalizerFailed(error);
+        this.#settle(cancelled ? STATUS.CANCELLED : STATUS.FAILED);
     }
 
     #settle(status) {

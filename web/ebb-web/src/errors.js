@@ -16,12 +16,18 @@ export class EbbError extends Error {
 
 /**
  * A task was asked to stop. It has the name that the platform's own cancellations have, so code that knows
- * AbortError knows this one too.
+ * AbortError knows this one too; if the cancel began with a timeout it is a TimeoutError.
  */
 export class Cancelled extends Error {
-    /** @param {{ kind: string, severity: string, epoch: number, message: string, cause?: unknown }} why */
+    #name;
+
+    /**
+     * @param {{ kind: string, severity: string, epoch: number, message: string, cause?: unknown, rootKind?: string }}
+     *     why `rootKind`: of the region where the cancel began, if the kind is PARENT
+     */
     constructor(why) {
         super(why.message ? `${why.kind}: ${why.message}` : why.kind, { cause: why.cause });
+        this.#name = (why.rootKind ?? why.kind) === 'TIMEOUT' ? 'TimeoutError' : 'AbortError';
         this.kind = why.kind;
         this.severity = why.severity;
         this.epoch = why.epoch;
@@ -29,13 +35,20 @@ export class Cancelled extends Error {
     }
 
     get name() {
-        return 'AbortError';
+        return this.#name;
     }
 }
 
 /** True for what a cancelled task ends with: ours, and what fetch and friends throw when their signal aborts. */
 export function isAbort(error) {
-    return error instanceof Error && error.name === 'AbortError';
+    return error instanceof Cancelled || (isError(error) && error.name === 'AbortError');
+}
+
+/** True for errors of any realm: in jsdom those of the page are no instances of the package's own Error. */
+export function isError(value) {
+    return value instanceof Error
+        || (typeof value === 'object' && value !== null && typeof value.name === 'string'
+            && typeof value.message === 'string');
 }
 
 /** Calls somebody else's code, a removeEventListener for one, which may throw and must not keep us from going on. */

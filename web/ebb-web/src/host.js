@@ -1,4 +1,5 @@
 import { EbbError } from './errors.js';
+import { checkTarget } from './options.js';
 
 /** What a runtime can't do without. `fetch` and `clearTimeout` are for those who use them. */
 const NEEDED = ['queueMicrotask', 'MessageChannel', 'setTimeout', 'now'];
@@ -32,7 +33,8 @@ export function checkHost(host) {
         throw new TypeError(`new Runtime(host): expected an object with ${NEEDED.join(', ')}; found ${host}`);
     }
     for (const name of NEEDED) capability(host, name);
-    const { queueMicrotask, setTimeout, clearTimeout, fetch, now, MessageChannel } = host;
+    const { queueMicrotask, setTimeout, clearTimeout, fetch, now, MessageChannel, page } = host;
+    if (page !== undefined) checkTarget(page, 'pagehide', 'page');
     return {
         queueMicrotask: (fn) => queueMicrotask(fn),
         setTimeout: (fn, ms) => setTimeout(fn, ms),
@@ -40,6 +42,7 @@ export function checkHost(host) {
         fetch: typeof fetch === 'function' ? (input, init) => fetch(input, init) : fetch,
         now: () => now(),
         MessageChannel,
+        page,
     };
 }
 

@@ -1,5 +1,5 @@
 /** Why something is to stop, from what a caller has at hand: a text, an error, or an object that says it all. */
-import { Cancelled } from './errors.js';
+import { Cancelled, isError } from './errors.js';
 import { checkKeys, printable } from './options.js';
 
 /** What a task passes on that was told PARENT: no kind of the caller's, but no weaker than it was. */
@@ -7,7 +7,7 @@ const BY_SEVERITY = { polite: 'USER', urgent: 'TIMEOUT', forced: 'SHUTDOWN' };
 
 /** @returns {{ kind: string, message: string, within?: number, polls?: number }} */
 export function reasonOf(reason) {
-    if (reason instanceof Error) return ofError(reason);
+    if (isError(reason)) return ofError(reason);
     if (typeof reason !== 'object' || reason === null) return { kind: 'USER', message: printable(reason ?? '') };
     checkKeys(reason, ['kind', 'message', 'within', 'polls'], 'reason of a cancel');
     return { ...reason, kind: reason.kind ?? 'USER', message: printable(reason.message ?? '') };
@@ -23,7 +23,7 @@ function ofError(error) {
 /** What the abort of a signal gave as its reason: anything at all, and no reason to throw. */
 export function reasonOfAbort(reason) {
     try {
-        return reason instanceof Error ? ofError(reason) : { kind: 'USER', message: printable(reason ?? '') };
+        return isError(reason) ? ofError(reason) : { kind: 'USER', message: printable(reason ?? '') };
     } catch {
         return { kind: 'USER', message: '' };
     }

@@ -1,9 +1,11 @@
 import { STATUS } from './abi.js';
-import { Cancelled, EbbError, raise, safely } from './errors.js';
+import { Cancelled, EbbError, safely } from './errors.js';
 import { checkFunction, printable, regionOptions, taskOptions } from './options.js';
+import { Alarm, Outcome } from './outcome.js';
 import { Task } from './task.js';
 
 const FAILURES = 100; /* that a report has */
+const CUTS = 1000; /* that a report names */
 
 /**
  * A region owns tasks and regions; nothing in it outlives it. It is closed (no new work, what runs may finish),
@@ -16,30 +18,33 @@ export class Region {
     #rt;
     #slot = 0;
     #unlink;
-    #failures = []; /* of its tasks; the first is its own */
+    #failures = []; /* of its tasks, as alarms */
     #suppressed = []; /* what was thrown by tasks that end as cancelled */
     #told = {}; /* the last reason that its tasks were told, and what that said */
     #reason; /* once it has closed, as #info */
     #info;
-    #resolve;
-    #reject;
+    #done;
     #report; /* once it has closed */
+    #cuts = []; /* the first of what was forced here and below */
+    #cutCount = 0;
+    #watched = false; /* has a deadline */
+    #prompt; /* tells a failure at once, if nobody waits for `done` */
 
     /** By the runtime. */
-    constructor(rt, parent, name) {
+    constructor(rt, parent, name, collect = false) {
         this.#rt = rt;
         this.parent = parent;
         this.name = name;
-        this.done = new Promise((resolve, reject) => {
-            this.#resolve = resolve;
-            this.#reject = reject;
-        });
+        this.#prompt = collect || parent === undefined;
+        this.#done = Outcome.pending(this, () => this.#failures.forEach((alarm) => alarm.hear()));
+        this.done = this.#done.promise;
     }
 
     /** By the runtime: the kernel knows it now. */
-    admitted(id, slot, signal) {
+    admitted(id, slot, signal, timeout) {
         this.id = id;
         this.#slot = slot;
+        if (timeout !== undefined) this.#watch();
         if (signal !== undefined) this.#unlink = this.#rt.link(signal, this);
     }
 
@@ -72,7 +77,8 @@ export class Region {
         const task = new Task(rt, this, fn, name);
         const slot = rt.slots.take(task);
         const id = rt.abi.call.spawn(0n, this.id, due, polls, priority, slot, site);
-        task.admitted(rt.admit(id, slot, task, `spawn of ${name} in region ${this.name}`), slot, signal);
+        const admitted = rt.admit(id, slot, task, `spawn of ${name} in region ${this.name}`, this);
+        task.admitted(admitted, slot, signal, timeout);
         rt.schedule();
         return task;
     }
@@ -93,9 +99,6 @@ export class Region {
         heat.done.catch(() => {}); /* the winner's outcome says it all */
         try {
             return await Promise.race(list.map((fn) => heat.spawn(fn).result));
-        } catch (error) {
-            if (error?.code === 'EBB_ERR_CLOSED' && heat.epoch > 0) throw heat.reason();
-            throw error;
         } finally {
             heat.cancel({ kind: 'RACE_LOST', message: 'another was first' });
             await heat.done.catch(() => {});
@@ -119,12 +122,20 @@ export class Region {
      * @param {string | { kind?: string, message?: string, within?: number, polls?: number }} [reason]
      */
     cancel(reason) {
-        if (!this.ended) this.#rt.cancelTarget(this, reason);
+        if (this.ended) return;
+        this.#watch();
+        this.#rt.cancelTarget(this, reason);
     }
 
     /** The budget is over: what has not returned within a few turns is abandoned. */
     force() {
         if (!this.ended) this.#rt.verb('region_force', this);
+    }
+
+    /** At the end of an `await using` block: cancels what is left in it, and waits for that. */
+    async [Symbol.asyncDispose ?? Symbol.for('Symbol.asyncDispose')]() {
+        this.cancel('its block has ended');
+        await this.done;
     }
 
     /** Its state, what it was told, and how much lives in it; once it has closed, what that was then. */
@@ -166,24 +177,49 @@ export class Region {
     /** One error for all in it that are told the same, as an AbortSignal has one reason for all that listen. */
     told(why) {
         const key = `${why.kind} ${why.severity} ${why.epoch} ${why.message}`;
-        if (this.#told.key !== key) this.#told = { key, error: new Cancelled({ ...why, cause: this.causeOf() }) };
+        if (this.#told.key !== key) {
+            const rootKind = why.kind === 'PARENT' ? this.#rootKind() : undefined;
+            this.#told = { key, error: new Cancelled({ ...why, rootKind, cause: this.causeOf() }) };
+        }
         return this.#told.error;
     }
 
-    /** Throws if it has ended, by its name. */
+    /** The kind that the cancel began with, here or above. */
+    #rootKind() {
+        let region = this;
+        while (region.parent !== undefined && region.info().kind === 'PARENT') region = region.parent;
+        return region.info().kind;
+    }
+
+    #watch() {
+        if (!this.#watched) this.#rt.watch(1);
+        this.#watched = true;
+    }
+
+    /** Throws if it has ended: what cancelled it, or by its name. */
     admits(what) {
-        if (this.ended) throw new EbbError('EBB_ERR_CLOSED', `${what}: region ${this.name} has ended`);
+        if (!this.ended) return;
+        const flushed = this.#rt.flushed ? ': the runtime was flushed; make another one' : '';
+        if (this.#reason !== undefined && !this.#rt.flushed) throw this.#reason;
+        throw new EbbError('EBB_ERR_CLOSED', `${what}: region ${this.name} has ended${flushed}`);
     }
 
     /**
-     * The first failure in it stands. If somebody has asked for the result of the task that is heard enough; else
-     * whoever waits for `done` hears of it, or nobody, and then the host does. The root goes on after a failure, so
-     * that is heard at once.
+     * A task in it has failed. Whoever handles its `result` hears of that, or whoever handles `done`; else it is an
+     * unhandled rejection. A region that goes on after a failure tells of it at once, one that closes because of
+     * it when it has closed.
      */
-    failed(error, heard) {
-        if (this.#failures.length === 0 && heard) this.done.catch(() => {});
-        if (this.#failures.length < FAILURES) this.#failures.push(error);
-        if (this.parent === undefined && !heard) raise(error);
+    failed(alarm) {
+        if (this.done.handled) alarm.hear();
+        else if (this.#prompt) alarm.ring();
+        if (this.#failures.length < FAILURES) this.#failures.push(alarm);
+        else alarm.ring();
+    }
+
+    /** Something was forced before it had settled, here or below. */
+    cut(cuts, count) {
+        this.#cutCount += count;
+        this.#cuts.push(...cuts.slice(0, CUTS - this.#cuts.length));
     }
 
     /** A task in it that was cancelled has thrown something else than that. */
@@ -193,19 +229,34 @@ export class Region {
 
     /** The kernel has closed it. What follows from that comes after the batch. */
     over(status, report) {
-        const word = status === STATUS.OK ? 'ok' : status === STATUS.CANCELLED ? 'cancelled' : 'failed';
+        const failed = status !== STATUS.OK && status !== STATUS.CANCELLED;
         this.#reason = this.reason();
         this.#info = this.info();
-        this.#report = { status: word, ...report, failures: this.#failures, suppressed: this.#suppressed };
+        this.#report = {
+            status: failed ? 'failed' : this.#reason === undefined ? 'ok' : 'cancelled',
+            ...report,
+            forced: this.#cuts,
+            counts: { ...report.counts, forced: this.#cutCount },
+            failures: this.#failures.map((alarm) => alarm.error),
+            suppressed: this.#suppressed,
+        };
+        if (this.#watched) this.#rt.watch(-1);
+        this.parent?.cut(this.#cuts, this.#cutCount);
         this.#rt.slots.give(this.#slot, this);
-        this.#rt.afterBatch(() => this.#leave(status));
+        this.#rt.afterBatch(() => this.#leave(failed, status));
     }
 
-    #leave(status) {
+    /** Rejects with the first failure that nobody has heard of at its task, else with the first. */
+    #leave(failed, status) {
         if (this.#unlink !== undefined) safely(this.#unlink);
-        if (status === STATUS.OK || status === STATUS.CANCELLED) this.#resolve(this.#report);
-        else if (this.#failures.length > 0) this.#reject(this.#failures[0]);
-        else this.#reject(this.#rt.abi.error(status, `region ${this.name}`));
+        if (!failed) {
+            this.#done.resolve(this.#report);
+            return;
+        }
+        if (this.#failures.length === 0) this.failed(new Alarm(this.#rt.abi.error(status, `region ${this.name}`)));
+        const told = this.#failures.find((alarm) => !alarm.heardAtTask) ?? this.#failures[0];
+        this.#done.reject(told.error);
+        this.#failures.forEach((alarm) => alarm.ring());
     }
 
     /** Its runtime has trapped. */
@@ -213,10 +264,13 @@ export class Region {
         if (this.ended) return;
         this.#info = { state: 'Closed' };
         this.#report = {
-            status: 'failed', abandoned: [], leaked: [], counts: { abandoned: 0, leaked: 0 }, failures: [error],
-            suppressed: [],
+            status: 'failed', abandoned: [], leaked: [], forced: [], counts: { abandoned: 0, leaked: 0, forced: 0 },
+            failures: [error], suppressed: [],
         };
         if (this.#unlink !== undefined) safely(this.#unlink);
-        this.#reject(error);
+        const alarm = new Alarm(error);
+        this.failed(alarm);
+        this.#done.reject(error);
+        alarm.ring();
     }
 }

@@ -1,6 +1,7 @@
 import { Abi, NAMES, STATUS, u64 } from './abi.js';
 import { Channel } from './channel.js';
-import { Cancelled, EbbError, raise, safely } from './errors.js';
+import { Clock } from './clock.js';
+import { Cancelled, EbbError, isError, raise, safely } from './errors.js';
 import { capability, checkHost } from './host.js';
 import { Links } from './links.js';
 import { builtin } from './module.js';
@@ -9,14 +10,17 @@ import { reasonOf, reasonOfAbort } from './reason.js';
 import { Region } from './region.js';
 import { Slots } from './slots.js';
 import { TraceReader } from './trace.js';
+import { decode } from './utf8.js';
 
 const LONGEST_MS = 2 ** 31 - 1; /* what setTimeout takes */
 const TURN_MS = 8;
 const TURN_POLLS = 4096;
+const LEAST_POLLS = 512; /* of a turn, after one that took long */
 const MOST_BYTES = 2 ** 30; /* of a recorder */
 const BLAMES = 100; /* that a report names */
 const WITNESS_EPOCH = 24; /* where a witness in the scratch has its epoch */
 const BATCH_POLLS = 64; /* between two looks at the clock */
+const FLUSH_HOPS = 32; /* microtasks that code has to unwind in, between two polls of a flush */
 
 let runtimes = 0;
 
@@ -47,11 +51,14 @@ export class Runtime {
     #closing = false; /* the root may be closed after a batch */
     #timer; /* of the host, if one is set */
     #timerDue = FOREVER;
-    #epoch; /* the host's clock at the start */
+    #timerMs = Infinity; /* the clock's tick when it was set */
+    #clock;
+    #flushed = false;
     #turn = 1n;
     #batch = 0n;
     #turnBegan; /* when the first batch of this turn ran; undefined: none has */
     #turnPolls = 0;
+    #mostPolls = TURN_POLLS; /* of one turn */
     #taken = [[], [], []];
     #events;
 
@@ -64,7 +71,7 @@ export class Runtime {
     constructor(host, options = {}) {
         this.#host = checkHost(host);
         this.#options = options;
-        this.#epoch = host.now();
+        this.#clock = new Clock(this.#host.now);
         this.now = 0n;
         this.slots = new Slots();
         this.#channel = new Channel(host.MessageChannel, () => this.#newTurn());
@@ -73,6 +80,7 @@ export class Runtime {
         this.#start();
         this.root = new Region(this, undefined, 'root');
         this.root.admitted(u64(this.abi.call.root()), 0);
+        this.#host.page?.addEventListener('pagehide', this.#leave);
     }
 
     #start() {
@@ -108,6 +116,47 @@ export class Runtime {
         this.root.cancel(reason);
     }
 
+    /**
+     * For a page that is left: force, now. Every task is told, and what settles within the microtasks that follow
+     * ends as usual; the rest is abandoned, and its finalizers run. Needs no message and no timer. After it the
+     * runtime is closed. Resolves with the root's report.
+     */
+    flush() {
+        if (!this.#flushed && this.#crash === undefined && !this.root.ended) {
+            this.#flushed = true;
+            this.root.force();
+            this.afterBatch(() => this.#flush());
+        }
+        return this.root.done;
+    }
+
+    get flushed() {
+        return this.#flushed;
+    }
+
+    #leave = () => {
+        this.flush();
+    };
+
+    /** A round: all that can run does, then promises may settle. A task has eight polls, as it has at any force. */
+    async #flush() {
+        do {
+            this.#wakeOverdue();
+            do this.#run(); while (this.#moreNow());
+            for (let hop = 0; hop < FLUSH_HOPS; hop++) await null;
+        } while (this.#overdue.size > 0 || this.#moreNow());
+    }
+
+    #moreNow() {
+        return this.#crash === undefined && !this.root.ended && u64(this.abi.call.next_due()) <= this.now;
+    }
+
+    /** At the end of an `await using` block: cancels what is left, and waits for that. */
+    async [Symbol.asyncDispose ?? Symbol.for('Symbol.asyncDispose')]() {
+        this.cancel('its block has ended');
+        await this.close();
+    }
+
     /** What the kernel counts. */
     stats() {
         this.abi.call.stats();
@@ -125,7 +174,7 @@ export class Runtime {
     /** The live tree as text, a line an object. */
     dump() {
         this.abi.call.dump();
-        return new TextDecoder().decode(this.#take(2));
+        return decode(this.#take(2));
     }
 
     /** The trace since the last time, as bytes to append to a file. `flush`: the block in hand too. */
@@ -269,12 +318,22 @@ export class Runtime {
 
     /** Tells the kernel the time, and returns it: nanoseconds since the runtime was made. */
     clock() {
-        const now = BigInt(Math.round((this.#host.now() - this.#epoch) * 1e6));
+        const now = this.#clock.tell();
         if (now > this.now) {
             this.now = now;
             this.abi.call.advance(now);
         }
         return this.now;
+    }
+
+    /** A deadline begins to depend on the clock, or ceases to. */
+    watch(n) {
+        this.#clock.watch(n);
+    }
+
+    /** A sleep that follows the host's time; see Clock. */
+    slept(sleep) {
+        return this.#clock.slept(sleep);
     }
 
     /** The time after so many nanoseconds; 0 if there is no such span, for ever if it is too long. */
@@ -291,20 +350,27 @@ export class Runtime {
         parent.admits(`region ${name}`);
         const due = this.deadline(timeout);
         const site = abi.site(name);
-        const region = new Region(this, parent, name);
+        const region = new Region(this, parent, name, (flags & 1) !== 0);
         const slot = slots.take(region);
         const id = abi.call.region_open(owner === undefined ? 0n : owner.id, parent.id, flags, due, priority, slot, site);
-        region.admitted(this.admit(id, slot, region, `region ${name} in ${parent.name}`, asker), slot, signal);
+        const admitted = this.admit(id, slot, region, `region ${name} in ${parent.name}`, asker ?? parent);
+        region.admitted(admitted, slot, signal, timeout);
         if (due !== 0n) this.schedule(); /* there is a timer to be set */
         return region;
     }
 
-    /** The id that a constructor returned, or its error; then the slot is free again. `asker`: the cx that asked. */
+    /**
+     * The id that a constructor returned, or its error; then the slot is free again. `asker` is the cx that asked, or
+     * the region that was asked. A region that is cancelled refuses with what cancelled it: who asks is most often one
+     * of its tasks, and JavaScript does not tell.
+     */
     admit(id, slot, item, what, asker) {
         const status = this.abi.call.id_status(id);
         if (status === STATUS.OK) return u64(id);
         this.slots.give(slot, item);
-        if (status === STATUS.CANCELLED && asker !== undefined) throw asker.reason();
+        const refused = status === STATUS.CANCELLED || status === STATUS.CLOSED;
+        const reason = refused && !this.#flushed ? asker.reason() : undefined;
+        if (reason !== undefined) throw reason;
         const hint = status === STATUS.CLOSED ? ' (to wait for what runs and go on admitting, use join(), not close())' : '';
         throw this.abi.error(status, what, hint);
     }
@@ -321,7 +387,7 @@ export class Runtime {
     cancelTarget(target, reason) {
         if (this.#crash !== undefined) return;
         const { kind, message, within, polls } = reasonOf(reason);
-        const cause = reason instanceof Error && !(reason instanceof Cancelled) ? reason : undefined;
+        const cause = isError(reason) && !(reason instanceof Cancelled) ? reason : undefined;
         const { call } = this.abi;
         const number = this.abi.cancelKind(kind);
         const budget = this.#budget(within, polls, target);
@@ -400,14 +466,25 @@ export class Runtime {
     #newTurn() {
         this.#turn += 1n;
         this.#batch = 0n;
+        if (this.#turnBegan !== undefined) this.#fit(this.#host.now() - this.#turnBegan);
         this.#turnBegan = undefined;
         this.#turnPolls = 0;
         if (this.#crash !== undefined || this.root.ended) return;
         this.abi.call.turn(this.#turn, this.#batch + 1n);
+        this.#wakeOverdue();
+        if (this.#byMessage) this.#run();
+    }
+
+    /** What the polls of a turn set going, tasks that unwind for one, takes time too: then the next has fewer. */
+    #fit(ms) {
+        if (ms > 2 * TURN_MS) this.#mostPolls = Math.max(LEAST_POLLS, this.#mostPolls >> 1);
+        else this.#mostPolls = Math.min(TURN_POLLS, this.#mostPolls * 2);
+    }
+
+    #wakeOverdue() {
         const overdue = this.#overdue;
         this.#overdue = new Set();
         for (const task of overdue) if (!task.ended) this.wake(task.id);
-        if (this.#byMessage) this.#run();
     }
 
     /** Runs the pump soon, never now. */
@@ -421,7 +498,7 @@ export class Runtime {
 
     #spent() {
         if (this.#turnBegan === undefined) return false;
-        return this.#turnPolls >= TURN_POLLS || this.#host.now() - this.#turnBegan >= TURN_MS;
+        return this.#turnPolls >= this.#mostPolls || this.#host.now() - this.#turnBegan >= TURN_MS;
     }
 
     #run() {
@@ -473,11 +550,13 @@ export class Runtime {
     }
 
     #setTimer(due) {
-        if (due === this.#timerDue) return;
+        const { tickMs } = this.#clock;
+        if (due === this.#timerDue && tickMs === this.#timerMs) return;
         this.#dropTimer();
         if (due === FOREVER) return;
         this.#timerDue = due;
-        const ms = Math.min(LONGEST_MS, Math.ceil(Number(due - this.now) / 1e6));
+        this.#timerMs = tickMs;
+        const ms = Math.min(LONGEST_MS, tickMs, Math.ceil(Number(due - this.now) / 1e6));
         const set = this.#timer = this.#host.setTimeout(() => {
             if (set !== this.#timer) return; /* one that nobody could take back */
             this.#timerDue = FOREVER;
@@ -492,11 +571,17 @@ export class Runtime {
         this.#timerDue = FOREVER;
     }
 
+    /** Lets go of what it has of the host. */
+    #shut() {
+        this.#dropTimer();
+        this.#channel.close();
+        this.#host.page?.removeEventListener('pagehide', this.#leave);
+    }
+
     #rootClosed() {
         const info = this.regionInfo(this.root.id);
         if (info.state !== 'Closed') return false;
-        this.#dropTimer();
-        this.#channel.close();
+        this.#shut();
         const status = info.status === 'EBB_OK' ? STATUS.OK : info.status === 'EBB_CANCELLED' ? STATUS.CANCELLED
             : STATUS.FAILED;
         this.root.over(status, this.#report(this.root.id, info.abandoned, info.leaked));
@@ -571,8 +656,7 @@ export class Runtime {
             }
             this.#crash[name] = this.#take(what);
         }
-        this.#dropTimer();
-        this.#channel.close();
+        this.#shut();
         this.#host.queueMicrotask(() => {
             this.#afterThat(); /* some had ended just before */
             [...this.slots.all(), this.root].forEach((each) => each.lost?.(told));

@@ -3,6 +3,7 @@ import { Cx } from './cx.js';
 import { start } from './duty.js';
 import { Cancelled, isAbort, safely } from './errors.js';
 import { FOREVER } from './options.js';
+import { Alarm, Outcome } from './outcome.js';
 
 /**
  * A task: an async function that the kernel polls.
@@ -25,6 +26,9 @@ export class Task {
     #result; /* { promise, resolve, reject }, once somebody has asked for it */
     #final = STATUS.PENDING; /* what the task ended with, once it has */
     #witness; /* the last one, if it was ever cancelled */
+    #alarm; /* of its failure */
+    #watched = false; /* has a deadline */
+    #cut = false; /* force came before the function or a finalizer had settled */
 
     /** By Region.spawn. */
     constructor(rt, region, fn, name) {
@@ -36,9 +40,10 @@ export class Task {
     }
 
     /** By Region.spawn: the kernel knows it now. */
-    admitted(id, slot, signal) {
+    admitted(id, slot, signal, timeout) {
         this.id = id;
         this.#slot = slot;
+        if (timeout !== undefined) this.#watch();
         if (signal !== undefined) this.#unlink = this.#rt.link(signal, this);
     }
 
@@ -49,8 +54,7 @@ export class Task {
     /** A promise of what its function returned; rejected with what it threw, or with Cancelled. */
     get result() {
         if (this.#result === undefined) {
-            this.#result = deferred();
-            this.#result.promise.catch(() => {}); /* a failure is the region's: nobody has to look here */
+            this.#result = Outcome.pending(this, () => this.#alarm?.hearAtTask());
             if (this.ended) this.#tell();
         }
         return this.#result.promise;
@@ -68,7 +72,9 @@ export class Task {
 
     /** Asks it to stop. Never fails, and never runs its code. */
     cancel(reason) {
-        if (!this.ended) this.#rt.cancelTarget(this, reason);
+        if (this.ended) return;
+        this.#watch();
+        this.#rt.cancelTarget(this, reason);
     }
 
     /** Its budget is over: what does not return within a few turns is abandoned. */
@@ -83,9 +89,22 @@ export class Task {
     poll(signal) {
         if (this.#fn === undefined) this.cx.polled(signal);
         else this.#begin();
+        if (signal !== 0) this.#watch();
         this.cx.signalled(signal);
-        if (signal & SIGNAL.OVERDUE && this.#status === STATUS.PENDING) this.#rt.overdue(this);
+        if (signal & SIGNAL.OVERDUE && this.#status === STATUS.PENDING) this.cut();
         return this.#status;
+    }
+
+    /** The kernel's clock keeps page time as long as a deadline depends on it. */
+    #watch() {
+        if (!this.#watched) this.#rt.watch(1);
+        this.#watched = true;
+    }
+
+    /** Its budget is over and its code has not settled. It is polled again in the next turn. */
+    cut() {
+        this.#cut = true;
+        this.#rt.overdue(this);
     }
 
     #begin() {
@@ -104,10 +123,12 @@ export class Task {
         this.#settle(this.ended ? STATUS.CANCELLED : this.#fate(error));
     }
 
-    /** What the task returns for what its function threw. */
+    /**
+     * What the task returns for what its function threw. A Cancelled of another task that reaches one which is not
+     * cancelled is a failure like any other: its work was not done.
+     */
     #fate(error) {
-        const cancelled = error instanceof Cancelled || (isAbort(error) && this.cx.asked);
-        return cancelled ? STATUS.CANCELLED : STATUS.FAILED;
+        return isAbort(error) && this.cx.asked ? STATUS.CANCELLED : STATUS.FAILED;
     }
 
     /** One that was abandoned may still come here: a late wake, which the kernel counts. */
@@ -156,9 +177,15 @@ export class Task {
         if (status !== STATUS.OK) this.#error = this.#failure(status);
         this.#witness = witness;
         this.#final = status;
+        if (this.#watched) this.#rt.watch(-1);
+        if (this.#cut) this.region.cut([this.#cutName()], 1);
         for (const slot of this.#attached?.keys() ?? []) this.detach(slot);
         this.#rt.slots.give(this.#slot, this);
         this.#rt.afterBatch(() => this.#leave());
+    }
+
+    #cutName() {
+        return { site: this.name, region: this.region.name, abandoned: this.#status === STATUS.PENDING };
     }
 
     #leave() {
@@ -176,7 +203,9 @@ export class Task {
         if (status === STATUS.CANCELLED) return this.#cancelled();
         const thrown = this.#status === STATUS.FAILED || this.#error !== undefined;
         const error = thrown ? this.#error : this.#rt.abi.error(status, `task ${this.name}`);
-        this.region.failed(error, this.#result !== undefined);
+        this.#alarm = new Alarm(error);
+        if (this.#result?.promise.handled) this.#alarm.hearAtTask();
+        this.region.failed(this.#alarm);
         return error;
     }
 
@@ -196,12 +225,6 @@ export class Task {
         this.#final = STATUS.FAULTED;
         this.#leave();
     }
-}
-
-function deferred() {
-    const d = {};
-    d.promise = new Promise((resolve, reject) => Object.assign(d, { resolve, reject }));
-    return d;
 }
 
 /** The witness of a task that has ended without ever being asked to. */

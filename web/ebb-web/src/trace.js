@@ -1,5 +1,6 @@
 import { NAMES } from './abi.js';
 import { EbbError } from './errors.js';
+import { decode } from './utf8.js';
 
 const HEADER = 64;
 const BLOCK = 32;
@@ -117,6 +118,6 @@ export class TraceReader {
         const n = Math.min(24, view.getUint32(at + 4, true));
         if (this.#said.event !== event) this.#said = { event, bytes: [] };
         this.#said.bytes.push(...new Uint8Array(view.buffer, view.byteOffset + at + 8, n));
-        event.text = new TextDecoder().decode(Uint8Array.from(this.#said.bytes));
+        event.text = decode(this.#said.bytes);
     }
 }

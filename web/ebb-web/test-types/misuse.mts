@@ -64,3 +64,9 @@ region.over(0, {});
 const kind: CancelKind = 'NONE';
 
 console.log(text, deadline, phase, kind);
+
+// @ts-expect-error: a click has no key
+task.cx.once(window, 'click').then((event) => event.key);
+// @ts-expect-error: what a race gives is what one of its functions does
+const won: Promise<string> = region.race([() => 'text', () => 5]);
+console.log(won);

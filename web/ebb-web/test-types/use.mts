@@ -4,7 +4,7 @@ import {
     Witness,
 } from 'ebb-web';
 import type {
-    Blame, CancelEventType, CancelKind, Causes, CleanupBudget, Crash, ErrorCode, EventType, HostChannel, Lane,
+    Blame, CancelEventType, CancelKind, Causes, CleanupBudget, Crash, Cut, ErrorCode, EventType, HostChannel, Lane,
     ObligationKind, Phase, Reason, RegionInfo, RegionOptions, RegionReason, RegionState, RuntimeOptions,
     Severity, Stats,
     TaskInfo, TaskOptions, ToldKind,
@@ -65,6 +65,26 @@ function look(task: Task<number>, region: Region): void {
         region.parent?.name);
 }
 
+async function listen(cx: Cx, button: HTMLButtonElement, socket: WebSocket): Promise<void> {
+    const x: number = (await cx.once(button, 'click')).clientX;
+    const key: string = (await cx.once(window, 'keydown')).key;
+    const said: MessageEvent = await cx.once(socket, 'message');
+    const other: Event = await cx.once(new EventTarget(), 'of-my-own');
+    const stop: () => void = cx.on(document, 'pointermove', (event) => console.log(event.pressure));
+    stop();
+    console.log(x, key, said.data, other.type);
+}
+
+export async function disposed(): Promise<Report> {
+    await rt.region()[Symbol.asyncDispose]();
+    await rt[Symbol.asyncDispose]();
+    console.log(listen, rt.flushed);
+    const leaving = new Runtime({ ...hostOf(globalThis), page: window });
+    const { forced }: Report = await leaving.flush();
+    forced.map(({ site, region, abandoned }: Cut): string => `${site} in ${region} ${abandoned}`);
+    return rt.flush();
+}
+
 function report({ status, abandoned, leaked, counts, failures, suppressed }: Report): void {
     const names: (string | undefined)[] = [...abandoned, ...leaked].map((blame: Blame) => blame.site);
     console.log(status === 'failed', names, counts.abandoned + counts.leaked, failures, suppressed.length);
@@ -73,7 +93,7 @@ function report({ status, abandoned, leaked, counts, failures, suppressed }: Rep
 function complain(error: unknown): void {
     if (error instanceof Cancelled) {
         const kind: CancelKind | 'PARENT' = error.kind;
-        const name: 'AbortError' = error.name;
+        const name: 'AbortError' | 'TimeoutError' = error.name;
         console.log(kind, name, error.severity, error.epoch, error.reason, error.cause, error.message);
     } else if (error instanceof EbbError) {
         const code: ErrorCode = error.code;
@@ -105,7 +125,10 @@ export async function main(): Promise<void> {
     const region = rt.region({ ...common, collect: true });
     const task: Task<number> = region.spawn(work, { ...common, polls: 100 });
     const sync: Task<string> = region.spawn(() => 'text');
-    const won: number | string = await region.race<number | string>([work, () => 'first'], { timeout: 50 });
+    const won: number | string = await region.race([work, () => 'first'], { timeout: 50 });
+    const mixed: number | boolean | Response = await region.race([
+        async (cx) => (await cx.fetch('/')).clone(), async () => true, () => 1,
+    ]);
     const text: string = await sync.result;
     const polite: Reason = { kind: 'DISCONNECT', message: 'gone' };
     const urgent: RegionReason = { kind: 'SHUTDOWN', within: 100, polls: 10 };
@@ -119,7 +142,7 @@ export async function main(): Promise<void> {
     look(task, region);
     rt.wake(task.id);
     try {
-        console.log(await task.result, won, text, task.ended, task.region.epoch, region.reason()?.severity);
+        console.log(await task.result, won, mixed, text, task.ended, task.region.epoch, region.reason()?.severity);
     } catch (error) {
         complain(error);
     }

@@ -169,6 +169,7 @@ test('a Cancelled is a reason to cancel with: its kind, its message, not prefixe
 test('listeners: one while the work is there, none when it has settled, whatever ended it', async (t) => {
     const { host, rt } = virtual(t);
     const region = rt.region({ collect: true });
+    region.done.catch(() => {});
     const ends = {
         returns: [(cx) => cx.sleep(5), () => {}],
         throws: [async (cx) => {
@@ -196,7 +197,6 @@ test('listeners: one while the work is there, none when it has settled, whatever
     assert.equal(signal.listenerCount(), 1);
     await host.until(closed.close());
     assert.equal(signal.listenerCount(), 0);
-    region.done.catch(() => {});
 });
 
 test('listeners: a spawn that is refused leaves none', async (t) => {

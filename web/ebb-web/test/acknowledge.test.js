@@ -154,7 +154,7 @@ test('B2: the signal aborts with the reason as an error that says what, why and 
     assert.ok(signal.reason instanceof Cancelled);
     const { name, kind, severity, epoch, reason } = signal.reason;
     assert.deepEqual({ name, kind, severity, epoch, reason },
-        { name: 'AbortError', kind: 'TIMEOUT', severity: 'urgent', epoch: 1, reason: 'too slow' });
+        { name: 'TimeoutError', kind: 'TIMEOUT', severity: 'urgent', epoch: 1, reason: 'too slow' });
 });
 
 test('B2: a task that is cancelled before its first poll is called, and sees it', async (t) => {

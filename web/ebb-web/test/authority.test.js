@@ -129,8 +129,9 @@ test('INV-6: a fetch that is no function is refused by name too', async (t) => {
     const host = new VirtualHost();
     const rt = new Runtime({ ...host.capabilities, fetch: 'https://example.org/' });
     const task = rt.region({ collect: true }).spawn((cx) => cx.fetch('/'));
+    const refused = assert.rejects(task.result, { code: 'EBB_ERR_CAPABILITY', message: /\bfetch\b/ });
     await host.settle();
-    await assert.rejects(task.result, { code: 'EBB_ERR_CAPABILITY', message: /\bfetch\b/ });
+    await refused;
 });
 
 test('INV-6: without clearTimeout timers that are not needed any more come and do nothing', async () => {

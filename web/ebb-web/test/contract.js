@@ -13,7 +13,7 @@ export const CANCEL_EVENTS = [
 ];
 /** What the report of a region has besides its status, if all went well in it. */
 export const CLEAN = {
-    abandoned: [], leaked: [], counts: { abandoned: 0, leaked: 0 }, failures: [], suppressed: [],
+    abandoned: [], leaked: [], forced: [], counts: { abandoned: 0, leaked: 0, forced: 0 }, failures: [], suppressed: [],
 };
 const REGION_STATES = ['Open', 'Closing', 'Draining', 'Finalizing', 'Closed'];
 

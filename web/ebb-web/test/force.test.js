@@ -16,7 +16,8 @@ test('a task that never returns after force is abandoned and named, and its regi
     const report = await host.until(region.done);
     assert.deepEqual(report, {
         ...CLEAN, status: 'cancelled', abandoned: [{ id: task.id, site: 'stubborn' }],
-        counts: { abandoned: 1, leaked: 0 },
+        forced: [{ site: 'stubborn', region: 'region', abandoned: true }],
+        counts: { abandoned: 1, leaked: 0, forced: 1 },
     });
     await assert.rejects(task.result, { name: 'AbortError', kind: 'BUDGET' });
     assert.equal(rt.stats().abandoned, 1);

@@ -69,7 +69,7 @@ test('a timeout of 0 is over at once, at time 0 as well', async (t) => {
     const region = rt.region();
     const task = region.spawn((cx) => cx.sleep(1000), { timeout: 0 });
     await host.pass(2);
-    await assert.rejects(task.result, { name: 'AbortError', kind: 'TIMEOUT' });
+    await assert.rejects(task.result, { name: 'TimeoutError', kind: 'TIMEOUT' });
 });
 
 for (const bad of [-1, NaN, '10', null, 10n, {}]) {

@@ -95,6 +95,7 @@ test('B3: a wait that begins in a mask and outlives it ends when the mask does',
 test('B3: masks nest to 32, and the 33rd is an error by name', async (t) => {
     const { host, rt } = virtual(t);
     const region = rt.region({ collect: true });
+    region.done.catch(() => {});
     const deepest = region.spawn((cx) => masked(cx, 32, () => rt.info(cx.task.id).mask));
     const tooDeep = region.spawn((cx) => masked(cx, 33, () => assert.fail('not reached')));
     await host.settle();

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 
-import { decode } from '../src/abi.js';
+import { decode } from '../src/utf8.js';
 import { virtual } from './virtual-host.js';
 
 const never = () => new Promise(() => {});

@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 
-import { Runtime } from '../index.js';
+import { Cancelled, Runtime } from '../index.js';
 import { assertFollows, KINDS } from './contract.js';
 import { VirtualHost } from './virtual-host.js';
 
@@ -134,7 +134,13 @@ export class Program {
             () => task && rt.wake(task.id), () => this.gates.pop()?.(),
             () => this.target.dispatchEvent(new Event('go')), () => rt.dump(),
         ];
-        refused(() => chance.pick(acts)());
+        refused(() => {
+            try {
+                return chance.pick(acts)();
+            } catch (error) {
+                if (!(error instanceof Cancelled)) throw error; /* the region is cancelled, and refuses with that */
+            }
+        });
     }
 
     /** What a task does. */

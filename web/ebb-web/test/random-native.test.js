@@ -53,6 +53,29 @@ test('the native kernel replays the journal of a random program to the same byte
     }
 });
 
+test('a recording that was flushed midway replays event for event', { skip }, async (t) => {
+    const file = directory(t);
+    const { host, rt } = virtual(t, { journal: 1 << 20 });
+    const pieces = { trace: [], journal: [] };
+    const take = () => {
+        pieces.trace.push(rt.takeTrace({ flush: true }));
+        pieces.journal.push(rt.takeJournal({ flush: true }));
+    };
+    const region = rt.region({ timeout: 3000 });
+    for (let i = 0; i < 5; i++) {
+        region.spawn((cx) => cx.sleep(1000 * i));
+        await host.pass(100);
+        take();
+    }
+    region.cancel('enough');
+    await host.until(region.done);
+    await host.until(rt.close());
+    take();
+    for (const [name, bytes] of Object.entries(pieces)) writeFileSync(file(name), Buffer.concat(bytes));
+    ebb('flushed', 'journal', 'replay', file('journal'), '--trace', file('replayed'), '--compare', file('trace'));
+    assert.ok(!readFileSync(file('replayed')).equals(readFileSync(file('trace'))), 'the blocks are other ones');
+});
+
 test('the events that JavaScript reads are those that the native command reads', { skip }, async (t) => {
     const file = directory(t);
     for (let seed = 3001; seed <= 3010; seed++) {

@@ -92,7 +92,7 @@ test('cancel asks everything in it to stop, and done says cancelled when all has
     const report = await host.until(region.done);
     assert.deepEqual(log, [0, 1, 2]);
     assert.deepEqual(report, { status: 'cancelled', ...CLEAN });
-    assert.throws(() => region.spawn(never), { name: 'EbbError' });
+    assert.throws(() => region.spawn(never), { name: 'AbortError', reason: 'closing time' });
     assert.equal(region.epoch, 1);
 });
 

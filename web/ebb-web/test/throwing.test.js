@@ -156,6 +156,7 @@ test('an addEventListener that throws fails the wait; a removeEventListener is h
     const heard = hears(t);
     const { host, rt } = virtual(t);
     const region = rt.region({ collect: true });
+    region.done.catch(() => {});
     const refuses = {
         addEventListener() {
             throw new RangeError('no listeners here');

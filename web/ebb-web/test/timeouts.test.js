@@ -21,7 +21,7 @@ test('a task that takes too long is cancelled with TIMEOUT, and has its budget t
     await host.pass(49);
     assert.equal(task.witness().epoch, 0);
     await host.pass(150);
-    await assert.rejects(task.result, { name: 'AbortError', kind: 'TIMEOUT', severity: 'urgent' });
+    await assert.rejects(task.result, { name: 'TimeoutError', kind: 'TIMEOUT', severity: 'urgent' });
     assert.ok(log[0] >= 150 && log[0] <= 153, `${log}`);
 });
 

@@ -1,0 +1,1 @@
+export default { testEnvironment: 'jsdom', testMatch: ['**/shared/*.spec.js'], transform: {} };
