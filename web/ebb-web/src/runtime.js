@@ -527,7 +527,7 @@ export class Runtime {
         };
         return {
             poll: guard((slot, signal) => slots.at(slot).poll(signal), STATUS.FAULTED),
-            finalize: guard((slot, signal) => slots.at(slot).finalize(signal), STATUS.FAULTED),
+            finalize: guard((slot, signal, task) => slots.at(slot).finalize(signal, u64(task)), STATUS.FAULTED),
             ended: guard((slot, status) => slots.at(slot).over(status, this.#lastWitness())),
             aborted: guard((slot) => slots.at(slot).aborted()),
             closed: guard((slot, status, abandoned, leaked) => {

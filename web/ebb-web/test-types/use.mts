@@ -113,6 +113,9 @@ export async function main(): Promise<void> {
     task.cancel('text');
     task.cancel(new Error('error'));
     task.force();
+    region.defer(async (cx) => cx.sleep(1));
+    const held: Obligation = region.reserve('lease', () => {});
+    held.commit();
     region.cancel(urgent);
     region.cancel();
     region.force();
