@@ -17,6 +17,10 @@ cd '${stage}' && ${command}")
     ebb_web_test(chromium "node tools/browser-tests.js --ebb \"$EBB\" --dir .")
     ebb_web_test(tools "node --test tools/test/*.test.js")
     ebb_web_test(types "tsc -p ebb-web/test-types")
+    # Bundles of Vite and webpack, which npm installs into build/npm when it is first asked to.
+    add_test(NAME web_bundle COMMAND node --test web/bundle/test/bundle.test.js WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+    set_tests_properties(web_bundle PROPERTIES TIMEOUT ${EBB_TEST_TIMEOUT_S}
+        ENVIRONMENT "EBB=$<TARGET_FILE:ebb_cli>;EBB_WEB=${stage};EBB_NPM=${PROJECT_SOURCE_DIR}/build/npm")
     # What takes real time in them must not wait for a processor.
     set_tests_properties(web_node web_chromium web_tools PROPERTIES PROCESSORS 2)
 endif()

@@ -63,7 +63,8 @@ function checkExports(exports) {
 
 function checkImports(module) {
     if (!(module instanceof WebAssembly.Module)) {
-        throw new TypeError(`module: expected a WebAssembly.Module; found ${Object.prototype.toString.call(module)}`);
+        throw new TypeError(`module: expected a WebAssembly.Module; found ${Object.prototype.toString.call(module)}`
+            + `${module === undefined ? " (ebb-web/core has none of its own; compile ebb-web/ebb.wasm, or import 'ebb-web')" : ''}`);
     }
     for (const { module: from, name } of WebAssembly.Module.imports(module)) {
         if (from !== 'ebb' || !Object.hasOwn(IMPORTS, name)) throw mismatch(`it asks for ${from}.${name}`);

@@ -3,7 +3,6 @@ import { Channel } from './channel.js';
 import { Cancelled, EbbError, raise, safely } from './errors.js';
 import { capability, checkHost } from './host.js';
 import { Links } from './links.js';
-import { builtin } from './module.js';
 import { checkKeys, FOREVER, integer, nanoseconds, printable, regionOptions } from './options.js';
 import { reasonOf, reasonOfAbort } from './reason.js';
 import { Region } from './region.js';
@@ -68,7 +67,7 @@ export class Runtime {
         this.now = 0n;
         this.slots = new Slots();
         this.#channel = new Channel(host.MessageChannel, () => this.#newTurn());
-        this.abi = new Abi(options.module ?? builtin(), this.#callbacks(), (error) => this.#trapped(error));
+        this.abi = new Abi(options.module, this.#callbacks(), (error) => this.#trapped(error));
         this.id = runtimes++ % 255 + 1;
         this.#start();
         this.root = new Region(this, undefined, 'root');

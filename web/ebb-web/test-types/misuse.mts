@@ -3,6 +3,7 @@
  */
 import { Cancelled, Cx, EbbError, hostOf, Obligation, Region, Runtime, Task, TraceReader } from 'ebb-web';
 import type { CancelKind, Phase } from 'ebb-web';
+import { Runtime as CoreRuntime } from 'ebb-web/core';
 
 const rt = new Runtime(hostOf(globalThis));
 const region = rt.region();
@@ -64,3 +65,8 @@ region.over(0, {});
 const kind: CancelKind = 'NONE';
 
 console.log(text, deadline, phase, kind);
+
+// @ts-expect-error: the core has no module of its own
+new CoreRuntime(hostOf(globalThis));
+// @ts-expect-error
+new CoreRuntime(hostOf(globalThis), { trace: 1 });

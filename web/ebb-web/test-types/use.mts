@@ -143,3 +143,12 @@ export async function main(): Promise<void> {
     rt.cancel({ kind: undefined, message: 'bye' });
     report(await rt.close());
 }
+
+import { Runtime as CoreRuntime, Region as CoreRegion } from 'ebb-web/core';
+
+export function core(module: WebAssembly.Module): Runtime {
+    const region: CoreRegion = new CoreRuntime(hostOf(globalThis), { module }).region();
+    const same: Region = region;
+    console.log(same.name);
+    return new CoreRuntime(hostOf(globalThis), { module, trace: 1 << 20 });
+}
