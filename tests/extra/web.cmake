@@ -25,7 +25,7 @@ cd '${stage}' && ${command}")
     # nobody chose in the soak.
     set(mutate node web/mutate/run.js --ebb $<TARGET_FILE:ebb_cli> --dir ${stage} --fixtures fixtures/cancel)
     add_test(NAME web_mutate COMMAND node --test web/mutate/test/mutate.test.js WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-    add_test(NAME web_mutants COMMAND ${mutate} --random 12 --seconds 35 WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+    add_test(NAME web_mutants COMMAND ${mutate} --random 12 --seconds 25 WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
     add_test(NAME web_mutants_soak COMMAND ${mutate} --random 60 WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
     set_tests_properties(web_mutants PROPERTIES TIMEOUT ${EBB_TEST_TIMEOUT_S} PROCESSORS 2)
     set_tests_properties(web_mutants_soak PROPERTIES LABELS soak TIMEOUT 7200 PROCESSORS 2)

@@ -5,8 +5,6 @@
 const src = (file) => `web/ebb-web/src/${file}`;
 
 export const NAMED = [
-    { name: 'a checkpoint that never throws', file: src('cx.js'),
-        from: 'if (call.checkpoint(id) === STATUS.CANCELLED) throw this.reason();', to: 'call.checkpoint(id);' },
     { name: 'a wait that acknowledges nothing', file: src('cx.js'),
         from: 'this.#rt.abi.call.checkpoint(this.#task.id);', to: '' },
     { name: 'a mask that the kernel does not hear of', file: src('cx.js'),
@@ -37,4 +35,7 @@ export const NAMED = [
         from: 't->force_left = EBB__FORCE_POLLS;', to: 't->force_left = 2;' },
     { name: 'a witness whose phase may go back', file: 'kernel/witness.c',
         from: 'later->phase < earlier->phase', to: 'later->phase > earlier->phase + 9' },
+    /* hangs, so it comes last */
+    { name: 'a checkpoint that never throws', file: src('cx.js'),
+        from: 'if (call.checkpoint(id) === STATUS.CANCELLED) throw this.reason();', to: 'call.checkpoint(id);' },
 ];
