@@ -91,12 +91,12 @@ async function worker(queue, o, tally, end) {
 
 async function main() {
     const o = options();
+    const end = performance.now() + o.seconds * 1000;
     const named = NAMED.filter(({ name, file }) => o.only === undefined || `${name} ${file}`.includes(o.only));
     const queue = [...named, ...(o.only === undefined ? random(o) : [])];
     const tally = new Tally();
     const bench = new Bench(o.dir);
     o.limitsMs = await limits(bench.dir, o).finally(() => bench.close());
-    const end = performance.now() + o.seconds * 1000;
     await Promise.all([1, 2].map(() => worker(queue, o, tally, end)));
     tally.counts['not run'] = queue.length;
     return tally.end();
