@@ -92,17 +92,23 @@ static bool same_ends(const telling *t) {
     return same;
 }
 
+static bool same_hash(const telling *t, const char *name) {
+    json_t *expected = json_object_get(t->f->expect, name);
+    json_t *actual = json_object_get(t->run->actual, name);
+    bool same = json_equal(expected, actual) != 0;
+    if (!same && t->out != NULL) {
+        fprintf(t->out, "  %s: expected %s, found %s\n", name, json_string_value(expected),
+                json_string_value(actual));
+    }
+    return same;
+}
+
 static bool same_order(const telling *t) {
     bool differs;
     (void)first_event(json_object_get(t->f->expect, "events"), json_object_get(t->run->actual, "events"),
                       &differs);
-    json_t *expected = json_object_get(t->f->expect, "fingerprint");
-    json_t *actual = json_object_get(t->run->actual, "fingerprint");
-    bool same = json_equal(expected, actual) != 0;
-    if (!same && t->out != NULL) {
-        fprintf(t->out, "  fingerprint: expected %s, found %s\n", json_string_value(expected),
-                json_string_value(actual));
-    }
+    bool same = same_hash(t, "fingerprint");
+    same &= same_hash(t, "parity");
     size_t line =
         first_line(json_object_get(t->f->expect, "steps"), json_object_get(t->run->actual, "steps"));
     return !differs && same && line == 0;

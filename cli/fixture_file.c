@@ -45,6 +45,7 @@ static const field expect_fields[] = {
     {"chains", OBJECT_OF_TEXTS, true},
     {"steps", TEXTS, false},
     {"fingerprint", HASH, false},
+    {"parity", HASH, false},
 };
 
 /* ---- shapes ----------------------------------------------------------------------------------- */

@@ -20,7 +20,7 @@ typedef struct runner {
     ebb_rt *rt;
     ebb__script *script;
     ebb_check *check;
-    ebb_fingerprint *fingerprint;
+    ebb_fingerprint *fingerprint, *parity;
     ebb_reader reader;
     bool reading;
     uint64_t random;
@@ -142,6 +142,7 @@ static void read_trace(runner *r) {
     r->reader.n = r->run->trace_n;
     while (st == EBB_OK && (st = ebb_reader_next(&r->reader, &ev)) == EBB_OK) {
         ebb_fingerprint_event(r->fingerprint, &ev);
+        ebb_fingerprint_event(r->parity, &ev);
         check_event(r, &ev);
         if (ev.type == EBB_EV_TEXT) continue;
         note_event(r, &ev);
@@ -151,9 +152,9 @@ static void read_trace(runner *r) {
     if (st != EBB_PENDING) problem(r, "its trace is too long or not readable");
 }
 
-static void hash_text(const runner *r, char out[33]) {
+static void hash_text(ebb_fingerprint *f, char out[33]) {
     ebb_hash h;
-    if (ebb_fingerprint_end(r->fingerprint, &h) != EBB_OK) h = (ebb_hash){0, 0};
+    if (ebb_fingerprint_end(f, &h) != EBB_OK) h = (ebb_hash){0, 0};
     snprintf(out, 33, "%016" PRIx64 "%016" PRIx64, h.hi, h.lo);
 }
 
@@ -227,7 +228,7 @@ static bool run_line(runner *r, const char *line) {
     note_chain(r);
     check_witnesses(r);
     read_trace(r);
-    hash_text(r, hash);
+    hash_text(r->fingerprint, hash);
     hash[8] = 0;
     json_array_append_new(member(r, "steps"), json_string(hash));
     return true;
@@ -268,8 +269,10 @@ static void finish(runner *r) {
         problem(r, text);
     }
     check_hooks(r);
-    hash_text(r, hash);
+    hash_text(r->fingerprint, hash);
     json_object_set_new(r->run->actual, "fingerprint", json_string(hash));
+    hash_text(r->parity, hash);
+    json_object_set_new(r->run->actual, "parity", json_string(hash));
     note_ids(r);
 }
 
@@ -289,6 +292,7 @@ static bool start(runner *r, int plant) {
     r->script = ebb__script_new(r->rt, opts.allocator);
     r->check = ebb_check_new(opts.allocator);
     r->fingerprint = ebb_fingerprint_new(opts.allocator);
+    r->parity = ebb_fingerprint_new_parity(opts.allocator);
     r->run->trace = malloc(TRACE_BYTES);
     r->run->trace_room = TRACE_BYTES;
     r->run->lines = json_array();
@@ -297,13 +301,15 @@ static bool start(runner *r, int plant) {
     r->run->actual = json_pack("{s:{}, s:[], s:{}, s:{}, s:{}, s:[]}", "phases", "events", "outcomes",
                                "closure", "results", "steps");
     if (r->random != 0) ebb__set_chooser(r->rt, choose, r); /* seed 0: first come, first served */
-    return r->script != NULL && r->check != NULL && r->fingerprint != NULL && r->run->trace != NULL &&
-           r->run->lines != NULL && r->run->ids != NULL && r->run->places != NULL && r->run->actual != NULL;
+    return r->script != NULL && r->check != NULL && r->fingerprint != NULL && r->parity != NULL &&
+           r->run->trace != NULL && r->run->lines != NULL && r->run->ids != NULL && r->run->places != NULL &&
+           r->run->actual != NULL;
 }
 
 static void stop(runner *r) {
     free(r->witnesses);
     ebb_fingerprint_free(r->fingerprint);
+    ebb_fingerprint_free(r->parity);
     ebb_check_free(r->check);
     ebb__script_free(r->script);
     ebb_rt_free(r->rt);

@@ -34,6 +34,7 @@ struct ebb_fingerprint {
     uint64_t strangers; /* objects that were never announced: the trace began later than they */
     ebb__hash sum;
     ebb_status status; /* sticks once it is not EBB_OK */
+    bool parity;       /* only the events that hosts agree on are hashed */
 };
 
 /* ---- what an event touches and means ---------------------------------------------------------- */
@@ -201,13 +202,21 @@ static ebb__hash meaning(const ebb_event *ev, uint32_t touches) {
     return h;
 }
 
+/* Cancel, obligation, finalizer and end events. Other events still announce objects: the ordinals are part of
+ * what hosts agree on. */
+static bool is_of_parity(uint32_t type) {
+    bool duty = type >= EBB_EV_OBLIGATION_RESERVED && type <= EBB_EV_FINALIZER_ABANDONED;
+    bool end = type == EBB_EV_COMPLETED || type == EBB_EV_FAULTED || type == EBB_EV_REGION_CLOSED;
+    return duty || end || ebb_event_is_cancel(type);
+}
+
 void ebb_fingerprint_event(ebb_fingerprint *f, const ebb_event *ev) {
     if (f->status != EBB_OK) return;
     if (ev->type == EBB_EV_GAP) f->status = EBB_ERR_INVALID;
     uint32_t touches = ev->type < EBB_EV_MAX ? table[ev->type] : 0;
     if (touches == 0) return;
     create_touched(f, ev, touches);
-    if (f->status != EBB_OK) return;
+    if (f->status != EBB_OK || (f->parity && !is_of_parity(ev->type))) return;
     touched set = gather(f, ev, touches);
     ebb__hash event = meaning(ev, touches);
     for (size_t i = 0; i < set.n; i++) event = ebb__hash_fold(event, set.of[i]->chain);
@@ -225,6 +234,12 @@ ebb_fingerprint *ebb_fingerprint_new(ebb_allocator a) {
     memset(f, 0, sizeof *f);
     f->allocator = a;
     for (size_t i = 0; i < OBJECT_KINDS; i++) ebb__map_init(&f->objects[i], a, sizeof(object));
+    return f;
+}
+
+ebb_fingerprint *ebb_fingerprint_new_parity(ebb_allocator a) {
+    ebb_fingerprint *f = ebb_fingerprint_new(a);
+    if (f != NULL) f->parity = true;
     return f;
 }
 

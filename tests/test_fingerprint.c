@@ -209,6 +209,28 @@ static void every_semantic_change_shows(void **state) {
     free(s);
 }
 
+/* Hosts agree on cancel, obligation, finalizer and end events, and on who is who; not on wakes, polls, masks. */
+static void only_what_hosts_agree_on_counts_for_parity(void **state) {
+    (void)state;
+    story *s = good_story();
+    ebb_hash before = parity_of(s);
+    size_t counted = 0;
+    assert_false(equal(before, fingerprint_of(s)));
+    for (size_t i = 0; i < s->n; i++) {
+        ebb_record kept = s->r[i];
+        uint8_t t = kept.type;
+        bool counts = ebb_event_is_cancel(t) || t == EBB_EV_COMPLETED || t == EBB_EV_REGION_CLOSED ||
+                      t == EBB_EV_FAULTED ||
+                      (t >= EBB_EV_OBLIGATION_RESERVED && t <= EBB_EV_FINALIZER_ABANDONED);
+        s->r[i].phase ^= 8;
+        if (equal(parity_of(s), before) == counts) fail_msg("phase of %s (record %zu)", ebb_event_name(t), i);
+        s->r[i] = kept;
+        counted += counts;
+    }
+    assert_true(counted > 10 && counted < s->n);
+    free(s);
+}
+
 /* It stands in fixtures: a change of it is a change of the contract. */
 static void the_good_story_has_this_fingerprint(void **state) {
     (void)state;
@@ -263,6 +285,7 @@ int main(void) {
         cmocka_unit_test(slab_ids_do_not_count),
         cmocka_unit_test(a_slot_that_is_used_again_does_not_count),
         cmocka_unit_test(every_semantic_change_shows),
+        cmocka_unit_test(only_what_hosts_agree_on_counts_for_parity),
         cmocka_unit_test(the_good_story_has_this_fingerprint),
         cmocka_unit_test(a_gap_leaves_no_fingerprint),
         cmocka_unit_test(it_survives_each_allocation_that_fails),

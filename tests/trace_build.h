@@ -99,9 +99,8 @@ static inline bytes file_of(const ebb_record *r, size_t n, bool journal) {
     return b;
 }
 
-static inline ebb_hash fingerprint_of(const story *s) {
+static inline ebb_hash fed(ebb_fingerprint *f, const story *s) {
     bytes b = file_of(s->r, s->n, false);
-    ebb_fingerprint *f = ebb_fingerprint_new(libc_allocator());
     ebb_reader reader;
     ebb_event ev;
     ebb_hash hash;
@@ -111,6 +110,14 @@ static inline ebb_hash fingerprint_of(const story *s) {
     ebb_fingerprint_free(f);
     free(b.p);
     return hash;
+}
+
+static inline ebb_hash fingerprint_of(const story *s) {
+    return fed(ebb_fingerprint_new(libc_allocator()), s);
+}
+
+static inline ebb_hash parity_of(const story *s) {
+    return fed(ebb_fingerprint_new_parity(libc_allocator()), s);
 }
 
 /* ---- a run that keeps every rule -------------------------------------------------------------- */

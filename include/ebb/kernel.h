@@ -550,6 +550,9 @@ typedef struct ebb_hash {
     uint64_t hi, lo;
 } ebb_hash;
 ebb_fingerprint *ebb_fingerprint_new(ebb_allocator a); /* NULL: no memory */
+/* The parity fingerprint: cancel, obligation, finalizer and end events only. Hosts whose wakes, polls and masks
+ * differ must still agree on it. NULL: no memory. */
+ebb_fingerprint *ebb_fingerprint_new_parity(ebb_allocator a);
 void ebb_fingerprint_event(ebb_fingerprint *f, const ebb_event *ev);
 ebb_status ebb_fingerprint_end(ebb_fingerprint *f, ebb_hash *out); /* EBB_ERR_INVALID: it has a gap */
 void ebb_fingerprint_free(ebb_fingerprint *f);

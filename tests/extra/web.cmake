@@ -29,6 +29,18 @@ cd '${stage}' && ${command}")
     foreach(name example_jsdom example_programs example_strict-mode vitest jest)
         set_tests_properties(web_${name} PROPERTIES FIXTURES_REQUIRED web_npm)
     endforeach()
+    # Bundles of Vite and webpack, which npm installs into build/npm when it is first asked to.
+    add_test(NAME web_bundle COMMAND node --test web/bundle/test/bundle.test.js WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+    set_tests_properties(web_bundle PROPERTIES TIMEOUT ${EBB_TEST_TIMEOUT_S}
+        ENVIRONMENT "EBB=$<TARGET_FILE:ebb_cli>;EBB_WEB=${stage};EBB_NPM=${PROJECT_SOURCE_DIR}/build/npm")
+    # Mistakes planted in the package and in the kernel: as many as fit in a time here, all of them and sixty that
+    # nobody chose in the soak.
+    set(mutate node web/mutate/run.js --ebb $<TARGET_FILE:ebb_cli> --dir ${stage} --fixtures fixtures/cancel)
+    add_test(NAME web_mutate COMMAND node --test web/mutate/test/mutate.test.js WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+    add_test(NAME web_mutants COMMAND ${mutate} --random 12 --seconds 25 WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+    add_test(NAME web_mutants_soak COMMAND ${mutate} --random 60 WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+    set_tests_properties(web_mutants PROPERTIES TIMEOUT ${EBB_TEST_TIMEOUT_S} PROCESSORS 2)
+    set_tests_properties(web_mutants_soak PROPERTIES LABELS soak TIMEOUT 7200 PROCESSORS 2)
     # What takes real time in them must not wait for a processor.
     set_tests_properties(web_node web_chromium web_tools web_example_storm web_example_tabs PROPERTIES PROCESSORS 2)
 endif()

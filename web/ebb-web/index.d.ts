@@ -315,6 +315,20 @@ export class Region {
     race<F extends (cx: Cx) => unknown>(fns: Iterable<F>, options?: RegionOptions): Promise<Awaited<ReturnType<F>>>;
 
     /**
+     * An obligation of the region itself, for code that has no task: exactly one of commit and abort has to
+     * follow. The region does not close before that. A region that is forced, or whose cleanup budget is over,
+     * aborts it and reports it as a leak.
+     * @throws {EbbError} EBB_ERR_CLOSED
+     */
+    reserve(kind: ObligationKind, onAbort?: () => void): Obligation;
+    /**
+     * Runs `fn` when everything in the region has ended and before the region closes, last added first, masked.
+     * It may be async, and may open cleanup regions. What it throws is a failure of the region.
+     * @throws {EbbError} EBB_ERR_CLOSED
+     */
+    defer(fn: (cx: Cx) => unknown): void;
+
+    /**
      * Waits until everything in it has ended; then it closes by itself. Until then it admits work. Not to be
      * awaited in a task of this region: it would wait for itself.
      */
@@ -578,7 +592,7 @@ export type EventOf<T, K extends string> =
         ? E extends Event ? E : Event
         : Event;
 
-/** A promise of a task to resolve something. */
+/** A promise of a task, or of a region, to resolve something. */
 export class Obligation {
     private constructor();
 

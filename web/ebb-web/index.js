@@ -1,4 +1,4 @@
-export { Runtime } from './src/runtime.js';
+export { Runtime } from './src/whole.js';
 export { Region } from './src/region.js';
 export { Task } from './src/task.js';
 export { Cx } from './src/cx.js';

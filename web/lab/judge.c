@@ -45,14 +45,30 @@ int32_t web_lab_take(void) {
     return st == EBB_PENDING ? EBB_OK : st;
 }
 
-int32_t web_lab_fingerprint(void) {
+static int32_t put_hash(ebb_fingerprint *f) {
     ebb_hash hash;
-    ebb_status st = ebb_fingerprint_end(fingerprint, &hash);
+    ebb_status st = ebb_fingerprint_end(f, &hash);
     if (st != EBB_OK) return st;
     words w = words_begin();
     put_u64(&w, hash.hi);
     put_u64(&w, hash.lo);
     return EBB_OK;
+}
+
+int32_t web_lab_fingerprint(void) {
+    return put_hash(fingerprint);
+}
+
+int32_t web_lab_parity(const void *bytes, size_t n) {
+    ebb_reader r;
+    ebb_event ev;
+    ebb_fingerprint *f = ebb_fingerprint_new_parity(web_allocator());
+    if (f == NULL) return EBB_ERR_NOMEM;
+    ebb_status st = ebb_reader_open(&r, bytes, n);
+    while (st == EBB_OK && (st = ebb_reader_next(&r, &ev)) == EBB_OK) ebb_fingerprint_event(f, &ev);
+    if (st == EBB_PENDING) st = put_hash(f);
+    ebb_fingerprint_free(f);
+    return st;
 }
 
 int32_t web_lab_check_end(void) {

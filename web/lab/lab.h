@@ -28,6 +28,8 @@ enum { TRACE_MOST = 1 << 20 };
 int32_t EBB__EXPORT(lab_take)(void);
 /* Of all that was taken. Fills: the high and the low half (i64). */
 int32_t EBB__EXPORT(lab_fingerprint)(void);
+/* The parity fingerprint of any whole trace, of this instance or from elsewhere. Fills as lab_fingerprint. */
+int32_t EBB__EXPORT(lab_parity)(const void *trace, size_t n);
 /* At the end nothing may be left. */
 int32_t EBB__EXPORT(lab_check_end)(void);
 /* The first one. Fills: decision_seq of its event (i64, 0 at the end of the run), addresses of the names of the

@@ -1,170 +1,18 @@
 /*
- * The five parity scenarios as somebody would write them who has the package and no script: async functions
- * in regions, in Node and in a page. What is told of each is gathered from the runtime's trace.
+ * The stage on which the fixtures are played through the package, in Node and in a page: a runtime as users have it,
+ * with a clock that stands still. What is told of a run is gathered from the runtime's trace.
  */
 import { Runtime, TraceReader } from '../ebb-web/index.js';
 import { plantRule, toBase64 } from './fixture.js';
+import { SCENARIOS } from './scenarios.js';
 import { Story } from './story.js';
 import { Witnesses } from './witness.js';
 import { Names, idText, linkText } from './words.js';
 
+export { SCENARIOS };
+
 const TRACE_BYTES = 1 << 20;
 const LIMIT_MS = 10000;
-
-/** A promise that somebody else keeps. */
-function later() {
-    let keep;
-    const promise = new Promise((resolve) => (keep = resolve));
-    return Object.assign(promise, { keep });
-}
-
-/** Waits until the task is asked to stop: a script's `park`. */
-function park(cx) {
-    return cx.wait(later());
-}
-
-function expect(is, what) {
-    if (!is) throw new Error(`expected ${what}`);
-}
-
-/* ---- scenarios ----------------------------------------------------------------------------------------- */
-
-/**
- * One task, one cancel in a later turn, one checkpoint. What the script's task also tries, to pump from
- * inside its own poll, no function of the package can ask for.
- */
-async function singleTaskCheckpoint(stage) {
-    const job = stage.open('job');
-    const goOn = later();
-    const worker = stage.spawn(job, 'worker', async (cx) => {
-        for (let i = 0; ; i++) {
-            cx.checkpoint();
-            await (i < 3 ? cx.yield() : goOn);
-        }
-    });
-    await stage.turn();
-    job.cancel({ kind: 'USER', message: 'abort signal' });
-    await stage.turn();
-    expect(worker.witness().phase === 'CancelRequested', 'a request that waits for a checkpoint');
-    goOn.keep();
-    await job.close();
-}
-
-/** The mask holds across an await; the first checkpoint after it acknowledges. */
-async function maskedDeferral(stage) {
-    const job = stage.open('job');
-    const worker = stage.spawn(job, 'worker', async (cx) => {
-        const write = stage.reserve(cx, 'write', 'transaction');
-        await cx.mask(async () => {
-            await cx.sleep(20);
-            write.commit();
-        });
-        cx.checkpoint();
-    });
-    await stage.turn();
-    job.cancel({ kind: 'TIMEOUT' });
-    await stage.turn();
-    expect(worker.witness().phase === 'CancelRequested', 'a request that waits for the mask');
-    stage.clock.advance(20);
-    await job.close();
-}
-
-/** Regions that tasks opened inside regions, told level by level and closed from the inside. */
-async function nestedCascade(stage) {
-    const job = stage.open('job');
-    const middle = async (cx) => {
-        const inner = stage.open('inner', cx, { collect: true });
-        stage.spawn(inner, 'leaf1', park);
-        try {
-            await cx.wait(inner.join());
-        } catch (asked) {
-            await cx.mask(() => inner.join());
-            throw asked;
-        }
-    };
-    stage.spawn(job, 'boss', async (cx) => {
-        const nest = stage.open('nest', cx);
-        stage.spawn(nest, 'mid', middle);
-        await cx.wait(nest.join());
-    });
-    await stage.turn();
-    job.cancel({ kind: 'DISCONNECT', message: 'the tab was closed' });
-    stage.readChain('inner');
-    await job.close();
-}
-
-/**
- * Wakes and a cancel race in one turn. The script's `yield` is no checkpoint; here every wait of `cx` is one,
- * so the winner awaits a promise of its own. A cancel of a task that has ended stops in the package, which
- * knows that: what comes late here are wakes.
- */
-async function lateWakeRace(stage) {
-    const [losers, winners] = [stage.open('losers'), stage.open('winners')];
-    const [knock, finish] = [later(), later()];
-    const quick = stage.spawn(losers, 'quick', (cx) => cx.wait(knock));
-    const winner = stage.spawn(winners, 'winner', () => finish);
-    await stage.turn();
-    knock.keep();
-    stage.rt.wake(quick.id);
-    losers.cancel({ kind: 'RACE_LOST' });
-    stage.rt.wake(quick.id);
-    winners.cancel({ kind: 'RACE_LOST' });
-    finish.keep();
-    stage.rt.wake(winner.id);
-    await Promise.all([losers.close(), winners.close()]);
-    const stale = stage.rt.stats().staleWakes;
-    for (const task of [quick, winner]) stage.rt.wake(task.id);
-    expect(stage.rt.stats().staleWakes === stale + 2, 'two wakes that came too late, counted');
-}
-
-/**
- * Obligations end as committed, aborted or leaked, and the finalizers of a task run before its leaks are
- * aborted. The package gives finalizers and obligations to tasks only: `job.closer` and `fence1`, which are
- * the region's own, are apart.
- */
-async function obligationAndFinalizer(stage) {
-    const job = stage.open('job');
-    const side = stage.open('side', job);
-    stage.apart.push('job.closer', 'fence1');
-    const helper = async (cx) => {
-        const flush = stage.reserve(cx, 'flush', 'io');
-        await cx.yield();
-        flush.commit();
-    };
-    const release = async (cx) => {
-        const scope = stage.open('scope', cx, { cleanup: true });
-        stage.spawn(scope, 'help', helper);
-        expect((await scope.join()).status === 'ok', 'a cleanup scope that ends well');
-    };
-    stage.spawn(job, 'worker', async (cx) => {
-        const [sent, row] = [stage.reserve(cx, 'sent', 'ack'), stage.reserve(cx, 'row', 'lease')];
-        stage.reserve(cx, 'slot', 'permit');
-        cx.defer(() => {});
-        cx.defer(release);
-        try {
-            await park(cx);
-        } finally {
-            sent.commit();
-            row.abort();
-        }
-    });
-    stage.spawn(side, 'bystander', park);
-    await stage.turn();
-    job.cancel({ kind: 'LEASE_LOST', message: 'another owner' });
-    const report = await job.close();
-    expect(report.leaked.length === 1, 'the one leak in the report of the region');
-    expect(String(stage.aborts) === 'row,slot', 'the hooks of what was aborted, once each');
-}
-
-export const SCENARIOS = {
-    'parity.single_task_checkpoint': singleTaskCheckpoint,
-    'parity.masked_deferral': maskedDeferral,
-    'parity.nested_cascade': nestedCascade,
-    'parity.late_wake_race': lateWakeRace,
-    'parity.obligation_and_finalizer': obligationAndFinalizer,
-};
-
-/* ---- the stage ----------------------------------------------------------------------------------------- */
 
 /** The time of a scenario: it passes when somebody says so, and then the timers that are due are called. */
 class Clock {
@@ -197,9 +45,11 @@ class Stage {
     #tasks = [];
     #regions = new Map();
     #witnesses;
-    #chains;
+    #chains = [];
+    #kept = new Map(); /* witnesses by the name that the fixture has for them */
+    #checks = [];
+    #trace;
     aborts = []; /* the obligations whose hook has run */
-    apart = []; /* what the fixture has and a scenario can't */
     ids = [];
 
     constructor(host, { module, plant }) {
@@ -224,20 +74,36 @@ class Stage {
         return region;
     }
 
+    region(name) {
+        return this.#regions.get(name);
+    }
+
     spawn(region, name, fn) {
         const task = this.#name('task', region.spawn(fn, { name }), name);
         this.#tasks.push({ task, name });
         return task;
     }
 
-    reserve(cx, name, kind) {
-        return this.#name('obligation', cx.reserve(kind, () => this.aborts.push(name)), name);
+    /** An obligation of a task, by its cx, or of a region. */
+    reserve(owner, name, kind) {
+        return this.#name('obligation', owner.reserve(kind, () => this.aborts.push(name)), name);
     }
 
-    /** The chain of causes of a region, root cause last. */
+    /** The chain of causes of a region, root cause last: a script's `chain`. */
     readChain(name) {
         const { links } = this.#regions.get(name).causes();
-        this.#chains = { last: links.map((link) => linkText(this.#names, link)) };
+        this.#chains.push(links.map((link) => linkText(this.#names, link)));
+    }
+
+    /** Keeps the witness of a task: a script's `witness`. */
+    witness(task, name) {
+        this.#look();
+        this.#kept.set(name, task.witness());
+    }
+
+    /** Whether one witness may follow another: a script's `check`, whose answers the gate compares. */
+    check(earlier, later) {
+        this.#checks.push(this.#witnesses.verdict(this.#kept.get(earlier), this.#kept.get(later)));
     }
 
     /** Lets the host's loop turn, with a look at every witness before and after. */
@@ -257,19 +123,24 @@ class Stage {
         this.rt.close().catch(() => {});
     }
 
+    /** Takes the trace: a script ends with its root open, so what the root's end adds is not compared. */
+    take() {
+        this.#trace ??= this.rt.crash?.trace ?? this.rt.takeTrace({ flush: true });
+        return this.#trace;
+    }
+
     record() {
-        const bytes = this.rt.crash?.trace ?? this.rt.takeTrace({ flush: true });
+        const bytes = this.take();
         const story = new Story(this.rt.abi, this.#names);
         for (const event of new TraceReader(this.rt).push(bytes)) story.take(event, undefined);
-        const { phases, outcomes, closure, places, missing } = story;
+        const { phases, outcomes, closure, events, places, missing } = story;
         return {
-            actual: { phases, outcomes, closure, chains: this.#chains },
+            actual: { phases, outcomes, closure, events, chains: this.#chains, checks: this.#checks },
             places,
             ids: this.ids,
             trace: toBase64(bytes),
             missing,
             witness: this.#witnesses.violations,
-            apart: this.apart,
         };
     }
 }
@@ -287,13 +158,14 @@ function limited(host, promise) {
  * Plays the scenario of that name.
  * @param {object} host as hostOf gives it
  * @param {{ module?: WebAssembly.Module, plant?: number }} options another module than the package's own
- * @returns {Promise<object>} a Record without lines and events; `apart` is what the fixture has and it can't
+ * @returns {Promise<object>} a Record without lines; `actual.checks` has the answers to its checks, in order
  */
 export async function runScenario(id, host, options = {}) {
     const stage = new Stage(host, options);
     let error;
     try {
         await limited(host, SCENARIOS[id](stage));
+        stage.take();
         await limited(host, stage.rt.close());
     } catch (caught) {
         error = { text: caught.message };

@@ -9,10 +9,11 @@ import { Witnesses } from './witness.js';
 import { Names, idText, linkText } from './words.js';
 
 const TRACE_BYTES = 1 << 20;
-const LAB = ['lab_begin', 'lab_line', 'lab_result', 'lab_chain', 'lab_thing', 'lab_take', 'lab_fingerprint',
+const LAB = ['lab_begin', 'lab_line', 'lab_result', 'lab_chain', 'lab_thing', 'lab_take', 'lab_fingerprint', 'lab_parity',
     'lab_check_end', 'lab_violation'];
 const KINDS = ['', 'task', 'region', 'obligation'];
 const DEAF = Object.fromEntries(Object.keys(IMPORTS).map((name) => [name, () => 0]));
+const NO_HASH = '0'.repeat(32); /* of a trace with a gap */
 const utf8 = new TextEncoder();
 
 /** Where every script starts: a new runtime at time 0 with nothing but its root. */
@@ -85,6 +86,26 @@ export function inspectTrace(module, bytes) {
     return { ids: [...ids], missing: story.missing };
 }
 
+/** The parity fingerprint of a trace: what hosts must agree on, however they wake and poll. */
+export function parityOf(module, bytes) {
+    return hashOfTrace(new Abi(module, DEAF, (error) => error), bytes);
+}
+
+function hashOfTrace(abi, bytes) {
+    const at = abi.call.allocate(bytes.length);
+    if (at === 0) return NO_HASH;
+    abi.bytes(at, bytes.length).set(bytes);
+    const status = abi.call.lab_parity(at, bytes.length);
+    abi.call.release(at, bytes.length);
+    return status < 0 ? NO_HASH : hashIn(abi);
+}
+
+/** The hash that a call has filled. */
+function hashIn(abi) {
+    const w = abi.words();
+    return [w.u64(), w.u64()].map((half) => half.toString(16).padStart(16, '0')).join('');
+}
+
 /** One script in one instance. */
 class Run {
     #fixture;
@@ -100,6 +121,7 @@ class Run {
     #chains = {};
     #steps = [];
     #fingerprint = '';
+    #parity = '';
     #problem;
     at; /* the line in hand, from 1 */
 
@@ -210,9 +232,7 @@ class Run {
     }
 
     #hash() {
-        if (this.#abi.call.lab_fingerprint() < 0) return '0'.repeat(32);
-        const w = this.#abi.words();
-        return [w.u64(), w.u64()].map((half) => half.toString(16).padStart(16, '0')).join('');
+        return this.#abi.call.lab_fingerprint() < 0 ? NO_HASH : hashIn(this.#abi);
     }
 
     end() {
@@ -223,6 +243,7 @@ class Run {
         const text = hookProblem(obligations, this.#story.closure);
         if (text !== undefined) this.#problem ??= { line: this.at, text };
         this.#fingerprint = this.#hash();
+        this.#parity = hashOfTrace(this.#abi, Uint8Array.from(this.#pieces.flatMap((piece) => [...piece])));
     }
 
     /** @returns {Record} what is known by now */
@@ -231,7 +252,7 @@ class Run {
         const actual = { phases, events, outcomes, closure, results: this.#results, steps: this.#steps };
         if (Object.keys(this.#chains).length > 0) actual.chains = this.#chains;
         return {
-            actual: { ...actual, fingerprint: this.#fingerprint },
+            actual: { ...actual, fingerprint: this.#fingerprint, parity: this.#parity },
             lines,
             places,
             ids: this.#things.map(({ kind, name, id }) => `${kind} ${name} ${idText(id)}`),

@@ -2,6 +2,7 @@
  * The four gates: what a run did against its fixture, against another host, and against itself. Each gives
  * the ways in which it fails, none if it holds.
  */
+import { isCancelType } from './words.js';
 
 /**
  * @typedef {object} Difference
@@ -88,8 +89,13 @@ function hashes(a, b, sides) {
     const [x, y] = [a, b].map((side) => side.actual.steps);
     const i = parting(x, y);
     const step = i === undefined ? [] : [difference(i + 1, 'fingerprint after this line', sides, x[i], y[i])];
-    const [all, others] = [a, b].map((side) => side.actual.fingerprint);
-    return all === others ? step : [...step, difference(undefined, 'fingerprint', sides, all, others)];
+    return [...step, ...hash('fingerprint', a, b, sides), ...hash('parity', a, b, sides)];
+}
+
+function hash(name, a, b, sides) {
+    const [x, y] = [a, b].map((side) => side.actual[name]);
+    const what = name === 'parity' ? 'parity fingerprint' : name;
+    return x === y ? [] : [difference(undefined, what, sides, x, y)];
 }
 
 function ends(parts, a, b, sides) {
@@ -143,18 +149,42 @@ export function witnessGate(record, host) {
 }
 
 /**
- * A scenario of the adapter against the fixture of its name. It has no lines and no order of events; `apart`
- * names what no async function can have. It reads the last chain that the script reads, if any.
+ * A fixture that was played through the package against the file, and against its script in the first host, whose
+ * events have their budgets. It has no lines. Its events come in the order of another scheduler: compared are those of
+ * each task and region, and the parity fingerprint.
  */
-export function adapterGate(fixture, record, host) {
+export function adapterGate(fixture, reference, record, host) {
     const failed = broken(record, host);
     if (failed.length > 0) return failed;
-    const isHere = ([name]) => !record.apart.includes(name);
-    const without = (part) => Object.fromEntries(Object.entries(fixture.expect[part]).filter(isHere));
-    const actual = Object.fromEntries(PARITY.map((part) => [part, without(part)]));
-    const chain = Object.values(fixture.expect.chains ?? {}).at(-1);
-    if (chain !== undefined) actual.chains = { last: chain };
-    return ends(Object.keys(actual), { actual }, record, ['expected', host]);
+    const sides = ['expected', host];
+    const expect = { actual: adapterExpects(fixture, reference) };
+    const actual = { ...record.actual, told: toldOf(record.actual.events) };
+    const parts = ['phases', 'outcomes', 'closure', 'chains', 'checks', 'told'];
+    return [...ends(parts, expect, { ...record, actual }, sides), ...hash('parity', expect, record, sides)];
+}
+
+/** A script that ran to its end has all its events in full; else those of the file will do. */
+function adapterExpects({ script, expect }, reference) {
+    const { phases, outcomes, closure, chains = {}, results, parity } = expect;
+    const checks = script.flatMap((line, i) => (/^check /.test(line) ? [results[i + 1] ?? 'EBB_OK'] : []));
+    const told = toldOf(reference?.actual.events ?? expect.events);
+    return { phases, outcomes, closure, chains: Object.values(chains), checks, parity, told };
+}
+
+/** Of each task and region: what it was told and how it went on, with its budget. */
+function toldOf(events) {
+    const told = {};
+    for (const event of events) {
+        const [, type, name, rest] = /^(\w+)\(([^)]*)\)(.*)$/.exec(event) ?? [];
+        if (isCancelType(type)) (told[name] ??= []).push(`${type}${charged(type, told[name], rest)}`);
+    }
+    return told;
+}
+
+/** Polls are charged from the acknowledgement on, and what waits in the package costs others. */
+function charged(type, before, rest) {
+    const acked = before?.some((each) => each.startsWith('cancel_acked'));
+    return acked ? rest.replace(/ polls \d+/, '') : rest;
 }
 
 /* ---- telling ------------------------------------------------------------------------------------------- */

@@ -21,7 +21,7 @@ export const USAGE = `usage: node run.js --ebb EBB --dir DIR --fixtures DIR [ID.
 
 const NAMES = ['ebb', 'dir', 'fixtures', 'hosts', 'seed', 'module', 'plant', 'artefacts'];
 const CONTRACT = 'ebb-cancel-v2';
-const STAGED = ['parity/fixture.js', 'parity/adapter.js', 'ebb-web/src/module.js'];
+const STAGED = ['parity/fixture.js', 'parity/adapter.js', 'parity/scenarios.js', 'ebb-web/src/module.js'];
 
 /** What is wrong with how it was called. */
 export class Usage extends Error {}
@@ -126,7 +126,7 @@ function missing(fixture, id) {
     const repro = `ebb fixture run ${id} --seed ${fixture.seed}`;
     if (fixture.repro !== repro) return `the repro '${repro}', not '${fixture.repro}'`;
     if (!Array.isArray(fixture.script)) return 'a script that is an array of lines';
-    const parts = ['phases', 'outcomes', 'closure', 'results', 'events', 'steps', 'fingerprint'];
+    const parts = ['phases', 'outcomes', 'closure', 'results', 'events', 'steps', 'fingerprint', 'parity'];
     const part = parts.find((name) => fixture.expect?.[name] === undefined);
     return part === undefined ? undefined : `expect.${part}`;
 }

@@ -91,6 +91,8 @@ async function aborted(rt) {
     before.abort(new Error('before it began'));
     const later = new AbortController();
     const region = rt.region({ name: 'aborted', collect: true });
+    const fence = region.reserve('fence');
+    region.defer((cx) => cx.sleep(1).then(() => fence.commit()));
     region.spawn(untilAsked, { signal: before.signal });
     region.spawn(untilCancelled, { signal: later.signal });
     region.spawn(untilAsked, { signal: AbortSignal.timeout(8) });
@@ -101,6 +103,8 @@ async function aborted(rt) {
 
 async function forced(rt) {
     const region = rt.region({ name: 'forced' });
+    region.reserve('permit'); /* leaks */
+    region.defer(() => {});
     region.spawn(() => new Promise(() => {}), { name: 'never' });
     region.spawn(untilCancelled);
     await pause(5);

@@ -25,15 +25,21 @@ async function withHosts(o, body) {
     }
 }
 
+/** The parity fingerprint of what was played, from its trace. */
+function withParity(record, parity) {
+    const hash = record.trace === '' ? undefined : parity(Buffer.from(record.trace, 'base64'));
+    return { ...record, actual: { ...record.actual, parity: hash } };
+}
+
 /** The Records of each fixture: of its script by host, and of the scenario of its name by "HOST-adapter". */
-async function runAll(opened, list, scenarios) {
+async function runAll(opened, list, { SCENARIOS: scenarios, parity }) {
     const results = new Map(list.map(({ id }) => [id, { scripts: new Map(), adapters: new Map() }]));
     for (const host of opened) {
         for (const fixture of list) {
             const { scripts, adapters } = results.get(fixture.id);
             scripts.set(host.name, await host.run(fixture));
             if (host.play === undefined || !Object.hasOwn(scenarios, fixture.id)) continue;
-            adapters.set(`${host.name}-adapter`, await host.play(fixture));
+            adapters.set(`${host.name}-adapter`, withParity(await host.play(fixture), parity));
         }
     }
     return results;
@@ -49,9 +55,9 @@ function judgeScript(fixture, record, host, [reference, referenceRecord], ownSee
     };
 }
 
-function judgeAdapter(fixture, record, host) {
+function judgeAdapter(fixture, record, host, reference) {
     return {
-        parity: adapterGate(fixture, record, host),
+        parity: adapterGate(fixture, reference, record, host),
         fields: fieldsGate(record, host),
         witness: witnessGate(record, host),
     };
@@ -62,7 +68,7 @@ function judgeAll(fixture, { scripts, adapters }, seed) {
     const [reference] = scripts;
     const ownSeed = isOwnSeed(fixture, seed);
     const script = ([host, record]) => [host, judgeScript(fixture, record, host, reference, ownSeed)];
-    const adapter = ([host, record]) => [host, judgeAdapter(fixture, record, host)];
+    const adapter = ([host, record]) => [host, judgeAdapter(fixture, record, host, reference[1])];
     return [...[...scripts].map(script), ...[...adapters].map(adapter)];
 }
 
@@ -155,7 +161,7 @@ async function main(argv) {
     }
     const tally = new Tally();
     const results = await withHosts(o, async (opened) => {
-        const all = await runAll(opened, o.list, o.staged.SCENARIOS);
+        const all = await runAll(opened, o.list, { ...o.staged, parity: (bytes) => o.staged.parityOf(o.module, bytes) });
         judgePages(opened, tally);
         return all;
     });

@@ -27,6 +27,20 @@ function witnessOf(abi, task) {
     return Object.assign(seen, { severity: w.u32(), kind: w.u32(), polls: w.u32(), priority: w.u32() });
 }
 
+/** Writes a witness of the package as the module reads one. */
+function write(abi, at, { task, region, epoch, phase, severity, kind, budget }) {
+    const { view } = abi;
+    [task, region, budget.deadline].forEach((word, i) => view.setBigUint64(at + 8 * i, word, true));
+    const numbers = [epoch, numberOf(abi, NAMES.PHASE, phase), numberOf(abi, NAMES.SEVERITY, severity),
+        numberOf(abi, NAMES.CANCEL_KIND, kind), budget.polls, budget.priority];
+    numbers.forEach((word, i) => view.setUint32(at + 24 + 4 * i, word, true));
+}
+
+/** Which number of a table has that name; no table has more than sixteen. */
+function numberOf(abi, table, name) {
+    return Array.from({ length: 16 }, (_, i) => abi.name(table, i)).indexOf(name);
+}
+
 /** What the module says of the two; undefined if the later one may follow. */
 function refusal(abi, earlier, later) {
     abi.bytes(abi.at, BYTES).set(earlier.bytes);
@@ -42,6 +56,12 @@ export class Witnesses {
 
     constructor(abi) {
         this.abi = abi;
+    }
+
+    /** What the module says of two witnesses of the package, `task.witness()`: the name of a status. */
+    verdict(earlier, later) {
+        [earlier, later].forEach((seen, i) => write(this.abi, this.abi.at + i * BYTES, seen));
+        return this.abi.name(NAMES.STATUS, this.abi.call.witness_check());
     }
 
     look(task, name, line) {

@@ -26,6 +26,10 @@ export function isCancel(event) {
     return CANCEL.has(event.type);
 }
 
+export function isCancelType(type) {
+    return CANCEL.has(type);
+}
+
 /** Its phase is the state of a region. */
 export function isOfRegion(event) {
     return event.type.startsWith('region_') || event.type === 'chain_truncated';

@@ -7,6 +7,7 @@ import { LANES } from './model.js';
 import { Notices } from './notices.js';
 import { Run } from './run.js';
 import { SCENES } from './scenes.js';
+import { compile, Mistake, Source } from './source.js';
 import { Tide } from './tide.js';
 import { TreeView } from './tree.js';
 import { targetOf, verbOfKey, VERBS, whyNot } from './verbs.js';
@@ -28,7 +29,7 @@ class Page {
     #asked = false;
     #pulled = 0; /* when, on the browser's clock */
     #polls = 0; /* of this run, as far as they are known */
-    #playing; /* whose captions are shown */
+    #playing; /* { lineOf }: the scene whose captions and mistakes are shown */
     #calm = matchMedia('(prefers-reduced-motion: reduce)');
     #calmly; /* a timer for the next frame, if nothing else asks for one */
     #status; /* a timer for the end of what the status line says */
@@ -57,7 +58,9 @@ class Page {
             dirty: () => this.ask(),
         });
         this.tide = new Tide(at('tide'));
+        this.source = new Source(at, { run: () => this.#play() });
         this.#listen();
+        this.#choose(Object.keys(SCENES)[0]);
         this.begin();
     }
 
@@ -92,10 +95,18 @@ class Page {
         addEventListener('unhandledrejection', (event) => this.#unheard(event));
     }
 
-    #sceneButton(name, scene) {
-        const button = h('button', { type: 'button', id: `scene-${name}` }, scene.label);
-        button.addEventListener('click', () => this.#play(scene));
+    #sceneButton(name, { label }) {
+        const button = h('button', { type: 'button', id: `scene-${name}` }, label);
+        button.addEventListener('click', () => {
+            this.#choose(name);
+            this.#play();
+        });
         return button;
+    }
+
+    #choose(name) {
+        for (const each of Object.keys(SCENES)) setAttribute(at(`scene-${each}`), 'aria-pressed', each === name);
+        this.source.show(SCENES[name]);
     }
 
     #measure() {
@@ -106,14 +117,16 @@ class Page {
 
     /* ---- runs ------------------------------------------------------------------------------------------ */
 
-    /** A new runtime; the one before is dropped. */
+    /** A new runtime; the one before is dropped, and what it has to say later is of no interest. */
     begin() {
         this.#run?.drop();
+        this.#playing = undefined;
         for (const view of [this.tree, this.lanes, this.events, this.tide, this.notices]) view.reset();
-        this.#run = new Run(globalThis, {
+        const mine = (fn) => (told) => run === this.#run && fn(told);
+        const run = this.#run = new Run(globalThis, {
             dirty: () => this.ask(),
-            refused: (error) => this.#refused(error),
-            ended: (text) => this.notices.tell('report', text),
+            refused: mine((error) => this.#refused(error)),
+            ended: mine((text) => this.notices.tell('report', text)),
         });
         this.#polls = 0;
         this.#setTempo();
@@ -126,19 +139,35 @@ class Page {
         this.begin();
     }
 
-    async #play(scene) {
-        if (this.#run.ended || this.#gone) this.begin();
+    /** Plays what stands in the source, in a runtime of its own: what is told on the page is of this scene. */
+    async #play() {
+        this.begin();
         const run = this.#run;
-        this.#sweep();
-        const mine = this.#playing = {};
-        const say = (text, state) => run === this.#run && mine === this.#playing && this.#caption(text, state);
+        const mine = this.#playing = { lineOf: () => undefined };
+        const say = (text, state) => mine === this.#playing && this.#caption(text, state);
+        const sleep = (ms) => run.tempo.sleep(ms);
+        this.source.problem(undefined);
         try {
-            const sleep = (ms) => run.tempo.sleep(ms);
-            say(await scene.play({ run, say: (text) => say(text, 'plays'), sleep }), 'over');
+            const { play, lineOf } = await compile(this.source.text);
+            mine.lineOf = lineOf;
+            const last = await play({ run, say: (text) => say(String(text), 'plays'), sleep });
+            say(typeof last === 'string' ? last : 'The scene is over.', 'over');
         } catch (error) {
-            const gone = run.rt.crash !== undefined;
-            say(gone ? 'The scene is over: its runtime is gone.' : error.message, 'over');
+            if (mine === this.#playing) this.#broke(run, error);
         }
+    }
+
+    /** A scene that ended before its end. */
+    #broke(run, error) {
+        const gone = run.rt.crash !== undefined;
+        this.#caption(gone ? 'The scene is over: its runtime is gone.' : 'The scene has failed.', 'over');
+        if (!gone) this.source.problem(this.#mistake(error));
+    }
+
+    /** An error as something to read: where it is in the source, and what it says. */
+    #mistake(error) {
+        const text = error instanceof Mistake ? error.message : `${error?.name ?? 'thrown'}: ${error?.message ?? error}`;
+        return new Mistake(text, error?.line ?? this.#playing?.lineOf(error));
     }
 
     #caption(text, state) {
@@ -191,11 +220,14 @@ class Page {
         this.ask();
     }
 
-    /** A failure in the root, which nobody waits for. Anything else is a bug of the page's. */
+    /** A failure in the root, or of a scene's, which nobody waits for. Anything else is a bug of the page's. */
     #unheard(event) {
-        if (!(event.reason instanceof Wreck)) return;
+        const { reason } = event;
+        const isOurs = reason instanceof Wreck;
+        if (!isOurs && this.#playing?.lineOf(reason) === undefined) return;
         event.preventDefault();
-        this.notices.tell(event.reason.who, `failed: ${event.reason.message}`, 'bad');
+        if (isOurs) this.notices.tell(reason.who, `failed: ${reason.message}`, 'bad');
+        else this.source.problem(this.#mistake(reason));
     }
 
     /** After a trap everybody is refused, and the page says so once. */
@@ -330,6 +362,8 @@ class Page {
         able(at('step'), steps);
         able(at('trap'), state !== 'crashed');
         able(at('sweep'), run.model.sweepable);
+        able(at('again'), state !== 'empty');
+        for (const what of ['trace', 'journal']) able(at(`save-${what}`), state !== 'empty');
         at('still').hidden = state === 'live';
         at('still-does').hidden = state === 'empty';
         setText(at('still-text'), stillText(state, rt));

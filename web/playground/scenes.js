@@ -1,5 +1,7 @@
+import { bodyOf } from './source.js';
+
 /**
- * Scenes to begin with. Each sets something up, does something to it after a while, and says what to watch.
+ * Scenes to begin with. The page shows the text of these functions, and runs what stands there: it may be edited. Each sets something up, does something to it after a while, and says what to watch.
  * Their waits are on the tempo's clock: they pause and slow down with everything else.
  */
 async function shutdown({ run, say, sleep }) {
@@ -78,9 +80,9 @@ async function race({ run, say }) {
 }
 
 export const SCENES = {
-    shutdown: { label: 'Shutdown in order', play: shutdown },
-    masked: { label: 'Masked section', play: masked },
-    cascade: { label: 'Cascade', play: cascade },
-    abandoned: { label: 'Abandoned', play: abandoned },
-    race: { label: 'Race', play: race },
+    shutdown: { label: 'Shutdown in order', source: bodyOf(shutdown) },
+    masked: { label: 'Masked section', source: bodyOf(masked) },
+    cascade: { label: 'Cascade', source: bodyOf(cascade) },
+    abandoned: { label: 'Abandoned', source: bodyOf(abandoned) },
+    race: { label: 'Race', source: bodyOf(race) },
 };

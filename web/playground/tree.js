@@ -79,7 +79,7 @@ class Row {
         setAttribute(element, 'data-phase', node.phase);
         setAttribute(element, 'data-status', node.status || undefined);
         setAttribute(element, 'data-masked', node.held || undefined);
-        setAttribute(element, 'aria-label', `${node.name}, ${node.what}, ${node.phase}, ${facts.join(', ')}`);
+        setAttribute(element, 'aria-description', node.what); /* its name is what is to be read in it */
         this.count(node.budget?.from ?? 0);
     }
 

@@ -1,23 +1,25 @@
 /**
  * What a person can do, to which kind of node, and by which key. `can` says when it would do something,
- * `lacks` why it would not; the region's verbs are always there, because the runtime is the one who refuses.
+ * `lacks` why it would not.
  *
  * A verb is called with the run, a node and what is chosen beside the buttons; it may throw what the runtime
  * throws.
  */
 export const VERBS = {
     spawn: {
-        key: 's', of: 'region', label: 'Spawn',
+        key: 's', of: 'region', label: 'Spawn', can: isOpen, lacks: 'admits nothing any more',
         run: (run, node, { kind, times }) => {
             for (let i = 0; i < times; i++) run.spawn(node.handle, kind);
         },
     },
     region: {
-        key: 'n', of: 'region', label: 'New region', hint: 'inside of this one',
+        key: 'n', of: 'region', label: 'New region', hint: 'inside of this one', can: isOpen,
+        lacks: 'admits nothing any more',
         run: (run, node) => run.open(node.handle),
     },
     close: {
-        key: 'x', of: 'region', label: 'Close', hint: 'no new work; what runs may finish',
+        key: 'x', of: 'region', label: 'Close', hint: 'no new work; what runs may finish', can: isOpen,
+        lacks: 'is closing',
         run: (run, node) => run.close(node.handle),
     },
     mask: {
@@ -54,6 +56,11 @@ export const VERBS = {
     },
 };
 
+/** Whether it takes new work. */
+function isOpen(node) {
+    return node.live && node.phase === 'Open';
+}
+
 /** Whether its code listens: it has been polled, and has not ended. */
 function attended(node) {
     return node.live && node.desk !== undefined && node.phase !== 'Created';
@@ -78,7 +85,7 @@ export function whyNot(verb, node) {
 function lacking(verb, node) {
     if (!node.live) return 'has ended';
     if (node.phase === 'Created') return 'has not begun';
-    return node.desk === undefined ? 'takes no requests' : verb.lacks ?? 'does not take that';
+    return node.what === 'task' && node.desk === undefined ? 'takes no requests' : verb.lacks ?? 'does not take that';
 }
 
 export function verbOfKey(key) {

@@ -23,7 +23,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { ABI_VERSION = 1, SCRATCH = 4096 };
+enum { ABI_VERSION = 2, SCRATCH = 4096 };
 
 #define EBB__EXPORT(name)       __attribute__((export_name(#name))) web_##name
 #define EBB__IMPORT(name, args) __attribute__((import_module("ebb"), import_name(#name))) host_##name args
@@ -31,10 +31,11 @@ enum { ABI_VERSION = 1, SCRATCH = 4096 };
 /* ---- what the host has --------------------------------------------------------------------------------- */
 
 /* One poll of a task, one of a finalizer; `signal` has the bits of ebb_cx, and SIGNAL_OVERDUE once its budget is
- * over. They return a status. */
+ * over. They return a status. `task` is the task that runs the finalizer: the one that deferred it, or the one that
+ * the kernel runs for a region, which the host has to wake by this id. */
 enum { SIGNAL_OVERDUE = 4 };
 int32_t EBB__IMPORT(poll, (int32_t slot, int32_t signal));
-int32_t EBB__IMPORT(finalize, (int32_t slot, int32_t signal));
+int32_t EBB__IMPORT(finalize, (int32_t slot, int32_t signal, uint64_t task));
 /* The task is over, finalizers and all. The scratch has its last witness. */
 void EBB__IMPORT(ended, (int32_t slot, int32_t status));
 /* An obligation was aborted, by whomever. */
@@ -101,6 +102,11 @@ void EBB__EXPORT(region_cancel)(uint64_t asker, uint64_t region, int32_t kind);
 void EBB__EXPORT(region_cancel_within)(uint64_t asker, uint64_t region, int32_t kind, uint64_t deadline,
                                        uint32_t polls);
 void EBB__EXPORT(region_force)(uint64_t asker, uint64_t region);
+/* An obligation of the region: it keeps the region from closing until it is resolved or the region is forced. A
+ * finalizer of the region: runs when its tasks and children have ended. */
+uint64_t EBB__EXPORT(region_reserve)(uint64_t asker, uint64_t region, int32_t kind, int32_t slot,
+                                     const char *site);
+int32_t EBB__EXPORT(region_defer)(uint64_t asker, uint64_t region, int32_t slot, const char *site);
 /* Fills: deadline, failed (i64), status, state, kind, severity, epoch, tasks, children, obligations, abandoned,
  * leaked (i32), message (48 bytes). The deadline is that of the cleanup once it is cancelled. */
 int32_t EBB__EXPORT(region_info)(uint64_t region);

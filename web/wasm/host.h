@@ -11,6 +11,14 @@ extern ebb_rt *web_rt; /* NULL: not started */
 /* The context of a task that is alive, or of the host for 0; NULL: there is no such task. */
 ebb_cx *web_cx(uint64_t asker);
 
+/* Why there is no context: EBB_ERR_FOREIGN, EBB_ERR_STALE, or what the id carries. */
+ebb_status web_missing(uint64_t asker);
+
+/* What the kernel calls for a slot of the host. */
+void *web_slot_state(int32_t slot);
+ebb_status web_finalize(ebb_cx *cx, void *state);
+void web_aborted(void *state);
+
 void web_task_over(ebb__task *t, ebb_status status);
 
 #endif

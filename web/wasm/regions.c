@@ -55,6 +55,20 @@ void web_region_force(uint64_t asker, uint64_t region) {
     ebb_region_force(asking(asker), (ebb_region){region});
 }
 
+uint64_t web_region_reserve(uint64_t asker, uint64_t region, int32_t kind, int32_t slot, const char *site) {
+    ebb_cx *cx = web_cx(asker);
+    if (cx == NULL) return ebb__id_error(web_rt, web_missing(asker));
+    return ebb_reserve_in_at(cx, (ebb_region){region}, (ebb_obligation_kind)kind, web_aborted,
+                             web_slot_state(slot), site)
+        .id;
+}
+
+int32_t web_region_defer(uint64_t asker, uint64_t region, int32_t slot, const char *site) {
+    ebb_cx *cx = web_cx(asker);
+    if (cx == NULL) return web_missing(asker);
+    return ebb_region_defer_at(cx, (ebb_region){region}, web_finalize, web_slot_state(slot), site);
+}
+
 int32_t web_region_info(uint64_t region) {
     ebb__region *r;
     ebb_status st = ebb__find_region(web_rt, (ebb_region){region}, &r);

@@ -13,14 +13,13 @@ ebb_cx *web_cx(uint64_t asker) {
     return &t->cx;
 }
 
-/* Why there is no context: EBB_ERR_FOREIGN, EBB_ERR_STALE, or what the id carries. */
-static ebb_status missing(uint64_t asker) {
+ebb_status web_missing(uint64_t asker) {
     ebb__task *t;
     ebb_status st = ebb__find_task(web_rt, (ebb_task){asker}, &t);
     return st == EBB_OK ? EBB_ERR_STALE : st;
 }
 
-static void *slot_state(int32_t slot) {
+void *web_slot_state(int32_t slot) {
     return (void *)(uintptr_t)(uint32_t)slot;
 }
 
@@ -38,11 +37,11 @@ static ebb_status poll(ebb_cx *cx, void *state) {
     return (ebb_status)host_poll(slot_of(state), signal_of(cx));
 }
 
-static ebb_status finalize(ebb_cx *cx, void *state) {
-    return (ebb_status)host_finalize(slot_of(state), signal_of(cx));
+ebb_status web_finalize(ebb_cx *cx, void *state) {
+    return (ebb_status)host_finalize(slot_of(state), signal_of(cx), ebb__task_id(ebb__task_of(cx)));
 }
 
-static void aborted(void *state) {
+void web_aborted(void *state) {
     host_aborted(slot_of(state));
 }
 
@@ -61,16 +60,16 @@ uint64_t web_spawn(uint64_t asker, uint64_t region, uint64_t deadline, uint32_t 
                    int32_t slot, const char *site) {
     ebb_cx *cx = web_cx(asker);
     ebb__task *t;
-    if (cx == NULL) return ebb__id_error(web_rt, missing(asker));
+    if (cx == NULL) return ebb__id_error(web_rt, web_missing(asker));
     ebb_task_opts opts = {.deadline = deadline, .polls = polls, .priority = (uint8_t)priority};
-    ebb_task id = ebb_spawn_opts_at(cx, (ebb_region){region}, poll, slot_state(slot), &opts, site);
+    ebb_task id = ebb_spawn_opts_at(cx, (ebb_region){region}, poll, web_slot_state(slot), &opts, site);
     if (ebb__find_task(web_rt, id, &t) == EBB_OK) ebb__task_watch(t);
     return id.id;
 }
 
 int32_t web_wake(uint64_t asker, uint64_t task) {
     ebb_cx *cx = web_cx(asker);
-    return cx == NULL ? missing(asker) : ebb_wake(cx, (ebb_task){task});
+    return cx == NULL ? web_missing(asker) : ebb_wake(cx, (ebb_task){task});
 }
 
 void web_task_cancel(uint64_t asker, uint64_t task, int32_t kind) {
@@ -85,22 +84,22 @@ void web_task_force(uint64_t task) {
 
 int32_t web_checkpoint(uint64_t asker) {
     ebb_cx *cx = web_cx(asker);
-    return cx == NULL ? missing(asker) : ebb_checkpoint(cx);
+    return cx == NULL ? web_missing(asker) : ebb_checkpoint(cx);
 }
 
 int32_t web_mask(uint64_t asker) {
     ebb_cx *cx = web_cx(asker);
-    return cx == NULL ? missing(asker) : ebb_mask(cx);
+    return cx == NULL ? web_missing(asker) : ebb_mask(cx);
 }
 
 int32_t web_unmask(uint64_t asker) {
     ebb_cx *cx = web_cx(asker);
-    return cx == NULL ? missing(asker) : ebb_unmask(cx);
+    return cx == NULL ? web_missing(asker) : ebb_unmask(cx);
 }
 
 int32_t web_signal(uint64_t task) {
     ebb_cx *cx = web_cx(task);
-    return cx == NULL ? missing(task) : signal_of(cx);
+    return cx == NULL ? web_missing(task) : signal_of(cx);
 }
 
 int32_t web_task_info(uint64_t task) {
@@ -142,23 +141,23 @@ int32_t web_witness_check(void) {
 
 uint64_t web_reserve(uint64_t asker, int32_t kind, int32_t slot, const char *site) {
     ebb_cx *cx = web_cx(asker);
-    if (cx == NULL) return ebb__id_error(web_rt, missing(asker));
-    return ebb_reserve_at(cx, (ebb_obligation_kind)kind, aborted, slot_state(slot), site).id;
+    if (cx == NULL) return ebb__id_error(web_rt, web_missing(asker));
+    return ebb_reserve_at(cx, (ebb_obligation_kind)kind, web_aborted, web_slot_state(slot), site).id;
 }
 
 int32_t web_commit(uint64_t asker, uint64_t obligation) {
     ebb_cx *cx = web_cx(asker);
-    return cx == NULL ? missing(asker) : ebb_commit(cx, (ebb_obligation){obligation});
+    return cx == NULL ? web_missing(asker) : ebb_commit(cx, (ebb_obligation){obligation});
 }
 
 int32_t web_abort(uint64_t asker, uint64_t obligation) {
     ebb_cx *cx = web_cx(asker);
-    return cx == NULL ? missing(asker) : ebb_abort(cx, (ebb_obligation){obligation});
+    return cx == NULL ? web_missing(asker) : ebb_abort(cx, (ebb_obligation){obligation});
 }
 
 int32_t web_defer(uint64_t asker, int32_t slot, const char *site) {
     ebb_cx *cx = web_cx(asker);
-    return cx == NULL ? missing(asker) : ebb_defer_at(cx, finalize, slot_state(slot), site);
+    return cx == NULL ? web_missing(asker) : ebb_defer_at(cx, web_finalize, web_slot_state(slot), site);
 }
 
 uint64_t web_timer_arm(uint64_t task, uint64_t due) {

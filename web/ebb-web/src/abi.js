@@ -5,7 +5,7 @@
 import { EbbError } from './errors.js';
 import { decode, encode } from './utf8.js';
 
-export const ABI_VERSION = 1;
+export const ABI_VERSION = 2;
 
 export const EXPORTS = {
     abi_version: 'i', scratch: 'i', allocate: 'ii', release: 'iiv', start: 'iIiiii',
@@ -13,13 +13,13 @@ export const EXPORTS = {
     take_trace: 'iv', take_journal: 'iv', dump: 'v', stats: 'v', name: 'iii', id_status: 'Ii',
     root: 'I', region_open: 'IIiIiiiI', region_join: 'IIv', region_close: 'IIv', region_cancel: 'IIiv',
     region_cancel_within: 'IIiIiv', region_force: 'IIv', region_info: 'Ii', root_message: 'Ii',
-    region_blame: 'Iiii', cause_chain: 'Ii',
+    region_blame: 'Iiii', cause_chain: 'Ii', region_reserve: 'IIiiiI', region_defer: 'IIiii',
     spawn: 'IIIiiiiI', wake: 'IIi', task_cancel: 'IIiv', task_force: 'Iv', checkpoint: 'Ii', mask: 'Ii',
     unmask: 'Ii', signal: 'Ii', task_info: 'Ii', witness: 'Ii', witness_check: 'i',
     reserve: 'IiiiI', commit: 'IIi', abort: 'IIi', defer: 'Iiii', timer_arm: 'III', timer_disarm: 'Ii',
 };
 
-export const IMPORTS = { poll: 'iii', finalize: 'iii', ended: 'iiv', aborted: 'iv', closed: 'iiiiv', bytes: 'iiiv' };
+export const IMPORTS = { poll: 'iii', finalize: 'iiIi', ended: 'iiv', aborted: 'iv', closed: 'iiiiv', bytes: 'iiiv' };
 
 export const STATUS = { OK: 0, PENDING: 1, CANCELLED: -1, FAULTED: -2, FAILED: -3, STALE: -12, CLOSED: -14 };
 export const SIGNAL = { CANCEL: 1, STOP: 2, OVERDUE: 4 };
@@ -58,7 +58,8 @@ function checkExports(exports) {
 
 function checkImports(module) {
     if (!(module instanceof WebAssembly.Module)) {
-        throw new TypeError(`module: expected a WebAssembly.Module; found ${Object.prototype.toString.call(module)}`);
+        throw new TypeError(`module: expected a WebAssembly.Module; found ${Object.prototype.toString.call(module)}`
+            + `${module === undefined ? " (ebb-web/core has none of its own; compile ebb-web/ebb.wasm, or import 'ebb-web')" : ''}`);
     }
     for (const { module: from, name } of WebAssembly.Module.imports(module)) {
         if (from !== 'ebb' || !Object.hasOwn(IMPORTS, name)) throw mismatch(`it asks for ${from}.${name}`);

@@ -1,17 +1,18 @@
 import { SIGNAL, STATUS } from './abi.js';
 import { isAbort } from './errors.js';
 
-/** A promise of a task to resolve something. */
+/** A promise of a task, or of a region, to resolve something. */
 export class Obligation {
     #rt;
-    #task;
+    #owner;
     #onAbort;
     #slot;
     #resolved = false;
 
-    constructor(rt, task, kind, onAbort) {
+    /** @param {Task | Region} owner */
+    constructor(rt, owner, kind, onAbort) {
         this.#rt = rt;
-        this.#task = task;
+        this.#owner = owner;
         this.#onAbort = onAbort;
         this.kind = kind;
     }
@@ -27,24 +28,20 @@ export class Obligation {
     }
 
     #resolve(status, verb) {
-        if (status < 0) throw this.#rt.abi.error(status, `${verb} of ${this.kind} of task ${this.#task.name}`);
+        if (status < 0) throw this.#rt.abi.error(status, `${verb} of ${this.kind} of ${this.#owner.what}`);
         this.#resolved = true;
-        this.#task.detach(this.#slot);
-    }
-
-    #asker() {
-        return this.#task.ended ? 0n : this.#task.id;
+        this.#owner.detach(this.#slot);
     }
 
     /** It is done. The second resolution of either kind throws. */
     commit() {
         this.#rt.clock();
-        this.#resolve(this.#rt.abi.call.commit(this.#asker(), this.id), 'commit');
+        this.#resolve(this.#rt.abi.call.commit(this.#owner.asker, this.id), 'commit');
     }
 
     /** It is not done, and won't be; calls onAbort now, or after the onAbort that this is called from. */
     abort() {
-        this.#resolve(this.#rt.abi.call.abort(this.#asker(), this.id), 'abort');
+        this.#resolve(this.#rt.abi.call.abort(this.#owner.asker, this.id), 'abort');
     }
 
     /** By the kernel, whoever aborted it. */
@@ -54,7 +51,7 @@ export class Obligation {
     }
 }
 
-/** What runs when a task has ended: an async function that is polled until it has settled. */
+/** What runs when a task, or all in a region, has ended: an async function that is polled until it has settled. */
 export class Finalizer {
     #rt;
     #fn;
@@ -67,14 +64,20 @@ export class Finalizer {
         this.#task = task;
     }
 
-    finalize(signal) {
+    /** One poll, by the task of that id: a region's is the kernel's own, and known from here on. */
+    finalize(signal, id) {
         const fn = this.#fn;
+        this.#task.id = id;
         this.#fn = undefined;
         this.#task.cx.polled(signal);
         this.#task.cx.signalled(signal);
-        if (signal & SIGNAL.OVERDUE && this.#status === STATUS.PENDING) this.#task.cut();
+        if (signal & SIGNAL.OVERDUE && this.#status === STATUS.PENDING) this.#task.cut(this);
         if (fn !== undefined) start(fn, this.#task.cx, () => this.#settle(STATUS.OK), (error) => this.#threw(error));
         return this.#status;
+    }
+
+    get pending() {
+        return this.#status === STATUS.PENDING;
     }
 
     #threw(error) {

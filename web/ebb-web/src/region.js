@@ -1,4 +1,6 @@
 import { STATUS } from './abi.js';
+import { Closer } from './closer.js';
+import { Finalizer, Obligation } from './duty.js';
 import { Cancelled, EbbError, safely } from './errors.js';
 import { checkFunction, printable, regionOptions, taskOptions } from './options.js';
 import { Alarm, Outcome } from './outcome.js';
@@ -18,6 +20,8 @@ export class Region {
     #rt;
     #slot = 0;
     #unlink;
+    #closer; /* who runs its finalizers, once it has one */
+    #attached; /* a Map: finalizers and obligations of its own by slot */
     #failures = []; /* of its tasks, as alarms */
     #suppressed = []; /* what was thrown by tasks that end as cancelled */
     #told = {}; /* the last reason that its tasks were told, and what that said */
@@ -81,6 +85,47 @@ export class Region {
         task.admitted(admitted, slot, signal, timeout);
         rt.schedule();
         return task;
+    }
+
+    /**
+     * An obligation of the region itself, for who has no task: exactly one of commit and abort has to follow. The
+     * region does not close before that; one that is forced aborts it, and reports it as a leak.
+     */
+    reserve(kind, onAbort = () => {}) {
+        const rt = this.#rt;
+        const number = rt.abi.obligationKind(kind);
+        checkFunction(onAbort, 'region.reserve');
+        const what = `reserve(${kind}) in region ${this.name}`;
+        this.admits(what);
+        const site = rt.abi.site(`${this.name}: ${kind}`);
+        rt.clock();
+        const obligation = new Obligation(rt, this, kind, onAbort);
+        const slot = rt.slots.take(obligation);
+        const id = rt.abi.call.region_reserve(0n, this.id, number, slot, site);
+        obligation.admitted(rt.admit(id, slot, obligation, what, this), slot);
+        this.attach(slot, obligation);
+        return obligation;
+    }
+
+    /**
+     * Runs `fn` when everything in the region has ended, last added first, before the region closes; it may be async
+     * and open cleanup regions. What it throws is a failure of the region.
+     */
+    defer(fn) {
+        const rt = this.#rt;
+        checkFunction(fn, 'region.defer');
+        const what = `defer in region ${this.name}`;
+        this.admits(what);
+        this.#closer ??= new Closer(rt, this);
+        const site = rt.abi.site(`${this.name}: ${fn.name || 'defer'}`);
+        const finalizer = new Finalizer(rt, fn, this.#closer);
+        const slot = rt.slots.take(finalizer);
+        const status = rt.abi.call.region_defer(0n, this.id, slot, site);
+        if (status < 0) {
+            rt.slots.give(slot, finalizer);
+            throw rt.refusal(status, what, this);
+        }
+        this.attach(slot, finalizer);
     }
 
     /**
@@ -196,6 +241,28 @@ export class Region {
         this.#watched = true;
     }
 
+    /** For messages. */
+    get what() {
+        return `region ${this.name}`;
+    }
+
+    /** Its obligations are the host's to resolve. */
+    get asker() {
+        return 0n;
+    }
+
+    attach(slot, item) {
+        this.#attached ??= new Map();
+        this.#attached.set(slot, item);
+    }
+
+    /** It may be the last thing that the region waited for. */
+    detach(slot) {
+        this.#rt.slots.give(slot, this.#attached.get(slot));
+        this.#attached.delete(slot);
+        this.#rt.schedule();
+    }
+
     /** Throws if it has ended: what cancelled it, or by its name. */
     admits(what) {
         if (!this.ended) return;
@@ -232,6 +299,7 @@ export class Region {
         const failed = status !== STATUS.OK && status !== STATUS.CANCELLED;
         this.#reason = this.reason();
         this.#info = this.info();
+        this.#closer?.over();
         this.#report = {
             status: failed ? 'failed' : this.#reason === undefined ? 'ok' : 'cancelled',
             ...report,
@@ -242,6 +310,8 @@ export class Region {
         };
         if (this.#watched) this.#rt.watch(-1);
         this.parent?.cut(this.#cuts, this.#cutCount);
+        this.#attached?.forEach((item, slot) => this.#rt.slots.give(slot, item));
+        this.#attached = undefined;
         this.#rt.slots.give(this.#slot, this);
         this.#rt.afterBatch(() => this.#leave(failed, status));
     }
@@ -249,6 +319,7 @@ export class Region {
     /** Rejects with the first failure that nobody has heard of at its task, else with the first. */
     #leave(failed, status) {
         if (this.#unlink !== undefined) safely(this.#unlink);
+        this.#closer?.leave();
         if (!failed) {
             this.#done.resolve(this.#report);
             return;

@@ -4,7 +4,6 @@ import { Clock } from './clock.js';
 import { Cancelled, EbbError, isError, raise, safely } from './errors.js';
 import { capability, checkHost } from './host.js';
 import { Links } from './links.js';
-import { builtin } from './module.js';
 import { checkKeys, FOREVER, integer, nanoseconds, printable, regionOptions } from './options.js';
 import { reasonOf, reasonOfAbort } from './reason.js';
 import { Region } from './region.js';
@@ -75,7 +74,7 @@ export class Runtime {
         this.now = 0n;
         this.slots = new Slots();
         this.#channel = new Channel(host.MessageChannel, () => this.#newTurn());
-        this.abi = new Abi(options.module ?? builtin(), this.#callbacks(), (error) => this.#trapped(error));
+        this.abi = new Abi(options.module, this.#callbacks(), (error) => this.#trapped(error));
         this.id = runtimes++ % 255 + 1;
         this.#start();
         this.root = new Region(this, undefined, 'root');
@@ -368,11 +367,15 @@ export class Runtime {
         const status = this.abi.call.id_status(id);
         if (status === STATUS.OK) return u64(id);
         this.slots.give(slot, item);
+        throw this.refusal(status, what, asker);
+    }
+
+    refusal(status, what, asker) {
         const refused = status === STATUS.CANCELLED || status === STATUS.CLOSED;
         const reason = refused && !this.#flushed ? asker.reason() : undefined;
-        if (reason !== undefined) throw reason;
+        if (reason !== undefined) return reason;
         const hint = status === STATUS.CLOSED ? ' (to wait for what runs and go on admitting, use join(), not close())' : '';
-        throw this.abi.error(status, what, hint);
+        return this.abi.error(status, what, hint);
     }
 
     verb(name, region) {
@@ -612,7 +615,7 @@ export class Runtime {
         };
         return {
             poll: guard((slot, signal) => slots.at(slot).poll(signal), STATUS.FAULTED),
-            finalize: guard((slot, signal) => slots.at(slot).finalize(signal), STATUS.FAULTED),
+            finalize: guard((slot, signal, task) => slots.at(slot).finalize(signal, u64(task)), STATUS.FAULTED),
             ended: guard((slot, status) => slots.at(slot).over(status, this.#lastWitness())),
             aborted: guard((slot) => slots.at(slot).aborted()),
             closed: guard((slot, status, abandoned, leaked) => {

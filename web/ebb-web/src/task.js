@@ -51,6 +51,16 @@ export class Task {
         return this.#final !== STATUS.PENDING;
     }
 
+    /** For messages. */
+    get what() {
+        return `task ${this.name}`;
+    }
+
+    /** In whose name the kernel is asked: nobody's, once it has ended. */
+    get asker() {
+        return this.ended ? 0n : this.id;
+    }
+
     /** A promise of what its function returned; rejected with what it threw, or with Cancelled. */
     get result() {
         if (this.#result === undefined) {

@@ -3,6 +3,7 @@
  */
 import { Cancelled, Cx, EbbError, hostOf, Obligation, Region, Runtime, Task, TraceReader } from 'ebb-web';
 import type { CancelKind, Phase } from 'ebb-web';
+import { Runtime as CoreRuntime } from 'ebb-web/core';
 
 const rt = new Runtime(hostOf(globalThis));
 const region = rt.region();
@@ -70,3 +71,7 @@ task.cx.once(window, 'click').then((event) => event.key);
 // @ts-expect-error: what a race gives is what one of its functions does
 const won: Promise<string> = region.race([() => 'text', () => 5]);
 console.log(won);
+// @ts-expect-error: the core has no module of its own
+new CoreRuntime(hostOf(globalThis));
+// @ts-expect-error
+new CoreRuntime(hostOf(globalThis), { trace: 1 });

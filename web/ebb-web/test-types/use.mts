@@ -136,6 +136,9 @@ export async function main(): Promise<void> {
     task.cancel('text');
     task.cancel(new Error('error'));
     task.force();
+    region.defer(async (cx) => cx.sleep(1));
+    const held: Obligation = region.reserve('lease', () => {});
+    held.commit();
     region.cancel(urgent);
     region.cancel();
     region.force();
@@ -162,4 +165,13 @@ export async function main(): Promise<void> {
     rt.region({ signal: passedOn.signal, timeout: passedOn.timeout, name: undefined });
     rt.cancel({ kind: undefined, message: 'bye' });
     report(await rt.close());
+}
+
+import { Runtime as CoreRuntime, Region as CoreRegion } from 'ebb-web/core';
+
+export function core(module: WebAssembly.Module): Runtime {
+    const region: CoreRegion = new CoreRuntime(hostOf(globalThis), { module }).region();
+    const same: Region = region;
+    console.log(same.name);
+    return new CoreRuntime(hostOf(globalThis), { module, trace: 1 << 20 });
 }

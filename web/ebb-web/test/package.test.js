@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import test from 'node:test';
+import { brotliCompressSync } from 'node:zlib';
 
 const root = new URL('../', import.meta.url);
 const description = JSON.parse(readFileSync(new URL('package.json', root)));
@@ -10,6 +11,36 @@ test('the package is imported by its name, without a bundler', async () => {
     const [byName, byPath] = await Promise.all([import('ebb-web'), import('../index.js')]);
     assert.equal(byName.Runtime, byPath.Runtime);
     assert.deepEqual(Object.keys(byName).sort(), Object.keys(byPath).sort());
+});
+
+test('ebb-web/core has the same names, needs a module, and does not import the text of one', async () => {
+    const [whole, core] = await Promise.all([import('ebb-web'), import('ebb-web/core')]);
+    assert.deepEqual(Object.keys(core).sort(), Object.keys(whole).sort());
+    for (const name of Object.keys(core).filter((each) => each !== 'Runtime')) assert.equal(core[name], whole[name]);
+    const { VirtualHost } = await import('./virtual-host.js');
+    const { capabilities } = new VirtualHost();
+    assert.throws(() => new core.Runtime(capabilities), { name: 'TypeError', message: /core has none of its own/ });
+    const module = new WebAssembly.Module(readFileSync(new URL('ebb.wasm', root)));
+    assert.ok(new core.Runtime(capabilities, { module }).region() instanceof whole.Region);
+    assert.ok(new whole.Runtime(capabilities) instanceof core.Runtime);
+    assert.ok(!reached('core.js').has('src/module.js'));
+    assert.ok(reached('index.js').has('src/module.js'));
+});
+
+/** The files that importing one loads. */
+function reached(file, all = new Set()) {
+    if (all.has(file)) return all;
+    all.add(file);
+    const source = readFileSync(new URL(file, root), 'utf8');
+    for (const [, from] of source.matchAll(/\bfrom '([^']+)'/g)) {
+        reached(new URL(from, new URL(file, root)).href.slice(root.href.length), all);
+    }
+    return all;
+}
+
+test('the module is at most 40 KB with brotli', () => {
+    const { length } = brotliCompressSync(readFileSync(new URL('ebb.wasm', root)));
+    assert.ok(length <= 40960, `${length} bytes`);
 });
 
 test('what it exports is what its types declare', async () => {
@@ -47,7 +78,7 @@ test('importing it does nothing: no module is compiled, nothing of the host is t
 });
 
 test('the sources import nothing but each other', () => {
-    const files = ['index.js', ...readdirSync(new URL('src', root)).map((file) => `src/${file}`)];
+    const files = ['index.js', 'core.js', ...readdirSync(new URL('src', root)).map((file) => `src/${file}`)];
     assert.ok(files.length > 8);
     for (const file of files) {
         const source = readFileSync(new URL(file, root), 'utf8');

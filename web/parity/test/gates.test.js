@@ -34,6 +34,7 @@ test('each part of what is expected is compared, and its line is known where it 
         [(e) => e.events.push('idle'), 'event 29: expected idle; node: nothing'],
         [(e) => (e.steps[6] = ''), 'line 7 `reserve fence1 fence in job`, fingerprint after this line'],
         [(e) => (e.fingerprint = '00'), 'fingerprint: expected 00; node: 7efb4a77'],
+        [(e) => (e.parity = '00'), 'parity fingerprint: expected 00; node: '],
     ]) {
         const { fixture, found } = changed(OWED, change);
         assert.equal(found.length, 1, told);
@@ -50,7 +51,7 @@ test('an expected event is cut at a word only', () => {
 });
 
 test('with another seed the order and the fingerprint are not compared, and the ends are', () => {
-    const order = (e) => Object.assign(e, { events: [], steps: [], fingerprint: '0'.repeat(32) });
+    const order = (e) => Object.assign(e, { events: [], steps: [], fingerprint: '0'.repeat(32), parity: '' });
     assert.deepEqual(changed(OWED, order, false).found, []);
     assert.equal(changed(OWED, (e) => (e.outcomes.help = 'EBB_CANCELLED'), false).found.length, 1);
 });
@@ -70,6 +71,7 @@ test('hosts are compared by phases, outcomes, closure and fingerprint', () => {
         (a) => (a.outcomes.help = 'EBB_CANCELLED'),
         (a) => delete a.closure.row,
         (a) => (a.fingerprint = ''),
+        (a) => (a.parity = ''),
         (a) => (a.steps[0] = ''),
     ]) {
         assert.equal(compare(change).length, 1, String(change));
@@ -113,23 +115,49 @@ test('the first difference is the one that comes first in the script', () => {
     assert.equal(first([]), undefined);
 });
 
-test('an adapter is compared with the fixture, but for what is apart', () => {
-    const fixture = fixtureOf(OWED);
-    const { actual: { phases, outcomes, closure } } = runFixture(lab, fixture);
-    const actual = structuredClone({ phases, outcomes, closure });
-    delete actual.phases['job.closer'];
-    delete actual.outcomes['job.closer'];
-    const apart = ['job.closer'];
-    assert.deepEqual(adapterGate(fixture, { actual, apart }, 'node'), []);
-    assert.equal(adapterGate(fixture, { actual, apart: [] }, 'node').length, 2);
-    actual.closure.row = 'leaked';
-    assert.equal(adapterGate(fixture, { actual, apart }, 'node').length, 1);
-    const cascade = fixtureOf('parity.nested_cascade');
-    const same = { ...cascade.expect, chains: { last: cascade.expect.chains['9'] } };
-    assert.deepEqual(adapterGate(cascade, { actual: same, apart }, 'node'), []);
-    for (const chains of [{ last: [] }, undefined]) {
-        assert.equal(adapterGate(cascade, { actual: { ...same, chains }, apart }, 'node').length, 1);
+/** What the package would leave that does as the script. */
+function played(fixture) {
+    const { actual } = runFixture(lab, fixture);
+    const checks = adapterChecks(fixture);
+    return { actual: { ...structuredClone(actual), chains: Object.values(actual.chains ?? {}), checks } };
+}
+
+function adapterChecks({ script, expect }) {
+    return script.flatMap((line, i) => (line.startsWith('check ') ? [expect.results[i + 1] ?? 'EBB_OK'] : []));
+}
+
+test('the package is compared with the fixture by each part of what is expected', () => {
+    const witnesses = 'cancel.task.budget_combine_monotone';
+    for (const [id, change, what] of [
+        [OWED, () => {}],
+        [OWED, (a) => delete a.outcomes['job.closer'], 'outcomes.job.closer'],
+        [OWED, (a) => (a.closure.row = 'leaked'), 'closure.row'],
+        [OWED, (a) => a.phases.worker.pop(), 'phase 6 of task worker'],
+        [OWED, (a) => (a.parity = '0'), 'parity fingerprint'],
+        [OWED, (a) => a.events.splice(a.events.findIndex((e) => e.startsWith('cancel_acked(worker')), 1), 'told.worker'],
+        [witnesses, (a) => (a.checks[1] = 'EBB_OK'), 'checks.1'],
+        [witnesses, (a) => a.checks.pop(), 'checks.5'],
+        [witnesses, (a) => (a.events = a.events.map((e) => e.replace('deadline 400ms', 'deadline 401ms'))), 'told.job'],
+        [witnesses, (a) => (a.events = a.events.map((e) => e.replace('polls 100', 'polls 99'))), 'told.job'],
+        ['parity.nested_cascade', (a) => a.chains[0].pop(), 'chains.0'],
+        ['parity.nested_cascade', (a) => a.chains.pop(), 'chains.0'],
+    ]) {
+        const fixture = fixtureOf(id);
+        const record = played(fixture);
+        change(record.actual);
+        const [found] = adapterGate(fixture, runFixture(lab, fixture), record, 'node');
+        assert.equal(found?.what, what);
     }
+});
+
+test('polls are compared until they are charged', () => {
+    const id = 'cancel.task.witness_phase_monotone';
+    const fixture = fixtureOf(id);
+    const reference = runFixture(lab, fixture);
+    const record = played(fixture);
+    const last = record.actual.events.findLastIndex((event) => event.startsWith('cancel_strengthened(worker)'));
+    record.actual.events[last] = record.actual.events[last].replace(/polls \d+/, 'polls 7');
+    assert.deepEqual(adapterGate(fixture, reference, record, 'node'), []);
 });
 
 /* ---- fields -------------------------------------------------------------------------------------------- */

@@ -9,11 +9,10 @@ import { Chromium } from '../../tools/chromium.js';
 import { serve } from '../../tools/serve.js';
 
 const { EBB: ebb = 'build/release/ebb', EBB_WEB: web = 'build/wasm/web' } = process.env;
-export const screenshots = process.env.EBB_SCREENSHOTS; /* the directory for them, if they are wanted */
 export const WIDE = { width: 1280, height: 800 };
 export const NARROW = { width: 390, height: 844 };
 export const CALM = { 'prefers-reduced-motion': 'reduce' }; /* and it costs less */
-export const SOON_MS = 15000;
+export const SOON_MS = 60000;
 
 let server;
 let browser;
@@ -155,11 +154,4 @@ export async function verify(page, ...flags) {
     const compare = flags.includes('--quiescent') ? ['--compare', saved.trace] : []; /* nothing is new */
     assert.match(run('journal', 'replay', saved.journal, ...compare), /operations replayed/);
     return run('trace', 'show', saved.trace);
-}
-
-export async function picture(page, name, size = { ...WIDE, scale: 1 }) {
-    if (!screenshots) return;
-    await page.evaluate(() => document.activeElement?.blur());
-    await sleep(450); /* what moves has come to rest */
-    await page.screenshot(join(screenshots, `playground${name}.png`), size);
 }

@@ -4,8 +4,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
 import {
-    choose, inPhase, NARROW, onPage, phaseOf, picture, row, saying, screenshots, sleep, SOON_MS, start, stop,
-    textOf, until, verify, wentAllTheWay,
+    choose, inPhase, NARROW, onPage, phaseOf, row, saying, sleep, SOON_MS, start, stop, textOf, until, verify, wentAllTheWay,
 } from './on-page.js';
 
 before(start);
@@ -192,7 +191,7 @@ describe('a person', { concurrency: 4 }, () => {
 
     /* ---- what the runtime refuses, and what is left behind --------------------------------------------- */
 
-    it('a region that closes refuses a spawn, with a notice that has the code', () => onPage(async (page) => {
+    it('a region that closes takes no more: what can\'t be done is disabled, and says why', () => onPage(async (page) => {
         await page.click('#do-region');
         await inPhase(page, 'region 1', 'Open');
         await page.click(row('region 1'));
@@ -201,16 +200,15 @@ describe('a person', { concurrency: 4 }, () => {
         await page.click('#tempo [value=paused]'); /* or it may end before we have looked */
         await page.click('#do-close');
         await inPhase(page, 'region 1', 'Draining');
+        for (const verb of ['spawn', 'region', 'close']) await until(page, `#do-${verb}[aria-disabled=true]`);
         await page.click('#do-spawn');
-        await until(page, '#notices .notice.bad');
-        assert.equal(await textOf(page, '#notices .notice.bad code'), 'EBB_ERR_CLOSED');
-        assert.match(await textOf(page, '#notices .notice.bad'), /spawn of worker 2 in region region 1/);
+        await saying(page, '#status', 'Spawn: region 1 admits nothing any more.');
+        assert.equal(await page.evaluate(() => document.querySelectorAll('.row').length), 3);
         assert.equal(await phaseOf(page, 'worker 1'), 'Running'); /* what runs may finish */
         await page.click('#tempo [value=live]');
         await inPhase(page, 'region 1', 'Closed');
         assert.equal(await textOf(page, `${row('worker 1')} .facts`), 'ok');
-        await page.click('.dismiss');
-        await page.waitFor(() => document.querySelector('.notice') === null, 'no notice');
+        assert.equal(await textOf(page, '#notices'), '');
     }));
 
     it('a failure cancels its siblings; a lease that one forgot is a leak', () => onPage(async (page) => {
@@ -242,24 +240,26 @@ describe('a person', { concurrency: 4 }, () => {
         await verify(page);
     }));
 
-    it('a refusal goes by itself, or by Escape; one with the focus stays', () => onPage(async (page) => {
+    it('a notice goes by itself, by its button or by Escape; one with the focus stays', () => onPage(async (page) => {
         const none = (why) => page.waitFor(() => document.querySelector('.notice') === null, why);
-        await page.click('#do-region');
-        await inPhase(page, 'region 1', 'Open');
-        await page.click(row('region 1'));
-        await page.click('#do-close');
-        await inPhase(page, 'region 1', 'Closed');
-        for (let i = 0; i < 3; i++) await page.press('s');
-        await until(page, '.notice.bad');
+        await choose(page, '#choose-task', 'fails');
+        const fail = async () => {
+            await page.click('#do-spawn');
+            await until(page, '.notice.bad');
+        };
+        await fail();
         await none('one that goes by itself');
-        await page.press('n');
-        await until(page, '.notice.bad');
+        await fail();
+        await page.click('.dismiss');
+        await none('one that was dismissed');
+        await page.click(row('root'));
+        await fail();
         await page.evaluate(() => document.querySelector('.dismiss').focus());
         await sleep(7000);
         await until(page, '.notice.bad');
         await page.press('Escape');
         await none('one that Escape dismissed');
-        assert.equal(await page.evaluate(() => document.activeElement.dataset.name), 'region 1');
+        assert.equal(await page.evaluate(() => document.activeElement.dataset.name), 'root');
     }));
 
     it('a key that does not apply says why', () => onPage(async (page) => {
@@ -385,8 +385,7 @@ describe('a person', { concurrency: 4 }, () => {
         assert.match(await textOf(page, '#still'), /The water is still/);
         await verify(page, '--quiescent');
         await page.click('#do-spawn');
-        await until(page, '#notices .notice.bad');
-        assert.match(await textOf(page, '#notices code'), /EBB_ERR_(CLOSED|STALE)/);
+        await saying(page, '#status', 'Spawn: root has ended.');
         await page.click('#again');
         await until(page, 'body[data-state=empty]');
         await page.click('#do-spawn');
@@ -428,6 +427,8 @@ describe('a person', { concurrency: 4 }, () => {
         const types = () => Array.from(document.querySelectorAll('.event .type'), (e) => e.textContent);
         const four = (await page.evaluate(types)).slice(0, 4);
         assert.deepEqual(four, ['cancel_requested', 'cancel_acked', 'cleanup_done', 'finalized']);
+        assert.equal(await page.evaluate(() => document.querySelector('#fields').checkVisibility()), false);
+        await page.click('.raw summary');
         await page.click('.event:nth-of-type(2)');
         const fields = () => Object.fromEntries(Array.from(document.querySelectorAll('#fields div'),
             (pair) => [pair.firstChild.textContent, pair.lastChild.textContent]));
@@ -461,7 +462,7 @@ describe('a person', { concurrency: 4 }, () => {
             }
             const wanted = ['live', 'step', 'again', 'ask', 'scene-race', 'sweep', 'root', 'choose-task',
                 'do-spawn', 'do-region', 'do-close', 'choose-cancel', 'do-cancel', 'do-force', 'only-cancel',
-                'save-trace', 'save-journal', 'events'];
+                'save-trace', 'save-journal', 'events', 'source', 'source-run', 'source-reset'];
             assert.deepEqual(wanted.filter((id) => !seen.has(id)), []);
         }, { media: { 'prefers-color-scheme': scheme } }));
     }
@@ -505,32 +506,4 @@ describe('many', () => {
         await page.waitFor(() => document.querySelectorAll('.row').length === 1, 'only the root');
         await verify(page, '--quiescent');
     }, { media: {} }));
-});
-
-describe('pictures', () => {
-    it('pictures for the docs', { skip: !screenshots }, async () => {
-        await onPage(async (page) => {
-            await page.click('#scene-shutdown');
-            await inPhase(page, 'writer', 'Cancelling');
-            await picture(page, '');
-        });
-        await onPage(async (page) => {
-            await page.click('#scene-masked');
-            await inPhase(page, 'clerk', 'Completed');
-            await page.click(row('transfer'));
-            await picture(page, '-masked');
-        });
-        await onPage(async (page) => {
-            await page.click('#scene-race');
-            await inPhase(page, 'blue boat', 'Cancelling');
-            await page.click(row('blue boat'));
-            await picture(page, '-dark');
-        }, { media: { 'prefers-color-scheme': 'dark' } });
-        await onPage(async (page) => {
-            await page.click('#scene-cascade');
-            await inPhase(page, 'sailor', 'Cancelling');
-            await page.evaluate(() => document.querySelector('.scenes').scrollIntoView());
-            await picture(page, '-narrow', NARROW);
-        }, { size: NARROW });
-    });
 });
