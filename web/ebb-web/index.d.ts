@@ -318,13 +318,15 @@ export class Region {
      * An obligation of the region itself, for code that has no task: exactly one of commit and abort has to
      * follow. The region does not close before that. A region that is forced, or whose cleanup budget is over,
      * aborts it and reports it as a leak.
-     * @throws {EbbError} EBB_ERR_CLOSED
+     * @throws {Cancelled} the region is cancelled
+     * @throws {EbbError} EBB_ERR_CLOSED: it is closed
      */
     reserve(kind: ObligationKind, onAbort?: () => void): Obligation;
     /**
      * Runs `fn` when everything in the region has ended and before the region closes, last added first, masked.
      * It may be async, and may open cleanup regions. What it throws is a failure of the region.
-     * @throws {EbbError} EBB_ERR_CLOSED
+     * @throws {Cancelled} the region is cancelled
+     * @throws {EbbError} EBB_ERR_CLOSED: it is closed
      */
     defer(fn: (cx: Cx) => unknown): void;
 

@@ -72,7 +72,7 @@ test('a finalizer of a cancelled region is masked, may reserve, and may open a c
     region.cancel('stop');
     const report = await host.until(region.done);
     assert.deepEqual(log, [false, true, 'cleaned', 'ok']);
-    assert.deepEqual(report.counts, { abandoned: 0, leaked: 0 });
+    assert.deepEqual(report.counts, { abandoned: 0, leaked: 0, forced: 0 });
     assert.equal(rt.stats().leaks, 0);
 });
 
@@ -99,6 +99,8 @@ test('a finalizer of a region that never ends is abandoned when the budget is ov
     assert.equal(region.ended, false);
     await host.finish();
     assert.equal(region.report.counts.abandoned, 1);
+    assert.equal(region.report.counts.forced, 1);
+    assert.deepEqual(region.report.forced, [{ site: 'job.closer', region: 'job', abandoned: true }]);
     const event = rt.events().find(({ type }) => type === 'finalizer_abandoned');
     assert.equal(event.text, 'job: flush');
 });
@@ -139,7 +141,7 @@ test('an obligation of a region holds it until it is resolved', async (t) => {
         assert.equal(region.ended, true);
         assert.deepEqual(log, verb === 'abort' ? ['hook'] : []);
         assert.throws(() => fence.commit(), { code: 'EBB_ERR_RESOLVED', message: /fence of region/ });
-        assert.deepEqual(region.report.counts, { abandoned: 0, leaked: 0 });
+        assert.deepEqual(region.report.counts, { abandoned: 0, leaked: 0, forced: 0 });
     }
 });
 
@@ -152,7 +154,7 @@ test('a finalizer of the region may be what resolves its obligation', async (t) 
         lease.commit();
     });
     const report = await host.until(region.close());
-    assert.deepEqual(report.counts, { abandoned: 0, leaked: 0 });
+    assert.deepEqual(report.counts, { abandoned: 0, leaked: 0, forced: 0 });
     const types = ['finalizer_done', 'obligation_committed', 'region_closed'];
     assert.deepEqual(told(rt, types), ['obligation_committed', 'finalizer_done', 'region_closed']);
 });
@@ -176,10 +178,13 @@ test('a region that is closed, cancelled or has ended takes neither', async (t) 
         const region = rt.region({ name: 'job' });
         region.spawn((cx) => cx.mask(() => cx.sleep(10)));
         await host.settle();
-        region[verb]();
+        region[verb]('stop');
+        const refusal = verb === 'cancel'
+            ? () => ({ name: 'AbortError', kind: 'USER', message: /stop/ })
+            : (what) => ({ code: 'EBB_ERR_CLOSED', message: what });
         for (let i = 0; i < 2; i++) {
-            assert.throws(() => region.defer(() => {}), { code: 'EBB_ERR_CLOSED', message: /defer in region job/ });
-            assert.throws(() => region.reserve('io'), { code: 'EBB_ERR_CLOSED', message: /reserve\(io\) in region job/ });
+            assert.throws(() => region.defer(() => {}), refusal(/defer in region job/));
+            assert.throws(() => region.reserve('io'), refusal(/reserve\(io\) in region job/));
             await host.finish();
             assert.equal(region.ended, true);
         }
