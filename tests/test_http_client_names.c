@@ -189,6 +189,13 @@ static void a_call_may_be_cancelled_at_any_attempt(void **state) {
         ebb_drop(f);
         loop_turns(h->w, 3);
     }
+    deaf_down(&two);
+}
+
+static void a_call_that_is_cancelled_closes_its_attempts(void **state) {
+    http_world *h = *state;
+    deaf two;
+    deaf_up(&two, h, "127.0.0.2");
     STANDS_FOR("127.0.0.2", "127.0.0.2", "127.0.0.2");
     int fds = open_descriptors();
     ebb_future *f = get_named(h, "several.test", h->port);
@@ -198,8 +205,7 @@ static void a_call_may_be_cancelled_at_any_attempt(void **state) {
     }
     ebb_cancel(f, EBB_CANCEL_USER);
     assert_int_equal(loop_await(h->w, f, NULL), EBB_CANCELLED);
-    loop_turns(h->w, 5);
-    assert_int_equal(open_descriptors(), fds);
+    loop_until(h->w, has_descriptors, &fds);
     deaf_down(&two);
 }
 
@@ -299,6 +305,7 @@ int main(void) {
         OVER_1(a_failure_beside_an_attempt_that_hangs_starts_the_next),
         OVER_1(families_alternate),
         OVER_1(a_call_may_be_cancelled_at_any_attempt),
+        OVER_1(a_call_that_is_cancelled_closes_its_attempts),
         OVER_1(a_client_may_end_while_it_dials),
         OVER(connecting_has_its_time),
         OVER_1(looking_up_counts),
