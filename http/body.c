@@ -40,6 +40,7 @@ bool ebb__whole_add(ebb_http *x, const uint8_t *from, size_t n) {
     }
     ebb_future *f = x->reader;
     x->reader = NULL;
+    ebb__pacing_came(x, 0);
     ebb__reject(x->loop, f, st);
     return false;
 }
@@ -72,6 +73,7 @@ static void body_cancel(ebb_cx *cx, ebb_future *f, void *arg) {
     (void)cx;
     if (x->reader != f) return;
     x->reader = NULL;
+    ebb__pacing_came(x, 0);
     ebb__reject(x->loop, f, EBB_CANCELLED);
 }
 

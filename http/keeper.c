@@ -152,10 +152,9 @@ static void check_time(ebb__conn *c) {
         too_late(c, EBB__ENHANCE_YOUR_CALM, "the head took too long");
     } else if (is_over(now, idle, l->idle_ns, &next)) {
         too_late(c, EBB__NO_ERROR, "idle");
-    } else if (notice_is_over(c, now, head, &next)) {
-        ebb__conn_drain(c);
-    } else if (c->proto != NULL) {
-        check_exchanges(c, now, &next);
+    } else {
+        if (notice_is_over(c, now, head, &next)) ebb__conn_drain(c);
+        if (c->proto != NULL) check_exchanges(c, now, &next);
     }
     end_delay(c, now, &next);
     if (c->starts != NULL) { /* its address may have earned something meanwhile */

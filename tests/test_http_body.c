@@ -87,6 +87,38 @@ static ebb_status by_limit(ebb_cx *cx, ebb_http *x, void *arg) {
     return by_fiber(cx, x, NULL);
 }
 
+/* It has what it wants of its body, or does not want it any more, and waits for something else: until another request
+ * has come, for longer than a peer may stall. */
+static ebb_status then_works(ebb_cx *cx, ebb_http *x, http_world *h) {
+    ebb_status st = ebb_await(cx, ebb_after(cx, 600 * EBB_MS), NULL);
+    h->began++;
+    while (st == EBB_OK && h->cancelled == 0) st = ebb_await(cx, ebb_after(cx, EBB_MS), NULL);
+    return st == EBB_OK ? ebb_http_text(cx, x, 200, "done") : st;
+}
+
+static ebb_status works_past_limit(ebb_cx *cx, ebb_http *x, void *arg) {
+    http_world *h = arg;
+    ebb_future *f = ebb_http_body(cx, x, 4);
+    h->wanted = ebb_status_of(f) == EBB_PENDING;
+    if (ebb_await(cx, f, NULL) != EBB_ERR_LIMIT) return EBB_FAILED;
+    return then_works(cx, x, h);
+}
+
+static ebb_status works_past_cancel(ebb_cx *cx, ebb_http *x, void *arg) {
+    http_world *h = arg;
+    ebb_future *f = ebb_http_body(cx, x, MOST);
+    h->wanted = ebb_status_of(f) == EBB_PENDING;
+    ebb_cancel(f, EBB_CANCEL_USER);
+    ebb_drop(f);
+    return then_works(cx, x, h);
+}
+
+static ebb_status lets_it_end(ebb_cx *cx, ebb_http *x, void *arg) {
+    http_world *h = arg;
+    h->cancelled++;
+    return ebb_http_text(cx, x, 200, "go on");
+}
+
 static int up(void **state, bool h2) {
     http_world *h;
     (void)http_up(state, h2);
@@ -111,7 +143,8 @@ static int up_2(void **state) {
     { #test " (HTTP/1)", test, up_1, http_down, NULL }
 #define BY_2(test)                                                                                           \
     { #test " (HTTP/2)", test, up_2, http_down, NULL }
-#define BY(test) BY_1(test), BY_2(test)
+#define BY(test)      BY_1(test), BY_2(test)
+#define CROWDED(test) cmocka_unit_test_setup_teardown(test, up_crowded, http_down)
 
 /* ---- on a server ---------------------------------------------------------------------------------------------- */
 
@@ -181,6 +214,63 @@ static void a_long_one_opens_the_windows(void **state) {
     assert_int_equal(r->body_n, sizeof body);
     assert_memory_equal(r->body, body, sizeof body);
     ebb_discard(h->w->cx, v);
+}
+
+/* At its budget of one, its address makes room for a request by ending an exchange that waits for its peer. One that
+ * does not wait is no such. */
+static int up_crowded(void **state) {
+    http_world *h = calloc(1, sizeof *h);
+    assert_non_null(h);
+    h->w = loop_world_new();
+    h->h2 = true;
+    http_serve(h, &(ebb_http_server_opts){.limits = {.stalled = 1}});
+    h->client = http_client(h, (ebb_http_client_opts){0});
+    assert_int_equal(ebb_http_on(h->server, "POST", "/limit", works_past_limit, h), EBB_OK);
+    assert_int_equal(ebb_http_on(h->server, "POST", "/cancel", works_past_cancel, h), EBB_OK);
+    assert_int_equal(ebb_http_on(h->server, "GET", "/end", lets_it_end, h), EBB_OK);
+    *state = h;
+    return 0;
+}
+
+typedef struct part {
+    http_world *h;
+    const char *path;
+    size_t bytes;
+    int status;
+} part;
+
+static ebb_status post_a_part(ebb_cx *cx, void *arg) {
+    part *p = arg;
+    http_world *h = p->h;
+    ebb_value v;
+    ebb_http_call call = {.method = "POST", .url = url(h, p->path), .streams = true};
+    ebb_status st = ebb_await(cx, ebb_http_open(cx, h->client, &call), &v);
+    if (st != EBB_OK) return st;
+    ebb_http *x = ebb_http_of(cx, v);
+    while (st == EBB_OK && h->wanted == 0) st = ebb_await(cx, ebb_after(cx, EBB_MS), NULL);
+    if (st == EBB_OK && p->bytes > 0) st = ebb_await(cx, ebb_http_write(cx, x, "01234", p->bytes), NULL);
+    while (st == EBB_OK && h->began == 0) st = ebb_await(cx, ebb_after(cx, EBB_MS), NULL);
+    if (st == EBB_OK) st = ebb_await(cx, ebb_http_get(cx, h->client, url(h, "/end")), &v);
+    if (st == EBB_OK) ebb_discard(cx, v);
+    if (st == EBB_OK) st = ebb_await(cx, ebb_http_body(cx, x, MOST), NULL);
+    p->status = ebb_http_status(x);
+    ebb_http_close(cx, x);
+    return st;
+}
+
+static void works_on(http_world *h, const char *path, size_t bytes) {
+    part p = {h, path, bytes, 0};
+    assert_int_equal(run_fiber(h->w, post_a_part, &p), EBB_OK);
+    assert_int_equal(p.status, 200);
+    assert_int_equal(server_stats(h).evicted, 0);
+}
+
+static void a_limit_ends_the_wait_for_the_peer(void **state) {
+    works_on(*state, "/limit", 5);
+}
+
+static void a_cancel_ends_the_wait_for_the_peer(void **state) {
+    works_on(*state, "/cancel", 0);
 }
 
 /* ---- on a client ---------------------------------------------------------------------------------------------- */
@@ -267,9 +357,14 @@ static void an_event_may_have_a_length(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        BY(every_kind_of_handler_gets_it),         BY(it_may_come_in_pieces),
-        BY(a_long_one_opens_the_windows),          BY(a_client_gets_it_too),
-        BY_1(a_body_that_breaks_off_is_a_failure), BY(an_event_may_have_a_length),
+        BY(every_kind_of_handler_gets_it),
+        BY(it_may_come_in_pieces),
+        BY(a_long_one_opens_the_windows),
+        BY(a_client_gets_it_too),
+        BY_1(a_body_that_breaks_off_is_a_failure),
+        BY(an_event_may_have_a_length),
+        CROWDED(a_limit_ends_the_wait_for_the_peer),
+        CROWDED(a_cancel_ends_the_wait_for_the_peer),
     };
     return cmocka_run_group_tests_name("http_body", tests, NULL, NULL);
 }

@@ -52,6 +52,18 @@ class Http2(WithServer):
         c.close()
         self.server.check_end()
 
+    def test_times_a_peer_that_neither_answers_nor_reads(self):
+        """The end of the notice is not the end of the clocks of exchanges."""
+        self.start("--budget-ms", "600000", "--limit", "write_ns=1500000000", "--limit", "header_ns=600000000000")
+        c = self.connect(values={h2raw.INITIAL_WINDOW_SIZE: 0}, auto_ping=False)
+        c.request("/f/big?id=big")
+        self.server.wait_for("begin", "big")
+        self.server.terminate()
+        self.assert_cancelled(["big"], "TIMEOUT", "the peer does not read")
+        c.at_end()
+        c.close()
+        self.server.check_end()
+
     def test_ends_at_once_with_a_peer_that_answers(self):
         self.start("--budget-ms", "600000")
         c = self.connect()
