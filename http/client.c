@@ -16,6 +16,16 @@ static ebb__link *link_of(ebb__conn *c) {
 
 /* ---- idle links ----------------------------------------------------------------------------------------------- */
 
+static void on_timer(uv_timer_t *uv);
+
+/* The clock of libuv is that of the start of its turn. A timer that rings too early is set again. */
+static void set_timer(ebb_http_client *c) {
+    uint64_t now = c->loop->rt->now, spent = now - c->oldest->idle_since;
+    uint64_t left = spent < c->idle_ns ? c->idle_ns - spent : 0;
+    (void)uv_timer_start(&c->timer, on_timer, left / EBB_MS + (left % EBB_MS != 0), 0);
+}
+
+/* A timer that is set rings in time for this one too: the idle time of those before it ends earlier. */
 static void idle_add(ebb_http_client *c, ebb__link *k) {
     k->idle = true;
     k->idle_since = c->loop->rt->now;
@@ -24,6 +34,7 @@ static void idle_add(ebb_http_client *c, ebb__link *k) {
     if (c->newest != NULL) c->newest->newer = k;
     else c->oldest = k;
     c->newest = k;
+    if (!uv_is_active((uv_handle_t *)&c->timer)) set_timer(c);
 }
 
 static void idle_remove(ebb_http_client *c, ebb__link *k) {
@@ -44,14 +55,21 @@ static void link_over(ebb__link *k) {
     k->state = EBB__LINK_OVER;
 }
 
-/* Those that are too old to be used again go when the next call comes. */
+/* Closes the links whose idle time is over. */
 static void sweep(ebb_http_client *c) {
     uint64_t now = c->loop->rt->now;
-    while (c->oldest != NULL && now - c->oldest->idle_since > c->idle_ns) {
+    while (c->oldest != NULL && now - c->oldest->idle_since >= c->idle_ns) {
         ebb__link *k = c->oldest;
         link_over(k);
         ebb__conn_drain(&k->conn);
     }
+}
+
+static void on_timer(uv_timer_t *uv) {
+    ebb_http_client *c = uv->data;
+    (void)ebb_loop_cx(c->loop);
+    sweep(c);
+    if (c->oldest != NULL) set_timer(c);
 }
 
 /* ---- who gets which link -------------------------------------------------------------------------------------- */
@@ -281,12 +299,18 @@ static void origin_stop(ebb__origin *o) {
     }
 }
 
-/* What waits and what flies fails; the last connection that libuv lets go of frees the client. */
+static void on_timer_closed(uv_handle_t *uv) {
+    ebb_http_client *c = uv->data;
+    if (--c->origins_n == 0) client_free(c);
+}
+
+/* What waits and what flies fails; the last handle that libuv lets go of frees the client. */
 static void client_stop(void *ctx) {
     ebb_http_client *c = ctx;
     ebb__origin *next;
     c->stopped = true;
-    c->origins_n++; /* until all were told */
+    c->origins_n++; /* until its timer is closed */
+    uv_close((uv_handle_t *)&c->timer, on_timer_closed);
     ebb__client_stop_reading(c);
     for (size_t i = 0; i < EBB__ORIGIN_BUCKETS; i++) {
         for (ebb__origin *o = c->origins[i]; o != NULL; o = next) {
@@ -297,7 +321,6 @@ static void client_stop(void *ctx) {
             ebb__origin_release(o);
         }
     }
-    if (--c->origins_n == 0) client_free(c);
 }
 
 /* The pool can't be stopped in the middle of it. */
@@ -348,8 +371,12 @@ static ebb_status client_open(ebb_http_client *c, const ebb_tls_opts *tls) {
     ebb_status st = open_tls(c, tls);
     if (st != EBB_OK) return st;
     c->handle = ebb__handle_new(c->loop, c->region, EBB__GUEST, "ebb_http_client_new", &st);
-    if (c->handle != NULL) c->handle->as.guest = (ebb__guest){"http client", client_stop, c, reads_on};
-    return st;
+    if (c->handle == NULL) return st;
+    c->handle->as.guest = (ebb__guest){"http client", client_stop, c, reads_on};
+    (void)uv_timer_init(c->loop->uv, &c->timer); /* can't fail */
+    c->timer.data = c;
+    uv_unref((uv_handle_t *)&c->timer);
+    return EBB_OK;
 }
 
 ebb_status ebb_http_client_new(ebb_cx *cx, const ebb_http_client_opts *opts, ebb_http_client **out) {

@@ -39,6 +39,7 @@ struct ebb_http_client {
     uint32_t origins_n; /* and whatever else it has to stay for */
     ebb__origin *origins[EBB__ORIGIN_BUCKETS];
     ebb__link *oldest, *newest; /* the idle links, by when they became so */
+    uv_timer_t timer;           /* rings when the idle time of the oldest is over, or earlier */
 };
 
 struct ebb__origin {

@@ -164,6 +164,32 @@ static void one_that_was_idle_for_too_long_is_not_used_again(void **state) {
     assert_int_equal(server_stats(h).accepted, 2);
 }
 
+/* No call follows that could find out. The server would keep the connections for a minute. */
+static void idle_connections_are_closed_when_their_time_is_over(void **state) {
+    http_world *h = *state;
+    h->client = http_client(h, (ebb_http_client_opts){.idle_ns = 20 * EBB_MS});
+    for (int round = 0; round < 2; round++) { /* the second finds the timer as the first has left it */
+        ebb_future *both[] = {get(h, "/hello"), get(h, "/hello")};
+        assert_int_equal(loop_await(h->w, ebb_all(http_cx(h), 2, both), NULL), EBB_OK);
+        assert_true(server_stats(h).connections > 0);
+        loop_until(h->w, no_connections, h);
+    }
+}
+
+/* It is the idle time of a connection, not its age. */
+static void a_connection_in_use_is_not_idle(void **state) {
+    http_world *h = *state;
+    h->client = http_client(h, (ebb_http_client_opts){.idle_ns = 20 * EBB_MS});
+    assert_int_equal(get_status(h, "/hello"), EBB_OK);
+    ebb_future *waits = get(h, "/wait");
+    until_began(h, 1);
+    assert_int_equal(loop_await(h->w, ebb_after(http_cx(h), 100 * EBB_MS), NULL), EBB_OK);
+    assert_int_equal(h->cancelled, 0);
+    assert_true(server_stats(h).connections > 0);
+    ebb_cancel(waits, EBB_CANCEL_USER);
+    until_so_many_cancelled(h, 1);
+}
+
 /* A server that has closed is found out about, and the next call goes to its successor. */
 static void a_closed_connection_is_replaced(void **state) {
     http_world *h = *state;
@@ -577,6 +603,8 @@ int main(void) {
         OVER_2(the_peers_limit_of_streams_is_kept),
         OVER_2(a_full_connection_is_joined_by_another),
         OVER(one_that_was_idle_for_too_long_is_not_used_again),
+        OVER(idle_connections_are_closed_when_their_time_is_over),
+        OVER(a_connection_in_use_is_not_idle),
         OVER(a_closed_connection_is_replaced),
         OVER_1(what_is_no_call_is_refused_at_once),
         OVER_1(a_client_of_another_version_is_refused),

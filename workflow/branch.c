@@ -11,8 +11,8 @@
  * hears of it. */
 enum { CONFIRM_MS = 1000 };
 
-/* Until its thread has ended, only `force` and `more` are touched by both threads; what the first loop reads before that has come
- * with a letter. */
+/* Until its thread has ended, only `force` and `more` are touched by both threads; what the first loop reads before that
+ * has come with a letter. */
 struct ebb__branch {
     EBB_TASK_STATE; /* of `carry` */
     ebb__service *service;
@@ -20,6 +20,7 @@ struct ebb__branch {
     ebb_loop *loop; /* NULL: it has no thread */
     /* The first loop's. */
     ebb_wait go;
+    bool held;    /* somebody has its far region */
     bool counted; /* as ready */
     bool over;    /* the far region has closed, with `status` */
     ebb_status status;
@@ -28,7 +29,8 @@ struct ebb__branch {
     ebb_future *closing; /* the stand-in's; NULL: it knows */
     bool stands;         /* it was polled */
     /* The branch's. */
-    ebb_sleeper stay;
+    ebb_sem leave; /* nobody releases it */
+    ebb_wait stay;
     ebb_future *ready, *closing_there;
     ebb_status failure; /* of its first fiber */
     ebb_task carrier;
@@ -40,10 +42,10 @@ struct ebb__branch {
 
 /* ---- on its thread ---------------------------------------------------------------------------------------- */
 
-/* The first task of the loop keeps it there. */
+/* The first task of the loop keeps it there until it is cancelled. It must not fail, and needs no memory. */
 static ebb_status stay(ebb_cx *cx, void *arg) {
     ebb__branch *b = arg;
-    return ebb_sleep(cx, &b->stay, EBB__WF_MOST);
+    return ebb_sem_acquire(cx, &b->leave, &b->stay);
 }
 
 static void on_state(void *arg, ebb_workflow wf, ebb_workflow_state from, ebb_workflow_state to) {
@@ -103,6 +105,14 @@ static ebb_status first(ebb_cx *cx, void *arg) {
     return st;
 }
 
+/* A workflow that was stopped before has no region to begin in: its end is the branch's. */
+static ebb_status begin(ebb_cx *cx, ebb__branch *b) {
+    static const char site[] = "the first fiber of a loop of the service";
+    ebb_region r = ebb_workflow_region(cx, b->workflow);
+    ebb_status st = ebb_id_status(ebb_fiber_spawn_at(cx, r, first, b, NULL, site).id);
+    return st == EBB_ERR_CLOSED || st == EBB_ERR_STALE ? EBB_OK : st;
+}
+
 /* One that is over its budget says so, but goes on: its end wakes us. */
 static ebb_status join(ebb_cx *cx, ebb__branch *b) {
     ebb_status st = ebb_workflow_join(cx, b->workflow, &b->report);
@@ -143,10 +153,7 @@ static ebb_status carry(ebb_cx *cx, void *arg) {
     if (st != EBB_OK) return st;
     b->ready = ebb_far(cx, ebb_loop_peer(b->service->loop), begin_together, b);
     EBB_AWAIT(b, st, ebb_await(cx, b->ready, NULL));
-    if (st == EBB_OK)
-        st = ebb_id_status(ebb_fiber_spawn_at(cx, ebb_workflow_region(cx, b->workflow), first, b, NULL,
-                                              "the first fiber of a loop of the service")
-                               .id);
+    if (st == EBB_OK) st = begin(cx, b);
     if (st != EBB_OK && !ebb_stopping(cx)) return st;
     EBB_AWAIT(b, st, join(cx, b));
     return st == EBB_ERR_CANCEL_LEAK ? b->report.status : st;
@@ -249,9 +256,8 @@ static ebb_status stand_in(ebb_cx *cx, void *arg) {
     if (!b->stands) {
         b->stands = true;
         (void)ebb_mask(cx);
-        b->closing = ebb_closing(cx);
     }
-    if (b->over && ebb__service_failed(b->status))
+    if (b->over && ebb__service_failed(b->status) && !b->service->starting) /* else the start has failed */
         ebb__service_request(b->service, cx, EBB_CANCEL_SIBLING_FAILED, ebb_loop_status_name(b->status));
     if (b->over) return b->status;
     if (ebb__is_overdue(ebb__task_of(cx))) return EBB_CANCELLED;
@@ -307,12 +313,13 @@ static ebb_status start_threads(ebb__service *s) {
     return st;
 }
 
-/* Nothing else runs on the first loop yet: this only takes in what the others say. */
+/* Nothing else runs on the first loop yet: this only takes in what the others say. If one could not be started the
+ * others are waited for all the same: the shutdown may not be requested while they open their workflows. */
 static ebb_status wait_for_all(ebb__service *s) {
     ebb_status st = EBB_OK;
     for (uint32_t i = 0; i < s->n; i++) {
         const ebb__branch *b = &s->branches[i];
-        while (!b->counted && !b->over) (void)uv_run(&s->uv, UV_RUN_ONCE);
+        while (b->held && !b->counted && !b->over) (void)uv_run(&s->uv, UV_RUN_ONCE);
         if (st == EBB_OK && b->over) st = b->status == EBB_OK ? EBB_ERR_CLOSED : b->status;
     }
     return st;
@@ -320,10 +327,17 @@ static ebb_status wait_for_all(ebb__service *s) {
 
 static ebb_status start_branch(ebb__service *s, ebb_cx *cx, ebb__branch *b) {
     static const char site[] = "a loop of the service";
-    ebb_status st = ebb_id_status(ebb_spawn_at(cx, s->operators, hold, b, site).id);
-    if (st != EBB_OK) return st;
+    b->closing = ebb_closing(cx); /* of the root: a stand-in that could not wait for it would be no use */
+    ebb_status st = ebb_status_of(b->closing);
+    if (st != EBB_PENDING) return st;
     b->stand_in = ebb_spawn_at(cx, ebb_root(ebb_loop_runtime(s->loop)), stand_in, b, site);
-    return ebb_id_status(b->stand_in.id);
+    st = ebb_id_status(b->stand_in.id);
+    if (st != EBB_OK) return st;
+    st = ebb_id_status(ebb_spawn_at(cx, s->operators, hold, b, site).id);
+    b->held = st == EBB_OK;
+    b->over = !b->held; /* then the stand-in has nobody to wait for */
+    b->status = st;
+    return st;
 }
 
 ebb_status ebb__branches_start(ebb__service *s, ebb_cx *cx, uint32_t n) {
@@ -332,7 +346,8 @@ ebb_status ebb__branches_start(ebb__service *s, ebb_cx *cx, uint32_t n) {
     if (st != EBB_OK) return st;
     s->loop->share = &s->share;
     for (uint32_t i = 0; st == EBB_OK && i < n; i++) st = start_branch(s, cx, &s->branches[i]);
-    return st == EBB_OK ? wait_for_all(s) : st;
+    ebb_status waited = wait_for_all(s);
+    return st == EBB_OK ? waited : st;
 }
 
 void ebb__branches_go(ebb__service *s, ebb_cx *cx) {
@@ -359,7 +374,8 @@ bool ebb__branches_end(ebb__service *s, ebb_workflow_report *r) {
         ebb_status st = EBB_OK;
         if (s->branches[i].loop != NULL) all &= ebb__loop_leave(s->branches[i].loop, &st);
         add(r, &s->branches[i].report);
-        if (r->status == EBB_ERR_CLOSED && ebb__service_failed(st)) r->status = st; /* that was why */
+        bool named = ebb__service_failed(r->status) && r->status != EBB_ERR_CLOSED;
+        if (ebb__service_failed(st) && !named) r->status = st; /* its loop could not go on: that was why */
     }
     if (!all) return false;
     uv_mutex_destroy(&s->log);

@@ -194,7 +194,9 @@ static ebb_exit run(service *s, const ebb_service_opts *opts) {
         run_until_it_ends(s);
         st = ebb_workflow_join(ebb_loop_cx(s->loop), s->shutdown, &report);
     }
-    if (started != EBB_OK) report.status = started;
+    bool stopped =
+        started == EBB_ERR_CLOSED && ebb__service_failed(report.status); /* by what failed before */
+    if (started != EBB_OK && !stopped) report.status = started;
     s->left = !ebb__branches_end(s, &report);
     if (report.leaks > 0) st = EBB_ERR_CANCEL_LEAK;
     if (opts->report != NULL) *opts->report = report;

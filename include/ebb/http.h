@@ -277,7 +277,7 @@ typedef struct ebb_http_client_opts {
     uint32_t connections;           /* to one origin, if it has no HTTP/2: 8 */
     uint32_t headers, header_bytes; /* of a response: 100, 16 KiB */
     uint64_t body_bytes;            /* of a response that is taken as a whole: 16 MiB */
-    uint64_t idle_ns;               /* a connection that was idle for longer is not used again: 60 s */
+    uint64_t idle_ns;               /* a connection that is idle for so long is closed: 60 s */
     /* For a new connection, from the lookup of its name to the end of the TLS handshake: 10 s. Calls that wait for it
      * fail with EBB_ERR_HTTP_CONNECT then, unless another connection can still serve them. */
     uint64_t connect_ns;
