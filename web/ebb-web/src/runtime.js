@@ -72,6 +72,7 @@ export class Runtime {
         this.#options = options;
         this.#clock = new Clock(this.#host.now);
         this.now = 0n;
+        this.running = undefined; /* whose function is on the stack: a task, or who runs a region's finalizers */
         this.slots = new Slots();
         this.#channel = new Channel(host.MessageChannel, () => this.#newTurn());
         this.abi = new Abi(options.module, this.#callbacks(), (error) => this.#trapped(error));
@@ -143,7 +144,20 @@ export class Runtime {
             this.#wakeOverdue();
             do this.#run(); while (this.#moreNow());
             for (let hop = 0; hop < FLUSH_HOPS; hop++) await null;
-        } while (this.#overdue.size > 0 || this.#moreNow());
+        } while (this.#overdue.size > 0 || this.#moreNow() || this.#spendBudget());
+    }
+
+    /**
+     * What still waits is a finalizer: a part of the budget is kept for those, also at force. A page that is left has
+     * no such time, so the kernel's goes on to the end of it. False if it is there already.
+     */
+    #spendBudget() {
+        if (this.#crash !== undefined || this.root.ended) return false;
+        const { deadline } = this.regionInfo(this.root.id);
+        if (deadline <= this.now || deadline === FOREVER) return false;
+        this.now = deadline;
+        this.abi.call.advance(deadline);
+        return true;
     }
 
     #moreNow() {
