@@ -154,13 +154,17 @@ export class Runtime {
 
     /** A region below the root. */
     region(options?: RegionOptions): Region;
-    /** Refuses new work everywhere, and settles when all that runs has ended. Not to be awaited in a task. */
+    /**
+     * Refuses new work everywhere, and settles when all that runs has ended. Not to be awaited in a task of this
+     * runtime: see Region.join.
+     */
     close(): Promise<Report>;
     /** Asks everything to stop: `rt.cancel('bye'); await rt.close();` */
     cancel(reason?: RegionReason): void;
     /**
      * For a page that is left: force, now. Every task is told, what settles within the microtasks that follow ends as
-     * usual, the rest is abandoned and its finalizers run. It needs no message and no timer, so all of it happens
+     * usual, the rest is abandoned and its finalizers run, those of regions too; one that waits is abandoned, and the
+     * next one runs. It needs no message and no timer, so all of it happens
      * before a `pagehide` listener's microtasks are over. Resolves with the root's report, whose `forced` names what
      * was cut. The runtime is closed then.
      */
@@ -332,12 +336,15 @@ export class Region {
 
     /**
      * Waits until everything in it has ended; then it closes by itself. Until then it admits work. Not to be
-     * awaited in a task of this region: it would wait for itself.
+     * awaited in a task of this region or below it: that would wait for itself. Where the package can see it, which is
+     * before the first `await` of the task's function and in cx.wait, it rejects with EBB_ERR_INVALID; who does not
+     * await it there hears nothing.
      */
     join(): Promise<Report>;
     /**
      * No new work from now on, of what runs in it neither: spawn, region and reserve are refused. What runs
-     * goes on to its end. To wait for work that makes more work, join().
+     * goes on to its end. To wait for work that makes more work, join(). As there, not to be awaited in a task of this
+     * region.
      */
     close(): Promise<Report>;
     /**
@@ -385,11 +392,14 @@ export interface Report {
 }
 
 export interface Cut {
-    /** The name of the task. */
+    /** The name of the task; of a finalizer of a region, the region's name and `.closer`. */
     site: string;
     /** The name of its region. */
     region: string;
-    /** Its function never returned. False: it did, after a wait of it had been cut, or a finalizer was cut. */
+    /**
+     * Its function, or the region's finalizer, never returned. False: it did, after a wait of it had been cut, or a
+     * finalizer of the task was cut.
+     */
     abandoned: boolean;
 }
 

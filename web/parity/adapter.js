@@ -29,11 +29,23 @@ class Clock {
 
     clearTimeout = (id) => this.#timers.delete(id);
 
+    /** Timers are called at their own time: a runtime that sees a gap takes it for a page that stood still. */
     advance(ms) {
-        this.#ms += ms;
-        for (const [id, { fn, due }] of this.#timers) {
-            if (due <= this.#ms && this.#timers.delete(id)) fn();
+        const end = this.#ms + ms;
+        for (let next = this.#next(end); next !== undefined; next = this.#next(end)) {
+            this.#ms = Math.max(this.#ms, next.due);
+            this.#timers.delete(next.id);
+            next.fn();
         }
+        this.#ms = end;
+    }
+
+    #next(end) {
+        let first;
+        for (const [id, { fn, due }] of this.#timers) {
+            if (due <= end && !(first?.due <= due)) first = { id, fn, due };
+        }
+        return first;
     }
 }
 

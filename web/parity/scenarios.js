@@ -217,7 +217,7 @@ async function noNewObligation(stage) {
     const shared = stage.reserve(job, 'shared', 'fence');
     await stage.turn();
     job.cancel({ kind: 'USER' });
-    refused(() => job.reserve('transaction'), 'EBB_ERR_CLOSED');
+    refused(() => job.reserve('transaction'), 'AbortError');
     shared.commit();
     refused(() => shared.commit(), 'EBB_ERR_RESOLVED');
     await job.close();
@@ -231,7 +231,7 @@ async function noNewSpawn(stage) {
         try {
             await park(cx);
         } finally {
-            refused(() => job.spawn(() => {}), 'EBB_ERR_CLOSED');
+            refused(() => job.spawn(() => {}), 'AbortError');
             refused(() => cx.region(), 'AbortError');
             const scope = stage.open('scope', cx, { cleanup: true });
             stage.spawn(scope, 'help', (help) => help.yield());
@@ -240,8 +240,8 @@ async function noNewSpawn(stage) {
     });
     await stage.turn();
     job.cancel({ kind: 'USER' });
-    for (const region of [job, sub]) refused(() => region.spawn(() => {}), 'EBB_ERR_CLOSED');
-    refused(() => job.region(), 'EBB_ERR_CLOSED');
+    for (const region of [job, sub]) refused(() => region.spawn(() => {}), 'AbortError');
+    refused(() => job.region(), 'AbortError');
     refused(() => job.region({ cleanup: true }), 'EBB_ERR_NOT_CLEANING');
     await job.close();
 }

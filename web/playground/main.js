@@ -223,6 +223,7 @@ class Page {
     /** A failure in the root, or of a scene's, which nobody waits for. Anything else is a bug of the page's. */
     #unheard(event) {
         const { reason } = event;
+        if (reason === this.#run.rt.crash?.error) event.preventDefault(); /* the page shows that its runtime is gone */
         const isOurs = reason instanceof Wreck;
         if (!isOurs && this.#playing?.lineOf(reason) === undefined) return;
         event.preventDefault();

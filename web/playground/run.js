@@ -17,7 +17,6 @@ export class Run {
     #began;
     #polls = 0;
     #batches = []; /* { how, polls }: up to that many polls, since the one before */
-    ended = false;
 
     /**
      * @param {typeof globalThis} global
@@ -35,7 +34,6 @@ export class Run {
         this.recording = new Recording(this.rt);
         this.root = this.rt.root;
         this.model.introduce('region', this.root);
-        this.root.done.catch(() => {}).then(() => this.#over());
     }
 
     /** The polls that the kernel has made. */
@@ -55,9 +53,9 @@ export class Run {
         return this.#batches[0]?.how || 'microtask';
     }
 
-    #over() {
-        this.ended = true;
-        this.#told.dirty();
+    /** Not asked of the root's `done`: who handles that is told of every failure in the root, and the page is not. */
+    get ended() {
+        return this.root.ended;
     }
 
     /** The runtime's time, in milliseconds. */

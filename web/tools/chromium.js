@@ -128,6 +128,28 @@ export class Chromium {
         return await Page.attach(this.#pipe, target.targetId, options);
     }
 
+    /**
+     * What the browser traces of these categories while `during` runs.
+     * @param {string[]} categories
+     * @param {() => Promise<T>} during
+     * @returns {Promise<{ result: T, events: object[] }>}
+     * @template T
+     */
+    async trace(categories, during) {
+        const events = [];
+        const complete = new Promise((resolve) => {
+            this.#pipe.listen('', (method, params) => {
+                if (method === 'Tracing.dataCollected') events.push(...params.value);
+                else if (method === 'Tracing.tracingComplete') resolve();
+            });
+        });
+        await this.#pipe.send('Tracing.start', { traceConfig: { includedCategories: categories } });
+        const result = await during();
+        await this.#pipe.send('Tracing.end');
+        await complete;
+        return { result, events };
+    }
+
     /** Ends the browser; when it resolves, its processes and its directory are gone. May be called twice. */
     close() {
         this.#closing ??= this.#end();

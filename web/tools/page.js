@@ -95,12 +95,12 @@ export class Page {
         let last;
         do {
             const ask = this.#evaluate(code, args, Math.max(end - Date.now(), 1));
-            const answer = await ask.catch((error) => void (last = error));
+            const answer = await ask.catch((error) => void (last = error.name === 'TimeoutError' ? last : error));
             if (answer)
                 return answer;
             await delay(POLL_MS);
         } while (Date.now() < end);
-        const why = last && last.name !== 'TimeoutError' ? `\nit threw: ${last.message}` : '';
+        const why = last ? `\nit threw: ${last.message}` : '';
         throw this.#late(timeoutMs, `${what}${why}`);
     }
 

@@ -217,10 +217,7 @@ export class Cx {
 
     /** A task that waits for its own end, or for that of a region it is in, would wait for ever. */
     #notForItself(owner) {
-        if (owner === undefined) return;
-        let region = this.#task.region;
-        while (region !== undefined && region !== owner) region = region.parent;
-        if (owner !== this.#task && region === undefined) return;
+        if (owner === undefined || (owner !== this.#task && !owner.holds?.(this.#task.region))) return;
         const what = owner === this.#task ? 'itself' : `region ${owner.name}, which it is in`;
         throw new EbbError('EBB_ERR_INVALID', `cx.wait: task ${this.#task.name} would wait for ${what}, for ever`);
     }

@@ -71,8 +71,11 @@ export class Finalizer {
         this.#fn = undefined;
         this.#task.cx.polled(signal);
         this.#task.cx.signalled(signal);
-        if (signal & SIGNAL.OVERDUE && this.#status === STATUS.PENDING) this.#task.cut(this);
-        if (fn !== undefined) start(fn, this.#task.cx, () => this.#settle(STATUS.OK), (error) => this.#threw(error));
+        if (signal & SIGNAL.OVERDUE && fn !== undefined) this.#rt.overdue(this.#task);
+        else if (signal & SIGNAL.OVERDUE && this.#status === STATUS.PENDING) this.#task.cut(this);
+        if (fn !== undefined) {
+            start(this.#rt, this.#task, fn, () => this.#settle(STATUS.OK), (error) => this.#threw(error));
+        }
         return this.#status;
     }
 
@@ -80,8 +83,9 @@ export class Finalizer {
         return this.#status === STATUS.PENDING;
     }
 
+    /** One that was abandoned may still come here: its region has reported, and nobody hears of it. */
     #threw(error) {
-        const cancelled = isAbort(error) && this.#task.cx.asked;
+        const cancelled = this.#task.ended || (isAbort(error) && this.#task.cx.asked);
         if (!cancelled) this.#task.finalizerFailed(error);
         this.#settle(cancelled ? STATUS.CANCELLED : STATUS.FAILED);
     }
@@ -92,13 +96,16 @@ export class Finalizer {
     }
 }
 
-/** Calls an async function; exactly one of the two hears of its end, never before this has returned. */
-export function start(fn, cx, done, failed) {
+/** Calls an async function of a task; exactly one of the two hears of its end, never before this has returned. */
+export function start(rt, task, fn, done, failed) {
     let promise;
+    rt.running = task;
     try {
-        promise = Promise.resolve(fn(cx));
+        promise = Promise.resolve(fn(task.cx));
     } catch (error) {
         promise = Promise.reject(error);
+    } finally {
+        rt.running = undefined;
     }
     promise.then(done, failed);
 }

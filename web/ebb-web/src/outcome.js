@@ -24,6 +24,13 @@ export class Outcome extends Promise {
         return { promise, ...settle };
     }
 
+    /** One that is rejected, which nobody hears of who does not handle it. */
+    static refused(owner, error) {
+        const { promise, reject } = Outcome.pending(owner);
+        reject(error);
+        return promise;
+    }
+
     /** The task or region that a promise is the outcome of; undefined for any other value. */
     static ownerOf(value) {
         return value instanceof Outcome ? value.#owner : undefined;

@@ -25,6 +25,7 @@ export class Region {
     #failures = []; /* of its tasks, as alarms */
     #suppressed = []; /* what was thrown by tasks that end as cancelled */
     #told = {}; /* the last reason that its tasks were told, and what that said */
+    #root = {}; /* the kind that its cancel began with, and its epoch then */
     #reason; /* once it has closed, as #info */
     #info;
     #done;
@@ -153,13 +154,30 @@ export class Region {
     /** Waits until everything in it has ended; then it closes by itself. */
     join() {
         if (!this.ended) this.#rt.verb('region_join', this);
-        return this.done;
+        return this.#doneFor('join');
     }
 
     /** No new work; what runs goes on to its end. `await region.close()` waits for that. */
     close() {
         if (!this.ended) this.#rt.verb('region_close', this);
-        return this.done;
+        return this.#doneFor('close');
+    }
+
+    /**
+     * `done`, unless a task in this region asks: awaiting that, it would wait for its own end. This can be seen only
+     * while the task's function is on the stack, which is until its first await.
+     */
+    #doneFor(verb) {
+        const asker = this.#rt.running;
+        if (this.ended || asker === undefined || !this.holds(asker.region)) return this.done;
+        return Outcome.refused(this, new EbbError('EBB_ERR_INVALID',
+            `await of ${verb} of region ${this.name}: ${asker.what} is in it and would wait for itself, for ever`));
+    }
+
+    /** True for itself and all below it. */
+    holds(region) {
+        while (region !== undefined && region !== this) region = region.parent;
+        return region === this;
     }
 
     /**
@@ -229,11 +247,22 @@ export class Region {
         return this.#told.error;
     }
 
-    /** The kind that the cancel began with, here or above. */
+    /**
+     * The kind that the cancel began with, here or above. Each region on the way keeps it: in a deep tree all of them
+     * are asked, and the innermost first.
+     */
     #rootKind() {
+        const passed = [];
         let region = this;
-        while (region.parent !== undefined && region.info().kind === 'PARENT') region = region.parent;
-        return region.info().kind;
+        let info = region.info();
+        while (info.kind === 'PARENT' && region.parent !== undefined && region.#root.epoch !== info.epoch) {
+            passed.push({ region, epoch: info.epoch });
+            region = region.parent;
+            info = region.info();
+        }
+        const kind = info.kind === 'PARENT' ? region.#root.kind : info.kind;
+        for (const { region: below, epoch } of passed) below.#root = { epoch, kind };
+        return kind;
     }
 
     #watch() {
@@ -339,6 +368,7 @@ export class Region {
             failures: [error], suppressed: [],
         };
         if (this.#unlink !== undefined) safely(this.#unlink);
+        this.#closer?.leave();
         const alarm = new Alarm(error);
         this.failed(alarm);
         this.#done.reject(error);

@@ -14,11 +14,10 @@ import { decode } from './utf8.js';
 const LONGEST_MS = 2 ** 31 - 1; /* what setTimeout takes */
 const TURN_MS = 8;
 const TURN_POLLS = 4096;
-const LEAST_POLLS = 512; /* of a turn, after one that took long */
 const MOST_BYTES = 2 ** 30; /* of a recorder */
 const BLAMES = 100; /* that a report names */
 const WITNESS_EPOCH = 24; /* where a witness in the scratch has its epoch */
-const BATCH_POLLS = 64; /* between two looks at the clock */
+const BATCH_POLLS = 64;
 const FLUSH_HOPS = 32; /* microtasks that code has to unwind in, between two polls of a flush */
 
 let runtimes = 0;
@@ -28,9 +27,11 @@ let runtimes = 0;
  *
  * The pump is never entered from a call: whatever makes work for it only schedules it, so `spawn` has returned
  * before its function is called, and what is woken in a poll is polled in the next batch. A batch has as many polls
- * as tasks were runnable when it began. Batches are microtasks, until TURN_MS or TURN_POLLS are used up in one turn
- * of the host's loop; then the next one is a message, so that timers, input and painting have theirs. To know where a
- * turn ends, the first batch of each posts a message whose arrival is the next.
+ * as tasks were runnable when it began, and BATCH_POLLS at most. Batches are microtasks, until TURN_MS or TURN_POLLS
+ * are used up in one turn of the host's loop; then the next one is a message, so that timers, input and painting have
+ * theirs. What a poll resumes runs in microtasks after the batch, and often takes longer than the polls: batches are
+ * small so that it runs between them and counts in TURN_MS. To know where a turn ends, the first batch of each posts
+ * a message whose arrival is the next.
  *
  * A task whose budget is over has its last polls in turns of their own: code that unwinds over some awaits needs
  * microtasks for that.
@@ -57,7 +58,6 @@ export class Runtime {
     #batch = 0n;
     #turnBegan; /* when the first batch of this turn ran; undefined: none has */
     #turnPolls = 0;
-    #mostPolls = TURN_POLLS; /* of one turn */
     #taken = [[], [], []];
     #events;
 
@@ -72,6 +72,7 @@ export class Runtime {
         this.#options = options;
         this.#clock = new Clock(this.#host.now);
         this.now = 0n;
+        this.running = undefined; /* whose function is on the stack: a task, or who runs a region's finalizers */
         this.slots = new Slots();
         this.#channel = new Channel(host.MessageChannel, () => this.#newTurn());
         this.abi = new Abi(options.module, this.#callbacks(), (error) => this.#trapped(error));
@@ -143,7 +144,20 @@ export class Runtime {
             this.#wakeOverdue();
             do this.#run(); while (this.#moreNow());
             for (let hop = 0; hop < FLUSH_HOPS; hop++) await null;
-        } while (this.#overdue.size > 0 || this.#moreNow());
+        } while (this.#overdue.size > 0 || this.#moreNow() || this.#spendBudget());
+    }
+
+    /**
+     * What still waits is a finalizer: a part of the budget is kept for those, also at force. A page that is left has
+     * no such time, so the kernel's goes on to the end of it. False if it is there already.
+     */
+    #spendBudget() {
+        if (this.#crash !== undefined || this.root.ended) return false;
+        const { deadline } = this.regionInfo(this.root.id);
+        if (deadline <= this.now || deadline === FOREVER) return false;
+        this.now = deadline;
+        this.abi.call.advance(deadline);
+        return true;
     }
 
     #moreNow() {
@@ -469,19 +483,12 @@ export class Runtime {
     #newTurn() {
         this.#turn += 1n;
         this.#batch = 0n;
-        if (this.#turnBegan !== undefined) this.#fit(this.#host.now() - this.#turnBegan);
         this.#turnBegan = undefined;
         this.#turnPolls = 0;
         if (this.#crash !== undefined || this.root.ended) return;
         this.abi.call.turn(this.#turn, this.#batch + 1n);
         this.#wakeOverdue();
         if (this.#byMessage) this.#run();
-    }
-
-    /** What the polls of a turn set going, tasks that unwind for one, takes time too: then the next has fewer. */
-    #fit(ms) {
-        if (ms > 2 * TURN_MS) this.#mostPolls = Math.max(LEAST_POLLS, this.#mostPolls >> 1);
-        else this.#mostPolls = Math.min(TURN_POLLS, this.#mostPolls * 2);
     }
 
     #wakeOverdue() {
@@ -501,7 +508,7 @@ export class Runtime {
 
     #spent() {
         if (this.#turnBegan === undefined) return false;
-        return this.#turnPolls >= this.#mostPolls || this.#host.now() - this.#turnBegan >= TURN_MS;
+        return this.#turnPolls >= TURN_POLLS || this.#host.now() - this.#turnBegan >= TURN_MS;
     }
 
     #run() {
@@ -533,13 +540,9 @@ export class Runtime {
         this.#batch += 1n;
         this.clock();
         call.turn(this.#turn, this.#batch);
-        let left = Math.max(1, call.runnable());
-        do {
-            const n = Math.min(left, BATCH_POLLS);
-            call.pump(n);
-            left -= n;
-            this.#turnPolls += n;
-        } while (left > 0 && !this.#spent());
+        const polls = Math.min(BATCH_POLLS, Math.max(1, call.runnable()));
+        call.pump(polls);
+        this.#turnPolls += polls;
     }
 
     /** More to do now, later, or never again. */

@@ -120,7 +120,7 @@ export class Task {
     #begin() {
         const fn = this.#fn;
         this.#fn = undefined;
-        start(fn, this.cx, (value) => this.#returned(value), (error) => this.#threw(error));
+        start(this.#rt, this, fn, (value) => this.#returned(value), (error) => this.#threw(error));
     }
 
     #returned(value) {

@@ -116,3 +116,38 @@ test('with a page the runtime flushes itself at pagehide, and listens no longer 
     assert.deepEqual([cleaned, rt.root.ended, [...listening]], [true, true, []]);
     assert.throws(() => new Runtime({ ...host.capabilities, page: {} }), TypeError);
 });
+
+test('finalizers and obligations of regions end at a flush, those of the root too', async (t) => {
+    const { host, rt } = virtual(t);
+    const log = [];
+    const page = rt.region({ name: 'page' });
+    rt.root.defer(() => log.push('root finalized'));
+    page.defer(async () => {
+        await null;
+        log.push('page finalized');
+    });
+    page.defer(async function stuck() {
+        log.push('stuck begins');
+        await never();
+    });
+    const lease = page.reserve('lease', () => log.push('lease aborted'));
+    page.spawn(async (cx) => {
+        cx.defer(never);
+        await cx.sleep(1000);
+    }, { name: 'worker' });
+    await host.settle();
+    rt.flush();
+    await promisesOnly();
+    assert.equal(rt.root.ended, true);
+    assert.deepEqual([...log].sort(), ['lease aborted', 'page finalized', 'root finalized', 'stuck begins']);
+    assert.equal(log.indexOf('stuck begins') < log.indexOf('page finalized'), true);
+    assert.equal(log.at(-1), 'root finalized');
+    assert.equal(lease.resolved, true);
+    const { forced, counts } = rt.root.report;
+    assert.deepEqual(forced, [
+        { site: 'worker', region: 'page', abandoned: false }, { site: 'page.closer', region: 'page', abandoned: true },
+    ]);
+    assert.deepEqual(page.report.leaked.map(({ site }) => site), ['page: lease']);
+    assert.equal(counts.abandoned + counts.leaked, 0); /* these are the page's */
+    assert.throws(() => page.defer(() => {}), { code: 'EBB_ERR_CLOSED', message: /flushed/ });
+});

@@ -246,3 +246,19 @@ test('B1: an idle pump has nothing scheduled and no timer', async (t) => {
     await slept.result;
     assert.deepEqual([host.microtasks.length, host.messages.length, host.timers.size], [0, 0, 0]);
 });
+
+test('B1: what the polls of a turn resume counts in its time', async (t) => {
+    const { host, rt } = virtual(t);
+    const region = rt.region();
+    const unwind = () => {
+        host.time += 1;
+    };
+    for (let i = 0; i < 1000; i++) region.spawn((cx) => cx.sleep(1e9).finally(unwind));
+    await host.settle();
+    region.cancel({ within: 1e6 });
+    for (let began = host.time; !region.ended; began = host.time) {
+        await host.runMicrotasks();
+        assert.ok(host.time - began <= 8 + 2 * 64, `${host.time - began} ms in one turn`);
+        await host.step();
+    }
+});

@@ -2,7 +2,10 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 
 import { Obligation } from '../index.js';
+import { counted } from './counted-listeners.js';
+import { hears } from './hearing.js';
 import { virtual } from './virtual-host.js';
+import { packageFile, trapping } from './wasm-bytes.js';
 
 const never = () => new Promise(() => {});
 
@@ -209,4 +212,37 @@ test('a long-lived region that reserves and resolves keeps nothing of it', async
     region.force();
     await host.until(region.done);
     assert.equal(rt.slots.all().filter((item) => item instanceof Obligation).length, 0);
+});
+
+for (const error of [new DOMException('cut', 'AbortError'), new Error('late')]) {
+    test(`a finalizer that throws ${error.name} after it was abandoned is heard by nobody`, async (t) => {
+        const heard = hears(t);
+        const { host, rt } = virtual(t);
+        const region = rt.region({ collect: true });
+        let fail;
+        region.defer(() => new Promise((_, reject) => (fail = reject)));
+        region.force();
+        const report = await host.until(region.done);
+        assert.equal(report.counts.abandoned, 1);
+        fail(error);
+        assert.deepEqual(await heard(0), []);
+        assert.deepEqual([report.failures, report.suppressed], [[], []]);
+    });
+}
+
+test('listeners of a finalizer of a region are gone when the runtime has trapped', async (t) => {
+    const { host, rt } = virtual(t, { module: trapping(await packageFile('ebb.wasm'), ['take_trace']) });
+    const target = counted(new EventTarget());
+    const region = rt.region();
+    for (const { done } of [region, rt.root]) done.catch(() => {});
+    region.defer(async (cx) => {
+        cx.on(target, 'ping', () => {});
+        await cx.once(target, 'pong').catch(() => {});
+    });
+    region.close();
+    await host.settle();
+    assert.equal(target.listenerCount(), 2);
+    assert.throws(() => rt.takeTrace(), { code: 'EBB_TRAPPED' });
+    await host.settle();
+    assert.equal(target.listenerCount(), 0);
 });

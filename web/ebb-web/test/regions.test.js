@@ -342,3 +342,26 @@ test('options and reasons with a name that is none are TypeErrors that say it', 
     ]) assert.throws(call, { name: 'TypeError', message: /timeOut|retries|polls|reason/ }, String(call));
     assert.equal(region.info().state, 'Open');
 });
+
+test('a deep tree is cancelled in a number of calls that grows as its depth does', async (t) => {
+    const { host, rt } = virtual(t);
+    const callsFor = async (depth) => {
+        const top = rt.region();
+        let inner = top;
+        for (let i = 0; i < depth; i++) inner = inner.region();
+        inner.spawn((cx) => cx.sleep(1e9));
+        await host.settle();
+        let calls = 0;
+        rt.regionInfo = (id) => {
+            calls += 1;
+            return Object.getPrototypeOf(rt).regionInfo.call(rt, id);
+        };
+        top.cancel({ kind: 'TIMEOUT' });
+        await host.until(top.done);
+        delete rt.regionInfo;
+        assert.equal(inner.reason().name, 'TimeoutError');
+        return calls;
+    };
+    const [few, many] = [await callsFor(100), await callsFor(400)];
+    assert.ok(many <= 5 * few, `${few} calls for 100 regions, ${many} for 400`);
+});

@@ -303,3 +303,36 @@ test('cx.yield in the first lines of a task lets run what those have spawned', a
     await host.settle();
     assert.deepEqual(log, ['spawned', 'after the yield']);
 });
+
+for (const verb of ['close', 'join']) {
+    test(`await of ${verb} of a region in the first lines of a task in it is refused, not for ever`, async (t) => {
+        const { host, rt } = virtual(t);
+        const refused = { code: 'EBB_ERR_INVALID', message: /region job: task stuck.* wait for itself/ };
+        const outer = rt.region({ name: 'job' });
+        const task = outer.region().spawn(async () => {
+            await outer[verb]();
+        }, { name: 'stuck' });
+        await assert.rejects(host.until(task.result), refused);
+        await host.until(outer.done);
+
+        const region = rt.region({ name: 'job' });
+        let error;
+        region.defer(async function stuck() {
+            await region.close().catch((e) => (error = e));
+        });
+        await host.until(region.close());
+        assert.match(error.message, /task job.closer is in it/);
+    });
+
+    test(`${verb} of a region by a task in it that does not wait for it works, in silence`, async (t) => {
+        const { host, rt } = virtual(t);
+        const region = rt.region();
+        const other = rt.region();
+        const task = region.spawn(async () => {
+            region[verb]();
+            return (await other[verb]()).status;
+        });
+        const { status } = await host.until(region.done);
+        assert.deepEqual([status, await task.result], ['ok', 'ok']);
+    });
+}

@@ -118,7 +118,7 @@ describe('the source', () => {
         await page.click('#scene-shutdown');
         await inPhase(page, 'acceptor', 'Running');
         const top = await page.evaluate(() => document.querySelector('main').getBoundingClientRect().top);
-        assert.ok(top <= 190, `${top} px`);
+        assert.ok(top <= 640 / 3, `${top} px`);
         const wide = await page.evaluate(() => document.documentElement.scrollWidth);
         assert.ok(wide <= 360, `${wide} px`);
     }, { size: { width: 360, height: 640 } }));
