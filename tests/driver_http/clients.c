@@ -33,6 +33,7 @@ static bool documented(const caller *c, ebb_status st) {
 static ebb_status seen(caller *c, ebb_status st) {
     if (!documented(c, st)) fprintf(stderr, "%s: %s\n", c->url, ebb_loop_status_name(st));
     must(c->w, documented(c, st), "a status of a call that is documented", (uint64_t)-st);
+    talk("%s: %s\n", c->url, ebb_loop_status_name(st));
     if (st != EBB_OK) driver_tally.failed++;
     return st;
 }
@@ -71,6 +72,7 @@ static void aim(caller *c, const request *r) {
     if (c->foreign) tls = false;
     c->client = c->w->clients[roll(&c->d, CLIENTS)];
     snprintf(c->url, sizeof c->url, "%s://127.0.0.1:%u/%c/%u", tls ? "https" : "http", port, kind, r->id);
+    talk("client %d calls %s\n", c->client == c->w->clients[1], c->url);
 }
 
 static uint8_t *body_of(caller *c, request *r) {
@@ -234,7 +236,10 @@ static void leave(ebb_cx *cx, caller *c, ebb_value v) {
     ebb_http *x = ebb_http_of(cx, v);
     switch (roll(&c->d, 4)) {
     case 0: ebb_discard(cx, v); break;
-    case 1: return; /* with the region */
+    case 1:
+        if (!c->w->still) return; /* with the region; till then it may keep others from their turn */
+        ebb_http_close(cx, x);
+        break;
     case 2:
         if (x != NULL) close_while_reading(cx, c, x);
         break;

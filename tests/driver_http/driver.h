@@ -70,6 +70,7 @@ typedef struct world {
     ebb_http_client *inner;            /* of `serving`, for handlers */
     uint32_t requests_n;
     request requests[REQUESTS];
+    bool still;   /* it ends when all actors have */
     bool stopped; /* somebody was asked to stop */
     bool starved; /* memory was refused */
     struct block *blocks;

@@ -71,6 +71,11 @@ static void put_text(void *ctx, const char *text, size_t n) {
 
 /* What is alive, for a run that hangs. */
 void tell_world(void) {
+    const world *w = now_running;
+    for (uint32_t i = 0; w != NULL && i < w->requests_n; i++) {
+        const request *r = &w->requests[i];
+        if (r->ends < r->calls) fprintf(stderr, "request %u has no end, its handler ran %u times\n", r->id, r->runs);
+    }
     for (int i = 0; now_running != NULL && i < SIDES; i++) {
         if (now_running->sides[i].loop == NULL) continue;
         fprintf(stderr, "side %d, %u actors\n", i, now_running->actors);
@@ -286,9 +291,9 @@ static void wait_for_still(world *w) {
 }
 
 static void run(world *w) {
-    bool still = chance(&w->dice, 3), starves = !still && chance(&w->dice, 3);
+    bool starves = chance(&w->dice, 3);
     uint32_t one_in = 1 + roll(&w->dice, 30);
-    if (still) {
+    if (w->still) {
         wait_for_still(w);
         return;
     }
@@ -355,6 +360,7 @@ void drive(uint64_t seed) {
     w->seed = seed;
     now_running = w;
     w->dice = dice_of(w, 1);
+    w->still = chance(&w->dice, 3);
     int fds = descriptors();
     must(w, uv_loop_init(&w->uv) == 0, "libuv", 0);
     uv_timer_init(&w->uv, &w->tick);
