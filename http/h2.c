@@ -89,12 +89,15 @@ static void broken(ebb__conn *c, int code) {
 }
 
 /* nghttp2 answers what is against the rules by itself, by a GOAWAY that waits to be sent: then it wants to read
- * no more. */
+ * no more. While a connection drains it wants no more after the last stream either: `finished` tells these apart, once
+ * nghttp2 has sent what it has and refused the requests that came too late for it. */
 void ebb__h2_feed(ebb__conn *c, const uint8_t *bytes, size_t n) {
     ebb__h2 *h = c->session;
     ssize_t took = nghttp2_session_mem_recv(h->session, bytes, n);
     if (took < 0) broken(c, (int)took);
     else if (!ebb__conn_is_over(c) && nghttp2_session_want_read(h->session) == 0) {
+        ebb__conn_touch(c);
+        if (c->state == EBB__CONN_DRAINING) return;
         ebb__conn_fail(c, EBB__NO_ERROR, EBB_ERR_HTTP_PROTOCOL, EBB_CANCEL_DISCONNECT,
                        "the peer broke the protocol");
     }
@@ -204,11 +207,18 @@ uint64_t ebb__h2_head_since(const ebb__conn *c) {
 
 /* ---- out ------------------------------------------------------------------------------------------------------- */
 
-/* nghttp2 has said why it does not go on, and all of that is sent. */
+/* nghttp2 has said why it does not go on, and all of that is sent. After a GOAWAY without an error the last stream was
+ * the end: the peer did nothing wrong, and calls that are left on a client were never sent. */
 static void finished(ebb__conn *c) {
-    nghttp2_session *s = ebb__h2_of(c)->session;
+    const ebb__h2 *h = ebb__h2_of(c);
+    nghttp2_session *s = h->session;
     if (ebb__conn_is_over(c) || nghttp2_session_want_read(s) != 0 || nghttp2_session_want_write(s) != 0)
         return;
+    if (c->state == EBB__CONN_DRAINING && !h->accused) {
+        ebb__conn_fail(c, EBB__NO_ERROR, c->client != NULL ? EBB_ERR_HTTP_RETRY : EBB_ERR_CLOSED,
+                       EBB_CANCEL_SHUTDOWN, "connection closed");
+        return;
+    }
     ebb__conn_fail(c, EBB__NO_ERROR, EBB_ERR_HTTP_PROTOCOL, EBB_CANCEL_DISCONNECT,
                    "the peer broke the protocol");
 }

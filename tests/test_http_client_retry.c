@@ -87,6 +87,33 @@ static void goaway_has_what_was_not_taken_sent_elsewhere(void **state) {
     raw_end(&s);
 }
 
+/* The answer makes room for the next call, and GOAWAY comes by the same bytes: that call was never sent. */
+static void goaway_behind_an_answer_has_the_next_call_sent_elsewhere(void **state) {
+    static const char one_stream[] = {0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 1};
+    static const char last[] = {0, 0, 1, 1, 5, 0, 0, 0, 1, (char)0x89, /* 204 */
+                                0, 0, 8, 7, 0, 0, 0, 0, 0, 0,          0, 0, 1, 0, 0, 0, 0};
+    http_world *h = *state;
+    raw_server s;
+    h->client = http_client(h, (ebb_http_client_opts){.connections = 1});
+    raw_listen(&s, h);
+    ebb_future *one = get(h, "/");
+    peer *p = raw_accept(&s);
+    say_bytes(p, one_stream, sizeof one_stream);
+    hears_requests(p, 1);
+    loop_turns(h->w, 20); /* the client has its SETTINGS */
+    ebb_future *two = get(h, "/");
+    loop_turns(h->w, 20);
+    say_bytes(p, last, sizeof last);
+    assert_int_equal(loop_await(h->w, one, NULL), EBB_OK);
+    peer *q = greeted(&s);
+    hears_requests(q, 1);
+    answer_204(q, 1);
+    assert_int_equal(loop_await(h->w, two, NULL), EBB_OK);
+    peer_close(p);
+    peer_close(q);
+    raw_end(&s);
+}
+
 static void goaway_with_an_error_ends_what_was_taken(void **state) {
     http_world *h = *state;
     raw_server s;
@@ -313,6 +340,7 @@ int main(void) {
         OVER_2(a_refused_stream_is_sent_again),
         OVER_2(a_stream_that_is_always_refused_fails_in_the_end),
         OVER_2(goaway_has_what_was_not_taken_sent_elsewhere),
+        OVER_2(goaway_behind_an_answer_has_the_next_call_sent_elsewhere),
         OVER_2(goaway_with_an_error_ends_what_was_taken),
         OVER_1(a_503_is_an_answer),
         OVER_2(a_request_of_which_nothing_was_sent_goes_elsewhere),
