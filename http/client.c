@@ -81,13 +81,15 @@ static bool has_room(const ebb__link *k) {
     return k->known && c->proto->version >= 20 ? ebb__h2_client_room(c) > 0 : c->slots == 0;
 }
 
-/* The peer has closed an idle connection, and libuv has not told us yet. What is sent there now would be lost. */
+/* The peer has closed an idle connection, and libuv has not told us yet: a request sent there now would be lost. Or it
+ * is HTTP/1, and bytes have come that nobody has asked for: they would be taken for the answer. */
 static bool is_stale(const ebb__link *k) {
     uv_os_fd_t fd;
     char byte;
     if (!k->idle || uv_fileno(&k->conn.wire.handle->uv.any, &fd) != 0) return false;
     ssize_t n = recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-    return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
+    if (n > 0) return k->conn.proto->version < 20;
+    return n == 0 || (errno != EAGAIN && errno != EINTR);
 }
 
 static ebb__link *find_room(const ebb__origin *o) {

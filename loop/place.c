@@ -55,7 +55,8 @@ static void mark(ebb__place *p, uint8_t loop) {
     p->loops[loop / 64] ^= UINT64_C(1) << (loop % 64);
 }
 
-/* One where another loop of the service listens and this one does not. */
+/* The first one where another loop of the service listens and this one does not. So the n-th listener of each loop at
+ * an address with port 0 gets the same port. */
 static ebb__place *find(const ebb_loop *l, const struct sockaddr_storage *at) {
     ebb__place *p = l->share == NULL ? NULL : l->share->first;
     while (p != NULL && (has(p, l->id) || p->removed || memcmp(&p->asked, at, sizeof *at) != 0)) p = p->next;
@@ -68,8 +69,9 @@ static ebb__place *place_new(ebb_loop *l, const struct sockaddr_storage *at) {
     if (p == NULL) return NULL;
     *p = (ebb__place){.share = l->share, .allocator = *a, .asked = *at, .socket = -1};
     if (p->share != NULL) {
-        p->next = p->share->first;
-        p->share->first = p;
+        ebb__place **last = &p->share->first;
+        while (*last != NULL) last = &(*last)->next;
+        *last = p;
     }
     return p;
 }

@@ -22,7 +22,7 @@ ebb_status ebb__share_init(ebb__share *s, ebb_allocator a);
 void ebb__share_fini(ebb__share *s);
 
 /* Begins to listen at `at` for loop `l`, which has `*fd` from now on. With port 0 the loops of a service get the
- * same port. EBB_ERR_NOMEM, EBB_ERRNO(EADDRINUSE) if anybody else listens there, EBB_ERRNO(errno). */
+ * same port: the first time all of them the first one, and so on. EBB_ERR_NOMEM, EBB_ERRNO(EADDRINUSE) if anybody else listens there, EBB_ERRNO(errno). */
 ebb_status ebb__place_listen(ebb_loop *l, const struct sockaddr_storage *at, int *fd, ebb__place **out);
 
 /* From now on nobody new is queued at `fd`; those who are queued can be accepted. `*notice`: connections may still

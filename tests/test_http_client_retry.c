@@ -335,6 +335,30 @@ static void what_is_late_is_not_sent_again(void **state) {
     raw_end(&s);
 }
 
+/* A server that gives up waiting says 408 to nobody. The loop has not read it when the next call comes. */
+static void bytes_on_an_idle_connection_are_no_answer(void **state) {
+    http_world *h = *state;
+    raw_server s;
+    ebb_value v;
+    raw_listen(&s, h);
+    ebb_future *f = get(h, "/");
+    peer *one = raw_accept(&s);
+    (void)hears_text(one, "\r\n\r\n", 0);
+    say(one, "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");
+    assert_int_equal(loop_await(h->w, f, NULL), EBB_OK);
+    say(one, "HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\n\r\n");
+    f = get(h, "/");
+    peer *two = raw_accept(&s);
+    (void)hears_text(two, "\r\n\r\n", 0);
+    say(two, "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");
+    assert_int_equal(loop_await(h->w, f, &v), EBB_OK);
+    assert_int_equal(ebb_http_response_of(&v)->status, 200);
+    ebb_discard(http_cx(h), v);
+    peer_close(one);
+    peer_close(two);
+    raw_end(&s);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         OVER_2(a_refused_stream_is_sent_again),
@@ -343,6 +367,7 @@ int main(void) {
         OVER_2(goaway_behind_an_answer_has_the_next_call_sent_elsewhere),
         OVER_2(goaway_with_an_error_ends_what_was_taken),
         OVER_1(a_503_is_an_answer),
+        OVER_1(bytes_on_an_idle_connection_are_no_answer),
         OVER_2(a_request_of_which_nothing_was_sent_goes_elsewhere),
         OVER_2(the_body_of_a_call_is_sent_again),
         OVER_2(a_streamed_body_goes_with_the_next_attempt_before_its_first_byte),

@@ -32,6 +32,7 @@ typedef struct seen {
     ebb_workflow_report report;
     int64_t live; /* blocks that were left */
     _Atomic uint32_t ran, on[LOOPS], cancelled, drained, accepted;
+    uint16_t ports[LOOPS][2];
     uint64_t failures; /* of memory */
     ebb_status verified;
     uint64_t workflows, stopped, unfinished; /* in the log */
@@ -474,6 +475,36 @@ static void loops_share_the_queue_of_a_unix_socket(void **state) {
     left_nothing();
 }
 
+/* Two listeners at port 0, as of a service and of its metrics: which is which must not depend on the loop. */
+static ebb_status listens_twice(ebb_cx *cx, void *arg) {
+    ebb_address at[2];
+    (void)arg;
+    for (int i = 0; i < 2; i++) {
+        ebb_listener l = ebb_tcp_listen(cx, &(ebb_address){"127.0.0.1", 0});
+        ebb_status st = ebb_listener_address(cx, l, &at[i]);
+        if (st != EBB_OK) return st;
+    }
+    for (int i = 0; i < 2; i++) saw->ports[ebb_service_loop(cx)][i] = at[i].port;
+    saw->ran++; /* they listen until all do, or the others would get new ports */
+    while (saw->ran < LOOPS) (void)ebb_await(cx, ebb_after(cx, EBB_MS), NULL);
+    return EBB_OK;
+}
+
+static void run_with_two_ports(void) {
+    run(options(), listens_twice, NULL);
+}
+
+static void the_nth_listener_of_each_loop_has_the_same_port(void **state) {
+    (void)state;
+    in_a_process(run_with_two_ports);
+    assert_int_equal(saw->exit, EBB_EXIT_OK);
+    assert_int_not_equal(saw->ports[0][0], saw->ports[0][1]);
+    for (int i = 1; i < LOOPS; i++) {
+        for (int k = 0; k < 2; k++) assert_int_equal(saw->ports[i][k], saw->ports[0][k]);
+    }
+    left_nothing();
+}
+
 /* ---- memory --------------------------------------------------------------------------------------- */
 
 static ebb_status listens_and_ends(ebb_cx *cx, void *arg) {
@@ -519,6 +550,7 @@ int main(void) {
         cmocka_unit_test(more_time_for_the_shutdown_is_more_time_for_all),
         cmocka_unit_test(a_function_in_the_pool_that_does_not_return_is_left_behind),
         cmocka_unit_test(loops_share_the_queue_of_a_unix_socket),
+        cmocka_unit_test(the_nth_listener_of_each_loop_has_the_same_port),
         cmocka_unit_test(a_service_without_memory_says_so_and_leaves_nothing),
     };
     saw = mmap(NULL, sizeof *saw, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -31,6 +31,7 @@ typedef struct seen {
     int exit[SERVICES];
     ebb_workflow_report report[SERVICES];
     uint64_t took_ms[SERVICES];
+    uint64_t cpu_ms;
     int64_t live[SERVICES]; /* blocks that were left */
     int fds[SERVICES];      /* descriptors after each */
     int n;
@@ -604,6 +605,39 @@ static int unshare(void **state) {
     return munmap(saw, sizeof *saw);
 }
 
+/* ---- waiting at the end ------------------------------------------------------------------------ */
+
+static ebb_status leaves_a_lease(ebb_cx *cx, void *arg) {
+    (void)arg;
+    (void)ebb_reserve_in(cx, ebb_self_region(cx), EBB_LEASE, NULL, NULL);
+    (void)kill(getpid(), SIGTERM);
+    return ebb_await(cx, ebb_closing(cx), NULL);
+}
+
+static uint64_t cpu_ms(void) {
+    struct rusage u;
+    (void)getrusage(RUSAGE_SELF, &u);
+    return (uint64_t)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000 +
+           (uint64_t)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1000;
+}
+
+static void run_one_that_waits_for_a_lease(void) {
+    ebb_service_opts o = options();
+    o.shutdown.budget = 2 * EBB_SECOND;
+    uint64_t before = cpu_ms();
+    run(o, leaves_a_lease, NULL);
+    saw->cpu_ms = cpu_ms() - before;
+}
+
+/* There is no task then, only a timer. */
+static void to_wait_for_a_lease_costs_nothing(void **state) {
+    (void)state;
+    in_a_process(run_one_that_waits_for_a_lease);
+    assert_int_equal(saw->exit[0], EBB_EXIT_LEAK);
+    assert_true(saw->took_ms[0] >= 1000);
+    assert_true(saw->cpu_ms < saw->took_ms[0] / 4);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_service_whose_first_fiber_returns_at_once_has_ended),
@@ -624,6 +658,7 @@ int main(void) {
         cmocka_unit_test(the_report_says_what_it_had_no_room_for),
         cmocka_unit_test(options_that_are_not_ours_are_refused),
         cmocka_unit_test(a_service_without_memory_says_so_and_leaves_nothing),
+        cmocka_unit_test(to_wait_for_a_lease_costs_nothing),
     };
     return cmocka_run_group_tests(tests, share, unshare);
 }

@@ -138,12 +138,23 @@ static ebb_exit exit_of(const service *s, ebb_status st, const ebb_workflow_repo
     return st == EBB_ERR_CANCEL_LEAK ? EBB_EXIT_LEAK : EBB_EXIT_OK;
 }
 
+/* Waits for a signal or a timer, as libuv does not by itself if nothing counts as alive: an obligation may be
+ * waited for when there is no task left. */
+static void wait_once(service *s) {
+    uv_handle_t *any = (uv_handle_t *)&s->signals[0];
+    if (any->data != NULL) uv_ref(any);
+    (void)uv_run(&s->uv, UV_RUN_ONCE);
+    if (any->data != NULL) uv_unref(any);
+}
+
 /* Not until libuv has nothing left: a function in the pool may go on after the region that it was for was
  * forced. */
 static void run_until_it_ends(service *s) {
     while (!has_ended(s)) {
-        if (uv_run(&s->uv, UV_RUN_ONCE) == 0)
-            (void)ebb_loop_cx(s->loop); /* a turn for what was said outside of one */
+        if (uv_run(&s->uv, UV_RUN_ONCE) != 0) continue;
+        (void)ebb_loop_cx(s->loop); /* a turn for what was said outside of one */
+        (void)uv_run(&s->uv, UV_RUN_NOWAIT);
+        if (!has_ended(s)) wait_once(s);
     }
 }
 

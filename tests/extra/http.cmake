@@ -22,10 +22,14 @@ ebb_http_test(http_limits test_http_limits.py)
 ebb_http_test(http_rules test_http_rules.py)
 ebb_http_test(http_shutdown test_http_shutdown.py)
 if(TARGET ebb_cli)
-    add_test(NAME http_loops
-        COMMAND Python3::Interpreter tests/tools/test_http_loops.py $<TARGET_FILE:http_loops_server> $<TARGET_FILE:ebb_cli>
-        WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-    set_tests_properties(http_loops PROPERTIES TIMEOUT ${EBB_TEST_TIMEOUT_S})
+    foreach(id http_loops soak_http_loops)
+        add_test(NAME ${id}
+            COMMAND Python3::Interpreter tests/tools/test_http_loops.py $<TARGET_FILE:http_loops_server>
+                $<TARGET_FILE:ebb_cli>
+            WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+        set_tests_properties(${id} PROPERTIES TIMEOUT ${EBB_TEST_TIMEOUT_S})
+    endforeach()
+    set_tests_properties(soak_http_loops PROPERTIES LABELS soak TIMEOUT 1000 ENVIRONMENT EBB_SHUTDOWN_ROUNDS=20)
     ebb_http_test(http_fan test_http_fan.py $<TARGET_FILE:ebb_cli>)
     foreach(of Rates Places Crowds Memory Descriptors)
         string(TOLOWER ${of} id)
