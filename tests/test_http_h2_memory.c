@@ -3,6 +3,7 @@
 #include "tests/raw_peer.h"
 
 enum {
+    DATA = 0,
     HEADERS = 1,
     RST_STREAM = 3,
     SETTINGS = 4,
@@ -35,6 +36,17 @@ static ebb_status wait_for_ever(ebb_cx *cx, ebb_http *x, void *arg) {
     return ebb_await(cx, ebb_never(cx), NULL);
 }
 
+/* In three pieces, each of which the protocol has to be told of, and with an end of its own. */
+static ebb_status talk(ebb_cx *cx, ebb_http *x, void *arg) {
+    ebb_status st = EBB_OK;
+    (void)arg;
+    for (int i = 0; i < 3 && st == EBB_OK; i++) {
+        st = ebb_await(cx, ebb_http_write(cx, x, "piece", 5), NULL);
+        for (int k = 0; k < 3 && st == EBB_OK; k++) st = ebb_fiber_yield(cx);
+    }
+    return st;
+}
+
 /* ---- frames --------------------------------------------------------------------------------------------------- */
 
 static void say_frame(peer *p, uint8_t type, uint8_t flags, uint32_t stream, const char *bytes, size_t n) {
@@ -49,11 +61,11 @@ static size_t put_field(char *to, const char *name, const char *value) {
 }
 
 /* Literals without indexing. */
-static void ask(peer *p, uint32_t stream, const char *authority) {
+static void ask(peer *p, uint32_t stream, const char *path, const char *authority) {
     char block[128];
     size_t n = put_field(block, ":method", "GET");
     n += put_field(block + n, ":scheme", "http");
-    n += put_field(block + n, ":path", "/wait");
+    n += put_field(block + n, ":path", path);
     n += put_field(block + n, ":authority", authority);
     say_frame(p, HEADERS, END_HEADERS | END_STREAM, stream, block, n);
 }
@@ -92,56 +104,91 @@ static bool has_begun(void *arg) {
 
 /* ---- the sweep ------------------------------------------------------------------------------------------------ */
 
-static uint16_t serve(site *s) {
-    ebb_http_server_opts o = {.address = {"127.0.0.1", 0}, .limits = {.streams = 2}};
+static void open_site(site *s, uint32_t streams) {
+    ebb_http_server_opts o = {.address = {"127.0.0.1", 0}, .limits = {.streams = streams}};
     ebb_http_server *server;
     ebb_address at;
+    *s = (site){.w = loop_world_new()};
     assert_int_equal(ebb_http_listen(ebb_loop_cx(s->w->loop), &o, &server), EBB_OK);
     assert_int_equal(ebb_http_on(server, "GET", "/wait", wait_for_ever, s), EBB_OK);
+    assert_int_equal(ebb_http_on(server, "GET", "/talk", talk, s), EBB_OK);
     assert_int_equal(ebb_http_server_address(s->w->cx, server, &at), EBB_OK);
-    return at.port;
+    s->p = peer_open(s->w, at.port);
+    say(s->p, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+    say_frame(s->p, SETTINGS, 0, 0, NULL, 0);
+    ask(s->p, WAITS, "/wait", "a");
+    loop_until(s->w, has_begun, s);
+    ping(s);
+}
+
+static void fail_from_now(site *s, uint64_t n, bool and_all_after) {
+    s->w->memory.fail_after = and_all_after;
+    s->w->memory.fail_at = s->w->memory.calls + n;
 }
 
 /* How many allocations failed. */
-static uint64_t with_nth_failing(uint64_t n, bool and_all_after) {
-    site s = {.w = loop_world_new()};
-    s.p = peer_open(s.w, serve(&s));
-    say(s.p, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
-    say_frame(s.p, SETTINGS, 0, 0, NULL, 0);
-    ask(s.p, WAITS, "a");
-    loop_until(s.w, has_begun, &s);
+static uint64_t close_site(site *s) {
+    uint64_t failures = s->w->memory.failures;
+    s->w->memory.fail_at = 0;
+    s->w->memory.fail_after = false;
+    peer_close(s->p);
+    loop_world_end(s->w);
+    return failures;
+}
+
+static uint64_t refuse_all(uint64_t n, bool and_all_after) {
+    site s;
+    open_site(&s, 2);
+    fail_from_now(&s, n, and_all_after);
+    for (uint32_t i = MALFORMED; i < PAST; i += 2) ask(s.p, i, "/wait", i < WAITS_TOO ? "a b" : "a");
     ping(&s);
-    uint64_t before = s.w->memory.failures;
-    s.w->memory.fail_after = and_all_after;
-    s.w->memory.fail_at = s.w->memory.calls + n;
-    for (uint32_t i = MALFORMED; i < PAST; i += 2) ask(s.p, i, i < WAITS_TOO ? "a b" : "a");
     ping(&s);
-    ping(&s);
-    s.w->memory.fail_at = 0;
-    s.w->memory.fail_after = false;
     for (uint32_t i = MALFORMED; i < PAST && !has_ended(&s); i += 2) {
         if (i != WAITS_TOO) assert_int_equal(count(s.p, RST_STREAM, 0, i), 1);
     }
-    uint64_t failures = s.w->memory.failures - before;
-    peer_close(s.p);
-    loop_world_end(s.w);
-    return failures;
+    return close_site(&s);
+}
+
+static bool all_are_over(void *arg) {
+    const site *s = arg;
+    if (has_ended(s)) return true;
+    for (uint32_t i = MALFORMED; i < PAST; i += 2) {
+        if (count(s->p, DATA, END_STREAM, i) + count(s->p, HEADERS, END_STREAM, i) +
+                count(s->p, RST_STREAM, 0, i) ==
+            0)
+            return false;
+    }
+    return true;
+}
+
+static uint64_t answer_all(uint64_t n, bool and_all_after) {
+    site s;
+    open_site(&s, 100);
+    fail_from_now(&s, n, and_all_after);
+    for (uint32_t i = MALFORMED; i < PAST; i += 2) ask(s.p, i, "/talk", "a");
+    loop_until(s.w, all_are_over, &s);
+    return close_site(&s);
+}
+
+static void for_each_n(uint64_t (*run)(uint64_t n, bool and_all_after)) {
+    for (uint64_t n = 1; run(n, false) > 0; n++) assert_true(n < 1000);
+    for (uint64_t n = 1; run(n, true) > 0; n++) assert_true(n < 1000);
 }
 
 static void a_request_that_is_not_taken_is_reset(void **state) {
     (void)state;
-    for (uint64_t n = 1; with_nth_failing(n, false) > 0; n++) assert_true(n < 1000);
+    for_each_n(refuse_all);
 }
 
-static void so_it_is_if_no_memory_is_left(void **state) {
+static void a_response_ends(void **state) {
     (void)state;
-    for (uint64_t n = 1; with_nth_failing(n, true) > 0; n++) assert_true(n < 1000);
+    for_each_n(answer_all);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_request_that_is_not_taken_is_reset),
-        cmocka_unit_test(so_it_is_if_no_memory_is_left),
+        cmocka_unit_test(a_response_ends),
     };
     return cmocka_run_group_tests_name("http_h2_memory", tests, NULL, NULL);
 }
