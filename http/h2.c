@@ -84,8 +84,8 @@ static void broken(ebb__conn *c, int code) {
                    ours    ? EBB__INTERNAL_ERROR
                    : flood ? EBB__ENHANCE_YOUR_CALM
                            : EBB__PROTOCOL_ERROR,
-                   ours ? EBB_ERR_NOMEM : EBB_ERR_HTTP_PROTOCOL, EBB_CANCEL_DISCONNECT,
-                   nghttp2_strerror(code));
+                   ours ? EBB_ERR_NOMEM : EBB_ERR_HTTP_PROTOCOL,
+                   ours ? EBB_CANCEL_RESOURCE : EBB_CANCEL_DISCONNECT, nghttp2_strerror(code));
 }
 
 /* nghttp2 answers what is against the rules by itself, by a GOAWAY that waits to be sent: then it wants to read

@@ -25,15 +25,21 @@ enum {
 typedef struct site {
     loop_world *w;
     peer *p;
-    uint32_t began;
-    size_t acks; /* of PING, wanted */
+    uint32_t began, cancelled;
+    ebb_cancel_kind kind; /* of the last cancel */
+    size_t acks;          /* of PING, wanted */
 } site;
 
 static ebb_status wait_for_ever(ebb_cx *cx, ebb_http *x, void *arg) {
     site *s = arg;
+    ebb_task_info me;
     (void)x;
     s->began++;
-    return ebb_await(cx, ebb_never(cx), NULL);
+    ebb_status st = ebb_await(cx, ebb_never(cx), NULL);
+    assert_int_equal(ebb_task_info_of(cx, ebb_self(cx), &me), EBB_OK);
+    s->kind = me.reason.kind;
+    s->cancelled++;
+    return st;
 }
 
 /* In three pieces, each of which the protocol has to be told of, and with an end of its own. */
@@ -102,6 +108,18 @@ static bool has_begun(void *arg) {
     return s->began > 0;
 }
 
+static bool all_are_cancelled(void *arg) {
+    const site *s = arg;
+    return s->cancelled == s->began;
+}
+
+/* The peer is not to blame, and its address is not charged. */
+static void was_ended_by_us(site *s) {
+    if (!has_ended(s)) return;
+    loop_until(s->w, all_are_cancelled, s);
+    assert_int_equal(s->kind, EBB_CANCEL_RESOURCE);
+}
+
 /* ---- the sweep ------------------------------------------------------------------------------------------------ */
 
 static void open_site(site *s, uint32_t streams) {
@@ -146,6 +164,7 @@ static uint64_t refuse_all(uint64_t n, bool and_all_after) {
     for (uint32_t i = MALFORMED; i < PAST && !has_ended(&s); i += 2) {
         if (i != WAITS_TOO) assert_int_equal(count(s.p, RST_STREAM, 0, i), 1);
     }
+    was_ended_by_us(&s);
     return close_site(&s);
 }
 
