@@ -84,8 +84,8 @@ static void broken(ebb__conn *c, int code) {
                    ours    ? EBB__INTERNAL_ERROR
                    : flood ? EBB__ENHANCE_YOUR_CALM
                            : EBB__PROTOCOL_ERROR,
-                   ours ? EBB_ERR_NOMEM : EBB_ERR_HTTP_PROTOCOL, EBB_CANCEL_DISCONNECT,
-                   nghttp2_strerror(code));
+                   ours ? EBB_ERR_NOMEM : EBB_ERR_HTTP_PROTOCOL,
+                   ours ? EBB_CANCEL_RESOURCE : EBB_CANCEL_DISCONNECT, nghttp2_strerror(code));
 }
 
 /* nghttp2 answers what is against the rules by itself, by a GOAWAY that waits to be sent: then it wants to read
@@ -314,11 +314,15 @@ void ebb__h2_more(ebb_http *x) {
     (void)nghttp2_session_resume_data(ebb__h2_of(x->conn)->session, x->stream);
 }
 
+void ebb__h2_submit_reset(ebb__h2 *h, int32_t stream, uint32_t code) {
+    if (nghttp2_submit_rst_stream(h->session, NGHTTP2_FLAG_NONE, stream, code) != 0) h->lame = true;
+}
+
 void ebb__h2_reset(ebb_http *x, uint32_t code) {
     x->ours = true;
     ebb__h2 *h = ebb__h2_of(x->conn);
     ebb__h2_expect_late(h);
-    if (nghttp2_submit_rst_stream(h->session, NGHTTP2_FLAG_NONE, x->stream, code) != 0) h->lame = true;
+    ebb__h2_submit_reset(h, x->stream, code);
     ebb__conn_touch(x->conn);
 }
 

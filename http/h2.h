@@ -61,6 +61,8 @@ size_t ebb__h2_fill(ebb__conn *c, uint8_t *to, size_t room);
 void ebb__h2_more(ebb_http *x);
 void ebb__h2_consumed(ebb_http *x, size_t n);
 void ebb__h2_reset(ebb_http *x, uint32_t code);
+/* Resets a stream that may have no exchange. Without memory for that the connection ends at the next fill. */
+void ebb__h2_submit_reset(ebb__h2 *h, int32_t stream, uint32_t code);
 void ebb__h2_farewell(ebb__conn *c, uint32_t code);
 uint64_t ebb__h2_head_since(const ebb__conn *c);
 ebb_http *ebb__h2_exchange(ebb__conn *c, int32_t stream); /* NULL: there is none */

@@ -13,12 +13,15 @@ static void calm(ebb__conn *c, const char *message) {
 /* ---- in -------------------------------------------------------------------------------------------------------- */
 
 /* What a refused stream costs is the peer's: it counts as one that it has reset. One that crossed our GOAWAY, or
- * for which others of its address have left no room, is not the peer's fault, and counts as a frame. */
+ * for which there was no memory or others of its address have left no room, is not the peer's fault, and counts as a
+ * frame. */
 static void refuse(ebb__conn *c, int32_t stream) {
+    bool one_too_many = c->open >= c->server->limits.streams;
     bool crossed = c->state == EBB__CONN_DRAINING || !ebb__address_may_queue(c);
-    (void)nghttp2_submit_rst_stream(ebb__h2_of(c)->session, NGHTTP2_FLAG_NONE, stream, EBB__REFUSED_STREAM);
+    ebb__h2_submit_reset(ebb__h2_of(c), stream, EBB__REFUSED_STREAM);
     ebb__h2_expect_late(ebb__h2_of(c));
-    if (!(crossed ? ebb__server_frame(c, 1) : ebb__server_reset(c, true))) calm(c, "too many streams");
+    if (!(one_too_many && !crossed ? ebb__server_reset(c, true) : ebb__server_frame(c, 1)))
+        calm(c, "too many streams");
 }
 
 static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *ctx) {
@@ -75,7 +78,7 @@ static void take_head(ebb_http *x, bool ended) {
             (x->authority[0] == 0 || ebb__same_authority(x->authority, host->value, x->conn->tls != NULL));
     }
     if (!right) {
-        (void)nghttp2_submit_rst_stream(h->session, NGHTTP2_FLAG_NONE, x->stream, EBB__PROTOCOL_ERROR);
+        ebb__h2_submit_reset(h, x->stream, EBB__PROTOCOL_ERROR);
         return;
     }
     if (ebb__fields_join(&x->fields, &x->arena, "cookie", 6, "; ") != EBB_OK) x->too_large = true;
