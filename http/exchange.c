@@ -509,10 +509,25 @@ static void write_cancel(ebb_cx *cx, ebb_future *f, void *arg) {
 
 static const ebb_op write_op = {"http write", write_cancel, NULL};
 
+/* A server's exchange whose region is cancelled is not the handler's to write to any more. */
+static bool is_taken_away(const ebb_http *x) {
+    ebb__region *r;
+    if (x->client || x->over) return false;
+    return ebb__find_region(x->loop->rt, x->region, &r) != EBB_OK || r->told != 0;
+}
+
+bool ebb__exchange_is_writable(const ebb_http *x) {
+    return !x->gone && !is_taken_away(x);
+}
+
 /* A response without a body may be over before its handler is. */
+static bool is_over_early(const ebb_http *x) {
+    return x->gone && x->bodyless && !x->lost && !is_taken_away(x);
+}
+
 static bool may_write(const ebb_http *x) {
     if (x->out != EBB__OUT_OPEN || x->out_cut) return false;
-    return ebb__exchange_is_writable(x) || (x->bodyless && !x->lost);
+    return ebb__exchange_is_writable(x) || is_over_early(x);
 }
 
 /* A future first: without memory for that nothing is written. */
@@ -551,7 +566,7 @@ ebb_future *ebb_http_write_at(ebb_cx *cx, ebb_http *x, const void *from, size_t 
 
 ebb_status ebb_http_end(ebb_cx *cx, ebb_http *x) {
     (void)cx;
-    if (x->gone && x->bodyless && !x->lost) return EBB_OK; /* it was over before its handler was */
+    if (is_over_early(x)) return EBB_OK;
     if (!ebb__exchange_is_writable(x)) return EBB_ERR_CLOSED;
     if (x->out == EBB__OUT_NONE) return EBB_ERR_INVALID;
     if (x->out == EBB__OUT_ENDED || ebb__exchange_writer(x) != NULL) return EBB_ERR_BUSY;
@@ -571,14 +586,6 @@ static void writer_fails(ebb_http *x, ebb_status st) {
 }
 
 /* ---- the end ------------------------------------------------------------------------------------------------ */
-
-/* A server's exchange whose region is cancelled is not the handler's to write to any more. */
-bool ebb__exchange_is_writable(const ebb_http *x) {
-    if (x->gone) return false;
-    if (x->client || x->over) return true;
-    ebb__region *r;
-    return ebb__find_region(x->loop->rt, x->region, &r) == EBB_OK && r->told == 0;
-}
 
 void ebb__exchange_gone(ebb_http *x, ebb_status st, ebb_cancel_kind kind, const char *message) {
     ebb__conn *c = x->conn;

@@ -45,6 +45,40 @@ static void the_body_of_a_cancelled_call_is_not_touched(void **state) {
     if (h->h2) until_so_many_cancelled(h, 1); /* a server of HTTP/1 reads no more, and so hears nothing */
 }
 
+/* Answers HEAD, waits, and tries to write when it is cancelled. */
+typedef struct late_writer {
+    bool began, over;
+    ebb_status write, end;
+} late_writer;
+
+static ebb_status on_late(ebb_cx *cx, ebb_http *x, void *arg) {
+    late_writer *l = arg;
+    ebb_status st = ebb_http_start(cx, x, 200);
+    l->began = true;
+    if (st == EBB_OK) st = ebb_await(cx, ebb_never(cx), NULL);
+    ebb_future *f = ebb_http_write(cx, x, "late", 4);
+    l->write = ebb_status_of(f);
+    ebb_drop(f);
+    l->end = ebb_http_end(cx, x);
+    l->over = true;
+    return st;
+}
+
+static void a_handler_of_head_that_is_cancelled_can_not_write(void **state) {
+    http_world *h = *state;
+    late_writer l = {0};
+    assert_int_equal(ebb_http_on(h->server, "GET", "/late", on_late, &l), EBB_OK);
+    ebb_http_call call = {.method = "HEAD", .url = url(h, "/late")};
+    ebb_future *f = ebb_http_fetch(http_cx(h), h->client, &call);
+    loop_until(h->w, is_true, &l.began);
+    loop_turns(h->w, 20); /* the stream is over, if nothing waits for the handler's return */
+    ebb_region_cancel(http_cx(h), ebb_http_server_region(h->server), EBB_CANCEL_SHUTDOWN, NULL);
+    loop_until(h->w, is_true, &l.over);
+    assert_int_equal(l.write, EBB_ERR_CLOSED);
+    assert_int_equal(l.end, EBB_ERR_CLOSED);
+    ebb_drop(f);
+}
+
 static void a_connection_that_nobody_waits_for_is_given_up(void **state) {
     http_world *h = *state;
     ebb_future *f = get(h, "/hello");
@@ -410,6 +444,7 @@ int main(void) {
         OVER(cancelling_a_fetch_cancels_its_handler_and_no_other),
         OVER(cancelling_in_the_middle_of_a_body_cancels_the_handler),
         OVER(the_body_of_a_cancelled_call_is_not_touched),
+        OVER(a_handler_of_head_that_is_cancelled_can_not_write),
         OVER(a_connection_that_nobody_waits_for_is_given_up),
         OVER(a_connection_that_others_wait_for_is_theirs),
         OVER_1(a_call_that_waits_for_its_turn_is_taken_out),

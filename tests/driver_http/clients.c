@@ -101,7 +101,9 @@ static void fetch(ebb_cx *cx, caller *c) {
     aim(c, r);
     uint8_t *body = body_of(c, r);
     r->head = r->sent_n == 0 && chance(&c->d, 10);
-    ebb_http_call call = {.method = r->sent_n > 0 ? "POST" : r->head ? "HEAD" : "GET",
+    ebb_http_call call = {.method = r->sent_n > 0 ? "POST"
+                                    : r->head     ? "HEAD"
+                                                  : "GET",
                           .url = c->url,
                           .body = body,
                           .body_n = r->sent_n};
@@ -180,6 +182,7 @@ static void read_response(ebb_cx *cx, caller *c, ebb_http *x, request *r) {
         if (st == EBB_OK && chance(&c->d, 10)) st = nap(cx, roll(&c->d, 2000) * EBB_US);
     }
     if (st != EBB_ERR_EOF || ebb_http_status(x) != 200 || c->foreign) return;
+    talk("client of %u heard the end after %zu, version %d\n", r->id, at, ebb_http_version(x));
     r->whole = true;
 }
 
@@ -191,7 +194,9 @@ static void take_body(ebb_cx *cx, caller *c, ebb_http *x, request *r) {
     if (ebb_http_status(x) != 200 || c->foreign) return;
     r->whole = true;
     r->got_n += (uint32_t)b->n;
-    if (!r->events) must(c->w, fits(b->at, r->id, 0, r->got_n - b->n, b->n), "bytes of a whole response", b->n);
+    talk("client of %u has a body of %zu, version %d\n", r->id, b->n, ebb_http_version(x));
+    if (!r->events)
+        must(c->w, fits(b->at, r->id, 0, r->got_n - b->n, b->n), "bytes of a whole response", b->n);
 }
 
 /* Closes it in the middle of a read, which ends then. */
@@ -255,7 +260,8 @@ static void open_one(ebb_cx *cx, caller *c) {
     aim(c, r);
     bool streams = chance(&c->d, 2);
     uint8_t *body = body_of(c, r);
-    ebb_http_call call = {.method = r->sent_n > 0 || streams ? "POST" : "GET", .url = c->url, .streams = streams};
+    ebb_http_call call = {
+        .method = r->sent_n > 0 || streams ? "POST" : "GET", .url = c->url, .streams = streams};
     if (!streams) call.body = body, call.body_n = r->sent_n;
     if (chance(&c->d, 8)) call.deadline = ebb_now(cx) + roll(&c->d, 10000) * EBB_US;
     ebb_future *f = counted(r, ebb_http_open(cx, c->client, &call));

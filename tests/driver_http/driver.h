@@ -61,11 +61,11 @@ typedef struct world {
     uv_loop_t uv;
     uv_timer_t tick;
     side sides[SIDES];
-    side *serving, *calling; /* may be the same */
+    side *serving, *calling;           /* may be the same */
     ebb_http_server *servers[SERVERS]; /* plain, TLS; NULL: not made */
     ebb_region server_regions[SERVERS];
     uint16_t ports[SERVERS];
-    uint16_t bad_port; /* of a server that speaks nonsense */
+    uint16_t bad_port;                 /* of a server that speaks nonsense */
     ebb_http_client *clients[CLIENTS]; /* of `calling`: HTTP/1 and HTTP/2 in plain text */
     ebb_http_client *inner;            /* of `serving`, for handlers */
     uint32_t requests_n;

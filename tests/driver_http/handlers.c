@@ -17,6 +17,7 @@ typedef struct job {
     uint8_t *bytes; /* of the exchange */
     ebb_future *wait;
     ebb_value got;
+    bool left; /* it returns while bytes of its stack may be written: it may not wait any more */
 } job;
 
 static request *request_of(world *w, const ebb_http *x) {
@@ -68,6 +69,7 @@ static bool region_is_cancelled(ebb_cx *cx) {
 
 /* A body that the handler leaves short. */
 static ebb_status over(ebb_cx *cx, job *j, ebb_status st) {
+    talk("handler of %u returns %d, at %zu of %zu\n", j->r->id, (int)st, j->at, j->n);
     if (st != EBB_OK && !j->r->ended && j->at < j->n) j->r->cut = true;
     if (st == EBB_CANCELLED && region_is_cancelled(cx)) cancelled(cx, j);
     return st;
@@ -118,7 +120,8 @@ static ebb_status sibling(ebb_cx *cx, void *arg) {
 
 static void spawn_siblings(ebb_cx *cx, job *j) {
     for (uint32_t n = roll(&j->d, 3); n > 0; n--)
-        (void)ebb_fiber_spawn(cx, ebb_self_region(cx), sibling, (void *)(uintptr_t)(1 + roll(&j->d, 1 << 30)));
+        (void)ebb_fiber_spawn(cx, ebb_self_region(cx), sibling,
+                              (void *)(uintptr_t)(1 + roll(&j->d, 1 << 30)));
 }
 
 /* Asks its own server. */
@@ -140,6 +143,7 @@ static ebb_status write_piece(ebb_cx *cx, job *j) {
     bool on_stack = n <= sizeof here && chance(&j->d, 2);
     uint8_t *bytes = on_stack ? here : grab(j->w, n + 1);
     fill(bytes, j->r->id, 0, j->at, n);
+    talk("handler of %u writes %zu at %zu%s\n", j->r->id, n, j->at, on_stack ? " of its stack" : "");
     ebb_status st = ebb_await(cx, ebb_http_write(cx, j->x, bytes, n), NULL);
     memset(bytes, 'X', n);
     if (!on_stack) release(bytes);
@@ -158,6 +162,9 @@ static ebb_status leave_the_rest(ebb_cx *cx, job *j) {
     ebb_future *f = ebb_http_write(cx, j->x, bytes, n);
     ebb_status st = ebb_status_of(f);
     ebb_drop(f);
+    j->left = true;
+    talk("handler of %u leaves %zu at %zu%s: %d\n", j->r->id, n, j->at, on_stack ? " of its stack" : "",
+         (int)st);
     if (st == EBB_PENDING && on_stack) j->r->cut = true;
     return st == EBB_PENDING ? EBB_OK : st;
 }
@@ -166,8 +173,12 @@ static ebb_status give_up(ebb_cx *cx, job *j) {
     switch (roll(&j->d, 4)) {
     case 0: ebb_region_cancel(cx, ebb_self_region(cx), EBB_CANCEL_USER, "by itself"); break;
     case 1: ebb_region_close(cx, ebb_self_region(cx)); return EBB_OK;
-    case 2: if (j->at < j->n) j->r->cut = true; return EBB_FAILED;
-    default: if (j->at < j->n) j->r->cut = true; return EBB_FAULTED;
+    case 2:
+        if (j->at < j->n) j->r->cut = true;
+        return EBB_FAILED;
+    default:
+        if (j->at < j->n) j->r->cut = true;
+        return EBB_FAULTED;
     }
     return ebb_checkpoint(cx);
 }
@@ -227,7 +238,7 @@ static ebb_status redirect(ebb_cx *cx, job *j) {
     if (r == NULL) return EBB_OK;
     r->sent_n = UINT32_MAX; /* with a body or without: not known here */
     r->raw = true;
-    snprintf(to, sizeof to, "/%c/%u", "fpu"[roll(&j->d, 3)], r->id);
+    snprintf(to, sizeof to, "/%c/%u", "fpu"[roll(&j->d, 3)], r -> id);
     ebb_status st = ebb_http_set(j->x, "location", to);
     return st == EBB_OK ? ebb_http_text(cx, j->x, codes[roll(&j->d, 5)], "there") : st;
 }
@@ -254,7 +265,7 @@ static ebb_status by_fiber(ebb_cx *cx, ebb_http *x, void *arg) {
     if (st == EBB_OK && chance(&j->d, 6)) spawn_siblings(cx, j);
     if (st == EBB_OK && chance(&j->d, 6)) call_back(cx, j);
     if (st == EBB_OK) st = answer(cx, j);
-    if (st == EBB_OK && chance(&j->d, 5)) (void)nap(cx, roll(&j->d, 3000) * EBB_US);
+    if (st == EBB_OK && !j->left && chance(&j->d, 5)) (void)nap(cx, roll(&j->d, 3000) * EBB_US);
     return over(cx, j, st);
 }
 
@@ -336,8 +347,9 @@ static ebb_future *by_future(ebb_cx *cx, ebb_http *x, void *arg) {
     job *j = begin(x, arg);
     if (j == NULL) return ebb_fail(cx, EBB_ERR_NOMEM);
     if (chance(&j->d, 20)) return ebb_fail(cx, EBB_FAILED);
-    ebb_future *f = chance(&j->d, 3) ? ebb_then(cx, ebb_after(cx, roll(&j->d, 2000) * EBB_US), begin_answer, j)
-                                     : begin_answer(cx, NULL, j);
+    ebb_future *f = chance(&j->d, 3)
+                        ? ebb_then(cx, ebb_after(cx, roll(&j->d, 2000) * EBB_US), begin_answer, j)
+                        : begin_answer(cx, NULL, j);
     return chance(&j->d, 8) ? ebb_within(cx, f, roll(&j->d, 3000) * EBB_US) : f;
 }
 

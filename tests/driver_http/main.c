@@ -79,11 +79,12 @@ int main(int argc, char **argv) {
     run_seeds(seeds, limit);
     (void)remove_certificates(NULL);
     const tally *t = &driver_tally;
-    printf("%llu seeds, the last is %llu: %llu handlers, %llu cancelled; %llu calls, %llu whole, %llu failed; "
-           "%llu raw peers; %llu allocations refused; %llu ended still\n",
-           (unsigned long long)t->seeds, (unsigned long long)(seed - 1), (unsigned long long)t->handlers,
-           (unsigned long long)t->cancelled, (unsigned long long)t->calls, (unsigned long long)t->whole,
-           (unsigned long long)t->failed, (unsigned long long)t->peers, (unsigned long long)t->starved,
-           (unsigned long long)t->still);
+    printf(
+        "%llu seeds, the last is %llu: %llu handlers, %llu cancelled; %llu calls, %llu whole, %llu failed; "
+        "%llu raw peers; %llu allocations refused; %llu ended still\n",
+        (unsigned long long)t->seeds, (unsigned long long)(seed - 1), (unsigned long long)t->handlers,
+        (unsigned long long)t->cancelled, (unsigned long long)t->calls, (unsigned long long)t->whole,
+        (unsigned long long)t->failed, (unsigned long long)t->peers, (unsigned long long)t->starved,
+        (unsigned long long)t->still);
     return 0;
 }

@@ -58,7 +58,7 @@ static void put_request(raw *p) {
     r->raw = true;
     size_t n = 0;
     bool post = chance(&p->d, 2);
-    snprintf(path, sizeof path, "/%c/%u", "fffpu"[roll(&p->d, 5)], r->id);
+    snprintf(path, sizeof path, "/%c/%u", "fffpu"[roll(&p->d, 5)], r -> id);
     block[n++] = post ? 0x83 : 0x82;
     block[n++] = 0x86;
     n += literal(block + n, ":path", path);
@@ -90,7 +90,9 @@ static void put_settings(raw *p) {
 
 static void put_update(raw *p, uint32_t stream) {
     frame(p, 4, 8, 0, chance(&p->d, 2) ? 0 : stream);
-    put_u32(p, chance(&p->d, 20) ? 0 : chance(&p->d, 20) ? 0x7fffffff : 1 + roll(&p->d, chance(&p->d, 2) ? 10 : 60000));
+    put_u32(p, chance(&p->d, 20)   ? 0
+               : chance(&p->d, 20) ? 0x7fffffff
+                                   : 1 + roll(&p->d, chance(&p->d, 2) ? 10 : 60000));
 }
 
 static void put_noise(raw *p) {
@@ -150,13 +152,14 @@ static void put_request_1(raw *p) {
     r->raw = true;
     uint32_t how = roll(&p->d, 5);
     snprintf(head, sizeof head, "%s /%c/%u HTTP/1.%d\r\nhost: a\r\n", how < 2 ? "GET" : "POST",
-             "fffpu"[roll(&p->d, 5)], r->id, chance(&p->d, 5) ? 0 : 1);
+             "fffpu"[roll(&p->d, 5)], r -> id, chance(&p->d, 5) ? 0 : 1);
     put_text(p, head);
     if (chance(&p->d, 10)) put_text(p, "expect: 100-continue\r\n");
     if (chance(&p->d, 10)) put_text(p, "connection: close\r\n");
     if (chance(&p->d, 20)) put_text(p, "bad header\r\n");
     if (how == 2) put_text(p, "content-length: 5\r\n\r\nhello");
-    else if (how == 3) put_text(p, "transfer-encoding: chunked\r\n\r\n5\r\nhello\r\n3;x=y\r\nabc\r\n0\r\nx-a: b\r\n\r\n");
+    else if (how == 3)
+        put_text(p, "transfer-encoding: chunked\r\n\r\n5\r\nhello\r\n3;x=y\r\nabc\r\n0\r\nx-a: b\r\n\r\n");
     else if (how == 4) put_text(p, "content-length: 50000\r\n\r\nnot all of it");
     else put_text(p, "\r\n");
 }
