@@ -1,14 +1,25 @@
+const SLICE_MS = 8;
+
 /**
  * The signals that were passed in, and whom each of them cancels. A signal has one listener of ours, however many
- * targets, and none once it has no target.
+ * targets, and none once it has no target. Of very many targets some are told at once and the others in later turns:
+ * an abort must not hold up the page.
  */
 export class Links {
     #bySignal = new Map();
     #abort;
+    #now;
+    #nextTurn;
 
-    /** @param {(target: object, reason: unknown) => void} abort called for each target of a signal that aborts */
-    constructor(abort) {
+    /**
+     * @param {(target: object, reason: unknown) => void} abort called for each target of a signal that aborts
+     * @param {() => number} now milliseconds
+     * @param {(fn: () => void) => void} nextTurn calls a function in a later turn of the host's loop
+     */
+    constructor(abort, now, nextTurn) {
         this.#abort = abort;
+        this.#now = now;
+        this.#nextTurn = nextTurn;
     }
 
     /** Aborts `target` when the signal does. The returned function takes it back. */
@@ -30,7 +41,7 @@ export class Links {
         const targets = new Set();
         const abort = () => {
             this.#bySignal.delete(signal);
-            targets.forEach((target) => this.#abort(target, reasonIn(signal)));
+            this.#tell(targets, reasonIn(signal));
         };
         const leave = () => {
             this.#bySignal.delete(signal);
@@ -38,6 +49,19 @@ export class Links {
         };
         signal.addEventListener('abort', abort, { once: true });
         return { targets, leave };
+    }
+
+    /** Who ends before it is told has left the set. */
+    #tell(targets, reason) {
+        const began = this.#now();
+        for (const target of targets) {
+            if (this.#now() - began >= SLICE_MS) {
+                this.#nextTurn(() => this.#tell(targets, reason));
+                return;
+            }
+            targets.delete(target);
+            this.#abort(target, reason);
+        }
     }
 }
 

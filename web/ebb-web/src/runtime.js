@@ -43,7 +43,7 @@ export class Runtime {
     #scheduled = false;
     #byMessage = false; /* scheduled, and the next message runs it */
     #pumping = false;
-    #links = new Links((target, reason) => this.#abort(target, reason));
+    #links;
     #hooks = []; /* that run, and that wait for these */
     #late = []; /* what is to be done when this batch is over */
     #overdue = new Set(); /* tasks to be woken in the next turn */
@@ -71,6 +71,7 @@ export class Runtime {
         this.#host = checkHost(host);
         this.#options = options;
         this.#clock = new Clock(this.#host.now);
+        this.#links = new Links((target, reason) => this.#abort(target, reason), this.#host.now, (fn) => this.nextTurn(fn));
         this.now = 0n;
         this.running = undefined; /* whose function is on the stack: a task, or who runs a region's finalizers */
         this.slots = new Slots();

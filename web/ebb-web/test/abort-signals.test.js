@@ -221,3 +221,20 @@ for (const bad of [null, 5, 'signal', {}, new EventTarget(), { aborted: false }]
         assert.equal(rt.stats().regions, 2);
     });
 }
+
+test('an abort with very many targets tells some at once and the others in later turns', async (t) => {
+    let slow = 0; /* milliseconds that a look at the clock takes */
+    let time = 0;
+    const { host, rt } = virtual(t, { capabilities: { now: () => (time += slow) } });
+    const controller = new AbortController();
+    const region = rt.region({ timeout: 1e9 });
+    const tasks = Array.from({ length: 50 }, () => region.spawn((cx) => cx.sleep(1e9), { signal: controller.signal }));
+    await host.settle();
+    slow = 1;
+    controller.abort('enough');
+    slow = 0;
+    const told = tasks.filter((task) => task.epoch > 0).length;
+    assert.ok(told >= 1 && told <= 8, `${told} of 50 were told at once`);
+    await host.pass(0);
+    for (const task of tasks) await assert.rejects(task.result, { kind: 'USER', cause: 'enough' });
+});

@@ -75,6 +75,15 @@ test('upload: a cancel asks the server to drop what it has', async (t) => {
     assertQuiet(page);
 });
 
+test('upload: a chunk that the server refuses is a failure, and what it has is dropped', async (t) => {
+    const { page, api } = await browser(t, 'blank');
+    api.refuse = true;
+    await page.evaluate(startUpload, 200_000);
+    const told = await page.evaluate(() => task.result.catch((error) => error.message));
+    assert.equal(told, 'the server refused the chunk at 0: 507');
+    assert.equal(api.uploads.size, 0);
+});
+
 test('widgets: a component shows its price, and its region ends with it', async (t) => {
     const { page } = await browser(t, 'react');
     await page.evaluate(async () => {

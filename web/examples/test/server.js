@@ -37,6 +37,7 @@ class Api {
             if (request.method === 'POST') this.uploads.set('1', 0);
             else if (request.method === 'DELETE') this.uploads.delete(id);
             else this.uploads.set(id, this.uploads.get(id) + size);
+            if (request.method === 'PUT' && this.refuse) response.statusCode = 507;
             if (request.method === 'PUT' && this.hold) this.hold();
             else response.end(JSON.stringify({ id: '1' }));
         });
