@@ -255,6 +255,18 @@ static ebb_status answer(ebb_cx *cx, job *j) {
     }
 }
 
+/* Reads every text that the exchange has. */
+static void look_at(const job *j) {
+    const ebb_http *x = j->x;
+    ebb_http_field f;
+    size_t n = strlen(ebb_http_method(x)) + strlen(ebb_http_path(x)) + strlen(ebb_http_query(x)) +
+               strlen(ebb_http_authority(x)) + strlen(ebb_http_peer(x)->ip);
+    for (size_t i = 0; ebb_http_header_at(x, i, &f); i++) n += strlen(f.name) + strlen(f.value);
+    for (size_t i = 0; ebb_http_trailer_at(x, i, &f); i++) n += strlen(f.name) + strlen(f.value);
+    must(j->w, n > 0, "an exchange has texts", n);
+    (void)ebb_http_has_body(x); /* one that was reset before its first byte has none */
+}
+
 static ebb_status by_fiber(ebb_cx *cx, ebb_http *x, void *arg) {
     job *j = begin(x, arg);
     ebb_status st = EBB_OK;
@@ -264,7 +276,9 @@ static ebb_status by_fiber(ebb_cx *cx, ebb_http *x, void *arg) {
     if (st == EBB_OK && chance(&j->d, 3)) st = read_whole(cx, j);
     if (st == EBB_OK && chance(&j->d, 6)) spawn_siblings(cx, j);
     if (st == EBB_OK && chance(&j->d, 6)) call_back(cx, j);
+    look_at(j);
     if (st == EBB_OK) st = answer(cx, j);
+    if (chance(&j->d, 4)) look_at(j);
     if (st == EBB_OK && !j->left && chance(&j->d, 5)) (void)nap(cx, roll(&j->d, 3000) * EBB_US);
     return over(cx, j, st);
 }
