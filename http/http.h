@@ -102,7 +102,7 @@ struct ebb_http {
     ebb__fields out_fields, out_trailers;
     const uint8_t *from; /* what is to be sent now: a reply's copy, the stage, or the writer's bytes */
     size_t from_n;
-    uint8_t *stage;      /* bytes of writes that have ended; NULL: there are none */
+    uint8_t *stage;        /* bytes of writes that have ended; NULL: there are none */
     const uint8_t *behind; /* of the writer, if there is a stage: what follows that */
     size_t behind_n;
     ebb_future *writer;

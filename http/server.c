@@ -8,6 +8,7 @@
 #include "fiber/fiber.h"
 #include "http/room.h"
 #include "kernel/region.h"
+#include "loop/place.h"
 #include "loop/stream.h"
 
 enum {
@@ -353,7 +354,7 @@ static ebb_http_server *server_new(ebb_loop *l, const ebb_http_server_opts *opts
     s->allocator = ebb__pool_allocator(&s->pool);
     s->limits = opts->limits;
     s->descriptors = ebb__room_descriptors();
-    set_defaults(&s->limits, s->descriptors);
+    set_defaults(&s->limits, s->descriptors / (l->share != NULL ? l->share->loops : 1));
     if (s->limits.memory_bytes / 16 < s->pool.keep_large) s->pool.keep_large = s->limits.memory_bytes / 16;
     s->shared_base = ebb__runtime_bytes(l->rt);
     s->bounds = (ebb__bounds){s->limits.headers, s->limits.header_bytes, s->limits.body_bytes};

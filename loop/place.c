@@ -29,8 +29,8 @@ struct ebb__place {
 
 /* ---- sharing -------------------------------------------------------------------------------------------- */
 
-ebb_status ebb__share_init(ebb__share *s, ebb_allocator a) {
-    *s = (ebb__share){.allocator = a};
+ebb_status ebb__share_init(ebb__share *s, ebb_allocator a, uint32_t loops) {
+    *s = (ebb__share){.allocator = a, .loops = loops};
     int code = uv_mutex_init(&s->lock);
     return code == 0 ? EBB_OK : ebb__uv_status(code);
 }

@@ -15,9 +15,10 @@ struct ebb__share {
     uv_mutex_t lock;
     ebb_allocator allocator;
     ebb__place *first;
+    uint32_t loops; /* that share */
 };
 
-ebb_status ebb__share_init(ebb__share *s, ebb_allocator a);
+ebb_status ebb__share_init(ebb__share *s, ebb_allocator a, uint32_t loops);
 /* Nobody listens any more. */
 void ebb__share_fini(ebb__share *s);
 

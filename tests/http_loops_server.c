@@ -4,6 +4,7 @@
  *   GET /p/slow   answers after ?ms=N, by a poll function
  *   GET /hang     answers after an hour, unless it is cancelled
  *   GET /fail     has the loop that answers fail
+ *   GET /room     the connections that the loop has room for
  *
  * It prints "port N" when all loops listen, and stops as every service does. */
 #include <ebb/ebb.h>
@@ -54,12 +55,21 @@ static ebb_status fail(ebb_cx *cx, ebb_http *x, void *arg) {
     return ebb_http_text(cx, x, 200, "failed");
 }
 
+static ebb_status room(ebb_cx *cx, ebb_http *x, void *server) {
+    ebb_http_limits limits;
+    char text[16];
+    ebb_http_server_limits(server, &limits);
+    snprintf(text, sizeof text, "%u", limits.connections);
+    return ebb_http_text(cx, x, 200, text);
+}
+
 static ebb_status routes(ebb_http_server *s) {
     static char hang;
     ebb_status st = ebb_http_on_poll(s, "GET", "/where", where, NULL);
     if (st == EBB_OK) st = ebb_http_on_poll(s, "GET", "/p/slow", slow, NULL);
     if (st == EBB_OK) st = ebb_http_on_poll(s, "GET", "/hang", slow, &hang);
     if (st == EBB_OK) st = ebb_http_on_poll(s, "GET", "/fail", fail, NULL);
+    if (st == EBB_OK) st = ebb_http_on_poll(s, "GET", "/room", room, s);
     return st;
 }
 

@@ -273,7 +273,7 @@ static ebb_status stand_in(ebb_cx *cx, void *arg) {
 static ebb_status set_up(ebb__service *s, ebb_cx *cx, uint32_t n) {
     const ebb_allocator *a = &s->opts->loop.runtime.allocator;
     ebb__wf *wf = NULL;
-    ebb_status st = ebb__share_init(&s->share, *a);
+    ebb_status st = ebb__share_init(&s->share, *a, n + 1);
     if (st != EBB_OK) return st;
     if (uv_mutex_init(&s->log) != 0) {
         ebb__share_fini(&s->share);

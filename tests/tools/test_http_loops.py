@@ -80,6 +80,17 @@ class Loops(WithLoops):
         self.server.stop()
         self.check_log(1)
 
+    def test_loops_share_the_descriptors(self):
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (1024, hard))
+        rooms = []
+        for n in (1, 2):
+            self.start_loops(n)
+            rooms.append(self.ask("/room")[2])
+            self.server.stop()
+        self.assertEqual(rooms, ["448", "224"])
+
     def test_a_port_of_another_process_is_refused(self):
         self.start_loops(2)
         with self.assertRaisesRegex(AssertionError, "EADDRINUSE"):
