@@ -1,20 +1,18 @@
 /* A reverse proxy: it asks another server whatever is asked of it. Both bodies stream through it, with their trailers.
  *
  *   build/release/examples/proxy 8081 http://127.0.0.1:8080
- *   curl http://127.0.0.1:8081/Ada
  *
  * The call to the other server belongs to the region of the request: a client that leaves cancels it, and so does a
- * deadline, which travels on. The client of Ebb sends again what the other server has not processed. No code here does
- * that. One piece a direction is in memory; the rest stays with its sender. */
+ * deadline, which travels on. The client sends again what the other server has not processed. No code here does that. */
 #include <ebb/ebb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-#define PATIENCE_NS (30 * EBB_SECOND) /* for the head of an answer */
 enum { PIECE = 16384, FIELDS = 128, URL_BYTES = 8192, CONNECTIONS = 256 };
-static ebb_http_client *client; /* with the connections that it keeps */
+static const uint64_t patience = 30 * EBB_SECOND; /* for the head of an answer */
+static ebb_http_client *client;                   /* with the connections that it keeps */
 
 typedef struct relay {
     ebb_http *down, *up;
@@ -32,50 +30,43 @@ static bool has(const char *list, const char *name) {
 static bool stays(const ebb_http *x, const char *name) {
     ebb_http_field f = {"connection", "connection keep-alive proxy-connection te trailer transfer-encoding "
                                       "upgrade host expect date"};
-    for (size_t i = 0; strcmp(f.name, "connection") != 0 || !has(f.value, name); i++) {
+    for (size_t i = 0; strcmp(f.name, "connection") != 0 || !has(f.value, name); i++)
         if (!ebb_http_header_at(x, i, &f)) return false;
-    }
     return true;
 }
 
-/* After the body: a name that is not allowed in trailers is left out. */
-static void pass_trailers(const ebb_http *from, ebb_http *to) {
+/* Passes a body and its trailers on. How reading ended; *wrote says why the other side takes no more. */
+static ebb_status pour(ebb_cx *cx, ebb_http *from, ebb_http *to, ebb_status *wrote) {
+    char bytes[PIECE];
     ebb_http_field f;
+    ebb_value n;
+    ebb_status st = *wrote = EBB_OK;
+    while (st == EBB_OK && *wrote == EBB_OK) {
+        st = ebb_await(cx, ebb_http_read(cx, from, bytes, sizeof bytes), &n);
+        if (st == EBB_OK) *wrote = ebb_await(cx, ebb_http_write(cx, to, bytes, n.as.u), NULL);
+    }
+    if (st != EBB_ERR_EOF) return st;
     for (size_t i = 0; ebb_http_trailer_at(from, i, &f); i++) (void)ebb_http_set_trailer(to, f.name, f.value);
+    return EBB_OK;
 }
 
 /* A task of its own, beside the answer. If the client breaks off, or sends too much, the request has failed, and
  * all of its region with it. If the other server wants no more of a body, its answer may say why. */
 static ebb_status send_up(ebb_cx *cx, void *arg) {
-    relay *r = arg;
-    char bytes[PIECE];
-    ebb_value n;
-    ebb_status st;
-    while ((st = ebb_await(cx, ebb_http_read(cx, r->down, bytes, sizeof bytes), &n)) == EBB_OK) {
-        if (ebb_await(cx, ebb_http_write(cx, r->up, bytes, n.as.u), NULL) != EBB_OK) return EBB_OK;
-    }
-    if (st != EBB_ERR_EOF) return st;
-    pass_trailers(r->down, r->up);
-    (void)ebb_http_end(cx, r->up);
-    return EBB_OK;
+    const relay *r = arg;
+    ebb_status wrote, st = pour(cx, r->down, r->up, &wrote);
+    if (st == EBB_OK && wrote == EBB_OK) (void)ebb_http_end(cx, r->up);
+    return st;
 }
 
 static ebb_status send_down(ebb_cx *cx, relay *r) {
-    char bytes[PIECE];
     ebb_http_field f;
-    ebb_value n;
-    for (size_t i = 0; ebb_http_header_at(r->up, i, &f); i++) {
+    for (size_t i = 0; ebb_http_header_at(r->up, i, &f); i++)
         if (!stays(r->up, f.name) && ebb_http_add(r->down, f.name, f.value) != EBB_OK)
             (void)ebb_http_set(r->down, f.name, f.value); /* content-length: there is only one */
-    }
-    ebb_status st = ebb_http_start(cx, r->down, ebb_http_status(r->up));
-    while (st == EBB_OK) {
-        st = ebb_await(cx, ebb_http_read(cx, r->up, bytes, sizeof bytes), &n);
-        if (st == EBB_OK) st = ebb_await(cx, ebb_http_write(cx, r->down, bytes, n.as.u), NULL);
-    }
-    if (st != EBB_ERR_EOF) return st;
-    pass_trailers(r->up, r->down);
-    return EBB_OK;
+    ebb_status wrote = ebb_http_start(cx, r->down, ebb_http_status(r->up));
+    ebb_status st = wrote == EBB_OK ? pour(cx, r->up, r->down, &wrote) : wrote;
+    return st == EBB_OK ? wrote : st;
 }
 
 /* Asks, and waits for the head of the answer. */
@@ -87,16 +78,15 @@ static ebb_status ask(ebb_cx *cx, relay *r, const char *upstream) {
     size_t n = 0;
     if (snprintf(url, URL_BYTES, "%s%s%s%s", upstream, ebb_http_path(r->down), mark, query) >= URL_BYTES)
         return EBB_ERR_INVALID;
-    for (size_t i = 0; n < FIELDS && ebb_http_header_at(r->down, i, &fields[n]); i++) {
+    for (size_t i = 0; n < FIELDS && ebb_http_header_at(r->down, i, &fields[n]); i++)
         if (!stays(r->down, fields[n].name)) n++;
-    }
     ebb_http_call call = {.method = ebb_http_method(r->down), .url = url, .headers = fields, .headers_n = n};
     call.streams = ebb_http_has_body(r->down);
-    ebb_status st = ebb_await(cx, ebb_within(cx, ebb_http_open(cx, client, &call), PATIENCE_NS), &v);
+    ebb_status st = ebb_await(cx, ebb_within(cx, ebb_http_open(cx, client, &call), patience), &v);
     if (st == EBB_OK) r->up = ebb_http_of(cx, v);
     if (st != EBB_OK || !call.streams) return st;
     st = ebb_id_status(ebb_fiber_spawn(cx, ebb_self_region(cx), send_up, r).id); /* no: the service stops */
-    return st != EBB_OK ? st : ebb_await(cx, ebb_within(cx, ebb_http_answered(cx, r->up), PATIENCE_NS), NULL);
+    return st != EBB_OK ? st : ebb_await(cx, ebb_within(cx, ebb_http_answered(cx, r->up), patience), NULL);
 }
 
 static ebb_status pass_on(ebb_cx *cx, ebb_http *x, void *arg) {
@@ -125,6 +115,5 @@ static ebb_status serve(ebb_cx *cx, void *arg) {
 int main(int argc, char **argv) {
     ebb_service_opts opts = {.loop.runtime.allocator = ebb_libc_allocator()};
     if (argc == 3) return ebb_service_run(&opts, serve, argv);
-    fprintf(stderr, "usage: proxy PORT UPSTREAM\n");
-    return 2;
+    return fprintf(stderr, "usage: proxy PORT UPSTREAM\n"), 2;
 }

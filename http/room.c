@@ -37,7 +37,7 @@ static uint32_t at_least_one(uint32_t n) {
 /* By default half is for connections, and half for what handlers open; an address gets half of that. An eighth
  * more connections than the limit are accepted to be told 503. */
 void ebb__room_for_descriptors(ebb_http_limits *l, uint32_t descriptors) {
-    uint32_t half = descriptors / 2, most = descriptors / 9 * 8;
+    uint32_t half = descriptors / 2, most = descriptors > 0 ? (descriptors - 1) / 9 * 8 : 0;
     if (l->connections == 0) l->connections = half < CONNECTIONS ? half : CONNECTIONS;
     if (l->connections > most) l->connections = most;
     l->connections = at_least_one(l->connections);
