@@ -18,14 +18,18 @@ static ebb_status serve(ebb_cx *cx, void *arg) {
     if (st == EBB_OK) st = ebb_http_on(server, "GET", "/", hello, NULL);
     if (st == EBB_OK) st = ebb_http_on(server, "GET", "/:name", hello, NULL);
     if (st == EBB_OK) st = ebb_http_server_address(cx, server, &opts.address);
-    if (st == EBB_OK && ebb_service_loop(cx) > 0) return st; /* one loop says it for all */
-    if (st == EBB_OK) fprintf(stderr, "listening on 127.0.0.1 port %u\n", opts.address.port);
-    else fprintf(stderr, "web: port %u: %s\n", opts.address.port, ebb_loop_status_text(st));
+    if (st == EBB_OK && ebb_service_loop(cx) == 0)
+        fprintf(stderr, "listening on 127.0.0.1 port %u\n", opts.address.port);
     return st;
 }
 
 int main(int argc, char **argv) {
     uint16_t port = (uint16_t)(argc > 1 ? atoi(argv[1]) : 8080);
-    ebb_service_opts opts = {.loop.runtime.allocator = ebb_libc_allocator(), .loops = EBB_LOOPS_ALL};
-    return ebb_service_run(&opts, serve, &port);
+    ebb_workflow_report report = {0};
+    ebb_service_opts opts = {
+        .loop.runtime.allocator = ebb_libc_allocator(), .loops = EBB_LOOPS_ALL, .report = &report};
+    int status = ebb_service_run(&opts, serve, &port);
+    if (status == EBB_EXIT_FAILED)
+        fprintf(stderr, "web: port %u: %s\n", port, ebb_loop_status_text(report.status));
+    return status;
 }
