@@ -90,9 +90,10 @@ typedef struct ebb_http_limits {
      * up to 5 s for 5 times the rate. If none has stalled the request waits; eight times as many may wait, the
      * next is REFUSED_STREAM. A connection that holds none of these may always start one. */
     uint32_t stalled;
-    uint32_t resets;        /* streams that a connection, or its address, may end before the first byte of */
-    uint32_t resets_second; /* their response: 200 at once, and 50 a second. Past it: ENHANCE_YOUR_CALM. A stream */
-                            /* that ends later, and before its last byte, counts a 32nd */
+    uint32_t resets; /* streams that a connection, or its address, may end before the first byte of */
+    uint32_t
+        resets_second; /* their response: 200 at once, and 50 a second. Past it: ENHANCE_YOUR_CALM. A stream */
+                       /* that ends later, and before its last byte, counts a 32nd */
     uint32_t
         frames; /* that ask for nothing (PING, empty DATA and the like; SETTINGS count 8): 250 at once, */
     uint32_t frames_second; /* and 200 a second. Past it: ENHANCE_YOUR_CALM */
