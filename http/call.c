@@ -341,7 +341,7 @@ static uint64_t deadline_of(ebb_cx *cx, const ebb_http_call *call) {
     return r->told == 0 && r->deadline < at ? r->deadline : at;
 }
 
-static const char *copy(ebb_http *x, const char *from, size_t n) {
+const char *ebb__call_copy(ebb_http *x, const char *from, size_t n) {
     char *at = ebb__arena_alloc(&x->arena, n + 1);
     if (at == NULL) return NULL;
     memcpy(at, from, n);
@@ -362,9 +362,9 @@ static ebb_status fill_fields(ebb_http *x, const ebb_http_call *call) {
 
 static ebb_status fill_head(ebb_http *x, const ebb_http_call *call, const ebb__url *url) {
     const char *method = call->method != NULL ? call->method : "GET";
-    x->method = copy(x, method, strlen(method));
-    x->path = copy(x, url->path, url->path_n);
-    x->authority = copy(x, url->authority, url->authority_n);
+    x->method = ebb__call_copy(x, method, strlen(method));
+    x->path = ebb__call_copy(x, url->path, url->path_n);
+    x->authority = ebb__call_copy(x, url->authority, url->authority_n);
     if (x->method == NULL || x->path == NULL || x->authority == NULL) return EBB_ERR_NOMEM;
     x->path_n = (uint32_t)url->path_n;
     x->head = strcmp(method, "HEAD") == 0;

@@ -158,6 +158,8 @@ void ebb__call_start(ebb__call *call, ebb__link *k);
 bool ebb__call_is_given(const ebb__call *call);
 /* Has the body of the call sent, from its start. */
 void ebb__call_set_body(ebb__call *call);
+/* A text of the call's own. NULL: no memory. */
+const char *ebb__call_copy(ebb_http *x, const char *from, size_t n);
 /* It fails, and is freed by this or by the end of its stream; one that was given stays until its user closes it. */
 void ebb__call_fail(ebb__call *call, ebb_status st);
 

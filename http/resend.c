@@ -63,14 +63,6 @@ static void change_origin(ebb_http *x) {
     forget_fields(x, secrets);
 }
 
-static const char *copy(ebb_http *x, const char *from, size_t n) {
-    char *at = ebb__arena_alloc(&x->arena, n + 1);
-    if (at == NULL) return NULL;
-    memcpy(at, from, n);
-    at[n] = 0;
-    return at;
-}
-
 /* Its strings are the arena's: the response's fields go when it is sent again. */
 static ebb_status resolve(ebb__call *c, const char *location) {
     ebb_http *x = &c->x;
@@ -110,7 +102,8 @@ void ebb__call_drop_body(ebb__call *c) {
 static ebb_status follow(ebb__call *c) {
     ebb_http *x = &c->x;
     const ebb__url *u = &c->target;
-    const char *path = copy(x, u->path, u->path_n), *authority = copy(x, u->authority, u->authority_n);
+    const char *path = ebb__call_copy(x, u->path, u->path_n),
+               *authority = ebb__call_copy(x, u->authority, u->authority_n);
     if (path == NULL || authority == NULL) return EBB_ERR_NOMEM;
     if (becomes_get(x->method, x->status)) become_get(c);
     if (!is_origin(c->origin, u)) change_origin(x);
