@@ -19,6 +19,7 @@ import unittest
 from pathlib import Path
 
 import h2raw
+from signals import tell
 
 PATIENCE_S = 60  # for what takes milliseconds on an idle machine
 KINDS = ("f", "p", "u")  # a fiber, a poll function, a function that returns a future
@@ -49,7 +50,6 @@ class Server:
             self.process.wait()
             raise AssertionError("it does not listen: %r, %s" % (first, self.stderr()))
         self.port = int(first.split()[1])
-        self.has_tsan = b"__tsan_init" in Path(self.process.args[0]).read_bytes()
         self.reader = threading.Thread(target=self.read, daemon=True)
         self.reader.start()
 
@@ -140,17 +140,8 @@ class Server:
         self.reader.join()
         return status
 
-    def is_busy(self):
-        stat = Path("/proc/%d/task/%d/stat" % (self.pid, self.pid)).read_text(encoding="latin-1")
-        return stat.rpartition(")")[2].split()[0] == "R"
-
     def terminate(self):
-        """SIGTERM. ThreadSanitizer keeps a signal for whoever runs when it comes, a fiber too, and gives it to that one
-        when it runs again, which may be never: there the server may not be busy."""
-        end = time.monotonic() + PATIENCE_S
-        while self.has_tsan and self.is_busy() and time.monotonic() < end:
-            time.sleep(0.001)
-        self.process.send_signal(signal.SIGTERM)
+        tell(self.process, signal.SIGTERM)
 
     def stop(self, expected=0):
         self.terminate()

@@ -22,6 +22,7 @@ from pathlib import Path
 
 import h2raw
 import http_world
+from signals import is_asleep, tell
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 EBB = ""
@@ -168,7 +169,7 @@ class Echo(unittest.TestCase):
                 back += client.recv(65536)
             sender.join()
             self.assertEqual(back, text)
-            server.send_signal(signal.SIGTERM)
+            tell(server, signal.SIGTERM)
             self.assertEqual(server.wait(timeout=30), 0)
             self.assertEqual(server.stdout.read(), "drained\n")
             self.assertEqual(idle.recv(1), b"")
@@ -178,11 +179,6 @@ class Echo(unittest.TestCase):
         second = run("echo", str(port))
         self.assertEqual(second.returncode, 1)
         self.assertIn("can't listen on 127.0.0.1 port %d: address already in use" % port, second.stderr)
-
-
-def is_asleep(process):
-    """It waits for something, and not for a processor."""
-    return Path("/proc/%d/stat" % process.pid).read_text(encoding="ascii").rpartition(")")[2].split()[0] == "S"
 
 
 class Greeter(unittest.TestCase):
@@ -196,7 +192,7 @@ class Greeter(unittest.TestCase):
     def stop(self, server):
         """Exit status and how long it took. It is slower under a sanitizer, but does not wait for a clock."""
         began = time.monotonic()
-        server.send_signal(signal.SIGTERM)
+        tell(server, signal.SIGTERM)
         return server.wait(timeout=30), time.monotonic() - began
 
     def test_greets_each_line_also_one_that_comes_in_pieces(self):
@@ -240,7 +236,7 @@ class Greeter(unittest.TestCase):
         while select.select([], [client], [], 0.5)[1] or not is_asleep(server):
             with contextlib.suppress(BlockingIOError):
                 client.send(b"Ada\n" * 1000)
-        server.send_signal(signal.SIGTERM)
+        tell(server, signal.SIGTERM)
         with self.assertRaises(subprocess.TimeoutExpired):
             server.wait(timeout=0.5)
         client.setblocking(True)
@@ -309,7 +305,7 @@ class Web(unittest.TestCase):
             answer = one.makefile("rb")
             while answer.readline() != b"hello, Grace\n":
                 pass
-            server.send_signal(signal.SIGTERM)
+            tell(server, signal.SIGTERM)
             self.assertEqual(answer.read(), b"")
             two.at_end()
             self.assertEqual(two.goaway[:2], (1, h2raw.NO_ERROR))
@@ -348,7 +344,7 @@ class Upload(unittest.TestCase):
             time.sleep(0.005)
 
     def stop(self):
-        self.server.send_signal(signal.SIGTERM)
+        tell(self.server, signal.SIGTERM)
         self.assertEqual(self.server.wait(timeout=60), 0)
 
     def test_keeps_a_file_and_gives_it_back(self):
@@ -420,7 +416,7 @@ class Upload(unittest.TestCase):
                         b"expect: 100-continue\r\n\r\n" % len(self.BYTES))
             answer = one.makefile("rb")
             self.assertEqual(answer.readline(), b"HTTP/1.1 100 Continue\r\n")
-            self.server.send_signal(signal.SIGTERM)
+            tell(self.server, signal.SIGTERM)
             two.wait(lambda: two.goaway)
             with self.assertRaises(ConnectionRefusedError):  # it has heard of it
                 socket.create_connection(("127.0.0.1", self.port), timeout=60)
@@ -452,7 +448,7 @@ class Proxy(unittest.TestCase):
         self.url = "http://127.0.0.1:%d" % self.port
 
     def stop(self):
-        self.server.send_signal(signal.SIGTERM)
+        tell(self.server, signal.SIGTERM)
         self.assertEqual(self.server.wait(timeout=60), 0)
         self.upstream.stop()
 

@@ -21,6 +21,7 @@ from pathlib import Path
 
 import h2raw
 from http_world import PATIENCE_S, is_sanitized
+from signals import tell
 
 MIB = 1 << 20
 BIG = 50 * MIB
@@ -86,7 +87,7 @@ class Served:
     def stop(self, *expected, signum=signal.SIGTERM):
         """ThreadSanitizer keeps a signal that comes right before a wait until that is over: there it may not be busy."""
         until(lambda: not self.is_busy(), "it waits")
-        self.process.send_signal(signum)
+        tell(self.process, signum)
         self.check_end(*expected)
 
     def kill(self):
@@ -698,7 +699,7 @@ class Stops(WithSite):
                 s = c.request("/big.bin")
                 c.wait(lambda: len(c.streams[s].body) == 65535)
                 self.assertEqual(d.head()[0], 200)
-                server.process.send_signal(signum)
+                tell(server.process, signum)
                 self.assert_closed_to_new_ones()
                 self.assertEqual(idle.read(1), b"")
                 self.assertIsNone(server.process.poll())
@@ -728,7 +729,7 @@ class Stops(WithSite):
         d = self.download("/big.bin", receive_buffer=4096)
         d.head()
         began = time.monotonic()
-        self.server.process.send_signal(signal.SIGINT)
+        tell(self.server.process, signal.SIGINT)
         self.assert_closed_to_new_ones()
         self.server.stop(4, signum=signal.SIGINT)
         self.assertLess(time.monotonic() - began, 2)
