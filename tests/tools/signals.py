@@ -12,8 +12,12 @@ def has_tsan(program):
 
 
 def is_asleep(process):
-    """It waits for something, and not for a processor."""
-    return Path("/proc/%d/stat" % process.pid).read_text(encoding="ascii").rpartition(")")[2].split()[0] == "S"
+    """It waits for something, and not for a processor; or it has ended."""
+    try:
+        stat = Path("/proc/%d/stat" % process.pid).read_text(encoding="latin-1")
+    except FileNotFoundError:
+        return True
+    return stat.rpartition(")")[2].split()[0] != "R"
 
 
 def tell(process, signum):

@@ -15,6 +15,7 @@ from pathlib import Path
 import h2raw
 import http_world
 from http_world import KINDS, LETTERS, is_sanitized, letters
+from signals import is_asleep
 
 MB = 1_000_000
 LARGE = 100 * MB
@@ -169,7 +170,7 @@ class Slow(WithBodies):
         with socket.create_connection(("127.0.0.1", self.server.port)) as s:
             s.sendall(b"GET /f/big?n=%d HTTP/1.0\r\n\r\n" % (20 * MB))
             raw = s.recv(PIECE)
-            while self.server.is_busy():
+            while not is_asleep(self.server.process):
                 time.sleep(0.01)
             while piece := s.recv(PIECE):
                 raw += piece

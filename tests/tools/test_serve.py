@@ -77,16 +77,7 @@ class Served:
         if status not in (expected or (0,)) or said:
             raise AssertionError("exit status %d, and it says %r" % (status, said))
 
-    def is_busy(self):
-        try:
-            stat = Path("/proc/%d/task/%d/stat" % (self.process.pid, self.process.pid)).read_text(encoding="latin-1")
-        except FileNotFoundError:
-            return False
-        return stat.rpartition(")")[2].split()[0] == "R"
-
     def stop(self, *expected, signum=signal.SIGTERM):
-        """ThreadSanitizer keeps a signal that comes right before a wait until that is over: there it may not be busy."""
-        until(lambda: not self.is_busy(), "it waits")
         tell(self.process, signum)
         self.check_end(*expected)
 
