@@ -8,7 +8,7 @@ import { createRequire } from 'node:module';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
-const PACKAGES = ['vite@7', 'webpack@5', 'axe-core@4'];
+const PACKAGES = ['vite@6', 'webpack@5', 'axe-core@4'];
 const LIMIT_MS = 300000;
 
 function npm(dir, ...args) {
