@@ -8,7 +8,7 @@ import { cpSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writ
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test, { after, before } from 'node:test';
-import { fileURLToPath } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 
 import { Chromium } from '../../tools/chromium.js';
 import { installed } from '../../tools/npm.js';
@@ -46,7 +46,7 @@ function project(name, main) {
 }
 
 async function withVite(root) {
-    const { build } = await npm.load('vite');
+    const { build } = await import(pathToFileURL(npm.file('vite/dist/node/index.js')).href); /* its ES module */
     await build({ root, base: './', logLevel: 'error', configFile: false, build: { assetsInlineLimit: 0 } });
 }
 
