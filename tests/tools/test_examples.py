@@ -532,20 +532,11 @@ class Readme(unittest.TestCase):
     def test_shows_examples_as_they_are(self):
         readme = (ROOT / "README.md").read_text(encoding="utf-8")
         blocks = re.findall(r"^```c\n(.*?)^```$", readme, re.MULTILINE | re.DOTALL)
-        self.assertEqual(len(blocks), 3)
-        self.assertEqual(blocks[0], (ROOT / "examples" / "hello.c").read_text(encoding="utf-8"))
-        self.assertIn(blocks[1], (ROOT / "examples" / "echo.c").read_text(encoding="utf-8"))
-        self.assertEqual(blocks[2], (ROOT / "examples" / "web.c").read_text(encoding="utf-8"))
+        self.assertEqual(blocks, [(ROOT / "examples" / "web.c").read_text(encoding="utf-8")])
 
-    def test_shows_what_hello_prints(self):
+    def test_is_short(self):
         readme = (ROOT / "README.md").read_text(encoding="utf-8")
-        self.assertIn("```text\n%s```" % run("hello").stdout, readme)
-
-    def test_shows_a_chapter_of_the_tour_as_it_is(self):
-        readme = (ROOT / "README.md").read_text(encoding="utf-8")
-        shown = re.findall(r"^```text\n(1\. .*?)^```$", readme, re.MULTILINE | re.DOTALL)
-        self.assertEqual(len(shown), 1)
-        self.assertIn(shown[0], run("tour").stdout)
+        self.assertLessEqual(readme.count("\n"), 200)
 
 
 class Docs(unittest.TestCase):
