@@ -9,7 +9,7 @@
 #include <ebb/sched.h>
 
 #include "cli/line.h"
-#include "sched/journal.h"
+#include "trace/journal.h"
 
 static const char usage[] =
     "usage: ebb journal show FILE\n"

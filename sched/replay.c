@@ -3,6 +3,7 @@
 
 #include "base/hash.h"
 #include "base/text.h"
+#include "kernel/record.h"
 #include "sched/pump.h"
 
 /* ---- errors ------------------------------------------------------------------------------------ */

@@ -9,7 +9,7 @@
 
 #include "base/arena.h"
 #include "base/map.h"
-#include "sched/journal.h"
+#include "trace/journal.h"
 #include <ebb/sched.h>
 
 /* Abort hooks may abort other obligations, whose hooks may: this deep, and no deeper, since every level

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "kernel/event.h"
+#include "kernel/names.h"
 #include "sched/script_op.h"
 
 /* ---- words ------------------------------------------------------------------------------------ */

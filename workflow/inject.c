@@ -14,6 +14,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <ebb/trace.h>
+
 #include "base/alloc.h"
 #include "kernel/rt.h"
 #include "workflow/workflow.h"

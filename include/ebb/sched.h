@@ -5,7 +5,7 @@
 #ifndef EBB_SCHED_H
 #define EBB_SCHED_H
 
-#include <ebb/kernel.h>
+#include <ebb/trace.h>
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,6 +1,6 @@
-/* kernel/check_status.c - the rules of statuses: a region closes with what became of its tasks, and who
+/* trace/check_status.c - the rules of statuses: a region closes with what became of its tasks, and who
  * joins something hears what it ended with. */
-#include "kernel/check.h"
+#include "trace/check.h"
 
 typedef ebb__region_entry region;
 

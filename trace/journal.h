@@ -2,7 +2,8 @@
 #ifndef EBB__JOURNAL_H
 #define EBB__JOURNAL_H
 
-#include "kernel/record.h"
+#include "kernel/journal_op.h"
+#include <ebb/trace.h>
 
 typedef struct ebb__journal_op {
     uint64_t number; /* from 1; asker, argument and text records have none of their own */

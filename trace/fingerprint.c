@@ -1,4 +1,4 @@
-/* kernel/fingerprint.c - 128 bits that agree for runs which differ only in the order of independent
+/* trace/fingerprint.c - 128 bits that agree for runs which differ only in the order of independent
  * steps.
  *
  * Every object has a logical id, hash(its parent's logical id, its kind, its ordinal there), and a
@@ -14,7 +14,7 @@
 #include "base/hash.h"
 #include "base/map.h"
 
-#include <ebb/kernel.h>
+#include <ebb/trace.h>
 #include <string.h>
 
 typedef enum object_kind { TASK, REGION, OBLIGATION, FINALIZER, OBJECT_KINDS } object_kind;

@@ -1,12 +1,13 @@
-/* kernel/check.c - the checker: every rule of a run, decided from its events alone.
+/* trace/check.c - the checker: every rule of a run, decided from its events alone.
  *
  * This file has what all rules share: the order of events, the fields they must have, and how a
  * violation is worded. The rules are in check_task.c, check_region.c and check_owed.c, as tables of
  * legal transitions. The first violation ends the checking, because what follows it may be nonsense. */
-#include "kernel/check.h"
+#include "trace/check.h"
 
 #include "base/text.h"
-#include "kernel/event.h"
+#include "kernel/names.h"
+#include "trace/event.h"
 
 #include <assert.h>
 #include <string.h>

@@ -1,7 +1,7 @@
-/* kernel/check_task.c - the rules of a task's life, as a trace has to show it. */
-#include "kernel/check.h"
+/* trace/check_task.c - the rules of a task's life, as a trace has to show it. */
+#include "trace/check.h"
 
-#include "kernel/event.h"
+#include "kernel/names.h"
 
 #define IN(phase) (1u << (phase))
 

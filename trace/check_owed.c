@@ -1,8 +1,8 @@
-/* kernel/check_owed.c - the rules of what is owed: obligations are resolved once, finalizers run once
+/* trace/check_owed.c - the rules of what is owed: obligations are resolved once, finalizers run once
  * and last first, both before their owner is gone. */
-#include "kernel/check.h"
+#include "trace/check.h"
 
-#include "kernel/event.h"
+#include "kernel/names.h"
 
 /* ---- obligations ------------------------------------------------------------------------------ */
 

@@ -1,14 +1,14 @@
-/* kernel/check.h - what the checker remembers of a run, shared by its rules.
+/* trace/check.h - what the checker remembers of a run, shared by its rules.
  *
  * Each kind of object has a map by slot (the id without its generation). An entry stays when its
  * object has ended, until another object takes the slot: so memory is bounded by how many live at
  * once, and what comes too late still meets an entry that says that it has ended. */
-#ifndef EBB_KERNEL_CHECK_H
-#define EBB_KERNEL_CHECK_H
+#ifndef EBB_TRACE_CHECK_H
+#define EBB_TRACE_CHECK_H
 
 #include "base/map.h"
 
-#include <ebb/kernel.h>
+#include <ebb/trace.h>
 
 /* What a task or region was told last; `kind` 0: nothing yet. */
 typedef struct ebb__told_entry {
@@ -85,7 +85,7 @@ bool ebb__check_timer_event(ebb_check *c, const ebb_event *ev);
 /* Whether `asker`, a task or 0 for the host, may add `what` to an open region, or else fails. */
 bool ebb__check_admits(ebb_check *c, const ebb__region_entry *r, uint64_t asker, const char *what);
 
-/* What is said of statuses: kernel/check_status.c. */
+/* What is said of statuses: trace/check_status.c. */
 bool ebb__check_is_failure(int32_t status);
 void ebb__check_ended(ebb__region_entry *r, int32_t status); /* a task of the region, with that */
 bool ebb__check_refused(ebb_check *c, const ebb_event *ev);

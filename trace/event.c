@@ -1,8 +1,5 @@
-/* kernel/event.c - names of events, phases, lanes and oracles. */
-#include "kernel/event.h"
-
-#define COUNT(names)      (sizeof(names) / sizeof *(names))
-#define NAME_IN(names, i) ((i) < COUNT(names) && (names)[i] != NULL ? (names)[i] : "?")
+/* trace/event.c - names of events and oracles, and what the fields of an event hold. */
+#include "trace/event.h"
 
 static const char *const event_names[EBB_EV_MAX] = {
 #define EBB_EVENT(name, value, text, is_cancel) [value] = (text),
@@ -31,33 +28,7 @@ bool ebb_event_is_cancel(uint32_t type) {
 }
 
 const char *ebb_oracle_name(ebb_oracle o) {
-    return NAME_IN(oracle_names, (size_t)o);
-}
-
-const char *ebb__phase_name(uint32_t phase) {
-    static const char *const names[] = {"none",       "Created",    "Running",  "CancelRequested",
-                                        "Cancelling", "Finalizing", "Completed"};
-    return NAME_IN(names, phase);
-}
-
-const char *ebb__region_state_name(uint32_t state) {
-    static const char *const names[] = {"none", "Open", "Closing", "Draining", "Finalizing", "Closed"};
-    return NAME_IN(names, state);
-}
-
-const char *ebb__severity_name(uint32_t severity) {
-    static const char *const names[] = {"none", "polite", "urgent", "forced"};
-    return NAME_IN(names, severity);
-}
-
-const char *ebb__lane_name(uint32_t lane) {
-    static const char *const names[] = {"none", "cancel", "timed", "ready"};
-    return NAME_IN(names, lane);
-}
-
-const char *ebb__obligation_kind_name(uint32_t kind) {
-    static const char *const names[] = {"none", "permit", "ack", "lease", "fence", "io", "transaction"};
-    return NAME_IN(names, kind);
+    return (size_t)o < EBB_ORACLES ? oracle_names[o] : "?";
 }
 
 ebb__event_value ebb__event_value_of(uint32_t type) {

@@ -1,5 +1,7 @@
 /* Reading journals. docs/journal.md lists the operations. */
-#include "sched/journal.h"
+#include "trace/journal.h"
+
+#include <string.h>
 
 #include "base/alloc.h"
 

@@ -1,7 +1,7 @@
-/* kernel/check_region.c - the rules of a region's life: Open, Closing, Draining, Finalizing, Closed. */
-#include "kernel/check.h"
+/* trace/check_region.c - the rules of a region's life: Open, Closing, Draining, Finalizing, Closed. */
+#include "trace/check.h"
 
-#include "kernel/event.h"
+#include "kernel/names.h"
 
 #define IN(state) (1u << (state))
 
