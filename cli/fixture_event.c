@@ -2,7 +2,7 @@
 #include "cli/fixture.h"
 
 #include "kernel/names.h"
-#include "sched/script.h"
+#include "lab/script.h"
 #include "trace/event.h"
 
 #include <inttypes.h>

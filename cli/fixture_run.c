@@ -4,9 +4,9 @@
 
 #include "kernel/names.h"
 #include "kernel/runtime.h"
-#include "sched/lab.h"
+#include "lab/lab.h"
+#include "lab/script.h"
 #include "sched/pump.h"
-#include "sched/script.h"
 #include "trace/event.h"
 
 #include <inttypes.h>

@@ -9,6 +9,7 @@
 #include <ebb/future.h>
 #include <ebb/http.h>
 #include <ebb/kernel.h>
+#include <ebb/lab.h>
 #include <ebb/loop.h>
 #include <ebb/sched.h>
 #include <ebb/trace.h>

@@ -1,9 +1,9 @@
-/* sched/lab_pingpong.c - two runtimes that play ball, and cancel each other's players by messages.
+/* lab/pingpong.c - two runtimes that play ball, and cancel each other's players by messages.
  *
  * The player of the first runtime, when cancelled, cancels the other one and waits, masked, until it has
  * heard that the other is gone: cleaning up that reaches into another runtime. Each player says by a
  * finalizer that it is gone, so that is heard however it ended. */
-#include "sched/lab.h"
+#include "lab/lab.h"
 
 enum { PLAYERS = 2, VOLLEYS = 6 };
 

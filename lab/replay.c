@@ -1,5 +1,5 @@
 /* The driver of a replay, and what happens when the kernel calls a ghost. */
-#include "sched/replay.h"
+#include "lab/replay.h"
 
 #include "base/hash.h"
 #include "base/text.h"

@@ -1,13 +1,13 @@
-/* sched/storm.c - random programs in the script language, made from a seed.
+/* lab/storm.c - random programs in the script language, made from a seed.
  *
  * A program is text, so a failing one can be kept, read, and cut down line by line. It is grown from
  * templates: in each, a `%` and a letter stand for something new, something that exists or may exist, or
  * more text. Bodies may name only bodies before them, so no program spawns without end. */
-#include "sched/lab.h"
+#include "lab/lab.h"
 
 #include <string.h>
 
-#include "sched/script.h"
+#include "lab/script.h"
 
 typedef struct storm {
     ebb__script *script;

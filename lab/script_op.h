@@ -1,11 +1,11 @@
 /* What the lines of a script become: operations, done by the host at once or by tasks as their steps.
- * Private to sched/script*.c. */
+ * Private to lab/script*.c. */
 #ifndef EBB__SCRIPT_OP_H
 #define EBB__SCRIPT_OP_H
 
 #include "base/arena.h"
 #include "base/map.h"
-#include "sched/script.h"
+#include "lab/script.h"
 
 typedef enum ebb__script_verb {
     V_ABORT,

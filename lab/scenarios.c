@@ -1,8 +1,8 @@
-/* sched/lab_scenarios.c - the scenarios that come with the lab, those of one runtime.
+/* lab/scenarios.c - the scenarios that come with the lab, those of one runtime.
  *
  * Each keeps an account of its own besides the oracles: what every schedule has to come to, whatever is
  * cancelled and whenever. Time may pass any budget, so they never count on a cleanup being in time. */
-#include "sched/lab.h"
+#include "lab/lab.h"
 
 static const ebb_cancel_kind some_kinds[] = {EBB_CANCEL_USER, EBB_CANCEL_TIMEOUT, EBB_CANCEL_SHUTDOWN};
 

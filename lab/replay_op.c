@@ -1,6 +1,6 @@
 /* Every operation of a journal, done again: the same call with the same arguments, ghosts in place of
  * functions, and its result compared with the one that was recorded. */
-#include "sched/replay.h"
+#include "lab/replay.h"
 
 #include "kernel/admit.h"
 #include "kernel/duty.h"

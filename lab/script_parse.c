@@ -4,7 +4,7 @@
 
 #include "base/text.h"
 #include "kernel/names.h"
-#include "sched/script_op.h"
+#include "lab/script_op.h"
 
 /* ---- words ------------------------------------------------------------------------------------ */
 

@@ -10,7 +10,7 @@
 #include "base/arena.h"
 #include "base/map.h"
 #include "trace/journal.h"
-#include <ebb/sched.h>
+#include <ebb/lab.h>
 
 /* Abort hooks may abort other obligations, whose hooks may: this deep, and no deeper, since every level
  * is one of the C stack. */

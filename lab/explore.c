@@ -1,6 +1,6 @@
-/* sched/lab_explore.c - many runs of one scenario: random ones, or every way that the first decisions
+/* lab/explore.c - many runs of one scenario: random ones, or every way that the first decisions
  * can go. */
-#include "sched/lab.h"
+#include "lab/lab.h"
 
 #include <string.h>
 

@@ -1,11 +1,11 @@
-/* sched/lab.c - one run in the lab.
+/* lab/lab.c - one run in the lab.
  *
  * A run is a list of decisions. Before each, the lab lists what could happen next: the scenario's next
  * step, a message that arrives, a turn of a runtime that has work, time that moves on; the chooser picks
  * one. After each, what was traced goes through the oracles. The first way is always the one that needs
  * no luck, so a case with few choices is a plain story: steps in their order, then messages, then work,
  * and time only when nothing else is left. */
-#include "sched/lab.h"
+#include "lab/lab.h"
 
 #include <string.h>
 

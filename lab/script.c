@@ -1,11 +1,11 @@
 /* A script's life, its names, and the lines that the host does. */
-#include "sched/script.h"
+#include "lab/script.h"
 
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/hash.h"
-#include "sched/script_op.h"
+#include "lab/script_op.h"
 
 enum { CHUNK_BYTES = 16384 };
 

@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <ebb/trace.h>
+#include <ebb/lab.h>
 
 #include "base/alloc.h"
 #include "kernel/rt.h"

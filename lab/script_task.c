@@ -1,6 +1,6 @@
 /* The tasks of a script: each is an interpreter of its own steps, and so is each finalizer. What host
  * and tasks can both do is here too. */
-#include "sched/script_op.h"
+#include "lab/script_op.h"
 
 typedef struct actor {
     ebb__script *script;

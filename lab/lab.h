@@ -1,8 +1,8 @@
-/* What a run of the lab consists of. Shared by the files of the lab; scenarios use ebb/sched.h. */
+/* What a run of the lab consists of. Shared by the files of the lab; scenarios use ebb/lab.h. */
 #ifndef EBB__LAB_H
 #define EBB__LAB_H
 
-#include <ebb/sched.h>
+#include <ebb/lab.h>
 
 /* Where decisions come from, and which were taken: all of them go through ebb__choose. */
 typedef struct ebb__chooser {

@@ -1,6 +1,6 @@
-/* sched/lab_file.c - a case as text: one word that says what a line is, then its value. docs/lab.md has
+/* lab/file.c - a case as text: one word that says what a line is, then its value. docs/lab.md has
  * the format for readers; `words` below is the table that reads it. */
-#include "sched/lab.h"
+#include "lab/lab.h"
 
 #include <string.h>
 

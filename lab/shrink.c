@@ -1,10 +1,10 @@
-/* sched/lab_shrink.c - cuts a failing case down while it fails in the same way.
+/* lab/shrink.c - cuts a failing case down while it fails in the same way.
  *
  * Delta debugging: a list loses a piece, and if the case still fails the piece is gone for good; pieces
  * are halves at first, single items at last. It is done to the lines of the script, to the steps within
  * a line, and to the choices, which are left out or made the first way. Each success may make another
  * possible, so all of it is repeated until nothing more goes. A shorter script is worth longer choices. */
-#include "sched/lab.h"
+#include "lab/lab.h"
 
 #include <string.h>
 
