@@ -2,7 +2,7 @@
 #ifndef EBB_CLI_H
 #define EBB_CLI_H
 
-#include <ebb/kernel.h>
+#include <ebb/trace.h>
 #include <stdio.h>
 
 /* Exit codes, the same for every subcommand. */

@@ -2,7 +2,8 @@
  * read, where tasks and regions are async slices and everything else an instant. */
 #include "cli/export.h"
 
-#include "kernel/event.h"
+#include "kernel/names.h"
+#include "trace/event.h"
 
 #include <inttypes.h>
 #include <string.h>

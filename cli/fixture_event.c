@@ -1,8 +1,9 @@
 /* cli/fixture_event.c - events in words, with the names of the script in place of ids. */
 #include "cli/fixture.h"
 
-#include "kernel/event.h"
-#include "sched/script.h"
+#include "kernel/names.h"
+#include "lab/script.h"
+#include "trace/event.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

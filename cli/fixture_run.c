@@ -2,11 +2,12 @@
  * words in which the file says what is expected. */
 #include "cli/fixture.h"
 
-#include "kernel/event.h"
+#include "kernel/names.h"
 #include "kernel/runtime.h"
-#include "sched/lab.h"
+#include "lab/lab.h"
+#include "lab/script.h"
 #include "sched/pump.h"
-#include "sched/script.h"
+#include "trace/event.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <ebb/sched.h>
+#include <ebb/lab.h>
 
 #include "cli/line.h"
-#include "sched/journal.h"
+#include "trace/journal.h"
 
 static const char usage[] =
     "usage: ebb journal show FILE\n"

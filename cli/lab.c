@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <ebb/sched.h>
+#include <ebb/lab.h>
 
 #include "cli/line.h"
 

@@ -1,7 +1,8 @@
 /* cli/line.c - events as lines of text. */
 #include "cli/line.h"
 
-#include "kernel/event.h"
+#include "kernel/names.h"
+#include "trace/event.h"
 #include "workflow/phase.h"
 
 #include <inttypes.h>

@@ -16,7 +16,8 @@ function(ebb_wasm target)
 endfunction()
 
 file(GLOB abi_sources CONFIGURE_DEPENDS web/wasm/*.c)
-file(GLOB lab_sources CONFIGURE_DEPENDS web/lab/*.c web/bench/*.c)
+# Of lab/ what runs a script or a journal: these files are pure too.
+file(GLOB lab_sources CONFIGURE_DEPENDS lab/lab.c lab/script*.c lab/replay*.c web/lab/*.c web/bench/*.c)
 ebb_wasm(ebb ${abi_sources})
 ebb_wasm(ebb-lab ${abi_sources} ${lab_sources})
 ebb_wasm(ebb-mutant ${abi_sources} ${lab_sources})

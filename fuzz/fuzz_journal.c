@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernel/file.h"
+#include "kernel/format.h"
 #include "tests/random_program.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);

@@ -1,6 +1,6 @@
 /* fuzz/fuzz_script.c - any text as a script: whatever it says, no oracle is violated on the way, and
  * when the root is cancelled at the end everything ends. */
-#include "sched/script.h"
+#include "lab/script.h"
 
 #include <ebb/ebb.h>
 #include <stdio.h>

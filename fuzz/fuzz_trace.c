@@ -2,7 +2,7 @@
  *
  * The first byte decides: the rest is a file as it is; or it is records, which are put into a file
  * with right checksums, so that what stands behind the reader is reached, and read back. */
-#include <ebb/kernel.h>
+#include <ebb/trace.h>
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* ebb_dump: the live tree as text, for people. Walks by parent and position, so it needs no stack. */
 #include "base/text.h"
-#include "kernel/event.h"
 #include "kernel/lane.h"
+#include "kernel/names.h"
 #include "kernel/reason.h"
 #include "kernel/region.h"
 #include "kernel/steward.h"

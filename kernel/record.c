@@ -1,6 +1,6 @@
 #include "kernel/record.h"
 
-#include "kernel/file.h"
+#include "kernel/format.h"
 
 #include <assert.h>
 

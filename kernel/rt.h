@@ -22,7 +22,12 @@
 
 /* Test builds plant bugs, one at a time, to show that the oracles find them. */
 #ifdef EBB_MUTANTS
-#define EBB__MUTANT(rt, oracle) ((rt)->mutant == (int)(oracle))
+enum { /* numbered as ebb_oracle of ebb/trace.h */
+#define EBB_ORACLE(name, text) EBB__PLANT_##name,
+#include <ebb/oracle.def>
+#undef EBB_ORACLE
+};
+#define EBB__MUTANT(rt, oracle) ((rt)->mutant == EBB__PLANT_##oracle)
 #else
 #define EBB__MUTANT(rt, oracle) false
 #endif

@@ -1,7 +1,7 @@
 #ifndef EBB__PUMP_H
 #define EBB__PUMP_H
 
-#include "kernel/rt.h"
+#include <ebb/kernel.h>
 
 /* Lets somebody else choose which of n tasks near the head of a lane is polled next. NULL: the head. */
 void ebb__set_chooser(ebb_rt *rt, uint32_t (*fn)(void *ctx, uint32_t n), void *ctx);

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sched/script.h"
+#include "lab/script.h"
 #include "tests/support/sweep_world.h"
 
 enum { TRACE_BYTES = 256 * 1024, TURNS_MAX = 100000, FIXTURES_MAX = 64, SEEDS = 40, MAX_STEPS = 5000 };

@@ -2,7 +2,7 @@
  * was expected and what was found; never a crash. */
 #include "replay_run.h"
 
-#include "sched/replay.h"
+#include "lab/replay.h"
 
 enum { RECORDS_MAX = 20000 };
 

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "sched/script.h"
+#include "lab/script.h"
 #include <ebb/ebb.h>
 
 typedef struct world {

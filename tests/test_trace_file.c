@@ -3,7 +3,7 @@
 #include "trace_build.h"
 
 #include "base/crc.h"
-#include "kernel/file.h"
+#include "kernel/format.h"
 
 static bool same_record(const ebb_record *a, const ebb_record *b) {
     return a->type == b->type && a->phase == b->phase && a->kind == b->kind && a->epoch == b->epoch &&

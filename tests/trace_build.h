@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include <ebb/kernel.h>
+#include <ebb/trace.h>
 
 typedef struct story {
     ebb_record r[400];

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "future/promise.h"
-#include "kernel/event.h"
+#include "kernel/names.h"
 #include "kernel/region.h"
 #include "loop/nest.h"
 #include "workflow/workflow.h"

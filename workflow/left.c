@@ -1,5 +1,5 @@
 /* What is left behind: told by the kernel when it happens, named in every workflow that is around it. */
-#include "kernel/event.h"
+#include "kernel/names.h"
 #include "kernel/reason.h"
 #include "workflow/workflow.h"
 

@@ -9,8 +9,10 @@
 #include <ebb/future.h>
 #include <ebb/http.h>
 #include <ebb/kernel.h>
+#include <ebb/lab.h>
 #include <ebb/loop.h>
 #include <ebb/sched.h>
+#include <ebb/trace.h>
 #include <ebb/workflow.h>
 
 static inline void *ebb_libc_realloc(void *ctx, void *ptr, size_t old_size, size_t new_size) {

@@ -18,7 +18,7 @@
  *    again afterwards.
  *  - A constructor never returns NULL: what can't be made (no memory, a closed region, a bad argument, the
  *    wrong thread) is a failed future with that status, which surfaces where it is awaited.
- *  - Callbacks run in ebb_pump, in the name of the region's servant: they may do what a task may, but not
+ *  - Callbacks run in ebb_pump, in the name of the region's callback runner: they may do what a task may, but not
  *    await (EBB_ERR_NOT_TASK), nor may a finalizer that a callback has deferred. They never run inside the call
  *    that attaches or settles.
  *  - Cancelling a future frees its readers at once; its producer drains, and the region waits for that.

@@ -319,41 +319,6 @@ typedef struct ebb_audit_verdict {
 } ebb_audit_verdict;
 ebb_status ebb_audit_verify(ebb_allocator a, const char *bytes, size_t n, ebb_audit_verdict *out);
 
-/* ---- injection ----------------------------------------------------------------------------------------- */
-
-/* Runs a program again and again in virtual time, and asks it to stop at another place each time: at every
- * suspension point (after each poll of a task), and there again when the workflow comes into each of its
- * states (once as a second request, once as a cancel from around it, once as force), and by force after each
- * later poll, so that drain handlers are cut at each of theirs. After each run all oracles of the kernel must
- * hold on its trace, its audit log must verify, nothing may be left, and `check` must agree. A drain that
- * hangs until its budget is over is no failure but counts as forced: a `check` that minds looks at
- * report->drain_timed_out && !report->forced. There is no loop: functions of ebb/loop.h say
- * EBB_ERR_INVALID. */
-typedef struct ebb_injection {
-    const char *name;
-    /* Builds the program: opens its workflows in `cx`'s region, with `audit`, and spawns its work. The
-     * workflow that is asked to stop is `*target`; the run is over when everything has ended. */
-    ebb_status (*setup)(ebb_cx *cx, ebb_audit *audit, void *state, ebb_workflow *target);
-    /* All has ended. EBB_OK, or what is wrong with what is left in `state`. May be NULL. The report is that
-     * of the target; IDLE if it ended before it was asked. */
-    ebb_status (*check)(void *state, const ebb_workflow_report *report);
-    size_t state_size;  /* of the state, which is zeroed before each run */
-    uint64_t max_polls; /* a run. 0: 100,000; more is a livelock */
-    bool expect_leaks;  /* LEAK_DETECTED is no failure */
-} ebb_injection;
-
-typedef struct ebb_injected {
-    uint64_t points; /* suspension points of the program when nobody stops it */
-    uint64_t runs;   /* in all */
-    uint64_t leaks;  /* runs that ended in LEAK_DETECTED */
-    uint64_t forced; /* runs that came by DRAIN_TIMEOUT: forced, or over their budget */
-    char text[320];  /* of the first failure: which run, what was expected and what was found */
-} ebb_injected;
-
-/* EBB_OK: no run failed. EBB_ERR_ORACLE: `text` says which did, and how; EBB_ERR_NOMEM; what `setup`
- * returned. */
-ebb_status ebb_inject(ebb_allocator a, const ebb_injection *what, ebb_injected *out);
-
 /* ---- a service ----------------------------------------------------------------------------------------- */
 
 /* Exit statuses of ebb_service_run. */

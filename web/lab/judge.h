@@ -2,7 +2,7 @@
 #ifndef EBB__WEB_LAB_JUDGE_H
 #define EBB__WEB_LAB_JUDGE_H
 
-#include <ebb/kernel.h>
+#include <ebb/trace.h>
 
 ebb_status judge_begin(void);
 

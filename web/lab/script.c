@@ -2,9 +2,9 @@
 #include "web/lab/lab.h"
 
 #include "kernel/runtime.h"
-#include "sched/lab.h"
+#include "lab/lab.h"
+#include "lab/script.h"
 #include "sched/pump.h"
-#include "sched/script.h"
 #include "web/lab/judge.h"
 #include "web/wasm/alloc.h"
 #include "web/wasm/host.h"

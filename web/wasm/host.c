@@ -1,7 +1,9 @@
 /* The runtime of this instance: its start, time, the pump, and what is known of it. */
 #include "web/wasm/host.h"
 
-#include "kernel/event.h"
+#include <ebb/trace.h>
+
+#include "kernel/names.h"
 #include "web/wasm/abi.h"
 #include "web/wasm/alloc.h"
 #include "web/wasm/words.h"

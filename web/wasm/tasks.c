@@ -1,6 +1,5 @@
 /* Tasks, and what they have to do: each export asks the kernel in somebody's name, each callback finds the
  * host's function by its slot. */
-#include "kernel/event.h"
 #include "kernel/task.h"
 #include "web/wasm/abi.h"
 #include "web/wasm/host.h"

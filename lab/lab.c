@@ -1,0 +1,578 @@
+/* lab/lab.c - one run in the lab.
+ *
+ * A run is a list of decisions. Before each, the lab lists what could happen next: the scenario's next
+ * step, a message that arrives, a turn of a runtime that has work, time that moves on; the chooser picks
+ * one. After each, what was traced goes through the oracles. The first way is always the one that needs
+ * no luck, so a case with few choices is a plain story: steps in their order, then messages, then work,
+ * and time only when nothing else is left. */
+#include "lab/lab.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/text.h"
+#include "kernel/lane.h"
+#include "kernel/runtime.h"
+#include "sched/pump.h"
+
+enum {
+    TRACE_BYTES = 1024 * 1024, /* 32,512 events between two decisions; more leave a gap */
+    MAX_STEPS = 50000,
+    MAX_POLLS = 4,         /* a turn */
+    TURNS_A_MOMENT = 256,  /* then time moves on by itself, or what spins would stop the clock */
+    PATIENCE = 400,        /* decisions after the last step, before a round is ended from outside */
+    PATIENCE_CLOSING = 200 /* and of closing, before it is cancelled */
+};
+#define HORIZON (UINT64_C(1) << 62) /* what is due later is never waited for */
+
+struct ebb__lab_block {
+    ebb__lab_block *next;
+    size_t size;
+    uint64_t align;
+    unsigned char bytes[];
+};
+
+/* ---- memory ------------------------------------------------------------------------------------- */
+
+bool ebb__lab_grow(ebb_lab *lab, void **items, size_t *room, size_t n, size_t size) {
+    if (n <= *room) return true;
+    size_t wanted = *room == 0 ? 64 : *room;
+    while (wanted < n) wanted *= 2;
+    void *p = ebb__resize(&lab->allocator, *items, *room * size, wanted * size);
+    if (p == NULL) {
+        ebb__lab_stop(lab, EBB_ERR_NOMEM, "", NULL);
+        return false;
+    }
+    *items = p;
+    *room = wanted;
+    return true;
+}
+
+void *ebb_lab_alloc(ebb_lab *lab, size_t n) {
+    ebb__lab_block *b = ebb__alloc(&lab->allocator, sizeof *b + n);
+    if (b == NULL) {
+        ebb__lab_stop(lab, EBB_ERR_NOMEM, "", NULL);
+        return NULL;
+    }
+    memset(b, 0, sizeof *b + n);
+    b->next = lab->blocks;
+    b->size = n;
+    lab->blocks = b;
+    return b->bytes;
+}
+
+static void free_blocks(ebb_lab *lab) {
+    while (lab->blocks != NULL) {
+        ebb__lab_block *b = lab->blocks;
+        lab->blocks = b->next;
+        ebb__free(&lab->allocator, b, sizeof *b + b->size);
+    }
+    lab->state = NULL;
+}
+
+ebb_lab *ebb_lab_new(ebb_allocator a) {
+    ebb_lab *lab = ebb__alloc(&a, sizeof *lab);
+    if (lab == NULL) return NULL;
+    memset(lab, 0, sizeof *lab);
+    lab->allocator = a;
+    return lab;
+}
+
+void ebb_lab_free(ebb_lab *lab) {
+    if (lab == NULL) return;
+    ebb_allocator a = lab->allocator;
+    for (uint32_t i = 0; i < EBB_LAB_RUNTIMES; i++) {
+        ebb__free(&a, lab->runtime[i].bytes, lab->runtime[i].room);
+    }
+    ebb__free(&a, lab->chooser.taken, lab->chooser.room * sizeof *lab->chooser.taken);
+    ebb__free(&a, lab->chooser.of, lab->chooser.room * sizeof *lab->chooser.of);
+    ebb__free(&a, lab->bag, lab->bag_room * sizeof *lab->bag);
+    ebb__free(&a, lab->script, lab->script_room);
+    ebb__free(&a, lab, sizeof *lab);
+}
+
+/* ---- the chooser -------------------------------------------------------------------------------- */
+
+uint64_t ebb__random(uint64_t *state) {
+    uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+    return z ^ z >> 31;
+}
+
+static bool room_for_choice(ebb_lab *lab) {
+    ebb__chooser *ch = &lab->chooser;
+    size_t room = ch->room;
+    return ebb__lab_grow(lab, (void **)(void *)&ch->of, &room, ch->n + 1, sizeof *ch->of) &&
+           ebb__lab_grow(lab, (void **)(void *)&ch->taken, &ch->room, ch->n + 1, sizeof *ch->taken);
+}
+
+uint32_t ebb__choose(ebb_lab *lab, uint32_t n) {
+    ebb__chooser *ch = &lab->chooser;
+    if (n < 2 || n > UINT16_MAX || !room_for_choice(lab)) return 0;
+    uint32_t which;
+    if (!ch->recorded) which = (uint32_t)((ebb__random(&ch->random) >> 32) * n >> 32);
+    else which = ch->n < ch->n_given ? ch->given[ch->n] % n : 0;
+    ch->taken[ch->n] = (uint16_t)which;
+    ch->of[ch->n++] = (uint16_t)n;
+    return which;
+}
+
+static uint32_t choose_task(void *ctx, uint32_t n) {
+    return ebb__choose(ctx, n);
+}
+
+uint32_t ebb_lab_choose(ebb_lab *lab, uint32_t n) {
+    return ebb__choose(lab, n);
+}
+
+/* ---- failing ------------------------------------------------------------------------------------ */
+
+static bool going(const ebb_lab *lab) {
+    return lab->result.status == EBB_OK;
+}
+
+void ebb__lab_stop(ebb_lab *lab, ebb_status st, const char *failure, const char *text) {
+    if (!going(lab)) return;
+    lab->result.status = st;
+    ebb__text name = ebb__text_in(lab->result.failure, sizeof lab->result.failure);
+    ebb__text_str(&name, failure);
+    ebb__text t = ebb__text_in(lab->result.text, sizeof lab->result.text);
+    if (text != NULL) ebb__text_str(&t, text);
+}
+
+void ebb_lab_fail(ebb_lab *lab, const char *text) {
+    ebb__lab_stop(lab, EBB_FAILED, "check", text);
+}
+
+static void violated(ebb_lab *lab, uint32_t i, const ebb_check *c) {
+    const ebb_violation *v = ebb_check_violation(c);
+    if (v == NULL) {
+        ebb__lab_stop(lab, EBB_ERR_NOMEM, "", NULL);
+    } else if (going(lab)) {
+        ebb__lab_stop(lab, EBB_ERR_ORACLE, ebb_oracle_name(v->oracle), v->text);
+        lab->result.runtime = i;
+        lab->result.event = v->event;
+    }
+}
+
+/* ---- oracles ------------------------------------------------------------------------------------ */
+
+typedef struct taker {
+    ebb_lab *lab;
+    uint32_t i;
+} taker;
+
+static void trace_piece(void *ctx, const void *bytes, size_t n) {
+    taker *t = ctx;
+    ebb__lab_runtime *r = &t->lab->runtime[t->i];
+    if (t->lab->opts.trace != NULL) t->lab->opts.trace(t->lab->opts.ctx, t->i, bytes, n);
+    if (!ebb__lab_grow(t->lab, (void **)(void *)&r->bytes, &r->room, r->n + n, 1)) return;
+    memcpy(r->bytes + r->n, bytes, n);
+    r->n += n;
+}
+
+static void journal_piece(void *ctx, const void *bytes, size_t n) {
+    taker *t = ctx;
+    t->lab->opts.journal(t->lab->opts.ctx, t->i, bytes, n);
+}
+
+/* A reader goes on in the next piece as if it followed the last. */
+static ebb_status continue_reading(ebb__lab_runtime *r) {
+    if (!r->started) {
+        r->started = true;
+        return ebb_reader_open(&r->reader, r->bytes, r->n);
+    }
+    r->reader.bytes = r->bytes;
+    r->reader.n = r->n;
+    r->reader.offset = 0;
+    return EBB_OK;
+}
+
+/* The kernel's own table refused a move that nobody from outside can ask for. */
+static void illegal(ebb_lab *lab, uint32_t i, const ebb_event *ev) {
+    ebb__lab_stop(lab, EBB_ERR_ORACLE, ebb_oracle_name(EBB_ORACLE_PHASE),
+                  "the kernel tried an illegal transition");
+    lab->result.runtime = i;
+    lab->result.event = *ev;
+}
+
+static void check_events(ebb_lab *lab, uint32_t i) {
+    ebb__lab_runtime *r = &lab->runtime[i];
+    if (r->n == 0) return;
+    ebb_event ev;
+    ebb_status st = continue_reading(r);
+    while (st == EBB_OK && (st = ebb_reader_next(&r->reader, &ev)) == EBB_OK) {
+        lab->result.events++;
+        if (ebb_check_event(r->check, &ev) != EBB_OK) violated(lab, i, r->check);
+        else if (ev.type == EBB_EV_ILLEGAL) illegal(lab, i, &ev);
+        else continue;
+        break;
+    }
+    if (st != EBB_OK && st != EBB_PENDING) {
+        ebb__lab_stop(lab, EBB_ERR_ORACLE, ebb_oracle_name(EBB_ORACLE_FORMAT), r->reader.error);
+    }
+    r->n = 0;
+}
+
+/* A file is written in whole blocks; when nobody wants one, each event is checked as soon as it can be. */
+static void take_all(ebb_lab *lab, bool flush) {
+    flush |= lab->opts.trace == NULL;
+    for (uint32_t i = 0; i < lab->runtimes; i++) {
+        taker t = {lab, i};
+        ebb_trace_take(lab->runtime[i].rt, flush, trace_piece, &t);
+        if (lab->opts.journal != NULL) ebb_journal_take(lab->runtime[i].rt, flush, journal_piece, &t);
+        check_events(lab, i);
+    }
+}
+
+/* A task that is asked to stop has a deadline. With no timer left, nothing will ever make it stop: a leak
+ * that the events alone don't show, as long as somebody could still wake it. */
+static void check_forgotten(ebb_lab *lab, uint32_t i) {
+    ebb_rt *rt = lab->runtime[i].rt;
+    for (uint32_t k = 1; k < rt->tasks.used && going(lab); k++) {
+        const ebb__task *t = ebb__task_at(rt, k);
+        if (t->phase < EBB_CANCEL_REQUESTED || t->phase > EBB_FINALIZING) continue;
+        if (ebb__cleanup_deadline(rt, t) == EBB_FOREVER) continue;
+        char text[80];
+        ebb__text say = ebb__text_in(text, sizeof text);
+        ebb__text_str(&say, "task ");
+        ebb__text_id(&say, ebb__task_id(t));
+        ebb__text_str(&say, " was asked to stop; it waits, and no timer will force it");
+        ebb__lab_stop(lab, EBB_ERR_ORACLE, ebb_oracle_name(EBB_ORACLE_TASK_LEAK), text);
+        lab->result.runtime = i;
+    }
+}
+
+/* ---- what could happen next --------------------------------------------------------------------- */
+
+typedef enum way_kind { STEP, DELIVER, RUN, ADVANCE, ENOUGH } way_kind;
+
+typedef struct way {
+    way_kind kind;
+    size_t which; /* the runtime, or the message in the bag */
+} way;
+
+enum { WAYS = EBB_LAB_RUNTIMES * EBB_LAB_RUNTIMES + EBB_LAB_RUNTIMES + 3 };
+
+/* The first message of each pair may arrive next. */
+static uint32_t ways_to_deliver(const ebb_lab *lab, way *w) {
+    bool seen[EBB_LAB_RUNTIMES][EBB_LAB_RUNTIMES] = {{false}};
+    uint32_t n = 0;
+    for (size_t k = 0; k < lab->bag_n; k++) {
+        bool *pair = &seen[lab->bag[k].from][lab->bag[k].to];
+        if (!*pair) w[n++] = (way){DELIVER, k};
+        *pair = true;
+    }
+    return n;
+}
+
+static uint32_t ways_to_run(const ebb_lab *lab, way *w) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < lab->runtimes; i++) {
+        if (ebb_next_due(lab->runtime[i].rt) <= lab->now) w[n++] = (way){RUN, i};
+    }
+    return n;
+}
+
+/* When the next timer fires that is not due yet, however busy its runtime is. */
+static uint64_t next_moment(const ebb_lab *lab) {
+    uint64_t at = EBB_FOREVER;
+    for (uint32_t i = 0; i < lab->runtimes; i++) {
+        const ebb__wheel *w = &lab->runtime[i].rt->wheel;
+        uint64_t due = ebb__wheel_next(w);
+        if (due < w->quiet_until) due = w->quiet_until;
+        if (due > lab->now && due < at) at = due;
+    }
+    return at < HORIZON ? at : EBB_FOREVER;
+}
+
+static uint32_t list_ways(const ebb_lab *lab, way *w, bool may_end) {
+    uint32_t n = 0;
+    if (lab->next_step < lab->steps) w[n++] = (way){STEP, 0};
+    n += ways_to_deliver(lab, w + n);
+    n += ways_to_run(lab, w + n);
+    bool idle = n == 0, timers = next_moment(lab) != EBB_FOREVER;
+    if (timers && lab->since_advance >= TURNS_A_MOMENT) {
+        w[0] = (way){ADVANCE, 0};
+        return 1;
+    }
+    if (timers) w[n++] = (way){ADVANCE, 0};
+    if (timers && idle && may_end) w[n++] = (way){ENOUGH, 0};
+    return n;
+}
+
+/* ---- doing it ----------------------------------------------------------------------------------- */
+
+static void deliver(ebb_lab *lab, size_t which) {
+    ebb__flying f = lab->bag[which];
+    lab->bag_n--;
+    memmove(&lab->bag[which], &lab->bag[which + 1], (lab->bag_n - which) * sizeof f);
+    const ebb_scenario *s = lab->c->scenario;
+    if (s->received != NULL) s->received(lab, &f.msg);
+    (void)ebb_receive(lab->runtime[f.to].rt, &f.msg);
+}
+
+static void run(ebb_lab *lab, size_t i) {
+    ebb__lab_runtime *r = &lab->runtime[i];
+    ebb_set_turn(r->rt, ++r->turn, 1);
+    if (r->rt->now < lab->now) ebb_advance(r->rt, lab->now);
+    (void)ebb_pump(r->rt, 1 + ebb__choose(lab, MAX_POLLS));
+    if (r->rt->now > lab->now) lab->now = r->rt->now;
+    lab->since_advance++;
+}
+
+static void do_step(ebb_lab *lab) {
+    const ebb_scenario *s = lab->c->scenario;
+    if (s->step != NULL) s->step(lab, lab->next_step);
+    lab->next_step++;
+    for (uint32_t i = 0; i < lab->runtimes; i++) { /* a step may have moved a clock */
+        if (lab->runtime[i].rt->now > lab->now) lab->now = lab->runtime[i].rt->now;
+    }
+}
+
+/* It does not come to its end. If that is because of a task which still runs, long after everything was
+ * told to end, then the leak is the better name. */
+static void give_up(ebb_lab *lab) {
+    for (uint32_t i = 0; i < lab->runtimes && lab->ending; i++) {
+        const ebb_check *c = lab->runtime[i].check;
+        take_all(lab, true);
+        if (ebb_check_end(lab->runtime[i].check, true) != EBB_OK) violated(lab, i, c);
+    }
+    ebb__lab_stop(lab, EBB_ERR_LIMIT, "livelock", "the round does not come to its end");
+}
+
+/* One decision. False when there is nothing left to decide, or it was decided that this is enough. */
+static bool decide(ebb_lab *lab, bool may_end) {
+    way w[WAYS];
+    uint32_t n = list_ways(lab, w, may_end);
+    if (n == 0) return false;
+    way chosen = w[ebb__choose(lab, n)];
+    lab->result.steps++;
+    if (++lab->round_steps > (lab->opts.max_steps != 0 ? lab->opts.max_steps : MAX_STEPS)) {
+        give_up(lab);
+        return false;
+    }
+    switch (chosen.kind) {
+    case STEP: do_step(lab); break;
+    case DELIVER: deliver(lab, chosen.which); break;
+    case RUN: run(lab, chosen.which); break;
+    case ADVANCE:
+        lab->now = next_moment(lab);
+        lab->since_advance = 0;
+        break;
+    case ENOUGH: return false;
+    }
+    take_all(lab, false);
+    return going(lab);
+}
+
+/* Decides until nothing is left, or `limit` decisions were taken after the last step. */
+static void decide_all(ebb_lab *lab, bool may_end, uint32_t limit) {
+    uint32_t late = 0;
+    while (going(lab) && late < limit && decide(lab, may_end)) late += lab->next_step == lab->steps;
+    way w[WAYS];
+    if (!going(lab) || list_ways(lab, w, false) > 0) return;
+    for (uint32_t i = 0; i < lab->runtimes; i++) check_forgotten(lab, i);
+}
+
+/* ---- rounds ------------------------------------------------------------------------------------- */
+
+typedef enum ending { END_USER, END_CLOSE, END_SHUTDOWN, ENDINGS } ending;
+
+static void end_region(ebb_rt *rt, ebb_region region, ending how) {
+    if (how == END_CLOSE) ebb_region_close(ebb_host(rt), region);
+    else
+        ebb_region_cancel(ebb_host(rt), region, how == END_USER ? EBB_CANCEL_USER : EBB_CANCEL_SHUTDOWN,
+                          "the end");
+}
+
+static void end_regions(ebb_lab *lab, ending how, bool roots) {
+    for (uint32_t i = 0; i < lab->runtimes; i++) {
+        ebb_rt *rt = lab->runtime[i].rt;
+        end_region(rt, roots ? ebb_root(rt) : lab->runtime[i].region, how);
+    }
+    take_all(lab, false);
+}
+
+/* Closing waits for what never ends by itself, so a cancel follows it. */
+static void end_all(ebb_lab *lab, bool roots) {
+    ending how = (ending)ebb__choose(lab, ENDINGS);
+    lab->ending = true;
+    end_regions(lab, how, roots);
+    if (how == END_CLOSE) {
+        decide_all(lab, true, PATIENCE_CLOSING);
+        if (going(lab)) end_regions(lab, END_USER, roots);
+    }
+    decide_all(lab, false, UINT32_MAX);
+}
+
+/* With the root closed every slot is free again, but for what the root itself keeps to tell of. */
+static void check_slots(ebb_lab *lab, uint32_t i) {
+    const ebb_rt *rt = lab->runtime[i].rt;
+    const ebb__region *root = ebb__region_at(rt, rt->root);
+    ebb_oracle o = EBB_ORACLES;
+    if (rt->regions.live != 1) o = EBB_ORACLE_REGION_LEAK;
+    if (rt->tasks.live != 0 && ebb__cold_of(root)->kept == 0) o = EBB_ORACLE_TASK_LEAK;
+    if (rt->duties.live != 0 && ebb__cold_of(root)->leaks == 0) o = EBB_ORACLE_OBLIGATION_LEAK;
+    if (rt->reasons.live != 0 && ebb__cold_of(root)->kept == 0) o = EBB_ORACLE_TASK_LEAK;
+    if (o == EBB_ORACLES) return;
+    ebb__lab_stop(lab, EBB_ERR_ORACLE, ebb_oracle_name(o),
+                  "a slot is still taken after everything has ended");
+    lab->result.runtime = i;
+}
+
+/* Everything should have ended. What has not is the business of the leak oracles. */
+static void check_quiet(ebb_lab *lab, bool roots) {
+    take_all(lab, roots);
+    for (uint32_t i = 0; i < lab->runtimes && going(lab); i++) {
+        ebb__lab_runtime *r = &lab->runtime[i];
+        ebb_stats stats;
+        if (!roots) (void)ebb_region_join(ebb_host(r->rt), r->region);
+        ebb_rt_stats(r->rt, &stats);
+        bool quiet = stats.tasks == 0 && stats.regions == (roots ? 0 : 1);
+        if (quiet && !roots) continue;
+        take_all(lab, true);
+        if (ebb_check_end(r->check, true) != EBB_OK) violated(lab, i, r->check);
+        if (quiet && going(lab)) check_slots(lab, i);
+        if (quiet || !going(lab)) continue;
+        ebb__lab_stop(lab, EBB_ERR_ORACLE, ebb_oracle_name(EBB_ORACLE_REGION_LEAK),
+                      "the root's state at the end: expected Closed");
+        lab->result.runtime = i;
+    }
+}
+
+static bool begin_round(ebb_lab *lab) {
+    const ebb_scenario *s = lab->c->scenario;
+    lab->round_steps = 0;
+    lab->next_step = 0;
+    lab->ending = false;
+    lab->steps = s->steps;
+    for (uint32_t i = 0; i < lab->runtimes; i++) {
+        ebb__lab_runtime *r = &lab->runtime[i];
+        r->region = ebb_region_open(ebb_host(r->rt), &(ebb_region_opts){.policy = EBB_COLLECT});
+        ebb_status st = ebb_id_status(r->region.id);
+        if (st == EBB_ERR_CLOSED) return false; /* the round before has ended the root: there is no other */
+        if (st != EBB_OK) ebb__lab_stop(lab, st, "", NULL);
+    }
+    lab->state = ebb_lab_alloc(lab, s->state_size == 0 ? 1 : s->state_size);
+    if (!going(lab)) return false;
+    ebb_status st = s->setup != NULL ? s->setup(lab) : EBB_OK;
+    if (st != EBB_OK) ebb__lab_stop(lab, st, st == EBB_ERR_NOMEM ? "" : "check", ebb_status_text(st));
+    take_all(lab, false);
+    return going(lab);
+}
+
+/* The last round ends with the roots themselves. */
+static bool one_round(ebb_lab *lab, bool last) {
+    const ebb_scenario *s = lab->c->scenario;
+    bool begun = begin_round(lab);
+    if (begun) decide_all(lab, true, PATIENCE);
+    if (begun && going(lab) && !last && s->finish != NULL) s->finish(lab);
+    if (begun && going(lab)) end_all(lab, last);
+    if (begun && going(lab)) check_quiet(lab, last);
+    if (begun && going(lab) && s->check != NULL) s->check(lab);
+    if (lab->state != NULL && s->teardown != NULL) s->teardown(lab);
+    lab->result.rounds++;
+    return begun && going(lab);
+}
+
+/* ---- a run -------------------------------------------------------------------------------------- */
+
+static ebb_status start_runtime(ebb_lab *lab, uint32_t i) {
+    ebb__lab_runtime *r = &lab->runtime[i];
+    r->n = 0;
+    r->turn = 1;
+    r->started = false;
+    ebb_status st =
+        ebb_rt_new(&(ebb_rt_opts){.allocator = lab->allocator, .runtime_id = (uint8_t)(i + 1)}, &r->rt);
+    if (st != EBB_OK) return st;
+    lab->runtimes = i + 1;
+    ebb__set_chooser(r->rt, choose_task, lab);
+#ifdef EBB_MUTANTS
+    ebb__set_mutant(r->rt, lab->c->plant);
+#endif
+    r->check = ebb_check_new(lab->allocator);
+    if (r->check == NULL) return EBB_ERR_NOMEM;
+    st = ebb_trace_start(r->rt, TRACE_BYTES);
+    if (st == EBB_OK && lab->opts.journal != NULL) st = ebb_journal_start(r->rt, TRACE_BYTES);
+    return st;
+}
+
+static void start(ebb_lab *lab, const ebb_lab_case *c, const ebb_lab_opts *opts) {
+    lab->c = c;
+    lab->opts = opts != NULL ? *opts : (ebb_lab_opts){0};
+    lab->result = (ebb_lab_result){.status = EBB_OK};
+    lab->chooser.random = c->seed;
+    lab->chooser.recorded = c->recorded;
+    lab->chooser.given = c->choices;
+    lab->chooser.n_given = c->n_choices;
+    lab->chooser.n = 0;
+    lab->now = 0;
+    lab->bag_n = 0;
+    lab->since_advance = 0;
+    lab->script_n = 0;
+    lab->runtimes = 0;
+    uint32_t n = c->scenario->runtimes == 0 ? 1 : c->scenario->runtimes;
+    for (uint32_t i = 0; i < n && going(lab); i++) {
+        ebb_status st = start_runtime(lab, i);
+        if (st != EBB_OK) ebb__lab_stop(lab, st, "", NULL);
+    }
+}
+
+static void stop(ebb_lab *lab) {
+    for (uint32_t i = 0; i < lab->runtimes; i++) {
+        ebb__lab_runtime *r = &lab->runtime[i];
+        ebb_check_free(r->check);
+        ebb_rt_free(r->rt);
+        r->check = NULL;
+        r->rt = NULL;
+    }
+    free_blocks(lab);
+    lab->result.choices = lab->chooser.n;
+}
+
+ebb_status ebb_lab_run(ebb_lab *lab, const ebb_lab_case *c, const ebb_lab_opts *opts, ebb_lab_result *out) {
+    *out = (ebb_lab_result){.status = EBB_ERR_INVALID};
+    if (c->scenario == NULL || c->scenario->runtimes > EBB_LAB_RUNTIMES) return EBB_ERR_INVALID;
+    if (opts != NULL && opts->size != 0 && opts->size != sizeof *opts) return out->status = EBB_ERR_VERSION;
+    start(lab, c, opts);
+    bool many = lab->opts.min_events > 0;
+    while (going(lab) && one_round(lab, !many) && lab->result.events < lab->opts.min_events) free_blocks(lab);
+    if (going(lab) && many) {
+        end_all(lab, true);
+        check_quiet(lab, true);
+    }
+    take_all(lab, true);
+    stop(lab);
+    *out = lab->result;
+    return out->status;
+}
+
+/* ---- for scenarios ------------------------------------------------------------------------------ */
+
+ebb_rt *ebb_lab_runtime(ebb_lab *lab, uint32_t i) {
+    return lab->runtime[i].rt;
+}
+
+ebb_region ebb_lab_region(const ebb_lab *lab, uint32_t i) {
+    return lab->runtime[i].region;
+}
+
+void *ebb_lab_state(ebb_lab *lab) {
+    return lab->state;
+}
+
+uint32_t ebb_lab_round(const ebb_lab *lab) {
+    return lab->result.rounds;
+}
+
+void ebb_lab_send(ebb_lab *lab, ebb_cx *from, const ebb_msg *msg) {
+    uint32_t to = (uint32_t)(msg->target >> 56) - 1;
+    if (to >= lab->runtimes) {
+        ebb_lab_fail(lab, "a message is for a runtime that does not exist");
+    } else if (ebb__lab_grow(lab, (void **)(void *)&lab->bag, &lab->bag_room, lab->bag_n + 1,
+                             sizeof *lab->bag)) {
+        lab->bag[lab->bag_n++] = (ebb__flying){(uint32_t)ebb_runtime_of(from)->id - 1, to, *msg};
+    }
+}

@@ -1,0 +1,444 @@
+/* Every operation of a journal, done again: the same call with the same arguments, ghosts in place of
+ * functions, and its result compared with the one that was recorded. */
+#include "lab/replay.h"
+
+#include "kernel/admit.h"
+#include "kernel/duty.h"
+#include "kernel/operation.h"
+#include "kernel/reason.h"
+#include "kernel/region.h"
+#include "kernel/steward.h"
+#include "kernel/task.h"
+
+/* ---- ghosts ------------------------------------------------------------------------------------ */
+
+static ebb_status ghost_poll(ebb_cx *cx, void *state) {
+    return ebb__replay_call_of(state, (ebb__replay_call){.what = EBB__CALL_POLL, .task = ebb_self(cx).id});
+}
+
+static ebb_status ghost_closer(ebb_cx *cx, void *state) {
+    return ebb__replay_call_of(
+        state, (ebb__replay_call){.what = EBB__CALL_POLL, .task = ebb_self(cx).id, .empty = true});
+}
+
+static ebb_status ghost_finalizer(ebb_cx *cx, void *arg) {
+    ebb__replay *p = arg;
+    const ebb__duty *d = ebb__next_finalizer(p->rt, ebb__task_of(cx));
+    return ebb__replay_call_of(p, (ebb__replay_call){.what = EBB__CALL_FINALIZER,
+                                                     .task = ebb_self(cx).id,
+                                                     .other = ebb__duty_id(p->rt, d)});
+}
+
+static void ghost_closed(void *arg, const ebb_report *report) {
+    (void)ebb__replay_call_of(arg, (ebb__replay_call){.what = EBB__CALL_CLOSED, .region = report->region.id});
+}
+
+typedef struct ghost_hook {
+    ebb__replay *replay;
+    uint64_t obligation;
+} ghost_hook;
+
+static void ghost_abort(void *arg) {
+    ghost_hook *g = arg;
+    (void)ebb__replay_call_of(g->replay, (ebb__replay_call){.what = EBB__CALL_ABORT, .other = g->obligation});
+}
+
+typedef struct ghost_wait {
+    ebb_wait wait;
+    ebb__replay *replay;
+    uint32_t number;
+} ghost_wait;
+
+static void ghost_cancel(ebb_wait *w) {
+    ghost_wait *g = (ghost_wait *)(void *)w; /* its first member */
+    (void)ebb__replay_call_of(g->replay, (ebb__replay_call){.what = EBB__CALL_WAIT, .other = g->number});
+}
+
+static const ebb_wait_kind ghost_waiting = {"what the original waits for", ghost_cancel};
+
+static void *ghost_new(ebb__replay *p, const ebb__journal_op *op, size_t n) {
+    void *g = ebb__arena_zero(&p->arena, n);
+    if (g == NULL) ebb__replay_fail(p, EBB_ERR_NOMEM, op, "there is no memory for the replay itself");
+    return g;
+}
+
+/* ---- results ----------------------------------------------------------------------------------- */
+
+static void expect_status(ebb__replay *p, const ebb__journal_op *op, ebb_status found) {
+    if ((int32_t)op->rec.value != (int32_t)found) {
+        ebb__replay_diverged(p, op, op->rec.value, (uint32_t)found);
+    }
+}
+
+static void expect_id(ebb__replay *p, const ebb__journal_op *op, uint64_t found) {
+    if (op->rec.other != found) ebb__replay_diverged(p, op, op->rec.other, found);
+}
+
+/* What a constructor returned: an argument that is to be refused has to be given again. */
+static ebb_status recorded(const ebb__journal_op *op) {
+    return ebb_id_status(op->rec.other);
+}
+
+/* ---- regions ----------------------------------------------------------------------------------- */
+
+static void do_open(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
+    uint32_t flags = op->rec.value;
+    ebb_region_opts o = {
+        .parent = {op->rec.region},
+        .policy = flags & 4 ? EBB_COLLECT : EBB_FAIL_FAST,
+        .deadline = op->args.task,
+        .priority = op->args.kind,
+        .cleanup = (flags & 2) != 0,
+        .unit = (flags & 16) != 0,
+        .on_closed = flags & 8 ? ghost_closed : NULL,
+        .arg = p,
+    };
+    if (recorded(op) == EBB_ERR_VERSION) o.size = 1;
+    if (recorded(op) == EBB_ERR_INVALID) o.policy = (ebb_failure_policy)(EBB_COLLECT + 1);
+    const char *site = ebb__replay_site(p, op->text);
+    p->refuse = recorded(op) == EBB_ERR_NOMEM;
+    expect_id(p, op,
+              flags & 32 ? ebb__region_open_apart(cx, &o, site).id
+                         : ebb_region_open_at(cx, flags & 1 ? &o : NULL, site).id);
+}
+
+static void do_close(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
+    (void)p;
+    ebb_region_close(cx, (ebb_region){op->rec.region});
+}
+
+/* A cancel reads the clock, so the journal is read on meanwhile: a copy of its text has to stay. */
+static void do_cancel(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
+    const char *message = ebb__replay_site(p, op->text);
+    ebb_region_cancel(cx, (ebb_region){op->rec.region}, (ebb_cancel_kind)op->rec.kind, message);
+}
+
+static void do_cancel_within(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
+    ebb_budget budget = {op->args.task, op->args.value, op->args.kind};
+    const char *message = ebb__replay_site(p, op->text);
+    ebb_region_cancel_within(cx, (ebb_region){op->rec.region}, (ebb_cancel_kind)op->rec.kind, message,
+                             budget);
+}
+
+static void do_force(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
+    (void)p;
+    ebb_region_force(cx, (ebb_region){op->rec.region});
+}
+
+static void do_region_join(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
+    expect_status(p, op, ebb_region_join(cx, (ebb_region){op->rec.region}));
+}
+
+static void do_chain(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
+    (void)p;
+    uint32_t n;
+    bool truncated;
+    (void)ebb__cause_chain(cx, (ebb_region){op->rec.region}, NULL, op->rec.value, &n, &truncated);
+}
+
+/* ---- tasks ------------------------------------------------------------------------------------- */
+
+static void do_spawn(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
+    ebb_task_opts o = {.deadline = op->args.task,
+                       .polls = op->args.value,
+                       .priority = op->args.kind,
+                       .keep = (op->rec.value & 1) != 0};
+    if (recorded(op) == EBB_ERR_VERSION) o.size = 1;
+    ebb_poll_fn poll = recorded(op) == EBB_ERR_INVALID ? NULL : ghost_poll;
+    const char *site = ebb__replay_site(p, op->text);
+    p->refuse = recorded(op) == EBB_ERR_NOMEM;
+    ebb_region r = {op->rec.region};
+    if (op->rec.value & 4 && r.id == 0) r = ebb_self_region(cx); /* as older journals have it */
+    ebb_task id = op->rec.value & 16  ? ebb__spawn_apart(cx, r, poll, p, site)
+                  : op->rec.value & 8 ? ebb__spawn_refused(cx, r, recorded(op), site)
+                  : op->rec.value & 4 ? ebb__servant_new(cx, r, poll, (struct ebb__scope *)(void *)p, site)
+                  : op->rec.value & 2 ? ebb_spawn_opts_at(cx, r, poll, p, &o, site)
+                                      : ebb_spawn_at(cx, r, poll, p, site);
+    expect_id(p, op, id.id);
+}
+
+static void do_task_join(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
+    expect_status(p, op, ebb_task_join(cx, (ebb_task){op->rec.task}));
+}
+
+static void do_wake(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
+    (void)p;
+    (void)ebb_wake(cx, (ebb_task){op->rec.task});
+}
+
+static void do_task_cancel(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
+    const char *message = ebb__replay_site(p, op->text);
+    ebb_task_cancel(cx, (ebb_task){op->rec.task}, (ebb_cancel_kind)op->rec.kind, message);
+}
+
+static void do_task_force(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
+    (void)p;
+    ebb_task_force(cx, (ebb_task){op->rec.task});
+}
+
+static void do_checkpoint(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
+    expect_status(p, op, ebb_checkpoint_slow(cx));
+}
+
+static void do_mask(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
+    expect_status(p, op, ebb_mask(cx));
+}
+
+static void do_unmask(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
+    expect_status(p, op, ebb_unmask(cx));
+}
+
+/* ---- obligations and finalizers ---------------------------------------------------------------- */
+
+static void do_reserve(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
+    ghost_hook *g = NULL;
+    if (op->rec.value != 0 && (g = ghost_new(p, op, sizeof *g)) == NULL) return;
+    if (g != NULL) *g = (ghost_hook){p, op->rec.other};
+    void (*hook)(void *) = g != NULL ? ghost_abort : NULL;
+    ebb_obligation_kind kind = (ebb_obligation_kind)(recorded(op) == EBB_ERR_INVALID ? 0 : op->rec.kind);
+    const char *site = ebb__replay_site(p, op->text);
+    p->refuse = recorded(op) == EBB_ERR_NOMEM;
+    ebb_obligation id = op->rec.region == 0
+                            ? ebb_reserve_at(cx, kind, hook, g, site)
+                            : ebb_reserve_in_at(cx, (ebb_region){op->rec.region}, kind, hook, g, site);
+    expect_id(p, op, id.id);
+}
+
+static void do_commit(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
+    expect_status(p, op, ebb_commit(cx, (ebb_obligation){op->rec.other}));
+}
+
+static void do_abort(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
+    expect_status(p, op, ebb_abort(cx, (ebb_obligation){op->rec.other}));
+}
+
+/* The task that runs a region's finalizers has a body of the kernel's own, which does nothing. It stands
+ * in the journal like every other, so it gets a ghost too. */
+static void haunt_closer(ebb__replay *p, ebb_region region) {
+    ebb__region *r;
+    if (ebb__find_region(p->rt, region, &r) != EBB_OK || r->closer == 0) return;
+    ebb__task *t = ebb__task_at(p->rt, r->closer);
+    t->poll = ghost_closer;
+    t->state = p;
+}
+
+static void do_defer(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
+    ebb_status want = (ebb_status)(int32_t)op->rec.value;
+    ebb_poll_fn fn = want == EBB_ERR_INVALID ? NULL : ghost_finalizer;
+    ebb_region region = {op->rec.region};
+    const char *site = ebb__replay_site(p, op->text);
+    p->refuse = want == EBB_ERR_NOMEM;
+    expect_status(p, op,
+                  region.id == 0      ? ebb_defer_at(cx, fn, p, site)
+                  : op->rec.kind == 0 ? ebb_region_defer_at(cx, region, fn, p, site)
+                                      : ebb__region_defer_apart(cx, region, fn, p, site));
+    if (region.id == 0 && cx == ebb_host(p->rt)) region = ebb_root(p->rt);
+    haunt_closer(p, region);
+}
+
+/* ---- admission --------------------------------------------------------------------------------- */
+
+static void do_admit(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
+    expect_status(p, op, op->rec.kind != 0 ? ebb__admit_inbound(cx) : ebb__admit_operation(cx));
+}
+
+/* ---- waits and timers -------------------------------------------------------------------------- */
+
+static void do_wait_begin(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
+    if (cx == ebb_host(p->rt)) {
+        ebb__replay_fail(p, EBB_ERR_DIVERGED, op, "expected a task that waits, found the host");
+        return;
+    }
+    if (op->rec.value != ++p->begun) {
+        ebb__replay_fail(p, EBB_ERR_DIVERGED, op, "expected another number of waits begun so far");
+        return;
+    }
+    ghost_wait *g = ghost_new(p, op, sizeof *g);
+    if (g == NULL) return;
+    ghost_wait **place = ebb__map_put(&p->waits, (uint64_t)op->rec.value + 1);
+    if (place == NULL) {
+        ebb__replay_fail(p, EBB_ERR_NOMEM, op, "there is no memory for the replay itself");
+        return;
+    }
+    *place = g;
+    g->replay = p;
+    g->number = op->rec.value;
+    ebb_wait_begin(cx, &g->wait, &ghost_waiting, p);
+}
+
+static void do_wait_end(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
+    (void)cx;
+    ghost_wait **g = ebb__map_find(&p->waits, (uint64_t)op->rec.value + 1);
+    if (g == NULL) {
+        ebb__replay_fail(p, EBB_ERR_DIVERGED, op, "expected a wait of that number, found none");
+        return;
+    }
+    ebb_wait *w = &(*g)->wait;
+    ebb__map_remove(&p->waits, (uint64_t)op->rec.value + 1);
+    ebb_wait_end(w);
+}
+
+static void do_timer_arm(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
+    p->refuse = recorded(op) == EBB_ERR_NOMEM;
+    expect_id(p, op, ebb_timer_arm(cx, (ebb_task){op->rec.task}, op->rec.region).id);
+}
+
+static void do_timer_disarm(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
+    expect_status(p, op, ebb_timer_disarm(cx, (ebb_timer){op->rec.other}));
+}
+
+/* ---- stewards ---------------------------------------------------------------------------------- */
+
+static void do_steward(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
+    ebb__steward s;
+    bool root = op->rec.value != 0;
+    const char *site = ebb__replay_site(p, op->text);
+    p->refuse = recorded(op) == EBB_ERR_NOMEM;
+    s = ebb__steward_new(cx, (ebb_region){op->rec.region}, ghost_poll, p, root ? ghost_closed : NULL, site);
+    expect_id(p, op, s.task.id);
+}
+
+static void do_alarm(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
+    ebb__task *t;
+    if (ebb__find_task(p->rt, (ebb_task){op->rec.task}, &t) != EBB_OK || !ebb__is_steward(p->rt, t)) {
+        ebb__replay_fail(p, EBB_ERR_DIVERGED, op, "expected a steward, found none");
+        return;
+    }
+    ebb__steward_alarm(cx, (ebb_task){op->rec.task}, op->rec.other);
+}
+
+static void do_operators(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
+    const char *site = ebb__replay_site(p, op->text);
+    p->refuse = recorded(op) == EBB_ERR_NOMEM;
+    expect_id(p, op, ebb__operators_open(cx, (ebb_region){op->rec.region}, site).id);
+}
+
+static void do_release(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
+    (void)p;
+    ebb__operators_release(cx, (ebb_region){op->rec.region}, op->rec.other);
+}
+
+static void do_joining(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
+    (void)p;
+    ebb__region_joining(cx, (ebb_region){op->rec.region});
+}
+
+static void do_note(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
+    (void)p;
+    if (op->rec.kind != EBB_EV_WORKFLOW) {
+        ebb__replay_fail(p, EBB_ERR_INVALID, op, "expected an event that a layer above may tell");
+        return;
+    }
+    ebb__note(cx, op->rec.kind, op->rec.task, op->rec.region, op->rec.value, op->rec.other);
+}
+
+static void do_operation(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
+    const char *text = ebb__replay_site(p, op->text);
+    p->refuse = (ebb_status)(int32_t)op->rec.value == EBB_ERR_NOMEM;
+    ebb__operation_abandoned(cx, (ebb_region){op->rec.region}, text == NULL ? "" : text, NULL, NULL);
+}
+
+/* ---- the host ---------------------------------------------------------------------------------- */
+
+static void do_advance(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
+    (void)cx;
+    ebb_advance(p->rt, op->rec.other);
+}
+
+/* Of an operation that is recorded after it was done: it reads the clock again, and has it from here. */
+static void do_clock(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
+    (void)cx;
+    p->reading = op->rec.other;
+}
+
+static void do_pump(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
+    (void)cx;
+    if (ebb_pump(p->rt, op->rec.value) == EBB_ERR_REENTERED) {
+        ebb__replay_fail(p, EBB_ERR_DIVERGED, op, "expected a pump that was not running yet");
+    }
+}
+
+static void do_turn(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
+    (void)cx;
+    ebb_set_turn(p->rt, op->rec.task, op->rec.region);
+}
+
+/* What the message asks for comes next, as an operation of the host's. */
+static void do_receive(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
+    (void)cx;
+    ebb__emit_plain(p->rt, EBB_EV_RECEIVED, op->rec.task, op->rec.region, op->rec.value, op->rec.other);
+}
+
+/* ---- all of them ------------------------------------------------------------------------------- */
+
+typedef void (*do_fn)(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op);
+
+static const do_fn deeds[J_END] = {
+    [J_OPEN] = do_open,
+    [J_CLOSE] = do_close,
+    [J_CANCEL] = do_cancel,
+    [J_CANCEL_WITHIN] = do_cancel_within,
+    [J_FORCE] = do_force,
+    [J_REGION_JOIN] = do_region_join,
+    [J_SPAWN] = do_spawn,
+    [J_TASK_JOIN] = do_task_join,
+    [J_WAKE] = do_wake,
+    [J_TASK_CANCEL] = do_task_cancel,
+    [J_TASK_FORCE] = do_task_force,
+    [J_CHECKPOINT] = do_checkpoint,
+    [J_MASK] = do_mask,
+    [J_UNMASK] = do_unmask,
+    [J_RESERVE] = do_reserve,
+    [J_COMMIT] = do_commit,
+    [J_ABORT] = do_abort,
+    [J_DEFER] = do_defer,
+    [J_ADVANCE] = do_advance,
+    [J_PUMP] = do_pump,
+    [J_TURN] = do_turn,
+    [J_TIMER_ARM] = do_timer_arm,
+    [J_TIMER_DISARM] = do_timer_disarm,
+    [J_RECEIVE] = do_receive,
+    [J_CHAIN] = do_chain,
+    [J_WAIT_BEGIN] = do_wait_begin,
+    [J_WAIT_END] = do_wait_end,
+    [J_STEWARD] = do_steward,
+    [J_ALARM] = do_alarm,
+    [J_JOINING] = do_joining,
+    [J_NOTE] = do_note,
+    [J_ADMIT] = do_admit,
+    [J_CLOCK] = do_clock,
+    [J_OPERATORS] = do_operators,
+    [J_RELEASE] = do_release,
+    [J_OPERATION] = do_operation,
+};
+
+/* Who asks; NULL if that can't have been, which fails the replay. */
+static ebb_cx *asker_of(ebb__replay *p, const ebb__journal_op *op) {
+    ebb__task *t = p->rt->current;
+    if (op->rec.phase != 0) return ebb_host(p->rt);
+    if (op->asker == 0) {
+        if (t == NULL)
+            ebb__replay_fail(p, EBB_ERR_DIVERGED, op, "expected a task that is being polled, found none");
+        return t == NULL ? NULL : &t->cx;
+    }
+    if (ebb__find_task(p->rt, (ebb_task){op->asker}, &t) != EBB_OK || t->phase == EBB_COMPLETED) {
+        ebb__replay_fail(p, EBB_ERR_DIVERGED, op, "expected that the task which asks for it is alive");
+        return NULL;
+    }
+    if (t != p->rt->current && ebb__op_fields(op->rec.type) & EBB__OP_WAITS) {
+        ebb__replay_fail(p, EBB_ERR_INVALID, op, "the task that asks for it is not being polled");
+        return NULL;
+    }
+    return &t->cx;
+}
+
+void ebb__replay_op(ebb__replay *p, const ebb__journal_op *op) {
+    do_fn deed = deeds[op->rec.type];
+    if (deed == NULL) {
+        ebb__replay_fail(p, EBB_ERR_DIVERGED, op, "expected it here, found nothing of the kind");
+        return;
+    }
+    ebb_cx *cx = asker_of(p, op);
+    if (cx != NULL) deed(p, cx, op);
+    p->refuse = false;
+}

@@ -1,0 +1,22 @@
+/* trace/event.h - what the fields of an event hold, by its type. */
+#ifndef EBB_TRACE_EVENT_H
+#define EBB_TRACE_EVENT_H
+
+#include <ebb/trace.h>
+
+/* What the phase and value fields of an event of this type hold. */
+typedef enum ebb__event_value {
+    EBB__VALUE_NONE,
+    EBB__VALUE_STATUS,
+    EBB__VALUE_LANE,
+    EBB__VALUE_POLLS,
+    EBB__VALUE_DEPTH,
+    EBB__VALUE_OBLIGATION,
+    EBB__VALUE_FLAGS,
+    EBB__VALUE_NUMBER
+} ebb__event_value;
+
+ebb__event_value ebb__event_value_of(uint32_t type);
+bool ebb__event_is_region(uint32_t type); /* the phase is a region's */
+
+#endif
