@@ -119,6 +119,10 @@ ebb_task ebb_spawn_opts_at(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void
     return id;
 }
 
+ebb_task ebb_start_at(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state, const char *site) {
+    return ebb_spawn_opts_at(cx, region, poll, state, &(ebb_task_opts){.keep = true}, site);
+}
+
 /* Has it room for a task without a deadline, and is that admitted? */
 static inline bool takes_at_once(const ebb_rt *rt, const ebb__region *r) {
     return r->state == EBB_REGION_OPEN && !(r->flags & R_STOPPING) && r->deadline == EBB_FOREVER &&

@@ -12,8 +12,13 @@
 extern "C" {
 #endif
 
+/* The version of these headers. CMake, pkg-config and the soname take theirs from here. */
 #define EBB_VERSION_MAJOR 0
-#define EBB_VERSION_MINOR 1
+#define EBB_VERSION_MINOR 2
+#define EBB_VERSION_PATCH 0
+
+/* The version of the library that runs: "0.2.0". The string is static. */
+const char *ebb_version(void);
 
 /* The contract that this build implements. It stands in every trace, journal and fixture. */
 #define EBB_CONTRACT "ebb-cancel-v2"
@@ -26,7 +31,11 @@ extern "C" {
 
 /* Zero is success, EBB_PENDING is "poll again", everything negative is an end that is not success.
  * A task may return any negative value of its own below -1000. */
-typedef enum ebb_status {
+typedef enum ebb_status
+#ifdef __cplusplus
+    : int /* else a status of the application's own is out of the enum's range */
+#endif
+{
 #define EBB_STATUS(name, value, text) name = (value),
 #include <ebb/status.def>
 #undef EBB_STATUS
