@@ -42,6 +42,16 @@ typedef enum ebb_status
     EBB_STATUS_USER = -1000
 } ebb_status;
 
+/* Structs of options, as ebb_rt_opts. A field that is 0 has its default, so an initializer names what it changes. The
+ * first field, `size`, says with which version of the struct a program was compiled:
+ *  - 0: the version of the library that runs. Enough for a program that is linked with libebb.a, or compiled again
+ *    with each new libebb.so.
+ *  - sizeof the struct: the library may be older or newer. If it is newer, fields that the program does not have get
+ *    their default. If it is older, and the program sets a field that the library does not know, the call fails with
+ *    EBB_ERR_VERSION and changes nothing; fields that it leaves 0 do not matter.
+ *  - Not a multiple of the struct's alignment, or over 4096: EBB_ERR_VERSION.
+ * Structs inside of such a struct (ebb_loop_opts.runtime) have a size too, which may not be above this version's. */
+
 /* "EBB_ERR_CLOSED" and its one-line meaning. Never NULL; a status of the user's own is named
  * "EBB_USER" . The strings are static. */
 const char *ebb_status_name(ebb_status st);
