@@ -9,6 +9,8 @@
 #   make soak            the soak: model, lab, replay, heap, workflows and HTTP for longer, EBB_SOAK_SECONDS
 #                        (60) each; ST-01 to ST-04 as long as their source says; a million requests
 #   make h2spec          h2spec, strict, against the HTTP server, where Go is at hand; RUNS=10 for ten in a row
+#   make install         libebb.so, libebb.a, headers and the command, below PREFIX (/usr/local) and DESTDIR;
+#                        needs a C compiler, CMake, Ninja, pkg-config and the libraries only
 #   make st              of the soak, ST-01 to ST-04 alone, as long as their source says
 #   make DEPS=: ...      look for no packages: you bring your own tools
 
@@ -120,8 +122,11 @@ docs:
 	$(DEPS) test
 	scripts/check-docs
 
-install: all
-	DESTDIR=$(DESTDIR) cmake --install build/release --prefix $(PREFIX)
+install:
+	$(DEPS) install
+	cmake --preset install -DCMAKE_INSTALL_PREFIX=$(PREFIX)
+	cmake --build --preset install
+	DESTDIR=$(DESTDIR) cmake --install build/install
 
 clean:
 	rm -rf build

@@ -38,7 +38,7 @@ static int run(int argc, char **argv) {
         return EBB__EXIT_OK;
     }
     if (strcmp(argv[1], "--version") == 0) {
-        printf("ebb %d.%d (%s)\n", EBB_VERSION_MAJOR, EBB_VERSION_MINOR, EBB_CONTRACT);
+        printf("ebb %s (%s)\n", ebb_version(), EBB_CONTRACT);
         return EBB__EXIT_OK;
     }
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {

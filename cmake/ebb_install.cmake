@@ -1,10 +1,14 @@
-# libebb.a, the headers, the command, and the two ways to find them: pkg-config and CMake.
+# libebb.a, libebb.so, the headers, the command, and the two ways to find them: pkg-config and CMake. The command
+# has the static library inside, because it uses internal functions.
 # Both are relocatable: the installed tree may be moved or unpacked anywhere.
 include(CMakePackageConfigHelpers)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/ebb)
 
 install(TARGETS ebb EXPORT ebbTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+if(TARGET ebb_shared)
+    install(TARGETS ebb_shared EXPORT ebbTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
 install(DIRECTORY include/ebb DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
     FILES_MATCHING PATTERN "*.h" PATTERN "*.def")
 if(TARGET ebb_cli)

@@ -5,6 +5,7 @@
 #include <assert.h>
 
 #include "base/alloc.h"
+#include "base/opts.h"
 #include "fiber/overflow.h"
 #include "fiber/stack.h"
 #include "fiber/switch.h"
@@ -270,9 +271,11 @@ static ebb__fibers *fibers_of(ebb_rt *rt) {
 }
 
 ebb_status ebb_fiber_setup(ebb_rt *rt, const ebb_fiber_opts *opts) {
+    ebb_fiber_opts o;
     if (opts == NULL) return EBB_ERR_INVALID;
-    if (opts->size != 0 && opts->size != sizeof *opts) return EBB_ERR_VERSION;
-    uint32_t bytes = opts->stack_bytes != 0 ? opts->stack_bytes : EBB_FIBER_STACK_BYTES;
+    ebb_status st = EBB__OPTS_COPY(&o, opts);
+    if (st != EBB_OK) return st;
+    uint32_t bytes = o.stack_bytes != 0 ? o.stack_bytes : EBB_FIBER_STACK_BYTES;
     if (bytes < EBB_FIBER_STACK_LEAST || bytes > EBB_FIBER_STACK_MOST) return EBB_ERR_INVALID;
     if (MOST == 0) return EBB_ERR_LIMIT;
     ebb__fibers *all = fibers_of(rt);
@@ -280,7 +283,7 @@ ebb_status ebb_fiber_setup(ebb_rt *rt, const ebb_fiber_opts *opts) {
     if (all->alive > 0) return EBB_ERR_INVALID;
     trim(all, 0);
     all->stack_bytes = ebb__stack_round(bytes);
-    all->max = opts->max != 0 ? opts->max : MOST;
+    all->max = o.max != 0 ? o.max : MOST;
     return EBB_OK;
 }
 

@@ -4,6 +4,7 @@
 #include <assert.h>
 
 #include "base/alloc.h"
+#include "base/opts.h"
 #include "future/scope.h"
 
 enum {
@@ -76,13 +77,15 @@ void ebb__misuse(ebb__heap *h, ebb_status st, const char *what, const char *site
 }
 
 ebb_status ebb_heap_setup(ebb_rt *rt, const ebb_heap_opts *opts) {
+    ebb_heap_opts o;
     if (opts == NULL) return EBB_ERR_INVALID;
-    if (opts->size != 0 && opts->size != sizeof *opts) return EBB_ERR_VERSION;
-    if (opts->max_bytes != 0 && opts->max_bytes < CHUNK_BYTES) return EBB_ERR_INVALID;
+    ebb_status st = EBB__OPTS_COPY(&o, opts);
+    if (st != EBB_OK) return st;
+    if (o.max_bytes != 0 && o.max_bytes < CHUNK_BYTES) return EBB_ERR_INVALID;
     if (rt->heap != NULL && rt->heap->stats.allocated != 0) return EBB_ERR_BUSY;
     ebb__heap *h = ebb__heap_get(rt);
     if (h == NULL) return EBB_ERR_NOMEM;
-    h->opts = *opts;
+    h->opts = o;
     if (h->opts.trigger == 0) h->opts.trigger = DEFAULT_TRIGGER;
     h->trigger = h->opts.trigger;
     if (h->opts.step == 0) h->opts.step = DEFAULT_STEP;

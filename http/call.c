@@ -6,6 +6,7 @@
 #include "http/client.h"
 
 #include "base/alloc.h"
+#include "base/opts.h"
 #include "base/text.h"
 
 enum { ARENA_CHUNK = 2048, BODY_LEAST = 4096, BODY_TRUSTED = 1024 * 1024 };
@@ -324,8 +325,6 @@ static ebb_status check_fields(const ebb_http_call *call) {
 }
 
 static ebb_status check(const ebb_http_call *call, bool opens, ebb__url *url) {
-    if (call == NULL) return EBB_ERR_INVALID;
-    if (call->size != 0 && call->size != sizeof *call) return EBB_ERR_VERSION;
     if (call->method != NULL && !ebb__is_token(call->method, strlen(call->method))) return EBB_ERR_INVALID;
     if (call->body == NULL && call->body_n > 0) return EBB_ERR_INVALID;
     if (call->streams && (!opens || call->body_n > 0)) return EBB_ERR_INVALID;
@@ -445,12 +444,14 @@ static ebb_future *within(ebb_cx *cx, ebb_future *f, uint64_t deadline, const ch
     return deadline == 0 || left > INT64_MAX ? f : ebb_within_at(cx, f, left, site);
 }
 
-static ebb_future *call(ebb_cx *cx, ebb_http_client *client, const ebb_http_call *what, bool opens,
+static ebb_future *call(ebb_cx *cx, ebb_http_client *client, const ebb_http_call *given, bool opens,
                         const char *site) {
+    ebb_http_call whole, *what = &whole;
     ebb__url url;
     ebb_future *f = NULL;
     ebb_status st = client_check(cx, client);
     if (st == EBB_OK) st = ebb__admit_operation(cx);
+    if (st == EBB_OK) st = EBB__OPTS_COPY(what, given);
     if (st == EBB_OK) st = check(what, opens, &url);
     if (st != EBB_OK) return ebb__loop_failed(cx, st, site);
     ebb__call *c = call_new(client);

@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "base/alloc.h"
+#include "base/opts.h"
 
 enum { CONNECTIONS = 8, HEADERS = 100, HEADER_BYTES = 16 * 1024, BODY_BYTES = 16 * 1024 * 1024 };
 #define IDLE_NS    (60 * EBB_SECOND)
@@ -362,7 +363,6 @@ static void client_fill(ebb_http_client *c, const ebb_http_client_opts *o) {
 
 /* Files that the caller names are read now, so that it hears of what is wrong with them. */
 static ebb_status open_tls(ebb_http_client *c, const ebb_tls_opts *tls) {
-    if (tls->size != 0 && tls->size != sizeof *tls) return EBB_ERR_VERSION;
     if (tls->cert_file == NULL && tls->key_file == NULL && tls->ca_file == NULL) return EBB_OK;
     ebb_status st = ebb__tls_ctx_new(c->allocator, tls, false, &c->tls);
     c->has_tls = st == EBB_OK;
@@ -382,18 +382,18 @@ static ebb_status client_open(ebb_http_client *c, const ebb_tls_opts *tls) {
 }
 
 ebb_status ebb_http_client_new(ebb_cx *cx, const ebb_http_client_opts *opts, ebb_http_client **out) {
-    static const ebb_http_client_opts defaults;
+    ebb_http_client_opts o;
     ebb_loop *l;
     *out = NULL;
-    if (opts == NULL) opts = &defaults;
-    if (opts->size != 0 && opts->size != sizeof *opts) return EBB_ERR_VERSION;
-    ebb_status st = ebb__loop_of(cx, &l);
+    ebb_status st = EBB__OPTS_COPY(&o, opts);
+    if (st == EBB_OK) st = EBB__OPTS_INNER(&o.tls);
+    if (st == EBB_OK) st = ebb__loop_of(cx, &l);
     if (st != EBB_OK) return st;
     ebb_http_client *c = ebb__alloc(&l->allocator, sizeof *c);
     if (c == NULL) return EBB_ERR_NOMEM;
     *c = (ebb_http_client){.loop = l, .allocator = l->allocator, .region = ebb_self_region(cx)};
-    client_fill(c, opts);
-    st = client_open(c, &opts->tls);
+    client_fill(c, &o);
+    st = client_open(c, &o.tls);
     if (st == EBB_OK) *out = c;
     else client_free(c);
     return st;

@@ -5,6 +5,7 @@
 #include <sys/random.h>
 
 #include "base/alloc.h"
+#include "base/opts.h"
 #include "fiber/fiber.h"
 #include "http/room.h"
 #include "kernel/region.h"
@@ -395,12 +396,13 @@ static ebb_status open_door(ebb_cx *cx, ebb_http_server *s, const ebb_address *a
     return ebb_id_status(s->door.id);
 }
 
-ebb_status ebb_http_listen(ebb_cx *cx, const ebb_http_server_opts *opts, ebb_http_server **out) {
+ebb_status ebb_http_listen(ebb_cx *cx, const ebb_http_server_opts *given, ebb_http_server **out) {
+    ebb_http_server_opts whole, *opts = &whole;
     ebb_loop *l;
     *out = NULL;
-    if (opts == NULL) return EBB_ERR_INVALID;
-    if (opts->size != 0 && opts->size != sizeof *opts) return EBB_ERR_VERSION;
-    ebb_status st = ebb__loop_of(cx, &l);
+    if (given == NULL) return EBB_ERR_INVALID;
+    ebb_status st = EBB__OPTS_COPY(opts, given);
+    if (st == EBB_OK) st = ebb__loop_of(cx, &l);
     if (st == EBB_OK) st = ebb__admit_inbound(cx);
     if (st != EBB_OK) return st;
     ebb_http_server *s = server_new(l, opts);

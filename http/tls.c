@@ -13,6 +13,7 @@
 #include <openssl/x509v3.h>
 
 #include "base/alloc.h"
+#include "base/opts.h"
 #include "base/text.h"
 
 enum { SAID_BYTES = 1024, WHY_BYTES = 256, SPILL_KEPT_BYTES = 32 * 1024 };
@@ -193,11 +194,13 @@ void ebb__tls_ctx_tell(const ebb__tls_ctx *c) {
 }
 
 ebb_status ebb__tls_ctx_new(ebb_allocator a, const ebb_tls_opts *opts, bool server, ebb__tls_ctx **out) {
+    ebb_tls_opts o;
     *out = NULL;
-    if (opts->size != 0 && opts->size != sizeof *opts) return EBB_ERR_VERSION;
+    ebb_status st = EBB__OPTS_COPY(&o, opts);
+    if (st != EBB_OK) return st;
     ebb__tls_ctx *c = ebb__tls_ctx_empty(a, server);
     if (c == NULL) return EBB_ERR_NOMEM;
-    ebb_status st = ebb__tls_ctx_fill(c, opts);
+    st = ebb__tls_ctx_fill(c, &o);
     if (st == EBB_OK) *out = c;
     else ebb__tls_ctx_free(c);
     return st;

@@ -2,6 +2,7 @@
 
 #include <assert.h>
 
+#include "base/opts.h"
 #include "kernel/admit.h"
 #include "kernel/cascade.h"
 #include "kernel/duty.h"
@@ -90,7 +91,6 @@ static bool cleaning(const ebb__task *t) {
 /* May it be opened, and where? */
 EBB__INLINE ebb_status may_open(ebb_rt *rt, ebb__task *t, const ebb_region_opts *o, bool annex,
                                 ebb__region **parent) {
-    if (o->size != 0 && o->size != sizeof *o) return EBB_ERR_VERSION;
     if (o->parent.id == 0) {
         *parent = ebb__region_at(rt, t->region);
     } else {
@@ -182,7 +182,11 @@ static void journal_open(ebb_rt *rt, ebb_cx *cx, const ebb_region_opts *o, bool 
 
 ebb_region ebb_region_open_at(ebb_cx *cx, const ebb_region_opts *opts, const char *site) {
     ebb_rt *rt = ebb__rt_of(cx);
-    ebb_region id = region_open(rt, cx, opts, false, false, site);
+    ebb_region_opts room;
+    ebb_status st = EBB_OK;
+    if (opts != NULL) opts = EBB__OPTS_SEE(opts, &room, &st);
+    ebb_region id = st == EBB_OK ? region_open(rt, cx, opts, false, false, site)
+                                 : refuse(rt, ebb__task_of(cx), NULL, opts, st);
     if (EBB__UNLIKELY(rt->journal != NULL)) journal_open(rt, cx, opts, false, site, id.id);
     return id;
 }

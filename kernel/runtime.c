@@ -1,6 +1,7 @@
 /* A runtime's life, and looking things up in it. */
 #include <assert.h>
 
+#include "base/opts.h"
 #include "kernel/clock.h"
 #include "kernel/duty.h"
 #include "kernel/lane.h"
@@ -24,10 +25,12 @@ static void slabs_init(ebb_rt *rt, const ebb_rt_opts *o) {
     ebb__slab_init(&rt->reasons, sizeof(ebb__own_reason), 0, EBB__REASON_SHIFT, 0);
 }
 
-ebb_status ebb_rt_new(const ebb_rt_opts *opts, ebb_rt **out) {
+ebb_status ebb_rt_new(const ebb_rt_opts *given, ebb_rt **out) {
+    ebb_rt_opts whole, *opts = &whole;
     *out = NULL;
-    if (opts == NULL || opts->allocator.fn == NULL) return EBB_ERR_INVALID;
-    if (opts->size != 0 && opts->size != sizeof *opts) return EBB_ERR_VERSION;
+    ebb_status st = EBB__OPTS_COPY(opts, given);
+    if (st != EBB_OK) return st;
+    if (opts->allocator.fn == NULL) return EBB_ERR_INVALID;
     ebb_rt *rt = ebb__alloc(&opts->allocator, sizeof *rt);
     if (rt == NULL) return EBB_ERR_NOMEM;
     memset(rt, 0, sizeof *rt);
@@ -53,7 +56,7 @@ ebb_status ebb_rt_new(const ebb_rt_opts *opts, ebb_rt **out) {
                             offsetof(ebb__timer_cold, due));
     ebb__wheel_source(&rt->wheel, EBB__W_TASK, &rt->tasks, offsetof(ebb__cold, node), true);
     ebb__wheel_source(&rt->wheel, EBB__W_REGION, &rt->regions, offsetof(ebb__region_cold, node), true);
-    ebb_status st = ebb__root_open(rt);
+    st = ebb__root_open(rt);
     if (st == EBB_OK && !ebb__lanes_reserve(&rt->lanes, &rt->allocator, 1)) st = EBB_ERR_NOMEM;
     if (st == EBB_OK) st = ebb__slab_reserve(&rt->reasons, &rt->allocator);
     if (st != EBB_OK) {

@@ -1,4 +1,5 @@
 /* New tasks: what users spawn, and the closers, servants and stewards of regions. */
+#include "base/opts.h"
 #include "kernel/admit.h"
 #include "kernel/lane.h"
 #include "kernel/record.h"
@@ -109,14 +110,17 @@ static void journal_spawn(ebb_rt *rt, ebb_cx *cx, ebb_region region, const ebb_t
 ebb_task ebb_spawn_opts_at(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state,
                            const ebb_task_opts *opts, const char *site) {
     ebb_rt *rt = ebb__rt_of(cx);
-    ebb_task id;
-    if (opts != NULL && opts->size != 0 && opts->size != sizeof *opts) {
-        id = refuse(rt, cx, region, EBB_ERR_VERSION);
-    } else {
-        id = spawn(rt, cx, region, poll, state, opts, 0, site);
-    }
+    ebb_task_opts room;
+    ebb_status st = EBB_OK;
+    if (opts != NULL) opts = EBB__OPTS_SEE(opts, &room, &st);
+    ebb_task id =
+        st == EBB_OK ? spawn(rt, cx, region, poll, state, opts, 0, site) : refuse(rt, cx, region, st);
     if (EBB__UNLIKELY(rt->journal != NULL)) journal_spawn(rt, cx, region, opts, site, id.id);
     return id;
+}
+
+ebb_task ebb_start_at(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state, const char *site) {
+    return ebb_spawn_opts_at(cx, region, poll, state, &(ebb_task_opts){.keep = true}, site);
 }
 
 /* Has it room for a task without a deadline, and is that admitted? */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/opts.h"
 #include "base/text.h"
 
 enum { SCHEDULES = 1000 };
@@ -109,10 +110,10 @@ static void explore_depth(ebb_lab *lab, ebb_lab_case *c, const ebb_explore_opts 
 
 ebb_status ebb_lab_explore(ebb_lab *lab, ebb_lab_case *c, const ebb_explore_opts *opts,
                            ebb_explore_result *out) {
-    ebb_explore_opts o = opts != NULL ? *opts : (ebb_explore_opts){0};
+    ebb_explore_opts o;
+    *out = (ebb_explore_result){.failure.status = EBB__OPTS_COPY(&o, opts)};
+    if (out->failure.status != EBB_OK) return out->failure.status;
     uint64_t of = o.schedules == 0 ? SCHEDULES : o.schedules;
-    *out = (ebb_explore_result){.schedules = 0};
-    if (o.size != 0 && o.size != sizeof o) return out->failure.status = EBB_ERR_VERSION;
     if (o.depth == 0) explore_seeds(lab, c, &o, of, out);
     else explore_depth(lab, c, &o, of, out);
     return out->failure.status;

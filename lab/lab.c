@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/opts.h"
 #include "base/text.h"
 #include "kernel/lane.h"
 #include "kernel/runtime.h"
@@ -501,7 +502,7 @@ static ebb_status start_runtime(ebb_lab *lab, uint32_t i) {
 
 static void start(ebb_lab *lab, const ebb_lab_case *c, const ebb_lab_opts *opts) {
     lab->c = c;
-    lab->opts = opts != NULL ? *opts : (ebb_lab_opts){0};
+    lab->opts = *opts;
     lab->result = (ebb_lab_result){.status = EBB_OK};
     lab->chooser.random = c->seed;
     lab->chooser.recorded = c->recorded;
@@ -535,8 +536,10 @@ static void stop(ebb_lab *lab) {
 ebb_status ebb_lab_run(ebb_lab *lab, const ebb_lab_case *c, const ebb_lab_opts *opts, ebb_lab_result *out) {
     *out = (ebb_lab_result){.status = EBB_ERR_INVALID};
     if (c->scenario == NULL || c->scenario->runtimes > EBB_LAB_RUNTIMES) return EBB_ERR_INVALID;
-    if (opts != NULL && opts->size != 0 && opts->size != sizeof *opts) return out->status = EBB_ERR_VERSION;
-    start(lab, c, opts);
+    ebb_lab_opts whole;
+    out->status = EBB__OPTS_COPY(&whole, opts);
+    if (out->status != EBB_OK) return out->status;
+    start(lab, c, &whole);
     bool many = lab->opts.min_events > 0;
     while (going(lab) && one_round(lab, !many) && lab->result.events < lab->opts.min_events) free_blocks(lab);
     if (going(lab) && many) {

@@ -83,23 +83,27 @@ static ebb_status recorded(const ebb__journal_op *op) {
 
 static void do_open(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
     uint32_t flags = op->rec.value;
-    ebb_region_opts o = {
-        .parent = {op->rec.region},
-        .policy = flags & 4 ? EBB_COLLECT : EBB_FAIL_FAST,
-        .deadline = op->args.task,
-        .priority = op->args.kind,
-        .cleanup = (flags & 2) != 0,
-        .unit = (flags & 16) != 0,
-        .on_closed = flags & 8 ? ghost_closed : NULL,
-        .arg = p,
-    };
-    if (recorded(op) == EBB_ERR_VERSION) o.size = 1;
-    if (recorded(op) == EBB_ERR_INVALID) o.policy = (ebb_failure_policy)(EBB_COLLECT + 1);
+    struct newer {
+        ebb_region_opts known;
+        uint64_t unknown;
+    } all = {.known = {.parent = {op->rec.region},
+                       .policy = flags & 4 ? EBB_COLLECT : EBB_FAIL_FAST,
+                       .deadline = op->args.task,
+                       .priority = op->args.kind,
+                       .cleanup = (flags & 2) != 0,
+                       .unit = (flags & 16) != 0,
+                       .on_closed = flags & 8 ? ghost_closed : NULL,
+                       .arg = p},
+             .unknown = 1};
+    ebb_region_opts *o = &all.known;
+    if (recorded(op) == EBB_ERR_VERSION)
+        o->size = sizeof all; /* refused, with the same parent in the trace */
+    if (recorded(op) == EBB_ERR_INVALID) o->policy = (ebb_failure_policy)(EBB_COLLECT + 1);
     const char *site = ebb__replay_site(p, op->text);
     p->refuse = recorded(op) == EBB_ERR_NOMEM;
     expect_id(p, op,
-              flags & 32 ? ebb__region_open_apart(cx, &o, site).id
-                         : ebb_region_open_at(cx, flags & 1 ? &o : NULL, site).id);
+              flags & 32 ? ebb__region_open_apart(cx, o, site).id
+                         : ebb_region_open_at(cx, flags & 1 ? o : NULL, site).id);
 }
 
 static void do_close(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {

@@ -3,6 +3,7 @@
 #include "loop/loop.h"
 
 #include "base/alloc.h"
+#include "base/opts.h"
 #include "kernel/lane.h"
 #include "loop/handle.h"
 #include "loop/process.h"
@@ -131,10 +132,10 @@ static void on_prepare(uv_prepare_t *uv) {
 
 /* ---- life -------------------------------------------------------------------------------------------------- */
 
-ebb_status ebb__loop_check_opts(const ebb_loop_opts *opts) {
-    if (opts == NULL || opts->runtime.allocator.fn == NULL) return EBB_ERR_INVALID;
-    if (opts->size != 0 && opts->size != sizeof *opts) return EBB_ERR_VERSION;
-    return EBB_OK;
+ebb_status ebb__loop_take_opts(ebb_loop_opts *o, const ebb_loop_opts *given) {
+    ebb_status st = EBB__OPTS_COPY(o, given);
+    if (st == EBB_OK) st = EBB__OPTS_INNER(&o->runtime);
+    return st == EBB_OK && o->runtime.allocator.fn == NULL ? EBB_ERR_INVALID : st;
 }
 
 static uint64_t read_clock(void *ctx) {
@@ -168,12 +169,13 @@ static ebb_status id_choose(uint8_t *id) {
 
 static ebb_status runtime_new(ebb_loop *l, const ebb_loop_opts *opts) {
     ebb_rt_opts rt = opts->runtime;
-    ebb_heap_opts heap = opts->heap != NULL ? *opts->heap : (ebb_heap_opts){0};
+    ebb_heap_opts heap;
+    ebb_status st = EBB__OPTS_COPY(&heap, opts->heap);
     rt.now = uv_hrtime();
     rt.runtime_id = l->id;
     rt.clock = read_clock;
     if (heap.clock == NULL) heap.clock = read_clock;
-    ebb_status st = ebb_rt_new(&rt, &l->rt);
+    if (st == EBB_OK) st = ebb_rt_new(&rt, &l->rt);
     if (st == EBB_OK) st = ebb_heap_setup(l->rt, &heap);
     if (st == EBB_OK) st = ebb_adopt(l->rt);
     if (st == EBB_OK) st = ebb_on_inbound(l->rt, ebb__loop_wake, l);
@@ -258,15 +260,16 @@ void ebb__loop_fini(ebb_loop *l, uv_close_cb closed) {
 }
 
 ebb_status ebb_attach(struct uv_loop_s *uv, const ebb_loop_opts *opts, ebb_loop **out) {
+    ebb_loop_opts o;
     *out = NULL;
-    ebb_status st = uv == NULL ? EBB_ERR_INVALID : ebb__loop_check_opts(opts);
+    ebb_status st = uv == NULL ? EBB_ERR_INVALID : ebb__loop_take_opts(&o, opts);
     if (st != EBB_OK) return st;
-    ebb_loop *l = ebb__alloc(&opts->runtime.allocator, sizeof *l);
+    ebb_loop *l = ebb__alloc(&o.runtime.allocator, sizeof *l);
     if (l == NULL) return EBB_ERR_NOMEM;
     memset(l, 0, sizeof *l);
-    st = ebb__loop_init(l, uv, opts);
+    st = ebb__loop_init(l, uv, &o);
     if (st == EBB_OK) *out = l;
-    else ebb__free(&opts->runtime.allocator, l, sizeof *l);
+    else ebb__free(&o.runtime.allocator, l, sizeof *l);
     return st;
 }
 

@@ -91,7 +91,7 @@ static inline uint64_t ebb__loop_now(ebb_loop *l) {
  * `l`, whose internal handles are then closed by libuv's next turn. */
 ebb_status ebb__loop_init(ebb_loop *l, uv_loop_t *uv, const ebb_loop_opts *opts);
 void ebb__loop_fini(ebb_loop *l, uv_close_cb closed);
-ebb_status ebb__loop_check_opts(const ebb_loop_opts *opts);
+ebb_status ebb__loop_take_opts(ebb_loop_opts *o, const ebb_loop_opts *given);
 /* Has a task, or an operation that somebody produces. */
 bool ebb__loop_is_busy(const ebb_loop *l);
 /* wire.c: has the wires send what they have. */

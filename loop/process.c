@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <signal.h>
 
+#include "base/opts.h"
 #include "future/promise.h"
 #include "kernel/reason.h"
 #include "loop/stream.h"
@@ -83,8 +84,7 @@ static void on_exit_of(uv_process_t *uv, int64_t code, int signum) {
 /* ---- starting one ------------------------------------------------------------------------------------------ */
 
 static ebb_status check(const ebb_process_opts *o, const ebb_stream *pipes) {
-    if (o == NULL || o->file == NULL) return EBB_ERR_INVALID;
-    if (o->size != 0 && o->size != sizeof *o) return EBB_ERR_VERSION;
+    if (o->file == NULL) return EBB_ERR_INVALID;
     for (int i = 0; i < 3; i++) {
         if (o->stdio[i] > EBB_STDIO_PIPE || (o->stdio[i] == EBB_STDIO_PIPE && pipes == NULL)) {
             return EBB_ERR_INVALID;
@@ -154,10 +154,12 @@ static ebb_status make(ebb_cx *cx, ebb_loop *l, const ebb_process_opts *o, const
 ebb_process ebb_process_spawn_at(ebb_cx *cx, ebb_stream pipes[3], const ebb_process_opts *opts,
                                  const char *site) {
     ebb__handle *h = NULL, *streams[3] = {NULL, NULL, NULL};
+    ebb_process_opts o;
     ebb_loop *l;
     ebb_status st = ebb__loop_admit(cx, &l);
-    if (st == EBB_OK) st = check(opts, pipes);
-    if (st == EBB_OK) st = make(cx, l, opts, site, streams, &h);
+    if (st == EBB_OK) st = EBB__OPTS_COPY(&o, opts);
+    if (st == EBB_OK) st = check(&o, pipes);
+    if (st == EBB_OK) st = make(cx, l, &o, site, streams, &h);
     for (int i = 0; pipes != NULL && i < 3; i++) {
         ebb_status none = st == EBB_OK ? EBB_ERR_INVALID : st;
         bool there = st == EBB_OK && streams[i] != NULL;

@@ -158,10 +158,11 @@ no_memory:
 }
 
 ebb_status ebb_loop_new(const ebb_loop_opts *opts, ebb_fiber_fn fn, void *arg, ebb_loop **out) {
+    ebb_loop_opts whole;
     *out = NULL;
-    ebb_status st = fn == NULL ? EBB_ERR_INVALID : ebb__loop_check_opts(opts);
+    ebb_status st = fn == NULL ? EBB_ERR_INVALID : ebb__loop_take_opts(&whole, opts);
     if (st != EBB_OK) return st;
-    ebb_loop *l = owner_new(opts, fn, arg);
+    ebb_loop *l = owner_new(&whole, fn, arg);
     if (l == NULL) return EBB_ERR_NOMEM;
     ebb__owner *o = l->owner;
     int code = uv_thread_create(&o->thread, thread_main, l);

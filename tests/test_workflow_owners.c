@@ -30,7 +30,7 @@ static void bad_options_are_refused_by_name_and_leave_nothing(void **state) {
     assert_int_equal(open_with(ww, (ebb_workflow_opts){.type = &odd_kind}), EBB_ERR_INVALID);
     assert_int_equal(open_with(ww, (ebb_workflow_opts){.type = p, .budget = EBB_FOREVER}), EBB_ERR_INVALID);
     assert_int_equal(open_with(ww, (ebb_workflow_opts){.type = p, .cancel_at = MS(2001)}), EBB_ERR_INVALID);
-    assert_int_equal(open_with(ww, (ebb_workflow_opts){.type = p, .size = 8}), EBB_ERR_VERSION);
+    assert_int_equal(open_with(ww, (ebb_workflow_opts){.type = p, .size = 3}), EBB_ERR_VERSION);
     assert_int_equal(open_with(ww, (ebb_workflow_opts){.type = p, .parent = closed}), EBB_ERR_CLOSED);
     assert_int_equal(open_with(ww, (ebb_workflow_opts){.type = p, .parent = gone}), EBB_ERR_STALE);
     assert_int_equal(open_with(ww, (ebb_workflow_opts){.type = p, .root = true, .parent = ww->world->root}),

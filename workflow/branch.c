@@ -63,7 +63,7 @@ static void on_overdue(void *arg, ebb_workflow wf) {
 
 static ebb_status open_workflow(ebb_cx *cx, ebb__branch *b) {
     const ebb__service *s = b->service;
-    ebb_workflow_opts wo = s->opts->shutdown;
+    ebb_workflow_opts wo = s->opts.shutdown;
     char name[EBB_MESSAGE_MAX + 1];
     snprintf(name, sizeof name, "%.24s%sloop %u", wo.name == NULL ? "" : wo.name, wo.name == NULL ? "" : " ",
              b->position);
@@ -271,7 +271,7 @@ static ebb_status stand_in(ebb_cx *cx, void *arg) {
 /* ---- starting --------------------------------------------------------------------------------------------- */
 
 static ebb_status set_up(ebb__service *s, ebb_cx *cx, uint32_t n) {
-    const ebb_allocator *a = &s->opts->loop.runtime.allocator;
+    const ebb_allocator *a = &s->opts.loop.runtime.allocator;
     ebb__wf *wf = NULL;
     ebb_status st = ebb__share_init(&s->share, *a, n + 1);
     if (st != EBB_OK) return st;
@@ -301,7 +301,7 @@ static ebb_status set_up(ebb__service *s, ebb_cx *cx, uint32_t n) {
 }
 
 static ebb_status start_threads(ebb__service *s) {
-    ebb_loop_opts opts = s->opts->loop;
+    ebb_loop_opts opts = s->opts.loop;
     opts.runtime.runtime_id = 0;
     ebb_status st = EBB_OK;
     for (uint32_t i = 0; st == EBB_OK && i < s->n; i++) {
@@ -367,7 +367,7 @@ static void add(ebb_workflow_report *r, const ebb_workflow_report *b) {
 }
 
 bool ebb__branches_end(ebb__service *s, ebb_workflow_report *r) {
-    const ebb_allocator *a = &s->opts->loop.runtime.allocator;
+    const ebb_allocator *a = &s->opts.loop.runtime.allocator;
     bool all = true;
     if (s->n == 0) return true;
     for (uint32_t i = 0; i < s->n; i++) {

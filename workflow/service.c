@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "base/alloc.h"
+#include "base/opts.h"
 
 typedef ebb__service service;
 
@@ -17,7 +18,7 @@ static void to_stderr(void *ctx, const char *text, size_t n) {
 }
 
 void ebb__service_explain(service *s, ebb_cx *cx, ebb_workflow wf) {
-    const ebb_service_opts *o = s->opts;
+    const ebb_service_opts *o = &s->opts;
     if (s->n > 0) uv_mutex_lock(&s->log);
     (void)ebb_workflow_explain(cx, wf, o->log != NULL ? o->log : to_stderr, o->log_ctx);
     if (s->n > 0) uv_mutex_unlock(&s->log);
@@ -35,14 +36,14 @@ static void note_request(service *s) {
 
 /* The hooks of the caller have the argument of the caller. */
 static void on_state(void *arg, ebb_workflow wf, ebb_workflow_state from, ebb_workflow_state to) {
-    const ebb_workflow_opts *o = &((service *)arg)->opts->shutdown;
+    const ebb_workflow_opts *o = &((service *)arg)->opts.shutdown;
     if (from == EBB_WF_IDLE) note_request(arg);
     if (o->on_state != NULL) o->on_state(o->arg, wf, from, to);
 }
 
 static void on_overdue(void *arg, ebb_workflow wf) {
     service *s = arg;
-    const ebb_workflow_opts *o = &s->opts->shutdown;
+    const ebb_workflow_opts *o = &s->opts.shutdown;
     ebb__service_explain(s, ebb_host(ebb_loop_runtime(s->loop)), wf);
     if (o->on_overdue != NULL) o->on_overdue(o->arg, wf);
 }
@@ -159,7 +160,7 @@ static void run_until_it_ends(service *s) {
 }
 
 static ebb_status open_shutdown(service *s, ebb_cx *cx) {
-    ebb_workflow_opts wo = s->opts->shutdown;
+    ebb_workflow_opts wo = s->opts.shutdown;
     if (wo.type == NULL) wo.type = &ebb_lifecycle_shutdown;
     wo.root = true;
     wo.parent = (ebb_region){0};
@@ -177,7 +178,7 @@ static uint32_t loops_of(const ebb_service_opts *o) {
 /* Loops that did start are stopped again if another does not. */
 static ebb_status start(service *s) {
     ebb_cx *cx = ebb_loop_cx(s->loop);
-    uint32_t n = loops_of(s->opts);
+    uint32_t n = loops_of(&s->opts);
     ebb_status st = open_shutdown(s, cx);
     s->starting = true;
     if (st == EBB_OK) st = listen_to(s, 0, SIGTERM);
@@ -237,10 +238,14 @@ static ebb_status set_up(service *s, const ebb_service_opts *opts) {
     return st;
 }
 
-static ebb_status check(const ebb_service_opts *opts, ebb_fiber_fn fn) {
-    if (opts->size != 0 && opts->size != sizeof *opts) return EBB_ERR_VERSION;
-    if (fn == NULL || opts->loop.runtime.allocator.fn == NULL) return EBB_ERR_INVALID;
-    return loops_of(opts) > EBB__SERVICE_LOOPS ? EBB_ERR_LIMIT : EBB_OK;
+static ebb_status take_opts(ebb_service_opts *o, const ebb_service_opts *given, ebb_fiber_fn fn) {
+    ebb_status st = EBB__OPTS_COPY(o, given);
+    if (st == EBB_OK) st = EBB__OPTS_INNER(&o->loop);
+    if (st == EBB_OK) st = EBB__OPTS_INNER(&o->loop.runtime);
+    if (st == EBB_OK) st = EBB__OPTS_INNER(&o->shutdown);
+    if (st != EBB_OK) return st;
+    if (fn == NULL || o->loop.runtime.allocator.fn == NULL) return EBB_ERR_INVALID;
+    return loops_of(o) > EBB__SERVICE_LOOPS ? EBB_ERR_LIMIT : EBB_OK;
 }
 
 uint32_t ebb_service_loop(ebb_cx *cx) {
@@ -249,22 +254,22 @@ uint32_t ebb_service_loop(ebb_cx *cx) {
 }
 
 int ebb_service_run(const ebb_service_opts *opts, ebb_fiber_fn fn, void *arg) {
-    if (opts == NULL) return EBB_EXIT_FAILED;
-    const ebb_allocator *a = &opts->loop.runtime.allocator;
-    ebb_status st = check(opts, fn);
+    ebb_service_opts o;
+    ebb_status st = take_opts(&o, opts, fn);
+    const ebb_allocator *a = &o.loop.runtime.allocator;
     service *s = st == EBB_OK ? ebb__alloc(a, sizeof *s) : NULL;
     ebb_exit status = EBB_EXIT_FAILED;
     bool gone = true;
     if (s != NULL) memset(s, 0, sizeof *s);
-    if (st == EBB_OK) st = s == NULL ? EBB_ERR_NOMEM : set_up(s, opts);
+    if (st == EBB_OK) st = s == NULL ? EBB_ERR_NOMEM : set_up(s, &o);
     if (st == EBB_OK) {
-        s->opts = opts;
+        s->opts = o;
         s->fn = fn;
         s->arg = arg;
-        status = run(s, opts);
+        status = run(s, &o);
         gone = leave(s);
-    } else if (st != EBB_ERR_VERSION && opts->report != NULL) {
-        *opts->report = (ebb_workflow_report){.status = st};
+    } else if (o.report != NULL) {
+        *o.report = (ebb_workflow_report){.status = st};
     }
     if (gone && s != NULL) ebb__free(a, s, sizeof *s);
     return (int)status;

@@ -27,7 +27,7 @@ typedef struct ebb__order {
 struct ebb__service {
     uv_loop_t uv;
     uv_signal_t signals[EBB__SIGNALS];
-    const ebb_service_opts *opts;
+    ebb_service_opts opts;
     ebb_loop *loop;
     ebb_workflow shutdown;
     bool asked, forced; /* by a signal */

@@ -2,6 +2,7 @@
 
 #include <assert.h>
 
+#include "base/opts.h"
 #include "kernel/cascade.h"
 #include "kernel/reason.h"
 #include "kernel/record.h"
@@ -133,8 +134,6 @@ ebb_region ebb_workflow_operator_region(ebb_cx *cx, ebb_workflow workflow) {
 /* ---- open ---------------------------------------------------------------------------------------------- */
 
 static ebb_status opts_check(const ebb_workflow_opts *o) {
-    if (o == NULL) return EBB_ERR_INVALID;
-    if (o->size != 0 && o->size != sizeof *o) return EBB_ERR_VERSION;
     if (o->type == NULL || o->type->name == NULL || o->type->name[0] == 0) return EBB_ERR_INVALID;
     uint64_t budget = o->budget != 0 ? o->budget : o->type->budget;
     if (budget == 0 || budget > EBB__WF_MOST || o->cancel_at > budget) return EBB_ERR_INVALID;
@@ -211,10 +210,12 @@ ebb_workflow ebb_workflow_open_at(ebb_cx *cx, const ebb_workflow_opts *opts, con
     return ebb__workflow_open_under(cx, opts, 0, site);
 }
 
-ebb_workflow ebb__workflow_open_under(ebb_cx *cx, const ebb_workflow_opts *opts, uint64_t number,
+ebb_workflow ebb__workflow_open_under(ebb_cx *cx, const ebb_workflow_opts *given, uint64_t number,
                                       const char *site) {
     ebb_rt *rt = ebb__rt_of(cx);
-    ebb_status st = opts_check(opts);
+    ebb_workflow_opts whole, *opts = &whole;
+    ebb_status st = EBB__OPTS_COPY(opts, given);
+    if (st == EBB_OK) st = opts_check(opts);
     if (st == EBB_OK) st = workflows_of(rt);
     if (st != EBB_OK) return (ebb_workflow){ebb__id_error(rt, st)};
     sweep(rt);

@@ -12,8 +12,13 @@
 extern "C" {
 #endif
 
+/* The version of these headers. CMake, pkg-config and the soname take theirs from here. */
 #define EBB_VERSION_MAJOR 0
-#define EBB_VERSION_MINOR 1
+#define EBB_VERSION_MINOR 2
+#define EBB_VERSION_PATCH 0
+
+/* The version of the library that runs: "0.2.0". The string is static. */
+const char *ebb_version(void);
 
 /* The contract that this build implements. It stands in every trace, journal and fixture. */
 #define EBB_CONTRACT "ebb-cancel-v2"
@@ -26,12 +31,26 @@ extern "C" {
 
 /* Zero is success, EBB_PENDING is "poll again", everything negative is an end that is not success.
  * A task may return any negative value of its own below -1000. */
-typedef enum ebb_status {
+typedef enum ebb_status
+#ifdef __cplusplus
+    : int /* else a status of the application's own is out of the enum's range */
+#endif
+{
 #define EBB_STATUS(name, value, text) name = (value),
 #include <ebb/status.def>
 #undef EBB_STATUS
     EBB_STATUS_USER = -1000
 } ebb_status;
+
+/* Structs of options, as ebb_rt_opts. A field that is 0 has its default, so an initializer names what it changes. The
+ * first field, `size`, says with which version of the struct a program was compiled:
+ *  - 0: the version of the library that runs. Enough for a program that is linked with libebb.a, or compiled again
+ *    with each new libebb.so.
+ *  - sizeof the struct: the library may be older or newer. If it is newer, fields that the program does not have get
+ *    their default. If it is older, and the program sets a field that the library does not know, the call fails with
+ *    EBB_ERR_VERSION and changes nothing; fields that it leaves 0 do not matter.
+ *  - Not a multiple of the struct's alignment, or over 4096: EBB_ERR_VERSION.
+ * Structs inside of such a struct (ebb_loop_opts.runtime) have a size too, which may not be above this version's. */
 
 /* "EBB_ERR_CLOSED" and its one-line meaning. Never NULL; a status of the user's own is named
  * "EBB_USER" . The strings are static. */

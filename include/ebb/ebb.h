@@ -15,6 +15,10 @@
 #include <ebb/trace.h>
 #include <ebb/workflow.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 static inline void *ebb_libc_realloc(void *ctx, void *ptr, size_t old_size, size_t new_size) {
     (void)ctx;
     (void)old_size;
@@ -25,7 +29,12 @@ static inline void *ebb_libc_realloc(void *ctx, void *ptr, size_t old_size, size
 
 /* realloc and free as an ebb_allocator. */
 static inline ebb_allocator ebb_libc_allocator(void) {
-    return (ebb_allocator){ebb_libc_realloc, NULL};
+    ebb_allocator a = {ebb_libc_realloc, NULL};
+    return a;
 }
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -70,16 +70,21 @@ typedef struct ebb_value {
 } ebb_value;
 
 static inline ebb_value ebb_none(void) {
-    return (ebb_value){NULL, {NULL}};
+    ebb_value v = {NULL, {NULL}};
+    return v;
 }
 static inline ebb_value ebb_int(int64_t i) {
-    return (ebb_value){NULL, {.i = i}};
+    ebb_value v = {NULL, {NULL}};
+    v.as.i = i;
+    return v;
 }
 static inline ebb_value ebb_pointer(void *p) { /* borrowed: it stays its owner's */
-    return (ebb_value){NULL, {p}};
+    ebb_value v = {NULL, {p}};
+    return v;
 }
 static inline ebb_value ebb_owned(const ebb_type *type, void *p) { /* moved: `type->free` will be called */
-    return (ebb_value){type, {p}};
+    ebb_value v = {type, {p}};
+    return v;
 }
 
 /* A zeroed object of the heap, held by the region of cx until it is moved into a value that a future takes,

@@ -321,8 +321,8 @@ ebb_task ebb_spawn_opts_at(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void
                            const ebb_task_opts *opts, const char *site);
 
 /* A task whose outcome is kept until it is joined or its region is freed (by join, or with its parent). */
-#define ebb_start(cx, region, poll, state)                                                                   \
-    ebb_spawn_with((cx), (region), (poll), (state), &(ebb_task_opts){.keep = true})
+#define ebb_start(cx, region, poll, state) ebb_start_at((cx), (region), (poll), (state), EBB_SITE)
+ebb_task ebb_start_at(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state, const char *site);
 
 /* Waits for a kept task and returns its outcome. A poll operation and a checkpoint, like
  * ebb_region_join. One waiter at a time, else EBB_ERR_BUSY: as long as the task that asked first still
