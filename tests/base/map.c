@@ -1,5 +1,5 @@
 /* The hash map and the text builder of base/. */
-#include "trace_build.h"
+#include "tests/support/trace_build.h"
 
 #include "base/map.h"
 #include "base/text.h"

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the fixtures, and broken copies of them.
 
-usage: test_fixtures.py EBB EBB-MUTANT
+usage: fixtures.py EBB EBB-MUTANT
 
 A fixture that is not right must say in which field; one that does not hold must print everything
 that is needed to look into it.

@@ -1,4 +1,4 @@
-"""`ebb lab` from outside, and the planted bugs: test_lab_cli.py PATH-OF-EBB PATH-OF-EBB-MUTANT.
+"""`ebb lab` from outside, and the planted bugs: lab.py PATH-OF-EBB PATH-OF-EBB-MUTANT.
 
 For each oracle the mutant has a bug that this oracle is there to find. Exploring must find it, by that
 oracle and no other, within 10,000 schedules; what is written must fail in the same way with the bug and

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """`ebb journal`: what the lab records replays to the same bytes, also by another compiler's build.
 
-usage: test_replay_cli.py EBB [OTHER_EBB...]
+usage: replay.py EBB [OTHER_EBB...]
 
 OTHER_EBB is used if it is there and newer than the sources it was built from.
 """

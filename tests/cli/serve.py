@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """`ebb serve`: what it gives, what it refuses, that it streams, and how it stops.
 
-usage: test_serve.py EBB [CLASS[.TEST]...]
+usage: serve.py EBB [CLASS[.TEST]...]
 """
 import collections
 import contextlib
@@ -19,9 +19,10 @@ import time
 import unittest
 from pathlib import Path
 
-import h2raw
-from http_world import PATIENCE_S, is_sanitized
-from signals import tell
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "http"))
+import h2raw  # noqa: E402
+from http_world import PATIENCE_S, is_sanitized  # noqa: E402
+from signals import tell  # noqa: E402
 
 MIB = 1 << 20
 BIG = 50 * MIB
@@ -230,7 +231,7 @@ class Arguments(unittest.TestCase):
 
     def test_directories_that_are_none(self):
         self.assert_refused(r"^ebb: can't serve /nowhere/at/all: no such file or directory\n$", "/nowhere/at/all")
-        self.assert_refused(r"^ebb: can't serve .*test_serve.py: not a directory\n$", str(Path(__file__).resolve()))
+        self.assert_refused(r"^ebb: can't serve .*serve.py: not a directory\n$", str(Path(__file__).resolve()))
         self.assert_refused(r"^ebb: serve takes a directory\n$", "--port", "0")
         self.assert_refused(r"^ebb: serve takes one directory: a or b\n$", "a", "b")
 

@@ -1,4 +1,4 @@
-"""`ebb trace` from outside: test_trace_cli.py PATH-OF-EBB.
+"""`ebb trace` from outside: trace.py PATH-OF-EBB.
 
 The files are written here, by a second implementation of docs/trace.md, so that the two check each
 other."""

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the examples as a newcomer would.
 
-usage: test_examples.py EBB HTTP_TEST_SERVER EXAMPLE...
+usage: examples.py EBB HTTP_TEST_SERVER EXAMPLE...
 """
 import contextlib
 import os
@@ -20,16 +20,17 @@ import unittest
 import zlib
 from pathlib import Path
 
-import h2raw
-import http_world
-from signals import is_asleep, tell
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "http"))
+import h2raw  # noqa: E402
+import http_world  # noqa: E402
+from signals import is_asleep, tell  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 EBB = ""
 HTTP_SERVER = ""
 PROGRAMS = {}
 
-# These run until they are told to stop; test_service.py has service.
+# These run until they are told to stop; service.py has service.
 HTTP = {"proxy", "upload", "web"}
 SERVERS = {"echo", "greeter", "service"} | HTTP
 REAL_TIME = {"embed", "fanout", "pipeline", "publish"}  # these run on the clock of the machine
@@ -590,7 +591,7 @@ class Docs(unittest.TestCase):
 
     def test_name_only_tests_that_there_are(self):
         page = (ROOT / "docs" / "http.md").read_text(encoding="utf-8")
-        source = "".join(path.read_text(encoding="utf-8") for path in Path(__file__).parent.glob("test_http*.py"))
+        source = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests" / "http").glob("*.py"))
         there = {"%s.%s" % (name, test) for name, body in
                  re.findall(r"^class (\w+)\b(.*?)(?=^\S|\Z)", source, re.MULTILINE | re.DOTALL)
                  for test in re.findall(r"def (test_\w+)", body)}

@@ -2,7 +2,7 @@
  * or it has returned and runs what callbacks have deferred. */
 #include <stdlib.h>
 
-#include "tests/two_worlds.h"
+#include "tests/support/two_worlds.h"
 
 /* ---- ended by another thread, while the runner is abandoned -------------------------------------------------- */
 

@@ -1,5 +1,5 @@
 /* Bounded queues between two runtimes: order, backpressure, fairness, cancels, ends. */
-#include "tests/two_worlds.h"
+#include "tests/support/two_worlds.h"
 
 enum { CAPACITY = 2 };
 

@@ -1,6 +1,6 @@
 /* Bridges in the lab: every order in which the two sides run, their letters arrive, tasks are cancelled and
  * either side closes. Items arrive once, in the order in which they were sent, and nobody waits for ever. */
-#include "tests/peer_lab.h"
+#include "tests/future/peer_lab.h"
 
 enum { SENDERS = 3, RECEIVERS = 3, EACH = 3, CAPACITY = 2, STEPS = 4 };
 

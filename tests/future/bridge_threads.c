@@ -1,6 +1,6 @@
 /* Bridges between two threads: all items arrive, in order, with tasks that are cancelled and sides that close
  * at any moment. */
-#include "tests/peer_threads.h"
+#include "tests/future/peer_threads.h"
 
 enum { ITEMS = SLOW_BUILD ? 100000 : 1000000, LIVES = SLOW_BUILD ? 300 : 2000, WALKERS = 3 };
 

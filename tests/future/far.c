@@ -1,5 +1,5 @@
 /* Regions with a child on another runtime. */
-#include "tests/two_worlds.h"
+#include "tests/support/two_worlds.h"
 
 /* A region of a with a task in it that opens a far region and awaits it. */
 typedef struct family {

@@ -1,7 +1,7 @@
 /* Far regions in the lab: a region with children on two other runtimes is closed, cancelled and forced while
  * they finish, fail or take no notice, and while their own runtimes shut down. It closes after its children,
  * no child is told before it, and what is said only gets stronger. */
-#include "tests/peer_lab.h"
+#include "tests/future/peer_lab.h"
 
 enum { CHILDREN = 3, RUNTIMES = 3 };
 

@@ -1,6 +1,6 @@
 /* A region with children on three other threads, cancelled from a fifth thread, again and again: it closes
  * every time, and in the traces every parent is cancelled before its children. */
-#include "tests/peer_threads.h"
+#include "tests/future/peer_threads.h"
 
 enum { CHILDREN = 3, ROUNDS = 10000 };
 

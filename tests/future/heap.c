@@ -1,5 +1,5 @@
 /* Cells and pages, what is freed and when, limits and statistics. */
-#include "tests/heap_world.h"
+#include "tests/future/heap_world.h"
 
 /* Types of any size; objects refer to theirs. */
 static const ebb_type *type_of(size_t size) {

@@ -5,7 +5,7 @@
  * is read from the heap itself, so whatever was freed too early or written over is met on the way. When
  * everything has come to rest, what was not met must have been freed, each once. EBB_HEAP_SEED and
  * EBB_HEAP_EPISODES choose what and how much; with EBB_HEAP_SOAK it goes on for EBB_SOAK_SECONDS. */
-#include "tests/heap_world.h"
+#include "tests/future/heap_world.h"
 
 #include <stdio.h>
 #include <time.h>

@@ -1,6 +1,6 @@
 /* What changes while a collection is under way: nothing that can be reached may be lost, wherever it is moved
  * between two steps. */
-#include "tests/heap_world.h"
+#include "tests/future/heap_world.h"
 
 /* Members that a collection looks at before those that were made earlier: so it is still at its roots. */
 static void crowd(heap_world *w) {

@@ -1,6 +1,6 @@
 /* Four runtimes on four threads, each with its own heap, which they collect while they cancel, settle and let
  * go of each other's futures. For Clang's ThreadSanitizer: there is no suppression for any of this. */
-#include "tests/heap_world.h"
+#include "tests/future/heap_world.h"
 
 #include <pthread.h>
 #include <sched.h>

@@ -1,6 +1,6 @@
-/* The verifier: what is planted, it finds. Built twice: tests/extra/heap.cmake links it with the library that
+/* The verifier: what is planted, it finds. Built twice: tests/future/tests.cmake links it with the library that
  * has planted bugs, where a collection forgets a root. */
-#include "tests/heap_world.h"
+#include "tests/future/heap_world.h"
 
 static void expect(heap_world *w, const char *what) {
     char text[160] = "";

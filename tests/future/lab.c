@@ -3,7 +3,7 @@
  * happens as it is heard, so it knows the end whatever the order was.
  *
  * usage: test_future_lab [SCHEDULES [SEED]] */
-#include "tests/future/stage.h"
+#include "tests/future/stage/stage.h"
 #include "tests/support/future_world.h"
 
 #include <stdlib.h>

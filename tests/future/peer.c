@@ -1,5 +1,5 @@
 /* Handles to runtimes, and futures of one runtime that another waits for. */
-#include "tests/two_worlds.h"
+#include "tests/support/two_worlds.h"
 
 /* A future of b, and what the other side may have of it. */
 typedef struct export {

@@ -1,6 +1,6 @@
 /* A runtime is freed at any moment, in the lab, while another imports from it, has a region on it, sends to
  * it and receives from it, and it does the same. Whoever waits for it hears of its end; nothing is leaked. */
-#include "tests/peer_lab.h"
+#include "tests/future/peer_lab.h"
 
 /* The runtime that is freed is not the lab's: the scenario's steps run it. */
 enum { STEPS = 14, FREED = 9 };

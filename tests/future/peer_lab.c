@@ -1,6 +1,6 @@
 /* Imports in the lab: a future ends on one runtime and is cancelled on another, in every order. What is seen
  * there is what happened here; each word that somebody owns is freed once; no region waits for ever. */
-#include "tests/peer_lab.h"
+#include "tests/future/peer_lab.h"
 
 enum { IMPORTS = 4, WORDS = 4096 };
 

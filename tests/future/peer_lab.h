@@ -15,7 +15,7 @@
 
 #include <ebb/ebb.h>
 
-#include "tests/replay_run.h"
+#include "tests/support/replay_run.h"
 
 /* One a runtime, in the scenario's state: they live until the runtimes are freed. */
 typedef struct lab_peer {

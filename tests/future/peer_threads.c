@@ -1,6 +1,6 @@
 /* Imports on real threads: a future ends on its own thread, is cancelled by the importer and by a third
  * thread, and runtimes are freed meanwhile. Each word that somebody owns is freed once. */
-#include "tests/peer_threads.h"
+#include "tests/future/peer_threads.h"
 
 enum { ROUNDS = SLOW_BUILD ? 2000 : 10000, LIVES = SLOW_BUILD ? 150 : 1000, EACH = 8 };
 

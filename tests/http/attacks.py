@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Attacks on the HTTP server, beside a well-behaved client that must not notice.
 
-usage: test_http_attacks.py SERVER ATTACKER [TEST...]
+usage: attacks.py SERVER ATTACKER [TEST...]
 
 Of each attack: every request of the good client succeeds, from the attacker's address and from another; its p99 is
 at most 5 times what it was just before (and what is below 0.2 ms counts as that), and so is its mean; who comes
@@ -18,7 +18,7 @@ import time
 import unittest
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).with_name("http_attacks")))
+sys.path.insert(0, str(Path(__file__).with_name("attacks")))
 import floods  # noqa: E402
 import h2raw  # noqa: E402
 import malformed  # noqa: E402

@@ -1,5 +1,5 @@
 /* A body as a whole, on both sides and from every kind of handler; and events of which the length is told. */
-#include "tests/raw_server.h"
+#include "tests/http/raw_server.h"
 
 enum { MOST = 1000 };
 

@@ -4,7 +4,7 @@
 #include <openssl/evp.h>
 
 #include "http/calm.h"
-#include "tests/trace_build.h"
+#include "tests/support/trace_build.h"
 
 /* How many single tokens there are at this time. */
 static uint32_t drain(ebb__bucket *b, uint64_t now, uint32_t most, uint32_t per_second) {

@@ -1,5 +1,5 @@
 /* A client's calls: what is sent, what comes back, and what is said when it does not. */
-#include "tests/http_client_world.h"
+#include "tests/support/http_client_world.h"
 
 /* ---- fetch --------------------------------------------------------------------------------------------- */
 

@@ -9,8 +9,8 @@
 #include <netinet/in.h>
 #include <semaphore.h>
 
-#include "tests/raw_server.h"
-#include "tests/tls_certificates.h"
+#include "tests/http/raw_server.h"
+#include "tests/http/tls_certificates.h"
 
 enum { ADDRESSES = 16, STEP_MS = 250 };
 

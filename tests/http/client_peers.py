@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Our client against servers that are not ours, and the proxy between real ones.
 
-usage: test_http_client.py HTTP_TEST_CLIENT HTTP_TEST_SERVER PROXY [TEST...]
+usage: client_peers.py HTTP_TEST_CLIENT HTTP_TEST_SERVER PROXY [TEST...]
 """
 import contextlib
 import http.client

@@ -1,5 +1,5 @@
 /* Requests that were not processed are sent again by the client itself, and no others. The server is the test. */
-#include "tests/raw_server.h"
+#include "tests/http/raw_server.h"
 
 enum { DATA = 0, TRIES = 4 };
 enum { INTERNAL_ERROR = 2, REFUSED_STREAM = 7 };

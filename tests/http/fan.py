@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """SIGTERM to a server under load whose handlers fan out.
 
-usage: test_http_fan.py SERVER EBB
+usage: fan.py SERVER EBB
 
 /fan waits until the service was asked to stop. Only then it opens a region, spawns tasks there that wait for timers
 or ask another server, and joins it: everything that it begins is begun after the close. Every request in flight must

@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "http/fields.h"
-#include "tests/trace_build.h"
+#include "tests/support/trace_build.h"
 
 #define TEXT(text) (text), strlen(text)
 

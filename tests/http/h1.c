@@ -1,5 +1,5 @@
 /* HTTP/1.1 on the wire: what our server takes, what it refuses, and how it answers, byte by byte. */
-#include "tests/raw_peer.h"
+#include "tests/http/raw_peer.h"
 
 /* ---- a server with a few things to ask for -------------------------------------------------------------------- */
 

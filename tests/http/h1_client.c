@@ -1,6 +1,6 @@
 /* HTTP/1.1 on the wire, our client's side: what it sends, what it takes for an answer, and when it uses a
  * connection again. The server is the test itself, byte by byte. */
-#include "tests/raw_peer.h"
+#include "tests/http/raw_peer.h"
 
 typedef struct site {
     loop_world *w;

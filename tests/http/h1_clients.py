@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """HTTP/1.1 and 1.0 as clients that people have meet it: curl, h2load and Python's own. What no client would send is
-in test_http1.c.
+in h1.c.
 
-usage: test_http1.py SERVER [CLASS[.TEST]...]
+usage: h1_clients.py SERVER [CLASS[.TEST]...]
 """
 import http.client
 import json

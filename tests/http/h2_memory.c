@@ -1,6 +1,6 @@
 /* HTTP/2 on the wire, with the n-th allocation of the server failing, and with all from the n-th on, for each n: every
  * request that is not taken is reset, or its connection ends. No peer waits in vain. */
-#include "tests/raw_peer.h"
+#include "tests/http/raw_peer.h"
 
 enum {
     DATA = 0,

@@ -1,6 +1,6 @@
 /* Closed streams of HTTP/2: what is remembered of them. */
 #include "http/h2_past.h"
-#include "tests/trace_build.h"
+#include "tests/support/trace_build.h"
 
 static void ids_past_the_last_are_idle(void **state) {
     ebb__h2_past p = {0};

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What becomes of handlers when streams and connections end.
 
-usage: test_http.py SERVER [ID...]
+usage: handlers_end.py SERVER [ID...]
 
 An ID is one of IT-01 to IT-06, AS-01, AS-02; without one all are run. Clients are real where one can do it
 (curl, nghttp, Node), else h2raw.

@@ -1,7 +1,7 @@
 """The server of the HTTP tests as a process: what it says, what it counts, how it ends.
 
     server = http_world.Server(PROGRAM, "--limit", "streams=2")
-    server.wait_for("closed", "7")               # an event of the handler with the id 7; see tests/http_server.c
+    server.wait_for("closed", "7")               # an event of the handler with the id 7; see tests/http/programs/server.c
     server.stop()                                # SIGTERM; AssertionError unless it ends with 0 and said nothing wrong
 """
 import collections
@@ -19,7 +19,9 @@ import unittest
 from pathlib import Path
 
 import h2raw
-from signals import tell
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+from signals import tell  # noqa: E402
 
 PATIENCE_S = 60  # for what takes milliseconds on an idle machine
 KINDS = ("f", "p", "u")  # a fiber, a poll function, a function that returns a future

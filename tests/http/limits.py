@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Every limit of the HTTP/2 server: at it all is well, one past it is what ebb/http.h says.
 
-usage: test_http_limits.py SERVER [CLASS[.TEST]...]
+usage: limits.py SERVER [CLASS[.TEST]...]
 """
 import json
 import sys

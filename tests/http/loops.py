@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A service on several loops: one address, one shutdown, one log. And a server without descriptors.
 
-usage: [EBB_SHUTDOWN_ROUNDS=N] test_http_loops.py SERVER EBB [TEST...]
+usage: [EBB_SHUTDOWN_ROUNDS=N] loops.py SERVER EBB [TEST...]
 """
 import collections
 import http.client
@@ -15,10 +15,10 @@ import tempfile
 import time
 
 from http_world import PATIENCE_S, Server, WithServer, run_tests
-from test_http_shutdown import ROUNDS, Client1, Client2, ClientAnew, WithLoad
+from shutdown import ROUNDS, Client1, Client2, ClientAnew, WithLoad
 
 FEW_FDS = 48
-COUNTS = (1, 2) if ROUNDS > 1 else (2,)  # one loop by itself is for tests/test_loop_listen.c, and for the soak
+COUNTS = (1, 2) if ROUNDS > 1 else (2,)  # one loop by itself is for tests/loop/listen.c, and for the soak
 EXIT_FAILED, EXIT_FORCED = 1, 4
 
 

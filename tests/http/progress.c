@@ -2,7 +2,7 @@
 #include "http/progress.h"
 
 #include "http/room.h"
-#include "tests/trace_build.h"
+#include "tests/support/trace_build.h"
 
 enum { RATE = 500 };
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What a well-behaved client keeps of its requests while others attack the HTTP server.
 
-usage: test_http_rates.py SERVER ATTACKER [TEST...]
+usage: rates.py SERVER ATTACKER [TEST...]
 
 The server has one core; the client and the attackers share another, and the client goes first there. Beside one
 attacker the client gets at least 80 % of the requests through that it gets through when nobody attacks, beside ten
@@ -14,7 +14,7 @@ import sys
 import unittest
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).with_name("http_attacks")))
+sys.path.insert(0, str(Path(__file__).with_name("attacks")))
 import floods  # noqa: E402
 from http_world import Server, is_sanitized  # noqa: E402
 from under_attack import SERVER_CORE, GoodClient, attackers, go_first, kept  # noqa: E402

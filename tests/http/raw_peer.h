@@ -7,7 +7,7 @@
 #ifndef EBB_TESTS_RAW_PEER_H
 #define EBB_TESTS_RAW_PEER_H
 
-#include "tests/loop_world.h"
+#include "tests/support/loop_world.h"
 
 #include <arpa/inet.h>
 #include <ebb/http.h>

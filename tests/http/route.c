@@ -3,7 +3,7 @@
 #include <time.h>
 
 #include "http/route.h"
-#include "tests/trace_build.h"
+#include "tests/support/trace_build.h"
 
 /* Handlers are told apart by their arguments only: none of them is ever called here. */
 static ebb_status a_fiber(ebb_cx *cx, ebb_http *x, void *arg) {

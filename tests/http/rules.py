@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Rules of HTTP/2 that nghttp2 leaves to its user, and what follows for a peer that breaks one.
 
-usage: test_http_rules.py SERVER [CLASS[.TEST]...]
+usage: rules.py SERVER [CLASS[.TEST]...]
 """
 import select
 import socket

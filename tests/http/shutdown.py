@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """SIGTERM loses no request of a client that keeps the rules of its protocol.
 
-usage: [EBB_SHUTDOWN_ROUNDS=N] test_http_shutdown.py SERVER [TEST...]
+usage: [EBB_SHUTDOWN_ROUNDS=N] shutdown.py SERVER [TEST...]
 
 A connection that closes takes what is on its way: in HTTP/2 until the peer has answered the PING behind the first
 GOAWAY, in HTTP/1 one more request, whose response says `connection: close`; for a second at most.

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """The HTTP server under load for a while: nothing is leaked, and nothing is answered after a cancel.
 
-usage: http_soak.py SERVER ST-01 SECONDS          1000 requests at a time, a third of them cancelled
-       http_soak.py SERVER ST-02 SECONDS          connections that open and close: as many as 100 a second are,
+usage: soak.py SERVER ST-01 SECONDS          1000 requests at a time, a third of them cancelled
+       soak.py SERVER ST-02 SECONDS          connections that open and close: as many as 100 a second are,
                                                   for longer if the machine is busy with something else
-       http_soak.py SERVER http_memory REQUESTS STORM
+       soak.py SERVER http_memory REQUESTS STORM
                                                   as many requests and as many that are cancelled, twice: the
                                                   second time takes no more memory. STORM is bench-http-storm
 """

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Peers that stall: a server has bounds for what they hold, and everybody else is served.
 
-usage: test_http_stalled.py SERVER EBB [--full] [CLASS[.TEST]...]
+usage: stalled.py SERVER EBB [--full] [CLASS[.TEST]...]
 
 --full: the crowd is 310 connections of 100 streams, not 40.
 """
@@ -18,7 +18,7 @@ import time
 import unittest
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).with_name("http_attacks")))
+sys.path.insert(0, str(Path(__file__).with_name("attacks")))
 import h2raw  # noqa: E402
 from http_world import KINDS, PATIENCE_S, PINGS_ALLOWED, RESETS_ALLOWED, WithServer, is_sanitized  # noqa: E402
 from under_attack import ANEW_MOST_US, GoodClient, Peak  # noqa: E402

@@ -1,5 +1,5 @@
 /* TLS: handshakes, bytes, and what is neither. OpenSSL's memory is counted, and fails on demand. */
-#include "tests/tls_ends.h"
+#include "tests/http/tls_ends.h"
 
 enum { TOTAL = 1 << 20 };
 

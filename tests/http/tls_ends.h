@@ -7,8 +7,8 @@
 #include <openssl/ssl.h>
 
 #include "http/tls.h"
-#include "tests/tls_certificates.h"
-#include "tests/trace_build.h"
+#include "tests/http/tls_certificates.h"
+#include "tests/support/trace_build.h"
 
 /* One of `tls` and `raw` is there. */
 typedef struct end {

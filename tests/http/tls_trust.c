@@ -1,7 +1,7 @@
 /* TLS: with whom one speaks, and the files that say so. */
 #include <pthread.h>
 
-#include "tests/tls_ends.h"
+#include "tests/http/tls_ends.h"
 
 /* ---- whom one trusts ----------------------------------------------------------------------------------- */
 

@@ -1,6 +1,6 @@
 /* URLs: what is one of ours, and its parts. */
 #include "http/url.h"
-#include "tests/trace_build.h"
+#include "tests/support/trace_build.h"
 
 static const struct {
     const char *text;

@@ -2,7 +2,7 @@
  * everybody who can ask, in every place, after every verb. What has to come of it is computed from the rules
  * alone (docs/kernel.md, "Admission"), in the section "the rules". Every cell is a run of its own: its trace
  * is checked by the oracles, and its journal has to replay to the same trace. */
-#include "tests/replay_run.h"
+#include "tests/support/replay_run.h"
 
 #include <stdio.h>
 

@@ -1,9 +1,9 @@
 /* Units of work over their whole life: how they end after a close from above, what they begin inside
- * themselves meanwhile, and what the audit log has of that. tests/test_admission.c has the single answers. */
+ * themselves meanwhile, and what the audit log has of that. tests/kernel/admission.c has the single answers. */
 #include <stdlib.h>
 
 #include "tests/support/workflow_world.h"
-#include "tests/two_worlds.h"
+#include "tests/support/two_worlds.h"
 
 static ebb_region unit_in(world *w, ebb_region parent) {
     ebb_region_opts o = {.parent = parent, .policy = EBB_COLLECT, .unit = true};

@@ -1,6 +1,6 @@
 /* A runtime with a clock: spans that begin in the middle of a turn count from then, no timer fires early, and
  * since the readings are in the journal a replay agrees. Work is a poll that moves the clock. */
-#include "tests/replay_run.h"
+#include "tests/support/replay_run.h"
 
 #include <ebb/future.h>
 

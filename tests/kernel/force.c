@@ -197,8 +197,8 @@ static void assert_overrun(world *w, uint32_t round, uint64_t task, ebb_region r
     assert_int_equal(ev.region_id, r.id);
     assert_in_range(ev.time, start + 5000 * EBB_MS, start + 5500 * EBB_MS);
     text_after(w, &ev, site, sizeof site);
-    (void)snprintf(end, sizeof end, "test_force.c:%d", line);
-    assert_non_null(strstr(site, line == 0 ? "test_force.c:" : end));
+    (void)snprintf(end, sizeof end, "kernel/force.c:%d", line);
+    assert_non_null(strstr(site, line == 0 ? "kernel/force.c:" : end));
 }
 
 static void a_finalizer_that_overruns_is_abandoned_and_the_next_one_runs(void **state) {

@@ -64,7 +64,7 @@ static void what_a_task_leaves_reserved_is_a_leak_with_its_place(void **state) {
     ebb_blame who;
     assert_int_equal(ebb_region_leaked(w->host, r, 0, &who), EBB_OK);
     assert_int_equal(who.id, o->id.id);
-    assert_non_null(strstr(who.site, "test_obligations.c:"));
+    assert_non_null(strstr(who.site, "kernel/obligations.c:"));
     assert_int_equal(ebb_region_leaked(w->host, r, 1, &who), EBB_ERR_INVALID);
     char text[300];
     text_of(w, EBB_EV_OBLIGATION_LEAKED, o->id.id, text, sizeof text);

@@ -289,7 +289,7 @@ static void is_found(ebb_injection what, const char *text) {
 
 static void an_obligation_that_one_path_forgets_is_found_and_named(void **state) {
     (void)state;
-    is_found(injection(FORGETS), "obligation_leaked, from tests/test_inject.c:");
+    is_found(injection(FORGETS), "obligation_leaked, from tests/lab/inject.c:");
 }
 
 static void memory_that_one_path_keeps_is_found(void **state) {
@@ -311,7 +311,7 @@ static void one_that_waits_for_nobody_is_stuck(void **state) {
 
 static void work_that_ignores_a_cancel_is_left(void **state) {
     (void)state;
-    is_found(injection(IGNORES), "abandoned, from tests/test_inject.c:");
+    is_found(injection(IGNORES), "abandoned, from tests/lab/inject.c:");
 }
 
 static void a_check_that_does_not_agree_says_where(void **state) {

@@ -1,6 +1,6 @@
 /* A journal, replayed, gives the trace of the recorded run byte for byte. */
 #include "kernel/operation.h"
-#include "replay_run.h"
+#include "tests/support/replay_run.h"
 
 /* ---- a program with everything in it ------------------------------------------------------------ */
 

@@ -1,6 +1,6 @@
 /* A journal that is damaged, not whole, or not what happened: an error that says which operation, what
  * was expected and what was found; never a crash. */
-#include "replay_run.h"
+#include "tests/support/replay_run.h"
 
 #include "sched/replay.h"
 

@@ -1,6 +1,6 @@
 /* A journal of a run with futures replays to the same trace: servants are tasks like others, and their wakes,
  * timers and waits are inputs that the journal has. The oracles hold on the way. */
-#include "tests/replay_run.h"
+#include "tests/support/replay_run.h"
 
 #include <ebb/future.h>
 

@@ -1,7 +1,7 @@
 /* Admission of operations: every kind that a loop and HTTP have, asked for by everybody who can ask, in a plain region
  * and in a unit of work, after every verb. What has to come of it is computed from the rules alone (docs/kernel.md,
  * "Admission"). What was refused has had no effect: no file, no connection, no process, no call. */
-#include "tests/loop_world.h"
+#include "tests/support/loop_world.h"
 
 #include <arpa/inet.h>
 #include <ebb/http.h>

@@ -1,5 +1,5 @@
 /* Joining a host's loop: who keeps it going, who gets a turn, and how one leaves. */
-#include "tests/loop_world.h"
+#include "tests/support/loop_world.h"
 
 static ebb_loop_opts plain_opts(ebb_failing *memory) {
     memory->inner = ebb_libc_allocator();
@@ -248,14 +248,14 @@ static void closing_with_open_handles_says_which_and_where(void **state) {
     assert_int_equal(ebb_loop_close(w->loop, left, 8, &n), EBB_ERR_BUSY);
     assert_int_equal(n, 4);
     char where[64];
-    snprintf(where, sizeof where, "tests/test_loop_attach.c:%d", line);
+    snprintf(where, sizeof where, "tests/loop/attach.c:%d", line);
     assert_non_null(strstr(find_left(left, n, "tcp listener")->site, where));
     assert_int_equal(find_left(left, n, "tcp listener")->id, l.id);
     assert_int_equal(find_left(left, n, "tcp listener")->region.id, ebb_root(w->rt).id);
     assert_int_equal(find_left(left, n, "pipe")->id, s.id);
     assert_int_equal(find_left(left, n, "task")->id, t.id);
     assert_int_equal(find_left(left, n, "task")->region.id, w->region.id);
-    assert_non_null(strstr(find_left(left, n, "blocking")->site, "test_loop_attach.c"));
+    assert_non_null(strstr(find_left(left, n, "blocking")->site, "loop/attach.c"));
     assert_int_equal(ebb_loop_close(w->loop, left, 1, &n), EBB_ERR_BUSY); /* counts what does not fit */
     assert_int_equal(n, 4);
     assert_int_equal(ebb_loop_close(w->loop, NULL, 0, NULL), EBB_ERR_BUSY);

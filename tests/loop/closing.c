@@ -1,5 +1,5 @@
 /* A region that is closed takes no connections any more: accepts of its tasks end, those of others go on. */
-#include "tests/loop_world.h"
+#include "tests/support/loop_world.h"
 
 /* A server as most are: it accepts until that fails. */
 typedef struct server {

@@ -1,5 +1,5 @@
 /* Listening, accepting, connecting; and connections that come too late for whoever wanted them. */
-#include "tests/loop_world.h"
+#include "tests/support/loop_world.h"
 
 static ebb_listener listen_tcp(loop_world *w, ebb_address *at) {
     *at = (ebb_address){"127.0.0.1", 0};

@@ -1,5 +1,5 @@
 /* Files, names and blocking work: what runs in libuv's threads and can't be stopped there. */
-#include "tests/loop_world.h"
+#include "tests/support/loop_world.h"
 
 static ebb_file open_file(loop_world *w, const char *name, int flags) {
     ebb_value v;

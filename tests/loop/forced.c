@@ -1,6 +1,6 @@
 /* What a forced region leaves behind: the operation is named, with the line where it began, and never a task of
  * the runtime's own. What ends in time is not left behind. */
-#include "tests/loop_world.h"
+#include "tests/support/loop_world.h"
 
 #include <ebb/workflow.h>
 
@@ -33,7 +33,7 @@ static ebb_status waits_for_it(ebb_cx *cx, void *arg) {
     char bytes[8];
     if (s->what == BLOCKING) {
         ebb_future *f = ebb_blocking(cx, blocks, s);
-        snprintf(s->site, sizeof s->site, "tests/test_loop_forced.c:%d", __LINE__ - 1);
+        snprintf(s->site, sizeof s->site, "tests/loop/forced.c:%d", __LINE__ - 1);
         s->ready = true;
         return ebb_await(cx, f, NULL);
     }
@@ -146,7 +146,7 @@ static void a_process_that_there_is_no_time_for_is_named(void **state) {
     while (!scene_closed(&s)) loop_turns(s.w, 1);
     assert_int_equal(ebb_region_report(s.w->cx, s.region, &report), EBB_OK);
     assert_int_equal(traced(s.w->rt, EBB_EV_OPERATION_ABANDONED, text, sizeof text), 1);
-    assert_non_null(strstr(text, "process /bin/sh, begun at tests/test_loop_forced.c:"));
+    assert_non_null(strstr(text, "process /bin/sh, begun at tests/loop/forced.c:"));
     assert_int_equal(report.abandoned, 1);
     assert_int_equal(ebb_trace_start(s.w->rt, 0), EBB_OK);
     assert_int_equal(ebb_region_join(s.w->cx, s.region), EBB_CANCELLED);
@@ -221,7 +221,7 @@ static ebb_status starts_it(ebb_cx *cx, void *arg) {
     ebb_stream io[3];
     char heard[8];
     ebb_process p = ebb_process_spawn(cx, io, &o);
-    snprintf(s->site, sizeof s->site, "tests/test_loop_forced.c:%d", __LINE__ - 1);
+    snprintf(s->site, sizeof s->site, "tests/loop/forced.c:%d", __LINE__ - 1);
     s->pid = ebb_process_pid(cx, p);
     assert_int_equal(ebb_await(cx, ebb_stream_read(cx, io[1], heard, sizeof heard), NULL), EBB_OK);
     s->ready = true;

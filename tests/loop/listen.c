@@ -1,6 +1,6 @@
 /* Listeners when descriptors run out, and when they are drained. */
 #define _GNU_SOURCE
-#include "tests/loop_world.h"
+#include "tests/support/loop_world.h"
 
 #include <netinet/in.h>
 #include <poll.h>

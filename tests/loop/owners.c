@@ -1,6 +1,6 @@
 /* Operations whose future has callbacks or several owners: an await of it returns, and the caller's bytes are
  * let alone as soon as all that was made of the future has ended. */
-#include "tests/loop_world.h"
+#include "tests/support/loop_world.h"
 
 /* ---- callbacks, then an await ------------------------------------------------------------------------------- */
 

@@ -1,6 +1,6 @@
 /* Child processes and signals. */
 #include "loop/loop.h"
-#include "tests/loop_world.h"
+#include "tests/support/loop_world.h"
 
 #include <sys/wait.h>
 

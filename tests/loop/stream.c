@@ -1,5 +1,5 @@
 /* Streams: reading, writing, closing, and what a cancel leaves of them. */
-#include "tests/loop_world.h"
+#include "tests/support/loop_world.h"
 
 /* ---- reading -------------------------------------------------------------------------------------------- */
 

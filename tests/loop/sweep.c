@@ -1,6 +1,6 @@
 /* Every operation there is, again and again: with the n-th allocation failing, and cancelled after the n-th
  * turn, for each n. Nothing may be left, and whatever fails says why. */
-#include "tests/loop_world.h"
+#include "tests/support/loop_world.h"
 
 /* What a run does to the scenario. */
 typedef struct sweep {

@@ -1,5 +1,5 @@
 /* Loops on threads of their own. */
-#include "tests/loop_world.h"
+#include "tests/support/loop_world.h"
 
 static ebb_failing memory;
 

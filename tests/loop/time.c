@@ -1,6 +1,6 @@
 /* Time on a loop: spans begin when they are armed, not with the turn; and libuv never sleeps while there is
  * something to do. Where the clock is the real one, only what may not happen too early is looked at. */
-#include "tests/http_client_world.h"
+#include "tests/support/http_client_world.h"
 
 #include "loop/loop.h"
 

@@ -2,7 +2,7 @@
 #ifndef EBB_TESTS_HTTP_CLIENT_WORLD_H
 #define EBB_TESTS_HTTP_CLIENT_WORLD_H
 
-#include "tests/loop_world.h"
+#include "tests/support/loop_world.h"
 #include <ebb/http.h>
 
 typedef struct http_world {

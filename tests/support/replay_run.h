@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "kernel/record.h"
-#include "random_program.h"
+#include "tests/support/random_program.h"
 
 typedef struct run {
     ebb_rt *rt;

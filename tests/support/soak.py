@@ -16,7 +16,8 @@ import tempfile
 import time
 from pathlib import Path
 
-import test_replay_cli as replay
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "cli"))
+import replay  # noqa: E402
 
 MODEL_OPS = 1000000
 SCHEDULES = 5000

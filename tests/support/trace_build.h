@@ -1,4 +1,4 @@
-/* tests/trace_build.h - traces made by hand: a list of records that tests write, doctor and read back
+/* tests/support/trace_build.h - traces made by hand: a list of records that tests write, doctor and read back
  * as a file. */
 #ifndef EBB_TESTS_TRACE_BUILD_H
 #define EBB_TESTS_TRACE_BUILD_H

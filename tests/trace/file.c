@@ -1,6 +1,6 @@
 /* Traces and journals as bytes: what is written is read back, and whatever is not whole or not right
  * is an error that says where. */
-#include "trace_build.h"
+#include "tests/support/trace_build.h"
 
 #include "base/crc.h"
 #include "kernel/file.h"

@@ -1,6 +1,6 @@
 /* Fingerprints: runs that differ only in the order of independent steps, in slab ids, turns or time
  * agree; every other difference shows. */
-#include "trace_build.h"
+#include "tests/support/trace_build.h"
 
 static bool equal(ebb_hash a, ebb_hash b) {
     return a.hi == b.hi && a.lo == b.lo;

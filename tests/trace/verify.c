@@ -1,6 +1,6 @@
 /* The checker: a run that keeps every rule passes, and each doctored one fails with the name of the
  * rule, the event and what was expected. */
-#include "trace_build.h"
+#include "tests/support/trace_build.h"
 
 typedef struct verdict {
     ebb_status status;

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Every rule that the contract was made from has a ruling and a test that exists.
 
-usage: check_contract.py [ROOT]
+usage: check_contract.py ROOT NAMES
+
+NAMES is a file with the names of all tests, one a line; CMake writes it to BUILD/tests/names.txt.
 
 tests/contract_ids.txt has the id of each rule, one a line; lines that begin with # are comments.
 tests/contract.tsv has the columns id, source, ruling, where, test. A ruling is "kept" or "overridden";
@@ -10,7 +12,7 @@ tests/contract.tsv has the columns id, source, ruling, where, test. A ruling is 
 
     fixture:ID            fixtures/cancel/ID.json
     ctest:NAME            a test that CMake registers
-    test_FILE.c:FUNCTION  a test function that its file registers
+    LAYER/FILE.c:FUNCTION a test function of tests/LAYER/FILE.c
     FILE.test.js:ID       tests in web/ebb-web/test whose names begin with "ID: "
 """
 import re
@@ -33,17 +35,6 @@ def anchors(text):
             for heading in re.findall(r"^#+ +(.+)$", text, re.MULTILINE)}
 
 
-def ctest_names(root):
-    names = {path.stem.removeprefix("test_") for path in (root / "tests").glob("test_*.c")}
-    for path in [root / "tests" / "CMakeLists.txt", *(root / "tests" / "extra").glob("*.cmake")]:
-        text = read(path)
-        names.update(re.findall(r"(?:add_test\(\s*NAME|ebb_(?:\w+_)?(?:check|test|soak)\()\s*([\w.-]+)", text))
-        names.update("soak_" + name for name in re.findall(r"ebb_(?:\w+_)?soak\(([\w.-]+)", text))
-        for listed in re.findall(r"foreach\(id ([^)]+)\)", text):
-            names.update(listed.split())
-    return names
-
-
 def lacks(root, test, names):
     """Why a test is not there; None if it is."""
     kind, _, name = test.partition(":")
@@ -54,8 +45,8 @@ def lacks(root, test, names):
     if kind.endswith(".test.js"):
         text = read(root / "web" / "ebb-web" / "test" / kind)
         return None if re.search(r"\b(?:test|it)\(\s*['\"`]%s: " % re.escape(name), text) else "no such test"
-    if not re.fullmatch(r"test_\w+\.c", kind):
-        return "expected fixture:, ctest:, test_NAME.c: or NAME.test.js:"
+    if not re.fullmatch(r"\w+/\w+\.c", kind):
+        return "expected fixture:, ctest:, LAYER/NAME.c: or NAME.test.js:"
     text = read(root / "tests" / kind)
     if not text:
         return "no such file"
@@ -87,12 +78,12 @@ def check_row(root, row, names):
             yield "%s: %s" % (test, reason)
 
 
-def problems(root):
+def problems(root, names):
     lines = read(root / "tests" / "contract.tsv").splitlines()
     if not lines or lines[0].split("\t") != COLUMNS:
         yield "tests/contract.tsv:1: expected the columns " + ", ".join(COLUMNS)
         return
-    ids, names, seen = rule_ids(root), ctest_names(root), {}
+    ids, seen = rule_ids(root), {}
     for name in sorted({name for name in ids if ids.count(name) > 1}):
         yield "tests/contract_ids.txt: %s stands there twice" % name
     for number, line in enumerate(lines[1:], 2):
@@ -110,8 +101,10 @@ def problems(root):
 
 
 def main():
-    root = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(".")
-    found = list(problems(root))
+    if len(sys.argv) != 3:
+        sys.exit("usage: check_contract.py ROOT NAMES")
+    root, names = Path(sys.argv[1]), set(read(Path(sys.argv[2])).split())
+    found = list(problems(root, names))
     for problem in found:
         print(problem)
     if not found:

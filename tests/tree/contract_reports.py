@@ -1,19 +1,23 @@
+"""The check of tests/contract.tsv reports what is wrong. usage: contract_reports.py NAMES"""
 import shutil
+import sys
 import unittest
 from pathlib import Path
 
 from tree import TreeTest
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+NAMES = ""
 
 
 class CheckContract(TreeTest):
-    script = "../tests/tools/check_contract.py"
+    script = "../tests/tree/check_contract.py"
 
     def setUp(self):
         super().setUp()
         for folder in ("tests", "docs", "fixtures", "web/ebb-web/test"):
             shutil.copytree(REPOSITORY / folder, self.root / folder)
+        self.arguments = (NAMES,)
         self.table = self.root / "tests" / "contract.tsv"
         self.rows = self.table.read_text(encoding="utf-8").splitlines()
 
@@ -64,20 +68,21 @@ class CheckContract(TreeTest):
 
     def test_tests_that_are_not_there_are_reported(self):
         for test, reason in (("fixture:cancel.task.gone", "no such fixture"), ("ctest:gone", "no such test"),
-                             ("test_gone.c:a", "no such file"), ("test_script.c:gone", "no such function"),
+                             ("lab/gone.c:a", "no such file"), ("lab/script.c:gone", "no such function"),
                              ("gone", "expected fixture:"), ("", "no test")):
             self.change("T3", 4, test)
             self.assert_reported("T3: ", reason)
 
-    def test_tests_that_a_function_or_a_list_registers_are_known(self):
-        self.write("tests/extra/own.cmake", "ebb_own_test(alone a)\nforeach(id one two)\n")
-        self.change("T3", 4, "ctest:alone ctest:one ctest:two")
+    def test_tests_are_known_by_the_list_of_names(self):
+        self.write("names.txt", Path(NAMES).read_text(encoding="utf-8") + "own.test\n")
+        self.arguments = (str(self.root / "names.txt"),)
+        self.change("T3", 4, "ctest:own.test")
         self.assert_clean()
 
     def test_a_function_that_is_not_registered_is_reported(self):
-        self.write("tests/test_forgotten.c", "static void it_holds(void **state) {\n}\n")
-        self.change("T3", 4, "test_forgotten.c:it_holds")
-        self.assert_reported("T3: test_forgotten.c:it_holds: the function is never registered")
+        self.write("tests/lab/forgotten.c", "static void it_holds(void **state) {\n}\n")
+        self.change("T3", 4, "lab/forgotten.c:it_holds")
+        self.assert_reported("T3: lab/forgotten.c:it_holds: the function is never registered")
 
     def test_a_fixture_that_goes_is_noticed(self):
         (self.root / "fixtures/cancel/cancel.task.masked_defers_ack.json").unlink()
@@ -90,4 +95,5 @@ class CheckContract(TreeTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    NAMES = sys.argv[1]
+    unittest.main(argv=sys.argv[:1])

@@ -14,7 +14,7 @@ class CheckLayers(TreeTest):
                                            "#include <ebb/event.def>\n")
         self.write("include/ebb/ebb.h", "#include <ebb/cli.h>\n")
         self.write("cli/main.c", "#include <stdio.h>\n#include <ebb/ebb.h>\n")
-        self.write("tests/test_task.c", '#include <ebb/ebb.h>\n#include "kernel/task.h"\n')
+        self.write("tests/kernel/task.c", '#include <ebb/ebb.h>\n#include "kernel/task.h"\n')
 
     def test_a_tree_in_order_is_clean(self):
         self.assert_clean()

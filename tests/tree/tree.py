@@ -10,6 +10,7 @@ SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
 
 class TreeTest(unittest.TestCase):
     script = None
+    arguments = ()  # after the root
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -22,7 +23,7 @@ class TreeTest(unittest.TestCase):
         path.write_text(text, encoding="utf-8")
 
     def run_script(self):
-        return subprocess.run([sys.executable, str(SCRIPTS / self.script), str(self.root)],
+        return subprocess.run([sys.executable, str(SCRIPTS / self.script), str(self.root), *self.arguments],
                               capture_output=True, text=True, check=False)
 
     def assert_clean(self):

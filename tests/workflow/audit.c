@@ -6,8 +6,8 @@
 #include <inttypes.h>
 #include <unistd.h>
 
-#include "tests/audit_doctor.h"
-#include "tests/audit_scenarios.h"
+#include "tests/workflow/audit_doctor.h"
+#include "tests/workflow/audit_scenarios.h"
 
 /* ---- doctored logs -------------------------------------------------------------------------------- */
 

@@ -1,4 +1,4 @@
-/* tests/audit_doctor.h - audit logs as lines that can be edited, dropped, doubled and swapped, and then
+/* tests/workflow/audit_doctor.h - audit logs as lines that can be edited, dropped, doubled and swapped, and then
  * sealed again. */
 #ifndef EBB_TESTS_AUDIT_DOCTOR_H
 #define EBB_TESTS_AUDIT_DOCTOR_H

@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tests/audit_doctor.h"
+#include "tests/workflow/audit_doctor.h"
 #include "tests/support/workflow_world.h"
 
 /* ---- a world with a file -------------------------------------------------------------------------- */

@@ -1,4 +1,4 @@
-/* tests/audit_scenarios.h - workflows that end in every way there is, for their logs. */
+/* tests/workflow/audit_scenarios.h - workflows that end in every way there is, for their logs. */
 #ifndef EBB_TESTS_AUDIT_SCENARIOS_H
 #define EBB_TESTS_AUDIT_SCENARIOS_H
 

@@ -1,5 +1,5 @@
 /* A workflow whose work is also on another runtime: one request, one drain, one end. */
-#include "tests/two_worlds.h"
+#include "tests/support/two_worlds.h"
 
 #define MS(n) ((n)*EBB_MS)
 

@@ -1,5 +1,5 @@
 /* Workflows on a libuv loop: what stands by for a stop is nothing that goes on. */
-#include "tests/loop_world.h"
+#include "tests/support/loop_world.h"
 
 #include <ebb/workflow.h>
 

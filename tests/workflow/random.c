@@ -2,7 +2,7 @@
  * anywhere, with work that stops, fails, sleeps or does not listen, and a clock that jumps. Whatever
  * happens, everything ends, the trace keeps every rule, the log verifies, the journal replays, and all
  * memory is given back. */
-#include "tests/replay_run.h"
+#include "tests/support/replay_run.h"
 
 #include <ebb/ebb.h>
 #include <stdio.h>

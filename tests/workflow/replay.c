@@ -1,6 +1,6 @@
 /* A journal of a run with workflows replays to the same trace, byte for byte: stewards, alarms and their
  * steps are inputs that the journal has. The oracles hold on the way. */
-#include "tests/replay_run.h"
+#include "tests/support/replay_run.h"
 
 #include <ebb/ebb.h>
 

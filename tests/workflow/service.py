@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the service skeleton on real sockets, and stops it in every way there is.
 
-usage: test_service.py EBB SERVICE
+usage: service.py EBB SERVICE
 """
 import json
 import re
@@ -17,8 +17,9 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-from http_world import is_sanitized
-from signals import tell
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "http"))
+from http_world import is_sanitized  # noqa: E402
+from signals import tell  # noqa: E402
 
 EBB = ""
 SERVICE = ""

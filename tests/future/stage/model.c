@@ -1,4 +1,4 @@
-#include "tests/future/model.h"
+#include "tests/future/stage/model.h"
 
 const char *const combinator_names[COMBINATORS] = {
     "then",     "map", "catch",       "finally", "bracket", "within", "nested",   "delay",

@@ -1,4 +1,4 @@
-#include "tests/future/stage.h"
+#include "tests/future/stage/stage.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 #ifndef EBB_TESTS_FUTURE_STAGE_H
 #define EBB_TESTS_FUTURE_STAGE_H
 
-#include "tests/future/model.h"
+#include "tests/future/stage/model.h"
 
 typedef struct stage stage;
 

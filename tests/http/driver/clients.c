@@ -1,5 +1,5 @@
 /* Clients that make random calls, and leave them in random ways. */
-#include "tests/driver_http/driver.h"
+#include "tests/http/driver/driver.h"
 
 typedef struct caller {
     world *w;

@@ -1,6 +1,6 @@
 /* Handlers that do random things: fibers, poll functions, functions that return futures. The dice of a handler follow
  * from the id of its request alone. */
-#include "tests/driver_http/driver.h"
+#include "tests/http/driver/driver.h"
 
 enum { PIECE = 9000, LATE = 50 };
 

@@ -1,9 +1,9 @@
 /* usage: test_driver_http [--seed N] [--seeds K] [--seconds S] [--talk 1]
  *
  * Runs K seeds (1), or as many as S seconds allow, from seed N (1) on. */
-#include "tests/driver_http/driver.h"
+#include "tests/http/driver/driver.h"
 
-#include "tests/tls_certificates.h"
+#include "tests/http/tls_certificates.h"
 
 #include <signal.h>
 #include <time.h>

@@ -1,6 +1,6 @@
 /* Peers that speak byte by byte, to our servers and to our clients: frames that are right, frames that are not, and
  * ends at any place. */
-#include "tests/driver_http/driver.h"
+#include "tests/http/driver/driver.h"
 
 enum { ROOM = 70000, STREAMS = 16 };
 

@@ -1,5 +1,5 @@
 /* One run: the runtimes, servers, clients and peers, how they are stopped, and what has to hold in the end. */
-#include "tests/driver_http/driver.h"
+#include "tests/http/driver/driver.h"
 
 #include <dirent.h>
 #include <stdarg.h>

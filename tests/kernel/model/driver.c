@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "kernel/rt.h"
-#include "tests/model/driver.h"
+#include "tests/kernel/model/driver.h"
 
 enum { SEEDS = 12, OPS = 100000, EPISODE_STEPS = 900, DRAIN_STEPS = 20000 };
 

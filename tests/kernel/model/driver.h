@@ -5,7 +5,7 @@
 
 #include <ebb/ebb.h>
 
-#include "tests/model/model.h"
+#include "tests/kernel/model/model.h"
 
 enum { HISTORY = 20, LINE = 160 };
 

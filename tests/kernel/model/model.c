@@ -1,5 +1,5 @@
 /* The model's tasks: how one is asked, polled, forced and ended; obligations and finalizers. */
-#include "tests/model/model.h"
+#include "tests/kernel/model/model.h"
 
 #include <stdlib.h>
 #include <string.h>

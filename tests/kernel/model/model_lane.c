@@ -1,5 +1,5 @@
 /* The model's clock and order: timers, lanes, the cycle, one turn of the pump. */
-#include "tests/model/model.h"
+#include "tests/kernel/model/model.h"
 
 #include <stdlib.h>
 

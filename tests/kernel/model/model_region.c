@@ -1,5 +1,5 @@
 /* The model's regions: opening, the three verbs over a subtree, the way to Closed. */
-#include "tests/model/model.h"
+#include "tests/kernel/model/model.h"
 
 #include <stdlib.h>
 #include <string.h>

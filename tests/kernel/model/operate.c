@@ -1,6 +1,6 @@
 /* The operations: each is chosen at random, told to the model and to the kernel, and both answers must
  * agree. The model is told first, so that its number for what is new can go with it. */
-#include "tests/model/driver.h"
+#include "tests/kernel/model/driver.h"
 
 #include <inttypes.h>
 

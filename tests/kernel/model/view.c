@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "kernel/rt.h"
-#include "tests/model/driver.h"
+#include "tests/kernel/model/driver.h"
 
 /* One state, as numbers with names, so that a difference can be printed whatever it is. */
 enum { FIELDS = 16 };

@@ -1,5 +1,5 @@
 /* What must hold, whatever the program did. */
-#include "tests/driver/driver.h"
+#include "tests/driver/program/driver.h"
 
 #include <inttypes.h>
 

@@ -2,7 +2,7 @@
  *
  * Runs K seeds (1), or as many as S seconds allow, from seed N (1) on. Every 16th is run twice and has to give the
  * same traces. The program that is linked as test_driver_threads has a thread a side, and repeats nothing. */
-#include "tests/driver/driver.h"
+#include "tests/driver/program/driver.h"
 
 #include <signal.h>
 #include <time.h>

@@ -1,5 +1,5 @@
 /* One run: the sides take turns, then everything is let go of and has to end. */
-#include "tests/driver/driver.h"
+#include "tests/driver/program/driver.h"
 
 #include <sched.h>
 #include <time.h>

@@ -1,5 +1,5 @@
 /* What a run is made of: chance, memory, sides, ids. */
-#include "tests/driver/driver.h"
+#include "tests/driver/program/driver.h"
 
 #include <stdarg.h>
 #include <unistd.h>

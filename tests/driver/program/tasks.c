@@ -1,5 +1,5 @@
 /* What tasks, fibers, finalizers, hooks and drain handlers do when they have their turn. */
-#include "tests/driver/driver.h"
+#include "tests/driver/program/driver.h"
 
 node *new_node(side *s, node_kind kind) {
     node *n = fresh(s->hub, sizeof *n);

@@ -1,5 +1,5 @@
 /* Futures: made in every way, combined, watched, cancelled, kept, dropped, settled. */
-#include "tests/driver/driver.h"
+#include "tests/driver/program/driver.h"
 
 /* ---- values ----------------------------------------------------------------------------------------------- */
 

@@ -1,5 +1,5 @@
 /* What goes between sides: remotes, imports, far regions, bridges. */
-#include "tests/driver/driver.h"
+#include "tests/driver/program/driver.h"
 
 static ebb_remote *take_remote(side *s) {
     hub *h = s->hub;

@@ -1,5 +1,5 @@
 /* Workflows: opened, given handlers, asked to stop, extended, forced, explained. */
-#include "tests/driver/driver.h"
+#include "tests/driver/program/driver.h"
 
 static void ignore_text(void *ctx, const char *text, size_t n) {
     (void)ctx;
