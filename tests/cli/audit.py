@@ -1,6 +1,6 @@
 """`ebb audit` from outside: audit.py PATH-OF-EBB PATH-OF-TEST_AUDIT.
 
-The logs are of real workflows (`test_audit --log NAME`). They are doctored and sealed again here, by a second
+The logs are of real workflows (`workflow.audit --log NAME`). They are doctored and sealed again here, by a second
 implementation of docs/workflow.md, so that the two check each other."""
 import hashlib
 import json

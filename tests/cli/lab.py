@@ -89,7 +89,7 @@ class PlantedBugs(Lab):
 
 class KeptCases(Lab):
     def test_what_once_failed_fails_no_more(self):
-        folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lab")
+        folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lab", "cases")
         for name in sorted(os.listdir(folder)):
             with self.subTest(name):
                 code, out, err = run(EBB, "replay", os.path.join(folder, name))

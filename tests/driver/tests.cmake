@@ -9,8 +9,8 @@ function(ebb_driver name seconds)
     ebb_soak(${name}.soak)
 endfunction()
 file(GLOB sources CONFIGURE_DEPENDS ${dir}/program/*.c)
-ebb_driver(driver.random 45)
-ebb_driver(driver.threads 15)
+ebb_driver(driver.random 20)
+ebb_driver(driver.threads 10)
 
 # A seed that has found something, with GCC: the order in which a program is made up is the compiler's.
 ebb_run(driver.found driver.random --seed 5041748)

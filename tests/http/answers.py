@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The HTTP server as its clients meet it: answers, bodies, deadlines, TLS, shutdown, and how fast a reset is heard.
 
-usage: answers.py SERVER [CLASS[.TEST]...]
+usage: answers.py SERVER [CLASS[.TEST]... | -CLASS...]
 """
 import contextlib
 import errno

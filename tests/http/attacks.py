@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Attacks on the HTTP server, beside a well-behaved client that must not notice.
 
-usage: attacks.py SERVER ATTACKER [TEST...]
+usage: [EBB_ATTACK_SECONDS=2] attacks.py SERVER ATTACKER [CLASS[.TEST]... | -CLASS...]
 
 Of each attack: every request of the good client succeeds, from the attacker's address and from another; its p99 is
 at most 5 times what it was just before (and what is below 0.2 ms counts as that), and so is its mean; who comes
@@ -23,11 +23,12 @@ import floods  # noqa: E402
 import h2raw  # noqa: E402
 import malformed  # noqa: E402
 import slow  # noqa: E402
-from http_world import Server, is_sanitized  # noqa: E402
+from http_world import Server, chosen, is_sanitized  # noqa: E402
 from under_attack import GROWTH_MOST, SERVER_CORE, GoodClient, Hose, go_first, measure  # noqa: E402
 
 SERVER = ATTACKER = ""
-ATTACK_S = 3
+ATTACK_S = int(os.environ.get("EBB_ATTACK_SECONDS", "2"))
+SLOW_S = 3  # longer than any timeout of SlowOnes
 TRIES = 3
 STREAMS, RESETS, RESETS_SECOND = 100, 200, 50  # the server's own limits, by default
 MS, SECOND = 1000000, 1000000000
@@ -393,7 +394,7 @@ class SlowOnes(UnderAttack):
         """All of them at once, for as long as the longest takes."""
         drips = {name: [each.drip() for _ in range(self.EACH)] for name, each in slow.SLOW.items()}
         little = [drip() for drip in slow.LITTLE.values() for _ in range(self.EACH)]
-        slow.run(self.server.port, [d for each in drips.values() for d in each] + little, ATTACK_S)
+        slow.run(self.server.port, [d for each in drips.values() for d in each] + little, SLOW_S)
         return drips, little
 
     def assert_ended(self, expected, drip):
@@ -417,14 +418,14 @@ class SlowOnes(UnderAttack):
         hello = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(500)
         drips = {"silent": slow.Drip(), "byte by byte": slow.Drip(b"", slow.by_byte(hello)),
                  "half a record": slow.Drip(hello[:50])}
-        slow.run(self.server.port, list(drips.values()), ATTACK_S)
+        slow.run(self.server.port, list(drips.values()), SLOW_S)
         slow.leave(drips.values())
         for name, drip in drips.items():
             with self.subTest(slow=name):
                 self.assertIsNotNone(drip.lasted_s, "it was not ended")
                 self.assertGreaterEqual(drip.lasted_s, 0.95 * self.NS["header_ns"] / SECOND)
         garbage = slow.Drip(b"GET / HTTP/1.1\r\n\r\n" + bytes(100))
-        slow.run(self.server.port, [garbage], ATTACK_S)
+        slow.run(self.server.port, [garbage], SLOW_S)
         self.assertLess(garbage.lasted_s, self.NS["header_ns"] / SECOND)
         self.server.stop()
 
@@ -584,4 +585,4 @@ class OfHttp1(UnderAttack):
 
 if __name__ == "__main__":
     SERVER, ATTACKER = map(os.path.abspath, sys.argv[1:3])
-    unittest.main(argv=[sys.argv[0], *sys.argv[3:]], verbosity=2)
+    unittest.main(argv=[sys.argv[0], *chosen(sys.argv[3:])], verbosity=2)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Large bodies: that they arrive whole, at the speed of whoever takes them, and in few system calls.
 
-usage: bodies.py HTTP_TEST_SERVER [CLASS[.TEST]...]
+usage: bodies.py HTTP_TEST_SERVER [CLASS[.TEST]... | -CLASS...]
 """
 import socket
 import subprocess

@@ -1,7 +1,7 @@
 /* How calls end before they are answered: cancelled, with their region, with their client, or by their peer. */
 #include "loop/loop.h"
-#include "tests/support/http_client_world.h"
 #include "tests/http/raw_server.h"
+#include "tests/support/http_client_world.h"
 
 /* ---- cancelled -------------------------------------------------------------------------------------------- */
 

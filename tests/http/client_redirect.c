@@ -1,6 +1,6 @@
 /* Redirects: where a call goes, what it takes along, and when it stops. */
-#include "tests/support/http_client_world.h"
 #include "tests/http/tls_certificates.h"
+#include "tests/support/http_client_world.h"
 
 /* A fetch that follows `most`; what its last server said, or its status. Valid until the next. */
 static char said[1024];

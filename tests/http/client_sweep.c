@@ -5,8 +5,8 @@
 #include <netinet/in.h>
 #include <sys/wait.h>
 
-#include "tests/support/http_client_world.h"
 #include "tests/http/tls_certificates.h"
+#include "tests/support/http_client_world.h"
 
 typedef struct sweep {
     uv_loop_t uv;

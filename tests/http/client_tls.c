@@ -1,6 +1,6 @@
 /* A client's calls over TLS: HTTP/2 is chosen by ALPN, and a server that is not the one we wanted gets nothing. */
-#include "tests/support/http_client_world.h"
 #include "tests/http/tls_certificates.h"
+#include "tests/support/http_client_world.h"
 
 #define ON_TLS(test) cmocka_unit_test_setup_teardown(test, http_up_1, http_down)
 

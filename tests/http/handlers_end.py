@@ -48,7 +48,7 @@ class IT_01(WithClients):
         other.data(stream, b"still here", end=True)
         self.assertEqual(other.response(stream).body, b"still here")
         self.assertEqual(self.server.stats()["handlers_cancelled"], len(names))
-        self.server.stop()
+        self.leave_and_stop()
 
     def test_in_order(self):
         self.closing(h2raw.Conn.close)
@@ -71,7 +71,7 @@ class IT_01(WithClients):
             c.abort()
         self.assert_cancelled(names)
         self.server.still()
-        self.server.stop()
+        self.leave_and_stop()
 
 
 class IT_02(WithClients):
@@ -88,7 +88,7 @@ class IT_02(WithClients):
                 self.server.wait_for("begin", name)
                 c.rst(stream, code)
                 self.assert_cancelled([name], says="%s (%d)" % (text, code))
-        self.server.stop()
+        self.leave_and_stop()
 
     def test_a_code_that_nobody_knows_is_told_as_a_number(self):
         self.start()
@@ -97,7 +97,7 @@ class IT_02(WithClients):
         self.server.wait_for("begin", "odd")
         c.rst(stream, 0xabcdef)
         self.assert_cancelled(["odd"], says=str(0xabcdef))
-        self.server.stop()
+        self.leave_and_stop()
 
     def test_the_others_of_the_connection_go_on(self):
         self.start()
@@ -114,7 +114,7 @@ class IT_02(WithClients):
             c.data(stream, kind.encode(), end=True)
             self.assertEqual(c.response(stream).body, kind.encode())
         self.assertEqual(self.server.stats()["handlers_cancelled"], len(names))
-        self.server.stop()
+        self.leave_and_stop()
 
     def test_a_stream_that_was_answered_cancels_nothing(self):
         self.start()
@@ -125,7 +125,7 @@ class IT_02(WithClients):
             c.rst(stream)
             self.assertTrue(c.settle())
         self.assertEqual(self.server.stats()["handlers_cancelled"], 0)
-        self.server.stop()
+        self.leave_and_stop()
 
     def test_each_gives_its_place_and_its_memory_back(self):
         self.start(*RESETS_ALLOWED)
@@ -141,7 +141,7 @@ class IT_02(WithClients):
                 memory.append(json.loads(c.get("/stats").body)["memory"])
         self.assertLess(memory[-1] - memory[1], 16384, memory)
         self.assertEqual(c.get("/f/hello").body, b"hello\n")
-        self.server.stop()
+        self.leave_and_stop()
 
     def test_node_resets(self):
         self.start()
@@ -150,7 +150,7 @@ class IT_02(WithClients):
             self.server.wait_for("begin", kind)
             client.feed(b"go\n")
             self.assert_cancelled([kind], says="CANCEL (8)")
-        self.server.stop()
+        self.leave_and_stop()
 
 
 class IT_03(WithClients):
@@ -232,7 +232,7 @@ class IT_04(WithClients):
                 other.data(stream, b"well", end=True)
                 self.assertEqual(other.response(stream).body, b"well")
                 self.server.still(connections=1)
-                self.server.stop()
+                self.leave_and_stop()
 
     def test_without_one_what_is_in_flight_finishes_and_nothing_new_is_taken(self):
         self.start()
@@ -250,7 +250,7 @@ class IT_04(WithClients):
         c.at_end()
         self.assertNotIn("begin", self.server.history("new"))
         self.assertEqual(self.server.still()["handlers_cancelled"], 0)
-        self.server.stop()
+        self.leave_and_stop()
 
     def test_without_one_an_idle_connection_ends(self):
         self.start()
@@ -258,7 +258,7 @@ class IT_04(WithClients):
         c.get("/f/hello")
         c.send_goaway(h2raw.NO_ERROR)
         c.at_end()
-        self.server.stop()
+        self.leave_and_stop()
 
     def test_an_error_after_a_good_one_still_cancels(self):
         self.start()
@@ -269,7 +269,7 @@ class IT_04(WithClients):
         self.assertTrue(c.settle())
         c.send_goaway(h2raw.PROTOCOL_ERROR)
         self.assert_cancelled(["h"], says="PROTOCOL_ERROR (1)")
-        self.server.stop()
+        self.leave_and_stop()
 
 
 class IT_05(WithClients):

@@ -188,6 +188,7 @@ class WithServer(unittest.TestCase):
     """Starts servers, and connects to the last of them."""
 
     program = ""
+    connections = ()
 
     def start(self, *arguments):
         self.server = Server(self.program, *arguments)
@@ -197,7 +198,14 @@ class WithServer(unittest.TestCase):
     def connect(self, *arguments, **keywords):
         c = self.server.connect(*arguments, **keywords)
         self.addCleanup(c.close)
+        self.connections = (*self.connections, c)
         return c
+
+    def leave_and_stop(self):
+        """A server that is stopped waits 2 s for peers that do not answer; so these are closed first."""
+        for c in self.connections:
+            c.close()
+        self.server.stop()
 
     def assert_cancelled(self, names, kind="DISCONNECT", says=""):
         for name in names:
@@ -268,7 +276,19 @@ class WithClients(WithServer):
         return json.loads(self.run_client("node", str(NODE_CLIENT), what, self.url(path), *arguments))
 
 
+def chosen(names):
+    """For unittest.main: names of tests of the main module. -CLASS... are all classes but these."""
+    left_out = {name[1:] for name in names if name.startswith("-")}
+    if not left_out:
+        return names
+    classes = {name for name, value in vars(sys.modules["__main__"]).items()
+               if isinstance(value, type) and issubclass(value, unittest.TestCase)}
+    if not left_out <= classes:
+        sys.exit("no such class: %s" % ", ".join(sorted(left_out - classes)))
+    return sorted(classes - left_out)
+
+
 def run_tests(program, names):
-    """The test classes of the main module that are named; without names, all."""
+    """The test classes of the main module that are named, or all but -CLASS...; without names, all."""
     WithServer.program = program
-    unittest.main(argv=[sys.argv[0], *names], verbosity=2)
+    unittest.main(argv=[sys.argv[0], *chosen(names)], verbosity=2)

@@ -2,8 +2,8 @@
 #ifndef EBB_TESTS_RAW_SERVER_H
 #define EBB_TESTS_RAW_SERVER_H
 
-#include "tests/support/http_client_world.h"
 #include "tests/http/raw_peer.h"
+#include "tests/support/http_client_world.h"
 
 #include <poll.h>
 

@@ -18,9 +18,13 @@ foreach(behaviour
     ebb_gc(http.${behaviour} Python3::Interpreter tests/http/handlers_end.py $<TARGET_FILE:http_test_server> ${id})
     ebb_label(${id} http.${behaviour} http.${behaviour}.gc)
 endforeach()
-foreach(name answers bodies limits rules shutdown h1_clients)
+foreach(name limits rules shutdown h1_clients)
     ebb_http(http.${name} ${name}.py)
 endforeach()
+ebb_http(http.answers answers.py -Latency)
+ebb_http(http.reset_latency answers.py Latency)
+ebb_http(http.bodies bodies.py -Whole)
+ebb_http(http.bodies_whole bodies.py Whole)
 ebb_http(http.fan fan.py $<TARGET_FILE:ebb_cli>)
 # Our client against servers that are not ours: nghttpd, Node, Python's, and nginx if there is one.
 ebb_python(http.client_peers http/client_peers.py $<TARGET_FILE:http_test_client> $<TARGET_FILE:http_test_server>
@@ -38,10 +42,17 @@ endforeach()
 ebb_http(http.stalled_crowds.soak stalled.py $<TARGET_FILE:ebb_cli> --full Crowds)
 ebb_soak(http.loops.soak http.stalled_crowds.soak)
 
-# Attacks: a client's latency is measured beside them.
-foreach(name attacks rates)
-    ebb_http(http.${name} ${name}.py $<TARGET_FILE:http_attacker>)
-endforeach()
+# Attacks. A client's latency is measured beside all but the last.
+set(attacks attacks.py $<TARGET_FILE:http_attacker>)
+ebb_http(http.attacks_floods ${attacks} Floods)
+ebb_http(http.attacks_floods.soak ${attacks} Floods)
+ebb_http(http.attacks_malformed ${attacks} Malformed)
+ebb_http(http.attacks_slow ${attacks} SlowOnes)
+ebb_http(http.attacks_connections ${attacks} Connections)
+ebb_http(http.attacks_budgets ${attacks} -Floods -Malformed -SlowOnes -Connections)
+ebb_http(http.attacks_rates attacks_rates.py $<TARGET_FILE:http_attacker>)
+ebb_soak(http.attacks_floods.soak)
+set_tests_properties(http.attacks_floods.soak PROPERTIES ENVIRONMENT EBB_ATTACK_SECONDS=10)
 
 # ST-01, ST-02 and the memory of many requests: for a short while, and for a long one in `make soak`.
 function(ebb_http_soak name id short long)
@@ -68,5 +79,6 @@ ebb_run(http.driver.soak
     sh -c "exec '$<TARGET_FILE:http.driver>' --seed 1000000 --seconds \"\${EBB_SOAK_SECONDS:-60}\"")
 ebb_soak(http.driver.soak)
 
-ebb_clock(http.answers http.attacks http.rates http.stalled_crowds http.stalled_crowds.soak http.stalled_memory
-    http.stalled_descriptors)
+ebb_clock(http.reset_latency http.bodies_whole http.attacks_floods http.attacks_floods.soak http.attacks_malformed
+    http.attacks_slow http.attacks_connections http.attacks_rates http.stalled_crowds http.stalled_crowds.soak
+    http.stalled_memory http.stalled_descriptors)

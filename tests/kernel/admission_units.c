@@ -2,8 +2,8 @@
  * themselves meanwhile, and what the audit log has of that. tests/kernel/admission.c has the single answers. */
 #include <stdlib.h>
 
-#include "tests/support/workflow_world.h"
 #include "tests/support/two_worlds.h"
+#include "tests/support/workflow_world.h"
 
 static ebb_region unit_in(world *w, ebb_region parent) {
     ebb_region_opts o = {.parent = parent, .policy = EBB_COLLECT, .unit = true};

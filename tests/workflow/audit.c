@@ -2,7 +2,7 @@
  * line that is wrong, with the invariant that it breaks. Most logs are sealed again after they were
  * doctored, so that it is the protocol's rule that refuses them and not the chain.
  *
- * `test_audit --log NAME` prints the log of a scenario, for tests of the command. */
+ * `workflow.audit --log NAME` prints the log of a scenario, for tests of the command. */
 #include <inttypes.h>
 #include <unistd.h>
 

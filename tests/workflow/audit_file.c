@@ -11,8 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tests/workflow/audit_doctor.h"
 #include "tests/support/workflow_world.h"
+#include "tests/workflow/audit_doctor.h"
 
 /* ---- a world with a file -------------------------------------------------------------------------- */
 

@@ -1,4 +1,4 @@
-/* usage: test_driver [--seed N] [--seeds K] [--seconds S] [--talk 1]
+/* usage: driver.random [--seed N] [--seeds K] [--seconds S] [--talk 1]
  *
  * Runs K seeds (1), or as many as S seconds allow, from seed N (1) on. Every 16th is run twice and has to give the
  * same traces. The program that is linked as test_driver_threads has a thread a side, and repeats nothing. */

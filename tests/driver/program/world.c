@@ -6,7 +6,7 @@
 
 #include "sched/pump.h"
 
-const char *driver_program = "test_driver";
+const char *driver_program = "driver.random";
 bool driver_talks;
 
 /* ---- chance ----------------------------------------------------------------------------------------------- */

@@ -1,6 +1,6 @@
 /* The tests that the source of the futures names: UT-01 to UT-12, AS-03 to AS-05.
  *
- * usage: test_future_ids [ID] */
+ * usage: future.ids [ID] */
 #include "tests/support/future_world.h"
 
 #include <pthread.h>

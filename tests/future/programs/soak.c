@@ -1,7 +1,7 @@
 /* ST-03 and ST-04: graphs of futures that are built, ended and cancelled at random for a number of seconds of
  * real time, in virtual time. No callback is lost or comes twice, nothing leaks, memory stays flat.
  *
- * usage: test_future_soak ID SECONDS [SEED] */
+ * usage: future.soak ID SECONDS [SEED] */
 #include "tests/support/future_world.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* usage: test_driver_http [--seed N] [--seeds K] [--seconds S] [--talk 1]
+/* usage: http.driver [--seed N] [--seeds K] [--seconds S] [--talk 1]
  *
  * Runs K seeds (1), or as many as S seconds allow, from seed N (1) on. */
 #include "tests/http/driver/driver.h"

@@ -835,7 +835,8 @@ static const struct limit {
               LIMIT(frames_second), LIMIT(body_rate),   LIMIT(write_rate),    LIMIT(stalled)};
 
 static void wrong(const char *what) {
-    fprintf(stderr, "http_test_server: %s: not understood; see the head of tests/http/programs/server.c\n", what);
+    fprintf(stderr, "http_test_server: %s: not understood; see the head of tests/http/programs/server.c\n",
+            what);
     exit(2);
 }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What a well-behaved client keeps of its requests while others attack the HTTP server.
 
-usage: rates.py SERVER ATTACKER [TEST...]
+usage: attacks_rates.py SERVER ATTACKER [TEST...]
 
 The server has one core; the client and the attackers share another, and the client goes first there. Beside one
 attacker the client gets at least 80 % of the requests through that it gets through when nobody attacks, beside ten
