@@ -48,4 +48,4 @@ ebb_run(future.heap_model.soak
 ebb_soak(future.heap_model.soak)
 
 # What races needs both cores to itself, or it does not race.
-set_tests_properties(future.peer_threads future.far_threads future.bridge_threads PROPERTIES PROCESSORS 2)
+set_tests_properties(future.peer_threads future.far_threads future.bridge_threads PROPERTIES RUN_SERIAL TRUE)
