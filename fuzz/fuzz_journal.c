@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "kernel/format.h"
-#include "tests/random_program.h"
+#include "tests/support/random_program.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

@@ -2,8 +2,8 @@
  * cancelled, when which runtime runs, and when what crosses between them arrives. The model is told what
  * happens as it is heard, so it knows the end whatever the order was.
  *
- * usage: test_future_lab [SCHEDULES [SEED]] */
-#include "tests/future/stage.h"
+ * usage: future.lab [SCHEDULES [SEED]] */
+#include "tests/future/stage/stage.h"
 #include "tests/support/future_world.h"
 
 #include <stdlib.h>

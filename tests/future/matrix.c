@@ -3,7 +3,7 @@
  * nothing left behind. Prints how many there were.
  *
  * With EBB_MATRIX_CASE=N only the N-th is run. */
-#include "tests/future/stage.h"
+#include "tests/future/stage/stage.h"
 #include "tests/support/future_world.h"
 
 #include <stdlib.h>

@@ -1,0 +1,17 @@
+# The `ebb` command from outside.
+set(EBB_CLI $<TARGET_FILE:ebb_cli>)
+
+# Logs of real workflows, as they are and doctored.
+ebb_python(cli.audit cli/audit.py ${EBB_CLI} $<TARGET_FILE:workflow.audit>)
+# Files that a second implementation of the format writes.
+ebb_python(cli.trace cli/trace.py ${EBB_CLI})
+# curl, and clients that attack it.
+ebb_python(cli.serve cli/serve.py ${EBB_CLI})
+# The bugs that are planted in ebb-mutant: each must be found by its oracle.
+ebb_python(cli.lab cli/lab.py ${EBB_CLI} $<TARGET_FILE:ebb_mutant_cli>)
+# What the lab records replays to the same bytes, also by the other compiler's build if there is one.
+ebb_python(cli.replay cli/replay.py ${EBB_CLI}
+    ${PROJECT_SOURCE_DIR}/build/clang/ebb ${PROJECT_SOURCE_DIR}/build/release/ebb)
+# The fixtures of the contract, broken copies of them, and bugs that they must find.
+ebb_run(cli.fixtures ebb_cli fixture run)
+ebb_python(cli.fixtures_report cli/fixtures.py ${EBB_CLI} $<TARGET_FILE:ebb_mutant_cli>)

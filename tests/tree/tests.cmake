@@ -1,0 +1,12 @@
+# Checks of the tree itself, and tests that each check reports what is wrong.
+if(NOT EBB_SANITIZED)
+    set(names_file ${CMAKE_CURRENT_BINARY_DIR}/names.txt)
+    ebb_run(tree.layers Python3::Interpreter scripts/check-layers)
+    ebb_run(tree.docs Python3::Interpreter scripts/check-docs)
+    ebb_python(tree.contract tree/check_contract.py . ${names_file})
+    ebb_python(tree.renamed tree/check_renamed.py . ${names_file})
+    ebb_python(tree.layers_reports tree/layers_reports.py)
+    ebb_python(tree.docs_reports tree/docs_reports.py)
+    ebb_python(tree.contract_reports tree/contract_reports.py ${names_file})
+    ebb_python(tree.renamed_reports tree/renamed_reports.py)
+endif()
