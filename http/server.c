@@ -16,6 +16,7 @@ enum {
     LOOK_MS = 100,
     WRITE_LEAST = 17408,
     WRITE_MOST = 65536,
+    MEMORY_LEAST = 1 << 20,
     EVICT = 16,
     CROWD = 1024,
     CROWD_MS = 1000
@@ -261,7 +262,8 @@ static ebb_status next_connection(ebb_cx *cx, ebb_http_server *s, ebb_value *v) 
             ebb__server_shed(s);
             (void)make_room(s, 1);
         }
-        bool wait = is_full(s) || ebb__server_is_short(s, 7);
+        /* Without a connection nothing of the server's would be given back. */
+        bool wait = is_full(s) || (ebb__server_is_short(s, 7) && s->conns != NULL);
         if (wait && wait_for_room(cx, s) == EBB_PENDING) return EBB_PENDING;
     }
     if (s->accepting == NULL) s->accepting = ebb_listener_accept(cx, s->listener);
@@ -395,6 +397,13 @@ static ebb_status open_door(ebb_cx *cx, ebb_http_server *s, const ebb_address *a
     return ebb_id_status(s->door.id);
 }
 
+static ebb_status check_limits(const ebb_http_limits *l) {
+    if (l->memory_bytes == 0 || l->memory_bytes >= MEMORY_LEAST) return EBB_OK;
+    ebb__http_say("limits.memory_bytes is %llu, which is less than %d", (unsigned long long)l->memory_bytes,
+                  MEMORY_LEAST);
+    return EBB_ERR_INVALID;
+}
+
 ebb_status ebb_http_listen(ebb_cx *cx, const ebb_http_server_opts *opts, ebb_http_server **out) {
     ebb_loop *l;
     *out = NULL;
@@ -402,6 +411,7 @@ ebb_status ebb_http_listen(ebb_cx *cx, const ebb_http_server_opts *opts, ebb_htt
     if (opts->size != 0 && opts->size != sizeof *opts) return EBB_ERR_VERSION;
     ebb_status st = ebb__loop_of(cx, &l);
     if (st == EBB_OK) st = ebb__admit_inbound(cx);
+    if (st == EBB_OK) st = check_limits(&opts->limits);
     if (st != EBB_OK) return st;
     ebb_http_server *s = server_new(l, opts);
     if (s == NULL) return EBB_ERR_NOMEM;
