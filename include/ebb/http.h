@@ -354,7 +354,8 @@ ebb_http *ebb_http_of(ebb_cx *cx, ebb_value v);
 /* Waits for the head of the response. One at a time: EBB_ERR_BUSY. */
 #define ebb_http_answered(cx, x) ebb_http_answered_at((cx), (x), EBB_SITE)
 ebb_future *ebb_http_answered_at(ebb_cx *cx, ebb_http *x, const char *site);
-/* Ends a client's exchange: what has not ended is reset. `x` is gone: what may have been closed before is asked for
+/* Ends a client's exchange: what has not ended is reset. Reads, writes and waits for its head that are pending end at
+ * once with EBB_ERR_CLOSED; their bytes are the caller's again. `x` is gone: what may have been closed before is asked for
  * by ebb_http_of again. NULL is allowed. */
 void ebb_http_close(ebb_cx *cx, ebb_http *x);
 
