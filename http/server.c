@@ -248,9 +248,13 @@ static void give_back(ebb_cx *cx, ebb_http_server *s) {
     ebb__room_give_back();
 }
 
-/* Out of memory, most likely: others may give some back. */
+/* Out of memory, most likely: others may give some back. Without memory for a timer either, it is the next turn. */
 static ebb_status pause_door(ebb_cx *cx, ebb_http_server *s) {
     ebb_status st = ebb_sleep(cx, &s->nap, 100 * EBB_MS);
+    if (st == EBB_ERR_NOMEM) {
+        (void)ebb_wake(ebb_host(s->loop->rt), s->door);
+        return EBB_PENDING;
+    }
     if (st != EBB_PENDING) s->napping = false;
     return st;
 }
