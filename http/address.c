@@ -110,6 +110,7 @@ static void wake_one(ebb__address *a, const ebb_http_server *s) {
 static void remove_from_lists(ebb_http *x) {
     ebb__address *a = x->conn->from;
     if (x->waiting) {
+        if (a->look_from == x) a->look_from = x->held_next;
         take_out(&a->waits, x);
         a->waiting--;
     } else if (x->young) {
@@ -152,15 +153,23 @@ static void age(ebb__address *a, uint64_t now) {
     while ((x = a->starts.first) != NULL && now - x->started >= YOUNG_MS * EBB_MS) remove_from_lists(x);
 }
 
-/* Not for each of a crowd that waits. */
-static ebb_http *longest_stalled(ebb__address *a, uint64_t now) {
-    ebb_http *x = a->waits.first;
-    if (now < a->look_at) return NULL;
+static ebb_http *stalled_from(ebb_http *x, uint64_t now, ebb_http **next) {
     for (int i = 0; x != NULL && i < LOOK_AT; i++, x = x->held_next) {
         if (ebb__pacing_is_stalled(x, now)) return x;
     }
-    a->look_at = now + LOOK_AGAIN_MS * EBB_MS;
+    *next = x;
     return NULL;
+}
+
+/* Not for each of a crowd that waits. The first may be patient ones, behind which others have stalled: so each look goes
+ * on where the one before has ended, too. */
+static ebb_http *longest_stalled(ebb__address *a, uint64_t now) {
+    ebb_http *second, *x;
+    if (now < a->look_at) return NULL;
+    x = stalled_from(a->waits.first, now, &second);
+    if (x == NULL) x = stalled_from(a->look_from != NULL ? a->look_from : second, now, &a->look_from);
+    if (x == NULL) a->look_at = now + LOOK_AGAIN_MS * EBB_MS;
+    return x;
 }
 
 /* Its place is free when its work has ended: until then its memory is there. */

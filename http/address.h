@@ -27,7 +27,8 @@ typedef struct ebb__address {
     struct ebb__exchanges {
         ebb_http *first, *last;
     } waits, starts;
-    uint64_t look_at;                          /* none has stalled before that */
+    uint64_t look_at;    /* none has stalled before that */
+    ebb_http *look_from; /* of `waits`: where the next look goes on, past the first. NULL: behind the first */
     struct ebb__conn *blocked, **blocked_last; /* connections that wait for room, in order */
 } ebb__address;
 

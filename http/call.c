@@ -56,6 +56,7 @@ static void lose(ebb__call *c, ebb_status st) {
 static void give_up(ebb__call *c, ebb_status st) {
     end_futures(c, st);
     if (c->x.conn != NULL) {
+        if (c->handle != NULL) ebb__exchange_end_waits(&c->x, st);
         c->x.conn->proto->reset(&c->x, EBB__CANCEL);
         return;
     }
@@ -77,7 +78,7 @@ void ebb__call_fail(ebb__call *c, ebb_status st) {
 
 /* The handle of an exchange is closed: by its user, or with the region, or because nobody got it. */
 static void exchange_stop(void *ctx) {
-    give_up(ctx, EBB_CANCELLED);
+    give_up(ctx, EBB_ERR_CLOSED);
 }
 
 static void call_cancel(ebb_cx *cx, ebb_future *f, void *arg) {
@@ -359,13 +360,24 @@ static ebb_status fill_fields(ebb_http *x, const ebb_http_call *call) {
     return st;
 }
 
+/* A query without a path is that of "/". */
+static const char *copy_path(ebb_http *x, const ebb__url *url) {
+    size_t root = url->path[0] == '?' ? 1 : 0;
+    char *at = ebb__arena_alloc(&x->arena, root + url->path_n + 1);
+    if (at == NULL) return NULL;
+    at[0] = '/';
+    memcpy(at + root, url->path, url->path_n);
+    at[root + url->path_n] = 0;
+    x->path_n = (uint32_t)(root + url->path_n);
+    return at;
+}
+
 static ebb_status fill_head(ebb_http *x, const ebb_http_call *call, const ebb__url *url) {
     const char *method = call->method != NULL ? call->method : "GET";
     x->method = ebb__call_copy(x, method, strlen(method));
-    x->path = ebb__call_copy(x, url->path, url->path_n);
+    x->path = copy_path(x, url);
     x->authority = ebb__call_copy(x, url->authority, url->authority_n);
     if (x->method == NULL || x->path == NULL || x->authority == NULL) return EBB_ERR_NOMEM;
-    x->path_n = (uint32_t)url->path_n;
     x->head = strcmp(method, "HEAD") == 0;
     return fill_fields(x, call);
 }

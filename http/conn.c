@@ -265,7 +265,9 @@ static void on_flush(void *ctx) {
     ebb_status st = send_all(c);
     start_all(c); /* HTTP/1 looks at the next request when the one before has ended */
     if (st == EBB_PENDING) return;
-    if (st != EBB_OK) {
+    if (st == EBB_ERR_NOMEM && c->server != NULL) { /* not the peer's fault: its address is not charged */
+        ebb__conn_drop(c, st, EBB_CANCEL_RESOURCE, "no memory");
+    } else if (st != EBB_OK) {
         lost(c);
     } else if (c->state == EBB__CONN_DRAINING && (c->slots == 0 || c->stopping)) {
         ebb__conn_finish(c);

@@ -264,6 +264,7 @@ bool ebb__exchange_body(ebb_http *x, const void *bytes, size_t n) {
     }
     x->in_bytes += n;
     x->conn->bodies += n;
+    bool read = wanted(x, &x->reader) != NULL; /* the clock stands still if nobody reads */
     ebb__pacing_came(x, n);
     if (!x->client && x->in_bytes > ebb__conn_bounds(x->conn)->body_bytes) {
         ebb__exchange_in_end(x, EBB_ERR_LIMIT);
@@ -271,12 +272,12 @@ bool ebb__exchange_body(ebb_http *x, const void *bytes, size_t n) {
         consumed(x, n);
         return true;
     }
-    if (wanted(x, &x->reader) != NULL && x->whole_reads) {
+    if (read && x->whole_reads) {
         if (ebb__whole_add(x, from, n)) {
             consumed(x, n);
             n = 0;
         }
-    } else if (x->reader != NULL && x->body_n == 0) {
+    } else if (read && x->body_n == 0) {
         size_t k = n < x->into_n ? n : x->into_n;
         memcpy(x->into, from, k);
         reader_gets(x, k);
@@ -583,6 +584,11 @@ static void writer_fails(ebb_http *x, ebb_status st) {
     x->from_n = x->behind_n = 0;
     x->writer = NULL;
     if (f != NULL) ebb__reject(x->loop, f, st);
+}
+
+void ebb__exchange_end_waits(ebb_http *x, ebb_status st) {
+    ebb__exchange_in_end(x, st);
+    writer_fails(x, st);
 }
 
 /* ---- the end ------------------------------------------------------------------------------------------------ */

@@ -88,6 +88,16 @@ static void broken(ebb__conn *c, int code) {
                    ours ? EBB_CANCEL_RESOURCE : EBB_CANCEL_DISCONNECT, nghttp2_strerror(code));
 }
 
+/* nghttp2 has ended the session by a GOAWAY of its own, which is sent: INTERNAL_ERROR is never the peer's fault. */
+static void ended_by_nghttp2(ebb__conn *c) {
+    if (ebb__h2_of(c)->guilty)
+        ebb__conn_fail(c, EBB__NO_ERROR, EBB_ERR_NOMEM, EBB_CANCEL_RESOURCE,
+                       "a header block could not be made");
+    else
+        ebb__conn_fail(c, EBB__NO_ERROR, EBB_ERR_HTTP_PROTOCOL, EBB_CANCEL_DISCONNECT,
+                       "the peer broke the protocol");
+}
+
 /* nghttp2 answers what is against the rules by itself, by a GOAWAY that waits to be sent: then it wants to read
  * no more. While a connection drains it wants no more after the last stream either: `finished` tells these apart, once
  * nghttp2 has sent what it has and refused the requests that came too late for it. */
@@ -98,8 +108,7 @@ void ebb__h2_feed(ebb__conn *c, const uint8_t *bytes, size_t n) {
     else if (!ebb__conn_is_over(c) && nghttp2_session_want_read(h->session) == 0) {
         ebb__conn_touch(c);
         if (c->state == EBB__CONN_DRAINING) return;
-        ebb__conn_fail(c, EBB__NO_ERROR, EBB_ERR_HTTP_PROTOCOL, EBB_CANCEL_DISCONNECT,
-                       "the peer broke the protocol");
+        ended_by_nghttp2(c);
     }
 }
 
@@ -214,13 +223,12 @@ static void finished(ebb__conn *c) {
     nghttp2_session *s = h->session;
     if (ebb__conn_is_over(c) || nghttp2_session_want_read(s) != 0 || nghttp2_session_want_write(s) != 0)
         return;
-    if (c->state == EBB__CONN_DRAINING && !h->accused) {
+    if (c->state == EBB__CONN_DRAINING && !h->accused && !h->guilty) {
         ebb__conn_fail(c, EBB__NO_ERROR, c->client != NULL ? EBB_ERR_HTTP_RETRY : EBB_ERR_CLOSED,
                        EBB_CANCEL_SHUTDOWN, "connection closed");
         return;
     }
-    ebb__conn_fail(c, EBB__NO_ERROR, EBB_ERR_HTTP_PROTOCOL, EBB_CANCEL_DISCONNECT,
-                   "the peer broke the protocol");
+    ended_by_nghttp2(c);
 }
 
 /* The next frames of nghttp2. DATA frames are put in place by on_source and on_send_data before it returns with

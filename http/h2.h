@@ -33,7 +33,8 @@ typedef struct ebb__h2 {
     bool greeted;     /* a server's first SETTINGS are on their way */
     bool mute;        /* nothing is asked of nghttp2 any more: it does not know that its exchanges are gone */
     bool lame;        /* there was no memory to reset a stream: the connection can't go on */
-    bool accused;     /* a server has sent a GOAWAY with an error */
+    bool accused;     /* a server has sent a GOAWAY with an error of the peer's */
+    bool guilty;      /* nghttp2 has sent one with an error of ours: it had no memory for a header block */
     bool broken;      /* nghttp2 has met an error that it can't go on from */
 } ebb__h2;
 

@@ -194,8 +194,10 @@ static void response_sent(ebb_http *x) {
 static int on_frame_send(nghttp2_session *session, const nghttp2_frame *frame, void *ctx) {
     ebb__conn *c = ctx;
     (void)session;
-    if (frame->hd.type == NGHTTP2_GOAWAY && frame->goaway.error_code != EBB__NO_ERROR)
-        ebb__h2_of(c)->accused = true;
+    if (frame->hd.type == NGHTTP2_GOAWAY && frame->goaway.error_code != EBB__NO_ERROR) {
+        ebb__h2 *h = ebb__h2_of(c);
+        *(frame->goaway.error_code == EBB__INTERNAL_ERROR ? &h->guilty : &h->accused) = true;
+    }
     if (ebb__conn_is_over(c) || frame->hd.type > NGHTTP2_HEADERS) return 0;
     ebb__bucket_give(&c->frames, 2);
     if (frame->hd.type == NGHTTP2_DATA && frame->hd.length > 0) ebb__h2_of(c)->updates += 2;

@@ -179,6 +179,8 @@ void ebb__exchange_head(ebb_http *x, bool ended);
 bool ebb__exchange_body(ebb_http *x, const void *bytes, size_t n);
 /* Nothing more comes: EBB_ERR_EOF, or why. */
 void ebb__exchange_in_end(ebb_http *x, ebb_status st);
+/* The read and the write that are pending end with st, and nothing more is read or written. */
+void ebb__exchange_end_waits(ebb_http *x, ebb_status st);
 /* Takes at most `room` bytes of the body to send. *ended: these were the last. 0 and not ended: nothing now;
  * the protocol's `more` will be called. */
 size_t ebb__exchange_take(ebb_http *x, uint8_t *to, size_t room, bool *ended);
@@ -289,7 +291,7 @@ struct ebb__conn {
     bool failed;             /* the peer is why it is over */
     bool punished;           /* and its address has to wait for it */
     bool lingers;            /* all is sent: what still comes is forgotten, until linger_until */
-    bool kept;               /* the keeper has been polled */
+    bool listens;            /* the keeper hears of a close */
     bool cancelled;          /* and was cancelled */
     bool stopping;           /* and does not wait for its exchanges any longer */
     bool wired;              /* libuv has a part of it */

@@ -157,10 +157,9 @@ static void check_time(ebb__conn *c) {
         if (c->proto != NULL) check_exchanges(c, now, &next);
     }
     end_delay(c, now, &next);
-    if (c->starts != NULL) { /* its address may have earned something meanwhile */
-        ebb__conn_touch(c);
-        next = now + EBB__RETRY_MS * EBB_MS < next ? now + EBB__RETRY_MS * EBB_MS : next;
-    }
+    if (c->starts != NULL) ebb__conn_touch(c); /* its address may have earned something meanwhile */
+    bool again = c->starts != NULL || !c->listens;
+    if (again && now + EBB__RETRY_MS * EBB_MS < next) next = now + EBB__RETRY_MS * EBB_MS;
     if (c->stop_at != 0 && c->stop_at < next) next = c->stop_at;
     if (c->state != EBB__CONN_ENDED) ebb__keeper_at(c, next != EBB_FOREVER ? next : now + l->header_ns);
 }
@@ -208,17 +207,21 @@ static void stop(ebb__conn *c) {
     ebb__keeper_linger(c);
 }
 
+/* Without memory for the future check_time has it tried again. */
+static void hear_close(ebb_cx *cx, ebb__conn *c) {
+    if (!c->listens) c->closing = ebb_closing(cx);
+    c->listens = true;
+    if (c->closing == NULL) return;
+    ebb_status st = ebb_await(cx, c->closing, NULL);
+    if (st == EBB_PENDING) return;
+    c->closing = NULL;
+    c->listens = st != EBB_ERR_NOMEM;
+    if (st == EBB_OK) ebb__conn_close(c);
+}
+
 ebb_status ebb__keeper_poll(ebb_cx *cx, void *arg) {
     ebb__conn *c = arg;
-    if (!c->kept) {
-        c->kept = true;
-        c->closing = ebb_closing(cx);
-    }
-    if (c->closing != NULL) {
-        ebb_status st = ebb_await(cx, c->closing, NULL);
-        if (st != EBB_PENDING) c->closing = NULL;
-        if (st == EBB_OK) ebb__conn_close(c);
-    }
+    hear_close(cx, c);
     if (ebb__is_overdue(ebb__task_of(cx))) {
         ebb__conn_drop(c, EBB_ERR_CLOSED, EBB_CANCEL_SHUTDOWN, "the server was forced to stop");
         return EBB_OK;

@@ -44,9 +44,11 @@ void ebb__room_for_descriptors(ebb_http_limits *l, uint32_t descriptors) {
     if (l->stalled == 0) l->stalled = at_least_one(half / 2 < STALLED ? half / 2 : STALLED);
 }
 
-/* Less what it lets lie before it collects: a server that is short would wait for that in vain. */
+/* Less what the heap keeps while nothing is allocated: garbage up to its trigger, and free pages of up to two chunks. A
+ * server that is short would wait for that in vain. */
 static uint64_t heap_bytes(const ebb__heap *h) {
-    return h == NULL || h->stats.bytes < h->trigger ? 0 : h->stats.bytes - h->trigger;
+    const uint64_t chunks = 2 * (EBB__CHUNK_PAGES + 1) * EBB__PAGE_SIZE;
+    return h == NULL || h->stats.bytes < h->trigger + chunks ? 0 : h->stats.bytes - h->trigger - chunks;
 }
 
 uint64_t ebb__runtime_bytes(const ebb_rt *rt) {

@@ -17,6 +17,7 @@ enum {
     LOOK_MS = 100,
     WRITE_LEAST = 17408,
     WRITE_MOST = 65536,
+    MEMORY_LEAST = 1 << 20,
     EVICT = 16,
     CROWD = 1024,
     CROWD_MS = 1000
@@ -248,9 +249,13 @@ static void give_back(ebb_cx *cx, ebb_http_server *s) {
     ebb__room_give_back();
 }
 
-/* Out of memory, most likely: others may give some back. */
+/* Out of memory, most likely: others may give some back. Without memory for a timer either, it is the next turn. */
 static ebb_status pause_door(ebb_cx *cx, ebb_http_server *s) {
     ebb_status st = ebb_sleep(cx, &s->nap, 100 * EBB_MS);
+    if (st == EBB_ERR_NOMEM) {
+        (void)ebb_wake(ebb_host(s->loop->rt), s->door);
+        return EBB_PENDING;
+    }
     if (st != EBB_PENDING) s->napping = false;
     return st;
 }
@@ -262,7 +267,8 @@ static ebb_status next_connection(ebb_cx *cx, ebb_http_server *s, ebb_value *v) 
             ebb__server_shed(s);
             (void)make_room(s, 1);
         }
-        bool wait = is_full(s) || ebb__server_is_short(s, 7);
+        /* Without a connection nothing of the server's would be given back. */
+        bool wait = is_full(s) || (ebb__server_is_short(s, 7) && s->conns != NULL);
         if (wait && wait_for_room(cx, s) == EBB_PENDING) return EBB_PENDING;
     }
     if (s->accepting == NULL) s->accepting = ebb_listener_accept(cx, s->listener);
@@ -396,6 +402,13 @@ static ebb_status open_door(ebb_cx *cx, ebb_http_server *s, const ebb_address *a
     return ebb_id_status(s->door.id);
 }
 
+static ebb_status check_limits(const ebb_http_limits *l) {
+    if (l->memory_bytes == 0 || l->memory_bytes >= MEMORY_LEAST) return EBB_OK;
+    ebb__http_say("limits.memory_bytes is %llu, which is less than %d", (unsigned long long)l->memory_bytes,
+                  MEMORY_LEAST);
+    return EBB_ERR_INVALID;
+}
+
 ebb_status ebb_http_listen(ebb_cx *cx, const ebb_http_server_opts *given, ebb_http_server **out) {
     ebb_http_server_opts whole, *opts = &whole;
     ebb_loop *l;
@@ -404,6 +417,7 @@ ebb_status ebb_http_listen(ebb_cx *cx, const ebb_http_server_opts *given, ebb_ht
     ebb_status st = EBB__OPTS_COPY(opts, given);
     if (st == EBB_OK) st = ebb__loop_of(cx, &l);
     if (st == EBB_OK) st = ebb__admit_inbound(cx);
+    if (st == EBB_OK) st = check_limits(&opts->limits);
     if (st != EBB_OK) return st;
     ebb_http_server *s = server_new(l, opts);
     if (s == NULL) return EBB_ERR_NOMEM;

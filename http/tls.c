@@ -6,6 +6,8 @@
 #define _POSIX_C_SOURCE 200809L
 #include "http/tls.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <openssl/err.h>
@@ -48,6 +50,13 @@ static _Thread_local char said[SAID_BYTES];
 
 const char *ebb_http_error(void) {
     return said;
+}
+
+void ebb__http_say(const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(said, sizeof said, format, args);
+    va_end(args);
 }
 
 static ebb__text say_of(const char *what) {

@@ -52,4 +52,7 @@ size_t ebb__tls_output(ebb__tls *t, void *into, size_t room);
 /* How many it has to send, what can't be encrypted yet included. */
 size_t ebb__tls_pending(const ebb__tls *t);
 
+/* What ebb_http_error returns from now on. */
+void ebb__http_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
 #endif

@@ -78,14 +78,12 @@ static bool take_authority(ebb__url *u, const char *at, const char *end) {
     return true;
 }
 
-/* A query without a path would need a "/" in front of it, and nothing is copied here. */
-static bool take_path(ebb__url *u, const char *at) {
+static void take_path(ebb__url *u, const char *at) {
     u->path = at;
     u->path_n = strcspn(at, "#");
-    if (u->path_n > 0) return at[0] == '/';
+    if (u->path_n > 0) return;
     u->path = "/";
     u->path_n = 1;
-    return true;
 }
 
 bool ebb__url_parse(const char *text, ebb__url *out) {
@@ -95,7 +93,8 @@ bool ebb__url_parse(const char *text, ebb__url *out) {
     const char *at = after_scheme(text, (size_t)(end - text), &out->tls);
     if (at == NULL) return false;
     const char *path = at + strcspn(at, "/?#");
-    return take_authority(out, at, path) && take_path(out, path);
+    take_path(out, path);
+    return take_authority(out, at, path);
 }
 
 /* ---- authorities -------------------------------------------------------------------------------------------- */

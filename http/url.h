@@ -11,14 +11,15 @@ typedef struct ebb__url {
     size_t host_n;
     const char *authority; /* "example.org:8080", "[::1]:80", as it stands there, without a last ":" */
     size_t authority_n;
-    uint16_t port;    /* 80, 443 */
-    const char *path; /* with the query, without the fragment; "/" if there is none */
+    uint16_t port; /* 80, 443 */
+    const char *
+        path; /* with the query, without the fragment; "/" if there is none; "?..." if only a query is there */
     size_t path_n;
 } ebb__url;
 
 /* http: and https: only. No user names, no blanks or control characters, nothing past ASCII; at most 8
  * KiB. A host is a name of letters, digits, "-", "." and "_", at most 255 bytes, or an address without a
- * zone. A query needs a path before it: "http://a?b" is none of ours. False: it is none. */
+ * zone. False: it is none. */
 bool ebb__url_parse(const char *text, ebb__url *out);
 
 /* The authority of a request: a name or an address, and perhaps a port, which is a number up to 65535 or empty. An IPv6

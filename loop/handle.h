@@ -67,6 +67,7 @@ typedef struct ebb__listening {
     uint32_t pause_ms;
     ebb_status trouble;
     uint64_t drain_until; /* a drain ends when the queue is empty after this */
+    uint32_t drain_left;  /* connections that a drain may still take; UINT32_MAX: all that are queued */
     uint64_t look_at;     /* EBB_FOREVER: it is not in the loop's list */
     ebb__handle *next;    /* in that list */
 } ebb__listening;

@@ -140,8 +140,13 @@ static int accept_one(ebb__handle *h) {
     int fd = a->kept;
     a->kept = -1;
     while (fd < 0 && a->burst > 0) {
+        if (a->draining && a->drain_left == 0) {
+            ebb__handle_close(h); /* this ends the accept */
+            return -1;
+        }
         a->burst--;
         fd = accept4(a->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd >= 0 && a->draining && a->drain_left != UINT32_MAX) a->drain_left--;
         if (fd >= 0 || is_anothers(errno)) continue;
         if (is_shortage(errno)) pause_for(h, ebb__uv_status(-errno));
         else if (errno == EAGAIN || a->draining) queue_is_empty(h);
@@ -294,7 +299,8 @@ ebb_status ebb_listener_drain(ebb_cx *cx, ebb_listener listener) {
     ebb_status st = listener_find(cx, listener, &h);
     if (st != EBB_OK || h->as.listening.draining) return st;
     ebb__listening *a = &h->as.listening;
-    if (!ebb__place_drain(a->place, a->fd, &notice)) {
+    a->drain_left = ebb__place_drain(a->place, a->fd, &notice);
+    if (a->drain_left == 0 && a->kept < 0) {
         ebb__handle_close(h);
         return EBB_OK;
     }

@@ -212,11 +212,11 @@ static void remove_path(ebb__place *p) {
     p->removed = true;
 }
 
-bool ebb__place_drain(ebb__place *p, int fd, bool *notice) {
+uint32_t ebb__place_drain(ebb__place *p, int fd, bool *notice) {
     *notice = false;
     if (p->asked.ss_family != AF_UNIX) {
         *notice = drop_new(fd);
-        return true;
+        return *notice ? UINT32_MAX : BACKLOG + 1; /* Linux queues one more than it is told */
     }
     lock(p->share);
     bool last = p->users == 1;
@@ -225,7 +225,7 @@ bool ebb__place_drain(ebb__place *p, int fd, bool *notice) {
         (void)shutdown(fd, SHUT_RD); /* the queue is still there */
     }
     unlock(p->share);
-    return last;
+    return last ? UINT32_MAX : 0;
 }
 
 void ebb__place_leave(ebb_loop *l, ebb__place *p, int fd) {

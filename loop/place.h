@@ -26,9 +26,10 @@ void ebb__share_fini(ebb__share *s);
  * same port: the first time all of them the first one, and so on. EBB_ERR_NOMEM, EBB_ERRNO(EADDRINUSE) if anybody else listens there, EBB_ERRNO(errno). */
 ebb_status ebb__place_listen(ebb_loop *l, const struct sockaddr_storage *at, int *fd, ebb__place **out);
 
-/* From now on nobody new is queued at `fd`; those who are queued can be accepted. `*notice`: connections may still
- * come that were half open. False: other loops serve the queue. */
-bool ebb__place_drain(ebb__place *p, int fd, bool *notice);
+/* From now on nobody new is queued at `fd`, if the system can do that; those who are queued can be accepted. `*notice`:
+ * connections may still come that were half open. Returns how many may be accepted at most: all, UINT32_MAX; as many as
+ * the queue holds, if new connections are queued as before; none if other loops serve the queue. */
+uint32_t ebb__place_drain(ebb__place *p, int fd, bool *notice);
 
 /* Closes `fd`. The last loop removes the path of a Unix socket. */
 void ebb__place_leave(ebb_loop *l, ebb__place *p, int fd);

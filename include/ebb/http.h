@@ -69,7 +69,7 @@ typedef struct ebb_http_limits {
     /* Of the whole server: 512 MiB. It counts connections, exchanges with what handlers get from them, the
      * protocols, and what the loop has come to take since the server was made for stacks of fibers, tasks, regions
      * and futures. Other memory of handlers is not counted. From 6/8 on stalled exchanges are ended, from 7/8 on
-     * every request is 503. */
+     * every request is 503. At least 1 MiB: EBB_ERR_INVALID, and ebb_http_error says so. */
     uint64_t memory_bytes;
     uint64_t idle_ns;   /* a connection with no request: 60 s */
     uint64_t header_ns; /* from the first byte of a head, or of the handshake, to its last: 10 s */
@@ -131,7 +131,8 @@ ebb_status ebb_http_listen(ebb_cx *cx, const ebb_http_server_opts *opts, ebb_htt
 ebb_region ebb_http_server_region(const ebb_http_server *s);
 /* With the port that the system chose. */
 ebb_status ebb_http_server_address(ebb_cx *cx, const ebb_http_server *s, ebb_address *out);
-/* What went wrong last with TLS on this thread, in words; "" if nothing did. */
+/* What went wrong last on this thread with TLS, or with a limit that ebb_http_listen refused, in words; "" if nothing
+ * did. */
 const char *ebb_http_error(void);
 
 /* A handler. It answers by ebb_http_reply and the like, and its end is the exchange's: a response that was
@@ -353,7 +354,8 @@ ebb_http *ebb_http_of(ebb_cx *cx, ebb_value v);
 /* Waits for the head of the response. One at a time: EBB_ERR_BUSY. */
 #define ebb_http_answered(cx, x) ebb_http_answered_at((cx), (x), EBB_SITE)
 ebb_future *ebb_http_answered_at(ebb_cx *cx, ebb_http *x, const char *site);
-/* Ends a client's exchange: what has not ended is reset. `x` is gone: what may have been closed before is asked for
+/* Ends a client's exchange: what has not ended is reset. Reads, writes and waits for its head that are pending end at
+ * once with EBB_ERR_CLOSED; their bytes are the caller's again. `x` is gone: what may have been closed before is asked for
  * by ebb_http_of again. NULL is allowed. */
 void ebb_http_close(ebb_cx *cx, ebb_http *x);
 

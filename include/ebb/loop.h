@@ -129,7 +129,8 @@ ebb_status ebb_listener_close(ebb_cx *cx, ebb_listener l);
 /* Closes it politely: no new connection is taken in, and those that clients have established already can still be
  * accepted, in a closed region too. When there are none left, which on TCP is not before 100 ms have passed, the
  * accept fails with EBB_ERR_CLOSED and the listener is closed. A client that asks for a connection meanwhile gets
- * no answer, and a refusal when it asks again. Go on accepting after it: a drain that nobody accepts does not
+ * no answer, and a refusal when it asks again. Where the system can't refuse new connections a TCP drain also ends after
+ * 512 accepts, which is as many as were queued at its begin. Go on accepting after it: a drain that nobody accepts does not
  * end before its region does. EBB_OK, the second time too; EBB_ERR_CLOSED: it is closed. */
 ebb_status ebb_listener_drain(ebb_cx *cx, ebb_listener l);
 /* Why it is paused: EBB_ERRNO(EMFILE), EBB_ERRNO(ENFILE), EBB_ERRNO(ENOBUFS) or EBB_ERR_NOMEM. EBB_OK: it is not.

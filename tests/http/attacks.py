@@ -156,6 +156,9 @@ class Floods(UnderAttack):
     def test_late_reset(self):
         self.flood("late_reset")
 
+    def test_windows_of_0(self):
+        self.flood("windows_of_0")
+
     def test_closed_streams(self):
         self.flood("closed_streams")
 

@@ -24,6 +24,7 @@ enum {
 
 typedef struct site {
     loop_world *w;
+    ebb_http_server *server;
     peer *p;
     uint32_t began, cancelled;
     ebb_cancel_kind kind; /* of the last cancel */
@@ -122,15 +123,18 @@ static void was_ended_by_us(site *s) {
 
 /* ---- the sweep ------------------------------------------------------------------------------------------------ */
 
-static void open_site(site *s, uint32_t streams) {
+static void start_site(site *s, uint32_t streams, ebb_address *at) {
     ebb_http_server_opts o = {.address = {"127.0.0.1", 0}, .limits = {.streams = streams}};
-    ebb_http_server *server;
-    ebb_address at;
     *s = (site){.w = loop_world_new()};
-    assert_int_equal(ebb_http_listen(ebb_loop_cx(s->w->loop), &o, &server), EBB_OK);
-    assert_int_equal(ebb_http_on(server, "GET", "/wait", wait_for_ever, s), EBB_OK);
-    assert_int_equal(ebb_http_on(server, "GET", "/talk", talk, s), EBB_OK);
-    assert_int_equal(ebb_http_server_address(s->w->cx, server, &at), EBB_OK);
+    assert_int_equal(ebb_http_listen(ebb_loop_cx(s->w->loop), &o, &s->server), EBB_OK);
+    assert_int_equal(ebb_http_on(s->server, "GET", "/wait", wait_for_ever, s), EBB_OK);
+    assert_int_equal(ebb_http_on(s->server, "GET", "/talk", talk, s), EBB_OK);
+    assert_int_equal(ebb_http_server_address(s->w->cx, s->server, at), EBB_OK);
+}
+
+static void open_site(site *s, uint32_t streams) {
+    ebb_address at;
+    start_site(s, streams, &at);
     s->p = peer_open(s->w, at.port);
     say(s->p, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
     say_frame(s->p, SETTINGS, 0, 0, NULL, 0);
@@ -168,6 +172,15 @@ static uint64_t refuse_all(uint64_t n, bool and_all_after) {
     return close_site(&s);
 }
 
+static bool has_ended_at_all(void *arg) {
+    return has_ended(arg);
+}
+
+static bool is_answered(void *arg) {
+    const site *s = arg;
+    return has_ended(s) || count(s->p, DATA, END_STREAM, 1) > 0;
+}
+
 static bool all_are_over(void *arg) {
     const site *s = arg;
     if (has_ended(s)) return true;
@@ -186,6 +199,27 @@ static uint64_t answer_all(uint64_t n, bool and_all_after) {
     fail_from_now(&s, n, and_all_after);
     for (uint32_t i = MALFORMED; i < PAST; i += 2) ask(s.p, i, "/talk", "a");
     loop_until(s.w, all_are_over, &s);
+    was_ended_by_us(&s);
+    return close_site(&s);
+}
+
+/* A connection is opened; the server is closed when it has memory again, and the connection hears of it: its only
+ * request is answered, so nothing else would end it for a minute. */
+static uint64_t close_politely(uint64_t n, bool and_all_after) {
+    site s;
+    ebb_address at;
+    start_site(&s, 2, &at);
+    fail_from_now(&s, n, and_all_after);
+    s.p = peer_open(s.w, at.port);
+    say(s.p, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+    say_frame(s.p, SETTINGS, 0, 0, NULL, 0);
+    loop_turns(s.w, 4);
+    s.w->memory.fail_at = 0;
+    s.w->memory.fail_after = false;
+    ask(s.p, 1, "/talk", "a");
+    loop_until(s.w, is_answered, &s);
+    ebb_region_close(ebb_loop_cx(s.w->loop), ebb_http_server_region(s.server));
+    loop_until(s.w, has_ended_at_all, &s);
     return close_site(&s);
 }
 
@@ -204,10 +238,29 @@ static void a_response_ends(void **state) {
     for_each_n(answer_all);
 }
 
+static void a_connection_hears_of_a_close(void **state) {
+    (void)state;
+    for_each_n(close_politely);
+}
+
+static void a_server_has_a_least_memory(void **state) {
+    loop_world *w = loop_world_new();
+    ebb_http_server_opts o = {.address = {"127.0.0.1", 0}, .limits = {.memory_bytes = (1 << 20) - 1}};
+    ebb_http_server *server;
+    (void)state;
+    assert_int_equal(ebb_http_listen(ebb_loop_cx(w->loop), &o, &server), EBB_ERR_INVALID);
+    assert_string_equal(ebb_http_error(), "limits.memory_bytes is 1048575, which is less than 1048576");
+    o.limits.memory_bytes++;
+    assert_int_equal(ebb_http_listen(ebb_loop_cx(w->loop), &o, &server), EBB_OK);
+    loop_world_end(w);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_request_that_is_not_taken_is_reset),
         cmocka_unit_test(a_response_ends),
+        cmocka_unit_test(a_connection_hears_of_a_close),
+        cmocka_unit_test(a_server_has_a_least_memory),
     };
     return cmocka_run_group_tests_name("http_h2_memory", tests, NULL, NULL);
 }

@@ -14,6 +14,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 from pathlib import Path
@@ -95,6 +96,42 @@ class Crowd:
         for s in self.sockets:
             s.close()
         self.sockets = []
+
+
+class BareAccept:
+    """What a connection and its first byte cost while the block runs, of a program that does nothing else: the machine's
+    own part in how long a new client waits."""
+    PROGRAM = """import socket
+with socket.create_server(("127.0.0.1", 0)) as listener:
+    print(listener.getsockname()[1], flush=True)
+    while True:
+        with listener.accept()[0] as s:
+            s.sendall(b"x")
+"""
+
+    def __init__(self):
+        self.worst_us, self.over = 0, threading.Event()
+        self.thread = threading.Thread(target=self.watch)
+
+    def watch(self):
+        while not self.over.wait(0.05):
+            began = time.perf_counter()
+            with socket.create_connection(("127.0.0.1", self.port), PATIENCE_S) as s:
+                s.recv(1)
+            self.worst_us = max(self.worst_us, 1e6 * (time.perf_counter() - began))
+
+    def __enter__(self):
+        self.process = subprocess.Popen([sys.executable, "-c", self.PROGRAM], stdout=subprocess.PIPE)
+        self.port = int(self.process.stdout.readline())
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.over.set()
+        self.thread.join()
+        self.process.kill()
+        self.process.stdout.close()
+        self.process.wait()
 
 
 class Rates(WithServer):
@@ -222,6 +259,29 @@ class Places(WithServer):
                 self.server.still()
                 self.server.stop()
 
+    def test_one_that_has_stalled_is_found_behind_many_that_may_pause(self):
+        """Those that have taken much have 5 s; there are more of them than are looked at at once."""
+        many = 70
+        self.start(*RESETS_ALLOWED, *limits(stalled=many + 1, write_ns=NEVER_NS))
+        patient = self.connect({h2raw.INITIAL_WINDOW_SIZE: 5000}, auto_window=False)
+        patient.window_update(0, 1 << 20)
+        for i in range(many):
+            patient.request("/f/big?id=s%d" % i)
+        self.server.wait_for_count("begin", many)
+        end = time.monotonic() + PATIENCE_S
+        while sum(len(s.body) for s in patient.streams.values()) < many * 5000 and time.monotonic() < end:
+            patient.poll(0.1)
+        c = self.connect({h2raw.INITIAL_WINDOW_SIZE: 0}, auto_window=False)
+        for name in ("stalls", "waits"):
+            c.request("/f/big?id=" + name)
+        self.server.wait_for("begin", "waits")
+        self.assertTrue(self.server.wait_for("cancelled", "stalls").startswith("TIMEOUT it stalled"))
+        self.assertEqual({tuple(self.server.history("s%d" % i)) for i in range(many)}, {("begin",)})
+        c.close()
+        patient.close()
+        self.server.still()
+        self.server.stop()
+
     def test_who_has_none_is_served_at_once(self):
         """From the same address, one request after the other, nobody is ended for it."""
         stalls, _ = self.start_stalled("/f/big")
@@ -285,12 +345,13 @@ class Crowds(WithServer):
         self.addCleanup(client.close)
         return client
 
-    def assert_served(self, told):
-        print(told, flush=True)
+    def assert_served(self, told, bare):
+        """Every new client within a second, and what a bare accept took on this machine at that time."""
+        print(told, "a bare accept took up to %d us" % bare.worst_us, flush=True)
         self.assertEqual(told["failures"], [])
         self.assertGreater(told["requests"], 50)
         if not is_sanitized(self.program):
-            self.assertLess(told["anew"].get("p50", 0), ANEW_MOST_US)
+            self.assertLess(told["anew"].get("max", 0), ANEW_MOST_US + 2 * bare.worst_us)
 
     def assert_idle(self):
         """A while with nothing to do; the processor that it used, not the time."""
@@ -307,11 +368,11 @@ class Crowds(WithServer):
         self.start("--quiet")
         client = self.good("/f/hello")
         client.since_last()
-        with Peak(self.server.rss) as peak:
+        with Peak(self.server.rss) as peak, BareAccept() as bare:
             crowd = Crowd(self.server.port, CONNECTIONS, "/f/big")
             crowd.drip(4)
         print("%d streams: %+.1f MiB" % (CONNECTIONS * STREAMS, peak.growth() / MIB), flush=True)
-        self.assert_served(client.since_last())
+        self.assert_served(client.since_last(), bare)
         if not is_sanitized(self.program):
             self.assertLess(peak.growth(), GROWTH_MOST)
         crowd.leave()
@@ -325,10 +386,11 @@ class Crowds(WithServer):
         self.start("--quiet", *RESETS_ALLOWED, *limits(stalled=100000, write_ns=LONG_NS))
         client = self.good("/f/hello")
         client.since_last()
-        crowd = Crowd(self.server.port, CONNECTIONS // 4, "/f/big")
-        crowd.drip(PATIENCE_S, 0.2)
+        with BareAccept() as bare:
+            crowd = Crowd(self.server.port, CONNECTIONS // 4, "/f/big")
+            crowd.drip(PATIENCE_S, 0.2)
         self.assertEqual(crowd.read(), 0)
-        self.assert_served(client.since_last())
+        self.assert_served(client.since_last(), bare)
         client.close()
         stats = self.server.still()
         self.assertEqual(stats["evicted"], 0)

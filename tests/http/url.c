@@ -16,6 +16,9 @@ static const struct {
     {"http://example.org:8080/a/b?c=d&e=f", false, "example.org", "example.org:8080", 8080, "/a/b?c=d&e=f"},
     {"http://example.org/a#b?c", false, "example.org", "example.org", 80, "/a"},
     {"http://example.org/a?b#", false, "example.org", "example.org", 80, "/a?b"},
+    {"http://a?b", false, "a", "a", 80, "?b"},
+    {"http://a:8080?b/c?d#e", false, "a", "a:8080", 8080, "?b/c?d"},
+    {"http://a?", false, "a", "a", 80, "?"},
     {"http://example.org#/a", false, "example.org", "example.org", 80, "/"},
     {"http://example.org:8080#a", false, "example.org", "example.org:8080", 8080, "/"},
     {"https://127.0.0.1:65535/", true, "127.0.0.1", "127.0.0.1:65535", 65535, "/"},
@@ -100,7 +103,6 @@ static const char *const WRONG[] = {
     "http://[fe80::1%25eth0]/",
     "http://[1:2:3:4:5:6:7:8:9]/",
     "http://[0000:0000:0000:0000:0000:0000:0000:0000:0000:0000:0000]/",
-    "http://a?b", /* a query without a path */
 };
 
 static void what_is_no_url_of_ours_is_refused(void **state) {
@@ -144,7 +146,7 @@ static void parts_are_never_outside_the_text(void **state) {
                 ebb__url u;
                 if (ebb__url_parse(text, &u)) {
                     assert_true(u.host >= text + 7 && u.host + u.host_n <= text + strlen(text));
-                    assert_true(u.path[0] == '/' && u.port > 0 && u.host_n > 0);
+                    assert_true((u.path[0] == '/' || u.path[0] == '?') && u.port > 0 && u.host_n > 0);
                 }
                 free(text);
             }

@@ -2,6 +2,8 @@
 #define _GNU_SOURCE
 #include "tests/support/loop_world.h"
 
+#include "loop/place.h"
+
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/resource.h>
@@ -15,6 +17,16 @@ int accept4(int fd, struct sockaddr *restrict at, socklen_t *restrict n, int fla
     accept_calls++;
     accepted_n += got >= 0;
     return got;
+}
+
+static bool refuses_filters;
+
+int setsockopt(int fd, int level, int option, const void *value, socklen_t n) {
+    if (refuses_filters && level == SOL_SOCKET && option == SO_ATTACH_FILTER) {
+        errno = EPERM;
+        return -1;
+    }
+    return (int)syscall(SYS_setsockopt, fd, level, option, value, n);
 }
 
 enum { MANY = 100, FEW_FDS = 256 };
@@ -221,6 +233,28 @@ static void a_drain_lets_nobody_new_in(void **state) {
     close(late);
 }
 
+/* The system does not keep new connections away, and they come as fast as the old ones are taken. */
+static void a_drain_ends_where_new_connections_can_not_be_refused(void **state) {
+    enum { BACKLOG = 511 };
+    loop_world *w = *state;
+    uint16_t port;
+    ebb_stream s;
+    uint32_t n = 0;
+    ebb_status st = EBB_OK;
+    ebb_listener l = listen_tcp(w, &port);
+    close(connect_tcp(port));
+    refuses_filters = true;
+    assert_int_equal(ebb_listener_drain(w->cx, l), EBB_OK);
+    refuses_filters = false;
+    for (; st == EBB_OK && n <= 2 * BACKLOG; n++) {
+        close(connect_tcp(port));
+        st = accept_one(w, l, &s);
+        if (st == EBB_OK) assert_int_equal(ebb_stream_close(ebb_loop_cx(w->loop), s), EBB_OK);
+    }
+    assert_int_equal(st, EBB_ERR_CLOSED);
+    assert_int_equal(n, BACKLOG + 2); /* as many as may have been in the queue, and the end */
+}
+
 static void a_drain_of_a_unix_socket_ends_with_its_queue(void **state) {
     loop_world *w = *state;
     const char *path = path_in(w, "socket");
@@ -345,6 +379,58 @@ static void a_connection_for_which_there_was_no_memory_waits(void **state) {
     assert_true(kept > 0);
 }
 
+static ebb_status accepts_once_without_memory(ebb_cx *cx, void *arg) {
+    starved *s = arg;
+    ebb_value v;
+    accepted_n = 0;
+    s->w->memory.fail_at = s->w->memory.calls + s->failing;
+    s->first = ebb_await(cx, ebb_listener_accept(cx, s->listener), &v);
+    s->w->memory.fail_at = 0;
+    s->taken_before = accepted_n;
+    s->over = true;
+    return s->first;
+}
+
+/* Until it is the memory for a connection that was taken which is missing. */
+static void keep_one(loop_world *w, ebb_listener l, const char *path) {
+    for (uint64_t n = 1; n < 100; n++) {
+        starved s = {.w = w, .listener = l, .failing = n};
+        int fd = connect_to(path);
+        ebb_region r = ebb_region_open(ebb_loop_cx(w->loop), NULL);
+        (void)ebb_fiber_spawn(ebb_loop_cx(w->loop), r, accepts_once_without_memory, &s);
+        loop_until(w, is_true, &s.over);
+        ebb_region_close(ebb_loop_cx(w->loop), r);
+        if (s.first == EBB_ERR_NOMEM && s.taken_before == 0) accept_and_close(w, l);
+        close(fd);
+        if (s.first == EBB_ERR_NOMEM && s.taken_before == 1) return;
+    }
+    fail_msg("no connection was kept");
+}
+
+/* Two loops of a service share a Unix socket. One has taken a connection and had no memory for it; then it drains: the
+ * queue is the other loop's, but the connection is its own. */
+static void a_connection_that_waits_for_memory_outlives_the_drain_of_a_shared_socket(void **state) {
+    loop_world *w = *state;
+    const char *path = path_in(w, "socket");
+    struct sockaddr_storage at = {.ss_family = AF_UNIX};
+    ebb__share share;
+    ebb__place *place;
+    int fd_of_other;
+    assert_int_equal(ebb__share_init(&share, ebb_libc_allocator(), 2), EBB_OK);
+    ebb_loop other = {.share = &share, .id = (uint8_t)(w->loop->id + 1)};
+    w->loop->share = &share;
+    ebb_listener l = ebb_pipe_listen(w->cx, path);
+    memcpy(((struct sockaddr_un *)(void *)&at)->sun_path, path, strlen(path));
+    assert_int_equal(ebb__place_listen(&other, &at, &fd_of_other, &place), EBB_OK);
+    keep_one(w, l, path);
+    assert_int_equal(ebb_listener_drain(w->cx, l), EBB_OK);
+    accept_and_close(w, l);
+    expect_drained(w, l);
+    ebb__place_leave(&other, place, fd_of_other);
+    w->loop->share = NULL;
+    ebb__share_fini(&share);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         ON_A_LOOP(without_descriptors_a_listener_waits_and_costs_nothing),
@@ -353,10 +439,12 @@ int main(void) {
         ON_A_LOOP(a_listener_can_be_closed_in_a_pause),
         ON_A_LOOP(a_drain_gives_all_connections_that_were_established),
         ON_A_LOOP(a_drain_lets_nobody_new_in),
+        ON_A_LOOP(a_drain_ends_where_new_connections_can_not_be_refused),
         ON_A_LOOP(a_drain_of_a_unix_socket_ends_with_its_queue),
         ON_A_LOOP(a_pending_accept_hears_that_a_drain_is_over),
         ON_A_LOOP(a_task_whose_region_is_closed_may_drain),
         ON_A_LOOP(a_connection_for_which_there_was_no_memory_waits),
+        ON_A_LOOP(a_connection_that_waits_for_memory_outlives_the_drain_of_a_shared_socket),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

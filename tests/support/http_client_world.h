@@ -146,12 +146,19 @@ LOOP_UNUSED ebb_status http_routes(ebb_http_server *s, http_world *h) {
     static const struct {
         const char *method, *pattern;
         ebb_http_fn fn;
-    } routes[] = {{"*", "/hello", on_hello},         {"GET", "/bytes/:n", on_bytes},
-                  {"POST", "/echo", on_echo},        {"*", "/wait", on_wait},
-                  {"GET", "/trickle", on_trickle},   {"GET", "/heads", on_heads},
-                  {"POST", "/early", on_early},      {"GET", "/deadline", on_deadline},
-                  {"GET", "/announce", on_announce}, {"*", "/go/:size/:status", on_go},
-                  {"*", "/show/*path", on_show},     {"POST", "/whole", on_whole}};
+    } routes[] = {{"*", "/", on_hello},
+                  {"*", "/hello", on_hello},
+                  {"GET", "/bytes/:n", on_bytes},
+                  {"POST", "/echo", on_echo},
+                  {"*", "/wait", on_wait},
+                  {"GET", "/trickle", on_trickle},
+                  {"GET", "/heads", on_heads},
+                  {"POST", "/early", on_early},
+                  {"GET", "/deadline", on_deadline},
+                  {"GET", "/announce", on_announce},
+                  {"*", "/go/:size/:status", on_go},
+                  {"*", "/show/*path", on_show},
+                  {"POST", "/whole", on_whole}};
     ebb_status st = EBB_OK;
     for (size_t i = 0; i < sizeof routes / sizeof *routes && st == EBB_OK; i++) {
         st = ebb_http_on(s, routes[i].method, routes[i].pattern, routes[i].fn, h);

@@ -31,6 +31,8 @@ ROWS = {
     "HEADERS on a closed stream": ("closed_streams", "HEADERS"),
     "resets after the first HEADERS": ("late_reset", "once the response has begun"),
     "the same, in windows of 0": ("late_reset", "in windows of 0"),
+    "windows of 0, on 10 connections": ("windows_of_0", "held"),
+    "windows of 0 that open by a byte": ("windows_of_0", "by a byte"),
     "3,000 cookie crumbs": ("cookie_crumbs", "3000"),
     "3,000 cookie crumbs of one byte": ("cookie_crumbs", "3000 of one byte"),
     "requests after GOAWAY": ("after_goaway", "requests"),

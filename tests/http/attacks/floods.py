@@ -82,6 +82,8 @@ UPLOAD = frame(HEADERS, END_HEADERS, 1, head("/f/upload", "POST"))
 ANSWERED = frame(HEADERS, WHOLE, 1, head("/p/hello"))
 LEAVES = frame(GOAWAY, 0, 0, word(0) + word(NO_ERROR))
 OVERFLOWED = frame(HEADERS, END_HEADERS, 1, head("/f/hang", "POST")) + frame(WINDOW_UPDATE, 0, 1, word(LARGEST_WINDOW))
+STALLED = PREFACE + frame(SETTINGS, 0, 0, settings({INITIAL_WINDOW_SIZE: 0})) + b"".join(
+    frame(HEADERS, WHOLE, 1 + 2 * i, head("/f/big")) for i in range(2 * BATCH))
 COOKIE = 32  # its index in the static table
 BLOCK = frame(HEADERS, END_STREAM, 1, head("/p/hello"))
 SETTING = settings({INITIAL_WINDOW_SIZE: 65535})
@@ -166,6 +168,11 @@ FLOODS = {
     "late_reset": {
         "once the response has begun": live(WHOLE, CANCELS, path="/f/big?n=1000000"),
         "in windows of 0": live(WHOLE, CANCELS, path="/f/big?n=1000000", window=0),
+    },
+    # Responses that may not be sent, on ten connections; and windows that open by a byte.
+    "windows_of_0": {
+        "held": Flood(STALLED, ends=(), options=("-r", "-c", "10")),
+        "by a byte": Flood(STALLED, [(WINDOW_UPDATE, 0, 1 + 2 * i, word(1)) for i in range(2 * BATCH)], ends=()),
     },
     "closed_streams": {
         "DATA": Flood(HELLO + ANSWERED, [(DATA, 0, 1, bytes(1000))], ends=(ENHANCE_YOUR_CALM, STREAM_CLOSED)),

@@ -156,7 +156,7 @@ static ebb_http_limits limits_by_chance(dice *d) {
     if (chance(d, 3)) l.streams = 1 + roll(d, 6);
     if (chance(d, 5)) l.requests = 1 + roll(d, 10);
     if (chance(d, 3)) l.write_bytes = 17408 + roll(d, 20000);
-    if (chance(d, 5)) l.memory_bytes = 3000000 + roll(d, 8000000);
+    if (chance(d, 5)) l.memory_bytes = (1 << 20) + roll(d, chance(d, 2) ? 100000 : 8000000);
     if (chance(d, 5)) l.body_bytes = 1 + roll(d, 30000);
     if (chance(d, 4)) l.stalled = 1 + roll(d, 8);
     l.body_ns = (1 + roll(d, chance(d, 5) ? 20 : 500)) * EBB_MS; /* clients may wait for what does not come */
