@@ -13,7 +13,7 @@
 
 #include "base/alloc.h"
 
-enum { OUT_MOST = 65536, FILLS = 16, FORGETS = 65536, HANDSHAKE_MOST = 65536 };
+enum { OUT_MOST = 65536, FILLS = 16, FORGETS = 65536, HANDSHAKE_MOST = 65536, LEAST_RECORD = 4096 };
 
 static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 _Static_assert(sizeof preface - 1 == sizeof((ebb__conn *)0)->greeting, "a whole one fits");
@@ -125,6 +125,12 @@ static void hold_back(ebb__conn *c) {
     c->held_back = ebb__wire_read(&c->wire, false) == EBB_OK;
 }
 
+static char *on_place(void *ctx, size_t *n) {
+    const ebb__conn *c = ctx;
+    if (c->tls != NULL || c->proto == NULL || c->proto->place == NULL || ebb__conn_is_over(c)) return NULL;
+    return (char *)c->proto->place(c, n);
+}
+
 static void on_bytes(void *ctx, char *bytes, size_t n) {
     ebb__conn *c = ctx;
     if (c->server != NULL) c->server->stats.bytes_in += n;
@@ -165,8 +171,9 @@ static size_t produce_tls(ebb__conn *c, uint8_t *to, size_t room) {
     uint8_t *plain = (uint8_t *)c->loop->wire_room; /* nothing is being read now */
     size_t all = ebb__tls_output(c->tls, to, room), n, made;
     if (c->proto == NULL) return all;
-    while (room - all >= EBB__TLS_RECORD && ebb__tls_is_ready(c->tls) && ebb__tls_pending(c->tls) == 0) {
-        n = c->proto->fill(c, plain, 16384);
+    while (room - all >= LEAST_RECORD && ebb__tls_is_ready(c->tls) && ebb__tls_pending(c->tls) == 0) {
+        size_t most = room - all - EBB__TLS_EXTRA;
+        n = c->proto->fill(c, plain, most < EBB__TLS_PLAIN ? most : EBB__TLS_PLAIN);
         if (n == 0) break;
         if (ebb__tls_write_to(c->tls, plain, n, to + all, room - all, &made) != EBB_OK) {
             ebb__conn_drop(c, EBB_ERR_TLS, EBB_CANCEL_RESOURCE, "TLS failed");
@@ -378,7 +385,8 @@ static void on_closed(void *ctx) {
     ebb__keeper_wake(c);
 }
 
-static const ebb__wire_ops wire_ops = {on_bytes, on_ended, on_written, on_flush, on_stopped, on_closed};
+static const ebb__wire_ops wire_ops = {on_place, on_bytes,   on_ended, on_written,
+                                       on_flush, on_stopped, on_closed};
 
 ebb_status ebb__conn_open(ebb__conn *c, ebb_cx *cx, ebb_stream s) {
     c->starts_last = &c->starts;

@@ -6,7 +6,7 @@
 
 #include "base/alloc.h"
 
-enum { STAGE_FRAMES = 128, STAGE_EIGHTHS = 4 };
+enum { STAGE_FRAMES = 128, STAGE_EIGHTHS = 4, LAST_MOST = 12288 };
 enum {
     CHUNK = 2048,
     BODY_LEAST = 4096,
@@ -279,7 +279,7 @@ bool ebb__exchange_body(ebb_http *x, const void *bytes, size_t n) {
         }
     } else if (read && x->body_n == 0) {
         size_t k = n < x->into_n ? n : x->into_n;
-        memcpy(x->into, from, k);
+        if (from != x->into) memcpy(x->into, from, k);
         reader_gets(x, k);
         consumed(x, k);
         from += k;
@@ -291,6 +291,13 @@ bool ebb__exchange_body(ebb_http *x, const void *bytes, size_t n) {
     }
     if (x->client) ebb__client_body(x);
     return true;
+}
+
+uint8_t *ebb__exchange_place(const ebb_http *x, size_t *n) {
+    if (x->in != EBB__IN_BODY || x->body_n > 0 || x->reader == NULL || x->whole_reads) return NULL;
+    if (!ebb__is_wanted(x->reader)) return NULL;
+    *n = x->into_n;
+    return x->into;
 }
 
 void ebb__exchange_in_end(ebb_http *x, ebb_status st) {
@@ -367,40 +374,49 @@ ebb_future *ebb_http_read_at(ebb_cx *cx, ebb_http *x, void *into, size_t n, cons
 
 /* A write that finds room on the stage ends at once, and its handler goes on in the same turn. So a body that is
  * written in small pieces leaves in large ones, and a piece costs no turn of the loop. A connection has one
- * stage, of at most 3/4 of limits.write_bytes: what fills it fits into one write to the socket with its frames. */
-static size_t stage_room(const ebb_http_server *s) {
-    return s->limits.write_bytes / 4 * 3 - STAGE_FRAMES;
+ * stage, of at most 3/4 of limits.write_bytes: what fills it fits into one write to the socket with its frames.
+ *
+ * The write that completes a body of known length may fill it up to 15/16, and if another exchange has the stage
+ * it gets a small one of its own. So the handler returns in the same turn, and the end of the stream goes with the
+ * last bytes: else it would be a frame, a turn and a write to the socket of its own. */
+static size_t stage_room(const ebb_http *x, bool last) {
+    size_t most = x->conn->server->limits.write_bytes;
+    return (last ? most / 16 * 15 : most / 4 * 3) - STAGE_FRAMES;
 }
 
-static void stage_new(ebb_http *x) {
-    x->stage = ebb__alloc(&x->conn->allocator, stage_room(x->conn->server));
+static void stage_new(ebb_http *x, size_t room, bool shared) {
+    x->stage = ebb__alloc(&x->conn->allocator, room);
     if (x->stage == NULL) return;
-    x->conn->stager = x;
+    x->stage_n = room;
+    if (shared) x->conn->stager = x;
     x->from = x->stage;
 }
 
 static void stage_free(ebb_http *x) {
     if (x->stage == NULL) return;
-    ebb__free(&x->conn->allocator, x->stage, stage_room(x->conn->server));
+    ebb__free(&x->conn->allocator, x->stage, x->stage_n);
     x->stage = NULL;
-    x->conn->stager = NULL;
+    if (x->conn->stager == x) x->conn->stager = NULL;
 }
 
 /* Large writes are sent from where they are. */
-static bool may_stage(const ebb_http *x, size_t n) {
+static bool may_stage(const ebb_http *x, size_t n, bool small) {
     if (x->client || x->conn == NULL || (x->from_n > 0 && x->stage == NULL)) return false;
     const ebb__conn *c = x->conn;
     if (x->stage != NULL) return true;
-    return c->stager == NULL && n < stage_room(c->server) && !ebb__server_is_short(c->server, STAGE_EIGHTHS);
+    return (small || (c->stager == NULL && n < stage_room(x, false))) &&
+           !ebb__server_is_short(c->server, STAGE_EIGHTHS);
 }
 
 /* How many of the n bytes are on the stage now. */
 static size_t stage_put(ebb_http *x, const void *from, size_t n) {
-    if (!may_stage(x, n)) return 0;
-    if (x->stage == NULL) stage_new(x);
+    bool last = x->out_sized && n == x->out_size - x->written, small = last && n <= LAST_MOST;
+    if (!may_stage(x, n, small)) return 0;
+    if (x->stage == NULL) stage_new(x, small ? n : stage_room(x, true), !small);
     if (x->stage == NULL) return 0;
     uint8_t *to = x->stage + (x->from - x->stage) + x->from_n;
-    size_t left = stage_room(x->conn->server) - (size_t)(to - x->stage);
+    size_t used = (size_t)(to - x->stage), most = small ? x->stage_n : stage_room(x, false);
+    size_t left = used < most ? most - used : 0;
     if (n > left) n = left;
     memcpy(to, from, n);
     x->from_n += n;

@@ -185,6 +185,10 @@ static void read_on(ebb__conn *c) {
     settle(c);
 }
 
+static uint8_t *place(const ebb__conn *c, size_t *n) {
+    return ebb__h1_place(&session_of(c)->in, n);
+}
+
 static void eof(ebb__conn *c) {
     session *s = session_of(c);
     s->in.closed = true;
@@ -349,6 +353,7 @@ static void free_session(ebb__conn *c) {
 
 static const ebb__proto proto = {.version = 11,
                                  .feed = feed,
+                                 .place = place,
                                  .eof = eof,
                                  .fill = fill,
                                  .head = respond,

@@ -75,6 +75,9 @@ void ebb__h1_in_free(ebb__h1_in *in);
 void ebb__h1_take(ebb__h1_in *in, const uint8_t *bytes, size_t n);
 /* Something has changed: looks at those that are held again. */
 void ebb__h1_again(ebb__h1_in *in);
+/* Where the bytes of the body in hand that come next belong, and how many at most: with the handler that waits for
+ * them. NULL: nowhere yet, or they are too few to be worth a read of their own. */
+uint8_t *ebb__h1_place(const ebb__h1_in *in, size_t *n);
 /* A body that ends with the connection has ended. */
 void ebb__h1_closed(ebb__h1_in *in);
 /* The message that ended is done with: on to the next. */

@@ -136,6 +136,10 @@ static void feed(ebb__conn *c, const uint8_t *bytes, size_t n) {
     settle(c);
 }
 
+static uint8_t *place(const ebb__conn *c, size_t *n) {
+    return ebb__h1_place(&session_of(c)->in, n);
+}
+
 static void eof(ebb__conn *c) {
     session_of(c)->in.closed = true;
     settle(c);
@@ -242,6 +246,7 @@ static void free_session(ebb__conn *c) {
 
 static const ebb__proto proto = {.version = 11,
                                  .feed = feed,
+                                 .place = place,
                                  .eof = eof,
                                  .fill = fill,
                                  .head = request,

@@ -408,6 +408,14 @@ void ebb__h1_take(ebb__h1_in *in, const uint8_t *bytes, size_t n) {
     if (in->fault == 0) (void)hold(in, bytes + k, n - k);
 }
 
+uint8_t *ebb__h1_place(const ebb__h1_in *in, size_t *n) {
+    bool plain = in->state == EBB__H1_SIZED || in->state == EBB__H1_ENDLESS || in->state == EBB__H1_DATA;
+    if (!plain || in->x == NULL || in->held_n > 0 || in->fault != 0) return NULL;
+    uint8_t *to = ebb__exchange_place(in->x, n);
+    if (to != NULL && *n > in->left) *n = (size_t)in->left;
+    return to != NULL && *n >= EBB__WIRE_PIECE ? to : NULL;
+}
+
 void ebb__h1_closed(ebb__h1_in *in) {
     assert(in->state == EBB__H1_ENDLESS);
     is_whole(in);

@@ -103,6 +103,7 @@ struct ebb_http {
     const uint8_t *from; /* what is to be sent now: a reply's copy, the stage, or the writer's bytes */
     size_t from_n;
     uint8_t *stage;        /* bytes of writes that have ended; NULL: there are none */
+    size_t stage_n;        /* how many it has room for */
     const uint8_t *behind; /* of the writer, if there is a stage: what follows that */
     size_t behind_n;
     ebb_future *writer;
@@ -177,6 +178,9 @@ void ebb__exchange_head(ebb_http *x, bool ended);
 /* Bytes of the body. False: no memory, or more than the window, and in HTTP/1 more than is wanted: the
  * stream is to be reset. */
 bool ebb__exchange_body(ebb_http *x, const void *bytes, size_t n);
+/* Where the handler that waits for bytes of the body wants them, and how many at most; NULL: nobody waits. Bytes that
+ * are put there are told of by ebb__exchange_body before anything else happens. */
+uint8_t *ebb__exchange_place(const ebb_http *x, size_t *n);
 /* Nothing more comes: EBB_ERR_EOF, or why. */
 void ebb__exchange_in_end(ebb_http *x, ebb_status st);
 /* The read and the write that are pending end with st, and nothing more is read or written. */
@@ -211,9 +215,11 @@ struct ebb__proto {
     int version; /* 20, 11 */
     /* Plain bytes that came. What is wrong with them ends in ebb__conn_fail. */
     void (*feed)(ebb__conn *c, const uint8_t *bytes, size_t n);
+    /* Where plain bytes that come next belong, and how many of them at most; NULL: nowhere yet. May be NULL. */
+    uint8_t *(*place)(const ebb__conn *c, size_t *n);
     /* Nothing more comes. */
     void (*eof)(ebb__conn *c);
-    /* Produces at most `room` plain bytes (room >= 16 KiB + 9). 0: nothing now. */
+    /* Produces at most `room` plain bytes (room >= 2 KiB). 0: nothing now. */
     size_t (*fill)(ebb__conn *c, uint8_t *to, size_t room);
     /* The head is to be sent: status, out_fields, out_sized. Body bytes are taken by ebb__exchange_take. */
     ebb_status (*head)(ebb_http *x);
@@ -312,7 +318,7 @@ struct ebb__conn {
     uint64_t bodies;   /* bytes of bodies that came so far */
     ebb_http *starts, **starts_last; /* those whose head is whole, until bytes are no longer looked at */
 
-    ebb_http *stager; /* the exchange that has the stage: there is one for all of a connection; NULL: none */
+    ebb_http *stager; /* the exchange that has the large stage: one for all of a connection; NULL: none */
 
     char *rest; /* bytes that the system did not take; libuv has them */
     size_t rest_n;

@@ -42,8 +42,8 @@ ebb_status ebb__tls_read(ebb__tls *t, void *into, size_t room, size_t *n);
 /* Encrypts all n bytes. EBB_ERR_TLS, EBB_ERR_NOMEM; EBB_ERR_INVALID before the handshake is over. */
 ebb_status ebb__tls_write(ebb__tls *t, const void *from, size_t n);
 /* The same, but records that fit are put straight to `to`: *made bytes of them. Only when ebb__tls_output has
- * nothing, or they would overtake it. EBB__TLS_RECORD bytes have room for those of 16 KiB. */
-enum { EBB__TLS_RECORD = 16384 + 256 };
+ * nothing, or they would overtake it. Up to EBB__TLS_PLAIN bytes are one record, of at most EBB__TLS_EXTRA more. */
+enum { EBB__TLS_PLAIN = 16384, EBB__TLS_EXTRA = 256 };
 ebb_status ebb__tls_write_to(ebb__tls *t, const void *from, size_t n, void *to, size_t room, size_t *made);
 /* Says close_notify. */
 void ebb__tls_close(ebb__tls *t);

@@ -91,9 +91,11 @@ static void on_alloc(uv_handle_t *uv, size_t suggested, uv_buf_t *buf) {
     ebb__wire *w = h->as.stream.wire;
     (void)suggested;
     bool wanted = !w->filled, bulk = w->bulk && h->loop->wires_read_last <= EBB__WIRE_CROWD;
+    size_t most = bulk ? EBB__WIRE_BULK : EBB__WIRE_PIECE, n = 0;
     w->filled = false;
-    buf->base = wanted ? h->loop->wire_room : NULL;
-    buf->len = !wanted ? 0 : bulk ? EBB__WIRE_BULK : EBB__WIRE_PIECE;
+    char *place = wanted && w->ops->place != NULL ? w->ops->place(w->ctx, &n) : NULL;
+    buf->base = place != NULL ? place : wanted ? h->loop->wire_room : NULL;
+    buf->len = !wanted ? 0 : place != NULL && n < most ? n : most;
 }
 
 static void on_read(uv_stream_t *uv, ssize_t n, const uv_buf_t *buf) {

@@ -16,7 +16,9 @@
 enum { EBB__WIRE_PIECE = 16384, EBB__WIRE_BULK = 65536, EBB__WIRE_CROWD = 4 };
 
 typedef struct ebb__wire_ops {
-    void (*bytes)(void *ctx, char *bytes, size_t n); /* they are the loop's: until this returns */
+    /* Where the next bytes are read to, and how many at most; NULL: to memory of the loop's. May be NULL. */
+    char *(*place)(void *ctx, size_t *n);
+    void (*bytes)(void *ctx, char *bytes, size_t n); /* they are there, or the loop's: until this returns */
     void (*ended)(void *ctx, ebb_status st);         /* nothing more comes: EBB_ERR_EOF or a failure */
     void (*written)(void *ctx, ebb_status st);       /* what libuv had is sent, or never will be */
     void (*flush)(void *ctx);                        /* asked for by ebb__wire_touch */

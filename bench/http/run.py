@@ -624,6 +624,7 @@ def main():
         if shutil.which(tool) is None:
             sys.exit("run.py: %s is not installed" % tool)
     os.sched_setaffinity(0, {LOAD_CORE})
+    began = time.monotonic()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("run.py: told to stop"))  # and the servers with it
     rows = [row for row in ROWS if given.filter in row.name]
     body_rows = [row for row in bodies.ROWS if row.matches(given.filter)]
@@ -642,6 +643,7 @@ def main():
             print_row(one, peers)
             found.append(one)
     warn_of_noise(rows)
+    print("%d rows in %.0f s" % (len(found), time.monotonic() - began))
     if given.out != "-":
         write(Path(given.out), found)
     sys.exit(1 if failed else 0)

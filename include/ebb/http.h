@@ -242,10 +242,11 @@ ebb_status ebb_http_text(ebb_cx *cx, ebb_http *x, int status, const char *text);
 ebb_status ebb_http_start(ebb_cx *cx, ebb_http *x, int status);
 /* Writes all n bytes, and ends when they are on their way: sent, or copied to the connection's write queue, which
  * limits.write_bytes bounds. So a write ends at once while there is room, and waits for the peer when there is
- * none. Bytes of a write that has ended are sent before a later failure of the handler resets the stream. One at
- * a time: EBB_ERR_BUSY. On a server it starts a response of 200 if there is none. EBB_ERR_CLOSED: the stream
- * is gone, or has ended; EBB_CANCELLED: the task is, and is not masked. One that is cancelled leaves the body
- * cut: the stream is reset at its end; so it is if a fiber returns while bytes of its stack are being written. */
+ * none; one of at most 12 KiB that completes a content-length ends at once if the server has memory. Bytes of a
+ * write that has ended are sent before a later failure of the handler resets the stream. One at a time:
+ * EBB_ERR_BUSY. On a server it starts a response of 200 if there is none. EBB_ERR_CLOSED: the stream is gone, or
+ * has ended; EBB_CANCELLED: the task is, and is not masked. One that is cancelled leaves the body cut: the stream
+ * is reset at its end; so it is if a fiber returns while bytes of its stack are being written. */
 #define ebb_http_write(cx, x, from, n) ebb_http_write_at((cx), (x), (from), (n), EBB_SITE)
 ebb_future *ebb_http_write_at(ebb_cx *cx, ebb_http *x, const void *from, size_t n, const char *site);
 /* Ends what is written: a response, or a client's request. Errors as of ebb_http_reply. */

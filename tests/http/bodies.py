@@ -132,6 +132,39 @@ class Whole(WithBodies):
                 self.assertEqual(self.download(version, path), (n, adler_of_letters(n)), (version, piece))
             self.server.stop()
 
+    def test_the_end_of_a_body_of_known_length_comes_with_its_last_bytes(self):
+        """Also of streams whose connection has others at work, and of bodies that take several turns."""
+        self.start_for("h2c")
+        for n in (1, 10_000, 100_000):
+            with self.connect() as c:
+                empty, on_data = [], c.on_data
+
+                def note(got):
+                    if not got.payload:
+                        empty.append(got.stream)
+                    on_data(got)
+
+                c.on_data = note
+                for kind in KINDS:
+                    streams = [c.request("/%s/big?n=%d&sized=1" % (kind, n)) for _ in range(16 if n < 16384 else 1)]
+                    for s in streams:
+                        self.assertEqual(c.response(s).body, letters(n), kind)
+                    self.assertEqual(empty, [], (kind, n))
+        self.server.stop()
+
+    def test_uploads_that_are_read_straight_to_the_handler(self):
+        self.start_for("h1")
+        expected = b"%d %d\n" % (3 * MB, adler_of_letters(3 * MB))
+        with tempfile.NamedTemporaryFile() as body:
+            body.write(letters(3 * MB))
+            body.flush()
+            for kind in KINDS:
+                for extra in ((), ("-H", "transfer-encoding: chunked")):
+                    said = subprocess.run(["curl", "-sS", *extra, "-T", body.name, self.url("/%s/upload" % kind)],
+                                          capture_output=True, check=True).stdout
+                    self.assertEqual(said, expected, (kind, extra))
+        self.server.stop()
+
     def test_with_the_smallest_write_queue(self):
         for version in VERSIONS:
             self.start_for(version, "--limit", "write_bytes=1")

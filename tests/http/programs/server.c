@@ -20,8 +20,10 @@
  *   /fan?n=N                     waits until the service was asked to stop; then N tasks (4) of a region of its own
  *                                wait for a timer or ask the upstream, if there is one; "fan\n" when all are done
  *   /echo                        the body, piece by piece
- *   /upload                      "LENGTH ADLER32\n" of the body; its trailer x-sum comes back as one
- *   /big?n=BYTES&piece=N         a, b, c ... z, a, b, ...; /f writes it in pieces of N bytes (10,400, the most)
+ *   /upload                      "LENGTH ADLER32\n" of the body; its trailer x-sum comes back as one. /f reads pieces
+ *                                of 10,400 bytes, the others of 40,000
+ *   /big?n=BYTES&piece=N         a, b, c ... z, a, b, ...; /f writes it in pieces of N bytes (10,400, the most);
+ *                                with sized=1 its length is told
  *   /events?n=N&ms=M             N events, M ms (0) apart; not /u
  *   /headers                     the request, line by line; not /u
  *   /status?n=N                  answers so, with a text; not /u
@@ -47,6 +49,7 @@
 
 #define ALPHABET 26
 #define PIECE    10400 /* a multiple of it */
+#define UPLOAD   40000 /* more than what a read straight to it needs */
 #define HOUR     (3600 * EBB_SECOND)
 
 static char letters[PIECE]; /* what /big sends, again and again */
@@ -73,7 +76,7 @@ typedef struct job {
     char id[24];
     ebb_future *wait;
     ebb_value got;
-    uint8_t *bytes; /* PIECE of them */
+    uint8_t *bytes; /* PIECE of them, or UPLOAD */
     uint64_t n, i;
     uint32_t sum;
     ebb_status st;
@@ -396,13 +399,21 @@ static size_t piece(uint64_t left) {
     return left < PIECE ? (size_t)left : PIECE;
 }
 
+static ebb_status start_big(ebb_cx *cx, ebb_http *x) {
+    char n[24];
+    ebb_status st = EBB_OK;
+    snprintf(n, sizeof n, "%" PRIu64, number(x, "n", 1000000));
+    if (number(x, "sized", 0) != 0) st = ebb_http_set(x, "content-length", n);
+    return st == EBB_OK ? ebb_http_start(cx, x, 200) : st;
+}
+
 static ebb_status big_fiber(ebb_cx *cx, ebb_http *x, void *arg) {
     job *j = begin_task(cx, x);
     char bytes[PIECE];
     (void)arg;
     if (j == NULL) return EBB_ERR_NOMEM;
     memcpy(bytes, letters, PIECE);
-    ebb_status st = ebb_http_start(cx, x, 200);
+    ebb_status st = start_big(cx, x);
     uint64_t all = number(x, "n", 1000000), most = number(x, "piece", PIECE);
     for (uint64_t sent = 0, n; st == EBB_OK && sent < all; sent += n) {
         size_t at = (size_t)(sent % ALPHABET);
@@ -445,10 +456,10 @@ static ebb_status upload_poll(ebb_cx *cx, ebb_http *x, void *arg) {
     if (j == NULL) return EBB_ERR_NOMEM;
     EBB_BEGIN(j);
     j->sum = 1;
-    j->bytes = ebb_http_alloc(x, PIECE);
+    j->bytes = ebb_http_alloc(x, UPLOAD);
     if (j->bytes == NULL) return ended(cx, j, EBB_ERR_NOMEM);
     for (;;) {
-        j->wait = ebb_http_read(cx, x, j->bytes, PIECE);
+        j->wait = ebb_http_read(cx, x, j->bytes, UPLOAD);
         EBB_AWAIT(j, st, ebb_await(cx, j->wait, &j->got));
         if (st == EBB_ERR_EOF) return ended(cx, j, tell_count(cx, j));
         if (st != EBB_OK) return ended(cx, j, st);
@@ -463,7 +474,7 @@ static ebb_status big_poll(ebb_cx *cx, ebb_http *x, void *arg) {
     (void)arg;
     if (j == NULL) return EBB_ERR_NOMEM;
     EBB_BEGIN(j);
-    st = ebb_http_start(cx, x, 200);
+    st = start_big(cx, x);
     if (st != EBB_OK) return ended(cx, j, st);
     for (j->n = number(x, "n", 1000000); j->n > 0; j->n -= j->i) {
         j->i = piece(j->n);
@@ -563,7 +574,7 @@ static ebb_future *echo_future(ebb_cx *cx, ebb_http *x, void *arg) {
 static ebb_future *count_next(ebb_cx *cx, ebb_value *v, void *arg) {
     job *j = arg;
     if (v != NULL) count(j, j->bytes, v->as.u);
-    return ebb_then(cx, ebb_http_read(cx, j->x, j->bytes, PIECE), count_next, j);
+    return ebb_then(cx, ebb_http_read(cx, j->x, j->bytes, UPLOAD), count_next, j);
 }
 
 static ebb_future *count_end(ebb_cx *cx, ebb_status st, void *arg) {
@@ -573,7 +584,7 @@ static ebb_future *count_end(ebb_cx *cx, ebb_status st, void *arg) {
 static ebb_future *upload_future(ebb_cx *cx, ebb_http *x, void *arg) {
     job *j = begin(cx, x);
     (void)arg;
-    if (j == NULL || (j->bytes = ebb_http_alloc(x, PIECE)) == NULL) return ebb_fail(cx, EBB_ERR_NOMEM);
+    if (j == NULL || (j->bytes = ebb_http_alloc(x, UPLOAD)) == NULL) return ebb_fail(cx, EBB_ERR_NOMEM);
     j->sum = 1;
     return watched(j, ebb_catch(cx, count_next(cx, NULL, j), count_end, j));
 }
@@ -592,7 +603,7 @@ static ebb_future *big_future(ebb_cx *cx, ebb_http *x, void *arg) {
     (void)arg;
     if (j == NULL) return ebb_fail(cx, EBB_ERR_NOMEM);
     j->n = number(x, "n", 1000000);
-    ebb_status st = ebb_http_start(cx, x, 200);
+    ebb_status st = start_big(cx, x);
     return watched(j, st == EBB_OK ? big_next(cx, NULL, j) : ebb_fail(cx, st));
 }
 
