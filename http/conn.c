@@ -319,6 +319,8 @@ void ebb__conn_fail(ebb__conn *c, uint32_t code, ebb_status st, ebb_cancel_kind 
     all_gone(c, st, kind, message);
     (void)ebb__wire_read(&c->wire, false);
     if (c->client != NULL) ebb__client_ended(c, st);
+    /* Its last bytes have less time from now on than those of a response had. */
+    if (c->server != NULL && c->write_since != 0) ebb__keeper_at(c, c->write_since + c->server->limits.write_ns);
     ebb__conn_touch(c);
 }
 

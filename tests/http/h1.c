@@ -1152,12 +1152,14 @@ static void a_client_that_does_not_read_is_dropped(void **state) {
     peer *p = visit();
     peer_listens(p, false);
     say(p, "GET /large-body HTTP/1.1\r\nhost: h\r\n\r\n");
+    uint64_t since = uv_hrtime();
     for (bool begun = false; !begun || !is_empty();) {
         ebb_http_stats stats;
         loop_turns(at.w, 1);
         ebb_http_server_stats(at.server, &stats);
         begun = begun || stats.requests > 0;
     }
+    assert_true(uv_hrtime() - since < 30 * EBB_SECOND); /* not when it has been idle for a minute */
     peer_close(p);
 }
 
