@@ -78,8 +78,23 @@ static void chain_add(ebb__fibers *all, ebb__fiber *f) {
     *chain = f;
 }
 
+/* The stack that was used last is the warmest: a crowd of fibers that never wait runs on that one, not on a stack
+ * each. The record in the pool gets the colder stack. */
+static void swap_stacks(ebb__fiber *f) {
+    ebb__fiber *pooled = f->all->pool;
+    if (pooled == NULL) return;
+    char *base = pooled->base;
+    size_t touched = pooled->touched;
+    f->all->pooled_touched += f->touched - touched;
+    pooled->base = f->base;
+    pooled->touched = f->touched;
+    f->base = base;
+    f->touched = touched;
+}
+
 /* F_WAIT: its task ends by the long way, on which the kernel tells of it. */
 static void start(ebb__fiber *f, ebb_cx *cx) {
+    swap_stacks(f);
     f->cx = cx;
     f->task = ebb_self(cx).id;
     f->refusals = 0;
