@@ -116,9 +116,18 @@ void ebb__h2_eof(ebb__conn *c) {
     ebb__conn_drop(c, EBB_ERR_HTTP_RESET, EBB_CANCEL_DISCONNECT, "connection lost");
 }
 
-ebb_http *ebb__h2_exchange(ebb__conn *c, int32_t stream) {
+/* One frame asks for the same stream several times. */
+ebb_http *ebb__h2_exchange(const ebb__conn *c, int32_t stream) {
     if (ebb__conn_is_over(c)) return NULL;
-    return nghttp2_session_get_stream_user_data(ebb__h2_of(c)->session, stream);
+    ebb__h2 *h = ebb__h2_of(c);
+    if (h->last == NULL || h->last->stream != stream)
+        h->last = nghttp2_session_get_stream_user_data(h->session, stream);
+    return h->last;
+}
+
+void ebb__h2_forget(ebb__h2 *h, int32_t stream) {
+    (void)nghttp2_session_set_stream_user_data(h->session, stream, NULL);
+    h->last = NULL;
 }
 
 static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name, size_t name_n,
@@ -171,7 +180,7 @@ static int on_stream_close(nghttp2_session *session, int32_t stream, uint32_t co
     ebb_http *x = ebb__h2_exchange(c, stream);
     char message[EBB_MESSAGE_MAX + 1];
     if (x == NULL) return 0;
-    (void)nghttp2_session_set_stream_user_data(session, stream, NULL);
+    ebb__h2_forget(ebb__h2_of(c), stream);
     if (x->body_n > 0) (void)nghttp2_session_consume_connection(session, x->body_n);
     ebb_status st = end_of(x, code, message, sizeof message);
     bool early = !x->out_first, charged = c->server != NULL && st != EBB_OK && !x->ours;

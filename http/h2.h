@@ -9,6 +9,8 @@
 #include "http/h2_past.h"
 #include "http/http.h"
 
+enum { EBB__H2_AUTHORITY = 64 }; /* bytes; a longer one is checked each time */
+
 typedef struct ebb__h2 {
     nghttp2_session *session;
     nghttp2_mem mem;
@@ -29,13 +31,16 @@ typedef struct ebb__h2 {
     uint32_t payload_left;
     bool block_open;  /* the last frame of a header block has not begun */
     bool block_frame; /* the frame that comes is one of a header block */
-    uint64_t read;    /* bytes of bodies that handlers have read, until there were enough */
-    bool greeted;     /* a server's first SETTINGS are on their way */
-    bool mute;        /* nothing is asked of nghttp2 any more: it does not know that its exchanges are gone */
-    bool lame;        /* there was no memory to reset a stream: the connection can't go on */
-    bool accused;     /* a server has sent a GOAWAY with an error of the peer's */
-    bool guilty;      /* nghttp2 has sent one with an error of ours: it had no memory for a header block */
-    bool broken;      /* nghttp2 has met an error that it can't go on from */
+    ebb_http *last;   /* the exchange that was looked up last; NULL: none, or its stream has closed */
+    char authority[EBB__H2_AUTHORITY]; /* of a server: the :authority that was found valid last */
+    uint8_t authority_n;
+    uint64_t read; /* bytes of bodies that handlers have read, until there were enough */
+    bool greeted;  /* a server's first SETTINGS are on their way */
+    bool mute;     /* nothing is asked of nghttp2 any more: it does not know that its exchanges are gone */
+    bool lame;     /* there was no memory to reset a stream: the connection can't go on */
+    bool accused;  /* a server has sent a GOAWAY with an error of the peer's */
+    bool guilty;   /* nghttp2 has sent one with an error of ours: it had no memory for a header block */
+    bool broken;   /* nghttp2 has met an error that it can't go on from */
 } ebb__h2;
 
 enum { EBB__H2_WINDOW = 65535, EBB__H2_CONNECTION_WINDOW = 1 << 20 };
@@ -66,7 +71,10 @@ void ebb__h2_reset(ebb_http *x, uint32_t code);
 void ebb__h2_submit_reset(ebb__h2 *h, int32_t stream, uint32_t code);
 void ebb__h2_farewell(ebb__conn *c, uint32_t code);
 uint64_t ebb__h2_head_since(const ebb__conn *c);
-ebb_http *ebb__h2_exchange(ebb__conn *c, int32_t stream); /* NULL: there is none */
+/* NULL: there is none. */
+ebb_http *ebb__h2_exchange(const ebb__conn *c, int32_t stream);
+/* Its stream has closed, or is nobody's any more: it is not found from now on. */
+void ebb__h2_forget(ebb__h2 *h, int32_t stream);
 
 /* An array of fields for nghttp2, which does not copy them: `first` of them are free for pseudo fields. NULL:
  * no memory. */

@@ -9,7 +9,7 @@
 /* The session forgets it. */
 static void end(ebb_http *x, ebb_status st) {
     nghttp2_session *s = ebb__h2_of(x->conn)->session;
-    (void)nghttp2_session_set_stream_user_data(s, x->stream, NULL);
+    ebb__h2_forget(ebb__h2_of(x->conn), x->stream);
     if (x->body_n > 0) (void)nghttp2_session_consume_connection(s, x->body_n);
     ebb__exchange_gone(x, st, EBB_CANCEL_DISCONNECT, "");
 }

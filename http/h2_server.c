@@ -34,6 +34,7 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
     }
     x->stream = frame->hd.stream_id;
     (void)nghttp2_session_set_stream_user_data(session, x->stream, x);
+    ebb__h2_of(c)->last = x;
     if (++c->requests >= c->server->limits.requests) ebb__conn_drain(c);
     return 0;
 }
@@ -66,12 +67,22 @@ static uint32_t excess_cost(ebb_http *x) {
     return cost;
 }
 
+/* Requests of a connection mostly have the same. */
+static bool is_authority(ebb__h2 *h, const char *at) {
+    size_t n = strlen(at);
+    if (n == h->authority_n && memcmp(at, h->authority, n) == 0) return true;
+    if (!ebb__is_authority(at, n)) return false;
+    h->authority_n = n <= sizeof h->authority ? (uint8_t)n : 0;
+    memcpy(h->authority, at, h->authority_n);
+    return true;
+}
+
 /* A request that is malformed is reset, as nghttp2 does it with those that it knows (RFC 9113, section 8.1.1). Its end
  * counts as a reset of the peer's. Of a list that was too long the host may be missing. */
 static void take_head(ebb_http *x, bool ended) {
     ebb__h2 *h = ebb__h2_of(x->conn);
     const ebb__field *host = ebb__fields_find(&x->fields, "host", 4);
-    bool right = x->authority[0] == 0 || ebb__is_authority(x->authority, strlen(x->authority));
+    bool right = is_authority(h, x->authority);
     if (host != NULL && right) {
         right =
             ebb__is_authority(host->value, host->value_n) &&

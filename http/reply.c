@@ -196,7 +196,10 @@ ebb_status ebb_http_reply(ebb_cx *cx, ebb_http *x, int status, const char *type,
 }
 
 ebb_status ebb_http_text(ebb_cx *cx, ebb_http *x, int status, const char *text) {
-    return ebb_http_reply(cx, x, status, "text/plain; charset=utf-8", text, text == NULL ? 0 : strlen(text));
+    (void)cx;
+    ebb_status st = may_answer(x, status);
+    if (st != EBB_OK) return st;
+    return reply(x, status, "text/plain; charset=utf-8", text, text == NULL ? 0 : strlen(text));
 }
 
 ebb_status ebb_http_start(ebb_cx *cx, ebb_http *x, int status) {

@@ -250,11 +250,13 @@ static bool body_is_too_large(const ebb_http *x) {
 static int route(ebb_http *x) {
     ebb__conn *c = x->conn;
     ebb__match m;
+    bool refused = c->overflow;
     if (ebb__server_is_short(c->server, 6)) {
         ebb__server_shed(c->server);
         ebb__address_evict_any(c->server, EBB__EVICT);
+        refused = refused || ebb__server_is_short(c->server, 7);
     }
-    if (c->overflow || ebb__server_is_short(c->server, 7)) {
+    if (refused) {
         c->server->stats.refused++;
         return 503;
     }
