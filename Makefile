@@ -120,8 +120,10 @@ docs:
 	$(DEPS) test
 	scripts/check-docs
 
-install: all
-	DESTDIR=$(DESTDIR) cmake --install build/release --prefix $(PREFIX)
+install:
+	$(DEPS) build
+	$(call build,install) --target ebb ebb_cli
+	DESTDIR=$(DESTDIR) cmake --install build/install --prefix $(PREFIX)
 
 clean:
 	rm -rf build

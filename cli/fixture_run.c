@@ -3,7 +3,7 @@
 #include "cli/fixture.h"
 
 #include "kernel/event.h"
-#include "kernel/runtime.h"
+#include "kernel/layer.h"
 #include "sched/lab.h"
 #include "sched/pump.h"
 #include "sched/script.h"

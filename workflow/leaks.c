@@ -1,14 +1,13 @@
 /* What is left behind: told by the kernel when it happens, named in every workflow that is around it. */
 #include "kernel/event.h"
-#include "kernel/reason.h"
 #include "workflow/workflow.h"
 
-static const char *what_of(ebb__guilt what) {
+static const char *what_of(ebb__leak_kind what) {
     switch (what) {
-    case EBB__G_TASK: return "task";
-    case EBB__G_FINALIZER: return "finalizer";
-    case EBB__G_LEAK: return "obligation";
-    case EBB__G_OPERATION: return "operation";
+    case EBB__LEAK_TASK: return "task";
+    case EBB__LEAK_FINALIZER: return "finalizer";
+    case EBB__LEAK_OBLIGATION: return "obligation";
+    case EBB__LEAK_OPERATION: return "operation";
     default: return "aborted";
     }
 }
@@ -17,7 +16,7 @@ static bool room(ebb__wf *wf) {
     if (wf->left_n < wf->left_room) return true;
     uint32_t more = wf->left_room == 0 ? 4 : 2 * wf->left_room;
     ebb_workflow_leak *left =
-        ebb__resize(&wf->rt->allocator, wf->left, wf->left_room * sizeof *left, more * sizeof *left);
+        ebb__resize(ebb__rt_allocator(wf->rt), wf->left, wf->left_room * sizeof *left, more * sizeof *left);
     if (left == NULL) return false;
     wf->left = left;
     wf->left_room = more;
@@ -42,22 +41,21 @@ static void name(ebb__wf *wf, const ebb_workflow_leak *leak) {
     ebb__wf_remark(wf, EBB__WE_LEFT, facts, leak->name[0] == 0 ? 6 : 7);
 }
 
-static const char *kind_of(const ebb__guilty *g) {
-    if (g->what == EBB__G_OPERATION) return g->operation;
+static const char *kind_of(const ebb__leak *g) {
+    if (g->what == EBB__LEAK_OPERATION) return g->operation;
     return g->kind == 0 ? "" : ebb__obligation_kind_name(g->kind);
 }
 
 /* What leaked while it worked is in the log, but does not count against how it ends. */
-void ebb__wf_blame(ebb_rt *rt, const ebb__guilty *g) {
-    const ebb__region *r = ebb__region_at(rt, g->region);
+void ebb__wf_leaked(ebb_rt *rt, const ebb__leak *g) {
     ebb_workflow_leak leak = {.what = what_of(g->what),
                               .kind = kind_of(g),
                               .id = g->id,
                               .owner = g->owner,
-                              .region = {ebb__region_id(rt, r)},
+                              .region = ebb__region_name(rt, g->region),
                               .site = g->site};
     if (g->name != NULL) ebb__message_copy(leak.name, g->name);
-    for (ebb__wf *wf = ebb__wf_around(rt, r); wf != NULL; wf = ebb__wf_parent(wf)) {
+    for (ebb__wf *wf = ebb__wf_around(rt, g->region); wf != NULL; wf = ebb__wf_parent(wf)) {
         if (wf->ended) continue;
         if (wf->state != EBB_WF_IDLE || wf->completing) {
             wf->left_count++;
