@@ -6,7 +6,7 @@
 #include "kernel/task.h"
 
 /* A record for a task, zeroed but for what is the same for all. The caller has reserved room. */
-EBB__INLINE ebb__task *task_new(ebb_rt *rt, uint32_t region, ebb_poll_fn poll, void *state,
+EBB__INLINE ebb__task *task_new(ebb_rt *rt, uint32_t region, ebb_poll_fn poll, void *state, uint8_t priority,
                                 const char *site) {
     assert(rt->credit > 0);
     uint32_t i = ebb__slab_take_as(&rt->tasks, EBB__TASK_SHIFT, sizeof(ebb__task));
@@ -21,7 +21,7 @@ EBB__INLINE ebb__task *task_new(ebb_rt *rt, uint32_t region, ebb_poll_fn poll, v
                      .phase = EBB_CREATED,
                      .polls_left = EBB_POLLS_UNBOUNDED};
     ebb__cold *c = ebb__cold_at(rt, i);
-    *c = (ebb__cold){.site = site, .born = (uint32_t)(rt->now >> EBB__BORN_SHIFT)};
+    *c = (ebb__cold){.site = site, .priority = priority, .born = (uint32_t)(rt->now >> EBB__BORN_SHIFT)};
     rt->credit--;
     return t;
 }
@@ -48,9 +48,8 @@ __attribute__((cold, noinline)) static ebb_task refuse(ebb_rt *rt, ebb_cx *cx, e
 
 /* A new task of a region that has room for it. In no lane yet. */
 EBB__INLINE ebb__task *task_add(ebb_rt *rt, ebb__region *r, ebb_poll_fn poll, void *state, const char *site) {
-    ebb__task *t = task_new(rt, r->index, poll, state, site);
+    ebb__task *t = task_new(rt, r->index, poll, state, r->priority, site);
     t->pos = ebb__u32s_push(&r->tasks, t->index);
-    ebb__cold_at(rt, t->index)->priority = r->priority;
     t->polls_left = r->polls;
     rt->stats.spawned++;
     return t;
@@ -169,7 +168,7 @@ static ebb_status closer_poll(ebb_cx *cx, void *state) {
 ebb_status ebb__closer_new(ebb_rt *rt, ebb__region *r) {
     ebb_status st = room_for_task(rt);
     if (st != EBB_OK) return st;
-    ebb__task *t = task_new(rt, r->index, closer_poll, NULL, ebb__cold_of(r)->site);
+    ebb__task *t = task_new(rt, r->index, closer_poll, NULL, 0, ebb__cold_of(r)->site);
     t->flags |= F_CLOSER;
     t->phase = 0; /* nobody can name it before it starts */
     ebb__cold_of(r)->closer = t->index;
@@ -203,10 +202,9 @@ static ebb_task runner_new(ebb_rt *rt, ebb_cx *cx, ebb_region region, ebb_poll_f
     st = room_for_task(rt);
     if (st == EBB_OK && !ebb__u32s_reserve(&r->tasks, &rt->allocator)) st = EBB_ERR_NOMEM;
     if (st != EBB_OK) return refuse(rt, cx, region, st);
-    ebb__task *t = task_new(rt, r->index, poll, state, site);
+    ebb__task *t = task_new(rt, r->index, poll, state, r->priority, site);
     t->flags |= F_CLOSER;
     t->pos = ebb__u32s_push(&r->tasks, t->index);
-    ebb__cold_at(rt, t->index)->priority = r->priority;
     r->runner = t->index;
     r->flags |= R_MORE;
     r->callbacks = callbacks;

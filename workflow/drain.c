@@ -1,4 +1,4 @@
-/* Drain handlers: tasks in the annex that wait for the drain to start, so that starting it needs no
+/* Drain handlers: tasks in the drain region that wait for the drain to start, so that starting it needs no
  * memory. */
 #include "workflow/workflow.h"
 

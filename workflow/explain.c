@@ -122,7 +122,7 @@ static void say_region(const sink *s, const ebb__wf *wf, ebb__region *r) {
     ebb__region_obligations(wf->rt, r, say_obligation, &obligations);
 }
 
-/* Everything that lives below its region, the handlers in the annex and what they made too. */
+/* Everything that lives below its region, the handlers in the drain region and what they made too. */
 static void say_holders(const sink *s, const ebb__wf *wf) {
     ebb__region *top;
     if (ebb__region_get(wf->rt, wf->region, &top) != EBB_OK) return;

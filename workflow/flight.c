@@ -1,5 +1,5 @@
 /* What is in flight in a workflow: the outermost units of its region and below, and the tasks outside of units;
- * but not what is in cleanup scopes, and so not what is in the annex. Lines of the log have that number.
+ * but not what is in cleanup scopes, and so not what is in the drain region. Lines of the log have that number.
  *
  * When a nest of workflows stops, each of them needs it at the same time. So whoever counts tells those inside
  * what it has found for them: the walk is done once, not once for each. */
@@ -54,7 +54,7 @@ bool ebb__wf_is_due(const ebb__wf *wf) {
     return (!wf->cancelled && now >= wf->cancel_at) || (!wf->overdue && now >= wf->end);
 }
 
-/* Nothing but its annex. */
+/* Nothing but its drain region. */
 static bool is_empty(const ebb_rt *rt, const ebb__region *r) {
     ebb__region_view v = ebb__region_look(rt, r);
     return v.state == EBB_REGION_CLOSED || v.traits & EBB__REGION_ALONE;

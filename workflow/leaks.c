@@ -1,4 +1,4 @@
-/* What is left behind: told by the kernel when it happens, named in every workflow that is around it. */
+/* Leaks: the kernel reports each when it happens, and every workflow around it names it. */
 #include "kernel/event.h"
 #include "workflow/workflow.h"
 
@@ -13,13 +13,13 @@ static const char *what_of(ebb__leak_kind what) {
 }
 
 static bool room(ebb__wf *wf) {
-    if (wf->left_n < wf->left_room) return true;
-    uint32_t more = wf->left_room == 0 ? 4 : 2 * wf->left_room;
-    ebb_workflow_leak *left =
-        ebb__resize(ebb__rt_allocator(wf->rt), wf->left, wf->left_room * sizeof *left, more * sizeof *left);
-    if (left == NULL) return false;
-    wf->left = left;
-    wf->left_room = more;
+    if (wf->leaks_n < wf->leaks_room) return true;
+    uint32_t more = wf->leaks_room == 0 ? 4 : 2 * wf->leaks_room;
+    ebb_workflow_leak *leaks = ebb__resize(ebb__rt_allocator(wf->rt), wf->leaks,
+                                           wf->leaks_room * sizeof *leaks, more * sizeof *leaks);
+    if (leaks == NULL) return false;
+    wf->leaks = leaks;
+    wf->leaks_room = more;
     return true;
 }
 
@@ -58,8 +58,8 @@ void ebb__wf_leaked(ebb_rt *rt, const ebb__leak *g) {
     for (ebb__wf *wf = ebb__wf_around(rt, g->region); wf != NULL; wf = ebb__wf_parent(wf)) {
         if (wf->ended) continue;
         if (wf->state != EBB_WF_IDLE || wf->completing) {
-            wf->left_count++;
-            if (room(wf)) wf->left[wf->left_n++] = leak;
+            wf->leak_count++;
+            if (room(wf)) wf->leaks[wf->leaks_n++] = leak;
         }
         name(wf, &leak);
     }
@@ -69,7 +69,7 @@ ebb_status ebb_workflow_leaked(ebb_cx *cx, ebb_workflow workflow, uint32_t i, eb
     ebb__wf *wf = NULL;
     ebb_status st = ebb__wf_find(cx, workflow, &wf);
     if (st != EBB_OK) return st;
-    if (i >= wf->left_n) return EBB_ERR_INVALID;
-    *out = wf->left[i];
+    if (i >= wf->leaks_n) return EBB_ERR_INVALID;
+    *out = wf->leaks[i];
     return EBB_OK;
 }

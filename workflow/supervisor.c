@@ -1,4 +1,4 @@
-/* The supervisor's poll: looks at the region, the annex and the clock, and makes every step that follows, one
+/* The supervisor's poll: looks at the region, the drain region and the clock, and makes every step that follows, one
  * after the other, until nothing more does. It never waits for anything but to be woken. */
 #include <assert.h>
 
@@ -103,7 +103,7 @@ void ebb__wf_catch_up(ebb__wf *wf) {
 
 /* Both have a step to make at this time, and that of the one around it may be one for both: then that goes
  * first, and wakes this one, or its alarm does. Else each of a nest would walk over all that is inside of it. One
- * whose annex is forced has no alarm, and is not woken by what the one around it does after the kernel's force. */
+ * whose drain region is forced has no alarm, and is not woken by what the one around it does after the kernel's force. */
 static bool comes_later(const ebb__wf *wf, const ebb__region_view *drain) {
     bool waits = ebb__wf_is_due(wf) && !(drain->traits & EBB__REGION_FORCED);
     const ebb__wf *parent = waits ? ebb__wf_parent(wf) : NULL;

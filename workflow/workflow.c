@@ -39,7 +39,7 @@ ebb_status ebb__wf_find(ebb_cx *cx, ebb_workflow id, ebb__wf **out) {
 static void record_free(ebb__wf *wf) {
     ebb_rt *rt = wf->rt;
     ebb__wf_handlers_free(wf);
-    ebb__free(ebb__rt_allocator(rt), wf->left, wf->left_room * sizeof *wf->left);
+    ebb__free(ebb__rt_allocator(rt), wf->leaks, wf->leaks_room * sizeof *wf->leaks);
     uint32_t i = wf->index;
     wf->index = 0;
     ebb__slab_give(&workflows_at(rt)->slab, i);
@@ -255,18 +255,18 @@ void ebb__wf_closed(void *arg, const ebb_report *report) {
     }
     wf->status = report->status;
     if (wf->completing) {
-        ebb__fact facts[] = {{"left", NULL, wf->left_count},
+        ebb__fact facts[] = {{"left", NULL, wf->leak_count},
                              {"status", ebb_loop_status_name(report->status), 0}};
         (void)ebb__wf_do(cx, wf, EBB__T_COMPLETE, facts, 2);
     } else {
-        ebb__fact facts[] = {{"left", NULL, wf->left_count},
+        ebb__fact facts[] = {{"left", NULL, wf->leak_count},
                              {"drain_timed_out", NULL, wf->timed_out},
                              {"cancelled", NULL, wf->cancelled},
                              {"absorbed", NULL, wf->absorbed},
                              {"status", ebb_loop_status_name(report->status), 0},
                              {"error", ebb__wf_error_name(EBB_ERR_CANCEL_LEAK), 0}};
         assert(wf->state == EBB_WF_FINALIZING);
-        bool leak = wf->left_count > 0;
+        bool leak = wf->leak_count > 0;
         (void)ebb__wf_do(cx, wf, leak ? EBB__T_LEAK : EBB__T_FINISH, facts, leak ? 6 : 5);
     }
     wf->ended = true;
@@ -283,8 +283,8 @@ static void report_of(const ebb__wf *wf, ebb_workflow_report *out) {
                                  .drain_timed_out = wf->timed_out,
                                  .forced = wf->forced,
                                  .absorbed = wf->absorbed,
-                                 .leaks = wf->left_count,
-                                 .unnamed = wf->left_count - wf->left_n,
+                                 .leaks = wf->leak_count,
+                                 .unnamed = wf->leak_count - wf->leaks_n,
                                  .epoch = wf->epoch,
                                  .reason = wf->reason,
                                  .audit = wf->audit_status};
@@ -310,7 +310,7 @@ static void leave_join(ebb_wait *w) {
 static const ebb_wait_kind joining = {"workflow", leave_join};
 
 static ebb_status outcome(const ebb__wf *wf) {
-    return wf->left_count > 0 ? EBB_ERR_CANCEL_LEAK : wf->status;
+    return wf->leak_count > 0 ? EBB_ERR_CANCEL_LEAK : wf->status;
 }
 
 /* Whoever is part of it would wait for itself. */

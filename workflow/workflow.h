@@ -3,14 +3,14 @@
  *   workflow.c   its life: open, join, the end
  *   step.c       the one function that changes its state, with its line in the log
  *   stop.c       request, extend, force
- *   tend.c       the supervisor's poll: what happens by itself between the request and the finalizers
+ *   supervisor.c the drain supervisor's poll: what happens by itself between the request and the finalizers
  *   flight.c     what is in flight
  *   drain.c      handlers
- *   left.c       what is left behind
+ *   leaks.c      what was abandoned or leaked
  *   explain.c    what it waits for, in words
  *
- * The supervisor (kernel/supervisor.h) and the handlers live in the annex of the workflow's region. When both
- * that region and the annex are empty but for them the drain is complete, the supervisor returns, the region
+ * The supervisor (kernel/supervisor.h) and the handlers live in the drain region of the workflow's region. When both
+ * that region and the drain region are empty but for them the drain is complete, the supervisor returns, the region
  * runs its finalizers, and its on_closed hook ends the workflow. So the record lives until that hook has
  * run and somebody has joined it, or nobody can any more. */
 #ifndef EBB__WORKFLOW_H
@@ -89,8 +89,8 @@ struct ebb__wf {
     bool ended;      /* the region has closed: only the record is left */
     ebb_status status, audit_status;
     ebb_drain *handlers, **handlers_end;
-    ebb_workflow_leak *left;
-    uint32_t left_n, left_room, left_count; /* left_count: since the request, named or not */
+    ebb_workflow_leak *leaks;
+    uint32_t leaks_n, leaks_room, leak_count; /* leak_count: since the request, named or not */
     ebb_wait joiner;
     char refusal[320];
 };
@@ -156,7 +156,7 @@ void ebb__wf_bound(ebb_cx *cx, ebb__wf *wf);
  * cancelled. */
 void ebb__wf_release(ebb_cx *cx, ebb__wf *wf);
 
-/* ---- tend.c ---- */
+/* ---- supervisor.c ---- */
 
 ebb_status ebb__wf_supervise(ebb_cx *cx, void *state);
 /* For whoever comes before the supervisor when a drain is late: what is said then is said after its end. */
@@ -175,7 +175,7 @@ bool ebb__wf_is_due(const ebb__wf *wf);
  * around it that was asked to stop counts it. */
 void ebb__wf_admission(ebb_rt *rt, const ebb__region *r, bool refused);
 
-/* ---- drain.c, left.c ---- */
+/* ---- drain.c, leaks.c ---- */
 
 /* Starts the handlers; or, if it has completed, lets them go. */
 void ebb__wf_handlers_wake(ebb_cx *cx, ebb__wf *wf);
