@@ -69,11 +69,11 @@ playground:
 bench:
 	$(DEPS) build test clang bench
 	$(call build,wasm)
-	$(call build,release)
-	build/release/bench/ebb-bench build/bench.jsonl
-	bench/web/run.mjs build/bench.jsonl
-	bench/http/run.py build/bench.jsonl
-	bench/http/loops.py build/release build/bench.jsonl
+	$(call build,install)
+	build/install/bench/ebb-bench build/bench.jsonl
+	bench/web/run.mjs --native build/install/bench/web-native build/bench.jsonl
+	bench/http/run.py --bin build/install/bench/http build/bench.jsonl
+	bench/http/loops.py build/install build/bench.jsonl
 
 bench-peers:
 	$(DEPS) build test bench

@@ -292,7 +292,7 @@ static double pause(int n) {
     bench_pump_all(rt);
     for (bool over = false; !over;) {
         t0 = bench_cpu_ns();
-        over = ebb__collect_step(rt->heap);
+        over = ebb__collect_step(ebb__heap_at(rt));
         double us = (bench_cpu_ns() - t0) / 1000;
         if (us > longest) longest = us;
     }

@@ -2,8 +2,8 @@
  * words in which the file says what is expected. */
 #include "cli/fixture.h"
 
+#include "kernel/layer.h"
 #include "kernel/names.h"
-#include "kernel/runtime.h"
 #include "lab/lab.h"
 #include "lab/script.h"
 #include "sched/pump.h"

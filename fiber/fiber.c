@@ -9,8 +9,6 @@
 #include "fiber/overflow.h"
 #include "fiber/stack.h"
 #include "fiber/switch.h"
-#include "kernel/task.h"
-#include "kernel/wait.h"
 
 enum {
     REFUSALS_A_POLL = 64,
@@ -65,11 +63,11 @@ static void fiber_main(void *fiber) {
 
 /* Its task has a poll function of somebody else's: it has to be found otherwise than by the task's state. */
 static bool is_guest(const ebb__fiber *f) {
-    return f->cx != NULL && ebb__task_of(f->cx)->poll != ebb__fiber_poll;
+    return f->cx != NULL && !ebb__task_runs(f->cx, ebb__fiber_poll);
 }
 
 static ebb__fiber **chain_of(const ebb__fibers *all, const ebb_cx *cx) {
-    return &all->guests[ebb__task_of(cx)->index & (all->room - 1)];
+    return &all->guests[ebb__task_number(cx) & (all->room - 1)];
 }
 
 static void chain_add(ebb__fibers *all, ebb__fiber *f) {
@@ -92,14 +90,13 @@ static void swap_stacks(ebb__fiber *f) {
     f->touched = touched;
 }
 
-/* F_WAIT: its task ends by the long way, on which the kernel tells of it. */
 static void start(ebb__fiber *f, ebb_cx *cx) {
     swap_stacks(f);
     f->cx = cx;
     f->task = ebb_self(cx).id;
     f->refusals = 0;
     f->sp = ebb__switch_start(f->base + f->all->stack_bytes, fiber_main, f);
-    ebb__task_of(cx)->flags |= F_WAIT;
+    ebb__task_watch(cx);
     if (is_guest(f)) chain_add(f->all, f);
 }
 
@@ -134,7 +131,7 @@ static bool park(ebb_cx *cx) {
 static void refused(ebb_cx *cx) {
     ebb__fiber *f = here.running;
     if (f == NULL || f->cx != cx || ++f->refusals % REFUSALS_A_POLL != 0) return;
-    if (!ebb__is_overdue(ebb__task_of(cx))) (void)ebb_wake(cx, ebb_self(cx));
+    if (!ebb__is_overdue(cx)) (void)ebb_wake(cx, ebb_self(cx));
     (void)park(cx);
 }
 
@@ -154,7 +151,7 @@ ebb_status ebb_fiber_yield(ebb_cx *cx) {
 static void discard(ebb__fibers *all, ebb__fiber *f) {
     all->touched -= f->touched;
     ebb__stack_unmap(f->base, all->stack_bytes);
-    ebb__free(&all->rt->allocator, f, sizeof *f);
+    ebb__free(ebb__rt_allocator(all->rt), f, sizeof *f);
 }
 
 static ebb__fiber *unpool(ebb__fibers *all) {
@@ -182,10 +179,10 @@ static void trim_to_crowd(ebb__fibers *all) {
 /* More chains, so that one more fiber can be a guest. */
 static bool widen(ebb__fibers *all) {
     uint32_t room = all->room == 0 ? LEAST_ROOM : 2 * all->room;
-    ebb__fiber **wide = ebb__alloc(&all->rt->allocator, room * sizeof(void *));
+    ebb__fiber **wide = ebb__alloc(ebb__rt_allocator(all->rt), room * sizeof(void *));
     if (wide == NULL) return false;
     memset((void *)wide, 0, room * sizeof(void *));
-    ebb__free(&all->rt->allocator, (void *)all->guests, all->room * sizeof(void *));
+    ebb__free(ebb__rt_allocator(all->rt), (void *)all->guests, all->room * sizeof(void *));
     all->guests = wide;
     all->room = room;
     for (ebb__fiber *f = all->first; f != NULL; f = f->next) {
@@ -196,11 +193,11 @@ static bool widen(ebb__fibers *all) {
 
 static ebb__fiber *make(ebb__fibers *all) {
     if (all->alive + all->pooled == all->room && !widen(all)) return NULL;
-    ebb__fiber *f = ebb__alloc(&all->rt->allocator, sizeof *f);
+    ebb__fiber *f = ebb__alloc(ebb__rt_allocator(all->rt), sizeof *f);
     if (f == NULL) return NULL;
     char *base = ebb__stack_map(all->stack_bytes);
     if (base == NULL) {
-        ebb__free(&all->rt->allocator, f, sizeof *f);
+        ebb__free(ebb__rt_allocator(all->rt), f, sizeof *f);
         return NULL;
     }
     *f = (ebb__fiber){.base = base};
@@ -253,35 +250,43 @@ static void guest_over(ebb__fibers *all, const ebb_cx *cx) {
     fiber_end(f);
 }
 
-static void task_over(ebb__task *t, ebb_status status) {
+static void task_ended(ebb_cx *cx, ebb_status status) {
+    ebb__fiber *own = ebb__task_state(cx, ebb__fiber_poll);
     (void)status;
-    if (t->poll == ebb__fiber_poll) fiber_end(t->state);
-    else guest_over(t->rt->fibers, &t->cx);
+    if (own != NULL) fiber_end(own);
+    else guest_over(ebb__fibers_at(ebb__rt_of(cx)), cx);
 }
 
+static void fibers_free(ebb_rt *rt);
+static const ebb__layer layer = {
+    .slot = EBB__FIBER_SLOT,
+    .hooks = {.park = park, .await_refused = refused, .task_ended = task_ended, .freed = fibers_free}};
+
 static void fibers_free(ebb_rt *rt) {
-    ebb__fibers *all = rt->fibers;
+    const ebb_allocator *a = ebb__rt_allocator(rt);
+    ebb__fibers *all = ebb__fibers_at(rt);
     while (all->first != NULL) fiber_end(all->first);
     trim(all, 0);
-    ebb__free(&rt->allocator, (void *)all->guests, all->room * sizeof(void *));
-    ebb__free(&rt->allocator, all, sizeof *all);
+    ebb__free(a, (void *)all->guests, all->room * sizeof(void *));
+    ebb__free(a, all, sizeof *all);
+    ebb__layer_remove(rt, &layer);
 }
 
 /* NULL: no memory. */
 static ebb__fibers *fibers_of(ebb_rt *rt) {
-    if (EBB__LIKELY(rt->fibers != NULL)) return rt->fibers;
-    ebb__fibers *all = ebb__alloc(&rt->allocator, sizeof *all);
+    ebb__fibers *all = ebb__fibers_at(rt);
+    if (EBB__LIKELY(all != NULL)) return all;
+    const ebb_allocator *a = ebb__rt_allocator(rt);
+    all = ebb__alloc(a, sizeof *all);
     if (all == NULL) return NULL;
     *all = (ebb__fibers){.rt = rt, .stack_bytes = ebb__stack_round(EBB_FIBER_STACK_BYTES), .max = MOST};
     if (!widen(all)) {
-        ebb__free(&rt->allocator, all, sizeof *all);
+        ebb__free(a, all, sizeof *all);
         return NULL;
     }
-    rt->fibers = all;
-    rt->fibers_free = fibers_free;
-    rt->task_over = task_over;
-    rt->park = park;
-    rt->refused = refused;
+    ebb_status st = ebb__layer_add(rt, &layer, all);
+    assert(st == EBB_OK);
+    (void)st;
     return all;
 }
 
@@ -303,13 +308,13 @@ ebb_status ebb_fiber_setup(ebb_rt *rt, const ebb_fiber_opts *opts) {
 }
 
 void ebb_fiber_stats_of(const ebb_rt *rt, ebb_fiber_stats *out) {
-    const ebb__fibers *all = rt->fibers;
+    const ebb__fibers *all = ebb__fibers_at(rt);
     *out = all == NULL ? (ebb_fiber_stats){0}
                        : (ebb_fiber_stats){all->alive, all->peak, all->pooled, all->touched};
 }
 
 void ebb__fibers_trim(ebb_rt *rt) {
-    ebb__fibers *all = rt->fibers;
+    ebb__fibers *all = ebb__fibers_at(rt);
     if (all == NULL) return;
     all->crowd = all->alive;
     trim(all, 0);

@@ -46,6 +46,14 @@ struct ebb__fibers {
     uint32_t room;
 };
 
+/* The slot of this layer's record. */
+enum { EBB__FIBER_SLOT = 0 };
+
+/* The fibers of a runtime; NULL: it has had none. */
+static inline ebb__fibers *ebb__fibers_at(const ebb_rt *rt) {
+    return ebb__layer_record(rt, EBB__FIBER_SLOT);
+}
+
 /* A fiber without a task: the state for ebb__fiber_poll. EBB_ERR_LIMIT, EBB_ERR_NOMEM. */
 ebb_status ebb__fiber_new(ebb_rt *rt, ebb_fiber_fn fn, void *arg, const char *site, ebb__fiber **out);
 /* An ebb_poll_fn, for a task of its own; the task's poll function may be another one that calls it. From the

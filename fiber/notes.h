@@ -9,7 +9,7 @@
 #ifndef EBB__NOTES_H
 #define EBB__NOTES_H
 
-#include "kernel/rt.h"
+#include "kernel/layer.h"
 
 #if defined(__has_feature)
 #define EBB__HAS_FEATURE(x) __has_feature(x)

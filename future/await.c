@@ -2,8 +2,6 @@
 #include <assert.h>
 
 #include "future/future.h"
-#include "kernel/task.h"
-#include "kernel/wait.h"
 
 /* One that waits. A member of the scope of the task's region, held until the wait is over. */
 typedef struct awaiter {
@@ -24,14 +22,15 @@ static awaiter *awaiter_of(ebb__edge *e) {
 }
 
 void ebb__await_ended(ebb__edge *e) {
-    ebb__wake_waiter(&awaiter_of(e)->wait);
+    ebb__waiter_wake(&awaiter_of(e)->wait);
 }
 
 ebb_future *ebb__awaited_masked(ebb__cell *c) {
     if (c->type != &awaiter_type) return NULL;
     awaiter *a = (awaiter *)(void *)c;
-    const ebb__task *t = a->wait.cx == NULL ? NULL : ebb__task_of(a->wait.cx);
-    return t != NULL && t->mask > 0 && !ebb__is_overdue(t) ? ebb__edge_input(&a->edge) : NULL;
+    const ebb_cx *cx = a->wait.cx;
+    bool masked = cx != NULL && ebb__is_masked(cx) && !ebb__is_overdue(cx);
+    return masked ? ebb__edge_input(&a->edge) : NULL;
 }
 
 static void awaiter_free(awaiter *a) {
@@ -58,8 +57,7 @@ static void await_left(ebb_wait *w) {
 }
 
 static awaiter *find(ebb_cx *cx, ebb_future *f) {
-    for (ebb_wait *w = ebb__cold_at(ebb__rt_of(cx), ebb__task_of(cx)->index)->wait; w != NULL;
-         w = w->sibling) {
+    for (ebb_wait *w = ebb__waits_of(cx); w != NULL; w = w->sibling) {
         if (w->kind == &awaiting && ebb__edge_input(&((awaiter *)w->on)->edge) == f) return w->on;
     }
     return NULL;
@@ -77,8 +75,8 @@ static ebb_status begin(ebb_cx *cx, ebb_future *f) {
     awaiter *a = ebb__heap_alloc(s->heap, &awaiter_type, sizeof *a);
     if (a == NULL) return EBB_ERR_NOT_AWAITED;
     ebb__member_add(s, &a->cell);
-    st = ebb__wait_begin(cx, &a->wait, &awaiting, a);
-    if (st != EBB_PENDING) {
+    st = ebb_wait_begin(cx, &a->wait, &awaiting, a);
+    if (st != EBB_OK) {
         awaiter_free(a);
         return st;
     }
@@ -105,7 +103,7 @@ static ebb_status end(ebb_cx *cx, awaiter *a, ebb_future *f, ebb_value *v) {
     ebb_status st = make_room(cx, f, v);
     if (st != EBB_OK) return st;
     st = collect(f, v);
-    ebb__wait_end(&a->wait);
+    ebb_wait_end(&a->wait);
     ebb__edge_drop(ebb__heap_of(a), &a->edge);
     awaiter_free(a);
     return st;
@@ -117,15 +115,16 @@ static bool is_ready(const ebb_future *f) {
 }
 
 static ebb_status await_first(ebb_cx *cx, ebb_future *f, ebb_value *v) {
-    ebb_status st = ebb__usable_in(ebb__rt_of(cx)->heap, f);
+    ebb__heap *h = ebb__heap_at(ebb__rt_of(cx));
+    ebb_status st = ebb__usable_in(h, f);
     if (st != EBB_OK) return st;
     assert(f != NULL);
-    const ebb__task *t = ebb__task_of(cx);
-    if (ebb__is_servant(t->rt, t)) {
-        ebb__misuse(t->rt->heap, EBB_ERR_NOT_TASK, "a callback can't await", f->site);
+    bool host = ebb__is_host(cx);
+    if (ebb__is_runner(cx)) {
+        ebb__misuse(h, EBB_ERR_NOT_TASK, "a callback can't await", f->site);
         return EBB_ERR_NOT_TASK;
     }
-    if (t->index != 0 && ebb_checkpoint(cx) != EBB_OK) {
+    if (!host && ebb_checkpoint(cx) != EBB_OK) {
         ebb__let_go_of(f, EBB_CANCEL_PARENT, "ebb_await");
         return EBB_CANCELLED;
     }
@@ -140,11 +139,11 @@ static ebb_status await_first(ebb_cx *cx, ebb_future *f, ebb_value *v) {
         ebb__maybe_free(ebb__heap_of(f), f);
         return st;
     }
-    return t->index == 0 ? EBB_ERR_NOT_TASK : begin(cx, f);
+    return host ? EBB_ERR_NOT_TASK : begin(cx, f);
 }
 
 static ebb_status await_poll(ebb_cx *cx, ebb_future *f, ebb_value *v) {
-    awaiter *a = f == NULL || ebb__task_of(cx)->index == 0 ? NULL : find(cx, f);
+    awaiter *a = f == NULL || ebb__is_host(cx) ? NULL : find(cx, f);
     if (a == NULL) return await_first(cx, f, v);
     if (ebb_checkpoint(cx) == EBB_OK) {
         if (is_ready(f)) return end(cx, a, f, v);
@@ -152,7 +151,7 @@ static ebb_status await_poll(ebb_cx *cx, ebb_future *f, ebb_value *v) {
         return EBB_PENDING;
     }
     await_cancel(&a->wait);
-    ebb__wait_end(&a->wait);
+    ebb_wait_end(&a->wait);
     awaiter_free(a);
     return EBB_CANCELLED;
 }

@@ -14,7 +14,6 @@
  * found dead. The receiving side asks for it. So whoever sees `sealed` and then no item has had them all. */
 #include "base/alloc.h"
 #include "future/peer.h"
-#include "kernel/wait.h"
 #include "sched/waiters.h"
 
 enum { WANTED = 1, RUNG = 2, LINE = 64 /* bytes that two threads don't share */ };
@@ -99,7 +98,13 @@ static bool is_sealed(const ebb_bridge *b) {
 }
 
 static void wake_all(ebb_wait *w) {
-    for (; w != NULL; w = w->next) ebb__wake_waiter(w);
+    for (; w != NULL; w = w->next) ebb__waiter_wake(w);
+}
+
+static bool grant(ebb_wait **first) {
+    ebb_wait *w = ebb__waiters_grant(first);
+    if (w != NULL) ebb__waiter_wake(w);
+    return w != NULL;
 }
 
 /* ---- sending side ------------------------------------------------------------------------------------------------ */
@@ -126,7 +131,7 @@ static inline bool shut(ebb_bridge *b) {
 
 static void grant_places(ebb_bridge *b) {
     side *s = &b->from;
-    while (s->first != NULL && has_place(b) && ebb__waiters_grant(&s->first)) s->granted++;
+    while (s->first != NULL && has_place(b) && grant(&s->first)) s->granted++;
 }
 
 /* A place, if the other side has made one by now; else its bell is wanted. */
@@ -157,7 +162,7 @@ static const ebb_wait_kind sending = {"bridge, to send", send_leave};
 static ebb_status leave(ebb_wait *w, ebb_status st) {
     if (w->cx != NULL) {
         w->kind->cancel(w);
-        ebb__wait_end(w);
+        ebb_wait_end(w);
     }
     return st;
 }
@@ -177,18 +182,19 @@ static ebb_status get_place(ebb_cx *cx, ebb_bridge *b, ebb_wait *w) {
     if (ebb_checkpoint(cx) != EBB_OK) return leave(w, EBB_CANCELLED);
     if (w->cx != NULL) {
         if (!w->granted) return EBB_PENDING;
-        ebb__wait_end(w);
+        ebb_wait_end(w);
         b->from.granted--;
         return EBB_OK;
     }
     if (find_place(b)) return EBB_OK;
-    ebb_status st = ebb__wait_begin(cx, w, &sending, b);
-    if (st == EBB_PENDING) ebb__waiters_add(&b->from.first, &b->from.last, w);
-    return st;
+    ebb_status st = ebb_wait_begin(cx, w, &sending, b);
+    if (st != EBB_OK) return st;
+    ebb__waiters_add(&b->from.first, &b->from.last, w);
+    return EBB_PENDING;
 }
 
 ebb_status ebb_bridge_send(ebb_cx *cx, ebb_bridge *b, ebb_wait *w, const void *item) {
-    if (ebb__rt_of(cx)->heap != b->from.heap) return EBB_ERR_FOREIGN;
+    if (ebb__heap_at(ebb__rt_of(cx)) != b->from.heap) return EBB_ERR_FOREIGN;
     ebb_status st;
     EBB__AWAIT(cx, st, get_place(cx, b, w));
     if (st == EBB_OK) put(b, item);
@@ -211,7 +217,7 @@ static bool is_over(ebb_bridge *b) {
 
 static void grant_items(ebb_bridge *b) {
     side *s = &b->to;
-    while (s->first != NULL && has_item(b) && ebb__waiters_grant(&s->first)) s->granted++;
+    while (s->first != NULL && has_item(b) && grant(&s->first)) s->granted++;
     if (s->first != NULL && is_over(b)) wake_all(s->first);
 }
 
@@ -253,19 +259,20 @@ static ebb_status get_item(ebb_cx *cx, ebb_bridge *b, ebb_wait *w) {
     if (ebb_checkpoint(cx) != EBB_OK) return leave(w, EBB_CANCELLED);
     if (w->cx != NULL) {
         if (!w->granted) return is_over(b) ? leave(w, EBB_ERR_CLOSED) : EBB_PENDING;
-        ebb__wait_end(w);
+        ebb_wait_end(w);
         b->to.granted--;
         return EBB_OK;
     }
     if (find_item(b)) return EBB_OK;
     if (is_over(b)) return EBB_ERR_CLOSED;
-    ebb_status st = ebb__wait_begin(cx, w, &receiving, b);
-    if (st == EBB_PENDING) ebb__waiters_add(&b->to.first, &b->to.last, w);
-    return st;
+    ebb_status st = ebb_wait_begin(cx, w, &receiving, b);
+    if (st != EBB_OK) return st;
+    ebb__waiters_add(&b->to.first, &b->to.last, w);
+    return EBB_PENDING;
 }
 
 ebb_status ebb_bridge_recv(ebb_cx *cx, ebb_bridge *b, ebb_wait *w, void *item) {
-    if (ebb__rt_of(cx)->heap != b->to.heap) return EBB_ERR_FOREIGN;
+    if (ebb__heap_at(ebb__rt_of(cx)) != b->to.heap) return EBB_ERR_FOREIGN;
     ebb_status st;
     EBB__AWAIT(cx, st, get_item(cx, b, w));
     if (st == EBB_OK) take(b, item);
@@ -324,7 +331,7 @@ static void side_gone(side *s) {
 static void take_attach(ebb_rt *rt, ebb__letter *l) {
     side *s = (side *)(void *)((char *)l - offsetof(side, attach));
     if (rt != NULL) {
-        ebb__tie_add(rt->heap, &s->tie); /* which has the letter's reference now */
+        ebb__tie_add(ebb__heap_at(rt), &s->tie); /* which has the letter's reference now */
         return;
     }
     side_gone(s);
@@ -411,7 +418,7 @@ void ebb_bridge_release(ebb_bridge *b) {
 }
 
 ebb_status ebb_bridge_close(ebb_cx *cx, ebb_bridge *b) {
-    const ebb__heap *h = ebb__rt_of(cx)->heap;
+    const ebb__heap *h = ebb__heap_at(ebb__rt_of(cx));
     if (h == b->from.heap) {
         seal(b);
         return EBB_OK;

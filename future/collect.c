@@ -508,7 +508,7 @@ static void call_for_burial(ebb__heap *h) {
 }
 
 ebb_status ebb_collect(ebb_rt *rt) {
-    ebb__heap *h = rt->heap;
+    ebb__heap *h = ebb__heap_at(rt);
     if (h == NULL) return EBB_OK;
     if (h->thread != ebb__this_thread()) return EBB_ERR_THREAD;
     if (h->collecting) return EBB_ERR_REENTERED;

@@ -53,7 +53,7 @@ static void dump_scope(sink *s, const ebb__scope *scope) {
 
 void ebb_futures_dump(ebb_rt *rt, void (*write)(void *ctx, const char *text, size_t n), void *ctx) {
     sink s = {.write = write, .ctx = ctx};
-    const ebb__heap *h = rt->heap;
+    const ebb__heap *h = ebb__heap_at(rt);
     for (uint32_t i = 1; h != NULL && i < h->scopes_n; i++) {
         if (ebb__scope_at(h, i) != NULL) dump_scope(&s, ebb__scope_at(h, i));
     }

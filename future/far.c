@@ -15,7 +15,6 @@
  * goes over into `closed`; and the letter of verbs while it is under way. */
 #include "base/alloc.h"
 #include "future/peer.h"
-#include "kernel/task.h"
 #include <ebb/sched.h>
 
 /* What can be said. SAY_STOP: a close that left the unit around it open. A cancel has a bit for each severity. */
@@ -124,7 +123,7 @@ static void open_region(ebb_rt *rt, far *a) {
         answer(a, st, ebb__stamp(rt));
         return;
     }
-    ebb__tie_add(rt->heap, &a->there);
+    ebb__tie_add(ebb__heap_at(rt), &a->there);
     a->inside = open_inside(host, a);
     a->ended = ebb_id_status(a->inside.id);
     if (a->ended != EBB_OK) {
@@ -192,15 +191,14 @@ static void post_verbs(far *a, uint32_t bits) {
 
 /* What is said of a region that was cancelled with its parent is why that was. */
 static ebb_reason cause_of(ebb_cx *cx, ebb_budget *budget) {
-    ebb_rt *rt = ebb__rt_of(cx);
     ebb_task_info info;
     (void)ebb_task_info_of(cx, ebb_self(cx), &info);
     *budget = info.budget;
     if (info.reason.kind != EBB_CANCEL_PARENT) return info.reason;
-    const ebb__region *r = ebb__region_at(rt, ebb__task_of(cx)->region);
-    while (ebb__told_kind(r->told) == EBB_CANCEL_PARENT) r = ebb__region_at(rt, r->parent);
-    info.reason.kind = ebb__told_kind(r->told);
-    memcpy(info.reason.message, ebb__cold_of(r)->message, sizeof info.reason.message);
+    const ebb_rt *rt = ebb__rt_of(cx);
+    ebb__region_view cause = ebb__region_look(rt, ebb__region_cause(rt, ebb__region_of(cx)));
+    info.reason.kind = cause.request;
+    memcpy(info.reason.message, cause.message, sizeof info.reason.message);
     return info.reason;
 }
 
@@ -222,7 +220,7 @@ static uint64_t left_of(ebb_cx *cx, uint64_t deadline) {
 
 /* Or does the region, of those that are stopping, still admit what is asked for from inside its unit? */
 static bool is_shut(ebb_cx *cx) {
-    return ebb__region_at(ebb__rt_of(cx), ebb__task_of(cx)->region)->state != EBB_REGION_OPEN;
+    return ebb__region_look(ebb__rt_of(cx), ebb__region_of(cx)).state != EBB_REGION_OPEN;
 }
 
 /* Says on what the proxy is told now and has not said. */
@@ -241,7 +239,7 @@ static void say_on(far *a, ebb_cx *cx) {
     } else if (ebb_stopping(cx)) {
         bits |= put(a, is_shut(cx) ? SAY_CLOSE : SAY_STOP, stamp, NULL);
     }
-    if (ebb__is_overdue(ebb__task_of(cx))) bits |= put(a, SAY_FORCE, stamp, NULL);
+    if (ebb__is_overdue(cx)) bits |= put(a, SAY_FORCE, stamp, NULL);
     if (bits != 0) post_verbs(a, bits);
 }
 
@@ -259,10 +257,9 @@ static ebb_status proxy_poll(ebb_cx *cx, void *state) {
 }
 
 static bool proxy_lives(const ebb_rt *rt, const far *a) {
-    ebb__task *t;
     if (a->proxy.id == 0) return true; /* it is still to be polled */
-    return ebb__find_task(rt, a->proxy, &t) == EBB_OK && t->phase != EBB_COMPLETED &&
-           !(t->flags & F_RETURNED);
+    const ebb_cx *cx = ebb__task_cx(rt, a->proxy, NULL);
+    return cx != NULL && !ebb__has_returned(cx);
 }
 
 static void take_closed(ebb_rt *rt, ebb__letter *l) {
@@ -291,15 +288,16 @@ static void gone_here(ebb__tie *tie) {
 /* A close from above ends at a cleanup scope. */
 static bool is_in_unit(ebb_cx *cx) {
     ebb_rt *rt = ebb__rt_of(cx);
-    const ebb__region *r = ebb__region_at(rt, ebb__task_of(cx)->region);
-    while (!(r->flags & (R_UNIT | R_CLEANUP | R_ROOT))) r = ebb__region_at(rt, r->parent);
-    return (r->flags & R_UNIT) != 0;
+    const uint32_t stops = EBB__REGION_UNIT | EBB__REGION_CLEANUP | EBB__REGION_ROOT;
+    const ebb__region *r = ebb__region_of(cx);
+    while (!(ebb__region_traits(rt, r) & stops)) r = ebb__region_parent(rt, r);
+    return (ebb__region_traits(rt, r) & EBB__REGION_UNIT) != 0;
 }
 
 static far *far_new(ebb_cx *cx, ebb_peer *peer, ebb_poll_fn body, void *arg, const char *site) {
     ebb_rt *rt = ebb__rt_of(cx);
     ebb__heap *home = ebb__heap_get(rt);
-    far *a = home == NULL ? NULL : ebb__alloc(&rt->allocator, sizeof *a);
+    far *a = home == NULL ? NULL : ebb__alloc(ebb__rt_allocator(rt), sizeof *a);
     if (a == NULL) return NULL;
     memset(a, 0, sizeof *a);
     a->verbs.take = take_verbs;

@@ -388,7 +388,7 @@ static void ring_remove(ebb_future *f, ebb__edge *e) {
     e->next = e->prev = NULL;
 }
 
-/* The node hears of it when its servant comes to it: the input has ended before the edge came, or belongs to
+/* The node hears of it when its callback runner comes to it: the input has ended before the edge came, or belongs to
  * another scope. Of several edges those that wait for this are chained by `prev`. */
 static void make_ready(ebb_future *node, ebb__edge *e) {
     if (e->input & EBB__EDGE_MANY) {

@@ -1,7 +1,7 @@
 /* Futures: the record, its edges, and the one function that ends one.
  *
  * A future is settled or cancelled by a change of its `state`; whoever made it queues the future in its
- * scope, once. The servant then finishes it: what it owns, its callbacks, and those who wait.
+ * scope, once. The callback runner then finishes it: what it owns, its callbacks, and those who wait.
  *
  * An edge says that a node waits for an input, and owns it. The input's `waiters` is a ring of them; the
  * node's reference keeps the input alive, the ring keeps nobody. `owners` counts the edges to a future,
@@ -10,7 +10,7 @@
 #define EBB__FUTURE_FUTURE_H
 
 #include "future/scope.h"
-#include "kernel/watchdog.h"
+#include "kernel/layer.h"
 
 typedef struct ebb__edge ebb__edge;
 typedef struct ebb__hook ebb__hook;
@@ -114,7 +114,7 @@ typedef struct ebb__many {
 /* What a future does, by kind. */
 struct ebb__kind {
     ebb_type type; /* its name, its size, what it refers to */
-    /* The input of `e` has ended, and e has left its ring. Runs in the poll of the node's own servant; the
+    /* The input of `e` has ended, and e has left its ring. Runs in the poll of the node's own callback runner; the
      * node is pending. Lets go of the input by ebb__edge_drop. */
     void (*input_ended)(ebb__scope *s, ebb_future *f, ebb__edge *e);
     /* It was cancelled: lets go of what it owns. False: not all of it yet, `work` is used up. NULL: nothing
@@ -274,7 +274,7 @@ ebb_value ebb__value_from(ebb_future *input);
 
 /* What is attached to f is about to run: for a watchdog. */
 static inline void ebb__watch_callback(const ebb__scope *s, const ebb_future *f) {
-    if (EBB__UNLIKELY(s->heap->rt->watched)) ebb__watch_name(s->heap->rt, 0, f->site);
+    if (EBB__UNLIKELY(ebb__face_of(s->heap->rt)->watched)) ebb__watch_name(s->heap->rt, 0, f->site);
 }
 
 /* wanted.c: it is pending, and so is what it is for: no owner has ended that has yet to let go of it. What an
@@ -286,7 +286,7 @@ void ebb__ended_elsewhere(ebb_future *f);
 void ebb__enqueue_future(ebb_future *f);
 /* Works on a scope's queue. True if it is empty. */
 bool ebb__run_queue(ebb__scope *s, uint32_t *work);
-/* The servant is over: those who wait are told, callbacks are not. */
+/* The callback runner is over: those who wait are told, callbacks are not. */
 void ebb__abandon_queue(ebb__scope *s);
 /* Frees it if it has ended and nothing can refer to it. */
 void ebb__maybe_free(ebb__heap *h, ebb_future *f);

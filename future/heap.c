@@ -22,11 +22,11 @@ const void *ebb__this_thread(void) {
 /* ---- life ----------------------------------------------------------------------------------------------- */
 
 static ebb__heap *heap_new(ebb_rt *rt) {
-    ebb__heap *h = ebb__alloc(&rt->allocator, sizeof *h);
+    ebb__heap *h = ebb__alloc(ebb__rt_allocator(rt), sizeof *h);
     if (h == NULL) return NULL;
     memset(h, 0, sizeof *h);
     h->rt = rt;
-    h->allocator = rt->allocator;
+    h->allocator = *ebb__rt_allocator(rt);
     h->opts.trigger = h->trigger = DEFAULT_TRIGGER;
     h->opts.step = DEFAULT_STEP;
     h->thread = ebb__this_thread();
@@ -38,15 +38,15 @@ static ebb__heap *heap_new(ebb_rt *rt) {
         if (size < EBB__CELL_MIN) size = EBB__CELL_MIN;
         h->classes[i].size = h->classes[EBB__SIZES + i].size = size;
     }
-    rt->heap = h;
-    rt->heap_free = ebb__futures_free;
-    rt->scope_over = ebb__scope_over;
-    rt->scope_closed = ebb__scope_closed;
+    ebb_status st = ebb__layer_add(rt, &ebb__future_layer, h);
+    assert(st == EBB_OK);
+    (void)st;
     return h;
 }
 
 ebb__heap *ebb__heap_get(ebb_rt *rt) {
-    return EBB__LIKELY(rt->heap != NULL) ? rt->heap : heap_new(rt);
+    ebb__heap *h = ebb__heap_at(rt);
+    return EBB__LIKELY(h != NULL) ? h : heap_new(rt);
 }
 
 static void free_large(ebb__heap *h, ebb__page *b) {
@@ -82,8 +82,8 @@ ebb_status ebb_heap_setup(ebb_rt *rt, const ebb_heap_opts *opts) {
     ebb_status st = EBB__OPTS_COPY(&o, opts);
     if (st != EBB_OK) return st;
     if (o.max_bytes != 0 && o.max_bytes < CHUNK_BYTES) return EBB_ERR_INVALID;
-    if (rt->heap != NULL && rt->heap->stats.allocated != 0) return EBB_ERR_BUSY;
     ebb__heap *h = ebb__heap_get(rt);
+    if (h != NULL && h->stats.allocated != 0) return EBB_ERR_BUSY;
     if (h == NULL) return EBB_ERR_NOMEM;
     h->opts = o;
     if (h->opts.trigger == 0) h->opts.trigger = DEFAULT_TRIGGER;
@@ -93,11 +93,12 @@ ebb_status ebb_heap_setup(ebb_rt *rt, const ebb_heap_opts *opts) {
 }
 
 void ebb_heap_stats_of(const ebb_rt *rt, ebb_heap_stats *out) {
-    if (rt->heap == NULL) {
+    const ebb__heap *h = ebb__heap_at(rt);
+    if (h == NULL) {
         *out = (ebb_heap_stats){0};
         return;
     }
-    *out = rt->heap->stats;
+    *out = h->stats;
     out->live = (size_t)(out->allocated - out->freed_early - out->swept);
 }
 
@@ -247,7 +248,7 @@ static ebb__cell *alloc_small(ebb__heap *h, const ebb_type *type, size_t n) {
     return c;
 }
 
-/* At the limit: once, and again when an eighth of it has been allocated since. In between servants collect. */
+/* At the limit: once, and again when an eighth of it has been allocated since. In between callback runners collect. */
 static bool worth_collecting(ebb__heap *h) {
     uint64_t live = h->stats.allocated - h->stats.freed_early - h->stats.swept;
     h->since = (int64_t)h->trigger;

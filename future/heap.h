@@ -17,7 +17,7 @@
 
 #include <stdatomic.h>
 
-#include "kernel/rt.h"
+#include "kernel/layer.h"
 #include <ebb/future.h>
 
 typedef struct ebb__heap ebb__heap;
@@ -182,6 +182,14 @@ static inline ebb__cell *ebb__free_next(const ebb__cell *c) {
 const void *ebb__this_thread(void);
 
 /* ---- life -------------------------------------------------------------------------------------------- */
+
+/* The slot of this layer's record, the heap. */
+enum { EBB__FUTURE_SLOT = 1 };
+
+/* The runtime's heap; NULL: it has none. */
+static inline ebb__heap *ebb__heap_at(const ebb_rt *rt) {
+    return ebb__layer_record(rt, EBB__FUTURE_SLOT);
+}
 
 /* The runtime's heap, made if there is none. NULL: no memory. */
 ebb__heap *ebb__heap_get(ebb_rt *rt);

@@ -91,7 +91,7 @@ static void take_subscribe(ebb_rt *rt, ebb__letter *l) {
     } else {
         ebb__hold_again(f);
         ebb__edge_attach(NULL, &im->edge, f, EBB__EDGE_IMPORT, f->site);
-        ebb__tie_add(rt->heap, &im->there);
+        ebb__tie_add(ebb__heap_at(rt), &im->there);
     }
 }
 
@@ -108,7 +108,7 @@ static void take_let_go(ebb_rt *rt, ebb__letter *l) {
     import *im = of_let_go(l);
     if (rt != NULL && im->there.at != NULL) {
         ebb__tie_remove(&im->there);
-        ebb__edge_cancel(rt->heap, &im->edge, im->wanted);
+        ebb__edge_cancel(ebb__heap_at(rt), &im->edge, im->wanted);
         im->status = EBB_CANCELLED;
         im->kind = im->wanted;
         answer(im);
@@ -175,11 +175,11 @@ static ebb_future *refuse(ebb_remote *remote, ebb_status st) {
 ebb_future *ebb_import_at(ebb_cx *cx, ebb_remote *remote, const char *site) {
     if (remote == NULL) return ebb__failed(EBB_ERR_INVALID);
     ebb_rt *rt = ebb__rt_of(cx);
-    import *im = ebb__alloc(&rt->allocator, sizeof *im);
+    import *im = ebb__alloc(ebb__rt_allocator(rt), sizeof *im);
     if (im == NULL) return refuse(remote, EBB_ERR_NOMEM);
     ebb_future *f = ebb_promise_at(cx, &import_op, im, site);
     if (ebb__is_static(f)) {
-        ebb__free(&rt->allocator, im, sizeof *im);
+        ebb__free(ebb__rt_allocator(rt), im, sizeof *im);
         return refuse(remote, ebb__status_of(f));
     }
     *im = (import){.subscribe = {NULL, take_subscribe},
@@ -188,10 +188,10 @@ ebb_future *ebb_import_at(ebb_cx *cx, ebb_remote *remote, const char *site) {
                    .there.gone = gone_there,
                    .here.gone = gone_here,
                    .remote = remote,
-                   .home = ebb__heap_keep(rt->heap),
+                   .home = ebb__heap_keep(ebb__heap_at(rt)),
                    .future = f};
     atomic_init(&im->refs, 1);
-    ebb__tie_add(rt->heap, &im->here);
+    ebb__tie_add(ebb__heap_at(rt), &im->here);
     if (!ebb__post(remote->heap, &im->subscribe)) {
         im->status = EBB_ERR_CLOSED;
         end_here(im);

@@ -8,7 +8,7 @@
 #define EBB__FUTURE_PEER_H
 
 #include "future/remote.h"
-#include "kernel/record.h"
+#include "kernel/layer.h"
 
 typedef struct ebb__tie {
     struct ebb__tie *next, **at;        /* `at` NULL: it is in no list */
@@ -34,7 +34,7 @@ static inline ebb__heap *ebb__peer_heap(const ebb_peer *p) {
 /* What a runtime writes on its letters: how many events its trace had then. What the receiver's trace has
  * after the letter came after all of them. 0: it has no trace. */
 static inline uint64_t ebb__stamp(const ebb_rt *rt) {
-    return rt->trace != NULL ? rt->trace->seq : 0;
+    return ebb__rt_events(rt);
 }
 
 #endif

@@ -2,8 +2,6 @@
 #include "future/promise.h"
 
 #include "base/alloc.h"
-#include "kernel/admit.h"
-#include "kernel/task.h"
 
 static void trace_promise(void *object, ebb_tracer *t) {
     const ebb__promise *p = object;
@@ -83,7 +81,7 @@ static const ebb__kind closing_kind = {
 
 ebb_future *ebb_closing_at(ebb_cx *cx, const char *site) {
     ebb_status st = EBB_OK;
-    if (ebb__is_closing(ebb__region_at(ebb__rt_of(cx), ebb__task_of(cx)->region))) {
+    if (ebb__region_traits(ebb__rt_of(cx), ebb__region_of(cx)) & EBB__REGION_CLOSING) {
         return ebb_pure_at(cx, ebb_none(), site);
     }
     ebb_future *f = ebb__future_new(cx, &closing_kind, site, &st);
@@ -191,7 +189,7 @@ ebb_status ebb_reject(ebb_future *f, ebb_status failure) {
 
 ebb_future *ebb_pure_at(ebb_cx *cx, ebb_value v, const char *site) {
     ebb_status st = EBB_OK;
-    if (ebb__is_foreign(ebb__rt_of(cx)->heap, &v)) return ebb__failed(EBB_ERR_FOREIGN);
+    if (ebb__is_foreign(ebb__heap_at(ebb__rt_of(cx)), &v)) return ebb__failed(EBB_ERR_FOREIGN);
     ebb_future *f = ebb__promise_new(cx, &ebb__promise_kind, NULL, NULL, site, &st);
     if (f == NULL) {
         if (st != EBB_ERR_THREAD) ebb__refuse_value(v);
@@ -225,9 +223,8 @@ typedef struct gone {
 
 /* With its region, say: a second cancel that is no stronger would only shorten the budget that it has. */
 static bool knows(ebb_cx *cx, ebb_task task, ebb_cancel_kind kind) {
-    ebb__task *t;
-    return ebb__find_task(ebb__rt_of(cx), task, &t) == EBB_OK && t->told != 0 &&
-           ebb__told_severity(t->told) >= (uint8_t)ebb_cancel_severity(kind);
+    const ebb_cx *t = ebb__task_cx(ebb__rt_of(cx), task, NULL);
+    return t != NULL && ebb__task_severity(t) >= (uint8_t)ebb_cancel_severity(kind);
 }
 
 static void go_cancel(ebb_cx *cx, ebb_future *f, void *arg) {
@@ -272,7 +269,7 @@ static ebb_status go_over(ebb_cx *cx, void *state) {
 
 ebb_future *ebb_go_at(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state, const char *site) {
     ebb_rt *rt = ebb__rt_of(cx);
-    ebb_status st = poll == NULL ? EBB_ERR_INVALID : ebb__slab_reserve(&rt->duties, &rt->allocator);
+    ebb_status st = poll == NULL ? EBB_ERR_INVALID : ebb__rt_reserve_obligation(rt);
     ebb_future *f = st == EBB_OK ? ebb__promise_new(cx, &go_kind, &go_op, NULL, site, &st) : NULL;
     if (f == NULL) return ebb__failed(st);
     gone *g = (gone *)(void *)f;
@@ -282,8 +279,7 @@ ebb_future *ebb_go_at(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *sta
     g->task = ebb__spawn_apart(cx, region, go_poll, g, site);
     st = ebb_id_status(g->task.id);
     if (st == EBB_OK) {
-        ebb__task *t = ebb__task_at(rt, (uint32_t)(g->task.id >> 32) & 0xffffff);
-        (void)ebb_defer_at(&t->cx, go_over, g, site); /* its room was reserved */
+        (void)ebb_defer_at(ebb__task_cx(rt, g->task, NULL), go_over, g, site); /* its room was reserved */
     } else {
         (void)ebb_reject(f, st);
     }

@@ -46,7 +46,7 @@ static void take_all(ebb_rt *rt, ebb__letter *letters) {
 }
 
 void ebb_turn(ebb_rt *rt) {
-    ebb__heap *h = rt->heap;
+    ebb__heap *h = ebb__heap_at(rt);
     if (h == NULL || atomic_load_explicit(&h->inbound, memory_order_relaxed) == NULL) return;
     h->taken++;
     /* Acquire: what others wrote before they pushed is seen from here on. */
@@ -228,8 +228,8 @@ static void last_values(ebb__heap *h, ebb__page *b) {
     (void)h;
 }
 
-void ebb__futures_free(ebb__heap *h) {
-    ebb_rt *rt = h->rt;
+void ebb__futures_free(ebb_rt *rt) {
+    ebb__heap *h = ebb__heap_at(rt);
     ebb__ties_cut(h);
     for (ebb_remote *r = h->exports; r != NULL; r = r->next)
         (void)ebb__claim(r->future, EBB_FUTURE_CANCELLED);
@@ -249,7 +249,7 @@ void ebb__futures_free(ebb__heap *h) {
     for (uint32_t i = 1; i < h->scopes_n; i++) {
         if (ebb__scope_at(h, i) != NULL) ebb__scope_free(ebb__scope_at(h, i));
     }
-    rt->heap = NULL;
+    ebb__layer_remove(rt, &ebb__future_layer);
     h->rt = NULL;
     ebb__heap_release(h);
 }

@@ -1,16 +1,14 @@
-/* The servant of a region's futures: its life, its members, its timers. */
+/* The callback runner of a region's futures: its life, its members, its timers. */
 #include "future/scope.h"
 
 #include "base/alloc.h"
 #include "future/promise.h"
-#include "kernel/admit.h"
-#include "kernel/operation.h"
-#include "kernel/task.h"
+#include "kernel/layer.h"
 
 enum {
     WORK_A_POLL = 4096,
     POSTPONED = 1024,
-    POLLS_A_STEP = 256, /* of the runtime, between two steps of a collection: servants may be many */
+    POLLS_A_STEP = 256, /* of the runtime, between two steps of a collection: callback runners may be many */
     ARENA_CHUNK = 16384
 };
 
@@ -74,7 +72,7 @@ static ebb_status retime(ebb__scope *s) {
     s->timer.id = 0;
     s->timer_at = EBB_FOREVER;
     if (at == EBB_FOREVER) return EBB_OK;
-    ebb_timer timer = ebb_timer_arm(host, s->servant, at);
+    ebb_timer timer = ebb_timer_arm(host, s->runner, at);
     ebb_status st = ebb_id_status(timer.id);
     if (st != EBB_OK) return st;
     s->timer = timer;
@@ -108,7 +106,7 @@ void ebb__due_remove(ebb__scope *s, ebb_future *f) {
 }
 
 static bool fire_timers(ebb__scope *s, uint32_t *work) {
-    uint64_t now = s->heap->rt->now;
+    uint64_t now = ebb__now(s->heap->rt);
     if (now >= s->timer_at) { /* it has fired, or the wheel is about to come to it */
         (void)ebb_timer_disarm(ebb_host(s->heap->rt), s->timer);
         s->timer.id = 0;
@@ -125,10 +123,10 @@ static bool fire_timers(ebb__scope *s, uint32_t *work) {
     return true;
 }
 
-/* ---- the servant --------------------------------------------------------------------------------------- */
+/* ---- the callback runner --------------------------------------------------------------------------------------- */
 
 void ebb__scope_wake(ebb__scope *s) {
-    if (s->cx != NULL && !s->ending) (void)ebb_wake(ebb_host(s->heap->rt), s->servant);
+    if (s->cx != NULL && !s->ending) (void)ebb_wake(ebb_host(s->heap->rt), s->runner);
 }
 
 /* What a masked task of the region awaits goes on, and what a release or a finally has begun, with all that they
@@ -205,9 +203,8 @@ static bool cancel_members(ebb__scope *s, ebb_cancel_kind kind, bool all) {
 
 /* The region's close reaches those that listen for it, once. What their code lets go of may bring one that
  * was told to a place that is still to come. */
-static void follow_close(ebb__scope *s, ebb_cx *cx) {
-    const ebb__region *r = ebb__region_at(s->heap->rt, ebb__task_of(cx)->region);
-    if (s->closed || !ebb__is_closing(r)) return;
+static void follow_close(ebb__scope *s, bool closing) {
+    if (s->closed || !closing) return;
     s->closed = true;
     for (uint32_t i = s->listens ? s->members_n : 0; i > 0; i--) {
         ebb_future *f = (ebb_future *)(void *)ebb__member_cell(s->members[i - 1]);
@@ -218,23 +215,19 @@ static void follow_close(ebb__scope *s, ebb_cx *cx) {
     }
 }
 
-static void cancel_all(ebb__scope *s, ebb_cx *cx, bool overdue) {
-    ebb__task *t = ebb__task_of(cx);
+static void cancel_all(ebb__scope *s, ebb_cx *cx, const ebb__runner_view *v) {
     (void)ebb_checkpoint(cx);
-    ebb_cancel_kind kind = (ebb_cancel_kind)ebb__told_kind(t->told);
-    if (!overdue) spare_needed(s);
-    (void)cancel_members(s, kind, overdue);
+    if (!v->overdue) spare_needed(s);
+    (void)cancel_members(s, (ebb_cancel_kind)v->request, v->overdue);
     s->told = true;
 }
 
 /* The region's cancel reaches the futures once; its force those too that callbacks make after it. */
-static void follow_region(ebb__scope *s, ebb_cx *cx) {
-    ebb__task *t = ebb__task_of(cx);
-    bool overdue = ebb__is_overdue(t);
-    if (t->told == 0) return;
-    if (!s->told || overdue) cancel_all(s, cx, overdue);
+static void follow_region(ebb__scope *s, ebb_cx *cx, const ebb__runner_view *v) {
+    if (v->request == 0) return;
+    if (!s->told || v->overdue) cancel_all(s, cx, v);
     /* Whatever callbacks run from now on are cleanup, and may begin what that needs. */
-    if (t->mask == 0) (void)ebb_mask(cx);
+    if (!v->masked) (void)ebb_mask(cx);
 }
 
 /* Who was masked is gone: what was spared for them is not any more, unless a cleanup waits for it. */
@@ -257,10 +250,9 @@ static void cancel_spared(ebb__scope *s) {
 }
 
 /* Once nothing else lives in a region that closes, what nobody produces is cancelled, and when all that
- * follows from it is done the servant may end. */
-static bool may_end(ebb__scope *s, ebb_cx *cx, bool idle) {
-    ebb__region *r = ebb__region_at(s->heap->rt, ebb__task_of(cx)->region);
-    if (!ebb__servant_is_last(r)) return false;
+ * follows from it is done the callback runner may end. */
+static bool may_end(ebb__scope *s, const ebb__runner_view *v, bool idle) {
+    if (!v->last) return false;
     if (s->spared) cancel_spared(s);
     if (s->producers > 0 || !idle) return false;
     return cancel_members(s, EBB_CANCEL_PARENT, true) && s->first == NULL;
@@ -271,9 +263,9 @@ static bool may_end(ebb__scope *s, ebb_cx *cx, bool idle) {
 static bool collect(ebb__scope *s, ebb__heap *h) {
     bool begins = h->phase == EBB__GC_IDLE;
     if (begins && s->first != NULL && ++h->postponed < POSTPONED) return false;
-    if (!begins && h->rt->stats.polls - h->step_at < POLLS_A_STEP) return false;
+    if (!begins && ebb__rt_polls(h->rt) - h->step_at < POLLS_A_STEP) return false;
     h->postponed = 0;
-    h->step_at = h->rt->stats.polls;
+    h->step_at = ebb__rt_polls(h->rt);
     return ebb__collect_step(h);
 }
 
@@ -293,28 +285,27 @@ static void dispose_unread(ebb__scope *s) {
 }
 
 /* Forced, and this is the last poll that it gets: what is still produced goes on without the region. */
-static bool gives_up(const ebb__scope *s, ebb_cx *cx) {
-    const ebb__task *t = ebb__task_of(cx);
-    if (!ebb__is_overdue(t) || t->force_left > 0) return false;
-    return ebb__servant_is_last(ebb__region_at(s->heap->rt, t->region));
+static bool gives_up(const ebb__runner_view *v) {
+    return v->last_poll && v->last;
 }
 
 static ebb_status serve(ebb_cx *cx, void *state) {
     ebb__scope *s = state;
     ebb__heap *h = s->heap;
-    bool forced = ebb__is_overdue(ebb__task_of(cx));
-    uint32_t work = forced ? UINT32_MAX : WORK_A_POLL;
+    ebb__runner_view v = ebb__runner_look(cx);
+    uint32_t work = v.overdue ? UINT32_MAX : WORK_A_POLL;
     s->running = true;
-    s->shut = gives_up(s, cx);
+    s->shut = gives_up(&v);
     bool collecting = ebb__wants_step(h) && !collect(s, h);
     if (h->dying != NULL) ebb__bury(h);
-    follow_region(s, cx);
-    follow_close(s, cx);
+    follow_region(s, cx, &v);
+    follow_close(s, v.closing);
     bool idle = fire_timers(s, &work);
     if (!ebb__run_queue(s, &work)) idle = false;
     if (retime(s) != EBB_OK) idle = false;
     s->running = false;
-    bool ends = may_end(s, cx, idle) || gives_up(s, cx);
+    v = ebb__runner_look(cx);
+    bool ends = may_end(s, &v, idle) || gives_up(&v);
     s->shut = false; /* a finalizer may follow, whose futures are served again */
     if (ends) return s->told ? EBB_CANCELLED : EBB_OK;
     if (!idle || collecting || s->first != NULL) (void)ebb_wake(cx, ebb_self(cx));
@@ -351,45 +342,53 @@ ebb_status ebb__scope_serve(ebb_cx *cx, ebb__scope *s) {
     ebb_rt *rt = ebb__rt_of(cx);
     ebb__region *r;
     if (s->cx != NULL) return EBB_OK;
-    ebb_status st = s->let_go ? EBB_ERR_CLOSED : ebb__find_region(rt, s->region, &r);
+    ebb_status st = s->let_go ? EBB_ERR_CLOSED : ebb__region_get(rt, s->region, &r);
     if (st != EBB_OK) return st;
-    ebb_task servant = ebb__servant_new(cx, s->region, serve, s, ebb__cold_of(r)->site);
-    st = ebb_id_status(servant.id);
+    ebb__region_view region = ebb__region_look(rt, r);
+    ebb_task runner = ebb__runner_new(cx, s->region, serve, s, &s->callbacks, region.site);
+    st = ebb_id_status(runner.id);
     if (st != EBB_OK) return st;
-    s->servant = servant;
-    s->cx = &ebb__task_at(rt, (uint32_t)(servant.id >> 32) & 0xffffff)->cx;
+    s->runner = runner;
+    s->cx = ebb__task_cx(rt, runner, NULL);
     s->room = s->members_room;
-    s->told = r->told != 0; /* what is made now is the cleanup's */
+    s->told = region.request != 0; /* what is made now is the cleanup's */
     s->closed = false;
     return EBB_OK;
 }
+
+static void scope_ended(ebb_rt *rt, ebb__callbacks *c);
+static void scope_released(ebb_rt *rt, ebb__callbacks *c);
 
 static ebb__scope *scope_new(ebb_cx *cx, ebb_status *st) {
     ebb_rt *rt = ebb__rt_of(cx);
     ebb__heap *h = ebb__heap_get(rt);
     uint32_t index = h == NULL ? 0 : slot_take(h);
-    ebb__scope *s = index == 0 ? NULL : ebb__alloc(&rt->allocator, sizeof *s);
+    ebb__scope *s = index == 0 ? NULL : ebb__alloc(&h->allocator, sizeof *s);
     *st = EBB_ERR_NOMEM;
     if (s == NULL) {
         if (index != 0) slot_give(h, index);
         return NULL;
     }
     h->scopes[index] = s;
-    *s = (ebb__scope){.heap = h, .index = index, .region = ebb_self_region(cx), .timer_at = EBB_FOREVER};
-    ebb__arena_init(&s->arena, rt->allocator, ARENA_CHUNK);
+    *s = (ebb__scope){.callbacks = {scope_ended, scope_released},
+                      .heap = h,
+                      .index = index,
+                      .region = ebb_self_region(cx),
+                      .timer_at = EBB_FOREVER};
+    ebb__arena_init(&s->arena, h->allocator, ARENA_CHUNK);
     if (members_grow(s)) *st = ebb__scope_serve(cx, s);
     if (*st == EBB_OK) return s;
-    ebb__free(&rt->allocator, s->members, s->members_room * sizeof *s->members);
-    ebb__free(&rt->allocator, s, sizeof *s);
+    ebb__free(&h->allocator, s->members, s->members_room * sizeof *s->members);
+    ebb__free(&h->allocator, s, sizeof *s);
     slot_give(h, index);
     return NULL;
 }
 
 ebb__scope *ebb__scope_slow(ebb_cx *cx, ebb_status *st) {
-    ebb_rt *rt = ebb__rt_of(cx);
-    ebb__scope *s = ebb__region_at(rt, ebb__task_of(cx)->region)->scope;
-    if (rt->heap != NULL && rt->heap->thread != ebb__this_thread()) {
-        ebb__misuse(rt->heap, EBB_ERR_THREAD, "a runtime was used on another thread than its own", NULL);
+    ebb__scope *s = ebb__scope_here(cx);
+    ebb__heap *h = ebb__heap_at(ebb__rt_of(cx));
+    if (h != NULL && h->thread != ebb__this_thread()) {
+        ebb__misuse(h, EBB_ERR_THREAD, "a runtime was used on another thread than its own", NULL);
         *st = EBB_ERR_THREAD;
         return NULL;
     }
@@ -416,9 +415,10 @@ void ebb__scope_maybe_free(ebb__scope *s) {
     if (s->let_go && !s->ending && s->producers == 0 && s->expected == 0) ebb__scope_free(s);
 }
 
-/* The servant has ended, and with it whatever is pending. What another thread has ended is told on when its
+/* The callback runner has ended, and with it whatever is pending. What another thread has ended is told on when its
  * letter comes. */
-void ebb__scope_over(ebb_rt *rt, ebb__scope *s) {
+static void scope_ended(ebb_rt *rt, ebb__callbacks *self) {
+    ebb__scope *s = (ebb__scope *)(void *)self;
     (void)rt;
     s->ending = true;
     s->dues_n = 0;
@@ -439,7 +439,8 @@ void ebb__scope_over(ebb_rt *rt, ebb__scope *s) {
 
 /* The region closes: nothing is held by it any more. What is still produced is let alone until that is done; it
  * may have been abandoned, but it is owned. */
-void ebb__scope_closed(ebb_rt *rt, ebb__scope *s) {
+static void scope_released(ebb_rt *rt, ebb__callbacks *self) {
+    ebb__scope *s = (ebb__scope *)(void *)self;
     s->ending = true;
     dispose_unread(s);
     s->ending = false;
@@ -462,3 +463,5 @@ void ebb__scope_closed(ebb_rt *rt, ebb__scope *s) {
     ebb__arena_free(&s->arena);
     ebb__scope_maybe_free(s);
 }
+
+const ebb__layer ebb__future_layer = {.slot = EBB__FUTURE_SLOT, .hooks = {.freed = ebb__futures_free}};

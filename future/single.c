@@ -3,7 +3,7 @@
 
 ebb_future *ebb__single_new(ebb_cx *cx, const ebb__kind *kind, ebb_future *f, const void *fn, void *arg,
                             const char *site) {
-    ebb_status st = ebb__usable_in(ebb__rt_of(cx)->heap, f);
+    ebb_status st = ebb__usable_in(ebb__heap_at(ebb__rt_of(cx)), f);
     if (st == EBB_OK && fn == NULL) st = EBB_ERR_INVALID;
     ebb_future *node = st == EBB_OK ? ebb__future_new(cx, kind, site, &st) : NULL;
     if (node == NULL) {

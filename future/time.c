@@ -162,7 +162,7 @@ static void schedule_ended(ebb__scope *s, ebb_future *f, ebb__edge *e) {
         return;
     }
     ebb__edge_drop(s->heap, e);
-    uint64_t now = s->heap->rt->now;
+    uint64_t now = ebb__now(s->heap->rt);
     p->next = p->next > EBB_FOREVER - p->span ? EBB_FOREVER : p->next + p->span;
     if (p->next < now) p->next = now;
     ebb_status st = ebb__due_add(s, f, p->next);

@@ -87,8 +87,8 @@ void ebb_discard(ebb_cx *cx, ebb_value v) {
         ebb__dispose(v);
         return;
     }
-    ebb__scope *s = ebb__region_at(ebb__rt_of(cx), ebb__task_of(cx)->region)->scope;
-    if (c->type->reserved != 0 || ebb__heap_of(c) != ebb__rt_of(cx)->heap) return;
+    ebb__scope *s = ebb__scope_here(cx);
+    if (c->type->reserved != 0 || ebb__heap_of(c) != ebb__heap_at(ebb__rt_of(cx))) return;
     holder *h = s != NULL && c->scope & EBB__SCOPE_SHARED ? find_holder(s, c) : NULL;
     if (h != NULL) {
         ebb__shade(s->heap, c);
@@ -137,7 +137,8 @@ ebb_status ebb_bytes_of(ebb_cx *cx, const ebb_value *v, void **at, size_t *n) {
     ebb__region *r;
     *at = NULL;
     *n = 0;
-    if (ebb__find_region(ebb__rt_of(cx), b->region, &r) != EBB_OK || r->scope == NULL) return EBB_ERR_CLOSED;
+    if (ebb__region_get(ebb__rt_of(cx), b->region, &r) != EBB_OK || ebb__region_callbacks(r) == NULL)
+        return EBB_ERR_CLOSED;
     *at = b->at;
     *n = b->n;
     return EBB_OK;

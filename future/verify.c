@@ -144,9 +144,9 @@ ebb_status ebb_heap_verify(ebb_rt *rt, char *text, size_t room) {
     verdict v = {
         ebb__text_in(text != NULL && room > 0 ? text : own, text != NULL && room > 0 ? room : sizeof own),
         false};
-    if (rt->heap == NULL) return EBB_OK;
-    if (rt->heap->thread != ebb__this_thread()) return EBB_ERR_THREAD;
-    check_heap(&v, rt->heap);
+    if (ebb__heap_at(rt) == NULL) return EBB_OK;
+    if (ebb__heap_at(rt)->thread != ebb__this_thread()) return EBB_ERR_THREAD;
+    check_heap(&v, ebb__heap_at(rt));
     return v.bad ? EBB_ERR_CORRUPT : EBB_OK;
 }
 

@@ -10,7 +10,7 @@ enum { LINE = 512, PATH = 256 };
 
 /* Asked for at most once a second. */
 const char *ebb__server_date(ebb_http_server *s) {
-    uint64_t second = s->loop->rt->now / EBB_SECOND + 1;
+    uint64_t second = ebb__now(s->loop->rt) / EBB_SECOND + 1;
     if (second == s->date_at) return s->date;
     struct timespec now;
     struct tm tm;
@@ -48,7 +48,7 @@ void ebb__access_line(const ebb_http *x) {
     char line[LINE], path[PATH], method[32];
     put_clean(path, sizeof path, x->path);
     put_clean(method, sizeof method, x->method);
-    uint64_t us = (x->loop->rt->now - x->began) / EBB_US;
+    uint64_t us = (ebb__now(x->loop->rt) - x->began) / EBB_US;
     int n = snprintf(line, sizeof line,
                      "%s \"%s %s HTTP/%d.%d\" %d in=%" PRIu64 " out=%" PRIu64 " us=%" PRIu64 " %s\n",
                      x->conn->peer.ip, method, path, x->version / 10, x->version % 10, x->status, x->in_bytes,

@@ -194,14 +194,14 @@ void ebb__address_hold(ebb_http *x) {
     a->waiting++;
     x->waiting = true;
     x->conn->held++;
-    if (a->waiting > s->limits.stalled) (void)evict_one(a, x->loop->rt->now);
+    if (a->waiting > s->limits.stalled) (void)evict_one(a, ebb__now(x->loop->rt));
 }
 
 bool ebb__address_has_room(ebb__conn *c) {
     ebb_http_server *s = c->server;
     ebb__address *a = c->from;
     if (c->held == 0 || has_room(s, a)) return true;
-    uint64_t now = c->loop->rt->now;
+    uint64_t now = ebb__now(c->loop->rt);
     age(a, now);
     if (!has_room(s, a)) (void)evict_one(a, now);
     if (has_room(s, a)) return true;
@@ -218,6 +218,6 @@ void ebb__address_evict_any(ebb_http_server *s, uint32_t most) {
         ebb__address *a = s->address_first;
         remove_from_all(s, a);
         enter(s, a);
-        while (most > 0 && evict_one(a, s->loop->rt->now)) most--;
+        while (most > 0 && evict_one(a, ebb__now(s->loop->rt))) most--;
     }
 }

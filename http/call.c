@@ -265,7 +265,7 @@ bool ebb__client_wants(const ebb_http *x) {
 /* The time that is left when it is sent, for the other side's region. */
 static ebb_status add_deadline(ebb__call *c) {
     static const char name[] = "ebb-deadline-ms";
-    uint64_t now = c->x.loop->rt->now;
+    uint64_t now = ebb__now(c->x.loop->rt);
     char text[24];
     ebb__text t = ebb__text_in(text, sizeof text);
     if (c->deadline == EBB_FOREVER) return EBB_OK;
@@ -336,9 +336,9 @@ static ebb_status check(const ebb_http_call *call, bool opens, ebb__url *url) {
 /* That of the region, or of the call if it is earlier. A region that is cancelled has another meaning for it:
  * the end of its cleanup. */
 static uint64_t deadline_of(ebb_cx *cx, const ebb_http_call *call) {
-    const ebb__region *r = ebb__region_at(ebb__rt_of(cx), ebb__task_of(cx)->region);
+    ebb__region_view r = ebb__region_look(ebb__rt_of(cx), ebb__region_of(cx));
     uint64_t at = call->deadline != 0 ? call->deadline : EBB_FOREVER;
-    return r->told == 0 && r->deadline < at ? r->deadline : at;
+    return r.request == 0 && r.deadline < at ? r.deadline : at;
 }
 
 const char *ebb__call_copy(ebb_http *x, const char *from, size_t n) {

@@ -21,7 +21,7 @@ static void on_timer(uv_timer_t *uv);
 
 /* The clock of libuv is that of the start of its turn. A timer that rings too early is set again. */
 static void set_timer(ebb_http_client *c) {
-    uint64_t now = c->loop->rt->now, spent = now - c->oldest->idle_since;
+    uint64_t now = ebb__now(c->loop->rt), spent = now - c->oldest->idle_since;
     uint64_t left = spent < c->idle_ns ? c->idle_ns - spent : 0;
     (void)uv_timer_start(&c->timer, on_timer, left / EBB_MS + (left % EBB_MS != 0), 0);
 }
@@ -29,7 +29,7 @@ static void set_timer(ebb_http_client *c) {
 /* A timer that is set rings in time for this one too: the idle time of those before it ends earlier. */
 static void idle_add(ebb_http_client *c, ebb__link *k) {
     k->idle = true;
-    k->idle_since = c->loop->rt->now;
+    k->idle_since = ebb__now(c->loop->rt);
     k->newer = NULL;
     k->older = c->newest;
     if (c->newest != NULL) c->newest->newer = k;
@@ -58,7 +58,7 @@ static void link_over(ebb__link *k) {
 
 /* Closes the links whose idle time is over. */
 static void sweep(ebb_http_client *c) {
-    uint64_t now = c->loop->rt->now;
+    uint64_t now = ebb__now(c->loop->rt);
     while (c->oldest != NULL && now - c->oldest->idle_since >= c->idle_ns) {
         ebb__link *k = c->oldest;
         link_over(k);

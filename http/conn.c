@@ -195,7 +195,7 @@ static ebb_status keep_rest(ebb__conn *c, const uint8_t *from, size_t n) {
     if (c->rest == NULL) return EBB_ERR_NOMEM;
     memcpy(c->rest, from, n);
     c->rest_n = n;
-    c->write_since = c->loop->rt->now;
+    c->write_since = ebb__now(c->loop->rt);
     if (c->server != NULL) ebb__keeper_at(c, c->write_since + c->server->limits.write_ns);
     return ebb__wire_write(&c->wire, c->rest, n);
 }
@@ -392,7 +392,7 @@ static const ebb__wire_ops wire_ops = {on_place, on_bytes,   on_ended, on_writte
 
 ebb_status ebb__conn_open(ebb__conn *c, ebb_cx *cx, ebb_stream s) {
     c->starts_last = &c->starts;
-    c->born = c->idle_since = c->loop->rt->now;
+    c->born = c->idle_since = ebb__now(c->loop->rt);
     bool tcp = ebb_stream_peer(cx, s, &c->peer) == EBB_OK; /* a Unix socket has neither */
     ebb_status st = tcp ? ebb_stream_nodelay(cx, s, true) : EBB_OK;
     if (st == EBB_OK) st = ebb__wire_init(&c->wire, cx, s, &wire_ops, c);

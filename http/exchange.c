@@ -60,7 +60,7 @@ ebb_http *ebb__exchange_new(ebb__conn *c) {
     x->loop = c->loop;
     x->over = true;
     x->version = (uint8_t)c->proto->version;
-    x->began = c->loop->rt->now;
+    x->began = ebb__now(c->loop->rt);
     ebb__exchange_link(x, c);
     return x;
 }
@@ -530,7 +530,8 @@ static const ebb_op write_op = {"http write", write_cancel, NULL};
 static bool is_taken_away(const ebb_http *x) {
     ebb__region *r;
     if (x->client || x->over) return false;
-    return ebb__find_region(x->loop->rt, x->region, &r) != EBB_OK || r->told != 0;
+    return ebb__region_get(x->loop->rt, x->region, &r) != EBB_OK ||
+           ebb__region_look(x->loop->rt, r).request != 0;
 }
 
 bool ebb__exchange_is_writable(const ebb_http *x) {

@@ -244,7 +244,7 @@ static size_t skip_blank(ebb__h1_in *in) {
 static void is_waiting(ebb__h1_in *in, size_t n) {
     ebb__conn *c = in->c;
     if (n == 0 || in->head_since != 0) return;
-    in->head_since = c->loop->rt->now;
+    in->head_since = ebb__now(c->loop->rt);
     if (c->server != NULL) ebb__keeper_at(c, in->head_since + c->server->limits.header_ns);
 }
 

@@ -196,7 +196,7 @@ static void response_sent(ebb_http *x) {
     x->out_sent = true;
     if (x->in == EBB__IN_ENDED && x->in_status == EBB_ERR_EOF) return;
     ebb__exchange_in_end(x, EBB_ERR_CLOSED);
-    x->sent_since = x->loop->rt->now;
+    x->sent_since = ebb__now(x->loop->rt);
     ebb__keeper_at(x->conn, x->sent_since + EBB__LATE_BODY_MS * EBB_MS);
 }
 
@@ -376,7 +376,7 @@ static void feed(ebb__conn *c, const uint8_t *bytes, size_t n) {
     uint32_t code = 0;
     n = see(h, bytes, n, &code);
     if ((h->block_open || h->block_frame) && h->block_since == 0) {
-        h->block_since = c->loop->rt->now;
+        h->block_since = ebb__now(c->loop->rt);
         ebb__keeper_at(c, h->block_since + c->server->limits.header_ns);
     }
     ebb__h2_feed(c, bytes, n);

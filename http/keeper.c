@@ -27,7 +27,7 @@ void ebb__keeper_wake(ebb__conn *c) {
 
 /* Half of what is left of a cleanup budget, or for ever. */
 static uint64_t half_left(const ebb__conn *c) {
-    uint64_t now = c->loop->rt->now;
+    uint64_t now = ebb__now(c->loop->rt);
     if (c->budget_end == EBB_FOREVER || !c->cancelled) return EBB_FOREVER;
     return c->budget_end > now ? now + (c->budget_end - now) / 2 : now;
 }
@@ -136,7 +136,7 @@ static uint64_t write_span(const ebb__conn *c) {
 
 static void check_time(ebb__conn *c) {
     const ebb_http_limits *l = &c->server->limits;
-    uint64_t now = c->loop->rt->now, next = EBB_FOREVER;
+    uint64_t now = ebb__now(c->loop->rt), next = EBB_FOREVER;
     disarm(c);
     uint64_t head = c->proto != NULL ? c->proto->head_since(c) : c->born;
     uint64_t idle = c->slots == 0 && (c->proto == NULL || head == 0) ? c->idle_since : 0;
@@ -171,7 +171,7 @@ static void check_time(ebb__conn *c) {
 static void cancelled(ebb_cx *cx, ebb__conn *c) {
     if (c->cancelled) return;
     c->cancelled = true;
-    c->budget_end = ebb__region_at(c->loop->rt, ebb__task_of(cx)->region)->force_at;
+    c->budget_end = ebb__region_look(c->loop->rt, ebb__region_of(cx)).force_at;
     c->stop_at = half_left(c);
     if (c->state == EBB__CONN_ENDING && (c->linger_until == 0 || c->stop_at < c->linger_until)) {
         c->linger_until = c->stop_at;
@@ -222,7 +222,7 @@ static void hear_close(ebb_cx *cx, ebb__conn *c) {
 ebb_status ebb__keeper_poll(ebb_cx *cx, void *arg) {
     ebb__conn *c = arg;
     hear_close(cx, c);
-    if (ebb__is_overdue(ebb__task_of(cx))) {
+    if (ebb__is_overdue(cx)) {
         ebb__conn_drop(c, EBB_ERR_CLOSED, EBB_CANCEL_SHUTDOWN, "the server was forced to stop");
         return EBB_OK;
     }

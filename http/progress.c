@@ -74,7 +74,7 @@ void ebb__pacing_took(ebb_http *x, size_t n) {
 
 void ebb__pacing_cut(ebb_http *x) {
     if (x->client) return;
-    out_rests(x, x->loop->rt->now);
+    out_rests(x, ebb__now(x->loop->rt));
     update(x, false);
 }
 
@@ -96,7 +96,7 @@ void ebb__pacing_came(ebb_http *x, size_t n) {
 
 void ebb__pacing_end(ebb_http *x) {
     if (x->client) return;
-    out_rests(x, x->loop->rt->now);
+    out_rests(x, ebb__now(x->loop->rt));
     x->in_pace.since = 0;
     ebb__address_let_go(x);
 }

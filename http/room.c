@@ -9,7 +9,6 @@
 
 #include "fiber/fiber.h"
 #include "future/heap.h"
-#include "kernel/rt.h"
 
 enum {
     MOST = 1 << 20,
@@ -52,12 +51,9 @@ static uint64_t heap_bytes(const ebb__heap *h) {
 }
 
 uint64_t ebb__runtime_bytes(const ebb_rt *rt) {
-    uint64_t records = ebb__slab_bytes(&rt->tasks) + ebb__slab_bytes(&rt->regions) +
-                       ebb__slab_bytes(&rt->duties) + ebb__slab_bytes(&rt->timers) +
-                       ebb__slab_bytes(&rt->reasons);
-    uint64_t stacks =
-        rt->fibers == NULL ? 0 : rt->fibers->touched + rt->fibers->alive * (uint64_t)sizeof(ebb__fiber);
-    return records + stacks + heap_bytes(rt->heap);
+    const ebb__fibers *f = ebb__fibers_at(rt);
+    uint64_t stacks = f == NULL ? 0 : f->touched + f->alive * (uint64_t)sizeof(ebb__fiber);
+    return ebb__rt_bytes(rt) + stacks + heap_bytes(ebb__heap_at(rt));
 }
 
 void ebb__room_give_back(void) {

@@ -7,7 +7,6 @@
 
 #include "fiber/fiber.h"
 #include "http/http.h"
-#include "kernel/region.h"
 
 /* ---- admission ---------------------------------------------------------------------------------------------- */
 
@@ -30,7 +29,7 @@ enum { LATE_RESETS = 32 };
 
 static bool take_reset(ebb__conn *c, ebb__bucket *b, bool early) {
     const ebb_http_limits *limits = &c->server->limits;
-    return ebb__bucket_take_parts(b, c->loop->rt->now, limits->resets, limits->resets_second,
+    return ebb__bucket_take_parts(b, ebb__now(c->loop->rt), limits->resets, limits->resets_second,
                                   early ? EBB_SECOND : EBB_SECOND / LATE_RESETS);
 }
 
@@ -54,26 +53,26 @@ void ebb__server_lost(ebb__conn *c, bool early) {
 void ebb__server_punish(ebb__conn *c) {
     if (c->punished) return;
     c->punished = true;
-    ebb__calm_punish(ebb__server_calm(c), c->loop->rt->now);
+    ebb__calm_punish(ebb__server_calm(c), ebb__now(c->loop->rt));
 }
 
 void ebb__server_delay(ebb__conn *c) {
     uint64_t until = ebb__server_calm(c)->quiet_until;
-    if (until <= c->loop->rt->now || ebb__wire_read(&c->wire, false) != EBB_OK) return;
+    if (until <= ebb__now(c->loop->rt) || ebb__wire_read(&c->wire, false) != EBB_OK) return;
     c->read_at = until;
     ebb__keeper_at(c, until);
 }
 
 bool ebb__server_frame(ebb__conn *c, uint32_t n) {
     const ebb_http_limits *limits = &c->server->limits;
-    return ebb__bucket_take(&c->frames, c->loop->rt->now, limits->frames, limits->frames_second, n);
+    return ebb__bucket_take(&c->frames, ebb__now(c->loop->rt), limits->frames, limits->frames_second, n);
 }
 
 /* No more at once on a connection than it could reset: each may be begun for nothing. */
 static bool could_reset(ebb__conn *c) {
     const ebb_http_limits *limits = &c->server->limits;
     if (c->working <= c->earned) return true;
-    uint64_t now = c->loop->rt->now;
+    uint64_t now = ebb__now(c->loop->rt);
     return c->working <= c->earned + ebb__bucket_left(&ebb__server_calm(c)->resets, now, limits->resets,
                                                       limits->resets_second);
 }
@@ -164,7 +163,7 @@ static void region_closed(void *arg, const ebb_report *report) {
     x->report = report->status;
     x->conn->server->stats.exchanges--;
     if (!x->gone) {
-        bool late = x->deadline != 0 && x->loop->rt->now >= x->deadline;
+        bool late = x->deadline != 0 && ebb__now(x->loop->rt) >= x->deadline;
         if (late) x->conn->server->stats.timed_out++;
         if (late && x->verdict == 0) x->verdict = 504;
         end_stream(x, report->status != EBB_OK && report->status != EBB_CANCELLED);
@@ -196,8 +195,8 @@ static ebb_task spawn(ebb_cx *cx, ebb_http *x) {
 
 /* An exchange is work of its connection, which is a unit: its keeper asks for it. */
 static ebb_cx *keeper_of(const ebb__conn *c) {
-    ebb__task *t;
-    return ebb__find_task(c->loop->rt, c->keeper, &t) == EBB_OK ? &t->cx : ebb_host(c->loop->rt);
+    ebb_cx *cx = ebb__task_cx(c->loop->rt, c->keeper, NULL);
+    return cx != NULL ? cx : ebb_host(c->loop->rt);
 }
 
 /* 503 if there is no room for it. */
@@ -215,7 +214,7 @@ static int start(ebb_http *x) {
     x->conn->working++;
     ebb__server_crowd(x->conn->server);
     if (ebb_id_status(spawn(cx, x).id) == EBB_OK) {
-        x->started = x->loop->rt->now;
+        x->started = ebb__now(x->loop->rt);
         ebb__address_started(x);
         return 0;
     }

@@ -8,7 +8,6 @@
 #include "base/opts.h"
 #include "fiber/fiber.h"
 #include "http/room.h"
-#include "kernel/region.h"
 #include "loop/place.h"
 #include "loop/stream.h"
 
@@ -76,7 +75,7 @@ void ebb__server_shed(ebb_http_server *s) {
 void ebb__server_idle(ebb__conn *c, bool idle) {
     ebb_http_server *s = c->server;
     if (idle) {
-        c->idle_since = c->loop->rt->now;
+        c->idle_since = ebb__now(c->loop->rt);
         bool closing = c->state == EBB__CONN_CLOSING;
         ebb__keeper_at(c, c->idle_since + (closing ? EBB__NOTICE_MS * EBB_MS : s->limits.idle_ns));
     }
@@ -109,7 +108,7 @@ void ebb__server_conn_free(ebb__conn *c) {
 
 /* Those that are idle longest make room, if they are for more than a moment. How many. */
 static uint32_t make_room(ebb_http_server *s, uint32_t most) {
-    uint64_t now = s->loop->rt->now;
+    uint64_t now = ebb__now(s->loop->rt);
     uint32_t n = 0;
     for (ebb__conn *c = s->idle_first, *next; c != NULL && n < most; c = next, n++) {
         next = c->idle_next;
@@ -231,7 +230,7 @@ void ebb__server_crowd(ebb_http_server *s) {
     if (++s->stats.exchanges <= s->crowd) return;
     s->crowd = s->stats.exchanges;
     if (s->crowd < CROWD || s->trim_at != 0) return;
-    s->trim_at = s->loop->rt->now + CROWD_MS * EBB_MS;
+    s->trim_at = ebb__now(s->loop->rt) + CROWD_MS * EBB_MS;
     (void)ebb_timer_arm(ebb_host(s->loop->rt), s->door, s->trim_at);
 }
 
@@ -367,7 +366,7 @@ static ebb_http_server *server_new(ebb_loop *l, const ebb_http_server_opts *opts
     s->bounds = (ebb__bounds){s->limits.headers, s->limits.header_bytes, s->limits.body_bytes};
     s->access = opts->access;
     s->ctx = opts->ctx;
-    if (getrandom(s->calm.key, sizeof s->calm.key, 0) < 0) s->calm.key[0] = l->rt->now;
+    if (getrandom(s->calm.key, sizeof s->calm.key, 0) < 0) s->calm.key[0] = ebb__now(l->rt);
     return s;
 }
 

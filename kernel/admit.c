@@ -17,8 +17,8 @@ static bool asks_from_inside(const ebb_rt *rt, const ebb__task *t, uint32_t gate
 }
 
 ebb_status ebb__admit_refused(ebb_rt *rt, ebb__task *t, ebb__region *r) {
-    if (rt->on_asked != NULL) rt->on_asked(rt, r, true);
-    if (t->index == 0 || t->told == 0) return EBB_ERR_CLOSED;
+    if (rt->layers.call.admission != NULL) rt->layers.call.admission(rt, r, true);
+    if (t->index == 0 || t->request == 0) return EBB_ERR_CLOSED;
     (void)ebb__acknowledge(&t->cx);
     return EBB_CANCELLED;
 }
@@ -29,7 +29,7 @@ ebb_status ebb__admit_slow(ebb_rt *rt, ebb__task *t, ebb__region *r) {
         return ebb__admit_refused(rt, t, r);
     }
     if (!asks_from_inside(rt, t, ebb__cold_of(r)->gate)) return ebb__admit_refused(rt, t, r);
-    if (rt->on_asked != NULL) rt->on_asked(rt, r, false);
+    if (rt->layers.call.admission != NULL) rt->layers.call.admission(rt, r, false);
     return EBB_OK;
 }
 
@@ -46,7 +46,7 @@ static ebb_status inbound(ebb_rt *rt, ebb__task *t) {
     ebb__region *r = ebb__region_at(rt, t->region);
     ebb_status st = ebb__admit_own(rt, t);
     if (st != EBB_OK || t->index == 0) return st;
-    return ebb__is_closing(r) || t->told != 0 ? ebb__admit_refused(rt, t, r) : EBB_OK;
+    return ebb__is_closing(r) || t->request != 0 ? ebb__admit_refused(rt, t, r) : EBB_OK;
 }
 
 static ebb_status ask(ebb_cx *cx, bool from_outside) {
@@ -60,8 +60,10 @@ static ebb_status ask(ebb_cx *cx, bool from_outside) {
     return st;
 }
 
-ebb_status ebb__admit_operation_slow(ebb_cx *cx) {
-    return ask(cx, false);
+ebb_status ebb__admit_operation(ebb_cx *cx) {
+    const ebb__task *t = ebb__task_of(cx);
+    bool plain = t->index != 0 && !(t->flags & F_RETURNED) && !ebb_cancelled(cx);
+    return EBB__LIKELY(plain) ? EBB_OK : ask(cx, false);
 }
 
 ebb_status ebb__admit_inbound(ebb_cx *cx) {
@@ -77,6 +79,7 @@ static bool ends(const ebb_rt *rt, const ebb__region *r) {
 }
 
 static void stopping(ebb_rt *rt, ebb__region *r, uint32_t gate) {
+    assert(r->state == EBB_REGION_OPEN && gate != 0);
     ebb__cold_of(r)->gate = gate;
     r->flags |= R_STOPPING;
     if (ends(rt, r)) r->flags |= R_ENDS;

@@ -23,17 +23,6 @@ ebb_status ebb__admit_own(ebb_rt *rt, ebb__task *t);
 /* What a refusal says to `t`. */
 ebb_status ebb__admit_refused(ebb_rt *rt, ebb__task *t, ebb__region *r);
 
-/* What layers above ask before they begin an operation for `cx`: one of its own, or one that brings work in
- * from outside. A refusal is in the trace and in the journal. Errors as above. */
-ebb_status ebb__admit_operation_slow(ebb_cx *cx);
-ebb_status ebb__admit_inbound(ebb_cx *cx);
-
-static inline ebb_status ebb__admit_operation(ebb_cx *cx) {
-    const ebb__task *t = ebb__task_of(cx);
-    bool plain = t->index != 0 && !(t->flags & F_RETURNED) && !ebb_cancelled(cx);
-    return EBB__LIKELY(plain) ? EBB_OK : ebb__admit_operation_slow(cx);
-}
-
 /* Does its close, or one from above, reach the region? */
 static inline bool ebb__is_closing(const ebb__region *r) {
     return r->state != EBB_REGION_OPEN || r->flags & R_STOPPING;

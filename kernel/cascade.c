@@ -9,7 +9,7 @@
 #include "kernel/reason.h"
 #include "kernel/record.h"
 #include "kernel/region.h"
-#include "kernel/steward.h"
+#include "kernel/supervisor.h"
 #include "kernel/task.h"
 
 typedef enum verb { CLOSE, CANCEL, FORCE, LATE } verb;
@@ -26,6 +26,7 @@ typedef struct verdict {
 
 void ebb__region_arm(ebb_rt *rt, ebb__region *r, uint64_t at) {
     uint32_t ref = ebb__wheel_ref(EBB__W_REGION, r->index);
+    assert(r->state != EBB_REGION_CLOSED);
     ebb__wheel_disarm(&rt->wheel, ref);
     if (at == EBB_FOREVER) return;
     ebb__wheel_arm(&rt->wheel, ref, at);
@@ -35,31 +36,33 @@ void ebb__region_arm(ebb_rt *rt, ebb__region *r, uint64_t at) {
 /* The first reason stands; a stronger one replaces it. The budget is the meet of all. `asker`: the task that has
  * said the verb; 0: the host, or the clock. */
 static void tell(ebb_rt *rt, ebb__region *r, const verdict *v, uint64_t asker) {
-    uint8_t severity = ebb__told_severity(r->told), epoch = ebb__told_epoch(r->told);
-    bool first = r->told == 0;
+    assert(v->severity >= EBB_POLITE && v->severity <= EBB_FORCED && v->force_at <= v->deadline);
+    uint8_t severity = ebb__request_severity(r->request), epoch = ebb__request_epoch(r->request);
+    bool first = r->request == 0;
     if (first || v->severity > severity || EBB__MUTANT(rt, EBB_ORACLE_SEVERITY)) {
-        r->told = ebb__told(v->kind, v->severity, (uint8_t)(epoch + (v->severity > severity)));
+        r->request = ebb__request_pack(v->kind, v->severity, (uint8_t)(epoch + (v->severity > severity)));
         r->origin = v->origin;
         r->sequence = v->sequence;
         if (v->message != NULL || !first) ebb__message_copy(ebb__cold_of(r)->message, v->message);
     }
     bool sets = first && !(r->flags & R_BOUNDED);
-    if (sets || v->deadline < r->deadline || EBB__MUTANT(rt, EBB_ORACLE_BUDGET)) r->deadline = v->deadline;
+    uint64_t end = first ? r->deadline : r->cleanup_end;
+    if (sets || v->deadline < end || EBB__MUTANT(rt, EBB_ORACLE_BUDGET)) r->cleanup_end = v->deadline;
     if (sets || v->force_at < r->force_at) r->force_at = v->force_at;
     if (sets || v->polls < r->polls) r->polls = v->polls;
     if (v->priority > r->priority) r->priority = v->priority;
     bool parent = v->kind == EBB_CANCEL_PARENT;
-    ebb__emit_region(rt, EBB_EV_REGION_CANCELLED, r, asker, r->polls, r->deadline);
+    ebb__emit_region(rt, EBB_EV_REGION_CANCELLED, r, asker, r->polls, r->cleanup_end);
     if (!parent) ebb__emit_text(rt, ebb__cold_of(r)->message);
 }
 
 /* What a child is told of its parent's cancellation. */
 static verdict passed_on(const ebb_rt *rt, const ebb__region *parent) {
     return (verdict){.kind = EBB_CANCEL_PARENT,
-                     .severity = ebb__told_severity(parent->told),
+                     .severity = ebb__request_severity(parent->request),
                      .origin = ebb__region_id(rt, parent),
                      .sequence = parent->sequence,
-                     .deadline = parent->deadline,
+                     .deadline = parent->cleanup_end,
                      .force_at = parent->force_at,
                      .polls = parent->polls,
                      .priority = parent->priority};
@@ -67,29 +70,30 @@ static verdict passed_on(const ebb_rt *rt, const ebb__region *parent) {
 
 /* The common case of that: nobody has told it anything yet. */
 EBB__INLINE void tell_child(ebb_rt *rt, ebb__region *r, const ebb__region *parent, uint64_t asker) {
-    r->told = ebb__told(EBB_CANCEL_PARENT, ebb__told_severity(parent->told), 1);
+    assert(r->request == 0 && parent->request != 0);
+    r->request = ebb__request_pack(EBB_CANCEL_PARENT, ebb__request_severity(parent->request), 1);
     r->origin = ebb__region_id(rt, parent);
     r->sequence = parent->sequence;
-    r->deadline = parent->deadline;
+    r->cleanup_end = parent->cleanup_end;
     r->force_at = parent->force_at;
     r->polls = parent->polls;
     if (parent->priority > r->priority) r->priority = parent->priority;
-    ebb__emit_region(rt, EBB_EV_REGION_CANCELLED, r, asker, r->polls, r->deadline);
+    ebb__emit_region(rt, EBB_EV_REGION_CANCELLED, r, asker, r->polls, r->cleanup_end);
 }
 
 static void overdue_region(ebb_rt *rt, ebb__region *r) {
     if (r->flags & R_FORCED) return;
-    uint64_t kept = r->deadline > r->force_at ? r->deadline - r->force_at : 0;
+    uint64_t kept = ebb__region_kept(r);
     r->flags |= R_FORCED;
     if (rt->now < r->force_at) r->force_at = rt->now;
-    if (kept < r->deadline - rt->now && r->deadline > rt->now) r->deadline = rt->now + kept;
+    if (kept < r->cleanup_end - rt->now && r->cleanup_end > rt->now) r->cleanup_end = rt->now + kept;
     ebb__emit_region(rt, EBB_EV_REGION_FORCED, r, 0, 0, 0);
 }
 
 /* Nothing in a forced region has more time than it, not even a cleanup scope with a budget of its own. */
 static void end_with_parent(const ebb_rt *rt, ebb__region *r) {
-    uint64_t deadline = ebb__region_at(rt, r->parent)->deadline;
-    if (deadline < r->deadline) r->deadline = deadline;
+    uint64_t end = ebb__region_at(rt, r->parent)->cleanup_end;
+    if (end < r->cleanup_end) r->cleanup_end = end;
 }
 
 /* `again`: what is closed to it now was open inside its unit until now. */
@@ -107,23 +111,34 @@ EBB__INLINE bool plainly_parked(const ebb__task *t) {
 
 /* Any other. */
 __attribute__((noinline)) static void request_odd(ebb_rt *rt, const ebb__region *r, ebb__task *t) {
-    ebb__task_request(rt, t, ebb__told_kind(r->told), ebb__told_severity(r->told), r->polls, r->deadline);
+    ebb__task_request(rt, t, ebb__request_kind(r->request), ebb__request_severity(r->request), r->polls,
+                      r->cleanup_end);
 }
 
 enum { AHEAD = 16 };
+
+/* Tasks run with at least the priority of their region. */
+__attribute__((noinline)) static void raise_priorities(ebb_rt *rt, ebb__region *r) {
+    const uint32_t *tasks = ebb__u32s_data(&r->tasks);
+    for (uint32_t i = 0; i < r->tasks.n; i++) {
+        ebb__cold *c = ebb__cold_at(rt, tasks[i]);
+        if (r->priority > c->priority) c->priority = r->priority;
+    }
+}
 
 /* Asks all tasks of a region, which was told itself, to stop: the last first. They are then polled and end in
  * that order, and the one that ends is always the last of its region's array, so that no other has to be moved
  * into its place. */
 EBB__INLINE void request_tasks(ebb_rt *rt, ebb__region *r, bool bounded) {
     const uint32_t *tasks = ebb__u32s_data(&r->tasks);
-    uint32_t bucket = ebb__bucket_of(rt, r->deadline);
+    assert(r->request != 0);
+    uint32_t bucket = ebb__bucket_of(rt, r->cleanup_end);
     ebb__queue *q = &rt->queue[bucket];
+    if (r->priority > 0) raise_priorities(rt, r);
     for (uint32_t i = r->tasks.n; i-- > 0;) {
         if (i >= AHEAD) __builtin_prefetch(ebb__task_at(rt, tasks[i - AHEAD]), 1);
         ebb__task *t = ebb__task_at(rt, tasks[i]);
-        if (EBB__MUTANT(rt, EBB_ORACLE_TASK_LEAK) && t->told == 0 && t->mask > 0) continue;
-        if (r->priority > t->priority) t->priority = r->priority;
+        if (EBB__MUTANT(rt, EBB_ORACLE_TASK_LEAK) && t->request == 0 && t->mask > 0) continue;
         if (EBB__UNLIKELY(bounded || !plainly_parked(t))) {
             request_odd(rt, r, t);
             continue;
@@ -134,28 +149,29 @@ EBB__INLINE void request_tasks(ebb_rt *rt, ebb__region *r, bool bounded) {
         t->cx.signal = EBB_SIGNAL_STOP | EBB_SIGNAL_CANCEL;
         t->qpos = ebb__lanes_push(&rt->lanes, q, t->index);
         t->phase = EBB_CANCEL_REQUESTED;
-        t->told = (uint8_t)((r->told & ~3u) | 1);
+        t->request = (uint8_t)((r->request & ~3u) | 1);
         t->queue = (uint8_t)(EBB_LANE_CANCEL | bucket << 2);
-        ebb__emit_task(rt, EBB_EV_CANCEL_REQUESTED, t, r->polls, r->deadline);
+        ebb__emit_task(rt, EBB_EV_CANCEL_REQUESTED, t, r->polls, r->cleanup_end);
     }
 }
 
 /* The last first, as request_tasks has it. */
 static void visit_tasks(ebb_rt *rt, ebb__region *r, verb what, bool again) {
     uint32_t *tasks = ebb__u32s_data(&r->tasks);
-    uint8_t kind = ebb__told_kind(r->told), severity = ebb__told_severity(r->told);
+    uint8_t kind = ebb__request_kind(r->request), severity = ebb__request_severity(r->request);
     if (what == CANCEL) {
         request_tasks(rt, r, (r->flags & R_BOUNDED) != 0);
         return;
     }
     for (uint32_t i = r->tasks.n; i-- > 0;) {
         ebb__task *t = ebb__task_at(rt, tasks[i]);
-        if (EBB__MUTANT(rt, EBB_ORACLE_TASK_LEAK) && t->told == 0 && (t->mask > 0 || what == LATE)) continue;
+        if (EBB__MUTANT(rt, EBB_ORACLE_TASK_LEAK) && t->request == 0 && (t->mask > 0 || what == LATE))
+            continue;
         switch (what) {
         case CLOSE: stop_task(rt, t, again); break;
         case CANCEL: break;
         case FORCE:
-            if (t->told == 0) ebb__task_request(rt, t, kind, severity, r->polls, r->deadline);
+            if (t->request == 0) ebb__task_request(rt, t, kind, severity, r->polls, r->cleanup_end);
             ebb__task_overdue(rt, t);
             break;
         case LATE: ebb__task_overdue(rt, t); break;
@@ -173,11 +189,11 @@ __attribute__((noinline)) static void visit(ebb_rt *rt, ebb__region *r, verb wha
         if (what == CLOSE && !top) ebb__region_stop(rt, r);
         else ebb__region_shut(rt, r);
     }
-    if (what == CANCEL || (what == FORCE && r->told == 0)) {
+    if (what == CANCEL || (what == FORCE && r->request == 0)) {
         uint64_t asker = v == NULL ? 0 : v->origin;
         if (top) {
             tell(rt, r, v, asker);
-        } else if (r->told == 0 && !(r->flags & R_BOUNDED)) {
+        } else if (r->request == 0 && !(r->flags & R_BOUNDED)) {
             tell_child(rt, r, ebb__region_at(rt, r->parent), asker);
         } else {
             verdict of_parent = passed_on(rt, ebb__region_at(rt, r->parent));
@@ -186,12 +202,12 @@ __attribute__((noinline)) static void visit(ebb_rt *rt, ebb__region *r, verb wha
     }
     if (what == FORCE) overdue_region(rt, r);
     if (!top && (what == FORCE || what == LATE)) end_with_parent(rt, r);
-    if (top && what == CANCEL) ebb__region_arm(rt, r, r->flags & R_FORCED ? r->deadline : r->force_at);
+    if (top && what == CANCEL) ebb__region_arm(rt, r, r->flags & R_FORCED ? r->cleanup_end : r->force_at);
     if (what == FORCE && (top || ebb__wheel_armed(&rt->wheel, ebb__wheel_ref(EBB__W_REGION, r->index)))) {
-        ebb__region_arm(rt, r, r->deadline); /* one below that was told before has a timer too */
+        ebb__region_arm(rt, r, r->cleanup_end); /* one below that was told before has a timer too */
     }
     visit_tasks(rt, r, what, stopping && r->state != EBB_REGION_OPEN);
-    if (EBB__UNLIKELY(r->flags & R_STEWARD)) ebb__wake(rt, ebb__task_at(rt, ebb__cold_of(r)->steward));
+    if (EBB__UNLIKELY(r->flags & R_SUPERVISED)) ebb__wake(rt, ebb__task_at(rt, ebb__cold_of(r)->supervisor));
     if (r->tasks.n > 0 || r->children.n > 0) {
         if (r->state == EBB_REGION_CLOSING) ebb__region_drain(rt, r);
     } else if (top) {
@@ -203,7 +219,7 @@ __attribute__((noinline)) static void visit(ebb_rt *rt, ebb__region *r, verb wha
 
 /* What most regions are when one around them is cancelled: nothing has happened to them yet. */
 EBB__INLINE bool is_fresh(const ebb__region *r) {
-    return r->state == EBB_REGION_OPEN && r->told == 0 && !(r->flags & (R_BOUNDED | R_STEWARD));
+    return r->state == EBB_REGION_OPEN && r->request == 0 && !(r->flags & (R_BOUNDED | R_SUPERVISED));
 }
 
 EBB__INLINE void cancel_fresh(ebb_rt *rt, ebb__region *r, uint64_t asker) {
@@ -216,7 +232,8 @@ EBB__INLINE void cancel_fresh(ebb_rt *rt, ebb__region *r, uint64_t asker) {
 
 static void walk(ebb_rt *rt, ebb__region *root, verb what, const verdict *v) {
     ebb__region *tail = root;
-    root->link = 0;
+    assert(root->state != 0 && root->state != EBB_REGION_CLOSED);
+    root->walk_next = 0;
 #ifdef EBB_MUTANTS
     if (EBB__MUTANT(rt, EBB_ORACLE_PARENT_FIRST) && what == CANCEL && root->children.n > 0) {
         ebb__region *c = ebb__region_at(rt, ebb__u32s_data(&root->children)[0]);
@@ -234,11 +251,11 @@ static void walk(ebb_rt *rt, ebb__region *root, verb what, const verdict *v) {
             ebb__region *c = ebb__region_at(rt, children[i]);
             if (c->flags & R_CLEANUP && what != FORCE && what != LATE) continue;
             if (EBB__UNLIKELY(c->flags & R_OPERATOR && r->flags & R_APART && what == FORCE)) continue;
-            c->link = 0;
-            tail->link = c->index;
+            c->walk_next = 0;
+            tail->walk_next = c->index;
             tail = c;
         }
-        at = r->link;
+        at = r->walk_next;
         if (what == CANCEL && r != root && is_fresh(r)) cancel_fresh(rt, r, v->origin);
         else visit(rt, r, what, v, r == root);
     }
@@ -257,7 +274,7 @@ static verdict judge(ebb_rt *rt, const ebb__region *r, uint8_t kind, uint64_t or
     }
     if (r->flags & R_BOUNDED && r->deadline < b.deadline) b.deadline = r->deadline;
     uint64_t force_at = ebb__force_at(rt->now, b.deadline);
-    if (r->told == 0) ebb__cap_by_deadline(rt, r->deadline, &b.deadline, &force_at);
+    if (r->request == 0) ebb__cap_by_deadline(rt, r->deadline, &b.deadline, &force_at);
     return (verdict){.kind = kind,
                      .severity = severity,
                      .origin = origin,
@@ -285,9 +302,9 @@ void ebb__force_tree(ebb_rt *rt, ebb__region *r, uint64_t origin) {
 static void region_fired(ebb_rt *rt, ebb__region *r) {
     if (r->flags & R_FORCED) {
         walk(rt, r, LATE, NULL);
-    } else if (ebb__is_annex(r)) { /* the steward's alarm */
-        ebb__wake(rt, ebb__task_at(rt, ebb__cold_of(r)->steward));
-    } else if (r->told != 0 && rt->now >= r->force_at) {
+    } else if (ebb__is_drain_region(r)) { /* the supervisor's alarm */
+        ebb__wake(rt, ebb__task_at(rt, ebb__cold_of(r)->supervisor));
+    } else if (r->request != 0 && rt->now >= r->force_at) {
         ebb__force_tree(rt, r, 0);
     } else { /* its own deadline, whether or not it was cancelled with its parent before */
         ebb__cancel_tree(rt, r, EBB_CANCEL_TIMEOUT, 0, "its deadline has passed", NULL);
@@ -296,16 +313,16 @@ static void region_fired(ebb_rt *rt, ebb__region *r) {
 
 void ebb__pass_deadlines(ebb_rt *rt, ebb__region *r) {
     ebb__region *top = NULL;
-    if (r->told != 0 || r->deadline == EBB_FOREVER) return;
+    if (r->request != 0 || r->deadline == EBB_FOREVER) return;
     ebb__clock_read_inside(rt);
     if (r->deadline > rt->now) return;
     for (;; r = ebb__region_at(rt, r->parent)) {
         bool armed =
             r->flags & R_NODE && ebb__wheel_armed(&rt->wheel, ebb__wheel_ref(EBB__W_REGION, r->index));
-        if (armed && r->told == 0 && r->deadline <= rt->now) top = r;
+        if (armed && r->request == 0 && r->deadline <= rt->now) top = r;
         if (r->flags & (R_ROOT | R_CLEANUP)) break;
     }
-    if (top != NULL && !ebb__is_annex(top)) region_fired(rt, top);
+    if (top != NULL && !ebb__is_drain_region(top)) region_fired(rt, top);
 }
 
 static void timer_fired(ebb_rt *rt, uint32_t i) {

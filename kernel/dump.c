@@ -4,7 +4,7 @@
 #include "kernel/names.h"
 #include "kernel/reason.h"
 #include "kernel/region.h"
-#include "kernel/steward.h"
+#include "kernel/supervisor.h"
 #include "kernel/task.h"
 
 typedef struct sink {
@@ -28,9 +28,9 @@ static void end(sink *s) {
 static void add_told(sink *s, uint8_t told) {
     if (told == 0) return;
     ebb__text_str(&s->text, ", ");
-    ebb__text_str(&s->text, ebb_cancel_kind_name((ebb_cancel_kind)ebb__told_kind(told)));
+    ebb__text_str(&s->text, ebb_cancel_kind_name((ebb_cancel_kind)ebb__request_kind(told)));
     ebb__text_str(&s->text, " epoch ");
-    ebb__text_u64(&s->text, ebb__told_epoch(told));
+    ebb__text_u64(&s->text, ebb__request_epoch(told));
 }
 
 static void add_deadline(sink *s, const ebb_rt *rt, uint64_t deadline) {
@@ -45,12 +45,12 @@ static void add_site(sink *s, const char *site) {
     ebb__text_str(&s->text, site == NULL ? "?" : site);
 }
 
-static void dump_duties(sink *s, const ebb_rt *rt, uint32_t i, uint32_t depth) {
-    for (; i != 0; i = ebb__duty_at(rt, i)->next) {
-        const ebb__duty *d = ebb__duty_at(rt, i);
+static void dump_obligations(sink *s, const ebb_rt *rt, uint32_t i, uint32_t depth) {
+    for (; i != 0; i = ebb__obligation_at(rt, i)->next) {
+        const ebb__obligation *d = ebb__obligation_at(rt, i);
         begin(s, depth);
         ebb__text_str(&s->text, d->kind == 0 ? "finalizer " : "obligation ");
-        ebb__text_id(&s->text, ebb__duty_id(rt, d));
+        ebb__text_id(&s->text, ebb__obligation_id(rt, d));
         if (d->kind != 0) {
             ebb__text_str(&s->text, " ");
             ebb__text_str(&s->text, ebb__obligation_kind_name(d->kind));
@@ -63,15 +63,15 @@ static void dump_duties(sink *s, const ebb_rt *rt, uint32_t i, uint32_t depth) {
 static void dump_task(sink *s, const ebb_rt *rt, const ebb__task *t, uint32_t depth) {
     const ebb__cold *c = ebb__cold_at(rt, t->index);
     begin(s, depth);
-    ebb__text_str(&s->text, ebb__is_servant(rt, t)   ? "servant "
-                            : ebb__is_steward(rt, t) ? "steward "
-                            : t->flags & F_CLOSER    ? "closer "
-                                                     : "task ");
+    ebb__text_str(&s->text, ebb__task_is_runner(rt, t)  ? "callback runner "
+                            : ebb__is_supervisor(rt, t) ? "drain supervisor "
+                            : t->flags & F_CLOSER       ? "closer "
+                                                        : "task ");
     ebb__text_id(&s->text, ebb__task_id(t));
     ebb__text_str(&s->text, " ");
     ebb__text_str(&s->text, ebb__phase_name(t->phase));
-    add_told(s, t->told);
-    if (t->told != 0) add_deadline(s, rt, ebb__cleanup_deadline(rt, t));
+    add_told(s, t->request);
+    if (t->request != 0) add_deadline(s, rt, ebb__cleanup_deadline(rt, t));
     if (t->mask > 0) {
         ebb__text_str(&s->text, ", masked ");
         ebb__text_u64(&s->text, t->mask);
@@ -93,28 +93,28 @@ static void dump_task(sink *s, const ebb_rt *rt, const ebb__task *t, uint32_t de
     }
     add_site(s, c->site);
     end(s);
-    dump_duties(s, rt, c->duties, depth + 1);
+    dump_obligations(s, rt, c->owed, depth + 1);
 }
 
 static void dump_region(sink *s, const ebb_rt *rt, ebb__region *r) {
     begin(s, ebb__cold_of(r)->depth);
-    ebb__text_str(&s->text, ebb__is_annex(r)        ? "annex "
+    ebb__text_str(&s->text, ebb__is_drain_region(r) ? "drain region "
                             : r->flags & R_OPERATOR ? "operators' region "
                             : r->flags & R_CLEANUP  ? "cleanup scope "
                                                     : "region ");
     ebb__text_id(&s->text, ebb__region_id(rt, r));
     ebb__text_str(&s->text, " ");
     ebb__text_str(&s->text, ebb__region_state_name(r->state));
-    add_told(s, r->told);
+    add_told(s, r->request);
     add_deadline(s, rt, r->deadline);
-    if (r->told != 0 && ebb__cold_of(r)->message[0] != 0) {
+    if (r->request != 0 && ebb__cold_of(r)->message[0] != 0) {
         ebb__text_str(&s->text, " \"");
         ebb__text_str(&s->text, ebb__cold_of(r)->message);
         ebb__text_str(&s->text, "\"");
     }
     add_site(s, ebb__cold_of(r)->site);
     end(s);
-    dump_duties(s, rt, r->duties, ebb__cold_of(r)->depth + 1);
+    dump_obligations(s, rt, r->owed, ebb__cold_of(r)->depth + 1);
     const uint32_t *tasks = ebb__u32s_data(&r->tasks);
     for (uint32_t i = 0; i < r->tasks.n; i++)
         dump_task(s, rt, ebb__task_at(rt, tasks[i]), ebb__cold_of(r)->depth + 1);

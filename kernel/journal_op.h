@@ -46,13 +46,13 @@ typedef enum ebb__op {
     J_WAIT_END,     /* value: its number */
     J_CALL,         /* user code is called: value: what (EBB__CALL_*), task, region, other */
     J_RETURN,       /* and has returned: value: status */
-    J_STEWARD,      /* region, other: the new task, value: 1: the root's, with on_closed; then TEXT */
-    J_ALARM,        /* task: the steward, other: due */
+    J_SUPERVISOR,   /* region, other: the new task, value: 1: the root's, with on_closed; then TEXT */
+    J_ALARM,        /* task: the supervisor, other: due */
     J_JOINING,      /* region */
     J_NOTE,         /* kind: type of the event, task, region, other, value */
     J_ADMIT,        /* an operation was refused: kind: 1 if it brings work in, value: result */
     J_CLOCK,        /* other: now, as read where the kernel started a budget */
-    J_OPERATORS,    /* region: the annex, other: the new one; then TEXT */
+    J_OPERATORS,    /* region: the drain, other: the new one; then TEXT */
     J_RELEASE,      /* region: the operators', other: due */
     J_OPERATION,    /* region: an operation of it was abandoned; result: was it kept; then TEXT */
     J_END

@@ -52,13 +52,14 @@ static void sift_up(ebb_rt *rt, uint32_t i, struct ebb__timed_entry e) {
 
 static void timed_push(ebb_rt *rt, ebb__task *t, uint64_t deadline) {
     ebb__timed *h = &rt->timed;
-    assert(h->n < h->room);
-    uint32_t rank = (uint32_t)(255 - t->priority) << 24 | (h->arrivals++ & 0xffffff);
+    assert(h->n < h->room && h->n < h->members); /* its place was reserved when it was spawned */
+    uint32_t rank = (uint32_t)(255 - ebb__cold_at(rt, t->index)->priority) << 24 | (h->arrivals++ & 0xffffff);
     sift_up(rt, h->n++, (struct ebb__timed_entry){deadline, rank, t->index});
 }
 
 static void timed_remove(ebb_rt *rt, uint32_t i) {
     ebb__timed *h = &rt->timed;
+    assert(i < h->n);
     struct ebb__timed_entry e = h->heap[--h->n];
     if (i == h->n) return;
     if (i > 0 && before(&e, &h->heap[(i - 1) / 2])) {
@@ -113,12 +114,11 @@ static void bucket_emptied(ebb_rt *rt, uint32_t b) {
 uint64_t ebb__cleanup_deadline(const ebb_rt *rt, const ebb__task *t) {
     uint64_t d = EBB_FOREVER;
     const ebb__region *r = ebb__region_at(rt, t->region);
-    if (r->told != 0) d = r->deadline;
+    if (r->request != 0) d = r->cleanup_end;
     if (t->flags & F_OWN_CANCEL) {
         const ebb__cold *c = ebb__cold_at(rt, t->index);
-        uint64_t own = c->node.due > EBB_FOREVER - (uint64_t)c->kept * 1024
-                           ? EBB_FOREVER
-                           : c->node.due + (uint64_t)c->kept * 1024;
+        uint64_t kept = ebb__own_kept(c);
+        uint64_t own = c->node.due > EBB_FOREVER - kept ? EBB_FOREVER : c->node.due + kept;
         if (own < d) d = own;
     }
     return d;
@@ -127,6 +127,7 @@ uint64_t ebb__cleanup_deadline(const ebb_rt *rt, const ebb__task *t) {
 /* ---- all lanes --------------------------------------------------------------------------------- */
 
 void ebb__enqueue_cancelled(ebb_rt *rt, ebb__task *t, uint64_t deadline) {
+    assert(t->queue == EBB_LANE_NONE && t->phase != EBB_COMPLETED);
     uint32_t b = ebb__bucket_of(rt, deadline);
     t->queue = (uint8_t)(EBB_LANE_CANCEL | b << 2);
     t->qpos = ebb__lanes_push(&rt->lanes, &rt->queue[b], t->index);
@@ -135,7 +136,7 @@ void ebb__enqueue_cancelled(ebb_rt *rt, ebb__task *t, uint64_t deadline) {
 }
 
 void ebb__enqueue_slow(ebb_rt *rt, ebb__task *t) {
-    if (t->told != 0) {
+    if (t->request != 0) {
         ebb__enqueue_cancelled(rt, t, ebb__cleanup_deadline(rt, t));
         return;
     }
@@ -143,7 +144,7 @@ void ebb__enqueue_slow(ebb_rt *rt, ebb__task *t) {
     if (t->flags & F_NODE && ebb__cold_at(rt, t->index)->node.due < d) {
         d = ebb__cold_at(rt, t->index)->node.due;
     }
-    if (t->flags & F_CLOSER) d = 0; /* a steward: it has others' deadlines to keep */
+    if (t->flags & F_CLOSER) d = 0; /* a supervisor: it has others' deadlines to keep */
     t->queue = EBB_LANE_TIMED;
     timed_push(rt, t, d);
 }
@@ -152,6 +153,7 @@ void ebb__dequeue(ebb_rt *rt, ebb__task *t) {
     switch (t->queue & 3) {
     case EBB_LANE_CANCEL: {
         uint32_t b = t->queue >> 2;
+        assert(rt->cancel_count > 0 && rt->queue[b].count > 0);
         ebb__lanes_remove(&rt->lanes, &rt->queue[b], t->qpos);
         if (rt->queue[b].count == 0) bucket_emptied(rt, b);
         rt->cancel_count--;
@@ -197,11 +199,13 @@ static ebb__task *pick_queue(ebb_rt *rt, ebb__queue *q, uint32_t nth) {
 
 ebb__task *ebb__lane_pop_slow(ebb_rt *rt, ebb_lane lane) {
     if (lane == EBB_LANE_TIMED) {
+        assert(rt->timed.n > 0);
         ebb__task *t = ebb__task_at(rt, rt->timed.heap[0].task);
         timed_remove(rt, 0);
         t->queue = EBB_LANE_NONE;
         return t;
     }
+    assert(rt->cancel_count > 0 && rt->cancel_buckets != 0);
     uint32_t b = first_bucket(rt);
     ebb__task *t = ebb__queue_pop(rt, &rt->queue[b]);
     rt->cancel_count--;

@@ -13,7 +13,7 @@ void ebb__lane_stop(ebb_rt *rt);
 void ebb__lane_time(ebb_rt *rt);
 
 static inline ebb_lane ebb__lane_of(const ebb__task *t) {
-    return t->told != 0 ? EBB_LANE_CANCEL : t->flags & F_TIMED ? EBB_LANE_TIMED : EBB_LANE_READY;
+    return t->request != 0 ? EBB_LANE_CANCEL : t->flags & F_TIMED ? EBB_LANE_TIMED : EBB_LANE_READY;
 }
 
 /* Puts a task that is in no lane into the one that its state asks for. */
@@ -22,6 +22,7 @@ static inline bool ebb__ready_is_empty(const ebb_rt *rt) {
     return rt->ready_first == NULL && rt->queue[EBB__READY].count == 0;
 }
 static inline void ebb__enqueue_ready(ebb_rt *rt, ebb__task *t) {
+    assert(t->queue == EBB_LANE_NONE && t->phase != 0 && t->phase != EBB_COMPLETED);
     if (ebb__ready_is_empty(rt)) rt->ready_first = t;
     else t->qpos = ebb__lanes_push(&rt->lanes, &rt->queue[EBB__READY], t->index);
     t->queue = EBB_LANE_READY; /* last: the store of a byte makes the compiler forget what it has loaded */
@@ -32,7 +33,7 @@ static inline bool ebb__ready_has_room(const ebb_rt *rt) {
     return ebb__ready_is_empty(rt) || q->put != q->put_end;
 }
 static inline void ebb__enqueue(ebb_rt *rt, ebb__task *t) {
-    if (EBB__UNLIKELY(t->told != 0 || t->flags & F_TIMED)) {
+    if (EBB__UNLIKELY(t->request != 0 || t->flags & F_TIMED)) {
         ebb__enqueue_slow(rt, t);
         return;
     }
@@ -63,6 +64,7 @@ EBB__INLINE ebb__task *ebb__queue_pop(ebb_rt *rt, ebb__queue *q) {
     uint32_t ahead = ebb__lanes_peek(&rt->lanes, q, EBB__AHEAD);
     if (ahead != 0) __builtin_prefetch(ebb__task_at(rt, ahead), 1);
     ebb__task *t = ebb__task_at(rt, ebb__lanes_pop(&rt->lanes, q));
+    assert(t->queue != EBB_LANE_NONE && t->phase != 0);
     t->queue = EBB_LANE_NONE;
     return t;
 }
@@ -92,7 +94,7 @@ uint32_t ebb__lane_count(const ebb_rt *rt, ebb_lane lane);
 void ebb__wake_slow(ebb_rt *rt, ebb__task *t);
 /* It is parked, and ebb__enqueue_ready puts it where it belongs without another call. */
 static inline bool ebb__wakes_at_once(const ebb_rt *rt, const ebb__task *t) {
-    return !(t->flags & (F_POLLING | F_TIMED)) && (t->queue | t->told) == 0 && ebb__ready_has_room(rt);
+    return !(t->flags & (F_POLLING | F_TIMED)) && (t->queue | t->request) == 0 && ebb__ready_has_room(rt);
 }
 static inline void ebb__wake(ebb_rt *rt, ebb__task *t) {
     if (EBB__LIKELY(rt->trace == NULL && ebb__wakes_at_once(rt, t))) ebb__enqueue_ready(rt, t);

@@ -1,9 +1,7 @@
-#include "kernel/operation.h"
-
 #include "base/text.h"
-#include "kernel/duty.h"
+#include "kernel/obligation.h"
 #include "kernel/record.h"
-#include "kernel/steward.h"
+#include "kernel/supervisor.h"
 
 /* "process sh, begun at jobs.c:12". A replay has it as one text. */
 static void describe(char *out, size_t room, const char *what, const char *name, const char *site) {
@@ -34,9 +32,9 @@ void ebb__operation_abandoned(ebb_cx *cx, ebb_region region, const char *what, c
     rt->stats.abandoned++;
     ebb__emit_region(rt, EBB_EV_OPERATION_ABANDONED, r, 0, 0, 0);
     ebb__emit_text(rt, text);
-    ebb__blame(rt, (ebb__guilty){.what = EBB__G_OPERATION,
-                                 .region = r->index,
-                                 .site = site,
-                                 .operation = what,
-                                 .name = name == NULL ? "" : name});
+    ebb__leak_report(rt, (ebb__leak){.what = EBB__LEAK_OPERATION,
+                                     .region = r,
+                                     .site = site,
+                                     .operation = what,
+                                     .name = name == NULL ? "" : name});
 }

@@ -63,9 +63,10 @@ ebb_budget ebb__cleanup_budget(const ebb_rt *rt, uint8_t severity, uint8_t prior
 
 uint64_t ebb__force_at(uint64_t now, uint64_t deadline) {
     if (deadline <= now || deadline == EBB_FOREVER) return deadline;
-    uint64_t kept = (deadline - now) / 5 / 1024;
+    uint64_t kept = ebb__kept_of(deadline - now) / EBB__KEPT_UNIT;
     if (kept > UINT32_MAX) kept = UINT32_MAX;
-    return deadline - kept * 1024;
+    assert(kept * EBB__KEPT_UNIT <= deadline - now);
+    return deadline - kept * EBB__KEPT_UNIT;
 }
 
 void ebb__cap_by_deadline(const ebb_rt *rt, uint64_t own, uint64_t *deadline, uint64_t *force_at) {
@@ -90,9 +91,9 @@ void ebb__message_copy(char out[EBB_MESSAGE_MAX + 1], const char *message) {
 
 ebb_reason ebb__region_reason(const ebb_rt *rt, const ebb__region *r) {
     ebb_reason reason = {0};
-    if (r->told == 0) return reason;
-    reason.kind = ebb__told_kind(r->told);
-    reason.severity = ebb__told_severity(r->told);
+    if (r->request == 0) return reason;
+    reason.kind = ebb__request_kind(r->request);
+    reason.severity = ebb__request_severity(r->request);
     reason.runtime = rt->id;
     reason.origin = r->origin;
     reason.sequence = r->sequence;
@@ -111,7 +112,8 @@ static size_t link_bytes(const ebb__region *r) {
 
 /* Whoever was not told by its parent. */
 static ebb__region *root_cause(const ebb_rt *rt, ebb__region *r) {
-    while (ebb__told_kind(r->told) == EBB_CANCEL_PARENT && r->parent != 0) r = ebb__region_at(rt, r->parent);
+    while (ebb__request_kind(r->request) == EBB_CANCEL_PARENT && r->parent != 0)
+        r = ebb__region_at(rt, r->parent);
     return r;
 }
 
@@ -144,7 +146,7 @@ ebb_status ebb__cause_chain(ebb_cx *cx, ebb_region region, ebb_cause *out, uint3
     if (st != EBB_OK) return st;
     if (room > rt->chain_depth) room = rt->chain_depth;
     ebb__journal(rt, cx, (ebb_record){.type = J_CHAIN, .region = region.id, .value = room});
-    if (r->told == 0 || room == 0) return EBB_OK;
+    if (r->request == 0 || room == 0) return EBB_OK;
     *n = read_chain(rt, r, out, room);
     *truncated = ebb__cold_of(root_cause(rt, r))->depth + *n - 1 != ebb__cold_of(r)->depth;
     if (*truncated) ebb__emit_region(rt, EBB_EV_CHAIN_TRUNCATED, r, 0, *n, 0);

@@ -15,12 +15,6 @@ uint64_t ebb__force_at(uint64_t now, uint64_t deadline);
  * deadline would have given: a polite cancel can't win time. */
 void ebb__cap_by_deadline(const ebb_rt *rt, uint64_t own, uint64_t *deadline, uint64_t *force_at);
 
-/* Copies a message, cut with a mark. NULL is "". */
-void ebb__message_copy(char out[EBB_MESSAGE_MAX + 1], const char *message);
-
-/* The reason that a region keeps inline. */
-ebb_reason ebb__region_reason(const ebb_rt *rt, const ebb__region *r);
-
 /* ebb_cause_chain; `out` may be NULL for a replay, which only wants what is traced. */
 ebb_status ebb__cause_chain(ebb_cx *cx, ebb_region region, ebb_cause *out, uint32_t room, uint32_t *n,
                             bool *truncated);

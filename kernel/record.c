@@ -106,8 +106,9 @@ ebb_status ebb_trace_start(ebb_rt *rt, size_t bytes) {
 
 /* Whether anything was done with the runtime that leaves a mark on what comes. */
 static bool untouched(const ebb_rt *rt) {
-    return rt->tasks.used == 1 && rt->regions.used == 2 && rt->duties.used == 1 && rt->timers.used == 1 &&
-           rt->sequence == 0 && rt->waits == 0 && ebb__region_at(rt, rt->root)->state == EBB_REGION_OPEN;
+    return rt->tasks.used == 1 && rt->regions.used == 2 && rt->obligations.used == 1 &&
+           rt->timers.used == 1 && rt->sequence == 0 && rt->waits == 0 &&
+           ebb__region_at(rt, rt->root)->state == EBB_REGION_OPEN;
 }
 
 /* Everything from outside that shapes what the runtime does. */
@@ -119,7 +120,7 @@ static void journal_beginning(ebb_rt *rt) {
                           .region = rt->batch,
                           .other = rt->now});
     put(rec, (ebb_record){.type = J_LIMITS,
-                          .kind = rt->patient,
+                          .kind = rt->short_pumps,
                           .value = rt->tasks.limit,
                           .task = (uint64_t)rt->chain_depth << 32 | rt->chain_bytes,
                           .region = rt->regions.limit,
@@ -209,18 +210,18 @@ static void emit(ebb_rt *rt, ebb_record r) {
 }
 
 static uint8_t epoch_byte(uint8_t told) {
-    return (uint8_t)(ebb__told_severity(told) << 4 | ebb__told_epoch(told));
+    return (uint8_t)(ebb__request_severity(told) << 4 | ebb__request_epoch(told));
 }
 
 void ebb__emit_task_slow(ebb_rt *rt, uint8_t type, const ebb__task *t, uint32_t value, uint64_t other) {
     uint64_t region = t->region == 0 ? 0 : ebb__region_id(rt, ebb__region_at(rt, t->region));
-    emit(rt, (ebb_record){type, t->phase, ebb__told_kind(t->told), epoch_byte(t->told), value,
+    emit(rt, (ebb_record){type, t->phase, ebb__request_kind(t->request), epoch_byte(t->request), value,
                           ebb__task_id(t), region, other});
 }
 
 void ebb__emit_region_slow(ebb_rt *rt, uint8_t type, const ebb__region *r, uint64_t task, uint32_t value,
                            uint64_t other) {
-    emit(rt, (ebb_record){type, r->state, ebb__told_kind(r->told), epoch_byte(r->told), value, task,
+    emit(rt, (ebb_record){type, r->state, ebb__request_kind(r->request), epoch_byte(r->request), value, task,
                           ebb__region_id(rt, r), other});
 }
 

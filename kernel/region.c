@@ -5,11 +5,11 @@
 #include "base/opts.h"
 #include "kernel/admit.h"
 #include "kernel/cascade.h"
-#include "kernel/duty.h"
 #include "kernel/lane.h"
+#include "kernel/obligation.h"
 #include "kernel/reason.h"
 #include "kernel/record.h"
-#include "kernel/steward.h"
+#include "kernel/supervisor.h"
 #include "kernel/task.h"
 #include "kernel/wait.h"
 #include "kernel/watchdog.h"
@@ -17,6 +17,7 @@
 /* ---- open ------------------------------------------------------------------------------------------ */
 
 EBB__INLINE ebb__region *region_new(ebb_rt *rt, const char *site) {
+    assert(ebb__slab_ready(&rt->regions));
     uint32_t i = ebb__slab_take_as(&rt->regions, EBB__REGION_SHIFT, sizeof(ebb__region));
     ebb__region *r = ebb__region_at(rt, i);
     *r = (ebb__region){.generation = r->generation,
@@ -51,22 +52,24 @@ static ebb__region_cold *cold_at(const ebb_rt *rt, uint32_t i) {
 
 static void own(ebb_rt *rt, ebb__task *t, ebb__region *r) {
     ebb__cold *c = ebb__cold_at(rt, t->index);
+    assert(r->owner == 0 && t->index != 0);
     r->owner = t->index;
     r->flags |= R_MORE;
     ebb__cold_of(r)->owner_next = c->scopes;
     if (c->scopes != 0) cold_at(rt, c->scopes)->owner_prev = r->index;
-    c->scopes = r->index;
+    c->scopes = EBB__24(r->index);
     t->flags |= F_SCOPE;
 }
 
 static void disown(ebb_rt *rt, ebb__region *r) {
+    assert(r->owner != 0);
     ebb__task *t = ebb__task_at(rt, r->owner);
     ebb__cold *c = ebb__cold_at(rt, r->owner);
     uint32_t next = ebb__cold_of(r)->owner_next, prev = ebb__cold_of(r)->owner_prev;
     if (prev != 0) cold_at(rt, prev)->owner_next = next;
-    else c->scopes = next;
+    else c->scopes = EBB__24(next);
     if (next != 0) cold_at(rt, next)->owner_prev = prev;
-    if (c->scopes == 0) t->flags = (uint16_t)(t->flags & ~F_SCOPE);
+    if (c->scopes == 0) t->flags &= ~(uint32_t)F_SCOPE;
     r->owner = 0;
 }
 
@@ -80,16 +83,16 @@ static void own_first(ebb_rt *rt, ebb__region *r) {
     cold_at(rt, c->scopes)->owner_prev = r->index;
     ebb__cold_of(r)->owner_prev = 0;
     ebb__cold_of(r)->owner_next = c->scopes;
-    c->scopes = r->index;
+    c->scopes = EBB__24(r->index);
 }
 
 /* May this one open a cleanup scope? */
 static bool cleaning(const ebb__task *t) {
-    return t->index != 0 && (t->told != 0 || t->flags & F_IN_FINALIZER);
+    return t->index != 0 && (t->request != 0 || t->flags & F_IN_FINALIZER);
 }
 
 /* May it be opened, and where? */
-EBB__INLINE ebb_status may_open(ebb_rt *rt, ebb__task *t, const ebb_region_opts *o, bool annex,
+EBB__INLINE ebb_status may_open(ebb_rt *rt, ebb__task *t, const ebb_region_opts *o, bool drain,
                                 ebb__region **parent) {
     if (o->parent.id == 0) {
         *parent = ebb__region_at(rt, t->region);
@@ -100,7 +103,7 @@ EBB__INLINE ebb_status may_open(ebb_rt *rt, ebb__task *t, const ebb_region_opts 
     if (ebb__is_over(t)) return EBB_ERR_CLOSED;
     bool in_place = false;
     if (o->cleanup) {
-        if (!annex && !cleaning(t)) return EBB_ERR_NOT_CLEANING;
+        if (!drain && !cleaning(t)) return EBB_ERR_NOT_CLEANING;
         if (o->unit) return EBB_ERR_INVALID;
         in_place = (*parent)->index == t->region && (*parent)->state != EBB_REGION_CLOSED;
     }
@@ -123,14 +126,14 @@ refuse(ebb_rt *rt, const ebb__task *t, const ebb__region *parent, const ebb_regi
     return (ebb_region){ebb__id_error(rt, st)};
 }
 
-/* `annex`: a steward's, which is nobody's and has no bounds. `apart`: only nobody's. */
-EBB__INLINE ebb_region region_open(ebb_rt *rt, ebb_cx *cx, const ebb_region_opts *o, bool annex, bool apart,
+/* `drain`: a supervisor's, which is nobody's and has no bounds. `apart`: only nobody's. */
+EBB__INLINE ebb_region region_open(ebb_rt *rt, ebb_cx *cx, const ebb_region_opts *o, bool drain, bool apart,
                                    const char *site) {
     static const ebb_region_opts none;
     if (o == NULL) o = &none;
     ebb__task *t = ebb__task_of(cx);
     ebb__region *parent = NULL;
-    ebb_status st = may_open(rt, t, o, annex, &parent);
+    ebb_status st = may_open(rt, t, o, drain, &parent);
     if (EBB__UNLIKELY(st != EBB_OK)) return refuse(rt, t, parent, o, st);
     ebb__region *r = region_new(rt, site);
     r->parent = parent->index;
@@ -138,27 +141,27 @@ EBB__INLINE ebb_region region_open(ebb_rt *rt, ebb_cx *cx, const ebb_region_opts
     r->pos = ebb__u32s_push(&parent->children, r->index);
     r->policy = (uint8_t)o->policy;
     r->priority = o->priority > parent->priority ? o->priority : parent->priority;
-    r->flags = (uint16_t)((o->cleanup ? R_CLEANUP : 0) | (o->on_closed != NULL ? R_HOOK : 0) |
-                          (o->unit ? R_UNIT : 0) | (parent->flags & R_BOUNDED));
+    r->flags = (o->cleanup ? R_CLEANUP : 0u) | (o->on_closed != NULL ? R_HOOK : 0u) |
+               (o->unit ? R_UNIT : 0u) | (parent->flags & R_BOUNDED);
     if (o->on_closed != NULL) {
         ebb__cold_of(r)->on_closed = o->on_closed;
         ebb__cold_of(r)->arg = o->arg;
     }
     if (o->deadline != 0) r->deadline = o->deadline;
-    if (o->cleanup && !annex) {
+    if (o->cleanup && !drain) {
         uint64_t left = ebb__cleanup_deadline(rt, t);
         if (left < r->deadline) r->deadline = left;
         r->flags |= R_BOUNDED;
-        if (t->told != 0 && !(t->flags & F_RETURNED)) r->polls = t->polls_left;
-    } else if (!annex) {
+        if (t->request != 0 && !(t->flags & F_RETURNED)) r->polls = t->polls_left;
+    } else if (!drain) {
         if (parent->deadline < r->deadline) r->deadline = parent->deadline;
         r->polls = parent->polls;
     }
     if (o->deadline != 0) ebb__region_arm(rt, r, r->deadline);
-    if (t->index != 0 && !annex && !apart) own(rt, t, r);
+    if (t->index != 0 && !drain && !apart) own(rt, t, r);
     if (EBB__UNLIKELY(parent->flags & R_STOPPING) && !o->cleanup) ebb__region_stop_new(rt, r);
     rt->stats.regions++;
-    ebb__emit_region(rt, EBB_EV_REGION_OPENED, r, annex ? 0 : ebb__task_id(t),
+    ebb__emit_region(rt, EBB_EV_REGION_OPENED, r, drain ? 0 : ebb__task_id(t),
                      (o->cleanup ? 1u : 0u) | (o->policy == EBB_COLLECT ? 2u : 0u) | (o->unit ? 4u : 0u),
                      ebb__region_id(rt, parent));
     return (ebb_region){ebb__region_id(rt, r)};
@@ -198,10 +201,18 @@ ebb_region ebb__region_open_apart(ebb_cx *cx, const ebb_region_opts *opts, const
     return id;
 }
 
-ebb_region ebb__annex_open(ebb_cx *cx, ebb_region parent, const char *site) {
+ebb_region ebb__drain_region_open(ebb_cx *cx, ebb_region parent, const char *site) {
     return region_open(ebb__rt_of(cx), cx,
                        &(ebb_region_opts){.parent = parent, .policy = EBB_COLLECT, .cleanup = true}, true,
                        true, site);
+}
+
+/* ---- the table ------------------------------------------------------------------------------------- */
+
+bool ebb__region_refused(ebb_rt *rt, ebb__region *r, ebb_region_state to) {
+    rt->stats.illegal++;
+    ebb__emit_region(rt, EBB_EV_ILLEGAL, r, 0, (uint32_t)r->state << 8 | (uint32_t)to, 0);
+    return false;
 }
 
 /* ---- the way to Closed ------------------------------------------------------------------------------- */
@@ -216,6 +227,7 @@ void ebb__sweep_later(ebb_rt *rt, ebb__region *r) {
 }
 
 static inline void region_free(ebb_rt *rt, ebb__region *r) {
+    assert(r->state == 0 && !(r->flags & (R_ROOT | R_SWEEP)));
     ebb__u32s_fini(&r->tasks, &rt->allocator);
     ebb__u32s_fini(&r->children, &rt->allocator);
     ebb__slab_give_record(&rt->regions, r->index, r);
@@ -225,7 +237,7 @@ __attribute__((noinline)) static void let_go(ebb_rt *rt, ebb__region *r) {
     ebb__region_cold *c = ebb__cold_of(r);
     while (c->kept != 0) {
         ebb__task *t = ebb__task_at(rt, c->kept);
-        c->kept = t->qpos;
+        c->kept = t->kept_next;
         ebb__task_release(rt, t);
     }
     if (c->leaks != 0) ebb__leaks_forget(rt, r);
@@ -242,20 +254,22 @@ static inline void release(ebb_rt *rt, ebb__region *r) {
 }
 
 static inline void closed_push(ebb_rt *rt, ebb__region *parent, ebb__region *r) {
-    r->link = parent->closed;
-    r->pos = 0;
-    if (parent->closed != 0) ebb__region_at(rt, parent->closed)->pos = r->index;
+    assert(parent->state != EBB_REGION_CLOSED && r->state == EBB_REGION_CLOSED);
+    r->closed_next = parent->closed;
+    r->closed_prev = 0;
+    if (parent->closed != 0) ebb__region_at(rt, parent->closed)->closed_prev = r->index;
     parent->closed = r->index;
 }
 
 static inline void closed_remove(ebb_rt *rt, ebb__region *r) {
     ebb__region *parent = ebb__region_at(rt, r->parent);
-    if (r->pos != 0) ebb__region_at(rt, r->pos)->link = r->link;
-    else parent->closed = r->link;
-    if (r->link != 0) ebb__region_at(rt, r->link)->pos = r->pos;
+    if (r->closed_prev != 0) ebb__region_at(rt, r->closed_prev)->closed_next = r->closed_next;
+    else parent->closed = r->closed_next;
+    if (r->closed_next != 0) ebb__region_at(rt, r->closed_next)->closed_prev = r->closed_prev;
 }
 
 static inline void leave_parent(ebb_rt *rt, ebb__region *parent, const ebb__region *r) {
+    assert(r->pos < parent->children.n && ebb__u32s_data(&parent->children)[r->pos] == r->index);
     uint32_t moved = ebb__u32s_remove(&parent->children, r->pos);
     if (moved != 0) ebb__region_at(rt, moved)->pos = r->pos;
 }
@@ -274,7 +288,8 @@ EBB__INLINE void bury_children(ebb_rt *rt, ebb__region *r) {
             r->status = c->status;
             ebb__cold_of(r)->failed = ebb__cold_of(c)->failed;
         }
-        i = c->link;
+        assert(c->parent == r->index);
+        i = c->closed_next;
         release(rt, c);
     }
     r->closed = 0;
@@ -282,14 +297,14 @@ EBB__INLINE void bury_children(ebb_rt *rt, ebb__region *r) {
 
 /* A failure among the regions that a task has left is its own, if it has none. */
 static void fail_owner(ebb__task *t, const ebb__region *r) {
-    if (is_failure(r->status)) t->polls_left = (uint32_t)(r->status == EBB_FAULTED ? EBB_FAILED : r->status);
+    if (is_failure(r->status)) t->status = r->status == EBB_FAULTED ? EBB_FAILED : r->status;
 }
 
 __attribute__((noinline)) static void tell_owner(ebb_rt *rt, ebb__region *r) {
     ebb__task *t = ebb__task_at(rt, r->owner);
     if (r->flags & R_LEFT) {
         own_first(rt, r); /* whoever collects them need not look for it */
-        if (t->polls_left == EBB_OK) fail_owner(t, r);
+        if (t->status == EBB_OK) fail_owner(t, r);
     }
     if (t->flags & (F_JOINING | F_RETURNED)) ebb__wake(rt, t);
 }
@@ -298,8 +313,10 @@ __attribute__((noinline)) static void tell_owner(ebb_rt *rt, ebb__region *r) {
  * it is the root. */
 EBB__INLINE ebb__region *region_close(ebb_rt *rt, ebb__region *r) {
     uint32_t flags = r->flags;
+    assert(r->tasks.n == 0 && r->children.n == 0 && ebb__cold_of(r)->closer == 0);
+    assert(r->owed == 0 && r->runner == 0 && r->callbacks == NULL);
     if (r->closed != 0) bury_children(rt, r);
-    r->state = EBB_REGION_CLOSED;
+    (void)ebb__region_move(rt, r, EBB_REGION_CLOSED);
     rt->stats.regions--;
     if (flags & R_NODE) ebb__wheel_disarm(&rt->wheel, ebb__wheel_ref(EBB__W_REGION, r->index));
     ebb__emit_region(rt, EBB_EV_REGION_CLOSED, r, 0, (uint32_t)r->status,
@@ -308,7 +325,7 @@ EBB__INLINE ebb__region *region_close(ebb_rt *rt, ebb__region *r) {
     if (flags & R_MORE && r->owner != 0) tell_owner(rt, r);
     ebb__region *parent = ebb__region_at(rt, r->parent);
     leave_parent(rt, parent, r);
-    if (EBB__UNLIKELY(flags & R_OPERATOR)) parent->flags = (uint16_t)(parent->flags & ~R_APART);
+    if (EBB__UNLIKELY(flags & R_OPERATOR)) parent->flags &= ~(uint32_t)R_APART;
     closed_push(rt, parent, r);
     return parent;
 }
@@ -325,23 +342,23 @@ static bool quiet(ebb_rt *rt, const ebb__region *r) {
 
 /* Obligations of its own keep it in Finalizing until they are resolved, or it is forced. */
 static bool is_held(const ebb__region *r) {
-    return !(r->flags & R_FORCED) && r->duties != 0;
+    return !(r->flags & R_FORCED) && r->owed != 0;
 }
 
 /* Whoever has to end when nothing else lives here. */
 static void wake_last(ebb_rt *rt, ebb__region *r) {
-    if (ebb__servant_is_last(r)) ebb__wake(rt, ebb__task_at(rt, r->servant));
-    if (ebb__steward_is_last(r)) ebb__wake(rt, ebb__task_at(rt, ebb__cold_of(r)->steward));
+    if (ebb__runner_is_last(r)) ebb__wake(rt, ebb__task_at(rt, r->runner));
+    if (ebb__supervisor_is_last(r)) ebb__wake(rt, ebb__task_at(rt, ebb__cold_of(r)->supervisor));
 }
 
 /* Quiet, with R_MORE or R_HOOK: is there nothing to do before it closes? */
 __attribute__((noinline)) static bool can_close_now(ebb_rt *rt, ebb__region *r) {
-    if (r->closer != 0) {
+    if (ebb__cold_of(r)->closer != 0) {
         ebb__closer_start(rt, r);
         return false;
     }
     if (is_held(r)) return false;
-    if (r->duties == 0 && r->scope == NULL && !(r->flags & R_HOOK)) return true;
+    if (r->owed == 0 && r->callbacks == NULL && !(r->flags & R_HOOK)) return true;
     ebb__sweep_later(rt, r); /* what is still reserved has leaked; users' code is for the pump */
     return false;
 }
@@ -350,7 +367,7 @@ __attribute__((noinline)) static bool can_close_now(ebb_rt *rt, ebb__region *r) 
 EBB__INLINE ebb__region *advance_one(ebb_rt *rt, ebb__region *r) {
     if (EBB__UNLIKELY(r->index == rt->telling))
         return NULL; /* a hook of its child runs: goes on after that */
-    if (EBB__UNLIKELY(r->flags & (R_MORE | R_STEWARD))) wake_last(rt, r);
+    if (EBB__UNLIKELY(r->flags & (R_MORE | R_SUPERVISED))) wake_last(rt, r);
     if (!quiet(rt, r)) {
         if (r->state == EBB_REGION_CLOSING) ebb__region_drain(rt, r);
         return NULL;
@@ -362,7 +379,7 @@ EBB__INLINE ebb__region *advance_one(ebb_rt *rt, ebb__region *r) {
         /* fall through */
     case EBB_REGION_CLOSING:
     case EBB_REGION_DRAINING:
-        r->state = EBB_REGION_FINALIZING;
+        if (!ebb__region_move(rt, r, EBB_REGION_FINALIZING)) return NULL;
         ebb__emit_region(rt, EBB_EV_REGION_FINALIZING, r, 0, 0, 0);
         /* fall through */
     case EBB_REGION_FINALIZING:
@@ -383,6 +400,7 @@ void ebb__region_advance_slow(ebb_rt *rt, ebb__region *r) {
 /* Closes a region that has a hook: its parent waits until that was called. */
 static void close_and_tell(ebb_rt *rt, ebb__region *r) {
     ebb_report report;
+    assert(rt->telling == 0);
     region_close(rt, r);
     ebb__report_of(rt, r, &report);
     ebb__journal(rt, &rt->host.cx,
@@ -394,7 +412,7 @@ static void close_and_tell(ebb_rt *rt, ebb__region *r) {
     rt->telling = 0;
     ebb__journal(rt, &rt->host.cx, (ebb_record){.type = J_RETURN});
     if (r->flags & R_ROOT) { /* it stays, but nobody is told of it again */
-        r->flags = (uint16_t)(r->flags & ~R_HOOK);
+        r->flags &= ~(uint32_t)R_HOOK;
         return;
     }
     ebb__region *parent = ebb__region_at(rt, r->parent);
@@ -404,31 +422,31 @@ static void close_and_tell(ebb_rt *rt, ebb__region *r) {
 }
 
 static bool can_close(ebb_rt *rt, const ebb__region *r) {
-    return r->state == EBB_REGION_FINALIZING && quiet(rt, r) && r->closer == 0 && !is_held(r);
+    return r->state == EBB_REGION_FINALIZING && quiet(rt, r) && ebb__cold_of(r)->closer == 0 && !is_held(r);
 }
 
-void ebb__region_futures(ebb_rt *rt, const ebb__region *r, void (*fn)(ebb_rt *rt, struct ebb__scope *scope)) {
+void ebb__callbacks_call(ebb_rt *rt, const ebb__region *r, void (*fn)(ebb_rt *rt, ebb__callbacks *c)) {
     if (fn == NULL) return;
     ebb__journal(rt, &rt->host.cx,
                  (ebb_record){.type = J_CALL, .value = EBB__CALL_FUTURES, .region = ebb__region_id(rt, r)});
-    fn(rt, r->scope);
+    fn(rt, r->callbacks);
     ebb__journal(rt, &rt->host.cx, (ebb_record){.type = J_RETURN});
 }
 
-/* With the region go its futures. Nobody can make one there any more. */
-static void let_go_of_futures(ebb_rt *rt, ebb__region *r) {
-    if (r->scope == NULL) return;
+/* With the region go its callbacks. No layer can add one there any more. */
+static void release_callbacks(ebb_rt *rt, ebb__region *r) {
+    if (r->callbacks == NULL) return;
     ebb__watched outer = ebb__watch_enter(rt, ebb__region_id(rt, r), ebb__cold_of(r)->site);
-    ebb__region_futures(rt, r, rt->scope_closed);
+    ebb__callbacks_call(rt, r, r->callbacks->released);
     ebb__watch_leave(rt, outer);
-    r->scope = NULL;
+    r->callbacks = NULL;
 }
 
 bool ebb__sweep_one(ebb_rt *rt) {
     if (rt->sweep_head == 0) return false;
     ebb__region *r = ebb__region_at(rt, rt->sweep_head);
     rt->sweep_head = ebb__cold_of(r)->sweep_next;
-    r->flags = (uint16_t)(r->flags & ~R_SWEEP);
+    r->flags &= ~(uint32_t)R_SWEEP;
     if (r->state == 0) {
         region_free(rt, r);
         return true;
@@ -436,7 +454,7 @@ bool ebb__sweep_one(ebb_rt *rt) {
     uint32_t generation = r->generation;
     if (can_close(rt, r)) ebb__leak_region(rt, r);
     if (r->generation != generation) return true; /* a hook has joined it */
-    if (can_close(rt, r)) let_go_of_futures(rt, r);
+    if (can_close(rt, r)) release_callbacks(rt, r);
     if (r->flags & R_HOOK && can_close(rt, r)) close_and_tell(rt, r);
     else ebb__region_advance(rt, r);
     return true;
@@ -458,14 +476,14 @@ static void leave_one(ebb_rt *rt, ebb__task *t, ebb__region *r) {
     r->flags |= R_LEFT;
     if (t->flags & (F_ABANDONED | F_FIN_FORCED)) {
         if (!(r->flags & R_FORCED)) ebb__force_tree(rt, r, ebb__task_id(t));
-    } else if (r->told == 0) {
+    } else if (r->request == 0) {
         ebb__cancel_tree(rt, r, EBB_CANCEL_USER, ebb__task_id(t), "its task has returned", NULL);
     }
 }
 
 /* Tells them all, once. Of those that have closed before, the first that was opened and has failed counts. */
 static void leave_scopes(ebb_rt *rt, ebb__task *t, ebb__cold *c) {
-    bool failed = t->polls_left != EBB_OK;
+    bool failed = t->status != EBB_OK;
     uint32_t next;
     for (uint32_t i = c->scopes; i != 0; i = next) {
         ebb__region *r = ebb__region_at(rt, i);
@@ -502,7 +520,7 @@ void ebb__scopes_again(ebb_rt *rt, ebb__task *t) {
     ebb__region *r;
     for (uint32_t i = ebb__cold_at(rt, t->index)->scopes; i != 0; i = ebb__cold_of(r)->owner_next) {
         r = ebb__region_at(rt, i);
-        r->flags = (uint16_t)(r->flags & ~R_LEFT);
+        r->flags &= ~(uint32_t)R_LEFT;
     }
 }
 
@@ -513,13 +531,13 @@ static ebb_status region_join(ebb_rt *rt, ebb_cx *cx, ebb_region region) {
     if (st != EBB_OK) return st;
     if (r->owner != t->index) return EBB_ERR_BUSY;
     if (r->flags & (R_HOOK | R_ROOT)) return EBB_ERR_INVALID;
-    if (ebb__is_servant(rt, t) && r->state != EBB_REGION_CLOSED) return EBB_ERR_NOT_TASK;
-    if (ebb__is_overdue(t)) return ebb__acknowledge(cx);
+    if (ebb__task_is_runner(rt, t) && r->state != EBB_REGION_CLOSED) return EBB_ERR_NOT_TASK;
+    if (ebb__task_is_overdue(t)) return ebb__acknowledge(cx);
     r->flags |= R_JOINING;
     ebb__region *parent = NULL; /* if it closes now: waits, since when that closes, this one is gone */
     if (r->state != EBB_REGION_CLOSED) parent = advance_one(rt, r);
     bool early = EBB__MUTANT(rt, EBB_ORACLE_LOSERS_DRAINED) && r->tasks.n > 0 &&
-                 ebb__told_kind(r->told) == EBB_CANCEL_RACE_LOST;
+                 ebb__request_kind(r->request) == EBB_CANCEL_RACE_LOST;
     if (r->state == EBB_REGION_CLOSED || early) {
         st = (ebb_status)r->status;
         ebb__emit_region(rt, EBB_EV_REGION_JOINED, r, ebb__task_id(t), (uint32_t)st, 0);
@@ -575,14 +593,14 @@ ebb_status ebb_region_abandoned(ebb_cx *cx, ebb_region region, uint32_t i, ebb_b
     ebb__region *r;
     ebb_status st = ebb__find_region(rt, region, &r);
     if (st != EBB_OK) return st;
-    for (uint32_t k = ebb__cold_of(r)->kept; k != 0; k = ebb__task_at(rt, k)->qpos) {
+    for (uint32_t k = ebb__cold_of(r)->kept; k != 0; k = ebb__task_at(rt, k)->kept_next) {
         const ebb__task *t = ebb__task_at(rt, k);
         if (!(t->flags & F_ABANDONED) || i-- > 0) continue;
         *out = (ebb_blame){ebb__task_id(t), ebb__cold_at(rt, k)->site};
         return EBB_OK;
     }
-    for (uint32_t k = ebb__cold_of(r)->leaks; k != 0; k = ebb__duty_at(rt, k)->next) {
-        const ebb__duty *d = ebb__duty_at(rt, k);
+    for (uint32_t k = ebb__cold_of(r)->leaks; k != 0; k = ebb__obligation_at(rt, k)->next) {
+        const ebb__obligation *d = ebb__obligation_at(rt, k);
         if (d->kind != 0 || i-- > 0) continue;
         *out = (ebb_blame){0, d->site};
         return EBB_OK;
@@ -595,10 +613,10 @@ ebb_status ebb_region_leaked(ebb_cx *cx, ebb_region region, uint32_t i, ebb_blam
     ebb__region *r;
     ebb_status st = ebb__find_region(rt, region, &r);
     if (st != EBB_OK) return st;
-    for (uint32_t k = ebb__cold_of(r)->leaks; k != 0; k = ebb__duty_at(rt, k)->next) {
-        const ebb__duty *d = ebb__duty_at(rt, k);
+    for (uint32_t k = ebb__cold_of(r)->leaks; k != 0; k = ebb__obligation_at(rt, k)->next) {
+        const ebb__obligation *d = ebb__obligation_at(rt, k);
         if (d->kind == 0 || i-- > 0) continue; /* an operation has no kind */
-        *out = (ebb_blame){ebb__duty_id(rt, d), d->site};
+        *out = (ebb_blame){ebb__obligation_id(rt, d), d->site};
         return EBB_OK;
     }
     return EBB_ERR_INVALID;

@@ -18,7 +18,7 @@ static inline void ebb__prefetch_region(const ebb_rt *rt, uint32_t i, bool all) 
 /* Nothing that can go on: neither it, nor anybody who waits to be the last in it. */
 static inline bool ebb__region_stays(const ebb_rt *rt, const ebb__region *r) {
     (void)rt;
-    if (r->flags & (R_MORE | R_STEWARD | R_JOINING | R_ENDS)) return false;
+    if (r->flags & (R_MORE | R_SUPERVISED | R_JOINING | R_ENDS)) return false;
     if (r->state == EBB_REGION_OPEN) return true;
     return r->state == EBB_REGION_DRAINING &&
            (r->tasks.n > 0 || (r->children.n > 0 && !EBB__MUTANT(rt, EBB_ORACLE_QUIESCENCE)));
@@ -29,14 +29,34 @@ void ebb__region_advance_slow(ebb_rt *rt, ebb__region *r);
 static inline void ebb__region_advance(ebb_rt *rt, ebb__region *r) {
     if (!ebb__region_stays(rt, r)) ebb__region_advance_slow(rt, r);
 }
+/* Which states may follow which, a bit each. Nothing follows Closed. Here, so that the compiler sees which moves
+ * can't be refused. */
+#define EBB__NEXT(state) (1u << (state))
+static const uint8_t ebb__region_legal[EBB_REGION_CLOSED + 1] = {
+    [EBB_REGION_OPEN] = EBB__NEXT(EBB_REGION_CLOSING),
+    [EBB_REGION_CLOSING] = EBB__NEXT(EBB_REGION_DRAINING) | EBB__NEXT(EBB_REGION_FINALIZING),
+    [EBB_REGION_DRAINING] = EBB__NEXT(EBB_REGION_FINALIZING),
+    [EBB_REGION_FINALIZING] = EBB__NEXT(EBB_REGION_CLOSED),
+    [EBB_REGION_CLOSED] = 0,
+};
+bool ebb__region_refused(ebb_rt *rt, ebb__region *r, ebb_region_state to);
+
+/* The one place that changes the state of a region. A move that the table has not is refused, traced as `illegal`
+ * and counted in ebb_stats.illegal. */
+static inline bool ebb__region_move(ebb_rt *rt, ebb__region *r, ebb_region_state to) {
+    if (EBB__UNLIKELY(!(ebb__region_legal[r->state] & EBB__NEXT(to)))) return ebb__region_refused(rt, r, to);
+    r->state = (uint8_t)to;
+    return true;
+}
+
 /* Open -> Closing. */
 static inline void ebb__region_shut(ebb_rt *rt, ebb__region *r) {
-    r->state = EBB_REGION_CLOSING;
+    if (!ebb__region_move(rt, r, EBB_REGION_CLOSING)) return;
     ebb__emit_region(rt, EBB_EV_REGION_CLOSING, r, 0, 0, 0);
 }
 /* Closing -> Draining: something lives in it. */
 static inline void ebb__region_drain(ebb_rt *rt, ebb__region *r) {
-    r->state = EBB_REGION_DRAINING;
+    if (!ebb__region_move(rt, r, EBB_REGION_DRAINING)) return;
     ebb__emit_region(rt, EBB_EV_REGION_DRAINING, r, 0, 0, 0);
 }
 /* The pump will move it on: for what verbs may not do themselves. */
@@ -44,11 +64,8 @@ void ebb__sweep_later(ebb_rt *rt, ebb__region *r);
 /* Does that, for one region: may run hooks. False if there was none. */
 bool ebb__sweep_one(ebb_rt *rt);
 
-/* As ebb_region_open_at, but the region is nobody's: `cx` only asks for it. */
-ebb_region ebb__region_open_apart(ebb_cx *cx, const ebb_region_opts *opts, const char *site);
-
-/* A cleanup scope for a steward: nobody's own. Its errors as ebb_region_open; not journaled. */
-ebb_region ebb__annex_open(ebb_cx *cx, ebb_region parent, const char *site);
+/* A cleanup scope for a supervisor: nobody's own. Its errors as ebb_region_open; not journaled. */
+ebb_region ebb__drain_region_open(ebb_cx *cx, ebb_region parent, const char *site);
 
 /* The region after `r` in the tree below `top`, parents before children; `into`: its children too. NULL: that
  * was the last. */
@@ -65,8 +82,8 @@ static inline ebb__region *ebb__region_after(const ebb_rt *rt, ebb__region *r, c
     return NULL;
 }
 
-/* Calls the layer of the futures for those of a region. */
-void ebb__region_futures(ebb_rt *rt, const ebb__region *r, void (*fn)(ebb_rt *rt, struct ebb__scope *scope));
+/* Calls a function of the layer that has a callback runner in this region. */
+void ebb__callbacks_call(ebb_rt *rt, const ebb__region *r, void (*fn)(ebb_rt *rt, ebb__callbacks *c));
 
 /* A task of it failed (not: was cancelled), or could not be spawned (task 0). */
 void ebb__region_failed(ebb_rt *rt, ebb__region *r, ebb_status status, uint64_t task);

@@ -22,11 +22,12 @@ static void reroute(ebb_rt *rt, ebb__task *t, uint64_t deadline) {
 
 void ebb__task_request(ebb_rt *rt, ebb__task *t, uint8_t kind, uint8_t severity, uint32_t polls,
                        uint64_t deadline) {
+    assert(t->index != 0 && severity >= EBB_POLITE && severity <= EBB_FORCED);
     if (t->phase <= EBB_RUNNING) {
         ebb__phase_move(rt, t, EBB_CANCEL_REQUESTED);
-        t->told = ebb__told(kind, severity, 1);
+        t->request = ebb__request_pack(kind, severity, 1);
         bool bounded = ebb__region_at(rt, t->region)->flags & R_BOUNDED && t->polls_left < polls;
-        if (!(t->flags & F_RETURNED) && !bounded && !ebb__is_servant(rt, t)) t->polls_left = polls;
+        if (!(t->flags & F_RETURNED) && !bounded && !ebb__task_is_runner(rt, t)) t->polls_left = polls;
         t->cx.signal |= EBB_SIGNAL_STOP;
         if (EBB__LIKELY(t->mask == 0)) {
             t->cx.signal |= EBB_SIGNAL_CANCEL;
@@ -38,12 +39,13 @@ void ebb__task_request(ebb_rt *rt, ebb__task *t, uint8_t kind, uint8_t severity,
         return;
     }
     if (t->phase == EBB_COMPLETED) return;
-    if (severity > ebb__told_severity(t->told) || EBB__MUTANT(rt, EBB_ORACLE_SEVERITY)) {
-        uint8_t epoch = ebb__told_epoch(t->told);
-        t->told = ebb__told(kind, severity, (uint8_t)(epoch + (severity > ebb__told_severity(t->told))));
+    if (severity > ebb__request_severity(t->request) || EBB__MUTANT(rt, EBB_ORACLE_SEVERITY)) {
+        uint8_t epoch = ebb__request_epoch(t->request);
+        t->request = ebb__request_pack(kind, severity,
+                                       (uint8_t)(epoch + (severity > ebb__request_severity(t->request))));
     }
     if (EBB__MUTANT(rt, EBB_ORACLE_PHASE) && t->phase == EBB_CANCELLING) t->phase = EBB_CANCEL_REQUESTED;
-    if (!(t->flags & F_RETURNED) && !ebb__is_servant(rt, t) &&
+    if (!(t->flags & F_RETURNED) && !ebb__task_is_runner(rt, t) &&
         (polls < t->polls_left || EBB__MUTANT(rt, EBB_ORACLE_BUDGET))) {
         t->polls_left = polls;
     }
@@ -59,7 +61,7 @@ void ebb__task_overdue(ebb_rt *rt, ebb__task *t) {
     }
     if (t->flags & F_FORCED) return;
     t->flags |= F_FORCED;
-    t->force_left = EBB__FORCE_POLLS;
+    ebb__cold_at(rt, t->index)->force_left = EBB__FORCE_POLLS;
     ebb__signal_update(rt, t);
     ebb__emit_task(rt, EBB_EV_TASK_FORCED, t, EBB__FORCE_POLLS, 0);
     reroute(rt, t, ebb__cleanup_deadline(rt, t));
@@ -70,7 +72,7 @@ static void own_reason(ebb_rt *rt, ebb__cold *c, const ebb_reason *reason) {
     if (c->reason == 0) {
         rt->reasons_low = true; /* the pump looks how many are left */
         if (!ebb__slab_ready(&rt->reasons)) return;
-        c->reason = ebb__slab_take(&rt->reasons);
+        c->reason = EBB__24(ebb__slab_take(&rt->reasons));
         ((ebb__own_reason *)ebb__slab_at(&rt->reasons, c->reason))->reason = *reason;
         return;
     }
@@ -87,7 +89,7 @@ void ebb__task_cancel_own(ebb_rt *rt, ebb__task *t, uint8_t kind, uint64_t origi
                          .sequence = ++rt->sequence};
     ebb__message_copy(reason.message, message);
     ebb__clock_read_inside(rt);
-    ebb_budget b = ebb__cleanup_budget(rt, reason.severity, t->priority);
+    ebb_budget b = ebb__cleanup_budget(rt, reason.severity, c->priority);
     const ebb__region *r = ebb__region_at(rt, t->region);
     if (r->flags & R_BOUNDED && r->deadline < b.deadline) b.deadline = r->deadline;
     uint64_t force_at = ebb__force_at(rt->now, b.deadline);
@@ -97,12 +99,12 @@ void ebb__task_cancel_own(ebb_rt *rt, ebb__task *t, uint8_t kind, uint64_t origi
     if (!had && t->flags & F_NODE && c->node.links.next != 0) {
         ebb__cap_by_deadline(rt, c->node.due, &b.deadline, &force_at);
     }
-    uint64_t old_end = had ? c->node.due + (uint64_t)c->kept * 1024 : EBB_FOREVER;
+    uint64_t old_end = had ? c->node.due + ebb__own_kept(c) : EBB_FOREVER;
     if (!had || force_at < c->node.due || b.deadline < old_end) {
         uint64_t end = b.deadline < old_end ? b.deadline : old_end;
         if (had && c->node.due < force_at) force_at = c->node.due;
         ebb__wheel_disarm(&rt->wheel, ref);
-        c->kept = end > force_at ? (uint32_t)((end - force_at) / 1024) : 0;
+        c->kept = end > force_at ? (uint32_t)((end - force_at) / EBB__KEPT_UNIT) : 0;
         ebb__wheel_arm(&rt->wheel, ref, force_at);
     }
     t->flags |= F_OWN_CANCEL;
@@ -113,12 +115,12 @@ void ebb__task_fired(ebb_rt *rt, ebb__task *t) {
     if (t->flags & F_OWN_CANCEL) {
         ebb__cold *c = ebb__cold_at(rt, t->index);
         if (c->kept > 0) { /* the finalizers' part comes next */
-            uint64_t end = c->node.due + (uint64_t)c->kept * 1024;
+            uint64_t end = c->node.due + ebb__own_kept(c);
             ebb__wheel_arm(&rt->wheel, ebb__wheel_ref(EBB__W_TASK, t->index), end);
             c->kept = 0;
         }
         ebb__task_overdue(rt, t);
-    } else if (t->phase == EBB_CREATED && !(t->flags & (F_DUTY | F_SCOPE))) {
+    } else if (t->phase == EBB_CREATED && !(t->flags & (F_OWES | F_SCOPE))) {
         ebb__task_end_unpolled(rt, t); /* it owes nothing */
     } else {
         ebb__task_cancel_own(rt, t, EBB_CANCEL_TIMEOUT, 0, "its deadline has passed");
@@ -164,9 +166,7 @@ static void end_own_budget(ebb_rt *rt, ebb__task *t) {
     const ebb__region *r = ebb__region_at(rt, t->region);
     bool own = (t->flags & F_OWN_CANCEL) != 0;
     if (own && c->kept == 0) return; /* it has begun before */
-    uint64_t kept = own                         ? (uint64_t)c->kept * 1024
-                    : r->deadline > r->force_at ? r->deadline - r->force_at
-                                                : 0;
+    uint64_t kept = own ? ebb__own_kept(c) : ebb__region_kept(r);
     uint64_t end = ebb__cleanup_deadline(rt, t);
     if (end > rt->now && end - rt->now > kept) end = rt->now + kept;
     ebb__wheel_disarm(&rt->wheel, ebb__wheel_ref(EBB__W_TASK, t->index));
@@ -180,7 +180,7 @@ void ebb_task_force(ebb_cx *cx, ebb_task task) {
     ebb__task *t;
     ebb__journal(rt, cx, (ebb_record){.type = J_TASK_FORCE, .task = task.id});
     if (!cancellable(rt, task, &t)) return;
-    if (t->told == 0)
+    if (t->request == 0)
         ebb__task_cancel_own(rt, t, EBB_CANCEL_BUDGET, ebb__task_id(ebb__task_of(cx)), "forced");
     else ebb__clock_read_inside(rt);
     end_own_budget(rt, t);

@@ -3,8 +3,8 @@
 
 #include "base/opts.h"
 #include "kernel/clock.h"
-#include "kernel/duty.h"
 #include "kernel/lane.h"
+#include "kernel/obligation.h"
 #include "kernel/record.h"
 #include "kernel/region.h"
 #include "kernel/runtime.h"
@@ -20,7 +20,7 @@ static void slabs_init(ebb_rt *rt, const ebb_rt_opts *o) {
     ebb__slab_init(&rt->tasks, sizeof(ebb__task), sizeof(ebb__cold), EBB__TASK_SHIFT, o->max_tasks);
     ebb__slab_init(&rt->regions, sizeof(ebb__region), sizeof(ebb__region_cold), EBB__REGION_SHIFT,
                    o->max_regions);
-    ebb__slab_init(&rt->duties, sizeof(ebb__duty), 0, EBB__DUTY_SHIFT, 0);
+    ebb__slab_init(&rt->obligations, sizeof(ebb__obligation), 0, EBB__OBLIGATION_SHIFT, 0);
     ebb__slab_init(&rt->timers, sizeof(ebb__timer), sizeof(ebb__timer_cold), EBB__TIMER_SHIFT, 0);
     ebb__slab_init(&rt->reasons, sizeof(ebb__own_reason), 0, EBB__REASON_SHIFT, 0);
 }
@@ -71,10 +71,8 @@ void ebb_rt_free(ebb_rt *rt) {
     if (rt == NULL) return;
     assert(!rt->pumping);
     ebb_allocator a = rt->allocator;
-    if (rt->fibers != NULL) rt->fibers_free(rt);
-    if (rt->heap != NULL)
-        rt->heap_free(rt->heap); /* which may run what frees values, with all else in place */
-    if (rt->workflows != NULL) rt->workflows_free(rt->workflows);
+    if (rt->layers.call.freed != NULL)
+        rt->layers.call.freed(rt); /* may run users' code, so all else is in place */
     for (uint32_t i = 1; i < rt->regions.used; i++) {
         ebb__region *r = ebb__region_at(rt, i);
         ebb__u32s_fini(&r->tasks, &a);
@@ -85,7 +83,7 @@ void ebb_rt_free(ebb_rt *rt) {
     ebb__lane_stop(rt);
     ebb__slab_fini(&rt->tasks, &a);
     ebb__slab_fini(&rt->regions, &a);
-    ebb__slab_fini(&rt->duties, &a);
+    ebb__slab_fini(&rt->obligations, &a);
     ebb__slab_fini(&rt->timers, &a);
     ebb__slab_fini(&rt->reasons, &a);
     ebb__free(&a, rt, sizeof *rt);
@@ -124,7 +122,7 @@ void ebb_rt_stats(const ebb_rt *rt, ebb_stats *out) {
     out->runnable = ebb__lane_count(rt, EBB_LANE_CANCEL) + ebb__lane_count(rt, EBB_LANE_TIMED) +
                     ebb__lane_count(rt, EBB_LANE_READY);
     out->timers = rt->timers.live;
-    out->retired = rt->tasks.retired + rt->regions.retired + rt->duties.retired + rt->timers.retired;
+    out->retired = rt->tasks.retired + rt->regions.retired + rt->obligations.retired + rt->timers.retired;
     for (int i = 0; i < 3; i++) out->worst_wait[i] = rt->worst_wait[i + 1];
 }
 

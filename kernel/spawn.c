@@ -1,4 +1,4 @@
-/* New tasks: what users spawn, and the closers, servants and stewards of regions. */
+/* New tasks: what users spawn, and the closers, callback runner and supervisors of regions. */
 #include "base/opts.h"
 #include "kernel/admit.h"
 #include "kernel/lane.h"
@@ -7,8 +7,9 @@
 #include "kernel/task.h"
 
 /* A record for a task, zeroed but for what is the same for all. The caller has reserved room. */
-EBB__INLINE ebb__task *task_new(ebb_rt *rt, uint32_t region, ebb_poll_fn poll, void *state,
+EBB__INLINE ebb__task *task_new(ebb_rt *rt, uint32_t region, ebb_poll_fn poll, void *state, uint8_t priority,
                                 const char *site) {
+    assert(rt->credit > 0);
     uint32_t i = ebb__slab_take_as(&rt->tasks, EBB__TASK_SHIFT, sizeof(ebb__task));
     ebb__task *t = ebb__task_at(rt, i);
     uint32_t generation = t->generation;
@@ -21,7 +22,7 @@ EBB__INLINE ebb__task *task_new(ebb_rt *rt, uint32_t region, ebb_poll_fn poll, v
                      .phase = EBB_CREATED,
                      .polls_left = EBB_POLLS_UNBOUNDED};
     ebb__cold *c = ebb__cold_at(rt, i);
-    *c = (ebb__cold){.site = site, .born = (uint32_t)(rt->now >> EBB__BORN_SHIFT)};
+    *c = (ebb__cold){.site = site, .priority = priority, .born = (uint32_t)(rt->now >> EBB__BORN_SHIFT)};
     rt->credit--;
     return t;
 }
@@ -48,9 +49,8 @@ __attribute__((cold, noinline)) static ebb_task refuse(ebb_rt *rt, ebb_cx *cx, e
 
 /* A new task of a region that has room for it. In no lane yet. */
 EBB__INLINE ebb__task *task_add(ebb_rt *rt, ebb__region *r, ebb_poll_fn poll, void *state, const char *site) {
-    ebb__task *t = task_new(rt, r->index, poll, state, site);
+    ebb__task *t = task_new(rt, r->index, poll, state, r->priority, site);
     t->pos = ebb__u32s_push(&r->tasks, t->index);
-    t->priority = r->priority;
     t->polls_left = r->polls;
     rt->stats.spawned++;
     return t;
@@ -82,14 +82,15 @@ static ebb_task spawn(ebb_rt *rt, ebb_cx *cx, ebb_region region, ebb_poll_fn pol
     if (opts != NULL) {
         if (opts->keep) t->flags |= F_KEEP;
         if (opts->polls != 0 && opts->polls < t->polls_left) t->polls_left = opts->polls;
-        if (opts->priority > t->priority) t->priority = opts->priority;
+        ebb__cold *c = ebb__cold_at(rt, t->index);
+        if (opts->priority > c->priority) c->priority = opts->priority;
         if (opts->deadline != 0) {
             t->flags |= F_NODE;
             ebb__wheel_arm(&rt->wheel, ebb__wheel_ref(EBB__W_TASK, t->index), opts->deadline);
         }
     }
     ebb__emit_task(rt, EBB_EV_TASK_SPAWNED, t,
-                   (t->flags & F_KEEP ? 1u : 0u) | (waiter == EBB__A_FUTURE ? 8u : 0u),
+                   (t->flags & F_KEEP ? 1u : 0u) | (waiter == EBB__APART ? 8u : 0u),
                    ebb__task_id(ebb__task_of(cx)));
     ebb__enqueue(rt, t);
     return (ebb_task){ebb__task_id(t)};
@@ -144,7 +145,7 @@ ebb_task ebb_spawn_at(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *sta
 
 ebb_task ebb__spawn_apart(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state, const char *site) {
     ebb_rt *rt = ebb__rt_of(cx);
-    ebb_task id = spawn(rt, cx, region, poll, state, NULL, EBB__A_FUTURE, site);
+    ebb_task id = spawn(rt, cx, region, poll, state, NULL, EBB__APART, site);
     ebb__journal(rt, cx, (ebb_record){.type = J_SPAWN, .region = region.id, .other = id.id, .value = 16});
     ebb__journal_text(rt, site);
     return id;
@@ -171,49 +172,51 @@ static ebb_status closer_poll(ebb_cx *cx, void *state) {
 ebb_status ebb__closer_new(ebb_rt *rt, ebb__region *r) {
     ebb_status st = room_for_task(rt);
     if (st != EBB_OK) return st;
-    ebb__task *t = task_new(rt, r->index, closer_poll, NULL, ebb__cold_of(r)->site);
+    ebb__task *t = task_new(rt, r->index, closer_poll, NULL, 0, ebb__cold_of(r)->site);
     t->flags |= F_CLOSER;
     t->phase = 0; /* nobody can name it before it starts */
-    r->closer = t->index;
+    ebb__cold_of(r)->closer = t->index;
     r->flags |= R_MORE;
     return EBB_OK;
 }
 
 /* The region is Finalizing and has no tasks, so the two inline places are free. */
 void ebb__closer_start(ebb_rt *rt, ebb__region *r) {
-    ebb__task *t = ebb__task_at(rt, r->closer);
+    ebb__task *t = ebb__task_at(rt, ebb__cold_of(r)->closer);
+    assert(r->state == EBB_REGION_FINALIZING && r->tasks.n == 0 && t->phase == 0);
     t->phase = EBB_CREATED;
     t->pos = ebb__u32s_push(&r->tasks, t->index);
     rt->stats.spawned++;
     ebb__emit_task(rt, EBB_EV_TASK_SPAWNED, t, 2, 0);
-    if (r->told != 0) {
-        ebb__task_request(rt, t, ebb__told_kind(r->told), ebb__told_severity(r->told), r->polls, r->deadline);
+    if (r->request != 0) {
+        ebb__task_request(rt, t, ebb__request_kind(r->request), ebb__request_severity(r->request), r->polls,
+                          r->cleanup_end);
     } else {
         ebb__enqueue(rt, t);
     }
 }
 
-static ebb_task servant_new(ebb_rt *rt, ebb_cx *cx, ebb_region region, ebb_poll_fn poll,
-                            struct ebb__scope *scope, const char *site) {
+static ebb_task runner_new(ebb_rt *rt, ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state,
+                           ebb__callbacks *callbacks, const char *site) {
     ebb__region *r;
     ebb_status st = ebb__find_region(rt, region, &r);
     if (st != EBB_OK) return refuse(rt, cx, region, st);
     if (r->state > EBB_REGION_DRAINING) return refuse(rt, cx, region, EBB_ERR_CLOSED);
-    if (r->servant != 0 || poll == NULL) return refuse(rt, cx, region, EBB_ERR_INVALID);
+    if (r->runner != 0 || poll == NULL) return refuse(rt, cx, region, EBB_ERR_INVALID);
     st = room_for_task(rt);
     if (st == EBB_OK && !ebb__u32s_reserve(&r->tasks, &rt->allocator)) st = EBB_ERR_NOMEM;
     if (st != EBB_OK) return refuse(rt, cx, region, st);
-    ebb__task *t = task_new(rt, r->index, poll, scope, site);
+    ebb__task *t = task_new(rt, r->index, poll, state, r->priority, site);
     t->flags |= F_CLOSER;
     t->pos = ebb__u32s_push(&r->tasks, t->index);
-    t->priority = r->priority;
-    r->servant = t->index;
+    r->runner = t->index;
     r->flags |= R_MORE;
-    r->scope = scope;
+    r->callbacks = callbacks;
     rt->stats.spawned++;
     ebb__emit_task(rt, EBB_EV_TASK_SPAWNED, t, 4, ebb__task_id(ebb__task_of(cx)));
-    if (r->told != 0) {
-        ebb__task_request(rt, t, ebb__told_kind(r->told), ebb__told_severity(r->told), r->polls, r->deadline);
+    if (r->request != 0) {
+        ebb__task_request(rt, t, ebb__request_kind(r->request), ebb__request_severity(r->request), r->polls,
+                          r->cleanup_end);
         if (r->flags & R_FORCED) ebb__task_overdue(rt, t); /* that was said once, to those who were there */
     } else {
         ebb__enqueue(rt, t);
@@ -221,10 +224,10 @@ static ebb_task servant_new(ebb_rt *rt, ebb_cx *cx, ebb_region region, ebb_poll_
     return (ebb_task){ebb__task_id(t)};
 }
 
-ebb_task ebb__servant_new(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, struct ebb__scope *scope,
-                          const char *site) {
+ebb_task ebb__runner_new(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state,
+                         ebb__callbacks *callbacks, const char *site) {
     ebb_rt *rt = ebb__rt_of(cx);
-    ebb_task id = servant_new(rt, cx, region, poll, scope, site);
+    ebb_task id = runner_new(rt, cx, region, poll, state, callbacks, site);
     ebb__journal(rt, cx, (ebb_record){.type = J_SPAWN, .region = region.id, .other = id.id, .value = 4});
     ebb__journal_text(rt, site);
     return id;
@@ -234,9 +237,9 @@ ebb_status ebb__task_room(ebb_rt *rt) {
     return room_for_task(rt);
 }
 
-ebb_task ebb__steward_spawn(ebb_rt *rt, ebb_cx *cx, ebb__region *annex, ebb_poll_fn poll, void *state,
-                            const char *site) {
-    ebb_task id = spawn(rt, cx, (ebb_region){ebb__region_id(rt, annex)}, poll, state, NULL, 0, site);
+ebb_task ebb__supervisor_spawn(ebb_rt *rt, ebb_cx *cx, ebb__region *drain, ebb_poll_fn poll, void *state,
+                               const char *site) {
+    ebb_task id = spawn(rt, cx, (ebb_region){ebb__region_id(rt, drain)}, poll, state, NULL, 0, site);
     ebb__task *t;
     if (ebb__find_task(rt, id, &t) != EBB_OK) return id;
     t->flags |= F_CLOSER | F_TIMED;

@@ -2,11 +2,11 @@
 
 #include <assert.h>
 
-#include "kernel/duty.h"
 #include "kernel/lane.h"
+#include "kernel/obligation.h"
 #include "kernel/record.h"
 #include "kernel/region.h"
-#include "kernel/steward.h"
+#include "kernel/supervisor.h"
 #include "kernel/wait.h"
 #include "kernel/watchdog.h"
 
@@ -24,7 +24,7 @@ void ebb__signal_update(ebb_rt *rt, ebb__task *t) {
     uint32_t over = t->flags & F_IN_FINALIZER ? F_FIN_FORCED : F_FORCED | F_FIN_FORCED;
     bool masked = t->mask > 0 && !(t->flags & over);
     if (EBB__MUTANT(rt, EBB_ORACLE_ACK_UNMASKED)) masked = false;
-    if (t->told != 0 && !masked) {
+    if (t->request != 0 && !masked) {
         t->cx.signal |= EBB_SIGNAL_CANCEL;
     } else {
         t->cx.signal &= ~EBB_SIGNAL_CANCEL;
@@ -35,6 +35,7 @@ void ebb__signal_update(ebb_rt *rt, ebb__task *t) {
 /* Lets go of what cold.* holds: timers, reason. */
 static void cold_clear(ebb_rt *rt, ebb__task *t) {
     ebb__cold *c = ebb__cold_at(rt, t->index);
+    assert(c->wait == NULL && c->scopes == 0 && c->owed == 0); /* it owes nobody anything */
     if (t->flags & (F_NODE | F_OWN_CANCEL)) {
         ebb__wheel_disarm(&rt->wheel, ebb__wheel_ref(EBB__W_TASK, t->index));
     }
@@ -43,6 +44,7 @@ static void cold_clear(ebb_rt *rt, ebb__task *t) {
 }
 
 EBB__INLINE void give_back(ebb_rt *rt, ebb__task *t) {
+    assert(t->phase == EBB_COMPLETED && !(t->flags & F_POLLING));
     t->phase = 0;
     uint32_t retired = rt->tasks.retired;
     ebb__slab_give_record(&rt->tasks, t->index, t);
@@ -54,9 +56,10 @@ void ebb__task_release(ebb_rt *rt, ebb__task *t) {
 }
 
 /* Its futures have ended: others who wait for them are woken. The region keeps them until it closes. */
-static void servant_over(ebb_rt *rt, ebb__region *r) {
-    r->servant = 0;
-    ebb__region_futures(rt, r, rt->scope_over);
+static void runner_over(ebb_rt *rt, ebb__region *r) {
+    assert(r->callbacks != NULL);
+    r->runner = 0;
+    ebb__callbacks_call(rt, r, r->callbacks->ended);
 }
 
 /* It has ended with this status, and its region hears of it. */
@@ -71,13 +74,14 @@ static void tell_region(ebb_rt *rt, ebb__region *r, ebb_status status, uint64_t 
 
 /* What a plain end has nothing of, all in F_LONG. */
 static void end_cold(ebb_rt *rt, ebb__region *r, ebb__task *t, ebb_status status) {
+    assert(!(t->flags & F_TIMED) || rt->timed.members > 0);
     if (t->flags & F_TIMED) rt->timed.members--;
     if (!(t->flags & F_COLD)) return;
-    if (rt->task_over != NULL) rt->task_over(t, status);
+    if (rt->layers.call.task_ended != NULL) rt->layers.call.task_ended(&t->cx, status);
     cold_clear(rt, t);
-    if (r->closer == t->index) r->closer = 0;
-    if (r->servant == t->index) servant_over(rt, r);
-    if (r->flags & R_STEWARD && ebb__cold_of(r)->steward == t->index) ebb__steward_over(rt, r);
+    if (ebb__cold_of(r)->closer == t->index) ebb__cold_of(r)->closer = 0;
+    if (r->runner == t->index) runner_over(rt, r);
+    if (r->flags & R_SUPERVISED && ebb__cold_of(r)->supervisor == t->index) ebb__supervisor_over(rt, r);
     ebb__task *waits = ebb__joiner(rt, t);
     if (waits != NULL) ebb__wake(rt, waits);
 }
@@ -90,6 +94,7 @@ EBB__INLINE void task_end(ebb_rt *rt, ebb__task *t, ebb_status status, bool plai
     ebb__region *r = ebb__region_at(rt, t->region);
     uint32_t generation = t->generation;
     bool finalized = t->phase == EBB_FINALIZING && status != EBB_FAULTED;
+    assert(t->index != 0 && t->queue == EBB_LANE_NONE && status != EBB_PENDING);
     if (finalized) status = EBB_CANCELLED;
     ebb__phase_move(rt, t, EBB_COMPLETED);
     if (!plain) {
@@ -99,13 +104,13 @@ EBB__INLINE void task_end(ebb_rt *rt, ebb__task *t, ebb_status status, bool plai
     uint32_t moved = ebb__u32s_remove(&r->tasks, t->pos);
     if (moved != 0) ebb__task_at(rt, moved)->pos = t->pos;
     if (!plain && t->flags & F_LONG) end_cold(rt, r, t, status);
-    bool apart = t->waiter == EBB__A_FUTURE;
+    bool apart = t->waiter == EBB__APART;
     if (!plain && t->flags & (F_KEEP | F_ABANDONED)) {
-        t->polls_left = (uint32_t)status;
-        t->pos = 0;
+        t->status = status;
+        t->kept_prev = 0;
         ebb__region_cold *c = ebb__cold_of(r);
-        t->qpos = c->kept;
-        if (c->kept != 0) ebb__task_at(rt, c->kept)->pos = t->index;
+        t->kept_next = c->kept;
+        if (c->kept != 0) ebb__task_at(rt, c->kept)->kept_prev = t->index;
         c->kept = t->index;
         r->flags |= R_MORE;
     } else {
@@ -125,33 +130,34 @@ void ebb__task_end_unpolled(ebb_rt *rt, ebb__task *t) {
 
 void ebb__task_rewoken(ebb_rt *rt, ebb__task *t) {
     if (!(t->flags & F_REWAKE)) return;
-    t->flags = (uint16_t)(t->flags & ~F_REWAKE);
+    t->flags &= ~(uint32_t)F_REWAKE;
     if (t->queue == EBB_LANE_NONE) ebb__enqueue(rt, t);
 }
 
 static ebb_status call(ebb_rt *rt, ebb__task *t);
 static ebb_status watched_call(ebb_rt *rt, ebb__task *t);
 
-/* A servant has to end only when all that it serves has ended, forced or not; a steward when it sees fit. */
-static bool servant_waits(const ebb_rt *rt, const ebb__task *t) {
+/* A callback runner has to end only when all that it serves has ended, forced or not; a supervisor when it sees fit. */
+static bool runner_waits(const ebb_rt *rt, const ebb__task *t) {
     if (!(t->flags & F_CLOSER)) return false;
-    if (ebb__is_steward(rt, t)) return true;
-    return ebb__is_servant(rt, t) && !ebb__servant_is_last(ebb__region_at(rt, t->region));
+    if (ebb__is_supervisor(rt, t)) return true;
+    return ebb__task_is_runner(rt, t) && !ebb__runner_is_last(ebb__region_at(rt, t->region));
 }
 
 /* A callback runner has returned, but what callbacks have deferred may make futures: it is called for these.
  * Once its budget is over, and it has nothing else to do (`idle`), it is called as often as a finalizer. True
  * if some are not done. */
 static bool serves_on(ebb_rt *rt, ebb__task *t, bool idle) {
-    if (!ebb__is_servant(rt, t) || t->flags & F_ABANDONED) return false;
-    bool forced = idle && t->flags & F_FIN_FORCED && !servant_waits(rt, t);
-    if (forced && t->force_left > 0) t->force_left--;
+    if (!ebb__task_is_runner(rt, t) || t->flags & F_ABANDONED) return false;
+    bool forced = idle && t->flags & F_FIN_FORCED && !runner_waits(rt, t);
+    ebb__cold *c = ebb__cold_at(rt, t->index);
+    if (forced && c->force_left > 0) c->force_left--;
     t->flags |= F_POLLING;
     rt->current = t;
     ebb_status st = rt->watched ? watched_call(rt, t) : call(rt, t);
     rt->current = NULL;
-    t->flags = (uint16_t)(t->flags & ~F_POLLING);
-    if (st == EBB_PENDING && forced && !rt->patient) t->flags |= F_REWAKE;
+    t->flags &= ~(uint32_t)F_POLLING;
+    if (st == EBB_PENDING && forced && !rt->short_pumps) t->flags |= F_REWAKE;
     return st == EBB_PENDING;
 }
 
@@ -159,7 +165,7 @@ static bool serves_on(ebb_rt *rt, ebb__task *t, bool idle) {
  * obligations, in this order. Called again (not `first`) whenever something of that has moved. */
 __attribute__((noinline)) static void settle(ebb_rt *rt, ebb__task *t, bool first) {
     ebb__cold *c = ebb__cold_at(rt, t->index);
-    if (t->told != 0 && !(t->flags & F_FIN_FORCED) && rt->now >= ebb__cleanup_deadline(rt, t)) {
+    if (t->request != 0 && !(t->flags & F_FIN_FORCED) && rt->now >= ebb__cleanup_deadline(rt, t)) {
         t->flags |= F_FIN_FORCED;
         ebb__signal_update(rt, t);
         ebb__scopes_again(rt, t);
@@ -173,21 +179,21 @@ __attribute__((noinline)) static void settle(ebb_rt *rt, ebb__task *t, bool firs
             ebb__task_rewoken(rt, t);
             return;
         }
-        ebb__duty *d = ebb__next_finalizer(rt, t);
+        ebb__obligation *d = ebb__next_finalizer(rt, t);
         bool busy = !first && serves_on(rt, t, d == NULL);
         if (d != NULL) {
             if (!ebb__run_finalizer(rt, t, d)) return;
         } else if (busy) {
             ebb__task_rewoken(rt, t);
             return;
-        } else if (t->flags & F_DUTY && !EBB__MUTANT(rt, EBB_ORACLE_OBLIGATION_LEAK)) {
+        } else if (t->flags & F_OWES && !EBB__MUTANT(rt, EBB_ORACLE_OBLIGATION_LEAK)) {
             ebb__leak_all(rt, t); /* its hooks may make futures too */
         } else {
             break;
         }
     }
     ebb__dequeue(rt, t); /* a hook, or a region that closed, may have woken it meanwhile */
-    task_end(rt, t, (ebb_status)(int32_t)t->polls_left, false);
+    task_end(rt, t, (ebb_status)t->status, false);
 }
 
 /* The body is over, with this status. */
@@ -203,7 +209,7 @@ static void body_over(ebb_rt *rt, ebb__task *t, ebb_status status) {
         return;
     }
     t->flags |= F_RETURNED;
-    t->polls_left = (uint32_t)status;
+    t->status = status;
     settle(rt, t, true);
 }
 
@@ -213,10 +219,10 @@ __attribute__((cold, noinline)) static void abandon(ebb_rt *rt, ebb__task *t) {
     t->flags |= F_ABANDONED;
     ebb__cold_of(r)->abandoned++;
     rt->stats.abandoned++;
-    ebb__blame(rt, (ebb__guilty){.what = EBB__G_TASK,
-                                 .region = r->index,
-                                 .id = ebb__task_id(t),
-                                 .site = ebb__cold_at(rt, t->index)->site});
+    ebb__leak_report(rt, (ebb__leak){.what = EBB__LEAK_TASK,
+                                     .region = r,
+                                     .id = ebb__task_id(t),
+                                     .site = ebb__cold_at(rt, t->index)->site});
     ebb__emit_task(rt, EBB_EV_ABANDONED, t, 0, 0);
     ebb__emit_text(rt, ebb__cold_at(rt, t->index)->site);
     body_over(rt, t, EBB_CANCELLED);
@@ -226,15 +232,16 @@ __attribute__((cold, noinline)) static void abandon(ebb_rt *rt, ebb__task *t) {
 
 /* Counts a poll against the budget that it has. */
 static void charge(ebb_rt *rt, ebb__task *t) {
-    if (servant_waits(rt, t)) return;
+    if (runner_waits(rt, t)) return;
     if (t->flags & F_FORCED) {
-        t->force_left--;
-    } else if (t->polls_left != EBB_POLLS_UNBOUNDED && (t->phase == EBB_CANCELLING || t->told == 0)) {
+        ebb__cold *c = ebb__cold_at(rt, t->index);
+        if (c->force_left > 0) c->force_left--; /* a runner that had to wait may have used them up before */
+    } else if (t->polls_left != EBB_POLLS_UNBOUNDED && (t->phase == EBB_CANCELLING || t->request == 0)) {
         if (t->polls_left > 0) {
             t->polls_left--;
-        } else if (t->told != 0) {
+        } else if (t->request != 0) {
             ebb__task_overdue(rt, t);
-            t->force_left--;
+            ebb__cold_at(rt, t->index)->force_left--;
         } else {
             ebb__task_cancel_own(rt, t, EBB_CANCEL_BUDGET, 0, "its polls are used up");
         }
@@ -262,11 +269,11 @@ static ebb_status watched_call(ebb_rt *rt, ebb__task *t) {
 
 /* The body has been polled and is not over. */
 static void parked(ebb_rt *rt, ebb__task *t) {
-    if (EBB__UNLIKELY(t->flags & F_FORCED) && !servant_waits(rt, t)) {
-        if (t->force_left == 0) {
+    if (EBB__UNLIKELY(t->flags & F_FORCED) && !runner_waits(rt, t)) {
+        if (ebb__cold_at(rt, t->index)->force_left == 0) {
             abandon(rt, t);
         } else {
-            if (!rt->patient) t->flags |= F_REWAKE;
+            if (!rt->short_pumps) t->flags |= F_REWAKE;
             ebb__task_rewoken(rt, t);
         }
     } else if (t->flags & F_REWAKE) {

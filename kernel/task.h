@@ -67,12 +67,14 @@ static inline bool ebb__phase_move(ebb_rt *rt, ebb__task *t, ebb_phase to) {
 
 /* Around every call of its body. */
 static inline void ebb__polling(ebb_rt *rt, ebb__task *t) {
-    t->flags = (uint16_t)((t->flags | F_POLLING) & ~F_JOINING);
+    assert(rt->current == NULL && t->queue == EBB_LANE_NONE);
+    t->flags = (t->flags | F_POLLING) & ~(uint32_t)F_JOINING;
     rt->current = t;
 }
 static inline void ebb__polled(ebb_rt *rt, ebb__task *t) {
+    assert(rt->current == t);
     rt->current = NULL;
-    t->flags = (uint16_t)(t->flags & ~F_POLLING);
+    t->flags &= ~(uint32_t)F_POLLING;
 }
 
 /* One poll, taken from `lane`, whose head had waited for `waited` polls of others. */
@@ -92,46 +94,29 @@ EBB__INLINE void ebb__task_poll(ebb_rt *rt, ebb__task *t, ebb_lane lane, uint32_
     if (st != EBB_PENDING || t->flags & (F_FORCED | F_REWAKE)) ebb__task_polled(rt, t, st);
 }
 
-/* A spawn that fails because a layer above has not what the task needs, with EBB_ERR_NOMEM or EBB_ERR_LIMIT:
- * refused, traced and remembered by its region as if the kernel had none. */
-ebb_task ebb__spawn_refused(ebb_cx *cx, ebb_region region, ebb_status why, const char *site);
-
 /* A task record for the finalizers of a region, not yet among its tasks. EBB_ERR_NOMEM, EBB_ERR_LIMIT. */
 ebb_status ebb__closer_new(ebb_rt *rt, ebb__region *r);
 void ebb__closer_start(ebb_rt *rt, ebb__region *r);
 
-/* A task whose outcome is not its region's, unless it faults: it has a future. */
-enum { EBB__A_FUTURE = 1u << 24 }; /* as `waiter`: no task has the index 0 */
-ebb_task ebb__spawn_apart(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state, const char *site);
+/* As `waiter`: its outcome is not its region's. No task has the index 0. */
+enum { EBB__APART = 1u << 24 };
 
-/* A region's servant: a task for what its other tasks share. It may come as long as tasks live there, is
- * polled at least once, has no bound on its polls, and is woken when it is the last that lives in a region
- * that is to close: then it has to end. rt->scope_over is called when it has, rt->scope_closed when the region
- * closes. An id that carries an error: as a spawn. */
-ebb_task ebb__servant_new(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, struct ebb__scope *scope,
-                          const char *site);
-
-static inline bool ebb__is_servant(const ebb_rt *rt, const ebb__task *t) {
-    return t->flags & F_CLOSER && ebb__region_at(rt, t->region)->servant == t->index;
+static inline bool ebb__task_is_runner(const ebb_rt *rt, const ebb__task *t) {
+    return t->flags & F_CLOSER && ebb__region_at(rt, t->region)->runner == t->index;
 }
 
-/* Nothing else lives in its region but the steward's place and operators who are not released, and that is to
+/* Nothing else lives in its region but the supervisor's place and operators who are not released, and that is to
  * close. */
-static inline bool ebb__servant_is_last(const ebb__region *r) {
-    uint32_t others = (r->flags & R_STEWARD ? 1u : 0u) + (r->flags & R_APART ? 1u : 0u);
-    return r->servant != 0 && r->tasks.n + r->children.n == others + 1 &&
+static inline bool ebb__runner_is_last(const ebb__region *r) {
+    uint32_t others = (r->flags & R_SUPERVISED ? 1u : 0u) + (r->flags & R_APART ? 1u : 0u);
+    return r->runner != 0 && r->tasks.n + r->children.n == others + 1 &&
            (r->state != EBB_REGION_OPEN || r->flags & (R_JOINING | R_ENDS));
 }
 
-/* For kernel/steward.c: makes room for a task; a task that is one, in its annex. */
+/* For kernel/supervisor.c: makes room for a task; a task that is one, in its drain. */
 ebb_status ebb__task_room(ebb_rt *rt);
-ebb_task ebb__steward_spawn(ebb_rt *rt, ebb_cx *cx, ebb__region *annex, ebb_poll_fn poll, void *state,
-                            const char *site);
-
-/* Its end is told to rt->task_over, however it ends. */
-static inline void ebb__task_watch(ebb__task *t) {
-    t->flags |= F_WAIT; /* the end looks for waits, and so takes the long way */
-}
+ebb_task ebb__supervisor_spawn(ebb_rt *rt, ebb_cx *cx, ebb__region *drain, ebb_poll_fn poll, void *state,
+                               const char *site);
 
 /* Gives back a kept or abandoned task that has ended. */
 void ebb__task_release(ebb_rt *rt, ebb__task *t);

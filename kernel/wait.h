@@ -14,6 +14,7 @@ static inline bool ebb__can_wait(const ebb__task *t) {
 /* F_WAIT stays set: it only says that the end of the task looks. */
 static inline void ebb__wait_link(ebb__task *t, ebb_wait *w, const ebb_wait_kind *kind, void *on) {
     ebb__cold *c = ebb__cold_at(t->rt, t->index);
+    assert(t->index != 0 && w->cx == NULL);
     w->cx = &t->cx;
     w->kind = kind;
     w->on = on;
@@ -28,7 +29,7 @@ static inline void ebb__wait_link(ebb__task *t, ebb_wait *w, const ebb_wait_kind
 /* EBB_PENDING, or why it can't wait. */
 static inline ebb_status ebb__wait_begin(ebb_cx *cx, ebb_wait *w, const ebb_wait_kind *kind, void *on) {
     ebb__task *t = ebb__task_of(cx);
-    if (EBB__UNLIKELY(t->index == 0 || ebb__is_servant(t->rt, t))) return EBB_ERR_NOT_TASK;
+    if (EBB__UNLIKELY(t->index == 0 || ebb__task_is_runner(t->rt, t))) return EBB_ERR_NOT_TASK;
     if (EBB__UNLIKELY(ebb__is_over(t))) return EBB_ERR_CLOSED;
     if (EBB__UNLIKELY(w->cx != NULL)) return EBB_ERR_BUSY;
     ebb__wait_link(t, w, kind, on);
@@ -40,6 +41,7 @@ static inline ebb_status ebb__wait_begin(ebb_cx *cx, ebb_wait *w, const ebb_wait
 }
 
 static inline void ebb__wait_unlink(ebb_wait *w) {
+    assert(w->cx != NULL && *w->owner == w);
     *w->owner = w->sibling;
     if (w->sibling != NULL) w->sibling->owner = w->owner;
     w->cx = NULL;
@@ -50,27 +52,6 @@ static inline void ebb__wait_end(ebb_wait *w) {
     ebb__journal(rt, w->cx, (ebb_record){.type = J_WAIT_END, .value = w->number});
     ebb__wait_unlink(w);
 }
-
-/* True if the caller was suspended in place and its task is polled again: it has to look anew. */
-static inline bool ebb__park(ebb_cx *cx) {
-    ebb_rt *rt = ebb__rt_of(cx);
-    return EBB__UNLIKELY(rt->park != NULL) && rt->park(cx);
-}
-
-/* For an await that says EBB_CANCELLED. */
-static inline void ebb__refused(ebb_cx *cx) {
-    ebb_rt *rt = ebb__rt_of(cx);
-    if (rt->refused != NULL) rt->refused(cx);
-}
-
-/* An await: `operation` again and again while it is pending and the caller can wait in place. */
-#define EBB__AWAIT(cx, st, operation)                                                                        \
-    do {                                                                                                     \
-        do {                                                                                                 \
-            (st) = (operation);                                                                              \
-        } while ((st) == EBB_PENDING && ebb__park(cx));                                                      \
-        if (EBB__UNLIKELY((st) == EBB_CANCELLED)) ebb__refused(cx);                                          \
-    } while (0)
 
 /* Takes a wait out of whatever it is queued in, by its own hook. */
 void ebb__wait_drop(ebb_rt *rt, ebb_wait *w);

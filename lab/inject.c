@@ -17,7 +17,6 @@
 #include <ebb/lab.h>
 
 #include "base/alloc.h"
-#include "kernel/rt.h"
 #include "workflow/workflow.h"
 
 #define HORIZON (10 * EBB_SECOND) /* twice the longest budget of the types that come with Ebb */
@@ -205,13 +204,13 @@ static void act(rig *g, deed d, ebb_cancel_kind requested_as) {
 
 static void act_at_point(rig *g) {
     const plan *p = &g->plan;
-    if (p->later != 0 && g->acted && !g->disturbed && g->rt->stats.polls >= p->later) {
+    if (p->later != 0 && g->acted && !g->disturbed && ebb__rt_polls(g->rt) >= p->later) {
         g->disturbed = true;
         act(g, p->deed, EBB_CANCEL_SHUTDOWN);
     }
-    if (g->acted || p->deed == NOTHING || g->rt->stats.polls < p->point) return;
+    if (g->acted || p->deed == NOTHING || ebb__rt_polls(g->rt) < p->point) return;
     g->acted = true;
-    g->acted_at = g->rt->now;
+    g->acted_at = ebb__now(g->rt);
     act(g, p->state == EBB_WF_IDLE && p->later == 0 ? p->deed : REQUEST, EBB_CANCEL_USER);
 }
 
@@ -252,14 +251,14 @@ static ebb_status begin(rig *g) {
 
 /* One poll, or a move of the clock to when something is due. EBB_PENDING: nothing ever will be. */
 static ebb_status turn(rig *g) {
-    uint64_t polls = g->rt->stats.polls;
+    uint64_t polls = ebb__rt_polls(g->rt);
     ebb_status st = ebb_pump(g->rt, 1);
     ebb_trace_take(g->rt, false, keep_trace, g);
-    if (g->rt->stats.polls > polls) act_at_point(g);
+    if (ebb__rt_polls(g->rt) > polls) act_at_point(g);
     (void)ebb_workflow_info(ebb_host(g->rt), g->target, &g->report);
-    if (g->rt->stats.polls > g->max_polls || ++g->turns > 4 * g->max_polls)
+    if (ebb__rt_polls(g->rt) > g->max_polls || ++g->turns > 4 * g->max_polls)
         return fail(g, "livelock: expected that it ends, found that it still runs after %" PRIu64 " polls",
-                    g->rt->stats.polls);
+                    ebb__rt_polls(g->rt));
     if (st == EBB_PENDING) return EBB_OK;
     uint64_t due = ebb_next_due(g->rt);
     if (due != EBB_FOREVER) ebb_advance(g->rt, due);
@@ -269,14 +268,14 @@ static ebb_status turn(rig *g) {
 /* The target has ended, or an operator has to say how it goes on, or nobody will ever stop the program. */
 static bool is_over(const rig *g) {
     const ebb__wf *wf = target_of(g);
-    return wf == NULL || wf->ended || wf->overdue || (g->plan.deed == NOTHING && g->rt->now >= HORIZON);
+    return wf == NULL || wf->ended || wf->overdue || (g->plan.deed == NOTHING && ebb__now(g->rt) >= HORIZON);
 }
 
 static ebb_status play(rig *g) {
     ebb_status st = EBB_OK;
     act_at_point(g);
     while (st == EBB_OK && !is_over(g)) st = turn(g);
-    g->polls = g->rt->stats.polls;
+    g->polls = ebb__rt_polls(g->rt);
     if (g->plan.deed == NOTHING) g->out->points = g->polls;
     return st == EBB_PENDING ? EBB_OK : st;
 }

@@ -415,7 +415,7 @@ static void check_slots(ebb_lab *lab, uint32_t i) {
     ebb_oracle o = EBB_ORACLES;
     if (rt->regions.live != 1) o = EBB_ORACLE_REGION_LEAK;
     if (rt->tasks.live != 0 && ebb__cold_of(root)->kept == 0) o = EBB_ORACLE_TASK_LEAK;
-    if (rt->duties.live != 0 && ebb__cold_of(root)->leaks == 0) o = EBB_ORACLE_OBLIGATION_LEAK;
+    if (rt->obligations.live != 0 && ebb__cold_of(root)->leaks == 0) o = EBB_ORACLE_OBLIGATION_LEAK;
     if (rt->reasons.live != 0 && ebb__cold_of(root)->kept == 0) o = EBB_ORACLE_TASK_LEAK;
     if (o == EBB_ORACLES) return;
     ebb__lab_stop(lab, EBB_ERR_ORACLE, ebb_oracle_name(o),

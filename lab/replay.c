@@ -224,8 +224,8 @@ static uint64_t clock_reading(void *ctx) {
 
 /* The callback runner of a region has ended, or the region lets go of its futures. A journal that is older than
  * this call has nothing here. */
-static void ghost_futures(ebb_rt *rt, struct ebb__scope *scope) {
-    ebb__replay *p = (ebb__replay *)(void *)scope;
+static void ghost_callbacks(ebb_rt *rt, ebb__callbacks *c) {
+    ebb__replay *p = (ebb__replay *)(void *)((char *)c - offsetof(ebb__replay, callbacks));
     (void)rt;
     if (look_ahead(p) != EBB_OK || p->op.rec.type != J_CALL || p->op.rec.value != EBB__CALL_FUTURES) return;
     (void)ebb__replay_call_of(p, (ebb__replay_call){.what = EBB__CALL_FUTURES, .region = p->op.rec.region});
@@ -317,8 +317,8 @@ static void begin(ebb__replay *p) {
         p->rt->now = start.other;
         p->rt->recorded_clock = clock_reading;
         p->rt->clock_ctx = p;
-        p->rt->scope_over = p->rt->scope_closed = ghost_futures;
-        p->rt->patient = start.kind != 0;
+        p->callbacks = (ebb__callbacks){ghost_callbacks, ghost_callbacks};
+        p->rt->short_pumps = start.kind != 0;
         p->rt->turn = start.task;
         p->rt->batch = start.region;
         ebb__set_chooser(p->rt, choose, p);

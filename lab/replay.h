@@ -9,6 +9,7 @@
 
 #include "base/arena.h"
 #include "base/map.h"
+#include "kernel/layer.h"
 #include "trace/journal.h"
 #include <ebb/lab.h>
 
@@ -31,11 +32,12 @@ typedef struct ebb__replay {
     bool refuse;  /* memory is refused to the operation at hand, as it was to the original */
     bool ran_out; /* the host has none */
 
-    ebb__arena arena; /* sites and ghosts */
-    ebb__map sites;   /* hash of a site -> the site */
-    ebb__map waits;   /* number -> ghost_wait * */
-    uint32_t begun;   /* waits so far: the number of the last */
-    uint64_t reading; /* of the clock, that the operation to come reads; 0: none */
+    ebb__arena arena;         /* sites and ghosts */
+    ebb__map sites;           /* hash of a site -> the site */
+    ebb__map waits;           /* number -> ghost_wait * */
+    uint32_t begun;           /* waits so far: the number of the last */
+    ebb__callbacks callbacks; /* of every callback runner's region */
+    uint64_t reading;         /* of the clock, that the operation to come reads; 0: none */
 } ebb__replay;
 
 /* Calls into user code, as the journal names them. */

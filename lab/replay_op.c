@@ -3,11 +3,10 @@
 #include "lab/replay.h"
 
 #include "kernel/admit.h"
-#include "kernel/duty.h"
-#include "kernel/operation.h"
+#include "kernel/obligation.h"
 #include "kernel/reason.h"
 #include "kernel/region.h"
-#include "kernel/steward.h"
+#include "kernel/supervisor.h"
 #include "kernel/task.h"
 
 /* ---- ghosts ------------------------------------------------------------------------------------ */
@@ -23,10 +22,10 @@ static ebb_status ghost_closer(ebb_cx *cx, void *state) {
 
 static ebb_status ghost_finalizer(ebb_cx *cx, void *arg) {
     ebb__replay *p = arg;
-    const ebb__duty *d = ebb__next_finalizer(p->rt, ebb__task_of(cx));
+    const ebb__obligation *d = ebb__next_finalizer(p->rt, ebb__task_of(cx));
     return ebb__replay_call_of(p, (ebb__replay_call){.what = EBB__CALL_FINALIZER,
                                                      .task = ebb_self(cx).id,
-                                                     .other = ebb__duty_id(p->rt, d)});
+                                                     .other = ebb__obligation_id(p->rt, d)});
 }
 
 static void ghost_closed(void *arg, const ebb_report *report) {
@@ -155,7 +154,7 @@ static void do_spawn(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
     if (op->rec.value & 4 && r.id == 0) r = ebb_self_region(cx); /* as older journals have it */
     ebb_task id = op->rec.value & 16  ? ebb__spawn_apart(cx, r, poll, p, site)
                   : op->rec.value & 8 ? ebb__spawn_refused(cx, r, recorded(op), site)
-                  : op->rec.value & 4 ? ebb__servant_new(cx, r, poll, (struct ebb__scope *)(void *)p, site)
+                  : op->rec.value & 4 ? ebb__runner_new(cx, r, poll, p, &p->callbacks, site)
                   : op->rec.value & 2 ? ebb_spawn_opts_at(cx, r, poll, p, &o, site)
                                       : ebb_spawn_at(cx, r, poll, p, site);
     expect_id(p, op, id.id);
@@ -220,8 +219,8 @@ static void do_abort(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
  * in the journal like every other, so it gets a ghost too. */
 static void haunt_closer(ebb__replay *p, ebb_region region) {
     ebb__region *r;
-    if (ebb__find_region(p->rt, region, &r) != EBB_OK || r->closer == 0) return;
-    ebb__task *t = ebb__task_at(p->rt, r->closer);
+    if (ebb__find_region(p->rt, region, &r) != EBB_OK || ebb__cold_of(r)->closer == 0) return;
+    ebb__task *t = ebb__task_at(p->rt, ebb__cold_of(r)->closer);
     t->poll = ghost_closer;
     t->state = p;
 }
@@ -291,24 +290,25 @@ static void do_timer_disarm(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *o
     expect_status(p, op, ebb_timer_disarm(cx, (ebb_timer){op->rec.other}));
 }
 
-/* ---- stewards ---------------------------------------------------------------------------------- */
+/* ---- supervisors ---------------------------------------------------------------------------------- */
 
-static void do_steward(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
-    ebb__steward s;
+static void do_supervisor(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
+    ebb__supervisor s;
     bool root = op->rec.value != 0;
     const char *site = ebb__replay_site(p, op->text);
     p->refuse = recorded(op) == EBB_ERR_NOMEM;
-    s = ebb__steward_new(cx, (ebb_region){op->rec.region}, ghost_poll, p, root ? ghost_closed : NULL, site);
+    s = ebb__supervisor_new(cx, (ebb_region){op->rec.region}, ghost_poll, p, root ? ghost_closed : NULL,
+                            site);
     expect_id(p, op, s.task.id);
 }
 
 static void do_alarm(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
     ebb__task *t;
-    if (ebb__find_task(p->rt, (ebb_task){op->rec.task}, &t) != EBB_OK || !ebb__is_steward(p->rt, t)) {
-        ebb__replay_fail(p, EBB_ERR_DIVERGED, op, "expected a steward, found none");
+    if (ebb__find_task(p->rt, (ebb_task){op->rec.task}, &t) != EBB_OK || !ebb__is_supervisor(p->rt, t)) {
+        ebb__replay_fail(p, EBB_ERR_DIVERGED, op, "expected a supervisor, found none");
         return;
     }
-    ebb__steward_alarm(cx, (ebb_task){op->rec.task}, op->rec.other);
+    ebb__supervisor_alarm(cx, (ebb_task){op->rec.task}, op->rec.other);
 }
 
 static void do_operators(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
@@ -405,7 +405,7 @@ static const do_fn deeds[J_END] = {
     [J_CHAIN] = do_chain,
     [J_WAIT_BEGIN] = do_wait_begin,
     [J_WAIT_END] = do_wait_end,
-    [J_STEWARD] = do_steward,
+    [J_SUPERVISOR] = do_supervisor,
     [J_ALARM] = do_alarm,
     [J_JOINING] = do_joining,
     [J_NOTE] = do_note,

@@ -3,8 +3,6 @@
 #include "loop/handle.h"
 
 #include "base/alloc.h"
-#include "kernel/duty.h"
-#include "kernel/operation.h"
 #include "loop/nest.h"
 
 /* ---- kinds -------------------------------------------------------------------------------------------- */
@@ -86,8 +84,8 @@ static void name_left(ebb_cx *cx, const ebb__nest *n) {
  * closing is left to libuv, which has all that it needs. */
 static ebb_status nest_finalize(ebb_cx *cx, void *arg) {
     ebb__nest *n = arg;
-    bool forced = ebb__is_overdue(ebb__task_of(cx));
-    bool kills = forced || ebb__region_at(n->loop->rt, ebb__task_of(cx)->region)->flags & R_FORCED;
+    bool forced = ebb__is_overdue(cx);
+    bool kills = forced || ebb__region_traits(n->loop->rt, ebb__region_of(cx)) & EBB__REGION_FORCED;
     if (n->closer.id == 0) ebb__map_remove(&n->loop->nests, n->region.id);
     n->closer = ebb_self(cx);
     ebb__handle *next;
@@ -106,10 +104,10 @@ static ebb_status nest_finalize(ebb_cx *cx, void *arg) {
     return EBB_OK;
 }
 
-bool ebb__nest_each(const ebb__duty *d,
+bool ebb__nest_each(const ebb__obligation_view *d,
                     void (*each)(void *ctx, const char *what, const char *name, const char *site),
                     void *ctx) {
-    if (d->kind != 0 || d->fn.finalize != nest_finalize) return false;
+    if (d->kind != 0 || d->finalize != nest_finalize) return false;
     const ebb__nest *n = d->arg;
     for (const ebb__handle *h = n->first; h != NULL; h = h->next) {
         each(ctx, ebb__handle_what(h), name_of(h), h->site);
@@ -136,7 +134,7 @@ static ebb__nest *nest_of(ebb_loop *l, ebb_region region, ebb_status *st) {
     ebb__nest **slot = ebb__map_find(&l->nests, region.id);
     if (slot != NULL) return *slot;
     ebb__region *r;
-    *st = ebb__find_region(l->rt, region, &r);
+    *st = ebb__region_get(l->rt, region, &r);
     if (*st == EBB_ERR_STALE) *st = EBB_ERR_CLOSED;
     return *st == EBB_OK ? nest_new(l, region, st) : NULL;
 }
@@ -199,8 +197,9 @@ void ebb__handle_close(ebb__handle *h) {
 
 ebb_status ebb__handle_move(ebb__handle *h, ebb_region region) {
     ebb__region *r;
-    ebb_status st = ebb__find_region(h->loop->rt, region, &r);
-    if (st == EBB_ERR_STALE || (st == EBB_OK && r->state != EBB_REGION_OPEN)) return EBB_ERR_CLOSED;
+    ebb_status st = ebb__region_get(h->loop->rt, region, &r);
+    if (st == EBB_ERR_STALE || (st == EBB_OK && ebb__region_look(h->loop->rt, r).state != EBB_REGION_OPEN))
+        return EBB_ERR_CLOSED;
     ebb__nest *n = st == EBB_OK ? nest_of(h->loop, region, &st) : NULL;
     if (n == NULL) return st;
     nest_unlink(h);

@@ -206,7 +206,7 @@ void ebb__listeners_look(ebb_loop *l) {
     for (; h != NULL; h = next) {
         ebb__listening *a = &h->as.listening;
         uint64_t due = a->look_at;
-        bool now = due <= l->rt->now || (freed && a->trouble != EBB_OK);
+        bool now = due <= ebb__now(l->rt) || (freed && a->trouble != EBB_OK);
         next = a->next;
         a->look_at = EBB_FOREVER;
         if (freed) a->pause_ms = 0;
@@ -235,7 +235,7 @@ static const ebb_op accept_op = {"accept", accept_cancel, accept_closing};
 
 static bool admits(const ebb_rt *rt, ebb_region region) {
     ebb__region *r;
-    return ebb__find_region(rt, region, &r) == EBB_OK && !ebb__is_closing(r);
+    return ebb__region_get(rt, region, &r) == EBB_OK && !(ebb__region_traits(rt, r) & EBB__REGION_CLOSING);
 }
 
 /* Somebody waits already. If that is in a region that is closed, it is only about to hear so. */

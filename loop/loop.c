@@ -4,7 +4,6 @@
 
 #include "base/alloc.h"
 #include "base/opts.h"
-#include "kernel/lane.h"
 #include "loop/handle.h"
 #include "loop/process.h"
 #include "loop/request.h"
@@ -23,14 +22,14 @@ void ebb__loop_wake(void *loop) {
 
 ebb_loop *ebb__loop_here(uint8_t runtime_id) {
     ebb_loop *l = here;
-    while (l != NULL && l->rt->id != runtime_id) l = l->next_here;
+    while (l != NULL && ebb__rt_id(l->rt) != runtime_id) l = l->next_here;
     return l;
 }
 
 /* ---- what goes on -------------------------------------------------------------------------------------- */
 
-/* Those that serve a region's futures are tasks of the kernel's, but nobody's work. */
-static uint32_t servants(const ebb__heap *h, uint64_t *producers) {
+/* Callback runners are tasks, but nobody's work. */
+static uint32_t runners(const ebb__heap *h, uint64_t *producers) {
     uint32_t n = 0;
     for (uint32_t i = 1; i < h->scopes_n; i++) {
         const ebb__scope *s = ebb__scope_at(h, i);
@@ -42,10 +41,10 @@ static uint32_t servants(const ebb__heap *h, uint64_t *producers) {
 }
 
 bool ebb__loop_is_busy(const ebb_loop *l) {
-    const ebb__heap *h = l->rt->heap;
-    uint64_t tasks = l->rt->stats.spawned - l->rt->stats.ended - l->rt->standby, producers = 0;
+    const ebb__heap *h = ebb__heap_at(l->rt);
+    uint64_t tasks = ebb__rt_tasks(l->rt), producers = 0;
     if (l->pending > 0 || (tasks > 0 && tasks >= h->scopes_n)) return true;
-    uint32_t serving = servants(h, &producers);
+    uint32_t serving = runners(h, &producers);
     return producers > 0 || tasks > serving;
 }
 
@@ -91,14 +90,14 @@ static void set_idle(ebb_loop *l, bool more) {
 
 static void turn(ebb_loop *l) {
     ebb_advance(l->rt, uv_hrtime());
-    if (EBB__UNLIKELY(l->kill_at <= l->rt->now)) ebb__processes_kill(l);
-    if (EBB__UNLIKELY(l->listen_at <= l->rt->now)) ebb__listeners_look(l);
+    if (EBB__UNLIKELY(l->kill_at <= ebb__now(l->rt))) ebb__processes_kill(l);
+    if (EBB__UNLIKELY(l->listen_at <= ebb__now(l->rt))) ebb__listeners_look(l);
     ebb_turn(l->rt);
     if (l->wires_read > 0) l->wires_read_last = l->wires_read;
     l->wires_read = 0;
     bool more = ebb_pump(l->rt, l->polls) == EBB_PENDING;
     if (l->dirty != NULL) {
-        ebb__clock_read(l->rt); /* for the spans that a flush begins */
+        ebb__clock_refresh(l->rt); /* for the spans that a flush begins */
         ebb__wires_flush(l);
     }
     l->entered = false;
@@ -111,22 +110,16 @@ static void on_check(uv_check_t *uv) {
     turn(uv->data);
 }
 
-/* As ebb_next_due, but perhaps too early: the wheel is asked for what it knows without looking. */
-static uint64_t next_due(const ebb_rt *rt) {
-    bool runs = (ebb__ready_count(rt) | rt->cancel_count | rt->timed.n | rt->sweep_head) != 0;
-    return runs ? rt->now : rt->wheel.quiet_until;
-}
-
 /* One turn at most, then sockets are looked at. What is due after it, because a flush has woken a task or a
  * timer's time has come, does not wait for libuv's timer, which can't ring before the next millisecond. */
 static void on_prepare(uv_prepare_t *uv) {
     ebb_loop *l = uv->data;
-    uint64_t due = next_due(l->rt);
+    uint64_t due = ebb__rt_due(l->rt);
     if ((!l->idling && due != EBB_FOREVER && due <= uv_hrtime()) || l->entered) {
         turn(l);
-        due = next_due(l->rt);
+        due = ebb__rt_due(l->rt);
     }
-    if (due <= l->rt->now) set_idle(l, true);
+    if (due <= ebb__now(l->rt)) set_idle(l, true);
     else set_timer(l, due);
 }
 
@@ -276,7 +269,7 @@ ebb_status ebb_attach(struct uv_loop_s *uv, const ebb_loop_opts *opts, ebb_loop 
 /* Whoever asks is about to do something: there must be a turn that looks at it. */
 ebb_cx *ebb_loop_cx(ebb_loop *l) {
     if (l->thread != ebb__this_thread()) return NULL;
-    if (!l->rt->pumping) ebb_advance(l->rt, uv_hrtime());
+    if (!ebb__rt_is_pumping(l->rt)) ebb_advance(l->rt, uv_hrtime());
     l->entered = true;
     set_alive(l, true);
     return ebb_host(l->rt);
@@ -317,19 +310,13 @@ static void note_requests(const ebb_loop *l, list *all) {
     }
 }
 
-static void note_tasks(const ebb_loop *l, list *all) {
-    const ebb_rt *rt = l->rt;
-    for (uint32_t i = 1; i < rt->tasks.used; i++) {
-        const ebb__task *t = ebb__task_at(rt, i);
-        if (t->phase == 0 || t->phase == EBB_COMPLETED || t->flags & F_CLOSER) continue;
-        ebb_region region = {ebb__region_id(rt, ebb__region_at(rt, t->region))};
-        note(all, (ebb_leftover){"task", ebb__cold_at(rt, i)->site, ebb__task_id(t), region});
-    }
+static void note_task(void *all, const ebb__task_view *t) {
+    note(all, (ebb_leftover){"task", t->site, t->id, t->region});
 }
 
 /* What somebody produces, if it is not one of the loop's own operations: these were noted before. */
 static void note_futures(const ebb_loop *l, list *all) {
-    const ebb__heap *h = l->rt->heap;
+    const ebb__heap *h = ebb__heap_at(l->rt);
     for (uint32_t i = 1; i < h->scopes_n; i++) {
         const ebb__scope *s = ebb__scope_at(h, i);
         for (uint32_t k = 0; s != NULL && k < s->members_n; k++) {
@@ -363,10 +350,10 @@ ebb_status ebb_loop_close(ebb_loop *l, ebb_leftover *open, size_t room, size_t *
     if (n != NULL) *n = 0;
     if (l == NULL || l->owner != NULL) return EBB_ERR_INVALID;
     if (l->thread != ebb__this_thread()) return EBB_ERR_THREAD;
-    if (l->rt->pumping) return EBB_ERR_REENTERED;
+    if (ebb__rt_is_pumping(l->rt)) return EBB_ERR_REENTERED;
     note_handles(l, &all);
     note_requests(l, &all);
-    note_tasks(l, &all);
+    ebb__tasks_each(l->rt, NULL, note_task, &all);
     if (all.n == 0) note_futures(l, &all);
     if (n != NULL) *n = all.n;
     if (all.n > 0 || !root_closes(l)) return EBB_ERR_BUSY;

@@ -17,8 +17,7 @@
 #include "base/map.h"
 #include "base/slab.h"
 #include "future/future.h"
-#include "kernel/admit.h"
-#include "kernel/clock.h"
+#include "kernel/layer.h"
 #include <ebb/loop.h>
 
 typedef struct ebb__owner ebb__owner;
@@ -65,7 +64,7 @@ void ebb__loop_wake(void *loop);
 
 /* The loop of a context, if this is its thread. EBB_ERR_THREAD, EBB_ERR_INVALID. */
 static inline ebb_status ebb__loop_of(const ebb_cx *cx, ebb_loop **out) {
-    const ebb__heap *h = ebb__rt_of(cx)->heap;
+    const ebb__heap *h = ebb__heap_at(ebb__rt_of(cx));
     *out = NULL;
     if (EBB__UNLIKELY(h == NULL || h->wake != ebb__loop_wake)) return EBB_ERR_INVALID;
     if (EBB__UNLIKELY(h->thread != ebb__this_thread())) return EBB_ERR_THREAD;
@@ -83,8 +82,8 @@ ebb_loop *ebb__loop_here(uint8_t runtime_id);
 
 /* The time now, for a span that begins in the middle of a turn. */
 static inline uint64_t ebb__loop_now(ebb_loop *l) {
-    ebb__clock_read(l->rt);
-    return l->rt->now;
+    ebb__clock_refresh(l->rt);
+    return ebb__now(l->rt);
 }
 
 /* In the parts that a loop on its own thread needs: a loop at `l`, zeroed; and all of it but the memory of
@@ -119,7 +118,7 @@ ebb_status ebb__settle(ebb_loop *l, ebb_future *f, ebb_value v);
 void ebb__reject(ebb_loop *l, ebb_future *f, ebb_status st);
 
 /* For what is mostly over before anybody can wait for it: a future is made first, so that nothing is done if
- * there is no memory for it, and then ends at once, without a turn of its region's servant, or becomes that
+ * there is no memory for it, and then ends at once, without a turn of its region's callback runner, or becomes that
  * of an operation. The value is not an object. NULL: *failed is what to return. */
 ebb_future *ebb__begin_now(ebb_cx *cx, const char *site, ebb_future **failed);
 ebb_future *ebb__end_now(ebb_future *f, ebb_status st, ebb_value v);

@@ -2,11 +2,11 @@
 #ifndef EBB__LOOP_NEST_H
 #define EBB__LOOP_NEST_H
 
-#include "kernel/rt.h"
+#include "kernel/layer.h"
 
 /* Calls `each` for every handle that the finalizer still has to see closed; `name` is "" if it has none. False: the
  * finalizer is somebody else's. */
-bool ebb__nest_each(const ebb__duty *finalizer,
+bool ebb__nest_each(const ebb__obligation_view *finalizer,
                     void (*each)(void *ctx, const char *what, const char *name, const char *site), void *ctx);
 
 #endif

@@ -7,7 +7,6 @@
 
 #include "base/opts.h"
 #include "future/promise.h"
-#include "kernel/reason.h"
 #include "loop/stream.h"
 
 #define GRACE (2 * EBB_SECOND)
@@ -24,9 +23,11 @@ static void kill_by(ebb__handle *h, uint64_t at) {
 static uint64_t budget_of(const ebb__handle *h) {
     const ebb_rt *rt = h->loop->rt;
     ebb__region *r;
-    if (ebb__find_region(rt, h->nest->region, &r) != EBB_OK || r->told == 0) return EBB_FOREVER;
-    uint64_t end = r->force_at > rt->now ? r->force_at : r->deadline;
-    return end > rt->now ? end - (end - rt->now) / 8 : rt->now;
+    if (ebb__region_get(rt, h->nest->region, &r) != EBB_OK) return EBB_FOREVER;
+    ebb__region_view v = ebb__region_look(rt, r);
+    if (v.request == 0) return EBB_FOREVER;
+    uint64_t now = ebb__now(rt), end = v.force_at > now ? v.force_at : v.deadline;
+    return end > now ? end - (end - now) / 8 : now;
 }
 
 static void ask_to_end(ebb__handle *h) {
@@ -50,7 +51,7 @@ void ebb__processes_kill(ebb_loop *l) {
     for (uint32_t i = 1; i < l->handles.used; i++) {
         ebb__handle *h = ebb__slab_at(&l->handles, i);
         if (h->state == EBB__HANDLE_FREE || h->kind != EBB__PROCESS || h->as.child.over) continue;
-        if (h->as.child.kill_at <= l->rt->now) kill_now(h);
+        if (h->as.child.kill_at <= ebb__now(l->rt)) kill_now(h);
         else kill_by(h, h->as.child.kill_at);
     }
 }

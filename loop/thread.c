@@ -27,7 +27,9 @@ struct ebb__owner {
 static const char site[] = "ebb_loop_new";
 
 static bool is_closed(const ebb_rt *rt) {
-    return ebb__region_at(rt, rt->root)->state == EBB_REGION_CLOSED;
+    ebb__region *r;
+    return ebb__region_get(rt, ebb_root(rt), &r) == EBB_OK &&
+           ebb__region_look(rt, r).state == EBB_REGION_CLOSED;
 }
 
 static ebb_status first_open(ebb_cx *cx, ebb__owner *o) {

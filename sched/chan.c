@@ -5,6 +5,7 @@
  *  - a waiter that is not granted exists only while there is nothing for it: whoever frees a place or
  *    brings an item grants it on. So nobody overtakes, and no wake is lost. */
 #include "base/alloc.h"
+#include "kernel/wait.h"
 #include "sched/waiters.h"
 
 #include <string.h>
@@ -62,12 +63,18 @@ static inline char *step(ebb_chan *ch, uint32_t *at, uint32_t item_size) {
     return place;
 }
 
+static inline bool grant(ebb_wait **first) {
+    ebb_wait *w = ebb__waiters_grant(first);
+    if (w != NULL) ebb__wake_waiter(w);
+    return w != NULL;
+}
+
 static inline void place_freed(ebb_chan *ch) {
-    if (ebb__waiters_grant(&ch->send_first)) ch->reserved++;
+    if (grant(&ch->send_first)) ch->reserved++;
 }
 
 static inline void item_freed(ebb_chan *ch) {
-    if (!ebb__waiters_grant(&ch->recv_first)) ch->loose++;
+    if (!grant(&ch->recv_first)) ch->loose++;
 }
 
 static void send_leave(ebb_wait *w) {
@@ -163,9 +170,9 @@ ebb_status ebb_chan_reserve(ebb_cx *cx, ebb_chan *ch, ebb_wait *w, ebb_obligatio
 /* Any other obligation would upset the count of places. */
 static bool is_permit_of(const ebb_chan *ch, ebb_obligation permit) {
     uint32_t i;
-    if (ebb__lookup(ch->rt, &ch->rt->duties, permit.id, &i) != EBB_OK)
+    if (ebb__lookup(ch->rt, &ch->rt->obligations, permit.id, &i) != EBB_OK)
         return true; /* resolving it says why */
-    const ebb__duty *d = ebb__duty_at(ch->rt, i);
+    const ebb__obligation *d = ebb__obligation_at(ch->rt, i);
     return d->kind == EBB_PERMIT && d->fn.on_abort == permit_abort && d->arg == ch;
 }
 
@@ -231,7 +238,8 @@ ebb_status ebb_chan_recv(ebb_cx *cx, ebb_chan *ch, ebb_wait *w, void *item) {
         take(ch, item, sizeof(uint64_t));
         return EBB_OK;
     }
-    if (ch->loose > 0 || !ebb__can_wait(t) || t->rt->park != NULL) return recv_slow(cx, ch, w, item);
+    if (ch->loose > 0 || !ebb__can_wait(t) || t->rt->layers.call.park != NULL)
+        return recv_slow(cx, ch, w, item);
     ebb__wait_link(t, w, &receiving, ch);
     ebb__waiters_add(&ch->recv_first, &ch->recv_last, w);
     return EBB_PENDING;

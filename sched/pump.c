@@ -84,6 +84,7 @@ static uint32_t choose(ebb_rt *rt, ebb_lane lane) {
 
 static inline void poll_one(ebb_rt *rt, uint32_t work) {
     bool contended = rt->contended || (work & (work - 1)) != 0;
+    assert(work != 0);
     ebb_lane lane = next_lane(rt, work);
     uint32_t waited = EBB__UNLIKELY(contended) ? count_wait(rt, work, lane) : 0;
     ebb__task *t = EBB__UNLIKELY(rt->choose != NULL) ? ebb__lane_pick(rt, lane, choose(rt, lane))
@@ -129,7 +130,7 @@ ebb_status ebb_pump(ebb_rt *rt, uint32_t max_polls) {
     ebb__journal(rt, &rt->host.cx, (ebb_record){.type = J_PUMP, .value = max_polls});
     rt->pumping = true;
     if (EBB__UNLIKELY(rt->reasons_low)) ebb__reasons_refill(rt);
-    uint32_t sweeps = rt->patient ? SWEEP_LITTLE : SWEEP_WORK;
+    uint32_t sweeps = rt->short_pumps ? SWEEP_LITTLE : SWEEP_WORK;
     uint64_t now = rt->now; /* what gets due meanwhile is for the next pump, or this one might not end */
     bool more;
     do { /* again if what ran has armed something that is due already */

@@ -1,5 +1,6 @@
 /* Semaphore. A permit that is released while somebody waits is handed to the first waiter at once
  * (`granted`), so nobody can come in between, and a waiter that goes away hands it on. */
+#include "kernel/wait.h"
 #include "sched/waiters.h"
 
 void ebb_sem_init(ebb_sem *s, uint32_t permits) {
@@ -7,7 +8,9 @@ void ebb_sem_init(ebb_sem *s, uint32_t permits) {
 }
 
 static void hand_on(ebb_sem *s) {
-    if (!ebb__waiters_grant(&s->first)) s->free++;
+    ebb_wait *w = ebb__waiters_grant(&s->first);
+    if (w != NULL) ebb__wake_waiter(w);
+    else s->free++;
 }
 
 static void sem_cancel(ebb_wait *w) {

@@ -5,8 +5,6 @@
 
 #include <ebb/sched.h>
 
-#include "kernel/wait.h"
-
 static inline void ebb__waiters_add(ebb_wait **first, ebb_wait **last, ebb_wait *w) {
     w->next = NULL;
     if (*first == NULL) {
@@ -26,15 +24,14 @@ static inline void ebb__waiters_remove(ebb_wait **first, ebb_wait **last, ebb_wa
     else *last = w->prev;
 }
 
-/* The first of them is granted what it waits for. False if nobody waits. */
-static inline bool ebb__waiters_grant(ebb_wait **first) {
+/* The first of them is granted what it waits for. Returns it, for the caller to wake; NULL if nobody waits. */
+static inline ebb_wait *ebb__waiters_grant(ebb_wait **first) {
     ebb_wait *w = *first;
-    if (w == NULL) return false;
+    if (w == NULL) return NULL;
     *first = w->next;
     if (w->next != NULL) w->next->prev = NULL;
     w->granted = 1;
-    ebb__wake_waiter(w);
-    return true;
+    return w;
 }
 
 #endif

@@ -42,7 +42,7 @@ static const struct {
     [J_WAIT_END] = {"wait_end", EBB__OP_VALUE},
     [J_CALL] = {"call", EBB__OP_TASK | EBB__OP_REGION},
     [J_RETURN] = {"return", EBB__OP_RESULT},
-    [J_STEWARD] = {"steward", EBB__OP_REGION | EBB__OP_OTHER | EBB__OP_VALUE},
+    [J_SUPERVISOR] = {"supervisor", EBB__OP_REGION | EBB__OP_OTHER | EBB__OP_VALUE},
     [J_ALARM] = {"alarm", EBB__OP_TASK | EBB__OP_NUMBER},
     [J_JOINING] = {"joining", EBB__OP_REGION},
     [J_ADMIT] = {"admit", EBB__OP_RESULT},

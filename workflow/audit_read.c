@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "kernel/reason.h"
+#include "kernel/layer.h"
 
 /* ---- complaints ----------------------------------------------------------------------------------- */
 

@@ -260,7 +260,7 @@ static ebb_status stand_in(ebb_cx *cx, void *arg) {
     if (b->over && ebb__service_failed(b->status) && !b->service->starting) /* else the start has failed */
         ebb__service_request(b->service, cx, EBB_CANCEL_SIBLING_FAILED, ebb_loop_status_name(b->status));
     if (b->over) return b->status;
-    if (ebb__is_overdue(ebb__task_of(cx))) return EBB_CANCELLED;
+    if (ebb__is_overdue(cx)) return EBB_CANCELLED;
     ebb_status st = b->closing == NULL ? EBB_PENDING : ebb_await(cx, b->closing, NULL);
     if (st == EBB_PENDING) return st;
     b->closing = NULL;

@@ -1,8 +1,6 @@
-/* Drain handlers: tasks in the annex that wait for the drain to start, so that starting it needs no
+/* Drain handlers: tasks in the drain region that wait for the drain to start, so that starting it needs no
  * memory. */
 #include "workflow/workflow.h"
-
-#include "kernel/task.h"
 
 /* ---- running ------------------------------------------------------------------------------------------- */
 
@@ -39,7 +37,7 @@ static ebb_status run(ebb_cx *cx, void *state) {
 
 void ebb__wf_handlers_wake(ebb_cx *cx, ebb__wf *wf) {
     for (ebb_drain *d = wf->handlers; d != NULL; d = d->next) {
-        wf->rt->standby--;
+        ebb__rt_standby(wf->rt, -1);
         (void)ebb_wake(cx, d->task);
     }
 }
@@ -48,7 +46,7 @@ void ebb__wf_handlers_free(ebb__wf *wf) {
     while (wf->handlers != NULL) {
         ebb_drain *d = wf->handlers;
         wf->handlers = d->next;
-        ebb__free(&wf->rt->allocator, d, sizeof *d);
+        ebb__free(ebb__rt_allocator(wf->rt), d, sizeof *d);
     }
 }
 
@@ -63,20 +61,21 @@ static ebb_status add(ebb_cx *cx, ebb_workflow workflow, const ebb_drain *model,
     st = ebb__wf_do(cx, wf, EBB__T_ADD_HANDLER, NULL, 0);
     if (st != EBB_OK) return st;
     if (wf->completing) return EBB_ERR_CLOSED;
-    ebb_drain *d = ebb__alloc(&wf->rt->allocator, sizeof *d);
-    if (d == NULL) return ebb_id_status(ebb__spawn_refused(cx, wf->annex, EBB_ERR_NOMEM, model->site).id);
+    ebb_drain *d = ebb__alloc(ebb__rt_allocator(wf->rt), sizeof *d);
+    if (d == NULL)
+        return ebb_id_status(ebb__spawn_refused(cx, wf->drain_region, EBB_ERR_NOMEM, model->site).id);
     *d = *model;
     d->wf = wf;
-    d->task = fiber ? ebb_fiber_spawn_at(cx, wf->annex, run, d, NULL, d->site)
-                    : ebb_spawn_at(cx, wf->annex, poll, d, d->site);
+    d->task = fiber ? ebb_fiber_spawn_at(cx, wf->drain_region, run, d, NULL, d->site)
+                    : ebb_spawn_at(cx, wf->drain_region, poll, d, d->site);
     st = ebb_id_status(d->task.id);
     if (st != EBB_OK) {
-        ebb__free(&wf->rt->allocator, d, sizeof *d);
+        ebb__free(ebb__rt_allocator(wf->rt), d, sizeof *d);
         return st;
     }
     *wf->handlers_end = d;
     wf->handlers_end = &d->next;
-    wf->rt->standby++;
+    ebb__rt_standby(wf->rt, 1);
     return EBB_OK;
 }
 

@@ -5,7 +5,6 @@
 
 #include "future/promise.h"
 #include "kernel/names.h"
-#include "kernel/region.h"
 #include "loop/nest.h"
 #include "workflow/workflow.h"
 
@@ -43,50 +42,41 @@ static void say_handle(void *ctx, const char *what, const char *name, const char
     say(ctx, "  %s%s%s, opened at %s\n", what, name[0] == 0 ? "" : " ", name, site_of(site));
 }
 
+typedef struct sayer {
+    const sink *s;
+    const ebb__wf *wf;
+    bool finalizers;
+} sayer;
+
 /* Obligations, or finalizers: those that run hold a region up, the others wait for it. */
-static void say_duties(const sink *s, const ebb_rt *rt, uint32_t i, bool finalizers) {
+static void say_obligation(void *ctx, const ebb__obligation_view *o) {
+    const sayer *how = ctx;
     char id[40];
-    for (; i != 0; i = ebb__duty_at(rt, i)->next) {
-        const ebb__duty *d = ebb__duty_at(rt, i);
-        uint64_t ms = (rt->now - d->since) / EBB_MS;
-        if ((d->kind == 0) != finalizers) continue;
-        if (finalizers && ebb__nest_each(d, say_handle, (void *)(uintptr_t)s)) continue;
-        id_in(id, ebb__duty_id(rt, d));
-        if (finalizers) say(s, "  finalizer %s, added at %s, %" PRIu64 " ms ago\n", id, site_of(d->site), ms);
-        else
-            say(s, "  obligation %s, %s, reserved at %s, %" PRIu64 " ms ago\n", id,
-                ebb__obligation_kind_name(d->kind), site_of(d->site), ms);
-    }
+    uint64_t ms = (ebb__now(how->wf->rt) - o->since) / EBB_MS;
+    if ((o->kind == 0) != how->finalizers) return;
+    if (how->finalizers && ebb__nest_each(o, say_handle, (void *)(uintptr_t)how->s)) return;
+    id_in(id, o->id);
+    if (how->finalizers)
+        say(how->s, "  finalizer %s, added at %s, %" PRIu64 " ms ago\n", id, site_of(o->site), ms);
+    else
+        say(how->s, "  obligation %s, %s, reserved at %s, %" PRIu64 " ms ago\n", id,
+            ebb__obligation_kind_name(o->kind), site_of(o->site), ms);
 }
 
-/* How long it has lived, in ms; of one that was cancelled by itself nobody knows. */
-static void say_age(const sink *s, const ebb_rt *rt, const ebb__task *t) {
-    uint32_t ticks = (uint32_t)(rt->now >> EBB__BORN_SHIFT) - ebb__cold_at(rt, t->index)->born;
-    if (t->flags & F_OWN_CANCEL) return;
-    say(s, ", %" PRIu64 " ms ago", ((uint64_t)ticks << EBB__BORN_SHIFT) / EBB_MS);
+static void say_obligations_of(const sayer *how, ebb_task task, bool finalizers) {
+    sayer those = {how->s, how->wf, finalizers};
+    ebb__task_obligations(how->wf->rt, task, say_obligation, &those);
 }
 
-static const char *waiting(const ebb_rt *rt, const ebb__task *t) {
-    const ebb_wait *w = ebb__cold_at(rt, t->index)->wait;
-    if (t->queue != EBB_LANE_NONE) return "about to be polled";
-    if (t->flags & F_IN_FINALIZER) return "in a finalizer";
-    if (t->flags & F_RETURNED) return "waits for its regions";
-    if (t->flags & F_JOINING) return "joins";
-    return w != NULL ? w->kind->what : "parked";
-}
-
-static void say_task(const sink *s, const ebb_rt *rt, const ebb__task *t) {
+/* How old a task is that was cancelled by itself is not known. */
+static void say_task(const sayer *how, const ebb__task_view *t) {
     char id[40];
-    const ebb__cold *c = ebb__cold_at(rt, t->index);
-    say(s, "  task %s, spawned at %s", id_in(id, ebb__task_id(t)), site_of(c->site));
-    say_age(s, rt, t);
-    say(s, ", %s", ebb__phase_name(t->phase));
-    if (t->mask > 0) say(s, ", masked");
-    say(s, ", %s%s\n",
-        t->queue == EBB_LANE_NONE && c->wait != NULL && !(t->flags & F_RETURNED) ? "waits for " : "",
-        waiting(rt, t));
-    say_duties(s, rt, c->duties, (t->flags & F_IN_FINALIZER) != 0);
-    if (t->flags & F_IN_FINALIZER) say_duties(s, rt, c->duties, false);
+    say(how->s, "  task %s, spawned at %s", id_in(id, t->id), site_of(t->site));
+    if (t->age_ms != UINT64_MAX) say(how->s, ", %" PRIu64 " ms ago", t->age_ms);
+    say(how->s, ", %s%s, %s%s\n", ebb__phase_name(t->phase), t->masked ? ", masked" : "",
+        t->waits ? "waits for " : "", t->doing);
+    say_obligations_of(how, (ebb_task){t->id}, t->in_finalizer);
+    if (t->in_finalizer) say_obligations_of(how, (ebb_task){t->id}, false);
 }
 
 /* What somebody still produces for the region's futures: a read, a file, a function in the pool. */
@@ -99,10 +89,11 @@ static void say_operations(const sink *s, const ebb__scope *scope) {
 }
 
 /* The handler that a task is; NULL: it is none. */
-static const ebb_drain *handler_of(const ebb_rt *rt, const ebb__task *t) {
-    const ebb__wf *wf = ebb__wf_around(rt, ebb__region_at(rt, t->region));
+static const ebb_drain *handler_of(const ebb_rt *rt, const ebb__task_view *t) {
+    ebb__region *r;
+    const ebb__wf *wf = ebb__region_get(rt, t->region, &r) == EBB_OK ? ebb__wf_around(rt, r) : NULL;
     const ebb_drain *d = wf == NULL ? NULL : wf->handlers;
-    while (d != NULL && d->task.id != ebb__task_id(t)) d = d->next;
+    while (d != NULL && d->task.id != t->id) d = d->next;
     return d;
 }
 
@@ -115,32 +106,29 @@ static void say_handler(const sink *s, const ebb_drain *d, const ebb__wf *of) {
     say(s, ", added at %s, %" PRIu64 " of %" PRIu64 " done\n", site_of(d->site), d->done, d->total);
 }
 
+static void say_task_or_handler(void *ctx, const ebb__task_view *t) {
+    const sayer *how = ctx;
+    const ebb_drain *d = handler_of(how->wf->rt, t);
+    if (d != NULL) say_handler(how->s, d, how->wf);
+    else say_task(how, t);
+}
+
 static void say_region(const sink *s, const ebb__wf *wf, ebb__region *r) {
-    const ebb_rt *rt = wf->rt;
-    const uint32_t *tasks = ebb__u32s_data(&r->tasks);
-    for (uint32_t i = 0; i < r->tasks.n; i++) {
-        const ebb__task *t = ebb__task_at(rt, tasks[i]);
-        const ebb_drain *d = handler_of(rt, t);
-        if (d != NULL) say_handler(s, d, wf);
-        else if (!(t->flags & F_CLOSER)) say_task(s, rt, t);
-    }
-    say_operations(s, r->scope);
-    if (r->state == EBB_REGION_FINALIZING) say_duties(s, rt, r->duties, true);
-    say_duties(s, rt, r->duties, false);
+    sayer finalizers = {s, wf, true}, obligations = {s, wf, false};
+    ebb__tasks_each(wf->rt, r, say_task_or_handler, &obligations);
+    say_operations(s, (const ebb__scope *)(const void *)ebb__region_callbacks(r));
+    if (ebb__region_look(wf->rt, r).state == EBB_REGION_FINALIZING)
+        ebb__region_obligations(wf->rt, r, say_obligation, &finalizers);
+    ebb__region_obligations(wf->rt, r, say_obligation, &obligations);
 }
 
-/* Operators who are not released: nobody waits for them. */
-static bool is_apart(const ebb_rt *rt, const ebb__region *r) {
-    return r->flags & R_OPERATOR && ebb__region_at(rt, r->parent)->flags & R_APART;
-}
-
-/* Everything that lives below its region, the handlers in the annex and what they made too. */
+/* Everything that lives below its region, the handlers in the drain region and what they made too. */
 static void say_holders(const sink *s, const ebb__wf *wf) {
     ebb__region *top;
-    if (ebb__find_region(wf->rt, wf->region, &top) != EBB_OK) return;
+    if (ebb__region_get(wf->rt, wf->region, &top) != EBB_OK) return;
     bool holds = true;
-    for (ebb__region *r = top; r != NULL; r = ebb__region_after(wf->rt, r, top, holds)) {
-        holds = !is_apart(wf->rt, r);
+    for (ebb__region *r = top; r != NULL; r = ebb__region_next(wf->rt, r, top, holds)) {
+        holds = !(ebb__region_traits(wf->rt, r) & EBB__REGION_APART);
         if (holds) say_region(s, wf, r);
     }
     for (const ebb_drain *d = wf->handlers; d != NULL; d = d->next) {
@@ -183,14 +171,15 @@ size_t ebb_closed_text(ebb_cx *cx, ebb_region region, char *out, size_t room) {
     ebb__region *r;
     if (room == 0) return 0;
     out[0] = 0;
-    if (ebb__find_region(rt, region, &r) != EBB_OK || r->state == EBB_REGION_OPEN) return 0;
+    if (ebb__region_get(rt, region, &r) != EBB_OK) return 0;
+    ebb_region_state state = ebb__region_look(rt, r).state;
+    if (state == EBB_REGION_OPEN) return 0;
     const ebb__wf *wf = who_refuses(rt, r);
     char title[EBB__WF_TITLE];
-    int n = wf == NULL
-                ? snprintf(out, room, "the region is %s: no new work", ebb__region_state_name(r->state))
-                : snprintf(out, room, "%s is %s (%s%s%s): no new work", ebb__wf_title(wf, title),
-                           ebb_workflow_state_name(wf->state),
-                           ebb_cancel_kind_name((ebb_cancel_kind)wf->reason.kind),
-                           wf->reason.message[0] == 0 ? "" : ": ", wf->reason.message);
+    int n = wf == NULL ? snprintf(out, room, "the region is %s: no new work", ebb__region_state_name(state))
+                       : snprintf(out, room, "%s is %s (%s%s%s): no new work", ebb__wf_title(wf, title),
+                                  ebb_workflow_state_name(wf->state),
+                                  ebb_cancel_kind_name((ebb_cancel_kind)wf->reason.kind),
+                                  wf->reason.message[0] == 0 ? "" : ": ", wf->reason.message);
     return n < 0 ? 0 : (size_t)n < room ? (size_t)n : room - 1;
 }

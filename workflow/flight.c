@@ -1,24 +1,16 @@
 /* What is in flight in a workflow: the outermost units of its region and below, and the tasks outside of units;
- * but not what is in cleanup scopes, and so not what is in the annex. Lines of the log have that number.
+ * but not what is in cleanup scopes, and so not what is in the drain region. Lines of the log have that number.
  *
  * When a nest of workflows stops, each of them needs it at the same time. So whoever counts tells those inside
  * what it has found for them: the walk is done once, not once for each. */
-#include "kernel/region.h"
 #include "workflow/workflow.h"
-
-static uint64_t tasks_in(const ebb_rt *rt, ebb__region *r) {
-    const uint32_t *tasks = ebb__u32s_data(&r->tasks);
-    uint64_t n = 0;
-    for (uint32_t i = 0; i < r->tasks.n; i++) n += !(ebb__task_at(rt, tasks[i])->flags & F_CLOSER);
-    return n;
-}
 
 /* ---- the walk ------------------------------------------------------------------------------------------ */
 
 /* Only of one that is closed nobody adds to what is told here. */
 static void enter(ebb__wf *wf, const ebb__region *r, ebb__wf *around) {
-    bool told = around != NULL && r->state != EBB_REGION_OPEN;
-    wf->count = (ebb__wf_count){.around = around, .told = told, .at = wf->rt->now};
+    bool told = around != NULL && ebb__region_look(wf->rt, r).state != EBB_REGION_OPEN;
+    wf->count = (ebb__wf_count){.around = around, .told = told, .at = ebb__now(wf->rt)};
 }
 
 /* Returns the one around it, to which what was found belongs as well. */
@@ -33,19 +25,19 @@ static void count_below(ebb__wf *top, ebb__region *from) {
     ebb__wf *wf = NULL; /* the innermost that the walk is in */
     for (ebb__region *r = from, *next; r != NULL; r = next) {
         ebb__wf *own = ebb__wf_of_region(r);
-        rt->visits++;
+        uint32_t traits = ebb__region_traits(rt, r);
         if (own != NULL) {
             enter(own, r, wf);
             wf = own;
-        } else if (r->flags & (R_CLEANUP | R_UNIT) && wf->count.scope == NULL) {
+        } else if (traits & (EBB__REGION_CLEANUP | EBB__REGION_UNIT) && wf->count.scope == NULL) {
             wf->count.scope = r;
-            wf->count.n += (r->flags & R_UNIT) != 0;
+            wf->count.n += (traits & EBB__REGION_UNIT) != 0;
         }
-        if (wf->count.scope == NULL) wf->count.n += tasks_in(rt, r);
-        next = ebb__region_after(rt, r, from, true);
+        if (wf->count.scope == NULL) wf->count.n += ebb__region_tasks(rt, r);
+        next = ebb__region_next(rt, r, from, true);
+        const ebb__region *inside = next == NULL ? NULL : ebb__region_parent(rt, next);
         /* Leaves everything that `next` is not in. */
-        for (ebb__region *up = r; wf != NULL && (next == NULL || next->parent != up->index);
-             up = ebb__region_at(rt, up->parent)) {
+        for (ebb__region *up = r; wf != NULL && inside != up; up = ebb__region_parent(rt, up)) {
             if (wf->count.scope == up) wf->count.scope = NULL;
             if (ebb__wf_of_region(up) == wf) wf = leave(wf);
             if (up == from) break;
@@ -55,21 +47,22 @@ static void count_below(ebb__wf *top, ebb__region *from) {
 
 /* ---- asking --------------------------------------------------------------------------------------------- */
 
-/* The clock has a step for it now, and its steward has not made it yet. */
+/* The clock has a step for it now, and its supervisor has not made it yet. */
 bool ebb__wf_is_due(const ebb__wf *wf) {
-    uint64_t now = wf->rt->now;
+    uint64_t now = ebb__now(wf->rt);
     if (wf->state != EBB_WF_DRAINING) return false;
     return (!wf->cancelled && now >= wf->cancel_at) || (!wf->overdue && now >= wf->end);
 }
 
-/* Nothing but its annex. */
-static bool is_empty(const ebb__region *r) {
-    return r->state == EBB_REGION_CLOSED || ebb__steward_is_last(r);
+/* Nothing but its drain region. */
+static bool is_empty(const ebb_rt *rt, const ebb__region *r) {
+    ebb__region_view v = ebb__region_look(rt, r);
+    return v.state == EBB_REGION_CLOSED || v.traits & EBB__REGION_ALONE;
 }
 
 uint64_t ebb__wf_in_flight(ebb__wf *wf) {
     ebb__region *r;
-    if (ebb__find_region(wf->rt, wf->region, &r) != EBB_OK || is_empty(r)) return 0;
+    if (ebb__region_get(wf->rt, wf->region, &r) != EBB_OK || is_empty(wf->rt, r)) return 0;
     count_below(wf, r);
     return wf->count.n;
 }
@@ -77,14 +70,14 @@ uint64_t ebb__wf_in_flight(ebb__wf *wf) {
 uint64_t ebb__wf_in_flight_now(ebb__wf *wf) {
     ebb__region *r;
     ebb__wf *outermost = wf;
-    if (ebb__find_region(wf->rt, wf->region, &r) != EBB_OK || is_empty(r)) {
+    if (ebb__region_get(wf->rt, wf->region, &r) != EBB_OK || is_empty(wf->rt, r)) {
         wf->count.told = false; /* what was counted has ended since, at the same time */
         return 0;
     }
-    if (wf->count.told && wf->count.at == wf->rt->now) return wf->count.n;
+    if (wf->count.told && wf->count.at == ebb__now(wf->rt)) return wf->count.n;
     for (ebb__wf *p = ebb__wf_parent(wf); p != NULL && ebb__wf_is_due(p); p = ebb__wf_parent(p))
         outermost = p;
-    if (ebb__find_region(wf->rt, outermost->region, &r) != EBB_OK) return 0;
+    if (ebb__region_get(wf->rt, outermost->region, &r) != EBB_OK) return 0;
     count_below(outermost, r);
     return wf->count.n;
 }
@@ -92,15 +85,14 @@ uint64_t ebb__wf_in_flight_now(ebb__wf *wf) {
 /* ---- what is asked for since ------------------------------------------------------------------------------ */
 
 /* What is in a cleanup scope is not in flight, so neither is what units begin there. */
-void ebb__wf_asked(ebb_rt *rt, const ebb__region *r, bool refused) {
+void ebb__wf_admission(ebb_rt *rt, const ebb__region *r, bool refused) {
     bool cleanup = false;
-    for (;; r = ebb__region_at(rt, r->parent)) {
+    for (; r != NULL; r = ebb__region_parent(rt, r)) {
         ebb__wf *wf = ebb__wf_of_region(r);
         if (wf != NULL && wf->state != EBB_WF_IDLE) {
             if (refused) wf->refused++;
             else if (!cleanup) wf->inside++;
         }
-        cleanup |= (r->flags & R_CLEANUP) != 0;
-        if (r->flags & R_ROOT) return;
+        cleanup |= (ebb__region_traits(rt, r) & EBB__REGION_CLEANUP) != 0;
     }
 }

@@ -2,8 +2,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "kernel/reason.h"
-#include "kernel/watchdog.h"
 #include "workflow/workflow.h"
 
 /* ---- lines --------------------------------------------------------------------------------------------- */
@@ -23,11 +21,12 @@ static uint32_t chain_of(const ebb__wf *wf, ebb_reason out[EBB_CHAIN_DEPTH]) {
         out[n++] = parent->reason;
         w = parent;
     }
-    if (ebb__find_region(w->rt, w->region, &r) == EBB_OK && out[n - 1].kind == EBB_CANCEL_PARENT) {
+    if (ebb__region_get(w->rt, w->region, &r) == EBB_OK && out[n - 1].kind == EBB_CANCEL_PARENT) {
         /* It was no workflow that said it first. */
-        while (ebb__told_kind(r->told) == EBB_CANCEL_PARENT && !(r->flags & R_ROOT) && n < EBB_CHAIN_DEPTH) {
-            r = ebb__region_at(w->rt, r->parent);
-            if (r->told != 0) out[n++] = ebb__region_reason(w->rt, r);
+        while (r != NULL && n < EBB_CHAIN_DEPTH && ebb__region_reason(w->rt, r).kind == EBB_CANCEL_PARENT) {
+            r = ebb__region_parent(w->rt, r);
+            ebb_reason why = r == NULL ? (ebb_reason){0} : ebb__region_reason(w->rt, r);
+            if (why.kind != EBB_CANCEL_NONE) out[n++] = why;
         }
     }
     if (n == 1) n++;
@@ -40,10 +39,9 @@ ebb_reason ebb__wf_root_cause(const ebb__wf *wf, const ebb_reason *why) {
     ebb__region *r;
     const ebb__wf *parent = why->kind == EBB_CANCEL_PARENT ? ebb__wf_parent(wf) : NULL;
     if (parent != NULL && parent->state != EBB_WF_IDLE) return parent->root;
-    if (why->kind != EBB_CANCEL_PARENT || ebb__find_region(wf->rt, wf->region, &r) != EBB_OK) return *why;
-    while (ebb__told_kind(r->told) == EBB_CANCEL_PARENT && !(r->flags & R_ROOT))
-        r = ebb__region_at(wf->rt, r->parent);
-    return r->told == 0 ? *why : ebb__region_reason(wf->rt, r);
+    if (why->kind != EBB_CANCEL_PARENT || ebb__region_get(wf->rt, wf->region, &r) != EBB_OK) return *why;
+    ebb_reason cause = ebb__region_reason(wf->rt, ebb__region_cause(wf->rt, r));
+    return cause.kind == EBB_CANCEL_NONE ? *why : cause;
 }
 
 static void line(ebb__wf *wf, ebb__wf_event event, const char *code, ebb_workflow_state from,
@@ -104,7 +102,7 @@ ebb_status ebb__wf_do(ebb_cx *cx, ebb__wf *wf, ebb__trigger trigger, const ebb__
     if (st != EBB_OK) return ebb__wf_refuse(wf, trigger, st, "");
     ebb_workflow_state from = wf->state;
     if (move->to != 0) wf->state = (ebb_workflow_state)move->to;
-    if (ebb__wf_is_final(wf->state)) wf->ended_at = wf->rt->now;
+    if (ebb__wf_is_final(wf->state)) wf->ended_at = ebb__now(wf->rt);
     wf->in_flight = ebb__wf_in_flight_now(wf);
     if (move->event == EBB__WE_NONE) return EBB_OK;
     ebb__note(cx, EBB_EV_WORKFLOW, 0, wf->region.id,

@@ -1,6 +1,4 @@
 /* Asking a workflow to stop, giving it more time, ending it by force. */
-#include "kernel/clock.h"
-#include "kernel/reason.h"
 #include "workflow/workflow.h"
 
 /* ---- request ------------------------------------------------------------------------------------------- */
@@ -9,16 +7,17 @@
  * at all. Its own cancel gives what is left of its budget, and a little more: that is no earlier. */
 static uint64_t forced_from_around(const ebb__wf *wf) {
     ebb__region *r;
-    if (ebb__find_region(wf->rt, wf->region, &r) != EBB_OK || r->told == 0 || r->flags & R_FORCED)
-        return EBB_FOREVER;
-    return r->force_at < wf->end && wf->end - r->force_at > EBB_MS ? r->force_at : EBB_FOREVER;
+    if (ebb__region_get(wf->rt, wf->region, &r) != EBB_OK) return EBB_FOREVER;
+    ebb__region_view v = ebb__region_look(wf->rt, r);
+    if (v.request == 0 || v.traits & EBB__REGION_FORCED) return EBB_FOREVER;
+    return v.force_at < wf->end && wf->end - v.force_at > EBB_MS ? v.force_at : EBB_FOREVER;
 }
 
 void ebb__wf_meet(ebb__wf *wf) {
     const ebb__wf *parent = ebb__wf_parent(wf);
     uint64_t end = forced_from_around(wf);
     if (parent != NULL && parent->state != EBB_WF_IDLE && parent->end < end) end = parent->end;
-    if (end < wf->rt->now) end = wf->rt->now; /* what is left there is nothing */
+    if (end < ebb__now(wf->rt)) end = ebb__now(wf->rt); /* what is left there is nothing */
     if (end < wf->end) wf->end = end;
     uint64_t budget = wf->end - wf->requested_at;
     uint64_t after = wf->own_cancel_at == 0 ? budget / 5 * 3 : wf->own_cancel_at;
@@ -43,29 +42,30 @@ static ebb_status absorb(ebb_cx *cx, ebb__wf *wf, const ebb_reason *why) {
 ebb_status ebb__wf_ask(ebb_cx *cx, ebb__wf *wf, const ebb_reason *why) {
     ebb__region *r;
     if (wf->state != EBB_WF_IDLE) return absorb(cx, wf, why);
-    wf->requested_at = wf->rt->now;
+    wf->requested_at = ebb__now(wf->rt);
     wf->end = ebb__wf_after(wf->requested_at, wf->own_budget);
     wf->reason = *why;
     wf->root = ebb__wf_root_cause(wf, why);
     wf->epoch = 1;
     ebb__wf_meet(wf);
-    wf->rt->standby--;
+    ebb__rt_standby(wf->rt, -1);
     /* Closed first: what the line counts as in flight is all there will be. If it was closed from around, so was
      * all that is in it. */
-    if (ebb__find_region(wf->rt, wf->region, &r) == EBB_OK && r->state == EBB_REGION_OPEN)
+    if (ebb__region_get(wf->rt, wf->region, &r) == EBB_OK &&
+        ebb__region_look(wf->rt, r).state == EBB_REGION_OPEN)
         ebb_region_close(cx, wf->region);
     (void)ebb__wf_do(cx, wf, EBB__T_REQUEST, NULL, 0);
     (void)ebb__wf_do(cx, wf, EBB__T_START_DRAIN, NULL, 0);
     ebb__wf_handlers_wake(cx, wf);
-    ebb__region_joining(cx, wf->annex);
-    (void)ebb_wake(cx, wf->steward);
+    ebb__region_joining(cx, wf->drain_region);
+    (void)ebb_wake(cx, wf->supervisor);
     return EBB_OK;
 }
 
 /* Its work has ended, and the handlers were let go: there is nothing to drain. What its finalizers may still
  * take is bounded from now on. */
 static ebb_status too_late(ebb_cx *cx, ebb__wf *wf, ebb_cancel_kind kind, const char *message) {
-    ebb_budget b = {ebb__wf_after(wf->rt->now, wf->own_budget), EBB_POLLS_UNBOUNDED, 0};
+    ebb_budget b = {ebb__wf_after(ebb__now(wf->rt), wf->own_budget), EBB_POLLS_UNBOUNDED, 0};
     if (!wf->ended) ebb_region_cancel_within(cx, wf->region, kind, message, b);
     return ebb__wf_refuse(wf, EBB__T_REQUEST, EBB_ERR_CANCEL_ALREADY_FINAL, ": its work has ended");
 }
@@ -75,13 +75,13 @@ ebb_status ebb_workflow_request(ebb_cx *cx, ebb_workflow workflow, ebb_cancel_ki
     ebb__wf *wf = NULL;
     ebb_status st = ebb__wf_find(cx, workflow, &wf);
     if (st != EBB_OK) return st;
-    ebb__clock_read(wf->rt);
+    ebb__clock_refresh(wf->rt);
     if (ebb_cancel_severity(kind) == 0) kind = EBB_CANCEL_USER; /* as the kernel's verbs do */
     if (wf->completing) return too_late(cx, wf, kind, message);
     ebb__wf_catch_up(wf);
     ebb_reason why = {.kind = (uint8_t)kind,
                       .severity = (uint8_t)ebb_cancel_severity(kind),
-                      .runtime = wf->rt->id,
+                      .runtime = ebb__rt_id(wf->rt),
                       .origin = ebb_self(cx).id};
     ebb__message_copy(why.message, message);
     return ebb__wf_ask(cx, wf, &why);
@@ -91,11 +91,11 @@ ebb_status ebb_workflow_request(ebb_cx *cx, ebb_workflow workflow, ebb_cancel_ki
 
 /* So much later, as far as that goes. False: it does not go further. */
 static bool move_end(ebb__wf *wf, uint64_t more) {
-    uint64_t old = wf->end, from = wf->rt->now > old ? wf->rt->now : old;
+    uint64_t old = wf->end, from = ebb__now(wf->rt) > old ? ebb__now(wf->rt) : old;
     uint64_t most = ebb__wf_after(wf->requested_at, EBB__WF_MOST), end = ebb__wf_after(from, more);
     wf->end = end < most ? end : most;
     ebb__wf_meet(wf);
-    if (wf->end > old && wf->end > wf->rt->now) return true;
+    if (wf->end > old && wf->end > ebb__now(wf->rt)) return true;
     wf->end = old;
     ebb__wf_meet(wf);
     return false;
@@ -106,7 +106,7 @@ ebb_status ebb_workflow_extend(ebb_cx *cx, ebb_workflow workflow, uint64_t more)
     ebb_status st = ebb__wf_find(cx, workflow, &wf);
     if (st != EBB_OK) return st;
     if (more == 0) return EBB_ERR_INVALID;
-    ebb__clock_read(wf->rt);
+    ebb__clock_refresh(wf->rt);
     ebb__wf_catch_up(wf);
     bool fixed = wf->state == EBB_WF_DRAINING && wf->cancelled && !wf->no_force;
     if (wf->state != EBB_WF_DRAINING || fixed) {
@@ -118,14 +118,14 @@ ebb_status ebb_workflow_extend(ebb_cx *cx, ebb_workflow workflow, uint64_t more)
         return ebb__wf_refuse(wf, EBB__T_EXTEND, EBB_ERR_LIMIT, ": there is no more time");
     wf->overdue = false;
     st = ebb__wf_do(cx, wf, EBB__T_EXTEND, &(ebb__fact){"by_ms", NULL, (wf->end - old) / EBB_MS}, 1);
-    (void)ebb_wake(cx, wf->steward);
+    (void)ebb_wake(cx, wf->supervisor);
     if (wf->on_extended != NULL) wf->on_extended(wf->arg, wf->end - old);
     return st;
 }
 
 /* What cleaning up after a force may take: as much as the kernel keeps back of a budget. */
 static uint64_t kept_part(const ebb__wf *wf) {
-    uint64_t least = (wf->end - wf->requested_at) / 10, kept = (wf->end - wf->cancel_at) / 4;
+    uint64_t least = (wf->end - wf->requested_at) / 10, kept = ebb__kept_beside(wf->end - wf->cancel_at);
     return kept > least ? kept : least;
 }
 
@@ -135,27 +135,31 @@ void ebb__wf_release(ebb_cx *cx, ebb__wf *wf) {
     uint64_t grace = (wf->completing ? wf->own_budget / 10 : kept_part(wf)) / 2;
     if (wf->released) return;
     wf->released = true;
-    if (ebb__find_region(wf->rt, wf->operators, &r) != EBB_OK || r->state == EBB_REGION_CLOSED) return;
-    ebb__operators_release(cx, wf->operators, ebb__wf_after(wf->rt->now, grace));
+    if (ebb__region_get(wf->rt, wf->operators, &r) != EBB_OK) return;
+    if (ebb__region_look(wf->rt, r).state == EBB_REGION_CLOSED) return;
+    ebb__operators_release(cx, wf->operators, ebb__wf_after(ebb__now(wf->rt), grace));
     ebb_region_close(cx, wf->operators);
 }
 
 /* What is around it has said as much. */
-static bool knows(const ebb__region *r, ebb_cancel_kind kind, uint64_t deadline) {
-    return r->told != 0 && ebb__told_severity(r->told) >= (uint8_t)ebb_cancel_severity(kind) &&
-           r->deadline <= deadline;
+static bool knows(const ebb__region_view *r, ebb_cancel_kind kind, uint64_t deadline) {
+    return r->request != 0 && r->severity >= (uint8_t)ebb_cancel_severity(kind) && r->deadline <= deadline;
 }
 
 /* Cancels what is in flight. If nobody has to be asked when the budget is over, the kernel forces it then;
- * a little later than the steward, who says so. */
+ * a little later than the supervisor, who says so. */
 void ebb__wf_cancel(ebb_cx *cx, ebb__wf *wf) {
     ebb__region *r;
     bool own = wf->type->cancel_as != EBB_CANCEL_NONE;
     ebb_cancel_kind kind = own ? wf->type->cancel_as : (ebb_cancel_kind)wf->root.kind;
     ebb_budget b = {EBB_FOREVER, EBB_POLLS_UNBOUNDED, 0};
-    uint64_t now = wf->rt->now, end = ebb__wf_after(wf->end, 2 * EBB_MS);
-    if (!wf->no_force) b.deadline = ebb__wf_after(now, end > now ? (end - now) / 4 * 5 : 0);
-    if (ebb__find_region(wf->rt, wf->region, &r) == EBB_OK && knows(r, kind, b.deadline)) return;
+    uint64_t now = ebb__now(wf->rt), end = ebb__wf_after(wf->end, 2 * EBB_MS);
+    if (!wf->no_force)
+        b.deadline = ebb__wf_after(now, end > now ? ebb__budget_keeping(ebb__kept_beside(end - now)) : 0);
+    if (ebb__region_get(wf->rt, wf->region, &r) == EBB_OK) {
+        ebb__region_view v = ebb__region_look(wf->rt, r);
+        if (knows(&v, kind, b.deadline)) return;
+    }
     ebb_region_cancel_within(cx, wf->region, kind, wf->root.message, b);
 }
 
@@ -163,18 +167,22 @@ void ebb__wf_cancel(ebb_cx *cx, ebb__wf *wf) {
  * part from now on. */
 void ebb__wf_bound(ebb_cx *cx, ebb__wf *wf) {
     ebb__region *r;
-    if (ebb__find_region(wf->rt, wf->region, &r) != EBB_OK) return;
-    uint64_t from = wf->end > wf->rt->now ? wf->end : wf->rt->now;
+    if (ebb__region_get(wf->rt, wf->region, &r) != EBB_OK) return;
+    uint64_t from = wf->end > ebb__now(wf->rt) ? wf->end : ebb__now(wf->rt);
     ebb_budget b = {ebb__wf_after(from, kept_part(wf)), EBB_POLLS_UNBOUNDED, 0};
-    if (r->told != 0 && r->deadline <= b.deadline) return; /* it has one */
+    ebb__region_view v = ebb__region_look(wf->rt, r);
+    if (v.request != 0 && v.deadline <= b.deadline) return; /* it has one */
     ebb_region_cancel_within(cx, wf->region, (ebb_cancel_kind)wf->root.kind, wf->root.message, b);
 }
 
 static void force_region(ebb_cx *cx, ebb__wf *wf) {
     ebb__region *r;
-    if (ebb__find_region(wf->rt, wf->region, &r) != EBB_OK || r->flags & R_FORCED) return;
-    if (r->told == 0 || r->deadline == EBB_FOREVER) {
-        ebb_budget b = {ebb__wf_after(wf->rt->now, 5 * kept_part(wf)), EBB_POLLS_UNBOUNDED, 0};
+    if (ebb__region_get(wf->rt, wf->region, &r) != EBB_OK) return;
+    ebb__region_view v = ebb__region_look(wf->rt, r);
+    if (v.traits & EBB__REGION_FORCED) return;
+    if (v.request == 0 || v.deadline == EBB_FOREVER) {
+        ebb_budget b = {ebb__wf_after(ebb__now(wf->rt), ebb__budget_keeping(kept_part(wf))),
+                        EBB_POLLS_UNBOUNDED, 0};
         ebb_region_cancel_within(cx, wf->region, EBB_CANCEL_BUDGET, "forced", b);
     }
     ebb_region_force(cx, wf->region);
@@ -192,7 +200,7 @@ void ebb__wf_force(ebb_cx *cx, ebb__wf *wf, ebb__trigger trigger, const char *by
 
 /* The time of the finalizers is over now. */
 static ebb_status force_finalizers(ebb_cx *cx, ebb__wf *wf, const char *by) {
-    ebb_budget none = {wf->rt->now, EBB_POLLS_UNBOUNDED, 0};
+    ebb_budget none = {ebb__now(wf->rt), EBB_POLLS_UNBOUNDED, 0};
     wf->forced = true;
     ebb_status st = ebb__wf_do(cx, wf, EBB__T_FORCE, &(ebb__fact){"by", by, 0}, 1);
     ebb_region_cancel_within(cx, wf->region, EBB_CANCEL_BUDGET, "forced", none);
@@ -204,7 +212,7 @@ ebb_status ebb_workflow_force(ebb_cx *cx, ebb_workflow workflow, const char *mes
     ebb__wf *wf = NULL;
     ebb_status st = ebb__wf_find(cx, workflow, &wf);
     if (st != EBB_OK) return st;
-    ebb__clock_read(wf->rt);
+    ebb__clock_refresh(wf->rt);
     const char *by = message == NULL ? "operator" : message;
     ebb__wf_catch_up(wf);
     if (wf->state == EBB_WF_FINALIZING) return force_finalizers(cx, wf, by);

@@ -3,10 +3,6 @@
 #include <assert.h>
 
 #include "base/opts.h"
-#include "kernel/cascade.h"
-#include "kernel/reason.h"
-#include "kernel/record.h"
-#include "kernel/wait.h"
 
 enum { SHIFT = 4 };
 
@@ -19,6 +15,10 @@ const ebb_workflow_type ebb_epoch_transition_cancel = {"epoch_transition_cancel"
 
 /* ---- records ------------------------------------------------------------------------------------------ */
 
+static ebb__workflows *workflows_at(const ebb_rt *rt) {
+    return ebb__layer_record(rt, EBB__WORKFLOW_SLOT);
+}
+
 static ebb__wf *at(const ebb__workflows *w, uint32_t i) {
     return ebb__slab_at(&w->slab, i);
 }
@@ -30,56 +30,62 @@ ebb_workflow ebb__wf_id(const ebb__wf *wf) {
 ebb_status ebb__wf_find(ebb_cx *cx, ebb_workflow id, ebb__wf **out) {
     ebb_rt *rt = ebb__rt_of(cx);
     uint32_t i = 0;
-    ebb_status st = rt->workflows == NULL ? ebb__lookup_failed(rt, id.id)
-                                          : ebb__lookup(rt, &rt->workflows->slab, id.id, &i);
+    const ebb__workflows *w = workflows_at(rt);
+    ebb_status st = w == NULL ? ebb__lookup_failed(rt, id.id) : ebb__lookup(rt, &w->slab, id.id, &i);
     if (st != EBB_OK) return st;
-    assert(rt->workflows != NULL); /* else it had failed */
-    *out = at(rt->workflows, i);
+    assert(w != NULL); /* else it had failed */
+    *out = at(w, i);
     return (*out)->index == 0 ? EBB_ERR_STALE : EBB_OK;
 }
 
 static void record_free(ebb__wf *wf) {
     ebb_rt *rt = wf->rt;
     ebb__wf_handlers_free(wf);
-    ebb__free(&rt->allocator, wf->left, wf->left_room * sizeof *wf->left);
+    ebb__free(ebb__rt_allocator(rt), wf->leaks, wf->leaks_room * sizeof *wf->leaks);
     uint32_t i = wf->index;
     wf->index = 0;
-    ebb__slab_give(&rt->workflows->slab, i);
+    ebb__slab_give(&workflows_at(rt)->slab, i);
 }
 
-static void workflows_free(ebb__workflows *w) {
-    ebb_allocator a = w->rt->allocator;
+static void workflows_free(ebb_rt *rt);
+static const ebb__layer layer = {
+    .slot = EBB__WORKFLOW_SLOT,
+    .hooks = {.leaked = ebb__wf_leaked, .admission = ebb__wf_admission, .freed = workflows_free}};
+
+static void workflows_free(ebb_rt *rt) {
+    ebb__workflows *w = workflows_at(rt);
+    const ebb_allocator *a = ebb__rt_allocator(rt);
     for (uint32_t i = 1; i < w->slab.used; i++) {
         if (at(w, i)->index != 0) record_free(at(w, i));
     }
-    ebb__slab_fini(&w->slab, &a);
-    w->rt->workflows = NULL;
-    ebb__free(&a, w, sizeof *w);
+    ebb__slab_fini(&w->slab, a);
+    ebb__layer_remove(rt, &layer);
+    ebb__free(a, w, sizeof *w);
 }
 
 static ebb_status workflows_of(ebb_rt *rt) {
-    if (rt->workflows == NULL) {
-        ebb__workflows *w = ebb__alloc(&rt->allocator, sizeof *w);
+    ebb__workflows *w = workflows_at(rt);
+    if (w == NULL) {
+        w = ebb__alloc(ebb__rt_allocator(rt), sizeof *w);
         if (w == NULL) return EBB_ERR_NOMEM;
         *w = (ebb__workflows){.rt = rt};
         ebb__slab_init(&w->slab, sizeof(ebb__wf), 0, SHIFT, EBB__SLAB_MAX_INDEX);
-        rt->workflows = w;
-        rt->workflows_free = workflows_free;
-        rt->blame = ebb__wf_blame;
-        rt->on_asked = ebb__wf_asked;
+        ebb_status st = ebb__layer_add(rt, &layer, w);
+        assert(st == EBB_OK);
+        (void)st;
     }
-    return ebb__slab_reserve(&rt->workflows->slab, &rt->allocator);
+    return ebb__slab_reserve(&w->slab, ebb__rt_allocator(rt));
 }
 
 static bool is_gone(const ebb_rt *rt, ebb_region region) {
     ebb__region *r;
-    return ebb__find_region(rt, region, &r) != EBB_OK || r->state == EBB_REGION_CLOSED;
+    return ebb__region_get(rt, region, &r) != EBB_OK || ebb__region_look(rt, r).state == EBB_REGION_CLOSED;
 }
 
 /* Forgets what has ended and nobody can join any more. Looks at two, in turn: so they go as fast as others
  * come. */
 static void sweep(ebb_rt *rt) {
-    ebb__workflows *w = rt->workflows;
+    ebb__workflows *w = workflows_at(rt);
     for (uint32_t n = 0; n < 2 && w->slab.used > 1; n++) {
         w->swept = w->swept + 1 < w->slab.used ? w->swept + 1 : 1;
         ebb__wf *wf = at(w, w->swept);
@@ -91,21 +97,19 @@ static void sweep(ebb_rt *rt) {
 /* ---- who is in whom ------------------------------------------------------------------------------------ */
 
 ebb__wf *ebb__wf_around(const ebb_rt *rt, const ebb__region *r) {
-    for (;; r = ebb__region_at(rt, r->parent)) {
-        ebb__wf *wf = ebb__wf_of_region(r);
-        if (wf != NULL || r->flags & R_ROOT) return wf;
-    }
+    ebb__wf *wf = NULL;
+    for (; wf == NULL && r != NULL; r = ebb__region_parent(rt, r)) wf = ebb__wf_of_region(r);
+    return wf;
 }
 
 ebb__wf *ebb__wf_parent(const ebb__wf *wf) {
     ebb__region *r;
-    if (wf->is_root || ebb__find_region(wf->rt, wf->around, &r) != EBB_OK) return NULL;
+    if (wf->is_root || ebb__region_get(wf->rt, wf->around, &r) != EBB_OK) return NULL;
     return ebb__wf_around(wf->rt, r);
 }
 
 ebb_workflow ebb_workflow_of(ebb_cx *cx) {
-    const ebb__wf *wf =
-        ebb__wf_around(ebb__rt_of(cx), ebb__region_at(ebb__rt_of(cx), ebb__task_of(cx)->region));
+    const ebb__wf *wf = ebb__wf_around(ebb__rt_of(cx), ebb__region_of(cx));
     return wf == NULL ? (ebb_workflow){0} : ebb__wf_id(wf);
 }
 
@@ -126,7 +130,7 @@ ebb_region ebb_workflow_operator_region(ebb_cx *cx, ebb_workflow workflow) {
     if (st == EBB_OK && wf->operators.id != 0) return wf->operators;
     if (st == EBB_OK && !takes_operators(wf)) st = EBB_ERR_CLOSED;
     if (st != EBB_OK) return (ebb_region){ebb__id_error(ebb__rt_of(cx), st)};
-    ebb_region r = ebb__operators_open(cx, wf->annex, wf->site);
+    ebb_region r = ebb__operators_open(cx, wf->drain_region, wf->site);
     if (ebb_id_status(r.id) == EBB_OK) wf->operators = r;
     return r;
 }
@@ -143,8 +147,8 @@ static ebb_status opts_check(const ebb_workflow_opts *o) {
 }
 
 static ebb__wf *record_new(ebb_rt *rt, const ebb_workflow_opts *o, const char *site) {
-    uint32_t i = ebb__slab_take(&rt->workflows->slab);
-    ebb__wf *wf = at(rt->workflows, i);
+    uint32_t i = ebb__slab_take(&workflows_at(rt)->slab);
+    ebb__wf *wf = at(workflows_at(rt), i);
     uint32_t generation = wf->generation;
     *wf = (ebb__wf){.generation = generation,
                     .index = i,
@@ -165,7 +169,7 @@ static ebb__wf *record_new(ebb_rt *rt, const ebb_workflow_opts *o, const char *s
     return wf;
 }
 
-/* The region and its steward. What fails here leaves nothing but an empty region that has closed. */
+/* The region and its supervisor. What fails here leaves nothing but an empty region that has closed. */
 static ebb_status settle_in(ebb_cx *cx, ebb__wf *wf, const ebb_workflow_opts *o) {
     ebb_rt *rt = wf->rt;
     ebb_region_opts ro = {.parent = o->parent, .policy = o->policy, .on_closed = ebb__wf_closed, .arg = wf};
@@ -173,13 +177,13 @@ static ebb_status settle_in(ebb_cx *cx, ebb__wf *wf, const ebb_workflow_opts *o)
     wf->region = o->root ? ebb_root(rt) : ebb_region_open_at(cx, &ro, wf->site);
     ebb_status st = ebb_id_status(wf->region.id);
     if (st != EBB_OK) return st;
-    ebb__steward s =
-        ebb__steward_new(cx, wf->region, ebb__wf_tend, wf, o->root ? ebb__wf_closed : NULL, wf->site);
+    ebb__supervisor s =
+        ebb__supervisor_new(cx, wf->region, ebb__wf_supervise, wf, o->root ? ebb__wf_closed : NULL, wf->site);
     st = ebb_id_status(s.task.id);
     if (st == EBB_OK) {
-        wf->steward = s.task;
-        wf->annex = s.annex;
-        rt->standby++;
+        wf->supervisor = s.task;
+        wf->drain_region = s.region;
+        ebb__rt_standby(rt, 1);
     }
     return st;
 }
@@ -187,9 +191,9 @@ static ebb_status settle_in(ebb_cx *cx, ebb__wf *wf, const ebb_workflow_opts *o)
 /* Is it in a unit of that one's work? */
 static bool is_in_unit(const ebb__wf *wf, const ebb__wf *parent) {
     ebb__region *r;
-    if (ebb__find_region(wf->rt, wf->around, &r) != EBB_OK) return false;
-    for (; ebb__region_id(wf->rt, r) != parent->region.id; r = ebb__region_at(wf->rt, r->parent)) {
-        if (r->flags & R_UNIT) return true;
+    if (ebb__region_get(wf->rt, wf->around, &r) != EBB_OK) return false;
+    for (; ebb__region_name(wf->rt, r).id != parent->region.id; r = ebb__region_parent(wf->rt, r)) {
+        if (ebb__region_traits(wf->rt, r) & EBB__REGION_UNIT) return true;
     }
     return false;
 }
@@ -198,10 +202,10 @@ static bool is_in_unit(const ebb__wf *wf, const ebb__wf *parent) {
 static uint64_t work_of(const ebb__wf *wf) {
     ebb__region *r;
     const ebb__wf *parent = ebb__wf_parent(wf);
-    if (parent == NULL || parent->audit != wf->audit || ebb__find_region(wf->rt, wf->around, &r) != EBB_OK)
+    if (parent == NULL || parent->audit != wf->audit || ebb__region_get(wf->rt, wf->around, &r) != EBB_OK)
         return 0;
-    for (; ebb__region_id(wf->rt, r) != parent->region.id; r = ebb__region_at(wf->rt, r->parent)) {
-        if (r->flags & R_CLEANUP) return 0;
+    for (; ebb__region_name(wf->rt, r).id != parent->region.id; r = ebb__region_parent(wf->rt, r)) {
+        if (ebb__region_traits(wf->rt, r) & EBB__REGION_CLEANUP) return 0;
     }
     return parent->number;
 }
@@ -230,7 +234,7 @@ ebb_workflow ebb__workflow_open_under(ebb_cx *cx, const ebb_workflow_opts *given
     }
     ebb__wf *parent = ebb__wf_parent(wf);
     if (wf->audit == NULL && parent != NULL) wf->audit = parent->audit;
-    if (wf->audit == NULL) wf->number = ++rt->workflows->number;
+    if (wf->audit == NULL) wf->number = ++workflows_at(rt)->number;
     wf->parent = number != 0 ? number : work_of(wf);
     bool inside = wf->parent != 0 && parent != NULL && is_in_unit(wf, parent);
     ebb__fact facts[] = {{"site", site, 0}, {"in_unit", NULL, 1}};
@@ -241,7 +245,7 @@ ebb_workflow ebb__workflow_open_under(ebb_cx *cx, const ebb_workflow_opts *given
 /* ---- the end ------------------------------------------------------------------------------------------- */
 
 void ebb__wf_wake_joiner(ebb__wf *wf) {
-    if (wf->joiner.cx != NULL) ebb__wake_waiter(&wf->joiner);
+    if (wf->joiner.cx != NULL) ebb__waiter_wake(&wf->joiner);
 }
 
 void ebb__wf_closed(void *arg, const ebb_report *report) {
@@ -253,18 +257,18 @@ void ebb__wf_closed(void *arg, const ebb_report *report) {
     }
     wf->status = report->status;
     if (wf->completing) {
-        ebb__fact facts[] = {{"left", NULL, wf->left_count},
+        ebb__fact facts[] = {{"left", NULL, wf->leak_count},
                              {"status", ebb_loop_status_name(report->status), 0}};
         (void)ebb__wf_do(cx, wf, EBB__T_COMPLETE, facts, 2);
     } else {
-        ebb__fact facts[] = {{"left", NULL, wf->left_count},
+        ebb__fact facts[] = {{"left", NULL, wf->leak_count},
                              {"drain_timed_out", NULL, wf->timed_out},
                              {"cancelled", NULL, wf->cancelled},
                              {"absorbed", NULL, wf->absorbed},
                              {"status", ebb_loop_status_name(report->status), 0},
                              {"error", ebb__wf_error_name(EBB_ERR_CANCEL_LEAK), 0}};
         assert(wf->state == EBB_WF_FINALIZING);
-        bool leak = wf->left_count > 0;
+        bool leak = wf->leak_count > 0;
         (void)ebb__wf_do(cx, wf, leak ? EBB__T_LEAK : EBB__T_FINISH, facts, leak ? 6 : 5);
     }
     wf->ended = true;
@@ -281,8 +285,8 @@ static void report_of(const ebb__wf *wf, ebb_workflow_report *out) {
                                  .drain_timed_out = wf->timed_out,
                                  .forced = wf->forced,
                                  .absorbed = wf->absorbed,
-                                 .leaks = wf->left_count,
-                                 .unnamed = wf->left_count - wf->left_n,
+                                 .leaks = wf->leak_count,
+                                 .unnamed = wf->leak_count - wf->leaks_n,
                                  .epoch = wf->epoch,
                                  .reason = wf->reason,
                                  .audit = wf->audit_status};
@@ -308,16 +312,16 @@ static void leave_join(ebb_wait *w) {
 static const ebb_wait_kind joining = {"workflow", leave_join};
 
 static ebb_status outcome(const ebb__wf *wf) {
-    return wf->left_count > 0 ? EBB_ERR_CANCEL_LEAK : wf->status;
+    return wf->leak_count > 0 ? EBB_ERR_CANCEL_LEAK : wf->status;
 }
 
 /* Whoever is part of it would wait for itself. */
 static bool is_inside(const ebb_cx *cx, const ebb__wf *wf) {
-    const ebb__task *t = ebb__task_of(cx);
-    const ebb__region *r = ebb__region_at(t->rt, t->region);
+    const ebb_rt *rt = ebb__rt_of(cx);
+    const ebb__region *r = ebb__region_of(cx);
     ebb__region *top;
-    if (t->index == 0 || ebb__find_region(t->rt, wf->region, &top) != EBB_OK) return false;
-    while (ebb__cold_of(r)->depth > ebb__cold_of(top)->depth) r = ebb__region_at(t->rt, r->parent);
+    if (ebb__is_host(cx) || ebb__region_get(rt, wf->region, &top) != EBB_OK) return false;
+    while (r != NULL && r != top) r = ebb__region_parent(rt, r);
     return r == top;
 }
 
@@ -327,7 +331,7 @@ static ebb_status join(ebb_cx *cx, ebb_workflow workflow, ebb_workflow_report *o
     if (st != EBB_OK) return st;
     if (wf->joiner.cx != NULL && wf->joiner.cx != cx) return EBB_ERR_BUSY;
     if (is_inside(cx, wf)) return EBB_ERR_INVALID;
-    if (wf->joiner.cx != NULL) ebb__wait_end(&wf->joiner);
+    if (wf->joiner.cx != NULL) ebb_wait_end(&wf->joiner);
     if (wf->ended || ebb__wf_is_overdue(wf)) {
         if (out != NULL) report_of(wf, out);
         if (!wf->ended) return EBB_ERR_CANCEL_DRAIN_TIMEOUT;
@@ -337,11 +341,12 @@ static ebb_status join(ebb_cx *cx, ebb_workflow workflow, ebb_workflow_report *o
     }
     if (wf->state == EBB_WF_IDLE && !wf->completing) {
         ebb__region_joining(cx, wf->region);
-        (void)ebb_wake(cx, wf->steward);
+        (void)ebb_wake(cx, wf->supervisor);
     }
     if (cx == ebb_host(wf->rt)) return EBB_PENDING;
     if (ebb_checkpoint(cx) != EBB_OK) return EBB_CANCELLED;
-    return ebb__wait_begin(cx, &wf->joiner, &joining, wf);
+    ebb_status began = ebb_wait_begin(cx, &wf->joiner, &joining, wf);
+    return began == EBB_OK ? EBB_PENDING : began;
 }
 
 ebb_status ebb_workflow_join(ebb_cx *cx, ebb_workflow workflow, ebb_workflow_report *out) {

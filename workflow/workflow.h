@@ -3,21 +3,21 @@
  *   workflow.c   its life: open, join, the end
  *   step.c       the one function that changes its state, with its line in the log
  *   stop.c       request, extend, force
- *   tend.c       the steward's poll: what happens by itself between the request and the finalizers
+ *   supervisor.c the drain supervisor's poll: what happens by itself between the request and the finalizers
  *   flight.c     what is in flight
  *   drain.c      handlers
- *   left.c       what is left behind
+ *   leaks.c      what was abandoned or leaked
  *   explain.c    what it waits for, in words
  *
- * The steward (kernel/steward.h) and the handlers live in the annex of the workflow's region. When both
- * that region and the annex are empty but for them the drain is complete, the steward returns, the region
+ * The supervisor (kernel/supervisor.h) and the handlers live in the drain region of the workflow's region. When both
+ * that region and the drain region are empty but for them the drain is complete, the supervisor returns, the region
  * runs its finalizers, and its on_closed hook ends the workflow. So the record lives until that hook has
  * run and somebody has joined it, or nobody can any more. */
 #ifndef EBB__WORKFLOW_H
 #define EBB__WORKFLOW_H
 
 #include "base/text.h"
-#include "kernel/steward.h"
+#include "kernel/layer.h"
 #include "workflow/audit.h"
 
 typedef struct ebb__wf ebb__wf;
@@ -52,10 +52,10 @@ struct ebb__wf {
     const ebb_workflow_type *type;
     char name[EBB_MESSAGE_MAX + 1];
     const char *site;
-    uint64_t number, parent;          /* in the log; parent: of the workflow whose work it is, 0: none */
-    ebb_region region, annex, around; /* around: in which it was opened; 0: it is the root's */
-    ebb_region operators;             /* 0: nobody asked for it */
-    ebb_task steward;                 /* stale once that has returned */
+    uint64_t number, parent; /* in the log; parent: of the workflow whose work it is, 0: none */
+    ebb_region region, drain_region, around; /* around: in which it was opened; 0: it is the root's */
+    ebb_region operators;                    /* 0: nobody asked for it */
+    ebb_task supervisor;                     /* stale once that has returned */
     ebb_workflow_state state;
 
     /* Given when it was opened. */
@@ -89,8 +89,8 @@ struct ebb__wf {
     bool ended;      /* the region has closed: only the record is left */
     ebb_status status, audit_status;
     ebb_drain *handlers, **handlers_end;
-    ebb_workflow_leak *left;
-    uint32_t left_n, left_room, left_count; /* left_count: since the request, named or not */
+    ebb_workflow_leak *leaks;
+    uint32_t leaks_n, leaks_room, leak_count; /* leak_count: since the request, named or not */
     ebb_wait joiner;
     char refusal[320];
 };
@@ -101,6 +101,9 @@ typedef struct ebb__workflows {
     uint64_t number; /* of the last one without a log */
     uint32_t swept;  /* the last record that was looked at */
 } ebb__workflows;
+
+/* The slot of this layer's record. */
+enum { EBB__WORKFLOW_SLOT = 2 };
 
 /* ---- workflow.c ---- */
 
@@ -153,10 +156,10 @@ void ebb__wf_bound(ebb_cx *cx, ebb__wf *wf);
  * cancelled. */
 void ebb__wf_release(ebb_cx *cx, ebb__wf *wf);
 
-/* ---- tend.c ---- */
+/* ---- supervisor.c ---- */
 
-ebb_status ebb__wf_tend(ebb_cx *cx, void *state);
-/* For whoever comes before the steward when a drain is late: what is said then is said after its end. */
+ebb_status ebb__wf_supervise(ebb_cx *cx, void *state);
+/* For whoever comes before the supervisor when a drain is late: what is said then is said after its end. */
 void ebb__wf_catch_up(ebb__wf *wf);
 
 /* ---- flight.c ---- */
@@ -165,24 +168,24 @@ void ebb__wf_catch_up(ebb__wf *wf);
 uint64_t ebb__wf_in_flight(ebb__wf *wf);
 /* The same for a step: as one around it has found it at this time, if it has. */
 uint64_t ebb__wf_in_flight_now(ebb__wf *wf);
-/* The clock has a step for it now, and its steward has not made it yet. */
+/* The clock has a step for it now, and its supervisor has not made it yet. */
 bool ebb__wf_is_due(const ebb__wf *wf);
 
 /* Of the kernel: something was refused in a region that stops, or begun inside a unit there. Every workflow
  * around it that was asked to stop counts it. */
-void ebb__wf_asked(ebb_rt *rt, const ebb__region *r, bool refused);
+void ebb__wf_admission(ebb_rt *rt, const ebb__region *r, bool refused);
 
-/* ---- drain.c, left.c ---- */
+/* ---- drain.c, leaks.c ---- */
 
 /* Starts the handlers; or, if it has completed, lets them go. */
 void ebb__wf_handlers_wake(ebb_cx *cx, ebb__wf *wf);
 void ebb__wf_handlers_free(ebb__wf *wf);
-/* rt->blame. */
-void ebb__wf_blame(ebb_rt *rt, const ebb__guilty *g);
+/* A hook: names a leak in every workflow around it. */
+void ebb__wf_leaked(ebb_rt *rt, const ebb__leak *leak);
 
 /* The one whose region this is; NULL: none. */
 static inline ebb__wf *ebb__wf_of_region(const ebb__region *r) {
-    return r->flags & R_HOOK && ebb__cold_of(r)->on_closed == ebb__wf_closed ? ebb__cold_of(r)->arg : NULL;
+    return ebb__region_hook_arg(r, ebb__wf_closed);
 }
 
 /* A time and a span; the last time that is one at most. */
@@ -197,7 +200,7 @@ static inline bool ebb__wf_is_overdue(const ebb__wf *wf) {
 
 static inline uint64_t ebb__wf_elapsed(const ebb__wf *wf) {
     if (wf->state == EBB_WF_IDLE) return 0;
-    return (ebb__wf_is_final(wf->state) ? wf->ended_at : wf->rt->now) - wf->requested_at;
+    return (ebb__wf_is_final(wf->state) ? wf->ended_at : ebb__now(wf->rt)) - wf->requested_at;
 }
 
 static inline uint64_t ebb__wf_budget(const ebb__wf *wf) {

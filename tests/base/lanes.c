@@ -1,7 +1,7 @@
 /* Run queues against a plain model: order, removal, holes, and that room once reserved is enough. */
 #include "tests/support/world.h"
 
-#include "base/lanes.h"
+#include "base/run_queue.h"
 
 enum { QUEUES = 5, MEMBERS = 400 };
 

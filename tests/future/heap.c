@@ -287,7 +287,7 @@ static void a_dropped_pending_future_is_cleaned_up_once_in_the_pump(void **state
 static void trace_that_collects(void *object, ebb_tracer *t) {
     (void)t;
     ebb_rt *rt = *(ebb_rt **)object;
-    assert_true(rt->heap->collecting);
+    assert_true(ebb__heap_at(rt)->collecting);
     assert_int_equal(ebb_collect(rt), EBB_ERR_REENTERED);
 }
 

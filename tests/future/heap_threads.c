@@ -138,7 +138,7 @@ static void loop_begin(loop *l, loop *all, int index) {
     assert_int_equal(ebb_rt_new(&opts, &l->w.rt), EBB_OK);
     assert_int_equal(ebb_heap_setup(l->w.rt, &heap), EBB_OK);
     l->w.host = ebb_host(l->w.rt);
-    l->w.heap = l->w.rt->heap;
+    l->w.heap = ebb__heap_at(l->w.rt);
 }
 
 static void in_threads(loop *loops, void *(*fn)(void *)) {

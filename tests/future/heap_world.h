@@ -48,7 +48,7 @@ static inline void heap_world_begin(heap_world *w, ebb_heap_opts opts) {
     opts.ctx = w;
     assert_int_equal(ebb_heap_setup(w->rt, &opts), EBB_OK);
     w->host = ebb_host(w->rt);
-    w->heap = w->rt->heap;
+    w->heap = ebb__heap_at(w->rt);
 }
 
 static inline void heap_verify(heap_world *w) {

@@ -1,6 +1,8 @@
 /* Regions: from Open to Closed, who is told, who joins, and what is admitted when. */
 #include "tests/support/world.h"
 
+#include "kernel/region.h"
+
 /* ---- the states --------------------------------------------------------------------------------- */
 
 static void a_region_goes_from_open_through_every_state_to_closed(void **state) {
@@ -497,8 +499,32 @@ static void a_cause_chain_longer_than_24_links_is_cut_and_says_so(void **state) 
     assert_int_equal(chain[3].region.id, r[0].id);
 }
 
+static void only_the_transitions_of_the_table_are_made_by_a_region(void **state) {
+    world *w = *state;
+    static const char *const legal[] = {
+        [EBB_REGION_OPEN] = "2",       [EBB_REGION_CLOSING] = "34", [EBB_REGION_DRAINING] = "4",
+        [EBB_REGION_FINALIZING] = "5", [EBB_REGION_CLOSED] = "",
+    };
+    ebb__region *r = NULL;
+    assert_int_equal(ebb__find_region(w->rt, open_region(w, w->root), &r), EBB_OK);
+    uint64_t illegal = 0;
+    for (int from = EBB_REGION_OPEN; from <= EBB_REGION_CLOSED; from++) {
+        for (int to = EBB_REGION_OPEN; to <= EBB_REGION_CLOSED; to++) {
+            bool may = strchr(legal[from], '0' + to) != NULL;
+            r->state = (uint8_t)from;
+            assert_int_equal(ebb__region_move(w->rt, r, (ebb_region_state)to), may);
+            assert_int_equal(r->state, may ? to : from);
+            if (!may) illegal++;
+            assert_int_equal(stats_of(w).illegal, illegal);
+        }
+    }
+    assert_int_equal(illegal, 25 - 5);
+    r->state = EBB_REGION_OPEN;
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        IN_WORLD(only_the_transitions_of_the_table_are_made_by_a_region),
         IN_WORLD(a_region_goes_from_open_through_every_state_to_closed),
         IN_WORLD(a_region_with_nothing_in_it_does_not_drain),
         IN_WORLD(a_region_does_not_close_before_its_children_have),

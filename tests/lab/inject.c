@@ -1,5 +1,5 @@
 /* Cancellation injection: good programs pass whatever the moment, and each planted bug is found and named. */
-#include "kernel/runtime.h"
+#include "kernel/layer.h"
 #include "tests/support/world.h"
 #include "workflow/audit.h"
 

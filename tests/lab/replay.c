@@ -1,5 +1,4 @@
 /* A journal, replayed, gives the trace of the recorded run byte for byte. */
-#include "kernel/operation.h"
 #include "tests/support/replay_run.h"
 
 /* ---- a program with everything in it ------------------------------------------------------------ */
@@ -442,7 +441,7 @@ static void an_operation_that_there_was_no_memory_to_keep_replays(void **state) 
         ebb_region_force(r.host, region);
         do {
             (void)ebb_reserve(r.host, EBB_PERMIT, NULL, NULL);
-        } while (ebb__slab_ready(&r.rt->duties));
+        } while (ebb__slab_ready(&r.rt->obligations));
         if (scarce_at != 0) f.fail_at = f.calls + 1;
         ebb__operation_abandoned(r.host, region, "blocking", NULL, "some.c:1");
         f.fail_at = 0;

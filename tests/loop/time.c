@@ -130,7 +130,7 @@ static void looks(uv_prepare_t *prepare) {
     const ebb_rt *rt = watch.w->rt;
     if (rt == NULL || uv_is_closing((uv_handle_t *)prepare)) return;
     watch.turns++;
-    watch.overslept += uv_backend_timeout(&watch.w->uv) != 0 && ebb_next_due(rt) <= rt->now;
+    watch.overslept += uv_backend_timeout(&watch.w->uv) != 0 && ebb_next_due(rt) <= ebb__now(rt);
 }
 
 static void watches(loop_world *w) {

@@ -23,6 +23,16 @@ class CheckLayers(TreeTest):
         self.write("base/slab.c", '\n\n#include "kernel/task.h"\n')
         self.assert_reported("base/slab.c:3: includes kernel/task.h: base may include base")
 
+    def test_a_private_header_of_the_kernel_is_reported(self):
+        self.write("sched/pump.c", '#include "kernel/task.h"\n')
+        self.write("future/scope.c", '#include "kernel/layer.h"\n')
+        self.assert_clean()
+        self.write("future/scope.c", '#include "kernel/task.h"\n')
+        self.assert_reported("future/scope.c:1: includes kernel/task.h: private to kernel and sched")
+        self.write("future/scope.c", "")
+        self.write("web/wasm/host.c", '#include "kernel/rt.h"\n')
+        self.assert_reported("web/wasm/host.c:1: includes kernel/rt.h: private to kernel and sched")
+
     def test_an_upward_public_header_is_reported(self):
         self.write("kernel/task.c", "#include <ebb/sched.h>\n")
         self.assert_reported("kernel/task.c:1: includes ebb/sched.h: kernel may include base, kernel")

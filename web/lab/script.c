@@ -1,7 +1,6 @@
 /* A script in the runtime of this instance. */
 #include "web/lab/lab.h"
 
-#include "kernel/runtime.h"
 #include "lab/lab.h"
 #include "lab/script.h"
 #include "sched/pump.h"
@@ -19,7 +18,7 @@ static uint32_t choose(void *ctx, uint32_t n) {
 }
 
 int32_t web_lab_begin(uint64_t seed) {
-    if (web_rt == NULL || web_rt->trace == NULL || script != NULL) return EBB_ERR_INVALID;
+    if (web_rt == NULL || !ebb__rt_is_traced(web_rt) || script != NULL) return EBB_ERR_INVALID;
     script = ebb__script_new(web_rt, web_allocator());
     if (script == NULL) return EBB_ERR_NOMEM;
     chooser = seed;

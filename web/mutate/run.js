@@ -21,7 +21,7 @@ const USAGE = `usage: node run.js --ebb EBB --dir DIR --fixtures DIR
 --only TEXT   named mistakes whose name or file has this text, and no others`;
 
 /** What decides, in the kernel: not recording, dumping, checking. */
-const KERNEL = ['kernel/admit.c', 'kernel/ask.c', 'kernel/cascade.c', 'kernel/lane.c', 'kernel/reason.c', 'kernel/request.c',
+const KERNEL = ['kernel/admit.c', 'kernel/checkpoint.c', 'kernel/cascade.c', 'kernel/lane.c', 'kernel/reason.c', 'kernel/request.c',
     'kernel/task.c', 'kernel/witness.c', 'sched/pump.c', 'sched/timer.c'];
 
 function options() {

@@ -10,6 +10,8 @@
 
 ebb_rt *web_rt;
 
+static const ebb__layer layer = {.slot = 3, .hooks = {.task_ended = web_task_ended}};
+
 int32_t web_abi_version(void) {
     return ABI_VERSION;
 }
@@ -33,11 +35,11 @@ int32_t web_start(int32_t runtime_id, uint64_t now, uint32_t trace, uint32_t jou
         opts.cleanup[i].polls = get_u32(&w);
     }
     ebb_status st = ebb_rt_new(&opts, &web_rt);
-    if (st == EBB_OK) web_rt->patient = patient != 0;
+    if (st == EBB_OK) ebb__rt_set_short_pumps(web_rt, patient != 0);
     if (st == EBB_OK && trace != 0) st = ebb_trace_start(web_rt, trace);
     if (st == EBB_OK && journal != 0) st = ebb_journal_start(web_rt, journal);
-    if (st == EBB_OK) web_rt->task_over = web_task_over;
-    else give_up();
+    if (st == EBB_OK) st = ebb__layer_add(web_rt, &layer, &web_rt);
+    if (st != EBB_OK) give_up();
     return st;
 }
 

@@ -4,7 +4,7 @@
 
 #include <ebb/sched.h>
 
-#include "kernel/rt.h"
+#include "kernel/layer.h"
 
 extern ebb_rt *web_rt; /* NULL: not started */
 
@@ -19,6 +19,6 @@ void *web_slot_state(int32_t slot);
 ebb_status web_finalize(ebb_cx *cx, void *state);
 void web_aborted(void *state);
 
-void web_task_over(ebb__task *t, ebb_status status);
+void web_task_ended(ebb_cx *cx, ebb_status status);
 
 #endif

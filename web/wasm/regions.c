@@ -1,5 +1,4 @@
 /* Regions: the three verbs, and what is known of one. */
-#include "kernel/steward.h"
 #include "web/wasm/abi.h"
 #include "web/wasm/host.h"
 #include "web/wasm/words.h"
@@ -71,33 +70,32 @@ int32_t web_region_defer(uint64_t asker, uint64_t region, int32_t slot, const ch
 
 int32_t web_region_info(uint64_t region) {
     ebb__region *r;
-    ebb_status st = ebb__find_region(web_rt, (ebb_region){region}, &r);
+    ebb_status st = ebb__region_get(web_rt, (ebb_region){region}, &r);
     if (st != EBB_OK) return st;
+    ebb__region_view v = ebb__region_look(web_rt, r);
     words w = words_begin();
-    put_u64(&w, r->deadline);
-    put_u64(&w, ebb__cold_of(r)->failed);
-    put_u32(&w, (uint32_t)r->status);
-    put_u32(&w, r->state);
-    put_u32(&w, ebb__told_kind(r->told));
-    put_u32(&w, ebb__told_severity(r->told));
-    put_u32(&w, ebb__told_epoch(r->told));
-    put_u32(&w, r->tasks.n);
-    put_u32(&w, r->children.n);
-    put_u32(&w, ebb__cold_of(r)->obligations);
-    put_u32(&w, ebb__cold_of(r)->abandoned);
-    put_u32(&w, ebb__cold_of(r)->leaked);
-    put_message(&w, ebb__cold_of(r)->message);
+    put_u64(&w, v.deadline);
+    put_u64(&w, v.failed);
+    put_u32(&w, (uint32_t)v.status);
+    put_u32(&w, v.state);
+    put_u32(&w, v.request);
+    put_u32(&w, v.severity);
+    put_u32(&w, v.epoch);
+    put_u32(&w, v.tasks);
+    put_u32(&w, v.children);
+    put_u32(&w, v.obligations);
+    put_u32(&w, v.abandoned);
+    put_u32(&w, v.leaked);
+    put_message(&w, v.message);
     return EBB_OK;
 }
 
 int32_t web_root_message(uint64_t region) {
     ebb__region *r;
-    ebb_status st = ebb__find_region(web_rt, (ebb_region){region}, &r);
+    ebb_status st = ebb__region_get(web_rt, (ebb_region){region}, &r);
     if (st != EBB_OK) return st;
-    while (ebb__told_kind(r->told) == EBB_CANCEL_PARENT && r->parent != 0)
-        r = ebb__region_at(web_rt, r->parent);
     words w = words_begin();
-    put_message(&w, ebb__cold_of(r)->message);
+    put_message(&w, ebb__region_look(web_rt, ebb__region_cause(web_rt, r)).message);
     return EBB_OK;
 }
 

@@ -1,20 +1,17 @@
 /* Tasks, and what they have to do: each export asks the kernel in somebody's name, each callback finds the
  * host's function by its slot. */
-#include "kernel/task.h"
+#include "kernel/names.h"
 #include "web/wasm/abi.h"
 #include "web/wasm/host.h"
 #include "web/wasm/words.h"
 
 ebb_cx *web_cx(uint64_t asker) {
-    ebb__task *t;
-    if (asker == 0) return ebb_host(web_rt);
-    if (ebb__find_task(web_rt, (ebb_task){asker}, &t) != EBB_OK || t->phase == EBB_COMPLETED) return NULL;
-    return &t->cx;
+    return asker == 0 ? ebb_host(web_rt) : ebb__task_cx(web_rt, (ebb_task){asker}, NULL);
 }
 
 ebb_status web_missing(uint64_t asker) {
-    ebb__task *t;
-    ebb_status st = ebb__find_task(web_rt, (ebb_task){asker}, &t);
+    ebb_status st;
+    (void)ebb__task_cx(web_rt, (ebb_task){asker}, &st);
     return st == EBB_OK ? EBB_ERR_STALE : st;
 }
 
@@ -29,7 +26,7 @@ static int32_t slot_of(const void *state) {
 /* ---- callbacks ------------------------------------------------------------------------------------------- */
 
 static int32_t signal_of(const ebb_cx *cx) {
-    return (int32_t)cx->signal | (ebb__is_overdue(ebb__task_of(cx)) ? SIGNAL_OVERDUE : 0);
+    return (int32_t)cx->signal | (ebb__is_overdue(cx) ? SIGNAL_OVERDUE : 0);
 }
 
 static ebb_status poll(ebb_cx *cx, void *state) {
@@ -37,20 +34,20 @@ static ebb_status poll(ebb_cx *cx, void *state) {
 }
 
 ebb_status web_finalize(ebb_cx *cx, void *state) {
-    return (ebb_status)host_finalize(slot_of(state), signal_of(cx), ebb__task_id(ebb__task_of(cx)));
+    return (ebb_status)host_finalize(slot_of(state), signal_of(cx), ebb_self(cx).id);
 }
 
 void web_aborted(void *state) {
     host_aborted(slot_of(state));
 }
 
-void web_task_over(ebb__task *t, ebb_status status) {
+void web_task_ended(ebb_cx *cx, ebb_status status) {
     ebb_witness last;
-    if (t->poll != poll) return; /* the kernel's own: it runs a region's finalizers */
-    (void)ebb_task_witness(ebb_host(web_rt), (ebb_task){ebb__task_id(t)}, &last);
+    if (!ebb__task_runs(cx, poll)) return; /* the kernel's own: it runs a region's finalizers */
+    (void)ebb_task_witness(ebb_host(web_rt), ebb_self(cx), &last);
     words w = words_begin();
     put_witness(&w, &last);
-    host_ended(slot_of(t->state), status);
+    host_ended(slot_of(ebb__task_state(cx, poll)), status);
 }
 
 /* ---- tasks ----------------------------------------------------------------------------------------------- */
@@ -58,11 +55,11 @@ void web_task_over(ebb__task *t, ebb_status status) {
 uint64_t web_spawn(uint64_t asker, uint64_t region, uint64_t deadline, uint32_t polls, int32_t priority,
                    int32_t slot, const char *site) {
     ebb_cx *cx = web_cx(asker);
-    ebb__task *t;
     if (cx == NULL) return ebb__id_error(web_rt, web_missing(asker));
     ebb_task_opts opts = {.deadline = deadline, .polls = polls, .priority = (uint8_t)priority};
     ebb_task id = ebb_spawn_opts_at(cx, (ebb_region){region}, poll, web_slot_state(slot), &opts, site);
-    if (ebb__find_task(web_rt, id, &t) == EBB_OK) ebb__task_watch(t);
+    ebb_cx *task = ebb__task_cx(web_rt, id, NULL);
+    if (task != NULL) ebb__task_watch(task);
     return id.id;
 }
 

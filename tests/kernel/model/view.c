@@ -120,9 +120,9 @@ static view kernel_region(driver *d, int i) {
     put(&v, "visible", visible);
     if (!visible) return v;
     put(&v, "state", r->state);
-    put(&v, "kind", ebb__told_kind(r->told));
-    put(&v, "severity", ebb__told_severity(r->told));
-    put(&v, "epoch", ebb__told_epoch(r->told));
+    put(&v, "kind", ebb__request_kind(r->request));
+    put(&v, "severity", ebb__request_severity(r->request));
+    put(&v, "epoch", ebb__request_epoch(r->request));
     put(&v, "tasks", r->tasks.n);
     put(&v, "children", r->children.n);
     put(&v, "obligations", ebb__cold_of(r)->obligations);

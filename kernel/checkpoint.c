@@ -1,4 +1,4 @@
-/* What a task asks: checkpoints, masks, joins; and what is known of one. */
+/* Checkpoints, masks and joins of tasks; and ebb_task_info_of. */
 #include "kernel/reason.h"
 #include "kernel/record.h"
 #include "kernel/task.h"
@@ -25,6 +25,7 @@ static ebb_status set_mask(ebb_cx *cx, int by) {
     ebb__task *t = ebb__task_of(cx);
     ebb_rt *rt = t->rt;
     ebb_status st = EBB_OK;
+    assert(t->mask <= EBB_MASK_MAX);
     if (t->index == 0) return EBB_ERR_NOT_TASK;
     if (by > 0 && t->mask == EBB_MASK_MAX) {
         st = EBB_ERR_MASK_DEPTH;
@@ -49,10 +50,11 @@ ebb_status ebb_unmask(ebb_cx *cx) {
 
 /* Takes a kept task out of its region's list. */
 static void unkeep(ebb_rt *rt, ebb__task *t) {
+    assert(t->phase == EBB_COMPLETED);
     ebb__region *r = ebb__region_at(rt, t->region);
-    if (t->pos != 0) ebb__task_at(rt, t->pos)->qpos = t->qpos;
-    else ebb__cold_of(r)->kept = t->qpos;
-    if (t->qpos != 0) ebb__task_at(rt, t->qpos)->pos = t->pos;
+    if (t->kept_prev != 0) ebb__task_at(rt, t->kept_prev)->kept_next = t->kept_next;
+    else ebb__cold_of(r)->kept = t->kept_next;
+    if (t->kept_next != 0) ebb__task_at(rt, t->kept_next)->kept_prev = t->kept_prev;
 }
 
 static ebb_status task_join(ebb_rt *rt, ebb_cx *cx, ebb_task task) {
@@ -62,12 +64,12 @@ static ebb_status task_join(ebb_rt *rt, ebb_cx *cx, ebb_task task) {
     if (!(t->flags & F_KEEP) || t == me) return EBB_ERR_INVALID;
     ebb__task *other = ebb__joiner(rt, t);
     if (other != NULL && other != me) return EBB_ERR_BUSY;
-    if (ebb__is_overdue(me)) return ebb__acknowledge(cx);
+    if (ebb__task_is_overdue(me)) return ebb__acknowledge(cx);
     if (t->phase == EBB_COMPLETED) {
-        st = (ebb_status)(int32_t)t->polls_left;
+        st = (ebb_status)t->status;
         ebb__emit_task(rt, EBB_EV_TASK_JOINED, t, (uint32_t)st, ebb__task_id(me));
         if (t->flags & F_ABANDONED) { /* stays for the region's report */
-            t->flags = (uint16_t)(t->flags & ~F_KEEP);
+            t->flags &= ~(uint32_t)F_KEEP;
         } else {
             unkeep(rt, t);
             ebb__task_release(rt, t);
@@ -75,7 +77,7 @@ static ebb_status task_join(ebb_rt *rt, ebb_cx *cx, ebb_task task) {
         return st;
     }
     if (me->index == 0) return EBB_PENDING;
-    if (ebb__is_servant(rt, me)) return EBB_ERR_NOT_TASK;
+    if (ebb__task_is_runner(rt, me)) return EBB_ERR_NOT_TASK;
     if (ebb__acknowledge(cx) != EBB_OK) {
         t->waiter = 0;
         return EBB_CANCELLED;
@@ -109,24 +111,24 @@ ebb_status ebb_task_info_of(ebb_cx *cx, ebb_task task, ebb_task_info *out) {
         .task = task,
         .region = {ebb__region_id(rt, r)},
         .phase = (ebb_phase)t->phase,
-        .status = t->phase == EBB_COMPLETED ? (ebb_status)(int32_t)t->polls_left : EBB_PENDING,
+        .status = t->phase == EBB_COMPLETED ? (ebb_status)t->status : EBB_PENDING,
         .mask_depth = t->mask,
         .lane = t->queue & 3,
-        .epoch = ebb__told_epoch(t->told),
+        .epoch = ebb__request_epoch(t->request),
         .forced = (t->flags & F_FORCED) != 0,
         .site = c->site,
     };
-    if (t->told != 0) {
+    if (t->request != 0) {
         bool own = t->flags & F_OWN_CANCEL && c->reason != 0;
         ebb_reason mine =
             own ? ((ebb__own_reason *)ebb__slab_at(&rt->reasons, c->reason))->reason : (ebb_reason){0};
         ebb_reason its = ebb__region_reason(rt, r);
         out->reason = ebb_reason_strengthen(&mine, &its);
-        out->reason.kind = ebb__told_kind(t->told);
-        out->reason.severity = ebb__told_severity(t->told);
+        out->reason.kind = ebb__request_kind(t->request);
+        out->reason.severity = ebb__request_severity(t->request);
     }
     out->budget =
         (ebb_budget){ebb__cleanup_deadline(rt, t),
-                     t->phase == EBB_COMPLETED || t->flags & F_RETURNED ? 0 : t->polls_left, t->priority};
+                     t->phase == EBB_COMPLETED || t->flags & F_RETURNED ? 0 : t->polls_left, c->priority};
     return EBB_OK;
 }

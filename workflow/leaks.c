@@ -1,26 +1,25 @@
-/* What is left behind: told by the kernel when it happens, named in every workflow that is around it. */
+/* Leaks: the kernel reports each when it happens, and every workflow around it names it. */
 #include "kernel/names.h"
-#include "kernel/reason.h"
 #include "workflow/workflow.h"
 
-static const char *what_of(ebb__guilt what) {
+static const char *what_of(ebb__leak_kind what) {
     switch (what) {
-    case EBB__G_TASK: return "task";
-    case EBB__G_FINALIZER: return "finalizer";
-    case EBB__G_LEAK: return "obligation";
-    case EBB__G_OPERATION: return "operation";
+    case EBB__LEAK_TASK: return "task";
+    case EBB__LEAK_FINALIZER: return "finalizer";
+    case EBB__LEAK_OBLIGATION: return "obligation";
+    case EBB__LEAK_OPERATION: return "operation";
     default: return "aborted";
     }
 }
 
 static bool room(ebb__wf *wf) {
-    if (wf->left_n < wf->left_room) return true;
-    uint32_t more = wf->left_room == 0 ? 4 : 2 * wf->left_room;
-    ebb_workflow_leak *left =
-        ebb__resize(&wf->rt->allocator, wf->left, wf->left_room * sizeof *left, more * sizeof *left);
-    if (left == NULL) return false;
-    wf->left = left;
-    wf->left_room = more;
+    if (wf->leaks_n < wf->leaks_room) return true;
+    uint32_t more = wf->leaks_room == 0 ? 4 : 2 * wf->leaks_room;
+    ebb_workflow_leak *leaks = ebb__resize(ebb__rt_allocator(wf->rt), wf->leaks,
+                                           wf->leaks_room * sizeof *leaks, more * sizeof *leaks);
+    if (leaks == NULL) return false;
+    wf->leaks = leaks;
+    wf->leaks_room = more;
     return true;
 }
 
@@ -42,26 +41,25 @@ static void name(ebb__wf *wf, const ebb_workflow_leak *leak) {
     ebb__wf_remark(wf, EBB__WE_LEFT, facts, leak->name[0] == 0 ? 6 : 7);
 }
 
-static const char *kind_of(const ebb__guilty *g) {
-    if (g->what == EBB__G_OPERATION) return g->operation;
+static const char *kind_of(const ebb__leak *g) {
+    if (g->what == EBB__LEAK_OPERATION) return g->operation;
     return g->kind == 0 ? "" : ebb__obligation_kind_name(g->kind);
 }
 
 /* What leaked while it worked is in the log, but does not count against how it ends. */
-void ebb__wf_blame(ebb_rt *rt, const ebb__guilty *g) {
-    const ebb__region *r = ebb__region_at(rt, g->region);
+void ebb__wf_leaked(ebb_rt *rt, const ebb__leak *g) {
     ebb_workflow_leak leak = {.what = what_of(g->what),
                               .kind = kind_of(g),
                               .id = g->id,
                               .owner = g->owner,
-                              .region = {ebb__region_id(rt, r)},
+                              .region = ebb__region_name(rt, g->region),
                               .site = g->site};
     if (g->name != NULL) ebb__message_copy(leak.name, g->name);
-    for (ebb__wf *wf = ebb__wf_around(rt, r); wf != NULL; wf = ebb__wf_parent(wf)) {
+    for (ebb__wf *wf = ebb__wf_around(rt, g->region); wf != NULL; wf = ebb__wf_parent(wf)) {
         if (wf->ended) continue;
         if (wf->state != EBB_WF_IDLE || wf->completing) {
-            wf->left_count++;
-            if (room(wf)) wf->left[wf->left_n++] = leak;
+            wf->leak_count++;
+            if (room(wf)) wf->leaks[wf->leaks_n++] = leak;
         }
         name(wf, &leak);
     }
@@ -71,7 +69,7 @@ ebb_status ebb_workflow_leaked(ebb_cx *cx, ebb_workflow workflow, uint32_t i, eb
     ebb__wf *wf = NULL;
     ebb_status st = ebb__wf_find(cx, workflow, &wf);
     if (st != EBB_OK) return st;
-    if (i >= wf->left_n) return EBB_ERR_INVALID;
-    *out = wf->left[i];
+    if (i >= wf->leaks_n) return EBB_ERR_INVALID;
+    *out = wf->leaks[i];
     return EBB_OK;
 }

@@ -1,23 +1,21 @@
-/* The steward's poll: looks at the region, the annex and the clock, and makes every step that follows, one
+/* The supervisor's poll: looks at the region, the drain region and the clock, and makes every step that follows, one
  * after the other, until nothing more does. It never waits for anything but to be woken. */
 #include <assert.h>
 
-#include "kernel/clock.h"
-#include "kernel/reason.h"
-#include "kernel/region.h"
-#include "kernel/watchdog.h"
 #include "workflow/workflow.h"
 
 typedef struct view {
-    ebb__region *region, *annex;
+    ebb__region_view region, drain;
+    ebb_reason reason; /* of the cancel request to the region */
 } view;
 
 static view look(const ebb__wf *wf) {
-    view v = {NULL, NULL};
-    (void)ebb__find_region(wf->rt, wf->region, &v.region);
-    (void)ebb__find_region(wf->rt, wf->annex, &v.annex);
-    assert(v.region != NULL && v.annex != NULL); /* the steward lives in there */
-    return v;
+    ebb__region *region = NULL, *drain = NULL;
+    (void)ebb__region_get(wf->rt, wf->region, &region);
+    (void)ebb__region_get(wf->rt, wf->drain_region, &drain);
+    assert(region != NULL && drain != NULL); /* the supervisor lives in there */
+    return (view){ebb__region_look(wf->rt, region), ebb__region_look(wf->rt, drain),
+                  ebb__region_reason(wf->rt, region)};
 }
 
 /* ---- IDLE ---------------------------------------------------------------------------------------------- */
@@ -28,28 +26,29 @@ static ebb_reason reason_around(const ebb__wf *wf) {
     if (parent == NULL || parent->state == EBB_WF_IDLE) return (ebb_reason){0};
     return (ebb_reason){.kind = EBB_CANCEL_PARENT,
                         .severity = parent->reason.severity,
-                        .runtime = wf->rt->id,
+                        .runtime = ebb__rt_id(wf->rt),
                         .origin = parent->region.id};
 }
 
 /* Somebody else has closed, cancelled or forced the region. */
-static void asked_from_outside(ebb_cx *cx, ebb__wf *wf, const ebb__region *r) {
-    ebb_reason why = r->told != 0 ? ebb__region_reason(wf->rt, r) : reason_around(wf);
+static void asked_from_outside(ebb_cx *cx, ebb__wf *wf, const view *v) {
+    ebb_reason why = v->region.request != 0 ? v->reason : reason_around(wf);
     if (why.kind == EBB_CANCEL_NONE) {
-        why = (ebb_reason){.kind = EBB_CANCEL_USER, .severity = EBB_POLITE, .runtime = wf->rt->id};
+        why = (ebb_reason){.kind = EBB_CANCEL_USER, .severity = EBB_POLITE, .runtime = ebb__rt_id(wf->rt)};
         ebb__message_copy(why.message, "its region was closed");
     }
     (void)ebb__wf_ask(cx, wf, &why);
 }
 
 /* Nobody has asked it to stop, somebody waits for its end, and there is nothing left to do. */
-static bool completes(ebb_cx *cx, ebb__wf *wf, view v) {
-    if (!(v.region->flags & (R_JOINING | R_ENDS)) || !ebb__steward_is_last(v.region)) return false;
+static bool completes(ebb_cx *cx, ebb__wf *wf, const view *v) {
+    const uint32_t both = EBB__REGION_ENDS | EBB__REGION_ALONE;
+    if ((v->region.traits & both) != both) return false;
     wf->completing = true;
-    wf->rt->standby--;
+    ebb__rt_standby(wf->rt, -1);
     ebb_region_close(cx, wf->region);
     ebb__wf_handlers_wake(cx, wf);
-    ebb__region_joining(cx, wf->annex);
+    ebb__region_joining(cx, wf->drain_region);
     ebb__wf_release(cx, wf);
     return true;
 }
@@ -57,16 +56,16 @@ static bool completes(ebb_cx *cx, ebb__wf *wf, view v) {
 /* ---- DRAINING ------------------------------------------------------------------------------------------ */
 
 /* What its region was told by others; of kind NONE if that was nothing, or only what this workflow said. */
-static ebb_reason told_by_others(const ebb__wf *wf, const ebb__region *r) {
+static ebb_reason requested_by_others(const ebb__wf *wf, const view *v) {
     bool own = wf->cancelled && wf->type->cancel_as != EBB_CANCEL_NONE &&
-               ebb__told_severity(r->told) == (uint8_t)ebb_cancel_severity(wf->type->cancel_as);
-    return r->told == 0 || own ? (ebb_reason){0} : ebb__region_reason(wf->rt, r);
+               v->region.severity == (uint8_t)ebb_cancel_severity(wf->type->cancel_as);
+    return own ? (ebb_reason){0} : v->reason;
 }
 
 /* A stronger reason from outside is a request like any other. */
-static void hear(ebb_cx *cx, ebb__wf *wf, const ebb__region *r) {
-    ebb_reason told = told_by_others(wf, r), around = reason_around(wf);
-    const ebb_reason *why = told.severity >= around.severity ? &told : &around;
+static void hear(ebb_cx *cx, ebb__wf *wf, const view *v) {
+    ebb_reason others = requested_by_others(wf, v), around = reason_around(wf);
+    const ebb_reason *why = others.severity >= around.severity ? &others : &around;
     if (why->severity > wf->reason.severity) (void)ebb__wf_ask(cx, wf, why);
 }
 
@@ -78,7 +77,7 @@ static void cancel(ebb_cx *cx, ebb__wf *wf, bool by_others) {
 
 /* The hook may extend or force it. */
 static void tell_overdue(ebb__wf *wf) {
-    wf->tell_at = ebb__wf_after(wf->rt->now, EBB_WF_OVERDUE_AGAIN);
+    wf->tell_at = ebb__wf_after(ebb__now(wf->rt), EBB_WF_OVERDUE_AGAIN);
     if (wf->on_overdue == NULL) return;
     ebb__watched outer = ebb__watch_enter(wf->rt, wf->region.id, wf->site);
     wf->on_overdue(wf->arg, ebb__wf_id(wf));
@@ -98,35 +97,37 @@ static void time_out(ebb_cx *cx, ebb__wf *wf) {
 }
 
 void ebb__wf_catch_up(ebb__wf *wf) {
-    if (wf->state == EBB_WF_DRAINING && wf->rt->now > wf->end && !wf->overdue) time_out(ebb_host(wf->rt), wf);
+    if (wf->state == EBB_WF_DRAINING && ebb__now(wf->rt) > wf->end && !wf->overdue)
+        time_out(ebb_host(wf->rt), wf);
 }
 
 /* Both have a step to make at this time, and that of the one around it may be one for both: then that goes
  * first, and wakes this one, or its alarm does. Else each of a nest would walk over all that is inside of it. One
- * whose annex is forced has no alarm, and is not woken by what the one around it does after the kernel's force. */
-static bool comes_later(const ebb__wf *wf, const ebb__region *annex) {
-    bool waits = ebb__wf_is_due(wf) && !(annex->flags & R_FORCED);
+ * whose drain region is forced has no alarm, and is not woken by what the one around it does after the kernel's force. */
+static bool comes_later(const ebb__wf *wf, const ebb__region_view *drain) {
+    bool waits = ebb__wf_is_due(wf) && !(drain->traits & EBB__REGION_FORCED);
     const ebb__wf *parent = waits ? ebb__wf_parent(wf) : NULL;
     return parent != NULL && ebb__wf_is_due(parent);
 }
 
 /* One step, if there is one to make. */
-static bool drain(ebb_cx *cx, ebb__wf *wf, view v) {
-    const ebb__region *r = v.region;
-    uint64_t now = wf->rt->now;
+static bool drain(ebb_cx *cx, ebb__wf *wf, const view *v) {
+    const ebb__region_view *r = &v->region;
+    uint64_t now = ebb__now(wf->rt);
     ebb__wf_meet(wf);
-    if (comes_later(wf, v.annex)) return false;
+    if (comes_later(wf, &v->drain)) return false;
     ebb__wf_catch_up(wf);
-    if (wf->state == EBB_WF_DRAINING) hear(cx, wf, r);
+    if (wf->state == EBB_WF_DRAINING) hear(cx, wf, v);
     if (wf->state != EBB_WF_DRAINING) return true;
-    if ((r->flags | v.annex->flags) & R_FORCED && (now < wf->end || wf->overdue)) {
-        ebb__wf_force(cx, wf, EBB__T_FORCE, r->flags & R_FORCED ? "what is around it" : "a handler");
-    } else if (ebb__steward_is_last(v.region) && ebb__steward_is_last(v.annex)) {
+    if ((r->traits | v->drain.traits) & EBB__REGION_FORCED && (now < wf->end || wf->overdue)) {
+        ebb__wf_force(cx, wf, EBB__T_FORCE,
+                      r->traits & EBB__REGION_FORCED ? "what is around it" : "a handler");
+    } else if (r->traits & v->drain.traits & EBB__REGION_ALONE) {
         (void)ebb__wf_do(cx, wf, EBB__T_DRAINED, NULL, 0);
     } else if (now >= wf->end && !wf->overdue) {
         time_out(cx, wf);
-    } else if (!wf->cancelled && (r->told != 0 || now >= wf->cancel_at)) {
-        cancel(cx, wf, r->told != 0);
+    } else if (!wf->cancelled && (r->request != 0 || now >= wf->cancel_at)) {
+        cancel(cx, wf, r->request != 0);
     } else if (wf->overdue && now >= wf->tell_at) {
         tell_overdue(wf);
     } else {
@@ -138,25 +139,25 @@ static bool drain(ebb_cx *cx, ebb__wf *wf, view v) {
 static void set_alarm(ebb_cx *cx, const ebb__wf *wf) {
     uint64_t at = !wf->overdue ? wf->end : wf->on_overdue != NULL ? wf->tell_at : EBB_FOREVER;
     if (!wf->cancelled && wf->cancel_at < at) at = wf->cancel_at;
-    ebb__steward_alarm(cx, wf->steward, at);
+    ebb__supervisor_alarm(cx, wf->supervisor, at);
 }
 
 /* ---- the poll ------------------------------------------------------------------------------------------ */
 
-ebb_status ebb__wf_tend(ebb_cx *cx, void *state) {
+ebb_status ebb__wf_supervise(ebb_cx *cx, void *state) {
     ebb__wf *wf = state;
-    ebb__clock_read(wf->rt);
+    ebb__clock_refresh(wf->rt);
     for (;;) {
         view v = look(wf);
         switch (wf->state) {
         case EBB_WF_IDLE:
-            if (v.region->state != EBB_REGION_OPEN || v.annex->state != EBB_REGION_OPEN) {
-                asked_from_outside(cx, wf, v.region);
+            if (v.region.state != EBB_REGION_OPEN || v.drain.state != EBB_REGION_OPEN) {
+                asked_from_outside(cx, wf, &v);
                 break;
             }
-            return completes(cx, wf, v) ? EBB_OK : EBB_PENDING;
+            return completes(cx, wf, &v) ? EBB_OK : EBB_PENDING;
         case EBB_WF_DRAINING:
-            if (drain(cx, wf, v)) break;
+            if (drain(cx, wf, &v)) break;
             set_alarm(cx, wf);
             return EBB_PENDING;
         case EBB_WF_DRAIN_COMPLETE:

@@ -4,8 +4,8 @@
  * remembers its position, so it can be taken out: its place becomes a hole (0), which pops skip.
  * `ebb__lanes_reserve(n)` keeps room for two places a member and two blocks a queue; when holes have
  * used that up a push closes them first, which costs as much as the pushes that made them. */
-#ifndef EBB__LANES_H
-#define EBB__LANES_H
+#ifndef EBB__RUN_QUEUE_H
+#define EBB__RUN_QUEUE_H
 
 #include "base/slab.h"
 

@@ -1,16 +1,16 @@
-/* Stewards by themselves: when they are woken, what does not reach them, and that their region waits for
+/* Drain supervisors by themselves: when they are woken, what does not reach them, and that their region waits for
  * them. */
 #include "tests/support/world.h"
 
-#include "kernel/steward.h"
+#include "kernel/layer.h"
 
-/* A steward that counts its polls and returns when it is told to. */
+/* A supervisor that counts its polls and returns when it is told to. */
 typedef struct keeper {
     uint32_t polls;
     uint32_t signal; /* of its cx at the last poll */
     bool over;
     bool quiet; /* sets its alarm off at every poll */
-    ebb__steward s;
+    ebb__supervisor s;
     uint32_t closed;
     ebb_report report;
 } keeper;
@@ -19,7 +19,7 @@ static ebb_status keep(ebb_cx *cx, void *state) {
     keeper *k = state;
     k->polls++;
     k->signal = cx->signal;
-    if (k->quiet) ebb__steward_alarm(cx, k->s.task, EBB_FOREVER);
+    if (k->quiet) ebb__supervisor_alarm(cx, k->s.task, EBB_FOREVER);
     return k->over ? EBB_OK : EBB_PENDING;
 }
 
@@ -31,9 +31,9 @@ static void note_closed(void *arg, const ebb_report *report) {
 
 static keeper *keeper_new(world *w, ebb_region r) {
     keeper *k = world_keep(w, sizeof *k);
-    k->s = ebb__steward_new(w->host, r, keep, k, NULL, "steward.c:1");
+    k->s = ebb__supervisor_new(w->host, r, keep, k, NULL, "steward.c:1");
     assert_int_equal(ebb_id_status(k->s.task.id), EBB_OK);
-    assert_int_equal(ebb_id_status(k->s.annex.id), EBB_OK);
+    assert_int_equal(ebb_id_status(k->s.region.id), EBB_OK);
     world_settle(w);
     assert_int_equal(k->polls, 1);
     return k;
@@ -42,7 +42,7 @@ static keeper *keeper_new(world *w, ebb_region r) {
 /* It lets its region end: what a steward has to do before it returns. */
 static void dismiss(world *w, keeper *k) {
     k->over = true;
-    ebb__region_joining(w->host, k->s.annex);
+    ebb__region_joining(w->host, k->s.region);
     (void)ebb_wake(w->host, k->s.task);
     world_settle(w);
 }
@@ -65,7 +65,7 @@ static void closing_and_cancelling_wake_it_and_do_not_reach_it(void **state) {
     world_settle(w);
     assert_int_equal(k->polls, 4);
     assert_int_equal(k->signal, 0);
-    assert_int_equal(state_of(w, k->s.annex), EBB_REGION_OPEN);
+    assert_int_equal(state_of(w, k->s.region), EBB_REGION_OPEN);
     dismiss(w, k);
 }
 
@@ -111,9 +111,9 @@ static void it_is_woken_when_nothing_but_itself_is_left_in_an_annex_that_is_to_c
     world *w = *state;
     ebb_region r = open_region(w, w->root);
     keeper *k = keeper_new(w, r);
-    puppet *helper = puppet_start(w, k->s.annex, IGNORING);
+    puppet *helper = puppet_start(w, k->s.region, IGNORING);
     world_settle(w);
-    ebb__region_joining(w->host, k->s.annex);
+    ebb__region_joining(w->host, k->s.region);
     world_settle(w);
     uint32_t polls = k->polls;
     helper->returns = EBB_OK;
@@ -131,7 +131,7 @@ static void an_annex_admits_work_while_the_region_around_it_does_not(void **stat
     ebb_region r = open_region(w, w->root);
     keeper *k = keeper_new(w, r);
     ebb_region_cancel(w->host, r, EBB_CANCEL_SHUTDOWN, "x");
-    puppet *helper = puppet_start(w, k->s.annex, HEEDING); /* fails the test if that is refused */
+    puppet *helper = puppet_start(w, k->s.region, HEEDING); /* fails the test if that is refused */
     world_settle(w);
     assert_int_equal(helper->seen, EBB_OK);
     helper->returns = EBB_OK;
@@ -146,7 +146,7 @@ static void an_annex_admits_work_while_the_region_around_it_does_not(void **stat
 static void an_alarm_wakes_it_once_at_its_time(void **state) {
     world *w = *state;
     keeper *k = keeper_new(w, open_region(w, w->root));
-    ebb__steward_alarm(w->host, k->s.task, world_now(w) + 50 * EBB_MS);
+    ebb__supervisor_alarm(w->host, k->s.task, world_now(w) + 50 * EBB_MS);
     world_pass(w, 49 * EBB_MS);
     assert_int_equal(k->polls, 1);
     world_pass(w, 2 * EBB_MS);
@@ -159,14 +159,14 @@ static void an_alarm_wakes_it_once_at_its_time(void **state) {
 static void a_later_alarm_replaces_the_one_before_and_for_ever_is_none(void **state) {
     world *w = *state;
     keeper *k = keeper_new(w, open_region(w, w->root));
-    ebb__steward_alarm(w->host, k->s.task, world_now(w) + 50 * EBB_MS);
-    ebb__steward_alarm(w->host, k->s.task, world_now(w) + 200 * EBB_MS);
+    ebb__supervisor_alarm(w->host, k->s.task, world_now(w) + 50 * EBB_MS);
+    ebb__supervisor_alarm(w->host, k->s.task, world_now(w) + 200 * EBB_MS);
     world_pass(w, 199 * EBB_MS);
     assert_int_equal(k->polls, 1);
-    ebb__steward_alarm(w->host, k->s.task, EBB_FOREVER);
+    ebb__supervisor_alarm(w->host, k->s.task, EBB_FOREVER);
     world_pass(w, EBB_SECOND);
     assert_int_equal(k->polls, 1);
-    ebb__steward_alarm(w->host, k->s.task, world_now(w)); /* already due */
+    ebb__supervisor_alarm(w->host, k->s.task, world_now(w)); /* already due */
     world_pass(w, EBB_MS);
     assert_int_equal(k->polls, 2);
     dismiss(w, k);
@@ -175,11 +175,11 @@ static void a_later_alarm_replaces_the_one_before_and_for_ever_is_none(void **st
 static void an_alarm_cancels_nothing_though_the_annex_has_a_timer_now(void **state) {
     world *w = *state;
     keeper *k = keeper_new(w, open_region(w, w->root));
-    puppet *helper = puppet_start(w, k->s.annex, HEEDING);
-    ebb__steward_alarm(w->host, k->s.task, world_now(w) + EBB_MS);
+    puppet *helper = puppet_start(w, k->s.region, HEEDING);
+    ebb__supervisor_alarm(w->host, k->s.task, world_now(w) + EBB_MS);
     world_pass(w, EBB_SECOND);
     assert_int_equal(helper->seen, EBB_OK);
-    assert_int_equal(state_of(w, k->s.annex), EBB_REGION_OPEN);
+    assert_int_equal(state_of(w, k->s.region), EBB_REGION_OPEN);
     helper->returns = EBB_OK;
     (void)ebb_wake(w->host, helper->id);
     world_settle(w);
@@ -192,11 +192,11 @@ static void an_alarm_for_who_is_no_steward_is_ignored(void **state) {
     keeper *k = keeper_new(w, r);
     puppet *p = puppet_start(w, r, IGNORING);
     world_settle(w);
-    ebb__steward_alarm(w->host, p->id, world_now(w) + EBB_MS);
+    ebb__supervisor_alarm(w->host, p->id, world_now(w) + EBB_MS);
     world_pass(w, EBB_SECOND);
     assert_int_equal(p->polls, 1);
     dismiss(w, k);
-    ebb__steward_alarm(w->host, k->s.task, world_now(w) + EBB_MS); /* stale by now */
+    ebb__supervisor_alarm(w->host, k->s.task, world_now(w) + EBB_MS); /* stale by now */
     world_pass(w, EBB_SECOND);
     assert_int_equal(k->polls, 2);
     assert_int_equal(state_of(w, r), EBB_REGION_OPEN);
@@ -213,10 +213,10 @@ static void an_alarm_after_a_force_does_not_take_the_time_of_that_away(void **st
     ebb_region r = open_region(w, w->root);
     keeper *k = keeper_new(w, r);
     puppet *helper = puppet_new(w, (puppet){.arg = puppet_new(w, IGNORING)});
-    (void)ebb_spawn(w->host, k->s.annex, add_finalizer, helper);
+    (void)ebb_spawn(w->host, k->s.region, add_finalizer, helper);
     world_settle(w);
     k->quiet = k->over = true;
-    ebb_region_force(w->host, k->s.annex);
+    ebb_region_force(w->host, k->s.region);
     world_pass(w, 10 * EBB_SECOND);
     assert_int_equal(stats_of(w).abandoned, 2); /* the helper and its finalizer */
     ebb_region_close(w->host, r);
@@ -228,8 +228,8 @@ static void an_alarm_after_a_force_does_not_take_the_time_of_that_away(void **st
 
 static ebb_status refused(world *w, ebb_region r, void (*on_closed)(void *arg, const ebb_report *report)) {
     keeper *k = world_keep(w, sizeof *k);
-    ebb__steward s = ebb__steward_new(w->host, r, keep, k, on_closed, "steward.c:2");
-    assert_int_equal(ebb_id_status(s.task.id), ebb_id_status(s.annex.id));
+    ebb__supervisor s = ebb__supervisor_new(w->host, r, keep, k, on_closed, "steward.c:2");
+    assert_int_equal(ebb_id_status(s.task.id), ebb_id_status(s.region.id));
     return ebb_id_status(s.task.id);
 }
 
@@ -256,7 +256,7 @@ static void a_steward_that_finds_no_memory_leaves_nothing(void **state) {
         ebb_stats before = stats_of(w);
         w->memory.fail_at = w->memory.calls + n;
         keeper *k = world_keep(w, sizeof *k);
-        k->s = ebb__steward_new(w->host, r, keep, k, NULL, "steward.c:3");
+        k->s = ebb__supervisor_new(w->host, r, keep, k, NULL, "steward.c:3");
         w->memory.fail_at = 0;
         if (ebb_id_status(k->s.task.id) == EBB_OK) {
             dismiss(w, k);
@@ -283,7 +283,7 @@ static void one_that_has_returned_leaves_the_place_to_the_next(void **state) {
 static void the_root_tells_its_steward_when_it_has_closed(void **state) {
     world *w = *state;
     keeper *k = world_keep(w, sizeof *k);
-    k->s = ebb__steward_new(w->host, w->root, keep, k, note_closed, "steward.c:4");
+    k->s = ebb__supervisor_new(w->host, w->root, keep, k, note_closed, "steward.c:4");
     assert_int_equal(ebb_id_status(k->s.task.id), EBB_OK);
     puppet *p = puppet_start(w, w->root, (puppet){.returns = EBB_FAILED});
     world_settle(w);
@@ -328,10 +328,10 @@ static void a_note_stands_in_the_trace_as_it_was_given(void **state) {
 }
 
 /* What the kernel has told of. */
-static ebb__guilty told[8];
+static ebb__leak told[8];
 static uint32_t told_n;
 
-static void note_blame(ebb_rt *rt, const ebb__guilty *g) {
+static void note_leak(ebb_rt *rt, const ebb__leak *g) {
     (void)rt;
     assert_true(told_n < 8);
     told[told_n++] = *g;
@@ -352,7 +352,8 @@ static ebb_status stay(ebb_cx *cx, void *state) {
 static void each_that_does_not_end_as_it_should_is_told_when_it_happens(void **state) {
     world *w = *state;
     told_n = 0;
-    w->rt->blame = note_blame;
+    static const ebb__layer layer = {.slot = 7, .hooks = {.leaked = note_leak}};
+    assert_int_equal(ebb__layer_add(w->rt, &layer, told), EBB_OK);
     ebb_region r = open_region(w, w->root);
     puppet *forgets = puppet_new(w, (puppet){.returns = EBB_OK}), *stays = puppet_new(w, IGNORING);
     ebb_task a = ebb_spawn_at(w->host, r, reserve_and_stay, forgets, "forgets.c:1");
@@ -360,7 +361,7 @@ static void each_that_does_not_end_as_it_should_is_told_when_it_happens(void **s
     assert_int_equal(ebb_region_defer_at(w->host, r, stay, NULL, "finalizer.c:3"), EBB_OK);
     world_settle(w);
     assert_int_equal(told_n, 1);
-    assert_int_equal(told[0].what, EBB__G_LEAK);
+    assert_int_equal(told[0].what, EBB__LEAK_OBLIGATION);
     assert_int_equal(told[0].kind, EBB_LEASE);
     assert_int_equal(told[0].id, forgets->number);
     assert_int_equal(told[0].owner, a.id);
@@ -368,15 +369,14 @@ static void each_that_does_not_end_as_it_should_is_told_when_it_happens(void **s
     ebb_region_force(w->host, r);
     world_pass(w, EBB_SECOND);
     assert_int_equal(told_n, 4);
-    assert_int_equal(told[1].what, EBB__G_TASK);
+    assert_int_equal(told[1].what, EBB__LEAK_TASK);
     assert_int_equal(told[1].id, b.id);
     assert_string_equal(told[1].site, "stays.c:1");
-    assert_int_equal(told[2].what, EBB__G_ABORTED);
+    assert_int_equal(told[2].what, EBB__LEAK_ABORTED);
     assert_int_equal(told[2].id, stays->number);
     assert_int_equal(told[2].owner, b.id);
-    assert_int_equal(told[3].what, EBB__G_FINALIZER);
+    assert_int_equal(told[3].what, EBB__LEAK_FINALIZER);
     assert_string_equal(told[3].site, "finalizer.c:3");
-    w->rt->blame = NULL;
 }
 
 static void add_text(void *ctx, const char *text, size_t n) {
@@ -392,8 +392,8 @@ static void a_dump_tells_the_annex_and_the_steward_from_others(void **state) {
     char text[4096] = "";
     keeper *k = keeper_new(w, open_region(w, w->root));
     ebb_dump(w->rt, add_text, text);
-    assert_non_null(strstr(text, "annex "));
-    assert_non_null(strstr(text, "steward "));
+    assert_non_null(strstr(text, "drain region "));
+    assert_non_null(strstr(text, "drain supervisor "));
     dismiss(w, k);
 }
 

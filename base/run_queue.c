@@ -1,4 +1,4 @@
-#include "base/lanes.h"
+#include "base/run_queue.h"
 
 #include <assert.h>
 
