@@ -220,7 +220,7 @@ static uint64_t left_of(ebb_cx *cx, uint64_t deadline) {
 
 /* Or does the region, of those that are stopping, still admit what is asked for from inside its unit? */
 static bool is_shut(ebb_cx *cx) {
-    return ebb__region_look(ebb__rt_of(cx), ebb__region_of(cx)).state != EBB_REGION_OPEN;
+    return ebb__region_state(ebb__region_of(cx)) != EBB_REGION_OPEN;
 }
 
 /* Says on what the proxy is told now and has not said. */

@@ -36,7 +36,7 @@ void ebb__region_arm(ebb_rt *rt, ebb__region *r, uint64_t at) {
 /* The first reason stands; a stronger one replaces it. The budget is the meet of all. `asker`: the task that has
  * said the verb; 0: the host, or the clock. */
 static void tell(ebb_rt *rt, ebb__region *r, const verdict *v, uint64_t asker) {
-    assert(v->severity >= EBB_POLITE && v->severity <= EBB_FORCED && v->force_at <= v->deadline);
+    assert(v->severity >= EBB_POLITE && v->severity <= EBB_FORCED);
     uint8_t severity = ebb__request_severity(r->request), epoch = ebb__request_epoch(r->request);
     bool first = r->request == 0;
     if (first || v->severity > severity || EBB__MUTANT(rt, EBB_ORACLE_SEVERITY)) {

@@ -231,6 +231,10 @@ ebb__region *ebb__region_of(const ebb_cx *cx) {
     return ebb__region_at(t->rt, t->region);
 }
 
+ebb_region_state ebb__region_state(const ebb__region *r) {
+    return (ebb_region_state)r->state;
+}
+
 ebb_region ebb__region_name(const ebb_rt *rt, const ebb__region *r) {
     return (ebb_region){ebb__region_id(rt, r)};
 }

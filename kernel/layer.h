@@ -376,6 +376,7 @@ ebb__runner_view ebb__runner_look(const ebb_cx *cx);
 
 ebb_status ebb__region_get(const ebb_rt *rt, ebb_region id, ebb__region **out);
 ebb__region *ebb__region_of(const ebb_cx *cx);
+ebb_region_state ebb__region_state(const ebb__region *r);
 ebb_region ebb__region_name(const ebb_rt *rt, const ebb__region *r);
 /* NULL: it is the root. */
 ebb__region *ebb__region_parent(const ebb_rt *rt, const ebb__region *r);

@@ -198,7 +198,7 @@ void ebb__handle_close(ebb__handle *h) {
 ebb_status ebb__handle_move(ebb__handle *h, ebb_region region) {
     ebb__region *r;
     ebb_status st = ebb__region_get(h->loop->rt, region, &r);
-    if (st == EBB_ERR_STALE || (st == EBB_OK && ebb__region_look(h->loop->rt, r).state != EBB_REGION_OPEN))
+    if (st == EBB_ERR_STALE || (st == EBB_OK && ebb__region_state(r) != EBB_REGION_OPEN))
         return EBB_ERR_CLOSED;
     ebb__nest *n = st == EBB_OK ? nest_of(h->loop, region, &st) : NULL;
     if (n == NULL) return st;

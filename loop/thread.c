@@ -28,8 +28,7 @@ static const char site[] = "ebb_loop_new";
 
 static bool is_closed(const ebb_rt *rt) {
     ebb__region *r;
-    return ebb__region_get(rt, ebb_root(rt), &r) == EBB_OK &&
-           ebb__region_look(rt, r).state == EBB_REGION_CLOSED;
+    return ebb__region_get(rt, ebb_root(rt), &r) == EBB_OK && ebb__region_state(r) == EBB_REGION_CLOSED;
 }
 
 static ebb_status first_open(ebb_cx *cx, ebb__owner *o) {

@@ -117,7 +117,7 @@ static void say_region(const sink *s, const ebb__wf *wf, ebb__region *r) {
     sayer finalizers = {s, wf, true}, obligations = {s, wf, false};
     ebb__tasks_each(wf->rt, r, say_task_or_handler, &obligations);
     say_operations(s, (const ebb__scope *)(const void *)ebb__region_callbacks(r));
-    if (ebb__region_look(wf->rt, r).state == EBB_REGION_FINALIZING)
+    if (ebb__region_state(r) == EBB_REGION_FINALIZING)
         ebb__region_obligations(wf->rt, r, say_obligation, &finalizers);
     ebb__region_obligations(wf->rt, r, say_obligation, &obligations);
 }
@@ -172,7 +172,7 @@ size_t ebb_closed_text(ebb_cx *cx, ebb_region region, char *out, size_t room) {
     if (room == 0) return 0;
     out[0] = 0;
     if (ebb__region_get(rt, region, &r) != EBB_OK) return 0;
-    ebb_region_state state = ebb__region_look(rt, r).state;
+    ebb_region_state state = ebb__region_state(r);
     if (state == EBB_REGION_OPEN) return 0;
     const ebb__wf *wf = who_refuses(rt, r);
     char title[EBB__WF_TITLE];

@@ -9,7 +9,7 @@
 
 /* Only of one that is closed nobody adds to what is told here. */
 static void enter(ebb__wf *wf, const ebb__region *r, ebb__wf *around) {
-    bool told = around != NULL && ebb__region_look(wf->rt, r).state != EBB_REGION_OPEN;
+    bool told = around != NULL && ebb__region_state(r) != EBB_REGION_OPEN;
     wf->count = (ebb__wf_count){.around = around, .told = told, .at = ebb__now(wf->rt)};
 }
 
@@ -56,8 +56,7 @@ bool ebb__wf_is_due(const ebb__wf *wf) {
 
 /* Nothing but its drain region. */
 static bool is_empty(const ebb_rt *rt, const ebb__region *r) {
-    ebb__region_view v = ebb__region_look(rt, r);
-    return v.state == EBB_REGION_CLOSED || v.traits & EBB__REGION_ALONE;
+    return ebb__region_state(r) == EBB_REGION_CLOSED || ebb__region_traits(rt, r) & EBB__REGION_ALONE;
 }
 
 uint64_t ebb__wf_in_flight(ebb__wf *wf) {

@@ -51,8 +51,7 @@ ebb_status ebb__wf_ask(ebb_cx *cx, ebb__wf *wf, const ebb_reason *why) {
     ebb__rt_standby(wf->rt, -1);
     /* Closed first: what the line counts as in flight is all there will be. If it was closed from around, so was
      * all that is in it. */
-    if (ebb__region_get(wf->rt, wf->region, &r) == EBB_OK &&
-        ebb__region_look(wf->rt, r).state == EBB_REGION_OPEN)
+    if (ebb__region_get(wf->rt, wf->region, &r) == EBB_OK && ebb__region_state(r) == EBB_REGION_OPEN)
         ebb_region_close(cx, wf->region);
     (void)ebb__wf_do(cx, wf, EBB__T_REQUEST, NULL, 0);
     (void)ebb__wf_do(cx, wf, EBB__T_START_DRAIN, NULL, 0);
@@ -136,7 +135,7 @@ void ebb__wf_release(ebb_cx *cx, ebb__wf *wf) {
     if (wf->released) return;
     wf->released = true;
     if (ebb__region_get(wf->rt, wf->operators, &r) != EBB_OK) return;
-    if (ebb__region_look(wf->rt, r).state == EBB_REGION_CLOSED) return;
+    if (ebb__region_state(r) == EBB_REGION_CLOSED) return;
     ebb__operators_release(cx, wf->operators, ebb__wf_after(ebb__now(wf->rt), grace));
     ebb_region_close(cx, wf->operators);
 }

@@ -6,7 +6,7 @@
 
 typedef struct view {
     ebb__region_view region, drain;
-    ebb_reason reason; /* of the cancel request to the region */
+    const ebb__region *r; /* the region */
 } view;
 
 static view look(const ebb__wf *wf) {
@@ -14,8 +14,7 @@ static view look(const ebb__wf *wf) {
     (void)ebb__region_get(wf->rt, wf->region, &region);
     (void)ebb__region_get(wf->rt, wf->drain_region, &drain);
     assert(region != NULL && drain != NULL); /* the supervisor lives in there */
-    return (view){ebb__region_look(wf->rt, region), ebb__region_look(wf->rt, drain),
-                  ebb__region_reason(wf->rt, region)};
+    return (view){ebb__region_look(wf->rt, region), ebb__region_look(wf->rt, drain), region};
 }
 
 /* ---- IDLE ---------------------------------------------------------------------------------------------- */
@@ -32,7 +31,7 @@ static ebb_reason reason_around(const ebb__wf *wf) {
 
 /* Somebody else has closed, cancelled or forced the region. */
 static void asked_from_outside(ebb_cx *cx, ebb__wf *wf, const view *v) {
-    ebb_reason why = v->region.request != 0 ? v->reason : reason_around(wf);
+    ebb_reason why = v->region.request != 0 ? ebb__region_reason(wf->rt, v->r) : reason_around(wf);
     if (why.kind == EBB_CANCEL_NONE) {
         why = (ebb_reason){.kind = EBB_CANCEL_USER, .severity = EBB_POLITE, .runtime = ebb__rt_id(wf->rt)};
         ebb__message_copy(why.message, "its region was closed");
@@ -59,7 +58,7 @@ static bool completes(ebb_cx *cx, ebb__wf *wf, const view *v) {
 static ebb_reason requested_by_others(const ebb__wf *wf, const view *v) {
     bool own = wf->cancelled && wf->type->cancel_as != EBB_CANCEL_NONE &&
                v->region.severity == (uint8_t)ebb_cancel_severity(wf->type->cancel_as);
-    return own ? (ebb_reason){0} : v->reason;
+    return v->region.request == 0 || own ? (ebb_reason){0} : ebb__region_reason(wf->rt, v->r);
 }
 
 /* A stronger reason from outside is a request like any other. */

@@ -79,7 +79,7 @@ static ebb_status workflows_of(ebb_rt *rt) {
 
 static bool is_gone(const ebb_rt *rt, ebb_region region) {
     ebb__region *r;
-    return ebb__region_get(rt, region, &r) != EBB_OK || ebb__region_look(rt, r).state == EBB_REGION_CLOSED;
+    return ebb__region_get(rt, region, &r) != EBB_OK || ebb__region_state(r) == EBB_REGION_CLOSED;
 }
 
 /* Forgets what has ended and nobody can join any more. Looks at two, in turn: so they go as fast as others
