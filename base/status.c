@@ -1,24 +1,40 @@
-/* Names and texts of status codes, from the one table in ebb/status.def. */
+/* Names and texts of status codes, from two tables: ebb/status.def has Ebb's own, base/system.def those of the system.
+ *
+ * wasm modules have no system and no room for its texts. */
 #include <ebb/base.h>
 
 const char *ebb_status_name(ebb_status st) {
-    switch (st) {
+    switch ((int)st) {
 #define EBB_STATUS(name, value, text)                                                                        \
     case name:                                                                                               \
         return #name;
 #include <ebb/status.def>
 #undef EBB_STATUS
-    default: return "EBB_USER";
+#ifndef __wasm__
+#define EBB_SYSTEM(number, name, text)                                                                       \
+    case EBB_ERRNO(number):                                                                                  \
+        return name;
+#include "base/system.def"
+#undef EBB_SYSTEM
+#endif
+    default: return st < EBB_STATUS_SYSTEM ? "EBB_SYSTEM" : "EBB_USER";
     }
 }
 
 const char *ebb_status_text(ebb_status st) {
-    switch (st) {
+    switch ((int)st) {
 #define EBB_STATUS(name, value, text)                                                                        \
     case name:                                                                                               \
         return text;
 #include <ebb/status.def>
 #undef EBB_STATUS
-    default: return "a status of the application's own";
+#ifndef __wasm__
+#define EBB_SYSTEM(number, name, text)                                                                       \
+    case EBB_ERRNO(number):                                                                                  \
+        return text;
+#include "base/system.def"
+#undef EBB_SYSTEM
+#endif
+    default: return st < EBB_STATUS_SYSTEM ? "a failure of the system" : "a status of the application's own";
     }
 }

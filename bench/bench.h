@@ -23,10 +23,10 @@ double bench_cpu_ns(void);
 long bench_rss_bytes(void);
 uint64_t bench_random(uint64_t *state);
 
-struct ebb_rt; /* the floors know nothing of it */
+struct ebb_runtime; /* the floors know nothing of it */
 /* A runtime on malloc; all that it has to do now; what has to hold, or the numbers mean nothing. */
-struct ebb_rt *bench_runtime(void);
-void bench_pump_all(struct ebb_rt *rt);
+struct ebb_runtime *bench_runtime(void);
+void bench_pump_all(struct ebb_runtime *rt);
 void bench_must(int ok);
 
 /* The rows of each file, in the order of the table. */

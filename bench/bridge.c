@@ -27,7 +27,7 @@ typedef struct end {
     pthread_mutex_t lock;
     pthread_cond_t woken;
     bool rung;
-    ebb_rt *rt;
+    ebb_runtime *rt;
     ebb_peer *peer;
     ebb_bridge *bridge;
     ebb_wait wait;
@@ -51,16 +51,16 @@ static void end_sleep(end *e) {
 }
 
 static void end_new(end *e) {
-    ebb_rt_opts opts = {.allocator = ebb_libc_allocator()};
+    ebb_runtime_opts opts = {.allocator = ebb_libc_allocator()};
     *e = (end){.n = 0};
     bench_must(pthread_mutex_init(&e->lock, NULL) == 0 && pthread_cond_init(&e->woken, NULL) == 0);
-    bench_must(ebb_rt_new(&opts, &e->rt) == EBB_OK);
-    bench_must(ebb_on_inbound(e->rt, end_wake, e) == EBB_OK && ebb_peer_of(e->rt, &e->peer) == EBB_OK);
+    bench_must(ebb_runtime_new(&opts, &e->rt) == EBB_OK);
+    bench_must(ebb_inbox_on_wake(e->rt, end_wake, e) == EBB_OK && ebb_peer_of(e->rt, &e->peer) == EBB_OK);
 }
 
 static void end_free(end *e) {
     ebb_peer_release(e->peer);
-    ebb_rt_free(e->rt);
+    ebb_runtime_free(e->rt);
     pthread_cond_destroy(&e->woken);
     pthread_mutex_destroy(&e->lock);
 }
@@ -88,11 +88,11 @@ static ebb_status receive_all(ebb_cx *cx, void *state) {
 }
 
 static void run(end *e, ebb_poll_fn task) {
-    bench_must(ebb_adopt(e->rt) == EBB_OK);
-    ebb_spawn(ebb_host(e->rt), ebb_root(e->rt), task, e);
+    bench_must(ebb_runtime_adopt(e->rt) == EBB_OK);
+    ebb_spawn(ebb_runtime_host(e->rt), ebb_runtime_root(e->rt), task, e);
     for (;;) {
-        ebb_turn(e->rt);
-        while (ebb_pump(e->rt, UINT32_MAX) == EBB_PENDING) {}
+        ebb_inbox_receive(e->rt);
+        while (ebb_runtime_pump(e->rt, UINT32_MAX) == EBB_PENDING) {}
         if (e->done) return;
         end_sleep(e);
     }

@@ -21,15 +21,15 @@ static ebb_status yields(ebb_cx *cx, void *arg) {
 }
 
 static double switches(void) {
-    ebb_rt *rt = bench_runtime();
+    ebb_runtime *rt = bench_runtime();
     int left = SWITCHES / 2;
-    ebb_fiber_spawn(ebb_host(rt), ebb_root(rt), yields, &left);
-    bench_must(ebb_pump(rt, 1) == EBB_PENDING);
+    ebb_fiber_spawn(ebb_runtime_host(rt), ebb_runtime_root(rt), yields, &left);
+    bench_must(ebb_runtime_pump(rt, 1) == EBB_PENDING);
     double t0 = bench_cpu_ns();
-    while (ebb_pump(rt, UINT32_MAX) == EBB_PENDING) {}
+    while (ebb_runtime_pump(rt, UINT32_MAX) == EBB_PENDING) {}
     double ns = (bench_cpu_ns() - t0) / SWITCHES;
     bench_must(left == 0);
-    ebb_rt_free(rt);
+    ebb_runtime_free(rt);
     return ns;
 }
 
@@ -40,16 +40,16 @@ static ebb_status ends_at_once(ebb_cx *cx, void *arg) {
 }
 
 static double spawn_end(void) {
-    ebb_rt *rt = bench_runtime();
+    ebb_runtime *rt = bench_runtime();
     int ended = 0;
     double t0 = bench_cpu_ns();
     for (int i = 0; i < FIBERS; i++) {
-        ebb_fiber_spawn(ebb_host(rt), ebb_root(rt), ends_at_once, &ended);
-        ebb_pump(rt, UINT32_MAX);
+        ebb_fiber_spawn(ebb_runtime_host(rt), ebb_runtime_root(rt), ends_at_once, &ended);
+        ebb_runtime_pump(rt, UINT32_MAX);
     }
     double ns = (bench_cpu_ns() - t0) / FIBERS;
     bench_must(ended == FIBERS);
-    ebb_rt_free(rt);
+    ebb_runtime_free(rt);
     return ns;
 }
 

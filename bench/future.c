@@ -15,12 +15,12 @@ enum { MILLION = 1000000, SHORT = 16, BATCH = 7900 };
 static ebb_value one_more(ebb_cx *cx, ebb_value *v, void *arg) {
     (void)cx;
     (void)arg;
-    return ebb_int(v->as.i + 1);
+    return ebb_value_int(v->as.i + 1);
 }
 
 static ebb_future *one_more_later(ebb_cx *cx, ebb_value *v, void *arg) {
     (void)arg;
-    return ebb_pure(cx, ebb_int(v->as.i + 1));
+    return ebb_future_ready(cx, ebb_value_int(v->as.i + 1));
 }
 
 /* n nodes that wait for `first`, one for the other; the last. */
@@ -34,28 +34,28 @@ static ebb_future *chain(ebb_cx *cx, ebb_future *first, int n) {
 
 static double bytes(void) {
     long before = bench_rss_bytes();
-    ebb_rt *rt = bench_runtime();
-    ebb_cx *host = ebb_host(rt);
-    ebb_future *last = chain(host, ebb_promise(host, NULL, NULL), MILLION);
+    ebb_runtime *rt = bench_runtime();
+    ebb_cx *host = ebb_runtime_host(rt);
+    ebb_future *last = chain(host, ebb_promise_new(host, NULL, NULL), MILLION);
     bench_pump_all(rt);
     double each = (double)(bench_rss_bytes() - before) / MILLION;
-    bench_must(ebb_status_of(last) == EBB_PENDING);
-    ebb_rt_free(rt);
+    bench_must(ebb_future_status_of(last) == EBB_PENDING);
+    ebb_runtime_free(rt);
     return each;
 }
 
 /* From making it to its end and its memory back, in chains of 16: what a promise and an await add is a
  * sixteenth of them. */
-static double short_chains(ebb_rt *rt) {
-    ebb_cx *host = ebb_host(rt);
+static double short_chains(ebb_runtime *rt) {
+    ebb_cx *host = ebb_runtime_host(rt);
     ebb_heap_stats before, after;
     ebb_value v;
     ebb_heap_stats_of(rt, &before);
     double t0 = bench_cpu_ns();
     for (int i = 0; i < MILLION / SHORT; i++) {
-        ebb_future *p = ebb_promise(host, NULL, NULL), *last = chain(host, p, SHORT);
-        (void)ebb_settle(p, ebb_int(0));
-        (void)ebb_pump(rt, UINT32_MAX);
+        ebb_future *p = ebb_promise_new(host, NULL, NULL), *last = chain(host, p, SHORT);
+        (void)ebb_promise_settle(p, ebb_value_int(0));
+        (void)ebb_runtime_pump(rt, UINT32_MAX);
         bench_must(ebb_await(host, last, &v) == EBB_OK && v.as.i == SHORT);
     }
     double ns = (bench_cpu_ns() - t0) / MILLION;
@@ -65,39 +65,39 @@ static double short_chains(ebb_rt *rt) {
 }
 
 static double map_nodes(void) {
-    static ebb_rt *rt;
+    static ebb_runtime *rt;
     if (rt == NULL) rt = bench_runtime();
     return short_chains(rt);
 }
 
 /* A runtime with a million pending futures. */
-static ebb_rt *runtime_1m(void) {
-    ebb_rt *rt = bench_runtime();
-    for (int i = 0; i < MILLION; i++) (void)ebb_never(ebb_host(rt));
-    if (ebb_collect(rt) != EBB_OK) abort();
+static ebb_runtime *runtime_1m(void) {
+    ebb_runtime *rt = bench_runtime();
+    for (int i = 0; i < MILLION; i++) (void)ebb_future_never(ebb_runtime_host(rt));
+    if (ebb_gc_collect(rt) != EBB_OK) abort();
     bench_pump_all(rt);
     return rt;
 }
 
 /* A million others are alive; what is consumed is freed without a collection. */
 static double map_nodes_1m(void) {
-    static ebb_rt *rt;
+    static ebb_runtime *rt;
     if (rt == NULL) rt = runtime_1m();
     return short_chains(rt);
 }
 
 /* The same where each callback makes a future of its own for its value. */
 static double then_nodes(void) {
-    static ebb_rt *rt;
+    static ebb_runtime *rt;
     if (rt == NULL) rt = bench_runtime();
-    ebb_cx *host = ebb_host(rt);
+    ebb_cx *host = ebb_runtime_host(rt);
     ebb_value v;
     double t0 = bench_cpu_ns();
     for (int i = 0; i < MILLION / SHORT; i++) {
-        ebb_future *p = ebb_promise(host, NULL, NULL), *last = p;
+        ebb_future *p = ebb_promise_new(host, NULL, NULL), *last = p;
         for (int k = 0; k < SHORT; k++) last = ebb_then(host, last, one_more_later, NULL);
-        (void)ebb_settle(p, ebb_int(0));
-        (void)ebb_pump(rt, UINT32_MAX);
+        (void)ebb_promise_settle(p, ebb_value_int(0));
+        (void)ebb_runtime_pump(rt, UINT32_MAX);
         bench_must(ebb_await(host, last, &v) == EBB_OK && v.as.i == SHORT);
     }
     return (bench_cpu_ns() - t0) / MILLION;
@@ -106,21 +106,21 @@ static double then_nodes(void) {
 /* The same where every node is held once more and then dropped, so that only a collection frees it: the
  * worst there is. */
 static double then_1m(void) {
-    static ebb_rt *rt;
+    static ebb_runtime *rt;
     if (rt == NULL) rt = runtime_1m();
-    ebb_cx *host = ebb_host(rt);
+    ebb_cx *host = ebb_runtime_host(rt);
     ebb_heap_stats before, after;
     ebb_heap_stats_of(rt, &before);
     double t0 = bench_cpu_ns();
     for (int i = 0; i < 3 * MILLION / SHORT; i++) {
         ebb_future *f[SHORT + 1];
-        f[0] = ebb_promise(host, NULL, NULL);
+        f[0] = ebb_promise_new(host, NULL, NULL);
         ebb_future *p = f[0];
-        for (int k = 1; k <= SHORT; k++) f[k] = ebb_keep(ebb_map(host, f[k - 1], one_more, NULL));
-        (void)ebb_settle(p, ebb_int(0));
-        (void)ebb_pump(rt, UINT32_MAX);
-        for (int k = 1; k <= SHORT; k++) ebb_drop(f[k]);
-        ebb_drop(f[SHORT]);
+        for (int k = 1; k <= SHORT; k++) f[k] = ebb_future_keep(ebb_map(host, f[k - 1], one_more, NULL));
+        (void)ebb_promise_settle(p, ebb_value_int(0));
+        (void)ebb_runtime_pump(rt, UINT32_MAX);
+        for (int k = 1; k <= SHORT; k++) ebb_future_drop(f[k]);
+        ebb_future_drop(f[SHORT]);
     }
     bench_pump_all(rt);
     double ns = (bench_cpu_ns() - t0) / (3 * MILLION);
@@ -132,14 +132,14 @@ static double then_1m(void) {
 /* ---- chains and fans ---------------------------------------------------------------------------------------- */
 
 static double resolve_chain(void) {
-    static ebb_rt *rt;
+    static ebb_runtime *rt;
     if (rt == NULL) rt = bench_runtime();
-    ebb_cx *host = ebb_host(rt);
+    ebb_cx *host = ebb_runtime_host(rt);
     ebb_value v;
-    ebb_future *p = ebb_promise(host, NULL, NULL), *last = chain(host, p, MILLION);
+    ebb_future *p = ebb_promise_new(host, NULL, NULL), *last = chain(host, p, MILLION);
     bench_pump_all(rt);
     double t0 = bench_cpu_ns();
-    (void)ebb_settle(p, ebb_int(0));
+    (void)ebb_promise_settle(p, ebb_value_int(0));
     bench_pump_all(rt);
     double ns = (bench_cpu_ns() - t0) / MILLION;
     bench_must(ebb_await(host, last, &v) == EBB_OK && v.as.i == MILLION);
@@ -148,13 +148,13 @@ static double resolve_chain(void) {
 
 /* As the peers do it: from the making of the first link to the end of the last. */
 static double then_chain_1m(void) {
-    static ebb_rt *rt;
+    static ebb_runtime *rt;
     if (rt == NULL) rt = bench_runtime();
-    ebb_cx *host = ebb_host(rt);
+    ebb_cx *host = ebb_runtime_host(rt);
     ebb_value v;
     double t0 = bench_cpu_ns();
-    ebb_future *p = ebb_promise(host, NULL, NULL), *last = chain(host, p, MILLION);
-    (void)ebb_settle(p, ebb_int(0));
+    ebb_future *p = ebb_promise_new(host, NULL, NULL), *last = chain(host, p, MILLION);
+    (void)ebb_promise_settle(p, ebb_value_int(0));
     bench_pump_all(rt);
     bench_must(ebb_await(host, last, &v) == EBB_OK && v.as.i == MILLION);
     return (bench_cpu_ns() - t0) / MILLION;
@@ -166,72 +166,72 @@ static void *cancel_it(void *arg) {
 }
 
 /* Another thread cancels f while its owner is busy; what the owner does about it is timed. */
-static double cancelled_elsewhere(ebb_rt *rt, ebb_future *f) {
+static double cancelled_elsewhere(ebb_runtime *rt, ebb_future *f) {
     ebb_remote *r;
     pthread_t thread = 0;
-    bench_must(ebb_export(f, &r) == EBB_OK);
+    bench_must(ebb_remote_new(f, &r) == EBB_OK);
     if (pthread_create(&thread, NULL, cancel_it, r) != 0) abort();
     pthread_join(thread, NULL);
     double t0 = bench_cpu_ns();
-    ebb_turn(rt);
+    ebb_inbox_receive(rt);
     bench_pump_all(rt);
     double ns = (bench_cpu_ns() - t0) / MILLION;
     ebb_remote_release(r);
-    ebb_turn(rt);
+    ebb_inbox_receive(rt);
     return ns;
 }
 
 static double cancel_chain(void) {
-    static ebb_rt *rt;
+    static ebb_runtime *rt;
     if (rt == NULL) rt = bench_runtime();
-    ebb_cx *host = ebb_host(rt);
-    ebb_future *p = ebb_promise(host, NULL, NULL), *last = chain(host, p, MILLION);
+    ebb_cx *host = ebb_runtime_host(rt);
+    ebb_future *p = ebb_promise_new(host, NULL, NULL), *last = chain(host, p, MILLION);
     bench_pump_all(rt);
     double ns = cancelled_elsewhere(rt, last);
-    bench_must(ebb_is_cancelled(p) && ebb_await(host, last, NULL) == EBB_CANCELLED);
-    (void)ebb_settle(p, ebb_none());
+    bench_must(ebb_future_is_cancelled(p) && ebb_await(host, last, NULL) == EBB_CANCELLED);
+    (void)ebb_promise_settle(p, ebb_value_none());
     return ns;
 }
 
 /* A million wait for one. */
 static double cancel_fan(void) {
-    static ebb_rt *rt;
+    static ebb_runtime *rt;
     static ebb_future **nodes;
     if (rt == NULL) {
         rt = bench_runtime();
         nodes = malloc(MILLION * sizeof *nodes);
         bench_must(nodes != NULL);
     }
-    ebb_cx *host = ebb_host(rt);
-    ebb_future *source = ebb_share(ebb_promise(host, NULL, NULL));
-    for (int i = 0; i < MILLION; i++) nodes[i] = ebb_map(host, ebb_keep(source), one_more, NULL);
+    ebb_cx *host = ebb_runtime_host(rt);
+    ebb_future *source = ebb_future_share(ebb_promise_new(host, NULL, NULL));
+    for (int i = 0; i < MILLION; i++) nodes[i] = ebb_map(host, ebb_future_keep(source), one_more, NULL);
     bench_pump_all(rt);
     double ns = cancelled_elsewhere(rt, source);
     for (int i = 0; i < MILLION; i++) bench_must(ebb_await(host, nodes[i], NULL) == EBB_CANCELLED);
-    (void)ebb_settle(source, ebb_none());
-    ebb_drop(source);
+    (void)ebb_promise_settle(source, ebb_value_none());
+    ebb_future_drop(source);
     return ns;
 }
 
 /* One waits for a million, and owns them. */
 static double cancel_all(void) {
-    static ebb_rt *rt;
+    static ebb_runtime *rt;
     static ebb_future **inputs;
     if (rt == NULL) {
         rt = bench_runtime();
         inputs = malloc(MILLION * sizeof *inputs);
         bench_must(inputs != NULL);
     }
-    ebb_cx *host = ebb_host(rt);
-    for (int i = 0; i < MILLION; i++) inputs[i] = ebb_never(host);
+    ebb_cx *host = ebb_runtime_host(rt);
+    for (int i = 0; i < MILLION; i++) inputs[i] = ebb_future_never(host);
     ebb_future *all = ebb_all(host, MILLION, inputs);
     bench_pump_all(rt);
     double ns = cancelled_elsewhere(rt, all);
     bench_must(ebb_await(host, all, NULL) == EBB_CANCELLED);
     ebb_heap_stats s;
-    (void)ebb_collect(rt);
+    (void)ebb_gc_collect(rt);
     bench_pump_all(rt);
-    (void)ebb_collect(rt);
+    (void)ebb_gc_collect(rt);
     ebb_heap_stats_of(rt, &s);
     bench_must(s.live == 0);
     return ns;
@@ -243,7 +243,7 @@ static const ebb_type cell_type = {"cell", 128, NULL, NULL, EBB__TYPE_OWN};
 
 /* The collections that free them are not timed: see future.then_1m. */
 static double alloc(void) {
-    static ebb_rt *rt;
+    static ebb_runtime *rt;
     if (rt == NULL) rt = bench_runtime();
     ebb__heap *h = ebb__heap_get(rt);
     double ns = 0;
@@ -254,13 +254,13 @@ static double alloc(void) {
             __asm__ volatile("" ::"r"(p) : "memory");
         }
         ns += bench_cpu_ns() - t0;
-        if (ebb_collect(rt) != EBB_OK) abort();
+        if (ebb_gc_collect(rt) != EBB_OK) abort();
     }
     return ns / (MILLION / BATCH * BATCH);
 }
 
 static double alloc_free(void) {
-    static ebb_rt *rt;
+    static ebb_runtime *rt;
     if (rt == NULL) rt = bench_runtime();
     ebb__heap *h = ebb__heap_get(rt);
     double t0 = bench_cpu_ns();
@@ -277,15 +277,15 @@ static double alloc_free(void) {
 /* Promises and nodes over them, in chains of ten; every tenth chain is dropped. */
 static void populate(ebb_cx *cx, int n) {
     for (int i = 0; i < n; i += 10) {
-        ebb_future *last = chain(cx, ebb_never(cx), 9);
-        if (i % 100 == 0) ebb_drop(last);
+        ebb_future *last = chain(cx, ebb_future_never(cx), 9);
+        if (i % 100 == 0) ebb_future_drop(last);
     }
 }
 
 /* The longest step of a collection, in us. */
 static double pause(int n) {
-    ebb_rt *rt = bench_runtime();
-    ebb_cx *host = ebb_host(rt);
+    ebb_runtime *rt = bench_runtime();
+    ebb_cx *host = ebb_runtime_host(rt);
     double longest = 0, t0;
     if (ebb_heap_setup(rt, &(ebb_heap_opts){.trigger = SIZE_MAX / 2}) != EBB_OK) abort(); /* not before */
     populate(host, n);
@@ -299,7 +299,7 @@ static double pause(int n) {
     ebb_heap_stats s;
     ebb_heap_stats_of(rt, &s);
     bench_must(s.collections == 1 && s.dropped == (uint64_t)n / 10);
-    ebb_rt_free(rt);
+    ebb_runtime_free(rt);
     return longest;
 }
 

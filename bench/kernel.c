@@ -20,41 +20,41 @@ static ebb_status until_cancelled(ebb_cx *cx, void *state) {
 }
 
 static double spawn_end_seq(void) {
-    ebb_rt *rt = bench_runtime();
-    ebb_cx *host = ebb_host(rt);
-    ebb_region root = ebb_root(rt);
+    ebb_runtime *rt = bench_runtime();
+    ebb_cx *host = ebb_runtime_host(rt);
+    ebb_region root = ebb_runtime_root(rt);
     double t0 = bench_cpu_ns();
     for (int i = 0; i < MILLION; i++) {
         ebb_spawn(host, root, end_at_once, NULL);
-        ebb_pump(rt, UINT32_MAX);
+        ebb_runtime_pump(rt, UINT32_MAX);
     }
     double ns = (bench_cpu_ns() - t0) / MILLION;
-    ebb_stats s;
-    ebb_rt_stats(rt, &s);
+    ebb_runtime_stats s;
+    ebb_runtime_stats_of(rt, &s);
     bench_must(s.ended == MILLION);
-    ebb_rt_free(rt);
+    ebb_runtime_free(rt);
     return ns;
 }
 
 /* The memory stays from round to round, as in a server that has been up for a while, and in the floor. */
 static double spawn_end_1m(void) {
-    static ebb_rt *rt;
+    static ebb_runtime *rt;
     if (rt == NULL) rt = bench_runtime();
-    ebb_cx *host = ebb_host(rt);
-    ebb_region root = ebb_root(rt);
+    ebb_cx *host = ebb_runtime_host(rt);
+    ebb_region root = ebb_runtime_root(rt);
     double t0 = bench_cpu_ns();
     for (int i = 0; i < MILLION; i++) ebb_spawn(host, root, end_at_once, NULL);
     bench_pump_all(rt);
     double ns = (bench_cpu_ns() - t0) / MILLION;
-    ebb_stats s;
-    ebb_rt_stats(rt, &s);
+    ebb_runtime_stats s;
+    ebb_runtime_stats_of(rt, &s);
     bench_must(s.tasks == 0);
     return ns;
 }
 
 static double region_open_close(void) {
-    ebb_rt *rt = bench_runtime();
-    ebb_cx *host = ebb_host(rt);
+    ebb_runtime *rt = bench_runtime();
+    ebb_cx *host = ebb_runtime_host(rt);
     double t0 = bench_cpu_ns();
     for (int i = 0; i < MILLION; i++) {
         ebb_region r = ebb_region_open(host, NULL);
@@ -62,21 +62,21 @@ static double region_open_close(void) {
         if (ebb_region_join(host, r) != EBB_OK) abort();
     }
     double ns = (bench_cpu_ns() - t0) / MILLION;
-    ebb_rt_free(rt);
+    ebb_runtime_free(rt);
     return ns;
 }
 
 static double parked_bytes(int n) {
     long before = bench_rss_bytes();
-    ebb_rt *rt = bench_runtime();
-    ebb_cx *host = ebb_host(rt);
-    for (int i = 0; i < n; i++) ebb_spawn(host, ebb_root(rt), until_cancelled, NULL);
+    ebb_runtime *rt = bench_runtime();
+    ebb_cx *host = ebb_runtime_host(rt);
+    for (int i = 0; i < n; i++) ebb_spawn(host, ebb_runtime_root(rt), until_cancelled, NULL);
     bench_pump_all(rt);
     double bytes = (double)(bench_rss_bytes() - before) / n;
-    ebb_stats s;
-    ebb_rt_stats(rt, &s);
+    ebb_runtime_stats s;
+    ebb_runtime_stats_of(rt, &s);
     bench_must(s.tasks == (uint32_t)n && s.runnable == 0);
-    ebb_rt_free(rt);
+    ebb_runtime_free(rt);
     return bytes;
 }
 
@@ -90,11 +90,11 @@ static double task_bytes_10m(void) {
 
 /* A runtime whose free slots are in random order: the next tasks lie scattered in memory. Half of all
  * slots are taken by tasks in random order of ending. */
-static void scatter(ebb_rt *rt) {
-    ebb_cx *host = ebb_host(rt);
+static void scatter(ebb_runtime *rt) {
+    ebb_cx *host = ebb_runtime_host(rt);
     uint64_t seed = 88172645463325252u;
     ebb_task *ids = malloc(MILLION * sizeof *ids);
-    for (int i = 0; i < MILLION; i++) ids[i] = ebb_spawn(host, ebb_root(rt), until_cancelled, NULL);
+    for (int i = 0; i < MILLION; i++) ids[i] = ebb_spawn(host, ebb_runtime_root(rt), until_cancelled, NULL);
     bench_pump_all(rt);
     for (int i = MILLION - 1; i > 0; i--) {
         uint64_t j = bench_random(&seed) % (uint64_t)(i + 1);
@@ -108,12 +108,12 @@ static void scatter(ebb_rt *rt) {
 }
 
 static double cancel_fan_1m(void) {
-    static ebb_rt *rt;
+    static ebb_runtime *rt;
     if (rt == NULL) {
         rt = bench_runtime();
         scatter(rt);
     }
-    ebb_cx *host = ebb_host(rt);
+    ebb_cx *host = ebb_runtime_host(rt);
     ebb_region r = ebb_region_open(host, NULL);
     for (int i = 0; i < MILLION; i++) ebb_spawn(host, r, until_cancelled, NULL);
     bench_pump_all(rt);
@@ -126,11 +126,11 @@ static double cancel_fan_1m(void) {
 }
 
 static double chain(int scattered) {
-    static ebb_rt *in_order, *mixed;
-    ebb_rt **where = scattered ? &mixed : &in_order;
+    static ebb_runtime *in_order, *mixed;
+    ebb_runtime **where = scattered ? &mixed : &in_order;
     if (*where == NULL) *where = bench_runtime();
-    ebb_rt *rt = *where;
-    ebb_cx *host = ebb_host(rt);
+    ebb_runtime *rt = *where;
+    ebb_cx *host = ebb_runtime_host(rt);
     if (scattered) {
         static int done;
         if (!done) scatter(rt);
@@ -173,10 +173,10 @@ static ebb_status check_often(ebb_cx *cx, void *state) {
 }
 
 static double cancelled_check(void) {
-    ebb_rt *rt = bench_runtime();
-    ebb_spawn(ebb_host(rt), ebb_root(rt), check_often, NULL);
+    ebb_runtime *rt = bench_runtime();
+    ebb_spawn(ebb_runtime_host(rt), ebb_runtime_root(rt), check_often, NULL);
     bench_pump_all(rt);
-    ebb_rt_free(rt);
+    ebb_runtime_free(rt);
     return check_ns;
 }
 
@@ -211,27 +211,27 @@ static ebb_status play(ebb_cx *cx, void *state) {
 }
 
 static double channel_msg(void) {
-    ebb_rt *rt = bench_runtime();
+    ebb_runtime *rt = bench_runtime();
     ebb_chan *there, *back;
     if (ebb_chan_new(rt, 1, sizeof(uint64_t), &there) != EBB_OK) abort();
     if (ebb_chan_new(rt, 1, sizeof(uint64_t), &back) != EBB_OK) abort();
     player a = {.in = back, .out = there, .serves = true}, b = {.in = there, .out = back};
-    ebb_spawn(ebb_host(rt), ebb_root(rt), play, &a);
-    ebb_spawn(ebb_host(rt), ebb_root(rt), play, &b);
+    ebb_spawn(ebb_runtime_host(rt), ebb_runtime_root(rt), play, &a);
+    ebb_spawn(ebb_runtime_host(rt), ebb_runtime_root(rt), play, &b);
     double t0 = bench_cpu_ns();
     bench_pump_all(rt);
     double ns = (bench_cpu_ns() - t0) / MILLION;
-    ebb_stats s;
-    ebb_rt_stats(rt, &s);
+    ebb_runtime_stats s;
+    ebb_runtime_stats_of(rt, &s);
     bench_must(s.tasks == 0);
     ebb_chan_free(there);
     ebb_chan_free(back);
-    ebb_rt_free(rt);
+    ebb_runtime_free(rt);
     return ns;
 }
 
 static double timer_arm_cancel_1m(void) {
-    static ebb_rt *rt;
+    static ebb_runtime *rt;
     static ebb_timer *timers;
     static uint32_t *due;
     static ebb_task task;
@@ -241,10 +241,10 @@ static double timer_arm_cancel_1m(void) {
         timers = malloc(MILLION * sizeof *timers);
         due = malloc(MILLION * sizeof *due);
         for (int i = 0; i < MILLION; i++) due[i] = (uint32_t)(bench_random(&seed) % 1000000);
-        task = ebb_spawn(ebb_host(rt), ebb_root(rt), until_cancelled, NULL);
+        task = ebb_spawn(ebb_runtime_host(rt), ebb_runtime_root(rt), until_cancelled, NULL);
         bench_pump_all(rt);
     }
-    ebb_cx *host = ebb_host(rt);
+    ebb_cx *host = ebb_runtime_host(rt);
     double t0 = bench_cpu_ns();
     for (int i = 0; i < MILLION; i++) timers[i] = ebb_timer_arm(host, task, due[i] * EBB_MS + EBB_SECOND);
     for (int i = 0; i < MILLION; i++) {
@@ -263,20 +263,20 @@ static double trace_event(void) {
     double ns[2];
     uint64_t events = 0;
     for (int on = 0; on < 2; on++) {
-        ebb_rt *rt = bench_runtime();
-        ebb_cx *host = ebb_host(rt);
+        ebb_runtime *rt = bench_runtime();
+        ebb_cx *host = ebb_runtime_host(rt);
         size_t bytes = 0;
         if (on && ebb_trace_start(rt, 1 << 20) != EBB_OK) abort();
         double t0 = bench_cpu_ns();
         for (int i = 0; i < MILLION; i++) {
-            ebb_spawn(host, ebb_root(rt), end_at_once, NULL);
-            ebb_pump(rt, UINT32_MAX);
+            ebb_spawn(host, ebb_runtime_root(rt), end_at_once, NULL);
+            ebb_runtime_pump(rt, UINT32_MAX);
             if (i % 1000 == 999) ebb_trace_take(rt, false, discard, &bytes);
         }
         ns[on] = bench_cpu_ns() - t0;
         ebb_trace_take(rt, true, discard, &bytes);
         events = bytes / 32;
-        ebb_rt_free(rt);
+        ebb_runtime_free(rt);
     }
     return (ns[1] - ns[0]) / (double)events;
 }

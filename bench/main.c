@@ -28,15 +28,15 @@ long bench_rss_bytes(void) {
     return resident * sysconf(_SC_PAGESIZE);
 }
 
-ebb_rt *bench_runtime(void) {
-    ebb_rt_opts opts = {.allocator = ebb_libc_allocator()};
-    ebb_rt *rt;
-    if (ebb_rt_new(&opts, &rt) != EBB_OK) abort();
+ebb_runtime *bench_runtime(void) {
+    ebb_runtime_opts opts = {.allocator = ebb_libc_allocator()};
+    ebb_runtime *rt;
+    if (ebb_runtime_new(&opts, &rt) != EBB_OK) abort();
     return rt;
 }
 
-void bench_pump_all(ebb_rt *rt) {
-    while (ebb_pump(rt, UINT32_MAX) == EBB_PENDING) {}
+void bench_pump_all(ebb_runtime *rt) {
+    while (ebb_runtime_pump(rt, UINT32_MAX) == EBB_PENDING) {}
 }
 
 void bench_must(int ok) {

@@ -28,7 +28,7 @@ static ebb_status keep(void *ctx, const char *line, size_t n) {
 
 static ebb_audit *memory_log(void) {
     ebb_audit *audit;
-    bench_must(ebb_audit_to(ebb_libc_allocator(), &(ebb_audit_sink){.append = keep}, &audit) == EBB_OK);
+    bench_must(ebb_audit_new(ebb_libc_allocator(), &(ebb_audit_sink){.append = keep}, &audit) == EBB_OK);
     return audit;
 }
 
@@ -53,7 +53,8 @@ static ebb_status nothing_to_drain(ebb_cx *cx, ebb_drain *d, void *arg) {
 }
 
 static ebb_workflow workflow_with(ebb_cx *cx, ebb_audit *audit, int handlers) {
-    ebb_workflow wf = ebb_workflow_open(cx, &(ebb_workflow_opts){.type = &ebb_publish_abort, .audit = audit});
+    ebb_workflow wf =
+        ebb_workflow_open(cx, &(ebb_workflow_opts){.type = &ebb_workflow_publish_abort, .audit = audit});
     for (int i = 0; i < handlers; i++) {
         bench_must(ebb_workflow_on_drain(cx, wf, "nothing", nothing_to_drain, NULL) == EBB_OK);
     }
@@ -61,9 +62,9 @@ static ebb_workflow workflow_with(ebb_cx *cx, ebb_audit *audit, int handlers) {
 }
 
 static double open_join(void) {
-    static ebb_rt *rt;
+    static ebb_runtime *rt;
     if (rt == NULL) rt = bench_runtime();
-    ebb_cx *host = ebb_host(rt);
+    ebb_cx *host = ebb_runtime_host(rt);
     double t0 = bench_cpu_ns();
     for (int i = 0; i < STOPS; i++) {
         ebb_workflow wf = workflow_with(host, NULL, 0);
@@ -75,16 +76,16 @@ static double open_join(void) {
 }
 
 static double stop(ebb_audit *audit, int handlers, int times) {
-    static ebb_rt *rt;
+    static ebb_runtime *rt;
     if (rt == NULL) rt = bench_runtime();
-    ebb_cx *host = ebb_host(rt);
+    ebb_cx *host = ebb_runtime_host(rt);
     ebb_workflow_report report;
     double t0 = bench_cpu_ns();
     for (int i = 0; i < times; i++) {
         ebb_workflow wf = workflow_with(host, audit, handlers);
         bench_must(ebb_workflow_request(host, wf, EBB_CANCEL_USER, "enough") == EBB_OK);
         bench_pump_all(rt);
-        bench_must(ebb_workflow_join(host, wf, &report) == EBB_OK && report.state == EBB_WF_FINALIZED);
+        bench_must(ebb_workflow_join(host, wf, &report) == EBB_OK && report.state == EBB_WORKFLOW_FINALIZED);
         bench_must(report.audit == EBB_OK);
     }
     return (bench_cpu_ns() - t0) / times;
@@ -126,9 +127,9 @@ static ebb_status until_stopping(ebb_cx *cx, void *state) {
 
 /* What a workflow is made of, without it: a region, one below, and tasks there that end when it closes. */
 static double bare(int tasks) {
-    static ebb_rt *rt;
+    static ebb_runtime *rt;
     if (rt == NULL) rt = bench_runtime();
-    ebb_cx *host = ebb_host(rt);
+    ebb_cx *host = ebb_runtime_host(rt);
     double t0 = bench_cpu_ns();
     for (int i = 0; i < STOPS; i++) {
         ebb_region r = ebb_region_open(host, NULL);
@@ -155,15 +156,15 @@ static double bare_5(void) {
 
 /* ---- a crowd ------------------------------------------------------------------------------------------- */
 
-static void crowd(ebb_rt *rt, ebb_region r) {
-    for (int i = 0; i < CROWD; i++) ebb_spawn(ebb_host(rt), r, until_stopping, NULL);
+static void crowd(ebb_runtime *rt, ebb_region r) {
+    for (int i = 0; i < CROWD; i++) ebb_spawn(ebb_runtime_host(rt), r, until_stopping, NULL);
     bench_pump_all(rt);
 }
 
 static double drain_crowd(ebb_audit *audit) {
-    static ebb_rt *rt;
+    static ebb_runtime *rt;
     if (rt == NULL) rt = bench_runtime();
-    ebb_cx *host = ebb_host(rt);
+    ebb_cx *host = ebb_runtime_host(rt);
     ebb_workflow_report report;
     ebb_workflow wf = workflow_with(host, audit, 0);
     crowd(rt, ebb_workflow_region(host, wf));
@@ -188,9 +189,9 @@ static double drain_100k_log(void) {
 }
 
 static double close_100k(void) {
-    static ebb_rt *rt;
+    static ebb_runtime *rt;
     if (rt == NULL) rt = bench_runtime();
-    ebb_cx *host = ebb_host(rt);
+    ebb_cx *host = ebb_runtime_host(rt);
     ebb_region r = ebb_region_open(host, NULL);
     crowd(rt, r);
     double t0 = bench_cpu_ns();
@@ -215,15 +216,15 @@ static ebb_status say_much(ebb_cx *cx, ebb_drain *d, void *arg) {
 }
 
 static void lines_to(ebb_audit *audit) {
-    ebb_rt *rt = bench_runtime();
-    ebb_cx *host = ebb_host(rt);
+    ebb_runtime *rt = bench_runtime();
+    ebb_cx *host = ebb_runtime_host(rt);
     ebb_workflow_report report;
     ebb_workflow wf = workflow_with(host, audit, 0);
     bench_must(ebb_workflow_on_drain(host, wf, "talk", say_much, NULL) == EBB_OK);
     bench_must(ebb_workflow_request(host, wf, EBB_CANCEL_USER, "enough") == EBB_OK);
     bench_pump_all(rt);
     bench_must(ebb_workflow_join(host, wf, &report) == EBB_OK && report.audit == EBB_OK);
-    ebb_rt_free(rt);
+    ebb_runtime_free(rt);
 }
 
 static double line_to_memory(void) {

@@ -43,7 +43,7 @@ typedef struct ebb__cli_file {
 bool ebb__cli_read(const char *path, ebb__cli_file *out);
 
 /* Whether a reader could not be opened because the file is of another kind, rather than damaged. */
-bool ebb__cli_is_other_kind(ebb_status st, const ebb_reader *r);
+bool ebb__cli_is_other_kind(ebb_status st, const ebb_trace_reader *r);
 
 /* Progress on stderr for work that takes a second or more, when that is a terminal or the user asks
  * for it. Call `step` often; it looks at the clock now and then. */

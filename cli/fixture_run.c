@@ -18,11 +18,11 @@ enum { TRACE_BYTES = 1 << 20, EVENT_TEXT = 256, NAME_TEXT = 128 };
 typedef struct runner {
     const ebb__fixture *fixture;
     ebb__fixture_run *run;
-    ebb_rt *rt;
+    ebb_runtime *rt;
     ebb__script *script;
-    ebb_check *check;
+    ebb_checker *check;
     ebb_fingerprint *fingerprint, *parity;
-    ebb_reader reader;
+    ebb_trace_reader reader;
     bool reading;
     uint64_t random;
     ebb_witness *witnesses; /* the last of each thing that is a task */
@@ -115,8 +115,8 @@ static void note_obligation(runner *r, const ebb_event *ev) {
 
 static void check_event(runner *r, const ebb_event *ev) {
     char text[256];
-    if (ebb_check_event(r->check, ev) == EBB_OK || r->run->problem[0] != 0) return;
-    const ebb_violation *v = ebb_check_violation(r->check);
+    if (ebb_checker_event(r->check, ev) == EBB_OK || r->run->problem[0] != 0) return;
+    const ebb_violation *v = ebb_checker_violation(r->check);
     if (v == NULL) {
         problem(r, "the oracles ran out of memory");
         return;
@@ -138,10 +138,10 @@ static void read_trace(runner *r) {
     ebb_event ev;
     ebb_status st = EBB_OK;
     ebb_trace_take(r->rt, true, keep_bytes, r->run);
-    if (!r->reading) st = ebb_reader_open(&r->reader, r->run->trace, r->run->trace_n);
+    if (!r->reading) st = ebb_trace_reader_open(&r->reader, r->run->trace, r->run->trace_n);
     r->reading = true;
     r->reader.n = r->run->trace_n;
-    while (st == EBB_OK && (st = ebb_reader_next(&r->reader, &ev)) == EBB_OK) {
+    while (st == EBB_OK && (st = ebb_trace_reader_next(&r->reader, &ev)) == EBB_OK) {
         ebb_fingerprint_event(r->fingerprint, &ev);
         ebb_fingerprint_event(r->parity, &ev);
         check_event(r, &ev);
@@ -172,7 +172,8 @@ static void check_witnesses(runner *r) {
             r->witnesses = more;
             memset(&more[r->n_witnesses++], 0, sizeof *more);
         }
-        if (t->kind != EBB__TASK || ebb_task_witness(ebb_host(r->rt), (ebb_task){t->id}, &now) != EBB_OK)
+        if (t->kind != EBB__TASK ||
+            ebb_task_witness(ebb_runtime_host(r->rt), (ebb_task){t->id}, &now) != EBB_OK)
             continue;
         ebb_witness *before = &r->witnesses[i];
         ebb_status st = before->phase == 0 ? EBB_OK : ebb_witness_check(before, &now);
@@ -195,7 +196,7 @@ static void note_result(runner *r) {
 
 static void note_chain(runner *r) {
     uint32_t n;
-    const ebb_cause *c = ebb__script_chain(r->script, &n);
+    const ebb_region_cause *c = ebb__script_chain(r->script, &n);
     if (n == 0) return;
     json_t *chains = member(r, "chains");
     char line[24], text[EVENT_TEXT];
@@ -263,8 +264,8 @@ static void note_ids(runner *r) {
 
 static void finish(runner *r) {
     char hash[33], text[256];
-    if (ebb_check_end(r->check, true) != EBB_OK && r->run->problem[0] == 0) {
-        const ebb_violation *v = ebb_check_violation(r->check);
+    if (ebb_checker_end(r->check, true) != EBB_OK && r->run->problem[0] == 0) {
+        const ebb_violation *v = ebb_checker_violation(r->check);
         snprintf(text, sizeof text, "oracle %s at the end of the run: %s",
                  v == NULL ? "?" : ebb_oracle_name(v->oracle), v == NULL ? "no memory" : v->text);
         problem(r, text);
@@ -277,7 +278,7 @@ static void finish(runner *r) {
     note_ids(r);
 }
 
-static void plant_bug(ebb_rt *rt, int plant) {
+static void plant_bug(ebb_runtime *rt, int plant) {
 #ifdef EBB_MUTANTS
     ebb__set_mutant(rt, plant);
 #else
@@ -287,11 +288,12 @@ static void plant_bug(ebb_rt *rt, int plant) {
 }
 
 static bool start(runner *r, int plant) {
-    ebb_rt_opts opts = {.allocator = ebb__cli_allocator()};
-    if (ebb_rt_new(&opts, &r->rt) != EBB_OK || ebb_trace_start(r->rt, TRACE_BYTES) != EBB_OK) return false;
+    ebb_runtime_opts opts = {.allocator = ebb__cli_allocator()};
+    if (ebb_runtime_new(&opts, &r->rt) != EBB_OK || ebb_trace_start(r->rt, TRACE_BYTES) != EBB_OK)
+        return false;
     plant_bug(r->rt, plant);
     r->script = ebb__script_new(r->rt, opts.allocator);
-    r->check = ebb_check_new(opts.allocator);
+    r->check = ebb_checker_new(opts.allocator);
     r->fingerprint = ebb_fingerprint_new(opts.allocator);
     r->parity = ebb_fingerprint_new_parity(opts.allocator);
     r->run->trace = malloc(TRACE_BYTES);
@@ -311,9 +313,9 @@ static void stop(runner *r) {
     free(r->witnesses);
     ebb_fingerprint_free(r->fingerprint);
     ebb_fingerprint_free(r->parity);
-    ebb_check_free(r->check);
+    ebb_checker_free(r->check);
     ebb__script_free(r->script);
-    ebb_rt_free(r->rt);
+    ebb_runtime_free(r->rt);
 }
 
 bool ebb__fixture_run_it(const ebb__fixture *f, const ebb__fixture_how *how, ebb__fixture_run *out) {

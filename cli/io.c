@@ -100,7 +100,7 @@ bool ebb__cli_read(const char *path, ebb__cli_file *out) {
     return ok;
 }
 
-bool ebb__cli_is_other_kind(ebb_status st, const ebb_reader *r) {
+bool ebb__cli_is_other_kind(ebb_status st, const ebb_trace_reader *r) {
     return st == EBB_ERR_FORMAT && r->error_offset == 0;
 }
 

@@ -210,17 +210,17 @@ static void print_side(const char *whose, ebb_status st, const ebb_event *ev) {
 
 /* Events, not bytes: a host that flushed in the middle has cut its blocks elsewhere. */
 static int compare(const buffer *replayed, const ebb__cli_file *recorded) {
-    ebb_reader r[2];
+    ebb_trace_reader r[2];
     ebb_event ev[2];
     ebb_status st[2];
-    st[0] = ebb_reader_open(&r[0], recorded->bytes, recorded->n);
-    st[1] = ebb_reader_open(&r[1], replayed->bytes, replayed->n);
+    st[0] = ebb_trace_reader_open(&r[0], recorded->bytes, recorded->n);
+    st[1] = ebb_trace_reader_open(&r[1], replayed->bytes, replayed->n);
     if (st[0] != EBB_OK || st[1] != EBB_OK || r[0].journal) {
         ebb__cli_error("%s is not a trace", recorded->path);
         return EBB__EXIT_USAGE;
     }
     do {
-        for (int i = 0; i < 2; i++) st[i] = ebb_reader_next(&r[i], &ev[i]);
+        for (int i = 0; i < 2; i++) st[i] = ebb_trace_reader_next(&r[i], &ev[i]);
     } while (st[0] == EBB_OK && st[1] == EBB_OK && same_event(&ev[0], &ev[1]));
     if (st[0] == EBB_PENDING && st[1] == EBB_PENDING) {
         bool bytes = recorded->n == replayed->n && memcmp(recorded->bytes, replayed->bytes, replayed->n) == 0;
@@ -237,10 +237,11 @@ static int compare(const buffer *replayed, const ebb__cli_file *recorded) {
 static int replay(const request *q, const ebb__cli_file *f) {
     buffer trace = {NULL, 0, 0, false};
     ebb__cli_file recorded = {.path = q->compare};
-    ebb_replay_result result;
+    ebb_journal_replay_result result;
     if (q->compare != NULL && !ebb__cli_read(q->compare, &recorded)) return EBB__EXIT_USAGE;
     bool wanted = q->trace != NULL || q->compare != NULL;
-    ebb_status st = ebb_replay(ebb__cli_allocator(), f->bytes, f->n, wanted ? append : NULL, &trace, &result);
+    ebb_status st =
+        ebb_journal_replay(ebb__cli_allocator(), f->bytes, f->n, wanted ? append : NULL, &trace, &result);
     int code = EBB__EXIT_OK;
     if (trace.failed) st = EBB_ERR_NOMEM;
     if (q->trace != NULL && !write_file(q->trace, &trace)) code = EBB__EXIT_USAGE;
@@ -266,8 +267,8 @@ static const struct {
 
 /* The file is one, whole or damaged. */
 static bool is_journal(const ebb__cli_file *f) {
-    ebb_reader r;
-    ebb_status st = ebb_reader_open(&r, f->bytes, f->n);
+    ebb_trace_reader r;
+    ebb_status st = ebb_trace_reader_open(&r, f->bytes, f->n);
     if (st == EBB_OK && !r.journal) ebb__cli_error("%s is a trace, not a journal", f->path);
     else if (ebb__cli_is_other_kind(st, &r))
         ebb__cli_error("%s is not a journal: expected %s", f->path, r.error);

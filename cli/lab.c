@@ -87,9 +87,9 @@ static bool parse(request *q, int argc, char **argv) {
     return true;
 }
 
-static const ebb_scenario *scenario_of(const char *name) {
-    for (size_t i = 0; ebb_lab_scenario(i) != NULL; i++) {
-        if (strcmp(name, ebb_lab_scenario(i)->name) == 0) return ebb_lab_scenario(i);
+static const ebb_lab_scenario *scenario_of(const char *name) {
+    for (size_t i = 0; ebb_lab_scenario_at(i) != NULL; i++) {
+        if (strcmp(name, ebb_lab_scenario_at(i)->name) == 0) return ebb_lab_scenario_at(i);
     }
     ebb__cli_error("there is no scenario '%s'; `ebb lab list` names them", name);
     return NULL;
@@ -194,8 +194,8 @@ static int run_case(ebb_lab *lab, const request *q, const ebb_lab_case *c, ebb_l
 static int lab_list(ebb_lab *lab, const request *q) {
     (void)lab;
     (void)q;
-    for (size_t i = 0; ebb_lab_scenario(i) != NULL; i++) {
-        printf("%-12s %s\n", ebb_lab_scenario(i)->name, ebb_lab_scenario(i)->about);
+    for (size_t i = 0; ebb_lab_scenario_at(i) != NULL; i++) {
+        printf("%-12s %s\n", ebb_lab_scenario_at(i)->name, ebb_lab_scenario_at(i)->about);
     }
     return EBB__EXIT_OK;
 }
@@ -251,9 +251,9 @@ static int lab_explore(ebb_lab *lab, const request *q) {
     ebb_lab_case c = {.scenario = scenario_of(q->subject), .seed = q->seed, .plant = q->plant};
     if (c.scenario == NULL) return EBB__EXIT_USAGE;
     ebb__progress p = ebb__progress_begin("exploring", q->progress);
-    ebb_explore_opts o = {
+    ebb_lab_explore_opts o = {
         .schedules = q->schedules, .depth = (uint32_t)q->depth, .progress = show_progress, .ctx = &p};
-    ebb_explore_result r;
+    ebb_lab_explore_result r;
     (void)ebb_lab_explore(lab, &c, &o, &r);
     ebb__progress_end(&p);
     int code = exit_of(&c, &r.failure);

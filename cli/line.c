@@ -8,8 +8,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-ebb_status ebb__line_next(ebb_reader *r, ebb__line *out) {
-    ebb_status st = ebb_reader_next(r, &out->event);
+ebb_status ebb__line_next(ebb_trace_reader *r, ebb__line *out) {
+    ebb_status st = ebb_trace_reader_next(r, &out->event);
     if (st != EBB_OK) return st;
     size_t n = 0;
     out->text[0] = 0;
@@ -18,9 +18,9 @@ ebb_status ebb__line_next(ebb_reader *r, ebb__line *out) {
         return EBB_OK;
     }
     for (;;) {
-        ebb_reader ahead = *r;
+        ebb_trace_reader ahead = *r;
         ebb_event ev;
-        if (ebb_reader_next(&ahead, &ev) != EBB_OK || ev.type != EBB_EV_TEXT) return EBB_OK;
+        if (ebb_trace_reader_next(&ahead, &ev) != EBB_OK || ev.type != EBB_EV_TEXT) return EBB_OK;
         *r = ahead;
         size_t more = strlen(ev.text);
         if (more > EBB__LINE_TEXT_MAX - n) more = EBB__LINE_TEXT_MAX - n;

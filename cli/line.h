@@ -11,9 +11,9 @@ typedef struct ebb__line {
     char text[EBB__LINE_TEXT_MAX + 1]; /* joined, cut to fit; "" if there is none */
 } ebb__line;
 
-/* The next event that is not a text, with the texts after it. As ebb_reader_next; an error in the
+/* The next event that is not a text, with the texts after it. As ebb_trace_reader_next; an error in the
  * records after it shows at the next call. A text without an event before it is a line of its own. */
-ebb_status ebb__line_next(ebb_reader *r, ebb__line *out);
+ebb_status ebb__line_next(ebb_trace_reader *r, ebb__line *out);
 
 /* Readable, without the newline. */
 void ebb__line_print(FILE *out, const ebb__line *line);

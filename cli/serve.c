@@ -87,7 +87,7 @@ static const char *type_of(const char *path) {
 static ebb_status set_length(ebb_http *x, uint64_t n) {
     char text[24];
     snprintf(text, sizeof text, "%" PRIu64, n);
-    return ebb_http_set(x, "content-length", text);
+    return ebb_http_set_header(x, "content-length", text);
 }
 
 /* ---- answers ----------------------------------------------------------------------------------------- */
@@ -103,7 +103,7 @@ static ebb_status redirect(ebb_cx *cx, ebb_http *x) {
     char *to = ebb_http_alloc(x, room);
     if (to == NULL) return EBB_ERR_NOMEM;
     snprintf(to, room, "%s/%s%s", path, query[0] == 0 ? "" : "?", query);
-    ebb_status st = ebb_http_set(x, "location", to);
+    ebb_status st = ebb_http_set_header(x, "location", to);
     return st == EBB_OK ? ebb_http_text(cx, x, 308, "it is a directory\n") : st;
 }
 
@@ -113,7 +113,7 @@ static ebb_status read_later(ebb_cx *cx, int fd, void *into, size_t n, uint64_t 
     if (job == NULL) return EBB_ERR_NOMEM;
     *job = (ebb__file_read_job){.fd = fd, .into = job + 1, .n = n, .offset = at};
     (void)ebb_mask(cx);
-    ebb_status st = ebb_await(cx, ebb_blocking(cx, ebb__file_read_run, job), NULL);
+    ebb_status st = ebb_await(cx, ebb_pool_run(cx, ebb__file_read_run, job), NULL);
     (void)ebb_unmask(cx);
     *got = job->got;
     memcpy(into, job + 1, job->got);
@@ -138,7 +138,7 @@ static ebb_status send_bytes(ebb_cx *cx, ebb_http *x, int fd, uint64_t size) {
 }
 
 static ebb_status send_file(ebb_cx *cx, ebb_http *x, const found *f) {
-    ebb_status st = ebb_http_set(x, "content-type", f->type);
+    ebb_status st = ebb_http_set_header(x, "content-type", f->type);
     if (st == EBB_OK) st = set_length(x, f->size);
     if (st == EBB_OK) st = ebb_http_start(cx, x, 200);
     if (st != EBB_OK || f->size == 0 || strcmp(ebb_http_method(x), "HEAD") == 0) return st;
@@ -167,7 +167,7 @@ static ebb_status leave(ebb_cx *cx, void *arg) {
     if (u->file == NULL) return EBB_OK;
     ebb__files_leave(&u->s->files, u->file, ebb_now(cx));
     u->s->unused = NULL;
-    if (waits != NULL) (void)ebb_settle(waits, ebb_none());
+    if (waits != NULL) (void)ebb_promise_settle(waits, ebb_value_none());
     return EBB_OK;
 }
 
@@ -175,7 +175,7 @@ static ebb_status open_file(ebb_cx *cx, const ebb__lookup *l, use *u) {
     u->file = ebb__files_take(&u->s->files, l->device, l->inode);
     if (u->file != NULL) return EBB_OK;
     ebb__lookup *opening = (ebb__lookup *)(uintptr_t)l;
-    ebb_status st = ebb_await(cx, ebb_blocking(cx, ebb__lookup_open, opening), NULL);
+    ebb_status st = ebb_await(cx, ebb_pool_run(cx, ebb__lookup_open, opening), NULL);
     if (st != EBB_OK) return st;
     u->file = ebb__files_take(&u->s->files, l->device, l->inode); /* another request was faster */
     if (u->file != NULL) return EBB_OK;
@@ -189,7 +189,7 @@ static ebb_status open_file(ebb_cx *cx, const ebb__lookup *l, use *u) {
 static ebb_status find(ebb_cx *cx, ebb__lookup *l, use *u, found *out) {
     (void)ebb_mask(cx);
     ebb_status st = ebb__lookup_now(l);
-    if (st == EBB_PENDING) st = ebb_await(cx, ebb_blocking(cx, ebb__lookup_run, l), NULL);
+    if (st == EBB_PENDING) st = ebb_await(cx, ebb_pool_run(cx, ebb__lookup_run, l), NULL);
     if (st == EBB_OK && !l->folder) st = open_file(cx, l, u);
     (void)ebb_unmask(cx);
     *out = (found){type_of(l->path), l->folder, l->size, u->file};
@@ -216,8 +216,8 @@ static ebb_status give(ebb_cx *cx, ebb_http *x, site *s) {
 }
 
 static ebb_status answer(ebb_cx *cx, ebb_http *x, void *s) {
-    ebb_status st = ebb_http_set(x, "cache-control", "no-cache");
-    if (st == EBB_OK) st = ebb_http_set(x, "x-content-type-options", "nosniff");
+    ebb_status st = ebb_http_set_header(x, "cache-control", "no-cache");
+    if (st == EBB_OK) st = ebb_http_set_header(x, "x-content-type-options", "nosniff");
     return st == EBB_OK ? give(cx, x, s) : st;
 }
 
@@ -227,7 +227,7 @@ static ebb_status answer(ebb_cx *cx, ebb_http *x, void *s) {
 static bool wait_for_unused(ebb_cx *cx, site *s) {
     ebb_future *two[2] = {ebb_closing(cx), NULL};
     bool some = s->files.unused > 0;
-    two[1] = some ? ebb_after(cx, kept_ns) : (s->unused = ebb_promise(cx, NULL, NULL));
+    two[1] = some ? ebb_after(cx, kept_ns) : (s->unused = ebb_promise_new(cx, NULL, NULL));
     ebb_status st = ebb_await(cx, ebb_race(cx, 2, two), NULL);
     s->unused = NULL;
     return st == EBB_OK && !ebb_stopping(cx);
@@ -249,9 +249,9 @@ static ebb_status serve(ebb_cx *cx, void *arg) {
     ebb_status st = ebb_http_listen(cx, &opts, &server);
     if (st == EBB_OK) st = ebb_http_on(server, "GET", "/*path", answer, s);
     if (st == EBB_OK) st = ebb_http_server_address(cx, server, &opts.address);
-    if (st == EBB_OK) st = ebb_id_status(ebb_fiber_spawn(cx, ebb_self_region(cx), sweep, s).id);
+    if (st == EBB_OK) st = ebb_id_status(ebb_fiber_spawn(cx, ebb_cx_region(cx), sweep, s).id);
     if (st != EBB_OK) {
-        ebb__cli_error("can't listen on 127.0.0.1 port %" PRIu64 ": %s", s->port, ebb_loop_status_text(st));
+        ebb__cli_error("can't listen on 127.0.0.1 port %" PRIu64 ": %s", s->port, ebb_status_text(st));
         return st;
     }
     s->listens = true;
@@ -292,7 +292,7 @@ static bool parse(site *s, int argc, char **argv) {
         return false;
     }
     ebb_status st = ebb__lookup_root(dir, s->root);
-    if (st != EBB_OK) ebb__cli_error("can't serve %s: %s", dir, ebb_loop_status_text(st));
+    if (st != EBB_OK) ebb__cli_error("can't serve %s: %s", dir, ebb_status_text(st));
     return st == EBB_OK;
 }
 

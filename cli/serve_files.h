@@ -45,7 +45,7 @@ void ebb__files_sweep(ebb__files *all, uint64_t before);
  * EBB_ERRNO(errno). */
 ebb_status ebb__file_read_now(int fd, void *into, size_t n, uint64_t offset, size_t *got);
 
-/* The same in the pool: an ebb_blocking_fn. `arg` and its bytes must stay until it has ended. */
+/* The same in the pool: an ebb_pool_fn. `arg` and its bytes must stay until it has ended. */
 typedef struct ebb__file_read_job {
     int fd;
     void *into;

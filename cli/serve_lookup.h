@@ -34,10 +34,10 @@ void ebb__lookup_free(ebb__lookup *l);
 /* Looks it up without a wait for the disk: by names that the kernel has in its cache. EBB_PENDING: it has not all
  * of them, or can't tell; else as ebb__lookup_run. */
 ebb_status ebb__lookup_now(ebb__lookup *l);
-/* An ebb_blocking_fn; arg is the lookup, which is looked up once. EBB_ERRNO(errno); EBB_ERRNO(ENOENT) also for
+/* An ebb_pool_fn; arg is the lookup, which is looked up once. EBB_ERRNO(errno); EBB_ERRNO(ENOENT) also for
  * what lies elsewhere and for what is neither a directory nor a regular file. */
 ebb_status ebb__lookup_run(void *arg, ebb_value *v);
-/* An ebb_blocking_fn: opens what was found for reading. */
+/* An ebb_pool_fn: opens what was found for reading. */
 ebb_status ebb__lookup_open(void *arg, ebb_value *v);
 
 #endif

@@ -69,14 +69,14 @@ static bool parse(request *q, int argc, char **argv) {
 
 /* ---- reading ---------------------------------------------------------------------------------- */
 
-static void report_damage(const ebb__cli_file *f, const ebb_reader *r, ebb_status st, uint64_t events) {
+static void report_damage(const ebb__cli_file *f, const ebb_trace_reader *r, ebb_status st, uint64_t events) {
     ebb__cli_error("%s: offset %zu: %s: expected %s; %" PRIu64 " events before it can be read", f->path,
                    r->error_offset, ebb_status_text(st), r->error, events);
 }
 
 /* The exit code if it can't be opened as a trace. */
-static int open_trace(const ebb__cli_file *f, ebb_reader *r) {
-    ebb_status st = ebb_reader_open(r, f->bytes, f->n);
+static int open_trace(const ebb__cli_file *f, ebb_trace_reader *r) {
+    ebb_status st = ebb_trace_reader_open(r, f->bytes, f->n);
     if (st != EBB_OK) {
         report_damage(f, r, st, 0);
         return ebb__cli_is_other_kind(st, r) ? EBB__EXIT_USAGE : EBB__EXIT_BAD;
@@ -106,7 +106,8 @@ static void show_line(FILE *out, uint8_t runtime_id, const ebb__line *line, bool
     fputc('\n', out);
 }
 
-static int each_line(const ebb__cli_file *f, ebb_reader *r, FILE *out, ebb__export_fn *fn, bool progress) {
+static int each_line(const ebb__cli_file *f, ebb_trace_reader *r, FILE *out, ebb__export_fn *fn,
+                     bool progress) {
     ebb__progress p = ebb__progress_begin(f->path, progress);
     ebb__line line;
     ebb_status st;
@@ -125,7 +126,7 @@ static int each_line(const ebb__cli_file *f, ebb_reader *r, FILE *out, ebb__expo
 }
 
 static int run_show(const request *q, const ebb__cli_file *f) {
-    ebb_reader r;
+    ebb_trace_reader r;
     int code = open_trace(&f[0], &r);
     return code != EBB__EXIT_OK ? code : each_line(&f[0], &r, stdout, show_line, q->progress);
 }
@@ -136,7 +137,7 @@ static int run_export(const request *q, const ebb__cli_file *f) {
         ebb__cli_error("export needs --format jsonl or --format chrome");
         return EBB__EXIT_USAGE;
     }
-    ebb_reader r;
+    ebb_trace_reader r;
     int code = open_trace(&f[0], &r);
     if (code != EBB__EXIT_OK) return code;
     FILE *out = q->out == NULL ? stdout : fopen(q->out, "wb");
@@ -168,15 +169,15 @@ static void report_violation(const ebb__cli_file *f, const ebb_violation *v) {
 }
 
 /* Reads all of it; `c` is NULL without --strict. The status is what ended the reading. */
-static ebb_status verify_events(ebb_reader *r, ebb_check *c, ebb_fingerprint *h, bool progress,
+static ebb_status verify_events(ebb_trace_reader *r, ebb_checker *c, ebb_fingerprint *h, bool progress,
                                 uint64_t *events) {
     ebb__progress p = ebb__progress_begin("verifying", progress);
     ebb_event ev;
     ebb_status st;
-    while ((st = ebb_reader_next(r, &ev)) == EBB_OK) {
+    while ((st = ebb_trace_reader_next(r, &ev)) == EBB_OK) {
         ++*events;
         ebb_fingerprint_event(h, &ev);
-        if (c != NULL && (st = ebb_check_event(c, &ev)) != EBB_OK) break;
+        if (c != NULL && (st = ebb_checker_event(c, &ev)) != EBB_OK) break;
         ebb__progress_step(&p, r->offset, r->n);
     }
     ebb__progress_end(&p);
@@ -184,17 +185,17 @@ static ebb_status verify_events(ebb_reader *r, ebb_check *c, ebb_fingerprint *h,
 }
 
 static int run_verify(const request *q, const ebb__cli_file *f) {
-    ebb_reader r;
+    ebb_trace_reader r;
     int code = open_trace(&f[0], &r);
     if (code != EBB__EXIT_OK) return code;
     bool strict = q->strict || q->quiescent;
-    ebb_check *c = strict ? ebb_check_new(ebb__cli_allocator()) : NULL;
+    ebb_checker *c = strict ? ebb_checker_new(ebb__cli_allocator()) : NULL;
     ebb_fingerprint *h = ebb_fingerprint_new(ebb__cli_allocator());
     uint64_t events = 0;
     ebb_status st = EBB_ERR_NOMEM;
     if (h != NULL && (c != NULL || !strict)) st = verify_events(&r, c, h, q->progress, &events);
     if (st == EBB_PENDING && c != NULL) {
-        ebb_status end = ebb_check_end(c, q->quiescent);
+        ebb_status end = ebb_checker_end(c, q->quiescent);
         if (end != EBB_OK) st = end;
     }
     code = st == EBB_PENDING ? EBB__EXIT_OK : st == EBB_ERR_NOMEM ? EBB__EXIT_USAGE : EBB__EXIT_BAD;
@@ -205,14 +206,14 @@ static int run_verify(const request *q, const ebb__cli_file *f) {
         print_hash(stdout, got, hash);
         fputs(strict ? ", ok, every rule holds\n" : ", ok\n", stdout);
     } else if (st == EBB_ERR_ORACLE) {
-        report_violation(&f[0], ebb_check_violation(c));
+        report_violation(&f[0], ebb_checker_violation(c));
     } else if (st == EBB_ERR_NOMEM) {
         ebb__cli_error("%s: %s", f[0].path, ebb_status_text(st));
     } else {
         report_damage(&f[0], &r, st, events);
     }
     ebb_fingerprint_free(h);
-    ebb_check_free(c);
+    ebb_checker_free(c);
     return code;
 }
 
@@ -230,12 +231,12 @@ static bool same_line(const ebb__line *a, const ebb__line *b) {
 }
 
 static ebb_status print_fingerprint(const ebb__cli_file *f, ebb_hash *hash) {
-    ebb_reader r;
+    ebb_trace_reader r;
     ebb_event ev;
     ebb_status st = EBB_ERR_NOMEM;
     ebb_fingerprint *h = ebb_fingerprint_new(ebb__cli_allocator());
-    if (h != NULL && ebb_reader_open(&r, f->bytes, f->n) == EBB_OK) {
-        while (ebb_reader_next(&r, &ev) == EBB_OK) ebb_fingerprint_event(h, &ev);
+    if (h != NULL && ebb_trace_reader_open(&r, f->bytes, f->n) == EBB_OK) {
+        while (ebb_trace_reader_next(&r, &ev) == EBB_OK) ebb_fingerprint_event(h, &ev);
         st = ebb_fingerprint_end(h, hash);
     }
     ebb_fingerprint_free(h);
@@ -246,7 +247,7 @@ static ebb_status print_fingerprint(const ebb__cli_file *f, ebb_hash *hash) {
 }
 
 /* The lines from `r` on: `before` of them as they are in both files, then where they part. */
-static void print_side(const ebb__cli_file *f, ebb_reader r, size_t before) {
+static void print_side(const ebb__cli_file *f, ebb_trace_reader r, size_t before) {
     printf("%s:\n", f->path);
     for (size_t i = 0; i <= before + CONTEXT; i++) {
         ebb__line line;
@@ -261,7 +262,7 @@ static void print_side(const ebb__cli_file *f, ebb_reader r, size_t before) {
 }
 
 static int run_diff(const request *q, const ebb__cli_file *f) {
-    ebb_reader r[2], recent[2][CONTEXT + 1]; /* where the last lines began, by line number */
+    ebb_trace_reader r[2], recent[2][CONTEXT + 1]; /* where the last lines began, by line number */
     for (int i = 0; i < 2; i++) {
         int code = open_trace(&f[i], &r[i]);
         if (code != EBB__EXIT_OK) return code;

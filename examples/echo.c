@@ -31,7 +31,7 @@ static ebb_status echo(ebb_cx *cx, void *arg) {
     /* If we forgot this, or were forced to end, the stream would be closed with its region. */
     ebb_stream_close(cx, s);
     if (st == EBB_ERR_EOF || st == EBB_CANCELLED) return EBB_OK;
-    fprintf(stderr, "echo: a connection failed: %s\n", ebb_loop_status_text(st));
+    fprintf(stderr, "echo: a connection failed: %s\n", ebb_status_text(st));
     return EBB_OK; /* a client that breaks off is no failure of the server */
 }
 
@@ -43,11 +43,11 @@ static ebb_status accept_all(ebb_cx *cx, void *arg) {
         ebb_status st = ebb_await(cx, ebb_listener_accept(cx, listener), &v);
         if (st == EBB_ERR_CLOSED || st == EBB_CANCELLED) return EBB_OK;
         if (st == EBB_OK) {
-            ebb_task t = ebb_fiber_spawn(cx, ebb_self_region(cx), echo, v.as.p);
+            ebb_task t = ebb_fiber_spawn(cx, ebb_cx_region(cx), echo, v.as.p);
             if (ebb_id_status(t.id) != EBB_OK) ebb_stream_close(cx, ebb_stream_of(v)); /* too many */
             continue;
         }
-        fprintf(stderr, "echo: can't accept: %s\n", ebb_loop_status_text(st));
+        fprintf(stderr, "echo: can't accept: %s\n", ebb_status_text(st));
         st = ebb_await(cx, ebb_after(cx, 100 * EBB_MS), NULL); /* out of memory, perhaps: let some go */
         if (st != EBB_OK) return EBB_OK;
     }
@@ -59,14 +59,14 @@ static ebb_status serve(ebb_cx *cx, void *arg) {
     ebb_listener listener = ebb_tcp_listen(cx, &at);
     ebb_status st = ebb_listener_address(cx, listener, &at); /* an error of listening sticks to its id */
     if (st != EBB_OK) {
-        fprintf(stderr, "echo: can't listen on %s port %u: %s\n", at.ip, at.port, ebb_loop_status_text(st));
+        fprintf(stderr, "echo: can't listen on %s port %u: %s\n", at.ip, at.port, ebb_status_text(st));
         return st;
     }
     printf("listening on %s port %u\n", at.ip, at.port);
     fflush(stdout);
 
-    /* EBB_COLLECT: should one connection fail, the others go on. */
-    ebb_region clients = ebb_region_open(cx, &(ebb_region_opts){.policy = EBB_COLLECT});
+    /* EBB_FAIL_COLLECT: should one connection fail, the others go on. */
+    ebb_region clients = ebb_region_open(cx, &(ebb_region_opts){.policy = EBB_FAIL_COLLECT});
     ebb_fiber_spawn(cx, clients, accept_all, (void *)(uintptr_t)listener.id);
 
     /* Whichever comes first; the other one is cancelled, and its handler goes. */
@@ -90,6 +90,6 @@ int main(int argc, char **argv) {
     ebb_loop *loop;
     ebb_status st = ebb_loop_new(&opts, serve, &port, &loop);
     if (st == EBB_OK) st = ebb_loop_join(loop);
-    if (st != EBB_OK) fprintf(stderr, "echo: %s\n", ebb_loop_status_text(st));
+    if (st != EBB_OK) fprintf(stderr, "echo: %s\n", ebb_status_text(st));
     return st == EBB_OK ? 0 : 1;
 }

@@ -32,21 +32,21 @@ static void over(ebb_cx *cx, ebb_status st, ebb_value *v, void *arg) {
     const ebb_outcome *both = ebb_outcomes_of(v, &n); /* what was read, and how the process ended */
     (void)cx;
     if (st != EBB_OK) {
-        printf("  %s: %s\n", j->args[0], ebb_loop_status_text(st));
+        printf("  %s: %s\n", j->args[0], ebb_status_text(st));
     } else {
-        int length = (int)both[0].value.as.u, code = ebb_exit_code(both[1].value);
+        int length = (int)both[0].value.as.u, code = ebb_process_exit_code(both[1].value);
         printf("  %s ends with %d and says %.*s", j->args[0], code, length, j->answer);
     }
-    ebb_drop(j->result);
+    ebb_future_drop(j->result);
 }
 
 static void ask(ebb_cx *cx, job *j) {
-    ebb_process_opts opts = {.file = j->args[0], .args = j->args, .stdio = {[1] = EBB_STDIO_PIPE}};
+    ebb_process_opts opts = {.file = j->args[0], .args = j->args, .stdio = {[1] = EBB_PROCESS_STDIO_PIPE}};
     ebb_stream io[3];
     ebb_process p = ebb_process_spawn(cx, io, &opts); /* an error sticks to the ids, and comes out below */
     ebb_future *both[] = {ebb_stream_read(cx, io[1], j->answer, sizeof j->answer), ebb_process_wait(cx, p)};
     j->result = ebb_within(cx, ebb_all(cx, 2, both), 500 * EBB_MS);
-    if (ebb_on_done(j->result, over, j) != EBB_OK) puts("  no memory");
+    if (ebb_future_on_done(j->result, over, j) != EBB_OK) puts("  no memory");
 }
 
 /* ---- the host's own ------------------------------------------------------------------------------------ */
@@ -69,7 +69,7 @@ int main(void) {
     uv_loop_t uv;
     host h = {.ticks = 0};
     ebb_loop_opts opts = {.runtime.allocator = ebb_libc_allocator()};
-    if (uv_loop_init(&uv) != 0 || ebb_attach(&uv, &opts, &h.loop) != EBB_OK) return 1;
+    if (uv_loop_init(&uv) != 0 || ebb_loop_attach(&uv, &opts, &h.loop) != EBB_OK) return 1;
     uv_timer_init(&uv, &h.timer);
     h.timer.data = &h;
     uv_timer_start(&h.timer, on_tick, TICK_MS, TICK_MS);
@@ -79,9 +79,10 @@ int main(void) {
 
     /* The pipes belong to the root region. Asking that to end closes them; without this, ebb_loop_close would
      * name them and the lines where they were opened. */
-    ebb_region_cancel(ebb_loop_cx(h.loop), ebb_root(ebb_loop_runtime(h.loop)), EBB_CANCEL_SHUTDOWN, "done");
+    ebb_region_cancel(ebb_loop_cx(h.loop), ebb_runtime_root(ebb_loop_runtime(h.loop)), EBB_CANCEL_SHUTDOWN,
+                      "done");
     uv_run(&uv, UV_RUN_DEFAULT);
-    ebb_leftover left;
+    ebb_loop_leftover left;
     size_t n;
     if (ebb_loop_close(h.loop, &left, 1, &n) != EBB_OK) {
         if (n > 0) fprintf(stderr, "still open: %s of %s\n", left.what, left.site);

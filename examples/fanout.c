@@ -41,7 +41,7 @@ static ebb_status ask_once(ebb_cx *cx, void *arg) {
 static ebb_future *attempt(ebb_cx *cx, uint32_t n, void *arg) {
     question *q = arg;
     if (n > 0) printf("shard %2d, attempt %u\n", (int)q->shard, n + 1);
-    return ebb_fiber_go(cx, ebb_self_region(cx), ask_once, q);
+    return ebb_fiber_go(cx, ebb_cx_region(cx), ask_once, q);
 }
 
 /* All that one shard gets: three attempts, and 250 ms for all of them together. */
@@ -53,8 +53,8 @@ static ebb_future *ask(ebb_cx *cx, size_t i, void *arg) {
 
 /* A slow shard is no failure of the whole: it is noted, and the others go on. */
 static ebb_future *or_note(ebb_cx *cx, ebb_status st, void *arg) {
-    printf("shard %2d: %s\n", (int)((question *)arg)->shard, ebb_loop_status_text(st));
-    return ebb_pure(cx, ebb_none());
+    printf("shard %2d: %s\n", (int)((question *)arg)->shard, ebb_status_text(st));
+    return ebb_future_ready(cx, ebb_value_none());
 }
 
 static ebb_future *ask_or_note(ebb_cx *cx, size_t i, void *arg) {
@@ -102,7 +102,7 @@ static ebb_status run(ebb_cx *cx, void *arg) {
     question questions[SHARDS];
     for (uint64_t i = 0; i < SHARDS; i++) questions[i] = (question){w, i};
     st = ebb_await(cx, ebb_traverse(cx, SHARDS, AT_ONCE, ask_or_note, questions), NULL);
-    printf("asked: %s\n", ebb_loop_status_text(st));
+    printf("asked: %s\n", ebb_status_text(st));
 
     ebb_region_cancel(cx, behind, EBB_CANCEL_USER, "all is asked");
     ebb_status ended = ebb_region_join(cx, behind);

@@ -30,7 +30,7 @@ static ebb_status read_more(ebb_cx *cx, ebb_stream s, char line[64], size_t *hav
     const ebb_selected *first = ebb_selected_of(&v);
     if (first->index == 0) *have += first->value.as.u;
     else st = EBB_ERR_CLOSED;
-    ebb_discard(cx, v);
+    ebb_value_discard(cx, v);
     return st;
 }
 
@@ -64,7 +64,7 @@ static ebb_status greet(ebb_cx *cx, void *arg) {
  * cancelled. */
 static ebb_status accept_all(ebb_cx *cx, void *arg) {
     const greeter *g = arg;
-    ebb_region guests = ebb_region_open(cx, &(ebb_region_opts){.policy = EBB_COLLECT});
+    ebb_region guests = ebb_region_open(cx, &(ebb_region_opts){.policy = EBB_FAIL_COLLECT});
     for (;;) {
         ebb_value v;
         ebb_status st = ebb_await(cx, ebb_listener_accept(cx, g->listener), &v);
@@ -94,7 +94,7 @@ static ebb_status serve(ebb_cx *cx, void *arg) {
     if (st != EBB_OK) return st;
     printf("listening on %s port %u\n", at.ip, at.port);
     fflush(stdout);
-    g->door = ebb_fiber_spawn_with(cx, ebb_self_region(cx), accept_all, g, &(ebb_task_opts){.keep = true});
+    g->door = ebb_fiber_spawn(cx, ebb_cx_region(cx), accept_all, g, &(ebb_task_opts){.keep = true});
     return ebb_id_status(g->door.id);
 }
 
@@ -103,14 +103,14 @@ int main(int argc, char **argv) {
     ebb_audit *audit = NULL;
     ebb_workflow_report report = {0};
     ebb_status st = argc > 2 ? ebb_audit_open(ebb_libc_allocator(), argv[2], &audit) : EBB_OK;
-    if (st != EBB_OK) fprintf(stderr, "greeter: %s: %s\n", argv[2], ebb_loop_status_text(st));
-    if (st != EBB_OK) return EBB_EXIT_FAILED;
+    if (st != EBB_OK) fprintf(stderr, "greeter: %s: %s\n", argv[2], ebb_status_text(st));
+    if (st != EBB_OK) return EBB_SERVICE_FAILED;
     ebb_service_opts opts = {.loop.runtime.allocator = ebb_libc_allocator(),
                              .shutdown = {.name = "greeter", .audit = audit},
                              .report = &report};
     int status = ebb_service_run(&opts, serve, &g);
-    if (status == EBB_EXIT_FAILED)
-        fprintf(stderr, "greeter: port %u: %s\n", g.port, ebb_loop_status_text(report.status));
+    if (status == EBB_SERVICE_FAILED)
+        fprintf(stderr, "greeter: port %u: %s\n", g.port, ebb_status_text(report.status));
     if (report.audit != EBB_OK) fprintf(stderr, "greeter: the audit log is not whole\n");
     printf("greeted %" PRIu64 ", stopped in %" PRIu64 " ms\n", greeted, report.elapsed / EBB_MS);
     ebb_audit_close(audit);

@@ -23,25 +23,25 @@ static ebb_status worker_poll(ebb_cx *cx, void *state) {
 }
 
 /* Time is what the host says it is: this one jumps to where something happens next. */
-static void run(ebb_rt *rt, uint64_t until) {
-    while (ebb_pump(rt, 100) == EBB_PENDING || ebb_next_due(rt) < until) {
-        ebb_advance(rt, ebb_next_due(rt));
+static void run(ebb_runtime *rt, uint64_t until) {
+    while (ebb_runtime_pump(rt, 100) == EBB_PENDING || ebb_runtime_next_due(rt) < until) {
+        ebb_runtime_advance(rt, ebb_runtime_next_due(rt));
     }
-    if (until != EBB_FOREVER) ebb_advance(rt, until);
+    if (until != EBB_FOREVER) ebb_runtime_advance(rt, until);
 }
 
 int main(void) {
-    ebb_rt *rt;
-    if (ebb_rt_new(&(ebb_rt_opts){.allocator = ebb_libc_allocator()}, &rt) != EBB_OK) return 1;
+    ebb_runtime *rt;
+    if (ebb_runtime_new(&(ebb_runtime_opts){.allocator = ebb_libc_allocator()}, &rt) != EBB_OK) return 1;
     worker a = {0}, b = {0};
-    ebb_region shop = ebb_region_open(ebb_host(rt), NULL);
-    ebb_spawn(ebb_host(rt), shop, worker_poll, &a);
-    ebb_spawn(ebb_host(rt), shop, worker_poll, &b);
+    ebb_region shop = ebb_region_open(ebb_runtime_host(rt), NULL);
+    ebb_spawn(ebb_runtime_host(rt), shop, worker_poll, &a);
+    ebb_spawn(ebb_runtime_host(rt), shop, worker_poll, &b);
     run(rt, 35 * EBB_MS);
-    ebb_region_cancel(ebb_host(rt), shop, EBB_CANCEL_USER, "closing time");
+    ebb_region_cancel(ebb_runtime_host(rt), shop, EBB_CANCEL_USER, "closing time");
     run(rt, EBB_FOREVER);
-    ebb_status st = ebb_region_join(ebb_host(rt), shop);
+    ebb_status st = ebb_region_join(ebb_runtime_host(rt), shop);
     printf("the shop is closed: %s\n", ebb_status_text(st));
-    ebb_rt_free(rt);
+    ebb_runtime_free(rt);
     return st == EBB_CANCELLED && a.items + b.items == 6 ? 0 : 1;
 }

@@ -42,14 +42,14 @@ static ebb_status payment_poll(ebb_cx *cx, void *state) {
     EBB_BEGIN(p);
     p->connected = true;
     if (ebb_defer(cx, hang_up, p) != EBB_OK) return EBB_ERR_NOMEM;
-    p->hold = ebb_reserve(cx, EBB_TRANSACTION, release_hold, p);
+    p->hold = ebb_obligation_reserve(cx, EBB_OBLIGATION_TRANSACTION, release_hold, p);
     if (ebb_id_status(p->hold.id) != EBB_OK) return ebb_id_status(p->hold.id);
     p->held = true;
 
     EBB_AWAIT(p, st, ebb_sleep(cx, &p->nap, 10 * EBB_MS)); /* the customer types the code */
     if (st != EBB_OK) {
         say(cx, "told to stop: the hold is released");
-        (void)ebb_abort(cx, p->hold);
+        (void)ebb_obligation_abort(cx, p->hold);
         return st;
     }
 
@@ -57,30 +57,31 @@ static ebb_status payment_poll(ebb_cx *cx, void *state) {
     EBB_AWAIT(p, st, ebb_sleep(cx, &p->nap, 20 * EBB_MS)); /* the bank thinks */
     if (st == EBB_OK) {
         p->charged = true;
-        (void)ebb_commit(cx, p->hold);
+        (void)ebb_obligation_commit(cx, p->hold);
         say(cx, "charged, the hold is committed");
     } else {
-        (void)ebb_abort(cx, p->hold); /* masked or not: the budget is over */
+        (void)ebb_obligation_abort(cx, p->hold); /* masked or not: the budget is over */
     }
     (void)ebb_unmask(cx);
     if (ebb_checkpoint(cx) != EBB_OK) say(cx, "now it hears that it was told to stop");
     EBB_END(p);
 }
 
-static void run(ebb_rt *rt, uint64_t until) {
-    while (ebb_pump(rt, 100) == EBB_PENDING || ebb_next_due(rt) < until) {
-        ebb_advance(rt, ebb_next_due(rt));
+static void run(ebb_runtime *rt, uint64_t until) {
+    while (ebb_runtime_pump(rt, 100) == EBB_PENDING || ebb_runtime_next_due(rt) < until) {
+        ebb_runtime_advance(rt, ebb_runtime_next_due(rt));
     }
-    if (until != EBB_FOREVER) ebb_advance(rt, until);
+    if (until != EBB_FOREVER) ebb_runtime_advance(rt, until);
 }
 
 /* True if it ended cancelled, with nothing open: no hold without a charge, no connection. */
-static bool pay(ebb_rt *rt, uint64_t start, unsigned cancel_ms, bool charged) {
-    ebb_cx *host = ebb_host(rt);
+static bool pay(ebb_runtime *rt, uint64_t start, unsigned cancel_ms, bool charged) {
+    ebb_cx *host = ebb_runtime_host(rt);
     payment p = {0};
-    ebb_advance(rt, start);
+    ebb_runtime_advance(rt, start);
     printf("cancelled at %u ms\n", cancel_ms);
-    ebb_task task = ebb_start(host, ebb_root(rt), payment_poll, &p); /* keeps the outcome */
+    ebb_task task = ebb_spawn(host, ebb_runtime_root(rt), payment_poll, &p,
+                              &(ebb_task_opts){.keep = true}); /* keeps the outcome */
     run(rt, start + cancel_ms * EBB_MS);
     ebb_task_cancel(host, task, EBB_CANCEL_DISCONNECT, "the customer closed the page");
     run(rt, EBB_FOREVER);
@@ -90,12 +91,12 @@ static bool pay(ebb_rt *rt, uint64_t start, unsigned cancel_ms, bool charged) {
 }
 
 int main(void) {
-    ebb_rt *rt;
-    if (ebb_rt_new(&(ebb_rt_opts){.allocator = ebb_libc_allocator()}, &rt) != EBB_OK) return 1;
+    ebb_runtime *rt;
+    if (ebb_runtime_new(&(ebb_runtime_opts){.allocator = ebb_libc_allocator()}, &rt) != EBB_OK) return 1;
     bool ok = pay(rt, 0, 15, true);
     ok = pay(rt, 100 * EBB_MS, 5, false) && ok;
-    ebb_stats stats;
-    ebb_rt_stats(rt, &stats);
-    ebb_rt_free(rt);
+    ebb_runtime_stats stats;
+    ebb_runtime_stats_of(rt, &stats);
+    ebb_runtime_free(rt);
     return ok && stats.leaks == 0 && stats.obligations == 0 ? 0 : 1;
 }

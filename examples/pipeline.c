@@ -64,7 +64,7 @@ static ebb_status counts(ebb_cx *cx, void *arg) {
     while ((st = ebb_chan_recv(cx, p->blocks, &w, &b)) == EBB_OK) {
         ebb_value n;
         (void)ebb_mask(cx); /* the block is ours until it is counted: a cancel waits for that */
-        st = ebb_await(cx, ebb_blocking(cx, count_lines, b), &n);
+        st = ebb_await(cx, ebb_pool_run(cx, count_lines, b), &n);
         (void)ebb_unmask(cx);
         free(b);
         p->alive--;
@@ -86,7 +86,7 @@ static ebb_status adds(ebb_cx *cx, void *arg) {
 
 static ebb_status run(ebb_cx *cx, void *arg) {
     pipeline *p = arg;
-    ebb_rt *rt = ebb_runtime_of(cx);
+    ebb_runtime *rt = ebb_cx_runtime(cx);
     ebb_status st = ebb_chan_new(rt, BLOCKS, sizeof(block *), &p->blocks);
     if (st == EBB_OK) st = ebb_chan_new(rt, COUNTS, sizeof(uint64_t), &p->counts);
     if (st == EBB_OK) {
@@ -113,7 +113,7 @@ int main(int argc, char **argv) {
     ebb_loop *loop;
     ebb_status st = ebb_loop_new(&opts, run, &p, &loop);
     if (st == EBB_OK) st = ebb_loop_join(loop);
-    if (st != EBB_OK) fprintf(stderr, "pipeline: %s: %s\n", p.path, ebb_loop_status_text(st));
+    if (st != EBB_OK) fprintf(stderr, "pipeline: %s: %s\n", p.path, ebb_status_text(st));
     else printf("%zu lines, never more than %zu blocks in memory\n", p.lines, p.most);
     return st == EBB_OK ? 0 : 1;
 }

@@ -60,19 +60,19 @@ static ebb_status worker_poll(ebb_cx *cx, void *state) {
 }
 
 /* Virtual time: on to where something happens next, but not past `until`. */
-static void run(ebb_rt *rt, uint64_t until) {
-    while (ebb_pump(rt, 100) == EBB_PENDING || ebb_next_due(rt) < until) {
-        ebb_advance(rt, ebb_next_due(rt));
+static void run(ebb_runtime *rt, uint64_t until) {
+    while (ebb_runtime_pump(rt, 100) == EBB_PENDING || ebb_runtime_next_due(rt) < until) {
+        ebb_runtime_advance(rt, ebb_runtime_next_due(rt));
     }
 }
 
 /* Works until `cancel_at`, if that comes before the end. True if nothing was lost. */
-static bool work(ebb_rt *rt, const char *how, uint64_t cancel_at, ebb_status expected) {
+static bool work(ebb_runtime *rt, const char *how, uint64_t cancel_at, ebb_status expected) {
     pool p = {0};
     if (ebb_chan_new(rt, ROOM, sizeof(int), &p.jobs) != EBB_OK) return false;
     producer boss = {.pool = &p};
     worker workers[WORKERS];
-    ebb_cx *host = ebb_host(rt);
+    ebb_cx *host = ebb_runtime_host(rt);
     ebb_region shift = ebb_region_open(host, NULL);
     ebb_spawn(host, shift, producer_poll, &boss);
     for (int i = 0; i < WORKERS; i++) {
@@ -92,10 +92,10 @@ static bool work(ebb_rt *rt, const char *how, uint64_t cancel_at, ebb_status exp
 }
 
 int main(void) {
-    ebb_rt *rt;
-    if (ebb_rt_new(&(ebb_rt_opts){.allocator = ebb_libc_allocator()}, &rt) != EBB_OK) return 1;
+    ebb_runtime *rt;
+    if (ebb_runtime_new(&(ebb_runtime_opts){.allocator = ebb_libc_allocator()}, &rt) != EBB_OK) return 1;
     bool ok = work(rt, "close", EBB_FOREVER, EBB_OK);
-    ok = work(rt, "cancel", ebb_now(ebb_host(rt)) + 25 * EBB_MS, EBB_CANCELLED) && ok;
-    ebb_rt_free(rt);
+    ok = work(rt, "cancel", ebb_now(ebb_runtime_host(rt)) + 25 * EBB_MS, EBB_CANCELLED) && ok;
+    ebb_runtime_free(rt);
     return ok ? 0 : 1;
 }

@@ -62,8 +62,8 @@ static ebb_status send_up(ebb_cx *cx, void *arg) {
 static ebb_status send_down(ebb_cx *cx, relay *r) {
     ebb_http_field f;
     for (size_t i = 0; ebb_http_header_at(r->up, i, &f); i++)
-        if (!stays(r->up, f.name) && ebb_http_add(r->down, f.name, f.value) != EBB_OK)
-            (void)ebb_http_set(r->down, f.name, f.value); /* content-length: there is only one */
+        if (!stays(r->up, f.name) && ebb_http_add_header(r->down, f.name, f.value) != EBB_OK)
+            (void)ebb_http_set_header(r->down, f.name, f.value); /* content-length: there is only one */
     ebb_status wrote = ebb_http_start(cx, r->down, ebb_http_status(r->up));
     ebb_status st = wrote == EBB_OK ? pour(cx, r->up, r->down, &wrote) : wrote;
     return st == EBB_OK ? wrote : st;
@@ -85,8 +85,9 @@ static ebb_status ask(ebb_cx *cx, relay *r, const char *upstream) {
     ebb_status st = ebb_await(cx, ebb_within(cx, ebb_http_open(cx, client, &call), patience), &v);
     if (st == EBB_OK) r->up = ebb_http_of(cx, v);
     if (st != EBB_OK || !call.streams) return st;
-    st = ebb_id_status(ebb_fiber_spawn(cx, ebb_self_region(cx), send_up, r).id); /* no: the service stops */
-    return st != EBB_OK ? st : ebb_await(cx, ebb_within(cx, ebb_http_answered(cx, r->up), patience), NULL);
+    st = ebb_id_status(ebb_fiber_spawn(cx, ebb_cx_region(cx), send_up, r).id); /* no: the service stops */
+    return st != EBB_OK ? st
+                        : ebb_await(cx, ebb_within(cx, ebb_http_response_head(cx, r->up), patience), NULL);
 }
 
 static ebb_status pass_on(ebb_cx *cx, ebb_http *x, void *arg) {
@@ -108,7 +109,7 @@ static ebb_status serve(ebb_cx *cx, void *arg) {
     if (st == EBB_OK) st = ebb_http_on(server, "*", "/*path", pass_on, argv[2]);
     if (st == EBB_OK) st = ebb_http_server_address(cx, server, &opts.address);
     if (st == EBB_OK) fprintf(stderr, "listening on 127.0.0.1 port %u\n", opts.address.port);
-    else fprintf(stderr, "proxy: port %s: %s\n", argv[1], ebb_loop_status_text(st));
+    else fprintf(stderr, "proxy: port %s: %s\n", argv[1], ebb_status_text(st));
     return st;
 }
 

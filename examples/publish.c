@@ -37,17 +37,18 @@ static ebb_status serve(ebb_cx *cx, void *arg) {
     ebb_sleeper nap = {0};
     ebb_workflow_report report = {0};
     (void)arg;
-    ebb_workflow wf = ebb_workflow_open(cx, &(ebb_workflow_opts){.type = &ebb_publish_abort, .name = "v42"});
+    ebb_workflow wf =
+        ebb_workflow_open(cx, &(ebb_workflow_opts){.type = &ebb_workflow_publish_abort, .name = "v42"});
     ebb_region region = ebb_workflow_region(cx, wf);
     ebb_status st = ebb_workflow_on_drain_fiber(cx, wf, "roll back", roll_back, &p);
     if (st != EBB_OK) return st;
-    p.staging = ebb_fiber_spawn_with(cx, region, stage, &p, &(ebb_task_opts){.keep = true});
+    p.staging = ebb_fiber_spawn(cx, region, stage, &p, &(ebb_task_opts){.keep = true});
     (void)ebb_sleep(cx, &nap, 55 * EBB_MS);
     (void)ebb_workflow_request(cx, wf, EBB_CANCEL_USER, "wrong tag");
     (void)ebb_mask(cx); /* `p` lives on this stack: wait for all that uses it, come what may */
     st = ebb_workflow_join(cx, wf, &report);
     (void)ebb_unmask(cx);
-    printf("v42 is %s: %s\n", ebb_workflow_state_name(report.state), ebb_loop_status_text(st));
+    printf("v42 is %s: %s\n", ebb_workflow_state_name(report.state), ebb_status_text(st));
     return st;
 }
 
@@ -55,8 +56,8 @@ int main(int argc, char **argv) {
     ebb_audit *audit = NULL;
     ebb_status st = argc > 1 ? ebb_audit_open(ebb_libc_allocator(), argv[1], &audit) : EBB_OK;
     if (st != EBB_OK) {
-        fprintf(stderr, "publish: %s: %s\n", argv[1], ebb_loop_status_text(st));
-        return EBB_EXIT_FAILED;
+        fprintf(stderr, "publish: %s: %s\n", argv[1], ebb_status_text(st));
+        return EBB_SERVICE_FAILED;
     }
     ebb_service_opts opts = {.loop.runtime.allocator = ebb_libc_allocator(), .shutdown.audit = audit};
     int status = ebb_service_run(&opts, serve, NULL);

@@ -47,18 +47,18 @@ static ebb_status race_poll(ebb_cx *cx, void *state) {
 }
 
 int main(void) {
-    ebb_rt *rt;
+    ebb_runtime *rt;
     ebb_chan *answers;
-    if (ebb_rt_new(&(ebb_rt_opts){.allocator = ebb_libc_allocator()}, &rt) != EBB_OK) return 1;
+    if (ebb_runtime_new(&(ebb_runtime_opts){.allocator = ebb_libc_allocator()}, &rt) != EBB_OK) return 1;
     if (ebb_chan_new(rt, 1, sizeof(unsigned), &answers) != EBB_OK) return 1;
     race r = {.answers = answers,
               .mirrors = {{.answers = answers, .number = 1, .latency_ms = 10},
                           {.answers = answers, .number = 2, .latency_ms = 30}}};
-    ebb_spawn(ebb_host(rt), ebb_root(rt), race_poll, &r);
-    while (ebb_pump(rt, 100) == EBB_PENDING || ebb_next_due(rt) != EBB_FOREVER) {
-        ebb_advance(rt, ebb_next_due(rt));
+    ebb_spawn(ebb_runtime_host(rt), ebb_runtime_root(rt), race_poll, &r);
+    while (ebb_runtime_pump(rt, 100) == EBB_PENDING || ebb_runtime_next_due(rt) != EBB_FOREVER) {
+        ebb_runtime_advance(rt, ebb_runtime_next_due(rt));
     }
     ebb_chan_free(answers);
-    ebb_rt_free(rt);
+    ebb_runtime_free(rt);
     return r.winner == 1 ? 0 : 1;
 }

@@ -73,8 +73,8 @@ static ebb_status set_size(ebb_cx *cx, ebb_http *x, const char *name) {
     ebb_status st = ebb_await(cx, ebb_file_stat(cx, name), &v);
     if (st != EBB_OK) return st;
     snprintf(size, sizeof size, "%" PRIu64, ebb_file_info_of(&v)->size);
-    ebb_discard(cx, v);
-    return ebb_http_set(x, "content-length", size);
+    ebb_value_discard(cx, v);
+    return ebb_http_set_header(x, "content-length", size);
 }
 
 static ebb_status give(ebb_cx *cx, ebb_http *x, void *arg) {
@@ -107,7 +107,7 @@ static ebb_status serve(ebb_cx *cx, void *port) {
     if (st == EBB_OK) st = ebb_http_on(server, "GET", "/files/:name", give, NULL);
     if (st == EBB_OK) st = ebb_http_server_address(cx, server, &at);
     if (st == EBB_OK) fprintf(stderr, "listening on %s port %u\n", at.ip, at.port);
-    else fprintf(stderr, "upload: port %u: %s\n", at.port, ebb_loop_status_text(st));
+    else fprintf(stderr, "upload: port %u: %s\n", at.port, ebb_status_text(st));
     return st;
 }
 

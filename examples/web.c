@@ -27,9 +27,9 @@ int main(int argc, char **argv) {
     uint16_t port = (uint16_t)(argc > 1 ? atoi(argv[1]) : 8080);
     ebb_workflow_report report = {0};
     ebb_service_opts opts = {
-        .loop.runtime.allocator = ebb_libc_allocator(), .loops = EBB_LOOPS_ALL, .report = &report};
+        .loop.runtime.allocator = ebb_libc_allocator(), .loops = EBB_SERVICE_LOOPS_ALL, .report = &report};
     int status = ebb_service_run(&opts, serve, &port);
-    if (status == EBB_EXIT_FAILED)
-        fprintf(stderr, "web: port %u: %s\n", port, ebb_loop_status_text(report.status));
+    if (status == EBB_SERVICE_FAILED)
+        fprintf(stderr, "web: port %u: %s\n", port, ebb_status_text(report.status));
     return status;
 }

@@ -93,7 +93,7 @@ static void swap_stacks(ebb__fiber *f) {
 static void start(ebb__fiber *f, ebb_cx *cx) {
     swap_stacks(f);
     f->cx = cx;
-    f->task = ebb_self(cx).id;
+    f->task = ebb_cx_task(cx).id;
     f->refusals = 0;
     f->sp = ebb__switch_start(f->base + f->all->stack_bytes, fiber_main, f);
     ebb__task_watch(cx);
@@ -131,7 +131,7 @@ static bool park(ebb_cx *cx) {
 static void refused(ebb_cx *cx) {
     ebb__fiber *f = here.running;
     if (f == NULL || f->cx != cx || ++f->refusals % REFUSALS_A_POLL != 0) return;
-    if (!ebb__is_overdue(cx)) (void)ebb_wake(cx, ebb_self(cx));
+    if (!ebb__is_overdue(cx)) (void)ebb_task_wake(cx, ebb_cx_task(cx));
     (void)park(cx);
 }
 
@@ -141,7 +141,7 @@ ebb_status ebb_fiber_park(ebb_cx *cx) {
 
 ebb_status ebb_fiber_yield(ebb_cx *cx) {
     if (here.running == NULL || here.running->cx != cx) return EBB_ERR_INVALID;
-    (void)ebb_wake(cx, ebb_self(cx));
+    (void)ebb_task_wake(cx, ebb_cx_task(cx));
     (void)park(cx);
     return ebb_checkpoint(cx);
 }
@@ -257,12 +257,12 @@ static void task_ended(ebb_cx *cx, ebb_status status) {
     else guest_over(ebb__fibers_at(ebb__rt_of(cx)), cx);
 }
 
-static void fibers_free(ebb_rt *rt);
+static void fibers_free(ebb_runtime *rt);
 static const ebb__layer layer = {
     .slot = EBB__FIBER_SLOT,
     .hooks = {.park = park, .await_refused = refused, .task_ended = task_ended, .freed = fibers_free}};
 
-static void fibers_free(ebb_rt *rt) {
+static void fibers_free(ebb_runtime *rt) {
     const ebb_allocator *a = ebb__rt_allocator(rt);
     ebb__fibers *all = ebb__fibers_at(rt);
     while (all->first != NULL) fiber_end(all->first);
@@ -273,7 +273,7 @@ static void fibers_free(ebb_rt *rt) {
 }
 
 /* NULL: no memory. */
-static ebb__fibers *fibers_of(ebb_rt *rt) {
+static ebb__fibers *fibers_of(ebb_runtime *rt) {
     ebb__fibers *all = ebb__fibers_at(rt);
     if (EBB__LIKELY(all != NULL)) return all;
     const ebb_allocator *a = ebb__rt_allocator(rt);
@@ -290,7 +290,7 @@ static ebb__fibers *fibers_of(ebb_rt *rt) {
     return all;
 }
 
-ebb_status ebb_fiber_setup(ebb_rt *rt, const ebb_fiber_opts *opts) {
+ebb_status ebb_fiber_setup(ebb_runtime *rt, const ebb_fiber_opts *opts) {
     ebb_fiber_opts o;
     if (opts == NULL) return EBB_ERR_INVALID;
     ebb_status st = EBB__OPTS_COPY(&o, opts);
@@ -307,13 +307,13 @@ ebb_status ebb_fiber_setup(ebb_rt *rt, const ebb_fiber_opts *opts) {
     return EBB_OK;
 }
 
-void ebb_fiber_stats_of(const ebb_rt *rt, ebb_fiber_stats *out) {
+void ebb_fiber_stats_of(const ebb_runtime *rt, ebb_fiber_stats *out) {
     const ebb__fibers *all = ebb__fibers_at(rt);
     *out = all == NULL ? (ebb_fiber_stats){0}
                        : (ebb_fiber_stats){all->alive, all->peak, all->pooled, all->touched};
 }
 
-void ebb__fibers_trim(ebb_rt *rt) {
+void ebb__fibers_trim(ebb_runtime *rt) {
     ebb__fibers *all = ebb__fibers_at(rt);
     if (all == NULL) return;
     all->crowd = all->alive;
@@ -322,7 +322,7 @@ void ebb__fibers_trim(ebb_rt *rt) {
 
 /* ---- spawn ----------------------------------------------------------------------------------------- */
 
-ebb_status ebb__fiber_new(ebb_rt *rt, ebb_fiber_fn fn, void *arg, const char *site, ebb__fiber **out) {
+ebb_status ebb__fiber_new(ebb_runtime *rt, ebb_fiber_fn fn, void *arg, const char *site, ebb__fiber **out) {
     ebb__fibers *all = fibers_of(rt);
     if (all == NULL) return EBB_ERR_NOMEM;
     if (all->alive >= all->max) return EBB_ERR_LIMIT;
@@ -340,22 +340,23 @@ ebb_status ebb__fiber_new(ebb_rt *rt, ebb_fiber_fn fn, void *arg, const char *si
     return EBB_OK;
 }
 
-ebb_task ebb_fiber_spawn_at(ebb_cx *cx, ebb_region region, ebb_fiber_fn fn, void *arg,
-                            const ebb_task_opts *opts, const char *site) {
+ebb_task ebb_fiber_spawn_site(ebb_cx *cx, ebb_region region, ebb_fiber_fn fn, void *arg,
+                              const ebb_task_opts *opts, const char *site) {
     ebb__fiber *f;
-    if (fn == NULL) return ebb_spawn_opts_at(cx, region, NULL, NULL, opts, site); /* refused with its name */
+    if (fn == NULL)
+        return ebb_spawn_opts_site(cx, region, NULL, NULL, opts, site); /* refused with its name */
     ebb_status st = ebb__fiber_new(ebb__rt_of(cx), fn, arg, site, &f);
     if (st != EBB_OK) return ebb__spawn_refused(cx, region, st, site);
-    ebb_task id = ebb_spawn_opts_at(cx, region, ebb__fiber_poll, f, opts, site);
+    ebb_task id = ebb_spawn_opts_site(cx, region, ebb__fiber_poll, f, opts, site);
     if (ebb_id_status(id.id) != EBB_OK) ebb__fiber_drop(f);
     return id;
 }
 
-ebb_future *ebb_fiber_go_at(ebb_cx *cx, ebb_region region, ebb_fiber_fn fn, void *arg, const char *site) {
+ebb_future *ebb_fiber_go_site(ebb_cx *cx, ebb_region region, ebb_fiber_fn fn, void *arg, const char *site) {
     ebb__fiber *f = NULL;
     ebb_status st = fn == NULL ? EBB_ERR_INVALID : ebb__fiber_new(ebb__rt_of(cx), fn, arg, site, &f);
-    if (st != EBB_OK) return ebb_fail_at(cx, st, site);
-    ebb_future *future = ebb_go_at(cx, region, ebb__fiber_poll, f, site);
-    if (ebb_status_of(future) != EBB_PENDING) ebb__fiber_drop(f); /* it could not be spawned */
+    if (st != EBB_OK) return ebb_future_failed_site(cx, st, site);
+    ebb_future *future = ebb_go_site(cx, region, ebb__fiber_poll, f, site);
+    if (ebb_future_status_of(future) != EBB_PENDING) ebb__fiber_drop(f); /* it could not be spawned */
     return future;
 }

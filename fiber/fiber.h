@@ -4,7 +4,7 @@
 
 #include <ebb/fiber.h>
 
-#include "fiber/notes.h"
+#include "fiber/sanitizer.h"
 
 typedef struct ebb__fiber ebb__fiber;
 typedef struct ebb__fibers ebb__fibers;
@@ -35,7 +35,7 @@ struct ebb__fiber {
  * ebb__fiber_poll; it is found by its task in one of `room` chains, which is a power of two and not less than
  * there are fibers, alive or pooled. */
 struct ebb__fibers {
-    ebb_rt *rt;
+    ebb_runtime *rt;
     size_t stack_bytes;
     uint32_t max, alive, peak, pooled;
     uint64_t touched, pooled_touched; /* bytes of memory of all stacks; and of those in the pool */
@@ -50,12 +50,12 @@ struct ebb__fibers {
 enum { EBB__FIBER_SLOT = 0 };
 
 /* The fibers of a runtime; NULL: it has had none. */
-static inline ebb__fibers *ebb__fibers_at(const ebb_rt *rt) {
+static inline ebb__fibers *ebb__fibers_at(const ebb_runtime *rt) {
     return ebb__layer_record(rt, EBB__FIBER_SLOT);
 }
 
 /* A fiber without a task: the state for ebb__fiber_poll. EBB_ERR_LIMIT, EBB_ERR_NOMEM. */
-ebb_status ebb__fiber_new(ebb_rt *rt, ebb_fiber_fn fn, void *arg, const char *site, ebb__fiber **out);
+ebb_status ebb__fiber_new(ebb_runtime *rt, ebb_fiber_fn fn, void *arg, const char *site, ebb__fiber **out);
 /* An ebb_poll_fn, for a task of its own; the task's poll function may be another one that calls it. From the
  * first call on the fiber goes with that task. */
 ebb_status ebb__fiber_poll(ebb_cx *cx, void *fiber);
@@ -63,7 +63,7 @@ ebb_status ebb__fiber_poll(ebb_cx *cx, void *fiber);
 void ebb__fiber_drop(ebb__fiber *f);
 
 /* Frees the stacks that lie ready. */
-void ebb__fibers_trim(ebb_rt *rt);
+void ebb__fibers_trim(ebb_runtime *rt);
 
 /* The fiber that runs on this thread, or NULL. */
 const ebb__fiber *ebb__fiber_here(void);

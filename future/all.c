@@ -13,9 +13,9 @@ typedef struct all {
     outcomes *list; /* its value, once completed */
 } all;
 
-static void trace_outcomes(void *object, ebb_tracer *t) {
+static void trace_outcomes(void *object, ebb_gc_marker *t) {
     const outcomes *o = object;
-    for (size_t i = 0; i < o->n; i++) ebb_trace_value(t, &o->item[i].value);
+    for (size_t i = 0; i < o->n; i++) ebb_gc_mark_value(t, &o->item[i].value);
 }
 
 static void free_outcomes(void *object) {
@@ -43,16 +43,16 @@ static ebb_status list_new(ebb_cx *cx, all *a, size_t n) {
     return EBB_OK;
 }
 
-static void trace_all(void *object, ebb_tracer *t) {
+static void trace_all(void *object, ebb_gc_marker *t) {
     const all *a = object;
     ebb__trace_many(object, t);
-    ebb_trace(t, a->list);
+    ebb_gc_mark(t, a->list);
 }
 
 /* ---- inputs ----------------------------------------------------------------------------------------------------- */
 
 static void complete(all *a) {
-    (void)ebb__complete(&a->many.future, ebb_box(a->list));
+    (void)ebb__complete(&a->many.future, ebb_value_object(a->list));
 }
 
 /* Notes the end of an input, and lets go of it. */
@@ -128,11 +128,11 @@ static ebb_future *all_new(ebb_cx *cx, const ebb__kind *kind, size_t n, ebb_futu
     return &a->many.future;
 }
 
-ebb_future *ebb_all_at(ebb_cx *cx, size_t n, ebb_future *const *fs, const char *site) {
+ebb_future *ebb_all_site(ebb_cx *cx, size_t n, ebb_future *const *fs, const char *site) {
     return all_new(cx, &all_kind, n, fs, site);
 }
 
-ebb_future *ebb_all_settled_at(ebb_cx *cx, size_t n, ebb_future *const *fs, const char *site) {
+ebb_future *ebb_all_settled_site(ebb_cx *cx, size_t n, ebb_future *const *fs, const char *site) {
     return all_new(cx, &settled_kind, n, fs, site);
 }
 
@@ -177,8 +177,8 @@ static void attach_all_not_made(ebb__many *m, const char *site) {
     }
 }
 
-ebb_future *ebb_traverse_at(ebb_cx *cx, size_t n, size_t at_once, ebb_each_fn make, void *arg,
-                            const char *site) {
+ebb_future *ebb_traverse_site(ebb_cx *cx, size_t n, size_t at_once, ebb_each_fn make, void *arg,
+                              const char *site) {
     static ebb_future *const none[1];
     ebb_status st = at_once == 0 || make == NULL ? EBB_ERR_INVALID : EBB_OK;
     traverse *t =

@@ -10,7 +10,7 @@ typedef struct awaiter {
     ebb_wait wait; /* `on` is the awaiter */
 } awaiter;
 
-static void trace_awaiter(void *object, ebb_tracer *t) {
+static void trace_awaiter(void *object, ebb_gc_marker *t) {
     const awaiter *a = object;
     ebb__trace_edge(t, &a->edge);
 }
@@ -93,7 +93,7 @@ static ebb_status make_room(ebb_cx *cx, const ebb_future *f, const ebb_value *v)
 /* What the caller gets. */
 static ebb_status collect(ebb_future *f, ebb_value *v) {
     ebb_status st = ebb__status_of(f);
-    ebb_value got = st == EBB_OK ? ebb__value_from(f) : ebb_none();
+    ebb_value got = st == EBB_OK ? ebb__value_from(f) : ebb_value_none();
     if (v != NULL) *v = got;
     else ebb__dispose(got); /* what is borrowed has no type, or another who refers to it */
     return st;
@@ -158,7 +158,7 @@ static ebb_status await_poll(ebb_cx *cx, ebb_future *f, ebb_value *v) {
 
 ebb_status ebb_await(ebb_cx *cx, ebb_future *f, ebb_value *v) {
     ebb_status st;
-    if (v != NULL) *v = ebb_none();
+    if (v != NULL) *v = ebb_value_none();
     EBB__AWAIT(cx, st, await_poll(cx, f, v));
     return st;
 }

@@ -20,7 +20,7 @@ enum { WANTED = 1, RUNG = 2, LINE = 64 /* bytes that two threads don't share */ 
 
 /* What one side has. The bell and the letters apart, its own thread's. */
 typedef struct side {
-    ebb__letter attach, detach, rung;
+    ebb__message attach, detach, rung;
     ebb__tie tie;
     ebb_bridge *bridge;
     ebb__heap *heap;
@@ -310,7 +310,7 @@ static void serve_receivers(ebb_bridge *b) {
     grant_items(b);
 }
 
-static void take_rung(ebb_rt *rt, ebb__letter *l) {
+static void take_rung(ebb_runtime *rt, ebb__message *l) {
     side *s = (side *)(void *)((char *)l - offsetof(side, rung));
     ebb_bridge *b = s->bridge;
     /* Acquire: what came before the ringing. Release: the letter is out of the stack. */
@@ -328,7 +328,7 @@ static void side_gone(side *s) {
     else ask(b);
 }
 
-static void take_attach(ebb_rt *rt, ebb__letter *l) {
+static void take_attach(ebb_runtime *rt, ebb__message *l) {
     side *s = (side *)(void *)((char *)l - offsetof(side, attach));
     if (rt != NULL) {
         ebb__tie_add(ebb__heap_at(rt), &s->tie); /* which has the letter's reference now */
@@ -344,7 +344,7 @@ static void tie_gone(ebb__tie *tie) {
     release(s->bridge);
 }
 
-static void take_detach(ebb_rt *rt, ebb__letter *l) {
+static void take_detach(ebb_runtime *rt, ebb__message *l) {
     side *s = (side *)(void *)((char *)l - offsetof(side, detach));
     ebb_bridge *b = s->bridge;
     if (rt != NULL && s->tie.at != NULL) {

@@ -7,7 +7,7 @@
 #include "future/remote.h"
 #include "future/scope.h"
 
-struct ebb_tracer {
+struct ebb_gc_marker {
     ebb__heap *heap;
     uint32_t work;
 };
@@ -67,26 +67,26 @@ void ebb__mark_new(ebb__cell *c) {
     }
 }
 
-void ebb_trace(ebb_tracer *t, const void *object_or_future) {
+void ebb_gc_mark(ebb_gc_marker *t, const void *object_or_future) {
     if (object_or_future == NULL) return;
     t->work++;
     ebb__shade_slow(ebb__cell_of(object_or_future));
 }
 
-void ebb__trace_cell(ebb_tracer *t, const void *cell) {
+void ebb__trace_cell(ebb_gc_marker *t, const void *cell) {
     if (cell == NULL) return;
     t->work++;
     ebb__shade_slow((ebb__cell *)(uintptr_t)cell);
 }
 
-void ebb_trace_value(ebb_tracer *t, const ebb_value *v) {
+void ebb_gc_mark_value(ebb_gc_marker *t, const ebb_value *v) {
     ebb__cell *c = ebb__value_cell(v);
     if (c != NULL) ebb__trace_cell(t, c);
 }
 
 /* ---- marking ------------------------------------------------------------------------------------------------- */
 
-static void trace_page(ebb_tracer *t, ebb__page *b) {
+static void trace_page(ebb_gc_marker *t, ebb__page *b) {
     uint32_t words = (b->cells + 63) / 64;
     for (uint32_t w = 0; w < words; w++) {
         while (b->gray[w] != 0) {
@@ -102,14 +102,14 @@ static void trace_page(ebb_tracer *t, ebb__page *b) {
 }
 
 /* Until nothing is gray or the work is done. True if nothing is. */
-static bool mark_own(ebb_tracer *t, uint32_t limit) {
+static bool mark_own(ebb_gc_marker *t, uint32_t limit) {
     ebb__page *b;
     while (t->work < limit && (b = gray_pop(&t->heap->gray_own)) != NULL) trace_page(t, b);
     return t->heap->gray_own == NULL;
 }
 
 /* Users' objects, and what only they refer to. */
-static void mark_users(ebb_tracer *t) {
+static void mark_users(ebb_gc_marker *t) {
     ebb__page *b;
     for (;;) {
         while ((b = gray_pop(&t->heap->gray_users)) != NULL) trace_page(t, b);
@@ -121,8 +121,8 @@ static void mark_users(ebb_tracer *t) {
 
 /* Walks the members of all scopes backwards, so that one that is removed meanwhile, and has its place taken
  * by the last, hides none. */
-static bool each_member(ebb_tracer *t, uint32_t limit,
-                        void (*visit)(ebb_tracer *t, ebb__scope *s, uintptr_t m)) {
+static bool each_member(ebb_gc_marker *t, uint32_t limit,
+                        void (*visit)(ebb_gc_marker *t, ebb__scope *s, uintptr_t m)) {
     ebb__heap *h = t->heap;
     for (; h->at_scope < h->scopes_n; h->at_scope++, h->at_member = UINT32_MAX) {
         ebb__scope *s = ebb__scope_at(h, h->at_scope);
@@ -137,7 +137,7 @@ static bool each_member(ebb_tracer *t, uint32_t limit,
     return true;
 }
 
-static void mark_root(ebb_tracer *t, ebb__scope *s, uintptr_t m) {
+static void mark_root(ebb_gc_marker *t, ebb__scope *s, uintptr_t m) {
     (void)t;
     (void)s;
     ebb__cell *c = ebb__member_cell(m);
@@ -147,7 +147,7 @@ static void mark_root(ebb_tracer *t, ebb__scope *s, uintptr_t m) {
     if (ebb__member_is_root(m)) ebb__shade_slow(c);
 }
 
-static void drop_member(ebb_tracer *t, ebb__scope *s, uintptr_t m) {
+static void drop_member(ebb_gc_marker *t, ebb__scope *s, uintptr_t m) {
     ebb__cell *c = ebb__member_cell(m);
     if (ebb__is_marked(c) || !(c->type->reserved & EBB__TYPE_FUTURE)) return;
     ebb_future *f = (ebb_future *)(void *)c;
@@ -272,7 +272,7 @@ static void sweep_large(ebb__heap *h) {
     }
 }
 
-static bool sweep_some(ebb_tracer *t, uint32_t limit) {
+static bool sweep_some(ebb_gc_marker *t, uint32_t limit) {
     ebb__heap *h = t->heap;
     for (; h->sweep_class < EBB__CLASSES; h->sweep_class++) {
         ebb__class *k = &h->classes[h->sweep_class];
@@ -363,7 +363,7 @@ static void regray_all_users(ebb__heap *h) {
     if (h->burying != NULL) ungray(h->burying);
 }
 
-static void begin_sweep(ebb_tracer *t) {
+static void begin_sweep(ebb_gc_marker *t) {
     ebb__heap *h = t->heap;
     if (h->revived) regray_all_users(h);
     mark_users(t);
@@ -385,7 +385,7 @@ static void note_live(ebb__heap *h) {
 }
 
 /* One phase as far as the work allows. False: the work is done for this step. */
-static bool phase_step(ebb_tracer *t, uint32_t limit) {
+static bool phase_step(ebb_gc_marker *t, uint32_t limit) {
     ebb__heap *h = t->heap;
     switch (h->phase) {
     case EBB__GC_ROOTS:
@@ -427,7 +427,7 @@ static void note_pause(ebb__heap *h, uint64_t ns) {
 
 static void step(ebb__heap *h, uint32_t limit) {
     assert(!h->collecting);
-    ebb_tracer t = {h, 0};
+    ebb_gc_marker t = {h, 0};
     uint64_t from = h->opts.clock != NULL ? h->opts.clock(h->opts.ctx) : 0;
     h->collecting = true;
     h->stats.steps++;
@@ -459,7 +459,7 @@ void ebb__collect_all(ebb__heap *h) {
 static void word_end(ebb_value *at) {
     ebb_value v = *at;
     if (!is_owned_word(&v)) return;
-    *at = ebb_none();
+    *at = ebb_value_none();
     v.type->free(v.as.p);
 }
 
@@ -507,7 +507,7 @@ static void call_for_burial(ebb__heap *h) {
     }
 }
 
-ebb_status ebb_collect(ebb_rt *rt) {
+ebb_status ebb_gc_collect(ebb_runtime *rt) {
     ebb__heap *h = ebb__heap_at(rt);
     if (h == NULL) return EBB_OK;
     if (h->thread != ebb__this_thread()) return EBB_ERR_THREAD;

@@ -1,4 +1,4 @@
-/* ebb_futures_dump: what is pending, for people who wonder why a region does not close. */
+/* ebb_future_dump: what is pending, for people who wonder why a region does not close. */
 #include "base/text.h"
 #include "future/promise.h"
 
@@ -20,7 +20,7 @@ static void end(sink *s) {
 
 const char *ebb__future_name(const ebb_future *f) {
     if (!ebb__is_promise(f)) return f->cell.type->name;
-    const ebb_op *op = ((const ebb__promise *)(const void *)f)->op;
+    const ebb_operation *op = ((const ebb__promise *)(const void *)f)->op;
     return op == NULL ? f->cell.type->name : op->name != NULL ? op->name : "operation";
 }
 
@@ -51,7 +51,7 @@ static void dump_scope(sink *s, const ebb__scope *scope) {
     }
 }
 
-void ebb_futures_dump(ebb_rt *rt, void (*write)(void *ctx, const char *text, size_t n), void *ctx) {
+void ebb_future_dump(ebb_runtime *rt, void (*write)(void *ctx, const char *text, size_t n), void *ctx) {
     sink s = {.write = write, .ctx = ctx};
     const ebb__heap *h = ebb__heap_at(rt);
     for (uint32_t i = 1; h != NULL && i < h->scopes_n; i++) {

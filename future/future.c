@@ -134,28 +134,28 @@ void ebb__hold_again(ebb_future *f) {
     s->members[f->cell.member - 1] |= 1;
 }
 
-ebb_future *ebb_keep(ebb_future *f) {
+ebb_future *ebb_future_keep(ebb_future *f) {
     ebb_status st = ebb__usable(f);
     if (st != EBB_OK) return ebb__failed(st);
     if (!ebb__is_static(f) && f->holds < UINT16_MAX) f->holds++;
     return f;
 }
 
-void ebb_drop(ebb_future *f) {
+void ebb_future_drop(ebb_future *f) {
     if (ebb__usable(f) != EBB_OK || ebb__is_static(f)) return;
     f->flags |= EBB__F_LOOSE;
-    ebb__consume(f, "ebb_drop");
+    ebb__consume(f, "ebb_future_drop");
     ebb__maybe_free(ebb__heap_of(f), f);
 }
 
-ebb_future *ebb_share(ebb_future *f) {
+ebb_future *ebb_future_share(ebb_future *f) {
     ebb_status st = ebb__usable(f);
     if (st != EBB_OK) return ebb__failed(st);
     if (!ebb__is_static(f)) f->flags |= EBB__F_SHARED;
     return f;
 }
 
-ebb_future *ebb_shield(ebb_future *f) {
+ebb_future *ebb_future_shield(ebb_future *f) {
     ebb_status st = ebb__usable(f);
     if (st != EBB_OK) return ebb__failed(st);
     if (!ebb__is_static(f)) f->flags |= EBB__F_SHIELDED;
@@ -226,7 +226,7 @@ void ebb__object_let_go(ebb__cell *c) {
 }
 
 void ebb__refuse_value(ebb_value v) {
-    if (v.type == &ebb__nested_type) ebb__consume_failed(v.as.p, "ebb_settle");
+    if (v.type == &ebb__nested_type) ebb__consume_failed(v.as.p, "ebb_promise_settle");
     else ebb__object_let_go(ebb__value_cell(&v));
     ebb__dispose(v);
 }
@@ -274,7 +274,7 @@ bool ebb__complete(ebb_future *f, ebb_value v) {
 bool ebb__fail_with(ebb_future *f, ebb_status st) {
     if (st == EBB_CANCELLED) return ebb__cancel_as(f, EBB_CANCEL_USER);
     if (!claim(f, EBB_FUTURE_SETTLING)) return false;
-    f->value = ebb_int(st);
+    f->value = ebb_value_int(st);
     end(f, EBB_FUTURE_FAILED);
     return true;
 }
@@ -286,7 +286,7 @@ bool ebb__cancel_as(ebb_future *f, ebb_cancel_kind kind) {
     return true;
 }
 
-bool ebb_cancel(ebb_future *f, ebb_cancel_kind kind) {
+bool ebb_future_cancel(ebb_future *f, ebb_cancel_kind kind) {
     if (ebb__usable(f) != EBB_OK || f->flags & EBB__F_CLEANUP) return false;
     return ebb__cancel_as(f, kind == EBB_CANCEL_NONE ? EBB_CANCEL_USER : kind);
 }
@@ -309,7 +309,7 @@ ebb_value ebb__value_from(ebb_future *input) {
     ebb_value v = input->value;
     if (v.type != NULL) ebb__shade_value(ebb__heap_of(input), &v);
     if (is_last_reader(input)) {
-        if (EBB__LIKELY(!(input->flags & EBB__F_EXPORTED))) input->value = ebb_none();
+        if (EBB__LIKELY(!(input->flags & EBB__F_EXPORTED))) input->value = ebb_value_none();
         else if (v.type != NULL) input->value = (ebb_value){&ebb__moved_type, {NULL}};
     } else if (v.type != NULL && v.type->size == 0) {
         v.type = NULL; /* a word that somebody else owns: borrowed */
@@ -356,7 +356,7 @@ void ebb__maybe_free(ebb__heap *h, ebb_future *f) {
     if (f->holds > 0 || f->owners > 0 || f->cell.member != 0) return;
     ebb_value v = f->value;
     if (v.type != NULL) ebb__shade_value(h, &v);
-    f->value = ebb_none(); /* nobody can ask for it again */
+    f->value = ebb_value_none(); /* nobody can ask for it again */
     if (!(f->flags & EBB__F_LOOSE)) ebb__heap_free_cell(h, &f->cell);
     if (EBB__UNLIKELY(v.type != NULL)) ebb__dispose(v);
 }
@@ -443,10 +443,10 @@ void ebb__edge_cancel(ebb__heap *h, ebb__edge *e, ebb_cancel_kind kind) {
 
 /* ---- hooks ------------------------------------------------------------------------------------------------------------- */
 
-static void trace_hook(void *object, ebb_tracer *t) {
+static void trace_hook(void *object, ebb_gc_marker *t) {
     const ebb__hook *k = object;
     ebb__trace_cell(t, k->next);
-    if (k->what == HOOK_HOLD) ebb_trace(t, k->arg);
+    if (k->what == HOOK_HOLD) ebb_gc_mark(t, k->arg);
 }
 
 static const ebb_type hook_type = {"hook", sizeof(ebb__hook), trace_hook, NULL, EBB__TYPE_OWN};
@@ -465,7 +465,7 @@ static ebb_status hook_add(ebb_future *f, uint8_t what, ebb__hook model) {
     if (ebb__is_static(f)) return ebb__status_of(f);
     ebb__heap *h = ebb__heap_of(f);
     if (EBB__UNLIKELY(ebb__future_scope(f)->cx == NULL)) {
-        st = ebb__scope_serve(ebb_host(h->rt), ebb__future_scope(f));
+        st = ebb__scope_serve(ebb_runtime_host(h->rt), ebb__future_scope(f));
         if (st != EBB_OK) return st;
     }
     ebb__hook *k = ebb__heap_alloc(h, &hook_type, sizeof *k);
@@ -481,22 +481,22 @@ static ebb_status hook_add(ebb_future *f, uint8_t what, ebb__hook model) {
     return EBB_OK;
 }
 
-ebb_status ebb_on_done(ebb_future *f, ebb_done_fn fn, void *arg) {
+ebb_status ebb_future_on_done(ebb_future *f, ebb_done_fn fn, void *arg) {
     if (fn == NULL) return EBB_ERR_INVALID;
     return hook_add(f, HOOK_DONE, (ebb__hook){.fn.done = fn, .arg = arg});
 }
 
-ebb_status ebb_on_cancel(ebb_future *f, ebb_cancel_fn fn, void *arg) {
+ebb_status ebb_future_on_cancel(ebb_future *f, ebb_cancel_fn fn, void *arg) {
     if (fn == NULL) return EBB_ERR_INVALID;
     return hook_add(f, HOOK_CANCEL, (ebb__hook){.fn.cancel = fn, .arg = arg});
 }
 
-ebb_status ebb_on_cleanup(ebb_future *f, ebb_cleanup_fn fn, void *arg) {
+ebb_status ebb_future_on_cleanup(ebb_future *f, ebb_cleanup_fn fn, void *arg) {
     if (fn == NULL) return EBB_ERR_INVALID;
     return hook_add(f, HOOK_CLEANUP, (ebb__hook){.fn.cleanup = fn, .arg = arg});
 }
 
-ebb_status ebb_hold(ebb_future *f, void *object) {
+ebb_status ebb_future_hold(ebb_future *f, void *object) {
     if (object == NULL) return EBB_ERR_INVALID;
     if (ebb__usable(f) == EBB_OK && !ebb__is_static(f) && !ebb__is_static(object) &&
         ebb__heap_of(object) != ebb__heap_of(f)) {
@@ -531,7 +531,7 @@ static void sort_hooks(ebb_future *f) {
 
 static void run_hook(ebb__scope *s, ebb_future *f, const ebb__hook *k) {
     ebb_future_state state = ebb__state_of(f);
-    ebb_value none = ebb_none();
+    ebb_value none = ebb_value_none();
     switch (k->what) {
     case HOOK_DONE:
         if (state == EBB_FUTURE_CANCELLED) break;
@@ -744,32 +744,32 @@ void ebb__ended_elsewhere(ebb_future *f) {
 
 /* ---- what is known ----------------------------------------------------------------------------------------------------- */
 
-ebb_future_state ebb_state_of(const ebb_future *f) {
+ebb_future_state ebb_future_state_of(const ebb_future *f) {
     return f == NULL ? EBB_FUTURE_FAILED : ebb__state_of(f);
 }
 
-ebb_status ebb_status_of(const ebb_future *f) {
+ebb_status ebb_future_status_of(const ebb_future *f) {
     return f == NULL ? EBB_ERR_INVALID : ebb__status_of(f);
 }
 
-ebb_cancel_kind ebb_kind_of(const ebb_future *f) {
-    return ebb_is_cancelled(f) ? ebb__kind_of_cancel(f) : EBB_CANCEL_NONE;
+ebb_cancel_kind ebb_future_cancel_kind_of(const ebb_future *f) {
+    return ebb_future_is_cancelled(f) ? ebb__kind_of_cancel(f) : EBB_CANCEL_NONE;
 }
 
-bool ebb_is_cancelled(const ebb_future *f) {
+bool ebb_future_is_cancelled(const ebb_future *f) {
     return f != NULL && ebb__state_of(f) == EBB_FUTURE_CANCELLED;
 }
 
 /* ---- tracing ------------------------------------------------------------------------------------------------------------- */
 
-void ebb__trace_future(void *object, ebb_tracer *t) {
+void ebb__trace_future(void *object, ebb_gc_marker *t) {
     const ebb_future *f = object;
     /* Until it has ended another thread may be writing it. */
-    if (!(f->flags & EBB__F_EXPORTED) || ebb__has_ended(f)) ebb_trace_value(t, &f->value);
+    if (!(f->flags & EBB__F_EXPORTED) || ebb__has_ended(f)) ebb_gc_mark_value(t, &f->value);
     ebb__trace_cell(t, f->hooks);
 }
 
-void ebb__trace_single(void *object, ebb_tracer *t) {
+void ebb__trace_single(void *object, ebb_gc_marker *t) {
     const ebb__single *n = object;
     ebb__trace_future(object, t);
     ebb__trace_edge(t, &n->edge);

@@ -245,7 +245,7 @@ ebb_future *ebb__edge_node(const ebb__edge *e);
 void ebb__edge_drop(ebb__heap *h, ebb__edge *e);
 /* The same, and cancels it as an owner does. */
 void ebb__edge_cancel(ebb__heap *h, ebb__edge *e, ebb_cancel_kind kind);
-static inline void ebb__trace_edge(ebb_tracer *t, const ebb__edge *e);
+static inline void ebb__trace_edge(ebb_gc_marker *t, const ebb__edge *e);
 
 /* ---- ending ------------------------------------------------------------------------------------------------------ */
 
@@ -295,11 +295,11 @@ void ebb__count_as_work(ebb_future *f);
 /* The producer is done. */
 void ebb__produced(ebb_future *f);
 
-void ebb__trace_cell(ebb_tracer *t, const void *cell);
-void ebb__trace_future(void *object, ebb_tracer *t); /* what every future refers to */
-void ebb__trace_single(void *object, ebb_tracer *t);
+void ebb__trace_cell(ebb_gc_marker *t, const void *cell);
+void ebb__trace_future(void *object, ebb_gc_marker *t); /* what every future refers to */
+void ebb__trace_single(void *object, ebb_gc_marker *t);
 
-static inline void ebb__trace_edge(ebb_tracer *t, const ebb__edge *e) {
+static inline void ebb__trace_edge(ebb_gc_marker *t, const ebb__edge *e) {
     ebb__trace_cell(t, ebb__edge_input(e));
 }
 

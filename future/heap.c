@@ -21,7 +21,7 @@ const void *ebb__this_thread(void) {
 
 /* ---- life ----------------------------------------------------------------------------------------------- */
 
-static ebb__heap *heap_new(ebb_rt *rt) {
+static ebb__heap *heap_new(ebb_runtime *rt) {
     ebb__heap *h = ebb__alloc(ebb__rt_allocator(rt), sizeof *h);
     if (h == NULL) return NULL;
     memset(h, 0, sizeof *h);
@@ -44,7 +44,7 @@ static ebb__heap *heap_new(ebb_rt *rt) {
     return h;
 }
 
-ebb__heap *ebb__heap_get(ebb_rt *rt) {
+ebb__heap *ebb__heap_get(ebb_runtime *rt) {
     ebb__heap *h = ebb__heap_at(rt);
     return EBB__LIKELY(h != NULL) ? h : heap_new(rt);
 }
@@ -76,7 +76,7 @@ void ebb__misuse(ebb__heap *h, ebb_status st, const char *what, const char *site
     if (h != NULL && h->opts.misuse != NULL) h->opts.misuse(h->opts.ctx, st, what, site);
 }
 
-ebb_status ebb_heap_setup(ebb_rt *rt, const ebb_heap_opts *opts) {
+ebb_status ebb_heap_setup(ebb_runtime *rt, const ebb_heap_opts *opts) {
     ebb_heap_opts o;
     if (opts == NULL) return EBB_ERR_INVALID;
     ebb_status st = EBB__OPTS_COPY(&o, opts);
@@ -92,7 +92,7 @@ ebb_status ebb_heap_setup(ebb_rt *rt, const ebb_heap_opts *opts) {
     return EBB_OK;
 }
 
-void ebb_heap_stats_of(const ebb_rt *rt, ebb_heap_stats *out) {
+void ebb_heap_stats_of(const ebb_runtime *rt, ebb_heap_stats *out) {
     const ebb__heap *h = ebb__heap_at(rt);
     if (h == NULL) {
         *out = (ebb_heap_stats){0};
@@ -102,7 +102,7 @@ void ebb_heap_stats_of(const ebb_rt *rt, ebb_heap_stats *out) {
     out->live = (size_t)(out->allocated - out->freed_early - out->swept);
 }
 
-ebb_status ebb_adopt(ebb_rt *rt) {
+ebb_status ebb_runtime_adopt(ebb_runtime *rt) {
     ebb__heap *h = ebb__heap_get(rt);
     if (h == NULL) return EBB_ERR_NOMEM;
     h->thread = ebb__this_thread();

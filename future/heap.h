@@ -30,7 +30,7 @@ typedef struct ebb__cell {
     uint32_t member;      /* its place among the scope's members, from 1 on; 0: it is none */
     uint32_t scope;       /* index of its scope */
 } ebb__cell;
-_Static_assert(sizeof(void *) != 8 || sizeof(ebb__cell) == 16, "what ebb_new adds to an object");
+_Static_assert(sizeof(void *) != 8 || sizeof(ebb__cell) == 16, "what ebb_gc_new adds to an object");
 
 /* In `scope` of an object: other regions hold it too, by cells of their own; two futures may refer to it. */
 #define EBB__SCOPE_SHARED (UINT32_C(1) << 31)
@@ -102,7 +102,7 @@ typedef enum ebb__phase_of_collection {
 } ebb__phase_of_collection;
 
 struct ebb__heap {
-    ebb_rt *rt; /* NULL: the runtime is gone, only exports still refer to the memory */
+    ebb_runtime *rt; /* NULL: the runtime is gone, only exports still refer to the memory */
     ebb_allocator allocator;
     ebb_heap_opts opts;
     const void *thread;
@@ -137,10 +137,10 @@ struct ebb__heap {
     ebb_heap_stats stats;
 
     /* What other threads touch. */
-    _Atomic(struct ebb__letter *) inbound; /* the last first; see remote.h */
-    _Atomic uint32_t refs;                 /* the runtime's, and one an export */
-    _Atomic uint64_t woken;                /* calls of wake that are over */
-    uint64_t taken;                        /* stacks that were taken: so often it has to be called */
+    _Atomic(struct ebb__message *) inbound; /* the last first; see remote.h */
+    _Atomic uint32_t refs;                  /* the runtime's, and one an export */
+    _Atomic uint64_t woken;                 /* calls of wake that are over */
+    uint64_t taken;                         /* stacks that were taken: so often it has to be called */
     void (*wake)(void *ctx);
     void *wake_ctx;
 #ifdef EBB_MUTANTS
@@ -187,12 +187,12 @@ const void *ebb__this_thread(void);
 enum { EBB__FUTURE_SLOT = 1 };
 
 /* The runtime's heap; NULL: it has none. */
-static inline ebb__heap *ebb__heap_at(const ebb_rt *rt) {
+static inline ebb__heap *ebb__heap_at(const ebb_runtime *rt) {
     return ebb__layer_record(rt, EBB__FUTURE_SLOT);
 }
 
 /* The runtime's heap, made if there is none. NULL: no memory. */
-ebb__heap *ebb__heap_get(ebb_rt *rt);
+ebb__heap *ebb__heap_get(ebb_runtime *rt);
 /* One reference less: the last one frees all pages. Any thread. */
 void ebb__heap_release(ebb__heap *h);
 /* Calls misuse(), if there is one. */

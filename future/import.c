@@ -14,7 +14,7 @@
 #include "future/promise.h"
 
 typedef struct import {
-    ebb__letter subscribe, let_go, ended;
+    ebb__message subscribe, let_go, ended;
     ebb__tie there, here;
     ebb__edge edge; /* in the ring of the remote future, as long as `there` is tied */
     _Atomic uint32_t refs;
@@ -28,11 +28,11 @@ typedef struct import {
     ebb_value value;
 } import;
 
-static import *of_let_go(ebb__letter *l) {
+static import *of_let_go(ebb__message *l) {
     return (import *)(void *)((char *)l - offsetof(import, let_go));
 }
 
-static import *of_ended(ebb__letter *l) {
+static import *of_ended(ebb__message *l) {
     return (import *)(void *)((char *)l - offsetof(import, ended));
 }
 
@@ -79,7 +79,7 @@ static void answer(import *im) {
     release(im);
 }
 
-static void take_subscribe(ebb_rt *rt, ebb__letter *l) {
+static void take_subscribe(ebb_runtime *rt, ebb__message *l) {
     import *im = (import *)(void *)l; /* its first member */
     ebb_future *f = im->remote->future;
     if (rt == NULL) {
@@ -104,7 +104,7 @@ void ebb__import_ended(ebb__edge *e) {
     answer(im);
 }
 
-static void take_let_go(ebb_rt *rt, ebb__letter *l) {
+static void take_let_go(ebb_runtime *rt, ebb__message *l) {
     import *im = of_let_go(l);
     if (rt != NULL && im->there.at != NULL) {
         ebb__tie_remove(&im->there);
@@ -149,21 +149,21 @@ static void gone_here(ebb__tie *tie) {
 static void end_here(import *im) {
     ebb__tie_remove(&im->here);
     if (im->status == EBB_OK) {
-        (void)ebb_settle(im->future, im->value);
+        (void)ebb_promise_settle(im->future, im->value);
         return;
     }
     if (im->status == EBB_CANCELLED) (void)ebb__cancel_as(im->future, im->kind);
-    (void)ebb_reject(im->future, im->status);
+    (void)ebb_promise_reject(im->future, im->status);
 }
 
-static void take_ended(ebb_rt *rt, ebb__letter *l) {
+static void take_ended(ebb_runtime *rt, ebb__message *l) {
     import *im = of_ended(l);
     if (rt != NULL) end_here(im);
     else ebb__dispose(im->value);
     release(im);
 }
 
-static const ebb_op import_op = {"import", import_cancel, NULL};
+static const ebb_operation import_op = {"import", import_cancel, NULL};
 
 /* What could not be imported has no reader here. */
 static ebb_future *refuse(ebb_remote *remote, ebb_status st) {
@@ -172,12 +172,12 @@ static ebb_future *refuse(ebb_remote *remote, ebb_status st) {
     return ebb__failed(st);
 }
 
-ebb_future *ebb_import_at(ebb_cx *cx, ebb_remote *remote, const char *site) {
+ebb_future *ebb_remote_import_site(ebb_cx *cx, ebb_remote *remote, const char *site) {
     if (remote == NULL) return ebb__failed(EBB_ERR_INVALID);
-    ebb_rt *rt = ebb__rt_of(cx);
+    ebb_runtime *rt = ebb__rt_of(cx);
     import *im = ebb__alloc(ebb__rt_allocator(rt), sizeof *im);
     if (im == NULL) return refuse(remote, EBB_ERR_NOMEM);
-    ebb_future *f = ebb_promise_at(cx, &import_op, im, site);
+    ebb_future *f = ebb_promise_new_site(cx, &import_op, im, site);
     if (ebb__is_static(f)) {
         ebb__free(ebb__rt_allocator(rt), im, sizeof *im);
         return refuse(remote, ebb__status_of(f));

@@ -3,7 +3,7 @@
 
 #include "future/promise.h"
 
-void ebb__trace_many(void *object, ebb_tracer *t) {
+void ebb__trace_many(void *object, ebb_gc_marker *t) {
     const ebb__many *m = object;
     ebb__trace_future(object, t);
     ebb__trace_cell(t, m->edges);

@@ -23,7 +23,7 @@ ebb_future *ebb__many_refused(size_t n, ebb_future *const *fs, ebb_status st, co
 ebb_status ebb__many_reserve(ebb__many *m, uint32_t n);
 /* Lets go of all inputs, cancels those that it owns, and frees the edges. False: `work` is used up. */
 bool ebb__many_let_go(ebb__heap *h, ebb__many *m, ebb_cancel_kind kind, uint32_t *work);
-void ebb__trace_many(void *object, ebb_tracer *t);
+void ebb__trace_many(void *object, ebb_gc_marker *t);
 
 static inline uint32_t ebb__edge_index(const ebb__edge *e) {
     return ((const ebb__item *)(const void *)e)->index;

@@ -1,7 +1,7 @@
 /* Handles to runtimes, and who hears of the end of one. */
 #include "future/peer.h"
 
-ebb_status ebb_peer_of(ebb_rt *rt, ebb_peer **out) {
+ebb_status ebb_peer_of(ebb_runtime *rt, ebb_peer **out) {
     ebb__heap *h = ebb__heap_get(rt);
     if (h != NULL && h->thread != ebb__this_thread()) {
         *out = NULL;

@@ -33,7 +33,7 @@ static inline ebb__heap *ebb__peer_heap(const ebb_peer *p) {
 
 /* What a runtime writes on its letters: how many events its trace had then. What the receiver's trace has
  * after the letter came after all of them. 0: it has no trace. */
-static inline uint64_t ebb__stamp(const ebb_rt *rt) {
+static inline uint64_t ebb__stamp(const ebb_runtime *rt) {
     return ebb__rt_events(rt);
 }
 

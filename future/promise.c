@@ -3,7 +3,7 @@
 
 #include "base/alloc.h"
 
-static void trace_promise(void *object, ebb_tracer *t) {
+static void trace_promise(void *object, ebb_gc_marker *t) {
     const ebb__promise *p = object;
     ebb__trace_future(object, t);
     ebb__trace_cell(t, p->many.edges);
@@ -43,8 +43,8 @@ const ebb__kind ebb__promise_kind = {
     .cancelled = promise_over,
 };
 
-ebb_future *ebb__promise_new(ebb_cx *cx, const ebb__kind *kind, const ebb_op *op, void *arg, const char *site,
-                             ebb_status *st) {
+ebb_future *ebb__promise_new(ebb_cx *cx, const ebb__kind *kind, const ebb_operation *op, void *arg,
+                             const char *site, ebb_status *st) {
     ebb_future *f = ebb__future_new(cx, kind, site, st);
     if (f == NULL) return NULL;
     ebb__promise *p = (ebb__promise *)(void *)f;
@@ -59,7 +59,7 @@ ebb_future *ebb__promise_new(ebb_cx *cx, const ebb__kind *kind, const ebb_op *op
     return f;
 }
 
-ebb_future *ebb_promise_at(ebb_cx *cx, const ebb_op *op, void *arg, const char *site) {
+ebb_future *ebb_promise_new_site(ebb_cx *cx, const ebb_operation *op, void *arg, const char *site) {
     ebb_status st = EBB_OK;
     ebb_future *f = ebb__promise_new(cx, &ebb__promise_kind, op, arg, site, &st);
     return f != NULL ? f : ebb__failed(st);
@@ -69,7 +69,7 @@ static const ebb__kind never_kind = {
     .type = {"never", sizeof(ebb_future), ebb__trace_future, NULL, EBB__TYPE_OWN | EBB__TYPE_FUTURE},
 };
 
-ebb_future *ebb_never_at(ebb_cx *cx, const char *site) {
+ebb_future *ebb_future_never_site(ebb_cx *cx, const char *site) {
     ebb_status st = EBB_OK;
     ebb_future *f = ebb__future_new(cx, &never_kind, site, &st);
     return f != NULL ? f : ebb__failed(st);
@@ -79,10 +79,10 @@ static const ebb__kind closing_kind = {
     .type = {"closing", sizeof(ebb_future), ebb__trace_future, NULL, EBB__TYPE_OWN | EBB__TYPE_FUTURE},
 };
 
-ebb_future *ebb_closing_at(ebb_cx *cx, const char *site) {
+ebb_future *ebb_closing_site(ebb_cx *cx, const char *site) {
     ebb_status st = EBB_OK;
     if (ebb__region_traits(ebb__rt_of(cx), ebb__region_of(cx)) & EBB__REGION_CLOSING) {
-        return ebb_pure_at(cx, ebb_none(), site);
+        return ebb_future_ready_site(cx, ebb_value_none(), site);
     }
     ebb_future *f = ebb__future_new(cx, &closing_kind, site, &st);
     if (f == NULL) return ebb__failed(st);
@@ -92,7 +92,7 @@ ebb_future *ebb_closing_at(ebb_cx *cx, const char *site) {
 
 void ebb__future_closing(ebb__scope *s, ebb_future *f) {
     if (ebb__kind_of(f) == &closing_kind) {
-        (void)ebb__complete(f, ebb_none());
+        (void)ebb__complete(f, ebb_value_none());
     } else if (ebb__is_promise(f) && f->flags & EBB__F_WORK && !ebb__has_ended(f)) {
         const ebb__promise *p = (const ebb__promise *)(const void *)f;
         if (p->op->closing != NULL) p->op->closing(s->cx, f, p->arg);
@@ -112,7 +112,7 @@ bool ebb__is_left_behind(const ebb_future *f) {
 
 /* ---- settling ------------------------------------------------------------------------------------------------------ */
 
-static void trace_edges(void *object, ebb_tracer *t) {
+static void trace_edges(void *object, ebb_gc_marker *t) {
     const ebb__edges *e = object;
     ebb__trace_cell(t, e->next);
     for (uint32_t i = 0; i < e->n; i++) ebb__trace_edge(t, &e->item[i].edge);
@@ -170,7 +170,7 @@ static ebb_status settle_end(ebb_future *f, bool won) {
     return won ? EBB_OK : cancelled ? EBB_CANCELLED : EBB_ERR_RESOLVED;
 }
 
-ebb_status ebb_settle(ebb_future *f, ebb_value v) {
+ebb_status ebb_promise_settle(ebb_future *f, ebb_value v) {
     ebb_status st = settle_begin(f, v);
     if (st != EBB_OK) {
         if (st != EBB_ERR_THREAD && st != EBB_ERR_FOREIGN) ebb__refuse_value(v);
@@ -180,14 +180,14 @@ ebb_status ebb_settle(ebb_future *f, ebb_value v) {
     return settle_end(f, ebb__complete(f, v));
 }
 
-ebb_status ebb_reject(ebb_future *f, ebb_status failure) {
+ebb_status ebb_promise_reject(ebb_future *f, ebb_status failure) {
     if (failure >= EBB_OK) return EBB_ERR_INVALID;
-    ebb_status st = settle_begin(f, ebb_none());
+    ebb_status st = settle_begin(f, ebb_value_none());
     if (st != EBB_OK) return st;
     return settle_end(f, ebb__fail_with(f, failure));
 }
 
-ebb_future *ebb_pure_at(ebb_cx *cx, ebb_value v, const char *site) {
+ebb_future *ebb_future_ready_site(ebb_cx *cx, ebb_value v, const char *site) {
     ebb_status st = EBB_OK;
     if (ebb__is_foreign(ebb__heap_at(ebb__rt_of(cx)), &v)) return ebb__failed(EBB_ERR_FOREIGN);
     ebb_future *f = ebb__promise_new(cx, &ebb__promise_kind, NULL, NULL, site, &st);
@@ -201,7 +201,7 @@ ebb_future *ebb_pure_at(ebb_cx *cx, ebb_value v, const char *site) {
     return f;
 }
 
-ebb_future *ebb_fail_at(ebb_cx *cx, ebb_status failure, const char *site) {
+ebb_future *ebb_future_failed_site(ebb_cx *cx, ebb_status failure, const char *site) {
     if (failure >= EBB_OK) return ebb__failed(EBB_ERR_INVALID);
     ebb_status st = EBB_OK;
     ebb_future *f = ebb__promise_new(cx, &ebb__promise_kind, NULL, NULL, site, &st);
@@ -224,7 +224,7 @@ typedef struct gone {
 /* With its region, say: a second cancel that is no stronger would only shorten the budget that it has. */
 static bool knows(ebb_cx *cx, ebb_task task, ebb_cancel_kind kind) {
     const ebb_cx *t = ebb__task_cx(ebb__rt_of(cx), task, NULL);
-    return t != NULL && ebb__task_severity(t) >= (uint8_t)ebb_cancel_severity(kind);
+    return t != NULL && ebb__task_severity(t) >= (uint8_t)ebb_cancel_kind_severity(kind);
 }
 
 static void go_cancel(ebb_cx *cx, ebb_future *f, void *arg) {
@@ -235,7 +235,7 @@ static void go_cancel(ebb_cx *cx, ebb_future *f, void *arg) {
     if (!knows(cx, g->task, kind)) ebb_task_cancel(cx, g->task, kind, "its future was cancelled");
 }
 
-static const ebb_op go_op = {"task", go_cancel, ebb__only_waits};
+static const ebb_operation go_op = {"task", go_cancel, ebb__only_waits};
 
 static const ebb__kind go_kind = {
     .type = {"task", sizeof(gone), trace_promise, NULL,
@@ -259,16 +259,16 @@ static ebb_status go_over(ebb_cx *cx, void *state) {
     gone *g = state;
     (void)cx;
     ebb_future *f = &g->promise.many.future;
-    if (g->status == EBB_OK) (void)ebb_settle(f, ebb_none());
+    if (g->status == EBB_OK) (void)ebb_promise_settle(f, ebb_value_none());
     else
-        (void)ebb_reject(f, g->status < 0              ? g->status
-                            : g->status == EBB_PENDING ? EBB_CANCELLED
-                                                       : EBB_ERR_INVALID);
+        (void)ebb_promise_reject(f, g->status < 0              ? g->status
+                                    : g->status == EBB_PENDING ? EBB_CANCELLED
+                                                               : EBB_ERR_INVALID);
     return EBB_OK;
 }
 
-ebb_future *ebb_go_at(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state, const char *site) {
-    ebb_rt *rt = ebb__rt_of(cx);
+ebb_future *ebb_go_site(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state, const char *site) {
+    ebb_runtime *rt = ebb__rt_of(cx);
     ebb_status st = poll == NULL ? EBB_ERR_INVALID : ebb__rt_reserve_obligation(rt);
     ebb_future *f = st == EBB_OK ? ebb__promise_new(cx, &go_kind, &go_op, NULL, site, &st) : NULL;
     if (f == NULL) return ebb__failed(st);
@@ -279,9 +279,9 @@ ebb_future *ebb_go_at(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *sta
     g->task = ebb__spawn_apart(cx, region, go_poll, g, site);
     st = ebb_id_status(g->task.id);
     if (st == EBB_OK) {
-        (void)ebb_defer_at(ebb__task_cx(rt, g->task, NULL), go_over, g, site); /* its room was reserved */
+        (void)ebb_defer_site(ebb__task_cx(rt, g->task, NULL), go_over, g, site); /* its room was reserved */
     } else {
-        (void)ebb_reject(f, st);
+        (void)ebb_promise_reject(f, st);
     }
     return f;
 }

@@ -6,7 +6,7 @@
 
 typedef struct ebb__promise {
     ebb__many many; /* one edge, to the future that it was settled with */
-    const ebb_op *op;
+    const ebb_operation *op;
     void *arg;
 } ebb__promise;
 
@@ -16,8 +16,8 @@ extern const ebb__kind ebb__promise_kind;
 void ebb__future_closing(ebb__scope *s, ebb_future *f);
 
 /* NULL and *st. With an op it is produced: the region waits for it. */
-ebb_future *ebb__promise_new(ebb_cx *cx, const ebb__kind *kind, const ebb_op *op, void *arg, const char *site,
-                             ebb_status *st);
+ebb_future *ebb__promise_new(ebb_cx *cx, const ebb__kind *kind, const ebb_operation *op, void *arg,
+                             const char *site, ebb_status *st);
 bool ebb__is_promise(const ebb_future *f);
 /* For people: what produces it, or what it does with its inputs. */
 const char *ebb__future_name(const ebb_future *f);

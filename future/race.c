@@ -8,14 +8,14 @@ typedef struct race {
 } race;
 _Static_assert(sizeof(void *) != 8 || sizeof(race) == 120, "what a race costs, without its edges");
 
-static void trace_selected(void *object, ebb_tracer *t) {
-    ebb_trace_value(t, &((const ebb_selected *)object)->value);
+static void trace_selected(void *object, ebb_gc_marker *t) {
+    ebb_gc_mark_value(t, &((const ebb_selected *)object)->value);
 }
 
 static void free_selected(void *object) {
     ebb_selected *s = object;
     ebb_value v = s->value;
-    s->value = ebb_none();
+    s->value = ebb_value_none();
     ebb__dispose_word(v);
 }
 
@@ -25,10 +25,10 @@ ebb_selected *ebb_selected_of(const ebb_value *v) {
     return v != NULL && v->type == &ebb__selected_type ? v->as.p : NULL;
 }
 
-static void trace_race(void *object, ebb_tracer *t) {
+static void trace_race(void *object, ebb_gc_marker *t) {
     const race *r = object;
     ebb__trace_many(object, t);
-    ebb_trace(t, r->selected);
+    ebb_gc_mark(t, r->selected);
 }
 
 /* ---- inputs ------------------------------------------------------------------------------------------------------- */
@@ -72,7 +72,7 @@ static void select_ended(ebb__scope *s, ebb_future *f, ebb__edge *e) {
         return;
     }
     *r->selected = (ebb_selected){ebb__edge_index(e), ebb__value_from(input)};
-    (void)ebb__complete(f, ebb_box(r->selected));
+    (void)ebb__complete(f, ebb_value_object(r->selected));
     ebb__edge_drop(s->heap, e);
 }
 
@@ -128,14 +128,14 @@ static ebb_future *race_new(ebb_cx *cx, const ebb__kind *kind, size_t n, ebb_fut
     return &r->many.future;
 }
 
-ebb_future *ebb_race_at(ebb_cx *cx, size_t n, ebb_future *const *fs, const char *site) {
+ebb_future *ebb_race_site(ebb_cx *cx, size_t n, ebb_future *const *fs, const char *site) {
     return race_new(cx, &race_kind, n, fs, site);
 }
 
-ebb_future *ebb_any_at(ebb_cx *cx, size_t n, ebb_future *const *fs, const char *site) {
+ebb_future *ebb_any_site(ebb_cx *cx, size_t n, ebb_future *const *fs, const char *site) {
     return race_new(cx, &any_kind, n, fs, site);
 }
 
-ebb_future *ebb_select_at(ebb_cx *cx, size_t n, ebb_future *const *fs, const char *site) {
+ebb_future *ebb_select_site(ebb_cx *cx, size_t n, ebb_future *const *fs, const char *site) {
     return race_new(cx, &select_kind, n, fs, site);
 }

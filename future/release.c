@@ -58,17 +58,17 @@ typedef struct finally {
     ending was;
 } finally;
 
-static void trace_finally(void *object, ebb_tracer *t) {
+static void trace_finally(void *object, ebb_gc_marker *t) {
     const finally *n = object;
     ebb__trace_single(object, t);
-    ebb_trace_value(t, &n->was.value);
+    ebb_gc_mark_value(t, &n->was.value);
 }
 
 static void finally_ended(ebb__scope *s, ebb_future *f, ebb__edge *e) {
     finally *n = (finally *)(void *)f;
     if (f->flags & EBB__F_STEP) {
         ending was = n->was;
-        n->was.value = ebb_none();
+        n->was.value = ebb_value_none();
         ebb__shade_value(s->heap, &was.value);
         released(s, f, e, &was);
         return;
@@ -79,7 +79,7 @@ static void finally_ended(ebb__scope *s, ebb_future *f, ebb__edge *e) {
     ebb_future *next = n->single.fn.finally(s->cx, n->single.arg);
     if (next == NULL) {
         ending was = n->was;
-        n->was.value = ebb_none();
+        n->was.value = ebb_value_none();
         end_as(f, &was);
     } else {
         protect(s->heap, next);
@@ -93,7 +93,7 @@ static bool finally_cancelled(ebb__scope *s, ebb_future *f, uint32_t *work) {
     if (f->flags & EBB__F_STEP) {
         ebb__edge_drop(s->heap, &n->single.edge);
         ebb_value v = n->was.value;
-        n->was.value = ebb_none();
+        n->was.value = ebb_value_none();
         if (n->was.state == EBB_FUTURE_COMPLETED) ebb__dispose(v);
         return true;
     }
@@ -115,7 +115,7 @@ static const ebb__kind finally_kind = {
     .kept = finally_kept,
 };
 
-ebb_future *ebb_finally_at(ebb_cx *cx, ebb_future *f, ebb_finally_fn fn, void *arg, const char *site) {
+ebb_future *ebb_finally_site(ebb_cx *cx, ebb_future *f, ebb_finally_fn fn, void *arg, const char *site) {
     return ebb__single_new(cx, &finally_kind, f, (const void *)(uintptr_t)fn, arg, site);
 }
 
@@ -131,11 +131,11 @@ typedef struct bracket {
     ending was;
 } bracket;
 
-static void trace_bracket(void *object, ebb_tracer *t) {
+static void trace_bracket(void *object, ebb_gc_marker *t) {
     const bracket *b = object;
     ebb__trace_single(object, t);
-    ebb_trace_value(t, &b->resource);
-    ebb_trace_value(t, &b->was.value);
+    ebb_gc_mark_value(t, &b->resource);
+    ebb_gc_mark_value(t, &b->was.value);
 }
 
 /* What `release` did not take is disposed of here. */
@@ -143,7 +143,7 @@ static ebb_future *run_release(ebb__scope *s, bracket *b) {
     b->step = RELEASING;
     ebb_future *next = b->release(s->cx, &b->resource, b->single.arg);
     ebb_value left = b->resource;
-    b->resource = ebb_none();
+    b->resource = ebb_value_none();
     ebb__shade_value(s->heap, &left);
     ebb__dispose(left);
     return next;
@@ -166,7 +166,7 @@ static void bracket_ended(ebb__scope *s, ebb_future *f, ebb__edge *e) {
     }
     if (b->step == RELEASING) {
         ending was = b->was;
-        b->was.value = ebb_none();
+        b->was.value = ebb_value_none();
         ebb__shade_value(s->heap, &was.value);
         released(s, f, e, &was);
         return;
@@ -179,7 +179,7 @@ static void bracket_ended(ebb__scope *s, ebb_future *f, ebb__edge *e) {
         ebb__become(f, e, next);
     } else {
         ending was = b->was;
-        b->was.value = ebb_none();
+        b->was.value = ebb_value_none();
         end_as(f, &was);
     }
 }
@@ -190,7 +190,7 @@ static bool bracket_cancelled(ebb__scope *s, ebb_future *f, uint32_t *work) {
     if (b->step == RELEASING) {
         ebb__edge_drop(s->heap, &b->single.edge);
         ebb_value v = b->was.value;
-        b->was.value = ebb_none();
+        b->was.value = ebb_value_none();
         if (b->was.state == EBB_FUTURE_COMPLETED) ebb__dispose(v);
         return true;
     }
@@ -218,8 +218,8 @@ static const ebb__kind bracket_kind = {
     .kept = bracket_kept,
 };
 
-ebb_future *ebb_bracket_at(ebb_cx *cx, ebb_future *acquire, ebb_then_fn use, ebb_release_fn release,
-                           void *arg, const char *site) {
+ebb_future *ebb_bracket_site(ebb_cx *cx, ebb_future *acquire, ebb_then_fn use, ebb_release_fn release,
+                             void *arg, const char *site) {
     if (release == NULL) use = NULL;
     ebb_future *f = ebb__single_new(cx, &bracket_kind, acquire, (const void *)(uintptr_t)use, arg, site);
     if (!ebb__is_static(f)) ((bracket *)(void *)f)->release = release;

@@ -9,9 +9,9 @@
 
 /* ---- the stack ---------------------------------------------------------------------------------------------------- */
 
-bool ebb__post(ebb__heap *h, ebb__letter *l) {
+bool ebb__post(ebb__heap *h, ebb__message *l) {
     /* Acquire, here and below: who finds it closed frees what the runtime's end has looked at before. */
-    ebb__letter *head = atomic_load_explicit(&h->inbound, memory_order_acquire);
+    ebb__message *head = atomic_load_explicit(&h->inbound, memory_order_acquire);
     do {
         if (head == EBB__INBOUND_CLOSED) return false;
         l->next = head;
@@ -26,10 +26,10 @@ bool ebb__post(ebb__heap *h, ebb__letter *l) {
 }
 
 /* First in, first out. */
-static ebb__letter *reversed(ebb__letter *l) {
-    ebb__letter *first = NULL;
+static ebb__message *reversed(ebb__message *l) {
+    ebb__message *first = NULL;
     while (l != NULL) {
-        ebb__letter *next = l->next;
+        ebb__message *next = l->next;
         l->next = first;
         first = l;
         l = next;
@@ -37,15 +37,15 @@ static ebb__letter *reversed(ebb__letter *l) {
     return first;
 }
 
-static void take_all(ebb_rt *rt, ebb__letter *letters) {
-    ebb__letter *next;
-    for (ebb__letter *l = reversed(letters); l != NULL; l = next) {
+static void take_all(ebb_runtime *rt, ebb__message *letters) {
+    ebb__message *next;
+    for (ebb__message *l = reversed(letters); l != NULL; l = next) {
         next = l->next;
         l->take(rt, l);
     }
 }
 
-void ebb_turn(ebb_rt *rt) {
+void ebb_inbox_receive(ebb_runtime *rt) {
     ebb__heap *h = ebb__heap_at(rt);
     if (h == NULL || atomic_load_explicit(&h->inbound, memory_order_relaxed) == NULL) return;
     h->taken++;
@@ -53,7 +53,7 @@ void ebb_turn(ebb_rt *rt) {
     take_all(rt, atomic_exchange_explicit(&h->inbound, NULL, memory_order_acquire));
 }
 
-ebb_status ebb_on_inbound(ebb_rt *rt, void (*wake)(void *ctx), void *ctx) {
+ebb_status ebb_inbox_on_wake(ebb_runtime *rt, void (*wake)(void *ctx), void *ctx) {
     ebb__heap *h = ebb__heap_get(rt);
     if (h == NULL) return EBB_ERR_NOMEM;
     h->wake = wake;
@@ -68,7 +68,7 @@ static void remote_free(ebb_remote *r) {
 }
 
 /* The last reference is gone: on the runtime's thread, unless that is gone too. */
-static void remote_over(ebb_rt *rt, ebb__letter *l) {
+static void remote_over(ebb_runtime *rt, ebb__message *l) {
     ebb_remote *r = (ebb_remote *)(void *)l; /* its first member */
     if (rt != NULL) {
         if (r->prev != NULL) r->prev->next = r->next;
@@ -80,7 +80,7 @@ static void remote_over(ebb_rt *rt, ebb__letter *l) {
 }
 
 /* On the runtime's thread: as if the producer had settled it there. */
-static void producer_done(ebb_rt *rt, ebb__letter *l) {
+static void producer_done(ebb_runtime *rt, ebb__message *l) {
     ebb_remote *r = (ebb_remote *)(void *)((char *)l - offsetof(ebb_remote, done));
     ebb_future *f = r->future;
     if (rt != NULL && (f->flags & (EBB__F_PRODUCED | EBB__F_SETTLED)) == EBB__F_PRODUCED) {
@@ -91,7 +91,7 @@ static void producer_done(ebb_rt *rt, ebb__letter *l) {
 }
 
 /* It has ended, by whoever holds this handle. */
-static void take_ended(ebb_rt *rt, ebb__letter *l) {
+static void take_ended(ebb_runtime *rt, ebb__message *l) {
     ebb_remote *r = (ebb_remote *)(void *)((char *)l - offsetof(ebb_remote, ended));
     if (rt == NULL) ebb__dispose(r->future->value); /* a word that was settled too late for anybody to ask */
     else ebb__ended_elsewhere(r->future);
@@ -104,7 +104,7 @@ static bool post_ended(ebb_remote *r) {
     return false;
 }
 
-ebb_status ebb_export(ebb_future *f, ebb_remote **out) {
+ebb_status ebb_remote_new(ebb_future *f, ebb_remote **out) {
     *out = NULL;
     ebb_status st = ebb__usable(f);
     if (st != EBB_OK) return st;
@@ -194,7 +194,7 @@ ebb_status ebb_remote_settle(ebb_remote *r, ebb_value v) {
 
 ebb_status ebb_remote_reject(ebb_remote *r, ebb_status st) {
     if (st >= EBB_OK || !is_promise(r)) return EBB_ERR_INVALID;
-    if (st != EBB_CANCELLED) return settle(r, ebb_int(st), EBB_FUTURE_FAILED);
+    if (st != EBB_CANCELLED) return settle(r, ebb_value_int(st), EBB_FUTURE_FAILED);
     if (!ebb_remote_cancel(r, EBB_CANCEL_USER)) return lost(r);
     (void)lost(r); /* it is the producer who says so */
     return EBB_OK;
@@ -228,13 +228,13 @@ static void last_values(ebb__heap *h, ebb__page *b) {
     (void)h;
 }
 
-void ebb__futures_free(ebb_rt *rt) {
+void ebb__futures_free(ebb_runtime *rt) {
     ebb__heap *h = ebb__heap_at(rt);
     ebb__ties_cut(h);
     for (ebb_remote *r = h->exports; r != NULL; r = r->next)
         (void)ebb__claim(r->future, EBB_FUTURE_CANCELLED);
-    /* Acquire: as ebb_turn. Release: from here on others free by themselves what was looked at above. */
-    ebb__letter *letters = atomic_exchange_explicit(&h->inbound, EBB__INBOUND_CLOSED, memory_order_acq_rel);
+    /* Acquire: as ebb_inbox_receive. Release: from here on others free by themselves what was looked at above. */
+    ebb__message *letters = atomic_exchange_explicit(&h->inbound, EBB__INBOUND_CLOSED, memory_order_acq_rel);
     if (letters != NULL) h->taken++;
     /* Acquire: what `wake` needs may be freed after this. It takes as long as the call takes. */
     while (atomic_load_explicit(&h->woken, memory_order_acquire) != h->taken) continue;

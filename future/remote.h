@@ -5,15 +5,15 @@
 
 #include "future/future.h"
 
-typedef struct ebb__letter {
-    struct ebb__letter *next;
-    void (*take)(ebb_rt *rt, struct ebb__letter *l); /* on the receiver's thread; rt NULL: it is gone */
-} ebb__letter;
+typedef struct ebb__message {
+    struct ebb__message *next;
+    void (*take)(ebb_runtime *rt, struct ebb__message *l); /* on the receiver's thread; rt NULL: it is gone */
+} ebb__message;
 
 struct ebb_remote {
-    ebb__letter letter; /* for the last release */
-    ebb__letter ended;  /* the future was ended by this handle: so there is one at most */
-    ebb__letter done;   /* the producer, who has lost to a cancel, has ended */
+    ebb__message letter; /* for the last release */
+    ebb__message ended;  /* the future was ended by this handle: so there is one at most */
+    ebb__message done;   /* the producer, who has lost to a cancel, has ended */
     atomic_flag is_done;
     _Atomic uint32_t refs;
     ebb_future *future;
@@ -22,9 +22,9 @@ struct ebb_remote {
     struct ebb_remote *next, *prev; /* the heap's exports */
 };
 
-#define EBB__INBOUND_CLOSED ((ebb__letter *)1)
+#define EBB__INBOUND_CLOSED ((ebb__message *)1)
 
 /* Any thread. The caller has a reference to the heap, or is its thread. False: the runtime is gone. */
-bool ebb__post(ebb__heap *h, ebb__letter *l);
+bool ebb__post(ebb__heap *h, ebb__message *l);
 
 #endif

@@ -26,7 +26,7 @@ static uint64_t longer(const ebb_retry_opts *o) {
 static void sleep_first(ebb__scope *s, retry *r, ebb__edge *e) {
     ebb_future *f = &r->single.future;
     f->flags |= EBB__F_STEP;
-    ebb__become(f, e, ebb_after_at(s->cx, r->opts.pause, f->site));
+    ebb__become(f, e, ebb_after_site(s->cx, r->opts.pause, f->site));
     r->opts.pause = longer(&r->opts);
 }
 
@@ -61,8 +61,8 @@ static bool bad_opts(const ebb_retry_opts *o) {
     return o == NULL || o->attempts == 0 || bad_span(o->pause) || bad_span(o->max_pause);
 }
 
-ebb_future *ebb_retry_at(ebb_cx *cx, const ebb_retry_opts *opts, ebb_attempt_fn make, void *arg,
-                         const char *site) {
+ebb_future *ebb_retry_site(ebb_cx *cx, const ebb_retry_opts *opts, ebb_attempt_fn make, void *arg,
+                           const char *site) {
     ebb_status st = make == NULL || bad_opts(opts) ? EBB_ERR_INVALID : EBB_OK;
     ebb_future *f = st == EBB_OK ? ebb__future_new(cx, &retry_kind, site, &st) : NULL;
     if (f == NULL) return ebb__failed(st);

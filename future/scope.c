@@ -67,7 +67,7 @@ static void due_down(ebb__scope *s, uint32_t i, ebb__due d) {
 static ebb_status retime(ebb__scope *s) {
     uint64_t at = s->dues_n == 0 || s->cx == NULL ? EBB_FOREVER : s->dues[0].at;
     if (at == s->timer_at) return EBB_OK;
-    ebb_cx *host = ebb_host(s->heap->rt);
+    ebb_cx *host = ebb_runtime_host(s->heap->rt);
     if (s->timer.id != 0) (void)ebb_timer_disarm(host, s->timer);
     s->timer.id = 0;
     s->timer_at = EBB_FOREVER;
@@ -108,7 +108,7 @@ void ebb__due_remove(ebb__scope *s, ebb_future *f) {
 static bool fire_timers(ebb__scope *s, uint32_t *work) {
     uint64_t now = ebb__now(s->heap->rt);
     if (now >= s->timer_at) { /* it has fired, or the wheel is about to come to it */
-        (void)ebb_timer_disarm(ebb_host(s->heap->rt), s->timer);
+        (void)ebb_timer_disarm(ebb_runtime_host(s->heap->rt), s->timer);
         s->timer.id = 0;
         s->timer_at = EBB_FOREVER;
     }
@@ -126,7 +126,7 @@ static bool fire_timers(ebb__scope *s, uint32_t *work) {
 /* ---- the callback runner --------------------------------------------------------------------------------------- */
 
 void ebb__scope_wake(ebb__scope *s) {
-    if (s->cx != NULL && !s->ending) (void)ebb_wake(ebb_host(s->heap->rt), s->runner);
+    if (s->cx != NULL && !s->ending) (void)ebb_task_wake(ebb_runtime_host(s->heap->rt), s->runner);
 }
 
 /* What a masked task of the region awaits goes on, and what a release or a finally has begun, with all that they
@@ -278,7 +278,7 @@ static void dispose_unread(ebb__scope *s) {
         if (!(f->flags & EBB__F_FINISHED) || f->value.type == NULL) continue;
         ebb_value v = f->value;
         ebb__shade_value(s->heap, &v);
-        f->value = ebb_none();
+        f->value = ebb_value_none();
         ebb__dispose(v);
         if (i > s->members_n) i = s->members_n + 1; /* that code may have let go of others */
     }
@@ -308,7 +308,7 @@ static ebb_status serve(ebb_cx *cx, void *state) {
     bool ends = may_end(s, &v, idle) || gives_up(&v);
     s->shut = false; /* a finalizer may follow, whose futures are served again */
     if (ends) return s->told ? EBB_CANCELLED : EBB_OK;
-    if (!idle || collecting || s->first != NULL) (void)ebb_wake(cx, ebb_self(cx));
+    if (!idle || collecting || s->first != NULL) (void)ebb_task_wake(cx, ebb_cx_task(cx));
     return EBB_PENDING;
 }
 
@@ -339,7 +339,7 @@ static uint32_t slot_take(ebb__heap *h) {
 }
 
 ebb_status ebb__scope_serve(ebb_cx *cx, ebb__scope *s) {
-    ebb_rt *rt = ebb__rt_of(cx);
+    ebb_runtime *rt = ebb__rt_of(cx);
     ebb__region *r;
     if (s->cx != NULL) return EBB_OK;
     ebb_status st = s->let_go ? EBB_ERR_CLOSED : ebb__region_get(rt, s->region, &r);
@@ -356,11 +356,11 @@ ebb_status ebb__scope_serve(ebb_cx *cx, ebb__scope *s) {
     return EBB_OK;
 }
 
-static void scope_ended(ebb_rt *rt, ebb__callbacks *c);
-static void scope_released(ebb_rt *rt, ebb__callbacks *c);
+static void scope_ended(ebb_runtime *rt, ebb__callbacks *c);
+static void scope_released(ebb_runtime *rt, ebb__callbacks *c);
 
 static ebb__scope *scope_new(ebb_cx *cx, ebb_status *st) {
-    ebb_rt *rt = ebb__rt_of(cx);
+    ebb_runtime *rt = ebb__rt_of(cx);
     ebb__heap *h = ebb__heap_get(rt);
     uint32_t index = h == NULL ? 0 : slot_take(h);
     ebb__scope *s = index == 0 ? NULL : ebb__alloc(&h->allocator, sizeof *s);
@@ -373,7 +373,7 @@ static ebb__scope *scope_new(ebb_cx *cx, ebb_status *st) {
     *s = (ebb__scope){.callbacks = {scope_ended, scope_released},
                       .heap = h,
                       .index = index,
-                      .region = ebb_self_region(cx),
+                      .region = ebb_cx_region(cx),
                       .timer_at = EBB_FOREVER};
     ebb__arena_init(&s->arena, h->allocator, ARENA_CHUNK);
     if (members_grow(s)) *st = ebb__scope_serve(cx, s);
@@ -417,7 +417,7 @@ void ebb__scope_maybe_free(ebb__scope *s) {
 
 /* The callback runner has ended, and with it whatever is pending. What another thread has ended is told on when its
  * letter comes. */
-static void scope_ended(ebb_rt *rt, ebb__callbacks *self) {
+static void scope_ended(ebb_runtime *rt, ebb__callbacks *self) {
     ebb__scope *s = (ebb__scope *)(void *)self;
     (void)rt;
     s->ending = true;
@@ -439,7 +439,7 @@ static void scope_ended(ebb_rt *rt, ebb__callbacks *self) {
 
 /* The region closes: nothing is held by it any more. What is still produced is let alone until that is done; it
  * may have been abandoned, but it is owned. */
-static void scope_released(ebb_rt *rt, ebb__callbacks *self) {
+static void scope_released(ebb_runtime *rt, ebb__callbacks *self) {
     ebb__scope *s = (ebb__scope *)(void *)self;
     s->ending = true;
     dispose_unread(s);
@@ -454,7 +454,7 @@ static void scope_released(ebb_rt *rt, ebb__callbacks *self) {
             f->flags |= EBB__F_LOOSE;
             s->members[i - 1] &= ~(uintptr_t)1;
             if (ebb__is_left_behind(f)) {
-                ebb__operation_abandoned(ebb_host(rt), s->region, ebb__future_name(f), NULL, f->site);
+                ebb__operation_abandoned(ebb_runtime_host(rt), s->region, ebb__future_name(f), NULL, f->site);
             }
             if (f->flags & EBB__F_WORK || !(f->flags & EBB__F_FINISHED)) continue;
         }

@@ -99,7 +99,7 @@ void ebb__due_remove(ebb__scope *s, struct ebb_future *f);
 
 /* Hooks of the runtime. */
 extern const ebb__layer ebb__future_layer;
-void ebb__futures_free(ebb_rt *rt);
+void ebb__futures_free(ebb_runtime *rt);
 /* Frees a scope. */
 void ebb__scope_free(ebb__scope *s);
 /* The same if its region is closed and nothing is still to come. */

@@ -88,14 +88,14 @@ static const ebb__kind then_kind = SINGLE("then", then_ended);
 static const ebb__kind map_kind = SINGLE("map", map_ended);
 static const ebb__kind catch_kind = SINGLE("catch", catch_ended);
 
-ebb_future *ebb_then_at(ebb_cx *cx, ebb_future *f, ebb_then_fn fn, void *arg, const char *site) {
+ebb_future *ebb_then_site(ebb_cx *cx, ebb_future *f, ebb_then_fn fn, void *arg, const char *site) {
     return ebb__single_new(cx, &then_kind, f, (const void *)(uintptr_t)fn, arg, site);
 }
 
-ebb_future *ebb_map_at(ebb_cx *cx, ebb_future *f, ebb_map_fn fn, void *arg, const char *site) {
+ebb_future *ebb_map_site(ebb_cx *cx, ebb_future *f, ebb_map_fn fn, void *arg, const char *site) {
     return ebb__single_new(cx, &map_kind, f, (const void *)(uintptr_t)fn, arg, site);
 }
 
-ebb_future *ebb_catch_at(ebb_cx *cx, ebb_future *f, ebb_catch_fn fn, void *arg, const char *site) {
+ebb_future *ebb_catch_site(ebb_cx *cx, ebb_future *f, ebb_catch_fn fn, void *arg, const char *site) {
     return ebb__single_new(cx, &catch_kind, f, (const void *)(uintptr_t)fn, arg, site);
 }

@@ -32,7 +32,7 @@ static void set_timer(ebb_cx *cx, ebb_future *f, uint64_t at) {
 
 static void after_fired(ebb__scope *s, ebb_future *f) {
     (void)s;
-    (void)ebb__complete(f, ebb_none());
+    (void)ebb__complete(f, ebb_value_none());
     produced(f);
 }
 
@@ -49,7 +49,7 @@ static const ebb__kind after_kind = {
     .fired = after_fired,
 };
 
-ebb_future *ebb_after_at(ebb_cx *cx, uint64_t span, const char *site) {
+ebb_future *ebb_after_site(ebb_cx *cx, uint64_t span, const char *site) {
     ebb_status st = EBB_OK;
     if (bad_span(span)) return ebb__failed(EBB_ERR_INVALID);
     ebb_future *f = ebb__future_new(cx, &after_kind, site, &st);
@@ -85,7 +85,7 @@ static const ebb__kind within_kind = {
     .fired = within_fired,
 };
 
-ebb_future *ebb_within_at(ebb_cx *cx, ebb_future *f, uint64_t span, const char *site) {
+ebb_future *ebb_within_site(ebb_cx *cx, ebb_future *f, uint64_t span, const char *site) {
     static const char some_function;
     if (bad_span(span)) {
         ebb__consume_failed(f, site);
@@ -124,7 +124,7 @@ static const ebb__kind delay_kind = {
     .fired = delay_fired,
 };
 
-ebb_future *ebb_delay_at(ebb_cx *cx, uint64_t span, ebb_make_fn fn, void *arg, const char *site) {
+ebb_future *ebb_future_delay_site(ebb_cx *cx, uint64_t span, ebb_make_fn fn, void *arg, const char *site) {
     ebb_status st = fn == NULL || bad_span(span) ? EBB_ERR_INVALID : EBB_OK;
     ebb_future *f = st == EBB_OK ? ebb__future_new(cx, &delay_kind, site, &st) : NULL;
     if (f == NULL) return ebb__failed(st);
@@ -179,7 +179,7 @@ static const ebb__kind schedule_kind = {
     .fired = schedule_fired,
 };
 
-ebb_future *ebb_schedule_at(ebb_cx *cx, uint64_t span, ebb_repeat_fn fn, void *arg, const char *site) {
+ebb_future *ebb_future_repeat_site(ebb_cx *cx, uint64_t span, ebb_repeat_fn fn, void *arg, const char *site) {
     ebb_status st = fn == NULL || bad_span(span) || span == 0 ? EBB_ERR_INVALID : EBB_OK;
     ebb_future *f = st == EBB_OK ? ebb__future_new(cx, &schedule_kind, site, &st) : NULL;
     if (f == NULL) return ebb__failed(st);

@@ -18,17 +18,17 @@ void *ebb__object_new(ebb_cx *cx, const ebb_type *type, size_t size, ebb_status 
     return c + 1;
 }
 
-void *ebb_new(ebb_cx *cx, const ebb_type *type) {
+void *ebb_gc_new(ebb_cx *cx, const ebb_type *type) {
     ebb_status st = EBB_OK;
     if (type == NULL || type->size == 0 || type->reserved != 0 || type->size > SIZE_MAX / 2) return NULL;
     return ebb__object_new(cx, type, type->size, &st);
 }
 
-ebb_value ebb_box(void *object) {
-    return object == NULL ? ebb_none() : (ebb_value){((ebb__cell *)object - 1)->type, {object}};
+ebb_value ebb_value_object(void *object) {
+    return object == NULL ? ebb_value_none() : (ebb_value){((ebb__cell *)object - 1)->type, {object}};
 }
 
-ebb_value ebb_nested(ebb_future *f) {
+ebb_value ebb_value_future(ebb_future *f) {
     ebb_status st = ebb__usable(f);
     return (ebb_value){&ebb__nested_type, {st == EBB_OK ? f : ebb__failed(st)}};
 }
@@ -39,7 +39,7 @@ typedef struct holder {
     ebb__cell *object;
 } holder;
 
-static void trace_holder(void *object, ebb_tracer *t) {
+static void trace_holder(void *object, ebb_gc_marker *t) {
     ebb__trace_cell(t, ((const holder *)object)->object);
 }
 
@@ -74,14 +74,15 @@ static holder *find_holder(const ebb__scope *s, const ebb__cell *c) {
     return NULL;
 }
 
-ebb_value ebb_take(ebb_cx *cx, ebb_value *v) {
+ebb_value ebb_value_take(ebb_cx *cx, ebb_value *v) {
     ebb_value got = *v;
-    if (ebb__object_hold(cx, ebb__value_cell(&got)) != EBB_OK) return ebb_none(); /* it stays where it is */
-    *v = ebb_none();
+    if (ebb__object_hold(cx, ebb__value_cell(&got)) != EBB_OK)
+        return ebb_value_none(); /* it stays where it is */
+    *v = ebb_value_none();
     return got;
 }
 
-void ebb_discard(ebb_cx *cx, ebb_value v) {
+void ebb_value_discard(ebb_cx *cx, ebb_value v) {
     ebb__cell *c = ebb__value_cell(&v);
     if (c == NULL) {
         ebb__dispose(v);
@@ -114,19 +115,19 @@ static const ebb_type bytes_type = {"bytes", sizeof(bytes), NULL, NULL, 0};
 
 ebb_status ebb_bytes_new(ebb_cx *cx, size_t n, ebb_value *out, void **at) {
     ebb_status st = EBB_OK;
-    *out = ebb_none();
+    *out = ebb_value_none();
     *at = NULL;
     bytes *b = ebb__object_new(cx, &bytes_type, sizeof *b, &st);
     if (b == NULL) return st;
     ebb__scope *s = ebb__scope_of(cx, &st);
     b->at = s == NULL || n > SIZE_MAX / 2 ? NULL : ebb__arena_alloc(&s->arena, n);
     if (b->at == NULL) {
-        ebb_discard(cx, ebb_box(b));
+        ebb_value_discard(cx, ebb_value_object(b));
         return EBB_ERR_NOMEM;
     }
     b->region = s->region;
     b->n = n;
-    *out = ebb_box(b);
+    *out = ebb_value_object(b);
     *at = b->at;
     return EBB_OK;
 }

@@ -139,7 +139,7 @@ static void check_heap(verdict *v, ebb__heap *h) {
     check_pages(v, h, h->large);
 }
 
-ebb_status ebb_heap_verify(ebb_rt *rt, char *text, size_t room) {
+ebb_status ebb_heap_verify(ebb_runtime *rt, char *text, size_t room) {
     char own[160];
     verdict v = {
         ebb__text_in(text != NULL && room > 0 ? text : own, text != NULL && room > 0 ? room : sizeof own),

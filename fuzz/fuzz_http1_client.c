@@ -50,7 +50,7 @@ static world *world_get(void) {
     ebb_loop_opts loop = {.runtime.allocator = ebb_libc_allocator()};
     if (w.client != NULL) return &w;
     listen_on(&w);
-    require(uv_loop_init(&w.uv) == 0 && ebb_attach(&w.uv, &loop, &w.loop) == EBB_OK, "no loop");
+    require(uv_loop_init(&w.uv) == 0 && ebb_loop_attach(&w.uv, &loop, &w.loop) == EBB_OK, "no loop");
     require(ebb_http_client_new(ebb_loop_cx(w.loop), &opts, &w.client) == EBB_OK, "no client");
     return &w;
 }
@@ -98,9 +98,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     ebb_future *f = ebb_http_fetch(ebb_loop_cx(w->loop), w->client, &call);
     int fd = meet(w);
     answer(w, fd, data + 1, n - 1, piece == 0 ? SIZE_MAX : piece * 4);
-    for (int i = 0; i < TURNS && ebb_status_of(f) == EBB_PENDING; i++) turn(w);
-    require(is_expected(ebb_status_of(f)), ebb_loop_status_name(ebb_status_of(f)));
-    ebb_drop(f);
+    for (int i = 0; i < TURNS && ebb_future_status_of(f) == EBB_PENDING; i++) turn(w);
+    require(is_expected(ebb_future_status_of(f)), ebb_status_name(ebb_future_status_of(f)));
+    ebb_future_drop(f);
     for (int i = 0; i < 4; i++) turn(w); /* the client hears that its connection has ended */
     return 0;
 }

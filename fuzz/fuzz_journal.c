@@ -23,41 +23,42 @@ static void as_blocks(const uint8_t *data, size_t n) {
     require(file != NULL);
     ebb__file_header(file, true, 3);
     if (n > 0) memcpy(file + 64, data, n);
-    ebb_reader r;
+    ebb_trace_reader r;
     ebb_event ev;
-    ebb_status st = ebb_reader_open(&r, file, 64 + n);
+    ebb_status st = ebb_trace_reader_open(&r, file, 64 + n);
     require(st == EBB_OK && r.journal && r.runtime_id == 3);
-    while ((st = ebb_reader_next(&r, &ev)) == EBB_OK) {
+    while ((st = ebb_trace_reader_next(&r, &ev)) == EBB_OK) {
         uint8_t encoded[32];
         ebb_record record = ebb_event_record(&ev);
         ebb__record_encode(encoded, &record);
         require(ev.offset + 32 <= 64 + n && memcmp(encoded, file + ev.offset, 32) == 0);
     }
     require(st == EBB_PENDING || (r.error != NULL && r.error_offset <= 64 + n));
-    require(ebb_reader_next(&r, &ev) == st);
+    require(ebb_trace_reader_next(&r, &ev) == st);
     free(file);
 }
 
 static ebb_status replay(const bytes *journal, bytes *trace) {
-    ebb_replay_result result;
+    ebb_journal_replay_result result;
     trace->n = 0;
-    ebb_status st = ebb_replay(ebb_libc_allocator(), journal->p, journal->n, bytes_add, trace, &result);
+    ebb_status st =
+        ebb_journal_replay(ebb_libc_allocator(), journal->p, journal->n, bytes_add, trace, &result);
     require(memchr(result.message, 0, sizeof result.message) != NULL);
     require((st == EBB_OK) == (result.message[0] == 0));
     return st;
 }
 
 static void as_records(const uint8_t *data, size_t n) {
-    static ebb_file_writer w;
+    static ebb_trace_writer w;
     bytes journal = {NULL, 0, 0}, trace = {NULL, 0, 0};
-    ebb_file_begin(&w, true, 1, bytes_add, &journal);
+    ebb_trace_writer_begin(&w, true, 1, bytes_add, &journal);
     for (size_t i = 0; i + 32 <= n; i += 32) {
         ebb_record record;
         memcpy(&record, data + i, 32);
         if (record.type == EBB_EV_GAP) record.other &= 0xffff;
-        ebb_file_put(&w, &record);
+        ebb_trace_writer_put(&w, &record);
     }
-    ebb_file_end(&w);
+    ebb_trace_writer_end(&w);
     (void)replay(&journal, &trace);
     free(journal.p);
     free(trace.p);
@@ -65,19 +66,19 @@ static void as_records(const uint8_t *data, size_t n) {
 
 /* The same journal with one byte of one record changed. */
 static bytes changed(const bytes *journal, size_t which, uint8_t to) {
-    static ebb_file_writer w;
+    static ebb_trace_writer w;
     bytes out = {NULL, 0, 0};
-    ebb_reader r;
+    ebb_trace_reader r;
     ebb_event ev;
-    require(ebb_reader_open(&r, journal->p, journal->n) == EBB_OK);
-    ebb_file_begin(&w, true, r.runtime_id, bytes_add, &out);
-    for (size_t at = 0; ebb_reader_next(&r, &ev) == EBB_OK; at += sizeof(ebb_record)) {
+    require(ebb_trace_reader_open(&r, journal->p, journal->n) == EBB_OK);
+    ebb_trace_writer_begin(&w, true, r.runtime_id, bytes_add, &out);
+    for (size_t at = 0; ebb_trace_reader_next(&r, &ev) == EBB_OK; at += sizeof(ebb_record)) {
         ebb_record record = ebb_event_record(&ev);
         if (which - at < sizeof record) ((uint8_t *)&record)[which - at] = to;
         if (record.type == EBB_EV_GAP) record.other &= 0xffff;
-        ebb_file_put(&w, &record);
+        ebb_trace_writer_put(&w, &record);
     }
-    ebb_file_end(&w);
+    ebb_trace_writer_end(&w);
     return out;
 }
 

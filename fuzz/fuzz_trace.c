@@ -36,46 +36,46 @@ static void append(void *ctx, const void *p, size_t n) {
 
 static ebb_status read_all(const uint8_t *p, size_t n, size_t *events) {
     ebb_allocator a = {libc_memory, NULL};
-    ebb_reader r;
+    ebb_trace_reader r;
     ebb_event ev;
     *events = 0;
-    ebb_status st = ebb_reader_open(&r, p, n);
+    ebb_status st = ebb_trace_reader_open(&r, p, n);
     if (st != EBB_OK) {
         require(r.error != NULL && r.error_offset <= n);
         return st;
     }
-    ebb_check *c = ebb_check_new(a);
+    ebb_checker *c = ebb_checker_new(a);
     ebb_fingerprint *f = ebb_fingerprint_new(a);
     require(c != NULL && f != NULL);
-    while ((st = ebb_reader_next(&r, &ev)) == EBB_OK) {
+    while ((st = ebb_trace_reader_next(&r, &ev)) == EBB_OK) {
         ++*events;
         require(ev.offset + 32 <= n);
         ebb_fingerprint_event(f, &ev);
-        ebb_check_event(c, &ev);
+        ebb_checker_event(c, &ev);
     }
     require(st == EBB_PENDING || (r.error != NULL && r.error_offset <= n));
-    ebb_check_end(c, true);
-    const ebb_violation *v = ebb_check_violation(c);
+    ebb_checker_end(c, true);
+    const ebb_violation *v = ebb_checker_violation(c);
     require(v == NULL || memchr(v->text, 0, sizeof v->text) != NULL);
     ebb_hash hash;
     ebb_fingerprint_end(f, &hash);
     ebb_fingerprint_free(f);
-    ebb_check_free(c);
+    ebb_checker_free(c);
     return st;
 }
 
 static void as_records(const uint8_t *data, size_t n) {
-    static ebb_file_writer w;
+    static ebb_trace_writer w;
     buffer b = {NULL, 0};
     bool wraps = false;
-    ebb_file_begin(&w, false, 0, append, &b);
+    ebb_trace_writer_begin(&w, false, 0, append, &b);
     for (size_t i = 0; i + 32 <= n; i += 32) {
         ebb_record record;
         memcpy(&record, data + i, 32);
         wraps |= record.type == EBB_EV_GAP && record.other > UINT32_MAX;
-        ebb_file_put(&w, &record);
+        ebb_trace_writer_put(&w, &record);
     }
-    ebb_file_end(&w);
+    ebb_trace_writer_end(&w);
     size_t events;
     ebb_status st = read_all(b.p, b.n, &events);
     require(wraps || (st == EBB_PENDING && events == n / 32));

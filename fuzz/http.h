@@ -49,7 +49,7 @@ static ebb_status fuzz_echo(ebb_cx *cx, ebb_http *x, void *arg) {
 static ebb_status fuzz_hang(ebb_cx *cx, ebb_http *x, void *arg) {
     (void)x;
     (void)arg;
-    ebb_status st = ebb_await(cx, ebb_never(cx), NULL);
+    ebb_status st = ebb_await(cx, ebb_future_never(cx), NULL);
     require(ebb_http_text(cx, x, 200, "late") == EBB_ERR_CLOSED, "a cancelled handler could answer");
     return st;
 }
@@ -62,7 +62,7 @@ static fuzz_server *fuzz_server_get(void) {
         .limits = {.streams = 8, .headers = 16, .header_bytes = 2048, .body_bytes = 4096}};
     require(uv_loop_init(&s.uv) == 0, "no loop");
     ebb_loop_opts loop = {.runtime.allocator = ebb_libc_allocator()};
-    require(ebb_attach(&s.uv, &loop, &s.loop) == EBB_OK, "not attached");
+    require(ebb_loop_attach(&s.uv, &loop, &s.loop) == EBB_OK, "not attached");
     require(ebb_http_listen(ebb_loop_cx(s.loop), &opts, &s.http) == EBB_OK, "not listening");
     require(ebb_http_on_poll(s.http, "GET", "/", fuzz_hello, NULL) == EBB_OK, "no route");
     require(ebb_http_on(s.http, "*", "/hello/:name", fuzz_hello, NULL) == EBB_OK, "no route");

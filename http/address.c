@@ -35,7 +35,7 @@ static void remove_from_all(ebb_http_server *s, const ebb__address *a) {
 
 ebb_status ebb__address_join(ebb__conn *c) {
     ebb_http_server *s = c->server;
-    uint32_t slot = (uint32_t)(ebb__server_calm(c) - s->calm.address);
+    uint32_t slot = (uint32_t)(ebb__server_rate_limit(c) - s->calm.address);
     ebb__address *a = s->addresses[slot];
     if (a == NULL) {
         a = ebb__alloc(&s->allocator, sizeof *a);
@@ -180,7 +180,7 @@ static bool evict_one(ebb__address *a, uint64_t now) {
     x->conn->server->stats.evicted++;
     x->leaving = !x->over;
     a->leaving += x->leaving ? 1 : 0;
-    ebb__keeper_late(x, "it stalled, and others need its place");
+    ebb__conn_task_late(x, "it stalled, and others need its place");
     return true;
 }
 

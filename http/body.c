@@ -77,9 +77,9 @@ static void body_cancel(ebb_cx *cx, ebb_future *f, void *arg) {
     ebb__reject(x->loop, f, EBB_CANCELLED);
 }
 
-static const ebb_op body_op = {"http body", body_cancel, NULL};
+static const ebb_operation body_op = {"http body", body_cancel, NULL};
 
-ebb_future *ebb_http_body_at(ebb_cx *cx, ebb_http *x, size_t most, const char *site) {
+ebb_future *ebb_http_body_site(ebb_cx *cx, ebb_http *x, size_t most, const char *site) {
     ebb_future *f;
     ebb_status st = ebb__exchange_may_read(x);
     if (st == EBB_OK || st == EBB_ERR_EOF) {
@@ -89,7 +89,7 @@ ebb_future *ebb_http_body_at(ebb_cx *cx, ebb_http *x, size_t most, const char *s
         if (room != EBB_OK) st = room;
     }
     bool all = x->in == EBB__IN_ENDED && x->in_status == EBB_ERR_EOF;
-    if (st == EBB_ERR_EOF || (st == EBB_OK && all)) return ebb_pure_at(cx, ebb__whole_end(x), site);
+    if (st == EBB_ERR_EOF || (st == EBB_OK && all)) return ebb_future_ready_site(cx, ebb__whole_end(x), site);
     if (st == EBB_OK && x->in == EBB__IN_ENDED) st = x->in_status;
     if (st != EBB_OK) return ebb__loop_failed(cx, st, site);
     x->reader = ebb__begin(x->loop, cx, &body_op, x, site, &f);

@@ -11,8 +11,8 @@ enum { CONNECTIONS = 8, HEADERS = 100, HEADER_BYTES = 16 * 1024, BODY_BYTES = 16
 #define IDLE_NS    (60 * EBB_SECOND)
 #define CONNECT_NS (10 * EBB_SECOND)
 
-static ebb__link *link_of(ebb__conn *c) {
-    return (ebb__link *)(void *)c;
+static ebb__client_conn *link_of(ebb__conn *c) {
+    return (ebb__client_conn *)(void *)c;
 }
 
 /* ---- idle links ----------------------------------------------------------------------------------------------- */
@@ -27,7 +27,7 @@ static void set_timer(ebb_http_client *c) {
 }
 
 /* A timer that is set rings in time for this one too: the idle time of those before it ends earlier. */
-static void idle_add(ebb_http_client *c, ebb__link *k) {
+static void idle_add(ebb_http_client *c, ebb__client_conn *k) {
     k->idle = true;
     k->idle_since = ebb__now(c->loop->rt);
     k->newer = NULL;
@@ -38,7 +38,7 @@ static void idle_add(ebb_http_client *c, ebb__link *k) {
     if (!uv_is_active((uv_handle_t *)&c->timer)) set_timer(c);
 }
 
-static void idle_remove(ebb_http_client *c, ebb__link *k) {
+static void idle_remove(ebb_http_client *c, ebb__client_conn *k) {
     if (!k->idle) return;
     k->idle = false;
     if (k->older != NULL) k->older->newer = k->newer;
@@ -47,7 +47,7 @@ static void idle_remove(ebb_http_client *c, ebb__link *k) {
     else c->newest = k->older;
 }
 
-static void link_over(ebb__link *k) {
+static void link_over(ebb__client_conn *k) {
     ebb__origin *o = k->conn.origin;
     idle_remove(o->client, k);
     if (k->state == EBB__LINK_OVER) return;
@@ -60,7 +60,7 @@ static void link_over(ebb__link *k) {
 static void sweep(ebb_http_client *c) {
     uint64_t now = ebb__now(c->loop->rt);
     while (c->oldest != NULL && now - c->oldest->idle_since >= c->idle_ns) {
-        ebb__link *k = c->oldest;
+        ebb__client_conn *k = c->oldest;
         link_over(k);
         ebb__conn_drain(&k->conn);
     }
@@ -76,7 +76,7 @@ static void on_timer(uv_timer_t *uv) {
 /* ---- who gets which link -------------------------------------------------------------------------------------- */
 
 /* One of HTTP/2 has room for one before its peer has said for how many: more could be refused. */
-static bool has_room(const ebb__link *k) {
+static bool has_room(const ebb__client_conn *k) {
     const ebb__conn *c = &k->conn;
     if (k->state != EBB__LINK_READY || c->state != EBB__CONN_OPEN) return false;
     return k->known && c->proto->version >= 20 ? ebb__h2_client_room(c) > 0 : c->slots == 0;
@@ -84,7 +84,7 @@ static bool has_room(const ebb__link *k) {
 
 /* The peer has closed an idle connection, and libuv has not told us yet: a request sent there now would be lost. Or it
  * is HTTP/1, and bytes have come that nobody has asked for: they would be taken for the answer. */
-static bool is_stale(const ebb__link *k) {
+static bool is_stale(const ebb__client_conn *k) {
     uv_os_fd_t fd;
     char byte;
     if (!k->idle || uv_fileno(&k->conn.wire.handle->uv.any, &fd) != 0) return false;
@@ -93,8 +93,8 @@ static bool is_stale(const ebb__link *k) {
     return n == 0 || (errno != EAGAIN && errno != EINTR);
 }
 
-static ebb__link *find_room(const ebb__origin *o) {
-    for (ebb__link *k = o->links; k != NULL; k = k->next) {
+static ebb__client_conn *find_room(const ebb__origin *o) {
+    for (ebb__client_conn *k = o->links; k != NULL; k = k->next) {
         if (!has_room(k)) continue;
         if (!is_stale(k)) return k;
         link_over(k);
@@ -125,7 +125,7 @@ static void fail_waiting(ebb__origin *o, ebb_status st) {
     o->pins--;
 }
 
-static void start_first(ebb__origin *o, ebb__link *k) {
+static void start_first(ebb__origin *o, ebb__client_conn *k) {
     ebb__call *call = o->first;
     queue_remove(call);
     idle_remove(o->client, k);
@@ -135,17 +135,17 @@ static void start_first(ebb__origin *o, ebb__link *k) {
 
 /* Gives the calls that wait to links that have room, and opens more if there is reason to. */
 static void hand_out(ebb__origin *o) {
-    ebb__link *k;
+    ebb__client_conn *k;
     ebb_status st = EBB_OK;
     o->pins++;
     while (o->first != NULL && (k = find_room(o)) != NULL) start_first(o, k);
     if (o->tls && o->first != NULL && !o->client->stopped) st = ebb__client_read_tls(o->client);
-    while (st == EBB_OK && wants_link(o)) st = ebb__link_open(o);
+    while (st == EBB_OK && wants_link(o)) st = ebb__client_conn_open(o);
     if (st != EBB_OK && o->usable == 0) fail_waiting(o, st);
     o->pins--;
 }
 
-static void rest(ebb__link *k) {
+static void rest(ebb__client_conn *k) {
     if (k->state == EBB__LINK_READY && k->conn.slots == 0 && !k->idle) idle_add(k->conn.client, k);
 }
 
@@ -163,26 +163,26 @@ void ebb__origin_add(ebb__origin *o, ebb__call *call) {
 /* A connection that nobody waits for any more is given up; one that others wait for is theirs. */
 void ebb__origin_remove(ebb__call *call) {
     ebb__origin *o = call->origin;
-    ebb__link *next;
+    ebb__client_conn *next;
     queue_remove(call);
     if (o->first != NULL) return;
     o->pins++;
-    for (ebb__link *k = o->links; k != NULL; k = next) {
+    for (ebb__client_conn *k = o->links; k != NULL; k = next) {
         next = k->next;
-        if (k->state == EBB__LINK_NEW) ebb__link_drop(k, EBB_CANCELLED);
+        if (k->state == EBB__LINK_NEW) ebb__client_conn_drop(k, EBB_CANCELLED);
     }
     o->pins--;
     ebb__origin_release(o);
 }
 
-void ebb__origin_left(ebb__origin *o, ebb__link *k) {
+void ebb__origin_left(ebb__origin *o, ebb__client_conn *k) {
     hand_out(o);
     rest(k);
 }
 
 /* If it never had a call, another one would fare no better: there is no new attempt before the next call, and
  * if there is no other link either, those that wait have failed. */
-void ebb__origin_lost(ebb__link *k, ebb_status st) {
+void ebb__origin_lost(ebb__client_conn *k, ebb_status st) {
     ebb__origin *o = k->conn.origin;
     if (k->state == EBB__LINK_OVER) return;
     link_over(k);
@@ -192,17 +192,17 @@ void ebb__origin_lost(ebb__link *k, ebb_status st) {
 
 /* ---- what connections say ------------------------------------------------------------------------------------- */
 
-static void is_known(ebb__link *k) {
+static void is_known(ebb__client_conn *k) {
     if (k->known || k->state == EBB__LINK_OVER) return;
     k->known = true;
     k->conn.origin->coming--;
 }
 
 void ebb__client_ready(ebb__conn *c) {
-    ebb__link *k = link_of(c);
+    ebb__client_conn *k = link_of(c);
     ebb__origin *o = c->origin;
     k->state = EBB__LINK_READY;
-    ebb__link_ready(k);
+    ebb__client_conn_ready(k);
     o->h1 = c->proto->version < 20;
     if (o->h1) is_known(k);
     hand_out(o);
@@ -224,7 +224,7 @@ void ebb__client_ended(ebb__conn *c, ebb_status st) {
 }
 
 void ebb__client_closed(ebb__conn *c) {
-    ebb__link_free(link_of(c));
+    ebb__client_conn_free(link_of(c));
 }
 
 const ebb__bounds *ebb__client_bounds(const ebb__conn *c) {
@@ -294,11 +294,11 @@ void ebb__origin_release(ebb__origin *o) {
 /* ---- life ----------------------------------------------------------------------------------------------------- */
 
 static void origin_stop(ebb__origin *o) {
-    ebb__link *next;
+    ebb__client_conn *next;
     fail_waiting(o, EBB_ERR_CLOSED);
-    for (ebb__link *k = o->links; k != NULL; k = next) {
+    for (ebb__client_conn *k = o->links; k != NULL; k = next) {
         next = k->next;
-        ebb__link_drop(k, EBB_ERR_CLOSED);
+        ebb__client_conn_drop(k, EBB_ERR_CLOSED);
     }
 }
 
@@ -372,9 +372,9 @@ static ebb_status open_tls(ebb_http_client *c, const ebb_tls_opts *tls) {
 static ebb_status client_open(ebb_http_client *c, const ebb_tls_opts *tls) {
     ebb_status st = open_tls(c, tls);
     if (st != EBB_OK) return st;
-    c->handle = ebb__handle_new(c->loop, c->region, EBB__GUEST, "ebb_http_client_new", &st);
+    c->handle = ebb__handle_new(c->loop, c->region, EBB__HANDLE_OP, "ebb_http_client_new", &st);
     if (c->handle == NULL) return st;
-    c->handle->as.guest = (ebb__guest){"http client", client_stop, c, reads_on};
+    c->handle->as.guest = (ebb__handle_op){"http client", client_stop, c, reads_on};
     (void)uv_timer_init(c->loop->uv, &c->timer); /* can't fail */
     c->timer.data = c;
     uv_unref((uv_handle_t *)&c->timer);
@@ -391,7 +391,7 @@ ebb_status ebb_http_client_new(ebb_cx *cx, const ebb_http_client_opts *opts, ebb
     if (st != EBB_OK) return st;
     ebb_http_client *c = ebb__alloc(&l->allocator, sizeof *c);
     if (c == NULL) return EBB_ERR_NOMEM;
-    *c = (ebb_http_client){.loop = l, .allocator = l->allocator, .region = ebb_self_region(cx)};
+    *c = (ebb_http_client){.loop = l, .allocator = l->allocator, .region = ebb_cx_region(cx)};
     client_fill(c, &o);
     st = client_open(c, &o.tls);
     if (st == EBB_OK) *out = c;

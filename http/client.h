@@ -18,7 +18,7 @@
 #include "loop/dial.h"
 
 typedef struct ebb__call ebb__call;
-typedef struct ebb__link ebb__link;
+typedef struct ebb__client_conn ebb__client_conn;
 typedef struct ebb__origin ebb__origin;
 
 enum { EBB__ORIGIN_BUCKETS = 256 };
@@ -29,8 +29,8 @@ struct ebb_http_client {
     ebb__handle *handle;
     ebb_region region;
     ebb__tls_ctx *tls;
-    bool has_tls;          /* and it may be used */
-    ebb__request *reading; /* what reads it, in the pool; NULL: nothing does */
+    bool has_tls;             /* and it may be used */
+    ebb__uv_request *reading; /* what reads it, in the pool; NULL: nothing does */
     ebb__bounds bounds;
     uint64_t body_bytes, idle_ns, connect_ns;
     uint32_t connections;
@@ -38,15 +38,15 @@ struct ebb_http_client {
     bool stopped;
     uint32_t origins_n; /* and whatever else it has to stay for */
     ebb__origin *origins[EBB__ORIGIN_BUCKETS];
-    ebb__link *oldest, *newest; /* the idle links, by when they became so */
-    uv_timer_t timer;           /* rings when the idle time of the oldest is over, or earlier */
+    ebb__client_conn *oldest, *newest; /* the idle links, by when they became so */
+    uv_timer_t timer;                  /* rings when the idle time of the oldest is over, or earlier */
 };
 
 struct ebb__origin {
     ebb_http_client *client;
     ebb__origin *next; /* in the bucket */
     uint32_t pins;     /* those who work on it */
-    ebb__link *links;
+    ebb__client_conn *links;
     uint32_t usable;          /* links that take calls, or will */
     uint32_t coming;          /* of these, the ones of which it is not known yet how many */
     ebb__call *first, **last; /* calls that wait */
@@ -58,31 +58,31 @@ struct ebb__origin {
     char host[]; /* 0-terminated, without brackets */
 };
 
-typedef enum ebb__link_state {
+typedef enum ebb__client_conn_state {
     EBB__LINK_NEW = 0, /* not ready: its name is looked up, it connects, it learns which protocol it has */
     EBB__LINK_READY,
     EBB__LINK_OVER /* takes no calls any more */
-} ebb__link_state;
+} ebb__client_conn_state;
 
-struct ebb__link {
+struct ebb__client_conn {
     ebb__conn conn;
-    ebb__link *prev, *next;   /* of the origin */
-    ebb__link *older, *newer; /* among the idle */
+    ebb__client_conn *prev, *next;   /* of the origin */
+    ebb__client_conn *older, *newer; /* among the idle */
     uint64_t idle_since;
-    uint8_t state; /* ebb__link_state */
+    uint8_t state; /* ebb__client_conn_state */
     bool known;    /* how many calls it takes */
     bool idle;
     bool served; /* it has had a call */
 
     /* Until it is ready: link.c. */
-    ebb__request *lookup; /* NULL: there is none */
+    ebb__uv_request *lookup; /* NULL: there is none */
     ebb__dial *dial;
 };
 
 struct ebb__call {
     ebb_http x;
-    ebb__origin *origin; /* while it waits or flies */
-    ebb__link *link;     /* with which it flies */
+    ebb__origin *origin;    /* while it waits or flies */
+    ebb__client_conn *link; /* with which it flies */
     ebb__call *next, **where;
     ebb_future *future;   /* of the fetch or open; NULL: it has ended */
     ebb_future *answered; /* somebody waits for the head */
@@ -118,9 +118,9 @@ void ebb__origin_remove(ebb__call *call);
 /* Frees it if nobody needs it. */
 void ebb__origin_release(ebb__origin *o);
 /* One call less flies with the link. */
-void ebb__origin_left(ebb__origin *o, ebb__link *k);
+void ebb__origin_left(ebb__origin *o, ebb__client_conn *k);
 /* The link takes no calls any more; why, if it never had one. */
-void ebb__origin_lost(ebb__link *k, ebb_status st);
+void ebb__origin_lost(ebb__client_conn *k, ebb_status st);
 
 /* Its certificates are read, or could not be. */
 void ebb__client_has_read(ebb_http_client *c, ebb_status st);
@@ -135,12 +135,12 @@ void ebb__client_stop_reading(const ebb_http_client *c);
 /* ---- link.c: connecting ---------------------------------------------------------------------------------------- */
 
 /* A new link of the origin starts to connect. A failure leaves nothing behind. */
-ebb_status ebb__link_open(ebb__origin *o);
+ebb_status ebb__client_conn_open(ebb__origin *o);
 /* Gives up a link whatever it does: it is freed now, or when libuv is done with it. */
-void ebb__link_drop(ebb__link *k, ebb_status st);
-void ebb__link_free(ebb__link *k);
+void ebb__client_conn_drop(ebb__client_conn *k, ebb_status st);
+void ebb__client_conn_free(ebb__client_conn *k);
 /* Its protocol is known: its connect timeout is over. */
-void ebb__link_ready(ebb__link *k);
+void ebb__client_conn_ready(ebb__client_conn *k);
 
 /* ---- resend.c -------------------------------------------------------------------------------------------------- */
 
@@ -153,7 +153,7 @@ void ebb__call_drop_body(ebb__call *call);
 /* ---- call.c ---------------------------------------------------------------------------------------------------- */
 
 /* Sends it by a link that has room; if that can't be, it fails. */
-void ebb__call_start(ebb__call *call, ebb__link *k);
+void ebb__call_start(ebb__call *call, ebb__client_conn *k);
 /* Its user has the exchange, and may have it for long. */
 bool ebb__call_is_given(const ebb__call *call);
 /* Has the body of the call sent, from its start. */

@@ -4,17 +4,17 @@
 #define _POSIX_C_SOURCE 200809L
 #include "http/client.h"
 
-static const ebb_op read_op = {"http certificates", NULL, NULL};
+static const ebb_operation read_op = {"http certificates", NULL, NULL};
 
 /* On a thread of the pool, which has the context to itself meanwhile. */
 static void read_now(uv_work_t *uv) {
-    ebb__request *r = uv->data;
+    ebb__uv_request *r = uv->data;
     const ebb_http_client *c = r->as.work.arg;
     r->as.work.status = ebb__tls_ctx_fill(c->tls, &(ebb_tls_opts){0});
 }
 
 static void on_read(uv_work_t *uv, int code) {
-    ebb__request *r = uv->data;
+    ebb__uv_request *r = uv->data;
     ebb_http_client *c = r->as.work.arg;
     ebb_status st = code == 0 ? r->as.work.status : ebb__uv_status(code);
     (void)ebb_loop_cx(r->loop);
@@ -36,7 +36,8 @@ ebb_status ebb__client_read_tls(ebb_http_client *c) {
     if (st != EBB_OK) return st;
     c->tls = ebb__tls_ctx_empty(c->allocator, false);
     if (c->tls == NULL) return EBB_ERR_NOMEM;
-    ebb__request *r = ebb__request_take(ebb_host(c->loop->rt), c->loop, NULL, &read_op, "http client");
+    ebb__uv_request *r =
+        ebb__request_take(ebb_runtime_host(c->loop->rt), c->loop, NULL, &read_op, "http client");
     r->region = c->region;
     r->as.work.arg = c;
     int code = uv_queue_work(c->loop->uv, &r->uv.work, read_now, on_read);

@@ -79,7 +79,7 @@ static void feed_tls(ebb__conn *c, char *bytes, size_t n) {
     if (st == EBB_OK && c->proto == NULL) shake_hands(c, n);
     while (st == EBB_OK && !ebb__conn_is_over(c)) {
         size_t k = 0;
-        st = ebb__tls_read(c->tls, bytes, EBB__WIRE_PIECE, &k);
+        st = ebb__tls_read(c->tls, bytes, EBB__RAW_STREAM_PIECE, &k);
         if (st != EBB_OK || k == 0) break;
         if (c->proto != NULL) c->proto->feed(c, (uint8_t *)bytes, k);
     }
@@ -102,7 +102,7 @@ static void start_all(ebb__conn *c) {
         ebb__serve(x);
     }
     c->starts_last = at;
-    if (c->starts != NULL) ebb__keeper_at(c, ebb__loop_now(c->loop) + EBB__RETRY_MS * EBB_MS);
+    if (c->starts != NULL) ebb__conn_task_at(c, ebb__loop_now(c->loop) + EBB__RETRY_MS * EBB_MS);
 }
 
 /* What comes when it is over. There may be no end of it: past its bound a peer that did something wrong is cut off. One
@@ -111,8 +111,8 @@ static void start_all(ebb__conn *c) {
 static void forget(ebb__conn *c, size_t n) {
     c->forgets -= n < c->forgets ? n : c->forgets;
     if (c->forgets > 0) return;
-    if (c->failed) ebb__wire_close(&c->wire);
-    else (void)ebb__wire_read(&c->wire, false);
+    if (c->failed) ebb__raw_stream_close(&c->wire);
+    else (void)ebb__raw_stream_read(&c->wire, false);
 }
 
 static bool is_crowded(const ebb__conn *c) {
@@ -122,7 +122,7 @@ static bool is_crowded(const ebb__conn *c) {
 /* More of what has ended is still there than may be open: we are behind, and nothing is read until we are not. */
 static void hold_back(ebb__conn *c) {
     if (ebb__conn_is_over(c) || c->proto == NULL || c->proto->version < 20 || !is_crowded(c)) return;
-    c->held_back = ebb__wire_read(&c->wire, false) == EBB_OK;
+    c->held_back = ebb__raw_stream_read(&c->wire, false) == EBB_OK;
 }
 
 static char *on_place(void *ctx, size_t *n) {
@@ -156,7 +156,7 @@ static void lost(ebb__conn *c) {
 
 static void on_ended(void *ctx, ebb_status st) {
     ebb__conn *c = ctx;
-    if (c->state == EBB__CONN_ENDING) ebb__wire_close(&c->wire);
+    if (c->state == EBB__CONN_ENDING) ebb__raw_stream_close(&c->wire);
     else if (c->heard_end && st == EBB_ERR_EOF) return; /* TLS has said so before */
     else if (st == EBB_ERR_EOF && c->proto != NULL && c->tls == NULL) c->proto->eof(c);
     else lost(c);
@@ -196,8 +196,8 @@ static ebb_status keep_rest(ebb__conn *c, const uint8_t *from, size_t n) {
     memcpy(c->rest, from, n);
     c->rest_n = n;
     c->write_since = ebb__now(c->loop->rt);
-    if (c->server != NULL) ebb__keeper_at(c, c->write_since + c->server->limits.write_ns);
-    return ebb__wire_write(&c->wire, c->rest, n);
+    if (c->server != NULL) ebb__conn_task_at(c, c->write_since + c->server->limits.write_ns);
+    return ebb__raw_stream_write(&c->wire, c->rest, n);
 }
 
 static void rest_free(ebb__conn *c) {
@@ -209,7 +209,7 @@ static void rest_free(ebb__conn *c) {
 /* EBB_PENDING: it waits for the peer. */
 static ebb_status send_bytes(ebb__conn *c, const uint8_t *from, size_t n) {
     size_t sent;
-    ebb_status st = ebb__wire_try(&c->wire, (const char *)from, n, &sent);
+    ebb_status st = ebb__raw_stream_try(&c->wire, (const char *)from, n, &sent);
     c->taken += sent;
     if (c->server != NULL) c->server->stats.bytes_out += n;
     if (st == EBB_OK && sent < n) {
@@ -248,14 +248,14 @@ static void last_is_sent(ebb__conn *c) {
         return;
     }
     if (c->client != NULL || uv_fileno(&c->wire.handle->uv.any, &fd) != 0) {
-        ebb__wire_close(&c->wire);
+        ebb__raw_stream_close(&c->wire);
         return;
     }
     if (c->lingers) return;
     c->lingers = true;
     (void)shutdown(fd, SHUT_WR);
-    if (ebb__wire_read(&c->wire, true) != EBB_OK) ebb__wire_close(&c->wire);
-    else ebb__keeper_linger(c);
+    if (ebb__raw_stream_read(&c->wire, true) != EBB_OK) ebb__raw_stream_close(&c->wire);
+    else ebb__conn_task_linger(c);
 }
 
 static void on_flush(void *ctx) {
@@ -317,10 +317,11 @@ void ebb__conn_fail(ebb__conn *c, uint32_t code, ebb_status st, ebb_cancel_kind 
     c->failed = code == EBB__ENHANCE_YOUR_CALM || st == EBB_ERR_HTTP_PROTOCOL || st == EBB_ERR_TLS;
     if (c->failed && c->server != NULL) ebb__server_punish(c);
     all_gone(c, st, kind, message);
-    (void)ebb__wire_read(&c->wire, false);
+    (void)ebb__raw_stream_read(&c->wire, false);
     if (c->client != NULL) ebb__client_ended(c, st);
     /* Its last bytes have less time from now on than those of a response had. */
-    if (c->server != NULL && c->write_since != 0) ebb__keeper_at(c, c->write_since + c->server->limits.write_ns);
+    if (c->server != NULL && c->write_since != 0)
+        ebb__conn_task_at(c, c->write_since + c->server->limits.write_ns);
     ebb__conn_touch(c);
 }
 
@@ -334,7 +335,7 @@ void ebb__conn_drop(ebb__conn *c, ebb_status st, ebb_cancel_kind kind, const cha
     c->state = EBB__CONN_ENDED;
     all_gone(c, st, kind, message);
     if (c->client != NULL && !told) ebb__client_ended(c, st);
-    ebb__wire_close(&c->wire);
+    ebb__raw_stream_close(&c->wire);
 }
 
 void ebb__conn_close(ebb__conn *c) {
@@ -342,7 +343,7 @@ void ebb__conn_close(ebb__conn *c) {
     c->state = EBB__CONN_CLOSING;
     c->closing_since = ebb__loop_now(c->loop);
     if (c->proto != NULL) c->proto->notice(c);
-    ebb__keeper_at(c, c->closing_since + EBB__NOTICE_MS * EBB_MS);
+    ebb__conn_task_at(c, c->closing_since + EBB__NOTICE_MS * EBB_MS);
     ebb__conn_touch(c);
 }
 
@@ -357,7 +358,7 @@ void ebb__conn_freed(ebb__conn *c) {
     if (c->slots == 0 && c->server != NULL) ebb__server_idle(c, true);
     if (c->held_back && !is_crowded(c) && !ebb__conn_is_over(c)) {
         c->held_back = false;
-        if (ebb__wire_read(&c->wire, true) != EBB_OK) lost(c);
+        if (ebb__raw_stream_read(&c->wire, true) != EBB_OK) lost(c);
     }
     if (c->state == EBB__CONN_DRAINING || (c->proto != NULL && c->proto->version < 20)) ebb__conn_touch(c);
 }
@@ -384,20 +385,20 @@ static void on_closed(void *ctx) {
         return;
     }
     ebb_region_close(ebb_loop_cx(c->loop), c->region);
-    ebb__keeper_wake(c);
+    ebb__conn_task_wake(c);
 }
 
-static const ebb__wire_ops wire_ops = {on_place, on_bytes,   on_ended, on_written,
-                                       on_flush, on_stopped, on_closed};
+static const ebb__raw_stream_ops wire_ops = {on_place, on_bytes,   on_ended, on_written,
+                                             on_flush, on_stopped, on_closed};
 
 ebb_status ebb__conn_open(ebb__conn *c, ebb_cx *cx, ebb_stream s) {
     c->starts_last = &c->starts;
     c->born = c->idle_since = ebb__now(c->loop->rt);
     bool tcp = ebb_stream_peer(cx, s, &c->peer) == EBB_OK; /* a Unix socket has neither */
     ebb_status st = tcp ? ebb_stream_nodelay(cx, s, true) : EBB_OK;
-    if (st == EBB_OK) st = ebb__wire_init(&c->wire, cx, s, &wire_ops, c);
+    if (st == EBB_OK) st = ebb__raw_stream_init(&c->wire, cx, s, &wire_ops, c);
     c->wired = st == EBB_OK;
-    if (st == EBB_OK) st = ebb__wire_read(&c->wire, true);
+    if (st == EBB_OK) st = ebb__raw_stream_read(&c->wire, true);
     if (st != EBB_OK || c->client == NULL) return st;
     if (c->tls == NULL) return set_proto(c, c->h2);
     ebb__conn_touch(c);

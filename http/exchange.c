@@ -191,7 +191,7 @@ static void reader_gets(ebb_http *x, size_t n) {
     ebb_future *f = x->reader;
     x->reader = NULL;
     ebb__pacing_came(x, 0);
-    (void)ebb__settle(x->loop, f, ebb_int((int64_t)n));
+    (void)ebb__settle(x->loop, f, ebb_value_int((int64_t)n));
 }
 
 static void consumed(ebb_http *x, size_t n) {
@@ -327,7 +327,7 @@ static void read_cancel(ebb_cx *cx, ebb_future *f, void *arg) {
     ebb__pacing_came(x, 0);
 }
 
-static const ebb_op read_op = {"http read", read_cancel, NULL};
+static const ebb_operation read_op = {"http read", read_cancel, NULL};
 
 /* The first read of a body that the peer holds back asks for it. */
 void ebb__exchange_waits(ebb_http *x) {
@@ -350,7 +350,7 @@ size_t ebb__exchange_read(ebb_http *x, uint8_t *to, size_t room) {
     return n;
 }
 
-ebb_future *ebb_http_read_at(ebb_cx *cx, ebb_http *x, void *into, size_t n, const char *site) {
+ebb_future *ebb_http_read_site(ebb_cx *cx, ebb_http *x, void *into, size_t n, const char *site) {
     ebb_future *f;
     ebb_status st = into == NULL || n == 0 || n > INT64_MAX ? EBB_ERR_INVALID : ebb__exchange_may_read(x);
     if (st != EBB_OK) return ebb__loop_failed(cx, st, site);
@@ -358,7 +358,7 @@ ebb_future *ebb_http_read_at(ebb_cx *cx, ebb_http *x, void *into, size_t n, cons
         f = ebb__begin_now(cx, site, &f);
         if (f == NULL) return ebb__loop_failed(cx, EBB_ERR_NOMEM, site);
         size_t k = ebb__exchange_read(x, into, n);
-        return ebb__end_now(f, EBB_OK, ebb_int((int64_t)k));
+        return ebb__end_now(f, EBB_OK, ebb_value_int((int64_t)k));
     }
     x->reader = ebb__begin(x->loop, cx, &read_op, x, site, &f);
     if (x->reader == NULL) return f;
@@ -460,7 +460,7 @@ static void writer_done(ebb_http *x) {
     ebb_future *f = x->writer;
     if (f == NULL || x->from_n > 0) return;
     x->writer = NULL;
-    (void)ebb__settle(x->loop, f, ebb_int((int64_t)x->writer_n));
+    (void)ebb__settle(x->loop, f, ebb_value_int((int64_t)x->writer_n));
 }
 
 void ebb__exchange_reset(ebb_http *x) {
@@ -524,7 +524,7 @@ static void write_cancel(ebb_cx *cx, ebb_future *f, void *arg) {
     (void)ebb__exchange_writer(x);
 }
 
-static const ebb_op write_op = {"http write", write_cancel, NULL};
+static const ebb_operation write_op = {"http write", write_cancel, NULL};
 
 /* A server's exchange whose region is cancelled is not the handler's to write to any more. */
 static bool is_taken_away(const ebb_http *x) {
@@ -562,10 +562,10 @@ static ebb_future *write_bytes(ebb_cx *cx, ebb_http *x, const uint8_t *from, siz
         *(x->stage != NULL ? &x->behind_n : &x->from_n) = n - staged;
     }
     send_more(x);
-    return staged == n ? ebb__end_now(f, EBB_OK, ebb_int((int64_t)n)) : f;
+    return staged == n ? ebb__end_now(f, EBB_OK, ebb_value_int((int64_t)n)) : f;
 }
 
-ebb_future *ebb_http_write_at(ebb_cx *cx, ebb_http *x, const void *from, size_t n, const char *site) {
+ebb_future *ebb_http_write_site(ebb_cx *cx, ebb_http *x, const void *from, size_t n, const char *site) {
     ebb_future *f;
     ebb_status st = (from == NULL && n > 0) || n > INT64_MAX ? EBB_ERR_INVALID : EBB_OK;
     if (st == EBB_OK && ebb__exchange_writer(x) != NULL) st = EBB_ERR_BUSY;
@@ -577,7 +577,7 @@ ebb_future *ebb_http_write_at(ebb_cx *cx, ebb_http *x, const void *from, size_t 
     if (n == 0 || x->bodyless) { /* nothing of it is ever sent */
         f = ebb__begin_now(cx, site, &f);
         return f == NULL ? ebb__loop_failed(cx, EBB_ERR_NOMEM, site)
-                         : ebb__end_now(f, EBB_OK, ebb_int((int64_t)n));
+                         : ebb__end_now(f, EBB_OK, ebb_value_int((int64_t)n));
     }
     return write_bytes(cx, x, from, n, site);
 }

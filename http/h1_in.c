@@ -245,7 +245,7 @@ static void is_waiting(ebb__h1_in *in, size_t n) {
     ebb__conn *c = in->c;
     if (n == 0 || in->head_since != 0) return;
     in->head_since = ebb__now(c->loop->rt);
-    if (c->server != NULL) ebb__keeper_at(c, in->head_since + c->server->limits.header_ns);
+    if (c->server != NULL) ebb__conn_task_at(c, in->head_since + c->server->limits.header_ns);
 }
 
 static size_t take_head(ebb__h1_in *in, const char *at, size_t n) {
@@ -413,7 +413,7 @@ uint8_t *ebb__h1_place(const ebb__h1_in *in, size_t *n) {
     if (!plain || in->x == NULL || in->held_n > 0 || in->fault != 0) return NULL;
     uint8_t *to = ebb__exchange_place(in->x, n);
     if (to != NULL && *n > in->left) *n = (size_t)in->left;
-    return to != NULL && *n >= EBB__WIRE_PIECE ? to : NULL;
+    return to != NULL && *n >= EBB__RAW_STREAM_PIECE ? to : NULL;
 }
 
 void ebb__h1_closed(ebb__h1_in *in) {
@@ -448,5 +448,5 @@ void ebb__h1_steer(ebb__h1_in *in) {
     if (in->closed) return;
     if (in->state == EBB__H1_WHOLE) on = in->held_n < EBB__H1_HELD_BYTES;
     else if (is_in_body(in)) on = in->held_n == 0 && body_room(in->x) > 0;
-    (void)ebb__wire_read(&in->c->wire, on);
+    (void)ebb__raw_stream_read(&in->c->wire, on);
 }

@@ -79,7 +79,7 @@ static void broken(ebb__conn *c, int code) {
     bool flood = code == NGHTTP2_ERR_FLOODED || code == NGHTTP2_ERR_TOO_MANY_SETTINGS;
     if (ebb__conn_is_over(c)) return; /* a callback has ended it */
     h->broken = true;
-    if (flood && c->server != NULL) c->server->stats.calmed++;
+    if (flood && c->server != NULL) c->server->stats.rate_limited++;
     ebb__conn_fail(c,
                    ours    ? EBB__INTERNAL_ERROR
                    : flood ? EBB__ENHANCE_YOUR_CALM
@@ -139,7 +139,7 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
     if (ebb__conn_is_over(c)) return NGHTTP2_ERR_CALLBACK_FAILURE; /* the rest is not decoded */
     if (x == NULL || (x->client && x->in == EBB__IN_ENDED)) return 0;
     if (ebb__exchange_field(x, (const char *)name, name_n, (const char *)value, value_n)) return 0;
-    if (c->server != NULL) c->server->stats.calmed++;
+    if (c->server != NULL) c->server->stats.rate_limited++;
     ebb__conn_fail(c, EBB__ENHANCE_YOUR_CALM, EBB_ERR_HTTP_PROTOCOL, EBB_CANCEL_DISCONNECT,
                    "a header list beyond all limits");
     return NGHTTP2_ERR_CALLBACK_FAILURE;
@@ -186,7 +186,7 @@ static int on_stream_close(nghttp2_session *session, int32_t stream, uint32_t co
     bool early = !x->out_first, charged = c->server != NULL && st != EBB_OK && !x->ours;
     ebb__exchange_gone(x, st, EBB_CANCEL_DISCONNECT, message);
     if (!charged || ebb__server_reset(c, early)) return 0;
-    c->server->stats.calmed++;
+    c->server->stats.rate_limited++;
     ebb__conn_fail(c, EBB__ENHANCE_YOUR_CALM, EBB_ERR_HTTP_RESET, EBB_CANCEL_DISCONNECT, "too many resets");
     return 0;
 }

@@ -6,7 +6,7 @@
 
 #include <nghttp2/nghttp2.h>
 
-#include "http/h2_past.h"
+#include "http/h2_closed.h"
 #include "http/http.h"
 
 enum { EBB__H2_AUTHORITY = 64 }; /* bytes; a longer one is checked each time */

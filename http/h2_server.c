@@ -6,7 +6,7 @@
 #include "http/url.h"
 
 static void calm(ebb__conn *c, const char *message) {
-    c->server->stats.calmed++;
+    c->server->stats.rate_limited++;
     ebb__conn_fail(c, EBB__ENHANCE_YOUR_CALM, EBB_ERR_HTTP_RESET, EBB_CANCEL_DISCONNECT, message);
 }
 
@@ -197,7 +197,7 @@ static void response_sent(ebb_http *x) {
     if (x->in == EBB__IN_ENDED && x->in_status == EBB_ERR_EOF) return;
     ebb__exchange_in_end(x, EBB_ERR_CLOSED);
     x->sent_since = ebb__now(x->loop->rt);
-    ebb__keeper_at(x->conn, x->sent_since + EBB__LATE_BODY_MS * EBB_MS);
+    ebb__conn_task_at(x->conn, x->sent_since + EBB__LATE_BODY_MS * EBB_MS);
 }
 
 /* What we send earns the peer the frames that answer it. Of DATA these are two window updates, which may come much
@@ -377,7 +377,7 @@ static void feed(ebb__conn *c, const uint8_t *bytes, size_t n) {
     n = see(h, bytes, n, &code);
     if ((h->block_open || h->block_frame) && h->block_since == 0) {
         h->block_since = ebb__now(c->loop->rt);
-        ebb__keeper_at(c, h->block_since + c->server->limits.header_ns);
+        ebb__conn_task_at(c, h->block_since + c->server->limits.header_ns);
     }
     ebb__h2_feed(c, bytes, n);
     if (!ebb__conn_is_over(c) && h->ignored > 0) charge_ignored(c);

@@ -21,13 +21,13 @@
 #define EBB__HTTP_H
 
 #include "http/address.h"
-#include "http/calm.h"
+#include "http/block_pool.h"
 #include "http/fields.h"
-#include "http/pool.h"
 #include "http/progress.h"
+#include "http/rate_limit.h"
 #include "http/route.h"
 #include "http/tls.h"
-#include "loop/wire.h"
+#include "loop/raw_stream.h"
 
 typedef struct ebb__conn ebb__conn;
 typedef struct ebb__proto ebb__proto;
@@ -280,7 +280,7 @@ enum {
 };
 
 struct ebb__conn {
-    ebb__wire wire;
+    ebb__raw_stream wire;
     ebb_loop *loop;
     ebb_allocator allocator; /* which counts */
     ebb_http_server *server; /* NULL: a client's */
@@ -344,9 +344,9 @@ struct ebb__conn {
     uint64_t stop_at;       /* 0: it does not */
     uint64_t born;
     ebb__bucket resets, frames;
-    ebb__calm_address *address; /* shared by all connections of the peer's address */
-    ebb__address *from;         /* and what these hold */
-    bool blocked;               /* it waits for room there */
+    ebb__rate_limit *address; /* shared by all connections of the peer's address */
+    ebb__address *from;       /* and what these hold */
+    bool blocked;             /* it waits for room there */
     ebb__conn *blocked_next, **blocked_at;
     uint64_t read_at; /* nothing is read before that, for what the address did; 0: it is read */
     bool excused;     /* it has had a reset that its address could not pay */
@@ -365,7 +365,7 @@ uint32_t ebb__h2_client_room(const ebb__conn *c);
 
 /* Bytes have changed hands, or will: the wire is flushed at the end of the turn. */
 static inline void ebb__conn_touch(ebb__conn *c) {
-    ebb__wire_touch(&c->wire);
+    ebb__raw_stream_touch(&c->wire);
 }
 /* Limits by which fields and bodies of its exchanges are held. */
 typedef struct ebb__bounds {
@@ -414,19 +414,19 @@ void ebb__server_punish(ebb__conn *c);
 void ebb__server_delay(ebb__conn *c);
 bool ebb__server_frame(ebb__conn *c, uint32_t n);
 /* What its peer's address has used up. */
-ebb__calm_address *ebb__server_calm(ebb__conn *c);
+ebb__rate_limit *ebb__server_rate_limit(ebb__conn *c);
 /* The peer has kept it waiting for too long: it is cancelled with TIMEOUT, and its stream is ended. */
-void ebb__keeper_late(ebb_http *x, const char *message);
+void ebb__conn_task_late(ebb_http *x, const char *message);
 /* The peer may not send, because others of its bodies are not read. */
-bool ebb__keeper_is_choked(const ebb__conn *c);
+bool ebb__conn_task_is_choked(const ebb__conn *c);
 /* The connection has something to wait for until then: keeper.c. */
-void ebb__keeper_at(ebb__conn *c, uint64_t due);
+void ebb__conn_task_at(ebb__conn *c, uint64_t due);
 /* It has sent its last bytes: it is closed a moment later. */
-void ebb__keeper_linger(ebb__conn *c);
+void ebb__conn_task_linger(ebb__conn *c);
 /* The keeper's poll function. */
-ebb_status ebb__keeper_poll(ebb_cx *cx, void *arg);
+ebb_status ebb__conn_task_poll(ebb_cx *cx, void *arg);
 /* It has ended: the keeper looks at it. */
-void ebb__keeper_wake(ebb__conn *c);
+void ebb__conn_task_wake(ebb__conn *c);
 
 /* progress.c: what the exchange tells of its bytes. All but the last two may change who starts next. */
 void ebb__pacing_ready(ebb_http *x);          /* bytes of the response are ready, or its end */
@@ -497,7 +497,7 @@ struct ebb_http_server {
     bool
         draining; /* the server was closed, and the door takes the connections that were established before */
     uint64_t look_at; /* the door is full, and a timer has it look again then */
-    ebb_http_stats stats;
+    ebb_http_server_stats stats;
     void (*access)(void *ctx, const char *line, size_t n);
     void *ctx;
     uint64_t date_at; /* the second of `date` */
@@ -507,7 +507,7 @@ struct ebb_http_server {
     ebb__conn *idle_first, *idle_last;
     ebb_http *spare; /* exchanges to use again */
     uint32_t spares;
-    ebb__calm calm;
+    ebb__rate_limits calm;
     ebb__address *addresses[EBB__CALM_SLOTS];   /* NULL: no connection has it */
     ebb__address *address_first, *address_last; /* of these, all that there are */
     uint32_t descriptors;                       /* the first that is of the reserve */

@@ -58,7 +58,7 @@ void ebb__pacing_ready(ebb_http *x) {
     if (x->client) return;
     uint64_t now = ebb__loop_now(x->loop);
     out_waits(x, now);
-    ebb__keeper_at(x->conn, x->out_pace.since + x->conn->server->limits.write_ns);
+    ebb__conn_task_at(x->conn, x->out_pace.since + x->conn->server->limits.write_ns);
     update(x, false);
 }
 
@@ -82,7 +82,7 @@ void ebb__pacing_reads(ebb_http *x) {
     if (x->client) return;
     uint64_t now = ebb__loop_now(x->loop);
     ebb__pace_wait(&x->in_pace, now);
-    ebb__keeper_at(x->conn, x->in_pace.since + x->conn->server->limits.body_ns);
+    ebb__conn_task_at(x->conn, x->in_pace.since + x->conn->server->limits.body_ns);
     update(x, false);
 }
 
@@ -126,5 +126,5 @@ static bool has_its_turn(const ebb_http *x, uint64_t now) {
 bool ebb__pacing_is_stalled(const ebb_http *x, uint64_t now) {
     const ebb_http_limits *l = &x->conn->server->limits;
     return (is_past(&x->out_pace, now, x->out_bytes, l->write_rate) && !has_its_turn(x, now)) ||
-           (is_past(&x->in_pace, now, x->in_bytes, l->body_rate) && !ebb__keeper_is_choked(x->conn));
+           (is_past(&x->in_pace, now, x->in_bytes, l->body_rate) && !ebb__conn_task_is_choked(x->conn));
 }

@@ -111,13 +111,13 @@ static ebb_status set_length(ebb_http *x, const char *value) {
     return EBB_OK;
 }
 
-ebb_status ebb_http_add(ebb_http *x, const char *name, const char *value) {
+ebb_status ebb_http_add_header(ebb_http *x, const char *name, const char *value) {
     ebb_status st = check_field(name, value);
     if (st != EBB_OK) return st;
     return x->client || x->out != EBB__OUT_NONE ? EBB_ERR_BUSY : add(x, &x->out_fields, name, value);
 }
 
-ebb_status ebb_http_set(ebb_http *x, const char *name, const char *value) {
+ebb_status ebb_http_set_header(ebb_http *x, const char *name, const char *value) {
     size_t n = name == NULL ? 0 : strlen(name);
     bool length = ebb__same_name(name, n, "content-length", 14);
     ebb_status st = length ? EBB_OK : check_field(name, value);
@@ -289,8 +289,8 @@ static bool is_one_line(const char *text) {
 }
 
 static ebb_status start_events(ebb_cx *cx, ebb_http *x) {
-    ebb_status st = ebb_http_set(x, "content-type", "text/event-stream");
-    if (st == EBB_OK) st = ebb_http_set(x, "cache-control", "no-store");
+    ebb_status st = ebb_http_set_header(x, "content-type", "text/event-stream");
+    if (st == EBB_OK) st = ebb_http_set_header(x, "cache-control", "no-store");
     return st == EBB_OK ? ebb_http_start(cx, x, 200) : st;
 }
 
@@ -305,7 +305,7 @@ static char *event_room(ebb_http *x, size_t n) {
     return at;
 }
 
-ebb_future *ebb_http_send_event_at(ebb_cx *cx, ebb_http *x, const ebb_http_event *e, const char *site) {
+ebb_future *ebb_http_send_event_site(ebb_cx *cx, ebb_http *x, const ebb_http_event *e, const char *site) {
     bool right =
         e != NULL && is_one_line(e->event) && is_one_line(e->id) && (e->data != NULL || e->data_n == 0);
     ebb_status st = right ? EBB_OK : EBB_ERR_INVALID;
@@ -316,5 +316,5 @@ ebb_future *ebb_http_send_event_at(ebb_cx *cx, ebb_http *x, const ebb_http_event
     char *at = event_room(x, n);
     if (at == NULL) return ebb__loop_failed(cx, EBB_ERR_NOMEM, site);
     (void)put_event(at, e);
-    return ebb_http_write_at(cx, x, at, n, site);
+    return ebb_http_write_site(cx, x, at, n, site);
 }

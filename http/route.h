@@ -11,7 +11,7 @@ typedef enum ebb__handler_kind { EBB__FIBER = 0, EBB__POLL, EBB__FUTURE } ebb__h
 typedef struct ebb__handler {
     ebb__handler_kind kind;
     union {
-        ebb_http_fn fn;
+        ebb_http_handler_fn fn;
         ebb_http_future_fn future;
     } as;
     void *arg;

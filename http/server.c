@@ -7,8 +7,8 @@
 #include "base/alloc.h"
 #include "base/opts.h"
 #include "fiber/fiber.h"
-#include "http/room.h"
-#include "loop/place.h"
+#include "http/capacity.h"
+#include "loop/listen_address.h"
 #include "loop/stream.h"
 
 enum {
@@ -77,7 +77,7 @@ void ebb__server_idle(ebb__conn *c, bool idle) {
     if (idle) {
         c->idle_since = ebb__now(c->loop->rt);
         bool closing = c->state == EBB__CONN_CLOSING;
-        ebb__keeper_at(c, c->idle_since + (closing ? EBB__NOTICE_MS * EBB_MS : s->limits.idle_ns));
+        ebb__conn_task_at(c, c->idle_since + (closing ? EBB__NOTICE_MS * EBB_MS : s->limits.idle_ns));
     }
     if (idle == c->idle) return;
     c->idle = idle;
@@ -102,7 +102,8 @@ void ebb__server_conn_free(ebb__conn *c) {
     ebb__address_leave(c);
     (void)ebb__server_charge(c, 0);
     ebb__free(&s->allocator, c, sizeof *c);
-    if (!s->over) (void)ebb_wake(ebb_host(s->loop->rt), s->door); /* there may be room for one more */
+    if (!s->over)
+        (void)ebb_task_wake(ebb_runtime_host(s->loop->rt), s->door); /* there may be room for one more */
     else if (s->conns == NULL) server_free(s);
 }
 
@@ -119,7 +120,7 @@ static uint32_t make_room(ebb_http_server *s, uint32_t most) {
     return n;
 }
 
-static void conn_region_closed(void *arg, const ebb_report *report) {
+static void conn_region_closed(void *arg, const ebb_region_report *report) {
     ebb__conn *c = arg;
     (void)report;
     c->over = true;
@@ -147,8 +148,8 @@ static ebb__conn *conn_new(ebb_http_server *s) {
  * unit, which still admits it. */
 static ebb_status conn_region(ebb_cx *door, ebb__conn *c) {
     const ebb_http_server *s = c->server;
-    ebb_region_opts opts = {.parent = ebb_stopping(door) ? ebb_self_region(door) : s->region,
-                            .policy = EBB_COLLECT,
+    ebb_region_opts opts = {.parent = ebb_stopping(door) ? ebb_cx_region(door) : s->region,
+                            .policy = EBB_FAIL_COLLECT,
                             .unit = true,
                             .on_closed = conn_region_closed,
                             .arg = c};
@@ -157,17 +158,17 @@ static ebb_status conn_region(ebb_cx *door, ebb__conn *c) {
 }
 
 static ebb_status conn_begin(ebb_cx *door, ebb__conn *c, ebb_stream stream) {
-    ebb_cx *host = ebb_host(c->loop->rt);
+    ebb_cx *host = ebb_runtime_host(c->loop->rt);
     ebb_http_server *s = c->server;
     ebb_status st = ebb_stream_move(host, stream, c->region);
     if (st == EBB_OK && s->tls != NULL && !ebb__server_charge(c, EBB__TLS_NEW_BYTES)) st = EBB_ERR_NOMEM;
     if (st == EBB_OK && s->tls != NULL && (c->tls = ebb__tls_new(s->tls, NULL)) == NULL) st = EBB_ERR_NOMEM;
     if (st == EBB_OK) st = ebb__conn_open(c, host, stream);
     if (st == EBB_OK) st = ebb__address_join(c);
-    if (st == EBB_OK) c->keeper = ebb_spawn(door, c->region, ebb__keeper_poll, c);
+    if (st == EBB_OK) c->keeper = ebb_spawn(door, c->region, ebb__conn_task_poll, c);
     if (st == EBB_OK) st = ebb_id_status(c->keeper.id);
-    if (st == EBB_OK) ebb__keeper_at(c, c->born + s->limits.header_ns);
-    if (st == EBB_OK) ebb__keeper_at(c, c->born + s->limits.idle_ns);
+    if (st == EBB_OK) ebb__conn_task_at(c, c->born + s->limits.header_ns);
+    if (st == EBB_OK) ebb__conn_task_at(c, c->born + s->limits.idle_ns);
     if (st == EBB_OK) ebb__server_delay(c);
     return st;
 }
@@ -183,7 +184,7 @@ static void make_descriptors(const ebb__conn *c) {
 
 /* A connection that there is no room for is closed. */
 static void welcome(ebb_cx *door, ebb_http_server *s, ebb_stream stream) {
-    ebb_cx *host = ebb_host(s->loop->rt);
+    ebb_cx *host = ebb_runtime_host(s->loop->rt);
     ebb__conn *c = conn_new(s);
     s->stats.accepted++;
     if (c == NULL || conn_region(door, c) != EBB_OK) {
@@ -196,7 +197,7 @@ static void welcome(ebb_cx *door, ebb_http_server *s, ebb_stream stream) {
         return;
     }
     if (c->wire.handle != NULL) {
-        ebb__wire_close(&c->wire);
+        ebb__raw_stream_close(&c->wire);
         return;
     }
     ebb__tls_free(c->tls);
@@ -231,7 +232,7 @@ void ebb__server_crowd(ebb_http_server *s) {
     s->crowd = s->stats.exchanges;
     if (s->crowd < CROWD || s->trim_at != 0) return;
     s->trim_at = ebb__now(s->loop->rt) + CROWD_MS * EBB_MS;
-    (void)ebb_timer_arm(ebb_host(s->loop->rt), s->door, s->trim_at);
+    (void)ebb_timer_arm(ebb_runtime_host(s->loop->rt), s->door, s->trim_at);
 }
 
 /* What was kept for the next of a crowd goes when a while has passed without one. */
@@ -252,7 +253,7 @@ static void give_back(ebb_cx *cx, ebb_http_server *s) {
 static ebb_status pause_door(ebb_cx *cx, ebb_http_server *s) {
     ebb_status st = ebb_sleep(cx, &s->nap, 100 * EBB_MS);
     if (st == EBB_ERR_NOMEM) {
-        (void)ebb_wake(ebb_host(s->loop->rt), s->door);
+        (void)ebb_task_wake(ebb_runtime_host(s->loop->rt), s->door);
         return EBB_PENDING;
     }
     if (st != EBB_PENDING) s->napping = false;
@@ -307,7 +308,7 @@ static void server_free(ebb_http_server *s) {
     ebb__free(&a, s, sizeof *s);
 }
 
-static void server_closed(void *arg, const ebb_report *report) {
+static void server_closed(void *arg, const ebb_region_report *report) {
     ebb_http_server *s = arg;
     (void)report;
     s->over = true;
@@ -385,7 +386,7 @@ static ebb_status listen_in(ebb_cx *cx, ebb_http_server *s, const ebb_address *a
 /* From here on the region frees it. */
 static ebb_status open_region(ebb_cx *cx, ebb_http_server *s) {
     ebb_region_opts opts = {
-        .parent = ebb_self_region(cx), .policy = EBB_COLLECT, .on_closed = server_closed, .arg = s};
+        .parent = ebb_cx_region(cx), .policy = EBB_FAIL_COLLECT, .on_closed = server_closed, .arg = s};
     s->region = ebb__region_open_apart(cx, &opts, EBB_SITE);
     return ebb_id_status(s->region.id);
 }
@@ -393,8 +394,8 @@ static ebb_status open_region(ebb_cx *cx, ebb_http_server *s) {
 static ebb_status open_door(ebb_cx *cx, ebb_http_server *s, const ebb_address *address) {
     ebb_status st = listen_in(cx, s, address);
     if (st != EBB_OK) return st;
-    ebb_cx *host = ebb_host(s->loop->rt);
-    ebb_region_opts unit = {.parent = s->region, .policy = EBB_COLLECT, .unit = true};
+    ebb_cx *host = ebb_runtime_host(s->loop->rt);
+    ebb_region_opts unit = {.parent = s->region, .policy = EBB_FAIL_COLLECT, .unit = true};
     ebb_region r = ebb_region_open(host, &unit);
     if (ebb_id_status(r.id) != EBB_OK) return ebb_id_status(r.id);
     s->door = ebb_spawn(host, r, door_poll, s);
@@ -444,12 +445,12 @@ ebb_status ebb_http_server_address(ebb_cx *cx, const ebb_http_server *s, ebb_add
     return EBB_OK;
 }
 
-void ebb_http_server_stats(const ebb_http_server *s, ebb_http_stats *out) {
+void ebb_http_server_stats_of(const ebb_http_server *s, ebb_http_server_stats *out) {
     *out = s->stats;
     out->memory = ebb__server_memory(s);
 }
 
-void ebb_http_server_limits(const ebb_http_server *s, ebb_http_limits *out) {
+void ebb_http_server_limits_of(const ebb_http_server *s, ebb_http_limits *out) {
     *out = s->limits;
 }
 
@@ -460,13 +461,13 @@ static ebb_status on(ebb_http_server *s, const char *method, const char *pattern
     return ebb__routes_add(s->routes, method, pattern, h);
 }
 
-ebb_status ebb_http_on(ebb_http_server *s, const char *method, const char *pattern, ebb_http_fn fn,
+ebb_status ebb_http_on(ebb_http_server *s, const char *method, const char *pattern, ebb_http_handler_fn fn,
                        void *arg) {
     return on(s, method, pattern, (ebb__handler){.kind = EBB__FIBER, .as.fn = fn, .arg = arg});
 }
 
-ebb_status ebb_http_on_poll(ebb_http_server *s, const char *method, const char *pattern, ebb_http_fn fn,
-                            void *arg) {
+ebb_status ebb_http_on_poll(ebb_http_server *s, const char *method, const char *pattern,
+                            ebb_http_handler_fn fn, void *arg) {
     return on(s, method, pattern, (ebb__handler){.kind = EBB__POLL, .as.fn = fn, .arg = arg});
 }
 

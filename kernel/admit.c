@@ -7,23 +7,23 @@
 /* ---- who may still ask ------------------------------------------------------------------------------ */
 
 /* Is `r` the region `top`, or below it? */
-static bool is_inside(const ebb_rt *rt, const ebb__region *r, const ebb__region *top) {
+static bool is_inside(const ebb_runtime *rt, const ebb__region *r, const ebb__region *top) {
     while (ebb__cold_of(r)->depth > ebb__cold_of(top)->depth) r = ebb__region_at(rt, r->parent);
     return r == top;
 }
 
-static bool asks_from_inside(const ebb_rt *rt, const ebb__task *t, uint32_t gate) {
+static bool asks_from_inside(const ebb_runtime *rt, const ebb__task *t, uint32_t gate) {
     return t->index != 0 && is_inside(rt, ebb__region_at(rt, t->region), ebb__region_at(rt, gate));
 }
 
-ebb_status ebb__admit_refused(ebb_rt *rt, ebb__task *t, ebb__region *r) {
+ebb_status ebb__admit_refused(ebb_runtime *rt, ebb__task *t, ebb__region *r) {
     if (rt->layers.call.admission != NULL) rt->layers.call.admission(rt, r, true);
     if (t->index == 0 || t->request == 0) return EBB_ERR_CLOSED;
     (void)ebb__acknowledge(&t->cx);
     return EBB_CANCELLED;
 }
 
-ebb_status ebb__admit_slow(ebb_rt *rt, ebb__task *t, ebb__region *r) {
+ebb_status ebb__admit_slow(ebb_runtime *rt, ebb__task *t, ebb__region *r) {
     if (r->state != EBB_REGION_OPEN) {
         if (EBB__MUTANT(rt, EBB_ORACLE_NO_NEW_WORK) && r->state == EBB_REGION_DRAINING) return EBB_OK;
         return ebb__admit_refused(rt, t, r);
@@ -33,7 +33,7 @@ ebb_status ebb__admit_slow(ebb_rt *rt, ebb__task *t, ebb__region *r) {
     return EBB_OK;
 }
 
-ebb_status ebb__admit_own(ebb_rt *rt, ebb__task *t) {
+ebb_status ebb__admit_own(ebb_runtime *rt, ebb__task *t) {
     ebb__region *r = ebb__region_at(rt, t->region);
     if (t->index == 0) return ebb__admit(rt, t, r);
     if (ebb__is_over(t)) return EBB_ERR_CLOSED;
@@ -42,7 +42,7 @@ ebb_status ebb__admit_own(ebb_rt *rt, ebb__task *t) {
 
 /* ---- operations of layers above --------------------------------------------------------------------- */
 
-static ebb_status inbound(ebb_rt *rt, ebb__task *t) {
+static ebb_status inbound(ebb_runtime *rt, ebb__task *t) {
     ebb__region *r = ebb__region_at(rt, t->region);
     ebb_status st = ebb__admit_own(rt, t);
     if (st != EBB_OK || t->index == 0) return st;
@@ -50,7 +50,7 @@ static ebb_status inbound(ebb_rt *rt, ebb__task *t) {
 }
 
 static ebb_status ask(ebb_cx *cx, bool from_outside) {
-    ebb_rt *rt = ebb__rt_of(cx);
+    ebb_runtime *rt = ebb__rt_of(cx);
     ebb__task *t = ebb__task_of(cx);
     ebb_status st = from_outside ? inbound(rt, t) : ebb__admit_own(rt, t);
     if (EBB__LIKELY(st == EBB_OK)) return st;
@@ -73,19 +73,19 @@ ebb_status ebb__admit_inbound(ebb_cx *cx) {
 /* ---- a close from above ----------------------------------------------------------------------------- */
 
 /* Nobody inside the unit has it: the host, or a task outside, who may not add to it any more. */
-static bool ends(const ebb_rt *rt, const ebb__region *r) {
+static bool ends(const ebb_runtime *rt, const ebb__region *r) {
     return ebb__cold_of(r)->gate == r->index || r->owner == 0 ||
            !asks_from_inside(rt, ebb__task_at(rt, r->owner), ebb__cold_of(r)->gate);
 }
 
-static void stopping(ebb_rt *rt, ebb__region *r, uint32_t gate) {
+static void stopping(ebb_runtime *rt, ebb__region *r, uint32_t gate) {
     assert(r->state == EBB_REGION_OPEN && gate != 0);
     ebb__cold_of(r)->gate = gate;
     r->flags |= R_STOPPING;
     if (ends(rt, r)) r->flags |= R_ENDS;
 }
 
-void ebb__region_stop(ebb_rt *rt, ebb__region *r) {
+void ebb__region_stop(ebb_runtime *rt, ebb__region *r) {
     const ebb__region *parent = ebb__region_at(rt, r->parent);
     bool at_edge = parent->state != EBB_REGION_OPEN; /* nothing above it is open */
     if (at_edge && !(r->flags & R_UNIT)) {
@@ -97,6 +97,6 @@ void ebb__region_stop(ebb_rt *rt, ebb__region *r) {
     if (first) ebb__emit_region(rt, EBB_EV_REGION_STOPPING, r, 0, 0, 0);
 }
 
-void ebb__region_stop_new(ebb_rt *rt, ebb__region *r) {
+void ebb__region_stop_new(ebb_runtime *rt, ebb__region *r) {
     stopping(rt, r, ebb__cold_of(ebb__region_at(rt, r->parent))->gate);
 }

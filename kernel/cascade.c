@@ -24,7 +24,7 @@ typedef struct verdict {
     uint8_t priority;
 } verdict;
 
-void ebb__region_arm(ebb_rt *rt, ebb__region *r, uint64_t at) {
+void ebb__region_arm(ebb_runtime *rt, ebb__region *r, uint64_t at) {
     uint32_t ref = ebb__wheel_ref(EBB__W_REGION, r->index);
     assert(r->state != EBB_REGION_CLOSED);
     ebb__wheel_disarm(&rt->wheel, ref);
@@ -35,8 +35,8 @@ void ebb__region_arm(ebb_rt *rt, ebb__region *r, uint64_t at) {
 
 /* The first reason stands; a stronger one replaces it. The budget is the meet of all. `asker`: the task that has
  * said the verb; 0: the host, or the clock. */
-static void tell(ebb_rt *rt, ebb__region *r, const verdict *v, uint64_t asker) {
-    assert(v->severity >= EBB_POLITE && v->severity <= EBB_FORCED);
+static void tell(ebb_runtime *rt, ebb__region *r, const verdict *v, uint64_t asker) {
+    assert(v->severity >= EBB_SEVERITY_POLITE && v->severity <= EBB_SEVERITY_FORCED);
     uint8_t severity = ebb__request_severity(r->request), epoch = ebb__request_epoch(r->request);
     bool first = r->request == 0;
     if (first || v->severity > severity || EBB__MUTANT(rt, EBB_ORACLE_SEVERITY)) {
@@ -57,7 +57,7 @@ static void tell(ebb_rt *rt, ebb__region *r, const verdict *v, uint64_t asker) {
 }
 
 /* What a child is told of its parent's cancellation. */
-static verdict passed_on(const ebb_rt *rt, const ebb__region *parent) {
+static verdict passed_on(const ebb_runtime *rt, const ebb__region *parent) {
     return (verdict){.kind = EBB_CANCEL_PARENT,
                      .severity = ebb__request_severity(parent->request),
                      .origin = ebb__region_id(rt, parent),
@@ -69,7 +69,7 @@ static verdict passed_on(const ebb_rt *rt, const ebb__region *parent) {
 }
 
 /* The common case of that: nobody has told it anything yet. */
-EBB__INLINE void tell_child(ebb_rt *rt, ebb__region *r, const ebb__region *parent, uint64_t asker) {
+EBB__INLINE void tell_child(ebb_runtime *rt, ebb__region *r, const ebb__region *parent, uint64_t asker) {
     assert(r->request == 0 && parent->request != 0);
     r->request = ebb__request_pack(EBB_CANCEL_PARENT, ebb__request_severity(parent->request), 1);
     r->origin = ebb__region_id(rt, parent);
@@ -81,7 +81,7 @@ EBB__INLINE void tell_child(ebb_rt *rt, ebb__region *r, const ebb__region *paren
     ebb__emit_region(rt, EBB_EV_REGION_CANCELLED, r, asker, r->polls, r->cleanup_end);
 }
 
-static void overdue_region(ebb_rt *rt, ebb__region *r) {
+static void overdue_region(ebb_runtime *rt, ebb__region *r) {
     if (r->flags & R_FORCED) return;
     uint64_t kept = ebb__region_kept(r);
     r->flags |= R_FORCED;
@@ -91,26 +91,26 @@ static void overdue_region(ebb_rt *rt, ebb__region *r) {
 }
 
 /* Nothing in a forced region has more time than it, not even a cleanup scope with a budget of its own. */
-static void end_with_parent(const ebb_rt *rt, ebb__region *r) {
+static void end_with_parent(const ebb_runtime *rt, ebb__region *r) {
     uint64_t end = ebb__region_at(rt, r->parent)->cleanup_end;
     if (end < r->cleanup_end) r->cleanup_end = end;
 }
 
 /* `again`: what is closed to it now was open inside its unit until now. */
-static void stop_task(ebb_rt *rt, ebb__task *t, bool again) {
-    if (t->cx.signal & EBB_SIGNAL_STOP && !again) return;
-    t->cx.signal |= EBB_SIGNAL_STOP;
+static void stop_task(ebb_runtime *rt, ebb__task *t, bool again) {
+    if (t->cx.signal & EBB_CX_STOP && !again) return;
+    t->cx.signal |= EBB_CX_STOP;
     ebb__wake(rt, t);
 }
 
 /* What most tasks are when their region is cancelled: nothing to be said about them but that. */
 EBB__INLINE bool plainly_parked(const ebb__task *t) {
-    return t->queue == EBB_LANE_NONE && t->phase == EBB_RUNNING && t->mask == 0 &&
+    return t->queue == EBB_LANE_NONE && t->phase == EBB_TASK_RUNNING && t->mask == 0 &&
            !(t->flags & (F_POLLING | F_RETURNED | F_CLOSER));
 }
 
 /* Any other. */
-__attribute__((noinline)) static void request_odd(ebb_rt *rt, const ebb__region *r, ebb__task *t) {
+__attribute__((noinline)) static void request_odd(ebb_runtime *rt, const ebb__region *r, ebb__task *t) {
     ebb__task_request(rt, t, ebb__request_kind(r->request), ebb__request_severity(r->request), r->polls,
                       r->cleanup_end);
 }
@@ -118,7 +118,7 @@ __attribute__((noinline)) static void request_odd(ebb_rt *rt, const ebb__region 
 enum { AHEAD = 16 };
 
 /* Tasks run with at least the priority of their region. */
-__attribute__((noinline)) static void raise_priorities(ebb_rt *rt, ebb__region *r) {
+__attribute__((noinline)) static void raise_priorities(ebb_runtime *rt, ebb__region *r) {
     const uint32_t *tasks = ebb__u32s_data(&r->tasks);
     for (uint32_t i = 0; i < r->tasks.n; i++) {
         ebb__cold *c = ebb__cold_at(rt, tasks[i]);
@@ -129,7 +129,7 @@ __attribute__((noinline)) static void raise_priorities(ebb_rt *rt, ebb__region *
 /* Asks all tasks of a region, which was told itself, to stop: the last first. They are then polled and end in
  * that order, and the one that ends is always the last of its region's array, so that no other has to be moved
  * into its place. */
-EBB__INLINE void request_tasks(ebb_rt *rt, ebb__region *r, bool bounded) {
+EBB__INLINE void request_tasks(ebb_runtime *rt, ebb__region *r, bool bounded) {
     const uint32_t *tasks = ebb__u32s_data(&r->tasks);
     assert(r->request != 0);
     uint32_t bucket = ebb__bucket_of(rt, r->cleanup_end);
@@ -146,9 +146,9 @@ EBB__INLINE void request_tasks(ebb_rt *rt, ebb__region *r, bool bounded) {
         rt->cancel_count++;
         rt->cancel_buckets |= UINT64_C(1) << bucket;
         t->polls_left = r->polls;
-        t->cx.signal = EBB_SIGNAL_STOP | EBB_SIGNAL_CANCEL;
+        t->cx.signal = EBB_CX_STOP | EBB_CX_CANCEL;
         t->qpos = ebb__lanes_push(&rt->lanes, q, t->index);
-        t->phase = EBB_CANCEL_REQUESTED;
+        t->phase = EBB_TASK_CANCEL_REQUESTED;
         t->request = (uint8_t)((r->request & ~3u) | 1);
         t->queue = (uint8_t)(EBB_LANE_CANCEL | bucket << 2);
         ebb__emit_task(rt, EBB_EV_CANCEL_REQUESTED, t, r->polls, r->cleanup_end);
@@ -156,7 +156,7 @@ EBB__INLINE void request_tasks(ebb_rt *rt, ebb__region *r, bool bounded) {
 }
 
 /* The last first, as request_tasks has it. */
-static void visit_tasks(ebb_rt *rt, ebb__region *r, verb what, bool again) {
+static void visit_tasks(ebb_runtime *rt, ebb__region *r, verb what, bool again) {
     uint32_t *tasks = ebb__u32s_data(&r->tasks);
     uint8_t kind = ebb__request_kind(r->request), severity = ebb__request_severity(r->request);
     if (what == CANCEL) {
@@ -181,7 +181,7 @@ static void visit_tasks(ebb_rt *rt, ebb__region *r, verb what, bool again) {
 
 /* `top`: the verb was said to this one; it is told `v`, and its timer stands for all below. The others
  * are told of their parent. */
-__attribute__((noinline)) static void visit(ebb_rt *rt, ebb__region *r, verb what, const verdict *v,
+__attribute__((noinline)) static void visit(ebb_runtime *rt, ebb__region *r, verb what, const verdict *v,
                                             bool top) {
     if (what == LATE && !(r->flags & R_FORCED)) what = FORCE; /* a cleanup scope, opened since */
     bool stopping = r->state == EBB_REGION_OPEN && r->flags & R_STOPPING;
@@ -222,7 +222,7 @@ EBB__INLINE bool is_fresh(const ebb__region *r) {
     return r->state == EBB_REGION_OPEN && r->request == 0 && !(r->flags & (R_BOUNDED | R_SUPERVISED));
 }
 
-EBB__INLINE void cancel_fresh(ebb_rt *rt, ebb__region *r, uint64_t asker) {
+EBB__INLINE void cancel_fresh(ebb_runtime *rt, ebb__region *r, uint64_t asker) {
     ebb__region_shut(rt, r);
     tell_child(rt, r, ebb__region_at(rt, r->parent), asker);
     if (r->tasks.n > 0) request_tasks(rt, r, false);
@@ -230,7 +230,7 @@ EBB__INLINE void cancel_fresh(ebb_rt *rt, ebb__region *r, uint64_t asker) {
     else ebb__sweep_later(rt, r);
 }
 
-static void walk(ebb_rt *rt, ebb__region *root, verb what, const verdict *v) {
+static void walk(ebb_runtime *rt, ebb__region *root, verb what, const verdict *v) {
     ebb__region *tail = root;
     assert(root->state != 0 && root->state != EBB_REGION_CLOSED);
     root->walk_next = 0;
@@ -263,9 +263,9 @@ static void walk(ebb_rt *rt, ebb__region *root, verb what, const verdict *v) {
 
 /* ---- cancel ---------------------------------------------------------------------------------------- */
 
-static verdict judge(ebb_rt *rt, const ebb__region *r, uint8_t kind, uint64_t origin, const char *message,
-                     const ebb_budget *budget) {
-    uint8_t severity = (uint8_t)ebb_cancel_severity(kind);
+static verdict judge(ebb_runtime *rt, const ebb__region *r, uint8_t kind, uint64_t origin,
+                     const char *message, const ebb_budget *budget) {
+    uint8_t severity = (uint8_t)ebb_cancel_kind_severity(kind);
     ebb__clock_read_inside(rt);
     ebb_budget b = budget != NULL ? *budget : ebb__cleanup_budget(rt, severity, r->priority);
     if (r->owner != 0) { /* it goes with its task, so it gets no more than that one has left */
@@ -286,20 +286,20 @@ static verdict judge(ebb_rt *rt, const ebb__region *r, uint8_t kind, uint64_t or
                      .priority = b.priority};
 }
 
-void ebb__cancel_tree(ebb_rt *rt, ebb__region *r, uint8_t kind, uint64_t origin, const char *message,
+void ebb__cancel_tree(ebb_runtime *rt, ebb__region *r, uint8_t kind, uint64_t origin, const char *message,
                       const ebb_budget *budget) {
     verdict v = judge(rt, r, kind, origin, message, budget);
     walk(rt, r, CANCEL, &v);
 }
 
-void ebb__force_tree(ebb_rt *rt, ebb__region *r, uint64_t origin) {
+void ebb__force_tree(ebb_runtime *rt, ebb__region *r, uint64_t origin) {
     verdict v = judge(rt, r, EBB_CANCEL_BUDGET, origin, "forced", NULL); /* if it was not told anything yet */
     walk(rt, r, FORCE, &v);
 }
 
 /* ---- time ------------------------------------------------------------------------------------------- */
 
-static void region_fired(ebb_rt *rt, ebb__region *r) {
+static void region_fired(ebb_runtime *rt, ebb__region *r) {
     if (r->flags & R_FORCED) {
         walk(rt, r, LATE, NULL);
     } else if (ebb__is_drain_region(r)) { /* the supervisor's alarm */
@@ -311,7 +311,7 @@ static void region_fired(ebb_rt *rt, ebb__region *r) {
     }
 }
 
-void ebb__pass_deadlines(ebb_rt *rt, ebb__region *r) {
+void ebb__pass_deadlines(ebb_runtime *rt, ebb__region *r) {
     ebb__region *top = NULL;
     if (r->request != 0 || r->deadline == EBB_FOREVER) return;
     ebb__clock_read_inside(rt);
@@ -325,18 +325,18 @@ void ebb__pass_deadlines(ebb_rt *rt, ebb__region *r) {
     if (top != NULL && !ebb__is_drain_region(top)) region_fired(rt, top);
 }
 
-static void timer_fired(ebb_rt *rt, uint32_t i) {
+static void timer_fired(ebb_runtime *rt, uint32_t i) {
     const ebb__timer *tm = ebb__slab_at(&rt->timers, i);
     uint64_t id = ebb__id(rt, i, tm->generation);
     ebb_task task = ebb__timer_cold_at(rt, i)->task;
     ebb__task *t = ebb__record_of(rt, &rt->tasks, task.id, EBB__TASK_SHIFT, sizeof *t);
-    bool alive = t != NULL && t->phase != 0 && t->phase != EBB_COMPLETED;
+    bool alive = t != NULL && t->phase != 0 && t->phase != EBB_TASK_COMPLETED;
     ebb__slab_give(&rt->timers, i);
     ebb__emit_plain(rt, EBB_EV_TIMER_FIRED, alive ? task.id : 0, 0, 0, id);
     if (alive) ebb__wake(rt, t);
 }
 
-void ebb__fired(ebb_rt *rt, uint32_t ref) {
+void ebb__fired(ebb_runtime *rt, uint32_t ref) {
     uint32_t i = ref & ((UINT32_C(1) << 30) - 1);
     switch (ref >> 30) {
     case EBB__W_TIMER: timer_fired(rt, i); break;
@@ -347,7 +347,7 @@ void ebb__fired(ebb_rt *rt, uint32_t ref) {
 
 /* ---- the verbs ---------------------------------------------------------------------------------------- */
 
-static bool reachable(ebb_rt *rt, ebb_region region, ebb__region **out) {
+static bool reachable(ebb_runtime *rt, ebb_region region, ebb__region **out) {
     ebb_status st = ebb__find_region(rt, region, out);
     if (st == EBB_OK && (*out)->state != EBB_REGION_CLOSED) return true;
     if (st == EBB_OK || st == EBB_ERR_STALE) {
@@ -358,7 +358,7 @@ static bool reachable(ebb_rt *rt, ebb_region region, ebb__region **out) {
 }
 
 void ebb_region_close(ebb_cx *cx, ebb_region region) {
-    ebb_rt *rt = ebb__rt_of(cx);
+    ebb_runtime *rt = ebb__rt_of(cx);
     ebb__region *r;
     ebb__journal(rt, cx, (ebb_record){.type = J_CLOSE, .region = region.id});
     if (!reachable(rt, region, &r)) return;
@@ -372,7 +372,7 @@ void ebb_region_close(ebb_cx *cx, ebb_region region) {
 }
 
 /* The same for a cancel, which comes after every deadline that has passed. */
-static bool cancellable(ebb_rt *rt, ebb_region region, ebb__region **out) {
+static bool cancellable(ebb_runtime *rt, ebb_region region, ebb__region **out) {
     if (!reachable(rt, region, out)) return false;
     ebb__pass_deadlines(rt, *out);
     return reachable(rt, region, out);
@@ -383,9 +383,9 @@ static uint64_t asker(ebb_cx *cx) {
 }
 
 void ebb_region_cancel(ebb_cx *cx, ebb_region region, ebb_cancel_kind kind, const char *message) {
-    ebb_rt *rt = ebb__rt_of(cx);
+    ebb_runtime *rt = ebb__rt_of(cx);
     ebb__region *r;
-    if (ebb_cancel_severity(kind) == 0) kind = EBB_CANCEL_USER;
+    if (ebb_cancel_kind_severity(kind) == 0) kind = EBB_CANCEL_USER;
     ebb__journal(rt, cx, (ebb_record){.type = J_CANCEL, .region = region.id, .kind = (uint8_t)kind});
     ebb__journal_text(rt, message);
     if (cancellable(rt, region, &r)) ebb__cancel_tree(rt, r, (uint8_t)kind, asker(cx), message, NULL);
@@ -393,9 +393,9 @@ void ebb_region_cancel(ebb_cx *cx, ebb_region region, ebb_cancel_kind kind, cons
 
 void ebb_region_cancel_within(ebb_cx *cx, ebb_region region, ebb_cancel_kind kind, const char *message,
                               ebb_budget budget) {
-    ebb_rt *rt = ebb__rt_of(cx);
+    ebb_runtime *rt = ebb__rt_of(cx);
     ebb__region *r;
-    if (ebb_cancel_severity(kind) == 0) kind = EBB_CANCEL_USER;
+    if (ebb_cancel_kind_severity(kind) == 0) kind = EBB_CANCEL_USER;
     ebb__journal(rt, cx, (ebb_record){.type = J_CANCEL_WITHIN, .region = region.id, .kind = (uint8_t)kind});
     ebb__journal(
         rt, cx,
@@ -406,7 +406,7 @@ void ebb_region_cancel_within(ebb_cx *cx, ebb_region region, ebb_cancel_kind kin
 }
 
 void ebb_region_force(ebb_cx *cx, ebb_region region) {
-    ebb_rt *rt = ebb__rt_of(cx);
+    ebb_runtime *rt = ebb__rt_of(cx);
     ebb__region *r;
     ebb__journal(rt, cx, (ebb_record){.type = J_FORCE, .region = region.id});
     if (reachable(rt, region, &r)) ebb__force_tree(rt, r, asker(cx));

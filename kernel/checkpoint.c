@@ -6,10 +6,10 @@
 
 ebb_status ebb__acknowledge(ebb_cx *cx) {
     ebb__task *t = ebb__task_of(cx);
-    ebb_rt *rt = t->rt;
+    ebb_runtime *rt = t->rt;
     ebb_status st = ebb_cancelled(cx) ? EBB_CANCELLED : EBB_OK;
-    if (st == EBB_CANCELLED && t->phase == EBB_CANCEL_REQUESTED && !(t->flags & F_RETURNED)) {
-        ebb__phase_move(rt, t, EBB_CANCELLING);
+    if (st == EBB_CANCELLED && t->phase == EBB_TASK_CANCEL_REQUESTED && !(t->flags & F_RETURNED)) {
+        ebb__phase_move(rt, t, EBB_TASK_CANCELLING);
         ebb__emit_task(rt, EBB_EV_CANCEL_ACKED, t, t->polls_left, ebb__cleanup_deadline(rt, t));
     }
     return st;
@@ -23,7 +23,7 @@ ebb_status ebb_checkpoint_slow(ebb_cx *cx) {
 
 static ebb_status set_mask(ebb_cx *cx, int by) {
     ebb__task *t = ebb__task_of(cx);
-    ebb_rt *rt = t->rt;
+    ebb_runtime *rt = t->rt;
     ebb_status st = EBB_OK;
     assert(t->mask <= EBB_MASK_MAX);
     if (t->index == 0) return EBB_ERR_NOT_TASK;
@@ -49,15 +49,15 @@ ebb_status ebb_unmask(ebb_cx *cx) {
 }
 
 /* Takes a kept task out of its region's list. */
-static void unkeep(ebb_rt *rt, ebb__task *t) {
-    assert(t->phase == EBB_COMPLETED);
+static void unkeep(ebb_runtime *rt, ebb__task *t) {
+    assert(t->phase == EBB_TASK_COMPLETED);
     ebb__region *r = ebb__region_at(rt, t->region);
     if (t->kept_prev != 0) ebb__task_at(rt, t->kept_prev)->kept_next = t->kept_next;
     else ebb__cold_of(r)->kept = t->kept_next;
     if (t->kept_next != 0) ebb__task_at(rt, t->kept_next)->kept_prev = t->kept_prev;
 }
 
-static ebb_status task_join(ebb_rt *rt, ebb_cx *cx, ebb_task task) {
+static ebb_status task_join(ebb_runtime *rt, ebb_cx *cx, ebb_task task) {
     ebb__task *me = ebb__task_of(cx), *t;
     ebb_status st = ebb__find_task(rt, task, &t);
     if (st != EBB_OK) return st;
@@ -65,7 +65,7 @@ static ebb_status task_join(ebb_rt *rt, ebb_cx *cx, ebb_task task) {
     ebb__task *other = ebb__joiner(rt, t);
     if (other != NULL && other != me) return EBB_ERR_BUSY;
     if (ebb__task_is_overdue(me)) return ebb__acknowledge(cx);
-    if (t->phase == EBB_COMPLETED) {
+    if (t->phase == EBB_TASK_COMPLETED) {
         st = (ebb_status)t->status;
         ebb__emit_task(rt, EBB_EV_TASK_JOINED, t, (uint32_t)st, ebb__task_id(me));
         if (t->flags & F_ABANDONED) { /* stays for the region's report */
@@ -87,21 +87,21 @@ static ebb_status task_join(ebb_rt *rt, ebb_cx *cx, ebb_task task) {
     return EBB_PENDING;
 }
 
-static ebb_status journaled_join(ebb_rt *rt, ebb_cx *cx, ebb_task task) {
+static ebb_status journaled_join(ebb_runtime *rt, ebb_cx *cx, ebb_task task) {
     ebb_status st = task_join(rt, cx, task);
     ebb__journal(rt, cx, (ebb_record){.type = J_TASK_JOIN, .task = task.id, .value = (uint32_t)st});
     return st;
 }
 
 ebb_status ebb_task_join(ebb_cx *cx, ebb_task task) {
-    ebb_rt *rt = ebb__rt_of(cx);
+    ebb_runtime *rt = ebb__rt_of(cx);
     ebb_status st;
     EBB__AWAIT(cx, st, journaled_join(rt, cx, task));
     return st;
 }
 
 ebb_status ebb_task_info_of(ebb_cx *cx, ebb_task task, ebb_task_info *out) {
-    ebb_rt *rt = ebb__rt_of(cx);
+    ebb_runtime *rt = ebb__rt_of(cx);
     ebb__task *t;
     ebb_status st = ebb__find_task(rt, task, &t);
     if (st != EBB_OK) return st;
@@ -110,8 +110,8 @@ ebb_status ebb_task_info_of(ebb_cx *cx, ebb_task task, ebb_task_info *out) {
     *out = (ebb_task_info){
         .task = task,
         .region = {ebb__region_id(rt, r)},
-        .phase = (ebb_phase)t->phase,
-        .status = t->phase == EBB_COMPLETED ? (ebb_status)t->status : EBB_PENDING,
+        .phase = (ebb_task_phase)t->phase,
+        .status = t->phase == EBB_TASK_COMPLETED ? (ebb_status)t->status : EBB_PENDING,
         .mask_depth = t->mask,
         .lane = t->queue & 3,
         .epoch = ebb__request_epoch(t->request),
@@ -127,8 +127,8 @@ ebb_status ebb_task_info_of(ebb_cx *cx, ebb_task task, ebb_task_info *out) {
         out->reason.kind = ebb__request_kind(t->request);
         out->reason.severity = ebb__request_severity(t->request);
     }
-    out->budget =
-        (ebb_budget){ebb__cleanup_deadline(rt, t),
-                     t->phase == EBB_COMPLETED || t->flags & F_RETURNED ? 0 : t->polls_left, c->priority};
+    out->budget = (ebb_budget){ebb__cleanup_deadline(rt, t),
+                               t->phase == EBB_TASK_COMPLETED || t->flags & F_RETURNED ? 0 : t->polls_left,
+                               c->priority};
     return EBB_OK;
 }

@@ -1,4 +1,4 @@
-/* ebb_dump: the live tree as text, for people. Walks by parent and position, so it needs no stack. */
+/* ebb_runtime_dump: the live tree as text, for people. Walks by parent and position, so it needs no stack. */
 #include "base/text.h"
 #include "kernel/lane.h"
 #include "kernel/names.h"
@@ -33,7 +33,7 @@ static void add_told(sink *s, uint8_t told) {
     ebb__text_u64(&s->text, ebb__request_epoch(told));
 }
 
-static void add_deadline(sink *s, const ebb_rt *rt, uint64_t deadline) {
+static void add_deadline(sink *s, const ebb_runtime *rt, uint64_t deadline) {
     if (deadline == EBB_FOREVER) return;
     ebb__text_str(&s->text, ", ");
     ebb__text_i64(&s->text, (int64_t)(deadline - rt->now) / (int64_t)EBB_MS);
@@ -45,7 +45,7 @@ static void add_site(sink *s, const char *site) {
     ebb__text_str(&s->text, site == NULL ? "?" : site);
 }
 
-static void dump_obligations(sink *s, const ebb_rt *rt, uint32_t i, uint32_t depth) {
+static void dump_obligations(sink *s, const ebb_runtime *rt, uint32_t i, uint32_t depth) {
     for (; i != 0; i = ebb__obligation_at(rt, i)->next) {
         const ebb__obligation *d = ebb__obligation_at(rt, i);
         begin(s, depth);
@@ -60,7 +60,7 @@ static void dump_obligations(sink *s, const ebb_rt *rt, uint32_t i, uint32_t dep
     }
 }
 
-static void dump_task(sink *s, const ebb_rt *rt, const ebb__task *t, uint32_t depth) {
+static void dump_task(sink *s, const ebb_runtime *rt, const ebb__task *t, uint32_t depth) {
     const ebb__cold *c = ebb__cold_at(rt, t->index);
     begin(s, depth);
     ebb__text_str(&s->text, ebb__task_is_runner(rt, t)  ? "callback runner "
@@ -96,7 +96,7 @@ static void dump_task(sink *s, const ebb_rt *rt, const ebb__task *t, uint32_t de
     dump_obligations(s, rt, c->owed, depth + 1);
 }
 
-static void dump_region(sink *s, const ebb_rt *rt, ebb__region *r) {
+static void dump_region(sink *s, const ebb_runtime *rt, ebb__region *r) {
     begin(s, ebb__cold_of(r)->depth);
     ebb__text_str(&s->text, ebb__is_drain_region(r) ? "drain region "
                             : r->flags & R_OPERATOR ? "operators' region "
@@ -120,7 +120,7 @@ static void dump_region(sink *s, const ebb_rt *rt, ebb__region *r) {
         dump_task(s, rt, ebb__task_at(rt, tasks[i]), ebb__cold_of(r)->depth + 1);
 }
 
-void ebb_dump(ebb_rt *rt, void (*write)(void *ctx, const char *text, size_t n), void *ctx) {
+void ebb_runtime_dump(ebb_runtime *rt, void (*write)(void *ctx, const char *text, size_t n), void *ctx) {
     sink s = {.write = write, .ctx = ctx};
     ebb__region *root = ebb__region_at(rt, rt->root);
     for (ebb__region *r = root; r != NULL; r = ebb__region_after(rt, r, root, true)) dump_region(&s, rt, r);

@@ -8,7 +8,7 @@
 #include "kernel/task.h"
 #include "kernel/watchdog.h"
 
-static ebb_status defer(ebb_rt *rt, uint32_t task, ebb__region *r, ebb_poll_fn fn, void *arg,
+static ebb_status defer(ebb_runtime *rt, uint32_t task, ebb__region *r, ebb_poll_fn fn, void *arg,
                         const char *site) {
     ebb_status st = ebb__slab_reserve(&rt->obligations, &rt->allocator);
     if (st != EBB_OK) return st;
@@ -22,15 +22,15 @@ static ebb_status defer(ebb_rt *rt, uint32_t task, ebb__region *r, ebb_poll_fn f
     return EBB_OK;
 }
 
-static void journal_defer(ebb_rt *rt, ebb_cx *cx, uint64_t region, bool apart, const char *site,
+static void journal_defer(ebb_runtime *rt, ebb_cx *cx, uint64_t region, bool apart, const char *site,
                           ebb_status st) {
     ebb__journal(rt, cx,
                  (ebb_record){.type = J_DEFER, .region = region, .kind = apart, .value = (uint32_t)st});
     ebb__journal_text(rt, site);
 }
 
-ebb_status ebb_defer_at(ebb_cx *cx, ebb_poll_fn fn, void *arg, const char *site) {
-    ebb_rt *rt = ebb__rt_of(cx);
+ebb_status ebb_defer_site(ebb_cx *cx, ebb_poll_fn fn, void *arg, const char *site) {
+    ebb_runtime *rt = ebb__rt_of(cx);
     ebb__task *t = ebb__task_of(cx);
     ebb__region *r = ebb__region_at(rt, t->region);
     ebb_status st = t->flags & F_RETURNED ? EBB_ERR_CLOSED : fn == NULL ? EBB_ERR_INVALID : EBB_OK;
@@ -40,8 +40,8 @@ ebb_status ebb_defer_at(ebb_cx *cx, ebb_poll_fn fn, void *arg, const char *site)
     return st;
 }
 
-ebb_status ebb_region_defer_at(ebb_cx *cx, ebb_region region, ebb_poll_fn fn, void *arg, const char *site) {
-    ebb_rt *rt = ebb__rt_of(cx);
+ebb_status ebb_region_defer_site(ebb_cx *cx, ebb_region region, ebb_poll_fn fn, void *arg, const char *site) {
+    ebb_runtime *rt = ebb__rt_of(cx);
     ebb__region *r;
     ebb_status st = ebb__find_region(rt, region, &r);
     if (st == EBB_OK && fn == NULL) st = EBB_ERR_INVALID;
@@ -54,7 +54,7 @@ ebb_status ebb_region_defer_at(ebb_cx *cx, ebb_region region, ebb_poll_fn fn, vo
 
 ebb_status ebb__region_defer_apart(ebb_cx *cx, ebb_region region, ebb_poll_fn fn, void *arg,
                                    const char *site) {
-    ebb_rt *rt = ebb__rt_of(cx);
+    ebb_runtime *rt = ebb__rt_of(cx);
     ebb__region *r;
     ebb_status st = ebb__find_region(rt, region, &r);
     if (st == EBB_OK && r->state > EBB_REGION_DRAINING) st = EBB_ERR_CLOSED;
@@ -64,18 +64,18 @@ ebb_status ebb__region_defer_apart(ebb_cx *cx, ebb_region region, ebb_poll_fn fn
     return st;
 }
 
-static ebb__obligation *first_finalizer(const ebb_rt *rt, uint32_t head) {
+static ebb__obligation *first_finalizer(const ebb_runtime *rt, uint32_t head) {
     return head != 0 && ebb__obligation_at(rt, head)->kind == 0 ? ebb__obligation_at(rt, head) : NULL;
 }
 
-ebb__obligation *ebb__next_finalizer(ebb_rt *rt, ebb__task *t) {
+ebb__obligation *ebb__next_finalizer(ebb_runtime *rt, ebb__task *t) {
     const ebb__region *r = ebb__region_at(rt, t->region);
     if (t->flags & F_CLOSER && ebb__cold_of(r)->closer == t->index) return first_finalizer(rt, r->owed);
     return t->flags & F_OWES ? first_finalizer(rt, ebb__cold_at(rt, t->index)->owed) : NULL;
 }
 
 /* Over: `type` says how. The next one starts with polls of its own. */
-static void finalizer_over(ebb_rt *rt, ebb__task *t, ebb__obligation *d, uint8_t type, ebb_status st) {
+static void finalizer_over(ebb_runtime *rt, ebb__task *t, ebb__obligation *d, uint8_t type, ebb_status st) {
     ebb__obligation_emit(rt, type, d, (uint32_t)st);
     if (type == EBB_EV_FINALIZER_ABANDONED) {
         ebb__emit_text(rt, d->site);
@@ -94,7 +94,7 @@ static void finalizer_over(ebb_rt *rt, ebb__task *t, ebb__obligation *d, uint8_t
     ebb__obligation_free(rt, d);
 }
 
-static ebb_status call_finalizer(ebb_rt *rt, ebb__task *t, const ebb__obligation *d) {
+static ebb_status call_finalizer(ebb_runtime *rt, ebb__task *t, const ebb__obligation *d) {
     t->flags = (t->flags | F_POLLING) & ~(uint32_t)F_JOINING;
     rt->current = t;
     ebb__journal(rt, &t->cx,
@@ -111,7 +111,7 @@ static ebb_status call_finalizer(ebb_rt *rt, ebb__task *t, const ebb__obligation
     return st;
 }
 
-bool ebb__run_finalizer(ebb_rt *rt, ebb__task *t, ebb__obligation *d) {
+bool ebb__run_finalizer(ebb_runtime *rt, ebb__task *t, ebb__obligation *d) {
     if (!(t->flags & F_IN_FINALIZER)) {
         t->flags |= F_IN_FINALIZER;
         ebb__cold_at(rt, t->index)->force_left = EBB__FORCE_POLLS;

@@ -8,17 +8,17 @@ static void moved(void *ctx, uint32_t item, uint32_t pos) {
     ebb__task_at(ctx, item)->qpos = pos;
 }
 
-void ebb__lane_start(ebb_rt *rt) {
+void ebb__lane_start(ebb_runtime *rt) {
     ebb__lanes_init(&rt->lanes, rt->queue, EBB__QUEUES, moved, rt);
     rt->cancel_base = rt->now >> EBB__BUCKET_SHIFT;
 }
 
-void ebb__lane_stop(ebb_rt *rt) {
+void ebb__lane_stop(ebb_runtime *rt) {
     ebb__lanes_fini(&rt->lanes, &rt->allocator);
     ebb__free(&rt->allocator, rt->timed.heap, rt->timed.room * sizeof *rt->timed.heap);
 }
 
-bool ebb__timed_admit(ebb_rt *rt) {
+bool ebb__timed_admit(ebb_runtime *rt) {
     ebb__timed *h = &rt->timed;
     if (h->members < h->room) return true;
     uint32_t room = h->room == 0 ? 16 : h->room * 2;
@@ -37,12 +37,12 @@ static bool before(const struct ebb__timed_entry *a, const struct ebb__timed_ent
     return (int32_t)((a->rank - b->rank) << 8) < 0; /* arrivals wrap: which is behind the other */
 }
 
-static void place(ebb_rt *rt, uint32_t i, struct ebb__timed_entry e) {
+static void place(ebb_runtime *rt, uint32_t i, struct ebb__timed_entry e) {
     rt->timed.heap[i] = e;
     ebb__task_at(rt, e.task)->qpos = i;
 }
 
-static void sift_up(ebb_rt *rt, uint32_t i, struct ebb__timed_entry e) {
+static void sift_up(ebb_runtime *rt, uint32_t i, struct ebb__timed_entry e) {
     while (i > 0 && before(&e, &rt->timed.heap[(i - 1) / 2])) {
         place(rt, i, rt->timed.heap[(i - 1) / 2]);
         i = (i - 1) / 2;
@@ -50,14 +50,14 @@ static void sift_up(ebb_rt *rt, uint32_t i, struct ebb__timed_entry e) {
     place(rt, i, e);
 }
 
-static void timed_push(ebb_rt *rt, ebb__task *t, uint64_t deadline) {
+static void timed_push(ebb_runtime *rt, ebb__task *t, uint64_t deadline) {
     ebb__timed *h = &rt->timed;
     assert(h->n < h->room && h->n < h->members); /* its place was reserved when it was spawned */
     uint32_t rank = (uint32_t)(255 - ebb__cold_at(rt, t->index)->priority) << 24 | (h->arrivals++ & 0xffffff);
     sift_up(rt, h->n++, (struct ebb__timed_entry){deadline, rank, t->index});
 }
 
-static void timed_remove(ebb_rt *rt, uint32_t i) {
+static void timed_remove(ebb_runtime *rt, uint32_t i) {
     ebb__timed *h = &rt->timed;
     assert(i < h->n);
     struct ebb__timed_entry e = h->heap[--h->n];
@@ -81,12 +81,12 @@ static void timed_remove(ebb_rt *rt, uint32_t i) {
 
 /* Bucket numbers are absolute; the 64 from cancel_base on have a queue each. What is due before or
  * after those goes to the nearest. The base follows the clock but never passes a member. */
-static inline unsigned first_from_base(const ebb_rt *rt) {
+static inline unsigned first_from_base(const ebb_runtime *rt) {
     unsigned at = rt->cancel_base & 63;
     return (unsigned)__builtin_ctzll(rt->cancel_buckets >> at | rt->cancel_buckets << (-at & 63));
 }
 
-void ebb__lane_time(ebb_rt *rt) {
+void ebb__lane_time(ebb_runtime *rt) {
     uint64_t now = rt->now >> EBB__BUCKET_SHIFT;
     if (rt->cancel_base >= now) return;
     if (rt->cancel_buckets == 0) {
@@ -97,21 +97,21 @@ void ebb__lane_time(ebb_rt *rt) {
     rt->cancel_base = first < now ? first : now;
 }
 
-bool ebb__due_sooner(ebb_rt *rt, const ebb__task *t, uint64_t deadline) {
+bool ebb__due_sooner(ebb_runtime *rt, const ebb__task *t, uint64_t deadline) {
     uint32_t b = ebb__bucket_of(rt, deadline), base = (uint32_t)(rt->cancel_base & 63);
     return ((b - base) & 63) < (((t->queue >> 2) - base) & 63);
 }
 
-static inline uint32_t first_bucket(const ebb_rt *rt) {
+static inline uint32_t first_bucket(const ebb_runtime *rt) {
     return ((uint32_t)rt->cancel_base + first_from_base(rt)) & 63;
 }
 
-static void bucket_emptied(ebb_rt *rt, uint32_t b) {
+static void bucket_emptied(ebb_runtime *rt, uint32_t b) {
     rt->cancel_buckets &= ~(UINT64_C(1) << b);
     ebb__lane_time(rt);
 }
 
-uint64_t ebb__cleanup_deadline(const ebb_rt *rt, const ebb__task *t) {
+uint64_t ebb__cleanup_deadline(const ebb_runtime *rt, const ebb__task *t) {
     uint64_t d = EBB_FOREVER;
     const ebb__region *r = ebb__region_at(rt, t->region);
     if (r->request != 0) d = r->cleanup_end;
@@ -126,8 +126,8 @@ uint64_t ebb__cleanup_deadline(const ebb_rt *rt, const ebb__task *t) {
 
 /* ---- all lanes --------------------------------------------------------------------------------- */
 
-void ebb__enqueue_cancelled(ebb_rt *rt, ebb__task *t, uint64_t deadline) {
-    assert(t->queue == EBB_LANE_NONE && t->phase != EBB_COMPLETED);
+void ebb__enqueue_cancelled(ebb_runtime *rt, ebb__task *t, uint64_t deadline) {
+    assert(t->queue == EBB_LANE_NONE && t->phase != EBB_TASK_COMPLETED);
     uint32_t b = ebb__bucket_of(rt, deadline);
     t->queue = (uint8_t)(EBB_LANE_CANCEL | b << 2);
     t->qpos = ebb__lanes_push(&rt->lanes, &rt->queue[b], t->index);
@@ -135,7 +135,7 @@ void ebb__enqueue_cancelled(ebb_rt *rt, ebb__task *t, uint64_t deadline) {
     rt->cancel_count++;
 }
 
-void ebb__enqueue_slow(ebb_rt *rt, ebb__task *t) {
+void ebb__enqueue_slow(ebb_runtime *rt, ebb__task *t) {
     if (t->request != 0) {
         ebb__enqueue_cancelled(rt, t, ebb__cleanup_deadline(rt, t));
         return;
@@ -149,7 +149,7 @@ void ebb__enqueue_slow(ebb_rt *rt, ebb__task *t) {
     timed_push(rt, t, d);
 }
 
-void ebb__dequeue(ebb_rt *rt, ebb__task *t) {
+void ebb__dequeue(ebb_runtime *rt, ebb__task *t) {
     switch (t->queue & 3) {
     case EBB_LANE_CANCEL: {
         uint32_t b = t->queue >> 2;
@@ -169,7 +169,7 @@ void ebb__dequeue(ebb_rt *rt, ebb__task *t) {
     t->queue = EBB_LANE_NONE;
 }
 
-uint32_t ebb__lane_count(const ebb_rt *rt, ebb_lane lane) {
+uint32_t ebb__lane_count(const ebb_runtime *rt, ebb_lane lane) {
     switch (lane) {
     case EBB_LANE_CANCEL: return rt->cancel_count;
     case EBB_LANE_TIMED: return rt->timed.n;
@@ -179,7 +179,7 @@ uint32_t ebb__lane_count(const ebb_rt *rt, ebb_lane lane) {
 }
 
 /* The nth member near the head, for the lab: looks into two blocks. */
-static ebb__task *pick_queue(ebb_rt *rt, ebb__queue *q, uint32_t nth) {
+static ebb__task *pick_queue(ebb_runtime *rt, ebb__queue *q, uint32_t nth) {
     uint32_t seen = 0;
     uint32_t *at = q->take, *end = q->take_end;
     for (uint32_t b = q->head, n = 0; b != 0 && n < 2; n++) {
@@ -197,7 +197,7 @@ static ebb__task *pick_queue(ebb_rt *rt, ebb__queue *q, uint32_t nth) {
     return NULL;
 }
 
-ebb__task *ebb__lane_pop_slow(ebb_rt *rt, ebb_lane lane) {
+ebb__task *ebb__lane_pop_slow(ebb_runtime *rt, ebb_lane lane) {
     if (lane == EBB_LANE_TIMED) {
         assert(rt->timed.n > 0);
         ebb__task *t = ebb__task_at(rt, rt->timed.heap[0].task);
@@ -213,7 +213,7 @@ ebb__task *ebb__lane_pop_slow(ebb_rt *rt, ebb_lane lane) {
     return t;
 }
 
-ebb__task *ebb__lane_pick(ebb_rt *rt, ebb_lane lane, uint32_t nth) {
+ebb__task *ebb__lane_pick(ebb_runtime *rt, ebb_lane lane, uint32_t nth) {
     ebb__task *t = NULL;
     if (nth > 0 && lane == EBB_LANE_CANCEL) t = pick_queue(rt, &rt->queue[first_bucket(rt)], nth);
     if (nth > 0 && lane == EBB_LANE_READY) {
@@ -222,25 +222,25 @@ ebb__task *ebb__lane_pick(ebb_rt *rt, ebb_lane lane, uint32_t nth) {
     return t != NULL ? t : ebb__lane_pop(rt, lane);
 }
 
-void ebb__wake_slow(ebb_rt *rt, ebb__task *t) {
+void ebb__wake_slow(ebb_runtime *rt, ebb__task *t) {
     if (t->flags & F_POLLING) {
         if (t->flags & F_REWAKE) return;
         if (EBB__MUTANT(rt, EBB_ORACLE_LOST_WAKE) && rt->current != t) return;
         t->flags |= F_REWAKE;
     } else {
         if (t->queue != EBB_LANE_NONE) return;
-        if (!(EBB__MUTANT(rt, EBB_ORACLE_LOST_WAKE) && t->phase == EBB_RUNNING)) ebb__enqueue(rt, t);
+        if (!(EBB__MUTANT(rt, EBB_ORACLE_LOST_WAKE) && t->phase == EBB_TASK_RUNNING)) ebb__enqueue(rt, t);
     }
     ebb__emit_task(rt, EBB_EV_TASK_WOKEN, t, (uint32_t)ebb__lane_of(t),
                    rt->current == NULL ? 0 : ebb__task_id(rt->current));
 }
 
-ebb_status ebb_wake(ebb_cx *cx, ebb_task task) {
-    ebb_rt *rt = ebb__rt_of(cx);
+ebb_status ebb_task_wake(ebb_cx *cx, ebb_task task) {
+    ebb_runtime *rt = ebb__rt_of(cx);
     ebb__task *t;
     ebb_status st = ebb__find_task(rt, task, &t);
     ebb__journal(rt, cx, (ebb_record){.type = J_WAKE, .task = task.id});
-    if (st == EBB_OK && t->phase != EBB_COMPLETED) {
+    if (st == EBB_OK && t->phase != EBB_TASK_COMPLETED) {
         ebb__wake(rt, t);
         return EBB_OK;
     }

@@ -33,15 +33,15 @@ static void task_ended_each(ebb_cx *cx, ebb_status status) {
     FOR_EACH(ebb__task_of(cx)->rt, task_ended)(cx, status);
 }
 
-static void leaked_each(ebb_rt *rt, const ebb__leak *leak) {
+static void leaked_each(ebb_runtime *rt, const ebb__leak *leak) {
     FOR_EACH(rt, leaked)(rt, leak);
 }
 
-static void admission_each(ebb_rt *rt, const ebb__region *r, bool refused) {
+static void admission_each(ebb_runtime *rt, const ebb__region *r, bool refused) {
     FOR_EACH(rt, admission)(rt, r, refused);
 }
 
-static void freed_each(ebb_rt *rt) {
+static void freed_each(ebb_runtime *rt) {
     FOR_EACH(rt, freed)(rt);
 }
 
@@ -49,7 +49,7 @@ static void freed_each(ebb_rt *rt) {
 #define COMBINE(l, hook, each)                                                                               \
     if ((l)->hooks.hook != NULL) call->hook = call->hook == NULL ? (l)->hooks.hook : (each)
 
-static void combine(ebb_rt *rt) {
+static void combine(ebb_runtime *rt) {
     ebb__hooks *call = &rt->layers.call;
     *call = (ebb__hooks){0};
     for (unsigned i = 0; i < EBB__LAYERS; i++) {
@@ -64,7 +64,7 @@ static void combine(ebb_rt *rt) {
     }
 }
 
-ebb_status ebb__layer_add(ebb_rt *rt, const ebb__layer *layer, void *record) {
+ebb_status ebb__layer_add(ebb_runtime *rt, const ebb__layer *layer, void *record) {
     if (layer->slot >= EBB__LAYERS || record == NULL) return EBB_ERR_INVALID;
     if (rt->layers.layer[layer->slot] != NULL) return EBB_ERR_BUSY;
     rt->layers.layer[layer->slot] = layer;
@@ -73,7 +73,7 @@ ebb_status ebb__layer_add(ebb_rt *rt, const ebb__layer *layer, void *record) {
     return EBB_OK;
 }
 
-void ebb__layer_remove(ebb_rt *rt, const ebb__layer *layer) {
+void ebb__layer_remove(ebb_runtime *rt, const ebb__layer *layer) {
     assert(rt->layers.layer[layer->slot] == layer);
     rt->layers.layer[layer->slot] = NULL;
     rt->layers.record[layer->slot] = NULL;
@@ -82,63 +82,63 @@ void ebb__layer_remove(ebb_rt *rt, const ebb__layer *layer) {
 
 /* ---- a runtime ----------------------------------------------------------------------------------------- */
 
-const ebb_allocator *ebb__rt_allocator(const ebb_rt *rt) {
+const ebb_allocator *ebb__rt_allocator(const ebb_runtime *rt) {
     return &rt->allocator;
 }
 
-bool ebb__rt_is_pumping(const ebb_rt *rt) {
+bool ebb__rt_is_pumping(const ebb_runtime *rt) {
     return rt->pumping;
 }
 
-uint64_t ebb__rt_polls(const ebb_rt *rt) {
+uint64_t ebb__rt_polls(const ebb_runtime *rt) {
     return rt->stats.polls;
 }
 
-uint64_t ebb__rt_tasks(const ebb_rt *rt) {
+uint64_t ebb__rt_tasks(const ebb_runtime *rt) {
     return rt->stats.spawned - rt->stats.ended - rt->standby;
 }
 
-void ebb__rt_standby(ebb_rt *rt, int by) {
+void ebb__rt_standby(ebb_runtime *rt, int by) {
     assert(by > 0 || rt->standby >= (uint32_t)-by);
     rt->standby += (uint32_t)by;
 }
 
-uint64_t ebb__rt_due(const ebb_rt *rt) {
+uint64_t ebb__rt_due(const ebb_runtime *rt) {
     bool runs = (ebb__ready_count(rt) | rt->cancel_count | rt->timed.n | rt->sweep_head) != 0;
     return runs ? rt->now : rt->wheel.quiet_until;
 }
 
-uint64_t ebb__rt_bytes(const ebb_rt *rt) {
+uint64_t ebb__rt_bytes(const ebb_runtime *rt) {
     return ebb__slab_bytes(&rt->tasks) + ebb__slab_bytes(&rt->regions) + ebb__slab_bytes(&rt->obligations) +
            ebb__slab_bytes(&rt->timers) + ebb__slab_bytes(&rt->reasons);
 }
 
-uint64_t ebb__rt_events(const ebb_rt *rt) {
+uint64_t ebb__rt_events(const ebb_runtime *rt) {
     return rt->trace != NULL ? rt->trace->seq : 0;
 }
 
-bool ebb__rt_is_traced(const ebb_rt *rt) {
+bool ebb__rt_is_traced(const ebb_runtime *rt) {
     return rt->trace != NULL;
 }
 
-void ebb__rt_set_short_pumps(ebb_rt *rt, bool on) {
+void ebb__rt_set_short_pumps(ebb_runtime *rt, bool on) {
     rt->short_pumps = on;
 }
 
-ebb_status ebb__rt_reserve_obligation(ebb_rt *rt) {
+ebb_status ebb__rt_reserve_obligation(ebb_runtime *rt) {
     return ebb__slab_reserve(&rt->obligations, &rt->allocator);
 }
 
-void ebb__clock_refresh(ebb_rt *rt) {
+void ebb__clock_refresh(ebb_runtime *rt) {
     ebb__clock_read(rt);
 }
 
 /* ---- tasks --------------------------------------------------------------------------------------------- */
 
-ebb_cx *ebb__task_cx(const ebb_rt *rt, ebb_task id, ebb_status *st) {
+ebb_cx *ebb__task_cx(const ebb_runtime *rt, ebb_task id, ebb_status *st) {
     ebb__task *t;
     ebb_status found = ebb__find_task(rt, id, &t);
-    if (found == EBB_OK && t->phase == EBB_COMPLETED) found = EBB_ERR_STALE;
+    if (found == EBB_OK && t->phase == EBB_TASK_COMPLETED) found = EBB_ERR_STALE;
     if (st != NULL) *st = found;
     return found == EBB_OK ? &t->cx : NULL;
 }
@@ -167,14 +167,14 @@ static const char *doing(const ebb__task *t, const ebb_wait *w) {
     return w != NULL ? w->kind->what : "parked";
 }
 
-static ebb__task_view task_view(const ebb_rt *rt, const ebb__task *t) {
+static ebb__task_view task_view(const ebb_runtime *rt, const ebb__task *t) {
     const ebb__cold *c = ebb__cold_at(rt, t->index);
     uint32_t ticks = (uint32_t)(rt->now >> EBB__BORN_SHIFT) - c->born;
     uint64_t age = ((uint64_t)ticks << EBB__BORN_SHIFT) / EBB_MS;
     return (ebb__task_view){.id = ebb__task_id(t),
                             .region = {ebb__region_id(rt, ebb__region_at(rt, t->region))},
                             .site = c->site,
-                            .phase = (ebb_phase)t->phase,
+                            .phase = (ebb_task_phase)t->phase,
                             .age_ms = t->flags & F_OWN_CANCEL ? UINT64_MAX : age,
                             .masked = t->mask > 0,
                             .in_finalizer = (t->flags & F_IN_FINALIZER) != 0,
@@ -183,14 +183,15 @@ static ebb__task_view task_view(const ebb_rt *rt, const ebb__task *t) {
                                 t->queue == EBB_LANE_NONE && c->wait != NULL && !(t->flags & F_RETURNED)};
 }
 
-static void see_task(const ebb_rt *rt, uint32_t i, void (*each)(void *, const ebb__task_view *), void *ctx) {
+static void see_task(const ebb_runtime *rt, uint32_t i, void (*each)(void *, const ebb__task_view *),
+                     void *ctx) {
     const ebb__task *t = ebb__task_at(rt, i);
-    if (t->phase == 0 || t->phase == EBB_COMPLETED || t->flags & F_CLOSER) return;
+    if (t->phase == 0 || t->phase == EBB_TASK_COMPLETED || t->flags & F_CLOSER) return;
     ebb__task_view view = task_view(rt, t);
     each(ctx, &view);
 }
 
-void ebb__tasks_each(const ebb_rt *rt, ebb__region *r, void (*each)(void *ctx, const ebb__task_view *t),
+void ebb__tasks_each(const ebb_runtime *rt, ebb__region *r, void (*each)(void *ctx, const ebb__task_view *t),
                      void *ctx) {
     const uint32_t *tasks = r == NULL ? NULL : ebb__u32s_data(&r->tasks);
     for (uint32_t i = 0; r != NULL && i < r->tasks.n; i++) see_task(rt, tasks[i], each, ctx);
@@ -222,7 +223,7 @@ ebb__runner_view ebb__runner_look(const ebb_cx *cx) {
 
 /* ---- regions ------------------------------------------------------------------------------------------- */
 
-ebb_status ebb__region_get(const ebb_rt *rt, ebb_region id, ebb__region **out) {
+ebb_status ebb__region_get(const ebb_runtime *rt, ebb_region id, ebb__region **out) {
     return ebb__find_region(rt, id, out);
 }
 
@@ -235,20 +236,21 @@ ebb_region_state ebb__region_state(const ebb__region *r) {
     return (ebb_region_state)r->state;
 }
 
-ebb_region ebb__region_name(const ebb_rt *rt, const ebb__region *r) {
+ebb_region ebb__region_name(const ebb_runtime *rt, const ebb__region *r) {
     return (ebb_region){ebb__region_id(rt, r)};
 }
 
-ebb__region *ebb__region_parent(const ebb_rt *rt, const ebb__region *r) {
+ebb__region *ebb__region_parent(const ebb_runtime *rt, const ebb__region *r) {
     return r->flags & R_ROOT ? NULL : ebb__region_at(rt, r->parent);
 }
 
-ebb__region *ebb__region_next(ebb_rt *rt, const ebb__region *r, const ebb__region *top, bool into) {
+ebb__region *ebb__region_next(ebb_runtime *rt, const ebb__region *r, const ebb__region *top, bool into) {
     rt->visits++;
     return ebb__region_after(rt, ebb__region_at(rt, r->index), top, into);
 }
 
-void *ebb__region_hook_arg(const ebb__region *r, void (*on_closed)(void *arg, const ebb_report *report)) {
+void *ebb__region_hook_arg(const ebb__region *r,
+                           void (*on_closed)(void *arg, const ebb_region_report *report)) {
     return r->flags & R_HOOK && ebb__cold_of(r)->on_closed == on_closed ? ebb__cold_of(r)->arg : NULL;
 }
 
@@ -256,14 +258,14 @@ ebb__callbacks *ebb__region_callbacks(const ebb__region *r) {
     return r->callbacks;
 }
 
-uint32_t ebb__region_tasks(const ebb_rt *rt, ebb__region *r) {
+uint32_t ebb__region_tasks(const ebb_runtime *rt, ebb__region *r) {
     const uint32_t *tasks = ebb__u32s_data(&r->tasks);
     uint32_t n = 0;
     for (uint32_t i = 0; i < r->tasks.n; i++) n += !(ebb__task_at(rt, tasks[i])->flags & F_CLOSER);
     return n;
 }
 
-uint32_t ebb__region_traits(const ebb_rt *rt, const ebb__region *r) {
+uint32_t ebb__region_traits(const ebb_runtime *rt, const ebb__region *r) {
     bool apart = r->flags & R_OPERATOR && ebb__region_at(rt, r->parent)->flags & R_APART;
     return (r->flags & R_ROOT ? EBB__REGION_ROOT : 0u) | (r->flags & R_UNIT ? EBB__REGION_UNIT : 0u) |
            (r->flags & R_CLEANUP ? EBB__REGION_CLEANUP : 0u) |
@@ -272,7 +274,7 @@ uint32_t ebb__region_traits(const ebb_rt *rt, const ebb__region *r) {
            (ebb__supervisor_is_last(r) ? EBB__REGION_ALONE : 0u);
 }
 
-ebb__region_view ebb__region_look(const ebb_rt *rt, const ebb__region *r) {
+ebb__region_view ebb__region_look(const ebb_runtime *rt, const ebb__region *r) {
     const ebb__region_cold *c = ebb__cold_of(r);
     return (ebb__region_view){.state = (ebb_region_state)r->state,
                               .traits = ebb__region_traits(rt, r),
@@ -293,7 +295,7 @@ ebb__region_view ebb__region_look(const ebb_rt *rt, const ebb__region *r) {
                               .site = c->site};
 }
 
-const ebb__region *ebb__region_cause(const ebb_rt *rt, const ebb__region *r) {
+const ebb__region *ebb__region_cause(const ebb_runtime *rt, const ebb__region *r) {
     while (ebb__request_kind(r->request) == EBB_CANCEL_PARENT && r->parent != 0) {
         r = ebb__region_at(rt, r->parent);
     }
@@ -302,8 +304,8 @@ const ebb__region *ebb__region_cause(const ebb_rt *rt, const ebb__region *r) {
 
 /* ---- obligations --------------------------------------------------------------------------------------- */
 
-static void see_obligations(const ebb_rt *rt, uint32_t i, void (*each)(void *, const ebb__obligation_view *),
-                            void *ctx) {
+static void see_obligations(const ebb_runtime *rt, uint32_t i,
+                            void (*each)(void *, const ebb__obligation_view *), void *ctx) {
     for (; i != 0; i = ebb__obligation_at(rt, i)->next) {
         const ebb__obligation *d = ebb__obligation_at(rt, i);
         ebb__obligation_view view = {.id = ebb__obligation_id(rt, d),
@@ -316,14 +318,14 @@ static void see_obligations(const ebb_rt *rt, uint32_t i, void (*each)(void *, c
     }
 }
 
-void ebb__task_obligations(const ebb_rt *rt, ebb_task task,
+void ebb__task_obligations(const ebb_runtime *rt, ebb_task task,
                            void (*each)(void *ctx, const ebb__obligation_view *o), void *ctx) {
     ebb__task *t;
     if (ebb__find_task(rt, task, &t) != EBB_OK || !(t->flags & F_OWES)) return;
     see_obligations(rt, ebb__cold_at(rt, t->index)->owed, each, ctx);
 }
 
-void ebb__region_obligations(const ebb_rt *rt, const ebb__region *r,
+void ebb__region_obligations(const ebb_runtime *rt, const ebb__region *r,
                              void (*each)(void *ctx, const ebb__obligation_view *o), void *ctx) {
     see_obligations(rt, r->owed, each, ctx);
 }

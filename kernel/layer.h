@@ -54,11 +54,11 @@ typedef struct ebb__hooks {
      * Nothing of it runs any more; the record is still there. */
     void (*task_ended)(ebb_cx *cx, ebb_status status);
     /* Something was abandoned or leaked just now. */
-    void (*leaked)(ebb_rt *rt, const ebb__leak *leak);
+    void (*leaked)(ebb_runtime *rt, const ebb__leak *leak);
     /* A region that is closing has refused work, or a unit in it has begun work inside itself. */
-    void (*admission)(ebb_rt *rt, const ebb__region *r, bool refused);
+    void (*admission)(ebb_runtime *rt, const ebb__region *r, bool refused);
     /* The runtime is freed, with all records of the kernel still in place. */
-    void (*freed)(ebb_rt *rt);
+    void (*freed)(ebb_runtime *rt);
 } ebb__hooks;
 
 enum { EBB__LAYERS = 8 };
@@ -70,9 +70,9 @@ typedef struct ebb__layer {
 
 /* Registers a layer with a runtime, once. `layer` stays valid as long as the runtime. EBB_ERR_BUSY: the slot is
  * taken. EBB_ERR_INVALID: there is no such slot, or `record` is NULL. */
-ebb_status ebb__layer_add(ebb_rt *rt, const ebb__layer *layer, void *record);
+ebb_status ebb__layer_add(ebb_runtime *rt, const ebb__layer *layer, void *record);
 /* Only for a layer that frees its record before the runtime is freed. */
-void ebb__layer_remove(ebb_rt *rt, const ebb__layer *layer);
+void ebb__layer_remove(ebb_runtime *rt, const ebb__layer *layer);
 
 /* ---- faces --------------------------------------------------------------------------------------------- */
 
@@ -98,7 +98,7 @@ typedef struct EBB__FACE ebb__task_face {
     uint32_t generation;
     ebb_poll_fn poll;
     void *state;
-    ebb_rt *rt;
+    ebb_runtime *rt;
     uint32_t index; /* 0: the host */
     uint32_t region;
     uint8_t kernel[12];
@@ -121,8 +121,8 @@ typedef struct EBB__FACE ebb__task_cold_face {
 
 /* What a layer keeps for a region together with a callback runner. The first member of the layer's own record. */
 typedef struct ebb__callbacks {
-    void (*ended)(ebb_rt *rt, struct ebb__callbacks *c);    /* the runner has ended */
-    void (*released)(ebb_rt *rt, struct ebb__callbacks *c); /* the region closes; may run users' code */
+    void (*ended)(ebb_runtime *rt, struct ebb__callbacks *c);    /* the runner has ended */
+    void (*released)(ebb_runtime *rt, struct ebb__callbacks *c); /* the region closes; may run users' code */
 } ebb__callbacks;
 
 typedef struct EBB__FACE ebb__region_face {
@@ -132,7 +132,7 @@ typedef struct EBB__FACE ebb__region_face {
 
 /* ---- inline accessors ---------------------------------------------------------------------------------- */
 
-static inline const ebb__rt_face *ebb__face_of(const ebb_rt *rt) {
+static inline const ebb__rt_face *ebb__face_of(const ebb_runtime *rt) {
     return (const ebb__rt_face *)(const void *)rt;
 }
 
@@ -141,20 +141,20 @@ static inline const ebb__task_face *ebb__task_face_of(const ebb_cx *cx) {
 }
 
 /* The record of a layer; NULL: it has not been added. */
-static inline void *ebb__layer_record(const ebb_rt *rt, unsigned slot) {
+static inline void *ebb__layer_record(const ebb_runtime *rt, unsigned slot) {
     return ebb__face_of(rt)->layers.record[slot];
 }
 
-static inline ebb_rt *ebb__rt_of(const ebb_cx *cx) {
+static inline ebb_runtime *ebb__rt_of(const ebb_cx *cx) {
     return ebb__task_face_of(cx)->rt;
 }
 
 /* The time of the turn. */
-static inline uint64_t ebb__now(const ebb_rt *rt) {
+static inline uint64_t ebb__now(const ebb_runtime *rt) {
     return ebb__face_of(rt)->now;
 }
 
-static inline uint8_t ebb__rt_id(const ebb_rt *rt) {
+static inline uint8_t ebb__rt_id(const ebb_runtime *rt) {
     return ebb__face_of(rt)->id;
 }
 
@@ -219,20 +219,20 @@ static inline void ebb__await_refused(ebb_cx *cx) {
 
 /* ---- ids ----------------------------------------------------------------------------------------------- */
 
-static inline uint64_t ebb__id(const ebb_rt *rt, uint32_t index, uint32_t generation) {
+static inline uint64_t ebb__id(const ebb_runtime *rt, uint32_t index, uint32_t generation) {
     return (uint64_t)ebb__rt_id(rt) << 56 | (uint64_t)index << 32 | generation;
 }
 
 /* An id that carries an error: generation 0, the negated status as index. */
-static inline uint64_t ebb__id_error(const ebb_rt *rt, ebb_status st) {
+static inline uint64_t ebb__id_error(const ebb_runtime *rt, ebb_status st) {
     return (uint64_t)ebb__rt_id(rt) << 56 | (uint64_t)(uint32_t)-st << 32;
 }
 
 /* What is wrong with an id that was not found. */
-ebb_status ebb__lookup_failed(const ebb_rt *rt, uint64_t id);
+ebb_status ebb__lookup_failed(const ebb_runtime *rt, uint64_t id);
 
 /* The record of an id in a slab, or NULL. */
-static inline void *ebb__record_of(const ebb_rt *rt, const ebb__slab *s, uint64_t id, uint32_t shift,
+static inline void *ebb__record_of(const ebb_runtime *rt, const ebb__slab *s, uint64_t id, uint32_t shift,
                                    size_t hot) {
     uint32_t generation = (uint32_t)id, i = (uint32_t)(id >> 32) & 0xffffff;
     if (EBB__UNLIKELY(generation == 0 || id >> 56 != ebb__rt_id(rt) || i - 1 >= s->used - 1)) return NULL;
@@ -241,44 +241,45 @@ static inline void *ebb__record_of(const ebb_rt *rt, const ebb__slab *s, uint64_
 }
 
 /* Looks an id up in a slab: EBB_OK and its index, or what is wrong with it. */
-static inline ebb_status ebb__lookup_as(const ebb_rt *rt, const ebb__slab *s, uint64_t id, uint32_t *index,
-                                        uint32_t shift, size_t hot) {
+static inline ebb_status ebb__lookup_as(const ebb_runtime *rt, const ebb__slab *s, uint64_t id,
+                                        uint32_t *index, uint32_t shift, size_t hot) {
     *index = (uint32_t)(id >> 32) & 0xffffff;
     return EBB__LIKELY(ebb__record_of(rt, s, id, shift, hot) != NULL) ? EBB_OK : ebb__lookup_failed(rt, id);
 }
 
-static inline ebb_status ebb__lookup(const ebb_rt *rt, const ebb__slab *s, uint64_t id, uint32_t *index) {
+static inline ebb_status ebb__lookup(const ebb_runtime *rt, const ebb__slab *s, uint64_t id,
+                                     uint32_t *index) {
     return ebb__lookup_as(rt, s, id, index, s->shift, s->hot);
 }
 
 /* ---- a runtime ----------------------------------------------------------------------------------------- */
 
-const ebb_allocator *ebb__rt_allocator(const ebb_rt *rt);
-bool ebb__rt_is_pumping(const ebb_rt *rt);
+const ebb_allocator *ebb__rt_allocator(const ebb_runtime *rt);
+bool ebb__rt_is_pumping(const ebb_runtime *rt);
 /* Polls so far. */
-uint64_t ebb__rt_polls(const ebb_rt *rt);
+uint64_t ebb__rt_polls(const ebb_runtime *rt);
 /* Live tasks, without those that ebb__rt_standby has taken out. */
-uint64_t ebb__rt_tasks(const ebb_rt *rt);
+uint64_t ebb__rt_tasks(const ebb_runtime *rt);
 /* Adds `by` to the number of tasks that wait for a stop and are no work until then. */
-void ebb__rt_standby(ebb_rt *rt, int by);
-/* As ebb_next_due, but perhaps too early: without a look into the timer wheel. */
-uint64_t ebb__rt_due(const ebb_rt *rt);
+void ebb__rt_standby(ebb_runtime *rt, int by);
+/* As ebb_runtime_next_due, but perhaps too early: without a look into the timer wheel. */
+uint64_t ebb__rt_due(const ebb_runtime *rt);
 /* Bytes of the kernel's records in use. */
-uint64_t ebb__rt_bytes(const ebb_rt *rt);
+uint64_t ebb__rt_bytes(const ebb_runtime *rt);
 /* Events recorded in the trace so far; 0 without a trace. */
-uint64_t ebb__rt_events(const ebb_rt *rt);
+uint64_t ebb__rt_events(const ebb_runtime *rt);
 /* Is there a trace? */
-bool ebb__rt_is_traced(const ebb_rt *rt);
+bool ebb__rt_is_traced(const ebb_runtime *rt);
 /* Short pumps: a task whose budget is over gets its last polls when it is woken, not at once, and a pump moves
  * few regions on. For a host that must not be kept waiting. */
-void ebb__rt_set_short_pumps(ebb_rt *rt, bool on);
+void ebb__rt_set_short_pumps(ebb_runtime *rt, bool on);
 /* Makes room for one obligation or finalizer. EBB_ERR_NOMEM, EBB_ERR_LIMIT. */
-ebb_status ebb__rt_reserve_obligation(ebb_rt *rt);
+ebb_status ebb__rt_reserve_obligation(ebb_runtime *rt);
 /* Before an operation that counts spans from now: reads the clock if the runtime has one. */
-void ebb__clock_refresh(ebb_rt *rt);
+void ebb__clock_refresh(ebb_runtime *rt);
 #ifdef EBB_MUTANTS
 /* Plants the bug that the oracle of this number (ebb_oracle) is there to find; -1: none. */
-void ebb__set_mutant(ebb_rt *rt, int mutant);
+void ebb__set_mutant(ebb_runtime *rt, int mutant);
 #endif
 
 /* A cleanup budget is for tasks, but for a part of it that is kept for finalizers. The whole kernel and its layers
@@ -303,9 +304,9 @@ typedef struct ebb__watched {
     uint64_t id;
     const char *site;
 } ebb__watched;
-ebb__watched ebb__watch_enter(ebb_rt *rt, uint64_t id, const char *site);
-void ebb__watch_leave(ebb_rt *rt, ebb__watched outer);
-void ebb__watch_name(ebb_rt *rt, uint64_t id, const char *site);
+ebb__watched ebb__watch_enter(ebb_runtime *rt, uint64_t id, const char *site);
+void ebb__watch_leave(ebb_runtime *rt, ebb__watched outer);
+void ebb__watch_name(ebb_runtime *rt, uint64_t id, const char *site);
 
 /* An event of a layer, in the trace as in the journal. */
 void ebb__note(ebb_cx *cx, uint8_t type, uint64_t task, uint64_t region, uint32_t value, uint64_t other);
@@ -314,7 +315,7 @@ void ebb__note(ebb_cx *cx, uint8_t type, uint64_t task, uint64_t region, uint32_
 
 /* The context of a task that has not ended; NULL and *st: EBB_ERR_STALE, EBB_ERR_FOREIGN, or what the id carries.
  * `st` may be NULL. */
-ebb_cx *ebb__task_cx(const ebb_rt *rt, ebb_task id, ebb_status *st);
+ebb_cx *ebb__task_cx(const ebb_runtime *rt, ebb_task id, ebb_status *st);
 /* Its budget is over: every await of it returns EBB_CANCELLED, masked or not. */
 bool ebb__is_overdue(const ebb_cx *cx);
 bool ebb__is_masked(const ebb_cx *cx);
@@ -328,14 +329,14 @@ typedef struct ebb__task_view {
     uint64_t id;
     ebb_region region;
     const char *site;
-    ebb_phase phase;
+    ebb_task_phase phase;
     uint64_t age_ms; /* UINT64_MAX: not known */
     bool masked, in_finalizer;
     const char *doing; /* "about to be polled", "joins", what it waits for, ... */
     bool waits;        /* `doing` is the name of a wait */
 } ebb__task_view;
 /* Calls `each` for the live tasks of a region, or of the runtime (r NULL), that are not the kernel's own. */
-void ebb__tasks_each(const ebb_rt *rt, ebb__region *r, void (*each)(void *ctx, const ebb__task_view *t),
+void ebb__tasks_each(const ebb_runtime *rt, ebb__region *r, void (*each)(void *ctx, const ebb__task_view *t),
                      void *ctx);
 
 /* A spawn that fails because a layer has not what the task needs, with EBB_ERR_NOMEM or EBB_ERR_LIMIT: refused,
@@ -374,20 +375,21 @@ ebb__runner_view ebb__runner_look(const ebb_cx *cx);
 
 /* ---- regions ------------------------------------------------------------------------------------------- */
 
-ebb_status ebb__region_get(const ebb_rt *rt, ebb_region id, ebb__region **out);
+ebb_status ebb__region_get(const ebb_runtime *rt, ebb_region id, ebb__region **out);
 ebb__region *ebb__region_of(const ebb_cx *cx);
 ebb_region_state ebb__region_state(const ebb__region *r);
-ebb_region ebb__region_name(const ebb_rt *rt, const ebb__region *r);
+ebb_region ebb__region_name(const ebb_runtime *rt, const ebb__region *r);
 /* NULL: it is the root. */
-ebb__region *ebb__region_parent(const ebb_rt *rt, const ebb__region *r);
+ebb__region *ebb__region_parent(const ebb_runtime *rt, const ebb__region *r);
 /* The region after `r` in the tree below `top`, parents before children; `into`: its children too. NULL: that
  * was the last. Counted in the runtime's visits. */
-ebb__region *ebb__region_next(ebb_rt *rt, const ebb__region *r, const ebb__region *top, bool into);
+ebb__region *ebb__region_next(ebb_runtime *rt, const ebb__region *r, const ebb__region *top, bool into);
 /* The argument of its on_closed hook, if it has that one; else NULL. */
-void *ebb__region_hook_arg(const ebb__region *r, void (*on_closed)(void *arg, const ebb_report *report));
+void *ebb__region_hook_arg(const ebb__region *r,
+                           void (*on_closed)(void *arg, const ebb_region_report *report));
 ebb__callbacks *ebb__region_callbacks(const ebb__region *r);
 /* Its live tasks that are not the kernel's own. */
-uint32_t ebb__region_tasks(const ebb_rt *rt, ebb__region *r);
+uint32_t ebb__region_tasks(const ebb_runtime *rt, ebb__region *r);
 
 enum {
     EBB__REGION_ROOT = 1u << 0,
@@ -414,12 +416,12 @@ typedef struct ebb__region_view {
     uint64_t force_at;                /* when its tasks are forced; EBB_FOREVER without a request */
     const char *message, *site;
 } ebb__region_view;
-ebb__region_view ebb__region_look(const ebb_rt *rt, const ebb__region *r);
-uint32_t ebb__region_traits(const ebb_rt *rt, const ebb__region *r);
+ebb__region_view ebb__region_look(const ebb_runtime *rt, const ebb__region *r);
+uint32_t ebb__region_traits(const ebb_runtime *rt, const ebb__region *r);
 /* The reason of the cancel request; kind EBB_CANCEL_NONE: there was none. */
-ebb_reason ebb__region_reason(const ebb_rt *rt, const ebb__region *r);
+ebb_reason ebb__region_reason(const ebb_runtime *rt, const ebb__region *r);
 /* The region whose request was passed on to `r` by its parents. */
-const ebb__region *ebb__region_cause(const ebb_rt *rt, const ebb__region *r);
+const ebb__region *ebb__region_cause(const ebb_runtime *rt, const ebb__region *r);
 
 /* What a task (cx) or a region (r) still has to do, the next finalizer first. */
 typedef struct ebb__obligation_view {
@@ -430,12 +432,12 @@ typedef struct ebb__obligation_view {
     const char *site;
     uint64_t since;
 } ebb__obligation_view;
-void ebb__task_obligations(const ebb_rt *rt, ebb_task task,
+void ebb__task_obligations(const ebb_runtime *rt, ebb_task task,
                            void (*each)(void *ctx, const ebb__obligation_view *o), void *ctx);
-void ebb__region_obligations(const ebb_rt *rt, const ebb__region *r,
+void ebb__region_obligations(const ebb_runtime *rt, const ebb__region *r,
                              void (*each)(void *ctx, const ebb__obligation_view *o), void *ctx);
 
-/* As ebb_region_open_at, but the region is nobody's: `cx` only asks for it. */
+/* As ebb_region_open_site, but the region is nobody's: `cx` only asks for it. */
 ebb_region ebb__region_open_apart(ebb_cx *cx, const ebb_region_opts *opts, const char *site);
 /* The region closes by itself once nothing lives in it, as if it were joined. */
 void ebb__region_joining(ebb_cx *cx, ebb_region region);
@@ -467,7 +469,8 @@ typedef struct ebb__supervisor {
 /* `on_closed` is for the root only, whose end nobody else hears of; its argument is `state`. EBB_ERR_CLOSED,
  * EBB_ERR_BUSY (it has one), EBB_ERR_NOMEM, EBB_ERR_LIMIT: nothing changed. */
 ebb__supervisor ebb__supervisor_new(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state,
-                                    void (*on_closed)(void *arg, const ebb_report *report), const char *site);
+                                    void (*on_closed)(void *arg, const ebb_region_report *report),
+                                    const char *site);
 /* Wakes the supervisor at that time, and not at any it was set to before; EBB_FOREVER: never. Needs no
  * memory. */
 void ebb__supervisor_alarm(ebb_cx *cx, ebb_task supervisor, uint64_t at);

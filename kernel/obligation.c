@@ -16,11 +16,11 @@
 
 /* ---- the lists ----------------------------------------------------------------------------------- */
 
-static uint32_t *head_of(ebb_rt *rt, const ebb__obligation *d) {
+static uint32_t *head_of(ebb_runtime *rt, const ebb__obligation *d) {
     return d->task != 0 ? &ebb__cold_at(rt, d->task)->owed : &ebb__region_at(rt, d->region)->owed;
 }
 
-static void link_obligation(ebb_rt *rt, ebb__obligation *d) {
+static void link_obligation(ebb_runtime *rt, ebb__obligation *d) {
     uint32_t *head = head_of(rt, d);
     if (*head == 0) {
         d->prev = *head = d->index;
@@ -37,7 +37,7 @@ static void link_obligation(ebb_rt *rt, ebb__obligation *d) {
     }
 }
 
-ebb__obligation *ebb__obligation_new(ebb_rt *rt, uint32_t task, uint32_t region, uint8_t kind, void *arg,
+ebb__obligation *ebb__obligation_new(ebb_runtime *rt, uint32_t task, uint32_t region, uint8_t kind, void *arg,
                                      const char *site) {
     assert(ebb__slab_ready(&rt->obligations));
     uint32_t i = ebb__slab_take(&rt->obligations);
@@ -58,7 +58,7 @@ ebb__obligation *ebb__obligation_new(ebb_rt *rt, uint32_t task, uint32_t region,
     return d;
 }
 
-void ebb__obligation_unlink(ebb_rt *rt, ebb__obligation *d) {
+void ebb__obligation_unlink(ebb_runtime *rt, ebb__obligation *d) {
     uint32_t *head = head_of(rt, d);
     assert(*head != 0 && d->state == OBLIGATION_OPEN);
     if (*head == d->index) *head = d->next;
@@ -71,17 +71,17 @@ void ebb__obligation_unlink(ebb_rt *rt, ebb__obligation *d) {
     }
 }
 
-static ebb__obligation *last_of(const ebb_rt *rt, uint32_t head) {
+static ebb__obligation *last_of(const ebb_runtime *rt, uint32_t head) {
     return ebb__obligation_at(rt, ebb__obligation_at(rt, head)->prev);
 }
 
-void ebb__obligation_free(ebb_rt *rt, ebb__obligation *d) {
+void ebb__obligation_free(ebb_runtime *rt, ebb__obligation *d) {
     assert(d->state != OBLIGATION_FREE);
     d->state = OBLIGATION_FREE;
     ebb__slab_give(&rt->obligations, d->index);
 }
 
-void ebb__obligation_emit(ebb_rt *rt, uint8_t type, const ebb__obligation *d, uint32_t value) {
+void ebb__obligation_emit(ebb_runtime *rt, uint8_t type, const ebb__obligation *d, uint32_t value) {
     if (d->task != 0) {
         ebb__emit_task(rt, type, ebb__task_at(rt, d->task), value, ebb__obligation_id(rt, d));
     } else {
@@ -91,10 +91,11 @@ void ebb__obligation_emit(ebb_rt *rt, uint8_t type, const ebb__obligation *d, ui
 
 /* ---- obligations ---------------------------------------------------------------------------------- */
 
-static ebb_obligation reserve(ebb_rt *rt, ebb_cx *cx, uint32_t task, ebb__region *r, ebb_obligation_kind kind,
-                              void (*on_abort)(void *), void *arg, const char *site) {
+static ebb_obligation reserve(ebb_runtime *rt, ebb_cx *cx, uint32_t task, ebb__region *r,
+                              ebb_obligation_kind kind, void (*on_abort)(void *), void *arg,
+                              const char *site) {
     ebb_status st = EBB_OK;
-    if (kind < EBB_PERMIT || kind > EBB_TRANSACTION) st = EBB_ERR_INVALID;
+    if (kind < EBB_OBLIGATION_PERMIT || kind > EBB_OBLIGATION_TRANSACTION) st = EBB_ERR_INVALID;
     else if (task != 0) st = ebb__admit_own(rt, ebb__task_at(rt, task));
     else st = ebb__admit(rt, ebb__task_of(cx), r);
     if (st == EBB_OK) st = ebb__slab_reserve(&rt->obligations, &rt->allocator);
@@ -111,11 +112,11 @@ static ebb_obligation reserve(ebb_rt *rt, ebb_cx *cx, uint32_t task, ebb__region
     return (ebb_obligation){ebb__obligation_id(rt, d)};
 }
 
-uint64_t ebb__journal_region(const ebb_rt *rt, ebb_region region) {
+uint64_t ebb__journal_region(const ebb_runtime *rt, ebb_region region) {
     return region.id != 0 ? region.id : ebb__id_error(rt, EBB_ERR_INVALID);
 }
 
-static void journal_reserve(ebb_rt *rt, ebb_cx *cx, uint64_t region, ebb_obligation_kind kind, bool hook,
+static void journal_reserve(ebb_runtime *rt, ebb_cx *cx, uint64_t region, ebb_obligation_kind kind, bool hook,
                             const char *site, uint64_t id) {
     ebb__journal(
         rt, cx,
@@ -123,18 +124,18 @@ static void journal_reserve(ebb_rt *rt, ebb_cx *cx, uint64_t region, ebb_obligat
     ebb__journal_text(rt, site);
 }
 
-ebb_obligation ebb_reserve_at(ebb_cx *cx, ebb_obligation_kind kind, void (*on_abort)(void *arg), void *arg,
-                              const char *site) {
-    ebb_rt *rt = ebb__rt_of(cx);
+ebb_obligation ebb_obligation_reserve_site(ebb_cx *cx, ebb_obligation_kind kind, void (*on_abort)(void *arg),
+                                           void *arg, const char *site) {
+    ebb_runtime *rt = ebb__rt_of(cx);
     ebb__task *t = ebb__task_of(cx);
     ebb_obligation id = reserve(rt, cx, t->index, ebb__region_at(rt, t->region), kind, on_abort, arg, site);
     if (EBB__UNLIKELY(rt->journal != NULL)) journal_reserve(rt, cx, 0, kind, on_abort != NULL, site, id.id);
     return id;
 }
 
-ebb_obligation ebb_reserve_in_at(ebb_cx *cx, ebb_region region, ebb_obligation_kind kind,
-                                 void (*on_abort)(void *arg), void *arg, const char *site) {
-    ebb_rt *rt = ebb__rt_of(cx);
+ebb_obligation ebb_region_reserve_site(ebb_cx *cx, ebb_region region, ebb_obligation_kind kind,
+                                       void (*on_abort)(void *arg), void *arg, const char *site) {
+    ebb_runtime *rt = ebb__rt_of(cx);
     ebb__region *r;
     ebb_status st = ebb__find_region(rt, region, &r);
     ebb_obligation id = {ebb__id_error(rt, st)};
@@ -145,7 +146,7 @@ ebb_obligation ebb_reserve_in_at(ebb_cx *cx, ebb_region region, ebb_obligation_k
     return id;
 }
 
-static void run_abort(ebb_rt *rt, const ebb__obligation *d) {
+static void run_abort(ebb_runtime *rt, const ebb__obligation *d) {
     if (d->fn.on_abort == NULL) return;
     ebb__journal(rt, &rt->host.cx,
                  (ebb_record){.type = J_CALL, .value = EBB__CALL_ABORT, .other = ebb__obligation_id(rt, d)});
@@ -155,7 +156,7 @@ static void run_abort(ebb_rt *rt, const ebb__obligation *d) {
     ebb__journal(rt, &rt->host.cx, (ebb_record){.type = J_RETURN});
 }
 
-static void resolved(ebb_rt *rt, ebb__obligation *d) {
+static void resolved(ebb_runtime *rt, ebb__obligation *d) {
     assert(ebb__cold_of(ebb__region_at(rt, d->region))->obligations > 0 && rt->stats.obligations > 0);
     ebb__cold_of(ebb__region_at(rt, d->region))->obligations--;
     rt->stats.obligations--;
@@ -163,13 +164,13 @@ static void resolved(ebb_rt *rt, ebb__obligation *d) {
 }
 
 /* The last that held a region lets it close: the pump sees to that. */
-static void let_go(ebb_rt *rt, const ebb__obligation *d) {
+static void let_go(ebb_runtime *rt, const ebb__obligation *d) {
     ebb__region *r = ebb__region_at(rt, d->region);
     if (d->task == 0 && r->owed == 0 && r->state == EBB_REGION_FINALIZING) ebb__sweep_later(rt, r);
 }
 
 /* An id of an obligation is looked up leniently: resolved twice has a name of its own. */
-static ebb_status find(ebb_rt *rt, ebb_obligation id, ebb__obligation **out) {
+static ebb_status find(ebb_runtime *rt, ebb_obligation id, ebb__obligation **out) {
     uint32_t i;
     ebb_status st = ebb__lookup(rt, &rt->obligations, id.id, &i);
     if (st == EBB_ERR_STALE) return EBB_ERR_RESOLVED;
@@ -179,8 +180,8 @@ static ebb_status find(ebb_rt *rt, ebb_obligation id, ebb__obligation **out) {
     return (*out)->kind == 0 || (*out)->state != OBLIGATION_OPEN ? EBB_ERR_INVALID : EBB_OK;
 }
 
-ebb_status ebb_commit(ebb_cx *cx, ebb_obligation obligation) {
-    ebb_rt *rt = ebb__rt_of(cx);
+ebb_status ebb_obligation_commit(ebb_cx *cx, ebb_obligation obligation) {
+    ebb_runtime *rt = ebb__rt_of(cx);
     ebb__obligation *d;
     ebb_status st = find(rt, obligation, &d);
     if (st == EBB_OK) {
@@ -194,7 +195,7 @@ ebb_status ebb_commit(ebb_cx *cx, ebb_obligation obligation) {
 }
 
 /* The record is gone before the hook runs: it may reserve again. */
-static void abort_obligation(ebb_rt *rt, ebb__obligation *d) {
+static void abort_obligation(ebb_runtime *rt, ebb__obligation *d) {
     ebb__obligation_emit(rt, EBB_EV_OBLIGATION_ABORTED, d, d->kind);
     resolved(rt, d);
     let_go(rt, d);
@@ -203,8 +204,8 @@ static void abort_obligation(ebb_rt *rt, ebb__obligation *d) {
     run_abort(rt, &copy);
 }
 
-ebb_status ebb_abort(ebb_cx *cx, ebb_obligation obligation) {
-    ebb_rt *rt = ebb__rt_of(cx);
+ebb_status ebb_obligation_abort(ebb_cx *cx, ebb_obligation obligation) {
+    ebb_runtime *rt = ebb__rt_of(cx);
     ebb__obligation *d;
     ebb_status st = find(rt, obligation, &d);
     ebb__journal(rt, cx, (ebb_record){.type = J_ABORT, .other = obligation.id, .value = (uint32_t)st});
@@ -212,7 +213,7 @@ ebb_status ebb_abort(ebb_cx *cx, ebb_obligation obligation) {
     return st;
 }
 
-void ebb__obligation_leaked(ebb_rt *rt, ebb__leak_kind what, const ebb__obligation *d) {
+void ebb__obligation_leaked(ebb_runtime *rt, ebb__leak_kind what, const ebb__obligation *d) {
     uint64_t owner = d->task != 0 ? ebb__task_id(ebb__task_at(rt, d->task)) : 0;
     ebb__leak_report(rt, (ebb__leak){.what = what,
                                      .kind = d->kind,
@@ -224,7 +225,7 @@ void ebb__obligation_leaked(ebb_rt *rt, ebb__leak_kind what, const ebb__obligati
 
 /* What was still reserved has leaked. It stays in the region's list of leaks for its report; the id stays
  * resolved. */
-static void leak(ebb_rt *rt, ebb__obligation *d) {
+static void leak(ebb_runtime *rt, ebb__obligation *d) {
     ebb__region *r = ebb__region_at(rt, d->region);
     assert(d->kind != 0 && d->state == OBLIGATION_OPEN);
     ebb__obligation_emit(rt, EBB_EV_OBLIGATION_LEAKED, d, d->kind);
@@ -242,7 +243,7 @@ static void leak(ebb_rt *rt, ebb__obligation *d) {
 }
 
 /* A task that was abandoned could not resolve anything: that is no leak of its own. */
-void ebb__leak_all(ebb_rt *rt, ebb__task *t) {
+void ebb__leak_all(ebb_runtime *rt, ebb__task *t) {
     while (t->flags & F_OWES) {
         ebb__obligation *d = last_of(rt, ebb__cold_at(rt, t->index)->owed);
         if (t->flags & F_ABANDONED) {
@@ -254,13 +255,13 @@ void ebb__leak_all(ebb_rt *rt, ebb__task *t) {
     }
 }
 
-void ebb__leak_region(ebb_rt *rt, ebb__region *r) {
+void ebb__leak_region(ebb_runtime *rt, ebb__region *r) {
     uint32_t generation = r->generation; /* the hook of the last one may join the region */
     while (r->generation == generation && r->owed != 0) leak(rt, last_of(rt, r->owed));
 }
 
 /* Among the leaks, but without a kind. */
-ebb_status ebb__operation_keep(ebb_rt *rt, ebb__region *r, const char *site) {
+ebb_status ebb__operation_keep(ebb_runtime *rt, ebb__region *r, const char *site) {
     ebb_status st = ebb__slab_reserve(&rt->obligations, &rt->allocator);
     if (st != EBB_OK) return st;
     uint32_t i = ebb__slab_take(&rt->obligations);
@@ -278,7 +279,7 @@ ebb_status ebb__operation_keep(ebb_rt *rt, ebb__region *r, const char *site) {
     return EBB_OK;
 }
 
-void ebb__leaks_forget(ebb_rt *rt, ebb__region *r) {
+void ebb__leaks_forget(ebb_runtime *rt, ebb__region *r) {
     ebb__region_cold *c = ebb__cold_of(r);
     while (c->leaks != 0) {
         ebb__obligation *d = ebb__obligation_at(rt, c->leaks);

@@ -19,7 +19,7 @@ static void describe(char *out, size_t room, const char *what, const char *name,
 
 void ebb__operation_abandoned(ebb_cx *cx, ebb_region region, const char *what, const char *name,
                               const char *site) {
-    ebb_rt *rt = ebb__rt_of(cx);
+    ebb_runtime *rt = ebb__rt_of(cx);
     ebb__region *r;
     char text[200];
     describe(text, sizeof text, what, name, site);

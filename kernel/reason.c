@@ -7,15 +7,15 @@ static const struct {
     uint8_t severity;
 } kinds[EBB_CANCEL_KINDS] = {
     [EBB_CANCEL_NONE] = {"NONE", 0},
-    [EBB_CANCEL_USER] = {"USER", EBB_POLITE},
-    [EBB_CANCEL_RACE_LOST] = {"RACE_LOST", EBB_POLITE},
-    [EBB_CANCEL_DISCONNECT] = {"DISCONNECT", EBB_POLITE},
-    [EBB_CANCEL_TIMEOUT] = {"TIMEOUT", EBB_URGENT},
-    [EBB_CANCEL_BUDGET] = {"BUDGET", EBB_URGENT},
-    [EBB_CANCEL_SIBLING_FAILED] = {"SIBLING_FAILED", EBB_URGENT},
-    [EBB_CANCEL_LEASE_LOST] = {"LEASE_LOST", EBB_URGENT},
-    [EBB_CANCEL_RESOURCE] = {"RESOURCE", EBB_URGENT},
-    [EBB_CANCEL_SHUTDOWN] = {"SHUTDOWN", EBB_FORCED},
+    [EBB_CANCEL_USER] = {"USER", EBB_SEVERITY_POLITE},
+    [EBB_CANCEL_RACE_LOST] = {"RACE_LOST", EBB_SEVERITY_POLITE},
+    [EBB_CANCEL_DISCONNECT] = {"DISCONNECT", EBB_SEVERITY_POLITE},
+    [EBB_CANCEL_TIMEOUT] = {"TIMEOUT", EBB_SEVERITY_URGENT},
+    [EBB_CANCEL_BUDGET] = {"BUDGET", EBB_SEVERITY_URGENT},
+    [EBB_CANCEL_SIBLING_FAILED] = {"SIBLING_FAILED", EBB_SEVERITY_URGENT},
+    [EBB_CANCEL_LEASE_LOST] = {"LEASE_LOST", EBB_SEVERITY_URGENT},
+    [EBB_CANCEL_RESOURCE] = {"RESOURCE", EBB_SEVERITY_URGENT},
+    [EBB_CANCEL_SHUTDOWN] = {"SHUTDOWN", EBB_SEVERITY_FORCED},
     [EBB_CANCEL_PARENT] = {"PARENT", 0},
 };
 
@@ -24,7 +24,7 @@ const char *ebb_cancel_kind_name(ebb_cancel_kind kind) {
     return (unsigned)kind < EBB_CANCEL_KINDS ? kinds[kind].name : "?";
 }
 
-ebb_severity ebb_cancel_severity(ebb_cancel_kind kind) {
+ebb_severity ebb_cancel_kind_severity(ebb_cancel_kind kind) {
     return (ebb_severity)((unsigned)kind < EBB_CANCEL_KINDS ? kinds[kind].severity : 0);
 }
 
@@ -56,7 +56,7 @@ static uint64_t later(uint64_t t, uint64_t by) {
     return by > EBB_FOREVER - t ? EBB_FOREVER : t + by;
 }
 
-ebb_budget ebb__cleanup_budget(const ebb_rt *rt, uint8_t severity, uint8_t priority) {
+ebb_budget ebb__cleanup_budget(const ebb_runtime *rt, uint8_t severity, uint8_t priority) {
     const ebb_cleanup_budget *c = &rt->cleanup[severity & 3];
     return (ebb_budget){later(rt->now, c->time_ns), c->polls, priority};
 }
@@ -69,9 +69,9 @@ uint64_t ebb__force_at(uint64_t now, uint64_t deadline) {
     return deadline - kept * EBB__KEPT_UNIT;
 }
 
-void ebb__cap_by_deadline(const ebb_rt *rt, uint64_t own, uint64_t *deadline, uint64_t *force_at) {
+void ebb__cap_by_deadline(const ebb_runtime *rt, uint64_t own, uint64_t *deadline, uint64_t *force_at) {
     if (own == EBB_FOREVER || own < rt->now) return;
-    uint64_t end = later(own, rt->cleanup[EBB_URGENT].time_ns);
+    uint64_t end = later(own, rt->cleanup[EBB_SEVERITY_URGENT].time_ns);
     uint64_t force = ebb__force_at(own, end);
     if (end < *deadline) *deadline = end;
     if (force < *force_at) *force_at = force;
@@ -89,7 +89,7 @@ void ebb__message_copy(char out[EBB_MESSAGE_MAX + 1], const char *message) {
     if (!whole) memcpy(out + n, "...", sizeof "...");
 }
 
-ebb_reason ebb__region_reason(const ebb_rt *rt, const ebb__region *r) {
+ebb_reason ebb__region_reason(const ebb_runtime *rt, const ebb__region *r) {
     ebb_reason reason = {0};
     if (r->request == 0) return reason;
     reason.kind = ebb__request_kind(r->request);
@@ -111,19 +111,19 @@ static size_t link_bytes(const ebb__region *r) {
 }
 
 /* Whoever was not told by its parent. */
-static ebb__region *root_cause(const ebb_rt *rt, ebb__region *r) {
+static ebb__region *root_cause(const ebb_runtime *rt, ebb__region *r) {
     while (ebb__request_kind(r->request) == EBB_CANCEL_PARENT && r->parent != 0)
         r = ebb__region_at(rt, r->parent);
     return r;
 }
 
-static void put_link(const ebb_rt *rt, ebb_cause *out, uint32_t *n, const ebb__region *r) {
-    if (out != NULL) out[*n] = (ebb_cause){{ebb__region_id(rt, r)}, ebb__region_reason(rt, r)};
+static void put_link(const ebb_runtime *rt, ebb_region_cause *out, uint32_t *n, const ebb__region *r) {
+    if (out != NULL) out[*n] = (ebb_region_cause){{ebb__region_id(rt, r)}, ebb__region_reason(rt, r)};
     ++*n;
 }
 
 /* There is always room for the root cause. */
-static uint32_t read_chain(const ebb_rt *rt, ebb__region *r, ebb_cause *out, uint32_t room) {
+static uint32_t read_chain(const ebb_runtime *rt, ebb__region *r, ebb_region_cause *out, uint32_t room) {
     ebb__region *root = root_cause(rt, r);
     size_t bytes = link_bytes(root);
     uint32_t n = 0;
@@ -136,9 +136,9 @@ static uint32_t read_chain(const ebb_rt *rt, ebb__region *r, ebb_cause *out, uin
     return n;
 }
 
-ebb_status ebb__cause_chain(ebb_cx *cx, ebb_region region, ebb_cause *out, uint32_t room, uint32_t *n,
+ebb_status ebb__cause_chain(ebb_cx *cx, ebb_region region, ebb_region_cause *out, uint32_t room, uint32_t *n,
                             bool *truncated) {
-    ebb_rt *rt = ebb__rt_of(cx);
+    ebb_runtime *rt = ebb__rt_of(cx);
     ebb__region *r;
     *n = 0;
     *truncated = false;
@@ -153,7 +153,7 @@ ebb_status ebb__cause_chain(ebb_cx *cx, ebb_region region, ebb_cause *out, uint3
     return EBB_OK;
 }
 
-ebb_status ebb_cause_chain(ebb_cx *cx, ebb_region region, ebb_cause *out, uint32_t room, uint32_t *n,
-                           bool *truncated) {
+ebb_status ebb_region_causes(ebb_cx *cx, ebb_region region, ebb_region_cause *out, uint32_t room, uint32_t *n,
+                             bool *truncated) {
     return ebb__cause_chain(cx, region, out, room, n, truncated);
 }

@@ -34,10 +34,10 @@ static void put_gap(ebb__recorder *rec) {
     put(rec, (ebb_record){.type = EBB_EV_TIME, .other = rec->now});
 }
 
-static void take(ebb_rt *rt, ebb__recorder *rec, bool flush, ebb_write_fn write, void *ctx);
+static void take(ebb_runtime *rt, ebb__recorder *rec, bool flush, ebb_write_fn write, void *ctx);
 
 /* Here because the block in hand is full or events were lost. */
-ebb_record *ebb__record_slot_slow(ebb_rt *rt, ebb__recorder *rec) {
+ebb_record *ebb__record_slot_slow(ebb_runtime *rt, ebb__recorder *rec) {
     if (rec->at == rec->end && rec->sink != NULL) take(rt, rec, false, rec->sink, rec->sink_ctx);
     if (rec->at == rec->end && rec->full < rec->count) {
         rec->full++;
@@ -53,7 +53,7 @@ ebb_record *ebb__record_slot_slow(ebb_rt *rt, ebb__recorder *rec) {
     return rec->at++;
 }
 
-static void start(ebb_rt *rt, ebb__recorder *rec, bool journal, uint32_t count) {
+static void start(ebb_runtime *rt, ebb__recorder *rec, bool journal, uint32_t count) {
     *rec = (ebb__recorder){
         .blocks = rec->blocks, .first_seq = rec->first_seq, .count = count, .seq = 1, .journal = journal};
     open_block(rec);
@@ -65,7 +65,7 @@ static void start(ebb_rt *rt, ebb__recorder *rec, bool journal, uint32_t count) 
     put(rec, (ebb_record){.type = EBB_EV_TIME, .other = rt->now});
 }
 
-static ebb_status recorder_start(ebb_rt *rt, ebb__recorder **where, bool journal, size_t bytes) {
+static ebb_status recorder_start(ebb_runtime *rt, ebb__recorder **where, bool journal, size_t bytes) {
     if (bytes == 0) {
         ebb__recorder_free(rt, *where);
         *where = NULL;
@@ -91,28 +91,28 @@ static ebb_status recorder_start(ebb_rt *rt, ebb__recorder **where, bool journal
     return EBB_OK;
 }
 
-void ebb__recorder_free(ebb_rt *rt, ebb__recorder *rec) {
+void ebb__recorder_free(ebb_runtime *rt, ebb__recorder *rec) {
     if (rec == NULL) return;
     ebb__free(&rt->allocator, rec->blocks, (size_t)rec->count * EBB__BLOCK_BYTES);
     ebb__free(&rt->allocator, rec->first_seq, rec->count * sizeof *rec->first_seq);
     ebb__free(&rt->allocator, rec, sizeof *rec);
 }
 
-ebb_status ebb_trace_start(ebb_rt *rt, size_t bytes) {
+ebb_status ebb_trace_start(ebb_runtime *rt, size_t bytes) {
     ebb_status st = recorder_start(rt, &rt->trace, false, bytes);
     if (st == EBB_OK) ebb__emit_region(rt, EBB_EV_REGION_OPENED, ebb__region_at(rt, rt->root), 0, 2, 0);
     return st;
 }
 
 /* Whether anything was done with the runtime that leaves a mark on what comes. */
-static bool untouched(const ebb_rt *rt) {
+static bool untouched(const ebb_runtime *rt) {
     return rt->tasks.used == 1 && rt->regions.used == 2 && rt->obligations.used == 1 &&
            rt->timers.used == 1 && rt->sequence == 0 && rt->waits == 0 &&
            ebb__region_at(rt, rt->root)->state == EBB_REGION_OPEN;
 }
 
 /* Everything from outside that shapes what the runtime does. */
-static void journal_beginning(ebb_rt *rt) {
+static void journal_beginning(ebb_runtime *rt) {
     ebb__recorder *rec = rt->journal;
     put(rec, (ebb_record){.type = J_START,
                           .value = untouched(rt) ? 0 : 1,
@@ -125,7 +125,7 @@ static void journal_beginning(ebb_rt *rt) {
                           .task = (uint64_t)rt->chain_depth << 32 | rt->chain_bytes,
                           .region = rt->regions.limit,
                           .other = rt->wheel.tick});
-    for (uint32_t i = EBB_POLITE; i <= EBB_FORCED; i++) {
+    for (uint32_t i = EBB_SEVERITY_POLITE; i <= EBB_SEVERITY_FORCED; i++) {
         put(rec, (ebb_record){.type = J_CLEANUP,
                               .kind = (uint8_t)i,
                               .task = rt->cleanup[i].time_ns,
@@ -133,7 +133,7 @@ static void journal_beginning(ebb_rt *rt) {
     }
 }
 
-ebb_status ebb_journal_start(ebb_rt *rt, size_t bytes) {
+ebb_status ebb_journal_start(ebb_runtime *rt, size_t bytes) {
     ebb_status st = recorder_start(rt, &rt->journal, true, bytes);
     if (st == EBB_OK && rt->journal != NULL) journal_beginning(rt);
     return st;
@@ -145,7 +145,7 @@ static void give_block(ebb__recorder *rec, uint32_t block, uint32_t n, ebb_write
     write(ctx, bytes, 32 + (size_t)n * sizeof(ebb_record));
 }
 
-static void take(ebb_rt *rt, ebb__recorder *rec, bool flush, ebb_write_fn write, void *ctx) {
+static void take(ebb_runtime *rt, ebb__recorder *rec, bool flush, ebb_write_fn write, void *ctx) {
     if (rec == NULL) return;
     if (!rec->header_taken) {
         uint8_t header[64];
@@ -169,22 +169,22 @@ static void take(ebb_rt *rt, ebb__recorder *rec, bool flush, ebb_write_fn write,
     }
 }
 
-void ebb__trace_sink(ebb_rt *rt, ebb_write_fn write, void *ctx) {
+void ebb__trace_sink(ebb_runtime *rt, ebb_write_fn write, void *ctx) {
     rt->trace->sink = write;
     rt->trace->sink_ctx = ctx;
 }
 
-void ebb_trace_take(ebb_rt *rt, bool flush, ebb_write_fn write, void *ctx) {
+void ebb_trace_take(ebb_runtime *rt, bool flush, ebb_write_fn write, void *ctx) {
     take(rt, rt->trace, flush, write, ctx);
 }
 
-void ebb_journal_take(ebb_rt *rt, bool flush, ebb_write_fn write, void *ctx) {
+void ebb_journal_take(ebb_runtime *rt, bool flush, ebb_write_fn write, void *ctx) {
     take(rt, rt->journal, flush, write, ctx);
 }
 
 /* ---- trace ------------------------------------------------------------------------------------ */
 
-static void catch_up(ebb_rt *rt, ebb__recorder *rec) {
+static void catch_up(ebb_runtime *rt, ebb__recorder *rec) {
     if (rec->turn != rt->turn || rec->batch != rt->batch) {
         rec->turn = rt->turn;
         rec->batch = rt->batch;
@@ -198,7 +198,7 @@ static void catch_up(ebb_rt *rt, ebb__recorder *rec) {
     }
 }
 
-static void emit(ebb_rt *rt, ebb_record r) {
+static void emit(ebb_runtime *rt, ebb_record r) {
     ebb__recorder *rec = rt->trace;
     if (EBB__MUTANT(rt, EBB_ORACLE_FIELDS) && r.type == EBB_EV_CANCEL_ACKED) r.kind = 0;
     if (EBB__UNLIKELY(rec->now != rt->now || rec->turn != rt->turn || rec->batch != rt->batch)) {
@@ -213,19 +213,19 @@ static uint8_t epoch_byte(uint8_t told) {
     return (uint8_t)(ebb__request_severity(told) << 4 | ebb__request_epoch(told));
 }
 
-void ebb__emit_task_slow(ebb_rt *rt, uint8_t type, const ebb__task *t, uint32_t value, uint64_t other) {
+void ebb__emit_task_slow(ebb_runtime *rt, uint8_t type, const ebb__task *t, uint32_t value, uint64_t other) {
     uint64_t region = t->region == 0 ? 0 : ebb__region_id(rt, ebb__region_at(rt, t->region));
     emit(rt, (ebb_record){type, t->phase, ebb__request_kind(t->request), epoch_byte(t->request), value,
                           ebb__task_id(t), region, other});
 }
 
-void ebb__emit_region_slow(ebb_rt *rt, uint8_t type, const ebb__region *r, uint64_t task, uint32_t value,
+void ebb__emit_region_slow(ebb_runtime *rt, uint8_t type, const ebb__region *r, uint64_t task, uint32_t value,
                            uint64_t other) {
     emit(rt, (ebb_record){type, r->state, ebb__request_kind(r->request), epoch_byte(r->request), value, task,
                           ebb__region_id(rt, r), other});
 }
 
-void ebb__emit_plain_slow(ebb_rt *rt, uint8_t type, uint64_t task, uint64_t region, uint32_t value,
+void ebb__emit_plain_slow(ebb_runtime *rt, uint8_t type, uint64_t task, uint64_t region, uint32_t value,
                           uint64_t other) {
     emit(rt, (ebb_record){type, 0, 0, 0, value, task, region, other});
 }
@@ -246,12 +246,12 @@ static bool next_piece(ebb_record *r, const char **text) {
     return n > 0;
 }
 
-void ebb__emit_text_slow(ebb_rt *rt, const char *text) {
+void ebb__emit_text_slow(ebb_runtime *rt, const char *text) {
     ebb_record r;
     while (text != NULL && next_piece(&r, &text)) emit(rt, r);
 }
 
-void ebb_set_turn(ebb_rt *rt, uint64_t host_turn_id, uint64_t microtask_batch_id) {
+void ebb_runtime_set_turn(ebb_runtime *rt, uint64_t host_turn_id, uint64_t microtask_batch_id) {
     if (host_turn_id == 0 || microtask_batch_id == 0) return; /* 0 is a field that is missing */
     rt->turn = host_turn_id;
     rt->batch = microtask_batch_id;
@@ -261,12 +261,12 @@ void ebb_set_turn(ebb_rt *rt, uint64_t host_turn_id, uint64_t microtask_batch_id
 
 /* ---- journal ---------------------------------------------------------------------------------- */
 
-static void journal_put(ebb_rt *rt, ebb_record r) {
+static void journal_put(ebb_runtime *rt, ebb_record r) {
     ebb_record *slot = ebb__record_slot(rt, rt->journal);
     if (slot != NULL) *slot = r;
 }
 
-void ebb__journal_slow(ebb_rt *rt, const ebb_cx *cx, ebb_record rec) {
+void ebb__journal_slow(ebb_runtime *rt, const ebb_cx *cx, ebb_record rec) {
     const ebb__task *t = ebb__task_of(cx);
     rec.phase = t == &rt->host;
     if (t != &rt->host && t != rt->current && rec.type != J_ARGS) {
@@ -275,7 +275,7 @@ void ebb__journal_slow(ebb_rt *rt, const ebb_cx *cx, ebb_record rec) {
     journal_put(rt, rec);
 }
 
-void ebb__journal_text_slow(ebb_rt *rt, const char *text) {
+void ebb__journal_text_slow(ebb_runtime *rt, const char *text) {
     ebb_record r;
     while (text != NULL && next_piece(&r, &text)) journal_put(rt, r);
 }

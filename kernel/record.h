@@ -26,9 +26,9 @@ struct ebb__recorder {
 };
 
 /* A place for the next record, or NULL with it counted as lost. */
-ebb_record *ebb__record_slot_slow(ebb_rt *rt, ebb__recorder *rec);
+ebb_record *ebb__record_slot_slow(ebb_runtime *rt, ebb__recorder *rec);
 
-static inline ebb_record *ebb__record_slot(ebb_rt *rt, ebb__recorder *rec) {
+static inline ebb_record *ebb__record_slot(ebb_runtime *rt, ebb__recorder *rec) {
     if (EBB__LIKELY(rec->at != rec->end && rec->lost == 0)) {
         rec->seq++;
         return rec->at++;
@@ -36,50 +36,50 @@ static inline ebb_record *ebb__record_slot(ebb_rt *rt, ebb__recorder *rec) {
     return ebb__record_slot_slow(rt, rec);
 }
 
-void ebb__recorder_free(ebb_rt *rt, ebb__recorder *rec);
+void ebb__recorder_free(ebb_runtime *rt, ebb__recorder *rec);
 
 /* Hands the trace over as it is written, for those who need all of it however much it is. */
-void ebb__trace_sink(ebb_rt *rt, ebb_write_fn write, void *ctx);
+void ebb__trace_sink(ebb_runtime *rt, ebb_write_fn write, void *ctx);
 
 /* ---- trace ------------------------------------------------------------------------------------ */
 
-void ebb__emit_task_slow(ebb_rt *rt, uint8_t type, const ebb__task *t, uint32_t value, uint64_t other);
-void ebb__emit_region_slow(ebb_rt *rt, uint8_t type, const ebb__region *r, uint64_t task, uint32_t value,
+void ebb__emit_task_slow(ebb_runtime *rt, uint8_t type, const ebb__task *t, uint32_t value, uint64_t other);
+void ebb__emit_region_slow(ebb_runtime *rt, uint8_t type, const ebb__region *r, uint64_t task, uint32_t value,
                            uint64_t other);
-void ebb__emit_plain_slow(ebb_rt *rt, uint8_t type, uint64_t task, uint64_t region, uint32_t value,
+void ebb__emit_plain_slow(ebb_runtime *rt, uint8_t type, uint64_t task, uint64_t region, uint32_t value,
                           uint64_t other);
-void ebb__emit_text_slow(ebb_rt *rt, const char *text);
+void ebb__emit_text_slow(ebb_runtime *rt, const char *text);
 
 /* What happened to a task. Off, this is one branch. */
-static inline void ebb__emit_task(ebb_rt *rt, uint8_t type, const ebb__task *t, uint32_t value,
+static inline void ebb__emit_task(ebb_runtime *rt, uint8_t type, const ebb__task *t, uint32_t value,
                                   uint64_t other) {
     if (EBB__UNLIKELY(rt->trace != NULL)) ebb__emit_task_slow(rt, type, t, value, other);
 }
 
-static inline void ebb__emit_region(ebb_rt *rt, uint8_t type, const ebb__region *r, uint64_t task,
+static inline void ebb__emit_region(ebb_runtime *rt, uint8_t type, const ebb__region *r, uint64_t task,
                                     uint32_t value, uint64_t other) {
     if (EBB__UNLIKELY(rt->trace != NULL)) ebb__emit_region_slow(rt, type, r, task, value, other);
 }
 
-static inline void ebb__emit_plain(ebb_rt *rt, uint8_t type, uint64_t task, uint64_t region, uint32_t value,
-                                   uint64_t other) {
+static inline void ebb__emit_plain(ebb_runtime *rt, uint8_t type, uint64_t task, uint64_t region,
+                                   uint32_t value, uint64_t other) {
     if (EBB__UNLIKELY(rt->trace != NULL)) ebb__emit_plain_slow(rt, type, task, region, value, other);
 }
 
-static inline void ebb__emit_text(ebb_rt *rt, const char *text) {
+static inline void ebb__emit_text(ebb_runtime *rt, const char *text) {
     if (EBB__UNLIKELY(rt->trace != NULL)) ebb__emit_text_slow(rt, text);
 }
 
 /* ---- journal ---------------------------------------------------------------------------------- */
 
-void ebb__journal_slow(ebb_rt *rt, const ebb_cx *cx, ebb_record rec);
-void ebb__journal_text_slow(ebb_rt *rt, const char *text);
+void ebb__journal_slow(ebb_runtime *rt, const ebb_cx *cx, ebb_record rec);
+void ebb__journal_text_slow(ebb_runtime *rt, const char *text);
 
 /* A macro, so that a record is not built on the stack when nobody wants it. */
 #define ebb__journal(rt, cx, ...)                                                                            \
     (EBB__UNLIKELY((rt)->journal != NULL) ? ebb__journal_slow((rt), (cx), __VA_ARGS__) : (void)0)
 
-static inline void ebb__journal_text(ebb_rt *rt, const char *text) {
+static inline void ebb__journal_text(ebb_runtime *rt, const char *text) {
     if (EBB__UNLIKELY(rt->journal != NULL)) ebb__journal_text_slow(rt, text);
 }
 

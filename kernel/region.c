@@ -16,7 +16,7 @@
 
 /* ---- open ------------------------------------------------------------------------------------------ */
 
-EBB__INLINE ebb__region *region_new(ebb_rt *rt, const char *site) {
+EBB__INLINE ebb__region *region_new(ebb_runtime *rt, const char *site) {
     assert(ebb__slab_ready(&rt->regions));
     uint32_t i = ebb__slab_take_as(&rt->regions, EBB__REGION_SHIFT, sizeof(ebb__region));
     ebb__region *r = ebb__region_at(rt, i);
@@ -34,23 +34,23 @@ EBB__INLINE ebb__region *region_new(ebb_rt *rt, const char *site) {
     return r;
 }
 
-ebb_status ebb__root_open(ebb_rt *rt) {
+ebb_status ebb__root_open(ebb_runtime *rt) {
     ebb_status st = ebb__slab_reserve(&rt->regions, &rt->allocator);
     if (st != EBB_OK) return st;
     ebb__region *r = region_new(rt, "root");
     r->flags = R_ROOT;
-    r->policy = EBB_COLLECT;
+    r->policy = EBB_FAIL_COLLECT;
     rt->root = r->index;
     rt->host.region = r->index;
     rt->stats.regions = 1;
     return EBB_OK;
 }
 
-static ebb__region_cold *cold_at(const ebb_rt *rt, uint32_t i) {
+static ebb__region_cold *cold_at(const ebb_runtime *rt, uint32_t i) {
     return ebb__cold_of(ebb__region_at(rt, i));
 }
 
-static void own(ebb_rt *rt, ebb__task *t, ebb__region *r) {
+static void own(ebb_runtime *rt, ebb__task *t, ebb__region *r) {
     ebb__cold *c = ebb__cold_at(rt, t->index);
     assert(r->owner == 0 && t->index != 0);
     r->owner = t->index;
@@ -61,7 +61,7 @@ static void own(ebb_rt *rt, ebb__task *t, ebb__region *r) {
     t->flags |= F_SCOPE;
 }
 
-static void disown(ebb_rt *rt, ebb__region *r) {
+static void disown(ebb_runtime *rt, ebb__region *r) {
     assert(r->owner != 0);
     ebb__task *t = ebb__task_at(rt, r->owner);
     ebb__cold *c = ebb__cold_at(rt, r->owner);
@@ -74,7 +74,7 @@ static void disown(ebb_rt *rt, ebb__region *r) {
 }
 
 /* Moves it to the front of its owner's regions. */
-static void own_first(ebb_rt *rt, ebb__region *r) {
+static void own_first(ebb_runtime *rt, ebb__region *r) {
     ebb__cold *c = ebb__cold_at(rt, r->owner);
     uint32_t next = ebb__cold_of(r)->owner_next, prev = ebb__cold_of(r)->owner_prev;
     if (c->scopes == r->index) return;
@@ -92,7 +92,7 @@ static bool cleaning(const ebb__task *t) {
 }
 
 /* May it be opened, and where? */
-EBB__INLINE ebb_status may_open(ebb_rt *rt, ebb__task *t, const ebb_region_opts *o, bool drain,
+EBB__INLINE ebb_status may_open(ebb_runtime *rt, ebb__task *t, const ebb_region_opts *o, bool drain,
                                 ebb__region **parent) {
     if (o->parent.id == 0) {
         *parent = ebb__region_at(rt, t->region);
@@ -111,7 +111,7 @@ EBB__INLINE ebb_status may_open(ebb_rt *rt, ebb__task *t, const ebb_region_opts 
         ebb_status st = ebb__admit(rt, t, *parent);
         if (st != EBB_OK) return st;
     }
-    if (o->policy != EBB_FAIL_FAST && o->policy != EBB_COLLECT) return EBB_ERR_INVALID;
+    if (o->policy != EBB_FAIL_FAST && o->policy != EBB_FAIL_COLLECT) return EBB_ERR_INVALID;
     if (!ebb__slab_ready(&rt->regions)) {
         ebb_status st = ebb__slab_reserve(&rt->regions, &rt->allocator);
         if (st != EBB_OK) return st;
@@ -119,16 +119,17 @@ EBB__INLINE ebb_status may_open(ebb_rt *rt, ebb__task *t, const ebb_region_opts 
     return ebb__u32s_reserve(&(*parent)->children, &rt->allocator) ? EBB_OK : EBB_ERR_NOMEM;
 }
 
-__attribute__((cold, noinline)) static ebb_region
-refuse(ebb_rt *rt, const ebb__task *t, const ebb__region *parent, const ebb_region_opts *o, ebb_status st) {
+__attribute__((cold, noinline)) static ebb_region refuse(ebb_runtime *rt, const ebb__task *t,
+                                                         const ebb__region *parent, const ebb_region_opts *o,
+                                                         ebb_status st) {
     uint64_t named = parent == NULL ? o->parent.id : ebb__region_id(rt, parent);
     ebb__emit_plain(rt, EBB_EV_REFUSED, ebb__task_id(t), named, (uint32_t)st, 0);
     return (ebb_region){ebb__id_error(rt, st)};
 }
 
 /* `drain`: a supervisor's, which is nobody's and has no bounds. `apart`: only nobody's. */
-EBB__INLINE ebb_region region_open(ebb_rt *rt, ebb_cx *cx, const ebb_region_opts *o, bool drain, bool apart,
-                                   const char *site) {
+EBB__INLINE ebb_region region_open(ebb_runtime *rt, ebb_cx *cx, const ebb_region_opts *o, bool drain,
+                                   bool apart, const char *site) {
     static const ebb_region_opts none;
     if (o == NULL) o = &none;
     ebb__task *t = ebb__task_of(cx);
@@ -162,16 +163,16 @@ EBB__INLINE ebb_region region_open(ebb_rt *rt, ebb_cx *cx, const ebb_region_opts
     if (EBB__UNLIKELY(parent->flags & R_STOPPING) && !o->cleanup) ebb__region_stop_new(rt, r);
     rt->stats.regions++;
     ebb__emit_region(rt, EBB_EV_REGION_OPENED, r, drain ? 0 : ebb__task_id(t),
-                     (o->cleanup ? 1u : 0u) | (o->policy == EBB_COLLECT ? 2u : 0u) | (o->unit ? 4u : 0u),
+                     (o->cleanup ? 1u : 0u) | (o->policy == EBB_FAIL_COLLECT ? 2u : 0u) | (o->unit ? 4u : 0u),
                      ebb__region_id(rt, parent));
     return (ebb_region){ebb__region_id(rt, r)};
 }
 
-static void journal_open(ebb_rt *rt, ebb_cx *cx, const ebb_region_opts *o, bool apart, const char *site,
+static void journal_open(ebb_runtime *rt, ebb_cx *cx, const ebb_region_opts *o, bool apart, const char *site,
                          uint64_t id) {
     uint32_t flags = 0;
     if (o != NULL) {
-        flags = (apart ? 32u : 0u) | 1u | (o->cleanup ? 2u : 0u) | (o->policy == EBB_COLLECT ? 4u : 0u) |
+        flags = (apart ? 32u : 0u) | 1u | (o->cleanup ? 2u : 0u) | (o->policy == EBB_FAIL_COLLECT ? 4u : 0u) |
                 (o->on_closed != NULL ? 8u : 0u) | (o->unit ? 16u : 0u);
     }
     ebb__journal(
@@ -183,8 +184,8 @@ static void journal_open(ebb_rt *rt, ebb_cx *cx, const ebb_region_opts *o, bool 
     ebb__journal_text(rt, site);
 }
 
-ebb_region ebb_region_open_at(ebb_cx *cx, const ebb_region_opts *opts, const char *site) {
-    ebb_rt *rt = ebb__rt_of(cx);
+ebb_region ebb_region_open_site(ebb_cx *cx, const ebb_region_opts *opts, const char *site) {
+    ebb_runtime *rt = ebb__rt_of(cx);
     ebb_region_opts room;
     ebb_status st = EBB_OK;
     if (opts != NULL) opts = EBB__OPTS_SEE(opts, &room, &st);
@@ -195,7 +196,7 @@ ebb_region ebb_region_open_at(ebb_cx *cx, const ebb_region_opts *opts, const cha
 }
 
 ebb_region ebb__region_open_apart(ebb_cx *cx, const ebb_region_opts *opts, const char *site) {
-    ebb_rt *rt = ebb__rt_of(cx);
+    ebb_runtime *rt = ebb__rt_of(cx);
     ebb_region id = region_open(rt, cx, opts, false, true, site);
     if (EBB__UNLIKELY(rt->journal != NULL)) journal_open(rt, cx, opts, true, site, id.id);
     return id;
@@ -203,13 +204,13 @@ ebb_region ebb__region_open_apart(ebb_cx *cx, const ebb_region_opts *opts, const
 
 ebb_region ebb__drain_region_open(ebb_cx *cx, ebb_region parent, const char *site) {
     return region_open(ebb__rt_of(cx), cx,
-                       &(ebb_region_opts){.parent = parent, .policy = EBB_COLLECT, .cleanup = true}, true,
-                       true, site);
+                       &(ebb_region_opts){.parent = parent, .policy = EBB_FAIL_COLLECT, .cleanup = true},
+                       true, true, site);
 }
 
 /* ---- the table ------------------------------------------------------------------------------------- */
 
-bool ebb__region_refused(ebb_rt *rt, ebb__region *r, ebb_region_state to) {
+bool ebb__region_refused(ebb_runtime *rt, ebb__region *r, ebb_region_state to) {
     rt->stats.illegal++;
     ebb__emit_region(rt, EBB_EV_ILLEGAL, r, 0, (uint32_t)r->state << 8 | (uint32_t)to, 0);
     return false;
@@ -217,7 +218,7 @@ bool ebb__region_refused(ebb_rt *rt, ebb__region *r, ebb_region_state to) {
 
 /* ---- the way to Closed ------------------------------------------------------------------------------- */
 
-void ebb__sweep_later(ebb_rt *rt, ebb__region *r) {
+void ebb__sweep_later(ebb_runtime *rt, ebb__region *r) {
     if (r->flags & R_SWEEP) return;
     r->flags |= R_SWEEP;
     ebb__cold_of(r)->sweep_next = 0;
@@ -226,14 +227,14 @@ void ebb__sweep_later(ebb_rt *rt, ebb__region *r) {
     rt->sweep_tail = r->index;
 }
 
-static inline void region_free(ebb_rt *rt, ebb__region *r) {
+static inline void region_free(ebb_runtime *rt, ebb__region *r) {
     assert(r->state == 0 && !(r->flags & (R_ROOT | R_SWEEP)));
     ebb__u32s_fini(&r->tasks, &rt->allocator);
     ebb__u32s_fini(&r->children, &rt->allocator);
     ebb__slab_give_record(&rt->regions, r->index, r);
 }
 
-__attribute__((noinline)) static void let_go(ebb_rt *rt, ebb__region *r) {
+__attribute__((noinline)) static void let_go(ebb_runtime *rt, ebb__region *r) {
     ebb__region_cold *c = ebb__cold_of(r);
     while (c->kept != 0) {
         ebb__task *t = ebb__task_at(rt, c->kept);
@@ -246,14 +247,14 @@ __attribute__((noinline)) static void let_go(ebb_rt *rt, ebb__region *r) {
 
 /* Frees a closed region: with it go the outcomes and blames that it kept. In the sweep queue it stays
  * as an empty record until it is reached there. */
-static inline void release(ebb_rt *rt, ebb__region *r) {
+static inline void release(ebb_runtime *rt, ebb__region *r) {
     assert(r->state == EBB_REGION_CLOSED && r->closed == 0);
     if (r->flags & R_MORE) let_go(rt, r);
     r->state = 0;
     if (!(r->flags & R_SWEEP)) region_free(rt, r);
 }
 
-static inline void closed_push(ebb_rt *rt, ebb__region *parent, ebb__region *r) {
+static inline void closed_push(ebb_runtime *rt, ebb__region *parent, ebb__region *r) {
     assert(parent->state != EBB_REGION_CLOSED && r->state == EBB_REGION_CLOSED);
     r->closed_next = parent->closed;
     r->closed_prev = 0;
@@ -261,14 +262,14 @@ static inline void closed_push(ebb_rt *rt, ebb__region *parent, ebb__region *r) 
     parent->closed = r->index;
 }
 
-static inline void closed_remove(ebb_rt *rt, ebb__region *r) {
+static inline void closed_remove(ebb_runtime *rt, ebb__region *r) {
     ebb__region *parent = ebb__region_at(rt, r->parent);
     if (r->closed_prev != 0) ebb__region_at(rt, r->closed_prev)->closed_next = r->closed_next;
     else parent->closed = r->closed_next;
     if (r->closed_next != 0) ebb__region_at(rt, r->closed_next)->closed_prev = r->closed_prev;
 }
 
-static inline void leave_parent(ebb_rt *rt, ebb__region *parent, const ebb__region *r) {
+static inline void leave_parent(ebb_runtime *rt, ebb__region *parent, const ebb__region *r) {
     assert(r->pos < parent->children.n && ebb__u32s_data(&parent->children)[r->pos] == r->index);
     uint32_t moved = ebb__u32s_remove(&parent->children, r->pos);
     if (moved != 0) ebb__region_at(rt, moved)->pos = r->pos;
@@ -280,7 +281,7 @@ static bool is_failure(int32_t status) {
 
 /* Frees the children that nobody has joined. The failure of the first of them is its own then, if it
  * has none. */
-EBB__INLINE void bury_children(ebb_rt *rt, ebb__region *r) {
+EBB__INLINE void bury_children(ebb_runtime *rt, ebb__region *r) {
     bool failed = is_failure(r->status);
     for (uint32_t i = r->closed; i != 0;) { /* the last that closed stands first */
         ebb__region *c = ebb__region_at(rt, i);
@@ -300,7 +301,7 @@ static void fail_owner(ebb__task *t, const ebb__region *r) {
     if (is_failure(r->status)) t->status = r->status == EBB_FAULTED ? EBB_FAILED : r->status;
 }
 
-__attribute__((noinline)) static void tell_owner(ebb_rt *rt, ebb__region *r) {
+__attribute__((noinline)) static void tell_owner(ebb_runtime *rt, ebb__region *r) {
     ebb__task *t = ebb__task_at(rt, r->owner);
     if (r->flags & R_LEFT) {
         own_first(rt, r); /* whoever collects them need not look for it */
@@ -311,7 +312,7 @@ __attribute__((noinline)) static void tell_owner(ebb_rt *rt, ebb__region *r) {
 
 /* Finalizing -> Closed. What it kept for others to look at stays until it is joined. Returns its parent; NULL if
  * it is the root. */
-EBB__INLINE ebb__region *region_close(ebb_rt *rt, ebb__region *r) {
+EBB__INLINE ebb__region *region_close(ebb_runtime *rt, ebb__region *r) {
     uint32_t flags = r->flags;
     assert(r->tasks.n == 0 && r->children.n == 0 && ebb__cold_of(r)->closer == 0);
     assert(r->owed == 0 && r->runner == 0 && r->callbacks == NULL);
@@ -330,7 +331,7 @@ EBB__INLINE ebb__region *region_close(ebb_rt *rt, ebb__region *r) {
     return parent;
 }
 
-static bool quiet(ebb_rt *rt, const ebb__region *r) {
+static bool quiet(ebb_runtime *rt, const ebb__region *r) {
     (void)rt;
     if (EBB__MUTANT(rt, EBB_ORACLE_QUIESCENCE)) return r->tasks.n == 0;
     if (EBB__MUTANT(rt, EBB_ORACLE_REGION_LEAK) && r->state == EBB_REGION_FINALIZING &&
@@ -346,13 +347,13 @@ static bool is_held(const ebb__region *r) {
 }
 
 /* Whoever has to end when nothing else lives here. */
-static void wake_last(ebb_rt *rt, ebb__region *r) {
+static void wake_last(ebb_runtime *rt, ebb__region *r) {
     if (ebb__runner_is_last(r)) ebb__wake(rt, ebb__task_at(rt, r->runner));
     if (ebb__supervisor_is_last(r)) ebb__wake(rt, ebb__task_at(rt, ebb__cold_of(r)->supervisor));
 }
 
 /* Quiet, with R_MORE or R_HOOK: is there nothing to do before it closes? */
-__attribute__((noinline)) static bool can_close_now(ebb_rt *rt, ebb__region *r) {
+__attribute__((noinline)) static bool can_close_now(ebb_runtime *rt, ebb__region *r) {
     if (ebb__cold_of(r)->closer != 0) {
         ebb__closer_start(rt, r);
         return false;
@@ -364,7 +365,7 @@ __attribute__((noinline)) static bool can_close_now(ebb_rt *rt, ebb__region *r) 
 }
 
 /* As far as it goes by itself. Returns its parent if it has closed now, which may go on then; else NULL. */
-EBB__INLINE ebb__region *advance_one(ebb_rt *rt, ebb__region *r) {
+EBB__INLINE ebb__region *advance_one(ebb_runtime *rt, ebb__region *r) {
     if (EBB__UNLIKELY(r->index == rt->telling))
         return NULL; /* a hook of its child runs: goes on after that */
     if (EBB__UNLIKELY(r->flags & (R_MORE | R_SUPERVISED))) wake_last(rt, r);
@@ -390,7 +391,7 @@ EBB__INLINE ebb__region *advance_one(ebb_rt *rt, ebb__region *r) {
     }
 }
 
-void ebb__region_advance_slow(ebb_rt *rt, ebb__region *r) {
+void ebb__region_advance_slow(ebb_runtime *rt, ebb__region *r) {
     while (r != NULL) {
         ebb__prefetch_region(rt, r->index - EBB__REGIONS_AHEAD, false);
         r = advance_one(rt, r);
@@ -398,8 +399,8 @@ void ebb__region_advance_slow(ebb_rt *rt, ebb__region *r) {
 }
 
 /* Closes a region that has a hook: its parent waits until that was called. */
-static void close_and_tell(ebb_rt *rt, ebb__region *r) {
-    ebb_report report;
+static void close_and_tell(ebb_runtime *rt, ebb__region *r) {
+    ebb_region_report report;
     assert(rt->telling == 0);
     region_close(rt, r);
     ebb__report_of(rt, r, &report);
@@ -421,11 +422,12 @@ static void close_and_tell(ebb_rt *rt, ebb__region *r) {
     ebb__region_advance(rt, parent);
 }
 
-static bool can_close(ebb_rt *rt, const ebb__region *r) {
+static bool can_close(ebb_runtime *rt, const ebb__region *r) {
     return r->state == EBB_REGION_FINALIZING && quiet(rt, r) && ebb__cold_of(r)->closer == 0 && !is_held(r);
 }
 
-void ebb__callbacks_call(ebb_rt *rt, const ebb__region *r, void (*fn)(ebb_rt *rt, ebb__callbacks *c)) {
+void ebb__callbacks_call(ebb_runtime *rt, const ebb__region *r,
+                         void (*fn)(ebb_runtime *rt, ebb__callbacks *c)) {
     if (fn == NULL) return;
     ebb__journal(rt, &rt->host.cx,
                  (ebb_record){.type = J_CALL, .value = EBB__CALL_FUTURES, .region = ebb__region_id(rt, r)});
@@ -434,7 +436,7 @@ void ebb__callbacks_call(ebb_rt *rt, const ebb__region *r, void (*fn)(ebb_rt *rt
 }
 
 /* With the region go its callbacks. No layer can add one there any more. */
-static void release_callbacks(ebb_rt *rt, ebb__region *r) {
+static void release_callbacks(ebb_runtime *rt, ebb__region *r) {
     if (r->callbacks == NULL) return;
     ebb__watched outer = ebb__watch_enter(rt, ebb__region_id(rt, r), ebb__cold_of(r)->site);
     ebb__callbacks_call(rt, r, r->callbacks->released);
@@ -442,7 +444,7 @@ static void release_callbacks(ebb_rt *rt, ebb__region *r) {
     r->callbacks = NULL;
 }
 
-bool ebb__sweep_one(ebb_rt *rt) {
+bool ebb__sweep_one(ebb_runtime *rt) {
     if (rt->sweep_head == 0) return false;
     ebb__region *r = ebb__region_at(rt, rt->sweep_head);
     rt->sweep_head = ebb__cold_of(r)->sweep_next;
@@ -462,7 +464,7 @@ bool ebb__sweep_one(ebb_rt *rt) {
 
 /* ---- failure ------------------------------------------------------------------------------------------- */
 
-void ebb__region_failed(ebb_rt *rt, ebb__region *r, ebb_status status, uint64_t task) {
+void ebb__region_failed(ebb_runtime *rt, ebb__region *r, ebb_status status, uint64_t task) {
     if (r->status != EBB_OK && r->status != EBB_CANCELLED) return;
     r->status = status;
     ebb__cold_of(r)->failed = task;
@@ -472,7 +474,7 @@ void ebb__region_failed(ebb_rt *rt, ebb__region *r, ebb_status status, uint64_t 
 
 /* ---- join ---------------------------------------------------------------------------------------------- */
 
-static void leave_one(ebb_rt *rt, ebb__task *t, ebb__region *r) {
+static void leave_one(ebb_runtime *rt, ebb__task *t, ebb__region *r) {
     r->flags |= R_LEFT;
     if (t->flags & (F_ABANDONED | F_FIN_FORCED)) {
         if (!(r->flags & R_FORCED)) ebb__force_tree(rt, r, ebb__task_id(t));
@@ -482,7 +484,7 @@ static void leave_one(ebb_rt *rt, ebb__task *t, ebb__region *r) {
 }
 
 /* Tells them all, once. Of those that have closed before, the first that was opened and has failed counts. */
-static void leave_scopes(ebb_rt *rt, ebb__task *t, ebb__cold *c) {
+static void leave_scopes(ebb_runtime *rt, ebb__task *t, ebb__cold *c) {
     bool failed = t->status != EBB_OK;
     uint32_t next;
     for (uint32_t i = c->scopes; i != 0; i = next) {
@@ -503,7 +505,7 @@ static void leave_scopes(ebb_rt *rt, ebb__task *t, ebb__cold *c) {
     }
 }
 
-bool ebb__scopes_join(ebb_rt *rt, ebb__task *t) {
+bool ebb__scopes_join(ebb_runtime *rt, ebb__task *t) {
     ebb__cold *c = ebb__cold_at(rt, t->index);
     if (c->scopes != 0 && !(ebb__region_at(rt, c->scopes)->flags & R_LEFT)) leave_scopes(rt, t, c);
     while (c->scopes != 0) { /* those that have closed stand first */
@@ -516,7 +518,7 @@ bool ebb__scopes_join(ebb_rt *rt, ebb__task *t) {
     return true;
 }
 
-void ebb__scopes_again(ebb_rt *rt, ebb__task *t) {
+void ebb__scopes_again(ebb_runtime *rt, ebb__task *t) {
     ebb__region *r;
     for (uint32_t i = ebb__cold_at(rt, t->index)->scopes; i != 0; i = ebb__cold_of(r)->owner_next) {
         r = ebb__region_at(rt, i);
@@ -524,7 +526,7 @@ void ebb__scopes_again(ebb_rt *rt, ebb__task *t) {
     }
 }
 
-static ebb_status region_join(ebb_rt *rt, ebb_cx *cx, ebb_region region) {
+static ebb_status region_join(ebb_runtime *rt, ebb_cx *cx, ebb_region region) {
     ebb__task *t = ebb__task_of(cx);
     ebb__region *r;
     ebb_status st = ebb__find_region(rt, region, &r);
@@ -553,14 +555,14 @@ static ebb_status region_join(ebb_rt *rt, ebb_cx *cx, ebb_region region) {
     return EBB_PENDING;
 }
 
-static ebb_status journaled_join(ebb_rt *rt, ebb_cx *cx, ebb_region region) {
+static ebb_status journaled_join(ebb_runtime *rt, ebb_cx *cx, ebb_region region) {
     ebb_status st = region_join(rt, cx, region);
     ebb__journal(rt, cx, (ebb_record){.type = J_REGION_JOIN, .region = region.id, .value = (uint32_t)st});
     return st;
 }
 
 ebb_status ebb_region_join(ebb_cx *cx, ebb_region region) {
-    ebb_rt *rt = ebb__rt_of(cx);
+    ebb_runtime *rt = ebb__rt_of(cx);
     ebb_status st;
     EBB__AWAIT(cx, st, journaled_join(rt, cx, region));
     return st;
@@ -575,48 +577,49 @@ ebb_status ebb_region_state_of(ebb_cx *cx, ebb_region region, ebb_region_state *
     return st;
 }
 
-void ebb__report_of(const ebb_rt *rt, const ebb__region *r, ebb_report *out) {
+void ebb__report_of(const ebb_runtime *rt, const ebb__region *r, ebb_region_report *out) {
     const ebb__region_cold *c = ebb__cold_of(r);
-    *out = (ebb_report){{ebb__region_id(rt, r)}, (ebb_status)r->status, {c->failed}, c->abandoned, c->leaked};
+    *out = (ebb_region_report){
+        {ebb__region_id(rt, r)}, (ebb_status)r->status, {c->failed}, c->abandoned, c->leaked};
 }
 
-ebb_status ebb_region_report(ebb_cx *cx, ebb_region region, ebb_report *out) {
-    ebb_rt *rt = ebb__rt_of(cx);
+ebb_status ebb_region_report_of(ebb_cx *cx, ebb_region region, ebb_region_report *out) {
+    ebb_runtime *rt = ebb__rt_of(cx);
     ebb__region *r;
     ebb_status st = ebb__find_region(rt, region, &r);
     if (st == EBB_OK) ebb__report_of(rt, r, out);
     return st;
 }
 
-ebb_status ebb_region_abandoned(ebb_cx *cx, ebb_region region, uint32_t i, ebb_blame *out) {
-    ebb_rt *rt = ebb__rt_of(cx);
+ebb_status ebb_region_abandoned_at(ebb_cx *cx, ebb_region region, uint32_t i, ebb_work *out) {
+    ebb_runtime *rt = ebb__rt_of(cx);
     ebb__region *r;
     ebb_status st = ebb__find_region(rt, region, &r);
     if (st != EBB_OK) return st;
     for (uint32_t k = ebb__cold_of(r)->kept; k != 0; k = ebb__task_at(rt, k)->kept_next) {
         const ebb__task *t = ebb__task_at(rt, k);
         if (!(t->flags & F_ABANDONED) || i-- > 0) continue;
-        *out = (ebb_blame){ebb__task_id(t), ebb__cold_at(rt, k)->site};
+        *out = (ebb_work){ebb__task_id(t), ebb__cold_at(rt, k)->site};
         return EBB_OK;
     }
     for (uint32_t k = ebb__cold_of(r)->leaks; k != 0; k = ebb__obligation_at(rt, k)->next) {
         const ebb__obligation *d = ebb__obligation_at(rt, k);
         if (d->kind != 0 || i-- > 0) continue;
-        *out = (ebb_blame){0, d->site};
+        *out = (ebb_work){0, d->site};
         return EBB_OK;
     }
     return EBB_ERR_INVALID;
 }
 
-ebb_status ebb_region_leaked(ebb_cx *cx, ebb_region region, uint32_t i, ebb_blame *out) {
-    ebb_rt *rt = ebb__rt_of(cx);
+ebb_status ebb_region_leaked_at(ebb_cx *cx, ebb_region region, uint32_t i, ebb_work *out) {
+    ebb_runtime *rt = ebb__rt_of(cx);
     ebb__region *r;
     ebb_status st = ebb__find_region(rt, region, &r);
     if (st != EBB_OK) return st;
     for (uint32_t k = ebb__cold_of(r)->leaks; k != 0; k = ebb__obligation_at(rt, k)->next) {
         const ebb__obligation *d = ebb__obligation_at(rt, k);
         if (d->kind == 0 || i-- > 0) continue; /* an operation has no kind */
-        *out = (ebb_blame){ebb__obligation_id(rt, d), d->site};
+        *out = (ebb_work){ebb__obligation_id(rt, d), d->site};
         return EBB_OK;
     }
     return EBB_ERR_INVALID;

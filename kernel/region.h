@@ -8,7 +8,7 @@
  * to child or back starts the memory accesses of one further on. `i` need not be an index. `all`: not only what
  * a close needs. */
 enum { EBB__REGIONS_AHEAD = 8 };
-static inline void ebb__prefetch_region(const ebb_rt *rt, uint32_t i, bool all) {
+static inline void ebb__prefetch_region(const ebb_runtime *rt, uint32_t i, bool all) {
     if (i >= rt->regions.used) return;
     const ebb__region *r = ebb__region_at(rt, i);
     __builtin_prefetch(r, 1);
@@ -16,7 +16,7 @@ static inline void ebb__prefetch_region(const ebb_rt *rt, uint32_t i, bool all) 
 }
 
 /* Nothing that can go on: neither it, nor anybody who waits to be the last in it. */
-static inline bool ebb__region_stays(const ebb_rt *rt, const ebb__region *r) {
+static inline bool ebb__region_stays(const ebb_runtime *rt, const ebb__region *r) {
     (void)rt;
     if (r->flags & (R_MORE | R_SUPERVISED | R_JOINING | R_ENDS)) return false;
     if (r->state == EBB_REGION_OPEN) return true;
@@ -25,8 +25,8 @@ static inline bool ebb__region_stays(const ebb_rt *rt, const ebb__region *r) {
 }
 
 /* Moves a region, and then its parents, as far on as it can go without anybody's code. */
-void ebb__region_advance_slow(ebb_rt *rt, ebb__region *r);
-static inline void ebb__region_advance(ebb_rt *rt, ebb__region *r) {
+void ebb__region_advance_slow(ebb_runtime *rt, ebb__region *r);
+static inline void ebb__region_advance(ebb_runtime *rt, ebb__region *r) {
     if (!ebb__region_stays(rt, r)) ebb__region_advance_slow(rt, r);
 }
 /* Which states may follow which, a bit each. Nothing follows Closed. Here, so that the compiler sees which moves
@@ -39,37 +39,37 @@ static const uint8_t ebb__region_legal[EBB_REGION_CLOSED + 1] = {
     [EBB_REGION_FINALIZING] = EBB__NEXT(EBB_REGION_CLOSED),
     [EBB_REGION_CLOSED] = 0,
 };
-bool ebb__region_refused(ebb_rt *rt, ebb__region *r, ebb_region_state to);
+bool ebb__region_refused(ebb_runtime *rt, ebb__region *r, ebb_region_state to);
 
 /* The one place that changes the state of a region. A move that the table has not is refused, traced as `illegal`
- * and counted in ebb_stats.illegal. */
-static inline bool ebb__region_move(ebb_rt *rt, ebb__region *r, ebb_region_state to) {
+ * and counted in ebb_runtime_stats.illegal. */
+static inline bool ebb__region_move(ebb_runtime *rt, ebb__region *r, ebb_region_state to) {
     if (EBB__UNLIKELY(!(ebb__region_legal[r->state] & EBB__NEXT(to)))) return ebb__region_refused(rt, r, to);
     r->state = (uint8_t)to;
     return true;
 }
 
 /* Open -> Closing. */
-static inline void ebb__region_shut(ebb_rt *rt, ebb__region *r) {
+static inline void ebb__region_shut(ebb_runtime *rt, ebb__region *r) {
     if (!ebb__region_move(rt, r, EBB_REGION_CLOSING)) return;
     ebb__emit_region(rt, EBB_EV_REGION_CLOSING, r, 0, 0, 0);
 }
 /* Closing -> Draining: something lives in it. */
-static inline void ebb__region_drain(ebb_rt *rt, ebb__region *r) {
+static inline void ebb__region_drain(ebb_runtime *rt, ebb__region *r) {
     if (!ebb__region_move(rt, r, EBB_REGION_DRAINING)) return;
     ebb__emit_region(rt, EBB_EV_REGION_DRAINING, r, 0, 0, 0);
 }
 /* The pump will move it on: for what verbs may not do themselves. */
-void ebb__sweep_later(ebb_rt *rt, ebb__region *r);
+void ebb__sweep_later(ebb_runtime *rt, ebb__region *r);
 /* Does that, for one region: may run hooks. False if there was none. */
-bool ebb__sweep_one(ebb_rt *rt);
+bool ebb__sweep_one(ebb_runtime *rt);
 
 /* A cleanup scope for a supervisor: nobody's own. Its errors as ebb_region_open; not journaled. */
 ebb_region ebb__drain_region_open(ebb_cx *cx, ebb_region parent, const char *site);
 
 /* The region after `r` in the tree below `top`, parents before children; `into`: its children too. NULL: that
  * was the last. */
-static inline ebb__region *ebb__region_after(const ebb_rt *rt, ebb__region *r, const ebb__region *top,
+static inline ebb__region *ebb__region_after(const ebb_runtime *rt, ebb__region *r, const ebb__region *top,
                                              bool into) {
     if (into && r->children.n > 0) return ebb__region_at(rt, ebb__u32s_data(&r->children)[0]);
     while (r != top) {
@@ -83,21 +83,22 @@ static inline ebb__region *ebb__region_after(const ebb_rt *rt, ebb__region *r, c
 }
 
 /* Calls a function of the layer that has a callback runner in this region. */
-void ebb__callbacks_call(ebb_rt *rt, const ebb__region *r, void (*fn)(ebb_rt *rt, ebb__callbacks *c));
+void ebb__callbacks_call(ebb_runtime *rt, const ebb__region *r,
+                         void (*fn)(ebb_runtime *rt, ebb__callbacks *c));
 
 /* A task of it failed (not: was cancelled), or could not be spawned (task 0). */
-void ebb__region_failed(ebb_rt *rt, ebb__region *r, ebb_status status, uint64_t task);
+void ebb__region_failed(ebb_runtime *rt, ebb__region *r, ebb_status status, uint64_t task);
 
 /* For a task whose body is over: cancels the regions that it opened; true if none is left. */
-bool ebb__scopes_join(ebb_rt *rt, ebb__task *t);
+bool ebb__scopes_join(ebb_runtime *rt, ebb__task *t);
 /* Its budget is over now: the next join forces what it only has cancelled before. */
-void ebb__scopes_again(ebb_rt *rt, ebb__task *t);
+void ebb__scopes_again(ebb_runtime *rt, ebb__task *t);
 
-void ebb__report_of(const ebb_rt *rt, const ebb__region *r, ebb_report *out);
+void ebb__report_of(const ebb_runtime *rt, const ebb__region *r, ebb_region_report *out);
 
 /* The root. EBB_ERR_NOMEM. */
-ebb_status ebb__root_open(ebb_rt *rt);
+ebb_status ebb__root_open(ebb_runtime *rt);
 
-void ebb__leaks_forget(ebb_rt *rt, ebb__region *r);
+void ebb__leaks_forget(ebb_runtime *rt, ebb__region *r);
 
 #endif

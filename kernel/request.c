@@ -11,7 +11,7 @@ static uint32_t polls_of(const ebb__task *t) {
 }
 
 /* A queued task moves to the cancel lane; one that is being polled is polled once more. */
-static void reroute(ebb_rt *rt, ebb__task *t, uint64_t deadline) {
+static void reroute(ebb_runtime *rt, ebb__task *t, uint64_t deadline) {
     if (t->flags & F_POLLING) {
         t->flags |= F_REWAKE;
     } else if ((t->queue & 3) != EBB_LANE_CANCEL || ebb__due_sooner(rt, t, deadline)) {
@@ -20,17 +20,17 @@ static void reroute(ebb_rt *rt, ebb__task *t, uint64_t deadline) {
     }
 }
 
-void ebb__task_request(ebb_rt *rt, ebb__task *t, uint8_t kind, uint8_t severity, uint32_t polls,
+void ebb__task_request(ebb_runtime *rt, ebb__task *t, uint8_t kind, uint8_t severity, uint32_t polls,
                        uint64_t deadline) {
-    assert(t->index != 0 && severity >= EBB_POLITE && severity <= EBB_FORCED);
-    if (t->phase <= EBB_RUNNING) {
-        ebb__phase_move(rt, t, EBB_CANCEL_REQUESTED);
+    assert(t->index != 0 && severity >= EBB_SEVERITY_POLITE && severity <= EBB_SEVERITY_FORCED);
+    if (t->phase <= EBB_TASK_RUNNING) {
+        ebb__phase_move(rt, t, EBB_TASK_CANCEL_REQUESTED);
         t->request = ebb__request_pack(kind, severity, 1);
         bool bounded = ebb__region_at(rt, t->region)->flags & R_BOUNDED && t->polls_left < polls;
         if (!(t->flags & F_RETURNED) && !bounded && !ebb__task_is_runner(rt, t)) t->polls_left = polls;
-        t->cx.signal |= EBB_SIGNAL_STOP;
+        t->cx.signal |= EBB_CX_STOP;
         if (EBB__LIKELY(t->mask == 0)) {
-            t->cx.signal |= EBB_SIGNAL_CANCEL;
+            t->cx.signal |= EBB_CX_CANCEL;
         } else {
             ebb__signal_update(rt, t);
         }
@@ -38,13 +38,14 @@ void ebb__task_request(ebb_rt *rt, ebb__task *t, uint8_t kind, uint8_t severity,
         ebb__emit_task(rt, EBB_EV_CANCEL_REQUESTED, t, polls_of(t), deadline);
         return;
     }
-    if (t->phase == EBB_COMPLETED) return;
+    if (t->phase == EBB_TASK_COMPLETED) return;
     if (severity > ebb__request_severity(t->request) || EBB__MUTANT(rt, EBB_ORACLE_SEVERITY)) {
         uint8_t epoch = ebb__request_epoch(t->request);
         t->request = ebb__request_pack(kind, severity,
                                        (uint8_t)(epoch + (severity > ebb__request_severity(t->request))));
     }
-    if (EBB__MUTANT(rt, EBB_ORACLE_PHASE) && t->phase == EBB_CANCELLING) t->phase = EBB_CANCEL_REQUESTED;
+    if (EBB__MUTANT(rt, EBB_ORACLE_PHASE) && t->phase == EBB_TASK_CANCELLING)
+        t->phase = EBB_TASK_CANCEL_REQUESTED;
     if (!(t->flags & F_RETURNED) && !ebb__task_is_runner(rt, t) &&
         (polls < t->polls_left || EBB__MUTANT(rt, EBB_ORACLE_BUDGET))) {
         t->polls_left = polls;
@@ -53,8 +54,8 @@ void ebb__task_request(ebb_rt *rt, ebb__task *t, uint8_t kind, uint8_t severity,
     ebb__emit_task(rt, EBB_EV_CANCEL_STRENGTHENED, t, polls_of(t), ebb__cleanup_deadline(rt, t));
 }
 
-void ebb__task_overdue(ebb_rt *rt, ebb__task *t) {
-    if (t->phase == EBB_COMPLETED) return;
+void ebb__task_overdue(ebb_runtime *rt, ebb__task *t) {
+    if (t->phase == EBB_TASK_COMPLETED) return;
     if (t->flags & F_RETURNED) { /* in its finalizers: they look at the clock themselves */
         ebb__wake(rt, t);
         return;
@@ -68,7 +69,7 @@ void ebb__task_overdue(ebb_rt *rt, ebb__task *t) {
 }
 
 /* Keeps the stronger of two own reasons, if there is a slot for it. */
-static void own_reason(ebb_rt *rt, ebb__cold *c, const ebb_reason *reason) {
+static void own_reason(ebb_runtime *rt, ebb__cold *c, const ebb_reason *reason) {
     if (c->reason == 0) {
         rt->reasons_low = true; /* the pump looks how many are left */
         if (!ebb__slab_ready(&rt->reasons)) return;
@@ -80,10 +81,10 @@ static void own_reason(ebb_rt *rt, ebb__cold *c, const ebb_reason *reason) {
     own->reason = ebb_reason_strengthen(&own->reason, reason);
 }
 
-void ebb__task_cancel_own(ebb_rt *rt, ebb__task *t, uint8_t kind, uint64_t origin, const char *message) {
+void ebb__task_cancel_own(ebb_runtime *rt, ebb__task *t, uint8_t kind, uint64_t origin, const char *message) {
     ebb__cold *c = ebb__cold_at(rt, t->index);
     ebb_reason reason = {.kind = kind,
-                         .severity = (uint8_t)ebb_cancel_severity(kind),
+                         .severity = (uint8_t)ebb_cancel_kind_severity(kind),
                          .runtime = rt->id,
                          .origin = origin,
                          .sequence = ++rt->sequence};
@@ -111,7 +112,7 @@ void ebb__task_cancel_own(ebb_rt *rt, ebb__task *t, uint8_t kind, uint64_t origi
     ebb__task_request(rt, t, kind, reason.severity, b.polls, ebb__cleanup_deadline(rt, t));
 }
 
-void ebb__task_fired(ebb_rt *rt, ebb__task *t) {
+void ebb__task_fired(ebb_runtime *rt, ebb__task *t) {
     if (t->flags & F_OWN_CANCEL) {
         ebb__cold *c = ebb__cold_at(rt, t->index);
         if (c->kept > 0) { /* the finalizers' part comes next */
@@ -120,7 +121,7 @@ void ebb__task_fired(ebb_rt *rt, ebb__task *t) {
             c->kept = 0;
         }
         ebb__task_overdue(rt, t);
-    } else if (t->phase == EBB_CREATED && !(t->flags & (F_OWES | F_SCOPE))) {
+    } else if (t->phase == EBB_TASK_CREATED && !(t->flags & (F_OWES | F_SCOPE))) {
         ebb__task_end_unpolled(rt, t); /* it owes nothing */
     } else {
         ebb__task_cancel_own(rt, t, EBB_CANCEL_TIMEOUT, 0, "its deadline has passed");
@@ -128,9 +129,9 @@ void ebb__task_fired(ebb_rt *rt, ebb__task *t) {
 }
 
 /* EBB_OK and a task that has not ended; a stale one is counted. */
-static bool cancellable(ebb_rt *rt, ebb_task task, ebb__task **out) {
+static bool cancellable(ebb_runtime *rt, ebb_task task, ebb__task **out) {
     ebb_status st = ebb__find_task(rt, task, out);
-    if (st == EBB_OK && (*out)->phase != EBB_COMPLETED) return true;
+    if (st == EBB_OK && (*out)->phase != EBB_TASK_COMPLETED) return true;
     if (st == EBB_OK || st == EBB_ERR_STALE) {
         rt->stats.stale_wakes++;
         ebb__emit_plain(rt, EBB_EV_STALE_WAKE, task.id, 0, 0, 0);
@@ -139,7 +140,7 @@ static bool cancellable(ebb_rt *rt, ebb_task task, ebb__task **out) {
 }
 
 /* Its own deadline, which nobody has acted on yet. */
-static bool deadline_passed(ebb_rt *rt, const ebb__task *t) {
+static bool deadline_passed(ebb_runtime *rt, const ebb__task *t) {
     const ebb__cold *c = ebb__cold_at(rt, t->index);
     if ((t->flags & (F_NODE | F_OWN_CANCEL)) != F_NODE || c->node.links.next == 0) return false;
     ebb__clock_read_inside(rt);
@@ -147,9 +148,9 @@ static bool deadline_passed(ebb_rt *rt, const ebb__task *t) {
 }
 
 void ebb_task_cancel(ebb_cx *cx, ebb_task task, ebb_cancel_kind kind, const char *message) {
-    ebb_rt *rt = ebb__rt_of(cx);
+    ebb_runtime *rt = ebb__rt_of(cx);
     ebb__task *t;
-    if (ebb_cancel_severity(kind) == 0) kind = EBB_CANCEL_USER;
+    if (ebb_cancel_kind_severity(kind) == 0) kind = EBB_CANCEL_USER;
     ebb__journal(rt, cx, (ebb_record){.type = J_TASK_CANCEL, .task = task.id, .kind = (uint8_t)kind});
     ebb__journal_text(rt, message);
     if (!cancellable(rt, task, &t)) return;
@@ -161,7 +162,7 @@ void ebb_task_cancel(ebb_cx *cx, ebb_task task, ebb_cancel_kind kind, const char
 }
 
 /* What is left is the finalizers' part, from now on. */
-static void end_own_budget(ebb_rt *rt, ebb__task *t) {
+static void end_own_budget(ebb_runtime *rt, ebb__task *t) {
     ebb__cold *c = ebb__cold_at(rt, t->index);
     const ebb__region *r = ebb__region_at(rt, t->region);
     bool own = (t->flags & F_OWN_CANCEL) != 0;
@@ -176,7 +177,7 @@ static void end_own_budget(ebb_rt *rt, ebb__task *t) {
 }
 
 void ebb_task_force(ebb_cx *cx, ebb_task task) {
-    ebb_rt *rt = ebb__rt_of(cx);
+    ebb_runtime *rt = ebb__rt_of(cx);
     ebb__task *t;
     ebb__journal(rt, cx, (ebb_record){.type = J_TASK_FORCE, .task = task.id});
     if (!cancellable(rt, task, &t)) return;

@@ -76,7 +76,7 @@ struct ebb__task {
     uint32_t generation;
     ebb_poll_fn poll;
     void *state;
-    ebb_rt *rt;
+    ebb_runtime *rt;
     uint32_t index, region;
     union {
         uint32_t pos;       /* in the region's tasks */
@@ -87,7 +87,7 @@ struct ebb__task {
         uint32_t joins;     /* parked in a join: the index of the task that it waits for; 0: for a region */
         uint32_t kept_next; /* of a kept task that has ended: the one after it */
     };
-    uint8_t phase; /* ebb_phase; 0: the slot is free */
+    uint8_t phase; /* ebb_task_phase; 0: the slot is free */
     uint8_t queue; /* low 2 bits ebb_lane, above them the bucket */
     uint8_t mask;
     uint8_t request; /* kind << 4 | severity << 2 | epoch of the cancel request; 0: none */
@@ -204,7 +204,7 @@ typedef struct ebb__region_cold {
     uint32_t gate; /* there only if R_STOPPING: the outermost unit that the close from above has left open */
     uint32_t supervisor; /* there only if R_SUPERVISED: the task that watches over its end */
     ebb__node node;      /* armed only if R_NODE */
-    void (*on_closed)(void *arg, const ebb_report *report); /* there only if R_HOOK */
+    void (*on_closed)(void *arg, const ebb_region_report *report); /* there only if R_HOOK */
     void *arg;
 } ebb__region_cold;
 
@@ -255,7 +255,7 @@ typedef struct ebb__timed {
 
 typedef struct ebb__recorder ebb__recorder;
 
-struct ebb_rt {
+struct ebb_runtime {
     /* The face: kernel/layer.h. */
     ebb__layers layers;
     uint64_t now;
@@ -304,7 +304,7 @@ struct ebb_rt {
     uint32_t waits;    /* begun so far: their numbers in the journal */
     uint32_t standby;  /* tasks that are no work: ebb__rt_standby */
     uint64_t visits;   /* regions that verbs, joins and counts have looked at: for tests of what they cost */
-    ebb_stats stats;
+    ebb_runtime_stats stats;
 
     /* What a watchdog in another thread reads. */
     _Atomic uint64_t poll_number; /* odd while a poll runs */
@@ -314,30 +314,32 @@ struct ebb_rt {
     int mutant;
 #endif
 };
-_Static_assert(EBB__SAME(ebb_rt, ebb__rt_face, layers) && EBB__SAME(ebb_rt, ebb__rt_face, now) &&
-                   EBB__SAME(ebb_rt, ebb__rt_face, id) && EBB__SAME(ebb_rt, ebb__rt_face, watched) &&
-                   EBB__SAME(ebb_rt, ebb__rt_face, tasks) && EBB__SAME(ebb_rt, ebb__rt_face, regions),
+_Static_assert(EBB__SAME(ebb_runtime, ebb__rt_face, layers) && EBB__SAME(ebb_runtime, ebb__rt_face, now) &&
+                   EBB__SAME(ebb_runtime, ebb__rt_face, id) &&
+                   EBB__SAME(ebb_runtime, ebb__rt_face, watched) &&
+                   EBB__SAME(ebb_runtime, ebb__rt_face, tasks) &&
+                   EBB__SAME(ebb_runtime, ebb__rt_face, regions),
                "the face of a runtime");
 
 /* ---- records and ids -------------------------------------------------------------------------- */
 
-static inline ebb__task *ebb__task_at(const ebb_rt *rt, uint32_t i) {
+static inline ebb__task *ebb__task_at(const ebb_runtime *rt, uint32_t i) {
     return (ebb__task *)(void *)(rt->tasks.base[i >> EBB__TASK_SHIFT] +
                                  (size_t)(i & ((1u << EBB__TASK_SHIFT) - 1)) * sizeof(ebb__task));
 }
 
-static inline ebb__cold *ebb__cold_at(const ebb_rt *rt, uint32_t i) {
+static inline ebb__cold *ebb__cold_at(const ebb_runtime *rt, uint32_t i) {
     return (ebb__cold *)(void *)(rt->tasks.base[i >> EBB__TASK_SHIFT] +
                                  (sizeof(ebb__task) << EBB__TASK_SHIFT) +
                                  (size_t)(i & ((1u << EBB__TASK_SHIFT) - 1)) * sizeof(ebb__cold));
 }
 
-static inline ebb__region *ebb__region_at(const ebb_rt *rt, uint32_t i) {
+static inline ebb__region *ebb__region_at(const ebb_runtime *rt, uint32_t i) {
     return (ebb__region *)(void *)(rt->regions.base[i >> EBB__REGION_SHIFT] +
                                    (size_t)(i & ((1u << EBB__REGION_SHIFT) - 1)) * sizeof(ebb__region));
 }
 
-static inline ebb__timer_cold *ebb__timer_cold_at(const ebb_rt *rt, uint32_t i) {
+static inline ebb__timer_cold *ebb__timer_cold_at(const ebb_runtime *rt, uint32_t i) {
     return (ebb__timer_cold *)(void *)(rt->timers.base[i >> EBB__TIMER_SHIFT] +
                                        (sizeof(ebb__timer) << EBB__TIMER_SHIFT) +
                                        (size_t)(i & ((1u << EBB__TIMER_SHIFT) - 1)) *
@@ -351,7 +353,7 @@ static inline ebb__region_cold *ebb__cold_of(const ebb__region *r) {
     return (ebb__region_cold *)(uintptr_t)end + i;
 }
 
-static inline ebb__obligation *ebb__obligation_at(const ebb_rt *rt, uint32_t i) {
+static inline ebb__obligation *ebb__obligation_at(const ebb_runtime *rt, uint32_t i) {
     return ebb__slab_at(&rt->obligations, i);
 }
 
@@ -359,15 +361,15 @@ static inline uint64_t ebb__task_id(const ebb__task *t) {
     return t->index == 0 ? 0 : ebb__id(t->rt, t->index, t->generation);
 }
 
-static inline uint64_t ebb__region_id(const ebb_rt *rt, const ebb__region *r) {
+static inline uint64_t ebb__region_id(const ebb_runtime *rt, const ebb__region *r) {
     return ebb__id(rt, r->index, r->generation);
 }
 
-static inline uint64_t ebb__obligation_id(const ebb_rt *rt, const ebb__obligation *d) {
+static inline uint64_t ebb__obligation_id(const ebb_runtime *rt, const ebb__obligation *d) {
     return ebb__id(rt, d->index, d->generation);
 }
 
-static inline ebb_status ebb__find_task(const ebb_rt *rt, ebb_task id, ebb__task **out) {
+static inline ebb_status ebb__find_task(const ebb_runtime *rt, ebb_task id, ebb__task **out) {
     uint32_t i;
     ebb_status st = ebb__lookup_as(rt, &rt->tasks, id.id, &i, EBB__TASK_SHIFT, sizeof(ebb__task));
     if (st != EBB_OK) return st;
@@ -375,7 +377,7 @@ static inline ebb_status ebb__find_task(const ebb_rt *rt, ebb_task id, ebb__task
     return (*out)->phase == 0 ? EBB_ERR_STALE : EBB_OK;
 }
 
-static inline ebb_status ebb__find_region(const ebb_rt *rt, ebb_region id, ebb__region **out) {
+static inline ebb_status ebb__find_region(const ebb_runtime *rt, ebb_region id, ebb__region **out) {
     uint32_t i;
     ebb_status st = ebb__lookup_as(rt, &rt->regions, id.id, &i, EBB__REGION_SHIFT, sizeof(ebb__region));
     if (st != EBB_OK) return st;
@@ -402,7 +404,7 @@ static inline bool ebb__is_over(const ebb__task *t) {
 
 /* Its budget is over: every await of it says EBB_CANCELLED, whatever it waits for. */
 static inline bool ebb__task_is_overdue(const ebb__task *t) {
-    return t->flags & (F_FORCED | F_FIN_FORCED) && t->cx.signal & EBB_SIGNAL_CANCEL;
+    return t->flags & (F_FORCED | F_FIN_FORCED) && t->cx.signal & EBB_CX_CANCEL;
 }
 
 static inline uint8_t ebb__request_pack(uint8_t kind, uint8_t severity, uint8_t epoch) {

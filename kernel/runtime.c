@@ -11,12 +11,12 @@
 
 static const ebb_cleanup_budget defaults[4] = {
     {0, 0},
-    [EBB_POLITE] = {5000 * EBB_MS, 1024},
-    [EBB_URGENT] = {2000 * EBB_MS, 256},
-    [EBB_FORCED] = {500 * EBB_MS, 64},
+    [EBB_SEVERITY_POLITE] = {5000 * EBB_MS, 1024},
+    [EBB_SEVERITY_URGENT] = {2000 * EBB_MS, 256},
+    [EBB_SEVERITY_FORCED] = {500 * EBB_MS, 64},
 };
 
-static void slabs_init(ebb_rt *rt, const ebb_rt_opts *o) {
+static void slabs_init(ebb_runtime *rt, const ebb_runtime_opts *o) {
     ebb__slab_init(&rt->tasks, sizeof(ebb__task), sizeof(ebb__cold), EBB__TASK_SHIFT, o->max_tasks);
     ebb__slab_init(&rt->regions, sizeof(ebb__region), sizeof(ebb__region_cold), EBB__REGION_SHIFT,
                    o->max_regions);
@@ -25,13 +25,13 @@ static void slabs_init(ebb_rt *rt, const ebb_rt_opts *o) {
     ebb__slab_init(&rt->reasons, sizeof(ebb__own_reason), 0, EBB__REASON_SHIFT, 0);
 }
 
-ebb_status ebb_rt_new(const ebb_rt_opts *given, ebb_rt **out) {
-    ebb_rt_opts whole, *opts = &whole;
+ebb_status ebb_runtime_new(const ebb_runtime_opts *given, ebb_runtime **out) {
+    ebb_runtime_opts whole, *opts = &whole;
     *out = NULL;
     ebb_status st = EBB__OPTS_COPY(opts, given);
     if (st != EBB_OK) return st;
     if (opts->allocator.fn == NULL) return EBB_ERR_INVALID;
-    ebb_rt *rt = ebb__alloc(&opts->allocator, sizeof *rt);
+    ebb_runtime *rt = ebb__alloc(&opts->allocator, sizeof *rt);
     if (rt == NULL) return EBB_ERR_NOMEM;
     memset(rt, 0, sizeof *rt);
     rt->allocator = opts->allocator;
@@ -60,14 +60,14 @@ ebb_status ebb_rt_new(const ebb_rt_opts *given, ebb_rt **out) {
     if (st == EBB_OK && !ebb__lanes_reserve(&rt->lanes, &rt->allocator, 1)) st = EBB_ERR_NOMEM;
     if (st == EBB_OK) st = ebb__slab_reserve(&rt->reasons, &rt->allocator);
     if (st != EBB_OK) {
-        ebb_rt_free(rt);
+        ebb_runtime_free(rt);
         return st;
     }
     *out = rt;
     return EBB_OK;
 }
 
-void ebb_rt_free(ebb_rt *rt) {
+void ebb_runtime_free(ebb_runtime *rt) {
     if (rt == NULL) return;
     assert(!rt->pumping);
     ebb_allocator a = rt->allocator;
@@ -89,34 +89,34 @@ void ebb_rt_free(ebb_rt *rt) {
     ebb__free(&a, rt, sizeof *rt);
 }
 
-ebb_cx *ebb_host(ebb_rt *rt) {
+ebb_cx *ebb_runtime_host(ebb_runtime *rt) {
     return &rt->host.cx;
 }
 
-ebb_region ebb_root(const ebb_rt *rt) {
+ebb_region ebb_runtime_root(const ebb_runtime *rt) {
     return (ebb_region){ebb__region_id(rt, ebb__region_at(rt, rt->root))};
 }
 
-ebb_rt *ebb_runtime_of(const ebb_cx *cx) {
+ebb_runtime *ebb_cx_runtime(const ebb_cx *cx) {
     return ebb__task_of(cx)->rt;
 }
 
-ebb_task ebb_self(const ebb_cx *cx) {
+ebb_task ebb_cx_task(const ebb_cx *cx) {
     return (ebb_task){ebb__task_id(ebb__task_of(cx))};
 }
 
-ebb_region ebb_self_region(const ebb_cx *cx) {
+ebb_region ebb_cx_region(const ebb_cx *cx) {
     const ebb__task *t = ebb__task_of(cx);
     return (ebb_region){ebb__region_id(t->rt, ebb__region_at(t->rt, t->region))};
 }
 
 uint64_t ebb_now(const ebb_cx *cx) {
-    ebb_rt *rt = ebb__task_of(cx)->rt;
+    ebb_runtime *rt = ebb__task_of(cx)->rt;
     ebb__clock_read(rt);
     return rt->now;
 }
 
-void ebb_rt_stats(const ebb_rt *rt, ebb_stats *out) {
+void ebb_runtime_stats_of(const ebb_runtime *rt, ebb_runtime_stats *out) {
     *out = rt->stats;
     out->tasks = (uint32_t)(rt->stats.spawned - rt->stats.ended);
     out->runnable = ebb__lane_count(rt, EBB_LANE_CANCEL) + ebb__lane_count(rt, EBB_LANE_TIMED) +
@@ -132,12 +132,12 @@ ebb_status ebb_id_status(uint64_t id) {
     return index == 0 ? EBB_ERR_INVALID : (ebb_status) - (int32_t)index;
 }
 
-ebb_status ebb__lookup_failed(const ebb_rt *rt, uint64_t id) {
+ebb_status ebb__lookup_failed(const ebb_runtime *rt, uint64_t id) {
     if ((uint32_t)id == 0) return ebb_id_status(id);
     return id >> 56 != rt->id ? EBB_ERR_FOREIGN : EBB_ERR_STALE;
 }
 
-void ebb__reasons_refill(ebb_rt *rt) {
+void ebb__reasons_refill(ebb_runtime *rt) {
     ebb__slab *s = &rt->reasons;
     rt->reasons_low = false;
     uint32_t room = (s->chunks << s->shift) - 1;
@@ -145,7 +145,7 @@ void ebb__reasons_refill(ebb_rt *rt) {
 }
 
 #ifdef EBB_MUTANTS
-void ebb__set_mutant(ebb_rt *rt, int mutant) {
+void ebb__set_mutant(ebb_runtime *rt, int mutant) {
     rt->mutant = mutant;
 }
 #endif

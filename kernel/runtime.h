@@ -4,6 +4,6 @@
 #include "kernel/rt.h"
 
 /* Makes room for the messages of single-task cancels, outside of the cancels themselves. */
-void ebb__reasons_refill(ebb_rt *rt);
+void ebb__reasons_refill(ebb_runtime *rt);
 
 #endif

@@ -7,8 +7,8 @@
 #include "kernel/task.h"
 
 /* A record for a task, zeroed but for what is the same for all. The caller has reserved room. */
-EBB__INLINE ebb__task *task_new(ebb_rt *rt, uint32_t region, ebb_poll_fn poll, void *state, uint8_t priority,
-                                const char *site) {
+EBB__INLINE ebb__task *task_new(ebb_runtime *rt, uint32_t region, ebb_poll_fn poll, void *state,
+                                uint8_t priority, const char *site) {
     assert(rt->credit > 0);
     uint32_t i = ebb__slab_take_as(&rt->tasks, EBB__TASK_SHIFT, sizeof(ebb__task));
     ebb__task *t = ebb__task_at(rt, i);
@@ -19,7 +19,7 @@ EBB__INLINE ebb__task *task_new(ebb_rt *rt, uint32_t region, ebb_poll_fn poll, v
                      .rt = rt,
                      .index = i,
                      .region = region,
-                     .phase = EBB_CREATED,
+                     .phase = EBB_TASK_CREATED,
                      .polls_left = EBB_POLLS_UNBOUNDED};
     ebb__cold *c = ebb__cold_at(rt, i);
     *c = (ebb__cold){.site = site, .priority = priority, .born = (uint32_t)(rt->now >> EBB__BORN_SHIFT)};
@@ -28,7 +28,7 @@ EBB__INLINE ebb__task *task_new(ebb_rt *rt, uint32_t region, ebb_poll_fn poll, v
 }
 
 /* A task's slot and its places in the lanes are reserved for many at a time. */
-__attribute__((noinline)) static ebb_status more_credit(ebb_rt *rt) {
+__attribute__((noinline)) static ebb_status more_credit(ebb_runtime *rt) {
     ebb_status st = ebb__slab_reserve(&rt->tasks, &rt->allocator);
     if (st != EBB_OK) return st;
     uint32_t room = ebb__slab_room(&rt->tasks);
@@ -37,18 +37,19 @@ __attribute__((noinline)) static ebb_status more_credit(ebb_rt *rt) {
     return EBB_OK;
 }
 
-static inline ebb_status room_for_task(ebb_rt *rt) {
+static inline ebb_status room_for_task(ebb_runtime *rt) {
     return EBB__LIKELY(rt->credit > 0) ? EBB_OK : more_credit(rt);
 }
 
-__attribute__((cold, noinline)) static ebb_task refuse(ebb_rt *rt, ebb_cx *cx, ebb_region region,
+__attribute__((cold, noinline)) static ebb_task refuse(ebb_runtime *rt, ebb_cx *cx, ebb_region region,
                                                        ebb_status st) {
     ebb__emit_plain(rt, EBB_EV_REFUSED, ebb__task_id(ebb__task_of(cx)), region.id, (uint32_t)st, 0);
     return (ebb_task){ebb__id_error(rt, st)};
 }
 
 /* A new task of a region that has room for it. In no lane yet. */
-EBB__INLINE ebb__task *task_add(ebb_rt *rt, ebb__region *r, ebb_poll_fn poll, void *state, const char *site) {
+EBB__INLINE ebb__task *task_add(ebb_runtime *rt, ebb__region *r, ebb_poll_fn poll, void *state,
+                                const char *site) {
     ebb__task *t = task_new(rt, r->index, poll, state, r->priority, site);
     t->pos = ebb__u32s_push(&r->tasks, t->index);
     t->polls_left = r->polls;
@@ -56,7 +57,7 @@ EBB__INLINE ebb__task *task_add(ebb_rt *rt, ebb__region *r, ebb_poll_fn poll, vo
     return t;
 }
 
-static ebb_task spawn(ebb_rt *rt, ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state,
+static ebb_task spawn(ebb_runtime *rt, ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state,
                       const ebb_task_opts *opts, uint32_t waiter, const char *site) {
     ebb__region *r;
     ebb_status st = ebb__find_region(rt, region, &r);
@@ -74,7 +75,7 @@ static ebb_task spawn(ebb_rt *rt, ebb_cx *cx, ebb_region region, ebb_poll_fn pol
     }
     ebb__task *t = task_add(rt, r, poll, state, site);
     t->waiter = waiter;
-    if (EBB__UNLIKELY(r->flags & R_STOPPING)) t->cx.signal = EBB_SIGNAL_STOP;
+    if (EBB__UNLIKELY(r->flags & R_STOPPING)) t->cx.signal = EBB_CX_STOP;
     if (timed) {
         t->flags |= F_TIMED;
         rt->timed.members++;
@@ -96,8 +97,8 @@ static ebb_task spawn(ebb_rt *rt, ebb_cx *cx, ebb_region region, ebb_poll_fn pol
     return (ebb_task){ebb__task_id(t)};
 }
 
-static void journal_spawn(ebb_rt *rt, ebb_cx *cx, ebb_region region, const ebb_task_opts *o, const char *site,
-                          uint64_t result) {
+static void journal_spawn(ebb_runtime *rt, ebb_cx *cx, ebb_region region, const ebb_task_opts *o,
+                          const char *site, uint64_t result) {
     uint32_t flags = (o != NULL && o->keep ? 1u : 0u) | (o != NULL ? 2u : 0u);
     ebb__journal(rt, cx, (ebb_record){.type = J_SPAWN, .region = region.id, .other = result, .value = flags});
     if (o != NULL) {
@@ -108,9 +109,9 @@ static void journal_spawn(ebb_rt *rt, ebb_cx *cx, ebb_region region, const ebb_t
     ebb__journal_text(rt, site);
 }
 
-ebb_task ebb_spawn_opts_at(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state,
-                           const ebb_task_opts *opts, const char *site) {
-    ebb_rt *rt = ebb__rt_of(cx);
+ebb_task ebb_spawn_opts_site(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state,
+                             const ebb_task_opts *opts, const char *site) {
+    ebb_runtime *rt = ebb__rt_of(cx);
     ebb_task_opts room;
     ebb_status st = EBB_OK;
     if (opts != NULL) opts = EBB__OPTS_SEE(opts, &room, &st);
@@ -120,23 +121,23 @@ ebb_task ebb_spawn_opts_at(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void
     return id;
 }
 
-ebb_task ebb_start_at(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state, const char *site) {
-    return ebb_spawn_opts_at(cx, region, poll, state, &(ebb_task_opts){.keep = true}, site);
+ebb_task ebb_start_site(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state, const char *site) {
+    return ebb_spawn_opts_site(cx, region, poll, state, &(ebb_task_opts){.keep = true}, site);
 }
 
 /* Has it room for a task without a deadline, and is that admitted? */
-static inline bool takes_at_once(const ebb_rt *rt, const ebb__region *r) {
+static inline bool takes_at_once(const ebb_runtime *rt, const ebb__region *r) {
     return r->state == EBB_REGION_OPEN && !(r->flags & R_STOPPING) && r->deadline == EBB_FOREVER &&
            r->tasks.n < r->tasks.cap && rt->credit > 0 && ebb__ready_has_room(rt);
 }
 
-/* What most calls are, without a call of another function; ebb_spawn_opts_at does the same and all the rest. */
-ebb_task ebb_spawn_at(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state, const char *site) {
-    ebb_rt *rt = ebb__rt_of(cx);
+/* What most calls are, without a call of another function; ebb_spawn_opts_site does the same and all the rest. */
+ebb_task ebb_spawn_site(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state, const char *site) {
+    ebb_runtime *rt = ebb__rt_of(cx);
     ebb__region *r = NULL;
     if (!rt->observed) r = ebb__record_of(rt, &rt->regions, region.id, EBB__REGION_SHIFT, sizeof *r);
     if (EBB__UNLIKELY(r == NULL || poll == NULL || !takes_at_once(rt, r))) {
-        return ebb_spawn_opts_at(cx, region, poll, state, NULL, site);
+        return ebb_spawn_opts_site(cx, region, poll, state, NULL, site);
     }
     ebb__task *t = task_add(rt, r, poll, state, site);
     ebb__enqueue_ready(rt, t);
@@ -144,7 +145,7 @@ ebb_task ebb_spawn_at(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *sta
 }
 
 ebb_task ebb__spawn_apart(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state, const char *site) {
-    ebb_rt *rt = ebb__rt_of(cx);
+    ebb_runtime *rt = ebb__rt_of(cx);
     ebb_task id = spawn(rt, cx, region, poll, state, NULL, EBB__APART, site);
     ebb__journal(rt, cx, (ebb_record){.type = J_SPAWN, .region = region.id, .other = id.id, .value = 16});
     ebb__journal_text(rt, site);
@@ -152,7 +153,7 @@ ebb_task ebb__spawn_apart(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void 
 }
 
 ebb_task ebb__spawn_refused(ebb_cx *cx, ebb_region region, ebb_status why, const char *site) {
-    ebb_rt *rt = ebb__rt_of(cx);
+    ebb_runtime *rt = ebb__rt_of(cx);
     ebb__region *r;
     ebb_status st = ebb__find_region(rt, region, &r);
     if (st == EBB_OK) st = ebb__admit(rt, ebb__task_of(cx), r);
@@ -169,7 +170,7 @@ static ebb_status closer_poll(ebb_cx *cx, void *state) {
     return EBB_OK; /* what it does are the region's finalizers, in settle() */
 }
 
-ebb_status ebb__closer_new(ebb_rt *rt, ebb__region *r) {
+ebb_status ebb__closer_new(ebb_runtime *rt, ebb__region *r) {
     ebb_status st = room_for_task(rt);
     if (st != EBB_OK) return st;
     ebb__task *t = task_new(rt, r->index, closer_poll, NULL, 0, ebb__cold_of(r)->site);
@@ -181,10 +182,10 @@ ebb_status ebb__closer_new(ebb_rt *rt, ebb__region *r) {
 }
 
 /* The region is Finalizing and has no tasks, so the two inline places are free. */
-void ebb__closer_start(ebb_rt *rt, ebb__region *r) {
+void ebb__closer_start(ebb_runtime *rt, ebb__region *r) {
     ebb__task *t = ebb__task_at(rt, ebb__cold_of(r)->closer);
     assert(r->state == EBB_REGION_FINALIZING && r->tasks.n == 0 && t->phase == 0);
-    t->phase = EBB_CREATED;
+    t->phase = EBB_TASK_CREATED;
     t->pos = ebb__u32s_push(&r->tasks, t->index);
     rt->stats.spawned++;
     ebb__emit_task(rt, EBB_EV_TASK_SPAWNED, t, 2, 0);
@@ -196,7 +197,7 @@ void ebb__closer_start(ebb_rt *rt, ebb__region *r) {
     }
 }
 
-static ebb_task runner_new(ebb_rt *rt, ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state,
+static ebb_task runner_new(ebb_runtime *rt, ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state,
                            ebb__callbacks *callbacks, const char *site) {
     ebb__region *r;
     ebb_status st = ebb__find_region(rt, region, &r);
@@ -226,18 +227,18 @@ static ebb_task runner_new(ebb_rt *rt, ebb_cx *cx, ebb_region region, ebb_poll_f
 
 ebb_task ebb__runner_new(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state,
                          ebb__callbacks *callbacks, const char *site) {
-    ebb_rt *rt = ebb__rt_of(cx);
+    ebb_runtime *rt = ebb__rt_of(cx);
     ebb_task id = runner_new(rt, cx, region, poll, state, callbacks, site);
     ebb__journal(rt, cx, (ebb_record){.type = J_SPAWN, .region = region.id, .other = id.id, .value = 4});
     ebb__journal_text(rt, site);
     return id;
 }
 
-ebb_status ebb__task_room(ebb_rt *rt) {
+ebb_status ebb__task_room(ebb_runtime *rt) {
     return room_for_task(rt);
 }
 
-ebb_task ebb__supervisor_spawn(ebb_rt *rt, ebb_cx *cx, ebb__region *drain, ebb_poll_fn poll, void *state,
+ebb_task ebb__supervisor_spawn(ebb_runtime *rt, ebb_cx *cx, ebb__region *drain, ebb_poll_fn poll, void *state,
                                const char *site) {
     ebb_task id = spawn(rt, cx, (ebb_region){ebb__region_id(rt, drain)}, poll, state, NULL, 0, site);
     ebb__task *t;

@@ -7,12 +7,13 @@
 #include "kernel/region.h"
 #include "kernel/task.h"
 
-static ebb__supervisor refused(const ebb_rt *rt, ebb_status st) {
+static ebb__supervisor refused(const ebb_runtime *rt, ebb_status st) {
     return (ebb__supervisor){{ebb__id_error(rt, st)}, {ebb__id_error(rt, st)}};
 }
 
-static ebb__supervisor supervisor_new(ebb_rt *rt, ebb_cx *cx, ebb_region region, ebb_poll_fn poll,
-                                      void *state, void (*on_closed)(void *arg, const ebb_report *report),
+static ebb__supervisor supervisor_new(ebb_runtime *rt, ebb_cx *cx, ebb_region region, ebb_poll_fn poll,
+                                      void *state,
+                                      void (*on_closed)(void *arg, const ebb_region_report *report),
                                       const char *site) {
     ebb__region *r;
     ebb_status st = ebb__find_region(rt, region, &r);
@@ -42,9 +43,9 @@ static ebb__supervisor supervisor_new(ebb_rt *rt, ebb_cx *cx, ebb_region region,
 }
 
 ebb__supervisor ebb__supervisor_new(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state,
-                                    void (*on_closed)(void *arg, const ebb_report *report),
+                                    void (*on_closed)(void *arg, const ebb_region_report *report),
                                     const char *site) {
-    ebb_rt *rt = ebb__rt_of(cx);
+    ebb_runtime *rt = ebb__rt_of(cx);
     ebb__supervisor s = supervisor_new(rt, cx, region, poll, state, on_closed, site);
     ebb__journal(
         rt, cx,
@@ -54,7 +55,7 @@ ebb__supervisor ebb__supervisor_new(ebb_cx *cx, ebb_region region, ebb_poll_fn p
     return s;
 }
 
-void ebb__supervisor_over(ebb_rt *rt, ebb__region *drain) {
+void ebb__supervisor_over(ebb_runtime *rt, ebb__region *drain) {
     ebb__region *r = ebb__region_at(rt, drain->parent);
     assert(drain->flags & r->flags & R_SUPERVISED);
     drain->flags &= ~(uint32_t)R_SUPERVISED;
@@ -63,7 +64,7 @@ void ebb__supervisor_over(ebb_rt *rt, ebb__region *drain) {
 }
 
 void ebb__supervisor_alarm(ebb_cx *cx, ebb_task supervisor, uint64_t at) {
-    ebb_rt *rt = ebb__rt_of(cx);
+    ebb_runtime *rt = ebb__rt_of(cx);
     ebb__task *t;
     ebb__journal(rt, cx, (ebb_record){.type = J_ALARM, .task = supervisor.id, .other = at});
     if (ebb__find_task(rt, supervisor, &t) != EBB_OK || !ebb__is_supervisor(rt, t)) return;
@@ -71,7 +72,7 @@ void ebb__supervisor_alarm(ebb_cx *cx, ebb_task supervisor, uint64_t at) {
     if (!(drain->flags & R_FORCED)) ebb__region_arm(rt, drain, at);
 }
 
-static ebb_region operators_open(ebb_rt *rt, ebb_cx *cx, ebb_region drain, const char *site) {
+static ebb_region operators_open(ebb_runtime *rt, ebb_cx *cx, ebb_region drain, const char *site) {
     ebb__region *a;
     ebb_status st = ebb__find_region(rt, drain, &a);
     if (st == EBB_OK && !ebb__is_drain_region(a)) st = EBB_ERR_INVALID;
@@ -85,7 +86,7 @@ static ebb_region operators_open(ebb_rt *rt, ebb_cx *cx, ebb_region drain, const
 }
 
 ebb_region ebb__operators_open(ebb_cx *cx, ebb_region drain, const char *site) {
-    ebb_rt *rt = ebb__rt_of(cx);
+    ebb_runtime *rt = ebb__rt_of(cx);
     ebb_region id = operators_open(rt, cx, drain, site);
     ebb__journal(rt, cx, (ebb_record){.type = J_OPERATORS, .region = drain.id, .other = id.id});
     ebb__journal_text(rt, site);
@@ -93,7 +94,7 @@ ebb_region ebb__operators_open(ebb_cx *cx, ebb_region drain, const char *site) {
 }
 
 void ebb__operators_release(ebb_cx *cx, ebb_region operators, uint64_t deadline) {
-    ebb_rt *rt = ebb__rt_of(cx);
+    ebb_runtime *rt = ebb__rt_of(cx);
     ebb__region *r;
     ebb__journal(rt, cx, (ebb_record){.type = J_RELEASE, .region = operators.id, .other = deadline});
     if (ebb__find_region(rt, operators, &r) != EBB_OK || !(r->flags & R_OPERATOR)) return;
@@ -106,7 +107,7 @@ void ebb__operators_release(ebb_cx *cx, ebb_region operators, uint64_t deadline)
 }
 
 void ebb__region_joining(ebb_cx *cx, ebb_region region) {
-    ebb_rt *rt = ebb__rt_of(cx);
+    ebb_runtime *rt = ebb__rt_of(cx);
     ebb__region *r;
     ebb__journal(rt, cx, (ebb_record){.type = J_JOINING, .region = region.id});
     if (ebb__find_region(rt, region, &r) != EBB_OK || r->state == EBB_REGION_CLOSED) return;
@@ -115,7 +116,7 @@ void ebb__region_joining(ebb_cx *cx, ebb_region region) {
 }
 
 void ebb__note(ebb_cx *cx, uint8_t type, uint64_t task, uint64_t region, uint32_t value, uint64_t other) {
-    ebb_rt *rt = ebb__rt_of(cx);
+    ebb_runtime *rt = ebb__rt_of(cx);
     ebb__journal(
         rt, cx,
         (ebb_record){

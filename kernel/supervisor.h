@@ -18,13 +18,13 @@
 #include "kernel/rt.h"
 
 /* For the end of a supervisor. */
-void ebb__supervisor_over(ebb_rt *rt, ebb__region *drain);
+void ebb__supervisor_over(ebb_runtime *rt, ebb__region *drain);
 
 static inline bool ebb__is_drain_region(const ebb__region *r) {
     return (r->flags & (R_SUPERVISED | R_CLEANUP)) == (R_SUPERVISED | R_CLEANUP);
 }
 
-static inline bool ebb__is_supervisor(const ebb_rt *rt, const ebb__task *t) {
+static inline bool ebb__is_supervisor(const ebb_runtime *rt, const ebb__task *t) {
     const ebb__region *r = ebb__region_at(rt, t->region);
     return ebb__is_drain_region(r) && ebb__cold_of(r)->supervisor == t->index;
 }
@@ -34,7 +34,7 @@ static inline bool ebb__supervisor_is_last(const ebb__region *r) {
     return r->flags & R_SUPERVISED && r->tasks.n + r->children.n == (r->flags & R_APART ? 2u : 1u);
 }
 
-static inline void ebb__leak_report(ebb_rt *rt, ebb__leak leak) {
+static inline void ebb__leak_report(ebb_runtime *rt, ebb__leak leak) {
     if (rt->layers.call.leaked != NULL) rt->layers.call.leaked(rt, &leak);
 }
 

@@ -12,28 +12,28 @@
 
 /* ---- the table --------------------------------------------------------------------------------- */
 
-bool ebb__phase_refused(ebb_rt *rt, ebb__task *t, ebb_phase to) {
+bool ebb__phase_refused(ebb_runtime *rt, ebb__task *t, ebb_task_phase to) {
     rt->stats.illegal++;
     ebb__emit_task(rt, EBB_EV_ILLEGAL, t, (uint32_t)t->phase << 8 | (uint32_t)to, 0);
     return false;
 }
 
-void ebb__signal_update(ebb_rt *rt, ebb__task *t) {
+void ebb__signal_update(ebb_runtime *rt, ebb__task *t) {
     (void)rt;
     /* A finalizer has the kept-back part of the budget, however the body has ended. */
     uint32_t over = t->flags & F_IN_FINALIZER ? F_FIN_FORCED : F_FORCED | F_FIN_FORCED;
     bool masked = t->mask > 0 && !(t->flags & over);
     if (EBB__MUTANT(rt, EBB_ORACLE_ACK_UNMASKED)) masked = false;
     if (t->request != 0 && !masked) {
-        t->cx.signal |= EBB_SIGNAL_CANCEL;
+        t->cx.signal |= EBB_CX_CANCEL;
     } else {
-        t->cx.signal &= ~EBB_SIGNAL_CANCEL;
+        t->cx.signal &= ~EBB_CX_CANCEL;
     }
 }
 /* ---- the end ----------------------------------------------------------------------------------- */
 
 /* Lets go of what cold.* holds: timers, reason. */
-static void cold_clear(ebb_rt *rt, ebb__task *t) {
+static void cold_clear(ebb_runtime *rt, ebb__task *t) {
     ebb__cold *c = ebb__cold_at(rt, t->index);
     assert(c->wait == NULL && c->scopes == 0 && c->owed == 0); /* it owes nobody anything */
     if (t->flags & (F_NODE | F_OWN_CANCEL)) {
@@ -43,27 +43,27 @@ static void cold_clear(ebb_rt *rt, ebb__task *t) {
     c->reason = 0;
 }
 
-EBB__INLINE void give_back(ebb_rt *rt, ebb__task *t) {
-    assert(t->phase == EBB_COMPLETED && !(t->flags & F_POLLING));
+EBB__INLINE void give_back(ebb_runtime *rt, ebb__task *t) {
+    assert(t->phase == EBB_TASK_COMPLETED && !(t->flags & F_POLLING));
     t->phase = 0;
     uint32_t retired = rt->tasks.retired;
     ebb__slab_give_record(&rt->tasks, t->index, t);
     if (EBB__LIKELY(rt->tasks.retired == retired)) rt->credit++;
 }
 
-void ebb__task_release(ebb_rt *rt, ebb__task *t) {
+void ebb__task_release(ebb_runtime *rt, ebb__task *t) {
     give_back(rt, t);
 }
 
 /* Its futures have ended: others who wait for them are woken. The region keeps them until it closes. */
-static void runner_over(ebb_rt *rt, ebb__region *r) {
+static void runner_over(ebb_runtime *rt, ebb__region *r) {
     assert(r->callbacks != NULL);
     r->runner = 0;
     ebb__callbacks_call(rt, r, r->callbacks->ended);
 }
 
 /* It has ended with this status, and its region hears of it. */
-static void tell_region(ebb_rt *rt, ebb__region *r, ebb_status status, uint64_t task) {
+static void tell_region(ebb_runtime *rt, ebb__region *r, ebb_status status, uint64_t task) {
     if (status == EBB_CANCELLED) {
         if (r->status == EBB_OK) r->status = EBB_CANCELLED;
     } else if (EBB__UNLIKELY(status != EBB_OK)) {
@@ -73,7 +73,7 @@ static void tell_region(ebb_rt *rt, ebb__region *r, ebb_status status, uint64_t 
 }
 
 /* What a plain end has nothing of, all in F_LONG. */
-static void end_cold(ebb_rt *rt, ebb__region *r, ebb__task *t, ebb_status status) {
+static void end_cold(ebb_runtime *rt, ebb__region *r, ebb__task *t, ebb_status status) {
     assert(!(t->flags & F_TIMED) || rt->timed.members > 0);
     if (t->flags & F_TIMED) rt->timed.members--;
     if (!(t->flags & F_COLD)) return;
@@ -90,13 +90,13 @@ static void end_cold(ebb_rt *rt, ebb__region *r, ebb__task *t, ebb_status status
 enum { F_LONG = F_COLD | F_TIMED };
 
 /* The one function that ends a task. `plain`: without F_LONG, and no trace is on. */
-EBB__INLINE void task_end(ebb_rt *rt, ebb__task *t, ebb_status status, bool plain) {
+EBB__INLINE void task_end(ebb_runtime *rt, ebb__task *t, ebb_status status, bool plain) {
     ebb__region *r = ebb__region_at(rt, t->region);
     uint32_t generation = t->generation;
-    bool finalized = t->phase == EBB_FINALIZING && status != EBB_FAULTED;
+    bool finalized = t->phase == EBB_TASK_FINALIZING && status != EBB_FAULTED;
     assert(t->index != 0 && t->queue == EBB_LANE_NONE && status != EBB_PENDING);
     if (finalized) status = EBB_CANCELLED;
-    ebb__phase_move(rt, t, EBB_COMPLETED);
+    ebb__phase_move(rt, t, EBB_TASK_COMPLETED);
     if (!plain) {
         ebb__emit_task(rt, finalized ? EBB_EV_FINALIZED : EBB_EV_COMPLETED, t, (uint32_t)status, 0);
     }
@@ -123,22 +123,22 @@ EBB__INLINE void task_end(ebb_rt *rt, ebb__task *t, ebb_status status, bool plai
     }
 }
 
-void ebb__task_end_unpolled(ebb_rt *rt, ebb__task *t) {
+void ebb__task_end_unpolled(ebb_runtime *rt, ebb__task *t) {
     ebb__dequeue(rt, t);
     task_end(rt, t, EBB_CANCELLED, false);
 }
 
-void ebb__task_rewoken(ebb_rt *rt, ebb__task *t) {
+void ebb__task_rewoken(ebb_runtime *rt, ebb__task *t) {
     if (!(t->flags & F_REWAKE)) return;
     t->flags &= ~(uint32_t)F_REWAKE;
     if (t->queue == EBB_LANE_NONE) ebb__enqueue(rt, t);
 }
 
-static ebb_status call(ebb_rt *rt, ebb__task *t);
-static ebb_status watched_call(ebb_rt *rt, ebb__task *t);
+static ebb_status call(ebb_runtime *rt, ebb__task *t);
+static ebb_status watched_call(ebb_runtime *rt, ebb__task *t);
 
 /* A callback runner has to end only when all that it serves has ended, forced or not; a supervisor when it sees fit. */
-static bool runner_waits(const ebb_rt *rt, const ebb__task *t) {
+static bool runner_waits(const ebb_runtime *rt, const ebb__task *t) {
     if (!(t->flags & F_CLOSER)) return false;
     if (ebb__is_supervisor(rt, t)) return true;
     return ebb__task_is_runner(rt, t) && !ebb__runner_is_last(ebb__region_at(rt, t->region));
@@ -147,7 +147,7 @@ static bool runner_waits(const ebb_rt *rt, const ebb__task *t) {
 /* A callback runner has returned, but what callbacks have deferred may make futures: it is called for these.
  * Once its budget is over, and it has nothing else to do (`idle`), it is called as often as a finalizer. True
  * if some are not done. */
-static bool serves_on(ebb_rt *rt, ebb__task *t, bool idle) {
+static bool serves_on(ebb_runtime *rt, ebb__task *t, bool idle) {
     if (!ebb__task_is_runner(rt, t) || t->flags & F_ABANDONED) return false;
     bool forced = idle && t->flags & F_FIN_FORCED && !runner_waits(rt, t);
     ebb__cold *c = ebb__cold_at(rt, t->index);
@@ -163,7 +163,7 @@ static bool serves_on(ebb_rt *rt, ebb__task *t, bool idle) {
 
 /* What is left to do for a task whose body is over: its waits, its regions, its finalizers, its
  * obligations, in this order. Called again (not `first`) whenever something of that has moved. */
-__attribute__((noinline)) static void settle(ebb_rt *rt, ebb__task *t, bool first) {
+__attribute__((noinline)) static void settle(ebb_runtime *rt, ebb__task *t, bool first) {
     ebb__cold *c = ebb__cold_at(rt, t->index);
     if (t->request != 0 && !(t->flags & F_FIN_FORCED) && rt->now >= ebb__cleanup_deadline(rt, t)) {
         t->flags |= F_FIN_FORCED;
@@ -197,11 +197,11 @@ __attribute__((noinline)) static void settle(ebb_rt *rt, ebb__task *t, bool firs
 }
 
 /* The body is over, with this status. */
-static void body_over(ebb_rt *rt, ebb__task *t, ebb_status status) {
+static void body_over(ebb_runtime *rt, ebb__task *t, ebb_status status) {
     if (EBB__UNLIKELY(status == EBB_FAULTED)) {
         ebb__emit_task(rt, EBB_EV_FAULTED, t, 0, 0);
-    } else if (t->phase == EBB_CANCELLING && !(t->flags & F_ABANDONED)) {
-        ebb__phase_move(rt, t, EBB_FINALIZING);
+    } else if (t->phase == EBB_TASK_CANCELLING && !(t->flags & F_ABANDONED)) {
+        ebb__phase_move(rt, t, EBB_TASK_FINALIZING);
         ebb__emit_task(rt, EBB_EV_CLEANUP_DONE, t, 0, 0);
     }
     if (EBB__LIKELY(!(t->flags & F_COLD))) {
@@ -214,7 +214,7 @@ static void body_over(ebb_rt *rt, ebb__task *t, ebb_status status) {
 }
 
 /* It did not return: it is never polled again, its state is never touched again. */
-__attribute__((cold, noinline)) static void abandon(ebb_rt *rt, ebb__task *t) {
+__attribute__((cold, noinline)) static void abandon(ebb_runtime *rt, ebb__task *t) {
     ebb__region *r = ebb__region_at(rt, t->region);
     t->flags |= F_ABANDONED;
     ebb__cold_of(r)->abandoned++;
@@ -231,12 +231,12 @@ __attribute__((cold, noinline)) static void abandon(ebb_rt *rt, ebb__task *t) {
 /* ---- one poll ---------------------------------------------------------------------------------- */
 
 /* Counts a poll against the budget that it has. */
-static void charge(ebb_rt *rt, ebb__task *t) {
+static void charge(ebb_runtime *rt, ebb__task *t) {
     if (runner_waits(rt, t)) return;
     if (t->flags & F_FORCED) {
         ebb__cold *c = ebb__cold_at(rt, t->index);
         if (c->force_left > 0) c->force_left--; /* a runner that had to wait may have used them up before */
-    } else if (t->polls_left != EBB_POLLS_UNBOUNDED && (t->phase == EBB_CANCELLING || t->request == 0)) {
+    } else if (t->polls_left != EBB_POLLS_UNBOUNDED && (t->phase == EBB_TASK_CANCELLING || t->request == 0)) {
         if (t->polls_left > 0) {
             t->polls_left--;
         } else if (t->request != 0) {
@@ -248,19 +248,19 @@ static void charge(ebb_rt *rt, ebb__task *t) {
     }
 }
 
-static ebb_status journaled_call(ebb_rt *rt, ebb__task *t) {
+static ebb_status journaled_call(ebb_runtime *rt, ebb__task *t) {
     ebb__journal(rt, &t->cx, (ebb_record){.type = J_CALL, .value = EBB__CALL_POLL, .task = ebb__task_id(t)});
     ebb_status st = t->poll(&t->cx, t->state);
     ebb__journal(rt, &t->cx, (ebb_record){.type = J_RETURN, .value = (uint32_t)st});
     return st;
 }
 
-static ebb_status call(ebb_rt *rt, ebb__task *t) {
+static ebb_status call(ebb_runtime *rt, ebb__task *t) {
     if (EBB__UNLIKELY(rt->journal != NULL)) return journaled_call(rt, t);
     return t->poll(&t->cx, t->state);
 }
 
-static ebb_status watched_call(ebb_rt *rt, ebb__task *t) {
+static ebb_status watched_call(ebb_runtime *rt, ebb__task *t) {
     ebb__watch_begin(rt, ebb__task_id(t), ebb__cold_at(rt, t->index)->site);
     ebb_status st = call(rt, t);
     ebb__watch_end(rt);
@@ -268,7 +268,7 @@ static ebb_status watched_call(ebb_rt *rt, ebb__task *t) {
 }
 
 /* The body has been polled and is not over. */
-static void parked(ebb_rt *rt, ebb__task *t) {
+static void parked(ebb_runtime *rt, ebb__task *t) {
     if (EBB__UNLIKELY(t->flags & F_FORCED) && !runner_waits(rt, t)) {
         if (ebb__cold_at(rt, t->index)->force_left == 0) {
             abandon(rt, t);
@@ -282,19 +282,19 @@ static void parked(ebb_rt *rt, ebb__task *t) {
 }
 
 /* What most polls lead to needs no call of another function. */
-void ebb__task_polled(ebb_rt *rt, ebb__task *t, ebb_status st) {
+void ebb__task_polled(ebb_runtime *rt, ebb__task *t, ebb_status st) {
     if (st == EBB_PENDING) {
         parked(rt, t);
     } else if (EBB__UNLIKELY(rt->trace != NULL || t->flags & F_LONG)) {
         body_over(rt, t, st);
     } else {
-        if (t->phase == EBB_CANCELLING && st != EBB_FAULTED) ebb__phase_move(rt, t, EBB_FINALIZING);
+        if (t->phase == EBB_TASK_CANCELLING && st != EBB_FAULTED) ebb__phase_move(rt, t, EBB_TASK_FINALIZING);
         task_end(rt, t, st, true);
     }
 }
 
 /* With everything that may be attached to a poll: recorders, a watchdog, a budget, an end in progress. */
-void ebb__task_poll_slow(ebb_rt *rt, ebb__task *t, ebb_lane lane, uint32_t waited) {
+void ebb__task_poll_slow(ebb_runtime *rt, ebb__task *t, ebb_lane lane, uint32_t waited) {
     ebb__emit_task(rt, EBB_EV_TASK_POLLED, t, (uint32_t)lane, waited);
     if (t->flags & F_RETURNED) {
         settle(rt, t, false);

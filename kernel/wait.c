@@ -16,9 +16,9 @@ void ebb__wake_waiter_slow(ebb__task *t) {
     ebb__wake(t->rt, t);
 }
 
-void ebb__wait_drop(ebb_rt *rt, ebb_wait *w) {
+void ebb__wait_drop(ebb_runtime *rt, ebb_wait *w) {
     ebb__journal(rt, &rt->host.cx, (ebb_record){.type = J_CALL, .value = EBB__CALL_WAIT, .other = w->number});
-    ebb__watched outer = ebb__watch_enter(rt, ebb_self(w->cx).id, w->kind->what);
+    ebb__watched outer = ebb__watch_enter(rt, ebb_cx_task(w->cx).id, w->kind->what);
     w->kind->cancel(w);
     ebb__watch_leave(rt, outer);
     ebb_wait_end(w);

@@ -48,13 +48,13 @@ static inline void ebb__wait_unlink(ebb_wait *w) {
 }
 
 static inline void ebb__wait_end(ebb_wait *w) {
-    ebb_rt *rt = ebb__task_of(w->cx)->rt;
+    ebb_runtime *rt = ebb__task_of(w->cx)->rt;
     ebb__journal(rt, w->cx, (ebb_record){.type = J_WAIT_END, .value = w->number});
     ebb__wait_unlink(w);
 }
 
 /* Takes a wait out of whatever it is queued in, by its own hook. */
-void ebb__wait_drop(ebb_rt *rt, ebb_wait *w);
+void ebb__wait_drop(ebb_runtime *rt, ebb_wait *w);
 
 /* Wakes whoever waits, as an input that the journal has: the other side of a wait is not the kernel. */
 void ebb__wake_waiter_slow(ebb__task *t);

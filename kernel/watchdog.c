@@ -1,12 +1,12 @@
 #include "kernel/watchdog.h"
 
 /* Hooks run at any place, also inside a poll: then it is the poll that takes so long, but the hook is named. */
-void ebb__watch_name(ebb_rt *rt, uint64_t id, const char *site) {
+void ebb__watch_name(ebb_runtime *rt, uint64_t id, const char *site) {
     atomic_store_explicit(&rt->poll_site, site, memory_order_release);
     atomic_store_explicit(&rt->poll_task, id, memory_order_release);
 }
 
-ebb__watched ebb__watch_enter(ebb_rt *rt, uint64_t id, const char *site) {
+ebb__watched ebb__watch_enter(ebb_runtime *rt, uint64_t id, const char *site) {
     if (EBB__LIKELY(!rt->watched)) return (ebb__watched){false, 0, NULL};
     ebb__watched outer = {atomic_load_explicit(&rt->poll_number, memory_order_relaxed) % 2 == 1,
                           atomic_load_explicit(&rt->poll_task, memory_order_relaxed),
@@ -16,13 +16,13 @@ ebb__watched ebb__watch_enter(ebb_rt *rt, uint64_t id, const char *site) {
     return outer;
 }
 
-void ebb__watch_leave(ebb_rt *rt, ebb__watched outer) {
+void ebb__watch_leave(ebb_runtime *rt, ebb__watched outer) {
     if (EBB__LIKELY(!rt->watched)) return;
     if (outer.inside) ebb__watch_name(rt, outer.id, outer.site);
     else ebb__watch_end(rt);
 }
 
-ebb_status ebb_watchdog_check(const ebb_rt *rt, ebb_watchdog *w, uint64_t now, ebb_blame *out) {
+ebb_status ebb_watchdog_check(const ebb_runtime *rt, ebb_watchdog *w, uint64_t now, ebb_work *out) {
     /* Acquire: with the odd number the stores before it are seen. */
     uint64_t n = atomic_load_explicit(&rt->poll_number, memory_order_acquire);
     if (n != w->poll) {
@@ -34,8 +34,8 @@ ebb_status ebb_watchdog_check(const ebb_rt *rt, ebb_watchdog *w, uint64_t now, e
     uint64_t due = w->reported == 0 ? EBB_SECOND : w->reported + 10 * EBB_SECOND;
     if (age < due) return EBB_OK;
     /* Acquire, so that the number read after them is not an older one than they belong to. */
-    *out = (ebb_blame){atomic_load_explicit(&rt->poll_task, memory_order_acquire),
-                       atomic_load_explicit(&rt->poll_site, memory_order_acquire)};
+    *out = (ebb_work){atomic_load_explicit(&rt->poll_task, memory_order_acquire),
+                      atomic_load_explicit(&rt->poll_site, memory_order_acquire)};
     if (atomic_load_explicit(&rt->poll_number, memory_order_relaxed) != n) return EBB_OK;
     w->reported = age;
     return EBB_TIMEOUT;

@@ -6,7 +6,7 @@
 #include "kernel/rt.h"
 
 /* The number is odd while something runs. Its release publishes the two stores before it. */
-static inline void ebb__watch_begin(ebb_rt *rt, uint64_t task, const char *site) {
+static inline void ebb__watch_begin(ebb_runtime *rt, uint64_t task, const char *site) {
     uint64_t n = atomic_load_explicit(&rt->poll_number, memory_order_relaxed); /* only we write it */
     assert(n % 2 == 0);
     atomic_store_explicit(&rt->poll_site, site, memory_order_relaxed);
@@ -15,7 +15,7 @@ static inline void ebb__watch_begin(ebb_rt *rt, uint64_t task, const char *site)
 }
 
 /* The even number publishes nothing, so it needs no order. */
-static inline void ebb__watch_end(ebb_rt *rt) {
+static inline void ebb__watch_end(ebb_runtime *rt) {
     uint64_t n = atomic_load_explicit(&rt->poll_number, memory_order_relaxed);
     assert(n % 2 == 1);
     atomic_store_explicit(&rt->poll_number, n + 1, memory_order_relaxed);

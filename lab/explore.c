@@ -56,8 +56,8 @@ ebb_status ebb_lab_capture(ebb_lab *lab, ebb_lab_case *c) {
 /* ---- exploring ---------------------------------------------------------------------------------- */
 
 /* Runs `try` once; a failure is captured in `c`. False: the exploring is over. */
-static bool run_one(ebb_lab *lab, const ebb_lab_case *try, ebb_lab_case *c, const ebb_explore_opts *o,
-                    uint64_t of, ebb_explore_result *out) {
+static bool run_one(ebb_lab *lab, const ebb_lab_case *try, ebb_lab_case *c, const ebb_lab_explore_opts *o,
+                    uint64_t of, ebb_lab_explore_result *out) {
     (void)ebb_lab_run(lab, try, NULL, &out->failure);
     out->schedules++;
     if (o->progress != NULL) o->progress(o->ctx, out->schedules, of);
@@ -69,8 +69,8 @@ static bool run_one(ebb_lab *lab, const ebb_lab_case *try, ebb_lab_case *c, cons
     return false;
 }
 
-static void explore_seeds(ebb_lab *lab, ebb_lab_case *c, const ebb_explore_opts *o, uint64_t of,
-                          ebb_explore_result *out) {
+static void explore_seeds(ebb_lab *lab, ebb_lab_case *c, const ebb_lab_explore_opts *o, uint64_t of,
+                          ebb_lab_explore_result *out) {
     ebb_lab_case try = *c;
     try.recorded = false;
     while (run_one(lab, &try, c, o, of, out)) try.seed++;
@@ -88,8 +88,8 @@ static bool next_prefix(const ebb__chooser *ch, uint32_t depth, uint16_t *prefix
     return true;
 }
 
-static void explore_depth(ebb_lab *lab, ebb_lab_case *c, const ebb_explore_opts *o, uint64_t of,
-                          ebb_explore_result *out) {
+static void explore_depth(ebb_lab *lab, ebb_lab_case *c, const ebb_lab_explore_opts *o, uint64_t of,
+                          ebb_lab_explore_result *out) {
     uint16_t *prefix = ebb__alloc(&lab->allocator, o->depth * sizeof *prefix);
     if (prefix == NULL) {
         out->failure.status = EBB_ERR_NOMEM;
@@ -108,10 +108,10 @@ static void explore_depth(ebb_lab *lab, ebb_lab_case *c, const ebb_explore_opts 
     ebb__free(&lab->allocator, prefix, o->depth * sizeof *prefix);
 }
 
-ebb_status ebb_lab_explore(ebb_lab *lab, ebb_lab_case *c, const ebb_explore_opts *opts,
-                           ebb_explore_result *out) {
-    ebb_explore_opts o;
-    *out = (ebb_explore_result){.failure.status = EBB__OPTS_COPY(&o, opts)};
+ebb_status ebb_lab_explore(ebb_lab *lab, ebb_lab_case *c, const ebb_lab_explore_opts *opts,
+                           ebb_lab_explore_result *out) {
+    ebb_lab_explore_opts o;
+    *out = (ebb_lab_explore_result){.failure.status = EBB__OPTS_COPY(&o, opts)};
     if (out->failure.status != EBB_OK) return out->failure.status;
     uint64_t of = o.schedules == 0 ? SCHEDULES : o.schedules;
     if (o.depth == 0) explore_seeds(lab, c, &o, of, out);

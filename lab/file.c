@@ -75,7 +75,7 @@ void ebb_lab_save(const ebb_lab_case *c, ebb_write_fn write, void *ctx) {
 
 typedef struct loader {
     ebb_lab *lab;
-    const ebb_scenario *own;
+    const ebb_lab_scenario *own;
     ebb_lab_case *c;
     size_t choices_room, script_room;
     bool seeded;
@@ -118,8 +118,8 @@ static ebb_status read_contract(loader *l, const char *v, size_t n) {
 }
 
 static ebb_status read_scenario(loader *l, const char *v, size_t n) {
-    for (size_t i = 0; ebb_lab_scenario(i) != NULL; i++) {
-        if (equals(v, n, ebb_lab_scenario(i)->name)) l->c->scenario = ebb_lab_scenario(i);
+    for (size_t i = 0; ebb_lab_scenario_at(i) != NULL; i++) {
+        if (equals(v, n, ebb_lab_scenario_at(i)->name)) l->c->scenario = ebb_lab_scenario_at(i);
     }
     if (l->own != NULL && equals(v, n, l->own->name)) l->c->scenario = l->own;
     return l->c->scenario != NULL ? EBB_OK : fail(l, EBB_ERR_SYNTAX, "the name of a scenario", v, n);
@@ -239,8 +239,8 @@ static ebb_status trim(loader *l) {
     return EBB_OK;
 }
 
-ebb_status ebb_lab_load(ebb_lab *lab, const char *bytes, size_t n, const ebb_scenario *own, ebb_lab_case *out,
-                        ebb_lab_error *error) {
+ebb_status ebb_lab_load(ebb_lab *lab, const char *bytes, size_t n, const ebb_lab_scenario *own,
+                        ebb_lab_case *out, ebb_lab_error *error) {
     *out = (ebb_lab_case){.recorded = true};
     *error = (ebb_lab_error){.line = 0};
     loader l = {.lab = lab, .own = own, .c = out, .error = error};

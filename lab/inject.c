@@ -64,7 +64,7 @@ typedef struct rig {
     /* Of this run. */
     plan plan;
     ledger ledger;
-    ebb_rt *rt;
+    ebb_runtime *rt;
     ebb_audit *audit;
     ebb_workflow target;
     void (*told)(void *arg, ebb_workflow wf, ebb_workflow_state from,
@@ -147,7 +147,7 @@ static int describe(const rig *g, char *out, size_t room) {
     const plan *p = &g->plan;
     const char *name = g->what->name == NULL ? "program" : g->what->name;
     if (p->deed == NOTHING) return snprintf(out, room, "%s, stopped by nobody: ", name);
-    bool twice = p->state != EBB_WF_IDLE || p->later != 0;
+    bool twice = p->state != EBB_WORKFLOW_IDLE || p->later != 0;
     int n = snprintf(out, room, "%s, point %" PRIu64 " of %" PRIu64 ", at %" PRIu64 " ms, %s", name, p->point,
                      g->out->points, g->acted_at / EBB_MS, deeds[twice ? REQUEST : p->deed]);
     if (n < 0 || (size_t)n >= room) return n;
@@ -176,29 +176,31 @@ __attribute__((format(printf, 2, 3))) static ebb_status fail(rig *g, const char 
 
 static ebb__wf *target_of(const rig *g) {
     ebb__wf *wf;
-    return ebb__wf_find(ebb_host(g->rt), g->target, &wf) == EBB_OK ? wf : NULL;
+    return ebb__wf_find(ebb_runtime_host(g->rt), g->target, &wf) == EBB_OK ? wf : NULL;
 }
 
 static ebb_region around(const rig *g) {
     const ebb__wf *wf = target_of(g);
-    return wf == NULL || wf->is_root ? ebb_root(g->rt) : wf->around;
+    return wf == NULL || wf->is_root ? ebb_runtime_root(g->rt) : wf->around;
 }
 
 static void request(rig *g, ebb_cancel_kind kind) {
-    (void)ebb_workflow_request(ebb_host(g->rt), g->target, kind, "injected");
+    (void)ebb_workflow_request(ebb_runtime_host(g->rt), g->target, kind, "injected");
 }
 
 /* An operator can force only a drain. What is around it can be forced at any time, and that is force too. */
 static void force(rig *g) {
-    ebb_cx *host = ebb_host(g->rt);
+    ebb_cx *host = ebb_runtime_host(g->rt);
     const ebb__wf *wf = target_of(g);
-    if (wf != NULL && wf->state == EBB_WF_DRAINING) (void)ebb_workflow_force(host, g->target, "injected");
+    if (wf != NULL && wf->state == EBB_WORKFLOW_DRAINING)
+        (void)ebb_workflow_force(host, g->target, "injected");
     else ebb_region_force(host, around(g));
 }
 
 static void act(rig *g, deed d, ebb_cancel_kind requested_as) {
     if (d == REQUEST) request(g, requested_as);
-    else if (d == CANCEL) ebb_region_cancel(ebb_host(g->rt), around(g), EBB_CANCEL_TIMEOUT, "injected");
+    else if (d == CANCEL)
+        ebb_region_cancel(ebb_runtime_host(g->rt), around(g), EBB_CANCEL_TIMEOUT, "injected");
     else if (d == FORCE) force(g);
 }
 
@@ -211,7 +213,7 @@ static void act_at_point(rig *g) {
     if (g->acted || p->deed == NOTHING || ebb__rt_polls(g->rt) < p->point) return;
     g->acted = true;
     g->acted_at = ebb__now(g->rt);
-    act(g, p->state == EBB_WF_IDLE && p->later == 0 ? p->deed : REQUEST, EBB_CANCEL_USER);
+    act(g, p->state == EBB_WORKFLOW_IDLE && p->later == 0 ? p->deed : REQUEST, EBB_CANCEL_USER);
 }
 
 /* In place of the program's own, which is called first. */
@@ -219,7 +221,7 @@ static void on_state(void *arg, ebb_workflow wf, ebb_workflow_state from, ebb_wo
     rig *g = arg;
     if (g->told != NULL) g->told(g->told_arg, wf, from, to);
     g->seen |= 1u << to;
-    if (ebb__wf_is_final(to)) (void)ebb_workflow_info(ebb_host(g->rt), wf, &g->report);
+    if (ebb__wf_is_final(to)) (void)ebb_workflow_report_of(ebb_runtime_host(g->rt), wf, &g->report);
     if (to != g->plan.state || g->plan.later != 0 || g->disturbed || !g->acted) return;
     g->disturbed = true;
     act(g, g->plan.deed, EBB_CANCEL_SHUTDOWN);
@@ -229,7 +231,7 @@ static void on_state(void *arg, ebb_workflow wf, ebb_workflow_state from, ebb_wo
 
 static ebb_status watch(rig *g) {
     ebb__wf *wf;
-    ebb_status st = ebb__wf_find(ebb_host(g->rt), g->target, &wf);
+    ebb_status st = ebb__wf_find(ebb_runtime_host(g->rt), g->target, &wf);
     if (st != EBB_OK) return g->target.id == 0 ? EBB_ERR_INVALID : st;
     g->told = wf->on_state;
     g->told_arg = wf->arg;
@@ -242,26 +244,26 @@ static ebb_status begin(rig *g) {
     ebb_audit_sink sink = {keep_line, NULL, g};
     ebb_allocator a = {ledger_fn, &g->ledger};
     if (g->state != NULL) memset(g->state, 0, g->what->state_size);
-    ebb_status st = ebb_rt_new(&(ebb_rt_opts){.allocator = a, .runtime_id = RUNTIME_ID}, &g->rt);
+    ebb_status st = ebb_runtime_new(&(ebb_runtime_opts){.allocator = a, .runtime_id = RUNTIME_ID}, &g->rt);
     if (st == EBB_OK) st = ebb_trace_start(g->rt, TRACE_BYTES);
-    if (st == EBB_OK) st = ebb_audit_to(a, &sink, &g->audit);
-    if (st == EBB_OK) st = g->what->setup(ebb_host(g->rt), g->audit, g->state, &g->target);
+    if (st == EBB_OK) st = ebb_audit_new(a, &sink, &g->audit);
+    if (st == EBB_OK) st = g->what->setup(ebb_runtime_host(g->rt), g->audit, g->state, &g->target);
     return st == EBB_OK ? watch(g) : st;
 }
 
 /* One poll, or a move of the clock to when something is due. EBB_PENDING: nothing ever will be. */
 static ebb_status turn(rig *g) {
     uint64_t polls = ebb__rt_polls(g->rt);
-    ebb_status st = ebb_pump(g->rt, 1);
+    ebb_status st = ebb_runtime_pump(g->rt, 1);
     ebb_trace_take(g->rt, false, keep_trace, g);
     if (ebb__rt_polls(g->rt) > polls) act_at_point(g);
-    (void)ebb_workflow_info(ebb_host(g->rt), g->target, &g->report);
+    (void)ebb_workflow_report_of(ebb_runtime_host(g->rt), g->target, &g->report);
     if (ebb__rt_polls(g->rt) > g->max_polls || ++g->turns > 4 * g->max_polls)
         return fail(g, "livelock: expected that it ends, found that it still runs after %" PRIu64 " polls",
                     ebb__rt_polls(g->rt));
     if (st == EBB_PENDING) return EBB_OK;
-    uint64_t due = ebb_next_due(g->rt);
-    if (due != EBB_FOREVER) ebb_advance(g->rt, due);
+    uint64_t due = ebb_runtime_next_due(g->rt);
+    if (due != EBB_FOREVER) ebb_runtime_advance(g->rt, due);
     return due == EBB_FOREVER ? EBB_PENDING : EBB_OK;
 }
 
@@ -282,7 +284,7 @@ static ebb_status play(rig *g) {
 
 static bool is_closed(const rig *g) {
     ebb_region_state state;
-    return ebb_region_state_of(ebb_host(g->rt), ebb_root(g->rt), &state) == EBB_OK &&
+    return ebb_region_state_of(ebb_runtime_host(g->rt), ebb_runtime_root(g->rt), &state) == EBB_OK &&
            state == EBB_REGION_CLOSED;
 }
 
@@ -300,9 +302,9 @@ static void excerpt_add(void *ctx, const char *text, size_t n) {
 
 static ebb_status stuck(rig *g) {
     excerpt e = {.n = 0};
-    ebb_stats s;
-    ebb_rt_stats(g->rt, &s);
-    ebb_dump(g->rt, excerpt_add, &e);
+    ebb_runtime_stats s;
+    ebb_runtime_stats_of(g->rt, &s);
+    ebb_runtime_dump(g->rt, excerpt_add, &e);
     return fail(g,
                 "expected that everything ends when the root is closed, found %u tasks and %u regions:\n%s",
                 s.tasks, s.regions, e.text);
@@ -311,11 +313,12 @@ static ebb_status stuck(rig *g) {
 /* Whoever waits for an operator gets one. */
 static bool operate(rig *g) {
     const ebb__wf *wf = target_of(g);
-    return wf != NULL && wf->overdue && ebb_workflow_force(ebb_host(g->rt), g->target, "injected") == EBB_OK;
+    return wf != NULL && wf->overdue &&
+           ebb_workflow_force(ebb_runtime_host(g->rt), g->target, "injected") == EBB_OK;
 }
 
 static ebb_status wind_down(rig *g) {
-    ebb_region_close(ebb_host(g->rt), ebb_root(g->rt));
+    ebb_region_close(ebb_runtime_host(g->rt), ebb_runtime_root(g->rt));
     while (!is_closed(g)) {
         ebb_status st = turn(g);
         if (st == EBB_PENDING && !is_closed(g) && !operate(g)) return stuck(g);
@@ -334,11 +337,11 @@ static bool is_left(const ebb_event *ev) {
 
 /* What the trace says was left behind first, and where that came from: the texts that follow. */
 static const char *first_left(const rig *g, excerpt *site) {
-    ebb_reader r;
+    ebb_trace_reader r;
     ebb_event ev;
     const char *what = NULL;
-    if (ebb_reader_open(&r, g->trace.p, g->trace.n) != EBB_OK) return "?";
-    while (ebb_reader_next(&r, &ev) == EBB_OK && (what == NULL || ev.type == EBB_EV_TEXT)) {
+    if (ebb_trace_reader_open(&r, g->trace.p, g->trace.n) != EBB_OK) return "?";
+    while (ebb_trace_reader_next(&r, &ev) == EBB_OK && (what == NULL || ev.type == EBB_EV_TEXT)) {
         if (what != NULL) excerpt_add(site, ev.text, strlen(ev.text));
         else if (is_left(&ev)) what = ebb_event_name(ev.type);
     }
@@ -347,8 +350,8 @@ static const char *first_left(const rig *g, excerpt *site) {
 
 static ebb_status left(rig *g) {
     excerpt site = {.n = 0};
-    ebb_stats s;
-    ebb_rt_stats(g->rt, &s);
+    ebb_runtime_stats s;
+    ebb_runtime_stats_of(g->rt, &s);
     if (g->what->expect_leaks || s.leaks + s.abandoned == 0) return EBB_OK;
     const char *what = first_left(g, &site);
     return fail(g,
@@ -359,16 +362,16 @@ static ebb_status left(rig *g) {
 }
 
 static ebb_status alive(rig *g) {
-    ebb_stats s;
-    ebb_rt_stats(g->rt, &s);
+    ebb_runtime_stats s;
+    ebb_runtime_stats_of(g->rt, &s);
     if (s.tasks + s.regions + s.obligations == 0) return EBB_OK;
     return fail(g, "expected nothing alive, found %u tasks, %u regions and %u obligations", s.tasks,
                 s.regions, s.obligations);
 }
 
 static ebb_status recorded(rig *g) {
-    ebb_stats s;
-    ebb_rt_stats(g->rt, &s);
+    ebb_runtime_stats s;
+    ebb_runtime_stats_of(g->rt, &s);
     if (s.trace_lost > 0)
         return fail(g, "expected at most %d bytes of trace a poll, found more", TRACE_BYTES);
     if (s.illegal > 0)
@@ -378,10 +381,10 @@ static ebb_status recorded(rig *g) {
 
 /* Asked to stop it goes to the end of the protocol, unless it had ended before. */
 static ebb_status finished(rig *g) {
-    bool asked = g->seen >> EBB_WF_CANCEL_REQUESTED & 1;
+    bool asked = g->seen >> EBB_WORKFLOW_CANCEL_REQUESTED & 1;
     if (asked && !ebb__wf_is_final(g->report.state))
         return fail(g, "expected FINALIZED, found %s", ebb_workflow_state_name(g->report.state));
-    if (g->report.state == EBB_WF_LEAK_DETECTED && !g->what->expect_leaks)
+    if (g->report.state == EBB_WORKFLOW_LEAK_DETECTED && !g->what->expect_leaks)
         return fail(g, "expected FINALIZED, found LEAK_DETECTED");
     if (g->report.audit != EBB_OK)
         return fail(g, "expected a whole audit log, found %s", ebb_status_name(g->report.audit));
@@ -389,20 +392,20 @@ static ebb_status finished(rig *g) {
 }
 
 static ebb_status oracles(rig *g) {
-    ebb_reader r;
+    ebb_trace_reader r;
     ebb_event ev;
-    ebb_check *c = ebb_check_new(g->allocator);
+    ebb_checker *c = ebb_checker_new(g->allocator);
     if (c == NULL) return EBB_ERR_NOMEM;
-    ebb_status st = ebb_reader_open(&r, g->trace.p, g->trace.n), read = EBB_OK;
-    while (st == EBB_OK && (read = ebb_reader_next(&r, &ev)) == EBB_OK) st = ebb_check_event(c, &ev);
-    if (st == EBB_OK) st = ebb_check_end(c, true);
-    const ebb_violation *v = ebb_check_violation(c);
+    ebb_status st = ebb_trace_reader_open(&r, g->trace.p, g->trace.n), read = EBB_OK;
+    while (st == EBB_OK && (read = ebb_trace_reader_next(&r, &ev)) == EBB_OK) st = ebb_checker_event(c, &ev);
+    if (st == EBB_OK) st = ebb_checker_end(c, true);
+    const ebb_violation *v = ebb_checker_violation(c);
     if (v != NULL)
         st = fail(g, "%s at event %" PRIu64 ": %s", ebb_oracle_name(v->oracle), v->event.decision_seq,
                   v->text);
     else if (read < 0)
         st = fail(g, "expected a whole trace, found that at byte %zu %s", r.error_offset, r.error);
-    ebb_check_free(c);
+    ebb_checker_free(c);
     return st;
 }
 
@@ -417,8 +420,8 @@ static ebb_status checked(rig *g) {
     ebb_status st = g->what->check == NULL ? EBB_OK : g->what->check(g->state, &g->report);
     return st == EBB_OK ? st
                         : fail(g, "expected that the check agrees, found %s; the workflow is %s, %s",
-                               ebb_loop_status_name(st), ebb_workflow_state_name(g->report.state),
-                               ebb_loop_status_name(g->report.status));
+                               ebb_status_name(st), ebb_workflow_state_name(g->report.state),
+                               ebb_status_name(g->report.status));
 }
 
 static ebb_status judge(rig *g) {
@@ -431,7 +434,7 @@ static ebb_status judge(rig *g) {
 /* ---- all runs ---------------------------------------------------------------------------------------- */
 
 static ebb_status end(rig *g, ebb_status st) {
-    ebb_rt_free(g->rt);
+    ebb_runtime_free(g->rt);
     ebb_audit_close(g->audit);
     if (st == EBB_OK && g->ledger.live != 0)
         st = fail(g, "expected that all memory is given back, found %" PRIu64 " blocks that are not",
@@ -444,8 +447,8 @@ static ebb_status end(rig *g, ebb_status st) {
 
 static void count(rig *g) {
     g->out->runs++;
-    g->out->leaks += g->report.state == EBB_WF_LEAK_DETECTED;
-    g->out->forced += g->seen >> EBB_WF_DRAIN_TIMEOUT & 1;
+    g->out->leaks += g->report.state == EBB_WORKFLOW_LEAK_DETECTED;
+    g->out->forced += g->seen >> EBB_WORKFLOW_DRAIN_TIMEOUT & 1;
 }
 
 static ebb_status run(rig *g, plan p) {
@@ -458,7 +461,7 @@ static ebb_status run(rig *g, plan p) {
     g->acted = g->disturbed = false;
     g->acted_at = g->polls = 0;
     g->seen = 0;
-    g->report = (ebb_workflow_report){.state = EBB_WF_IDLE};
+    g->report = (ebb_workflow_report){.state = EBB_WORKFLOW_IDLE};
     g->trace.n = g->log.n = 0;
     ebb_status st = begin(g);
     if (st == EBB_OK) st = play(g);
@@ -470,23 +473,23 @@ static ebb_status run(rig *g, plan p) {
 
 /* What can happen at a point, the request first: it says which states there are to disturb it in. */
 static ebb_status run_point(rig *g, uint64_t point) {
-    ebb_status st = run(g, (plan){point, EBB_WF_IDLE, REQUEST, 0});
+    ebb_status st = run(g, (plan){point, EBB_WORKFLOW_IDLE, REQUEST, 0});
     uint32_t seen = g->seen;
     uint64_t polls = g->polls;
-    if (st == EBB_OK) st = run(g, (plan){point, EBB_WF_IDLE, CANCEL, 0});
-    if (st == EBB_OK) st = run(g, (plan){point, EBB_WF_IDLE, FORCE, 0});
-    for (unsigned s = EBB_WF_CANCEL_REQUESTED; s < EBB__WF_STATES; s++) {
+    if (st == EBB_OK) st = run(g, (plan){point, EBB_WORKFLOW_IDLE, CANCEL, 0});
+    if (st == EBB_OK) st = run(g, (plan){point, EBB_WORKFLOW_IDLE, FORCE, 0});
+    for (unsigned s = EBB_WORKFLOW_CANCEL_REQUESTED; s < EBB__WF_STATES; s++) {
         if (!(seen >> s & 1)) continue;
         for (deed d = REQUEST; st == EBB_OK && d <= FORCE; d++)
             st = run(g, (plan){point, (ebb_workflow_state)s, d, 0});
     }
     for (uint64_t later = point + 1; st == EBB_OK && later < polls; later++)
-        st = run(g, (plan){point, EBB_WF_IDLE, FORCE, later});
+        st = run(g, (plan){point, EBB_WORKFLOW_IDLE, FORCE, later});
     return st;
 }
 
 static ebb_status run_all(rig *g) {
-    ebb_status st = run(g, (plan){0, EBB_WF_IDLE, NOTHING, 0});
+    ebb_status st = run(g, (plan){0, EBB_WORKFLOW_IDLE, NOTHING, 0});
     for (uint64_t n = 0; st == EBB_OK && n <= g->out->points; n++) st = run_point(g, n);
     return st;
 }

@@ -146,8 +146,8 @@ void ebb_lab_fail(ebb_lab *lab, const char *text) {
     ebb__lab_stop(lab, EBB_FAILED, "check", text);
 }
 
-static void violated(ebb_lab *lab, uint32_t i, const ebb_check *c) {
-    const ebb_violation *v = ebb_check_violation(c);
+static void violated(ebb_lab *lab, uint32_t i, const ebb_checker *c) {
+    const ebb_violation *v = ebb_checker_violation(c);
     if (v == NULL) {
         ebb__lab_stop(lab, EBB_ERR_NOMEM, "", NULL);
     } else if (going(lab)) {
@@ -182,7 +182,7 @@ static void journal_piece(void *ctx, const void *bytes, size_t n) {
 static ebb_status continue_reading(ebb__lab_runtime *r) {
     if (!r->started) {
         r->started = true;
-        return ebb_reader_open(&r->reader, r->bytes, r->n);
+        return ebb_trace_reader_open(&r->reader, r->bytes, r->n);
     }
     r->reader.bytes = r->bytes;
     r->reader.n = r->n;
@@ -203,9 +203,9 @@ static void check_events(ebb_lab *lab, uint32_t i) {
     if (r->n == 0) return;
     ebb_event ev;
     ebb_status st = continue_reading(r);
-    while (st == EBB_OK && (st = ebb_reader_next(&r->reader, &ev)) == EBB_OK) {
+    while (st == EBB_OK && (st = ebb_trace_reader_next(&r->reader, &ev)) == EBB_OK) {
         lab->result.events++;
-        if (ebb_check_event(r->check, &ev) != EBB_OK) violated(lab, i, r->check);
+        if (ebb_checker_event(r->check, &ev) != EBB_OK) violated(lab, i, r->check);
         else if (ev.type == EBB_EV_ILLEGAL) illegal(lab, i, &ev);
         else continue;
         break;
@@ -230,10 +230,10 @@ static void take_all(ebb_lab *lab, bool flush) {
 /* A task that is asked to stop has a deadline. With no timer left, nothing will ever make it stop: a leak
  * that the events alone don't show, as long as somebody could still wake it. */
 static void check_forgotten(ebb_lab *lab, uint32_t i) {
-    ebb_rt *rt = lab->runtime[i].rt;
+    ebb_runtime *rt = lab->runtime[i].rt;
     for (uint32_t k = 1; k < rt->tasks.used && going(lab); k++) {
         const ebb__task *t = ebb__task_at(rt, k);
-        if (t->phase < EBB_CANCEL_REQUESTED || t->phase > EBB_FINALIZING) continue;
+        if (t->phase < EBB_TASK_CANCEL_REQUESTED || t->phase > EBB_TASK_FINALIZING) continue;
         if (ebb__cleanup_deadline(rt, t) == EBB_FOREVER) continue;
         char text[80];
         ebb__text say = ebb__text_in(text, sizeof text);
@@ -271,7 +271,7 @@ static uint32_t ways_to_deliver(const ebb_lab *lab, way *w) {
 static uint32_t ways_to_run(const ebb_lab *lab, way *w) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < lab->runtimes; i++) {
-        if (ebb_next_due(lab->runtime[i].rt) <= lab->now) w[n++] = (way){RUN, i};
+        if (ebb_runtime_next_due(lab->runtime[i].rt) <= lab->now) w[n++] = (way){RUN, i};
     }
     return n;
 }
@@ -309,22 +309,22 @@ static void deliver(ebb_lab *lab, size_t which) {
     ebb__flying f = lab->bag[which];
     lab->bag_n--;
     memmove(&lab->bag[which], &lab->bag[which + 1], (lab->bag_n - which) * sizeof f);
-    const ebb_scenario *s = lab->c->scenario;
+    const ebb_lab_scenario *s = lab->c->scenario;
     if (s->received != NULL) s->received(lab, &f.msg);
-    (void)ebb_receive(lab->runtime[f.to].rt, &f.msg);
+    (void)ebb_msg_deliver(lab->runtime[f.to].rt, &f.msg);
 }
 
 static void run(ebb_lab *lab, size_t i) {
     ebb__lab_runtime *r = &lab->runtime[i];
-    ebb_set_turn(r->rt, ++r->turn, 1);
-    if (r->rt->now < lab->now) ebb_advance(r->rt, lab->now);
-    (void)ebb_pump(r->rt, 1 + ebb__choose(lab, MAX_POLLS));
+    ebb_runtime_set_turn(r->rt, ++r->turn, 1);
+    if (r->rt->now < lab->now) ebb_runtime_advance(r->rt, lab->now);
+    (void)ebb_runtime_pump(r->rt, 1 + ebb__choose(lab, MAX_POLLS));
     if (r->rt->now > lab->now) lab->now = r->rt->now;
     lab->since_advance++;
 }
 
 static void do_step(ebb_lab *lab) {
-    const ebb_scenario *s = lab->c->scenario;
+    const ebb_lab_scenario *s = lab->c->scenario;
     if (s->step != NULL) s->step(lab, lab->next_step);
     lab->next_step++;
     for (uint32_t i = 0; i < lab->runtimes; i++) { /* a step may have moved a clock */
@@ -336,9 +336,9 @@ static void do_step(ebb_lab *lab) {
  * told to end, then the leak is the better name. */
 static void give_up(ebb_lab *lab) {
     for (uint32_t i = 0; i < lab->runtimes && lab->ending; i++) {
-        const ebb_check *c = lab->runtime[i].check;
+        const ebb_checker *c = lab->runtime[i].check;
         take_all(lab, true);
-        if (ebb_check_end(lab->runtime[i].check, true) != EBB_OK) violated(lab, i, c);
+        if (ebb_checker_end(lab->runtime[i].check, true) != EBB_OK) violated(lab, i, c);
     }
     ebb__lab_stop(lab, EBB_ERR_LIMIT, "livelock", "the round does not come to its end");
 }
@@ -381,17 +381,17 @@ static void decide_all(ebb_lab *lab, bool may_end, uint32_t limit) {
 
 typedef enum ending { END_USER, END_CLOSE, END_SHUTDOWN, ENDINGS } ending;
 
-static void end_region(ebb_rt *rt, ebb_region region, ending how) {
-    if (how == END_CLOSE) ebb_region_close(ebb_host(rt), region);
+static void end_region(ebb_runtime *rt, ebb_region region, ending how) {
+    if (how == END_CLOSE) ebb_region_close(ebb_runtime_host(rt), region);
     else
-        ebb_region_cancel(ebb_host(rt), region, how == END_USER ? EBB_CANCEL_USER : EBB_CANCEL_SHUTDOWN,
-                          "the end");
+        ebb_region_cancel(ebb_runtime_host(rt), region,
+                          how == END_USER ? EBB_CANCEL_USER : EBB_CANCEL_SHUTDOWN, "the end");
 }
 
 static void end_regions(ebb_lab *lab, ending how, bool roots) {
     for (uint32_t i = 0; i < lab->runtimes; i++) {
-        ebb_rt *rt = lab->runtime[i].rt;
-        end_region(rt, roots ? ebb_root(rt) : lab->runtime[i].region, how);
+        ebb_runtime *rt = lab->runtime[i].rt;
+        end_region(rt, roots ? ebb_runtime_root(rt) : lab->runtime[i].region, how);
     }
     take_all(lab, false);
 }
@@ -410,7 +410,7 @@ static void end_all(ebb_lab *lab, bool roots) {
 
 /* With the root closed every slot is free again, but for what the root itself keeps to tell of. */
 static void check_slots(ebb_lab *lab, uint32_t i) {
-    const ebb_rt *rt = lab->runtime[i].rt;
+    const ebb_runtime *rt = lab->runtime[i].rt;
     const ebb__region *root = ebb__region_at(rt, rt->root);
     ebb_oracle o = EBB_ORACLES;
     if (rt->regions.live != 1) o = EBB_ORACLE_REGION_LEAK;
@@ -428,13 +428,13 @@ static void check_quiet(ebb_lab *lab, bool roots) {
     take_all(lab, roots);
     for (uint32_t i = 0; i < lab->runtimes && going(lab); i++) {
         ebb__lab_runtime *r = &lab->runtime[i];
-        ebb_stats stats;
-        if (!roots) (void)ebb_region_join(ebb_host(r->rt), r->region);
-        ebb_rt_stats(r->rt, &stats);
+        ebb_runtime_stats stats;
+        if (!roots) (void)ebb_region_join(ebb_runtime_host(r->rt), r->region);
+        ebb_runtime_stats_of(r->rt, &stats);
         bool quiet = stats.tasks == 0 && stats.regions == (roots ? 0 : 1);
         if (quiet && !roots) continue;
         take_all(lab, true);
-        if (ebb_check_end(r->check, true) != EBB_OK) violated(lab, i, r->check);
+        if (ebb_checker_end(r->check, true) != EBB_OK) violated(lab, i, r->check);
         if (quiet && going(lab)) check_slots(lab, i);
         if (quiet || !going(lab)) continue;
         ebb__lab_stop(lab, EBB_ERR_ORACLE, ebb_oracle_name(EBB_ORACLE_REGION_LEAK),
@@ -444,14 +444,14 @@ static void check_quiet(ebb_lab *lab, bool roots) {
 }
 
 static bool begin_round(ebb_lab *lab) {
-    const ebb_scenario *s = lab->c->scenario;
+    const ebb_lab_scenario *s = lab->c->scenario;
     lab->round_steps = 0;
     lab->next_step = 0;
     lab->ending = false;
     lab->steps = s->steps;
     for (uint32_t i = 0; i < lab->runtimes; i++) {
         ebb__lab_runtime *r = &lab->runtime[i];
-        r->region = ebb_region_open(ebb_host(r->rt), &(ebb_region_opts){.policy = EBB_COLLECT});
+        r->region = ebb_region_open(ebb_runtime_host(r->rt), &(ebb_region_opts){.policy = EBB_FAIL_COLLECT});
         ebb_status st = ebb_id_status(r->region.id);
         if (st == EBB_ERR_CLOSED) return false; /* the round before has ended the root: there is no other */
         if (st != EBB_OK) ebb__lab_stop(lab, st, "", NULL);
@@ -466,7 +466,7 @@ static bool begin_round(ebb_lab *lab) {
 
 /* The last round ends with the roots themselves. */
 static bool one_round(ebb_lab *lab, bool last) {
-    const ebb_scenario *s = lab->c->scenario;
+    const ebb_lab_scenario *s = lab->c->scenario;
     bool begun = begin_round(lab);
     if (begun) decide_all(lab, true, PATIENCE);
     if (begun && going(lab) && !last && s->finish != NULL) s->finish(lab);
@@ -485,15 +485,15 @@ static ebb_status start_runtime(ebb_lab *lab, uint32_t i) {
     r->n = 0;
     r->turn = 1;
     r->started = false;
-    ebb_status st =
-        ebb_rt_new(&(ebb_rt_opts){.allocator = lab->allocator, .runtime_id = (uint8_t)(i + 1)}, &r->rt);
+    ebb_status st = ebb_runtime_new(
+        &(ebb_runtime_opts){.allocator = lab->allocator, .runtime_id = (uint8_t)(i + 1)}, &r->rt);
     if (st != EBB_OK) return st;
     lab->runtimes = i + 1;
     ebb__set_chooser(r->rt, choose_task, lab);
 #ifdef EBB_MUTANTS
     ebb__set_mutant(r->rt, lab->c->plant);
 #endif
-    r->check = ebb_check_new(lab->allocator);
+    r->check = ebb_checker_new(lab->allocator);
     if (r->check == NULL) return EBB_ERR_NOMEM;
     st = ebb_trace_start(r->rt, TRACE_BYTES);
     if (st == EBB_OK && lab->opts.journal != NULL) st = ebb_journal_start(r->rt, TRACE_BYTES);
@@ -524,8 +524,8 @@ static void start(ebb_lab *lab, const ebb_lab_case *c, const ebb_lab_opts *opts)
 static void stop(ebb_lab *lab) {
     for (uint32_t i = 0; i < lab->runtimes; i++) {
         ebb__lab_runtime *r = &lab->runtime[i];
-        ebb_check_free(r->check);
-        ebb_rt_free(r->rt);
+        ebb_checker_free(r->check);
+        ebb_runtime_free(r->rt);
         r->check = NULL;
         r->rt = NULL;
     }
@@ -554,7 +554,7 @@ ebb_status ebb_lab_run(ebb_lab *lab, const ebb_lab_case *c, const ebb_lab_opts *
 
 /* ---- for scenarios ------------------------------------------------------------------------------ */
 
-ebb_rt *ebb_lab_runtime(ebb_lab *lab, uint32_t i) {
+ebb_runtime *ebb_lab_runtime(ebb_lab *lab, uint32_t i) {
     return lab->runtime[i].rt;
 }
 
@@ -576,6 +576,6 @@ void ebb_lab_send(ebb_lab *lab, ebb_cx *from, const ebb_msg *msg) {
         ebb_lab_fail(lab, "a message is for a runtime that does not exist");
     } else if (ebb__lab_grow(lab, (void **)(void *)&lab->bag, &lab->bag_room, lab->bag_n + 1,
                              sizeof *lab->bag)) {
-        lab->bag[lab->bag_n++] = (ebb__flying){(uint32_t)ebb_runtime_of(from)->id - 1, to, *msg};
+        lab->bag[lab->bag_n++] = (ebb__flying){(uint32_t)ebb_cx_runtime(from)->id - 1, to, *msg};
     }
 }

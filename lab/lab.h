@@ -15,10 +15,10 @@ typedef struct ebb__chooser {
 } ebb__chooser;
 
 typedef struct ebb__lab_runtime {
-    ebb_rt *rt;
+    ebb_runtime *rt;
     ebb_region region; /* of this round */
-    ebb_check *check;
-    ebb_reader reader;
+    ebb_checker *check;
+    ebb_trace_reader reader;
     uint8_t *bytes; /* of the trace, not read yet */
     size_t n, room;
     uint64_t turn;
@@ -72,7 +72,7 @@ void ebb__lab_stop(ebb_lab *lab, ebb_status st, const char *failure, const char 
 /* Room for `n` items of `size` in all; false: no memory, and the run is stopped if there is one. */
 bool ebb__lab_grow(ebb_lab *lab, void **items, size_t *room, size_t n, size_t size);
 
-extern const ebb_scenario ebb__scenario_pingpong2;
-extern const ebb_scenario ebb__scenario_storm;
+extern const ebb_lab_scenario ebb__scenario_pingpong2;
+extern const ebb_lab_scenario ebb__scenario_storm;
 
 #endif

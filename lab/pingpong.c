@@ -79,8 +79,8 @@ static ebb_status pingpong_setup(ebb_lab *lab) {
     g->lab = lab;
     for (uint32_t i = 0; i < PLAYERS; i++) {
         g->player[i] = (player){.game = g, .number = i};
-        g->task[i] =
-            ebb_spawn(ebb_host(ebb_lab_runtime(lab, i)), ebb_lab_region(lab, i), player_poll, &g->player[i]);
+        g->task[i] = ebb_spawn(ebb_runtime_host(ebb_lab_runtime(lab, i)), ebb_lab_region(lab, i), player_poll,
+                               &g->player[i]);
         if (ebb_id_status(g->task[i].id) != EBB_OK) return ebb_id_status(g->task[i].id);
     }
     return EBB_OK;
@@ -99,7 +99,7 @@ static void pingpong_step(ebb_lab *lab, uint32_t n) {
     static const ebb_cancel_kind kinds[] = {EBB_CANCEL_USER, EBB_CANCEL_TIMEOUT, EBB_CANCEL_SHUTDOWN};
     game *g = ebb_lab_state(lab);
     uint32_t i = ebb_lab_choose(lab, PLAYERS);
-    ebb_cx *host = ebb_host(ebb_lab_runtime(lab, i));
+    ebb_cx *host = ebb_runtime_host(ebb_lab_runtime(lab, i));
     ebb_msg msg = {.verb = EBB_MSG_CANCEL, .kind = kinds[n % 3], .message = "from the other side"};
     switch (ebb_lab_choose(lab, 5)) {
     case 1: ebb_task_cancel(host, g->task[i], kinds[n % 3], "from this side"); break;
@@ -122,7 +122,7 @@ static void pingpong_check(ebb_lab *lab) {
     }
 }
 
-const ebb_scenario ebb__scenario_pingpong2 = {
+const ebb_lab_scenario ebb__scenario_pingpong2 = {
     .name = "pingpong2",
     .about = "two runtimes; cancels travel as messages, and cleaning up waits for the other",
     .runtimes = PLAYERS,

@@ -224,7 +224,7 @@ static uint64_t clock_reading(void *ctx) {
 
 /* The callback runner of a region has ended, or the region lets go of its futures. A journal that is older than
  * this call has nothing here. */
-static void ghost_callbacks(ebb_rt *rt, ebb__callbacks *c) {
+static void ghost_callbacks(ebb_runtime *rt, ebb__callbacks *c) {
     ebb__replay *p = (ebb__replay *)(void *)((char *)c - offsetof(ebb__replay, callbacks));
     (void)rt;
     if (look_ahead(p) != EBB_OK || p->op.rec.type != J_CALL || p->op.rec.value != EBB__CALL_FUTURES) return;
@@ -291,7 +291,7 @@ static bool beginning(ebb__replay *p, uint8_t type, ebb_record *out) {
     return true;
 }
 
-static bool read_options(ebb__replay *p, ebb_rt_opts *o, ebb_record *start) {
+static bool read_options(ebb__replay *p, ebb_runtime_opts *o, ebb_record *start) {
     ebb_record limits, cleanup;
     if (!beginning(p, J_START, start) || !beginning(p, J_LIMITS, &limits)) return false;
     o->max_tasks = limits.value;
@@ -301,7 +301,7 @@ static bool read_options(ebb__replay *p, ebb_rt_opts *o, ebb_record *start) {
     start->kind = limits.kind;
     /* The wheel may stand behind the clock. */
     o->now = limits.other < start->other / EBB__TICK ? limits.other * EBB__TICK : start->other;
-    for (uint32_t i = EBB_POLITE; i <= EBB_FORCED; i++) {
+    for (uint32_t i = EBB_SEVERITY_POLITE; i <= EBB_SEVERITY_FORCED; i++) {
         if (!beginning(p, J_CLEANUP, &cleanup)) return false;
         o->cleanup[i] = (ebb_cleanup_budget){cleanup.task, cleanup.value};
     }
@@ -309,10 +309,10 @@ static bool read_options(ebb__replay *p, ebb_rt_opts *o, ebb_record *start) {
 }
 
 static void begin(ebb__replay *p) {
-    ebb_rt_opts o = {.allocator = {allocate, p}, .runtime_id = p->in.in.runtime_id};
+    ebb_runtime_opts o = {.allocator = {allocate, p}, .runtime_id = p->in.in.runtime_id};
     ebb_record start;
     if (!read_options(p, &o, &start)) return;
-    ebb_status st = ebb_rt_new(&o, &p->rt);
+    ebb_status st = ebb_runtime_new(&o, &p->rt);
     if (st == EBB_OK) {
         p->rt->now = start.other;
         p->rt->recorded_clock = clock_reading;
@@ -328,10 +328,10 @@ static void begin(ebb__replay *p) {
     else if (p->trace != NULL) ebb__trace_sink(p->rt, p->trace, p->trace_ctx);
 }
 
-ebb_status ebb_replay(ebb_allocator a, const void *journal, size_t n, ebb_write_fn trace, void *ctx,
-                      ebb_replay_result *out) {
+ebb_status ebb_journal_replay(ebb_allocator a, const void *journal, size_t n, ebb_write_fn trace, void *ctx,
+                              ebb_journal_replay_result *out) {
     ebb__replay p = {.out = out, .trace = trace, .trace_ctx = ctx, .host = a};
-    *out = (ebb_replay_result){.operations = 0};
+    *out = (ebb_journal_replay_result){.operations = 0};
     ebb__arena_init(&p.arena, a, 4096);
     ebb__map_init(&p.sites, a, sizeof(const char *));
     ebb__map_init(&p.waits, a, sizeof(void *));
@@ -345,7 +345,7 @@ ebb_status ebb_replay(ebb_allocator a, const void *journal, size_t n, ebb_write_
     }
     if (p.status == EBB_OK) end_trace(&p);
     out->operations = p.in.operations;
-    ebb_rt_free(p.rt);
+    ebb_runtime_free(p.rt);
     ebb__journal_close(&p.in);
     ebb__map_free(&p.waits);
     ebb__map_free(&p.sites);

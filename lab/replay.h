@@ -21,10 +21,10 @@ typedef struct ebb__replay {
     ebb__journal_reader in;
     ebb__journal_op op; /* the next one, if `loaded` */
     bool loaded;
-    ebb_rt *rt;
+    ebb_runtime *rt;
     ebb_status status;
     uint32_t depth; /* of calls */
-    ebb_replay_result *out;
+    ebb_journal_replay_result *out;
     ebb_write_fn trace;
     void *trace_ctx;
 

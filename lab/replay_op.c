@@ -12,23 +12,23 @@
 /* ---- ghosts ------------------------------------------------------------------------------------ */
 
 static ebb_status ghost_poll(ebb_cx *cx, void *state) {
-    return ebb__replay_call_of(state, (ebb__replay_call){.what = EBB__CALL_POLL, .task = ebb_self(cx).id});
+    return ebb__replay_call_of(state, (ebb__replay_call){.what = EBB__CALL_POLL, .task = ebb_cx_task(cx).id});
 }
 
 static ebb_status ghost_closer(ebb_cx *cx, void *state) {
     return ebb__replay_call_of(
-        state, (ebb__replay_call){.what = EBB__CALL_POLL, .task = ebb_self(cx).id, .empty = true});
+        state, (ebb__replay_call){.what = EBB__CALL_POLL, .task = ebb_cx_task(cx).id, .empty = true});
 }
 
 static ebb_status ghost_finalizer(ebb_cx *cx, void *arg) {
     ebb__replay *p = arg;
     const ebb__obligation *d = ebb__next_finalizer(p->rt, ebb__task_of(cx));
     return ebb__replay_call_of(p, (ebb__replay_call){.what = EBB__CALL_FINALIZER,
-                                                     .task = ebb_self(cx).id,
+                                                     .task = ebb_cx_task(cx).id,
                                                      .other = ebb__obligation_id(p->rt, d)});
 }
 
-static void ghost_closed(void *arg, const ebb_report *report) {
+static void ghost_closed(void *arg, const ebb_region_report *report) {
     (void)ebb__replay_call_of(arg, (ebb__replay_call){.what = EBB__CALL_CLOSED, .region = report->region.id});
 }
 
@@ -86,7 +86,7 @@ static void do_open(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
         ebb_region_opts known;
         uint64_t unknown;
     } all = {.known = {.parent = {op->rec.region},
-                       .policy = flags & 4 ? EBB_COLLECT : EBB_FAIL_FAST,
+                       .policy = flags & 4 ? EBB_FAIL_COLLECT : EBB_FAIL_FAST,
                        .deadline = op->args.task,
                        .priority = op->args.kind,
                        .cleanup = (flags & 2) != 0,
@@ -97,12 +97,12 @@ static void do_open(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
     ebb_region_opts *o = &all.known;
     if (recorded(op) == EBB_ERR_VERSION)
         o->size = sizeof all; /* refused, with the same parent in the trace */
-    if (recorded(op) == EBB_ERR_INVALID) o->policy = (ebb_failure_policy)(EBB_COLLECT + 1);
+    if (recorded(op) == EBB_ERR_INVALID) o->policy = (ebb_failure_policy)(EBB_FAIL_COLLECT + 1);
     const char *site = ebb__replay_site(p, op->text);
     p->refuse = recorded(op) == EBB_ERR_NOMEM;
     expect_id(p, op,
               flags & 32 ? ebb__region_open_apart(cx, o, site).id
-                         : ebb_region_open_at(cx, flags & 1 ? o : NULL, site).id);
+                         : ebb_region_open_site(cx, flags & 1 ? o : NULL, site).id);
 }
 
 static void do_close(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
@@ -151,12 +151,12 @@ static void do_spawn(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
     const char *site = ebb__replay_site(p, op->text);
     p->refuse = recorded(op) == EBB_ERR_NOMEM;
     ebb_region r = {op->rec.region};
-    if (op->rec.value & 4 && r.id == 0) r = ebb_self_region(cx); /* as older journals have it */
+    if (op->rec.value & 4 && r.id == 0) r = ebb_cx_region(cx); /* as older journals have it */
     ebb_task id = op->rec.value & 16  ? ebb__spawn_apart(cx, r, poll, p, site)
                   : op->rec.value & 8 ? ebb__spawn_refused(cx, r, recorded(op), site)
                   : op->rec.value & 4 ? ebb__runner_new(cx, r, poll, p, &p->callbacks, site)
-                  : op->rec.value & 2 ? ebb_spawn_opts_at(cx, r, poll, p, &o, site)
-                                      : ebb_spawn_at(cx, r, poll, p, site);
+                  : op->rec.value & 2 ? ebb_spawn_opts_site(cx, r, poll, p, &o, site)
+                                      : ebb_spawn_site(cx, r, poll, p, site);
     expect_id(p, op, id.id);
 }
 
@@ -166,7 +166,7 @@ static void do_task_join(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) 
 
 static void do_wake(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
     (void)p;
-    (void)ebb_wake(cx, (ebb_task){op->rec.task});
+    (void)ebb_task_wake(cx, (ebb_task){op->rec.task});
 }
 
 static void do_task_cancel(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
@@ -202,17 +202,17 @@ static void do_reserve(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
     const char *site = ebb__replay_site(p, op->text);
     p->refuse = recorded(op) == EBB_ERR_NOMEM;
     ebb_obligation id = op->rec.region == 0
-                            ? ebb_reserve_at(cx, kind, hook, g, site)
-                            : ebb_reserve_in_at(cx, (ebb_region){op->rec.region}, kind, hook, g, site);
+                            ? ebb_obligation_reserve_site(cx, kind, hook, g, site)
+                            : ebb_region_reserve_site(cx, (ebb_region){op->rec.region}, kind, hook, g, site);
     expect_id(p, op, id.id);
 }
 
 static void do_commit(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
-    expect_status(p, op, ebb_commit(cx, (ebb_obligation){op->rec.other}));
+    expect_status(p, op, ebb_obligation_commit(cx, (ebb_obligation){op->rec.other}));
 }
 
 static void do_abort(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
-    expect_status(p, op, ebb_abort(cx, (ebb_obligation){op->rec.other}));
+    expect_status(p, op, ebb_obligation_abort(cx, (ebb_obligation){op->rec.other}));
 }
 
 /* The task that runs a region's finalizers has a body of the kernel's own, which does nothing. It stands
@@ -232,10 +232,10 @@ static void do_defer(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
     const char *site = ebb__replay_site(p, op->text);
     p->refuse = want == EBB_ERR_NOMEM;
     expect_status(p, op,
-                  region.id == 0      ? ebb_defer_at(cx, fn, p, site)
-                  : op->rec.kind == 0 ? ebb_region_defer_at(cx, region, fn, p, site)
+                  region.id == 0      ? ebb_defer_site(cx, fn, p, site)
+                  : op->rec.kind == 0 ? ebb_region_defer_site(cx, region, fn, p, site)
                                       : ebb__region_defer_apart(cx, region, fn, p, site));
-    if (region.id == 0 && cx == ebb_host(p->rt)) region = ebb_root(p->rt);
+    if (region.id == 0 && cx == ebb_runtime_host(p->rt)) region = ebb_runtime_root(p->rt);
     haunt_closer(p, region);
 }
 
@@ -248,7 +248,7 @@ static void do_admit(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
 /* ---- waits and timers -------------------------------------------------------------------------- */
 
 static void do_wait_begin(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
-    if (cx == ebb_host(p->rt)) {
+    if (cx == ebb_runtime_host(p->rt)) {
         ebb__replay_fail(p, EBB_ERR_DIVERGED, op, "expected a task that waits, found the host");
         return;
     }
@@ -346,7 +346,7 @@ static void do_operation(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) 
 
 static void do_advance(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
     (void)cx;
-    ebb_advance(p->rt, op->rec.other);
+    ebb_runtime_advance(p->rt, op->rec.other);
 }
 
 /* Of an operation that is recorded after it was done: it reads the clock again, and has it from here. */
@@ -357,14 +357,14 @@ static void do_clock(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
 
 static void do_pump(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
     (void)cx;
-    if (ebb_pump(p->rt, op->rec.value) == EBB_ERR_REENTERED) {
+    if (ebb_runtime_pump(p->rt, op->rec.value) == EBB_ERR_REENTERED) {
         ebb__replay_fail(p, EBB_ERR_DIVERGED, op, "expected a pump that was not running yet");
     }
 }
 
 static void do_turn(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
     (void)cx;
-    ebb_set_turn(p->rt, op->rec.task, op->rec.region);
+    ebb_runtime_set_turn(p->rt, op->rec.task, op->rec.region);
 }
 
 /* What the message asks for comes next, as an operation of the host's. */
@@ -419,13 +419,13 @@ static const do_fn deeds[J_END] = {
 /* Who asks; NULL if that can't have been, which fails the replay. */
 static ebb_cx *asker_of(ebb__replay *p, const ebb__journal_op *op) {
     ebb__task *t = p->rt->current;
-    if (op->rec.phase != 0) return ebb_host(p->rt);
+    if (op->rec.phase != 0) return ebb_runtime_host(p->rt);
     if (op->asker == 0) {
         if (t == NULL)
             ebb__replay_fail(p, EBB_ERR_DIVERGED, op, "expected a task that is being polled, found none");
         return t == NULL ? NULL : &t->cx;
     }
-    if (ebb__find_task(p->rt, (ebb_task){op->asker}, &t) != EBB_OK || t->phase == EBB_COMPLETED) {
+    if (ebb__find_task(p->rt, (ebb_task){op->asker}, &t) != EBB_OK || t->phase == EBB_TASK_COMPLETED) {
         ebb__replay_fail(p, EBB_ERR_DIVERGED, op, "expected that the task which asks for it is alive");
         return NULL;
     }

@@ -77,21 +77,21 @@ static ebb_status judge_poll(ebb_cx *cx, void *state) {
 
 static ebb_status race_setup(ebb_lab *lab) {
     race *r = ebb_lab_state(lab);
-    ebb_rt *rt = ebb_lab_runtime(lab, 0);
+    ebb_runtime *rt = ebb_lab_runtime(lab, 0);
     r->lab = lab;
     ebb_status st = ebb_chan_new(rt, 1, sizeof(uint32_t), &r->line);
     if (st != EBB_OK) return st;
-    r->judge = ebb_spawn(ebb_host(rt), ebb_lab_region(lab, 0), judge_poll, r);
+    r->judge = ebb_spawn(ebb_runtime_host(rt), ebb_lab_region(lab, 0), judge_poll, r);
     return ok_if_id(r->judge.id);
 }
 
 static void race_step(ebb_lab *lab, uint32_t n) {
     race *r = ebb_lab_state(lab);
-    ebb_cx *host = ebb_host(ebb_lab_runtime(lab, 0));
+    ebb_cx *host = ebb_runtime_host(ebb_lab_runtime(lab, 0));
     (void)n;
     switch (ebb_lab_choose(lab, 4)) {
     case 1: ebb_task_cancel(host, r->judge, choose_kind(lab), "called off"); break;
-    case 2: (void)ebb_wake(host, r->judge); break;
+    case 2: (void)ebb_task_wake(host, r->judge); break;
     case 3: ebb_region_cancel(host, ebb_lab_region(lab, 0), choose_kind(lab), "called off"); break;
     default: break;
     }
@@ -175,7 +175,7 @@ static ebb_status sink_poll(ebb_cx *cx, void *state) {
 
 static ebb_status pipeline_setup(ebb_lab *lab) {
     pipeline *p = ebb_lab_state(lab);
-    ebb_rt *rt = ebb_lab_runtime(lab, 0);
+    ebb_runtime *rt = ebb_lab_runtime(lab, 0);
     p->lab = lab;
     for (uint32_t i = 0; i + 1 < STAGES; i++) {
         ebb_status st = ebb_chan_new(rt, 1 + i % 2, sizeof(uint32_t), &p->chan[i]);
@@ -184,7 +184,7 @@ static ebb_status pipeline_setup(ebb_lab *lab) {
     for (uint32_t i = 0; i < STAGES; i++) {
         bool first = i == 0, last = i == STAGES - 1;
         p->stage[i] = (stage){.p = p, .in = first ? NULL : p->chan[i - 1], .out = last ? NULL : p->chan[i]};
-        p->task[i] = ebb_spawn(ebb_host(rt), ebb_lab_region(lab, 0),
+        p->task[i] = ebb_spawn(ebb_runtime_host(rt), ebb_lab_region(lab, 0),
                                first  ? source_poll
                                : last ? sink_poll
                                       : stage_poll,
@@ -196,7 +196,7 @@ static ebb_status pipeline_setup(ebb_lab *lab) {
 
 static void pipeline_step(ebb_lab *lab, uint32_t n) {
     pipeline *p = ebb_lab_state(lab);
-    ebb_cx *host = ebb_host(ebb_lab_runtime(lab, 0));
+    ebb_cx *host = ebb_runtime_host(ebb_lab_runtime(lab, 0));
     (void)n;
     uint32_t what = ebb_lab_choose(lab, 4);
     p->disturbed |= what == 1 || what == 2;
@@ -207,7 +207,7 @@ static void pipeline_step(ebb_lab *lab, uint32_t n) {
         break;
     }
     case 2: ebb_region_cancel(host, ebb_lab_region(lab, 0), choose_kind(lab), "all stages"); break;
-    case 3: (void)ebb_wake(host, p->task[ebb_lab_choose(lab, STAGES)]); break;
+    case 3: (void)ebb_task_wake(host, p->task[ebb_lab_choose(lab, STAGES)]); break;
     default: break;
     }
 }
@@ -283,12 +283,13 @@ static ebb_status nested_setup(ebb_lab *lab) {
     n->depth = 2 + ebb_lab_choose(lab, DEPTH - 1);
     for (uint32_t i = 0; i < DEPTH; i++) n->level[i] = (level){.nest = n, .depth = i};
     return ok_if_id(
-        ebb_spawn(ebb_host(ebb_lab_runtime(lab, 0)), ebb_lab_region(lab, 0), level_poll, &n->level[0]).id);
+        ebb_spawn(ebb_runtime_host(ebb_lab_runtime(lab, 0)), ebb_lab_region(lab, 0), level_poll, &n->level[0])
+            .id);
 }
 
 static void nested_step(ebb_lab *lab, uint32_t i) {
     nest *n = ebb_lab_state(lab);
-    ebb_cx *host = ebb_host(ebb_lab_runtime(lab, 0));
+    ebb_cx *host = ebb_runtime_host(ebb_lab_runtime(lab, 0));
     level *l = &n->level[ebb_lab_choose(lab, n->depth)];
     (void)i;
     switch (ebb_lab_choose(lab, 4)) {
@@ -324,7 +325,7 @@ typedef struct masks {
 
 static void expect_masked(ebb_cx *cx, ebb_lab *lab) {
     ebb_task_info info;
-    if (ebb_task_info_of(cx, ebb_self(cx), &info) != EBB_OK || info.forced) return;
+    if (ebb_task_info_of(cx, ebb_cx_task(cx), &info) != EBB_OK || info.forced) return;
     if (ebb_checkpoint(cx) != EBB_OK)
         ebb_lab_fail(lab, "a masked task was told to stop before it was forced");
 }
@@ -351,8 +352,8 @@ static ebb_status masked_setup(ebb_lab *lab) {
     masks *m = ebb_lab_state(lab);
     for (uint32_t i = 0; i < MASKERS; i++) {
         m->masker[i].lab = lab;
-        m->task[i] =
-            ebb_spawn(ebb_host(ebb_lab_runtime(lab, 0)), ebb_lab_region(lab, 0), masker_poll, &m->masker[i]);
+        m->task[i] = ebb_spawn(ebb_runtime_host(ebb_lab_runtime(lab, 0)), ebb_lab_region(lab, 0), masker_poll,
+                               &m->masker[i]);
         if (ok_if_id(m->task[i].id) != EBB_OK) return ok_if_id(m->task[i].id);
     }
     return EBB_OK;
@@ -360,7 +361,7 @@ static ebb_status masked_setup(ebb_lab *lab) {
 
 static void masked_step(ebb_lab *lab, uint32_t n) {
     masks *m = ebb_lab_state(lab);
-    ebb_cx *host = ebb_host(ebb_lab_runtime(lab, 0));
+    ebb_cx *host = ebb_runtime_host(ebb_lab_runtime(lab, 0));
     ebb_task task = m->task[ebb_lab_choose(lab, MASKERS)];
     (void)n;
     switch (ebb_lab_choose(lab, 4)) {
@@ -399,8 +400,8 @@ static void debt_aborted(void *arg) {
 
 static void settle(ebb_cx *cx, debt *d, uint32_t how) {
     if (!d->reserved) return;
-    if (how == 1 && ebb_commit(cx, d->id) == EBB_OK) d->committed++;
-    if (how == 2) (void)ebb_abort(cx, d->id);
+    if (how == 1 && ebb_obligation_commit(cx, d->id) == EBB_OK) d->committed++;
+    if (how == 2) (void)ebb_obligation_abort(cx, d->id);
 }
 
 static ebb_status debtor_poll(ebb_cx *cx, void *state) {
@@ -408,7 +409,8 @@ static ebb_status debtor_poll(ebb_cx *cx, void *state) {
     EBB_BEGIN(b);
     for (b->i = 0; b->i < DEBTS; b->i++) {
         debt *d = &b->debt[b->i];
-        d->id = ebb_reserve(cx, (ebb_obligation_kind)(EBB_PERMIT + b->i), debt_aborted, d);
+        d->id =
+            ebb_obligation_reserve(cx, (ebb_obligation_kind)(EBB_OBLIGATION_PERMIT + b->i), debt_aborted, d);
         d->reserved = ebb_id_status(d->id.id) == EBB_OK;
         EBB_YIELD(cx, b);
         if (ebb_checkpoint(cx) != EBB_OK) return EBB_CANCELLED;
@@ -420,20 +422,20 @@ static ebb_status debtor_poll(ebb_cx *cx, void *state) {
 
 static ebb_status obligations_setup(ebb_lab *lab) {
     debts *d = ebb_lab_state(lab);
-    ebb_cx *host = ebb_host(ebb_lab_runtime(lab, 0));
+    ebb_cx *host = ebb_runtime_host(ebb_lab_runtime(lab, 0));
     for (uint32_t i = 0; i < DEBTORS; i++) {
         d->debtor[i].lab = lab;
         ebb_task t = ebb_spawn(host, ebb_lab_region(lab, 0), debtor_poll, &d->debtor[i]);
         if (ok_if_id(t.id) != EBB_OK) return ok_if_id(t.id);
     }
-    d->own.id = ebb_reserve_in(host, ebb_lab_region(lab, 0), EBB_LEASE, debt_aborted, &d->own);
+    d->own.id = ebb_region_reserve(host, ebb_lab_region(lab, 0), EBB_OBLIGATION_LEASE, debt_aborted, &d->own);
     d->own.reserved = ebb_id_status(d->own.id.id) == EBB_OK;
     return ok_if_id(d->own.id.id);
 }
 
 static void obligations_step(ebb_lab *lab, uint32_t n) {
     debts *d = ebb_lab_state(lab);
-    ebb_cx *host = ebb_host(ebb_lab_runtime(lab, 0));
+    ebb_cx *host = ebb_runtime_host(ebb_lab_runtime(lab, 0));
     (void)n;
     switch (ebb_lab_choose(lab, 4)) {
     case 1: settle(host, &d->own, 1 + ebb_lab_choose(lab, 2)); break;
@@ -490,15 +492,14 @@ static ebb_status napper_poll(ebb_cx *cx, void *state) {
 /* Some have a deadline of their own, some only so many polls. */
 static ebb_status timers_setup(ebb_lab *lab) {
     naps *s = ebb_lab_state(lab);
-    ebb_cx *host = ebb_host(ebb_lab_runtime(lab, 0));
+    ebb_cx *host = ebb_runtime_host(ebb_lab_runtime(lab, 0));
     ebb_region late = ebb_region_open(host, &(ebb_region_opts){.parent = ebb_lab_region(lab, 0),
-                                                               .policy = EBB_COLLECT,
+                                                               .policy = EBB_FAIL_COLLECT,
                                                                .deadline = ebb_now(host) + 100 * EBB_MS});
     for (uint32_t i = 0; i < SLEEPERS; i++) {
         ebb_task_opts o = {.deadline = i == 1 ? ebb_now(host) + 20 * EBB_MS : 0, .polls = i == 2 ? 2 : 0};
         s->napper[i].lab = lab;
-        s->task[i] =
-            ebb_spawn_with(host, i == 3 ? late : ebb_lab_region(lab, 0), napper_poll, &s->napper[i], &o);
+        s->task[i] = ebb_spawn(host, i == 3 ? late : ebb_lab_region(lab, 0), napper_poll, &s->napper[i], &o);
         if (ok_if_id(s->task[i].id) != EBB_OK) return ok_if_id(s->task[i].id);
     }
     return EBB_OK;
@@ -506,11 +507,11 @@ static ebb_status timers_setup(ebb_lab *lab) {
 
 static void timers_step(ebb_lab *lab, uint32_t n) {
     naps *s = ebb_lab_state(lab);
-    ebb_cx *host = ebb_host(ebb_lab_runtime(lab, 0));
+    ebb_cx *host = ebb_runtime_host(ebb_lab_runtime(lab, 0));
     ebb_task task = s->task[ebb_lab_choose(lab, SLEEPERS)];
     (void)n;
     switch (ebb_lab_choose(lab, 4)) {
-    case 1: (void)ebb_wake(host, task); break;
+    case 1: (void)ebb_task_wake(host, task); break;
     case 2: ebb_task_cancel(host, task, choose_kind(lab), "one"); break;
     case 3: {
         ebb_timer t = ebb_timer_arm(host, task, ebb_now(host) + 5 * EBB_MS);
@@ -530,38 +531,38 @@ static void timers_check(ebb_lab *lab) {
 
 /* ---- all of them ------------------------------------------------------------------------------------ */
 
-static const ebb_scenario race_scenario = {.name = "race",
-                                           .about =
-                                               "racers over a channel; the losers are cancelled and drained",
-                                           .steps = 3,
-                                           .state_size = sizeof(race),
-                                           .setup = race_setup,
-                                           .step = race_step,
-                                           .check = race_check,
-                                           .teardown = race_teardown};
-static const ebb_scenario pipeline_scenario = {.name = "pipeline",
-                                               .about =
-                                                   "stages over bounded channels, cancelled in the middle",
-                                               .steps = 2,
-                                               .state_size = sizeof(pipeline),
-                                               .setup = pipeline_setup,
-                                               .step = pipeline_step,
-                                               .check = pipeline_check,
-                                               .teardown = pipeline_teardown};
-static const ebb_scenario nested_scenario = {.name = "nested",
-                                             .about = "deep regions, cleanup scopes and finalizers",
-                                             .steps = 3,
-                                             .state_size = sizeof(nest),
-                                             .setup = nested_setup,
-                                             .step = nested_step,
-                                             .check = nested_check};
-static const ebb_scenario masked_scenario = {.name = "masked",
-                                             .about = "cancels and forces that meet masked sections",
-                                             .steps = 4,
-                                             .state_size = sizeof(masks),
-                                             .setup = masked_setup,
-                                             .step = masked_step};
-static const ebb_scenario obligations_scenario = {
+static const ebb_lab_scenario race_scenario = {
+    .name = "race",
+    .about = "racers over a channel; the losers are cancelled and drained",
+    .steps = 3,
+    .state_size = sizeof(race),
+    .setup = race_setup,
+    .step = race_step,
+    .check = race_check,
+    .teardown = race_teardown};
+static const ebb_lab_scenario pipeline_scenario = {
+    .name = "pipeline",
+    .about = "stages over bounded channels, cancelled in the middle",
+    .steps = 2,
+    .state_size = sizeof(pipeline),
+    .setup = pipeline_setup,
+    .step = pipeline_step,
+    .check = pipeline_check,
+    .teardown = pipeline_teardown};
+static const ebb_lab_scenario nested_scenario = {.name = "nested",
+                                                 .about = "deep regions, cleanup scopes and finalizers",
+                                                 .steps = 3,
+                                                 .state_size = sizeof(nest),
+                                                 .setup = nested_setup,
+                                                 .step = nested_step,
+                                                 .check = nested_check};
+static const ebb_lab_scenario masked_scenario = {.name = "masked",
+                                                 .about = "cancels and forces that meet masked sections",
+                                                 .steps = 4,
+                                                 .state_size = sizeof(masks),
+                                                 .setup = masked_setup,
+                                                 .step = masked_step};
+static const ebb_lab_scenario obligations_scenario = {
     .name = "obligations",
     .about = "what is reserved is committed, aborted or leaked, once",
     .steps = 3,
@@ -569,16 +570,16 @@ static const ebb_scenario obligations_scenario = {
     .setup = obligations_setup,
     .step = obligations_step,
     .check = obligations_check};
-static const ebb_scenario timers_scenario = {.name = "timers",
-                                             .about = "sleeps, deadlines and poll budgets",
-                                             .steps = 4,
-                                             .state_size = sizeof(naps),
-                                             .setup = timers_setup,
-                                             .step = timers_step,
-                                             .check = timers_check};
+static const ebb_lab_scenario timers_scenario = {.name = "timers",
+                                                 .about = "sleeps, deadlines and poll budgets",
+                                                 .steps = 4,
+                                                 .state_size = sizeof(naps),
+                                                 .setup = timers_setup,
+                                                 .step = timers_step,
+                                                 .check = timers_check};
 
-const ebb_scenario *ebb_lab_scenario(size_t i) {
-    static const ebb_scenario *const all[] = {
+const ebb_lab_scenario *ebb_lab_scenario_at(size_t i) {
+    static const ebb_lab_scenario *const all[] = {
         &ebb__scenario_storm, &race_scenario,        &pipeline_scenario, &nested_scenario,
         &masked_scenario,     &obligations_scenario, &timers_scenario,   &ebb__scenario_pingpong2};
     return i < sizeof all / sizeof all[0] ? all[i] : NULL;

@@ -91,10 +91,10 @@ static ebb_status name_root(ebb__script *s) {
     ebb__thing *thing;
     ebb__script_word *root = ebb__script_intern(s, "root", strlen("root"));
     if (root == NULL || ebb__script_thing(s, &thing) != EBB_OK) return EBB_ERR_NOMEM;
-    return ebb__script_bind(s, root, thing, EBB__REGION, ebb_root(s->rt).id);
+    return ebb__script_bind(s, root, thing, EBB__REGION, ebb_runtime_root(s->rt).id);
 }
 
-ebb__script *ebb__script_new(ebb_rt *rt, ebb_allocator a) {
+ebb__script *ebb__script_new(ebb_runtime *rt, ebb_allocator a) {
     ebb__script *s = ebb__alloc(&a, sizeof *s);
     if (s == NULL) return NULL;
     memset(s, 0, sizeof *s);
@@ -125,7 +125,7 @@ static ebb_status take_witness(ebb__script *s, const ebb__script_op *op) {
     ebb_witness *w = ebb__arena_alloc(&s->arena, sizeof *w);
     if (w == NULL) return EBB_ERR_NOMEM;
     ebb_status st = ebb__script_find(op->name, EBB__TASK, &id);
-    if (st == EBB_OK) st = ebb_task_witness(ebb_host(s->rt), (ebb_task){id}, w);
+    if (st == EBB_OK) st = ebb_task_witness(ebb_runtime_host(s->rt), (ebb_task){id}, w);
     if (st == EBB_OK) op->other->witness = w;
     return st;
 }
@@ -141,18 +141,19 @@ static ebb_status read_chain(ebb__script *s, const ebb__script_op *op) {
     bool cut = false;
     ebb_status st = ebb__script_find(op->name, EBB__REGION, &id);
     if (st == EBB_OK) {
-        st = ebb_cause_chain(ebb_host(s->rt), (ebb_region){id}, s->chain, EBB_CHAIN_DEPTH, &s->chain_n, &cut);
+        st = ebb_region_causes(ebb_runtime_host(s->rt), (ebb_region){id}, s->chain, EBB_CHAIN_DEPTH,
+                               &s->chain_n, &cut);
     }
     return st == EBB_OK && cut ? EBB_ERR_LIMIT : st;
 }
 
 static ebb_status do_line(ebb__script *s, const ebb__script_op *op) {
-    ebb_cx *host = ebb_host(s->rt);
+    ebb_cx *host = ebb_runtime_host(s->rt);
     switch (op->verb) {
     case V_NOTHING: return EBB_OK;
     case V_BODY: op->name->body = op->body; return EBB_OK;
-    case V_ADVANCE: ebb_advance(s->rt, ebb_now(host) + op->span); return EBB_OK;
-    case V_TURN: ebb_set_turn(s->rt, op->number, op->second); return EBB_OK;
+    case V_ADVANCE: ebb_runtime_advance(s->rt, ebb_now(host) + op->span); return EBB_OK;
+    case V_TURN: ebb_runtime_set_turn(s->rt, op->number, op->second); return EBB_OK;
     case V_WITNESS: return take_witness(s, op);
     case V_CHECK: return check_witnesses(op);
     case V_CHAIN: return read_chain(s, op);
@@ -173,7 +174,7 @@ ebb_status ebb__script_result(const ebb__script *s) {
     return s->result;
 }
 
-const ebb_cause *ebb__script_chain(const ebb__script *s, uint32_t *n) {
+const ebb_region_cause *ebb__script_chain(const ebb__script *s, uint32_t *n) {
     *n = s->chain_n;
     return s->chain;
 }

@@ -20,7 +20,7 @@ enum {
 
 /* NULL: no memory. The runtime must outlive it, and must not be pumped or dumped after the script is
  * freed: the tasks' states and sites are the script's. */
-ebb__script *ebb__script_new(ebb_rt *rt, ebb_allocator a);
+ebb__script *ebb__script_new(ebb_runtime *rt, ebb_allocator a);
 void ebb__script_free(ebb__script *s);
 
 /* Does what one line says. EBB_ERR_SYNTAX with a message that says what was found at which word and
@@ -31,7 +31,7 @@ ebb_status ebb__script_line(ebb__script *s, const char *line, size_t n, char mes
 ebb_status ebb__script_result(const ebb__script *s);
 
 /* What the last line read, if it was a `chain`: its links, and how many. */
-const ebb_cause *ebb__script_chain(const ebb__script *s, uint32_t *n);
+const ebb_region_cause *ebb__script_chain(const ebb__script *s, uint32_t *n);
 
 /* What a script has made, in this order. Ids of different kinds may be equal. */
 typedef enum ebb__thing_kind { EBB__TASK = 1, EBB__REGION = 2, EBB__OBLIGATION = 3 } ebb__thing_kind;

@@ -79,7 +79,7 @@ struct ebb__script_op {
 };
 
 struct ebb__script {
-    ebb_rt *rt;
+    ebb_runtime *rt;
     ebb__arena arena;
     ebb__map names;                    /* by the hash of the text */
     ebb__map ids[EBB__OBLIGATION + 1]; /* things by id */
@@ -87,7 +87,7 @@ struct ebb__script {
     uint32_t things;
     ebb_status result;
     uint32_t chain_n;
-    ebb_cause chain[EBB_CHAIN_DEPTH];
+    ebb_region_cause chain[EBB_CHAIN_DEPTH];
 };
 
 /* ---- parsing ---------------------------------------------------------------------------------- */

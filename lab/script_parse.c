@@ -173,7 +173,7 @@ static bool parse_cancel_kind(parser *p, uint8_t *out) {
 }
 
 static bool parse_obligation_kind(parser *p, uint8_t *out) {
-    for (uint32_t kind = EBB_PERMIT; kind <= EBB_TRANSACTION; kind++) {
+    for (uint32_t kind = EBB_OBLIGATION_PERMIT; kind <= EBB_OBLIGATION_TRANSACTION; kind++) {
         if (!is(p, ebb__obligation_kind_name(kind))) continue;
         *out = (uint8_t)kind;
         next(p);

@@ -21,7 +21,7 @@ static uint64_t after(ebb_cx *cx, uint64_t span) {
 }
 
 static ebb_status do_open(ebb__script *s, ebb_cx *cx, const ebb__script_op *op) {
-    ebb_region_opts o = {.policy = op->collect ? EBB_COLLECT : EBB_FAIL_FAST,
+    ebb_region_opts o = {.policy = op->collect ? EBB_FAIL_COLLECT : EBB_FAIL_FAST,
                          .priority = op->priority,
                          .cleanup = op->cleanup,
                          .unit = op->unit,
@@ -31,7 +31,7 @@ static ebb_status do_open(ebb__script *s, ebb_cx *cx, const ebb__script_op *op) 
     ebb__thing *thing;
     if (st == EBB_OK) st = ebb__script_thing(s, &thing);
     if (st != EBB_OK) return st;
-    return ebb__script_bind(s, op->name, thing, EBB__REGION, ebb_region_open_at(cx, &o, op->name->text).id);
+    return ebb__script_bind(s, op->name, thing, EBB__REGION, ebb_region_open_site(cx, &o, op->name->text).id);
 }
 
 static ebb_status do_cancel(ebb_cx *cx, ebb_region r, const ebb__script_op *op) {
@@ -65,7 +65,7 @@ static ebb_status do_task(ebb_cx *cx, const ebb__script_op *op) {
     switch (op->verb) {
     case V_CANCEL_TASK: ebb_task_cancel(cx, t, (ebb_cancel_kind)op->kind, op->message); return EBB_OK;
     case V_FORCE_TASK: ebb_task_force(cx, t); return EBB_OK;
-    case V_WAKE: return ebb_wake(cx, t);
+    case V_WAKE: return ebb_task_wake(cx, t);
     default: return ebb_task_join(cx, t);
     }
 }
@@ -83,8 +83,8 @@ static ebb_status do_reserve(ebb__script *s, ebb_cx *cx, const ebb__script_op *o
     ebb__thing *thing;
     if (st == EBB_OK) st = ebb__script_thing(s, &thing);
     if (st != EBB_OK) return st;
-    ebb_obligation o = op->in == NULL ? ebb_reserve_at(cx, kind, count_abort, thing, site)
-                                      : ebb_reserve_in_at(cx, r, kind, count_abort, thing, site);
+    ebb_obligation o = op->in == NULL ? ebb_obligation_reserve_site(cx, kind, count_abort, thing, site)
+                                      : ebb_region_reserve_site(cx, r, kind, count_abort, thing, site);
     return ebb__script_bind(s, op->name, thing, EBB__OBLIGATION, o.id);
 }
 
@@ -92,7 +92,7 @@ static ebb_status do_resolve(ebb_cx *cx, const ebb__script_op *op) {
     ebb_obligation o;
     ebb_status st = ebb__script_find(op->name, EBB__OBLIGATION, &o.id);
     if (st != EBB_OK) return st;
-    return op->verb == V_COMMIT ? ebb_commit(cx, o) : ebb_abort(cx, o);
+    return op->verb == V_COMMIT ? ebb_obligation_commit(cx, o) : ebb_obligation_abort(cx, o);
 }
 
 ebb_status ebb__script_do(ebb__script *s, ebb_cx *cx, const ebb__script_op *op) {
@@ -107,7 +107,7 @@ ebb_status ebb__script_do(ebb__script *s, ebb_cx *cx, const ebb__script_op *op) 
     case V_FORCE_TASK:
     case V_WAKE:
     case V_JOIN_TASK: return do_task(cx, op);
-    case V_PUMP: return ebb_pump(s->rt, op->number == 0 ? EBB__SCRIPT_PUMP : (uint32_t)op->number);
+    case V_PUMP: return ebb_runtime_pump(s->rt, op->number == 0 ? EBB__SCRIPT_PUMP : (uint32_t)op->number);
     default: return do_region(cx, op);
     }
 }
@@ -158,7 +158,7 @@ static outcome step_park(actor *a, ebb_cx *cx) {
 static outcome step_yield(actor *a, ebb_cx *cx) {
     if (!a->begun) {
         a->begun = true;
-        (void)ebb_wake(cx, ebb_self(cx));
+        (void)ebb_task_wake(cx, ebb_cx_task(cx));
         return WAITS;
     }
     go_on(a, EBB_OK);
@@ -213,7 +213,7 @@ static ebb_status actor_poll(ebb_cx *cx, void *state) {
         case ENDS: return end;
         }
     }
-    (void)ebb_wake(cx, ebb_self(cx));
+    (void)ebb_task_wake(cx, ebb_cx_task(cx));
     return EBB_PENDING;
 }
 
@@ -228,7 +228,7 @@ static actor *actor_new(ebb__script *s, const ebb__script_body *body) {
 }
 
 ebb_status ebb__script_spawn(ebb__script *s, ebb_cx *cx, const ebb__script_op *op) {
-    ebb_region r = ebb_self_region(cx);
+    ebb_region r = ebb_cx_region(cx);
     ebb_task_opts o = {.keep = op->keep,
                        .polls = op->polls,
                        .priority = op->priority,
@@ -241,7 +241,7 @@ ebb_status ebb__script_spawn(ebb__script *s, ebb_cx *cx, const ebb__script_op *o
     if (st != EBB_OK) return st;
     actor *a = actor_new(s, body);
     if (a == NULL) return EBB_ERR_NOMEM;
-    ebb_task t = ebb_spawn_opts_at(cx, r, actor_poll, a, &o, op->name->text);
+    ebb_task t = ebb_spawn_opts_site(cx, r, actor_poll, a, &o, op->name->text);
     return ebb__script_bind(s, op->name, thing, EBB__TASK, t.id);
 }
 
@@ -250,7 +250,7 @@ static ebb_status slow_poll(ebb_cx *cx, void *state) {
     uint64_t *left = state;
     if (*left == 0) return EBB_OK;
     --*left;
-    (void)ebb_wake(cx, ebb_self(cx));
+    (void)ebb_task_wake(cx, ebb_cx_task(cx));
     return EBB_PENDING;
 }
 
@@ -283,5 +283,6 @@ ebb_status ebb__script_defer(ebb__script *s, ebb_cx *cx, const ebb__script_op *o
     if (st != EBB_OK) return st;
     void *state = finalizer_of(s, op, &fn);
     if (state == NULL) return EBB_ERR_NOMEM;
-    return op->name == NULL ? ebb_defer_at(cx, fn, state, site) : ebb_region_defer_at(cx, r, fn, state, site);
+    return op->name == NULL ? ebb_defer_site(cx, fn, state, site)
+                            : ebb_region_defer_site(cx, r, fn, state, site);
 }

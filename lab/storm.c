@@ -330,7 +330,7 @@ static void storm_step(ebb_lab *lab, uint32_t n) {
 static void storm_finish(ebb_lab *lab) {
     storm *s = ebb_lab_state(lab);
     ebb_region all = {ebb__script_id(s->script, "r0")};
-    ebb_region_cancel(ebb_host(ebb_lab_runtime(lab, 0)), all,
+    ebb_region_cancel(ebb_runtime_host(ebb_lab_runtime(lab, 0)), all,
                       ebb_lab_choose(lab, 2) == 0 ? EBB_CANCEL_USER : EBB_CANCEL_SHUTDOWN, "the end");
 }
 
@@ -342,10 +342,10 @@ static void storm_check(ebb_lab *lab) {
     }
 }
 
-const ebb_scenario ebb__scenario_storm = {.name = "storm",
-                                          .about = "random programs: everything at once",
-                                          .state_size = sizeof(storm),
-                                          .setup = storm_setup,
-                                          .step = storm_step,
-                                          .finish = storm_finish,
-                                          .check = storm_check};
+const ebb_lab_scenario ebb__scenario_storm = {.name = "storm",
+                                              .about = "random programs: everything at once",
+                                              .state_size = sizeof(storm),
+                                              .setup = storm_setup,
+                                              .step = storm_step,
+                                              .finish = storm_finish,
+                                              .check = storm_check};

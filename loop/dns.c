@@ -24,28 +24,28 @@ static void fill(addresses *all, const struct addrinfo *found, uint16_t port) {
 }
 
 static void on_found(uv_getaddrinfo_t *uv, int code, struct addrinfo *found) {
-    ebb__request *r = uv->data;
+    ebb__uv_request *r = uv->data;
     addresses *all = NULL;
     if (code == 0) {
         all = ebb__block_new(&r->loop->allocator, sizeof *all + count(found) * sizeof *all->at);
         if (all != NULL) fill(all, found, r->as.port);
     }
     uv_freeaddrinfo(found);
-    if (all != NULL) (void)ebb__request_settle(r, ebb_owned(&addresses_type, all));
+    if (all != NULL) (void)ebb__request_settle(r, ebb_value_owned(&addresses_type, all));
     else ebb__request_reject(r, code == 0 ? EBB_ERR_NOMEM : ebb__uv_status(code));
     ebb__request_free(r);
 }
 
-static const ebb_op resolve_op = {"resolve", ebb__request_cancel, NULL};
+static const ebb_operation resolve_op = {"resolve", ebb__request_cancel, NULL};
 
-ebb_future *ebb_resolve_at(ebb_cx *cx, const char *name, uint16_t port, const char *site) {
+ebb_future *ebb_dns_resolve_site(ebb_cx *cx, const char *name, uint16_t port, const char *site) {
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM}; /* else each comes once a type of socket */
     ebb_future *f;
     ebb_loop *l;
     ebb_status st = ebb__loop_admit(cx, &l);
     if (st == EBB_OK && name == NULL) st = EBB_ERR_INVALID;
     if (st != EBB_OK) return ebb__loop_failed(cx, st, site);
-    ebb__request *r = ebb__request_new(cx, l, NULL, &resolve_op, site, &f);
+    ebb__uv_request *r = ebb__request_new(cx, l, NULL, &resolve_op, site, &f);
     if (r == NULL) return f;
     f = r->future;
     r->as.port = port;
@@ -54,7 +54,7 @@ ebb_future *ebb_resolve_at(ebb_cx *cx, const char *name, uint16_t port, const ch
     return f;
 }
 
-const ebb_address *ebb_addresses_of(const ebb_value *v, size_t *n) {
+const ebb_address *ebb_dns_addresses_of(const ebb_value *v, size_t *n) {
     const addresses *all = v->type == &addresses_type ? v->as.p : NULL;
     *n = all == NULL ? 0 : all->n;
     return all == NULL ? NULL : all->at;

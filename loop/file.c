@@ -4,15 +4,15 @@
 #include <errno.h>
 
 #include "base/alloc.h"
-#include "loop/request.h"
+#include "loop/uv_request.h"
 
-static const ebb_op open_op = {"open", ebb__request_cancel, NULL},
-                    read_op = {"file read", ebb__request_cancel, NULL},
-                    write_op = {"file write", ebb__request_cancel, NULL},
-                    sync_op = {"file sync", ebb__request_cancel, NULL},
-                    rename_op = {"rename", ebb__request_cancel, NULL},
-                    unlink_op = {"unlink", ebb__request_cancel, NULL},
-                    stat_op = {"stat", ebb__request_cancel, NULL};
+static const ebb_operation open_op = {"open", ebb__request_cancel, NULL},
+                           read_op = {"file read", ebb__request_cancel, NULL},
+                           write_op = {"file write", ebb__request_cancel, NULL},
+                           sync_op = {"file sync", ebb__request_cancel, NULL},
+                           rename_op = {"rename", ebb__request_cancel, NULL},
+                           unlink_op = {"unlink", ebb__request_cancel, NULL},
+                           stat_op = {"stat", ebb__request_cancel, NULL};
 
 static int result_of(uv_fs_t *uv) {
     ssize_t n = uv->result;
@@ -21,7 +21,7 @@ static int result_of(uv_fs_t *uv) {
 }
 
 /* Starting it has failed: there will be no callback but this. */
-static ebb_future *started(ebb__request *r, int code, uv_fs_cb callback) {
+static ebb_future *started(ebb__uv_request *r, int code, uv_fs_cb callback) {
     ebb_future *f = r->future;
     if (code >= 0) return f;
     r->uv.fs.result = code;
@@ -35,7 +35,7 @@ static void closer_ends(ebb__handle *h, ebb_status st) {
     ebb_future *f = h->as.file.closer;
     h->as.file.closer = NULL;
     if (f == NULL) return;
-    if (st == EBB_OK) (void)ebb__settle(h->loop, f, ebb_none());
+    if (st == EBB_OK) (void)ebb__settle(h->loop, f, ebb_value_none());
     else ebb__reject(h->loop, f, st);
 }
 
@@ -45,7 +45,7 @@ static void file_free(ebb__handle *h) {
 }
 
 static void on_close(uv_fs_t *uv) {
-    ebb__request *r = uv->data;
+    ebb__uv_request *r = uv->data;
     ebb__handle *h = r->handle;
     int code = result_of(uv);
     closer_ends(h, code == 0 ? EBB_OK : ebb__uv_status(code));
@@ -53,7 +53,7 @@ static void on_close(uv_fs_t *uv) {
 }
 
 static void close_descriptor(ebb__handle *h) {
-    ebb__request *r = h->as.file.own;
+    ebb__uv_request *r = h->as.file.own;
     (void)started(r, uv_fs_close(h->loop->uv, &r->uv.fs, h->as.file.fd, on_close), on_close);
 }
 
@@ -72,14 +72,14 @@ static void close_cancel(ebb_cx *cx, ebb_future *f, void *arg) {
     closer_ends(arg, EBB_CANCELLED);
 }
 
-static const ebb_op close_op = {"file close", close_cancel, NULL};
+static const ebb_operation close_op = {"file close", close_cancel, NULL};
 
 static ebb_status file_find(const ebb_cx *cx, ebb_file f, ebb__handle **out) {
     return ebb__handle_find(cx, f.id, EBB__FILE, EBB__FILE, out);
 }
 
 /* Without memory for the future it is closed all the same. */
-ebb_future *ebb_file_close_at(ebb_cx *cx, ebb_file file, const char *site) {
+ebb_future *ebb_file_close_site(ebb_cx *cx, ebb_file file, const char *site) {
     ebb__handle *h;
     ebb_future *failed;
     ebb_status st = file_find(cx, file, &h);
@@ -92,7 +92,7 @@ ebb_future *ebb_file_close_at(ebb_cx *cx, ebb_file file, const char *site) {
 /* ---- opening -------------------------------------------------------------------------------------------------- */
 
 static void on_open(uv_fs_t *uv) {
-    ebb__request *r = uv->data;
+    ebb__uv_request *r = uv->data;
     ebb__handle *h = r->handle;
     int fd = result_of(uv);
     r->what = NULL;
@@ -107,14 +107,14 @@ static void on_open(uv_fs_t *uv) {
     leave(h);
 }
 
-ebb_future *ebb_file_open_at(ebb_cx *cx, const char *path, int flags, int mode, const char *site) {
+ebb_future *ebb_file_open_site(ebb_cx *cx, const char *path, int flags, int mode, const char *site) {
     ebb_loop *l;
     ebb_future *failed;
     ebb_status st = ebb__loop_admit(cx, &l);
     if (st == EBB_OK && path == NULL) st = EBB_ERR_INVALID;
-    ebb__handle *h = st == EBB_OK ? ebb__handle_new(l, ebb_self_region(cx), EBB__FILE, site, &st) : NULL;
+    ebb__handle *h = st == EBB_OK ? ebb__handle_new(l, ebb_cx_region(cx), EBB__FILE, site, &st) : NULL;
     if (h == NULL) return ebb__loop_failed(cx, st, site);
-    ebb__request *r = ebb__request_new(cx, l, h, &open_op, site, &failed);
+    ebb__uv_request *r = ebb__request_new(cx, l, h, &open_op, site, &failed);
     if (r == NULL) {
         ebb__handle_free(h);
         return failed;
@@ -125,11 +125,11 @@ ebb_future *ebb_file_open_at(ebb_cx *cx, const char *path, int flags, int mode, 
 
 /* ---- reading and writing ---------------------------------------------------------------------------------------- */
 
-static int64_t offset_of(const ebb__request *r) {
+static int64_t offset_of(const ebb__uv_request *r) {
     return r->as.file.offset == EBB_FILE_HERE ? -1 : (int64_t)r->as.file.offset;
 }
 
-static void piece_over(ebb__request *r) {
+static void piece_over(ebb__uv_request *r) {
     ebb__handle *h = r->handle;
     ebb__free(&r->loop->allocator, r->as.file.piece, r->as.file.piece_n);
     ebb__request_free(r);
@@ -137,8 +137,8 @@ static void piece_over(ebb__request *r) {
 }
 
 /* A request about n of the caller's bytes, with its piece. NULL: *failed is what to return. */
-static ebb__request *piece_new(ebb_cx *cx, ebb_file file, const ebb_op *op, size_t n, uint64_t offset,
-                               const char *site, ebb_future **failed) {
+static ebb__uv_request *piece_new(ebb_cx *cx, ebb_file file, const ebb_operation *op, size_t n,
+                                  uint64_t offset, const char *site, ebb_future **failed) {
     ebb__handle *h;
     ebb_status st = file_find(cx, file, &h);
     if (st == EBB_OK) st = ebb__admit_operation(cx);
@@ -151,7 +151,7 @@ static ebb__request *piece_new(ebb_cx *cx, ebb_file file, const ebb_op *op, size
         *failed = ebb__loop_failed(cx, st == EBB_OK ? EBB_ERR_NOMEM : st, site);
         return NULL;
     }
-    ebb__request *r = ebb__request_new(cx, h->loop, h, op, site, failed);
+    ebb__uv_request *r = ebb__request_new(cx, h->loop, h, op, site, failed);
     if (r == NULL) {
         ebb__free(&h->loop->allocator, piece, piece_n);
         return NULL;
@@ -165,22 +165,22 @@ static ebb__request *piece_new(ebb_cx *cx, ebb_file file, const ebb_op *op, size
 }
 
 static void on_read(uv_fs_t *uv) {
-    ebb__request *r = uv->data;
+    ebb__uv_request *r = uv->data;
     int n = result_of(uv);
     if (n > 0 && ebb__is_wanted(r->future)) {
         memcpy(r->as.file.into, r->as.file.piece, (size_t)n);
-        (void)ebb__request_settle(r, ebb_int(n));
+        (void)ebb__request_settle(r, ebb_value_int(n));
     } else {
         ebb__request_reject(r, n > 0 ? EBB_CANCELLED : n == 0 ? EBB_ERR_EOF : ebb__uv_status(n));
     }
     piece_over(r);
 }
 
-ebb_future *ebb_file_read_at(ebb_cx *cx, ebb_file file, void *into, size_t n, uint64_t offset,
-                             const char *site) {
+ebb_future *ebb_file_read_site(ebb_cx *cx, ebb_file file, void *into, size_t n, uint64_t offset,
+                               const char *site) {
     ebb_future *failed;
     if (into == NULL || n == 0) return ebb__failed(EBB_ERR_INVALID);
-    ebb__request *r = piece_new(cx, file, &read_op, n, offset, site, &failed);
+    ebb__uv_request *r = piece_new(cx, file, &read_op, n, offset, site, &failed);
     if (r == NULL) return failed;
     r->as.file.into = into;
     uv_buf_t buf = uv_buf_init(r->as.file.piece, (unsigned)r->as.file.piece_n);
@@ -190,7 +190,7 @@ ebb_future *ebb_file_read_at(ebb_cx *cx, ebb_file file, void *into, size_t n, ui
 
 static void on_write(uv_fs_t *uv);
 
-static int write_piece(ebb__request *r) {
+static int write_piece(ebb__uv_request *r) {
     size_t n = r->as.file.n < r->as.file.piece_n ? r->as.file.n : r->as.file.piece_n;
     memcpy(r->as.file.piece, r->as.file.from, n);
     uv_buf_t buf = uv_buf_init(r->as.file.piece, (unsigned)n);
@@ -198,7 +198,7 @@ static int write_piece(ebb__request *r) {
 }
 
 /* EBB_PENDING: there is more to write. */
-static ebb_status wrote(ebb__request *r, int n) {
+static ebb_status wrote(ebb__uv_request *r, int n) {
     if (n < 0) return ebb__uv_status(n);
     if (n == 0) return EBB_ERRNO(EIO);
     r->as.file.from += n;
@@ -209,23 +209,23 @@ static ebb_status wrote(ebb__request *r, int n) {
 }
 
 static void on_write(uv_fs_t *uv) {
-    ebb__request *r = uv->data;
+    ebb__uv_request *r = uv->data;
     ebb_status st = wrote(r, result_of(uv));
     if (st == EBB_PENDING) {
         int code = write_piece(r);
         if (code == 0) return;
         st = ebb__uv_status(code);
     }
-    if (st == EBB_OK) (void)ebb__request_settle(r, ebb_int((int64_t)r->as.file.all));
+    if (st == EBB_OK) (void)ebb__request_settle(r, ebb_value_int((int64_t)r->as.file.all));
     else ebb__request_reject(r, st);
     piece_over(r);
 }
 
-ebb_future *ebb_file_write_at(ebb_cx *cx, ebb_file file, const void *from, size_t n, uint64_t offset,
-                              const char *site) {
+ebb_future *ebb_file_write_site(ebb_cx *cx, ebb_file file, const void *from, size_t n, uint64_t offset,
+                                const char *site) {
     ebb_future *failed;
     if (from == NULL || n == 0) return ebb__failed(EBB_ERR_INVALID);
-    ebb__request *r = piece_new(cx, file, &write_op, n, offset, site, &failed);
+    ebb__uv_request *r = piece_new(cx, file, &write_op, n, offset, site, &failed);
     if (r == NULL) return failed;
     r->as.file.from = from;
     return started(r, write_piece(r), on_write);
@@ -234,30 +234,30 @@ ebb_future *ebb_file_write_at(ebb_cx *cx, ebb_file file, const void *from, size_
 /* ---- what has no bytes ----------------------------------------------------------------------------------------------- */
 
 static void on_done(uv_fs_t *uv) {
-    ebb__request *r = uv->data;
+    ebb__uv_request *r = uv->data;
     ebb__handle *h = r->handle;
     int code = result_of(uv);
-    if (code == 0) (void)ebb__request_settle(r, ebb_none());
+    if (code == 0) (void)ebb__request_settle(r, ebb_value_none());
     else ebb__request_reject(r, ebb__uv_status(code));
     ebb__request_free(r);
     if (h != NULL) leave(h);
 }
 
-ebb_future *ebb_file_sync_at(ebb_cx *cx, ebb_file file, const char *site) {
+ebb_future *ebb_file_sync_site(ebb_cx *cx, ebb_file file, const char *site) {
     ebb__handle *h;
     ebb_future *failed;
     ebb_status st = file_find(cx, file, &h);
     if (st == EBB_OK) st = ebb__admit_operation(cx);
     if (st != EBB_OK) return ebb__loop_failed(cx, st, site);
-    ebb__request *r = ebb__request_new(cx, h->loop, h, &sync_op, site, &failed);
+    ebb__uv_request *r = ebb__request_new(cx, h->loop, h, &sync_op, site, &failed);
     if (r == NULL) return failed;
     h->as.file.busy++;
     return started(r, uv_fs_fsync(h->loop->uv, &r->uv.fs, h->as.file.fd, on_done), on_done);
 }
 
 /* A request about paths. NULL: *failed is what to return. */
-static ebb__request *path_request(ebb_cx *cx, const ebb_op *op, const char *path, const char *site,
-                                  ebb_future **failed) {
+static ebb__uv_request *path_request(ebb_cx *cx, const ebb_operation *op, const char *path, const char *site,
+                                     ebb_future **failed) {
     ebb_loop *l;
     ebb_status st = ebb__loop_admit(cx, &l);
     if (st == EBB_OK && path == NULL) st = EBB_ERR_INVALID;
@@ -266,16 +266,16 @@ static ebb__request *path_request(ebb_cx *cx, const ebb_op *op, const char *path
     return NULL;
 }
 
-ebb_future *ebb_file_rename_at(ebb_cx *cx, const char *from, const char *to, const char *site) {
+ebb_future *ebb_file_rename_site(ebb_cx *cx, const char *from, const char *to, const char *site) {
     ebb_future *failed;
-    ebb__request *r = path_request(cx, &rename_op, to == NULL ? to : from, site, &failed);
+    ebb__uv_request *r = path_request(cx, &rename_op, to == NULL ? to : from, site, &failed);
     if (r == NULL) return failed;
     return started(r, uv_fs_rename(r->loop->uv, &r->uv.fs, from, to, on_done), on_done);
 }
 
-ebb_future *ebb_file_unlink_at(ebb_cx *cx, const char *path, const char *site) {
+ebb_future *ebb_file_unlink_site(ebb_cx *cx, const char *path, const char *site) {
     ebb_future *failed;
-    ebb__request *r = path_request(cx, &unlink_op, path, site, &failed);
+    ebb__uv_request *r = path_request(cx, &unlink_op, path, site, &failed);
     if (r == NULL) return failed;
     return started(r, uv_fs_unlink(r->loop->uv, &r->uv.fs, path, on_done), on_done);
 }
@@ -285,7 +285,7 @@ ebb_future *ebb_file_unlink_at(ebb_cx *cx, const char *path, const char *site) {
 static const ebb_type info_type = {"file info", 0, NULL, ebb__block_free, 0};
 
 static void on_stat(uv_fs_t *uv) {
-    ebb__request *r = uv->data;
+    ebb__uv_request *r = uv->data;
     uv_stat_t s = uv->statbuf;
     int code = result_of(uv);
     ebb_file_info *info = code == 0 ? ebb__block_new(&r->loop->allocator, sizeof *info) : NULL;
@@ -294,14 +294,14 @@ static void on_stat(uv_fs_t *uv) {
     } else {
         uint64_t modified = (uint64_t)s.st_mtim.tv_sec * EBB_SECOND + (uint64_t)s.st_mtim.tv_nsec;
         *info = (ebb_file_info){s.st_size, modified, (uint32_t)s.st_mode};
-        (void)ebb__request_settle(r, ebb_owned(&info_type, info));
+        (void)ebb__request_settle(r, ebb_value_owned(&info_type, info));
     }
     ebb__request_free(r);
 }
 
-ebb_future *ebb_file_stat_at(ebb_cx *cx, const char *path, const char *site) {
+ebb_future *ebb_file_stat_site(ebb_cx *cx, const char *path, const char *site) {
     ebb_future *failed;
-    ebb__request *r = path_request(cx, &stat_op, path, site, &failed);
+    ebb__uv_request *r = path_request(cx, &stat_op, path, site, &failed);
     if (r == NULL) return failed;
     return started(r, uv_fs_stat(r->loop->uv, &r->uv.fs, path, on_stat), on_stat);
 }

@@ -3,7 +3,7 @@
 #include "loop/handle.h"
 
 #include "base/alloc.h"
-#include "loop/nest.h"
+#include "loop/region_handles.h"
 
 /* ---- kinds -------------------------------------------------------------------------------------------- */
 
@@ -18,11 +18,11 @@ static const struct {
     [EBB__FILE] = {"file", ebb__file_stop},
     [EBB__PROCESS] = {"process", ebb__process_stop},
     [EBB__SIGNAL] = {"signal", ebb__signal_stop},
-    [EBB__GUEST] = {NULL, ebb__guest_stop},
+    [EBB__HANDLE_OP] = {NULL, ebb__handle_op_stop},
 };
 
 const char *ebb__handle_what(const ebb__handle *h) {
-    return h->kind == EBB__GUEST ? h->as.guest.what : kinds[h->kind].what;
+    return h->kind == EBB__HANDLE_OP ? h->as.guest.what : kinds[h->kind].what;
 }
 
 uint64_t ebb__handle_id(const ebb__handle *h) {
@@ -35,11 +35,11 @@ uint64_t ebb__handle_error(const ebb_cx *cx, ebb_status st) {
 
 /* ---- nests ---------------------------------------------------------------------------------------------- */
 
-static void nest_free(ebb__nest *n) {
+static void nest_free(ebb__region_handles *n) {
     ebb__free(&n->loop->allocator, n, sizeof *n);
 }
 
-static void nest_link(ebb__nest *n, ebb__handle *h) {
+static void nest_link(ebb__region_handles *n, ebb__handle *h) {
     h->nest = n;
     h->prev = NULL;
     h->next = n->first;
@@ -48,7 +48,7 @@ static void nest_link(ebb__nest *n, ebb__handle *h) {
 }
 
 static void nest_unlink(ebb__handle *h) {
-    ebb__nest *n = h->nest;
+    ebb__region_handles *n = h->nest;
     if (h->prev != NULL) h->prev->next = h->next;
     else n->first = h->next;
     if (h->next != NULL) h->next->prev = h->prev;
@@ -59,7 +59,7 @@ static void nest_unlink(ebb__handle *h) {
         /* libuv closes handles after the turn: another has to see that all is over. */
         n->loop->entered = true;
         nest_free(n);
-    } else if (n->closer.id != 0) (void)ebb_wake(ebb_host(n->loop->rt), n->closer);
+    } else if (n->closer.id != 0) (void)ebb_task_wake(ebb_runtime_host(n->loop->rt), n->closer);
 }
 
 static const char *name_of(const ebb__handle *h) {
@@ -67,13 +67,13 @@ static const char *name_of(const ebb__handle *h) {
 }
 
 static bool goes_on(const ebb__handle *h) {
-    const ebb__guest *g = &h->as.guest;
+    const ebb__handle_op *g = &h->as.guest;
     if (h->kind == EBB__PROCESS) return !h->as.child.over;
-    return h->kind == EBB__GUEST && g->goes_on != NULL && g->goes_on(g->ctx);
+    return h->kind == EBB__HANDLE_OP && g->goes_on != NULL && g->goes_on(g->ctx);
 }
 
 /* The region is forced to go on without what still lies here. What libuv only has to let go of is closed. */
-static void name_left(ebb_cx *cx, const ebb__nest *n) {
+static void name_left(ebb_cx *cx, const ebb__region_handles *n) {
     for (const ebb__handle *h = n->first; h != NULL; h = h->next) {
         if (!goes_on(h)) continue;
         ebb__operation_abandoned(cx, n->region, ebb__handle_what(h), name_of(h), h->site);
@@ -83,11 +83,11 @@ static void name_left(ebb_cx *cx, const ebb__nest *n) {
 /* The last opened is closed first. A process may take its time, unless the region is forced: then what is
  * closing is left to libuv, which has all that it needs. */
 static ebb_status nest_finalize(ebb_cx *cx, void *arg) {
-    ebb__nest *n = arg;
+    ebb__region_handles *n = arg;
     bool forced = ebb__is_overdue(cx);
     bool kills = forced || ebb__region_traits(n->loop->rt, ebb__region_of(cx)) & EBB__REGION_FORCED;
     if (n->closer.id == 0) ebb__map_remove(&n->loop->nests, n->region.id);
-    n->closer = ebb_self(cx);
+    n->closer = ebb_cx_task(cx);
     ebb__handle *next;
     for (ebb__handle *h = n->first; h != NULL; h = next) {
         next = h->next;
@@ -104,25 +104,25 @@ static ebb_status nest_finalize(ebb_cx *cx, void *arg) {
     return EBB_OK;
 }
 
-bool ebb__nest_each(const ebb__obligation_view *d,
-                    void (*each)(void *ctx, const char *what, const char *name, const char *site),
-                    void *ctx) {
+bool ebb__region_handles_each(const ebb__obligation_view *d,
+                              void (*each)(void *ctx, const char *what, const char *name, const char *site),
+                              void *ctx) {
     if (d->kind != 0 || d->finalize != nest_finalize) return false;
-    const ebb__nest *n = d->arg;
+    const ebb__region_handles *n = d->arg;
     for (const ebb__handle *h = n->first; h != NULL; h = h->next) {
         each(ctx, ebb__handle_what(h), name_of(h), h->site);
     }
     return true;
 }
 
-static ebb__nest *nest_new(ebb_loop *l, ebb_region region, ebb_status *st) {
-    ebb__nest *n = ebb__alloc(&l->allocator, sizeof *n);
-    ebb__nest **slot = n == NULL ? NULL : ebb__map_put(&l->nests, region.id);
+static ebb__region_handles *nest_new(ebb_loop *l, ebb_region region, ebb_status *st) {
+    ebb__region_handles *n = ebb__alloc(&l->allocator, sizeof *n);
+    ebb__region_handles **slot = n == NULL ? NULL : ebb__map_put(&l->nests, region.id);
     *st = EBB_ERR_NOMEM;
     if (slot != NULL) {
-        *n = (ebb__nest){.loop = l, .region = region};
+        *n = (ebb__region_handles){.loop = l, .region = region};
         *slot = n;
-        *st = ebb__region_defer_apart(ebb_host(l->rt), region, nest_finalize, n, "handles");
+        *st = ebb__region_defer_apart(ebb_runtime_host(l->rt), region, nest_finalize, n, "handles");
         if (*st == EBB_OK) return n;
         ebb__map_remove(&l->nests, region.id);
     }
@@ -130,8 +130,8 @@ static ebb__nest *nest_new(ebb_loop *l, ebb_region region, ebb_status *st) {
     return NULL;
 }
 
-static ebb__nest *nest_of(ebb_loop *l, ebb_region region, ebb_status *st) {
-    ebb__nest **slot = ebb__map_find(&l->nests, region.id);
+static ebb__region_handles *nest_of(ebb_loop *l, ebb_region region, ebb_status *st) {
+    ebb__region_handles **slot = ebb__map_find(&l->nests, region.id);
     if (slot != NULL) return *slot;
     ebb__region *r;
     *st = ebb__region_get(l->rt, region, &r);
@@ -139,7 +139,7 @@ static ebb__nest *nest_of(ebb_loop *l, ebb_region region, ebb_status *st) {
     return *st == EBB_OK ? nest_new(l, region, st) : NULL;
 }
 
-void ebb__guest_stop(ebb__handle *h) {
+void ebb__handle_op_stop(ebb__handle *h) {
     h->as.guest.stop(h->as.guest.ctx);
 }
 
@@ -148,7 +148,7 @@ void ebb__guest_stop(ebb__handle *h) {
 ebb__handle *ebb__handle_new(ebb_loop *l, ebb_region region, ebb__handle_kind kind, const char *site,
                              ebb_status *st) {
     *st = ebb__slab_reserve(&l->handles, &l->allocator);
-    ebb__nest *n = *st == EBB_OK ? nest_of(l, region, st) : NULL;
+    ebb__region_handles *n = *st == EBB_OK ? nest_of(l, region, st) : NULL;
     if (n == NULL) return NULL;
     uint32_t i = ebb__slab_take(&l->handles);
     ebb__handle *h = ebb__slab_at(&l->handles, i);
@@ -200,7 +200,7 @@ ebb_status ebb__handle_move(ebb__handle *h, ebb_region region) {
     ebb_status st = ebb__region_get(h->loop->rt, region, &r);
     if (st == EBB_ERR_STALE || (st == EBB_OK && ebb__region_state(r) != EBB_REGION_OPEN))
         return EBB_ERR_CLOSED;
-    ebb__nest *n = st == EBB_OK ? nest_of(h->loop, region, &st) : NULL;
+    ebb__region_handles *n = st == EBB_OK ? nest_of(h->loop, region, &st) : NULL;
     if (n == NULL) return st;
     nest_unlink(h);
     nest_link(n, h);

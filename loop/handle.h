@@ -10,7 +10,7 @@
 #include "loop/loop.h"
 
 typedef struct ebb__handle ebb__handle;
-typedef struct ebb__request ebb__request;
+typedef struct ebb__uv_request ebb__uv_request;
 
 typedef enum ebb__handle_kind {
     EBB__TCP = 1,
@@ -20,20 +20,20 @@ typedef enum ebb__handle_kind {
     EBB__FILE,
     EBB__PROCESS,
     EBB__SIGNAL,
-    EBB__GUEST,
+    EBB__HANDLE_OP,
     EBB__HANDLE_KINDS
 } ebb__handle_kind;
 
 enum { EBB__HANDLE_SHIFT = 5 };
 enum { EBB__HANDLE_FREE = 0, EBB__HANDLE_OPEN, EBB__HANDLE_CLOSING };
 
-typedef struct ebb__nest {
+typedef struct ebb__region_handles {
     ebb_loop *loop;
     ebb_region region;
     ebb__handle *first;
     ebb_task closer; /* runs the finalizer; 0: not yet */
     bool left;       /* the finalizer was forced to leave: the last handle frees the nest */
-} ebb__nest;
+} ebb__region_handles;
 
 /* One reader at a time. Reading stays switched on in libuv between two reads, since switching costs more
  * than reading; when bytes come and nobody wants them it is switched off. */
@@ -43,21 +43,21 @@ typedef struct ebb__stream {
     size_t room;
     char *kept; /* bytes that were read for a future which another thread had just cancelled */
     size_t kept_at, kept_n, kept_room;
-    ebb_status ended;           /* why there is nothing more to read; EBB_OK: there may be */
-    bool reading;               /* switched on */
-    bool filled;                /* the last read filled its room: libuv asks once more in the same breath */
-    ebb__request *first, *last; /* writes and shutdowns that wait for their turn; the first is in hand */
-    char *chunk;                /* bytes of the first that libuv has; NULL: none */
+    ebb_status ended; /* why there is nothing more to read; EBB_OK: there may be */
+    bool reading;     /* switched on */
+    bool filled;      /* the last read filled its room: libuv asks once more in the same breath */
+    ebb__uv_request *first, *last; /* writes and shutdowns that wait for their turn; the first is in hand */
+    char *chunk;                   /* bytes of the first that libuv has; NULL: none */
     size_t chunk_n;
     uv_write_t write;
-    struct ebb__wire *wire; /* whom the bytes are for, without futures; NULL: nobody */
+    struct ebb__raw_stream *wire; /* whom the bytes are for, without futures; NULL: nobody */
 } ebb__stream;
 
 /* Paused, `trouble` says why and `look_at` until when. */
 typedef struct ebb__listening {
     int fd;
     int kept; /* a connection for which there was no memory; -1 */
-    struct ebb__place *place;
+    struct ebb__listen_address *place;
     ebb_future *acceptor; /* NULL: none */
     ebb_region region;    /* the acceptor's */
     const char *site;
@@ -74,10 +74,10 @@ typedef struct ebb__listening {
 
 /* Its descriptor may not be closed while a thread works with it: that would be another file's by then. */
 typedef struct ebb__open_file {
-    uv_file fd;         /* -1: not open yet */
-    uint32_t busy;      /* operations that use it, opening it included */
-    ebb_future *closer; /* waits for its close */
-    ebb__request *own;  /* what it was opened with, kept for its close: that may not fail for want of one */
+    uv_file fd;           /* -1: not open yet */
+    uint32_t busy;        /* operations that use it, opening it included */
+    ebb_future *closer;   /* waits for its close */
+    ebb__uv_request *own; /* what it was opened with, kept for its close: that may not fail for want of one */
 } ebb__open_file;
 
 typedef struct ebb__child {
@@ -95,19 +95,19 @@ typedef struct ebb__watch {
 } ebb__watch;
 
 /* What a layer above has open in a region. It has no part of libuv. */
-typedef struct ebb__guest {
+typedef struct ebb__handle_op {
     const char *what;
     void (*stop)(void *ctx); /* it is to close: ends by ebb__handle_free, now or later */
     void *ctx;
     bool (*goes_on)(const void *ctx); /* stopped, it still has somebody work for it. NULL: never */
-} ebb__guest;
+} ebb__handle_op;
 
 struct ebb__handle {
     uint32_t link, generation; /* the slab's */
     uint32_t index;
     uint8_t kind, state;
     ebb_loop *loop;
-    ebb__nest *nest;
+    ebb__region_handles *nest;
     ebb__handle *next, *prev; /* in the nest */
     const char *site;
     union {
@@ -125,7 +125,7 @@ struct ebb__handle {
         ebb__open_file file;
         ebb__child child;
         ebb__watch watch;
-        ebb__guest guest;
+        ebb__handle_op guest;
     } as;
 };
 
@@ -136,7 +136,7 @@ void ebb__listening_stop(ebb__handle *h);
 void ebb__file_stop(ebb__handle *h);
 void ebb__process_stop(ebb__handle *h);
 void ebb__signal_stop(ebb__handle *h);
-void ebb__guest_stop(ebb__handle *h);
+void ebb__handle_op_stop(ebb__handle *h);
 /* The region is forced: do not wait any longer. */
 void ebb__process_force(ebb__handle *h);
 

@@ -12,7 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "loop/place.h"
+#include "loop/listen_address.h"
 #include "loop/stream.h"
 
 enum {
@@ -231,9 +231,9 @@ static void accept_closing(ebb_cx *cx, ebb_future *f, void *arg) {
     if (!h->as.listening.draining) acceptor_ends(h, EBB_ERR_CLOSED);
 }
 
-static const ebb_op accept_op = {"accept", accept_cancel, accept_closing};
+static const ebb_operation accept_op = {"accept", accept_cancel, accept_closing};
 
-static bool admits(const ebb_rt *rt, ebb_region region) {
+static bool admits(const ebb_runtime *rt, ebb_region region) {
     ebb__region *r;
     return ebb__region_get(rt, region, &r) == EBB_OK && !(ebb__region_traits(rt, r) & EBB__REGION_CLOSING);
 }
@@ -250,7 +250,7 @@ static ebb_status listener_find(const ebb_cx *cx, ebb_listener l, ebb__handle **
     return ebb__handle_find(cx, l.id, EBB__TCP_LISTENER, EBB__PIPE_LISTENER, out);
 }
 
-ebb_future *ebb_listener_accept_at(ebb_cx *cx, ebb_listener listener, const char *site) {
+ebb_future *ebb_listener_accept_site(ebb_cx *cx, ebb_listener listener, const char *site) {
     ebb__handle *h;
     ebb_future *f;
     ebb_status st = listener_find(cx, listener, &h);
@@ -261,7 +261,7 @@ ebb_future *ebb_listener_accept_at(ebb_cx *cx, ebb_listener listener, const char
     a->acceptor = ebb__begin(h->loop, cx, &accept_op, h, site, &f);
     if (a->acceptor == NULL) return f;
     f = a->acceptor;
-    a->region = ebb_self_region(cx);
+    a->region = ebb_cx_region(cx);
     a->site = site;
     if (a->kept >= 0 || a->burst > 0) take(h);
     else if (a->trouble == EBB_OK) wait_for_more(h);
@@ -336,7 +336,7 @@ static ebb_listener listen_for(ebb_cx *cx, ebb__handle_kind kind, const struct s
     ebb_loop *l;
     if (st == EBB_OK) st = ebb__loop_of(cx, &l);
     if (st == EBB_OK) st = ebb__admit_inbound(cx);
-    ebb__handle *h = st == EBB_OK ? ebb__handle_new(l, ebb_self_region(cx), kind, site, &st) : NULL;
+    ebb__handle *h = st == EBB_OK ? ebb__handle_new(l, ebb_cx_region(cx), kind, site, &st) : NULL;
     if (h == NULL) return (ebb_listener){ebb__handle_error(cx, st)};
     st = listen_at(h, at);
     if (st == EBB_OK) {
@@ -347,13 +347,13 @@ static ebb_listener listen_for(ebb_cx *cx, ebb__handle_kind kind, const struct s
     return (ebb_listener){ebb__handle_error(cx, st)};
 }
 
-ebb_listener ebb_tcp_listen_at(ebb_cx *cx, const ebb_address *address, const char *site) {
+ebb_listener ebb_tcp_listen_site(ebb_cx *cx, const ebb_address *address, const char *site) {
     struct sockaddr_storage at;
     ebb_status st = ebb__address_parse(address, &at);
     return listen_for(cx, EBB__TCP_LISTENER, &at, st, site);
 }
 
-ebb_listener ebb_pipe_listen_at(ebb_cx *cx, const char *path, const char *site) {
+ebb_listener ebb_pipe_listen_site(ebb_cx *cx, const char *path, const char *site) {
     struct sockaddr_storage at = {.ss_family = AF_UNIX};
     ebb_status st = ebb__path_check(path);
     if (st == EBB_OK) memcpy(((struct sockaddr_un *)(void *)&at)->sun_path, path, strlen(path));

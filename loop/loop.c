@@ -6,7 +6,7 @@
 #include "base/opts.h"
 #include "loop/handle.h"
 #include "loop/process.h"
-#include "loop/request.h"
+#include "loop/uv_request.h"
 
 enum { POLLS_A_TURN = 1024, CLOSING_TURNS = 64, REQUEST_SHIFT = 4 };
 
@@ -89,16 +89,16 @@ static void set_idle(ebb_loop *l, bool more) {
 }
 
 static void turn(ebb_loop *l) {
-    ebb_advance(l->rt, uv_hrtime());
+    ebb_runtime_advance(l->rt, uv_hrtime());
     if (EBB__UNLIKELY(l->kill_at <= ebb__now(l->rt))) ebb__processes_kill(l);
     if (EBB__UNLIKELY(l->listen_at <= ebb__now(l->rt))) ebb__listeners_look(l);
-    ebb_turn(l->rt);
+    ebb_inbox_receive(l->rt);
     if (l->wires_read > 0) l->wires_read_last = l->wires_read;
     l->wires_read = 0;
-    bool more = ebb_pump(l->rt, l->polls) == EBB_PENDING;
+    bool more = ebb_runtime_pump(l->rt, l->polls) == EBB_PENDING;
     if (l->dirty != NULL) {
         ebb__clock_refresh(l->rt); /* for the spans that a flush begins */
-        ebb__wires_flush(l);
+        ebb__raw_streams_flush(l);
     }
     l->entered = false;
     set_idle(l, more || l->dirty != NULL);
@@ -161,17 +161,17 @@ static ebb_status id_choose(uint8_t *id) {
 }
 
 static ebb_status runtime_new(ebb_loop *l, const ebb_loop_opts *opts) {
-    ebb_rt_opts rt = opts->runtime;
+    ebb_runtime_opts rt = opts->runtime;
     ebb_heap_opts heap;
     ebb_status st = EBB__OPTS_COPY(&heap, opts->heap);
     rt.now = uv_hrtime();
     rt.runtime_id = l->id;
     rt.clock = read_clock;
     if (heap.clock == NULL) heap.clock = read_clock;
-    if (st == EBB_OK) st = ebb_rt_new(&rt, &l->rt);
+    if (st == EBB_OK) st = ebb_runtime_new(&rt, &l->rt);
     if (st == EBB_OK) st = ebb_heap_setup(l->rt, &heap);
-    if (st == EBB_OK) st = ebb_adopt(l->rt);
-    if (st == EBB_OK) st = ebb_on_inbound(l->rt, ebb__loop_wake, l);
+    if (st == EBB_OK) st = ebb_runtime_adopt(l->rt);
+    if (st == EBB_OK) st = ebb_inbox_on_wake(l->rt, ebb__loop_wake, l);
     if (st == EBB_OK) st = ebb_peer_of(l->rt, &l->peer);
     return st;
 }
@@ -219,12 +219,12 @@ ebb_status ebb__loop_init(ebb_loop *l, uv_loop_t *uv, const ebb_loop_opts *opts)
     l->thread = ebb__this_thread();
     l->armed_ms = l->kill_at = l->listen_at = EBB_FOREVER;
     ebb__slab_init(&l->handles, sizeof(ebb__handle), 0, EBB__HANDLE_SHIFT, 0);
-    ebb__slab_init(&l->requests, sizeof(ebb__request), 0, REQUEST_SHIFT, 0);
-    ebb__map_init(&l->nests, l->allocator, sizeof(ebb__nest *));
+    ebb__slab_init(&l->requests, sizeof(ebb__uv_request), 0, REQUEST_SHIFT, 0);
+    ebb__map_init(&l->nests, l->allocator, sizeof(ebb__region_handles *));
     st = runtime_new(l, opts);
     if (st == EBB_OK) st = internals_new(l);
     if (st != EBB_OK) {
-        ebb_rt_free(l->rt);
+        ebb_runtime_free(l->rt);
         ebb_peer_release(l->peer);
         l->peer = NULL;
         id_release(l->id);
@@ -236,7 +236,7 @@ ebb_status ebb__loop_init(ebb_loop *l, uv_loop_t *uv, const ebb_loop_opts *opts)
 }
 
 void ebb__loop_fini(ebb_loop *l, uv_close_cb closed) {
-    ebb_rt_free(l->rt); /* from here on nobody wakes it */
+    ebb_runtime_free(l->rt); /* from here on nobody wakes it */
     id_release(l->id);
     ebb_loop **at = &here;
     while (*at != l) at = &(*at)->next_here;
@@ -244,7 +244,7 @@ void ebb__loop_fini(ebb_loop *l, uv_close_cb closed) {
     ebb__slab_fini(&l->handles, &l->allocator);
     ebb__slab_fini(&l->requests, &l->allocator);
     ebb__map_free(&l->nests);
-    ebb__wires_fini(l);
+    ebb__raw_streams_fini(l);
     uv_close((uv_handle_t *)&l->async, closed);
     uv_close((uv_handle_t *)&l->timer, closed);
     uv_close((uv_handle_t *)&l->prepare, closed);
@@ -252,7 +252,7 @@ void ebb__loop_fini(ebb_loop *l, uv_close_cb closed) {
     uv_close((uv_handle_t *)&l->idle, closed);
 }
 
-ebb_status ebb_attach(struct uv_loop_s *uv, const ebb_loop_opts *opts, ebb_loop **out) {
+ebb_status ebb_loop_attach(struct uv_loop_s *uv, const ebb_loop_opts *opts, ebb_loop **out) {
     ebb_loop_opts o;
     *out = NULL;
     ebb_status st = uv == NULL ? EBB_ERR_INVALID : ebb__loop_take_opts(&o, opts);
@@ -269,13 +269,13 @@ ebb_status ebb_attach(struct uv_loop_s *uv, const ebb_loop_opts *opts, ebb_loop 
 /* Whoever asks is about to do something: there must be a turn that looks at it. */
 ebb_cx *ebb_loop_cx(ebb_loop *l) {
     if (l->thread != ebb__this_thread()) return NULL;
-    if (!ebb__rt_is_pumping(l->rt)) ebb_advance(l->rt, uv_hrtime());
+    if (!ebb__rt_is_pumping(l->rt)) ebb_runtime_advance(l->rt, uv_hrtime());
     l->entered = true;
     set_alive(l, true);
-    return ebb_host(l->rt);
+    return ebb_runtime_host(l->rt);
 }
 
-ebb_rt *ebb_loop_runtime(const ebb_loop *l) {
+ebb_runtime *ebb_loop_runtime(const ebb_loop *l) {
     return l->rt;
 }
 
@@ -286,11 +286,11 @@ ebb_peer *ebb_loop_peer(const ebb_loop *l) {
 /* ---- leaving ------------------------------------------------------------------------------------------------ */
 
 typedef struct list {
-    ebb_leftover *at;
+    ebb_loop_leftover *at;
     size_t room, n;
 } list;
 
-static void note(list *all, ebb_leftover one) {
+static void note(list *all, ebb_loop_leftover one) {
     if (all->n < all->room) all->at[all->n] = one;
     all->n++;
 }
@@ -299,19 +299,19 @@ static void note_handles(const ebb_loop *l, list *all) {
     for (uint32_t i = 1; i < l->handles.used; i++) {
         const ebb__handle *h = ebb__slab_at(&l->handles, i);
         if (h->state == EBB__HANDLE_FREE) continue;
-        note(all, (ebb_leftover){ebb__handle_what(h), h->site, ebb__handle_id(h), h->nest->region});
+        note(all, (ebb_loop_leftover){ebb__handle_what(h), h->site, ebb__handle_id(h), h->nest->region});
     }
 }
 
 static void note_requests(const ebb_loop *l, list *all) {
     for (uint32_t i = 1; i < l->requests.used; i++) {
-        const ebb__request *r = ebb__slab_at(&l->requests, i);
-        if (r->index != 0 && r->what != NULL) note(all, (ebb_leftover){r->what, r->site, 0, r->region});
+        const ebb__uv_request *r = ebb__slab_at(&l->requests, i);
+        if (r->index != 0 && r->what != NULL) note(all, (ebb_loop_leftover){r->what, r->site, 0, r->region});
     }
 }
 
 static void note_task(void *all, const ebb__task_view *t) {
-    note(all, (ebb_leftover){"task", t->site, t->id, t->region});
+    note(all, (ebb_loop_leftover){"task", t->site, t->id, t->region});
 }
 
 /* What somebody produces, if it is not one of the loop's own operations: these were noted before. */
@@ -322,18 +322,18 @@ static void note_futures(const ebb_loop *l, list *all) {
         for (uint32_t k = 0; s != NULL && k < s->members_n; k++) {
             const ebb_future *f = (const ebb_future *)(const void *)ebb__member_cell(s->members[k]);
             if (!(f->cell.type->reserved & EBB__TYPE_FUTURE) || !(f->flags & EBB__F_WORK)) continue;
-            note(all, (ebb_leftover){"operation", f->site, 0, s->region});
+            note(all, (ebb_loop_leftover){"operation", f->site, 0, s->region});
         }
     }
 }
 
 /* Nothing of a user's goes on: what is left are empty regions, and those need nobody. */
 static bool root_closes(ebb_loop *l) {
-    ebb_cx *host = ebb_host(l->rt);
+    ebb_cx *host = ebb_runtime_host(l->rt);
     ebb_region_state state = EBB_REGION_OPEN;
-    ebb_region_close(host, ebb_root(l->rt));
-    for (int i = 0; i < CLOSING_TURNS && ebb_pump(l->rt, l->polls) == EBB_PENDING; i++) continue;
-    (void)ebb_region_state_of(host, ebb_root(l->rt), &state);
+    ebb_region_close(host, ebb_runtime_root(l->rt));
+    for (int i = 0; i < CLOSING_TURNS && ebb_runtime_pump(l->rt, l->polls) == EBB_PENDING; i++) continue;
+    (void)ebb_region_state_of(host, ebb_runtime_root(l->rt), &state);
     return state == EBB_REGION_CLOSED;
 }
 
@@ -345,7 +345,7 @@ static void internal_closed(uv_handle_t *uv) {
     ebb__free(&a, l, sizeof *l);
 }
 
-ebb_status ebb_loop_close(ebb_loop *l, ebb_leftover *open, size_t room, size_t *n) {
+ebb_status ebb_loop_close(ebb_loop *l, ebb_loop_leftover *open, size_t room, size_t *n) {
     list all = {open, open == NULL ? 0 : room, 0};
     if (n != NULL) *n = 0;
     if (l == NULL || l->owner != NULL) return EBB_ERR_INVALID;

@@ -26,7 +26,7 @@ typedef struct ebb__share ebb__share;
 struct ebb_loop {
     uint8_t id; /* the runtime's */
     uv_loop_t *uv;
-    ebb_rt *rt;
+    ebb_runtime *rt;
     ebb_allocator allocator;
     const void *thread;
     ebb_peer *peer;      /* one reference, until the memory of the loop goes */
@@ -45,17 +45,17 @@ struct ebb_loop {
     uv_idle_t idle;
     uint32_t internals; /* of these five, not closed yet */
     ebb__slab handles, requests;
-    ebb__map nests;                        /* by region */
-    struct ebb__handle *listeners;         /* those that are to be looked at again at some time */
-    uint64_t listen_at;                    /* the first of these times */
-    bool descriptor_freed;                 /* since they were looked at */
-    uint32_t position;                     /* of the loops of a service; the first has 0 */
-    ebb__share *share;                     /* places that it shares with other loops; NULL: none */
-    struct ebb__wire *dirty, **dirty_last; /* wires that have something to send */
-    char *wire_room;                       /* what comes by a wire is read into this; NULL: not yet */
-    uint32_t wires_read;                   /* wires that have read something since the last turn, */
-    uint32_t wires_read_last;              /* and before the last turn that followed such a read */
-    ebb__owner *owner;                     /* of a loop on a thread of its own; NULL: it was attached */
+    ebb__map nests;                              /* by region */
+    struct ebb__handle *listeners;               /* those that are to be looked at again at some time */
+    uint64_t listen_at;                          /* the first of these times */
+    bool descriptor_freed;                       /* since they were looked at */
+    uint32_t position;                           /* of the loops of a service; the first has 0 */
+    ebb__share *share;                           /* places that it shares with other loops; NULL: none */
+    struct ebb__raw_stream *dirty, **dirty_last; /* wires that have something to send */
+    char *wire_room;                             /* what comes by a wire is read into this; NULL: not yet */
+    uint32_t wires_read;                         /* wires that have read something since the last turn, */
+    uint32_t wires_read_last;                    /* and before the last turn that followed such a read */
+    ebb__owner *owner;                           /* of a loop on a thread of its own; NULL: it was attached */
 };
 
 /* Called from any thread when there is something to take in. Its context is the loop, so it also tells
@@ -94,8 +94,8 @@ ebb_status ebb__loop_take_opts(ebb_loop_opts *o, const ebb_loop_opts *given);
 /* Has a task, or an operation that somebody produces. */
 bool ebb__loop_is_busy(const ebb_loop *l);
 /* wire.c: has the wires send what they have. */
-void ebb__wires_flush(ebb_loop *l);
-void ebb__wires_fini(ebb_loop *l);
+void ebb__raw_streams_flush(ebb_loop *l);
+void ebb__raw_streams_fini(ebb_loop *l);
 /* listen.c: looks at the listeners whose time has come, and at all that wait for a descriptor if one is free. */
 void ebb__listeners_look(ebb_loop *l);
 /* thread.c: what a loop of our own does after each turn. */
@@ -111,7 +111,7 @@ ebb_status ebb__uv_status(int code);
 /* A failed future of any status. */
 ebb_future *ebb__loop_failed(ebb_cx *cx, ebb_status st, const char *site);
 /* A future of an operation, which is to end by one of the two below. NULL: *failed is what to return. */
-ebb_future *ebb__begin(ebb_loop *l, ebb_cx *cx, const ebb_op *op, void *arg, const char *site,
+ebb_future *ebb__begin(ebb_loop *l, ebb_cx *cx, const ebb_operation *op, void *arg, const char *site,
                        ebb_future **failed);
 /* EBB_CANCELLED: a cancel was first, and the value was disposed of. */
 ebb_status ebb__settle(ebb_loop *l, ebb_future *f, ebb_value v);
@@ -122,7 +122,7 @@ void ebb__reject(ebb_loop *l, ebb_future *f, ebb_status st);
  * of an operation. The value is not an object. NULL: *failed is what to return. */
 ebb_future *ebb__begin_now(ebb_cx *cx, const char *site, ebb_future **failed);
 ebb_future *ebb__end_now(ebb_future *f, ebb_status st, ebb_value v);
-void ebb__end_later(ebb_loop *l, ebb_future *f, const ebb_op *op, void *arg);
+void ebb__end_later(ebb_loop *l, ebb_future *f, const ebb_operation *op, void *arg);
 
 /* ---- blocks --------------------------------------------------------------------------------------------- */
 

@@ -21,7 +21,7 @@ static void kill_by(ebb__handle *h, uint64_t at) {
 /* When it has to be killed, if its region is cancelled: a little before the end of what that may still use to
  * clean up, so that whoever waits hears of it in time. */
 static uint64_t budget_of(const ebb__handle *h) {
-    const ebb_rt *rt = h->loop->rt;
+    const ebb_runtime *rt = h->loop->rt;
     ebb__region *r;
     if (ebb__region_get(rt, h->nest->region, &r) != EBB_OK) return EBB_FOREVER;
     ebb__region_view v = ebb__region_look(rt, r);
@@ -76,7 +76,8 @@ static void on_exit_of(uv_process_t *uv, int64_t code, int signum) {
     c->exit = (uint64_t)signum << 32 | (uint32_t)code;
     c->waiter = NULL;
     bool told = false;
-    if (f != NULL && ebb__is_wanted(f)) told = ebb__settle(h->loop, f, ebb_int((int64_t)c->exit)) == EBB_OK;
+    if (f != NULL && ebb__is_wanted(f))
+        told = ebb__settle(h->loop, f, ebb_value_int((int64_t)c->exit)) == EBB_OK;
     else if (f != NULL) ebb__reject(h->loop, f, EBB_CANCELLED);
     if (h->state == EBB__HANDLE_CLOSING) ebb__handle_let_go(h);
     else if (told) ebb__handle_close(h);
@@ -87,7 +88,8 @@ static void on_exit_of(uv_process_t *uv, int64_t code, int signum) {
 static ebb_status check(const ebb_process_opts *o, const ebb_stream *pipes) {
     if (o->file == NULL) return EBB_ERR_INVALID;
     for (int i = 0; i < 3; i++) {
-        if (o->stdio[i] > EBB_STDIO_PIPE || (o->stdio[i] == EBB_STDIO_PIPE && pipes == NULL)) {
+        if (o->stdio[i] > EBB_PROCESS_STDIO_PIPE ||
+            (o->stdio[i] == EBB_PROCESS_STDIO_PIPE && pipes == NULL)) {
             return EBB_ERR_INVALID;
         }
     }
@@ -97,10 +99,10 @@ static ebb_status check(const ebb_process_opts *o, const ebb_stream *pipes) {
 /* libuv's way to say what the child's descriptor i is. */
 static uv_stdio_container_t stdio_of(const ebb_process_opts *o, int i, ebb__handle *pipe) {
     uv_stdio_container_t c = {.flags = UV_IGNORE};
-    if (o->stdio[i] == EBB_STDIO_INHERIT) {
+    if (o->stdio[i] == EBB_PROCESS_STDIO_INHERIT) {
         c.flags = UV_INHERIT_FD;
         c.data.fd = i;
-    } else if (o->stdio[i] == EBB_STDIO_PIPE) {
+    } else if (o->stdio[i] == EBB_PROCESS_STDIO_PIPE) {
         c.flags = (uv_stdio_flags)(UV_CREATE_PIPE | (i == 0 ? UV_READABLE_PIPE : UV_WRITABLE_PIPE));
         c.data.stream = &pipe->uv.stream;
     }
@@ -140,10 +142,11 @@ static void close_all(ebb__handle *h, ebb__handle *const pipes[3]) {
 /* Its handles, or none of them. */
 static ebb_status make(ebb_cx *cx, ebb_loop *l, const ebb_process_opts *o, const char *site,
                        ebb__handle *pipes[3], ebb__handle **out) {
-    ebb_region region = ebb_self_region(cx);
+    ebb_region region = ebb_cx_region(cx);
     ebb_status st = EBB_OK;
     for (int i = 0; i < 3 && st == EBB_OK; i++) {
-        if (o->stdio[i] == EBB_STDIO_PIPE) pipes[i] = ebb__stream_new(l, region, EBB__PIPE, site, &st);
+        if (o->stdio[i] == EBB_PROCESS_STDIO_PIPE)
+            pipes[i] = ebb__stream_new(l, region, EBB__PIPE, site, &st);
     }
     ebb__handle *h = st == EBB_OK ? ebb__handle_new(l, region, EBB__PROCESS, site, &st) : NULL;
     if (h != NULL) st = start(h, o, pipes);
@@ -152,8 +155,8 @@ static ebb_status make(ebb_cx *cx, ebb_loop *l, const ebb_process_opts *o, const
     return st;
 }
 
-ebb_process ebb_process_spawn_at(ebb_cx *cx, ebb_stream pipes[3], const ebb_process_opts *opts,
-                                 const char *site) {
+ebb_process ebb_process_spawn_site(ebb_cx *cx, ebb_stream pipes[3], const ebb_process_opts *opts,
+                                   const char *site) {
     ebb__handle *h = NULL, *streams[3] = {NULL, NULL, NULL};
     ebb_process_opts o;
     ebb_loop *l;
@@ -182,7 +185,7 @@ static void wait_cancel(ebb_cx *cx, ebb_future *f, void *arg) {
     ask_to_end(arg);
 }
 
-static const ebb_op wait_op = {"process", wait_cancel, ebb__only_waits};
+static const ebb_operation wait_op = {"process", wait_cancel, ebb__only_waits};
 
 /* A wait that was cancelled holds its region until the process is gone. The next wait does that from now on. */
 static void replace_waiter(ebb__handle *h) {
@@ -192,7 +195,7 @@ static void replace_waiter(ebb__handle *h) {
     ebb__reject(h->loop, f, EBB_CANCELLED);
 }
 
-ebb_future *ebb_process_wait_at(ebb_cx *cx, ebb_process p, const char *site) {
+ebb_future *ebb_process_wait_site(ebb_cx *cx, ebb_process p, const char *site) {
     ebb__handle *h;
     ebb_future *failed;
     ebb_status st = process_find(cx, p, &h);
@@ -203,7 +206,7 @@ ebb_future *ebb_process_wait_at(ebb_cx *cx, ebb_process p, const char *site) {
     if (f == NULL) return failed;
     if (again) replace_waiter(h);
     if (h->as.child.over) {
-        (void)ebb__settle(h->loop, f, ebb_int((int64_t)h->as.child.exit));
+        (void)ebb__settle(h->loop, f, ebb_value_int((int64_t)h->as.child.exit));
         ebb__handle_close(h);
     } else {
         h->as.child.waiter = f;

@@ -34,14 +34,14 @@ static void on_signal(uv_signal_t *uv, int signum) {
     ebb_future *f = waiter_of(h);
     if (f == NULL) return;
     w->waiter = NULL;
-    if (ebb__settle(h->loop, f, ebb_int((int64_t)w->count)) == EBB_OK) w->count = 0;
+    if (ebb__settle(h->loop, f, ebb_value_int((int64_t)w->count)) == EBB_OK) w->count = 0;
     if (w->once) ebb__handle_close(h);
 }
 
 static ebb__handle *watch(ebb_cx *cx, int signum, const char *site, ebb_status *st) {
     ebb_loop *l;
     *st = ebb__loop_admit(cx, &l);
-    ebb__handle *h = *st == EBB_OK ? ebb__handle_new(l, ebb_self_region(cx), EBB__SIGNAL, site, st) : NULL;
+    ebb__handle *h = *st == EBB_OK ? ebb__handle_new(l, ebb_cx_region(cx), EBB__SIGNAL, site, st) : NULL;
     if (h == NULL) return NULL;
     int code = uv_signal_init(l->uv, &h->uv.signal);
     if (code != 0) {
@@ -63,9 +63,9 @@ static void wait_cancel(ebb_cx *cx, ebb_future *f, void *arg) {
     wait_cancelled(arg);
 }
 
-static const ebb_op wait_op = {"signal", wait_cancel, NULL};
+static const ebb_operation wait_op = {"signal", wait_cancel, NULL};
 
-ebb_future *ebb_signal_wait_at(ebb_cx *cx, int signum, const char *site) {
+ebb_future *ebb_signal_wait_site(ebb_cx *cx, int signum, const char *site) {
     ebb_status st;
     ebb_future *failed;
     ebb__handle *h = watch(cx, signum, site, &st);
@@ -80,13 +80,13 @@ static ebb_status signal_find(const ebb_cx *cx, ebb_signal s, ebb__handle **out)
     return ebb__handle_find(cx, s.id, EBB__SIGNAL, EBB__SIGNAL, out);
 }
 
-ebb_signal ebb_signal_open_at(ebb_cx *cx, int signum, const char *site) {
+ebb_signal ebb_signal_open_site(ebb_cx *cx, int signum, const char *site) {
     ebb_status st;
     const ebb__handle *h = watch(cx, signum, site, &st);
     return (ebb_signal){h != NULL ? ebb__handle_id(h) : ebb__handle_error(cx, st)};
 }
 
-ebb_future *ebb_signal_next_at(ebb_cx *cx, ebb_signal s, const char *site) {
+ebb_future *ebb_signal_next_site(ebb_cx *cx, ebb_signal s, const char *site) {
     ebb__handle *h;
     ebb_future *failed;
     ebb_status st = signal_find(cx, s, &h);
@@ -96,7 +96,7 @@ ebb_future *ebb_signal_next_at(ebb_cx *cx, ebb_signal s, const char *site) {
     ebb_future *f = ebb__begin(h->loop, cx, &wait_op, h, site, &failed);
     if (f == NULL) return failed;
     if (h->as.watch.count > 0) {
-        (void)ebb__settle(h->loop, f, ebb_int((int64_t)h->as.watch.count));
+        (void)ebb__settle(h->loop, f, ebb_value_int((int64_t)h->as.watch.count));
         h->as.watch.count = 0;
     } else {
         h->as.watch.waiter = f;

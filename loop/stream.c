@@ -1,7 +1,7 @@
 /* Streams: their life, and reading. Writing is write.c's. */
 #define _POSIX_C_SOURCE 200809L
 #include "loop/stream.h"
-#include "loop/wire.h"
+#include "loop/raw_stream.h"
 
 #include <assert.h>
 
@@ -53,7 +53,7 @@ static void kept_free(ebb__handle *h) {
 
 void ebb__stream_stop(ebb__handle *h) {
     if (h->as.stream.wire != NULL) {
-        ebb__wire_stopped(h->as.stream.wire);
+        ebb__raw_stream_stopped(h->as.stream.wire);
         return;
     }
     reader_ends(h, EBB_ERR_CLOSED);
@@ -85,14 +85,14 @@ static ebb_status adopt(ebb__handle *h, int fd) {
     return ebb__uv_status(code);
 }
 
-ebb_stream ebb_stream_adopt_at(ebb_cx *cx, int fd, const char *site) {
+ebb_stream ebb_stream_adopt_site(ebb_cx *cx, int fd, const char *site) {
     ebb_loop *l;
     ebb_status st = ebb__loop_of(cx, &l);
     uv_handle_type type = st == EBB_OK && fd >= 0 ? uv_guess_handle(fd) : UV_UNKNOWN_HANDLE;
     if (st == EBB_OK && type != UV_TCP && type != UV_NAMED_PIPE) st = EBB_ERR_INVALID;
     ebb__handle *h = NULL;
     if (st == EBB_OK) {
-        h = ebb__stream_new(l, ebb_self_region(cx), type == UV_TCP ? EBB__TCP : EBB__PIPE, site, &st);
+        h = ebb__stream_new(l, ebb_cx_region(cx), type == UV_TCP ? EBB__TCP : EBB__PIPE, site, &st);
     }
     if (h != NULL) st = adopt(h, fd);
     return (ebb_stream){st == EBB_OK ? ebb__handle_id(h) : ebb__handle_error(cx, st)};
@@ -158,7 +158,7 @@ static void took(ebb__handle *h, size_t n) {
     ebb_future *f = s->reader;
     s->reader = NULL;
     s->filled = n == s->room;
-    if (ebb__settle(h->loop, f, ebb_int((int64_t)n)) != EBB_OK) keep(h, s->into, n);
+    if (ebb__settle(h->loop, f, ebb_value_int((int64_t)n)) != EBB_OK) keep(h, s->into, n);
 }
 
 /* Bytes are there, and nobody wants them. */
@@ -188,7 +188,7 @@ static void read_cancel(ebb_cx *cx, ebb_future *f, void *arg) {
     (void)reader_of(h);
 }
 
-static const ebb_op read_op = {"read", read_cancel, NULL};
+static const ebb_operation read_op = {"read", read_cancel, NULL};
 
 static void read_start(ebb__handle *h) {
     ebb__stream *s = &h->as.stream;
@@ -206,10 +206,10 @@ static void read_kept(ebb__handle *h) {
     if (n == left) kept_free(h);
     ebb_future *f = s->reader;
     s->reader = NULL;
-    (void)ebb__settle(h->loop, f, ebb_int((int64_t)n));
+    (void)ebb__settle(h->loop, f, ebb_value_int((int64_t)n));
 }
 
-ebb_future *ebb_stream_read_at(ebb_cx *cx, ebb_stream stream, void *into, size_t n, const char *site) {
+ebb_future *ebb_stream_read_site(ebb_cx *cx, ebb_stream stream, void *into, size_t n, const char *site) {
     ebb__handle *h;
     ebb_future *f;
     ebb_status st = ebb__stream_find(cx, stream, &h);

@@ -2,7 +2,7 @@
 #ifndef EBB__LOOP_STREAM_H
 #define EBB__LOOP_STREAM_H
 
-#include "loop/request.h"
+#include "loop/uv_request.h"
 
 /* A stream of a region, as libuv has it before it is connected. NULL and *st. */
 ebb__handle *ebb__stream_new(ebb_loop *l, ebb_region region, ebb__handle_kind kind, const char *site,

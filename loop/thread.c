@@ -26,18 +26,19 @@ struct ebb__owner {
 
 static const char site[] = "ebb_loop_new";
 
-static bool is_closed(const ebb_rt *rt) {
+static bool is_closed(const ebb_runtime *rt) {
     ebb__region *r;
-    return ebb__region_get(rt, ebb_root(rt), &r) == EBB_OK && ebb__region_state(r) == EBB_REGION_CLOSED;
+    return ebb__region_get(rt, ebb_runtime_root(rt), &r) == EBB_OK &&
+           ebb__region_state(r) == EBB_REGION_CLOSED;
 }
 
 static ebb_status first_open(ebb_cx *cx, ebb__owner *o) {
-    ebb_status st = ebb_fiber_setup(ebb_runtime_of(cx), &(ebb_fiber_opts){.size = 0});
+    ebb_status st = ebb_fiber_setup(ebb_cx_runtime(cx), &(ebb_fiber_opts){.size = 0});
     bool fibers = st != EBB_ERR_LIMIT; /* are there any on this machine? */
     if (st != EBB_OK && fibers) return st;
-    o->first = ebb_region_open_at(cx, NULL, site);
-    ebb_task task = fibers ? ebb_fiber_spawn_at(cx, o->first, o->fn, o->arg, NULL, site)
-                           : ebb_spawn_at(cx, o->first, o->fn, o->arg, site);
+    o->first = ebb_region_open_site(cx, NULL, site);
+    ebb_task task = fibers ? ebb_fiber_spawn_site(cx, o->first, o->fn, o->arg, NULL, site)
+                           : ebb_spawn_site(cx, o->first, o->fn, o->arg, site);
     return ebb_id_status(task.id);
 }
 
@@ -52,16 +53,17 @@ static ebb_status keep_first(ebb_cx *cx, void *arg) {
     ebb_status st = ebb_region_join(cx, o->first);
     if (st == EBB_PENDING) return st;
     o->status = st;
-    ebb_region_close(cx, ebb_self_region(cx));
+    ebb_region_close(cx, ebb_cx_region(cx));
     return EBB_OK;
 }
 
 /* Only the keeper is polled: the first task runs with the loop. */
 static ebb_status first_task(ebb_loop *l) {
     ebb_cx *host = ebb_loop_cx(l);
-    ebb_status st = ebb_id_status(ebb_spawn_at(host, ebb_root(l->rt), keep_first, l->owner, site).id);
+    ebb_status st =
+        ebb_id_status(ebb_spawn_site(host, ebb_runtime_root(l->rt), keep_first, l->owner, site).id);
     if (st != EBB_OK) return st;
-    (void)ebb_pump(l->rt, 1);
+    (void)ebb_runtime_pump(l->rt, 1);
     return l->owner->started;
 }
 
@@ -70,7 +72,8 @@ void ebb__owner_turn(ebb_loop *l) {
     /* Acquire: with the flag comes what the thread that asks did before. */
     if (!o->told && atomic_load_explicit(&o->stop, memory_order_acquire)) {
         o->told = true;
-        ebb_region_cancel(ebb_host(l->rt), ebb_root(l->rt), EBB_CANCEL_SHUTDOWN, "the loop was stopped");
+        ebb_region_cancel(ebb_runtime_host(l->rt), ebb_runtime_root(l->rt), EBB_CANCEL_SHUTDOWN,
+                          "the loop was stopped");
     }
     if (is_closed(l->rt)) uv_stop(l->uv);
 }

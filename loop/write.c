@@ -13,7 +13,7 @@ static void writes_go(ebb__handle *h);
 
 /* ---- the queue ------------------------------------------------------------------------------------------ */
 
-static void push(ebb__handle *h, ebb__request *r) {
+static void push(ebb__handle *h, ebb__uv_request *r) {
     ebb__stream *s = &h->as.stream;
     r->prev = s->last;
     r->next = NULL;
@@ -22,7 +22,7 @@ static void push(ebb__handle *h, ebb__request *r) {
     s->last = r;
 }
 
-static void take_out(ebb__handle *h, ebb__request *r) {
+static void take_out(ebb__handle *h, ebb__uv_request *r) {
     ebb__stream *s = &h->as.stream;
     if (r->prev != NULL) r->prev->next = r->next;
     else s->first = r->next;
@@ -30,9 +30,9 @@ static void take_out(ebb__handle *h, ebb__request *r) {
     else s->last = r->prev;
 }
 
-static void end_write(ebb__handle *h, ebb__request *r, ebb_status st) {
+static void end_write(ebb__handle *h, ebb__uv_request *r, ebb_status st) {
     take_out(h, r);
-    if (st == EBB_OK) (void)ebb__request_settle(r, ebb_int((int64_t)r->as.write.all));
+    if (st == EBB_OK) (void)ebb__request_settle(r, ebb_value_int((int64_t)r->as.write.all));
     else ebb__request_reject(r, st);
     ebb__request_free(r);
 }
@@ -43,7 +43,7 @@ void ebb__writes_fail(ebb__handle *h, ebb_status st) {
 
 /* ---- sending --------------------------------------------------------------------------------------------- */
 
-static void sent(ebb__request *r, size_t n) {
+static void sent(ebb__uv_request *r, size_t n) {
     r->as.write.from += n;
     r->as.write.n -= n;
 }
@@ -61,7 +61,7 @@ static void on_chunk(uv_write_t *uv, int code) {
 }
 
 /* The chunk counts as sent: a write ends when its last one is. */
-static ebb_status send_chunk(ebb__handle *h, ebb__request *r) {
+static ebb_status send_chunk(ebb__handle *h, ebb__uv_request *r) {
     ebb__stream *s = &h->as.stream;
     s->chunk = ebb__alloc(&h->loop->allocator, CHUNK);
     if (s->chunk == NULL) return EBB_ERR_NOMEM;
@@ -85,7 +85,7 @@ static int try_to_send(ebb__handle *h, const char *from, size_t n) {
 }
 
 /* EBB_PENDING: libuv has a chunk of it. EBB_OK: all is sent. */
-static ebb_status send_more(ebb__handle *h, ebb__request *r) {
+static ebb_status send_more(ebb__handle *h, ebb__uv_request *r) {
     int n = r->as.write.n > 0 ? try_to_send(h, r->as.write.from, r->as.write.n) : 0;
     if (n < 0) return ebb__uv_status(n);
     sent(r, (size_t)n);
@@ -97,14 +97,14 @@ static ebb_status send_more(ebb__handle *h, ebb__request *r) {
 /* ---- shutdown ---------------------------------------------------------------------------------------------- */
 
 static void on_shut(uv_shutdown_t *uv, int code) {
-    ebb__request *r = uv->data;
-    if (code == 0) (void)ebb__request_settle(r, ebb_none());
+    ebb__uv_request *r = uv->data;
+    if (code == 0) (void)ebb__request_settle(r, ebb_value_none());
     else ebb__request_reject(r, code == UV_ECANCELED ? EBB_ERR_CLOSED : ebb__uv_status(code));
     ebb__request_free(r);
 }
 
 /* It leaves the queue: libuv has it. */
-static void shut(ebb__handle *h, ebb__request *r) {
+static void shut(ebb__handle *h, ebb__uv_request *r) {
     int code = uv_shutdown(&r->uv.shutdown, &h->uv.stream, on_shut);
     if (code != 0) {
         end_write(h, r, ebb__uv_status(code));
@@ -119,7 +119,7 @@ static void shut(ebb__handle *h, ebb__request *r) {
 static void writes_go(ebb__handle *h) {
     ebb__stream *s = &h->as.stream;
     while (s->first != NULL && s->chunk == NULL && h->state == EBB__HANDLE_OPEN) {
-        ebb__request *r = s->first;
+        ebb__uv_request *r = s->first;
         if (!ebb__is_wanted(r->future)) {
             end_write(h, r, EBB_CANCELLED);
         } else if (r->as.write.shut) {
@@ -134,19 +134,20 @@ static void writes_go(ebb__handle *h) {
 
 /* A shutdown that libuv has can't be taken back. A chunk that it has is the stream's. */
 static void write_cancel(ebb_cx *cx, ebb_future *f, void *arg) {
-    ebb__request *r = arg;
+    ebb__uv_request *r = arg;
     (void)cx;
     (void)f;
     if (r->handle != NULL) end_write(r->handle, r, EBB_CANCELLED);
     else ebb__request_reject(r, EBB_CANCELLED);
 }
 
-static const ebb_op write_op = {"write", write_cancel, NULL}, shut_op = {"shutdown", write_cancel, NULL};
+static const ebb_operation write_op = {"write", write_cancel, NULL},
+                           shut_op = {"shutdown", write_cancel, NULL};
 
 /* What is left of a write waits for its turn. */
 static void queue_write(ebb_cx *cx, ebb__handle *h, ebb_future *f, const char *from, size_t n, size_t all,
                         const char *site) {
-    ebb__request *r = ebb__request_take(cx, h->loop, h, &write_op, site);
+    ebb__uv_request *r = ebb__request_take(cx, h->loop, h, &write_op, site);
     r->future = f;
     r->as.write.from = from;
     r->as.write.n = n;
@@ -156,7 +157,8 @@ static void queue_write(ebb_cx *cx, ebb__handle *h, ebb_future *f, const char *f
     writes_go(h);
 }
 
-ebb_future *ebb_stream_write_at(ebb_cx *cx, ebb_stream stream, const void *from, size_t n, const char *site) {
+ebb_future *ebb_stream_write_site(ebb_cx *cx, ebb_stream stream, const void *from, size_t n,
+                                  const char *site) {
     ebb__handle *h;
     ebb_future *failed;
     ebb_status st = ebb__stream_find(cx, stream, &h);
@@ -169,18 +171,18 @@ ebb_future *ebb_stream_write_at(ebb_cx *cx, ebb_stream stream, const void *from,
     const ebb__stream *s = &h->as.stream;
     bool first = s->first == NULL && s->chunk == NULL;
     int now = first && n > 0 ? try_to_send(h, from, n) : 0;
-    if (now < 0) return ebb__end_now(f, ebb__uv_status(now), ebb_none());
-    if (first && (size_t)now == n) return ebb__end_now(f, EBB_OK, ebb_int((int64_t)n));
+    if (now < 0) return ebb__end_now(f, ebb__uv_status(now), ebb_value_none());
+    if (first && (size_t)now == n) return ebb__end_now(f, EBB_OK, ebb_value_int((int64_t)n));
     queue_write(cx, h, f, (const char *)from + now, n - (size_t)now, n, site);
     return f;
 }
 
-ebb_future *ebb_stream_shutdown_at(ebb_cx *cx, ebb_stream stream, const char *site) {
+ebb_future *ebb_stream_shutdown_site(ebb_cx *cx, ebb_stream stream, const char *site) {
     ebb__handle *h;
     ebb_future *f;
     ebb_status st = ebb__stream_find(cx, stream, &h);
     if (st != EBB_OK) return ebb__loop_failed(cx, st, site);
-    ebb__request *r = ebb__request_new(cx, h->loop, h, &shut_op, site, &f);
+    ebb__uv_request *r = ebb__request_new(cx, h->loop, h, &shut_op, site, &f);
     if (r == NULL) return f;
     f = r->future;
     r->as.write.shut = true;

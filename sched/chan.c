@@ -11,7 +11,7 @@
 #include <string.h>
 
 struct ebb_chan {
-    ebb_rt *rt;
+    ebb_runtime *rt;
     uint32_t capacity, item_size;
     uint32_t size;       /* of all places, in bytes */
     uint32_t head, tail; /* the first item and the first place behind the last, in bytes */
@@ -24,7 +24,7 @@ struct ebb_chan {
     char items[];
 };
 
-ebb_status ebb_chan_new(ebb_rt *rt, uint32_t capacity, uint32_t item_size, ebb_chan **out) {
+ebb_status ebb_chan_new(ebb_runtime *rt, uint32_t capacity, uint32_t item_size, ebb_chan **out) {
     *out = NULL;
     if (capacity == 0 || (uint64_t)capacity * item_size > INT32_MAX) return EBB_ERR_INVALID;
     uint32_t size = capacity * item_size;
@@ -161,7 +161,7 @@ ebb_status ebb_chan_reserve(ebb_cx *cx, ebb_chan *ch, ebb_wait *w, ebb_obligatio
     ebb_status st;
     EBB__AWAIT(cx, st, get_place(cx, ch, w));
     if (st != EBB_OK) return st;
-    *permit = ebb_reserve(cx, EBB_PERMIT, permit_abort, ch);
+    *permit = ebb_obligation_reserve(cx, EBB_OBLIGATION_PERMIT, permit_abort, ch);
     st = ebb_id_status(permit->id);
     if (st != EBB_OK) permit_abort(ch);
     return st;
@@ -173,16 +173,16 @@ static bool is_permit_of(const ebb_chan *ch, ebb_obligation permit) {
     if (ebb__lookup(ch->rt, &ch->rt->obligations, permit.id, &i) != EBB_OK)
         return true; /* resolving it says why */
     const ebb__obligation *d = ebb__obligation_at(ch->rt, i);
-    return d->kind == EBB_PERMIT && d->fn.on_abort == permit_abort && d->arg == ch;
+    return d->kind == EBB_OBLIGATION_PERMIT && d->fn.on_abort == permit_abort && d->arg == ch;
 }
 
 ebb_status ebb_chan_send_reserved(ebb_cx *cx, ebb_chan *ch, ebb_obligation permit, const void *item) {
     if (!is_permit_of(ch, permit)) return EBB_ERR_INVALID;
     if (ch->closed) {
-        ebb_status st = ebb_abort(cx, permit);
+        ebb_status st = ebb_obligation_abort(cx, permit);
         return st == EBB_OK ? EBB_ERR_CLOSED : st;
     }
-    ebb_status st = ebb_commit(cx, permit);
+    ebb_status st = ebb_obligation_commit(cx, permit);
     if (st != EBB_OK) return st;
     ch->reserved--;
     put(ch, item, ch->item_size);

@@ -9,8 +9,8 @@ static void cancel_within(ebb_cx *host, ebb_region region, const ebb_msg *m, con
     ebb_region_cancel_within(host, region, m->kind, message, b);
 }
 
-ebb_status ebb_receive(ebb_rt *rt, const ebb_msg *m) {
-    ebb_cx *host = ebb_host(rt);
+ebb_status ebb_msg_deliver(ebb_runtime *rt, const ebb_msg *m) {
+    ebb_cx *host = ebb_runtime_host(rt);
     if (m->target >> 56 != rt->id) return EBB_ERR_FOREIGN;
     if (ebb_id_status(m->target) != EBB_OK) return EBB_ERR_INVALID;
     if (m->verb < EBB_MSG_WAKE || m->verb > EBB_MSG_WORD) return EBB_ERR_INVALID;
@@ -33,7 +33,7 @@ ebb_status ebb_receive(ebb_rt *rt, const ebb_msg *m) {
     switch (m->verb) {
     case EBB_MSG_WAKE:
     case EBB_MSG_WORD:
-        if (!m->to_region) (void)ebb_wake(host, task);
+        if (!m->to_region) (void)ebb_task_wake(host, task);
         break;
     case EBB_MSG_CANCEL:
         if (m->to_region && m->left != 0) cancel_within(host, region, m, message);

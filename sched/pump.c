@@ -24,35 +24,35 @@ static const uint8_t cycle[10] = {
     EBB_LANE_CANCEL, EBB_LANE_CANCEL, EBB_LANE_CANCEL, EBB_LANE_CANCEL, EBB_LANE_READY,
 };
 
-void ebb_advance(ebb_rt *rt, uint64_t now) {
+void ebb_runtime_advance(ebb_runtime *rt, uint64_t now) {
     ebb__journal(rt, &rt->host.cx, (ebb_record){.type = J_ADVANCE, .other = now});
     ebb__clock_set(rt, now);
 }
 
 /* True if it was stopped by its bound. */
-static bool turn_wheel(ebb_rt *rt, uint64_t now) {
+static bool turn_wheel(ebb_runtime *rt, uint64_t now) {
     uint32_t work = WHEEL_WORK, ref;
     if (now < rt->wheel.quiet_until) return false;
     while ((ref = ebb__wheel_turn(&rt->wheel, now, &work)) != 0) ebb__fired(rt, ref);
     return work == 0;
 }
 
-static inline uint32_t lanes_with_work(const ebb_rt *rt) {
+static inline uint32_t lanes_with_work(const ebb_runtime *rt) {
     return (rt->cancel_count > 0 ? 1u << EBB_LANE_CANCEL : 0u) |
            (rt->timed.n > 0 ? 1u << EBB_LANE_TIMED : 0u) |
            (ebb__ready_count(rt) > 0 ? 1u << EBB_LANE_READY : 0u);
 }
 
-static inline bool only_ready(const ebb_rt *rt) {
+static inline bool only_ready(const ebb_runtime *rt) {
     return EBB__LIKELY((rt->cancel_count | rt->timed.n | rt->contended | rt->sweep_head) == 0) &&
            EBB__LIKELY(rt->choose == NULL);
 }
 
-static inline bool only_cancelled(const ebb_rt *rt) {
+static inline bool only_cancelled(const ebb_runtime *rt) {
     return (ebb__ready_count(rt) | rt->timed.n | rt->contended | rt->sweep_head) == 0 && rt->choose == NULL;
 }
 
-static inline ebb_lane next_lane(ebb_rt *rt, uint32_t work) {
+static inline ebb_lane next_lane(ebb_runtime *rt, uint32_t work) {
     if (EBB__LIKELY((work & (work - 1)) == 0)) return (ebb_lane)__builtin_ctz(work);
     if (EBB__MUTANT(rt, EBB_ORACLE_FAIRNESS) && work & 1u << EBB_LANE_CANCEL) return EBB_LANE_CANCEL;
     for (;;) {
@@ -63,7 +63,7 @@ static inline ebb_lane next_lane(ebb_rt *rt, uint32_t work) {
 }
 
 /* Counts how long each lane's head has waited for the others. */
-static uint32_t count_wait(ebb_rt *rt, uint32_t work, ebb_lane lane) {
+static uint32_t count_wait(ebb_runtime *rt, uint32_t work, ebb_lane lane) {
     uint32_t waited = rt->wait[lane];
     if (waited > rt->worst_wait[lane]) rt->worst_wait[lane] = waited;
     rt->contended = (work & (work - 1)) != 0;
@@ -73,7 +73,7 @@ static uint32_t count_wait(ebb_rt *rt, uint32_t work, ebb_lane lane) {
     return waited;
 }
 
-static uint32_t choose(ebb_rt *rt, ebb_lane lane) {
+static uint32_t choose(ebb_runtime *rt, ebb_lane lane) {
     uint32_t n = ebb__lane_count(rt, lane);
     if (lane == EBB_LANE_TIMED || n < 2) return 0;
     if (n > CHOICES) n = CHOICES;
@@ -82,7 +82,7 @@ static uint32_t choose(ebb_rt *rt, ebb_lane lane) {
     return nth < n ? nth : 0;
 }
 
-static inline void poll_one(ebb_rt *rt, uint32_t work) {
+static inline void poll_one(ebb_runtime *rt, uint32_t work) {
     bool contended = rt->contended || (work & (work - 1)) != 0;
     assert(work != 0);
     ebb_lane lane = next_lane(rt, work);
@@ -93,13 +93,13 @@ static inline void poll_one(ebb_rt *rt, uint32_t work) {
 }
 
 /* False if there are more than a turn may take: hooks may make new ones for as long as they like. */
-static bool sweep(ebb_rt *rt, uint32_t *work) {
+static bool sweep(ebb_runtime *rt, uint32_t *work) {
     for (; rt->sweep_head != 0 && *work > 0; --*work) ebb__sweep_one(rt);
     return rt->sweep_head == 0;
 }
 
 /* Polls until there is nothing to poll or `max_polls` is used up. True if something is left. */
-static bool poll_some(ebb_rt *rt, uint32_t *max_polls, uint32_t *sweeps) {
+static bool poll_some(ebb_runtime *rt, uint32_t *max_polls, uint32_t *sweeps) {
     for (;;) {
         uint32_t work;
         if (only_ready(rt)) { /* what most turns are, without a look at the other lanes */
@@ -125,7 +125,7 @@ static bool poll_some(ebb_rt *rt, uint32_t *max_polls, uint32_t *sweeps) {
     }
 }
 
-ebb_status ebb_pump(ebb_rt *rt, uint32_t max_polls) {
+ebb_status ebb_runtime_pump(ebb_runtime *rt, uint32_t max_polls) {
     if (rt->pumping) return EBB_ERR_REENTERED;
     ebb__journal(rt, &rt->host.cx, (ebb_record){.type = J_PUMP, .value = max_polls});
     rt->pumping = true;
@@ -145,7 +145,7 @@ ebb_status ebb_pump(ebb_rt *rt, uint32_t max_polls) {
     return EBB_OK;
 }
 
-uint64_t ebb_next_due(const ebb_rt *rt) {
+uint64_t ebb_runtime_next_due(const ebb_runtime *rt) {
     if (lanes_with_work(rt) != 0 || rt->sweep_head != 0) return rt->now;
     /* A slot may start before anything in it is due; the pump opens it no earlier than that. */
     uint64_t at = ebb__wheel_next(&rt->wheel);
@@ -153,7 +153,7 @@ uint64_t ebb_next_due(const ebb_rt *rt) {
     return at < rt->now ? rt->now : at;
 }
 
-void ebb__set_chooser(ebb_rt *rt, uint32_t (*fn)(void *ctx, uint32_t n), void *ctx) {
+void ebb__set_chooser(ebb_runtime *rt, uint32_t (*fn)(void *ctx, uint32_t n), void *ctx) {
     rt->choose = fn;
     rt->choose_ctx = ctx;
 }

@@ -11,20 +11,20 @@ static void note(char who) {
     calls[n] = who;
 }
 
-static void a_leaked(ebb_rt *rt, const ebb__leak *leak) {
+static void a_leaked(ebb_runtime *rt, const ebb__leak *leak) {
     assert_int_equal(leak->what, EBB__LEAK_OBLIGATION);
     assert_ptr_equal(ebb__layer_record(rt, 5), calls);
     note('a');
 }
 
-static void b_leaked(ebb_rt *rt, const ebb__leak *leak) {
+static void b_leaked(ebb_runtime *rt, const ebb__leak *leak) {
     assert_string_equal(leak->site, "lease.c:1");
     assert_ptr_equal(ebb__layer_record(rt, 6), calls + 1);
     note('b');
 }
 
 static void a_ended(ebb_cx *cx, ebb_status status) {
-    assert_true(ebb_self(cx).id != 0);
+    assert_true(ebb_cx_task(cx).id != 0);
     assert_int_equal(status, EBB_OK);
     note('A');
 }
@@ -35,12 +35,12 @@ static void b_ended(ebb_cx *cx, ebb_status status) {
     note('B');
 }
 
-static void a_freed(ebb_rt *rt) {
+static void a_freed(ebb_runtime *rt) {
     (void)rt;
     note('1');
 }
 
-static void b_freed(ebb_rt *rt) {
+static void b_freed(ebb_runtime *rt) {
     (void)rt;
     note('2');
 }
@@ -59,7 +59,7 @@ static const ebb__layer b = {
 static ebb_status leaks_a_lease(ebb_cx *cx, void *state) {
     (void)state;
     ebb__task_watch(cx);
-    (void)ebb_reserve_at(cx, EBB_LEASE, NULL, NULL, "lease.c:1");
+    (void)ebb_obligation_reserve_site(cx, EBB_OBLIGATION_LEASE, NULL, NULL, "lease.c:1");
     return EBB_OK;
 }
 
@@ -117,13 +117,13 @@ static void an_await_asks_every_layer_until_one_can_park(void **state) {
 
 static void all_hear_of_the_end_of_the_runtime(void **state) {
     (void)state;
-    ebb_rt *rt;
-    ebb_rt_opts opts = {.allocator = ebb_libc_allocator()};
+    ebb_runtime *rt;
+    ebb_runtime_opts opts = {.allocator = ebb_libc_allocator()};
     memset(calls, 0, sizeof calls);
-    assert_int_equal(ebb_rt_new(&opts, &rt), EBB_OK);
+    assert_int_equal(ebb_runtime_new(&opts, &rt), EBB_OK);
     assert_int_equal(ebb__layer_add(rt, &b, calls + 1), EBB_OK);
     assert_int_equal(ebb__layer_add(rt, &a, calls), EBB_OK);
-    ebb_rt_free(rt);
+    ebb_runtime_free(rt);
     assert_string_equal(calls, "12");
 }
 

@@ -14,7 +14,7 @@
 
 /* ---- failing ---------------------------------------------------------------------------------- */
 
-static ebb__text begin_text(ebb_check *c, ebb_oracle o, const char *noun, uint64_t id, const char *what) {
+static ebb__text begin_text(ebb_checker *c, ebb_oracle o, const char *noun, uint64_t id, const char *what) {
     assert(c->status == EBB_OK);
     c->status = EBB_ERR_ORACLE;
     c->violation.oracle = o;
@@ -30,12 +30,12 @@ static ebb__text begin_text(ebb_check *c, ebb_oracle o, const char *noun, uint64
     return t;
 }
 
-bool ebb__check_fail(ebb_check *c, ebb_oracle o, const char *noun, uint64_t id, const char *what) {
+bool ebb__check_fail(ebb_checker *c, ebb_oracle o, const char *noun, uint64_t id, const char *what) {
     begin_text(c, o, noun, id, what);
     return false;
 }
 
-bool ebb__check_fail_id(ebb_check *c, ebb_oracle o, const char *noun, uint64_t id, const char *what,
+bool ebb__check_fail_id(ebb_checker *c, ebb_oracle o, const char *noun, uint64_t id, const char *what,
                         uint64_t other) {
     ebb__text t = begin_text(c, o, noun, id, what);
     ebb__text_str(&t, " ");
@@ -43,7 +43,7 @@ bool ebb__check_fail_id(ebb_check *c, ebb_oracle o, const char *noun, uint64_t i
     return false;
 }
 
-bool ebb__check_fail_names(ebb_check *c, ebb_oracle o, const char *noun, uint64_t id, const char *what,
+bool ebb__check_fail_names(ebb_checker *c, ebb_oracle o, const char *noun, uint64_t id, const char *what,
                            const char *expected, const char *found) {
     ebb__text t = begin_text(c, o, noun, id, what);
     ebb__text_str(&t, ": expected ");
@@ -53,7 +53,7 @@ bool ebb__check_fail_names(ebb_check *c, ebb_oracle o, const char *noun, uint64_
     return false;
 }
 
-bool ebb__check_fail_numbers(ebb_check *c, ebb_oracle o, const char *noun, uint64_t id, const char *what,
+bool ebb__check_fail_numbers(ebb_checker *c, ebb_oracle o, const char *noun, uint64_t id, const char *what,
                              const char *relation, uint64_t expected, uint64_t found) {
     ebb__text t = begin_text(c, o, noun, id, what);
     ebb__text_str(&t, ": expected ");
@@ -65,7 +65,7 @@ bool ebb__check_fail_numbers(ebb_check *c, ebb_oracle o, const char *noun, uint6
 }
 
 /* `legal` has a bit for each phase in which the event may come. */
-bool ebb__check_fail_phase(ebb_check *c, const char *noun, uint64_t id, const char *event, uint32_t legal,
+bool ebb__check_fail_phase(ebb_checker *c, const char *noun, uint64_t id, const char *event, uint32_t legal,
                            uint32_t found, const char *(*name)(uint32_t)) {
     ebb__text t = begin_text(c, EBB_ORACLE_PHASE, noun, id, event);
     const char *before = " needs phase ";
@@ -96,15 +96,15 @@ void *ebb__check_find(const ebb__map *map, uint64_t id) {
     return entry != NULL && *entry == id ? entry : NULL;
 }
 
-ebb__task_entry *ebb__check_task(const ebb_check *c, uint64_t id) {
+ebb__task_entry *ebb__check_task(const ebb_checker *c, uint64_t id) {
     return ebb__check_find(&c->tasks, id);
 }
 
-ebb__region_entry *ebb__check_region(const ebb_check *c, uint64_t id) {
+ebb__region_entry *ebb__check_region(const ebb_checker *c, uint64_t id) {
     return ebb__check_find(&c->regions, id);
 }
 
-bool ebb__check_fail_unknown(ebb_check *c, const ebb__map *map, const char *noun, uint64_t id) {
+bool ebb__check_fail_unknown(ebb_checker *c, const ebb__map *map, const char *noun, uint64_t id) {
     const uint64_t *entry = ebb__map_find(map, slot_of(id));
     if (entry != NULL && generation_of(*entry) > generation_of(id)) {
         return ebb__check_fail_id(c, EBB_ORACLE_FORMAT, noun, id, "has ended long ago, its slot belongs to",
@@ -113,19 +113,19 @@ bool ebb__check_fail_unknown(ebb_check *c, const ebb__map *map, const char *noun
     return ebb__check_fail(c, EBB_ORACLE_FORMAT, noun, id, "was never created");
 }
 
-ebb__task_entry *ebb__check_known_task(ebb_check *c, uint64_t id) {
+ebb__task_entry *ebb__check_known_task(ebb_checker *c, uint64_t id) {
     ebb__task_entry *t = ebb__check_task(c, id);
     if (t == NULL) ebb__check_fail_unknown(c, &c->tasks, "task", id);
     return t;
 }
 
-ebb__region_entry *ebb__check_known_region(ebb_check *c, uint64_t id) {
+ebb__region_entry *ebb__check_known_region(ebb_checker *c, uint64_t id) {
     ebb__region_entry *r = ebb__check_region(c, id);
     if (r == NULL) ebb__check_fail_unknown(c, &c->regions, "region", id);
     return r;
 }
 
-void *ebb__check_new_entry(ebb_check *c, ebb__map *map, const char *noun, uint64_t id,
+void *ebb__check_new_entry(ebb_checker *c, ebb__map *map, const char *noun, uint64_t id,
                            bool (*live)(const void *entry)) {
     if (generation_of(id) == 0) {
         ebb__check_fail(c, EBB_ORACLE_FORMAT, noun, id, "is not an id: its generation is 0");
@@ -152,8 +152,8 @@ void *ebb__check_new_entry(ebb_check *c, ebb__map *map, const char *noun, uint64
 
 /* ---- what an object is told ------------------------------------------------------------------- */
 
-static bool severity_of_kind(ebb_check *c, const char *noun, uint64_t id, const ebb_event *ev) {
-    uint32_t own = (uint32_t)ebb_cancel_severity((ebb_cancel_kind)ev->cancel_kind);
+static bool severity_of_kind(ebb_checker *c, const char *noun, uint64_t id, const ebb_event *ev) {
+    uint32_t own = (uint32_t)ebb_cancel_kind_severity((ebb_cancel_kind)ev->cancel_kind);
     if (own == 0 || own == ev->severity) return true;
     return ebb__check_fail_names(c, EBB_ORACLE_SEVERITY, noun, id, "severity of the kind",
                                  ebb__severity_name(own), ebb__severity_name(ev->severity));
@@ -163,7 +163,7 @@ static void tell(ebb__told_entry *told, const ebb_event *ev) {
     *told = (ebb__told_entry){ev->other, ev->value, ev->cancel_kind, ev->severity, ev->cancel_epoch};
 }
 
-bool ebb__check_told_first(ebb_check *c, const char *noun, uint64_t id, ebb__told_entry *told,
+bool ebb__check_told_first(ebb_checker *c, const char *noun, uint64_t id, ebb__told_entry *told,
                            const ebb_event *ev) {
     if (ev->cancel_epoch != 1) {
         return ebb__check_fail_numbers(c, EBB_ORACLE_SEVERITY, noun, id, "epoch of the first request", "", 1,
@@ -174,7 +174,7 @@ bool ebb__check_told_first(ebb_check *c, const char *noun, uint64_t id, ebb__tol
     return true;
 }
 
-bool ebb__check_budget(ebb_check *c, const char *noun, uint64_t id, const ebb__told_entry *told,
+bool ebb__check_budget(ebb_checker *c, const char *noun, uint64_t id, const ebb__told_entry *told,
                        const ebb_event *ev) {
     if (ev->other > told->deadline) {
         return ebb__check_fail_numbers(c, EBB_ORACLE_BUDGET, noun, id, "cleanup deadline", "at most ",
@@ -187,7 +187,7 @@ bool ebb__check_budget(ebb_check *c, const char *noun, uint64_t id, const ebb__t
     return true;
 }
 
-bool ebb__check_told_again(ebb_check *c, const char *noun, uint64_t id, ebb__told_entry *told,
+bool ebb__check_told_again(ebb_checker *c, const char *noun, uint64_t id, ebb__told_entry *told,
                            const ebb_event *ev) {
     if (ev->severity < told->severity) {
         return ebb__check_fail_names(c, EBB_ORACLE_SEVERITY, noun, id, "severity, never weaker",
@@ -203,7 +203,7 @@ bool ebb__check_told_again(ebb_check *c, const char *noun, uint64_t id, ebb__tol
     return true;
 }
 
-bool ebb__check_told_same(ebb_check *c, const char *noun, uint64_t id, const ebb__told_entry *told,
+bool ebb__check_told_same(ebb_checker *c, const char *noun, uint64_t id, const ebb__told_entry *told,
                           const ebb_event *ev) {
     if (ev->severity != told->severity) {
         return ebb__check_fail_names(c, EBB_ORACLE_SEVERITY, noun, id, "severity as requested",
@@ -223,7 +223,7 @@ bool ebb__check_told_same(ebb_check *c, const char *noun, uint64_t id, const ebb
 
 /* ---- events ----------------------------------------------------------------------------------- */
 
-static bool missing(ebb_check *c, const ebb_event *ev, const char *field) {
+static bool missing(ebb_checker *c, const ebb_event *ev, const char *field) {
     ebb__text t = begin_text(c, EBB_ORACLE_FIELDS, NULL, 0, ebb_event_name(ev->type));
     ebb__text_str(&t, " lacks ");
     ebb__text_str(&t, field);
@@ -231,23 +231,24 @@ static bool missing(ebb_check *c, const ebb_event *ev, const char *field) {
 }
 
 /* A region is told by a task or by the host, which has no task id. */
-static bool has_required_fields(ebb_check *c, const ebb_event *ev) {
+static bool has_required_fields(ebb_checker *c, const ebb_event *ev) {
     bool region = ebb__event_is_region(ev->type);
     if (ev->task_id == 0 && !region) return missing(c, ev, "task_id");
     if (ev->region_id == 0) return missing(c, ev, "region_id");
     if (ev->cancel_epoch == 0) return missing(c, ev, "cancel_epoch");
-    if (ev->phase < 1 || ev->phase > (region ? EBB_REGION_CLOSED : EBB_COMPLETED)) {
+    if (ev->phase < 1 || ev->phase > (region ? EBB_REGION_CLOSED : EBB_TASK_COMPLETED)) {
         return missing(c, ev, "cancel_phase");
     }
     if (ev->cancel_kind < 1 || ev->cancel_kind >= EBB_CANCEL_KINDS) return missing(c, ev, "cancel_kind");
-    if (ev->severity < EBB_POLITE || ev->severity > EBB_FORCED) return missing(c, ev, "severity");
+    if (ev->severity < EBB_SEVERITY_POLITE || ev->severity > EBB_SEVERITY_FORCED)
+        return missing(c, ev, "severity");
     if (ev->decision_seq == 0) return missing(c, ev, "decision_seq");
     if (ev->host_turn_id == 0) return missing(c, ev, "host_turn_id");
     if (ev->microtask_batch_id == 0) return missing(c, ev, "microtask_batch_id");
     return true;
 }
 
-static bool in_order(ebb_check *c, const ebb_event *ev) {
+static bool in_order(ebb_checker *c, const ebb_event *ev) {
     if (c->events == 1 && ev->type != EBB_EV_TURN) {
         return ebb__check_fail(c, EBB_ORACLE_FORMAT, NULL, 0, "a trace starts with its turn");
     }
@@ -264,20 +265,20 @@ static bool in_order(ebb_check *c, const ebb_event *ev) {
     return true;
 }
 
-static bool check_gap(ebb_check *c, const ebb_event *ev) {
+static bool check_gap(ebb_checker *c, const ebb_event *ev) {
     ebb__text t = begin_text(c, EBB_ORACLE_FORMAT, NULL, 0, "gap of ");
     ebb__text_u64(&t, ev->other);
     ebb__text_str(&t, " events: what follows can't be checked");
     return false;
 }
 
-static bool check_text(ebb_check *c, const ebb_event *ev) {
+static bool check_text(ebb_checker *c, const ebb_event *ev) {
     if (ev->value >= 1 && ev->value <= 24) return true;
     return ebb__check_fail_numbers(c, EBB_ORACLE_FORMAT, NULL, 0, "bytes in a text record", "1 to ", 24,
                                    ev->value);
 }
 
-static bool check_idle(ebb_check *c, const ebb_event *ev) {
+static bool check_idle(ebb_checker *c, const ebb_event *ev) {
     (void)ev;
     if (!ebb__check_refusals_told(c)) return false;
     if (c->runnable == 0) return true;
@@ -289,7 +290,7 @@ static bool check_idle(ebb_check *c, const ebb_event *ev) {
                            "was made runnable and not polled before the runtime went idle");
 }
 
-static bool never_back(ebb_check *c, const char *what, uint64_t *last, uint64_t now) {
+static bool never_back(ebb_checker *c, const char *what, uint64_t *last, uint64_t now) {
     if (now == 0 && *last != 0) {
         return ebb__check_fail_numbers(c, EBB_ORACLE_FORMAT, NULL, 0, what, "more than ", 0, now);
     }
@@ -298,18 +299,18 @@ static bool never_back(ebb_check *c, const char *what, uint64_t *last, uint64_t 
 }
 
 /* Which numbers they are is the host's business; 0 says that it has none. */
-static bool check_turn(ebb_check *c, const ebb_event *ev) {
+static bool check_turn(ebb_checker *c, const ebb_event *ev) {
     return never_back(c, "host_turn_id, never back to none", &c->turn, ev->host_turn_id) &&
            never_back(c, "microtask_batch_id, never back to none", &c->batch, ev->microtask_batch_id);
 }
 
-static bool no_rule(ebb_check *c, const ebb_event *ev) {
+static bool no_rule(ebb_checker *c, const ebb_event *ev) {
     (void)c;
     (void)ev;
     return true;
 }
 
-typedef bool rule_fn(ebb_check *c, const ebb_event *ev);
+typedef bool rule_fn(ebb_checker *c, const ebb_event *ev);
 
 static rule_fn *rule_of(uint32_t type) {
     switch (type) {
@@ -334,7 +335,7 @@ static rule_fn *rule_of(uint32_t type) {
     return type < EBB_EV_FINALIZER_ADDED ? ebb__check_obligation_event : ebb__check_finalizer_event;
 }
 
-ebb_status ebb_check_event(ebb_check *c, const ebb_event *ev) {
+ebb_status ebb_checker_event(ebb_checker *c, const ebb_event *ev) {
     if (c->status != EBB_OK) return c->status;
     c->events++;
     c->at = ev;
@@ -349,13 +350,13 @@ ebb_status ebb_check_event(ebb_check *c, const ebb_event *ev) {
     return c->status;
 }
 
-ebb_status ebb_check_end(ebb_check *c, bool quiescent) {
+ebb_status ebb_checker_end(ebb_checker *c, bool quiescent) {
     if (c->status != EBB_OK || !ebb__check_refusals_told(c) || !quiescent) return c->status;
     size_t at = 0;
     for (const ebb__task_entry *t; (t = ebb__map_next(&c->tasks, &at)) != NULL;) {
-        if (t->phase == EBB_COMPLETED) continue;
+        if (t->phase == EBB_TASK_COMPLETED) continue;
         ebb__check_fail_names(c, EBB_ORACLE_TASK_LEAK, "task", t->id, "phase at the end",
-                              ebb__phase_name(EBB_COMPLETED), ebb__phase_name(t->phase));
+                              ebb__phase_name(EBB_TASK_COMPLETED), ebb__phase_name(t->phase));
         return c->status;
     }
     at = 0;
@@ -370,8 +371,8 @@ ebb_status ebb_check_end(ebb_check *c, bool quiescent) {
 
 /* ---- life ------------------------------------------------------------------------------------- */
 
-ebb_check *ebb_check_new(ebb_allocator a) {
-    ebb_check *c = a.fn(a.ctx, NULL, 0, sizeof *c);
+ebb_checker *ebb_checker_new(ebb_allocator a) {
+    ebb_checker *c = a.fn(a.ctx, NULL, 0, sizeof *c);
     if (c == NULL) return NULL;
     memset(c, 0, sizeof *c);
     c->allocator = a;
@@ -383,7 +384,7 @@ ebb_check *ebb_check_new(ebb_allocator a) {
     return c;
 }
 
-void ebb_check_free(ebb_check *c) {
+void ebb_checker_free(ebb_checker *c) {
     if (c == NULL) return;
     ebb__map_free(&c->finalizers);
     ebb__map_free(&c->timers);
@@ -393,10 +394,10 @@ void ebb_check_free(ebb_check *c) {
     c->allocator.fn(c->allocator.ctx, c, sizeof *c, 0);
 }
 
-const ebb_violation *ebb_check_violation(const ebb_check *c) {
+const ebb_violation *ebb_checker_violation(const ebb_checker *c) {
     return c->status == EBB_ERR_ORACLE ? &c->violation : NULL;
 }
 
-uint64_t ebb_check_events(const ebb_check *c) {
+uint64_t ebb_checker_events(const ebb_checker *c) {
     return c->events;
 }

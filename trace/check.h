@@ -62,7 +62,7 @@ typedef struct ebb__timer_entry {
     bool fired;
 } ebb__timer_entry;
 
-struct ebb_check {
+struct ebb_checker {
     ebb_allocator allocator;
     ebb__map tasks, regions, obligations, timers; /* by slot */
     ebb__map finalizers;                          /* by id, only those that have not run */
@@ -76,57 +76,57 @@ struct ebb_check {
 };
 
 /* The rules. Each returns false after it has failed or run out of memory. */
-bool ebb__check_task_event(ebb_check *c, const ebb_event *ev);
-bool ebb__check_region_event(ebb_check *c, const ebb_event *ev);
-bool ebb__check_obligation_event(ebb_check *c, const ebb_event *ev);
-bool ebb__check_finalizer_event(ebb_check *c, const ebb_event *ev);
-bool ebb__check_timer_event(ebb_check *c, const ebb_event *ev);
+bool ebb__check_task_event(ebb_checker *c, const ebb_event *ev);
+bool ebb__check_region_event(ebb_checker *c, const ebb_event *ev);
+bool ebb__check_obligation_event(ebb_checker *c, const ebb_event *ev);
+bool ebb__check_finalizer_event(ebb_checker *c, const ebb_event *ev);
+bool ebb__check_timer_event(ebb_checker *c, const ebb_event *ev);
 
 /* Whether `asker`, a task or 0 for the host, may add `what` to an open region, or else fails. */
-bool ebb__check_admits(ebb_check *c, const ebb__region_entry *r, uint64_t asker, const char *what);
+bool ebb__check_admits(ebb_checker *c, const ebb__region_entry *r, uint64_t asker, const char *what);
 
 /* What is said of statuses: trace/check_status.c. */
 bool ebb__check_is_failure(int32_t status);
 void ebb__check_ended(ebb__region_entry *r, int32_t status); /* a task of the region, with that */
-bool ebb__check_refused(ebb_check *c, const ebb_event *ev);
-bool ebb__check_operation(ebb_check *c, const ebb_event *ev); /* one was abandoned */
-bool ebb__check_refusals_told(ebb_check *c);
-bool ebb__check_closed_status(ebb_check *c, const ebb__region_entry *r, int32_t status);
-bool ebb__check_joined_status(ebb_check *c, const char *noun, uint64_t id, int32_t ended, int32_t joined);
+bool ebb__check_refused(ebb_checker *c, const ebb_event *ev);
+bool ebb__check_operation(ebb_checker *c, const ebb_event *ev); /* one was abandoned */
+bool ebb__check_refusals_told(ebb_checker *c);
+bool ebb__check_closed_status(ebb_checker *c, const ebb__region_entry *r, int32_t status);
+bool ebb__check_joined_status(ebb_checker *c, const char *noun, uint64_t id, int32_t ended, int32_t joined);
 
 /* NULL: not known, or its slot has another generation. They fail nothing. */
-ebb__task_entry *ebb__check_task(const ebb_check *c, uint64_t id);
-ebb__region_entry *ebb__check_region(const ebb_check *c, uint64_t id);
+ebb__task_entry *ebb__check_task(const ebb_checker *c, uint64_t id);
+ebb__region_entry *ebb__check_region(const ebb_checker *c, uint64_t id);
 void *ebb__check_find(const ebb__map *map, uint64_t id);
 
 /* The same, but an unknown id breaks the rule that traces are well-formed. */
-ebb__task_entry *ebb__check_known_task(ebb_check *c, uint64_t id);
-ebb__region_entry *ebb__check_known_region(ebb_check *c, uint64_t id);
-bool ebb__check_fail_unknown(ebb_check *c, const ebb__map *map, const char *noun, uint64_t id);
+ebb__task_entry *ebb__check_known_task(ebb_checker *c, uint64_t id);
+ebb__region_entry *ebb__check_known_region(ebb_checker *c, uint64_t id);
+bool ebb__check_fail_unknown(ebb_checker *c, const ebb__map *map, const char *noun, uint64_t id);
 
 /* A zeroed entry for a new id. `live` says whether what has the slot is still alive. NULL: failed. */
-void *ebb__check_new_entry(ebb_check *c, ebb__map *map, const char *noun, uint64_t id,
+void *ebb__check_new_entry(ebb_checker *c, ebb__map *map, const char *noun, uint64_t id,
                            bool (*live)(const void *entry));
 
 /* What an object is told: for the first time, again (only stronger), or as it stands. */
-bool ebb__check_told_first(ebb_check *c, const char *noun, uint64_t id, ebb__told_entry *told,
+bool ebb__check_told_first(ebb_checker *c, const char *noun, uint64_t id, ebb__told_entry *told,
                            const ebb_event *ev);
-bool ebb__check_told_again(ebb_check *c, const char *noun, uint64_t id, ebb__told_entry *told,
+bool ebb__check_told_again(ebb_checker *c, const char *noun, uint64_t id, ebb__told_entry *told,
                            const ebb_event *ev);
-bool ebb__check_told_same(ebb_check *c, const char *noun, uint64_t id, const ebb__told_entry *told,
+bool ebb__check_told_same(ebb_checker *c, const char *noun, uint64_t id, const ebb__told_entry *told,
                           const ebb_event *ev);
-bool ebb__check_budget(ebb_check *c, const char *noun, uint64_t id, const ebb__told_entry *told,
+bool ebb__check_budget(ebb_checker *c, const char *noun, uint64_t id, const ebb__told_entry *told,
                        const ebb_event *ev);
 
 /* Name the rule that is broken, whose it is, and what was expected. They return false. */
-bool ebb__check_fail(ebb_check *c, ebb_oracle o, const char *noun, uint64_t id, const char *what);
-bool ebb__check_fail_id(ebb_check *c, ebb_oracle o, const char *noun, uint64_t id, const char *what,
+bool ebb__check_fail(ebb_checker *c, ebb_oracle o, const char *noun, uint64_t id, const char *what);
+bool ebb__check_fail_id(ebb_checker *c, ebb_oracle o, const char *noun, uint64_t id, const char *what,
                         uint64_t other);
-bool ebb__check_fail_names(ebb_check *c, ebb_oracle o, const char *noun, uint64_t id, const char *what,
+bool ebb__check_fail_names(ebb_checker *c, ebb_oracle o, const char *noun, uint64_t id, const char *what,
                            const char *expected, const char *found);
-bool ebb__check_fail_numbers(ebb_check *c, ebb_oracle o, const char *noun, uint64_t id, const char *what,
+bool ebb__check_fail_numbers(ebb_checker *c, ebb_oracle o, const char *noun, uint64_t id, const char *what,
                              const char *relation, uint64_t expected, uint64_t found);
-bool ebb__check_fail_phase(ebb_check *c, const char *noun, uint64_t id, const char *event, uint32_t legal,
+bool ebb__check_fail_phase(ebb_checker *c, const char *noun, uint64_t id, const char *event, uint32_t legal,
                            uint32_t found, const char *(*name)(uint32_t));
 
 #endif

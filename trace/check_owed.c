@@ -12,7 +12,7 @@ static bool is_unresolved(const void *entry) {
     return ((const obligation *)entry)->state <= EBB__LEAKED;
 }
 
-static bool reserved(ebb_check *c, const ebb_event *ev) {
+static bool reserved(ebb_checker *c, const ebb_event *ev) {
     ebb__region_entry *r = ebb__check_known_region(c, ev->region_id);
     if (r == NULL) return false;
     ebb__task_entry *holder = NULL;
@@ -24,7 +24,7 @@ static bool reserved(ebb_check *c, const ebb_event *ev) {
     if (ev->task_id != 0) {
         holder = ebb__check_known_task(c, ev->task_id);
         if (holder == NULL) return false;
-        if (holder->phase == EBB_COMPLETED) {
+        if (holder->phase == EBB_TASK_COMPLETED) {
             return ebb__check_fail_id(c, EBB_ORACLE_FORMAT, "task", holder->id,
                                       "has ended and reserves obligation", ev->other);
         }
@@ -58,7 +58,7 @@ static const char *state_name(uint32_t state) {
     return names[state];
 }
 
-static bool same_obligation(ebb_check *c, const obligation *o, const ebb_event *ev) {
+static bool same_obligation(ebb_checker *c, const obligation *o, const ebb_event *ev) {
     if (ev->task_id != o->task) {
         return ebb__check_fail_id(c, EBB_ORACLE_FORMAT, "obligation", o->id,
                                   "is not held by the task named, but by", o->task);
@@ -75,7 +75,7 @@ static bool same_obligation(ebb_check *c, const obligation *o, const ebb_event *
     return true;
 }
 
-bool ebb__check_obligation_event(ebb_check *c, const ebb_event *ev) {
+bool ebb__check_obligation_event(ebb_checker *c, const ebb_event *ev) {
     if (ev->type == EBB_EV_OBLIGATION_RESERVED) return reserved(c, ev);
     obligation *o = ebb__check_find(&c->obligations, ev->other);
     if (o == NULL) return ebb__check_fail_unknown(c, &c->obligations, "obligation", ev->other);
@@ -102,16 +102,16 @@ bool ebb__check_obligation_event(ebb_check *c, const ebb_event *ev) {
 
 /* ---- finalizers ------------------------------------------------------------------------------- */
 
-static bool fail_finalizer(ebb_check *c, uint64_t id, const char *what) {
+static bool fail_finalizer(ebb_checker *c, uint64_t id, const char *what) {
     return ebb__check_fail(c, EBB_ORACLE_FINALIZERS_ONCE, "finalizer", id, what);
 }
 
 /* Where the owner of a finalizer keeps the one that runs next; NULL after a failure. */
-static uint64_t *next_of_owner(ebb_check *c, const ebb_event *ev) {
+static uint64_t *next_of_owner(ebb_checker *c, const ebb_event *ev) {
     if (ev->task_id != 0) {
         ebb__task_entry *t = ebb__check_known_task(c, ev->task_id);
         if (t == NULL) return NULL;
-        if (t->phase != EBB_COMPLETED) return &t->finalizer;
+        if (t->phase != EBB_TASK_COMPLETED) return &t->finalizer;
         ebb__check_fail_id(c, EBB_ORACLE_FINALIZERS_ONCE, "task", t->id, "has ended before finalizer",
                            ev->other);
         return NULL;
@@ -124,7 +124,7 @@ static uint64_t *next_of_owner(ebb_check *c, const ebb_event *ev) {
     return NULL;
 }
 
-static bool added(ebb_check *c, const ebb_event *ev, uint64_t *next) {
+static bool added(ebb_checker *c, const ebb_event *ev, uint64_t *next) {
     const ebb__task_entry *owner = ev->task_id == 0 ? NULL : ebb__check_task(c, ev->task_id);
     if (owner != NULL && owner->region != ev->region_id) {
         return ebb__check_fail_id(c, EBB_ORACLE_FORMAT, "task", owner->id,
@@ -144,7 +144,7 @@ static bool added(ebb_check *c, const ebb_event *ev, uint64_t *next) {
     return true;
 }
 
-bool ebb__check_finalizer_event(ebb_check *c, const ebb_event *ev) {
+bool ebb__check_finalizer_event(ebb_checker *c, const ebb_event *ev) {
     uint64_t *next = next_of_owner(c, ev);
     if (next == NULL) return false;
     if (ev->type == EBB_EV_FINALIZER_ADDED) return added(c, ev, next);
@@ -172,7 +172,7 @@ static bool may_be_replaced(const void *entry) {
     return false;
 }
 
-static bool armed(ebb_check *c, const ebb_event *ev) {
+static bool armed(ebb_checker *c, const ebb_event *ev) {
     const ebb__task_entry *owner = ebb__check_known_task(c, ev->task_id);
     if (owner == NULL) return false;
     ebb__timer_entry *t = ebb__check_new_entry(c, &c->timers, "timer", ev->other, may_be_replaced);
@@ -182,13 +182,13 @@ static bool armed(ebb_check *c, const ebb_event *ev) {
 }
 
 /* A timer whose task has ended fires for nobody. */
-bool ebb__check_timer_event(ebb_check *c, const ebb_event *ev) {
+bool ebb__check_timer_event(ebb_checker *c, const ebb_event *ev) {
     if (ev->type == EBB_EV_TIMER_ARMED) return armed(c, ev);
     ebb__timer_entry *t = ebb__check_find(&c->timers, ev->other);
     if (t == NULL) return ebb__check_fail_unknown(c, &c->timers, "timer", ev->other);
     if (t->fired) return ebb__check_fail(c, EBB_ORACLE_FORMAT, "timer", t->id, "fired twice");
     const ebb__task_entry *owner = ebb__check_task(c, t->task);
-    bool lives = owner != NULL && owner->phase != EBB_COMPLETED;
+    bool lives = owner != NULL && owner->phase != EBB_TASK_COMPLETED;
     if (ev->task_id != (lives ? t->task : 0)) {
         return ebb__check_fail_id(c, EBB_ORACLE_FORMAT, "timer", t->id,
                                   lives ? "did not fire for the task that it was armed for,"

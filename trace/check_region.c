@@ -14,14 +14,14 @@ enum {
 
 typedef ebb__region_entry region;
 
-static bool fail_count(ebb_check *c, const region *r, const char *what, uint64_t found) {
+static bool fail_count(ebb_checker *c, const region *r, const char *what, uint64_t found) {
     return ebb__check_fail_numbers(c, EBB_ORACLE_QUIESCENCE, "region", r->id, what, "", 0, found);
 }
 
 /* ---- admission -------------------------------------------------------------------------------- */
 
 /* The outermost unit around `r` that the closes above it have left open. NULL: there is none. */
-static const region *gate_of(const ebb_check *c, const region *r) {
+static const region *gate_of(const ebb_checker *c, const region *r) {
     const region *gate = NULL;
     for (; r != NULL && r->state == EBB_REGION_OPEN; r = ebb__check_region(c, r->parent)) {
         if (r->unit) gate = r;
@@ -29,7 +29,7 @@ static const region *gate_of(const ebb_check *c, const region *r) {
     return gate;
 }
 
-bool ebb__check_admits(ebb_check *c, const region *r, uint64_t asker, const char *what) {
+bool ebb__check_admits(ebb_checker *c, const region *r, uint64_t asker, const char *what) {
     if (r->state != EBB_REGION_OPEN) {
         return ebb__check_fail_names(c, EBB_ORACLE_NO_NEW_WORK, "region", r->id, what,
                                      ebb__region_state_name(EBB_REGION_OPEN),
@@ -51,7 +51,7 @@ static bool is_live(const void *entry) {
     return ((const region *)entry)->state != EBB_REGION_CLOSED;
 }
 
-static bool admitted(ebb_check *c, const ebb_event *ev, bool cleanup) {
+static bool admitted(ebb_checker *c, const ebb_event *ev, bool cleanup) {
     if (ev->other == 0) {
         if (c->root == 0) return true;
         return ebb__check_fail_id(c, EBB_ORACLE_FORMAT, "region", ev->region_id,
@@ -62,7 +62,7 @@ static bool admitted(ebb_check *c, const ebb_event *ev, bool cleanup) {
     if (ev->task_id != 0) {
         const ebb__task_entry *owner = ebb__check_known_task(c, ev->task_id);
         if (owner == NULL) return false;
-        if (owner->phase == EBB_COMPLETED) {
+        if (owner->phase == EBB_TASK_COMPLETED) {
             return ebb__check_fail(c, EBB_ORACLE_FORMAT, "task", owner->id, "has ended and opens a region");
         }
     }
@@ -73,7 +73,7 @@ static bool admitted(ebb_check *c, const ebb_event *ev, bool cleanup) {
                                  ebb__region_state_name(parent->state));
 }
 
-static bool opened(ebb_check *c, const ebb_event *ev) {
+static bool opened(ebb_checker *c, const ebb_event *ev) {
     bool cleanup = (ev->value & OPEN_CLEANUP) != 0;
     if (!admitted(c, ev, cleanup)) return false;
     if (ev->phase != EBB_REGION_OPEN) {
@@ -102,7 +102,7 @@ static bool opened(ebb_check *c, const ebb_event *ev) {
 
 /* PARENT comes from the region above, or from the task that opened this one. A cleanup scope is told
  * only by its owner or directly. */
-static bool parent_was_told(ebb_check *c, const region *r, const ebb_event *ev) {
+static bool parent_was_told(ebb_checker *c, const region *r, const ebb_event *ev) {
     if (ev->cancel_kind != EBB_CANCEL_PARENT || r->cleanup) return true;
     const region *parent = ebb__check_region(c, r->parent);
     const ebb__task_entry *owner = ebb__check_task(c, r->owner);
@@ -114,27 +114,27 @@ static bool parent_was_told(ebb_check *c, const region *r, const ebb_event *ev) 
                                  ebb__severity_name(told));
 }
 
-static bool cancelled(ebb_check *c, region *r, const ebb_event *ev) {
+static bool cancelled(ebb_checker *c, region *r, const ebb_event *ev) {
     if (!parent_was_told(c, r, ev)) return false;
     return r->told.kind == 0 ? ebb__check_told_first(c, "region", r->id, &r->told, ev)
                              : ebb__check_told_again(c, "region", r->id, &r->told, ev);
 }
 
-static bool draining(ebb_check *c, region *r, const ebb_event *ev) {
+static bool draining(ebb_checker *c, region *r, const ebb_event *ev) {
     (void)ev;
     if (r->tasks > r->closers || r->children > 0) return true;
     return ebb__check_fail(c, EBB_ORACLE_QUIESCENCE, "region", r->id,
                            "drains, but neither a task nor a child lives");
 }
 
-static bool finalizing(ebb_check *c, region *r, const ebb_event *ev) {
+static bool finalizing(ebb_checker *c, region *r, const ebb_event *ev) {
     (void)ev;
     if (r->tasks > r->closers) return fail_count(c, r, "live tasks when it finalizes", r->tasks);
     if (r->children > 0) return fail_count(c, r, "children when it finalizes", r->children);
     return true;
 }
 
-static bool resolved_all(ebb_check *c, const region *r) {
+static bool resolved_all(ebb_checker *c, const region *r) {
     if (r->obligations == 0) return true;
     size_t at = 0;
     const ebb__obligation_entry *o = ebb__map_next(&c->obligations, &at);
@@ -145,12 +145,12 @@ static bool resolved_all(ebb_check *c, const region *r) {
                               "closed with the unresolved obligation", o == NULL ? 0 : o->id);
 }
 
-static bool counted(ebb_check *c, const region *r, const char *what, uint64_t seen, uint64_t said) {
+static bool counted(ebb_checker *c, const region *r, const char *what, uint64_t seen, uint64_t said) {
     return seen == said ||
            ebb__check_fail_numbers(c, EBB_ORACLE_FORMAT, "region", r->id, what, "", seen, said);
 }
 
-static bool closed(ebb_check *c, region *r, const ebb_event *ev) {
+static bool closed(ebb_checker *c, region *r, const ebb_event *ev) {
     if (r->tasks > 0) return fail_count(c, r, "live tasks when it closed", r->tasks);
     if (r->children > 0) return fail_count(c, r, "children when it closed", r->children);
     if (!resolved_all(c, r)) return false;
@@ -170,7 +170,7 @@ static bool closed(ebb_check *c, region *r, const ebb_event *ev) {
 }
 
 /* A unit, or something in one, that a close from above has reached. */
-static bool stopping(ebb_check *c, region *r, const ebb_event *ev) {
+static bool stopping(ebb_checker *c, region *r, const ebb_event *ev) {
     (void)ev;
     if (r->stopping) return ebb__check_fail(c, EBB_ORACLE_PHASE, "region", r->id, "was stopping before");
     const region *parent = ebb__check_region(c, r->parent);
@@ -182,14 +182,14 @@ static bool stopping(ebb_check *c, region *r, const ebb_event *ev) {
                            "is stopping, but what is around it was not closed");
 }
 
-static bool forced(ebb_check *c, region *r, const ebb_event *ev) {
+static bool forced(ebb_checker *c, region *r, const ebb_event *ev) {
     (void)c;
     (void)ev;
     r->forced = true;
     return true;
 }
 
-bool ebb__check_operation(ebb_check *c, const ebb_event *ev) {
+bool ebb__check_operation(ebb_checker *c, const ebb_event *ev) {
     region *r = ebb__check_known_region(c, ev->region_id);
     if (r == NULL) return false;
     if (!r->forced || r->state == EBB_REGION_CLOSED) {
@@ -200,7 +200,7 @@ bool ebb__check_operation(ebb_check *c, const ebb_event *ev) {
     return true;
 }
 
-static bool nothing_more(ebb_check *c, region *r, const ebb_event *ev) {
+static bool nothing_more(ebb_checker *c, region *r, const ebb_event *ev) {
     (void)c;
     (void)r;
     (void)ev;
@@ -210,7 +210,7 @@ static bool nothing_more(ebb_check *c, region *r, const ebb_event *ev) {
 /* ---- join ------------------------------------------------------------------------------------- */
 
 /* Whether a task lost a race somewhere between itself and `top`, and `top` is above it. */
-static bool is_loser_below(const ebb_check *c, const ebb__task_entry *t, uint64_t top) {
+static bool is_loser_below(const ebb_checker *c, const ebb__task_entry *t, uint64_t top) {
     bool lost = t->told.kind == EBB_CANCEL_RACE_LOST;
     const region *r = ebb__check_region(c, t->region);
     for (; r != NULL; r = ebb__check_region(c, r->parent)) {
@@ -220,12 +220,12 @@ static bool is_loser_below(const ebb_check *c, const ebb__task_entry *t, uint64_
     return false;
 }
 
-static bool joined(ebb_check *c, region *r, const ebb_event *ev) {
+static bool joined(ebb_checker *c, region *r, const ebb_event *ev) {
     size_t at = 0;
     for (const ebb__task_entry *t; r->state != EBB_REGION_CLOSED;) {
         t = ebb__map_next(&c->tasks, &at);
         if (t == NULL) break;
-        if (t->phase == EBB_COMPLETED || !is_loser_below(c, t, r->id)) continue;
+        if (t->phase == EBB_TASK_COMPLETED || !is_loser_below(c, t, r->id)) continue;
         return ebb__check_fail_id(c, EBB_ORACLE_LOSERS_DRAINED, "region", r->id,
                                   "was joined before the loser ended: task", t->id);
     }
@@ -243,7 +243,7 @@ static bool joined(ebb_check *c, region *r, const ebb_event *ev) {
 /* In which states an event may come, and which one it leads to (0: the same). */
 typedef struct region_rule {
     uint8_t from, to;
-    bool (*check)(ebb_check *c, region *r, const ebb_event *ev);
+    bool (*check)(ebb_checker *c, region *r, const ebb_event *ev);
 } region_rule;
 
 static const region_rule rules[EBB_EV_MAX] = {
@@ -259,7 +259,7 @@ static const region_rule rules[EBB_EV_MAX] = {
     [EBB_EV_CHAIN_TRUNCATED] = {ANY, 0, nothing_more},
 };
 
-bool ebb__check_region_event(ebb_check *c, const ebb_event *ev) {
+bool ebb__check_region_event(ebb_checker *c, const ebb_event *ev) {
     if (ev->type == EBB_EV_REGION_OPENED) return opened(c, ev);
     const region_rule *rule = &rules[ev->type];
     region *r = ebb__check_known_region(c, ev->region_id);

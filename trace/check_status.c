@@ -18,7 +18,7 @@ void ebb__check_ended(region *r, int32_t status) {
 
 /* A spawn that finds no room fails its region. The event comes when that is done, and the region may
  * have closed meanwhile. */
-bool ebb__check_refused(ebb_check *c, const ebb_event *ev) {
+bool ebb__check_refused(ebb_checker *c, const ebb_event *ev) {
     int32_t status = (int32_t)ev->value;
     region *r = ebb__check_region(c, ev->region_id);
     if (c->unexplained != 0 && c->unexplained == ev->region_id && c->refusal == status) c->unexplained = 0;
@@ -28,7 +28,7 @@ bool ebb__check_refused(ebb_check *c, const ebb_event *ev) {
     return true;
 }
 
-bool ebb__check_refusals_told(ebb_check *c) {
+bool ebb__check_refusals_told(ebb_checker *c) {
     if (c->unexplained == 0) return true;
     return ebb__check_fail_names(c, EBB_ORACLE_FORMAT, "region", c->unexplained,
                                  "closed as if something was refused; the event for it", "refused", "none");
@@ -41,7 +41,7 @@ static bool was_refused(const region *r, int32_t status) {
 /* ---- regions ---------------------------------------------------------------------------------- */
 
 /* The failure of a child that nobody joined becomes its parent's. */
-static bool has_failed_child(const ebb_check *c, const region *r, int32_t status) {
+static bool has_failed_child(const ebb_checker *c, const region *r, int32_t status) {
     size_t at = 0;
     for (const region *child; (child = ebb__map_next(&c->regions, &at)) != NULL;) {
         if (child->parent == r->id && child->state == EBB_REGION_CLOSED && !child->joined &&
@@ -52,7 +52,7 @@ static bool has_failed_child(const ebb_check *c, const region *r, int32_t status
     return false;
 }
 
-bool ebb__check_closed_status(ebb_check *c, const region *r, int32_t status) {
+bool ebb__check_closed_status(ebb_checker *c, const region *r, int32_t status) {
     if (status == r->status || was_refused(r, status)) return true;
     bool failed = ebb__check_is_failure(r->status);
     if (!failed && ebb__check_is_failure(status)) {
@@ -67,7 +67,7 @@ bool ebb__check_closed_status(ebb_check *c, const region *r, int32_t status) {
                                  ebb_status_name((ebb_status)r->status), ebb_status_name((ebb_status)status));
 }
 
-bool ebb__check_joined_status(ebb_check *c, const char *noun, uint64_t id, int32_t ended, int32_t joined) {
+bool ebb__check_joined_status(ebb_checker *c, const char *noun, uint64_t id, int32_t ended, int32_t joined) {
     if (ended == joined) return true;
     return ebb__check_fail_names(c, EBB_ORACLE_FORMAT, noun, id, "status at its join",
                                  ebb_status_name((ebb_status)ended), ebb_status_name((ebb_status)joined));

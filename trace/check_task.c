@@ -6,9 +6,9 @@
 #define IN(phase) (1u << (phase))
 
 enum {
-    LIVE = IN(EBB_CREATED) | IN(EBB_RUNNING) | IN(EBB_CANCEL_REQUESTED) | IN(EBB_CANCELLING) |
-           IN(EBB_FINALIZING),
-    UNDER_REQUEST = IN(EBB_CANCEL_REQUESTED) | IN(EBB_CANCELLING) | IN(EBB_FINALIZING),
+    LIVE = IN(EBB_TASK_CREATED) | IN(EBB_TASK_RUNNING) | IN(EBB_TASK_CANCEL_REQUESTED) |
+           IN(EBB_TASK_CANCELLING) | IN(EBB_TASK_FINALIZING),
+    UNDER_REQUEST = IN(EBB_TASK_CANCEL_REQUESTED) | IN(EBB_TASK_CANCELLING) | IN(EBB_TASK_FINALIZING),
     SPAWN_KEEP = 1,
     SPAWN_CLOSER = 2,
     SPAWN_SERVANT = 4,
@@ -17,7 +17,7 @@ enum {
 
 typedef ebb__task_entry task;
 
-static bool fail(ebb_check *c, ebb_oracle o, const task *t, const char *what) {
+static bool fail(ebb_checker *c, ebb_oracle o, const task *t, const char *what) {
     return ebb__check_fail(c, o, "task", t->id, what);
 }
 
@@ -25,7 +25,7 @@ static bool under_request(const task *t) {
     return (UNDER_REQUEST >> t->phase & 1) != 0;
 }
 
-static void set_runnable(ebb_check *c, task *t, bool runnable) {
+static void set_runnable(ebb_checker *c, task *t, bool runnable) {
     if (t->runnable == runnable) return;
     t->runnable = runnable;
     if (runnable) {
@@ -37,13 +37,13 @@ static void set_runnable(ebb_check *c, task *t, bool runnable) {
 
 /* ---- scheduling ------------------------------------------------------------------------------- */
 
-static bool lane_is_known(ebb_check *c, const task *t, const ebb_event *ev) {
+static bool lane_is_known(ebb_checker *c, const task *t, const ebb_event *ev) {
     if (ev->value >= EBB_LANE_CANCEL && ev->value <= EBB_LANE_READY) return true;
     return ebb__check_fail_numbers(c, EBB_ORACLE_FORMAT, "task", t->id, "lane", "1 to ", EBB_LANE_READY,
                                    ev->value);
 }
 
-static bool polled(ebb_check *c, task *t, const ebb_event *ev) {
+static bool polled(ebb_checker *c, task *t, const ebb_event *ev) {
     static const uint64_t worst_wait[] = {[EBB_LANE_CANCEL] = 2, [EBB_LANE_TIMED] = 9, [EBB_LANE_READY] = 9};
     if (!lane_is_known(c, t, ev)) return false;
     if (ev->other > worst_wait[ev->value]) {
@@ -51,12 +51,12 @@ static bool polled(ebb_check *c, task *t, const ebb_event *ev) {
                                        "polls of other lanes while its lane waited", "at most ",
                                        worst_wait[ev->value], ev->other);
     }
-    if (t->phase == EBB_CREATED) t->phase = EBB_RUNNING;
+    if (t->phase == EBB_TASK_CREATED) t->phase = EBB_TASK_RUNNING;
     set_runnable(c, t, false);
     return true;
 }
 
-static bool woken(ebb_check *c, task *t, const ebb_event *ev) {
+static bool woken(ebb_checker *c, task *t, const ebb_event *ev) {
     if (!lane_is_known(c, t, ev)) return false;
     if (under_request(t) && ev->value != EBB_LANE_CANCEL) {
         return ebb__check_fail_names(c, EBB_ORACLE_FAIRNESS, "task", t->id,
@@ -70,7 +70,7 @@ static bool woken(ebb_check *c, task *t, const ebb_event *ev) {
 /* ---- the cancel protocol ---------------------------------------------------------------------- */
 
 /* A task that was told PARENT was told by its region. */
-static bool region_was_told(ebb_check *c, const task *t, const ebb_event *ev) {
+static bool region_was_told(ebb_checker *c, const task *t, const ebb_event *ev) {
     if (ev->cancel_kind != EBB_CANCEL_PARENT) return true;
     const ebb__region_entry *r = ebb__check_known_region(c, t->region);
     if (r == NULL) return false;
@@ -80,21 +80,21 @@ static bool region_was_told(ebb_check *c, const task *t, const ebb_event *ev) {
                                  ebb__severity_name(r->told.severity));
 }
 
-static bool requested(ebb_check *c, task *t, const ebb_event *ev) {
+static bool requested(ebb_checker *c, task *t, const ebb_event *ev) {
     if (!ebb__check_told_first(c, "task", t->id, &t->told, ev)) return false;
     set_runnable(c, t, true);
     return region_was_told(c, t, ev);
 }
 
-static bool strengthened(ebb_check *c, task *t, const ebb_event *ev) {
+static bool strengthened(ebb_checker *c, task *t, const ebb_event *ev) {
     return ebb__check_told_again(c, "task", t->id, &t->told, ev) && region_was_told(c, t, ev);
 }
 
-static bool as_requested(ebb_check *c, task *t, const ebb_event *ev) {
+static bool as_requested(ebb_checker *c, task *t, const ebb_event *ev) {
     return ebb__check_told_same(c, "task", t->id, &t->told, ev);
 }
 
-static bool acked(ebb_check *c, task *t, const ebb_event *ev) {
+static bool acked(ebb_checker *c, task *t, const ebb_event *ev) {
     if (t->depth > 0 && !t->forced) {
         return ebb__check_fail_numbers(c, EBB_ORACLE_ACK_UNMASKED, "task", t->id,
                                        "mask depth when it acknowledged", "", 0, t->depth);
@@ -102,7 +102,7 @@ static bool acked(ebb_check *c, task *t, const ebb_event *ev) {
     return as_requested(c, t, ev) && ebb__check_budget(c, "task", t->id, &t->told, ev);
 }
 
-static bool forced(ebb_check *c, task *t, const ebb_event *ev) {
+static bool forced(ebb_checker *c, task *t, const ebb_event *ev) {
     if (t->forced) return fail(c, EBB_ORACLE_PHASE, t, "was forced twice");
     if (ev->value != 8) {
         return ebb__check_fail_numbers(c, EBB_ORACLE_BUDGET, "task", t->id, "polls of a forced task", "", 8,
@@ -113,14 +113,14 @@ static bool forced(ebb_check *c, task *t, const ebb_event *ev) {
     return as_requested(c, t, ev);
 }
 
-static bool faulted(ebb_check *c, task *t, const ebb_event *ev) {
+static bool faulted(ebb_checker *c, task *t, const ebb_event *ev) {
     (void)c;
     (void)ev;
     t->faulted = true;
     return true;
 }
 
-static bool abandoned(ebb_check *c, task *t, const ebb_event *ev) {
+static bool abandoned(ebb_checker *c, task *t, const ebb_event *ev) {
     if (!t->forced) return fail(c, EBB_ORACLE_PHASE, t, "was abandoned, but never forced");
     if (t->abandoned) return fail(c, EBB_ORACLE_PHASE, t, "was abandoned twice");
     ebb__region_entry *r = ebb__check_known_region(c, t->region);
@@ -130,7 +130,7 @@ static bool abandoned(ebb_check *c, task *t, const ebb_event *ev) {
     return as_requested(c, t, ev);
 }
 
-static bool masked(ebb_check *c, task *t, const ebb_event *ev) {
+static bool masked(ebb_checker *c, task *t, const ebb_event *ev) {
     if (ev->value > EBB_MASK_MAX || ev->value != t->depth + 1u) {
         return ebb__check_fail_numbers(c, EBB_ORACLE_FORMAT, "task", t->id, "mask depth, up to 32", "",
                                        t->depth + 1u, ev->value);
@@ -139,7 +139,7 @@ static bool masked(ebb_check *c, task *t, const ebb_event *ev) {
     return true;
 }
 
-static bool unmasked(ebb_check *c, task *t, const ebb_event *ev) {
+static bool unmasked(ebb_checker *c, task *t, const ebb_event *ev) {
     if (t->depth == 0) return fail(c, EBB_ORACLE_FORMAT, t, "was unmasked without a mask");
     if (ev->value != t->depth - 1u) {
         return ebb__check_fail_numbers(c, EBB_ORACLE_FORMAT, "task", t->id, "mask depth", "", t->depth - 1u,
@@ -151,7 +151,7 @@ static bool unmasked(ebb_check *c, task *t, const ebb_event *ev) {
 
 /* ---- the end ---------------------------------------------------------------------------------- */
 
-static bool holds_nothing(ebb_check *c, const task *t) {
+static bool holds_nothing(ebb_checker *c, const task *t) {
     if (t->held == 0) return true;
     size_t at = 0;
     const ebb__obligation_entry *o = ebb__map_next(&c->obligations, &at);
@@ -163,7 +163,7 @@ static bool holds_nothing(ebb_check *c, const task *t) {
 }
 
 /* The one place where a task ends. */
-static bool end(ebb_check *c, task *t, const ebb_event *ev) {
+static bool end(ebb_checker *c, task *t, const ebb_event *ev) {
     if (t->finalizer != 0) {
         return ebb__check_fail_id(c, EBB_ORACLE_FINALIZERS_ONCE, "task", t->id,
                                   "ended without running finalizer", t->finalizer);
@@ -179,14 +179,14 @@ static bool end(ebb_check *c, task *t, const ebb_event *ev) {
     return true;
 }
 
-static bool has_status(ebb_check *c, const task *t, const ebb_event *ev, ebb_status expected,
+static bool has_status(ebb_checker *c, const task *t, const ebb_event *ev, ebb_status expected,
                        const char *what, const char *name) {
     if ((int32_t)ev->value == (int32_t)expected) return true;
     return ebb__check_fail_names(c, EBB_ORACLE_PHASE, "task", t->id, what, name,
                                  ebb_status_name((ebb_status)(int32_t)ev->value));
 }
 
-static bool finalized(ebb_check *c, task *t, const ebb_event *ev) {
+static bool finalized(ebb_checker *c, task *t, const ebb_event *ev) {
     return as_requested(c, t, ev) &&
            has_status(c, t, ev, EBB_CANCELLED, "outcome of a finalized task", "EBB_CANCELLED") &&
            end(c, t, ev);
@@ -194,7 +194,7 @@ static bool finalized(ebb_check *c, task *t, const ebb_event *ev) {
 
 /* Once it has acknowledged, a task leaves by cleanup_done and finalized, unless it faults or is
  * abandoned. One that was never polled has nothing to return. */
-static bool completed(ebb_check *c, task *t, const ebb_event *ev) {
+static bool completed(ebb_checker *c, task *t, const ebb_event *ev) {
     if ((int32_t)ev->value > 0) {
         return ebb__check_fail(c, EBB_ORACLE_FORMAT, "task", t->id, "completed with EBB_PENDING");
     }
@@ -204,19 +204,19 @@ static bool completed(ebb_check *c, task *t, const ebb_event *ev) {
         if (!has_status(c, t, ev, EBB_CANCELLED, "outcome of an abandoned task", "EBB_CANCELLED")) {
             return false;
         }
-    } else if (t->phase == EBB_CREATED) {
+    } else if (t->phase == EBB_TASK_CREATED) {
         if (!has_status(c, t, ev, EBB_CANCELLED, "outcome of a task that never ran", "EBB_CANCELLED")) {
             return false;
         }
-    } else if (t->phase == EBB_CANCELLING || t->phase == EBB_FINALIZING) {
+    } else if (t->phase == EBB_TASK_CANCELLING || t->phase == EBB_TASK_FINALIZING) {
         return ebb__check_fail_phase(c, "task", t->id, "completed",
-                                     LIVE & ~(IN(EBB_CANCELLING) | IN(EBB_FINALIZING)), t->phase,
+                                     LIVE & ~(IN(EBB_TASK_CANCELLING) | IN(EBB_TASK_FINALIZING)), t->phase,
                                      ebb__phase_name);
     }
     return end(c, t, ev);
 }
 
-static bool joined(ebb_check *c, task *t, const ebb_event *ev) {
+static bool joined(ebb_checker *c, task *t, const ebb_event *ev) {
     if (!t->keep) return fail(c, EBB_ORACLE_FORMAT, t, "was joined, but its outcome is not kept");
     if (t->joined) return fail(c, EBB_ORACLE_FORMAT, t, "was joined twice");
     t->joined = true;
@@ -226,10 +226,10 @@ static bool joined(ebb_check *c, task *t, const ebb_event *ev) {
 /* ---- spawn ------------------------------------------------------------------------------------ */
 
 static bool is_live(const void *entry) {
-    return ((const task *)entry)->phase != EBB_COMPLETED;
+    return ((const task *)entry)->phase != EBB_TASK_COMPLETED;
 }
 
-static bool spawned(ebb_check *c, const ebb_event *ev) {
+static bool spawned(ebb_checker *c, const ebb_event *ev) {
     ebb__region_entry *r = ebb__check_known_region(c, ev->region_id);
     if (r == NULL) return false;
     bool closer = (ev->value & SPAWN_CLOSER) != 0;
@@ -242,14 +242,14 @@ static bool spawned(ebb_check *c, const ebb_event *ev) {
             ebb__region_state_name(closer ? EBB_REGION_FINALIZING : EBB_REGION_DRAINING),
             ebb__region_state_name(r->state));
     }
-    if (ev->phase != EBB_CREATED) {
+    if (ev->phase != EBB_TASK_CREATED) {
         return ebb__check_fail_names(c, EBB_ORACLE_PHASE, "task", ev->task_id, "phase of a new task",
-                                     ebb__phase_name(EBB_CREATED), ebb__phase_name(ev->phase));
+                                     ebb__phase_name(EBB_TASK_CREATED), ebb__phase_name(ev->phase));
     }
     task *t = ebb__check_new_entry(c, &c->tasks, "task", ev->task_id, is_live);
     if (t == NULL) return false;
     t->region = ev->region_id;
-    t->phase = EBB_CREATED;
+    t->phase = EBB_TASK_CREATED;
     t->keep = (ev->value & SPAWN_KEEP) != 0;
     t->closer = closer;
     t->apart = (ev->value & SPAWN_APART) != 0;
@@ -264,27 +264,28 @@ static bool spawned(ebb_check *c, const ebb_event *ev) {
 /* In which phases an event may come, and which one it leads to (0: the same). */
 typedef struct task_rule {
     uint8_t from, to;
-    bool (*check)(ebb_check *c, task *t, const ebb_event *ev);
+    bool (*check)(ebb_checker *c, task *t, const ebb_event *ev);
 } task_rule;
 
 static const task_rule rules[EBB_EV_MAX] = {
     [EBB_EV_TASK_POLLED] = {LIVE, 0, polled},
     [EBB_EV_TASK_WOKEN] = {LIVE, 0, woken},
-    [EBB_EV_CANCEL_REQUESTED] = {IN(EBB_CREATED) | IN(EBB_RUNNING), EBB_CANCEL_REQUESTED, requested},
+    [EBB_EV_CANCEL_REQUESTED] = {IN(EBB_TASK_CREATED) | IN(EBB_TASK_RUNNING), EBB_TASK_CANCEL_REQUESTED,
+                                 requested},
     [EBB_EV_CANCEL_STRENGTHENED] = {UNDER_REQUEST, 0, strengthened},
-    [EBB_EV_CANCEL_ACKED] = {IN(EBB_CANCEL_REQUESTED), EBB_CANCELLING, acked},
+    [EBB_EV_CANCEL_ACKED] = {IN(EBB_TASK_CANCEL_REQUESTED), EBB_TASK_CANCELLING, acked},
     [EBB_EV_TASK_FORCED] = {UNDER_REQUEST, 0, forced},
-    [EBB_EV_CLEANUP_DONE] = {IN(EBB_CANCELLING), EBB_FINALIZING, as_requested},
-    [EBB_EV_FINALIZED] = {IN(EBB_FINALIZING), EBB_COMPLETED, finalized},
-    [EBB_EV_COMPLETED] = {LIVE, EBB_COMPLETED, completed},
+    [EBB_EV_CLEANUP_DONE] = {IN(EBB_TASK_CANCELLING), EBB_TASK_FINALIZING, as_requested},
+    [EBB_EV_FINALIZED] = {IN(EBB_TASK_FINALIZING), EBB_TASK_COMPLETED, finalized},
+    [EBB_EV_COMPLETED] = {LIVE, EBB_TASK_COMPLETED, completed},
     [EBB_EV_FAULTED] = {LIVE, 0, faulted},
     [EBB_EV_ABANDONED] = {UNDER_REQUEST, 0, abandoned},
     [EBB_EV_MASKED] = {LIVE, 0, masked},
     [EBB_EV_UNMASKED] = {LIVE, 0, unmasked},
-    [EBB_EV_TASK_JOINED] = {IN(EBB_COMPLETED), 0, joined},
+    [EBB_EV_TASK_JOINED] = {IN(EBB_TASK_COMPLETED), 0, joined},
 };
 
-bool ebb__check_task_event(ebb_check *c, const ebb_event *ev) {
+bool ebb__check_task_event(ebb_checker *c, const ebb_event *ev) {
     if (ev->type == EBB_EV_TASK_SPAWNED) return spawned(c, ev);
     const task_rule *rule = &rules[ev->type];
     task *t = ebb__check_known_task(c, ev->task_id);

@@ -26,13 +26,13 @@ static bool all_zero(const uint8_t *p, size_t n) {
 
 /* ---- reading ---------------------------------------------------------------------------------- */
 
-static ebb_status wrong(ebb_reader *r, ebb_status st, size_t offset, const char *expected) {
+static ebb_status wrong(ebb_trace_reader *r, ebb_status st, size_t offset, const char *expected) {
     r->error_offset = offset;
     r->error = expected;
     return st;
 }
 
-static ebb_status check_header(ebb_reader *r, const uint8_t *p, size_t n) {
+static ebb_status check_header(ebb_trace_reader *r, const uint8_t *p, size_t n) {
     if (n < 8 || (memcmp(p, EBB__TRACE_MAGIC, 8) != 0 && memcmp(p, EBB__JOURNAL_MAGIC, 8) != 0)) {
         return wrong(r, EBB_ERR_FORMAT, 0, "the magic of a trace (EBBTRACE) or a journal (EBBJRNL)");
     }
@@ -61,7 +61,7 @@ static ebb_status check_header(ebb_reader *r, const uint8_t *p, size_t n) {
     return EBB_OK;
 }
 
-ebb_status ebb_reader_open(ebb_reader *r, const void *bytes, size_t n) {
+ebb_status ebb_trace_reader_open(ebb_trace_reader *r, const void *bytes, size_t n) {
     memset(r, 0, sizeof *r);
     const uint8_t *p = bytes;
     ebb_status st = check_header(r, p, n);
@@ -75,7 +75,7 @@ ebb_status ebb_reader_open(ebb_reader *r, const void *bytes, size_t n) {
     return EBB_OK;
 }
 
-static ebb_status enter_block(ebb_reader *r) {
+static ebb_status enter_block(ebb_trace_reader *r) {
     size_t left = r->n - r->offset;
     const uint8_t *p = r->bytes + r->offset;
     if (left < EBB__FILE_BLOCK_BYTES) {
@@ -110,7 +110,7 @@ static ebb_status enter_block(ebb_reader *r) {
     return EBB_OK;
 }
 
-static void decode(const ebb_reader *r, const uint8_t *p, ebb_event *out) {
+static void decode(const ebb_trace_reader *r, const uint8_t *p, ebb_event *out) {
     *out = (ebb_event){
         .type = p[0],
         .decision_seq = r->seq,
@@ -130,7 +130,7 @@ static void decode(const ebb_reader *r, const uint8_t *p, ebb_event *out) {
     if (out->type == EBB_EV_TEXT) memcpy(out->text, p + 8, out->value < 24 ? out->value : 24);
 }
 
-ebb_status ebb_reader_next(ebb_reader *r, ebb_event *out) {
+ebb_status ebb_trace_reader_next(ebb_trace_reader *r, ebb_event *out) {
     if (r->bytes == NULL) return EBB_ERR_FORMAT;
     if (r->record == r->records) {
         if (r->offset == r->n) return EBB_PENDING;
@@ -168,7 +168,8 @@ ebb_record ebb_event_record(const ebb_event *ev) {
 
 /* ---- writing ---------------------------------------------------------------------------------- */
 
-void ebb_file_begin(ebb_file_writer *w, bool journal, uint8_t runtime_id, ebb_write_fn write, void *ctx) {
+void ebb_trace_writer_begin(ebb_trace_writer *w, bool journal, uint8_t runtime_id, ebb_write_fn write,
+                            void *ctx) {
     w->write = write;
     w->ctx = ctx;
     w->seq = 1;
@@ -178,12 +179,12 @@ void ebb_file_begin(ebb_file_writer *w, bool journal, uint8_t runtime_id, ebb_wr
     write(ctx, header, sizeof header);
 }
 
-void ebb_file_put(ebb_file_writer *w, const ebb_record *record) {
+void ebb_trace_writer_put(ebb_trace_writer *w, const ebb_record *record) {
     w->block[w->n++] = *record;
-    if (w->n == EBB__FILE_BLOCK_MAX) ebb_file_end(w);
+    if (w->n == EBB__FILE_BLOCK_MAX) ebb_trace_writer_end(w);
 }
 
-void ebb_file_end(ebb_file_writer *w) {
+void ebb_trace_writer_end(ebb_trace_writer *w) {
     if (w->n == 0) return;
     uint8_t bytes[EBB__FILE_BLOCK_BYTES];
     ebb__block_seal(bytes, w->block, w->n, w->seq);

@@ -83,7 +83,7 @@ static ebb_status wrong(ebb__journal_reader *j, ebb_status st, size_t offset, co
 
 ebb_status ebb__journal_open(ebb__journal_reader *j, ebb_allocator a, const void *bytes, size_t n) {
     *j = (ebb__journal_reader){.allocator = a};
-    ebb_status st = ebb_reader_open(&j->in, bytes, n);
+    ebb_status st = ebb_trace_reader_open(&j->in, bytes, n);
     if (st == EBB_OK && !j->in.journal) {
         st = wrong(j, EBB_ERR_FORMAT, 0, "the magic of a journal (EBBJRNL), not of a trace");
     }
@@ -99,8 +99,8 @@ void ebb__journal_close(ebb__journal_reader *j) {
 /* The next record if it is of this type, else nothing is read. What is wrong with it shows when it is
  * read as an operation. */
 static bool next_if(ebb__journal_reader *j, uint32_t type, ebb_event *out) {
-    ebb_reader ahead = j->in;
-    if (ebb_reader_next(&ahead, out) != EBB_OK || out->type != type) return false;
+    ebb_trace_reader ahead = j->in;
+    if (ebb_trace_reader_next(&ahead, out) != EBB_OK || out->type != type) return false;
     j->in = ahead;
     return true;
 }
@@ -134,7 +134,7 @@ ebb_status ebb__journal_next(ebb__journal_reader *j, ebb__journal_op *out) {
     ebb_event ev, more;
     *out = (ebb__journal_op){.number = j->operations + 1};
     if (next_if(j, J_ASKER, &more)) out->asker = more.task_id;
-    ebb_status st = ebb_reader_next(&j->in, &ev);
+    ebb_status st = ebb_trace_reader_next(&j->in, &ev);
     if (st != EBB_OK) return st;
     out->offset = ev.offset;
     out->rec = ebb_event_record(&ev);

@@ -15,18 +15,18 @@ typedef struct ebb__journal_op {
 } ebb__journal_op;
 
 typedef struct ebb__journal_reader {
-    ebb_reader in;
+    ebb_trace_reader in;
     ebb_allocator allocator;
     char *text;
     size_t room;
     uint64_t operations; /* read so far */
 } ebb__journal_reader;
 
-/* EBB_ERR_FORMAT if it is no journal, with in.error saying what was expected; else as ebb_reader_open. */
+/* EBB_ERR_FORMAT if it is no journal, with in.error saying what was expected; else as ebb_trace_reader_open. */
 ebb_status ebb__journal_open(ebb__journal_reader *j, ebb_allocator a, const void *bytes, size_t n);
 void ebb__journal_close(ebb__journal_reader *j);
 
-/* EBB_OK and an operation; EBB_PENDING at the end; EBB_ERR_NOMEM; as ebb_reader_next; EBB_ERR_INVALID
+/* EBB_OK and an operation; EBB_PENDING at the end; EBB_ERR_NOMEM; as ebb_trace_reader_next; EBB_ERR_INVALID
  * for records that are no operation, with in.error and in.error_offset set. */
 ebb_status ebb__journal_next(ebb__journal_reader *j, ebb__journal_op *out);
 

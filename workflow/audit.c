@@ -23,7 +23,7 @@ ebb_audit *ebb__audit_new(ebb_allocator a, const ebb_audit_sink *sink) {
     return NULL;
 }
 
-ebb_status ebb_audit_to(ebb_allocator a, const ebb_audit_sink *sink, ebb_audit **out) {
+ebb_status ebb_audit_new(ebb_allocator a, const ebb_audit_sink *sink, ebb_audit **out) {
     if (sink == NULL || sink->append == NULL) return EBB_ERR_INVALID;
     ebb_audit *audit = ebb__audit_new(a, sink);
     if (audit == NULL) return EBB_ERR_NOMEM;
@@ -45,7 +45,7 @@ void ebb_audit_close(ebb_audit *audit) {
     ebb__free(&audit->allocator, audit, sizeof *audit);
 }
 
-ebb_status ebb_audit_unfinished(const ebb_audit *audit, size_t i, ebb_unfinished *out) {
+ebb_status ebb_audit_unfinished_at(const ebb_audit *audit, size_t i, ebb_audit_unfinished *out) {
     if (i >= audit->unfinished_n) return EBB_ERR_INVALID;
     *out = audit->unfinished[i];
     return EBB_OK;

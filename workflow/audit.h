@@ -47,7 +47,7 @@ struct ebb_audit {
     struct evp_md_st *sha256;
     uint64_t lost; /* lines since the last one that could not be written */
     int fd;        /* of a file; -1 */
-    ebb_unfinished *unfinished;
+    ebb_audit_unfinished *unfinished;
     size_t unfinished_n;
     size_t n; /* bytes in `line` */
     char line[EBB__AUDIT_LINE];

@@ -167,8 +167,8 @@ static ebb_status read_again(past *p, const pending *w, ebb__audit_line *out) {
     return got == w->n ? ebb__audit_line_read(p->audit->line, got, out, why) : EBB_ERR_CORRUPT;
 }
 
-static void tell(const ebb__audit_line *line, ebb_unfinished *out) {
-    *out = (ebb_unfinished){.number = line->number, .state = line->to, .line = line->seq};
+static void tell(const ebb__audit_line *line, ebb_audit_unfinished *out) {
+    *out = (ebb_audit_unfinished){.number = line->number, .state = line->to, .line = line->seq};
     snprintf(out->workflow, sizeof out->workflow, "%s", line->type);
     snprintf(out->name, sizeof out->name, "%s", line->name);
 }
@@ -195,7 +195,7 @@ static ebb_status note(ebb_audit *a, const ebb__audit_line *line) {
 }
 
 static int by_number(const void *x, const void *y) {
-    const ebb_unfinished *a = x, *b = y;
+    const ebb_audit_unfinished *a = x, *b = y;
     return (a->number > b->number) - (a->number < b->number);
 }
 

@@ -82,7 +82,7 @@ static bool get_hash(const json_t *v, uint8_t out[EBB__AUDIT_HASH]) {
 
 static bool get_state(const json_t *v, ebb_workflow_state *out) {
     if (!json_is_string(v)) return false;
-    for (int s = EBB_WF_IDLE; s < EBB__WF_STATES; s++) {
+    for (int s = EBB_WORKFLOW_IDLE; s < EBB__WF_STATES; s++) {
         if (strcmp(json_string_value(v), ebb_workflow_state_name((ebb_workflow_state)s)) != 0) continue;
         *out = (ebb_workflow_state)s;
         return true;
@@ -142,7 +142,8 @@ static bool get_reason(json_t *v, json_t **out) {
         const char *text = json_string_value(json_object_get(r, "kind"));
         bool good = json_object_size(r) == 3 && text != NULL && get_kind(text, &kind) &&
                     json_is_string(json_object_get(r, "message")) && json_is_integer(severity) &&
-                    json_integer_value(severity) >= EBB_POLITE && json_integer_value(severity) <= EBB_FORCED;
+                    json_integer_value(severity) >= EBB_SEVERITY_POLITE &&
+                    json_integer_value(severity) <= EBB_SEVERITY_FORCED;
         if (!good) return false;
     }
     *out = v;

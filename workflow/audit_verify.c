@@ -174,7 +174,7 @@ static const char *text_fact(const ebb__audit_line *line, const char *key) {
 }
 
 static bool explains_itself(verifier *v, const ebb__audit_line *line) {
-    bool asked = line->to != EBB_WF_IDLE;
+    bool asked = line->to != EBB_WORKFLOW_IDLE;
     if (asked == (json_array_size(line->reason) > 0)) return true;
     return broken(v, line, AUDIT_COMPLETE, "expected %s in %s, found %zu", asked ? "a reason" : "no reason",
                   state(line->to), json_array_size(line->reason));
@@ -248,7 +248,7 @@ static ebb_status add_life(verifier *v, const ebb__audit_line *line) {
         v->room = room;
     }
     v->lives[v->n] =
-        (life){.title = title_of(line), .parent = line->parent, .run = v->run, .state = EBB_WF_IDLE};
+        (life){.title = title_of(line), .parent = line->parent, .run = v->run, .state = EBB_WORKFLOW_IDLE};
     snprintf(v->lives[v->n].type, sizeof v->lives[v->n].type, "%s", line->type);
     v->lives[v->n].budget = line->budget;
     v->out->workflows = ++v->n;
@@ -308,7 +308,7 @@ static bool asks_within_reason(verifier *v, const life *w, const ebb__audit_line
     (void)w;
     bool request = line->event == EBB__WE_REFUSED &&
                    strcmp(text_fact(line, "trigger"), ebb__trigger_name(EBB__T_REQUEST)) == 0;
-    bool asked = line->to != EBB_WF_IDLE && !ebb__wf_is_final(line->to);
+    bool asked = line->to != EBB_WORKFLOW_IDLE && !ebb__wf_is_final(line->to);
     if (request && asked)
         return broken(v, line, IDEMPOTENT, "a request in %s is absorbed, found refused", state(line->to));
     return true;
@@ -375,7 +375,7 @@ static bool outlives_what_is_in_it(verifier *v, const life *w, const ebb__audit_
 /* ---- time ----------------------------------------------------------------------------------------- */
 
 static bool time_goes_on(verifier *v, const life *w, const ebb__audit_line *line) {
-    bool starts = line->to == EBB_WF_IDLE || line->event == EBB__WE_REQUESTED;
+    bool starts = line->to == EBB_WORKFLOW_IDLE || line->event == EBB__WE_REQUESTED;
     if (starts && line->elapsed != 0)
         return broken(v, line, DRAIN_BOUNDED,
                       "time is counted from the request on: expected 0 at %s, found %s", event_of(line),
@@ -397,7 +397,7 @@ static bool keeps_its_budget(verifier *v, const life *w, const ebb__audit_line *
 }
 
 static bool is_over_at_last(verifier *v, const ebb__audit_line *line) {
-    bool stays = line->to == EBB_WF_DRAINING;
+    bool stays = line->to == EBB_WORKFLOW_DRAINING;
     if (line->elapsed < line->budget)
         return broken(v, line, DRAIN_BOUNDED, "drain_timeout at %s, before the budget of %s was over",
                       ms(line->elapsed).text, ms(line->budget).text);
@@ -411,7 +411,8 @@ static bool drains_in_time(verifier *v, const life *w, const ebb__audit_line *li
     if (line->event == EBB__WE_DRAIN_TIMEOUT) return is_over_at_last(v, line);
     bool says_so = line->event == EBB__WE_DRAIN_FORCED || line->event == EBB__WE_INTERRUPTED;
     bool by_force = line->event == EBB__WE_LEFT; /* what the kernel forces may be told before who says so */
-    if (line->from != EBB_WF_DRAINING || w->overdue || says_so || by_force || line->elapsed <= line->budget)
+    if (line->from != EBB_WORKFLOW_DRAINING || w->overdue || says_so || by_force ||
+        line->elapsed <= line->budget)
         return true;
     if (line->event == EBB__WE_DRAIN_COMPLETED)
         return broken(v, line, DRAIN_BOUNDED,

@@ -5,12 +5,12 @@
 /* ---- running ------------------------------------------------------------------------------------------- */
 
 static bool may_run(const ebb__wf *wf) {
-    return wf->state != EBB_WF_IDLE || wf->completing;
+    return wf->state != EBB_WORKFLOW_IDLE || wf->completing;
 }
 
 static ebb_status finish(ebb_drain *d, ebb_status st) {
     ebb__fact facts[] = {{"handler", d->name, 0},
-                         {"status", ebb_loop_status_name(st), 0},
+                         {"status", ebb_status_name(st), 0},
                          {"done", NULL, d->done},
                          {"total", NULL, d->total}};
     d->over = true;
@@ -38,7 +38,7 @@ static ebb_status run(ebb_cx *cx, void *state) {
 void ebb__wf_handlers_wake(ebb_cx *cx, ebb__wf *wf) {
     for (ebb_drain *d = wf->handlers; d != NULL; d = d->next) {
         ebb__rt_standby(wf->rt, -1);
-        (void)ebb_wake(cx, d->task);
+        (void)ebb_task_wake(cx, d->task);
     }
 }
 
@@ -66,8 +66,8 @@ static ebb_status add(ebb_cx *cx, ebb_workflow workflow, const ebb_drain *model,
         return ebb_id_status(ebb__spawn_refused(cx, wf->drain_region, EBB_ERR_NOMEM, model->site).id);
     *d = *model;
     d->wf = wf;
-    d->task = fiber ? ebb_fiber_spawn_at(cx, wf->drain_region, run, d, NULL, d->site)
-                    : ebb_spawn_at(cx, wf->drain_region, poll, d, d->site);
+    d->task = fiber ? ebb_fiber_spawn_site(cx, wf->drain_region, run, d, NULL, d->site)
+                    : ebb_spawn_site(cx, wf->drain_region, poll, d, d->site);
     st = ebb_id_status(d->task.id);
     if (st != EBB_OK) {
         ebb__free(ebb__rt_allocator(wf->rt), d, sizeof *d);
@@ -79,13 +79,13 @@ static ebb_status add(ebb_cx *cx, ebb_workflow workflow, const ebb_drain *model,
     return EBB_OK;
 }
 
-ebb_status ebb_workflow_on_drain_at(ebb_cx *cx, ebb_workflow workflow, const char *name, ebb_drain_fn fn,
-                                    void *arg, const char *site) {
+ebb_status ebb_workflow_on_drain_site(ebb_cx *cx, ebb_workflow workflow, const char *name, ebb_drain_fn fn,
+                                      void *arg, const char *site) {
     return add(cx, workflow, &(ebb_drain){.fn = fn, .arg = arg, .name = name, .site = site}, false);
 }
 
-ebb_status ebb_workflow_on_drain_fiber_at(ebb_cx *cx, ebb_workflow workflow, const char *name,
-                                          ebb_drain_fn fn, void *arg, const char *site) {
+ebb_status ebb_workflow_on_drain_fiber_site(ebb_cx *cx, ebb_workflow workflow, const char *name,
+                                            ebb_drain_fn fn, void *arg, const char *site) {
     return add(cx, workflow, &(ebb_drain){.fn = fn, .arg = arg, .name = name, .site = site}, true);
 }
 

@@ -5,7 +5,7 @@
 
 #include "future/promise.h"
 #include "kernel/names.h"
-#include "loop/nest.h"
+#include "loop/region_handles.h"
 #include "workflow/workflow.h"
 
 typedef struct sink {
@@ -54,7 +54,7 @@ static void say_obligation(void *ctx, const ebb__obligation_view *o) {
     char id[40];
     uint64_t ms = (ebb__now(how->wf->rt) - o->since) / EBB_MS;
     if ((o->kind == 0) != how->finalizers) return;
-    if (how->finalizers && ebb__nest_each(o, say_handle, (void *)(uintptr_t)how->s)) return;
+    if (how->finalizers && ebb__region_handles_each(o, say_handle, (void *)(uintptr_t)how->s)) return;
     id_in(id, o->id);
     if (how->finalizers)
         say(how->s, "  finalizer %s, added at %s, %" PRIu64 " ms ago\n", id, site_of(o->site), ms);
@@ -89,7 +89,7 @@ static void say_operations(const sink *s, const ebb__scope *scope) {
 }
 
 /* The handler that a task is; NULL: it is none. */
-static const ebb_drain *handler_of(const ebb_rt *rt, const ebb__task_view *t) {
+static const ebb_drain *handler_of(const ebb_runtime *rt, const ebb__task_view *t) {
     ebb__region *r;
     const ebb__wf *wf = ebb__region_get(rt, t->region, &r) == EBB_OK ? ebb__wf_around(rt, r) : NULL;
     const ebb_drain *d = wf == NULL ? NULL : wf->handlers;
@@ -100,7 +100,7 @@ static const ebb_drain *handler_of(const ebb_rt *rt, const ebb__task_view *t) {
 /* `of`: whose handlers need not be told apart. One that stands by holds nothing up. */
 static void say_handler(const sink *s, const ebb_drain *d, const ebb__wf *of) {
     const ebb__wf *wf = d->wf;
-    if (wf->state == EBB_WF_IDLE && wf != of) return;
+    if (wf->state == EBB_WORKFLOW_IDLE && wf != of) return;
     say(s, "  handler %s", d->name);
     if (wf != of) say(s, " of %s#%" PRIu64, wf->type->name, wf->number);
     say(s, ", added at %s, %" PRIu64 " of %" PRIu64 " done\n", site_of(d->site), d->done, d->total);
@@ -132,7 +132,7 @@ static void say_holders(const sink *s, const ebb__wf *wf) {
         if (holds) say_region(s, wf, r);
     }
     for (const ebb_drain *d = wf->handlers; d != NULL; d = d->next) {
-        if (d->over) say(s, "  handler %s has ended: %s\n", d->name, ebb_loop_status_name(d->status));
+        if (d->over) say(s, "  handler %s has ended: %s\n", d->name, ebb_status_name(d->status));
     }
 }
 
@@ -144,7 +144,7 @@ ebb_status ebb_workflow_explain(ebb_cx *cx, ebb_workflow workflow,
     sink s = {write, ctx};
     char title[EBB__WF_TITLE];
     say(&s, "%s is %s", ebb__wf_title(wf, title), ebb_workflow_state_name(wf->state));
-    if (wf->state != EBB_WF_IDLE) {
+    if (wf->state != EBB_WORKFLOW_IDLE) {
         say(&s, ", %" PRIu64 " of %" PRIu64 " ms, %s%s%s", ebb__wf_elapsed(wf) / EBB_MS,
             ebb__wf_budget(wf) / EBB_MS, ebb_cancel_kind_name((ebb_cancel_kind)wf->reason.kind),
             wf->reason.message[0] == 0 ? "" : ": ", wf->reason.message);
@@ -158,16 +158,16 @@ ebb_status ebb_workflow_explain(ebb_cx *cx, ebb_workflow workflow,
 /* ---- refusals ------------------------------------------------------------------------------------------ */
 
 /* The one that was asked to stop: the outermost, as the others only follow it. */
-static const ebb__wf *who_refuses(const ebb_rt *rt, const ebb__region *r) {
+static const ebb__wf *who_refuses(const ebb_runtime *rt, const ebb__region *r) {
     const ebb__wf *found = NULL;
     for (const ebb__wf *wf = ebb__wf_around(rt, r); wf != NULL; wf = ebb__wf_parent(wf)) {
-        if (wf->state != EBB_WF_IDLE) found = wf;
+        if (wf->state != EBB_WORKFLOW_IDLE) found = wf;
     }
     return found;
 }
 
-size_t ebb_closed_text(ebb_cx *cx, ebb_region region, char *out, size_t room) {
-    ebb_rt *rt = ebb__rt_of(cx);
+size_t ebb_region_closed_text(ebb_cx *cx, ebb_region region, char *out, size_t room) {
+    ebb_runtime *rt = ebb__rt_of(cx);
     ebb__region *r;
     if (room == 0) return 0;
     out[0] = 0;

@@ -47,7 +47,7 @@ static const char *kind_of(const ebb__leak *g) {
 }
 
 /* What leaked while it worked is in the log, but does not count against how it ends. */
-void ebb__wf_leaked(ebb_rt *rt, const ebb__leak *g) {
+void ebb__wf_leaked(ebb_runtime *rt, const ebb__leak *g) {
     ebb_workflow_leak leak = {.what = what_of(g->what),
                               .kind = kind_of(g),
                               .id = g->id,
@@ -57,7 +57,7 @@ void ebb__wf_leaked(ebb_rt *rt, const ebb__leak *g) {
     if (g->name != NULL) ebb__message_copy(leak.name, g->name);
     for (ebb__wf *wf = ebb__wf_around(rt, g->region); wf != NULL; wf = ebb__wf_parent(wf)) {
         if (wf->ended) continue;
-        if (wf->state != EBB_WF_IDLE || wf->completing) {
+        if (wf->state != EBB_WORKFLOW_IDLE || wf->completing) {
             wf->leak_count++;
             if (room(wf)) wf->leaks[wf->leaks_n++] = leak;
         }
@@ -65,7 +65,7 @@ void ebb__wf_leaked(ebb_rt *rt, const ebb__leak *g) {
     }
 }
 
-ebb_status ebb_workflow_leaked(ebb_cx *cx, ebb_workflow workflow, uint32_t i, ebb_workflow_leak *out) {
+ebb_status ebb_workflow_leak_at(ebb_cx *cx, ebb_workflow workflow, uint32_t i, ebb_workflow_leak *out) {
     ebb__wf *wf = NULL;
     ebb_status st = ebb__wf_find(cx, workflow, &wf);
     if (st != EBB_OK) return st;

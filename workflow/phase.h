@@ -4,7 +4,7 @@
 
 #include <ebb/workflow.h>
 
-enum { EBB__WF_STATES = EBB_WF_LEAK_DETECTED + 1 };
+enum { EBB__WF_STATES = EBB_WORKFLOW_LEAK_DETECTED + 1 };
 
 typedef enum ebb__trigger {
     EBB__T_ADD_HANDLER = 1,
@@ -72,7 +72,7 @@ bool ebb__wf_legal(ebb_workflow_state from, ebb__wf_event event, ebb_workflow_st
 const char *ebb__trigger_name(ebb__trigger t);
 
 static inline bool ebb__wf_is_final(ebb_workflow_state s) {
-    return s >= EBB_WF_FINALIZED;
+    return s >= EBB_WORKFLOW_FINALIZED;
 }
 
 #endif

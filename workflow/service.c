@@ -28,7 +28,8 @@ void ebb__service_explain(service *s, ebb_cx *cx, ebb_workflow wf) {
 static void note_request(service *s) {
     ebb_workflow_report now;
     s->requested = true;
-    if (s->told || ebb_workflow_info(ebb_host(ebb_loop_runtime(s->loop)), s->shutdown, &now) != EBB_OK)
+    if (s->told ||
+        ebb_workflow_report_of(ebb_runtime_host(ebb_loop_runtime(s->loop)), s->shutdown, &now) != EBB_OK)
         return;
     s->kind = (ebb_cancel_kind)now.reason.kind;
     memcpy(s->why, now.reason.message, sizeof s->why);
@@ -37,14 +38,14 @@ static void note_request(service *s) {
 /* The hooks of the caller have the argument of the caller. */
 static void on_state(void *arg, ebb_workflow wf, ebb_workflow_state from, ebb_workflow_state to) {
     const ebb_workflow_opts *o = &((service *)arg)->opts.shutdown;
-    if (from == EBB_WF_IDLE) note_request(arg);
+    if (from == EBB_WORKFLOW_IDLE) note_request(arg);
     if (o->on_state != NULL) o->on_state(o->arg, wf, from, to);
 }
 
 static void on_overdue(void *arg, ebb_workflow wf) {
     service *s = arg;
     const ebb_workflow_opts *o = &s->opts.shutdown;
-    ebb__service_explain(s, ebb_host(ebb_loop_runtime(s->loop)), wf);
+    ebb__service_explain(s, ebb_runtime_host(ebb_loop_runtime(s->loop)), wf);
     if (o->on_overdue != NULL) o->on_overdue(o->arg, wf);
 }
 
@@ -62,13 +63,14 @@ static void force(service *s, ebb_cx *cx, const char *message) {
     if (s->n > 0)
         ebb__service_request(s, cx, s->kind, s->why); /* if the other loops have not confirmed yet */
     if (ebb_workflow_force(cx, s->shutdown, message) != EBB_OK)
-        ebb_region_force(cx, ebb_root(ebb_loop_runtime(s->loop)));
+        ebb_region_force(cx, ebb_runtime_root(ebb_loop_runtime(s->loop)));
 }
 
 static bool has_ended(const service *s) {
-    ebb_rt *rt = ebb_loop_runtime(s->loop);
+    ebb_runtime *rt = ebb_loop_runtime(s->loop);
     ebb_region_state state = EBB_REGION_OPEN;
-    return ebb_region_state_of(ebb_host(rt), ebb_root(rt), &state) == EBB_OK && state == EBB_REGION_CLOSED;
+    return ebb_region_state_of(ebb_runtime_host(rt), ebb_runtime_root(rt), &state) == EBB_OK &&
+           state == EBB_REGION_CLOSED;
 }
 
 static const char *name_of(int signum) {
@@ -128,15 +130,15 @@ static ebb_status first(ebb_cx *cx, void *arg) {
     service *s = arg;
     ebb_status st = s->fn(cx, s->arg);
     if (!ebb__service_failed(st)) return st;
-    (void)ebb_workflow_request(cx, s->shutdown, EBB_CANCEL_SIBLING_FAILED, ebb_loop_status_name(st));
+    (void)ebb_workflow_request(cx, s->shutdown, EBB_CANCEL_SIBLING_FAILED, ebb_status_name(st));
     return st;
 }
 
-static ebb_exit exit_of(const service *s, ebb_status st, const ebb_workflow_report *r) {
-    if (s->forced) return EBB_EXIT_FORCED;
-    if (r->drain_timed_out) return EBB_EXIT_TIMEOUT;
-    if (ebb__service_failed(st) || ebb__service_failed(r->status)) return EBB_EXIT_FAILED;
-    return st == EBB_ERR_CANCEL_LEAK ? EBB_EXIT_LEAK : EBB_EXIT_OK;
+static ebb_service_exit exit_of(const service *s, ebb_status st, const ebb_workflow_report *r) {
+    if (s->forced) return EBB_SERVICE_FORCED;
+    if (r->drain_timed_out) return EBB_SERVICE_TIMEOUT;
+    if (ebb__service_failed(st) || ebb__service_failed(r->status)) return EBB_SERVICE_FAILED;
+    return st == EBB_ERR_CANCEL_LEAK ? EBB_SERVICE_LEAK : EBB_SERVICE_OK;
 }
 
 /* Waits for a signal or a timer, as libuv does not by itself if nothing counts as alive: an obligation may be
@@ -161,7 +163,7 @@ static void run_until_it_ends(service *s) {
 
 static ebb_status open_shutdown(service *s, ebb_cx *cx) {
     ebb_workflow_opts wo = s->opts.shutdown;
-    if (wo.type == NULL) wo.type = &ebb_lifecycle_shutdown;
+    if (wo.type == NULL) wo.type = &ebb_workflow_lifecycle_shutdown;
     wo.root = true;
     wo.parent = (ebb_region){0};
     wo.on_state = on_state;
@@ -172,7 +174,7 @@ static ebb_status open_shutdown(service *s, ebb_cx *cx) {
 }
 
 static uint32_t loops_of(const ebb_service_opts *o) {
-    return o->loops == EBB_LOOPS_ALL ? uv_available_parallelism() : o->loops;
+    return o->loops == EBB_SERVICE_LOOPS_ALL ? uv_available_parallelism() : o->loops;
 }
 
 /* Loops that did start are stopped again if another does not. */
@@ -187,18 +189,17 @@ static ebb_status start(service *s) {
     if (st == EBB_OK && n > 1) st = ebb__branches_start(s, cx, n - 1);
     cx = ebb_loop_cx(s->loop);
     if (st == EBB_OK)
-        st = ebb_id_status(ebb_fiber_spawn_at(cx, ebb_root(ebb_loop_runtime(s->loop)), first, s, NULL,
-                                              "the first fiber of the service")
+        st = ebb_id_status(ebb_fiber_spawn_site(cx, ebb_runtime_root(ebb_loop_runtime(s->loop)), first, s,
+                                                NULL, "the first fiber of the service")
                                .id);
     s->starting = false;
-    if (st != EBB_OK && s->n > 0)
-        ebb__service_request(s, cx, EBB_CANCEL_SIBLING_FAILED, ebb_loop_status_name(st));
+    if (st != EBB_OK && s->n > 0) ebb__service_request(s, cx, EBB_CANCEL_SIBLING_FAILED, ebb_status_name(st));
     ebb__branches_go(s, cx);
     for (int i = 0; st == EBB_OK && i < 2 && s->early[i] != 0; i++) hear(s, s->early[i]);
     return st;
 }
 
-static ebb_exit run(service *s, const ebb_service_opts *opts) {
+static ebb_service_exit run(service *s, const ebb_service_opts *opts) {
     ebb_workflow_report report = {0};
     ebb_status started = start(s);
     ebb_status st = ebb_workflow_join(ebb_loop_cx(s->loop), s->shutdown, &report);
@@ -233,7 +234,7 @@ static bool leave(service *s) {
 static ebb_status set_up(service *s, const ebb_service_opts *opts) {
     int code = uv_loop_init(&s->uv);
     if (code != 0) return EBB_UV(code);
-    ebb_status st = ebb_attach(&s->uv, &opts->loop, &s->loop);
+    ebb_status st = ebb_loop_attach(&s->uv, &opts->loop, &s->loop);
     if (st != EBB_OK) (void)uv_loop_close(&s->uv);
     return st;
 }
@@ -258,7 +259,7 @@ int ebb_service_run(const ebb_service_opts *opts, ebb_fiber_fn fn, void *arg) {
     ebb_status st = take_opts(&o, opts, fn);
     const ebb_allocator *a = &o.loop.runtime.allocator;
     service *s = st == EBB_OK ? ebb__alloc(a, sizeof *s) : NULL;
-    ebb_exit status = EBB_EXIT_FAILED;
+    ebb_service_exit status = EBB_SERVICE_FAILED;
     bool gone = true;
     if (s != NULL) memset(s, 0, sizeof *s);
     if (st == EBB_OK) st = s == NULL ? EBB_ERR_NOMEM : set_up(s, &o);

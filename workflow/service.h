@@ -6,11 +6,11 @@
  * The first loop is the caller's thread. It has the shutdown workflow, over its root. Each loop after it, a *branch*,
  * has a thread, and there a workflow of its own in a far region of the first loop, with the same budget. A task of the
  * first loop's root stands in for the branch: the shutdown waits for it. Requests and extensions are passed on as *orders*: functions
- * that run on the branches, by ebb_far. */
+ * that run on the branches, by ebb_peer_run. */
 #ifndef EBB__SERVICE_H
 #define EBB__SERVICE_H
 
-#include "loop/place.h"
+#include "loop/listen_address.h"
 #include <ebb/workflow.h>
 
 enum { EBB__SIGNALS = 3, EBB__SERVICE_LOOPS = 255 }; /* SIGTERM, SIGINT, SIGUSR1; runtimes have 255 ids */

@@ -12,12 +12,12 @@ static uint32_t chain_of(const ebb__wf *wf, ebb_reason out[EBB_CHAIN_DEPTH]) {
     const ebb__wf *w = wf, *parent;
     ebb__region *r;
     uint32_t n = 0;
-    if (wf->state == EBB_WF_IDLE) return 0;
+    if (wf->state == EBB_WORKFLOW_IDLE) return 0;
     out[n++] = wf->reason;
     if (wf->reason.kind != EBB_CANCEL_PARENT) return n;
     while (out[n - 1].kind == EBB_CANCEL_PARENT && n < EBB_CHAIN_DEPTH) {
         parent = ebb__wf_parent(w);
-        if (parent == NULL || parent->state == EBB_WF_IDLE) break;
+        if (parent == NULL || parent->state == EBB_WORKFLOW_IDLE) break;
         out[n++] = parent->reason;
         w = parent;
     }
@@ -38,7 +38,7 @@ static uint32_t chain_of(const ebb__wf *wf, ebb_reason out[EBB_CHAIN_DEPTH]) {
 ebb_reason ebb__wf_root_cause(const ebb__wf *wf, const ebb_reason *why) {
     ebb__region *r;
     const ebb__wf *parent = why->kind == EBB_CANCEL_PARENT ? ebb__wf_parent(wf) : NULL;
-    if (parent != NULL && parent->state != EBB_WF_IDLE) return parent->root;
+    if (parent != NULL && parent->state != EBB_WORKFLOW_IDLE) return parent->root;
     if (why->kind != EBB_CANCEL_PARENT || ebb__region_get(wf->rt, wf->region, &r) != EBB_OK) return *why;
     ebb_reason cause = ebb__region_reason(wf->rt, ebb__region_cause(wf->rt, r));
     return cause.kind == EBB_CANCEL_NONE ? *why : cause;

@@ -16,7 +16,7 @@ static uint64_t forced_from_around(const ebb__wf *wf) {
 void ebb__wf_meet(ebb__wf *wf) {
     const ebb__wf *parent = ebb__wf_parent(wf);
     uint64_t end = forced_from_around(wf);
-    if (parent != NULL && parent->state != EBB_WF_IDLE && parent->end < end) end = parent->end;
+    if (parent != NULL && parent->state != EBB_WORKFLOW_IDLE && parent->end < end) end = parent->end;
     if (end < ebb__now(wf->rt)) end = ebb__now(wf->rt); /* what is left there is nothing */
     if (end < wf->end) wf->end = end;
     uint64_t budget = wf->end - wf->requested_at;
@@ -32,7 +32,7 @@ static ebb_status absorb(ebb_cx *cx, ebb__wf *wf, const ebb_reason *why) {
         wf->reason = *why;
         wf->root = ebb__wf_root_cause(wf, why);
         wf->epoch++;
-        if (wf->cancelled && wf->state == EBB_WF_DRAINING) ebb__wf_cancel(cx, wf);
+        if (wf->cancelled && wf->state == EBB_WORKFLOW_DRAINING) ebb__wf_cancel(cx, wf);
     }
     ebb__fact facts[] = {{"kind", ebb_cancel_kind_name((ebb_cancel_kind)why->kind), 0},
                          {"message", why->message, 0}};
@@ -41,7 +41,7 @@ static ebb_status absorb(ebb_cx *cx, ebb__wf *wf, const ebb_reason *why) {
 
 ebb_status ebb__wf_ask(ebb_cx *cx, ebb__wf *wf, const ebb_reason *why) {
     ebb__region *r;
-    if (wf->state != EBB_WF_IDLE) return absorb(cx, wf, why);
+    if (wf->state != EBB_WORKFLOW_IDLE) return absorb(cx, wf, why);
     wf->requested_at = ebb__now(wf->rt);
     wf->end = ebb__wf_after(wf->requested_at, wf->own_budget);
     wf->reason = *why;
@@ -57,7 +57,7 @@ ebb_status ebb__wf_ask(ebb_cx *cx, ebb__wf *wf, const ebb_reason *why) {
     (void)ebb__wf_do(cx, wf, EBB__T_START_DRAIN, NULL, 0);
     ebb__wf_handlers_wake(cx, wf);
     ebb__region_joining(cx, wf->drain_region);
-    (void)ebb_wake(cx, wf->supervisor);
+    (void)ebb_task_wake(cx, wf->supervisor);
     return EBB_OK;
 }
 
@@ -75,13 +75,13 @@ ebb_status ebb_workflow_request(ebb_cx *cx, ebb_workflow workflow, ebb_cancel_ki
     ebb_status st = ebb__wf_find(cx, workflow, &wf);
     if (st != EBB_OK) return st;
     ebb__clock_refresh(wf->rt);
-    if (ebb_cancel_severity(kind) == 0) kind = EBB_CANCEL_USER; /* as the kernel's verbs do */
+    if (ebb_cancel_kind_severity(kind) == 0) kind = EBB_CANCEL_USER; /* as the kernel's verbs do */
     if (wf->completing) return too_late(cx, wf, kind, message);
     ebb__wf_catch_up(wf);
     ebb_reason why = {.kind = (uint8_t)kind,
-                      .severity = (uint8_t)ebb_cancel_severity(kind),
+                      .severity = (uint8_t)ebb_cancel_kind_severity(kind),
                       .runtime = ebb__rt_id(wf->rt),
-                      .origin = ebb_self(cx).id};
+                      .origin = ebb_cx_task(cx).id};
     ebb__message_copy(why.message, message);
     return ebb__wf_ask(cx, wf, &why);
 }
@@ -107,8 +107,8 @@ ebb_status ebb_workflow_extend(ebb_cx *cx, ebb_workflow workflow, uint64_t more)
     if (more == 0) return EBB_ERR_INVALID;
     ebb__clock_refresh(wf->rt);
     ebb__wf_catch_up(wf);
-    bool fixed = wf->state == EBB_WF_DRAINING && wf->cancelled && !wf->no_force;
-    if (wf->state != EBB_WF_DRAINING || fixed) {
+    bool fixed = wf->state == EBB_WORKFLOW_DRAINING && wf->cancelled && !wf->no_force;
+    if (wf->state != EBB_WORKFLOW_DRAINING || fixed) {
         const char *why = fixed ? ": what was in flight has its cleanup budget already" : "";
         return ebb__wf_refuse(wf, EBB__T_EXTEND, EBB_ERR_CANCEL_INVALID_PHASE, why);
     }
@@ -117,7 +117,7 @@ ebb_status ebb_workflow_extend(ebb_cx *cx, ebb_workflow workflow, uint64_t more)
         return ebb__wf_refuse(wf, EBB__T_EXTEND, EBB_ERR_LIMIT, ": there is no more time");
     wf->overdue = false;
     st = ebb__wf_do(cx, wf, EBB__T_EXTEND, &(ebb__fact){"by_ms", NULL, (wf->end - old) / EBB_MS}, 1);
-    (void)ebb_wake(cx, wf->supervisor);
+    (void)ebb_task_wake(cx, wf->supervisor);
     if (wf->on_extended != NULL) wf->on_extended(wf->arg, wf->end - old);
     return st;
 }
@@ -142,7 +142,8 @@ void ebb__wf_release(ebb_cx *cx, ebb__wf *wf) {
 
 /* What is around it has said as much. */
 static bool knows(const ebb__region_view *r, ebb_cancel_kind kind, uint64_t deadline) {
-    return r->request != 0 && r->severity >= (uint8_t)ebb_cancel_severity(kind) && r->deadline <= deadline;
+    return r->request != 0 && r->severity >= (uint8_t)ebb_cancel_kind_severity(kind) &&
+           r->deadline <= deadline;
 }
 
 /* Cancels what is in flight. If nobody has to be asked when the budget is over, the kernel forces it then;
@@ -214,8 +215,8 @@ ebb_status ebb_workflow_force(ebb_cx *cx, ebb_workflow workflow, const char *mes
     ebb__clock_refresh(wf->rt);
     const char *by = message == NULL ? "operator" : message;
     ebb__wf_catch_up(wf);
-    if (wf->state == EBB_WF_FINALIZING) return force_finalizers(cx, wf, by);
-    if (wf->state != EBB_WF_DRAINING)
+    if (wf->state == EBB_WORKFLOW_FINALIZING) return force_finalizers(cx, wf, by);
+    if (wf->state != EBB_WORKFLOW_DRAINING)
         return ebb__wf_refuse(wf, EBB__T_FORCE, EBB_ERR_CANCEL_INVALID_PHASE, "");
     ebb__wf_force(cx, wf, EBB__T_FORCE, by);
     return EBB_OK;

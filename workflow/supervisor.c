@@ -22,7 +22,7 @@ static view look(const ebb__wf *wf) {
 /* What the workflow around it was asked for, as it is told below; of kind NONE if there is none. */
 static ebb_reason reason_around(const ebb__wf *wf) {
     const ebb__wf *parent = ebb__wf_parent(wf);
-    if (parent == NULL || parent->state == EBB_WF_IDLE) return (ebb_reason){0};
+    if (parent == NULL || parent->state == EBB_WORKFLOW_IDLE) return (ebb_reason){0};
     return (ebb_reason){.kind = EBB_CANCEL_PARENT,
                         .severity = parent->reason.severity,
                         .runtime = ebb__rt_id(wf->rt),
@@ -33,7 +33,8 @@ static ebb_reason reason_around(const ebb__wf *wf) {
 static void asked_from_outside(ebb_cx *cx, ebb__wf *wf, const view *v) {
     ebb_reason why = v->region.request != 0 ? ebb__region_reason(wf->rt, v->r) : reason_around(wf);
     if (why.kind == EBB_CANCEL_NONE) {
-        why = (ebb_reason){.kind = EBB_CANCEL_USER, .severity = EBB_POLITE, .runtime = ebb__rt_id(wf->rt)};
+        why = (ebb_reason){
+            .kind = EBB_CANCEL_USER, .severity = EBB_SEVERITY_POLITE, .runtime = ebb__rt_id(wf->rt)};
         ebb__message_copy(why.message, "its region was closed");
     }
     (void)ebb__wf_ask(cx, wf, &why);
@@ -57,7 +58,7 @@ static bool completes(ebb_cx *cx, ebb__wf *wf, const view *v) {
 /* What its region was told by others; of kind NONE if that was nothing, or only what this workflow said. */
 static ebb_reason requested_by_others(const ebb__wf *wf, const view *v) {
     bool own = wf->cancelled && wf->type->cancel_as != EBB_CANCEL_NONE &&
-               v->region.severity == (uint8_t)ebb_cancel_severity(wf->type->cancel_as);
+               v->region.severity == (uint8_t)ebb_cancel_kind_severity(wf->type->cancel_as);
     return v->region.request == 0 || own ? (ebb_reason){0} : ebb__region_reason(wf->rt, v->r);
 }
 
@@ -71,12 +72,12 @@ static void hear(ebb_cx *cx, ebb__wf *wf, const view *v) {
 static void cancel(ebb_cx *cx, ebb__wf *wf, bool by_others) {
     wf->cancelled = true;
     (void)ebb__wf_do(cx, wf, EBB__T_CANCEL_AT, NULL, 0);
-    if (!by_others && wf->state == EBB_WF_DRAINING) ebb__wf_cancel(cx, wf);
+    if (!by_others && wf->state == EBB_WORKFLOW_DRAINING) ebb__wf_cancel(cx, wf);
 }
 
 /* The hook may extend or force it. */
 static void tell_overdue(ebb__wf *wf) {
-    wf->tell_at = ebb__wf_after(ebb__now(wf->rt), EBB_WF_OVERDUE_AGAIN);
+    wf->tell_at = ebb__wf_after(ebb__now(wf->rt), EBB_WORKFLOW_OVERDUE_AGAIN);
     if (wf->on_overdue == NULL) return;
     ebb__watched outer = ebb__watch_enter(wf->rt, wf->region.id, wf->site);
     wf->on_overdue(wf->arg, ebb__wf_id(wf));
@@ -96,8 +97,8 @@ static void time_out(ebb_cx *cx, ebb__wf *wf) {
 }
 
 void ebb__wf_catch_up(ebb__wf *wf) {
-    if (wf->state == EBB_WF_DRAINING && ebb__now(wf->rt) > wf->end && !wf->overdue)
-        time_out(ebb_host(wf->rt), wf);
+    if (wf->state == EBB_WORKFLOW_DRAINING && ebb__now(wf->rt) > wf->end && !wf->overdue)
+        time_out(ebb_runtime_host(wf->rt), wf);
 }
 
 /* Both have a step to make at this time, and that of the one around it may be one for both: then that goes
@@ -116,8 +117,8 @@ static bool drain(ebb_cx *cx, ebb__wf *wf, const view *v) {
     ebb__wf_meet(wf);
     if (comes_later(wf, &v->drain)) return false;
     ebb__wf_catch_up(wf);
-    if (wf->state == EBB_WF_DRAINING) hear(cx, wf, v);
-    if (wf->state != EBB_WF_DRAINING) return true;
+    if (wf->state == EBB_WORKFLOW_DRAINING) hear(cx, wf, v);
+    if (wf->state != EBB_WORKFLOW_DRAINING) return true;
     if ((r->traits | v->drain.traits) & EBB__REGION_FORCED && (now < wf->end || wf->overdue)) {
         ebb__wf_force(cx, wf, EBB__T_FORCE,
                       r->traits & EBB__REGION_FORCED ? "what is around it" : "a handler");
@@ -149,23 +150,23 @@ ebb_status ebb__wf_supervise(ebb_cx *cx, void *state) {
     for (;;) {
         view v = look(wf);
         switch (wf->state) {
-        case EBB_WF_IDLE:
+        case EBB_WORKFLOW_IDLE:
             if (v.region.state != EBB_REGION_OPEN || v.drain.state != EBB_REGION_OPEN) {
                 asked_from_outside(cx, wf, &v);
                 break;
             }
             return completes(cx, wf, &v) ? EBB_OK : EBB_PENDING;
-        case EBB_WF_DRAINING:
+        case EBB_WORKFLOW_DRAINING:
             if (drain(cx, wf, &v)) break;
             set_alarm(cx, wf);
             return EBB_PENDING;
-        case EBB_WF_DRAIN_COMPLETE:
+        case EBB_WORKFLOW_DRAIN_COMPLETE:
             (void)ebb__wf_do(cx, wf, EBB__T_FINALIZE, NULL, 0);
             ebb__wf_release(cx, wf); /* the finalizers wait for them */
             ebb__wf_bound(cx, wf);
             return EBB_OK;
-        case EBB_WF_FINALIZING: return EBB_OK; /* it was forced */
-        default: return EBB_FAULTED;           /* no other state can be seen here */
+        case EBB_WORKFLOW_FINALIZING: return EBB_OK; /* it was forced */
+        default: return EBB_FAULTED;                 /* no other state can be seen here */
         }
     }
 }

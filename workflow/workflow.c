@@ -6,16 +6,18 @@
 
 enum { SHIFT = 4 };
 
-const ebb_workflow_type ebb_lifecycle_shutdown = {"lifecycle_shutdown", 5000 * EBB_MS, EBB_CANCEL_SHUTDOWN};
-const ebb_workflow_type ebb_rollout_cancel = {"rollout_cancel", 3000 * EBB_MS, EBB_CANCEL_NONE};
-const ebb_workflow_type ebb_publish_abort = {"publish_abort", 2000 * EBB_MS, EBB_CANCEL_NONE};
-const ebb_workflow_type ebb_health_check_cancel = {"health_check_cancel", 1000 * EBB_MS, EBB_CANCEL_NONE};
-const ebb_workflow_type ebb_epoch_transition_cancel = {"epoch_transition_cancel", 3000 * EBB_MS,
-                                                       EBB_CANCEL_NONE};
+const ebb_workflow_type ebb_workflow_lifecycle_shutdown = {"lifecycle_shutdown", 5000 * EBB_MS,
+                                                           EBB_CANCEL_SHUTDOWN};
+const ebb_workflow_type ebb_workflow_rollout_cancel = {"rollout_cancel", 3000 * EBB_MS, EBB_CANCEL_NONE};
+const ebb_workflow_type ebb_workflow_publish_abort = {"publish_abort", 2000 * EBB_MS, EBB_CANCEL_NONE};
+const ebb_workflow_type ebb_workflow_health_check_cancel = {"health_check_cancel", 1000 * EBB_MS,
+                                                            EBB_CANCEL_NONE};
+const ebb_workflow_type ebb_workflow_epoch_transition_cancel = {"epoch_transition_cancel", 3000 * EBB_MS,
+                                                                EBB_CANCEL_NONE};
 
 /* ---- records ------------------------------------------------------------------------------------------ */
 
-static ebb__workflows *workflows_at(const ebb_rt *rt) {
+static ebb__workflows *workflows_at(const ebb_runtime *rt) {
     return ebb__layer_record(rt, EBB__WORKFLOW_SLOT);
 }
 
@@ -28,7 +30,7 @@ ebb_workflow ebb__wf_id(const ebb__wf *wf) {
 }
 
 ebb_status ebb__wf_find(ebb_cx *cx, ebb_workflow id, ebb__wf **out) {
-    ebb_rt *rt = ebb__rt_of(cx);
+    ebb_runtime *rt = ebb__rt_of(cx);
     uint32_t i = 0;
     const ebb__workflows *w = workflows_at(rt);
     ebb_status st = w == NULL ? ebb__lookup_failed(rt, id.id) : ebb__lookup(rt, &w->slab, id.id, &i);
@@ -39,7 +41,7 @@ ebb_status ebb__wf_find(ebb_cx *cx, ebb_workflow id, ebb__wf **out) {
 }
 
 static void record_free(ebb__wf *wf) {
-    ebb_rt *rt = wf->rt;
+    ebb_runtime *rt = wf->rt;
     ebb__wf_handlers_free(wf);
     ebb__free(ebb__rt_allocator(rt), wf->leaks, wf->leaks_room * sizeof *wf->leaks);
     uint32_t i = wf->index;
@@ -47,12 +49,12 @@ static void record_free(ebb__wf *wf) {
     ebb__slab_give(&workflows_at(rt)->slab, i);
 }
 
-static void workflows_free(ebb_rt *rt);
+static void workflows_free(ebb_runtime *rt);
 static const ebb__layer layer = {
     .slot = EBB__WORKFLOW_SLOT,
     .hooks = {.leaked = ebb__wf_leaked, .admission = ebb__wf_admission, .freed = workflows_free}};
 
-static void workflows_free(ebb_rt *rt) {
+static void workflows_free(ebb_runtime *rt) {
     ebb__workflows *w = workflows_at(rt);
     const ebb_allocator *a = ebb__rt_allocator(rt);
     for (uint32_t i = 1; i < w->slab.used; i++) {
@@ -63,7 +65,7 @@ static void workflows_free(ebb_rt *rt) {
     ebb__free(a, w, sizeof *w);
 }
 
-static ebb_status workflows_of(ebb_rt *rt) {
+static ebb_status workflows_of(ebb_runtime *rt) {
     ebb__workflows *w = workflows_at(rt);
     if (w == NULL) {
         w = ebb__alloc(ebb__rt_allocator(rt), sizeof *w);
@@ -77,14 +79,14 @@ static ebb_status workflows_of(ebb_rt *rt) {
     return ebb__slab_reserve(&w->slab, ebb__rt_allocator(rt));
 }
 
-static bool is_gone(const ebb_rt *rt, ebb_region region) {
+static bool is_gone(const ebb_runtime *rt, ebb_region region) {
     ebb__region *r;
     return ebb__region_get(rt, region, &r) != EBB_OK || ebb__region_state(r) == EBB_REGION_CLOSED;
 }
 
 /* Forgets what has ended and nobody can join any more. Looks at two, in turn: so they go as fast as others
  * come. */
-static void sweep(ebb_rt *rt) {
+static void sweep(ebb_runtime *rt) {
     ebb__workflows *w = workflows_at(rt);
     for (uint32_t n = 0; n < 2 && w->slab.used > 1; n++) {
         w->swept = w->swept + 1 < w->slab.used ? w->swept + 1 : 1;
@@ -96,7 +98,7 @@ static void sweep(ebb_rt *rt) {
 
 /* ---- who is in whom ------------------------------------------------------------------------------------ */
 
-ebb__wf *ebb__wf_around(const ebb_rt *rt, const ebb__region *r) {
+ebb__wf *ebb__wf_around(const ebb_runtime *rt, const ebb__region *r) {
     ebb__wf *wf = NULL;
     for (; wf == NULL && r != NULL; r = ebb__region_parent(rt, r)) wf = ebb__wf_of_region(r);
     return wf;
@@ -120,8 +122,8 @@ ebb_region ebb_workflow_region(ebb_cx *cx, ebb_workflow workflow) {
 }
 
 static bool takes_operators(const ebb__wf *wf) {
-    bool before = wf->state == EBB_WF_IDLE && !wf->completing;
-    return before || (wf->state == EBB_WF_DRAINING && !wf->released);
+    bool before = wf->state == EBB_WORKFLOW_IDLE && !wf->completing;
+    return before || (wf->state == EBB_WORKFLOW_DRAINING && !wf->released);
 }
 
 ebb_region ebb_workflow_operator_region(ebb_cx *cx, ebb_workflow workflow) {
@@ -141,12 +143,12 @@ static ebb_status opts_check(const ebb_workflow_opts *o) {
     if (o->type == NULL || o->type->name == NULL || o->type->name[0] == 0) return EBB_ERR_INVALID;
     uint64_t budget = o->budget != 0 ? o->budget : o->type->budget;
     if (budget == 0 || budget > EBB__WF_MOST || o->cancel_at > budget) return EBB_ERR_INVALID;
-    if (o->type->cancel_as != EBB_CANCEL_NONE && ebb_cancel_severity(o->type->cancel_as) == 0)
+    if (o->type->cancel_as != EBB_CANCEL_NONE && ebb_cancel_kind_severity(o->type->cancel_as) == 0)
         return EBB_ERR_INVALID;
     return o->root && o->parent.id != 0 ? EBB_ERR_INVALID : EBB_OK;
 }
 
-static ebb__wf *record_new(ebb_rt *rt, const ebb_workflow_opts *o, const char *site) {
+static ebb__wf *record_new(ebb_runtime *rt, const ebb_workflow_opts *o, const char *site) {
     uint32_t i = ebb__slab_take(&workflows_at(rt)->slab);
     ebb__wf *wf = at(workflows_at(rt), i);
     uint32_t generation = wf->generation;
@@ -155,7 +157,7 @@ static ebb__wf *record_new(ebb_rt *rt, const ebb_workflow_opts *o, const char *s
                     .rt = rt,
                     .type = o->type,
                     .site = site,
-                    .state = EBB_WF_IDLE,
+                    .state = EBB_WORKFLOW_IDLE,
                     .own_budget = o->budget != 0 ? o->budget : o->type->budget,
                     .own_cancel_at = o->cancel_at,
                     .no_force = o->no_force,
@@ -171,10 +173,10 @@ static ebb__wf *record_new(ebb_rt *rt, const ebb_workflow_opts *o, const char *s
 
 /* The region and its supervisor. What fails here leaves nothing but an empty region that has closed. */
 static ebb_status settle_in(ebb_cx *cx, ebb__wf *wf, const ebb_workflow_opts *o) {
-    ebb_rt *rt = wf->rt;
+    ebb_runtime *rt = wf->rt;
     ebb_region_opts ro = {.parent = o->parent, .policy = o->policy, .on_closed = ebb__wf_closed, .arg = wf};
-    wf->around = o->parent.id != 0 ? o->parent : ebb_self_region(cx);
-    wf->region = o->root ? ebb_root(rt) : ebb_region_open_at(cx, &ro, wf->site);
+    wf->around = o->parent.id != 0 ? o->parent : ebb_cx_region(cx);
+    wf->region = o->root ? ebb_runtime_root(rt) : ebb_region_open_site(cx, &ro, wf->site);
     ebb_status st = ebb_id_status(wf->region.id);
     if (st != EBB_OK) return st;
     ebb__supervisor s =
@@ -210,13 +212,13 @@ static uint64_t work_of(const ebb__wf *wf) {
     return parent->number;
 }
 
-ebb_workflow ebb_workflow_open_at(ebb_cx *cx, const ebb_workflow_opts *opts, const char *site) {
+ebb_workflow ebb_workflow_open_site(ebb_cx *cx, const ebb_workflow_opts *opts, const char *site) {
     return ebb__workflow_open_under(cx, opts, 0, site);
 }
 
 ebb_workflow ebb__workflow_open_under(ebb_cx *cx, const ebb_workflow_opts *given, uint64_t number,
                                       const char *site) {
-    ebb_rt *rt = ebb__rt_of(cx);
+    ebb_runtime *rt = ebb__rt_of(cx);
     ebb_workflow_opts whole, *opts = &whole;
     ebb_status st = EBB__OPTS_COPY(opts, given);
     if (st == EBB_OK) st = opts_check(opts);
@@ -248,26 +250,25 @@ void ebb__wf_wake_joiner(ebb__wf *wf) {
     if (wf->joiner.cx != NULL) ebb__waiter_wake(&wf->joiner);
 }
 
-void ebb__wf_closed(void *arg, const ebb_report *report) {
+void ebb__wf_closed(void *arg, const ebb_region_report *report) {
     ebb__wf *wf = arg;
-    ebb_cx *cx = ebb_host(wf->rt);
+    ebb_cx *cx = ebb_runtime_host(wf->rt);
     if (wf->ended) { /* it was never opened */
         record_free(wf);
         return;
     }
     wf->status = report->status;
     if (wf->completing) {
-        ebb__fact facts[] = {{"left", NULL, wf->leak_count},
-                             {"status", ebb_loop_status_name(report->status), 0}};
+        ebb__fact facts[] = {{"left", NULL, wf->leak_count}, {"status", ebb_status_name(report->status), 0}};
         (void)ebb__wf_do(cx, wf, EBB__T_COMPLETE, facts, 2);
     } else {
         ebb__fact facts[] = {{"left", NULL, wf->leak_count},
                              {"drain_timed_out", NULL, wf->timed_out},
                              {"cancelled", NULL, wf->cancelled},
                              {"absorbed", NULL, wf->absorbed},
-                             {"status", ebb_loop_status_name(report->status), 0},
+                             {"status", ebb_status_name(report->status), 0},
                              {"error", ebb__wf_error_name(EBB_ERR_CANCEL_LEAK), 0}};
-        assert(wf->state == EBB_WF_FINALIZING);
+        assert(wf->state == EBB_WORKFLOW_FINALIZING);
         bool leak = wf->leak_count > 0;
         (void)ebb__wf_do(cx, wf, leak ? EBB__T_LEAK : EBB__T_FINISH, facts, leak ? 6 : 5);
     }
@@ -292,7 +293,7 @@ static void report_of(const ebb__wf *wf, ebb_workflow_report *out) {
                                  .audit = wf->audit_status};
 }
 
-ebb_status ebb_workflow_info(ebb_cx *cx, ebb_workflow workflow, ebb_workflow_report *out) {
+ebb_status ebb_workflow_report_of(ebb_cx *cx, ebb_workflow workflow, ebb_workflow_report *out) {
     ebb__wf *wf = NULL;
     ebb_status st = ebb__wf_find(cx, workflow, &wf);
     if (st == EBB_OK) report_of(wf, out);
@@ -317,7 +318,7 @@ static ebb_status outcome(const ebb__wf *wf) {
 
 /* Whoever is part of it would wait for itself. */
 static bool is_inside(const ebb_cx *cx, const ebb__wf *wf) {
-    const ebb_rt *rt = ebb__rt_of(cx);
+    const ebb_runtime *rt = ebb__rt_of(cx);
     const ebb__region *r = ebb__region_of(cx);
     ebb__region *top;
     if (ebb__is_host(cx) || ebb__region_get(rt, wf->region, &top) != EBB_OK) return false;
@@ -339,11 +340,11 @@ static ebb_status join(ebb_cx *cx, ebb_workflow workflow, ebb_workflow_report *o
         record_free(wf);
         return st;
     }
-    if (wf->state == EBB_WF_IDLE && !wf->completing) {
+    if (wf->state == EBB_WORKFLOW_IDLE && !wf->completing) {
         ebb__region_joining(cx, wf->region);
-        (void)ebb_wake(cx, wf->supervisor);
+        (void)ebb_task_wake(cx, wf->supervisor);
     }
-    if (cx == ebb_host(wf->rt)) return EBB_PENDING;
+    if (cx == ebb_runtime_host(wf->rt)) return EBB_PENDING;
     if (ebb_checkpoint(cx) != EBB_OK) return EBB_CANCELLED;
     ebb_status began = ebb_wait_begin(cx, &wf->joiner, &joining, wf);
     return began == EBB_OK ? EBB_PENDING : began;

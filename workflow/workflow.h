@@ -48,7 +48,7 @@ typedef struct ebb__wf_count {
 struct ebb__wf {
     uint32_t link, generation; /* the slab's */
     uint32_t index;            /* 0: the slot is free */
-    ebb_rt *rt;
+    ebb_runtime *rt;
     const ebb_workflow_type *type;
     char name[EBB_MESSAGE_MAX + 1];
     const char *site;
@@ -96,7 +96,7 @@ struct ebb__wf {
 };
 
 typedef struct ebb__workflows {
-    ebb_rt *rt;
+    ebb_runtime *rt;
     ebb__slab slab;
     uint64_t number; /* of the last one without a log */
     uint32_t swept;  /* the last record that was looked at */
@@ -114,13 +114,13 @@ ebb_workflow ebb__workflow_open_under(ebb_cx *cx, const ebb_workflow_opts *opts,
                                       const char *site);
 ebb_workflow ebb__wf_id(const ebb__wf *wf);
 /* The innermost that a region is in, or is the region of; NULL: none. */
-ebb__wf *ebb__wf_around(const ebb_rt *rt, const ebb__region *r);
+ebb__wf *ebb__wf_around(const ebb_runtime *rt, const ebb__region *r);
 /* The next one further out; NULL: none. */
 ebb__wf *ebb__wf_parent(const ebb__wf *wf);
 /* Whoever joins it looks again. */
 void ebb__wf_wake_joiner(ebb__wf *wf);
 /* on_closed of its region. */
-void ebb__wf_closed(void *arg, const ebb_report *report);
+void ebb__wf_closed(void *arg, const ebb_region_report *report);
 
 /* ---- step.c ---- */
 
@@ -173,7 +173,7 @@ bool ebb__wf_is_due(const ebb__wf *wf);
 
 /* Of the kernel: something was refused in a region that stops, or begun inside a unit there. Every workflow
  * around it that was asked to stop counts it. */
-void ebb__wf_admission(ebb_rt *rt, const ebb__region *r, bool refused);
+void ebb__wf_admission(ebb_runtime *rt, const ebb__region *r, bool refused);
 
 /* ---- drain.c, leaks.c ---- */
 
@@ -181,7 +181,7 @@ void ebb__wf_admission(ebb_rt *rt, const ebb__region *r, bool refused);
 void ebb__wf_handlers_wake(ebb_cx *cx, ebb__wf *wf);
 void ebb__wf_handlers_free(ebb__wf *wf);
 /* A hook: names a leak in every workflow around it. */
-void ebb__wf_leaked(ebb_rt *rt, const ebb__leak *leak);
+void ebb__wf_leaked(ebb_runtime *rt, const ebb__leak *leak);
 
 /* The one whose region this is; NULL: none. */
 static inline ebb__wf *ebb__wf_of_region(const ebb__region *r) {
@@ -195,16 +195,16 @@ static inline uint64_t ebb__wf_after(uint64_t time, uint64_t span) {
 
 /* Its budget is over, and an operator has to say what next. */
 static inline bool ebb__wf_is_overdue(const ebb__wf *wf) {
-    return wf->overdue && wf->state == EBB_WF_DRAINING;
+    return wf->overdue && wf->state == EBB_WORKFLOW_DRAINING;
 }
 
 static inline uint64_t ebb__wf_elapsed(const ebb__wf *wf) {
-    if (wf->state == EBB_WF_IDLE) return 0;
+    if (wf->state == EBB_WORKFLOW_IDLE) return 0;
     return (ebb__wf_is_final(wf->state) ? wf->ended_at : ebb__now(wf->rt)) - wf->requested_at;
 }
 
 static inline uint64_t ebb__wf_budget(const ebb__wf *wf) {
-    return wf->state == EBB_WF_IDLE ? wf->own_budget : wf->end - wf->requested_at;
+    return wf->state == EBB_WORKFLOW_IDLE ? wf->own_budget : wf->end - wf->requested_at;
 }
 
 #endif

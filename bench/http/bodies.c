@@ -30,7 +30,7 @@ static size_t next_piece(uint64_t left) {
 }
 
 static ebb_status start(ebb_cx *cx, ebb_http *x) {
-    ebb_status st = ebb_http_set(x, "content-length", ebb_http_param(x, "n"));
+    ebb_status st = ebb_http_set_header(x, "content-length", ebb_http_param(x, "n"));
     return st == EBB_OK ? ebb_http_start(cx, x, 200) : st;
 }
 
@@ -106,7 +106,7 @@ static ebb_status take_poll(ebb_cx *cx, ebb_http *x, void *arg) {
 /* ---- futures ------------------------------------------------------------------------------------------- */
 
 static ebb_future *as_future(ebb_cx *cx, ebb_status st) {
-    return st == EBB_OK ? ebb_pure(cx, ebb_none()) : ebb_fail(cx, st);
+    return st == EBB_OK ? ebb_future_ready(cx, ebb_value_none()) : ebb_future_failed(cx, st);
 }
 
 static ebb_future *send_next(ebb_cx *cx, ebb_value *v, void *arg) {
@@ -121,11 +121,11 @@ static ebb_future *send_next(ebb_cx *cx, ebb_value *v, void *arg) {
 static ebb_future *send_future(ebb_cx *cx, ebb_http *x, void *arg) {
     body *b = ebb_http_state(x, sizeof *b);
     (void)arg;
-    if (b == NULL) return ebb_fail(cx, EBB_ERR_NOMEM);
+    if (b == NULL) return ebb_future_failed(cx, EBB_ERR_NOMEM);
     b->x = x;
     b->left = asked(x);
     ebb_status st = start(cx, x);
-    return st == EBB_OK ? send_next(cx, NULL, b) : ebb_fail(cx, st);
+    return st == EBB_OK ? send_next(cx, NULL, b) : ebb_future_failed(cx, st);
 }
 
 static ebb_future *take_next(ebb_cx *cx, ebb_value *v, void *arg) {
@@ -143,7 +143,7 @@ static ebb_future *take_future(ebb_cx *cx, ebb_http *x, void *arg) {
     body *b = ebb_http_state(x, sizeof *b);
     (void)arg;
     if (b != NULL) b->into = ebb_http_alloc(x, READ);
-    if (b == NULL || b->into == NULL) return ebb_fail(cx, EBB_ERR_NOMEM);
+    if (b == NULL || b->into == NULL) return ebb_future_failed(cx, EBB_ERR_NOMEM);
     b->x = x;
     return ebb_catch(cx, take_next(cx, NULL, b), take_end, b);
 }

@@ -110,7 +110,6 @@ int main(int argc, char **argv) {
                              .report = &report,
                              .loops = argc == 2 ? (uint32_t)atoi(argv[1]) : 1};
     int status = ebb_service_run(&opts, serve, &tls);
-    if (status != EBB_EXIT_OK)
-        fprintf(stderr, "bench-http-server: %s\n", ebb_loop_status_text(report.status));
+    if (status != EBB_SERVICE_OK) fprintf(stderr, "bench-http-server: %s\n", ebb_status_text(report.status));
     return status;
 }

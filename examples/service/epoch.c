@@ -15,7 +15,7 @@ static void commit(operation *op) {
 }
 
 const operation_kind epoch_transition = {.name = "epoch",
-                                         .type = &ebb_epoch_transition_cancel,
+                                         .type = &ebb_workflow_epoch_transition_cancel,
                                          .resource = 2,
                                          .steps = PARTICIPANTS,
                                          .step_ns = 300 * EBB_MS,

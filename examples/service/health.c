@@ -56,12 +56,13 @@ static ebb_status quiesce(ebb_cx *cx, ebb_drain *d, void *arg) {
 ebb_status health_open(ebb_cx *cx, service *s) {
     health *h = &s->health;
     h->since = ebb_now(cx);
-    h->workflow = ebb_workflow_open(
-        cx, &(ebb_workflow_opts){.type = &ebb_health_check_cancel, .name = "probes", .parent = s->region});
+    h->workflow = ebb_workflow_open(cx, &(ebb_workflow_opts){.type = &ebb_workflow_health_check_cancel,
+                                                             .name = "probes",
+                                                             .parent = s->region});
     ebb_status st = ebb_id_status(h->workflow.id);
     if (st == EBB_OK) st = ebb_workflow_on_drain_fiber(cx, h->workflow, "quiesce", quiesce, h);
     if (st != EBB_OK) return st;
     ebb_region region = ebb_workflow_region(cx, h->workflow);
-    h->worker = ebb_fiber_spawn_with(cx, region, watch, h, &(ebb_task_opts){.keep = true});
+    h->worker = ebb_fiber_spawn(cx, region, watch, h, &(ebb_task_opts){.keep = true});
     return ebb_id_status(h->worker.id);
 }

@@ -80,8 +80,8 @@ static bool parse(int argc, char **argv, arguments *a) {
 /* ---- the log ----------------------------------------------------------------------------------------- */
 
 static void tell_unfinished(const ebb_audit *audit) {
-    ebb_unfinished u;
-    for (size_t i = 0; ebb_audit_unfinished(audit, i, &u) == EBB_OK; i++) {
+    ebb_audit_unfinished u;
+    for (size_t i = 0; ebb_audit_unfinished_at(audit, i, &u) == EBB_OK; i++) {
         printf("unfinished: %s#%" PRIu64 "%s%s was %s (line %" PRIu64 ")\n", u.workflow, u.number,
                u.name[0] == 0 ? "" : " ", u.name, ebb_workflow_state_name(u.state), u.line);
     }
@@ -92,7 +92,7 @@ static bool open_log(const char *path, ebb_audit **out) {
     if (path == NULL) return true;
     ebb_status st = ebb_audit_open(ebb_libc_allocator(), path, out);
     if (st == EBB_OK) tell_unfinished(*out);
-    else fprintf(stderr, "service: can't open the audit log %s: %s\n", path, ebb_loop_status_text(st));
+    else fprintf(stderr, "service: can't open the audit log %s: %s\n", path, ebb_status_text(st));
     return st == EBB_OK;
 }
 
@@ -107,26 +107,27 @@ static void on_state(void *arg, ebb_workflow wf, ebb_workflow_state from, ebb_wo
 }
 
 static void tell_end(const ebb_workflow_report *r, int status) {
-    static const char *const texts[] = {[EBB_EXIT_OK] = "stopped in order",
-                                        [EBB_EXIT_FAILED] = "failed",
-                                        [EBB_EXIT_TIMEOUT] = "the budget was over, what was left was forced",
-                                        [EBB_EXIT_FORCED] = "forced by a second signal",
-                                        [EBB_EXIT_LEAK] = "stopped, but something was left behind"};
+    static const char *const texts[] = {[EBB_SERVICE_OK] = "stopped in order",
+                                        [EBB_SERVICE_FAILED] = "failed",
+                                        [EBB_SERVICE_TIMEOUT] =
+                                            "the budget was over, what was left was forced",
+                                        [EBB_SERVICE_FORCED] = "forced by a second signal",
+                                        [EBB_SERVICE_LEAK] = "stopped, but something was left behind"};
     printf("%s: %" PRIu64 " of %" PRIu64 " ms, %u left behind\n", texts[status], r->elapsed / EBB_MS,
            r->budget / EBB_MS, r->leaks);
     if (r->audit != EBB_OK)
-        fprintf(stderr, "service: the audit log is not whole: %s\n", ebb_loop_status_text(r->audit));
-    if (status == EBB_EXIT_FAILED && r->status != EBB_OK)
-        fprintf(stderr, "service: %s\n", ebb_loop_status_text(r->status));
+        fprintf(stderr, "service: the audit log is not whole: %s\n", ebb_status_text(r->audit));
+    if (status == EBB_SERVICE_FAILED && r->status != EBB_OK)
+        fprintf(stderr, "service: %s\n", ebb_status_text(r->status));
 }
 
 int main(int argc, char **argv) {
     arguments a = {.audit = NULL};
     ebb_audit *audit;
-    ebb_workflow_report report = {.state = EBB_WF_IDLE};
+    ebb_workflow_report report = {.state = EBB_WORKFLOW_IDLE};
     if (!parse(argc, argv, &a)) return 2;
     if (a.inject) return rehearse();
-    if (!open_log(a.audit, &audit)) return EBB_EXIT_FAILED;
+    if (!open_log(a.audit, &audit)) return EBB_SERVICE_FAILED;
     ebb_service_opts opts = {.loop.runtime.allocator = ebb_libc_allocator(),
                              .shutdown = {.name = "service",
                                           .budget = a.budget_ms * EBB_MS,

@@ -20,7 +20,7 @@ static ebb_status make_step(ebb_cx *cx, operation *op) {
 static ebb_status make_steps(ebb_cx *cx, void *arg) {
     operation *op = arg;
     resource *r = &op->service->resources[op->kind->resource];
-    ebb_status st = fence_take(cx, &op->fence, r, ebb_self_region(cx));
+    ebb_status st = fence_take(cx, &op->fence, r, ebb_cx_region(cx));
     /* The step that it is at is made to its end, if there is time; then it looks. */
     while (st == EBB_OK && op->begun < op->kind->steps)
         st = ebb_stopping(cx) ? EBB_CANCELLED : make_step(cx, op);
@@ -69,7 +69,7 @@ static void on_state(void *arg, ebb_workflow wf, ebb_workflow_state from, ebb_wo
     operation *op = arg;
     (void)wf;
     (void)from;
-    if (to == EBB_WF_DRAIN_TIMEOUT) op->forced = true;
+    if (to == EBB_WORKFLOW_DRAIN_TIMEOUT) op->forced = true;
 }
 
 static operation *free_slot(service *s) {
@@ -91,7 +91,7 @@ static ebb_status start(ebb_cx *cx, operation *op) {
     ebb_status st = ebb_workflow_on_drain_fiber(cx, op->workflow, "take back", take_back, op);
     if (st != EBB_OK) return st;
     ebb_region region = ebb_workflow_region(cx, op->workflow);
-    op->worker = ebb_fiber_spawn_with(cx, region, make_steps, op, &(ebb_task_opts){.keep = true});
+    op->worker = ebb_fiber_spawn(cx, region, make_steps, op, &(ebb_task_opts){.keep = true});
     return ebb_id_status(op->worker.id);
 }
 

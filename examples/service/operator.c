@@ -61,13 +61,13 @@ static ebb_status listen_here(ebb_cx *cx, void *arg) {
     if (st == EBB_OK) st = ebb_http_on(server, "POST", "/force", force, o->service);
     if (st == EBB_OK) st = ebb_http_server_address(cx, server, &opts.address);
     if (st == EBB_OK) printf("operators on 127.0.0.1 port %u\n", opts.address.port);
-    else fprintf(stderr, "service: port %u: %s\n", o->port, ebb_loop_status_text(st));
+    else fprintf(stderr, "service: port %u: %s\n", o->port, ebb_status_text(st));
     return st;
 }
 
 ebb_status operators_open(ebb_cx *cx, operators *o) {
     ebb_region region = ebb_workflow_operator_region(cx, o->service->lifecycle);
-    ebb_task task = ebb_fiber_spawn_with(cx, region, listen_here, o, &(ebb_task_opts){.keep = true});
+    ebb_task task = ebb_fiber_spawn(cx, region, listen_here, o, &(ebb_task_opts){.keep = true});
     ebb_status st = ebb_id_status(task.id);
     return st == EBB_OK ? ebb_task_join(cx, task) : st;
 }

@@ -18,7 +18,7 @@ static void commit(operation *op) {
 }
 
 const operation_kind publish = {.name = "publish",
-                                .type = &ebb_publish_abort,
+                                .type = &ebb_workflow_publish_abort,
                                 .resource = 1,
                                 .steps = RECORDS,
                                 .step_ns = 250 * EBB_MS,

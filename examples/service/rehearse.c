@@ -16,7 +16,7 @@ static ebb_status wait_for(ebb_cx *cx, void *arg) {
     ebb_task_info self;
     (void)operation_join(cx, arg, &report);
     if (report.workflow.id != 0) return EBB_OK;
-    (void)ebb_task_info_of(cx, ebb_self(cx), &self);
+    (void)ebb_task_info_of(cx, ebb_cx_task(cx), &self);
     return self.forced ? EBB_OK : EBB_FAULTED;
 }
 
@@ -28,7 +28,7 @@ static ebb_status begin(ebb_cx *cx, service *s, const operation_kind *kind, oper
 static ebb_status build(ebb_cx *cx, ebb_audit *audit, stage *g) {
     service *s = &g->service;
     ebb_workflow_opts opts = {
-        .type = &ebb_lifecycle_shutdown, .name = "rehearsal", .root = true, .audit = audit};
+        .type = &ebb_workflow_lifecycle_shutdown, .name = "rehearsal", .root = true, .audit = audit};
     ebb_workflow lifecycle = ebb_workflow_open(cx, &opts);
     ebb_status st = ebb_id_status(lifecycle.id);
     if (st == EBB_OK) st = service_open(cx, s, lifecycle);

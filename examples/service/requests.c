@@ -33,7 +33,7 @@ ebb_status say(ebb_cx *cx, ebb_stream to, const char *format, ...) {
 
 ebb_status say_closed(ebb_cx *cx, service *s, ebb_stream to) {
     char why[LINE_BYTES];
-    (void)ebb_closed_text(cx, s->region, why, sizeof why);
+    (void)ebb_region_closed_text(cx, s->region, why, sizeof why);
     return say(cx, to, "closed: %s", why);
 }
 

@@ -19,7 +19,7 @@ static void commit(operation *op) {
 }
 
 const operation_kind rollout = {.name = "rollout",
-                                .type = &ebb_rollout_cancel,
+                                .type = &ebb_workflow_rollout_cancel,
                                 .resource = 0,
                                 .steps = STAGES,
                                 .step_ns = 400 * EBB_MS,

@@ -39,7 +39,7 @@ static ebb_status read_more(ebb_cx *cx, connection *c) {
     const ebb_selected *first = ebb_selected_of(&v);
     if (first->index == 0) c->n += first->value.as.u;
     st = first->index == 0 ? EBB_OK : EBB_ERR_CLOSED;
-    ebb_discard(cx, v);
+    ebb_value_discard(cx, v);
     return st;
 }
 
@@ -90,7 +90,7 @@ static void admit(ebb_cx *cx, server *s, ebb_stream stream) {
     connection *c = s->seats;
     while (c->used) c++;
     *c = (connection){.used = true, .server = s, .stream = stream};
-    ebb_status st = ebb_id_status(ebb_fiber_spawn(cx, ebb_self_region(cx), serve_one, c).id);
+    ebb_status st = ebb_id_status(ebb_fiber_spawn(cx, ebb_cx_region(cx), serve_one, c).id);
     if (st == EBB_OK) return;
     c->used = false;
     ebb_sem_release(cx, &s->free_seats);
@@ -105,7 +105,7 @@ static ebb_status next(ebb_cx *cx, server *s, ebb_stream *out) {
         ebb_status st = ebb_await(cx, ebb_listener_accept(cx, s->listener), &v);
         if (st == EBB_OK) *out = ebb_stream_of(v);
         if (st == EBB_OK || st == EBB_ERR_CLOSED || st == EBB_CANCELLED) return st;
-        fprintf(stderr, "service: can't accept: %s\n", ebb_loop_status_text(st));
+        fprintf(stderr, "service: can't accept: %s\n", ebb_status_text(st));
         st = ebb_await(cx, ebb_after(cx, 100 * EBB_MS), NULL);
         if (st != EBB_OK) return st;
     }
@@ -137,7 +137,7 @@ static ebb_status close_door(ebb_cx *cx, ebb_drain *d, void *arg) {
     server *s = arg;
     uint32_t empty = s->free_seats.free, ended = 0;
     char text[40];
-    (void)ebb_fiber_spawn(cx, ebb_self_region(cx), turn_away, s);
+    (void)ebb_fiber_spawn(cx, ebb_cx_region(cx), turn_away, s);
     for (uint32_t i = 0; i < SEATS; i++) {
         ebb_wait wait = {0};
         if (ebb_sem_acquire(cx, &s->free_seats, &wait) != EBB_OK) break; /* the time is over */
@@ -155,8 +155,7 @@ static ebb_status open_door(ebb_cx *cx, server *s, uint16_t port) {
     s->listener = ebb_tcp_listen(cx, &at);
     ebb_status st = ebb_listener_address(cx, s->listener, &at);
     if (st != EBB_OK) {
-        fprintf(stderr, "service: can't listen on %s port %u: %s\n", at.ip, at.port,
-                ebb_loop_status_text(st));
+        fprintf(stderr, "service: can't listen on %s port %u: %s\n", at.ip, at.port, ebb_status_text(st));
         return st;
     }
     ebb_sem_init(&s->free_seats, SEATS);

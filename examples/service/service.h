@@ -45,7 +45,7 @@ typedef struct resource {
  * is named. */
 typedef struct fence {
     resource *resource;
-    ebb_rt *rt;
+    ebb_runtime *rt;
     ebb_obligation owed;
     uint64_t token; /* 0: not held */
 } fence;

@@ -13,7 +13,7 @@ static void give_seat_back(void *arg) {
 static ebb_status careless_poll(ebb_cx *cx, void *state) {
     int *free_seats = state;
     --*free_seats;
-    ebb_obligation seat = ebb_reserve(cx, EBB_LEASE, give_seat_back, free_seats);
+    ebb_obligation seat = ebb_obligation_reserve(cx, EBB_OBLIGATION_LEASE, give_seat_back, free_seats);
     return ebb_id_status(seat.id);
 }
 
@@ -34,10 +34,10 @@ static void play(stage *s) {
     stage_run_out(s);
 
     char line[128];
-    ebb_report report = {0};
-    ebb_blame blame = {0, "?"};
-    bool named = ebb_region_report(host, office, &report) == EBB_OK && report.leaked == 1 &&
-                 ebb_region_leaked(host, office, 0, &blame) == EBB_OK;
+    ebb_region_report report = {0};
+    ebb_work blame = {0, "?"};
+    bool named = ebb_region_report_of(host, office, &report) == EBB_OK && report.leaked == 1 &&
+                 ebb_region_leaked_at(host, office, 0, &blame) == EBB_OK;
     snprintf(line, sizeof line, "the report names the place: %s", short_site(blame.site));
     stage_expect(s, named && strstr(blame.site, "leak.c:") != NULL, line);
     stage_expect(s, free_seats == 1, "its abort hook has given the seat back");

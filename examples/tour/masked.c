@@ -22,9 +22,10 @@ static ebb_status payment_poll(ebb_cx *cx, void *state) {
     EBB_BEGIN(p);
     if (ebb_defer(cx, hang_up, p) != EBB_OK) return EBB_ERR_NOMEM;
     (void)ebb_mask(cx);
-    p->hold = ebb_reserve(cx, EBB_TRANSACTION, NULL, NULL); /* a promise: commit it or abort it */
-    EBB_AWAIT(p, st, ebb_sleep(cx, &p->nap, 30 * EBB_MS));  /* the bank thinks */
-    p->charged = st == EBB_OK && ebb_commit(cx, p->hold) == EBB_OK;
+    p->hold = ebb_obligation_reserve(cx, EBB_OBLIGATION_TRANSACTION, NULL,
+                                     NULL);                /* a promise: commit it or abort it */
+    EBB_AWAIT(p, st, ebb_sleep(cx, &p->nap, 30 * EBB_MS)); /* the bank thinks */
+    p->charged = st == EBB_OK && ebb_obligation_commit(cx, p->hold) == EBB_OK;
     (void)ebb_unmask(cx);
     EBB_AWAIT(p, st, ebb_sleep(cx, &p->nap, 30 * EBB_MS)); /* the receipt: it never gets so far */
     return st;
@@ -34,14 +35,15 @@ static ebb_status payment_poll(ebb_cx *cx, void *state) {
 static void play(stage *s) {
     ebb_cx *host = stage_host(s);
     payment p = {0};
-    ebb_task task = ebb_start(host, ebb_root(stage_runtime(s)), payment_poll, &p);
+    ebb_task task =
+        ebb_spawn(host, ebb_runtime_root(stage_runtime(s)), payment_poll, &p, &(ebb_task_opts){.keep = true});
     stage_show_task(s, task, "payment");
 
     stage_run_to(s, 10);
     ebb_task_cancel(host, task, EBB_CANCEL_DISCONNECT, "the customer closed the page");
     stage_run_to(s, 29);
     ebb_task_info info;
-    bool waits = ebb_task_info_of(host, task, &info) == EBB_OK && info.phase == EBB_CANCEL_REQUESTED;
+    bool waits = ebb_task_info_of(host, task, &info) == EBB_OK && info.phase == EBB_TASK_CANCEL_REQUESTED;
     stage_run_out(s);
 
     stage_expect(s, waits, "19 ms later the cancel still waited at the mask");

@@ -28,10 +28,10 @@ static ebb_status flush_log(ebb_cx *cx, void *state) {
 
 /* True if the sessions know why: told by their parent, which was told by the operator. */
 static bool chain_is_right(stage *s, ebb_region sessions, ebb_region server) {
-    ebb_cause chain[EBB_CHAIN_DEPTH];
+    ebb_region_cause chain[EBB_CHAIN_DEPTH];
     uint32_t n;
     bool cut;
-    return ebb_cause_chain(stage_host(s), sessions, chain, EBB_CHAIN_DEPTH, &n, &cut) == EBB_OK && n == 2 &&
+    return ebb_region_causes(stage_host(s), sessions, chain, EBB_CHAIN_DEPTH, &n, &cut) == EBB_OK && n == 2 &&
            !cut && chain[0].reason.kind == EBB_CANCEL_PARENT && chain[1].reason.kind == EBB_CANCEL_USER &&
            chain[1].region.id == server.id;
 }

@@ -62,7 +62,8 @@ static void play(stage *s) {
     referee r = {.stage = s,
                  .answers = answers,
                  .mirrors = {{.answers = answers, .latency_ms = 10}, {.answers = answers, .latency_ms = 40}}};
-    ebb_task task = ebb_start(stage_host(s), ebb_root(stage_runtime(s)), referee_poll, &r);
+    ebb_task task = ebb_spawn(stage_host(s), ebb_runtime_root(stage_runtime(s)), referee_poll, &r,
+                              &(ebb_task_opts){.keep = true});
     stage_show_task(s, task, "referee");
     stage_run_out(s);
     stage_expect(s, r.first == 10, "the near mirror has won");

@@ -7,7 +7,7 @@
 /* What a chapter is played on. The trace is taken whenever time has passed, and kept whole: the
  * timeline reads what is new in it, the check reads all of it at the end. */
 struct stage {
-    ebb_rt *rt;
+    ebb_runtime *rt;
     timeline *timeline;
     uint8_t *trace;
     size_t n, room;
@@ -15,12 +15,12 @@ struct stage {
     bool ok;
 };
 
-ebb_rt *stage_runtime(stage *s) {
+ebb_runtime *stage_runtime(stage *s) {
     return s->rt;
 }
 
 ebb_cx *stage_host(stage *s) {
-    return ebb_host(s->rt);
+    return ebb_runtime_host(s->rt);
 }
 
 void stage_show_region(stage *s, ebb_region region, const char *name) {
@@ -56,11 +56,11 @@ static void keep(void *ctx, const void *bytes, size_t n) {
 
 /* Hands the timeline what has happened since the last time. */
 static void show_news(stage *s) {
-    ebb_reader reader;
+    ebb_trace_reader reader;
     ebb_event ev;
     ebb_trace_take(s->rt, true, keep, s);
-    if (ebb_reader_open(&reader, s->trace, s->n) != EBB_OK) return;
-    while (ebb_reader_next(&reader, &ev) == EBB_OK) {
+    if (ebb_trace_reader_open(&reader, s->trace, s->n) != EBB_OK) return;
+    while (ebb_trace_reader_next(&reader, &ev) == EBB_OK) {
         if (ev.decision_seq <= s->seen) continue;
         s->seen = ev.decision_seq;
         timeline_event(s->timeline, &ev);
@@ -70,25 +70,25 @@ static void show_news(stage *s) {
 
 /* Every rule of the contract, from the events alone; and nothing may be left. */
 static void check_trace(stage *s) {
-    ebb_reader reader;
+    ebb_trace_reader reader;
     ebb_event ev;
-    ebb_check *check = ebb_check_new(ebb_libc_allocator());
-    ebb_status st = check == NULL ? EBB_ERR_NOMEM : ebb_reader_open(&reader, s->trace, s->n);
-    while (st == EBB_OK && (st = ebb_reader_next(&reader, &ev)) == EBB_OK) {
-        st = ebb_check_event(check, &ev);
+    ebb_checker *check = ebb_checker_new(ebb_libc_allocator());
+    ebb_status st = check == NULL ? EBB_ERR_NOMEM : ebb_trace_reader_open(&reader, s->trace, s->n);
+    while (st == EBB_OK && (st = ebb_trace_reader_next(&reader, &ev)) == EBB_OK) {
+        st = ebb_checker_event(check, &ev);
     }
-    if (st == EBB_PENDING) st = ebb_check_end(check, true);
+    if (st == EBB_PENDING) st = ebb_checker_end(check, true);
     char line[256];
-    const ebb_violation *v = check == NULL ? NULL : ebb_check_violation(check);
+    const ebb_violation *v = check == NULL ? NULL : ebb_checker_violation(check);
     if (st == EBB_OK) {
         snprintf(line, sizeof line, "%" PRIu64 " events in the trace keep %d rules; nothing is left",
-                 ebb_check_events(check), (int)EBB_ORACLES);
+                 ebb_checker_events(check), (int)EBB_ORACLES);
     } else {
         snprintf(line, sizeof line, "%s: %s", v == NULL ? "the trace" : ebb_oracle_name(v->oracle),
                  v == NULL ? ebb_status_text(st) : v->text);
     }
     stage_expect(s, st == EBB_OK, line);
-    if (check != NULL) ebb_check_free(check);
+    if (check != NULL) ebb_checker_free(check);
 }
 
 static void write_trace(stage *s, const char *directory, const char *name) {
@@ -104,24 +104,24 @@ static void write_trace(stage *s, const char *directory, const char *name) {
 
 /* One moment: all that can happen now. */
 static void settle(stage *s) {
-    while (ebb_pump(s->rt, 100) == EBB_PENDING) {}
+    while (ebb_runtime_pump(s->rt, 100) == EBB_PENDING) {}
     show_news(s);
 }
 
 void stage_run_to(stage *s, unsigned ms) {
     settle(s);
-    while (ebb_next_due(s->rt) < ms * EBB_MS) {
-        ebb_advance(s->rt, ebb_next_due(s->rt));
+    while (ebb_runtime_next_due(s->rt) < ms * EBB_MS) {
+        ebb_runtime_advance(s->rt, ebb_runtime_next_due(s->rt));
         settle(s);
     }
-    ebb_advance(s->rt, ms * EBB_MS);
+    ebb_runtime_advance(s->rt, ms * EBB_MS);
     settle(s);
 }
 
 void stage_run_out(stage *s) {
     settle(s);
-    while (ebb_next_due(s->rt) != EBB_FOREVER) {
-        ebb_advance(s->rt, ebb_next_due(s->rt));
+    while (ebb_runtime_next_due(s->rt) != EBB_FOREVER) {
+        ebb_runtime_advance(s->rt, ebb_runtime_next_due(s->rt));
         settle(s);
     }
 }
@@ -131,16 +131,16 @@ void stage_run_out(stage *s) {
 static bool stage_open(stage *s) {
     *s = (stage){.ok = true, .timeline = timeline_new()};
     return s->timeline != NULL &&
-           ebb_rt_new(&(ebb_rt_opts){.allocator = ebb_libc_allocator()}, &s->rt) == EBB_OK &&
+           ebb_runtime_new(&(ebb_runtime_opts){.allocator = ebb_libc_allocator()}, &s->rt) == EBB_OK &&
            ebb_trace_start(s->rt, 1 << 16) == EBB_OK;
 }
 
 /* The root goes like any region: close it, and it is over when it says so. */
 static void stage_end(stage *s) {
     ebb_region_state state;
-    ebb_region_close(stage_host(s), ebb_root(s->rt));
+    ebb_region_close(stage_host(s), ebb_runtime_root(s->rt));
     stage_run_out(s);
-    s->ok = s->ok && ebb_region_state_of(stage_host(s), ebb_root(s->rt), &state) == EBB_OK &&
+    s->ok = s->ok && ebb_region_state_of(stage_host(s), ebb_runtime_root(s->rt), &state) == EBB_OK &&
             state == EBB_REGION_CLOSED;
     check_trace(s);
 }
@@ -156,7 +156,7 @@ bool stage_play(const chapter *c, const char *directory) {
         stage_expect(&s, false, "no memory for a runtime");
     }
     printf("\n");
-    ebb_rt_free(s.rt);
+    ebb_runtime_free(s.rt);
     timeline_free(s.timeline);
     free(s.trace);
     return s.ok;

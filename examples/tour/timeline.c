@@ -102,10 +102,10 @@ typedef struct look {
 } look;
 
 static const look task_looks[] = {
-    [EBB_RUNNING] = {"Running", GREEN}, /* nobody is shown before that */
-    [EBB_CANCEL_REQUESTED] = {"Requested", RED},
-    [EBB_CANCELLING] = {"Cancelling", YELLOW},
-    [EBB_FINALIZING] = {"Finalizing", BLUE},
+    [EBB_TASK_RUNNING] = {"Running", GREEN}, /* nobody is shown before that */
+    [EBB_TASK_CANCEL_REQUESTED] = {"Requested", RED},
+    [EBB_TASK_CANCELLING] = {"Cancelling", YELLOW},
+    [EBB_TASK_FINALIZING] = {"Finalizing", BLUE},
 };
 
 static const look region_looks[] = {
@@ -123,7 +123,7 @@ static look look_of_end(const column *c, ebb_status st) {
 
 static look look_of(const column *c, const ebb_event *ev) {
     if (c->is_region) return region_looks[ev->phase];
-    if (ev->phase == EBB_COMPLETED) return look_of_end(c, (ebb_status)(int32_t)ev->value);
+    if (ev->phase == EBB_TASK_COMPLETED) return look_of_end(c, (ebb_status)(int32_t)ev->value);
     return task_looks[ev->phase];
 }
 
@@ -152,7 +152,8 @@ static void note_event(timeline *t, const ebb_event *ev) {
     case EBB_EV_CANCEL_REQUESTED: note(t, ebb_cancel_kind_name((ebb_cancel_kind)ev->cancel_kind)); break;
     case EBB_EV_MASKED:
     case EBB_EV_UNMASKED:
-        if (ev->phase <= EBB_CANCEL_REQUESTED) note(t, ebb_event_name(ev->type)); /* cleanups always mask */
+        if (ev->phase <= EBB_TASK_CANCEL_REQUESTED)
+            note(t, ebb_event_name(ev->type)); /* cleanups always mask */
         break;
     case EBB_EV_TASK_FORCED: note(t, "forced"); break;
     case EBB_EV_OBLIGATION_RESERVED: note(t, "reserved"); break;

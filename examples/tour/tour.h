@@ -21,7 +21,7 @@ extern const chapter nested, masked, race, verbs, leak;
  * directory, the trace is kept there as NAME.trace. */
 bool stage_play(const chapter *c, const char *directory);
 
-ebb_rt *stage_runtime(stage *s);
+ebb_runtime *stage_runtime(stage *s);
 ebb_cx *stage_host(stage *s);
 
 /* Gives a region or task a column in the timeline. Before time moves on. */

@@ -52,8 +52,8 @@ static void play(stage *s) {
     ebb_region_force(host, d);
     stage_run_out(s);
 
-    ebb_report deaf;
-    ebb_status known = ebb_region_report(host, d, &deaf);
+    ebb_region_report deaf;
+    ebb_status known = ebb_region_report_of(host, d, &deaf);
     stage_expect(s, ebb_region_join(host, a) == EBB_OK && w[0].items == 3,
                  "close: it finished its third item");
     stage_expect(s, ebb_region_join(host, b) == EBB_CANCELLED && w[1].items == 2 && w[1].put_back,

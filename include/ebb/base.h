@@ -29,31 +29,21 @@ const char *ebb_version(void);
 #define EBB_SECOND  UINT64_C(1000000000)
 #define EBB_FOREVER UINT64_MAX /* a deadline that never comes */
 
-/* Zero is success, EBB_PENDING is "poll again", everything negative is an end that is not success.
- * A task may return any negative value of its own below -1000. */
-typedef enum ebb_status
-#ifdef __cplusplus
-    : int /* else a status of the application's own is out of the enum's range */
-#endif
-{
+/* Zero is success, EBB_PENDING is "poll again", and every negative value is an end that is not success. A program's own
+ * statuses are -1001 to -1999; a task may return them. Failures of the system are below -2000: see EBB_ERRNO. */
+typedef enum ebb_status {
 #define EBB_STATUS(name, value, text) name = (value),
 #include <ebb/status.def>
 #undef EBB_STATUS
-    EBB_STATUS_USER = -1000
+    EBB_STATUS_USER = -1000,
+    EBB_STATUS_SYSTEM = -2000
 } ebb_status;
 
-/* Structs of options, as ebb_rt_opts. A field that is 0 has its default, so an initializer names what it changes. The
- * first field, `size`, says with which version of the struct a program was compiled:
- *  - 0: the version of the library that runs. Enough for a program that is linked with libebb.a, or compiled again
- *    with each new libebb.so.
- *  - sizeof the struct: the library may be older or newer. If it is newer, fields that the program does not have get
- *    their default. If it is older, and the program sets a field that the library does not know, the call fails with
- *    EBB_ERR_VERSION and changes nothing; fields that it leaves 0 do not matter.
- *  - Not a multiple of the struct's alignment, or over 4096: EBB_ERR_VERSION.
- * Structs inside of such a struct (ebb_loop_opts.runtime) have a size too, which may not be above this version's. */
+/* A failure of the system as a status: EBB_ERRNO(EADDRINUSE). */
+#define EBB_ERRNO(e) ((ebb_status)(EBB_STATUS_SYSTEM - (e)))
 
-/* "EBB_ERR_CLOSED" and its one-line meaning. Never NULL; a status of the user's own is named
- * "EBB_USER" . The strings are static. */
+/* The name of a status, "EBB_ERR_CLOSED" or "EADDRINUSE", and its meaning in one line. Never NULL. A program's own status
+ * is named "EBB_USER", an unknown failure of the system "EBB_SYSTEM". The strings are static. */
 const char *ebb_status_name(ebb_status st);
 const char *ebb_status_text(ebb_status st);
 

@@ -25,7 +25,7 @@
  *  - When `fn` returns, its locals are gone as in any C function. Tasks that still drain, finalizers and
  *    hooks of obligations may not point at them: join under a mask what does, or keep it elsewhere.
  *  - Finalizers and hooks are no fibers: an await in them says EBB_PENDING, as in any poll function. A hook
- *    that the fiber itself calls by ebb_abort may not await.
+ *    that the fiber itself calls by ebb_obligation_abort may not await.
  *  - setjmp and longjmp: within one fiber only.
  *  - A stack overflow ends the process with a message on stderr that names the fiber, then by SIGSEGV. For
  *    that the first fiber of the process installs a SIGSEGV handler, which passes on what is not an
@@ -49,16 +49,15 @@ typedef ebb_status (*ebb_fiber_fn)(ebb_cx *cx, void *arg);
 /* A new fiber in `region`; it does not run before this returns. Takes its stack now, so that no later step
  * of it can fail for lack of one. Errors as ebb_spawn; besides, EBB_ERR_LIMIT if `max` of them are alive and
  * EBB_ERR_NOMEM if the system gives no stack. Both stick to the region as its failure. */
-#define ebb_fiber_spawn(cx, region, fn, arg) ebb_fiber_spawn_at((cx), (region), (fn), (arg), NULL, EBB_SITE)
-/* The same with ebb_task_opts: a deadline, polls, a priority, `keep` for ebb_task_join. */
-#define ebb_fiber_spawn_with(cx, region, fn, arg, ...)                                                       \
-    ebb_fiber_spawn_at((cx), (region), (fn), (arg), (__VA_ARGS__), EBB_SITE)
-ebb_task ebb_fiber_spawn_at(ebb_cx *cx, ebb_region region, ebb_fiber_fn fn, void *arg,
-                            const ebb_task_opts *opts, const char *site);
+#define ebb_fiber_spawn(...) EBB_WITH_OPTS(EBB_FIBER_SPAWN_, ebb_fiber_spawn_site, __VA_ARGS__)
+#define EBB_FIBER_SPAWN_(cx, region, fn, arg, site)                                                          \
+    ebb_fiber_spawn_site((cx), (region), (fn), (arg), NULL, (site))
+ebb_task ebb_fiber_spawn_site(ebb_cx *cx, ebb_region region, ebb_fiber_fn fn, void *arg,
+                              const ebb_task_opts *opts, const char *site);
 
 /* A fiber as a future of its status: ebb_go for a body that waits in place. */
-#define ebb_fiber_go(cx, region, fn, arg) ebb_fiber_go_at((cx), (region), (fn), (arg), EBB_SITE)
-ebb_future *ebb_fiber_go_at(ebb_cx *cx, ebb_region region, ebb_fiber_fn fn, void *arg, const char *site);
+#define ebb_fiber_go(cx, region, fn, arg) ebb_fiber_go_site((cx), (region), (fn), (arg), EBB_SITE)
+ebb_future *ebb_fiber_go_site(ebb_cx *cx, ebb_region region, ebb_fiber_fn fn, void *arg, const char *site);
 
 /* For awaits of your own: suspends the fiber that runs, which must be `cx`'s, until its task is polled again,
  * because somebody woke or cancelled it. Look again then, as in a poll function; it is no checkpoint.
@@ -81,7 +80,7 @@ typedef struct ebb_fiber_opts {
 
 /* Optional, and only while no fiber of the runtime is alive (else EBB_ERR_INVALID, as for a stack out of the
  * bounds above). EBB_ERR_NOMEM and EBB_ERR_VERSION: nothing changed. */
-ebb_status ebb_fiber_setup(ebb_rt *rt, const ebb_fiber_opts *opts);
+ebb_status ebb_fiber_setup(ebb_runtime *rt, const ebb_fiber_opts *opts);
 
 typedef struct ebb_fiber_stats {
     uint32_t alive;  /* spawned and not ended */
@@ -91,7 +90,7 @@ typedef struct ebb_fiber_stats {
         bytes; /* memory of all these stacks: pages that were touched. Asked of the system when a stack is
                       * new or gets deeper at a wait, and now and then */
 } ebb_fiber_stats;
-void ebb_fiber_stats_of(const ebb_rt *rt, ebb_fiber_stats *out);
+void ebb_fiber_stats_of(const ebb_runtime *rt, ebb_fiber_stats *out);
 
 #ifdef __cplusplus
 }

@@ -52,7 +52,7 @@ typedef struct ebb_http_field {
 typedef struct ebb_http_limits {
     /* An eighth more are answered 503; the next wait to be accepted. Of RLIMIT_NOFILE (the soft one) an eighth, at
      * least 16 and at most 512, is a reserve for files, logs and the pool. The default is half of the rest, at most
-     * 10,000. A value that the rest does not allow is lowered to 8/9 of it: see ebb_http_server_limits. */
+     * 10,000. A value that the rest does not allow is lowered to 8/9 of it: see ebb_http_server_limits_of. */
     uint32_t connections;
     uint32_t
         streams; /* of a connection, open or with work that has not ended: 100. Past it: REFUSED_STREAM; a
@@ -138,7 +138,7 @@ const char *ebb_http_error(void);
 /* A handler. It answers by ebb_http_reply and the like, and its end is the exchange's: a response that was
  * begun ends if it returns EBB_OK. If it returns anything else, or EBB_OK without an answer, that is 500, or
  * the stream is reset if the answer was begun. EBB_ERRNO(EMFILE) and EBB_ERRNO(ENFILE) are 503 instead of 500. */
-typedef ebb_status (*ebb_http_fn)(ebb_cx *cx, ebb_http *x, void *arg);
+typedef ebb_status (*ebb_http_handler_fn)(ebb_cx *cx, ebb_http *x, void *arg);
 /* It may also be a function that returns a future, whose end is the exchange's. It is called once, and may not
  * wait by itself. */
 typedef ebb_future *(*ebb_http_future_fn)(ebb_cx *cx, ebb_http *x, void *arg);
@@ -151,30 +151,30 @@ typedef ebb_future *(*ebb_http_future_fn)(ebb_cx *cx, ebb_http *x, void *arg);
  * EBB_ERR_INVALID: the pattern does not start with "/", has an empty name, one twice, a "*" that is not last, bytes
  * that no path has, or another name for a place than one before; or the method is no token. EBB_ERR_LIMIT: more
  * than 16 names. EBB_ERR_BUSY: there is one already. EBB_ERR_NOMEM. */
-ebb_status ebb_http_on(ebb_http_server *s, const char *method, const char *pattern, ebb_http_fn fn,
+ebb_status ebb_http_on(ebb_http_server *s, const char *method, const char *pattern, ebb_http_handler_fn fn,
                        void *arg);
-ebb_status ebb_http_on_poll(ebb_http_server *s, const char *method, const char *pattern, ebb_http_fn fn,
-                            void *arg);
+ebb_status ebb_http_on_poll(ebb_http_server *s, const char *method, const char *pattern,
+                            ebb_http_handler_fn fn, void *arg);
 ebb_status ebb_http_on_future(ebb_http_server *s, const char *method, const char *pattern,
                               ebb_http_future_fn fn, void *arg);
 
-typedef struct ebb_http_stats {
-    uint32_t connections; /* open, or with work that has not ended */
-    uint32_t exchanges;   /* whose work has not ended */
-    uint64_t memory;      /* bytes, as limits.memory_bytes counts them */
-    uint64_t accepted;    /* connections so far */
-    uint64_t requests;    /* that came so far */
-    uint64_t answered[6]; /* responses that ended, by the first digit of their status; [0]: without one */
-    uint64_t cancelled;   /* exchanges whose region was cancelled */
-    uint64_t refused;     /* streams that were refused, and requests that were answered 503, for a limit */
-    uint64_t calmed;      /* connections that were ended for what they did to us */
-    uint64_t timed_out;   /* exchanges and connections that took too long, those below included */
-    uint64_t evicted;     /* stalled exchanges that were ended because others needed their place */
+typedef struct ebb_http_server_stats {
+    uint32_t connections;  /* open, or with work that has not ended */
+    uint32_t exchanges;    /* whose work has not ended */
+    uint64_t memory;       /* bytes, as limits.memory_bytes counts them */
+    uint64_t accepted;     /* connections so far */
+    uint64_t requests;     /* that came so far */
+    uint64_t answered[6];  /* responses that ended, by the first digit of their status; [0]: without one */
+    uint64_t cancelled;    /* exchanges whose region was cancelled */
+    uint64_t refused;      /* streams that were refused, and requests that were answered 503, for a limit */
+    uint64_t rate_limited; /* connections that were ended for what they did to us */
+    uint64_t timed_out;    /* exchanges and connections that took too long, those below included */
+    uint64_t evicted;      /* stalled exchanges that were ended because others needed their place */
     uint64_t bytes_in, bytes_out;
-} ebb_http_stats;
-void ebb_http_server_stats(const ebb_http_server *s, ebb_http_stats *out);
+} ebb_http_server_stats;
+void ebb_http_server_stats_of(const ebb_http_server *s, ebb_http_server_stats *out);
 /* The limits in force: defaults are filled in, and `connections` is what the descriptors allow. */
-void ebb_http_server_limits(const ebb_http_server *s, ebb_http_limits *out);
+void ebb_http_server_limits_of(const ebb_http_server *s, ebb_http_limits *out);
 
 /* ---- what came ------------------------------------------------------------------------------------------------ */
 
@@ -203,16 +203,16 @@ const ebb_address *ebb_http_peer(const ebb_http *x); /* who is at the other end 
  * One at a time: EBB_ERR_BUSY. What is not read stays with the sender, by flow control. A client that waits
  * for "100 Continue" gets it with the first read. EBB_ERR_CLOSED: the stream is gone; EBB_ERR_LIMIT: it is
  * longer than limits.body_bytes. */
-#define ebb_http_read(cx, x, into, n) ebb_http_read_at((cx), (x), (into), (n), EBB_SITE)
-ebb_future *ebb_http_read_at(ebb_cx *cx, ebb_http *x, void *into, size_t n, const char *site);
+#define ebb_http_read(cx, x, into, n) ebb_http_read_site((cx), (x), (into), (n), EBB_SITE)
+ebb_future *ebb_http_read_site(ebb_cx *cx, ebb_http *x, void *into, size_t n, const char *site);
 
 /* The whole body of a request (on a server) or of a response (on a client): the value is ebb_http_body_of. It waits as a
  * read does; so one at a time, and not beside a read: EBB_ERR_BUSY. EBB_ERR_LIMIT: it has more than `most` bytes, and
  * then the stream is not read any further. Else errors as of ebb_http_read, but for the end: an empty body is one of 0
  * bytes. What ebb_http_read took before is not part of it. A call that is cancelled or fails keeps what came so far,
  * and another one goes on from there; after the end it gives the same bytes again. */
-#define ebb_http_body(cx, x, most) ebb_http_body_at((cx), (x), (most), EBB_SITE)
-ebb_future *ebb_http_body_at(ebb_cx *cx, ebb_http *x, size_t most, const char *site);
+#define ebb_http_body(cx, x, most) ebb_http_body_site((cx), (x), (most), EBB_SITE)
+ebb_future *ebb_http_body_site(ebb_cx *cx, ebb_http *x, size_t most, const char *site);
 typedef struct ebb_http_bytes {
     const char *at; /* a 0 follows them */
     size_t n;
@@ -227,9 +227,9 @@ const ebb_http_bytes *ebb_http_body_of(const ebb_value *v);
  * (transfer-encoding, connection, date and the like); EBB_ERR_BUSY: the head was sent;
  * EBB_ERR_NOMEM. A content-length is for a body that is written piece by piece: a write past it is EBB_ERR_LIMIT,
  * an end before it resets the stream. */
-ebb_status ebb_http_set(ebb_http *x, const char *name, const char *value);
+ebb_status ebb_http_set_header(ebb_http *x, const char *name, const char *value);
 /* The same, beside those of the same name: for set-cookie and the like. */
-ebb_status ebb_http_add(ebb_http *x, const char *name, const char *value);
+ebb_status ebb_http_add_header(ebb_http *x, const char *name, const char *value);
 /* Sets a trailer, until the end. Errors as above. */
 ebb_status ebb_http_set_trailer(ebb_http *x, const char *name, const char *value);
 
@@ -247,8 +247,8 @@ ebb_status ebb_http_start(ebb_cx *cx, ebb_http *x, int status);
  * EBB_ERR_BUSY. On a server it starts a response of 200 if there is none. EBB_ERR_CLOSED: the stream is gone, or
  * has ended; EBB_CANCELLED: the task is, and is not masked. One that is cancelled leaves the body cut: the stream
  * is reset at its end; so it is if a fiber returns while bytes of its stack are being written. */
-#define ebb_http_write(cx, x, from, n) ebb_http_write_at((cx), (x), (from), (n), EBB_SITE)
-ebb_future *ebb_http_write_at(ebb_cx *cx, ebb_http *x, const void *from, size_t n, const char *site);
+#define ebb_http_write(cx, x, from, n) ebb_http_write_site((cx), (x), (from), (n), EBB_SITE)
+ebb_future *ebb_http_write_site(ebb_cx *cx, ebb_http *x, const void *from, size_t n, const char *site);
 /* Ends what is written: a response, or a client's request. Errors as of ebb_http_reply. */
 ebb_status ebb_http_end(ebb_cx *cx, ebb_http *x);
 
@@ -260,8 +260,8 @@ typedef struct ebb_http_event {
     uint32_t retry_ms; /* 0: none */
     size_t data_n;     /* of `data`, which need not end with a 0 then; 0: up to its 0 */
 } ebb_http_event;
-#define ebb_http_send_event(cx, x, ...) ebb_http_send_event_at((cx), (x), (__VA_ARGS__), EBB_SITE)
-ebb_future *ebb_http_send_event_at(ebb_cx *cx, ebb_http *x, const ebb_http_event *e, const char *site);
+#define ebb_http_send_event(cx, x, ...) ebb_http_send_event_site((cx), (x), (__VA_ARGS__), EBB_SITE)
+ebb_future *ebb_http_send_event_site(ebb_cx *cx, ebb_http *x, const ebb_http_event *e, const char *site);
 
 /* ---- memory of an exchange ------------------------------------------------------------------------------------ */
 
@@ -324,10 +324,10 @@ typedef struct ebb_http_call {
  *   and what looking a name up and connecting say. EBB_ERR_INVALID: not a URL, method or header.
  * A redirect that is followed: 303 becomes GET, and so does POST for 301 and 302, without its body; else the request is
  * sent as it was, body included. authorization, cookie and proxy-authorization do not go to another origin. */
-#define ebb_http_fetch(cx, client, ...) ebb_http_fetch_at((cx), (client), (__VA_ARGS__), EBB_SITE)
-#define ebb_http_get(cx, client, url)   ebb_http_get_at((cx), (client), (url), EBB_SITE)
-ebb_future *ebb_http_fetch_at(ebb_cx *cx, ebb_http_client *c, const ebb_http_call *what, const char *site);
-ebb_future *ebb_http_get_at(ebb_cx *cx, ebb_http_client *c, const char *url, const char *site);
+#define ebb_http_fetch(cx, client, ...) ebb_http_fetch_site((cx), (client), (__VA_ARGS__), EBB_SITE)
+#define ebb_http_get(cx, client, url)   ebb_http_get_site((cx), (client), (url), EBB_SITE)
+ebb_future *ebb_http_fetch_site(ebb_cx *cx, ebb_http_client *c, const ebb_http_call *what, const char *site);
+ebb_future *ebb_http_get_site(ebb_cx *cx, ebb_http_client *c, const char *url, const char *site);
 
 /* The value of a fetch; it goes with that. NULL if it is no such value. */
 typedef struct ebb_http_response {
@@ -348,13 +348,13 @@ const char *ebb_http_response_header(const ebb_http_response *r, const char *nam
  * Redirects are followed, and what was not processed is sent again, as above. A call that `streams` is not redirected;
  * it is sent again only as long as no byte of its body was taken, and if that fails, reads and writes do, and the
  * exchange stays until it is closed. */
-#define ebb_http_open(cx, client, ...) ebb_http_open_at((cx), (client), (__VA_ARGS__), EBB_SITE)
-ebb_future *ebb_http_open_at(ebb_cx *cx, ebb_http_client *c, const ebb_http_call *what, const char *site);
+#define ebb_http_open(cx, client, ...) ebb_http_open_site((cx), (client), (__VA_ARGS__), EBB_SITE)
+ebb_future *ebb_http_open_site(ebb_cx *cx, ebb_http_client *c, const ebb_http_call *what, const char *site);
 /* The exchange; NULL: it was closed. */
 ebb_http *ebb_http_of(ebb_cx *cx, ebb_value v);
 /* Waits for the head of the response. One at a time: EBB_ERR_BUSY. */
-#define ebb_http_answered(cx, x) ebb_http_answered_at((cx), (x), EBB_SITE)
-ebb_future *ebb_http_answered_at(ebb_cx *cx, ebb_http *x, const char *site);
+#define ebb_http_response_head(cx, x) ebb_http_response_head_site((cx), (x), EBB_SITE)
+ebb_future *ebb_http_response_head_site(ebb_cx *cx, ebb_http *x, const char *site);
 /* Ends a client's exchange: what has not ended is reset. Reads, writes and waits for its head that are pending end at
  * once with EBB_ERR_CLOSED; their bytes are the caller's again. `x` is gone: what may have been closed before is asked for
  * by ebb_http_of again. NULL is allowed. */

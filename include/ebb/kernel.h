@@ -8,11 +8,11 @@
  *   force    the budget is over: what does not return is abandoned
  *
  * The verbs never fail, never allocate, never block and never run your code: they mark and enqueue.
- * Your code runs in ebb_pump() (ebb/sched.h); besides, only ebb_abort() calls the hook of what it aborts.
+ * Your code runs in ebb_runtime_pump() (ebb/sched.h); besides, only ebb_obligation_abort() calls the hook of what it aborts.
  *
  * Rules that hold for every function below, unless it says otherwise:
  *  - Threads: a runtime belongs to one thread at a time. Only ebb_watchdog_* may be called elsewhere.
- *  - `cx` says who asks: the task that is being polled; outside of polls ebb_host(rt), or, where the host runs
+ *  - `cx` says who asks: the task that is being polled; outside of polls ebb_runtime_host(rt), or, where the host runs
  *    the code of tasks between their polls (a browser does), a task that is parked: it may do everything but
  *    wait.
  *  - Ids are values; a stale one is EBB_ERR_STALE, one of another runtime EBB_ERR_FOREIGN. Never UB.
@@ -32,7 +32,7 @@
 extern "C" {
 #endif
 
-typedef struct ebb_rt ebb_rt;
+typedef struct ebb_runtime ebb_runtime;
 
 /* Ids: 8 bits runtime, 24 bits index, 32 bits generation. 0 is no id. An id may carry an error: a
  * constructor that fails returns one, and everything done with it returns that error. A region
@@ -57,12 +57,12 @@ ebb_status ebb_id_status(uint64_t id);
 typedef struct ebb_cx {
     uint32_t signal;
 } ebb_cx;
-#define EBB_SIGNAL_CANCEL 1u /* cancel is requested and not masked */
-#define EBB_SIGNAL_STOP   2u /* the region is closing */
+#define EBB_CX_CANCEL 1u /* cancel is requested and not masked */
+#define EBB_CX_STOP   2u /* the region is closing */
 
 /* True once this task is asked to stop and is not masked. Acknowledges nothing. One load. */
 static inline bool ebb_cancelled(const ebb_cx *cx) {
-    return (cx->signal & EBB_SIGNAL_CANCEL) != 0;
+    return (cx->signal & EBB_CX_CANCEL) != 0;
 }
 
 /* True once this task's region no longer admits work: finish what you have, take nothing new. */
@@ -70,10 +70,10 @@ static inline bool ebb_stopping(const ebb_cx *cx) {
     return cx->signal != 0;
 }
 
-ebb_rt *ebb_runtime_of(const ebb_cx *cx);
-ebb_task ebb_self(const ebb_cx *cx);          /* id 0 for the host */
-ebb_region ebb_self_region(const ebb_cx *cx); /* the root for the host */
-uint64_t ebb_now(const ebb_cx *cx);           /* by the runtime's clock; else what the host advanced it to */
+ebb_runtime *ebb_cx_runtime(const ebb_cx *cx);
+ebb_task ebb_cx_task(const ebb_cx *cx);     /* id 0 for the host */
+ebb_region ebb_cx_region(const ebb_cx *cx); /* the root for the host */
+uint64_t ebb_now(const ebb_cx *cx);         /* by the runtime's clock; else what the host advanced it to */
 
 /* ---- reason and budget ------------------------------------------------------------------------ */
 
@@ -95,7 +95,11 @@ typedef enum ebb_cancel_kind {
     EBB_CANCEL_DROPPED = 15 /* of futures only: nobody could reach it any more */
 } ebb_cancel_kind;
 
-typedef enum ebb_severity { EBB_POLITE = 1, EBB_URGENT = 2, EBB_FORCED = 3 } ebb_severity;
+typedef enum ebb_severity {
+    EBB_SEVERITY_POLITE = 1,
+    EBB_SEVERITY_URGENT = 2,
+    EBB_SEVERITY_FORCED = 3
+} ebb_severity;
 
 #define EBB_MESSAGE_MAX 47 /* bytes of a reason's message, then a 0; a longer one ends in "..." */
 
@@ -116,8 +120,8 @@ typedef struct ebb_budget {
 } ebb_budget;
 #define EBB_POLLS_UNBOUNDED UINT32_MAX
 
-const char *ebb_cancel_kind_name(ebb_cancel_kind kind); /* "USER"; never NULL */
-ebb_severity ebb_cancel_severity(ebb_cancel_kind kind); /* 0 for NONE and PARENT */
+const char *ebb_cancel_kind_name(ebb_cancel_kind kind);      /* "USER"; never NULL */
+ebb_severity ebb_cancel_kind_severity(ebb_cancel_kind kind); /* 0 for NONE and PARENT */
 
 /* The stronger of two reasons: severity, then the earlier sequence, then runtime, kind, origin,
  * message. A join: commutative, associative, idempotent. A reason of kind NONE is its zero. */
@@ -134,8 +138,8 @@ typedef struct ebb_cleanup_budget {
     uint32_t polls;
 } ebb_cleanup_budget;
 
-typedef struct ebb_rt_opts {
-    uint32_t size; /* sizeof(ebb_rt_opts) of the caller; 0: this one */
+typedef struct ebb_runtime_opts {
+    uint32_t size; /* sizeof(ebb_runtime_opts) of the caller; 0: this one */
     ebb_allocator allocator;
     uint8_t runtime_id; /* the top byte of every id; tell runtimes apart by it */
     uint64_t now;       /* the time at the start */
@@ -144,25 +148,25 @@ typedef struct ebb_rt_opts {
     uint32_t max_regions; /* 0: 2^24 - 1 */
     bool watched;         /* publish what is being polled, for ebb_watchdog_check */
     /* The time now, for spans that begin in the middle of a turn: the runtime reads it when a span is armed or
-     * a cleanup budget starts, and in ebb_now. A loop has its own. NULL: the time is what ebb_advance says. */
+     * a cleanup budget starts, and in ebb_now. A loop has its own. NULL: the time is what ebb_runtime_advance says. */
     uint64_t (*clock)(void *ctx);
     void *clock_ctx;
     uint32_t chain_depth; /* links of a cause chain that is read. 0: EBB_CHAIN_DEPTH */
-    uint32_t chain_bytes; /* and its bytes; see ebb_cause_chain. 0: EBB_CHAIN_BYTES */
-} ebb_rt_opts;
+    uint32_t chain_bytes; /* and its bytes; see ebb_region_causes. 0: EBB_CHAIN_BYTES */
+} ebb_runtime_opts;
 
 /* A new runtime with its root region open. EBB_ERR_NOMEM leaves nothing behind. */
-ebb_status ebb_rt_new(const ebb_rt_opts *opts, ebb_rt **out);
+ebb_status ebb_runtime_new(const ebb_runtime_opts *opts, ebb_runtime **out);
 
 /* Frees everything, in any state but from inside a pump, without running anybody's code but
  * the `free` of values that futures still have. To end in good order, cancel or
  * close the root, pump until ebb_region_state_of says EBB_REGION_CLOSED, then free. NULL is allowed. */
-void ebb_rt_free(ebb_rt *rt);
+void ebb_runtime_free(ebb_runtime *rt);
 
-ebb_cx *ebb_host(ebb_rt *rt); /* the host's own context: its region is the root */
-ebb_region ebb_root(const ebb_rt *rt);
+ebb_cx *ebb_runtime_host(ebb_runtime *rt); /* the host's own context: its region is the root */
+ebb_region ebb_runtime_root(const ebb_runtime *rt);
 
-typedef struct ebb_stats {
+typedef struct ebb_runtime_stats {
     uint64_t polls;   /* polls so far */
     uint64_t spawned; /* tasks so far */
     uint64_t ended;
@@ -178,14 +182,14 @@ typedef struct ebb_stats {
     uint32_t runnable;      /* queued in a lane */
     uint32_t retired;       /* slots whose generations are used up */
     uint32_t worst_wait[3]; /* cancel, timed, ready: most polls of other lanes while its head waited */
-} ebb_stats;
+} ebb_runtime_stats;
 
-void ebb_rt_stats(const ebb_rt *rt, ebb_stats *out);
+void ebb_runtime_stats_of(const ebb_runtime *rt, ebb_runtime_stats *out);
 
 /* Prints the live tree, one line an object: regions with state and reason, tasks with phase, lane,
  * mask, what they wait for and where they were spawned, obligations and finalizers. `write` gets
  * pieces of text that are not 0-terminated. No recursion, no allocation. */
-void ebb_dump(ebb_rt *rt, void (*write)(void *ctx, const char *text, size_t n), void *ctx);
+void ebb_runtime_dump(ebb_runtime *rt, void (*write)(void *ctx, const char *text, size_t n), void *ctx);
 
 /* ---- regions ---------------------------------------------------------------------------------- */
 
@@ -198,17 +202,17 @@ typedef enum ebb_region_state {
 } ebb_region_state;
 
 /* How a region ended. */
-typedef struct ebb_report {
+typedef struct ebb_region_report {
     ebb_region region;
     ebb_status status; /* the first failure; else EBB_CANCELLED if a task was; else EBB_OK */
     ebb_task failed;   /* whose failure that was */
     uint32_t abandoned;
     uint32_t leaked;
-} ebb_report;
+} ebb_region_report;
 
 typedef enum ebb_failure_policy {
-    EBB_FAIL_FAST = 0, /* the first failure cancels the others with SIBLING_FAILED */
-    EBB_COLLECT = 1    /* the first failure is remembered, the others go on */
+    EBB_FAIL_FAST = 0,   /* the first failure cancels the others with SIBLING_FAILED */
+    EBB_FAIL_COLLECT = 1 /* the first failure is remembered, the others go on */
 } ebb_failure_policy;
 
 typedef struct ebb_region_opts {
@@ -220,7 +224,7 @@ typedef struct ebb_region_opts {
     bool cleanup; /* a cleanup scope: admits work while what is around it is cancelled */
     bool unit; /* a unit of work: a close from above leaves it open to the tasks inside. Not with `cleanup` */
     /* Called once from the pump when the region has closed; then it is freed without a join. */
-    void (*on_closed)(void *arg, const ebb_report *report);
+    void (*on_closed)(void *arg, const ebb_region_report *report);
     void *arg;
     const char *site; /* set by the macro */
 } ebb_region_opts;
@@ -234,8 +238,8 @@ typedef struct ebb_region_opts {
  * see ebb_id_status. EBB_ERR_CLOSED: the parent does not admit it (docs/kernel.md, Admission); EBB_CANCELLED instead
  * for a task that is itself cancelled, which is a checkpoint. EBB_ERR_NOMEM, EBB_ERR_LIMIT: nothing changed.
  * `opts` may be NULL. */
-#define ebb_region_open(cx, ...) ebb_region_open_at((cx), (__VA_ARGS__), EBB_SITE)
-ebb_region ebb_region_open_at(ebb_cx *cx, const ebb_region_opts *opts, const char *site);
+#define ebb_region_open(cx, ...) ebb_region_open_site((cx), (__VA_ARGS__), EBB_SITE)
+ebb_region ebb_region_open_site(ebb_cx *cx, const ebb_region_opts *opts, const char *site);
 
 /* The three verbs, on a region and everything below it. An id that is stale counts as a stale wake;
  * a foreign one or one that carries an error is ignored. Repeating one is allowed: a cancel
@@ -248,7 +252,7 @@ void ebb_region_force(ebb_cx *cx, ebb_region region);
 void ebb_region_cancel_within(ebb_cx *cx, ebb_region region, ebb_cancel_kind kind, const char *message,
                               ebb_budget budget);
 
-/* Waits until all of a region has ended, closes it, and returns the first failure (see ebb_report). Leaks and
+/* Waits until all of a region has ended, closes it, and returns the first failure (see ebb_region_report). Leaks and
  * abandoned work are none: `on_closed` tells of them.
  * A poll operation: EBB_PENDING while it is not closed, then the region is freed. In a task it is a
  * checkpoint, so it may return EBB_CANCELLED (the region is then still there; it goes with the
@@ -257,16 +261,16 @@ ebb_status ebb_region_join(ebb_cx *cx, ebb_region region);
 
 /* What is known of a region; its state is EBB_REGION_CLOSED until it is joined or its parent closes. */
 ebb_status ebb_region_state_of(ebb_cx *cx, ebb_region region, ebb_region_state *out);
-ebb_status ebb_region_report(ebb_cx *cx, ebb_region region, ebb_report *out);
+ebb_status ebb_region_report_of(ebb_cx *cx, ebb_region region, ebb_region_report *out);
 
 /* The i-th task or operation that was abandoned, or obligation that leaked, in this region: its id (0 for an
  * operation) and where it was spawned, begun or reserved. EBB_ERR_INVALID past the last. */
-typedef struct ebb_blame {
+typedef struct ebb_work {
     uint64_t id;
     const char *site;
-} ebb_blame;
-ebb_status ebb_region_abandoned(ebb_cx *cx, ebb_region region, uint32_t i, ebb_blame *out);
-ebb_status ebb_region_leaked(ebb_cx *cx, ebb_region region, uint32_t i, ebb_blame *out);
+} ebb_work;
+ebb_status ebb_region_abandoned_at(ebb_cx *cx, ebb_region region, uint32_t i, ebb_work *out);
+ebb_status ebb_region_leaked_at(ebb_cx *cx, ebb_region region, uint32_t i, ebb_work *out);
 
 /* The cause chain of a region's cancellation, the region's own reason first, its root cause last,
  * read through the parents. At most `room` links, `chain_depth` of the runtime's options, and `chain_bytes` of
@@ -274,23 +278,23 @@ ebb_status ebb_region_leaked(ebb_cx *cx, ebb_region region, uint32_t i, ebb_blam
  * root cause, which is given in any case if there is room for a link, and a chain_truncated event is traced. */
 #define EBB_CHAIN_DEPTH 24   /* unless the options say otherwise */
 #define EBB_CHAIN_BYTES 1024 /* the same */
-typedef struct ebb_cause {
+typedef struct ebb_region_cause {
     ebb_region region;
     ebb_reason reason;
-} ebb_cause;
-ebb_status ebb_cause_chain(ebb_cx *cx, ebb_region region, ebb_cause *out, uint32_t room, uint32_t *n,
-                           bool *truncated);
+} ebb_region_cause;
+ebb_status ebb_region_causes(ebb_cx *cx, ebb_region region, ebb_region_cause *out, uint32_t room, uint32_t *n,
+                             bool *truncated);
 
 /* ---- tasks ------------------------------------------------------------------------------------ */
 
-typedef enum ebb_phase {
-    EBB_CREATED = 1,
-    EBB_RUNNING = 2,
-    EBB_CANCEL_REQUESTED = 3,
-    EBB_CANCELLING = 4,
-    EBB_FINALIZING = 5,
-    EBB_COMPLETED = 6
-} ebb_phase;
+typedef enum ebb_task_phase {
+    EBB_TASK_CREATED = 1,
+    EBB_TASK_RUNNING = 2,
+    EBB_TASK_CANCEL_REQUESTED = 3,
+    EBB_TASK_CANCELLING = 4,
+    EBB_TASK_FINALIZING = 5,
+    EBB_TASK_COMPLETED = 6
+} ebb_task_phase;
 
 /* One step of a task. EBB_PENDING parks it until somebody wakes it; anything else ends it:
  * EBB_FAULTED is a fault, which no cancel hides; other negative values are failures. Wakes may be
@@ -309,20 +313,23 @@ typedef struct ebb_task_opts {
 #define EBB_SITE_LINE(file, line) EBB_SITE_(file, line)
 #define EBB_SITE                  EBB_SITE_LINE(__FILE__, __LINE__)
 
-/* A new task in `region`, queued; it is not polled before this returns. `state` stays the caller's
- * and must live until the task has ended. Allocates its room in every queue now, so that no later
- * wake or cancel does. Errors as ebb_region_open; EBB_ERR_NOMEM and EBB_ERR_LIMIT stick to the
- * region as its failure. */
-#define ebb_spawn(cx, region, poll, state) ebb_spawn_at((cx), (region), (poll), (state), EBB_SITE)
-ebb_task ebb_spawn_at(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state, const char *site);
-#define ebb_spawn_with(cx, region, poll, state, ...)                                                         \
-    ebb_spawn_opts_at((cx), (region), (poll), (state), (__VA_ARGS__), EBB_SITE)
-ebb_task ebb_spawn_opts_at(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state,
-                           const ebb_task_opts *opts, const char *site);
+/* A new task in `region`. It is queued, and not polled before this returns. Its end is the region's: a failure is one of
+ * the region. `state` stays the caller's and must live until the task has ended. A fifth argument, which may be left out,
+ * is an ebb_task_opts: ebb_spawn(cx, region, poll, state, &(ebb_task_opts){.deadline = t}). Room for the task in every
+ * queue is allocated now, so that no later wake or cancel needs memory. Errors as of ebb_region_open; EBB_ERR_NOMEM and
+ * EBB_ERR_LIMIT are also the region's failure. ebb_go (ebb/future.h) starts a task whose end is a future's; ebb_fiber_spawn
+ * and ebb_fiber_go (ebb/fiber.h) are the same for a fiber. */
+#define ebb_spawn(...) EBB_WITH_OPTS(ebb_spawn_site, ebb_spawn_opts_site, __VA_ARGS__)
+ebb_task ebb_spawn_site(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state, const char *site);
+ebb_task ebb_spawn_opts_site(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state,
+                             const ebb_task_opts *opts, const char *site);
 
-/* A task whose outcome is kept until it is joined or its region is freed (by join, or with its parent). */
-#define ebb_start(cx, region, poll, state) ebb_start_at((cx), (region), (poll), (state), EBB_SITE)
-ebb_task ebb_start_at(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state, const char *site);
+/* Calls `plain` with four arguments, or `with` if there are more, and adds the site. An initializer in braces counts as
+ * several arguments: up to eight commas in it. */
+#define EBB_WITH_OPTS(plain, with, ...)                                                                      \
+    EBB_PICK_(__VA_ARGS__, with, with, with, with, with, with, with, with, with, plain, 0)                   \
+    (__VA_ARGS__, EBB_SITE)
+#define EBB_PICK_(a, b, c, d, e, f, g, h, i, j, k, l, m, name, ...) name
 
 /* Waits for a kept task and returns its outcome. A poll operation and a checkpoint, like
  * ebb_region_join. One waiter at a time, else EBB_ERR_BUSY: as long as the task that asked first still
@@ -332,7 +339,7 @@ ebb_status ebb_task_join(ebb_cx *cx, ebb_task task);
 /* Makes a parked task runnable, in the lane that its state asks for. Deduplicated; during the task's
  * own poll it schedules one more. A wake of a task that has ended is counted as stale and is no
  * error. Returns EBB_ERR_FOREIGN, EBB_ERR_STALE or EBB_OK. */
-ebb_status ebb_wake(ebb_cx *cx, ebb_task task);
+ebb_status ebb_task_wake(ebb_cx *cx, ebb_task task);
 
 /* cancel and force for one task. */
 void ebb_task_cancel(ebb_cx *cx, ebb_task task, ebb_cancel_kind kind, const char *message);
@@ -354,7 +361,7 @@ ebb_status ebb_unmask(ebb_cx *cx); /* EBB_ERR_MASK_UNDERFLOW */
 typedef struct ebb_task_info {
     ebb_task task;
     ebb_region region;
-    ebb_phase phase;
+    ebb_task_phase phase;
     ebb_status status; /* of a completed task that is kept */
     uint8_t mask_depth;
     uint8_t lane;  /* ebb_lane */
@@ -392,39 +399,41 @@ ebb_status ebb_witness_check(const ebb_witness *earlier, const ebb_witness *late
 /* ---- obligations and finalizers --------------------------------------------------------------- */
 
 typedef enum ebb_obligation_kind {
-    EBB_PERMIT = 1,
-    EBB_ACK = 2,
-    EBB_LEASE = 3,
-    EBB_FENCE = 4,
-    EBB_IO = 5,
-    EBB_TRANSACTION = 6
+    EBB_OBLIGATION_PERMIT = 1,
+    EBB_OBLIGATION_ACK = 2,
+    EBB_OBLIGATION_LEASE = 3,
+    EBB_OBLIGATION_FENCE = 4,
+    EBB_OBLIGATION_IO = 5,
+    EBB_OBLIGATION_TRANSACTION = 6
 } ebb_obligation_kind;
 
 /* A promise to resolve something: reserve, then exactly one of commit and abort. `on_abort` (may be
- * NULL) runs when it is aborted, by ebb_abort or because it leaked; it runs in the pump or in
- * ebb_abort, never inside a verb. Belongs to the task that reserves it, or to the root region for the host.
+ * NULL) runs when it is aborted, by ebb_obligation_abort or because it leaked; it runs in the pump or in
+ * ebb_obligation_abort, never inside a verb. Belongs to the task that reserves it, or to the root region for the host.
  * A task that is cancelled and not masked is refused, with EBB_CANCELLED; so are hooks of a task that has ended, with
  * EBB_ERR_CLOSED. */
-#define ebb_reserve(cx, kind, on_abort, arg) ebb_reserve_at((cx), (kind), (on_abort), (arg), EBB_SITE)
-ebb_obligation ebb_reserve_at(ebb_cx *cx, ebb_obligation_kind kind, void (*on_abort)(void *arg), void *arg,
-                              const char *site);
+#define ebb_obligation_reserve(cx, kind, on_abort, arg)                                                      \
+    ebb_obligation_reserve_site((cx), (kind), (on_abort), (arg), EBB_SITE)
+ebb_obligation ebb_obligation_reserve_site(ebb_cx *cx, ebb_obligation_kind kind, void (*on_abort)(void *arg),
+                                           void *arg, const char *site);
 /* The same for a region, by whoever may spawn into it. It holds the region in Finalizing until it is resolved,
  * by its finalizers, another task or the host; a region that is forced leaks it. */
-#define ebb_reserve_in(cx, region, kind, on_abort, arg)                                                      \
-    ebb_reserve_in_at((cx), (region), (kind), (on_abort), (arg), EBB_SITE)
-ebb_obligation ebb_reserve_in_at(ebb_cx *cx, ebb_region region, ebb_obligation_kind kind,
-                                 void (*on_abort)(void *arg), void *arg, const char *site);
-ebb_status ebb_commit(ebb_cx *cx, ebb_obligation obligation); /* EBB_ERR_RESOLVED the second time */
-ebb_status ebb_abort(ebb_cx *cx, ebb_obligation obligation);  /* likewise; runs on_abort now */
+#define ebb_region_reserve(cx, region, kind, on_abort, arg)                                                  \
+    ebb_region_reserve_site((cx), (region), (kind), (on_abort), (arg), EBB_SITE)
+ebb_obligation ebb_region_reserve_site(ebb_cx *cx, ebb_region region, ebb_obligation_kind kind,
+                                       void (*on_abort)(void *arg), void *arg, const char *site);
+ebb_status ebb_obligation_commit(ebb_cx *cx,
+                                 ebb_obligation obligation);            /* EBB_ERR_RESOLVED the second time */
+ebb_status ebb_obligation_abort(ebb_cx *cx, ebb_obligation obligation); /* likewise; runs on_abort now */
 
 /* Runs `fn` when this task has returned (or been abandoned), last added first, masked. It is polled
  * like a task: EBB_PENDING waits. It may open cleanup scopes. EBB_ERR_NOMEM: not added. The host's
  * belong to the root region. */
-#define ebb_defer(cx, fn, arg) ebb_defer_at((cx), (fn), (arg), EBB_SITE)
-ebb_status ebb_defer_at(ebb_cx *cx, ebb_poll_fn fn, void *arg, const char *site);
+#define ebb_defer(cx, fn, arg) ebb_defer_site((cx), (fn), (arg), EBB_SITE)
+ebb_status ebb_defer_site(ebb_cx *cx, ebb_poll_fn fn, void *arg, const char *site);
 /* The same for a region: runs when its tasks and children have ended. */
-#define ebb_region_defer(cx, region, fn, arg) ebb_region_defer_at((cx), (region), (fn), (arg), EBB_SITE)
-ebb_status ebb_region_defer_at(ebb_cx *cx, ebb_region region, ebb_poll_fn fn, void *arg, const char *site);
+#define ebb_region_defer(cx, region, fn, arg) ebb_region_defer_site((cx), (region), (fn), (arg), EBB_SITE)
+ebb_status ebb_region_defer_site(ebb_cx *cx, ebb_region region, ebb_poll_fn fn, void *arg, const char *site);
 
 /* ---- waits ------------------------------------------------------------------------------------ */
 
@@ -435,7 +444,7 @@ typedef struct ebb_wait ebb_wait;
 /* One kind of wait. `cancel` takes the waiter out of wherever it is queued; the kernel calls it when
  * the task ends or is abandoned meanwhile. */
 typedef struct ebb_wait_kind {
-    const char *what; /* for ebb_dump: "channel" */
+    const char *what; /* for ebb_runtime_dump: "channel" */
     void (*cancel)(ebb_wait *w);
 } ebb_wait_kind;
 
@@ -468,7 +477,7 @@ typedef enum ebb_event_type {
  * `other` by type stands in event.def. For a journal, `type` is an operation; docs/journal.md lists them. */
 typedef struct ebb_record {
     uint8_t type;
-    uint8_t phase; /* of the task after the event (ebb_phase), or of the region (ebb_region_state) */
+    uint8_t phase; /* of the task after the event (ebb_task_phase), or of the region (ebb_region_state) */
     uint8_t kind;  /* ebb_cancel_kind of what it was told; 0: not cancelled */
     uint8_t epoch; /* low 4 bits: cancel epoch; high 4 bits: severity */
     uint32_t value;
@@ -482,18 +491,18 @@ typedef struct ebb_record {
  * recording never stalls. 0 bytes stops; a new start drops what was not taken, and one that fails
  * (EBB_ERR_NOMEM, EBB_ERR_INVALID) changes nothing. A trace tells the whole story, and a journal can be
  * replayed, only if they are started before anything else is done with the runtime. */
-ebb_status ebb_trace_start(ebb_rt *rt, size_t bytes);
-ebb_status ebb_journal_start(ebb_rt *rt, size_t bytes);
+ebb_status ebb_trace_start(ebb_runtime *rt, size_t bytes);
+ebb_status ebb_journal_start(ebb_runtime *rt, size_t bytes);
 
 /* Takes what has been recorded, as bytes to append to a file: the first call gives the file header
  * too. `write` is called with whole blocks only, unless `flush`, which ends the block in hand. */
 typedef void (*ebb_write_fn)(void *ctx, const void *bytes, size_t n);
-void ebb_trace_take(ebb_rt *rt, bool flush, ebb_write_fn write, void *ctx);
-void ebb_journal_take(ebb_rt *rt, bool flush, ebb_write_fn write, void *ctx);
+void ebb_trace_take(ebb_runtime *rt, bool flush, ebb_write_fn write, void *ctx);
+void ebb_journal_take(ebb_runtime *rt, bool flush, ebb_write_fn write, void *ctx);
 
 /* The host's turn and microtask batch: stamped on every event from here on. They start at 1, 1; a 0
  * is ignored. */
-void ebb_set_turn(ebb_rt *rt, uint64_t host_turn_id, uint64_t microtask_batch_id);
+void ebb_runtime_set_turn(ebb_runtime *rt, uint64_t host_turn_id, uint64_t microtask_batch_id);
 
 /* ---- watchdog --------------------------------------------------------------------------------- */
 
@@ -506,7 +515,7 @@ void ebb_set_turn(ebb_rt *rt, uint64_t host_turn_id, uint64_t microtask_batch_id
 typedef struct ebb_watchdog {
     uint64_t poll, since, reported;
 } ebb_watchdog;
-ebb_status ebb_watchdog_check(const ebb_rt *rt, ebb_watchdog *w, uint64_t now, ebb_blame *out);
+ebb_status ebb_watchdog_check(const ebb_runtime *rt, ebb_watchdog *w, uint64_t now, ebb_work *out);
 
 #ifdef __cplusplus
 }

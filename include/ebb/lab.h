@@ -28,7 +28,7 @@ extern "C" {
 typedef struct ebb_lab ebb_lab;
 #define EBB_LAB_RUNTIMES 8
 
-typedef struct ebb_scenario {
+typedef struct ebb_lab_scenario {
     const char *name;  /* one word */
     const char *about; /* one line */
     uint32_t runtimes; /* 0: 1; at most EBB_LAB_RUNTIMES */
@@ -48,11 +48,11 @@ typedef struct ebb_scenario {
     void (*check)(ebb_lab *lab);
     /* Frees what setup made: called whatever happened, before the round's own memory goes. */
     void (*teardown)(ebb_lab *lab);
-} ebb_scenario;
+} ebb_lab_scenario;
 /* Each function may be NULL. */
 
 /* For scenarios and the tasks they spawn. */
-ebb_rt *ebb_lab_runtime(ebb_lab *lab, uint32_t i);         /* i from 0 on */
+ebb_runtime *ebb_lab_runtime(ebb_lab *lab, uint32_t i);    /* i from 0 on */
 ebb_region ebb_lab_region(const ebb_lab *lab, uint32_t i); /* its region for this round */
 void *ebb_lab_state(ebb_lab *lab);
 void *ebb_lab_alloc(ebb_lab *lab, size_t n);       /* zeroed, until the round is over; NULL: no memory */
@@ -63,7 +63,7 @@ void ebb_lab_fail(ebb_lab *lab, const char *text); /* the run is over; the first
 
 /* What is run: a scenario, and where its decisions come from. */
 typedef struct ebb_lab_case {
-    const ebb_scenario *scenario;
+    const ebb_lab_scenario *scenario;
     uint64_t seed;
     bool recorded;     /* decisions are `choices`, then always the first; else they come from the seed */
     uint16_t *choices; /* each is taken modulo the number of ways there are */
@@ -109,25 +109,25 @@ ebb_status ebb_lab_run(ebb_lab *lab, const ebb_lab_case *c, const ebb_lab_opts *
 ebb_status ebb_lab_capture(ebb_lab *lab, ebb_lab_case *c);
 void ebb_lab_case_free(ebb_lab *lab, ebb_lab_case *c); /* its choices and script */
 
-typedef struct ebb_explore_opts {
-    uint32_t size;      /* sizeof(ebb_explore_opts) of the caller; 0: this one */
+typedef struct ebb_lab_explore_opts {
+    uint32_t size;      /* sizeof(ebb_lab_explore_opts) of the caller; 0: this one */
     uint64_t schedules; /* at most so many; 0: 1000 */
     uint32_t depth;     /* 0: random, one seed after the other. Else every way that the first `depth`
                            decisions can go is tried, and the rest take the first way */
     void (*progress)(void *ctx, uint64_t done, uint64_t of); /* after each run; may be NULL */
     void *ctx;
-} ebb_explore_opts;
+} ebb_lab_explore_opts;
 
-typedef struct ebb_explore_result {
+typedef struct ebb_lab_explore_result {
     uint64_t schedules;     /* that were run, the failing one included */
     bool exhausted;         /* with `depth`: there are no more */
     ebb_lab_result failure; /* its status is EBB_OK if all is well */
-} ebb_explore_result;
+} ebb_lab_explore_result;
 
 /* Looks for a schedule of c->scenario that fails, from c->seed on; captures it in `c`. Returns
  * out->failure.status. */
-ebb_status ebb_lab_explore(ebb_lab *lab, ebb_lab_case *c, const ebb_explore_opts *opts,
-                           ebb_explore_result *out);
+ebb_status ebb_lab_explore(ebb_lab *lab, ebb_lab_case *c, const ebb_lab_explore_opts *opts,
+                           ebb_lab_explore_result *out);
 
 /* Cuts a captured case down while it fails in the same way: drops lines and steps of its script, then
  * shortens its choices. `runs` is how many tries it may take (0: 20,000). Returns EBB_OK, or
@@ -143,25 +143,25 @@ typedef struct ebb_lab_error {
     char text[160];
 } ebb_lab_error;
 void ebb_lab_save(const ebb_lab_case *c, ebb_write_fn write, void *ctx);
-ebb_status ebb_lab_load(ebb_lab *lab, const char *bytes, size_t n, const ebb_scenario *own, ebb_lab_case *out,
-                        ebb_lab_error *error);
+ebb_status ebb_lab_load(ebb_lab *lab, const char *bytes, size_t n, const ebb_lab_scenario *own,
+                        ebb_lab_case *out, ebb_lab_error *error);
 
 /* The built-in scenarios, NULL after the last. */
-const ebb_scenario *ebb_lab_scenario(size_t i);
+const ebb_lab_scenario *ebb_lab_scenario_at(size_t i);
 
 /* ---- replay ---------------------------------------------------------------------------------------- */
 
 /* Drives a new runtime with a journal: the same inputs, ghosts in place of the tasks' code. What it
  * writes to `trace` (may be NULL) is byte for byte the trace of the recorded run, if that was flushed
  * only at its end. On failure `message` says what was expected and found at which operation:
- * EBB_ERR_DIVERGED; as ebb_reader_next; EBB_ERR_INVALID for a journal with a gap or one that was not
+ * EBB_ERR_DIVERGED; as ebb_trace_reader_next; EBB_ERR_INVALID for a journal with a gap or one that was not
  * started first; EBB_ERR_LIMIT; EBB_ERR_NOMEM. See docs/journal.md. */
-typedef struct ebb_replay_result {
+typedef struct ebb_journal_replay_result {
     uint64_t operations;
     char message[160];
-} ebb_replay_result;
-ebb_status ebb_replay(ebb_allocator a, const void *journal, size_t n, ebb_write_fn trace, void *ctx,
-                      ebb_replay_result *out);
+} ebb_journal_replay_result;
+ebb_status ebb_journal_replay(ebb_allocator a, const void *journal, size_t n, ebb_write_fn trace, void *ctx,
+                              ebb_journal_replay_result *out);
 
 /* ---- injection ----------------------------------------------------------------------------------------- */
 

@@ -14,7 +14,7 @@ extern "C" {
 /* ---- pump --------------------------------------------------------------------------------------- */
 
 /* Sets the time; it never goes back (an earlier one is ignored). Timers fire in the next pump. */
-void ebb_advance(ebb_rt *rt, uint64_t now);
+void ebb_runtime_advance(ebb_runtime *rt, uint64_t now);
 
 /* Fires timers that are due and polls at most `max_polls` tasks, in three lanes: cancel (by cleanup
  * deadline), timed (by deadline), ready (first come, first served). When all have work the cycle is
@@ -22,10 +22,10 @@ void ebb_advance(ebb_rt *rt, uint64_t now);
  * EBB_PENDING: there is more to do at this time; EBB_OK: nothing until somebody wakes, cancels or
  * advances. EBB_ERR_REENTERED from inside a poll: nothing was done, the work waits for the pump that
  * runs. May allocate, but does not fail without memory. */
-ebb_status ebb_pump(ebb_rt *rt, uint32_t max_polls);
+ebb_status ebb_runtime_pump(ebb_runtime *rt, uint32_t max_polls);
 
 /* When the pump has something to do if nothing else happens: now, a time, or EBB_FOREVER. */
-uint64_t ebb_next_due(const ebb_rt *rt);
+uint64_t ebb_runtime_next_due(const ebb_runtime *rt);
 
 /* ---- timers ------------------------------------------------------------------------------------- */
 
@@ -79,7 +79,7 @@ ebb_status ebb_sleep(ebb_cx *cx, ebb_sleeper *s, uint64_t span);
 #define EBB_YIELD(cx, s)                                                                                     \
     do {                                                                                                     \
         (s)->ebb_line = __LINE__;                                                                            \
-        (void)ebb_wake((cx), ebb_self(cx));                                                                  \
+        (void)ebb_task_wake((cx), ebb_cx_task(cx));                                                          \
         return EBB_PENDING;                                                                                  \
     case __LINE__:;                                                                                          \
     } while (0)
@@ -102,8 +102,8 @@ ebb_status ebb_sleep(ebb_cx *cx, ebb_sleeper *s, uint64_t span);
 typedef struct ebb_chan ebb_chan;
 
 /* EBB_ERR_NOMEM, EBB_ERR_INVALID (capacity 0, or more than 2 GiB of items). Free it when no task can touch
- * it any more: after the region of the tasks that do has closed, before or after ebb_rt_free. */
-ebb_status ebb_chan_new(ebb_rt *rt, uint32_t capacity, uint32_t item_size, ebb_chan **out);
+ * it any more: after the region of the tasks that do has closed, before or after ebb_runtime_free. */
+ebb_status ebb_chan_new(ebb_runtime *rt, uint32_t capacity, uint32_t item_size, ebb_chan **out);
 void ebb_chan_free(ebb_chan *ch);
 
 /* Sends a copy of an item, waiting for a place. A poll operation and a checkpoint. EBB_ERR_CLOSED
@@ -112,8 +112,8 @@ ebb_status ebb_chan_send(ebb_cx *cx, ebb_chan *ch, ebb_wait *w, const void *item
 /* Receives into `item`. EBB_ERR_CLOSED once it is closed and empty. */
 ebb_status ebb_chan_recv(ebb_cx *cx, ebb_chan *ch, ebb_wait *w, void *item);
 
-/* The two phases by themselves. A reserved place is an obligation of the task (EBB_PERMIT): send with
- * it, or abort it; a task that ends with one has leaked it, and the place is free again. (ebb_commit
+/* The two phases by themselves. A reserved place is an obligation of the task (EBB_OBLIGATION_PERMIT): send with
+ * it, or abort it; a task that ends with one has leaked it, and the place is free again. (ebb_obligation_commit
  * would resolve it without sending: the place would be lost.) */
 ebb_status ebb_chan_reserve(ebb_cx *cx, ebb_chan *ch, ebb_wait *w, ebb_obligation *permit);
 ebb_status ebb_chan_send_reserved(ebb_cx *cx, ebb_chan *ch, ebb_obligation permit, const void *item);
@@ -140,16 +140,16 @@ void ebb_sem_release(ebb_cx *cx, ebb_sem *s);
 
 /* What one runtime may ask of another. Carrying it there is the host's business (the lab's, a
  * loop's); it takes effect when the receiver takes it in, and stands in the receiver's journal. */
-typedef enum ebb_verb {
+typedef enum ebb_msg_verb {
     EBB_MSG_WAKE = 1,
     EBB_MSG_CANCEL = 2,
     EBB_MSG_CLOSE = 3,
     EBB_MSG_FORCE = 4,
     EBB_MSG_WORD = 5
-} ebb_verb;
+} ebb_msg_verb;
 
 typedef struct ebb_msg {
-    ebb_verb verb;
+    ebb_msg_verb verb;
     ebb_cancel_kind kind;
     uint64_t target; /* a task (wake, cancel, force) or region (all but wake) of the receiver */
     bool to_region;
@@ -161,7 +161,7 @@ typedef struct ebb_msg {
 
 /* Takes a message in. EBB_ERR_FOREIGN if it is for somebody else; EBB_ERR_INVALID; stale targets are
  * counted, like any late wake. */
-ebb_status ebb_receive(ebb_rt *rt, const ebb_msg *msg);
+ebb_status ebb_msg_deliver(ebb_runtime *rt, const ebb_msg *msg);
 
 #ifdef __cplusplus
 }

@@ -21,7 +21,7 @@ bool ebb_event_is_cancel(uint32_t type);
 
 /* Reading: a trace or a journal in memory. Survives anything: what is not whole or not right is an
  * error with the offset of the block and what was expected there. */
-typedef struct ebb_reader {
+typedef struct ebb_trace_reader {
     const uint8_t *bytes;
     size_t n;
     size_t offset;  /* of the next block */
@@ -34,7 +34,7 @@ typedef struct ebb_reader {
     uint64_t now, turn, batch;
     size_t error_offset; /* where the error is */
     const char *error;   /* what was expected there */
-} ebb_reader;
+} ebb_trace_reader;
 
 /* An event with everything that a record only implies. */
 typedef struct ebb_event {
@@ -47,23 +47,24 @@ typedef struct ebb_event {
     size_t offset; /* in the file */
 } ebb_event;
 
-ebb_status ebb_reader_open(ebb_reader *r, const void *bytes, size_t n);
+ebb_status ebb_trace_reader_open(ebb_trace_reader *r, const void *bytes, size_t n);
 /* EBB_OK and an event; EBB_PENDING at the end; EBB_ERR_CORRUPT, EBB_ERR_TRUNCATED. */
-ebb_status ebb_reader_next(ebb_reader *r, ebb_event *out);
-/* The record of an event that was read; the inverse of ebb_reader_next. */
+ebb_status ebb_trace_reader_next(ebb_trace_reader *r, ebb_event *out);
+/* The record of an event that was read; the inverse of ebb_trace_reader_next. */
 ebb_record ebb_event_record(const ebb_event *ev);
 
 /* Writes records as a file, for tools and tests: header, blocks, checksums. */
-typedef struct ebb_file_writer {
+typedef struct ebb_trace_writer {
     ebb_write_fn write;
     void *ctx;
     uint64_t seq;
     uint32_t n;
     ebb_record block[127];
-} ebb_file_writer;
-void ebb_file_begin(ebb_file_writer *w, bool journal, uint8_t runtime_id, ebb_write_fn write, void *ctx);
-void ebb_file_put(ebb_file_writer *w, const ebb_record *record);
-void ebb_file_end(ebb_file_writer *w);
+} ebb_trace_writer;
+void ebb_trace_writer_begin(ebb_trace_writer *w, bool journal, uint8_t runtime_id, ebb_write_fn write,
+                            void *ctx);
+void ebb_trace_writer_put(ebb_trace_writer *w, const ebb_record *record);
+void ebb_trace_writer_end(ebb_trace_writer *w);
 
 /* ---- fingerprint ----------------------------------------------------------------------------- */
 
@@ -100,15 +101,15 @@ typedef struct ebb_violation {
     char text[160];  /* what was expected and what was found */
 } ebb_violation;
 
-typedef struct ebb_check ebb_check;
-ebb_check *ebb_check_new(ebb_allocator a); /* NULL: no memory */
+typedef struct ebb_checker ebb_checker;
+ebb_checker *ebb_checker_new(ebb_allocator a); /* NULL: no memory */
 /* EBB_OK; EBB_ERR_ORACLE from the first violation on; EBB_ERR_NOMEM. */
-ebb_status ebb_check_event(ebb_check *c, const ebb_event *ev);
+ebb_status ebb_checker_event(ebb_checker *c, const ebb_event *ev);
 /* At the end of a run: `quiescent` if everything was meant to have ended (nothing may be left). */
-ebb_status ebb_check_end(ebb_check *c, bool quiescent);
-const ebb_violation *ebb_check_violation(const ebb_check *c); /* NULL: none */
-uint64_t ebb_check_events(const ebb_check *c);
-void ebb_check_free(ebb_check *c);
+ebb_status ebb_checker_end(ebb_checker *c, bool quiescent);
+const ebb_violation *ebb_checker_violation(const ebb_checker *c); /* NULL: none */
+uint64_t ebb_checker_events(const ebb_checker *c);
+void ebb_checker_free(ebb_checker *c);
 
 #ifdef __cplusplus
 }

@@ -7,7 +7,7 @@
  *     IDLE -> CANCEL_REQUESTED -> DRAINING -+-> DRAIN_COMPLETE -+-> FINALIZING -+-> FINALIZED
  *                                           +-> DRAIN_TIMEOUT --+               +-> LEAK_DETECTED
  *
- *   request      CAN-001  The region is closed: new work is refused with EBB_ERR_CLOSED (ebb_closed_text says
+ *   request      CAN-001  The region is closed: new work is refused with EBB_ERR_CLOSED (ebb_region_closed_text says
  *                         by whom), an accept too; ebb_stopping(cx) is true and ebb_closing(cx) completes;
  *                         what is in flight goes on.
  *   drain        CAN-002  The drain handlers start, in the order in which they were added.
@@ -31,7 +31,7 @@
  *  - Nesting: a workflow opened in the region of another is asked to stop when that is, and has at most the
  *    time that is left there.
  *  - Threads: all of this is of the runtime's thread, and nothing checks that. Another one asks a service to
- *    stop by kill(getpid(), SIGTERM), and a workflow by ebb_far, a bridge, or a promise that it settles as an
+ *    stop by kill(getpid(), SIGTERM), and a workflow by ebb_peer_run, a bridge, or a promise that it settles as an
  *    ebb_remote, for a task here that then asks.
  *  - An id is stale once it is joined: EBB_ERR_STALE from every function that takes it. Between its end and
  *    the join a request says EBB_ERR_CANCEL_ALREADY_FINAL.
@@ -52,14 +52,14 @@ typedef struct ebb_workflow {
 } ebb_workflow;
 
 typedef enum ebb_workflow_state {
-    EBB_WF_IDLE = 1,
-    EBB_WF_CANCEL_REQUESTED = 2,
-    EBB_WF_DRAINING = 3,
-    EBB_WF_DRAIN_COMPLETE = 4,
-    EBB_WF_DRAIN_TIMEOUT = 5,
-    EBB_WF_FINALIZING = 6,
-    EBB_WF_FINALIZED = 7,
-    EBB_WF_LEAK_DETECTED = 8
+    EBB_WORKFLOW_IDLE = 1,
+    EBB_WORKFLOW_CANCEL_REQUESTED = 2,
+    EBB_WORKFLOW_DRAINING = 3,
+    EBB_WORKFLOW_DRAIN_COMPLETE = 4,
+    EBB_WORKFLOW_DRAIN_TIMEOUT = 5,
+    EBB_WORKFLOW_FINALIZING = 6,
+    EBB_WORKFLOW_FINALIZED = 7,
+    EBB_WORKFLOW_LEAK_DETECTED = 8
 } ebb_workflow_state;
 
 const char *ebb_workflow_state_name(ebb_workflow_state s); /* "DRAINING"; never NULL */
@@ -71,11 +71,11 @@ typedef struct ebb_workflow_type {
     ebb_cancel_kind cancel_as; /* what is told at cancel_at. NONE: the reason of the request */
 } ebb_workflow_type;
 
-extern const ebb_workflow_type ebb_lifecycle_shutdown;      /* 5000 ms; SHUTDOWN */
-extern const ebb_workflow_type ebb_rollout_cancel;          /* 3000 ms */
-extern const ebb_workflow_type ebb_publish_abort;           /* 2000 ms */
-extern const ebb_workflow_type ebb_health_check_cancel;     /* 1000 ms */
-extern const ebb_workflow_type ebb_epoch_transition_cancel; /* 3000 ms */
+extern const ebb_workflow_type ebb_workflow_lifecycle_shutdown;      /* 5000 ms; SHUTDOWN */
+extern const ebb_workflow_type ebb_workflow_rollout_cancel;          /* 3000 ms */
+extern const ebb_workflow_type ebb_workflow_publish_abort;           /* 2000 ms */
+extern const ebb_workflow_type ebb_workflow_health_check_cancel;     /* 1000 ms */
+extern const ebb_workflow_type ebb_workflow_epoch_transition_cancel; /* 3000 ms */
 
 typedef struct ebb_audit ebb_audit; /* see below */
 
@@ -95,18 +95,18 @@ typedef struct ebb_workflow_opts {
      * workflow around it, if there is one. */
     ebb_audit *audit;
     /* Told of every change of state, right when it happens, on the stack of whoever caused it. With
-     * ebb_host(rt) (rt: ebb_runtime_of(cx), in `arg`) it may call ebb_workflow_request, _extend, _force,
+     * ebb_runtime_host(rt) (rt: ebb_cx_runtime(cx), in `arg`) it may call ebb_workflow_request, _extend, _force,
      * _info, _leaked, _explain and _refusal, and nothing that waits or joins. LEAK_DETECTED is where to read
      * what was left. NULL: nobody is told. */
     void (*on_state)(void *arg, ebb_workflow wf, ebb_workflow_state from, ebb_workflow_state to);
     void *arg; /* of both hooks */
-    /* With `no_force`: told when the budget is over, and again every EBB_WF_OVERDUE_AGAIN while nobody extends
+    /* With `no_force`: told when the budget is over, and again every EBB_WORKFLOW_OVERDUE_AGAIN while nobody extends
      * or forces it. It may call what on_state may; ebb_workflow_explain says who holds it up. NULL: nobody is
      * told. */
     void (*on_overdue)(void *arg, ebb_workflow wf);
 } ebb_workflow_opts;
 
-#define EBB_WF_OVERDUE_AGAIN (10 * EBB_SECOND)
+#define EBB_WORKFLOW_OVERDUE_AGAIN (10 * EBB_SECOND)
 
 /* A new workflow, with its region. It belongs to the task that opens it, as a region does: when that returns,
  * the workflow is asked to stop, and waited for. (Not so with `root`, and for the host, who never returns.)
@@ -114,8 +114,8 @@ typedef struct ebb_workflow_opts {
  * EBB_ERR_INVALID: no type, a type without a name or with a `cancel_as` that is no reason, no budget at all
  * or one over 2^62 ns, a cancel_at after it, root and parent; EBB_ERR_BUSY: the root has one;
  * EBB_ERR_FOREIGN, EBB_ERR_STALE: of the parent; EBB_ERR_VERSION. */
-#define ebb_workflow_open(cx, ...) ebb_workflow_open_at((cx), (__VA_ARGS__), EBB_SITE)
-ebb_workflow ebb_workflow_open_at(ebb_cx *cx, const ebb_workflow_opts *opts, const char *site);
+#define ebb_workflow_open(cx, ...) ebb_workflow_open_site((cx), (__VA_ARGS__), EBB_SITE)
+ebb_workflow ebb_workflow_open_site(ebb_cx *cx, const ebb_workflow_opts *opts, const char *site);
 
 /* Where its work belongs. An id that carries the error if there is no such workflow. */
 ebb_region ebb_workflow_region(ebb_cx *cx, ebb_workflow workflow);
@@ -141,7 +141,7 @@ typedef struct ebb_drain ebb_drain;
 
 /* Stops, completes or undoes something. It is a poll function in a task of its own: EBB_PENDING waits.
  * Neither the close nor the cancel of the workflow's region reaches it, and it may spawn, reserve and open
- * regions in its own, ebb_self_region(cx): the drain waits for these too. When the budget is over it is
+ * regions in its own, ebb_cx_region(cx): the drain waits for these too. When the budget is over it is
  * forced with all the rest. A negative status is reported, and is the workflow's failure. What a poll
  * function keeps between two polls stands in `arg`. */
 typedef ebb_status (*ebb_drain_fn)(ebb_cx *cx, ebb_drain *d, void *arg);
@@ -149,14 +149,14 @@ typedef ebb_status (*ebb_drain_fn)(ebb_cx *cx, ebb_drain *d, void *arg);
 /* Adds a handler. `name` is kept by pointer. EBB_ERR_CANCEL_INVALID_PHASE after the request; EBB_ERR_NOMEM,
  * EBB_ERR_LIMIT: not added, and the workflow's failure, as a spawn's is the region's. */
 #define ebb_workflow_on_drain(cx, wf, name, fn, arg)                                                         \
-    ebb_workflow_on_drain_at((cx), (wf), (name), (fn), (arg), EBB_SITE)
-ebb_status ebb_workflow_on_drain_at(ebb_cx *cx, ebb_workflow workflow, const char *name, ebb_drain_fn fn,
-                                    void *arg, const char *site);
+    ebb_workflow_on_drain_site((cx), (wf), (name), (fn), (arg), EBB_SITE)
+ebb_status ebb_workflow_on_drain_site(ebb_cx *cx, ebb_workflow workflow, const char *name, ebb_drain_fn fn,
+                                      void *arg, const char *site);
 /* The same for a handler that is a fiber: its awaits wait in place. It has its stack from now on. */
 #define ebb_workflow_on_drain_fiber(cx, wf, name, fn, arg)                                                   \
-    ebb_workflow_on_drain_fiber_at((cx), (wf), (name), (fn), (arg), EBB_SITE)
-ebb_status ebb_workflow_on_drain_fiber_at(ebb_cx *cx, ebb_workflow workflow, const char *name,
-                                          ebb_drain_fn fn, void *arg, const char *site);
+    ebb_workflow_on_drain_fiber_site((cx), (wf), (name), (fn), (arg), EBB_SITE)
+ebb_status ebb_workflow_on_drain_fiber_site(ebb_cx *cx, ebb_workflow workflow, const char *name,
+                                            ebb_drain_fn fn, void *arg, const char *site);
 
 /* For handlers. */
 uint64_t ebb_drain_left(ebb_cx *cx, const ebb_drain *d); /* ns until the budget is over; then 0 */
@@ -220,17 +220,17 @@ typedef struct ebb_workflow_report {
     bool drain_timed_out; /* it was over its budget, or forced while it drained: there is a CAN-004 */
     bool forced;          /* by an operator, or from around it; while it drained or finalized */
     uint32_t absorbed;    /* requests after the first */
-    uint32_t leaks;       /* what was left behind: ebb_workflow_leaked */
+    uint32_t leaks;       /* what was left behind: ebb_workflow_leak_at */
     uint32_t unnamed;     /* of these, how many there was no memory to name */
     uint8_t epoch;        /* 1 with the request, one more when its severity rises */
     ebb_reason reason;
     ebb_status audit; /* the first failure to write a line; EBB_OK: all are written */
 } ebb_workflow_report;
 
-ebb_status ebb_workflow_info(ebb_cx *cx, ebb_workflow workflow, ebb_workflow_report *out);
+ebb_status ebb_workflow_report_of(ebb_cx *cx, ebb_workflow workflow, ebb_workflow_report *out);
 /* The i-th that was left behind. EBB_ERR_INVALID past the last that has a name. Only before the join, which
  * frees them: ask in `on_state`, at LEAK_DETECTED. */
-ebb_status ebb_workflow_leaked(ebb_cx *cx, ebb_workflow workflow, uint32_t i, ebb_workflow_leak *out);
+ebb_status ebb_workflow_leak_at(ebb_cx *cx, ebb_workflow workflow, uint32_t i, ebb_workflow_leak *out);
 
 /* Waits for its end. A poll operation and a checkpoint; for the host it returns EBB_PENDING. One that is not
  * asked to stop ends when its work has ended. The id is stale then, and `out` (may be NULL) has the report.
@@ -253,7 +253,7 @@ const char *ebb_workflow_refusal(ebb_cx *cx, ebb_workflow workflow);
 /* Why a region says EBB_ERR_CLOSED, in words: "publish_abort#2 v42 is DRAINING (USER: wrong tag): no new
  * work". Returns the length, cut to fit, and ends with a 0; it is 0 if the region is open or unknown. With no
  * room nothing is written. */
-size_t ebb_closed_text(ebb_cx *cx, ebb_region region, char *out, size_t room);
+size_t ebb_region_closed_text(ebb_cx *cx, ebb_region region, char *out, size_t room);
 
 /* ---- audit log ----------------------------------------------------------------------------------------- */
 
@@ -264,7 +264,7 @@ size_t ebb_closed_text(ebb_cx *cx, ebb_region region, char *out, size_t room);
  * threads may write to it; it is opened and closed by one. `a` must be good until it is closed. */
 
 /* Opens a regular file to append to, or makes it (mode 0644 less the umask). A last line that is not whole is
- * cut off, and what a process before has not finished is told (ebb_audit_unfinished) and noted. The lock is
+ * cut off, and what a process before has not finished is told (ebb_audit_unfinished_at) and noted. The lock is
  * one of flock(2): a program that is executed does not have it, a child that was only forked shares it.
  * EBB_ERR_BUSY: another process or log has it. EBB_ERR_CORRUPT: it is no log, or its chain is broken, or what
  * follows the last newline is not the start of a line (`ebb audit verify` says where). EBB_ERRNO(EINVAL): no
@@ -281,22 +281,22 @@ typedef struct ebb_audit_sink {
     uint64_t (*clock)(void *ctx); /* ns since 1970, for "at". NULL: always 0 */
     void *ctx;
 } ebb_audit_sink;
-ebb_status ebb_audit_to(ebb_allocator a, const ebb_audit_sink *sink, ebb_audit **out);
+ebb_status ebb_audit_new(ebb_allocator a, const ebb_audit_sink *sink, ebb_audit **out);
 
 /* Only when no workflow uses it any more: one that has ended does until it is joined, or its runtime
  * freed. NULL is allowed. */
 void ebb_audit_close(ebb_audit *audit);
 
 /* A workflow that was not finished when the process before ended. */
-typedef struct ebb_unfinished {
+typedef struct ebb_audit_unfinished {
     uint64_t number;   /* "id" in the log */
     char workflow[48]; /* its type */
     char name[48];
     ebb_workflow_state state;
     uint64_t line; /* its last one, from 1 on */
-} ebb_unfinished;
+} ebb_audit_unfinished;
 /* EBB_ERR_INVALID past the last. */
-ebb_status ebb_audit_unfinished(const ebb_audit *audit, size_t i, ebb_unfinished *out);
+ebb_status ebb_audit_unfinished_at(const ebb_audit *audit, size_t i, ebb_audit_unfinished *out);
 
 /* Proves from a log alone that its workflows kept the protocol:
  *   three-phase      every workflow goes through the states above, in order
@@ -322,36 +322,36 @@ ebb_status ebb_audit_verify(ebb_allocator a, const char *bytes, size_t n, ebb_au
 /* ---- a service ----------------------------------------------------------------------------------------- */
 
 /* Exit statuses of ebb_service_run. */
-typedef enum ebb_exit {
-    EBB_EXIT_OK = 0,      /* stopped, or ended by itself, and nothing was left, cancelled or not */
-    EBB_EXIT_FAILED = 1,  /* it could not start, or a task failed; told when all others have ended */
-    EBB_EXIT_TIMEOUT = 3, /* the budget was over, or ebb_workflow_force: what was left was forced */
-    EBB_EXIT_FORCED = 4,  /* a second signal forced it */
-    EBB_EXIT_LEAK = 5     /* stopped in time, but something was left behind */
-} ebb_exit;
+typedef enum ebb_service_exit {
+    EBB_SERVICE_OK = 0,      /* stopped, or ended by itself, and nothing was left, cancelled or not */
+    EBB_SERVICE_FAILED = 1,  /* it could not start, or a task failed; told when all others have ended */
+    EBB_SERVICE_TIMEOUT = 3, /* the budget was over, or ebb_workflow_force: what was left was forced */
+    EBB_SERVICE_FORCED = 4,  /* a second signal forced it */
+    EBB_SERVICE_LEAK = 5     /* stopped in time, but something was left behind */
+} ebb_service_exit;
 
 typedef struct ebb_service_opts {
     uint32_t size;               /* sizeof(ebb_service_opts) of the caller; 0: this one */
     ebb_loop_opts loop;          /* its allocator is needed */
-    ebb_workflow_opts shutdown;  /* `type` NULL: ebb_lifecycle_shutdown. `root`, `parent` are set */
+    ebb_workflow_opts shutdown;  /* `type` NULL: ebb_workflow_lifecycle_shutdown. `root`, `parent` are set */
     ebb_workflow_report *report; /* how it ended, or in `status` why it did not start. NULL: nobody asks */
     /* Gets what ebb_workflow_explain says of the shutdown workflow, in pieces that are not 0-terminated: at
-     * SIGUSR1, and with `shutdown.no_force` when it is overdue, again every EBB_WF_OVERDUE_AGAIN. NULL: it goes
+     * SIGUSR1, and with `shutdown.no_force` when it is overdue, again every EBB_WORKFLOW_OVERDUE_AGAIN. NULL: it goes
      * to standard error. It is called on the loop's thread, with a line for each task: it should not block. */
     void (*log)(void *log_ctx, const char *text, size_t n);
     void *log_ctx;
-    /* How many loops it runs on, each with a thread; see below. 0, 1: one. EBB_LOOPS_ALL: one a core. More than 255:
+    /* How many loops it runs on, each with a thread; see below. 0, 1: one. EBB_SERVICE_LOOPS_ALL: one a core. More than 255:
      * EBB_ERR_LIMIT. */
     uint32_t loops;
 } ebb_service_opts;
 
-#define EBB_LOOPS_ALL UINT32_MAX /* as many as there are cores that this process may use */
+#define EBB_SERVICE_LOOPS_ALL UINT32_MAX /* as many as there are cores that this process may use */
 
 /* Runs a service on this thread until it has ended: a loop, the shutdown workflow over its root region, and
  * `fn` as the first fiber, in the root. SIGTERM or SIGINT asks it to stop, a second one, however soon, forces
  * it; finalizers still have their time then (docs/workflow.md, Budgets). SIGUSR1 explains what it is at, whether it was
  * asked to stop or not (`log`). If `fn` fails that is a request too, SIBLING_FAILED; that another task fails stops
- * nothing. Returns an ebb_exit. `fn` adds its drain handlers by ebb_workflow_on_drain(cx, ebb_workflow_of(cx), ...).
+ * nothing. Returns an ebb_service_exit. `fn` adds its drain handlers by ebb_workflow_on_drain(cx, ebb_workflow_of(cx), ...).
  *
  * It may run again, or on several threads at once: then each hears every signal. Afterwards these signals
  * have their default action, whatever they had before, and SIGPIPE stays blocked on this thread. A function in the

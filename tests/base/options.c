@@ -34,17 +34,17 @@ static ebb_status ends(ebb_cx *cx, void *arg) {
     return EBB_OK;
 }
 
-static ebb_rt *runtime(void) {
-    ebb_rt *rt;
-    assert_int_equal(ebb_rt_new(&(ebb_rt_opts){.allocator = MEMORY}, &rt), EBB_OK);
+static ebb_runtime *runtime(void) {
+    ebb_runtime *rt;
+    assert_int_equal(ebb_runtime_new(&(ebb_runtime_opts){.allocator = MEMORY}, &rt), EBB_OK);
     return rt;
 }
 
 static ebb_status rt_new(scene *s, const void *opts) {
-    ebb_rt *rt;
+    ebb_runtime *rt;
     (void)s;
-    ebb_status st = ebb_rt_new(opts, &rt);
-    ebb_rt_free(rt);
+    ebb_status st = ebb_runtime_new(opts, &rt);
+    ebb_runtime_free(rt);
     return st;
 }
 
@@ -53,26 +53,26 @@ static ebb_status region_open(scene *s, const void *opts) {
 }
 
 static ebb_status spawn(scene *s, const void *opts) {
-    return ebb_id_status(ebb_spawn_with(s->cx, s->root, ends, NULL, opts).id);
+    return ebb_id_status(ebb_spawn(s->cx, s->root, ends, NULL, opts).id);
 }
 
 static ebb_status fiber_spawn(scene *s, const void *opts) {
-    return ebb_id_status(ebb_fiber_spawn_with(s->cx, s->root, ends, NULL, opts).id);
+    return ebb_id_status(ebb_fiber_spawn(s->cx, s->root, ends, NULL, opts).id);
 }
 
 static ebb_status heap_setup(scene *s, const void *opts) {
     (void)s;
-    ebb_rt *rt = runtime();
+    ebb_runtime *rt = runtime();
     ebb_status st = ebb_heap_setup(rt, opts);
-    ebb_rt_free(rt);
+    ebb_runtime_free(rt);
     return st;
 }
 
 static ebb_status fiber_setup(scene *s, const void *opts) {
     (void)s;
-    ebb_rt *rt = runtime();
+    ebb_runtime *rt = runtime();
     ebb_status st = ebb_fiber_setup(rt, opts);
-    ebb_rt_free(rt);
+    ebb_runtime_free(rt);
     return st;
 }
 
@@ -80,7 +80,7 @@ static ebb_status lab_run(scene *s, const void *opts) {
     (void)s;
     ebb_lab *lab = ebb_lab_new((ebb_allocator)MEMORY);
     ebb_lab_result result;
-    ebb_lab_case c = {.scenario = ebb_lab_scenario(0), .seed = 1};
+    ebb_lab_case c = {.scenario = ebb_lab_scenario_at(0), .seed = 1};
     ebb_status st = ebb_lab_run(lab, &c, opts, &result);
     ebb_lab_free(lab);
     return st;
@@ -89,8 +89,8 @@ static ebb_status lab_run(scene *s, const void *opts) {
 static ebb_status lab_explore(scene *s, const void *opts) {
     (void)s;
     ebb_lab *lab = ebb_lab_new((ebb_allocator)MEMORY);
-    ebb_explore_result result;
-    ebb_lab_case c = {.scenario = ebb_lab_scenario(0), .seed = 1};
+    ebb_lab_explore_result result;
+    ebb_lab_case c = {.scenario = ebb_lab_scenario_at(0), .seed = 1};
     ebb_status st = ebb_lab_explore(lab, &c, opts, &result);
     ebb_lab_case_free(lab, &c);
     ebb_lab_free(lab);
@@ -99,7 +99,7 @@ static ebb_status lab_explore(scene *s, const void *opts) {
 
 static void leave(uv_loop_t *uv, ebb_loop *l) {
     ebb_cx *cx = ebb_loop_cx(l);
-    ebb_region root = ebb_root(ebb_loop_runtime(l));
+    ebb_region root = ebb_runtime_root(ebb_loop_runtime(l));
     ebb_region_state state;
     ebb_region_cancel(cx, root, EBB_CANCEL_USER, "the test is over");
     while (ebb_region_state_of(cx, root, &state) == EBB_OK && state != EBB_REGION_CLOSED) {
@@ -116,7 +116,7 @@ static ebb_status attach(scene *s, const void *opts) {
     ebb_loop *l;
     (void)s;
     assert_int_equal(uv_loop_init(&uv), 0);
-    ebb_status st = ebb_attach(&uv, opts, &l);
+    ebb_status st = ebb_loop_attach(&uv, opts, &l);
     if (st == EBB_OK) leave(&uv, l);
     assert_int_equal(uv_loop_close(&uv), 0);
     return st;
@@ -162,8 +162,8 @@ static ebb_status client_new(scene *s, const void *opts) {
 }
 
 static ebb_status drop(ebb_future *f) {
-    ebb_status st = ebb_status_of(f);
-    ebb_drop(f);
+    ebb_status st = ebb_future_status_of(f);
+    ebb_future_drop(f);
     return st;
 }
 
@@ -193,18 +193,18 @@ typedef struct option_case {
     }
 
 static const option_case cases[] = {
-    CASE(ebb_rt_opts, 144, rt_new, .allocator = MEMORY, .chain_bytes = 100),
-    CASE(ebb_region_opts, 64, region_open, .policy = EBB_COLLECT),
+    CASE(ebb_runtime_opts, 144, rt_new, .allocator = MEMORY, .chain_bytes = 100),
+    CASE(ebb_region_opts, 64, region_open, .policy = EBB_FAIL_COLLECT),
     CASE(ebb_task_opts, 24, spawn, .polls = 5),
     CASE(ebb_task_opts, 24, fiber_spawn, .polls = 5),
     CASE(ebb_heap_opts, 56, heap_setup, .max_bytes = 1 << 22),
     CASE(ebb_fiber_opts, 12, fiber_setup, .stack_bytes = EBB_FIBER_STACK_LEAST, .max = 3),
     CASE(ebb_lab_opts, 48, lab_run, .max_steps = 10000),
-    CASE(ebb_explore_opts, 40, lab_explore, .schedules = 2),
+    CASE(ebb_lab_explore_opts, 40, lab_explore, .schedules = 2),
     CASE(ebb_loop_opts, 168, attach, .runtime.allocator = MEMORY, .polls = 9),
     CASE(ebb_loop_opts, 168, loop_new, .runtime.allocator = MEMORY, .polls = 9),
     CASE(ebb_process_opts, 64, process_spawn, .file = "true", .grace = EBB_SECOND),
-    CASE(ebb_workflow_opts, 96, workflow_open, .type = &ebb_publish_abort, .budget = EBB_SECOND),
+    CASE(ebb_workflow_opts, 96, workflow_open, .type = &ebb_workflow_publish_abort, .budget = EBB_SECOND),
     CASE(ebb_service_opts, 304, service_run, .loop.runtime.allocator = MEMORY, .report = &report),
     CASE(ebb_http_server_opts, 208, listen_with, .address = {"127.0.0.1", 0}, .limits.headers = 9),
     CASE(ebb_tls_opts, 32, tls_server, .cert_file = "/nowhere/cert.pem", .key_file = "/nowhere/key.pem"),
@@ -289,7 +289,7 @@ static void sizes_that_no_version_has_are_refused(void **state) {
     for (int i = 0; i < CASES; i++) {
         const option_case *c = &cases[i];
         const size_t bad[] = {1, 2, 3, c->align + 1, c->size - 1, c->size + 1, 4096 + 8, UINT32_MAX - 7};
-        ebb_status wanted = c->call == service_run ? (ebb_status)EBB_EXIT_FAILED : EBB_ERR_VERSION;
+        ebb_status wanted = c->call == service_run ? (ebb_status)EBB_SERVICE_FAILED : EBB_ERR_VERSION;
         for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {
             check(c, bad[k], call(*state, c, c->size, c->size, 0, bad[k]), wanted);
         }
@@ -308,12 +308,12 @@ static void options_inside_of_options_may_be_older(void **state) {
     ebb_service_opts service = {.loop = {.size = 32, .runtime = {.allocator = MEMORY}, .polls = 1},
                                 .shutdown = {.size = 16, .budget = EBB_FOREVER},
                                 .report = &report};
-    assert_int_equal(service_run(s, &service), EBB_EXIT_OK);
+    assert_int_equal(service_run(s, &service), EBB_SERVICE_OK);
 }
 
 static void options_inside_of_options_are_not_newer(void **state) {
     scene *s = *state;
-    ebb_loop_opts loop = {.runtime = {.size = sizeof(ebb_rt_opts) + 8, .allocator = MEMORY}};
+    ebb_loop_opts loop = {.runtime = {.size = sizeof(ebb_runtime_opts) + 8, .allocator = MEMORY}};
     assert_int_equal(attach(s, &loop), EBB_ERR_VERSION);
     assert_int_equal(loop_new(s, &loop), EBB_ERR_VERSION);
     ebb_http_client_opts client = {.tls.size = sizeof(ebb_tls_opts) + 8};
@@ -325,7 +325,7 @@ static void options_inside_of_options_are_not_newer(void **state) {
     service.loop.size = sizeof(ebb_loop_opts) + 8;
     assert_int_equal(service_run(s, &service), EBB_ERR_VERSION);
     service.loop.size = 0;
-    service.loop.runtime.size = sizeof(ebb_rt_opts) + 8;
+    service.loop.runtime.size = sizeof(ebb_runtime_opts) + 8;
     assert_int_equal(service_run(s, &service), EBB_ERR_VERSION);
     ebb_heap_opts heap = {.size = 3};
     loop = (ebb_loop_opts){.runtime.allocator = MEMORY, .heap = &heap};
@@ -339,9 +339,9 @@ static int up(void **state) {
     ebb_loop_opts opts = {.runtime.allocator = MEMORY};
     assert_non_null(s);
     assert_int_equal(uv_loop_init(&s->uv), 0);
-    assert_int_equal(ebb_attach(&s->uv, &opts, &s->loop), EBB_OK);
+    assert_int_equal(ebb_loop_attach(&s->uv, &opts, &s->loop), EBB_OK);
     s->cx = ebb_loop_cx(s->loop);
-    s->root = ebb_root(ebb_loop_runtime(s->loop));
+    s->root = ebb_runtime_root(ebb_loop_runtime(s->loop));
     assert_int_equal(ebb_http_client_new(s->cx, NULL, &s->client), EBB_OK);
     *state = s;
     return 0;

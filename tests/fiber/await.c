@@ -10,7 +10,7 @@ static ebb_fiber_stats fibers_of(world *w) {
 }
 
 static ebb_task kept_fiber(world *w, ebb_region r, ebb_fiber_fn fn, void *arg) {
-    return ebb_fiber_spawn_with(w->host, r, fn, arg, &(ebb_task_opts){.keep = true});
+    return ebb_fiber_spawn(w->host, r, fn, arg, &(ebb_task_opts){.keep = true});
 }
 
 static ebb_status nap(ebb_cx *cx, uint64_t ms) {
@@ -38,7 +38,7 @@ static void a_fiber_keeps_its_locals_across_awaits_and_its_return_is_the_outcome
     assert_int_equal(fibers_of(w).alive, 1);
     world_pass(w, 39 * EBB_MS);
     assert_int_equal(sum, 0);
-    assert_int_equal(phase_of(w, t), EBB_RUNNING);
+    assert_int_equal(phase_of(w, t), EBB_TASK_RUNNING);
     world_pass(w, EBB_MS);
     assert_int_equal(sum, 10);
     assert_int_equal(ebb_task_join(w->host, t), -1234);
@@ -218,8 +218,8 @@ static void a_parked_fiber_goes_on_when_somebody_wakes_it(void **state) {
     ebb_task t = kept_fiber(w, w->root, parks_until_ten, &n);
     for (; n < 10; n++) {
         world_settle(w);
-        assert_int_equal(phase_of(w, t), EBB_RUNNING);
-        assert_int_equal(ebb_wake(w->host, t), EBB_OK);
+        assert_int_equal(phase_of(w, t), EBB_TASK_RUNNING);
+        assert_int_equal(ebb_task_wake(w->host, t), EBB_OK);
     }
     world_settle(w);
     assert_int_equal(ebb_task_join(w->host, t), EBB_OK);
@@ -319,8 +319,8 @@ static void a_cancel_wakes_every_await_with_cancelled(void **state) {
         awaiter a = {s, awaits[i], EBB_OK};
         s->other = puppet_start(w, r, HEEDING)->id;
         ebb_task t = kept_fiber(w, r, awaits_one, &a);
-        assert_int_equal(ebb_pump(w->rt, 50), awaits[i] == in_yields ? EBB_PENDING : EBB_OK);
-        assert_int_equal(phase_of(w, t), EBB_RUNNING);
+        assert_int_equal(ebb_runtime_pump(w->rt, 50), awaits[i] == in_yields ? EBB_PENDING : EBB_OK);
+        assert_int_equal(phase_of(w, t), EBB_TASK_RUNNING);
         ebb_task_cancel(w->host, t, EBB_CANCEL_USER, "enough");
         world_settle(w);
         assert_int_equal(a.seen, EBB_CANCELLED);
@@ -386,9 +386,9 @@ static void a_deadline_before_the_first_poll_ends_it_without_running_it(void **s
     world *w = *state;
     bool ran = false;
     uint64_t deadline = world_now(w) + EBB_MS;
-    ebb_task t = ebb_fiber_spawn_with(w->host, w->root, never_runs, &ran,
-                                      &(ebb_task_opts){.keep = true, .deadline = deadline});
-    ebb_advance(w->rt, deadline + EBB_MS);
+    ebb_task t = ebb_fiber_spawn(w->host, w->root, never_runs, &ran,
+                                 &(ebb_task_opts){.keep = true, .deadline = deadline});
+    ebb_runtime_advance(w->rt, deadline + EBB_MS);
     world_settle(w);
     assert_false(ran);
     assert_int_equal(ebb_task_join(w->host, t), EBB_CANCELLED);
@@ -400,8 +400,8 @@ static void a_deadline_of_its_own_cancels_a_fiber(void **state) {
     world *w = *state;
     stuck *s = stuck_new(w);
     awaiter a = {s, in_recv, EBB_OK};
-    ebb_task t = ebb_fiber_spawn_with(w->host, w->root, awaits_one, &a,
-                                      &(ebb_task_opts){.keep = true, .deadline = world_now(w) + 5 * EBB_MS});
+    ebb_task t = ebb_fiber_spawn(w->host, w->root, awaits_one, &a,
+                                 &(ebb_task_opts){.keep = true, .deadline = world_now(w) + 5 * EBB_MS});
     world_pass(w, 6 * EBB_MS);
     assert_int_equal(a.seen, EBB_CANCELLED);
     assert_int_equal(ebb_task_join(w->host, t), EBB_CANCELLED);

@@ -25,15 +25,15 @@ static void is_abandoned(world *w, deaf *d, uint32_t polls) {
     assert_int_equal(ebb_id_status(t.id), EBB_OK);
     puppet *other = puppet_start(w, w->root, (puppet){.returns = EBB_PENDING, .spins = true});
     for (int i = 0; i < 10; i++) {
-        ebb_advance(w->rt, world_now(w) + EBB_MS);
-        (void)ebb_pump(w->rt, 20);
+        ebb_runtime_advance(w->rt, world_now(w) + EBB_MS);
+        (void)ebb_runtime_pump(w->rt, 20);
     }
     ebb_budget budget = {world_now(w) + 100 * EBB_MS, polls, 0};
     ebb_region_cancel_within(w->host, r, EBB_CANCEL_USER, "stop", budget);
     uint32_t before = other->polls;
     for (int i = 0; i < 120 && state_of(w, r) != EBB_REGION_CLOSED; i++) {
-        ebb_advance(w->rt, world_now(w) + EBB_MS);
-        (void)ebb_pump(w->rt, 20);
+        ebb_runtime_advance(w->rt, world_now(w) + EBB_MS);
+        (void)ebb_runtime_pump(w->rt, 20);
     }
     assert_int_equal(state_of(w, r), EBB_REGION_CLOSED);
     assert_int_equal(report_of(w, r).abandoned, 1);

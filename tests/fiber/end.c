@@ -5,7 +5,7 @@
 
 #include <ebb/fiber.h>
 
-#include "fiber/notes.h"
+#include "fiber/sanitizer.h"
 
 static ebb_fiber_stats fibers_of(world *w) {
     ebb_fiber_stats s;
@@ -14,7 +14,7 @@ static ebb_fiber_stats fibers_of(world *w) {
 }
 
 static ebb_task kept_fiber(world *w, ebb_region r, ebb_fiber_fn fn, void *arg) {
-    return ebb_fiber_spawn_with(w->host, r, fn, arg, &(ebb_task_opts){.keep = true});
+    return ebb_fiber_spawn(w->host, r, fn, arg, &(ebb_task_opts){.keep = true});
 }
 
 static ebb_status nap(ebb_cx *cx, uint64_t ms) {
@@ -120,7 +120,8 @@ static void aborts_with_magic(void *arg) {
 static ebb_status never_returns(ebb_cx *cx, void *arg) {
     remains r = {.w = arg, .magic = MAGIC};
     assert_int_equal(ebb_defer(cx, finds_magic, &r), EBB_OK);
-    assert_int_equal(ebb_id_status(ebb_reserve(cx, EBB_LEASE, aborts_with_magic, &r).id), EBB_OK);
+    assert_int_equal(
+        ebb_id_status(ebb_obligation_reserve(cx, EBB_OBLIGATION_LEASE, aborts_with_magic, &r).id), EBB_OK);
     assert_int_equal(ebb_wait_begin(cx, &r.wait, &leaving, &r), EBB_OK);
     while (ebb_fiber_park(cx) == EBB_OK) {}
     return EBB_FAILED;
@@ -282,7 +283,7 @@ static void each_fiber_keeps_its_floating_point_modes(void **state) {
     ebb_fiber_spawn(w->host, w->root, keeps_modes, &down);
     ebb_status st;
     do {
-        st = ebb_pump(w->rt, 1);
+        st = ebb_runtime_pump(w->rt, 1);
         assert_int_equal(sse_modes(), 0x1f80);
         assert_int_equal(x87_modes(), x87);
     } while (st == EBB_PENDING);
@@ -307,7 +308,7 @@ static void a_fiber_can_not_return_pending(void **state) {
 }
 
 static ebb_status pumps(ebb_cx *cx, void *arg) {
-    *(ebb_status *)arg = ebb_pump(ebb_runtime_of(cx), 10);
+    *(ebb_status *)arg = ebb_runtime_pump(ebb_cx_runtime(cx), 10);
     return EBB_OK;
 }
 
@@ -365,7 +366,7 @@ static void a_spawn_that_is_refused_leaves_nothing_behind(void **state) {
     assert_int_equal(ebb_id_status(ebb_fiber_spawn(w->host, closed, never_runs, NULL).id), EBB_ERR_CLOSED);
     assert_int_equal(ebb_id_status(ebb_fiber_spawn(w->host, w->root, NULL, NULL).id), EBB_ERR_INVALID);
     assert_int_equal(ebb_id_status(ebb_fiber_spawn(w->host, bad, never_runs, NULL).id), EBB_ERR_INVALID);
-    assert_int_equal(ebb_id_status(ebb_fiber_spawn_with(w->host, w->root, never_runs, NULL, &wrong).id),
+    assert_int_equal(ebb_id_status(ebb_fiber_spawn(w->host, w->root, never_runs, NULL, &wrong).id),
                      EBB_ERR_VERSION);
     assert_int_equal(fibers_of(w).alive, 0);
     assert_int_equal(report_of(w, w->root).status, EBB_OK);
@@ -374,7 +375,7 @@ static void a_spawn_that_is_refused_leaves_nothing_behind(void **state) {
 /* ---- two runtimes on one thread -------------------------------------------------------------------- */
 
 typedef struct nest {
-    ebb_rt *inner;
+    ebb_runtime *inner;
     ebb_cx *outer;
     int passed;
 } nest;
@@ -391,11 +392,11 @@ static ebb_status outer_fiber(ebb_cx *cx, void *arg) {
     nest *n = arg;
     n->outer = cx;
     for (int i = 0; i < 3; i++) {
-        ebb_fiber_spawn(ebb_host(n->inner), ebb_root(n->inner), inner_fiber, n);
-        assert_int_equal(ebb_pump(n->inner, 10), EBB_OK);
+        ebb_fiber_spawn(ebb_runtime_host(n->inner), ebb_runtime_root(n->inner), inner_fiber, n);
+        assert_int_equal(ebb_runtime_pump(n->inner, 10), EBB_OK);
         assert_int_equal(nap(cx, 1), EBB_OK);
-        ebb_advance(n->inner, ebb_now(cx));
-        assert_int_equal(ebb_pump(n->inner, 10), EBB_OK);
+        ebb_runtime_advance(n->inner, ebb_now(cx));
+        assert_int_equal(ebb_runtime_pump(n->inner, 10), EBB_OK);
     }
     return EBB_OK;
 }
@@ -403,13 +404,13 @@ static ebb_status outer_fiber(ebb_cx *cx, void *arg) {
 static void a_fiber_may_pump_another_runtime_with_fibers(void **state) {
     world *w = *state;
     nest n = {.passed = 0};
-    ebb_rt_opts o = {.allocator = ebb_libc_allocator(), .runtime_id = 9};
-    assert_int_equal(ebb_rt_new(&o, &n.inner), EBB_OK);
+    ebb_runtime_opts o = {.allocator = ebb_libc_allocator(), .runtime_id = 9};
+    assert_int_equal(ebb_runtime_new(&o, &n.inner), EBB_OK);
     ebb_task t = kept_fiber(w, w->root, outer_fiber, &n);
     world_pass(w, 3 * EBB_MS);
     assert_int_equal(ebb_task_join(w->host, t), EBB_OK);
     assert_int_equal(n.passed, 3);
-    ebb_rt_free(n.inner);
+    ebb_runtime_free(n.inner);
 }
 
 /* ---- two threads ----------------------------------------------------------------------------------- */
@@ -424,13 +425,14 @@ static ebb_status counts_to_hundred(ebb_cx *cx, void *arg) {
 }
 
 static void *runs_fifty(void *arg) {
-    ebb_rt_opts o = {.allocator = ebb_libc_allocator()};
-    ebb_rt *rt;
-    if (ebb_rt_new(&o, &rt) != EBB_OK) return NULL;
-    for (int i = 0; i < 50; i++) ebb_fiber_spawn(ebb_host(rt), ebb_root(rt), counts_to_hundred, arg);
-    while (ebb_pump(rt, 10) == EBB_PENDING || ebb_next_due(rt) != EBB_FOREVER)
-        ebb_advance(rt, ebb_next_due(rt));
-    ebb_rt_free(rt);
+    ebb_runtime_opts o = {.allocator = ebb_libc_allocator()};
+    ebb_runtime *rt;
+    if (ebb_runtime_new(&o, &rt) != EBB_OK) return NULL;
+    for (int i = 0; i < 50; i++)
+        ebb_fiber_spawn(ebb_runtime_host(rt), ebb_runtime_root(rt), counts_to_hundred, arg);
+    while (ebb_runtime_pump(rt, 10) == EBB_PENDING || ebb_runtime_next_due(rt) != EBB_FOREVER)
+        ebb_runtime_advance(rt, ebb_runtime_next_due(rt));
+    ebb_runtime_free(rt);
     return arg;
 }
 

@@ -21,9 +21,9 @@ typedef struct reader {
 static ebb_status reads(ebb_cx *cx, void *arg) {
     reader *r = arg;
     ebb_value v;
-    r->from = ebb_promise(cx, NULL, NULL);
-    r->seen = ebb_await(cx, ebb_keep(r->from), &v);
-    ebb_drop(r->from);
+    r->from = ebb_promise_new(cx, NULL, NULL);
+    r->seen = ebb_await(cx, ebb_future_keep(r->from), &v);
+    ebb_future_drop(r->from);
     if (r->seen == EBB_OK) r->value = v.as.i;
     return r->seen;
 }
@@ -34,7 +34,7 @@ static void an_await_in_a_fiber_waits_in_place(void **state) {
     ebb_fiber_spawn(w->host, open_region(w, w->root), reads, &r);
     world_settle(w);
     assert_int_equal(r.seen, EBB_PENDING);
-    assert_int_equal(ebb_settle(r.from, ebb_int(42)), EBB_OK);
+    assert_int_equal(ebb_promise_settle(r.from, ebb_value_int(42)), EBB_OK);
     world_settle(w);
     assert_int_equal(r.seen, EBB_OK);
     assert_int_equal(r.value, 42);
@@ -53,7 +53,7 @@ static void a_cancel_of_the_fiber_or_of_the_future_ends_the_await(void **state) 
     r.seen = EBB_PENDING;
     ebb_fiber_spawn(w->host, region, reads, &r);
     world_settle(w);
-    assert_true(ebb_cancel(r.from, EBB_CANCEL_USER));
+    assert_true(ebb_future_cancel(r.from, EBB_CANCEL_USER));
     world_settle(w);
     assert_int_equal(r.seen, EBB_CANCELLED);
     assert_int_equal(alive(w), 0);
@@ -79,9 +79,9 @@ static ebb_status runs(ebb_cx *cx, void *arg) {
 /* Sends somebody on the errand and waits for the future of it. */
 static ebb_status sends(ebb_cx *cx, void *arg) {
     errand *e = arg;
-    e->done = ebb_fiber_go(cx, ebb_self_region(cx), runs, e);
-    e->seen = ebb_await(cx, ebb_keep(e->done), NULL);
-    ebb_drop(e->done);
+    e->done = ebb_fiber_go(cx, ebb_cx_region(cx), runs, e);
+    e->seen = ebb_await(cx, ebb_future_keep(e->done), NULL);
+    ebb_future_drop(e->done);
     return e->seen;
 }
 
@@ -90,7 +90,7 @@ static void a_fiber_can_be_a_future(void **state) {
     ebb_status ends[] = {EBB_OK, EBB_FAILED};
     for (int i = 0; i < 2; i++) {
         errand e = {.fiber_returns = ends[i], .seen = EBB_PENDING};
-        ebb_region r = ebb_region_open(w->host, &(ebb_region_opts){.policy = EBB_COLLECT});
+        ebb_region r = ebb_region_open(w->host, &(ebb_region_opts){.policy = EBB_FAIL_COLLECT});
         ebb_fiber_spawn(w->host, r, sends, &e);
         world_settle(w);
         assert_int_equal(alive(w), 2);
@@ -106,7 +106,7 @@ static void cancelling_that_future_cancels_the_fiber(void **state) {
     errand e = {.obeys = true, .seen = EBB_PENDING};
     ebb_fiber_spawn(w->host, open_region(w, w->root), sends, &e);
     world_settle(w);
-    assert_true(ebb_cancel(e.done, EBB_CANCEL_USER));
+    assert_true(ebb_future_cancel(e.done, EBB_CANCEL_USER));
     world_settle(w);
     assert_int_equal(e.seen, EBB_CANCELLED);
     assert_true(e.over);

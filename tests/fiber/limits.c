@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "fiber/notes.h"
+#include "fiber/sanitizer.h"
 
 enum {
     /* TSan takes maps of its own for each. */
@@ -54,7 +54,7 @@ static void as_many_as_the_limit_live_at_once_and_one_more_is_a_named_error(void
     assert_int_equal(report_of(w, late).status, EBB_ERR_LIMIT);
     assert_int_equal(fibers_of(w).alive, CROWD);
 
-    assert_int_equal(ebb_wake(w->host, first), EBB_OK);
+    assert_int_equal(ebb_task_wake(w->host, first), EBB_OK);
     world_settle(w);
     assert_int_equal(ebb_id_status(ebb_fiber_spawn(w->host, crowd, parks, NULL).id), EBB_OK);
     assert_int_equal(fibers_of(w).peak, CROWD);
@@ -94,7 +94,7 @@ static void setting_up_takes_only_what_makes_sense(void **state) {
     ebb_task t = ebb_fiber_spawn(w->host, w->root, parks, NULL);
     assert_int_equal(ebb_fiber_setup(w->rt, &o), EBB_ERR_INVALID);
     world_settle(w);
-    assert_int_equal(ebb_wake(w->host, t), EBB_OK);
+    assert_int_equal(ebb_task_wake(w->host, t), EBB_OK);
     world_settle(w);
     assert_int_equal(fibers_of(w).pooled, 1);
     assert_int_equal(ebb_fiber_setup(w->rt, &o), EBB_OK);
@@ -167,7 +167,7 @@ static void a_crowd_that_has_gone_leaves_few_stacks(void **state) {
     world_settle(w);
     ebb_region_cancel(w->host, r, EBB_CANCEL_USER, NULL);
     for (ebb_status st = EBB_PENDING; st == EBB_PENDING;) {
-        st = ebb_pump(w->rt, 100);
+        st = ebb_runtime_pump(w->rt, 100);
         uint32_t alive = fibers_of(w).alive;
         assert_true(fibers_of(w).pooled <= (alive > KEPT ? alive : KEPT) + 256);
     }
@@ -190,20 +190,20 @@ static void freeing_the_runtime_frees_fibers_in_any_state(void **state) {
     long mapped = maps();
     for (int i = 0; i < 20; i++) {
         ebb_failing memory = {.inner = ebb_libc_allocator()};
-        ebb_rt_opts o = {.allocator = ebb_failing_allocator(&memory)};
-        ebb_rt *rt;
-        assert_int_equal(ebb_rt_new(&o, &rt), EBB_OK);
-        ebb_cx *host = ebb_host(rt);
-        for (int k = 0; k < 50; k++) ebb_fiber_spawn(host, ebb_root(rt), ends_at_once, NULL);
-        (void)ebb_pump(rt, 1000);
-        for (int k = 0; k < 30; k++) ebb_fiber_spawn(host, ebb_root(rt), parks_deep, &zero);
-        (void)ebb_pump(rt, 20);
-        ebb_region_cancel(host, ebb_root(rt), EBB_CANCEL_USER, NULL);
-        (void)ebb_pump(rt, 10);
+        ebb_runtime_opts o = {.allocator = ebb_failing_allocator(&memory)};
+        ebb_runtime *rt;
+        assert_int_equal(ebb_runtime_new(&o, &rt), EBB_OK);
+        ebb_cx *host = ebb_runtime_host(rt);
+        for (int k = 0; k < 50; k++) ebb_fiber_spawn(host, ebb_runtime_root(rt), ends_at_once, NULL);
+        (void)ebb_runtime_pump(rt, 1000);
+        for (int k = 0; k < 30; k++) ebb_fiber_spawn(host, ebb_runtime_root(rt), parks_deep, &zero);
+        (void)ebb_runtime_pump(rt, 20);
+        ebb_region_cancel(host, ebb_runtime_root(rt), EBB_CANCEL_USER, NULL);
+        (void)ebb_runtime_pump(rt, 10);
         ebb_fiber_stats s;
         ebb_fiber_stats_of(rt, &s);
         assert_in_range(s.alive, 1, 29);
-        ebb_rt_free(rt);
+        ebb_runtime_free(rt);
         assert_int_equal(memory.live, 0);
         assert_int_equal(memory.live_bytes, 0);
     }
@@ -219,7 +219,7 @@ typedef struct family {
 static ebb_status has_children(ebb_cx *cx, void *arg) {
     family *f = arg;
     ebb_sleeper nap = {.due = 0};
-    ebb_region r = ebb_region_open(cx, &(ebb_region_opts){.policy = EBB_COLLECT});
+    ebb_region r = ebb_region_open(cx, &(ebb_region_opts){.policy = EBB_FAIL_COLLECT});
     if (ebb_id_status(r.id) != EBB_OK) f->refused++;
     for (int i = 0; i < 3; i++) {
         if (ebb_id_status(ebb_fiber_spawn(cx, r, ends_at_once, &f->ended).id) != EBB_OK) f->refused++;
@@ -233,11 +233,11 @@ static ebb_status has_children(ebb_cx *cx, void *arg) {
 /* The number of allocations that were asked for. */
 static uint64_t with_failure_at(uint64_t n, bool and_after) {
     ebb_failing memory = {.inner = ebb_libc_allocator(), .fail_at = n, .fail_after = and_after};
-    ebb_rt_opts o = {.allocator = ebb_failing_allocator(&memory)};
+    ebb_runtime_opts o = {.allocator = ebb_failing_allocator(&memory)};
     family f = {0, 0};
-    ebb_rt *rt;
-    if (ebb_rt_new(&o, &rt) == EBB_OK) {
-        ebb_cx *host = ebb_host(rt);
+    ebb_runtime *rt;
+    if (ebb_runtime_new(&o, &rt) == EBB_OK) {
+        ebb_cx *host = ebb_runtime_host(rt);
         for (int i = 0; i < 4; i++) {
             ebb_region r = ebb_region_open(host, NULL);
             if (ebb_id_status(r.id) != EBB_OK ||
@@ -245,15 +245,15 @@ static uint64_t with_failure_at(uint64_t n, bool and_after) {
                 f.refused++;
             }
         }
-        (void)ebb_pump(rt, 1000);
-        ebb_advance(rt, 2 * EBB_MS);
-        assert_int_equal(ebb_pump(rt, 1000), EBB_OK);
+        (void)ebb_runtime_pump(rt, 1000);
+        ebb_runtime_advance(rt, 2 * EBB_MS);
+        assert_int_equal(ebb_runtime_pump(rt, 1000), EBB_OK);
         ebb_fiber_stats s;
         ebb_fiber_stats_of(rt, &s);
         assert_int_equal(s.alive, 0);
         if (memory.failures == 0) assert_int_equal(f.ended, 12);
         else assert_true(f.refused > 0);
-        ebb_rt_free(rt);
+        ebb_runtime_free(rt);
     }
     assert_int_equal(memory.live, 0);
     assert_int_equal(memory.live_bytes, 0);
@@ -273,23 +273,24 @@ static void every_allocation_may_fail(void **state) {
 /* In a child process: addresses are few there. 0 if all is as it should be. */
 static int without_addresses(void) {
     ebb_failing memory = {.inner = ebb_libc_allocator()};
-    ebb_rt_opts o = {.allocator = ebb_failing_allocator(&memory)};
-    ebb_rt *rt;
+    ebb_runtime_opts o = {.allocator = ebb_failing_allocator(&memory)};
+    ebb_runtime *rt;
     uint32_t ended = 0;
     struct rlimit few = {(rlim_t)1 << 30, (rlim_t)1 << 30};
-    if (ebb_rt_new(&o, &rt) != EBB_OK || setrlimit(RLIMIT_AS, &few) != 0) return 1;
+    if (ebb_runtime_new(&o, &rt) != EBB_OK || setrlimit(RLIMIT_AS, &few) != 0) return 1;
     if (ebb_fiber_setup(rt, &(ebb_fiber_opts){.stack_bytes = 400 << 20}) != EBB_OK) return 2;
-    ebb_region r = ebb_region_open(ebb_host(rt), NULL);
-    if (ebb_id_status(ebb_fiber_spawn(ebb_host(rt), ebb_root(rt), ends_at_once, &ended).id) != EBB_OK)
+    ebb_region r = ebb_region_open(ebb_runtime_host(rt), NULL);
+    if (ebb_id_status(ebb_fiber_spawn(ebb_runtime_host(rt), ebb_runtime_root(rt), ends_at_once, &ended).id) !=
+        EBB_OK)
         return 3;
     ebb_task t = {0};
     for (int i = 0; i < 3 && ebb_id_status(t.id) != EBB_ERR_NOMEM; i++) {
-        t = ebb_fiber_spawn(ebb_host(rt), r, ends_at_once, &ended);
+        t = ebb_fiber_spawn(ebb_runtime_host(rt), r, ends_at_once, &ended);
     }
     if (ebb_id_status(t.id) != EBB_ERR_NOMEM) return 4;
-    (void)ebb_pump(rt, 100);
-    if (ebb_region_join(ebb_host(rt), r) != EBB_ERR_NOMEM) return 5;
-    ebb_rt_free(rt);
+    (void)ebb_runtime_pump(rt, 100);
+    if (ebb_region_join(ebb_runtime_host(rt), r) != EBB_ERR_NOMEM) return 5;
+    ebb_runtime_free(rt);
     return memory.live == 0 ? 0 : 6;
 }
 

@@ -54,14 +54,14 @@ static ebb_status yields(ebb_cx *cx, void *arg) {
 
 /* A fiber as the second of a runtime with the id 5: it is task 5.2.1. */
 static void run_fiber(ebb_fiber_fn fn, const char *site) {
-    ebb_rt_opts o = {.allocator = ebb_libc_allocator(), .runtime_id = 5};
-    ebb_rt *rt;
-    if (ebb_rt_new(&o, &rt) != EBB_OK) _exit(1);
-    ebb_cx *host = ebb_host(rt);
-    ebb_fiber_spawn(host, ebb_root(rt), yields, NULL);
-    ebb_fiber_spawn_at(host, ebb_root(rt), fn, NULL, NULL, site);
-    while (ebb_pump(rt, 10) == EBB_PENDING) {}
-    ebb_rt_free(rt);
+    ebb_runtime_opts o = {.allocator = ebb_libc_allocator(), .runtime_id = 5};
+    ebb_runtime *rt;
+    if (ebb_runtime_new(&o, &rt) != EBB_OK) _exit(1);
+    ebb_cx *host = ebb_runtime_host(rt);
+    ebb_fiber_spawn(host, ebb_runtime_root(rt), yields, NULL);
+    ebb_fiber_spawn_site(host, ebb_runtime_root(rt), fn, NULL, NULL, site);
+    while (ebb_runtime_pump(rt, 10) == EBB_PENDING) {}
+    ebb_runtime_free(rt);
 }
 
 /* ---- overflows ------------------------------------------------------------------------------------- */

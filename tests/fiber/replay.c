@@ -42,7 +42,7 @@ static ebb_status orders(ebb_cx *cx, void *arg) {
     ebb_wait wait = {.cx = NULL};
     ebb_region r = ebb_region_open(cx, NULL);
     for (int i = 0; i < 3; i++) {
-        s->cook[i] = ebb_fiber_spawn_with(cx, r, cooks, s, &(ebb_task_opts){.keep = true, .priority = 3});
+        s->cook[i] = ebb_fiber_spawn(cx, r, cooks, s, &(ebb_task_opts){.keep = true, .priority = 3});
     }
     for (int i = 1; i <= 8; i++) {
         ebb_status st = ebb_chan_send(cx, s->orders, &wait, &i);
@@ -113,8 +113,8 @@ static void a_run_with_abandoned_fibers_replays(void **state) {
     at_pump(&r, 1);
     ebb_region_cancel(r.host, shops, EBB_CANCEL_SHUTDOWN, NULL);
     for (uint64_t now = 1; now < 1000; now += 50) at_pump(&r, now * EBB_MS);
-    ebb_stats st;
-    ebb_rt_stats(r.rt, &st);
+    ebb_runtime_stats st;
+    ebb_runtime_stats_of(r.rt, &st);
     assert_int_equal(st.abandoned, 3);
     stop_and_compare(&r);
 }
@@ -125,7 +125,7 @@ static void a_run_that_is_freed_with_fibers_in_it_replays(void **state) {
     shop s = {.served = 0};
     assert_int_equal(ebb_chan_new(r.rt, 2, sizeof(int), &s.orders), EBB_OK);
     ebb_sem_init(&s.oven, 2);
-    ebb_fiber_spawn(r.host, ebb_root(r.rt), orders, &s);
+    ebb_fiber_spawn(r.host, ebb_runtime_root(r.rt), orders, &s);
     at_pump(&r, 2 * EBB_MS);
     ebb_chan_free(s.orders);
     stop_and_compare(&r);

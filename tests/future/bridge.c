@@ -162,7 +162,7 @@ static void a_cancelled_receiver_leaves_its_item_to_the_next(void **state) {
     ebb_bridge *b = bridge(t);
     walker *first = receiver(t, b, 1), *second = receiver(t, b, 1);
     (void)sender(t, b, 9, 1);
-    ebb_turn(t->b->rt); /* it is granted, */
+    ebb_inbox_receive(t->b->rt); /* it is granted, */
     ebb_task_cancel(t->b->host, first->id, EBB_CANCEL_USER, "and cancelled");
     world_settle(t->b);
     assert_int_equal(first->st, EBB_CANCELLED);
@@ -177,7 +177,7 @@ static void a_cancelled_sender_leaves_its_place_to_the_next(void **state) {
     (void)sender(t, b, 1, CAPACITY);
     walker *first = sender(t, b, 11, 1), *second = sender(t, b, 12, 1);
     (void)receiver(t, b, 1);
-    ebb_turn(t->a->rt);
+    ebb_inbox_receive(t->a->rt);
     ebb_task_cancel(t->a->host, first->id, EBB_CANCEL_USER, "it was granted a place");
     world_settle(t->a);
     assert_int_equal(first->st, EBB_CANCELLED);

@@ -88,7 +88,7 @@ static ebb_status flow_setup(ebb_lab *lab) {
         uint32_t to = i < SENDERS ? 0 : 1;
         walker *w = to == 0 ? &x->sender[i] : &x->receiver[i - SENDERS];
         w->x = x;
-        w->id = ebb_spawn(ebb_host(ebb_lab_runtime(lab, to)), ebb_lab_region(lab, to),
+        w->id = ebb_spawn(ebb_runtime_host(ebb_lab_runtime(lab, to)), ebb_lab_region(lab, to),
                           to == 0 ? send_all : receive_all, w);
         st = ebb_id_status(w->id.id);
     }
@@ -104,7 +104,7 @@ static void cancel_somebody(ebb_lab *lab, crossing *x) {
     uint32_t which = ebb_lab_choose(lab, SENDERS + RECEIVERS);
     uint32_t to = which < SENDERS ? 0 : 1;
     walker *w = to == 0 ? &x->sender[which] : &x->receiver[which - SENDERS];
-    ebb_cx *host = ebb_host(ebb_lab_runtime(lab, to));
+    ebb_cx *host = ebb_runtime_host(ebb_lab_runtime(lab, to));
     if (w->ended) return;
     w->victim = true;
     if (ebb_lab_choose(lab, 3) == 0) ebb_task_force(host, w->id);
@@ -120,7 +120,7 @@ static void crossing_step(ebb_lab *lab, uint32_t n) {
         return;
     }
     x->closed = true;
-    (void)ebb_bridge_close(ebb_host(ebb_lab_runtime(lab, ebb_lab_choose(lab, 2))), x->bridge);
+    (void)ebb_bridge_close(ebb_runtime_host(ebb_lab_runtime(lab, ebb_lab_choose(lab, 2))), x->bridge);
 }
 
 static void crossing_check(ebb_lab *lab) {
@@ -135,25 +135,25 @@ static void crossing_teardown(ebb_lab *lab) {
     lab_peers_release(x->peers, 2);
 }
 
-static const ebb_scenario flow = {.name = "bridge_flow",
-                                  .about = "three senders, three receivers, nobody is disturbed",
-                                  .runtimes = 2,
-                                  .state_size = sizeof(crossing),
-                                  .setup = flow_setup,
-                                  .received = lab_take_in,
-                                  .check = crossing_check,
-                                  .teardown = crossing_teardown};
+static const ebb_lab_scenario flow = {.name = "bridge_flow",
+                                      .about = "three senders, three receivers, nobody is disturbed",
+                                      .runtimes = 2,
+                                      .state_size = sizeof(crossing),
+                                      .setup = flow_setup,
+                                      .received = lab_take_in,
+                                      .check = crossing_check,
+                                      .teardown = crossing_teardown};
 
-static const ebb_scenario storm = {.name = "bridge_storm",
-                                   .about = "the same, while tasks are cancelled and either side closes",
-                                   .runtimes = 2,
-                                   .steps = STEPS,
-                                   .state_size = sizeof(crossing),
-                                   .setup = storm_setup,
-                                   .step = crossing_step,
-                                   .received = lab_take_in,
-                                   .check = crossing_check,
-                                   .teardown = crossing_teardown};
+static const ebb_lab_scenario storm = {.name = "bridge_storm",
+                                       .about = "the same, while tasks are cancelled and either side closes",
+                                       .runtimes = 2,
+                                       .steps = STEPS,
+                                       .state_size = sizeof(crossing),
+                                       .setup = storm_setup,
+                                       .step = crossing_step,
+                                       .received = lab_take_in,
+                                       .check = crossing_check,
+                                       .teardown = crossing_teardown};
 
 static void items_arrive_once_and_in_order_whatever_the_schedule(void **state) {
     (void)state;

@@ -66,15 +66,14 @@ static ebb_status receive_items(ebb_cx *cx, void *state) {
 
 static ebb_status start_senders(ebb_cx *cx, void *state) {
     crossing *x = state;
-    for (uint32_t i = 0; i < WALKERS; i++)
-        (void)ebb_spawn(cx, ebb_self_region(cx), send_items, &x->sender[i]);
+    for (uint32_t i = 0; i < WALKERS; i++) (void)ebb_spawn(cx, ebb_cx_region(cx), send_items, &x->sender[i]);
     return EBB_OK;
 }
 
 static ebb_status start_receivers(ebb_cx *cx, void *state) {
     crossing *x = state;
     for (uint32_t i = 0; i < WALKERS; i++) {
-        (void)ebb_spawn(cx, ebb_self_region(cx), receive_items, &x->receiver[i]);
+        (void)ebb_spawn(cx, ebb_cx_region(cx), receive_items, &x->receiver[i]);
     }
     return EBB_OK;
 }

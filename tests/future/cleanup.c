@@ -20,13 +20,14 @@ static ebb_value note_over(ebb_cx *cx, ebb_value *v, void *arg) {
     (void)cx;
     (void)v;
     ((scene *)arg)->over++;
-    return ebb_none();
+    return ebb_value_none();
 }
 
 /* Some inputs of it end early, so that it is queued now and then. */
 static ebb_future *tree(ebb_cx *cx, scene *s) {
     ebb_future *two[] = {ebb_after(cx, s->takes / 2), ebb_within(cx, ebb_after(cx, s->takes), EBB_FOREVER)};
-    ebb_future *rest[] = {ebb_all(cx, 2, two), ebb_pure(cx, ebb_none()), ebb_after(cx, s->takes)};
+    ebb_future *rest[] = {ebb_all(cx, 2, two), ebb_future_ready(cx, ebb_value_none()),
+                          ebb_after(cx, s->takes)};
     return ebb_all_settled(cx, 3, rest);
 }
 
@@ -39,14 +40,14 @@ static ebb_future *clean_up(ebb_cx *cx, void *arg) {
         f = ebb_all(cx, 2, two);
     }
     f = probe_on(&s->probe, ebb_map(cx, f, note_over, s));
-    s->cleanup = ebb_keep(f);
+    s->cleanup = ebb_future_keep(f);
     return f;
 }
 
 static ebb_future *use(ebb_cx *cx, ebb_value *v, void *arg) {
     scene *s = arg;
     (void)v;
-    return s->used = ebb_promise(cx, NULL, NULL);
+    return s->used = ebb_promise_new(cx, NULL, NULL);
 }
 
 static ebb_future *release(ebb_cx *cx, ebb_value *v, void *arg) {
@@ -56,14 +57,14 @@ static ebb_future *release(ebb_cx *cx, ebb_value *v, void *arg) {
 
 static ebb_status make_bracket(ebb_cx *cx, void *state) {
     scene *s = state;
-    s->result = ebb_keep(ebb_bracket(cx, ebb_pure(cx, ebb_none()), use, release, s));
+    s->result = ebb_future_keep(ebb_bracket(cx, ebb_future_ready(cx, ebb_value_none()), use, release, s));
     return EBB_OK;
 }
 
 static ebb_status make_finally(ebb_cx *cx, void *state) {
     scene *s = state;
-    s->used = ebb_promise(cx, NULL, NULL);
-    s->result = ebb_keep(ebb_finally(cx, s->used, clean_up, s));
+    s->used = ebb_promise_new(cx, NULL, NULL);
+    s->result = ebb_future_keep(ebb_finally(cx, s->used, clean_up, s));
     return EBB_OK;
 }
 
@@ -76,8 +77,8 @@ static void scene_begin(scene *s, future_world *fw, ebb_poll_fn make, int way) {
     s->region = ebb_region_open(fw->host, &(ebb_region_opts){.parent = s->outer});
     ebb_spawn(fw->host, s->region, make, s);
     future_settle(fw);
-    if (way == AT_ONCE) assert_int_equal(ebb_settle(s->used, ebb_none()), EBB_OK);
-    else assert_true(ebb_cancel(s->result, EBB_CANCEL_USER));
+    if (way == AT_ONCE) assert_int_equal(ebb_promise_settle(s->used, ebb_value_none()), EBB_OK);
+    else assert_true(ebb_future_cancel(s->result, EBB_CANCEL_USER));
     future_settle(fw);
     assert_int_equal(s->begun, 1);
     probe_pending(&s->probe);
@@ -120,14 +121,14 @@ static void cancel_again_and_again(scene *s) {
 }
 
 static void cancel_result(scene *s) {
-    (void)ebb_cancel(s->result, EBB_CANCEL_USER);
+    (void)ebb_future_cancel(s->result, EBB_CANCEL_USER);
     future_settle(s->fw);
     cancel_region(s);
 }
 
 static void cancel_cleanup(scene *s) {
-    assert_false(ebb_cancel(s->cleanup, EBB_CANCEL_USER));
-    assert_int_equal(ebb_state_of(s->cleanup), EBB_FUTURE_PENDING);
+    assert_false(ebb_future_cancel(s->cleanup, EBB_CANCEL_USER));
+    assert_int_equal(ebb_future_state_of(s->cleanup), EBB_FUTURE_PENDING);
     cancel_region(s);
 }
 
@@ -148,7 +149,7 @@ static void a_cleanup_that_has_begun_survives_every_cancel(void **state) {
             scene_begin(&s, fw, makes[k >> 1 & 1], (int)(k >> 2));
             cancels[i](&s);
             future_settle(fw);
-            assert_int_equal(ebb_status_of(s.result), EBB_CANCELLED); /* its readers are free */
+            assert_int_equal(ebb_future_status_of(s.result), EBB_CANCELLED); /* its readers are free */
             it_came_to_its_end(&s);
             scene_end(&s);
         }
@@ -163,7 +164,7 @@ static void a_cleanup_is_waited_for_when_its_region_closes(void **state) {
         ebb_region_close(fw->host, s.region);
         future_settle(fw);
         it_came_to_its_end(&s);
-        assert_int_equal(ebb_status_of(s.result), way == AT_ONCE ? EBB_OK : EBB_CANCELLED);
+        assert_int_equal(ebb_future_status_of(s.result), way == AT_ONCE ? EBB_OK : EBB_CANCELLED);
         scene_end(&s);
     }
 }
@@ -199,7 +200,7 @@ static ebb_status await_masked(ebb_cx *cx, void *state) {
     masked *m = state;
     EBB_BEGIN(m);
     (void)ebb_mask(cx);
-    m->f = ebb_keep(ebb_after(cx, m->span));
+    m->f = ebb_future_keep(ebb_after(cx, m->span));
     EBB_AWAIT(m, m->st, ebb_await(cx, m->f, NULL));
     (void)ebb_unmask(cx);
     EBB_END(m);
@@ -229,10 +230,10 @@ static void what_was_spared_for_a_masked_task_is_kept_for_a_cleanup(void **state
     s.outer = ebb_region_open(fw->host, NULL);
     s.region = ebb_region_open(fw->host, &(ebb_region_opts){.parent = s.outer});
     ebb_spawn(fw->host, s.region, make_bracket, &s);
-    ebb_task t = ebb_start(fw->host, s.region, await_masked, &m);
+    ebb_task t = ebb_spawn(fw->host, s.region, await_masked, &m, &(ebb_task_opts){.keep = true});
     future_settle(fw);
     s.needs = m.f;
-    (void)ebb_share(m.f);
+    (void)ebb_future_share(m.f);
     cancel_region(&s);
     future_settle(fw);
     assert_int_equal(s.begun, 1);
@@ -246,7 +247,8 @@ static void what_was_spared_for_a_masked_task_is_kept_for_a_cleanup(void **state
 
 static ebb_status await_bracket(ebb_cx *cx, void *arg) {
     scene *s = arg;
-    s->awaited = ebb_await(cx, ebb_bracket(cx, ebb_pure(cx, ebb_none()), use, release, s), NULL);
+    s->awaited =
+        ebb_await(cx, ebb_bracket(cx, ebb_future_ready(cx, ebb_value_none()), use, release, s), NULL);
     return s->awaited;
 }
 
@@ -256,7 +258,7 @@ static void a_fiber_that_is_cancelled_while_it_awaits_leaves_the_release_to_its_
     s.outer = s.region = ebb_region_open(fw->host, NULL);
     ebb_fiber_spawn(fw->host, s.region, await_bracket, &s);
     future_settle(fw);
-    assert_int_equal(ebb_settle(s.used, ebb_none()), EBB_OK);
+    assert_int_equal(ebb_promise_settle(s.used, ebb_value_none()), EBB_OK);
     future_pass(fw, 5 * EBB_MS);
     cancel_region(&s);
     future_settle(fw);

@@ -22,7 +22,7 @@ static void told_to_cancel(ebb_cx *cx, ebb_future *f, void *arg) {
     operation *o = arg;
     (void)cx;
     o->cancels++;
-    (void)ebb_reject(f, EBB_CANCELLED);
+    (void)ebb_promise_reject(f, EBB_CANCELLED);
 }
 
 static void told_of_the_close(ebb_cx *cx, ebb_future *f, void *arg) {
@@ -32,10 +32,10 @@ static void told_of_the_close(ebb_cx *cx, ebb_future *f, void *arg) {
     if (o->at_close != NULL) o->at_close(cx, o);
 }
 
-static const ebb_op op = {"wait for work", told_to_cancel, told_of_the_close};
+static const ebb_operation op = {"wait for work", told_to_cancel, told_of_the_close};
 
 static ebb_future *begin(ebb_cx *cx, operation *o) {
-    o->f = ebb_promise(cx, &op, o);
+    o->f = ebb_promise_new(cx, &op, o);
     return probe_on(&o->p, o->f);
 }
 
@@ -63,14 +63,14 @@ static ebb_status person_poll(ebb_cx *cx, void *state) {
 
 static void tell(future_world *fw, person *p, void (*act)(ebb_cx *cx, person *p)) {
     p->act = act;
-    (void)ebb_wake(fw->host, p->id);
+    (void)ebb_task_wake(fw->host, p->id);
     future_settle(fw);
     assert_null(p->act);
 }
 
 static void finish(future_world *fw, person *p) {
     p->over = true;
-    (void)ebb_wake(fw->host, p->id);
+    (void)ebb_task_wake(fw->host, p->id);
     future_settle(fw);
 }
 
@@ -101,7 +101,7 @@ static bool has_closed(future_world *fw, const person *p) {
 
 static void waits_for_the_close(ebb_cx *cx, person *p) {
     p->f[0] = probe_on(&p->p[0], ebb_closing(cx));
-    p->seen = ebb_state_of(p->f[0]);
+    p->seen = ebb_future_state_of(p->f[0]);
 }
 
 static void closing_completes_when_its_region_is_closed_and_not_before(void **state) {
@@ -172,7 +172,7 @@ static void it_does_not_hold_a_region_that_is_joined(void **state) {
 
 static void drops_one(ebb_cx *cx, person *p) {
     (void)p;
-    ebb_drop(ebb_closing(cx));
+    ebb_future_drop(ebb_closing(cx));
 }
 
 static void one_that_nobody_holds_is_collected(void **state) {
@@ -196,12 +196,12 @@ typedef struct chooser {
 /* As servers wait: for the next piece of work, or for the end. */
 static ebb_status choose(ebb_cx *cx, void *state) {
     chooser *c = state;
-    ebb_value v = ebb_none();
+    ebb_value v = ebb_value_none();
     ebb_future *two[] = {begin(cx, &c->o), ebb_closing(cx)};
     c->status = ebb_await(cx, ebb_select(cx, 2, two), &v);
     const ebb_selected *s = ebb_selected_of(&v);
     if (s != NULL) c->index = s->index;
-    ebb_discard(cx, v);
+    ebb_value_discard(cx, v);
     return c->status;
 }
 
@@ -221,7 +221,7 @@ static void in_a_select_the_close_wins_and_the_other_is_cancelled(void **state) 
     close_region(fw, r);
     assert_int_equal(c->status, EBB_OK);
     assert_int_equal(c->index, 1);
-    probe_cancelled(&c->o.p, ebb_kind_of(c->o.f));
+    probe_cancelled(&c->o.p, ebb_future_cancel_kind_of(c->o.f));
     assert_int_equal(c->o.cancels, 1);
     assert_int_equal(c->o.closes, 1);
     assert_int_equal(state_of(fw->world, r), EBB_REGION_CLOSED);
@@ -232,7 +232,7 @@ static void in_a_select_the_other_may_win(void **state) {
     future_world *fw = *state;
     ebb_region r = open_region(fw->world, fw->root);
     chooser *c = chooser_new(fw, r);
-    assert_int_equal(ebb_settle(c->o.f, ebb_int(7)), EBB_OK);
+    assert_int_equal(ebb_promise_settle(c->o.f, ebb_value_int(7)), EBB_OK);
     future_settle(fw);
     assert_int_equal(c->index, 0);
     close_region(fw, r);
@@ -263,8 +263,8 @@ static counts counted;
 static void waits_often(ebb_cx *cx, person *p) {
     for (size_t i = 0; i < p->crowd; i++) {
         ebb_future *f = ebb_closing(cx);
-        assert_int_equal(ebb_on_done(f, one_done, &counted), EBB_OK);
-        assert_int_equal(ebb_on_cancel(f, one_cancelled, &counted), EBB_OK);
+        assert_int_equal(ebb_future_on_done(f, one_done, &counted), EBB_OK);
+        assert_int_equal(ebb_future_on_cancel(f, one_cancelled, &counted), EBB_OK);
     }
 }
 
@@ -311,7 +311,7 @@ static void an_operation_is_told_once_that_its_region_is_closed(void **state) {
     assert_int_equal(p->o[0].closes, 1);
     probe_pending(&p->o[0].p); /* it was only told */
     assert_false(has_closed(fw, p));
-    assert_int_equal(ebb_settle(p->o[0].f, ebb_int(5)), EBB_OK);
+    assert_int_equal(ebb_promise_settle(p->o[0].f, ebb_value_int(5)), EBB_OK);
     future_settle(fw);
     probe_completed(&p->o[0].p, 5);
     assert_int_equal(p->o[0].cancels, 0);
@@ -320,17 +320,17 @@ static void an_operation_is_told_once_that_its_region_is_closed(void **state) {
 
 static ebb_value same(ebb_cx *cx, ebb_value *v, void *arg) {
     (void)arg;
-    return ebb_take(cx, v);
+    return ebb_value_take(cx, v);
 }
 
 static void begins_below_a_map(ebb_cx *cx, person *p) {
     p->f[0] = probe_on(&p->p[0], ebb_map(cx, begin(cx, &p->o[0]), same, NULL));
-    ebb_drop(p->f[0]); /* a callback is attached: it goes on */
+    ebb_future_drop(p->f[0]); /* a callback is attached: it goes on */
 }
 
 static void rejects(ebb_cx *cx, operation *o) {
     (void)cx;
-    o->rejected = ebb_reject(o->f, EBB_ERR_CLOSED);
+    o->rejected = ebb_promise_reject(o->f, EBB_ERR_CLOSED);
 }
 
 static void an_operation_that_was_consumed_is_told_too(void **state) {
@@ -351,10 +351,10 @@ static void begins_three(ebb_cx *cx, person *p) {
 static void those_that_have_ended_are_not_told(void **state) {
     future_world *fw = *state;
     person *p = person_new(fw, begins_three);
-    assert_int_equal(ebb_settle(p->o[0].f, ebb_int(1)), EBB_OK);
-    assert_true(ebb_cancel(p->o[1].f, EBB_CANCEL_USER));
+    assert_int_equal(ebb_promise_settle(p->o[0].f, ebb_value_int(1)), EBB_OK);
+    assert_true(ebb_future_cancel(p->o[1].f, EBB_CANCEL_USER));
     future_settle(fw);
-    assert_int_equal(ebb_settle(p->o[2].f, ebb_int(3)), EBB_OK);
+    assert_int_equal(ebb_promise_settle(p->o[2].f, ebb_value_int(3)), EBB_OK);
     close_region(fw, p->region); /* the third has ended, and nobody has been told yet */
     for (int i = 0; i < 3; i++) assert_int_equal(p->o[i].closes, 0);
     probe_completed(&p->o[0].p, 1);
@@ -441,7 +441,7 @@ static void one_may_end_all_the_others_which_are_not_told_then(void **state) {
 
 static void cancels_the_region(ebb_cx *cx, operation *o) {
     (void)o;
-    ebb_region_cancel(cx, ebb_self_region(cx), EBB_CANCEL_USER, "stop");
+    ebb_region_cancel(cx, ebb_cx_region(cx), EBB_CANCEL_USER, "stop");
 }
 
 static void one_may_cancel_the_region(void **state) {
@@ -456,13 +456,13 @@ static void one_may_cancel_the_region(void **state) {
 }
 
 static void holds_some_that_have_ended(ebb_cx *cx, person *p) {
-    for (int i = 0; i < SEVERAL; i++) p->o[i].other = ebb_pure(cx, ebb_int(i));
+    for (int i = 0; i < SEVERAL; i++) p->o[i].other = ebb_future_ready(cx, ebb_value_int(i));
     begins_several(cx, p);
 }
 
 static void lets_go_of_another(ebb_cx *cx, operation *o) {
     (void)cx;
-    if (o->other != NULL) ebb_drop(o->other);
+    if (o->other != NULL) ebb_future_drop(o->other);
     o->other = NULL;
 }
 
@@ -496,13 +496,13 @@ static void operations_that_are_begun_then_do_not_make_the_others_hear_it_again(
     future_world *fw = *state;
     person *p = person_new(fw, begins_the_first_half);
     close_region(fw, p->region);
-    assert_int_equal(ebb_reject(p->o[SEVERAL / 2].f, EBB_ERR_CLOSED), EBB_OK);
+    assert_int_equal(ebb_promise_reject(p->o[SEVERAL / 2].f, EBB_ERR_CLOSED), EBB_OK);
     future_settle(fw); /* whoever tells them is polled again */
     for (int i = 0; i < SEVERAL / 2; i++) assert_int_equal(p->o[i].closes, 1);
     for (int i = SEVERAL / 2; i < SEVERAL; i++) assert_int_equal(p->o[i].closes, 0);
     for (int i = 0; i < SEVERAL; i++) {
         bool pending = p->o[i].f != NULL && i != SEVERAL / 2;
-        if (pending) assert_int_equal(ebb_reject(p->o[i].f, EBB_ERR_CLOSED), EBB_OK);
+        if (pending) assert_int_equal(ebb_promise_reject(p->o[i].f, EBB_ERR_CLOSED), EBB_OK);
     }
     finish(fw, p);
     assert_true(has_closed(fw, p));
@@ -517,11 +517,11 @@ static void an_operation_that_is_begun_after_the_close_does_not_make_others_hear
     person *p = person_new(fw, begins);
     close_region(fw, p->region);
     tell(fw, p, begins_the_second);
-    assert_int_equal(ebb_reject(p->o[1].f, EBB_ERR_CLOSED), EBB_OK);
+    assert_int_equal(ebb_promise_reject(p->o[1].f, EBB_ERR_CLOSED), EBB_OK);
     future_settle(fw);
     assert_int_equal(p->o[0].closes, 1);
     assert_int_equal(p->o[1].closes, 0);
-    assert_int_equal(ebb_reject(p->o[0].f, EBB_ERR_CLOSED), EBB_OK);
+    assert_int_equal(ebb_promise_reject(p->o[0].f, EBB_ERR_CLOSED), EBB_OK);
     finish(fw, p);
     assert_true(has_closed(fw, p));
 }

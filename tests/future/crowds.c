@@ -32,8 +32,8 @@ static void one_done(ebb_cx *cx, ebb_status st, ebb_value *v, void *arg) {
 }
 
 static ebb_future *counted(crowd *c, ebb_future *f) {
-    assert_int_equal(ebb_on_cancel(f, one_cancelled, c), EBB_OK);
-    assert_int_equal(ebb_on_done(f, one_done, c), EBB_OK);
+    assert_int_equal(ebb_future_on_cancel(f, one_cancelled, c), EBB_OK);
+    assert_int_equal(ebb_future_on_done(f, one_done, c), EBB_OK);
     return f;
 }
 
@@ -47,7 +47,7 @@ static void *cancels_all(void *arg) {
 
 static ebb_status spins(ebb_cx *cx, void *state) {
     ++*(uint64_t *)state;
-    (void)ebb_wake(cx, ebb_self(cx));
+    (void)ebb_task_wake(cx, ebb_cx_task(cx));
     return ebb_checkpoint(cx);
 }
 
@@ -67,8 +67,8 @@ static void cancel_from_another_thread(crowd *c, bool turns) {
     no_more_memory(fw);
     atomic_store(&c->started, true);
     while (!atomic_load(&c->over)) {
-        if (turns) ebb_turn(fw->rt);
-        (void)ebb_pump(fw->rt, 8);
+        if (turns) ebb_inbox_receive(fw->rt);
+        (void)ebb_runtime_pump(fw->rt, 8);
     }
     assert_int_equal(pthread_join(thread, NULL), 0);
     assert_true(spun > 0);
@@ -93,12 +93,12 @@ static void export_one(crowd *c, ebb_future *f) {
         c->remote = (ebb_remote **)realloc((void *)c->remote, (2 * c->n + 1) * sizeof(void *));
         assert_non_null(c->remote);
     }
-    assert_int_equal(ebb_export(f, &c->remote[c->n++]), EBB_OK);
+    assert_int_equal(ebb_remote_new(f, &c->remote[c->n++]), EBB_OK);
 }
 
 static ebb_value same(ebb_cx *cx, ebb_value *v, void *arg) {
     (void)arg;
-    return ebb_take(cx, v);
+    return ebb_value_take(cx, v);
 }
 
 static void a_chain_of_a_million_is_cancelled_whole_without_memory(void **state) {
@@ -106,12 +106,12 @@ static void a_chain_of_a_million_is_cancelled_whole_without_memory(void **state)
     size_t n = future_crowd(CHAIN, 150);
     for (int turns = 0; turns < 2; turns++) {
         crowd c = {.fw = fw};
-        ebb_future *f = counted(&c, ebb_never(fw->host));
+        ebb_future *f = counted(&c, ebb_future_never(fw->host));
         for (size_t i = 1; i < n; i++) f = counted(&c, ebb_map(fw->host, f, same, NULL));
         export_one(&c, f);
         cancel_from_another_thread(&c, turns);
         assert_int_equal(c.cancels, n);
-        ebb_drop(f);
+        ebb_future_drop(f);
         release_all(&c);
     }
 }
@@ -120,16 +120,16 @@ static void a_fan_of_a_hundred_thousand_is_cancelled_whole_without_memory(void *
     future_world *fw = *state;
     size_t n = future_crowd(FAN, 100);
     ebb_future *(*const make[])(ebb_cx *, size_t, ebb_future *const *, const char *) = {
-        ebb_all_at, ebb_race_at, ebb_all_settled_at, ebb_any_at, ebb_select_at};
+        ebb_all_site, ebb_race_site, ebb_all_settled_site, ebb_any_site, ebb_select_site};
     ebb_future **fs = calloc(n, sizeof(void *));
     for (int i = 0; i < 5; i++) {
         crowd c = {.fw = fw};
-        for (size_t k = 0; k < n; k++) fs[k] = counted(&c, ebb_never(fw->host));
+        for (size_t k = 0; k < n; k++) fs[k] = counted(&c, ebb_future_never(fw->host));
         ebb_future *f = counted(&c, make[i](fw->host, n, fs, EBB_SITE));
         export_one(&c, f);
         cancel_from_another_thread(&c, i % 2 == 0);
         assert_int_equal(c.cancels, n + 1);
-        ebb_drop(f);
+        ebb_future_drop(f);
         release_all(&c);
     }
     free((void *)fs);
@@ -142,12 +142,12 @@ static void a_hundred_thousand_that_are_cancelled_one_by_one_are_all_told(void *
     for (int turns = 0; turns < 2; turns++) {
         crowd c = {.fw = fw};
         for (size_t k = 0; k < n; k++) {
-            fs[k] = counted(&c, ebb_never(fw->host));
+            fs[k] = counted(&c, ebb_future_never(fw->host));
             export_one(&c, fs[k]);
         }
         cancel_from_another_thread(&c, turns);
         assert_int_equal(c.cancels, n);
-        for (size_t k = 0; k < n; k++) ebb_drop(fs[k]);
+        for (size_t k = 0; k < n; k++) ebb_future_drop(fs[k]);
         release_all(&c);
     }
     free((void *)fs);
@@ -162,16 +162,16 @@ static void a_batch_wakes_its_owner_once(void **state) {
     _Atomic uint32_t wakes = 0;
     crowd c = {.fw = fw};
     ebb_future *fs[100];
-    assert_int_equal(ebb_on_inbound(fw->rt, wake_up, &wakes), EBB_OK);
+    assert_int_equal(ebb_inbox_on_wake(fw->rt, wake_up, &wakes), EBB_OK);
     for (int i = 0; i < 100; i++) {
-        fs[i] = counted(&c, ebb_never(fw->host));
+        fs[i] = counted(&c, ebb_future_never(fw->host));
         export_one(&c, fs[i]);
     }
     cancel_from_another_thread(&c, false);
     assert_int_equal(wakes, 1);
-    for (int i = 0; i < 100; i++) ebb_drop(fs[i]);
+    for (int i = 0; i < 100; i++) ebb_future_drop(fs[i]);
     release_all(&c);
-    assert_int_equal(ebb_on_inbound(fw->rt, NULL, NULL), EBB_OK);
+    assert_int_equal(ebb_inbox_on_wake(fw->rt, NULL, NULL), EBB_OK);
 }
 
 int main(void) {

@@ -13,14 +13,14 @@ typedef struct family {
 
 static ebb_status be_parent(ebb_cx *cx, void *state) {
     family *f = state;
-    if (f->future == NULL) f->future = ebb_far(cx, f->peer, puppet_poll, f->child);
+    if (f->future == NULL) f->future = ebb_peer_run(cx, f->peer, puppet_poll, f->child);
     f->st = ebb_await(cx, f->future, &f->value);
     return f->st == EBB_PENDING || f->st == EBB_CANCELLED ? f->st : EBB_OK;
 }
 
 static family *family_in(two *t, ebb_region parent, puppet child) {
     family *f = world_keep(t->a, sizeof *f);
-    ebb_region_opts o = {.parent = parent, .policy = EBB_COLLECT};
+    ebb_region_opts o = {.parent = parent, .policy = EBB_FAIL_COLLECT};
     f->region = ebb_region_open(t->a->host, &o);
     f->child = puppet_new(t->b, child);
     f->peer = t->to_b;
@@ -74,7 +74,7 @@ static void a_far_failure_comes_back(void **state) {
 
 static void spawn_one_more(ebb_cx *cx, puppet *p) {
     puppet *other = p->arg;
-    if (p->polls == 1) other->id = ebb_spawn(cx, ebb_self_region(cx), puppet_poll, other);
+    if (p->polls == 1) other->id = ebb_spawn(cx, ebb_cx_region(cx), puppet_poll, other);
 }
 
 static void a_far_region_ends_with_the_last_of_its_tasks(void **state) {
@@ -84,7 +84,7 @@ static void a_far_region_ends_with_the_last_of_its_tasks(void **state) {
     meet(t);
     assert_int_equal(f->st, EBB_PENDING);
     other->returns = EBB_OK;
-    (void)ebb_wake(t->b->host, other->id);
+    (void)ebb_task_wake(t->b->host, other->id);
     meet(t);
     assert_int_equal(f->st, EBB_OK);
 }
@@ -92,7 +92,7 @@ static void a_far_region_ends_with_the_last_of_its_tasks(void **state) {
 static void a_far_region_on_ones_own_runtime_works_too(void **state) {
     two *t = *state;
     puppet *p = puppet_new(t->a, (puppet){.returns = EBB_OK});
-    reader *r = reader_start(t->a, t->a->root, ebb_far(t->a->host, t->to_a, puppet_poll, p));
+    reader *r = reader_start(t->a, t->a->root, ebb_peer_run(t->a->host, t->to_a, puppet_poll, p));
     meet(t);
     assert_int_equal(r->st, EBB_OK);
 }
@@ -150,7 +150,7 @@ static void the_root_cause_is_said_on(void **state) {
     char text[EBB_MESSAGE_MAX + 1];
     text_of(t->b, EBB_EV_REGION_CANCELLED, far_region(t), text, sizeof text);
     assert_int_equal(ev.cancel_kind, EBB_CANCEL_TIMEOUT);
-    assert_int_equal(ev.severity, EBB_URGENT);
+    assert_int_equal(ev.severity, EBB_SEVERITY_URGENT);
     assert_string_equal(text, "too slow");
 }
 
@@ -229,9 +229,9 @@ static void nothing_is_said_to_a_region_that_has_closed(void **state) {
 static void cancelling_the_future_cancels_the_far_region(void **state) {
     two *t = *state;
     puppet *p = puppet_new(t->b, HEEDING);
-    ebb_future *f = ebb_far(t->a->host, t->to_b, puppet_poll, p);
+    ebb_future *f = ebb_peer_run(t->a->host, t->to_b, puppet_poll, p);
     meet(t);
-    assert_true(ebb_cancel(f, EBB_CANCEL_RACE_LOST));
+    assert_true(ebb_future_cancel(f, EBB_CANCEL_RACE_LOST));
     meet(t);
     assert_int_equal(event_of(t->b, EBB_EV_REGION_CANCELLED, far_region(t)).cancel_kind,
                      EBB_CANCEL_RACE_LOST);
@@ -262,7 +262,7 @@ static void a_far_region_has_what_is_left_of_its_parents_budget(void **state) {
     two *t = *state;
     family *f = family_of(t, HEEDING);
     meet(t);
-    ebb_advance(t->b->rt, 700 * EBB_SECOND);
+    ebb_runtime_advance(t->b->rt, 700 * EBB_SECOND);
     ebb_budget budget = {world_now(t->a) + 90 * EBB_SECOND, 77, 0};
     ebb_region_cancel_within(t->a->host, f->region, EBB_CANCEL_SHUTDOWN, "enough", budget);
     meet(t);
@@ -302,10 +302,10 @@ static void a_forced_parent_does_not_wait_but_owns_what_it_left(void **state) {
 static void a_peer_that_is_gone_refuses(void **state) {
     two *t = *state;
     puppet *p = puppet_new(t->b, HEEDING);
-    reader *under_way = reader_start(t->a, t->a->root, ebb_far(t->a->host, t->to_b, puppet_poll, p));
+    reader *under_way = reader_start(t->a, t->a->root, ebb_peer_run(t->a->host, t->to_b, puppet_poll, p));
     turn(t->a);
     doom(t->b);
-    reader *late = reader_start(t->a, t->a->root, ebb_far(t->a->host, t->to_b, puppet_poll, p));
+    reader *late = reader_start(t->a, t->a->root, ebb_peer_run(t->a->host, t->to_b, puppet_poll, p));
     turn(t->a);
     assert_int_equal(under_way->st, EBB_ERR_CLOSED);
     assert_int_equal(late->st, EBB_ERR_CLOSED);
@@ -355,11 +355,11 @@ static void a_far_region_survives_the_nth_allocation_failing_here(void **state) 
         two *t = s;
         puppet *p = puppet_new(t->b, (puppet){.returns = EBB_OK});
         t->a->memory.fail_at = t->a->memory.calls + n;
-        ebb_future *f = ebb_far(t->a->host, t->to_b, puppet_poll, p);
+        ebb_future *f = ebb_peer_run(t->a->host, t->to_b, puppet_poll, p);
         bool failed = t->a->memory.failures > 0;
         t->a->memory.fail_at = 0;
         meet(t);
-        assert_int_equal(ebb_status_of(f), failed ? EBB_ERR_NOMEM : EBB_OK);
+        assert_int_equal(ebb_future_status_of(f), failed ? EBB_ERR_NOMEM : EBB_OK);
         assert_int_equal(p->polls, failed ? 0 : 1);
         two_down(&s);
         if (!failed) return;
@@ -368,11 +368,13 @@ static void a_far_region_survives_the_nth_allocation_failing_here(void **state) 
 
 static void bad_use_is_a_failed_future(void **state) {
     two *t = *state;
-    assert_int_equal(ebb_status_of(ebb_far(t->a->host, NULL, puppet_poll, NULL)), EBB_ERR_INVALID);
-    assert_int_equal(ebb_status_of(ebb_far(t->a->host, t->to_b, NULL, NULL)), EBB_ERR_INVALID);
+    assert_int_equal(ebb_future_status_of(ebb_peer_run(t->a->host, NULL, puppet_poll, NULL)),
+                     EBB_ERR_INVALID);
+    assert_int_equal(ebb_future_status_of(ebb_peer_run(t->a->host, t->to_b, NULL, NULL)), EBB_ERR_INVALID);
     ebb_region_close(t->a->host, t->a->root);
     turn(t->a);
-    assert_int_equal(ebb_status_of(ebb_far(t->a->host, t->to_b, puppet_poll, NULL)), EBB_ERR_CLOSED);
+    assert_int_equal(ebb_future_status_of(ebb_peer_run(t->a->host, t->to_b, puppet_poll, NULL)),
+                     EBB_ERR_CLOSED);
 }
 
 static void a_runtime_that_is_freed_cancels_its_far_regions(void **state) {

@@ -56,12 +56,13 @@ static bool is_open(ebb_cx *cx, ebb_region region) {
 /* A cancel comes from the parent or from the runtime that it lives on; and it never gets weaker. */
 static void look(ebb_cx *cx, child *c) {
     if (!ebb_cancelled(cx)) return;
-    ebb_cx *parent = ebb_host(ebb_lab_runtime(c->v->lab, 0));
-    if (!c->v->cancelled && is_open(cx, ebb_root(ebb_runtime_of(cx))) && is_open(parent, c->v->region)) {
+    ebb_cx *parent = ebb_runtime_host(ebb_lab_runtime(c->v->lab, 0));
+    if (!c->v->cancelled && is_open(cx, ebb_runtime_root(ebb_cx_runtime(cx))) &&
+        is_open(parent, c->v->region)) {
         ebb_lab_fail(c->v->lab, "a child was cancelled before its parent");
     }
     ebb_task_info info;
-    (void)ebb_task_info_of(cx, ebb_self(cx), &info);
+    (void)ebb_task_info_of(cx, ebb_cx_task(cx), &info);
     if (info.reason.severity < c->severity) ebb_lab_fail(c->v->lab, "a cancel became weaker");
     c->severity = info.reason.severity;
 }
@@ -84,7 +85,7 @@ static ebb_status child_body(ebb_cx *cx, void *state) {
     look(cx, c);
     EBB_BEGIN(c);
     begin(cx, c);
-    if (c->temper == GATHERS) (void)ebb_spawn(cx, ebb_self_region(cx), helper, c);
+    if (c->temper == GATHERS) (void)ebb_spawn(cx, ebb_cx_region(cx), helper, c);
     if (c->temper == DEAF) EBB_AWAIT(c, st, EBB_PENDING);
     if (c->temper <= GATHERS) {
         EBB_YIELD(cx, c);
@@ -104,7 +105,7 @@ static ebb_status child_body(ebb_cx *cx, void *state) {
 
 /* ---- the parent ----------------------------------------------------------------------------------------- */
 
-static void parent_closed(void *arg, const ebb_report *report) {
+static void parent_closed(void *arg, const ebb_region_report *report) {
     voyage *v = arg;
     v->closed = true;
     v->waited = report->abandoned == 0;
@@ -135,7 +136,7 @@ static ebb_status captain(ebb_cx *cx, void *state) {
     EBB_BEGIN(v);
     for (v->i = 0; v->i < CHILDREN; v->i++) {
         child *c = &v->child[v->i];
-        c->future = ebb_keep(ebb_far(cx, v->peers[1 + v->i % 2].peer, child_body, c));
+        c->future = ebb_future_keep(ebb_peer_run(cx, v->peers[1 + v->i % 2].peer, child_body, c));
     }
     for (v->i = 0; v->i < CHILDREN; v->i++) {
         EBB_AWAIT(v, st, ebb_await(cx, v->child[v->i].future, NULL));
@@ -147,7 +148,7 @@ static ebb_status captain(ebb_cx *cx, void *state) {
 
 static ebb_status voyage_setup(ebb_lab *lab, uint32_t tempers) {
     voyage *v = ebb_lab_state(lab);
-    ebb_cx *host = ebb_host(ebb_lab_runtime(lab, 0));
+    ebb_cx *host = ebb_runtime_host(ebb_lab_runtime(lab, 0));
     v->lab = lab;
     v->disturbed = tempers > HEEDS;
     ebb_status st = lab_peers(lab, v->peers, RUNTIMES);
@@ -156,7 +157,7 @@ static ebb_status voyage_setup(ebb_lab *lab, uint32_t tempers) {
         v->child[i] = (child){.v = v, .temper = (temper)ebb_lab_choose(lab, tempers)};
     }
     v->region = ebb_region_open(host, &(ebb_region_opts){.parent = ebb_lab_region(lab, 0),
-                                                         .policy = EBB_COLLECT,
+                                                         .policy = EBB_FAIL_COLLECT,
                                                          .on_closed = parent_closed,
                                                          .arg = v});
     st = ebb_id_status(ebb_spawn(host, v->region, captain, v).id);
@@ -183,7 +184,7 @@ static const ebb_cancel_kind kinds[] = {EBB_CANCEL_USER, EBB_CANCEL_TIMEOUT, EBB
 /* Each of these is enough. */
 static void told_step(ebb_lab *lab, uint32_t n) {
     voyage *v = ebb_lab_state(lab);
-    ebb_cx *host = ebb_host(ebb_lab_runtime(lab, 0));
+    ebb_cx *host = ebb_runtime_host(ebb_lab_runtime(lab, 0));
     uint32_t what = ebb_lab_choose(lab, 4);
     (void)n;
     if (v->closed) return;
@@ -191,17 +192,17 @@ static void told_step(ebb_lab *lab, uint32_t n) {
     else ebb_region_cancel(host, v->region, kinds[what], "a step");
 }
 
-static bool is_closed(ebb_rt *rt) {
+static bool is_closed(ebb_runtime *rt) {
     ebb_region_state s = EBB_REGION_CLOSED;
-    (void)ebb_region_state_of(ebb_host(rt), ebb_root(rt), &s);
+    (void)ebb_region_state_of(ebb_runtime_host(rt), ebb_runtime_root(rt), &s);
     return s == EBB_REGION_CLOSED;
 }
 
 static void voyage_step(ebb_lab *lab, uint32_t n) {
     voyage *v = ebb_lab_state(lab);
-    ebb_cx *host = ebb_host(ebb_lab_runtime(lab, 0));
+    ebb_cx *host = ebb_runtime_host(ebb_lab_runtime(lab, 0));
     uint32_t what = ebb_lab_choose(lab, 6);
-    ebb_rt *other = ebb_lab_runtime(lab, 1 + n % 2);
+    ebb_runtime *other = ebb_lab_runtime(lab, 1 + n % 2);
     child *c = &v->child[n % CHILDREN];
     if (what == 5 ? is_closed(other) : v->closed) return;
     switch (what) {
@@ -210,9 +211,11 @@ static void voyage_step(ebb_lab *lab, uint32_t n) {
     case 3: ebb_region_force(host, v->region); break;
     case 4:
         v->cancelled = true;
-        if (c->future != NULL) (void)ebb_cancel(c->future, EBB_CANCEL_RACE_LOST);
+        if (c->future != NULL) (void)ebb_future_cancel(c->future, EBB_CANCEL_RACE_LOST);
         break;
-    case 5: ebb_region_cancel(ebb_host(other), ebb_root(other), EBB_CANCEL_SHUTDOWN, "a step"); break;
+    case 5:
+        ebb_region_cancel(ebb_runtime_host(other), ebb_runtime_root(other), EBB_CANCEL_SHUTDOWN, "a step");
+        break;
     default: break;
     }
 }
@@ -230,36 +233,36 @@ static void voyage_teardown(ebb_lab *lab) {
     lab_peers_release(v->peers, RUNTIMES);
 }
 
-static const ebb_scenario flow = {.name = "far_flow",
-                                  .about = "three far regions that end by themselves",
-                                  .runtimes = RUNTIMES,
-                                  .state_size = sizeof(voyage),
-                                  .setup = flow_setup,
-                                  .received = lab_take_in,
-                                  .check = voyage_check,
-                                  .teardown = voyage_teardown};
+static const ebb_lab_scenario flow = {.name = "far_flow",
+                                      .about = "three far regions that end by themselves",
+                                      .runtimes = RUNTIMES,
+                                      .state_size = sizeof(voyage),
+                                      .setup = flow_setup,
+                                      .received = lab_take_in,
+                                      .check = voyage_check,
+                                      .teardown = voyage_teardown};
 
-static const ebb_scenario told = {.name = "far_told",
-                                  .about = "three far regions that heed what is said to their parent",
-                                  .runtimes = RUNTIMES,
-                                  .steps = 2,
-                                  .state_size = sizeof(voyage),
-                                  .setup = told_setup,
-                                  .step = told_step,
-                                  .received = lab_take_in,
-                                  .check = voyage_check,
-                                  .teardown = voyage_teardown};
+static const ebb_lab_scenario told = {.name = "far_told",
+                                      .about = "three far regions that heed what is said to their parent",
+                                      .runtimes = RUNTIMES,
+                                      .steps = 2,
+                                      .state_size = sizeof(voyage),
+                                      .setup = told_setup,
+                                      .step = told_step,
+                                      .received = lab_take_in,
+                                      .check = voyage_check,
+                                      .teardown = voyage_teardown};
 
-static const ebb_scenario storm = {.name = "far_storm",
-                                   .about = "three far regions, and all verbs from all sides",
-                                   .runtimes = RUNTIMES,
-                                   .steps = 4,
-                                   .state_size = sizeof(voyage),
-                                   .setup = storm_setup,
-                                   .step = voyage_step,
-                                   .received = lab_take_in,
-                                   .check = voyage_check,
-                                   .teardown = voyage_teardown};
+static const ebb_lab_scenario storm = {.name = "far_storm",
+                                       .about = "three far regions, and all verbs from all sides",
+                                       .runtimes = RUNTIMES,
+                                       .steps = 4,
+                                       .state_size = sizeof(voyage),
+                                       .setup = storm_setup,
+                                       .step = voyage_step,
+                                       .received = lab_take_in,
+                                       .check = voyage_check,
+                                       .teardown = voyage_teardown};
 
 static void far_regions_end_and_are_waited_for_whatever_the_schedule(void **state) {
     (void)state;

@@ -43,17 +43,17 @@ static ebb_status captain(ebb_cx *cx, void *state) {
     voyage *v = state;
     for (uint32_t i = 0; i < CHILDREN && v->future[i] == NULL; i++) {
         v->child[i] = (child){.temper = v->round + i};
-        v->future[i] = ebb_far(cx, v->loops[1 + i].peer, child_body, &v->child[i]);
+        v->future[i] = ebb_peer_run(cx, v->loops[1 + i].peer, child_body, &v->child[i]);
     }
     return ebb_checkpoint(cx) == EBB_OK ? EBB_PENDING : EBB_CANCELLED;
 }
 
-static void region_closed(void *arg, const ebb_report *report) {
+static void region_closed(void *arg, const ebb_region_report *report) {
     voyage *v = arg;
     assert_int_equal(report->abandoned, 0);
     v->is_closed = true;
     v->closed++;
-    (void)ebb_wake(ebb_host(v->loops[0].rt), v->driver);
+    (void)ebb_task_wake(ebb_runtime_host(v->loops[0].rt), v->driver);
 }
 
 static void cancel_region(ebb_cx *cx, ebb_cancel_kind kind, void *arg) {
@@ -62,11 +62,11 @@ static void cancel_region(ebb_cx *cx, ebb_cancel_kind kind, void *arg) {
 }
 
 static void offer(ebb_cx *cx, voyage *v) {
-    ebb_future *bell = ebb_promise(cx, NULL, NULL);
+    ebb_future *bell = ebb_promise_new(cx, NULL, NULL);
     ebb_remote *r;
-    assert_int_equal(ebb_on_cancel(bell, cancel_region, v), EBB_OK);
-    assert_int_equal(ebb_export(bell, &r), EBB_OK);
-    ebb_drop(bell);
+    assert_int_equal(ebb_future_on_cancel(bell, cancel_region, v), EBB_OK);
+    assert_int_equal(ebb_remote_new(bell, &r), EBB_OK);
+    ebb_future_drop(bell);
     atomic_store(&v->offered, r);
 }
 
@@ -74,7 +74,7 @@ static ebb_status drive(ebb_cx *cx, void *state) {
     voyage *v = state;
     ebb_status st;
     EBB_BEGIN(v);
-    v->driver = ebb_self(cx);
+    v->driver = ebb_cx_task(cx);
     for (v->round = 0; v->round < ROUNDS; v->round++) {
         v->is_closed = false;
         memset(v->future, 0, sizeof v->future);
@@ -121,11 +121,11 @@ static story *find_region(story *s, uint32_t n, uint64_t id) {
 
 static story *read_trace(const loop *l, uint32_t *n) {
     story *all = calloc(ROUNDS + 1, sizeof *all);
-    ebb_reader reader;
+    ebb_trace_reader reader;
     ebb_event ev;
     *n = 0;
-    assert_int_equal(ebb_reader_open(&reader, l->trace, l->trace_n), EBB_OK);
-    while (ebb_reader_next(&reader, &ev) == EBB_OK) {
+    assert_int_equal(ebb_trace_reader_open(&reader, l->trace, l->trace_n), EBB_OK);
+    while (ebb_trace_reader_next(&reader, &ev) == EBB_OK) {
         story *s = find_region(all, *n, ev.region_id);
         if (ev.type == EBB_EV_REGION_OPENED && ev.other != 0) all[(*n)++].region = ev.region_id;
         if (s == NULL) continue;

@@ -29,14 +29,14 @@ static void every_byte_of_a_cell_of_any_size_leads_to_it(void **state) {
         const ebb__class *k = &w.heap->classes[EBB__SIZES + i];
         if (i > 1 && k->size == k[-1].size) continue;
         size_t n = k->size - sizeof(ebb__cell);
-        char *object = ebb_new(w.host, type_of(n));
+        char *object = ebb_gc_new(w.host, type_of(n));
         assert_non_null(object);
         const ebb__page *p = ebb__page_of(object);
         assert_int_equal(p->cell_size, k->size);
         assert_ptr_equal(ebb__cell_of(object + n - 1), object - sizeof(ebb__cell));
         check_page(p);
         pages++;
-        ebb_discard(w.host, ebb_box(object));
+        ebb_value_discard(w.host, ebb_value_object(object));
     }
     assert_true(pages > 60);
     heap_collect(&w);
@@ -49,7 +49,7 @@ static void an_object_of_any_size_is_zeroed_aligned_and_its_own(void **state) {
     heap_world_begin(&w, (ebb_heap_opts){0});
     for (int round = 0; round < 2; round++) { /* the second time in cells that were used */
         for (size_t n = 1; n < 40000; n += n < 700 ? 1 : 389) {
-            unsigned char *a = ebb_new(w.host, type_of(n)), *b = ebb_new(w.host, type_of(n));
+            unsigned char *a = ebb_gc_new(w.host, type_of(n)), *b = ebb_gc_new(w.host, type_of(n));
             assert_true(a != NULL && b != NULL);
             assert_int_equal((uintptr_t)a % (n % 16 == 0 ? 16 : 8), 0);
             for (size_t i = 0; i < n; i++) assert_int_equal(a[i], 0);
@@ -57,8 +57,8 @@ static void an_object_of_any_size_is_zeroed_aligned_and_its_own(void **state) {
             for (size_t i = 0; i < n; i++) assert_int_equal(b[i], 0);
             memset(b, 0xa5, n);
             for (size_t i = 0; i < n; i++) assert_int_equal(a[i], 0x5a);
-            ebb_discard(w.host, ebb_box(a));
-            ebb_discard(w.host, ebb_box(b));
+            ebb_value_discard(w.host, ebb_value_object(a));
+            ebb_value_discard(w.host, ebb_value_object(b));
         }
         heap_collect(&w);
     }
@@ -81,7 +81,7 @@ static void an_object_lives_as_long_as_something_refers_to_it(void **state) {
     b->link[0] = NULL;
     heap_collect(&w);
     assert_int_equal(freed[2], 1);
-    ebb_discard(w.host, ebb_box(a));
+    ebb_value_discard(w.host, ebb_value_object(a));
     heap_collect(&w);
     assert_int_equal(freed[0] + freed[1] + freed[2], 3);
     heap_world_end(&w);
@@ -94,11 +94,11 @@ static void a_ring_of_objects_and_futures_is_freed(void **state) {
     heap_world_begin(&w, (ebb_heap_opts){0});
     heap_object *a = heap_object_new(w.host, &freed[0]), *b = heap_object_below(w.host, a, &freed[1]);
     b->link[0] = a;
-    ebb_future *f = ebb_pure(w.host, ebb_box(a));
+    ebb_future *f = ebb_future_ready(w.host, ebb_value_object(a));
     b->link[1] = f;
     heap_collect(&w);
     assert_int_equal(freed[0] + freed[1], 0);
-    ebb_drop(f);
+    ebb_future_drop(f);
     heap_collect(&w);
     assert_int_equal(freed[0], 1);
     assert_int_equal(freed[1], 1);
@@ -115,7 +115,7 @@ static void a_large_object_is_freed_once_and_its_memory_given_back(void **state)
     heap_world_begin(&w, (ebb_heap_opts){0});
     heap_object *o = heap_object_of(w.host, &large, &freed), *kept = heap_object_of(w.host, &large, &freed);
     kept->link[0] = o;
-    ebb_discard(w.host, ebb_box(o));
+    ebb_value_discard(w.host, ebb_value_object(o));
     heap_collect(&w);
     heap_object_is_there(o);
     size_t bytes = heap_stats(&w).bytes;
@@ -135,7 +135,7 @@ static void memory_that_is_free_is_used_again_and_given_back(void **state) {
     heap_world_begin(&w, (ebb_heap_opts){.trigger = 1 << 20});
     for (int i = 0; i < 100000; i++) (void)heap_object_new(w.host, NULL);
     size_t most = heap_stats(&w).bytes;
-    ebb_region_cancel(w.host, ebb_root(w.rt), EBB_CANCEL_USER, "all of it");
+    ebb_region_cancel(w.host, ebb_runtime_root(w.rt), EBB_CANCEL_USER, "all of it");
     heap_pump(&w);
     heap_collect(&w);
     assert_int_equal(heap_stats(&w).live, 0);
@@ -149,8 +149,8 @@ static void memory_stays_flat_while_garbage_comes_and_goes(void **state) {
     size_t most = 0;
     heap_world_begin(&w, (ebb_heap_opts){.trigger = 1 << 20});
     for (int i = 0; i < 300000; i++) {
-        ebb_discard(w.host, ebb_box(heap_object_new(w.host, NULL)));
-        ebb_drop(ebb_never(w.host));
+        ebb_value_discard(w.host, ebb_value_object(heap_object_new(w.host, NULL)));
+        ebb_future_drop(ebb_future_never(w.host));
         if (i % 64 == 0) heap_pump(&w);
         if (heap_stats(&w).bytes > most) most = heap_stats(&w).bytes;
     }
@@ -165,8 +165,8 @@ static void what_is_freed_is_poisoned(void **state) {
     heap_world_begin(&w, (ebb_heap_opts){.every_time = true});
     heap_object *o = heap_object_new(w.host, NULL), *kept = heap_object_new(w.host, NULL);
     (void)kept; /* so that the page stays */
-    ebb_discard(w.host, ebb_box(o));
-    assert_int_equal(ebb_collect(w.rt), EBB_OK);
+    ebb_value_discard(w.host, ebb_value_object(o));
+    assert_int_equal(ebb_gc_collect(w.rt), EBB_OK);
     assert_true(heap_is_free((ebb__cell *)(void *)o - 1));
     assert_true(o->magic == UINT64_C(0xebebebebebebebeb));
     heap_world_end(&w);
@@ -219,12 +219,13 @@ static void the_end_of_an_object_is_told_once_in_the_pump(void **state) {
     heap_world_begin(&w, (ebb_heap_opts){0});
     pump_watched(&o);
     for (int i = 0; i < 100; i++) {
-        ebb_discard(w.host, ebb_box(ebb_new(w.host, &type)));
-        ebb_drop(ebb_pure(w.host, ebb_owned(&word, &o)));
+        ebb_value_discard(w.host, ebb_value_object(ebb_gc_new(w.host, &type)));
+        ebb_future_drop(ebb_future_ready(w.host, ebb_value_owned(&word, &o)));
     }
     pump_watched(&o);
-    for (int i = 0; i < 3; i++) assert_int_equal(ebb_collect(w.rt), EBB_OK); /* before anybody buries them */
-    assert_int_equal(o.called, 100); /* the words: those need no collection */
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(ebb_gc_collect(w.rt), EBB_OK); /* before anybody buries them */
+    assert_int_equal(o.called, 100);                    /* the words: those need no collection */
     pump_watched(&o);
     assert_int_equal(o.called, 200);
     heap_world_end(&w);
@@ -233,13 +234,13 @@ static void the_end_of_an_object_is_told_once_in_the_pump(void **state) {
 
 static void the_end_that_makes_something_new_is_told_once(void **state);
 
-static ebb_rt *maker_rt;
+static ebb_runtime *maker_rt;
 static uint32_t made_at_the_end;
 static void make_at_the_end(void *object) {
     (void)object;
     made_at_the_end++;
-    ebb_cx *host = ebb_host(maker_rt);
-    for (int i = 0; i < 5; i++) ebb_discard(host, ebb_box(heap_object_new(host, NULL)));
+    ebb_cx *host = ebb_runtime_host(maker_rt);
+    for (int i = 0; i < 5; i++) ebb_value_discard(host, ebb_value_object(heap_object_new(host, NULL)));
 }
 
 static void the_end_that_makes_something_new_is_told_once(void **state) {
@@ -249,7 +250,7 @@ static void the_end_that_makes_something_new_is_told_once(void **state) {
     heap_world_begin(&w, (ebb_heap_opts){.every_time = true});
     maker_rt = w.rt;
     made_at_the_end = 0;
-    for (int i = 0; i < 20; i++) ebb_discard(w.host, ebb_box(ebb_new(w.host, &type)));
+    for (int i = 0; i < 20; i++) ebb_value_discard(w.host, ebb_value_object(ebb_gc_new(w.host, &type)));
     heap_collect(&w);
     heap_collect(&w);
     assert_int_equal(made_at_the_end, 20);
@@ -264,13 +265,13 @@ static void a_dropped_pending_future_is_cleaned_up_once_in_the_pump(void **state
         watcher o = {.w = &w};
         heap_world_begin(&w, (ebb_heap_opts){.step = step});
         for (int i = 0; i < 50; i++) {
-            ebb_future *f = ebb_never(w.host);
-            assert_int_equal(ebb_on_cleanup(f, watched_cleanup, &o), EBB_OK);
-            assert_int_equal(ebb_on_cancel(f, watched_cancel, &o), EBB_OK);
-            ebb_drop(f);
+            ebb_future *f = ebb_future_never(w.host);
+            assert_int_equal(ebb_future_on_cleanup(f, watched_cleanup, &o), EBB_OK);
+            assert_int_equal(ebb_future_on_cancel(f, watched_cancel, &o), EBB_OK);
+            ebb_future_drop(f);
         }
         pump_watched(&o);
-        if (step == 0) assert_int_equal(ebb_collect(w.rt), EBB_OK);
+        if (step == 0) assert_int_equal(ebb_gc_collect(w.rt), EBB_OK);
         else heap_steps_until(&w, EBB__GC_IDLE);
         assert_int_equal(o.called, 0);
         assert_int_equal(heap_stats(&w).dropped, 50);
@@ -284,20 +285,20 @@ static void a_dropped_pending_future_is_cleaned_up_once_in_the_pump(void **state
     }
 }
 
-static void trace_that_collects(void *object, ebb_tracer *t) {
+static void trace_that_collects(void *object, ebb_gc_marker *t) {
     (void)t;
-    ebb_rt *rt = *(ebb_rt **)object;
+    ebb_runtime *rt = *(ebb_runtime **)object;
     assert_true(ebb__heap_at(rt)->collecting);
-    assert_int_equal(ebb_collect(rt), EBB_ERR_REENTERED);
+    assert_int_equal(ebb_gc_collect(rt), EBB_ERR_REENTERED);
 }
 
 static void a_collection_inside_a_collection_is_refused(void **state) {
     (void)state;
     heap_world w;
-    ebb_type type = {"tracer", sizeof(ebb_rt *), trace_that_collects, NULL, 0};
+    ebb_type type = {"tracer", sizeof(ebb_runtime *), trace_that_collects, NULL, 0};
     heap_world_begin(&w, (ebb_heap_opts){0});
-    *(ebb_rt **)ebb_new(w.host, &type) = w.rt;
-    assert_int_equal(ebb_collect(w.rt), EBB_OK);
+    *(ebb_runtime **)ebb_gc_new(w.host, &type) = w.rt;
+    assert_int_equal(ebb_gc_collect(w.rt), EBB_OK);
     heap_world_end(&w);
 }
 
@@ -308,8 +309,8 @@ static void pauses_are_counted_step_by_step(void **state) {
     heap_world w;
     heap_world_begin(&w, (ebb_heap_opts){.trigger = 1 << 16, .step = 100});
     for (int i = 0; i < 20000; i++) {
-        ebb_future *f = ebb_never(w.host);
-        if (i % 3 == 0) ebb_drop(f);
+        ebb_future *f = ebb_future_never(w.host);
+        if (i % 3 == 0) ebb_future_drop(f);
         if (i % 32 == 0) heap_pump(&w);
     }
     heap_collect(&w);
@@ -324,7 +325,7 @@ static void pauses_are_counted_step_by_step(void **state) {
 }
 
 static uint32_t traced;
-static void count_trace(void *object, ebb_tracer *t) {
+static void count_trace(void *object, ebb_gc_marker *t) {
     (void)object;
     (void)t;
     traced++;
@@ -336,7 +337,7 @@ static void a_step_looks_at_a_bounded_number_of_futures(void **state) {
     enum { LIVE = 50000, STEP = 1000 };
     heap_world w;
     heap_world_begin(&w, (ebb_heap_opts){.step = STEP});
-    for (int i = 0; i < LIVE; i++) (void)ebb_never(w.host);
+    for (int i = 0; i < LIVE; i++) (void)ebb_future_never(w.host);
     heap_steps_until(&w, EBB__GC_IDLE);
     ebb_heap_stats s = heap_stats(&w);
     assert_true(s.steps >= 3 * (LIVE / STEP)); /* as roots, as gray ones, and as those that may be dropped */
@@ -351,7 +352,7 @@ static void an_odd_step_is_no_endless_collection(void **state) {
         heap_world w;
         heap_world_begin(&w, (ebb_heap_opts){.step = steps[k], .trigger = 1});
         w.heap->live_bytes = 1; /* as far behind as can be */
-        for (int i = 0; i < 3000; i++) (void)ebb_never(w.host);
+        for (int i = 0; i < 3000; i++) (void)ebb_future_never(w.host);
         uint32_t most = 20000;
         while (!ebb__collect_step(w.heap) && --most > 0) continue;
         assert_true(most > 0);
@@ -364,7 +365,7 @@ static void users_objects_are_all_looked_at_in_the_last_step(void **state) {
     heap_world w;
     ebb_type type = {"counted", 64, count_trace, NULL, 0};
     heap_world_begin(&w, (ebb_heap_opts){.step = 1});
-    for (int i = 0; i < 100; i++) (void)ebb_new(w.host, &type);
+    for (int i = 0; i < 100; i++) (void)ebb_gc_new(w.host, &type);
     traced = 0;
     heap_steps_until(&w, EBB__GC_SWEEP);
     assert_true(traced >= 100);
@@ -379,12 +380,12 @@ static void beyond_the_limit_is_a_named_error(void **state) {
     ebb_future *f;
     uint32_t made = 0;
     heap_world_begin(&w, (ebb_heap_opts){.max_bytes = 3 << 20});
-    while (ebb_status_of(f = ebb_never(w.host)) == EBB_PENDING) made++;
-    assert_int_equal(ebb_status_of(f), EBB_ERR_LIMIT);
+    while (ebb_future_status_of(f = ebb_future_never(w.host)) == EBB_PENDING) made++;
+    assert_int_equal(ebb_future_status_of(f), EBB_ERR_LIMIT);
     assert_true(made > 8000);
     assert_true(heap_stats(&w).bytes <= 3 << 20);
     ebb_type large = {"large", 1 << 20, NULL, NULL, 0};
-    assert_null(ebb_new(w.host, &large));
+    assert_null(ebb_gc_new(w.host, &large));
     heap_verify(&w);
     heap_world_end(&w);
 }
@@ -396,9 +397,9 @@ static void at_the_limit_garbage_makes_room(void **state) {
     heap_world_begin(&w, (ebb_heap_opts){.max_bytes = 3 << 20});
     uint32_t refused = 0;
     for (int i = 0; i < 200000; i++) {
-        ebb_future *f = ebb_never(w.host);
-        refused += ebb_status_of(f) == EBB_ERR_LIMIT;
-        ebb_drop(f);
+        ebb_future *f = ebb_future_never(w.host);
+        refused += ebb_future_status_of(f) == EBB_ERR_LIMIT;
+        ebb_future_drop(f);
         if (i % 50 == 0) heap_pump(&w);
     }
     assert_true(refused < 2000);
@@ -414,11 +415,11 @@ static void bad_options_and_types_are_named_errors(void **state) {
     assert_int_equal(ebb_heap_setup(w.rt, &(ebb_heap_opts){.size = 3}), EBB_ERR_VERSION);
     ebb_type none = {"none", 0, NULL, NULL, 0}, own = {"own", 64, NULL, NULL, 1};
     ebb_type huge = {"huge", SIZE_MAX - 8, NULL, NULL, 0};
-    assert_null(ebb_new(w.host, NULL));
-    assert_null(ebb_new(w.host, &none));
-    assert_null(ebb_new(w.host, &own));
-    assert_null(ebb_new(w.host, &huge));
-    (void)ebb_never(w.host);
+    assert_null(ebb_gc_new(w.host, NULL));
+    assert_null(ebb_gc_new(w.host, &none));
+    assert_null(ebb_gc_new(w.host, &own));
+    assert_null(ebb_gc_new(w.host, &huge));
+    (void)ebb_future_never(w.host);
     assert_int_equal(ebb_heap_setup(w.rt, &(ebb_heap_opts){0}), EBB_ERR_BUSY);
     heap_world_end(&w);
 }
@@ -429,15 +430,15 @@ static void a_null_object_is_no_object(void **state) {
     heap_world w;
     ebb_value v;
     heap_world_begin(&w, (ebb_heap_opts){.step = 1});
-    ebb_future *f = ebb_promise(w.host, NULL, NULL), *g = ebb_within(w.host, f, EBB_FOREVER);
+    ebb_future *f = ebb_promise_new(w.host, NULL, NULL), *g = ebb_within(w.host, f, EBB_FOREVER);
     heap_step(&w);
-    assert_int_equal(ebb_settle(f, ebb_owned(&heap_plain, NULL)), EBB_OK);
+    assert_int_equal(ebb_promise_settle(f, ebb_value_owned(&heap_plain, NULL)), EBB_OK);
     heap_pump(&w);
     assert_int_equal(ebb_await(w.host, g, &v), EBB_OK);
     assert_null(v.as.p);
-    ebb_discard(w.host, v);
-    ebb_discard(w.host, ebb_take(w.host, &v));
-    assert_null(ebb_box(NULL).type);
+    ebb_value_discard(w.host, v);
+    ebb_value_discard(w.host, ebb_value_take(w.host, &v));
+    assert_null(ebb_value_object(NULL).type);
     heap_world_end(&w);
 }
 
@@ -452,11 +453,11 @@ static void without_memory_nothing_is_lost(void **state) {
         heap_world_begin(&w, (ebb_heap_opts){.verify = true});
         w.memory.fail_at = w.memory.calls + at;
         for (int i = 0; i < 40; i++) {
-            heap_object *o = ebb_new(w.host, i % 8 == 0 ? &large : &heap_counted);
+            heap_object *o = ebb_gc_new(w.host, i % 8 == 0 ? &large : &heap_counted);
             if (o == NULL) continue;
             *o = (heap_object){.magic = HEAP_MAGIC, .freed = &freed};
             made++;
-            (void)ebb_pure(w.host, ebb_box(o));
+            (void)ebb_future_ready(w.host, ebb_value_object(o));
             (void)ebb_after(w.host, EBB_MS);
         }
         heap_pump(&w);
@@ -497,12 +498,12 @@ static void bytes_of_a_closed_region_are_an_error(void **state) {
         size_t n;
         maker m = {.stays = way > 0};
         heap_world_begin(&w, (ebb_heap_opts){0});
-        ebb_future *f = ebb_promise(w.host, NULL, NULL);
+        ebb_future *f = ebb_promise_new(w.host, NULL, NULL);
         ebb_region r = ebb_region_open(w.host, NULL);
         ebb_spawn(w.host, r, make_bytes, &m);
         heap_pump(&w);
         assert_int_equal(m.st, EBB_OK);
-        assert_int_equal(ebb_settle(f, m.bytes), EBB_OK); /* the value outlives its region */
+        assert_int_equal(ebb_promise_settle(f, m.bytes), EBB_OK); /* the value outlives its region */
         heap_pump(&w);
         assert_int_equal(ebb_bytes_of(w.host, &m.bytes, &at, &n), EBB_OK);
         if (way < 2) ebb_region_close(w.host, r);
@@ -520,7 +521,7 @@ static void bytes_of_a_closed_region_are_an_error(void **state) {
         assert_int_equal(ebb_await(w.host, f, &v), EBB_OK);
         assert_int_equal(ebb_bytes_of(w.host, &v, &at, &n), EBB_ERR_CLOSED);
         assert_int_equal(ebb_bytes_of(w.host, &m2.bytes, &at, &n), EBB_OK);
-        ebb_value other_kind = ebb_int(3);
+        ebb_value other_kind = ebb_value_int(3);
         assert_int_equal(ebb_bytes_of(w.host, &other_kind, &at, &n), EBB_ERR_INVALID);
         heap_collect(&w);
         assert_int_equal(ebb_bytes_of(w.host, &v, &at, &n), EBB_ERR_CLOSED);

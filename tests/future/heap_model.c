@@ -153,7 +153,7 @@ static void walk_object(model *m, const heap_object *o) {
 static void walk_hooks(model *m, const ebb__hook *k) {
     for (; k != NULL; k = k->next) {
         if (k->cell.type == NULL) wrong(m, "a callback was freed before its time");
-        if (k->fn.cleanup == NULL) push_link(m, k->arg); /* of ebb_hold */
+        if (k->fn.cleanup == NULL) push_link(m, k->arg); /* of ebb_future_hold */
     }
 }
 
@@ -277,7 +277,7 @@ enum { TYPES = sizeof types / sizeof *types };
 
 static m_object *object_new(model *m, ebb_cx *cx, int region) {
     if (m->objects == OBJECTS) return NULL;
-    heap_object *at = ebb_new(cx, &types[below(m, m->exact ? TYPES - 1 : TYPES)]);
+    heap_object *at = ebb_gc_new(cx, &types[below(m, m->exact ? TYPES - 1 : TYPES)]);
     if (at == NULL) return NULL; /* its region closes */
     m_object *o = &m->object[m->objects++];
     *o = (m_object){.at = at};
@@ -372,20 +372,20 @@ static m_future *made(model *m, m_future *f, ebb_future *at) {
     }
     f->at = at;
     f->uses = 1;
-    if (chance(m, 80)) f->has_cleanup = ebb_on_cleanup(at, heard_cleanup, f) == EBB_OK;
-    if (chance(m, 30)) (void)ebb_on_done(at, heard_done, f);
-    if (chance(m, 30)) (void)ebb_on_cancel(at, heard_cancel, f);
+    if (chance(m, 80)) f->has_cleanup = ebb_future_on_cleanup(at, heard_cleanup, f) == EBB_OK;
+    if (chance(m, 30)) (void)ebb_future_on_done(at, heard_done, f);
+    if (chance(m, 30)) (void)ebb_future_on_cancel(at, heard_cancel, f);
     return f;
 }
 
-static const ebb_op some_op = {"op", NULL, NULL};
+static const ebb_operation some_op = {"op", NULL, NULL};
 
 static m_future *promise_new(model *m, ebb_cx *cx, int region, bool op) {
     m_future *f = reserve(m, region);
     f->is_promise = true;
     f->op = op;
     f->settled = true; /* until it is there */
-    if (made(m, f, ebb_promise_at(cx, op ? &some_op : NULL, NULL, f->name)) == NULL) return NULL;
+    if (made(m, f, ebb_promise_new_site(cx, op ? &some_op : NULL, NULL, f->name)) == NULL) return NULL;
     f->settled = false;
     return f;
 }
@@ -410,19 +410,19 @@ static ebb_future *use(m_future *f) {
 
 /* An end that the program does not hold: an operation that ends later, or one that has ended. */
 static ebb_future *something(model *m, ebb_cx *cx, const m_future *node) {
-    if (!has_room(m) || chance(m, 30)) return ebb_pure(cx, ebb_int(1));
+    if (!has_room(m) || chance(m, 30)) return ebb_future_ready(cx, ebb_value_int(1));
     m_future *f = promise_new(m, cx, node->region, true);
-    return f == NULL ? ebb_fail(cx, EBB_FAILED) : use(f);
+    return f == NULL ? ebb_future_failed(cx, EBB_FAILED) : use(f);
 }
 
 static ebb_value map_cb(ebb_cx *cx, ebb_value *v, void *arg) {
     m_future *f = arg;
     meddle(f->m, cx, f);
-    if (v->type == NULL || chance(f->m, 25)) return ebb_int(7);
+    if (v->type == NULL || chance(f->m, 25)) return ebb_value_int(7);
     if (chance(f->m, 30)) return *v;
-    ebb_value taken = ebb_take(cx, v);
+    ebb_value taken = ebb_value_take(cx, v);
     given(f->m, &taken, f->region);
-    if (chance(f->m, 50)) return ebb_none(); /* it stays the region's */
+    if (chance(f->m, 50)) return ebb_value_none(); /* it stays the region's */
     moved_value(&taken, f->region);
     return taken;
 }
@@ -431,10 +431,10 @@ static ebb_future *then_cb(ebb_cx *cx, ebb_value *v, void *arg) {
     m_future *f = arg;
     meddle(f->m, cx, f);
     if (v->type == NULL || chance(f->m, 50)) return something(f->m, cx, f);
-    ebb_value taken = ebb_take(cx, v);
+    ebb_value taken = ebb_value_take(cx, v);
     given(f->m, &taken, f->region);
     moved_value(&taken, f->region);
-    return ebb_pure(cx, taken);
+    return ebb_future_ready(cx, taken);
 }
 
 static ebb_future *catch_cb(ebb_cx *cx, ebb_status st, void *arg) {
@@ -480,7 +480,7 @@ static void op_link(model *m, ebb_cx *cx, int region) {
     m_future *f = chance(m, 20) ? any_future(m, false) : NULL;
     if (f != NULL && f->uses == 1) { /* from now on only the object refers to it */
         *link = f->at;
-        ebb_drop(use(f));
+        ebb_future_drop(use(f));
     } else {
         *link = to != NULL && !chance(m, 30) ? to->at : NULL;
     }
@@ -490,14 +490,14 @@ static void op_discard(model *m, ebb_cx *cx, int region) {
     m_object *o = any_held_by(m, region);
     if (o == NULL) return;
     o->held[region]--;
-    ebb_discard(cx, ebb_box(o->at));
+    ebb_value_discard(cx, ebb_value_object(o->at));
 }
 
 static void op_hold(model *m, ebb_cx *cx, int region) {
     m_object *o = any_held_by(m, region);
     m_future *f = any_future(m, false);
     (void)cx;
-    if (o != NULL && f != NULL && ebb_hold(f->at, o->at) == EBB_OK) moved(o, region);
+    if (o != NULL && f != NULL && ebb_future_hold(f->at, o->at) == EBB_OK) moved(o, region);
 }
 
 static void op_settle(model *m, ebb_cx *cx, int region) {
@@ -508,14 +508,14 @@ static void op_settle(model *m, ebb_cx *cx, int region) {
     note(m, "settle", f->name);
     f->settled = true;
     if (chance(m, 15)) {
-        (void)ebb_reject(f->at, EBB_FAILED);
+        (void)ebb_promise_reject(f->at, EBB_FAILED);
     } else if (inner != NULL && inner->uses > (inner == f)) {
-        (void)ebb_settle(f->at, ebb_nested(use(inner)));
+        (void)ebb_promise_settle(f->at, ebb_value_future(use(inner)));
     } else if (o != NULL) {
         moved(o, region);
-        (void)ebb_settle(f->at, ebb_box(o->at));
+        (void)ebb_promise_settle(f->at, ebb_value_object(o->at));
     } else {
-        (void)ebb_settle(f->at, ebb_int(1));
+        (void)ebb_promise_settle(f->at, ebb_value_int(1));
     }
 }
 
@@ -528,7 +528,7 @@ static void op_produce(model *m, ebb_cx *cx, int region) {
         if (!f->op || f->settled || !chance(m, 30)) continue;
         note(m, "produce", f->name);
         f->settled = true;
-        (void)ebb_settle(f->at, ebb_int(1));
+        (void)ebb_promise_settle(f->at, ebb_value_int(1));
         if (m->pumping) return;
     }
 }
@@ -537,7 +537,7 @@ static void op_cancel(model *m, ebb_cx *cx, int region) {
     m_future *f = any_future(m, false);
     (void)cx;
     (void)region;
-    if (f != NULL) (void)ebb_cancel(f->at, EBB_CANCEL_USER);
+    if (f != NULL) (void)ebb_future_cancel(f->at, EBB_CANCEL_USER);
 }
 
 static void op_drop(model *m, ebb_cx *cx, int region) {
@@ -546,7 +546,7 @@ static void op_drop(model *m, ebb_cx *cx, int region) {
     (void)region;
     if (f == NULL) return;
     note(m, "drop", f->name);
-    ebb_drop(use(f));
+    ebb_future_drop(use(f));
 }
 
 static void op_keep(model *m, ebb_cx *cx, int region) {
@@ -554,9 +554,9 @@ static void op_keep(model *m, ebb_cx *cx, int region) {
     (void)cx;
     (void)region;
     if (f == NULL || f->uses > 3) return;
-    (void)ebb_keep(f->at);
+    (void)ebb_future_keep(f->at);
     f->uses++;
-    if (chance(m, 40)) (void)(chance(m, 70) ? ebb_share(f->at) : ebb_shield(f->at));
+    if (chance(m, 40)) (void)(chance(m, 70) ? ebb_future_share(f->at) : ebb_future_shield(f->at));
 }
 
 static void op_single(model *m, ebb_cx *cx, int region) {
@@ -566,12 +566,12 @@ static void op_single(model *m, ebb_cx *cx, int region) {
     note(m, "node over", f->name);
     ebb_future *in = use(f), *at;
     switch (below(m, m->exact ? 4 : 6)) {
-    case 0: at = ebb_map_at(cx, in, map_cb, n, n->name); break;
-    case 1: at = ebb_then_at(cx, in, then_cb, n, n->name); break;
-    case 2: at = ebb_catch_at(cx, in, catch_cb, n, n->name); break;
-    case 3: at = ebb_within_at(cx, in, chance(m, 30) ? EBB_FOREVER : below(m, 20) * EBB_MS, n->name); break;
-    case 4: at = ebb_finally_at(cx, in, finally_cb, n, n->name); break;
-    default: at = ebb_bracket_at(cx, in, then_cb, release_cb, n, n->name); break;
+    case 0: at = ebb_map_site(cx, in, map_cb, n, n->name); break;
+    case 1: at = ebb_then_site(cx, in, then_cb, n, n->name); break;
+    case 2: at = ebb_catch_site(cx, in, catch_cb, n, n->name); break;
+    case 3: at = ebb_within_site(cx, in, chance(m, 30) ? EBB_FOREVER : below(m, 20) * EBB_MS, n->name); break;
+    case 4: at = ebb_finally_site(cx, in, finally_cb, n, n->name); break;
+    default: at = ebb_bracket_site(cx, in, then_cb, release_cb, n, n->name); break;
     }
     (void)made(m, n, at);
 }
@@ -583,15 +583,15 @@ static void op_many(model *m, ebb_cx *cx, int region) {
     m_future *node = reserve(m, region);
     for (uint32_t i = 0; i < n; i++) {
         m_future *f = any_future(m, false);
-        if (f != NULL) in[k++] = f->uses > 1 || chance(m, 50) ? use(f) : ebb_keep(f->at);
+        if (f != NULL) in[k++] = f->uses > 1 || chance(m, 50) ? use(f) : ebb_future_keep(f->at);
     }
     note(m, "many as", node->name);
     switch (below(m, m->exact ? 2 : 5)) {
-    case 0: at = ebb_race_at(cx, k, in, node->name); break;
-    case 1: at = ebb_any_at(cx, k, in, node->name); break;
-    case 2: at = ebb_select_at(cx, k, in, node->name); break;
-    case 3: at = ebb_all_at(cx, k, in, node->name); break;
-    default: at = ebb_all_settled_at(cx, k, in, node->name); break;
+    case 0: at = ebb_race_site(cx, k, in, node->name); break;
+    case 1: at = ebb_any_site(cx, k, in, node->name); break;
+    case 2: at = ebb_select_site(cx, k, in, node->name); break;
+    case 3: at = ebb_all_site(cx, k, in, node->name); break;
+    default: at = ebb_all_settled_site(cx, k, in, node->name); break;
     }
     (void)made(m, node, at);
 }
@@ -601,14 +601,15 @@ static void op_time(model *m, ebb_cx *cx, int region) {
     m_future *f = reserve(m, region);
     uint64_t span = below(m, 20) * EBB_MS;
     (void)made(m, f,
-               chance(m, 50) ? ebb_after_at(cx, span, f->name) : ebb_delay_at(cx, span, make_cb, f, f->name));
+               chance(m, 50) ? ebb_after_site(cx, span, f->name)
+                             : ebb_future_delay_site(cx, span, make_cb, f, f->name));
 }
 
 static void op_export(model *m, ebb_cx *cx, int region) {
     m_future *f = any_future(m, false);
     (void)cx;
     (void)region;
-    if (f != NULL && f->remote == NULL) (void)ebb_export(f->at, &f->remote);
+    if (f != NULL && f->remote == NULL) (void)ebb_remote_new(f->at, &f->remote);
 }
 
 static void op_remote(model *m, ebb_cx *cx, int region) {
@@ -622,7 +623,7 @@ static void op_remote(model *m, ebb_cx *cx, int region) {
         if (what == 0) (void)ebb_remote_cancel(f->remote, EBB_CANCEL_USER);
         if (what > 1 && is_produced(f)) { /* whether it is the first to end it or not */
             f->settled = true;
-            (void)(what == 2 ? ebb_remote_settle(f->remote, ebb_int(1))
+            (void)(what == 2 ? ebb_remote_settle(f->remote, ebb_value_int(1))
                              : ebb_remote_reject(f->remote, EBB_FAILED));
         }
         ebb_remote *r = f->remote;
@@ -693,15 +694,15 @@ static ebb_status act(ebb_cx *cx, void *arg) {
 static void region_open(model *m, int i) {
     m_region *r = &m->region[i];
     *r = (m_region){.m = m, .open = true};
-    r->id = i == 0 ? ebb_root(m->w.rt) : ebb_region_open(m->w.host, NULL);
+    r->id = i == 0 ? ebb_runtime_root(m->w.rt) : ebb_region_open(m->w.host, NULL);
     r->actor = ebb_spawn(m->w.host, r->id, act, r);
     assert_int_equal(ebb_id_status(r->actor.id), EBB_OK);
 }
 
 static void pump(model *m, uint32_t polls) {
     m->pumping = true;
-    ebb_turn(m->w.rt);
-    (void)ebb_pump(m->w.rt, polls);
+    ebb_inbox_receive(m->w.rt);
+    (void)ebb_runtime_pump(m->w.rt, polls);
     m->pumping = false;
 }
 
@@ -745,13 +746,14 @@ static void try_join(model *m, int i) {
 static void collect_some(model *m, uint32_t steps) {
     for (uint32_t i = 0; i < m->futures; i++) {
         m_future *f = &m->future[i];
-        f->pending = f->at != NULL && f->reached && ebb_status_of(f->at) == EBB_PENDING;
+        f->pending = f->at != NULL && f->reached && ebb_future_status_of(f->at) == EBB_PENDING;
     }
-    if (steps == 0) assert_int_equal(ebb_collect(m->w.rt), EBB_OK);
+    if (steps == 0) assert_int_equal(ebb_gc_collect(m->w.rt), EBB_OK);
     for (; steps > 0; steps--) (void)ebb__collect_step(m->w.heap);
     for (uint32_t i = 0; i < m->futures; i++) {
         const m_future *f = &m->future[i];
-        if (f->pending && ebb_status_of(f->at) != EBB_PENDING) wrong(m, "%s was dropped by nobody", f->name);
+        if (f->pending && ebb_future_status_of(f->at) != EBB_PENDING)
+            wrong(m, "%s was dropped by nobody", f->name);
     }
 }
 
@@ -765,7 +767,7 @@ static void pass(model *m) {
     } else if (what < 58) {
         collect_some(m, 0);
     } else if (what < 64) {
-        ebb_advance(m->w.rt, ebb_now(m->w.host) + below(m, 10) * EBB_MS);
+        ebb_runtime_advance(m->w.rt, ebb_now(m->w.host) + below(m, 10) * EBB_MS);
     } else if (what < 66) {
         int i = 1 + (int)below(m, REGIONS - 1);
         if (m->region[i].open) region_shut(m, i, chance(m, 20));
@@ -774,14 +776,14 @@ static void pass(model *m) {
     } else {
         m_region *r = &m->region[1 + below(m, REGIONS - 1)];
         r->todo = r->open ? 1 + (int)below(m, 4) : 0;
-        (void)ebb_wake(m->w.host, r->actor);
+        (void)ebb_task_wake(m->w.host, r->actor);
     }
 }
 
 static void await_one(model *m) {
     m_future *f = any_future(m, false);
     ebb_value v;
-    if (f == NULL || ebb_status_of(f->at) == EBB_PENDING) return;
+    if (f == NULL || ebb_future_status_of(f->at) == EBB_PENDING) return;
     note(m, "await", f->name);
     ebb_status st = ebb_await(m->w.host, f->at, &v);
     if (st == EBB_ERR_NOT_TASK) return; /* others are still to be told of it */
@@ -791,7 +793,7 @@ static void await_one(model *m) {
 
 static void rest(model *m) {
     for (int i = 0; i < 4; i++) {
-        assert_int_equal(ebb_collect(m->w.rt), EBB_OK);
+        assert_int_equal(ebb_gc_collect(m->w.rt), EBB_OK);
         pump(m, UINT32_MAX);
     }
     walk(m);
@@ -825,12 +827,12 @@ static void end_in_order(model *m) {
     for (int i = 0; i < 1000 && root != EBB_REGION_CLOSED; i++) {
         for (uint32_t k = 0; k < m->futures; k++) { /* operations end */
             m_future *f = &m->future[k];
-            if (f->op && !f->settled) (void)ebb_settle(f->at, ebb_none());
+            if (f->op && !f->settled) (void)ebb_promise_settle(f->at, ebb_value_none());
             f->settled = true;
             f->uses = 0;
         }
         pump(m, UINT32_MAX);
-        ebb_advance(m->w.rt, ebb_now(m->w.host) + 5 * EBB_MS);
+        ebb_runtime_advance(m->w.rt, ebb_now(m->w.host) + 5 * EBB_MS);
         if (i == 20)
             ebb_region_cancel(m->w.host, m->region[0].id, EBB_CANCEL_USER, ""); /* some wait for ever */
         for (int k = 1; k < REGIONS; k++) (void)ebb_region_join(m->w.host, m->region[k].id);
@@ -848,7 +850,7 @@ static void end_in_order(model *m) {
 static void end(model *m) {
     if (chance(m, 70)) end_in_order(m);
     m->quitting = true;
-    ebb_rt_free(m->w.rt);
+    ebb_runtime_free(m->w.rt);
     m->w.heap = NULL;
     release_remotes(m);
     for (uint32_t i = 0; i < m->objects; i++) {

@@ -4,7 +4,7 @@
 
 /* Members that a collection looks at before those that were made earlier: so it is still at its roots. */
 static void crowd(heap_world *w) {
-    for (int i = 0; i < 200; i++) (void)ebb_never(w->host);
+    for (int i = 0; i < 200; i++) (void)ebb_future_never(w->host);
 }
 
 /* A collection has begun, and has looked at the last member only. */
@@ -34,7 +34,7 @@ static void count_cleanup(ebb_cx *cx, void *arg) {
 static ebb_value one_more(ebb_cx *cx, ebb_value *v, void *arg) {
     (void)cx;
     (void)arg;
-    return ebb_int(v->as.i + 1);
+    return ebb_value_int(v->as.i + 1);
 }
 
 static ebb_value as_it_came(ebb_cx *cx, ebb_value *v, void *arg) {
@@ -48,14 +48,14 @@ static void a_callback_that_is_added_hides_no_earlier_one(void **state) {
     heap_world w;
     uint32_t done = 0, cleanups = 0;
     heap_world_begin(&w, (ebb_heap_opts){.step = 1});
-    ebb_future *f = ebb_promise(w.host, NULL, NULL);
-    assert_int_equal(ebb_on_done(f, count_done, &done), EBB_OK);
-    assert_int_equal(ebb_on_cleanup(f, count_cleanup, &cleanups), EBB_OK);
+    ebb_future *f = ebb_promise_new(w.host, NULL, NULL);
+    assert_int_equal(ebb_future_on_done(f, count_done, &done), EBB_OK);
+    assert_int_equal(ebb_future_on_cleanup(f, count_cleanup, &cleanups), EBB_OK);
     begin_steps(&w);
-    assert_int_equal(ebb_on_done(f, count_done, &done), EBB_OK);
-    assert_int_equal(ebb_on_cleanup(f, count_cleanup, &cleanups), EBB_OK);
+    assert_int_equal(ebb_future_on_done(f, count_done, &done), EBB_OK);
+    assert_int_equal(ebb_future_on_cleanup(f, count_cleanup, &cleanups), EBB_OK);
     end_steps(&w);
-    assert_int_equal(ebb_settle(f, ebb_none()), EBB_OK);
+    assert_int_equal(ebb_promise_settle(f, ebb_value_none()), EBB_OK);
     heap_pump(&w);
     assert_int_equal(done, 2);
     assert_int_equal(cleanups, 2);
@@ -69,11 +69,11 @@ static void an_object_that_moves_from_value_to_value_is_not_lost(void **state) {
     ebb_value v;
     heap_world_begin(&w, (ebb_heap_opts){.step = 1});
     heap_object *o = heap_object_new(w.host, &freed);
-    ebb_future *f = ebb_pure(w.host, ebb_box(o));
+    ebb_future *f = ebb_future_ready(w.host, ebb_value_object(o));
     heap_pump(&w);
     begin_steps(&w);
     ebb_future *g = ebb_within(w.host, ebb_map(w.host, f, as_it_came, NULL), EBB_FOREVER);
-    for (int i = 0; i < 8; i++) (void)ebb_pump(w.rt, 1); /* each poll of the servant is a step, too */
+    for (int i = 0; i < 8; i++) (void)ebb_runtime_pump(w.rt, 1); /* each poll of the servant is a step, too */
     end_steps(&w);
     heap_pump(&w);
     assert_int_equal(ebb_await(w.host, g, &v), EBB_OK);
@@ -87,7 +87,7 @@ static ebb_future *the_release;
 static ebb_future *release_later(ebb_cx *cx, void *arg) {
     (void)cx;
     (void)arg;
-    return ebb_keep(the_release);
+    return ebb_future_keep(the_release);
 }
 
 /* finally remembers the value of an input that others read, too. These let go of it before it is marked. */
@@ -98,17 +98,17 @@ static void a_value_that_is_remembered_is_not_lost_with_its_future(void **state)
     ebb_value v;
     heap_world_begin(&w, (ebb_heap_opts){.step = 1});
     heap_object *o = heap_object_new(w.host, &freed);
-    ebb_future *f = ebb_pure(w.host, ebb_box(o));
-    the_release = ebb_promise(w.host, NULL, NULL);
+    ebb_future *f = ebb_future_ready(w.host, ebb_value_object(o));
+    the_release = ebb_promise_new(w.host, NULL, NULL);
     heap_pump(&w);
     begin_steps(&w);
-    ebb_future *g = ebb_finally(w.host, ebb_keep(f), release_later, NULL);
-    (void)ebb_pump(w.rt, 2);
+    ebb_future *g = ebb_finally(w.host, ebb_future_keep(f), release_later, NULL);
+    (void)ebb_runtime_pump(w.rt, 2);
     (void)ebb_map(w.host, f, one_more, NULL);
-    (void)ebb_pump(w.rt, 2);
+    (void)ebb_runtime_pump(w.rt, 2);
     assert_int_not_equal(w.heap->phase, EBB__GC_IDLE);
     end_steps(&w);
-    assert_int_equal(ebb_settle(the_release, ebb_none()), EBB_OK);
+    assert_int_equal(ebb_promise_settle(the_release, ebb_value_none()), EBB_OK);
     heap_pump(&w);
     assert_int_equal(freed, 0);
     assert_int_equal(ebb_await(w.host, g, &v), EBB_OK);
@@ -133,14 +133,14 @@ static void what_a_dropped_future_hands_on_is_not_lost(void **state) {
     heap_world_begin(&w, (ebb_heap_opts){.step = 1});
     the_keeper = heap_object_new(w.host, NULL);
     heap_object *from = heap_object_new(w.host, NULL), *o = heap_object_below(w.host, from, &freed);
-    ebb_future *f = ebb_never(w.host);
-    assert_int_equal(ebb_on_cleanup(f, move_to_keeper, from), EBB_OK);
-    assert_int_equal(ebb_hold(f, from), EBB_OK);
+    ebb_future *f = ebb_future_never(w.host);
+    assert_int_equal(ebb_future_on_cleanup(f, move_to_keeper, from), EBB_OK);
+    assert_int_equal(ebb_future_hold(f, from), EBB_OK);
     crowd(&w);
-    ebb_drop(f);
+    ebb_future_drop(f);
     heap_steps_until(&w, EBB__GC_DROPS);
     while (heap_stats(&w).dropped == 0) heap_step(&w);
-    (void)ebb_pump(w.rt, 4); /* its cleanup runs, before the users' objects are looked at for good */
+    (void)ebb_runtime_pump(w.rt, 4); /* its cleanup runs, before the users' objects are looked at for good */
     assert_ptr_equal(the_keeper->link[0], o);
     end_steps(&w);
     heap_pump(&w);
@@ -161,11 +161,12 @@ static void collections_before_the_dead_are_buried_do_not_follow_them(void **sta
     heap_object *dead = heap_object_new(w.host, &freed[0]);
     heap_object *below = heap_object_of(w.host, &large, &freed[1]);
     dead->link[0] = below;
-    ebb_discard(w.host, ebb_box(below));
-    ebb_discard(w.host, ebb_box(dead));
+    ebb_value_discard(w.host, ebb_value_object(below));
+    ebb_value_discard(w.host, ebb_value_object(dead));
     for (int i = 0; i < 3; i++) {
-        ebb_drop(ebb_never(w.host)); /* revives something, so that users' objects are looked at again */
-        assert_int_equal(ebb_collect(w.rt), EBB_OK);
+        ebb_future_drop(
+            ebb_future_never(w.host)); /* revives something, so that users' objects are looked at again */
+        assert_int_equal(ebb_gc_collect(w.rt), EBB_OK);
     }
     heap_pump(&w);
     assert_int_equal(freed[0], 1);
@@ -180,11 +181,11 @@ static void an_object_in_a_cell_that_was_marked_is_looked_at(void **state) {
     heap_world_begin(&w, (ebb_heap_opts){.step = 1});
     heap_object *from = heap_object_new(w.host, NULL), *o = heap_object_below(w.host, from, &freed);
     heap_object *dead = heap_object_new(w.host, &freed);
-    ebb_discard(w.host, ebb_box(dead));
+    ebb_value_discard(w.host, ebb_value_object(dead));
     heap_pump(&w);
-    assert_int_equal(ebb_collect(w.rt), EBB_OK);
+    assert_int_equal(ebb_gc_collect(w.rt), EBB_OK);
     begin_steps(&w);
-    (void)ebb_pump(w.rt, 2);
+    (void)ebb_runtime_pump(w.rt, 2);
     assert_int_equal(freed, 1); /* buried */
     assert_int_equal(w.heap->phase, EBB__GC_ROOTS);
     heap_object *again = heap_object_new(w.host, NULL);
@@ -206,11 +207,12 @@ static void what_is_made_in_a_collection_outlives_it(void **state) {
         ebb_value v;
         heap_world_begin(&w, (ebb_heap_opts){.step = 1});
         crowd(&w);
-        for (int i = 0; i < 50; i++) ebb_discard(w.host, ebb_box(heap_object_new(w.host, NULL)));
+        for (int i = 0; i < 50; i++)
+            ebb_value_discard(w.host, ebb_value_object(heap_object_new(w.host, NULL)));
         heap_steps_until(&w, (ebb__phase_of_collection)phase);
         heap_object *a = heap_object_new(w.host, &freed), *b = heap_object_below(w.host, a, &freed);
-        ebb_future *p = ebb_promise(w.host, NULL, NULL), *f = ebb_map(w.host, p, as_it_came, NULL);
-        assert_int_equal(ebb_settle(p, ebb_box(a)), EBB_OK);
+        ebb_future *p = ebb_promise_new(w.host, NULL, NULL), *f = ebb_map(w.host, p, as_it_came, NULL);
+        assert_int_equal(ebb_promise_settle(p, ebb_value_object(a)), EBB_OK);
         end_steps(&w);
         heap_pump(&w);
         assert_int_equal(ebb_await(w.host, f, &v), EBB_OK);
@@ -239,7 +241,7 @@ static ebb_status read_it(ebb_cx *cx, void *arg) {
         r->st = st;
         r->of = NULL;
     }
-    if (r->discards) ebb_discard(cx, r->value);
+    if (r->discards) ebb_value_discard(cx, r->value);
     r->discards = false;
     return ebb_stopping(cx) ? EBB_OK : EBB_PENDING;
 }
@@ -251,8 +253,8 @@ static void each_region_that_was_given_an_object_holds_it(void **state) {
             heap_world w;
             uint32_t freed = 0;
             heap_world_begin(&w, (ebb_heap_opts){0});
-            ebb_future *f = ebb_share(ebb_promise(w.host, NULL, NULL)), *p = f;
-            reader readers[2] = {{.of = ebb_keep(f)}, {.of = f}};
+            ebb_future *f = ebb_future_share(ebb_promise_new(w.host, NULL, NULL)), *p = f;
+            reader readers[2] = {{.of = ebb_future_keep(f)}, {.of = f}};
             readers[first].discards = discards;
             ebb_region regions[2];
             for (int i = 0; i < 2; i++) {
@@ -261,7 +263,7 @@ static void each_region_that_was_given_an_object_holds_it(void **state) {
             }
             heap_pump(&w);
             heap_object *o = heap_object_new(w.host, &freed);
-            assert_int_equal(ebb_settle(p, ebb_box(o)), EBB_OK);
+            assert_int_equal(ebb_promise_settle(p, ebb_value_object(o)), EBB_OK);
             heap_pump(&w);
             assert_ptr_equal(readers[0].value.as.p, o);
             assert_ptr_equal(readers[1].value.as.p, o);
@@ -286,7 +288,7 @@ static void start(heap_world *w, reader *r) {
 
 static void let_go(heap_world *w, reader *r) {
     r->discards = true;
-    assert_int_equal(ebb_wake(w->host, r->task), EBB_OK);
+    assert_int_equal(ebb_task_wake(w->host, r->task), EBB_OK);
     heap_pump(w);
 }
 
@@ -296,9 +298,9 @@ static void who_comes_last_holds_it_as_the_others(void **state) {
     heap_world w;
     uint32_t freed = 0;
     heap_world_begin(&w, (ebb_heap_opts){0});
-    ebb_future *f = ebb_pure(w.host, ebb_box(heap_object_new(w.host, &freed)));
+    ebb_future *f = ebb_future_ready(w.host, ebb_value_object(heap_object_new(w.host, &freed)));
     heap_pump(&w);
-    reader r[3] = {{.of = ebb_keep(f)}, {.of = ebb_keep(f)}, {.of = f}};
+    reader r[3] = {{.of = ebb_future_keep(f)}, {.of = ebb_future_keep(f)}, {.of = f}};
     start(&w, &r[0]);
     start(&w, &r[1]);
     let_go(&w, &r[0]);
@@ -320,19 +322,19 @@ static void passing_a_value_on_takes_it_from_nobody(void **state) {
     uint32_t freed = 0;
     ebb_value v;
     heap_world_begin(&w, (ebb_heap_opts){0});
-    ebb_future *f = ebb_pure(w.host, ebb_box(heap_object_new(w.host, &freed)));
-    for (int i = 0; i < 3; i++) (void)ebb_keep(f);
+    ebb_future *f = ebb_future_ready(w.host, ebb_value_object(heap_object_new(w.host, &freed)));
+    for (int i = 0; i < 3; i++) (void)ebb_future_keep(f);
     heap_pump(&w);
     assert_int_equal(ebb_await(w.host, f, &v), EBB_OK);
-    the_release = ebb_pure(w.host, ebb_none());
-    ebb_drop(ebb_within(w.host, f, EBB_FOREVER));
-    ebb_drop(ebb_map(w.host, f, as_it_came, NULL));
-    ebb_drop(ebb_finally(w.host, f, release_later, NULL));
+    the_release = ebb_future_ready(w.host, ebb_value_none());
+    ebb_future_drop(ebb_within(w.host, f, EBB_FOREVER));
+    ebb_future_drop(ebb_map(w.host, f, as_it_came, NULL));
+    ebb_future_drop(ebb_finally(w.host, f, release_later, NULL));
     heap_pump(&w);
     heap_collect(&w);
     assert_int_equal(freed, 0);
     heap_object_is_there(v.as.p);
-    ebb_discard(w.host, v);
+    ebb_value_discard(w.host, v);
     heap_collect(&w);
     assert_int_equal(freed, 1);
     heap_world_end(&w);
@@ -344,12 +346,14 @@ static void a_settle_that_comes_too_late_lets_go_of_its_object(void **state) {
     uint32_t freed = 0;
     heap_world_begin(&w, (ebb_heap_opts){0});
     for (int i = 0; i < 10; i++) {
-        ebb_future *f = ebb_promise(w.host, NULL, NULL);
-        assert_true(ebb_cancel(f, EBB_CANCEL_USER));
-        assert_int_equal(ebb_settle(f, ebb_box(heap_object_new(w.host, &freed))), EBB_CANCELLED);
-        assert_int_equal(ebb_settle(f, ebb_box(heap_object_new(w.host, &freed))), EBB_ERR_RESOLVED);
+        ebb_future *f = ebb_promise_new(w.host, NULL, NULL);
+        assert_true(ebb_future_cancel(f, EBB_CANCEL_USER));
+        assert_int_equal(ebb_promise_settle(f, ebb_value_object(heap_object_new(w.host, &freed))),
+                         EBB_CANCELLED);
+        assert_int_equal(ebb_promise_settle(f, ebb_value_object(heap_object_new(w.host, &freed))),
+                         EBB_ERR_RESOLVED);
         w.misuses = 0; /* that was told */
-        ebb_drop(f);
+        ebb_future_drop(f);
     }
     heap_collect(&w);
     assert_int_equal(freed, 20);
@@ -363,15 +367,15 @@ static void what_was_read_twice_can_be_moved_on(void **state) {
     uint32_t freed = 0;
     ebb_value v;
     heap_world_begin(&w, (ebb_heap_opts){0});
-    ebb_future *f = ebb_pure(w.host, ebb_box(heap_object_new(w.host, &freed)));
+    ebb_future *f = ebb_future_ready(w.host, ebb_value_object(heap_object_new(w.host, &freed)));
     heap_pump(&w);
-    assert_int_equal(ebb_await(w.host, ebb_keep(f), &v), EBB_OK);
-    ebb_future *g = ebb_pure(w.host, v);
-    ebb_drop(f);
+    assert_int_equal(ebb_await(w.host, ebb_future_keep(f), &v), EBB_OK);
+    ebb_future *g = ebb_future_ready(w.host, v);
+    ebb_future_drop(f);
     heap_pump(&w);
     heap_collect(&w);
     assert_int_equal(freed, 0);
-    ebb_drop(g);
+    ebb_future_drop(g);
     heap_collect(&w);
     assert_int_equal(freed, 1);
     heap_world_end(&w);
@@ -390,19 +394,19 @@ static void lists_of_lists_end_once(void **state) {
         heap_world w;
         uint32_t freed = 0;
         heap_world_begin(&w, (ebb_heap_opts){.verify = true});
-        ebb_future *f = ebb_pure(w.host, ebb_owned(&counted_word, &freed));
+        ebb_future *f = ebb_future_ready(w.host, ebb_value_owned(&counted_word, &freed));
         for (int i = 0; i < 50000; i++) {
             f = i % 2 == 0 ? ebb_all(w.host, 1, &f) : ebb_select(w.host, 1, &f);
         }
         heap_pump(&w);
-        if (way == 0) ebb_drop(f);
+        if (way == 0) ebb_future_drop(f);
         if (way == 1) assert_int_equal(ebb_await(w.host, f, NULL), EBB_OK);
-        ebb_value v = ebb_none();
-        if (way == 3) (void)ebb_keep(f); /* then two have the list, and only a collection ends it */
+        ebb_value v = ebb_value_none();
+        if (way == 3) (void)ebb_future_keep(f); /* then two have the list, and only a collection ends it */
         if (way >= 2) assert_int_equal(ebb_await(w.host, f, &v), EBB_OK);
-        ebb_discard(w.host, v);
-        if (way == 3) ebb_drop(f);
-        for (int i = 0; i < 2; i++) assert_int_equal(ebb_collect(w.rt), EBB_OK);
+        ebb_value_discard(w.host, v);
+        if (way == 3) ebb_future_drop(f);
+        for (int i = 0; i < 2; i++) assert_int_equal(ebb_gc_collect(w.rt), EBB_OK);
         heap_collect(&w);
         assert_int_equal(freed, 1);
         assert_int_equal(heap_stats(&w).live, 0);
@@ -416,8 +420,8 @@ static ebb_future *the_source;
 static ebb_value drop_source(ebb_cx *cx, ebb_value *v, void *arg) {
     (void)cx;
     (void)arg;
-    ebb_drop(the_source);
-    return ebb_int(v->as.i + 1);
+    ebb_future_drop(the_source);
+    return ebb_value_int(v->as.i + 1);
 }
 
 static void a_callback_may_drop_the_future_that_it_hears_of(void **state) {
@@ -425,9 +429,9 @@ static void a_callback_may_drop_the_future_that_it_hears_of(void **state) {
     heap_world w;
     ebb_value v;
     heap_world_begin(&w, (ebb_heap_opts){0});
-    the_source = ebb_promise(w.host, NULL, NULL);
-    ebb_future *f = ebb_map(w.host, ebb_keep(the_source), drop_source, NULL);
-    assert_int_equal(ebb_settle(the_source, ebb_int(1)), EBB_OK);
+    the_source = ebb_promise_new(w.host, NULL, NULL);
+    ebb_future *f = ebb_map(w.host, ebb_future_keep(the_source), drop_source, NULL);
+    assert_int_equal(ebb_promise_settle(the_source, ebb_value_int(1)), EBB_OK);
     heap_pump(&w);
     assert_int_equal(ebb_await(w.host, f, &v), EBB_OK);
     assert_int_equal(v.as.i, 2);
@@ -441,10 +445,10 @@ static void a_future_that_has_ended_may_be_dropped_while_a_late_callback_waits(v
     heap_world w;
     uint32_t done = 0;
     heap_world_begin(&w, (ebb_heap_opts){0});
-    ebb_future *f = ebb_pure(w.host, ebb_none());
+    ebb_future *f = ebb_future_ready(w.host, ebb_value_none());
     heap_pump(&w);
-    assert_int_equal(ebb_on_done(f, count_done, &done), EBB_OK);
-    ebb_drop(f);
+    assert_int_equal(ebb_future_on_done(f, count_done, &done), EBB_OK);
+    ebb_future_drop(f);
     heap_verify(&w);
     heap_pump(&w);
     assert_int_equal(done, 1);
@@ -455,7 +459,7 @@ static void a_future_that_has_ended_may_be_dropped_while_a_late_callback_waits(v
 
 static void add_another(ebb_cx *cx, ebb_status st, ebb_value *v, void *arg) {
     count_done(cx, st, v, arg);
-    assert_int_equal(ebb_on_done(the_source, count_done, arg), EBB_OK); /* every_time: this collects */
+    assert_int_equal(ebb_future_on_done(the_source, count_done, arg), EBB_OK); /* every_time: this collects */
 }
 
 static void a_callback_that_collects_is_freed_once(void **state) {
@@ -463,9 +467,9 @@ static void a_callback_that_collects_is_freed_once(void **state) {
     heap_world w;
     uint32_t done = 0;
     heap_world_begin(&w, (ebb_heap_opts){.every_time = true, .verify = true});
-    the_source = ebb_promise(w.host, NULL, NULL);
-    for (int i = 0; i < 5; i++) assert_int_equal(ebb_on_done(the_source, add_another, &done), EBB_OK);
-    assert_int_equal(ebb_settle(the_source, ebb_none()), EBB_OK);
+    the_source = ebb_promise_new(w.host, NULL, NULL);
+    for (int i = 0; i < 5; i++) assert_int_equal(ebb_future_on_done(the_source, add_another, &done), EBB_OK);
+    assert_int_equal(ebb_promise_settle(the_source, ebb_value_none()), EBB_OK);
     heap_pump(&w);
     assert_int_equal(done, 10);
     heap_verify(&w);
@@ -477,10 +481,10 @@ static void a_nested_future_is_held_until_it_is_settled_with(void **state) {
     heap_world w;
     ebb_value v;
     heap_world_begin(&w, (ebb_heap_opts){.every_time = true, .verify = true});
-    ebb_future *inner = ebb_promise(w.host, NULL, NULL),
-               *node = ebb_map(w.host, ebb_keep(inner), one_more, NULL);
-    ebb_future *outer = ebb_pure(w.host, ebb_nested(node));
-    assert_int_equal(ebb_settle(inner, ebb_int(1)), EBB_OK);
+    ebb_future *inner = ebb_promise_new(w.host, NULL, NULL),
+               *node = ebb_map(w.host, ebb_future_keep(inner), one_more, NULL);
+    ebb_future *outer = ebb_future_ready(w.host, ebb_value_future(node));
+    assert_int_equal(ebb_promise_settle(inner, ebb_value_int(1)), EBB_OK);
     heap_pump(&w);
     assert_int_equal(ebb_await(w.host, outer, &v), EBB_OK);
     assert_int_equal(v.as.i, 2);
@@ -491,8 +495,8 @@ static void a_promise_that_is_settled_with_itself_fails_and_goes(void **state) {
     (void)state;
     heap_world w;
     heap_world_begin(&w, (ebb_heap_opts){0});
-    ebb_future *f = ebb_promise(w.host, NULL, NULL);
-    (void)ebb_settle(f, ebb_nested(ebb_keep(f)));
+    ebb_future *f = ebb_promise_new(w.host, NULL, NULL);
+    (void)ebb_promise_settle(f, ebb_value_future(ebb_future_keep(f)));
     heap_pump(&w);
     assert_int_equal(ebb_await(w.host, f, NULL), EBB_ERR_INVALID);
     heap_collect(&w);
@@ -502,21 +506,21 @@ static void a_promise_that_is_settled_with_itself_fails_and_goes(void **state) {
 
 /* ---- the end of regions ------------------------------------------------------------------------------------- */
 
-static const ebb_op stuck = {"stuck", NULL, NULL};
+static const ebb_operation stuck = {"stuck", NULL, NULL};
 static ebb_future *the_stuck, *the_late, *the_node;
 static ebb_cx *the_other;
 
 static void make_more(ebb_cx *cx, ebb_cancel_kind kind, void *arg) {
     (void)kind;
     (void)arg;
-    the_late = ebb_promise(cx, NULL, NULL);
+    the_late = ebb_promise_new(cx, NULL, NULL);
     the_node = ebb_map(the_other, the_late, one_more, NULL);
 }
 
 static ebb_status begin_stuck(ebb_cx *cx, void *arg) {
     (void)arg;
-    the_stuck = ebb_promise(cx, &stuck, NULL);
-    assert_int_equal(ebb_on_cancel(the_stuck, make_more, NULL), EBB_OK);
+    the_stuck = ebb_promise_new(cx, &stuck, NULL);
+    assert_int_equal(ebb_future_on_cancel(the_stuck, make_more, NULL), EBB_OK);
     return EBB_OK;
 }
 
@@ -534,9 +538,10 @@ static void what_a_forced_region_leaves_is_ended(void **state) {
     heap_pump(&w);
     (void)ebb_region_join(w.host, r);
     assert_non_null(the_node);
-    assert_int_equal(ebb_state_of(the_node), EBB_FUTURE_CANCELLED);
+    assert_int_equal(ebb_future_state_of(the_node), EBB_FUTURE_CANCELLED);
     heap_collect(&w);
-    assert_int_equal(ebb_settle(the_stuck, ebb_none()), EBB_CANCELLED); /* abandoned, but owned until now */
+    assert_int_equal(ebb_promise_settle(the_stuck, ebb_value_none()),
+                     EBB_CANCELLED); /* abandoned, but owned until now */
     heap_pump(&w);
     heap_collect(&w);
     heap_world_end(&w);
@@ -554,9 +559,9 @@ static void count_cancel(ebb_cx *cx, ebb_cancel_kind kind, void *arg) {
 
 static ebb_status export_one(ebb_cx *cx, void *arg) {
     (void)arg;
-    ebb_future *f = ebb_promise(cx, NULL, NULL);
-    assert_int_equal(ebb_on_cancel(f, count_cancel, NULL), EBB_OK);
-    assert_int_equal(ebb_export(f, &the_remote), EBB_OK);
+    ebb_future *f = ebb_promise_new(cx, NULL, NULL);
+    assert_int_equal(ebb_future_on_cancel(f, count_cancel, NULL), EBB_OK);
+    assert_int_equal(ebb_remote_new(f, &the_remote), EBB_OK);
     return EBB_OK;
 }
 
@@ -572,7 +577,7 @@ static void a_region_tells_what_has_ended_elsewhere_before_its_letter_comes(void
     heap_pump(&w);
     assert_true(ebb_remote_cancel(the_remote, EBB_CANCEL_USER));
     ebb_region_close(w.host, r);
-    while (ebb_pump(w.rt, UINT32_MAX) == EBB_PENDING) continue;
+    while (ebb_runtime_pump(w.rt, UINT32_MAX) == EBB_PENDING) continue;
     assert_int_equal(cancels, 1);
     assert_int_equal(ebb_region_state_of(w.host, r, &now), EBB_OK);
     assert_int_equal(now, EBB_REGION_CLOSED);

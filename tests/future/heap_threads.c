@@ -38,7 +38,7 @@ static void word_free(void *p) {
 static const ebb_type word = {"word", 0, NULL, word_free, 0};
 
 static ebb_value word_new(void) {
-    return ebb_owned(&word, malloc(24)); /* leaks and double frees are the sanitizer's to find */
+    return ebb_value_owned(&word, malloc(24)); /* leaks and double frees are the sanitizer's to find */
 }
 
 /* ---- what a loop does -------------------------------------------------------------------------------------- */
@@ -50,10 +50,10 @@ static void heard_end(ebb_cx *cx, void *arg) {
 
 static ebb_value keep_word(ebb_cx *cx, ebb_value *v, void *arg) {
     (void)arg;
-    return ebb_take(cx, v);
+    return ebb_value_take(cx, v);
 }
 
-static const ebb_op operation = {"elsewhere", NULL, NULL};
+static const ebb_operation operation = {"elsewhere", NULL, NULL};
 
 static void offer(loop *l, ebb_remote *r) {
     slot *s = &l->offered[below(l, LOOPS)][below(l, SLOTS)];
@@ -67,15 +67,15 @@ static void make_some(loop *l) {
     ebb_cx *host = l->w.host;
     ebb_remote *r;
     bool op = below(l, 3) == 0;
-    ebb_future *f = ebb_promise(host, op ? &operation : NULL, NULL), *node;
-    assert_int_equal(ebb_export(f, &r), EBB_OK);
+    ebb_future *f = ebb_promise_new(host, op ? &operation : NULL, NULL), *node;
+    assert_int_equal(ebb_remote_new(f, &r), EBB_OK);
     if (below(l, 4) == 0) offer(l, ebb_remote_keep(r));
     offer(l, r);
     node = ebb_map(host, f, keep_word, NULL);
-    assert_int_equal(ebb_on_cleanup(node, heard_end, l), EBB_OK);
+    assert_int_equal(ebb_future_on_cleanup(node, heard_end, l), EBB_OK);
     l->made++;
-    ebb_drop(node);
-    ebb_discard(host, ebb_box(heap_object_new(host, NULL)));
+    ebb_future_drop(node);
+    ebb_value_discard(host, ebb_value_object(heap_object_new(host, NULL)));
 }
 
 static void end_one(loop *l) {
@@ -92,14 +92,14 @@ static void end_one(loop *l) {
 
 static void *run(void *arg) {
     loop *l = arg;
-    assert_int_equal(ebb_adopt(l->w.rt), EBB_OK);
+    assert_int_equal(ebb_runtime_adopt(l->w.rt), EBB_OK);
     while (heap_stats(&l->w).collections < COLLECTIONS) {
         for (int i = 0; i < 20; i++) make_some(l);
         for (int i = 0; i < 30; i++) end_one(l);
-        ebb_turn(l->w.rt);
-        (void)ebb_pump(l->w.rt, 10 + below(l, 50));
+        ebb_inbox_receive(l->w.rt);
+        (void)ebb_runtime_pump(l->w.rt, 10 + below(l, 50));
         if (below(l, 32) == 0) heap_verify(&l->w);
-        if (below(l, 16) == 0) assert_int_equal(ebb_collect(l->w.rt), EBB_OK);
+        if (below(l, 16) == 0) assert_int_equal(ebb_gc_collect(l->w.rt), EBB_OK);
     }
     return NULL;
 }
@@ -117,14 +117,14 @@ static void release_offers(loop *l) {
 /* Half of them go while others still have handles to their futures, and use these. */
 static void *end_run(void *arg) {
     loop *l = arg;
-    assert_int_equal(ebb_adopt(l->w.rt), EBB_OK);
+    assert_int_equal(ebb_runtime_adopt(l->w.rt), EBB_OK);
     for (int i = 0; i < 200; i++) {
         end_one(l);
-        ebb_turn(l->w.rt);
-        (void)ebb_pump(l->w.rt, 10);
+        ebb_inbox_receive(l->w.rt);
+        (void)ebb_runtime_pump(l->w.rt, 10);
         if (i == 100 && l->index % 2 == 0) break;
     }
-    ebb_rt_free(l->w.rt);
+    ebb_runtime_free(l->w.rt);
     for (int i = 0; i < 200; i++) end_one(l);
     return NULL;
 }
@@ -132,12 +132,12 @@ static void *end_run(void *arg) {
 /* The C library's memory: the last handle to a future may go on any thread. */
 static void loop_begin(loop *l, loop *all, int index) {
     *l = (loop){.index = index, .all = all, .random = (uint64_t)index * 7919 + 1};
-    ebb_rt_opts opts = {.allocator = ebb_libc_allocator(), .runtime_id = (uint8_t)index};
+    ebb_runtime_opts opts = {.allocator = ebb_libc_allocator(), .runtime_id = (uint8_t)index};
     ebb_heap_opts heap = {
         .step = 64, .trigger = 1 << 16, .verify = index == 0, .misuse = heap_misuse, .ctx = &l->w};
-    assert_int_equal(ebb_rt_new(&opts, &l->w.rt), EBB_OK);
+    assert_int_equal(ebb_runtime_new(&opts, &l->w.rt), EBB_OK);
     assert_int_equal(ebb_heap_setup(l->w.rt, &heap), EBB_OK);
-    l->w.host = ebb_host(l->w.rt);
+    l->w.host = ebb_runtime_host(l->w.rt);
     l->w.heap = ebb__heap_at(l->w.rt);
 }
 
@@ -181,8 +181,8 @@ static void wait_for(_Atomic int *at, int i) {
 static ebb_status begin_race(ebb_cx *cx, void *arg) {
     race *r = arg;
     for (int i = 0; i < PROMISES; i++) {
-        r->here[i] = ebb_promise(cx, &operation, NULL);
-        assert_int_equal(ebb_export(r->here[i], &r->there[i]), EBB_OK);
+        r->here[i] = ebb_promise_new(cx, &operation, NULL);
+        assert_int_equal(ebb_remote_new(r->here[i], &r->there[i]), EBB_OK);
     }
     return EBB_OK;
 }
@@ -209,7 +209,7 @@ static void race_once(heap_world *w) {
     for (int i = 0; i < PROMISES; i++) {
         wait_for(&r.taken, i);
         atomic_store_explicit(&r.at, i, memory_order_relaxed);
-        (void)ebb_cancel(r.here[i], EBB_CANCEL_USER);
+        (void)ebb_future_cancel(r.here[i], EBB_CANCEL_USER);
     }
     assert_int_equal(pthread_join(thread, NULL), 0);
     ebb_region_close(w->host, region);
@@ -224,11 +224,11 @@ static void a_region_closes_after_every_race_of_cancel_and_settle(void **state) 
     (void)state;
     loop l;
     loop_begin(&l, &l, 0);
-    (void)ebb_never(l.w.host); /* so that somebody is there to bury words that nobody took */
+    (void)ebb_future_never(l.w.host); /* so that somebody is there to bury words that nobody took */
     for (int i = 0; i < RACES; i++) race_once(&l.w);
     heap_collect(&l.w);
     assert_int_equal(heap_stats(&l.w).live, 1);
-    ebb_rt_free(l.w.rt);
+    ebb_runtime_free(l.w.rt);
 }
 
 int main(void) {

@@ -12,7 +12,7 @@ static void expect(heap_world *w, const char *what) {
 static ebb_value one_more(ebb_cx *cx, ebb_value *v, void *arg) {
     (void)cx;
     (void)arg;
-    return ebb_int(v->as.i + 1);
+    return ebb_value_int(v->as.i + 1);
 }
 
 static void no_callback(ebb_cx *cx, void *arg) {
@@ -34,11 +34,11 @@ static void every_kind_of_damage_is_named(void **state) {
     (void)state;
     heap_world w;
     heap_world_begin(&w, (ebb_heap_opts){0});
-    ebb_future *f = ebb_promise(w.host, NULL, NULL);
-    ebb_future *g = ebb_map(w.host, ebb_keep(f), one_more, NULL);
+    ebb_future *f = ebb_promise_new(w.host, NULL, NULL);
+    ebb_future *g = ebb_map(w.host, ebb_future_keep(f), one_more, NULL);
     heap_object *o = heap_object_new(w.host, NULL);
-    ebb_future *full = ebb_pure(w.host, ebb_box(o));
-    assert_int_equal(ebb_on_cleanup(f, no_callback, NULL), EBB_OK);
+    ebb_future *full = ebb_future_ready(w.host, ebb_value_object(o));
+    assert_int_equal(ebb_future_on_cleanup(f, no_callback, NULL), EBB_OK);
     heap_verify(&w);
     ebb__single *node = (ebb__single *)(void *)g;
 
@@ -60,7 +60,7 @@ static void a_free_cell_that_is_in_use_is_found(void **state) {
     heap_world w;
     heap_world_begin(&w, (ebb_heap_opts){0});
     (void)heap_object_new(w.host, NULL); /* its page stays */
-    ebb_discard(w.host, ebb_box(heap_object_new(w.host, NULL)));
+    ebb_value_discard(w.host, ebb_value_object(heap_object_new(w.host, NULL)));
     heap_collect(&w);
     ebb__class *k = &w.heap->classes[EBB__SIZES + ebb__class_of(sizeof(ebb__cell) + sizeof(heap_object))];
     assert_non_null(k->free);
@@ -73,10 +73,10 @@ static void a_sound_heap_passes_in_every_phase(void **state) {
     heap_world w;
     heap_world_begin(&w, (ebb_heap_opts){.step = 1});
     for (int i = 0; i < 100; i++) {
-        ebb_future *f = ebb_map(w.host, ebb_never(w.host), one_more, NULL);
-        assert_int_equal(ebb_on_cleanup(f, no_callback, NULL), EBB_OK);
-        assert_int_equal(ebb_hold(f, heap_object_new(w.host, NULL)), EBB_OK);
-        if (i % 3 == 0) ebb_drop(f);
+        ebb_future *f = ebb_map(w.host, ebb_future_never(w.host), one_more, NULL);
+        assert_int_equal(ebb_future_on_cleanup(f, no_callback, NULL), EBB_OK);
+        assert_int_equal(ebb_future_hold(f, heap_object_new(w.host, NULL)), EBB_OK);
+        if (i % 3 == 0) ebb_future_drop(f);
     }
     for (int round = 0; round < 3; round++) {
         do {
@@ -98,12 +98,12 @@ static void a_root_that_is_forgotten_is_found(void **state) {
     heap_collect(&w);
     heap_object_is_there(o);
     w.heap->skip_a_root = true;
-    assert_int_equal(ebb_collect(w.rt), EBB_OK);
+    assert_int_equal(ebb_gc_collect(w.rt), EBB_OK);
     expect(&w, "a member of a scope was freed");
     assert_true(w.misuses > 0); /* opts.verify told it by itself */
     assert_int_equal(w.misuse, EBB_ERR_CORRUPT);
     assert_non_null(strstr(w.what, "a member of a scope was freed"));
-    ebb_rt_free(w.rt);
+    ebb_runtime_free(w.rt);
 }
 #endif
 

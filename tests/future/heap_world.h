@@ -17,7 +17,7 @@
 
 typedef struct heap_world {
     ebb_failing memory;
-    ebb_rt *rt;
+    ebb_runtime *rt;
     ebb_cx *host;
     ebb__heap *heap;
     uint32_t misuses;
@@ -41,13 +41,13 @@ static inline uint64_t heap_clock(void *ctx) {
 
 static inline void heap_world_begin(heap_world *w, ebb_heap_opts opts) {
     *w = (heap_world){.memory = {.inner = ebb_libc_allocator()}};
-    ebb_rt_opts rt_opts = {.allocator = ebb_failing_allocator(&w->memory)};
-    assert_int_equal(ebb_rt_new(&rt_opts, &w->rt), EBB_OK);
+    ebb_runtime_opts rt_opts = {.allocator = ebb_failing_allocator(&w->memory)};
+    assert_int_equal(ebb_runtime_new(&rt_opts, &w->rt), EBB_OK);
     opts.misuse = heap_misuse;
     opts.clock = heap_clock;
     opts.ctx = w;
     assert_int_equal(ebb_heap_setup(w->rt, &opts), EBB_OK);
-    w->host = ebb_host(w->rt);
+    w->host = ebb_runtime_host(w->rt);
     w->heap = ebb__heap_at(w->rt);
 }
 
@@ -58,14 +58,14 @@ static inline void heap_verify(heap_world *w) {
 }
 
 static inline void heap_pump(heap_world *w) {
-    ebb_turn(w->rt);
-    while (ebb_pump(w->rt, UINT32_MAX) == EBB_PENDING) ebb_turn(w->rt);
+    ebb_inbox_receive(w->rt);
+    while (ebb_runtime_pump(w->rt, UINT32_MAX) == EBB_PENDING) ebb_inbox_receive(w->rt);
 }
 
 /* What nobody refers to is gone after this, and what that has set free. */
 static inline void heap_collect(heap_world *w) {
     for (int i = 0; i < 3; i++) {
-        assert_int_equal(ebb_collect(w->rt), EBB_OK);
+        assert_int_equal(ebb_gc_collect(w->rt), EBB_OK);
         heap_pump(w);
         heap_verify(w);
     }
@@ -80,7 +80,7 @@ static inline ebb_heap_stats heap_stats(const heap_world *w) {
 /* Frees without closing: whatever state it is in, nothing may leak. */
 static inline void heap_world_end(heap_world *w) {
     heap_verify(w);
-    ebb_rt_free(w->rt);
+    ebb_runtime_free(w->rt);
     assert_int_equal(w->memory.live, 0);
 }
 
@@ -111,9 +111,9 @@ typedef struct heap_object {
     const void *link[HEAP_LINKS];
 } heap_object;
 
-static inline void heap_object_trace(void *object, ebb_tracer *t) {
+static inline void heap_object_trace(void *object, ebb_gc_marker *t) {
     heap_object *o = object;
-    for (int i = 0; i < HEAP_LINKS; i++) ebb_trace(t, o->link[i]);
+    for (int i = 0; i < HEAP_LINKS; i++) ebb_gc_mark(t, o->link[i]);
 }
 
 static inline void heap_object_free(void *object) {
@@ -128,7 +128,7 @@ static const ebb_type heap_plain = {"plain", sizeof(heap_object), heap_object_tr
 
 /* An object of `type`, which begins as a heap_object, held by the region of cx. */
 static inline heap_object *heap_object_of(ebb_cx *cx, const ebb_type *type, uint32_t *freed) {
-    heap_object *o = ebb_new(cx, type);
+    heap_object *o = ebb_gc_new(cx, type);
     assert_non_null(o);
     *o = (heap_object){.magic = HEAP_MAGIC, .freed = freed};
     return o;
@@ -142,7 +142,7 @@ static inline heap_object *heap_object_new(ebb_cx *cx, uint32_t *freed) {
 static inline heap_object *heap_object_below(ebb_cx *cx, heap_object *from, uint32_t *freed) {
     heap_object *o = heap_object_new(cx, freed);
     from->link[0] = o;
-    ebb_discard(cx, ebb_box(o));
+    ebb_value_discard(cx, ebb_value_object(o));
     return o;
 }
 

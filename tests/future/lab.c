@@ -30,13 +30,14 @@ typedef struct play {
 static void call(void *ctx) {
     const struct inbound *in = ctx;
     play *p = in->play;
-    ebb_msg msg = {.verb = EBB_MSG_WORD, .target = ebb_root(ebb_lab_runtime(p->lab, in->to)).id};
-    ebb_lab_send(p->lab, ebb_host(ebb_lab_runtime(p->lab, 1 - in->to)), &msg);
+    ebb_msg msg = {.verb = EBB_MSG_WORD, .target = ebb_runtime_root(ebb_lab_runtime(p->lab, in->to)).id};
+    ebb_lab_send(p->lab, ebb_runtime_host(ebb_lab_runtime(p->lab, 1 - in->to)), &msg);
 }
 
 static void received(ebb_lab *lab, const ebb_msg *msg) {
     for (uint32_t i = 0; i < 2; i++) {
-        if (msg->target == ebb_root(ebb_lab_runtime(lab, i)).id) ebb_turn(ebb_lab_runtime(lab, i));
+        if (msg->target == ebb_runtime_root(ebb_lab_runtime(lab, i)).id)
+            ebb_inbox_receive(ebb_lab_runtime(lab, i));
     }
 }
 
@@ -44,10 +45,10 @@ static void received(ebb_lab *lab, const ebb_msg *msg) {
 
 /* Its region is asked to end: that explains any cancel. */
 static bool is_ending(const play *p) {
-    ebb_rt *rt = ebb_lab_runtime(p->lab, 0);
+    ebb_runtime *rt = ebb_lab_runtime(p->lab, 0);
     ebb_region_state root, region;
-    if (ebb_region_state_of(ebb_host(rt), ebb_root(rt), &root) != EBB_OK) return true;
-    if (ebb_region_state_of(ebb_host(rt), ebb_lab_region(p->lab, 0), &region) != EBB_OK) return true;
+    if (ebb_region_state_of(ebb_runtime_host(rt), ebb_runtime_root(rt), &root) != EBB_OK) return true;
+    if (ebb_region_state_of(ebb_runtime_host(rt), ebb_lab_region(p->lab, 0), &region) != EBB_OK) return true;
     return root != EBB_REGION_OPEN || region != EBB_REGION_OPEN;
 }
 
@@ -105,7 +106,7 @@ static void ended(stage *s, int number) {
     bool by_plan = s->slot[number].settled && s->slot[number].heard.kind <= EBB_CANCEL_USER;
     if (!by_plan || is_ending(p)) return;
     /* One that has ended hears of nothing more, also if nobody was told of that yet. */
-    if (ebb_state_of(s->result) == EBB_FUTURE_PENDING) model_hears(&p->model, number);
+    if (ebb_future_state_of(s->result) == EBB_FUTURE_PENDING) model_hears(&p->model, number);
     else model_ends(&p->model, number);
 }
 
@@ -132,7 +133,7 @@ static ebb_status build(ebb_cx *cx, void *state) {
     p->stage.ended = ended;
     p->stage.driver = p;
     model_start(&p->model, &p->scene);
-    stage_inputs(&p->stage, &p->scene, cx, ebb_host(ebb_lab_runtime(p->lab, 1)));
+    stage_inputs(&p->stage, &p->scene, cx, ebb_runtime_host(ebb_lab_runtime(p->lab, 1)));
     stage_result(&p->stage);
     p->built = true;
     return EBB_OK;
@@ -148,16 +149,16 @@ static ebb_status setup(ebb_lab *lab) {
     p->lab = lab;
     choose_scene(lab, &p->scene);
     for (uint32_t i = 0; i < 2; i++) {
-        ebb_rt *rt = ebb_lab_runtime(lab, i);
+        ebb_runtime *rt = ebb_lab_runtime(lab, i);
         ebb_heap_opts o = future_heap_opts();
         o.misuse = note_misuse;
         o.ctx = p;
         p->inbound[i] = (struct inbound){p, i};
         ebb_status st = ebb_heap_setup(rt, &o);
-        if (st == EBB_OK) st = ebb_on_inbound(rt, call, &p->inbound[i]);
+        if (st == EBB_OK) st = ebb_inbox_on_wake(rt, call, &p->inbound[i]);
         if (st != EBB_OK) return st;
     }
-    p->builder = ebb_spawn(ebb_host(ebb_lab_runtime(lab, 0)), ebb_lab_region(lab, 0), build, p);
+    p->builder = ebb_spawn(ebb_runtime_host(ebb_lab_runtime(lab, 0)), ebb_lab_region(lab, 0), build, p);
     return ebb_id_status(p->builder.id);
 }
 
@@ -178,10 +179,10 @@ static void step(ebb_lab *lab, uint32_t n) {
     if (!p->built) return;
     switch (ebb_lab_choose(lab, 6)) {
     case 0:
-        if (p->scene.cancel != NOT_AT_ALL && ebb_cancel(p->stage.result, EBB_CANCEL_DISCONNECT))
+        if (p->scene.cancel != NOT_AT_ALL && ebb_future_cancel(p->stage.result, EBB_CANCEL_DISCONNECT))
             p->cancelled = true;
         break;
-    case 1: (void)ebb_collect(ebb_lab_runtime(lab, ebb_lab_choose(lab, 2))); break;
+    case 1: (void)ebb_gc_collect(ebb_lab_runtime(lab, ebb_lab_choose(lab, 2))); break;
     default: end_a_slot(p); break;
     }
 }
@@ -190,8 +191,8 @@ static uint64_t compared, abandoned;
 
 /* Time may pass so fast that a servant has to be abandoned: then its callbacks do not run. */
 static void check_once(play *p, const heard *h) {
-    ebb_stats stats;
-    ebb_rt_stats(ebb_lab_runtime(p->lab, 0), &stats);
+    ebb_runtime_stats stats;
+    ebb_runtime_stats_of(ebb_lab_runtime(p->lab, 0), &stats);
     if (stats.abandoned > 0 && h->ends + h->cleanups == 0) abandoned++;
     else if (h->ends != 1 || h->cleanups != 1) wrong(p, "an end or a cleanup was lost, or came twice");
 }
@@ -210,12 +211,12 @@ static void check(ebb_lab *lab) {
 
 static void teardown(ebb_lab *lab) {
     play *p = ebb_lab_state(lab);
-    for (uint32_t i = 0; i < 2; i++) (void)ebb_on_inbound(ebb_lab_runtime(lab, i), NULL, NULL);
+    for (uint32_t i = 0; i < 2; i++) (void)ebb_inbox_on_wake(ebb_lab_runtime(lab, i), NULL, NULL);
     if (p->built) stage_free(&p->stage);
     compared += p->compared;
 }
 
-static const ebb_scenario combinators = {
+static const ebb_lab_scenario combinators = {
     .name = "combinators",
     .about = "a combinator, its inputs here or in another runtime, against a model",
     .runtimes = 2,
@@ -237,8 +238,8 @@ static void combinators_do_as_the_model_says_under_every_schedule(void **state) 
     ebb_lab *lab = ebb_lab_new(ebb_libc_allocator());
     assert_non_null(lab);
     ebb_lab_case c = {.scenario = &combinators, .seed = seed};
-    ebb_explore_result r;
-    (void)ebb_lab_explore(lab, &c, &(ebb_explore_opts){.schedules = schedules}, &r);
+    ebb_lab_explore_result r;
+    (void)ebb_lab_explore(lab, &c, &(ebb_lab_explore_opts){.schedules = schedules}, &r);
     if (r.failure.status != EBB_OK) {
         fail_msg("seed %llu: %s: %s", (unsigned long long)c.seed, r.failure.failure, r.failure.text);
     }

@@ -25,8 +25,8 @@ static void run_both(theatre *t, place where) {
 }
 
 static void time_passes(theatre *t) {
-    ebb_advance(t->here->rt, ebb_now(t->here->host) + 10 * EBB_MS);
-    ebb_advance(t->there->rt, ebb_now(t->there->host) + 10 * EBB_MS);
+    ebb_runtime_advance(t->here->rt, ebb_now(t->here->host) + 10 * EBB_MS);
+    ebb_runtime_advance(t->there->rt, ebb_now(t->there->host) + 10 * EBB_MS);
 }
 
 /* What has ended before anybody looked is heard of in order. What was made together comes together from the
@@ -69,7 +69,7 @@ static void later_ones_end(theatre *t, stage *s, model *m, bool *told) {
 }
 
 static void cancel(theatre *t, stage *s, model *m, bool *told) {
-    (void)ebb_cancel(s->result, EBB_CANCEL_DISCONNECT);
+    (void)ebb_future_cancel(s->result, EBB_CANCEL_DISCONNECT);
     run_both(t, s->scene->where);
     model_cancel(m, EBB_CANCEL_DISCONNECT);
     model_hears_now(m, told);
@@ -85,7 +85,7 @@ static void play(theatre *t, stage *s, model *m, const scene *sc) {
         if (plan_is_now(sc->plan[i])) model_ends(m, i);
     }
     if (sc->cancel == BEFORE) {
-        (void)ebb_cancel(s->result, EBB_CANCEL_DISCONNECT);
+        (void)ebb_future_cancel(s->result, EBB_CANCEL_DISCONNECT);
         model_cancel(m, EBB_CANCEL_DISCONNECT);
     }
     run_both(t, sc->where);
@@ -111,9 +111,9 @@ static void wrong(const theatre *t, const scene *sc, const char *what) {
 
 static void nothing_is_left(theatre *t, stage *s, future_world *fw) {
     char text[200] = "";
-    assert_int_equal(ebb_collect(fw->rt), EBB_OK);
+    assert_int_equal(ebb_gc_collect(fw->rt), EBB_OK);
     run_both(t, BY_REMOTE);
-    assert_int_equal(ebb_collect(fw->rt), EBB_OK);
+    assert_int_equal(ebb_gc_collect(fw->rt), EBB_OK);
     if (ebb_heap_verify(fw->rt, text, sizeof text) != EBB_OK) wrong(t, s->scene, text);
     if (fw->misuses != 0) wrong(t, s->scene, fw->what);
     if (future_stats(fw).live == 0) return;

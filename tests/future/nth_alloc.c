@@ -39,7 +39,7 @@ typedef struct waiter {
 } waiter;
 
 typedef struct run {
-    ebb_rt *rt;
+    ebb_runtime *rt;
     ebb_cx *host;
     ebb_region inner;
     ebb_failing memory;
@@ -69,7 +69,7 @@ static void close_fd(void *p) {
 static const ebb_type fd_type = {"fd", 0, NULL, close_fd, 0};
 
 static ebb_value fd(run *r) {
-    return ebb_owned(&fd_type, &r->fds[r->fds_made++]);
+    return ebb_value_owned(&fd_type, &r->fds[r->fds_made++]);
 }
 
 static void count(ebb_cx *cx, void *arg) {
@@ -89,17 +89,17 @@ static void count_cancel(ebb_cx *cx, ebb_cancel_kind kind, void *arg) {
 /* Only what could be attached is expected. */
 static ebb_future *watch(run *r, ebb_future *f) {
     uint32_t i = r->watched;
-    if (ebb_on_cleanup(f, count, &r->cleanups[i]) != EBB_OK) return f;
+    if (ebb_future_on_cleanup(f, count, &r->cleanups[i]) != EBB_OK) return f;
     r->watched++;
-    bool both = ebb_on_done(f, count_done, &r->ends[i]) == EBB_OK;
-    if (!both || ebb_on_cancel(f, count_cancel, &r->ends[i]) != EBB_OK) r->ends[i] = 1000;
+    bool both = ebb_future_on_done(f, count_done, &r->ends[i]) == EBB_OK;
+    if (!both || ebb_future_on_cancel(f, count_cancel, &r->ends[i]) != EBB_OK) r->ends[i] = 1000;
     return f;
 }
 
-static const ebb_op op = {"work", NULL, NULL};
+static const ebb_operation op = {"work", NULL, NULL};
 
 static ebb_future *promise(run *r, ebb_cx *cx, bool is_work) {
-    ebb_future *f = ebb_promise(cx, is_work ? &op : NULL, NULL);
+    ebb_future *f = ebb_promise_new(cx, is_work ? &op : NULL, NULL);
     r->promise[r->promises++] = f;
     return watch(r, f);
 }
@@ -108,18 +108,18 @@ static ebb_future *promise(run *r, ebb_cx *cx, bool is_work) {
 
 static ebb_value same(ebb_cx *cx, ebb_value *v, void *arg) {
     (void)arg;
-    return ebb_take(cx, v);
+    return ebb_value_take(cx, v);
 }
 static ebb_value nested(ebb_cx *cx, ebb_value *v, void *arg) {
     (void)v;
-    return ebb_nested(ebb_pure(cx, fd(arg)));
+    return ebb_value_future(ebb_future_ready(cx, fd(arg)));
 }
 static ebb_future *then(ebb_cx *cx, ebb_value *v, void *arg) {
-    return watch(arg, ebb_pure(cx, ebb_take(cx, v)));
+    return watch(arg, ebb_future_ready(cx, ebb_value_take(cx, v)));
 }
 static ebb_future *caught(ebb_cx *cx, ebb_status st, void *arg) {
     (void)st;
-    return ebb_pure(cx, fd(arg));
+    return ebb_future_ready(cx, fd(arg));
 }
 static ebb_future *later(ebb_cx *cx, void *arg) {
     return watch(arg, ebb_after(cx, EBB_MS));
@@ -129,23 +129,24 @@ static ebb_future *release(ebb_cx *cx, ebb_value *v, void *arg) {
     return later(cx, arg);
 }
 static ebb_future *each(ebb_cx *cx, size_t i, void *arg) {
-    return i % 2 == 0 ? ebb_pure(cx, fd(arg)) : ebb_map(cx, ebb_after(cx, EBB_MS), nested, arg);
+    return i % 2 == 0 ? ebb_future_ready(cx, fd(arg)) : ebb_map(cx, ebb_after(cx, EBB_MS), nested, arg);
 }
 static ebb_future *attempt(ebb_cx *cx, uint32_t i, void *arg) {
-    if (i < 2) return ebb_within(cx, ebb_never(cx), EBB_MS);
-    return ebb_pure(cx, fd(arg));
+    if (i < 2) return ebb_within(cx, ebb_future_never(cx), EBB_MS);
+    return ebb_future_ready(cx, fd(arg));
 }
 static ebb_future *repeat(ebb_cx *cx, uint64_t n, void *arg) {
     (void)arg;
-    return ebb_pure(cx, n < 2 ? ebb_none() : ebb_int(1));
+    return ebb_future_ready(cx, n < 2 ? ebb_value_none() : ebb_value_int(1));
 }
 
 static ebb_status awaits(ebb_cx *cx, void *state) {
     waiter *w = state;
     EBB_BEGIN(w);
     EBB_AWAIT(w, w->st, ebb_await(cx, w->f, &w->v));
-    if (w->st == EBB_OK) ebb_discard(cx, w->v);
-    if (w->st == EBB_ERR_NOT_AWAITED || w->st == EBB_ERR_NOT_TASK) ebb_drop(w->f); /* it was not consumed */
+    if (w->st == EBB_OK) ebb_value_discard(cx, w->v);
+    if (w->st == EBB_ERR_NOT_AWAITED || w->st == EBB_ERR_NOT_TASK)
+        ebb_future_drop(w->f); /* it was not consumed */
     w->over = true;
     EBB_END(w);
 }
@@ -161,7 +162,7 @@ static void await_in_task(run *r, ebb_cx *cx, ebb_region region, ebb_future *f) 
     *w = (waiter){.run = r, .f = f, .st = EBB_PENDING};
     if (ebb_id_status(ebb_spawn(cx, region, awaits, w).id) == EBB_OK) return;
     w->over = true;
-    ebb_drop(f);
+    ebb_future_drop(f);
 }
 
 static void singles(run *r, ebb_cx *cx) {
@@ -169,26 +170,27 @@ static void singles(run *r, ebb_cx *cx) {
     f = watch(r, ebb_catch(cx, watch(r, f), caught, r));
     f = watch(r, ebb_finally(cx, f, later, r));
     f = watch(r, ebb_bracket(cx, f, then, release, r));
-    await_in_task(r, cx, ebb_root(r->rt), ebb_within(cx, f, 50 * EBB_MS));
-    await_in_task(r, cx, ebb_root(r->rt), ebb_map(cx, ebb_pure(cx, fd(r)), nested, r));
-    ebb_drop(watch(r, ebb_within(cx, promise(r, cx, true), EBB_MS)));
-    ebb_drop(watch(r, ebb_catch(cx, ebb_fail(cx, EBB_FAILED), caught, r)));
+    await_in_task(r, cx, ebb_runtime_root(r->rt), ebb_within(cx, f, 50 * EBB_MS));
+    await_in_task(r, cx, ebb_runtime_root(r->rt), ebb_map(cx, ebb_future_ready(cx, fd(r)), nested, r));
+    ebb_future_drop(watch(r, ebb_within(cx, promise(r, cx, true), EBB_MS)));
+    ebb_future_drop(watch(r, ebb_catch(cx, ebb_future_failed(cx, EBB_FAILED), caught, r)));
 }
 
 static void several(run *r, ebb_cx *cx) {
     ebb_future *(*const make[])(ebb_cx *, size_t, ebb_future *const *, const char *) = {
-        ebb_all_at, ebb_all_settled_at, ebb_race_at, ebb_any_at, ebb_select_at};
+        ebb_all_site, ebb_all_settled_site, ebb_race_site, ebb_any_site, ebb_select_site};
     ebb_future *results[5];
     for (int i = 0; i < 5; i++) {
         ebb_future *fs[70]; /* two pieces of edges */
-        for (int k = 0; k < 70; k++) fs[k] = k % 10 == 0 ? ebb_pure(cx, fd(r)) : ebb_pure(cx, ebb_none());
-        ebb_drop(fs[3]);
-        ebb_drop(fs[69]);
+        for (int k = 0; k < 70; k++)
+            fs[k] = k % 10 == 0 ? ebb_future_ready(cx, fd(r)) : ebb_future_ready(cx, ebb_value_none());
+        ebb_future_drop(fs[3]);
+        ebb_future_drop(fs[69]);
         fs[3] = promise(r, cx, false);
-        fs[69] = i == 2 ? watch(r, ebb_never(cx)) : promise(r, cx, true);
+        fs[69] = i == 2 ? watch(r, ebb_future_never(cx)) : promise(r, cx, true);
         results[i] = watch(r, make[i](cx, 70, fs, EBB_SITE));
     }
-    await_in_task(r, cx, ebb_root(r->rt), ebb_all_settled(cx, 5, results));
+    await_in_task(r, cx, ebb_runtime_root(r->rt), ebb_all_settled(cx, 5, results));
 }
 
 static void made(run *r, ebb_cx *cx) {
@@ -196,33 +198,33 @@ static void made(run *r, ebb_cx *cx) {
     ebb_future *fs[] = {
         watch(r, ebb_retry(cx, &o, attempt, r)),
         watch(r, ebb_traverse(cx, 9, 3, each, r)),
-        watch(r, ebb_delay(cx, EBB_MS, later, r)),
-        watch(r, ebb_schedule(cx, EBB_MS, repeat, r)),
+        watch(r, ebb_future_delay(cx, EBB_MS, later, r)),
+        watch(r, ebb_future_repeat(cx, EBB_MS, repeat, r)),
     };
-    await_in_task(r, cx, ebb_root(r->rt), ebb_all(cx, 4, fs));
+    await_in_task(r, cx, ebb_runtime_root(r->rt), ebb_all(cx, 4, fs));
 }
 
 static void across(run *r, ebb_cx *cx) {
     static ebb_sleeper nap;
     nap = (ebb_sleeper){.due = 0};
     r->inner = ebb_region_open(cx, NULL);
-    ebb_future *shared = ebb_share(promise(r, cx, false));
+    ebb_future *shared = ebb_future_share(promise(r, cx, false));
     ebb_future *task = ebb_go(cx, r->inner, naps, &nap);
-    ebb_future *two[] = {ebb_keep(shared), watch(r, task)};
+    ebb_future *two[] = {ebb_future_keep(shared), watch(r, task)};
     await_in_task(r, cx, r->inner, ebb_race(cx, 2, two));
-    ebb_future *wrapped = ebb_promise(cx, NULL, NULL);
-    (void)ebb_settle(wrapped, ebb_nested(ebb_shield(ebb_keep(shared))));
-    await_in_task(r, cx, ebb_root(r->rt), watch(r, wrapped));
+    ebb_future *wrapped = ebb_promise_new(cx, NULL, NULL);
+    (void)ebb_promise_settle(wrapped, ebb_value_future(ebb_future_shield(ebb_future_keep(shared))));
+    await_in_task(r, cx, ebb_runtime_root(r->rt), watch(r, wrapped));
     ebb_remote *remote = NULL;
-    if (ebb_export(shared, &remote) == EBB_OK) (void)ebb_remote_state(remote);
+    if (ebb_remote_new(shared, &remote) == EBB_OK) (void)ebb_remote_state(remote);
     ebb_remote_release(remote);
-    ebb_drop(shared);
+    ebb_future_drop(shared);
 }
 
 static void pump(run *r) {
     for (int i = 0; i < TURNS_MAX; i++) {
-        ebb_turn(r->rt);
-        if (ebb_pump(r->rt, 64) == EBB_OK) return;
+        ebb_inbox_receive(r->rt);
+        if (ebb_runtime_pump(r->rt, 64) == EBB_OK) return;
     }
     fail_msg("it never stops");
 }
@@ -230,18 +232,18 @@ static void pump(run *r) {
 static void pass(run *r, uint64_t span) {
     uint64_t end = ebb_now(r->host) + span;
     pump(r);
-    for (uint64_t due; (due = ebb_next_due(r->rt)) <= end && due > ebb_now(r->host);) {
-        ebb_advance(r->rt, due);
+    for (uint64_t due; (due = ebb_runtime_next_due(r->rt)) <= end && due > ebb_now(r->host);) {
+        ebb_runtime_advance(r->rt, due);
         pump(r);
     }
-    ebb_advance(r->rt, end);
+    ebb_runtime_advance(r->rt, end);
     pump(r);
 }
 
 static void settle_promises(run *r) {
     for (uint32_t i = 0; i < r->promises; i++) {
-        if (i % 3 < 2) (void)ebb_settle(r->promise[i], fd(r));
-        else (void)ebb_reject(r->promise[i], i % 2 == 0 ? EBB_TIMEOUT : EBB_CANCELLED);
+        if (i % 3 < 2) (void)ebb_promise_settle(r->promise[i], fd(r));
+        else (void)ebb_promise_reject(r->promise[i], i % 2 == 0 ? EBB_TIMEOUT : EBB_CANCELLED);
     }
 }
 
@@ -249,14 +251,14 @@ static void settle_promises(run *r) {
 
 static bool is_closed(run *r) {
     ebb_region_state s;
-    ebb_status st = ebb_region_state_of(r->host, ebb_root(r->rt), &s);
+    ebb_status st = ebb_region_state_of(r->host, ebb_runtime_root(r->rt), &s);
     return st == EBB_ERR_STALE || s == EBB_REGION_CLOSED;
 }
 
 static void judge(run *r, uint64_t n, bool forced) {
     char text[160] = "";
     if (!is_closed(r)) fail_msg("allocation %u: the root is not closed", (unsigned)n);
-    (void)ebb_collect(r->rt);
+    (void)ebb_gc_collect(r->rt);
     if (ebb_heap_verify(r->rt, text, sizeof text) != EBB_OK) fail_msg("allocation %u: %s", (unsigned)n, text);
     if (r->corrupt != 0) fail_msg("allocation %u: %s", (unsigned)n, r->what);
     for (uint32_t i = 0; i < r->watched && !forced; i++) {
@@ -285,9 +287,9 @@ static void ends_by_itself(run *r, uint64_t n) {
 
 static void end(run *r, ending how, uint64_t n) {
     if (how == BY_CLOSE) ends_by_itself(r, n);
-    if (how == BY_CLOSE) ebb_region_close(r->host, ebb_root(r->rt));
-    if (how == BY_CANCEL) ebb_region_cancel(r->host, ebb_root(r->rt), EBB_CANCEL_SHUTDOWN, "over");
-    if (how == BY_FORCE) ebb_region_force(r->host, ebb_root(r->rt));
+    if (how == BY_CLOSE) ebb_region_close(r->host, ebb_runtime_root(r->rt));
+    if (how == BY_CANCEL) ebb_region_cancel(r->host, ebb_runtime_root(r->rt), EBB_CANCEL_SHUTDOWN, "over");
+    if (how == BY_FORCE) ebb_region_force(r->host, ebb_runtime_root(r->rt));
     if (how != BY_CLOSE) settle_promises(r);
     pass(r, EBB_SECOND);
 }
@@ -304,15 +306,15 @@ static uint64_t go(uint64_t n, bool after, bool of_cells, ending how) {
     cells = 0;
     cell_fails_at = of_cells ? n : 0;
     cells_fail_after = after;
-    ebb_rt_opts opts = {.allocator = ebb_failing_allocator(&r->memory)};
-    if (ebb_rt_new(&opts, &r->rt) == EBB_OK) {
+    ebb_runtime_opts opts = {.allocator = ebb_failing_allocator(&r->memory)};
+    if (ebb_runtime_new(&opts, &r->rt) == EBB_OK) {
         ebb_heap_opts o = {.every_time = of_cells || future_test_gc(),
                            .verify = !of_cells, /* else at the end only: it is slow */
                            .debug = future_test_gc(),
                            .misuse = note_misuse,
                            .ctx = r};
         (void)ebb_heap_setup(r->rt, &o);
-        r->host = ebb_host(r->rt);
+        r->host = ebb_runtime_host(r->rt);
         singles(r, r->host);
         several(r, r->host);
         made(r, r->host);
@@ -320,7 +322,7 @@ static uint64_t go(uint64_t n, bool after, bool of_cells, ending how) {
         pass(r, 3 * EBB_MS);
         end(r, how, n);
         judge(r, n, how == BY_FORCE);
-        ebb_rt_free(r->rt);
+        ebb_runtime_free(r->rt);
     }
     for (uint32_t i = 0; i < r->fds_made; i++) {
         if (r->fds[i] != 1)

@@ -18,7 +18,7 @@ typedef struct survivor {
 struct doom {
     ebb_lab *lab;
     lab_peer peers[1];
-    ebb_rt *doomed;
+    ebb_runtime *doomed;
     ebb_peer *there;
     ebb_failing memory;
     ebb_remote *to_import, *to_give;
@@ -57,7 +57,7 @@ static ebb_status orphan(ebb_cx *cx, void *state) {
     d->orphan_began = true;
     if (ebb_checkpoint(cx) == EBB_OK) return EBB_PENDING;
     ebb_task_info info;
-    (void)ebb_task_info_of(cx, ebb_self(cx), &info);
+    (void)ebb_task_info_of(cx, ebb_cx_task(cx), &info);
     if (info.reason.kind != EBB_CANCEL_DISCONNECT) ebb_lab_fail(d->lab, "an orphan was told another reason");
     d->orphan_ended = true;
     return EBB_CANCELLED;
@@ -68,22 +68,22 @@ static ebb_status doomed_task(ebb_cx *cx, void *state) {
     uint64_t item = 1;
     ebb_status st = EBB_OK;
     if (d->taken == NULL) {
-        d->taken = ebb_import(cx, d->to_give);
+        d->taken = ebb_remote_import(cx, d->to_give);
         d->to_give = NULL;
-        ebb_drop(ebb_far(cx, d->peers[0].peer, orphan, d));
+        ebb_future_drop(ebb_peer_run(cx, d->peers[0].peer, orphan, d));
     }
     if (ebb_lab_choose(d->lab, 4) == 1 && d->source != NULL) {
-        (void)ebb_settle(d->source, ebb_int(7));
+        (void)ebb_promise_settle(d->source, ebb_value_int(7));
         d->source = NULL;
     }
     for (int i = 0; i < 2 && st == EBB_OK; i++) st = ebb_bridge_send(cx, d->in, &d->sends, &item);
     st = ebb_bridge_recv(cx, d->out, &d->receives, &item);
-    if (st == EBB_OK) (void)ebb_wake(cx, ebb_self(cx));
+    if (st == EBB_OK) (void)ebb_task_wake(cx, ebb_cx_task(cx));
     return EBB_PENDING;
 }
 
 static void free_it(doom *d) {
-    ebb_rt_free(d->doomed);
+    ebb_runtime_free(d->doomed);
     d->doomed = NULL;
 }
 
@@ -95,8 +95,8 @@ static void doom_step(ebb_lab *lab, uint32_t n) {
         free_it(d);
         return;
     }
-    if (what != 2) ebb_turn(d->doomed);
-    if (what != 1) (void)ebb_pump(d->doomed, 1 + ebb_lab_choose(lab, 3));
+    if (what != 2) ebb_inbox_receive(d->doomed);
+    if (what != 1) (void)ebb_runtime_pump(d->doomed, 1 + ebb_lab_choose(lab, 3));
 }
 
 /* ---- on the one that lives on ------------------------------------------------------------------------------ */
@@ -112,7 +112,7 @@ static ebb_status await_it(ebb_cx *cx, void *state) {
 static ebb_status import_it(ebb_cx *cx, void *state) {
     survivor *s = state;
     if (s->future == NULL) {
-        s->future = ebb_import(cx, s->d->to_import);
+        s->future = ebb_remote_import(cx, s->d->to_import);
         s->d->to_import = NULL;
     }
     return await_it(cx, s);
@@ -121,7 +121,7 @@ static ebb_status import_it(ebb_cx *cx, void *state) {
 static ebb_status be_parent(ebb_cx *cx, void *state) {
     survivor *s = state;
     if (s->future == NULL) {
-        s->future = ebb_far(cx, s->d->there, ebb_lab_choose(s->d->lab, 2) ? far_body : short_body, NULL);
+        s->future = ebb_peer_run(cx, s->d->there, ebb_lab_choose(s->d->lab, 2) ? far_body : short_body, NULL);
     }
     return await_it(cx, s);
 }
@@ -157,28 +157,28 @@ static ebb_status receive_on(ebb_cx *cx, void *state) {
 }
 
 static ebb_status start_doomed(doom *d) {
-    ebb_cx *host = ebb_host(d->doomed);
+    ebb_cx *host = ebb_runtime_host(d->doomed);
     ebb_status st = ebb_peer_of(d->doomed, &d->there);
     if (st != EBB_OK) return st;
-    d->source = ebb_promise(host, NULL, NULL);
-    st = ebb_export(d->source, &d->to_import);
+    d->source = ebb_promise_new(host, NULL, NULL);
+    st = ebb_remote_new(d->source, &d->to_import);
     if (st == EBB_OK) st = ebb_bridge_new(d->there, d->peers[0].peer, 2, sizeof(uint64_t), &d->in);
     if (st == EBB_OK) st = ebb_bridge_new(d->peers[0].peer, d->there, 2, sizeof(uint64_t), &d->out);
     if (st != EBB_OK) return st;
-    return ebb_id_status(ebb_spawn(host, ebb_root(d->doomed), doomed_task, d).id);
+    return ebb_id_status(ebb_spawn(host, ebb_runtime_root(d->doomed), doomed_task, d).id);
 }
 
 static ebb_status doom_setup(ebb_lab *lab) {
     doom *d = ebb_lab_state(lab);
-    ebb_cx *host = ebb_host(ebb_lab_runtime(lab, 0));
+    ebb_cx *host = ebb_runtime_host(ebb_lab_runtime(lab, 0));
     d->lab = lab;
     d->memory.inner = ebb_libc_allocator();
-    const ebb_rt_opts opts = {.allocator = ebb_failing_allocator(&d->memory), .runtime_id = FREED};
+    const ebb_runtime_opts opts = {.allocator = ebb_failing_allocator(&d->memory), .runtime_id = FREED};
     ebb_status st = lab_peers(lab, d->peers, 1);
-    if (st == EBB_OK) st = ebb_rt_new(&opts, &d->doomed);
+    if (st == EBB_OK) st = ebb_runtime_new(&opts, &d->doomed);
     if (st == EBB_OK) st = start_doomed(d);
-    d->giver.future = ebb_promise(host, NULL, NULL);
-    if (st == EBB_OK) st = ebb_export(d->giver.future, &d->to_give);
+    d->giver.future = ebb_promise_new(host, NULL, NULL);
+    if (st == EBB_OK) st = ebb_remote_new(d->giver.future, &d->to_give);
     struct {
         survivor *s;
         ebb_poll_fn poll;
@@ -210,20 +210,21 @@ static void doom_teardown(ebb_lab *lab) {
     ebb_bridge_release(d->out);
     ebb_peer_release(d->there);
     lab_peers_release(d->peers, 1);
-    ebb_turn(ebb_lab_runtime(lab, 0));
+    ebb_inbox_receive(ebb_lab_runtime(lab, 0));
     if (d->memory.live != 0) ebb_lab_fail(lab, "something of the freed runtime was leaked");
 }
 
-static const ebb_scenario scenario = {.name = "freed",
-                                      .about = "a runtime is freed while another waits for it in every way",
-                                      .runtimes = 1,
-                                      .steps = STEPS,
-                                      .state_size = sizeof(doom),
-                                      .setup = doom_setup,
-                                      .step = doom_step,
-                                      .received = lab_take_in,
-                                      .check = doom_check,
-                                      .teardown = doom_teardown};
+static const ebb_lab_scenario scenario = {.name = "freed",
+                                          .about =
+                                              "a runtime is freed while another waits for it in every way",
+                                          .runtimes = 1,
+                                          .steps = STEPS,
+                                          .state_size = sizeof(doom),
+                                          .setup = doom_setup,
+                                          .step = doom_step,
+                                          .received = lab_take_in,
+                                          .check = doom_check,
+                                          .teardown = doom_teardown};
 
 static void whoever_waits_for_a_freed_runtime_hears_of_it(void **state) {
     (void)state;

@@ -16,7 +16,7 @@ static void free_word(void *p) {
 static const ebb_type word_type = {"word", 0, NULL, free_word, 0};
 
 static ebb_value new_word(void) {
-    return ebb_owned(&word_type, (void *)(uintptr_t)words_made++);
+    return ebb_value_owned(&word_type, (void *)(uintptr_t)words_made++);
 }
 
 static void every_word_was_freed_once(void *ctx, uint64_t done, uint64_t of) {
@@ -63,7 +63,7 @@ static ebb_status wind_down(ebb_cx *cx, void *state) {
     EBB_YIELD(cx, s);
     if (s->producing) {
         s->producing = false;
-        (void)ebb_reject(s->source, EBB_CANCELLED);
+        (void)ebb_promise_reject(s->source, EBB_CANCELLED);
     }
     EBB_END(s);
 }
@@ -72,23 +72,25 @@ static void stop_producing(ebb_cx *cx, ebb_future *f, void *arg) {
     ship *s = arg;
     (void)f;
     s->ebb_line = 0;
-    if (ebb_id_status(ebb_spawn(cx, ebb_self_region(cx), wind_down, s).id) == EBB_OK) return;
+    if (ebb_id_status(ebb_spawn(cx, ebb_cx_region(cx), wind_down, s).id) == EBB_OK) return;
     s->producing = false;
-    (void)ebb_reject(s->source, EBB_CANCELLED);
+    (void)ebb_promise_reject(s->source, EBB_CANCELLED);
 }
 
-static const ebb_op production = {"production", stop_producing, NULL};
+static const ebb_operation production = {"production", stop_producing, NULL};
 
 static ebb_status settle_as(ship *s, uint32_t how) {
     switch (how) {
-    case 0: s->settled_as = EBB_OK; return ebb_settle(s->source, ebb_int((int64_t)(s->word = 1000 + how)));
+    case 0:
+        s->settled_as = EBB_OK;
+        return ebb_promise_settle(s->source, ebb_value_int((int64_t)(s->word = 1000 + how)));
     case 1: {
         ebb_value v = new_word();
         s->settled_as = EBB_OK;
         s->word = v.as.u;
-        return ebb_settle(s->source, v);
+        return ebb_promise_settle(s->source, v);
     }
-    default: s->settled_as = EBB_FAILED; return ebb_reject(s->source, EBB_FAILED);
+    default: s->settled_as = EBB_FAILED; return ebb_promise_reject(s->source, EBB_FAILED);
     }
 }
 
@@ -108,7 +110,7 @@ static ebb_status produce(ebb_cx *cx, void *state) {
     producer *p = state;
     if (p->i == IMPORTS) return EBB_OK;
     settle_one(p->h->lab, &p->h->ship[p->i++]);
-    (void)ebb_wake(cx, ebb_self(cx));
+    (void)ebb_task_wake(cx, ebb_cx_task(cx));
     return EBB_PENDING;
 }
 
@@ -128,14 +130,14 @@ static ebb_status await_import(ebb_cx *cx, void *state) {
     if (st == EBB_PENDING) return st;
     s->import = NULL;
     saw(s, st);
-    if (st == EBB_OK) ebb_discard(cx, s->value);
+    if (st == EBB_OK) ebb_value_discard(cx, s->value);
     return st == EBB_CANCELLED ? st : EBB_OK;
 }
 
 static ebb_status import_and_await(ebb_cx *cx, void *state) {
     ship *s = state;
     if (s->import == NULL && s->remote != NULL) {
-        s->import = ebb_import(cx, s->remote);
+        s->import = ebb_remote_import(cx, s->remote);
         s->remote = NULL;
     }
     return await_import(cx, s);
@@ -143,16 +145,17 @@ static ebb_status import_and_await(ebb_cx *cx, void *state) {
 
 /* Each in another way: with an operation or without, shared, shielded, held by the region there. */
 static ebb_status launch(ebb_lab *lab, ship *s, uint32_t i) {
-    ebb_cx *here = ebb_host(ebb_lab_runtime(lab, 0)), *there = ebb_host(ebb_lab_runtime(lab, 1));
+    ebb_cx *here = ebb_runtime_host(ebb_lab_runtime(lab, 0)),
+           *there = ebb_runtime_host(ebb_lab_runtime(lab, 1));
     s->producing = true;
-    s->source = ebb_promise(here, i % 2 == 0 ? &production : NULL, s);
-    if (i == 2) ebb_share(s->source);
-    if (i == 3) ebb_shield(s->source);
-    ebb_status st = ebb_export(s->source, &s->remote);
+    s->source = ebb_promise_new(here, i % 2 == 0 ? &production : NULL, s);
+    if (i == 2) ebb_future_share(s->source);
+    if (i == 3) ebb_future_shield(s->source);
+    ebb_status st = ebb_remote_new(s->source, &s->remote);
     if (st != EBB_OK) return st;
     s->spare = ebb_remote_keep(s->remote);
     s->held = i == 1;
-    if (!s->held) ebb_drop(s->source);
+    if (!s->held) ebb_future_drop(s->source);
     s->task = ebb_spawn(there, s->h->region, import_and_await, s);
     return ebb_id_status(s->task.id);
 }
@@ -163,7 +166,7 @@ static void misused(void *ctx, ebb_status st, const char *what, const char *site
     ebb_lab_fail(ctx, what);
 }
 
-static void imports_closed(void *arg, const ebb_report *report) {
+static void imports_closed(void *arg, const ebb_region_report *report) {
     harbour *h = arg;
     h->ended = report->abandoned == 0;
 }
@@ -179,9 +182,9 @@ static ebb_status watch(ebb_cx *cx, void *state) {
 static ebb_status harbour_setup(ebb_lab *lab) {
     harbour *h = ebb_lab_state(lab);
     h->lab = lab;
-    ebb_cx *there = ebb_host(ebb_lab_runtime(lab, 1));
+    ebb_cx *there = ebb_runtime_host(ebb_lab_runtime(lab, 1));
     h->region = ebb_region_open(there, &(ebb_region_opts){.parent = ebb_lab_region(lab, 1),
-                                                          .policy = EBB_COLLECT,
+                                                          .policy = EBB_FAIL_COLLECT,
                                                           .on_closed = imports_closed,
                                                           .arg = h});
     (void)ebb_spawn(there, ebb_lab_region(lab, 1), watch, h);
@@ -196,7 +199,8 @@ static ebb_status harbour_setup(ebb_lab *lab) {
     if (st != EBB_OK || p == NULL) return st;
     p->h = h;
     if (h->withdrawn) return EBB_OK;
-    return ebb_id_status(ebb_spawn(ebb_host(ebb_lab_runtime(lab, 0)), ebb_lab_region(lab, 0), produce, p).id);
+    return ebb_id_status(
+        ebb_spawn(ebb_runtime_host(ebb_lab_runtime(lab, 0)), ebb_lab_region(lab, 0), produce, p).id);
 }
 
 static ebb_status withdrawn_setup(ebb_lab *lab) {
@@ -208,7 +212,7 @@ static ebb_status withdrawn_setup(ebb_lab *lab) {
 /* One after the other, and then the region, which has to close. */
 static void withdraw(ebb_lab *lab, uint32_t n) {
     harbour *h = ebb_lab_state(lab);
-    ebb_cx *there = ebb_host(ebb_lab_runtime(lab, 1));
+    ebb_cx *there = ebb_runtime_host(ebb_lab_runtime(lab, 1));
     if (n == IMPORTS) ebb_region_close(there, h->region);
     else ebb_task_cancel(there, h->ship[n].task, EBB_CANCEL_USER, "a step");
 }
@@ -216,14 +220,15 @@ static void withdraw(ebb_lab *lab, uint32_t n) {
 static void harbour_step(ebb_lab *lab, uint32_t n) {
     harbour *h = ebb_lab_state(lab);
     ship *s = &h->ship[ebb_lab_choose(lab, IMPORTS)];
-    ebb_cx *here = ebb_host(ebb_lab_runtime(lab, 0)), *there = ebb_host(ebb_lab_runtime(lab, 1));
+    ebb_cx *here = ebb_runtime_host(ebb_lab_runtime(lab, 0)),
+           *there = ebb_runtime_host(ebb_lab_runtime(lab, 1));
     uint32_t what = ebb_lab_choose(lab, 8);
     (void)n;
     h->disturbed |= what >= 2;
     switch (what) {
     case 1: settle_one(lab, s); break;
     case 2:
-        if (s->held) (void)ebb_cancel(s->source, EBB_CANCEL_USER);
+        if (s->held) (void)ebb_future_cancel(s->source, EBB_CANCEL_USER);
         else (void)ebb_remote_cancel(s->spare, EBB_CANCEL_USER);
         break;
     case 3: (void)ebb_remote_cancel(s->spare, EBB_CANCEL_TIMEOUT); break;
@@ -257,36 +262,36 @@ static void harbour_teardown(ebb_lab *lab) {
     lab_peers_release(h->peers, 2);
 }
 
-static const ebb_scenario flow = {.name = "import_flow",
-                                  .about = "four imports whose sources are settled",
-                                  .runtimes = 2,
-                                  .state_size = sizeof(harbour),
-                                  .setup = harbour_setup,
-                                  .received = lab_take_in,
-                                  .check = harbour_check,
-                                  .teardown = harbour_teardown};
+static const ebb_lab_scenario flow = {.name = "import_flow",
+                                      .about = "four imports whose sources are settled",
+                                      .runtimes = 2,
+                                      .state_size = sizeof(harbour),
+                                      .setup = harbour_setup,
+                                      .received = lab_take_in,
+                                      .check = harbour_check,
+                                      .teardown = harbour_teardown};
 
-static const ebb_scenario withdrawn = {.name = "import_withdrawn",
-                                       .about = "four imports that are cancelled, and nobody settles",
+static const ebb_lab_scenario withdrawn = {.name = "import_withdrawn",
+                                           .about = "four imports that are cancelled, and nobody settles",
+                                           .runtimes = 2,
+                                           .steps = IMPORTS + 1,
+                                           .state_size = sizeof(harbour),
+                                           .setup = withdrawn_setup,
+                                           .step = withdraw,
+                                           .received = lab_take_in,
+                                           .check = harbour_check,
+                                           .teardown = harbour_teardown};
+
+static const ebb_lab_scenario storm = {.name = "import_storm",
+                                       .about = "the same, cancelled and forced on both sides",
                                        .runtimes = 2,
-                                       .steps = IMPORTS + 1,
+                                       .steps = 5,
                                        .state_size = sizeof(harbour),
-                                       .setup = withdrawn_setup,
-                                       .step = withdraw,
+                                       .setup = harbour_setup,
+                                       .step = harbour_step,
                                        .received = lab_take_in,
                                        .check = harbour_check,
                                        .teardown = harbour_teardown};
-
-static const ebb_scenario storm = {.name = "import_storm",
-                                   .about = "the same, cancelled and forced on both sides",
-                                   .runtimes = 2,
-                                   .steps = 5,
-                                   .state_size = sizeof(harbour),
-                                   .setup = harbour_setup,
-                                   .step = harbour_step,
-                                   .received = lab_take_in,
-                                   .check = harbour_check,
-                                   .teardown = harbour_teardown};
 
 static void imports_end_as_their_sources_whatever_the_schedule(void **state) {
     (void)state;

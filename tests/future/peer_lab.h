@@ -26,17 +26,17 @@ typedef struct lab_peer {
 
 static inline void lab_wake(void *ctx) {
     lab_peer *p = ctx;
-    ebb_rt *rt = ebb_lab_runtime(p->lab, p->number);
-    ebb_msg m = {.verb = EBB_MSG_WORD, .target = ebb_root(rt).id, .to_region = true};
-    ebb_lab_send(p->lab, ebb_host(rt), &m);
+    ebb_runtime *rt = ebb_lab_runtime(p->lab, p->number);
+    ebb_msg m = {.verb = EBB_MSG_WORD, .target = ebb_runtime_root(rt).id, .to_region = true};
+    ebb_lab_send(p->lab, ebb_runtime_host(rt), &m);
 }
 
 /* All runtimes of the scenario get a peer. */
 static inline ebb_status lab_peers(ebb_lab *lab, lab_peer *peers, uint32_t n) {
     for (uint32_t i = 0; i < n; i++) {
         peers[i] = (lab_peer){lab, i, NULL};
-        ebb_rt *rt = ebb_lab_runtime(lab, i);
-        ebb_status st = ebb_on_inbound(rt, lab_wake, &peers[i]);
+        ebb_runtime *rt = ebb_lab_runtime(lab, i);
+        ebb_status st = ebb_inbox_on_wake(rt, lab_wake, &peers[i]);
         if (st == EBB_OK) st = ebb_peer_of(rt, &peers[i].peer);
         if (st != EBB_OK) return st;
     }
@@ -49,7 +49,7 @@ static inline void lab_peers_release(lab_peer *peers, uint32_t n) {
 
 /* scenario->received of all of them. */
 static inline void lab_take_in(ebb_lab *lab, const ebb_msg *msg) {
-    ebb_turn(ebb_lab_runtime(lab, (uint32_t)(msg->target >> 56) - 1));
+    ebb_inbox_receive(ebb_lab_runtime(lab, (uint32_t)(msg->target >> 56) - 1));
 }
 
 typedef struct lab_records {
@@ -65,7 +65,7 @@ static inline void lab_keep_journal(void *ctx, uint32_t runtime, const void *p, 
 }
 
 /* What came from other runtimes is in the journal: each runtime replays to its own trace, alone. */
-static inline void lab_replays(const ebb_scenario *s, uint64_t seeds) {
+static inline void lab_replays(const ebb_lab_scenario *s, uint64_t seeds) {
     ebb_lab *lab = ebb_lab_new(ebb_libc_allocator());
     for (uint64_t seed = 1; seed <= seeds; seed++) {
         lab_records r = {.trace = {{0}}};
@@ -98,16 +98,17 @@ static inline void lab_replays(const ebb_scenario *s, uint64_t seeds) {
 
 /* Explores a scenario, at random and then every way of the first decisions, and prints how much. `after` (may
  * be NULL) looks at what is left once all runtimes of a run are freed. */
-static inline void lab_explore(const ebb_scenario *s, uint64_t seeds, uint32_t depth, uint64_t schedules,
+static inline void lab_explore(const ebb_lab_scenario *s, uint64_t seeds, uint32_t depth, uint64_t schedules,
                                void (*after)(void *ctx, uint64_t done, uint64_t of)) {
     ebb_failing memory = {.inner = ebb_libc_allocator()};
     ebb_lab *lab = ebb_lab_new(ebb_failing_allocator(&memory));
     assert_non_null(lab);
-    const ebb_explore_opts ways[] = {{.schedules = seeds / LAB_SHARE, .progress = after},
-                                     {.schedules = schedules / LAB_SHARE, .depth = depth, .progress = after}};
+    const ebb_lab_explore_opts ways[] = {
+        {.schedules = seeds / LAB_SHARE, .progress = after},
+        {.schedules = schedules / LAB_SHARE, .depth = depth, .progress = after}};
     for (size_t i = 0; i < 2; i++) {
         ebb_lab_case c = {.scenario = s, .seed = 1};
-        ebb_explore_result r;
+        ebb_lab_explore_result r;
         (void)ebb_lab_explore(lab, &c, &ways[i], &r);
         if (r.failure.status != EBB_OK) {
             print_error("%s, schedule %llu: %s: %s (runtime %u, event %u)\n", s->name,

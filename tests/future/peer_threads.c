@@ -20,7 +20,7 @@ static ebb_value new_word(void) {
     uint32_t *p = malloc(sizeof *p);
     *p = 1;
     words_made++;
-    return ebb_owned(&word_type, p);
+    return ebb_value_owned(&word_type, p);
 }
 
 /* ---- ends and cancels race ------------------------------------------------------------------------------------ */
@@ -45,12 +45,12 @@ static ebb_remote *const token = (ebb_remote *)(uintptr_t)8;
 
 /* The source's own task: waits for a while, and ends it. */
 static ebb_status produce(ebb_cx *cx, traffic *t) {
-    if (ebb_is_cancelled(t->future) || next_random(&t->random) % 8 == 0) {
-        if (next_random(&t->random) % 3 == 0) (void)ebb_reject(t->future, EBB_FAILED);
-        else (void)ebb_settle(t->future, new_word());
+    if (ebb_future_is_cancelled(t->future) || next_random(&t->random) % 8 == 0) {
+        if (next_random(&t->random) % 3 == 0) (void)ebb_promise_reject(t->future, EBB_FAILED);
+        else (void)ebb_promise_settle(t->future, new_word());
         return EBB_OK;
     }
-    (void)ebb_wake(cx, ebb_self(cx));
+    (void)ebb_task_wake(cx, ebb_cx_task(cx));
     return EBB_PENDING;
 }
 
@@ -60,12 +60,12 @@ static void nothing_to_stop(ebb_cx *cx, ebb_future *f, void *arg) {
     (void)arg;
 }
 
-static const ebb_op production = {"production", nothing_to_stop, NULL};
+static const ebb_operation production = {"production", nothing_to_stop, NULL};
 
 static ebb_status await_box(ebb_cx *cx, box *b) {
     if (atomic_exchange(b, NULL) != NULL) return EBB_OK;
     sched_yield();
-    (void)ebb_wake(cx, ebb_self(cx));
+    (void)ebb_task_wake(cx, ebb_cx_task(cx));
     return EBB_PENDING;
 }
 
@@ -75,16 +75,16 @@ static ebb_status offer_futures(ebb_cx *cx, void *state) {
     ebb_remote *r;
     EBB_BEGIN(t);
     for (t->round = 0; t->round < ROUNDS; t->round++) {
-        t->future = ebb_promise(cx, &production, NULL);
-        if (t->round % 16 == 0) ebb_share(t->future);
-        if (t->round % 16 == 1) ebb_shield(t->future);
-        assert_int_equal(ebb_export(t->future, &r), EBB_OK);
-        if (t->round % 4 != 3) ebb_drop(t->future);
+        t->future = ebb_promise_new(cx, &production, NULL);
+        if (t->round % 16 == 0) ebb_future_share(t->future);
+        if (t->round % 16 == 1) ebb_future_shield(t->future);
+        assert_int_equal(ebb_remote_new(t->future, &r), EBB_OK);
+        if (t->round % 4 != 3) ebb_future_drop(t->future);
         if (t->round % 2 == 0) ebb_remote_release(atomic_exchange(&t->to_third, ebb_remote_keep(r)));
         atomic_store(&t->to_home, r);
         EBB_AWAIT(t, st, produce(cx, t));
         EBB_AWAIT(t, st, await_box(cx, &t->answered));
-        if (t->round % 4 == 3) ebb_drop(t->future);
+        if (t->round % 4 == 3) ebb_future_drop(t->future);
     }
     (void)st;
     t->done = true;
@@ -98,13 +98,13 @@ static ebb_status take_future(ebb_cx *cx, traffic *t) {
     if (r == NULL) {
         if (t->done) return EBB_CANCELLED;
         sched_yield();
-        (void)ebb_wake(cx, ebb_self(cx));
+        (void)ebb_task_wake(cx, ebb_cx_task(cx));
         return EBB_PENDING;
     }
-    t->import = ebb_import(cx, r);
+    t->import = ebb_remote_import(cx, r);
     if (next_random(&t->home_random) % 3 == 0) {
         dawdle(&t->home_random);
-        (void)ebb_cancel(t->import, EBB_CANCEL_USER);
+        (void)ebb_future_cancel(t->import, EBB_CANCEL_USER);
     }
     return EBB_OK;
 }
@@ -126,7 +126,7 @@ static ebb_status import_futures(ebb_cx *cx, void *state) {
         t->completed += st == EBB_OK;
         t->failed += st == EBB_FAILED;
         t->cancelled += st == EBB_CANCELLED;
-        if (st == EBB_OK) ebb_discard(cx, t->value);
+        if (st == EBB_OK) ebb_value_discard(cx, t->value);
         atomic_store(&t->answered, token);
     }
     EBB_END(i);
@@ -209,9 +209,9 @@ static moth *hatch(uint64_t *random) {
     loop_new(&m->loop, 3, false);
     m->loop.abrupt = m->loop.lazy = true;
     m->random = next_random(random);
-    ebb_cx *host = ebb_host(m->loop.rt);
+    ebb_cx *host = ebb_runtime_host(m->loop.rt);
     for (uint32_t i = 0; i < EACH; i++) {
-        assert_int_equal(ebb_export(ebb_promise(host, NULL, NULL), &m->remote[i]), EBB_OK);
+        assert_int_equal(ebb_remote_new(ebb_promise_new(host, NULL, NULL), &m->remote[i]), EBB_OK);
         m->twin[i] = ebb_remote_keep(m->remote[i]);
     }
     loop_start(&m->loop, NULL, NULL);
@@ -233,12 +233,12 @@ static ebb_status keep_moths(ebb_cx *cx, void *state) {
         k->moth = hatch(&k->random);
         for (k->i = 0; k->i < EACH; k->i++) {
             if (k->i == EACH / 2) loop_stop(&k->moth->loop);
-            k->import[k->i] = ebb_import(cx, k->moth->remote[k->i]);
-            if (next_random(&k->random) % 4 == 0) (void)ebb_cancel(k->import[k->i], EBB_CANCEL_USER);
+            k->import[k->i] = ebb_remote_import(cx, k->moth->remote[k->i]);
+            if (next_random(&k->random) % 4 == 0) (void)ebb_future_cancel(k->import[k->i], EBB_CANCEL_USER);
         }
         for (k->i = 0; k->i < EACH; k->i++) {
             EBB_AWAIT(k, st, ebb_await(cx, k->import[k->i], &k->value));
-            if (st == EBB_OK) ebb_discard(cx, k->value);
+            if (st == EBB_OK) ebb_value_discard(cx, k->value);
             k->closed += st == EBB_ERR_CLOSED;
             k->ended++;
         }

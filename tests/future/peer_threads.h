@@ -35,7 +35,7 @@ typedef struct loop {
     pthread_mutex_t lock;
     pthread_cond_t woken;
     bool rung; /* by `lock` */
-    ebb_rt *rt;
+    ebb_runtime *rt;
     ebb_peer *peer;
     bool traced;
     bool abrupt; /* the runtime is freed as it is, when it was told to stop */
@@ -88,32 +88,33 @@ static inline void loop_sleep(loop *l, uint64_t until) {
 
 static inline bool loop_closed(loop *l) {
     ebb_region_state s;
-    return ebb_region_state_of(ebb_host(l->rt), ebb_root(l->rt), &s) == EBB_OK && s == EBB_REGION_CLOSED;
+    return ebb_region_state_of(ebb_runtime_host(l->rt), ebb_runtime_root(l->rt), &s) == EBB_OK &&
+           s == EBB_REGION_CLOSED;
 }
 
 /* True if it is over: it was told to stop, and all has ended. */
 static inline bool loop_turn(loop *l) {
     if (l->stop) {
         if (l->abrupt) return true;
-        ebb_region_close(ebb_host(l->rt), ebb_root(l->rt));
+        ebb_region_close(ebb_runtime_host(l->rt), ebb_runtime_root(l->rt));
     }
-    ebb_turn(l->rt);
-    ebb_advance(l->rt, clock_now());
-    ebb_status st = ebb_pump(l->rt, 32);
+    ebb_inbox_receive(l->rt);
+    ebb_runtime_advance(l->rt, clock_now());
+    ebb_status st = ebb_runtime_pump(l->rt, 32);
     if (l->traced) ebb_trace_take(l->rt, false, loop_keep, l);
     if (loop_closed(l)) return true;
-    if (st == EBB_OK && !l->spins) loop_sleep(l, ebb_next_due(l->rt));
+    if (st == EBB_OK && !l->spins) loop_sleep(l, ebb_runtime_next_due(l->rt));
     if (st == EBB_OK && l->spins && ++l->idle % 256 == 0) sched_yield(); /* the other may need the core */
     return false;
 }
 
 static inline void *loop_run(void *arg) {
     loop *l = arg;
-    (void)ebb_adopt(l->rt);
-    if (l->task != NULL) (void)ebb_spawn(ebb_host(l->rt), ebb_root(l->rt), l->task, l->arg);
+    (void)ebb_runtime_adopt(l->rt);
+    if (l->task != NULL) (void)ebb_spawn(ebb_runtime_host(l->rt), ebb_runtime_root(l->rt), l->task, l->arg);
     while (!loop_turn(l)) continue;
     if (l->traced) ebb_trace_take(l->rt, true, loop_keep, l);
-    ebb_rt_free(l->rt);
+    ebb_runtime_free(l->rt);
     return NULL;
 }
 
@@ -125,11 +126,11 @@ static inline void loop_new(loop *l, uint8_t id, bool traced) {
     pthread_mutex_init(&l->lock, NULL);
     pthread_cond_init(&l->woken, &attr);
     pthread_condattr_destroy(&attr);
-    ebb_rt_opts opts = {.allocator = ebb_libc_allocator(), .runtime_id = id, .now = clock_now()};
-    assert_int_equal(ebb_rt_new(&opts, &l->rt), EBB_OK);
+    ebb_runtime_opts opts = {.allocator = ebb_libc_allocator(), .runtime_id = id, .now = clock_now()};
+    assert_int_equal(ebb_runtime_new(&opts, &l->rt), EBB_OK);
     l->traced = traced;
     if (traced) assert_int_equal(ebb_trace_start(l->rt, 1 << 20), EBB_OK);
-    assert_int_equal(ebb_on_inbound(l->rt, loop_wake, l), EBB_OK);
+    assert_int_equal(ebb_inbox_on_wake(l->rt, loop_wake, l), EBB_OK);
     assert_int_equal(ebb_peer_of(l->rt, &l->peer), EBB_OK);
 }
 
@@ -153,14 +154,14 @@ static inline void loop_join(loop *l) {
 }
 
 static inline void loop_check(const loop *l) {
-    ebb_check *c = ebb_check_new(ebb_libc_allocator());
-    ebb_reader reader;
+    ebb_checker *c = ebb_checker_new(ebb_libc_allocator());
+    ebb_trace_reader reader;
     ebb_event ev;
-    assert_int_equal(ebb_reader_open(&reader, l->trace, l->trace_n), EBB_OK);
-    while (ebb_reader_next(&reader, &ev) == EBB_OK && ebb_check_event(c, &ev) == EBB_OK) continue;
-    if (ebb_check_violation(c) == NULL) (void)ebb_check_end(c, true);
-    if (ebb_check_violation(c) != NULL) fail_msg("%s", ebb_check_violation(c)->text);
-    ebb_check_free(c);
+    assert_int_equal(ebb_trace_reader_open(&reader, l->trace, l->trace_n), EBB_OK);
+    while (ebb_trace_reader_next(&reader, &ev) == EBB_OK && ebb_checker_event(c, &ev) == EBB_OK) continue;
+    if (ebb_checker_violation(c) == NULL) (void)ebb_checker_end(c, true);
+    if (ebb_checker_violation(c) != NULL) fail_msg("%s", ebb_checker_violation(c)->text);
+    ebb_checker_free(c);
 }
 
 static inline uint64_t next_random(uint64_t *state) {

@@ -16,13 +16,13 @@ static void ask(ebb_cx *cx, ebb_future *f, void *arg) {
     operation *o = arg;
     (void)cx;
     o->asked++;
-    o->kind = ebb_kind_of(f);
+    o->kind = ebb_future_cancel_kind_of(f);
 }
 
-static const ebb_op op = {"work", ask, NULL};
+static const ebb_operation op = {"work", ask, NULL};
 
 static ebb_future *begin(ebb_cx *cx, operation *o) {
-    *o = (operation){.f = ebb_promise(cx, &op, o)};
+    *o = (operation){.f = ebb_promise_new(cx, &op, o)};
     return probe_on(&o->p, o->f);
 }
 
@@ -57,7 +57,7 @@ static maker *start(future_world *fw, ebb_region r, void (*make)(ebb_cx *cx, mak
 
 static void finish(future_world *fw, maker *m) {
     m->over = true;
-    (void)ebb_wake(fw->host, m->id);
+    (void)ebb_task_wake(fw->host, m->id);
     future_settle(fw);
 }
 
@@ -67,16 +67,16 @@ static ebb_region_state state_in(future_world *fw, ebb_region r) {
 
 static ebb_value same(ebb_cx *cx, ebb_value *v, void *arg) {
     (void)arg;
-    return ebb_take(cx, v);
+    return ebb_value_take(cx, v);
 }
 
 /* ---- cancel -------------------------------------------------------------------------------------------------- */
 
 static void makes_a_few(ebb_cx *cx, maker *m) {
-    m->f[0] = probe_on(&m->p[0], ebb_promise(cx, NULL, NULL));
-    m->f[1] = probe_on(&m->p[1], ebb_map(cx, ebb_promise(cx, NULL, NULL), same, NULL));
+    m->f[0] = probe_on(&m->p[0], ebb_promise_new(cx, NULL, NULL));
+    m->f[1] = probe_on(&m->p[1], ebb_map(cx, ebb_promise_new(cx, NULL, NULL), same, NULL));
     m->f[2] = probe_on(&m->p[2], ebb_after(cx, EBB_SECOND));
-    m->f[3] = probe_on(&m->p[3], ebb_shield(ebb_promise(cx, NULL, NULL)));
+    m->f[3] = probe_on(&m->p[3], ebb_future_shield(ebb_promise_new(cx, NULL, NULL)));
 }
 
 static void cancelling_a_region_cancels_its_futures_and_no_others(void **state) {
@@ -114,7 +114,7 @@ static void a_cancelled_region_waits_for_its_producers(void **state) {
     assert_int_equal(m->o[0].kind, EBB_CANCEL_USER);
     assert_int_not_equal(state_in(fw, r), EBB_REGION_CLOSED);
     future_collect(fw);
-    assert_int_equal(ebb_settle(m->o[0].f, future_fd(fw, 1)), EBB_CANCELLED);
+    assert_int_equal(ebb_promise_settle(m->o[0].f, future_fd(fw, 1)), EBB_CANCELLED);
     assert_int_equal(future_fd_freed(fw, 1), 1);
     future_settle(fw);
     assert_int_equal(state_in(fw, r), EBB_REGION_CLOSED);
@@ -126,7 +126,7 @@ static void a_cancelled_region_waits_for_its_producers(void **state) {
 static void makes_one_with_and_one_without_a_producer(ebb_cx *cx, maker *m) {
     m->f[0] = ebb_map(cx, begin(cx, &m->o[0]), same, NULL);
     (void)probe_on(&m->p[0], m->f[0]);
-    m->f[1] = probe_on(&m->p[1], ebb_promise(cx, NULL, NULL));
+    m->f[1] = probe_on(&m->p[1], ebb_promise_new(cx, NULL, NULL));
     m->f[2] = probe_on(&m->p[2], ebb_after(cx, 20 * EBB_MS));
 }
 
@@ -139,7 +139,7 @@ static void a_region_that_closes_waits_for_producers_and_cancels_the_rest(void *
     assert_int_not_equal(state_in(fw, r), EBB_REGION_CLOSED);
     probe_pending(&m->p[0]);
     probe_pending(&m->p[1]);
-    assert_int_equal(ebb_settle(m->o[0].f, ebb_int(9)), EBB_OK);
+    assert_int_equal(ebb_promise_settle(m->o[0].f, ebb_value_int(9)), EBB_OK);
     future_settle(fw);
     probe_completed(&m->p[0], 9);
     probe_pending(&m->p[1]); /* the sleep is still produced */
@@ -154,7 +154,7 @@ static void a_region_that_closes_waits_for_producers_and_cancels_the_rest(void *
 static void a_region_without_futures_of_its_own_closes_at_once(void **state) {
     future_world *fw = *state;
     ebb_region r = open_region(fw->world, fw->root);
-    ebb_drop(ebb_promise(fw->host, NULL, NULL)); /* the root's */
+    ebb_future_drop(ebb_promise_new(fw->host, NULL, NULL)); /* the root's */
     ebb_region_close(fw->host, r);
     future_settle(fw);
     assert_int_equal(state_in(fw, r), EBB_REGION_CLOSED);
@@ -169,9 +169,9 @@ typedef struct last_look {
 } last_look;
 
 static void makes_a_word_and_a_promise(ebb_cx *cx, maker *m) {
-    m->f[0] = ebb_promise(cx, NULL, NULL);
-    m->f[1] = probe_on(&m->p[1], ebb_promise(cx, NULL, NULL));
-    m->f[2] = ebb_keep(m->f[1]);
+    m->f[0] = ebb_promise_new(cx, NULL, NULL);
+    m->f[1] = probe_on(&m->p[1], ebb_promise_new(cx, NULL, NULL));
+    m->f[2] = ebb_future_keep(m->f[1]);
 }
 
 static void never_runs(ebb_cx *cx, void *arg) {
@@ -183,15 +183,15 @@ static void never_runs(ebb_cx *cx, void *arg) {
 /* A finalizer of the region: nothing else lives there any more. */
 static ebb_status looks(ebb_cx *cx, void *state) {
     last_look *l = state;
-    ebb_value v = ebb_none();
+    ebb_value v = ebb_value_none();
     (void)cx;
     l->looked = true;
-    assert_int_equal(ebb_status_of(l->m->f[0]), EBB_OK);
+    assert_int_equal(ebb_future_status_of(l->m->f[0]), EBB_OK);
     assert_int_equal(future_fd_freed(l->fw, 3), 0);
-    assert_int_equal(ebb_await(ebb_host(l->fw->rt), l->m->f[1], &v), EBB_CANCELLED);
-    assert_int_equal(ebb_status_of(l->m->f[2]), EBB_CANCELLED);
-    assert_int_equal(ebb_on_cleanup(l->m->f[2], never_runs, NULL), EBB_ERR_CLOSED);
-    ebb_drop(l->m->f[2]);
+    assert_int_equal(ebb_await(ebb_runtime_host(l->fw->rt), l->m->f[1], &v), EBB_CANCELLED);
+    assert_int_equal(ebb_future_status_of(l->m->f[2]), EBB_CANCELLED);
+    assert_int_equal(ebb_future_on_cleanup(l->m->f[2], never_runs, NULL), EBB_ERR_CLOSED);
+    ebb_future_drop(l->m->f[2]);
     return EBB_OK;
 }
 
@@ -200,7 +200,7 @@ static void a_region_holds_its_futures_until_it_is_closed(void **state) {
     ebb_region r = open_region(fw->world, fw->root);
     maker *m = start(fw, r, makes_a_word_and_a_promise);
     last_look l = {.m = m, .fw = fw};
-    assert_int_equal(ebb_settle(m->f[0], future_fd(fw, 3)), EBB_OK);
+    assert_int_equal(ebb_promise_settle(m->f[0], future_fd(fw, 3)), EBB_OK);
     assert_int_equal(ebb_region_defer(fw->host, r, looks, &l), EBB_OK);
     ebb_region_close(fw->host, r);
     finish(fw, m);
@@ -214,7 +214,7 @@ static void a_region_holds_its_futures_until_it_is_closed(void **state) {
 static ebb_future *tries_for_long(ebb_cx *cx, uint32_t n, void *arg) {
     maker *m = arg;
     m->o[0].asked = n + 1;
-    return n < 3 ? ebb_fail(cx, EBB_FAILED) : ebb_pure(cx, ebb_int(n));
+    return n < 3 ? ebb_future_failed(cx, EBB_FAILED) : ebb_future_ready(cx, ebb_value_int(n));
 }
 
 static void makes_a_retry(ebb_cx *cx, maker *m) {
@@ -243,12 +243,12 @@ static void an_operation_that_a_remote_ends_holds_its_region_no_longer(void **st
         ebb_region r = open_region(fw->world, fw->root);
         ebb_remote *remote;
         maker *m = start(fw, r, makes_an_operation);
-        assert_int_equal(ebb_export(m->o[0].f, &remote), EBB_OK);
-        if (cancelled) assert_true(ebb_cancel(m->o[0].f, EBB_CANCEL_USER));
+        assert_int_equal(ebb_remote_new(m->o[0].f, &remote), EBB_OK);
+        if (cancelled) assert_true(ebb_future_cancel(m->o[0].f, EBB_CANCEL_USER));
         ebb_region_close(fw->host, r);
         finish(fw, m);
         assert_int_not_equal(state_in(fw, r), EBB_REGION_CLOSED);
-        assert_int_equal(ebb_remote_settle(remote, ebb_int(4)), cancelled ? EBB_CANCELLED : EBB_OK);
+        assert_int_equal(ebb_remote_settle(remote, ebb_value_int(4)), cancelled ? EBB_CANCELLED : EBB_OK);
         ebb_remote_release(remote);
         future_settle(fw);
         if (cancelled) probe_cancelled(&m->o[0].p, EBB_CANCEL_USER);
@@ -275,14 +275,14 @@ static ebb_future *then_later(ebb_cx *cx, ebb_value *v, void *arg) {
 static ebb_status cleans_up(ebb_cx *cx, void *state) {
     cleaner *c = state;
     EBB_BEGIN(c);
-    c->f = ebb_never(cx);
+    c->f = ebb_future_never(cx);
     EBB_AWAIT(c, c->st, ebb_await(cx, c->f, NULL));
     if (ebb_mask(cx) != EBB_OK) return EBB_FAULTED;
     ebb_future *two[] = {ebb_after(cx, 5 * EBB_MS),
                          ebb_then(cx, ebb_after(cx, 2 * EBB_MS), then_later, NULL)};
     c->f = ebb_all(cx, 2, two);
     EBB_AWAIT(c, c->cleanup, ebb_await(cx, c->f, &c->v));
-    ebb_discard(cx, c->v);
+    ebb_value_discard(cx, c->v);
     (void)ebb_unmask(cx);
     return EBB_CANCELLED;
     EBB_END(c);
@@ -322,7 +322,7 @@ static void force_abandons_a_producer_and_frees_it_when_it_ends_after_all(void *
     for (int holding = 0; holding < 2; holding++) {
         ebb_region r = open_region(fw->world, fw->root);
         maker *m = start(fw, r, makes_an_operation);
-        if (!holding) ebb_drop(m->f[0]);
+        if (!holding) ebb_future_drop(m->f[0]);
         ebb_region_force(fw->host, r);
         future_pass(fw, EBB_SECOND);
         assert_int_equal(state_in(fw, r), EBB_REGION_CLOSED);
@@ -332,7 +332,7 @@ static void force_abandons_a_producer_and_frees_it_when_it_ends_after_all(void *
         assert_int_equal(report_of(fw->world, r).abandoned, 1);
         future_collect(fw); /* abandoned, but owned */
         assert_true(future_stats(fw).live >= 1);
-        assert_int_equal(ebb_settle(m->o[0].f, future_fd(fw, (uint32_t)holding)), EBB_CANCELLED);
+        assert_int_equal(ebb_promise_settle(m->o[0].f, future_fd(fw, (uint32_t)holding)), EBB_CANCELLED);
         assert_int_equal(future_fd_freed(fw, (uint32_t)holding), 1);
         future_collect(fw);
         assert_int_equal(future_stats(fw).live, 0);
@@ -346,7 +346,7 @@ typedef struct lender {
 } lender;
 
 static void makes_a_lent_one(ebb_cx *cx, maker *m) {
-    m->f[0] = probe_on(&m->p[0], ebb_promise(cx, NULL, NULL));
+    m->f[0] = probe_on(&m->p[0], ebb_promise_new(cx, NULL, NULL));
 }
 
 static void a_result_hears_of_the_end_of_an_input_in_another_region(void **state) {
@@ -356,15 +356,15 @@ static void a_result_hears_of_the_end_of_an_input_in_another_region(void **state
         probe one, list, race;
         maker *m = start(fw, r, makes_a_lent_one);
         ebb_future *f = m->f[0];
-        ebb_future *a[] = {ebb_keep(f), ebb_pure(fw->host, ebb_none())};
-        ebb_future *b[] = {f, ebb_never(fw->host)};
-        ebb_future *map = probe_on(&one, ebb_map(fw->host, ebb_keep(f), same, NULL));
+        ebb_future *a[] = {ebb_future_keep(f), ebb_future_ready(fw->host, ebb_value_none())};
+        ebb_future *b[] = {f, ebb_future_never(fw->host)};
+        ebb_future *map = probe_on(&one, ebb_map(fw->host, ebb_future_keep(f), same, NULL));
         ebb_future *all = probe_on(&list, ebb_all_settled(fw->host, 2, a));
         ebb_future *first = probe_on(&race, ebb_race(fw->host, 2, b));
         future_settle(fw);
         probe_pending(&list);
-        if (how == 0) assert_int_equal(ebb_settle(f, ebb_int(3)), EBB_OK);
-        if (how == 1) assert_int_equal(ebb_reject(f, EBB_TIMEOUT), EBB_OK);
+        if (how == 0) assert_int_equal(ebb_promise_settle(f, ebb_value_int(3)), EBB_OK);
+        if (how == 1) assert_int_equal(ebb_promise_reject(f, EBB_TIMEOUT), EBB_OK);
         if (how == 2) { /* its region is closed under it */
             ebb_region_close(fw->host, r);
             finish(fw, m);
@@ -383,9 +383,9 @@ static void a_result_hears_of_the_end_of_an_input_in_another_region(void **state
             probe_pending(&race);
         }
         future_collect(fw);
-        ebb_drop(map);
-        ebb_drop(all);
-        ebb_drop(first);
+        ebb_future_drop(map);
+        ebb_future_drop(all);
+        ebb_future_drop(first);
         if (!m->over) finish(fw, m);
         future_collect(fw);
     }
@@ -394,19 +394,19 @@ static void a_result_hears_of_the_end_of_an_input_in_another_region(void **state
 static lender loan;
 
 static void makes_a_race_over_the_loan(ebb_cx *cx, maker *m) {
-    ebb_future *two[] = {loan.lent, ebb_never(cx)};
+    ebb_future *two[] = {loan.lent, ebb_future_never(cx)};
     m->f[0] = probe_on(&m->p[0], ebb_race(cx, 2, two));
-    m->f[1] = probe_on(&m->p[1], ebb_map(cx, ebb_keep(loan.lent), same, NULL));
+    m->f[1] = probe_on(&m->p[1], ebb_map(cx, ebb_future_keep(loan.lent), same, NULL));
 }
 
 static void a_region_that_goes_leaves_no_trace_in_what_it_waited_for(void **state) {
     future_world *fw = *state;
     probe p;
-    loan.lent = ebb_share(probe_on(&p, ebb_promise(fw->host, NULL, NULL)));
+    loan.lent = ebb_future_share(probe_on(&p, ebb_promise_new(fw->host, NULL, NULL)));
     for (int i = 0; i < 3; i++) {
         ebb_region r = open_region(fw->world, fw->root);
-        (void)ebb_keep(loan.lent);
-        (void)ebb_keep(loan.lent);
+        (void)ebb_future_keep(loan.lent);
+        (void)ebb_future_keep(loan.lent);
         maker *m = start(fw, r, makes_a_race_over_the_loan);
         if (i == 0) ebb_region_close(fw->host, r);
         if (i == 1) ebb_region_cancel(fw->host, r, EBB_CANCEL_USER, "stop");
@@ -417,20 +417,20 @@ static void a_region_that_goes_leaves_no_trace_in_what_it_waited_for(void **stat
         assert_int_equal(m->p[0].cancels, 1);
         assert_int_equal(m->p[1].cancels, 1);
         probe_pending(&p);
-        ebb_drop(loan.lent); /* the map has kept it once more */
+        ebb_future_drop(loan.lent); /* the map has kept it once more */
         future_collect(fw);
     }
-    assert_int_equal(ebb_settle(loan.lent, ebb_int(1)), EBB_OK);
+    assert_int_equal(ebb_promise_settle(loan.lent, ebb_value_int(1)), EBB_OK);
     future_settle(fw);
     probe_completed(&p, 1);
-    ebb_drop(loan.lent);
+    ebb_future_drop(loan.lent);
 }
 
 static void a_loser_in_another_region_drains_there(void **state) {
     future_world *fw = *state;
     ebb_region r = open_region(fw->world, fw->root);
     maker *m = start(fw, r, makes_an_operation);
-    ebb_future *two[] = {m->f[0], ebb_pure(fw->host, ebb_int(1))};
+    ebb_future *two[] = {m->f[0], ebb_future_ready(fw->host, ebb_value_int(1))};
     ebb_future *race = ebb_race(fw->host, 2, two);
     future_settle(fw);
     assert_int_equal(ebb_await(fw->host, race, NULL), EBB_OK); /* which does not wait for it */
@@ -439,7 +439,7 @@ static void a_loser_in_another_region_drains_there(void **state) {
     ebb_region_close(fw->host, r);
     finish(fw, m);
     assert_int_not_equal(state_in(fw, r), EBB_REGION_CLOSED);
-    assert_int_equal(ebb_reject(m->o[0].f, EBB_FAILED), EBB_CANCELLED);
+    assert_int_equal(ebb_promise_reject(m->o[0].f, EBB_FAILED), EBB_CANCELLED);
     future_settle(fw);
     assert_int_equal(state_in(fw, r), EBB_REGION_CLOSED);
 }
@@ -472,7 +472,7 @@ static void a_task_ends_its_future_as_it_ends(void **state) {
     for (int i = 0; i < 4; i++) {
         job j = {.ends = ends[i]};
         probe p;
-        ebb_region r = ebb_region_open(fw->host, &(ebb_region_opts){.policy = EBB_COLLECT});
+        ebb_region r = ebb_region_open(fw->host, &(ebb_region_opts){.policy = EBB_FAIL_COLLECT});
         ebb_future *f = probe_on(&p, ebb_go(fw->host, r, works, &j));
         future_pass(fw, 4 * EBB_MS);
         probe_pending(&p);
@@ -495,7 +495,7 @@ static void cancelling_the_future_asks_the_task_to_cancel(void **state) {
     ebb_future *f = probe_on(&p, ebb_within(fw->host, ebb_go(fw->host, r, works, &j), 2 * EBB_MS));
     future_pass(fw, 3 * EBB_MS);
     probe_failed(&p, EBB_TIMEOUT);
-    ebb_drop(f);
+    ebb_future_drop(f);
     ebb_region_close(fw->host, r);
     future_settle(fw);
     assert_int_equal(j.ends, EBB_OK);
@@ -516,12 +516,12 @@ static void a_task_that_is_cancelled_with_its_region_cancels_its_future(void **s
 }
 
 static ebb_status takes_its_time(ebb_cx *cx, void *state) {
-    *(ebb_task *)state = ebb_self(cx);
+    *(ebb_task *)state = ebb_cx_task(cx);
     return EBB_PENDING;
 }
 
 static void makes_a_slow_task(ebb_cx *cx, maker *m) {
-    m->f[0] = probe_on(&m->p[0], ebb_go(cx, ebb_self_region(cx), takes_its_time, &m->slow));
+    m->f[0] = probe_on(&m->p[0], ebb_go(cx, ebb_cx_region(cx), takes_its_time, &m->slow));
 }
 
 /* Its future is cancelled with the region too: that is no second request with a budget of its own. */
@@ -579,8 +579,8 @@ static void a_task_that_is_cancelled_takes_what_it_awaits_along(void **state) {
     for (int shared = 0; shared < 2; shared++) {
         ebb_region r = open_region(fw->world, fw->root);
         probe p;
-        cleaner c = {.f = probe_on(&p, ebb_promise(fw->host, NULL, NULL)), .st = EBB_PENDING};
-        if (shared) (void)ebb_share(ebb_keep(c.f));
+        cleaner c = {.f = probe_on(&p, ebb_promise_new(fw->host, NULL, NULL)), .st = EBB_PENDING};
+        if (shared) (void)ebb_future_share(ebb_future_keep(c.f));
         ebb_task t = ebb_spawn(fw->host, r, awaits_the_loan, &c);
         future_settle(fw);
         ebb_task_cancel(fw->host, t, EBB_CANCEL_USER, "stop");
@@ -590,7 +590,7 @@ static void a_task_that_is_cancelled_takes_what_it_awaits_along(void **state) {
             assert_int_equal(p.cancels, 1);
         } else {
             probe_pending(&p);
-            ebb_drop(c.f);
+            ebb_future_drop(c.f);
         }
         future_collect(fw);
         ebb_region_close(fw->host, r);
@@ -606,13 +606,13 @@ static void add_text(void *ctx, const char *text, size_t n) {
 }
 
 static void an_operation_without_a_name_is_dumped_all_the_same(void **state) {
-    static const ebb_op unnamed = {NULL, NULL, NULL};
+    static const ebb_operation unnamed = {NULL, NULL, NULL};
     future_world *fw = *state;
     char text[1000] = "";
-    ebb_future *f = ebb_promise_at(fw->host, &unnamed, NULL, "unnamed.c:1");
-    ebb_futures_dump(ebb_runtime_of(fw->host), add_text, text);
+    ebb_future *f = ebb_promise_new_site(fw->host, &unnamed, NULL, "unnamed.c:1");
+    ebb_future_dump(ebb_cx_runtime(fw->host), add_text, text);
     assert_non_null(strstr(text, "operation, pending, at unnamed.c:1"));
-    assert_int_equal(ebb_settle(f, ebb_none()), EBB_OK);
+    assert_int_equal(ebb_promise_settle(f, ebb_value_none()), EBB_OK);
 }
 
 int main(void) {

@@ -12,7 +12,7 @@ typedef struct scene {
 } scene;
 
 static ebb_future *slowly(ebb_cx *cx, probe *p, ebb_future **out) {
-    *out = probe_on(p, ebb_promise(cx, NULL, NULL));
+    *out = probe_on(p, ebb_promise_new(cx, NULL, NULL));
     return *out;
 }
 
@@ -32,7 +32,7 @@ static ebb_future *use(ebb_cx *cx, ebb_value *v, void *arg) {
 static ebb_future *release(ebb_cx *cx, ebb_value *v, void *arg) {
     scene *s = arg;
     s->resource_seen = v->type != NULL;
-    if (s->takes) ebb_discard(cx, ebb_take(cx, v));
+    if (s->takes) ebb_value_discard(cx, ebb_value_take(cx, v));
     return at_last(cx, arg);
 }
 
@@ -40,8 +40,8 @@ static ebb_future *release(ebb_cx *cx, ebb_value *v, void *arg) {
 enum { COMPLETES, FAILS, IS_CANCELLED, ENDS };
 
 static void end(ebb_future *f, int how, ebb_value v) {
-    ebb_status st =
-        how == COMPLETES ? ebb_settle(f, v) : ebb_reject(f, how == FAILS ? EBB_ERR_LIMIT : EBB_CANCELLED);
+    ebb_status st = how == COMPLETES ? ebb_promise_settle(f, v)
+                                     : ebb_promise_reject(f, how == FAILS ? EBB_ERR_LIMIT : EBB_CANCELLED);
     assert_int_equal(st, EBB_OK);
 }
 
@@ -59,21 +59,21 @@ static void finally_runs_after_every_end_and_keeps_it(void **state) {
         for (int slow = 0; slow < 2; slow++) {
             scene s = {.fw = fw, .slow = slow};
             probe result;
-            ebb_future *p = ebb_promise(fw->host, NULL, NULL);
+            ebb_future *p = ebb_promise_new(fw->host, NULL, NULL);
             ebb_future *f = probe_on(&result, ebb_finally(fw->host, p, at_last, &s));
             future_settle(fw);
             assert_int_equal(s.releases, 0);
-            end(p, how, ebb_int(5));
+            end(p, how, ebb_value_int(5));
             future_settle(fw);
             assert_int_equal(s.releases, 1);
             if (slow) {
                 probe_pending(&result); /* it is waited for */
-                end(s.releasing, COMPLETES, ebb_int(99));
+                end(s.releasing, COMPLETES, ebb_value_int(99));
                 future_settle(fw);
             }
             ended(&result, how, 5);
             assert_int_equal(s.releases, 1);
-            ebb_drop(f);
+            ebb_future_drop(f);
         }
     }
 }
@@ -84,18 +84,19 @@ static void a_finally_that_fails_hides_a_completion_but_no_failure(void **state)
         for (int then = FAILS; then < ENDS; then++) {
             scene s = {.fw = fw, .slow = true};
             probe result;
-            ebb_future *p = ebb_promise(fw->host, NULL, NULL);
+            ebb_future *p = ebb_promise_new(fw->host, NULL, NULL);
             ebb_future *f = probe_on(&result, ebb_finally(fw->host, p, at_last, &s));
             uint32_t fd = (uint32_t)(how * ENDS + then);
             end(p, how, future_fd(fw, fd));
             future_settle(fw);
-            assert_int_equal(ebb_reject(s.releasing, then == FAILS ? EBB_TIMEOUT : EBB_CANCELLED), EBB_OK);
+            assert_int_equal(ebb_promise_reject(s.releasing, then == FAILS ? EBB_TIMEOUT : EBB_CANCELLED),
+                             EBB_OK);
             future_settle(fw);
             if (how != COMPLETES) ended(&result, how, 0);
             else if (then == FAILS) probe_failed(&result, EBB_TIMEOUT);
             else probe_cancelled(&result, EBB_CANCEL_USER);
             if (how == COMPLETES) assert_int_equal(future_fd_freed(fw, fd), 1);
-            ebb_drop(f);
+            ebb_future_drop(f);
         }
     }
 }
@@ -104,20 +105,20 @@ static void cancelling_a_finally_runs_it_and_lets_what_it_returned_go_on(void **
     future_world *fw = *state;
     scene s = {.fw = fw, .slow = true};
     probe input, result;
-    ebb_future *p = probe_on(&input, ebb_promise(fw->host, NULL, NULL));
+    ebb_future *p = probe_on(&input, ebb_promise_new(fw->host, NULL, NULL));
     ebb_future *f = probe_on(&result, ebb_finally(fw->host, p, at_last, &s));
-    assert_true(ebb_cancel(f, EBB_CANCEL_DISCONNECT));
+    assert_true(ebb_future_cancel(f, EBB_CANCEL_DISCONNECT));
     future_settle(fw);
     probe_cancelled(&input, EBB_CANCEL_DISCONNECT);
     probe_cancelled(&result, EBB_CANCEL_DISCONNECT);
     assert_int_equal(s.releases, 1);
     future_collect(fw); /* nobody waits for it, but it is not dropped */
     probe_pending(&s.release);
-    assert_int_equal(ebb_settle(s.releasing, future_fd(fw, 1)), EBB_OK);
+    assert_int_equal(ebb_promise_settle(s.releasing, future_fd(fw, 1)), EBB_OK);
     future_settle(fw);
     assert_int_equal(s.release.status, EBB_OK);
-    assert_int_equal(ebb_reject(p, EBB_CANCELLED), EBB_CANCELLED);
-    ebb_drop(f);
+    assert_int_equal(ebb_promise_reject(p, EBB_CANCELLED), EBB_CANCELLED);
+    ebb_future_drop(f);
     future_collect(fw);
     assert_int_equal(future_fd_freed(fw, 1), 1);
     assert_int_equal(future_stats(fw).live, 0);
@@ -127,47 +128,47 @@ static void cancelling_a_finally_that_is_releasing_lets_it_go_on(void **state) {
     future_world *fw = *state;
     scene s = {.fw = fw, .slow = true};
     probe result;
-    ebb_future *p = ebb_promise(fw->host, NULL, NULL);
+    ebb_future *p = ebb_promise_new(fw->host, NULL, NULL);
     ebb_future *f = probe_on(&result, ebb_finally(fw->host, p, at_last, &s));
     end(p, COMPLETES, future_fd(fw, 1));
     future_settle(fw);
-    assert_true(ebb_cancel(f, EBB_CANCEL_USER));
+    assert_true(ebb_future_cancel(f, EBB_CANCEL_USER));
     future_settle(fw);
     probe_cancelled(&result, EBB_CANCEL_USER);
     assert_int_equal(future_fd_freed(fw, 1), 1);
     future_collect(fw);
     probe_pending(&s.release);
-    end(s.releasing, COMPLETES, ebb_none());
+    end(s.releasing, COMPLETES, ebb_value_none());
     future_settle(fw);
     assert_int_equal(s.releases, 1);
-    ebb_drop(f);
+    ebb_future_drop(f);
 }
 
 static void finallys_around_each_other_run_from_the_inside_out(void **state) {
     future_world *fw = *state;
     for (int cancelled = 0; cancelled < 2; cancelled++) {
         scene s[3];
-        ebb_future *p = ebb_promise(fw->host, NULL, NULL), *f = p;
+        ebb_future *p = ebb_promise_new(fw->host, NULL, NULL), *f = p;
         for (int i = 0; i < 3; i++) {
             s[i] = (scene){.fw = fw, .slow = true};
             f = ebb_finally(fw->host, f, at_last, &s[i]);
         }
         if (cancelled) {
-            assert_true(
-                ebb_cancel(f, EBB_CANCEL_USER)); /* a cancel goes the other way, and waits for nobody */
+            assert_true(ebb_future_cancel(
+                f, EBB_CANCEL_USER)); /* a cancel goes the other way, and waits for nobody */
             future_settle(fw);
             for (int i = 0; i < 3; i++) assert_int_equal(s[i].releases, 1);
-            for (int i = 0; i < 3; i++) end(s[i].releasing, COMPLETES, ebb_none());
+            for (int i = 0; i < 3; i++) end(s[i].releasing, COMPLETES, ebb_value_none());
         } else {
-            end(p, COMPLETES, ebb_none());
+            end(p, COMPLETES, ebb_value_none());
             for (int i = 0; i < 3; i++) {
                 future_settle(fw);
                 for (int k = 0; k < 3; k++) assert_int_equal(s[k].releases, k <= i);
-                end(s[i].releasing, COMPLETES, ebb_none());
+                end(s[i].releasing, COMPLETES, ebb_value_none());
             }
         }
         future_settle(fw);
-        ebb_drop(f);
+        ebb_future_drop(f);
     }
 }
 
@@ -181,25 +182,25 @@ static void bracket_releases_after_every_end_of_its_use(void **state) {
             for (int takes = 0; takes < 2; takes++, fd++) {
                 scene s = {.fw = fw, .slow = slow, .takes = takes};
                 probe result;
-                ebb_future *p = ebb_promise(fw->host, NULL, NULL);
+                ebb_future *p = ebb_promise_new(fw->host, NULL, NULL);
                 ebb_future *f = probe_on(&result, ebb_bracket(fw->host, p, use, release, &s));
                 end(p, COMPLETES, future_fd(fw, fd));
                 future_settle(fw);
                 assert_int_equal(s.uses, 1);
                 assert_int_equal(s.releases, 0);
-                end(s.using, how, ebb_int(6));
+                end(s.using, how, ebb_value_int(6));
                 future_settle(fw);
                 assert_int_equal(s.releases, 1);
                 assert_true(s.resource_seen);
                 if (slow) {
                     probe_pending(&result);
-                    end(s.releasing, COMPLETES, ebb_none());
+                    end(s.releasing, COMPLETES, ebb_value_none());
                     future_settle(fw);
                 }
                 ended(&result, how, 6);
                 assert_int_equal(s.releases, 1);
                 assert_int_equal(future_fd_freed(fw, fd), 1);
-                ebb_drop(f);
+                ebb_future_drop(f);
             }
         }
     }
@@ -210,13 +211,13 @@ static void bracket_that_acquires_nothing_runs_nothing(void **state) {
     for (int how = FAILS; how < ENDS; how++) {
         scene s = {.fw = fw};
         probe result;
-        ebb_future *p = ebb_promise(fw->host, NULL, NULL);
+        ebb_future *p = ebb_promise_new(fw->host, NULL, NULL);
         ebb_future *f = probe_on(&result, ebb_bracket(fw->host, p, use, release, &s));
-        end(p, how, ebb_none());
+        end(p, how, ebb_value_none());
         future_settle(fw);
         ended(&result, how, 0);
         assert_int_equal(s.uses + s.releases, 0);
-        ebb_drop(f);
+        ebb_future_drop(f);
     }
 }
 
@@ -231,13 +232,13 @@ static void cancelling_a_bracket_at_each_step_releases_once_if_it_was_acquired(v
             if (step == RELEASING && !slow) continue;
             scene s = {.fw = fw, .slow = slow};
             probe input, result;
-            ebb_future *p = probe_on(&input, ebb_promise(fw->host, NULL, NULL));
+            ebb_future *p = probe_on(&input, ebb_promise_new(fw->host, NULL, NULL));
             ebb_future *f = probe_on(&result, ebb_bracket(fw->host, p, use, release, &s));
             if (step >= ACQUIRED) end(p, COMPLETES, future_fd(fw, fd));
             if (step >= USING) future_settle(fw);
-            if (step >= USED) end(s.using, COMPLETES, ebb_none());
+            if (step >= USED) end(s.using, COMPLETES, ebb_value_none());
             if (step >= RELEASING) future_settle(fw);
-            assert_true(ebb_cancel(f, EBB_CANCEL_DISCONNECT));
+            assert_true(ebb_future_cancel(f, EBB_CANCEL_DISCONNECT));
             future_settle(fw);
             probe_cancelled(&result, EBB_CANCEL_DISCONNECT);
             if (step == ACQUIRING) {
@@ -252,13 +253,13 @@ static void cancelling_a_bracket_at_each_step_releases_once_if_it_was_acquired(v
             if (s.releasing != NULL) {
                 future_collect(fw);
                 probe_pending(&s.release);
-                end(s.releasing, COMPLETES, ebb_none());
+                end(s.releasing, COMPLETES, ebb_value_none());
             }
             future_settle(fw);
             assert_int_equal(s.releases, step == ACQUIRING ? 0 : 1);
-            if (step == ACQUIRING) assert_int_equal(ebb_settle(p, ebb_none()), EBB_CANCELLED);
-            if (step == USING) assert_int_equal(ebb_settle(s.using, ebb_none()), EBB_CANCELLED);
-            ebb_drop(f);
+            if (step == ACQUIRING) assert_int_equal(ebb_promise_settle(p, ebb_value_none()), EBB_CANCELLED);
+            if (step == USING) assert_int_equal(ebb_promise_settle(s.using, ebb_value_none()), EBB_CANCELLED);
+            ebb_future_drop(f);
             future_collect(fw);
             assert_int_equal(future_stats(fw).live, 0);
         }
@@ -268,7 +269,7 @@ static void cancelling_a_bracket_at_each_step_releases_once_if_it_was_acquired(v
 static void a_region_that_is_cancelled_in_a_bracket_waits_for_the_release(void **state) {
     future_world *fw = *state;
     scene s = {.fw = fw, .slow = true};
-    ebb_future *p = ebb_pure(fw->host, future_fd(fw, 1));
+    ebb_future *p = ebb_future_ready(fw->host, future_fd(fw, 1));
     (void)ebb_bracket(fw->host, p, use, release, &s);
     future_settle(fw);
     ebb_region_cancel(fw->host, fw->root, EBB_CANCEL_USER, "enough");
@@ -291,7 +292,7 @@ static ebb_future *release_in_time(ebb_cx *cx, ebb_value *v, void *arg) {
 static void a_release_that_takes_time_is_waited_for_by_a_cancelled_region(void **state) {
     future_world *fw = *state;
     scene s = {.fw = fw};
-    (void)ebb_bracket(fw->host, ebb_pure(fw->host, ebb_none()), use, release_in_time, &s);
+    (void)ebb_bracket(fw->host, ebb_future_ready(fw->host, ebb_value_none()), use, release_in_time, &s);
     future_settle(fw);
     ebb_region_cancel(fw->host, fw->root, EBB_CANCEL_USER, "enough");
     future_pass(fw, 9 * EBB_MS);
@@ -317,22 +318,22 @@ static const ebb_type word_type = {"word", 0, NULL, free_word, 0};
 static ebb_future *use_for_ever(ebb_cx *cx, ebb_value *v, void *arg) {
     (void)v;
     (void)arg;
-    return ebb_never(cx);
+    return ebb_future_never(cx);
 }
 
 static ebb_future *release_for_ever(ebb_cx *cx, ebb_value *v, void *arg) {
     (void)v;
     (void)arg;
-    return ebb_never(cx);
+    return ebb_future_never(cx);
 }
 
 static ebb_future *never_over(ebb_cx *cx, void *arg) {
     (void)arg;
-    return ebb_never(cx);
+    return ebb_future_never(cx);
 }
 
 static ebb_future *pure_word(ebb_cx *cx) {
-    return ebb_pure(cx, ebb_owned(&word_type, &words_freed));
+    return ebb_future_ready(cx, ebb_value_owned(&word_type, &words_freed));
 }
 
 static ebb_future *use_word(ebb_cx *cx, ebb_value *v, void *arg) {
@@ -344,7 +345,8 @@ static ebb_future *use_word(ebb_cx *cx, ebb_value *v, void *arg) {
 /* One that has such a word, in each of the places where it can be. */
 static ebb_future *keeps_a_word(ebb_cx *cx, int where) {
     if (where == 0) return ebb_bracket(cx, pure_word(cx), use_for_ever, release_for_ever, NULL);
-    if (where == 1) return ebb_bracket(cx, ebb_pure(cx, ebb_none()), use_word, release_for_ever, NULL);
+    if (where == 1)
+        return ebb_bracket(cx, ebb_future_ready(cx, ebb_value_none()), use_word, release_for_ever, NULL);
     return ebb_finally(cx, pure_word(cx), never_over, NULL);
 }
 
@@ -352,16 +354,16 @@ static void a_runtime_that_is_freed_lets_go_of_what_was_acquired(void **state) {
     (void)state;
     for (int i = 0; i < 6; i++) {
         ebb_failing memory = {.inner = ebb_libc_allocator()};
-        ebb_rt *rt;
+        ebb_runtime *rt;
         ebb_remote *remote = NULL;
         words_freed = 0;
-        assert_int_equal(ebb_rt_new(&(ebb_rt_opts){.allocator = ebb_failing_allocator(&memory)}, &rt),
-                         EBB_OK);
-        ebb_future *f = keeps_a_word(ebb_host(rt), i % 3);
-        if (i >= 3) assert_int_equal(ebb_export(f, &remote), EBB_OK);
-        while (ebb_pump(rt, 100) == EBB_PENDING) continue;
+        assert_int_equal(
+            ebb_runtime_new(&(ebb_runtime_opts){.allocator = ebb_failing_allocator(&memory)}, &rt), EBB_OK);
+        ebb_future *f = keeps_a_word(ebb_runtime_host(rt), i % 3);
+        if (i >= 3) assert_int_equal(ebb_remote_new(f, &remote), EBB_OK);
+        while (ebb_runtime_pump(rt, 100) == EBB_PENDING) continue;
         assert_int_equal(words_freed, 0);
-        ebb_rt_free(rt);
+        ebb_runtime_free(rt);
         assert_int_equal(words_freed, 1);
         ebb_remote_release(remote);
         assert_int_equal(memory.live, 0);
@@ -369,7 +371,7 @@ static void a_runtime_that_is_freed_lets_go_of_what_was_acquired(void **state) {
     }
 }
 
-static const ebb_op stubborn = {"stubborn", NULL, NULL};
+static const ebb_operation stubborn = {"stubborn", NULL, NULL};
 
 static void acquire_late(ebb_cx *cx, ebb_cancel_kind kind, void *arg) {
     (void)kind;
@@ -383,8 +385,8 @@ typedef struct forced {
 
 static ebb_status make_stubborn(ebb_cx *cx, void *state) {
     forced *s = state;
-    s->f = ebb_promise(cx, &stubborn, NULL);
-    return ebb_on_cancel(s->f, acquire_late, &s->where);
+    s->f = ebb_promise_new(cx, &stubborn, NULL);
+    return ebb_future_on_cancel(s->f, acquire_late, &s->where);
 }
 
 /* Made by cleanup code, when the callback runner is about to be abandoned because a producer does not end. */
@@ -399,8 +401,8 @@ static void a_forced_region_lets_go_of_what_was_acquired(void **state) {
         ebb_region_force(fw->host, r);
         future_pass(fw, EBB_SECOND);
         assert_int_equal(state_of(fw->world, r), EBB_REGION_CLOSED);
-        assert_int_equal(ebb_reject(s.f, EBB_CANCELLED), EBB_CANCELLED);
-        (void)ebb_pure(fw->host, ebb_none()); /* somebody has to run its free */
+        assert_int_equal(ebb_promise_reject(s.f, EBB_CANCELLED), EBB_CANCELLED);
+        (void)ebb_future_ready(fw->host, ebb_value_none()); /* somebody has to run its free */
         future_collect(fw);
         assert_int_equal(words_freed, 1);
     }

@@ -5,8 +5,8 @@
 #define HOUR (3600 * EBB_SECOND)
 
 static uint32_t timers(const future_world *fw) {
-    ebb_stats stats;
-    ebb_rt_stats(fw->rt, &stats);
+    ebb_runtime_stats stats;
+    ebb_runtime_stats_of(fw->rt, &stats);
     return stats.timers;
 }
 
@@ -15,25 +15,25 @@ static void armed_for(future_world *fw, uint64_t due) {
     future_settle(fw);
     assert_int_equal(timers(fw), due == EBB_FOREVER ? 0 : 1);
     /* the wheel may be looked at earlier, to move what is far away */
-    if (due == EBB_FOREVER) assert_int_equal(ebb_next_due(fw->rt), EBB_FOREVER);
-    else assert_true(ebb_next_due(fw->rt) <= due);
+    if (due == EBB_FOREVER) assert_int_equal(ebb_runtime_next_due(fw->rt), EBB_FOREVER);
+    else assert_true(ebb_runtime_next_due(fw->rt) <= due);
 }
 
 static ebb_future *make_never(ebb_cx *cx, void *arg) {
     (void)arg;
-    return ebb_never(cx);
+    return ebb_future_never(cx);
 }
 
 static ebb_future *repeat(ebb_cx *cx, uint64_t n, void *arg) {
     (void)n;
     (void)arg;
-    return ebb_pure(cx, ebb_none());
+    return ebb_future_ready(cx, ebb_value_none());
 }
 
 static ebb_future *fail_once_more(ebb_cx *cx, uint32_t attempt, void *arg) {
     (void)attempt;
     (void)arg;
-    return ebb_fail(cx, EBB_FAILED);
+    return ebb_future_failed(cx, EBB_FAILED);
 }
 
 static ebb_future *after(ebb_cx *cx) {
@@ -41,15 +41,15 @@ static ebb_future *after(ebb_cx *cx) {
 }
 
 static ebb_future *within(ebb_cx *cx) {
-    return ebb_within(cx, ebb_never(cx), HOUR);
+    return ebb_within(cx, ebb_future_never(cx), HOUR);
 }
 
 static ebb_future *delay(ebb_cx *cx) {
-    return ebb_delay(cx, HOUR, make_never, NULL);
+    return ebb_future_delay(cx, HOUR, make_never, NULL);
 }
 
 static ebb_future *schedule(ebb_cx *cx) {
-    return ebb_schedule(cx, HOUR, repeat, NULL);
+    return ebb_future_repeat(cx, HOUR, repeat, NULL);
 }
 
 static ebb_future *retry(ebb_cx *cx) {
@@ -66,23 +66,23 @@ static void one_that_is_cancelled_is_disarmed(void **state) {
     for (size_t i = 0; i < MAKES; i++) {
         ebb_future *f = makes[i](fw->host);
         armed_for(fw, HOUR);
-        assert_true(ebb_cancel(f, EBB_CANCEL_USER));
+        assert_true(ebb_future_cancel(f, EBB_CANCEL_USER));
         armed_for(fw, EBB_FOREVER);
-        ebb_drop(f);
+        ebb_future_drop(f);
     }
 }
 
 static void one_that_has_lost_is_disarmed(void **state) {
     future_world *fw = *state;
     for (size_t i = 0; i < MAKES; i++) {
-        ebb_future *p = ebb_promise(fw->host, NULL, NULL);
+        ebb_future *p = ebb_promise_new(fw->host, NULL, NULL);
         ebb_future *two[] = {makes[i](fw->host), p};
         ebb_future *f = ebb_race(fw->host, 2, two);
         armed_for(fw, HOUR);
-        assert_int_equal(ebb_settle(p, ebb_int(1)), EBB_OK);
+        assert_int_equal(ebb_promise_settle(p, ebb_value_int(1)), EBB_OK);
         armed_for(fw, EBB_FOREVER);
-        assert_int_equal(ebb_status_of(f), EBB_OK);
-        ebb_drop(f);
+        assert_int_equal(ebb_future_status_of(f), EBB_OK);
+        ebb_future_drop(f);
     }
 }
 
@@ -90,13 +90,15 @@ static void a_within_that_is_in_time_is_disarmed(void **state) {
     future_world *fw = *state;
     const ebb_status ends[] = {EBB_OK, EBB_FAILED, EBB_CANCELLED};
     for (size_t i = 0; i < 3; i++) {
-        ebb_future *p = ebb_promise(fw->host, NULL, NULL);
+        ebb_future *p = ebb_promise_new(fw->host, NULL, NULL);
         ebb_future *f = ebb_within(fw->host, p, HOUR);
         armed_for(fw, HOUR);
-        assert_int_equal(ends[i] == EBB_OK ? ebb_settle(p, ebb_none()) : ebb_reject(p, ends[i]), EBB_OK);
+        assert_int_equal(ends[i] == EBB_OK ? ebb_promise_settle(p, ebb_value_none())
+                                           : ebb_promise_reject(p, ends[i]),
+                         EBB_OK);
         armed_for(fw, EBB_FOREVER);
-        assert_int_equal(ebb_status_of(f), ends[i]);
-        ebb_drop(f);
+        assert_int_equal(ebb_future_status_of(f), ends[i]);
+        ebb_future_drop(f);
     }
 }
 
@@ -107,19 +109,19 @@ static void the_others_stay_armed(void **state) {
     ebb_future *f[4];
     for (uint64_t i = 0; i < 4; i++) f[i] = ebb_after(fw->host, (i + 1) * EBB_SECOND);
     armed_for(fw, now + EBB_SECOND);
-    assert_true(ebb_cancel(f[1], EBB_CANCEL_USER));
+    assert_true(ebb_future_cancel(f[1], EBB_CANCEL_USER));
     armed_for(fw, now + EBB_SECOND);
-    assert_true(ebb_cancel(f[0], EBB_CANCEL_USER));
+    assert_true(ebb_future_cancel(f[0], EBB_CANCEL_USER));
     armed_for(fw, now + 3 * EBB_SECOND);
     future_pass(fw, 3 * EBB_SECOND - 2 * EBB_MS);
-    assert_int_equal(ebb_status_of(f[2]), EBB_PENDING);
+    assert_int_equal(ebb_future_status_of(f[2]), EBB_PENDING);
     future_pass(fw, 4 * EBB_MS);
-    assert_int_equal(ebb_status_of(f[2]), EBB_OK);
-    assert_int_equal(ebb_status_of(f[3]), EBB_PENDING);
+    assert_int_equal(ebb_future_status_of(f[2]), EBB_OK);
+    assert_int_equal(ebb_future_status_of(f[3]), EBB_PENDING);
     armed_for(fw, now + 4 * EBB_SECOND);
-    assert_true(ebb_cancel(f[3], EBB_CANCEL_USER));
+    assert_true(ebb_future_cancel(f[3], EBB_CANCEL_USER));
     armed_for(fw, EBB_FOREVER);
-    for (size_t i = 0; i < 4; i++) ebb_drop(f[i]);
+    for (size_t i = 0; i < 4; i++) ebb_future_drop(f[i]);
 }
 
 static ebb_status await_within(ebb_cx *cx, void *arg) {

@@ -232,7 +232,7 @@ class Budgets(UnderAttack):
         with self.server.connect() as c:
             self.assertTrue(self.reset(c, self.MOST))
             self.assertFalse(self.reset(c, 20))
-        self.assertEqual(self.server.still()["calmed"], 1)
+        self.assertEqual(self.server.still()["rate_limited"], 1)
         self.server.stop()
 
     def test_of_resets_that_the_server_is_made_to_send(self):
@@ -306,7 +306,7 @@ class HonestClients(UnderAttack):
                 c.poll(due - time.monotonic())
             self.assertEqual(c.get("/p/hello").status, 200)
             self.assertIsNone(c.goaway)
-        self.assertEqual(self.server.still()["calmed"], 0)
+        self.assertEqual(self.server.still()["rate_limited"], 0)
         self.server.stop()
 
     def test_may_cancel_before_the_first_byte_within_the_budget(self):
@@ -316,7 +316,7 @@ class HonestClients(UnderAttack):
                 c.rst(c.request("/f/hang"))
             self.assertTrue(c.settle())
             self.assertEqual(c.get("/p/hello").status, 200)
-        self.assertEqual(self.server.still()["calmed"], 0)
+        self.assertEqual(self.server.still()["rate_limited"], 0)
         self.server.stop()
 
 

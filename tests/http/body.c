@@ -40,12 +40,12 @@ static ebb_status by_poll(ebb_cx *cx, ebb_http *x, void *arg) {
 
 static ebb_future *then_say(ebb_cx *cx, ebb_value *v, void *arg) {
     ebb_status st = say_bytes_of(cx, arg, EBB_OK, *v);
-    return st == EBB_OK ? ebb_pure(cx, ebb_none()) : ebb_fail(cx, st);
+    return st == EBB_OK ? ebb_future_ready(cx, ebb_value_none()) : ebb_future_failed(cx, st);
 }
 
 static ebb_future *else_say(ebb_cx *cx, ebb_status failure, void *arg) {
-    ebb_status st = say_bytes_of(cx, arg, failure, ebb_none());
-    return st == EBB_OK ? ebb_pure(cx, ebb_none()) : ebb_fail(cx, st);
+    ebb_status st = say_bytes_of(cx, arg, failure, ebb_value_none());
+    return st == EBB_OK ? ebb_future_ready(cx, ebb_value_none()) : ebb_future_failed(cx, st);
 }
 
 static ebb_future *by_future(ebb_cx *cx, ebb_http *x, void *arg) {
@@ -64,12 +64,12 @@ static ebb_status by_steps(ebb_cx *cx, ebb_http *x, void *arg) {
     char byte;
     ebb_future *one = begin_body(cx, x, MOST);
     h->began++;
-    assert_int_equal(ebb_status_of(one), EBB_PENDING);
+    assert_int_equal(ebb_future_status_of(one), EBB_PENDING);
     assert_int_equal(status_now(begin_body(cx, x, 1)), EBB_ERR_BUSY);
     assert_int_equal(status_now(ebb_http_read(cx, x, &byte, 1)), EBB_ERR_BUSY);
     (void)ebb_await(cx, ebb_after(cx, 20 * EBB_MS), NULL); /* some of it may come */
-    ebb_cancel(one, EBB_CANCEL_USER);
-    ebb_drop(one);
+    ebb_future_cancel(one, EBB_CANCEL_USER);
+    ebb_future_drop(one);
     ebb_status st = ebb_await(cx, begin_body(cx, x, MOST), &v);
     if (st != EBB_OK) return st;
     st = ebb_await(cx, begin_body(cx, x, MOST), &again);
@@ -99,7 +99,7 @@ static ebb_status then_works(ebb_cx *cx, ebb_http *x, http_world *h) {
 static ebb_status works_past_limit(ebb_cx *cx, ebb_http *x, void *arg) {
     http_world *h = arg;
     ebb_future *f = ebb_http_body(cx, x, 4);
-    h->wanted = ebb_status_of(f) == EBB_PENDING;
+    h->wanted = ebb_future_status_of(f) == EBB_PENDING;
     if (ebb_await(cx, f, NULL) != EBB_ERR_LIMIT) return EBB_FAILED;
     return then_works(cx, x, h);
 }
@@ -107,9 +107,9 @@ static ebb_status works_past_limit(ebb_cx *cx, ebb_http *x, void *arg) {
 static ebb_status works_past_cancel(ebb_cx *cx, ebb_http *x, void *arg) {
     http_world *h = arg;
     ebb_future *f = ebb_http_body(cx, x, MOST);
-    h->wanted = ebb_status_of(f) == EBB_PENDING;
-    ebb_cancel(f, EBB_CANCEL_USER);
-    ebb_drop(f);
+    h->wanted = ebb_future_status_of(f) == EBB_PENDING;
+    ebb_future_cancel(f, EBB_CANCEL_USER);
+    ebb_future_drop(f);
     return then_works(cx, x, h);
 }
 
@@ -158,7 +158,7 @@ static void posts(http_world *h, const char *path, size_t n, int status) {
     assert_int_equal(r->status, status);
     if (status == 200) assert_int_equal(r->body_n, n);
     if (status == 200) assert_memory_equal(r->body, body, n);
-    ebb_discard(h->w->cx, v);
+    ebb_value_discard(h->w->cx, v);
 }
 
 static void every_kind_of_handler_gets_it(void **state) {
@@ -213,7 +213,7 @@ static void a_long_one_opens_the_windows(void **state) {
     const ebb_http_response *r = ebb_http_response_of(&v);
     assert_int_equal(r->body_n, sizeof body);
     assert_memory_equal(r->body, body, sizeof body);
-    ebb_discard(h->w->cx, v);
+    ebb_value_discard(h->w->cx, v);
 }
 
 /* At its budget of one, its address makes room for a request by ending an exchange that waits for its peer. One that
@@ -251,7 +251,7 @@ static ebb_status post_a_part(ebb_cx *cx, void *arg) {
     if (st == EBB_OK && p->bytes > 0) st = ebb_await(cx, ebb_http_write(cx, x, "01234", p->bytes), NULL);
     while (st == EBB_OK && h->began == 0) st = ebb_await(cx, ebb_after(cx, EBB_MS), NULL);
     if (st == EBB_OK) st = ebb_await(cx, ebb_http_get(cx, h->client, url(h, "/end")), &v);
-    if (st == EBB_OK) ebb_discard(cx, v);
+    if (st == EBB_OK) ebb_value_discard(cx, v);
     if (st == EBB_OK) st = ebb_await(cx, ebb_http_body(cx, x, MOST), NULL);
     p->status = ebb_http_status(x);
     ebb_http_close(cx, x);
@@ -317,7 +317,7 @@ static void a_body_that_breaks_off_is_a_failure(void **state) {
     ebb_http *x = ebb_http_of(http_cx(h), v);
     f = ebb_http_body(http_cx(h), x, MOST);
     loop_turns(h->w, 5);
-    assert_int_equal(ebb_status_of(f), EBB_PENDING);
+    assert_int_equal(ebb_future_status_of(f), EBB_PENDING);
     peer_close(p);
     assert_int_equal(loop_await(h->w, f, NULL), EBB_ERR_HTTP_RESET);
     assert_int_equal(status_now(ebb_http_body(http_cx(h), x, MOST)), EBB_ERR_CLOSED);
@@ -352,7 +352,7 @@ static void an_event_may_have_a_length(void **state) {
                         "data: cr\ndata: \n\n"
                         "data: all\n\n"
                         "retry: 5\ndata: \n\n");
-    ebb_discard(h->w->cx, v);
+    ebb_value_discard(h->w->cx, v);
 }
 
 int main(void) {

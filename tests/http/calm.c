@@ -3,7 +3,7 @@
 
 #include <openssl/evp.h>
 
-#include "http/calm.h"
+#include "http/rate_limit.h"
 #include "tests/support/trace_build.h"
 
 /* How many single tokens there are at this time. */
@@ -159,29 +159,29 @@ static void parts_of_a_token_add_up(void **state) {
 }
 
 static void who_is_ended_again_and_again_waits_up_to_the_most(void **state) {
-    ebb__calm_address a = {0};
+    ebb__rate_limit a = {0};
     uint64_t now = 7 * EBB_SECOND;
     (void)state;
     for (uint64_t n = 1; n <= EBB__CALM_MOST_MS / EBB__CALM_STEP_MS; n++) {
-        ebb__calm_punish(&a, now);
+        ebb__rate_limit_punish(&a, now);
         assert_int_equal(a.quiet_until, now + n * EBB__CALM_STEP_MS * EBB_MS);
     }
-    ebb__calm_punish(&a, now);
+    ebb__rate_limit_punish(&a, now);
     assert_int_equal(a.quiet_until, now + EBB__CALM_MOST_MS * EBB_MS);
     now += EBB_SECOND;
-    ebb__calm_punish(&a, now); /* what is past does not count */
+    ebb__rate_limit_punish(&a, now); /* what is past does not count */
     assert_int_equal(a.quiet_until, now + EBB__CALM_STEP_MS * EBB_MS);
 }
 
-static ebb__calm calm = {.key = {UINT64_C(0x0706050403020100), UINT64_C(0x0f0e0d0c0b0a0908)}};
+static ebb__rate_limits calm = {.key = {UINT64_C(0x0706050403020100), UINT64_C(0x0f0e0d0c0b0a0908)}};
 
 static bool share(const char *a, const char *b) {
-    bool same = ebb__calm_of(&calm, a) == ebb__calm_of(&calm, b);
+    bool same = ebb__rate_limit_of(&calm, a) == ebb__rate_limit_of(&calm, b);
     for (uint64_t i = 1; i < 8 && same; i++) { /* two that only meet do so under one key */
-        ebb__calm *other = malloc(sizeof *other);
+        ebb__rate_limits *other = malloc(sizeof *other);
         other->key[0] = i * UINT64_C(0x9e3779b97f4a7c15);
         other->key[1] = ~i;
-        same = ebb__calm_of(other, a) == ebb__calm_of(other, b);
+        same = ebb__rate_limit_of(other, a) == ebb__rate_limit_of(other, b);
         free(other);
     }
     return same;
@@ -220,7 +220,7 @@ static void addresses_spread_over_the_table(void **state) {
     (void)state;
     for (uint32_t i = 0; i < 10 * EBB__CALM_SLOTS; i++) {
         crowd_address(ip, sizeof ip, i);
-        size_t slot = (size_t)(ebb__calm_of(&calm, ip) - calm.address);
+        size_t slot = (size_t)(ebb__rate_limit_of(&calm, ip) - calm.address);
         assert_true(slot < EBB__CALM_SLOTS);
         count[slot]++;
     }
@@ -234,17 +234,17 @@ static void addresses_spread_over_the_table(void **state) {
 
 /* Who does not know the key can't find addresses that meet: those of one table do not in another. */
 static void the_key_decides_who_meets_whom(void **state) {
-    ebb__calm *other = calloc(1, sizeof *other);
-    ebb__calm_address *mine = ebb__calm_of(&calm, "10.0.0.0");
+    ebb__rate_limits *other = calloc(1, sizeof *other);
+    ebb__rate_limit *mine = ebb__rate_limit_of(&calm, "10.0.0.0");
     uint32_t here = 0, there = 0;
     char ip[32];
     (void)state;
     other->key[1] = 1;
     for (uint32_t i = 1; i < 20 * EBB__CALM_SLOTS; i++) {
         crowd_address(ip, sizeof ip, i);
-        if (ebb__calm_of(&calm, ip) != mine) continue;
+        if (ebb__rate_limit_of(&calm, ip) != mine) continue;
         here++;
-        there += ebb__calm_of(other, ip) == ebb__calm_of(other, "10.0.0.0");
+        there += ebb__rate_limit_of(other, ip) == ebb__rate_limit_of(other, "10.0.0.0");
     }
     assert_in_range(here, 5, 50);
     assert_in_range(there, 0, 2);
@@ -275,10 +275,11 @@ static uint64_t siphash(uint64_t family, uint64_t network) {
 
 static void the_hash_is_siphash(void **state) {
     (void)state;
-    assert_ptr_equal(ebb__calm_of(&calm, "1.2.3.4"), &calm.address[siphash(4, 0x01020304) % EBB__CALM_SLOTS]);
-    assert_ptr_equal(ebb__calm_of(&calm, "2001:db8:1:2::1"),
+    assert_ptr_equal(ebb__rate_limit_of(&calm, "1.2.3.4"),
+                     &calm.address[siphash(4, 0x01020304) % EBB__CALM_SLOTS]);
+    assert_ptr_equal(ebb__rate_limit_of(&calm, "2001:db8:1:2::1"),
                      &calm.address[siphash(6, UINT64_C(0x20010db800010002)) % EBB__CALM_SLOTS]);
-    assert_ptr_equal(ebb__calm_of(&calm, ""), &calm.address[siphash(0, 0) % EBB__CALM_SLOTS]);
+    assert_ptr_equal(ebb__rate_limit_of(&calm, ""), &calm.address[siphash(0, 0) % EBB__CALM_SLOTS]);
 }
 
 int main(void) {

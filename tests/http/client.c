@@ -13,7 +13,7 @@ static void a_get_brings_status_headers_and_body(void **state) {
     assert_string_equal(ebb_http_response_header(r, "X-Method"), "GET");
     assert_string_equal(ebb_http_response_header(r, "x-query"), "a=b");
     assert_null(ebb_http_response_header(r, "x-none"));
-    ebb_discard(h->w->cx, v);
+    ebb_value_discard(h->w->cx, v);
 }
 
 /* RFC 9110, 4.2.3: an empty path is "/". */
@@ -23,7 +23,7 @@ static void a_url_may_have_a_query_without_a_path(void **state) {
     const ebb_http_response *r = ebb_http_response_of(&v);
     assert_int_equal(r->status, 200);
     assert_string_equal(ebb_http_response_header(r, "x-query"), "a=b");
-    ebb_discard(h->w->cx, v);
+    ebb_value_discard(h->w->cx, v);
 }
 
 static void only_the_value_of_a_fetch_is_a_response(void **state) {
@@ -43,7 +43,7 @@ static void a_post_sends_its_body(void **state) {
     const ebb_http_response *r = ebb_http_response_of(&v);
     assert_int_equal(r->body_n, MUCH);
     assert_memory_equal(r->body, much, MUCH);
-    ebb_discard(h->w->cx, v);
+    ebb_value_discard(h->w->cx, v);
     free(much);
 }
 
@@ -53,7 +53,7 @@ static void an_empty_post_ends(void **state) {
     ebb_http_call call = {.method = "POST", .url = url(h, "/echo")};
     assert_int_equal(loop_await(h->w, ebb_http_fetch(http_cx(h), h->client, &call), &v), EBB_OK);
     assert_int_equal(ebb_http_response_of(&v)->body_n, 0);
-    ebb_discard(h->w->cx, v);
+    ebb_value_discard(h->w->cx, v);
 }
 
 static void a_head_has_headers_and_no_body(void **state) {
@@ -66,7 +66,7 @@ static void a_head_has_headers_and_no_body(void **state) {
     assert_string_equal(ebb_http_response_header(r, "content-length"), "5");
     assert_int_equal(r->body_n, 0);
     assert_string_equal(r->body, "");
-    ebb_discard(h->w->cx, v);
+    ebb_value_discard(h->w->cx, v);
     assert_int_equal(get_status(h, "/hello"), EBB_OK);
 }
 
@@ -77,7 +77,7 @@ static void headers_are_sent(void **state) {
     ebb_http_call call = {.url = url(h, "/deadline"), .headers = fields, .headers_n = 1};
     assert_int_equal(loop_await(h->w, ebb_http_fetch(http_cx(h), h->client, &call), &v), EBB_OK);
     assert_string_equal(ebb_http_response_of(&v)->body, "123");
-    ebb_discard(h->w->cx, v);
+    ebb_value_discard(h->w->cx, v);
 }
 
 static void a_response_before_the_end_of_the_request_is_one(void **state) {
@@ -90,7 +90,7 @@ static void a_response_before_the_end_of_the_request_is_one(void **state) {
     assert_int_equal(loop_await(h->w, ebb_http_fetch(http_cx(h), h->client, &call), &v), EBB_OK);
     assert_string_equal(ebb_http_response_of(&v)->body, "enough");
     free(much); /* nothing of it is read any more */
-    ebb_discard(h->w->cx, v);
+    ebb_value_discard(h->w->cx, v);
     assert_int_equal(get_status(h, "/hello"), EBB_OK);
 }
 
@@ -100,7 +100,7 @@ static void localhost_is_looked_up(void **state) {
     ebb_value v;
     snprintf(text, sizeof text, "http://LocalHost:%u/hello", h->port);
     assert_int_equal(loop_await(h->w, ebb_http_get(http_cx(h), h->client, text), &v), EBB_OK);
-    ebb_discard(h->w->cx, v);
+    ebb_value_discard(h->w->cx, v);
     snprintf(text, sizeof text, "http://localhost:%u/hello", h->port);
     assert_int_equal(loop_await(h->w, ebb_http_get(http_cx(h), h->client, text), NULL), EBB_OK);
     assert_int_equal(server_stats(h).accepted, 1); /* the same origin */
@@ -124,7 +124,7 @@ static void get_many(http_world *h, const char *path, size_t n) {
     const ebb_outcome *o = ebb_outcomes_of(&v, &ended);
     assert_int_equal(ended, n);
     for (size_t i = 0; i < n; i++) assert_int_equal(ebb_http_response_of(&o[i].value)->status, 200);
-    ebb_discard(h->w->cx, v);
+    ebb_value_discard(h->w->cx, v);
 }
 
 static void many_calls_share_few_connections(void **state) {
@@ -147,7 +147,7 @@ static void the_peers_limit_of_streams_is_kept(void **state) {
     http_serve(h, &(ebb_http_server_opts){.limits.streams = 2});
     h->client = http_client(h, (ebb_http_client_opts){.connections = 1});
     get_many(h, "/hello", 50);
-    ebb_http_stats s = server_stats(h);
+    ebb_http_server_stats s = server_stats(h);
     assert_int_equal(s.accepted, 1);
     assert_int_equal(s.refused, 0);
 }
@@ -162,7 +162,7 @@ static void a_full_connection_is_joined_by_another(void **state) {
     until_began(h, 2);
     assert_int_equal(get_status(h, "/hello"), EBB_OK);
     assert_int_equal(server_stats(h).accepted, 2);
-    for (int i = 0; i < 2; i++) ebb_cancel(waits[i], EBB_CANCEL_USER);
+    for (int i = 0; i < 2; i++) ebb_future_cancel(waits[i], EBB_CANCEL_USER);
     until_so_many_cancelled(h, 2);
 }
 
@@ -196,7 +196,7 @@ static void a_connection_in_use_is_not_idle(void **state) {
     assert_int_equal(loop_await(h->w, ebb_after(http_cx(h), 100 * EBB_MS), NULL), EBB_OK);
     assert_int_equal(h->cancelled, 0);
     assert_true(server_stats(h).connections > 0);
-    ebb_cancel(waits, EBB_CANCEL_USER);
+    ebb_future_cancel(waits, EBB_CANCEL_USER);
     until_so_many_cancelled(h, 1);
 }
 
@@ -293,7 +293,7 @@ static void a_name_that_is_none_is_said_so(void **state) {
 static void a_body_over_the_limit_is_not_taken(void **state) {
     http_world *h = *state;
     h->client = http_client(h, (ebb_http_client_opts){.body_bytes = 10000});
-    ebb_discard(h->w->cx, get_value(h, "/bytes/10000"));
+    ebb_value_discard(h->w->cx, get_value(h, "/bytes/10000"));
     assert_int_equal(get_status(h, "/bytes/10001"), EBB_ERR_LIMIT);
     assert_int_equal(get_status(h, "/bytes/10000000"), EBB_ERR_LIMIT);
     assert_int_equal(get_status(h, "/hello"), EBB_OK);
@@ -310,7 +310,7 @@ static void a_body_that_says_that_it_is_too_long_is_not_taken(void **state) {
 static void a_head_over_the_limit_is_not_taken(void **state) {
     http_world *h = *state;
     ebb_http_client_opts few = {.headers = 50}, small = {.header_bytes = 1000};
-    ebb_discard(h->w->cx, get_value(h, "/heads"));
+    ebb_value_discard(h->w->cx, get_value(h, "/heads"));
     h->client = http_client(h, few);
     assert_int_equal(get_status(h, "/heads"), EBB_ERR_LIMIT);
     assert_int_equal(get_status(h, "/hello"), EBB_OK);
@@ -361,10 +361,10 @@ static void the_deadline_of_a_call_travels(void **state) {
     call.deadline = ebb_now(http_cx(h)) + 20 * EBB_SECOND;
     assert_int_equal(loop_await(h->w, ebb_http_fetch(http_cx(h), h->client, &call), &v), EBB_OK);
     assert_in_range(told_deadline(&v), 10000, 20000);
-    ebb_discard(h->w->cx, v);
+    ebb_value_discard(h->w->cx, v);
     v = get_value(h, "/deadline");
     assert_int_equal(told_deadline(&v), -1);
-    ebb_discard(h->w->cx, v);
+    ebb_value_discard(h->w->cx, v);
 }
 
 typedef struct in_region {
@@ -380,7 +380,7 @@ static ebb_status ask(ebb_cx *cx, void *arg) {
     ebb_status st = ebb_await(cx, ebb_http_fetch(cx, r->h->client, &call), &v);
     if (st != EBB_OK) return st;
     r->told = told_deadline(&v);
-    ebb_discard(cx, v);
+    ebb_value_discard(cx, v);
     return EBB_OK;
 }
 
@@ -425,11 +425,11 @@ static ebb_status open_and_read(ebb_cx *cx, void *arg) {
     assert_int_equal(ebb_http_status(x), 200);
     assert_int_equal(ebb_http_version(x), h->h2 ? 20 : 11);
     assert_int_equal(ebb_http_peer(x)->port, h->port);
-    assert_int_equal(status_now(ebb_http_answered(cx, x)), EBB_OK);
-    assert_int_equal(ebb_http_set(x, "a", "b"), EBB_ERR_BUSY);
+    assert_int_equal(status_now(ebb_http_response_head(cx, x)), EBB_OK);
+    assert_int_equal(ebb_http_set_header(x, "a", "b"), EBB_ERR_BUSY);
     st = read_all(cx, x, &n);
     assert_int_equal(n, 500000);
-    assert_int_equal(ebb_status_of(ebb_http_read(cx, x, &n, 1)), EBB_ERR_EOF);
+    assert_int_equal(ebb_future_status_of(ebb_http_read(cx, x, &n, 1)), EBB_ERR_EOF);
     ebb_http_close(cx, x);
     assert_null(ebb_http_of(cx, v));
     return st;
@@ -451,8 +451,9 @@ static ebb_status converse(ebb_cx *cx, void *arg) {
     ebb_status st = ebb_await(cx, ebb_http_open(cx, h->client, &call), &v);
     if (st != EBB_OK) return st;
     ebb_http *x = ebb_http_of(cx, v);
-    ebb_future *head = ebb_http_answered(cx, x);
-    assert_int_equal(status_now(ebb_http_answered(cx, x)), ebb_http_status(x) == 0 ? EBB_ERR_BUSY : EBB_OK);
+    ebb_future *head = ebb_http_response_head(cx, x);
+    assert_int_equal(status_now(ebb_http_response_head(cx, x)),
+                     ebb_http_status(x) == 0 ? EBB_ERR_BUSY : EBB_OK);
     assert_int_equal(ebb_await(cx, head, NULL), EBB_OK);
     assert_int_equal(ebb_http_status(x), 200);
     for (int i = 0; i < 20; i++) {
@@ -495,10 +496,10 @@ static ebb_status send_sized(ebb_cx *cx, void *arg) {
     assert_int_equal(n, 8);
     ebb_http_close(cx, x);
     length.value = "eight";
-    assert_int_equal(ebb_status_of(ebb_http_open(cx, h->client, &call)), EBB_ERR_INVALID);
+    assert_int_equal(ebb_future_status_of(ebb_http_open(cx, h->client, &call)), EBB_ERR_INVALID);
     length.value = "8";
     call.streams = false;
-    assert_int_equal(ebb_status_of(ebb_http_open(cx, h->client, &call)), EBB_ERR_INVALID);
+    assert_int_equal(ebb_future_status_of(ebb_http_open(cx, h->client, &call)), EBB_ERR_INVALID);
     return st;
 }
 
@@ -542,13 +543,13 @@ static ebb_status open_wait(ebb_cx *cx, void *arg) {
     if (st != EBB_OK) return st;
     ebb_http *x = ebb_http_of(cx, v);
     ebb_future *f = NULL;
-    while (f == NULL || ebb_status_of(f) != EBB_PENDING) {
-        if (f != NULL) ebb_drop(f);
+    while (f == NULL || ebb_future_status_of(f) != EBB_PENDING) {
+        if (f != NULL) ebb_future_drop(f);
         f = ebb_http_read(cx, x, &c, 1);
     }
     ebb_http_close(cx, x);
-    st = ebb_status_of(f); /* it has ended at once */
-    ebb_drop(f);
+    st = ebb_future_status_of(f); /* it has ended at once */
+    ebb_future_drop(f);
     return st;
 }
 
@@ -563,14 +564,14 @@ static ebb_status open_silent(ebb_cx *cx, void *arg) {
     ebb_status st = ebb_await(cx, ebb_http_open(cx, h->client, &call), &v);
     if (st == EBB_OK) {
         ebb_http *x = ebb_http_of(cx, v);
-        ebb_future *waits[] = {ebb_http_answered(cx, x), ebb_http_read(cx, x, &c, 1),
+        ebb_future *waits[] = {ebb_http_response_head(cx, x), ebb_http_read(cx, x, &c, 1),
                                ebb_http_write(cx, x, much, MUCH)};
         while (h->began == 0) (void)ebb_await(cx, ebb_after(cx, EBB_MS), NULL);
-        for (int i = 0; i < 3; i++) st = ebb_status_of(waits[i]) == EBB_PENDING ? st : EBB_ERR_BUSY;
+        for (int i = 0; i < 3; i++) st = ebb_future_status_of(waits[i]) == EBB_PENDING ? st : EBB_ERR_BUSY;
         ebb_http_close(cx, x);
         for (int i = 0; i < 3; i++) {
-            if (ebb_status_of(waits[i]) != EBB_ERR_CLOSED) st = ebb_status_of(waits[i]);
-            ebb_drop(waits[i]);
+            if (ebb_future_status_of(waits[i]) != EBB_ERR_CLOSED) st = ebb_future_status_of(waits[i]);
+            ebb_future_drop(waits[i]);
         }
     }
     free(much);
@@ -596,7 +597,7 @@ static void an_exchange_that_nobody_takes_is_closed(void **state) {
         loop_await(h->w, ebb_http_open(cx, h->client, &(ebb_http_call){.url = url(h, "/trickle")}), &v),
         EBB_OK);
     assert_non_null(ebb_http_of(h->w->cx, v));
-    ebb_discard(http_cx(h), v);
+    ebb_value_discard(http_cx(h), v);
     assert_null(ebb_http_of(h->w->cx, v));
     until_so_many_cancelled(h, 1);
 }
@@ -624,8 +625,8 @@ static void only_an_exchange_is_one(void **state) {
     http_world *h = *state;
     ebb_listener l = ebb_tcp_listen(http_cx(h), &(ebb_address){"127.0.0.1", 0});
     assert_null(ebb_http_of(h->w->cx, (ebb_value){NULL, {.u = l.id}}));
-    assert_null(ebb_http_of(h->w->cx, ebb_none()));
-    assert_null(ebb_http_of(h->w->cx, ebb_int(-1)));
+    assert_null(ebb_http_of(h->w->cx, ebb_value_none()));
+    assert_null(ebb_http_of(h->w->cx, ebb_value_int(-1)));
 }
 
 int main(void) {

@@ -9,12 +9,12 @@ static void cancelling_a_fetch_cancels_its_handler_and_no_other(void **state) {
     http_world *h = *state;
     ebb_future *one = get(h, "/wait"), *other = get(h, "/wait");
     until_began(h, 2);
-    ebb_cancel(one, EBB_CANCEL_USER);
+    ebb_future_cancel(one, EBB_CANCEL_USER);
     until_so_many_cancelled(h, 1);
     assert_int_equal(get_status(h, "/hello"), EBB_OK);
-    assert_int_equal(ebb_status_of(other), EBB_PENDING);
+    assert_int_equal(ebb_future_status_of(other), EBB_PENDING);
     assert_int_equal(h->cancelled, 1);
-    ebb_cancel(other, EBB_CANCEL_USER);
+    ebb_future_cancel(other, EBB_CANCEL_USER);
     until_so_many_cancelled(h, 2);
     if (h->h2) assert_int_equal(server_stats(h).accepted, 1);
 }
@@ -24,7 +24,7 @@ static void cancelling_in_the_middle_of_a_body_cancels_the_handler(void **state)
     ebb_future *f = get(h, "/trickle");
     until_began(h, 1);
     loop_turns(h->w, 5); /* a part of it is here */
-    ebb_cancel(f, EBB_CANCEL_USER);
+    ebb_future_cancel(f, EBB_CANCEL_USER);
     until_so_many_cancelled(h, 1);
     assert_int_equal(get_status(h, "/hello"), EBB_OK);
 }
@@ -39,7 +39,7 @@ static void the_body_of_a_cancelled_call_is_not_touched(void **state) {
     ebb_future *f = ebb_http_fetch(http_cx(h), h->client, &call);
     until_began(h, 1);
     loop_turns(h->w, 5);
-    ebb_cancel(f, EBB_CANCEL_USER);
+    ebb_future_cancel(f, EBB_CANCEL_USER);
     free(much);
     loop_turns(h->w, 20);
     if (h->h2) until_so_many_cancelled(h, 1); /* a server of HTTP/1 reads no more, and so hears nothing */
@@ -55,10 +55,10 @@ static ebb_status on_late(ebb_cx *cx, ebb_http *x, void *arg) {
     late_writer *l = arg;
     ebb_status st = ebb_http_start(cx, x, 200);
     l->began = true;
-    if (st == EBB_OK) st = ebb_await(cx, ebb_never(cx), NULL);
+    if (st == EBB_OK) st = ebb_await(cx, ebb_future_never(cx), NULL);
     ebb_future *f = ebb_http_write(cx, x, "late", 4);
-    l->write = ebb_status_of(f);
-    ebb_drop(f);
+    l->write = ebb_future_status_of(f);
+    ebb_future_drop(f);
     l->end = ebb_http_end(cx, x);
     l->over = true;
     return st;
@@ -76,13 +76,13 @@ static void a_handler_of_head_that_is_cancelled_can_not_write(void **state) {
     loop_until(h->w, is_true, &l.over);
     assert_int_equal(l.write, EBB_ERR_CLOSED);
     assert_int_equal(l.end, EBB_ERR_CLOSED);
-    ebb_drop(f);
+    ebb_future_drop(f);
 }
 
 static void a_connection_that_nobody_waits_for_is_given_up(void **state) {
     http_world *h = *state;
     ebb_future *f = get(h, "/hello");
-    ebb_cancel(f, EBB_CANCEL_USER);
+    ebb_future_cancel(f, EBB_CANCEL_USER);
     loop_turns(h->w, 20);
     assert_int_equal(server_stats(h).requests, 0);
     loop_until(h->w, no_connections, h);
@@ -93,7 +93,7 @@ static void a_connection_that_others_wait_for_is_theirs(void **state) {
     http_world *h = *state;
     h->client = http_client(h, (ebb_http_client_opts){.connections = 1});
     ebb_future *one = get(h, "/wait"), *other = get(h, "/hello");
-    ebb_cancel(one, EBB_CANCEL_USER);
+    ebb_future_cancel(one, EBB_CANCEL_USER);
     assert_int_equal(loop_await(h->w, other, NULL), EBB_OK);
     assert_int_equal(h->began, 0);
     assert_int_equal(server_stats(h).accepted, 1);
@@ -105,9 +105,9 @@ static void a_call_that_waits_for_its_turn_is_taken_out(void **state) {
     ebb_future *one = get(h, "/wait");
     until_began(h, 1);
     ebb_future *two = get(h, "/wait"), *three = get(h, "/hello");
-    ebb_cancel(two, EBB_CANCEL_USER);
+    ebb_future_cancel(two, EBB_CANCEL_USER);
     loop_turns(h->w, 5);
-    ebb_cancel(one, EBB_CANCEL_USER);
+    ebb_future_cancel(one, EBB_CANCEL_USER);
     assert_int_equal(loop_await(h->w, three, NULL), EBB_OK);
     assert_int_equal(h->began, 1);
 }
@@ -115,7 +115,7 @@ static void a_call_that_waits_for_its_turn_is_taken_out(void **state) {
 static void a_lookup_that_nobody_waits_for_is_let_be(void **state) {
     http_world *h = *state;
     ebb_future *f = ebb_http_get(http_cx(h), h->client, "http://localhost/");
-    ebb_cancel(f, EBB_CANCEL_USER);
+    ebb_future_cancel(f, EBB_CANCEL_USER);
     loop_turns(h->w, 5);
     assert_int_equal(get_status(h, "/hello"), EBB_OK);
 }
@@ -136,7 +136,7 @@ static ebb_status wait_long(ebb_cx *cx, void *arg) {
 
 static void a_region_that_is_cancelled_resets_its_calls(void **state) {
     http_world *h = *state;
-    ebb_region r = ebb_region_open(http_cx(h), &(ebb_region_opts){.policy = EBB_COLLECT});
+    ebb_region r = ebb_region_open(http_cx(h), &(ebb_region_opts){.policy = EBB_FAIL_COLLECT});
     for (int i = 0; i < 3; i++) (void)ebb_fiber_spawn(http_cx(h), r, wait_long, h);
     until_began(h, 3);
     ebb_region_cancel(http_cx(h), r, EBB_CANCEL_USER, "test");
@@ -169,7 +169,7 @@ static ebb_status own_client(ebb_cx *cx, void *arg) {
 }
 
 static ebb_region client_in_region(owner *o, http_world *h) {
-    ebb_region r = ebb_region_open(http_cx(h), &(ebb_region_opts){.policy = EBB_COLLECT});
+    ebb_region r = ebb_region_open(http_cx(h), &(ebb_region_opts){.policy = EBB_FAIL_COLLECT});
     *o = (owner){.h = h};
     (void)ebb_fiber_spawn(http_cx(h), r, own_client, o);
     loop_until(h->w, is_true, &o->made);
@@ -257,10 +257,10 @@ static ebb_status write_cancelled(ebb_cx *cx, void *arg) {
     ebb_status st = ebb_await(cx, ebb_http_open(cx, o->h->client, &call), &v);
     if (st != EBB_OK) return st;
     ebb_http *x = ebb_http_of(cx, v);
-    ebb_task_cancel(cx, ebb_self(cx), EBB_CANCEL_USER, "enough");
+    ebb_task_cancel(cx, ebb_cx_task(cx), EBB_CANCEL_USER, "enough");
     ebb_future *f = ebb_http_write(cx, x, "late", 4);
-    o->st = ebb_status_of(f);
-    ebb_drop(f);
+    o->st = ebb_future_status_of(f);
+    ebb_future_drop(f);
     assert_int_equal(ebb_mask(cx), EBB_OK);
     if (o->st == EBB_CANCELLED) o->last = ebb_await(cx, ebb_http_write(cx, x, "last", 4), NULL);
     ebb_unmask(cx);
@@ -281,14 +281,14 @@ static void a_cancelled_task_writes_no_more_of_its_call_unless_it_is_masked(void
 static void an_idle_client_is_not_left_behind_by_a_force(void **state) {
     http_world *h = *state;
     owner o;
-    ebb_report report;
+    ebb_region_report report;
     ebb_region r = client_in_region(&o, h);
     assert_int_equal(get_status(h, "/hello"), EBB_OK);
     ebb_budget none = {ebb_now(http_cx(h)), EBB_POLLS_UNBOUNDED, 0};
     ebb_region_cancel_within(http_cx(h), r, EBB_CANCEL_BUDGET, "forced", none);
     ebb_region_force(http_cx(h), r);
     while (!region_is_closed(h->w, r)) loop_turns(h->w, 1);
-    assert_int_equal(ebb_region_report(http_cx(h), r, &report), EBB_OK);
+    assert_int_equal(ebb_region_report_of(http_cx(h), r, &report), EBB_OK);
     assert_int_equal(report.abandoned, 0);
 }
 
@@ -355,7 +355,7 @@ static void a_call_ends_although_the_peer_does_not_read(void **state) {
     http_world *h = *state;
     raw_server s;
     raw_listen(&s, h);
-    ebb_region r = ebb_region_open(http_cx(h), &(ebb_region_opts){.policy = EBB_COLLECT});
+    ebb_region r = ebb_region_open(http_cx(h), &(ebb_region_opts){.policy = EBB_FAIL_COLLECT});
     (void)ebb_fiber_spawn(http_cx(h), r, send_much, h);
     peer *p = raw_accept(&s);
     if (h->h2) say_bytes(p, wide_open, sizeof wide_open);
@@ -371,7 +371,7 @@ static void a_call_ends_although_the_peer_does_not_read(void **state) {
 static ebb_status spin(ebb_cx *cx, void *arg) {
     uint32_t *left = arg;
     if (--*left == 0) return EBB_OK;
-    (void)ebb_wake(cx, ebb_self(cx));
+    (void)ebb_task_wake(cx, ebb_cx_task(cx));
     return EBB_PENDING;
 }
 
@@ -393,7 +393,7 @@ static void nothing_is_sent_of_a_body_whose_call_is_cancelled(void **state) {
         left[i] = 3;
         (void)ebb_spawn(http_cx(h), h->w->region, spin, &left[i]);
     }
-    assert_true(ebb_cancel(f, EBB_CANCEL_USER));
+    assert_true(ebb_future_cancel(f, EBB_CANCEL_USER));
     memset(much, '#', sizeof much);
     loop_turns(h->w, 200);
     h->w->loop->polls = 1024;

@@ -191,8 +191,8 @@ static void a_call_may_be_cancelled_at_any_attempt(void **state) {
     for (int turns = 0; turns < 20; turns++) {
         ebb_future *f = get_named(h, "several.test", h->port);
         loop_turns(h->w, turns);
-        ebb_cancel(f, EBB_CANCEL_USER);
-        ebb_drop(f);
+        ebb_future_cancel(f, EBB_CANCEL_USER);
+        ebb_future_drop(f);
         loop_turns(h->w, 3);
     }
     deaf_down(&two);
@@ -209,7 +209,7 @@ static void a_call_that_is_cancelled_closes_its_attempts(void **state) {
         (void)ebb_loop_cx(h->w->loop);
         uv_run(&h->w->uv, UV_RUN_ONCE);
     }
-    ebb_cancel(f, EBB_CANCEL_USER);
+    ebb_future_cancel(f, EBB_CANCEL_USER);
     assert_int_equal(loop_await(h->w, f, NULL), EBB_CANCELLED);
     loop_until(h->w, has_descriptors, &fds);
     deaf_down(&two);
@@ -224,9 +224,9 @@ static void a_client_may_end_while_it_dials(void **state) {
     int fds = descriptors_after_a_call(h);
     ebb_future *f = get_named(h, "several.test", h->port);
     while (open_descriptors() < fds + 1) loop_turns(h->w, 1);
-    ebb_region_cancel(h->w->cx, ebb_root(h->w->rt), EBB_CANCEL_USER, "test");
+    ebb_region_cancel(h->w->cx, ebb_runtime_root(h->w->rt), EBB_CANCEL_USER, "test");
     loop_until(h->w, root_is_closed, h->w);
-    assert_int_equal(ebb_status_of(f), EBB_CANCELLED);
+    assert_int_equal(ebb_future_status_of(f), EBB_CANCELLED);
     deaf_down(&two);
 }
 
@@ -296,7 +296,7 @@ static void an_answer_may_take_longer(void **state) {
     ebb_future *f = get(h, "/");
     peer *p = raw_accept(&s);
     loop_await(h->w, ebb_after(http_cx(h), (LONG_MS + 500) * EBB_MS), NULL);
-    assert_int_equal(ebb_status_of(f), EBB_PENDING);
+    assert_int_equal(ebb_future_status_of(f), EBB_PENDING);
     say(p, "HTTP/1.1 204 No Content\r\n\r\n");
     assert_int_equal(loop_await(h->w, f, NULL), EBB_OK);
     peer_close(p);

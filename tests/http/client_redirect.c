@@ -8,11 +8,11 @@ static char said[1024];
 static ebb_status send_call(http_world *h, const ebb_http_call *call) {
     ebb_value v;
     ebb_status st = loop_await(h->w, ebb_http_fetch(http_cx(h), h->client, call), &v);
-    snprintf(said, sizeof said, "%s", ebb_loop_status_name(st));
+    snprintf(said, sizeof said, "%s", ebb_status_name(st));
     if (st != EBB_OK) return st;
     const ebb_http_response *r = ebb_http_response_of(&v);
     snprintf(said, sizeof said, "%d %s", r->status, r->body);
-    ebb_discard(h->w->cx, v);
+    ebb_value_discard(h->w->cx, v);
     return st;
 }
 
@@ -165,7 +165,7 @@ static ebb_status stream_and_see(ebb_cx *cx, void *arg) {
     if (st != EBB_OK) return st;
     ebb_http *x = ebb_http_of(cx, v);
     (void)ebb_http_end(cx, x);
-    st = ebb_await(cx, ebb_http_answered(cx, x), NULL);
+    st = ebb_await(cx, ebb_http_response_head(cx, x), NULL);
     assert_int_equal(ebb_http_status(x), 307);
     ebb_http_close(cx, x);
     return st;
@@ -181,14 +181,14 @@ static void a_redirected_call_can_be_cancelled(void **state) {
     ebb_http_call call = {.url = url(h, "/go/small/302?/wait"), .redirects = 1};
     ebb_future *f = ebb_http_fetch(http_cx(h), h->client, &call);
     until_began(h, 1);
-    ebb_cancel(f, EBB_CANCEL_USER);
+    ebb_future_cancel(f, EBB_CANCEL_USER);
     until_so_many_cancelled(h, 1);
     assert_int_equal(loop_await(h->w, f, NULL), EBB_CANCELLED);
     for (int turns = 0; turns < 20; turns++) {
         f = ebb_http_fetch(http_cx(h), h->client, &call);
         loop_turns(h->w, turns);
-        ebb_cancel(f, EBB_CANCEL_USER);
-        ebb_drop(f);
+        ebb_future_cancel(f, EBB_CANCEL_USER);
+        ebb_future_drop(f);
         loop_turns(h->w, 3);
     }
     assert_int_equal(get_status(h, "/hello"), EBB_OK);

@@ -78,7 +78,7 @@ static void goaway_has_what_was_not_taken_sent_elsewhere(void **state) {
     hears_requests(q, 1);
     answer_204(q, 1);
     assert_int_equal(loop_await(h->w, two, NULL), EBB_OK);
-    assert_int_equal(ebb_status_of(one), EBB_PENDING);
+    assert_int_equal(ebb_future_status_of(one), EBB_PENDING);
     answer_204(p, 1);
     assert_int_equal(loop_await(h->w, one, NULL), EBB_OK);
     assert_true(hears_the_end(p));
@@ -143,7 +143,7 @@ static void a_503_is_an_answer(void **state) {
     say(p, "HTTP/1.1 503 Service Unavailable\r\nretry-after: 0\r\ncontent-length: 0\r\n\r\n");
     assert_int_equal(loop_await(h->w, f, &v), EBB_OK);
     assert_int_equal(ebb_http_response_of(&v)->status, 503);
-    ebb_discard(h->w->cx, v);
+    ebb_value_discard(h->w->cx, v);
     peer_close(p);
     raw_end(&s);
 }
@@ -233,7 +233,7 @@ static void talk_ends(talk *t) {
 static void a_streamed_body_goes_with_the_next_attempt_before_its_first_byte(void **state) {
     talk t;
     talk_to(&t, *state);
-    ebb_future *head = ebb_http_answered(http_cx(t.h), t.x);
+    ebb_future *head = ebb_http_response_head(http_cx(t.h), t.x);
     rst(t.p, 1, REFUSED_STREAM);
     hears_requests(t.p, 2);
     ebb_future *f = ebb_http_write(http_cx(t.h), t.x, "word", 4);
@@ -249,7 +249,7 @@ static void a_streamed_body_goes_with_the_next_attempt_before_its_first_byte(voi
 static void a_streamed_body_is_not_sent_again_after_its_first_byte(void **state) {
     talk t;
     talk_to(&t, *state);
-    ebb_future *head = ebb_http_answered(http_cx(t.h), t.x);
+    ebb_future *head = ebb_http_response_head(http_cx(t.h), t.x);
     assert_int_equal(loop_await(t.h->w, ebb_http_write(http_cx(t.h), t.x, "word", 4), NULL), EBB_OK);
     hears_data(t.p, 1, "word");
     rst(t.p, 1, REFUSED_STREAM);
@@ -265,7 +265,7 @@ static void an_exchange_that_can_not_be_sent_again_stays_until_it_is_closed(void
     talk t;
     char byte;
     talk_to(&t, *state);
-    ebb_future *head = ebb_http_answered(http_cx(t.h), t.x);
+    ebb_future *head = ebb_http_response_head(http_cx(t.h), t.x);
     ebb_future *read = ebb_http_read(http_cx(t.h), t.x, &byte, 1);
     close(t.s.fd);
     t.s.fd = open("/dev/null", O_RDONLY); /* nobody listens any more */
@@ -274,7 +274,7 @@ static void an_exchange_that_can_not_be_sent_again_stays_until_it_is_closed(void
     assert_int_equal(loop_await(t.h->w, read, NULL), EBB_ERRNO(ECONNREFUSED));
     assert_int_equal(ebb_http_status(t.x), 0);
     assert_int_equal(status_now(ebb_http_write(http_cx(t.h), t.x, "word", 4)), EBB_ERR_CLOSED);
-    assert_int_equal(status_now(ebb_http_answered(http_cx(t.h), t.x)), EBB_ERR_CLOSED);
+    assert_int_equal(status_now(ebb_http_response_head(http_cx(t.h), t.x)), EBB_ERR_CLOSED);
     talk_ends(&t);
 }
 
@@ -289,11 +289,11 @@ static void an_exchange_may_be_closed_while_it_waits_to_be_sent_again(void **sta
     assert_true(hears_the_end(t.p));
     ebb_future *f = ebb_http_write(http_cx(t.h), t.x, "word", 4);
     loop_turns(t.h->w, 20);
-    assert_int_equal(ebb_status_of(f), EBB_PENDING);
-    ebb_cancel(f, EBB_CANCEL_USER);
+    assert_int_equal(ebb_future_status_of(f), EBB_PENDING);
+    ebb_future_cancel(f, EBB_CANCEL_USER);
     assert_int_equal(loop_await(t.h->w, f, NULL), EBB_CANCELLED);
     ebb_future *read = ebb_http_read(http_cx(t.h), t.x, &byte, 1);
-    ebb_future *head = ebb_http_answered(http_cx(t.h), t.x);
+    ebb_future *head = ebb_http_response_head(http_cx(t.h), t.x);
     talk_ends(&t);
     assert_int_equal(loop_await(t.h->w, read, NULL), EBB_CANCELLED);
     assert_int_equal(loop_await(t.h->w, head, NULL), EBB_CANCELLED);
@@ -310,7 +310,7 @@ static void what_is_cancelled_is_not_sent_again(void **state) {
     peer *p = greeted(&s);
     hears_requests(p, 1);
     rst(p, 1, REFUSED_STREAM);
-    ebb_cancel(f, EBB_CANCEL_USER); /* both are heard of in the same turn */
+    ebb_future_cancel(f, EBB_CANCEL_USER); /* both are heard of in the same turn */
     assert_int_equal(loop_await(h->w, f, NULL), EBB_CANCELLED);
     loop_turns(h->w, 20);
     assert_int_equal(requests_of(p), 1);
@@ -353,7 +353,7 @@ static void bytes_on_an_idle_connection_are_no_answer(void **state) {
     say(two, "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");
     assert_int_equal(loop_await(h->w, f, &v), EBB_OK);
     assert_int_equal(ebb_http_response_of(&v)->status, 200);
-    ebb_discard(http_cx(h), v);
+    ebb_value_discard(http_cx(h), v);
     peer_close(one);
     peer_close(two);
     raw_end(&s);

@@ -68,7 +68,7 @@ static void serve_for_ever(int fd) {
     http_world h = {0};
     ebb_loop_opts opts = {.runtime.allocator = ebb_libc_allocator()};
     ebb_tls_opts tls = {.cert_file = file("leaf.pem"), .key_file = file("leaf.key")};
-    if (uv_loop_init(&uv) != 0 || ebb_attach(&uv, &opts, &l) != EBB_OK) _exit(1);
+    if (uv_loop_init(&uv) != 0 || ebb_loop_attach(&uv, &opts, &l) != EBB_OK) _exit(1);
     for (int i = 0; i < 2; i++) {
         /* It is the client that is tested here, and it resets more than a server would let it. */
         ebb_http_server_opts o = {.address = {"127.0.0.1", 0}, .tls = i == 0 ? NULL : &tls};
@@ -116,7 +116,7 @@ static bool explained(const sweep *s, ebb_status st) {
 static ebb_status note(sweep *s, ebb_status st, const char *what) {
     if (explained(s, st)) return st;
     s->odd = true;
-    print_error("%s: %s\n", what, ebb_loop_status_text(st));
+    print_error("%s: %s\n", what, ebb_status_text(st));
     return st;
 }
 
@@ -138,7 +138,7 @@ static void fetch_some(ebb_cx *cx, sweep *s) {
     if (TRY(s, cx, ebb_http_get(cx, s->client, target(s, "127.0.0.1", "/hello")), &v) == EBB_OK) {
         const ebb_http_response *r = ebb_http_response_of(&v);
         if (r->status == 200 && r->body_n != 5) s->odd = true;
-        ebb_discard(cx, v);
+        ebb_value_discard(cx, v);
     }
     ebb_http_call call = {.method = "POST",
                           .url = target(s, "127.0.0.1", "/echo"),
@@ -149,7 +149,7 @@ static void fetch_some(ebb_cx *cx, sweep *s) {
     if (TRY(s, cx, ebb_http_fetch(cx, s->client, &call), &v) != EBB_OK) return;
     const ebb_http_response *r = ebb_http_response_of(&v);
     if (r->body_n != sizeof body || memcmp(r->body, body, sizeof body) != 0) s->odd = true;
-    ebb_discard(cx, v);
+    ebb_value_discard(cx, v);
 }
 
 static void fetch_many(ebb_cx *cx, sweep *s) {
@@ -159,19 +159,19 @@ static void fetch_many(ebb_cx *cx, sweep *s) {
     for (int i = 0; i < MANY; i++) {
         all[i] = ebb_http_get(cx, s->client, target(s, "127.0.0.1", i == 3 ? "/bytes/100000" : "/hello"));
     }
-    if (TRY(s, cx, ebb_all(cx, MANY, all), &v) == EBB_OK) ebb_discard(cx, v);
+    if (TRY(s, cx, ebb_all(cx, MANY, all), &v) == EBB_OK) ebb_value_discard(cx, v);
 }
 
 static void fetch_late(ebb_cx *cx, sweep *s) {
     ebb_http_call call = {.url = target(s, "127.0.0.1", "/wait"), .deadline = ebb_now(cx) + 2 * EBB_MS};
     ebb_value v;
-    if (TRY(s, cx, ebb_http_fetch(cx, s->client, &call), &v) == EBB_OK) ebb_discard(cx, v); /* a 503 */
+    if (TRY(s, cx, ebb_http_fetch(cx, s->client, &call), &v) == EBB_OK) ebb_value_discard(cx, v); /* a 503 */
 }
 
 static void look_up(ebb_cx *cx, sweep *s) {
     ebb_value v;
     if (TRY(s, cx, ebb_http_get(cx, s->client, target(s, "localhost", "/hello")), &v) == EBB_OK) {
-        ebb_discard(cx, v);
+        ebb_value_discard(cx, v);
     }
 }
 
@@ -182,7 +182,7 @@ static void converse(ebb_cx *cx, sweep *s) {
     if (TRY(s, cx, ebb_http_open(cx, s->client, &call), &v) != EBB_OK) return;
     ebb_http *x = ebb_http_of(cx, v);
     if (TRY(s, cx, ebb_http_write(cx, x, "word", 4), NULL) == EBB_OK &&
-        TRY(s, cx, ebb_http_answered(cx, x), NULL) == EBB_OK) {
+        TRY(s, cx, ebb_http_response_head(cx, x), NULL) == EBB_OK) {
         (void)TRY(s, cx, ebb_http_read(cx, x, heard, sizeof heard), NULL);
     }
     (void)ebb_http_end(cx, x);
@@ -215,7 +215,7 @@ static void be_redirected(ebb_cx *cx, sweep *s) {
     if (TRY(s, cx, ebb_http_fetch(cx, s->client, &call), &v) != EBB_OK) return;
     const ebb_http_response *r = ebb_http_response_of(&v);
     if (r->status == 200 && strcmp(r->body, "POST /show/a? [body]") != 0) s->odd = true;
-    ebb_discard(cx, v);
+    ebb_value_discard(cx, v);
 }
 
 static void take_all(ebb_cx *cx, sweep *s) {
@@ -260,15 +260,15 @@ static ebb_status run(sweep *s) {
     ebb_heap_opts heap = {.every_time = getenv("EBB_TEST_GC") != NULL, .verify = true};
     ebb_loop_opts opts = {.runtime = {.allocator = ebb_failing_allocator(&s->memory)}, .heap = &heap};
     s->memory.inner = ebb_libc_allocator();
-    ebb_status st = ebb_attach(&s->uv, &opts, &s->loop);
+    ebb_status st = ebb_loop_attach(&s->uv, &opts, &s->loop);
     if (st != EBB_OK) return st;
     s->cx = ebb_loop_cx(s->loop);
-    s->region = ebb_region_open(s->cx, &(ebb_region_opts){.policy = EBB_COLLECT});
+    s->region = ebb_region_open(s->cx, &(ebb_region_opts){.policy = EBB_FAIL_COLLECT});
     ebb_fiber_spawn(s->cx, s->region, use_client, s);
     if (ebb_id_status(s->region.id) == EBB_OK) take_turns(s);
     uv_run(&s->uv, UV_RUN_DEFAULT);
     size_t n = 0;
-    ebb_leftover left[1] = {{.what = ""}};
+    ebb_loop_leftover left[1] = {{.what = ""}};
     st = ebb_loop_close(s->loop, left, 1, &n);
     if (st != EBB_OK) fail_msg("%zu left, %s of %s", n, left[0].what, left[0].site);
     return st;

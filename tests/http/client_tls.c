@@ -29,7 +29,7 @@ static void many_calls_share_a_connection_by_alpn(void **state) {
     trust(h, "ca.pem");
     for (int i = 0; i < 20; i++) all[i] = get_from(h, "localhost", i % 2 ? "/hello" : "/bytes/100000");
     assert_int_equal(loop_await(h->w, ebb_all(http_cx(h), 20, all), &v), EBB_OK);
-    ebb_discard(h->w->cx, v);
+    ebb_value_discard(h->w->cx, v);
     assert_int_equal(server_stats(h).accepted, 1);
     assert_int_equal(loop_await(h->w, get_from(h, "127.0.0.1", "/hello"), NULL), EBB_OK);
     assert_int_equal(server_stats(h).accepted, 2);
@@ -42,7 +42,7 @@ static ebb_status see_version(ebb_cx *cx, void *arg) {
     ebb_status st = ebb_await(cx, ebb_http_open(cx, h->client, &(ebb_http_call){.url = text}), &v);
     if (st != EBB_OK) return st;
     assert_int_equal(ebb_http_version(ebb_http_of(cx, v)), 20);
-    ebb_discard(cx, v);
+    ebb_value_discard(cx, v);
     return EBB_OK;
 }
 
@@ -59,7 +59,7 @@ static void cancelling_resets_the_stream(void **state) {
     trust(h, "ca.pem");
     ebb_future *f = get_from(h, "localhost", "/wait");
     until_began(h, 1);
-    ebb_cancel(f, EBB_CANCEL_USER);
+    ebb_future_cancel(f, EBB_CANCEL_USER);
     until_so_many_cancelled(h, 1);
     assert_int_equal(loop_await(h->w, get_from(h, "localhost", "/hello"), NULL), EBB_OK);
     assert_int_equal(server_stats(h).accepted, 1);
@@ -73,8 +73,8 @@ static void a_handshake_that_nobody_waits_for_is_given_up(void **state) {
     for (int turns = 0; turns < 30; turns++) {
         ebb_future *f = get_from(h, "127.0.0.1", "/wait");
         loop_turns(h->w, turns);
-        ebb_cancel(f, EBB_CANCEL_USER);
-        ebb_drop(f);
+        ebb_future_cancel(f, EBB_CANCEL_USER);
+        ebb_future_drop(f);
         loop_turns(h->w, 10);
     }
     assert_int_equal(loop_await(h->w, get_from(h, "127.0.0.1", "/hello"), NULL), EBB_OK);
@@ -151,7 +151,7 @@ static ebb_status stands(void *arg, ebb_value *v) {
 /* No thread of the pool is left for anything else. */
 static void fill_the_pool(http_world *h, crowd *c) {
     assert_int_equal(uv_sem_init(&c->go, 0), 0);
-    for (int i = 0; i < POOL; i++) c->busy[i] = ebb_blocking(http_cx(h), stands, c);
+    for (int i = 0; i < POOL; i++) c->busy[i] = ebb_pool_run(http_cx(h), stands, c);
     loop_turns(h->w, 2);
 }
 
@@ -185,10 +185,10 @@ static void the_loop_turns_while_the_systems_certificates_are_read(void **state)
     loop_until(h->w, is_true, &second.over);
     assert_int_equal(first.status, EBB_OK);
     assert_int_equal(second.status, EBB_OK);
-    ebb_discard(h->w->cx, first.value);
-    ebb_discard(h->w->cx, second.value);
-    ebb_drop(f);
-    ebb_drop(g);
+    ebb_value_discard(h->w->cx, first.value);
+    ebb_value_discard(h->w->cx, second.value);
+    ebb_future_drop(f);
+    ebb_future_drop(g);
     assert_int_equal(loop_await(h->w, get_from(h, "localhost", "/hello"), NULL), EBB_OK);
 }
 
@@ -208,8 +208,8 @@ static void a_call_may_be_given_up_while_they_are_read(void **state) {
     use_system(h, "ca.pem");
     ebb_future *f = get_from(h, "127.0.0.1", "/hello");
     loop_turns(h->w, 2);
-    assert_true(ebb_cancel(f, EBB_CANCEL_USER));
-    ebb_drop(f);
+    assert_true(ebb_future_cancel(f, EBB_CANCEL_USER));
+    ebb_future_drop(f);
     loop_turns(h->w, 2);
     leave_the_pool(h, &c);
     assert_int_equal(loop_await(h->w, get_from(h, "127.0.0.1", "/hello"), NULL), EBB_OK);

@@ -76,7 +76,7 @@ static ebb_status pass_gate(ebb_cx *cx) {
     while (!at.open && st == EBB_OK) st = ebb_await(cx, ebb_after(cx, EBB_MS), NULL);
     at.waiting--;
     if (st == EBB_OK) return st;
-    assert_int_equal(ebb_task_info_of(cx, ebb_self(cx), &me), EBB_OK);
+    assert_int_equal(ebb_task_info_of(cx, ebb_cx_task(cx), &me), EBB_OK);
     at.why = me.reason;
     at.cancelled++;
     return st;
@@ -112,7 +112,7 @@ static ebb_status begin_and_fail(ebb_cx *cx, ebb_http *x, void *arg) {
 static ebb_status sized(ebb_cx *cx, ebb_http *x, void *arg) {
     (void)arg;
     size_t n = ebb_http_query(x)[0] == 0 ? 10 : strtoul(ebb_http_query(x), NULL, 10);
-    ebb_status st = ebb_http_set(x, "content-length", "10");
+    ebb_status st = ebb_http_set_header(x, "content-length", "10");
     if (st == EBB_OK) st = ebb_await(cx, ebb_http_write(cx, x, "0123", 4), NULL);
     return st == EBB_OK ? ebb_await(cx, ebb_http_write(cx, x, "456789", n - 4), NULL) : st;
 }
@@ -122,7 +122,7 @@ static ebb_status large_head(ebb_cx *cx, ebb_http *x, void *arg) {
     static char value[100001];
     (void)arg;
     memset(value, 'v', sizeof value - 1);
-    ebb_status st = ebb_http_set(x, "x-large", value);
+    ebb_status st = ebb_http_set_header(x, "x-large", value);
     return st == EBB_OK ? ebb_http_text(cx, x, 200, "hello") : st;
 }
 
@@ -138,7 +138,7 @@ static ebb_status large_body(ebb_cx *cx, ebb_http *x, void *arg) {
     return st;
 }
 
-static void on(const char *method, const char *path, ebb_http_fn fn) {
+static void on(const char *method, const char *path, ebb_http_handler_fn fn) {
     assert_int_equal(ebb_http_on(at.server, method, path, fn, NULL), EBB_OK);
 }
 
@@ -174,8 +174,8 @@ static void until_somebody_waits(void) {
 }
 
 static bool is_empty(void) {
-    ebb_http_stats stats;
-    ebb_http_server_stats(at.server, &stats);
+    ebb_http_server_stats stats;
+    ebb_http_server_stats_of(at.server, &stats);
     return stats.connections == 0 && stats.exchanges == 0;
 }
 
@@ -638,12 +638,12 @@ static void bodies_may_stand_between_requests(void **state) {
 
 static void what_waits_behind_a_request_is_bounded(void **state) {
     enum { MANY = 5000 };
-    ebb_http_stats before, during;
+    ebb_http_server_stats before, during;
     serve(*state, (ebb_http_limits){0});
     peer *p = visit();
     say(p, "GET /wait HTTP/1.1\r\nhost: h\r\n\r\n");
     until_somebody_waits();
-    ebb_http_server_stats(at.server, &before);
+    ebb_http_server_stats_of(at.server, &before);
     size_t sent = 0;
     for (int idle = 0; idle < 200;) { /* as much as the system takes */
         ssize_t k = send(p->fd, GET, strlen(GET), MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -653,7 +653,7 @@ static void what_waits_behind_a_request_is_bounded(void **state) {
         if (k <= 0 || sent % 64 == 0) loop_turns(at.w, 1);
         if (sent == MANY) break;
     }
-    ebb_http_server_stats(at.server, &during);
+    ebb_http_server_stats_of(at.server, &during);
     assert_in_range(during.bytes_in - before.bytes_in, 16384, 3 * 16384);
     assert_in_range(during.memory - before.memory, 1, 65536);
     at.open = true;
@@ -899,7 +899,7 @@ static void a_large_body_waits_for_whoever_reads_it(void **state) {
 static void a_body_that_nobody_reads_yet_stays_with_the_sender(void **state) {
     enum { ALL = 16 << 20 };
     char head[128];
-    ebb_http_stats stats;
+    ebb_http_server_stats stats;
     serve(*state, (ebb_http_limits){0});
     peer *p = visit();
     snprintf(head, sizeof head, "POST /wait-and-count HTTP/1.1\r\nhost: h\r\ncontent-length: %d\r\n\r\n",
@@ -915,7 +915,7 @@ static void a_body_that_nobody_reads_yet_stays_with_the_sender(void **state) {
         loop_turns(at.w, 1);
     }
     assert_true(sent < ALL);
-    ebb_http_server_stats(at.server, &stats);
+    ebb_http_server_stats_of(at.server, &stats);
     assert_in_range(stats.bytes_in, 65536, 65536 + 2 * 16384 + strlen(head));
     at.open = true;
     say_bytes(p, bytes + sent, ALL - sent);
@@ -987,14 +987,14 @@ static void a_client_that_leaves_cancels_its_handler(void **state) {
 }
 
 static void a_client_that_leaves_while_it_is_read_cancels_its_handler(void **state) {
-    ebb_http_stats stats;
+    ebb_http_server_stats stats;
     serve(*state, (ebb_http_limits){0});
     peer *p = visit();
     say(p, "POST /count HTTP/1.1\r\nhost: h\r\ncontent-length: 9\r\n\r\nabc");
     while (at.read < 3) loop_turns(at.w, 1);
     peer_close(p);
     until_empty();
-    ebb_http_server_stats(at.server, &stats);
+    ebb_http_server_stats_of(at.server, &stats);
     assert_int_equal(stats.cancelled, 1);
 }
 
@@ -1154,9 +1154,9 @@ static void a_client_that_does_not_read_is_dropped(void **state) {
     say(p, "GET /large-body HTTP/1.1\r\nhost: h\r\n\r\n");
     uint64_t since = uv_hrtime();
     for (bool begun = false; !begun || !is_empty();) {
-        ebb_http_stats stats;
+        ebb_http_server_stats stats;
         loop_turns(at.w, 1);
-        ebb_http_server_stats(at.server, &stats);
+        ebb_http_server_stats_of(at.server, &stats);
         begun = begun || stats.requests > 0;
     }
     assert_true(uv_hrtime() - since < 30 * EBB_SECOND); /* not when it has been idle for a minute */

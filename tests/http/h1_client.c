@@ -78,26 +78,26 @@ static const char *hears_request(peer *p) {
 
 static ebb_status outcome(asked *a) {
     loop_until(at.w, is_true, &a->p.over);
-    ebb_drop(a->f);
+    ebb_future_drop(a->f);
     return a->p.status;
 }
 
 static void fails(asked *a, ebb_status st) {
     ebb_status was = outcome(a);
-    if (was != st) print_error("%s, not %s\n", ebb_loop_status_name(was), ebb_loop_status_name(st));
+    if (was != st) print_error("%s, not %s\n", ebb_status_name(was), ebb_status_name(st));
     assert_int_equal(was, st);
-    ebb_discard(at.w->cx, a->p.value);
+    ebb_value_discard(at.w->cx, a->p.value);
 }
 
 static void gets(asked *a, int status, const char *body) {
     ebb_status st = outcome(a);
-    if (st != EBB_OK) print_error("%s\n", ebb_loop_status_name(st));
+    if (st != EBB_OK) print_error("%s\n", ebb_status_name(st));
     assert_int_equal(st, EBB_OK);
     const ebb_http_response *r = ebb_http_response_of(&a->p.value);
     assert_non_null(r);
     assert_int_equal(r->status, status);
     if (body != NULL) assert_string_equal(r->body, body);
-    ebb_discard(at.w->cx, a->p.value);
+    ebb_value_discard(at.w->cx, a->p.value);
 }
 
 /* ---- requests --------------------------------------------------------------------------------------------------- */
@@ -156,7 +156,7 @@ static ebb_status stream(ebb_cx *cx, void *arg) {
     if (st == EBB_OK) st = ebb_await(cx, ebb_http_write(cx, x, "0123456789abcdef", 16), NULL);
     if (st == EBB_OK) st = ebb_http_set_trailer(x, "x-sum", "7");
     if (st == EBB_OK) st = ebb_http_end(cx, x);
-    if (st == EBB_OK) st = ebb_await(cx, ebb_http_answered(cx, x), NULL);
+    if (st == EBB_OK) st = ebb_await(cx, ebb_http_response_head(cx, x), NULL);
     if (st == EBB_OK && ebb_http_status(x) != 200) st = EBB_FAILED;
     while (st == EBB_OK && (st = ebb_await(cx, ebb_http_read(cx, x, bytes, sizeof bytes), &n)) == EBB_OK)
         *read += n.as.u;
@@ -507,7 +507,7 @@ static ebb_status write_in_vain(ebb_cx *cx, void *arg) {
     if (st != EBB_OK) return st;
     ebb_http *x = ebb_http_of(cx, v);
     st = ebb_await(cx, ebb_http_write(cx, x, "abc", 3), NULL);
-    if (st == EBB_OK) st = ebb_await(cx, ebb_http_answered(cx, x), NULL);
+    if (st == EBB_OK) st = ebb_await(cx, ebb_http_response_head(cx, x), NULL);
     ebb_http_close(cx, x);
     return st;
 }
@@ -541,7 +541,7 @@ static void a_call_that_is_cancelled_closes_its_connection(void **state) {
         (void)hears_request(p);
         say(p, begins[i]);
         loop_turns(at.w, 5);
-        assert_true(ebb_cancel(a.f, EBB_CANCEL_USER));
+        assert_true(ebb_future_cancel(a.f, EBB_CANCEL_USER));
         fails(&a, EBB_CANCELLED);
         assert_true(hears_the_end(p));
         peer_close(p);
@@ -569,7 +569,7 @@ static bool call_once(void) {
         say(p, ": y\r\ntransfer-encoding: chunked\r\nconnection: close\r\n\r\n2\r\nhi\r\n0\r\nz: 1\r\n\r\n");
     }
     ebb_status st = outcome(&a);
-    ebb_discard(at.w->cx, a.p.value);
+    ebb_value_discard(at.w->cx, a.p.value);
     if (p != NULL) part(p);
     while ((p = try_accept()) != NULL) part(p); /* it was given up before it was met */
     return st == EBB_OK;

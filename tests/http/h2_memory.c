@@ -36,8 +36,8 @@ static ebb_status wait_for_ever(ebb_cx *cx, ebb_http *x, void *arg) {
     ebb_task_info me;
     (void)x;
     s->began++;
-    ebb_status st = ebb_await(cx, ebb_never(cx), NULL);
-    assert_int_equal(ebb_task_info_of(cx, ebb_self(cx), &me), EBB_OK);
+    ebb_status st = ebb_await(cx, ebb_future_never(cx), NULL);
+    assert_int_equal(ebb_task_info_of(cx, ebb_cx_task(cx), &me), EBB_OK);
     s->kind = me.reason.kind;
     s->cancelled++;
     return st;

@@ -1,5 +1,5 @@
 /* Closed streams of HTTP/2: what is remembered of them. */
-#include "http/h2_past.h"
+#include "http/h2_closed.h"
 #include "tests/support/trace_build.h"
 
 static void ids_past_the_last_are_idle(void **state) {

@@ -230,7 +230,7 @@ class Counts(WithLimits):
         self.assertLessEqual(n, 11)
         self.assertGreater(n, 9)
         stats = self.server.still()
-        self.assertEqual((stats["calmed"], stats["handlers_begun"]), (1, stats["handlers_closed"]))
+        self.assertEqual((stats["rate_limited"], stats["handlers_begun"]), (1, stats["handlers_closed"]))
         self.stop()
 
     def test_resets_are_counted_for_the_address(self):

@@ -1,7 +1,7 @@
 /* Progress: what a pace shows, and what descriptors leave room for. */
 #include "http/progress.h"
 
-#include "http/room.h"
+#include "http/capacity.h"
 #include "tests/support/trace_build.h"
 
 enum { RATE = 500 };

@@ -155,18 +155,18 @@ class AfterTheEnd(WithServer):
         self.assertLess(stats["bytes_in"] - before, self.MOST + 4096)  # who asks for the stats says something too
         self.server.stop()
 
-    def calmed(self):
+    def rate_limited(self):
         return HELLO + h2raw.frame(h2raw.PING, 0, 0, b"pingpong") * 600
 
     def test_http_2(self):
         self.start()
-        self.assert_cut_off(self.calmed())
+        self.assert_cut_off(self.rate_limited())
 
     def test_http_2_in_tls(self):
         directory = tempfile.TemporaryDirectory()
         self.addCleanup(directory.cleanup)
         self.start("--tls", *certificate(directory.name))
-        self.assert_cut_off(self.calmed(), tls=h2raw.tls_context())
+        self.assert_cut_off(self.rate_limited(), tls=h2raw.tls_context())
 
     def test_http_2_that_has_said_goodbye(self):
         self.start()
@@ -222,7 +222,7 @@ class ComingBack(WithServer):
         self.assertGreaterEqual(time.monotonic() - began, 39 * 0.005)
         if not is_sanitized(self.program):
             self.assertLess(min(others), 0.004)
-        self.assertEqual(self.server.still()["calmed"], 40)
+        self.assertEqual(self.server.still()["rate_limited"], 40)
         self.server.stop()
 
     def test_is_never_long(self):

@@ -407,7 +407,7 @@ class Crowds(WithServer):
         for c in clients:
             c.close()
         stats = self.server.still()
-        self.assertEqual((stats["refused"], stats["evicted"], stats["calmed"], stats["timed_out"]), (0, 0, 0, 0))
+        self.assertEqual((stats["refused"], stats["evicted"], stats["rate_limited"], stats["timed_out"]), (0, 0, 0, 0))
         self.server.stop()
 
     def test_while_they_last_do_not_keep_it_from_stopping(self):

@@ -10,7 +10,7 @@ static ebb_status answer(ebb_cx *cx, ebb_http *x, void *arg) {
 
 static ebb_status fetch(ebb_cx *cx, const ebb_address *from, int *status) {
     ebb_http_client *client;
-    ebb_value v = ebb_none();
+    ebb_value v = ebb_value_none();
     char url[80];
     snprintf(url, sizeof url, "http://127.0.0.1:%u/", from->port);
     ebb_status st =
@@ -18,7 +18,7 @@ static ebb_status fetch(ebb_cx *cx, const ebb_address *from, int *status) {
     if (st == EBB_OK) st = ebb_await(cx, ebb_http_get(cx, client, url), &v);
     if (st != EBB_OK) return st;
     *status = ebb_http_response_of(&v)->status;
-    ebb_discard(cx, v);
+    ebb_value_discard(cx, v);
     return EBB_OK;
 }
 

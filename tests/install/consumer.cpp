@@ -25,31 +25,31 @@ ebb_status work(ebb_cx *cx, void *state) {
 }
 
 ebb_status fiber(ebb_cx *cx, void *arg) {
-    ebb_value v = ebb_none();
-    ebb_future *both[] = {ebb_pure(cx, ebb_int(7)), ebb_after(cx, 20 * EBB_MS)};
+    ebb_value v = ebb_value_none();
+    ebb_future *both[] = {ebb_future_ready(cx, ebb_value_int(7)), ebb_after(cx, 20 * EBB_MS)};
     ebb_status st = ebb_await(cx, ebb_race(cx, 2, both), &v);
     *static_cast<int64_t *>(arg) = v.as.i;
     return st;
 }
 
-ebb_rt *make_runtime() {
-    ebb_rt *rt = nullptr;
+ebb_runtime *make_runtime() {
+    ebb_runtime *rt = nullptr;
 #if __cplusplus >= 202002L
-    const ebb_rt_opts opts = {.size = sizeof(ebb_rt_opts), .allocator = ebb_libc_allocator()};
+    const ebb_runtime_opts opts = {.size = sizeof(ebb_runtime_opts), .allocator = ebb_libc_allocator()};
 #else
-    ebb_rt_opts opts{};
+    ebb_runtime_opts opts{};
     opts.size = sizeof opts;
     opts.allocator = ebb_libc_allocator();
 #endif
-    return ebb_rt_new(&opts, &rt) == EBB_OK ? rt : nullptr;
+    return ebb_runtime_new(&opts, &rt) == EBB_OK ? rt : nullptr;
 }
 
 ebb_region open_region(ebb_cx *cx) {
 #if __cplusplus >= 202002L
-    const ebb_region_opts opts = {.policy = EBB_COLLECT};
+    const ebb_region_opts opts = {.policy = EBB_FAIL_COLLECT};
 #else
     ebb_region_opts opts{};
-    opts.policy = EBB_COLLECT;
+    opts.policy = EBB_FAIL_COLLECT;
 #endif
     return ebb_region_open(cx, &opts);
 }
@@ -57,9 +57,9 @@ ebb_region open_region(ebb_cx *cx) {
 } // namespace
 
 int main() {
-    ebb_rt *rt = make_runtime();
+    ebb_runtime *rt = make_runtime();
     if (rt == nullptr || std::strcmp(ebb_status_name(EBB_ERR_VERSION), "EBB_ERR_VERSION") != 0) return 1;
-    ebb_cx *cx = ebb_host(rt);
+    ebb_cx *cx = ebb_runtime_host(rt);
     ebb_region region = open_region(cx);
     worker w{};
     int64_t won = 0;
@@ -67,12 +67,12 @@ int main() {
     ebb_task other = ebb_fiber_spawn(cx, region, fiber, &won);
     if (ebb_id_status(task.id) != EBB_OK || ebb_id_status(other.id) != EBB_OK) return 2;
     for (uint64_t t = 0; ebb_task_join(cx, task) == EBB_PENDING; t += EBB_MS) {
-        ebb_advance(rt, t);
-        (void)ebb_pump(rt, 100);
+        ebb_runtime_advance(rt, t);
+        (void)ebb_runtime_pump(rt, 100);
     }
     const ebb_status own = static_cast<ebb_status>(EBB_STATUS_USER - 4000);
     std::printf("ebb %s naps %d won %d %s\n", ebb_version(), w.naps, static_cast<int>(won),
                 ebb_status_name(own));
-    ebb_rt_free(rt);
+    ebb_runtime_free(rt);
     return 0;
 }

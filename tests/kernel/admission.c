@@ -162,17 +162,17 @@ typedef struct stage {
     bool ready, over, asked;
     ebb_status got;
     bool stopping;
-    ebb_phase before, after;
+    ebb_task_phase before, after;
 } stage;
 
 static run recorded(uint8_t id) {
     enum { BYTES = 1 << 17 };
     run r = {.rt = NULL};
-    ebb_rt_opts o = {.runtime_id = id, .allocator = ebb_libc_allocator()};
-    assert_int_equal(ebb_rt_new(&o, &r.rt), EBB_OK);
+    ebb_runtime_opts o = {.runtime_id = id, .allocator = ebb_libc_allocator()};
+    assert_int_equal(ebb_runtime_new(&o, &r.rt), EBB_OK);
     assert_int_equal(ebb_trace_start(r.rt, BYTES), EBB_OK);
     assert_int_equal(ebb_journal_start(r.rt, BYTES), EBB_OK);
-    r.host = ebb_host(r.rt);
+    r.host = ebb_runtime_host(r.rt);
     return r;
 }
 
@@ -183,9 +183,9 @@ static ebb_status stays(ebb_cx *cx, void *state) {
 }
 
 static ebb_status far_status(stage *s, ebb_cx *cx) {
-    ebb_future *f = ebb_far(cx, s->peer, ends_at_once, NULL);
-    ebb_status st = ebb_status_of(f);
-    ebb_drop(f);
+    ebb_future *f = ebb_peer_run(cx, s->peer, ends_at_once, NULL);
+    ebb_status st = ebb_future_status_of(f);
+    ebb_future_drop(f);
     return st == EBB_PENDING ? EBB_OK : st;
 }
 
@@ -197,41 +197,41 @@ static void nothing_done(ebb_cx *cx, ebb_status st, ebb_value *v, void *arg) {
 }
 
 static ebb_status future_status(ebb_cx *cx) {
-    ebb_future *f = ebb_pure(cx, ebb_int(7));
-    ebb_status st = ebb_on_done(f, nothing_done, NULL);
-    if (st == EBB_OK) st = ebb_status_of(f);
-    ebb_drop(f);
+    ebb_future *f = ebb_future_ready(cx, ebb_value_int(7));
+    ebb_status st = ebb_future_on_done(f, nothing_done, NULL);
+    if (st == EBB_OK) st = ebb_future_status_of(f);
+    ebb_future_drop(f);
     return st;
 }
 
 static ebb_status reserved(ebb_cx *cx, ebb_obligation o) {
     ebb_status st = ebb_id_status(o.id);
-    if (st == EBB_OK) st = ebb_commit(cx, o);
+    if (st == EBB_OK) st = ebb_obligation_commit(cx, o);
     return st;
 }
 
 static ebb_status ask_for(stage *s, ebb_cx *cx) {
     ebb_region r = s->at[s->c->target];
-    ebb_workflow_opts wo = {.type = &ebb_rollout_cancel, .parent = r};
+    ebb_workflow_opts wo = {.type = &ebb_workflow_rollout_cancel, .parent = r};
     switch (s->c->what) {
     case SPAWN: return ebb_id_status(ebb_spawn(cx, r, ends_at_once, NULL).id);
     case REGION: return ebb_id_status(ebb_region_open(cx, &(ebb_region_opts){.parent = r}).id);
     case A_UNIT: return ebb_id_status(ebb_region_open(cx, &(ebb_region_opts){.parent = r, .unit = true}).id);
     case REGION_FINALIZER: return ebb_region_defer(cx, r, ends_at_once, NULL);
-    case REGION_OBLIGATION: return reserved(cx, ebb_reserve_in(cx, r, EBB_LEASE, NULL, NULL));
+    case REGION_OBLIGATION: return reserved(cx, ebb_region_reserve(cx, r, EBB_OBLIGATION_LEASE, NULL, NULL));
     case WORKFLOW: return ebb_id_status(ebb_workflow_open(cx, &wo).id);
     case FAR: return far_status(s, cx);
-    case OWN_OBLIGATION: return reserved(cx, ebb_reserve(cx, EBB_PERMIT, NULL, NULL));
+    case OWN_OBLIGATION: return reserved(cx, ebb_obligation_reserve(cx, EBB_OBLIGATION_PERMIT, NULL, NULL));
     case OWN_FINALIZER: return ebb_defer(cx, ends_at_once, NULL);
-    case OWN_TIMER: return ebb_id_status(ebb_timer_arm(cx, ebb_self(cx), EBB_SECOND).id);
+    case OWN_TIMER: return ebb_id_status(ebb_timer_arm(cx, ebb_cx_task(cx), EBB_SECOND).id);
     case CLEANUP_SCOPE: return ebb_id_status(ebb_region_open(cx, &(ebb_region_opts){.cleanup = true}).id);
     default: return future_status(cx);
     }
 }
 
-static ebb_phase phase_now(ebb_cx *cx) {
+static ebb_task_phase phase_now(ebb_cx *cx) {
     ebb_task_info info;
-    return ebb_task_info_of(cx, ebb_self(cx), &info) == EBB_OK ? info.phase : (ebb_phase)0;
+    return ebb_task_info_of(cx, ebb_cx_task(cx), &info) == EBB_OK ? info.phase : (ebb_task_phase)0;
 }
 
 static void ask(stage *s, ebb_cx *cx) {
@@ -248,7 +248,7 @@ static void ask(stage *s, ebb_cx *cx) {
 static ebb_status asks(ebb_cx *cx, void *state) {
     stage *s = state;
     if (s->c->guise == MASKED && s->asker.id == 0) (void)ebb_mask(cx);
-    s->asker = ebb_self(cx);
+    s->asker = ebb_cx_task(cx);
     ask(s, cx);
     return stays(cx, s);
 }
@@ -282,16 +282,16 @@ static void asks_when_cancelled(ebb_cx *cx, ebb_cancel_kind kind, void *arg) {
 static ebb_status has_a_future(ebb_cx *cx, void *state) {
     stage *s = state;
     if (s->future == NULL) {
-        s->future = ebb_promise(cx, NULL, NULL);
-        assert_int_equal(ebb_on_done(s->future, asks_when_done, s), EBB_OK);
-        assert_int_equal(ebb_on_cancel(s->future, asks_when_cancelled, s), EBB_OK);
+        s->future = ebb_promise_new(cx, NULL, NULL);
+        assert_int_equal(ebb_future_on_done(s->future, asks_when_done, s), EBB_OK);
+        assert_int_equal(ebb_future_on_cancel(s->future, asks_when_cancelled, s), EBB_OK);
     }
     return stays(cx, s);
 }
 
 static ebb_region place_in(stage *s, place parent, bool unit) {
     ebb_region r = ebb_region_open(
-        s->run.host, &(ebb_region_opts){.parent = s->at[parent], .policy = EBB_COLLECT, .unit = unit});
+        s->run.host, &(ebb_region_opts){.parent = s->at[parent], .policy = EBB_FAIL_COLLECT, .unit = unit});
     assert_int_equal(ebb_id_status(ebb_spawn(s->run.host, r, stays, s).id), EBB_OK);
     return r;
 }
@@ -299,10 +299,10 @@ static ebb_region place_in(stage *s, place parent, bool unit) {
 static void settle(stage *s) {
     for (int i = 0; i < 3; i++) {
         if (s->other.rt != NULL) {
-            ebb_turn(s->other.rt);
+            ebb_inbox_receive(s->other.rt);
             at_pump(&s->other, ebb_now(s->other.host));
         }
-        ebb_turn(s->run.rt);
+        ebb_inbox_receive(s->run.rt);
         at_pump(&s->run, ebb_now(s->run.host));
     }
 }
@@ -314,7 +314,7 @@ static void build(stage *s) {
         s->other = recorded(4);
         assert_int_equal(ebb_peer_of(s->other.rt, &s->peer), EBB_OK);
     }
-    s->at[ROOT] = ebb_root(s->run.rt);
+    s->at[ROOT] = ebb_runtime_root(s->run.rt);
     s->at[SERVICE] = place_in(s, ROOT, false);
     s->at[UNIT] = place_in(s, SERVICE, true);
     s->at[INNER] = place_in(s, UNIT, false);
@@ -334,24 +334,24 @@ static void happen(stage *s) {
 }
 
 static void check_trace(const bytes *trace) {
-    ebb_check *c = ebb_check_new(ebb_libc_allocator());
-    ebb_reader in;
+    ebb_checker *c = ebb_checker_new(ebb_libc_allocator());
+    ebb_trace_reader in;
     ebb_event ev;
-    assert_int_equal(ebb_reader_open(&in, trace->p, trace->n), EBB_OK);
-    while (ebb_reader_next(&in, &ev) == EBB_OK && ebb_check_event(c, &ev) == EBB_OK) {}
-    if (ebb_check_violation(c) == NULL) (void)ebb_check_end(c, true);
-    if (ebb_check_violation(c) != NULL) fail_msg("%s", ebb_check_violation(c)->text);
-    ebb_check_free(c);
+    assert_int_equal(ebb_trace_reader_open(&in, trace->p, trace->n), EBB_OK);
+    while (ebb_trace_reader_next(&in, &ev) == EBB_OK && ebb_checker_event(c, &ev) == EBB_OK) {}
+    if (ebb_checker_violation(c) == NULL) (void)ebb_checker_end(c, true);
+    if (ebb_checker_violation(c) != NULL) fail_msg("%s", ebb_checker_violation(c)->text);
+    ebb_checker_free(c);
 }
 
 static void end_run(run *r) {
     ebb_region_state state;
-    ebb_region_cancel(r->host, ebb_root(r->rt), EBB_CANCEL_SHUTDOWN, "over");
+    ebb_region_cancel(r->host, ebb_runtime_root(r->rt), EBB_CANCEL_SHUTDOWN, "over");
     for (uint64_t i = 0; i < 12; i++) {
-        ebb_turn(r->rt);
+        ebb_inbox_receive(r->rt);
         at_pump(r, ebb_now(r->host) + 100 * EBB_MS);
     }
-    assert_int_equal(ebb_region_state_of(r->host, ebb_root(r->rt), &state), EBB_OK);
+    assert_int_equal(ebb_region_state_of(r->host, ebb_runtime_root(r->rt), &state), EBB_OK);
     assert_int_equal(state, EBB_REGION_CLOSED);
     stop(r);
     check_trace(&r->trace);
@@ -384,7 +384,7 @@ static void judge(const cell *c, const stage *s) {
     bool acks = s->got == EBB_CANCELLED && !is_masked(c);
     if (!s->asked) wrong(c, s, "was not asked");
     if (s->got != expected(c)) wrong(c, s, "status");
-    if (acks && s->after < EBB_CANCELLING) wrong(c, s, "is not acknowledged");
+    if (acks && s->after < EBB_TASK_CANCELLING) wrong(c, s, "is not acknowledged");
     if (!acks && s->after != s->before) wrong(c, s, "acknowledges");
     if (!c->host && c->now->verb == CLOSED && s->stopping != reaches(c, stands(c)))
         wrong(c, s, "ebb_stopping");
@@ -396,8 +396,8 @@ static void play_cell(const cell *c) {
     s.ready = true;
     happen(&s);
     if (c->host) ask(&s, s.run.host);
-    if (s.asker.id != 0) (void)ebb_wake(s.run.host, s.asker);
-    if (s.future != NULL) (void)ebb_settle(s.future, ebb_none());
+    if (s.asker.id != 0) (void)ebb_task_wake(s.run.host, s.asker);
+    if (s.future != NULL) (void)ebb_promise_settle(s.future, ebb_value_none());
     settle(&s);
     judge(c, &s);
     s.over = true;

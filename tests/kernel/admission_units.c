@@ -6,7 +6,7 @@
 #include "tests/support/workflow_world.h"
 
 static ebb_region unit_in(world *w, ebb_region parent) {
-    ebb_region_opts o = {.parent = parent, .policy = EBB_COLLECT, .unit = true};
+    ebb_region_opts o = {.parent = parent, .policy = EBB_FAIL_COLLECT, .unit = true};
     ebb_region r = ebb_region_open(w->host, &o);
     assert_int_equal(ebb_id_status(r.id), EBB_OK);
     return r;
@@ -14,13 +14,13 @@ static ebb_region unit_in(world *w, ebb_region parent) {
 
 static void finish(world *w, puppet *p) {
     p->returns = EBB_OK;
-    (void)ebb_wake(w->host, p->id);
+    (void)ebb_task_wake(w->host, p->id);
     world_settle(w);
 }
 
 static void tell(world *w, puppet *p, void (*act)(ebb_cx *cx, puppet *p)) {
     p->act = act;
-    (void)ebb_wake(w->host, p->id);
+    (void)ebb_task_wake(w->host, p->id);
     world_settle(w);
     p->act = NULL;
 }
@@ -60,13 +60,13 @@ static void a_unit_that_empties_before_any_close_stays_open(void **state) {
 static void a_unit_runs_its_finalizers_and_waits_for_its_obligations_when_it_ends_so(void **state) {
     world *w = *state;
     ebb_region service = open_region(w, w->root), unit = unit_in(w, service);
-    ebb_obligation owed = ebb_reserve_in(w->host, unit, EBB_LEASE, NULL, NULL);
+    ebb_obligation owed = ebb_region_reserve(w->host, unit, EBB_OBLIGATION_LEASE, NULL, NULL);
     puppet *fin = puppet_new(w, (puppet){.says = "finalized"});
     assert_int_equal(ebb_region_defer(w->host, unit, puppet_poll, fin), EBB_OK);
     close_region(w, service);
     assert_string_equal(w->log, "finalized ");
     assert_int_equal(state_of(w, unit), EBB_REGION_FINALIZING);
-    assert_int_equal(ebb_commit(w->host, owed), EBB_OK);
+    assert_int_equal(ebb_obligation_commit(w->host, owed), EBB_OK);
     world_settle(w);
     assert_int_equal(state_of(w, service), EBB_REGION_CLOSED);
 }
@@ -149,7 +149,7 @@ static void a_region_that_is_opened_after_the_close_is_cancelled_when_its_task_r
     tell(w, p, opens);
     tell(w, p, spawns);
     finish(w, p);
-    assert_int_equal(info_of(w, f.child->id).phase, EBB_CANCEL_REQUESTED);
+    assert_int_equal(info_of(w, f.child->id).phase, EBB_TASK_CANCEL_REQUESTED);
     finish(w, f.child);
     assert_int_equal(state_of(w, service), EBB_REGION_CLOSED);
 }
@@ -198,9 +198,9 @@ static ebb_status says_last_words(ebb_cx *cx, void *state) {
     last_words *l = state;
     if (l->scope.id == 0) {
         l->spawned = ebb_id_status(ebb_spawn(cx, l->region, puppet_poll, l->helper).id);
-        ebb_obligation o = ebb_reserve(cx, EBB_FENCE, NULL, NULL);
+        ebb_obligation o = ebb_obligation_reserve(cx, EBB_OBLIGATION_FENCE, NULL, NULL);
         l->reserved = ebb_id_status(o.id);
-        (void)ebb_commit(cx, o);
+        (void)ebb_obligation_commit(cx, o);
         l->scope = ebb_region_open(cx, &(ebb_region_opts){.cleanup = true});
         l->opened = ebb_id_status(l->scope.id);
         l->spawned_there = ebb_id_status(ebb_spawn(cx, l->scope, puppet_poll, l->helper).id);
@@ -249,7 +249,7 @@ static void in_flight_never_rises_while_units_begin_work_inside_themselves(void 
     enum { UNITS = 3, ROUNDS = 4 };
     workflow_world *ww = *state;
     world *w = ww->world;
-    ebb_workflow wf = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_rollout_cancel});
+    ebb_workflow wf = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_workflow_rollout_cancel});
     ebb_region service = ebb_workflow_region(ww->host, wf);
     drainer *notes = drainer_add(ww, wf, "notes", (drainer){.act = keeps_notes, .stays = true});
     fan fans[UNITS] = {{.heeds = true}, {.heeds = true}, {.heeds = true}}, outside = {.region = service};
@@ -267,13 +267,13 @@ static void in_flight_never_rises_while_units_begin_work_inside_themselves(void 
             tell(w, plain, spawns);
             assert_int_equal(outside.spawned, EBB_ERR_CLOSED);
         }
-        (void)ebb_wake(ww->host, notes->task);
+        (void)ebb_task_wake(ww->host, notes->task);
         world_settle(w);
     }
     for (int i = 0; i < UNITS; i++) finish(w, workers[i]);
     finish(w, plain);
     notes->stays = false;
-    (void)ebb_wake(ww->host, notes->task);
+    (void)ebb_task_wake(ww->host, notes->task);
     world_settle(w);
     uint64_t in_flight = UNITS + 1, inside = 0, refused = 0;
     uint32_t seen = 0;
@@ -288,18 +288,19 @@ static void in_flight_never_rises_while_units_begin_work_inside_themselves(void 
     assert_true(seen >= ROUNDS);
     assert_int_equal(inside, 2 * UNITS * ROUNDS);
     assert_int_equal(refused, UNITS * ROUNDS);
-    assert_int_equal(workflow_state(ww, wf), EBB_WF_FINALIZED);
+    assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_FINALIZED);
 }
 
 static void opens_a_workflow(ebb_cx *cx, puppet *p) {
     ebb_workflow *wf = p->arg;
-    *wf = ebb_workflow_open(cx, &(ebb_workflow_opts){.type = &ebb_publish_abort, .policy = EBB_COLLECT});
+    *wf = ebb_workflow_open(
+        cx, &(ebb_workflow_opts){.type = &ebb_workflow_publish_abort, .policy = EBB_FAIL_COLLECT});
 }
 
 static void a_workflow_that_a_unit_opens_after_the_request_is_in_the_log_as_the_units(void **state) {
     workflow_world *ww = *state;
     world *w = ww->world;
-    ebb_workflow wf = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_rollout_cancel}), own = {0},
+    ebb_workflow wf = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_workflow_rollout_cancel}), own = {0},
                  not = {0};
     ebb_region service = ebb_workflow_region(ww->host, wf), unit = unit_in(w, service);
     puppet *worker = puppet_start(w, unit, (puppet){.returns = EBB_PENDING, .arg = &own});
@@ -311,11 +312,11 @@ static void a_workflow_that_a_unit_opens_after_the_request_is_in_the_log_as_the_
     assert_int_equal(ebb_id_status(own.id), EBB_OK);
     assert_int_equal(ebb_id_status(not .id), EBB_ERR_CLOSED);
     workflow_says(workflow_line(ww, "opened", 1), "\"in_unit\":1");
-    assert_int_equal(workflow_state(ww, own), EBB_WF_IDLE);
+    assert_int_equal(workflow_state(ww, own), EBB_WORKFLOW_IDLE);
     finish(w, plain);
     finish(w, worker); /* and with it, its workflow */
     world_settle(w);
-    assert_int_equal(workflow_state(ww, wf), EBB_WF_FINALIZED);
+    assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_FINALIZED);
 }
 
 /* A finalizer with a unit in its cleanup scope: what that begins inside itself is cleanup, as all the rest. */
@@ -336,7 +337,7 @@ static ebb_status tidies(ebb_cx *cx, void *state) {
     }
     if (t->fan.child != NULL) {
         t->fan.child->returns = EBB_OK;
-        (void)ebb_wake(cx, t->fan.child->id);
+        (void)ebb_task_wake(cx, t->fan.child->id);
     }
     return ebb_region_join(cx, t->scope);
 }
@@ -345,13 +346,13 @@ static void what_a_unit_in_a_cleanup_scope_begins_is_not_in_the_log(void **state
     workflow_world *ww = *state;
     world *w = ww->world;
     tidy t = {.world = w, .fan.spawned = EBB_PENDING};
-    ebb_workflow wf = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_rollout_cancel});
+    ebb_workflow wf = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_workflow_rollout_cancel});
     assert_int_equal(ebb_region_defer(ww->host, ebb_workflow_region(ww->host, wf), tidies, &t), EBB_OK);
     workflow_stop(ww, wf);
     world_pass(w, EBB_SECOND);
     assert_int_equal(t.fan.spawned, EBB_OK);
     world_pass(w, 10 * EBB_SECOND);
-    assert_int_equal(workflow_state(ww, wf), EBB_WF_FINALIZED);
+    assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_FINALIZED);
     assert_int_equal(number_in(workflow_line(ww, "finalized", 0), "\"inside\":"), 0);
 }
 
@@ -367,14 +368,14 @@ typedef struct away {
 
 static ebb_status goes_away(ebb_cx *cx, void *state) {
     away *a = state;
-    if (a->future == NULL) a->future = ebb_far(cx, a->peer, puppet_poll, a->body);
+    if (a->future == NULL) a->future = ebb_peer_run(cx, a->peer, puppet_poll, a->body);
     a->st = ebb_await(cx, a->future, NULL);
     return a->st;
 }
 
 static void spawns_beside_itself(ebb_cx *cx, puppet *p) {
-    ((fan *)p->arg)->region = ebb_self_region(cx);
-    p->id = ebb_self(cx);
+    ((fan *)p->arg)->region = ebb_cx_region(cx);
+    p->id = ebb_cx_task(cx);
     if (ebb_stopping(cx)) spawns(cx, p);
 }
 
@@ -412,7 +413,7 @@ static void what_a_unit_runs_far_away_ends_with_its_status(void **state) {
     ebb_region unit = unit_in(t->a, t->a->root);
     away *fails = far_from(t, unit), *cancelled = far_from(t, unit);
     fails->body->returns = EBB_ERR_LIMIT;
-    (void)ebb_wake(t->b->host, fails->body->id);
+    (void)ebb_task_wake(t->b->host, fails->body->id);
     meet(t);
     assert_int_equal(fails->st, EBB_ERR_LIMIT);
     cancelled->body->heeds = true;
@@ -448,7 +449,7 @@ static void closing_the_unit_after_what_is_around_it_shuts_what_it_runs_far_away
     puppet *child = a->fan.child;
     ebb_region_close(t->a->host, unit);
     meet(t);
-    (void)ebb_wake(t->b->host, a->body->id);
+    (void)ebb_task_wake(t->b->host, a->body->id);
     meet(t);
     assert_int_equal(a->fan.spawned, EBB_ERR_CLOSED);
     a->body->act = NULL;

@@ -9,7 +9,8 @@ static ebb_status spawn_in(world *w, uint64_t id) {
     return ebb_id_status(ebb_spawn(w->host, (ebb_region){id}, puppet_poll, NULL).id);
 }
 static ebb_status spawn_with_in(world *w, uint64_t id) {
-    return ebb_id_status(ebb_start(w->host, (ebb_region){id}, puppet_poll, NULL).id);
+    return ebb_id_status(
+        ebb_spawn(w->host, (ebb_region){id}, puppet_poll, NULL, &(ebb_task_opts){.keep = true}).id);
 }
 static ebb_status open_in(world *w, uint64_t id) {
     if (id == 0) return EBB_ERR_INVALID; /* 0 is the asker's own region here */
@@ -23,31 +24,31 @@ static ebb_status look_at_region(world *w, uint64_t id) {
     return ebb_region_state_of(w->host, (ebb_region){id}, &s);
 }
 static ebb_status report_region(world *w, uint64_t id) {
-    ebb_report r;
-    return ebb_region_report(w->host, (ebb_region){id}, &r);
+    ebb_region_report r;
+    return ebb_region_report_of(w->host, (ebb_region){id}, &r);
 }
 static ebb_status blame_abandoned(world *w, uint64_t id) {
-    ebb_blame b;
-    return ebb_region_abandoned(w->host, (ebb_region){id}, 0, &b);
+    ebb_work b;
+    return ebb_region_abandoned_at(w->host, (ebb_region){id}, 0, &b);
 }
 static ebb_status blame_leaked(world *w, uint64_t id) {
-    ebb_blame b;
-    return ebb_region_leaked(w->host, (ebb_region){id}, 0, &b);
+    ebb_work b;
+    return ebb_region_leaked_at(w->host, (ebb_region){id}, 0, &b);
 }
 static ebb_status chain_of(world *w, uint64_t id) {
-    ebb_cause chain[2];
+    ebb_region_cause chain[2];
     uint32_t n;
     bool cut;
-    return ebb_cause_chain(w->host, (ebb_region){id}, chain, 2, &n, &cut);
+    return ebb_region_causes(w->host, (ebb_region){id}, chain, 2, &n, &cut);
 }
 static ebb_status reserve_in(world *w, uint64_t id) {
-    return ebb_id_status(ebb_reserve_in(w->host, (ebb_region){id}, EBB_IO, NULL, NULL).id);
+    return ebb_id_status(ebb_region_reserve(w->host, (ebb_region){id}, EBB_OBLIGATION_IO, NULL, NULL).id);
 }
 static ebb_status defer_in(world *w, uint64_t id) {
     return ebb_region_defer(w->host, (ebb_region){id}, puppet_poll, NULL);
 }
 static ebb_status wake_task(world *w, uint64_t id) {
-    return ebb_wake(w->host, (ebb_task){id});
+    return ebb_task_wake(w->host, (ebb_task){id});
 }
 static ebb_status join_task(world *w, uint64_t id) {
     return ebb_task_join(w->host, (ebb_task){id});
@@ -67,10 +68,10 @@ static ebb_status disarm(world *w, uint64_t id) {
     return ebb_timer_disarm(w->host, (ebb_timer){id});
 }
 static ebb_status commit(world *w, uint64_t id) {
-    return ebb_commit(w->host, (ebb_obligation){id});
+    return ebb_obligation_commit(w->host, (ebb_obligation){id});
 }
 static ebb_status resolve_by_abort(world *w, uint64_t id) {
-    return ebb_abort(w->host, (ebb_obligation){id});
+    return ebb_obligation_abort(w->host, (ebb_obligation){id});
 }
 
 typedef enum noun { REGION, TASK, OBLIGATION, TIMER, NOUNS } noun;
@@ -85,20 +86,20 @@ static const struct {
     {"ebb_region_open", open_in, REGION},
     {"ebb_region_join", join_region, REGION},
     {"ebb_region_state_of", look_at_region, REGION},
-    {"ebb_region_report", report_region, REGION},
-    {"ebb_region_abandoned", blame_abandoned, REGION},
-    {"ebb_region_leaked", blame_leaked, REGION},
-    {"ebb_cause_chain", chain_of, REGION},
-    {"ebb_reserve_in", reserve_in, REGION},
+    {"ebb_region_report_of", report_region, REGION},
+    {"ebb_region_abandoned_at", blame_abandoned, REGION},
+    {"ebb_region_leaked_at", blame_leaked, REGION},
+    {"ebb_region_causes", chain_of, REGION},
+    {"ebb_region_reserve", reserve_in, REGION},
     {"ebb_region_defer", defer_in, REGION},
-    {"ebb_wake", wake_task, TASK},
+    {"ebb_task_wake", wake_task, TASK},
     {"ebb_task_join", join_task, TASK},
     {"ebb_task_info_of", look_at_task, TASK},
     {"ebb_task_witness", witness_task, TASK},
     {"ebb_timer_arm", arm_for, TASK},
     {"ebb_timer_disarm", disarm, TIMER},
-    {"ebb_commit", commit, OBLIGATION},
-    {"ebb_abort", resolve_by_abort, OBLIGATION},
+    {"ebb_obligation_commit", commit, OBLIGATION},
+    {"ebb_obligation_abort", resolve_by_abort, OBLIGATION},
 };
 
 /* An id of each noun that names nothing any more. */
@@ -108,9 +109,9 @@ static void make_stale(world *w, uint64_t stale[NOUNS]) {
     ebb_region_close(w->host, r);
     world_settle(w);
     assert_int_equal(ebb_region_join(w->host, r), EBB_OK);
-    ebb_obligation o = ebb_reserve(w->host, EBB_IO, NULL, NULL);
+    ebb_obligation o = ebb_obligation_reserve(w->host, EBB_OBLIGATION_IO, NULL, NULL);
     stale[OBLIGATION] = o.id;
-    assert_int_equal(ebb_commit(w->host, o), EBB_OK);
+    assert_int_equal(ebb_obligation_commit(w->host, o), EBB_OK);
     puppet *p = puppet_start(w, w->root, IGNORING);
     stale[TASK] = p->id.id;
     ebb_timer t = ebb_timer_arm(w->host, p->id, EBB_SECOND);
@@ -130,11 +131,11 @@ static void expect(world *w, size_t f, uint64_t id, ebb_status expected) {
 
 static void every_function_names_what_is_wrong_with_an_id(void **state) {
     (void)state;
-    ebb_rt_opts o = {.size = sizeof o, .runtime_id = 3};
+    ebb_runtime_opts o = {.size = sizeof o, .runtime_id = 3};
     world *w = world_new(&o, true);
     uint64_t stale[NOUNS];
     make_stale(w, stale);
-    ebb_stats before = stats_of(w);
+    ebb_runtime_stats before = stats_of(w);
     for (size_t f = 0; f < sizeof functions / sizeof *functions; f++) {
         noun of = functions[f].of;
         ebb_status gone = of == OBLIGATION ? EBB_ERR_RESOLVED : EBB_ERR_STALE;
@@ -150,7 +151,7 @@ static void every_function_names_what_is_wrong_with_an_id(void **state) {
         expect(w, f, closed.id, EBB_ERR_CLOSED);
         expect(w, f, UINT64_C(3) << 56 | (uint64_t)-EBB_ERR_NOMEM << 32, EBB_ERR_NOMEM);
     }
-    ebb_stats after = stats_of(w);
+    ebb_runtime_stats after = stats_of(w);
     assert_int_equal(after.tasks, before.tasks);
     assert_int_equal(after.regions, before.regions);
     assert_int_equal(after.obligations, before.obligations);
@@ -183,18 +184,18 @@ static void the_verbs_count_stale_ids_and_ignore_foreign_and_erroneous_ones(void
         ebb_task_cancel(w->host, y, EBB_CANCEL_USER, NULL);
         ebb_task_force(w->host, y);
     }
-    assert_int_equal(ebb_wake(w->host, foreign_task), EBB_ERR_FOREIGN);
+    assert_int_equal(ebb_task_wake(w->host, foreign_task), EBB_ERR_FOREIGN);
     assert_int_equal(stats_of(w).stale_wakes, counted + 6);
     assert_int_equal(state_of(w, w->root), EBB_REGION_OPEN);
 }
 
 static void an_id_of_another_runtime_is_never_taken_for_ones_own(void **state) {
     (void)state;
-    ebb_rt_opts a_opts = {.runtime_id = 1}, b_opts = {.runtime_id = 2};
+    ebb_runtime_opts a_opts = {.runtime_id = 1}, b_opts = {.runtime_id = 2};
     world *a = world_new(&a_opts, true), *b = world_new(&b_opts, true);
     puppet *p = puppet_start(a, a->root, IGNORING);
     (void)puppet_start(b, b->root, IGNORING); /* the same slot there */
-    assert_int_equal(ebb_wake(b->host, p->id), EBB_ERR_FOREIGN);
+    assert_int_equal(ebb_task_wake(b->host, p->id), EBB_ERR_FOREIGN);
     ebb_region_cancel(b->host, a->root, EBB_CANCEL_USER, NULL);
     assert_int_equal(state_of(b, b->root), EBB_REGION_OPEN);
     assert_int_equal(state_of(a, a->root), EBB_REGION_OPEN);
@@ -206,18 +207,18 @@ static void an_id_of_another_runtime_is_never_taken_for_ones_own(void **state) {
 
 static void structs_of_another_version_are_refused(void **state) {
     world *w = *state;
-    ebb_rt *rt = (ebb_rt *)1;
-    ebb_rt_opts o = {.size = sizeof o - 1, .allocator = w->allocator};
-    assert_int_equal(ebb_rt_new(&o, &rt), EBB_ERR_VERSION);
+    ebb_runtime *rt = (ebb_runtime *)1;
+    ebb_runtime_opts o = {.size = sizeof o - 1, .allocator = w->allocator};
+    assert_int_equal(ebb_runtime_new(&o, &rt), EBB_ERR_VERSION);
     assert_null(rt);
-    assert_int_equal(ebb_rt_new(NULL, &rt), EBB_ERR_INVALID);
-    o = (ebb_rt_opts){.size = sizeof o};
-    assert_int_equal(ebb_rt_new(&o, &rt), EBB_ERR_INVALID); /* no allocator */
+    assert_int_equal(ebb_runtime_new(NULL, &rt), EBB_ERR_INVALID);
+    o = (ebb_runtime_opts){.size = sizeof o};
+    assert_int_equal(ebb_runtime_new(&o, &rt), EBB_ERR_INVALID); /* no allocator */
     ebb_region r = ebb_region_open(w->host, &(ebb_region_opts){.size = 3});
     assert_int_equal(ebb_id_status(r.id), EBB_ERR_VERSION);
-    ebb_task t = ebb_spawn_with(w->host, w->root, puppet_poll, NULL, &(ebb_task_opts){.size = 3});
+    ebb_task t = ebb_spawn(w->host, w->root, puppet_poll, NULL, &(ebb_task_opts){.size = 3});
     assert_int_equal(ebb_id_status(t.id), EBB_ERR_VERSION);
-    ebb_rt_free(NULL);
+    ebb_runtime_free(NULL);
 }
 
 static void what_makes_no_sense_is_invalid(void **state) {
@@ -285,7 +286,7 @@ static void a_task_has_one_joiner_and_is_joined_once_and_not_by_itself(void **st
     assert_int_equal(two->task_join, EBB_ERR_BUSY);
     assert_int_equal(ebb_task_join(w->host, target->id), EBB_ERR_BUSY);
     target->returns = EBB_OK;
-    (void)ebb_wake(w->host, target->id);
+    (void)ebb_task_wake(w->host, target->id);
     world_settle(w);
     assert_int_equal(one->task_join, EBB_OK);
     assert_int_equal(ebb_task_join(w->host, target->id), EBB_ERR_STALE);
@@ -310,7 +311,7 @@ static void a_joiner_that_has_turned_to_something_else_is_in_nobodys_way(void **
     world_settle(w);
     assert_int_equal(one->task_join, EBB_PENDING);
     first->act = NULL;
-    (void)ebb_wake(w->host, first->id);
+    (void)ebb_task_wake(w->host, first->id);
     world_settle(w);
     assert_int_equal(ebb_task_join(w->host, target->id), EBB_PENDING);
 }
@@ -319,18 +320,18 @@ static void a_joiner_that_has_turned_to_something_else_is_in_nobodys_way(void **
 
 static void the_limit_of_tasks_is_reached_exactly_and_sticks_to_the_region(void **state) {
     (void)state;
-    ebb_rt_opts o = {.max_tasks = 5, .max_regions = 3};
+    ebb_runtime_opts o = {.max_tasks = 5, .max_regions = 3};
     world *w = world_new(&o, true);
-    ebb_region r = ebb_region_open(w->host, &(ebb_region_opts){.policy = EBB_COLLECT});
+    ebb_region r = ebb_region_open(w->host, &(ebb_region_opts){.policy = EBB_FAIL_COLLECT});
     puppet *p[5];
     for (int i = 0; i < 5; i++) p[i] = puppet_start(w, r, IGNORING);
     ebb_task sixth = ebb_spawn(w->host, r, puppet_poll, p[0]);
     assert_int_equal(ebb_id_status(sixth.id), EBB_ERR_LIMIT);
-    assert_int_equal(ebb_wake(w->host, sixth), EBB_ERR_LIMIT);
+    assert_int_equal(ebb_task_wake(w->host, sixth), EBB_ERR_LIMIT);
     assert_int_equal(stats_of(w).tasks, 5);
     world_settle(w);
     p[0]->returns = EBB_OK;
-    (void)ebb_wake(w->host, p[0]->id);
+    (void)ebb_task_wake(w->host, p[0]->id);
     world_settle(w);
     assert_int_equal(ebb_id_status(ebb_spawn(w->host, r, puppet_poll, p[0]).id),
                      EBB_ERR_LIMIT); /* it is kept */
@@ -342,7 +343,7 @@ static void the_limit_of_tasks_is_reached_exactly_and_sticks_to_the_region(void 
 
 static void the_limit_of_regions_counts_the_root_and_what_is_not_joined(void **state) {
     (void)state;
-    ebb_rt_opts o = {.max_regions = 3};
+    ebb_runtime_opts o = {.max_regions = 3};
     world *w = world_new(&o, true);
     ebb_region a = open_region(w, w->root), b = open_region(w, a);
     ebb_region c = ebb_region_open(w->host, NULL);
@@ -359,36 +360,36 @@ static void the_limit_of_regions_counts_the_root_and_what_is_not_joined(void **s
 
 static void messages_of_other_runtimes_are_checked_like_calls(void **state) {
     (void)state;
-    ebb_rt_opts o = {.runtime_id = 3};
+    ebb_runtime_opts o = {.runtime_id = 3};
     world *w = world_new(&o, true);
     puppet *p = puppet_start(w, w->root, HEEDING);
     world_settle(w);
     ebb_msg wake = {.verb = EBB_MSG_WAKE, .target = p->id.id}, m;
     m = wake, m.target = UINT64_C(4) << 56 | 1;
-    assert_int_equal(ebb_receive(w->rt, &m), EBB_ERR_FOREIGN);
+    assert_int_equal(ebb_msg_deliver(w->rt, &m), EBB_ERR_FOREIGN);
     m = wake, m.target = UINT64_C(3) << 56;
-    assert_int_equal(ebb_receive(w->rt, &m), EBB_ERR_INVALID);
-    m = wake, m.verb = (ebb_verb)0;
-    assert_int_equal(ebb_receive(w->rt, &m), EBB_ERR_INVALID);
-    m.verb = (ebb_verb)6;
-    assert_int_equal(ebb_receive(w->rt, &m), EBB_ERR_INVALID);
+    assert_int_equal(ebb_msg_deliver(w->rt, &m), EBB_ERR_INVALID);
+    m = wake, m.verb = (ebb_msg_verb)0;
+    assert_int_equal(ebb_msg_deliver(w->rt, &m), EBB_ERR_INVALID);
+    m.verb = (ebb_msg_verb)6;
+    assert_int_equal(ebb_msg_deliver(w->rt, &m), EBB_ERR_INVALID);
     m = wake, m.to_region = true;
-    assert_int_equal(ebb_receive(w->rt, &m), EBB_ERR_INVALID);
+    assert_int_equal(ebb_msg_deliver(w->rt, &m), EBB_ERR_INVALID);
     m = wake, m.verb = EBB_MSG_CLOSE;
-    assert_int_equal(ebb_receive(w->rt, &m), EBB_ERR_INVALID);
+    assert_int_equal(ebb_msg_deliver(w->rt, &m), EBB_ERR_INVALID);
     uint32_t polls = p->polls;
     world_settle(w);
     assert_int_equal(p->polls, polls);
-    assert_int_equal(ebb_receive(w->rt, &wake), EBB_OK);
+    assert_int_equal(ebb_msg_deliver(w->rt, &wake), EBB_OK);
     m = wake, m.verb = EBB_MSG_WORD, m.to_region = true, m.target = w->root.id;
-    assert_int_equal(ebb_receive(w->rt, &m), EBB_OK); /* wakes nobody */
+    assert_int_equal(ebb_msg_deliver(w->rt, &m), EBB_OK); /* wakes nobody */
     world_settle(w);
     assert_int_equal(p->polls, polls + 1);
     m = wake, m.verb = EBB_MSG_CANCEL, m.kind = EBB_CANCEL_DISCONNECT;
-    assert_int_equal(ebb_receive(w->rt, &m), EBB_OK);
+    assert_int_equal(ebb_msg_deliver(w->rt, &m), EBB_OK);
     world_settle(w);
     assert_int_equal(info_of(w, p->id).status, EBB_CANCELLED);
-    assert_int_equal(ebb_receive(w->rt, &m), EBB_OK); /* too late: counted */
+    assert_int_equal(ebb_msg_deliver(w->rt, &m), EBB_OK); /* too late: counted */
     assert_int_equal(stats_of(w).stale_wakes, 1);
     world_end(w);
 }

@@ -49,20 +49,20 @@ static void no_more_memory(world *w) {
 
 static bool pump_all(world *w) {
     for (int i = 0; i < 10000; i++) {
-        if (ebb_pump(w->rt, 4096) == EBB_OK) return true;
+        if (ebb_runtime_pump(w->rt, 4096) == EBB_OK) return true;
     }
     return false;
 }
 
 static const char *cancel_a_million(world *w, ebb_region r, uint32_t tasks, ebb_status joined) {
-    ebb_stats s;
+    ebb_runtime_stats s;
     no_more_memory(w);
     ebb_region_cancel(w->host, r, EBB_CANCEL_USER, "all of you");
     if (w->memory.failures != 0) return "a cancel asked for memory";
-    ebb_rt_stats(w->rt, &s);
+    ebb_runtime_stats_of(w->rt, &s);
     if (s.runnable != tasks) return "not all were queued";
     if (!pump_all(w)) return "the pump does not end";
-    ebb_rt_stats(w->rt, &s);
+    ebb_runtime_stats_of(w->rt, &s);
     if (s.tasks != 0) return "not all have ended";
     if (state_of(w, r) != EBB_REGION_CLOSED) return "the region is not closed";
     w->memory.fail_at = 0;
@@ -89,15 +89,15 @@ static const char *deep(world *w) {
     }
     if (ebb_id_status(ebb_spawn(w->host, r, heeds, polls).id) != EBB_OK) return "a spawn failed";
     if (!pump_all(w)) return "the pump does not end";
-    ebb_cause chain[EBB_CHAIN_DEPTH];
+    ebb_region_cause chain[EBB_CHAIN_DEPTH];
     uint32_t n;
     bool cut;
     const char *wrong = cancel_a_million(w, top, 1, EBB_OK);
     if (wrong != NULL) return wrong;
-    if (ebb_cause_chain(w->host, r, chain, EBB_CHAIN_DEPTH, &n, &cut) != EBB_ERR_STALE)
+    if (ebb_region_causes(w->host, r, chain, EBB_CHAIN_DEPTH, &n, &cut) != EBB_ERR_STALE)
         return "r is still there";
-    ebb_stats s;
-    ebb_rt_stats(w->rt, &s);
+    ebb_runtime_stats s;
+    ebb_runtime_stats_of(w->rt, &s);
     return s.regions == 1 ? NULL : "regions are left";
 }
 
@@ -111,11 +111,11 @@ static const char *close_and_force_deep(world *w) {
     ebb_region_close(w->host, top);
     if (!pump_all(w)) return "the pump does not end";
     if (state_of(w, r) != EBB_REGION_DRAINING) return "the deepest does not drain";
-    ebb_cause chain[EBB_CHAIN_DEPTH];
+    ebb_region_cause chain[EBB_CHAIN_DEPTH];
     uint32_t n;
     bool cut;
     ebb_region_force(w->host, top);
-    (void)ebb_cause_chain(w->host, r, chain, EBB_CHAIN_DEPTH, &n, &cut);
+    (void)ebb_region_causes(w->host, r, chain, EBB_CHAIN_DEPTH, &n, &cut);
     if (n != EBB_CHAIN_DEPTH || !cut || chain[n - 1].region.id != top.id) return "the chain is wrong";
     if (w->memory.failures != 0) return "a verb asked for memory";
     if (!pump_all(w)) return "the pump does not end";
@@ -138,19 +138,19 @@ static void a_million_nested_regions_are_closed_and_then_forced(void **state) {
 static void freeing_a_runtime_full_of_work_runs_nobodys_code_and_leaks_nothing(void **state) {
     (void)state;
     ebb_failing memory = {.inner = ebb_libc_allocator()};
-    ebb_rt *rt;
-    ebb_rt_opts o = {.allocator = ebb_failing_allocator(&memory)};
-    assert_int_equal(ebb_rt_new(&o, &rt), EBB_OK);
+    ebb_runtime *rt;
+    ebb_runtime_opts o = {.allocator = ebb_failing_allocator(&memory)};
+    assert_int_equal(ebb_runtime_new(&o, &rt), EBB_OK);
     uint32_t polls = 0;
-    ebb_region r = ebb_root(rt);
+    ebb_region r = ebb_runtime_root(rt);
     for (int i = 0; i < 5000; i++) {
-        if (i % 3 == 0) r = ebb_region_open(ebb_host(rt), &(ebb_region_opts){.parent = r});
-        (void)ebb_spawn(ebb_host(rt), r, heeds, &polls);
-        (void)ebb_reserve_in(ebb_host(rt), r, EBB_IO, NULL, NULL);
-        (void)ebb_region_defer(ebb_host(rt), r, heeds, &polls);
+        if (i % 3 == 0) r = ebb_region_open(ebb_runtime_host(rt), &(ebb_region_opts){.parent = r});
+        (void)ebb_spawn(ebb_runtime_host(rt), r, heeds, &polls);
+        (void)ebb_region_reserve(ebb_runtime_host(rt), r, EBB_OBLIGATION_IO, NULL, NULL);
+        (void)ebb_region_defer(ebb_runtime_host(rt), r, heeds, &polls);
     }
-    ebb_region_cancel(ebb_host(rt), ebb_root(rt), EBB_CANCEL_USER, NULL);
-    ebb_rt_free(rt);
+    ebb_region_cancel(ebb_runtime_host(rt), ebb_runtime_root(rt), EBB_CANCEL_USER, NULL);
+    ebb_runtime_free(rt);
     assert_int_equal(polls, 0);
     assert_int_equal(memory.live, 0);
     assert_int_equal(memory.live_bytes, 0);
@@ -174,8 +174,8 @@ static void the_generations_of_a_slot_run_out_and_it_is_retired_not_reused(void 
         assert_int_equal(t.id >> 32 == slot, i < 3);
         last = t.id;
         world_settle(w);
-        assert_int_equal(ebb_wake(w->host, t), EBB_ERR_STALE);
-        assert_int_equal(ebb_wake(w->host, first), EBB_ERR_STALE);
+        assert_int_equal(ebb_task_wake(w->host, t), EBB_ERR_STALE);
+        assert_int_equal(ebb_task_wake(w->host, first), EBB_ERR_STALE);
     }
     assert_int_equal(stats_of(w).retired, 1);
     ebb_region r = open_region(w, w->root);
@@ -205,7 +205,7 @@ static void no_id_is_given_twice(void **state) {
     puppet *p = puppet_new(w, (puppet){.returns = EBB_OK});
     for (uint32_t i = 0; i < IDS; i++) {
         ids[i] = ebb_spawn(w->host, w->root, puppet_poll, p).id;
-        if (i % 7 == 0) (void)ebb_pump(w->rt, i % 13);
+        if (i % 7 == 0) (void)ebb_runtime_pump(w->rt, i % 13);
     }
     world_settle(w);
     qsort(ids, IDS, sizeof *ids, by_value);

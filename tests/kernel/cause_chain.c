@@ -8,7 +8,7 @@ enum { DEPTH = 100 };
 typedef struct nest {
     world *w;
     ebb_region r[DEPTH];
-    ebb_cause chain[DEPTH];
+    ebb_region_cause chain[DEPTH];
     uint32_t n;
     bool cut;
 } nest;
@@ -16,7 +16,7 @@ typedef struct nest {
 static nest *nest_new(uint32_t chain_depth, uint32_t chain_bytes, const char *why) {
     nest *s = calloc(1, sizeof *s);
     assert_non_null(s);
-    s->w = world_new(&(ebb_rt_opts){.chain_depth = chain_depth, .chain_bytes = chain_bytes}, true);
+    s->w = world_new(&(ebb_runtime_opts){.chain_depth = chain_depth, .chain_bytes = chain_bytes}, true);
     for (int i = 0; i < DEPTH; i++) s->r[i] = open_region(s->w, i == 0 ? s->w->root : s->r[i - 1]);
     (void)puppet_start(s->w, s->r[DEPTH - 1], HEEDING);
     ebb_region_cancel(s->w->host, s->r[0], EBB_CANCEL_USER, why);
@@ -31,7 +31,7 @@ static void nest_free(nest *s) {
 /* Reads the chain of the region that is `links` deep, and holds it against `kept`. */
 static void read_chain(nest *s, uint32_t links, uint32_t kept) {
     uint32_t cuts = count_events(s->w, EBB_EV_CHAIN_TRUNCATED, s->r[links - 1].id);
-    assert_int_equal(ebb_cause_chain(s->w->host, s->r[links - 1], s->chain, DEPTH, &s->n, &s->cut), EBB_OK);
+    assert_int_equal(ebb_region_causes(s->w->host, s->r[links - 1], s->chain, DEPTH, &s->n, &s->cut), EBB_OK);
     if (s->n != kept) fail_msg("of %u links %u are kept, expected %u", links, s->n, kept);
     assert_int_equal(s->cut, kept < links);
     for (uint32_t i = 0; i + 1 < kept; i++) assert_int_equal(s->chain[i].region.id, s->r[links - 1 - i].id);

@@ -17,11 +17,11 @@ static void open_scope(ebb_cx *cx, puppet *p) {
     s->opened = ebb_id_status(s->id.id);
     if (s->opened != EBB_OK) return;
     s->worker = puppet_new(p->world, s->plan);
-    s->worker->id = ebb_start(cx, s->id, puppet_poll, s->worker);
+    s->worker->id = ebb_spawn(cx, s->id, puppet_poll, s->worker, &(ebb_task_opts){.keep = true});
     s->spawned = ebb_id_status(s->worker->id.id);
-    ebb_obligation o = ebb_reserve_in(cx, s->id, EBB_IO, NULL, NULL);
+    ebb_obligation o = ebb_region_reserve(cx, s->id, EBB_OBLIGATION_IO, NULL, NULL);
     s->reserved = ebb_id_status(o.id);
-    (void)ebb_commit(cx, o);
+    (void)ebb_obligation_commit(cx, o);
 }
 
 /* Under request, it opens a scope, masked, and joins it. */
@@ -87,12 +87,12 @@ static void a_cancel_from_above_does_not_reach_into_it_but_one_of_its_own_does(v
     ebb_region_cancel(w->host, r, EBB_CANCEL_TIMEOUT, "more urgent");
     ebb_region_close(w->host, r);
     world_settle(w);
-    assert_int_equal(phase_of(w, s->worker->id), EBB_RUNNING);
+    assert_int_equal(phase_of(w, s->worker->id), EBB_TASK_RUNNING);
     assert_int_equal(state_of(w, s->id), EBB_REGION_OPEN);
     ebb_region_cancel(w->host, s->id, EBB_CANCEL_USER, "the scope itself");
     world_settle(w);
     assert_int_equal(s->joined, EBB_CANCELLED);
-    assert_int_equal(phase_of(w, p->id), EBB_COMPLETED);
+    assert_int_equal(phase_of(w, p->id), EBB_TASK_COMPLETED);
 }
 
 static void force_reaches_into_it(void **state) {
@@ -110,7 +110,7 @@ static void force_reaches_into_it(void **state) {
     assert_int_equal(s->worker->polls, 1 + 8);
     assert_int_equal(event_of(w, EBB_EV_ABANDONED, s->worker->id.id).cancel_kind, EBB_CANCEL_PARENT);
     assert_int_equal(s->joined, EBB_CANCELLED); /* at force every await says so, masked or not */
-    assert_int_equal(phase_of(w, p->id), EBB_COMPLETED);
+    assert_int_equal(phase_of(w, p->id), EBB_TASK_COMPLETED);
 }
 
 static void its_budget_is_what_is_left_of_its_owners(void **state) {
@@ -118,7 +118,7 @@ static void its_budget_is_what_is_left_of_its_owners(void **state) {
     ebb_region r = open_region(w, w->root);
     scope *s = scope_new(w, IGNORING);
     puppet *p = cleaner(w, r, s);
-    (void)ebb_wake(w->host, p->id);
+    (void)ebb_task_wake(w->host, p->id);
     world_settle(w);
     ebb_region_cancel(w->host, r, EBB_CANCEL_USER, NULL); /* until 5000, forced at 4000 */
     world_pass(w, 3000 * EBB_MS);
@@ -177,7 +177,7 @@ static void returns_after_3_s(ebb_cx *cx, puppet *p) {
     if (s->id.id == 0) s->id = ebb_region_open(cx, NULL);
     if (s->worker == NULL) {
         s->worker = puppet_new(p->world, IGNORING);
-        s->worker->id = ebb_start(cx, s->id, puppet_poll, s->worker);
+        s->worker->id = ebb_spawn(cx, s->id, puppet_poll, s->worker, &(ebb_task_opts){.keep = true});
         puppet *waits = puppet_new(p->world, IGNORING);
         (void)ebb_region_defer(cx, s->id, puppet_poll, waits);
     }
@@ -191,9 +191,9 @@ static void a_region_left_behind_late_in_the_budget_gets_only_what_is_left(void 
     world_settle(w);
     ebb_task_cancel(w->host, p->id, EBB_CANCEL_USER, NULL); /* until 5000 */
     world_pass(w, 3000 * EBB_MS);
-    (void)ebb_wake(w->host, p->id);
+    (void)ebb_task_wake(w->host, p->id);
     world_finish(w);
-    assert_int_equal(phase_of(w, p->id), EBB_COMPLETED);
+    assert_int_equal(phase_of(w, p->id), EBB_TASK_COMPLETED);
     assert_true(event_of(w, EBB_EV_REGION_CLOSED, s->id.id).time <= 5500 * EBB_MS);
 }
 
@@ -216,8 +216,8 @@ static void opens_plain(ebb_cx *cx, puppet *p) {
     scope *s = p->arg;
     if (!ebb_cancelled(cx)) return;
     s->opened = ebb_id_status(ebb_region_open(cx, NULL).id);
-    s->spawned = ebb_id_status(ebb_spawn(cx, ebb_self_region(cx), puppet_poll, p).id);
-    s->reserved = ebb_id_status(ebb_reserve(cx, EBB_ACK, NULL, NULL).id);
+    s->spawned = ebb_id_status(ebb_spawn(cx, ebb_cx_region(cx), puppet_poll, p).id);
+    s->reserved = ebb_id_status(ebb_obligation_reserve(cx, EBB_OBLIGATION_ACK, NULL, NULL).id);
     p->returns = EBB_OK;
 }
 

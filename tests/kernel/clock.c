@@ -13,16 +13,16 @@ static uint64_t read_the_time(void *ctx) {
 
 static run with_a_clock(void) {
     the_time = 7 * EBB_SECOND;
-    return record(
-        &(ebb_rt_opts){.runtime_id = 3, .now = the_time, .clock = read_the_time, .clock_ctx = &the_time});
+    return record(&(ebb_runtime_opts){
+        .runtime_id = 3, .now = the_time, .clock = read_the_time, .clock_ctx = &the_time});
 }
 
 /* As a host does: turn after turn, each at the time that something is due. */
 static void runs_on(run *r) {
     for (;;) {
-        ebb_advance(r->rt, the_time);
-        if (ebb_pump(r->rt, 1000) == EBB_PENDING) continue;
-        uint64_t due = ebb_next_due(r->rt);
+        ebb_runtime_advance(r->rt, the_time);
+        if (ebb_runtime_pump(r->rt, 1000) == EBB_PENDING) continue;
+        uint64_t due = ebb_runtime_next_due(r->rt);
         if (due == EBB_FOREVER) return;
         if (due > the_time) the_time = due;
     }
@@ -35,13 +35,13 @@ static void works(uint64_t span) {
 /* The deadline that the last task was told of. */
 static uint64_t deadline_told(run *r) {
     bytes trace = {NULL, 0, 0};
-    ebb_reader in;
+    ebb_trace_reader in;
     ebb_event ev;
     uint64_t deadline = 0;
     ebb_trace_take(r->rt, true, bytes_add, &trace);
     bytes_add(&r->trace, trace.p, trace.n);
-    assert_int_equal(ebb_reader_open(&in, r->trace.p, r->trace.n), EBB_OK);
-    while (ebb_reader_next(&in, &ev) == EBB_OK) {
+    assert_int_equal(ebb_trace_reader_open(&in, r->trace.p, r->trace.n), EBB_OK);
+    while (ebb_trace_reader_next(&in, &ev) == EBB_OK) {
         if (ev.type == EBB_EV_CANCEL_REQUESTED) deadline = ev.other;
     }
     free(trace.p);
@@ -51,22 +51,23 @@ static uint64_t deadline_told(run *r) {
 /* The blocks of the trace were cut by deadline_told, so events are compared one by one. */
 static void stop_and_compare_events(run *r) {
     bytes again = {NULL, 0, 0};
-    ebb_replay_result result;
-    ebb_reader a, b;
+    ebb_journal_replay_result result;
+    ebb_trace_reader a, b;
     ebb_event x, y;
     stop(r);
-    ebb_status st = ebb_replay(ebb_libc_allocator(), r->journal.p, r->journal.n, bytes_add, &again, &result);
+    ebb_status st =
+        ebb_journal_replay(ebb_libc_allocator(), r->journal.p, r->journal.n, bytes_add, &again, &result);
     if (st != EBB_OK) fail_msg("%s: %s", ebb_status_name(st), result.message);
-    assert_int_equal(ebb_reader_open(&a, r->trace.p, r->trace.n), EBB_OK);
-    assert_int_equal(ebb_reader_open(&b, again.p, again.n), EBB_OK);
-    while ((st = ebb_reader_next(&a, &x)) == EBB_OK) {
-        assert_int_equal(ebb_reader_next(&b, &y), EBB_OK);
+    assert_int_equal(ebb_trace_reader_open(&a, r->trace.p, r->trace.n), EBB_OK);
+    assert_int_equal(ebb_trace_reader_open(&b, again.p, again.n), EBB_OK);
+    while ((st = ebb_trace_reader_next(&a, &x)) == EBB_OK) {
+        assert_int_equal(ebb_trace_reader_next(&b, &y), EBB_OK);
         ebb_record one = ebb_event_record(&x), other = ebb_event_record(&y);
         assert_memory_equal(&one, &other, sizeof one);
         assert_int_equal(x.time, y.time);
     }
     assert_int_equal(st, EBB_PENDING);
-    assert_int_equal(ebb_reader_next(&b, &y), EBB_PENDING);
+    assert_int_equal(ebb_trace_reader_next(&b, &y), EBB_PENDING);
     free(again.p);
     forget(r);
 }
@@ -95,7 +96,7 @@ static void a_sleep_counts_from_the_time_at_which_it_begins(void **state) {
     (void)state;
     run r = with_a_clock();
     sleeper s = {.status = EBB_PENDING};
-    (void)ebb_spawn(r.host, ebb_root(r.rt), works_and_sleeps, &s);
+    (void)ebb_spawn(r.host, ebb_runtime_root(r.rt), works_and_sleeps, &s);
     runs_on(&r);
     assert_int_equal(s.status, EBB_OK);
     assert_in_range(s.slept, 500 * EBB_MS, 501 * EBB_MS);
@@ -112,7 +113,7 @@ static ebb_status works_and_awaits(ebb_cx *cx, void *state) {
     s->slept = the_time - s->began;
     works(300 * EBB_MS);
     s->began = the_time;
-    s->f = ebb_within(cx, ebb_never(cx), 200 * EBB_MS);
+    s->f = ebb_within(cx, ebb_future_never(cx), 200 * EBB_MS);
     EBB_AWAIT(s, s->status, ebb_await(cx, s->f, NULL));
     assert_int_equal(s->status, EBB_TIMEOUT);
     assert_in_range(the_time - s->began, 200 * EBB_MS, 201 * EBB_MS);
@@ -123,7 +124,7 @@ static void so_do_the_futures_of_a_time(void **state) {
     (void)state;
     run r = with_a_clock();
     sleeper s = {.status = EBB_PENDING};
-    (void)ebb_spawn(r.host, ebb_root(r.rt), works_and_awaits, &s);
+    (void)ebb_spawn(r.host, ebb_runtime_root(r.rt), works_and_awaits, &s);
     runs_on(&r);
     assert_in_range(s.slept, 500 * EBB_MS, 501 * EBB_MS);
     assert_int_equal(s.status, EBB_TIMEOUT);
@@ -140,7 +141,7 @@ static void the_time_is_that_of_the_clock(void **state) {
     (void)state;
     run r = with_a_clock();
     uint64_t seen = 0;
-    (void)ebb_spawn(r.host, ebb_root(r.rt), sets_a_deadline, &seen);
+    (void)ebb_spawn(r.host, ebb_runtime_root(r.rt), sets_a_deadline, &seen);
     runs_on(&r);
     assert_int_equal(seen, 7300 * EBB_MS);
     the_time -= EBB_SECOND; /* never back */
@@ -166,16 +167,16 @@ static void a_pump_ends_though_its_work_lasts_until_timers_are_due(void **state)
     (void)state;
     run r = with_a_clock();
     sleeper a = {.slept = 0}, b = {.slept = 0};
-    (void)ebb_spawn(r.host, ebb_root(r.rt), works_and_naps, &a);
-    (void)ebb_spawn(r.host, ebb_root(r.rt), works_and_naps, &b);
+    (void)ebb_spawn(r.host, ebb_runtime_root(r.rt), works_and_naps, &a);
+    (void)ebb_spawn(r.host, ebb_runtime_root(r.rt), works_and_naps, &b);
     for (int i = 0; i < 10; i++) {
         uint64_t before = a.slept;
         works(EBB_MS);
-        ebb_advance(r.rt, the_time);
-        assert_int_equal(ebb_pump(r.rt, 1000), EBB_OK);
+        ebb_runtime_advance(r.rt, the_time);
+        assert_int_equal(ebb_runtime_pump(r.rt, 1000), EBB_OK);
         assert_true(a.slept <= before + 1);
     }
-    assert_true(ebb_next_due(r.rt) <= ebb_now(r.host)); /* and is asked for again at once */
+    assert_true(ebb_runtime_next_due(r.rt) <= ebb_now(r.host)); /* and is asked for again at once */
     assert_true(a.slept >= 5);
     stop_and_compare(&r);
 }
@@ -201,11 +202,11 @@ static void siblings_of_a_late_failure_have_their_whole_budget(void **state) {
     ebb_region region = ebb_region_open(r.host, NULL);
     (void)ebb_spawn(r.host, region, takes_its_time, NULL);
     (void)ebb_spawn(r.host, region, works_and_fails, NULL);
-    ebb_advance(r.rt, the_time);
-    assert_int_equal(ebb_pump(r.rt, 1000), EBB_OK);
+    ebb_runtime_advance(r.rt, the_time);
+    assert_int_equal(ebb_runtime_pump(r.rt, 1000), EBB_OK);
     assert_int_equal(deadline_told(&r), 12 * EBB_SECOND); /* urgent: 2 s */
-    ebb_stats stats;
-    ebb_rt_stats(r.rt, &stats);
+    ebb_runtime_stats stats;
+    ebb_runtime_stats_of(r.rt, &stats);
     assert_int_equal(stats.tasks, 1);
     runs_on(&r);
     stop_and_compare_events(&r);
@@ -234,9 +235,9 @@ static void a_cancel_gives_its_whole_budget(void **state) {
         run r = with_a_clock();
         canceller c = {.region = ebb_region_open(r.host, NULL), .verb = verb};
         c.task = ebb_spawn(r.host, c.region, takes_its_time, NULL);
-        (void)ebb_spawn(r.host, ebb_root(r.rt), works_and_cancels, &c);
-        ebb_advance(r.rt, the_time);
-        assert_int_equal(ebb_pump(r.rt, 1000), EBB_OK);
+        (void)ebb_spawn(r.host, ebb_runtime_root(r.rt), works_and_cancels, &c);
+        ebb_runtime_advance(r.rt, the_time);
+        assert_int_equal(ebb_runtime_pump(r.rt, 1000), EBB_OK);
         assert_int_equal(deadline_told(&r), 12 * EBB_SECOND);
         runs_on(&r);
         assert_true(the_time >= 11600 * EBB_MS); /* forced when 20 % are left */
@@ -249,7 +250,7 @@ static void a_refused_spawn_replays_with_its_reading(void **state) {
     (void)state;
     the_time = 7 * EBB_SECOND;
     run r = record(
-        &(ebb_rt_opts){.max_tasks = 2, .now = the_time, .clock = read_the_time, .clock_ctx = &the_time});
+        &(ebb_runtime_opts){.max_tasks = 2, .now = the_time, .clock = read_the_time, .clock_ctx = &the_time});
     ebb_region a = ebb_region_open(r.host, NULL), b = ebb_region_open(r.host, NULL);
     (void)ebb_spawn(r.host, a, takes_its_time, NULL);
     (void)ebb_spawn(r.host, b, takes_its_time, NULL);

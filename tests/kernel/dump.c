@@ -20,7 +20,7 @@ static void add(void *ctx, const char *piece, size_t n) {
 
 static text dump(world *w) {
     text t = {NULL, 0, 0};
-    ebb_dump(w->rt, add, &t);
+    ebb_runtime_dump(w->rt, add, &t);
     assert_non_null(t.p);
     return t;
 }
@@ -28,36 +28,36 @@ static text dump(world *w) {
 static void waits_for_a_permit(ebb_cx *cx, puppet *p) {
     if (p->polls == 1) {
         (void)ebb_mask(cx);
-        (void)ebb_reserve_at(cx, EBB_LEASE, NULL, NULL, "lease.c:7");
-        (void)ebb_defer_at(cx, puppet_poll, puppet_new(p->world, (puppet){0}), "final.c:8");
+        (void)ebb_obligation_reserve_site(cx, EBB_OBLIGATION_LEASE, NULL, NULL, "lease.c:7");
+        (void)ebb_defer_site(cx, puppet_poll, puppet_new(p->world, (puppet){0}), "final.c:8");
         (void)ebb_sem_acquire(cx, p->arg, &p->wait);
     }
 }
 
 static void joins_its_region(ebb_cx *cx, puppet *p) {
     if (p->number == 0) {
-        ebb_region r = ebb_region_open_at(cx, NULL, "inner.c:3");
+        ebb_region r = ebb_region_open_site(cx, NULL, "inner.c:3");
         p->number = r.id;
-        (void)ebb_spawn_at(cx, r, puppet_poll, puppet_new(p->world, IGNORING), "child.c:4");
+        (void)ebb_spawn_site(cx, r, puppet_poll, puppet_new(p->world, IGNORING), "child.c:4");
     }
     p->returns = ebb_region_join(cx, (ebb_region){p->number});
 }
 
 static void a_small_tree_reads_like_this(void **state) {
     (void)state;
-    ebb_rt_opts o = {.runtime_id = 2, .now = EBB_SECOND};
+    ebb_runtime_opts o = {.runtime_id = 2, .now = EBB_SECOND};
     world *w = world_new(&o, true);
     ebb_sem *sem = world_keep(w, sizeof *sem);
     ebb_sem_init(sem, 0);
-    ebb_region r = ebb_region_open_at(w->host, NULL, "outer.c:1");
+    ebb_region r = ebb_region_open_site(w->host, NULL, "outer.c:1");
     puppet *a = puppet_new(w, (puppet){.act = waits_for_a_permit, .arg = sem, .returns = EBB_PENDING});
-    (void)ebb_spawn_at(w->host, r, puppet_poll, a, "waiter.c:2");
+    (void)ebb_spawn_site(w->host, r, puppet_poll, a, "waiter.c:2");
     puppet *b = puppet_new(w, (puppet){.act = joins_its_region});
-    (void)ebb_spawn_at(w->host, w->root, puppet_poll, b, "joiner.c:5");
+    (void)ebb_spawn_site(w->host, w->root, puppet_poll, b, "joiner.c:5");
     world_settle(w);
     ebb_region_cancel(w->host, r, EBB_CANCEL_DISCONNECT, "gone");
-    ebb_advance(w->rt, EBB_SECOND + 250 * EBB_MS);
-    (void)ebb_spawn_at(w->host, w->root, puppet_poll, puppet_new(w, IGNORING), "new.c:6");
+    ebb_runtime_advance(w->rt, EBB_SECOND + 250 * EBB_MS);
+    (void)ebb_spawn_site(w->host, w->root, puppet_poll, puppet_new(w, IGNORING), "new.c:6");
     text t = dump(w);
     static const char expected[] =
         "region 2.1.1 Open, at root\n"
@@ -84,8 +84,8 @@ static void a_deep_tree_is_printed_without_a_deep_stack(void **state) {
     enum { DEPTH = 100 * 1000 };
     ebb_region r = w->root;
     for (int i = 0; i < DEPTH; i++)
-        r = ebb_region_open_at(w->host, &(ebb_region_opts){.parent = r}, "deep.c:1");
-    (void)ebb_spawn_at(w->host, r, puppet_poll, puppet_new(w, IGNORING), "bottom.c:2");
+        r = ebb_region_open_site(w->host, &(ebb_region_opts){.parent = r}, "deep.c:1");
+    (void)ebb_spawn_site(w->host, r, puppet_poll, puppet_new(w, IGNORING), "bottom.c:2");
     w->memory.fail_at = w->memory.calls + 1;
     w->memory.fail_after = true;
     text t = dump(w);

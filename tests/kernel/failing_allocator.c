@@ -54,14 +54,14 @@ static void a_failed_growth_leaves_the_block_as_it_was(void **state) {
 
 static void a_runtime_that_can_not_be_made_leaves_nothing_behind(void **state) {
     (void)state;
-    ebb_rt *rt = NULL;
+    ebb_runtime *rt = NULL;
     uint64_t nth = 1;
     for (;; nth++) {
         ebb_failing f = {.inner = ebb_libc_allocator(), .fail_at = nth};
-        ebb_rt_opts o = {.allocator = ebb_failing_allocator(&f)};
-        ebb_status st = ebb_rt_new(&o, &rt);
+        ebb_runtime_opts o = {.allocator = ebb_failing_allocator(&f)};
+        ebb_status st = ebb_runtime_new(&o, &rt);
         if (st == EBB_OK) {
-            ebb_rt_free(rt);
+            ebb_runtime_free(rt);
             assert_int_equal(f.live, 0);
             break;
         }
@@ -85,7 +85,7 @@ static void once_spawned_nothing_that_happens_to_a_task_needs_memory(void **stat
     w->memory.fail_at = w->memory.calls + 1;
     w->memory.fail_after = true;
     world_settle(w);
-    for (int i = 0; i < CROWD; i++) assert_int_equal(ebb_wake(w->host, p[i]->id), EBB_OK);
+    for (int i = 0; i < CROWD; i++) assert_int_equal(ebb_task_wake(w->host, p[i]->id), EBB_OK);
     for (int i = 0; i < CROWD; i += 2) ebb_task_cancel(w->host, p[i]->id, EBB_CANCEL_USER, "odd");
     world_pass(w, 10 * EBB_MS);
     ebb_region_close(w->host, r[4]);
@@ -101,7 +101,7 @@ static void once_spawned_nothing_that_happens_to_a_task_needs_memory(void **stat
 
 static void what_needs_memory_says_so_and_changes_nothing(void **state) {
     world *w = *state;
-    ebb_region r = ebb_region_open(w->host, &(ebb_region_opts){.policy = EBB_COLLECT});
+    ebb_region r = ebb_region_open(w->host, &(ebb_region_opts){.policy = EBB_FAIL_COLLECT});
     puppet *p = puppet_start(w, r, IGNORING);
     world_settle(w);
     w->memory.fail_at = w->memory.calls + 1;
@@ -117,7 +117,7 @@ static void what_needs_memory_says_so_and_changes_nothing(void **state) {
     assert_int_equal(stats_of(w).regions, 2 + made);
     made = 0;
     do {
-        st = ebb_id_status(ebb_reserve_in(w->host, r, EBB_ACK, NULL, NULL).id);
+        st = ebb_id_status(ebb_region_reserve(w->host, r, EBB_OBLIGATION_ACK, NULL, NULL).id);
         made += st == EBB_OK;
     } while (st == EBB_OK && made < 100000);
     assert_int_equal(st, EBB_ERR_NOMEM);

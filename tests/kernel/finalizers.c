@@ -59,16 +59,16 @@ static void a_finalizer_may_wait_and_the_next_one_waits_for_it(void **state) {
     puppet *p = puppet_start(w, w->root, (puppet){.act = defers_all, .arg = e});
     world_settle(w);
     assert_string_equal(w->log, "2 ");
-    assert_int_equal(phase_of(w, p->id), EBB_RUNNING);
-    (void)ebb_wake(w->host, p->id);
+    assert_int_equal(phase_of(w, p->id), EBB_TASK_RUNNING);
+    (void)ebb_task_wake(w->host, p->id);
     world_settle(w);
     assert_string_equal(w->log, "2 2 ");
     e->fin[1]->returns = EBB_OK;
-    (void)ebb_wake(w->host, p->id);
+    (void)ebb_task_wake(w->host, p->id);
     world_settle(w);
     assert_string_equal(w->log, "2 2 2 1 ");
     assert_int_equal(p->polls, 1); /* the body is not polled again */
-    assert_int_equal(phase_of(w, p->id), EBB_COMPLETED);
+    assert_int_equal(phase_of(w, p->id), EBB_TASK_COMPLETED);
 }
 
 static void sleeps_a_little(ebb_cx *cx, puppet *p) {
@@ -86,14 +86,14 @@ static void a_finalizer_may_sleep_though_its_task_is_cancelled(void **state) {
     world_settle(w);
     ebb_task_cancel(w->host, p->id, EBB_CANCEL_SHUTDOWN, NULL);
     world_pass(w, 29 * EBB_MS);
-    assert_int_equal(phase_of(w, p->id), EBB_FINALIZING);
+    assert_int_equal(phase_of(w, p->id), EBB_TASK_FINALIZING);
     world_pass(w, 2 * EBB_MS);
-    assert_int_equal(phase_of(w, p->id), EBB_COMPLETED);
+    assert_int_equal(phase_of(w, p->id), EBB_TASK_COMPLETED);
     assert_int_equal((int32_t)event_of(w, EBB_EV_FINALIZER_DONE, p->id.id).value, EBB_OK);
 }
 
 static void wakes_itself(ebb_cx *cx, puppet *p) {
-    (void)ebb_wake(cx, ebb_self(cx));
+    (void)ebb_task_wake(cx, ebb_cx_task(cx));
     p->returns = p->polls < 4 ? EBB_PENDING : EBB_OK;
 }
 
@@ -150,7 +150,7 @@ static void the_finalizers_of_a_region_run_after_its_tasks_and_children(void **s
     world_settle(w);
     assert_string_equal(w->log, "task task child ");
     a->returns = EBB_OK;
-    (void)ebb_wake(w->host, a->id);
+    (void)ebb_task_wake(w->host, a->id);
     world_settle(w);
     assert_string_equal(w->log, "task task child task 3 2 1 ");
     assert_int_equal(ebb_region_join(w->host, r), EBB_OK);
@@ -183,7 +183,7 @@ static void those_of_the_host_belong_to_the_root(void **state) {
 static void defers_more(ebb_cx *cx, puppet *p) {
     ends *e = p->arg;
     e->late = ebb_defer(cx, puppet_poll, e->fin[0]);
-    e->added[3] = ebb_region_defer(cx, ebb_self_region(cx), puppet_poll, e->fin[0]);
+    e->added[3] = ebb_region_defer(cx, ebb_cx_region(cx), puppet_poll, e->fin[0]);
 }
 
 static void none_may_be_added_when_it_could_not_run_any_more(void **state) {
@@ -199,7 +199,7 @@ static void none_may_be_added_when_it_could_not_run_any_more(void **state) {
     world_settle(w);
     assert_int_equal(ebb_region_defer(w->host, r, puppet_poll, fin), EBB_ERR_CLOSED);
     p->returns = EBB_OK;
-    (void)ebb_wake(w->host, p->id);
+    (void)ebb_task_wake(w->host, p->id);
     world_settle(w);
     assert_int_equal(e->late, EBB_ERR_CLOSED);
     assert_int_equal(e->added[3], EBB_ERR_CLOSED);

@@ -20,7 +20,8 @@ static ebb_status stubborn_poll(ebb_cx *cx, void *state) {
     s->polls++;
     if (s->polls == 1) {
         if (s->masked) (void)ebb_mask(cx);
-        if (s->hook != NULL) (void)ebb_reserve(cx, EBB_TRANSACTION, puppet_abort, s->hook);
+        if (s->hook != NULL)
+            (void)ebb_obligation_reserve(cx, EBB_OBLIGATION_TRANSACTION, puppet_abort, s->hook);
         if (s->fin_below != NULL) (void)ebb_defer(cx, puppet_poll, s->fin_below);
         if (s->fin != NULL) (void)ebb_defer(cx, puppet_poll, s->fin);
     }
@@ -60,7 +61,7 @@ static void what_ignores_a_cancel_is_abandoned_by_name_after_8_more_polls(void *
         ebb_region r = open_region(w, w->root);
         stubborn *s = stubborn_new(w, (stubborn){.masked = cases[i].masked});
         const char *site = "the stubborn one, in a file with a long name.c:1234";
-        ebb_task t = ebb_spawn_at(w->host, r, stubborn_poll, s, site);
+        ebb_task t = ebb_spawn_site(w->host, r, stubborn_poll, s, site);
         world_settle(w);
         uint64_t start = world_now(w);
         ebb_region_cancel(w->host, r, cases[i].kind, NULL);
@@ -74,17 +75,17 @@ static void what_ignores_a_cancel_is_abandoned_by_name_after_8_more_polls(void *
         assert_string_equal(w->log, "finalized aborted ");
         assert_int_equal(report_of(w, r).abandoned, 1);
         assert_int_equal(report_of(w, r).leaked, 0); /* aborted: it could not resolve it */
-        ebb_blame who;
-        assert_int_equal(ebb_region_abandoned(w->host, r, 0, &who), EBB_OK);
+        ebb_work who;
+        assert_int_equal(ebb_region_abandoned_at(w->host, r, 0, &who), EBB_OK);
         assert_int_equal(who.id, t.id);
         assert_string_equal(who.site, site);
-        assert_int_equal(ebb_region_abandoned(w->host, r, 1, &who), EBB_ERR_INVALID);
+        assert_int_equal(ebb_region_abandoned_at(w->host, r, 1, &who), EBB_ERR_INVALID);
         char text[SITE_ROOM];
         text_of(w, EBB_EV_ABANDONED, t.id, text, sizeof text);
         assert_string_equal(text, site);
         assert_int_equal((int32_t)event_of(w, EBB_EV_COMPLETED, t.id).value, EBB_CANCELLED);
         assert_int_equal(event_of(w, EBB_EV_TASK_FORCED, t.id).value, 8);
-        assert_int_equal(ebb_wake(w->host, t), EBB_ERR_STALE);
+        assert_int_equal(ebb_task_wake(w->host, t), EBB_ERR_STALE);
         assert_int_equal(ebb_region_join(w->host, r), EBB_CANCELLED);
     }
     assert_int_equal(stats_of(w).abandoned, 4);
@@ -96,7 +97,7 @@ static void a_task_that_returns_within_its_8_polls_is_not_abandoned(void **state
         ebb_region r = open_region(w, w->root);
         /* One poll to start, one when it is told, then the extra ones. */
         stubborn *s = stubborn_new(w, (stubborn){.gives_up_at = 2 + extra, .how = EBB_OK});
-        ebb_task t = ebb_spawn_with(w->host, r, stubborn_poll, s, &(ebb_task_opts){.keep = true});
+        ebb_task t = ebb_spawn(w->host, r, stubborn_poll, s, &(ebb_task_opts){.keep = true});
         world_settle(w);
         ebb_region_cancel(w->host, r, EBB_CANCEL_USER, NULL);
         world_finish(w);
@@ -132,7 +133,7 @@ static void a_task_may_be_forced_by_hand_at_once(void **state) {
     assert_int_equal(p->polls, 1 + 8);
     assert_int_equal(info_of(w, p->id).status, EBB_CANCELLED);
     assert_int_equal(event_of(w, EBB_EV_CANCEL_REQUESTED, p->id.id).cancel_kind, EBB_CANCEL_BUDGET);
-    assert_int_equal(phase_of(w, q->id), EBB_RUNNING);
+    assert_int_equal(phase_of(w, q->id), EBB_TASK_RUNNING);
 }
 
 static void a_fault_during_cleanup_is_a_fault_and_no_abandonment(void **state) {
@@ -173,14 +174,14 @@ static void cancelled_waiters_of_an_abandoned_task_are_taken_out_of_their_queues
 
 /* The text that follows an event. */
 static void text_after(world *w, const ebb_event *ev, char *out, size_t room) {
-    ebb_reader r;
+    ebb_trace_reader r;
     ebb_event next;
     size_t n = 0;
     out[0] = 0;
-    assert_int_equal(ebb_reader_open(&r, w->trace, w->trace_n), EBB_OK);
-    do assert_int_equal(ebb_reader_next(&r, &next), EBB_OK);
+    assert_int_equal(ebb_trace_reader_open(&r, w->trace, w->trace_n), EBB_OK);
+    do assert_int_equal(ebb_trace_reader_next(&r, &next), EBB_OK);
     while (next.decision_seq < ev->decision_seq);
-    while (ebb_reader_next(&r, &next) == EBB_OK && next.type == EBB_EV_TEXT) {
+    while (ebb_trace_reader_next(&r, &next) == EBB_OK && next.type == EBB_EV_TEXT) {
         assert_true(n + strlen(next.text) < room);
         memcpy(out + n, next.text, strlen(next.text) + 1);
         n += strlen(next.text);
@@ -243,15 +244,15 @@ static void a_waiting_finalizer_of_a_task_that_was_forced_by_hand_ends_too(void 
         ebb_region r = open_region(w, w->root);
         stubborn *s = stubborn_new(w, (stubborn){.heeds = how == 1});
         s->fin->returns = EBB_PENDING;
-        ebb_task t = ebb_spawn_with(w->host, r, stubborn_poll, s, &(ebb_task_opts){.keep = true});
+        ebb_task t = ebb_spawn(w->host, r, stubborn_poll, s, &(ebb_task_opts){.keep = true});
         world_settle(w);
         if (how == 0) {
             ebb_task_force(w->host, t);
         } else { /* its polls are used up before its time is */
             ebb_task_cancel(w->host, t, EBB_CANCEL_TIMEOUT, NULL);
             for (int i = 0; i < 300; i++) {
-                (void)ebb_wake(w->host, t);
-                (void)ebb_pump(w->rt, 1);
+                (void)ebb_task_wake(w->host, t);
+                (void)ebb_runtime_pump(w->rt, 1);
             }
         }
         world_settle(w);

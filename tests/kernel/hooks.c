@@ -11,7 +11,7 @@ typedef struct hook {
     ebb_status got;
     uint32_t runs;
     bool before; /* what else had happened by then */
-    ebb_cause chain[4];
+    ebb_region_cause chain[4];
     uint32_t links;
     const struct hook *peer;
 } hook;
@@ -29,7 +29,7 @@ static void run(void *arg) {
     if (h->act != NULL) h->act(h);
 }
 
-static void run_closed(void *arg, const ebb_report *report) {
+static void run_closed(void *arg, const ebb_region_report *report) {
     hook *h = arg;
     h->region = report->region;
     run(arg);
@@ -92,7 +92,7 @@ static void joins_the_other_and_takes_a_slot(hook *h) {
 
 static void reads_its_causes(hook *h) {
     bool truncated;
-    h->got = ebb_cause_chain(h->world->host, h->region, h->chain, 4, &h->links, &truncated);
+    h->got = ebb_region_causes(h->world->host, h->region, h->chain, 4, &h->links, &truncated);
 }
 
 static void a_hook_of_another_region_can_not_join_the_parent_away_from_under_a_child(void **state) {
@@ -156,10 +156,10 @@ static void hooks_that_make_work_for_hooks_do_not_keep_the_pump_from_returning(v
     world *w = *state;
     hook *h = hook_new(w, goes_on_for_ever);
     ebb_region_close(w->host, open_hooked(h, w->root));
-    assert_int_equal(ebb_pump(w->rt, 0), EBB_PENDING);
+    assert_int_equal(ebb_runtime_pump(w->rt, 0), EBB_PENDING);
     uint32_t once = h->runs;
     assert_true(once > 0 && once < 1000 * 1000);
-    assert_int_equal(ebb_pump(w->rt, 100), EBB_PENDING);
+    assert_int_equal(ebb_runtime_pump(w->rt, 100), EBB_PENDING);
     assert_true(h->runs > once && h->runs < 1000 * 1000);
     h->runs = 1000 * 1000; /* the next one is the last */
     world_settle(w);
@@ -174,13 +174,13 @@ static void opens_with_the_task(hook *h) {
 
 static void reserves_with_the_task(hook *h) {
     if (h->runs > 1000) return;
-    h->got = ebb_id_status(ebb_reserve(h->cx, EBB_LEASE, run, h).id);
+    h->got = ebb_id_status(ebb_obligation_reserve(h->cx, EBB_OBLIGATION_LEASE, run, h).id);
 }
 
 static void leaks(ebb_cx *cx, puppet *p) {
     hook *h = p->arg;
     h->cx = cx;
-    assert_int_equal(ebb_id_status(ebb_reserve(cx, EBB_LEASE, run, h).id), EBB_OK);
+    assert_int_equal(ebb_id_status(ebb_obligation_reserve(cx, EBB_OBLIGATION_LEASE, run, h).id), EBB_OK);
 }
 
 static void an_abort_hook_can_not_add_to_what_an_ended_task_has_to_do(void **state) {
@@ -193,7 +193,7 @@ static void an_abort_hook_can_not_add_to_what_an_ended_task_has_to_do(void **sta
         world_settle(w);
         assert_int_equal(h->runs, 1);
         assert_int_equal(h->got, EBB_ERR_CLOSED);
-        assert_int_equal(phase_of(w, p->id), EBB_COMPLETED);
+        assert_int_equal(phase_of(w, p->id), EBB_TASK_COMPLETED);
         assert_int_equal(stats_of(w).obligations, 0);
         ebb_region_close(w->host, r);
         world_settle(w);
@@ -226,7 +226,7 @@ static void what_an_abort_hook_tried_does_not_fall_to_the_next_task_in_the_slot(
     assert_true(same_slot(first->id.id, second->id.id));
     world_settle(w);
     assert_int_equal(state_of(w, next->region), EBB_REGION_OPEN);
-    (void)ebb_wake(w->host, second->id);
+    (void)ebb_task_wake(w->host, second->id);
     world_settle(w);
     assert_int_equal(phase_of(w, second->id), 0);
     assert_int_equal(state_of(w, next->region), 0);
@@ -239,14 +239,16 @@ static void joins_and_opens_another(hook *h) {
     world *w = h->world;
     h->got = ebb_region_join(w->host, h->region);
     h->other = open_region(w, w->root);
-    h->obligation = ebb_reserve_in(w->host, h->other, EBB_LEASE, puppet_abort, puppet_new(w, (puppet){0}));
+    h->obligation =
+        ebb_region_reserve(w->host, h->other, EBB_OBLIGATION_LEASE, puppet_abort, puppet_new(w, (puppet){0}));
 }
 
 static void the_hook_of_the_last_leak_may_join_its_region_and_use_the_slot_again(void **state) {
     world *w = *state;
     hook *h = hook_new(w, joins_and_opens_another);
     h->region = open_region(w, w->root);
-    assert_int_equal(ebb_id_status(ebb_reserve_in(w->host, h->region, EBB_LEASE, run, h).id), EBB_OK);
+    assert_int_equal(ebb_id_status(ebb_region_reserve(w->host, h->region, EBB_OBLIGATION_LEASE, run, h).id),
+                     EBB_OK);
     ebb_region_force(w->host, h->region);
     world_settle(w);
     assert_int_equal(h->runs, 1);
@@ -256,7 +258,7 @@ static void the_hook_of_the_last_leak_may_join_its_region_and_use_the_slot_again
     assert_int_equal(state_of(w, h->other), EBB_REGION_OPEN);
     assert_int_equal(w->aborts, 0);
     assert_int_equal(stats_of(w).leaks, 1);
-    assert_int_equal(ebb_commit(w->host, h->obligation), EBB_OK);
+    assert_int_equal(ebb_obligation_commit(w->host, h->obligation), EBB_OK);
 }
 
 /* ---- waits --------------------------------------------------------------------------------------- */
@@ -342,10 +344,10 @@ static void a_reason_carries_nothing_of_the_message_of_who_had_the_slot_before(v
     puppet *p = puppet_start(w, r, IGNORING);
     world_settle(w);
     ebb_region_cancel(w->host, w->root, EBB_CANCEL_USER, "r");
-    ebb_cause chain[4];
+    ebb_region_cause chain[4];
     uint32_t n;
     bool truncated;
-    assert_int_equal(ebb_cause_chain(w->host, r, chain, 4, &n, &truncated), EBB_OK);
+    assert_int_equal(ebb_region_causes(w->host, r, chain, 4, &n, &truncated), EBB_OK);
     assert_int_equal(n, 2);
     assert_int_equal(chain[0].reason.kind, EBB_CANCEL_PARENT);
     assert_silent(&chain[0].reason);

@@ -44,13 +44,13 @@ static void a_joiner_that_has_ended_is_not_taken_for_another(void **state) {
     world *w = *state;
     for (int other = 0; other < 2; other++) {
         for (int reuses = 250; reuses < 260; reuses++) {
-            ebb_task t = ebb_start(w->host, w->root, for_ever, NULL);
-            ebb_task t2 = ebb_start(w->host, w->root, for_ever, NULL);
+            ebb_task t = ebb_spawn(w->host, w->root, for_ever, NULL, &(ebb_task_opts){.keep = true});
+            ebb_task t2 = ebb_spawn(w->host, w->root, for_ever, NULL, &(ebb_task_opts){.keep = true});
             joiner left = {.of = {t}, .leaves = true}, last = {.of = {t2}}, mine = {.of = {t}};
             ebb_task a = ebb_spawn(w->host, w->root, join, &left);
             world_settle(w);
             assert_int_equal(left.st, EBB_PENDING);
-            assert_int_equal(ebb_wake(w->host, a), EBB_OK);
+            assert_int_equal(ebb_task_wake(w->host, a), EBB_OK);
             world_settle(w);
             for (int i = 0; i < reuses; i++) {
                 (void)ebb_spawn(w->host, w->root, at_once, NULL);
@@ -70,12 +70,12 @@ static void a_joiner_that_has_ended_is_not_taken_for_another(void **state) {
 
 static void a_joiner_that_has_gone_on_to_another_task_has_left_the_first(void **state) {
     world *w = *state;
-    ebb_task t = ebb_start(w->host, w->root, for_ever, NULL);
-    ebb_task t2 = ebb_start(w->host, w->root, for_ever, NULL);
+    ebb_task t = ebb_spawn(w->host, w->root, for_ever, NULL, &(ebb_task_opts){.keep = true});
+    ebb_task t2 = ebb_spawn(w->host, w->root, for_ever, NULL, &(ebb_task_opts){.keep = true});
     joiner left = {.of = {t, t2}, .leaves = true}, mine = {.of = {t}};
     ebb_task a = ebb_spawn(w->host, w->root, join, &left);
     world_settle(w);
-    assert_int_equal(ebb_wake(w->host, a), EBB_OK);
+    assert_int_equal(ebb_task_wake(w->host, a), EBB_OK);
     world_settle(w);
     assert_int_equal(left.at, 1);
     (void)ebb_spawn(w->host, w->root, join, &mine);
@@ -90,14 +90,14 @@ static void a_joiner_that_has_gone_on_to_another_task_has_left_the_first(void **
 
 static void two_can_not_join_the_same(void **state) {
     world *w = *state;
-    ebb_task t = ebb_start(w->host, w->root, for_ever, NULL);
+    ebb_task t = ebb_spawn(w->host, w->root, for_ever, NULL, &(ebb_task_opts){.keep = true});
     joiner first = {.of = {t}}, second = {.of = {t}};
     ebb_task a = ebb_spawn(w->host, w->root, join, &first);
     world_settle(w);
     (void)ebb_spawn(w->host, w->root, join, &second);
     world_settle(w);
     assert_int_equal(second.st, EBB_ERR_BUSY);
-    assert_int_equal(ebb_wake(w->host, a), EBB_OK); /* woken for nothing, it still waits there */
+    assert_int_equal(ebb_task_wake(w->host, a), EBB_OK); /* woken for nothing, it still waits there */
     world_settle(w);
     assert_int_equal(first.st, EBB_PENDING);
     ebb_task_cancel(w->host, t, EBB_CANCEL_USER, "enough");

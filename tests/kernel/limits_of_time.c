@@ -45,7 +45,7 @@ static uint64_t life(world *w, asked how, bool own, bool masked) {
     world_settle(w);
     ask(w, how, parent, r, p->id);
     uint64_t end = start + 60 * EBB_SECOND;
-    while (world_now(w) < end && phase_of(w, p->id) != EBB_COMPLETED) {
+    while (world_now(w) < end && phase_of(w, p->id) != EBB_TASK_COMPLETED) {
         if (phase_of(w, p->id) == 0) break; /* freed with its region, when the parent has closed */
         world_pass(w, EBB_MS);
     }
@@ -80,7 +80,7 @@ static void a_cancel_with_an_early_end_still_ends_early(void **state) {
     ebb_region_cancel_within(w->host, r, EBB_CANCEL_USER, "soon",
                              (ebb_budget){world_now(w) + EBB_SECOND, EBB_POLLS_UNBOUNDED, 0});
     world_pass(w, EBB_SECOND);
-    assert_int_equal(phase_of(w, p->id), EBB_COMPLETED);
+    assert_int_equal(phase_of(w, p->id), EBB_TASK_COMPLETED);
 }
 
 /* ---- a span of nothing --------------------------------------------------------------------------- */
@@ -92,10 +92,10 @@ static void sleeps(ebb_cx *cx, puppet *p) {
 static void a_sleep_of_nothing_is_over_when_the_pump_says_that_it_is_idle(void **state) {
     world *w = *state;
     puppet *p = puppet_start(w, w->root, (puppet){.act = sleeps});
-    assert_int_equal(ebb_pump(w->rt, 100), EBB_OK);
-    assert_int_equal(phase_of(w, p->id), EBB_COMPLETED);
+    assert_int_equal(ebb_runtime_pump(w->rt, 100), EBB_OK);
+    assert_int_equal(phase_of(w, p->id), EBB_TASK_COMPLETED);
     assert_int_equal(p->returns, EBB_OK);
-    assert_true(ebb_next_due(w->rt) == EBB_FOREVER);
+    assert_true(ebb_runtime_next_due(w->rt) == EBB_FOREVER);
 }
 
 static void sleeps_again(ebb_cx *cx, puppet *p) {
@@ -105,7 +105,7 @@ static void sleeps_again(ebb_cx *cx, puppet *p) {
 static void sleeps_of_nothing_without_end_do_not_keep_the_pump_from_returning(void **state) {
     world *w = *state;
     puppet *p = puppet_start(w, w->root, (puppet){.act = sleeps_again});
-    assert_int_equal(ebb_pump(w->rt, 100), EBB_PENDING);
+    assert_int_equal(ebb_runtime_pump(w->rt, 100), EBB_PENDING);
     assert_int_equal(p->polls, 100);
     ebb_task_cancel(w->host, p->id, EBB_CANCEL_USER, "enough");
     world_settle(w);
@@ -119,7 +119,7 @@ static void a_forced_task_is_cancelled_even_if_its_sleep_is_over(void **state) {
     puppet *p = puppet_start(w, w->root, (puppet){.act = sleeps, .number = 10 * EBB_MS});
     world_settle(w);
     assert_int_equal(p->returns, EBB_PENDING);
-    ebb_advance(w->rt, world_now(w) + 20 * EBB_MS);
+    ebb_runtime_advance(w->rt, world_now(w) + 20 * EBB_MS);
     ebb_task_force(w->host, p->id);
     world_settle(w);
     assert_int_equal(p->polls, 2);
@@ -138,9 +138,9 @@ static void a_forced_task_is_cancelled_even_if_the_task_that_it_joins_has_ended(
     world_settle(w);
     assert_int_equal(p->returns, EBB_PENDING);
     joined->returns = EBB_OK;
-    (void)ebb_wake(w->host, joined->id);
-    (void)ebb_pump(w->rt, 1);
-    assert_int_equal(phase_of(w, joined->id), EBB_COMPLETED);
+    (void)ebb_task_wake(w->host, joined->id);
+    (void)ebb_runtime_pump(w->rt, 1);
+    assert_int_equal(phase_of(w, joined->id), EBB_TASK_COMPLETED);
     ebb_task_force(w->host, p->id);
     world_settle(w);
     assert_int_equal(p->returns, EBB_CANCELLED);
@@ -170,8 +170,8 @@ static void a_forced_task_is_cancelled_even_if_the_region_that_it_joins_has_clos
     world_settle(w);
     assert_int_equal(p->returns, EBB_PENDING);
     s->inside->returns = EBB_OK;
-    (void)ebb_wake(w->host, s->inside->id);
-    (void)ebb_pump(w->rt, 1);
+    (void)ebb_task_wake(w->host, s->inside->id);
+    (void)ebb_runtime_pump(w->rt, 1);
     assert_int_equal(state_of(w, s->region), EBB_REGION_CLOSED);
     ebb_task_force(w->host, p->id);
     world_settle(w);
@@ -182,7 +182,7 @@ static void a_forced_task_is_cancelled_even_if_the_region_that_it_joins_has_clos
 /* ---- the last moment ----------------------------------------------------------------------------- */
 
 typedef struct late {
-    ebb_rt *rt;
+    ebb_runtime *rt;
     ebb_region region;
     ebb_task task;
 } late;
@@ -196,68 +196,68 @@ static ebb_status ignores(ebb_cx *cx, void *state) {
 /* Not a world: nothing can be shut down in good order when time can't go on. */
 static late late_new(uint64_t now) {
     late l;
-    assert_int_equal(ebb_rt_new(&(ebb_rt_opts){.allocator = ebb_libc_allocator(), .now = now}, &l.rt),
-                     EBB_OK);
-    ebb_cx *host = ebb_host(l.rt);
+    assert_int_equal(
+        ebb_runtime_new(&(ebb_runtime_opts){.allocator = ebb_libc_allocator(), .now = now}, &l.rt), EBB_OK);
+    ebb_cx *host = ebb_runtime_host(l.rt);
     l.region = ebb_region_open(host, NULL);
-    l.task = ebb_start(host, l.region, ignores, NULL);
-    assert_int_equal(ebb_pump(l.rt, 100), EBB_OK);
+    l.task = ebb_spawn(host, l.region, ignores, NULL, &(ebb_task_opts){.keep = true});
+    assert_int_equal(ebb_runtime_pump(l.rt, 100), EBB_OK);
     return l;
 }
 
 static ebb_region_state late_state(const late *l) {
     ebb_region_state s;
-    assert_int_equal(ebb_region_state_of(ebb_host(l->rt), l->region, &s), EBB_OK);
+    assert_int_equal(ebb_region_state_of(ebb_runtime_host(l->rt), l->region, &s), EBB_OK);
     return s;
 }
 
 static uint64_t late_deadline(const late *l) {
     ebb_task_info info;
-    assert_int_equal(ebb_task_info_of(ebb_host(l->rt), l->task, &info), EBB_OK);
+    assert_int_equal(ebb_task_info_of(ebb_runtime_host(l->rt), l->task, &info), EBB_OK);
     return info.budget.deadline;
 }
 
 static void a_budget_that_would_end_after_all_time_does_not_wrap(void **state) {
     (void)state;
     late l = late_new(EBB_FOREVER - EBB_SECOND);
-    ebb_region_cancel(ebb_host(l.rt), l.region, EBB_CANCEL_USER, "late");
-    assert_int_equal(ebb_pump(l.rt, 100), EBB_OK);
+    ebb_region_cancel(ebb_runtime_host(l.rt), l.region, EBB_CANCEL_USER, "late");
+    assert_int_equal(ebb_runtime_pump(l.rt, 100), EBB_OK);
     assert_true(late_deadline(&l) == EBB_FOREVER);
     assert_int_equal(late_state(&l), EBB_REGION_DRAINING); /* it was not overdue at once */
-    ebb_advance(l.rt, EBB_FOREVER - 1);
-    ebb_region_force(ebb_host(l.rt), l.region);
+    ebb_runtime_advance(l.rt, EBB_FOREVER - 1);
+    ebb_region_force(ebb_runtime_host(l.rt), l.region);
     assert_true(late_deadline(&l) >= EBB_FOREVER - 1);
-    assert_int_equal(ebb_pump(l.rt, 100), EBB_OK);
+    assert_int_equal(ebb_runtime_pump(l.rt, 100), EBB_OK);
     assert_int_equal(late_state(&l), EBB_REGION_CLOSED);
-    ebb_rt_free(l.rt);
+    ebb_runtime_free(l.rt);
 }
 
 static void a_deadline_just_before_the_end_of_time_gives_a_budget_up_to_there(void **state) {
     (void)state;
     late l = late_new(EBB_FOREVER - 10 * EBB_SECOND);
-    ebb_cx *host = ebb_host(l.rt);
+    ebb_cx *host = ebb_runtime_host(l.rt);
     ebb_region r = ebb_region_open(host, &(ebb_region_opts){.deadline = EBB_FOREVER - EBB_MS});
-    ebb_task t = ebb_start(host, r, ignores, NULL);
-    assert_int_equal(ebb_pump(l.rt, 100), EBB_OK);
+    ebb_task t = ebb_spawn(host, r, ignores, NULL, &(ebb_task_opts){.keep = true});
+    assert_int_equal(ebb_runtime_pump(l.rt, 100), EBB_OK);
     ebb_region_cancel(host, r, EBB_CANCEL_USER, "early enough");
     ebb_task_info info;
     assert_int_equal(ebb_task_info_of(host, t, &info), EBB_OK);
     assert_true(info.budget.deadline == EBB_FOREVER - 5 * EBB_SECOND);
     assert_false(info.forced);
-    ebb_rt_free(l.rt);
+    ebb_runtime_free(l.rt);
 }
 
 static void at_the_end_of_time_the_pump_still_returns_and_a_force_still_ends_things(void **state) {
     (void)state;
     late l = late_new(EBB_FOREVER - 10 * EBB_SECOND);
-    ebb_advance(l.rt, EBB_FOREVER);
-    assert_int_equal(ebb_pump(l.rt, 100), EBB_OK);
-    ebb_region_cancel(ebb_host(l.rt), l.region, EBB_CANCEL_USER, "too late");
-    assert_int_equal(ebb_pump(l.rt, 100), EBB_OK);
-    ebb_region_force(ebb_host(l.rt), l.region);
-    assert_int_equal(ebb_pump(l.rt, 100), EBB_OK);
+    ebb_runtime_advance(l.rt, EBB_FOREVER);
+    assert_int_equal(ebb_runtime_pump(l.rt, 100), EBB_OK);
+    ebb_region_cancel(ebb_runtime_host(l.rt), l.region, EBB_CANCEL_USER, "too late");
+    assert_int_equal(ebb_runtime_pump(l.rt, 100), EBB_OK);
+    ebb_region_force(ebb_runtime_host(l.rt), l.region);
+    assert_int_equal(ebb_runtime_pump(l.rt, 100), EBB_OK);
     assert_int_equal(late_state(&l), EBB_REGION_CLOSED);
-    ebb_rt_free(l.rt);
+    ebb_runtime_free(l.rt);
 }
 
 /* ---- what wraps, and what is used again ---------------------------------------------------------- */
@@ -290,7 +290,7 @@ static void the_timed_lane_stays_fair_when_its_count_of_arrivals_wraps(void **st
                           .on_cancel = EBB_CANCELLED,
                           .returns = EBB_PENDING};
         puppet *a = puppet_start(w, r, spinner), *b = puppet_start(w, r, spinner);
-        assert_int_equal(ebb_pump(w->rt, 200), EBB_PENDING);
+        assert_int_equal(ebb_runtime_pump(w->rt, 200), EBB_PENDING);
         assert_int_equal(info_of(w, a->id).lane, EBB_LANE_TIMED);
         assert_int_equal(t->worst, 1);
         assert_int_equal(a->polls, b->polls);
@@ -327,10 +327,10 @@ static void who_joined_and_was_cancelled_is_no_longer_in_the_way_of_others(void 
     world_settle(w);
     assert_int_equal(c->returns, EBB_PENDING);
     joined->returns = EBB_OK;
-    (void)ebb_wake(w->host, joined->id);
+    (void)ebb_task_wake(w->host, joined->id);
     world_settle(w);
     assert_int_equal(c->returns, EBB_OK);
-    assert_int_equal(phase_of(w, c->id), EBB_COMPLETED);
+    assert_int_equal(phase_of(w, c->id), EBB_TASK_COMPLETED);
 }
 
 int main(void) {

@@ -33,16 +33,16 @@ static void cancelling_a_masked_task_waits_for_the_unmask(void **state) {
     world_settle(w);
     ebb_region_cancel(w->host, r, EBB_CANCEL_USER, NULL);
     for (int i = 0; i < 5; i++) { /* it holds across awaits */
-        (void)ebb_wake(w->host, p->id);
+        (void)ebb_task_wake(w->host, p->id);
         world_pass(w, 10 * EBB_MS);
         assert_int_equal(s->checked, EBB_OK);
         assert_false(s->saw);
         assert_true(s->stopping);
-        assert_int_equal(phase_of(w, p->id), EBB_CANCEL_REQUESTED);
+        assert_int_equal(phase_of(w, p->id), EBB_TASK_CANCEL_REQUESTED);
     }
     assert_int_equal(count_events(w, EBB_EV_CANCEL_ACKED, p->id.id), 0);
     s->leave = true;
-    (void)ebb_wake(w->host, p->id);
+    (void)ebb_task_wake(w->host, p->id);
     world_settle(w);
     assert_int_equal(s->checked, EBB_CANCELLED);
     assert_int_equal(info_of(w, p->id).status, EBB_CANCELLED);
@@ -137,7 +137,7 @@ static void a_finalizer_is_masked_and_can_not_unmask_that(void **state) {
     section *s = p->arg;
     ebb_task_cancel(w->host, p->id, EBB_CANCEL_USER, NULL);
     world_settle(w);
-    assert_int_equal(phase_of(w, p->id), EBB_COMPLETED);
+    assert_int_equal(phase_of(w, p->id), EBB_TASK_COMPLETED);
     assert_int_equal(s->in[0], EBB_OK);
     assert_int_equal(s->out[0], EBB_OK);
     assert_int_equal(s->out[1], EBB_ERR_MASK_UNDERFLOW);

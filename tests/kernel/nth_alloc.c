@@ -13,16 +13,16 @@
 typedef void (*ending)(sweep_world *w);
 
 static void end_by_cancel(sweep_world *w) {
-    ebb_region_cancel(w->host, ebb_root(w->rt), EBB_CANCEL_SHUTDOWN, "no memory");
+    ebb_region_cancel(w->host, ebb_runtime_root(w->rt), EBB_CANCEL_SHUTDOWN, "no memory");
 }
 
 static void end_by_force(sweep_world *w) {
-    ebb_region_force(w->host, ebb_root(w->rt));
+    ebb_region_force(w->host, ebb_runtime_root(w->rt));
 }
 
 /* What runs may go on to its end; what can't is cancelled then. */
 static void end_by_close(sweep_world *w) {
-    ebb_region_close(w->host, ebb_root(w->rt));
+    ebb_region_close(w->host, ebb_runtime_root(w->rt));
     if (!sweep_run(w)) fail_msg("%s: closing never stops", w->scenario->name);
     end_by_cancel(w);
 }

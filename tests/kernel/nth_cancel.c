@@ -25,16 +25,16 @@ static void must_be_over(sweep_world *w, uint64_t budget_ns, bool (*over)(sweep_
 }
 
 static uint64_t budget_of(const sweep_world *w) {
-    return cleanup_ns[ebb_cancel_severity(w->kind)];
+    return cleanup_ns[ebb_cancel_kind_severity(w->kind)];
 }
 
 /* The finalizers keep their part, at most that of a polite cancel. */
 static uint64_t budget_of_force(void) {
-    return cleanup_ns[EBB_POLITE] / 5;
+    return cleanup_ns[EBB_SEVERITY_POLITE] / 5;
 }
 
 static bool root_is_closed(sweep_world *w) {
-    return sweep_closed(w, ebb_root(w->rt));
+    return sweep_closed(w, ebb_runtime_root(w->rt));
 }
 
 static bool region_is_closed(sweep_world *w) {
@@ -47,16 +47,16 @@ static bool task_has_ended(sweep_world *w) {
 
 static void cancel_root(sweep_world *w, ebb_cx *cx) {
     must_be_over(w, budget_of(w), root_is_closed);
-    ebb_region_cancel(cx, ebb_root(w->rt), w->kind, "the n-th point");
+    ebb_region_cancel(cx, ebb_runtime_root(w->rt), w->kind, "the n-th point");
 }
 
 static void force_root(sweep_world *w, ebb_cx *cx) {
     must_be_over(w, budget_of_force(), root_is_closed);
-    ebb_region_force(cx, ebb_root(w->rt));
+    ebb_region_force(cx, ebb_runtime_root(w->rt));
 }
 
 static void close_root(sweep_world *w, ebb_cx *cx) {
-    ebb_region_close(cx, ebb_root(w->rt));
+    ebb_region_close(cx, ebb_runtime_root(w->rt));
 }
 
 static void cancel_region(sweep_world *w, ebb_cx *cx) {
@@ -112,7 +112,7 @@ static void run(const sweep_scenario *s, const plan *p, uint64_t n, uint32_t vic
     runs++;
     assert_true(sweep_begin(w, s));
     if (!sweep_run(w)) blame(s, p, n, victim, "it never stops");
-    ebb_region_cancel(w->host, ebb_root(w->rt), EBB_CANCEL_USER, "the end");
+    ebb_region_cancel(w->host, ebb_runtime_root(w->rt), EBB_CANCEL_USER, "the end");
     if (!sweep_run(w)) blame(s, p, n, victim, "it never ends");
     const char *broken = sweep_judge(w, true);
     if (broken != NULL) blame(s, p, n, victim, broken);

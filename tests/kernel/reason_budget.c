@@ -21,7 +21,7 @@ static ebb_reason any_reason(void) {
     ebb_reason r = {0};
     r.kind = (uint8_t)below(EBB_CANCEL_KINDS);
     if (r.kind == EBB_CANCEL_NONE) return r;
-    r.severity = (uint8_t)ebb_cancel_severity((ebb_cancel_kind)r.kind);
+    r.severity = (uint8_t)ebb_cancel_kind_severity((ebb_cancel_kind)r.kind);
     if (r.severity == 0) r.severity = (uint8_t)(1 + below(3));
     r.runtime = (uint8_t)below(2);
     r.origin = below(2);
@@ -56,10 +56,10 @@ static void strengthen_is_commutative_associative_idempotent_and_total(void **st
 
 static void the_earlier_of_two_equally_severe_reasons_stands(void **state) {
     (void)state;
-    ebb_reason a = {.kind = EBB_CANCEL_TIMEOUT, .severity = EBB_URGENT, .sequence = 2};
-    ebb_reason b = {.kind = EBB_CANCEL_BUDGET, .severity = EBB_URGENT, .sequence = 1};
+    ebb_reason a = {.kind = EBB_CANCEL_TIMEOUT, .severity = EBB_SEVERITY_URGENT, .sequence = 2};
+    ebb_reason b = {.kind = EBB_CANCEL_BUDGET, .severity = EBB_SEVERITY_URGENT, .sequence = 1};
     assert_int_equal(ebb_reason_strengthen(&a, &b).kind, EBB_CANCEL_BUDGET);
-    ebb_reason forced = {.kind = EBB_CANCEL_SHUTDOWN, .severity = EBB_FORCED, .sequence = 9};
+    ebb_reason forced = {.kind = EBB_CANCEL_SHUTDOWN, .severity = EBB_SEVERITY_FORCED, .sequence = 9};
     assert_int_equal(ebb_reason_strengthen(&b, &forced).kind, EBB_CANCEL_SHUTDOWN);
     ebb_reason none = {0};
     assert_int_equal(ebb_reason_strengthen(&none, &a).kind, EBB_CANCEL_TIMEOUT);
@@ -101,26 +101,26 @@ static void every_kind_has_its_name_and_severity(void **state) {
         int severity;
     } table[] = {
         {EBB_CANCEL_NONE, "NONE", 0},
-        {EBB_CANCEL_USER, "USER", EBB_POLITE},
-        {EBB_CANCEL_RACE_LOST, "RACE_LOST", EBB_POLITE},
-        {EBB_CANCEL_DISCONNECT, "DISCONNECT", EBB_POLITE},
-        {EBB_CANCEL_TIMEOUT, "TIMEOUT", EBB_URGENT},
-        {EBB_CANCEL_BUDGET, "BUDGET", EBB_URGENT},
-        {EBB_CANCEL_SIBLING_FAILED, "SIBLING_FAILED", EBB_URGENT},
-        {EBB_CANCEL_LEASE_LOST, "LEASE_LOST", EBB_URGENT},
-        {EBB_CANCEL_RESOURCE, "RESOURCE", EBB_URGENT},
-        {EBB_CANCEL_SHUTDOWN, "SHUTDOWN", EBB_FORCED},
+        {EBB_CANCEL_USER, "USER", EBB_SEVERITY_POLITE},
+        {EBB_CANCEL_RACE_LOST, "RACE_LOST", EBB_SEVERITY_POLITE},
+        {EBB_CANCEL_DISCONNECT, "DISCONNECT", EBB_SEVERITY_POLITE},
+        {EBB_CANCEL_TIMEOUT, "TIMEOUT", EBB_SEVERITY_URGENT},
+        {EBB_CANCEL_BUDGET, "BUDGET", EBB_SEVERITY_URGENT},
+        {EBB_CANCEL_SIBLING_FAILED, "SIBLING_FAILED", EBB_SEVERITY_URGENT},
+        {EBB_CANCEL_LEASE_LOST, "LEASE_LOST", EBB_SEVERITY_URGENT},
+        {EBB_CANCEL_RESOURCE, "RESOURCE", EBB_SEVERITY_URGENT},
+        {EBB_CANCEL_SHUTDOWN, "SHUTDOWN", EBB_SEVERITY_FORCED},
         {EBB_CANCEL_PARENT, "PARENT", 0},
     };
     assert_int_equal(sizeof table / sizeof *table, EBB_CANCEL_KINDS);
     for (int i = 0; i < EBB_CANCEL_KINDS; i++) {
         assert_int_equal(table[i].kind, i);
         assert_string_equal(ebb_cancel_kind_name(table[i].kind), table[i].name);
-        assert_int_equal(ebb_cancel_severity(table[i].kind), table[i].severity);
+        assert_int_equal(ebb_cancel_kind_severity(table[i].kind), table[i].severity);
     }
     assert_non_null(ebb_cancel_kind_name((ebb_cancel_kind)99));
-    assert_int_equal(ebb_cancel_severity((ebb_cancel_kind)99), 0);
-    assert_int_equal(ebb_cancel_severity((ebb_cancel_kind)-1), 0);
+    assert_int_equal(ebb_cancel_kind_severity((ebb_cancel_kind)99), 0);
+    assert_int_equal(ebb_cancel_kind_severity((ebb_cancel_kind)-1), 0);
 }
 
 /* ---- messages ----------------------------------------------------------------------------------- */
@@ -180,9 +180,9 @@ static void without_room_a_task_is_cancelled_all_the_same_and_only_the_message_i
     for (int i = 0; i < CROWD; i++) ebb_task_cancel(w->host, p[i]->id, EBB_CANCEL_DISCONNECT, "gone");
     for (int i = 0; i < CROWD; i++) {
         ebb_task_info info = info_of(w, p[i]->id);
-        assert_int_equal(info.phase, EBB_CANCEL_REQUESTED);
+        assert_int_equal(info.phase, EBB_TASK_CANCEL_REQUESTED);
         assert_int_equal(info.reason.kind, EBB_CANCEL_DISCONNECT);
-        assert_int_equal(info.reason.severity, EBB_POLITE);
+        assert_int_equal(info.reason.severity, EBB_SEVERITY_POLITE);
         assert_int_equal(info.budget.deadline, 5000 * EBB_MS);
         bool has = strcmp(info.reason.message, "gone") == 0;
         assert_true(has || info.reason.message[0] == 0);

@@ -20,7 +20,7 @@ typedef struct owner {
 static ebb_status leaves_them(ebb_cx *cx, void *state) {
     owner *o = state;
     for (uint32_t i = 0; i < o->n; i++) {
-        o->regions[i] = ebb_region_open(cx, &(ebb_region_opts){.policy = EBB_COLLECT});
+        o->regions[i] = ebb_region_open(cx, &(ebb_region_opts){.policy = EBB_FAIL_COLLECT});
         o->work[i] = puppet_new(o->world, IGNORING);
         o->work[i]->id = ebb_spawn(cx, o->regions[i], puppet_poll, o->work[i]);
     }
@@ -42,7 +42,7 @@ static owner *owner_new(world *w, uint32_t n) {
     o->world = w;
     o->regions = world_keep(w, n * sizeof *o->regions);
     o->work = world_keep(w, n * sizeof *o->work);
-    o->task = ebb_spawn_with(w->host, w->root, leaves_them, o, &(ebb_task_opts){.keep = true});
+    o->task = ebb_spawn(w->host, w->root, leaves_them, o, &(ebb_task_opts){.keep = true});
     (void)ebb_spawn(w->host, w->root, joins, o);
     world_settle(w);
     return o;
@@ -50,7 +50,7 @@ static owner *owner_new(world *w, uint32_t n) {
 
 static void end_one(owner *o, uint32_t i, ebb_status st) {
     o->work[i]->returns = st;
-    (void)ebb_wake(o->world->host, o->work[i]->id);
+    (void)ebb_task_wake(o->world->host, o->work[i]->id);
     world_settle(o->world);
 }
 
@@ -121,7 +121,7 @@ static ebb_status fails_now(ebb_cx *cx, void *state) {
 static ebb_status opens_and_joins(ebb_cx *cx, void *state) {
     finalized *f = state;
     if (f->own.id == 0) {
-        f->own = ebb_region_open(cx, &(ebb_region_opts){.cleanup = true, .policy = EBB_COLLECT});
+        f->own = ebb_region_open(cx, &(ebb_region_opts){.cleanup = true, .policy = EBB_FAIL_COLLECT});
         (void)ebb_spawn(cx, f->own, fails_now, NULL);
     }
     ebb_status st = ebb_region_join(cx, f->own);
@@ -137,7 +137,7 @@ static ebb_status defers(ebb_cx *cx, void *state) {
 static void a_failure_that_a_finalizer_has_joined_is_not_that_of_the_task(void **state) {
     world *w = *state;
     finalized f = {.seen = EBB_PENDING};
-    ebb_task t = ebb_spawn_with(w->host, w->root, defers, &f, &(ebb_task_opts){.keep = true});
+    ebb_task t = ebb_spawn(w->host, w->root, defers, &f, &(ebb_task_opts){.keep = true});
     world_settle(w);
     assert_int_equal(f.seen, EBB_FAILED);
     assert_int_equal(ebb_task_join(w->host, t), EBB_OK);

@@ -18,7 +18,7 @@ static void a_region_goes_from_open_through_every_state_to_closed(void **state) 
     assert_int_equal(state_of(w, r), EBB_REGION_DRAINING);
     assert_int_equal(fin->polls, 0);
     p->returns = EBB_OK;
-    (void)ebb_wake(w->host, p->id);
+    (void)ebb_task_wake(w->host, p->id);
     world_settle(w);
     assert_int_equal(state_of(w, r), EBB_REGION_FINALIZING);
     assert_int_equal(fin->polls, 1);
@@ -26,7 +26,7 @@ static void a_region_goes_from_open_through_every_state_to_closed(void **state) 
     assert_true(find_event(w, EBB_EV_TASK_SPAWNED, 0, 1, &closer));
     assert_true(spawned.decision_seq < closer.decision_seq);
     fin->returns = EBB_OK;
-    (void)ebb_wake(w->host, (ebb_task){closer.task_id});
+    (void)ebb_task_wake(w->host, (ebb_task){closer.task_id});
     world_settle(w);
     assert_int_equal(state_of(w, r), EBB_REGION_CLOSED);
     static const uint32_t order[] = {EBB_EV_REGION_OPENED, EBB_EV_REGION_CLOSING, EBB_EV_REGION_DRAINING,
@@ -56,7 +56,7 @@ static void a_region_does_not_close_before_its_children_have(void **state) {
     assert_int_equal(state_of(w, a), EBB_REGION_DRAINING);
     assert_int_equal(state_of(w, b), EBB_REGION_DRAINING);
     p->returns = EBB_OK;
-    (void)ebb_wake(w->host, p->id);
+    (void)ebb_task_wake(w->host, p->id);
     world_settle(w);
     assert_int_equal(state_of(w, a), EBB_REGION_CLOSED);
     uint64_t inner = event_of(w, EBB_EV_REGION_CLOSED, c.id).decision_seq;
@@ -68,7 +68,7 @@ static void an_obligation_of_a_region_that_nobody_resolves_is_a_leak_when_it_is_
     world *w = *state;
     ebb_region r = open_region(w, w->root);
     puppet *hook = puppet_new(w, (puppet){.says = "hook"});
-    ebb_obligation o = ebb_reserve_in(w->host, r, EBB_LEASE, puppet_abort, hook);
+    ebb_obligation o = ebb_region_reserve(w->host, r, EBB_OBLIGATION_LEASE, puppet_abort, hook);
     ebb_region_close(w->host, r);
     world_settle(w);
     assert_int_equal(state_of(w, r), EBB_REGION_FINALIZING);
@@ -78,7 +78,7 @@ static void an_obligation_of_a_region_that_nobody_resolves_is_a_leak_when_it_is_
     assert_int_equal(state_of(w, r), EBB_REGION_CLOSED);
     assert_int_equal(hook->polls, 1);
     assert_int_equal(report_of(w, r).leaked, 1);
-    assert_int_equal(ebb_commit(w->host, o), EBB_ERR_RESOLVED);
+    assert_int_equal(ebb_obligation_commit(w->host, o), EBB_ERR_RESOLVED);
 }
 
 /* ---- close, cancel ------------------------------------------------------------------------------ */
@@ -100,7 +100,7 @@ static void close_tells_tasks_to_stop_and_wakes_them_but_cancels_nothing(void **
     assert_int_equal(p->number, 1);
     assert_int_equal(q->number, 1);
     assert_int_equal(p->seen, EBB_OK);
-    assert_int_equal(phase_of(w, p->id), EBB_RUNNING);
+    assert_int_equal(phase_of(w, p->id), EBB_TASK_RUNNING);
     ebb_region_close(w->host, r); /* again: nothing new to tell */
     world_settle(w);
     assert_int_equal(p->polls, 2);
@@ -123,7 +123,7 @@ static void nothing_new_is_admitted_after_close_nor_after_cancel(void **state) {
         for (int i = 0; i < 2; i++) {
             ebb_task t = ebb_spawn(w->host, both[i], puppet_poll, p);
             assert_int_equal(ebb_id_status(t.id), EBB_ERR_CLOSED);
-            ebb_obligation o = ebb_reserve_in(w->host, both[i], EBB_ACK, NULL, NULL);
+            ebb_obligation o = ebb_region_reserve(w->host, both[i], EBB_OBLIGATION_ACK, NULL, NULL);
             assert_int_equal(ebb_id_status(o.id), EBB_ERR_CLOSED);
             ebb_region n = ebb_region_open(w->host, &(ebb_region_opts){.parent = both[i]});
             assert_int_equal(ebb_id_status(n.id), EBB_ERR_CLOSED);
@@ -158,10 +158,10 @@ static void a_cancel_tells_parents_before_children_and_children_why(void **state
         last = task.decision_seq;
         ebb_cancel_kind kind = i == 0 ? EBB_CANCEL_LEASE_LOST : EBB_CANCEL_PARENT;
         assert_int_equal(region.cancel_kind, kind);
-        assert_int_equal(region.severity, EBB_URGENT);
+        assert_int_equal(region.severity, EBB_SEVERITY_URGENT);
         ebb_task_info info = info_of(w, p[i]->id);
         assert_int_equal(info.reason.kind, kind);
-        assert_int_equal(info.reason.severity, EBB_URGENT);
+        assert_int_equal(info.reason.severity, EBB_SEVERITY_URGENT);
         assert_int_equal(info.reason.origin, i == 0 ? 0 : r[i - 1].id);
         assert_int_equal(info.budget.deadline, 2000 * EBB_MS);
     }
@@ -180,7 +180,7 @@ static void a_second_cancel_strengthens_the_whole_tree(void **state) {
     ebb_region_cancel(w->host, a, EBB_CANCEL_SHUTDOWN, "outer");
     info = info_of(w, p->id);
     assert_int_equal(info.reason.kind, EBB_CANCEL_PARENT);
-    assert_int_equal(info.reason.severity, EBB_FORCED);
+    assert_int_equal(info.reason.severity, EBB_SEVERITY_FORCED);
     assert_int_equal(info.epoch, 2);
     assert_int_equal(info.budget.deadline, 500 * EBB_MS);
     assert_int_equal(info.budget.polls, 64);
@@ -205,19 +205,19 @@ static void a_cancel_with_a_budget_of_its_own_replaces_the_table(void **state) {
 
 static void join_waits_for_all_and_returns_the_first_failure(void **state) {
     world *w = *state;
-    ebb_region r = ebb_region_open(w->host, &(ebb_region_opts){.policy = EBB_COLLECT});
+    ebb_region r = ebb_region_open(w->host, &(ebb_region_opts){.policy = EBB_FAIL_COLLECT});
     puppet *slow = puppet_start(w, r, IGNORING);
     puppet *bad = puppet_start(w, r, (puppet){.returns = EBB_FAILED});
     puppet *worse = puppet_start(w, r, (puppet){.returns = EBB_FAULTED});
     assert_int_equal(ebb_region_join(w->host, r), EBB_PENDING);
     world_settle(w);
     assert_int_equal(ebb_region_join(w->host, r), EBB_PENDING);
-    assert_int_equal(state_of(w, r), EBB_REGION_OPEN);    /* a join closes when nothing is left, not before */
-    assert_int_equal(phase_of(w, slow->id), EBB_RUNNING); /* collect: the others go on */
+    assert_int_equal(state_of(w, r), EBB_REGION_OPEN); /* a join closes when nothing is left, not before */
+    assert_int_equal(phase_of(w, slow->id), EBB_TASK_RUNNING); /* collect: the others go on */
     slow->returns = EBB_OK;
-    (void)ebb_wake(w->host, slow->id);
+    (void)ebb_task_wake(w->host, slow->id);
     world_settle(w);
-    ebb_report report = report_of(w, r);
+    ebb_region_report report = report_of(w, r);
     assert_int_equal(report.status, EBB_FAILED);
     assert_int_equal(report.failed.id, bad->id.id);
     assert_int_equal(worse->polls, 1);
@@ -247,9 +247,9 @@ static void a_cancelled_task_is_no_failure_but_join_says_it(void **state) {
     world_settle(w);
     ebb_task_cancel(w->host, a->id, EBB_CANCEL_RACE_LOST, NULL);
     world_settle(w);
-    assert_int_equal(phase_of(w, b->id), EBB_RUNNING);
+    assert_int_equal(phase_of(w, b->id), EBB_TASK_RUNNING);
     b->returns = EBB_OK;
-    (void)ebb_wake(w->host, b->id);
+    (void)ebb_task_wake(w->host, b->id);
     world_settle(w);
     (void)ebb_region_join(w->host, r);
     assert_int_equal(ebb_region_join(w->host, r), EBB_ERR_STALE);
@@ -269,7 +269,7 @@ static void opens_and_joins(ebb_cx *cx, puppet *p) {
         n->inner = ebb_region_open(cx, NULL);
         n->second = ebb_region_open(cx, NULL);
         puppet *child = puppet_new(p->world, HEEDING);
-        n->task = child->id = ebb_start(cx, n->inner, puppet_poll, child);
+        n->task = child->id = ebb_spawn(cx, n->inner, puppet_poll, child, &(ebb_task_opts){.keep = true});
     }
     if (n->again == EBB_PENDING) n->again = ebb_region_join(cx, n->second); /* empty: closes at once */
     n->joined = ebb_region_join(cx, n->inner);
@@ -322,7 +322,7 @@ static void a_task_that_joins_is_woken_when_the_region_has_closed(void **state) 
     ebb_region_cancel(w->host, n->inner, EBB_CANCEL_USER, NULL);
     world_settle(w);
     assert_int_equal(n->joined, EBB_CANCELLED);
-    assert_int_equal(phase_of(w, p->id), EBB_COMPLETED);
+    assert_int_equal(phase_of(w, p->id), EBB_TASK_COMPLETED);
 }
 
 static void a_cancelled_join_leaves_the_region_to_go_with_its_task(void **state) {
@@ -333,7 +333,7 @@ static void a_cancelled_join_leaves_the_region_to_go_with_its_task(void **state)
     ebb_task_cancel(w->host, p->id, EBB_CANCEL_USER, NULL);
     world_settle(w);
     assert_int_equal(n->joined, EBB_CANCELLED);
-    assert_int_equal(phase_of(w, p->id), EBB_COMPLETED);
+    assert_int_equal(phase_of(w, p->id), EBB_TASK_COMPLETED);
     assert_int_equal(count_events(w, EBB_EV_REGION_JOINED, n->inner.id), 0);
     assert_int_equal(event_of(w, EBB_EV_FINALIZED, n->task.id).cancel_kind, EBB_CANCEL_USER);
     assert_true(event_of(w, EBB_EV_REGION_CLOSED, n->inner.id).decision_seq <
@@ -345,7 +345,7 @@ static void opens_two_and_returns(ebb_cx *cx, puppet *p) {
     n->inner = ebb_region_open(cx, NULL);
     n->second = ebb_region_open(cx, NULL); /* stays empty */
     puppet *child = puppet_new(p->world, HEEDING);
-    n->task = child->id = ebb_start(cx, n->inner, puppet_poll, child);
+    n->task = child->id = ebb_spawn(cx, n->inner, puppet_poll, child, &(ebb_task_opts){.keep = true});
 }
 
 static void the_regions_of_a_task_that_returns_are_cancelled_and_joined(void **state) {
@@ -382,11 +382,11 @@ static void a_task_that_returns_with_only_an_empty_region_ends_once(void **state
 }
 
 typedef struct closing {
-    ebb_report report;
+    ebb_region_report report;
     int calls;
 } closing;
 
-static void note_closed(void *arg, const ebb_report *report) {
+static void note_closed(void *arg, const ebb_region_report *report) {
     closing *c = arg;
     c->report = *report;
     c->calls++;
@@ -398,7 +398,7 @@ static void on_closed_is_called_once_from_the_pump_with_the_report(void **state)
     ebb_region r = ebb_region_open(w->host, &(ebb_region_opts){.on_closed = note_closed, .arg = c});
     puppet *p = puppet_start(w, r, (puppet){.returns = EBB_FAILED});
     assert_int_equal(ebb_region_join(w->host, r), EBB_ERR_INVALID);
-    (void)ebb_pump(w->rt, 1);
+    (void)ebb_runtime_pump(w->rt, 1);
     world_settle(w);
     assert_int_equal(c->calls, 1);
     assert_int_equal(c->report.region.id, r.id);
@@ -408,7 +408,7 @@ static void on_closed_is_called_once_from_the_pump_with_the_report(void **state)
     ebb_region empty = ebb_region_open(w->host, &(ebb_region_opts){.on_closed = note_closed, .arg = c});
     ebb_region_cancel(w->host, empty, EBB_CANCEL_USER, NULL);
     assert_int_equal(c->calls, 1); /* a verb runs nobody's code */
-    (void)ebb_pump(w->rt, 0);
+    (void)ebb_runtime_pump(w->rt, 0);
     assert_int_equal(c->calls, 2);
 }
 
@@ -421,10 +421,10 @@ static void a_region_whose_deadline_passes_is_cancelled_with_timeout(void **stat
     puppet *p = puppet_start(w, r, HEEDING), *q = puppet_start(w, child, HEEDING);
     world_settle(w);
     assert_int_equal(info_of(w, p->id).lane, EBB_LANE_NONE);
-    (void)ebb_wake(w->host, q->id);
+    (void)ebb_task_wake(w->host, q->id);
     assert_int_equal(info_of(w, q->id).lane, EBB_LANE_TIMED); /* a child inherits the deadline */
     world_pass(w, 29 * EBB_MS);
-    assert_int_equal(phase_of(w, p->id), EBB_RUNNING);
+    assert_int_equal(phase_of(w, p->id), EBB_TASK_RUNNING);
     world_pass(w, EBB_MS);
     assert_int_equal(state_of(w, r), EBB_REGION_CLOSED);
     assert_int_equal(event_of(w, EBB_EV_REGION_CANCELLED, r.id).cancel_kind, EBB_CANCEL_TIMEOUT);
@@ -443,7 +443,7 @@ static void a_deadline_of_a_region_that_already_cleans_up_does_not_force_it(void
     world_pass(w, 100 * EBB_MS);
     ebb_task_info info = info_of(w, p->id);
     assert_false(info.forced);
-    assert_int_equal(info.reason.severity, EBB_URGENT);
+    assert_int_equal(info.reason.severity, EBB_SEVERITY_URGENT);
     assert_int_equal(info.reason.kind, EBB_CANCEL_TIMEOUT);
     assert_int_equal(info.budget.deadline, 2100 * EBB_MS);
 }
@@ -453,14 +453,14 @@ static void a_deadline_of_a_region_that_already_cleans_up_does_not_force_it(void
 static void the_cause_chain_is_read_through_the_parents_to_the_root_cause(void **state) {
     world *w = *state;
     ebb_region a = open_region(w, w->root), b = open_region(w, a), c = open_region(w, b);
-    ebb_cause chain[EBB_CHAIN_DEPTH];
+    ebb_region_cause chain[EBB_CHAIN_DEPTH];
     uint32_t n;
     bool cut;
-    assert_int_equal(ebb_cause_chain(w->host, c, chain, EBB_CHAIN_DEPTH, &n, &cut), EBB_OK);
+    assert_int_equal(ebb_region_causes(w->host, c, chain, EBB_CHAIN_DEPTH, &n, &cut), EBB_OK);
     assert_int_equal(n, 0); /* not cancelled */
     (void)puppet_start(w, c, IGNORING);
     ebb_region_cancel(w->host, a, EBB_CANCEL_DISCONNECT, "the client is gone");
-    assert_int_equal(ebb_cause_chain(w->host, c, chain, EBB_CHAIN_DEPTH, &n, &cut), EBB_OK);
+    assert_int_equal(ebb_region_causes(w->host, c, chain, EBB_CHAIN_DEPTH, &n, &cut), EBB_OK);
     assert_int_equal(n, 3);
     assert_false(cut);
     assert_int_equal(chain[0].region.id, c.id);
@@ -476,14 +476,14 @@ static void a_cause_chain_longer_than_24_links_is_cut_and_says_so(void **state) 
     world *w = *state;
     enum { DEPTH = 30 };
     ebb_region r[DEPTH];
-    ebb_cause chain[DEPTH];
+    ebb_region_cause chain[DEPTH];
     uint32_t n;
     bool cut;
     for (int i = 0; i < DEPTH; i++) r[i] = open_region(w, i == 0 ? w->root : r[i - 1]);
     (void)puppet_start(w, r[DEPTH - 1], IGNORING);
     ebb_region_cancel(w->host, r[0], EBB_CANCEL_USER, "why");
     for (uint32_t depth = 1; depth <= DEPTH; depth++) {
-        assert_int_equal(ebb_cause_chain(w->host, r[depth - 1], chain, DEPTH, &n, &cut), EBB_OK);
+        assert_int_equal(ebb_region_causes(w->host, r[depth - 1], chain, DEPTH, &n, &cut), EBB_OK);
         assert_int_equal(n, depth <= EBB_CHAIN_DEPTH ? depth : EBB_CHAIN_DEPTH);
         assert_int_equal(cut, depth > EBB_CHAIN_DEPTH);
         assert_int_equal(chain[n - 1].region.id, r[0].id); /* the root cause is never what is cut */
@@ -493,7 +493,7 @@ static void a_cause_chain_longer_than_24_links_is_cut_and_says_so(void **state) 
     assert_int_equal(count_events(w, EBB_EV_CHAIN_TRUNCATED, 0), DEPTH - EBB_CHAIN_DEPTH);
     assert_int_equal(event_of(w, EBB_EV_CHAIN_TRUNCATED, r[DEPTH - 1].id).value, EBB_CHAIN_DEPTH);
     /* Less room is a cut too. */
-    assert_int_equal(ebb_cause_chain(w->host, r[9], chain, 4, &n, &cut), EBB_OK);
+    assert_int_equal(ebb_region_causes(w->host, r[9], chain, 4, &n, &cut), EBB_OK);
     assert_int_equal(n, 4);
     assert_true(cut);
     assert_int_equal(chain[3].region.id, r[0].id);

@@ -12,7 +12,7 @@ typedef struct keeper {
     bool quiet; /* sets its alarm off at every poll */
     ebb__supervisor s;
     uint32_t closed;
-    ebb_report report;
+    ebb_region_report report;
 } keeper;
 
 static ebb_status keep(ebb_cx *cx, void *state) {
@@ -23,7 +23,7 @@ static ebb_status keep(ebb_cx *cx, void *state) {
     return k->over ? EBB_OK : EBB_PENDING;
 }
 
-static void note_closed(void *arg, const ebb_report *report) {
+static void note_closed(void *arg, const ebb_region_report *report) {
     keeper *k = arg;
     k->closed++;
     k->report = *report;
@@ -43,7 +43,7 @@ static keeper *keeper_new(world *w, ebb_region r) {
 static void dismiss(world *w, keeper *k) {
     k->over = true;
     ebb__region_joining(w->host, k->s.region);
-    (void)ebb_wake(w->host, k->s.task);
+    (void)ebb_task_wake(w->host, k->s.task);
     world_settle(w);
 }
 
@@ -77,7 +77,7 @@ static void force_reaches_it_and_it_is_polled_before_it_is_abandoned(void **stat
     ebb_region_force(w->host, r);
     world_settle(w);
     assert_int_equal(k->polls, 2);
-    assert_true(k->signal & EBB_SIGNAL_CANCEL);
+    assert_true(k->signal & EBB_CX_CANCEL);
     assert_int_equal(state_of(w, r), EBB_REGION_CLOSED);
     assert_int_equal(report_of(w, r).abandoned, 0);
 }
@@ -93,13 +93,13 @@ static void it_is_woken_when_nothing_but_its_annex_is_left(void **state) {
     world_settle(w);
     uint32_t polls = k->polls;
     a->returns = b->returns = EBB_OK;
-    (void)ebb_wake(w->host, a->id);
+    (void)ebb_task_wake(w->host, a->id);
     world_settle(w);
     assert_int_equal(k->polls, polls);
     (void)ebb_region_join(w->host, child);
     world_settle(w);
     assert_int_equal(k->polls, polls);
-    (void)ebb_wake(w->host, b->id);
+    (void)ebb_task_wake(w->host, b->id);
     world_settle(w);
     assert_int_equal(k->polls, polls + 1);
     assert_int_equal(state_of(w, r), EBB_REGION_DRAINING); /* it waits for the steward */
@@ -117,7 +117,7 @@ static void it_is_woken_when_nothing_but_itself_is_left_in_an_annex_that_is_to_c
     world_settle(w);
     uint32_t polls = k->polls;
     helper->returns = EBB_OK;
-    (void)ebb_wake(w->host, helper->id);
+    (void)ebb_task_wake(w->host, helper->id);
     world_settle(w);
     assert_int_equal(k->polls, polls + 1);
     dismiss(w, k);
@@ -135,7 +135,7 @@ static void an_annex_admits_work_while_the_region_around_it_does_not(void **stat
     world_settle(w);
     assert_int_equal(helper->seen, EBB_OK);
     helper->returns = EBB_OK;
-    (void)ebb_wake(w->host, helper->id);
+    (void)ebb_task_wake(w->host, helper->id);
     world_settle(w);
     dismiss(w, k);
     assert_int_equal(state_of(w, r), EBB_REGION_CLOSED);
@@ -181,7 +181,7 @@ static void an_alarm_cancels_nothing_though_the_annex_has_a_timer_now(void **sta
     assert_int_equal(helper->seen, EBB_OK);
     assert_int_equal(state_of(w, k->s.region), EBB_REGION_OPEN);
     helper->returns = EBB_OK;
-    (void)ebb_wake(w->host, helper->id);
+    (void)ebb_task_wake(w->host, helper->id);
     world_settle(w);
     dismiss(w, k);
 }
@@ -226,7 +226,8 @@ static void an_alarm_after_a_force_does_not_take_the_time_of_that_away(void **st
 
 /* ---- making one ------------------------------------------------------------------------------ */
 
-static ebb_status refused(world *w, ebb_region r, void (*on_closed)(void *arg, const ebb_report *report)) {
+static ebb_status refused(world *w, ebb_region r,
+                          void (*on_closed)(void *arg, const ebb_region_report *report)) {
     keeper *k = world_keep(w, sizeof *k);
     ebb__supervisor s = ebb__supervisor_new(w->host, r, keep, k, on_closed, "steward.c:2");
     assert_int_equal(ebb_id_status(s.task.id), ebb_id_status(s.region.id));
@@ -237,7 +238,7 @@ static void a_region_has_one_and_one_that_is_closed_has_none(void **state) {
     world *w = *state;
     ebb_region r = open_region(w, w->root), closed = open_region(w, w->root);
     keeper *k = keeper_new(w, r);
-    ebb_stats before = stats_of(w);
+    ebb_runtime_stats before = stats_of(w);
     assert_int_equal(refused(w, r, NULL), EBB_ERR_BUSY);
     assert_int_equal(refused(w, closed, note_closed), EBB_ERR_INVALID); /* that is for the root */
     (void)puppet_start(w, closed, IGNORING);
@@ -253,7 +254,7 @@ static void a_steward_that_finds_no_memory_leaves_nothing(void **state) {
     world *w = *state;
     ebb_region r = open_region(w, w->root);
     for (uint64_t n = 1; n < 20; n++) {
-        ebb_stats before = stats_of(w);
+        ebb_runtime_stats before = stats_of(w);
         w->memory.fail_at = w->memory.calls + n;
         keeper *k = world_keep(w, sizeof *k);
         k->s = ebb__supervisor_new(w->host, r, keep, k, NULL, "steward.c:3");
@@ -309,7 +310,7 @@ static void a_region_that_is_to_close_does_so_once_nothing_lives_in_it(void **st
     world_settle(w);
     assert_int_equal(state_of(w, r), EBB_REGION_OPEN);
     p->returns = EBB_OK;
-    (void)ebb_wake(w->host, p->id);
+    (void)ebb_task_wake(w->host, p->id);
     world_settle(w);
     assert_int_equal(state_of(w, r), EBB_REGION_CLOSED);
     ebb__region_joining(w->host, r); /* and again: nothing */
@@ -331,7 +332,7 @@ static void a_note_stands_in_the_trace_as_it_was_given(void **state) {
 static ebb__leak told[8];
 static uint32_t told_n;
 
-static void note_leak(ebb_rt *rt, const ebb__leak *g) {
+static void note_leak(ebb_runtime *rt, const ebb__leak *g) {
     (void)rt;
     assert_true(told_n < 8);
     told[told_n++] = *g;
@@ -339,7 +340,8 @@ static void note_leak(ebb_rt *rt, const ebb__leak *g) {
 
 static ebb_status reserve_and_stay(ebb_cx *cx, void *state) {
     puppet *p = state;
-    if (p->polls++ == 0) p->number = ebb_reserve_at(cx, EBB_LEASE, NULL, NULL, "lease.c:2").id;
+    if (p->polls++ == 0)
+        p->number = ebb_obligation_reserve_site(cx, EBB_OBLIGATION_LEASE, NULL, NULL, "lease.c:2").id;
     return p->returns;
 }
 
@@ -356,13 +358,13 @@ static void each_that_does_not_end_as_it_should_is_told_when_it_happens(void **s
     assert_int_equal(ebb__layer_add(w->rt, &layer, told), EBB_OK);
     ebb_region r = open_region(w, w->root);
     puppet *forgets = puppet_new(w, (puppet){.returns = EBB_OK}), *stays = puppet_new(w, IGNORING);
-    ebb_task a = ebb_spawn_at(w->host, r, reserve_and_stay, forgets, "forgets.c:1");
-    ebb_task b = ebb_spawn_at(w->host, r, reserve_and_stay, stays, "stays.c:1");
-    assert_int_equal(ebb_region_defer_at(w->host, r, stay, NULL, "finalizer.c:3"), EBB_OK);
+    ebb_task a = ebb_spawn_site(w->host, r, reserve_and_stay, forgets, "forgets.c:1");
+    ebb_task b = ebb_spawn_site(w->host, r, reserve_and_stay, stays, "stays.c:1");
+    assert_int_equal(ebb_region_defer_site(w->host, r, stay, NULL, "finalizer.c:3"), EBB_OK);
     world_settle(w);
     assert_int_equal(told_n, 1);
     assert_int_equal(told[0].what, EBB__LEAK_OBLIGATION);
-    assert_int_equal(told[0].kind, EBB_LEASE);
+    assert_int_equal(told[0].kind, EBB_OBLIGATION_LEASE);
     assert_int_equal(told[0].id, forgets->number);
     assert_int_equal(told[0].owner, a.id);
     assert_string_equal(told[0].site, "lease.c:2");
@@ -391,7 +393,7 @@ static void a_dump_tells_the_annex_and_the_steward_from_others(void **state) {
     world *w = *state;
     char text[4096] = "";
     keeper *k = keeper_new(w, open_region(w, w->root));
-    ebb_dump(w->rt, add_text, text);
+    ebb_runtime_dump(w->rt, add_text, text);
     assert_non_null(strstr(text, "drain region "));
     assert_non_null(strstr(text, "drain supervisor "));
     dismiss(w, k);

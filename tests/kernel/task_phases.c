@@ -7,8 +7,8 @@
 
 static bool in_the_table(int from, int to) {
     static const char *const legal[] = {
-        [EBB_CREATED] = "236",    [EBB_RUNNING] = "36",    [EBB_CANCEL_REQUESTED] = "346",
-        [EBB_CANCELLING] = "456", [EBB_FINALIZING] = "56", [EBB_COMPLETED] = "",
+        [EBB_TASK_CREATED] = "236",    [EBB_TASK_RUNNING] = "36",    [EBB_TASK_CANCEL_REQUESTED] = "346",
+        [EBB_TASK_CANCELLING] = "456", [EBB_TASK_FINALIZING] = "56", [EBB_TASK_COMPLETED] = "",
     };
     return strchr(legal[from], '0' + to) != NULL;
 }
@@ -20,10 +20,10 @@ static void only_the_transitions_of_the_table_are_made_and_others_are_named(void
     assert_int_equal(ebb__lookup(w->rt, &w->rt->tasks, p->id.id, &slot), EBB_OK);
     ebb__task *t = ebb__task_at(w->rt, slot);
     uint32_t illegal = 0;
-    for (int from = EBB_CREATED; from <= EBB_COMPLETED; from++) {
-        for (int to = EBB_CREATED; to <= EBB_COMPLETED; to++) {
+    for (int from = EBB_TASK_CREATED; from <= EBB_TASK_COMPLETED; from++) {
+        for (int to = EBB_TASK_CREATED; to <= EBB_TASK_COMPLETED; to++) {
             t->phase = (uint8_t)from;
-            assert_int_equal(ebb__phase_move(w->rt, t, (ebb_phase)to), in_the_table(from, to));
+            assert_int_equal(ebb__phase_move(w->rt, t, (ebb_task_phase)to), in_the_table(from, to));
             assert_int_equal(t->phase, in_the_table(from, to) ? to : from);
             if (in_the_table(from, to)) continue;
             ebb_event ev;
@@ -33,17 +33,17 @@ static void only_the_transitions_of_the_table_are_made_and_others_are_named(void
         }
     }
     assert_int_equal(illegal, 36 - 13);
-    t->phase = EBB_CREATED;
+    t->phase = EBB_TASK_CREATED;
 }
 
 static void a_task_runs_from_its_first_poll_and_completes_with_what_it_returns(void **state) {
     world *w = *state;
     puppet *p = puppet_start(w, w->root, (puppet){.returns = EBB_FAILED});
-    assert_int_equal(phase_of(w, p->id), EBB_CREATED);
+    assert_int_equal(phase_of(w, p->id), EBB_TASK_CREATED);
     puppet *q = puppet_start(w, w->root, IGNORING);
     world_settle(w);
-    assert_int_equal(phase_of(w, q->id), EBB_RUNNING);
-    assert_int_equal(phase_of(w, p->id), EBB_COMPLETED);
+    assert_int_equal(phase_of(w, q->id), EBB_TASK_RUNNING);
+    assert_int_equal(phase_of(w, p->id), EBB_TASK_COMPLETED);
     assert_int_equal(info_of(w, p->id).status, EBB_FAILED);
     assert_int_equal((int32_t)event_of(w, EBB_EV_COMPLETED, p->id.id).value, EBB_FAILED);
 }
@@ -53,7 +53,7 @@ static void a_created_task_that_is_cancelled_is_asked_before_its_first_poll(void
     puppet *p = puppet_start(w, w->root, HEEDING);
     ebb_task_cancel(w->host, p->id, EBB_CANCEL_USER, "early");
     ebb_task_info info = info_of(w, p->id);
-    assert_int_equal(info.phase, EBB_CANCEL_REQUESTED);
+    assert_int_equal(info.phase, EBB_TASK_CANCEL_REQUESTED);
     assert_int_equal(info.lane, EBB_LANE_CANCEL);
     assert_int_equal(info.epoch, 1);
     assert_string_equal(info.reason.message, "early");
@@ -68,14 +68,14 @@ static void a_cancelled_task_goes_through_every_phase_in_order(void **state) {
         puppet_start(w, w->root, (puppet){.heeds = true, .on_cancel = EBB_PENDING, .returns = EBB_PENDING});
     world_settle(w);
     ebb_task_cancel(w->host, p->id, EBB_CANCEL_USER, NULL);
-    assert_int_equal(phase_of(w, p->id), EBB_CANCEL_REQUESTED);
+    assert_int_equal(phase_of(w, p->id), EBB_TASK_CANCEL_REQUESTED);
     world_settle(w);
-    assert_int_equal(phase_of(w, p->id), EBB_CANCELLING);
+    assert_int_equal(phase_of(w, p->id), EBB_TASK_CANCELLING);
     p->heeds = false;
     p->returns = EBB_OK;
-    (void)ebb_wake(w->host, p->id);
+    (void)ebb_task_wake(w->host, p->id);
     world_settle(w);
-    assert_int_equal(phase_of(w, p->id), EBB_COMPLETED);
+    assert_int_equal(phase_of(w, p->id), EBB_TASK_COMPLETED);
     assert_int_equal(info_of(w, p->id).status, EBB_CANCELLED); /* though its cleanup returned EBB_OK */
     static const uint32_t order[] = {EBB_EV_TASK_SPAWNED, EBB_EV_CANCEL_REQUESTED, EBB_EV_CANCEL_ACKED,
                                      EBB_EV_CLEANUP_DONE, EBB_EV_FINALIZED};
@@ -106,10 +106,10 @@ static void a_created_task_whose_deadline_passes_is_never_polled(void **state) {
     world *w = *state;
     puppet *p =
         puppet_start_with(w, w->root, HEEDING, (ebb_task_opts){.keep = true, .deadline = 10 * EBB_MS});
-    ebb_advance(w->rt, 10 * EBB_MS);
+    ebb_runtime_advance(w->rt, 10 * EBB_MS);
     world_settle(w);
     assert_int_equal(p->polls, 0);
-    assert_int_equal(phase_of(w, p->id), EBB_COMPLETED);
+    assert_int_equal(phase_of(w, p->id), EBB_TASK_COMPLETED);
     assert_int_equal(info_of(w, p->id).status, EBB_CANCELLED);
     assert_int_equal(count_events(w, EBB_EV_CANCEL_REQUESTED, p->id.id), 0);
 }
@@ -128,18 +128,18 @@ static void a_created_task_that_owes_something_is_polled_when_its_deadline_passe
         puppet_start_with(w, w->root, HEEDING, (ebb_task_opts){.keep = true, .deadline = 10 * EBB_MS});
     assert_int_equal(ebb__find_task(w->rt, p->id, &t), EBB_OK);
     assert_int_equal(ebb_defer(&t->cx, counts_calls, &calls), EBB_OK);
-    ebb_obligation lease = ebb_reserve(&t->cx, EBB_LEASE, NULL, NULL);
+    ebb_obligation lease = ebb_obligation_reserve(&t->cx, EBB_OBLIGATION_LEASE, NULL, NULL);
     ebb_region own = ebb_region_open(&t->cx, NULL);
     puppet *inside = puppet_start(w, own, HEEDING);
-    ebb_advance(w->rt, 10 * EBB_MS);
+    ebb_runtime_advance(w->rt, 10 * EBB_MS);
     world_settle(w);
     assert_int_equal(event_of(w, EBB_EV_CANCEL_REQUESTED, p->id.id).cancel_kind, EBB_CANCEL_TIMEOUT);
     assert_int_equal(calls, 1);
     assert_int_equal(count_events(w, EBB_EV_OBLIGATION_LEAKED, lease.id), 1);
     assert_int_equal(count_events(w, EBB_EV_CANCEL_REQUESTED, inside->id.id), 1);
     assert_int_equal(info_of(w, p->id).status, EBB_CANCELLED);
-    ebb_stats s;
-    ebb_rt_stats(w->rt, &s);
+    ebb_runtime_stats s;
+    ebb_runtime_stats_of(w->rt, &s);
     assert_int_equal(s.obligations + s.illegal, 0);
 }
 
@@ -148,9 +148,9 @@ static void a_running_task_whose_deadline_passes_is_cancelled_with_timeout(void 
     puppet *p =
         puppet_start_with(w, w->root, HEEDING, (ebb_task_opts){.keep = true, .deadline = 10 * EBB_MS});
     world_pass(w, 9 * EBB_MS);
-    assert_int_equal(phase_of(w, p->id), EBB_RUNNING);
+    assert_int_equal(phase_of(w, p->id), EBB_TASK_RUNNING);
     world_pass(w, EBB_MS);
-    assert_int_equal(phase_of(w, p->id), EBB_COMPLETED);
+    assert_int_equal(phase_of(w, p->id), EBB_TASK_COMPLETED);
     assert_int_equal(event_of(w, EBB_EV_CANCEL_REQUESTED, p->id.id).cancel_kind, EBB_CANCEL_TIMEOUT);
 }
 
@@ -159,7 +159,7 @@ static void a_completed_task_absorbs_everything_and_counts_it(void **state) {
     puppet *p = puppet_start(w, w->root, (puppet){.returns = EBB_FAILED});
     world_settle(w);
     ebb_task_info before = info_of(w, p->id);
-    assert_int_equal(ebb_wake(w->host, p->id), EBB_ERR_STALE);
+    assert_int_equal(ebb_task_wake(w->host, p->id), EBB_ERR_STALE);
     ebb_task_cancel(w->host, p->id, EBB_CANCEL_SHUTDOWN, "too late");
     ebb_task_force(w->host, p->id);
     world_settle(w);
@@ -169,7 +169,7 @@ static void a_completed_task_absorbs_everything_and_counts_it(void **state) {
     assert_int_equal(stats_of(w).stale_wakes, 3);
     assert_int_equal(count_events(w, EBB_EV_STALE_WAKE, p->id.id), 3);
     assert_int_equal(ebb_task_join(w->host, p->id), EBB_FAILED);
-    assert_int_equal(ebb_wake(w->host, p->id), EBB_ERR_STALE); /* and when its slot is free too */
+    assert_int_equal(ebb_task_wake(w->host, p->id), EBB_ERR_STALE); /* and when its slot is free too */
     assert_int_equal(stats_of(w).stale_wakes, 4);
 }
 
@@ -186,13 +186,13 @@ static void the_epoch_rises_when_the_severity_does_and_only_then(void **state) {
         ebb_cancel_kind says, is;
         uint8_t epoch, severity;
     } steps[] = {
-        {EBB_CANCEL_DISCONNECT, EBB_CANCEL_DISCONNECT, 1, EBB_POLITE},
-        {EBB_CANCEL_USER, EBB_CANCEL_DISCONNECT, 1, EBB_POLITE}, /* the first of a severity stands */
-        {EBB_CANCEL_LEASE_LOST, EBB_CANCEL_LEASE_LOST, 2, EBB_URGENT},
-        {EBB_CANCEL_RACE_LOST, EBB_CANCEL_LEASE_LOST, 2, EBB_URGENT},
-        {EBB_CANCEL_TIMEOUT, EBB_CANCEL_LEASE_LOST, 2, EBB_URGENT},
-        {EBB_CANCEL_SHUTDOWN, EBB_CANCEL_SHUTDOWN, 3, EBB_FORCED},
-        {EBB_CANCEL_USER, EBB_CANCEL_SHUTDOWN, 3, EBB_FORCED},
+        {EBB_CANCEL_DISCONNECT, EBB_CANCEL_DISCONNECT, 1, EBB_SEVERITY_POLITE},
+        {EBB_CANCEL_USER, EBB_CANCEL_DISCONNECT, 1, EBB_SEVERITY_POLITE}, /* the first of a severity stands */
+        {EBB_CANCEL_LEASE_LOST, EBB_CANCEL_LEASE_LOST, 2, EBB_SEVERITY_URGENT},
+        {EBB_CANCEL_RACE_LOST, EBB_CANCEL_LEASE_LOST, 2, EBB_SEVERITY_URGENT},
+        {EBB_CANCEL_TIMEOUT, EBB_CANCEL_LEASE_LOST, 2, EBB_SEVERITY_URGENT},
+        {EBB_CANCEL_SHUTDOWN, EBB_CANCEL_SHUTDOWN, 3, EBB_SEVERITY_FORCED},
+        {EBB_CANCEL_USER, EBB_CANCEL_SHUTDOWN, 3, EBB_SEVERITY_FORCED},
     };
     assert_int_equal(info_of(w, p->id).epoch, 0);
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
@@ -223,20 +223,20 @@ static void a_cancel_while_finalizing_strengthens_and_stays_there(void **state) 
     world_settle(w);
     ebb_task_cancel(w->host, p->id, EBB_CANCEL_USER, NULL);
     world_settle(w);
-    assert_int_equal(phase_of(w, p->id), EBB_FINALIZING);
+    assert_int_equal(phase_of(w, p->id), EBB_TASK_FINALIZING);
     uint64_t was = info_of(w, p->id).budget.deadline;
     for (int i = 0; i < 2; i++) { /* and then a weaker one, which changes nothing */
         ebb_task_cancel(w->host, p->id, i == 0 ? EBB_CANCEL_SHUTDOWN : EBB_CANCEL_DISCONNECT, NULL);
         world_settle(w);
         ebb_task_info info = info_of(w, p->id);
-        assert_int_equal(info.phase, EBB_FINALIZING);
+        assert_int_equal(info.phase, EBB_TASK_FINALIZING);
         assert_int_equal(info.epoch, 2);
         assert_int_equal(info.reason.kind, EBB_CANCEL_SHUTDOWN);
-        assert_int_equal(info.reason.severity, EBB_FORCED);
+        assert_int_equal(info.reason.severity, EBB_SEVERITY_FORCED);
         assert_true(info.budget.deadline < was);
     }
     last->returns = EBB_OK;
-    (void)ebb_wake(w->host, p->id);
+    (void)ebb_task_wake(w->host, p->id);
     world_settle(w);
     assert_int_equal(info_of(w, p->id).status, EBB_CANCELLED);
 }
@@ -286,7 +286,8 @@ static void the_deadline_is_fixed_at_the_request_and_a_fifth_is_kept_back(void *
 
 static void the_host_may_replace_the_table_of_budgets(void **state) {
     (void)state;
-    ebb_rt_opts o = {.size = sizeof o, .now = 7 * EBB_SECOND, .cleanup = {[EBB_POLITE] = {100 * EBB_MS, 3}}};
+    ebb_runtime_opts o = {
+        .size = sizeof o, .now = 7 * EBB_SECOND, .cleanup = {[EBB_SEVERITY_POLITE] = {100 * EBB_MS, 3}}};
     world *w = world_new(&o, true);
     puppet *p = puppet_start(w, w->root, IGNORING), *q = puppet_start(w, w->root, IGNORING);
     ebb_task_cancel(w->host, p->id, EBB_CANCEL_USER, NULL);
@@ -301,24 +302,24 @@ static void polls_are_charged_only_once_the_cancel_is_acknowledged(void **state)
     world *w = *state;
     puppet *p = puppet_start(w, w->root, (puppet){.returns = EBB_PENDING, .spins = true});
     ebb_task_cancel(w->host, p->id, EBB_CANCEL_SHUTDOWN, NULL); /* 64 polls */
-    assert_int_equal(ebb_pump(w->rt, 300), EBB_PENDING);
+    assert_int_equal(ebb_runtime_pump(w->rt, 300), EBB_PENDING);
     assert_int_equal(info_of(w, p->id).budget.polls, 64);
     assert_false(info_of(w, p->id).forced);
     p->heeds = true;
     p->on_cancel = EBB_PENDING;
-    (void)ebb_pump(w->rt, 1); /* acknowledges */
-    assert_int_equal(phase_of(w, p->id), EBB_CANCELLING);
+    (void)ebb_runtime_pump(w->rt, 1); /* acknowledges */
+    assert_int_equal(phase_of(w, p->id), EBB_TASK_CANCELLING);
     assert_int_equal(info_of(w, p->id).budget.polls, 64);
     for (uint32_t left = 64; left-- > 0;) {
-        (void)ebb_wake(w->host, p->id);
-        (void)ebb_pump(w->rt, 1);
+        (void)ebb_task_wake(w->host, p->id);
+        (void)ebb_runtime_pump(w->rt, 1);
         assert_int_equal(info_of(w, p->id).budget.polls, left);
         assert_false(info_of(w, p->id).forced);
     }
-    (void)ebb_wake(w->host, p->id);
+    (void)ebb_task_wake(w->host, p->id);
     world_settle(w); /* the 65th is the first of the 8 that a forced task gets */
     assert_int_equal(p->polls, 300 + 1 + 64 + 8);
-    assert_int_equal(phase_of(w, p->id), EBB_COMPLETED);
+    assert_int_equal(phase_of(w, p->id), EBB_TASK_COMPLETED);
     assert_int_equal(count_events(w, EBB_EV_ABANDONED, p->id.id), 1);
 }
 
@@ -345,13 +346,13 @@ static void the_polls_of_a_task_that_waits_out_its_limit_are_counted_once(void *
     world *w = *state;
     puppet *p = puppet_start_with(w, w->root, (puppet){.returns = EBB_PENDING, .spins = true},
                                   (ebb_task_opts){.keep = true, .polls = 2});
-    (void)ebb_pump(w->rt, 3);
+    (void)ebb_runtime_pump(w->rt, 3);
     assert_int_equal(p->polls, 3);
     assert_int_equal(stats_of(w).runnable, 1);
     p->spins = false;
     world_settle(w);
     assert_int_equal(p->polls, 4);
-    assert_int_equal(phase_of(w, p->id), EBB_CANCEL_REQUESTED);
+    assert_int_equal(phase_of(w, p->id), EBB_TASK_CANCEL_REQUESTED);
 }
 
 static void a_deadline_that_passes_during_cleanup_strengthens_and_does_not_force(void **state) {
@@ -374,18 +375,18 @@ static void a_deadline_that_passes_during_cleanup_strengthens_and_does_not_force
 
 static void a_fault_in_any_phase_runs_the_finalizers_and_is_never_hidden(void **state) {
     world *w = *state;
-    for (int phase = EBB_RUNNING; phase <= EBB_CANCELLING; phase++) {
+    for (int phase = EBB_TASK_RUNNING; phase <= EBB_TASK_CANCELLING; phase++) {
         ebb_region r = open_region(w, w->root);
         puppet *fin = puppet_new(w, (puppet){.says = "finalizer"});
         puppet p0 = {.act = unwilling, .arg = fin, .on_cancel = EBB_PENDING, .returns = EBB_PENDING};
-        p0.heeds = phase == EBB_CANCELLING;
+        p0.heeds = phase == EBB_TASK_CANCELLING;
         puppet *p = puppet_start(w, r, p0);
         world_settle(w);
-        if (phase > EBB_RUNNING) ebb_task_cancel(w->host, p->id, EBB_CANCEL_USER, NULL);
+        if (phase > EBB_TASK_RUNNING) ebb_task_cancel(w->host, p->id, EBB_CANCEL_USER, NULL);
         world_settle(w);
         assert_int_equal(phase_of(w, p->id), phase);
         p->returns = p->on_cancel = EBB_FAULTED;
-        (void)ebb_wake(w->host, p->id);
+        (void)ebb_task_wake(w->host, p->id);
         world_settle(w);
         assert_int_equal(info_of(w, p->id).status, EBB_FAULTED);
         assert_int_equal(fin->polls, 1);
@@ -424,9 +425,9 @@ static void a_task_may_wait_for_two_others_at_once(void **state) {
         world_settle(w);
         puppet *late = slow == 0 ? a : b;
         late->returns = slow == 0 ? EBB_OK : EBB_FAILED;
-        (void)ebb_wake(w->host, late->id);
+        (void)ebb_task_wake(w->host, late->id);
         world_settle(w);
-        assert_int_equal(phase_of(w, p->id), EBB_COMPLETED);
+        assert_int_equal(phase_of(w, p->id), EBB_TASK_COMPLETED);
         assert_int_equal(o->first, EBB_OK);
         assert_int_equal(o->second, EBB_FAILED);
     }

@@ -9,7 +9,7 @@
 
 /* The runtime's thread polls a task that spins until it is released; the test is the watcher. */
 typedef struct loop {
-    ebb_rt *rt;
+    ebb_runtime *rt;
     _Atomic int spinning; /* how many polls have begun to spin */
     _Atomic int release;  /* how many may go on */
     ebb_task task;
@@ -25,9 +25,9 @@ static ebb_status spins(ebb_cx *cx, void *state) {
 
 static void *run_loop(void *arg) {
     loop *l = arg;
-    (void)ebb_pump(l->rt, 100);
-    (void)ebb_wake(ebb_host(l->rt), l->task);
-    (void)ebb_pump(l->rt, 100);
+    (void)ebb_runtime_pump(l->rt, 100);
+    (void)ebb_task_wake(ebb_runtime_host(l->rt), l->task);
+    (void)ebb_runtime_pump(l->rt, 100);
     return NULL;
 }
 
@@ -37,10 +37,10 @@ static void wait_for(_Atomic int *what, int value) {
 
 /* A runtime of its own: the world's teardown belongs to the main thread, after the other has gone. */
 static world *watched_world(loop *l) {
-    ebb_rt_opts o = {.watched = true};
+    ebb_runtime_opts o = {.watched = true};
     world *w = world_new(&o, true);
     l->rt = w->rt;
-    l->task = ebb_spawn_at(w->host, w->root, spins, l, "the one that spins");
+    l->task = ebb_spawn_site(w->host, w->root, spins, l, "the one that spins");
     return w;
 }
 
@@ -49,7 +49,7 @@ static void a_poll_that_does_not_return_is_reported_after_1_s_and_then_every_10(
     loop l = {0};
     world *w = watched_world(&l);
     ebb_watchdog dog = {0};
-    ebb_blame who = {0};
+    ebb_work who = {0};
     pthread_t thread;
     uint64_t t0 = 77 * EBB_SECOND; /* the watcher's clock has nothing to do with the runtime's */
     assert_int_equal(ebb_watchdog_check(w->rt, &dog, t0, &who), EBB_OK);
@@ -65,7 +65,7 @@ static void a_poll_that_does_not_return_is_reported_after_1_s_and_then_every_10(
     int reports = 0;
     t0 += 100 * EBB_SECOND;
     for (size_t i = 0; i < sizeof looks / sizeof *looks; i++) {
-        who = (ebb_blame){0, NULL};
+        who = (ebb_work){0, NULL};
         ebb_status st = ebb_watchdog_check(w->rt, &dog, t0 + looks[i].ms * EBB_MS, &who);
         assert_int_equal(st, looks[i].reported ? EBB_TIMEOUT : EBB_OK);
         if (!looks[i].reported) continue;
@@ -90,25 +90,25 @@ static void a_poll_that_does_not_return_is_reported_after_1_s_and_then_every_10(
 static ebb_status many(ebb_cx *cx, void *state) {
     uint32_t *n = state;
     if (++*n == 200000) return EBB_OK;
-    (void)ebb_wake(cx, ebb_self(cx));
+    (void)ebb_task_wake(cx, ebb_cx_task(cx));
     return EBB_PENDING;
 }
 
 static void *run_many(void *arg) {
     world *w = arg;
-    while (ebb_pump(w->rt, 1000) == EBB_PENDING) {}
+    while (ebb_runtime_pump(w->rt, 1000) == EBB_PENDING) {}
     return NULL;
 }
 
 static void short_polls_are_never_reported_however_many_there_are(void **state) {
     (void)state;
-    ebb_rt_opts o = {.watched = true};
+    ebb_runtime_opts o = {.watched = true};
     world *w = world_new(&o, false);
     uint32_t *n = world_keep(w, sizeof *n);
     (void)ebb_spawn(w->host, w->root, many, n);
     pthread_t thread;
     ebb_watchdog dog = {0};
-    ebb_blame who;
+    ebb_work who;
     assert_int_equal(pthread_create(&thread, NULL, run_many, w), 0);
     /* A clock that hardly moves: what is reported would have to be one poll seen for a second. */
     for (uint64_t i = 0; i < 20000; i++) {
@@ -139,33 +139,33 @@ static void abort_hangs(void *arg) {
 
 static ebb_status aborts(ebb_cx *cx, void *state) {
     stuck *s = state;
-    ebb_obligation o = ebb_reserve_at(cx, EBB_LEASE, abort_hangs, s, "what hangs");
+    ebb_obligation o = ebb_obligation_reserve_site(cx, EBB_OBLIGATION_LEASE, abort_hangs, s, "what hangs");
     s->id = o.id;
-    return ebb_abort(cx, o);
+    return ebb_obligation_abort(cx, o);
 }
 
 static ebb_status leaks(ebb_cx *cx, void *state) {
     stuck *s = state;
-    s->id = ebb_reserve_at(cx, EBB_LEASE, abort_hangs, s, "what hangs").id;
+    s->id = ebb_obligation_reserve_site(cx, EBB_OBLIGATION_LEASE, abort_hangs, s, "what hangs").id;
     return EBB_OK;
 }
 
 static void an_abort_hook_in_a_poll(stuck *s) {
-    (void)ebb_spawn_at(s->w->host, s->w->root, aborts, s, "its task");
+    (void)ebb_spawn_site(s->w->host, s->w->root, aborts, s, "its task");
 }
 
 static void an_abort_hook_of_a_leak(stuck *s) {
-    (void)ebb_spawn_at(s->w->host, s->w->root, leaks, s, "its task");
+    (void)ebb_spawn_site(s->w->host, s->w->root, leaks, s, "its task");
 }
 
-static void closed_hangs(void *arg, const ebb_report *report) {
+static void closed_hangs(void *arg, const ebb_region_report *report) {
     (void)report;
     hangs(arg);
 }
 
 static void an_end_of_a_region(stuck *s) {
-    ebb_region r =
-        ebb_region_open_at(s->w->host, &(ebb_region_opts){.on_closed = closed_hangs, .arg = s}, "what hangs");
+    ebb_region r = ebb_region_open_site(s->w->host, &(ebb_region_opts){.on_closed = closed_hangs, .arg = s},
+                                        "what hangs");
     s->id = r.id;
     ebb_region_close(s->w->host, r);
 }
@@ -174,12 +174,12 @@ static ebb_value map_hangs(ebb_cx *cx, ebb_value *v, void *arg) {
     (void)cx;
     (void)v;
     hangs(arg);
-    return ebb_none();
+    return ebb_value_none();
 }
 
 static void a_callback(stuck *s) {
-    ebb_future *f = ebb_pure(s->w->host, ebb_int(1));
-    (void)ebb_map_at(s->w->host, f, map_hangs, s, "what hangs");
+    ebb_future *f = ebb_future_ready(s->w->host, ebb_value_int(1));
+    (void)ebb_map_site(s->w->host, f, map_hangs, s, "what hangs");
 }
 
 static void after_hangs(ebb_cx *cx, ebb_status st, ebb_value *v, void *arg) {
@@ -190,12 +190,12 @@ static void after_hangs(ebb_cx *cx, ebb_status st, ebb_value *v, void *arg) {
 }
 
 static void an_end_of_a_future(stuck *s) {
-    ebb_future *f = ebb_after_at(s->w->host, 0, "what hangs");
-    (void)ebb_on_done(f, after_hangs, s);
+    ebb_future *f = ebb_after_site(s->w->host, 0, "what hangs");
+    (void)ebb_future_on_done(f, after_hangs, s);
 }
 
 static ebb_status makes_one_that_hangs(ebb_cx *cx, void *arg) {
-    (void)ebb_map_at(cx, ebb_pure(cx, ebb_int(1)), map_hangs, arg, "what hangs");
+    (void)ebb_map_site(cx, ebb_future_ready(cx, ebb_value_int(1)), map_hangs, arg, "what hangs");
     return EBB_OK;
 }
 
@@ -207,15 +207,15 @@ static void after_defers(ebb_cx *cx, ebb_status st, ebb_value *v, void *arg) {
 
 /* It runs when the poll of the callback runner is over. */
 static void a_callback_of_a_finalizer_of_a_callback(stuck *s) {
-    (void)ebb_on_done(ebb_after(s->w->host, 0), after_defers, s);
-    while (ebb_pump(s->w->rt, 100) == EBB_PENDING) {}
+    (void)ebb_future_on_done(ebb_after(s->w->host, 0), after_defers, s);
+    while (ebb_runtime_pump(s->w->rt, 100) == EBB_PENDING) {}
     ebb_region_close(s->w->host, s->w->root);
 }
 
 static void *pump_stuck(void *arg) {
     stuck *s = arg;
     s->make(s);
-    while (ebb_pump(s->w->rt, 100) == EBB_PENDING) {}
+    while (ebb_runtime_pump(s->w->rt, 100) == EBB_PENDING) {}
     return NULL;
 }
 
@@ -226,9 +226,9 @@ static void the_hook_that_does_not_return_is_named(void **state) {
         an_end_of_a_future,      a_callback_of_a_finalizer_of_a_callback};
     (void)state;
     for (size_t i = 0; i < sizeof hooks / sizeof *hooks; i++) {
-        stuck s = {.w = world_new(&(ebb_rt_opts){.watched = true}, false), .make = hooks[i]};
+        stuck s = {.w = world_new(&(ebb_runtime_opts){.watched = true}, false), .make = hooks[i]};
         ebb_watchdog dog = {0};
-        ebb_blame who = {0, NULL};
+        ebb_work who = {0, NULL};
         pthread_t thread;
         assert_int_equal(pthread_create(&thread, NULL, pump_stuck, &s), 0);
         wait_for(&s.spinning, 1);
@@ -241,7 +241,7 @@ static void the_hook_that_does_not_return_is_named(void **state) {
         assert_int_equal(pthread_join(thread, NULL), 0);
         assert_int_equal(ebb_watchdog_check(s.w->rt, &dog, 99 * EBB_SECOND, &who), EBB_OK);
         assert_int_equal(ebb_watchdog_check(s.w->rt, &dog, 999 * EBB_SECOND, &who), EBB_OK);
-        assert_int_equal(ebb_adopt(s.w->rt), EBB_OK);
+        assert_int_equal(ebb_runtime_adopt(s.w->rt), EBB_OK);
         world_end(s.w);
     }
 }

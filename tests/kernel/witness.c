@@ -20,7 +20,7 @@ static void the_witnesses_of_a_whole_life_follow_each_other(void **state) {
     seen[n++] = witness_of(w, p->id);
     world_settle(w);
     seen[n++] = witness_of(w, p->id);
-    assert_int_equal(seen[n - 1].phase, EBB_CANCELLING);
+    assert_int_equal(seen[n - 1].phase, EBB_TASK_CANCELLING);
     ebb_task_cancel(w->host, p->id, EBB_CANCEL_LEASE_LOST, NULL);
     seen[n++] = witness_of(w, p->id);
     world_pass(w, 10 * EBB_MS);
@@ -30,10 +30,10 @@ static void the_witnesses_of_a_whole_life_follow_each_other(void **state) {
     assert_int_equal(seen[n - 1].epoch, 3);
     assert_int_equal(seen[n - 1].kind, EBB_CANCEL_SHUTDOWN);
     p->on_cancel = EBB_OK;
-    (void)ebb_wake(w->host, p->id);
+    (void)ebb_task_wake(w->host, p->id);
     world_settle(w);
     seen[n++] = witness_of(w, p->id);
-    assert_int_equal(seen[n - 1].phase, EBB_COMPLETED);
+    assert_int_equal(seen[n - 1].phase, EBB_TASK_COMPLETED);
     for (size_t i = 0; i < n; i++) {
         for (size_t k = i; k < n; k++) assert_int_equal(ebb_witness_check(&seen[i], &seen[k]), EBB_OK);
     }
@@ -41,7 +41,8 @@ static void the_witnesses_of_a_whole_life_follow_each_other(void **state) {
 }
 
 static ebb_witness some(void) {
-    return (ebb_witness){{7}, {8}, 2, EBB_CANCELLING, EBB_URGENT, EBB_CANCEL_TIMEOUT, {1000, 20, 3}};
+    return (ebb_witness){{7},          {8}, 2, EBB_TASK_CANCELLING, EBB_SEVERITY_URGENT, EBB_CANCEL_TIMEOUT,
+                         {1000, 20, 3}};
 }
 
 static void each_way_back_is_refused_by_name(void **state) {
@@ -54,9 +55,9 @@ static void each_way_back_is_refused_by_name(void **state) {
     assert_int_equal(ebb_witness_check(&a, &b), EBB_ERR_WITNESS_REGION);
     b = some(), b.epoch = 1;
     assert_int_equal(ebb_witness_check(&a, &b), EBB_ERR_WITNESS_EPOCH);
-    b = some(), b.phase = EBB_CANCEL_REQUESTED;
+    b = some(), b.phase = EBB_TASK_CANCEL_REQUESTED;
     assert_int_equal(ebb_witness_check(&a, &b), EBB_ERR_WITNESS_PHASE);
-    b = some(), b.severity = EBB_POLITE;
+    b = some(), b.severity = EBB_SEVERITY_POLITE;
     assert_int_equal(ebb_witness_check(&a, &b), EBB_ERR_WITNESS_SEVERITY);
     b = some(), b.budget.deadline = 1001;
     assert_int_equal(ebb_witness_check(&a, &b), EBB_ERR_WITNESS_BUDGET);
@@ -70,13 +71,13 @@ static void each_way_on_is_accepted(void **state) {
     (void)state;
     ebb_witness a = some(), b = some();
     b.epoch = 3;
-    b.phase = EBB_FINALIZING;
-    b.severity = EBB_FORCED;
+    b.phase = EBB_TASK_FINALIZING;
+    b.severity = EBB_SEVERITY_FORCED;
     b.kind = EBB_CANCEL_SHUTDOWN;
     b.budget = (ebb_budget){999, 19, 4};
     assert_int_equal(ebb_witness_check(&a, &b), EBB_OK);
     /* Before the first request there is no budget to be kept. */
-    a = (ebb_witness){{7}, {8}, 0, EBB_RUNNING, 0, 0, {10, 1, 0}};
+    a = (ebb_witness){{7}, {8}, 0, EBB_TASK_RUNNING, 0, 0, {10, 1, 0}};
     assert_int_equal(ebb_witness_check(&a, &b), EBB_OK);
 }
 

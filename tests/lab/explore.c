@@ -64,9 +64,9 @@ static ebb_lab_result run_recorded(ebb_lab *lab, const ebb_lab_case *c, uint64_t
     return r;
 }
 
-static const ebb_scenario *scenario(const char *name) {
-    for (size_t i = 0; ebb_lab_scenario(i) != NULL; i++) {
-        if (strcmp(ebb_lab_scenario(i)->name, name) == 0) return ebb_lab_scenario(i);
+static const ebb_lab_scenario *scenario(const char *name) {
+    for (size_t i = 0; ebb_lab_scenario_at(i) != NULL; i++) {
+        if (strcmp(ebb_lab_scenario_at(i)->name, name) == 0) return ebb_lab_scenario_at(i);
     }
     fail_msg("there is no scenario %s", name);
     return NULL;
@@ -81,10 +81,10 @@ static bool same_bytes(const bytes *a, const bytes *b) {
 static void the_same_seed_gives_the_same_trace_and_another_seed_another(void **state) {
     (void)state;
     ebb_lab *lab = new_lab();
-    for (size_t i = 0; ebb_lab_scenario(i) != NULL; i++) {
+    for (size_t i = 0; ebb_lab_scenario_at(i) != NULL; i++) {
         uint32_t different = 0;
         for (uint64_t seed = 1; seed <= 10; seed++) {
-            ebb_lab_case c = {.scenario = ebb_lab_scenario(i), .seed = seed}, next = c;
+            ebb_lab_case c = {.scenario = ebb_lab_scenario_at(i), .seed = seed}, next = c;
             next.seed++;
             records a, b, other;
             assert_int_equal(run_recorded(lab, &c, 0, &a).status, EBB_OK);
@@ -107,8 +107,8 @@ static void the_same_seed_gives_the_same_trace_and_another_seed_another(void **s
 static void what_was_captured_repeats_the_run(void **state) {
     (void)state;
     ebb_lab *lab = new_lab();
-    for (size_t i = 0; ebb_lab_scenario(i) != NULL; i++) {
-        ebb_lab_case c = {.scenario = ebb_lab_scenario(i), .seed = 7}, again = c;
+    for (size_t i = 0; ebb_lab_scenario_at(i) != NULL; i++) {
+        ebb_lab_case c = {.scenario = ebb_lab_scenario_at(i), .seed = 7}, again = c;
         records a, b;
         (void)run_recorded(lab, &c, 0, &a);
         assert_int_equal(ebb_lab_capture(lab, &again), EBB_OK);
@@ -125,10 +125,10 @@ static void what_was_captured_repeats_the_run(void **state) {
 static void built_in_scenarios_hold_under_random_schedules(void **state) {
     (void)state;
     ebb_lab *lab = new_lab();
-    for (size_t i = 0; ebb_lab_scenario(i) != NULL; i++) {
-        ebb_lab_case c = {.scenario = ebb_lab_scenario(i), .seed = 1};
-        ebb_explore_result r;
-        (void)ebb_lab_explore(lab, &c, &(ebb_explore_opts){.schedules = 1000}, &r);
+    for (size_t i = 0; ebb_lab_scenario_at(i) != NULL; i++) {
+        ebb_lab_case c = {.scenario = ebb_lab_scenario_at(i), .seed = 1};
+        ebb_lab_explore_result r;
+        (void)ebb_lab_explore(lab, &c, &(ebb_lab_explore_opts){.schedules = 1000}, &r);
         if (r.failure.status != EBB_OK) {
             fail_msg("%s, seed %llu: %s: %s", c.scenario->name, (unsigned long long)c.seed, r.failure.failure,
                      r.failure.text);
@@ -142,21 +142,22 @@ static void built_in_scenarios_hold_under_random_schedules(void **state) {
 static void rounds_are_repeated_until_there_are_enough_events_and_the_trace_has_no_gap(void **state) {
     (void)state;
     ebb_lab *lab = new_lab();
-    for (size_t i = 0; ebb_lab_scenario(i) != NULL; i++) {
-        ebb_lab_case c = {.scenario = ebb_lab_scenario(i), .seed = 3};
+    for (size_t i = 0; ebb_lab_scenario_at(i) != NULL; i++) {
+        ebb_lab_case c = {.scenario = ebb_lab_scenario_at(i), .seed = 3};
         records rec;
         ebb_lab_result r = run_recorded(lab, &c, 20000, &rec);
         assert_int_equal(r.status, EBB_OK);
         assert_true(r.events >= 20000);
         assert_true(r.rounds > 1);
-        ebb_reader reader;
+        ebb_trace_reader reader;
         ebb_event ev;
-        ebb_check *check = ebb_check_new(ebb_libc_allocator());
-        assert_int_equal(ebb_reader_open(&reader, rec.trace[0].p, rec.trace[0].n), EBB_OK);
-        while (ebb_reader_next(&reader, &ev) == EBB_OK) assert_int_equal(ebb_check_event(check, &ev), EBB_OK);
+        ebb_checker *check = ebb_checker_new(ebb_libc_allocator());
+        assert_int_equal(ebb_trace_reader_open(&reader, rec.trace[0].p, rec.trace[0].n), EBB_OK);
+        while (ebb_trace_reader_next(&reader, &ev) == EBB_OK)
+            assert_int_equal(ebb_checker_event(check, &ev), EBB_OK);
         assert_int_equal(reader.offset, rec.trace[0].n);
-        assert_int_equal(ebb_check_end(check, true), EBB_OK);
-        ebb_check_free(check);
+        assert_int_equal(ebb_checker_end(check, true), EBB_OK);
+        ebb_checker_free(check);
         free_records(&rec);
     }
     ebb_lab_free(lab);
@@ -166,22 +167,22 @@ static void a_journal_from_the_lab_replays_to_its_trace(void **state) {
     (void)state;
     ebb_lab *lab = new_lab();
     for (uint64_t seed = 1; seed <= 300; seed++) {
-        ebb_lab_case c = {.scenario = ebb_lab_scenario(seed % 8), .seed = seed};
+        ebb_lab_case c = {.scenario = ebb_lab_scenario_at(seed % 8), .seed = seed};
         records rec;
         assert_int_equal(run_recorded(lab, &c, 0, &rec).status, EBB_OK);
         for (uint32_t k = 0; k < EBB_LAB_RUNTIMES && rec.journal[k].n > 0; k++) {
             bytes trace = {0};
-            ebb_replay_result r;
-            ebb_status st =
-                ebb_replay(ebb_libc_allocator(), rec.journal[k].p, rec.journal[k].n, write_bytes, &trace, &r);
+            ebb_journal_replay_result r;
+            ebb_status st = ebb_journal_replay(ebb_libc_allocator(), rec.journal[k].p, rec.journal[k].n,
+                                               write_bytes, &trace, &r);
             if (st != EBB_OK) fail_msg("%s, seed %d: %s", c.scenario->name, (int)seed, r.message);
             /* The same events; where blocks end depends on when they are taken. */
-            ebb_reader a, b;
+            ebb_trace_reader a, b;
             ebb_event x, y;
-            assert_int_equal(ebb_reader_open(&a, rec.trace[k].p, rec.trace[k].n), EBB_OK);
-            assert_int_equal(ebb_reader_open(&b, trace.p, trace.n), EBB_OK);
-            while (ebb_reader_next(&a, &x) == EBB_OK) {
-                assert_int_equal(ebb_reader_next(&b, &y), EBB_OK);
+            assert_int_equal(ebb_trace_reader_open(&a, rec.trace[k].p, rec.trace[k].n), EBB_OK);
+            assert_int_equal(ebb_trace_reader_open(&b, trace.p, trace.n), EBB_OK);
+            while (ebb_trace_reader_next(&a, &x) == EBB_OK) {
+                assert_int_equal(ebb_trace_reader_next(&b, &y), EBB_OK);
                 ebb_record one = ebb_event_record(&x), other = ebb_event_record(&y);
                 assert_memory_equal(&one, &other, sizeof one);
                 assert_int_equal(x.decision_seq, y.decision_seq);
@@ -189,7 +190,7 @@ static void a_journal_from_the_lab_replays_to_its_trace(void **state) {
                 assert_int_equal(x.host_turn_id, y.host_turn_id);
                 assert_int_equal(x.microtask_batch_id, y.microtask_batch_id);
             }
-            assert_int_equal(ebb_reader_next(&b, &y), EBB_PENDING);
+            assert_int_equal(ebb_trace_reader_next(&b, &y), EBB_PENDING);
             free(trace.p);
         }
         free_records(&rec);
@@ -225,20 +226,20 @@ static ebb_status order_setup(ebb_lab *lab) {
     o->lab = lab;
     for (uint32_t i = 0; i < WORKERS; i++) {
         o->worker[i] = (worker){o, i};
-        (void)ebb_spawn(ebb_host(ebb_lab_runtime(lab, 0)), ebb_lab_region(lab, 0), worker_poll,
+        (void)ebb_spawn(ebb_runtime_host(ebb_lab_runtime(lab, 0)), ebb_lab_region(lab, 0), worker_poll,
                         &o->worker[i]);
     }
     return EBB_OK;
 }
 
-static const ebb_scenario order_scenario = {
+static const ebb_lab_scenario order_scenario = {
     .name = "order", .about = "a race", .state_size = sizeof(order), .setup = order_setup};
 
 static void a_failure_is_found_cut_down_saved_and_replayed(void **state) {
     (void)state;
     ebb_lab *lab = new_lab();
     ebb_lab_case c = {.scenario = &order_scenario, .seed = 1}, loaded;
-    ebb_explore_result e;
+    ebb_lab_explore_result e;
     ebb_lab_result r;
     ebb_lab_error error;
     assert_int_equal(ebb_lab_explore(lab, &c, NULL, &e), EBB_FAILED);
@@ -269,8 +270,8 @@ static void exploring_by_depth_finds_the_one_bad_way(void **state) {
     (void)state;
     ebb_lab *lab = new_lab();
     ebb_lab_case c = {.scenario = &order_scenario};
-    ebb_explore_result e;
-    assert_int_equal(ebb_lab_explore(lab, &c, &(ebb_explore_opts){.depth = 2}, &e), EBB_FAILED);
+    ebb_lab_explore_result e;
+    assert_int_equal(ebb_lab_explore(lab, &c, &(ebb_lab_explore_opts){.depth = 2}, &e), EBB_FAILED);
     assert_int_equal(e.schedules, 3);
     assert_int_equal(c.n_choices, 2);
     ebb_lab_case_free(lab, &c);
@@ -288,23 +289,25 @@ static ebb_status ways_setup(ebb_lab *lab) {
     return EBB_OK;
 }
 
-static const ebb_scenario ways_scenario = {.name = "ways", .about = "", .setup = ways_setup};
+static const ebb_lab_scenario ways_scenario = {.name = "ways", .about = "", .setup = ways_setup};
 
 static void exploring_by_depth_goes_every_way_once(void **state) {
     (void)state;
     ebb_lab *lab = new_lab();
     ebb_lab_case c = {.scenario = &ways_scenario};
-    ebb_explore_result e;
+    ebb_lab_explore_result e;
     ways = (seen){.count = {{0}}};
-    assert_int_equal(ebb_lab_explore(lab, &c, &(ebb_explore_opts){.depth = 2}, &e), EBB_OK);
+    assert_int_equal(ebb_lab_explore(lab, &c, &(ebb_lab_explore_opts){.depth = 2}, &e), EBB_OK);
     assert_int_equal(e.schedules, 6);
     assert_true(e.exhausted);
     for (int a = 0; a < 2; a++) {
         for (int b = 0; b < 3; b++) assert_int_equal(ways.count[a][b], 1);
     }
-    assert_int_equal(ebb_lab_explore(lab, &c, &(ebb_explore_opts){.depth = 2, .schedules = 6}, &e), EBB_OK);
+    assert_int_equal(ebb_lab_explore(lab, &c, &(ebb_lab_explore_opts){.depth = 2, .schedules = 6}, &e),
+                     EBB_OK);
     assert_true(e.exhausted);
-    assert_int_equal(ebb_lab_explore(lab, &c, &(ebb_explore_opts){.depth = 2, .schedules = 5}, &e), EBB_OK);
+    assert_int_equal(ebb_lab_explore(lab, &c, &(ebb_lab_explore_opts){.depth = 2, .schedules = 5}, &e),
+                     EBB_OK);
     assert_false(e.exhausted);
     ebb_lab_free(lab);
 }
@@ -325,10 +328,11 @@ static ebb_status parked_poll(ebb_cx *cx, void *arg) {
 
 /* Runtimes 0 and 1 both write to runtime 2. */
 static ebb_status post_setup(ebb_lab *lab) {
-    ebb_task t = ebb_spawn(ebb_host(ebb_lab_runtime(lab, 2)), ebb_lab_region(lab, 2), parked_poll, NULL);
+    ebb_task t =
+        ebb_spawn(ebb_runtime_host(ebb_lab_runtime(lab, 2)), ebb_lab_region(lab, 2), parked_poll, NULL);
     for (uint64_t i = 1; i <= 5; i++) {
         for (uint32_t from = 0; from < 2; from++) {
-            ebb_lab_send(lab, ebb_host(ebb_lab_runtime(lab, from)),
+            ebb_lab_send(lab, ebb_runtime_host(ebb_lab_runtime(lab, from)),
                          &(ebb_msg){.verb = EBB_MSG_WORD, .target = t.id, .word = i * 10 + from});
         }
     }
@@ -350,36 +354,38 @@ static void post_check(ebb_lab *lab) {
     any_overtaken |= p->overtaken;
 }
 
-static const ebb_scenario post_scenario = {.name = "post",
-                                           .about = "",
-                                           .runtimes = 3,
-                                           .state_size = sizeof(post),
-                                           .setup = post_setup,
-                                           .received = post_received,
-                                           .check = post_check};
+static const ebb_lab_scenario post_scenario = {.name = "post",
+                                               .about = "",
+                                               .runtimes = 3,
+                                               .state_size = sizeof(post),
+                                               .setup = post_setup,
+                                               .received = post_received,
+                                               .check = post_check};
 
 static void messages_of_a_pair_keep_their_order_and_others_may_overtake(void **state) {
     (void)state;
     ebb_lab *lab = new_lab();
     ebb_lab_case c = {.scenario = &post_scenario};
-    ebb_explore_result e;
+    ebb_lab_explore_result e;
     any_overtaken = false;
-    assert_int_equal(ebb_lab_explore(lab, &c, &(ebb_explore_opts){.schedules = 50}, &e), EBB_OK);
+    assert_int_equal(ebb_lab_explore(lab, &c, &(ebb_lab_explore_opts){.schedules = 50}, &e), EBB_OK);
     assert_true(any_overtaken);
     ebb_lab_free(lab);
 }
 
 static void endless_received(ebb_lab *lab, const ebb_msg *msg) {
-    ebb_lab_send(lab, ebb_host(ebb_lab_runtime(lab, 0)), msg);
+    ebb_lab_send(lab, ebb_runtime_host(ebb_lab_runtime(lab, 0)), msg);
 }
 
 static ebb_status endless_setup(ebb_lab *lab) {
-    ebb_task t = ebb_spawn(ebb_host(ebb_lab_runtime(lab, 0)), ebb_lab_region(lab, 0), parked_poll, NULL);
-    ebb_lab_send(lab, ebb_host(ebb_lab_runtime(lab, 0)), &(ebb_msg){.verb = EBB_MSG_WAKE, .target = t.id});
+    ebb_task t =
+        ebb_spawn(ebb_runtime_host(ebb_lab_runtime(lab, 0)), ebb_lab_region(lab, 0), parked_poll, NULL);
+    ebb_lab_send(lab, ebb_runtime_host(ebb_lab_runtime(lab, 0)),
+                 &(ebb_msg){.verb = EBB_MSG_WAKE, .target = t.id});
     return EBB_OK;
 }
 
-static const ebb_scenario endless_scenario = {
+static const ebb_lab_scenario endless_scenario = {
     .name = "endless", .about = "", .setup = endless_setup, .received = endless_received};
 
 static void a_run_that_does_not_end_is_a_livelock(void **state) {
@@ -400,19 +406,19 @@ static ebb_status deaf_poll(ebb_cx *cx, void *arg) {
 
 static ebb_status deaf_setup(ebb_lab *lab) {
     return ebb_id_status(
-        ebb_spawn(ebb_host(ebb_lab_runtime(lab, 0)), ebb_lab_region(lab, 0), deaf_poll, NULL).id);
+        ebb_spawn(ebb_runtime_host(ebb_lab_runtime(lab, 0)), ebb_lab_region(lab, 0), deaf_poll, NULL).id);
 }
 
 /* Cancels, and then takes away the timer that would force. */
 static void deaf_step(ebb_lab *lab, uint32_t n) {
-    ebb_rt *rt = ebb_lab_runtime(lab, 0);
+    ebb_runtime *rt = ebb_lab_runtime(lab, 0);
     ebb_region r = ebb_lab_region(lab, 0);
     (void)n;
-    ebb_region_cancel(ebb_host(rt), r, EBB_CANCEL_USER, "");
+    ebb_region_cancel(ebb_runtime_host(rt), r, EBB_CANCEL_USER, "");
     ebb__wheel_disarm(&rt->wheel, ebb__wheel_ref(EBB__W_REGION, (uint32_t)(r.id >> 32) & 0xffffff));
 }
 
-static const ebb_scenario deaf_scenario = {
+static const ebb_lab_scenario deaf_scenario = {
     .name = "deaf", .about = "", .steps = 1, .setup = deaf_setup, .step = deaf_step};
 
 static void a_task_that_nothing_will_ever_force_is_a_leak(void **state) {
@@ -552,12 +558,12 @@ static void what_does_not_fail_is_not_cut_down(void **state) {
 
 static void wherever_memory_ends_a_run_ends_in_order_and_frees_all(void **state) {
     (void)state;
-    for (size_t i = 0; ebb_lab_scenario(i) != NULL; i++) {
+    for (size_t i = 0; ebb_lab_scenario_at(i) != NULL; i++) {
         bool failed = true;
         for (uint64_t n = 1; failed; n++) {
             ebb_failing mem = {.inner = ebb_libc_allocator(), .fail_at = n};
             ebb_lab *lab = ebb_lab_new(ebb_failing_allocator(&mem));
-            ebb_lab_case c = {.scenario = ebb_lab_scenario(i), .seed = 4};
+            ebb_lab_case c = {.scenario = ebb_lab_scenario_at(i), .seed = 4};
             ebb_lab_result r = {.status = EBB_ERR_NOMEM};
             if (lab != NULL) (void)ebb_lab_run(lab, &c, NULL, &r);
             failed = mem.failures > 0;

@@ -59,8 +59,8 @@ static ebb_status write_one(ebb_cx *cx, program *p) {
 static ebb_status let_go(ebb_cx *cx, program *p) {
     worker *w = &p->worker;
     bool done = w->outcome == EBB_OK;
-    if (done) (void)ebb_commit(cx, w->fence);
-    else if (p->bug != FORGETS || w->step != 1) (void)ebb_abort(cx, w->fence);
+    if (done) (void)ebb_obligation_commit(cx, w->fence);
+    else if (p->bug != FORGETS || w->step != 1) (void)ebb_obligation_abort(cx, w->fence);
     if (done || p->bug != LEAKS || w->step != 2) ebb_chan_free(w->channel);
     ebb_sem_release(cx, &p->turn);
     return w->outcome;
@@ -73,9 +73,9 @@ static ebb_status work(ebb_cx *cx, void *state) {
     EBB_BEGIN(w);
     EBB_AWAIT(w, st, ebb_sem_acquire(cx, &p->turn, &w->wait));
     if (st != EBB_OK) return st;
-    w->outcome = ebb_chan_new(ebb_runtime_of(cx), 1, sizeof(int), &w->channel);
+    w->outcome = ebb_chan_new(ebb_cx_runtime(cx), 1, sizeof(int), &w->channel);
     if (w->outcome != EBB_OK) return w->outcome;
-    w->fence = ebb_reserve(cx, EBB_FENCE, NULL, NULL);
+    w->fence = ebb_obligation_reserve(cx, EBB_OBLIGATION_FENCE, NULL, NULL);
     for (w->step = 0; w->step < STEPS; w->step++) {
         w->outcome = ebb_stopping(cx) ? EBB_CANCELLED : EBB_OK;
         if (w->outcome == EBB_OK) EBB_AWAIT(w, w->outcome, write_one(cx, p));
@@ -105,10 +105,10 @@ static ebb_status take_back(ebb_cx *cx, ebb_drain *d, void *state) {
 static ebb_status spin(ebb_cx *cx, void *state) {
     program *p = state;
     ebb_workflow_report r;
-    ebb_status st = ebb_workflow_info(cx, p->target, &r);
-    if (st == EBB_OK && r.state == EBB_WF_IDLE && !ebb_stopping(cx)) return EBB_PENDING;
+    ebb_status st = ebb_workflow_report_of(cx, p->target, &r);
+    if (st == EBB_OK && r.state == EBB_WORKFLOW_IDLE && !ebb_stopping(cx)) return EBB_PENDING;
     if (p->states < 2 || p->written == STEPS) return EBB_OK;
-    (void)ebb_wake(cx, ebb_self(cx));
+    (void)ebb_task_wake(cx, ebb_cx_task(cx));
     return EBB_PENDING;
 }
 
@@ -139,15 +139,16 @@ static ebb_status open_with(ebb_cx *cx, ebb_audit *audit, program *p, ebb_workfl
     ebb_region r = ebb_workflow_region(cx, p->target);
     st = ebb_id_status(ebb_spawn(cx, r, work, p).id);
     if (st == EBB_OK && p->bug == IGNORES) st = ebb_id_status(ebb_spawn(cx, r, wait_for_nobody, p).id);
-    if (st == EBB_OK && p->bug == SPINS) st = ebb_id_status(ebb_spawn(cx, ebb_self_region(cx), spin, p).id);
+    if (st == EBB_OK && p->bug == SPINS) st = ebb_id_status(ebb_spawn(cx, ebb_cx_region(cx), spin, p).id);
     if (st == EBB_OK && p->bug == WAITS)
-        st = ebb_id_status(ebb_spawn(cx, ebb_self_region(cx), wait_for_nobody, p).id);
+        st = ebb_id_status(ebb_spawn(cx, ebb_cx_region(cx), wait_for_nobody, p).id);
     return st;
 }
 
 static ebb_status publish(ebb_cx *cx, ebb_audit *audit, void *state, ebb_workflow *target) {
     program *p = state;
-    ebb_status st = open_with(cx, audit, p, (ebb_workflow_opts){.type = &ebb_publish_abort, .name = "v1"});
+    ebb_status st =
+        open_with(cx, audit, p, (ebb_workflow_opts){.type = &ebb_workflow_publish_abort, .name = "v1"});
     *target = p->target;
     return st;
 }
@@ -202,7 +203,7 @@ static void the_same_program_gives_the_same_runs(void **state) {
 static ebb_status whole_process(ebb_cx *cx, ebb_audit *audit, void *state, ebb_workflow *target) {
     program *p = state;
     ebb_status st =
-        open_with(cx, audit, p, (ebb_workflow_opts){.type = &ebb_lifecycle_shutdown, .root = true});
+        open_with(cx, audit, p, (ebb_workflow_opts){.type = &ebb_workflow_lifecycle_shutdown, .root = true});
     *target = p->target;
     return st;
 }
@@ -217,11 +218,11 @@ static void the_workflow_of_the_root_can_be_the_target(void **state) {
 static ebb_status nested(ebb_cx *cx, ebb_audit *audit, void *state, ebb_workflow *target) {
     program *p = state;
     ebb_workflow outer =
-        ebb_workflow_open(cx, &(ebb_workflow_opts){.type = &ebb_lifecycle_shutdown, .audit = audit});
+        ebb_workflow_open(cx, &(ebb_workflow_opts){.type = &ebb_workflow_lifecycle_shutdown, .audit = audit});
     if (ebb_id_status(outer.id) != EBB_OK) return ebb_id_status(outer.id);
-    ebb_status st =
-        open_with(cx, audit, p,
-                  (ebb_workflow_opts){.type = &ebb_publish_abort, .parent = ebb_workflow_region(cx, outer)});
+    ebb_status st = open_with(
+        cx, audit, p,
+        (ebb_workflow_opts){.type = &ebb_workflow_publish_abort, .parent = ebb_workflow_region(cx, outer)});
     *target = p->target;
     return st;
 }
@@ -236,7 +237,7 @@ static void a_nested_workflow_can_be_the_target(void **state) {
 static ebb_status patient(ebb_cx *cx, ebb_audit *audit, void *state, ebb_workflow *target) {
     program *p = state;
     ebb_status st =
-        open_with(cx, audit, p, (ebb_workflow_opts){.type = &ebb_publish_abort, .no_force = true});
+        open_with(cx, audit, p, (ebb_workflow_opts){.type = &ebb_workflow_publish_abort, .no_force = true});
     *target = p->target;
     return st;
 }
@@ -265,7 +266,8 @@ static ebb_status tick(ebb_cx *cx, void *state) {
 }
 
 static ebb_status clockwork(ebb_cx *cx, ebb_audit *audit, void *state, ebb_workflow *target) {
-    *target = ebb_workflow_open(cx, &(ebb_workflow_opts){.type = &ebb_health_check_cancel, .audit = audit});
+    *target = ebb_workflow_open(
+        cx, &(ebb_workflow_opts){.type = &ebb_workflow_health_check_cancel, .audit = audit});
     if (ebb_id_status(target->id) != EBB_OK) return ebb_id_status(target->id);
     return ebb_id_status(ebb_spawn(cx, ebb_workflow_region(cx, *target), tick, state).id);
 }
@@ -347,8 +349,8 @@ static void a_failure_names_the_state_in_which_it_was_disturbed(void **state) {
 static ebb_status lie(ebb_cx *cx, ebb_audit *audit, void *state, ebb_workflow *target) {
     ebb_status st = publish(cx, audit, state, target);
     ebb__audit_entry e = {.event = EBB__WE_DRAIN_STARTED, .type = "publish_abort", .name = "v1", .number = 1};
-    e.from = EBB_WF_CANCEL_REQUESTED;
-    e.to = EBB_WF_DRAINING;
+    e.from = EBB_WORKFLOW_CANCEL_REQUESTED;
+    e.to = EBB_WORKFLOW_DRAINING;
     return st == EBB_OK ? ebb__audit_write(audit, &e) : st;
 }
 
@@ -376,7 +378,7 @@ static void a_line_that_is_missing_is_found(void **state) {
 static int mutant;
 
 static ebb_status with_mutant(ebb_cx *cx, ebb_audit *audit, void *state, ebb_workflow *target) {
-    ebb__set_mutant(ebb_runtime_of(cx), mutant);
+    ebb__set_mutant(ebb_cx_runtime(cx), mutant);
     return publish(cx, audit, state, target);
 }
 

@@ -2,7 +2,7 @@
  * and with all that follow, and each with a verb after its n-th poll, for each n. Whatever goes wrong and whenever:
  * the oracles find nothing, everything ends, and all memory is given back.
  *
- * Polls are counted by standing in for ebb_pump; the program is linked with --wrap for that. */
+ * Polls are counted by standing in for ebb_runtime_pump; the program is linked with --wrap for that. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -52,11 +52,11 @@ typedef struct plan {
 
 static plan now_playing;
 
-static void act(ebb_rt *rt) {
+static void act(ebb_runtime *rt) {
     const plan *p = &now_playing;
-    ebb_cx *host = ebb_host(rt);
+    ebb_cx *host = ebb_runtime_host(rt);
     if (p->victim == 0) {
-        say(host, p->verb, ebb_root(rt));
+        say(host, p->verb, ebb_runtime_root(rt));
         return;
     }
     const ebb__thing *t = ebb__script_things(p->script);
@@ -65,15 +65,15 @@ static void act(ebb_rt *rt) {
     if (t != NULL && t->kind == EBB__TASK) say_to_task(host, p->verb, (ebb_task){t->id});
 }
 
-ebb_status __real_ebb_pump(ebb_rt *rt, uint32_t max_polls);
-ebb_status __wrap_ebb_pump(ebb_rt *rt, uint32_t max_polls);
-ebb_status __wrap_ebb_pump(ebb_rt *rt, uint32_t max_polls) {
+ebb_status __real_ebb_runtime_pump(ebb_runtime *rt, uint32_t max_polls);
+ebb_status __wrap_ebb_runtime_pump(ebb_runtime *rt, uint32_t max_polls);
+ebb_status __wrap_ebb_runtime_pump(ebb_runtime *rt, uint32_t max_polls) {
     static bool inside; /* a task that pumps is refused, and that is no poll */
-    if (inside) return __real_ebb_pump(rt, max_polls);
+    if (inside) return __real_ebb_runtime_pump(rt, max_polls);
     ebb_status st = EBB_PENDING;
     for (uint32_t i = 0; i < max_polls && st == EBB_PENDING; i++) {
         inside = true;
-        st = __real_ebb_pump(rt, 1);
+        st = __real_ebb_runtime_pump(rt, 1);
         inside = false;
         if (++now_playing.polls != now_playing.at) continue;
         act(rt);
@@ -125,7 +125,7 @@ static int free_fixtures(void **state) {
 /* One run of a fixture. */
 typedef struct story {
     ebb_failing memory;
-    ebb_rt *rt;
+    ebb_runtime *rt;
     ebb__script *script;
     uint8_t *trace;
     size_t trace_n, trace_room;
@@ -149,33 +149,34 @@ static void keep_trace(void *ctx, const void *bytes, size_t n) {
 /* The text of what the oracles have found; NULL: nothing. */
 static const char *judge(story *s) {
     static char text[320];
-    ebb_reader reader;
+    ebb_trace_reader reader;
     ebb_event ev;
     ebb_trace_take(s->rt, true, keep_trace, s);
-    if (ebb_reader_open(&reader, s->trace, s->trace_n) != EBB_OK) return "the trace has no header";
-    ebb_check *c = ebb_check_new(ebb_libc_allocator());
+    if (ebb_trace_reader_open(&reader, s->trace, s->trace_n) != EBB_OK) return "the trace has no header";
+    ebb_checker *c = ebb_checker_new(ebb_libc_allocator());
     if (c == NULL) abort();
     ebb_status read = EBB_OK, st = EBB_OK;
-    while (st == EBB_OK && (read = ebb_reader_next(&reader, &ev)) == EBB_OK) st = ebb_check_event(c, &ev);
-    if (st == EBB_OK && read == EBB_PENDING) st = ebb_check_end(c, true);
-    const ebb_violation *v = ebb_check_violation(c);
+    while (st == EBB_OK && (read = ebb_trace_reader_next(&reader, &ev)) == EBB_OK)
+        st = ebb_checker_event(c, &ev);
+    if (st == EBB_OK && read == EBB_PENDING) st = ebb_checker_end(c, true);
+    const ebb_violation *v = ebb_checker_violation(c);
     if (v != NULL) {
         snprintf(text, sizeof text, "%s at event %" PRIu64 ": %s", ebb_oracle_name(v->oracle),
                  v->event.decision_seq, v->text);
     } else if (st != EBB_OK || read < 0) {
         snprintf(text, sizeof text, "the trace can't be read");
     }
-    ebb_check_free(c);
+    ebb_checker_free(c);
     return v != NULL || st != EBB_OK || read < 0 ? text : NULL;
 }
 
 /* Pumps, and lets time pass, until nothing happens by itself any more. */
-static bool settle(ebb_rt *rt) {
+static bool settle(ebb_runtime *rt) {
     for (uint32_t turns = 0; turns < TURNS_MAX; turns++) {
-        if (ebb_pump(rt, 1000) != EBB_OK) continue;
-        uint64_t due = ebb_next_due(rt);
+        if (ebb_runtime_pump(rt, 1000) != EBB_OK) continue;
+        uint64_t due = ebb_runtime_next_due(rt);
         if (due == EBB_FOREVER) return true;
-        ebb_advance(rt, due);
+        ebb_runtime_advance(rt, due);
     }
     return false;
 }
@@ -187,8 +188,8 @@ static void count_things(story *s) {
 
 /* NULL, or what went wrong. */
 static const char *play(story *s, const fixture *f) {
-    ebb_rt_opts opts = {.allocator = ebb_failing_allocator(&s->memory)};
-    if (ebb_rt_new(&opts, &s->rt) != EBB_OK) return NULL;
+    ebb_runtime_opts opts = {.allocator = ebb_failing_allocator(&s->memory)};
+    if (ebb_runtime_new(&opts, &s->rt) != EBB_OK) return NULL;
     s->traced = ebb_trace_start(s->rt, TRACE_BYTES) == EBB_OK;
     s->script = ebb__script_new(s->rt, opts.allocator);
     if (s->script == NULL) return NULL;
@@ -199,14 +200,14 @@ static const char *play(story *s, const fixture *f) {
         ebb_status st = ebb__script_line(s->script, line, strlen(line), message);
         if (st != EBB_OK && st != EBB_ERR_NOMEM) return "a line is not understood";
     }
-    ebb_region_cancel(ebb_host(s->rt), ebb_root(s->rt), EBB_CANCEL_SHUTDOWN, "the end");
+    ebb_region_cancel(ebb_runtime_host(s->rt), ebb_runtime_root(s->rt), EBB_CANCEL_SHUTDOWN, "the end");
     if (!settle(s->rt)) return "it never ends";
     count_things(s);
     ebb_region_state state;
-    ebb_status st = ebb_region_state_of(ebb_host(s->rt), ebb_root(s->rt), &state);
+    ebb_status st = ebb_region_state_of(ebb_runtime_host(s->rt), ebb_runtime_root(s->rt), &state);
     if (st != EBB_OK || state != EBB_REGION_CLOSED) return "the root is not closed";
-    ebb_stats stats;
-    ebb_rt_stats(s->rt, &stats);
+    ebb_runtime_stats stats;
+    ebb_runtime_stats_of(s->rt, &stats);
     if (stats.tasks + stats.regions + stats.obligations + stats.runnable != 0) return "something is left";
     if (stats.illegal != 0) return "an illegal transition was tried";
     return s->traced ? judge(s) : NULL;
@@ -214,7 +215,7 @@ static const char *play(story *s, const fixture *f) {
 
 static void close_story(story *s) {
     ebb__script_free(s->script);
-    ebb_rt_free(s->rt);
+    ebb_runtime_free(s->rt);
     free(s->trace);
     s->script = NULL;
     s->rt = NULL;
@@ -273,7 +274,7 @@ static void a_fixture_ends_in_order_with_a_verb_after_its_nth_poll(void **state)
 static ebb_failing lab_memory;
 static ebb_lab *lab;
 
-static ebb_status run_lab(const ebb_scenario *s, uint64_t seed, plan p, uint64_t fail_at, bool fail_after,
+static ebb_status run_lab(const ebb_lab_scenario *s, uint64_t seed, plan p, uint64_t fail_at, bool fail_after,
                           ebb_lab_result *out) {
     lab_memory = (ebb_failing){.inner = ebb_libc_allocator(), .fail_at = fail_at, .fail_after = fail_after};
     now_playing = p;
@@ -293,7 +294,7 @@ static ebb_status run_lab(const ebb_scenario *s, uint64_t seed, plan p, uint64_t
 }
 
 /* A task that found no memory has not done its part, and the scenario's own account may say so. */
-static void starve(const ebb_scenario *s, uint64_t seed, uint64_t n, bool after) {
+static void starve(const ebb_lab_scenario *s, uint64_t seed, uint64_t n, bool after) {
     ebb_lab_result r;
     ebb_status st = run_lab(s, seed, (plan){0}, n, after, &r);
     if (st == EBB_OK || st == EBB_ERR_NOMEM || st == EBB_FAILED) return;
@@ -305,8 +306,8 @@ static void a_scenario_survives_the_nth_allocation_failing(void **state) {
     (void)state;
     uint64_t runs = 0;
     ebb_lab_result r;
-    for (size_t i = 0; ebb_lab_scenario(i) != NULL; i++) {
-        const ebb_scenario *s = ebb_lab_scenario(i);
+    for (size_t i = 0; ebb_lab_scenario_at(i) != NULL; i++) {
+        const ebb_lab_scenario *s = ebb_lab_scenario_at(i);
         for (uint64_t seed = 1; seed <= SEEDS; seed++) {
             assert_int_equal(run_lab(s, seed, (plan){0}, 0, false, &r), EBB_OK);
             uint64_t calls = lab_memory.calls, stride = 1 + calls / 300;
@@ -323,8 +324,8 @@ static void a_scenario_ends_in_order_with_a_verb_after_its_nth_poll(void **state
     (void)state;
     uint64_t runs = 0;
     ebb_lab_result r;
-    for (size_t i = 0; ebb_lab_scenario(i) != NULL; i++) {
-        const ebb_scenario *s = ebb_lab_scenario(i);
+    for (size_t i = 0; ebb_lab_scenario_at(i) != NULL; i++) {
+        const ebb_lab_scenario *s = ebb_lab_scenario_at(i);
         for (uint64_t seed = 1; seed <= SEEDS; seed++) {
             assert_int_equal(run_lab(s, seed, (plan){0}, 0, false, &r), EBB_OK);
             uint64_t polls = now_playing.polls, stride = 1 + polls / 200;

@@ -27,7 +27,7 @@ typedef struct actor {
 
 static void hook_wakes(void *arg) {
     rich *w = arg;
-    (void)ebb_wake(w->r.host, w->sleeper);
+    (void)ebb_task_wake(w->r.host, w->sleeper);
 }
 
 static ebb_status produces(ebb_cx *cx, void *state) {
@@ -41,7 +41,7 @@ static ebb_status produces(ebb_cx *cx, void *state) {
     }
     EBB_AWAIT(a, st, ebb_chan_reserve(cx, a->w->chan, &a->wait, &a->permit));
     if (st != EBB_OK) return st;
-    (void)ebb_abort(cx, a->permit); /* its hook hands the place on */
+    (void)ebb_obligation_abort(cx, a->permit); /* its hook hands the place on */
     EBB_AWAIT(a, st, ebb_chan_reserve(cx, a->w->chan, &a->wait, &a->permit));
     return EBB_OK; /* and leaks it */
     EBB_END(a);
@@ -92,13 +92,13 @@ static ebb_status joins_all(ebb_cx *cx, void *state) {
     actor *a = state;
     ebb_status st;
     EBB_BEGIN(a);
-    a->scope = ebb_region_open(cx, &(ebb_region_opts){.policy = EBB_COLLECT, .deadline = 900 * EBB_MS});
+    a->scope = ebb_region_open(cx, &(ebb_region_opts){.policy = EBB_FAIL_COLLECT, .deadline = 900 * EBB_MS});
     (void)ebb_spawn(cx, a->scope, ends_at_once, NULL);
     a->w->late = ebb_region_open(cx, NULL); /* left open: goes with this task */
-    (void)ebb_spawn_with(cx, a->w->late, never_ends, NULL, &(ebb_task_opts){.polls = 4, .priority = 2});
+    (void)ebb_spawn(cx, a->w->late, never_ends, NULL, &(ebb_task_opts){.polls = 4, .priority = 2});
     EBB_AWAIT(a, st, ebb_region_join(cx, a->scope));
     EBB_AWAIT(a, st, ebb_task_join(cx, a->w->kept));
-    a->timer = ebb_timer_arm(cx, ebb_self(cx), ebb_now(cx) + 5 * EBB_MS);
+    a->timer = ebb_timer_arm(cx, ebb_cx_task(cx), ebb_now(cx) + 5 * EBB_MS);
     (void)ebb_timer_disarm(cx, a->timer);
     (void)ebb_timer_disarm(cx, a->timer);
     (void)ebb_timer_arm(cx, (ebb_task){0}, 1);
@@ -107,67 +107,68 @@ static ebb_status joins_all(ebb_cx *cx, void *state) {
     EBB_END(a);
 }
 
-static void spawns_again(void *arg, const ebb_report *report) {
+static void spawns_again(void *arg, const ebb_region_report *report) {
     rich *w = arg;
     w->seen += (uint64_t)report->abandoned;
-    (void)ebb_spawn(w->r.host, ebb_root(w->r.rt), ends_at_once, NULL);
+    (void)ebb_spawn(w->r.host, ebb_runtime_root(w->r.rt), ends_at_once, NULL);
 }
 
 static void play_rich(rich *w, actor *a) {
     ebb_cx *h = w->r.host;
-    ebb_rt *rt = w->r.rt;
+    ebb_runtime *rt = w->r.rt;
     for (int i = 0; i < 12; i++) a[i].w = w;
-    ebb_set_turn(rt, 5, 1);
+    ebb_runtime_set_turn(rt, 5, 1);
     w->group = ebb_region_open(h, &(ebb_region_opts){.on_closed = spawns_again, .arg = w, .priority = 1});
     w->sleeper = ebb_spawn(h, w->group, sleeps_masked, &a[0]);
-    w->kept = ebb_start(h, ebb_root(rt), consumes, &a[2]);
+    w->kept = ebb_spawn(h, ebb_runtime_root(rt), consumes, &a[2], &(ebb_task_opts){.keep = true});
     w->loser = ebb_spawn(h, w->group, consumes, &a[3]);
-    (void)ebb_spawn(h, ebb_root(rt), produces, &a[4]);
-    (void)ebb_spawn(h, ebb_root(rt), joins_all, &a[5]);
-    w->held = ebb_reserve_in(h, w->group, EBB_LEASE, hook_wakes, w);
-    (void)ebb_reserve_in(h, (ebb_region){0}, EBB_LEASE, NULL, NULL);
-    (void)ebb_reserve(h, (ebb_obligation_kind)257, NULL, NULL);
+    (void)ebb_spawn(h, ebb_runtime_root(rt), produces, &a[4]);
+    (void)ebb_spawn(h, ebb_runtime_root(rt), joins_all, &a[5]);
+    w->held = ebb_region_reserve(h, w->group, EBB_OBLIGATION_LEASE, hook_wakes, w);
+    (void)ebb_region_reserve(h, (ebb_region){0}, EBB_OBLIGATION_LEASE, NULL, NULL);
+    (void)ebb_obligation_reserve(h, (ebb_obligation_kind)257, NULL, NULL);
     (void)ebb_region_defer(h, (ebb_region){0}, cleans_slowly, &a[6]);
     (void)ebb_region_defer(h, w->group, cleans_slowly, &a[6]);
     (void)ebb_region_open(h, &(ebb_region_opts){.cleanup = true});
     at_pump(&w->r, 2 * EBB_MS);
-    ebb_set_turn(rt, 6, 2);
+    ebb_runtime_set_turn(rt, 6, 2);
     ebb_region_cancel_within(h, w->group, EBB_CANCEL_LEASE_LOST,
                              "a reason that goes on and on, past what is kept of it",
                              (ebb_budget){700 * EBB_MS, 40, 3});
     (void)ebb_spawn(h, w->group, ends_at_once, NULL); /* refused */
     at_pump(&w->r, 25 * EBB_MS);
-    (void)ebb_abort(h, w->held);
-    (void)ebb_commit(h, w->held); /* resolved already */
+    (void)ebb_obligation_abort(h, w->held);
+    (void)ebb_obligation_commit(h, w->held); /* resolved already */
     ebb_chan_close(h, w->chan);
     at_pump(&w->r, 30 * EBB_MS);
     ebb_msg wake = {.verb = EBB_MSG_WAKE, .target = w->sleeper.id, .word = 42};
-    (void)ebb_receive(rt, &wake); /* it may be late */
+    (void)ebb_msg_deliver(rt, &wake); /* it may be late */
     ebb_region stuck = ebb_region_open(h, NULL);
     (void)ebb_spawn(h, stuck, never_ends, NULL);
     (void)ebb_region_join(h, stuck);
     ebb_msg force = {.verb = EBB_MSG_FORCE, .target = stuck.id, .to_region = true};
-    (void)ebb_receive(rt, &force);
+    (void)ebb_msg_deliver(rt, &force);
     at_pump(&w->r, 31 * EBB_MS);
     (void)ebb_region_join(h, stuck);
     (void)ebb_region_join(h, stuck); /* stale */
     at_pump(&w->r, 2 * EBB_SECOND);
-    ebb_region_cancel(h, ebb_root(rt), EBB_CANCEL_SHUTDOWN, NULL);
+    ebb_region_cancel(h, ebb_runtime_root(rt), EBB_CANCEL_SHUTDOWN, NULL);
     for (uint64_t t = 0; t < 20; t++) at_pump(&w->r, 3 * EBB_SECOND + t * 100 * EBB_MS);
-    (void)ebb_wake(h, w->kept);
+    (void)ebb_task_wake(h, w->kept);
 }
 
 static void a_program_with_everything_gives_the_same_trace(void **state) {
     (void)state;
     rich w = {.seen = 0};
     actor actors[12] = {{0}};
-    ebb_rt_opts opts = {.runtime_id = 9, .now = 12345, .cleanup[EBB_FORCED] = {300 * EBB_MS, 30}};
+    ebb_runtime_opts opts = {
+        .runtime_id = 9, .now = 12345, .cleanup[EBB_SEVERITY_FORCED] = {300 * EBB_MS, 30}};
     w.r = record(&opts);
     assert_int_equal(ebb_chan_new(w.r.rt, 2, sizeof(uint64_t), &w.chan), EBB_OK);
     ebb_sem_init(&w.sem, 1);
     play_rich(&w, actors);
     ebb_region_state root;
-    assert_int_equal(ebb_region_state_of(w.r.host, ebb_root(w.r.rt), &root), EBB_OK);
+    assert_int_equal(ebb_region_state_of(w.r.host, ebb_runtime_root(w.r.rt), &root), EBB_OK);
     assert_int_equal(root, EBB_REGION_CLOSED);
     ebb_chan_free(w.chan);
     stop(&w.r);
@@ -257,9 +258,9 @@ static ebb_status joins_the_finalizing(ebb_cx *cx, void *state) {
     if (a->n++ == 0) {
         a->scope = ebb_region_open(cx, NULL);
         (void)ebb_region_defer(cx, a->scope, never_ends, NULL);
-        (void)ebb_wake(cx, ebb_self(cx));
+        (void)ebb_task_wake(cx, ebb_cx_task(cx));
         ebb_region_close(cx, a->scope);
-        ebb_task_cancel(cx, ebb_self(cx), EBB_CANCEL_USER, NULL);
+        ebb_task_cancel(cx, ebb_cx_task(cx), EBB_CANCEL_USER, NULL);
         return EBB_PENDING;
     }
     /* Moves the region on and acknowledges, in this order: one operation in the journal. */
@@ -270,7 +271,7 @@ static void a_join_that_is_a_checkpoint_is_one_operation(void **state) {
     (void)state;
     run r = record(NULL);
     actor a = {.n = 0};
-    (void)ebb_spawn(r.host, ebb_root(r.rt), joins_the_finalizing, &a);
+    (void)ebb_spawn(r.host, ebb_runtime_root(r.rt), joins_the_finalizing, &a);
     for (uint64_t t = 1; t < 9; t++) at_pump(&r, t * EBB_SECOND);
     stop(&r);
     assert_int_equal(count(&r.journal, J_CHECKPOINT), 0);
@@ -284,13 +285,13 @@ static ebb_cx *captured;
 
 static void wakes_with_a_captured_context(void *arg) {
     ebb_task *other = arg;
-    (void)ebb_wake(captured, *other);
-    ebb_region_cancel(captured, ebb_self_region(captured), EBB_CANCEL_USER, "from a hook");
+    (void)ebb_task_wake(captured, *other);
+    ebb_region_cancel(captured, ebb_cx_region(captured), EBB_CANCEL_USER, "from a hook");
 }
 
 static ebb_status leaks(ebb_cx *cx, void *state) {
     captured = cx;
-    (void)ebb_reserve(cx, EBB_LEASE, wakes_with_a_captured_context, state);
+    (void)ebb_obligation_reserve(cx, EBB_OBLIGATION_LEASE, wakes_with_a_captured_context, state);
     return EBB_OK;
 }
 
@@ -309,13 +310,13 @@ static void who_asks_is_known_outside_of_polls_too(void **state) {
 }
 
 static void assert_every_rule_holds(const bytes *trace) {
-    ebb_reader in;
+    ebb_trace_reader in;
     ebb_event ev;
-    ebb_check *check = ebb_check_new(ebb_libc_allocator());
-    assert_int_equal(ebb_reader_open(&in, trace->p, trace->n), EBB_OK);
-    while (ebb_reader_next(&in, &ev) == EBB_OK) assert_int_equal(ebb_check_event(check, &ev), EBB_OK);
-    assert_int_equal(ebb_check_end(check, false), EBB_OK);
-    ebb_check_free(check);
+    ebb_checker *check = ebb_checker_new(ebb_libc_allocator());
+    assert_int_equal(ebb_trace_reader_open(&in, trace->p, trace->n), EBB_OK);
+    while (ebb_trace_reader_next(&in, &ev) == EBB_OK) assert_int_equal(ebb_checker_event(check, &ev), EBB_OK);
+    assert_int_equal(ebb_checker_end(check, false), EBB_OK);
+    ebb_checker_free(check);
 }
 
 /* Waits, and shows whoever runs its code between polls its cx. */
@@ -333,7 +334,7 @@ static void a_parked_task_asks_between_its_polls(void **state) {
     ebb_task task = ebb_spawn(r.host, region, is_run_from_outside, &cx);
     at_pump(&r, 1);
     assert_int_equal(ebb_checkpoint(cx), EBB_OK);
-    ebb_obligation lease = ebb_reserve(cx, EBB_LEASE, NULL, NULL);
+    ebb_obligation lease = ebb_obligation_reserve(cx, EBB_OBLIGATION_LEASE, NULL, NULL);
     assert_int_equal(ebb_defer(cx, ends_at_once, NULL), EBB_OK);
     ebb_region own = ebb_region_open(cx, NULL);
     (void)ebb_spawn(cx, own, is_run_from_outside, &child);
@@ -341,16 +342,18 @@ static void a_parked_task_asks_between_its_polls(void **state) {
     ebb_region_cancel(r.host, region, EBB_CANCEL_USER, "enough");
     at_pump(&r, 2);
     assert_int_equal(ebb_checkpoint(cx), EBB_OK);
-    assert_int_equal(ebb_abort(cx, ebb_reserve(cx, EBB_LEASE, NULL, NULL)), EBB_OK);
+    assert_int_equal(ebb_obligation_abort(cx, ebb_obligation_reserve(cx, EBB_OBLIGATION_LEASE, NULL, NULL)),
+                     EBB_OK);
     assert_int_equal(ebb_id_status(ebb_spawn(cx, own, ends_at_once, NULL).id), EBB_CANCELLED);
     assert_int_equal(ebb_unmask(cx), EBB_OK);
-    assert_int_equal(ebb_id_status(ebb_reserve(cx, EBB_LEASE, NULL, NULL).id), EBB_CANCELLED);
+    assert_int_equal(ebb_id_status(ebb_obligation_reserve(cx, EBB_OBLIGATION_LEASE, NULL, NULL).id),
+                     EBB_CANCELLED);
     assert_int_equal(ebb_checkpoint(cx), EBB_CANCELLED);
     ebb_region_opts cleanup = {.cleanup = true};
     ebb_region scope = ebb_region_open(cx, &cleanup);
     assert_int_equal(ebb_id_status(ebb_spawn(cx, scope, ends_at_once, NULL).id), EBB_OK);
-    assert_int_equal(ebb_commit(cx, lease), EBB_OK);
-    (void)ebb_wake(r.host, task);
+    assert_int_equal(ebb_obligation_commit(cx, lease), EBB_OK);
+    (void)ebb_task_wake(r.host, task);
     at_pump(&r, 3);
     assert_int_equal(ebb_region_join(r.host, region), EBB_CANCELLED);
     stop(&r);
@@ -364,8 +367,8 @@ static void the_root_may_have_finalizers(void **state) {
     (void)state;
     run r = record(NULL);
     (void)ebb_defer(r.host, ends_at_once, NULL);
-    (void)ebb_region_defer(r.host, ebb_root(r.rt), ends_at_once, NULL);
-    ebb_region_close(r.host, ebb_root(r.rt));
+    (void)ebb_region_defer(r.host, ebb_runtime_root(r.rt), ends_at_once, NULL);
+    ebb_region_close(r.host, ebb_runtime_root(r.rt));
     at_pump(&r, 1);
     stop(&r);
     assert_int_equal(count(&r.trace, EBB_EV_FINALIZER_DONE), 2);
@@ -376,13 +379,13 @@ static void the_root_may_have_finalizers(void **state) {
 static void it_starts_where_the_recording_started(void **state) {
     (void)state;
     enum { TIMERS = 3000 }; /* moved and fired in one turn of the wheel, or in two if it stands behind */
-    ebb_rt_opts opts = {
+    ebb_runtime_opts opts = {
         .allocator = ebb_libc_allocator(), .now = 70 * EBB_MS, .max_tasks = 2, .max_regions = 2};
     run r = {.rt = NULL};
-    assert_int_equal(ebb_rt_new(&opts, &r.rt), EBB_OK);
-    r.host = ebb_host(r.rt);
-    ebb_advance(r.rt, 100 * EBB_SECOND); /* the timer wheel stays behind */
-    ebb_set_turn(r.rt, 31, 7);
+    assert_int_equal(ebb_runtime_new(&opts, &r.rt), EBB_OK);
+    r.host = ebb_runtime_host(r.rt);
+    ebb_runtime_advance(r.rt, 100 * EBB_SECOND); /* the timer wheel stays behind */
+    ebb_runtime_set_turn(r.rt, 31, 7);
     assert_int_equal(ebb_journal_start(r.rt, 1 << 20), EBB_OK);
     assert_int_equal(ebb_trace_start(r.rt, 1 << 20), EBB_OK);
     ebb_region region = ebb_region_open(r.host, NULL);
@@ -405,7 +408,7 @@ static void choices_are_made_again(void **state) {
     (void)state;
     run r = record(NULL);
     ebb__set_chooser(r.rt, the_last, NULL);
-    for (int i = 0; i < 9; i++) (void)ebb_spawn(r.host, ebb_root(r.rt), ends_at_once, NULL);
+    for (int i = 0; i < 9; i++) (void)ebb_spawn(r.host, ebb_runtime_root(r.rt), ends_at_once, NULL);
     at_pump(&r, 1);
     stop(&r);
     assert_int_equal(count(&r.journal, J_CHOICE), 8);
@@ -420,7 +423,7 @@ static void a_long_site_comes_back_whole(void **state) {
     site[sizeof site - 1] = 0;
     run r = record(NULL);
     ebb_region region = ebb_region_open(r.host, NULL);
-    (void)ebb_spawn_at(r.host, region, never_ends, NULL, site);
+    (void)ebb_spawn_site(r.host, region, never_ends, NULL, site);
     at_pump(&r, 1);
     ebb_region_force(r.host, region);
     at_pump(&r, 2);
@@ -435,17 +438,17 @@ static void an_operation_that_there_was_no_memory_to_keep_replays(void **state) 
     (void)state;
     for (int scarce_at = 0; scarce_at < 2; scarce_at++) {
         ebb_failing f = {.inner = ebb_libc_allocator()};
-        run r = record(&(ebb_rt_opts){.allocator = ebb_failing_allocator(&f)});
+        run r = record(&(ebb_runtime_opts){.allocator = ebb_failing_allocator(&f)});
         ebb_region region = ebb_region_open(r.host, NULL);
         (void)ebb_spawn(r.host, region, never_ends, NULL);
         ebb_region_force(r.host, region);
         do {
-            (void)ebb_reserve(r.host, EBB_PERMIT, NULL, NULL);
+            (void)ebb_obligation_reserve(r.host, EBB_OBLIGATION_PERMIT, NULL, NULL);
         } while (ebb__slab_ready(&r.rt->obligations));
         if (scarce_at != 0) f.fail_at = f.calls + 1;
         ebb__operation_abandoned(r.host, region, "blocking", NULL, "some.c:1");
         f.fail_at = 0;
-        (void)ebb_reserve(r.host, EBB_PERMIT, NULL, NULL);
+        (void)ebb_obligation_reserve(r.host, EBB_OBLIGATION_PERMIT, NULL, NULL);
         at_pump(&r, 5 * EBB_SECOND);
         stop_and_compare(&r);
     }
@@ -453,15 +456,15 @@ static void an_operation_that_there_was_no_memory_to_keep_replays(void **state) 
 
 static void a_run_with_other_limits_of_a_cause_chain_replays(void **state) {
     (void)state;
-    run r = record(&(ebb_rt_opts){.chain_depth = 40, .chain_bytes = 33 * 32});
-    ebb_region in = ebb_root(r.rt);
-    ebb_cause chain[50];
+    run r = record(&(ebb_runtime_opts){.chain_depth = 40, .chain_bytes = 33 * 32});
+    ebb_region in = ebb_runtime_root(r.rt);
+    ebb_region_cause chain[50];
     uint32_t n;
     bool cut;
     for (int i = 0; i < 50; i++) in = ebb_region_open(r.host, &(ebb_region_opts){.parent = in});
     (void)ebb_spawn(r.host, in, never_ends, NULL);
-    ebb_region_cancel(r.host, ebb_root(r.rt), EBB_CANCEL_SHUTDOWN, "");
-    assert_int_equal(ebb_cause_chain(r.host, in, chain, 50, &n, &cut), EBB_OK);
+    ebb_region_cancel(r.host, ebb_runtime_root(r.rt), EBB_CANCEL_SHUTDOWN, "");
+    assert_int_equal(ebb_region_causes(r.host, in, chain, 50, &n, &cut), EBB_OK);
     assert_int_equal(n, 33);
     assert_true(cut);
     at_pump(&r, 5 * EBB_SECOND);

@@ -20,14 +20,14 @@ static void nothing(void *arg) {
 static bytes small_journal(void) {
     run r = record(NULL);
     ebb_sleeper nap = {.due = 0};
-    ebb_region region = ebb_region_open(r.host, &(ebb_region_opts){.policy = EBB_COLLECT});
-    ebb_task kept = ebb_start(r.host, region, ends_at_once, NULL);
+    ebb_region region = ebb_region_open(r.host, &(ebb_region_opts){.policy = EBB_FAIL_COLLECT});
+    ebb_task kept = ebb_spawn(r.host, region, ends_at_once, NULL, &(ebb_task_opts){.keep = true});
     (void)ebb_spawn(r.host, region, naps, &nap);
     (void)ebb_region_defer(r.host, region, ends_at_once, NULL);
-    ebb_obligation o = ebb_reserve_in(r.host, region, EBB_ACK, nothing, NULL);
+    ebb_obligation o = ebb_region_reserve(r.host, region, EBB_OBLIGATION_ACK, nothing, NULL);
     at_pump(&r, 1);
     (void)ebb_task_join(r.host, kept);
-    (void)ebb_abort(r.host, o);
+    (void)ebb_obligation_abort(r.host, o);
     ebb_region_cancel(r.host, region, EBB_CANCEL_USER, "enough");
     at_pump(&r, 2);
     (void)ebb_region_join(r.host, region);
@@ -42,32 +42,32 @@ typedef struct records {
 } records;
 
 static void read_records(const bytes *file, records *out) {
-    ebb_reader in;
+    ebb_trace_reader in;
     ebb_event ev;
     out->n = 0;
-    assert_int_equal(ebb_reader_open(&in, file->p, file->n), EBB_OK);
-    while (ebb_reader_next(&in, &ev) == EBB_OK) {
+    assert_int_equal(ebb_trace_reader_open(&in, file->p, file->n), EBB_OK);
+    while (ebb_trace_reader_next(&in, &ev) == EBB_OK) {
         assert_true(out->n < RECORDS_MAX);
         out->r[out->n++] = ebb_event_record(&ev);
     }
 }
 
 static bytes write_records(const records *in) {
-    static ebb_file_writer w;
+    static ebb_trace_writer w;
     bytes file = {NULL, 0, 0};
-    ebb_file_begin(&w, true, 3, bytes_add, &file);
-    for (size_t i = 0; i < in->n; i++) ebb_file_put(&w, &in->r[i]);
-    ebb_file_end(&w);
+    ebb_trace_writer_begin(&w, true, 3, bytes_add, &file);
+    for (size_t i = 0; i < in->n; i++) ebb_trace_writer_put(&w, &in->r[i]);
+    ebb_trace_writer_end(&w);
     return file;
 }
 
-static ebb_status replay(const bytes *journal, ebb_replay_result *out) {
+static ebb_status replay(const bytes *journal, ebb_journal_replay_result *out) {
     bytes trace = {NULL, 0, 0};
-    ebb_status st = ebb_replay(ebb_libc_allocator(), journal->p, journal->n, bytes_add, &trace, out);
+    ebb_status st = ebb_journal_replay(ebb_libc_allocator(), journal->p, journal->n, bytes_add, &trace, out);
     assert_non_null(memchr(out->message, 0, sizeof out->message));
     assert_true((st == EBB_OK) == (out->message[0] == 0));
-    ebb_reader in; /* what was written before the error is a trace too */
-    if (trace.n > 0) assert_int_equal(ebb_reader_open(&in, trace.p, trace.n), EBB_OK);
+    ebb_trace_reader in; /* what was written before the error is a trace too */
+    if (trace.n > 0) assert_int_equal(ebb_trace_reader_open(&in, trace.p, trace.n), EBB_OK);
     free(trace.p);
     return st;
 }
@@ -81,7 +81,7 @@ static ebb_record *nth(records *all, uint8_t type, size_t n) {
 }
 
 static void assert_says(const records *all, ebb_status st, const char *a, const char *b) {
-    ebb_replay_result result;
+    ebb_journal_replay_result result;
     bytes file = write_records(all);
     assert_int_equal(replay(&file, &result), st);
     if (strstr(result.message, a) == NULL || strstr(result.message, b) == NULL) {
@@ -201,7 +201,7 @@ static void any_record_may_be_anything(void **state) {
             if (how % 4 == 0) all->r[i].type = (uint8_t)(how / 4 % (J_END + 1));
             if (all->r[i].type == EBB_EV_GAP) all->r[i].other = 1;
             bytes file = write_records(all);
-            ebb_replay_result result;
+            ebb_journal_replay_result result;
             ended[replay(&file, &result) == EBB_OK]++;
             free(file.p);
             all->r[i] = was;
@@ -215,7 +215,7 @@ static void any_record_may_be_anything(void **state) {
 static void every_flipped_byte_is_an_error(void **state) {
     (void)state;
     bytes file = small_journal();
-    ebb_replay_result result;
+    ebb_journal_replay_result result;
     assert_int_equal(replay(&file, &result), EBB_OK);
     for (size_t i = 0; i < file.n; i++) {
         for (int bit = 0; bit < 8; bit++) {
@@ -232,7 +232,7 @@ static void a_journal_that_is_cut_is_an_error(void **state) {
     (void)state;
     bytes file = small_journal();
     size_t whole = file.n;
-    ebb_replay_result result;
+    ebb_journal_replay_result result;
     for (file.n = 0; file.n < whole; file.n++) assert_true(replay(&file, &result) < 0);
     free(file.p);
     records *all = fixture();
@@ -259,16 +259,17 @@ static void a_gap_is_an_error(void **state) {
 static void what_a_full_buffer_lost_at_the_end_is_known(void **state) {
     (void)state;
     run r = {.rt = NULL};
-    ebb_rt_opts opts = {.allocator = ebb_libc_allocator(), .runtime_id = 3};
-    assert_int_equal(ebb_rt_new(&opts, &r.rt), EBB_OK);
+    ebb_runtime_opts opts = {.allocator = ebb_libc_allocator(), .runtime_id = 3};
+    assert_int_equal(ebb_runtime_new(&opts, &r.rt), EBB_OK);
     assert_int_equal(ebb_journal_start(r.rt, 1), EBB_OK);
-    for (uint32_t i = 0; i < 2 * EBB__BLOCK_RECORDS; i++) ebb_advance(r.rt, i); /* five more than fit */
+    for (uint32_t i = 0; i < 2 * EBB__BLOCK_RECORDS; i++)
+        ebb_runtime_advance(r.rt, i); /* five more than fit */
     ebb_journal_take(r.rt, true, bytes_add, &r.journal);
     assert_int_equal(count(&r.journal, J_ADVANCE), 2 * EBB__BLOCK_RECORDS - 5);
     assert_int_equal(count(&r.journal, EBB_EV_GAP), 1);
-    ebb_replay_result result;
+    ebb_journal_replay_result result;
     assert_int_equal(replay(&r.journal, &result), EBB_ERR_INVALID);
-    ebb_rt_free(r.rt);
+    ebb_runtime_free(r.rt);
     forget(&r);
 }
 
@@ -276,7 +277,7 @@ static void a_trace_is_not_a_journal(void **state) {
     (void)state;
     run r = record(NULL);
     stop(&r);
-    ebb_replay_result result;
+    ebb_journal_replay_result result;
     assert_int_equal(replay(&r.trace, &result), EBB_ERR_FORMAT);
     assert_non_null(strstr(result.message, "not of a trace"));
     assert_int_equal(result.operations, 0);
@@ -286,15 +287,15 @@ static void a_trace_is_not_a_journal(void **state) {
 static void a_journal_that_was_not_started_first_is_an_error(void **state) {
     (void)state;
     run r = {.rt = NULL};
-    ebb_rt_opts opts = {.allocator = ebb_libc_allocator()};
-    assert_int_equal(ebb_rt_new(&opts, &r.rt), EBB_OK);
-    (void)ebb_region_open(ebb_host(r.rt), NULL);
+    ebb_runtime_opts opts = {.allocator = ebb_libc_allocator()};
+    assert_int_equal(ebb_runtime_new(&opts, &r.rt), EBB_OK);
+    (void)ebb_region_open(ebb_runtime_host(r.rt), NULL);
     assert_int_equal(ebb_journal_start(r.rt, 1 << 16), EBB_OK);
     ebb_journal_take(r.rt, true, bytes_add, &r.journal);
-    ebb_replay_result result;
+    ebb_journal_replay_result result;
     assert_int_equal(replay(&r.journal, &result), EBB_ERR_INVALID);
     assert_non_null(strstr(result.message, "was used before"));
-    ebb_rt_free(r.rt);
+    ebb_runtime_free(r.rt);
     forget(&r);
 }
 
@@ -316,19 +317,19 @@ typedef struct link {
 
 static void aborts_the_next(void *arg) {
     link *l = arg;
-    if (l->next.id != 0) (void)ebb_abort(l->r->host, l->next);
+    if (l->next.id != 0) (void)ebb_obligation_abort(l->r->host, l->next);
 }
 
-static ebb_status nested_aborts(size_t n, ebb_replay_result *result) {
+static ebb_status nested_aborts(size_t n, ebb_journal_replay_result *result) {
     run r = record(NULL);
     link *links = calloc(n, sizeof *links);
     assert_non_null(links);
     ebb_obligation last = {0};
     for (size_t i = 0; i < n; i++) {
         links[i] = (link){&r, last};
-        last = ebb_reserve(r.host, EBB_FENCE, aborts_the_next, &links[i]);
+        last = ebb_obligation_reserve(r.host, EBB_OBLIGATION_FENCE, aborts_the_next, &links[i]);
     }
-    (void)ebb_abort(r.host, last);
+    (void)ebb_obligation_abort(r.host, last);
     stop(&r);
     ebb_status st = replay(&r.journal, result);
     free(links);
@@ -338,7 +339,7 @@ static ebb_status nested_aborts(size_t n, ebb_replay_result *result) {
 
 static void calls_nest_to_their_limit(void **state) {
     (void)state;
-    ebb_replay_result result;
+    ebb_journal_replay_result result;
     assert_int_equal(nested_aborts(EBB__REPLAY_DEPTH, &result), EBB_OK);
     assert_int_equal(nested_aborts(EBB__REPLAY_DEPTH + 1, &result), EBB_ERR_LIMIT);
     assert_non_null(strstr(result.message, "deeper than 200"));
@@ -350,14 +351,15 @@ static void no_memory_for_the_replay_is_said_and_leaves_nothing(void **state) {
     program_opts o = {.src = {.seed = 5}, .max_ops = 300, .allocator = ebb_libc_allocator()};
     assert_true(run_program(&o, &trace, &journal));
     ebb_failing f = {.inner = ebb_libc_allocator()};
-    ebb_replay_result result;
-    assert_int_equal(ebb_replay(ebb_failing_allocator(&f), journal.p, journal.n, NULL, NULL, &result),
+    ebb_journal_replay_result result;
+    assert_int_equal(ebb_journal_replay(ebb_failing_allocator(&f), journal.p, journal.n, NULL, NULL, &result),
                      EBB_OK);
     uint64_t calls = f.calls;
     assert_true(calls > 20);
     for (uint64_t i = 1; i <= calls; i++) {
         f = (ebb_failing){.inner = ebb_libc_allocator(), .fail_at = i};
-        ebb_status st = ebb_replay(ebb_failing_allocator(&f), journal.p, journal.n, NULL, NULL, &result);
+        ebb_status st =
+            ebb_journal_replay(ebb_failing_allocator(&f), journal.p, journal.n, NULL, NULL, &result);
         assert_int_equal(st, EBB_ERR_NOMEM);
         assert_non_null(strstr(result.message, "no memory"));
         assert_int_equal(f.live, 0);

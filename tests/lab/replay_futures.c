@@ -31,10 +31,10 @@ static ebb_status asks(ebb_cx *cx, void *state) {
     ebb_status st;
     EBB_BEGIN(c);
     c->f = ebb_then(cx, ebb_after(cx, 3 * EBB_MS), again_later, c);
-    (void)ebb_on_cleanup(c->f, cleans, c);
+    (void)ebb_future_on_cleanup(c->f, cleans, c);
     EBB_AWAIT(c, st, ebb_await(cx, c->f, &c->v));
     if (st != EBB_OK) return st;
-    c->f = ebb_within(cx, ebb_never(cx), 4 * EBB_MS);
+    c->f = ebb_within(cx, ebb_future_never(cx), 4 * EBB_MS);
     EBB_AWAIT(c, st, ebb_await(cx, c->f, &c->v));
     assert_true(st == EBB_TIMEOUT || st == EBB_CANCELLED);
     (void)ebb_mask(cx);
@@ -45,16 +45,16 @@ static ebb_status asks(ebb_cx *cx, void *state) {
 }
 
 static void check_trace(const bytes *trace) {
-    ebb_reader in;
+    ebb_trace_reader in;
     ebb_event ev;
-    ebb_check *check = ebb_check_new(ebb_libc_allocator());
-    assert_int_equal(ebb_reader_open(&in, trace->p, trace->n), EBB_OK);
-    while (ebb_reader_next(&in, &ev) == EBB_OK) {
-        if (ebb_check_event(check, &ev) != EBB_OK) break;
+    ebb_checker *check = ebb_checker_new(ebb_libc_allocator());
+    assert_int_equal(ebb_trace_reader_open(&in, trace->p, trace->n), EBB_OK);
+    while (ebb_trace_reader_next(&in, &ev) == EBB_OK) {
+        if (ebb_checker_event(check, &ev) != EBB_OK) break;
     }
-    if (ebb_check_violation(check) == NULL) (void)ebb_check_end(check, true);
-    if (ebb_check_violation(check) != NULL) fail_msg("%s", ebb_check_violation(check)->text);
-    ebb_check_free(check);
+    if (ebb_checker_violation(check) == NULL) (void)ebb_checker_end(check, true);
+    if (ebb_checker_violation(check) != NULL) fail_msg("%s", ebb_checker_violation(check)->text);
+    ebb_checker_free(check);
 }
 
 static void run_with_end_at(uint64_t at, void (*verb)(ebb_cx *cx, ebb_region r)) {
@@ -68,12 +68,12 @@ static void run_with_end_at(uint64_t at, void (*verb)(ebb_cx *cx, ebb_region r))
     for (uint64_t now = 0; now < 30; now++) {
         at_pump(&r, now * EBB_MS);
         if (now == at) verb(r.host, all);
-        if (now == 20) (void)ebb_cancel(task, EBB_CANCEL_USER);
+        if (now == 20) (void)ebb_future_cancel(task, EBB_CANCEL_USER);
     }
-    verb(r.host, ebb_root(r.rt));
+    verb(r.host, ebb_runtime_root(r.rt));
     at_pump(&r, 40 * EBB_SECOND);
     ebb_region_state state;
-    assert_int_equal(ebb_region_state_of(r.host, ebb_root(r.rt), &state), EBB_OK);
+    assert_int_equal(ebb_region_state_of(r.host, ebb_runtime_root(r.rt), &state), EBB_OK);
     assert_int_equal(state, EBB_REGION_CLOSED);
     for (int i = 0; i < 3; i++) assert_int_equal(c[i].cleaned, 1);
     stop(&r);
@@ -102,8 +102,8 @@ static void a_run_that_is_forced_at_any_time_replays(void **state) {
 }
 
 static ebb_status begins(ebb_cx *cx, void *state) {
-    static const ebb_op op = {"endless", NULL, NULL};
-    *(ebb_future **)state = ebb_promise(cx, &op, NULL);
+    static const ebb_operation op = {"endless", NULL, NULL};
+    *(ebb_future **)state = ebb_promise_new(cx, &op, NULL);
     return EBB_OK;
 }
 
@@ -111,7 +111,7 @@ static ebb_status begins(ebb_cx *cx, void *state) {
 static void a_run_that_can_not_note_what_was_abandoned_replays(void **state) {
     (void)state;
     ebb_failing memory = {.inner = ebb_libc_allocator()};
-    run r = record(&(ebb_rt_opts){.runtime_id = 3, .allocator = ebb_failing_allocator(&memory)});
+    run r = record(&(ebb_runtime_opts){.runtime_id = 3, .allocator = ebb_failing_allocator(&memory)});
     ebb_future *f = NULL;
     ebb_region all = ebb_region_open(r.host, NULL);
     (void)ebb_spawn(r.host, all, begins, &f);
@@ -123,10 +123,10 @@ static void a_run_that_can_not_note_what_was_abandoned_replays(void **state) {
     assert_true(memory.failures > 0);
     memory.fail_at = 0;
     memory.fail_after = false;
-    (void)ebb_reject(f, EBB_CANCELLED);
-    ebb_obligation o = ebb_reserve_in(r.host, ebb_root(r.rt), EBB_LEASE, NULL, NULL);
-    assert_int_equal(ebb_commit(r.host, o), EBB_OK);
-    ebb_region_close(r.host, ebb_root(r.rt));
+    (void)ebb_promise_reject(f, EBB_CANCELLED);
+    ebb_obligation o = ebb_region_reserve(r.host, ebb_runtime_root(r.rt), EBB_OBLIGATION_LEASE, NULL, NULL);
+    assert_int_equal(ebb_obligation_commit(r.host, o), EBB_OK);
+    ebb_region_close(r.host, ebb_runtime_root(r.rt));
     at_pump(&r, 2 * EBB_MS);
     stop_and_compare(&r);
 }

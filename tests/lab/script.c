@@ -12,14 +12,14 @@
 #include <ebb/ebb.h>
 
 typedef struct world {
-    ebb_rt *rt;
+    ebb_runtime *rt;
     ebb__script *script;
 } world;
 
 static int make_world(void **state) {
     static world w;
-    ebb_rt_opts opts = {.allocator = ebb_libc_allocator()};
-    assert_int_equal(ebb_rt_new(&opts, &w.rt), EBB_OK);
+    ebb_runtime_opts opts = {.allocator = ebb_libc_allocator()};
+    assert_int_equal(ebb_runtime_new(&opts, &w.rt), EBB_OK);
     w.script = ebb__script_new(w.rt, opts.allocator);
     assert_non_null(w.script);
     *state = &w;
@@ -29,7 +29,7 @@ static int make_world(void **state) {
 static int end_world(void **state) {
     world *w = *state;
     ebb__script_free(w->script);
-    ebb_rt_free(w->rt);
+    ebb_runtime_free(w->rt);
     return 0;
 }
 
@@ -51,18 +51,18 @@ static void ok(world *w, const char *line) {
 static ebb_task_info info_of(world *w, const char *name) {
     ebb_task_info info;
     ebb_task t = {ebb__script_id(w->script, name)};
-    assert_int_equal(ebb_task_info_of(ebb_host(w->rt), t, &info), EBB_OK);
+    assert_int_equal(ebb_task_info_of(ebb_runtime_host(w->rt), t, &info), EBB_OK);
     return info;
 }
 
-static ebb_phase phase_of(world *w, const char *name) {
+static ebb_task_phase phase_of(world *w, const char *name) {
     return info_of(w, name).phase;
 }
 
 static ebb_region_state state_of(world *w, const char *name) {
     ebb_region_state state;
     ebb_region r = {ebb__script_id(w->script, name)};
-    assert_int_equal(ebb_region_state_of(ebb_host(w->rt), r, &state), EBB_OK);
+    assert_int_equal(ebb_region_state_of(ebb_runtime_host(w->rt), r, &state), EBB_OK);
     return state;
 }
 
@@ -84,7 +84,7 @@ static void names_stand_for_ids_and_back(void **state) {
     uint64_t job = ebb__script_id(w->script, "job"), worker = ebb__script_id(w->script, "worker");
     assert_string_equal(ebb__script_name(w->script, EBB__REGION, job), "job");
     assert_string_equal(ebb__script_name(w->script, EBB__TASK, worker), "worker");
-    assert_string_equal(ebb__script_name(w->script, EBB__REGION, ebb_root(w->rt).id), "root");
+    assert_string_equal(ebb__script_name(w->script, EBB__REGION, ebb_runtime_root(w->rt).id), "root");
     assert_null(ebb__script_name(w->script, EBB__TASK, job));
     assert_null(ebb__script_name(w->script, EBB__OBLIGATION, 0));
     assert_int_equal(ebb__script_id(w->script, "nobody"), 0);
@@ -105,7 +105,7 @@ static void a_name_that_is_used_again_stands_for_the_new_one(void **state) {
     ok(w, "close job");
     ok(w, "pump");
     ebb_region_state s;
-    assert_int_equal(ebb_region_state_of(ebb_host(w->rt), (ebb_region){first}, &s), EBB_OK);
+    assert_int_equal(ebb_region_state_of(ebb_runtime_host(w->rt), (ebb_region){first}, &s), EBB_OK);
     assert_int_equal(s, EBB_REGION_OPEN);
 }
 
@@ -186,7 +186,7 @@ static void a_task_does_its_steps_and_ends(void **state) {
     ok(w, "open job");
     ok(w, "spawn worker in job keep: yield; park; return FAILED");
     ok(w, "pump");
-    assert_int_equal(phase_of(w, "worker"), EBB_RUNNING);
+    assert_int_equal(phase_of(w, "worker"), EBB_TASK_RUNNING);
     ok(w, "wake worker");
     ok(w, "pump");
     says(w, "join-task worker", EBB_FAILED);
@@ -265,7 +265,7 @@ static void after_the_bar_cancelled_is_only_an_answer(void **state) {
     ok(w, "pump");
     ok(w, "wake worker");
     ok(w, "pump");
-    assert_int_equal(phase_of(w, "worker"), EBB_CANCELLING);
+    assert_int_equal(phase_of(w, "worker"), EBB_TASK_CANCELLING);
     ok(w, "advance 10ms");
     ok(w, "pump");
     ok(w, "wake worker");
@@ -288,15 +288,15 @@ static void ignoring_leads_to_being_abandoned(void **state) {
     ok(w, "pump");
     ok(w, "cancel job SHUTDOWN");
     ok(w, "pump");
-    assert_int_equal(phase_of(w, "worker"), EBB_CANCEL_REQUESTED);
+    assert_int_equal(phase_of(w, "worker"), EBB_TASK_CANCEL_REQUESTED);
     ok(w, "advance 500ms");
     ok(w, "pump");
-    ebb_report report;
-    ebb_blame blame;
+    ebb_region_report report;
+    ebb_work blame;
     ebb_region job = {ebb__script_id(w->script, "job")};
-    assert_int_equal(ebb_region_report(ebb_host(w->rt), job, &report), EBB_OK);
+    assert_int_equal(ebb_region_report_of(ebb_runtime_host(w->rt), job, &report), EBB_OK);
     assert_int_equal(report.abandoned, 1);
-    assert_int_equal(ebb_region_abandoned(ebb_host(w->rt), job, 0, &blame), EBB_OK);
+    assert_int_equal(ebb_region_abandoned_at(ebb_runtime_host(w->rt), job, 0, &blame), EBB_OK);
     assert_string_equal(blame.site, "worker");
     says(w, "join job", EBB_CANCELLED);
 }
@@ -381,7 +381,7 @@ static void finalizers_may_wait_or_be_stuck_or_have_a_body(void **state) {
     ok(w, "defer job");
     ok(w, "spawn worker in job: defer; defer pending 2; defer as tidy");
     ok(w, "pump");
-    assert_int_equal(phase_of(w, "worker"), EBB_RUNNING);
+    assert_int_equal(phase_of(w, "worker"), EBB_TASK_RUNNING);
     ok(w, "advance 10ms");
     ok(w, "pump");
     ok(w, "close job");
@@ -433,7 +433,7 @@ static void a_cancel_may_bring_its_own_budget(void **state) {
     assert_int_equal(info_of(w, "a").budget.polls, 5);
     uint32_t n;
     ok(w, "chain job");
-    const ebb_cause *cause = ebb__script_chain(w->script, &n);
+    const ebb_region_cause *cause = ebb__script_chain(w->script, &n);
     assert_int_equal(n, 1);
     assert_string_equal(cause[0].reason.message, "a reason");
     ok(w, "turn 5 6");
@@ -523,11 +523,11 @@ static void bytes_that_are_no_text_are_shown_as_question_marks(void **state) {
 
 static void nothing_is_done_by_a_line_that_is_not_understood(void **state) {
     world *w = *state;
-    ebb_stats before, after;
-    ebb_rt_stats(w->rt, &before);
+    ebb_runtime_stats before, after;
+    ebb_runtime_stats_of(w->rt, &before);
     refused(w, "spawn t in root: park; frob", 27, "word 8");
     refused(w, "open a deadline 5", 17, "word 4");
-    ebb_rt_stats(w->rt, &after);
+    ebb_runtime_stats_of(w->rt, &after);
     assert_memory_equal(&before, &after, sizeof before);
     assert_int_equal(ebb__script_id(w->script, "t"), 0);
 }
@@ -578,9 +578,9 @@ static void every_line_survives_every_failed_allocation(void **state) {
     (void)state;
     for (uint64_t nth = 1;; nth++) {
         ebb_failing f = {.inner = ebb_libc_allocator(), .fail_at = nth};
-        ebb_rt_opts opts = {.allocator = ebb_libc_allocator()};
-        ebb_rt *rt;
-        assert_int_equal(ebb_rt_new(&opts, &rt), EBB_OK);
+        ebb_runtime_opts opts = {.allocator = ebb_libc_allocator()};
+        ebb_runtime *rt;
+        assert_int_equal(ebb_runtime_new(&opts, &rt), EBB_OK);
         ebb__script *s = ebb__script_new(rt, ebb_failing_allocator(&f));
         for (size_t i = 0; s != NULL && i < sizeof busy / sizeof *busy; i++) {
             char message[EBB__SCRIPT_MESSAGE];
@@ -589,7 +589,7 @@ static void every_line_survives_every_failed_allocation(void **state) {
         }
         uint64_t failures = f.failures;
         ebb__script_free(s);
-        ebb_rt_free(rt);
+        ebb_runtime_free(rt);
         assert_int_equal(f.live, 0);
         if (failures == 0) {
             assert_true(nth > 5);
@@ -614,9 +614,9 @@ static void two_runs_write_the_same_trace_byte_for_byte(void **state) {
     (void)state;
     static kept traces[2];
     for (int run = 0; run < 2; run++) {
-        ebb_rt_opts opts = {.allocator = ebb_libc_allocator()};
-        ebb_rt *rt;
-        assert_int_equal(ebb_rt_new(&opts, &rt), EBB_OK);
+        ebb_runtime_opts opts = {.allocator = ebb_libc_allocator()};
+        ebb_runtime *rt;
+        assert_int_equal(ebb_runtime_new(&opts, &rt), EBB_OK);
         assert_int_equal(ebb_trace_start(rt, 1 << 18), EBB_OK);
         ebb__script *s = ebb__script_new(rt, opts.allocator);
         for (size_t i = 0; i < sizeof busy / sizeof *busy; i++) {
@@ -625,7 +625,7 @@ static void two_runs_write_the_same_trace_byte_for_byte(void **state) {
         }
         ebb_trace_take(rt, true, keep, &traces[run]);
         ebb__script_free(s);
-        ebb_rt_free(rt);
+        ebb_runtime_free(rt);
     }
     assert_true(traces[0].n > 1000);
     assert_int_equal(traces[0].n, traces[1].n);

@@ -77,9 +77,9 @@ static ebb_status runs(void *arg, ebb_value *v) {
 
 /* What was begun is ended at once: cleanup would be waited for until its budget is over. */
 static ebb_status of_future(ebb_future *f) {
-    ebb_status st = ebb_status_of(f);
-    (void)ebb_cancel(f, EBB_CANCEL_USER);
-    ebb_drop(f);
+    ebb_status st = ebb_future_status_of(f);
+    (void)ebb_future_cancel(f, EBB_CANCEL_USER);
+    ebb_future_drop(f);
     return st == EBB_PENDING ? EBB_OK : st;
 }
 
@@ -109,8 +109,8 @@ static ebb_status begin(stage *s, ebb_cx *cx) {
         snprintf(from, sizeof from, "%s", path_in(w, "there"));
         return of_future(ebb_file_rename(cx, from, path_in(w, "made")));
     case CONNECT: return of_future(ebb_tcp_connect(cx, &(ebb_address){"127.0.0.1", s->port}));
-    case RESOLVE: return of_future(ebb_resolve(cx, "127.0.0.1", 1));
-    case BLOCKING: return of_future(ebb_blocking(cx, runs, s));
+    case RESOLVE: return of_future(ebb_dns_resolve(cx, "127.0.0.1", 1));
+    case BLOCKING: return of_future(ebb_pool_run(cx, runs, s));
     case READ: return of_future(ebb_stream_read(cx, s->stream, s->bytes, sizeof s->bytes));
     case WRITE: return of_future(ebb_stream_write(cx, s->stream, "x", 1));
     case SIGNAL_WAIT: return of_future(ebb_signal_wait(cx, SIGUSR2));
@@ -149,11 +149,11 @@ static ebb_status asker(ebb_cx *cx, void *arg) {
     ebb_poll_fn last = s->c.guise == FINALIZER ? asks : s->c.guise == IN_SCOPE ? asks_in_scope : NULL;
     if (s->c.guise == MASKED) assert_int_equal(ebb_mask(cx), EBB_OK);
     if (last != NULL) assert_int_equal(ebb_defer(cx, last, s), EBB_OK);
-    ebb_future *wait = ebb_promise(cx, NULL, NULL);
-    if (s->c.guise == CALLBACK) assert_int_equal(ebb_on_cleanup(wait, asks_in_callback, s), EBB_OK);
-    ebb_status st = ebb_await(cx, ebb_keep(s->go), NULL);
-    if (st == EBB_OK) (void)ebb_settle(wait, ebb_none());
-    ebb_drop(wait);
+    ebb_future *wait = ebb_promise_new(cx, NULL, NULL);
+    if (s->c.guise == CALLBACK) assert_int_equal(ebb_future_on_cleanup(wait, asks_in_callback, s), EBB_OK);
+    ebb_status st = ebb_await(cx, ebb_future_keep(s->go), NULL);
+    if (st == EBB_OK) (void)ebb_promise_settle(wait, ebb_value_none());
+    ebb_future_drop(wait);
     if (s->c.guise == PLAIN || s->c.guise == MASKED) ask(s, cx);
     if (s->c.guise == MASKED) (void)ebb_unmask(cx);
     return EBB_OK;
@@ -179,10 +179,10 @@ static void stage_up(stage *s) {
     int fd = open(path_in(w, "there"), O_CREAT | O_WRONLY, 0600);
     assert_true(fd >= 0);
     close(fd);
-    s->service = ebb_region_open(cx, &(ebb_region_opts){.policy = EBB_COLLECT});
+    s->service = ebb_region_open(cx, &(ebb_region_opts){.policy = EBB_FAIL_COLLECT});
     s->place = ebb_region_open(
-        cx, &(ebb_region_opts){.parent = s->service, .policy = EBB_COLLECT, .unit = s->c.in_unit});
-    s->go = ebb_promise(cx, NULL, NULL);
+        cx, &(ebb_region_opts){.parent = s->service, .policy = EBB_FAIL_COLLECT, .unit = s->c.in_unit});
+    s->go = ebb_promise_new(cx, NULL, NULL);
     if (s->c.kind == ACCEPT) s->listener = ebb_pipe_listen(cx, path_in(w, "socket"));
     if (s->c.kind == READ || s->c.kind == WRITE) s->stream = stream_pair(w, &s->other);
     if (s->c.kind == HTTP_CALL)
@@ -196,7 +196,7 @@ static void say(stage *s) {
     if (s->c.verb == CLOSED) ebb_region_close(cx, s->place);
     if (s->c.verb == CANCELLED) ebb_region_cancel(cx, s->service, EBB_CANCEL_USER, "enough");
     if (s->c.guise == HOST) ask(s, cx);
-    (void)ebb_settle(s->go, ebb_none());
+    (void)ebb_promise_settle(s->go, ebb_value_none());
 }
 
 static void had_no_effect(const stage *s) {
@@ -213,7 +213,7 @@ static void stage_down(stage *s) {
     ebb_region_cancel(cx, s->service, EBB_CANCEL_USER, "the cell is over");
     while (!region_is_closed(w, s->service)) loop_turns(w, 1);
     (void)ebb_region_join(ebb_loop_cx(w->loop), s->service);
-    ebb_drop(s->go);
+    ebb_future_drop(s->go);
 }
 
 static void clear_up(stage *s) {

@@ -29,7 +29,7 @@ static void a_sleep_that_was_cancelled_does_not(void **state) {
     ebb_future *f = ebb_after(ebb_loop_cx(w->loop), 3600 * EBB_SECOND);
     loop_turns(w, 1);
     assert_true(uv_loop_alive(&w->uv));
-    ebb_cancel(f, EBB_CANCEL_USER);
+    ebb_future_cancel(f, EBB_CANCEL_USER);
     loop_run(w);
     assert_int_equal(status_now(f), EBB_CANCELLED);
 }
@@ -77,13 +77,13 @@ static void an_open_handle_does_not(void **state) {
 
 static void an_operation_of_somebody_elses_does(void **state) {
     loop_world *w = *state;
-    static const ebb_op op = {"from elsewhere", NULL, NULL};
-    ebb_future *f = ebb_promise(ebb_loop_cx(w->loop), &op, NULL);
+    static const ebb_operation op = {"from elsewhere", NULL, NULL};
+    ebb_future *f = ebb_promise_new(ebb_loop_cx(w->loop), &op, NULL);
     loop_turns(w, 2);
     assert_true(uv_loop_alive(&w->uv));
-    assert_int_equal(ebb_settle(f, ebb_none()), EBB_OK);
+    assert_int_equal(ebb_promise_settle(f, ebb_value_none()), EBB_OK);
     loop_run(w);
-    ebb_drop(f);
+    ebb_future_drop(f);
 }
 
 /* ---- turns ------------------------------------------------------------------------------------------------------- */
@@ -97,7 +97,7 @@ static ebb_status spin(ebb_cx *cx, void *arg) {
     spinner *s = arg;
     s->polls++;
     if (s->stop) return EBB_OK;
-    (void)ebb_wake(cx, ebb_self(cx));
+    (void)ebb_task_wake(cx, ebb_cx_task(cx));
     return EBB_PENDING;
 }
 
@@ -116,7 +116,7 @@ static void a_task_that_never_rests_does_not_starve_sockets_or_timers(void **sta
     assert_in_range(s.polls, 1, 6 * 1024); /* two pumps a turn */
     send_text(fd, "x");
     loop_until(w, is_true, &p.over);
-    ebb_drop(f);
+    ebb_future_drop(f);
     assert_int_equal(loop_await(w, g, NULL), EBB_OK);
     s.stop = true;
     loop_run(w);
@@ -195,19 +195,19 @@ static void time_is_up_to_date_in_a_callback_of_the_hosts(void **state) {
 
 static void settle_from_afar(void *arg) {
     ebb_remote *r = arg;
-    (void)ebb_remote_settle(r, ebb_int(42));
+    (void)ebb_remote_settle(r, ebb_value_int(42));
     ebb_remote_release(r);
 }
 
 static void another_thread_wakes_a_loop_that_sleeps(void **state) {
     loop_world *w = *state;
-    static const ebb_op op = {"from afar", NULL, NULL};
+    static const ebb_operation op = {"from afar", NULL, NULL};
     for (int round = 0; round < 100; round++) {
         ebb_remote *r;
         ebb_value v;
         uv_thread_t thread;
-        ebb_future *f = ebb_promise(ebb_loop_cx(w->loop), &op, NULL);
-        assert_int_equal(ebb_export(f, &r), EBB_OK);
+        ebb_future *f = ebb_promise_new(ebb_loop_cx(w->loop), &op, NULL);
+        assert_int_equal(ebb_remote_new(f, &r), EBB_OK);
         assert_int_equal(uv_thread_create(&thread, settle_from_afar, r), 0);
         assert_int_equal(loop_await(w, f, &v), EBB_OK);
         assert_int_equal(v.as.i, 42);
@@ -217,7 +217,7 @@ static void another_thread_wakes_a_loop_that_sleeps(void **state) {
 
 /* ---- leaving ------------------------------------------------------------------------------------------------------- */
 
-static const ebb_leftover *find_left(const ebb_leftover *left, size_t n, const char *what) {
+static const ebb_loop_leftover *find_left(const ebb_loop_leftover *left, size_t n, const char *what) {
     for (size_t i = 0; i < n; i++) {
         if (strcmp(left[i].what, what) == 0) return &left[i];
     }
@@ -233,7 +233,7 @@ static ebb_status busy_thread(void *arg, ebb_value *v) {
 
 static void closing_with_open_handles_says_which_and_where(void **state) {
     loop_world *w = *state;
-    ebb_leftover left[8];
+    ebb_loop_leftover left[8];
     size_t n;
     int fd;
     uv_sem_t sem;
@@ -241,7 +241,7 @@ static void closing_with_open_handles_says_which_and_where(void **state) {
     ebb_stream s = stream_pair(w, &fd);
     const int line = __LINE__ + 1;
     ebb_listener l = ebb_tcp_listen(w->cx, &(ebb_address){"127.0.0.1", 0});
-    ebb_future *f = ebb_blocking(w->cx, busy_thread, &sem);
+    ebb_future *f = ebb_pool_run(w->cx, busy_thread, &sem);
     spinner sp = {0};
     ebb_task t = ebb_spawn(w->cx, w->region, spin, &sp);
     loop_turns(w, 1);
@@ -251,7 +251,7 @@ static void closing_with_open_handles_says_which_and_where(void **state) {
     snprintf(where, sizeof where, "tests/loop/attach.c:%d", line);
     assert_non_null(strstr(find_left(left, n, "tcp listener")->site, where));
     assert_int_equal(find_left(left, n, "tcp listener")->id, l.id);
-    assert_int_equal(find_left(left, n, "tcp listener")->region.id, ebb_root(w->rt).id);
+    assert_int_equal(find_left(left, n, "tcp listener")->region.id, ebb_runtime_root(w->rt).id);
     assert_int_equal(find_left(left, n, "pipe")->id, s.id);
     assert_int_equal(find_left(left, n, "task")->id, t.id);
     assert_int_equal(find_left(left, n, "task")->region.id, w->region.id);
@@ -313,19 +313,19 @@ static void touch_everything(void *arg) {
     char byte;
     int i = 0;
     t->cx = ebb_loop_cx(t->world->loop);
-    t->seen[i++] = ebb_status_of(ebb_stream_read(cx, t->stream, &byte, 1));
-    t->seen[i++] = ebb_status_of(ebb_stream_write(cx, t->stream, &byte, 1));
+    t->seen[i++] = ebb_future_status_of(ebb_stream_read(cx, t->stream, &byte, 1));
+    t->seen[i++] = ebb_future_status_of(ebb_stream_write(cx, t->stream, &byte, 1));
     t->seen[i++] = ebb_stream_close(cx, t->stream);
     t->seen[i++] = ebb_id_status(ebb_tcp_listen(cx, &(ebb_address){"127.0.0.1", 0}).id);
-    t->seen[i++] = ebb_status_of(ebb_tcp_connect(cx, &(ebb_address){"127.0.0.1", 1}));
-    t->seen[i++] = ebb_status_of(ebb_pipe_connect(cx, "/nowhere"));
-    t->seen[i++] = ebb_status_of(ebb_file_open(cx, "/dev/null", O_RDONLY, 0));
-    t->seen[i++] = ebb_status_of(ebb_file_unlink(cx, "/nowhere"));
-    t->seen[i++] = ebb_status_of(ebb_resolve(cx, "localhost", 1));
+    t->seen[i++] = ebb_future_status_of(ebb_tcp_connect(cx, &(ebb_address){"127.0.0.1", 1}));
+    t->seen[i++] = ebb_future_status_of(ebb_pipe_connect(cx, "/nowhere"));
+    t->seen[i++] = ebb_future_status_of(ebb_file_open(cx, "/dev/null", O_RDONLY, 0));
+    t->seen[i++] = ebb_future_status_of(ebb_file_unlink(cx, "/nowhere"));
+    t->seen[i++] = ebb_future_status_of(ebb_dns_resolve(cx, "localhost", 1));
     t->seen[i++] = ebb_id_status(ebb_process_spawn(cx, NULL, &(ebb_process_opts){.file = "true"}).id);
-    t->seen[i++] = ebb_status_of(ebb_signal_wait(cx, SIGUSR1));
+    t->seen[i++] = ebb_future_status_of(ebb_signal_wait(cx, SIGUSR1));
     t->seen[i++] = ebb_id_status(ebb_signal_open(cx, SIGUSR1).id);
-    t->seen[i++] = ebb_status_of(ebb_blocking(cx, busy_thread, NULL));
+    t->seen[i++] = ebb_future_status_of(ebb_pool_run(cx, busy_thread, NULL));
     t->seen[i++] = ebb_id_status(ebb_stream_adopt(cx, 0).id);
 }
 
@@ -345,15 +345,16 @@ static void a_loop_is_for_its_own_thread(void **state) {
 
 static void a_runtime_without_a_loop_has_no_io(void **state) {
     (void)state;
-    ebb_rt *rt;
+    ebb_runtime *rt;
     ebb_failing memory = {.inner = ebb_libc_allocator()};
-    assert_int_equal(ebb_rt_new(&(ebb_rt_opts){.allocator = ebb_failing_allocator(&memory)}, &rt), EBB_OK);
-    ebb_cx *cx = ebb_host(rt);
+    assert_int_equal(ebb_runtime_new(&(ebb_runtime_opts){.allocator = ebb_failing_allocator(&memory)}, &rt),
+                     EBB_OK);
+    ebb_cx *cx = ebb_runtime_host(rt);
     char byte;
-    assert_int_equal(ebb_status_of(ebb_stream_read(cx, (ebb_stream){0}, &byte, 1)), EBB_ERR_INVALID);
-    ebb_drop(ebb_never(cx)); /* and once it has a heap */
-    assert_int_equal(ebb_status_of(ebb_resolve(cx, "localhost", 1)), EBB_ERR_INVALID);
-    ebb_rt_free(rt);
+    assert_int_equal(ebb_future_status_of(ebb_stream_read(cx, (ebb_stream){0}, &byte, 1)), EBB_ERR_INVALID);
+    ebb_future_drop(ebb_future_never(cx)); /* and once it has a heap */
+    assert_int_equal(ebb_future_status_of(ebb_dns_resolve(cx, "localhost", 1)), EBB_ERR_INVALID);
+    ebb_runtime_free(rt);
     assert_int_equal(memory.live, 0);
 }
 
@@ -367,19 +368,19 @@ static void bad_options_are_refused(void **state) {
     ebb_loop_opts good = plain_opts(&memory), bad = good;
     ebb_heap_opts heap = {.size = 3};
     assert_int_equal(uv_loop_init(&uv), 0);
-    assert_int_equal(ebb_attach(NULL, &good, &l), EBB_ERR_INVALID);
-    assert_int_equal(ebb_attach(&uv, NULL, &l), EBB_ERR_INVALID);
+    assert_int_equal(ebb_loop_attach(NULL, &good, &l), EBB_ERR_INVALID);
+    assert_int_equal(ebb_loop_attach(&uv, NULL, &l), EBB_ERR_INVALID);
     bad.size = 1;
-    assert_int_equal(ebb_attach(&uv, &bad, &l), EBB_ERR_VERSION);
+    assert_int_equal(ebb_loop_attach(&uv, &bad, &l), EBB_ERR_VERSION);
     bad = good;
     bad.runtime.allocator.fn = NULL;
-    assert_int_equal(ebb_attach(&uv, &bad, &l), EBB_ERR_INVALID);
+    assert_int_equal(ebb_loop_attach(&uv, &bad, &l), EBB_ERR_INVALID);
     bad = good;
     bad.runtime.size = 1;
-    assert_int_equal(ebb_attach(&uv, &bad, &l), EBB_ERR_VERSION);
+    assert_int_equal(ebb_loop_attach(&uv, &bad, &l), EBB_ERR_VERSION);
     bad = good;
     bad.heap = &heap;
-    assert_int_equal(ebb_attach(&uv, &bad, &l), EBB_ERR_VERSION);
+    assert_int_equal(ebb_loop_attach(&uv, &bad, &l), EBB_ERR_VERSION);
     assert_null(l);
     assert_int_equal(uv_loop_close(&uv), 0); /* nothing was left in it */
     assert_int_equal(memory.live, 0);
@@ -393,17 +394,17 @@ static void two_runtimes_of_a_thread_need_different_ids(void **state) {
     ebb_loop_opts opts = plain_opts(&memory);
     assert_int_equal(uv_loop_init(&uv), 0);
     opts.runtime.runtime_id = 200;
-    assert_int_equal(ebb_attach(&uv, &opts, &a), EBB_OK);
-    assert_int_equal(ebb_attach(&uv, &opts, &b), EBB_ERR_BUSY);
+    assert_int_equal(ebb_loop_attach(&uv, &opts, &a), EBB_OK);
+    assert_int_equal(ebb_loop_attach(&uv, &opts, &b), EBB_ERR_BUSY);
     opts.runtime.runtime_id = 201;
-    assert_int_equal(ebb_attach(&uv, &opts, &b), EBB_OK);
+    assert_int_equal(ebb_loop_attach(&uv, &opts, &b), EBB_OK);
     ebb_future *f = ebb_after(ebb_loop_cx(a), EBB_MS), *g = ebb_after(ebb_loop_cx(b), EBB_MS);
     uv_run(&uv, UV_RUN_DEFAULT);
     assert_int_equal(status_now(f), EBB_OK);
     assert_int_equal(status_now(g), EBB_OK);
     assert_int_equal(ebb_loop_close(a, NULL, 0, NULL), EBB_OK);
     opts.runtime.runtime_id = 0;
-    assert_int_equal(ebb_attach(&uv, &opts, &c), EBB_OK); /* the id is free again */
+    assert_int_equal(ebb_loop_attach(&uv, &opts, &c), EBB_OK); /* the id is free again */
     assert_int_equal(ebb_loop_close(b, NULL, 0, NULL), EBB_OK);
     assert_int_equal(ebb_loop_close(c, NULL, 0, NULL), EBB_OK);
     uv_run(&uv, UV_RUN_DEFAULT);
@@ -421,7 +422,7 @@ static void without_memory_nothing_is_left_behind(void **state) {
         ebb_loop *l;
         ebb_failing memory = {.fail_at = n};
         ebb_loop_opts opts = plain_opts(&memory);
-        st = ebb_attach(&uv, &opts, &l);
+        st = ebb_loop_attach(&uv, &opts, &l);
         if (st == EBB_OK) assert_int_equal(ebb_loop_close(l, NULL, 0, NULL), EBB_OK);
         uv_run(&uv, UV_RUN_DEFAULT);
         assert_int_equal(memory.live, 0);
@@ -436,17 +437,17 @@ static void without_memory_nothing_is_left_behind(void **state) {
 static void failures_of_the_system_have_names(void **state) {
     (void)state;
     assert_int_equal(EBB_ERRNO(EADDRINUSE), EBB_UV(UV_EADDRINUSE));
-    assert_string_equal(ebb_loop_status_name(EBB_ERRNO(EADDRINUSE)), "EADDRINUSE");
-    assert_string_equal(ebb_loop_status_text(EBB_ERRNO(EADDRINUSE)), "address already in use");
-    assert_string_equal(ebb_loop_status_name(EBB_UV(UV_EAI_NONAME)), "EAI_NONAME");
-    assert_string_equal(ebb_loop_status_name(EBB_ERR_EOF), "EBB_ERR_EOF");
-    assert_string_equal(ebb_loop_status_text(EBB_ERR_EOF), ebb_status_text(EBB_ERR_EOF));
-    assert_string_equal(ebb_loop_status_name(EBB_OK), "EBB_OK");
-    assert_string_equal(ebb_loop_status_name((ebb_status)-1234), "EBB_USER");
-    assert_string_equal(ebb_loop_status_name(EBB_UV(0)), "EBB_USER");
-    assert_string_equal(ebb_loop_status_name((ebb_status)-2999), "EBB_USER"); /* no errno is 999 */
-    assert_string_equal(ebb_loop_status_name((ebb_status)INT32_MIN), "EBB_USER");
-    assert_string_equal(ebb_loop_status_name((ebb_status)INT32_MAX), "EBB_USER");
+    assert_string_equal(ebb_status_name(EBB_ERRNO(EADDRINUSE)), "EADDRINUSE");
+    assert_string_equal(ebb_status_text(EBB_ERRNO(EADDRINUSE)), "address already in use");
+    assert_string_equal(ebb_status_name(EBB_UV(UV_EAI_NONAME)), "EAI_NONAME");
+    assert_string_equal(ebb_status_name(EBB_ERR_EOF), "EBB_ERR_EOF");
+    assert_string_equal(ebb_status_text(EBB_ERR_EOF), ebb_status_text(EBB_ERR_EOF));
+    assert_string_equal(ebb_status_name(EBB_OK), "EBB_OK");
+    assert_string_equal(ebb_status_name((ebb_status)-1234), "EBB_USER");
+    assert_string_equal(ebb_status_name(EBB_UV(0)), "EBB_USER");
+    assert_string_equal(ebb_status_name((ebb_status)-2999), "EBB_USER"); /* no errno is 999 */
+    assert_string_equal(ebb_status_name((ebb_status)INT32_MIN), "EBB_USER");
+    assert_string_equal(ebb_status_name((ebb_status)INT32_MAX), "EBB_USER");
 }
 
 int main(void) {

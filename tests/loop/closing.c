@@ -128,7 +128,7 @@ static void one_of_an_open_region_takes_over_from_one_whose_region_is_closed(voi
     start(w, &old);
     close_region(w, old.region);
     ebb_future *f = ebb_listener_accept(w->cx, l);
-    assert_int_equal(ebb_status_of(f), EBB_PENDING);
+    assert_int_equal(ebb_future_status_of(f), EBB_PENDING);
     expect_connection(w, f);
     assert_int_equal(old.ended, EBB_ERR_CLOSED);
     assert_int_equal(old.accepted, 0);

@@ -153,7 +153,7 @@ static void a_connect_that_is_cancelled_gives_its_socket_up(void **state) {
     int outside = listen_outside(&at, 8), fds = 0;
     for (int turns = 0; turns < 4; turns++) {
         ebb_future *f = ebb_tcp_connect(w->cx, &at);
-        assert_true(ebb_cancel(f, EBB_CANCEL_USER));
+        assert_true(ebb_future_cancel(f, EBB_CANCEL_USER));
         loop_turns(w, turns);
         assert_int_equal(status_now(f), EBB_CANCELLED);
         loop_run(w);
@@ -171,11 +171,11 @@ static void a_connect_that_takes_for_ever_can_be_cancelled(void **state) {
     int outside = listen_outside(&at, 0), pending = 0;
     for (int i = 0; i < FULL; i++) f[i] = ebb_tcp_connect(w->cx, &at); /* two or so find room in its queue */
     loop_turns(w, 20);
-    for (int i = 0; i < FULL; i++) pending += ebb_status_of(f[i]) == EBB_PENDING;
+    for (int i = 0; i < FULL; i++) pending += ebb_future_status_of(f[i]) == EBB_PENDING;
     assert_in_range(pending, 1, FULL);
-    for (int i = 0; i < FULL; i++) ebb_cancel(f[i], EBB_CANCEL_USER);
+    for (int i = 0; i < FULL; i++) ebb_future_cancel(f[i], EBB_CANCEL_USER);
     loop_run(w); /* does not wait for what the system does not answer */
-    for (int i = 0; i < FULL; i++) ebb_drop(f[i]);
+    for (int i = 0; i < FULL; i++) ebb_future_drop(f[i]);
     close(outside);
 }
 
@@ -185,7 +185,7 @@ static void only_one_accepts_at_a_time(void **state) {
     ebb_listener l = listen_unix(w, &path);
     ebb_future *f = ebb_listener_accept(w->cx, l);
     assert_int_equal(status_now(ebb_listener_accept(w->cx, l)), EBB_ERR_BUSY);
-    ebb_cancel(f, EBB_CANCEL_USER);
+    ebb_future_cancel(f, EBB_CANCEL_USER);
     ebb_future *g = ebb_listener_accept(w->cx, l);
     assert_int_equal(ebb_listener_close(w->cx, l), EBB_OK);
     assert_int_equal(loop_await(w, g, NULL), EBB_ERR_CLOSED);
@@ -203,7 +203,7 @@ static void a_cancelled_accept_leaves_the_connection_to_the_next(void **state) {
     ebb_future *f = ebb_listener_accept(w->cx, l);
     int fd = connect_to(path);
     send_text(fd, "1");
-    assert_true(ebb_cancel(f, EBB_CANCEL_USER));
+    assert_true(ebb_future_cancel(f, EBB_CANCEL_USER));
     loop_turns(w, 5);
     assert_int_equal(status_now(f), EBB_CANCELLED);
     int second = connect_to(path);
@@ -229,7 +229,7 @@ static void many_that_connect_at_once_are_all_accepted(void **state) {
     for (int i = 0; i < MANY; i++) {
         ebb_value v;
         assert_int_equal(loop_await(w, ebb_listener_accept(w->cx, l), &v), EBB_OK);
-        ebb_discard(w->cx, v); /* closes it */
+        ebb_value_discard(w->cx, v); /* closes it */
     }
     loop_turns(w, 2);
     char byte;
@@ -272,14 +272,14 @@ typedef struct thief {
 
 static void steal(uv_check_t *check) {
     thief *t = check->data;
-    if (t->wanted == NULL || ebb_status_of(t->accept) != EBB_OK) return;
-    if (ebb_cancel(t->wanted, EBB_CANCEL_USER)) t->lost++;
+    if (t->wanted == NULL || ebb_future_status_of(t->accept) != EBB_OK) return;
+    if (ebb_future_cancel(t->wanted, EBB_CANCEL_USER)) t->lost++;
     t->wanted = NULL;
 }
 
 static ebb_value pass_on(ebb_cx *cx, ebb_value *v, void *arg) {
     (void)arg;
-    return ebb_take(cx, v);
+    return ebb_value_take(cx, v);
 }
 
 static void the_count_of_descriptors_stays_flat_over_lost_accepts(void **state) {
@@ -342,7 +342,7 @@ static void no_connection_leaks_if_another_thread_cancels(void **state) {
         ebb_remote *r;
         ebb_value v;
         ebb_future *f = ebb_listener_accept(w->cx, l);
-        assert_int_equal(ebb_export(f, &r), EBB_OK);
+        assert_int_equal(ebb_remote_new(f, &r), EBB_OK);
         atomic_store(&c.next, r);
         int fd = connect_to(path);
         ebb_status st = loop_await(w, f, &v);
@@ -350,7 +350,7 @@ static void no_connection_leaks_if_another_thread_cancels(void **state) {
         loop_turns(w, 2);
         if (st == EBB_OK) {
             accepted++;
-            ebb_discard(w->cx, v);
+            ebb_value_discard(w->cx, v);
         } else if (recv(fd, &byte, 1, MSG_DONTWAIT) == 0) { /* accepted, and closed since it was too late */
             lost++;
         } else {

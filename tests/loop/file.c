@@ -15,7 +15,7 @@ static ebb_status nothing(void *arg, ebb_value *v) {
 
 /* libuv's threads take what there is in order: when this is over, what came before has begun. */
 static void what_was_asked_for_has_begun(loop_world *w) {
-    assert_int_equal(loop_await(w, ebb_blocking(w->cx, nothing, NULL), NULL), EBB_OK);
+    assert_int_equal(loop_await(w, ebb_pool_run(w->cx, nothing, NULL), NULL), EBB_OK);
 }
 
 /* ---- files ------------------------------------------------------------------------------------------------ */
@@ -80,7 +80,7 @@ static void rename_stat_and_unlink_do_what_they_say(void **state) {
     assert_int_equal(ebb_file_info_of(&v)->size, 5);
     assert_int_equal(ebb_file_info_of(&v)->mode & 0777, 0600);
     assert_true(ebb_file_info_of(&v)->modified > 1600000000 * EBB_SECOND);
-    ebb_discard(w->cx, v);
+    ebb_value_discard(w->cx, v);
     assert_int_equal(loop_await(w, ebb_file_unlink(w->cx, to), NULL), EBB_OK);
     assert_int_equal(loop_await(w, ebb_file_unlink(w->cx, to), NULL), EBB_ERRNO(ENOENT));
     assert_int_equal(loop_await(w, ebb_file_stat(w->cx, to), NULL), EBB_ERRNO(ENOENT));
@@ -137,7 +137,7 @@ static void a_file_that_was_opened_too_late_is_closed(void **state) {
     int fds = open_descriptors();
     ebb_future *f = ebb_file_open(w->cx, path, O_RDONLY, 0);
     what_was_asked_for_has_begun(w);
-    assert_true(ebb_cancel(f, EBB_CANCEL_USER));
+    assert_true(ebb_future_cancel(f, EBB_CANCEL_USER));
     loop_turns(w, 2);
     assert_int_equal(status_now(f), EBB_CANCELLED); /* at once */
     assert_true(uv_loop_alive(&w->uv));             /* but owned */
@@ -164,7 +164,7 @@ static void a_cancelled_read_of_a_file_never_writes_to_its_buffer(void **state) 
     char *gone = malloc(64);
     ebb_future *r = ebb_file_read(w->cx, f, gone, 64, EBB_FILE_HERE);
     what_was_asked_for_has_begun(w);
-    assert_true(ebb_cancel(r, EBB_CANCEL_USER));
+    assert_true(ebb_future_cancel(r, EBB_CANCEL_USER));
     free(gone); /* the thread that reads has memory of ours */
     loop_turns(w, 2);
     send_text(other, "late");
@@ -184,7 +184,7 @@ static void a_cancelled_write_of_a_file_lets_go_of_its_bytes(void **state) {
     char *much = calloc(1, MUCH), bytes[4096];
     ebb_future *write = ebb_file_write(w->cx, ebb_file_of(v), much, MUCH, EBB_FILE_HERE);
     what_was_asked_for_has_begun(w);
-    assert_true(ebb_cancel(write, EBB_CANCEL_USER));
+    assert_true(ebb_future_cancel(write, EBB_CANCEL_USER));
     free(much);
     size_t n = 0;
     assert_int_equal(fcntl(other, F_SETFL, O_NONBLOCK), 0);
@@ -258,7 +258,7 @@ static void when_its_budget_is_over_a_region_does_not_wait_and_the_file_is_close
     r.world = w;
     loop_until(w, its_region_is_closed, &r);
     assert_int_equal(ebb_region_join(w->cx, region), EBB_CANCELLED);
-    ebb_leftover left[2];
+    ebb_loop_leftover left[2];
     size_t n;
     assert_int_equal(ebb_loop_close(w->loop, left, 2, &n), EBB_ERR_BUSY); /* abandoned, but owned */
     assert_int_equal(n, 2);
@@ -276,30 +276,30 @@ static void names_are_looked_up(void **state) {
     loop_world *w = *state;
     ebb_value v;
     size_t n;
-    assert_int_equal(loop_await(w, ebb_resolve(w->cx, "127.0.0.1", 80), &v), EBB_OK);
-    const ebb_address *a = ebb_addresses_of(&v, &n);
+    assert_int_equal(loop_await(w, ebb_dns_resolve(w->cx, "127.0.0.1", 80), &v), EBB_OK);
+    const ebb_address *a = ebb_dns_addresses_of(&v, &n);
     assert_int_equal(n, 1);
     assert_string_equal(a->ip, "127.0.0.1");
     assert_int_equal(a->port, 80);
-    ebb_discard(w->cx, v);
-    assert_int_equal(loop_await(w, ebb_resolve(w->cx, "localhost", 1), &v), EBB_OK);
-    assert_non_null(ebb_addresses_of(&v, &n));
+    ebb_value_discard(w->cx, v);
+    assert_int_equal(loop_await(w, ebb_dns_resolve(w->cx, "localhost", 1), &v), EBB_OK);
+    assert_non_null(ebb_dns_addresses_of(&v, &n));
     assert_true(n > 0);
-    ebb_discard(w->cx, v);
-    v = ebb_none();
-    assert_null(ebb_addresses_of(&v, &n));
+    ebb_value_discard(w->cx, v);
+    v = ebb_value_none();
+    assert_null(ebb_dns_addresses_of(&v, &n));
 }
 
 static void names_that_are_none_fail(void **state) {
     loop_world *w = *state;
-    assert_int_equal(status_now(ebb_resolve(w->cx, NULL, 1)), EBB_ERR_INVALID);
-    assert_int_not_equal(loop_await(w, ebb_resolve(w->cx, "no such name", 1), NULL), EBB_OK);
+    assert_int_equal(status_now(ebb_dns_resolve(w->cx, NULL, 1)), EBB_ERR_INVALID);
+    assert_int_not_equal(loop_await(w, ebb_dns_resolve(w->cx, "no such name", 1), NULL), EBB_OK);
     char name[600];
     memset(name, 'x', sizeof name);
     name[sizeof name - 1] = 0;
-    ebb_status st = loop_await(w, ebb_resolve(w->cx, name, 1), NULL);
+    ebb_status st = loop_await(w, ebb_dns_resolve(w->cx, name, 1), NULL);
     assert_true(st < EBB_STATUS_USER);
-    assert_string_not_equal(ebb_loop_status_name(st), "EBB_USER");
+    assert_string_not_equal(ebb_status_name(st), "EBB_USER");
 }
 
 /* ---- blocking work -------------------------------------------------------------------------------------------------- */
@@ -315,7 +315,7 @@ static const ebb_type counted = {"counted", 0, NULL, count_free, 0};
 
 static ebb_status compute(void *arg, ebb_value *v) {
     runs++;
-    *v = ebb_int(*(int *)arg + 21);
+    *v = ebb_value_int(*(int *)arg + 21);
     return EBB_OK;
 }
 
@@ -326,7 +326,7 @@ static ebb_status fails(void *arg, ebb_value *v) {
 
 static ebb_status waits(void *arg, ebb_value *v) {
     uv_sem_wait(arg);
-    *v = ebb_owned(&counted, arg);
+    *v = ebb_value_owned(&counted, arg);
     return EBB_OK;
 }
 
@@ -335,23 +335,23 @@ static void blocking_work_gives_its_value_or_its_failure(void **state) {
     int n = 21;
     ebb_status st = (ebb_status)-1234, pending = EBB_PENDING;
     ebb_value v;
-    assert_int_equal(loop_await(w, ebb_blocking(w->cx, compute, &n), &v), EBB_OK);
+    assert_int_equal(loop_await(w, ebb_pool_run(w->cx, compute, &n), &v), EBB_OK);
     assert_int_equal(v.as.i, 42);
-    assert_int_equal(loop_await(w, ebb_blocking(w->cx, fails, &st), NULL), st);
-    assert_int_equal(loop_await(w, ebb_blocking(w->cx, fails, &pending), NULL), EBB_ERR_INVALID);
-    assert_int_equal(status_now(ebb_blocking(w->cx, NULL, NULL)), EBB_ERR_INVALID);
+    assert_int_equal(loop_await(w, ebb_pool_run(w->cx, fails, &st), NULL), st);
+    assert_int_equal(loop_await(w, ebb_pool_run(w->cx, fails, &pending), NULL), EBB_ERR_INVALID);
+    assert_int_equal(status_now(ebb_pool_run(w->cx, NULL, NULL)), EBB_ERR_INVALID);
 }
 
 static ebb_status gives_an_object(void *arg, ebb_value *v) {
     static const ebb_type boxed = {"boxed", 8, NULL, NULL, 0};
-    *v = ebb_owned(&boxed, arg);
+    *v = ebb_value_owned(&boxed, arg);
     return EBB_OK;
 }
 
 static void blocking_work_may_not_give_objects_of_a_heap(void **state) {
     loop_world *w = *state;
     int n = 0;
-    assert_int_equal(loop_await(w, ebb_blocking(w->cx, gives_an_object, &n), NULL), EBB_ERR_INVALID);
+    assert_int_equal(loop_await(w, ebb_pool_run(w->cx, gives_an_object, &n), NULL), EBB_ERR_INVALID);
 }
 
 static void blocking_work_that_comes_too_late_is_disposed_of(void **state) {
@@ -359,9 +359,9 @@ static void blocking_work_that_comes_too_late_is_disposed_of(void **state) {
     uv_sem_t sem;
     uv_sem_init(&sem, 0);
     freed = 0;
-    ebb_future *f = ebb_blocking(w->cx, waits, &sem);
+    ebb_future *f = ebb_pool_run(w->cx, waits, &sem);
     what_was_asked_for_has_begun(w);
-    assert_true(ebb_cancel(f, EBB_CANCEL_USER));
+    assert_true(ebb_future_cancel(f, EBB_CANCEL_USER));
     loop_turns(w, 3);
     assert_int_equal(freed, 0);
     uv_sem_post(&sem);
@@ -379,9 +379,9 @@ static void work_that_has_not_begun_never_does(void **state) {
     int n = 1;
     uv_sem_init(&sem, 0);
     runs = 0;
-    for (int i = 0; i < THREADS; i++) busy[i] = ebb_blocking(w->cx, waits, &sem);
-    for (int i = 0; i < MANY; i++) idle[i] = ebb_blocking(w->cx, compute, &n);
-    for (int i = 0; i < MANY; i++) assert_true(ebb_cancel(idle[i], EBB_CANCEL_USER));
+    for (int i = 0; i < THREADS; i++) busy[i] = ebb_pool_run(w->cx, waits, &sem);
+    for (int i = 0; i < MANY; i++) idle[i] = ebb_pool_run(w->cx, compute, &n);
+    for (int i = 0; i < MANY; i++) assert_true(ebb_future_cancel(idle[i], EBB_CANCEL_USER));
     loop_turns(w, 3);
     for (int i = 0; i < THREADS; i++) uv_sem_post(&sem);
     for (int i = 0; i < THREADS; i++) assert_int_equal(loop_await(w, busy[i], NULL), EBB_OK);

@@ -28,11 +28,11 @@ static ebb_status waits_for_it(ebb_cx *cx, void *arg) {
     const char *script = s->what == STUBBORN ? "trap '' TERM; echo ready; while :; do sleep 0.05; done"
                                              : "echo ready; exec sleep 1000";
     const char *args[] = {"sh", "-c", script, NULL};
-    ebb_process_opts o = {.file = "/bin/sh", .args = args, .stdio[1] = EBB_STDIO_PIPE};
+    ebb_process_opts o = {.file = "/bin/sh", .args = args, .stdio[1] = EBB_PROCESS_STDIO_PIPE};
     ebb_stream io[3];
     char bytes[8];
     if (s->what == BLOCKING) {
-        ebb_future *f = ebb_blocking(cx, blocks, s);
+        ebb_future *f = ebb_pool_run(cx, blocks, s);
         snprintf(s->site, sizeof s->site, "tests/loop/forced.c:%d", __LINE__ - 1);
         s->ready = true;
         return ebb_await(cx, f, NULL);
@@ -79,15 +79,15 @@ static void bytes_add(void *ctx, const void *more, size_t n) {
 }
 
 /* How many events of this type; the text of the last in `text`. */
-static int traced(ebb_rt *rt, uint32_t type, char *text, size_t room) {
+static int traced(ebb_runtime *rt, uint32_t type, char *text, size_t room) {
     bytes b = {0};
-    ebb_reader in;
+    ebb_trace_reader in;
     ebb_event ev;
     int n = 0;
     bool here = false;
     ebb_trace_take(rt, true, bytes_add, &b);
-    assert_int_equal(ebb_reader_open(&in, b.p, b.n), EBB_OK);
-    while (ebb_reader_next(&in, &ev) == EBB_OK) {
+    assert_int_equal(ebb_trace_reader_open(&in, b.p, b.n), EBB_OK);
+    while (ebb_trace_reader_next(&in, &ev) == EBB_OK) {
         if (ev.type == EBB_EV_TEXT && here) strncat(text, ev.text, room - strlen(text) - 1);
         else if (ev.type != EBB_EV_TEXT) here = ev.type == type;
         n += ev.type == type;
@@ -98,20 +98,20 @@ static int traced(ebb_rt *rt, uint32_t type, char *text, size_t room) {
 
 static void pool_work_is_named(void **state) {
     scene s = {.w = *state, .what = BLOCKING};
-    ebb_report report;
-    ebb_blame who;
+    ebb_region_report report;
+    ebb_work who;
     char text[200] = "", expected[200];
     assert_int_equal(ebb_trace_start(s.w->rt, 1 << 20), EBB_OK);
     play(&s, ebb_region_open(s.w->cx, NULL));
     ebb_region_force(s.w->cx, s.region);
     while (!scene_closed(&s)) loop_turns(s.w, 1);
-    assert_int_equal(ebb_region_report(s.w->cx, s.region, &report), EBB_OK);
+    assert_int_equal(ebb_region_report_of(s.w->cx, s.region, &report), EBB_OK);
     assert_int_equal(report.abandoned, 1);
-    assert_int_equal(ebb_region_abandoned(s.w->cx, s.region, 0, &who), EBB_OK);
+    assert_int_equal(ebb_region_abandoned_at(s.w->cx, s.region, 0, &who), EBB_OK);
     assert_string_equal(who.site, s.site);
     assert_int_equal(who.id, 0);
-    assert_int_equal(ebb_region_abandoned(s.w->cx, s.region, 1, &who), EBB_ERR_INVALID);
-    assert_int_equal(ebb_region_leaked(s.w->cx, s.region, 0, &who), EBB_ERR_INVALID);
+    assert_int_equal(ebb_region_abandoned_at(s.w->cx, s.region, 1, &who), EBB_ERR_INVALID);
+    assert_int_equal(ebb_region_leaked_at(s.w->cx, s.region, 0, &who), EBB_ERR_INVALID);
     assert_int_equal(traced(s.w->rt, EBB_EV_OPERATION_ABANDONED, text, sizeof text), 1);
     snprintf(expected, sizeof expected, "blocking, begun at %s", s.site);
     assert_string_equal(text, expected);
@@ -123,12 +123,12 @@ static void pool_work_is_named(void **state) {
 static void a_process_that_can_be_ended_is_not_left_behind(void **state) {
     for (int what = PROCESS; what <= STUBBORN; what++) {
         scene s = {.w = *state, .what = what};
-        ebb_report report;
+        ebb_region_report report;
         play(&s, ebb_region_open(s.w->cx, NULL));
         ebb_region_force(s.w->cx, s.region);
         while (!scene_closed(&s)) loop_turns(s.w, 1);
         assert_int_equal(kill(s.pid, 0), -1);
-        assert_int_equal(ebb_region_report(s.w->cx, s.region, &report), EBB_OK);
+        assert_int_equal(ebb_region_report_of(s.w->cx, s.region, &report), EBB_OK);
         assert_int_equal(report.abandoned, 0);
         assert_int_equal(ebb_region_join(s.w->cx, s.region), EBB_CANCELLED);
         curtain(&s);
@@ -139,12 +139,12 @@ static void a_process_that_can_be_ended_is_not_left_behind(void **state) {
 static void a_process_that_there_is_no_time_for_is_named(void **state) {
     scene s = {.w = *state, .what = STUBBORN};
     char text[200] = "";
-    ebb_report report;
+    ebb_region_report report;
     play(&s, ebb_region_open(s.w->cx, NULL));
     assert_int_equal(ebb_trace_start(s.w->rt, 1 << 20), EBB_OK);
     ebb_region_cancel_within(s.w->cx, s.region, EBB_CANCEL_USER, "at once", (ebb_budget){1, 64, 0});
     while (!scene_closed(&s)) loop_turns(s.w, 1);
-    assert_int_equal(ebb_region_report(s.w->cx, s.region, &report), EBB_OK);
+    assert_int_equal(ebb_region_report_of(s.w->cx, s.region, &report), EBB_OK);
     assert_int_equal(traced(s.w->rt, EBB_EV_OPERATION_ABANDONED, text, sizeof text), 1);
     assert_non_null(strstr(text, "process /bin/sh, begun at tests/loop/forced.c:"));
     assert_int_equal(report.abandoned, 1);
@@ -156,7 +156,7 @@ static void a_process_that_there_is_no_time_for_is_named(void **state) {
 /* ---- workflows ------------------------------------------------------------------------------------------------ */
 
 typedef struct found {
-    ebb_rt *rt;
+    ebb_runtime *rt;
     uint32_t n;
     ebb_workflow_leak first;
 } found;
@@ -164,16 +164,16 @@ typedef struct found {
 static void on_state(void *arg, ebb_workflow wf, ebb_workflow_state from, ebb_workflow_state to) {
     found *f = arg;
     (void)from;
-    if (to != EBB_WF_LEAK_DETECTED) return;
+    if (to != EBB_WORKFLOW_LEAK_DETECTED) return;
     ebb_workflow_leak leak;
-    while (ebb_workflow_leaked(ebb_host(f->rt), wf, f->n, &leak) == EBB_OK) {
+    while (ebb_workflow_leak_at(ebb_runtime_host(f->rt), wf, f->n, &leak) == EBB_OK) {
         if (f->n++ == 0) f->first = leak;
     }
 }
 
 static ebb_workflow_state forced_state(scene *s, found *f) {
     ebb_workflow_opts o = {
-        .type = &ebb_publish_abort, .parent = s->w->region, .on_state = on_state, .arg = f};
+        .type = &ebb_workflow_publish_abort, .parent = s->w->region, .on_state = on_state, .arg = f};
     ebb_workflow_report report = {0};
     f->rt = s->w->rt;
     ebb_workflow wf = ebb_workflow_open(ebb_loop_cx(s->w->loop), &o);
@@ -190,7 +190,7 @@ static ebb_workflow_state forced_state(scene *s, found *f) {
 static void a_workflow_names_the_operation(void **state) {
     scene s = {.w = *state, .what = BLOCKING};
     found f = {.n = 0};
-    assert_int_equal(forced_state(&s, &f), EBB_WF_LEAK_DETECTED);
+    assert_int_equal(forced_state(&s, &f), EBB_WORKFLOW_LEAK_DETECTED);
     assert_int_equal(f.n, 1);
     assert_string_equal(f.first.what, "operation");
     assert_string_equal(f.first.kind, "blocking");
@@ -202,7 +202,7 @@ static void or_nothing(void **state) {
     for (int what = PROCESS; what <= STUBBORN; what++) {
         scene s = {.w = *state, .what = what};
         found f = {.n = 0};
-        assert_int_equal(forced_state(&s, &f), EBB_WF_FINALIZED);
+        assert_int_equal(forced_state(&s, &f), EBB_WORKFLOW_FINALIZED);
         assert_int_equal(f.n, 0);
         assert_int_equal(kill(s.pid, 0), -1);
     }
@@ -217,7 +217,7 @@ static ebb_status starts_it(ebb_cx *cx, void *arg) {
     scene *s = arg;
     const char *args[] = {"sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.05; done", NULL};
     ebb_process_opts o = {
-        .file = "/bin/sh", .args = args, .stdio[1] = EBB_STDIO_PIPE, .grace = 100 * EBB_SECOND};
+        .file = "/bin/sh", .args = args, .stdio[1] = EBB_PROCESS_STDIO_PIPE, .grace = 100 * EBB_SECOND};
     ebb_stream io[3];
     char heard[8];
     ebb_process p = ebb_process_spawn(cx, io, &o);
@@ -231,7 +231,7 @@ static ebb_status starts_it(ebb_cx *cx, void *arg) {
 static void what_a_region_still_has_open_is_explained(void **state) {
     scene s = {.w = *state};
     char text[2000] = "", expected[200];
-    ebb_workflow_opts o = {.type = &ebb_publish_abort, .parent = s.w->region, .no_force = true};
+    ebb_workflow_opts o = {.type = &ebb_workflow_publish_abort, .parent = s.w->region, .no_force = true};
     ebb_workflow wf = ebb_workflow_open(ebb_loop_cx(s.w->loop), &o);
     (void)ebb_fiber_spawn(s.w->cx, ebb_workflow_region(s.w->cx, wf), starts_it, &s);
     while (!s.ready) loop_turns(s.w, 1);

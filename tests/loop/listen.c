@@ -2,7 +2,7 @@
 #define _GNU_SOURCE
 #include "tests/support/loop_world.h"
 
-#include "loop/place.h"
+#include "loop/listen_address.h"
 
 #include <netinet/in.h>
 #include <poll.h>
@@ -109,14 +109,14 @@ static void starve(loop_world *w, starving *s) {
     probe_watch(&s->accepted, s->accept);
     while (ebb_listener_trouble(w->cx, s->listener) == EBB_OK) loop_turns(w, 1);
     assert_int_equal(ebb_listener_trouble(w->cx, s->listener), EBB_ERRNO(EMFILE));
-    assert_string_equal(ebb_loop_status_name(EBB_ERRNO(EMFILE)), "EMFILE");
+    assert_string_equal(ebb_status_name(EBB_ERRNO(EMFILE)), "EMFILE");
     assert_false(s->accepted.over);
 }
 
 static void is_served(loop_world *w, starving *s) {
     assert_int_equal(s->accepted.status, EBB_OK);
     assert_int_equal(ebb_listener_trouble(w->cx, s->listener), EBB_OK);
-    ebb_drop(s->accept);
+    ebb_future_drop(s->accept);
     assert_int_equal(ebb_stream_close(w->cx, ebb_stream_of(s->accepted.value)), EBB_OK);
     close(s->client);
 }
@@ -169,10 +169,10 @@ static void an_accept_can_be_cancelled_in_a_pause(void **state) {
     loop_world *w = *state;
     starving s;
     starve(w, &s);
-    ebb_cancel(s.accept, EBB_CANCEL_USER);
+    ebb_future_cancel(s.accept, EBB_CANCEL_USER);
     loop_until(w, is_true, &s.accepted.over);
     assert_int_equal(s.accepted.status, EBB_CANCELLED);
-    ebb_drop(s.accept);
+    ebb_future_drop(s.accept);
     give_all(&s.shortage);
     accept_and_close(w, s.listener); /* the client is still there */
     close(s.client);
@@ -186,7 +186,7 @@ static void a_listener_can_be_closed_in_a_pause(void **state) {
     loop_until(w, is_true, &s.accepted.over);
     assert_int_equal(s.accepted.status, EBB_ERR_CLOSED);
     assert_int_equal(ebb_listener_trouble(w->cx, s.listener), EBB_ERR_CLOSED);
-    ebb_drop(s.accept);
+    ebb_future_drop(s.accept);
     give_all(&s.shortage);
     close(s.client);
 }
@@ -414,7 +414,7 @@ static void a_connection_that_waits_for_memory_outlives_the_drain_of_a_shared_so
     const char *path = path_in(w, "socket");
     struct sockaddr_storage at = {.ss_family = AF_UNIX};
     ebb__share share;
-    ebb__place *place;
+    ebb__listen_address *place;
     int fd_of_other;
     assert_int_equal(ebb__share_init(&share, ebb_libc_allocator(), 2), EBB_OK);
     ebb_loop other = {.share = &share, .id = (uint8_t)(w->loop->id + 1)};

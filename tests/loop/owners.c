@@ -19,8 +19,8 @@ static ebb_status write_and_clean_up(ebb_cx *cx, void *arg) {
     writer *w = arg;
     ebb_value n;
     ebb_future *f = ebb_stream_write(cx, w->stream, "hi", 2);
-    assert_int_equal(ebb_status_of(f), EBB_OK);
-    assert_int_equal(ebb_on_cleanup(f, count_cleanup, &w->cleanups), EBB_OK);
+    assert_int_equal(ebb_future_status_of(f), EBB_OK);
+    assert_int_equal(ebb_future_on_cleanup(f, count_cleanup, &w->cleanups), EBB_OK);
     ebb_status st = ebb_await(cx, f, &n);
     assert_int_equal(w->cleanups, 1);
     assert_int_equal(n.as.u, 2);
@@ -64,7 +64,8 @@ static void host_read(uv_stream_t *uv, ssize_t n, const uv_buf_t *buf) {
     (void)buf;
     if (n <= 0) return;
     s->ran = true;
-    for (size_t i = 0; i < s->n - s->spare; i++) assert_true(ebb_cancel(s->owners[i], EBB_CANCEL_USER));
+    for (size_t i = 0; i < s->n - s->spare; i++)
+        assert_true(ebb_future_cancel(s->owners[i], EBB_CANCEL_USER));
     if (s->spare == 0) memset(s->bytes, 'x', s->size);
 }
 
@@ -88,7 +89,7 @@ static void scene_run(scene *s) {
 }
 
 static void scene_end(scene *s) {
-    for (size_t i = 0; i < s->n; i++) ebb_drop(s->owners[i]);
+    for (size_t i = 0; i < s->n; i++) ebb_future_drop(s->owners[i]);
     uv_close((uv_handle_t *)&s->host, NULL);
     loop_turns(s->w, 3);
     close(s->nudge);
@@ -103,7 +104,7 @@ static bool untouched(const scene *s) {
 }
 
 static void add_race(scene *s, ebb_future *f) {
-    ebb_future *both[] = {f, ebb_never(s->w->cx)};
+    ebb_future *both[] = {f, ebb_future_never(s->w->cx)};
     s->owners[s->n++] = ebb_race(s->w->cx, 2, both);
 }
 
@@ -115,8 +116,8 @@ static ebb_value same(ebb_cx *cx, ebb_value *v, void *arg) {
 
 /* f in so many races; `deep`: shared, and with a map between. Consumes it. */
 static void add_races(scene *s, ebb_future *f, size_t n, bool deep) {
-    if (deep) (void)ebb_share(f);
-    for (size_t i = 1; i < n; i++) (void)ebb_keep(f);
+    if (deep) (void)ebb_future_share(f);
+    for (size_t i = 1; i < n; i++) (void)ebb_future_keep(f);
     for (size_t i = 0; i < n; i++) add_race(s, deep ? ebb_map(s->w->cx, f, same, NULL) : f);
 }
 
@@ -158,7 +159,7 @@ static void a_shared_read_goes_on_for_the_owner_that_is_left(void **state) {
         send_text(s.nudge, "!");
         send_text(fd, "secret");
         scene_run(&s);
-        assert_int_equal(ebb_status_of(s.owners[n - 1]), EBB_OK);
+        assert_int_equal(ebb_future_status_of(s.owners[n - 1]), EBB_OK);
         assert_memory_equal(s.bytes, "secret", 6);
         assert_int_equal(ebb_stream_close(w->cx, stream), EBB_OK);
         close(fd);
@@ -172,11 +173,11 @@ static void a_circle_of_owners_does_not_hang_the_loop(void **state) {
     int fd;
     char bytes[8];
     ebb_stream stream = stream_pair(w, &fd);
-    ebb_future *p = ebb_promise(w->cx, NULL, NULL);
-    (void)ebb_keep(p);
+    ebb_future *p = ebb_promise_new(w->cx, NULL, NULL);
+    (void)ebb_future_keep(p);
     ebb_future *two[] = {ebb_stream_read(w->cx, stream, bytes, sizeof bytes), ebb_map(w->cx, p, same, NULL)};
-    assert_int_equal(ebb_settle(p, ebb_nested(ebb_all_settled(w->cx, 2, two))), EBB_OK);
-    ebb_drop(p); /* the region ends it */
+    assert_int_equal(ebb_promise_settle(p, ebb_value_future(ebb_all_settled(w->cx, 2, two))), EBB_OK);
+    ebb_future_drop(p); /* the region ends it */
     loop_turns(w, 3);
     send_text(fd, "round");
     loop_turns(w, 3);
@@ -261,7 +262,7 @@ static void a_read_of_a_file_whose_owners_are_all_cancelled_writes_nothing(void 
         wait_for_pool(w, &work);
         scene_run(&s);
         assert_true(untouched(&s));
-        for (size_t k = 0; k < s.n; k++) assert_int_equal(ebb_status_of(s.owners[k]), EBB_CANCELLED);
+        for (size_t k = 0; k < s.n; k++) assert_int_equal(ebb_future_status_of(s.owners[k]), EBB_CANCELLED);
         assert_int_equal(loop_await(w, ebb_file_close(w->cx, file), NULL), EBB_OK);
         scene_end(&s);
     }

@@ -13,7 +13,7 @@ static ebb_process run_shell(loop_world *w, ebb_cx *cx, const char *script, ebb_
     const char *args[] = {"sh", "-c", script, NULL};
     ebb_process_opts opts = shell(args);
     (void)w;
-    for (int i = 0; i < 3; i++) opts.stdio[i] = EBB_STDIO_PIPE;
+    for (int i = 0; i < 3; i++) opts.stdio[i] = EBB_PROCESS_STDIO_PIPE;
     ebb_process p = ebb_process_spawn(cx, pipes, &opts);
     assert_int_equal(ebb_id_status(p.id), EBB_OK);
     return p;
@@ -58,8 +58,8 @@ static void a_process_is_talked_to_and_waited_for(void **state) {
     assert_int_equal(run_fiber(*state, converse, &c), EBB_OK);
     assert_string_equal(c.out, "got hello\n");
     assert_string_equal(c.err, "oops\n");
-    assert_int_equal(ebb_exit_code(c.exit), 3);
-    assert_int_equal(ebb_exit_signal(c.exit), 0);
+    assert_int_equal(ebb_process_exit_code(c.exit), 3);
+    assert_int_equal(ebb_process_exit_signal(c.exit), 0);
 }
 
 static void an_end_may_be_waited_for_later_and_only_once(void **state) {
@@ -74,7 +74,7 @@ static void an_end_may_be_waited_for_later_and_only_once(void **state) {
     while (is_alive(pid)) loop_turns(w, 1); /* until it is reaped */
     assert_int_equal(ebb_process_kill(w->cx, p, SIGTERM), EBB_ERRNO(ESRCH));
     assert_int_equal(loop_await(w, ebb_process_wait(w->cx, p), &v), EBB_OK);
-    assert_int_equal(ebb_exit_code(v), 7);
+    assert_int_equal(ebb_process_exit_code(v), 7);
     assert_int_equal(status_now(ebb_process_wait(w->cx, p)), EBB_ERR_CLOSED);
     assert_int_equal(ebb_process_kill(w->cx, p, SIGTERM), EBB_ERR_CLOSED);
     assert_int_equal(ebb_process_pid(w->cx, p), 0);
@@ -89,14 +89,14 @@ static void a_signal_ends_it_and_is_told(void **state) {
     assert_int_equal(status_now(ebb_process_wait(w->cx, p)), EBB_ERR_BUSY);
     assert_int_equal(ebb_process_kill(w->cx, p, SIGKILL), EBB_OK);
     assert_int_equal(loop_await(w, f, &v), EBB_OK);
-    assert_int_equal(ebb_exit_signal(v), SIGKILL);
+    assert_int_equal(ebb_process_exit_signal(v), SIGKILL);
 }
 
 static void what_can_not_be_started_is_named(void **state) {
     loop_world *w = *state;
     ebb_stream io[3];
     char byte;
-    ebb_process_opts none = {.file = "/nowhere/at/all", .stdio = {EBB_STDIO_PIPE}};
+    ebb_process_opts none = {.file = "/nowhere/at/all", .stdio = {EBB_PROCESS_STDIO_PIPE}};
     ebb_process p = ebb_process_spawn(w->cx, io, &none);
     assert_int_equal(ebb_id_status(p.id), EBB_ERRNO(ENOENT));
     assert_int_equal(status_now(ebb_process_wait(w->cx, p)), EBB_ERRNO(ENOENT));
@@ -107,9 +107,9 @@ static void what_can_not_be_started_is_named(void **state) {
     assert_int_equal(ebb_id_status(ebb_process_spawn(w->cx, io, &bad).id), EBB_ERR_VERSION);
     bad = (ebb_process_opts){.file = NULL};
     assert_int_equal(ebb_id_status(ebb_process_spawn(w->cx, io, &bad).id), EBB_ERR_INVALID);
-    bad = (ebb_process_opts){.file = "true", .stdio = {EBB_STDIO_PIPE}};
+    bad = (ebb_process_opts){.file = "true", .stdio = {EBB_PROCESS_STDIO_PIPE}};
     assert_int_equal(ebb_id_status(ebb_process_spawn(w->cx, NULL, &bad).id), EBB_ERR_INVALID);
-    bad = (ebb_process_opts){.file = "true", .stdio = {(ebb_stdio)9}};
+    bad = (ebb_process_opts){.file = "true", .stdio = {(ebb_process_stdio)9}};
     assert_int_equal(ebb_id_status(ebb_process_spawn(w->cx, io, &bad).id), EBB_ERR_INVALID);
 }
 
@@ -120,14 +120,14 @@ static void environment_and_directory_are_the_callers_choice(void **state) {
     ebb_process_opts opts = shell(args);
     opts.env = env;
     opts.cwd = "/";
-    opts.stdio[2] = EBB_STDIO_INHERIT;
+    opts.stdio[2] = EBB_PROCESS_STDIO_INHERIT;
     ebb_value v;
     ebb_process p = ebb_process_spawn(w->cx, NULL, &opts);
     assert_int_equal(loop_await(w, ebb_process_wait(w->cx, p), &v), EBB_OK);
-    assert_int_equal(ebb_exit_code(v), 0);
+    assert_int_equal(ebb_process_exit_code(v), 0);
     p = ebb_process_spawn(w->cx, NULL, &(ebb_process_opts){.file = "true"}); /* from PATH, by itself */
     assert_int_equal(loop_await(w, ebb_process_wait(w->cx, p), &v), EBB_OK);
-    assert_int_equal(ebb_exit_code(v), 0);
+    assert_int_equal(ebb_process_exit_code(v), 0);
 }
 
 /* ---- cancels ---------------------------------------------------------------------------------------------------- */
@@ -149,7 +149,7 @@ static ebb_status start_child(ebb_cx *cx, void *arg) {
     ebb_process_opts opts = shell(args);
     ebb_stream io[3];
     char bytes[8];
-    opts.stdio[1] = EBB_STDIO_PIPE;
+    opts.stdio[1] = EBB_PROCESS_STDIO_PIPE;
     opts.grace = c->grace;
     c->process = ebb_process_spawn(cx, io, &opts);
     c->pid = ebb_process_pid(cx, c->process);
@@ -179,7 +179,7 @@ static void cancelling_the_wait_ends_the_process(void **state) {
     child c = {.script = OBEDIENT, .grace = 100 * EBB_SECOND};
     make_child(w, &c);
     ebb_future *f = ebb_process_wait(w->cx, c.process);
-    assert_true(ebb_cancel(f, EBB_CANCEL_USER));
+    assert_true(ebb_future_cancel(f, EBB_CANCEL_USER));
     loop_turns(w, 1);
     assert_int_equal(status_now(f), EBB_CANCELLED);
     while (is_alive(c.pid)) uv_run(&w->uv, UV_RUN_ONCE);
@@ -199,7 +199,7 @@ static void an_end_is_kept_for_the_next_wait(void **state) {
         assert_int_equal(loop_await(w, ebb_within(ebb_loop_cx(w->loop), f, EBB_MS), NULL), EBB_TIMEOUT);
         while (late && is_alive(c.pid)) loop_turns(w, 1);
         assert_int_equal(loop_await(w, ebb_process_wait(w->cx, c.process), &v), EBB_OK);
-        assert_int_equal(ebb_exit_signal(v), SIGTERM);
+        assert_int_equal(ebb_process_exit_signal(v), SIGTERM);
         assert_int_equal(status_now(ebb_process_wait(w->cx, c.process)), EBB_ERR_CLOSED);
         ebb_region_close(w->cx, c.region);
         loop_until(w, child_region_closed, &c);
@@ -214,16 +214,16 @@ static void a_wait_may_follow_a_cancel_at_once(void **state) {
     ebb_value v;
     make_child(w, &c);
     ebb_future *f = ebb_process_wait(w->cx, c.process);
-    assert_true(ebb_cancel(f, EBB_CANCEL_USER));
-    ebb_drop(f);
+    assert_true(ebb_future_cancel(f, EBB_CANCEL_USER));
+    ebb_future_drop(f);
     assert_int_equal(loop_await(w, ebb_process_wait(w->cx, c.process), &v), EBB_OK);
-    assert_int_equal(ebb_exit_signal(v), SIGTERM);
+    assert_int_equal(ebb_process_exit_signal(v), SIGTERM);
 }
 
 static ebb_status busy(ebb_cx *cx, void *arg) {
     int *left = arg;
     if (--*left == 0) return EBB_OK;
-    (void)ebb_wake(cx, ebb_self(cx));
+    (void)ebb_task_wake(cx, ebb_cx_task(cx));
     return EBB_PENDING;
 }
 
@@ -241,11 +241,11 @@ static void an_end_that_meets_a_cancel_is_kept(void **state) {
     assert_int_equal(waitid(P_PID, (id_t)c.pid, &info, WEXITED | WNOWAIT), 0);
     w->loop->polls = 1;
     (void)ebb_spawn(w->cx, w->region, busy, &left);
-    assert_true(ebb_cancel(f, EBB_CANCEL_USER));
-    ebb_drop(f);
+    assert_true(ebb_future_cancel(f, EBB_CANCEL_USER));
+    ebb_future_drop(f);
     while (left > 0) loop_turns(w, 1);
     assert_int_equal(loop_await(w, ebb_process_wait(w->cx, c.process), &v), EBB_OK);
-    assert_int_equal(ebb_exit_signal(v), SIGKILL);
+    assert_int_equal(ebb_process_exit_signal(v), SIGKILL);
 }
 
 static void a_stubborn_process_is_killed_after_its_grace(void **state) {
@@ -254,8 +254,8 @@ static void a_stubborn_process_is_killed_after_its_grace(void **state) {
     make_child(w, &c);
     uint64_t from = uv_hrtime();
     ebb_future *f = ebb_process_wait(w->cx, c.process);
-    assert_true(ebb_cancel(f, EBB_CANCEL_USER));
-    ebb_drop(f);
+    assert_true(ebb_future_cancel(f, EBB_CANCEL_USER));
+    ebb_future_drop(f);
     while (is_alive(c.pid)) {
         (void)ebb_loop_cx(w->loop);
         uv_run(&w->uv, UV_RUN_ONCE);
@@ -307,14 +307,14 @@ static void the_region_waits_for_a_process_that_is_waited_for(void **state) {
 static void a_budget_is_enough_for_a_stubborn_process_that_is_waited_for(void **state) {
     loop_world *w = *state;
     child c = {.script = STUBBORN, .grace = 100 * EBB_SECOND};
-    ebb_report report;
+    ebb_region_report report;
     make_child(w, &c);
     ebb_fiber_spawn(w->cx, c.region, wait_for_child, &c);
     loop_turns(w, 2);
     ebb_budget budget = {ebb_now(ebb_loop_cx(w->loop)) + 2 * EBB_SECOND, EBB_POLLS_UNBOUNDED, 0};
     ebb_region_cancel_within(w->cx, c.region, EBB_CANCEL_USER, NULL, budget);
     loop_until(w, child_region_closed, &c);
-    assert_int_equal(ebb_region_report(w->cx, c.region, &report), EBB_OK);
+    assert_int_equal(ebb_region_report_of(w->cx, c.region, &report), EBB_OK);
     assert_int_equal(report.abandoned, 0); /* killed when the part of tasks was over: the wait has ended */
     assert_false(is_alive(c.pid));
     assert_int_equal(ebb_region_join(w->cx, c.region), EBB_CANCELLED);
@@ -337,7 +337,7 @@ static void the_next_signal_is_waited_for(void **state) {
     loop_world *w = *state;
     ebb_future *f = ebb_signal_wait(w->cx, SIGUSR1);
     loop_turns(w, 2);
-    assert_int_equal(ebb_status_of(f), EBB_PENDING);
+    assert_int_equal(ebb_future_status_of(f), EBB_PENDING);
     raise(SIGUSR1);
     assert_int_equal(loop_await(w, f, NULL), EBB_OK);
     loop_run(w);
@@ -357,7 +357,7 @@ static void two_may_wait_for_the_same_signal(void **state) {
 static void a_cancelled_wait_lets_the_signal_go(void **state) {
     loop_world *w = *state;
     ebb_future *f = ebb_signal_wait(w->cx, SIGUSR1);
-    ebb_cancel(f, EBB_CANCEL_USER);
+    ebb_future_cancel(f, EBB_CANCEL_USER);
     loop_run(w);
     struct sigaction now;
     assert_int_equal(sigaction(SIGUSR1, NULL, &now), 0);
@@ -370,7 +370,7 @@ static void a_signal_that_meets_a_cancelled_wait_ends_it_too(void **state) {
     ebb_future *f = ebb_signal_wait(w->cx, SIGUSR1);
     loop_turns(w, 1);
     raise(SIGUSR1);
-    ebb_cancel(f, EBB_CANCEL_USER); /* libuv hears of the signal before the pump hears of this */
+    ebb_future_cancel(f, EBB_CANCEL_USER); /* libuv hears of the signal before the pump hears of this */
     loop_run(w);
     assert_int_equal(status_now(f), EBB_CANCELLED);
     size_t n = 0;
@@ -404,10 +404,10 @@ static void none_of_many_signals_is_lost(void **state) {
     }
     assert_int_equal(heard, 2);
     f = ebb_signal_next(w->cx, s);
-    ebb_cancel(f, EBB_CANCEL_USER);
+    ebb_future_cancel(f, EBB_CANCEL_USER);
     raise(SIGUSR2); /* a cancelled one takes none */
     assert_int_equal(loop_await(w, ebb_signal_next(w->cx, s), &v), EBB_OK);
-    ebb_drop(f);
+    ebb_future_drop(f);
     f = ebb_signal_next(w->cx, s);
     assert_int_equal(ebb_signal_close(w->cx, s), EBB_OK);
     assert_int_equal(loop_await(w, f, NULL), EBB_ERR_CLOSED);

@@ -30,7 +30,7 @@ static void a_read_waits_and_takes_no_more_than_its_room(void **state) {
     assert_false(p.over);
     send_text(fd, "abcdefgh");
     loop_until(w, is_true, &p.over);
-    ebb_drop(f);
+    ebb_future_drop(f);
     assert_int_equal(p.value.as.u, 4);
     loop_turns(w, 5); /* nobody reads: what is left stays where it is */
     assert_int_equal(loop_await(w, ebb_stream_read(w->cx, s, bytes, sizeof bytes), &n), EBB_OK);
@@ -87,7 +87,7 @@ static void a_reset_is_the_systems_failure(void **state) {
     assert_int_equal(loop_await(w, ebb_tcp_connect(w->cx, &at), &v), EBB_OK);
     ebb_stream client = ebb_stream_of(v);
     loop_until(w, is_true, &accepted.over);
-    ebb_drop(f);
+    ebb_future_drop(f);
     ebb_stream server = ebb_stream_of(accepted.value);
     /* Closing with bytes that nobody has read is a reset. */
     assert_int_equal(loop_await(w, ebb_stream_write(w->cx, client, "x", 1), NULL), EBB_OK);
@@ -97,7 +97,7 @@ static void a_reset_is_the_systems_failure(void **state) {
     do st = loop_await(w, ebb_stream_read(w->cx, client, &byte, 1), NULL);
     while (st == EBB_OK);
     assert_int_equal(st, EBB_ERRNO(ECONNRESET));
-    assert_string_equal(ebb_loop_status_name(st), "ECONNRESET");
+    assert_string_equal(ebb_status_name(st), "ECONNRESET");
 }
 
 static void only_one_may_read_at_a_time(void **state) {
@@ -108,7 +108,7 @@ static void only_one_may_read_at_a_time(void **state) {
     ebb_future *f = ebb_stream_read(w->cx, s, &a, 1);
     assert_int_equal(status_now(ebb_stream_read(w->cx, s, &b, 1)), EBB_ERR_BUSY);
     /* A cancelled one is out of the way at once, before any pump. */
-    assert_true(ebb_cancel(f, EBB_CANCEL_USER));
+    assert_true(ebb_future_cancel(f, EBB_CANCEL_USER));
     ebb_future *g = ebb_stream_read(w->cx, s, &b, 1);
     send_text(fd, "z");
     assert_int_equal(loop_await(w, g, NULL), EBB_OK);
@@ -143,13 +143,13 @@ static void a_cancelled_read_takes_no_bytes_and_touches_no_memory(void **state) 
         ebb_future *f = ebb_stream_read(w->cx, s, gone, 64);
         loop_turns(w, round % 3);
         send_text(fd, "kept");
-        assert_true(ebb_cancel(f, EBB_CANCEL_USER));
+        assert_true(ebb_future_cancel(f, EBB_CANCEL_USER));
         free(gone); /* it has ended: its bytes are ours again, whether libuv has heard of it or not */
         loop_turns(w, round % 2);
         assert_int_equal(loop_await(w, ebb_stream_read(w->cx, s, bytes, sizeof bytes), &n), EBB_OK);
         assert_int_equal(n.as.u, 4);
         assert_memory_equal(bytes, "kept", 4);
-        ebb_drop(f);
+        ebb_future_drop(f);
     }
     close(fd);
 }
@@ -205,11 +205,12 @@ static void memory_is_free_when_what_was_made_of_a_read_has_ended(void **state) 
     int fd[2];
     (void)w;
     assert_int_equal(uv_loop_init(&uv), 0);
-    assert_int_equal(ebb_attach(&uv, &opts, &l), EBB_OK); /* one poll, then the sockets have their turn */
+    assert_int_equal(ebb_loop_attach(&uv, &opts, &l),
+                     EBB_OK); /* one poll, then the sockets have their turn */
     ebb_cx *cx = ebb_loop_cx(l);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fd), 0);
     slow_reader r = {.stream = ebb_stream_adopt(cx, fd[0])};
-    ebb_task t = ebb_fiber_spawn(cx, ebb_root(ebb_loop_runtime(l)), read_by_a_map, &r);
+    ebb_task t = ebb_fiber_spawn(cx, ebb_runtime_root(ebb_loop_runtime(l)), read_by_a_map, &r);
     for (int i = 0; i < 10; i++) uv_run(&uv, UV_RUN_NOWAIT);
     ebb_task_cancel(ebb_loop_cx(l), t, EBB_CANCEL_USER, NULL);
     send_text(fd[1], "late");
@@ -217,7 +218,7 @@ static void memory_is_free_when_what_was_made_of_a_read_has_ended(void **state) 
     for (int i = 0; i < 10; i++) uv_run(&uv, UV_RUN_NOWAIT);
     char bytes[8];
     ebb_future *f = ebb_stream_read(ebb_loop_cx(l), r.stream, bytes, sizeof bytes); /* they are still there */
-    while (ebb_status_of(f) == EBB_PENDING) uv_run(&uv, UV_RUN_ONCE);
+    while (ebb_future_status_of(f) == EBB_PENDING) uv_run(&uv, UV_RUN_ONCE);
     assert_int_equal(status_now(f), EBB_OK);
     assert_memory_equal(bytes, "late", 4);
     ebb_stream_close(ebb_loop_cx(l), r.stream);
@@ -262,7 +263,8 @@ static void no_byte_is_lost_to_cancels_from_another_thread(void **state) {
         do {
             ebb_remote *r = NULL;
             ebb_future *f = ebb_stream_read(w->cx, s, &got, 1);
-            if (round % 4 != 3) (void)ebb_export(f, &r); /* one that has ended already may be exported too */
+            if (round % 4 != 3)
+                (void)ebb_remote_new(f, &r); /* one that has ended already may be exported too */
             if (r != NULL) atomic_store(&c.next, r);
             st = loop_await(w, f, NULL);
             lost += st == EBB_CANCELLED;
@@ -327,7 +329,7 @@ static void much_arrives_whole_and_in_order(void **state) {
         assert_true(p[i].over);
         assert_int_equal(p[i].status, EBB_OK);
         assert_int_equal(p[i].value.as.u, part);
-        ebb_drop(f[i]);
+        ebb_future_drop(f[i]);
     }
     uv_thread_join(&thread);
     assert_int_equal(k.n, MUCH);
@@ -346,7 +348,7 @@ static void a_cancelled_write_lets_go_of_its_bytes_at_once(void **state) {
     probe_watch(&first, f);
     probe_watch(&second, g);
     loop_turns(w, 2);
-    assert_true(ebb_cancel(f, EBB_CANCEL_USER));
+    assert_true(ebb_future_cancel(f, EBB_CANCEL_USER));
     free(much); /* nothing may read it any more */
     char *bytes = malloc(MUCH), last = 0;
     size_t n = 0;
@@ -362,8 +364,8 @@ static void a_cancelled_write_lets_go_of_its_bytes_at_once(void **state) {
     assert_int_equal(first.status, EBB_CANCELLED);
     assert_int_equal(second.status, EBB_OK);
     assert_in_range(n, 2, MUCH - 1);
-    ebb_drop(f);
-    ebb_drop(g);
+    ebb_future_drop(f);
+    ebb_future_drop(g);
     free(bytes);
     close(fd);
 }
@@ -378,11 +380,11 @@ static void a_write_that_waits_can_be_taken_out_of_the_middle(void **state) {
     ebb_future *a = ebb_stream_write(w->cx, s, all, MUCH / 2);
     ebb_future *b = ebb_stream_write(w->cx, s, "never sent", 10);
     ebb_future *c = ebb_stream_write(w->cx, s, all + MUCH / 2, MUCH / 2);
-    assert_true(ebb_cancel(b, EBB_CANCEL_USER));
+    assert_true(ebb_future_cancel(b, EBB_CANCEL_USER));
     assert_int_equal(uv_thread_create(&thread, drain, &k), 0);
     assert_int_equal(loop_await(w, a, NULL), EBB_OK);
     assert_int_equal(loop_await(w, c, NULL), EBB_OK);
-    ebb_drop(b);
+    ebb_future_drop(b);
     assert_int_equal(ebb_stream_close(w->cx, s), EBB_OK);
     uv_thread_join(&thread);
     assert_int_equal(k.n, MUCH);
@@ -416,8 +418,8 @@ static void a_write_in_hand_fails_with_the_other_end(void **state) {
     loop_until(w, is_true, &q.over);
     assert_int_equal(p.status, EBB_ERRNO(EPIPE));
     assert_int_equal(q.status, EBB_ERRNO(EPIPE));
-    ebb_drop(f);
-    ebb_drop(g);
+    ebb_future_drop(f);
+    ebb_future_drop(g);
     free(much);
 }
 
@@ -442,7 +444,7 @@ static void a_shutdown_can_be_cancelled_while_it_waits(void **state) {
     char *much = calloc(1, MUCH);
     ebb_stream s = stream_pair(w, &fd);
     ebb_future *f = ebb_stream_write(w->cx, s, much, MUCH), *g = ebb_stream_shutdown(w->cx, s);
-    assert_true(ebb_cancel(g, EBB_CANCEL_USER));
+    assert_true(ebb_future_cancel(g, EBB_CANCEL_USER));
     loop_turns(w, 2);
     assert_int_equal(status_now(g), EBB_CANCELLED);
     assert_int_equal(ebb_stream_close(w->cx, s), EBB_OK);

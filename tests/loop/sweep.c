@@ -7,7 +7,7 @@ typedef struct sweep {
     uv_loop_t uv;
     ebb_failing memory;
     ebb_loop *loop;
-    ebb_rt *rt;
+    ebb_runtime *rt;
     ebb_cx *cx;
     ebb_region region;
     bool over;
@@ -30,7 +30,7 @@ static bool explained(const sweep *s, ebb_status st) {
 static ebb_status note(sweep *s, ebb_status st, const char *what) {
     if (explained(s, st)) return st;
     s->odd = true;
-    print_error("%s: %s\n", what, ebb_loop_status_text(st));
+    print_error("%s: %s\n", what, ebb_status_text(st));
     return st;
 }
 
@@ -77,16 +77,16 @@ static ebb_status pour(ebb_cx *cx, void *arg) {
     ebb_future *w = ebb_stream_write(cx, a, much, MUCH), *x = ebb_stream_write(cx, a, much, 1);
     size_t n = 0;
     ebb_value v;
-    while (n <= MUCH && (ebb_status_of(x) == EBB_PENDING || ebb_status_of(x) == EBB_OK)) {
+    while (n <= MUCH && (ebb_future_status_of(x) == EBB_PENDING || ebb_future_status_of(x) == EBB_OK)) {
         ebb_future *r = ebb_stream_read(cx, b, much + MUCH, MUCH);
         if (ebb_await(cx, ebb_within(cx, r, 100 * EBB_MS), &v) != EBB_OK) break; /* one of them has failed */
         n += v.as.u;
     }
     (void)ebb_stream_close(cx, a); /* ends what is left of the writes */
-    ebb_cancel(w, EBB_CANCEL_USER);
-    ebb_cancel(x, EBB_CANCEL_USER);
-    ebb_drop(w);
-    ebb_drop(x);
+    ebb_future_cancel(w, EBB_CANCEL_USER);
+    ebb_future_cancel(x, EBB_CANCEL_USER);
+    ebb_future_drop(w);
+    ebb_future_drop(x);
     free(much); /* both have ended */
     return EBB_OK;
 }
@@ -100,7 +100,7 @@ static ebb_status use_files(ebb_cx *cx, void *arg) {
     (void)TRY(s, cx, ebb_file_write(cx, f, "bytes", 5, 0), NULL);
     (void)TRY(s, cx, ebb_file_sync(cx, f), NULL);
     (void)TRY(s, cx, ebb_file_read(cx, f, bytes, sizeof bytes, 0), NULL);
-    if (TRY(s, cx, ebb_file_stat(cx, s->file), &v) == EBB_OK) ebb_discard(cx, v);
+    if (TRY(s, cx, ebb_file_stat(cx, s->file), &v) == EBB_OK) ebb_value_discard(cx, v);
     (void)TRY(s, cx, ebb_file_rename(cx, s->file, s->other), NULL);
     (void)TRY(s, cx, ebb_file_unlink(cx, s->other), NULL);
     (void)TRY(s, cx, ebb_file_close(cx, f), NULL);
@@ -109,15 +109,15 @@ static ebb_status use_files(ebb_cx *cx, void *arg) {
 
 static ebb_status compute(void *arg, ebb_value *v) {
     (void)arg;
-    *v = ebb_int(1);
+    *v = ebb_value_int(1);
     return EBB_OK;
 }
 
 static ebb_status use_threads(ebb_cx *cx, void *arg) {
     sweep *s = arg;
     ebb_value v;
-    (void)TRY(s, cx, ebb_blocking(cx, compute, NULL), NULL);
-    if (TRY(s, cx, ebb_resolve(cx, "127.0.0.1", 1), &v) == EBB_OK) ebb_discard(cx, v);
+    (void)TRY(s, cx, ebb_pool_run(cx, compute, NULL), NULL);
+    if (TRY(s, cx, ebb_dns_resolve(cx, "127.0.0.1", 1), &v) == EBB_OK) ebb_value_discard(cx, v);
     return EBB_OK;
 }
 
@@ -125,7 +125,7 @@ static ebb_status use_a_process(ebb_cx *cx, void *arg) {
     sweep *s = arg;
     ebb_stream io[3];
     char byte;
-    ebb_process_opts opts = {.file = "/bin/true", .stdio = {[1] = EBB_STDIO_PIPE}};
+    ebb_process_opts opts = {.file = "/bin/true", .stdio = {[1] = EBB_PROCESS_STDIO_PIPE}};
     ebb_process p = ebb_process_spawn(cx, io, &opts);
     (void)note(s, ebb_id_status(p.id), "spawn");
     (void)TRY(s, cx, ebb_stream_read(cx, io[1], &byte, 1), NULL);
@@ -137,7 +137,7 @@ static ebb_status use_signals(ebb_cx *cx, void *arg) {
     sweep *s = arg;
     ebb_signal all = ebb_signal_open(cx, SIGUSR1);
     ebb_future *f = ebb_signal_wait(cx, SIGUSR1);
-    if (ebb_id_status(all.id) == EBB_OK || ebb_status_of(f) == EBB_PENDING) raise(SIGUSR1);
+    if (ebb_id_status(all.id) == EBB_OK || ebb_future_status_of(f) == EBB_PENDING) raise(SIGUSR1);
     if (note(s, ebb_id_status(all.id), "watch") == EBB_OK) {
         (void)TRY(s, cx, ebb_signal_next(cx, all), NULL);
         (void)ebb_signal_close(cx, all);
@@ -165,16 +165,16 @@ static ebb_status run(sweep *s) {
     ebb_heap_opts heap = {.every_time = getenv("EBB_TEST_GC") != NULL, .verify = true};
     ebb_loop_opts opts = {.runtime = {.allocator = ebb_failing_allocator(&s->memory)}, .heap = &heap};
     s->memory.inner = ebb_libc_allocator();
-    ebb_status st = ebb_attach(&s->uv, &opts, &s->loop);
+    ebb_status st = ebb_loop_attach(&s->uv, &opts, &s->loop);
     if (st != EBB_OK) return st;
     s->rt = ebb_loop_runtime(s->loop);
     s->cx = ebb_loop_cx(s->loop);
-    s->region = ebb_region_open(s->cx, &(ebb_region_opts){.policy = EBB_COLLECT});
+    s->region = ebb_region_open(s->cx, &(ebb_region_opts){.policy = EBB_FAIL_COLLECT});
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) ebb_fiber_spawn(s->cx, s->region, parts[i], s);
     if (ebb_id_status(s->region.id) == EBB_OK) take_turns(s);
     uv_run(&s->uv, UV_RUN_DEFAULT);
     size_t n = 0;
-    ebb_leftover left[1] = {{.what = ""}};
+    ebb_loop_leftover left[1] = {{.what = ""}};
     st = ebb_loop_close(s->loop, left, 1, &n);
     if (st != EBB_OK) fail_msg("%zu left, %s of %s", n, left[0].what, left[0].site);
     return st;

@@ -45,14 +45,14 @@ static ebb_status last_to_leave(ebb_cx *cx, void *arg) {
         ebb_status st = ebb_await(cx, ebb_after(cx, EBB_MS), NULL);
         if (st != EBB_OK) return st;
     }
-    if (--c->left > 0) ebb_fiber_spawn(cx, ebb_self_region(cx), last_to_leave, c); /* it is still open */
+    if (--c->left > 0) ebb_fiber_spawn(cx, ebb_cx_region(cx), last_to_leave, c); /* it is still open */
     return EBB_OK;
 }
 
 static ebb_status starts_and_returns(ebb_cx *cx, void *arg) {
     crowd *c = arg;
     c->thread = uv_thread_self();
-    ebb_fiber_spawn(cx, ebb_self_region(cx), last_to_leave, arg);
+    ebb_fiber_spawn(cx, ebb_cx_region(cx), last_to_leave, arg);
     return EBB_OK;
 }
 
@@ -81,7 +81,7 @@ typedef struct waiting {
 static ebb_status waits_for_ever(ebb_cx *cx, void *arg) {
     waiting *w = arg;
     uv_sem_post(&w->began);
-    w->seen = ebb_await(cx, ebb_never(cx), NULL);
+    w->seen = ebb_await(cx, ebb_future_never(cx), NULL);
     return w->seen;
 }
 
@@ -110,7 +110,7 @@ static ebb_status fails(ebb_cx *cx, void *arg) {
 /* Its region fails, and is stopped while it drains. */
 static ebb_status drains(ebb_cx *cx, void *arg) {
     waiting *w = arg;
-    ebb_spawn(cx, ebb_self_region(cx), fails, NULL);
+    ebb_spawn(cx, ebb_cx_region(cx), fails, NULL);
     (void)ebb_mask(cx);
     for (int i = 0; i < 20; i++) (void)ebb_await(cx, ebb_after(cx, EBB_MS), NULL);
     uv_sem_post(&w->began);
@@ -154,7 +154,7 @@ static ebb_status until_let_go(void *arg, ebb_value *v) {
 
 static ebb_status blocks(ebb_cx *cx, void *arg) {
     waiting *w = arg;
-    ebb_future *f = ebb_blocking(cx, until_let_go, w);
+    ebb_future *f = ebb_pool_run(cx, until_let_go, w);
     uv_sem_post(&w->began);
     ebb_status st = ebb_await(cx, f, NULL);
     w->let_go = true;
@@ -186,11 +186,11 @@ static ebb_status outlives(void *arg, ebb_value *v) {
 
 static ebb_status is_forced(ebb_cx *cx, void *arg) {
     waiting *w = arg;
-    ebb_future *f = ebb_blocking(cx, outlives, w);
+    ebb_future *f = ebb_pool_run(cx, outlives, w);
     uv_sem_post(&w->began);
     (void)ebb_await(cx, f, NULL);
     w->let_go = true;
-    ebb_region_force(cx, ebb_self_region(cx));
+    ebb_region_force(cx, ebb_cx_region(cx));
     return EBB_CANCELLED;
 }
 
@@ -274,9 +274,9 @@ typedef struct duet {
 
 static ebb_status listens(ebb_cx *cx, void *arg) {
     duet *d = arg;
-    static const ebb_op op = {"duet", NULL, NULL};
-    ebb_future *f = ebb_promise(cx, &op, NULL);
-    if (ebb_export(f, &d->remote) != EBB_OK) return EBB_FAILED;
+    static const ebb_operation op = {"duet", NULL, NULL};
+    ebb_future *f = ebb_promise_new(cx, &op, NULL);
+    if (ebb_remote_new(f, &d->remote) != EBB_OK) return EBB_FAILED;
     uv_sem_post(&d->passed);
     return ebb_await(cx, f, &d->got);
 }
@@ -285,7 +285,7 @@ static ebb_status sings(ebb_cx *cx, void *arg) {
     duet *d = arg;
     (void)cx;
     uv_sem_wait(&d->passed);
-    ebb_status st = ebb_remote_settle(d->remote, ebb_int(42));
+    ebb_status st = ebb_remote_settle(d->remote, ebb_value_int(42));
     ebb_remote_release(d->remote);
     return st;
 }
@@ -327,7 +327,7 @@ static ebb_status far_body(ebb_cx *cx, void *arg) {
 static ebb_status asks_the_other(ebb_cx *cx, void *arg) {
     far_job *j = arg;
     j->asked = uv_thread_self();
-    return ebb_await(cx, ebb_far(cx, j->peer, far_body, j), NULL);
+    return ebb_await(cx, ebb_peer_run(cx, j->peer, far_body, j), NULL);
 }
 
 static void a_loop_runs_what_another_asks_for(void **state) {

@@ -24,7 +24,7 @@ static ebb_status arms_late(ebb_cx *cx, void *arg) {
     assert_true(uv_hrtime() - began >= 100 * EBB_MS);
     works(60 * EBB_MS);
     began = uv_hrtime();
-    assert_int_equal(ebb_await(cx, ebb_within(cx, ebb_never(cx), 100 * EBB_MS), NULL), EBB_TIMEOUT);
+    assert_int_equal(ebb_await(cx, ebb_within(cx, ebb_future_never(cx), 100 * EBB_MS), NULL), EBB_TIMEOUT);
     assert_true(uv_hrtime() - began >= 100 * EBB_MS);
     works(20 * EBB_MS);
     assert_true(ebb_now(cx) - began >= 120 * EBB_MS);
@@ -60,7 +60,7 @@ static void start_recording(loop_world *w) {
 
 static ebb_status never_stops(ebb_cx *cx, void *arg) {
     (void)arg;
-    (void)ebb_await(cx, ebb_never(cx), NULL);
+    (void)ebb_await(cx, ebb_future_never(cx), NULL);
     works(3 * EBB_MS);
     (void)ebb_mask(cx);
     (void)ebb_await(cx, ebb_after(cx, 20 * EBB_MS), NULL);
@@ -87,17 +87,17 @@ static ebb_status is_recorded(ebb_cx *cx, void *arg) {
 /* What was done before this: the root is not new, so the world's region may not be either. */
 static void a_journal_of_a_loop_replays(void **state) {
     bytes trace = {0}, journal = {0}, again = {0};
-    ebb_replay_result result;
+    ebb_journal_replay_result result;
     ebb_loop *l;
     uv_loop_t uv;
     fiber_run r = {is_recorded, NULL, EBB_PENDING, false};
     (void)state;
     assert_int_equal(uv_loop_init(&uv), 0);
-    assert_int_equal(ebb_attach(&uv, &(ebb_loop_opts){.runtime = {.allocator = ebb_libc_allocator()}}, &l),
-                     EBB_OK);
+    assert_int_equal(
+        ebb_loop_attach(&uv, &(ebb_loop_opts){.runtime = {.allocator = ebb_libc_allocator()}}, &l), EBB_OK);
     loop_world w = {.loop = l, .rt = ebb_loop_runtime(l)};
     start_recording(&w);
-    (void)ebb_fiber_spawn(ebb_loop_cx(l), ebb_root(w.rt), fiber_run_main, &r);
+    (void)ebb_fiber_spawn(ebb_loop_cx(l), ebb_runtime_root(w.rt), fiber_run_main, &r);
     while (!r.over) {
         (void)ebb_loop_cx(l);
         uv_run(&uv, UV_RUN_ONCE);
@@ -105,7 +105,8 @@ static void a_journal_of_a_loop_replays(void **state) {
     assert_int_equal(r.status, EBB_FAILED);
     ebb_trace_take(w.rt, true, bytes_add, &trace);
     ebb_journal_take(w.rt, true, bytes_add, &journal);
-    ebb_status st = ebb_replay(ebb_libc_allocator(), journal.p, journal.n, bytes_add, &again, &result);
+    ebb_status st =
+        ebb_journal_replay(ebb_libc_allocator(), journal.p, journal.n, bytes_add, &again, &result);
     if (st != EBB_OK) fail_msg("%s: %s", ebb_status_name(st), result.message);
     assert_int_equal(again.n, trace.n);
     assert_memory_equal(again.p, trace.p, trace.n);
@@ -127,10 +128,10 @@ static struct watch {
 } watch;
 
 static void looks(uv_prepare_t *prepare) {
-    const ebb_rt *rt = watch.w->rt;
+    const ebb_runtime *rt = watch.w->rt;
     if (rt == NULL || uv_is_closing((uv_handle_t *)prepare)) return;
     watch.turns++;
-    watch.overslept += uv_backend_timeout(&watch.w->uv) != 0 && ebb_next_due(rt) <= ebb__now(rt);
+    watch.overslept += uv_backend_timeout(&watch.w->uv) != 0 && ebb_runtime_next_due(rt) <= ebb__now(rt);
 }
 
 static void watches(loop_world *w) {

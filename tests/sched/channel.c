@@ -21,7 +21,7 @@ static ebb_status send_once(ebb_cx *cx, mover *m, const uint64_t *item) {
             m->place.id = 0;
             return st;
         }
-        (void)ebb_wake(cx, ebb_self(cx));
+        (void)ebb_task_wake(cx, ebb_cx_task(cx));
         return EBB_PENDING;
     }
     ebb_obligation place = m->place;
@@ -53,7 +53,7 @@ static ebb_status receiver_poll(ebb_cx *cx, void *state) {
 static mover *move_in(world *w, ebb_region r, ebb_poll_fn poll, mover m) {
     mover *copy = world_keep(w, sizeof *copy);
     *copy = m;
-    copy->id = ebb_start(w->host, r, poll, copy);
+    copy->id = ebb_spawn(w->host, r, poll, copy, &(ebb_task_opts){.keep = true});
     assert_int_equal(ebb_id_status(copy->id.id), EBB_OK);
     return copy;
 }
@@ -123,7 +123,7 @@ static void a_full_channel_makes_the_sender_wait_and_an_empty_one_the_receiver(v
     assert_int_equal(ebb_chan_length(ch), 3);
     mover *to = move_in(w, r, receiver_poll, (mover){.ch = ch, .n = 6});
     world_settle(w);
-    assert_int_equal(phase_of(w, from->id), EBB_COMPLETED);
+    assert_int_equal(phase_of(w, from->id), EBB_TASK_COMPLETED);
     assert_int_equal(to->done, 5);
     assert_int_equal(to->last, EBB_PENDING);
     end_region(w, r, ch);
@@ -137,7 +137,7 @@ static void waiters_are_served_first_come_first_served_and_nobody_overtakes(void
     for (int i = 0; i < 3; i++) to[i] = move_in(w, r, receiver_poll, (mover){.ch = ch, .n = 1});
     world_settle(w);
     (void)move_in(w, r, sender_poll, (mover){.ch = ch, .first = 7, .n = 1});
-    (void)ebb_pump(w->rt, 1); /* sent and promised to the first; a newcomer must not get it */
+    (void)ebb_runtime_pump(w->rt, 1); /* sent and promised to the first; a newcomer must not get it */
     to[3] = move_in(w, r, receiver_poll, (mover){.ch = ch, .n = 1});
     world_settle(w);
     assert_int_equal(to[0]->done, 1);
@@ -153,11 +153,11 @@ static void a_reserved_place_is_nobody_elses(void **state) {
     ebb_chan *ch = chan_of(w, 2);
     ebb_region r = open_region(w, w->root);
     mover *two_phase = move_in(w, r, sender_poll, (mover){.ch = ch, .first = 1, .n = 1, .permit = true});
-    (void)ebb_pump(w->rt, 1);
+    (void)ebb_runtime_pump(w->rt, 1);
     assert_int_not_equal(two_phase->place.id, 0);
     mover *rest = move_in(w, r, sender_poll, (mover){.ch = ch, .first = 2, .n = 2});
     (void)ebb_task_cancel(w->host, two_phase->id, EBB_CANCEL_USER, NULL);
-    (void)ebb_wake(w->host, rest->id);
+    (void)ebb_task_wake(w->host, rest->id);
     assert_int_equal(stats_of(w).obligations, 1);
     (void)rest;
     world_settle(w);
@@ -182,7 +182,7 @@ static void a_leaked_permit_is_named_and_its_place_is_free_again(void **state) {
     world_settle(w);
     assert_int_equal(leaky->last, EBB_OK);
     assert_int_equal(stats_of(w).leaks, 1);
-    assert_int_equal(event_of(w, EBB_EV_OBLIGATION_LEAKED, leaky->place.id).value, EBB_PERMIT);
+    assert_int_equal(event_of(w, EBB_EV_OBLIGATION_LEAKED, leaky->place.id).value, EBB_OBLIGATION_PERMIT);
     assert_int_equal(waits->done, 1);
     assert_int_equal(ebb_chan_send_reserved(w->host, ch, leaky->place, &(uint64_t){1}), EBB_ERR_RESOLVED);
     assert_int_equal(ebb_chan_length(ch), 1);
@@ -193,13 +193,13 @@ static void a_permit_of_another_channel_or_another_promise_is_refused(void **sta
     world *w = *state;
     ebb_chan *a = chan_of(w, 1), *b = chan_of(w, 1);
     ebb_region r = open_region(w, w->root);
-    ebb_obligation of_a, lease = ebb_reserve(w->host, EBB_LEASE, NULL, NULL);
+    ebb_obligation of_a, lease = ebb_obligation_reserve(w->host, EBB_OBLIGATION_LEASE, NULL, NULL);
     assert_int_equal(ebb_chan_reserve(w->host, a, &(ebb_wait){0}, &of_a), EBB_OK);
     uint64_t item = 3;
     assert_int_equal(ebb_chan_send_reserved(w->host, b, of_a, &item), EBB_ERR_INVALID);
     assert_int_equal(ebb_chan_send_reserved(w->host, b, lease, &item), EBB_ERR_INVALID);
     assert_int_equal(ebb_chan_length(b), 0);
-    assert_int_equal(ebb_commit(w->host, lease), EBB_OK); /* both are still to be resolved */
+    assert_int_equal(ebb_obligation_commit(w->host, lease), EBB_OK); /* both are still to be resolved */
     assert_int_equal(ebb_chan_send_reserved(w->host, a, of_a, &item), EBB_OK);
     assert_int_equal(ebb_chan_length(a), 1);
     ebb_chan_free(a);
@@ -220,17 +220,17 @@ typedef struct flow {
 static bool nothing_is_lost_or_doubled(world *w, flow f) {
     enum { ITEMS = 12 };
     ebb_chan *ch = chan_of(w, f.capacity);
-    ebb_region r = ebb_region_open(w->host, &(ebb_region_opts){.policy = EBB_COLLECT});
+    ebb_region r = ebb_region_open(w->host, &(ebb_region_opts){.policy = EBB_FAIL_COLLECT});
     mover *to[2], *rest;
     for (int i = 0; i < 2; i++) to[i] = move_in(w, r, receiver_poll, (mover){.ch = ch, .n = ITEMS});
     mover *from = move_in(w, r, sender_poll, (mover){.ch = ch, .first = 1, .n = ITEMS, .permit = f.permit});
     ebb_status more = EBB_PENDING;
-    for (uint32_t i = 0; i < f.after && more == EBB_PENDING; i++) more = ebb_pump(w->rt, 1);
+    for (uint32_t i = 0; i < f.after && more == EBB_PENDING; i++) more = ebb_runtime_pump(w->rt, 1);
     mover *victim = to[f.second ? 1 : 0];
     ebb_task_cancel(w->host, victim->id, EBB_CANCEL_RACE_LOST, NULL);
     if (f.force) ebb_task_force(w->host, victim->id);
     world_settle(w);
-    assert_int_equal(phase_of(w, victim->id), EBB_COMPLETED);
+    assert_int_equal(phase_of(w, victim->id), EBB_TASK_COMPLETED);
     rest = move_in(w, r, receiver_poll, (mover){.ch = ch, .n = ITEMS});
     world_settle(w);
     assert_int_equal(from->done, ITEMS);
@@ -269,12 +269,12 @@ static void cancelling_a_sender_at_any_point_loses_nothing_that_was_sent(void **
         bool more = true;
         for (uint32_t after = 0; more; after++) {
             ebb_chan *ch = chan_of(w, 2);
-            ebb_region r = ebb_region_open(w->host, &(ebb_region_opts){.policy = EBB_COLLECT});
+            ebb_region r = ebb_region_open(w->host, &(ebb_region_opts){.policy = EBB_FAIL_COLLECT});
             mover *a = move_in(w, r, sender_poll, (mover){.ch = ch, .first = 0, .n = 6, .permit = permit});
             mover *b = move_in(w, r, sender_poll, (mover){.ch = ch, .first = 100, .n = 6, .permit = permit});
             mover *to = move_in(w, r, receiver_poll, (mover){.ch = ch, .n = 20});
             ebb_status st = EBB_PENDING;
-            for (uint32_t i = 0; i < after && st == EBB_PENDING; i++) st = ebb_pump(w->rt, 1);
+            for (uint32_t i = 0; i < after && st == EBB_PENDING; i++) st = ebb_runtime_pump(w->rt, 1);
             more = st == EBB_PENDING;
             ebb_task_cancel(w->host, a->id, EBB_CANCEL_USER, NULL);
             world_settle(w);
@@ -290,7 +290,7 @@ static void cancelling_a_sender_at_any_point_loses_nothing_that_was_sent(void **
 static void a_place_granted_to_a_sender_that_is_then_cancelled_goes_to_the_next(void **state) {
     world *w = *state;
     ebb_chan *ch = chan_of(w, 1);
-    ebb_region r = ebb_region_open(w->host, &(ebb_region_opts){.policy = EBB_COLLECT});
+    ebb_region r = ebb_region_open(w->host, &(ebb_region_opts){.policy = EBB_FAIL_COLLECT});
     uint64_t item = 1;
     assert_int_equal(ebb_chan_send(w->host, ch, &(ebb_wait){0}, &item), EBB_OK); /* full */
     mover *a = move_in(w, r, sender_poll, (mover){.ch = ch, .first = 2, .n = 1});
@@ -313,7 +313,7 @@ static void a_place_granted_to_a_sender_that_is_then_cancelled_goes_to_the_next(
 static void a_closed_channel_gives_what_is_in_it_and_takes_nothing_more(void **state) {
     world *w = *state;
     ebb_chan *ch = chan_of(w, 2);
-    ebb_region r = ebb_region_open(w->host, &(ebb_region_opts){.policy = EBB_COLLECT});
+    ebb_region r = ebb_region_open(w->host, &(ebb_region_opts){.policy = EBB_FAIL_COLLECT});
     mover *from = move_in(w, r, sender_poll, (mover){.ch = ch, .first = 1, .n = 5});
     world_settle(w);
     ebb_chan_close(w->host, ch);
@@ -331,7 +331,7 @@ static void a_closed_channel_gives_what_is_in_it_and_takes_nothing_more(void **s
 static void closing_wakes_everybody_who_waits(void **state) {
     world *w = *state;
     ebb_chan *ch = chan_of(w, 1);
-    ebb_region r = ebb_region_open(w->host, &(ebb_region_opts){.policy = EBB_COLLECT});
+    ebb_region r = ebb_region_open(w->host, &(ebb_region_opts){.policy = EBB_FAIL_COLLECT});
     mover *to[3];
     for (int i = 0; i < 3; i++) to[i] = move_in(w, r, receiver_poll, (mover){.ch = ch, .n = 1});
     world_settle(w);
@@ -344,9 +344,9 @@ static void closing_wakes_everybody_who_waits(void **state) {
 static void a_permit_for_a_closed_channel_is_aborted(void **state) {
     world *w = *state;
     ebb_chan *ch = chan_of(w, 1);
-    ebb_region r = ebb_region_open(w->host, &(ebb_region_opts){.policy = EBB_COLLECT});
+    ebb_region r = ebb_region_open(w->host, &(ebb_region_opts){.policy = EBB_FAIL_COLLECT});
     mover *m = move_in(w, r, sender_poll, (mover){.ch = ch, .n = 1, .permit = true});
-    (void)ebb_pump(w->rt, 1);
+    (void)ebb_runtime_pump(w->rt, 1);
     ebb_chan_close(w->host, ch);
     world_settle(w);
     assert_int_equal(m->last, EBB_ERR_CLOSED);
@@ -360,17 +360,17 @@ static void closed_is_said_only_when_nothing_is_left_that_could_come(void **stat
     for (int cancel = 0; cancel < 2; cancel++) {
         world *w = world_new(NULL, true);
         ebb_chan *ch = chan_of(w, 1);
-        ebb_region r = ebb_region_open(w->host, &(ebb_region_opts){.policy = EBB_COLLECT});
+        ebb_region r = ebb_region_open(w->host, &(ebb_region_opts){.policy = EBB_FAIL_COLLECT});
         mover *first = move_in(w, r, receiver_poll, (mover){.ch = ch, .n = 1});
         world_settle(w);
         (void)move_in(w, r, sender_poll, (mover){.ch = ch, .first = 9, .n = 1});
-        (void)ebb_pump(w->rt, 1); /* the item is promised to the first, and still in the queue */
+        (void)ebb_runtime_pump(w->rt, 1); /* the item is promised to the first, and still in the queue */
         ebb_chan_close(w->host, ch);
         mover *second = world_keep(w, sizeof *second);
         *second = (mover){.ch = ch, .n = 1};
-        second->id = ebb_spawn_with(w->host, r, receiver_poll, second,
-                                    &(ebb_task_opts){.deadline = EBB_SECOND, .keep = true});
-        (void)ebb_pump(w->rt, 1); /* the timed lane comes before the ready one */
+        second->id = ebb_spawn(w->host, r, receiver_poll, second,
+                               &(ebb_task_opts){.deadline = EBB_SECOND, .keep = true});
+        (void)ebb_runtime_pump(w->rt, 1); /* the timed lane comes before the ready one */
         assert_int_equal(first->done, 0);
         assert_int_equal(second->last, EBB_PENDING);
         uint64_t item;
@@ -423,15 +423,16 @@ static void the_host_may_send_and_receive_but_not_wait(void **state) {
 
 static void a_channel_may_outlive_its_runtime(void **state) {
     ebb_failing memory = {.inner = ebb_libc_allocator()};
-    ebb_rt *rt;
+    ebb_runtime *rt;
     ebb_chan *ch;
     uint64_t item = 1;
     ebb_wait wait = {0};
     (void)state;
-    assert_int_equal(ebb_rt_new(&(ebb_rt_opts){.allocator = ebb_failing_allocator(&memory)}, &rt), EBB_OK);
+    assert_int_equal(ebb_runtime_new(&(ebb_runtime_opts){.allocator = ebb_failing_allocator(&memory)}, &rt),
+                     EBB_OK);
     assert_int_equal(ebb_chan_new(rt, 4, sizeof item, &ch), EBB_OK);
-    assert_int_equal(ebb_chan_send(ebb_host(rt), ch, &wait, &item), EBB_OK);
-    ebb_rt_free(rt);
+    assert_int_equal(ebb_chan_send(ebb_runtime_host(rt), ch, &wait, &item), EBB_OK);
+    ebb_runtime_free(rt);
     ebb_chan_free(ch);
     assert_int_equal(memory.live, 0);
 }

@@ -22,7 +22,7 @@ static void a_wake_routes_by_the_state_of_the_task_at_that_moment(void **state) 
     puppet *all[] = {ready, timed, cancelled};
     for (int i = 0; i < 3; i++) {
         assert_int_equal(lane_of(w, all[i]), EBB_LANE_NONE);
-        assert_int_equal(ebb_wake(w->host, all[i]->id), EBB_OK);
+        assert_int_equal(ebb_task_wake(w->host, all[i]->id), EBB_OK);
     }
     assert_int_equal(lane_of(w, ready), EBB_LANE_READY);
     assert_int_equal(lane_of(w, timed), EBB_LANE_TIMED);
@@ -42,14 +42,14 @@ static void wakes_are_deduplicated(void **state) {
     world *w = *state;
     puppet *p = puppet_start(w, w->root, IGNORING);
     world_settle(w);
-    for (int i = 0; i < 5; i++) assert_int_equal(ebb_wake(w->host, p->id), EBB_OK);
+    for (int i = 0; i < 5; i++) assert_int_equal(ebb_task_wake(w->host, p->id), EBB_OK);
     world_settle(w);
     assert_int_equal(p->polls, 2);
     assert_int_equal(count_events(w, EBB_EV_TASK_WOKEN, p->id.id), 1);
 }
 
 static void wakes_itself_thrice(ebb_cx *cx, puppet *p) {
-    for (int i = 0; i < 3 && p->polls < 5; i++) (void)ebb_wake(cx, ebb_self(cx));
+    for (int i = 0; i < 3 && p->polls < 5; i++) (void)ebb_task_wake(cx, ebb_cx_task(cx));
 }
 
 static void a_wake_during_the_poll_reschedules_once(void **state) {
@@ -180,7 +180,7 @@ static void when_all_lanes_have_work_the_cycle_is_8_to_1_to_1_and_the_waits_are_
         timed[i] = puppet_start_with(w, w->root, (puppet){.returns = EBB_PENDING, .spins = true},
                                      (ebb_task_opts){.deadline = EBB_SECOND, .keep = true});
     }
-    assert_int_equal(ebb_pump(w->rt, CYCLES * 10), EBB_PENDING);
+    assert_int_equal(ebb_runtime_pump(w->rt, CYCLES * 10), EBB_PENDING);
     uint32_t polls[3] = {0};
     for (int i = 0; i < EACH; i++) {
         polls[0] += cancelled[i]->polls;
@@ -192,7 +192,7 @@ static void when_all_lanes_have_work_the_cycle_is_8_to_1_to_1_and_the_waits_are_
     assert_int_equal(polls[2], CYCLES);
     for (int i = 0; i < EACH; i++)
         assert_in_range(cancelled[i]->polls, 8 * CYCLES / EACH, 8 * CYCLES / EACH + 1);
-    ebb_stats s = stats_of(w);
+    ebb_runtime_stats s = stats_of(w);
     assert_int_equal(s.worst_wait[0], 1); /* in a steady load; 2 is the bound */
     assert_int_equal(s.worst_wait[1], 9);
     assert_int_equal(s.worst_wait[2], 9);
@@ -214,12 +214,12 @@ static void no_lane_ever_waits_longer_than_2_9_and_9_polls_of_the_others(void **
     for (int step = 0; step < 50000; step++) { /* work that comes and goes in every lane */
         rnd = rnd * 1664525 + 1013904223;
         if (rnd >> 30 != 0)
-            (void)ebb_wake(w->host, p[rnd >> 16 & 3 ? (rnd >> 18) % 3 : 0][(rnd >> 24) % EACH]->id);
-        if (rnd >> 8 & 1) (void)ebb_pump(w->rt, 1 + (rnd >> 12) % 3);
+            (void)ebb_task_wake(w->host, p[rnd >> 16 & 3 ? (rnd >> 18) % 3 : 0][(rnd >> 24) % EACH]->id);
+        if (rnd >> 8 & 1) (void)ebb_runtime_pump(w->rt, 1 + (rnd >> 12) % 3);
         if (step % 1000 == 0) world_settle(w);
     }
     world_settle(w); /* the trace is checked for it, event by event, at the end */
-    ebb_stats s = stats_of(w);
+    ebb_runtime_stats s = stats_of(w);
     assert_true(s.worst_wait[0] <= 2 && s.worst_wait[1] <= 9 && s.worst_wait[2] <= 9);
 }
 
@@ -232,8 +232,8 @@ typedef struct nested {
 
 static void pumps(ebb_cx *cx, puppet *p) {
     nested *n = p->arg;
-    (void)ebb_wake(cx, n->other->id);
-    n->pumped = ebb_pump(ebb_runtime_of(cx), 100);
+    (void)ebb_task_wake(cx, n->other->id);
+    n->pumped = ebb_runtime_pump(ebb_cx_runtime(cx), 100);
     p->number = n->other->polls;
 }
 
@@ -253,13 +253,13 @@ static void the_pump_polls_at_most_as_many_as_it_is_told(void **state) {
     world *w = *state;
     puppet *p[5];
     for (int i = 0; i < 5; i++) p[i] = puppet_start(w, w->root, IGNORING);
-    assert_int_equal(ebb_pump(w->rt, 0), EBB_PENDING);
+    assert_int_equal(ebb_runtime_pump(w->rt, 0), EBB_PENDING);
     assert_int_equal(stats_of(w).polls, 0);
-    assert_int_equal(ebb_pump(w->rt, 3), EBB_PENDING);
+    assert_int_equal(ebb_runtime_pump(w->rt, 3), EBB_PENDING);
     assert_int_equal(stats_of(w).polls, 3);
     assert_int_equal(p[3]->polls, 0);
-    assert_int_equal(ebb_pump(w->rt, 2), EBB_OK);
-    assert_int_equal(ebb_pump(w->rt, 100), EBB_OK);
+    assert_int_equal(ebb_runtime_pump(w->rt, 2), EBB_OK);
+    assert_int_equal(ebb_runtime_pump(w->rt, 100), EBB_OK);
     assert_int_equal(stats_of(w).polls, 5);
 }
 
@@ -269,24 +269,24 @@ static void naps(ebb_cx *cx, puppet *p) {
 
 static void next_due_is_now_or_the_next_timer_or_never(void **state) {
     world *w = *state;
-    ebb_advance(w->rt, 10 * EBB_MS);
-    assert_int_equal(ebb_next_due(w->rt), EBB_FOREVER);
+    ebb_runtime_advance(w->rt, 10 * EBB_MS);
+    assert_int_equal(ebb_runtime_next_due(w->rt), EBB_FOREVER);
     puppet *p = puppet_start(w, w->root, (puppet){.act = naps, .number = 300 * EBB_MS});
-    assert_int_equal(ebb_next_due(w->rt), 10 * EBB_MS);
+    assert_int_equal(ebb_runtime_next_due(w->rt), 10 * EBB_MS);
     world_settle(w);
-    uint64_t due = ebb_next_due(w->rt);
+    uint64_t due = ebb_runtime_next_due(w->rt);
     assert_in_range(due, 10 * EBB_MS + 1, 310 * EBB_MS); /* not later than the firing */
     world_pass(w, 300 * EBB_MS);
-    assert_int_equal(phase_of(w, p->id), EBB_COMPLETED);
-    assert_int_equal(ebb_next_due(w->rt), EBB_FOREVER);
+    assert_int_equal(phase_of(w, p->id), EBB_TASK_COMPLETED);
+    assert_int_equal(ebb_runtime_next_due(w->rt), EBB_FOREVER);
 }
 
 static void time_never_goes_back(void **state) {
     world *w = *state;
-    ebb_advance(w->rt, 50 * EBB_MS);
-    ebb_advance(w->rt, 49 * EBB_MS);
+    ebb_runtime_advance(w->rt, 50 * EBB_MS);
+    ebb_runtime_advance(w->rt, 49 * EBB_MS);
     assert_int_equal(ebb_now(w->host), 50 * EBB_MS);
-    ebb_advance(w->rt, 0);
+    ebb_runtime_advance(w->rt, 0);
     assert_int_equal(ebb_now(w->host), 50 * EBB_MS);
 }
 
@@ -334,7 +334,7 @@ static void timers_fire_in_the_order_of_their_times(void **state) {
         p[i]->says = names[i];
         (void)ebb_timer_arm(w->host, p[i]->id, ms[i] * EBB_MS);
     }
-    ebb_advance(w->rt, 10 * EBB_SECOND); /* all are due at once */
+    ebb_runtime_advance(w->rt, 10 * EBB_SECOND); /* all are due at once */
     world_settle(w);
     assert_string_equal(w->log, "2 4 3 1 ");
 }
@@ -362,7 +362,7 @@ static void a_timer_of_a_task_that_has_ended_wakes_nobody(void **state) {
     world_settle(w);
     (void)ebb_timer_arm(w->host, p->id, 5 * EBB_MS);
     p->returns = EBB_OK;
-    (void)ebb_wake(w->host, p->id);
+    (void)ebb_task_wake(w->host, p->id);
     world_settle(w);
     puppet *heir = puppet_start(w, w->root, IGNORING); /* takes the slot */
     world_settle(w);
@@ -377,10 +377,10 @@ static void a_turn_of_the_wheel_moves_or_fires_at_most_4096_timers(void **state)
     puppet *p = puppet_start(w, w->root, IGNORING);
     world_settle(w);
     for (int i = 0; i < TIMERS; i++) (void)ebb_timer_arm(w->host, p->id, 10 * EBB_MS);
-    ebb_advance(w->rt, 10 * EBB_MS);
+    ebb_runtime_advance(w->rt, 10 * EBB_MS);
     uint32_t left = TIMERS;
     while (left > 4096) {
-        assert_int_equal(ebb_pump(w->rt, 0), EBB_PENDING);
+        assert_int_equal(ebb_runtime_pump(w->rt, 0), EBB_PENDING);
         uint32_t now = stats_of(w).timers;
         assert_in_range(left - now, 1, 4096);
         left = now;
@@ -407,7 +407,7 @@ static void a_million_timers_are_armed_half_are_disarmed_and_the_rest_fire_in_ti
     }
     assert_int_equal(stats_of(w).timers, TIMERS / 2);
     for (uint32_t minute = 1; minute <= 60; minute++) {
-        ebb_advance(w->rt, minute * (60 * EBB_SECOND));
+        ebb_runtime_advance(w->rt, minute * (60 * EBB_SECOND));
         world_settle(w);
         uint32_t left = stats_of(w).timers, expected = TIMERS / 2 - TIMERS / 2 / 60 * minute;
         assert_in_range(left, expected > 5000 ? expected - 5000 : 0, expected + 5000);
@@ -422,7 +422,7 @@ static void a_sleep_is_cut_short_by_a_cancel_and_leaves_no_timer(void **state) {
     puppet *p = puppet_start(w, r, (puppet){.act = naps, .number = EBB_SECOND});
     puppet *forever = puppet_start(w, r, (puppet){.act = naps, .number = EBB_FOREVER});
     world_pass(w, 10 * EBB_MS);
-    (void)ebb_wake(w->host, p->id); /* for nothing: it goes on sleeping */
+    (void)ebb_task_wake(w->host, p->id); /* for nothing: it goes on sleeping */
     world_settle(w);
     assert_int_equal(stats_of(w).timers, 2);
     ebb_region_cancel(w->host, r, EBB_CANCEL_USER, NULL);
@@ -443,11 +443,11 @@ static void a_task_that_ends_while_it_sleeps_leaves_no_timer(void **state) {
     world_settle(w);
     assert_int_equal(stats_of(w).timers, 2);
     returns->returns = EBB_OK;
-    (void)ebb_wake(w->host, returns->id);
+    (void)ebb_task_wake(w->host, returns->id);
     ebb_task_force(w->host, abandoned->id);
     world_settle(w);
-    assert_int_equal(phase_of(w, returns->id), EBB_COMPLETED);
-    assert_int_equal(phase_of(w, abandoned->id), EBB_COMPLETED);
+    assert_int_equal(phase_of(w, returns->id), EBB_TASK_COMPLETED);
+    assert_int_equal(phase_of(w, abandoned->id), EBB_TASK_COMPLETED);
     assert_int_equal(stats_of(w).timers, 0);
 }
 

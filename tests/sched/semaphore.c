@@ -68,7 +68,7 @@ static void a_permit_granted_to_one_who_is_then_cancelled_goes_to_the_next(void 
         if (how == 1) a->returns = EBB_OK;            /* returns without looking */
         if (how == 2) ebb_task_force(w->host, a->id); /* is abandoned */
         world_settle(w);
-        assert_int_equal(phase_of(w, a->id), EBB_COMPLETED);
+        assert_int_equal(phase_of(w, a->id), EBB_TASK_COMPLETED);
         assert_int_equal(a->number, 0);
         assert_int_equal(b->number, 1);
         assert_int_equal(s->free, 0);
@@ -97,7 +97,7 @@ static void at_every_interleaving_the_permits_add_up(void **state) {
         uint32_t released = 0, code = way, victim = 0;
         for (int i = 0; i < 3; i++) p[i] = taker(w, s);
         for (int step = 0; step < STEPS; step++, code /= 3) {
-            if (code % 3 == 0) (void)ebb_pump(w->rt, 1);
+            if (code % 3 == 0) (void)ebb_runtime_pump(w->rt, 1);
             if (code % 3 == 1) ebb_sem_release(w->host, s), released++;
             if (code % 3 == 2 && victim < 3) ebb_task_cancel(w->host, p[victim++]->id, EBB_CANCEL_USER, NULL);
         }
@@ -109,7 +109,7 @@ static void at_every_interleaving_the_permits_add_up(void **state) {
                 assert_int_not_equal(p[i]->seen, EBB_PENDING); /* nobody waits for what is there */
             p[i]->act = NULL;
             p[i]->returns = EBB_OK;
-            (void)ebb_wake(w->host, p[i]->id);
+            (void)ebb_task_wake(w->host, p[i]->id);
         }
         world_settle(w);
     }

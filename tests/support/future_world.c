@@ -45,7 +45,7 @@ static void no_misuse(const future_world *fw) {
 
 /* After a failed assertion inside a poll the pump believes that it still runs. */
 static bool may_look(const future_world *fw) {
-    return ebb_pump(fw->rt, 0) != EBB_ERR_REENTERED;
+    return ebb_runtime_pump(fw->rt, 0) != EBB_ERR_REENTERED;
 }
 
 void future_world_end(future_world *fw) {
@@ -54,7 +54,7 @@ void future_world_end(future_world *fw) {
         future_verify(fw);
         ebb_region_cancel(fw->host, fw->root, EBB_CANCEL_SHUTDOWN, "the test is over");
         world_pass(fw->world, 500 * EBB_MS);
-        assert_int_equal(ebb_collect(fw->rt), EBB_OK);
+        assert_int_equal(ebb_gc_collect(fw->rt), EBB_OK);
         future_verify(fw);
     }
     world_end(fw->world);
@@ -79,7 +79,7 @@ int future_world_down(void **state) {
 }
 
 void future_settle(future_world *fw) {
-    ebb_turn(fw->rt);
+    ebb_inbox_receive(fw->rt);
     world_settle(fw->world);
 }
 
@@ -94,7 +94,7 @@ void future_verify(future_world *fw) {
 
 void future_collect(future_world *fw) {
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(ebb_collect(fw->rt), EBB_OK);
+        assert_int_equal(ebb_gc_collect(fw->rt), EBB_OK);
         future_settle(fw);
         future_verify(fw);
     }
@@ -121,7 +121,7 @@ static void close_fd(void *p) {
 static const ebb_type fd_type = {"fd", 0, NULL, close_fd, 0};
 
 ebb_value future_fd(future_world *fw, uint32_t fd) {
-    return ebb_owned(&fd_type, &fw->fds[fd]);
+    return ebb_value_owned(&fd_type, &fw->fds[fd]);
 }
 
 uint32_t future_fd_freed(const future_world *fw, uint32_t fd) {
@@ -154,9 +154,9 @@ static void heard_cleanup(ebb_cx *cx, void *arg) {
 
 ebb_future *probe_on(probe *p, ebb_future *f) {
     *p = (probe){.status = EBB_PENDING};
-    assert_int_equal(ebb_on_done(f, heard_done, p), EBB_OK);
-    assert_int_equal(ebb_on_cancel(f, heard_cancel, p), EBB_OK);
-    assert_int_equal(ebb_on_cleanup(f, heard_cleanup, p), EBB_OK);
+    assert_int_equal(ebb_future_on_done(f, heard_done, p), EBB_OK);
+    assert_int_equal(ebb_future_on_cancel(f, heard_cancel, p), EBB_OK);
+    assert_int_equal(ebb_future_on_cleanup(f, heard_cleanup, p), EBB_OK);
     return f;
 }
 

@@ -10,7 +10,7 @@
 
 typedef struct future_world {
     world *world;
-    ebb_rt *rt;
+    ebb_runtime *rt;
     ebb_cx *host;
     ebb_region root;
     ebb_failing *memory;

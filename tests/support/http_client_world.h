@@ -20,8 +20,8 @@ typedef struct http_world {
 
 LOOP_UNUSED ebb_status on_hello(ebb_cx *cx, ebb_http *x, void *arg) {
     (void)arg;
-    ebb_status st = ebb_http_set(x, "x-method", ebb_http_method(x));
-    if (st == EBB_OK) st = ebb_http_set(x, "x-query", ebb_http_query(x));
+    ebb_status st = ebb_http_set_header(x, "x-method", ebb_http_method(x));
+    if (st == EBB_OK) st = ebb_http_set_header(x, "x-query", ebb_http_query(x));
     return st == EBB_OK ? ebb_http_text(cx, x, 200, "hello") : st;
 }
 
@@ -54,7 +54,7 @@ LOOP_UNUSED ebb_status on_bytes(ebb_cx *cx, ebb_http *x, void *arg) {
 
 static ebb_status until_cancelled(ebb_cx *cx, http_world *h) {
     h->began++;
-    ebb_status st = ebb_await(cx, ebb_never(cx), NULL);
+    ebb_status st = ebb_await(cx, ebb_future_never(cx), NULL);
     h->cancelled += st == EBB_CANCELLED;
     return st;
 }
@@ -72,7 +72,7 @@ LOOP_UNUSED ebb_status on_trickle(ebb_cx *cx, ebb_http *x, void *arg) {
 
 /* Says that much will come. */
 LOOP_UNUSED ebb_status on_announce(ebb_cx *cx, ebb_http *x, void *arg) {
-    ebb_status st = ebb_http_set(x, "content-length", "1000000");
+    ebb_status st = ebb_http_set_header(x, "content-length", "1000000");
     return st == EBB_OK ? on_trickle(cx, x, arg) : st;
 }
 
@@ -88,7 +88,7 @@ LOOP_UNUSED ebb_status on_heads(ebb_cx *cx, ebb_http *x, void *arg) {
     (void)arg;
     for (int i = 0; i < 60 && st == EBB_OK; i++) {
         snprintf(name, sizeof name, "x-%d", i);
-        st = ebb_http_set(x, name, "value");
+        st = ebb_http_set_header(x, name, "value");
     }
     return st == EBB_OK ? ebb_http_text(cx, x, 200, "many") : st;
 }
@@ -106,7 +106,7 @@ LOOP_UNUSED ebb_status on_go(ebb_cx *cx, ebb_http *x, void *arg) {
     ebb_status st = EBB_OK;
     (void)arg;
     const char *to = strcmp(ebb_http_query(x), "%23") == 0 ? "#" : ebb_http_query(x);
-    if (to[0] != 0) st = ebb_http_set(x, "location", to);
+    if (to[0] != 0) st = ebb_http_set_header(x, "location", to);
     int status = atoi(ebb_http_param(x, "status"));
     return st == EBB_OK ? ebb_http_reply(cx, x, status, "text/plain", body, n) : st;
 }
@@ -145,7 +145,7 @@ LOOP_UNUSED ebb_status on_whole(ebb_cx *cx, ebb_http *x, void *arg) {
 LOOP_UNUSED ebb_status http_routes(ebb_http_server *s, http_world *h) {
     static const struct {
         const char *method, *pattern;
-        ebb_http_fn fn;
+        ebb_http_handler_fn fn;
     } routes[] = {{"*", "/", on_hello},
                   {"*", "/hello", on_hello},
                   {"GET", "/bytes/:n", on_bytes},
@@ -241,9 +241,9 @@ LOOP_UNUSED ebb_value get_value(http_world *h, const char *path) {
     return v;
 }
 
-LOOP_UNUSED ebb_http_stats server_stats(http_world *h) {
-    ebb_http_stats s;
-    ebb_http_server_stats(h->server, &s);
+LOOP_UNUSED ebb_http_server_stats server_stats(http_world *h) {
+    ebb_http_server_stats s;
+    ebb_http_server_stats_of(h->server, &s);
     return s;
 }
 

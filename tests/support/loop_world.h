@@ -77,7 +77,7 @@ struct loop_world {
     ebb_failing memory;
     uv_loop_t uv;
     ebb_loop *loop;
-    ebb_rt *rt;
+    ebb_runtime *rt;
     ebb_cx *cx; /* the host's */
     ebb_region region;
     int fds;       /* open at the start */
@@ -124,10 +124,10 @@ LOOP_UNUSED loop_world *loop_world_new(void) {
     ebb_heap_opts heap = loop_heap(w);
     ebb_loop_opts opts = {.runtime = {.allocator = ebb_failing_allocator(&w->memory), .runtime_id = 7},
                           .heap = &heap};
-    assert_int_equal(ebb_attach(&w->uv, &opts, &w->loop), EBB_OK);
+    assert_int_equal(ebb_loop_attach(&w->uv, &opts, &w->loop), EBB_OK);
     w->rt = ebb_loop_runtime(w->loop);
     w->cx = ebb_loop_cx(w->loop);
-    w->region = ebb_region_open(w->cx, &(ebb_region_opts){.policy = EBB_COLLECT});
+    w->region = ebb_region_open(w->cx, &(ebb_region_opts){.policy = EBB_FAIL_COLLECT});
     return w;
 }
 
@@ -164,13 +164,13 @@ LOOP_UNUSED bool region_is_closed(loop_world *w, ebb_region r) {
 
 LOOP_UNUSED bool root_is_closed(void *world) {
     loop_world *w = world;
-    return region_is_closed(w, ebb_root(w->rt));
+    return region_is_closed(w, ebb_runtime_root(w->rt));
 }
 
 LOOP_UNUSED void loop_world_end(loop_world *w) {
     size_t n = 0;
-    ebb_leftover left[4];
-    ebb_region_cancel(w->cx, ebb_root(w->rt), EBB_CANCEL_USER, "the test is over");
+    ebb_loop_leftover left[4];
+    ebb_region_cancel(w->cx, ebb_runtime_root(w->rt), EBB_CANCEL_USER, "the test is over");
     loop_until(w, root_is_closed, w);
     loop_run(w); /* what was forced may take longer */
     ebb_status st = ebb_loop_close(w->loop, left, 4, &n);
@@ -251,7 +251,7 @@ LOOP_UNUSED void probe_done(ebb_cx *cx, ebb_status st, ebb_value *v, void *arg) 
     probe *p = arg;
     p->over = true;
     p->status = st;
-    p->value = ebb_take(cx, v);
+    p->value = ebb_value_take(cx, v);
 }
 
 LOOP_UNUSED void probe_cancelled(ebb_cx *cx, ebb_cancel_kind kind, void *arg) {
@@ -265,9 +265,11 @@ LOOP_UNUSED void probe_cancelled(ebb_cx *cx, ebb_cancel_kind kind, void *arg) {
 /* Consumes it. One that has failed from the start is heard of at once. */
 LOOP_UNUSED void probe_watch(probe *p, ebb_future *f) {
     *p = (probe){.status = EBB_PENDING};
-    if (ebb_on_done(f, probe_done, p) == EBB_OK && ebb_on_cancel(f, probe_cancelled, p) == EBB_OK) return;
+    if (ebb_future_on_done(f, probe_done, p) == EBB_OK &&
+        ebb_future_on_cancel(f, probe_cancelled, p) == EBB_OK)
+        return;
     p->over = true;
-    p->status = ebb_status_of(f);
+    p->status = ebb_future_status_of(f);
 }
 
 /* Runs until it has ended, and consumes it. */
@@ -275,16 +277,16 @@ LOOP_UNUSED ebb_status loop_await(loop_world *w, ebb_future *f, ebb_value *v) {
     probe p;
     probe_watch(&p, f);
     loop_until(w, is_true, &p.over);
-    ebb_drop(f);
+    ebb_future_drop(f);
     if (v != NULL) *v = p.value;
-    else ebb_discard(w->cx, p.value);
+    else ebb_value_discard(w->cx, p.value);
     return p.status;
 }
 
 /* What a future that can't work says at once. */
 LOOP_UNUSED ebb_status status_now(ebb_future *f) {
-    ebb_status st = ebb_status_of(f);
-    ebb_drop(f);
+    ebb_status st = ebb_future_status_of(f);
+    ebb_future_drop(f);
     return st;
 }
 

@@ -41,7 +41,7 @@ typedef struct node {
 
 struct world {
     byte_source src;
-    ebb_rt *rt;
+    ebb_runtime *rt;
     ebb_chan *chan;
     ebb_sem sem;
     uint64_t now;
@@ -99,14 +99,14 @@ static inline ebb_task some_task(world *w) {
 }
 
 static inline ebb_region some_region(world *w) {
-    if (pick(w, 3) == 0) return ebb_root(w->rt);
+    if (pick(w, 3) == 0) return ebb_runtime_root(w->rt);
     return (ebb_region){some_id(w, w->region, w->regions)};
 }
 
 /* The end of the root is the end of the program: not often. */
 static inline ebb_region some_target(world *w) {
     ebb_region r = some_region(w);
-    if (r.id == ebb_root(w->rt).id && pick(w, 20) != 0) r.id = some_id(w, w->region, w->regions);
+    if (r.id == ebb_runtime_root(w->rt).id && pick(w, 20) != 0) r.id = some_id(w, w->region, w->regions);
     return r;
 }
 
@@ -134,16 +134,16 @@ static inline void on_abort(void *arg) {
     world *w = n->w;
     if (w->hooks == 3) return;
     w->hooks++;
-    ebb_cx *cx = n->cx != NULL ? n->cx : ebb_host(w->rt);
-    if (pick(w, 2) == 0) (void)ebb_wake(cx, some_task(w));
-    if (pick(w, 3) == 0) any_op(w, ebb_host(w->rt), false);
+    ebb_cx *cx = n->cx != NULL ? n->cx : ebb_runtime_host(w->rt);
+    if (pick(w, 2) == 0) (void)ebb_task_wake(cx, some_task(w));
+    if (pick(w, 3) == 0) any_op(w, ebb_runtime_host(w->rt), false);
     w->hooks--;
 }
 
-static inline void on_closed(void *arg, const ebb_report *report) {
+static inline void on_closed(void *arg, const ebb_region_report *report) {
     node *n = arg;
     (void)report;
-    if (pick(n->w, 2) == 0) any_op(n->w, ebb_host(n->w->rt), false);
+    if (pick(n->w, 2) == 0) any_op(n->w, ebb_runtime_host(n->w->rt), false);
 }
 
 /* ---- what a task does ------------------------------------------------------------------------- */
@@ -175,7 +175,7 @@ static inline void waited(node *n, ebb_cx *cx, ebb_status st) {
     if (n->await == ACQUIRE && st == EBB_OK && pick(w, 4) != 0) ebb_sem_release(cx, &w->sem);
     if (n->await == PLACE && st == EBB_OK) {
         uint32_t k = pick(w, 4);
-        if (k == 0) (void)ebb_abort(cx, n->permit);
+        if (k == 0) (void)ebb_obligation_abort(cx, n->permit);
         else if (k == 1) remember(w, w->duty, &w->duties, n->permit.id);
         else (void)ebb_chan_send_reserved(cx, w->chan, n->permit, &n->item);
     }
@@ -204,7 +204,7 @@ static inline ebb_status step(ebb_cx *cx, node *n) {
     }
     if (ebb_checkpoint(cx) == EBB_CANCELLED && !n->stubborn && pick(w, 3) != 0) return EBB_CANCELLED;
     if (patient && pick(w, 3) != 0) {
-        if (pick(w, 4) != 0) (void)ebb_wake(cx, ebb_self(cx));
+        if (pick(w, 4) != 0) (void)ebb_task_wake(cx, ebb_cx_task(cx));
         return EBB_PENDING;
     }
     return some_status(w);
@@ -232,7 +232,7 @@ static inline ebb_status finalizer_poll(ebb_cx *cx, void *arg) {
 
 static inline void op_open(world *w, ebb_cx *cx) {
     node *n = new_node(w, NULL);
-    ebb_region_opts o = {.policy = pick(w, 2) ? EBB_COLLECT : EBB_FAIL_FAST};
+    ebb_region_opts o = {.policy = pick(w, 2) ? EBB_FAIL_COLLECT : EBB_FAIL_FAST};
     o.priority = (uint8_t)pick(w, 4);
     if (pick(w, 2)) o.parent = some_region(w);
     if (pick(w, 3) == 0) o.deadline = soon(w);
@@ -257,18 +257,18 @@ static inline void op_spawn(world *w, ebb_cx *cx) {
     if (pick(w, 4) == 0) o.polls = 1 + pick(w, 9);
     if (pick(w, 40) == 0) o.size = 3;
     ebb_poll_fn poll = pick(w, 20) == 0 ? NULL : task_poll;
-    ebb_task t = pick(w, 2) ? ebb_spawn(cx, r, poll, n) : ebb_spawn_with(cx, r, poll, n, &o);
+    ebb_task t = pick(w, 2) ? ebb_spawn(cx, r, poll, n) : ebb_spawn(cx, r, poll, n, &o);
     remember(w, w->task, &w->tasks, t.id);
 }
 
 static inline void op_reserve(world *w, ebb_cx *cx) {
     bool own = pick(w, 2) != 0;
-    node *n = new_node(w, own && cx != ebb_host(w->rt) ? cx : NULL);
+    node *n = new_node(w, own && cx != ebb_runtime_host(w->rt) ? cx : NULL);
     if (n == NULL) return;
     ebb_obligation_kind kind = (ebb_obligation_kind)pick(w, 8);
     void (*hook)(void *) = pick(w, 3) == 0 ? NULL : on_abort;
-    ebb_obligation o =
-        own ? ebb_reserve(cx, kind, hook, n) : ebb_reserve_in(cx, some_region(w), kind, hook, n);
+    ebb_obligation o = own ? ebb_obligation_reserve(cx, kind, hook, n)
+                           : ebb_region_reserve(cx, some_region(w), kind, hook, n);
     remember(w, w->duty, &w->duties, o.id);
 }
 
@@ -281,12 +281,12 @@ static inline void op_defer(world *w, ebb_cx *cx) {
 }
 
 static inline void op_receive(world *w) {
-    ebb_msg m = {.verb = (ebb_verb)pick(w, 7), .message = "from afar"};
+    ebb_msg m = {.verb = (ebb_msg_verb)pick(w, 7), .message = "from afar"};
     m.kind = (ebb_cancel_kind)pick(w, 12);
     m.word = pick(w, 256);
     m.to_region = pick(w, 2) != 0;
     m.target = m.to_region ? some_target(w).id : some_task(w).id;
-    (void)ebb_receive(w->rt, &m);
+    (void)ebb_msg_deliver(w->rt, &m);
 }
 
 static inline void op_cancel(world *w, ebb_cx *cx) {
@@ -314,12 +314,12 @@ static inline void op_cancel(world *w, ebb_cx *cx) {
 }
 
 static inline void op_look(world *w, ebb_cx *cx) {
-    ebb_cause chain[EBB_CHAIN_DEPTH];
+    ebb_region_cause chain[EBB_CHAIN_DEPTH];
     uint32_t n;
     bool cut;
     ebb_task_info info;
     ebb_region r = some_region(w);
-    (void)ebb_cause_chain(cx, r, chain, 1 + pick(w, 3), &n, &cut);
+    (void)ebb_region_causes(cx, r, chain, 1 + pick(w, 3), &n, &cut);
     (void)ebb_task_info_of(cx, some_task(w), &info);
 }
 
@@ -334,11 +334,11 @@ static inline void any_op(world *w, ebb_cx *cx, bool may_wait) {
     case 5: op_spawn(w, cx); break;
     case 6:
     case 7: op_reserve(w, cx); break;
-    case 8: (void)ebb_commit(cx, (ebb_obligation){some_id(w, w->duty, w->duties)}); break;
-    case 9: (void)ebb_abort(cx, (ebb_obligation){some_id(w, w->duty, w->duties)}); break;
+    case 8: (void)ebb_obligation_commit(cx, (ebb_obligation){some_id(w, w->duty, w->duties)}); break;
+    case 9: (void)ebb_obligation_abort(cx, (ebb_obligation){some_id(w, w->duty, w->duties)}); break;
     case 10: op_defer(w, cx); break;
     case 11: op_cancel(w, cx); break;
-    case 12: (void)ebb_wake(cx, some_task(w)); break;
+    case 12: (void)ebb_task_wake(cx, some_task(w)); break;
     case 13: {
         ebb_task t = some_task(w);
         remember(w, w->timer, &w->timers, ebb_timer_arm(cx, t, soon(w)).id);
@@ -352,7 +352,7 @@ static inline void any_op(world *w, ebb_cx *cx, bool may_wait) {
     case 17: op_look(w, cx); break;
     case 18: {
         uint32_t turn = 1 + pick(w, 5);
-        ebb_set_turn(w->rt, turn, 1 + pick(w, 3));
+        ebb_runtime_set_turn(w->rt, turn, 1 + pick(w, 3));
         break;
     }
     case 19: ebb_sem_release(cx, &w->sem); break;
@@ -360,11 +360,11 @@ static inline void any_op(world *w, ebb_cx *cx, bool may_wait) {
         if (pick(w, 10) == 0) ebb_chan_close(cx, w->chan);
         break;
     default:
-        if (cx == ebb_host(w->rt)) {
+        if (cx == ebb_runtime_host(w->rt)) {
             (void)ebb_region_join(cx, some_region(w));
             (void)ebb_task_join(cx, some_task(w));
         } else {
-            (void)ebb_pump(w->rt, 3);
+            (void)ebb_runtime_pump(w->rt, 3);
         }
     }
 }
@@ -384,22 +384,22 @@ typedef struct program_opts {
 } program_opts;
 
 static inline void play(world *w, bytes *trace, bytes *journal) {
-    for (int i = 0; i < 3; i++) op_open(w, ebb_host(w->rt));
-    for (int i = 0; i < 8; i++) op_spawn(w, ebb_host(w->rt));
+    for (int i = 0; i < 3; i++) op_open(w, ebb_runtime_host(w->rt));
+    for (int i = 0; i < 8; i++) op_spawn(w, ebb_runtime_host(w->rt));
     for (uint32_t round = 30 + pick(w, 40); round > 0; round--) {
-        for (uint32_t k = pick(w, 4); k > 0; k--) any_op(w, ebb_host(w->rt), false);
+        for (uint32_t k = pick(w, 4); k > 0; k--) any_op(w, ebb_runtime_host(w->rt), false);
         uint64_t span = pick(w, 60);
         w->now += span * (pick(w, 10) == 0 ? 100 : 3) * EBB_MS;
-        ebb_advance(w->rt, w->now);
-        (void)ebb_pump(w->rt, 1 + pick(w, 30));
+        ebb_runtime_advance(w->rt, w->now);
+        (void)ebb_runtime_pump(w->rt, 1 + pick(w, 30));
         if (pick(w, 4) == 0) ebb_trace_take(w->rt, false, bytes_add, trace);
         if (pick(w, 4) == 0) ebb_journal_take(w->rt, false, bytes_add, journal);
     }
-    ebb_region_cancel(ebb_host(w->rt), ebb_root(w->rt), EBB_CANCEL_SHUTDOWN, "over");
+    ebb_region_cancel(ebb_runtime_host(w->rt), ebb_runtime_root(w->rt), EBB_CANCEL_SHUTDOWN, "over");
     for (int i = 0; i < 20; i++) {
         w->now += 150 * EBB_MS;
-        ebb_advance(w->rt, w->now);
-        (void)ebb_pump(w->rt, 500);
+        ebb_runtime_advance(w->rt, w->now);
+        (void)ebb_runtime_pump(w->rt, 500);
     }
 }
 
@@ -416,12 +416,12 @@ static inline bool run_program(const program_opts *o, bytes *trace, bytes *journ
     w->src = o->src;
     w->max_ops = o->max_ops;
     w->now = (uint64_t)pick(w, 100) * 7777777;
-    ebb_rt_opts opts = {.allocator = o->allocator, .runtime_id = 7, .now = w->now};
+    ebb_runtime_opts opts = {.allocator = o->allocator, .runtime_id = 7, .now = w->now};
     if (pick(w, 3) == 0) opts.max_tasks = 4 + pick(w, 30);
     if (pick(w, 3) == 0) opts.max_regions = 2 + pick(w, 8);
-    if (pick(w, 2) == 0) opts.cleanup[EBB_POLITE] = some_cleanup(w, 20);
-    if (pick(w, 2) == 0) opts.cleanup[EBB_FORCED] = some_cleanup(w, 9);
-    bool ok = ebb_rt_new(&opts, &w->rt) == EBB_OK;
+    if (pick(w, 2) == 0) opts.cleanup[EBB_SEVERITY_POLITE] = some_cleanup(w, 20);
+    if (pick(w, 2) == 0) opts.cleanup[EBB_SEVERITY_FORCED] = some_cleanup(w, 9);
+    bool ok = ebb_runtime_new(&opts, &w->rt) == EBB_OK;
     ok = ok && ebb_chan_new(w->rt, 1 + pick(w, 2), sizeof(uint64_t), &w->chan) == EBB_OK;
     ebb_sem_init(&w->sem, pick(w, 2));
     bool trace_first = pick(w, 2) != 0;
@@ -436,7 +436,7 @@ static inline bool run_program(const program_opts *o, bytes *trace, bytes *journ
         ebb_journal_take(w->rt, true, bytes_add, journal);
     }
     if (w->rt != NULL) ebb_chan_free(w->chan);
-    ebb_rt_free(w->rt);
+    ebb_runtime_free(w->rt);
     free(w);
     return ok;
 }

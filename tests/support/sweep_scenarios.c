@@ -8,7 +8,7 @@ static const ebb_task_opts plain = {0};
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
 static ebb_region home(const sweep_world *w) {
-    return ebb_root(w->rt);
+    return ebb_runtime_root(w->rt);
 }
 
 static ebb_status sleeper(ebb_cx *cx, sweep_actor *a) {
@@ -81,14 +81,14 @@ static ebb_status careful_producer(ebb_cx *cx, sweep_actor *a) {
         if (st != EBB_OK) return sweep_saw(a->w, st, "reserve a place");
         EBB_AWAIT(a, st, ebb_sleep(cx, &a->nap, 3 * EBB_MS));
         if (st != EBB_OK || a->i == 2) {
-            (void)sweep_saw(a->w, ebb_abort(cx, a->owed), "abort");
+            (void)sweep_saw(a->w, ebb_obligation_abort(cx, a->owed), "abort");
             if (st != EBB_OK) return sweep_saw(a->w, st, "nap");
             continue;
         }
         a->item = (uint32_t)a->i;
         st = ebb_chan_send_reserved(cx, a->w->chan[0], a->owed, &a->item);
         if (st == EBB_OK) a->w->sent++;
-        if (st != EBB_OK) (void)ebb_abort(cx, a->owed);
+        if (st != EBB_OK) (void)ebb_obligation_abort(cx, a->owed);
         if (st != EBB_OK) return sweep_saw(a->w, st, "send");
     }
     EBB_END(a);
@@ -112,7 +112,7 @@ static ebb_status consumer(ebb_cx *cx, sweep_actor *a) {
 static ebb_status channel_owner(ebb_cx *cx, sweep_actor *a) {
     ebb_status st;
     EBB_BEGIN(a);
-    a->region = sweep_open(cx, a->w, (ebb_region_opts){.policy = EBB_COLLECT});
+    a->region = sweep_open(cx, a->w, (ebb_region_opts){.policy = EBB_FAIL_COLLECT});
     for (a->i = 0; a->i < 2; a->i++) {
         (void)sweep_spawn(cx, a->w, a->region, "producer", producer, plain, NULL);
     }
@@ -253,7 +253,7 @@ static ebb_status kept_owner(ebb_cx *cx, sweep_actor *a) {
     for (a->i = 0; a->i < 3; a->i++) {
         sweep_actor *kid;
         a->kid[a->i] =
-            sweep_spawn(cx, a->w, ebb_self_region(cx), "kept", sleeper, (ebb_task_opts){.keep = true}, &kid);
+            sweep_spawn(cx, a->w, ebb_cx_region(cx), "kept", sleeper, (ebb_task_opts){.keep = true}, &kid);
         kid->span = (uint64_t)(3 - a->i) * 4 * EBB_MS;
     }
     for (a->i = 0; a->i < 3; a->i++) {
@@ -274,11 +274,11 @@ static ebb_status holder(ebb_cx *cx, sweep_actor *a) {
     ebb_status st;
     EBB_BEGIN(a);
     for (a->i = 0; a->i < 3; a->i++) {
-        a->owed = sweep_reserve(cx, a->w, nowhere, (ebb_obligation_kind)(EBB_ACK + a->i));
+        a->owed = sweep_reserve(cx, a->w, nowhere, (ebb_obligation_kind)(EBB_OBLIGATION_ACK + a->i));
         EBB_AWAIT(a, st, ebb_sleep(cx, &a->nap, 5 * EBB_MS));
         if (ebb_id_status(a->owed.id) != EBB_OK) return ebb_id_status(a->owed.id);
         if (st != EBB_OK || a->i == 1) {
-            (void)sweep_saw(a->w, ebb_abort(cx, a->owed), "abort");
+            (void)sweep_saw(a->w, ebb_obligation_abort(cx, a->owed), "abort");
         } else {
             (void)sweep_commit(cx, a->w, a->owed);
         }
@@ -296,11 +296,11 @@ static ebb_status transaction(ebb_cx *cx, sweep_actor *a) {
     ebb_status st;
     EBB_BEGIN(a);
     a->region = sweep_open(cx, a->w, (ebb_region_opts){0});
-    a->owed = sweep_reserve(cx, a->w, a->region, EBB_TRANSACTION);
+    a->owed = sweep_reserve(cx, a->w, a->region, EBB_OBLIGATION_TRANSACTION);
     if (ebb_id_status(a->owed.id) == EBB_OK) {
         st = sweep_defer(cx, a->w, a->region, "resolver", resolver, 0);
         if (st == EBB_OK) a->w->actor[a->w->actors - 1].owed = a->owed;
-        if (st != EBB_OK) (void)sweep_saw(a->w, ebb_abort(cx, a->owed), "abort");
+        if (st != EBB_OK) (void)sweep_saw(a->w, ebb_obligation_abort(cx, a->owed), "abort");
     }
     (void)sweep_spawn(cx, a->w, a->region, "holder", holder, plain, NULL);
     EBB_AWAIT(a, st, join_region(cx, a));
@@ -316,8 +316,8 @@ static void start_obligations(sweep_world *w) {
 static ebb_status forgetful(ebb_cx *cx, sweep_actor *a) {
     ebb_status st;
     EBB_BEGIN(a);
-    (void)sweep_reserve(cx, a->w, nowhere, EBB_LEASE);
-    (void)sweep_reserve(cx, a->w, ebb_self_region(cx), EBB_IO);
+    (void)sweep_reserve(cx, a->w, nowhere, EBB_OBLIGATION_LEASE);
+    (void)sweep_reserve(cx, a->w, ebb_cx_region(cx), EBB_OBLIGATION_IO);
     EBB_AWAIT(a, st, ebb_sleep(cx, &a->nap, 5 * EBB_MS));
     return sweep_saw(a->w, st, "nap");
     EBB_END(a);
@@ -387,7 +387,7 @@ static ebb_status failures_owner(ebb_cx *cx, sweep_actor *a) {
     EBB_BEGIN(a);
     a->region = sweep_open(cx, a->w, (ebb_region_opts){.policy = (ebb_failure_policy)a->item});
     (void)sweep_spawn(cx, a->w, a->region, "failing", failing, plain, &kid);
-    kid->outcome = a->item == EBB_COLLECT ? EBB_FAULTED : EBB_FAILED;
+    kid->outcome = a->item == EBB_FAIL_COLLECT ? EBB_FAULTED : EBB_FAILED;
     (void)sweep_spawn(cx, a->w, a->region, "napper", napper, plain, NULL);
     (void)sweep_spawn(cx, a->w, a->region, "masked napper", masked_napper, plain, NULL);
     EBB_AWAIT(a, st, join_region(cx, a));
@@ -396,7 +396,7 @@ static ebb_status failures_owner(ebb_cx *cx, sweep_actor *a) {
 }
 
 static void start_failures(sweep_world *w) {
-    for (uint32_t policy = EBB_FAIL_FAST; policy <= EBB_COLLECT; policy++) {
+    for (uint32_t policy = EBB_FAIL_FAST; policy <= EBB_FAIL_COLLECT; policy++) {
         sweep_actor *a;
         (void)sweep_spawn(w->host, w, home(w), "failures' owner", failures_owner, plain, &a);
         a->item = policy;
@@ -453,7 +453,7 @@ static void receive_next(sweep_world *w) {
         w->host_step = -1;
         return;
     }
-    ebb_status st = ebb_receive(w->rt, &mail[w->host_step++]);
+    ebb_status st = ebb_msg_deliver(w->rt, &mail[w->host_step++]);
     if (st != EBB_ERR_STALE) (void)sweep_saw(w, st, "receive");
 }
 
@@ -477,13 +477,13 @@ static ebb_status deaf(ebb_cx *cx, sweep_actor *a) {
 static ebb_status restless(ebb_cx *cx, sweep_actor *a) {
     (void)a;
     (void)ebb_checkpoint(cx);
-    (void)ebb_wake(cx, ebb_self(cx));
+    (void)ebb_task_wake(cx, ebb_cx_task(cx));
     return EBB_PENDING;
 }
 
 static ebb_status deaf_with_duties(ebb_cx *cx, sweep_actor *a) {
     if (a->i++ == 0) {
-        (void)sweep_reserve(cx, a->w, nowhere, EBB_FENCE);
+        (void)sweep_reserve(cx, a->w, nowhere, EBB_OBLIGATION_FENCE);
         (void)sweep_defer(cx, a->w, nowhere, "deaf finalizer", deaf, 0);
         (void)sweep_defer(cx, a->w, nowhere, "slow finalizer", slow_finalizer, 2 * EBB_MS);
     }

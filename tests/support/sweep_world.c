@@ -70,7 +70,7 @@ ebb_region sweep_open(ebb_cx *cx, sweep_world *w, ebb_region_opts opts) {
 ebb_task sweep_spawn(ebb_cx *cx, sweep_world *w, ebb_region region, const char *name, sweep_body body,
                      ebb_task_opts opts, sweep_actor **actor) {
     sweep_actor *a = new_actor(w, name, body);
-    ebb_task t = ebb_spawn_opts_at(cx, region, step, a, &opts, name);
+    ebb_task t = ebb_spawn_opts_site(cx, region, step, a, &opts, name);
     if (sweep_saw(w, ebb_id_status(t.id), "spawn") == EBB_OK) {
         if (w->tasks == SWEEP_IDS) abort();
         w->task[w->tasks++] = t;
@@ -83,8 +83,8 @@ ebb_status sweep_defer(ebb_cx *cx, sweep_world *w, ebb_region region, const char
                        uint64_t span) {
     sweep_actor *a = new_actor(w, name, body);
     a->span = span;
-    ebb_status st = region.id == 0 ? ebb_defer_at(cx, finalizer_step, a, name)
-                                   : ebb_region_defer_at(cx, region, finalizer_step, a, name);
+    ebb_status st = region.id == 0 ? ebb_defer_site(cx, finalizer_step, a, name)
+                                   : ebb_region_defer_site(cx, region, finalizer_step, a, name);
     if (sweep_saw(w, st, "defer") == EBB_OK) w->deferred++;
     return st;
 }
@@ -95,19 +95,19 @@ static void hook(void *arg) {
 }
 
 ebb_obligation sweep_reserve(ebb_cx *cx, sweep_world *w, ebb_region region, ebb_obligation_kind kind) {
-    ebb_obligation ob =
-        region.id == 0 ? ebb_reserve(cx, kind, hook, w) : ebb_reserve_in(cx, region, kind, hook, w);
+    ebb_obligation ob = region.id == 0 ? ebb_obligation_reserve(cx, kind, hook, w)
+                                       : ebb_region_reserve(cx, region, kind, hook, w);
     if (sweep_saw(w, ebb_id_status(ob.id), "reserve") == EBB_OK) w->reserved++;
     return ob;
 }
 
 ebb_status sweep_commit(ebb_cx *cx, sweep_world *w, ebb_obligation ob) {
-    ebb_status st = ebb_commit(cx, ob);
+    ebb_status st = ebb_obligation_commit(cx, ob);
     if (sweep_saw(w, st, "commit") == EBB_OK) w->committed++;
     return st;
 }
 
-void sweep_note_closed(void *world, const ebb_report *report) {
+void sweep_note_closed(void *world, const ebb_region_report *report) {
     sweep_world *w = world;
     (void)report;
     w->notes++;
@@ -136,9 +136,10 @@ bool sweep_begin(sweep_world *w, const sweep_scenario *s) {
     w->scenario = s;
     w->failing.inner = ebb_libc_allocator();
     w->limit = EBB_FOREVER;
-    ebb_rt_opts opts = {.allocator = ebb_failing_allocator(&w->failing), .runtime_id = 7, .now = EBB_SECOND};
-    if (sweep_saw(w, ebb_rt_new(&opts, &w->rt), "runtime") != EBB_OK) return false;
-    w->host = ebb_host(w->rt);
+    ebb_runtime_opts opts = {
+        .allocator = ebb_failing_allocator(&w->failing), .runtime_id = 7, .now = EBB_SECOND};
+    if (sweep_saw(w, ebb_runtime_new(&opts, &w->rt), "runtime") != EBB_OK) return false;
+    w->host = ebb_runtime_host(w->rt);
     w->traced = sweep_saw(w, ebb_trace_start(w->rt, TRACE_BYTES), "trace") == EBB_OK;
     (void)sweep_saw(w, ebb_journal_start(w->rt, TRACE_BYTES), "journal");
     s->start(w);
@@ -156,7 +157,7 @@ static void act_after_the_poll(sweep_world *w) {
 /* One poll at a time, so that the act falls exactly behind the poll it was meant for. */
 static bool pump_all(sweep_world *w) {
     for (uint32_t turns = 0; turns < TURNS_MAX; turns++) {
-        ebb_status st = ebb_pump(w->rt, 1);
+        ebb_status st = ebb_runtime_pump(w->rt, 1);
         ebb_trace_take(w->rt, false, keep_trace, w);
         ebb_journal_take(w->rt, false, drop_journal, w);
         bool acts = w->act_due;
@@ -173,10 +174,10 @@ bool sweep_run(sweep_world *w) {
             w->scenario->at_time(w);
             if (!pump_all(w)) return false;
         }
-        uint64_t due = ebb_next_due(w->rt);
+        uint64_t due = ebb_runtime_next_due(w->rt);
         if (due > w->limit && w->over != NULL && !w->over(w)) w->late = true;
         if (due == EBB_FOREVER) return true;
-        ebb_advance(w->rt, due);
+        ebb_runtime_advance(w->rt, due);
     }
     return false;
 }
@@ -188,7 +189,7 @@ void sweep_end(sweep_world *w) {
             if (w->chan[i] != NULL) ebb_chan_free(w->chan[i]);
             w->chan[i] = NULL;
         }
-        ebb_rt_free(w->rt);
+        ebb_runtime_free(w->rt);
     }
     free(w->trace);
     w->trace = NULL;
@@ -206,25 +207,26 @@ bool sweep_closed(sweep_world *w, ebb_region region) {
 bool sweep_ended(sweep_world *w, ebb_task task) {
     ebb_task_info info;
     ebb_status st = ebb_task_info_of(w->host, task, &info);
-    return st == EBB_ERR_STALE || (st == EBB_OK && info.phase == EBB_COMPLETED);
+    return st == EBB_ERR_STALE || (st == EBB_OK && info.phase == EBB_TASK_COMPLETED);
 }
 
 static const char *judge_trace(sweep_world *w, bool quiescent) {
     static char text[320];
-    ebb_reader reader;
+    ebb_trace_reader reader;
     ebb_event ev;
     ebb_trace_take(w->rt, true, keep_trace, w);
-    if (ebb_reader_open(&reader, w->trace, w->trace_n) != EBB_OK) return "the trace has no header";
-    ebb_check *c = ebb_check_new(ebb_libc_allocator());
+    if (ebb_trace_reader_open(&reader, w->trace, w->trace_n) != EBB_OK) return "the trace has no header";
+    ebb_checker *c = ebb_checker_new(ebb_libc_allocator());
     if (c == NULL) abort();
     ebb_status read = EBB_OK, st = EBB_OK;
-    while (st == EBB_OK && (read = ebb_reader_next(&reader, &ev)) == EBB_OK) st = ebb_check_event(c, &ev);
-    if (st == EBB_OK && read == EBB_PENDING) st = ebb_check_end(c, quiescent);
+    while (st == EBB_OK && (read = ebb_trace_reader_next(&reader, &ev)) == EBB_OK)
+        st = ebb_checker_event(c, &ev);
+    if (st == EBB_OK && read == EBB_PENDING) st = ebb_checker_end(c, quiescent);
     const char *said = NULL;
     if (read < 0) {
         said = reader.error;
     } else if (st != EBB_OK) {
-        const ebb_violation *v = ebb_check_violation(c);
+        const ebb_violation *v = ebb_checker_violation(c);
         if (v == NULL) abort();
         snprintf(text, sizeof text, "%s at event %" PRIu64 " (%s, task %" PRIx64 ", region %" PRIx64 "): %s",
                  ebb_oracle_name(v->oracle), v->event.decision_seq,
@@ -232,14 +234,14 @@ static const char *judge_trace(sweep_world *w, bool quiescent) {
                  v->event.region_id, v->text);
         said = text;
     }
-    ebb_check_free(c);
+    ebb_checker_free(c);
     return said;
 }
 
 static const char *judge_accounts(sweep_world *w) {
     static char text[160];
-    ebb_stats stats;
-    ebb_rt_stats(w->rt, &stats);
+    ebb_runtime_stats stats;
+    ebb_runtime_stats_of(w->rt, &stats);
     uint64_t in_queue = 0;
     for (int i = 0; i < SWEEP_CHANS; i++) {
         if (w->chan[i] != NULL) in_queue += ebb_chan_length(w->chan[i]);
@@ -265,14 +267,14 @@ static const char *judge_accounts(sweep_world *w) {
 
 static const char *judge_quiescence(sweep_world *w) {
     static char text[160];
-    ebb_stats stats;
-    ebb_rt_stats(w->rt, &stats);
+    ebb_runtime_stats stats;
+    ebb_runtime_stats_of(w->rt, &stats);
     bool patient = !w->scenario->stubborn; /* nobody was abandoned who would have returned */
     const struct {
         const char *what;
         uint64_t expected, found;
     } account[] = {
-        {"root closed", 1, sweep_closed(w, ebb_root(w->rt))},
+        {"root closed", 1, sweep_closed(w, ebb_runtime_root(w->rt))},
         {"tasks alive", 0, stats.tasks},
         {"regions open", 0, stats.regions},
         {"obligations reserved", 0, stats.obligations},

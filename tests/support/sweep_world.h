@@ -45,7 +45,7 @@ enum { SWEEP_ACTORS = 256, SWEEP_IDS = 256, SWEEP_CHANS = 1 };
 struct sweep_world {
     const sweep_scenario *scenario;
     ebb_failing failing;
-    ebb_rt *rt;
+    ebb_runtime *rt;
     ebb_cx *host;
     sweep_actor actor[SWEEP_ACTORS];
     uint32_t actors;
@@ -96,7 +96,7 @@ ebb_status sweep_defer(ebb_cx *cx, sweep_world *w, ebb_region region, const char
                        uint64_t span);
 ebb_obligation sweep_reserve(ebb_cx *cx, sweep_world *w, ebb_region region, ebb_obligation_kind kind);
 ebb_status sweep_commit(ebb_cx *cx, sweep_world *w, ebb_obligation ob);
-void sweep_note_closed(void *world, const ebb_report *report);
+void sweep_note_closed(void *world, const ebb_region_report *report);
 /* Remembers a status that is not success; returns it. */
 ebb_status sweep_saw(sweep_world *w, ebb_status st, const char *where);
 

@@ -90,22 +90,22 @@ static inline void append_bytes(void *ctx, const void *p, size_t n) {
 
 static inline bytes file_of(const ebb_record *r, size_t n, bool journal) {
     bytes b = {NULL, 0};
-    ebb_file_writer *w = malloc(sizeof *w);
+    ebb_trace_writer *w = malloc(sizeof *w);
     assert_non_null(w);
-    ebb_file_begin(w, journal, 7, append_bytes, &b);
-    for (size_t i = 0; i < n; i++) ebb_file_put(w, &r[i]);
-    ebb_file_end(w);
+    ebb_trace_writer_begin(w, journal, 7, append_bytes, &b);
+    for (size_t i = 0; i < n; i++) ebb_trace_writer_put(w, &r[i]);
+    ebb_trace_writer_end(w);
     free(w);
     return b;
 }
 
 static inline ebb_hash fed(ebb_fingerprint *f, const story *s) {
     bytes b = file_of(s->r, s->n, false);
-    ebb_reader reader;
+    ebb_trace_reader reader;
     ebb_event ev;
     ebb_hash hash;
-    assert_int_equal(ebb_reader_open(&reader, b.p, b.n), EBB_OK);
-    while (ebb_reader_next(&reader, &ev) == EBB_OK) ebb_fingerprint_event(f, &ev);
+    assert_int_equal(ebb_trace_reader_open(&reader, b.p, b.n), EBB_OK);
+    while (ebb_trace_reader_next(&reader, &ev) == EBB_OK) ebb_fingerprint_event(f, &ev);
     assert_int_equal(ebb_fingerprint_end(f, &hash), EBB_OK);
     ebb_fingerprint_free(f);
     free(b.p);
@@ -148,7 +148,7 @@ static inline void text(story *s, const char *t) {
 }
 
 static inline void spawn(story *s, uint64_t task, uint64_t region, uint32_t flags) {
-    SAY(s, EBB_EV_TASK_SPAWNED, EBB_CREATED, .task = task, .region = region, .value = flags);
+    SAY(s, EBB_EV_TASK_SPAWNED, EBB_TASK_CREATED, .task = task, .region = region, .value = flags);
 }
 
 static inline void poll(story *s, uint64_t task, uint64_t region, uint8_t phase, uint32_t lane) {
@@ -176,7 +176,7 @@ static inline void good_start(story *s) {
     begin_story(s);
     spawn(s, POLITE, OUTER, KEEP);
     spawn(s, STRICT, OUTER, 0);
-    poll(s, POLITE, OUTER, EBB_RUNNING, EBB_LANE_READY);
+    poll(s, POLITE, OUTER, EBB_TASK_RUNNING, EBB_LANE_READY);
     SAY(s, EBB_EV_REGION_OPENED, EBB_REGION_OPEN, .region = INNER, .other = OUTER, .task = POLITE);
     spawn(s, STUCK, INNER, 0);
     spawn(s, LOSER, INNER, 0);
@@ -184,73 +184,74 @@ static inline void good_start(story *s) {
     SAY(s, EBB_EV_FINALIZER_ADDED, .task = POLITE, .region = OUTER, .other = SECOND_DEFERRED);
     SAY(s, EBB_EV_FINALIZER_ADDED, .region = OUTER, .other = REGION_DEFERRED);
     SAY(s, EBB_EV_OBLIGATION_RESERVED, .task = POLITE, .region = OUTER, .other = KEPT_PROMISE,
-        .value = EBB_ACK);
+        .value = EBB_OBLIGATION_ACK);
     SAY(s, EBB_EV_OBLIGATION_COMMITTED, .task = POLITE, .region = OUTER, .other = KEPT_PROMISE,
-        .value = EBB_ACK);
-    poll(s, STRICT, OUTER, EBB_RUNNING, EBB_LANE_READY);
+        .value = EBB_OBLIGATION_ACK);
+    poll(s, STRICT, OUTER, EBB_TASK_RUNNING, EBB_LANE_READY);
     SAY(s, EBB_EV_OBLIGATION_RESERVED, .task = STRICT, .region = OUTER, .other = LEAKED_PROMISE,
-        .value = EBB_LEASE);
-    SAY(s, EBB_EV_MASKED, EBB_RUNNING, .task = STRICT, .region = OUTER, .value = 1);
-    SAY(s, EBB_EV_TASK_WOKEN, EBB_RUNNING, .task = POLITE, .region = OUTER, .value = EBB_LANE_READY,
+        .value = EBB_OBLIGATION_LEASE);
+    SAY(s, EBB_EV_MASKED, EBB_TASK_RUNNING, .task = STRICT, .region = OUTER, .value = 1);
+    SAY(s, EBB_EV_TASK_WOKEN, EBB_TASK_RUNNING, .task = POLITE, .region = OUTER, .value = EBB_LANE_READY,
         .other = STRICT);
-    poll(s, STUCK, INNER, EBB_RUNNING, EBB_LANE_READY);
-    poll(s, LOSER, INNER, EBB_RUNNING, EBB_LANE_READY);
-    poll(s, POLITE, OUTER, EBB_RUNNING, EBB_LANE_READY);
+    poll(s, STUCK, INNER, EBB_TASK_RUNNING, EBB_LANE_READY);
+    poll(s, LOSER, INNER, EBB_TASK_RUNNING, EBB_LANE_READY);
+    poll(s, POLITE, OUTER, EBB_TASK_RUNNING, EBB_LANE_READY);
     SAY(s, .type = EBB_EV_IDLE);
 }
 
 static inline void good_cancel(story *s) {
     SAY(s, EBB_EV_TIME, .other = 2000);
-    told(s, EBB_EV_CANCEL_REQUESTED, EBB_CANCEL_REQUESTED, EBB_CANCEL_RACE_LOST, TOLD(1, 1), LOSER, INNER,
-         9000, 64);
+    told(s, EBB_EV_CANCEL_REQUESTED, EBB_TASK_CANCEL_REQUESTED, EBB_CANCEL_RACE_LOST, TOLD(1, 1), LOSER,
+         INNER, 9000, 64);
     region_moves(s, EBB_EV_REGION_CLOSING, EBB_REGION_CLOSING, OUTER);
     told(s, EBB_EV_REGION_CANCELLED, EBB_REGION_CLOSING, EBB_CANCEL_USER, TOLD(1, 1), 0, OUTER, 7000, 64);
     text(s, "by hand");
     region_moves(s, EBB_EV_REGION_CLOSING, EBB_REGION_CLOSING, INNER);
     told(s, EBB_EV_REGION_CANCELLED, EBB_REGION_CLOSING, EBB_CANCEL_PARENT, TOLD(1, 1), 0, INNER, 7000, 64);
-    told(s, EBB_EV_CANCEL_REQUESTED, EBB_CANCEL_REQUESTED, EBB_CANCEL_USER, TOLD(1, 1), POLITE, OUTER, 7000,
-         64);
-    told(s, EBB_EV_CANCEL_REQUESTED, EBB_CANCEL_REQUESTED, EBB_CANCEL_USER, TOLD(1, 1), STRICT, OUTER, 7000,
-         64);
-    told(s, EBB_EV_CANCEL_REQUESTED, EBB_CANCEL_REQUESTED, EBB_CANCEL_PARENT, TOLD(1, 1), STUCK, INNER, 7000,
-         64);
-    told(s, EBB_EV_CANCEL_STRENGTHENED, EBB_CANCEL_REQUESTED, EBB_CANCEL_RACE_LOST, TOLD(1, 1), LOSER, INNER,
+    told(s, EBB_EV_CANCEL_REQUESTED, EBB_TASK_CANCEL_REQUESTED, EBB_CANCEL_USER, TOLD(1, 1), POLITE, OUTER,
          7000, 64);
+    told(s, EBB_EV_CANCEL_REQUESTED, EBB_TASK_CANCEL_REQUESTED, EBB_CANCEL_USER, TOLD(1, 1), STRICT, OUTER,
+         7000, 64);
+    told(s, EBB_EV_CANCEL_REQUESTED, EBB_TASK_CANCEL_REQUESTED, EBB_CANCEL_PARENT, TOLD(1, 1), STUCK, INNER,
+         7000, 64);
+    told(s, EBB_EV_CANCEL_STRENGTHENED, EBB_TASK_CANCEL_REQUESTED, EBB_CANCEL_RACE_LOST, TOLD(1, 1), LOSER,
+         INNER, 7000, 64);
     region_moves(s, EBB_EV_REGION_DRAINING, EBB_REGION_DRAINING, OUTER);
     region_moves(s, EBB_EV_REGION_DRAINING, EBB_REGION_DRAINING, INNER);
 }
 
 static inline void good_cleanup(story *s) {
-    poll(s, POLITE, OUTER, EBB_CANCEL_REQUESTED, EBB_LANE_CANCEL);
-    told(s, EBB_EV_CANCEL_ACKED, EBB_CANCELLING, EBB_CANCEL_USER, TOLD(1, 1), POLITE, OUTER, 6000, 64);
+    poll(s, POLITE, OUTER, EBB_TASK_CANCEL_REQUESTED, EBB_LANE_CANCEL);
+    told(s, EBB_EV_CANCEL_ACKED, EBB_TASK_CANCELLING, EBB_CANCEL_USER, TOLD(1, 1), POLITE, OUTER, 6000, 64);
     SAY(s, EBB_EV_REGION_OPENED, EBB_REGION_OPEN, .region = SCOPE, .other = OUTER, .task = POLITE,
         .value = CLEANUP);
     spawn(s, HOLDER, SCOPE, 0);
-    poll(s, STRICT, OUTER, EBB_CANCEL_REQUESTED, EBB_LANE_CANCEL);
-    SAY(s, EBB_EV_UNMASKED, EBB_CANCEL_REQUESTED, .task = STRICT, .region = OUTER, .value = 0);
-    told(s, EBB_EV_CANCEL_ACKED, EBB_CANCELLING, EBB_CANCEL_USER, TOLD(1, 1), STRICT, OUTER, 6000, 64);
-    poll(s, LOSER, INNER, EBB_CANCEL_REQUESTED, EBB_LANE_CANCEL);
-    SAY(s, EBB_EV_COMPLETED, EBB_COMPLETED, .task = LOSER, .region = INNER, .value = STATUS(EBB_OK));
-    poll(s, STUCK, INNER, EBB_CANCEL_REQUESTED, EBB_LANE_CANCEL);
-    poll(s, HOLDER, SCOPE, EBB_RUNNING, EBB_LANE_READY);
+    poll(s, STRICT, OUTER, EBB_TASK_CANCEL_REQUESTED, EBB_LANE_CANCEL);
+    SAY(s, EBB_EV_UNMASKED, EBB_TASK_CANCEL_REQUESTED, .task = STRICT, .region = OUTER, .value = 0);
+    told(s, EBB_EV_CANCEL_ACKED, EBB_TASK_CANCELLING, EBB_CANCEL_USER, TOLD(1, 1), STRICT, OUTER, 6000, 64);
+    poll(s, LOSER, INNER, EBB_TASK_CANCEL_REQUESTED, EBB_LANE_CANCEL);
+    SAY(s, EBB_EV_COMPLETED, EBB_TASK_COMPLETED, .task = LOSER, .region = INNER, .value = STATUS(EBB_OK));
+    poll(s, STUCK, INNER, EBB_TASK_CANCEL_REQUESTED, EBB_LANE_CANCEL);
+    poll(s, HOLDER, SCOPE, EBB_TASK_RUNNING, EBB_LANE_READY);
     SAY(s, EBB_EV_OBLIGATION_RESERVED, .task = HOLDER, .region = SCOPE, .other = SCOPE_PROMISE,
-        .value = EBB_IO);
+        .value = EBB_OBLIGATION_IO);
     SAY(s, EBB_EV_OBLIGATION_ABORTED, .task = HOLDER, .region = SCOPE, .other = SCOPE_PROMISE,
-        .value = EBB_IO);
-    SAY(s, EBB_EV_FAULTED, EBB_RUNNING, .task = HOLDER, .region = SCOPE);
-    SAY(s, EBB_EV_COMPLETED, EBB_COMPLETED, .task = HOLDER, .region = SCOPE, .value = STATUS(EBB_FAULTED));
+        .value = EBB_OBLIGATION_IO);
+    SAY(s, EBB_EV_FAULTED, EBB_TASK_RUNNING, .task = HOLDER, .region = SCOPE);
+    SAY(s, EBB_EV_COMPLETED, EBB_TASK_COMPLETED, .task = HOLDER, .region = SCOPE,
+        .value = STATUS(EBB_FAULTED));
     region_moves(s, EBB_EV_REGION_CLOSING, EBB_REGION_CLOSING, SCOPE);
     region_moves(s, EBB_EV_REGION_FINALIZING, EBB_REGION_FINALIZING, SCOPE);
     SAY(s, EBB_EV_REGION_CLOSED, EBB_REGION_CLOSED, .region = SCOPE, .value = STATUS(EBB_FAULTED));
     SAY(s, EBB_EV_REGION_JOINED, EBB_REGION_CLOSED, .region = SCOPE, .task = POLITE,
         .value = STATUS(EBB_FAULTED));
-    SAY(s, EBB_EV_TASK_WOKEN, EBB_CANCELLING, EBB_CANCEL_USER, TOLD(1, 1), EBB_LANE_CANCEL, POLITE, OUTER,
-        HOLDER);
-    poll(s, POLITE, OUTER, EBB_CANCELLING, EBB_LANE_CANCEL);
-    told(s, EBB_EV_CLEANUP_DONE, EBB_FINALIZING, EBB_CANCEL_USER, TOLD(1, 1), POLITE, OUTER, 0, 0);
+    SAY(s, EBB_EV_TASK_WOKEN, EBB_TASK_CANCELLING, EBB_CANCEL_USER, TOLD(1, 1), EBB_LANE_CANCEL, POLITE,
+        OUTER, HOLDER);
+    poll(s, POLITE, OUTER, EBB_TASK_CANCELLING, EBB_LANE_CANCEL);
+    told(s, EBB_EV_CLEANUP_DONE, EBB_TASK_FINALIZING, EBB_CANCEL_USER, TOLD(1, 1), POLITE, OUTER, 0, 0);
     SAY(s, EBB_EV_FINALIZER_DONE, .task = POLITE, .region = OUTER, .other = SECOND_DEFERRED);
     SAY(s, EBB_EV_FINALIZER_DONE, .task = POLITE, .region = OUTER, .other = FIRST_DEFERRED);
-    told(s, EBB_EV_FINALIZED, EBB_COMPLETED, EBB_CANCEL_USER, TOLD(1, 1), POLITE, OUTER, 0,
+    told(s, EBB_EV_FINALIZED, EBB_TASK_COMPLETED, EBB_CANCEL_USER, TOLD(1, 1), POLITE, OUTER, 0,
          STATUS(EBB_CANCELLED));
     SAY(s, .type = EBB_EV_IDLE);
 }
@@ -261,26 +262,27 @@ static inline void good_shutdown(story *s) {
     told(s, EBB_EV_REGION_CANCELLED, EBB_REGION_DRAINING, EBB_CANCEL_SHUTDOWN, TOLD(3, 2), 0, OUTER, 5000,
          16);
     told(s, EBB_EV_REGION_CANCELLED, EBB_REGION_DRAINING, EBB_CANCEL_PARENT, TOLD(3, 2), 0, INNER, 5000, 16);
-    told(s, EBB_EV_CANCEL_STRENGTHENED, EBB_CANCELLING, EBB_CANCEL_SHUTDOWN, TOLD(3, 2), STRICT, OUTER, 5000,
-         16);
-    told(s, EBB_EV_CANCEL_STRENGTHENED, EBB_CANCEL_REQUESTED, EBB_CANCEL_PARENT, TOLD(3, 2), STUCK, INNER,
+    told(s, EBB_EV_CANCEL_STRENGTHENED, EBB_TASK_CANCELLING, EBB_CANCEL_SHUTDOWN, TOLD(3, 2), STRICT, OUTER,
          5000, 16);
-    SAY(s, EBB_EV_TASK_WOKEN, EBB_CANCELLING, EBB_CANCEL_SHUTDOWN, TOLD(3, 2), EBB_LANE_CANCEL, STRICT, OUTER,
-        0);
-    poll(s, STRICT, OUTER, EBB_CANCELLING, EBB_LANE_CANCEL);
-    told(s, EBB_EV_CLEANUP_DONE, EBB_FINALIZING, EBB_CANCEL_SHUTDOWN, TOLD(3, 2), STRICT, OUTER, 0, 0);
+    told(s, EBB_EV_CANCEL_STRENGTHENED, EBB_TASK_CANCEL_REQUESTED, EBB_CANCEL_PARENT, TOLD(3, 2), STUCK,
+         INNER, 5000, 16);
+    SAY(s, EBB_EV_TASK_WOKEN, EBB_TASK_CANCELLING, EBB_CANCEL_SHUTDOWN, TOLD(3, 2), EBB_LANE_CANCEL, STRICT,
+        OUTER, 0);
+    poll(s, STRICT, OUTER, EBB_TASK_CANCELLING, EBB_LANE_CANCEL);
+    told(s, EBB_EV_CLEANUP_DONE, EBB_TASK_FINALIZING, EBB_CANCEL_SHUTDOWN, TOLD(3, 2), STRICT, OUTER, 0, 0);
     SAY(s, EBB_EV_OBLIGATION_LEAKED, .task = STRICT, .region = OUTER, .other = LEAKED_PROMISE,
-        .value = EBB_LEASE);
+        .value = EBB_OBLIGATION_LEASE);
     text(s, "lease.c");
     SAY(s, EBB_EV_OBLIGATION_ABORTED, .task = STRICT, .region = OUTER, .other = LEAKED_PROMISE,
-        .value = EBB_LEASE);
-    told(s, EBB_EV_FINALIZED, EBB_COMPLETED, EBB_CANCEL_SHUTDOWN, TOLD(3, 2), STRICT, OUTER, 0,
+        .value = EBB_OBLIGATION_LEASE);
+    told(s, EBB_EV_FINALIZED, EBB_TASK_COMPLETED, EBB_CANCEL_SHUTDOWN, TOLD(3, 2), STRICT, OUTER, 0,
          STATUS(EBB_CANCELLED));
     region_moves(s, EBB_EV_REGION_FORCED, EBB_REGION_DRAINING, OUTER);
-    told(s, EBB_EV_TASK_FORCED, EBB_CANCEL_REQUESTED, EBB_CANCEL_PARENT, TOLD(3, 2), STUCK, INNER, 0, 8);
-    poll(s, STUCK, INNER, EBB_CANCEL_REQUESTED, EBB_LANE_CANCEL);
-    told(s, EBB_EV_ABANDONED, EBB_CANCEL_REQUESTED, EBB_CANCEL_PARENT, TOLD(3, 2), STUCK, INNER, 0, 0);
-    SAY(s, EBB_EV_COMPLETED, EBB_COMPLETED, .task = STUCK, .region = INNER, .value = STATUS(EBB_CANCELLED));
+    told(s, EBB_EV_TASK_FORCED, EBB_TASK_CANCEL_REQUESTED, EBB_CANCEL_PARENT, TOLD(3, 2), STUCK, INNER, 0, 8);
+    poll(s, STUCK, INNER, EBB_TASK_CANCEL_REQUESTED, EBB_LANE_CANCEL);
+    told(s, EBB_EV_ABANDONED, EBB_TASK_CANCEL_REQUESTED, EBB_CANCEL_PARENT, TOLD(3, 2), STUCK, INNER, 0, 0);
+    SAY(s, EBB_EV_COMPLETED, EBB_TASK_COMPLETED, .task = STUCK, .region = INNER,
+        .value = STATUS(EBB_CANCELLED));
 }
 
 static inline void good_end(story *s) {
@@ -289,12 +291,12 @@ static inline void good_end(story *s) {
         .other = ID(1, 0));
     region_moves(s, EBB_EV_REGION_FINALIZING, EBB_REGION_FINALIZING, OUTER);
     spawn(s, CLOSES, OUTER, CLOSER);
-    poll(s, CLOSES, OUTER, EBB_RUNNING, EBB_LANE_READY);
+    poll(s, CLOSES, OUTER, EBB_TASK_RUNNING, EBB_LANE_READY);
     SAY(s, EBB_EV_FINALIZER_DONE, .region = OUTER, .other = REGION_DEFERRED);
-    SAY(s, EBB_EV_COMPLETED, EBB_COMPLETED, .task = CLOSES, .region = OUTER, .value = STATUS(EBB_OK));
+    SAY(s, EBB_EV_COMPLETED, EBB_TASK_COMPLETED, .task = CLOSES, .region = OUTER, .value = STATUS(EBB_OK));
     SAY(s, EBB_EV_REGION_CLOSED, EBB_REGION_CLOSED, .region = OUTER, .value = STATUS(EBB_CANCELLED),
         .other = 1);
-    SAY(s, EBB_EV_TASK_JOINED, EBB_COMPLETED, .task = POLITE, .region = OUTER,
+    SAY(s, EBB_EV_TASK_JOINED, EBB_TASK_COMPLETED, .task = POLITE, .region = OUTER,
         .value = STATUS(EBB_CANCELLED));
     SAY(s, EBB_EV_REGION_JOINED, EBB_REGION_CLOSED, .region = OUTER, .value = STATUS(EBB_CANCELLED));
     SAY(s, EBB_EV_STALE_WAKE, .task = STRICT);

@@ -16,7 +16,7 @@ static inline void count_wake(void *ctx) {
 
 /* Runs one of them for as long as it has something to do. */
 static inline void turn(world *w) {
-    ebb_turn(w->rt);
+    ebb_inbox_receive(w->rt);
     world_settle(w);
 }
 
@@ -30,10 +30,10 @@ static inline void meet(two *t) {
 
 static inline int two_up(void **state) {
     two *t = calloc(1, sizeof *t);
-    t->a = world_new(&(ebb_rt_opts){.runtime_id = 1}, true);
-    t->b = world_new(&(ebb_rt_opts){.runtime_id = 2}, true);
-    assert_int_equal(ebb_on_inbound(t->a->rt, count_wake, &t->woken_a), EBB_OK);
-    assert_int_equal(ebb_on_inbound(t->b->rt, count_wake, &t->woken_b), EBB_OK);
+    t->a = world_new(&(ebb_runtime_opts){.runtime_id = 1}, true);
+    t->b = world_new(&(ebb_runtime_opts){.runtime_id = 2}, true);
+    assert_int_equal(ebb_inbox_on_wake(t->a->rt, count_wake, &t->woken_a), EBB_OK);
+    assert_int_equal(ebb_inbox_on_wake(t->b->rt, count_wake, &t->woken_b), EBB_OK);
     assert_int_equal(ebb_peer_of(t->a->rt, &t->to_a), EBB_OK);
     assert_int_equal(ebb_peer_of(t->b->rt, &t->to_b), EBB_OK);
     *state = t;
@@ -42,7 +42,7 @@ static inline int two_up(void **state) {
 
 /* Frees the runtime of one of them at once, in whatever state. */
 static inline void doom(world *w) {
-    ebb_rt_free(w->rt);
+    ebb_runtime_free(w->rt);
     w->rt = NULL;
 }
 

@@ -25,7 +25,7 @@ int workflow_world_up(void **state) {
     ww->world = world_new(NULL, true);
     ww->rt = ww->world->rt;
     ww->host = ww->world->host;
-    assert_int_equal(ebb_audit_to(ebb_libc_allocator(), &(ebb_audit_sink){append, NULL, ww}, &ww->audit),
+    assert_int_equal(ebb_audit_new(ebb_libc_allocator(), &(ebb_audit_sink){append, NULL, ww}, &ww->audit),
                      EBB_OK);
     *state = ww;
     return 0;
@@ -34,7 +34,7 @@ int workflow_world_up(void **state) {
 /* Whoever waits for a stop and is not counted as work any more would keep a loop from ending, or end it
  * early. */
 static void nobody_stands_by(workflow_world *ww) {
-    if (ebb_pump(ww->rt, 0) == EBB_ERR_REENTERED) return; /* a test has failed inside of a poll */
+    if (ebb_runtime_pump(ww->rt, 0) == EBB_ERR_REENTERED) return; /* a test has failed inside of a poll */
     if (state_of(ww->world, ww->world->root) != EBB_REGION_CLOSED) {
         ebb_region_cancel(ww->host, ww->world->root, EBB_CANCEL_SHUTDOWN, "the test is over");
         world_pass(ww->world, MS(550));
@@ -83,13 +83,13 @@ puppet *workflow_work(workflow_world *ww, ebb_workflow wf, puppet p) {
 
 void workflow_finish(workflow_world *ww, puppet *p) {
     p->returns = EBB_OK;
-    (void)ebb_wake(ww->host, p->id);
+    (void)ebb_task_wake(ww->host, p->id);
     world_settle(ww->world);
 }
 
 ebb_workflow_report workflow_report(workflow_world *ww, ebb_workflow wf) {
     ebb_workflow_report r = {0};
-    (void)ebb_workflow_info(ww->host, wf, &r);
+    (void)ebb_workflow_report_of(ww->host, wf, &r);
     return r;
 }
 
@@ -176,7 +176,7 @@ const char *workflow_explained(workflow_world *ww, ebb_workflow wf) {
 ebb_status drainer_run(ebb_cx *cx, ebb_drain *d, void *arg) {
     drainer *me = arg;
     me->polls++;
-    me->task = ebb_self(cx);
+    me->task = ebb_cx_task(cx);
     if (me->says != NULL) world_say(me->world, me->says);
     if (me->act != NULL) me->act(cx, d, me);
     if (me->sleeps > 0) {

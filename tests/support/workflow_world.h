@@ -8,7 +8,7 @@
 
 typedef struct workflow_world {
     world *world;
-    ebb_rt *rt;
+    ebb_runtime *rt;
     ebb_cx *host;
     ebb_audit *audit;
     char *log; /* all lines, 0-terminated */

@@ -13,42 +13,42 @@ static void append(void *ctx, const void *bytes, size_t n) {
     w->trace_n += n;
 }
 
-world *world_new(const ebb_rt_opts *opts, bool traced) {
+world *world_new(const ebb_runtime_opts *opts, bool traced) {
     world *w = calloc(1, sizeof *w);
     assert_non_null(w);
-    ebb_rt_opts o = opts == NULL ? (ebb_rt_opts){.size = sizeof o} : *opts;
+    ebb_runtime_opts o = opts == NULL ? (ebb_runtime_opts){.size = sizeof o} : *opts;
     w->memory.inner = ebb_libc_allocator();
     w->allocator = ebb_failing_allocator(&w->memory);
     o.allocator = w->allocator;
-    assert_int_equal(ebb_rt_new(&o, &w->rt), EBB_OK);
+    assert_int_equal(ebb_runtime_new(&o, &w->rt), EBB_OK);
     w->traced = traced;
     if (traced) assert_int_equal(ebb_trace_start(w->rt, TRACE_BYTES), EBB_OK);
-    w->host = ebb_host(w->rt);
-    w->root = ebb_root(w->rt);
+    w->host = ebb_runtime_host(w->rt);
+    w->root = ebb_runtime_root(w->rt);
     return w;
 }
 
 static void check_trace(world *w) {
     ebb_trace_take(w->rt, true, append, w);
-    ebb_check *c = ebb_check_new(ebb_libc_allocator());
-    ebb_reader reader;
+    ebb_checker *c = ebb_checker_new(ebb_libc_allocator());
+    ebb_trace_reader reader;
     ebb_event ev;
     ebb_status st;
     assert_non_null(c);
-    assert_int_equal(ebb_reader_open(&reader, w->trace, w->trace_n), EBB_OK);
-    while ((st = ebb_reader_next(&reader, &ev)) == EBB_OK) {
-        if (ebb_check_event(c, &ev) != EBB_OK) break;
+    assert_int_equal(ebb_trace_reader_open(&reader, w->trace, w->trace_n), EBB_OK);
+    while ((st = ebb_trace_reader_next(&reader, &ev)) == EBB_OK) {
+        if (ebb_checker_event(c, &ev) != EBB_OK) break;
     }
     if (st == EBB_PENDING) st = EBB_OK;
-    if (st == EBB_OK && ebb_check_violation(c) == NULL) (void)ebb_check_end(c, true);
-    const ebb_violation *v = ebb_check_violation(c);
+    if (st == EBB_OK && ebb_checker_violation(c) == NULL) (void)ebb_checker_end(c, true);
+    const ebb_violation *v = ebb_checker_violation(c);
     char text[320] = "";
     if (v != NULL) {
         const char *event = ebb_event_name(v->event.type);
         snprintf(text, sizeof text, "%s: event %llu, %s: %s", ebb_oracle_name(v->oracle),
                  (unsigned long long)v->event.decision_seq, event == NULL ? "the end" : event, v->text);
     }
-    ebb_check_free(c);
+    ebb_checker_free(c);
     assert_int_equal(st, EBB_OK);
     assert_string_equal(text, "");
     assert_int_equal(stats_of(w).trace_lost, 0);
@@ -61,7 +61,7 @@ static void shut_down(world *w) {
         world_pass(w, 550 * EBB_MS);
     }
     assert_int_equal(state_of(w, w->root), EBB_REGION_CLOSED);
-    ebb_stats s = stats_of(w);
+    ebb_runtime_stats s = stats_of(w);
     assert_int_equal(s.tasks, 0);
     assert_int_equal(s.regions, 0);
     assert_int_equal(s.obligations, 0);
@@ -71,8 +71,8 @@ static void shut_down(world *w) {
 
 void world_end(world *w) {
     /* After a failed assertion inside a poll the pump believes that it still runs. */
-    if (ebb_pump(w->rt, 0) != EBB_ERR_REENTERED) shut_down(w);
-    ebb_rt_free(w->rt);
+    if (ebb_runtime_pump(w->rt, 0) != EBB_ERR_REENTERED) shut_down(w);
+    ebb_runtime_free(w->rt);
     int64_t live = w->memory.live, bytes = w->memory.live_bytes;
     for (size_t i = 0; i < w->kept_n; i++) free(w->kept[i]);
     free((void *)w->kept);
@@ -119,7 +119,7 @@ void world_settle(world *w) {
     uint64_t polls = 0;
     ebb_status st;
     do {
-        st = ebb_pump(w->rt, POLLS_AT_ONCE);
+        st = ebb_runtime_pump(w->rt, POLLS_AT_ONCE);
         if (w->traced) ebb_trace_take(w->rt, false, append, w);
         polls += POLLS_AT_ONCE;
         assert_true(polls < POLLS_MAX);
@@ -130,18 +130,18 @@ void world_settle(world *w) {
 void world_pass(world *w, uint64_t span) {
     uint64_t end = world_now(w) + span;
     world_settle(w);
-    for (uint64_t due; (due = ebb_next_due(w->rt)) <= end && due > world_now(w);) {
-        ebb_advance(w->rt, due);
+    for (uint64_t due; (due = ebb_runtime_next_due(w->rt)) <= end && due > world_now(w);) {
+        ebb_runtime_advance(w->rt, due);
         world_settle(w);
     }
-    ebb_advance(w->rt, end);
+    ebb_runtime_advance(w->rt, end);
     world_settle(w);
 }
 
 void world_finish(world *w) {
     world_settle(w);
-    for (uint64_t due; (due = ebb_next_due(w->rt)) != EBB_FOREVER;) {
-        ebb_advance(w->rt, due);
+    for (uint64_t due; (due = ebb_runtime_next_due(w->rt)) != EBB_FOREVER;) {
+        ebb_runtime_advance(w->rt, due);
         world_settle(w);
     }
 }
@@ -160,7 +160,7 @@ ebb_status puppet_poll(ebb_cx *cx, void *state) {
     if (p->says != NULL) world_say(p->world, p->says);
     if (p->act != NULL) p->act(cx, p);
     if (p->heeds && (p->seen = ebb_checkpoint(cx)) == EBB_CANCELLED) return p->on_cancel;
-    if (p->spins) (void)ebb_wake(cx, ebb_self(cx));
+    if (p->spins) (void)ebb_task_wake(cx, ebb_cx_task(cx));
     return p->returns;
 }
 
@@ -181,7 +181,7 @@ puppet *puppet_new(world *w, puppet p) {
 
 puppet *puppet_start_with(world *w, ebb_region r, puppet p, ebb_task_opts opts) {
     puppet *copy = puppet_new(w, p);
-    copy->id = ebb_spawn_with(w->host, r, puppet_poll, copy, &opts);
+    copy->id = ebb_spawn(w->host, r, puppet_poll, copy, &opts);
     assert_int_equal(ebb_id_status(copy->id.id), EBB_OK);
     return copy;
 }
@@ -192,9 +192,9 @@ puppet *puppet_start(world *w, ebb_region r, puppet p) {
 
 /* ---- looking ------------------------------------------------------------------------------------ */
 
-ebb_phase phase_of(world *w, ebb_task t) {
+ebb_task_phase phase_of(world *w, ebb_task t) {
     ebb_task_info info;
-    return ebb_task_info_of(w->host, t, &info) == EBB_OK ? info.phase : (ebb_phase)0;
+    return ebb_task_info_of(w->host, t, &info) == EBB_OK ? info.phase : (ebb_task_phase)0;
 }
 
 ebb_region_state state_of(world *w, ebb_region r) {
@@ -208,15 +208,15 @@ ebb_task_info info_of(world *w, ebb_task t) {
     return info;
 }
 
-ebb_report report_of(world *w, ebb_region r) {
-    ebb_report report;
-    assert_int_equal(ebb_region_report(w->host, r, &report), EBB_OK);
+ebb_region_report report_of(world *w, ebb_region r) {
+    ebb_region_report report;
+    assert_int_equal(ebb_region_report_of(w->host, r, &report), EBB_OK);
     return report;
 }
 
-ebb_stats stats_of(world *w) {
-    ebb_stats s;
-    ebb_rt_stats(w->rt, &s);
+ebb_runtime_stats stats_of(world *w) {
+    ebb_runtime_stats s;
+    ebb_runtime_stats_of(w->rt, &s);
     return s;
 }
 
@@ -236,26 +236,26 @@ static bool names(const ebb_event *ev, uint64_t id) {
 }
 
 /* Leaves the reader behind the event. */
-static bool read_to(world *w, ebb_reader *r, uint32_t type, uint64_t id, uint32_t nth, ebb_event *out) {
+static bool read_to(world *w, ebb_trace_reader *r, uint32_t type, uint64_t id, uint32_t nth, ebb_event *out) {
     ebb_trace_take(w->rt, true, append, w);
-    assert_int_equal(ebb_reader_open(r, w->trace, w->trace_n), EBB_OK);
-    while (ebb_reader_next(r, out) == EBB_OK) {
+    assert_int_equal(ebb_trace_reader_open(r, w->trace, w->trace_n), EBB_OK);
+    while (ebb_trace_reader_next(r, out) == EBB_OK) {
         if (out->type == type && names(out, id) && nth-- == 0) return true;
     }
     return false;
 }
 
 bool find_event(world *w, uint32_t type, uint64_t id, uint32_t nth, ebb_event *out) {
-    ebb_reader r;
+    ebb_trace_reader r;
     return read_to(w, &r, type, id, nth, out);
 }
 
 uint32_t count_events(world *w, uint32_t type, uint64_t id) {
-    ebb_reader r;
+    ebb_trace_reader r;
     ebb_event ev;
     uint32_t n = 0;
     for (bool more = read_to(w, &r, type, id, 0, &ev); more; n++) {
-        while ((more = ebb_reader_next(&r, &ev) == EBB_OK) && !(ev.type == type && names(&ev, id))) {}
+        while ((more = ebb_trace_reader_next(&r, &ev) == EBB_OK) && !(ev.type == type && names(&ev, id))) {}
     }
     return n;
 }
@@ -267,12 +267,12 @@ ebb_event event_of(world *w, uint32_t type, uint64_t id) {
 }
 
 void text_of(world *w, uint32_t type, uint64_t id, char *out, size_t room) {
-    ebb_reader r;
+    ebb_trace_reader r;
     ebb_event ev;
     size_t n = 0;
     out[0] = 0;
     assert_true(read_to(w, &r, type, id, 0, &ev));
-    while (ebb_reader_next(&r, &ev) == EBB_OK && ev.type == EBB_EV_TEXT) {
+    while (ebb_trace_reader_next(&r, &ev) == EBB_OK && ev.type == EBB_EV_TEXT) {
         size_t more = strlen(ev.text);
         assert_true(n + more < room);
         memcpy(out + n, ev.text, more + 1);

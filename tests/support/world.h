@@ -18,7 +18,7 @@
 #include <ebb/ebb.h>
 
 typedef struct world {
-    ebb_rt *rt;
+    ebb_runtime *rt;
     ebb_cx *host;
     ebb_region root;
     ebb_failing memory;
@@ -33,7 +33,7 @@ typedef struct world {
 } world;
 
 /* A world with these options (NULL: the defaults); the allocator is filled in. */
-world *world_new(const ebb_rt_opts *opts, bool traced);
+world *world_new(const ebb_runtime_opts *opts, bool traced);
 /* Shuts down in good order, checks, frees. */
 void world_end(world *w);
 
@@ -92,11 +92,11 @@ puppet *puppet_start_with(world *w, ebb_region r, puppet p, ebb_task_opts opts);
 
 /* ---- looking ----------------------------------------------------------------------------------- */
 
-ebb_phase phase_of(world *w, ebb_task t);          /* 0: stale */
+ebb_task_phase phase_of(world *w, ebb_task t);     /* 0: stale */
 ebb_region_state state_of(world *w, ebb_region r); /* 0: stale */
 ebb_task_info info_of(world *w, ebb_task t);
-ebb_report report_of(world *w, ebb_region r);
-ebb_stats stats_of(world *w);
+ebb_region_report report_of(world *w, ebb_region r);
+ebb_runtime_stats stats_of(world *w);
 ebb_region open_region(world *w, ebb_region parent);
 
 /* The nth event of a type (from 0) that is about this id; 0: any. The id is a region's for what happens

@@ -67,20 +67,20 @@ static void records_are_read_back_as_they_were_put(void **state) {
     }
     for (size_t n = 0; n <= N; n += n < 130 ? 1 : 64) {
         bytes b = file_of(in, n, n % 2 == 1);
-        ebb_reader r;
+        ebb_trace_reader r;
         ebb_event ev;
-        assert_int_equal(ebb_reader_open(&r, b.p, b.n), EBB_OK);
+        assert_int_equal(ebb_trace_reader_open(&r, b.p, b.n), EBB_OK);
         assert_int_equal(r.journal, n % 2 == 1);
         assert_int_equal(r.runtime_id, 7);
         for (size_t i = 0; i < n; i++) {
-            assert_int_equal(ebb_reader_next(&r, &ev), EBB_OK);
+            assert_int_equal(ebb_trace_reader_next(&r, &ev), EBB_OK);
             ebb_record out = ebb_event_record(&ev);
             assert_true(same_record(&out, &in[i]));
             assert_int_equal(ev.decision_seq, i + 1);
             assert_int_equal(b.p[ev.offset], in[i].type);
         }
-        assert_int_equal(ebb_reader_next(&r, &ev), EBB_PENDING);
-        assert_int_equal(ebb_reader_next(&r, &ev), EBB_PENDING);
+        assert_int_equal(ebb_trace_reader_next(&r, &ev), EBB_PENDING);
+        assert_int_equal(ebb_trace_reader_next(&r, &ev), EBB_PENDING);
         free(b.p);
     }
 }
@@ -94,15 +94,15 @@ static void time_and_turn_hold_until_the_next(void **state) {
         {.type = EBB_EV_IDLE},
     };
     bytes b = file_of(in, 4, false);
-    ebb_reader r;
+    ebb_trace_reader r;
     ebb_event ev;
-    ebb_reader_open(&r, b.p, b.n);
-    ebb_reader_next(&r, &ev);
+    ebb_trace_reader_open(&r, b.p, b.n);
+    ebb_trace_reader_next(&r, &ev);
     assert_true(ev.host_turn_id == 0 && ev.microtask_batch_id == 0 && ev.time == 0);
-    ebb_reader_next(&r, &ev);
+    ebb_trace_reader_next(&r, &ev);
     assert_true(ev.host_turn_id == 5 && ev.microtask_batch_id == 6 && ev.time == 0);
-    ebb_reader_next(&r, &ev);
-    ebb_reader_next(&r, &ev);
+    ebb_trace_reader_next(&r, &ev);
+    ebb_trace_reader_next(&r, &ev);
     assert_true(ev.host_turn_id == 5 && ev.microtask_batch_id == 6 && ev.time == 99);
     free(b.p);
 }
@@ -112,11 +112,11 @@ static void a_gap_makes_the_numbers_jump(void **state) {
     ebb_record in[130] = {{.type = EBB_EV_IDLE}, {.type = EBB_EV_GAP, .other = 1000}};
     for (size_t i = 2; i < 130; i++) in[i].type = EBB_EV_IDLE;
     bytes b = file_of(in, 130, false);
-    ebb_reader r;
+    ebb_trace_reader r;
     ebb_event ev;
-    ebb_reader_open(&r, b.p, b.n);
+    ebb_trace_reader_open(&r, b.p, b.n);
     for (uint64_t i = 0; i < 130; i++) {
-        assert_int_equal(ebb_reader_next(&r, &ev), EBB_OK);
+        assert_int_equal(ebb_trace_reader_next(&r, &ev), EBB_OK);
         assert_int_equal(ev.decision_seq, i < 2 ? i + 1 : i + 1001);
     }
     free(b.p);
@@ -126,10 +126,10 @@ static void a_gap_that_would_wrap_is_corrupt(void **state) {
     (void)state;
     ebb_record in = {.type = EBB_EV_GAP, .other = UINT64_MAX - 1};
     bytes b = file_of(&in, 1, false);
-    ebb_reader r;
+    ebb_trace_reader r;
     ebb_event ev;
-    ebb_reader_open(&r, b.p, b.n);
-    assert_int_equal(ebb_reader_next(&r, &ev), EBB_ERR_CORRUPT);
+    ebb_trace_reader_open(&r, b.p, b.n);
+    assert_int_equal(ebb_trace_reader_next(&r, &ev), EBB_ERR_CORRUPT);
     assert_int_equal(r.error_offset, 96);
     free(b.p);
 }
@@ -140,29 +140,29 @@ static void a_text_is_24_bytes_at_most_and_ends_in_a_zero(void **state) {
         {EBB_EV_TEXT, .value = 24}, {EBB_EV_TEXT, .value = 3}, {EBB_EV_TEXT, .value = UINT32_MAX}};
     for (size_t i = 0; i < 3; i++) memcpy(&in[i].task, "abcdefghijklmnopqrstuvwx", 24);
     bytes b = file_of(in, 3, false);
-    ebb_reader r;
+    ebb_trace_reader r;
     ebb_event ev;
-    ebb_reader_open(&r, b.p, b.n);
-    ebb_reader_next(&r, &ev);
+    ebb_trace_reader_open(&r, b.p, b.n);
+    ebb_trace_reader_next(&r, &ev);
     assert_string_equal(ev.text, "abcdefghijklmnopqrstuvwx");
-    ebb_reader_next(&r, &ev);
+    ebb_trace_reader_next(&r, &ev);
     assert_string_equal(ev.text, "abc");
-    ebb_reader_next(&r, &ev);
+    ebb_trace_reader_next(&r, &ev);
     assert_string_equal(ev.text, "abcdefghijklmnopqrstuvwx");
     free(b.p);
 }
 
 /* Reads to the end or the first error; checks that the error stays the same. */
 static ebb_status read_all(const bytes *b, uint64_t *events, size_t *offset) {
-    ebb_reader r;
+    ebb_trace_reader r;
     ebb_event ev;
     *events = 0;
-    ebb_status st = ebb_reader_open(&r, b->p, b->n);
+    ebb_status st = ebb_trace_reader_open(&r, b->p, b->n);
     if (st == EBB_OK) {
-        while ((st = ebb_reader_next(&r, &ev)) == EBB_OK) ++*events;
-        if (st != EBB_PENDING) assert_int_equal(ebb_reader_next(&r, &ev), st);
+        while ((st = ebb_trace_reader_next(&r, &ev)) == EBB_OK) ++*events;
+        if (st != EBB_PENDING) assert_int_equal(ebb_trace_reader_next(&r, &ev), st);
     } else {
-        assert_int_equal(ebb_reader_next(&r, &ev), EBB_ERR_FORMAT);
+        assert_int_equal(ebb_trace_reader_next(&r, &ev), EBB_ERR_FORMAT);
     }
     *offset = r.error_offset;
     if (st != EBB_PENDING) assert_non_null(r.error);
@@ -253,19 +253,19 @@ static void another_version_or_contract_is_told_from_damage(void **state) {
         header[changes[i].at] = changes[i].value;
         uint32_t crc = ebb__crc(0, header, 60);
         for (int k = 0; k < 4; k++) header[60 + k] = (uint8_t)(crc >> 8 * k);
-        ebb_reader r;
-        assert_int_equal(ebb_reader_open(&r, header, 64), EBB_ERR_FORMAT);
+        ebb_trace_reader r;
+        assert_int_equal(ebb_trace_reader_open(&r, header, 64), EBB_ERR_FORMAT);
         assert_true(r.error_offset <= changes[i].at && r.error_offset + 32 > changes[i].at);
     }
 }
 
 static void what_is_not_ours_is_refused(void **state) {
     (void)state;
-    ebb_reader r;
-    assert_int_equal(ebb_reader_open(&r, "", 0), EBB_ERR_FORMAT);
-    assert_int_equal(ebb_reader_open(&r, "{\"traceEvents\":[]}", 18), EBB_ERR_FORMAT);
+    ebb_trace_reader r;
+    assert_int_equal(ebb_trace_reader_open(&r, "", 0), EBB_ERR_FORMAT);
+    assert_int_equal(ebb_trace_reader_open(&r, "{\"traceEvents\":[]}", 18), EBB_ERR_FORMAT);
     ebb_event ev;
-    assert_int_equal(ebb_reader_next(&r, &ev), EBB_ERR_FORMAT);
+    assert_int_equal(ebb_trace_reader_next(&r, &ev), EBB_ERR_FORMAT);
 }
 
 int main(void) {

@@ -21,7 +21,7 @@ static void two_regions(story *s) {
 }
 
 static void completes(story *s, uint64_t task, uint64_t region, ebb_status st) {
-    SAY(s, EBB_EV_COMPLETED, EBB_COMPLETED, .task = task, .region = region, .value = STATUS(st));
+    SAY(s, EBB_EV_COMPLETED, EBB_TASK_COMPLETED, .task = task, .region = region, .value = STATUS(st));
 }
 
 static bool order_matters(const story *base, ebb_record x, ebb_record y) {
@@ -40,12 +40,12 @@ static bool order_matters(const story *base, ebb_record x, ebb_record y) {
 }
 
 static ebb_record masked(uint64_t task, uint64_t region, uint32_t depth) {
-    return (ebb_record){EBB_EV_MASKED, EBB_RUNNING, .task = task, .region = region, .value = depth};
+    return (ebb_record){EBB_EV_MASKED, EBB_TASK_RUNNING, .task = task, .region = region, .value = depth};
 }
 
 static ebb_record woken(uint64_t task, uint64_t region, uint64_t by) {
-    return (ebb_record){EBB_EV_TASK_WOKEN, EBB_RUNNING, .task = task,
-                        .region = region,  .value = 3,  .other = by};
+    return (ebb_record){EBB_EV_TASK_WOKEN, EBB_TASK_RUNNING, .task = task,
+                        .region = region,  .value = 3,       .other = by};
 }
 
 static ebb_record reserved(uint64_t task, uint64_t region, uint64_t obligation) {
@@ -64,8 +64,9 @@ static void steps_of_two_tasks_are_independent(void **state) {
     assert_false(order_matters(&s, masked(A, LEFT, 1), masked(B, RIGHT, 1)));
     assert_false(order_matters(&s, woken(A, LEFT, 0), woken(B, RIGHT, 0)));
     assert_false(order_matters(&s, reserved(A, LEFT, ID(1, 1)), reserved(B, RIGHT, ID(2, 1))));
-    assert_false(order_matters(&s, (ebb_record){EBB_EV_COMPLETED, EBB_COMPLETED, .task = A, .region = LEFT},
-                               (ebb_record){EBB_EV_COMPLETED, EBB_COMPLETED, .task = B, .region = RIGHT}));
+    assert_false(
+        order_matters(&s, (ebb_record){EBB_EV_COMPLETED, EBB_TASK_COMPLETED, .task = A, .region = LEFT},
+                      (ebb_record){EBB_EV_COMPLETED, EBB_TASK_COMPLETED, .task = B, .region = RIGHT}));
 }
 
 static void two_tasks_of_one_region_are_independent_until_they_end(void **state) {
@@ -76,8 +77,9 @@ static void two_tasks_of_one_region_are_independent_until_they_end(void **state)
     spawn(&s, B, OUTER, 0);
     assert_false(order_matters(&s, masked(A, OUTER, 1), masked(B, OUTER, 1)));
     assert_false(order_matters(&s, reserved(A, OUTER, ID(1, 1)), reserved(B, OUTER, ID(2, 1))));
-    assert_true(order_matters(&s, (ebb_record){EBB_EV_COMPLETED, EBB_COMPLETED, .task = A, .region = OUTER},
-                              (ebb_record){EBB_EV_COMPLETED, EBB_COMPLETED, .task = B, .region = OUTER}));
+    assert_true(
+        order_matters(&s, (ebb_record){EBB_EV_COMPLETED, EBB_TASK_COMPLETED, .task = A, .region = OUTER},
+                      (ebb_record){EBB_EV_COMPLETED, EBB_TASK_COMPLETED, .task = B, .region = OUTER}));
 }
 
 static void steps_that_touch_one_object_are_dependent(void **state) {
@@ -88,10 +90,11 @@ static void steps_that_touch_one_object_are_dependent(void **state) {
     assert_true(order_matters(&s, woken(A, LEFT, B), masked(B, RIGHT, 1)));
     assert_true(order_matters(&s, reserved(A, LEFT, ID(1, 1)), masked(A, LEFT, 1)));
     assert_true(order_matters(
-        &s, (ebb_record){EBB_EV_TASK_SPAWNED, EBB_CREATED, .task = ID(20, 1), .region = LEFT, .value = KEEP},
-        (ebb_record){EBB_EV_TASK_SPAWNED, EBB_CREATED, .task = ID(21, 1), .region = LEFT}));
+        &s,
+        (ebb_record){EBB_EV_TASK_SPAWNED, EBB_TASK_CREATED, .task = ID(20, 1), .region = LEFT, .value = KEEP},
+        (ebb_record){EBB_EV_TASK_SPAWNED, EBB_TASK_CREATED, .task = ID(21, 1), .region = LEFT}));
     assert_true(order_matters(&s, (ebb_record){EBB_EV_REGION_CLOSING, EBB_REGION_CLOSING, .region = LEFT},
-                              (ebb_record){EBB_EV_COMPLETED, EBB_COMPLETED, .task = A, .region = LEFT}));
+                              (ebb_record){EBB_EV_COMPLETED, EBB_TASK_COMPLETED, .task = A, .region = LEFT}));
     assert_true(order_matters(&s, (ebb_record){EBB_EV_REGION_CLOSED, EBB_REGION_CLOSED, .region = LEFT},
                               (ebb_record){EBB_EV_REGION_CLOSED, EBB_REGION_CLOSED, .region = RIGHT}));
 }

@@ -11,19 +11,19 @@ typedef struct verdict {
 static verdict judge_with(const story *s, bool quiescent, ebb_allocator a) {
     verdict v = {.status = EBB_ERR_NOMEM};
     bytes b = file_of(s->r, s->n, false);
-    ebb_reader reader;
+    ebb_trace_reader reader;
     ebb_event ev;
-    assert_int_equal(ebb_reader_open(&reader, b.p, b.n), EBB_OK);
-    ebb_check *c = ebb_check_new(a);
+    assert_int_equal(ebb_trace_reader_open(&reader, b.p, b.n), EBB_OK);
+    ebb_checker *c = ebb_checker_new(a);
     if (c != NULL) {
         v.status = EBB_OK;
-        while (v.status == EBB_OK && ebb_reader_next(&reader, &ev) == EBB_OK) {
-            v.status = ebb_check_event(c, &ev);
+        while (v.status == EBB_OK && ebb_trace_reader_next(&reader, &ev) == EBB_OK) {
+            v.status = ebb_checker_event(c, &ev);
         }
-        if (v.status == EBB_OK) v.status = ebb_check_end(c, quiescent);
-        if (ebb_check_violation(c) != NULL) v.violation = *ebb_check_violation(c);
-        v.events = ebb_check_events(c);
-        ebb_check_free(c);
+        if (v.status == EBB_OK) v.status = ebb_checker_end(c, quiescent);
+        if (ebb_checker_violation(c) != NULL) v.violation = *ebb_checker_violation(c);
+        v.events = ebb_checker_events(c);
+        ebb_checker_free(c);
     }
     free(b.p);
     return v;
@@ -142,11 +142,11 @@ static void finalized_from_cancelling(story *s) {
     drop(s, EBB_EV_CLEANUP_DONE, 0);
 }
 static void phase_goes_back(story *s) {
-    nth(s, EBB_EV_TASK_POLLED, 10)->phase = EBB_RUNNING;
+    nth(s, EBB_EV_TASK_POLLED, 10)->phase = EBB_TASK_RUNNING;
 }
 static void completed_from_cancelling(story *s) {
     *nth(s, EBB_EV_CLEANUP_DONE, 1) =
-        (ebb_record){EBB_EV_COMPLETED, EBB_COMPLETED, .task = STRICT, .region = OUTER};
+        (ebb_record){EBB_EV_COMPLETED, EBB_TASK_COMPLETED, .task = STRICT, .region = OUTER};
 }
 static void wake_after_the_end(story *s) {
     ebb_record r = *nth(s, EBB_EV_TASK_WOKEN, 1);
@@ -234,7 +234,7 @@ static void nine_more_polls(story *s) {
 
 static void spawn_after_close(story *s) {
     insert_at(s, where(s, EBB_EV_REGION_CANCELLED, 0),
-              (ebb_record){EBB_EV_TASK_SPAWNED, EBB_CREATED, .task = ID(9, 1), .region = OUTER});
+              (ebb_record){EBB_EV_TASK_SPAWNED, EBB_TASK_CREATED, .task = ID(9, 1), .region = OUTER});
 }
 static void reserve_after_close(story *s) {
     insert_at(s, where(s, EBB_EV_REGION_DRAINING, 0),
@@ -286,7 +286,7 @@ static void wake_is_lost(story *s) {
 }
 static void spawn_is_lost(story *s) {
     insert_at(s, where(s, EBB_EV_IDLE, 0),
-              (ebb_record){EBB_EV_TASK_SPAWNED, EBB_CREATED, .task = ID(9, 1), .region = OUTER});
+              (ebb_record){EBB_EV_TASK_SPAWNED, EBB_TASK_CREATED, .task = ID(9, 1), .region = OUTER});
 }
 static void request_is_lost(story *s) {
     insert_at(s, where(s, EBB_EV_CANCEL_ACKED, 0), (ebb_record){.type = EBB_EV_IDLE});
@@ -351,7 +351,7 @@ static void completed_pending(story *s) {
     nth(s, EBB_EV_COMPLETED, 0)->value = STATUS(EBB_PENDING);
 }
 static void spawned_running(story *s) {
-    nth(s, EBB_EV_TASK_SPAWNED, 0)->phase = EBB_RUNNING;
+    nth(s, EBB_EV_TASK_SPAWNED, 0)->phase = EBB_TASK_RUNNING;
 }
 static void opened_closing(story *s) {
     nth(s, EBB_EV_REGION_OPENED, 1)->phase = EBB_REGION_CLOSING;
@@ -378,7 +378,7 @@ static void committed_in_another_region(story *s) {
     nth(s, EBB_EV_OBLIGATION_COMMITTED, 0)->region = INNER;
 }
 static void committed_as_another_kind(story *s) {
-    nth(s, EBB_EV_OBLIGATION_COMMITTED, 0)->value = EBB_IO;
+    nth(s, EBB_EV_OBLIGATION_COMMITTED, 0)->value = EBB_OBLIGATION_IO;
 }
 static void unknown_obligation(story *s) {
     nth(s, EBB_EV_OBLIGATION_COMMITTED, 0)->other = ID(99, 1);
@@ -451,9 +451,9 @@ static void add_timer(story *s, uint64_t armed_for, uint64_t fires_for, int time
         insert_at(s, at, (ebb_record){EBB_EV_TIMER_FIRED, .task = fires_for, .other = ID(1, 1)});
     }
     if (armed_for == 0) return;
-    insert_at(
-        s, at,
-        (ebb_record){EBB_EV_TIMER_ARMED, EBB_RUNNING, .task = armed_for, .region = OUTER, .other = ID(1, 1)});
+    insert_at(s, at,
+              (ebb_record){EBB_EV_TIMER_ARMED, EBB_TASK_RUNNING, .task = armed_for, .region = OUTER,
+                           .other = ID(1, 1)});
 }
 static void timer_never_armed(story *s) {
     add_timer(s, 0, POLITE, 1);
@@ -724,7 +724,7 @@ static void a_forced_task_may_acknowledge_while_masked(void **state) {
     story *s = good_story();
     ebb_record force = *nth(s, EBB_EV_CANCEL_ACKED, 1);
     force.type = EBB_EV_TASK_FORCED;
-    force.phase = EBB_CANCEL_REQUESTED;
+    force.phase = EBB_TASK_CANCEL_REQUESTED;
     force.value = 8;
     insert_at(s, where(s, EBB_EV_TASK_POLLED, 6), force);
     drop(s, EBB_EV_UNMASKED, 0);
@@ -781,25 +781,25 @@ static void a_timer_fires_for_nobody_once_its_task_has_ended(void **state) {
 
 static void the_first_violation_sticks(void **state) {
     (void)state;
-    ebb_check *c = ebb_check_new(libc_allocator());
+    ebb_checker *c = ebb_checker_new(libc_allocator());
     ebb_event bad = {.type = 79, .decision_seq = 1}, good = {.type = EBB_EV_TURN, .decision_seq = 2};
-    assert_int_equal(ebb_check_event(c, &bad), EBB_ERR_ORACLE);
-    assert_int_equal(ebb_check_event(c, &good), EBB_ERR_ORACLE);
-    assert_int_equal(ebb_check_end(c, false), EBB_ERR_ORACLE);
-    assert_int_equal(ebb_check_violation(c)->event.type, 79);
-    assert_int_equal(ebb_check_events(c), 1);
-    ebb_check_free(c);
+    assert_int_equal(ebb_checker_event(c, &bad), EBB_ERR_ORACLE);
+    assert_int_equal(ebb_checker_event(c, &good), EBB_ERR_ORACLE);
+    assert_int_equal(ebb_checker_end(c, false), EBB_ERR_ORACLE);
+    assert_int_equal(ebb_checker_violation(c)->event.type, 79);
+    assert_int_equal(ebb_checker_events(c), 1);
+    ebb_checker_free(c);
 }
 
 static void numbers_that_do_not_rise_are_noticed(void **state) {
     (void)state;
-    ebb_check *c = ebb_check_new(libc_allocator());
+    ebb_checker *c = ebb_checker_new(libc_allocator());
     ebb_event turn = {.type = EBB_EV_TURN, .decision_seq = 5};
-    assert_int_equal(ebb_check_event(c, &turn), EBB_OK);
-    assert_int_equal(ebb_check_event(c, &turn), EBB_ERR_ORACLE);
-    assert_string_equal(ebb_check_violation(c)->text, "decision_seq: expected more than 5, found 5");
-    ebb_check_free(c);
-    c = ebb_check_new(libc_allocator());
+    assert_int_equal(ebb_checker_event(c, &turn), EBB_OK);
+    assert_int_equal(ebb_checker_event(c, &turn), EBB_ERR_ORACLE);
+    assert_string_equal(ebb_checker_violation(c)->text, "decision_seq: expected more than 5, found 5");
+    ebb_checker_free(c);
+    c = ebb_checker_new(libc_allocator());
     ebb_event ack = {.type = EBB_EV_CANCEL_ACKED,
                      .task_id = POLITE,
                      .region_id = OUTER,
@@ -809,9 +809,9 @@ static void numbers_that_do_not_rise_are_noticed(void **state) {
                      .severity = 1,
                      .host_turn_id = 1,
                      .microtask_batch_id = 1};
-    assert_int_equal(ebb_check_event(c, &ack), EBB_ERR_ORACLE);
-    assert_string_equal(ebb_check_violation(c)->text, "cancel_acked lacks decision_seq");
-    ebb_check_free(c);
+    assert_int_equal(ebb_checker_event(c, &ack), EBB_ERR_ORACLE);
+    assert_string_equal(ebb_checker_violation(c)->text, "cancel_acked lacks decision_seq");
+    ebb_checker_free(c);
 }
 
 static void the_checker_survives_each_allocation_that_fails(void **state) {

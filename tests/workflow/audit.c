@@ -503,7 +503,7 @@ static void an_edited_byte_anywhere_is_refused_in_its_line(void **state) {
 static void a_lost_line_shows_in_the_next_one(void **state) {
     workflow_world *ww = *state;
     ebb_audit_verdict v;
-    ebb_workflow wf = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_publish_abort});
+    ebb_workflow wf = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_workflow_publish_abort});
     ww->sink_fails = EBB_ERRNO(28);
     assert_int_equal(ebb_workflow_extend(ww->host, wf, MS(1)), EBB_ERR_CANCEL_INVALID_PHASE);
     ww->sink_fails = EBB_OK;
@@ -619,7 +619,7 @@ static void the_longest_texts_still_make_lines_that_verify(void **state) {
     memset(type_name, 1, sizeof type_name - 1);
     memset(site, '"', sizeof site - 1);
     memset(message, 0xff, sizeof message - 1);
-    ebb_workflow wf = ebb_workflow_open_at(
+    ebb_workflow wf = ebb_workflow_open_site(
         ww->host, &(ebb_workflow_opts){.type = &type, .name = message, .audit = ww->audit}, site);
     (void)puppet_start(ww->world, ebb_workflow_region(ww->host, wf), IGNORING);
     assert_int_equal(ebb_workflow_request(ww->host, wf, EBB_CANCEL_USER, message), EBB_OK);
@@ -645,7 +645,7 @@ static void one_that_outlives_many_others_is_still_known(void **state) {
     workflow_world *ww = *state;
     ebb_audit_verdict v;
     ebb_workflow wf =
-        workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_rollout_cancel, .name = "the first"});
+        workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_workflow_rollout_cancel, .name = "the first"});
     for (int i = 0; i < 40; i++) completed(ww);
     workflow_stop(ww, wf);
     world_finish(ww->world);

@@ -93,8 +93,8 @@ static size_t lowest_free_descriptor(void) {
 /* One that is stopped, and one that is not even asked. */
 static void run_to_the_end(ebb_audit *audit) {
     world *w = world_new(NULL, true);
-    ebb_workflow wf =
-        ebb_workflow_open(w->host, &(ebb_workflow_opts){.type = &ebb_rollout_cancel, .audit = audit});
+    ebb_workflow wf = ebb_workflow_open(
+        w->host, &(ebb_workflow_opts){.type = &ebb_workflow_rollout_cancel, .audit = audit});
     assert_int_equal(ebb_workflow_request(w->host, wf, EBB_CANCEL_USER, "done"), EBB_OK);
     world_finish(w);
     world_end(w);
@@ -106,14 +106,14 @@ static void die_in_the_middle(const file_world *f) {
     if (child == 0) {
         world *w = world_new(NULL, true);
         ebb_audit *audit = open_log(f);
-        ebb_workflow_opts outer = {.type = &ebb_lifecycle_shutdown, .name = "all", .audit = audit};
+        ebb_workflow_opts outer = {.type = &ebb_workflow_lifecycle_shutdown, .name = "all", .audit = audit};
         ebb_workflow o = ebb_workflow_open(w->host, &outer);
-        ebb_workflow_opts inner = {.type = &ebb_rollout_cancel,
+        ebb_workflow_opts inner = {.type = &ebb_workflow_rollout_cancel,
                                    .name = "v42",
                                    .parent = ebb_workflow_region(w->host, o),
                                    .no_force = true};
         ebb_workflow i = ebb_workflow_open(w->host, &inner);
-        ebb_workflow_opts other = {.type = &ebb_publish_abort, .audit = audit};
+        ebb_workflow_opts other = {.type = &ebb_workflow_publish_abort, .audit = audit};
         (void)ebb_workflow_open(w->host, &other);
         (void)puppet_start(w, ebb_workflow_region(w->host, i), IGNORING);
         (void)ebb_workflow_request(w->host, o, EBB_CANCEL_TIMEOUT, "too slow");
@@ -152,9 +152,9 @@ static void a_new_file_starts_with_its_version_and_ends_where_it_is_closed(void 
 static void numbers_go_on_in_a_log_that_is_opened_again(void **state) {
     const file_world *f = *state;
     for (uint64_t i = 1; i <= 3; i++) {
-        ebb_unfinished u;
+        ebb_audit_unfinished u;
         ebb_audit *audit = open_log(f);
-        assert_int_equal(ebb_audit_unfinished(audit, 0, &u), EBB_ERR_INVALID);
+        assert_int_equal(ebb_audit_unfinished_at(audit, 0, &u), EBB_ERR_INVALID);
         run_to_the_end(audit);
         ebb_audit_close(audit);
         assert_int_equal(verdict(f).stopped, i);
@@ -168,7 +168,7 @@ static void a_line_is_in_the_file_when_the_call_returns(void **state) {
     ebb_audit *audit = open_log(f);
     assert_int_equal(verdict(f).lines, 1);
     ebb_workflow wf =
-        ebb_workflow_open(w->host, &(ebb_workflow_opts){.type = &ebb_publish_abort, .audit = audit});
+        ebb_workflow_open(w->host, &(ebb_workflow_opts){.type = &ebb_workflow_publish_abort, .audit = audit});
     assert_int_equal(verdict(f).lines, 2);
     assert_int_equal(ebb_workflow_request(w->host, wf, EBB_CANCEL_USER, ""), EBB_OK);
     assert_int_equal(verdict(f).lines, 4);
@@ -259,21 +259,21 @@ static void what_was_not_finished_is_told_and_noted(void **state) {
         ebb_workflow_state state;
         uint64_t line;
     } expected[] = {
-        {"lifecycle_shutdown", "all", EBB_WF_DRAINING, 6},
-        {"rollout_cancel", "v42", EBB_WF_DRAINING, 8},
-        {"publish_abort", "", EBB_WF_IDLE, 4},
+        {"lifecycle_shutdown", "all", EBB_WORKFLOW_DRAINING, 6},
+        {"rollout_cancel", "v42", EBB_WORKFLOW_DRAINING, 8},
+        {"publish_abort", "", EBB_WORKFLOW_IDLE, 4},
     };
     for (size_t i = 0; i < 3; i++) {
-        ebb_unfinished u;
-        assert_int_equal(ebb_audit_unfinished(audit, i, &u), EBB_OK);
+        ebb_audit_unfinished u;
+        assert_int_equal(ebb_audit_unfinished_at(audit, i, &u), EBB_OK);
         assert_int_equal(u.number, i + 1);
         assert_string_equal(u.workflow, expected[i].workflow);
         assert_string_equal(u.name, expected[i].name);
         assert_int_equal(u.state, expected[i].state);
         assert_int_equal(u.line, expected[i].line);
     }
-    ebb_unfinished none;
-    assert_int_equal(ebb_audit_unfinished(audit, 3, &none), EBB_ERR_INVALID);
+    ebb_audit_unfinished none;
+    assert_int_equal(ebb_audit_unfinished_at(audit, 3, &none), EBB_ERR_INVALID);
     run_to_the_end(audit);
     ebb_audit_close(audit);
     ebb_audit_verdict v = verdict(f);
@@ -291,7 +291,7 @@ static void what_was_not_finished_is_told_and_noted(void **state) {
                "\"too slow\"}],\"evidence\":{\"line\":8}"));
     free(bytes);
     audit = open_log(f);
-    assert_int_equal(ebb_audit_unfinished(audit, 0, &none), EBB_ERR_INVALID); /* once is enough */
+    assert_int_equal(ebb_audit_unfinished_at(audit, 0, &none), EBB_ERR_INVALID); /* once is enough */
     ebb_audit_close(audit);
 }
 
@@ -305,9 +305,9 @@ static void a_log_that_is_cut_anywhere_in_its_last_line_goes_on(void **state) {
     for (size_t cut = last; cut < n; cut++) {
         put_contents(f, bytes, cut);
         ebb_audit *audit = open_log(f);
-        ebb_unfinished u;
-        assert_int_equal(ebb_audit_unfinished(audit, 1, &u), EBB_OK);
-        assert_int_equal(u.state, EBB_WF_CANCEL_REQUESTED);
+        ebb_audit_unfinished u;
+        assert_int_equal(ebb_audit_unfinished_at(audit, 1, &u), EBB_OK);
+        assert_int_equal(u.state, EBB_WORKFLOW_CANCEL_REQUESTED);
         run_to_the_end(audit);
         ebb_audit_close(audit);
         assert_int_equal(verdict(f).lines, 7 + 1 + 3 + 6);
@@ -328,14 +328,14 @@ static void a_process_that_dies_while_it_notes_the_unfinished_leaves_the_rest_to
     ebb_audit_close(open_log(f));
     char *bytes = contents(f, &n);
     for (size_t taken = 0; taken < 3; taken++) { /* takes the last lines away, one by one */
-        ebb_unfinished u;
+        ebb_audit_unfinished u;
         do n--;
         while (bytes[n - 1] != '\n');
         put_contents(f, bytes, n);
         ebb_audit *audit = open_log(f);
-        assert_int_equal(ebb_audit_unfinished(audit, taken, &u), EBB_OK);
+        assert_int_equal(ebb_audit_unfinished_at(audit, taken, &u), EBB_OK);
         assert_int_equal(u.number, 3);
-        assert_int_equal(ebb_audit_unfinished(audit, taken + 1, &u), EBB_ERR_INVALID);
+        assert_int_equal(ebb_audit_unfinished_at(audit, taken + 1, &u), EBB_ERR_INVALID);
         ebb_audit_close(audit);
         assert_int_equal(verdict(f).unfinished, 0);
     }
@@ -443,12 +443,12 @@ static void a_line_that_does_not_fit_is_taken_back_and_the_next_that_fits_tells(
     world *w = world_new(NULL, true);
     ebb_audit *audit = open_log(f);
     ebb_workflow wf =
-        ebb_workflow_open(w->host, &(ebb_workflow_opts){.type = &ebb_publish_abort, .audit = audit});
+        ebb_workflow_open(w->host, &(ebb_workflow_opts){.type = &ebb_workflow_publish_abort, .audit = audit});
     char *before = contents(f, &n);
     limit_files(n + 100); /* a part of the next line */
     assert_int_equal(ebb_workflow_extend(w->host, wf, EBB_MS), EBB_ERR_CANCEL_INVALID_PHASE);
     ebb_workflow_report r;
-    assert_int_equal(ebb_workflow_info(w->host, wf, &r), EBB_OK);
+    assert_int_equal(ebb_workflow_report_of(w->host, wf, &r), EBB_OK);
     limit_files(RLIM_INFINITY);
     assert_int_equal(r.audit, EBB_ERRNO(EFBIG));
     char *after = contents(f, &m);
@@ -480,7 +480,7 @@ static void a_half_line_that_cannot_be_taken_back_is_the_last_that_is_written(vo
     ebb_audit *audit = NULL;
     assert_int_equal(ebb_audit_open(ebb_libc_allocator(), path, &audit), EBB_OK);
     ebb_workflow wf =
-        ebb_workflow_open(w->host, &(ebb_workflow_opts){.type = &ebb_publish_abort, .audit = audit});
+        ebb_workflow_open(w->host, &(ebb_workflow_opts){.type = &ebb_workflow_publish_abort, .audit = audit});
     ssize_t n = pread(fd, bytes, sizeof bytes, 0);
     assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
     limit_files((rlim_t)n + 100);
@@ -564,8 +564,8 @@ static void a_long_log_is_opened_again(void **state) {
     world *w = world_new(NULL, false);
     enum { N = 2000 };
     for (int i = 0; i < N; i++) {
-        ebb_workflow wf =
-            ebb_workflow_open(w->host, &(ebb_workflow_opts){.type = &ebb_publish_abort, .audit = audit});
+        ebb_workflow wf = ebb_workflow_open(
+            w->host, &(ebb_workflow_opts){.type = &ebb_workflow_publish_abort, .audit = audit});
         assert_int_equal(ebb_workflow_request(w->host, wf, EBB_CANCEL_USER, "one of many"), EBB_OK);
         if (i % 2 == 0) world_finish(w);
     }

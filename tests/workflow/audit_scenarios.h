@@ -6,7 +6,7 @@
 
 static void end_puppet(world *w, puppet *p) {
     p->returns = EBB_OK;
-    (void)ebb_wake(w->host, p->id);
+    (void)ebb_task_wake(w->host, p->id);
     world_settle(w);
 }
 
@@ -19,7 +19,8 @@ static ebb_status report_and_end(ebb_cx *cx, ebb_drain *d, void *arg) {
 }
 
 static void clean(workflow_world *ww) {
-    ebb_workflow wf = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_rollout_cancel, .name = "v42"});
+    ebb_workflow wf =
+        workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_workflow_rollout_cancel, .name = "v42"});
     assert_int_equal(ebb_workflow_on_drain(ww->host, wf, "report", report_and_end, NULL), EBB_OK);
     puppet *p = puppet_start(ww->world, ebb_workflow_region(ww->host, wf), IGNORING);
     world_settle(ww->world);
@@ -29,21 +30,21 @@ static void clean(workflow_world *ww) {
 }
 
 static void cancelled(workflow_world *ww) {
-    ebb_workflow wf = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_publish_abort});
+    ebb_workflow wf = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_workflow_publish_abort});
     (void)puppet_start(ww->world, ebb_workflow_region(ww->host, wf), HEEDING);
     workflow_stop(ww, wf);
     world_pass(ww->world, MS(1200));
 }
 
 static void timed_out(workflow_world *ww) {
-    ebb_workflow wf = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_health_check_cancel});
+    ebb_workflow wf = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_workflow_health_check_cancel});
     for (int i = 0; i < 2; i++) (void)puppet_start(ww->world, ebb_workflow_region(ww->host, wf), IGNORING);
     workflow_stop(ww, wf);
     world_finish(ww->world);
 }
 
 static void forced(workflow_world *ww) {
-    ebb_workflow wf = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_health_check_cancel});
+    ebb_workflow wf = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_workflow_health_check_cancel});
     (void)puppet_start(ww->world, ebb_workflow_region(ww->host, wf), HEEDING);
     workflow_stop(ww, wf);
     world_pass(ww->world, MS(5));
@@ -54,7 +55,8 @@ static void forced(workflow_world *ww) {
 /* Its budget is over, it is extended, and it ends in time after that. */
 static void extended(workflow_world *ww) {
     ebb_workflow wf = workflow_new(
-        ww, &(ebb_workflow_opts){.type = &ebb_publish_abort, .cancel_at = MS(2000), .no_force = true});
+        ww,
+        &(ebb_workflow_opts){.type = &ebb_workflow_publish_abort, .cancel_at = MS(2000), .no_force = true});
     assert_int_equal(ebb_workflow_on_drain(ww->host, wf, "report", report_and_end, NULL), EBB_OK);
     puppet *p = puppet_start(ww->world, ebb_workflow_region(ww->host, wf), IGNORING);
     workflow_stop(ww, wf);
@@ -67,7 +69,8 @@ static void extended(workflow_world *ww) {
 
 /* Its budget is over, nobody extends it, and it ends all the same. */
 static void overdue(workflow_world *ww) {
-    ebb_workflow wf = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_publish_abort, .no_force = true});
+    ebb_workflow wf =
+        workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_workflow_publish_abort, .no_force = true});
     puppet *p = puppet_start(ww->world, ebb_workflow_region(ww->host, wf), IGNORING);
     workflow_stop(ww, wf);
     world_pass(ww->world, MS(2600));
@@ -78,9 +81,9 @@ static void overdue(workflow_world *ww) {
 
 static void nested(workflow_world *ww) {
     ebb_workflow outer =
-        workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_lifecycle_shutdown, .name = "all"});
+        workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_workflow_lifecycle_shutdown, .name = "all"});
     ebb_workflow inner =
-        workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_rollout_cancel,
+        workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_workflow_rollout_cancel,
                                               .parent = ebb_workflow_region(ww->host, outer)});
     puppet *p = puppet_start(ww->world, ebb_workflow_region(ww->host, inner), IGNORING);
     world_settle(ww->world);
@@ -90,9 +93,9 @@ static void nested(workflow_world *ww) {
 }
 
 static void nested_and_forced(workflow_world *ww) {
-    ebb_workflow outer = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_lifecycle_shutdown});
+    ebb_workflow outer = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_workflow_lifecycle_shutdown});
     ebb_workflow inner =
-        workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_rollout_cancel,
+        workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_workflow_rollout_cancel,
                                               .parent = ebb_workflow_region(ww->host, outer)});
     (void)puppet_start(ww->world, ebb_workflow_region(ww->host, inner), IGNORING);
     workflow_stop(ww, outer);
@@ -101,7 +104,7 @@ static void nested_and_forced(workflow_world *ww) {
 }
 
 static void absorbed(workflow_world *ww) {
-    ebb_workflow wf = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_epoch_transition_cancel});
+    ebb_workflow wf = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_workflow_epoch_transition_cancel});
     puppet *p = puppet_start(ww->world, ebb_workflow_region(ww->host, wf), IGNORING);
     workflow_stop(ww, wf);
     assert_int_equal(ebb_workflow_request(ww->host, wf, EBB_CANCEL_TIMEOUT, "slow"), EBB_OK);
@@ -111,7 +114,7 @@ static void absorbed(workflow_world *ww) {
 }
 
 static void refused(workflow_world *ww) {
-    ebb_workflow wf = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_publish_abort});
+    ebb_workflow wf = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_workflow_publish_abort});
     assert_int_equal(ebb_workflow_extend(ww->host, wf, MS(1)), EBB_ERR_CANCEL_INVALID_PHASE);
     workflow_stop(ww, wf);
     world_finish(ww->world);
@@ -120,7 +123,7 @@ static void refused(workflow_world *ww) {
 }
 
 static void completed(workflow_world *ww) {
-    ebb_workflow wf = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_publish_abort});
+    ebb_workflow wf = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_workflow_publish_abort});
     world_settle(ww->world);
     assert_int_equal(ebb_workflow_join(ww->host, wf, NULL), EBB_PENDING);
     world_settle(ww->world);
@@ -129,12 +132,12 @@ static void completed(workflow_world *ww) {
 
 static void reserve(ebb_cx *cx, puppet *p) {
     (void)p;
-    assert_int_equal(ebb_id_status(ebb_reserve(cx, EBB_LEASE, NULL, NULL).id), EBB_OK);
+    assert_int_equal(ebb_id_status(ebb_obligation_reserve(cx, EBB_OBLIGATION_LEASE, NULL, NULL).id), EBB_OK);
 }
 
 /* What leaks before the request is told, and does not count against the end. */
 static void leaked_before(workflow_world *ww) {
-    ebb_workflow wf = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_publish_abort});
+    ebb_workflow wf = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_workflow_publish_abort});
     (void)puppet_start(ww->world, ebb_workflow_region(ww->host, wf), (puppet){.act = reserve});
     world_settle(ww->world);
     workflow_stop(ww, wf);
@@ -142,8 +145,9 @@ static void leaked_before(workflow_world *ww) {
 }
 
 static void unfinished(workflow_world *ww) {
-    (void)workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_publish_abort});
-    ebb_workflow wf = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_rollout_cancel, .name = "v42"});
+    (void)workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_workflow_publish_abort});
+    ebb_workflow wf =
+        workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_workflow_rollout_cancel, .name = "v42"});
     (void)puppet_start(ww->world, ebb_workflow_region(ww->host, wf), HEEDING);
     workflow_stop(ww, wf);
 }

@@ -26,13 +26,15 @@ static diary *diary_new(workflow_world *ww) {
 }
 
 static ebb_workflow open_noted(workflow_world *ww, diary *d, bool no_force) {
-    return workflow_new(
-        ww, &(ebb_workflow_opts){
-                .type = &ebb_publish_abort, .name = "v42", .no_force = no_force, .on_state = note, .arg = d});
+    return workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_workflow_publish_abort,
+                                                 .name = "v42",
+                                                 .no_force = no_force,
+                                                 .on_state = note,
+                                                 .arg = d});
 }
 
 static ebb_workflow open_plain(workflow_world *ww) {
-    return workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_publish_abort, .name = "v42"});
+    return workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_workflow_publish_abort, .name = "v42"});
 }
 
 /* ---- phases and events ----------------------------------------------------------------------- */
@@ -127,11 +129,11 @@ static void IDLE_is_where_it_starts_and_where_one_that_nobody_stops_ends(void **
     ebb_workflow wf = open_plain(ww);
     puppet *p = workflow_work(ww, wf, IGNORING);
     world_pass(ww->world, MS(60000));
-    assert_int_equal(workflow_state(ww, wf), EBB_WF_IDLE);
+    assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_IDLE);
     assert_int_equal(ebb_workflow_join(ww->host, wf, NULL), EBB_PENDING);
     workflow_finish(ww, p);
     assert_int_equal(ebb_workflow_join(ww->host, wf, &report), EBB_OK);
-    assert_int_equal(report.state, EBB_WF_IDLE);
+    assert_int_equal(report.state, EBB_WORKFLOW_IDLE);
     assert_int_equal(report.elapsed, 0);
     assert_int_equal(report.epoch, 0);
     assert_int_equal(report.reason.kind, EBB_CANCEL_NONE);
@@ -173,11 +175,11 @@ static void FINALIZING_lasts_until_the_finalizers_are_done(void **state) {
     assert_int_equal(ebb_region_defer(ww->host, ebb_workflow_region(ww->host, wf), hold, &done), EBB_OK);
     workflow_stop(ww, wf);
     world_pass(ww->world, MS(100));
-    assert_int_equal(workflow_state(ww, wf), EBB_WF_FINALIZING);
+    assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_FINALIZING);
     done = true;
     ebb_region_cancel(ww->host, ww->world->root, EBB_CANCEL_USER, "look again");
     world_pass(ww->world, MS(1000));
-    assert_int_equal(workflow_state(ww, wf), EBB_WF_FINALIZED);
+    assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_FINALIZED);
 }
 
 /* ---- budgets --------------------------------------------------------------------------------- */
@@ -193,32 +195,32 @@ static void has_budget(workflow_world *ww, const ebb_workflow_type *type, const 
     world_pass(ww->world, MS(1)); /* 60 % are over */
     assert_true(workflow_report(ww, wf).cancelled);
     world_pass(ww->world, MS(ms) * 4 / 10 - MS(1));
-    assert_int_equal(workflow_state(ww, wf), EBB_WF_DRAINING);
+    assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_DRAINING);
     world_pass(ww->world, MS(1));
     assert_true(workflow_report(ww, wf).drain_timed_out);
     world_pass(ww->world, MS(ms) / 10);
-    assert_int_equal(workflow_state(ww, wf), EBB_WF_LEAK_DETECTED);
+    assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_LEAK_DETECTED);
     assert_int_equal(workflow_report(ww, wf).elapsed, MS(ms));
 }
 
 static void lifecycle_shutdown_has_5000_ms(void **state) {
-    has_budget(*state, &ebb_lifecycle_shutdown, "lifecycle_shutdown", 5000);
+    has_budget(*state, &ebb_workflow_lifecycle_shutdown, "lifecycle_shutdown", 5000);
 }
 
 static void rollout_cancel_has_3000_ms(void **state) {
-    has_budget(*state, &ebb_rollout_cancel, "rollout_cancel", 3000);
+    has_budget(*state, &ebb_workflow_rollout_cancel, "rollout_cancel", 3000);
 }
 
 static void publish_abort_has_2000_ms(void **state) {
-    has_budget(*state, &ebb_publish_abort, "publish_abort", 2000);
+    has_budget(*state, &ebb_workflow_publish_abort, "publish_abort", 2000);
 }
 
 static void health_check_cancel_has_1000_ms(void **state) {
-    has_budget(*state, &ebb_health_check_cancel, "health_check_cancel", 1000);
+    has_budget(*state, &ebb_workflow_health_check_cancel, "health_check_cancel", 1000);
 }
 
 static void epoch_transition_cancel_has_3000_ms(void **state) {
-    has_budget(*state, &ebb_epoch_transition_cancel, "epoch_transition_cancel", 3000);
+    has_budget(*state, &ebb_workflow_epoch_transition_cancel, "epoch_transition_cancel", 3000);
 }
 
 static void a_budget_and_a_type_of_your_own_are_kept_too(void **state) {
@@ -234,7 +236,7 @@ static void a_budget_and_a_type_of_your_own_are_kept_too(void **state) {
     world_pass(ww->world, MS(1));
     assert_int_equal(info_of(ww->world, p->id).reason.kind, EBB_CANCEL_LEASE_LOST);
     world_pass(ww->world, MS(49));
-    assert_int_equal(workflow_state(ww, wf), EBB_WF_DRAINING);
+    assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_DRAINING);
     world_pass(ww->world, MS(1));
     assert_true(workflow_report(ww, wf).drain_timed_out);
 }
@@ -253,7 +255,7 @@ static void INV_CANP_THREE_PHASE_holds_whoever_stops_it_and_how(void **state) {
         if (how == 2) ebb_region_cancel(w->host, r, EBB_CANCEL_TIMEOUT, "too slow");
         if (how == 3) ebb_region_force(w->host, r);
         world_pass(w, MS(2200));
-        assert_true(workflow_state(ww, wf) >= EBB_WF_FINALIZED);
+        assert_true(workflow_state(ww, wf) >= EBB_WORKFLOW_FINALIZED);
         const char *story = workflow_story(ww, (uint64_t)how + 1);
         assert_memory_equal(story, "opened requested drain_started ", 31);
         workflow_says(story, " finalizing ");
@@ -272,17 +274,18 @@ static void INV_CANP_NO_NEW_WORK_refuses_every_kind_of_it_and_says_by_whom(void 
     for (int i = 0; i < 2; i++) {
         char text[160];
         ebb_region_opts opts = {.parent = where[i]};
-        ebb_workflow_opts inner = {.type = &ebb_health_check_cancel, .parent = where[i]};
+        ebb_workflow_opts inner = {.type = &ebb_workflow_health_check_cancel, .parent = where[i]};
         assert_int_equal(ebb_id_status(ebb_spawn(w->host, where[i], puppet_poll, p).id), EBB_ERR_CLOSED);
         assert_int_equal(ebb_id_status(ebb_region_open(w->host, &opts).id), EBB_ERR_CLOSED);
-        assert_int_equal(ebb_id_status(ebb_reserve_in(w->host, where[i], EBB_FENCE, NULL, NULL).id),
-                         EBB_ERR_CLOSED);
+        assert_int_equal(
+            ebb_id_status(ebb_region_reserve(w->host, where[i], EBB_OBLIGATION_FENCE, NULL, NULL).id),
+            EBB_ERR_CLOSED);
         assert_int_equal(ebb_id_status(ebb_workflow_open(w->host, &inner).id), EBB_ERR_CLOSED);
-        size_t n = ebb_closed_text(w->host, where[i], text, sizeof text);
+        size_t n = ebb_region_closed_text(w->host, where[i], text, sizeof text);
         assert_int_equal(n, strlen(text));
         assert_string_equal(text, "publish_abort#1 v42 is DRAINING (USER: enough): no new work");
     }
-    assert_int_equal(workflow_report(ww, wf).state, EBB_WF_DRAINING);
+    assert_int_equal(workflow_report(ww, wf).state, EBB_WORKFLOW_DRAINING);
 }
 
 static void INV_CANP_DRAIN_BOUNDED_ends_a_drain_that_nothing_else_ends(void **state) {
@@ -290,16 +293,16 @@ static void INV_CANP_DRAIN_BOUNDED_ends_a_drain_that_nothing_else_ends(void **st
     workflow_world *ww = *state;
     for (uint32_t i = 0; i < 3; i++) {
         uint64_t budget = MS(budgets[i] == 0 ? 2000 : budgets[i]);
-        ebb_workflow wf =
-            workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_publish_abort, .budget = MS(budgets[i])});
+        ebb_workflow wf = workflow_new(
+            ww, &(ebb_workflow_opts){.type = &ebb_workflow_publish_abort, .budget = MS(budgets[i])});
         (void)workflow_work(ww, wf, IGNORING);
         (void)drainer_add(ww, wf, "stuck", (drainer){.stays = true});
         workflow_stop(ww, wf);
         world_pass(ww->world, budget - 1);
-        assert_int_equal(workflow_state(ww, wf), EBB_WF_DRAINING);
+        assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_DRAINING);
         assert_int_equal(workflow_lines(ww, "drain_timeout"), i);
         world_pass(ww->world, 1 + budget / 10);
-        assert_int_equal(workflow_state(ww, wf), EBB_WF_LEAK_DETECTED);
+        assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_LEAK_DETECTED);
         assert_int_equal(workflow_report(ww, wf).elapsed, budget);
         assert_int_equal(workflow_lines(ww, "drain_timeout"), i + 1);
         workflow_says(workflow_line(ww, "drain_timeout", i), "\"code\":\"CAN-004\"");
@@ -313,12 +316,12 @@ static void INV_CANP_FINALIZE_CLEAN_leaves_nothing_reserved_in_either_end(void *
         ebb_workflow wf = open_plain(ww);
         ebb_region r = ebb_workflow_region(w->host, wf);
         puppet *hook = puppet_new(w, (puppet){.says = "released"});
-        ebb_obligation fence = ebb_reserve_in(w->host, r, EBB_FENCE, puppet_abort, hook);
-        if (!leaks) assert_int_equal(ebb_commit(w->host, fence), EBB_OK);
+        ebb_obligation fence = ebb_region_reserve(w->host, r, EBB_OBLIGATION_FENCE, puppet_abort, hook);
+        if (!leaks) assert_int_equal(ebb_obligation_commit(w->host, fence), EBB_OK);
         workflow_stop(ww, wf);
-        if (leaks) assert_int_equal(workflow_state(ww, wf), EBB_WF_FINALIZING);
+        if (leaks) assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_FINALIZING);
         if (leaks) world_pass(w, MS(2200));
-        assert_int_equal(workflow_state(ww, wf), leaks ? EBB_WF_LEAK_DETECTED : EBB_WF_FINALIZED);
+        assert_int_equal(workflow_state(ww, wf), leaks ? EBB_WORKFLOW_LEAK_DETECTED : EBB_WORKFLOW_FINALIZED);
         const char *line = workflow_line(ww, leaks ? "leak_detected" : "finalized", 0);
         workflow_says(line, leaks ? "\"code\":\"CAN-006\"" : "\"code\":\"CAN-005\"");
         assert_int_equal(w->aborts, leaks);
@@ -338,22 +341,22 @@ typedef struct place {
 } place;
 
 static const place places[] = {
-    {EBB_WF_CANCEL_REQUESTED, HOOK, 0, 500, false},
-    {EBB_WF_DRAINING, HOOK, 0, 500, false},
-    {EBB_WF_DRAINING, WORK, 0, 500, false},
-    {EBB_WF_DRAINING, HANDLER, 0, 500, false},
-    {EBB_WF_DRAINING, HOST, 100, 500, false},
-    {EBB_WF_DRAINING, HOST, 1400, 1500, false}, /* after cancel_at */
-    {EBB_WF_DRAINING, HOST, 1400, 0, false},
-    {EBB_WF_DRAINING, HOST, 2500, 3000, true}, /* overdue */
-    {EBB_WF_DRAIN_COMPLETE, HOOK, 0, 500, false},
-    {EBB_WF_DRAIN_TIMEOUT, HOOK, 0, 0, false},
-    {EBB_WF_FINALIZING, HOOK, 0, 500, false},
-    {EBB_WF_FINALIZING, HOOK, 0, 0, false},
-    {EBB_WF_FINALIZING, FINALIZER, 0, 500, false},
-    {EBB_WF_FINALIZING, FINALIZER, 0, 0, false},
-    {EBB_WF_FINALIZING, HOST, 520, 500, false},
-    {EBB_WF_FINALIZING, HOST, 2020, 0, false},
+    {EBB_WORKFLOW_CANCEL_REQUESTED, HOOK, 0, 500, false},
+    {EBB_WORKFLOW_DRAINING, HOOK, 0, 500, false},
+    {EBB_WORKFLOW_DRAINING, WORK, 0, 500, false},
+    {EBB_WORKFLOW_DRAINING, HANDLER, 0, 500, false},
+    {EBB_WORKFLOW_DRAINING, HOST, 100, 500, false},
+    {EBB_WORKFLOW_DRAINING, HOST, 1400, 1500, false}, /* after cancel_at */
+    {EBB_WORKFLOW_DRAINING, HOST, 1400, 0, false},
+    {EBB_WORKFLOW_DRAINING, HOST, 2500, 3000, true}, /* overdue */
+    {EBB_WORKFLOW_DRAIN_COMPLETE, HOOK, 0, 500, false},
+    {EBB_WORKFLOW_DRAIN_TIMEOUT, HOOK, 0, 0, false},
+    {EBB_WORKFLOW_FINALIZING, HOOK, 0, 500, false},
+    {EBB_WORKFLOW_FINALIZING, HOOK, 0, 0, false},
+    {EBB_WORKFLOW_FINALIZING, FINALIZER, 0, 500, false},
+    {EBB_WORKFLOW_FINALIZING, FINALIZER, 0, 0, false},
+    {EBB_WORKFLOW_FINALIZING, HOST, 520, 500, false},
+    {EBB_WORKFLOW_FINALIZING, HOST, 2020, 0, false},
 };
 
 /* One workflow that is stopped, and asked to stop again when it comes to its place. */
@@ -428,7 +431,7 @@ static void ask_as_host(stop_story *s, uint64_t start) {
 static const char *run_stop_story(workflow_world *ww, const place *at, asker by) {
     stop_story *s = world_keep(ww->world, sizeof *s);
     *s = (stop_story){.ww = ww, .diary = diary_new(ww), .place = at, .by = by};
-    s->wf = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_publish_abort,
+    s->wf = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_workflow_publish_abort,
                                                   .name = "v42",
                                                   .no_force = at->no_force,
                                                   .on_state = story_state,
@@ -442,10 +445,10 @@ static const char *run_stop_story(workflow_world *ww, const place *at, asker by)
     uint64_t start = world_now(ww->world);
     assert_int_equal(ebb_workflow_request(ww->host, s->wf, EBB_CANCEL_TIMEOUT, "too slow"), EBB_OK);
     world_settle(ww->world);
-    if (at->in == EBB_WF_DRAINING || at->until == 0) ask_as_host(s, start);
+    if (at->in == EBB_WORKFLOW_DRAINING || at->until == 0) ask_as_host(s, start);
     if (at->until != 0) pass_until(ww, start, at->until);
     if (at->until != 0) workflow_finish(ww, work);
-    if (at->in == EBB_WF_FINALIZING) ask_as_host(s, start);
+    if (at->in == EBB_WORKFLOW_FINALIZING) ask_as_host(s, start);
     pass_until(ww, start, 6000);
     assert_int_equal(s->asked, by != NOBODY);
     assert_int_equal(workflow_report(ww, s->wf).absorbed, by == NOBODY ? 0 : 4);
@@ -462,7 +465,7 @@ static void verify_log(workflow_world *ww) {
 /* In IDLE a request is the first one. */
 static void INV_CANP_IDEMPOTENT_absorbs_requests_in_every_state_before_the_end(void **state) {
     workflow_world *ww = *state;
-    bool in[EBB_WF_FINALIZED] = {[0] = true, [EBB_WF_IDLE] = true};
+    bool in[EBB_WORKFLOW_FINALIZED] = {[0] = true, [EBB_WORKFLOW_IDLE] = true};
     uint32_t n = sizeof places / sizeof places[0];
     for (uint32_t i = 0; i < n; i++) {
         const char *once = run_stop_story(ww, &places[i], NOBODY);
@@ -477,7 +480,7 @@ static void INV_CANP_IDEMPOTENT_absorbs_requests_in_every_state_before_the_end(v
         verify_log(ww);
         in[places[i].in] = true;
     }
-    for (int s = 0; s < EBB_WF_FINALIZED; s++) assert_true(in[s]);
+    for (int s = 0; s < EBB_WORKFLOW_FINALIZED; s++) assert_true(in[s]);
 }
 
 static void a_stronger_request_strengthens_the_reason_and_a_weaker_one_does_not(void **state) {
@@ -515,7 +518,7 @@ static void INV_CANP_AUDIT_COMPLETE_has_a_line_for_every_change_and_an_event_in_
     ebb_event ev = event_of(ww->world, EBB_EV_WORKFLOW, 0);
     assert_int_equal(ev.region_id, r.id);
     assert_int_equal(ev.other, 1);
-    assert_int_equal(ev.value & 0xffff, EBB_WF_IDLE << 8 | EBB_WF_CANCEL_REQUESTED);
+    assert_int_equal(ev.value & 0xffff, EBB_WORKFLOW_IDLE << 8 | EBB_WORKFLOW_CANCEL_REQUESTED);
     ebb_workflow clean = open_plain(ww);
     puppet *p = workflow_work(ww, clean, IGNORING);
     workflow_stop(ww, clean);
@@ -546,7 +549,8 @@ static void ERR_CANCEL_INVALID_PHASE_names_the_state_and_the_trigger(void **stat
 static void ERR_CANCEL_ALREADY_FINAL_is_what_a_request_after_the_end_gets(void **state) {
     workflow_world *ww = *state;
     ebb_workflow clean = open_plain(ww), leaky = open_plain(ww);
-    (void)ebb_reserve_in(ww->host, ebb_workflow_region(ww->host, leaky), EBB_LEASE, NULL, NULL);
+    (void)ebb_region_reserve(ww->host, ebb_workflow_region(ww->host, leaky), EBB_OBLIGATION_LEASE, NULL,
+                             NULL);
     workflow_stop(ww, clean);
     workflow_stop(ww, leaky);
     world_pass(ww->world, MS(2200));
@@ -572,7 +576,7 @@ static void ERR_CANCEL_DRAIN_TIMEOUT_is_what_join_says_and_it_stays_DRAINING(voi
     assert_int_equal(ebb_workflow_join(ww->host, wf, &report), EBB_PENDING);
     world_pass(ww->world, MS(60000));
     assert_int_equal(ebb_workflow_join(ww->host, wf, &report), EBB_ERR_CANCEL_DRAIN_TIMEOUT);
-    assert_int_equal(report.state, EBB_WF_DRAINING);
+    assert_int_equal(report.state, EBB_WORKFLOW_DRAINING);
     assert_true(report.drain_timed_out);
     assert_int_equal(report.elapsed, MS(61999));
     assert_int_equal(report.budget, MS(2000));
@@ -584,19 +588,19 @@ static void ERR_CANCEL_DRAIN_TIMEOUT_is_what_join_says_and_it_stays_DRAINING(voi
     assert_int_equal(ebb_workflow_join(ww->host, wf, NULL), EBB_ERR_CANCEL_DRAIN_TIMEOUT); /* and again */
     workflow_finish(ww, p);
     assert_int_equal(ebb_workflow_join(ww->host, wf, &report), EBB_OK);
-    assert_int_equal(report.state, EBB_WF_FINALIZED);
+    assert_int_equal(report.state, EBB_WORKFLOW_FINALIZED);
 }
 
 static void ERR_CANCEL_LEAK_is_what_join_says_of_LEAK_DETECTED(void **state) {
     workflow_world *ww = *state;
     ebb_workflow_report report;
     ebb_workflow wf = open_plain(ww);
-    (void)ebb_reserve_in(ww->host, ebb_workflow_region(ww->host, wf), EBB_LEASE, NULL, NULL);
+    (void)ebb_region_reserve(ww->host, ebb_workflow_region(ww->host, wf), EBB_OBLIGATION_LEASE, NULL, NULL);
     workflow_stop(ww, wf);
     assert_int_equal(ebb_workflow_join(ww->host, wf, &report), EBB_PENDING);
     world_pass(ww->world, MS(2200));
     assert_int_equal(ebb_workflow_join(ww->host, wf, &report), EBB_ERR_CANCEL_LEAK);
-    assert_int_equal(report.state, EBB_WF_LEAK_DETECTED);
+    assert_int_equal(report.state, EBB_WORKFLOW_LEAK_DETECTED);
     assert_int_equal(report.leaks, 1);
     assert_int_equal(report.status, EBB_OK); /* nobody has failed */
 }
@@ -625,7 +629,7 @@ static void force_finalize_releases_what_was_held(void **state) {
     puppet *hook = puppet_new(w, (puppet){.says = "lease"});
     puppet *last = puppet_new(w, (puppet){.says = "finalizer"});
     ebb_region r = ebb_workflow_region(w->host, wf);
-    (void)ebb_reserve_in(w->host, r, EBB_LEASE, puppet_abort, hook);
+    (void)ebb_region_reserve(w->host, r, EBB_OBLIGATION_LEASE, puppet_abort, hook);
     assert_int_equal(ebb_region_defer(w->host, r, puppet_poll, last), EBB_OK);
     (void)workflow_work(ww, wf, IGNORING);
     workflow_stop(ww, wf);
@@ -679,7 +683,7 @@ static void a_handler_has_a_cx_that_nothing_stops_the_time_left_and_evidence(voi
     const char *line = workflow_line(ww, "evidence", 0);
     workflow_says(line,
                   "\"evidence\":{\"handler\":\"revert\",\"key\":\"participants\",\"value\":\"3 reverted\"}");
-    assert_int_equal(workflow_state(ww, wf), EBB_WF_FINALIZED);
+    assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_FINALIZED);
 }
 
 int main(void) {

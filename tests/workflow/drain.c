@@ -3,12 +3,13 @@
 #include "tests/support/workflow_world.h"
 
 static ebb_workflow open_plain(workflow_world *ww) {
-    return workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_rollout_cancel, .policy = EBB_COLLECT});
+    return workflow_new(
+        ww, &(ebb_workflow_opts){.type = &ebb_workflow_rollout_cancel, .policy = EBB_FAIL_COLLECT});
 }
 
 static void wake_to(workflow_world *ww, puppet *p, ebb_status st) {
     p->returns = st;
-    (void)ebb_wake(ww->host, p->id);
+    (void)ebb_task_wake(ww->host, p->id);
     world_settle(ww->world);
 }
 
@@ -20,7 +21,7 @@ static void work_that_ends_at_the_last_moment_before_cancel_at_is_not_cancelled(
     ebb_workflow wf = open_plain(ww);
     puppet *p = puppet_start(ww->world, ebb_workflow_region(ww->host, wf), IGNORING);
     workflow_stop(ww, wf);
-    ebb_advance(ww->rt, world_now(ww->world) + MS(1800) - 1);
+    ebb_runtime_advance(ww->rt, world_now(ww->world) + MS(1800) - 1);
     wake_to(ww, p, EBB_OK);
     assert_int_equal(count_events(ww->world, EBB_EV_CANCEL_REQUESTED, p->id.id), 0);
     assert_int_equal(ebb_workflow_join(ww->host, wf, &report), EBB_OK);
@@ -42,7 +43,7 @@ static void what_is_cancelled_at_cancel_at_has_the_rest_of_the_budget_to_clean_u
     assert_false(info_of(ww->world, p->id).forced);
     wake_to(ww, p, EBB_CANCELLED);
     assert_int_equal(ebb_workflow_join(ww->host, wf, &report), EBB_CANCELLED);
-    assert_int_equal(report.state, EBB_WF_FINALIZED);
+    assert_int_equal(report.state, EBB_WORKFLOW_FINALIZED);
     assert_true(report.cancelled);
     assert_false(report.drain_timed_out);
     workflow_says(workflow_line(ww, "drain_cancelled", 0), "\"elapsed_ms\":1800.000");
@@ -50,7 +51,7 @@ static void what_is_cancelled_at_cancel_at_has_the_rest_of_the_budget_to_clean_u
 
 static void what_a_type_tells_at_cancel_at_is_no_request_of_its_own(void **state) {
     workflow_world *ww = *state;
-    ebb_workflow wf = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_lifecycle_shutdown});
+    ebb_workflow wf = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_workflow_lifecycle_shutdown});
     puppet *p = puppet_start(ww->world, ebb_workflow_region(ww->host, wf), IGNORING);
     workflow_stop(ww, wf);
     world_pass(ww->world, MS(4000));
@@ -67,29 +68,30 @@ static void a_stronger_request_after_cancel_at_is_told_to_what_is_in_flight(void
     puppet *p = puppet_start(ww->world, ebb_workflow_region(ww->host, wf), IGNORING);
     workflow_stop(ww, wf);
     world_pass(ww->world, MS(1800));
-    assert_int_equal(info_of(ww->world, p->id).reason.severity, EBB_POLITE);
+    assert_int_equal(info_of(ww->world, p->id).reason.severity, EBB_SEVERITY_POLITE);
     assert_int_equal(ebb_workflow_request(ww->host, wf, EBB_CANCEL_SHUTDOWN, "power"), EBB_OK);
     assert_int_equal(info_of(ww->world, p->id).reason.kind, EBB_CANCEL_SHUTDOWN);
     assert_string_equal(info_of(ww->world, p->id).reason.message, "power");
     assert_int_equal(workflow_report(ww, wf).budget, MS(3000)); /* a reason takes no time away */
     world_pass(ww->world, MS(1199));
-    assert_int_equal(workflow_state(ww, wf), EBB_WF_DRAINING);
+    assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_DRAINING);
 }
 
 static void a_cancel_at_that_is_the_budget_cancels_nothing_before_that_is_over(void **state) {
     workflow_world *ww = *state;
     ebb_workflow wf = workflow_new(
-        ww, &(ebb_workflow_opts){.type = &ebb_rollout_cancel, .budget = MS(100), .cancel_at = MS(100)});
+        ww,
+        &(ebb_workflow_opts){.type = &ebb_workflow_rollout_cancel, .budget = MS(100), .cancel_at = MS(100)});
     puppet *p = puppet_start(ww->world, ebb_workflow_region(ww->host, wf), IGNORING);
     puppet *heeds = puppet_start(ww->world, ebb_workflow_region(ww->host, wf), HEEDING);
     workflow_stop(ww, wf);
     world_pass(ww->world, MS(99));
     assert_int_equal(info_of(ww->world, p->id).epoch, 0);
     world_pass(ww->world, MS(11));
-    assert_int_equal(workflow_state(ww, wf), EBB_WF_LEAK_DETECTED);
+    assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_LEAK_DETECTED);
     ebb_workflow_leak leak;
     assert_int_equal(workflow_report(ww, wf).leaks, 1); /* whoever heeds what it is told is not left behind */
-    assert_int_equal(ebb_workflow_leaked(ww->host, wf, 0, &leak), EBB_OK);
+    assert_int_equal(ebb_workflow_leak_at(ww->host, wf, 0, &leak), EBB_OK);
     assert_int_equal(leak.id, p->id.id);
     assert_int_not_equal(leak.id, heeds->id.id);
 }
@@ -152,16 +154,16 @@ static void fibers_finish_in_place_or_are_cancelled_in_place(void **state) {
     ebb_workflow wf = open_plain(ww);
     ebb_region r = ebb_workflow_region(ww->host, wf);
     ebb_task_opts keep = {.keep = true};
-    ebb_task a = ebb_fiber_spawn_with(ww->host, r, nap_in_fiber, (void *)(uintptr_t)&quick, &keep);
-    ebb_task b = ebb_fiber_spawn_with(ww->host, r, nap_in_fiber, (void *)(uintptr_t)&slow, &keep);
+    ebb_task a = ebb_fiber_spawn(ww->host, r, nap_in_fiber, (void *)(uintptr_t)&quick, &keep);
+    ebb_task b = ebb_fiber_spawn(ww->host, r, nap_in_fiber, (void *)(uintptr_t)&slow, &keep);
     world_settle(ww->world);
     workflow_stop(ww, wf);
     world_pass(ww->world, MS(1799));
     assert_int_equal(info_of(ww->world, a).status, EBB_OK);
     assert_int_equal(info_of(ww->world, a).epoch, 0);
-    assert_int_equal(phase_of(ww->world, b), EBB_RUNNING);
+    assert_int_equal(phase_of(ww->world, b), EBB_TASK_RUNNING);
     world_pass(ww->world, MS(1));
-    assert_int_equal(workflow_state(ww, wf), EBB_WF_FINALIZED);
+    assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_FINALIZED);
     assert_int_equal(ebb_workflow_join(ww->host, wf, NULL), EBB_CANCELLED);
 }
 
@@ -178,13 +180,13 @@ static void ask_producer(ebb_cx *cx, ebb_future *f, void *arg) {
     operation *o = arg;
     (void)cx;
     o->cancels++;
-    if (o->answers) (void)ebb_reject(f, EBB_CANCELLED);
+    if (o->answers) (void)ebb_promise_reject(f, EBB_CANCELLED);
 }
-static const ebb_op slow_op = {"slow", ask_producer, NULL};
+static const ebb_operation slow_op = {"slow", ask_producer, NULL};
 
 static ebb_status await_operation(ebb_cx *cx, void *state) {
     operation *o = state;
-    if (o->f == NULL) o->f = ebb_promise(cx, &slow_op, o);
+    if (o->f == NULL) o->f = ebb_promise_new(cx, &slow_op, o);
     o->got = ebb_await(cx, o->f, NULL);
     return o->got;
 }
@@ -205,12 +207,12 @@ static void an_operation_that_is_pending_at_the_request_may_settle(void **state)
     workflow_stop(ww, wf);
     workflow_says(workflow_line(ww, "requested", 0), "\"in_flight\":1,"); /* its servant is no work */
     world_pass(ww->world, MS(1000));
-    assert_int_equal(workflow_state(ww, wf), EBB_WF_DRAINING);
-    assert_int_equal(ebb_settle(o->f, ebb_int(7)), EBB_OK);
+    assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_DRAINING);
+    assert_int_equal(ebb_promise_settle(o->f, ebb_value_int(7)), EBB_OK);
     world_settle(ww->world);
     assert_int_equal(o->got, EBB_OK);
     assert_int_equal(o->cancels, 0);
-    assert_int_equal(workflow_state(ww, wf), EBB_WF_FINALIZED); /* its servant does not hold it up */
+    assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_FINALIZED); /* its servant does not hold it up */
     assert_int_equal(ebb_workflow_join(ww->host, wf, NULL), EBB_OK);
 }
 
@@ -234,10 +236,10 @@ static void a_producer_that_still_drains_holds_the_drain_up_until_it_ends(void *
     workflow_stop(ww, wf);
     world_pass(ww->world, MS(2500));
     assert_int_equal(o->got, EBB_CANCELLED);
-    assert_int_equal(workflow_state(ww, wf), EBB_WF_DRAINING);
-    (void)ebb_reject(o->f, EBB_CANCELLED);
+    assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_DRAINING);
+    (void)ebb_promise_reject(o->f, EBB_CANCELLED);
     world_settle(ww->world);
-    assert_int_equal(workflow_state(ww, wf), EBB_WF_FINALIZED);
+    assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_FINALIZED);
 }
 
 static void a_producer_that_never_ends_is_over_with_the_budget(void **state) {
@@ -247,8 +249,8 @@ static void a_producer_that_never_ends_is_over_with_the_budget(void **state) {
     workflow_stop(ww, wf);
     world_pass(ww->world, MS(3300));
     assert_int_equal(workflow_lines(ww, "drain_timeout"), 1);
-    assert_true(workflow_state(ww, wf) >= EBB_WF_FINALIZED);
-    (void)ebb_reject(o->f, EBB_CANCELLED);
+    assert_true(workflow_state(ww, wf) >= EBB_WORKFLOW_FINALIZED);
+    (void)ebb_promise_reject(o->f, EBB_CANCELLED);
 }
 
 /* A future of the workflow's region that has ended, and a handler that uses it when nothing else lives there. */
@@ -261,7 +263,7 @@ typedef struct leftover {
 
 static ebb_status leaves_one(ebb_cx *cx, void *state) {
     leftover *l = state;
-    l->f = ebb_pure(cx, ebb_int(7));
+    l->f = ebb_future_ready(cx, ebb_value_int(7));
     return EBB_OK;
 }
 
@@ -275,7 +277,7 @@ static void uses_it(ebb_cx *cx, ebb_drain *d, drainer *me) {
     (void)d;
     if (me->polls < 2) return; /* first it sleeps */
     me->sleeps = 0;
-    if (l->attached == EBB_PENDING) l->attached = ebb_on_cleanup(l->f, count_cleanup, l);
+    if (l->attached == EBB_PENDING) l->attached = ebb_future_on_cleanup(l->f, count_cleanup, l);
     if (l->got == EBB_PENDING) l->got = ebb_await(cx, l->f, &l->value);
     me->stays = l->got == EBB_PENDING;
 }
@@ -295,7 +297,7 @@ static void a_handler_may_use_the_futures_of_the_region_when_nothing_else_lives_
     assert_int_equal(l.cleaned, 1);
     assert_int_equal(l.got, EBB_OK);
     assert_int_equal(l.value.as.i, 7);
-    assert_int_equal(workflow_state(ww, wf), EBB_WF_FINALIZED);
+    assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_FINALIZED);
 }
 
 /* ---- regions --------------------------------------------------------------------------------- */
@@ -308,9 +310,9 @@ static void nested_regions_drain_to_the_innermost(void **state) {
     puppet *p = puppet_start(ww->world, r, IGNORING);
     workflow_stop(ww, wf);
     world_pass(ww->world, MS(1000));
-    assert_int_equal(workflow_state(ww, wf), EBB_WF_DRAINING);
+    assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_DRAINING);
     wake_to(ww, p, EBB_OK);
-    assert_int_equal(workflow_state(ww, wf), EBB_WF_FINALIZED);
+    assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_FINALIZED);
 }
 
 typedef struct owner {
@@ -341,7 +343,7 @@ static void a_region_that_a_task_owns_is_joined_by_it_within_the_drain(void **st
     assert_int_equal(o.child->seen, EBB_OK);
     world_pass(ww->world, MS(1));
     assert_int_equal(o.child->seen, EBB_CANCELLED);
-    assert_int_equal(workflow_state(ww, wf), EBB_WF_FINALIZED);
+    assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_FINALIZED);
 }
 
 typedef struct cleaner {
@@ -371,10 +373,10 @@ static void a_cleanup_scope_has_the_rest_of_the_budget_and_the_drain_waits_for_i
     workflow_stop(ww, wf);
     world_pass(ww->world, MS(2900));
     assert_int_equal(ebb_id_status(c.scope.id), EBB_OK);
-    assert_int_equal(workflow_state(ww, wf), EBB_WF_DRAINING);
+    assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_DRAINING);
     wake_to(ww, c.child, EBB_OK);
     assert_int_equal(c.got, EBB_OK);
-    assert_int_equal(workflow_state(ww, wf), EBB_WF_FINALIZED);
+    assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_FINALIZED);
 }
 
 static void a_workflow_in_a_cleanup_scope_works_and_stops(void **state) {
@@ -385,18 +387,18 @@ static void a_workflow_in_a_cleanup_scope_works_and_stops(void **state) {
     workflow_stop(ww, wf);
     world_pass(ww->world, MS(2000));
     ebb_workflow inner =
-        workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_health_check_cancel, .parent = c.scope});
+        workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_workflow_health_check_cancel, .parent = c.scope});
     drainer *h = drainer_add(ww, inner, "inner", (drainer){.returns = EBB_OK});
     puppet *p = puppet_start(ww->world, ebb_workflow_region(ww->host, inner), IGNORING);
     world_settle(ww->world);
-    assert_int_equal(workflow_state(ww, inner), EBB_WF_IDLE);
+    assert_int_equal(workflow_state(ww, inner), EBB_WORKFLOW_IDLE);
     workflow_stop(ww, inner);
     assert_int_equal(workflow_report(ww, inner).budget, MS(1000)); /* all that is left around it */
     assert_int_equal(h->polls, 1);
     wake_to(ww, p, EBB_OK);
-    assert_int_equal(workflow_state(ww, inner), EBB_WF_FINALIZED);
+    assert_int_equal(workflow_state(ww, inner), EBB_WORKFLOW_FINALIZED);
     wake_to(ww, c.child, EBB_OK);
-    assert_int_equal(workflow_state(ww, wf), EBB_WF_FINALIZED);
+    assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_FINALIZED);
 }
 
 /* ---- handlers -------------------------------------------------------------------------------- */
@@ -425,11 +427,11 @@ static void the_drain_waits_for_every_handler_and_not_for_more(void **state) {
     workflow_stop(ww, wf);
     world_pass(ww->world, MS(2399));
     assert_int_equal(poll->slept, EBB_OK);
-    assert_int_equal(workflow_state(ww, wf), EBB_WF_DRAINING);
+    assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_DRAINING);
     world_pass(ww->world, MS(1));
     assert_int_equal(fiber->slept, EBB_OK); /* cancel_at did not reach it */
     assert_int_equal(fiber->polls, 1);
-    assert_int_equal(workflow_state(ww, wf), EBB_WF_FINALIZED);
+    assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_FINALIZED);
 }
 
 static void a_handler_that_fails_is_reported_and_is_the_failure_of_the_workflow(void **state) {
@@ -444,7 +446,7 @@ static void a_handler_that_fails_is_reported_and_is_the_failure_of_the_workflow(
     const char *line = workflow_line(ww, "handler_done", 0);
     workflow_says(line, "\"handler\":\"bad\",\"status\":\"EBB_FAILED\"");
     assert_int_equal(ebb_workflow_join(ww->host, wf, &report), EBB_FAILED);
-    assert_int_equal(report.state, EBB_WF_FINALIZED);
+    assert_int_equal(report.state, EBB_WORKFLOW_FINALIZED);
     assert_int_equal(report.status, EBB_FAILED);
 }
 
@@ -463,7 +465,7 @@ static ebb_status idle_task(ebb_cx *cx, void *state) {
 
 static void spawn_and_return(ebb_cx *cx, ebb_drain *d, drainer *me) {
     (void)d;
-    assert_int_equal(ebb_id_status(ebb_spawn(cx, ebb_self_region(cx), idle_task, me).id), EBB_OK);
+    assert_int_equal(ebb_id_status(ebb_spawn(cx, ebb_cx_region(cx), idle_task, me).id), EBB_OK);
 }
 
 static void the_drain_waits_for_what_a_handler_has_spawned(void **state) {
@@ -473,19 +475,19 @@ static void the_drain_waits_for_what_a_handler_has_spawned(void **state) {
     workflow_stop(ww, wf);
     world_pass(ww->world, MS(699));
     assert_int_equal(workflow_lines(ww, "handler_done"), 1);
-    assert_int_equal(workflow_state(ww, wf), EBB_WF_DRAINING);
+    assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_DRAINING);
     world_pass(ww->world, MS(1));
-    assert_int_equal(workflow_state(ww, wf), EBB_WF_FINALIZED);
+    assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_FINALIZED);
 }
 
 static void open_join_reserve(ebb_cx *cx, ebb_drain *d, drainer *me) {
     (void)d;
     ebb_region r = ebb_region_open(cx, NULL);
     (void)ebb_spawn(cx, r, idle_task, me);
-    ebb_obligation o = ebb_reserve(cx, EBB_FENCE, NULL, NULL);
+    ebb_obligation o = ebb_obligation_reserve(cx, EBB_OBLIGATION_FENCE, NULL, NULL);
     assert_int_equal(ebb_id_status(o.id), EBB_OK);
     assert_int_equal(ebb_region_join(cx, r), EBB_OK);
-    assert_int_equal(ebb_commit(cx, o), EBB_OK);
+    assert_int_equal(ebb_obligation_commit(cx, o), EBB_OK);
 }
 
 static void a_fiber_handler_opens_regions_awaits_them_and_reserves(void **state) {
@@ -509,10 +511,10 @@ static void a_fiber_handler_awaits_futures_and_their_servant_does_not_hold_it_up
     drainer *h = drainer_add_fiber(ww, wf, "awaits", (drainer){.act = await_a_timer});
     workflow_stop(ww, wf);
     world_pass(ww->world, MS(1999));
-    assert_int_equal(workflow_state(ww, wf), EBB_WF_DRAINING);
+    assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_DRAINING);
     world_pass(ww->world, MS(1));
     assert_int_equal(h->slept, EBB_OK);
-    assert_int_equal(workflow_state(ww, wf), EBB_WF_FINALIZED);
+    assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_FINALIZED);
 }
 
 static void ask_again(ebb_cx *cx, ebb_drain *d, drainer *me) {
@@ -552,7 +554,7 @@ static void a_handler_may_force(void **state) {
 
 static void force_own_region(ebb_cx *cx, ebb_drain *d, drainer *me) {
     (void)d;
-    if (me->polls == 1) ebb_region_force(cx, ebb_self_region(cx));
+    if (me->polls == 1) ebb_region_force(cx, ebb_cx_region(cx));
 }
 
 static void a_handler_that_forces_its_own_region_ends_the_drain_by_force(void **state) {
@@ -567,7 +569,7 @@ static void a_handler_that_forces_its_own_region_ends_the_drain_by_force(void **
     assert_int_equal(other->slept, EBB_CANCELLED);
     assert_int_equal(ebb_workflow_join(ww->host, wf, &report), EBB_CANCELLED);
     assert_true(report.forced);
-    assert_int_equal(report.state, EBB_WF_FINALIZED);
+    assert_int_equal(report.state, EBB_WORKFLOW_FINALIZED);
 }
 
 static void handlers_of_one_that_nobody_stops_never_run(void **state) {

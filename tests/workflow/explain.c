@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 static ebb_workflow open_patient(workflow_world *ww) {
-    return workflow_new(ww,
-                        &(ebb_workflow_opts){.type = &ebb_publish_abort, .name = "v42", .no_force = true});
+    return workflow_new(
+        ww, &(ebb_workflow_opts){.type = &ebb_workflow_publish_abort, .name = "v42", .no_force = true});
 }
 
 /* The line of the text that has this in it; fails the test if there is none, or more than one. */
@@ -37,7 +37,7 @@ static ebb_status stay(ebb_cx *cx, void *state) {
 
 static ebb_status hold_fence(ebb_cx *cx, void *state) {
     bool *reserved = state;
-    if (!*reserved) (void)ebb_reserve_at(cx, EBB_FENCE, NULL, NULL, "fence.c:4");
+    if (!*reserved) (void)ebb_obligation_reserve_site(cx, EBB_OBLIGATION_FENCE, NULL, NULL, "fence.c:4");
     *reserved = true;
     return EBB_PENDING;
 }
@@ -64,7 +64,7 @@ static void a_task_is_named_with_its_place_and_age_and_its_obligations_with_thei
     ebb_workflow wf = open_patient(ww);
     ebb_region r = ebb_workflow_region(ww->host, wf);
     world_pass(ww->world, MS(300));
-    (void)ebb_spawn_at(ww->host, r, hold_fence, reserved, "holder.c:3");
+    (void)ebb_spawn_site(ww->host, r, hold_fence, reserved, "holder.c:3");
     world_pass(ww->world, MS(1000));
     workflow_stop(ww, wf);
     world_pass(ww->world, MS(2500));
@@ -94,7 +94,7 @@ static ebb_status join_region(ebb_cx *cx, void *state) {
     EBB_BEGIN(w);
     (void)ebb_mask(cx);
     w->region = ebb_region_open(cx, NULL);
-    (void)ebb_spawn_at(cx, w->region, stay, NULL, "inner.c:8");
+    (void)ebb_spawn_site(cx, w->region, stay, NULL, "inner.c:8");
     EBB_AWAIT(w, w->got, ebb_region_join(cx, w->region));
     EBB_END(w);
 }
@@ -104,9 +104,9 @@ static void sleepers_and_joiners_and_what_is_masked_are_told_apart(void **state)
     waiter *a = world_keep(ww->world, sizeof *a), *b = world_keep(ww->world, sizeof *b);
     ebb_workflow wf = open_patient(ww);
     ebb_region r = ebb_workflow_region(ww->host, wf);
-    (void)ebb_spawn_at(ww->host, r, sleep_long, a, "sleeper.c:6");
-    (void)ebb_spawn_at(ww->host, r, join_region, b, "joiner.c:7");
-    (void)ebb_spawn_at(ww->host, r, stay, NULL, "parked.c:1");
+    (void)ebb_spawn_site(ww->host, r, sleep_long, a, "sleeper.c:6");
+    (void)ebb_spawn_site(ww->host, r, join_region, b, "joiner.c:7");
+    (void)ebb_spawn_site(ww->host, r, stay, NULL, "parked.c:1");
     world_settle(ww->world);
     workflow_stop(ww, wf);
     const char *text = workflow_explained(ww, wf);
@@ -129,7 +129,7 @@ static void handlers_are_named_with_their_progress_and_how_they_ended(void **sta
     drainer *slow = drainer_add(ww, wf, "revert participants", (drainer){.act = set_progress, .stays = true});
     (void)drainer_add(ww, wf, "release fences", (drainer){.returns = EBB_FAILED});
     workflow_stop(ww, wf);
-    (void)ebb_wake(ww->host, slow->task);
+    (void)ebb_task_wake(ww->host, slow->task);
     world_settle(ww->world);
     const char *text = workflow_explained(ww, wf);
     const char *line = line_with(ww, text, "revert participants");
@@ -141,7 +141,7 @@ static void handlers_are_named_with_their_progress_and_how_they_ended(void **sta
 
 static void spawn_named(ebb_cx *cx, ebb_drain *d, drainer *me) {
     (void)d;
-    (void)ebb_spawn_at(cx, ebb_self_region(cx), stay, me, "of-a-handler.c:3");
+    (void)ebb_spawn_site(cx, ebb_cx_region(cx), stay, me, "of-a-handler.c:3");
 }
 
 static void what_a_handler_has_spawned_is_named(void **state) {
@@ -159,7 +159,7 @@ static void ignore_cancel(ebb_cx *cx, ebb_future *f, void *arg) {
     (void)f;
     (void)arg;
 }
-static const ebb_op stubborn = {"stubborn", ignore_cancel, NULL};
+static const ebb_operation stubborn = {"stubborn", ignore_cancel, NULL};
 
 typedef struct asker {
     ebb_future *f;
@@ -168,7 +168,7 @@ typedef struct asker {
 
 static ebb_status ask(ebb_cx *cx, void *state) {
     asker *a = state;
-    if (a->f == NULL) a->f = ebb_promise_at(cx, &stubborn, a, "operation.c:2");
+    if (a->f == NULL) a->f = ebb_promise_new_site(cx, &stubborn, a, "operation.c:2");
     a->got = ebb_await(cx, a->f, NULL);
     return a->got;
 }
@@ -177,20 +177,20 @@ static void an_operation_that_nobody_awaits_any_more_is_named(void **state) {
     workflow_world *ww = *state;
     asker a = {.f = NULL};
     ebb_workflow wf = open_patient(ww);
-    (void)ebb_spawn_at(ww->host, ebb_workflow_region(ww->host, wf), ask, &a, "asker.c:1");
+    (void)ebb_spawn_site(ww->host, ebb_workflow_region(ww->host, wf), ask, &a, "asker.c:1");
     world_settle(ww->world);
     workflow_stop(ww, wf);
     world_pass(ww->world, MS(2500));
     assert_int_equal(a.got, EBB_CANCELLED); /* the reader is gone, the producer still drains */
     assert_int_equal(ebb_workflow_join(ww->host, wf, NULL), EBB_ERR_CANCEL_DRAIN_TIMEOUT);
     workflow_says(line_with(ww, workflow_explained(ww, wf), "operation.c:2"), "stubborn");
-    (void)ebb_reject(a.f, EBB_CANCELLED);
+    (void)ebb_promise_reject(a.f, EBB_CANCELLED);
 }
 
 static void the_handler_of_a_workflow_below_is_named_to_who_asks_above(void **state) {
     workflow_world *ww = *state;
     ebb_workflow wf = open_patient(ww);
-    ebb_workflow child = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_health_check_cancel,
+    ebb_workflow child = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_workflow_health_check_cancel,
                                                                .no_force = true,
                                                                .parent = ebb_workflow_region(ww->host, wf)});
     (void)drainer_add(ww, child, "of the child", (drainer){.stays = true});
@@ -205,10 +205,10 @@ static void a_finalizer_that_holds_it_up_is_named(void **state) {
     workflow_world *ww = *state;
     ebb_workflow wf = open_patient(ww);
     ebb_region r = ebb_workflow_region(ww->host, wf);
-    assert_int_equal(ebb_region_defer_at(ww->host, r, stay, NULL, "finalizer.c:5"), EBB_OK);
+    assert_int_equal(ebb_region_defer_site(ww->host, r, stay, NULL, "finalizer.c:5"), EBB_OK);
     workflow_stop(ww, wf);
     world_pass(ww->world, MS(1500));
-    assert_int_equal(workflow_state(ww, wf), EBB_WF_FINALIZING);
+    assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_FINALIZING);
     (void)line_with(ww, workflow_explained(ww, wf), "finalizer.c:5");
 }
 
@@ -228,14 +228,14 @@ static void long_names_do_not_run_lines_together(void **state) {
     workflow_world *ww = *state;
     memset(name, 'n', sizeof name - 1);
     memset(site, 's', sizeof site - 1);
-    ebb_workflow wf =
-        workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_publish_abort, .name = name, .no_force = true});
+    ebb_workflow wf = workflow_new(
+        ww, &(ebb_workflow_opts){.type = &ebb_workflow_publish_abort, .name = name, .no_force = true});
     ebb_region r = ebb_workflow_region(ww->host, wf);
-    (void)ebb_spawn_at(ww->host, r, stay, NULL, site);
-    (void)ebb_reserve_in_at(ww->host, r, EBB_FENCE, NULL, NULL, site);
+    (void)ebb_spawn_site(ww->host, r, stay, NULL, site);
+    (void)ebb_region_reserve_site(ww->host, r, EBB_OBLIGATION_FENCE, NULL, NULL, site);
     drainer *d = world_keep(ww->world, sizeof *d);
     *d = (drainer){.world = ww->world, .stays = true};
-    assert_int_equal(ebb_workflow_on_drain_at(ww->host, wf, site, drainer_run, d, site), EBB_OK);
+    assert_int_equal(ebb_workflow_on_drain_site(ww->host, wf, site, drainer_run, d, site), EBB_OK);
     workflow_stop(ww, wf);
     const char *text = workflow_explained(ww, wf);
     workflow_says(text, "... is DRAINING"); /* the name is cut at EBB_MESSAGE_MAX */
@@ -243,7 +243,7 @@ static void long_names_do_not_run_lines_together(void **state) {
     for (const char *at = text; (at = strchr(at, '\n')) != NULL; at++) lines++;
     assert_int_equal(lines, 4); /* its own, a task, an obligation, a handler */
     char closed[32];
-    assert_int_equal(ebb_closed_text(ww->host, r, closed, sizeof closed), 31);
+    assert_int_equal(ebb_region_closed_text(ww->host, r, closed, sizeof closed), 31);
 }
 
 int main(void) {

@@ -2,19 +2,20 @@
 #include "tests/support/workflow_world.h"
 
 static ebb_workflow open_plain(workflow_world *ww) {
-    return workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_publish_abort});
+    return workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_workflow_publish_abort});
 }
 
 static ebb_workflow open_patient(workflow_world *ww) {
-    return workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_publish_abort, .no_force = true});
+    return workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_workflow_publish_abort, .no_force = true});
 }
 
 /* ---- the budget is over ---------------------------------------------------------------------- */
 
 static void force_ends_it_within_a_tenth_of_the_budget(void **state) {
     workflow_world *ww = *state;
-    const ebb_workflow_type *types[] = {&ebb_lifecycle_shutdown, &ebb_rollout_cancel, &ebb_publish_abort,
-                                        &ebb_health_check_cancel, &ebb_epoch_transition_cancel};
+    const ebb_workflow_type *types[] = {&ebb_workflow_lifecycle_shutdown, &ebb_workflow_rollout_cancel,
+                                        &ebb_workflow_publish_abort, &ebb_workflow_health_check_cancel,
+                                        &ebb_workflow_epoch_transition_cancel};
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         ebb_workflow wf = workflow_new(ww, &(ebb_workflow_opts){.type = types[i]});
         (void)workflow_work(ww, wf, IGNORING);
@@ -24,7 +25,7 @@ static void force_ends_it_within_a_tenth_of_the_budget(void **state) {
         workflow_stop(ww, wf);
         world_pass(ww->world, types[i]->budget + types[i]->budget / 10);
         ebb_workflow_report report = workflow_report(ww, wf);
-        assert_int_equal(report.state, EBB_WF_LEAK_DETECTED);
+        assert_int_equal(report.state, EBB_WORKFLOW_LEAK_DETECTED);
         assert_int_equal(report.leaks, 4);
         assert_int_equal(report.unnamed, 0);
         assert_true(report.elapsed <= types[i]->budget + types[i]->budget / 10);
@@ -38,11 +39,11 @@ static void work_that_spins_and_ignores_everything_is_forced_too(void **state) {
     workflow_stop(ww, wf);
     world_pass(ww->world, MS(1999));
     p->spins = true; /* not before: it would never settle */
-    (void)ebb_wake(ww->host, p->id);
-    ebb_advance(ww->rt, world_now(ww->world) + MS(1));
+    (void)ebb_task_wake(ww->host, p->id);
+    ebb_runtime_advance(ww->rt, world_now(ww->world) + MS(1));
     world_settle(ww->world);
     world_pass(ww->world, MS(200));
-    assert_int_equal(workflow_state(ww, wf), EBB_WF_LEAK_DETECTED);
+    assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_LEAK_DETECTED);
 }
 
 static void a_force_polls_what_heeds_it_and_leaves_that_clean(void **state) {
@@ -55,7 +56,7 @@ static void a_force_polls_what_heeds_it_and_leaves_that_clean(void **state) {
     p->heeds = true; /* it looks up in the last poll that it gets */
     world_pass(ww->world, MS(201));
     assert_int_equal(ebb_workflow_join(ww->host, wf, &report), EBB_CANCELLED);
-    assert_int_equal(report.state, EBB_WF_FINALIZED);
+    assert_int_equal(report.state, EBB_WORKFLOW_FINALIZED);
     assert_true(report.drain_timed_out);
     assert_int_equal(report.leaks, 0);
     workflow_says(workflow_line(ww, "finalized", 0), "\"drain_timed_out\":1");
@@ -68,11 +69,11 @@ static void a_finalizer_that_never_ends_is_over_with_the_rest_of_the_budget(void
     puppet *p = puppet_new(ww->world, IGNORING);
     assert_int_equal(ebb_region_defer(ww->host, ebb_workflow_region(ww->host, wf), puppet_poll, p), EBB_OK);
     workflow_stop(ww, wf);
-    assert_int_equal(workflow_state(ww, wf), EBB_WF_FINALIZING);
+    assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_FINALIZING);
     world_pass(ww->world, MS(3000));
-    assert_int_equal(workflow_state(ww, wf), EBB_WF_LEAK_DETECTED);
+    assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_LEAK_DETECTED);
     assert_false(workflow_report(ww, wf).drain_timed_out);
-    assert_int_equal(ebb_workflow_leaked(ww->host, wf, 0, &leak), EBB_OK);
+    assert_int_equal(ebb_workflow_leak_at(ww->host, wf, 0, &leak), EBB_OK);
     assert_string_equal(leak.what, "finalizer");
 }
 
@@ -93,7 +94,7 @@ static void an_operator_who_extends_it_lets_it_complete(void **state) {
     world_pass(ww->world, MS(399));
     workflow_finish(ww, p);
     assert_int_equal(ebb_workflow_join(ww->host, wf, &report), EBB_OK);
-    assert_int_equal(report.state, EBB_WF_FINALIZED);
+    assert_int_equal(report.state, EBB_WORKFLOW_FINALIZED);
     assert_int_equal(report.elapsed, MS(2899));
     assert_int_equal(report.budget, MS(2900));
 }
@@ -146,7 +147,7 @@ static void the_budget_of_one_that_waits_for_an_operator_does_not_grow_by_itself
     world_pass(ww->world, MS(1000));
     assert_int_equal(workflow_report(ww, wf).budget, MS(2000));
     workflow_finish(ww, p);
-    assert_int_equal(workflow_report(ww, wf).state, EBB_WF_FINALIZED);
+    assert_int_equal(workflow_report(ww, wf).state, EBB_WORKFLOW_FINALIZED);
     assert_int_equal(workflow_report(ww, wf).budget, MS(2000));
     workflow_says(workflow_line(ww, "drain_completed", 0), "\"elapsed_ms\":6000.000,\"budget_ms\":2000.000");
 }
@@ -159,10 +160,10 @@ static void a_finalizer_that_never_ends_may_be_forced_by_its_region_too(void **s
     assert_int_equal(ebb_region_defer(ww->host, r, puppet_poll, p), EBB_OK);
     workflow_stop(ww, wf);
     world_pass(ww->world, MS(600));
-    assert_int_equal(workflow_state(ww, wf), EBB_WF_FINALIZING);
+    assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_FINALIZING);
     ebb_region_force(ww->host, r);
     world_pass(ww->world, MS(500));
-    assert_int_equal(workflow_state(ww, wf), EBB_WF_LEAK_DETECTED);
+    assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_LEAK_DETECTED);
 }
 
 /* ---- extending ------------------------------------------------------------------------------- */
@@ -180,7 +181,7 @@ static void extending_before_cancel_at_moves_both_ends(void **state) {
     world_pass(ww->world, MS(1));
     assert_int_equal(info_of(ww->world, p->id).epoch, 1);
     world_pass(ww->world, MS(1199));
-    assert_int_equal(workflow_state(ww, wf), EBB_WF_DRAINING);
+    assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_DRAINING);
     world_pass(ww->world, MS(1));
     assert_true(workflow_report(ww, wf).drain_timed_out);
 }
@@ -240,7 +241,8 @@ static void extending_by_the_most_again_and_again_stops_at_the_limit(void **stat
     assert_int_equal(info_of(ww->world, p->id).epoch, 0);
     workflow_finish(ww, p);
     world_pass(ww->world, MS(1000));
-    assert_int_equal(workflow_state(ww, wf), EBB_WF_FINALIZING); /* its finalizer has all that time too */
+    assert_int_equal(workflow_state(ww, wf),
+                     EBB_WORKFLOW_FINALIZING); /* its finalizer has all that time too */
     assert_int_equal(workflow_report(ww, wf).leaks, 0);
 }
 
@@ -255,7 +257,7 @@ static void forcing_before_cancel_at_ends_it_now(void **state) {
     workflow_stop(ww, wf);
     world_pass(ww->world, MS(100));
     assert_int_equal(ebb_workflow_force(ww->host, wf, NULL), EBB_OK);
-    assert_int_equal(workflow_state(ww, wf), EBB_WF_FINALIZING);
+    assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_FINALIZING);
     world_pass(ww->world, MS(200));
     assert_int_equal(heeds->seen, EBB_CANCELLED);
     assert_int_equal(ebb_workflow_join(ww->host, wf, &report), EBB_ERR_CANCEL_LEAK);
@@ -269,7 +271,7 @@ static void forcing_when_cancel_at_is_the_budget_leaves_nobody_behind_who_heeds_
     workflow_world *ww = *state;
     ebb_workflow_report report;
     ebb_workflow wf =
-        workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_publish_abort, .cancel_at = MS(2000)});
+        workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_workflow_publish_abort, .cancel_at = MS(2000)});
     drainer *h = drainer_add(ww, wf, "quick", (drainer){.returns = EBB_OK});
     (void)workflow_work(ww, wf, HEEDING);
     assert_int_equal(ebb_workflow_request(ww->host, wf, EBB_CANCEL_USER, "enough"), EBB_OK);
@@ -277,7 +279,7 @@ static void forcing_when_cancel_at_is_the_budget_leaves_nobody_behind_who_heeds_
     world_pass(ww->world, MS(200));
     assert_int_equal(h->polls, 1);
     assert_int_equal(ebb_workflow_join(ww->host, wf, &report), EBB_CANCELLED);
-    assert_int_equal(report.state, EBB_WF_FINALIZED);
+    assert_int_equal(report.state, EBB_WORKFLOW_FINALIZED);
     assert_int_equal(report.leaks, 0);
 }
 
@@ -316,7 +318,7 @@ static void a_region_that_is_closed_from_outside_is_a_request(void **state) {
     ebb_region_close(ww->host, ebb_workflow_region(ww->host, wf));
     world_settle(ww->world);
     ebb_workflow_report report = workflow_report(ww, wf);
-    assert_int_equal(report.state, EBB_WF_DRAINING);
+    assert_int_equal(report.state, EBB_WORKFLOW_DRAINING);
     assert_int_equal(report.budget, MS(2000));
     assert_int_equal(report.reason.kind, EBB_CANCEL_USER);
     assert_string_equal(report.reason.message, "its region was closed");
@@ -334,14 +336,14 @@ static void a_region_that_is_cancelled_from_outside_is_a_request_with_that_reaso
                              "row is gone", b);
     world_settle(ww->world);
     ebb_workflow_report report = workflow_report(ww, wf);
-    assert_int_equal(report.state, EBB_WF_DRAINING);
+    assert_int_equal(report.state, EBB_WORKFLOW_DRAINING);
     assert_int_equal(report.reason.kind, EBB_CANCEL_LEASE_LOST);
     assert_string_equal(report.reason.message, "row is gone");
     assert_true(report.cancelled);
     assert_true(report.budget <= MS(500) && report.budget >= MS(399)); /* a fifth is kept for finalizers */
     assert_int_equal(h->polls, 1);
     world_pass(ww->world, MS(550));
-    assert_int_equal(workflow_state(ww, wf), EBB_WF_LEAK_DETECTED);
+    assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_LEAK_DETECTED);
 }
 
 static void a_region_that_is_forced_from_outside_is_forced_by_what_is_around_it(void **state) {
@@ -374,7 +376,7 @@ static void closing_after_the_request_changes_nothing(void **state) {
     assert_int_equal(info_of(ww->world, p->id).epoch, 0);
     assert_int_equal(workflow_report(ww, wf).absorbed, 0);
     workflow_finish(ww, p);
-    assert_int_equal(workflow_state(ww, wf), EBB_WF_FINALIZED);
+    assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_FINALIZED);
 }
 
 static void a_cancel_from_outside_in_a_drain_is_absorbed_and_cancels_at_once(void **state) {
@@ -412,14 +414,15 @@ static void intrude(void *arg, ebb_workflow wf, ebb_workflow_state from, ebb_wor
 
 static void every_verb_from_outside_in_every_state_leads_to_an_end(void **state) {
     workflow_world *ww = *state;
-    for (int s = EBB_WF_CANCEL_REQUESTED; s <= EBB_WF_LEAK_DETECTED; s++) {
+    for (int s = EBB_WORKFLOW_CANCEL_REQUESTED; s <= EBB_WORKFLOW_LEAK_DETECTED; s++) {
         for (int v = 0; v < VERBS; v++) {
             for (int patient = 0; patient < 2; patient++) {
                 intruder i = {.ww = ww, .in = (ebb_workflow_state)s, .verb = verbs[v]};
-                ebb_workflow wf = workflow_new(
-                    ww, &(ebb_workflow_opts){
-                            .type = &ebb_publish_abort, .no_force = patient, .on_state = intrude, .arg = &i});
-                bool ends = s != EBB_WF_DRAIN_TIMEOUT && s != EBB_WF_LEAK_DETECTED;
+                ebb_workflow wf = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_workflow_publish_abort,
+                                                                        .no_force = patient,
+                                                                        .on_state = intrude,
+                                                                        .arg = &i});
+                bool ends = s != EBB_WORKFLOW_DRAIN_TIMEOUT && s != EBB_WORKFLOW_LEAK_DETECTED;
                 (void)drainer_add(ww, wf, "h", (drainer){.sleeps = MS(5)});
                 (void)workflow_work(ww, wf,
                                     ends ? (puppet){.heeds = true, .returns = EBB_PENDING} : IGNORING);
@@ -428,7 +431,7 @@ static void every_verb_from_outside_in_every_state_leads_to_an_end(void **state)
                 if (patient && !ends) assert_int_equal(ebb_workflow_force(ww->host, wf, NULL), EBB_OK);
                 world_pass(ww->world, MS(2200));
                 assert_true(i.done);
-                assert_true(workflow_state(ww, wf) >= EBB_WF_FINALIZED);
+                assert_true(workflow_state(ww, wf) >= EBB_WORKFLOW_FINALIZED);
                 ebb_status st = ebb_workflow_join(ww->host, wf, NULL);
                 assert_true(st == EBB_OK || st == EBB_CANCELLED || st == EBB_ERR_CANCEL_LEAK);
             }
@@ -447,7 +450,7 @@ static void a_task_that_fails_fast_stops_the_workflow_with_its_failure(void **st
     assert_int_equal(sibling->seen, EBB_CANCELLED);
     assert_int_equal(h->polls, 1);
     assert_int_equal(ebb_workflow_join(ww->host, wf, &report), EBB_FAILED);
-    assert_int_equal(report.state, EBB_WF_FINALIZED);
+    assert_int_equal(report.state, EBB_WORKFLOW_FINALIZED);
     assert_int_equal(report.reason.kind, EBB_CANCEL_SIBLING_FAILED);
     workflow_says(workflow_line(ww, "finalized", 0), "\"status\":\"EBB_FAILED\"");
 }
@@ -455,21 +458,21 @@ static void a_task_that_fails_fast_stops_the_workflow_with_its_failure(void **st
 static void a_failure_that_is_collected_stops_nothing(void **state) {
     workflow_world *ww = *state;
     ebb_workflow_report report;
-    ebb_workflow wf =
-        workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_publish_abort, .policy = EBB_COLLECT});
+    ebb_workflow wf = workflow_new(
+        ww, &(ebb_workflow_opts){.type = &ebb_workflow_publish_abort, .policy = EBB_FAIL_COLLECT});
     puppet *p = workflow_work(ww, wf, IGNORING);
     (void)workflow_work(ww, wf, (puppet){.returns = EBB_FAILED});
-    assert_int_equal(workflow_state(ww, wf), EBB_WF_IDLE);
+    assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_IDLE);
     assert_int_equal(ebb_workflow_join(ww->host, wf, NULL), EBB_PENDING);
     workflow_finish(ww, p);
     assert_int_equal(ebb_workflow_join(ww->host, wf, &report), EBB_FAILED);
-    assert_int_equal(report.state, EBB_WF_IDLE);
+    assert_int_equal(report.state, EBB_WORKFLOW_IDLE);
 }
 
 /* ---- clocks that jump ------------------------------------------------------------------------ */
 
 static void jump(workflow_world *ww, uint64_t span) {
-    ebb_advance(ww->rt, world_now(ww->world) + span);
+    ebb_runtime_advance(ww->rt, world_now(ww->world) + span);
     world_settle(ww->world);
 }
 
@@ -482,7 +485,7 @@ static void a_clock_that_jumps_past_the_budget_is_told_as_it_was(void **state) {
     world_pass(ww->world, MS(2000));
     const char *line = workflow_line(ww, "drain_timeout", 0);
     workflow_says(line, "\"elapsed_ms\":7000.000,\"budget_ms\":2000.000");
-    assert_int_equal(workflow_state(ww, wf), EBB_WF_LEAK_DETECTED);
+    assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_LEAK_DETECTED);
     assert_int_equal(workflow_report(ww, wf).budget, MS(2000));
 }
 
@@ -492,7 +495,7 @@ static void a_clock_that_jumps_past_the_budget_does_not_make_a_late_end_one_in_t
     ebb_workflow wf = open_plain(ww);
     puppet *p = workflow_work(ww, wf, IGNORING);
     workflow_stop(ww, wf);
-    ebb_advance(ww->rt, world_now(ww->world) + MS(7000));
+    ebb_runtime_advance(ww->rt, world_now(ww->world) + MS(7000));
     workflow_finish(ww, p);
     world_pass(ww->world, MS(200));
     assert_int_equal(ebb_workflow_join(ww->host, wf, &report), EBB_OK);
@@ -513,9 +516,9 @@ static void a_clock_that_jumps_past_everything_abandons_only_what_does_not_retur
         if (at_cancel) world_pass(ww->world, MS(1200));
         jump(ww, 3600 * EBB_SECOND);
         world_pass(ww->world, MS(200));
-        assert_int_equal(workflow_state(ww, wf), EBB_WF_LEAK_DETECTED);
+        assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_LEAK_DETECTED);
         assert_int_equal(workflow_report(ww, wf).leaks, 1); /* neither its steward nor its handler */
-        assert_int_equal(ebb_workflow_leaked(ww->host, wf, 0, &leak), EBB_OK);
+        assert_int_equal(ebb_workflow_leak_at(ww->host, wf, 0, &leak), EBB_OK);
         assert_int_equal(leak.id, ignores->id.id);
     }
 }
@@ -525,11 +528,11 @@ static void a_drain_that_is_late_says_so_before_anybody_else_writes_a_line(void 
     ebb_workflow wf = open_plain(ww);
     (void)workflow_work(ww, wf, IGNORING);
     (void)drainer_add(ww, wf, "slow", (drainer){.sleeps = 3600 * EBB_SECOND, .returns = EBB_OK});
-    ebb_advance(ww->rt, world_now(ww->world) + 527 * EBB_US); /* alarms come at whole milliseconds */
+    ebb_runtime_advance(ww->rt, world_now(ww->world) + 527 * EBB_US); /* alarms come at whole milliseconds */
     workflow_stop(ww, wf);
     world_pass(ww->world, MS(1999));
     jump(ww, MS(1) + 300 * EBB_US);
-    assert_int_equal(workflow_state(ww, wf), EBB_WF_DRAINING);
+    assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_DRAINING);
     ebb_status st = ebb_workflow_on_drain(ww->host, wf, "late", drainer_run, NULL);
     assert_int_equal(st, EBB_ERR_CANCEL_INVALID_PHASE);
     jump(ww, MS(4000));

@@ -2,19 +2,19 @@
 #include "tests/support/workflow_world.h"
 
 static ebb_workflow open_plain(workflow_world *ww) {
-    return workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_publish_abort});
+    return workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_workflow_publish_abort});
 }
 
 static ebb_workflow_leak leak_of(workflow_world *ww, ebb_workflow wf, uint32_t i) {
     ebb_workflow_leak leak = {.what = ""};
-    assert_int_equal(ebb_workflow_leaked(ww->host, wf, i, &leak), EBB_OK);
+    assert_int_equal(ebb_workflow_leak_at(ww->host, wf, i, &leak), EBB_OK);
     return leak;
 }
 
 static void run_out(workflow_world *ww, ebb_workflow wf) {
     workflow_stop(ww, wf);
     world_pass(ww->world, MS(2200));
-    assert_int_equal(workflow_state(ww, wf), EBB_WF_LEAK_DETECTED);
+    assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_LEAK_DETECTED);
 }
 
 /* A task that reserves one of each kind. */
@@ -28,12 +28,16 @@ typedef struct debtor {
 static ebb_status borrow(ebb_cx *cx, void *state) {
     debtor *d = state;
     if (d->owed[0].id == 0) {
-        d->owed[0] = ebb_reserve_at(cx, EBB_PERMIT, puppet_abort, d->hook, "permit.c:1");
-        d->owed[1] = ebb_reserve_at(cx, EBB_ACK, puppet_abort, d->hook, "ack.c:2");
-        d->owed[2] = ebb_reserve_at(cx, EBB_LEASE, puppet_abort, d->hook, "lease.c:3");
-        d->owed[3] = ebb_reserve_at(cx, EBB_FENCE, puppet_abort, d->hook, "fence.c:4");
-        d->owed[4] = ebb_reserve_at(cx, EBB_IO, puppet_abort, d->hook, "io.c:5");
-        d->owed[5] = ebb_reserve_at(cx, EBB_TRANSACTION, puppet_abort, d->hook, "transaction.c:6");
+        d->owed[0] =
+            ebb_obligation_reserve_site(cx, EBB_OBLIGATION_PERMIT, puppet_abort, d->hook, "permit.c:1");
+        d->owed[1] = ebb_obligation_reserve_site(cx, EBB_OBLIGATION_ACK, puppet_abort, d->hook, "ack.c:2");
+        d->owed[2] =
+            ebb_obligation_reserve_site(cx, EBB_OBLIGATION_LEASE, puppet_abort, d->hook, "lease.c:3");
+        d->owed[3] =
+            ebb_obligation_reserve_site(cx, EBB_OBLIGATION_FENCE, puppet_abort, d->hook, "fence.c:4");
+        d->owed[4] = ebb_obligation_reserve_site(cx, EBB_OBLIGATION_IO, puppet_abort, d->hook, "io.c:5");
+        d->owed[5] = ebb_obligation_reserve_site(cx, EBB_OBLIGATION_TRANSACTION, puppet_abort, d->hook,
+                                                 "transaction.c:6");
     }
     return d->returns ? EBB_OK : EBB_PENDING;
 }
@@ -66,7 +70,7 @@ static void the_obligations_of_a_task_that_is_abandoned_are_aborted_and_each_is_
     debtor d = {.world = w, .hook = puppet_new(w, (puppet){.returns = EBB_OK})};
     ebb_workflow wf = open_plain(ww);
     ebb_region r = ebb_workflow_region(w->host, wf);
-    ebb_task t = ebb_spawn_at(w->host, r, borrow, &d, "debtor.c:9");
+    ebb_task t = ebb_spawn_site(w->host, r, borrow, &d, "debtor.c:9");
     world_settle(w);
     run_out(ww, wf);
     assert_int_equal(w->aborts, 6);
@@ -79,7 +83,7 @@ static void the_obligations_of_a_task_that_is_abandoned_are_aborted_and_each_is_
     assert_int_equal(leak.id, t.id);
     assert_int_equal(leak.region.id, r.id);
     expect_six(ww, wf, 1, &d, t, "aborted");
-    assert_int_equal(ebb_workflow_leaked(w->host, wf, 7, &leak), EBB_ERR_INVALID);
+    assert_int_equal(ebb_workflow_leak_at(w->host, wf, 7, &leak), EBB_ERR_INVALID);
     assert_int_equal(workflow_lines(ww, "left"), 7);
     workflow_says(workflow_line(ww, "left", 0), "\"what\":\"task\",\"kind\":\"\"");
     workflow_says(workflow_line(ww, "left", 0), "\"site\":\"debtor.c:9\"");
@@ -95,9 +99,9 @@ static void obligations_that_a_task_forgets_are_leaks_and_named(void **state) {
     world_settle(w);
     workflow_stop(ww, wf);
     d.returns = true;
-    (void)ebb_wake(w->host, t);
+    (void)ebb_task_wake(w->host, t);
     world_settle(w);
-    assert_int_equal(workflow_state(ww, wf), EBB_WF_LEAK_DETECTED);
+    assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_LEAK_DETECTED);
     assert_int_equal(workflow_report(ww, wf).leaks, 6);
     assert_int_equal(w->aborts, 6);
     expect_six(ww, wf, 0, &d, t, "obligation");
@@ -108,7 +112,7 @@ static void an_obligation_of_the_region_is_named_without_an_owner(void **state) 
     workflow_world *ww = *state;
     ebb_workflow wf = open_plain(ww);
     ebb_region r = ebb_workflow_region(ww->host, wf);
-    ebb_obligation o = ebb_reserve_in_at(ww->host, r, EBB_FENCE, NULL, NULL, "fence.c:8");
+    ebb_obligation o = ebb_region_reserve_site(ww->host, r, EBB_OBLIGATION_FENCE, NULL, NULL, "fence.c:8");
     workflow_stop(ww, wf);
     world_pass(ww->world, MS(2200));
     ebb_workflow_leak leak = leak_of(ww, wf, 0);
@@ -132,9 +136,9 @@ static void what_leaks_before_the_request_is_in_the_log_but_does_not_count(void 
     (void)ebb_spawn(w->host, ebb_workflow_region(w->host, wf), borrow, &d);
     world_settle(w);
     assert_int_equal(workflow_lines(ww, "left"), 6);
-    assert_int_equal(workflow_state(ww, wf), EBB_WF_IDLE);
+    assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_IDLE);
     workflow_stop(ww, wf);
-    assert_int_equal(workflow_state(ww, wf), EBB_WF_FINALIZED);
+    assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_FINALIZED);
     assert_int_equal(workflow_report(ww, wf).leaks, 0);
 }
 
@@ -144,8 +148,8 @@ static void a_handler_that_never_ends_is_left_behind_with_its_place(void **state
     drainer *poll = world_keep(ww->world, sizeof *poll), *fiber = world_keep(ww->world, sizeof *fiber);
     poll->stays = fiber->stays = true;
     poll->world = fiber->world = ww->world;
-    assert_int_equal(ebb_workflow_on_drain_at(ww->host, wf, "poll", drainer_run, poll, "poll.c:1"), EBB_OK);
-    assert_int_equal(ebb_workflow_on_drain_fiber_at(ww->host, wf, "fiber", drainer_run, fiber, "fiber.c:2"),
+    assert_int_equal(ebb_workflow_on_drain_site(ww->host, wf, "poll", drainer_run, poll, "poll.c:1"), EBB_OK);
+    assert_int_equal(ebb_workflow_on_drain_fiber_site(ww->host, wf, "fiber", drainer_run, fiber, "fiber.c:2"),
                      EBB_OK);
     run_out(ww, wf);
     assert_int_equal(workflow_report(ww, wf).leaks, 2);
@@ -164,8 +168,8 @@ static ebb_status stay(ebb_cx *cx, void *state) {
 
 static void spawn_one(ebb_cx *cx, ebb_drain *d, drainer *me) {
     (void)d;
-    (void)ebb_spawn_at(cx, ebb_self_region(cx), stay, me, "spawned.c:3");
-    (void)ebb_reserve_at(cx, EBB_LEASE, NULL, NULL, "lease.c:4");
+    (void)ebb_spawn_site(cx, ebb_cx_region(cx), stay, me, "spawned.c:3");
+    (void)ebb_obligation_reserve_site(cx, EBB_OBLIGATION_LEASE, NULL, NULL, "lease.c:4");
 }
 
 static void what_a_handler_has_spawned_and_reserved_is_left_behind_too(void **state) {
@@ -184,7 +188,7 @@ static void a_finalizer_of_a_task_that_never_ends_is_named(void **state) {
     workflow_world *ww = *state;
     ebb_workflow wf = open_plain(ww);
     ebb_region r = ebb_workflow_region(ww->host, wf);
-    assert_int_equal(ebb_region_defer_at(ww->host, r, stay, NULL, "finalizer.c:5"), EBB_OK);
+    assert_int_equal(ebb_region_defer_site(ww->host, r, stay, NULL, "finalizer.c:5"), EBB_OK);
     workflow_stop(ww, wf);
     world_pass(ww->world, MS(3000));
     ebb_workflow_leak leak = leak_of(ww, wf, 0);
@@ -196,7 +200,7 @@ static void a_finalizer_of_a_task_that_never_ends_is_named(void **state) {
 static void what_is_left_below_is_named_in_every_workflow_around_it(void **state) {
     workflow_world *ww = *state;
     ebb_workflow wf[3];
-    ebb_workflow_opts opts = {.type = &ebb_publish_abort};
+    ebb_workflow_opts opts = {.type = &ebb_workflow_publish_abort};
     for (int i = 0; i < 3; i++) {
         wf[i] = workflow_new(ww, &opts);
         opts.parent = ebb_workflow_region(ww->host, wf[i]);
@@ -222,7 +226,7 @@ static void what_is_left_elsewhere_is_not_named(void **state) {
     workflow_stop(ww, other);
     ebb_region_force(ww->host, aside);
     world_pass(ww->world, MS(2200));
-    assert_int_equal(workflow_state(ww, wf), EBB_WF_FINALIZED);
+    assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_FINALIZED);
     assert_int_equal(workflow_report(ww, wf).leaks, 0);
     assert_int_equal(workflow_report(ww, other).leaks, 1);
 }
@@ -252,11 +256,11 @@ static void a_leak_that_there_is_no_memory_to_name_is_counted(void **state) {
     w->memory.fail_at = 0;
     w->memory.fail_after = false;
     ebb_workflow_report report = workflow_report(ww, wf);
-    assert_int_equal(report.state, EBB_WF_LEAK_DETECTED);
+    assert_int_equal(report.state, EBB_WORKFLOW_LEAK_DETECTED);
     assert_int_equal(report.leaks, 6);
     assert_int_equal(report.unnamed, 6);
     ebb_workflow_leak leak;
-    assert_int_equal(ebb_workflow_leaked(w->host, wf, 0, &leak), EBB_ERR_INVALID);
+    assert_int_equal(ebb_workflow_leak_at(w->host, wf, 0, &leak), EBB_ERR_INVALID);
     assert_int_equal(workflow_lines(ww, "left"), 6); /* the log needs no memory */
     assert_int_equal(ebb_workflow_join(w->host, wf, NULL), EBB_ERR_CANCEL_LEAK);
 }

@@ -12,7 +12,7 @@ static ebb_status stay(ebb_cx *cx, void *state) {
 }
 
 /* A world with other options of its runtime. */
-static int up_with(void **state, const ebb_rt_opts *opts) {
+static int up_with(void **state, const ebb_runtime_opts *opts) {
     if (workflow_world_up(state) != 0) return -1;
     workflow_world *ww = *state;
     world_end(ww->world);
@@ -26,13 +26,13 @@ static int up_with(void **state, const ebb_rt_opts *opts) {
 
 /* Its work has ended, somebody waits, and a finalizer is all that is left. */
 static ebb_workflow completing(workflow_world *ww, ebb_workflow_opts opts, ebb_poll_fn last, void *arg) {
-    opts.type = &ebb_publish_abort;
+    opts.type = &ebb_workflow_publish_abort;
     ebb_workflow wf = workflow_new(ww, &opts);
     ebb_region r = ebb_workflow_region(ww->host, wf);
-    assert_int_equal(ebb_region_defer_at(ww->host, r, last, arg, "last.c:1"), EBB_OK);
+    assert_int_equal(ebb_region_defer_site(ww->host, r, last, arg, "last.c:1"), EBB_OK);
     assert_int_equal(ebb_workflow_join(ww->host, wf, NULL), EBB_PENDING);
     world_pass(ww->world, MS(10000));
-    assert_int_equal(workflow_state(ww, wf), EBB_WF_IDLE);
+    assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_IDLE);
     return wf;
 }
 
@@ -89,14 +89,14 @@ static void the_budget_bounds_finalizers_also_after_a_cancel_from_outside(void *
     workflow_world *ww = *state;
     for (int i = 0; i < 2; i++) {
         uint64_t deadline = i == 0 ? EBB_FOREVER : world_now(ww->world) + 3600 * EBB_SECOND;
-        ebb_workflow wf = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_publish_abort});
+        ebb_workflow wf = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_workflow_publish_abort});
         ebb_region r = ebb_workflow_region(ww->host, wf);
         assert_int_equal(ebb_region_defer(ww->host, r, stay, NULL), EBB_OK);
         assert_int_equal(ebb_workflow_request(ww->host, wf, EBB_CANCEL_USER, "enough"), EBB_OK);
         ebb_region_cancel_within(ww->host, r, EBB_CANCEL_SHUTDOWN, "later",
                                  (ebb_budget){deadline, EBB_POLLS_UNBOUNDED, 0});
         world_pass(ww->world, MS(10000));
-        if (workflow_state(ww, wf) != EBB_WF_LEAK_DETECTED) fail_msg("with %s it never ends", given[i]);
+        if (workflow_state(ww, wf) != EBB_WORKFLOW_LEAK_DETECTED) fail_msg("with %s it never ends", given[i]);
         assert_int_equal(ebb_workflow_join(ww->host, wf, NULL), EBB_ERR_CANCEL_LEAK);
     }
 }
@@ -109,14 +109,14 @@ static void a_root_whose_workflow_has_completed_and_was_joined_knows_of_none(voi
     char text[160];
     ebb_workflow_type *type = malloc(sizeof *type);
     assert_non_null(type);
-    *type = ebb_lifecycle_shutdown;
+    *type = ebb_workflow_lifecycle_shutdown;
     ebb_workflow wf = workflow_new(ww, &(ebb_workflow_opts){.type = type, .root = true});
     assert_int_equal(ebb_workflow_join(ww->host, wf, NULL), EBB_PENDING);
     world_settle(ww->world);
     assert_int_equal(ebb_workflow_join(ww->host, wf, NULL), EBB_OK);
     free(type);
     assert_int_equal(ebb_workflow_of(ww->host).id, 0);
-    assert_true(ebb_closed_text(ww->host, ww->world->root, text, sizeof text) > 0);
+    assert_true(ebb_region_closed_text(ww->host, ww->world->root, text, sizeof text) > 0);
     assert_string_equal(text, "the region is Closed: no new work");
 }
 
@@ -125,36 +125,36 @@ static void a_root_whose_workflow_has_completed_and_was_joined_knows_of_none(voi
 #define LATE (EBB_FOREVER - (UINT64_C(1) << 61)) /* the longest budgets do not fit behind it */
 
 static int up_late(void **state) {
-    return up_with(state, &(ebb_rt_opts){.now = LATE});
+    return up_with(state, &(ebb_runtime_opts){.now = LATE});
 }
 
 static void a_budget_beyond_the_end_of_time_is_cut_to_fit(void **state) {
     workflow_world *ww = *state;
-    ebb_workflow_opts o = {.type = &ebb_publish_abort, .budget = EBB_FOREVER / 4};
+    ebb_workflow_opts o = {.type = &ebb_workflow_publish_abort, .budget = EBB_FOREVER / 4};
     ebb_workflow wf = workflow_new(ww, &o);
     puppet *p = puppet_start(ww->world, ebb_workflow_region(ww->host, wf), HEEDING);
     workflow_stop(ww, wf);
     world_pass(ww->world, 3600 * EBB_SECOND);
-    assert_int_equal(workflow_state(ww, wf), EBB_WF_DRAINING);
+    assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_DRAINING);
     assert_int_equal(workflow_report(ww, wf).budget, (UINT64_C(1) << 61) - 1);
-    assert_int_equal(phase_of(ww->world, p->id), EBB_RUNNING);
+    assert_int_equal(phase_of(ww->world, p->id), EBB_TASK_RUNNING);
     assert_int_equal(ebb_workflow_extend(ww->host, wf, EBB_SECOND), EBB_ERR_LIMIT);
     assert_int_equal(ebb_workflow_extend(ww->host, wf, EBB_FOREVER), EBB_ERR_LIMIT);
     world_pass(ww->world, (UINT64_C(1) << 61) / 5 * 3); /* cancel_at */
     assert_int_equal(p->seen, EBB_CANCELLED);
-    assert_int_equal(workflow_state(ww, wf), EBB_WF_FINALIZED);
+    assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_FINALIZED);
 }
 
 static void a_short_budget_near_the_end_of_time_is_what_it_is(void **state) {
     workflow_world *ww = *state;
-    ebb_workflow wf = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_publish_abort});
+    ebb_workflow wf = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_workflow_publish_abort});
     (void)puppet_start(ww->world, ebb_workflow_region(ww->host, wf), IGNORING);
     workflow_stop(ww, wf);
     assert_int_equal(ebb_workflow_extend(ww->host, wf, EBB_SECOND), EBB_OK);
     world_pass(ww->world, MS(2999));
-    assert_int_equal(workflow_state(ww, wf), EBB_WF_DRAINING);
+    assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_DRAINING);
     world_pass(ww->world, MS(500));
-    assert_int_equal(workflow_state(ww, wf), EBB_WF_LEAK_DETECTED);
+    assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_LEAK_DETECTED);
 }
 
 /* ---- what is missing --------------------------------------------------------------------------- */
@@ -170,7 +170,7 @@ static void give_half_of_the_evidence(ebb_cx *cx, ebb_drain *d, drainer *me) {
 /* The log is verified when the world ends. */
 static void evidence_without_a_key_or_a_value_is_an_empty_text(void **state) {
     workflow_world *ww = *state;
-    ebb_workflow wf = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_publish_abort});
+    ebb_workflow wf = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_workflow_publish_abort});
     (void)drainer_add(ww, wf, "half", (drainer){.act = give_half_of_the_evidence});
     workflow_stop(ww, wf);
     workflow_says(workflow_line(ww, "evidence", 0), "\"key\":\"\",\"value\":\"value\"");
@@ -190,7 +190,7 @@ static void expect_failure(workflow_world *ww, ebb_workflow wf, ebb_status st) {
     ebb_workflow_report report;
     workflow_stop(ww, wf);
     assert_int_equal(ebb_workflow_join(ww->host, wf, &report), st);
-    assert_int_equal(report.state, EBB_WF_FINALIZED);
+    assert_int_equal(report.state, EBB_WORKFLOW_FINALIZED);
     assert_int_equal(report.status, st);
 }
 
@@ -201,7 +201,7 @@ static void a_handler_that_found_no_memory_is_the_failure_of_the_workflow(void *
         uint64_t n = 1;
         for (;; n++) { /* its record first, then its task and what that needs */
             drainer d = {.world = ww->world};
-            ebb_workflow wf = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_publish_abort});
+            ebb_workflow wf = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_workflow_publish_abort});
             memory->fail_at = memory->calls + n;
             ebb_status st = add(ww, wf, &d, fiber);
             memory->fail_at = 0;
@@ -215,13 +215,13 @@ static void a_handler_that_found_no_memory_is_the_failure_of_the_workflow(void *
 }
 
 static int up_small(void **state) {
-    return up_with(state, &(ebb_rt_opts){.max_tasks = 2});
+    return up_with(state, &(ebb_runtime_opts){.max_tasks = 2});
 }
 
 static void a_handler_over_the_limit_is_the_failure_of_the_workflow(void **state) {
     workflow_world *ww = *state;
     for (int fiber = 0; fiber < 2; fiber++) {
-        ebb_workflow wf = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_publish_abort});
+        ebb_workflow wf = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_workflow_publish_abort});
         drainer *first = drainer_add(ww, wf, "first", (drainer){.says = "drained"});
         drainer second = {.world = ww->world};
         assert_int_equal(add(ww, wf, &second, fiber), EBB_ERR_LIMIT);
@@ -244,7 +244,8 @@ static uint64_t time_to_open(uint32_t n) {
     world *w = world_new(NULL, false);
     uint64_t began = cpu_time();
     for (uint32_t i = 0; i < n; i++) {
-        ebb_workflow wf = ebb_workflow_open(w->host, &(ebb_workflow_opts){.type = &ebb_publish_abort});
+        ebb_workflow wf =
+            ebb_workflow_open(w->host, &(ebb_workflow_opts){.type = &ebb_workflow_publish_abort});
         assert_int_equal(ebb_id_status(wf.id), EBB_OK);
     }
     uint64_t took = cpu_time() - began;
@@ -274,8 +275,8 @@ static void opening_one_costs_the_same_however_many_there_are(void **state) {
 /* Opens one in a region of its own, stops it, and closes that; nobody joins it. */
 static void come_and_go(workflow_world *ww) {
     ebb_region around = open_region(ww->world, ww->world->root);
-    ebb_workflow wf =
-        ebb_workflow_open(ww->host, &(ebb_workflow_opts){.type = &ebb_publish_abort, .parent = around});
+    ebb_workflow wf = ebb_workflow_open(
+        ww->host, &(ebb_workflow_opts){.type = &ebb_workflow_publish_abort, .parent = around});
     assert_int_equal(ebb_workflow_request(ww->host, wf, EBB_CANCEL_USER, "enough"), EBB_OK);
     world_settle(ww->world);
     assert_int_equal(ebb_region_join(ww->host, around), EBB_OK);

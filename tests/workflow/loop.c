@@ -4,7 +4,7 @@
 #include <ebb/workflow.h>
 
 static ebb_workflow open_here(loop_world *w) {
-    ebb_workflow_opts o = {.type = &ebb_publish_abort, .parent = w->region};
+    ebb_workflow_opts o = {.type = &ebb_workflow_publish_abort, .parent = w->region};
     ebb_workflow wf = ebb_workflow_open(ebb_loop_cx(w->loop), &o);
     assert_int_equal(ebb_id_status(wf.id), EBB_OK);
     return wf;
@@ -47,8 +47,8 @@ static void an_idle_workflow_does_not_keep_uv_run_going_where_there_are_no_futur
     loop_run(w);
     assert_int_equal(drained, 0);
     ebb_workflow_report report;
-    assert_int_equal(ebb_workflow_info(w->cx, wf, &report), EBB_OK);
-    assert_int_equal(report.state, EBB_WF_IDLE);
+    assert_int_equal(ebb_workflow_report_of(w->cx, wf, &report), EBB_OK);
+    assert_int_equal(report.state, EBB_WORKFLOW_IDLE);
 }
 
 static void an_idle_workflow_does_not_keep_it_going_where_futures_have_been(void **state) {
@@ -57,7 +57,7 @@ static void an_idle_workflow_does_not_keep_it_going_where_futures_have_been(void
     drained = 0;
     for (int root = 0; root < 2; root++) {
         bool over = false;
-        spawn_nap(w, root ? ebb_root(w->rt) : w->region, &over);
+        spawn_nap(w, root ? ebb_runtime_root(w->rt) : w->region, &over);
         loop_run(w);
         assert_true(over);
         stand_by(w, 1, &drained);

@@ -47,9 +47,9 @@ static uint64_t cost_of(workflow_world *ww, const way *how, uint32_t n) {
     ebb_workflow first = {0}, wf = {0};
     ebb_region around = ebb_region_open(ww->host, NULL), in = around;
     for (uint32_t i = 0; i < n; i++) {
-        wf = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_publish_abort,
+        wf = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_workflow_publish_abort,
                                                    .parent = in,
-                                                   .policy = EBB_COLLECT,
+                                                   .policy = EBB_FAIL_COLLECT,
                                                    .cancel_at = how->cancel_at});
         if (i == 0) first = wf;
         in = ebb_workflow_region(ww->host, wf);
@@ -69,7 +69,7 @@ static uint64_t cost_of(workflow_world *ww, const way *how, uint32_t n) {
     asked_again = false;
     ebb_workflow_report report;
     (void)ebb_workflow_join(ww->host, first, &report);
-    assert_int_equal(report.state, EBB_WF_FINALIZED);
+    assert_int_equal(report.state, EBB_WORKFLOW_FINALIZED);
     assert_int_equal(report.leaks, 0);
     return cost;
 }

@@ -17,7 +17,7 @@ enum { STUBBORN = 6, LOG = 1 << 20 };
 
 typedef struct program {
     ebb_failing failing;
-    ebb_rt *rt;
+    ebb_runtime *rt;
     ebb_cx *host;
     ebb_audit *audit;
     char *log;
@@ -88,7 +88,7 @@ static ebb_status handle_in_fiber(ebb_cx *cx, ebb_drain *d, void *arg) {
 static ebb_workflow open_one(program *p, const ebb_workflow_type *type, ebb_region parent) {
     ebb_workflow wf = ebb_workflow_open(
         p->host,
-        &(ebb_workflow_opts){.type = type, .parent = parent, .policy = EBB_COLLECT, .audit = p->audit});
+        &(ebb_workflow_opts){.type = type, .parent = parent, .policy = EBB_FAIL_COLLECT, .audit = p->audit});
     if (saw(p, ebb_id_status(wf.id)) != EBB_OK) wf.id = 0;
     return wf;
 }
@@ -110,24 +110,24 @@ static void spawn_work(program *p, ebb_region r) {
 
 static void pump_to(program *p, uint64_t end) {
     for (;;) {
-        while (ebb_pump(p->rt, 100) == EBB_PENDING) {}
-        uint64_t due = ebb_next_due(p->rt);
+        while (ebb_runtime_pump(p->rt, 100) == EBB_PENDING) {}
+        uint64_t due = ebb_runtime_next_due(p->rt);
         if (due > end) break;
-        ebb_advance(p->rt, due);
+        ebb_runtime_advance(p->rt, due);
     }
-    ebb_advance(p->rt, end);
-    while (ebb_pump(p->rt, 100) == EBB_PENDING) {}
+    ebb_runtime_advance(p->rt, end);
+    while (ebb_runtime_pump(p->rt, 100) == EBB_PENDING) {}
 }
 
 static void expect_end(program *p, ebb_workflow wf) {
     ebb_workflow_report report;
-    assert_int_equal(ebb_workflow_info(p->host, wf, &report), EBB_OK);
-    assert_int_equal(report.state, p->stubborn > 0 ? EBB_WF_LEAK_DETECTED : EBB_WF_FINALIZED);
+    assert_int_equal(ebb_workflow_report_of(p->host, wf, &report), EBB_OK);
+    assert_int_equal(report.state, p->stubborn > 0 ? EBB_WORKFLOW_LEAK_DETECTED : EBB_WORKFLOW_FINALIZED);
     assert_int_equal(report.leaks, p->stubborn);
     assert_true(report.unnamed <= report.leaks);
     for (uint32_t i = 0; i < report.leaks; i++) {
         ebb_workflow_leak leak;
-        ebb_status st = ebb_workflow_leaked(p->host, wf, i, &leak);
+        ebb_status st = ebb_workflow_leak_at(p->host, wf, i, &leak);
         assert_int_equal(st, i < report.leaks - report.unnamed ? EBB_OK : EBB_ERR_INVALID);
     }
     ebb_status st = ebb_workflow_join(p->host, wf, NULL);
@@ -148,9 +148,9 @@ static void add_operator(program *p, ebb_workflow wf) {
 }
 
 static void drive(program *p) {
-    p->outer = open_one(p, &ebb_rollout_cancel, (ebb_region){0});
+    p->outer = open_one(p, &ebb_workflow_rollout_cancel, (ebb_region){0});
     if (p->outer.id == 0) return;
-    p->inner = open_one(p, &ebb_publish_abort, ebb_workflow_region(p->host, p->outer));
+    p->inner = open_one(p, &ebb_workflow_publish_abort, ebb_workflow_region(p->host, p->outer));
     add_handlers(p, p->outer);
     if (p->inner.id != 0) add_handlers(p, p->inner);
     add_operator(p, p->outer);
@@ -167,9 +167,9 @@ static void drive(program *p) {
 
 static void close_root(program *p) {
     ebb_region_state state;
-    ebb_region_cancel(p->host, ebb_root(p->rt), EBB_CANCEL_SHUTDOWN, "over");
+    ebb_region_cancel(p->host, ebb_runtime_root(p->rt), EBB_CANCEL_SHUTDOWN, "over");
     pump_to(p, 6 * EBB_SECOND);
-    assert_int_equal(ebb_region_state_of(p->host, ebb_root(p->rt), &state), EBB_OK);
+    assert_int_equal(ebb_region_state_of(p->host, ebb_runtime_root(p->rt), &state), EBB_OK);
     assert_int_equal(state, EBB_REGION_CLOSED);
 }
 
@@ -188,13 +188,13 @@ static uint64_t run(uint64_t n, bool and_after, bool cooperative) {
     ebb_audit_sink sink = {.append = append, .ctx = &p};
     p.log = malloc(LOG);
     assert_non_null(p.log);
-    assert_int_equal(ebb_audit_to(ebb_libc_allocator(), &sink, &p.audit), EBB_OK);
-    ebb_rt_opts opts = {.allocator = ebb_failing_allocator(&p.failing)};
-    if (saw(&p, ebb_rt_new(&opts, &p.rt)) == EBB_OK) {
-        p.host = ebb_host(p.rt);
+    assert_int_equal(ebb_audit_new(ebb_libc_allocator(), &sink, &p.audit), EBB_OK);
+    ebb_runtime_opts opts = {.allocator = ebb_failing_allocator(&p.failing)};
+    if (saw(&p, ebb_runtime_new(&opts, &p.rt)) == EBB_OK) {
+        p.host = ebb_runtime_host(p.rt);
         drive(&p);
         close_root(&p);
-        ebb_rt_free(p.rt);
+        ebb_runtime_free(p.rt);
         verify_log(&p, n);
     }
     ebb_audit_close(p.audit);
@@ -238,10 +238,11 @@ static void a_handler_that_can_not_be_added_is_not_added_and_the_others_run(void
     (void)state;
     for (uint64_t n = 1; n < 40; n++) {
         program p = {.failing = {.inner = ebb_libc_allocator()}};
-        ebb_rt_opts opts = {.allocator = ebb_failing_allocator(&p.failing)};
-        assert_int_equal(ebb_rt_new(&opts, &p.rt), EBB_OK);
-        p.host = ebb_host(p.rt);
-        ebb_workflow wf = ebb_workflow_open(p.host, &(ebb_workflow_opts){.type = &ebb_publish_abort});
+        ebb_runtime_opts opts = {.allocator = ebb_failing_allocator(&p.failing)};
+        assert_int_equal(ebb_runtime_new(&opts, &p.rt), EBB_OK);
+        p.host = ebb_runtime_host(p.rt);
+        ebb_workflow wf =
+            ebb_workflow_open(p.host, &(ebb_workflow_opts){.type = &ebb_workflow_publish_abort});
         assert_int_equal(ebb_workflow_on_drain(p.host, wf, "first", handle, &p), EBB_OK);
         p.failing.fail_at = p.failing.calls + n;
         ebb_status st = ebb_workflow_on_drain_fiber(p.host, wf, "second", handle, &p);
@@ -253,7 +254,7 @@ static void a_handler_that_can_not_be_added_is_not_added_and_the_others_run(void
         /* A fiber that found no memory is the failure of where it was to be, as any spawn is. */
         ebb_status joined = ebb_workflow_join(p.host, wf, NULL);
         assert_true(joined == EBB_OK || joined == st);
-        ebb_rt_free(p.rt);
+        ebb_runtime_free(p.rt);
         assert_int_equal(p.failing.live, 0);
         if (st == EBB_OK) return;
     }
@@ -264,12 +265,13 @@ static void limits_of_regions_and_tasks_are_told_and_leave_nothing(void **state)
     (void)state;
     for (uint32_t most = 1; most < 4; most++) {
         program p = {.failing = {.inner = ebb_libc_allocator()}};
-        ebb_rt_opts opts = {.allocator = ebb_failing_allocator(&p.failing),
-                            .max_regions = most, /* it takes two besides the root */
-                            .max_tasks = 2};     /* its steward and one more */
-        assert_int_equal(ebb_rt_new(&opts, &p.rt), EBB_OK);
-        p.host = ebb_host(p.rt);
-        ebb_workflow wf = ebb_workflow_open(p.host, &(ebb_workflow_opts){.type = &ebb_publish_abort});
+        ebb_runtime_opts opts = {.allocator = ebb_failing_allocator(&p.failing),
+                                 .max_regions = most, /* it takes two besides the root */
+                                 .max_tasks = 2};     /* its steward and one more */
+        assert_int_equal(ebb_runtime_new(&opts, &p.rt), EBB_OK);
+        p.host = ebb_runtime_host(p.rt);
+        ebb_workflow wf =
+            ebb_workflow_open(p.host, &(ebb_workflow_opts){.type = &ebb_workflow_publish_abort});
         assert_int_equal(ebb_id_status(wf.id), most < 3 ? EBB_ERR_LIMIT : EBB_OK);
         if (most == 3) {
             assert_int_equal(ebb_workflow_on_drain(p.host, wf, "first", handle, &p), EBB_OK);
@@ -277,12 +279,12 @@ static void limits_of_regions_and_tasks_are_told_and_leave_nothing(void **state)
             assert_int_equal(ebb_workflow_request(p.host, wf, EBB_CANCEL_USER, "enough"), EBB_OK);
         }
         pump_to(&p, EBB_MS);
-        ebb_stats stats;
-        ebb_rt_stats(p.rt, &stats);
+        ebb_runtime_stats stats;
+        ebb_runtime_stats_of(p.rt, &stats);
         assert_int_equal(stats.regions, 1);
         assert_int_equal(stats.tasks, 0);
         assert_int_equal(p.handled, most == 3);
-        ebb_rt_free(p.rt);
+        ebb_runtime_free(p.rt);
         assert_int_equal(p.failing.live, 0);
     }
 }
@@ -292,7 +294,7 @@ static void a_log_that_can_not_be_made_leaves_nothing(void **state) {
     program p = {.failing = {.inner = ebb_libc_allocator(), .fail_at = 1}};
     ebb_audit_sink sink = {.append = append, .ctx = &p};
     ebb_audit *audit = NULL;
-    assert_int_equal(ebb_audit_to(ebb_failing_allocator(&p.failing), &sink, &audit), EBB_ERR_NOMEM);
+    assert_int_equal(ebb_audit_new(ebb_failing_allocator(&p.failing), &sink, &audit), EBB_ERR_NOMEM);
     assert_null(audit);
     assert_int_equal(p.failing.live, 0);
     assert_int_equal(p.log_n, 0);

@@ -33,12 +33,12 @@ static ebb_status operate(ebb_cx *cx, void *state) {
 }
 
 static ebb_workflow open_plain(workflow_world *ww) {
-    return workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_publish_abort, .name = "v42"});
+    return workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_workflow_publish_abort, .name = "v42"});
 }
 
 static ebb_workflow open_patient(workflow_world *ww) {
-    return workflow_new(ww,
-                        &(ebb_workflow_opts){.type = &ebb_publish_abort, .name = "v42", .no_force = true});
+    return workflow_new(
+        ww, &(ebb_workflow_opts){.type = &ebb_workflow_publish_abort, .name = "v42", .no_force = true});
 }
 
 static operator* operator_start(workflow_world *ww, ebb_workflow wf, operator model) {
@@ -48,7 +48,7 @@ static operator* operator_start(workflow_world *ww, ebb_workflow wf, operator mo
     o->wf = wf;
     ebb_region r = ebb_workflow_operator_region(ww->host, wf);
     assert_int_equal(ebb_id_status(r.id), EBB_OK);
-    o->task = ebb_spawn_at(ww->host, r, operate, o, "operator.c:1");
+    o->task = ebb_spawn_site(ww->host, r, operate, o, "operator.c:1");
     assert_int_equal(ebb_id_status(o->task.id), EBB_OK);
     world_settle(ww->world);
     return o;
@@ -57,7 +57,7 @@ static operator* operator_start(workflow_world *ww, ebb_workflow wf, operator mo
 /* Somebody outside asks it for something. */
 static void operator_does(operator* o, ebb_status (*does)(ebb_cx *cx, operator* me)) {
     o->does = does;
-    (void)ebb_wake(o->ww->host, o->task);
+    (void)ebb_task_wake(o->ww->host, o->task);
     world_settle(o->ww->world);
 }
 
@@ -75,7 +75,7 @@ static ebb_status spawns(ebb_cx *cx, operator* me) {
     operator* more = world_keep(me->ww->world, sizeof *more);
     more->heeds = true;
     more->ww = me->ww;
-    return ebb_id_status(ebb_spawn(cx, ebb_self_region(cx), operate, more).id);
+    return ebb_id_status(ebb_spawn(cx, ebb_cx_region(cx), operate, more).id);
 }
 
 static void an_operator_works_on_after_the_request_and_after_the_cancel(void **state) {
@@ -97,7 +97,7 @@ static void an_operator_works_on_after_the_request_and_after_the_cancel(void **s
     assert_int_equal(workflow_report(ww, wf).budget, MS(7500));
     workflow_finish(ww, stuck);
     assert_true(o->saw_stopping); /* the rest has drained */
-    assert_int_equal(workflow_state(ww, wf), EBB_WF_FINALIZED);
+    assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_FINALIZED);
 }
 
 static void operators_are_neither_in_flight_nor_work(void **state) {
@@ -106,7 +106,7 @@ static void operators_are_neither_in_flight_nor_work(void **state) {
     (void)operator_start(ww, wf, (operator){.heeds = true});
     workflow_says(workflow_explained(ww, wf), "0 in flight");
     workflow_stop(ww, wf); /* there is nothing to drain */
-    assert_int_equal(workflow_state(ww, wf), EBB_WF_FINALIZED);
+    assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_FINALIZED);
     assert_int_equal(workflow_report(ww, wf).elapsed, 0);
     workflow_says(workflow_line(ww, "requested", 0), "\"in_flight\":0");
 }
@@ -119,7 +119,7 @@ static void an_explanation_names_operators_only_when_they_hold_it_up(void **stat
     workflow_stop(ww, wf);
     assert_null(strstr(workflow_explained(ww, wf), "operator.c:1"));
     workflow_finish(ww, p);
-    assert_int_equal(workflow_state(ww, wf), EBB_WF_FINALIZING);
+    assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_FINALIZING);
     workflow_says(workflow_explained(ww, wf), "operator.c:1");
 }
 
@@ -130,13 +130,13 @@ static void an_operator_that_does_not_stop_is_cancelled_a_twentieth_of_the_budge
     ebb_workflow wf = open_plain(ww);
     operator* o = operator_start(ww, wf, (operator){.heeds = false});
     workflow_stop(ww, wf);
-    assert_int_equal(workflow_state(ww, wf), EBB_WF_FINALIZING); /* what had to drain has drained */
+    assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_FINALIZING); /* what had to drain has drained */
     world_pass(ww->world, MS(99));
     assert_int_equal(info_of(ww->world, o->task).epoch, 0);
     world_pass(ww->world, MS(1));
     assert_int_equal(info_of(ww->world, o->task).epoch, 1);
     world_pass(ww->world, MS(3000));
-    assert_int_equal(workflow_state(ww, wf), EBB_WF_LEAK_DETECTED);
+    assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_LEAK_DETECTED);
     assert_int_equal(workflow_report(ww, wf).leaks, 1);
 }
 
@@ -148,10 +148,10 @@ static void an_operator_that_heeds_that_cancel_leaves_nothing(void **state) {
     ebb_region r = ebb_workflow_operator_region(ww->host, wf);
     (void)puppet_start(ww->world, r, HEEDING);
     workflow_stop(ww, wf);
-    assert_int_equal(workflow_state(ww, wf), EBB_WF_FINALIZING);
+    assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_FINALIZING);
     world_pass(ww->world, MS(100));
     assert_int_equal(ebb_workflow_join(ww->host, wf, &report), EBB_OK);
-    assert_int_equal(report.state, EBB_WF_FINALIZED);
+    assert_int_equal(report.state, EBB_WORKFLOW_FINALIZED);
 }
 
 static void a_force_lets_an_operator_answer(void **state) {
@@ -167,7 +167,7 @@ static void a_force_lets_an_operator_answer(void **state) {
     world_pass(ww->world, MS(9000));
     operator_does(o, forces);
     assert_int_equal(o->did, EBB_OK);
-    assert_int_equal(workflow_state(ww, wf), EBB_WF_FINALIZING);
+    assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_FINALIZING);
     world_pass(ww->world, MS(49));
     assert_int_equal(o->slept, EBB_PENDING);
     assert_string_equal(ww->world->log, ""); /* finalizers come last */
@@ -191,7 +191,7 @@ static void a_force_ends_operators_that_do_not_end_and_leaves_finalizers_their_t
     workflow_stop(ww, wf);
     assert_int_equal(ebb_workflow_force(ww->host, wf, NULL), EBB_OK);
     world_pass(ww->world, MS(220)); /* a tenth of the budget, and ticks */
-    assert_int_equal(workflow_state(ww, wf), EBB_WF_LEAK_DETECTED);
+    assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_LEAK_DETECTED);
     assert_string_equal(ww->world->log, "last ");
     assert_int_equal(workflow_report(ww, wf).leaks, 2);
 }
@@ -199,28 +199,29 @@ static void a_force_ends_operators_that_do_not_end_and_leaves_finalizers_their_t
 static void a_force_from_around_lets_an_operator_answer_too(void **state) {
     workflow_world *ww = *state;
     ebb_region around = ebb_region_open(ww->host, NULL);
-    ebb_workflow wf = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_publish_abort, .parent = around});
+    ebb_workflow wf =
+        workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_workflow_publish_abort, .parent = around});
     operator* o = operator_start(ww, wf, (operator){.answers = true, .done = true});
     (void)workflow_work(ww, wf, IGNORING);
     ebb_region_force(ww->host, around);
     world_pass(ww->world, MS(50));
     assert_int_equal(o->slept, EBB_OK);
     world_pass(ww->world, MS(1000));
-    assert_int_equal(workflow_state(ww, wf), EBB_WF_LEAK_DETECTED);
+    assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_LEAK_DETECTED);
 }
 
 static void the_outer_workflow_waits_for_the_operators_of_an_inner_one(void **state) {
     workflow_world *ww = *state;
     ebb_workflow wf = open_plain(ww);
-    ebb_workflow inner = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_health_check_cancel,
+    ebb_workflow inner = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_workflow_health_check_cancel,
                                                                .parent = ebb_workflow_region(ww->host, wf)});
     operator* o = operator_start(ww, inner, (operator){.heeds = true});
     puppet *p = workflow_work(ww, wf, IGNORING);
     workflow_stop(ww, wf);
     assert_true(o->saw_stopping); /* the inner one had nothing to drain */
-    assert_int_equal(workflow_state(ww, inner), EBB_WF_FINALIZED);
+    assert_int_equal(workflow_state(ww, inner), EBB_WORKFLOW_FINALIZED);
     workflow_finish(ww, p);
-    assert_int_equal(workflow_state(ww, wf), EBB_WF_FINALIZED);
+    assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_FINALIZED);
 }
 
 static void a_workflow_whose_work_ends_by_itself_lets_them_go(void **state) {
@@ -235,7 +236,7 @@ static void a_workflow_whose_work_ends_by_itself_lets_them_go(void **state) {
     workflow_finish(ww, p);
     assert_true(o->saw_stopping);
     assert_int_equal(ebb_workflow_join(ww->host, wf, &report), EBB_OK);
-    assert_int_equal(report.state, EBB_WF_IDLE);
+    assert_int_equal(report.state, EBB_WORKFLOW_IDLE);
 }
 
 static void operators_who_have_ended_before_hold_nothing_up(void **state) {
@@ -245,12 +246,12 @@ static void operators_who_have_ended_before_hold_nothing_up(void **state) {
     ebb_region_close(ww->host, ebb_workflow_operator_region(ww->host, wf));
     world_settle(ww->world);
     assert_true(o->saw_stopping);
-    assert_int_equal(workflow_state(ww, wf), EBB_WF_IDLE);
+    assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_IDLE);
     (void)drainer_add(ww, wf, "slow", (drainer){.sleeps = MS(100)});
     workflow_stop(ww, wf);
-    assert_int_equal(workflow_state(ww, wf), EBB_WF_DRAINING);
+    assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_DRAINING);
     world_pass(ww->world, MS(100));
-    assert_int_equal(workflow_state(ww, wf), EBB_WF_FINALIZED);
+    assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_FINALIZED);
 }
 
 /* ---- units --------------------------------------------------------------------------------------- */
@@ -275,7 +276,7 @@ static void what_a_unit_of_an_operator_begins_is_not_counted(void **state) {
     operator_does(o, forces_and_spawns);
     assert_int_equal(o->did, EBB_OK);
     world_pass(ww->world, MS(500));
-    assert_int_equal(workflow_state(ww, wf), EBB_WF_LEAK_DETECTED);
+    assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_LEAK_DETECTED);
     workflow_says(workflow_line(ww, "leak_detected", 0), "\"inside\":0");
 }
 
@@ -293,12 +294,12 @@ static void there_is_one_and_it_can_be_made_until_the_drain_is_over(void **state
     workflow_stop(ww, other);
     assert_int_equal(ebb_id_status(ebb_workflow_operator_region(ww->host, other).id), EBB_OK); /* it drains */
     workflow_finish(ww, p);
-    assert_int_equal(workflow_state(ww, other), EBB_WF_FINALIZED);
+    assert_int_equal(workflow_state(ww, other), EBB_WORKFLOW_FINALIZED);
     ebb_workflow third = open_plain(ww);
     assert_int_equal(ebb_region_defer(ww->host, ebb_workflow_region(ww->host, third), puppet_poll, last),
                      EBB_OK);
     workflow_stop(ww, third);
-    assert_int_equal(workflow_state(ww, third), EBB_WF_FINALIZING);
+    assert_int_equal(workflow_state(ww, third), EBB_WORKFLOW_FINALIZING);
     assert_int_equal(ebb_id_status(ebb_workflow_operator_region(ww->host, third).id), EBB_ERR_CLOSED);
     assert_int_equal(ebb_workflow_join(ww->host, other, NULL), EBB_OK);
     assert_int_equal(ebb_id_status(ebb_workflow_operator_region(ww->host, other).id), EBB_ERR_STALE);
@@ -306,7 +307,7 @@ static void there_is_one_and_it_can_be_made_until_the_drain_is_over(void **state
 
 static void awaits_one(ebb_cx *cx, ebb_drain *d, drainer *me) {
     (void)d;
-    assert_int_equal(ebb_await(cx, ebb_pure(cx, ebb_int(7)), NULL), EBB_OK);
+    assert_int_equal(ebb_await(cx, ebb_future_ready(cx, ebb_value_int(7)), NULL), EBB_OK);
     me->says = "has it";
 }
 
@@ -318,7 +319,7 @@ static void operators_do_not_hold_up_a_drain_whose_handlers_use_futures(void **s
     drainer *h = drainer_add(ww, wf, "awaits", (drainer){.act = awaits_one});
     workflow_stop(ww, wf);
     assert_int_equal(h->polls, 1);
-    assert_int_equal(workflow_state(ww, wf), EBB_WF_FINALIZED);
+    assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_FINALIZED);
 }
 
 int main(void) {

@@ -16,7 +16,7 @@ static void bad_options_are_refused_by_name_and_leave_nothing(void **state) {
                                    no_budget = {"x", 0, EBB_CANCEL_NONE},
                                    odd_kind = {"x", EBB_SECOND, EBB_CANCEL_PARENT};
     workflow_world *ww = *state;
-    const ebb_workflow_type *p = &ebb_publish_abort;
+    const ebb_workflow_type *p = &ebb_workflow_publish_abort;
     ebb_region gone = open_region(ww->world, ww->world->root),
                closed = open_region(ww->world, ww->world->root);
     (void)puppet_start(ww->world, closed, IGNORING);
@@ -49,7 +49,7 @@ static void a_long_name_is_cut_and_marked(void **state) {
     workflow_world *ww = *state;
     (void)workflow_new(ww,
                        &(ebb_workflow_opts){
-                           .type = &ebb_publish_abort,
+                           .type = &ebb_workflow_publish_abort,
                            .name = "0123456789012345678901234567890123456789012345678901234567890123456789"});
     workflow_says(workflow_line(ww, "opened", 0),
                   "\"name\":\"01234567890123456789012345678901234567890123...\"");
@@ -69,14 +69,14 @@ typedef struct opener {
 } opener;
 
 static void open_own(ebb_cx *cx, opener *o) {
-    o->wf =
-        workflow_open(o->ww, cx, &(ebb_workflow_opts){.type = &ebb_publish_abort, .no_force = o->patient});
+    o->wf = workflow_open(o->ww, cx,
+                          &(ebb_workflow_opts){.type = &ebb_workflow_publish_abort, .no_force = o->patient});
     if (o->handler != NULL) {
         assert_int_equal(ebb_workflow_on_drain(cx, o->wf, "handler", drainer_run, o->handler), EBB_OK);
     }
     if (o->work == NULL) return;
     ebb_region r = ebb_workflow_region(cx, o->wf);
-    o->work->id = ebb_spawn_with(cx, r, puppet_poll, o->work, &(ebb_task_opts){.keep = true});
+    o->work->id = ebb_spawn(cx, r, puppet_poll, o->work, &(ebb_task_opts){.keep = true});
 }
 
 static ebb_status open_in_task(ebb_cx *cx, void *state) {
@@ -110,8 +110,8 @@ static opener *opener_new(workflow_world *ww, puppet work) {
 
 static ebb_task start(workflow_world *ww, opener *o, bool fiber) {
     ebb_task_opts keep = {.keep = true};
-    ebb_task t = fiber ? ebb_fiber_spawn_with(ww->host, ww->world->root, open_in_fiber, o, &keep)
-                       : ebb_spawn_with(ww->host, ww->world->root, open_in_task, o, &keep);
+    ebb_task t = fiber ? ebb_fiber_spawn(ww->host, ww->world->root, open_in_fiber, o, &keep)
+                       : ebb_spawn(ww->host, ww->world->root, open_in_task, o, &keep);
     world_settle(ww->world);
     return t;
 }
@@ -123,10 +123,10 @@ static void a_task_or_fiber_that_joins_its_workflow_has_its_report(void **state)
         o->joins = o->asks = true;
         ebb_task t = start(ww, o, fiber);
         world_pass(ww->world, MS(100));
-        assert_int_equal(phase_of(ww->world, t), EBB_RUNNING);
+        assert_int_equal(phase_of(ww->world, t), EBB_TASK_RUNNING);
         workflow_finish(ww, o->work);
         assert_int_equal(o->got, EBB_OK);
-        assert_int_equal(o->report.state, EBB_WF_FINALIZED);
+        assert_int_equal(o->report.state, EBB_WORKFLOW_FINALIZED);
         assert_int_equal(o->report.elapsed, MS(100));
         assert_int_equal(o->handler->polls, 1);
         assert_int_equal(ebb_task_join(ww->host, t), EBB_OK);
@@ -141,11 +141,11 @@ static void a_joiner_hears_of_the_timeout_of_a_patient_one(void **state) {
         ebb_task t = start(ww, o, fiber);
         world_pass(ww->world, MS(2000));
         assert_int_equal(o->got, EBB_ERR_CANCEL_DRAIN_TIMEOUT);
-        assert_int_equal(o->report.state, EBB_WF_DRAINING);
+        assert_int_equal(o->report.state, EBB_WORKFLOW_DRAINING);
         /* It returns with that as its failure, and its workflow is waited for. */
-        assert_int_not_equal(phase_of(ww->world, t), EBB_COMPLETED);
+        assert_int_not_equal(phase_of(ww->world, t), EBB_TASK_COMPLETED);
         workflow_finish(ww, o->work);
-        assert_int_equal(phase_of(ww->world, t), EBB_COMPLETED);
+        assert_int_equal(phase_of(ww->world, t), EBB_TASK_COMPLETED);
         assert_int_equal(ebb_task_join(ww->host, t), EBB_ERR_CANCEL_DRAIN_TIMEOUT);
     }
 }
@@ -157,15 +157,15 @@ static void a_task_that_opens_one_and_returns_stops_it_and_is_not_over_before_it
         o->handler->sleeps = MS(20);
         ebb_task t = start(ww, o, fiber);
         ebb_workflow_report report = workflow_report(ww, o->wf);
-        assert_int_equal(report.state, EBB_WF_DRAINING);
+        assert_int_equal(report.state, EBB_WORKFLOW_DRAINING);
         assert_string_equal(report.reason.message, "its task has returned");
         assert_int_equal(o->handler->polls, 1);
         workflow_finish(ww, o->work);
-        assert_int_not_equal(phase_of(ww->world, t), EBB_COMPLETED); /* the handler sleeps */
+        assert_int_not_equal(phase_of(ww->world, t), EBB_TASK_COMPLETED); /* the handler sleeps */
         world_pass(ww->world, MS(20));
         assert_int_equal(o->handler->slept, EBB_OK);
-        assert_int_equal(phase_of(ww->world, t), EBB_COMPLETED);
-        assert_int_equal(workflow_state(ww, o->wf), EBB_WF_FINALIZED);
+        assert_int_equal(phase_of(ww->world, t), EBB_TASK_COMPLETED);
+        assert_int_equal(workflow_state(ww, o->wf), EBB_WORKFLOW_FINALIZED);
         assert_int_equal(ebb_workflow_join(ww->host, o->wf, NULL), EBB_OK);
     }
 }
@@ -179,7 +179,7 @@ static void a_task_that_is_cancelled_in_its_join_keeps_the_id_and_its_workflow_i
     world_settle(ww->world);
     assert_int_equal(o->got, EBB_CANCELLED);
     assert_int_equal(o->work->seen, EBB_CANCELLED);
-    assert_int_equal(workflow_state(ww, o->wf), EBB_WF_FINALIZED);
+    assert_int_equal(workflow_state(ww, o->wf), EBB_WORKFLOW_FINALIZED);
     assert_int_equal(ebb_workflow_join(ww->host, o->wf, NULL), EBB_CANCELLED);
 }
 
@@ -190,7 +190,7 @@ static void a_task_that_is_forced_takes_its_workflow_with_it(void **state) {
     ebb_task t = start(ww, o, false);
     ebb_task_force(ww->host, t);
     world_pass(ww->world, MS(1000));
-    assert_int_equal(workflow_state(ww, o->wf), EBB_WF_LEAK_DETECTED);
+    assert_int_equal(workflow_state(ww, o->wf), EBB_WORKFLOW_LEAK_DETECTED);
     assert_int_equal(workflow_report(ww, o->wf).leaks, 1);
 }
 
@@ -212,7 +212,7 @@ static ebb_status join_once(ebb_cx *cx, void *state) {
 
 static void of_two_tasks_that_join_the_second_is_told_that_it_is_busy(void **state) {
     workflow_world *ww = *state;
-    ebb_workflow wf = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_publish_abort});
+    ebb_workflow wf = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_workflow_publish_abort});
     puppet *p = puppet_start(ww->world, ebb_workflow_region(ww->host, wf), IGNORING);
     joiner a = {.wf = wf}, b = {.wf = wf};
     (void)ebb_spawn(ww->host, ww->world->root, join_once, &a);
@@ -230,7 +230,7 @@ static void of_two_tasks_that_join_the_second_is_told_that_it_is_busy(void **sta
 
 static void a_joiner_that_is_gone_leaves_the_place_to_the_next(void **state) {
     workflow_world *ww = *state;
-    ebb_workflow wf = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_publish_abort});
+    ebb_workflow wf = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_workflow_publish_abort});
     puppet *p = puppet_start(ww->world, ebb_workflow_region(ww->host, wf), IGNORING);
     joiner a = {.wf = wf}, b = {.wf = wf};
     ebb_task first = ebb_spawn(ww->host, ww->world->root, join_once, &a);
@@ -248,7 +248,7 @@ static void a_joiner_that_is_gone_leaves_the_place_to_the_next(void **state) {
 
 static void a_joiner_that_is_abandoned_leaves_the_place_too(void **state) {
     workflow_world *ww = *state;
-    ebb_workflow wf = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_publish_abort});
+    ebb_workflow wf = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_workflow_publish_abort});
     puppet *p = puppet_start(ww->world, ebb_workflow_region(ww->host, wf), IGNORING);
     joiner deaf = {.wf = wf, .deaf = true}, next = {.wf = wf};
     ebb_task t = ebb_spawn(ww->host, ww->world->root, join_once, &deaf);
@@ -267,7 +267,8 @@ static void a_joiner_that_is_abandoned_leaves_the_place_too(void **state) {
 static void a_joiner_hears_of_the_end_even_if_the_region_around_is_gone_by_then(void **state) {
     workflow_world *ww = *state;
     ebb_region around = open_region(ww->world, ww->world->root);
-    ebb_workflow wf = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_publish_abort, .parent = around});
+    ebb_workflow wf =
+        workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_workflow_publish_abort, .parent = around});
     puppet *p = puppet_start(ww->world, ebb_workflow_region(ww->host, wf), IGNORING);
     joiner j = {.wf = wf};
     ebb_task t = ebb_spawn(ww->host, ww->world->root, join_once, &j);
@@ -277,11 +278,11 @@ static void a_joiner_hears_of_the_end_even_if_the_region_around_is_gone_by_then(
     world_settle(ww->world);
     /* Poll by poll, until the workflow and the region around it have ended and the joiner is only woken. */
     p->returns = EBB_OK;
-    (void)ebb_wake(ww->host, p->id);
-    while (state_of(ww->world, around) != EBB_REGION_CLOSED) (void)ebb_pump(ww->rt, 1);
+    (void)ebb_task_wake(ww->host, p->id);
+    while (state_of(ww->world, around) != EBB_REGION_CLOSED) (void)ebb_runtime_pump(ww->rt, 1);
     assert_int_equal(j.polls, 1);
     /* That forgets those that nobody can join any more. */
-    (void)workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_rollout_cancel});
+    (void)workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_workflow_rollout_cancel});
     world_settle(ww->world);
     assert_int_equal(j.got, EBB_OK);
     assert_int_equal(phase_of(ww->world, t), 0);
@@ -290,12 +291,13 @@ static void a_joiner_hears_of_the_end_even_if_the_region_around_is_gone_by_then(
 static void one_that_nobody_joins_is_forgotten_with_the_region_around_it(void **state) {
     workflow_world *ww = *state;
     ebb_region around = open_region(ww->world, ww->world->root);
-    ebb_workflow wf = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_publish_abort, .parent = around});
+    ebb_workflow wf =
+        workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_workflow_publish_abort, .parent = around});
     workflow_stop(ww, wf);
-    (void)workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_publish_abort});
-    assert_int_equal(workflow_state(ww, wf), EBB_WF_FINALIZED);
+    (void)workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_workflow_publish_abort});
+    assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_FINALIZED);
     assert_int_equal(ebb_region_join(ww->host, around), EBB_OK);
-    (void)workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_publish_abort});
+    (void)workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_workflow_publish_abort});
     assert_int_equal(ebb_workflow_join(ww->host, wf, NULL), EBB_ERR_STALE);
 }
 
@@ -305,11 +307,11 @@ static void join_own(ebb_cx *cx, ebb_drain *d, drainer *me) {
 
 static void a_handler_that_joins_its_own_workflow_is_refused(void **state) {
     workflow_world *ww = *state;
-    ebb_workflow wf = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_publish_abort});
+    ebb_workflow wf = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_workflow_publish_abort});
     const drainer *d = drainer_add_fiber(ww, wf, "knot", (drainer){.act = join_own});
     workflow_stop(ww, wf);
     assert_int_equal(d->slept, EBB_ERR_INVALID);
-    assert_int_equal(workflow_state(ww, wf), EBB_WF_FINALIZED);
+    assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_FINALIZED);
     assert_int_equal(ebb_workflow_join(ww->host, wf, NULL), EBB_OK);
 }
 
@@ -321,9 +323,10 @@ static void a_task_is_in_the_innermost_workflow_around_it_or_in_none(void **stat
     workflow_world *ww = *state;
     world *w = ww->world;
     puppet looks = {.act = look_where, .number = 1, .returns = EBB_PENDING};
-    ebb_workflow outer = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_publish_abort});
+    ebb_workflow outer = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_workflow_publish_abort});
     ebb_region r = ebb_workflow_region(w->host, outer);
-    ebb_workflow inner = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_publish_abort, .parent = r});
+    ebb_workflow inner =
+        workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_workflow_publish_abort, .parent = r});
     puppet *nowhere = puppet_start(w, w->root, looks), *out = puppet_start(w, r, looks);
     puppet *in = puppet_start(w, open_region(w, ebb_workflow_region(w->host, inner)), looks);
     world_settle(w);
@@ -346,14 +349,14 @@ static void ask_own(ebb_cx *cx, puppet *p) {
 
 static void a_task_may_stop_the_workflow_that_it_is_in(void **state) {
     workflow_world *ww = *state;
-    ebb_workflow wf = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_publish_abort});
+    ebb_workflow wf = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_workflow_publish_abort});
     puppet *p = puppet_start(ww->world, ebb_workflow_region(ww->host, wf),
                              (puppet){.act = ask_own, .number = wf.id, .returns = EBB_PENDING});
     world_settle(ww->world);
-    assert_int_equal(workflow_state(ww, wf), EBB_WF_DRAINING);
+    assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_DRAINING);
     assert_int_equal(workflow_report(ww, wf).reason.origin, p->id.id);
     workflow_finish(ww, p);
-    assert_int_equal(workflow_state(ww, wf), EBB_WF_FINALIZED);
+    assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_FINALIZED);
 }
 
 static void ask_that(ebb_cx *cx, puppet *p) {
@@ -363,40 +366,41 @@ static void ask_that(ebb_cx *cx, puppet *p) {
 static void an_abort_hook_may_ask(void **state) {
     workflow_world *ww = *state;
     world *w = ww->world;
-    ebb_workflow wf = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_publish_abort});
+    ebb_workflow wf = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_workflow_publish_abort});
     puppet *hook = puppet_new(w, (puppet){.act = ask_that, .number = wf.id});
-    ebb_obligation o =
-        ebb_reserve_in(w->host, ebb_workflow_region(w->host, wf), EBB_FENCE, puppet_abort, hook);
-    assert_int_equal(ebb_abort(w->host, o), EBB_OK);
+    ebb_obligation o = ebb_region_reserve(w->host, ebb_workflow_region(w->host, wf), EBB_OBLIGATION_FENCE,
+                                          puppet_abort, hook);
+    assert_int_equal(ebb_obligation_abort(w->host, o), EBB_OK);
     assert_int_equal(hook->seen, EBB_OK);
     world_settle(w);
-    assert_int_equal(workflow_state(ww, wf), EBB_WF_FINALIZED);
+    assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_FINALIZED);
     workflow_says(workflow_line(ww, "requested", 0), "from a hook");
 }
 
 static void an_abort_hook_at_the_end_may_ask_and_is_absorbed(void **state) {
     workflow_world *ww = *state;
     world *w = ww->world;
-    ebb_workflow wf = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_publish_abort});
+    ebb_workflow wf = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_workflow_publish_abort});
     puppet *hook = puppet_new(w, (puppet){.act = ask_that, .number = wf.id});
-    (void)ebb_reserve_in(w->host, ebb_workflow_region(w->host, wf), EBB_FENCE, puppet_abort, hook);
+    (void)ebb_region_reserve(w->host, ebb_workflow_region(w->host, wf), EBB_OBLIGATION_FENCE, puppet_abort,
+                             hook);
     workflow_stop(ww, wf);
     world_pass(w, MS(2200)); /* it leaks, when everything else is over and the budget too */
     assert_int_equal(hook->seen, EBB_OK);
     assert_int_equal(workflow_report(ww, wf).absorbed, 1);
-    assert_int_equal(workflow_state(ww, wf), EBB_WF_LEAK_DETECTED);
+    assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_LEAK_DETECTED);
 }
 
 static void a_finalizer_may_ask_and_is_absorbed(void **state) {
     workflow_world *ww = *state;
     world *w = ww->world;
-    ebb_workflow wf = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_publish_abort});
+    ebb_workflow wf = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_workflow_publish_abort});
     puppet *last = puppet_new(w, (puppet){.act = ask_that, .number = wf.id});
     assert_int_equal(ebb_region_defer(w->host, ebb_workflow_region(w->host, wf), puppet_poll, last), EBB_OK);
     workflow_stop(ww, wf);
     assert_int_equal(last->seen, EBB_OK);
     assert_int_equal(workflow_report(ww, wf).absorbed, 1);
-    assert_int_equal(workflow_state(ww, wf), EBB_WF_FINALIZED);
+    assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_FINALIZED);
 }
 
 static ebb_status finalize_slowly(ebb_cx *cx, void *state) {
@@ -406,7 +410,8 @@ static ebb_status finalize_slowly(ebb_cx *cx, void *state) {
 static void a_request_while_its_work_completes_comes_too_late(void **state) {
     workflow_world *ww = *state;
     ebb_sleeper nap = {.due = 0};
-    ebb_workflow wf = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_publish_abort, .name = "v1"});
+    ebb_workflow wf =
+        workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_workflow_publish_abort, .name = "v1"});
     assert_int_equal(ebb_region_defer(ww->host, ebb_workflow_region(ww->host, wf), finalize_slowly, &nap),
                      EBB_OK);
     assert_int_equal(ebb_workflow_join(ww->host, wf, NULL), EBB_PENDING);
@@ -451,14 +456,14 @@ static ebb_status do_extend(ebb_cx *cx, ebb_workflow wf) {
 }
 
 static ebb_workflow open_meddled(meddler *m) {
-    return workflow_new(m->ww,
-                        &(ebb_workflow_opts){.type = &ebb_publish_abort, .on_state = meddle, .arg = m});
+    return workflow_new(
+        m->ww, &(ebb_workflow_opts){.type = &ebb_workflow_publish_abort, .on_state = meddle, .arg = m});
 }
 
 static void on_state_may_force_it_as_soon_as_it_drains(void **state) {
     workflow_world *ww = *state;
     ebb_workflow_report report;
-    meddler m = {.ww = ww, .in = EBB_WF_DRAINING, .act = do_force};
+    meddler m = {.ww = ww, .in = EBB_WORKFLOW_DRAINING, .act = do_force};
     ebb_workflow wf = open_meddled(&m);
     drainer *h = drainer_add(ww, wf, "h", (drainer){.returns = EBB_OK});
     (void)puppet_start(ww->world, ebb_workflow_region(ww->host, wf), HEEDING);
@@ -467,14 +472,14 @@ static void on_state_may_force_it_as_soon_as_it_drains(void **state) {
     assert_int_equal(m.got, EBB_OK);
     assert_int_equal(h->polls, 1);
     assert_int_equal(ebb_workflow_join(ww->host, wf, &report), EBB_CANCELLED);
-    assert_int_equal(report.state, EBB_WF_FINALIZED);
+    assert_int_equal(report.state, EBB_WORKFLOW_FINALIZED);
     assert_true(report.forced);
 }
 
 static void on_state_may_extend_it_as_soon_as_it_drains(void **state) {
     workflow_world *ww = *state;
     meddler *m = world_keep(ww->world, sizeof *m);
-    *m = (meddler){.ww = ww, .in = EBB_WF_DRAINING, .act = do_extend};
+    *m = (meddler){.ww = ww, .in = EBB_WORKFLOW_DRAINING, .act = do_extend};
     ebb_workflow wf = open_meddled(m);
     puppet *p = puppet_start(ww->world, ebb_workflow_region(ww->host, wf), IGNORING);
     workflow_stop(ww, wf);
@@ -486,13 +491,13 @@ static void on_state_may_extend_it_as_soon_as_it_drains(void **state) {
 
 static void on_state_may_stop_the_next_one(void **state) {
     workflow_world *ww = *state;
-    ebb_workflow next = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_rollout_cancel});
-    meddler m = {.ww = ww, .in = EBB_WF_FINALIZED, .act = do_request, .other = next};
+    ebb_workflow next = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_workflow_rollout_cancel});
+    meddler m = {.ww = ww, .in = EBB_WORKFLOW_FINALIZED, .act = do_request, .other = next};
     ebb_workflow wf = open_meddled(&m);
     workflow_stop(ww, wf);
     assert_int_equal(m.got, EBB_OK);
-    assert_int_equal(workflow_state(ww, wf), EBB_WF_FINALIZED);
-    assert_int_equal(workflow_state(ww, next), EBB_WF_FINALIZED);
+    assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_FINALIZED);
+    assert_int_equal(workflow_state(ww, next), EBB_WORKFLOW_FINALIZED);
     assert_string_equal(workflow_report(ww, next).reason.message, "from on_state");
 }
 
@@ -502,10 +507,11 @@ static void the_root_has_one_workflow_which_stops_everything(void **state) {
     workflow_world *ww = *state;
     world *w = ww->world;
     ebb_workflow_report report;
-    ebb_workflow wf = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_lifecycle_shutdown, .root = true});
+    ebb_workflow wf =
+        workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_workflow_lifecycle_shutdown, .root = true});
     assert_int_equal(ebb_workflow_region(w->host, wf).id, w->root.id);
     assert_int_equal(ebb_workflow_of(w->host).id, wf.id);
-    ebb_workflow_opts second = {.type = &ebb_lifecycle_shutdown, .root = true};
+    ebb_workflow_opts second = {.type = &ebb_workflow_lifecycle_shutdown, .root = true};
     assert_int_equal(ebb_id_status(ebb_workflow_open(w->host, &second).id), EBB_ERR_BUSY);
     puppet *p = puppet_start(w, open_region(w, w->root), IGNORING);
     drainer *h = drainer_add(ww, wf, "h", (drainer){.returns = EBB_OK});
@@ -513,7 +519,7 @@ static void the_root_has_one_workflow_which_stops_everything(void **state) {
     assert_int_equal(ebb_id_status(ebb_spawn(w->host, w->root, puppet_poll, p).id), EBB_ERR_CLOSED);
     assert_int_equal(h->polls, 1);
     workflow_finish(ww, p);
-    assert_int_equal(workflow_state(ww, wf), EBB_WF_FINALIZED);
+    assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_FINALIZED);
     assert_int_equal(state_of(w, w->root), EBB_REGION_CLOSED);
     assert_int_equal(ebb_workflow_join(w->host, wf, &report), EBB_OK);
     assert_string_equal(workflow_story(ww, 1),
@@ -522,7 +528,8 @@ static void the_root_has_one_workflow_which_stops_everything(void **state) {
 
 static void the_roots_workflow_forces_what_does_not_stop(void **state) {
     workflow_world *ww = *state;
-    ebb_workflow wf = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_lifecycle_shutdown, .root = true});
+    ebb_workflow wf =
+        workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_workflow_lifecycle_shutdown, .root = true});
     puppet *p = puppet_start(ww->world, ww->world->root, IGNORING);
     world_settle(ww->world);
     workflow_stop(ww, wf);
@@ -535,7 +542,8 @@ static void the_roots_workflow_forces_what_does_not_stop(void **state) {
 
 static void the_roots_workflow_completes_when_it_is_joined_and_all_has_ended(void **state) {
     workflow_world *ww = *state;
-    ebb_workflow wf = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_lifecycle_shutdown, .root = true});
+    ebb_workflow wf =
+        workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_workflow_lifecycle_shutdown, .root = true});
     puppet *p = puppet_start(ww->world, ww->world->root, IGNORING);
     assert_int_equal(ebb_workflow_join(ww->host, wf, NULL), EBB_PENDING);
     world_settle(ww->world);
@@ -550,20 +558,20 @@ static void a_root_whose_workflow_was_joined_knows_of_none(void **state) {
     ebb_workflow_type *type =
         malloc(sizeof *type); /* it has to live as long as its workflows, and not longer */
     assert_non_null(type);
-    *type = ebb_lifecycle_shutdown;
+    *type = ebb_workflow_lifecycle_shutdown;
     ebb_workflow wf = workflow_new(ww, &(ebb_workflow_opts){.type = type, .root = true});
     workflow_stop(ww, wf);
     assert_int_equal(ebb_workflow_join(ww->host, wf, NULL), EBB_OK);
     free(type);
     assert_int_equal(ebb_workflow_of(ww->host).id, 0);
-    (void)ebb_closed_text(ww->host, ww->world->root, text, sizeof text);
+    (void)ebb_region_closed_text(ww->host, ww->world->root, text, sizeof text);
     assert_null(strstr(text, "lifecycle_shutdown"));
 }
 
 static void the_root_may_have_a_workflow_again_if_one_could_not_be_opened(void **state) {
     workflow_world *ww = *state;
     world *w = ww->world;
-    ebb_workflow_opts opts = {.type = &ebb_lifecycle_shutdown, .root = true, .audit = ww->audit};
+    ebb_workflow_opts opts = {.type = &ebb_workflow_lifecycle_shutdown, .root = true, .audit = ww->audit};
     for (uint64_t n = 1; n < 20; n++) {
         w->memory.fail_at = w->memory.calls + n;
         ebb_workflow wf = ebb_workflow_open(w->host, &opts);

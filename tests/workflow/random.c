@@ -58,7 +58,7 @@ static ebb_workflow any_workflow(chaos *c) {
 }
 
 static ebb_region any_region(chaos *c, ebb_cx *cx) {
-    if (one_in(c, 4)) return ebb_self_region(cx);
+    if (one_in(c, 4)) return ebb_cx_region(cx);
     if (one_in(c, 8)) return ebb_workflow_operator_region(cx, any_workflow(c));
     return ebb_workflow_region(cx, any_workflow(c));
 }
@@ -100,7 +100,8 @@ enum {
 static ebb_status acts_first(ebb_cx *cx, actor *a) {
     chaos *c = a->c;
     if (a->kind == MASKED) (void)ebb_mask(cx);
-    if (a->kind == OWES || a->kind == FORGETS) (void)ebb_reserve(cx, EBB_LEASE, NULL, NULL);
+    if (a->kind == OWES || a->kind == FORGETS)
+        (void)ebb_obligation_reserve(cx, EBB_OBLIGATION_LEASE, NULL, NULL);
     if (a->kind == JOINS || a->kind == LEAVES) a->own = open_something(c, cx, (ebb_region){0});
     if (a->kind == JOINS && one_in(c, 2)) stop_something(c, cx, a->own);
     return a->kind == LEAVES ? EBB_OK : EBB_PENDING;
@@ -110,13 +111,13 @@ static ebb_status acts_first(ebb_cx *cx, actor *a) {
 static void ask_producer(ebb_cx *cx, ebb_future *f, void *arg) {
     const actor *a = arg;
     (void)cx;
-    if (a->span % (2 * EBB_MS) == 0) (void)ebb_reject(f, EBB_CANCELLED);
+    if (a->span % (2 * EBB_MS) == 0) (void)ebb_promise_reject(f, EBB_CANCELLED);
 }
-static const ebb_op production = {"production", ask_producer, NULL};
+static const ebb_operation production = {"production", ask_producer, NULL};
 
 static ebb_status awaits(ebb_cx *cx, actor *a) {
     if (a->f == NULL)
-        a->f = a->kind == LOOKS_FORWARD ? ebb_after(cx, a->span) : ebb_promise(cx, &production, a);
+        a->f = a->kind == LOOKS_FORWARD ? ebb_after(cx, a->span) : ebb_promise_new(cx, &production, a);
     a->st = ebb_await(cx, a->f, NULL);
     return a->st;
 }
@@ -194,14 +195,15 @@ static void on_state(void *arg, ebb_workflow wf, ebb_workflow_state from, ebb_wo
 }
 
 static ebb_workflow open_something(chaos *c, ebb_cx *cx, ebb_region parent) {
-    static const ebb_workflow_type *const types[] = {&ebb_lifecycle_shutdown, &ebb_rollout_cancel,
-                                                     &ebb_publish_abort, &ebb_health_check_cancel};
+    static const ebb_workflow_type *const types[] = {
+        &ebb_workflow_lifecycle_shutdown, &ebb_workflow_rollout_cancel, &ebb_workflow_publish_abort,
+        &ebb_workflow_health_check_cancel};
     if (c->wfs == WORKFLOWS) return (ebb_workflow){0};
     ebb_workflow_opts opts = {.type = types[any(c, 4)],
                               .name = one_in(c, 2) ? "x" : NULL,
                               .no_force = one_in(c, 4),
                               .parent = parent,
-                              .policy = one_in(c, 2) ? EBB_COLLECT : EBB_FAIL_FAST,
+                              .policy = one_in(c, 2) ? EBB_FAIL_COLLECT : EBB_FAIL_FAST,
                               .audit = c->audit,
                               .on_state = on_state,
                               .on_overdue = on_overdue,
@@ -246,14 +248,14 @@ static void look_at_something(chaos *c, ebb_cx *cx, ebb_workflow wf) {
     ebb_workflow_report report;
     ebb_workflow_leak leak;
     (void)ebb_workflow_explain(cx, wf, ignore_text, NULL);
-    (void)ebb_workflow_info(cx, wf, &report);
-    (void)ebb_workflow_leaked(cx, wf, any(c, 3), &leak);
-    (void)ebb_closed_text(cx, ebb_workflow_region(cx, wf), text, sizeof text);
+    (void)ebb_workflow_report_of(cx, wf, &report);
+    (void)ebb_workflow_leak_at(cx, wf, any(c, 3), &leak);
+    (void)ebb_region_closed_text(cx, ebb_workflow_region(cx, wf), text, sizeof text);
     (void)ebb_workflow_refusal(cx, wf);
 }
 
 static void turn_on_region(chaos *c, ebb_cx *cx, ebb_region r) {
-    if (r.id == ebb_root(c->r.rt).id) return; /* the last thing that is done */
+    if (r.id == ebb_runtime_root(c->r.rt).id) return; /* the last thing that is done */
     switch (any(c, 5)) {
     case 0: ebb_region_force(cx, r); break;
     case 1:
@@ -279,7 +281,8 @@ static void do_something(chaos *c, ebb_cx *cx) {
     case 9: stop_something(c, cx, wf); break;
     case 10: turn_on_region(c, cx, r); break;
     case 11:
-        if (r.id != ebb_root(c->r.rt).id) (void)ebb_reserve_in(cx, r, EBB_FENCE, NULL, NULL);
+        if (r.id != ebb_runtime_root(c->r.rt).id)
+            (void)ebb_region_reserve(cx, r, EBB_OBLIGATION_FENCE, NULL, NULL);
         break;
     case 12:
         a = actor_new(c);
@@ -290,7 +293,7 @@ static void do_something(chaos *c, ebb_cx *cx) {
         if (cx == c->r.host) (void)ebb_workflow_join(cx, wf, NULL);
         break;
     default:
-        if (c->actors > 0) (void)ebb_wake(cx, c->actor[any(c, c->actors)].task);
+        if (c->actors > 0) (void)ebb_task_wake(cx, c->actor[any(c, c->actors)].task);
         break;
     }
 }
@@ -310,7 +313,8 @@ static ebb_status append(void *ctx, const char *line, size_t n) {
 static void no_drain_is_late(chaos *c) {
     for (uint32_t i = 0; i < c->wfs; i++) {
         ebb_workflow_report r;
-        if (ebb_workflow_info(c->r.host, c->wf[i], &r) != EBB_OK || r.state != EBB_WF_DRAINING) continue;
+        if (ebb_workflow_report_of(c->r.host, c->wf[i], &r) != EBB_OK || r.state != EBB_WORKFLOW_DRAINING)
+            continue;
         if (r.elapsed < r.budget + EBB_MS || r.drain_timed_out) continue;
         fail_msg("seed %u: #%u drains for %u of %u ms", (unsigned)c->seed, (unsigned)i,
                  (unsigned)(r.elapsed / EBB_MS), (unsigned)(r.budget / EBB_MS));
@@ -318,22 +322,22 @@ static void no_drain_is_late(chaos *c) {
 }
 
 static void pump_to(chaos *c, uint64_t now, bool jump) {
-    ebb_rt *rt = c->r.rt;
-    while (!jump && ebb_next_due(rt) < now) at_pump(&c->r, ebb_next_due(rt));
+    ebb_runtime *rt = c->r.rt;
+    while (!jump && ebb_runtime_next_due(rt) < now) at_pump(&c->r, ebb_runtime_next_due(rt));
     at_pump(&c->r, now);
 }
 
 static void end_everything(chaos *c) {
     ebb_region_state state;
-    ebb_region_cancel(c->r.host, ebb_root(c->r.rt), EBB_CANCEL_SHUTDOWN, "over");
+    ebb_region_cancel(c->r.host, ebb_runtime_root(c->r.rt), EBB_CANCEL_SHUTDOWN, "over");
     pump_to(c, ebb_now(c->r.host) + 550 * EBB_MS, false);
-    assert_int_equal(ebb_region_state_of(c->r.host, ebb_root(c->r.rt), &state), EBB_OK);
+    assert_int_equal(ebb_region_state_of(c->r.host, ebb_runtime_root(c->r.rt), &state), EBB_OK);
     if (state != EBB_REGION_CLOSED) fail_msg("seed %u: it does not end", (unsigned)c->seed);
     for (uint32_t i = 0; i < c->wfs; i++) {
         ebb_workflow_report r;
-        if (ebb_workflow_info(c->r.host, c->wf[i], &r) != EBB_OK) continue;
-        if (r.state == EBB_WF_IDLE && r.elapsed == 0) continue; /* it has completed */
-        if (r.state < EBB_WF_FINALIZED)
+        if (ebb_workflow_report_of(c->r.host, c->wf[i], &r) != EBB_OK) continue;
+        if (r.state == EBB_WORKFLOW_IDLE && r.elapsed == 0) continue; /* it has completed */
+        if (r.state < EBB_WORKFLOW_FINALIZED)
             fail_msg("seed %u: #%u is in state %d", (unsigned)c->seed, i, r.state);
     }
     if (c->r.rt->standby != 0) fail_msg("seed %u: %u stand by", (unsigned)c->seed, c->r.rt->standby);
@@ -349,17 +353,17 @@ static void check_log(chaos *c) {
 }
 
 static void check_trace(chaos *c) {
-    ebb_reader in;
+    ebb_trace_reader in;
     ebb_event ev;
-    ebb_check *check = ebb_check_new(ebb_libc_allocator());
-    assert_int_equal(ebb_reader_open(&in, c->r.trace.p, c->r.trace.n), EBB_OK);
-    while (ebb_reader_next(&in, &ev) == EBB_OK) {
-        if (ebb_check_event(check, &ev) != EBB_OK) break;
+    ebb_checker *check = ebb_checker_new(ebb_libc_allocator());
+    assert_int_equal(ebb_trace_reader_open(&in, c->r.trace.p, c->r.trace.n), EBB_OK);
+    while (ebb_trace_reader_next(&in, &ev) == EBB_OK) {
+        if (ebb_checker_event(check, &ev) != EBB_OK) break;
     }
-    if (ebb_check_violation(check) == NULL) (void)ebb_check_end(check, true);
-    const ebb_violation *v = ebb_check_violation(check);
+    if (ebb_checker_violation(check) == NULL) (void)ebb_checker_end(check, true);
+    const ebb_violation *v = ebb_checker_violation(check);
     if (v != NULL) fail_msg("seed %u: %s: %s", (unsigned)c->seed, ebb_oracle_name(v->oracle), v->text);
-    ebb_check_free(check);
+    ebb_checker_free(check);
 }
 
 static void run_seed(chaos *c, uint64_t seed) {
@@ -370,15 +374,15 @@ static void run_seed(chaos *c, uint64_t seed) {
     c->talks = talks;
     c->seed = c->random = seed;
     c->memory.inner = ebb_libc_allocator();
-    ebb_rt_opts opts = {.allocator = ebb_failing_allocator(&c->memory)};
+    ebb_runtime_opts opts = {.allocator = ebb_failing_allocator(&c->memory)};
     ebb_audit_sink sink = {.append = append, .ctx = c};
-    assert_int_equal(ebb_audit_to(ebb_libc_allocator(), &sink, &c->audit), EBB_OK);
+    assert_int_equal(ebb_audit_new(ebb_libc_allocator(), &sink, &c->audit), EBB_OK);
     c->r = record(&opts);
     bool poor = one_in(c, 4); /* some allocations fail */
     for (uint32_t i = 0; i < STEPS; i++) {
         if (poor && one_in(c, 3)) c->memory.fail_at = c->memory.calls + 1 + any(c, 8);
         for (uint32_t n = any(c, 5); n > 0; n--) do_something(c, c->r.host);
-        if (one_in(c, 3)) (void)ebb_pump(c->r.rt, any(c, 4));
+        if (one_in(c, 3)) (void)ebb_runtime_pump(c->r.rt, any(c, 4));
         if (one_in(c, 3)) continue;
         pump_to(c, ebb_now(c->r.host) + any_span(c), one_in(c, 4));
         no_drain_is_late(c);

@@ -24,10 +24,10 @@ typedef struct program {
 static ebb_status works(ebb_cx *cx, void *state) {
     worker *w = state;
     EBB_BEGIN(w);
-    w->fence = ebb_reserve(cx, EBB_FENCE, NULL, NULL);
+    w->fence = ebb_obligation_reserve(cx, EBB_OBLIGATION_FENCE, NULL, NULL);
     EBB_AWAIT(w, w->st, ebb_sleep(cx, &w->nap, w->span));
     if (w->st != EBB_OK && !w->heeds) return EBB_PENDING;
-    (void)ebb_commit(cx, w->fence);
+    (void)ebb_obligation_commit(cx, w->fence);
     EBB_END(w);
 }
 
@@ -42,7 +42,7 @@ static ebb_status handles(ebb_cx *cx, ebb_drain *d, void *arg) {
 static ebb_status opens(ebb_cx *cx, void *state) {
     worker *w = state;
     if (w->own.id != 0) return EBB_OK;
-    w->own = ebb_workflow_open(cx, &(ebb_workflow_opts){.type = &ebb_health_check_cancel});
+    w->own = ebb_workflow_open(cx, &(ebb_workflow_opts){.type = &ebb_workflow_health_check_cancel});
     (void)ebb_spawn(cx, ebb_workflow_region(cx, w->own), never_ends, NULL);
     return EBB_PENDING;
 }
@@ -53,10 +53,11 @@ static ebb_status naps(ebb_cx *cx, void *arg) {
 }
 
 static void build(run *r, program *p, bool no_force, bool root) {
-    ebb_workflow_opts outer = {.type = &ebb_publish_abort, .no_force = no_force, .root = root};
+    ebb_workflow_opts outer = {.type = &ebb_workflow_publish_abort, .no_force = no_force, .root = root};
     p->outer = ebb_workflow_open(r->host, &outer);
     ebb_region all = ebb_workflow_region(r->host, p->outer);
-    p->inner = ebb_workflow_open(r->host, &(ebb_workflow_opts){.type = &ebb_rollout_cancel, .parent = all});
+    p->inner =
+        ebb_workflow_open(r->host, &(ebb_workflow_opts){.type = &ebb_workflow_rollout_cancel, .parent = all});
     ebb_region below = ebb_workflow_region(r->host, p->inner);
     for (int i = 0; i < 4; i++) {
         p->task[i] = (worker){.span = (uint64_t)(500 + 700 * i) * EBB_MS, .heeds = i != 3};
@@ -78,16 +79,16 @@ static void build(run *r, program *p, bool no_force, bool root) {
 }
 
 static void check_trace(const bytes *trace) {
-    ebb_reader in;
+    ebb_trace_reader in;
     ebb_event ev;
-    ebb_check *check = ebb_check_new(ebb_libc_allocator());
-    assert_int_equal(ebb_reader_open(&in, trace->p, trace->n), EBB_OK);
-    while (ebb_reader_next(&in, &ev) == EBB_OK) {
-        if (ebb_check_event(check, &ev) != EBB_OK) break;
+    ebb_checker *check = ebb_checker_new(ebb_libc_allocator());
+    assert_int_equal(ebb_trace_reader_open(&in, trace->p, trace->n), EBB_OK);
+    while (ebb_trace_reader_next(&in, &ev) == EBB_OK) {
+        if (ebb_checker_event(check, &ev) != EBB_OK) break;
     }
-    if (ebb_check_violation(check) == NULL) (void)ebb_check_end(check, true);
-    if (ebb_check_violation(check) != NULL) fail_msg("%s", ebb_check_violation(check)->text);
-    ebb_check_free(check);
+    if (ebb_checker_violation(check) == NULL) (void)ebb_checker_end(check, true);
+    if (ebb_checker_violation(check) != NULL) fail_msg("%s", ebb_checker_violation(check)->text);
+    ebb_checker_free(check);
 }
 
 typedef void (*deed)(run *r, program *p);
@@ -101,12 +102,12 @@ static void run_with(deed does, uint64_t at_ms, bool no_force, bool root) {
         at_pump(&r, now * EBB_MS);
         if (now == at_ms) does(&r, &p);
     }
-    ebb_region_cancel(r.host, ebb_root(r.rt), EBB_CANCEL_SHUTDOWN, "over");
+    ebb_region_cancel(r.host, ebb_runtime_root(r.rt), EBB_CANCEL_SHUTDOWN, "over");
     at_pump(&r, 6001 * EBB_MS);
     at_pump(&r, 40 * EBB_SECOND);
     at_pump(&r, 80 * EBB_SECOND);
     ebb_region_state state;
-    assert_int_equal(ebb_region_state_of(r.host, ebb_root(r.rt), &state), EBB_OK);
+    assert_int_equal(ebb_region_state_of(r.host, ebb_runtime_root(r.rt), &state), EBB_OK);
     assert_int_equal(state, EBB_REGION_CLOSED);
     stop(&r);
     assert_true(count(&r.trace, EBB_EV_WORKFLOW) >= 6);
@@ -187,10 +188,10 @@ static void a_workflow_that_finds_no_memory_replays(void **state) {
     for (uint32_t regions = 0; regions < 64; regions++) {
         for (uint64_t n = 1; n < 20; n++) {
             ebb_failing memory = {.inner = ebb_libc_allocator()};
-            run r = record(&(ebb_rt_opts){.allocator = ebb_failing_allocator(&memory)});
+            run r = record(&(ebb_runtime_opts){.allocator = ebb_failing_allocator(&memory)});
             for (uint32_t i = 0; i < regions; i++) (void)ebb_region_open(r.host, NULL);
             memory.fail_at = memory.calls + n;
-            (void)ebb_workflow_open(r.host, &(ebb_workflow_opts){.type = &ebb_publish_abort});
+            (void)ebb_workflow_open(r.host, &(ebb_workflow_opts){.type = &ebb_workflow_publish_abort});
             stop_and_compare(&r);
         }
     }

@@ -93,7 +93,7 @@ static void run_with(ebb_service_opts o, ebb_fiber_fn fn, void *arg, uint64_t fa
     ebb_audit_verdict verdict;
     ebb_audit *audit = NULL;
     memory = (ebb_failing){.inner = ebb_libc_allocator()};
-    if (ebb_audit_to(ebb_libc_allocator(), &(ebb_audit_sink){.append = append, .ctx = &log}, &audit) !=
+    if (ebb_audit_new(ebb_libc_allocator(), &(ebb_audit_sink){.append = append, .ctx = &log}, &audit) !=
         EBB_OK)
         _exit(9);
     o.shutdown.audit = audit;
@@ -165,8 +165,8 @@ static void run_one_that_ends(void) {
 static void the_function_runs_on_each_loop_and_a_service_whose_loops_have_ended_ends(void **state) {
     (void)state;
     in_a_process(run_one_that_ends);
-    assert_int_equal(saw->exit, EBB_EXIT_OK);
-    assert_int_equal(saw->report.state, EBB_WF_IDLE);
+    assert_int_equal(saw->exit, EBB_SERVICE_OK);
+    assert_int_equal(saw->report.state, EBB_WORKFLOW_IDLE);
     for (int i = 0; i < LOOPS; i++) assert_int_equal(saw->on[i], 1);
     assert_int_equal(saw->stopped, 0);
     left_nothing();
@@ -174,14 +174,14 @@ static void the_function_runs_on_each_loop_and_a_service_whose_loops_have_ended_
 
 static void run_one_a_core(void) {
     ebb_service_opts o = options();
-    o.loops = EBB_LOOPS_ALL;
+    o.loops = EBB_SERVICE_LOOPS_ALL;
     run(o, notes_its_loop, NULL);
 }
 
 static void there_can_be_one_a_core(void **state) {
     (void)state;
     in_a_process(run_one_a_core);
-    assert_int_equal(saw->exit, EBB_EXIT_OK);
+    assert_int_equal(saw->exit, EBB_SERVICE_OK);
     assert_in_range(saw->ran, 1, 255);
     assert_int_equal(saw->workflows, saw->ran);
     assert_int_equal(saw->live, 0);
@@ -196,7 +196,7 @@ static void run_too_many(void) {
 static void more_than_255_loops_are_refused(void **state) {
     (void)state;
     in_a_process(run_too_many);
-    assert_int_equal(saw->exit, EBB_EXIT_FAILED);
+    assert_int_equal(saw->exit, EBB_SERVICE_FAILED);
     assert_int_equal(saw->report.status, EBB_ERR_LIMIT);
     assert_int_equal(saw->ran, 0);
     assert_int_equal(saw->live, 0);
@@ -233,8 +233,8 @@ static void run_one_that_is_stopped(void) {
 static void one_signal_stops_all_loops_and_their_handlers_run(void **state) {
     (void)state;
     in_a_process(run_one_that_is_stopped);
-    assert_int_equal(saw->exit, EBB_EXIT_OK);
-    assert_int_equal(saw->report.state, EBB_WF_FINALIZED);
+    assert_int_equal(saw->exit, EBB_SERVICE_OK);
+    assert_int_equal(saw->report.state, EBB_WORKFLOW_FINALIZED);
     assert_true(saw->report.cancelled);
     assert_false(saw->report.drain_timed_out);
     assert_string_equal(saw->report.reason.message, "SIGTERM");
@@ -262,7 +262,7 @@ static void run_one_that_is_forced(void) {
 static void a_second_signal_forces_all_loops(void **state) {
     (void)state;
     in_a_process(run_one_that_is_forced);
-    assert_int_equal(saw->exit, EBB_EXIT_FORCED);
+    assert_int_equal(saw->exit, EBB_SERVICE_FORCED);
     assert_true(saw->report.forced);
     assert_int_equal(saw->cancelled, LOOPS);
     left_nothing();
@@ -279,7 +279,7 @@ static void run_with_two_signals(void) {
 static void a_second_signal_may_come_at_once(void **state) {
     (void)state;
     in_a_process(run_with_two_signals);
-    assert_int_equal(saw->exit, EBB_EXIT_FORCED);
+    assert_int_equal(saw->exit, EBB_SERVICE_FORCED);
     left_nothing();
 }
 
@@ -301,7 +301,7 @@ static void run_one_that_fails(void) {
 static void the_failure_on_one_loop_stops_all(void **state) {
     (void)state;
     in_a_process(run_one_that_fails);
-    assert_int_equal(saw->exit, EBB_EXIT_FAILED);
+    assert_int_equal(saw->exit, EBB_SERVICE_FAILED);
     assert_int_equal(saw->report.status, EBB_FAILED);
     assert_int_equal(saw->report.reason.kind, EBB_CANCEL_SIBLING_FAILED);
     assert_string_equal(saw->report.reason.message, "EBB_FAILED");
@@ -312,7 +312,7 @@ static void the_failure_on_one_loop_stops_all(void **state) {
 static ebb_status leaks_on_the_last(ebb_cx *cx, void *arg) {
     (void)arg;
     if (ebb_service_loop(cx) == LOOPS - 1)
-        (void)ebb_reserve_in(cx, ebb_self_region(cx), EBB_LEASE, NULL, NULL);
+        (void)ebb_region_reserve(cx, ebb_cx_region(cx), EBB_OBLIGATION_LEASE, NULL, NULL);
     if (is_last()) (void)kill(getpid(), SIGTERM);
     return ebb_await(cx, ebb_closing(cx), NULL);
 }
@@ -326,9 +326,9 @@ static void run_one_that_leaks(void) {
 static void what_one_loop_leaves_behind_is_the_services(void **state) {
     (void)state;
     in_a_process(run_one_that_leaks);
-    assert_int_equal(saw->exit, EBB_EXIT_LEAK);
+    assert_int_equal(saw->exit, EBB_SERVICE_LEAK);
     assert_int_equal(saw->report.leaks, 1);
-    assert_int_equal(saw->report.state, EBB_WF_LEAK_DETECTED);
+    assert_int_equal(saw->report.state, EBB_WORKFLOW_LEAK_DETECTED);
     left_nothing();
 }
 
@@ -360,7 +360,7 @@ static void run_one_that_is_overdue(void) {
 static void one_that_is_overdue_explains_all_loops_and_waits(void **state) {
     (void)state;
     in_a_process(run_one_that_is_overdue);
-    assert_int_equal(saw->exit, EBB_EXIT_TIMEOUT);
+    assert_int_equal(saw->exit, EBB_SERVICE_TIMEOUT);
     assert_int_equal(saw->overdue, 1);
     left_nothing();
 }
@@ -391,7 +391,7 @@ static void run_one_that_is_extended(void) {
 static void more_time_for_the_shutdown_is_more_time_for_all(void **state) {
     (void)state;
     in_a_process(run_one_that_is_extended);
-    assert_int_equal(saw->exit, EBB_EXIT_OK);
+    assert_int_equal(saw->exit, EBB_SERVICE_OK);
     assert_int_equal(saw->cancelled, 0);
     assert_false(saw->report.cancelled);
     left_nothing();
@@ -411,7 +411,7 @@ static sem_t in_the_pool;
 static ebb_status blocks_on_the_last(ebb_cx *cx, void *arg) {
     (void)arg;
     if (ebb_service_loop(cx) != LOOPS - 1) return sleeps(cx);
-    ebb_future *f = ebb_blocking(cx, blocks, &in_the_pool);
+    ebb_future *f = ebb_pool_run(cx, blocks, &in_the_pool);
     while (sem_trywait(&in_the_pool) != 0) (void)ebb_await(cx, ebb_after(cx, EBB_MS), NULL);
     (void)kill(getpid(), SIGTERM);
     return ebb_await(cx, f, NULL);
@@ -427,7 +427,7 @@ static void run_one_that_blocks(void) {
 static void a_function_in_the_pool_that_does_not_return_is_left_behind(void **state) {
     (void)state;
     in_a_process(run_one_that_blocks);
-    assert_int_equal(saw->exit, EBB_EXIT_TIMEOUT);
+    assert_int_equal(saw->exit, EBB_SERVICE_TIMEOUT);
     assert_int_equal(saw->report.leaks, 1);
     if (saw->verified != EBB_OK) fail_msg("%s", saw->verdict);
     assert_true(saw->live > 0);
@@ -470,7 +470,7 @@ static void loops_share_the_queue_of_a_unix_socket(void **state) {
     (void)state;
     in_a_process(run_on_a_unix_socket);
     assert_int_equal(saw->report.status, EBB_OK);
-    assert_int_equal(saw->exit, EBB_EXIT_OK);
+    assert_int_equal(saw->exit, EBB_SERVICE_OK);
     assert_int_equal(saw->accepted, LOOPS);
     left_nothing();
 }
@@ -497,7 +497,7 @@ static void run_with_two_ports(void) {
 static void the_nth_listener_of_each_loop_has_the_same_port(void **state) {
     (void)state;
     in_a_process(run_with_two_ports);
-    assert_int_equal(saw->exit, EBB_EXIT_OK);
+    assert_int_equal(saw->exit, EBB_SERVICE_OK);
     assert_int_not_equal(saw->ports[0][0], saw->ports[0][1]);
     for (int i = 1; i < LOOPS; i++) {
         for (int k = 0; k < 2; k++) assert_int_equal(saw->ports[i][k], saw->ports[0][k]);
@@ -528,8 +528,8 @@ static void a_service_without_memory_says_so_and_leaves_nothing(void **state) {
     for (failing_call = 1; runs == 0 || saw->failures > 0; failing_call++, runs++) {
         in_a_process(run_without_memory);
         if (saw->live != 0) fail_msg("allocation %d: %d blocks left", (int)failing_call, (int)saw->live);
-        if (saw->exit == EBB_EXIT_OK && saw->failures == 0) break;
-        if (saw->exit != EBB_EXIT_OK && saw->report.status != EBB_ERR_NOMEM)
+        if (saw->exit == EBB_SERVICE_OK && saw->failures == 0) break;
+        if (saw->exit != EBB_SERVICE_OK && saw->report.status != EBB_ERR_NOMEM)
             fail_msg("allocation %d: %s", (int)failing_call, ebb_status_name(saw->report.status));
         if (saw->verified != EBB_OK) fail_msg("allocation %d: %s", (int)failing_call, saw->verdict);
     }

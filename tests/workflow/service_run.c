@@ -128,8 +128,8 @@ static void run_one_that_ends_at_once(void) {
 static void a_service_whose_first_fiber_returns_at_once_has_ended(void **state) {
     (void)state;
     in_a_process(run_one_that_ends_at_once);
-    assert_int_equal(saw->exit[0], EBB_EXIT_OK);
-    assert_int_equal(saw->report[0].state, EBB_WF_IDLE);
+    assert_int_equal(saw->exit[0], EBB_SERVICE_OK);
+    assert_int_equal(saw->report[0].state, EBB_WORKFLOW_IDLE);
     assert_int_equal(saw->report[0].status, EBB_OK);
     assert_int_equal(saw->report[0].leaks, 0);
     left_nothing(0);
@@ -148,7 +148,7 @@ static void run_one_that_fails(void) {
 static void a_first_fiber_that_fails_is_the_failure_of_the_service(void **state) {
     (void)state;
     in_a_process(run_one_that_fails);
-    assert_int_equal(saw->exit[0], EBB_EXIT_FAILED);
+    assert_int_equal(saw->exit[0], EBB_SERVICE_FAILED);
     assert_int_equal(saw->report[0].status, EBB_FAILED);
     left_nothing(0);
 }
@@ -165,13 +165,13 @@ static void run_one_that_joins_itself(void) {
 static void a_first_fiber_can_not_wait_for_its_own_end(void **state) {
     (void)state;
     in_a_process(run_one_that_joins_itself);
-    assert_int_equal(saw->exit[0], EBB_EXIT_FAILED);
+    assert_int_equal(saw->exit[0], EBB_SERVICE_FAILED);
     assert_int_equal(saw->report[0].status, EBB_ERR_INVALID);
 }
 
 static ebb_status leaves_an_obligation(ebb_cx *cx, void *arg) {
     (void)arg;
-    ebb_obligation o = ebb_reserve_in(cx, ebb_self_region(cx), EBB_LEASE, NULL, NULL);
+    ebb_obligation o = ebb_region_reserve(cx, ebb_cx_region(cx), EBB_OBLIGATION_LEASE, NULL, NULL);
     if (ebb_id_status(o.id) != EBB_OK) return ebb_id_status(o.id);
     (void)raise(SIGTERM);
     return EBB_OK;
@@ -198,8 +198,8 @@ static void one_signal_stops_it_in_order(void **state) {
     in_a_process(run_with_sigterm_and_with_sigint);
     assert_int_equal(saw->fn, EBB_CANCELLED);
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(saw->exit[i], EBB_EXIT_OK);
-        assert_int_equal(saw->report[i].state, EBB_WF_FINALIZED);
+        assert_int_equal(saw->exit[i], EBB_SERVICE_OK);
+        assert_int_equal(saw->report[i].state, EBB_WORKFLOW_FINALIZED);
         assert_true(saw->report[i].cancelled); /* at cancel_at: it did not look before */
         assert_false(saw->report[i].drain_timed_out);
         assert_int_equal(saw->report[i].reason.kind, EBB_CANCEL_USER);
@@ -219,7 +219,7 @@ static void run_with_two_signals(void) {
 static void a_second_signal_forces_it(void **state) {
     (void)state;
     in_a_process(run_with_two_signals);
-    assert_int_equal(saw->exit[0], EBB_EXIT_FORCED);
+    assert_int_equal(saw->exit[0], EBB_SERVICE_FORCED);
     assert_true(saw->report[0].forced);
     assert_true(saw->report[0].drain_timed_out);
     left_nothing(0);
@@ -239,7 +239,7 @@ static void run_one_that_ignores_all(void) {
 static void one_that_does_not_stop_is_over_with_its_budget(void **state) {
     (void)state;
     in_a_process(run_one_that_ignores_all);
-    assert_int_equal(saw->exit[0], EBB_EXIT_TIMEOUT);
+    assert_int_equal(saw->exit[0], EBB_SERVICE_TIMEOUT);
     assert_true(saw->report[0].drain_timed_out);
     assert_false(saw->report[0].forced);
     assert_in_range(saw->report[0].elapsed, 300 * EBB_MS, 20 * EBB_SECOND);
@@ -255,7 +255,7 @@ static void run_one_that_leaves_an_obligation(void) {
 static void one_that_stops_in_time_and_leaves_something_says_so(void **state) {
     (void)state;
     in_a_process(run_one_that_leaves_an_obligation);
-    assert_int_equal(saw->exit[0], EBB_EXIT_LEAK);
+    assert_int_equal(saw->exit[0], EBB_SERVICE_LEAK);
     assert_int_equal(saw->report[0].leaks, 1);
     left_nothing(0);
 }
@@ -268,7 +268,7 @@ static ebb_status never_ends(ebb_cx *cx, void *arg) {
 
 static ebb_status leaves_a_finalizer_that_never_ends(ebb_cx *cx, void *arg) {
     (void)arg;
-    ebb_status st = ebb_region_defer(cx, ebb_self_region(cx), never_ends, NULL);
+    ebb_status st = ebb_region_defer(cx, ebb_cx_region(cx), never_ends, NULL);
     (void)raise(SIGTERM); /* heard of when its work has ended, and its finalizers run */
     return st;
 }
@@ -280,7 +280,7 @@ static void run_one_whose_finalizer_never_ends(void) {
 static void a_signal_bounds_the_finalizers_of_one_that_has_ended_by_itself(void **state) {
     (void)state;
     in_a_process(run_one_whose_finalizer_never_ends);
-    assert_int_equal(saw->exit[0], EBB_EXIT_LEAK);
+    assert_int_equal(saw->exit[0], EBB_SERVICE_LEAK);
     assert_int_equal(saw->report[0].leaks, 1);
     assert_in_range(saw->took_ms[0], 0, 20000);
     left_nothing(0);
@@ -336,7 +336,7 @@ static void sigusr1_explains_it_at_any_time(void **state) {
     assert_true(has_said("short_stop#1 is IDLE, 1 in flight\n  task "));
     assert_true(has_said("spawned at the first fiber of the service"));
     assert_true(has_said("short_stop#1 is DRAINING, "));
-    assert_int_equal(saw->exit[0], EBB_EXIT_OK); /* and does not stop it */
+    assert_int_equal(saw->exit[0], EBB_SERVICE_OK); /* and does not stop it */
 }
 
 static int ends[2]; /* of the pipe that is the standard error of the process */
@@ -365,15 +365,15 @@ static void without_a_log_it_says_so_on_standard_error(void **state) {
     assert_true(has_said("short_stop#1 is IDLE, 1 in flight\n"));
 }
 
-static ebb_rt *serving;
+static ebb_runtime *serving;
 
 static void force_at_last(void *arg, ebb_workflow wf) {
     if (arg == &serving) saw->told++;
-    if (ebb_workflow_force(ebb_host(serving), wf, "enough") != EBB_OK) _exit(1);
+    if (ebb_workflow_force(ebb_runtime_host(serving), wf, "enough") != EBB_OK) _exit(1);
 }
 
 static ebb_status holds_it_up(ebb_cx *cx, void *arg) {
-    serving = ebb_runtime_of(cx);
+    serving = ebb_cx_runtime(cx);
     return ignores_all(cx, arg);
 }
 
@@ -394,7 +394,7 @@ static void an_overdue_shutdown_explains_itself_in_the_log(void **state) {
     assert_true(has_said("spawned at the first fiber of the service"));
     assert_int_equal(saw->told, 1); /* the hook of the caller too, with its own argument */
     assert_true(saw->report[0].forced);
-    assert_int_equal(saw->exit[0], EBB_EXIT_TIMEOUT);
+    assert_int_equal(saw->exit[0], EBB_SERVICE_TIMEOUT);
 }
 
 /* ---- the thread pool --------------------------------------------------------------------------- */
@@ -410,7 +410,7 @@ static ebb_status does_not_end(void *arg, ebb_value *v) {
 
 static ebb_status waits_for_the_pool(ebb_cx *cx, void *arg) {
     (void)arg;
-    ebb_future *f = ebb_blocking(cx, does_not_end, NULL);
+    ebb_future *f = ebb_pool_run(cx, does_not_end, NULL);
     (void)raise(SIGTERM);
     return ebb_await(cx, f, NULL);
 }
@@ -420,7 +420,7 @@ static void signal_at_the_end(void *arg, ebb_workflow wf, ebb_workflow_state fro
     (void)arg;
     (void)wf;
     (void)from;
-    if (to == EBB_WF_FINALIZED || to == EBB_WF_LEAK_DETECTED) (void)raise(SIGTERM);
+    if (to == EBB_WORKFLOW_FINALIZED || to == EBB_WORKFLOW_LEAK_DETECTED) (void)raise(SIGTERM);
 }
 
 static void run_with_a_pool_function_that_does_not_end(void) {
@@ -433,7 +433,7 @@ static void run_with_a_pool_function_that_does_not_end(void) {
 static void a_pool_function_that_does_not_end_holds_nobody_up(void **state) {
     (void)state;
     in_a_process(run_with_a_pool_function_that_does_not_end);
-    assert_int_equal(saw->exit[0], EBB_EXIT_TIMEOUT);
+    assert_int_equal(saw->exit[0], EBB_SERVICE_TIMEOUT);
     assert_false(saw->report[0].forced);
     assert_true(saw->report[0].drain_timed_out);
     assert_in_range(saw->took_ms[0], 300, 20000);
@@ -447,22 +447,22 @@ static void run_one_more_beside_the_remains(void) {
 static void another_service_may_run_beside_what_was_left(void **state) {
     (void)state;
     in_a_process(run_one_more_beside_the_remains);
-    assert_int_equal(saw->exit[0], EBB_EXIT_TIMEOUT);
-    assert_int_equal(saw->exit[1], EBB_EXIT_OK);
+    assert_int_equal(saw->exit[0], EBB_SERVICE_TIMEOUT);
+    assert_int_equal(saw->exit[1], EBB_SERVICE_OK);
     left_nothing(1);
     assert_int_equal(saw->fds[1], saw->fds[0]);
 }
 
 static ebb_status ends_soon(void *arg, ebb_value *v) {
     (void)arg;
-    *v = ebb_int(7);
+    *v = ebb_value_int(7);
     return EBB_OK;
 }
 
 static ebb_status uses_the_pool(ebb_cx *cx, void *arg) {
     ebb_value v;
     (void)arg;
-    ebb_status st = ebb_await(cx, ebb_blocking(cx, ends_soon, NULL), &v);
+    ebb_status st = ebb_await(cx, ebb_pool_run(cx, ends_soon, NULL), &v);
     return st == EBB_OK && v.as.i != 7 ? EBB_FAILED : st;
 }
 
@@ -486,7 +486,7 @@ static void services_run_one_after_the_other_and_leave_nothing(void **state) {
     (void)state;
     in_a_process(run_several);
     for (int i = 0; i < 4; i++) {
-        assert_int_equal(saw->exit[i], EBB_EXIT_OK);
+        assert_int_equal(saw->exit[i], EBB_SERVICE_OK);
         left_nothing(i);
     }
     assert_int_equal(saw->fds[2], saw->fds[0]);
@@ -511,7 +511,7 @@ static void run_those_without_what_they_need(void) {
 }
 
 static void could_not_start(int i, ebb_status why) {
-    assert_int_equal(saw->exit[i], EBB_EXIT_FAILED);
+    assert_int_equal(saw->exit[i], EBB_SERVICE_FAILED);
     assert_int_equal(saw->report[i].status, why);
     assert_int_equal(saw->report[i].leaks, 0);
     left_nothing(i);
@@ -539,7 +539,7 @@ static void run_those_without_room(void) {
     (void)setrlimit(RLIMIT_NOFILE, &old);
     o = options();
     o.loop.runtime.runtime_id = 9;
-    if (uv_loop_init(&uv) != 0 || ebb_attach(&uv, &o.loop, &other) != EBB_OK) _exit(9);
+    if (uv_loop_init(&uv) != 0 || ebb_loop_attach(&uv, &o.loop, &other) != EBB_OK) _exit(9);
     int64_t live = memory.live;
     run(o, ends_at_once, NULL);
     saw->live[3] -= live;
@@ -548,7 +548,7 @@ static void run_those_without_room(void) {
 static void the_report_says_what_it_had_no_room_for(void **state) {
     (void)state;
     in_a_process(run_those_without_room);
-    assert_int_equal(saw->exit[0], EBB_EXIT_OK);
+    assert_int_equal(saw->exit[0], EBB_SERVICE_OK);
     could_not_start(1, EBB_ERR_LIMIT);
     could_not_start(2, EBB_ERRNO(EMFILE));
     could_not_start(3, EBB_ERR_BUSY);
@@ -566,7 +566,7 @@ static void run_those_of_another_version(void) {
 static void options_that_are_not_ours_are_refused(void **state) {
     (void)state;
     in_a_process(run_those_of_another_version);
-    for (int i = 0; i < 3; i++) assert_int_equal(saw->exit[i], EBB_EXIT_FAILED);
+    for (int i = 0; i < 3; i++) assert_int_equal(saw->exit[i], EBB_SERVICE_FAILED);
 }
 
 static void run_with_each_allocation_failing(void) {
@@ -579,7 +579,7 @@ static void run_with_each_allocation_failing(void) {
         memory.fail_at = ++n;
         saw->exit[0] = ebb_service_run(&o, is_signalled, term);
         saw->live[0] += memory.live;
-        bool told = saw->exit[0] == EBB_EXIT_OK || report.status == EBB_ERR_NOMEM;
+        bool told = saw->exit[0] == EBB_SERVICE_OK || report.status == EBB_ERR_NOMEM;
         if (!told) saw->exit[1]++;
     } while (memory.calls >= n && n < 1000);
     saw->took_ms[0] = n;
@@ -589,7 +589,7 @@ static void a_service_without_memory_says_so_and_leaves_nothing(void **state) {
     (void)state;
     in_a_process(run_with_each_allocation_failing);
     assert_in_range(saw->took_ms[0], 5, 999);
-    assert_int_equal(saw->exit[0], EBB_EXIT_OK); /* the last one had all that it needed */
+    assert_int_equal(saw->exit[0], EBB_SERVICE_OK); /* the last one had all that it needed */
     assert_int_equal(saw->exit[1], 0);
     left_nothing(0);
 }
@@ -609,7 +609,7 @@ static int unshare(void **state) {
 
 static ebb_status leaves_a_lease(ebb_cx *cx, void *arg) {
     (void)arg;
-    (void)ebb_reserve_in(cx, ebb_self_region(cx), EBB_LEASE, NULL, NULL);
+    (void)ebb_region_reserve(cx, ebb_cx_region(cx), EBB_OBLIGATION_LEASE, NULL, NULL);
     (void)kill(getpid(), SIGTERM);
     return ebb_await(cx, ebb_closing(cx), NULL);
 }
@@ -633,7 +633,7 @@ static void run_one_that_waits_for_a_lease(void) {
 static void to_wait_for_a_lease_costs_nothing(void **state) {
     (void)state;
     in_a_process(run_one_that_waits_for_a_lease);
-    assert_int_equal(saw->exit[0], EBB_EXIT_LEAK);
+    assert_int_equal(saw->exit[0], EBB_SERVICE_LEAK);
     assert_true(saw->took_ms[0] >= 1000);
     assert_true(saw->cpu_ms < saw->took_ms[0] / 4);
 }

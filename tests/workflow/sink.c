@@ -3,7 +3,7 @@
 #include "tests/support/workflow_world.h"
 
 static ebb_workflow open_plain(workflow_world *ww) {
-    return workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_publish_abort});
+    return workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_workflow_publish_abort});
 }
 
 static void a_workflow_goes_on_without_its_log_and_says_so(void **state) {
@@ -20,7 +20,7 @@ static void a_workflow_goes_on_without_its_log_and_says_so(void **state) {
     assert_int_equal(ebb_workflow_request(ww->host, wf, EBB_CANCEL_USER, "x"), EBB_ERR_CANCEL_ALREADY_FINAL);
     ww->sink_fails = EBB_OK;
     assert_int_equal(ebb_workflow_join(ww->host, wf, &report), EBB_OK);
-    assert_int_equal(report.state, EBB_WF_FINALIZED);
+    assert_int_equal(report.state, EBB_WORKFLOW_FINALIZED);
     assert_int_equal(report.audit, EBB_ERR_LIMIT); /* the first */
     assert_string_equal(workflow_story(ww, 1), "opened");
 }
@@ -43,7 +43,7 @@ static void the_next_line_says_how_many_were_lost_and_the_chain_goes_on(void **s
     snprintf(link, sizeof link, "\"prev\":\"%.64s\"", hash);
     workflow_says(line, link);
     p->returns = EBB_OK;
-    (void)ebb_wake(ww->host, p->id);
+    (void)ebb_task_wake(ww->host, p->id);
     world_settle(ww->world);
     assert_null(strstr(workflow_line(ww, "drain_completed", 0), "\"lost\""));
     assert_int_equal(workflow_report(ww, wf).audit, EBB_ERR_LIMIT);
@@ -88,9 +88,9 @@ static void a_log_whose_first_line_fails_is_not_opened(void **state) {
     ebb_allocator a = ebb_failing_allocator(&memory);
     ebb_audit *audit = NULL;
     (void)state;
-    assert_int_equal(ebb_audit_to(a, NULL, &audit), EBB_ERR_INVALID);
-    assert_int_equal(ebb_audit_to(a, &(ebb_audit_sink){NULL, NULL, NULL}, &audit), EBB_ERR_INVALID);
-    assert_int_equal(ebb_audit_to(a, &(ebb_audit_sink){refuse, NULL, &refused}, &audit), EBB_ERR_LIMIT);
+    assert_int_equal(ebb_audit_new(a, NULL, &audit), EBB_ERR_INVALID);
+    assert_int_equal(ebb_audit_new(a, &(ebb_audit_sink){NULL, NULL, NULL}, &audit), EBB_ERR_INVALID);
+    assert_int_equal(ebb_audit_new(a, &(ebb_audit_sink){refuse, NULL, &refused}, &audit), EBB_ERR_LIMIT);
     assert_int_equal(refused, 1);
     assert_null(audit);
     assert_int_equal(memory.live, 0);

@@ -5,7 +5,7 @@
 
 enum { SAME = 0, NO = -1, FINAL = -2 }; /* refused as INVALID_PHASE, as ALREADY_FINAL */
 
-#define S(state) EBB_WF_##state
+#define S(state) EBB_WORKFLOW_##state
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
@@ -39,7 +39,7 @@ static int found_at(ebb_workflow_state from, ebb__trigger trigger) {
 static void every_trigger_leads_where_the_contract_says_from_every_state(void **state) {
     (void)state;
     for (int t = EBB__T_ADD_HANDLER; t < EBB__TRIGGERS; t++) {
-        for (int s = EBB_WF_IDLE; s < EBB__WF_STATES; s++) {
+        for (int s = EBB_WORKFLOW_IDLE; s < EBB__WF_STATES; s++) {
             int found = found_at((ebb_workflow_state)s, (ebb__trigger)t);
             if (found == table[t][s]) continue;
             fail_msg("%s in %s: %d, expected %d", ebb__trigger_name((ebb__trigger)t),
@@ -56,19 +56,19 @@ static const char *code_of(ebb_workflow_state from, ebb__trigger trigger) {
 
 static void each_step_has_the_code_of_the_contract(void **state) {
     (void)state;
-    assert_string_equal(code_of(EBB_WF_IDLE, EBB__T_REQUEST), "CAN-001");
-    for (int s = EBB_WF_CANCEL_REQUESTED; s < EBB_WF_FINALIZED; s++) {
+    assert_string_equal(code_of(EBB_WORKFLOW_IDLE, EBB__T_REQUEST), "CAN-001");
+    for (int s = EBB_WORKFLOW_CANCEL_REQUESTED; s < EBB_WORKFLOW_FINALIZED; s++) {
         assert_string_equal(code_of((ebb_workflow_state)s, EBB__T_REQUEST), "CAN-001");
     }
-    assert_string_equal(code_of(EBB_WF_CANCEL_REQUESTED, EBB__T_START_DRAIN), "CAN-002");
-    assert_string_equal(code_of(EBB_WF_DRAINING, EBB__T_DRAINED), "CAN-003");
-    assert_string_equal(code_of(EBB_WF_DRAINING, EBB__T_TIMEOUT), "CAN-004");
-    assert_string_equal(code_of(EBB_WF_DRAINING, EBB__T_OVERDUE), "CAN-004");
-    assert_string_equal(code_of(EBB_WF_DRAINING, EBB__T_FORCE), "CAN-004");
-    assert_string_equal(code_of(EBB_WF_FINALIZING, EBB__T_FINISH), "CAN-005");
-    assert_string_equal(code_of(EBB_WF_FINALIZING, EBB__T_LEAK), "CAN-006");
-    assert_string_equal(code_of(EBB_WF_DRAINING, EBB__T_CANCEL_AT), "");
-    assert_string_equal(code_of(EBB_WF_DRAIN_COMPLETE, EBB__T_FINALIZE), "");
+    assert_string_equal(code_of(EBB_WORKFLOW_CANCEL_REQUESTED, EBB__T_START_DRAIN), "CAN-002");
+    assert_string_equal(code_of(EBB_WORKFLOW_DRAINING, EBB__T_DRAINED), "CAN-003");
+    assert_string_equal(code_of(EBB_WORKFLOW_DRAINING, EBB__T_TIMEOUT), "CAN-004");
+    assert_string_equal(code_of(EBB_WORKFLOW_DRAINING, EBB__T_OVERDUE), "CAN-004");
+    assert_string_equal(code_of(EBB_WORKFLOW_DRAINING, EBB__T_FORCE), "CAN-004");
+    assert_string_equal(code_of(EBB_WORKFLOW_FINALIZING, EBB__T_FINISH), "CAN-005");
+    assert_string_equal(code_of(EBB_WORKFLOW_FINALIZING, EBB__T_LEAK), "CAN-006");
+    assert_string_equal(code_of(EBB_WORKFLOW_DRAINING, EBB__T_CANCEL_AT), "");
+    assert_string_equal(code_of(EBB_WORKFLOW_DRAIN_COMPLETE, EBB__T_FINALIZE), "");
 }
 
 /* A line of an event that changes nothing by itself: these are the remarks of the log. */
@@ -91,8 +91,8 @@ static bool is_step(int from, int event, int to) {
 static void the_log_may_go_where_a_step_leads_and_nowhere_else(void **state) {
     (void)state;
     for (int event = EBB__WE_OPENED; event < EBB__WF_EVENTS; event++) {
-        for (int from = EBB_WF_IDLE; from < EBB__WF_STATES; from++) {
-            for (int to = EBB_WF_IDLE; to < EBB__WF_STATES; to++) {
+        for (int from = EBB_WORKFLOW_IDLE; from < EBB__WF_STATES; from++) {
+            for (int to = EBB_WORKFLOW_IDLE; to < EBB__WF_STATES; to++) {
                 bool legal =
                     ebb__wf_legal((ebb_workflow_state)from, (ebb__wf_event)event, (ebb_workflow_state)to);
                 if (is_remark(event) ? legal && from != to : legal != is_step(from, event, to)) {
@@ -177,10 +177,11 @@ static void on_state(void *arg, ebb_workflow wf, ebb_workflow_state from, ebb_wo
 static ebb_workflow run_through(caller *c, bool ends) {
     workflow_world *ww = c->ww;
     ebb_workflow wf = workflow_new(
-        ww, &(ebb_workflow_opts){.type = &ebb_publish_abort, .name = "v42", .on_state = on_state, .arg = c});
+        ww, &(ebb_workflow_opts){
+                .type = &ebb_workflow_publish_abort, .name = "v42", .on_state = on_state, .arg = c});
     if (!ends) (void)puppet_start(ww->world, ebb_workflow_region(ww->host, wf), IGNORING);
     world_settle(ww->world);
-    if (c->in == EBB_WF_IDLE) call_now(c, wf);
+    if (c->in == EBB_WORKFLOW_IDLE) call_now(c, wf);
     (void)ebb_workflow_request(ww->host, wf, EBB_CANCEL_USER, "enough");
     world_finish(ww->world);
     return wf;
@@ -197,10 +198,10 @@ static void expect_refusal(const caller *c, ebb_workflow_state in) {
 
 static void every_call_answers_in_every_state_as_the_contract_says(void **state) {
     workflow_world *ww = *state;
-    for (int s = EBB_WF_IDLE; s < EBB__WF_STATES; s++) {
+    for (int s = EBB_WORKFLOW_IDLE; s < EBB__WF_STATES; s++) {
         for (int what = REQUEST; what < CALLS; what++) {
             caller c = {.ww = ww, .in = (ebb_workflow_state)s, .what = (call)what};
-            bool ends = s != EBB_WF_DRAIN_TIMEOUT && s != EBB_WF_LEAK_DETECTED;
+            bool ends = s != EBB_WORKFLOW_DRAIN_TIMEOUT && s != EBB_WORKFLOW_LEAK_DETECTED;
             ebb_workflow wf = run_through(&c, ends);
             assert_true(c.called);
             if (c.got != answers[s][what]) {
@@ -208,7 +209,7 @@ static void every_call_answers_in_every_state_as_the_contract_says(void **state)
             }
             if (c.got == EBB_OK) assert_string_equal(c.refusal, "");
             else expect_refusal(&c, c.in);
-            assert_true(workflow_state(ww, wf) >= EBB_WF_FINALIZED);
+            assert_true(workflow_state(ww, wf) >= EBB_WORKFLOW_FINALIZED);
             assert_int_not_equal(ebb_workflow_join(ww->host, wf, NULL), EBB_PENDING);
         }
     }
@@ -220,8 +221,8 @@ static void expect_everywhere(workflow_world *ww, ebb_workflow wf, ebb_status st
     ebb_workflow_report report;
     ebb_workflow_leak leak;
     for (int what = REQUEST; what < CALLS; what++) assert_int_equal(make(ww->host, wf, (call)what), st);
-    assert_int_equal(ebb_workflow_info(ww->host, wf, &report), st);
-    assert_int_equal(ebb_workflow_leaked(ww->host, wf, 0, &leak), st);
+    assert_int_equal(ebb_workflow_report_of(ww->host, wf, &report), st);
+    assert_int_equal(ebb_workflow_leak_at(ww->host, wf, 0, &leak), st);
     assert_int_equal(ebb_workflow_join(ww->host, wf, &report), st);
     assert_int_equal(ebb_workflow_explain(ww->host, wf, NULL, NULL), st);
     assert_int_equal(ebb_id_status(ebb_workflow_region(ww->host, wf).id), st);
@@ -230,26 +231,27 @@ static void expect_everywhere(workflow_world *ww, ebb_workflow wf, ebb_status st
 
 static void a_workflow_that_was_joined_is_stale_for_every_call(void **state) {
     workflow_world *ww = *state;
-    ebb_workflow wf = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_publish_abort});
+    ebb_workflow wf = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_workflow_publish_abort});
     workflow_stop(ww, wf);
     assert_int_equal(ebb_workflow_join(ww->host, wf, NULL), EBB_OK);
     expect_everywhere(ww, wf, EBB_ERR_STALE);
-    ebb_workflow next = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_publish_abort});
+    ebb_workflow next = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_workflow_publish_abort});
     assert_int_not_equal(next.id, wf.id); /* the slot is the same, the id is not */
     expect_everywhere(ww, wf, EBB_ERR_STALE);
 }
 
 static void a_workflow_of_another_runtime_is_foreign_for_every_call(void **state) {
     workflow_world *ww = *state;
-    ebb_rt *other;
-    ebb_rt_opts opts = {.allocator = ebb_libc_allocator(), .runtime_id = 7};
-    assert_int_equal(ebb_rt_new(&opts, &other), EBB_OK);
-    ebb_workflow wf = ebb_workflow_open(ebb_host(other), &(ebb_workflow_opts){.type = &ebb_publish_abort});
+    ebb_runtime *other;
+    ebb_runtime_opts opts = {.allocator = ebb_libc_allocator(), .runtime_id = 7};
+    assert_int_equal(ebb_runtime_new(&opts, &other), EBB_OK);
+    ebb_workflow wf =
+        ebb_workflow_open(ebb_runtime_host(other), &(ebb_workflow_opts){.type = &ebb_workflow_publish_abort});
     assert_int_equal(ebb_id_status(wf.id), EBB_OK);
     expect_everywhere(ww, wf, EBB_ERR_FOREIGN); /* this runtime has no workflows at all */
-    (void)workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_publish_abort});
+    (void)workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_workflow_publish_abort});
     expect_everywhere(ww, wf, EBB_ERR_FOREIGN);
-    ebb_rt_free(other);
+    ebb_runtime_free(other);
 }
 
 static void an_id_that_carries_an_error_says_it_in_every_call(void **state) {

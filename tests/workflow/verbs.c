@@ -25,7 +25,7 @@ static void find_parts(world *w, parts *p) {
 }
 
 static parts parts_new(workflow_world *ww, puppet work) {
-    parts p = {.wf = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_publish_abort})};
+    parts p = {.wf = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_workflow_publish_abort})};
     p.region = ebb_workflow_region(ww->host, p.wf);
     find_parts(ww->world, &p);
     (void)puppet_start(ww->world, p.region, work);
@@ -83,7 +83,7 @@ static void no_verb_on_the_steward_stops_it_or_the_workflow(void **state) {
             assert_int_equal(p.fiber->slept, EBB_OK);
             ebb_workflow_report report = {0};
             assert_int_equal(ebb_workflow_join(ww->host, p.wf, &report), EBB_CANCELLED); /* at cancel_at */
-            assert_int_equal(report.state, EBB_WF_FINALIZED);
+            assert_int_equal(report.state, EBB_WORKFLOW_FINALIZED);
             assert_false(report.drain_timed_out);
         }
     }
@@ -104,7 +104,7 @@ static void under_every_verb_at_every_moment_a_workflow_ends_and_can_be_joined(v
             ebb_workflow_report report = {0};
             ebb_status st = ebb_workflow_join(ww->host, p.wf, &report);
             if (st == EBB_PENDING) fail_msg("verb %zu, moment %d: it never ends", v, (int)m);
-            assert_true(report.state == EBB_WF_FINALIZED || report.state == EBB_WF_LEAK_DETECTED);
+            assert_true(report.state == EBB_WORKFLOW_FINALIZED || report.state == EBB_WORKFLOW_LEAK_DETECTED);
             assert_int_equal(report.leaks > 0, st == EBB_ERR_CANCEL_LEAK);
         }
     }
@@ -115,7 +115,7 @@ static void an_annex_that_is_forced_before_any_request_is_a_request_and_a_force(
     parts p = parts_new(ww, HEEDING);
     force_annex(ww->host, &p);
     world_pass(ww->world, MS(1000));
-    assert_true(workflow_state(ww, p.wf) >= EBB_WF_FINALIZED);
+    assert_true(workflow_state(ww, p.wf) >= EBB_WORKFLOW_FINALIZED);
     assert_true(workflow_report(ww, p.wf).forced);
     workflow_says(workflow_story(ww, 1), "opened requested drain_started");
 }
@@ -123,7 +123,8 @@ static void an_annex_that_is_forced_before_any_request_is_a_request_and_a_force(
 static void the_region_around_closes_though_its_workflows_steward_was_forced(void **state) {
     workflow_world *ww = *state;
     ebb_region around = open_region(ww->world, ww->world->root);
-    parts p = {.wf = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_publish_abort, .parent = around})};
+    parts p = {
+        .wf = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_workflow_publish_abort, .parent = around})};
     p.region = ebb_workflow_region(ww->host, p.wf);
     find_parts(ww->world, &p);
     force_steward(ww->host, &p);
@@ -153,9 +154,10 @@ static ebb_status join_from(workflow_world *ww, ebb_region r, ebb_workflow wf) {
 
 static void a_task_of_a_workflow_can_not_join_it_or_one_around_it(void **state) {
     workflow_world *ww = *state;
-    ebb_workflow outer = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_rollout_cancel});
+    ebb_workflow outer = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_workflow_rollout_cancel});
     ebb_region in_outer = ebb_workflow_region(ww->host, outer), below = open_region(ww->world, in_outer);
-    ebb_workflow inner = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_publish_abort, .parent = below});
+    ebb_workflow inner =
+        workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_workflow_publish_abort, .parent = below});
     ebb_region in_inner = ebb_workflow_region(ww->host, inner);
     assert_int_equal(join_from(ww, in_outer, outer), EBB_ERR_INVALID);
     assert_int_equal(join_from(ww, below, outer), EBB_ERR_INVALID);
@@ -163,17 +165,17 @@ static void a_task_of_a_workflow_can_not_join_it_or_one_around_it(void **state) 
     assert_int_equal(join_from(ww, in_inner, inner), EBB_ERR_INVALID);
     assert_int_equal(join_from(ww, open_region(ww->world, in_inner), inner), EBB_ERR_INVALID);
     world_settle(ww->world);
-    assert_int_equal(workflow_state(ww, outer), EBB_WF_IDLE); /* nobody waits for it */
-    assert_int_equal(workflow_state(ww, inner), EBB_WF_IDLE);
+    assert_int_equal(workflow_state(ww, outer), EBB_WORKFLOW_IDLE); /* nobody waits for it */
+    assert_int_equal(workflow_state(ww, inner), EBB_WORKFLOW_IDLE);
 }
 
 static void whoever_is_around_or_beside_a_workflow_may_join_it(void **state) {
     workflow_world *ww = *state;
-    ebb_workflow outer = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_rollout_cancel});
+    ebb_workflow outer = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_workflow_rollout_cancel});
     ebb_region in_outer = ebb_workflow_region(ww->host, outer);
     ebb_workflow inner =
-        workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_publish_abort, .parent = in_outer});
-    ebb_workflow beside = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_publish_abort});
+        workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_workflow_publish_abort, .parent = in_outer});
+    ebb_workflow beside = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_workflow_publish_abort});
     workflow_stop(ww, inner);
     assert_int_equal(join_from(ww, in_outer, inner), EBB_OK);
     workflow_stop(ww, beside);
@@ -186,7 +188,7 @@ static void join_own(ebb_cx *cx, ebb_drain *d, drainer *me) {
 
 static void a_handler_can_not_join_what_it_drains(void **state) {
     workflow_world *ww = *state;
-    ebb_workflow wf = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_publish_abort});
+    ebb_workflow wf = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_workflow_publish_abort});
     drainer *poll = drainer_add(ww, wf, "poll", (drainer){.act = join_own});
     drainer *fiber = drainer_add_fiber(ww, wf, "fiber", (drainer){.act = join_own});
     workflow_stop(ww, wf);

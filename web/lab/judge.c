@@ -7,15 +7,15 @@
 
 #include <string.h>
 
-static ebb_check *check;
+static ebb_checker *check;
 static ebb_fingerprint *fingerprint;
-static ebb_reader reader;
+static ebb_trace_reader reader;
 static uint8_t *trace; /* a reader needs all of it in one piece */
 static size_t trace_n;
 static bool cut;
 
 ebb_status judge_begin(void) {
-    check = ebb_check_new(web_allocator());
+    check = ebb_checker_new(web_allocator());
     fingerprint = ebb_fingerprint_new(web_allocator());
     trace = web_allocate(TRACE_MOST);
     return check == NULL || fingerprint == NULL || trace == NULL ? EBB_ERR_NOMEM : EBB_OK;
@@ -36,11 +36,11 @@ int32_t web_lab_take(void) {
     ebb_trace_take(web_rt, true, keep, NULL);
     host_bytes(BYTES_TRACE, trace + before, trace_n - before);
     if (cut) return EBB_ERR_LIMIT;
-    if (before == 0) st = ebb_reader_open(&reader, trace, trace_n);
+    if (before == 0) st = ebb_trace_reader_open(&reader, trace, trace_n);
     reader.n = trace_n;
-    while (st == EBB_OK && (st = ebb_reader_next(&reader, &ev)) == EBB_OK) {
+    while (st == EBB_OK && (st = ebb_trace_reader_next(&reader, &ev)) == EBB_OK) {
         ebb_fingerprint_event(fingerprint, &ev);
-        (void)ebb_check_event(check, &ev); /* sticks: lab_violation has it */
+        (void)ebb_checker_event(check, &ev); /* sticks: lab_violation has it */
     }
     return st == EBB_PENDING ? EBB_OK : st;
 }
@@ -60,19 +60,19 @@ int32_t web_lab_fingerprint(void) {
 }
 
 int32_t web_lab_parity(const void *bytes, size_t n) {
-    ebb_reader r;
+    ebb_trace_reader r;
     ebb_event ev;
     ebb_fingerprint *f = ebb_fingerprint_new_parity(web_allocator());
     if (f == NULL) return EBB_ERR_NOMEM;
-    ebb_status st = ebb_reader_open(&r, bytes, n);
-    while (st == EBB_OK && (st = ebb_reader_next(&r, &ev)) == EBB_OK) ebb_fingerprint_event(f, &ev);
+    ebb_status st = ebb_trace_reader_open(&r, bytes, n);
+    while (st == EBB_OK && (st = ebb_trace_reader_next(&r, &ev)) == EBB_OK) ebb_fingerprint_event(f, &ev);
     if (st == EBB_PENDING) st = put_hash(f);
     ebb_fingerprint_free(f);
     return st;
 }
 
 int32_t web_lab_check_end(void) {
-    return ebb_check_end(check, true);
+    return ebb_checker_end(check, true);
 }
 
 static void put_text(words *w, const char *text) {
@@ -80,7 +80,7 @@ static void put_text(words *w, const char *text) {
 }
 
 int32_t web_lab_violation(void) {
-    const ebb_violation *v = ebb_check_violation(check);
+    const ebb_violation *v = ebb_checker_violation(check);
     if (v == NULL) return EBB_ERR_INVALID;
     words w = words_begin();
     put_u64(&w, v->event.type == 0 ? 0 : v->event.decision_seq);

@@ -37,7 +37,7 @@ int32_t web_lab_result(void) {
 
 void web_lab_chain(void) {
     uint32_t n;
-    const ebb_cause *link = ebb__script_chain(script, &n);
+    const ebb_region_cause *link = ebb__script_chain(script, &n);
     words w = words_begin();
     put_u32(&w, n);
     for (uint32_t i = 0; i < n; i++) {

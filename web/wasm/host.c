@@ -8,7 +8,7 @@
 #include "web/wasm/alloc.h"
 #include "web/wasm/words.h"
 
-ebb_rt *web_rt;
+ebb_runtime *web_rt;
 
 static const ebb__layer layer = {.slot = 3, .hooks = {.task_ended = web_task_ended}};
 
@@ -22,19 +22,19 @@ void *web_scratch(void) {
 
 /* An instance that did not start. One that did goes with its memory, when nobody has it any more. */
 static void give_up(void) {
-    ebb_rt_free(web_rt);
+    ebb_runtime_free(web_rt);
     web_rt = NULL;
 }
 
 int32_t web_start(int32_t runtime_id, uint64_t now, uint32_t trace, uint32_t journal, int32_t patient) {
     if (web_rt != NULL || runtime_id < 0 || runtime_id > 255) return EBB_ERR_INVALID;
-    ebb_rt_opts opts = {.allocator = web_allocator(), .runtime_id = (uint8_t)runtime_id, .now = now};
+    ebb_runtime_opts opts = {.allocator = web_allocator(), .runtime_id = (uint8_t)runtime_id, .now = now};
     words w = words_begin();
-    for (uint32_t i = EBB_POLITE; i <= EBB_FORCED; i++) {
+    for (uint32_t i = EBB_SEVERITY_POLITE; i <= EBB_SEVERITY_FORCED; i++) {
         opts.cleanup[i].time_ns = get_u64(&w);
         opts.cleanup[i].polls = get_u32(&w);
     }
-    ebb_status st = ebb_rt_new(&opts, &web_rt);
+    ebb_status st = ebb_runtime_new(&opts, &web_rt);
     if (st == EBB_OK) ebb__rt_set_short_pumps(web_rt, patient != 0);
     if (st == EBB_OK && trace != 0) st = ebb_trace_start(web_rt, trace);
     if (st == EBB_OK && journal != 0) st = ebb_journal_start(web_rt, journal);
@@ -44,24 +44,24 @@ int32_t web_start(int32_t runtime_id, uint64_t now, uint32_t trace, uint32_t jou
 }
 
 void web_advance(uint64_t now) {
-    ebb_advance(web_rt, now);
+    ebb_runtime_advance(web_rt, now);
 }
 
 void web_turn(uint64_t host_turn, uint64_t batch) {
-    ebb_set_turn(web_rt, host_turn, batch);
+    ebb_runtime_set_turn(web_rt, host_turn, batch);
 }
 
 int32_t web_pump(uint32_t max_polls) {
-    return ebb_pump(web_rt, max_polls);
+    return ebb_runtime_pump(web_rt, max_polls);
 }
 
 uint64_t web_next_due(void) {
-    return ebb_next_due(web_rt);
+    return ebb_runtime_next_due(web_rt);
 }
 
 uint32_t web_runnable(void) {
-    ebb_stats s;
-    ebb_rt_stats(web_rt, &s);
+    ebb_runtime_stats s;
+    ebb_runtime_stats_of(web_rt, &s);
     return s.runnable;
 }
 
@@ -82,12 +82,12 @@ void web_take_journal(int32_t flush) {
 }
 
 void web_dump(void) {
-    ebb_dump(web_rt, hand_over_text, (void *)BYTES_DUMP);
+    ebb_runtime_dump(web_rt, hand_over_text, (void *)BYTES_DUMP);
 }
 
 void web_stats(void) {
-    ebb_stats s;
-    ebb_rt_stats(web_rt, &s);
+    ebb_runtime_stats s;
+    ebb_runtime_stats_of(web_rt, &s);
     words w = words_begin();
     put_u64(&w, s.polls);
     put_u64(&w, s.spawned);

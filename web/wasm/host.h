@@ -6,7 +6,7 @@
 
 #include "kernel/layer.h"
 
-extern ebb_rt *web_rt; /* NULL: not started */
+extern ebb_runtime *web_rt; /* NULL: not started */
 
 /* The context of a task that is alive, or of the host for 0; NULL: there is no such task. */
 ebb_cx *web_cx(uint64_t asker);

@@ -3,32 +3,32 @@
 #include "web/wasm/host.h"
 #include "web/wasm/words.h"
 
-static void closed(void *state, const ebb_report *r) {
+static void closed(void *state, const ebb_region_report *r) {
     host_closed((int32_t)(uintptr_t)state, r->status, (int32_t)r->abandoned, (int32_t)r->leaked);
 }
 
 /* A verb can't fail: it is the host's if who asked has ended meanwhile. */
 static ebb_cx *asking(uint64_t asker) {
     ebb_cx *cx = web_cx(asker);
-    return cx != NULL ? cx : ebb_host(web_rt);
+    return cx != NULL ? cx : ebb_runtime_host(web_rt);
 }
 
 uint64_t web_root(void) {
-    return ebb_root(web_rt).id;
+    return ebb_runtime_root(web_rt).id;
 }
 
 uint64_t web_region_open(uint64_t asker, uint64_t parent, int32_t flags, uint64_t deadline, int32_t priority,
                          int32_t slot, const char *site) {
     ebb_cx *cx = web_cx(asker);
     ebb_region_opts opts = {.parent = {parent},
-                            .policy = flags & REGION_COLLECT ? EBB_COLLECT : EBB_FAIL_FAST,
+                            .policy = flags & REGION_COLLECT ? EBB_FAIL_COLLECT : EBB_FAIL_FAST,
                             .deadline = deadline,
                             .priority = (uint8_t)priority,
                             .cleanup = (flags & REGION_CLEANUP) != 0,
                             .on_closed = closed,
                             .arg = (void *)(uintptr_t)(uint32_t)slot};
     if (cx == NULL) return ebb__id_error(web_rt, EBB_ERR_STALE);
-    return ebb_region_open_at(cx, &opts, site).id;
+    return ebb_region_open_site(cx, &opts, site).id;
 }
 
 void web_region_join(uint64_t asker, uint64_t region) {
@@ -57,15 +57,15 @@ void web_region_force(uint64_t asker, uint64_t region) {
 uint64_t web_region_reserve(uint64_t asker, uint64_t region, int32_t kind, int32_t slot, const char *site) {
     ebb_cx *cx = web_cx(asker);
     if (cx == NULL) return ebb__id_error(web_rt, web_missing(asker));
-    return ebb_reserve_in_at(cx, (ebb_region){region}, (ebb_obligation_kind)kind, web_aborted,
-                             web_slot_state(slot), site)
+    return ebb_region_reserve_site(cx, (ebb_region){region}, (ebb_obligation_kind)kind, web_aborted,
+                                   web_slot_state(slot), site)
         .id;
 }
 
 int32_t web_region_defer(uint64_t asker, uint64_t region, int32_t slot, const char *site) {
     ebb_cx *cx = web_cx(asker);
     if (cx == NULL) return web_missing(asker);
-    return ebb_region_defer_at(cx, (ebb_region){region}, web_finalize, web_slot_state(slot), site);
+    return ebb_region_defer_site(cx, (ebb_region){region}, web_finalize, web_slot_state(slot), site);
 }
 
 int32_t web_region_info(uint64_t region) {
@@ -100,10 +100,10 @@ int32_t web_root_message(uint64_t region) {
 }
 
 int32_t web_region_blame(uint64_t region, int32_t what, uint32_t i) {
-    ebb_blame blame;
+    ebb_work blame;
     ebb_status st = what == BLAME_ABANDONED
-                        ? ebb_region_abandoned(ebb_host(web_rt), (ebb_region){region}, i, &blame)
-                        : ebb_region_leaked(ebb_host(web_rt), (ebb_region){region}, i, &blame);
+                        ? ebb_region_abandoned_at(ebb_runtime_host(web_rt), (ebb_region){region}, i, &blame)
+                        : ebb_region_leaked_at(ebb_runtime_host(web_rt), (ebb_region){region}, i, &blame);
     if (st != EBB_OK) return st;
     words w = words_begin();
     put_u64(&w, blame.id);
@@ -112,10 +112,11 @@ int32_t web_region_blame(uint64_t region, int32_t what, uint32_t i) {
 }
 
 int32_t web_cause_chain(uint64_t region) {
-    ebb_cause links[EBB_CHAIN_DEPTH];
+    ebb_region_cause links[EBB_CHAIN_DEPTH];
     uint32_t n;
     bool cut;
-    ebb_status st = ebb_cause_chain(ebb_host(web_rt), (ebb_region){region}, links, EBB_CHAIN_DEPTH, &n, &cut);
+    ebb_status st =
+        ebb_region_causes(ebb_runtime_host(web_rt), (ebb_region){region}, links, EBB_CHAIN_DEPTH, &n, &cut);
     if (st != EBB_OK) return st;
     words w = words_begin();
     put_u32(&w, n);

@@ -144,7 +144,7 @@ struct side {
     uint64_t dice, now;
     uint64_t advanced; /* as far as its runtime was told */
     memory memory;
-    ebb_rt *rt;
+    ebb_runtime *rt;
     ebb_peer *peer;
     ebb_chan *chan;
     ebb_sem sem;

@@ -9,7 +9,7 @@ static void ignore_text(void *ctx, const char *text, size_t n) {
 
 /* What a hook may do, and no more. */
 static void in_hook(side *s, ebb_workflow w) {
-    ebb_cx *host = ebb_host(s->rt);
+    ebb_cx *host = ebb_runtime_host(s->rt);
     ebb_workflow_report report;
     ebb_workflow_leak leak;
     if (!busy(s)) return;
@@ -20,8 +20,8 @@ static void in_hook(side *s, ebb_workflow w) {
         if (s->force) (void)ebb_workflow_force(host, w, "a hook");
         break;
     case 3: (void)ebb_workflow_explain(host, w, ignore_text, NULL); break;
-    case 4: (void)ebb_workflow_info(host, w, &report); break;
-    case 5: (void)ebb_workflow_leaked(host, w, pick(s, 2), &leak); break;
+    case 4: (void)ebb_workflow_report_of(host, w, &report); break;
+    case 5: (void)ebb_workflow_leak_at(host, w, pick(s, 2), &leak); break;
     default: (void)ebb_workflow_refusal(host, w); break;
     }
 }
@@ -37,20 +37,20 @@ static void on_state(void *arg, ebb_workflow w, ebb_workflow_state from, ebb_wor
 static void on_overdue(void *arg, ebb_workflow w) {
     side *s = arg;
     if (busy(s)) in_hook(s, w);
-    else (void)ebb_workflow_force(ebb_host(s->rt), w, "the driver");
+    else (void)ebb_workflow_force(ebb_runtime_host(s->rt), w, "the driver");
 }
 
 static void open_flow(side *s, ebb_cx *cx) {
-    static const ebb_workflow_type *const types[] = {&ebb_lifecycle_shutdown, &ebb_rollout_cancel,
-                                                     &ebb_publish_abort, &ebb_health_check_cancel,
-                                                     &ebb_epoch_transition_cancel};
+    static const ebb_workflow_type *const types[] = {
+        &ebb_workflow_lifecycle_shutdown, &ebb_workflow_rollout_cancel, &ebb_workflow_publish_abort,
+        &ebb_workflow_health_check_cancel, &ebb_workflow_epoch_transition_cancel};
     ebb_workflow_opts o = {.type = types[pick(s, 5)], .name = "driven"};
     if (one_in(s, 2)) o.budget = EBB_MS + some_span(s);
     if (one_in(s, 4)) o.cancel_at = some_span(s);
     o.no_force = one_in(s, 6);
     o.root = one_in(s, 12);
     if (!o.root && one_in(s, 2)) o.parent = some_region(s);
-    o.policy = one_in(s, 2) ? EBB_COLLECT : EBB_FAIL_FAST;
+    o.policy = one_in(s, 2) ? EBB_FAIL_COLLECT : EBB_FAIL_FAST;
     if (!one_in(s, 6)) o.audit = s->audit;
     if (one_in(s, 2)) o.on_state = on_state;
     if (one_in(s, 2)) o.on_overdue = on_overdue;
@@ -79,11 +79,11 @@ static void look_at_flow(side *s, ebb_cx *cx, ebb_workflow w) {
     char text[80];
     ebb_workflow_report report;
     ebb_workflow_leak leak;
-    (void)ebb_workflow_info(cx, w, &report);
-    (void)ebb_workflow_leaked(cx, w, pick(s, 2), &leak);
+    (void)ebb_workflow_report_of(cx, w, &report);
+    (void)ebb_workflow_leak_at(cx, w, pick(s, 2), &leak);
     (void)ebb_workflow_refusal(cx, w);
     (void)ebb_workflow_explain(cx, w, ignore_text, NULL);
-    (void)ebb_closed_text(cx, some_region(s), text, pick(s, sizeof text + 1));
+    (void)ebb_region_closed_text(cx, some_region(s), text, pick(s, sizeof text + 1));
     (void)ebb_workflow_of(cx);
 }
 
@@ -101,7 +101,7 @@ void flow_op(side *s, ebb_cx *cx) {
         break;
     case 7: operate_flow(s, cx, w); break;
     case 6:
-        if (cx == ebb_host(s->rt)) (void)ebb_workflow_join(cx, w, NULL);
+        if (cx == ebb_runtime_host(s->rt)) (void)ebb_workflow_join(cx, w, NULL);
         break;
     default: look_at_flow(s, cx, w); break;
     }
@@ -109,7 +109,7 @@ void flow_op(side *s, ebb_cx *cx) {
 
 /* Nobody is there to extend or force those that wait for an operator. */
 void flows_end(side *s) {
-    ebb_cx *host = ebb_host(s->rt);
+    ebb_cx *host = ebb_runtime_host(s->rt);
     for (uint32_t i = 0; i < FLOWS; i++) {
         (void)ebb_workflow_request(host, s->flow[i], EBB_CANCEL_SHUTDOWN, "the end");
         if (ebb_workflow_join(host, s->flow[i], NULL) == EBB_ERR_CANCEL_DRAIN_TIMEOUT) {

@@ -9,10 +9,10 @@ typedef struct object {
     struct object *next;
 } object;
 
-static void trace_object(void *p, ebb_tracer *t) {
+static void trace_object(void *p, ebb_gc_marker *t) {
     object *o = p;
-    ebb_trace_value(t, &o->v);
-    ebb_trace(t, o->next);
+    ebb_gc_mark_value(t, &o->v);
+    ebb_gc_mark(t, o->next);
 }
 
 static void free_object(void *p) {
@@ -25,7 +25,7 @@ const ebb_type object_type = {
     .name = "object", .size = sizeof(object), .trace = trace_object, .free = free_object};
 
 static object *new_object(side *s, ebb_cx *cx) {
-    object *o = ebb_new(cx, &object_type);
+    object *o = ebb_gc_new(cx, &object_type);
     if (o == NULL) return NULL;
     o->hub = s->hub;
     atomic_fetch_add(&s->hub->objects, 1);
@@ -34,22 +34,22 @@ static object *new_object(side *s, ebb_cx *cx) {
 
 static ebb_value some_object(side *s, ebb_cx *cx) {
     object *o = new_object(s, cx);
-    if (o == NULL) return ebb_none();
+    if (o == NULL) return ebb_value_none();
     object *inner = one_in(s, 2) ? new_object(s, cx) : NULL;
     if (inner != NULL) {
-        if (one_in(s, 2)) o->v = ebb_box(inner);
+        if (one_in(s, 2)) o->v = ebb_value_object(inner);
         else o->next = inner;
-        ebb_discard(cx, ebb_box(inner)); /* the outer one holds it now */
+        ebb_value_discard(cx, ebb_value_object(inner)); /* the outer one holds it now */
     }
-    return ebb_box(o);
+    return ebb_value_object(o);
 }
 
 static ebb_value some_value(side *s, ebb_cx *cx) {
-    ebb_value v = ebb_none();
+    ebb_value v = ebb_value_none();
     void *at;
     switch (pick(s, 8)) {
-    case 5: return ebb_pointer(s);
-    case 0: return ebb_int(pick(s, 100));
+    case 5: return ebb_value_pointer(s);
+    case 0: return ebb_value_int(pick(s, 100));
     case 1:
     case 2: return some_word(s->hub);
     case 3: return some_object(s, cx);
@@ -66,12 +66,12 @@ void use_value(side *s, ebb_cx *cx, ebb_value v) {
     ebb_outcome *o = ebb_outcomes_of(&v, &n);
     ebb_selected *chosen = ebb_selected_of(&v);
     for (size_t i = 0; o != NULL && i < n; i++) {
-        if (one_in(s, 2)) ebb_discard(cx, ebb_take(cx, &o[i].value));
+        if (one_in(s, 2)) ebb_value_discard(cx, ebb_value_take(cx, &o[i].value));
     }
-    if (chosen != NULL && one_in(s, 2)) ebb_discard(cx, ebb_take(cx, &chosen->value));
+    if (chosen != NULL && one_in(s, 2)) ebb_value_discard(cx, ebb_value_take(cx, &chosen->value));
     (void)ebb_bytes_of(cx, &v, &at, &n);
-    if (one_in(s, 3)) put_future(s, cx, ebb_pure(cx, v));
-    else ebb_discard(cx, v);
+    if (one_in(s, 3)) put_future(s, cx, ebb_future_ready(cx, v));
+    else ebb_value_discard(cx, v);
 }
 
 /* ---- the pool --------------------------------------------------------------------------------------------- */
@@ -79,7 +79,7 @@ void use_value(side *s, ebb_cx *cx, ebb_value v) {
 /* Whether the handles of a region are gone. */
 static bool is_gone(side *s, ebb_region r) {
     ebb_region_state state;
-    return ebb_region_state_of(ebb_host(s->rt), r, &state) != EBB_OK || state == EBB_REGION_CLOSED;
+    return ebb_region_state_of(ebb_runtime_host(s->rt), r, &state) != EBB_OK || state == EBB_REGION_CLOSED;
 }
 
 void put_handle(side *s, handle h) {
@@ -89,11 +89,11 @@ void put_handle(side *s, handle h) {
         s->handles[i] = h;
         return;
     }
-    ebb_drop(h.f);
+    ebb_future_drop(h.f);
 }
 
 void put_future(side *s, ebb_cx *cx, ebb_future *f) {
-    put_handle(s, (handle){f, ebb_self_region(cx)});
+    put_handle(s, (handle){f, ebb_cx_region(cx)});
 }
 
 /* Lets go of those that are gone. */
@@ -134,9 +134,9 @@ static pledge *pledge_of(side *s, const ebb_future *f) {
 static void end_promise(side *s, ebb_cx *cx, ebb_future *f, bool nest) {
     handle inner;
     TALK("end %p\n", (void *)f);
-    if (nest && take_handle(s, &inner)) (void)ebb_settle(f, ebb_nested(inner.f));
-    else if (one_in(s, 3)) (void)ebb_reject(f, one_in(s, 2) ? EBB_CANCELLED : EBB_FAILED);
-    else (void)ebb_settle(f, some_value(s, cx));
+    if (nest && take_handle(s, &inner)) (void)ebb_promise_settle(f, ebb_value_future(inner.f));
+    else if (one_in(s, 3)) (void)ebb_promise_reject(f, one_in(s, 2) ? EBB_CANCELLED : EBB_FAILED);
+    else (void)ebb_promise_settle(f, some_value(s, cx));
 }
 
 static void settle_pledge(side *s, pledge *p) {
@@ -145,8 +145,8 @@ static void settle_pledge(side *s, pledge *p) {
     bool closed = is_gone(s, was.region);
     if (closed && (!was.op || was.exported)) return;
     bool nest = one_in(s, 6) && !closed;
-    end_promise(s, ebb_host(s->rt), was.f, nest);
-    if (was.exported) ebb_drop(was.f);
+    end_promise(s, ebb_runtime_host(s->rt), was.f, nest);
+    if (was.exported) ebb_future_drop(was.f);
 }
 
 void settle_some(side *s, bool all) {
@@ -165,20 +165,21 @@ static void asked_to_stop(ebb_cx *cx, ebb_future *f, void *arg) {
     if (s->freed) failed(s->hub, "a producer was told to stop after its runtime was freed");
     if (p != NULL && (!one_in(s, 3) || !s->force)) settle_pledge(s, p);
 }
-static const ebb_op operation = {"driven", asked_to_stop, NULL};
-static const ebb_op listener = {"listens", asked_to_stop, asked_to_stop};
+static const ebb_operation operation = {"driven", asked_to_stop, NULL};
+static const ebb_operation listener = {"listens", asked_to_stop, asked_to_stop};
 
 static ebb_future *new_promise(side *s, ebb_cx *cx) {
     for (uint32_t i = 0; i < PROMISES; i++) {
         pledge *p = &s->pledges[i];
         if (p->f != NULL) continue;
         uint32_t how = pick(s, 4);
-        ebb_future *f = ebb_promise(cx, how < 2 ? NULL : how == 2 ? &operation : &listener, s);
+        ebb_future *f = ebb_promise_new(cx, how < 2 ? NULL : how == 2 ? &operation : &listener, s);
         TALK("promise %p\n", (void *)f);
-        if (ebb_state_of(f) == EBB_FUTURE_PENDING) *p = (pledge){f, ebb_self_region(cx), how >= 2, false};
+        if (ebb_future_state_of(f) == EBB_FUTURE_PENDING)
+            *p = (pledge){f, ebb_cx_region(cx), how >= 2, false};
         return f;
     }
-    return ebb_never(cx);
+    return ebb_future_never(cx);
 }
 
 /* ---- callbacks -------------------------------------------------------------------------------------------- */
@@ -196,7 +197,7 @@ static void in_callback(side *s, ebb_cx *cx) {
     if (s->depth > 2) return;
     s->depth++;
     for (uint32_t k = pick(s, 3); k > 0; k--) any_op(s, cx, NULL);
-    if (one_in(s, 12)) (void)ebb_collect(s->rt);
+    if (one_in(s, 12)) (void)ebb_gc_collect(s->rt);
     s->depth--;
 }
 
@@ -208,14 +209,14 @@ static void used_once(call *c) {
 static ebb_future *answer(side *s, ebb_cx *cx) {
     in_callback(s, cx);
     if (one_in(s, 40)) return NULL;
-    if (!busy(s)) return ebb_pure(cx, ebb_none());
+    if (!busy(s)) return ebb_future_ready(cx, ebb_value_none());
     return some_future(s, cx);
 }
 
 static ebb_future *on_then(ebb_cx *cx, ebb_value *v, void *arg) {
     call *c = arg;
     used_once(c);
-    if (one_in(c->s, 3)) ebb_discard(cx, ebb_take(cx, v));
+    if (one_in(c->s, 3)) ebb_value_discard(cx, ebb_value_take(cx, v));
     return answer(c->s, cx);
 }
 
@@ -254,14 +255,14 @@ static ebb_future *on_delay(ebb_cx *cx, void *arg) {
 
 static ebb_future *on_repeat(ebb_cx *cx, uint64_t n, void *arg) {
     call *c = arg;
-    if (n > 3 || !busy(c->s)) return ebb_pure(cx, ebb_int(1));
+    if (n > 3 || !busy(c->s)) return ebb_future_ready(cx, ebb_value_int(1));
     return answer(c->s, cx);
 }
 
 static ebb_future *on_attempt(ebb_cx *cx, uint32_t n, void *arg) {
     call *c = arg;
     (void)n;
-    return one_in(c->s, 2) ? ebb_fail(cx, EBB_FAILED) : answer(c->s, cx);
+    return one_in(c->s, 2) ? ebb_future_failed(cx, EBB_FAILED) : answer(c->s, cx);
 }
 
 static ebb_future *on_each(ebb_cx *cx, size_t i, void *arg) {
@@ -278,7 +279,7 @@ static void probe_done(ebb_cx *cx, ebb_status st, ebb_value *v, void *arg) {
     if (st == EBB_PENDING) failed(p->s->hub, "a future that is pending says that it is done");
     if (p->done++ + p->cancels > 0) failed(p->s->hub, "a future ended twice");
     if (p->cleanups > 0) failed(p->s->hub, "a cleanup ran before the end was told");
-    if (one_in(p->s, 6)) ebb_discard(cx, ebb_take(cx, v));
+    if (one_in(p->s, 6)) ebb_value_discard(cx, ebb_value_take(cx, v));
     in_callback(p->s, cx);
 }
 
@@ -310,19 +311,19 @@ static void probe_cleanup(ebb_cx *cx, void *arg) {
 }
 
 static void watch(side *s, ebb_future *f) {
-    bool pending = ebb_state_of(f) == EBB_FUTURE_PENDING;
+    bool pending = ebb_future_state_of(f) == EBB_FUTURE_PENDING;
     probe *p = fresh(s->hub, sizeof *p);
     p->s = s;
     p->next = s->probes;
     s->probes = p;
     TALK("probe %p on %p\n", (void *)p, (void *)f);
-    p->heard = ebb_on_done(f, probe_done, p) == EBB_OK;
-    p->heard &= ebb_on_cancel(f, probe_cancel, p) == EBB_OK;
+    p->heard = ebb_future_on_done(f, probe_done, p) == EBB_OK;
+    p->heard &= ebb_future_on_cancel(f, probe_cancel, p) == EBB_OK;
     for (uint32_t k = pick(s, CLEANUPS); k > 0; k--) {
         cleanup *c = fresh(s->hub, sizeof *c);
         *c = (cleanup){p, p->attached + 1, false};
         p->left++;
-        if (ebb_on_cleanup(f, probe_cleanup, c) == EBB_OK) p->attached++;
+        if (ebb_future_on_cleanup(f, probe_cleanup, c) == EBB_OK) p->attached++;
         else p->left--;
     }
     p->ordered = pending;
@@ -345,12 +346,12 @@ static ebb_future *simple(side *s, ebb_cx *cx) {
     case 1:
     case 2:
     case 3: return new_promise(s, cx);
-    case 4: return ebb_pure(cx, some_value(s, cx));
-    case 5: return ebb_fail(cx, one_in(s, 3) ? EBB_CANCELLED : EBB_FAILED);
-    case 6: return one_in(s, 2) ? ebb_never(cx) : ebb_closing(cx);
+    case 4: return ebb_future_ready(cx, some_value(s, cx));
+    case 5: return ebb_future_failed(cx, one_in(s, 3) ? EBB_CANCELLED : EBB_FAILED);
+    case 6: return one_in(s, 2) ? ebb_future_never(cx) : ebb_closing(cx);
     case 7: return go_some(s, cx);
     case 8: return ebb_after(cx, some_span(s));
-    case 9: return ebb_pure(cx, take_handle(s, &h) ? ebb_nested(h.f) : ebb_none());
+    case 9: return ebb_future_ready(cx, take_handle(s, &h) ? ebb_value_future(h.f) : ebb_value_none());
     default: f = remote_op(s, cx); return f != NULL ? f : new_promise(s, cx);
     }
 }
@@ -358,7 +359,7 @@ static ebb_future *simple(side *s, ebb_cx *cx) {
 handle some_handle(side *s, ebb_cx *cx) {
     handle h;
     if (!one_in(s, 3) && take_handle(s, &h)) return h;
-    return (handle){simple(s, cx), ebb_self_region(cx)};
+    return (handle){simple(s, cx), ebb_cx_region(cx)};
 }
 
 ebb_future *some_future(side *s, ebb_cx *cx) {
@@ -385,8 +386,8 @@ static ebb_future *repeated(side *s, ebb_cx *cx) {
     size_t n = pick(s, 5);
     uint64_t span = some_span(s);
     switch (pick(s, 4)) {
-    case 0: return ebb_delay(cx, span, on_delay, c);
-    case 1: return ebb_schedule(cx, span, on_repeat, c);
+    case 0: return ebb_future_delay(cx, span, on_delay, c);
+    case 1: return ebb_future_repeat(cx, span, on_repeat, c);
     case 2: return ebb_retry(cx, &o, on_attempt, c);
     default: return ebb_traverse(cx, n, 1 + pick(s, 3), on_each, c);
     }
@@ -407,7 +408,7 @@ static ebb_future *combined(side *s, ebb_cx *cx) {
     case 8: f = ebb_bracket(cx, f, on_then, on_release, c); break;
     default: return ebb_within(cx, f, some_span(s));
     }
-    c->must = ebb_state_of(f) == EBB_FUTURE_PENDING;
+    c->must = ebb_future_state_of(f) == EBB_FUTURE_PENDING;
     if (how == 7) c->releases = UINT32_MAX; /* it has none */
     return f;
 }
@@ -416,13 +417,13 @@ static void make_some(side *s, ebb_cx *cx) {
     ebb_future *f = one_in(s, 3) ? simple(s, cx) : combined(s, cx);
     TALK("make %p\n", (void *)f);
     if (one_in(s, 2)) watch(s, f);
-    if (one_in(s, 6)) f = one_in(s, 3) ? ebb_shield(f) : ebb_share(f);
-    handle h = {f, ebb_self_region(cx)};
-    if (one_in(s, 6)) put_handle(s, (handle){ebb_keep(f), h.region});
+    if (one_in(s, 6)) f = one_in(s, 3) ? ebb_future_shield(f) : ebb_future_share(f);
+    handle h = {f, ebb_cx_region(cx)};
+    if (one_in(s, 6)) put_handle(s, (handle){ebb_future_keep(f), h.region});
     if (one_in(s, 10)) {
         object *o = new_object(s, cx);
-        if (o != NULL) (void)ebb_hold(f, o);
-        if (o != NULL) ebb_discard(cx, ebb_box(o));
+        if (o != NULL) (void)ebb_future_hold(f, o);
+        if (o != NULL) ebb_value_discard(cx, ebb_value_object(o));
     }
     put_handle(s, h);
 }
@@ -432,11 +433,11 @@ static void export_some(side *s) {
     ebb_remote *r = NULL;
     if (!take_handle(s, &h)) return;
     TALK("export %p\n", (void *)h.f);
-    if (ebb_export(h.f, &r) == EBB_OK) {
+    if (ebb_remote_new(h.f, &r) == EBB_OK) {
         pledge *p = pledge_of(s, h.f);
         if (p != NULL && !p->exported) { /* somebody else may end it: the handle has to stay good */
             p->exported = true;
-            (void)ebb_keep(h.f);
+            (void)ebb_future_keep(h.f);
         }
         put_remote(s, r);
     }
@@ -447,11 +448,11 @@ static void end_some(side *s) {
     handle h;
     if (!take_handle(s, &h)) return;
     TALK("look at %p\n", (void *)h.f);
-    if (one_in(s, 2)) (void)ebb_cancel(h.f, one_in(s, 2) ? EBB_CANCEL_USER : EBB_CANCEL_TIMEOUT);
-    (void)ebb_status_of(h.f);
-    (void)ebb_kind_of(h.f);
-    (void)ebb_is_cancelled(h.f);
-    if (one_in(s, 2)) ebb_drop(h.f);
+    if (one_in(s, 2)) (void)ebb_future_cancel(h.f, one_in(s, 2) ? EBB_CANCEL_USER : EBB_CANCEL_TIMEOUT);
+    (void)ebb_future_status_of(h.f);
+    (void)ebb_future_cancel_kind_of(h.f);
+    (void)ebb_future_is_cancelled(h.f);
+    if (one_in(s, 2)) ebb_future_drop(h.f);
     else put_handle(s, h);
 }
 
@@ -472,6 +473,6 @@ void future_op(side *s, ebb_cx *cx) {
         f = remote_op(s, cx);
         if (f != NULL) put_future(s, cx, f);
         break;
-    default: (void)ebb_collect(s->rt); break;
+    default: (void)ebb_gc_collect(s->rt); break;
     }
 }

@@ -8,12 +8,12 @@
 static bool is_alive(const side *s, const node *n) {
     ebb_task_info info;
     if (n->ends > 0 || n->self.id == 0) return false;
-    if (ebb_task_info_of(ebb_host(s->rt), n->self, &info) != EBB_OK) return false;
-    return info.phase >= EBB_RUNNING && info.phase <= EBB_CANCELLING;
+    if (ebb_task_info_of(ebb_runtime_host(s->rt), n->self, &info) != EBB_OK) return false;
+    return info.phase >= EBB_TASK_RUNNING && info.phase <= EBB_TASK_CANCELLING;
 }
 
 static bool has_come(const side *s, const node *n) {
-    ebb_cx *host = ebb_host(s->rt);
+    ebb_cx *host = ebb_runtime_host(s->rt);
     ebb_task_info info;
     ebb_region_state state;
     ebb_workflow_report flow;
@@ -21,13 +21,14 @@ static bool has_come(const side *s, const node *n) {
     case SLEEP: return n->nap.due != 0 && n->nap.due + EBB_MS <= s->advanced;
     case GRANT: return n->wait.cx != NULL && n->wait.granted != 0;
     case RECV: return ebb_chan_length(s->chan) > 0;
-    case FUTURE: return ebb_status_of(n->future.f) != EBB_PENDING;
-    case JOIN_TASK: return ebb_task_info_of(host, n->task, &info) == EBB_OK && info.phase == EBB_COMPLETED;
+    case FUTURE: return ebb_future_status_of(n->future.f) != EBB_PENDING;
+    case JOIN_TASK:
+        return ebb_task_info_of(host, n->task, &info) == EBB_OK && info.phase == EBB_TASK_COMPLETED;
     case ACQUIRE: return s->sem.free > 0;
     case JOIN_REGION:
         return ebb_region_state_of(host, n->region, &state) == EBB_OK && state == EBB_REGION_CLOSED;
     case JOIN_FLOW:
-        return ebb_workflow_info(host, n->flow, &flow) == EBB_OK && flow.state >= EBB_WF_FINALIZED;
+        return ebb_workflow_report_of(host, n->flow, &flow) == EBB_OK && flow.state >= EBB_WORKFLOW_FINALIZED;
     default: return false;
     }
 }
@@ -36,9 +37,9 @@ void judge_idle(side *s) {
     static const char *const what[] = {"nothing",  "a sleep",  "a send",  "an item",  "a permit",
                                        "a place",  "a region", "a task",  "a future", "a workflow",
                                        "a bridge", "a bridge", "nothing", "a grant"};
-    ebb_stats stats;
+    ebb_runtime_stats stats;
     char text[160];
-    ebb_rt_stats(s->rt, &stats);
+    ebb_runtime_stats_of(s->rt, &stats);
     if (s->wrong[0] != 0) failed(s->hub, "side %u, heap: %s", s->number, s->wrong);
     if (ebb_heap_verify(s->rt, text, sizeof text) != EBB_OK)
         failed(s->hub, "side %u, heap: %s", s->number, text);
@@ -53,8 +54,8 @@ void judge_idle(side *s) {
 /* ---- everything has ended --------------------------------------------------------------------------------- */
 
 static void judge_stats(side *s) {
-    ebb_stats st;
-    ebb_rt_stats(s->rt, &st);
+    ebb_runtime_stats st;
+    ebb_runtime_stats_of(s->rt, &st);
     s->abandoned = (uint32_t)st.abandoned;
     if (st.tasks + st.regions + st.obligations + st.runnable != 0) {
         failed(s->hub, "side %u is closed, with %u tasks, %u regions, %u obligations, %u runnable", s->number,
@@ -104,30 +105,30 @@ void judge_closed(side *s) {
 /* ---- the records ------------------------------------------------------------------------------------------ */
 
 static bool has_gap(const side *s, const uint8_t *bytes, size_t n) {
-    ebb_reader r;
+    ebb_trace_reader r;
     ebb_event ev;
-    if (ebb_reader_open(&r, bytes, n) != EBB_OK)
+    if (ebb_trace_reader_open(&r, bytes, n) != EBB_OK)
         failed(s->hub, "side %u: its record has no header", s->number);
-    while (ebb_reader_next(&r, &ev) == EBB_OK) {
+    while (ebb_trace_reader_next(&r, &ev) == EBB_OK) {
         if (ev.type == EBB_EV_GAP) return true;
     }
     return false;
 }
 
 static void judge_trace(side *s) {
-    ebb_reader r;
+    ebb_trace_reader r;
     ebb_event ev;
     ebb_hash hash;
-    ebb_check *c = ebb_check_new(side_allocator(s));
+    ebb_checker *c = ebb_checker_new(side_allocator(s));
     ebb_fingerprint *print = ebb_fingerprint_new(side_allocator(s));
-    ebb_status read = ebb_reader_open(&r, s->trace, s->trace_n), st = EBB_OK;
-    while (st == EBB_OK && (read = ebb_reader_next(&r, &ev)) == EBB_OK) {
-        st = ebb_check_event(c, &ev);
+    ebb_status read = ebb_trace_reader_open(&r, s->trace, s->trace_n), st = EBB_OK;
+    while (st == EBB_OK && (read = ebb_trace_reader_next(&r, &ev)) == EBB_OK) {
+        st = ebb_checker_event(c, &ev);
         ebb_fingerprint_event(print, &ev);
     }
     if (read < 0) failed(s->hub, "side %u, trace: %s", s->number, r.error);
-    if (st == EBB_OK) st = ebb_check_end(c, s->closed);
-    const ebb_violation *v = ebb_check_violation(c);
+    if (st == EBB_OK) st = ebb_checker_end(c, s->closed);
+    const ebb_violation *v = ebb_checker_violation(c);
     if (v != NULL) {
         failed(s->hub, "side %u, trace: %s at event %" PRIu64 ": %s", s->number, ebb_oracle_name(v->oracle),
                v->event.decision_seq, v->text);
@@ -135,7 +136,7 @@ static void judge_trace(side *s) {
     if (ebb_fingerprint_end(print, &hash) != EBB_OK)
         failed(s->hub, "side %u: its trace has no fingerprint", s->number);
     ebb_fingerprint_free(print);
-    ebb_check_free(c);
+    ebb_checker_free(c);
 }
 
 typedef struct again {
@@ -152,8 +153,8 @@ static void compare(void *ctx, const void *bytes, size_t n) {
 
 static void judge_replay(side *s) {
     again a = {.s = s};
-    ebb_replay_result result;
-    ebb_status st = ebb_replay(side_allocator(s), s->journal, s->journal_n, compare, &a, &result);
+    ebb_journal_replay_result result;
+    ebb_status st = ebb_journal_replay(side_allocator(s), s->journal, s->journal_n, compare, &a, &result);
     if (st != EBB_OK)
         failed(s->hub, "side %u, replay: %s: %s", s->number, ebb_status_name(st), result.message);
     driver_tally.replayed++;

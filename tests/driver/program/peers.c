@@ -28,7 +28,7 @@ static ebb_future *far_some(side *s, ebb_cx *cx) {
     n->s = other;
     n->kind = TASK;
     ebb_peer *peer = ebb_peer_keep(other->peer);
-    ebb_future *f = ebb_far(cx, peer, poll_node, n);
+    ebb_future *f = ebb_peer_run(cx, peer, poll_node, n);
     ebb_peer_release(peer);
     return f;
 }
@@ -63,7 +63,7 @@ ebb_bridge *some_bridge(side *s, bool from) {
 static void end_remote(side *s, ebb_remote *r) {
     switch (pick(s, 4)) {
     case 0: (void)ebb_remote_cancel(r, EBB_CANCEL_DISCONNECT); break;
-    case 1: (void)ebb_remote_settle(r, one_in(s, 2) ? some_word(s->hub) : ebb_int(1)); break;
+    case 1: (void)ebb_remote_settle(r, one_in(s, 2) ? some_word(s->hub) : ebb_value_int(1)); break;
     case 2: (void)ebb_remote_reject(r, EBB_FAILED); break;
     default: (void)ebb_remote_state(r); break;
     }
@@ -80,7 +80,7 @@ ebb_future *remote_op(side *s, ebb_cx *cx) {
     ebb_remote *r = take_remote(s);
     if (r == NULL) return NULL;
     if (one_in(s, 3)) put_remote(s, ebb_remote_keep(r));
-    if (one_in(s, 2)) return ebb_import(cx, r);
+    if (one_in(s, 2)) return ebb_remote_import(cx, r);
     end_remote(s, r);
     ebb_remote_release(r);
     return NULL;

@@ -11,14 +11,14 @@ enum { TURNS_MAX = 20000, POLLS = 30 };
 
 static bool pump_side(side *s, uint32_t polls) {
     atomic_store(&s->inbound, false);
-    ebb_turn(s->rt);
-    bool more = ebb_pump(s->rt, polls) == EBB_PENDING;
+    ebb_inbox_receive(s->rt);
+    bool more = ebb_runtime_pump(s->rt, polls) == EBB_PENDING;
     side_record(s, false);
     return more;
 }
 
 static void host_ops(side *s) {
-    for (uint32_t k = pick(s, 5); k > 0; k--) any_op(s, ebb_host(s->rt), NULL);
+    for (uint32_t k = pick(s, 5); k > 0; k--) any_op(s, ebb_runtime_host(s->rt), NULL);
     if (one_in(s, 5)) settle_some(s, false);
     if (one_in(s, 8)) forget_closed(s);
 }
@@ -42,7 +42,7 @@ static bool rests(side *s) {
 
 /* The time when it has something to do next. */
 static bool skip_time(side *s) {
-    uint64_t due = s->freed ? EBB_FOREVER : ebb_next_due(s->rt);
+    uint64_t due = s->freed ? EBB_FOREVER : ebb_runtime_next_due(s->rt);
     if (due >= HORIZON) return false;
     if (due > s->now) s->now = due;
     side_advance(s);
@@ -83,13 +83,13 @@ static void wait_all(hub *h) {
 
 static bool root_closed(side *s) {
     ebb_region_state state;
-    ebb_status st = ebb_region_state_of(ebb_host(s->rt), ebb_root(s->rt), &state);
+    ebb_status st = ebb_region_state_of(ebb_runtime_host(s->rt), ebb_runtime_root(s->rt), &state);
     return st == EBB_OK && state == EBB_REGION_CLOSED;
 }
 
 static void let_go(side *s) {
     if (s->freed) return;
-    ebb_cx *host = ebb_host(s->rt);
+    ebb_cx *host = ebb_runtime_host(s->rt);
     settle_some(s, true);
     forget_closed(s);
     if (s->chan != NULL) ebb_chan_close(host, s->chan);
@@ -101,17 +101,17 @@ static void let_go(side *s) {
         if (b != NULL) (void)ebb_bridge_close(host, b);
     }
     for (const node *n = s->nodes; n != NULL; n = n->next) {
-        if (n->self.id != 0) (void)ebb_wake(host, n->self);
+        if (n->self.id != 0) (void)ebb_task_wake(host, n->self);
     }
     flows_end(s);
 }
 
 static void say_end(side *s, bool cancel) {
     if (s->freed) return;
-    ebb_cx *host = ebb_host(s->rt);
-    if (cancel) ebb_region_cancel(host, ebb_root(s->rt), EBB_CANCEL_SHUTDOWN, "the end");
-    else if (s->force && one_in(s, 6)) ebb_region_force(host, ebb_root(s->rt));
-    else ebb_region_close(host, ebb_root(s->rt));
+    ebb_cx *host = ebb_runtime_host(s->rt);
+    if (cancel) ebb_region_cancel(host, ebb_runtime_root(s->rt), EBB_CANCEL_SHUTDOWN, "the end");
+    else if (s->force && one_in(s, 6)) ebb_region_force(host, ebb_runtime_root(s->rt));
+    else ebb_region_close(host, ebb_runtime_root(s->rt));
 }
 
 static void print_text(void *ctx, const char *text, size_t n) {
@@ -123,8 +123,8 @@ static void must_be_closed(side *s) {
     if (s->freed) return;
     s->closed = root_closed(s);
     if (!s->closed) {
-        ebb_dump(s->rt, print_text, NULL);
-        ebb_futures_dump(s->rt, print_text, NULL);
+        ebb_runtime_dump(s->rt, print_text, NULL);
+        ebb_future_dump(s->rt, print_text, NULL);
         failed(s->hub, "side %u: its root does not close, and nothing is left to do", s->number);
     }
     judge_closed(s);
@@ -180,7 +180,7 @@ static void play(hub *h) {
     uint32_t rounds = 20 + pick(first, one_in(first, 6) ? 600 : 60), leaves = pick(first, rounds);
     for (uint32_t i = 0; i < h->sides; i++) {
         for (uint32_t k = 0; k < 6 && !h->side[i].freed; k++)
-            spawn_some(&h->side[i], ebb_host(h->side[i].rt));
+            spawn_some(&h->side[i], ebb_runtime_host(h->side[i].rt));
     }
     for (uint32_t round = 0; round < rounds; round++) {
         play_turn(&h->side[pick(first, h->sides)]);
@@ -232,7 +232,7 @@ static void close_side(side *s) {
 /* Its first use makes the heap, which may be refused. */
 static void adopt(side *s) {
     ebb_status st;
-    while ((st = ebb_adopt(s->rt)) == EBB_ERR_NOMEM) continue;
+    while ((st = ebb_runtime_adopt(s->rt)) == EBB_ERR_NOMEM) continue;
     if (st != EBB_OK) failed(s->hub, "side %u can't have its thread", s->number);
 }
 
@@ -240,7 +240,7 @@ static void *side_thread(void *arg) {
     side *s = arg;
     hub *h = s->hub;
     adopt(s);
-    for (uint32_t k = 0; k < 6; k++) spawn_some(s, ebb_host(s->rt));
+    for (uint32_t k = 0; k < 6; k++) spawn_some(s, ebb_runtime_host(s->rt));
     for (uint32_t round = 20 + pick(s, one_in(s, 6) ? 600 : 60); round > 0; round--) play_turn(s);
     bool leaves = s->early;
     if (leaves) {

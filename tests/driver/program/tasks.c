@@ -52,7 +52,7 @@ static void grant_some(side *s, ebb_cx *cx) {
     if (n == NULL) return;
     s->waiter[i] = NULL;
     n->wait.granted = 1;
-    (void)ebb_wake(cx, ebb_self(n->wait.cx));
+    (void)ebb_task_wake(cx, ebb_cx_task(n->wait.cx));
 }
 
 static ebb_status go_on_waiting(ebb_cx *cx, node *n, ebb_value *v) {
@@ -94,8 +94,8 @@ static void choose_await(ebb_cx *cx, node *n) {
     }
     if (n->await == FUTURE) n->future = some_handle(s, cx);
     if (n->await == FUTURE)
-        TALK("%s %llx awaits %p\n", n->kind == FIBER ? "fiber" : "task", (unsigned long long)ebb_self(cx).id,
-             (void *)n->future.f);
+        TALK("%s %llx awaits %p\n", n->kind == FIBER ? "fiber" : "task",
+             (unsigned long long)ebb_cx_task(cx).id, (void *)n->future.f);
 }
 
 /* What it waited for has come, or never will. */
@@ -108,7 +108,7 @@ static void waited(ebb_cx *cx, node *n, ebb_status st, ebb_value v) {
     if (what == FUTURE && st == EBB_OK) use_value(s, cx, v);
     if (what != PLACE || st != EBB_OK) return;
     uint32_t k = pick(s, 4);
-    if (k == 0) (void)ebb_abort(cx, n->permit);
+    if (k == 0) (void)ebb_obligation_abort(cx, n->permit);
     else if (k > 1) (void)ebb_chan_send_reserved(cx, s->chan, n->permit, &n->item);
 }
 
@@ -117,7 +117,7 @@ static void waited(ebb_cx *cx, node *n, ebb_status st, ebb_value v) {
 static void check_turn(ebb_cx *cx, node *n) {
     if (n->ends > 0) failed(n->s->hub, "a node was polled after its end");
     if (n->s->freed) failed(n->s->hub, "a node was polled after its runtime was freed");
-    if (n->kind == TASK || n->kind == FIBER) n->self = ebb_self(cx);
+    if (n->kind == TASK || n->kind == FIBER) n->self = ebb_cx_task(cx);
 }
 
 static void some_ops(ebb_cx *cx, node *n) {
@@ -130,7 +130,7 @@ static bool patient(node *n) {
 
 /* EBB_PENDING while it still waits and is to do so. */
 static ebb_status resume(ebb_cx *cx, node *n) {
-    ebb_value v = ebb_none();
+    ebb_value v = ebb_value_none();
     if (n->await == NOTHING) return EBB_OK;
     ebb_status st = go_on_waiting(cx, n, &v);
     n->waits = st == EBB_PENDING;
@@ -159,7 +159,7 @@ static ebb_status turn(ebb_cx *cx, node *n) {
     if (n->await != NOTHING) return some_end(s);
     if (ebb_checkpoint(cx) == EBB_CANCELLED && !n->stubborn && !one_in(s, 3)) return EBB_CANCELLED;
     if (!patient(n) || one_in(s, 3)) return some_end(s);
-    if (!one_in(s, 4)) (void)ebb_wake(cx, ebb_self(cx));
+    if (!one_in(s, 4)) (void)ebb_task_wake(cx, ebb_cx_task(cx));
     return EBB_PENDING;
 }
 
@@ -203,7 +203,7 @@ ebb_status fiber_node(ebb_cx *cx, void *arg) {
         n->polls++;
         some_ops(cx, n);
         choose_await(cx, n);
-        ebb_value v = ebb_none();
+        ebb_value v = ebb_value_none();
         n->waits = true;
         st = go_on_waiting(cx, n, &v);
         if (st == EBB_PENDING) failed(s->hub, "an await in a fiber said EBB_PENDING");
@@ -234,26 +234,26 @@ void spawn_some(side *s, ebb_cx *cx) {
     ebb_task_opts o = some_task_opts(s);
     ebb_task t;
     if (fiber && one_in(s, 2)) t = ebb_fiber_spawn(cx, r, fiber_node, n);
-    else if (fiber) t = ebb_fiber_spawn_with(cx, r, fiber_node, n, &o);
-    else if (one_in(s, 4)) t = ebb_start(cx, r, poll_node, n);
+    else if (fiber) t = ebb_fiber_spawn(cx, r, fiber_node, n, &o);
+    else if (one_in(s, 4)) t = ebb_spawn(cx, r, poll_node, n, &(ebb_task_opts){.keep = true});
     else if (one_in(s, 2)) t = ebb_spawn(cx, r, one_in(s, 40) ? NULL : poll_node, n);
-    else t = ebb_spawn_with(cx, r, poll_node, n, &o);
+    else t = ebb_spawn(cx, r, poll_node, n, &o);
     remember(s, s->task, &s->tasks, t.id);
 }
 
-static void on_closed(void *arg, const ebb_report *report) {
+static void on_closed(void *arg, const ebb_region_report *report) {
     node *n = arg;
     side *s = n->s;
     (void)report;
     if (n->ends++ > 0) failed(s->hub, "a region was closed twice");
     if (s->depth > 2 || !one_in(s, 2)) return;
     s->depth++;
-    any_op(s, ebb_host(s->rt), NULL);
+    any_op(s, ebb_runtime_host(s->rt), NULL);
     s->depth--;
 }
 
 void open_some(side *s, ebb_cx *cx) {
-    ebb_region_opts o = {.policy = one_in(s, 2) ? EBB_COLLECT : EBB_FAIL_FAST};
+    ebb_region_opts o = {.policy = one_in(s, 2) ? EBB_FAIL_COLLECT : EBB_FAIL_FAST};
     o.priority = (uint8_t)pick(s, 4);
     if (one_in(s, 2)) o.parent = some_region(s);
     if (one_in(s, 4)) o.deadline = s->now + some_span(s);
@@ -276,7 +276,7 @@ static void on_abort(void *arg) {
     if (s->freed) failed(s->hub, "a hook ran after its runtime was freed");
     if (s->depth > 2 || one_in(s, 2)) return;
     s->depth++;
-    any_op(s, ebb_host(s->rt), NULL);
+    any_op(s, ebb_runtime_host(s->rt), NULL);
     s->depth--;
 }
 
@@ -286,14 +286,15 @@ void reserve_some(side *s, ebb_cx *cx) {
     if (one_in(s, 30)) kind = (ebb_obligation_kind)9;
     void (*hook)(void *) = one_in(s, 4) ? NULL : on_abort;
     bool own = one_in(s, 2);
-    n->permit = own ? ebb_reserve(cx, kind, hook, n) : ebb_reserve_in(cx, some_region(s), kind, hook, n);
+    n->permit = own ? ebb_obligation_reserve(cx, kind, hook, n)
+                    : ebb_region_reserve(cx, some_region(s), kind, hook, n);
     n->counts = hook != NULL && ebb_id_status(n->permit.id) == EBB_OK;
     remember(s, s->duty, &s->obligations, n->permit.id);
 }
 
 static void commit_some(side *s, ebb_cx *cx) {
     uint64_t id = some_id(s, s->duty, s->obligations);
-    if (ebb_commit(cx, (ebb_obligation){id}) != EBB_OK) return;
+    if (ebb_obligation_commit(cx, (ebb_obligation){id}) != EBB_OK) return;
     for (node *n = s->nodes; n != NULL; n = n->next) {
         if (n->kind == HOOK && n->counts && n->permit.id == id) n->committed = true;
     }
@@ -344,7 +345,7 @@ static void cancel_some(side *s, ebb_cx *cx) {
 }
 
 static void receive_some(side *s) {
-    ebb_msg m = {.verb = (ebb_verb)pick(s, 7), .message = "from afar"};
+    ebb_msg m = {.verb = (ebb_msg_verb)pick(s, 7), .message = "from afar"};
     m.kind = some_kind(s);
     m.word = pick(s, 256);
     m.to_region = one_in(s, 2);
@@ -352,7 +353,7 @@ static void receive_some(side *s) {
     m.polls = pick(s, 20);
     m.target = m.to_region ? some_target(s).id : some_task(s).id;
     if (m.verb == EBB_MSG_FORCE && !s->force) m.verb = EBB_MSG_WAKE;
-    (void)ebb_receive(s->rt, &m);
+    (void)ebb_msg_deliver(s->rt, &m);
 }
 
 static void ignore_text(void *ctx, const char *text, size_t n) {
@@ -370,31 +371,31 @@ static void compare_witness(side *s, const ebb_witness *w) {
 }
 
 static void look(side *s, ebb_cx *cx) {
-    ebb_cause chain[4];
+    ebb_region_cause chain[4];
     uint32_t n;
     bool cut;
     ebb_task_info info;
     ebb_witness witness;
-    ebb_report report;
-    ebb_blame blame;
+    ebb_region_report report;
+    ebb_work blame;
     ebb_region r = some_region(s);
     ebb_task t = some_task(s);
-    (void)ebb_cause_chain(cx, r, chain, 1 + pick(s, 4), &n, &cut);
+    (void)ebb_region_causes(cx, r, chain, 1 + pick(s, 4), &n, &cut);
     (void)ebb_task_info_of(cx, t, &info);
     if (ebb_task_witness(cx, t, &witness) == EBB_OK) compare_witness(s, &witness);
-    (void)ebb_region_report(cx, r, &report);
-    (void)ebb_region_abandoned(cx, r, pick(s, 2), &blame);
-    (void)ebb_region_leaked(cx, r, pick(s, 2), &blame);
+    (void)ebb_region_report_of(cx, r, &report);
+    (void)ebb_region_abandoned_at(cx, r, pick(s, 2), &blame);
+    (void)ebb_region_leaked_at(cx, r, pick(s, 2), &blame);
     if (ebb_now(cx) < s->advanced) failed(s->hub, "side %u: its time goes back", s->number);
-    if (ebb_runtime_of(cx) != s->rt) failed(s->hub, "a context of another runtime");
+    if (ebb_cx_runtime(cx) != s->rt) failed(s->hub, "a context of another runtime");
     if (s->watched && ebb_watchdog_check(s->rt, &s->dog, s->now, &blame) == EBB_TIMEOUT) (void)blame;
-    if (one_in(s, 4)) ebb_dump(s->rt, ignore_text, NULL);
-    if (one_in(s, 4)) ebb_futures_dump(s->rt, ignore_text, NULL);
+    if (one_in(s, 4)) ebb_runtime_dump(s->rt, ignore_text, NULL);
+    if (one_in(s, 4)) ebb_future_dump(s->rt, ignore_text, NULL);
 }
 
 static void join_some(side *s, ebb_cx *cx) {
-    if (cx != ebb_host(s->rt)) {
-        (void)ebb_pump(s->rt, 3); /* is refused */
+    if (cx != ebb_runtime_host(s->rt)) {
+        (void)ebb_runtime_pump(s->rt, 3); /* is refused */
         return;
     }
     (void)ebb_region_join(cx, some_region(s));
@@ -407,7 +408,7 @@ static void channel_some(side *s, ebb_cx *cx) {
     if (one_in(s, 3)) ebb_sem_release(cx, &s->sem);
     if (s->chan == NULL) return;
     if (one_in(s, 30)) ebb_chan_close(cx, s->chan);
-    if (cx != ebb_host(s->rt)) return;
+    if (cx != ebb_runtime_host(s->rt)) return;
     (void)(one_in(s, 2) ? ebb_chan_send(cx, s->chan, &w, &item) : ebb_chan_recv(cx, s->chan, &w, &item));
 }
 
@@ -432,13 +433,13 @@ void any_op(side *s, ebb_cx *cx, node *owner) {
     case 8:
     case 9: reserve_some(s, cx); break;
     case 10: commit_some(s, cx); break;
-    case 11: (void)ebb_abort(cx, (ebb_obligation){some_id(s, s->duty, s->obligations)}); break;
+    case 11: (void)ebb_obligation_abort(cx, (ebb_obligation){some_id(s, s->duty, s->obligations)}); break;
     case 12:
     case 13: defer_some(s, cx, owner); break;
     case 14:
     case 15: cancel_some(s, cx); break;
     case 16:
-        if (one_in(s, 2)) (void)ebb_wake(cx, some_task(s));
+        if (one_in(s, 2)) (void)ebb_task_wake(cx, some_task(s));
         else grant_some(s, cx);
         break;
     case 17: time_some(s, cx); break;
@@ -447,7 +448,7 @@ void any_op(side *s, ebb_cx *cx, node *owner) {
         break;
     case 19: receive_some(s); break;
     case 20: look(s, cx); break;
-    case 21: ebb_set_turn(s->rt, 1 + pick(s, 5), 1); break;
+    case 21: ebb_runtime_set_turn(s->rt, 1 + pick(s, 5), 1); break;
     case 22: channel_some(s, cx); break;
     case 23: join_some(s, cx); break;
     case 24:

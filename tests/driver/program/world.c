@@ -112,7 +112,7 @@ ebb_value some_word(hub *h) {
     }
     h->words[h->n_words++] = w;
     pthread_mutex_unlock(&h->lock);
-    return ebb_owned(&word_type, w);
+    return ebb_value_owned(&word_type, w);
 }
 
 /* ---- a side ----------------------------------------------------------------------------------------------- */
@@ -183,16 +183,17 @@ static uint64_t read_clock(void *ctx) {
 
 void side_advance(side *s) {
     s->advanced = s->now;
-    ebb_advance(s->rt, s->now);
+    ebb_runtime_advance(s->rt, s->now);
 }
 
 static bool start(side *s) {
-    ebb_rt_opts o = {.allocator = side_allocator(s), .runtime_id = (uint8_t)(s->number + 1), .now = s->now};
+    ebb_runtime_opts o = {
+        .allocator = side_allocator(s), .runtime_id = (uint8_t)(s->number + 1), .now = s->now};
     if (one_in(s, 4)) o.max_tasks = 8 + pick(s, 60);
     if (one_in(s, 4)) o.max_regions = 4 + pick(s, 16);
-    if (one_in(s, 2)) o.cleanup[EBB_POLITE] = some_cleanup(s);
-    if (one_in(s, 3)) o.cleanup[EBB_URGENT] = some_cleanup(s);
-    if (one_in(s, 2)) o.cleanup[EBB_FORCED] = some_cleanup(s);
+    if (one_in(s, 2)) o.cleanup[EBB_SEVERITY_POLITE] = some_cleanup(s);
+    if (one_in(s, 3)) o.cleanup[EBB_SEVERITY_URGENT] = some_cleanup(s);
+    if (one_in(s, 2)) o.cleanup[EBB_SEVERITY_FORCED] = some_cleanup(s);
     if (one_in(s, 3)) o.chain_depth = 1 + pick(s, 4);
     if (one_in(s, 3)) o.chain_bytes = 1 + pick(s, 200);
     o.watched = s->watched = one_in(s, 4);
@@ -200,7 +201,7 @@ static bool start(side *s) {
         o.clock = read_clock;
         o.clock_ctx = s;
     }
-    if (ebb_rt_new(&o, &s->rt) != EBB_OK) return false;
+    if (ebb_runtime_new(&o, &s->rt) != EBB_OK) return false;
     if (one_in(s, 4)) (void)ebb_fiber_setup(s->rt, &(ebb_fiber_opts){.stack_bytes = 1 << 18, .max = 5});
     bool journal_first = one_in(s, 2), journal = !one_in(s, 3);
     if (journal && journal_first) s->journaled = ebb_journal_start(s->rt, 1 << 17) == EBB_OK;
@@ -214,7 +215,7 @@ static bool start(side *s) {
     if (one_in(s, 2)) heap.trigger = 4096;
     if (one_in(s, 6)) heap.max_bytes = 1081344;
     (void)ebb_heap_setup(s->rt, &heap);
-    if (ebb_on_inbound(s->rt, wake_side, s) != EBB_OK) return true;
+    if (ebb_inbox_on_wake(s->rt, wake_side, s) != EBB_OK) return true;
     if (ebb_peer_of(s->rt, &s->peer) != EBB_OK) s->peer = NULL;
     return true;
 }
@@ -227,7 +228,7 @@ bool side_begin(side *s) {
     s->early = one_in(s, 5);
     if (one_in(s, 3)) s->memory.dice = dice_next(&s->dice) | 1;
     s->memory.one_in = 4 + pick(s, 100);
-    if (ebb_audit_to(side_allocator(s), &(ebb_audit_sink){append_line, NULL, s}, &s->audit) != EBB_OK)
+    if (ebb_audit_new(side_allocator(s), &(ebb_audit_sink){append_line, NULL, s}, &s->audit) != EBB_OK)
         s->audit = NULL;
     if (!start(s)) return false;
     ebb_sem_init(&s->sem, pick(s, 3));
@@ -237,8 +238,8 @@ bool side_begin(side *s) {
 
 void side_free(side *s) {
     if (s->rt != NULL) {
-        ebb_stats stats;
-        ebb_rt_stats(s->rt, &stats);
+        ebb_runtime_stats stats;
+        ebb_runtime_stats_of(s->rt, &stats);
         s->abandoned = (uint32_t)stats.abandoned;
         s->polls = stats.polls;
         ebb_heap_stats heap;
@@ -247,7 +248,7 @@ void side_free(side *s) {
         side_record(s, true);
         s->freed = true;
         ebb_chan_free(s->chan);
-        ebb_rt_free(s->rt);
+        ebb_runtime_free(s->rt);
         s->rt = NULL;
         s->chan = NULL;
     }
@@ -280,14 +281,14 @@ ebb_task some_task(side *s) {
 }
 
 ebb_region some_region(side *s) {
-    if (one_in(s, 3)) return ebb_root(s->rt);
+    if (one_in(s, 3)) return ebb_runtime_root(s->rt);
     return (ebb_region){some_id(s, s->region, s->regions)};
 }
 
 /* The end of the root is the end of the side: not often. */
 ebb_region some_target(side *s) {
     ebb_region r = some_region(s);
-    if (r.id == ebb_root(s->rt).id && !one_in(s, 30)) r.id = some_id(s, s->region, s->regions);
+    if (r.id == ebb_runtime_root(s->rt).id && !one_in(s, 30)) r.id = some_id(s, s->region, s->regions);
     return r;
 }
 

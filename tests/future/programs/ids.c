@@ -13,12 +13,12 @@ enum { MILLION = 1000 * 1000, STACK_BYTES = 256 * 1024 };
 static ebb_value add_one(ebb_cx *cx, ebb_value *v, void *arg) {
     (void)cx;
     if (arg != NULL) ++*(size_t *)arg;
-    return ebb_int(v->as.i + 1);
+    return ebb_value_int(v->as.i + 1);
 }
 
 static ebb_future *add_one_later(ebb_cx *cx, ebb_value *v, void *arg) {
     if (arg != NULL) ++*(size_t *)arg;
-    return ebb_pure(cx, ebb_int(v->as.i + 1));
+    return ebb_future_ready(cx, ebb_value_int(v->as.i + 1));
 }
 
 static ebb_future *map(future_world *fw, ebb_future *f, size_t *calls) {
@@ -29,52 +29,52 @@ static ebb_future *map(future_world *fw, ebb_future *f, size_t *calls) {
 
 static void cancelling_a_pending_future_shows_at_once(void **state) {
     future_world *fw = *state;
-    ebb_future *f = ebb_promise(fw->host, NULL, NULL);
-    assert_int_equal(ebb_state_of(f), EBB_FUTURE_PENDING);
-    assert_int_equal(ebb_status_of(f), EBB_PENDING);
-    assert_false(ebb_is_cancelled(f));
-    assert_true(ebb_cancel(f, EBB_CANCEL_TIMEOUT));
-    assert_int_equal(ebb_state_of(f), EBB_FUTURE_CANCELLED);
-    assert_int_equal(ebb_status_of(f), EBB_CANCELLED);
-    assert_int_equal(ebb_kind_of(f), EBB_CANCEL_TIMEOUT);
-    assert_true(ebb_is_cancelled(f));
-    assert_false(ebb_cancel(f, EBB_CANCEL_USER));
-    assert_int_equal(ebb_kind_of(f), EBB_CANCEL_TIMEOUT);
-    ebb_drop(f);
+    ebb_future *f = ebb_promise_new(fw->host, NULL, NULL);
+    assert_int_equal(ebb_future_state_of(f), EBB_FUTURE_PENDING);
+    assert_int_equal(ebb_future_status_of(f), EBB_PENDING);
+    assert_false(ebb_future_is_cancelled(f));
+    assert_true(ebb_future_cancel(f, EBB_CANCEL_TIMEOUT));
+    assert_int_equal(ebb_future_state_of(f), EBB_FUTURE_CANCELLED);
+    assert_int_equal(ebb_future_status_of(f), EBB_CANCELLED);
+    assert_int_equal(ebb_future_cancel_kind_of(f), EBB_CANCEL_TIMEOUT);
+    assert_true(ebb_future_is_cancelled(f));
+    assert_false(ebb_future_cancel(f, EBB_CANCEL_USER));
+    assert_int_equal(ebb_future_cancel_kind_of(f), EBB_CANCEL_TIMEOUT);
+    ebb_future_drop(f);
 }
 
 static void cancelling_a_then_cancels_its_source(void **state) {
     future_world *fw = *state;
     size_t calls = 0;
     probe p[4];
-    ebb_future *f = probe_on(&p[0], ebb_promise(fw->host, NULL, NULL));
+    ebb_future *f = probe_on(&p[0], ebb_promise_new(fw->host, NULL, NULL));
     f = probe_on(&p[1], ebb_then(fw->host, f, add_one_later, &calls));
     f = probe_on(&p[2], map(fw, f, &calls));
     f = probe_on(&p[3], ebb_then(fw->host, f, add_one_later, &calls));
-    assert_true(ebb_cancel(f, EBB_CANCEL_DISCONNECT));
+    assert_true(ebb_future_cancel(f, EBB_CANCEL_DISCONNECT));
     future_settle(fw);
     for (int i = 0; i < 4; i++) probe_cancelled(&p[i], EBB_CANCEL_DISCONNECT);
     assert_int_equal(calls, 0);
-    ebb_drop(f);
+    ebb_future_drop(f);
 }
 
 static void cancelling_one_of_several_inputs_cancels(void **state, bool race) {
     future_world *fw = *state;
     probe p[5], inner[2];
     ebb_future *fs[5];
-    for (int i = 0; i < 3; i++) fs[i] = probe_on(&p[i], ebb_promise(fw->host, NULL, NULL));
-    ebb_future *two[] = {probe_on(&inner[0], ebb_promise(fw->host, NULL, NULL)),
+    for (int i = 0; i < 3; i++) fs[i] = probe_on(&p[i], ebb_promise_new(fw->host, NULL, NULL));
+    ebb_future *two[] = {probe_on(&inner[0], ebb_promise_new(fw->host, NULL, NULL)),
                          probe_on(&inner[1], ebb_after(fw->host, EBB_SECOND))};
     fs[3] = probe_on(&p[3], race ? ebb_all(fw->host, 2, two) : ebb_race(fw->host, 2, two));
     fs[4] = probe_on(&p[4], ebb_after(fw->host, EBB_SECOND));
     ebb_future *f = race ? ebb_race(fw->host, 5, fs) : ebb_all(fw->host, 5, fs);
     future_settle(fw);
-    assert_true(ebb_cancel(f, EBB_CANCEL_SHUTDOWN));
+    assert_true(ebb_future_cancel(f, EBB_CANCEL_SHUTDOWN));
     future_settle(fw);
     for (int i = 0; i < 5; i++) probe_cancelled(&p[i], EBB_CANCEL_SHUTDOWN);
     for (int i = 0; i < 2; i++) probe_cancelled(&inner[i], EBB_CANCEL_SHUTDOWN);
-    assert_int_equal(ebb_next_due(fw->rt), EBB_FOREVER); /* no timer is left */
-    ebb_drop(f);
+    assert_int_equal(ebb_runtime_next_due(fw->rt), EBB_FOREVER); /* no timer is left */
+    ebb_future_drop(f);
 }
 
 static void cancelling_an_all_cancels_all_inputs(void **state) {
@@ -93,16 +93,16 @@ typedef struct worker {
 /* One that looks whether it still should, as an operation that polls does. */
 static ebb_status work_on(ebb_cx *cx, void *state) {
     worker *w = state;
-    if (ebb_is_cancelled(w->f)) {
-        (void)ebb_settle(w->f, ebb_none());
+    if (ebb_future_is_cancelled(w->f)) {
+        (void)ebb_promise_settle(w->f, ebb_value_none());
         return EBB_OK;
     }
     w->steps++;
-    (void)ebb_wake(cx, ebb_self(cx));
+    (void)ebb_task_wake(cx, ebb_cx_task(cx));
     return EBB_PENDING;
 }
 
-static const ebb_op polling = {"polling", NULL, NULL};
+static const ebb_operation polling = {"polling", NULL, NULL};
 
 static void a_timer_and_a_worker_that_are_cancelled_stop_early(void **state) {
     future_world *fw = *state;
@@ -110,23 +110,23 @@ static void a_timer_and_a_worker_that_are_cancelled_stop_early(void **state) {
     probe p;
     ebb_future *f = probe_on(&p, map(fw, ebb_after(fw->host, EBB_SECOND), &calls));
     future_pass(fw, EBB_MS);
-    assert_true(ebb_cancel(f, EBB_CANCEL_USER));
+    assert_true(ebb_future_cancel(f, EBB_CANCEL_USER));
     future_settle(fw);
-    assert_int_equal(ebb_next_due(fw->rt), EBB_FOREVER);
+    assert_int_equal(ebb_runtime_next_due(fw->rt), EBB_FOREVER);
     future_pass(fw, 2 * EBB_SECOND);
     probe_cancelled(&p, EBB_CANCEL_USER);
     assert_int_equal(calls, 0);
-    assert_int_equal(ebb_next_due(fw->rt), EBB_FOREVER);
-    worker w = {.f = ebb_promise(fw->host, &polling, NULL)};
+    assert_int_equal(ebb_runtime_next_due(fw->rt), EBB_FOREVER);
+    worker w = {.f = ebb_promise_new(fw->host, &polling, NULL)};
     (void)ebb_spawn(fw->host, fw->root, work_on, &w);
-    (void)ebb_pump(fw->rt, 10);
+    (void)ebb_runtime_pump(fw->rt, 10);
     uint32_t steps = w.steps;
     assert_true(steps > 0);
-    assert_true(ebb_cancel(w.f, EBB_CANCEL_USER));
+    assert_true(ebb_future_cancel(w.f, EBB_CANCEL_USER));
     future_settle(fw);
     assert_int_equal(w.steps, steps);
-    ebb_drop(w.f);
-    ebb_drop(f);
+    ebb_future_drop(w.f);
+    ebb_future_drop(f);
 }
 
 typedef struct order {
@@ -160,24 +160,25 @@ static void on_cancel_is_called_once_in_order_and_not_in_the_call(void **state) 
     future_world *fw = *state;
     order o = {.n = 0};
     said s[4];
-    ebb_future *f = ebb_promise(fw->host, NULL, NULL);
+    ebb_future *f = ebb_promise_new(fw->host, NULL, NULL);
     for (int i = 0; i < 4; i++) {
         s[i] = (said){&o, i};
-        assert_int_equal(i == 1 ? ebb_on_done(f, on_done, &s[i]) : ebb_on_cancel(f, on_cancel, &s[i]),
+        assert_int_equal(i == 1 ? ebb_future_on_done(f, on_done, &s[i])
+                                : ebb_future_on_cancel(f, on_cancel, &s[i]),
                          EBB_OK);
     }
-    assert_true(ebb_cancel(f, EBB_CANCEL_BUDGET));
+    assert_true(ebb_future_cancel(f, EBB_CANCEL_BUDGET));
     assert_int_equal(o.n, 0);
     future_settle(fw);
     assert_int_equal(o.n, 3); /* FR-9: on_done is not called */
     assert_int_equal(o.at[0], 0);
     assert_int_equal(o.at[1], 2);
     assert_int_equal(o.at[2], 3);
-    assert_int_equal(ebb_on_cancel(f, on_cancel, &s[1]), EBB_OK); /* late: soon */
+    assert_int_equal(ebb_future_on_cancel(f, on_cancel, &s[1]), EBB_OK); /* late: soon */
     assert_int_equal(o.n, 3);
     future_settle(fw);
     assert_int_equal(o.n, 4);
-    ebb_drop(f);
+    ebb_future_drop(f);
 }
 
 static void cleanups_run_on_every_end_the_last_first(void **state) {
@@ -185,19 +186,19 @@ static void cleanups_run_on_every_end_the_last_first(void **state) {
     for (int how = 0; how < 3; how++) {
         order o = {.n = 0};
         said s[3];
-        ebb_future *f = ebb_promise(fw->host, NULL, NULL);
+        ebb_future *f = ebb_promise_new(fw->host, NULL, NULL);
         for (int i = 0; i < 3; i++) {
             s[i] = (said){&o, i};
-            assert_int_equal(ebb_on_cleanup(f, on_cleanup, &s[i]), EBB_OK);
+            assert_int_equal(ebb_future_on_cleanup(f, on_cleanup, &s[i]), EBB_OK);
         }
-        if (how == 0) assert_int_equal(ebb_settle(f, ebb_none()), EBB_OK);
-        if (how == 1) assert_int_equal(ebb_reject(f, EBB_FAILED), EBB_OK);
-        if (how == 2) assert_true(ebb_cancel(f, EBB_CANCEL_USER));
+        if (how == 0) assert_int_equal(ebb_promise_settle(f, ebb_value_none()), EBB_OK);
+        if (how == 1) assert_int_equal(ebb_promise_reject(f, EBB_FAILED), EBB_OK);
+        if (how == 2) assert_true(ebb_future_cancel(f, EBB_CANCEL_USER));
         assert_int_equal(o.n, 0);
         future_settle(fw);
         assert_int_equal(o.n, 3);
         for (int i = 0; i < 3; i++) assert_int_equal(o.at[i], 2 - i);
-        ebb_drop(f);
+        ebb_future_drop(f);
     }
 }
 
@@ -205,16 +206,17 @@ static void what_has_ended_can_not_be_cancelled(void **state, bool failed) {
     future_world *fw = *state;
     for (int told = 0; told < 2; told++) {
         probe p;
-        ebb_future *f = probe_on(&p, ebb_promise(fw->host, NULL, NULL));
-        assert_int_equal(failed ? ebb_reject(f, EBB_TIMEOUT) : ebb_settle(f, ebb_int(2)), EBB_OK);
+        ebb_future *f = probe_on(&p, ebb_promise_new(fw->host, NULL, NULL));
+        assert_int_equal(
+            failed ? ebb_promise_reject(f, EBB_TIMEOUT) : ebb_promise_settle(f, ebb_value_int(2)), EBB_OK);
         if (told) future_settle(fw);
-        assert_false(ebb_cancel(f, EBB_CANCEL_USER));
-        assert_int_equal(ebb_state_of(f), failed ? EBB_FUTURE_FAILED : EBB_FUTURE_COMPLETED);
-        assert_int_equal(ebb_kind_of(f), EBB_CANCEL_NONE);
+        assert_false(ebb_future_cancel(f, EBB_CANCEL_USER));
+        assert_int_equal(ebb_future_state_of(f), failed ? EBB_FUTURE_FAILED : EBB_FUTURE_COMPLETED);
+        assert_int_equal(ebb_future_cancel_kind_of(f), EBB_CANCEL_NONE);
         future_settle(fw);
         if (failed) probe_failed(&p, EBB_TIMEOUT);
         else probe_completed(&p, 2);
-        ebb_drop(f);
+        ebb_future_drop(f);
     }
 }
 
@@ -240,7 +242,7 @@ typedef struct job {
 
 static void *run_job(void *arg) {
     job *j = arg;
-    j->wrong = ebb_adopt(j->fw->rt) == EBB_OK ? j->run(j->fw, j->n) : "the thread can't have it";
+    j->wrong = ebb_runtime_adopt(j->fw->rt) == EBB_OK ? j->run(j->fw, j->n) : "the thread can't have it";
     return NULL;
 }
 
@@ -253,7 +255,7 @@ static void run_on_small_stack(future_world *fw, on_small_stack *run) {
     assert_int_equal(pthread_create(&thread, &attr, run_job, &j), 0);
     assert_int_equal(pthread_join(thread, NULL), 0);
     (void)pthread_attr_destroy(&attr);
-    assert_int_equal(ebb_adopt(fw->rt), EBB_OK);
+    assert_int_equal(ebb_runtime_adopt(fw->rt), EBB_OK);
     if (j.wrong != NULL) fail_msg("%s", j.wrong);
 }
 
@@ -261,7 +263,7 @@ static void run_on_small_stack(future_world *fw, on_small_stack *run) {
 static bool pump_all(future_world *fw, size_t *turns) {
     *turns = 0;
     for (size_t i = 0; i < 100000; i++, ++*turns) {
-        if (ebb_pump(fw->rt, 1) == EBB_OK) return true;
+        if (ebb_runtime_pump(fw->rt, 1) == EBB_OK) return true;
     }
     return false;
 }
@@ -273,7 +275,7 @@ static const char *all_in_turns(future_world *fw, size_t n) {
 }
 
 static ebb_future *chain(future_world *fw, size_t n, ebb_future **source, size_t *calls) {
-    ebb_future *f = *source = ebb_keep(ebb_promise(fw->host, NULL, NULL));
+    ebb_future *f = *source = ebb_future_keep(ebb_promise_new(fw->host, NULL, NULL));
     for (size_t i = 0; i < n; i++) f = map(fw, f, calls);
     return f;
 }
@@ -282,30 +284,30 @@ static const char *chains(future_world *fw, size_t n) {
     size_t calls = 0;
     ebb_value v;
     ebb_future *source, *f = chain(fw, n, &source, &calls);
-    if (ebb_settle(source, ebb_int(0)) != EBB_OK) return "it can't be settled";
+    if (ebb_promise_settle(source, ebb_value_int(0)) != EBB_OK) return "it can't be settled";
     const char *wrong = all_in_turns(fw, n);
     if (wrong != NULL) return wrong;
     if (ebb_await(fw->host, f, &v) != EBB_OK || v.as.i != (int64_t)n) return "the value is another";
     if (calls != n) return "not every callback ran once";
-    ebb_drop(source);
+    ebb_future_drop(source);
 
     f = chain(fw, n, &source, &calls); /* from the end: down to the source */
-    if (!ebb_cancel(f, EBB_CANCEL_USER)) return "it can't be cancelled";
+    if (!ebb_future_cancel(f, EBB_CANCEL_USER)) return "it can't be cancelled";
     if ((wrong = all_in_turns(fw, n)) != NULL) return wrong;
-    if (ebb_kind_of(source) != EBB_CANCEL_USER) return "the cancel has not reached the source";
-    (void)ebb_reject(source, EBB_CANCELLED);
-    ebb_drop(source);
-    ebb_drop(f);
+    if (ebb_future_cancel_kind_of(source) != EBB_CANCEL_USER) return "the cancel has not reached the source";
+    (void)ebb_promise_reject(source, EBB_CANCELLED);
+    ebb_future_drop(source);
+    ebb_future_drop(f);
 
     f = chain(fw, n, &source, &calls); /* from the source: up to the end */
-    if (ebb_reject(source, EBB_TIMEOUT) != EBB_OK) return "it can't be rejected";
+    if (ebb_promise_reject(source, EBB_TIMEOUT) != EBB_OK) return "it can't be rejected";
     if ((wrong = all_in_turns(fw, n)) != NULL) return wrong;
     if (ebb_await(fw->host, f, NULL) != EBB_TIMEOUT) return "the failure has not reached the end";
     if (calls != n) return "a callback ran after a cancel or a failure";
-    ebb_drop(source);
+    ebb_future_drop(source);
 
-    f = ebb_pure(fw->host, ebb_int(0)); /* futures that are nested as deep */
-    for (size_t i = 0; i < n; i++) f = ebb_pure(fw->host, ebb_nested(f));
+    f = ebb_future_ready(fw->host, ebb_value_int(0)); /* futures that are nested as deep */
+    for (size_t i = 0; i < n; i++) f = ebb_future_ready(fw->host, ebb_value_future(f));
     if ((wrong = all_in_turns(fw, n)) != NULL) return wrong;
     return ebb_await(fw->host, f, NULL) == EBB_OK ? NULL : "the nested ones have not ended";
 }
@@ -313,11 +315,11 @@ static const char *chains(future_world *fw, size_t n) {
 static const char *dropped_chain(future_world *fw, size_t n) {
     size_t calls = 0, turns;
     ebb_future *source;
-    ebb_drop(chain(fw, n, &source, &calls));
-    ebb_drop(source);
-    if (ebb_collect(fw->rt) != EBB_OK || !pump_all(fw, &turns)) return "the pump does not end";
-    if (ebb_settle(source, ebb_none()) != EBB_CANCELLED) return "it was not dropped";
-    if (ebb_collect(fw->rt) != EBB_OK) return "it can't be collected";
+    ebb_future_drop(chain(fw, n, &source, &calls));
+    ebb_future_drop(source);
+    if (ebb_gc_collect(fw->rt) != EBB_OK || !pump_all(fw, &turns)) return "the pump does not end";
+    if (ebb_promise_settle(source, ebb_value_none()) != EBB_CANCELLED) return "it was not dropped";
+    if (ebb_gc_collect(fw->rt) != EBB_OK) return "it can't be collected";
     return future_stats(fw).live == 0 ? NULL : "something is left";
 }
 
@@ -333,28 +335,30 @@ typedef ebb_future *many_fn(ebb_cx *cx, size_t n, ebb_future *const *fs, const c
 static const char *fan_in(future_world *fw, size_t n, many_fn *make, ebb_future **fs) {
     const char *wrong;
     for (int how = 0; how < 4; how++) {
-        for (size_t i = 0; i < n; i++) fs[i] = ebb_never(fw->host);
-        ebb_drop(fs[n / 2]);
-        ebb_future *one = fs[n / 2] = ebb_promise(fw->host, NULL, NULL);
-        ebb_future *last = ebb_keep(fs[n - 1]), *f = make(fw->host, n, fs, EBB_SITE);
-        if (how == 0) (void)ebb_cancel(f, EBB_CANCEL_USER);
-        (void)(how < 2 ? ebb_settle(one, ebb_none())
-                       : ebb_reject(one, how == 2 ? EBB_TIMEOUT : EBB_CANCELLED));
-        (void)ebb_pump(fw->rt, 1);
-        if (n > 10000 && ebb_state_of(last) != EBB_FUTURE_PENDING) return "one turn lets go of all inputs";
+        for (size_t i = 0; i < n; i++) fs[i] = ebb_future_never(fw->host);
+        ebb_future_drop(fs[n / 2]);
+        ebb_future *one = fs[n / 2] = ebb_promise_new(fw->host, NULL, NULL);
+        ebb_future *last = ebb_future_keep(fs[n - 1]), *f = make(fw->host, n, fs, EBB_SITE);
+        if (how == 0) (void)ebb_future_cancel(f, EBB_CANCEL_USER);
+        (void)(how < 2 ? ebb_promise_settle(one, ebb_value_none())
+                       : ebb_promise_reject(one, how == 2 ? EBB_TIMEOUT : EBB_CANCELLED));
+        (void)ebb_runtime_pump(fw->rt, 1);
+        if (n > 10000 && ebb_future_state_of(last) != EBB_FUTURE_PENDING)
+            return "one turn lets go of all inputs";
         if ((wrong = all_in_turns(fw, how == 0 ? n : 0)) != NULL) return wrong;
-        if (how == 0 && ebb_kind_of(last) != EBB_CANCEL_USER) return "the last was not cancelled";
-        if (ebb_state_of(f) == EBB_FUTURE_PENDING) (void)ebb_cancel(f, EBB_CANCEL_USER);
+        if (how == 0 && ebb_future_cancel_kind_of(last) != EBB_CANCEL_USER)
+            return "the last was not cancelled";
+        if (ebb_future_state_of(f) == EBB_FUTURE_PENDING) (void)ebb_future_cancel(f, EBB_CANCEL_USER);
         if ((wrong = all_in_turns(fw, 0)) != NULL) return wrong;
-        if (ebb_state_of(last) != EBB_FUTURE_CANCELLED) return "one is left";
-        ebb_drop(last);
-        ebb_drop(f);
+        if (ebb_future_state_of(last) != EBB_FUTURE_CANCELLED) return "one is left";
+        ebb_future_drop(last);
+        ebb_future_drop(f);
     }
-    for (size_t i = 0; i < n; i++) fs[i] = ebb_pure(fw->host, ebb_int((int64_t)i));
+    for (size_t i = 0; i < n; i++) fs[i] = ebb_future_ready(fw->host, ebb_value_int((int64_t)i));
     if ((wrong = all_in_turns(fw, n)) != NULL) return wrong;
     ebb_future *f = make(fw->host, n, fs, EBB_SITE);
-    (void)ebb_pump(fw->rt, 1);
-    bool early = ebb_state_of(f) != EBB_FUTURE_PENDING;
+    (void)ebb_runtime_pump(fw->rt, 1);
+    bool early = ebb_future_state_of(f) != EBB_FUTURE_PENDING;
     if ((wrong = all_in_turns(fw, 0)) != NULL) return wrong;
     ebb_value v;
     if (ebb_await(fw->host, f, &v) != EBB_OK) return "it has not completed";
@@ -364,12 +368,13 @@ static const char *fan_in(future_world *fw, size_t n, many_fn *make, ebb_future 
     for (size_t i = 0; i < many; i++) {
         if (o[i].value.as.i != (int64_t)i) return "a value is another";
     }
-    ebb_discard(fw->host, v);
+    ebb_value_discard(fw->host, v);
     return NULL;
 }
 
 static const char *fans(future_world *fw, size_t n) {
-    many_fn *const makes[] = {ebb_all_at, ebb_all_settled_at, ebb_race_at, ebb_any_at, ebb_select_at};
+    many_fn *const makes[] = {ebb_all_site, ebb_all_settled_site, ebb_race_site, ebb_any_site,
+                              ebb_select_site};
     ebb_future **fs = calloc(n, sizeof(void *));
     const char *wrong = NULL;
     for (int i = 0; i < 5 && wrong == NULL; i++) wrong = fan_in(fw, n, makes[i], fs);
@@ -383,17 +388,17 @@ static const char *fan_out(future_world *fw, size_t n) {
     const char *wrong = NULL;
     size_t calls = 0;
     for (int how = 0; how < 2; how++) {
-        ebb_future *f = ebb_share(ebb_promise(fw->host, NULL, NULL));
-        for (size_t i = 0; i < n; i++) fs[i] = map(fw, ebb_keep(f), &calls);
-        if (how == 0) (void)ebb_settle(f, ebb_int(1));
-        else (void)ebb_cancel(f, EBB_CANCEL_USER);
+        ebb_future *f = ebb_future_share(ebb_promise_new(fw->host, NULL, NULL));
+        for (size_t i = 0; i < n; i++) fs[i] = map(fw, ebb_future_keep(f), &calls);
+        if (how == 0) (void)ebb_promise_settle(f, ebb_value_int(1));
+        else (void)ebb_future_cancel(f, EBB_CANCEL_USER);
         wrong = all_in_turns(fw, n);
         for (size_t i = 0; i < n && wrong == NULL; i++) {
             ebb_status st = ebb_await(fw->host, fs[i], NULL);
             if (st != (how == 0 ? EBB_OK : EBB_CANCELLED)) wrong = "one was not told";
         }
-        if (how == 1) (void)ebb_reject(f, EBB_CANCELLED);
-        ebb_drop(f);
+        if (how == 1) (void)ebb_promise_reject(f, EBB_CANCELLED);
+        ebb_future_drop(f);
         if (wrong != NULL) break;
     }
     free((void *)fs);
@@ -430,7 +435,7 @@ static void *meddle(void *arg) {
     for (uint32_t k = 0; k < s->n; k++) {
         ebb_remote *r = s->remote[(k * 7 + me) % s->n];
         ebb_future_state before = ebb_remote_state(r);
-        bool won = s->settles && me == 0 ? ebb_remote_settle(r, ebb_int(k)) == EBB_OK
+        bool won = s->settles && me == 0 ? ebb_remote_settle(r, ebb_value_int(k)) == EBB_OK
                                          : ebb_remote_cancel(r, EBB_CANCEL_USER);
         ebb_future_state after = ebb_remote_state(r);
         if (won) atomic_fetch_add(&s->wins, 1);
@@ -458,14 +463,14 @@ static void whether_it_is_cancelled_is_one_atomic_word(void **state) {
         probe p[REMOTES];
         pthread_t t[THREADS];
         for (uint32_t i = 0; i < REMOTES; i++) {
-            f[i] = probe_on(&p[i], ebb_promise(fw->host, NULL, NULL));
-            assert_int_equal(ebb_export(f[i], &s.remote[i]), EBB_OK);
+            f[i] = probe_on(&p[i], ebb_promise_new(fw->host, NULL, NULL));
+            assert_int_equal(ebb_remote_new(f[i], &s.remote[i]), EBB_OK);
         }
         run_threads(&s, t);
         bool all = false; /* the owner sees it at once too, before anything is taken in */
         while (!all) {
             all = true;
-            for (int i = 0; i < REMOTES; i++) all = all && is_end(ebb_state_of(f[i]));
+            for (int i = 0; i < REMOTES; i++) all = all && is_end(ebb_future_state_of(f[i]));
         }
         join_threads(t);
         assert_int_equal(s.wins, REMOTES);
@@ -475,11 +480,11 @@ static void whether_it_is_cancelled_is_one_atomic_word(void **state) {
         for (int i = 0; i < REMOTES; i++) {
             assert_int_equal(p[i].done + p[i].cancels, 1);
             assert_int_equal(p[i].cleanups, 1);
-            assert_int_equal(p[i].cancels, ebb_is_cancelled(f[i]));
+            assert_int_equal(p[i].cancels, ebb_future_is_cancelled(f[i]));
             if (p[i].cancels == 1 && !s.settles)
-                assert_int_equal(ebb_settle(f[i], ebb_none()), EBB_CANCELLED);
+                assert_int_equal(ebb_promise_settle(f[i], ebb_value_none()), EBB_CANCELLED);
             ebb_remote_release(s.remote[i]);
-            ebb_drop(f[i]);
+            ebb_future_drop(f[i]);
         }
         future_settle(fw);
     }
@@ -519,16 +524,17 @@ static void of_two_who_end_it_at_once_one_wins(void **state) {
     pthread_t t;
     d.remote = calloc(d.n, sizeof(void *));
     for (size_t i = 0; i < d.n; i++) {
-        f[i] = ebb_promise(fw->host, NULL, NULL);
-        assert_int_equal(ebb_export(f[i], &d.remote[i]), EBB_OK);
+        f[i] = ebb_promise_new(fw->host, NULL, NULL);
+        assert_int_equal(ebb_remote_new(f[i], &d.remote[i]), EBB_OK);
     }
     assert_int_equal(pthread_create(&t, NULL, fight, &d), 0);
     for (size_t i = 0; i < d.n; i++) {
         wait_past(&d.ready, i);
         atomic_store(&d.at, i + 1);
         for (volatile size_t k = 0; k < i % 256; k++) continue; /* not always the first */
-        won += i % 2 == 0 ? ebb_settle(f[i], ebb_int(1)) == EBB_OK : ebb_cancel(f[i], EBB_CANCEL_TIMEOUT);
-        if (i % 2 == 1) (void)ebb_settle(f[i], ebb_none());
+        won += i % 2 == 0 ? ebb_promise_settle(f[i], ebb_value_int(1)) == EBB_OK
+                          : ebb_future_cancel(f[i], EBB_CANCEL_TIMEOUT);
+        if (i % 2 == 1) (void)ebb_promise_settle(f[i], ebb_value_none());
         if (i % 100 == 0) future_settle(fw);
     }
     assert_int_equal(pthread_join(t, NULL), 0);
@@ -536,7 +542,7 @@ static void of_two_who_end_it_at_once_one_wins(void **state) {
     print_message("%zu : %zu\n", won, d.won);
     for (size_t i = 0; i < d.n; i++) {
         ebb_remote_release(d.remote[i]);
-        ebb_drop(f[i]);
+        ebb_future_drop(f[i]);
     }
     free((void *)d.remote);
     free((void *)f);
@@ -556,18 +562,18 @@ static void other_threads_cancel_without_a_data_race(void **state) {
         pthread_t t[THREADS];
         size_t calls = 0;
         for (uint32_t i = 0; i < REMOTES; i++) {
-            f[i] = probe_on(&p[i], ebb_promise(fw->host, NULL, NULL));
-            assert_int_equal(ebb_export(f[i], &s.remote[i]), EBB_OK);
+            f[i] = probe_on(&p[i], ebb_promise_new(fw->host, NULL, NULL));
+            assert_int_equal(ebb_remote_new(f[i], &s.remote[i]), EBB_OK);
             ebb_future *two[] = {map(fw, map(fw, f[i], &calls), &calls), ebb_after(fw->host, EBB_SECOND)};
             race[i] = probe_on(&r[i], ebb_race(fw->host, 2, two));
         }
         run_threads(&s, t);
         for (uint32_t i = 0; i < REMOTES; i++) { /* it competes for some, and cancels what owns others */
-            if (i % 4 == 0 && !s.settles) (void)ebb_settle(f[i], ebb_int(i));
-            if (i % 4 == 1) (void)ebb_cancel(race[i], EBB_CANCEL_DISCONNECT);
-            ebb_turn(fw->rt);
-            (void)ebb_pump(fw->rt, 2);
-            if (i % 16 == 0) (void)ebb_collect(fw->rt);
+            if (i % 4 == 0 && !s.settles) (void)ebb_promise_settle(f[i], ebb_value_int(i));
+            if (i % 4 == 1) (void)ebb_future_cancel(race[i], EBB_CANCEL_DISCONNECT);
+            ebb_inbox_receive(fw->rt);
+            (void)ebb_runtime_pump(fw->rt, 2);
+            if (i % 16 == 0) (void)ebb_gc_collect(fw->rt);
         }
         join_threads(t);
         future_pass(fw, EBB_MS);
@@ -575,11 +581,11 @@ static void other_threads_cancel_without_a_data_race(void **state) {
         for (uint32_t i = 0; i < REMOTES; i++) {
             assert_int_equal(p[i].done + p[i].cancels, 1);
             assert_int_equal(p[i].cleanups, 1);
-            if (!s.settles && i % 4 != 0) (void)ebb_reject(f[i], EBB_CANCELLED);
+            if (!s.settles && i % 4 != 0) (void)ebb_promise_reject(f[i], EBB_CANCELLED);
             /* A race whose input was cancelled goes on with its timer. */
             if (r[i].status == EBB_PENDING) {
                 assert_int_equal(p[i].cancels, 1);
-                assert_true(ebb_cancel(race[i], EBB_CANCEL_USER));
+                assert_true(ebb_future_cancel(race[i], EBB_CANCEL_USER));
             }
             ebb_remote_release(s.remote[i]);
         }
@@ -587,7 +593,7 @@ static void other_threads_cancel_without_a_data_race(void **state) {
         for (uint32_t i = 0; i < REMOTES; i++) {
             assert_int_equal(r[i].done + r[i].cancels, 1);
             assert_int_equal(r[i].cleanups, 1);
-            ebb_drop(race[i]);
+            ebb_future_drop(race[i]);
         }
     }
     future_collect(fw);
@@ -610,24 +616,24 @@ static ebb_future *release_nothing(ebb_cx *cx, ebb_value *v, void *arg) {
 static ebb_future *never(ebb_cx *cx, ebb_value *v, void *arg) {
     (void)v;
     (void)arg;
-    return ebb_never(cx);
+    return ebb_future_never(cx);
 }
 
 static ebb_future *each(ebb_cx *cx, size_t i, void *arg) {
     (void)arg;
-    return i % 2 == 0 ? ebb_never(cx) : ebb_pure(cx, ebb_none());
+    return i % 2 == 0 ? ebb_future_never(cx) : ebb_future_ready(cx, ebb_value_none());
 }
 
 static ebb_future *attempt(ebb_cx *cx, uint32_t i, void *arg) {
     (void)arg;
-    return i == 0 ? ebb_fail(cx, EBB_FAILED) : ebb_never(cx);
+    return i == 0 ? ebb_future_failed(cx, EBB_FAILED) : ebb_future_never(cx);
 }
 
 /* A tree with every combinator in it; the number of its leaves depends on `depth`. */
 static ebb_future *tree(future_world *fw, int depth, uint32_t *fd) {
     ebb_cx *cx = fw->host;
     if (depth == 0) {
-        ebb_future *f = ebb_pure(cx, future_fd(fw, (*fd)++ % 200));
+        ebb_future *f = ebb_future_ready(cx, future_fd(fw, (*fd)++ % 200));
         return ebb_then(cx, f, never, NULL);
     }
     ebb_future *a = tree(fw, depth - 1, fd), *b = tree(fw, depth - 1, fd), *two[] = {a, b};
@@ -642,7 +648,7 @@ static ebb_future *tree(future_world *fw, int depth, uint32_t *fd) {
     case 6: two[0] = ebb_retry(cx, &o, attempt, NULL); break;
     default: break;
     }
-    ebb_drop(a);
+    ebb_future_drop(a);
     return ebb_all_settled(cx, 2, two);
 }
 
@@ -655,9 +661,9 @@ static void nothing_leaks_after_a_cancel(void **state) {
         ebb_future *f = tree(fw, 6, &fd);
         if (round % 3 > 0) future_settle(fw);
         if (round % 3 > 1) future_pass(fw, 2 * EBB_MS);
-        assert_true(ebb_cancel(f, EBB_CANCEL_USER));
+        assert_true(ebb_future_cancel(f, EBB_CANCEL_USER));
         future_settle(fw);
-        ebb_drop(f);
+        ebb_future_drop(f);
         future_collect(fw);
         assert_int_equal(future_stats(fw).live, 0);
         for (uint32_t i = 0; i < fd && i < 200; i++) assert_int_equal(future_fd_freed(fw, i), 1);
@@ -672,15 +678,15 @@ static void nothing_leaks_of_a_deep_graph(void **state) {
     for (int how = 0; how < 5; how++) {
         ebb_future *source, *f = chain(fw, n, &source, &calls);
         for (size_t i = 0; i < n / 100; i++) f = ebb_finally(fw->host, f, none_left, NULL);
-        if (how == 0) assert_true(ebb_cancel(f, EBB_CANCEL_USER));
-        if (how == 1) assert_int_equal(ebb_settle(source, ebb_int(0)), EBB_OK);
-        if (how == 2) assert_int_equal(ebb_reject(source, EBB_FAILED), EBB_OK);
-        if (how == 3) assert_int_equal(ebb_reject(source, EBB_CANCELLED), EBB_OK);
+        if (how == 0) assert_true(ebb_future_cancel(f, EBB_CANCEL_USER));
+        if (how == 1) assert_int_equal(ebb_promise_settle(source, ebb_value_int(0)), EBB_OK);
+        if (how == 2) assert_int_equal(ebb_promise_reject(source, EBB_FAILED), EBB_OK);
+        if (how == 3) assert_int_equal(ebb_promise_reject(source, EBB_CANCELLED), EBB_OK);
         if (how < 4) future_settle(fw);
-        if (how == 0 || how == 4) (void)ebb_reject(source, EBB_CANCELLED);
-        ebb_drop(source);
+        if (how == 0 || how == 4) (void)ebb_promise_reject(source, EBB_CANCELLED);
+        ebb_future_drop(source);
         if (how == 1) assert_int_equal(ebb_await(fw->host, f, NULL), EBB_OK);
-        else ebb_drop(f);
+        else ebb_future_drop(f);
         future_collect(fw);
         assert_int_equal(future_stats(fw).live, 0);
     }

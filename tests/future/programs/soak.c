@@ -75,29 +75,29 @@ static ebb_future *watched(graph *g, ebb_future *f) {
     return probe_on(&g->p[g->probes++], f);
 }
 
-static const ebb_op op = {"soak", NULL, NULL};
+static const ebb_operation op = {"soak", NULL, NULL};
 
 static ebb_future *leaf(graph *g, ebb_cx *cx) {
     switch (roll(8)) {
-    case 0: return watched(g, ebb_pure(cx, ebb_int(roll(100))));
-    case 1: return watched(g, ebb_fail(cx, roll(2) == 0 ? EBB_FAILED : EBB_CANCELLED));
+    case 0: return watched(g, ebb_future_ready(cx, ebb_value_int(roll(100))));
+    case 1: return watched(g, ebb_future_failed(cx, roll(2) == 0 ? EBB_FAILED : EBB_CANCELLED));
     case 2: return watched(g, ebb_after(cx, roll(20) * EBB_MS));
-    case 3: return watched(g, ebb_never(cx));
+    case 3: return watched(g, ebb_future_never(cx));
     default: break;
     }
-    if (g->promises == NODES) return watched(g, ebb_never(cx));
+    if (g->promises == NODES) return watched(g, ebb_future_never(cx));
     g->settled[g->promises] = false;
-    ebb_future *f = ebb_promise(cx, roll(2) == 0 ? &op : NULL, NULL);
+    ebb_future *f = ebb_promise_new(cx, roll(2) == 0 ? &op : NULL, NULL);
     g->promise[g->promises++] = f;
     return watched(g, f);
 }
 
 static ebb_future *then(ebb_cx *cx, ebb_value *v, void *arg) {
-    return roll(3) == 0 ? leaf(arg, cx) : ebb_pure(cx, ebb_int(v->as.i));
+    return roll(3) == 0 ? leaf(arg, cx) : ebb_future_ready(cx, ebb_value_int(v->as.i));
 }
 static ebb_value map(ebb_cx *cx, ebb_value *v, void *arg) {
-    if (roll(4) == 0) return ebb_nested(leaf(arg, cx));
-    return ebb_int(v->as.i + 1);
+    if (roll(4) == 0) return ebb_value_future(leaf(arg, cx));
+    return ebb_value_int(v->as.i + 1);
 }
 static ebb_future *caught(ebb_cx *cx, ebb_status st, void *arg) {
     (void)st;
@@ -122,7 +122,7 @@ static ebb_future *attempt(ebb_cx *cx, uint32_t i, void *arg) {
 }
 static ebb_future *repeat(ebb_cx *cx, uint64_t n, void *arg) {
     (void)arg;
-    return ebb_pure(cx, n < roll(4) ? ebb_none() : ebb_int(1));
+    return ebb_future_ready(cx, n < roll(4) ? ebb_value_none() : ebb_value_int(1));
 }
 
 static ebb_future *single(graph *g, ebb_cx *cx, ebb_future *f) {
@@ -151,7 +151,7 @@ static ebb_future *made(graph *g, ebb_cx *cx) {
     switch (roll(3)) {
     case 0: return watched(g, ebb_traverse(cx, roll(6), 1 + roll(3), each, g));
     case 1: return watched(g, ebb_retry(cx, &o, attempt, g));
-    default: return watched(g, ebb_schedule(cx, EBB_MS, repeat, g));
+    default: return watched(g, ebb_future_repeat(cx, EBB_MS, repeat, g));
     }
 }
 
@@ -161,8 +161,8 @@ static void settle_one(graph *g, uint32_t i) {
     if (g->settled[i]) return;
     g->settled[i] = true;
     uint32_t how = roll(4);
-    if (how < 2) (void)ebb_settle(g->promise[i], ebb_int(roll(50)));
-    else (void)ebb_reject(g->promise[i], how == 2 ? EBB_TIMEOUT : EBB_CANCELLED);
+    if (how < 2) (void)ebb_promise_settle(g->promise[i], ebb_value_int(roll(50)));
+    else (void)ebb_promise_reject(g->promise[i], how == 2 ? EBB_TIMEOUT : EBB_CANCELLED);
 }
 
 static void something_happens(graph *g) {
@@ -171,15 +171,15 @@ static void something_happens(graph *g) {
         if (g->promises > 0) settle_one(g, roll(g->promises));
         break;
     case 1: future_pass(g->fw, roll(5) * EBB_MS); break;
-    case 2: (void)ebb_pump(g->fw->rt, roll(4)); break;
+    case 2: (void)ebb_runtime_pump(g->fw->rt, roll(4)); break;
     default: future_settle(g->fw); break;
     }
 }
 
 /* Everything ends: the result is let go of, all producers are done. */
 static void end(graph *g, ebb_future *result) {
-    if (ebb_state_of(result) == EBB_FUTURE_PENDING) (void)ebb_cancel(result, EBB_CANCEL_USER);
-    ebb_drop(result);
+    if (ebb_future_state_of(result) == EBB_FUTURE_PENDING) (void)ebb_future_cancel(result, EBB_CANCEL_USER);
+    ebb_future_drop(result);
     for (int again = 0; again < 3; again++) {
         for (uint32_t i = 0; i < g->promises; i++) settle_one(g, i);
         future_pass(g->fw, 100 * EBB_MS);
@@ -206,15 +206,15 @@ static void check(graph *g) {
 static void chain_of_100_levels(graph *g) {
     ebb_future *f = leaf(g, g->fw->host), *at[LEVELS];
     for (int i = 0; i < LEVELS; i++) {
-        at[i] = ebb_keep(f);
+        at[i] = ebb_future_keep(f);
         f = single(g, g->fw->host, f);
         if (roll(20) == 0) something_happens(g);
     }
     uint32_t events = roll(10);
     for (uint32_t i = 0; i < events; i++) something_happens(g);
-    if (roll(3) > 0) (void)ebb_cancel(roll(2) == 0 ? f : at[roll(LEVELS)], EBB_CANCEL_DISCONNECT);
+    if (roll(3) > 0) (void)ebb_future_cancel(roll(2) == 0 ? f : at[roll(LEVELS)], EBB_CANCEL_DISCONNECT);
     for (uint32_t i = 0; i < events; i++) something_happens(g);
-    for (int i = 0; i < LEVELS; i++) ebb_drop(at[i]);
+    for (int i = 0; i < LEVELS; i++) ebb_future_drop(at[i]);
     end(g, f);
 }
 
@@ -235,7 +235,7 @@ static void mixed(graph *g) {
         case 3:
             if (n < 16) bag[n++] = made(g, g->fw->host);
             break;
-        case 4: (void)ebb_cancel(bag[k], EBB_CANCEL_DISCONNECT); break;
+        case 4: (void)ebb_future_cancel(bag[k], EBB_CANCEL_DISCONNECT); break;
         default: something_happens(g); break;
         }
     }

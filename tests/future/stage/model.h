@@ -50,7 +50,7 @@ enum { INPUTS = 3, INNER = 3, RELEASE = 4, SLOTS = 5, NOBODY = -1 };
 /* When the result is cancelled from outside. */
 typedef enum moment { NOT_AT_ALL, BEFORE, BETWEEN, AFTER, MOMENTS } moment;
 
-/* Where: in this runtime, or in another one, from where they come by remote handles or by ebb_import. */
+/* Where: in this runtime, or in another one, from where they come by remote handles or by ebb_remote_import. */
 typedef enum place { HERE, BY_REMOTE, BY_IMPORT, PLACES } place;
 
 typedef struct scene {

@@ -65,9 +65,9 @@ static void on_cleanup(ebb_cx *cx, void *arg) {
 
 static ebb_future *listen(heard *h, ebb_future *f) {
     h->status = EBB_PENDING;
-    ebb_status st = ebb_on_cleanup(f, on_cleanup, h);
-    if (st == EBB_OK) st = ebb_on_done(f, on_done, h);
-    if (st == EBB_OK) st = ebb_on_cancel(f, on_cancel, h);
+    ebb_status st = ebb_future_on_cleanup(f, on_cleanup, h);
+    if (st == EBB_OK) st = ebb_future_on_done(f, on_done, h);
+    if (st == EBB_OK) st = ebb_future_on_cancel(f, on_cancel, h);
     if (st != EBB_OK) h->stage->refused++;
     return f;
 }
@@ -82,13 +82,13 @@ static const ebb_type word_type = {"word", 0, NULL, let_go_of_word, 0};
 
 static ebb_value word(slot *l) {
     l->valued = 1;
-    return ebb_owned(&word_type, &l->freed);
+    return ebb_value_owned(&word_type, &l->freed);
 }
 
 /* From the other runtime: what ends there ends here, and a cancel here is one there. */
 static void forward_done(ebb_cx *cx, ebb_status st, ebb_value *v, void *arg) {
     slot *l = arg;
-    if (st == EBB_OK) (void)ebb_remote_settle(l->near, ebb_take(cx, v));
+    if (st == EBB_OK) (void)ebb_remote_settle(l->near, ebb_value_take(cx, v));
     else (void)ebb_remote_reject(l->near, st);
 }
 
@@ -100,36 +100,36 @@ static void forward_cancel(ebb_cx *cx, ebb_cancel_kind kind, void *arg) {
 
 static void cancel_there(ebb_cx *cx, ebb_future *f, void *arg) {
     (void)cx;
-    (void)ebb_remote_cancel(((slot *)arg)->far, ebb_kind_of(f));
+    (void)ebb_remote_cancel(((slot *)arg)->far, ebb_future_cancel_kind_of(f));
 }
 
-static const ebb_op from_there = {"there", cancel_there, NULL};
+static const ebb_operation from_there = {"there", cancel_there, NULL};
 
 /* The other runtime is ending. */
 static ebb_future *refused(stage *s, slot *l, ebb_future *f) {
     s->refused++;
     l->settled = true;
-    (void)ebb_reject(f, EBB_CANCELLED);
+    (void)ebb_promise_reject(f, EBB_CANCELLED);
     return f;
 }
 
 static ebb_future *slot_by_remote(stage *s, slot *l, ebb_cx *cx) {
-    l->producer = ebb_promise(s->there, NULL, NULL);
-    ebb_future *f = ebb_promise(cx, &from_there, l);
-    ebb_status st = ebb_export(l->producer, &l->far);
-    if (st == EBB_OK) st = ebb_export(f, &l->near);
-    if (st == EBB_OK) st = ebb_on_done(l->producer, forward_done, l);
-    if (st == EBB_OK) st = ebb_on_cancel(l->producer, forward_cancel, l);
+    l->producer = ebb_promise_new(s->there, NULL, NULL);
+    ebb_future *f = ebb_promise_new(cx, &from_there, l);
+    ebb_status st = ebb_remote_new(l->producer, &l->far);
+    if (st == EBB_OK) st = ebb_remote_new(f, &l->near);
+    if (st == EBB_OK) st = ebb_future_on_done(l->producer, forward_done, l);
+    if (st == EBB_OK) st = ebb_future_on_cancel(l->producer, forward_cancel, l);
     return st == EBB_OK ? f : refused(s, l, f);
 }
 
 static ebb_future *slot_by_import(stage *s, slot *l, ebb_cx *cx) {
     ebb_remote *there;
-    l->producer = ebb_promise(s->there, NULL, NULL);
-    if (ebb_export(l->producer, &there) != EBB_OK) return refused(s, l, ebb_promise(cx, NULL, NULL));
-    ebb_future *f = ebb_import(cx, there);
-    ebb_drop(l->producer); /* so that its word moves */
-    if (ebb_export(f, &l->near) != EBB_OK) s->refused++;
+    l->producer = ebb_promise_new(s->there, NULL, NULL);
+    if (ebb_remote_new(l->producer, &there) != EBB_OK) return refused(s, l, ebb_promise_new(cx, NULL, NULL));
+    ebb_future *f = ebb_remote_import(cx, there);
+    ebb_future_drop(l->producer); /* so that its word moves */
+    if (ebb_remote_new(f, &l->near) != EBB_OK) s->refused++;
     return f;
 }
 
@@ -141,7 +141,7 @@ static ebb_future *slot_make(stage *s, int i, ebb_cx *cx) {
     switch (s->scene->where) {
     case BY_REMOTE: f = slot_by_remote(s, l, cx); break;
     case BY_IMPORT: f = slot_by_import(s, l, cx); break;
-    default: f = l->producer = ebb_promise(cx, NULL, NULL); break;
+    default: f = l->producer = ebb_promise_new(cx, NULL, NULL); break;
     }
     (void)listen(&l->heard, f);
     if (plan_is_now(s->scene->plan[i])) stage_end_slot(s, i);
@@ -154,10 +154,10 @@ void stage_end_slot(stage *s, int i) {
     l->settled = true;
     switch (s->scene->plan[i]) {
     case COMPLETES_NOW:
-    case COMPLETES_LATER: (void)ebb_settle(l->producer, word(l)); break;
+    case COMPLETES_LATER: (void)ebb_promise_settle(l->producer, word(l)); break;
     case FAILS_NOW:
-    case FAILS_LATER: (void)ebb_reject(l->producer, slot_failure(i)); break;
-    default: (void)ebb_reject(l->producer, EBB_CANCELLED); break;
+    case FAILS_LATER: (void)ebb_promise_reject(l->producer, slot_failure(i)); break;
+    default: (void)ebb_promise_reject(l->producer, EBB_CANCELLED); break;
     }
 }
 
@@ -173,7 +173,7 @@ static ebb_future *then(ebb_cx *cx, ebb_value *v, void *arg) {
 }
 static ebb_value map(ebb_cx *cx, ebb_value *v, void *arg) {
     (void)v;
-    return ebb_nested(inner(arg, cx));
+    return ebb_value_future(inner(arg, cx));
 }
 static ebb_future *caught(ebb_cx *cx, ebb_status st, void *arg) {
     (void)st;
@@ -219,11 +219,11 @@ static ebb_future *make(stage *s, ebb_future **fs) {
     case BRACKET: return ebb_bracket(cx, fs[0], then, release, s);
     case WITHIN: return ebb_within(cx, fs[0], SPAN_MS * EBB_MS);
     case NESTED:
-        f = ebb_promise(cx, NULL, NULL);
-        (void)ebb_settle(f, ebb_nested(fs[0]));
+        f = ebb_promise_new(cx, NULL, NULL);
+        (void)ebb_promise_settle(f, ebb_value_future(fs[0]));
         return f;
-    case DELAY: return ebb_delay(cx, SPAN_MS * EBB_MS, delayed, s);
-    case SCHEDULE: return ebb_schedule(cx, SPAN_MS * EBB_MS, repeated, s);
+    case DELAY: return ebb_future_delay(cx, SPAN_MS * EBB_MS, delayed, s);
+    case SCHEDULE: return ebb_future_repeat(cx, SPAN_MS * EBB_MS, repeated, s);
     case ALL: return ebb_all(cx, n, fs);
     case ALL_SETTLED: return ebb_all_settled(cx, n, fs);
     case RACE: return ebb_race(cx, n, fs);
@@ -252,12 +252,12 @@ void stage_close(stage *s) {
     for (int i = 0; i < SLOTS; i++) {
         slot *l = &s->slot[i];
         if (!l->made) continue;
-        if (!l->settled) (void)ebb_reject(l->producer, EBB_CANCELLED);
+        if (!l->settled) (void)ebb_promise_reject(l->producer, EBB_CANCELLED);
         l->settled = true;
-        if (s->scene->where == BY_REMOTE && !l->dropped) ebb_drop(l->producer);
+        if (s->scene->where == BY_REMOTE && !l->dropped) ebb_future_drop(l->producer);
         l->dropped = true;
     }
-    if (s->result != NULL) ebb_drop(s->result);
+    if (s->result != NULL) ebb_future_drop(s->result);
     s->result = NULL;
 }
 

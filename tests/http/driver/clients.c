@@ -31,9 +31,9 @@ static bool documented(const caller *c, ebb_status st) {
 }
 
 static ebb_status seen(caller *c, ebb_status st) {
-    if (!documented(c, st)) fprintf(stderr, "%s: %s\n", c->url, ebb_loop_status_name(st));
+    if (!documented(c, st)) fprintf(stderr, "%s: %s\n", c->url, ebb_status_name(st));
     must(c->w, documented(c, st), "a status of a call that is documented", (uint64_t)-st);
-    talk("%s: %s\n", c->url, ebb_loop_status_name(st));
+    talk("%s: %s\n", c->url, ebb_status_name(st));
     if (st != EBB_OK) driver_tally.failed++;
     return st;
 }
@@ -55,10 +55,10 @@ static void call_cancelled(ebb_cx *cx, ebb_cancel_kind kind, void *arg) {
 
 static ebb_future *counted(request *r, ebb_future *f) {
     driver_tally.calls++;
-    if (ebb_status_of(f) != EBB_PENDING) return f;
-    if (ebb_on_done(f, call_done, r) != EBB_OK) return f;
+    if (ebb_future_status_of(f) != EBB_PENDING) return f;
+    if (ebb_future_on_done(f, call_done, r) != EBB_OK) return f;
     r->calls++;
-    if (ebb_on_cancel(f, call_cancelled, r) != EBB_OK) r->calls = r->ends = 1000; /* not known */
+    if (ebb_future_on_cancel(f, call_cancelled, r) != EBB_OK) r->calls = r->ends = 1000; /* not known */
     return f;
 }
 
@@ -113,10 +113,10 @@ static void fetch(ebb_cx *cx, caller *c) {
     ebb_status st = EBB_PENDING;
     if (chance(&c->d, 4)) { /* given up: the bytes go at once */
         if (chance(&c->d, 2)) st = nap(cx, roll(&c->d, 4000) * EBB_US);
-        ebb_cancel(f, EBB_CANCEL_USER);
+        ebb_future_cancel(f, EBB_CANCEL_USER);
         memset(body, 'X', r->sent_n);
         release(body);
-        ebb_drop(f);
+        ebb_future_drop(f);
         return;
     }
     if (chance(&c->d, 5)) f = ebb_within(cx, f, roll(&c->d, 8000) * EBB_US);
@@ -125,7 +125,7 @@ static void fetch(ebb_cx *cx, caller *c) {
     release(body);
     if (st != EBB_OK) return;
     if (call.redirects == 0) check_response(c, r, ebb_http_response_of(&v));
-    ebb_discard(cx, v);
+    ebb_value_discard(cx, v);
 }
 
 static void fetch_many(ebb_cx *cx, caller *c) {
@@ -141,8 +141,8 @@ static void fetch_many(ebb_cx *cx, caller *c) {
     }
     c->foreign = true;
     ebb_future *f = chance(&c->d, 2) ? ebb_race(cx, n, all) : ebb_all_settled(cx, n, all);
-    if (chance(&c->d, 10)) ebb_drop(f);
-    else if (seen(c, ebb_await(cx, f, &v)) == EBB_OK) ebb_discard(cx, v);
+    if (chance(&c->d, 10)) ebb_future_drop(f);
+    else if (seen(c, ebb_await(cx, f, &v)) == EBB_OK) ebb_value_discard(cx, v);
 }
 
 /* ---- exchanges ------------------------------------------------------------------------------------------------ */
@@ -155,9 +155,9 @@ static ebb_status send_body(ebb_cx *cx, caller *c, ebb_http *x, const request *r
         uint8_t *bytes = grab(c->w, n);
         fill(bytes, r->id, 1, at, n);
         ebb_future *f = ebb_http_write(cx, x, bytes, n);
-        if (chance(&c->d, 30) && ebb_cancel(f, EBB_CANCEL_USER)) {
+        if (chance(&c->d, 30) && ebb_future_cancel(f, EBB_CANCEL_USER)) {
             st = EBB_CANCELLED;
-            ebb_drop(f);
+            ebb_future_drop(f);
         } else st = ebb_await(cx, f, NULL);
         memset(bytes, 'X', n);
         release(bytes);
@@ -240,7 +240,7 @@ static ebb_status converse(ebb_cx *cx, caller *c, ebb_value v, request *r) {
 static void leave(ebb_cx *cx, caller *c, ebb_value v) {
     ebb_http *x = ebb_http_of(cx, v);
     switch (roll(&c->d, 4)) {
-    case 0: ebb_discard(cx, v); break;
+    case 0: ebb_value_discard(cx, v); break;
     case 1:
         if (!c->w->still) return; /* with the region; till then it may keep others from their turn */
         ebb_http_close(cx, x);
@@ -268,8 +268,8 @@ static void open_one(ebb_cx *cx, caller *c) {
     ebb_status st;
     if (chance(&c->d, 8)) {
         (void)nap(cx, roll(&c->d, 3000) * EBB_US);
-        (void)ebb_cancel(f, EBB_CANCEL_USER);
-        ebb_drop(f);
+        (void)ebb_future_cancel(f, EBB_CANCEL_USER);
+        ebb_future_drop(f);
         st = EBB_CANCELLED;
     } else st = seen(c, ebb_await(cx, f, &v));
     memset(body, 'X', r->sent_n);
@@ -279,7 +279,7 @@ static void open_one(ebb_cx *cx, caller *c) {
         if (streams && chance(&c->d, 2)) (void)converse(cx, c, v, r);
         else if (streams) (void)send_body(cx, c, x, r, 0);
         x = ebb_http_of(cx, v);
-        if (x != NULL && chance(&c->d, 3)) (void)ebb_await(cx, ebb_http_answered(cx, x), NULL);
+        if (x != NULL && chance(&c->d, 3)) (void)ebb_await(cx, ebb_http_response_head(cx, x), NULL);
         x = ebb_http_of(cx, v);
         if (x != NULL && chance(&c->d, 2)) take_body(cx, c, x, r);
         else if (x != NULL && chance(&c->d, 2)) read_response(cx, c, x, r);

@@ -49,7 +49,7 @@ typedef struct request {
 typedef struct side {
     ebb_failing memory;
     ebb_loop *loop;
-    ebb_rt *rt;
+    ebb_runtime *rt;
     ebb_cx *cx;
     ebb_region region; /* of servers or of clients and peers */
     uint32_t misuse;

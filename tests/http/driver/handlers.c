@@ -49,10 +49,10 @@ static void cancelled(ebb_cx *cx, job *j) {
     st = ebb_http_start(cx, j->x, 200);
     must(j->w, st == EBB_ERR_CLOSED || (was && st == EBB_ERR_BUSY), "start after a cancel", (uint64_t)-st);
     ebb_future *late = ebb_http_write(cx, j->x, "late", 4);
-    st = ebb_status_of(late);
+    st = ebb_future_status_of(late);
     must(j->w, st == EBB_ERR_CLOSED || st == EBB_ERR_NOMEM || st == EBB_CANCELLED, "write after a cancel",
          (uint64_t)-st);
-    ebb_drop(late);
+    ebb_future_drop(late);
     st = ebb_http_end(cx, j->x);
     must(j->w, st == EBB_ERR_CLOSED || (was && st == EBB_ERR_BUSY), "end after a cancel", (uint64_t)-st);
     j->r->cancelled = true;
@@ -60,10 +60,10 @@ static void cancelled(ebb_cx *cx, job *j) {
 }
 
 static bool region_is_cancelled(ebb_cx *cx) {
-    ebb_cause chain[1];
+    ebb_region_cause chain[1];
     uint32_t n = 0;
     bool truncated;
-    return ebb_cause_chain(cx, ebb_self_region(cx), chain, 1, &n, &truncated) == EBB_OK && n > 0 &&
+    return ebb_region_causes(cx, ebb_cx_region(cx), chain, 1, &n, &truncated) == EBB_OK && n > 0 &&
            chain[0].reason.kind != EBB_CANCEL_NONE;
 }
 
@@ -81,11 +81,11 @@ static ebb_status read_some(ebb_cx *cx, job *j) {
     for (uint32_t left = roll(&j->d, 3) == 0 ? roll(&j->d, 5) : UINT32_MAX; left > 0; left--) {
         size_t room = 1 + roll(&j->d, PIECE);
         uint8_t *bytes = grab(j->w, room);
-        ebb_value v = ebb_none();
+        ebb_value v = ebb_value_none();
         ebb_future *f = ebb_http_read(cx, j->x, bytes, room);
-        if (chance(&j->d, 10) && ebb_cancel(f, EBB_CANCEL_USER)) {
+        if (chance(&j->d, 10) && ebb_future_cancel(f, EBB_CANCEL_USER)) {
             release(bytes);
-            ebb_drop(f);
+            ebb_future_drop(f);
             continue;
         }
         ebb_status st = ebb_await(cx, f, &v);
@@ -120,8 +120,7 @@ static ebb_status sibling(ebb_cx *cx, void *arg) {
 
 static void spawn_siblings(ebb_cx *cx, job *j) {
     for (uint32_t n = roll(&j->d, 3); n > 0; n--)
-        (void)ebb_fiber_spawn(cx, ebb_self_region(cx), sibling,
-                              (void *)(uintptr_t)(1 + roll(&j->d, 1 << 30)));
+        (void)ebb_fiber_spawn(cx, ebb_cx_region(cx), sibling, (void *)(uintptr_t)(1 + roll(&j->d, 1 << 30)));
 }
 
 /* Asks its own server. */
@@ -132,7 +131,7 @@ static void call_back(ebb_cx *cx, job *j) {
     if (r == NULL || j->w->inner == NULL) return; /* its region may have ended before this one */
     snprintf(url, sizeof url, "http://127.0.0.1:%u/u/%u", j->w->ports[0], r->id);
     ebb_future *f = ebb_within(cx, ebb_http_get(cx, j->w->inner, url), 20 * EBB_MS);
-    if (ebb_await(cx, f, &v) == EBB_OK) ebb_discard(cx, v);
+    if (ebb_await(cx, f, &v) == EBB_OK) ebb_value_discard(cx, v);
 }
 
 /* The next piece, on the heap, on the stack or of the exchange; it is awaited. */
@@ -160,8 +159,8 @@ static ebb_status leave_the_rest(ebb_cx *cx, job *j) {
     if (bytes == NULL) return EBB_ERR_NOMEM;
     fill(bytes, j->r->id, 0, j->at, n);
     ebb_future *f = ebb_http_write(cx, j->x, bytes, n);
-    ebb_status st = ebb_status_of(f);
-    ebb_drop(f);
+    ebb_status st = ebb_future_status_of(f);
+    ebb_future_drop(f);
     j->left = true;
     talk("handler of %u leaves %zu at %zu%s: %d\n", j->r->id, n, j->at, on_stack ? " of its stack" : "",
          (int)st);
@@ -171,8 +170,8 @@ static ebb_status leave_the_rest(ebb_cx *cx, job *j) {
 
 static ebb_status give_up(ebb_cx *cx, job *j) {
     switch (roll(&j->d, 4)) {
-    case 0: ebb_region_cancel(cx, ebb_self_region(cx), EBB_CANCEL_USER, "by itself"); break;
-    case 1: ebb_region_close(cx, ebb_self_region(cx)); return EBB_OK;
+    case 0: ebb_region_cancel(cx, ebb_cx_region(cx), EBB_CANCEL_USER, "by itself"); break;
+    case 1: ebb_region_close(cx, ebb_cx_region(cx)); return EBB_OK;
     case 2:
         if (j->at < j->n) j->r->cut = true;
         return EBB_FAILED;
@@ -187,7 +186,7 @@ static ebb_status write_all(ebb_cx *cx, job *j) {
     char text[24];
     ebb_status st = EBB_OK;
     snprintf(text, sizeof text, "%zu", j->n);
-    if (chance(&j->d, 3)) st = ebb_http_set(j->x, "content-length", text);
+    if (chance(&j->d, 3)) st = ebb_http_set_header(j->x, "content-length", text);
     if (st == EBB_OK && chance(&j->d, 3)) st = ebb_http_set_trailer(j->x, "x-end", "end");
     if (st == EBB_OK && (j->n == 0 || chance(&j->d, 2))) st = ebb_http_start(cx, j->x, 200);
     bool masked = chance(&j->d, 6) && ebb_mask(cx) == EBB_OK;
@@ -239,7 +238,7 @@ static ebb_status redirect(ebb_cx *cx, job *j) {
     r->sent_n = UINT32_MAX; /* with a body or without: not known here */
     r->raw = true;
     snprintf(to, sizeof to, "/%c/%u", "fpu"[roll(&j->d, 3)], r -> id);
-    ebb_status st = ebb_http_set(j->x, "location", to);
+    ebb_status st = ebb_http_set_header(j->x, "location", to);
     return st == EBB_OK ? ebb_http_text(cx, j->x, codes[roll(&j->d, 5)], "there") : st;
 }
 
@@ -333,13 +332,13 @@ static ebb_future *next_piece(ebb_cx *cx, ebb_value *v, void *arg) {
     if (j->at == j->n) {
         ebb_status st = ebb_http_end(cx, j->x);
         j->r->ended = st == EBB_OK;
-        return st == EBB_OK ? ebb_pure(cx, ebb_none()) : ebb_fail(cx, st);
+        return st == EBB_OK ? ebb_future_ready(cx, ebb_value_none()) : ebb_future_failed(cx, st);
     }
     if (chance(&j->d, 30)) {
         j->r->cut = true;
-        return chance(&j->d, 3) ? NULL : ebb_fail(cx, EBB_FAILED);
+        return chance(&j->d, 3) ? NULL : ebb_future_failed(cx, EBB_FAILED);
     }
-    if (poll_write(cx, j) != EBB_OK) return ebb_fail(cx, EBB_ERR_NOMEM);
+    if (poll_write(cx, j) != EBB_OK) return ebb_future_failed(cx, EBB_ERR_NOMEM);
     return ebb_then(cx, j->wait, next_piece, j);
 }
 
@@ -352,15 +351,15 @@ static ebb_future *took_body(ebb_cx *cx, ebb_value *v, void *arg) {
 static ebb_future *begin_answer(ebb_cx *cx, ebb_value *v, void *arg) {
     job *j = arg;
     ebb_status st = ebb_http_start(cx, j->x, 200);
-    if (st != EBB_OK) return ebb_fail(cx, st);
+    if (st != EBB_OK) return ebb_future_failed(cx, st);
     if (chance(&j->d, 2)) return next_piece(cx, v, j);
     return ebb_then(cx, ebb_http_body(cx, j->x, 1 << 20), took_body, j);
 }
 
 static ebb_future *by_future(ebb_cx *cx, ebb_http *x, void *arg) {
     job *j = begin(x, arg);
-    if (j == NULL) return ebb_fail(cx, EBB_ERR_NOMEM);
-    if (chance(&j->d, 20)) return ebb_fail(cx, EBB_FAILED);
+    if (j == NULL) return ebb_future_failed(cx, EBB_ERR_NOMEM);
+    if (chance(&j->d, 20)) return ebb_future_failed(cx, EBB_FAILED);
     ebb_future *f = chance(&j->d, 3)
                         ? ebb_then(cx, ebb_after(cx, roll(&j->d, 2000) * EBB_US), begin_answer, j)
                         : begin_answer(cx, NULL, j);

@@ -170,7 +170,7 @@ static ebb_status say(ebb_cx *cx, raw *p) {
     size_t n = chance(&p->d, 12) && p->n > 0 ? roll(&p->d, (uint32_t)p->n) : p->n;
     ebb_future *f = ebb_within(cx, ebb_stream_write(cx, p->s, p->out, n), 5 * EBB_MS);
     ebb_status st = n > 0 ? ebb_await(cx, f, NULL) : EBB_OK;
-    if (n == 0) (void)ebb_cancel(f, EBB_CANCEL_USER), ebb_drop(f);
+    if (n == 0) (void)ebb_future_cancel(f, EBB_CANCEL_USER), ebb_future_drop(f);
     p->n = 0;
     return st;
 }
@@ -304,7 +304,7 @@ ebb_status bad_server_main(ebb_cx *cx, void *arg) {
         if (st != EBB_OK) break;
         visit *one = grab(w, sizeof *one);
         *one = (visit){w, n, ebb_stream_of(v)};
-        ebb_task t = ebb_fiber_spawn(cx, ebb_self_region(cx), serve_badly, one);
+        ebb_task t = ebb_fiber_spawn(cx, ebb_cx_region(cx), serve_badly, one);
         if (ebb_id_status(t.id) != EBB_OK) release(one);
     }
     return EBB_OK;

@@ -82,8 +82,8 @@ void tell_world(void) {
     for (int i = 0; now_running != NULL && i < SIDES; i++) {
         if (now_running->sides[i].loop == NULL) continue;
         fprintf(stderr, "side %d, %u actors\n", i, now_running->actors);
-        ebb_dump(now_running->sides[i].rt, put_text, NULL);
-        ebb_futures_dump(now_running->sides[i].rt, put_text, NULL);
+        ebb_runtime_dump(now_running->sides[i].rt, put_text, NULL);
+        ebb_future_dump(now_running->sides[i].rt, put_text, NULL);
     }
 }
 
@@ -144,10 +144,10 @@ static void side_start(world *w, side *s) {
     opts.runtime.cleanup[1].time_ns = opts.runtime.cleanup[2].time_ns = (1 + roll(&w->dice, 300)) * EBB_MS;
     if (chance(&w->dice, 3)) opts.polls = 1 + roll(&w->dice, 20);
     s->memory.inner = ebb_libc_allocator();
-    must(w, ebb_attach(&w->uv, &opts, &s->loop) == EBB_OK, "attach", 0);
+    must(w, ebb_loop_attach(&w->uv, &opts, &s->loop) == EBB_OK, "attach", 0);
     s->rt = ebb_loop_runtime(s->loop);
     s->cx = ebb_loop_cx(s->loop);
-    s->region = ebb_region_open(s->cx, &(ebb_region_opts){.policy = EBB_COLLECT});
+    s->region = ebb_region_open(s->cx, &(ebb_region_opts){.policy = EBB_FAIL_COLLECT});
 }
 
 static ebb_http_limits limits_by_chance(dice *d) {
@@ -204,7 +204,7 @@ static ebb_status inner_start(ebb_cx *cx, void *arg) {
     ebb_http_client_opts inner = {.prior_knowledge = chance(&w->dice, 2)};
     ebb_http_client *made;
     if (ebb_http_client_new(cx, &inner, &made) == EBB_OK &&
-        ebb_region_defer(cx, ebb_self_region(cx), inner_ended, w) == EBB_OK)
+        ebb_region_defer(cx, ebb_cx_region(cx), inner_ended, w) == EBB_OK)
         w->inner = made;
     return EBB_OK;
 }
@@ -225,7 +225,7 @@ static ebb_status clients_start(ebb_cx *cx, void *arg) {
         actor *a = grab(w, sizeof *a);
         *a = (actor){w, 1000 + i};
         w->actors++;
-        (void)ebb_fiber_spawn(cx, ebb_self_region(cx), i < clients ? client_main : raw_main, a);
+        (void)ebb_fiber_spawn(cx, ebb_cx_region(cx), i < clients ? client_main : raw_main, a);
     }
     return EBB_OK;
 }
@@ -284,21 +284,21 @@ static void stop_something(world *w) {
     case 1: say_verb(w, w->serving, w->server_regions[w->servers[1] != NULL && chance(&w->dice, 2)]); break;
     case 2: say_verb(w, w->calling, w->calling->region); break;
     case 3: say_verb(w, w->serving, w->serving->region); break;
-    default: say_verb(w, w->serving, ebb_root(w->serving->rt));
+    default: say_verb(w, w->serving, ebb_runtime_root(w->serving->rt));
     }
 }
 
 /* Lets everybody finish; then nothing may be left of the servers' work. */
 static void wait_for_still(world *w) {
-    ebb_http_stats st;
+    ebb_http_server_stats st;
     while (w->actors > 0) turn(w);
     ebb_region_cancel(w->calling->cx, w->calling->region, EBB_CANCEL_USER, "all have ended");
     ebb_region_cancel(w->serving->cx, w->serving->region, EBB_CANCEL_USER, "all have ended");
     w->stopped = true;
     for (int i = 0; i < SERVERS; i++) {
         if (w->servers[i] == NULL) continue;
-        for (ebb_http_server_stats(w->servers[i], &st); st.connections + st.exchanges > 0;
-             ebb_http_server_stats(w->servers[i], &st))
+        for (ebb_http_server_stats_of(w->servers[i], &st); st.connections + st.exchanges > 0;
+             ebb_http_server_stats_of(w->servers[i], &st))
             turn(w);
     }
     driver_tally.still++;
@@ -334,7 +334,7 @@ static void judge_request(const world *w, const request *r) {
 
 static void side_end(world *w, side *s) {
     size_t n = 0;
-    ebb_leftover left[4] = {{.what = ""}};
+    ebb_loop_leftover left[4] = {{.what = ""}};
     ebb_status st = ebb_loop_close(s->loop, left, 4, &n);
     for (size_t i = 0; i < n && i < 4 && st != EBB_OK; i++)
         fprintf(stderr, "left: %s at %s\n", left[i].what, left[i].site);
@@ -345,11 +345,12 @@ static void end(world *w) {
     for (int i = 0; i < SIDES; i++) {
         side *s = &w->sides[i];
         s->memory.fail_at = 0;
-        if (s->loop != NULL) ebb_region_cancel(s->cx, ebb_root(s->rt), EBB_CANCEL_USER, "the run is over");
+        if (s->loop != NULL)
+            ebb_region_cancel(s->cx, ebb_runtime_root(s->rt), EBB_CANCEL_USER, "the run is over");
     }
     w->stopped = true;
     for (int i = 0; i < SIDES; i++) {
-        while (w->sides[i].loop != NULL && !closed(&w->sides[i], ebb_root(w->sides[i].rt))) turn(w);
+        while (w->sides[i].loop != NULL && !closed(&w->sides[i], ebb_runtime_root(w->sides[i].rt))) turn(w);
     }
     uv_run(&w->uv, UV_RUN_DEFAULT); /* what was forced may take longer */
     for (int i = 0; i < SIDES; i++) {

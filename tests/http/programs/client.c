@@ -64,7 +64,7 @@ static ebb_status fetch(ebb_cx *cx, uint32_t i) {
     if (st != EBB_OK) return st;
     const ebb_http_response *r = ebb_http_response_of(&v);
     printf("%" PRIu32 " %d %zu %08" PRIx32 "\n", i, r->status, r->body_n, adler32(1, r->body, r->body_n));
-    ebb_discard(cx, v);
+    ebb_value_discard(cx, v);
     return EBB_OK;
 }
 
@@ -118,7 +118,7 @@ static ebb_status work(ebb_cx *cx, void *arg) {
         uint32_t i = setup.next++;
         ebb_status st = setup.open ? open_one(cx, i) : fetch(cx, i);
         if (st == EBB_TIMEOUT && setup.cancel_ns != 0) st = EBB_CANCELLED;
-        if (st != EBB_OK) printf("%" PRIu32 " %s\n", i, ebb_loop_status_name(st));
+        if (st != EBB_OK) printf("%" PRIu32 " %s\n", i, ebb_status_name(st));
         fflush(stdout);
     }
     return EBB_OK;
@@ -127,7 +127,7 @@ static ebb_status work(ebb_cx *cx, void *arg) {
 static ebb_status ask(ebb_cx *cx, void *arg) {
     (void)arg;
     ebb_status st = ebb_http_client_new(cx, &setup.opts, &setup.client);
-    if (st != EBB_OK) fprintf(stderr, "%s %s\n", ebb_loop_status_name(st), ebb_http_error());
+    if (st != EBB_OK) fprintf(stderr, "%s %s\n", ebb_status_name(st), ebb_http_error());
     ebb_region r = ebb_region_open(cx, NULL);
     for (uint32_t i = 0; i < setup.at_once && st == EBB_OK; i++) (void)ebb_fiber_spawn(cx, r, work, NULL);
     ebb_status joined = ebb_region_join(cx, r);

@@ -58,7 +58,7 @@ static ebb_status fail(ebb_cx *cx, ebb_http *x, void *arg) {
 static ebb_status room(ebb_cx *cx, ebb_http *x, void *server) {
     ebb_http_limits limits;
     char text[16];
-    ebb_http_server_limits(server, &limits);
+    ebb_http_server_limits_of(server, &limits);
     snprintf(text, sizeof text, "%u", limits.connections);
     return ebb_http_text(cx, x, 200, text);
 }
@@ -120,7 +120,6 @@ int main(int argc, char **argv) {
                              .loops = s.loops};
     int status = ebb_service_run(&opts, serve, &s);
     ebb_audit_close(s.audit);
-    if (status == EBB_EXIT_FAILED)
-        return fprintf(stderr, "%s\n", ebb_loop_status_name(report.status)), status;
+    if (status == EBB_SERVICE_FAILED) return fprintf(stderr, "%s\n", ebb_status_name(report.status)), status;
     return status;
 }

@@ -141,7 +141,7 @@ static void name(job *j) {
 static job *begin(ebb_cx *cx, ebb_http *x) {
     job *j = ebb_http_state(x, sizeof *j);
     if (j == NULL || j->x != NULL) return j;
-    if (ebb_region_defer(cx, ebb_self_region(cx), closed, j) != EBB_OK) return NULL;
+    if (ebb_region_defer(cx, ebb_cx_region(cx), closed, j) != EBB_OK) return NULL;
     j->x = x;
     tally.begun++;
     name(j);
@@ -168,13 +168,13 @@ static void try_to_write(ebb_cx *cx, const job *j) {
     caught(j, "reply", ebb_http_reply(cx, j->x, 200, NULL, "late", 4));
     caught(j, "start", ebb_http_start(cx, j->x, 200));
     ebb_future *late = ebb_http_write(cx, j->x, letters, ALPHABET);
-    caught(j, "write", ebb_status_of(late));
-    ebb_drop(late);
+    caught(j, "write", ebb_future_status_of(late));
+    ebb_future_drop(late);
     caught(j, "end", ebb_http_end(cx, j->x));
 }
 
 static void told_to_stop(ebb_cx *cx, const job *j) {
-    ebb_cause chain[EBB_CHAIN_DEPTH];
+    ebb_region_cause chain[EBB_CHAIN_DEPTH];
     uint32_t n = 0;
     bool truncated;
     struct timespec t;
@@ -182,7 +182,7 @@ static void told_to_stop(ebb_cx *cx, const job *j) {
     tally.cancelled++;
     if (asked(j->x, "stamp") != NULL)
         say("at %s %" PRIu64 "\n", j->id, (uint64_t)t.tv_sec * EBB_SECOND + (uint64_t)t.tv_nsec);
-    (void)ebb_cause_chain(cx, ebb_self_region(cx), chain, EBB_CHAIN_DEPTH, &n, &truncated);
+    (void)ebb_region_causes(cx, ebb_cx_region(cx), chain, EBB_CHAIN_DEPTH, &n, &truncated);
     const ebb_reason *why = n > 0 ? &chain[n - 1].reason : &(ebb_reason){0};
     say("cancelled %s %s %s\n", j->id, ebb_cancel_kind_name(why->kind), why->message);
     try_to_write(cx, j);
@@ -191,7 +191,7 @@ static void told_to_stop(ebb_cx *cx, const job *j) {
 /* The status that a handler returns. */
 static ebb_status ended(ebb_cx *cx, const job *j, ebb_status st) {
     if (st == EBB_CANCELLED) told_to_stop(cx, j);
-    else if (st != EBB_OK) say("failed %s %s\n", j->id, ebb_loop_status_name(st));
+    else if (st != EBB_OK) say("failed %s %s\n", j->id, ebb_status_name(st));
     return st;
 }
 
@@ -302,7 +302,7 @@ static ebb_status branch_run(ebb_cx *cx, void *arg) {
     EBB_AWAIT(b, st, ebb_await(cx, b->wait, &b->got));
     if (st != EBB_OK) return st;
     st = branch_end(&b->got);
-    ebb_discard(cx, b->got);
+    ebb_value_discard(cx, b->got);
     return st;
     EBB_END(b);
 }
@@ -403,7 +403,7 @@ static ebb_status start_big(ebb_cx *cx, ebb_http *x) {
     char n[24];
     ebb_status st = EBB_OK;
     snprintf(n, sizeof n, "%" PRIu64, number(x, "n", 1000000));
-    if (number(x, "sized", 0) != 0) st = ebb_http_set(x, "content-length", n);
+    if (number(x, "sized", 0) != 0) st = ebb_http_set_header(x, "content-length", n);
     return st == EBB_OK ? ebb_http_start(cx, x, 200) : st;
 }
 
@@ -500,8 +500,9 @@ static void future_cancelled(ebb_cx *cx, ebb_cancel_kind kind, void *arg) {
 
 /* The future of a handler, with everybody who wants to know of its end. */
 static ebb_future *watched(job *j, ebb_future *f) {
-    if (ebb_on_done(f, future_done, j) != EBB_OK || ebb_on_cancel(f, future_cancelled, j) != EBB_OK ||
-        ebb_on_cleanup(f, cleaned_future, j) != EBB_OK) {
+    if (ebb_future_on_done(f, future_done, j) != EBB_OK ||
+        ebb_future_on_cancel(f, future_cancelled, j) != EBB_OK ||
+        ebb_future_on_cleanup(f, cleaned_future, j) != EBB_OK) {
         fprintf(stderr, "http_test_server: no memory for callbacks\n");
         abort();
     }
@@ -509,7 +510,7 @@ static ebb_future *watched(job *j, ebb_future *f) {
 }
 
 static ebb_future *as_future(ebb_cx *cx, ebb_status st) {
-    return st == EBB_OK ? ebb_pure(cx, ebb_none()) : ebb_fail(cx, st);
+    return st == EBB_OK ? ebb_future_ready(cx, ebb_value_none()) : ebb_future_failed(cx, st);
 }
 
 static ebb_future *say_slow(ebb_cx *cx, ebb_value *v, void *arg) {
@@ -521,27 +522,27 @@ static ebb_future *say_slow(ebb_cx *cx, ebb_value *v, void *arg) {
 static ebb_future *slow_future(ebb_cx *cx, ebb_http *x, void *arg) {
     job *j = begin(cx, x);
     (void)arg;
-    if (j == NULL) return ebb_fail(cx, EBB_ERR_NOMEM);
+    if (j == NULL) return ebb_future_failed(cx, EBB_ERR_NOMEM);
     return watched(j, ebb_then(cx, ebb_after(cx, number(x, "ms", 100) * EBB_MS), say_slow, j));
 }
 
 static ebb_future *hang_future(ebb_cx *cx, ebb_http *x, void *arg) {
     job *j = begin(cx, x);
     (void)arg;
-    return j == NULL ? ebb_fail(cx, EBB_ERR_NOMEM) : watched(j, ebb_after(cx, HOUR));
+    return j == NULL ? ebb_future_failed(cx, EBB_ERR_NOMEM) : watched(j, ebb_after(cx, HOUR));
 }
 
 static ebb_future *hello_future(ebb_cx *cx, ebb_http *x, void *arg) {
     job *j = begin(cx, x);
     (void)arg;
-    if (j == NULL) return ebb_fail(cx, EBB_ERR_NOMEM);
+    if (j == NULL) return ebb_future_failed(cx, EBB_ERR_NOMEM);
     return watched(j, as_future(cx, ebb_http_text(cx, x, 200, "hello\n")));
 }
 
 static ebb_future *fail_future(ebb_cx *cx, ebb_http *x, void *arg) {
     job *j = begin(cx, x);
     (void)arg;
-    return j == NULL ? ebb_fail(cx, EBB_ERR_NOMEM) : watched(j, ebb_fail(cx, EBB_FAILED));
+    return j == NULL ? ebb_future_failed(cx, EBB_ERR_NOMEM) : watched(j, ebb_future_failed(cx, EBB_FAILED));
 }
 
 static ebb_future *echo_next(ebb_cx *cx, ebb_value *v, void *arg);
@@ -565,9 +566,10 @@ static ebb_future *echo_end(ebb_cx *cx, ebb_status st, void *arg) {
 static ebb_future *echo_future(ebb_cx *cx, ebb_http *x, void *arg) {
     job *j = begin(cx, x);
     (void)arg;
-    if (j == NULL || (j->bytes = ebb_http_alloc(x, PIECE)) == NULL) return ebb_fail(cx, EBB_ERR_NOMEM);
+    if (j == NULL || (j->bytes = ebb_http_alloc(x, PIECE)) == NULL)
+        return ebb_future_failed(cx, EBB_ERR_NOMEM);
     ebb_status st = ebb_http_start(cx, x, 200);
-    ebb_future *all = st == EBB_OK ? echo_next(cx, NULL, j) : ebb_fail(cx, st);
+    ebb_future *all = st == EBB_OK ? echo_next(cx, NULL, j) : ebb_future_failed(cx, st);
     return watched(j, ebb_catch(cx, all, echo_end, j));
 }
 
@@ -584,7 +586,8 @@ static ebb_future *count_end(ebb_cx *cx, ebb_status st, void *arg) {
 static ebb_future *upload_future(ebb_cx *cx, ebb_http *x, void *arg) {
     job *j = begin(cx, x);
     (void)arg;
-    if (j == NULL || (j->bytes = ebb_http_alloc(x, UPLOAD)) == NULL) return ebb_fail(cx, EBB_ERR_NOMEM);
+    if (j == NULL || (j->bytes = ebb_http_alloc(x, UPLOAD)) == NULL)
+        return ebb_future_failed(cx, EBB_ERR_NOMEM);
     j->sum = 1;
     return watched(j, ebb_catch(cx, count_next(cx, NULL, j), count_end, j));
 }
@@ -601,10 +604,10 @@ static ebb_future *big_next(ebb_cx *cx, ebb_value *v, void *arg) {
 static ebb_future *big_future(ebb_cx *cx, ebb_http *x, void *arg) {
     job *j = begin(cx, x);
     (void)arg;
-    if (j == NULL) return ebb_fail(cx, EBB_ERR_NOMEM);
+    if (j == NULL) return ebb_future_failed(cx, EBB_ERR_NOMEM);
     j->n = number(x, "n", 1000000);
     ebb_status st = start_big(cx, x);
-    return watched(j, st == EBB_OK ? big_next(cx, NULL, j) : ebb_fail(cx, st));
+    return watched(j, st == EBB_OK ? big_next(cx, NULL, j) : ebb_future_failed(cx, st));
 }
 
 static ebb_future *branch_done(ebb_cx *cx, ebb_value *v, void *arg) {
@@ -632,7 +635,7 @@ static ebb_future *fan_when_stopping(ebb_cx *cx, ebb_value *v, void *arg) {
 
 static ebb_future *fan_future(ebb_cx *cx, ebb_http *x, void *arg) {
     job *j = begin(cx, x);
-    if (j == NULL) return ebb_fail(cx, EBB_ERR_NOMEM);
+    if (j == NULL) return ebb_future_failed(cx, EBB_ERR_NOMEM);
     j->setup = arg;
     return watched(j, fan_when_stopping(cx, NULL, j));
 }
@@ -699,7 +702,7 @@ static ebb_status cut(ebb_cx *cx, ebb_http *x, void *arg) {
 
 #define STAT(name, value) put(text, room, n, "%s\"%s\":%" PRIu64, n == 1 ? "" : ",", name, (uint64_t)(value))
 
-static int put_http(char *text, size_t room, int n, const ebb_http_stats *h) {
+static int put_http(char *text, size_t room, int n, const ebb_http_server_stats *h) {
     n = STAT("connections", h->connections);
     n = STAT("exchanges", h->exchanges);
     n = STAT("memory", h->memory);
@@ -707,7 +710,7 @@ static int put_http(char *text, size_t room, int n, const ebb_http_stats *h) {
     n = STAT("requests", h->requests);
     n = STAT("cancelled", h->cancelled);
     n = STAT("refused", h->refused);
-    n = STAT("calmed", h->calmed);
+    n = STAT("rate_limited", h->rate_limited);
     n = STAT("timed_out", h->timed_out);
     n = STAT("evicted", h->evicted);
     n = STAT("bytes_in", h->bytes_in);
@@ -720,7 +723,8 @@ static int put_http(char *text, size_t room, int n, const ebb_http_stats *h) {
     return n;
 }
 
-static int put_runtime(char *text, size_t room, int n, const ebb_stats *rt, const ebb_heap_stats *heap) {
+static int put_runtime(char *text, size_t room, int n, const ebb_runtime_stats *rt,
+                       const ebb_heap_stats *heap) {
     n = STAT("tasks", rt->tasks);
     n = STAT("regions", rt->regions);
     n = STAT("timers", rt->timers);
@@ -741,14 +745,14 @@ static int put_runtime(char *text, size_t room, int n, const ebb_stats *rt, cons
 static ebb_status stats(ebb_cx *cx, ebb_http *x, void *arg) {
     char text[2048] = "{";
     const setup *s = arg;
-    ebb_http_stats h;
-    ebb_stats rt;
+    ebb_http_server_stats h;
+    ebb_runtime_stats rt;
     ebb_heap_stats heap;
     ebb_http_limits most;
-    ebb_http_server_stats(s->server, &h);
-    ebb_http_server_limits(s->server, &most);
-    ebb_rt_stats(ebb_runtime_of(cx), &rt);
-    ebb_heap_stats_of(ebb_runtime_of(cx), &heap);
+    ebb_http_server_stats_of(s->server, &h);
+    ebb_http_server_limits_of(s->server, &most);
+    ebb_runtime_stats_of(ebb_cx_runtime(cx), &rt);
+    ebb_heap_stats_of(ebb_cx_runtime(cx), &heap);
     size_t room = sizeof text;
     int n = put_http(text, room, 1, &h);
     n = STAT("limit_connections", most.connections);
@@ -764,7 +768,7 @@ static ebb_status failed_st = EBB_FAILED, faulted_st = EBB_FAULTED, ok_st = EBB_
 
 typedef struct place {
     const char *method, *path;
-    ebb_http_fn fiber, poll;
+    ebb_http_handler_fn fiber, poll;
     ebb_http_future_fn future;
     void *arg;
 } place;
@@ -904,8 +908,8 @@ int main(int argc, char **argv) {
         .shutdown = {.name = "http_test_server", .budget = s.budget_ns, .audit = s.audit},
         .report = &report};
     int exit_status = ebb_service_run(&opts, serve, &s);
-    if (exit_status == EBB_EXIT_FAILED) {
-        fprintf(stderr, "http_test_server: %s %s\n", ebb_loop_status_text(report.status), ebb_http_error());
+    if (exit_status == EBB_SERVICE_FAILED) {
+        fprintf(stderr, "http_test_server: %s %s\n", ebb_status_text(report.status), ebb_http_error());
     }
     say("drained\n");
     ebb_audit_close(s.audit);

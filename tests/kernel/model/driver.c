@@ -74,7 +74,7 @@ void model_puppet_abort(void *arg) {
     saw(p->d, p->number);
 }
 
-void model_puppet_closed(void *arg, const ebb_report *report) {
+void model_puppet_closed(void *arg, const ebb_region_report *report) {
     puppet *p = arg;
     const m_region *r = &p->d->m->region[p->number];
     saw(p->d, -p->number);
@@ -99,7 +99,7 @@ static void keep_trace(void *ctx, const void *bytes, size_t n) {
 static void pump(driver *d) {
     driver_note(d, "pump");
     model_pump(d->m, d->rt->now >= d->rt->wheel.quiet_until);
-    ebb_status st = ebb_pump(d->rt, 1);
+    ebb_status st = ebb_runtime_pump(d->rt, 1);
     if (d->m->call.what != M_NOTHING) {
         driver_fail(d, "nothing was called, expected task %d, finalizer %d", d->m->call.task,
                     d->m->call.duty);
@@ -114,12 +114,12 @@ static void pump(driver *d) {
 
 static void advance(driver *d) {
     static const uint32_t spans_ms[] = {1, 20, 200, 3000};
-    uint64_t due = ebb_next_due(d->rt);
+    uint64_t due = ebb_runtime_next_due(d->rt);
     uint64_t to = d->m->now + driver_random(d, spans_ms[driver_random(d, 4)] * 1000) * EBB_US;
     if (driver_chance(d, 50) && due != EBB_FOREVER) to = due;
     driver_note(d, "the time is %" PRIu64, to);
     model_advance(d->m, to);
-    ebb_advance(d->rt, to);
+    ebb_runtime_advance(d->rt, to);
 }
 
 static void host_step(driver *d) {
@@ -129,20 +129,20 @@ static void host_step(driver *d) {
     } else if (dice < 63) {
         advance(d);
     } else {
-        driver_operate(d, ebb_host(d->rt), 0);
+        driver_operate(d, ebb_runtime_host(d->rt), 0);
     }
 }
 
 /* ---- episodes ------------------------------------------------------------------------------------- */
 
 static void begin(driver *d) {
-    ebb_rt_opts opts = {.allocator = ebb_libc_allocator(), .runtime_id = 3, .now = 77 * EBB_SECOND};
-    assert_int_equal(ebb_rt_new(&opts, &d->rt), EBB_OK);
+    ebb_runtime_opts opts = {.allocator = ebb_libc_allocator(), .runtime_id = 3, .now = 77 * EBB_SECOND};
+    assert_int_equal(ebb_runtime_new(&opts, &d->rt), EBB_OK);
     model_init(d->m, opts.now);
     memset(d->task, 0, sizeof d->task);
     memset(d->task_gone, 0, sizeof d->task_gone);
     memset(d->region_gone, 0, sizeof d->region_gone);
-    d->region[M_ROOT] = ebb_root(d->rt);
+    d->region[M_ROOT] = ebb_runtime_root(d->rt);
     d->seen_n = 0;
     d->draining = false;
     d->profile = (int)(d->episode & 1);
@@ -153,7 +153,7 @@ static void begin(driver *d) {
 
 /* The root is ended by one of the verbs, and then nothing is left, however the puppets behave. */
 static void end_root(driver *d) {
-    ebb_cx *host = ebb_host(d->rt);
+    ebb_cx *host = ebb_runtime_host(d->rt);
     d->draining = true;
     driver_note(d, "the root is ended");
     if (driver_chance(d, 30)) {
@@ -178,22 +178,22 @@ static void drain(driver *d) {
 }
 
 static void check_trace(driver *d) {
-    ebb_reader reader;
+    ebb_trace_reader reader;
     ebb_event ev;
     if (!d->traced) return;
     ebb_trace_take(d->rt, true, keep_trace, d);
-    assert_int_equal(ebb_reader_open(&reader, d->trace, d->trace_n), EBB_OK);
-    ebb_check *c = ebb_check_new(ebb_libc_allocator());
+    assert_int_equal(ebb_trace_reader_open(&reader, d->trace, d->trace_n), EBB_OK);
+    ebb_checker *c = ebb_checker_new(ebb_libc_allocator());
     assert_non_null(c);
     ebb_status st = EBB_OK;
-    while (st == EBB_OK && ebb_reader_next(&reader, &ev) == EBB_OK) st = ebb_check_event(c, &ev);
-    if (st == EBB_OK) st = ebb_check_end(c, true);
+    while (st == EBB_OK && ebb_trace_reader_next(&reader, &ev) == EBB_OK) st = ebb_checker_event(c, &ev);
+    if (st == EBB_OK) st = ebb_checker_end(c, true);
     if (st != EBB_OK) {
-        const ebb_violation *v = ebb_check_violation(c);
+        const ebb_violation *v = ebb_checker_violation(c);
         driver_fail(d, "oracle %s, event %" PRIu64 ": %s", ebb_oracle_name(v->oracle), v->event.decision_seq,
                     v->text);
     }
-    ebb_check_free(c);
+    ebb_checker_free(c);
 }
 
 static void episode(driver *d) {
@@ -203,7 +203,7 @@ static void episode(driver *d) {
     drain(d);
     pump(d);
     check_trace(d);
-    ebb_rt_free(d->rt);
+    ebb_runtime_free(d->rt);
     d->rt = NULL;
 }
 
@@ -217,7 +217,7 @@ static driver *driving; /* what a failed test leaves behind */
 static int clear(void **state) {
     (void)state;
     if (driving == NULL) return 0;
-    ebb_rt_free(driving->rt);
+    ebb_runtime_free(driving->rt);
     free(driving->trace);
     free(driving->m);
     free(driving);

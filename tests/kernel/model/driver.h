@@ -15,7 +15,7 @@ typedef struct puppet {
 } puppet;
 
 typedef struct driver {
-    ebb_rt *rt;
+    ebb_runtime *rt;
     model *m;
     uint64_t seed, random;
     uint64_t episode;
@@ -43,7 +43,7 @@ bool driver_chance(driver *d, uint32_t percent);
 ebb_status model_puppet_poll(ebb_cx *cx, void *state);
 ebb_status model_puppet_finalize(ebb_cx *cx, void *state);
 void model_puppet_abort(void *arg);
-void model_puppet_closed(void *arg, const ebb_report *report);
+void model_puppet_closed(void *arg, const ebb_region_report *report);
 
 /* Compares everything that both know; a difference fails the test with both views. */
 void driver_compare(driver *d);

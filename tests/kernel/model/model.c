@@ -26,7 +26,7 @@ uint64_t m_force_at(uint64_t now, uint64_t deadline) {
 
 void m_cap(const model *m, uint64_t own, uint64_t *end, uint64_t *force_at) {
     if (own == EBB_FOREVER || own < m->now) return;
-    uint64_t own_end = own + m_budget_end(m, EBB_URGENT) - m->now;
+    uint64_t own_end = own + m_budget_end(m, EBB_SEVERITY_URGENT) - m->now;
     if (own_end < *end) *end = own_end;
     if (m_force_at(own, own_end) < *force_at) *force_at = m_force_at(own, own_end);
 }
@@ -46,10 +46,10 @@ static void reroute(model *m, int t, uint64_t deadline) {
 /* The first reason stands, a more severe one replaces it; the epoch rises with the severity. */
 void m_request(model *m, int t, m_told told, uint32_t polls, uint64_t deadline) {
     m_task *x = &m->task[t];
-    if (x->phase == EBB_COMPLETED) return;
-    bool first = x->phase <= EBB_RUNNING;
+    if (x->phase == EBB_TASK_COMPLETED) return;
+    bool first = x->phase <= EBB_TASK_RUNNING;
     if (first) {
-        x->phase = EBB_CANCEL_REQUESTED;
+        x->phase = EBB_TASK_CANCEL_REQUESTED;
         x->stop = true;
     }
     if (told.severity > x->told.severity) {
@@ -62,7 +62,7 @@ void m_request(model *m, int t, m_told told, uint32_t polls, uint64_t deadline) 
 
 void m_overdue(model *m, int t) {
     m_task *x = &m->task[t];
-    if (x->phase == EBB_COMPLETED) return;
+    if (x->phase == EBB_TASK_COMPLETED) return;
     if (x->returned) {
         m_wake(m, t);
     } else if (!x->forced) {
@@ -74,7 +74,7 @@ void m_overdue(model *m, int t) {
 
 void m_cancel_one(model *m, int t, ebb_cancel_kind kind) {
     m_task *x = &m->task[t];
-    int severity = (int)ebb_cancel_severity(kind);
+    int severity = (int)ebb_cancel_kind_severity(kind);
     const m_region *r = &m->region[x->region];
     uint64_t end = m_budget_end(m, severity);
     if (r->bounded && r->deadline < end) end = r->deadline;
@@ -104,7 +104,7 @@ void m_task_due(model *m, int t) {
             m_arm(m, M_TASK, t, x->due);
         }
         m_overdue(m, t);
-    } else if (x->phase == EBB_CREATED) {
+    } else if (x->phase == EBB_TASK_CREATED) {
         m_dequeue(m, t);
         m_task_end(m, t, EBB_CANCELLED);
     } else {
@@ -113,7 +113,7 @@ void m_task_due(model *m, int t) {
 }
 
 static bool cancellable(model *m, int t) {
-    if (m->task[t].visible && m->task[t].phase != EBB_COMPLETED) return true;
+    if (m->task[t].visible && m->task[t].phase != EBB_TASK_COMPLETED) return true;
     m->stats.stale_wakes++;
     return false;
 }
@@ -170,7 +170,7 @@ bool m_is_overdue(const model *m, int who) {
 ebb_status model_checkpoint(model *m, int who) {
     m_task *x = &m->task[who];
     if (who == 0 || !is_cancelled(x)) return EBB_OK;
-    if (x->phase == EBB_CANCEL_REQUESTED && !x->returned) x->phase = EBB_CANCELLING;
+    if (x->phase == EBB_TASK_CANCEL_REQUESTED && !x->returned) x->phase = EBB_TASK_CANCELLING;
     return EBB_CANCELLED;
 }
 
@@ -193,7 +193,7 @@ ebb_status model_unmask(model *m, int who) {
 static int joiner_of(const model *m, int task) {
     int t = m->task[task].waiter;
     const m_task *x = &m->task[t];
-    if (t == 0 || !x->visible || x->phase == EBB_COMPLETED || !x->joining) return 0;
+    if (t == 0 || !x->visible || x->phase == EBB_TASK_COMPLETED || !x->joining) return 0;
     bool knows = x->lane == EBB_LANE_NONE && x->joins != M_SEVERAL;
     return knows && x->joins != task ? 0 : t;
 }
@@ -211,7 +211,7 @@ ebb_status model_task_join(model *m, int who, int task) {
     if (!x->keep || task == who) return EBB_ERR_INVALID;
     if (x->waiter != who && joiner_of(m, task) != 0) return EBB_ERR_BUSY;
     if (m_is_overdue(m, who)) return model_checkpoint(m, who);
-    if (x->phase == EBB_COMPLETED) {
+    if (x->phase == EBB_TASK_COMPLETED) {
         if (x->abandoned) { /* stays for the region's report */
             x->keep = false;
         } else {
@@ -292,7 +292,7 @@ static int new_closer(model *m, int region) {
     int t = ++m->tasks;
     m->task[t] = (m_task){.visible = true,
                           .region = region,
-                          .phase = EBB_CREATED,
+                          .phase = EBB_TASK_CREATED,
                           .closer = true,
                           .polls = EBB_POLLS_UNBOUNDED};
     return t;
@@ -326,8 +326,8 @@ int m_next_finalizer(const model *m, int t) {
 void m_task_end(model *m, int t, ebb_status st) {
     m_task *x = &m->task[t];
     m_region *r = &m->region[x->region];
-    if (x->phase == EBB_FINALIZING && st != EBB_FAULTED) st = EBB_CANCELLED;
-    x->phase = EBB_COMPLETED;
+    if (x->phase == EBB_TASK_FINALIZING && st != EBB_FAULTED) st = EBB_CANCELLED;
+    x->phase = EBB_TASK_COMPLETED;
     x->status = st;
     m->stats.ended++;
     m_swap_remove(&r->tasks, t);
@@ -408,7 +408,7 @@ static void finalizer_returned(model *m, int t, int duty, ebb_status st) {
 
 static void body_over(model *m, int t, ebb_status st) {
     m_task *x = &m->task[t];
-    if (st != EBB_FAULTED && x->phase == EBB_CANCELLING && !x->abandoned) x->phase = EBB_FINALIZING;
+    if (st != EBB_FAULTED && x->phase == EBB_TASK_CANCELLING && !x->abandoned) x->phase = EBB_TASK_FINALIZING;
     x->returned = true;
     x->status = st;
     settle(m, t);
@@ -429,7 +429,7 @@ static void charge(model *m, int t) {
         x->force_left--;
         return;
     }
-    bool counts = x->phase == EBB_CANCELLING || x->told.kind == 0;
+    bool counts = x->phase == EBB_TASK_CANCELLING || x->told.kind == 0;
     if (x->polls == EBB_POLLS_UNBOUNDED || !counts) return;
     if (x->polls > 0) {
         x->polls--;
@@ -443,7 +443,7 @@ static void charge(model *m, int t) {
 
 void m_poll(model *m, int t) {
     m_task *x = &m->task[t];
-    if (x->phase == EBB_CREATED) x->phase = EBB_RUNNING;
+    if (x->phase == EBB_TASK_CREATED) x->phase = EBB_TASK_RUNNING;
     if (x->closer && !x->returned) { /* its body is nothing, its finalizers are the region's */
         body_over(m, t, EBB_OK);
         return;

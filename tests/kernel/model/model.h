@@ -26,7 +26,7 @@ typedef struct m_task {
     bool visible; /* its id names something */
     int region;
     int waiter; /* the task which joins it */
-    ebb_phase phase;
+    ebb_task_phase phase;
     m_told told;
     uint8_t mask, priority;
     bool polling, rewake, returned, forced, fin_forced, in_finalizer, abandoned, closer, timed, joining, keep;
@@ -104,7 +104,7 @@ typedef struct model {
     m_call call;
     /* Abort hooks and on_closed calls since the log was cleared: duties as they are, regions negated. */
     int log[M_LOG], log_n;
-    ebb_stats stats;
+    ebb_runtime_stats stats;
 } model;
 
 #define M_ROOT 1

@@ -106,7 +106,7 @@ static void timer_fired(model *m, int timer) {
     m_task *t = &m->task[m->timer[timer].task];
     m->timer[timer].armed = false;
     m->stats.timers--;
-    if (t->visible && t->phase != EBB_COMPLETED) m_wake(m, m->timer[timer].task);
+    if (t->visible && t->phase != EBB_TASK_COMPLETED) m_wake(m, m->timer[timer].task);
 }
 
 void m_fired(model *m, const m_armed *a) {
@@ -119,7 +119,7 @@ void m_fired(model *m, const m_armed *a) {
 
 ebb_status model_timer_arm(model *m, int task, uint64_t due, int *timer) {
     *timer = 0;
-    if (!m->task[task].visible || m->task[task].phase == EBB_COMPLETED) return EBB_ERR_STALE;
+    if (!m->task[task].visible || m->task[task].phase == EBB_TASK_COMPLETED) return EBB_ERR_STALE;
     *timer = ++m->timers;
     m->timer[*timer] = (m_timer){task, true};
     m->stats.timers++;

@@ -31,7 +31,7 @@ void model_init(model *m, uint64_t now) {
     m->now = now;
     m->tick = now / EBB_MS;
     m->bucket_base = now >> 27;
-    m->region[new_region(m)].policy = EBB_COLLECT;
+    m->region[new_region(m)].policy = EBB_FAIL_COLLECT;
 }
 
 /* ---- admission ------------------------------------------------------------------------------------ */
@@ -94,7 +94,7 @@ ebb_status model_spawn(model *m, int who, int region, const ebb_task_opts *o, in
     int t = *task = ++m->tasks;
     m->task[t] = (m_task){.visible = true,
                           .region = region,
-                          .phase = EBB_CREATED,
+                          .phase = EBB_TASK_CREATED,
                           .keep = o->keep,
                           .polls = o->polls != 0 && o->polls < r->polls ? o->polls : r->polls,
                           .priority = o->priority > r->priority ? o->priority : r->priority,
@@ -424,7 +424,7 @@ static void walk(model *m, int top, verb what, const verdict *v) {
 }
 
 static verdict judge(const model *m, int r, ebb_cancel_kind kind, const ebb_budget *budget) {
-    int severity = (int)ebb_cancel_severity(kind), owner = m->region[r].owner;
+    int severity = (int)ebb_cancel_kind_severity(kind), owner = m->region[r].owner;
     ebb_budget b = budget != NULL ? *budget
                                   : (ebb_budget){m_budget_end(m, severity), m_budget_polls(severity),
                                                  m->region[r].priority};

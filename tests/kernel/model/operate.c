@@ -86,7 +86,7 @@ static void spawn(driver *d, ebb_cx *cx, int who) {
     driver_note(d, "%d spawns in region %d: deadline %" PRIu64 ", polls %u, keep %d", who, r, o.deadline,
                 o.polls, o.keep);
     ebb_status expected = model_spawn(d->m, who, r, &o, &t);
-    ebb_task id = ebb_spawn_with(cx, d->region[r], model_puppet_poll, &d->task_puppet[t], &o);
+    ebb_task id = ebb_spawn(cx, d->region[r], model_puppet_poll, &d->task_puppet[t], &o);
     agree(d, "spawn", ebb_id_status(id.id), expected);
     if (expected != EBB_OK) return;
     d->task[t] = id;
@@ -97,7 +97,7 @@ static void spawn(driver *d, ebb_cx *cx, int who) {
 static int open_in(driver *d, ebb_cx *cx, int who, int parent) {
     if (d->m->regions + 1 >= M_REGIONS) return 0;
     int r;
-    ebb_region_opts o = {.policy = driver_chance(d, 60) ? EBB_COLLECT : EBB_FAIL_FAST,
+    ebb_region_opts o = {.policy = driver_chance(d, 60) ? EBB_FAIL_COLLECT : EBB_FAIL_FAST,
                          .priority = (uint8_t)driver_random(d, 3),
                          .cleanup = driver_chance(d, who != 0 && d->m->task[who].told.kind != 0 ? 60 : 8)};
     o.unit = !o.cleanup && driver_chance(d, 25);
@@ -133,7 +133,7 @@ static void close(driver *d, ebb_cx *cx, int who) {
 /* A region of the host's, with two in it that are another's: the one closed and not joined, the other
  * open and empty. Whoever ends last takes the rest along. */
 static void scatter(driver *d, ebb_cx *cx, int who) {
-    int around = open_in(d, ebb_host(d->rt), 0, M_ROOT);
+    int around = open_in(d, ebb_runtime_host(d->rt), 0, M_ROOT);
     if (around == 0) return;
     int first = open_in(d, cx, who, around), second = open_in(d, cx, who, around);
     if (first == 0 || second == 0) return;
@@ -142,7 +142,7 @@ static void scatter(driver *d, ebb_cx *cx, int who) {
     ebb_region_close(cx, d->region[first]);
     driver_note(d, "0 joins region %d", around);
     ebb_status expected = model_region_join(d->m, 0, around);
-    agree(d, "join of a region", ebb_region_join(ebb_host(d->rt), d->region[around]), expected);
+    agree(d, "join of a region", ebb_region_join(ebb_runtime_host(d->rt), d->region[around]), expected);
 }
 
 static void cancel(driver *d, ebb_cx *cx, int who) {
@@ -193,7 +193,7 @@ static void task_force(driver *d, ebb_cx *cx, int who) {
 static void wake_task(driver *d, ebb_cx *cx, int who, int t) {
     if (t == 0) return;
     driver_note(d, "%d wakes task %d", who, t);
-    agree(d, "wake", ebb_wake(cx, d->task[t]), model_wake(d->m, t));
+    agree(d, "wake", ebb_task_wake(cx, d->task[t]), model_wake(d->m, t));
 }
 
 static void wake(driver *d, ebb_cx *cx, int who) {
@@ -208,8 +208,9 @@ static void reserve(driver *d, ebb_cx *cx, int who) {
     driver_note(d, "%d reserves in region %d (0: its own)", who, r);
     ebb_status expected = model_reserve(d->m, who, r, &o);
     ebb_obligation id =
-        r == 0 ? ebb_reserve(cx, EBB_ACK, model_puppet_abort, &d->duty_puppet[o])
-               : ebb_reserve_in(cx, d->region[r], EBB_IO, model_puppet_abort, &d->duty_puppet[o]);
+        r == 0
+            ? ebb_obligation_reserve(cx, EBB_OBLIGATION_ACK, model_puppet_abort, &d->duty_puppet[o])
+            : ebb_region_reserve(cx, d->region[r], EBB_OBLIGATION_IO, model_puppet_abort, &d->duty_puppet[o]);
     agree(d, "reserve", ebb_id_status(id.id), expected);
     if (expected != EBB_OK) return;
     d->duty[o] = id;
@@ -222,7 +223,8 @@ static void resolve(driver *d, ebb_cx *cx, int who) {
     bool abort = driver_chance(d, 40);
     driver_note(d, "%d %s obligation %d", who, abort ? "aborts" : "commits", o);
     ebb_status expected = model_resolve(d->m, o, abort);
-    agree(d, "resolve", abort ? ebb_abort(cx, d->duty[o]) : ebb_commit(cx, d->duty[o]), expected);
+    agree(d, "resolve", abort ? ebb_obligation_abort(cx, d->duty[o]) : ebb_obligation_commit(cx, d->duty[o]),
+          expected);
 }
 
 static void defer(driver *d, ebb_cx *cx, int who) {

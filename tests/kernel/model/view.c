@@ -49,7 +49,7 @@ void driver_fail(driver *d, const char *format, ...) {
     uint64_t first = d->ops < HISTORY ? 0 : d->ops - HISTORY;
     for (uint64_t i = first; i < d->ops; i++) print_error("  %s\n", d->history[i % HISTORY]);
     print_error("the kernel's tree:\n");
-    ebb_dump(d->rt, print_piece, NULL);
+    ebb_runtime_dump(d->rt, print_piece, NULL);
     fail();
     abort(); /* fail() does not return, but does not say so */
 }
@@ -75,10 +75,10 @@ static void compare(driver *d, const char *noun, int number, const view *kernel,
 static view kernel_task(driver *d, int t) {
     view v = {0};
     ebb_task_info info;
-    bool visible = ebb_task_info_of(ebb_host(d->rt), d->task[t], &info) == EBB_OK;
+    bool visible = ebb_task_info_of(ebb_runtime_host(d->rt), d->task[t], &info) == EBB_OK;
     put(&v, "visible", visible);
     if (!visible) return v;
-    bool ended = info.phase == EBB_COMPLETED;
+    bool ended = info.phase == EBB_TASK_COMPLETED;
     put(&v, "phase", (uint64_t)info.phase);
     put(&v, "kind", info.reason.kind);
     put(&v, "severity", info.reason.severity);
@@ -97,7 +97,7 @@ static view expected_task(const driver *d, int t) {
     const m_task *x = &d->m->task[t];
     put(&v, "visible", x->visible);
     if (!x->visible) return v;
-    bool ended = x->phase == EBB_COMPLETED;
+    bool ended = x->phase == EBB_TASK_COMPLETED;
     put(&v, "phase", (uint64_t)x->phase);
     put(&v, "kind", x->told.kind);
     put(&v, "severity", x->told.severity);
@@ -158,7 +158,7 @@ static view expected_region(const driver *d, int i) {
 
 /* ---- counts --------------------------------------------------------------------------------------- */
 
-static view counts_of(const ebb_stats *s) {
+static view counts_of(const ebb_runtime_stats *s) {
     view v = {0};
     put(&v, "polls", s->polls);
     put(&v, "spawned", s->spawned);
@@ -198,8 +198,8 @@ void driver_compare(driver *d) {
         compare(d, "region", r, &kernel, &expected);
         d->region_gone[r] = !d->m->region[r].visible;
     }
-    ebb_stats stats;
-    ebb_rt_stats(d->rt, &stats);
+    ebb_runtime_stats stats;
+    ebb_runtime_stats_of(d->rt, &stats);
     d->m->stats.runnable = (uint32_t)d->m->runnable.n;
     view kernel = counts_of(&stats), expected = counts_of(&d->m->stats);
     compare(d, "runtime", 0, &kernel, &expected);

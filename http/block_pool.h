@@ -4,8 +4,8 @@
  * An allocator over another. What holds: a block of at most EBB__POOL_LARGE bytes has the size of its class, which
  * is a multiple of EBB__POOL_STEP up to EBB__POOL_SMALL, and a power of two above. Those that are free stand in
  * a list of their class; of the small ones EBB__POOL_KEEP bytes in all at most, of the others EBB__POOL_KEEP_LARGE. */
-#ifndef EBB__HTTP_POOL_H
-#define EBB__HTTP_POOL_H
+#ifndef EBB__HTTP_BLOCK_POOL_H
+#define EBB__HTTP_BLOCK_POOL_H
 
 #include <ebb/base.h>
 

@@ -4,12 +4,12 @@
 #include "loop/loop.h"
 
 ebb_future *ebb__loop_failed(ebb_cx *cx, ebb_status st, const char *site) {
-    return st > EBB_STATUS_USER ? ebb__failed(st) : ebb_fail_at(cx, st, site);
+    return st > EBB_STATUS_USER ? ebb__failed(st) : ebb_future_failed_site(cx, st, site);
 }
 
-ebb_future *ebb__begin(ebb_loop *l, ebb_cx *cx, const ebb_op *op, void *arg, const char *site,
+ebb_future *ebb__begin(ebb_loop *l, ebb_cx *cx, const ebb_operation *op, void *arg, const char *site,
                        ebb_future **failed) {
-    ebb_future *f = ebb_promise_at(cx, op, arg, site);
+    ebb_future *f = ebb_promise_new_site(cx, op, arg, site);
     if (EBB__UNLIKELY(ebb__is_static(f))) {
         *failed = f;
         return NULL;
@@ -20,12 +20,12 @@ ebb_future *ebb__begin(ebb_loop *l, ebb_cx *cx, const ebb_op *op, void *arg, con
 
 ebb_status ebb__settle(ebb_loop *l, ebb_future *f, ebb_value v) {
     l->pending--;
-    return ebb_settle(f, v);
+    return ebb_promise_settle(f, v);
 }
 
 void ebb__reject(ebb_loop *l, ebb_future *f, ebb_status st) {
     l->pending--;
-    (void)ebb_reject(f, st);
+    (void)ebb_promise_reject(f, st);
 }
 
 ebb_future *ebb__begin_now(ebb_cx *cx, const char *site, ebb_future **failed) {
@@ -37,14 +37,14 @@ ebb_future *ebb__begin_now(ebb_cx *cx, const char *site, ebb_future **failed) {
 
 ebb_future *ebb__end_now(ebb_future *f, ebb_status st, ebb_value v) {
     f->flags = EBB__F_SETTLED | EBB__F_FINISHED;
-    f->value = st == EBB_OK ? v : ebb_int(st);
+    f->value = st == EBB_OK ? v : ebb_value_int(st);
     /* Release: as every end. */
     atomic_store_explicit(&f->state, st == EBB_OK ? EBB_FUTURE_COMPLETED : EBB_FUTURE_FAILED,
                           memory_order_release);
     return f;
 }
 
-void ebb__end_later(ebb_loop *l, ebb_future *f, const ebb_op *op, void *arg) {
+void ebb__end_later(ebb_loop *l, ebb_future *f, const ebb_operation *op, void *arg) {
     ebb__promise *p = (ebb__promise *)(void *)f;
     p->op = op;
     p->arg = arg;

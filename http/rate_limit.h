@@ -3,8 +3,8 @@
  *
  * Those of addresses stand in a table of fixed size, by a keyed hash: addresses that meet share a budget, and
  * an attacker with many makes the table no larger. IPv6 addresses count by their /64. */
-#ifndef EBB__HTTP_CALM_H
-#define EBB__HTTP_CALM_H
+#ifndef EBB__HTTP_RATE_LIMIT_H
+#define EBB__HTTP_RATE_LIMIT_H
 
 #include <ebb/loop.h>
 
@@ -28,23 +28,23 @@ static inline void ebb__bucket_give(ebb__bucket *b, uint32_t n) {
     b->spent = b->spent > parts ? b->spent - parts : 0;
 }
 
-typedef struct ebb__calm_address {
+typedef struct ebb__rate_limit {
     ebb__bucket resets;
     uint64_t quiet_until; /* new connections of the address are not read before that, ns */
-} ebb__calm_address;
+} ebb__rate_limit;
 
 enum { EBB__CALM_SLOTS = 4096 };
-typedef struct ebb__calm {
+typedef struct ebb__rate_limits {
     uint64_t key[2];
-    ebb__calm_address address[EBB__CALM_SLOTS];
-} ebb__calm;
+    ebb__rate_limit address[EBB__CALM_SLOTS];
+} ebb__rate_limits;
 /* Each connection that had to be ended keeps the next ones of its address waiting for EBB__CALM_STEP_MS longer, for
  * EBB__CALM_MOST_MS at most: an attacker that comes back at once gets 200 connections a second, by however many it
  * comes, until they are 20 at a time; and an honest client of that address waits no longer than that. */
 enum { EBB__CALM_STEP_MS = 5, EBB__CALM_MOST_MS = 100 };
-void ebb__calm_punish(ebb__calm_address *a, uint64_t now);
+void ebb__rate_limit_punish(ebb__rate_limit *a, uint64_t now);
 /* The entry of an address; `ip` as in ebb_address, without regard to its zone. An IPv4 address that is
  * written as an IPv6 one is the IPv4 one; all that is no address is one. */
-ebb__calm_address *ebb__calm_of(ebb__calm *c, const char *ip);
+ebb__rate_limit *ebb__rate_limit_of(ebb__rate_limits *c, const char *ip);
 
 #endif

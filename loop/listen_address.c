@@ -1,6 +1,6 @@
 #define _POSIX_C_SOURCE 200809L
 #define _GNU_SOURCE     /* SO_REUSEPORT, SO_ATTACH_FILTER */
-#include "loop/place.h"
+#include "loop/listen_address.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,8 +15,8 @@
 
 enum { BACKLOG = 511 };
 
-struct ebb__place {
-    ebb__place *next;
+struct ebb__listen_address {
+    ebb__listen_address *next;
     ebb__share *share; /* NULL: it is one loop's own */
     ebb_allocator allocator;
     struct sockaddr_storage asked; /* unused bytes are 0 */
@@ -47,40 +47,40 @@ static void unlock(ebb__share *s) {
     if (s != NULL) uv_mutex_unlock(&s->lock);
 }
 
-static bool has(const ebb__place *p, uint8_t loop) {
+static bool has(const ebb__listen_address *p, uint8_t loop) {
     return p->loops[loop / 64] >> (loop % 64) & 1;
 }
 
-static void mark(ebb__place *p, uint8_t loop) {
+static void mark(ebb__listen_address *p, uint8_t loop) {
     p->loops[loop / 64] ^= UINT64_C(1) << (loop % 64);
 }
 
 /* The first one where another loop of the service listens and this one does not. So the n-th listener of each loop at
  * an address with port 0 gets the same port. */
-static ebb__place *find(const ebb_loop *l, const struct sockaddr_storage *at) {
-    ebb__place *p = l->share == NULL ? NULL : l->share->first;
+static ebb__listen_address *find(const ebb_loop *l, const struct sockaddr_storage *at) {
+    ebb__listen_address *p = l->share == NULL ? NULL : l->share->first;
     while (p != NULL && (has(p, l->id) || p->removed || memcmp(&p->asked, at, sizeof *at) != 0)) p = p->next;
     return p;
 }
 
-static ebb__place *place_new(ebb_loop *l, const struct sockaddr_storage *at) {
+static ebb__listen_address *place_new(ebb_loop *l, const struct sockaddr_storage *at) {
     const ebb_allocator *a = l->share != NULL ? &l->share->allocator : &l->allocator;
-    ebb__place *p = ebb__alloc(a, sizeof *p);
+    ebb__listen_address *p = ebb__alloc(a, sizeof *p);
     if (p == NULL) return NULL;
-    *p = (ebb__place){.share = l->share, .allocator = *a, .asked = *at, .socket = -1};
+    *p = (ebb__listen_address){.share = l->share, .allocator = *a, .asked = *at, .socket = -1};
     if (p->share != NULL) {
-        ebb__place **last = &p->share->first;
+        ebb__listen_address **last = &p->share->first;
         while (*last != NULL) last = &(*last)->next;
         *last = p;
     }
     return p;
 }
 
-static void place_free(ebb__place *p) {
+static void place_free(ebb__listen_address *p) {
     ebb_allocator a = p->allocator;
     if (p->socket >= 0) (void)close(p->socket);
     if (p->share != NULL) {
-        ebb__place **at = &p->share->first;
+        ebb__listen_address **at = &p->share->first;
         while (*at != p) at = &(*at)->next;
         *at = p->next;
     }
@@ -109,7 +109,7 @@ static bool set(int fd, int level, int option, int value) {
 
 /* The first socket of a place is bound as if it were alone, so that a port which another process has is refused;
  * only then it lets others in. */
-static bool bind_tcp(int fd, ebb__place *p, bool first) {
+static bool bind_tcp(int fd, ebb__listen_address *p, bool first) {
     struct sockaddr_storage at = p->asked;
     socklen_t n = sizeof at;
     bool shared = p->share != NULL;
@@ -125,7 +125,7 @@ static bool bind_tcp(int fd, ebb__place *p, bool first) {
 }
 
 /* A path that can't be made is refused as libuv refuses it on every system. */
-static bool bind_pipe(int fd, const ebb__place *p) {
+static bool bind_pipe(int fd, const ebb__listen_address *p) {
     if (bind(fd, (const struct sockaddr *)&p->asked, size_of(&p->asked)) != 0) {
         if (errno == ENOENT) errno = EACCES;
         return false;
@@ -133,7 +133,7 @@ static bool bind_pipe(int fd, const ebb__place *p) {
     return listen(fd, BACKLOG) == 0;
 }
 
-static const char *path_of(const ebb__place *p) {
+static const char *path_of(const ebb__listen_address *p) {
     return ((const struct sockaddr_un *)(const void *)&p->asked)->sun_path;
 }
 
@@ -142,7 +142,7 @@ static int dup_of(int fd) {
 }
 
 /* -1 and errno. */
-static int open_pipe(ebb__place *p, bool first, int fd) {
+static int open_pipe(ebb__listen_address *p, bool first, int fd) {
     if (!first) return dup_of(p->socket);
     if (!bind_pipe(fd, p)) return -1;
     if (p->share != NULL && (p->socket = dup_of(fd)) < 0) {
@@ -152,7 +152,7 @@ static int open_pipe(ebb__place *p, bool first, int fd) {
     return fd;
 }
 
-static int open_at(ebb__place *p, bool first) {
+static int open_at(ebb__listen_address *p, bool first) {
     bool pipe = p->asked.ss_family == AF_UNIX;
     int fd = -1, got;
     if (!pipe || first) fd = socket(p->asked.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -167,10 +167,11 @@ static int open_at(ebb__place *p, bool first) {
     return got;
 }
 
-ebb_status ebb__place_listen(ebb_loop *l, const struct sockaddr_storage *at, int *fd, ebb__place **out) {
+ebb_status ebb__place_listen(ebb_loop *l, const struct sockaddr_storage *at, int *fd,
+                             ebb__listen_address **out) {
     ebb_status st = EBB_OK;
     lock(l->share);
-    ebb__place *p = find(l, at);
+    ebb__listen_address *p = find(l, at);
     bool first = p == NULL;
     if (first) p = place_new(l, at);
     if (p == NULL) st = EBB_ERR_NOMEM;
@@ -207,12 +208,12 @@ static bool drop_new(int fd) {
 }
 
 /* Another place may have the path by now: it is removed once. */
-static void remove_path(ebb__place *p) {
+static void remove_path(ebb__listen_address *p) {
     if (!p->removed) (void)unlink(path_of(p));
     p->removed = true;
 }
 
-uint32_t ebb__place_drain(ebb__place *p, int fd, bool *notice) {
+uint32_t ebb__place_drain(ebb__listen_address *p, int fd, bool *notice) {
     *notice = false;
     if (p->asked.ss_family != AF_UNIX) {
         *notice = drop_new(fd);
@@ -228,7 +229,7 @@ uint32_t ebb__place_drain(ebb__place *p, int fd, bool *notice) {
     return last ? UINT32_MAX : 0;
 }
 
-void ebb__place_leave(ebb_loop *l, ebb__place *p, int fd) {
+void ebb__place_leave(ebb_loop *l, ebb__listen_address *p, int fd) {
     ebb__share *share = p->share;
     lock(share);
     (void)close(fd);

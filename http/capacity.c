@@ -1,6 +1,6 @@
 /* What a server has room for. */
 #define _DEFAULT_SOURCE /* getrlimit, malloc_trim */
-#include "http/room.h"
+#include "http/capacity.h"
 
 #include <sys/resource.h>
 #ifdef __GLIBC__
@@ -50,7 +50,7 @@ static uint64_t heap_bytes(const ebb__heap *h) {
     return h == NULL || h->stats.bytes < h->trigger + chunks ? 0 : h->stats.bytes - h->trigger - chunks;
 }
 
-uint64_t ebb__runtime_bytes(const ebb_rt *rt) {
+uint64_t ebb__runtime_bytes(const ebb_runtime *rt) {
     const ebb__fibers *f = ebb__fibers_at(rt);
     uint64_t stacks = f == NULL ? 0 : f->touched + f->alive * (uint64_t)sizeof(ebb__fiber);
     return ebb__rt_bytes(rt) + stacks + heap_bytes(ebb__heap_at(rt));

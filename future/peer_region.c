@@ -18,7 +18,7 @@
 #include <ebb/sched.h>
 
 /* What can be said. SAY_STOP: a close that left the unit around it open. A cancel has a bit for each severity. */
-enum { SAY_STOP, SAY_CLOSE, SAY_CANCEL, SAY_FORCE = SAY_CANCEL + EBB_FORCED, SAYINGS };
+enum { SAY_STOP, SAY_CLOSE, SAY_CANCEL, SAY_FORCE = SAY_CANCEL + EBB_SEVERITY_FORCED, SAYINGS };
 #define UNDER_WAY (UINT32_C(1) << 31)
 
 typedef struct saying {
@@ -30,7 +30,7 @@ typedef struct saying {
 } saying;
 
 typedef struct far {
-    ebb__letter verbs, closed;
+    ebb__message verbs, closed;
     ebb__tie here, there;
     _Atomic uint32_t refs;
     _Atomic uint32_t said; /* a bit a saying, and UNDER_WAY */
@@ -56,7 +56,7 @@ typedef struct far {
     uint64_t stamp;
 } far;
 
-static far *of_closed(ebb__letter *l) {
+static far *of_closed(ebb__message *l) {
     return (far *)(void *)((char *)l - offsetof(far, closed));
 }
 
@@ -81,16 +81,16 @@ static void answer(far *a, ebb_status st, uint64_t stamp) {
     if (!ebb__post(a->home, &a->closed)) release(a);
 }
 
-static void region_closed(void *arg, const ebb_report *report) {
+static void region_closed(void *arg, const ebb_region_report *report) {
     far *a = arg;
     answer(a, a->in_unit ? a->ended : report->status, ebb__stamp(a->peer->rt));
 }
 
-static void unit_closed(void *arg, const ebb_report *report) {
+static void unit_closed(void *arg, const ebb_region_report *report) {
     far *a = arg;
     a->ended = report->status;
     a->inside.id = 0;
-    ebb_region_close(ebb_host(a->peer->rt), a->region);
+    ebb_region_close(ebb_runtime_host(a->peer->rt), a->region);
 }
 
 static void gone_there(ebb__tie *tie) {
@@ -108,16 +108,16 @@ static ebb_status run_body(ebb_cx *cx, void *state) {
 static ebb_region open_inside(ebb_cx *host, far *a) {
     if (!a->in_unit) return a->region;
     const ebb_region_opts opts = {.parent = a->region, .unit = true, .on_closed = unit_closed, .arg = a};
-    return ebb_region_open_at(host, &opts, a->site);
+    return ebb_region_open_site(host, &opts, a->site);
 }
 
-static void open_region(ebb_rt *rt, far *a) {
-    ebb_cx *host = ebb_host(rt);
-    const ebb_region_opts opts = {.parent = ebb_root(rt), .on_closed = region_closed, .arg = a};
-    (void)ebb_receive(
+static void open_region(ebb_runtime *rt, far *a) {
+    ebb_cx *host = ebb_runtime_host(rt);
+    const ebb_region_opts opts = {.parent = ebb_runtime_root(rt), .on_closed = region_closed, .arg = a};
+    (void)ebb_msg_deliver(
         rt, &(ebb_msg){.verb = EBB_MSG_WORD, .target = opts.parent.id, .to_region = true, .word = a->asked});
     a->opened = true;
-    a->region = ebb_region_open_at(host, &opts, a->site);
+    a->region = ebb_region_open_site(host, &opts, a->site);
     ebb_status st = ebb_id_status(a->region.id);
     if (st != EBB_OK) {
         answer(a, st, ebb__stamp(rt));
@@ -131,11 +131,11 @@ static void open_region(ebb_rt *rt, far *a) {
         ebb_region_close(host, a->region);
         return;
     }
-    ebb_task task = ebb_spawn_at(host, a->inside, run_body, a, a->site);
+    ebb_task task = ebb_spawn_site(host, a->inside, run_body, a, a->site);
     if (ebb_id_status(task.id) != EBB_OK) ebb_region_close(host, a->inside); /* which fails as the spawn */
 }
 
-static void hear(ebb_rt *rt, far *a, uint32_t i) {
+static void hear(ebb_runtime *rt, far *a, uint32_t i) {
     const saying *s = &a->saying[i];
     ebb_msg m = {.verb = i <= SAY_CLOSE   ? EBB_MSG_CLOSE
                          : i == SAY_FORCE ? EBB_MSG_FORCE
@@ -147,10 +147,10 @@ static void hear(ebb_rt *rt, far *a, uint32_t i) {
                  .left = s->left,
                  .polls = s->polls};
     memcpy(m.message, s->message, sizeof m.message);
-    (void)ebb_receive(rt, &m);
+    (void)ebb_msg_deliver(rt, &m);
 }
 
-static void hear_all(ebb_rt *rt, far *a) {
+static void hear_all(ebb_runtime *rt, far *a) {
     /* Acquire: what the bits stand for was written before they were set. Release: whoever sets one after
      * this posts the letter again, which was out of the stack before. */
     uint32_t said = atomic_fetch_and_explicit(&a->said, ~UNDER_WAY, memory_order_acq_rel);
@@ -160,7 +160,7 @@ static void hear_all(ebb_rt *rt, far *a) {
     a->heard |= said;
 }
 
-static void take_verbs(ebb_rt *rt, ebb__letter *l) {
+static void take_verbs(ebb_runtime *rt, ebb__message *l) {
     far *a = (far *)(void *)l; /* its first member */
     if (rt == NULL) {
         if (!a->opened) answer(a, EBB_ERR_CLOSED, 0);
@@ -192,10 +192,10 @@ static void post_verbs(far *a, uint32_t bits) {
 /* What is said of a region that was cancelled with its parent is why that was. */
 static ebb_reason cause_of(ebb_cx *cx, ebb_budget *budget) {
     ebb_task_info info;
-    (void)ebb_task_info_of(cx, ebb_self(cx), &info);
+    (void)ebb_task_info_of(cx, ebb_cx_task(cx), &info);
     *budget = info.budget;
     if (info.reason.kind != EBB_CANCEL_PARENT) return info.reason;
-    const ebb_rt *rt = ebb__rt_of(cx);
+    const ebb_runtime *rt = ebb__rt_of(cx);
     ebb__region_view cause = ebb__region_look(rt, ebb__region_cause(rt, ebb__region_of(cx)));
     info.reason.kind = cause.request;
     memcpy(info.reason.message, cause.message, sizeof info.reason.message);
@@ -245,7 +245,7 @@ static void say_on(far *a, ebb_cx *cx) {
 
 static ebb_status proxy_poll(ebb_cx *cx, void *state) {
     far *a = state;
-    a->proxy = ebb_self(cx);
+    a->proxy = ebb_cx_task(cx);
     if (a->over) {
         ebb_status st = a->status;
         leave(a);
@@ -256,20 +256,21 @@ static ebb_status proxy_poll(ebb_cx *cx, void *state) {
     return EBB_PENDING;
 }
 
-static bool proxy_lives(const ebb_rt *rt, const far *a) {
+static bool proxy_lives(const ebb_runtime *rt, const far *a) {
     if (a->proxy.id == 0) return true; /* it is still to be polled */
     const ebb_cx *cx = ebb__task_cx(rt, a->proxy, NULL);
     return cx != NULL && !ebb__has_returned(cx);
 }
 
-static void take_closed(ebb_rt *rt, ebb__letter *l) {
+static void take_closed(ebb_runtime *rt, ebb__message *l) {
     far *a = of_closed(l);
     if (rt != NULL) {
         a->over = true;
         if (!proxy_lives(rt, a)) {
             leave(a);
         } else if (a->proxy.id != 0) {
-            (void)ebb_receive(rt, &(ebb_msg){.verb = EBB_MSG_WAKE, .target = a->proxy.id, .word = a->stamp});
+            (void)ebb_msg_deliver(rt,
+                                  &(ebb_msg){.verb = EBB_MSG_WAKE, .target = a->proxy.id, .word = a->stamp});
         }
     }
     release(a);
@@ -278,16 +279,17 @@ static void take_closed(ebb_rt *rt, ebb__letter *l) {
 /* Nobody is left here who could cancel it later. */
 static void gone_here(ebb__tie *tie) {
     far *a = (far *)(void *)((char *)tie - offsetof(far, here));
-    static const ebb_reason why = {
-        .kind = EBB_CANCEL_DISCONNECT, .severity = EBB_POLITE, .message = "its parent's runtime is gone"};
-    uint32_t bits = put(a, SAY_CANCEL + EBB_POLITE - 1, 0, &why);
+    static const ebb_reason why = {.kind = EBB_CANCEL_DISCONNECT,
+                                   .severity = EBB_SEVERITY_POLITE,
+                                   .message = "its parent's runtime is gone"};
+    uint32_t bits = put(a, SAY_CANCEL + EBB_SEVERITY_POLITE - 1, 0, &why);
     if (bits != 0) post_verbs(a, bits);
     release(a);
 }
 
 /* A close from above ends at a cleanup scope. */
 static bool is_in_unit(ebb_cx *cx) {
-    ebb_rt *rt = ebb__rt_of(cx);
+    ebb_runtime *rt = ebb__rt_of(cx);
     const uint32_t stops = EBB__REGION_UNIT | EBB__REGION_CLEANUP | EBB__REGION_ROOT;
     const ebb__region *r = ebb__region_of(cx);
     while (!(ebb__region_traits(rt, r) & stops)) r = ebb__region_parent(rt, r);
@@ -295,7 +297,7 @@ static bool is_in_unit(ebb_cx *cx) {
 }
 
 static far *far_new(ebb_cx *cx, ebb_peer *peer, ebb_poll_fn body, void *arg, const char *site) {
-    ebb_rt *rt = ebb__rt_of(cx);
+    ebb_runtime *rt = ebb__rt_of(cx);
     ebb__heap *home = ebb__heap_get(rt);
     far *a = home == NULL ? NULL : ebb__alloc(ebb__rt_allocator(rt), sizeof *a);
     if (a == NULL) return NULL;
@@ -316,11 +318,11 @@ static far *far_new(ebb_cx *cx, ebb_peer *peer, ebb_poll_fn body, void *arg, con
     return a;
 }
 
-ebb_future *ebb_far_at(ebb_cx *cx, ebb_peer *peer, ebb_poll_fn body, void *arg, const char *site) {
+ebb_future *ebb_peer_run_site(ebb_cx *cx, ebb_peer *peer, ebb_poll_fn body, void *arg, const char *site) {
     if (peer == NULL || body == NULL) return ebb__failed(EBB_ERR_INVALID);
     far *a = far_new(cx, peer, body, arg, site);
     if (a == NULL) return ebb__failed(EBB_ERR_NOMEM);
-    ebb_future *f = ebb_go_at(cx, ebb_self_region(cx), proxy_poll, a, site);
+    ebb_future *f = ebb_go_site(cx, ebb_cx_region(cx), proxy_poll, a, site);
     if (ebb__has_ended(f)) { /* it could not be spawned */
         release(a);
         return f;

@@ -40,7 +40,7 @@ static void put_clean(char *to, size_t room, const char *from) {
 static const char *how(const ebb_http *x) {
     if (x->lost) return "lost";
     if (x->report == EBB_CANCELLED) return "cancelled";
-    return x->report == EBB_OK ? "ok" : ebb_loop_status_name(x->report); /* what its handler has returned */
+    return x->report == EBB_OK ? "ok" : ebb_status_name(x->report); /* what its handler has returned */
 }
 
 void ebb__access_line(const ebb_http *x) {

@@ -19,8 +19,8 @@ bool ebb__server_admits(ebb__conn *c) {
     return false;
 }
 
-ebb__calm_address *ebb__server_calm(ebb__conn *c) {
-    if (c->address == NULL) c->address = ebb__calm_of(&c->server->calm, c->peer.ip);
+ebb__rate_limit *ebb__server_rate_limit(ebb__conn *c) {
+    if (c->address == NULL) c->address = ebb__rate_limit_of(&c->server->calm, c->peer.ip);
     return c->address;
 }
 
@@ -37,7 +37,7 @@ static bool take_reset(ebb__conn *c, ebb__bucket *b, bool early) {
  * answers, and no others: who attacks by many connections gets no more than by one, and who shares the address
  * with an attacker is still served. */
 bool ebb__server_reset(ebb__conn *c, bool early) {
-    bool all = take_reset(c, &ebb__server_calm(c)->resets, early);
+    bool all = take_reset(c, &ebb__server_rate_limit(c)->resets, early);
     bool own = take_reset(c, &c->resets, early);
     if (all) return own;
     if (c->earned > 0) c->earned--;
@@ -47,20 +47,20 @@ bool ebb__server_reset(ebb__conn *c, bool early) {
 }
 
 void ebb__server_lost(ebb__conn *c, bool early) {
-    if (!take_reset(c, &ebb__server_calm(c)->resets, early)) ebb__server_punish(c);
+    if (!take_reset(c, &ebb__server_rate_limit(c)->resets, early)) ebb__server_punish(c);
 }
 
 void ebb__server_punish(ebb__conn *c) {
     if (c->punished) return;
     c->punished = true;
-    ebb__calm_punish(ebb__server_calm(c), ebb__now(c->loop->rt));
+    ebb__rate_limit_punish(ebb__server_rate_limit(c), ebb__now(c->loop->rt));
 }
 
 void ebb__server_delay(ebb__conn *c) {
-    uint64_t until = ebb__server_calm(c)->quiet_until;
-    if (until <= ebb__now(c->loop->rt) || ebb__wire_read(&c->wire, false) != EBB_OK) return;
+    uint64_t until = ebb__server_rate_limit(c)->quiet_until;
+    if (until <= ebb__now(c->loop->rt) || ebb__raw_stream_read(&c->wire, false) != EBB_OK) return;
     c->read_at = until;
-    ebb__keeper_at(c, until);
+    ebb__conn_task_at(c, until);
 }
 
 bool ebb__server_frame(ebb__conn *c, uint32_t n) {
@@ -73,7 +73,7 @@ static bool could_reset(ebb__conn *c) {
     const ebb_http_limits *limits = &c->server->limits;
     if (c->working <= c->earned) return true;
     uint64_t now = ebb__now(c->loop->rt);
-    return c->working <= c->earned + ebb__bucket_left(&ebb__server_calm(c)->resets, now, limits->resets,
+    return c->working <= c->earned + ebb__bucket_left(&ebb__server_rate_limit(c)->resets, now, limits->resets,
                                                       limits->resets_second);
 }
 
@@ -155,7 +155,7 @@ static void end_stream(ebb_http *x, bool failed) {
     else if (x->out == EBB__OUT_OPEN && !x->resets) x->conn->proto->reset(x, EBB__CANCEL);
 }
 
-static void region_closed(void *arg, const ebb_report *report) {
+static void region_closed(void *arg, const ebb_region_report *report) {
     ebb_http *x = arg;
     x->over = true;
     ebb__address_left(x);
@@ -174,7 +174,7 @@ static void region_closed(void *arg, const ebb_report *report) {
 }
 
 void ebb__serve_gone(ebb_http *x, ebb_cancel_kind kind, const char *message) {
-    ebb_cx *host = ebb_host(x->loop->rt);
+    ebb_cx *host = ebb_runtime_host(x->loop->rt);
     rest(x);
     if (!x->over) {
         if (x->lost) ebb_region_cancel(host, x->region, kind, message);
@@ -189,14 +189,14 @@ void ebb__serve_gone(ebb_http *x, ebb_cancel_kind kind, const char *message) {
 
 static ebb_task spawn(ebb_cx *cx, ebb_http *x) {
     const ebb__handler *h = x->handler;
-    if (h->kind == EBB__FIBER) return ebb_fiber_spawn_at(cx, x->region, run_plain, x, NULL, h->site);
-    return ebb_spawn_at(cx, x->region, h->kind == EBB__POLL ? run_plain : run_future, x, h->site);
+    if (h->kind == EBB__FIBER) return ebb_fiber_spawn_site(cx, x->region, run_plain, x, NULL, h->site);
+    return ebb_spawn_site(cx, x->region, h->kind == EBB__POLL ? run_plain : run_future, x, h->site);
 }
 
 /* An exchange is work of its connection, which is a unit: its keeper asks for it. */
 static ebb_cx *keeper_of(const ebb__conn *c) {
     ebb_cx *cx = ebb__task_cx(c->loop->rt, c->keeper, NULL);
-    return cx != NULL ? cx : ebb_host(c->loop->rt);
+    return cx != NULL ? cx : ebb_runtime_host(c->loop->rt);
 }
 
 /* 503 if there is no room for it. */

@@ -12,9 +12,9 @@ static const char site[] = "http client";
 
 /* ---- life ----------------------------------------------------------------------------------------------------- */
 
-static ebb__link *link_new(ebb__origin *o) {
+static ebb__client_conn *link_new(ebb__origin *o) {
     ebb_http_client *client = o->client;
-    ebb__link *k = ebb__alloc(&client->allocator, sizeof *k);
+    ebb__client_conn *k = ebb__alloc(&client->allocator, sizeof *k);
     if (k == NULL) return NULL;
     memset(k, 0, sizeof *k);
     k->conn.loop = client->loop;
@@ -31,7 +31,7 @@ static ebb__link *link_new(ebb__origin *o) {
 }
 
 /* What it has counted for in its origin was taken back before. */
-void ebb__link_free(ebb__link *k) {
+void ebb__client_conn_free(ebb__client_conn *k) {
     ebb__origin *o = k->conn.origin;
     if (k->prev != NULL) k->prev->next = k->next;
     else o->links = k->next;
@@ -41,16 +41,16 @@ void ebb__link_free(ebb__link *k) {
     ebb__origin_release(o);
 }
 
-static void fail(ebb__link *k, ebb_status st) {
+static void fail(ebb__client_conn *k, ebb_status st) {
     ebb__origin_lost(k, st);
-    ebb__link_free(k);
+    ebb__client_conn_free(k);
 }
 
 /* ---- the connection ------------------------------------------------------------------------------------------- */
 
 /* It has a wire, or is over. */
 static void on_connected(void *ctx, ebb__handle *h) {
-    ebb__link *k = ctx;
+    ebb__client_conn *k = ctx;
     ebb__origin *o = k->conn.origin;
     ebb_cx *cx = ebb_loop_cx(k->conn.loop);
     ebb_status st = EBB_OK;
@@ -68,19 +68,19 @@ static void on_connected(void *ctx, ebb__handle *h) {
 }
 
 static void on_failed(void *ctx, ebb_status st) {
-    ebb__link_drop(ctx, st == EBB_TIMEOUT ? EBB_ERR_HTTP_CONNECT : st);
+    ebb__client_conn_drop(ctx, st == EBB_TIMEOUT ? EBB_ERR_HTTP_CONNECT : st);
 }
 
 static const ebb__dial_ops dial_ops = {on_connected, on_failed};
 
 /* ---- the name ------------------------------------------------------------------------------------------------- */
 
-static const ebb_op lookup_op = {"resolve", NULL, NULL};
+static const ebb_operation lookup_op = {"resolve", NULL, NULL};
 
 /* The request may outlive its link: libuv can't stop a lookup that has begun. */
 static void on_found(uv_getaddrinfo_t *uv, int code, struct addrinfo *found) {
-    ebb__request *r = uv->data;
-    ebb__link *k = r->as.work.arg;
+    ebb__uv_request *r = uv->data;
+    ebb__client_conn *k = r->as.work.arg;
     (void)ebb_loop_cx(r->loop);
     r->loop->pending--;
     ebb__request_free(r);
@@ -94,12 +94,12 @@ static void on_found(uv_getaddrinfo_t *uv, int code, struct addrinfo *found) {
     if (st != EBB_OK) fail(k, st);
 }
 
-static ebb_status look_up(ebb__link *k) {
+static ebb_status look_up(ebb__client_conn *k) {
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
     ebb_loop *l = k->conn.loop;
     ebb_status st = ebb__request_reserve(l);
     if (st != EBB_OK) return st;
-    ebb__request *r = ebb__request_take(ebb_host(l->rt), l, NULL, &lookup_op, site);
+    ebb__uv_request *r = ebb__request_take(ebb_runtime_host(l->rt), l, NULL, &lookup_op, site);
     r->region = k->conn.client->region;
     r->as.work.arg = k;
     int code = uv_getaddrinfo(l->uv, &r->uv.dns, on_found, k->conn.origin->host, NULL, &hints);
@@ -120,7 +120,7 @@ static bool is_number(const ebb__origin *o, struct sockaddr_storage *to) {
     return ebb__address_parse(&a, to) == EBB_OK;
 }
 
-static ebb_status dial(ebb__link *k) {
+static ebb_status dial(ebb__client_conn *k) {
     const ebb_http_client *c = k->conn.client;
     struct sockaddr_storage to;
     k->dial = ebb__dial_new(k->conn.loop, c->region, c->connect_ns, &dial_ops, k, site);
@@ -131,25 +131,25 @@ static ebb_status dial(ebb__link *k) {
     return ebb__dial_start(k->dial, &one, k->conn.origin->port);
 }
 
-ebb_status ebb__link_open(ebb__origin *o) {
-    ebb__link *k = link_new(o);
+ebb_status ebb__client_conn_open(ebb__origin *o) {
+    ebb__client_conn *k = link_new(o);
     if (k == NULL) return EBB_ERR_NOMEM;
     ebb_status st = dial(k);
     if (st == EBB_OK) return st;
     o->usable--;
     o->coming--;
-    ebb__link_free(k);
+    ebb__client_conn_free(k);
     return st;
 }
 
-void ebb__link_ready(ebb__link *k) {
+void ebb__client_conn_ready(ebb__client_conn *k) {
     ebb__dial_end(k->dial);
     k->dial = NULL;
 }
 
 /* ---- giving up ------------------------------------------------------------------------------------------------ */
 
-void ebb__link_drop(ebb__link *k, ebb_status st) {
+void ebb__client_conn_drop(ebb__client_conn *k, ebb_status st) {
     if (k->conn.wired) {
         ebb__conn_drop(&k->conn, st, EBB_CANCEL_SHUTDOWN, "the client has dropped it");
         return;

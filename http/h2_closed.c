@@ -1,5 +1,5 @@
 /* Streams that are closed: which they were, within a bound. */
-#include "http/h2_past.h"
+#include "http/h2_closed.h"
 
 #include <string.h>
 

@@ -50,15 +50,15 @@ static ebb_status stay(ebb_cx *cx, void *arg) {
 
 static void on_state(void *arg, ebb_workflow wf, ebb_workflow_state from, ebb_workflow_state to) {
     ebb__branch *b = arg;
-    ebb_cx *cx = ebb_host(ebb_loop_runtime(b->loop));
+    ebb_cx *cx = ebb_runtime_host(ebb_loop_runtime(b->loop));
     (void)from;
-    (void)ebb_workflow_info(cx, wf, &b->report);
-    if (ebb__wf_is_final(to)) (void)ebb_wake(cx, b->carrier);
+    (void)ebb_workflow_report_of(cx, wf, &b->report);
+    if (ebb__wf_is_final(to)) (void)ebb_task_wake(cx, b->carrier);
 }
 
 static void on_overdue(void *arg, ebb_workflow wf) {
     ebb__branch *b = arg;
-    ebb__service_explain(b->service, ebb_host(ebb_loop_runtime(b->loop)), wf);
+    ebb__service_explain(b->service, ebb_runtime_host(ebb_loop_runtime(b->loop)), wf);
 }
 
 static ebb_status open_workflow(ebb_cx *cx, ebb__branch *b) {
@@ -67,11 +67,11 @@ static ebb_status open_workflow(ebb_cx *cx, ebb__branch *b) {
     char name[EBB_MESSAGE_MAX + 1];
     snprintf(name, sizeof name, "%.24s%sloop %u", wo.name == NULL ? "" : wo.name, wo.name == NULL ? "" : " ",
              b->position);
-    if (wo.type == NULL) wo.type = &ebb_lifecycle_shutdown;
+    if (wo.type == NULL) wo.type = &ebb_workflow_lifecycle_shutdown;
     wo.name = name;
     wo.root = false;
     wo.parent = (ebb_region){0};
-    wo.policy = EBB_COLLECT;
+    wo.policy = EBB_FAIL_COLLECT;
     wo.on_state = on_state;
     wo.on_overdue = on_overdue;
     wo.arg = b;
@@ -90,7 +90,7 @@ static ebb_status begin_together(ebb_cx *cx, void *arg) {
 /* The same. */
 static ebb_status stop_all(ebb_cx *cx, void *arg) {
     const ebb__branch *b = arg;
-    ebb__service_request(b->service, cx, EBB_CANCEL_SIBLING_FAILED, ebb_loop_status_name(b->failure));
+    ebb__service_request(b->service, cx, EBB_CANCEL_SIBLING_FAILED, ebb_status_name(b->failure));
     return EBB_OK;
 }
 
@@ -100,8 +100,8 @@ static ebb_status first(ebb_cx *cx, void *arg) {
     ebb_status st = s->fn(cx, s->arg);
     if (!ebb__service_failed(st)) return st;
     b->failure = st;
-    if (ebb_await(cx, ebb_far(cx, ebb_loop_peer(s->loop), stop_all, b), NULL) == EBB_OK) return st;
-    (void)ebb_workflow_request(cx, b->workflow, EBB_CANCEL_SIBLING_FAILED, ebb_loop_status_name(st));
+    if (ebb_await(cx, ebb_peer_run(cx, ebb_loop_peer(s->loop), stop_all, b), NULL) == EBB_OK) return st;
+    (void)ebb_workflow_request(cx, b->workflow, EBB_CANCEL_SIBLING_FAILED, ebb_status_name(st));
     return st;
 }
 
@@ -109,7 +109,7 @@ static ebb_status first(ebb_cx *cx, void *arg) {
 static ebb_status begin(ebb_cx *cx, ebb__branch *b) {
     static const char site[] = "the first fiber of a loop of the service";
     ebb_region r = ebb_workflow_region(cx, b->workflow);
-    ebb_status st = ebb_id_status(ebb_fiber_spawn_at(cx, r, first, b, NULL, site).id);
+    ebb_status st = ebb_id_status(ebb_fiber_spawn_site(cx, r, first, b, NULL, site).id);
     return st == EBB_ERR_CLOSED || st == EBB_ERR_STALE ? EBB_OK : st;
 }
 
@@ -121,9 +121,9 @@ static ebb_status join(ebb_cx *cx, ebb__branch *b) {
 
 static void force_here(ebb_cx *cx, const ebb__branch *b) {
     ebb_workflow_report now;
-    ebb_status st = ebb_workflow_info(cx, b->workflow, &now);
+    ebb_status st = ebb_workflow_report_of(cx, b->workflow, &now);
     /* After its drain, the time is that of its finalizers. */
-    if (st == EBB_OK && now.state == EBB_WF_DRAINING)
+    if (st == EBB_OK && now.state == EBB_WORKFLOW_DRAINING)
         (void)ebb_workflow_force(cx, b->workflow, "what is around it");
 }
 
@@ -147,11 +147,11 @@ static ebb_status carry(ebb_cx *cx, void *arg) {
     (void)ebb_mask(cx);
     l->share = &b->service->share;
     l->position = b->position;
-    b->carrier = ebb_self(cx);
+    b->carrier = ebb_cx_task(cx);
     st = open_workflow(cx, b);
-    if (st == EBB_OK) st = ebb_id_status(ebb_spawn(cx, ebb_self_region(cx), watch, b).id);
+    if (st == EBB_OK) st = ebb_id_status(ebb_spawn(cx, ebb_cx_region(cx), watch, b).id);
     if (st != EBB_OK) return st;
-    b->ready = ebb_far(cx, ebb_loop_peer(b->service->loop), begin_together, b);
+    b->ready = ebb_peer_run(cx, ebb_loop_peer(b->service->loop), begin_together, b);
     EBB_AWAIT(b, st, ebb_await(cx, b->ready, NULL));
     if (st == EBB_OK) st = begin(cx, b);
     if (st != EBB_OK && !ebb_stopping(cx)) return st;
@@ -188,7 +188,7 @@ static ebb_status give(ebb_cx *cx, void *arg) {
     ebb__service *s = o->service;
     ebb_future *done[EBB__SERVICE_LOOPS];
     for (uint32_t i = 0; i < s->n; i++) {
-        done[i] = ebb_far(cx, ebb_loop_peer(s->branches[i].loop), o->body, &s->branches[i]);
+        done[i] = ebb_peer_run(cx, ebb_loop_peer(s->branches[i].loop), o->body, &s->branches[i]);
     }
     ebb_future *all = ebb_all_settled(cx, s->n, done);
     if (o != &s->stop) return ebb_await(cx, all, NULL) == EBB_CANCELLED ? EBB_CANCELLED : EBB_OK;
@@ -200,7 +200,7 @@ static ebb_status give(ebb_cx *cx, void *arg) {
 bool ebb__branches_order(ebb__service *s, ebb_cx *cx, const ebb__order *o) {
     if (s->n == 0) return false;
     ebb_task t =
-        ebb_fiber_spawn_at(cx, s->operators, give, (void *)(uintptr_t)o, NULL, "an order to all loops");
+        ebb_fiber_spawn_site(cx, s->operators, give, (void *)(uintptr_t)o, NULL, "an order to all loops");
     return ebb_id_status(t.id) == EBB_OK;
 }
 
@@ -209,7 +209,7 @@ void ebb__branches_stop(ebb__service *s, ebb_cx *cx) {
     s->told = true;
     if (ebb__branches_order(s, cx, &s->stop)) return;
     for (uint32_t i = 0; i < s->n; i++) { /* without memory for a letter: this needs none */
-        if (s->branches[i].far != NULL) (void)ebb_cancel(s->branches[i].far, EBB_CANCEL_SHUTDOWN);
+        if (s->branches[i].far != NULL) (void)ebb_future_cancel(s->branches[i].far, EBB_CANCEL_SHUTDOWN);
     }
     ebb__service_request(s, cx, s->kind, s->why);
 }
@@ -229,7 +229,7 @@ static void on_extended(void *arg, uint64_t more) {
     for (uint32_t i = 0; i < s->n; i++) {
         (void)atomic_fetch_add_explicit(&s->branches[i].more, more, memory_order_relaxed); /* as above */
     }
-    (void)ebb__branches_order(s, ebb_host(ebb_loop_runtime(s->loop)), &s->extend);
+    (void)ebb__branches_order(s, ebb_runtime_host(ebb_loop_runtime(s->loop)), &s->extend);
 }
 
 /* ---- on the first loop ------------------------------------------------------------------------------------- */
@@ -240,13 +240,13 @@ static ebb_status hold(ebb_cx *cx, void *arg) {
     ebb__branch *b = arg;
     if (b->far == NULL) {
         (void)ebb_mask(cx);
-        b->far = ebb_far(cx, ebb_loop_peer(b->loop), carry, b);
+        b->far = ebb_peer_run(cx, ebb_loop_peer(b->loop), carry, b);
     }
     ebb_status st = ebb_await(cx, b->far, NULL);
     if (st == EBB_PENDING) return st;
     b->status = st;
     b->over = true;
-    (void)ebb_wake(cx, b->stand_in);
+    (void)ebb_task_wake(cx, b->stand_in);
     return EBB_OK;
 }
 
@@ -258,7 +258,7 @@ static ebb_status stand_in(ebb_cx *cx, void *arg) {
         (void)ebb_mask(cx);
     }
     if (b->over && ebb__service_failed(b->status) && !b->service->starting) /* else the start has failed */
-        ebb__service_request(b->service, cx, EBB_CANCEL_SIBLING_FAILED, ebb_loop_status_name(b->status));
+        ebb__service_request(b->service, cx, EBB_CANCEL_SIBLING_FAILED, ebb_status_name(b->status));
     if (b->over) return b->status;
     if (ebb__is_overdue(cx)) return EBB_CANCELLED;
     ebb_status st = b->closing == NULL ? EBB_PENDING : ebb_await(cx, b->closing, NULL);
@@ -328,12 +328,12 @@ static ebb_status wait_for_all(ebb__service *s) {
 static ebb_status start_branch(ebb__service *s, ebb_cx *cx, ebb__branch *b) {
     static const char site[] = "a loop of the service";
     b->closing = ebb_closing(cx); /* of the root: a stand-in that could not wait for it would be no use */
-    ebb_status st = ebb_status_of(b->closing);
+    ebb_status st = ebb_future_status_of(b->closing);
     if (st != EBB_PENDING) return st;
-    b->stand_in = ebb_spawn_at(cx, ebb_root(ebb_loop_runtime(s->loop)), stand_in, b, site);
+    b->stand_in = ebb_spawn_site(cx, ebb_runtime_root(ebb_loop_runtime(s->loop)), stand_in, b, site);
     st = ebb_id_status(b->stand_in.id);
     if (st != EBB_OK) return st;
-    st = ebb_id_status(ebb_spawn_at(cx, s->operators, hold, b, site).id);
+    st = ebb_id_status(ebb_spawn_site(cx, s->operators, hold, b, site).id);
     b->held = st == EBB_OK;
     b->over = !b->held; /* then the stand-in has nobody to wait for */
     b->status = st;
@@ -363,7 +363,7 @@ static void add(ebb_workflow_report *r, const ebb_workflow_report *b) {
     r->leaks += b->leaks;
     r->unnamed += b->unnamed;
     if (r->audit == EBB_OK) r->audit = b->audit;
-    if (b->state == EBB_WF_LEAK_DETECTED) r->state = b->state;
+    if (b->state == EBB_WORKFLOW_LEAK_DETECTED) r->state = b->state;
 }
 
 bool ebb__branches_end(ebb__service *s, ebb_workflow_report *r) {

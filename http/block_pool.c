@@ -1,5 +1,5 @@
 /* Blocks that are used again. */
-#include "http/pool.h"
+#include "http/block_pool.h"
 
 #include <string.h>
 

@@ -21,7 +21,7 @@ static ebb__wf *leave(ebb__wf *wf) {
 }
 
 static void count_below(ebb__wf *top, ebb__region *from) {
-    ebb_rt *rt = top->rt;
+    ebb_runtime *rt = top->rt;
     ebb__wf *wf = NULL; /* the innermost that the walk is in */
     for (ebb__region *r = from, *next; r != NULL; r = next) {
         ebb__wf *own = ebb__wf_of_region(r);
@@ -50,12 +50,12 @@ static void count_below(ebb__wf *top, ebb__region *from) {
 /* The clock has a step for it now, and its supervisor has not made it yet. */
 bool ebb__wf_is_due(const ebb__wf *wf) {
     uint64_t now = ebb__now(wf->rt);
-    if (wf->state != EBB_WF_DRAINING) return false;
+    if (wf->state != EBB_WORKFLOW_DRAINING) return false;
     return (!wf->cancelled && now >= wf->cancel_at) || (!wf->overdue && now >= wf->end);
 }
 
 /* Nothing but its drain region. */
-static bool is_empty(const ebb_rt *rt, const ebb__region *r) {
+static bool is_empty(const ebb_runtime *rt, const ebb__region *r) {
     return ebb__region_state(r) == EBB_REGION_CLOSED || ebb__region_traits(rt, r) & EBB__REGION_ALONE;
 }
 
@@ -84,11 +84,11 @@ uint64_t ebb__wf_in_flight_now(ebb__wf *wf) {
 /* ---- what is asked for since ------------------------------------------------------------------------------ */
 
 /* What is in a cleanup scope is not in flight, so neither is what units begin there. */
-void ebb__wf_admission(ebb_rt *rt, const ebb__region *r, bool refused) {
+void ebb__wf_admission(ebb_runtime *rt, const ebb__region *r, bool refused) {
     bool cleanup = false;
     for (; r != NULL; r = ebb__region_parent(rt, r)) {
         ebb__wf *wf = ebb__wf_of_region(r);
-        if (wf != NULL && wf->state != EBB_WF_IDLE) {
+        if (wf != NULL && wf->state != EBB_WORKFLOW_IDLE) {
             if (refused) wf->refused++;
             else if (!cleanup) wf->inside++;
         }

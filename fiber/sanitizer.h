@@ -6,8 +6,8 @@
  *
  * They are always inlined: TSan counts calls and returns of each fiber, and a function that began in one and
  * ended in another would be counted wrongly. */
-#ifndef EBB__NOTES_H
-#define EBB__NOTES_H
+#ifndef EBB__SANITIZER_H
+#define EBB__SANITIZER_H
 
 #include "kernel/layer.h"
 

@@ -3,8 +3,8 @@
  *
  * What holds: `last` is the largest id of the client that opened a stream, and ids only rise. The bits are of the
  * EBB__H2_PAST last ids up to that; older streams are forgotten. */
-#ifndef EBB__HTTP_H2_PAST_H
-#define EBB__HTTP_H2_PAST_H
+#ifndef EBB__HTTP_H2_CLOSED_H
+#define EBB__HTTP_H2_CLOSED_H
 
 #include <stdbool.h>
 #include <stdint.h>

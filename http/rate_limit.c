@@ -1,7 +1,7 @@
 /* Token buckets in whole numbers: a token is EBB_SECOND parts, so that one nanosecond brings `per_second`
  * parts and nothing is ever rounded. 2^32 tokens are less than 2^62 parts. */
 #define _POSIX_C_SOURCE 200809L
-#include "http/calm.h"
+#include "http/rate_limit.h"
 
 #include <arpa/inet.h>
 #include <string.h>
@@ -106,11 +106,11 @@ static uint64_t keyed_hash(const uint64_t key[2], origin o) {
     return v[0] ^ v[1] ^ v[2] ^ v[3];
 }
 
-ebb__calm_address *ebb__calm_of(ebb__calm *c, const char *ip) {
+ebb__rate_limit *ebb__rate_limit_of(ebb__rate_limits *c, const char *ip) {
     return &c->address[keyed_hash(c->key, origin_of(ip)) % EBB__CALM_SLOTS];
 }
 
-void ebb__calm_punish(ebb__calm_address *a, uint64_t now) {
+void ebb__rate_limit_punish(ebb__rate_limit *a, uint64_t now) {
     uint64_t from = a->quiet_until > now ? a->quiet_until : now, most = now + EBB__CALM_MOST_MS * EBB_MS;
     a->quiet_until = from + EBB__CALM_STEP_MS * EBB_MS;
     if (a->quiet_until > most) a->quiet_until = most;

@@ -87,13 +87,13 @@ static void call_cancel(ebb_cx *cx, ebb_future *f, void *arg) {
     ebb__call_fail(arg, EBB_CANCELLED);
 }
 
-static const ebb_op fetch_op = {"http fetch", call_cancel, NULL};
-static const ebb_op open_op = {"http open", call_cancel, NULL};
+static const ebb_operation fetch_op = {"http fetch", call_cancel, NULL};
+static const ebb_operation open_op = {"http open", call_cancel, NULL};
 
 void ebb__client_gone(ebb_http *x, ebb_status st) {
     ebb__call *c = x->call;
     ebb__origin *o = c->origin;
-    ebb__link *k = c->link;
+    ebb__client_conn *k = c->link;
     bool given = ebb__call_is_given(c);
     c->origin = NULL;
     c->link = NULL;
@@ -195,7 +195,7 @@ static ebb_status fetch_end(ebb__call *c) {
     c->answer = NULL;
     x->from_n = 0;
     if (unsent && !x->gone) x->conn->proto->reset(x, EBB__CANCEL);
-    (void)ebb__settle(x->loop, f, ebb_owned(&response_type, answer));
+    (void)ebb__settle(x->loop, f, ebb_value_owned(&response_type, answer));
     return EBB_OK;
 }
 
@@ -235,7 +235,7 @@ void ebb__client_answered(ebb_http *x) {
     }
     ebb_future *f = c->answered;
     c->answered = NULL;
-    if (f != NULL) (void)ebb__settle(x->loop, f, ebb_none());
+    if (f != NULL) (void)ebb__settle(x->loop, f, ebb_value_none());
     if (c->handle != NULL && c->future != NULL) give(c);
 }
 
@@ -290,7 +290,7 @@ static ebb_status send_head(ebb_http *x, ebb__conn *conn) {
     return st;
 }
 
-void ebb__call_start(ebb__call *c, ebb__link *k) {
+void ebb__call_start(ebb__call *c, ebb__client_conn *k) {
     ebb_status st = add_deadline(c);
     if (st == EBB_OK) st = send_head(&c->x, &k->conn);
     if (st != EBB_OK) {
@@ -424,9 +424,9 @@ static ebb_status call_fill(ebb__call *c, ebb_cx *cx, const ebb_http_call *call,
 
 static ebb_status call_open(ebb__call *c, ebb_cx *cx, const char *site) {
     ebb_status st;
-    c->handle = ebb__handle_new(c->x.loop, ebb_self_region(cx), EBB__GUEST, site, &st);
+    c->handle = ebb__handle_new(c->x.loop, ebb_cx_region(cx), EBB__HANDLE_OP, site, &st);
     if (c->handle == NULL) return st;
-    c->handle->as.guest = (ebb__guest){"http exchange", exchange_stop, c, NULL};
+    c->handle->as.guest = (ebb__handle_op){"http exchange", exchange_stop, c, NULL};
     return EBB_OK;
 }
 
@@ -453,7 +453,7 @@ static ebb_status client_check(const ebb_cx *cx, const ebb_http_client *client) 
 
 static ebb_future *within(ebb_cx *cx, ebb_future *f, uint64_t deadline, const char *site) {
     uint64_t left = deadline - ebb_now(cx);
-    return deadline == 0 || left > INT64_MAX ? f : ebb_within_at(cx, f, left, site);
+    return deadline == 0 || left > INT64_MAX ? f : ebb_within_site(cx, f, left, site);
 }
 
 static ebb_future *call(ebb_cx *cx, ebb_http_client *client, const ebb_http_call *given, bool opens,
@@ -480,23 +480,23 @@ static ebb_future *call(ebb_cx *cx, ebb_http_client *client, const ebb_http_call
     return f != NULL ? f : ebb__loop_failed(cx, st, site);
 }
 
-ebb_future *ebb_http_fetch_at(ebb_cx *cx, ebb_http_client *c, const ebb_http_call *what, const char *site) {
+ebb_future *ebb_http_fetch_site(ebb_cx *cx, ebb_http_client *c, const ebb_http_call *what, const char *site) {
     return call(cx, c, what, false, site);
 }
 
-ebb_future *ebb_http_get_at(ebb_cx *cx, ebb_http_client *c, const char *url, const char *site) {
+ebb_future *ebb_http_get_site(ebb_cx *cx, ebb_http_client *c, const char *url, const char *site) {
     return call(cx, c, &(ebb_http_call){.url = url}, false, site);
 }
 
 /* ---- what the user has of an open ----------------------------------------------------------------------------- */
 
-ebb_future *ebb_http_open_at(ebb_cx *cx, ebb_http_client *c, const ebb_http_call *what, const char *site) {
+ebb_future *ebb_http_open_site(ebb_cx *cx, ebb_http_client *c, const ebb_http_call *what, const char *site) {
     return call(cx, c, what, true, site);
 }
 
 ebb_http *ebb_http_of(ebb_cx *cx, ebb_value v) {
     ebb__handle *h;
-    if (ebb__handle_find(cx, v.as.u, EBB__GUEST, EBB__GUEST, &h) != EBB_OK) return NULL;
+    if (ebb__handle_find(cx, v.as.u, EBB__HANDLE_OP, EBB__HANDLE_OP, &h) != EBB_OK) return NULL;
     if (h->as.guest.stop != exchange_stop) return NULL;
     ebb__call *c = h->as.guest.ctx;
     return &c->x;
@@ -509,13 +509,14 @@ static void answered_cancel(ebb_cx *cx, ebb_future *f, void *arg) {
     reject(c, &c->answered, EBB_CANCELLED);
 }
 
-static const ebb_op answered_op = {"http head", answered_cancel, NULL};
+static const ebb_operation answered_op = {"http head", answered_cancel, NULL};
 
-ebb_future *ebb_http_answered_at(ebb_cx *cx, ebb_http *x, const char *site) {
+ebb_future *ebb_http_response_head_site(ebb_cx *cx, ebb_http *x, const char *site) {
     ebb__call *c = x != NULL ? x->call : NULL;
     ebb_future *f;
     ebb_status st = c == NULL ? EBB_ERR_INVALID : EBB_OK;
-    if (st == EBB_OK && x->in != EBB__IN_HEAD && x->status != 0) return ebb_pure_at(cx, ebb_none(), site);
+    if (st == EBB_OK && x->in != EBB__IN_HEAD && x->status != 0)
+        return ebb_future_ready_site(cx, ebb_value_none(), site);
     if (st == EBB_OK && x->gone) st = EBB_ERR_CLOSED;
     if (st == EBB_OK && c->answered != NULL) st = EBB_ERR_BUSY;
     if (st != EBB_OK) return ebb__loop_failed(cx, st, site);

@@ -1,6 +1,6 @@
 /* Wires. */
 #define _POSIX_C_SOURCE 200809L
-#include "loop/wire.h"
+#include "loop/raw_stream.h"
 
 #include <assert.h>
 
@@ -9,7 +9,7 @@
 
 /* ---- dirty wires ---------------------------------------------------------------------------------------- */
 
-void ebb__wire_touch(ebb__wire *w) {
+void ebb__raw_stream_touch(ebb__raw_stream *w) {
     if (w->where != NULL || w->handle == NULL) return;
     ebb_loop *l = w->handle->loop;
     if (l->dirty == NULL) l->dirty_last = &l->dirty; /* it may point into a list that is being flushed */
@@ -19,7 +19,7 @@ void ebb__wire_touch(ebb__wire *w) {
     l->dirty_last = &w->next;
 }
 
-static void clean(ebb_loop *l, ebb__wire *w) {
+static void clean(ebb_loop *l, ebb__raw_stream *w) {
     if (w->where == NULL) return;
     *w->where = w->next;
     if (w->next != NULL) w->next->where = w->where;
@@ -29,47 +29,48 @@ static void clean(ebb_loop *l, ebb__wire *w) {
 
 /* Those that are touched meanwhile have their turn in the next. A list of the old ones' own, so that one of them
  * that closes another takes it out of there. */
-void ebb__wires_flush(ebb_loop *l) {
-    ebb__wire *old = l->dirty;
+void ebb__raw_streams_flush(ebb_loop *l) {
+    ebb__raw_stream *old = l->dirty;
     old->where = &old;
     l->dirty = NULL;
     while (old != NULL) {
-        ebb__wire *w = old;
+        ebb__raw_stream *w = old;
         clean(l, w);
         w->ops->flush(w->ctx);
     }
 }
 
-void ebb__wires_fini(ebb_loop *l) {
-    ebb__free(&l->allocator, l->wire_room, EBB__WIRE_BULK);
+void ebb__raw_streams_fini(ebb_loop *l) {
+    ebb__free(&l->allocator, l->wire_room, EBB__RAW_STREAM_BULK);
     l->wire_room = NULL;
 }
 
 /* ---- life --------------------------------------------------------------------------------------------------- */
 
-ebb_status ebb__wire_init(ebb__wire *w, ebb_cx *cx, ebb_stream s, const ebb__wire_ops *ops, void *ctx) {
+ebb_status ebb__raw_stream_init(ebb__raw_stream *w, ebb_cx *cx, ebb_stream s, const ebb__raw_stream_ops *ops,
+                                void *ctx) {
     ebb__handle *h;
     ebb_status st = ebb__stream_find(cx, s, &h);
     if (st != EBB_OK) return st;
     const ebb__stream *at = &h->as.stream;
     if (at->reader != NULL || at->first != NULL || at->chunk != NULL || at->wire != NULL) return EBB_ERR_BUSY;
     if (h->loop->wire_room == NULL) {
-        h->loop->wire_room = ebb__alloc(&h->loop->allocator, EBB__WIRE_BULK);
+        h->loop->wire_room = ebb__alloc(&h->loop->allocator, EBB__RAW_STREAM_BULK);
         if (h->loop->wire_room == NULL) return EBB_ERR_NOMEM;
     }
-    *w = (ebb__wire){.handle = h, .ops = ops, .ctx = ctx};
+    *w = (ebb__raw_stream){.handle = h, .ops = ops, .ctx = ctx};
     h->as.stream.wire = w;
     return EBB_OK;
 }
 
 static void wire_closed(uv_handle_t *uv) {
     ebb__handle *h = uv->data;
-    ebb__wire *w = h->as.stream.wire;
+    ebb__raw_stream *w = h->as.stream.wire;
     ebb__handle_free(h);
     w->ops->closed(w->ctx);
 }
 
-void ebb__wire_stopped(ebb__wire *w) {
+void ebb__raw_stream_stopped(ebb__raw_stream *w) {
     ebb__handle *h = w->handle;
     clean(h->loop, w);
     w->handle = NULL;
@@ -79,7 +80,7 @@ void ebb__wire_stopped(ebb__wire *w) {
     w->ops->stopped(w->ctx);
 }
 
-void ebb__wire_close(ebb__wire *w) {
+void ebb__raw_stream_close(ebb__raw_stream *w) {
     if (w->handle != NULL) ebb__handle_close(w->handle);
 }
 
@@ -88,10 +89,10 @@ void ebb__wire_close(ebb__wire *w) {
 /* A read that filled its room would have libuv ask again at once: not before the next turn. */
 static void on_alloc(uv_handle_t *uv, size_t suggested, uv_buf_t *buf) {
     const ebb__handle *h = uv->data;
-    ebb__wire *w = h->as.stream.wire;
+    ebb__raw_stream *w = h->as.stream.wire;
     (void)suggested;
-    bool wanted = !w->filled, bulk = w->bulk && h->loop->wires_read_last <= EBB__WIRE_CROWD;
-    size_t most = bulk ? EBB__WIRE_BULK : EBB__WIRE_PIECE, n = 0;
+    bool wanted = !w->filled, bulk = w->bulk && h->loop->wires_read_last <= EBB__RAW_STREAM_CROWD;
+    size_t most = bulk ? EBB__RAW_STREAM_BULK : EBB__RAW_STREAM_PIECE, n = 0;
     w->filled = false;
     char *place = wanted && w->ops->place != NULL ? w->ops->place(w->ctx, &n) : NULL;
     buf->base = place != NULL ? place : wanted ? h->loop->wire_room : NULL;
@@ -100,7 +101,7 @@ static void on_alloc(uv_handle_t *uv, size_t suggested, uv_buf_t *buf) {
 
 static void on_read(uv_stream_t *uv, ssize_t n, const uv_buf_t *buf) {
     const ebb__handle *h = uv->data;
-    ebb__wire *w = h->as.stream.wire;
+    ebb__raw_stream *w = h->as.stream.wire;
     if (n == 0 || n == UV_ENOBUFS || w->handle == NULL) return;
     (void)ebb_loop_cx(h->loop); /* the time, and that a turn has to look at what this does */
     if (n > 0) {
@@ -109,11 +110,11 @@ static void on_read(uv_stream_t *uv, ssize_t n, const uv_buf_t *buf) {
         w->ops->bytes(w->ctx, buf->base, (size_t)n);
         return;
     }
-    (void)ebb__wire_read(w, false);
+    (void)ebb__raw_stream_read(w, false);
     w->ops->ended(w->ctx, ebb__uv_status((int)n));
 }
 
-ebb_status ebb__wire_read(ebb__wire *w, bool on) {
+ebb_status ebb__raw_stream_read(ebb__raw_stream *w, bool on) {
     if (w->handle == NULL || w->reading == on) return EBB_OK;
     uv_stream_t *uv = &w->handle->uv.stream;
     int code = on ? uv_read_start(uv, on_alloc, on_read) : uv_read_stop(uv);
@@ -124,7 +125,7 @@ ebb_status ebb__wire_read(ebb__wire *w, bool on) {
 
 /* ---- writing ------------------------------------------------------------------------------------------------ */
 
-ebb_status ebb__wire_try(ebb__wire *w, const char *from, size_t n, size_t *sent) {
+ebb_status ebb__raw_stream_try(ebb__raw_stream *w, const char *from, size_t n, size_t *sent) {
     *sent = 0;
     if (w->handle == NULL) return EBB_ERR_CLOSED;
     assert(!w->writing);
@@ -136,13 +137,13 @@ ebb_status ebb__wire_try(ebb__wire *w, const char *from, size_t n, size_t *sent)
 }
 
 static void on_written(uv_write_t *uv, int code) {
-    ebb__wire *w = uv->data;
+    ebb__raw_stream *w = uv->data;
     w->writing = false;
     if (w->handle != NULL) (void)ebb_loop_cx(w->handle->loop);
     w->ops->written(w->ctx, code == 0 ? EBB_OK : ebb__uv_status(code));
 }
 
-ebb_status ebb__wire_write(ebb__wire *w, char *rest, size_t n) {
+ebb_status ebb__raw_stream_write(ebb__raw_stream *w, char *rest, size_t n) {
     if (w->handle == NULL) return EBB_ERR_CLOSED;
     uv_buf_t buf = uv_buf_init(rest, (unsigned)n);
     w->write.data = w;

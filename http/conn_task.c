@@ -10,19 +10,19 @@ enum { LINGER_MS = 1000 };
 
 /* It may have rung. */
 static void disarm(ebb__conn *c) {
-    if (c->timer_at != EBB_FOREVER) (void)ebb_timer_disarm(ebb_host(c->loop->rt), c->timer);
+    if (c->timer_at != EBB_FOREVER) (void)ebb_timer_disarm(ebb_runtime_host(c->loop->rt), c->timer);
     c->timer_at = EBB_FOREVER;
 }
 
-void ebb__keeper_at(ebb__conn *c, uint64_t due) {
+void ebb__conn_task_at(ebb__conn *c, uint64_t due) {
     if (due >= c->timer_at || c->keeper.id == 0) return;
     disarm(c);
-    c->timer = ebb_timer_arm(ebb_host(c->loop->rt), c->keeper, due);
+    c->timer = ebb_timer_arm(ebb_runtime_host(c->loop->rt), c->keeper, due);
     c->timer_at = ebb_id_status(c->timer.id) == EBB_OK ? due : EBB_FOREVER;
 }
 
-void ebb__keeper_wake(ebb__conn *c) {
-    (void)ebb_wake(ebb_host(c->loop->rt), c->keeper);
+void ebb__conn_task_wake(ebb__conn *c) {
+    (void)ebb_task_wake(ebb_runtime_host(c->loop->rt), c->keeper);
 }
 
 /* Half of what is left of a cleanup budget, or for ever. */
@@ -32,10 +32,10 @@ static uint64_t half_left(const ebb__conn *c) {
     return c->budget_end > now ? now + (c->budget_end - now) / 2 : now;
 }
 
-void ebb__keeper_linger(ebb__conn *c) {
+void ebb__conn_task_linger(ebb__conn *c) {
     uint64_t until = ebb__loop_now(c->loop) + LINGER_MS * EBB_MS, half = half_left(c);
     c->linger_until = until < half ? until : half;
-    ebb__keeper_at(c, c->linger_until);
+    ebb__conn_task_at(c, c->linger_until);
 }
 
 /* ---- time ----------------------------------------------------------------------------------------------------- */
@@ -51,25 +51,25 @@ static bool is_over(uint64_t now, uint64_t since, uint64_t span, uint64_t *next)
 
 /* Its work is cancelled as late before the stream is, or it would be for a disconnect. A body that is late is
  * answered, 408, when its handler has cleaned up. */
-void ebb__keeper_late(ebb_http *x, const char *message) {
+void ebb__conn_task_late(ebb_http *x, const char *message) {
     bool sends = x->out_pace.since != 0;
     x->late = true;
     ebb__pacing_end(x);
     x->conn->server->stats.timed_out++;
-    if (!x->over) ebb_region_cancel(ebb_host(x->loop->rt), x->region, EBB_CANCEL_TIMEOUT, message);
+    if (!x->over) ebb_region_cancel(ebb_runtime_host(x->loop->rt), x->region, EBB_CANCEL_TIMEOUT, message);
     if (!sends) x->verdict = 408;
     else x->conn->proto->reset(x, EBB__ENHANCE_YOUR_CALM);
     ebb__conn_touch(x->conn);
 }
 
-bool ebb__keeper_is_choked(const ebb__conn *c) {
+bool ebb__conn_task_is_choked(const ebb__conn *c) {
     return c->proto->version == 20 && ebb__h2_is_choked(c);
 }
 
 /* While the peer may not send, the clock of its bodies stands still. */
 static bool body_is_late(ebb_http *x, uint64_t now, uint64_t *next) {
     if (x->reader == NULL || x->over || x->late) return false;
-    if (ebb__keeper_is_choked(x->conn)) x->in_pace.since = now;
+    if (ebb__conn_task_is_choked(x->conn)) x->in_pace.since = now;
     return is_over(now, x->in_pace.since, x->conn->server->limits.body_ns, next);
 }
 
@@ -79,7 +79,7 @@ static void check_exchanges(ebb__conn *c, uint64_t now, uint64_t *next) {
     uint32_t late = 0, moving = 0;
     for (ebb_http *x = c->first; x != NULL; x = x->next) {
         if (x->gone) continue;
-        if (body_is_late(x, now, next)) ebb__keeper_late(x, "the body took too long");
+        if (body_is_late(x, now, next)) ebb__conn_task_late(x, "the body took too long");
         if (is_over(now, x->sent_since, EBB__LATE_BODY_MS * EBB_MS, next)) {
             x->sent_since = 0;
             c->proto->reset(x, EBB__NO_ERROR);
@@ -91,10 +91,10 @@ static void check_exchanges(ebb__conn *c, uint64_t now, uint64_t *next) {
         }
         if (x->from_n > 0)
             late++; /* else only its end is missing, which nghttp2 does not send into a closed window */
-        ebb__keeper_late(x, "the peer does not read");
+        ebb__conn_task_late(x, "the peer does not read");
     }
     if (late > 0 && moving == 0) {
-        c->server->stats.calmed++;
+        c->server->stats.rate_limited++;
         ebb__conn_fail(c, EBB__ENHANCE_YOUR_CALM, EBB_ERR_HTTP_RESET, EBB_CANCEL_TIMEOUT,
                        "the peer does not read");
     }
@@ -124,7 +124,7 @@ static void end_delay(ebb__conn *c, uint64_t now, uint64_t *next) {
         return;
     }
     c->read_at = 0;
-    if (ebb__wire_read(&c->wire, true) != EBB_OK)
+    if (ebb__raw_stream_read(&c->wire, true) != EBB_OK)
         ebb__conn_drop(c, EBB_ERR_CLOSED, EBB_CANCEL_RESOURCE, "it can't be read");
 }
 
@@ -142,7 +142,7 @@ static void check_time(ebb__conn *c) {
     uint64_t idle = c->slots == 0 && (c->proto == NULL || head == 0) ? c->idle_since : 0;
     if (c->state == EBB__CONN_ENDING) {
         if (is_over(now, c->linger_until, 0, &next) || is_over(now, c->write_since, l->write_ns, &next)) {
-            ebb__wire_close(&c->wire);
+            ebb__raw_stream_close(&c->wire);
             return;
         }
     } else if (is_over(now, c->write_since, write_span(c), &next)) {
@@ -161,7 +161,7 @@ static void check_time(ebb__conn *c) {
     bool again = c->starts != NULL || !c->listens;
     if (again && now + EBB__RETRY_MS * EBB_MS < next) next = now + EBB__RETRY_MS * EBB_MS;
     if (c->stop_at != 0 && c->stop_at < next) next = c->stop_at;
-    if (c->state != EBB__CONN_ENDED) ebb__keeper_at(c, next != EBB_FOREVER ? next : now + l->header_ns);
+    if (c->state != EBB__CONN_ENDED) ebb__conn_task_at(c, next != EBB_FOREVER ? next : now + l->header_ns);
 }
 
 /* ---- the three verbs -------------------------------------------------------------------------------------------- */
@@ -177,7 +177,7 @@ static void cancelled(ebb_cx *cx, ebb__conn *c) {
         c->linger_until = c->stop_at;
     }
     ebb__conn_drain(c);
-    ebb__keeper_at(c, c->stop_at);
+    ebb__conn_task_at(c, c->stop_at);
 }
 
 /* Those that are left are not waited for any longer, and answered by us. */
@@ -196,7 +196,7 @@ static void stop(ebb__conn *c) {
     c->stopping = true;
     c->stop_at = again ? 0 : half_left(c);
     if (ebb__conn_is_over(c)) { /* and says so to a peer that may not read it */
-        if (again && c->state == EBB__CONN_ENDING && c->linger_until == 0) ebb__keeper_linger(c);
+        if (again && c->state == EBB__CONN_ENDING && c->linger_until == 0) ebb__conn_task_linger(c);
         return;
     }
     if (!again && c->proto != NULL) {
@@ -204,7 +204,7 @@ static void stop(ebb__conn *c) {
         return;
     }
     ebb__conn_fail(c, EBB__NO_ERROR, EBB_ERR_CLOSED, EBB_CANCEL_SHUTDOWN, "the server stops");
-    ebb__keeper_linger(c);
+    ebb__conn_task_linger(c);
 }
 
 /* Without memory for the future check_time has it tried again. */
@@ -219,7 +219,7 @@ static void hear_close(ebb_cx *cx, ebb__conn *c) {
     if (st == EBB_OK) ebb__conn_close(c);
 }
 
-ebb_status ebb__keeper_poll(ebb_cx *cx, void *arg) {
+ebb_status ebb__conn_task_poll(ebb_cx *cx, void *arg) {
     ebb__conn *c = arg;
     hear_close(cx, c);
     if (ebb__is_overdue(cx)) {

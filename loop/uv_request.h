@@ -2,12 +2,12 @@
  * are the loop's own: whoever waits may be gone before.
  *
  * `future` is NULL once it was settled, which for a cancelled one may be long before libuv is done. */
-#ifndef EBB__LOOP_REQUEST_H
-#define EBB__LOOP_REQUEST_H
+#ifndef EBB__LOOP_UV_REQUEST_H
+#define EBB__LOOP_UV_REQUEST_H
 
 #include "loop/handle.h"
 
-struct ebb__request {
+struct ebb__uv_request {
     uint32_t link, generation; /* the slab's */
     uint32_t index;            /* 0: the slot is free */
     ebb_loop *loop;
@@ -15,7 +15,7 @@ struct ebb__request {
     ebb__handle *handle;     /* NULL: it is about none */
     const char *what, *site; /* what NULL: a file keeps it for its close */
     ebb_region region;
-    ebb__request *next, *prev; /* among the writes of a stream */
+    ebb__uv_request *next, *prev; /* among the writes of a stream */
     union {
         uv_req_t any;
         uv_connect_t connect;
@@ -39,7 +39,7 @@ struct ebb__request {
             uint64_t offset;
         } file;
         struct {
-            ebb_blocking_fn fn;
+            ebb_pool_fn fn;
             void *arg;
             ebb_value value;
             ebb_status status;
@@ -49,16 +49,17 @@ struct ebb__request {
 };
 
 /* A request and its future. NULL: *failed is what to return. */
-ebb__request *ebb__request_new(ebb_cx *cx, ebb_loop *l, ebb__handle *h, const ebb_op *op, const char *site,
-                               ebb_future **failed);
+ebb__uv_request *ebb__request_new(ebb_cx *cx, ebb_loop *l, ebb__handle *h, const ebb_operation *op,
+                                  const char *site, ebb_future **failed);
 /* One without a future; its room was reserved. */
-ebb__request *ebb__request_take(ebb_cx *cx, ebb_loop *l, ebb__handle *h, const ebb_op *op, const char *site);
+ebb__uv_request *ebb__request_take(ebb_cx *cx, ebb_loop *l, ebb__handle *h, const ebb_operation *op,
+                                   const char *site);
 ebb_status ebb__request_reserve(ebb_loop *l);
-void ebb__request_free(ebb__request *r);
+void ebb__request_free(ebb__uv_request *r);
 /* Ends its future, if that was not done before. EBB_CANCELLED as ebb__settle. */
-ebb_status ebb__request_settle(ebb__request *r, ebb_value v);
-void ebb__request_reject(ebb__request *r, ebb_status st);
-/* An ebb_op's cancel: asks libuv to forget what it has not begun; its callback comes in any case. */
+ebb_status ebb__request_settle(ebb__uv_request *r, ebb_value v);
+void ebb__request_reject(ebb__uv_request *r, ebb_status st);
+/* An ebb_operation's cancel: asks libuv to forget what it has not begun; its callback comes in any case. */
 void ebb__request_cancel(ebb_cx *cx, ebb_future *f, void *request);
 
 #endif

@@ -152,7 +152,7 @@ static ebb__origin *next_origin(ebb__call *c, ebb_status *st) {
 bool ebb__client_resends(ebb_http *x, ebb_status *st) {
     ebb__call *c = x->call;
     ebb__origin *from = c->origin;
-    ebb__link *k = c->link;
+    ebb__client_conn *k = c->link;
     ebb__conn *conn = x->conn;
     if (*st == EBB_ERR_HTTP_RESET && !c->redirected && is_unsent(c)) *st = EBB_ERR_HTTP_RETRY;
     if (from->client->stopped || !is_wanted(c)) return false;
