@@ -352,11 +352,12 @@ ebb_task ebb_fiber_spawn_site(ebb_cx *cx, ebb_region region, ebb_fiber_fn fn, vo
     return id;
 }
 
-ebb_future *ebb_fiber_go_site(ebb_cx *cx, ebb_region region, ebb_fiber_fn fn, void *arg, const char *site) {
+ebb_future *ebb_fiber_go_site(ebb_cx *cx, ebb_region region, ebb_fiber_fn fn, void *arg,
+                              const ebb_task_opts *opts, const char *site) {
     ebb__fiber *f = NULL;
     ebb_status st = fn == NULL ? EBB_ERR_INVALID : ebb__fiber_new(ebb__rt_of(cx), fn, arg, site, &f);
     if (st != EBB_OK) return ebb_future_failed_site(cx, st, site);
-    ebb_future *future = ebb_go_site(cx, region, ebb__fiber_poll, f, site);
+    ebb_future *future = ebb_go_site(cx, region, ebb__fiber_poll, f, opts, site);
     if (ebb_future_status_of(future) != EBB_PENDING) ebb__fiber_drop(f); /* it could not be spawned */
     return future;
 }

@@ -322,7 +322,7 @@ ebb_future *ebb_peer_run_site(ebb_cx *cx, ebb_peer *peer, ebb_poll_fn body, void
     if (peer == NULL || body == NULL) return ebb__failed(EBB_ERR_INVALID);
     far *a = far_new(cx, peer, body, arg, site);
     if (a == NULL) return ebb__failed(EBB_ERR_NOMEM);
-    ebb_future *f = ebb_go_site(cx, ebb_cx_region(cx), proxy_poll, a, site);
+    ebb_future *f = ebb_go_site(cx, ebb_cx_region(cx), proxy_poll, a, NULL, site);
     if (ebb__has_ended(f)) { /* it could not be spawned */
         release(a);
         return f;

@@ -267,7 +267,8 @@ static ebb_status go_over(ebb_cx *cx, void *state) {
     return EBB_OK;
 }
 
-ebb_future *ebb_go_site(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state, const char *site) {
+ebb_future *ebb_go_site(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state,
+                        const ebb_task_opts *opts, const char *site) {
     ebb_runtime *rt = ebb__rt_of(cx);
     ebb_status st = poll == NULL ? EBB_ERR_INVALID : ebb__rt_reserve_obligation(rt);
     ebb_future *f = st == EBB_OK ? ebb__promise_new(cx, &go_kind, &go_op, NULL, site, &st) : NULL;
@@ -276,7 +277,7 @@ ebb_future *ebb_go_site(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *s
     g->poll = poll;
     g->state = state;
     g->status = EBB_PENDING;
-    g->task = ebb__spawn_apart(cx, region, go_poll, g, site);
+    g->task = ebb__spawn_apart(cx, region, go_poll, g, opts, site);
     st = ebb_id_status(g->task.id);
     if (st == EBB_OK) {
         (void)ebb_defer_site(ebb__task_cx(rt, g->task, NULL), go_over, g, site); /* its room was reserved */

@@ -343,7 +343,8 @@ void ebb__tasks_each(const ebb_runtime *rt, ebb__region *r, void (*each)(void *c
  * traced and remembered by its region as if the kernel had none. */
 ebb_task ebb__spawn_refused(ebb_cx *cx, ebb_region region, ebb_status why, const char *site);
 /* A task whose outcome is not its region's, unless it faults: it has a future. */
-ebb_task ebb__spawn_apart(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state, const char *site);
+ebb_task ebb__spawn_apart(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state,
+                          const ebb_task_opts *opts, const char *site);
 
 /* Wakes whoever waits, as an input that the journal has. Waits begin and end with ebb_wait_begin and
  * ebb_wait_end. */

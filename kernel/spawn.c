@@ -98,8 +98,8 @@ static ebb_task spawn(ebb_runtime *rt, ebb_cx *cx, ebb_region region, ebb_poll_f
 }
 
 static void journal_spawn(ebb_runtime *rt, ebb_cx *cx, ebb_region region, const ebb_task_opts *o,
-                          const char *site, uint64_t result) {
-    uint32_t flags = (o != NULL && o->keep ? 1u : 0u) | (o != NULL ? 2u : 0u);
+                          uint32_t flags, const char *site, uint64_t result) {
+    flags |= (o != NULL && o->keep ? 1u : 0u) | (o != NULL ? 2u : 0u);
     ebb__journal(rt, cx, (ebb_record){.type = J_SPAWN, .region = region.id, .other = result, .value = flags});
     if (o != NULL) {
         ebb__journal(
@@ -109,20 +109,21 @@ static void journal_spawn(ebb_runtime *rt, ebb_cx *cx, ebb_region region, const 
     ebb__journal_text(rt, site);
 }
 
-ebb_task ebb_spawn_opts_site(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state,
-                             const ebb_task_opts *opts, const char *site) {
+static ebb_task spawn_with(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state,
+                           const ebb_task_opts *opts, uint32_t waiter, uint32_t flags, const char *site) {
     ebb_runtime *rt = ebb__rt_of(cx);
     ebb_task_opts room;
     ebb_status st = EBB_OK;
     if (opts != NULL) opts = EBB__OPTS_SEE(opts, &room, &st);
     ebb_task id =
-        st == EBB_OK ? spawn(rt, cx, region, poll, state, opts, 0, site) : refuse(rt, cx, region, st);
-    if (EBB__UNLIKELY(rt->journal != NULL)) journal_spawn(rt, cx, region, opts, site, id.id);
+        st == EBB_OK ? spawn(rt, cx, region, poll, state, opts, waiter, site) : refuse(rt, cx, region, st);
+    if (EBB__UNLIKELY(rt->journal != NULL)) journal_spawn(rt, cx, region, opts, flags, site, id.id);
     return id;
 }
 
-ebb_task ebb_start_site(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state, const char *site) {
-    return ebb_spawn_opts_site(cx, region, poll, state, &(ebb_task_opts){.keep = true}, site);
+ebb_task ebb_spawn_opts_site(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state,
+                             const ebb_task_opts *opts, const char *site) {
+    return spawn_with(cx, region, poll, state, opts, 0, 0, site);
 }
 
 /* Has it room for a task without a deadline, and is that admitted? */
@@ -144,12 +145,9 @@ ebb_task ebb_spawn_site(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *s
     return (ebb_task){ebb__id(rt, t->index, t->generation)};
 }
 
-ebb_task ebb__spawn_apart(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state, const char *site) {
-    ebb_runtime *rt = ebb__rt_of(cx);
-    ebb_task id = spawn(rt, cx, region, poll, state, NULL, EBB__APART, site);
-    ebb__journal(rt, cx, (ebb_record){.type = J_SPAWN, .region = region.id, .other = id.id, .value = 16});
-    ebb__journal_text(rt, site);
-    return id;
+ebb_task ebb__spawn_apart(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state,
+                          const ebb_task_opts *opts, const char *site) {
+    return spawn_with(cx, region, poll, state, opts, EBB__APART, 16, site);
 }
 
 ebb_task ebb__spawn_refused(ebb_cx *cx, ebb_region region, ebb_status why, const char *site) {

@@ -152,7 +152,7 @@ static void do_spawn(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
     p->refuse = recorded(op) == EBB_ERR_NOMEM;
     ebb_region r = {op->rec.region};
     if (op->rec.value & 4 && r.id == 0) r = ebb_cx_region(cx); /* as older journals have it */
-    ebb_task id = op->rec.value & 16  ? ebb__spawn_apart(cx, r, poll, p, site)
+    ebb_task id = op->rec.value & 16  ? ebb__spawn_apart(cx, r, poll, p, op->rec.value & 2 ? &o : NULL, site)
                   : op->rec.value & 8 ? ebb__spawn_refused(cx, r, recorded(op), site)
                   : op->rec.value & 4 ? ebb__runner_new(cx, r, poll, p, &p->callbacks, site)
                   : op->rec.value & 2 ? ebb_spawn_opts_site(cx, r, poll, p, &o, site)

@@ -56,8 +56,10 @@ ebb_task ebb_fiber_spawn_site(ebb_cx *cx, ebb_region region, ebb_fiber_fn fn, vo
                               const ebb_task_opts *opts, const char *site);
 
 /* A fiber as a future of its status: ebb_go for a body that waits in place. */
-#define ebb_fiber_go(cx, region, fn, arg) ebb_fiber_go_site((cx), (region), (fn), (arg), EBB_SITE)
-ebb_future *ebb_fiber_go_site(ebb_cx *cx, ebb_region region, ebb_fiber_fn fn, void *arg, const char *site);
+#define ebb_fiber_go(...)                        EBB_WITH_OPTS(EBB_FIBER_GO_, ebb_fiber_go_site, __VA_ARGS__)
+#define EBB_FIBER_GO_(cx, region, fn, arg, site) ebb_fiber_go_site((cx), (region), (fn), (arg), NULL, (site))
+ebb_future *ebb_fiber_go_site(ebb_cx *cx, ebb_region region, ebb_fiber_fn fn, void *arg,
+                              const ebb_task_opts *opts, const char *site);
 
 /* For awaits of your own: suspends the fiber that runs, which must be `cx`'s, until its task is polled again,
  * because somebody woke or cancelled it. Look again then, as in a poll function; it is no checkpoint.

@@ -164,8 +164,10 @@ ebb_future *ebb_future_failed_site(ebb_cx *cx, ebb_status failure, const char *s
 /* A task as a future of its status: cancelling it asks the task to cancel. It belongs to the region of cx,
  * the task to `region`. The value is none. Its end is the future's and not the region's: whoever has the
  * future decides what a failure or a cancel means. A fault is both. */
-#define ebb_go(cx, region, poll, state) ebb_go_site((cx), (region), (poll), (state), EBB_SITE)
-ebb_future *ebb_go_site(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state, const char *site);
+#define ebb_go(...)                            EBB_WITH_OPTS(EBB_GO_, ebb_go_site, __VA_ARGS__)
+#define EBB_GO_(cx, region, poll, state, site) ebb_go_site((cx), (region), (poll), (state), NULL, (site))
+ebb_future *ebb_go_site(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state,
+                        const ebb_task_opts *opts, const char *site);
 
 /* Cancels it: true if this was what ended it. It reads as cancelled at once; its dependants and what it
  * owns follow in the next pump. Never fails for want of memory. False for what the release of a bracket or a

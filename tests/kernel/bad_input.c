@@ -82,7 +82,7 @@ static const struct {
     noun of;
 } functions[] = {
     {"ebb_spawn", spawn_in, REGION},
-    {"ebb_start", spawn_with_in, REGION},
+    {"ebb_spawn with options", spawn_with_in, REGION},
     {"ebb_region_open", open_in, REGION},
     {"ebb_region_join", join_region, REGION},
     {"ebb_region_state_of", look_at_region, REGION},

@@ -1,5 +1,5 @@
-# The sweeps over the fixtures and the lab's scenarios count polls by standing in for ebb_pump.
-target_link_options(lab.nth_stories PRIVATE -Wl,--wrap=ebb_pump)
+# The sweeps over the fixtures and the lab's scenarios count polls by standing in for ebb_runtime_pump.
+target_link_options(lab.nth_stories PRIVATE -Wl,--wrap=ebb_runtime_pump)
 target_link_libraries(lab.nth_stories PRIVATE PkgConfig::JANSSON)
 
 # Injection again, with the library that has planted bugs: the kernel's oracles have to find them.
