@@ -3,6 +3,11 @@
  * wasm modules have no system and no room for its texts. */
 #include <ebb/base.h>
 
+/* libuv has codes down to -4095. */
+static bool is_systems(ebb_status st) {
+    return st < EBB_STATUS_SYSTEM && st >= EBB_STATUS_SYSTEM - 4095;
+}
+
 const char *ebb_status_name(ebb_status st) {
     switch ((int)st) {
 #define EBB_STATUS(name, value, text)                                                                        \
@@ -17,7 +22,7 @@ const char *ebb_status_name(ebb_status st) {
 #include "base/system.def"
 #undef EBB_SYSTEM
 #endif
-    default: return st < EBB_STATUS_SYSTEM ? "EBB_SYSTEM" : "EBB_USER";
+    default: return is_systems(st) ? "EBB_SYSTEM" : "EBB_USER";
     }
 }
 
@@ -35,6 +40,6 @@ const char *ebb_status_text(ebb_status st) {
 #include "base/system.def"
 #undef EBB_SYSTEM
 #endif
-    default: return st < EBB_STATUS_SYSTEM ? "a failure of the system" : "a status of the application's own";
+    default: return is_systems(st) ? "a failure of the system" : "a status of the application's own";
     }
 }

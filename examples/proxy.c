@@ -3,7 +3,7 @@
  *   build/release/examples/proxy 8081 http://127.0.0.1:8080
  *
  * The call to the other server belongs to the region of the request: a client that leaves cancels it, and so does a
- * deadline, which travels on. The client sends again what the other server has not processed. No code here does that. */
+ * deadline, which travels on. The client sends a request again that the other server has not processed. */
 #include <ebb/ebb.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,11 +50,10 @@ static ebb_status pour(ebb_cx *cx, ebb_http *from, ebb_http *to, ebb_status *wro
     return EBB_OK;
 }
 
-/* A task of its own, beside the answer. If the client breaks off, or sends too much, the request has failed, and
- * all of its region with it. If the other server wants no more of a body, its answer may say why. */
+/* A task of its own, beside the answer. If the client breaks off, the request has failed, and all of its region. */
 static ebb_status send_up(ebb_cx *cx, void *arg) {
     const relay *r = arg;
-    ebb_status wrote, st = pour(cx, r->down, r->up, &wrote);
+    ebb_status wrote, st = pour(cx, r->down, r->up, &wrote); /* wrote: the answer may say why */
     if (st == EBB_OK && wrote == EBB_OK) (void)ebb_http_end(cx, r->up);
     return st;
 }
@@ -86,8 +85,8 @@ static ebb_status ask(ebb_cx *cx, relay *r, const char *upstream) {
     if (st == EBB_OK) r->up = ebb_http_of(cx, v);
     if (st != EBB_OK || !call.streams) return st;
     st = ebb_id_status(ebb_fiber_spawn(cx, ebb_cx_region(cx), send_up, r).id); /* no: the service stops */
-    return st != EBB_OK ? st
-                        : ebb_await(cx, ebb_within(cx, ebb_http_response_head(cx, r->up), patience), NULL);
+    if (st != EBB_OK) return st;
+    return ebb_await(cx, ebb_within(cx, ebb_http_response_head(cx, r->up), patience), NULL);
 }
 
 static ebb_status pass_on(ebb_cx *cx, ebb_http *x, void *arg) {
