@@ -63,14 +63,16 @@ int main() {
     ebb_region region = open_region(cx);
     worker w{};
     int64_t won = 0;
-    ebb_task task = ebb_start(cx, region, work, &w);
+    ebb_task_opts keep{};
+    keep.keep = true;
+    ebb_task task = ebb_spawn(cx, region, work, &w, &keep);
     ebb_task other = ebb_fiber_spawn(cx, region, fiber, &won);
     if (ebb_id_status(task.id) != EBB_OK || ebb_id_status(other.id) != EBB_OK) return 2;
     for (uint64_t t = 0; ebb_task_join(cx, task) == EBB_PENDING; t += EBB_MS) {
         ebb_runtime_advance(rt, t);
         (void)ebb_runtime_pump(rt, 100);
     }
-    const ebb_status own = static_cast<ebb_status>(EBB_STATUS_USER - 4000);
+    const ebb_status own = static_cast<ebb_status>(EBB_STATUS_USER - 1);
     std::printf("ebb %s naps %d won %d %s\n", ebb_version(), w.naps, static_cast<int>(won),
                 ebb_status_name(own));
     ebb_runtime_free(rt);
