@@ -76,9 +76,9 @@ typedef struct ebb_http_limits {
     uint64_t memory_bytes;
     uint64_t idle_ns;   /* time of a connection without a request: 60 s. Past it the connection ends */
     uint64_t header_ns; /* from the first byte of a head, or of the handshake, to its last: 10 s */
-    /* Time that a handler waits for its peer to send the body: 30 s. Past it: 408. The waits of one exchange add up.
-     * Each byte that arrives takes 1/body_rate of a second off the sum. So a peer that sends body_rate bytes a
-     * second is never late, and a byte now and then does not help. */
+    /* Time that a handler waits for its peer to send the body: 30 s. Past it: 408, or if the response was begun, the
+     * stream is reset. The waits of one exchange add up. Each byte that arrives takes 1/body_rate of a second off
+     * the sum. So a peer that sends body_rate bytes a second is never late, and a byte now and then does not help. */
     uint64_t body_ns;
     /* Time that bytes of a response are ready and the peer does not take them, whether its window is closed or not:
      * 30 s. Past it the stream is reset. Waits and bytes count as for body_ns, with write_rate. */
@@ -247,7 +247,7 @@ ebb_status ebb_http_set_trailer(ebb_http *x, const char *name, const char *value
  * stream is gone, or the exchange is cancelled. EBB_ERR_INVALID: a status below 200 or over 999, or a client's
  * exchange. EBB_ERR_NOMEM. */
 ebb_status ebb_http_reply(ebb_cx *cx, ebb_http *x, int status, const char *type, const void *body, size_t n);
-/* The same for a 0-terminated text: text/plain in UTF-8. */
+/* The same for a 0-terminated text: text/plain in UTF-8. Errors as of ebb_http_reply. */
 ebb_status ebb_http_text(ebb_cx *cx, ebb_http *x, int status, const char *text);
 
 /* Sends the head of a response whose body is written piece by piece. Errors as of ebb_http_reply. */

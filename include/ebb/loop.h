@@ -79,7 +79,8 @@ ebb_status ebb_loop_close(ebb_loop *l, ebb_loop_leftover *open, size_t room, siz
 /* Makes a loop on a thread of its own. `fn` is its first task: a fiber, or a plain poll function where there are no
  * fibers. It runs in a region of its own below the root, with EBB_FAIL_FAST. The loop ends when that region has closed.
  * The allocator is used on both threads, one after the other. Free the loop by ebb_loop_join or ebb_loop_stop.
- * Errors as of ebb_loop_attach, and EBB_ERR_INVALID: no `fn`. Nothing is left behind after an error. */
+ * EBB_ERR_NOMEM, EBB_ERR_LIMIT, failures of libuv and the other errors of ebb_loop_attach; EBB_ERR_INVALID: no `fn`.
+ * Nothing is left behind after an error. */
 ebb_status ebb_loop_new(const ebb_loop_opts *opts, ebb_fiber_fn fn, void *arg, ebb_loop **out);
 /* Waits until the loop has ended, frees it, and returns the status of its first region. Call it on the thread that
  * made the loop. EBB_ERR_THREAD: on the loop's own thread. EBB_ERR_INVALID: the loop was attached. */
