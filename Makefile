@@ -69,11 +69,11 @@ playground:
 bench:
 	$(DEPS) build test clang bench
 	$(call build,wasm)
-	$(call build,install)
-	build/install/bench/ebb-bench build/bench.jsonl
-	bench/web/run.mjs --native build/install/bench/web-native build/bench.jsonl
-	bench/http/run.py --bin build/install/bench/http build/bench.jsonl
-	bench/http/loops.py build/install build/bench.jsonl
+	$(call build,bench)
+	build/bench/bench/ebb-bench build/bench.jsonl
+	bench/web/run.mjs --native build/bench/bench/web-native build/bench.jsonl
+	bench/http/run.py --bin build/bench/bench/http build/bench.jsonl
+	bench/http/loops.py build/bench build/bench.jsonl
 
 bench-peers:
 	$(DEPS) build test bench

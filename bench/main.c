@@ -1,7 +1,7 @@
 /* ebb-bench [OUT.jsonl [FILTER]]: prints the cost table and writes one JSON object a row.
  *
  * Ours and the floor take turns, round by round, in one process, so that what disturbs one disturbs
- * the other; the median counts. Times are CPU times. A "hold" was set on another machine; what must
+ * the other; the median counts. Times are CPU times. A target was set on another machine; what must
  * be met is its ratio to the floor there. */
 #include "bench/bench.h"
 
@@ -72,20 +72,20 @@ static void run(const bench_row *row, FILE *out) {
     }
     double o = median(ours, BENCH_ROUNDS), f = median(lowest, BENCH_ROUNDS);
     const char *verdict = "";
-    double limit = row->hold_floor > 0 ? row->hold / row->hold_floor * f : row->hold;
-    if (row->hold > 0) verdict = o <= row->hold || o <= limit ? "held" : "MISSED";
+    double limit = row->target_floor > 0 ? row->target / row->target_floor * f : row->target;
+    if (row->target > 0) verdict = o <= row->target || o <= limit ? "held" : "MISSED";
     printf("%-34s %-6s %9.1f ", row->name, row->unit, o);
     if (row->floor != NULL) printf("%9.1f %6.2fx ", f, o / f);
     else printf("%9s %7s ", "-", "-");
-    if (row->hold_floor == 1) printf("%7.1fx  %s", row->hold, verdict); /* only the ratio is promised */
-    else if (row->hold > 0) printf("%8.0f  %s", row->hold, verdict);
+    if (row->target_floor == 1) printf("%7.1fx  %s", row->target, verdict); /* only the ratio is promised */
+    else if (row->target > 0) printf("%8.0f  %s", row->target, verdict);
     printf("\n");
     fflush(stdout);
     if (out == NULL) return;
     fprintf(out, "{\"name\":\"%s\",\"unit\":\"%s\",\"ours\":%.2f", row->name, row->unit, o);
     if (row->floor != NULL) fprintf(out, ",\"floor\":%.2f,\"ratio\":%.3f", f, o / f);
-    if (row->hold > 0)
-        fprintf(out, ",\"hold\":%.0f,\"held\":%s", row->hold, verdict[0] == 'h' ? "true" : "false");
+    if (row->target > 0)
+        fprintf(out, ",\"target\":%.0f,\"held\":%s", row->target, verdict[0] == 'h' ? "true" : "false");
     fprintf(out, "}\n");
     fflush(out);
 }
@@ -103,7 +103,7 @@ int main(int argc, char **argv) {
         fprintf(stderr, "ebb-bench: can't write %s\n", argv[1]);
         return 2;
     }
-    printf("%-34s %-6s %9s %9s %7s %8s\n", "name", "unit", "ours", "floor", "ratio", "hold");
+    printf("%-34s %-6s %9s %9s %7s %8s\n", "name", "unit", "ours", "floor", "ratio", "target");
 #define RUN(group) run_group(bench_##group##_rows, bench_##group##_count, filter, out);
     BENCH_GROUPS(RUN)
     if (out != NULL && fclose(out) != 0) return 2;

@@ -99,7 +99,7 @@ class Bodies:
             rivals = [v[i] for peer, v in peers.items() if i == 0 or peer in CPU_PEERS]
             if rivals:
                 bar = min(rivals) * CPU_BAR if i == 1 else max(rivals) * RATE_BAR
-                row["hold"] = round(bar, digits)
+                row["target"] = round(bar, digits)
                 row["held"] = all(v[i] <= bar if i == 1 else v[i] >= bar for v in (medians[label], *kinds.values()))
             row["peers"] = {peer: round(v[i], digits) for peer, v in peers.items()}
             if any(peer in cant for peer in PEERS):

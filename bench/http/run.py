@@ -37,7 +37,7 @@ START_S = 20
 SETTLE_S = 5
 LOAD_S = 120
 PROXY_RATE = 1000  # resets a second of a connection: what is behind the proxy has to keep up
-GROWTH_HOLD = 4 << 20  # bytes: one more turn of work that waits; 16 bytes lost a stream would be 20 MB
+GROWTH_TARGET = 4 << 20  # bytes: one more turn of work that waits; 16 bytes lost a stream would be 20 MB
 
 
 class Skip(Exception):
@@ -488,7 +488,7 @@ def judge(found, row, peers):
     except (KeyError, ValueError):
         print("no verdict: %s: who it is held against was not measured" % row.name, flush=True)
         return
-    found["hold"] = round(bar)
+    found["target"] = round(bar)
     found["held"] = found["ours"] <= bar
 
 
@@ -511,8 +511,8 @@ def result(row, medians):
 def growth(row, grown):
     """Work that is cancelled leaves nothing behind."""
     ours = grown["ours"]
-    return {"name": row.name + "_growth", "unit": "bytes", "ours": ours, "hold": GROWTH_HOLD,
-            "held": ours <= GROWTH_HOLD,
+    return {"name": row.name + "_growth", "unit": "bytes", "ours": ours, "target": GROWTH_TARGET,
+            "held": ours <= GROWTH_TARGET,
             "peers": {name: n for name, n in grown.items() if name not in ("ours", "floor")}}
 
 
@@ -566,7 +566,7 @@ def print_row(found, peers):
     verdict = {None: "", True: "held", False: "MISSED"}[found.get("held")]
     print("%-26s %-5s %8s %8s %7s %8s %-7s" % (
         found["name"], found["unit"], cell(found.get("ours")), cell(found.get("floor")),
-        cell(found.get("ratio"), "%.2fx"), cell(found.get("hold")), verdict)
+        cell(found.get("ratio"), "%.2fx"), cell(found.get("target")), verdict)
         + "".join("%9s" % cell(found.get("peers", {}).get(name)) for name in peers)
         + "".join("  %s %.0f" % (kind, found[kind]) for kind in ("poll", "future") if kind in found)
         + "".join("  %s can't: %s" % item for item in found.get("cant", {}).items()), flush=True)
@@ -634,7 +634,7 @@ def main():
         servers = start_all(given.only, bench, stack)
         peers = [server.name for server in servers if server.name not in ("ours", "floor", "serve")]
         print("A handler of ebb_http_on is a fiber: its rows are fiber_*, out_*, in_*; request_* are poll functions.")
-        print("%-26s %-5s %8s %8s %7s %8s %-7s" % ("name", "unit", "ours", "floor", "ratio", "hold", "")
+        print("%-26s %-5s %8s %8s %7s %8s %-7s" % ("name", "unit", "ours", "floor", "ratio", "target", "")
               + "".join("%9s" % name for name in peers), flush=True)
         for one in measure_all(servers, rows, given.rounds):
             print_row(one, peers)

@@ -15,11 +15,11 @@ import { pathToFileURL } from 'node:url';
 import { brotliCompressSync, constants } from 'node:zlib';
 
 const WORKS = [
-    { name: 'web.poll', work: 0, n: 4000000, hold: 3 },
+    { name: 'web.poll', work: 0, n: 4000000, target: 3 },
     { name: 'web.spawn_end', work: 1, n: 1000000 },
     { name: 'web.cancel', work: 2, n: 200000 },
 ];
-const SIZE_HOLD = 40 * 1024;
+const SIZE_TARGET = 40 * 1024;
 const TASKS = 20000;
 
 function options(argv) {
@@ -61,7 +61,7 @@ async function kernelRows(o, rows) {
     for (const row of WORKS) {
         const native = () => Number(execFileSync(o.native, [String(row.work), String(row.n)], { encoding: 'utf8' }));
         const [ours, floor] = await inTurn(o.rounds, () => wasmWork(instance, row), native);
-        rows.push({ name: row.name, unit: 'ns', ours, peer: 'native', floor, ratioHold: row.hold });
+        rows.push({ name: row.name, unit: 'ns', ours, peer: 'native', floor, ratioTarget: row.target });
     }
 }
 
@@ -128,7 +128,7 @@ async function packageRows(o, rows) {
 function sizeRow(o) {
     const wasm = readFileSync(path.join(o.dir, 'ebb-web/ebb.wasm'));
     const best = { params: { [constants.BROTLI_PARAM_QUALITY]: 11, [constants.BROTLI_PARAM_LGWIN]: 22 } };
-    return { name: 'web.size', unit: 'bytes', ours: brotliCompressSync(wasm, best).length, hold: SIZE_HOLD };
+    return { name: 'web.size', unit: 'bytes', ours: brotliCompressSync(wasm, best).length, target: SIZE_TARGET };
 }
 
 /* ---- telling --------------------------------------------------------------------------------------------- */
@@ -136,8 +136,8 @@ function sizeRow(o) {
 function finished(row) {
     const done = { name: row.name, unit: row.unit, ours: round(row.ours) };
     if (row.floor !== undefined) Object.assign(done, { floor: round(row.floor), ratio: round(row.ours / row.floor) });
-    if (row.hold !== undefined) Object.assign(done, { hold: row.hold, held: row.ours <= row.hold });
-    if (row.ratioHold !== undefined) Object.assign(done, { hold: row.ratioHold, held: done.ratio <= row.ratioHold });
+    if (row.target !== undefined) Object.assign(done, { target: row.target, held: row.ours <= row.target });
+    if (row.ratioTarget !== undefined) Object.assign(done, { target: row.ratioTarget, held: done.ratio <= row.ratioTarget });
     return done;
 }
 
@@ -147,9 +147,9 @@ function round(x) {
 
 function print(row, peer) {
     const beside = row.floor === undefined ? '' : `  ${peer} ${row.floor}, ${row.ratio} x`;
-    const hold = row.hold === undefined ? '' : `  hold ${row.hold}${row.ratio === undefined ? '' : ' x'}: ` +
+    const target = row.target === undefined ? '' : `  target ${row.target}${row.ratio === undefined ? '' : ' x'}: ` +
         (row.held ? 'held' : 'MISSED');
-    console.log(`${row.name.padEnd(24)} ${String(row.ours).padStart(10)} ${row.unit}${beside}${hold}`);
+    console.log(`${row.name.padEnd(24)} ${String(row.ours).padStart(10)} ${row.unit}${beside}${target}`);
 }
 
 function write(file, rows) {
