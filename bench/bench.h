@@ -16,7 +16,7 @@ typedef struct bench_row {
     bench_fn ours;
     bench_fn floor;    /* NULL: there is nothing to compare with */
     double target;       /* the most that ours may be, in the unit; 0: only printed */
-    double target_floor; /* what the floor was where `hold` was set: the ratio is what counts. 1: only that */
+    double target_floor; /* what the floor was where the target was set: the ratio is what counts. 1: only that */
 } bench_row;
 
 double bench_cpu_ns(void);
