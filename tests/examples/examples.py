@@ -138,7 +138,7 @@ class EachExample(unittest.TestCase):
 
     def test_has_a_row_in_this_test(self):
         sources = {path.stem for path in (ROOT / "examples").iterdir()
-                   if path.suffix == ".c" or path.is_dir()}
+                   if path.suffix == ".c" or path.is_dir()} - {"guide"}  # guide.py has these
         self.assertEqual(sources, set(SAYS) | SERVERS)
 
     def test_fits_a_page(self):

@@ -30,6 +30,34 @@ class CheckDocs(TreeTest):
         self.write("README.md", "```\n$ ebb trase x.ebb\n```\n")
         self.assert_reported("README.md:2: ebb trase")
 
+    def write_walk(self, count, *steps):
+        self.write("README.md", "")
+        self.write("sched/pump.c", "void pump(void) {\n    poll();\n}\n")
+        self.write("web/cx.js", "class Cx { #end() {} }\n")
+        self.write("docs/walk.md", "### Something (%d files)\n\n%s" % (count, "".join("%s\n" % s for s in steps)))
+
+    def test_a_walk_in_order_is_clean(self):
+        self.write_walk(2, "1. `sched/pump.c`: `pump` does it,", "   and `poll`.", "2. `web/cx.js`: `#end` ends.",
+                        "3. `sched/pump.c`: `pump` again.")
+        self.assert_clean()
+
+    def test_a_file_of_a_walk_that_is_not_there_is_reported(self):
+        self.write_walk(1, "1. `sched/pomp.c`: `pump` does it.")
+        self.assert_reported("docs/walk.md:3: a walk names sched/pomp.c, which is not there")
+
+    def test_a_function_that_is_not_in_its_file_is_reported(self):
+        self.write_walk(2, "1. `sched/pump.c`: `pomp` does it,", "   and `pol`.", "2. `web/cx.js`: `#pump` ends.")
+        self.assert_reported("docs/walk.md:3: a walk names pomp, which does not stand in sched/pump.c",
+                             "docs/walk.md:3: a walk names pol,", "docs/walk.md:5: a walk names pump,")
+
+    def test_a_file_twice_in_a_row_is_reported(self):
+        self.write_walk(1, "1. `sched/pump.c`: `pump`.", "2. `sched/pump.c`: `poll`.")
+        self.assert_reported("docs/walk.md:4: a walk names sched/pump.c twice in a row")
+
+    def test_a_wrong_count_of_a_walk_is_reported(self):
+        self.write_walk(2, "1. `sched/pump.c`: `pump`.")
+        self.assert_reported("docs/walk.md:1: a walk says 2 files; it names 1")
+
 
 if __name__ == "__main__":
     unittest.main()

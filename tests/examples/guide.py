@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""Runs the programs of docs/guide.md, and holds the page to them.
+
+usage: guide.py EBB PROGRAM...
+"""
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+SOURCES = sorted((ROOT / "examples" / "guide").glob("*.c"))
+EBB = ""
+PROGRAMS = {}
+
+# What each program has to print, as an expression for each line.
+SAYS = {
+    "http": ["200: 6 bytes", "count: EBB_OK", "hang: EBB_TIMEOUT"],
+    "io": ["socket: ping", "child: hello", "exit code 0", "blocking call: a name", "second thread: 42"],
+    "lab": ["500 schedules: EBB_OK ", "every allocation failed once"],
+    "service": [
+        r"lifecycle_shutdown#1 guide is DRAINING, \d+ of 30000 ms, USER: SIGTERM, 1 in flight",
+        r"  task [\d.]+, spawned at examples/guide/service\.c:\d+, \d+ ms ago, Running, waits for semaphore",
+        r"  handler release, added at examples/guide/service\.c:\d+, 0 of 0 done",
+        r"FINALIZED, exit status 0"],
+    "time": ["with a timeout: EBB_TIMEOUT", "attempt 1", "attempt 2", "attempt 3", "up to 5 times: EBB_OK",
+             "by a deadline: EBB_CANCELLED", "the first of two: EBB_OK, number 1", "four at once: EBB_OK"],
+    "trace": [r"\d+ events keep every rule"],
+    "workers": ["EBB_OK: 10 jobs, 2 at once", "saved", "tools put away", "stopped: EBB_CANCELLED"],
+}
+
+# These write a file, and a subcommand that has to accept it.
+WRITES = {"service": ["audit", "verify"], "trace": ["trace", "verify", "--strict", "--quiescent"]}
+
+
+def blocks(page):
+    return re.findall(r"^```c\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+
+
+class Programs(unittest.TestCase):
+    def run_one(self, name, *arguments):
+        ran = subprocess.run([PROGRAMS["guide_" + name], *arguments], capture_output=True, text=True, timeout=120,
+                             check=False)
+        self.assertEqual((ran.returncode, ran.stderr), (0, ""), ran.stdout)
+        expected = "\n".join(SAYS[name]) + "\n"
+        self.assertTrue(re.fullmatch(expected, ran.stdout), "expected:\n%sgot:\n%s" % (expected, ran.stdout))
+
+    def test_print_what_they_should(self):
+        for name in set(SAYS) - set(WRITES):
+            with self.subTest(name):
+                self.run_one(name)
+
+    def test_write_files_that_verify(self):
+        for name, command in WRITES.items():
+            with self.subTest(name), tempfile.TemporaryDirectory() as folder:
+                path = str(Path(folder) / name)
+                self.run_one(name, path)
+                subprocess.run([EBB, *command, path], check=True, stdout=subprocess.DEVNULL, timeout=60)
+
+    def test_have_a_row_in_this_test(self):
+        self.assertEqual({path.stem for path in SOURCES}, set(SAYS))
+
+    def test_fit_a_page(self):
+        for path in SOURCES:
+            self.assertLess(len(path.read_text(encoding="utf-8").splitlines()), 120, path)
+
+
+class Page(unittest.TestCase):
+    def setUp(self):
+        self.page = (ROOT / "docs" / "guide.md").read_text(encoding="utf-8")
+
+    def test_shows_parts_of_the_programs_as_they_are(self):
+        sources = [path.read_text(encoding="utf-8") for path in SOURCES]
+        shown = blocks(self.page)
+        self.assertGreaterEqual(len(shown), 19)
+        for block in shown:
+            self.assertTrue([s for s in sources if "\n" + block in s], "in no program of examples/guide:\n" + block)
+
+    def test_has_code_in_every_section(self):
+        sections = re.split(r"^## ", self.page, flags=re.MULTILINE)[1:]
+        self.assertGreaterEqual(len(sections), 19)
+        self.assertEqual([s.splitlines()[0] for s in sections if not blocks(s)], [])
+
+
+if __name__ == "__main__":
+    EBB = sys.argv[1]
+    PROGRAMS = {Path(path).name: path for path in sys.argv[2:]}
+    unittest.main(argv=sys.argv[:1])
