@@ -4,7 +4,7 @@
 #include "kernel/region.h"
 #include "kernel/task.h"
 
-/* ---- who may still admit_and_record -------------------------------------------------------------------- */
+/* ---- who may still add work ---------------------------------------------------------------------------- */
 
 /* True if `r` is `top` or below it. */
 static bool is_inside(const ebb_runtime *rt, const ebb__region *r, const ebb__region *top) {
@@ -36,11 +36,11 @@ ebb_status ebb__admit_slow(ebb_runtime *rt, ebb__task *t, ebb__region *r) {
 ebb_status ebb__admit_own(ebb_runtime *rt, ebb__task *t) {
     ebb__region *r = ebb__region_at(rt, t->region);
     if (t->index == 0) return ebb__admit(rt, t, r);
-    if (ebb__is_over(t)) return EBB_ERR_CLOSED;
+    if (ebb__is_finalized(t)) return EBB_ERR_CLOSED;
     return ebb_cancelled(&t->cx) ? ebb__admit_refused(rt, t, r) : EBB_OK;
 }
 
-/* ---- operations of layers above --------------------------------------------------------------------- */
+/* ---- operations of layers above ------------------------------------------------------------------------ */
 
 static ebb_status inbound(ebb_runtime *rt, ebb__task *t) {
     ebb__region *r = ebb__region_at(rt, t->region);
@@ -70,7 +70,7 @@ ebb_status ebb__admit_inbound(ebb_cx *cx) {
     return admit_and_record(cx, true);
 }
 
-/* ---- a close from above ----------------------------------------------------------------------------- */
+/* ---- a close from above -------------------------------------------------------------------------------- */
 
 /* No task inside the unit owns it: the owner is the host or a task outside, which may not add to it any more. */
 static bool ends(const ebb_runtime *rt, const ebb__region *r) {

@@ -261,7 +261,7 @@ static void walk(ebb_runtime *rt, ebb__region *root, verb what, const request *r
     }
 }
 
-/* ---- cancel ---------------------------------------------------------------------------------------- */
+/* ---- cancel -------------------------------------------------------------------------------------------- */
 
 static request new_request(ebb_runtime *rt, const ebb__region *r, uint8_t kind, uint64_t origin,
                            const char *message, const ebb_budget *budget) {
@@ -298,7 +298,7 @@ void ebb__force_tree(ebb_runtime *rt, ebb__region *r, uint64_t origin) {
     walk(rt, r, FORCE, &req);
 }
 
-/* ---- time ------------------------------------------------------------------------------------------- */
+/* ---- time ---------------------------------------------------------------------------------------------- */
 
 static void region_fired(ebb_runtime *rt, ebb__region *r) {
     if (r->flags & R_FORCED) {

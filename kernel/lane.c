@@ -29,7 +29,7 @@ bool ebb__timed_admit(ebb_runtime *rt) {
     return true;
 }
 
-/* ---- timed: a heap ---------------------------------------------------------------------------- */
+/* ---- timed: a heap ------------------------------------------------------------------------------------- */
 
 static bool before(const struct ebb__timed_entry *a, const struct ebb__timed_entry *b) {
     if (a->deadline != b->deadline) return a->deadline < b->deadline;
@@ -77,7 +77,7 @@ static void timed_remove(ebb_runtime *rt, uint32_t i) {
     place(rt, i, e);
 }
 
-/* ---- cancel: buckets by deadline --------------------------------------------------------------- */
+/* ---- cancel: buckets by deadline ----------------------------------------------------------------------- */
 
 /* Bucket numbers are absolute; the 64 from cancel_base on have a queue each. An earlier or later deadline goes to
  * the nearest of them. The base follows the clock but never passes a member. */
@@ -124,7 +124,7 @@ uint64_t ebb__cleanup_deadline(const ebb_runtime *rt, const ebb__task *t) {
     return d;
 }
 
-/* ---- all lanes --------------------------------------------------------------------------------- */
+/* ---- all lanes ----------------------------------------------------------------------------------------- */
 
 void ebb__enqueue_cancelled(ebb_runtime *rt, ebb__task *t, uint64_t deadline) {
     assert(t->queue == EBB_LANE_NONE && t->phase != EBB_TASK_COMPLETED);

@@ -13,7 +13,7 @@
 /* Each owner has one list: its finalizers, the last added first, then its obligations, the last reserved last. So
  * the next finalizer and the next leak are at the two ends. The head's `prev` is the last. */
 
-/* ---- the lists ----------------------------------------------------------------------------------- */
+/* ---- the lists ----------------------------------------------------------------------------------------- */
 
 static uint32_t *head_of(ebb_runtime *rt, const ebb__obligation *d) {
     return d->task != 0 ? &ebb__cold_at(rt, d->task)->owed : &ebb__region_at(rt, d->region)->owed;
@@ -88,7 +88,7 @@ void ebb__obligation_emit(ebb_runtime *rt, uint8_t type, const ebb__obligation *
     }
 }
 
-/* ---- obligations ---------------------------------------------------------------------------------- */
+/* ---- obligations --------------------------------------------------------------------------------------- */
 
 static ebb_obligation reserve(ebb_runtime *rt, ebb_cx *cx, uint32_t task, ebb__region *r,
                               ebb_obligation_kind kind, void (*on_abort)(void *), void *arg,

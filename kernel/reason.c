@@ -102,7 +102,7 @@ ebb_reason ebb__region_reason(const ebb_runtime *rt, const ebb__region *r) {
     return reason;
 }
 
-/* ---- the cause chain ---------------------------------------------------------------------------------- */
+/* ---- the cause chain ----------------------------------------------------------------------------------- */
 
 static size_t link_bytes(const ebb__region *r) {
     size_t n = 32;

@@ -24,8 +24,8 @@ static void put(ebb__recorder *rec, ebb_record r) {
     rec->last = r.type;
 }
 
-/* Writes how many records were lost. The caller has checked that three records fit, so that the record after the
- * gap is complete. */
+/* Writes how many records were lost, then turn and time, which later records rely on. The caller has checked that
+ * three records fit. */
 static void put_gap(ebb__recorder *rec) {
     put(rec, (ebb_record){.type = EBB_EV_GAP, .other = rec->lost});
     rec->seq += rec->lost;
@@ -182,7 +182,7 @@ void ebb_journal_take(ebb_runtime *rt, bool flush, ebb_write_fn write, void *ctx
     take(rt, rt->journal, flush, write, ctx);
 }
 
-/* ---- trace ------------------------------------------------------------------------------------ */
+/* ---- trace --------------------------------------------------------------------------------------------- */
 
 static void catch_up(ebb_runtime *rt, ebb__recorder *rec) {
     if (rec->turn != rt->turn || rec->batch != rt->batch) {
@@ -259,7 +259,7 @@ void ebb_runtime_set_turn(ebb_runtime *rt, uint64_t host_turn_id, uint64_t micro
                  (ebb_record){.type = J_TURN, .task = host_turn_id, .region = microtask_batch_id});
 }
 
-/* ---- journal ---------------------------------------------------------------------------------- */
+/* ---- journal ------------------------------------------------------------------------------------------- */
 
 static void journal_put(ebb_runtime *rt, ebb_record r) {
     ebb_record *slot = ebb__record_slot(rt, rt->journal);

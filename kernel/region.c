@@ -14,7 +14,7 @@
 #include "kernel/wait.h"
 #include "kernel/watchdog.h"
 
-/* ---- open ------------------------------------------------------------------------------------------ */
+/* ---- open ---------------------------------------------------------------------------------------------- */
 
 EBB__INLINE ebb__region *region_new(ebb_runtime *rt, const char *site) {
     assert(ebb__slab_ready(&rt->regions));
@@ -100,7 +100,7 @@ EBB__INLINE ebb_status may_open(ebb_runtime *rt, ebb__task *t, const ebb_region_
         ebb_status st = ebb__find_region(rt, o->parent, parent);
         if (st != EBB_OK) return st;
     }
-    if (ebb__is_over(t)) return EBB_ERR_CLOSED;
+    if (ebb__is_finalized(t)) return EBB_ERR_CLOSED;
     bool in_place = false;
     if (o->cleanup) {
         if (!drain && !cleaning(t)) return EBB_ERR_NOT_CLEANING;
@@ -208,7 +208,7 @@ ebb_region ebb__drain_region_open(ebb_cx *cx, ebb_region parent, const char *sit
                        true, true, site);
 }
 
-/* ---- the table ------------------------------------------------------------------------------------- */
+/* ---- transitions --------------------------------------------------------------------------------------- */
 
 bool ebb__region_refused(ebb_runtime *rt, ebb__region *r, ebb_region_state to) {
     rt->stats.illegal++;
@@ -216,7 +216,7 @@ bool ebb__region_refused(ebb_runtime *rt, ebb__region *r, ebb_region_state to) {
     return false;
 }
 
-/* ---- closing ------------------------------------------------------------------------------- */
+/* ---- closing ------------------------------------------------------------------------------------------- */
 
 void ebb__sweep_later(ebb_runtime *rt, ebb__region *r) {
     if (r->flags & R_SWEEP) return;

@@ -396,7 +396,7 @@ static inline uint64_t ebb__own_kept(const ebb__cold *c) {
 }
 
 /* The body and the finalizers have ended. Hooks that still run for the task may not reserve or defer. */
-static inline bool ebb__is_over(const ebb__task *t) {
+static inline bool ebb__is_finalized(const ebb__task *t) {
     return (t->flags & (F_RETURNED | F_IN_FINALIZER)) == F_RETURNED;
 }
 

@@ -55,7 +55,7 @@ ebb__supervisor ebb__supervisor_new(ebb_cx *cx, ebb_region region, ebb_poll_fn p
     return s;
 }
 
-void ebb__supervisor_over(ebb_runtime *rt, ebb__region *drain) {
+void ebb__supervisor_ended(ebb_runtime *rt, ebb__region *drain) {
     ebb__region *r = ebb__region_at(rt, drain->parent);
     assert(drain->flags & r->flags & R_SUPERVISED);
     drain->flags &= ~(uint32_t)R_SUPERVISED;

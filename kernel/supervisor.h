@@ -18,7 +18,7 @@
 #include "kernel/rt.h"
 
 /* Called when a supervisor has ended. */
-void ebb__supervisor_over(ebb_runtime *rt, ebb__region *drain);
+void ebb__supervisor_ended(ebb_runtime *rt, ebb__region *drain);
 
 static inline bool ebb__is_drain_region(const ebb__region *r) {
     return (r->flags & (R_SUPERVISED | R_CLEANUP)) == (R_SUPERVISED | R_CLEANUP);

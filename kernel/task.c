@@ -10,7 +10,7 @@
 #include "kernel/wait.h"
 #include "kernel/watchdog.h"
 
-/* ---- the table --------------------------------------------------------------------------------- */
+/* ---- transitions --------------------------------------------------------------------------------------- */
 
 bool ebb__phase_refused(ebb_runtime *rt, ebb__task *t, ebb_task_phase to) {
     rt->stats.illegal++;
@@ -30,7 +30,7 @@ void ebb__signal_update(ebb_runtime *rt, ebb__task *t) {
         t->cx.signal &= ~EBB_CX_CANCEL;
     }
 }
-/* ---- the end ----------------------------------------------------------------------------------- */
+/* ---- the end ------------------------------------------------------------------------------------------- */
 
 /* Releases what the cold record holds: timer and reason. */
 static void cold_clear(ebb_runtime *rt, ebb__task *t) {
@@ -82,7 +82,7 @@ static void end_cold(ebb_runtime *rt, ebb__region *r, ebb__task *t, ebb_status s
     cold_clear(rt, t);
     if (ebb__cold_of(r)->closer == t->index) ebb__cold_of(r)->closer = 0;
     if (r->runner == t->index) runner_ended(rt, r);
-    if (r->flags & R_SUPERVISED && ebb__cold_of(r)->supervisor == t->index) ebb__supervisor_over(rt, r);
+    if (r->flags & R_SUPERVISED && ebb__cold_of(r)->supervisor == t->index) ebb__supervisor_ended(rt, r);
     ebb__task *waits = ebb__joiner(rt, t);
     if (waits != NULL) ebb__wake(rt, waits);
 }
@@ -230,7 +230,7 @@ __attribute__((cold, noinline)) static void abandon(ebb_runtime *rt, ebb__task *
     body_ended(rt, t, EBB_CANCELLED);
 }
 
-/* ---- one poll ---------------------------------------------------------------------------------- */
+/* ---- one poll ------------------------------------------------------------------------------------------ */
 
 /* Charges a poll to the budget. */
 static void charge(ebb_runtime *rt, ebb__task *t) {

@@ -30,7 +30,7 @@ static inline void ebb__wait_link(ebb__task *t, ebb_wait *w, const ebb_wait_kind
 static inline ebb_status ebb__wait_begin(ebb_cx *cx, ebb_wait *w, const ebb_wait_kind *kind, void *on) {
     ebb__task *t = ebb__task_of(cx);
     if (EBB__UNLIKELY(t->index == 0 || ebb__task_is_runner(t->rt, t))) return EBB_ERR_NOT_TASK;
-    if (EBB__UNLIKELY(ebb__is_over(t))) return EBB_ERR_CLOSED;
+    if (EBB__UNLIKELY(ebb__is_finalized(t))) return EBB_ERR_CLOSED;
     if (EBB__UNLIKELY(w->cx != NULL)) return EBB_ERR_BUSY;
     ebb__wait_link(t, w, kind, on);
     if (EBB__UNLIKELY(t->rt->journal != NULL)) {

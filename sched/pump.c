@@ -12,7 +12,7 @@
 #include "kernel/task.h"
 
 enum {
-    WHEEL_WORK = 4096,  /* timers moved or fired in one pump */
+    WHEEL_WORK = 4096,  /* timers moved or fired in one turn of the wheel */
     SWEEP_WORK = 65536, /* regions advanced in one pump, besides those that polls advance */
     SWEEP_LITTLE = 64,  /* the same with short pumps */
     CHOICES = 8         /* the lab may choose among this many tasks at the head */

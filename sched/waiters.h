@@ -24,7 +24,7 @@ static inline void ebb__waiters_remove(ebb_wait **first, ebb_wait **last, ebb_wa
     else *last = w->prev;
 }
 
-/* Grants the first waiter its wish and returns it, for the caller to wake; NULL if the queue is empty. */
+/* Grants the first waiter and returns it for the caller to wake; NULL if the queue is empty. */
 static inline ebb_wait *ebb__waiters_grant(ebb_wait **first) {
     ebb_wait *w = *first;
     if (w == NULL) return NULL;
