@@ -1,5 +1,5 @@
-/* The allocator that fails on demand. It stands in the library, not in the tests, so that the users
- * of Ebb can run their own code against a failing allocator too. */
+/* The allocator that fails on demand. It is part of the library, so that users of Ebb can test their own code with
+ * a failing allocator too. */
 #include "base/alloc.h"
 
 static void *failing(void *ctx, void *ptr, size_t old_size, size_t new_size) {

@@ -1,4 +1,4 @@
-/* The three ways in which Ebb asks the host for memory. */
+/* The three calls with which Ebb allocates, resizes and frees memory of the host. */
 #ifndef EBB__ALLOC_H
 #define EBB__ALLOC_H
 

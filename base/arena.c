@@ -4,7 +4,7 @@
 
 #include "base/alloc.h"
 
-/* max_align_t is not in every libc's C11; this is what it stands for. */
+/* max_align_t is not in every libc's C11; this union replaces it. */
 typedef union widest {
     long long integer;
     long double real;
@@ -14,7 +14,7 @@ typedef union widest {
 
 struct ebb__arena_chunk {
     ebb__arena_chunk *next;
-    size_t bytes; /* the header included */
+    size_t bytes; /* including the header */
 };
 
 #define ALIGN       _Alignof(widest)
@@ -37,7 +37,7 @@ static ebb__arena_chunk *chunk_new(ebb__arena *a, size_t bytes) {
     return c;
 }
 
-/* A chunk of its own, behind the one in hand, which stays in hand. */
+/* Allocates a chunk for this block alone and links it behind the current chunk, which stays current. */
 static void *alloc_big(ebb__arena *a, size_t n) {
     if (n > SIZE_MAX - HEADER) return NULL;
     ebb__arena_chunk *c = chunk_new(a, HEADER + n);

@@ -1,8 +1,8 @@
-/* base/arena.h - memory that goes in one step: for what lives as long as a script or a request.
+/* base/arena.h - memory that is freed in one step: for objects that live as long as a script or a request.
  *
- * A list of chunks from the host's allocator; allocating moves a pointer. What does not fit into a
- * quarter of a chunk gets one of its own, so that it wastes nothing of the chunk in hand. What holds:
- * the chunk in hand is the head of `chunks`, [at, end) is free in it, and both are NULL without one. */
+ * An arena is a list of chunks from the host's allocator; allocating moves a pointer. A block larger than a
+ * quarter of a chunk gets a chunk of its own, so that it wastes nothing of the current one. Invariant: the current
+ * chunk is the head of `chunks`, [at, end) is free in it, and both are NULL if there is none. */
 #ifndef EBB_BASE_ARENA_H
 #define EBB_BASE_ARENA_H
 
@@ -26,10 +26,10 @@ void *ebb__arena_alloc(ebb__arena *a, size_t n);
 /* The same, zeroed. */
 void *ebb__arena_zero(ebb__arena *a, size_t n);
 
-/* Forgets everything that was allocated and keeps one chunk for what comes. */
+/* Frees everything that was allocated, but keeps one chunk for later use. */
 void ebb__arena_reset(ebb__arena *a);
 
-/* Gives everything back; the arena is as after init. */
+/* Frees all memory; the arena is as after init. */
 void ebb__arena_free(ebb__arena *a);
 
 #endif

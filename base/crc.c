@@ -1,6 +1,6 @@
-/* base/crc.c - CRC-32C: eight bytes a step by tables, or by the processor's own instruction where it
- * has one. The recorder seals a block of 4 KB with it on the hot path, and the instruction is what
- * keeps that to a few nanoseconds an event. Both give the same result on every host. */
+/* base/crc.c - CRC-32C: eight bytes a step by tables, or by the processor's own instruction where it has one. The
+ * recorder seals a block of 4 KB with it on the hot path; with the instruction that costs a few nanoseconds an
+ * event. Both give the same result on every host. */
 #include "base/crc.h"
 
 #include "base/crc_table.h"

@@ -5,11 +5,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The checksum of `n` bytes, continued from `seed`: 0 to begin, or what an earlier call returned for
- * the bytes before these. */
+/* The checksum of `n` bytes. `seed` is 0, or the result of an earlier call for the bytes before these. */
 uint32_t ebb__crc(uint32_t seed, const void *bytes, size_t n);
 
-/* The same by tables alone, whatever the processor can do; for tests. */
+/* The same by tables alone, on every processor; for tests. */
 uint32_t ebb__crc_by_table(uint32_t seed, const void *bytes, size_t n);
 
 #endif

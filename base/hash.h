@@ -1,7 +1,7 @@
 /* base/hash.h - a 128-bit mixing hash over 64-bit words.
  *
- * The constants are fixed and it works on numbers, never on memory, so every host agrees. It is for
- * telling runs apart, not for secrets: somebody who wants a collision can make one. */
+ * The constants are fixed and the hash works on numbers, not on memory, so every host gets the same result. It
+ * distinguishes runs; it is not cryptographic, and collisions can be constructed. */
 #ifndef EBB_BASE_HASH_H
 #define EBB_BASE_HASH_H
 
@@ -11,7 +11,7 @@ typedef struct ebb__hash {
     uint64_t hi, lo;
 } ebb__hash;
 
-/* Where every chain starts; `domain` keeps chains with different meanings apart. */
+/* The start of a chain; `domain` separates chains with different meanings. */
 ebb__hash ebb__hash_start(uint64_t domain);
 
 /* The chain `h` with one more word. For a given word it is a bijection of h. */
@@ -20,10 +20,10 @@ ebb__hash ebb__hash_mix(ebb__hash h, uint64_t word);
 /* The chain `h` with another hash in it. */
 ebb__hash ebb__hash_fold(ebb__hash h, ebb__hash with);
 
-/* Spreads the last words over all bits; a chain is finished before it is summed or compared. */
+/* Spreads the last words over all bits. Finish a chain before it is summed or compared. */
 ebb__hash ebb__hash_finish(ebb__hash h);
 
-/* The sum modulo 2^128: it does not depend on the order. */
+/* The sum modulo 2^128, which does not depend on the order. */
 ebb__hash ebb__hash_add(ebb__hash a, ebb__hash b);
 
 /* A 64-bit number spread over all bits; a bijection. For hash tables. */

@@ -2,28 +2,28 @@
 
 #include <assert.h>
 
-void ebb__lanes_init(ebb__lanes *l, ebb__queue *queue, uint32_t queues,
-                     void (*moved)(void *ctx, uint32_t item, uint32_t pos), void *ctx) {
-    *l = (ebb__lanes){.queue = queue, .queues = queues, .moved = moved, .ctx = ctx};
+void ebb__run_queue_init(ebb__run_queues *l, ebb__queue *queue, uint32_t queues,
+                         void (*moved)(void *ctx, uint32_t item, uint32_t pos), void *ctx) {
+    *l = (ebb__run_queues){.queue = queue, .queues = queues, .moved = moved, .ctx = ctx};
     ebb__slab_init(&l->blocks, sizeof(ebb__block), 0, 6, 0);
     for (uint32_t i = 0; i < queues; i++) queue[i] = (ebb__queue){0};
-    l->total = 2 * queues; /* a debt that the first reserve pays */
+    l->total = 2 * queues; /* the two blocks for each queue; the first reserve allocates them */
 }
 
-void ebb__lanes_fini(ebb__lanes *l, const ebb_allocator *a) {
+void ebb__run_queue_fini(ebb__run_queues *l, const ebb_allocator *a) {
     ebb__slab_fini(&l->blocks, a);
 }
 
-static uint32_t blocks_owned(const ebb__lanes *l) {
+static uint32_t blocks_owned(const ebb__run_queues *l) {
     return l->blocks.used - 1;
 }
 
-static void release(ebb__lanes *l, uint32_t b) {
-    ebb__lanes_block(l, b)->next = l->spare;
+static void release(ebb__run_queues *l, uint32_t b) {
+    ebb__run_queue_block(l, b)->next = l->spare;
     l->spare = b;
 }
 
-bool ebb__lanes_reserve_slow(ebb__lanes *l, const ebb_allocator *a, uint32_t members) {
+bool ebb__run_queue_reserve_slow(ebb__run_queues *l, const ebb_allocator *a, uint32_t members) {
     uint64_t want = (2 * (uint64_t)members + EBB__BLOCK_ITEMS - 1) / EBB__BLOCK_ITEMS;
     want += 2 * (uint64_t)l->queues;
     while (blocks_owned(l) < want) {
@@ -34,71 +34,71 @@ bool ebb__lanes_reserve_slow(ebb__lanes *l, const ebb_allocator *a, uint32_t mem
     return true;
 }
 
-static void set_head(ebb__lanes *l, ebb__queue *q, uint32_t b) {
+static void set_head(ebb__run_queues *l, ebb__queue *q, uint32_t b) {
     q->head = b;
-    q->take = ebb__lanes_block(l, b)->item;
+    q->take = ebb__run_queue_block(l, b)->item;
     q->take_end = q->take + EBB__BLOCK_ITEMS;
 }
 
-static void set_tail(ebb__lanes *l, ebb__queue *q, uint32_t b, uint32_t off) {
+static void set_tail(ebb__run_queues *l, ebb__queue *q, uint32_t b, uint32_t off) {
     q->tail = b;
-    q->put = ebb__lanes_block(l, b)->item + off;
-    q->put_end = ebb__lanes_block(l, b)->item + EBB__BLOCK_ITEMS;
+    q->put = ebb__run_queue_block(l, b)->item + off;
+    q->put_end = ebb__run_queue_block(l, b)->item + EBB__BLOCK_ITEMS;
     q->put_pos = b * 32 + off;
 }
 
-/* Closes the holes of one queue: reads ahead of where it writes, in the same blocks. */
-static void compact(ebb__lanes *l, ebb__queue *q) {
+/* Closes the holes of one queue in place: the read position is always ahead of the write position. */
+static void compact(ebb__run_queues *l, ebb__queue *q) {
     if (q->head == 0) return;
     uint32_t rb = q->head, wb = q->head, wo = 0;
-    uint32_t ro = (uint32_t)(q->take - ebb__lanes_block(l, rb)->item);
-    uint32_t end = (uint32_t)(q->put - ebb__lanes_block(l, q->tail)->item);
+    uint32_t ro = (uint32_t)(q->take - ebb__run_queue_block(l, rb)->item);
+    uint32_t end = (uint32_t)(q->put - ebb__run_queue_block(l, q->tail)->item);
     for (;;) {
         if (ro == EBB__BLOCK_ITEMS && rb != q->tail) {
-            rb = ebb__lanes_block(l, rb)->next;
+            rb = ebb__run_queue_block(l, rb)->next;
             ro = 0;
         }
         if (rb == q->tail && ro == end) break;
-        uint32_t item = ebb__lanes_block(l, rb)->item[ro++];
+        uint32_t item = ebb__run_queue_block(l, rb)->item[ro++];
         if (item == 0) continue;
         if (wo == EBB__BLOCK_ITEMS) {
-            wb = ebb__lanes_block(l, wb)->next;
+            wb = ebb__run_queue_block(l, wb)->next;
             wo = 0;
         }
-        ebb__lanes_block(l, wb)->item[wo] = item;
+        ebb__run_queue_block(l, wb)->item[wo] = item;
         l->moved(l->ctx, item, wb * 32 + wo++);
     }
-    uint32_t rest = wb == q->tail ? 0 : ebb__lanes_block(l, wb)->next;
+    uint32_t rest = wb == q->tail ? 0 : ebb__run_queue_block(l, wb)->next;
     set_head(l, q, q->head);
     set_tail(l, q, wb, wo);
-    ebb__lanes_block(l, wb)->next = 0;
+    ebb__run_queue_block(l, wb)->next = 0;
     while (rest != 0) {
-        uint32_t next = ebb__lanes_block(l, rest)->next;
+        uint32_t next = ebb__run_queue_block(l, rest)->next;
         release(l, rest);
         rest = next;
     }
 }
 
-void ebb__lanes_next_block(ebb__lanes *l, ebb__queue *q) {
+void ebb__run_queue_next_block(ebb__run_queues *l, ebb__queue *q) {
     if (l->spare == 0) {
         for (uint32_t i = 0; i < l->queues; i++) compact(l, &l->queue[i]);
         if (q->put != q->put_end) return;
     }
     uint32_t b = l->spare;
     assert(b != 0 && "room is reserved before a member is queued");
-    l->spare = ebb__lanes_block(l, b)->next;
-    ebb__lanes_block(l, b)->next = 0;
+    l->spare = ebb__run_queue_block(l, b)->next;
+    ebb__run_queue_block(l, b)->next = 0;
     if (q->tail == 0) set_head(l, q, b);
-    else ebb__lanes_block(l, q->tail)->next = b;
+    else ebb__run_queue_block(l, q->tail)->next = b;
     set_tail(l, q, b, 0);
 }
 
-uint32_t ebb__lanes_pop_slow(ebb__lanes *l, ebb__queue *q) {
+uint32_t ebb__run_queue_pop_slow(ebb__run_queues *l, ebb__queue *q) {
     assert(q->count > 0);
     for (;;) {
         if (q->take == q->take_end) {
             uint32_t done = q->head;
-            set_head(l, q, ebb__lanes_block(l, done)->next);
+            set_head(l, q, ebb__run_queue_block(l, done)->next);
             release(l, done);
         }
         uint32_t item = *q->take++;

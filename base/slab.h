@@ -1,11 +1,10 @@
 /* Chunked slabs: records of one size that never move, named by a 24-bit index and a generation.
  *
- * A chunk holds 2^shift hot records, aligned to a cache line, and behind them as many cold ones: what
- * every wake touches stands apart from what only dumps and errors read. Index 0 is never used, so 0
- * can mean "none". Every hot record starts with two words: the first is the free list's link while
- * the slot is free, the second is the generation, which rises when the slot is freed. A slot whose
- * generations are used up is retired. Freed slots are reused last in, first out: the same operations
- * give the same ids, which replay relies on. */
+ * A chunk holds 2^shift hot records, aligned to a cache line, and then as many cold ones. Every wake-up touches
+ * the hot record; only dumps and errors read the cold one. Index 0 is never used, so that 0 can mean "none". Every
+ * hot record starts with two words: the first is the free list's link while the slot is free, the second is the
+ * generation, which rises when the slot is freed. A slot whose generations are used up is retired. Freed slots are
+ * reused last in, first out: the same operations give the same ids, which replay relies on. */
 #ifndef EBB__SLAB_H
 #define EBB__SLAB_H
 
@@ -19,7 +18,7 @@ typedef struct ebb__slab {
     uint32_t chunks, room;
     uint32_t hot, cold; /* record sizes */
     uint32_t shift;
-    uint32_t used;      /* slots handed out so far, the unused 0 included */
+    uint32_t used;      /* slots used so far, including the unused 0 */
     uint32_t free_head; /* 0: none */
     uint32_t live, retired, limit;
 } ebb__slab;
@@ -32,10 +31,10 @@ void ebb__slab_init(ebb__slab *s, uint32_t hot, uint32_t cold, uint32_t shift, u
 void ebb__slab_fini(ebb__slab *s, const ebb_allocator *a);
 /* EBB_OK if the next ebb__slab_take can't fail; EBB_ERR_NOMEM; EBB_ERR_LIMIT. */
 ebb_status ebb__slab_reserve(ebb__slab *s, const ebb_allocator *a);
-/* One chunk more. EBB_ERR_NOMEM. */
+/* Adds a chunk. EBB_ERR_NOMEM. */
 ebb_status ebb__slab_grow(ebb__slab *s, const ebb_allocator *a);
 
-/* The `_as` forms are for callers that know the slab's shape when they are compiled. */
+/* The `_as` forms are for callers that know the slab's layout at compile time. */
 static inline void *ebb__slab_at_as(const ebb__slab *s, uint32_t i, uint32_t shift, size_t hot) {
     return s->base[i >> shift] + (size_t)(i & ((UINT32_C(1) << shift) - 1)) * hot;
 }
@@ -44,7 +43,8 @@ static inline void *ebb__slab_at(const ebb__slab *s, uint32_t i) {
     return ebb__slab_at_as(s, i, s->shift, s->hot);
 }
 
-/* After a reserve. The record's bytes are what its last user left, or zero; its generation is set. */
+/* Takes a slot; a reserve must come first. The record has the bytes of its last use, or zeroes; its generation is
+ * set. */
 static inline uint32_t ebb__slab_take_as(ebb__slab *s, uint32_t shift, size_t hot) {
     uint32_t i = s->free_head;
     s->live++;
@@ -61,7 +61,7 @@ static inline uint32_t ebb__slab_take(ebb__slab *s) {
     return ebb__slab_take_as(s, s->shift, s->hot);
 }
 
-/* `record` is the one with that index. */
+/* `record` must be the record of that index. */
 static inline void ebb__slab_give_record(ebb__slab *s, uint32_t i, void *record) {
     ebb__slot *slot = record;
     s->live--;
@@ -87,7 +87,7 @@ static inline uint32_t ebb__slab_room(const ebb__slab *s) {
     return room < s->limit - s->live ? room : s->limit - s->live;
 }
 
-/* What those in use take. */
+/* The bytes of all slots in use. */
 static inline uint64_t ebb__slab_bytes(const ebb__slab *s) {
     return s->live * (uint64_t)(s->hot + s->cold);
 }

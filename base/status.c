@@ -1,6 +1,7 @@
-/* Names and texts of status codes, from two tables: ebb/status.def has Ebb's own, base/system.def those of the system.
+/* Names and texts of status codes, from two tables: ebb/status.def has Ebb's own, base/system.def those of the
+ * system.
  *
- * wasm modules have no system and no room for its texts. */
+ * wasm modules have no system, and leave its texts out to stay small. */
 #include <ebb/base.h>
 
 /* libuv has codes down to -4095. */

@@ -1,8 +1,8 @@
 /* Swap-remove arrays of indices: a region's tasks and children.
  *
- * Up to two stand inline, so that the common small region allocates nothing. Each member knows its
- * place: removing one moves the last into its place, and the caller tells that one. Growing doubles
- * and shrinking never happens, so a removal can't fail. */
+ * Up to two members are stored inline, so that the common small region allocates nothing. Each member stores its
+ * position. A removal moves the last member into the gap, and the caller updates that member's position. Growing
+ * doubles the array; it never shrinks, so a removal can't fail. */
 #ifndef EBB__U32S_H
 #define EBB__U32S_H
 
@@ -43,7 +43,7 @@ static inline uint32_t ebb__u32s_push(ebb__u32s *v, uint32_t x) {
     return v->n++;
 }
 
-/* Returns what now stands at `pos`, 0 if nothing does. */
+/* Returns the member that is now at `pos`; 0 if there is none. */
 static inline uint32_t ebb__u32s_remove(ebb__u32s *v, uint32_t pos) {
     uint32_t *d = ebb__u32s_data(v);
     uint32_t last = d[--v->n];

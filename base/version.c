@@ -1,4 +1,4 @@
-/* The library's own version, for a program whose headers may be of another one. */
+/* The version of the library. A program's headers may be of another version. */
 #include <ebb/base.h>
 
 #define TEXT_(n) #n

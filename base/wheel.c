@@ -29,8 +29,8 @@ void ebb__wheel_source_split(ebb__wheel *w, unsigned k, ebb__slab *slab, size_t 
     w->source[k].due_stride = slab->cold;
 }
 
-/* The slot to open next: the earliest start, of a higher level if two start together (what is in it
- * may be due before what is in the lower). False if the wheel is empty. */
+/* The slot to open next: the one that starts first, and of two with the same start the one of the higher level,
+ * since its nodes may be due before those of the lower. False if the wheel is empty. */
 static bool next_slot(const ebb__wheel *w, unsigned *level, unsigned *slot, uint64_t *start) {
     bool found = false;
     *level = *slot = 0;

@@ -1,11 +1,10 @@
-/* Hierarchical timer wheel: eight levels of 64 slots, ticks of one millisecond: every
- * time there is has its slot.
+/* Hierarchical timer wheel: eight levels of 64 slots with ticks of one millisecond, which covers all times.
  *
- * A node lives in a record of somebody's slab; the wheel names it by a reference: two bits say which
- * slab, 24 which record. So arming allocates nothing, and links cost eight bytes. A node fires at
- * the first tick that is not before its due time: never early, at most 1 ms late. Turning the wheel
- * is bounded: a node is moved down at most seven times, and one call moves or fires at most as many
- * nodes as it is told to; `now` may run ahead of the wheel, and the next call goes on. */
+ * A node lives in a record of some slab; the wheel names it by a reference: two bits for the slab, 24 for the
+ * record. So arming allocates nothing, and links take eight bytes. A node fires at the first tick that is not
+ * before its due time: never early, at most 1 ms late. The work of a turn is bounded: a node is moved down at most
+ * seven times, and one call moves or fires no more nodes than its limit. `now` may be ahead of the wheel; the next
+ * call continues. */
 #ifndef EBB__WHEEL_H
 #define EBB__WHEEL_H
 
@@ -30,27 +29,27 @@ typedef struct ebb__wheel {
     struct {
         char *const *const *base; /* the slab's chunks; they may move */
         uint32_t shift, mask;
-        uint32_t offset, stride;         /* of the links, from a chunk's base */
+        uint32_t offset, stride;         /* of the links, from the start of a chunk */
         uint32_t due_offset, due_stride; /* of the times */
     } source[EBB__WHEEL_SOURCES];
-    uint64_t tick;                       /* everything due before it has fired */
-    uint64_t pending[EBB__WHEEL_LEVELS]; /* a bit a slot that is not empty */
-    uint64_t quiet_until;                /* a time before which no turn finds anything to do */
+    uint64_t tick;                       /* everything due before this tick has fired */
+    uint64_t pending[EBB__WHEEL_LEVELS]; /* one bit for each slot that is not empty */
+    uint64_t quiet_until;                /* a turn before this time has nothing to do */
     ebb__links head[EBB__WHEEL_LEVELS * EBB__WHEEL_SLOTS];
 } ebb__wheel;
 
 void ebb__wheel_init(ebb__wheel *w, uint64_t now);
-/* Nodes of source `k` stand at `offset` in the hot records of `slab`, or in its cold ones. */
+/* Nodes of source `k` are at `offset` in the hot records of `slab`, or in its cold ones. */
 void ebb__wheel_source(ebb__wheel *w, unsigned k, ebb__slab *slab, size_t offset, bool cold);
-/* Its links stand in the hot records, its times in the cold ones: disarming a node touches its neighbours too, and
- * needs no times. */
+/* Links are in the hot records, times in the cold ones: disarming a node touches its neighbours too, but needs no
+ * times. */
 void ebb__wheel_source_split(ebb__wheel *w, unsigned k, ebb__slab *slab, size_t links, size_t due);
 
 static inline uint32_t ebb__wheel_ref(unsigned k, uint32_t index) {
     return (uint32_t)k << 30 | index;
 }
 
-/* References with the top source number name the slots' own heads. */
+/* References with the top source number name the list heads of the slots. */
 enum { EBB__WHEEL_HEADS = EBB__WHEEL_SOURCES };
 static inline ebb__links *ebb__wheel_links(const ebb__wheel *w, uint32_t ref) {
     uint32_t k = ref >> 30, i = ref & ((UINT32_C(1) << 30) - 1);
@@ -88,7 +87,7 @@ static inline void ebb__wheel_link(ebb__wheel *w, uint32_t ref, ebb__links *n, u
     head->prev = ref;
 }
 
-/* The caller marks it as not armed, if somebody may ask. */
+/* The caller marks the node as not armed if that is tested later. */
 static inline void ebb__wheel_unlink(ebb__wheel *w, ebb__links *n) {
     ebb__wheel_links(w, n->prev)->next = n->next;
     ebb__wheel_links(w, n->next)->prev = n->prev;
@@ -98,8 +97,8 @@ static inline void ebb__wheel_unlink(ebb__wheel *w, ebb__links *n) {
     }
 }
 
-/* `due` is a time. The node must not be armed. Inline: a timer is armed and disarmed for every wait. The
- * `_links` form is for callers that have those at hand, and have stored the time. */
+/* `due` is a time. The node must not be armed. Inline, since a timer is armed and disarmed for every wait. The
+ * `_links` form is for callers that have the links and have stored the time. */
 static inline void ebb__wheel_arm_links(ebb__wheel *w, uint32_t ref, ebb__links *n, uint64_t due) {
     ebb__wheel_link(w, ref, n, due);
     if (due < w->quiet_until) w->quiet_until = due;
@@ -123,11 +122,11 @@ static inline bool ebb__wheel_armed(const ebb__wheel *w, uint32_t ref) {
     return ebb__wheel_links(w, ref)->next != 0;
 }
 
-/* Turns towards `now`: returns a node that is due, disarmed, or 0. `*work` counts down for every
- * node moved or fired; 0 with *work > 0 means that nothing more is due. */
+/* Turns towards `now`: returns a node that is due, disarmed, or 0. `*work` is decremented for every node moved or
+ * fired; 0 with *work > 0 means that nothing more is due. */
 uint32_t ebb__wheel_turn(ebb__wheel *w, uint64_t now, uint32_t *work);
 
-/* When the next node fires, or may have to be moved: not later than the next firing. */
+/* When the next node fires or has to be moved: not later than the next firing. */
 uint64_t ebb__wheel_next(const ebb__wheel *w);
 
 #endif

@@ -4,15 +4,15 @@
 #include "kernel/region.h"
 #include "kernel/task.h"
 
-/* ---- who may still ask ------------------------------------------------------------------------------ */
+/* ---- who may still add work ---------------------------------------------------------------------------- */
 
-/* Is `r` the region `top`, or below it? */
+/* True if `r` is `top` or below it. */
 static bool is_inside(const ebb_runtime *rt, const ebb__region *r, const ebb__region *top) {
     while (ebb__cold_of(r)->depth > ebb__cold_of(top)->depth) r = ebb__region_at(rt, r->parent);
     return r == top;
 }
 
-static bool asks_from_inside(const ebb_runtime *rt, const ebb__task *t, uint32_t gate) {
+static bool is_caller_inside(const ebb_runtime *rt, const ebb__task *t, uint32_t gate) {
     return t->index != 0 && is_inside(rt, ebb__region_at(rt, t->region), ebb__region_at(rt, gate));
 }
 
@@ -28,7 +28,7 @@ ebb_status ebb__admit_slow(ebb_runtime *rt, ebb__task *t, ebb__region *r) {
         if (EBB__MUTANT(rt, EBB_ORACLE_NO_NEW_WORK) && r->state == EBB_REGION_DRAINING) return EBB_OK;
         return ebb__admit_refused(rt, t, r);
     }
-    if (!asks_from_inside(rt, t, ebb__cold_of(r)->gate)) return ebb__admit_refused(rt, t, r);
+    if (!is_caller_inside(rt, t, ebb__cold_of(r)->gate)) return ebb__admit_refused(rt, t, r);
     if (rt->layers.call.admission != NULL) rt->layers.call.admission(rt, r, false);
     return EBB_OK;
 }
@@ -36,11 +36,11 @@ ebb_status ebb__admit_slow(ebb_runtime *rt, ebb__task *t, ebb__region *r) {
 ebb_status ebb__admit_own(ebb_runtime *rt, ebb__task *t) {
     ebb__region *r = ebb__region_at(rt, t->region);
     if (t->index == 0) return ebb__admit(rt, t, r);
-    if (ebb__is_over(t)) return EBB_ERR_CLOSED;
+    if (ebb__is_finalized(t)) return EBB_ERR_CLOSED;
     return ebb_cancelled(&t->cx) ? ebb__admit_refused(rt, t, r) : EBB_OK;
 }
 
-/* ---- operations of layers above --------------------------------------------------------------------- */
+/* ---- operations of layers above ------------------------------------------------------------------------ */
 
 static ebb_status inbound(ebb_runtime *rt, ebb__task *t) {
     ebb__region *r = ebb__region_at(rt, t->region);
@@ -49,7 +49,7 @@ static ebb_status inbound(ebb_runtime *rt, ebb__task *t) {
     return ebb__is_closing(r) || t->request != 0 ? ebb__admit_refused(rt, t, r) : EBB_OK;
 }
 
-static ebb_status ask(ebb_cx *cx, bool from_outside) {
+static ebb_status admit_and_record(ebb_cx *cx, bool from_outside) {
     ebb_runtime *rt = ebb__rt_of(cx);
     ebb__task *t = ebb__task_of(cx);
     ebb_status st = from_outside ? inbound(rt, t) : ebb__admit_own(rt, t);
@@ -63,19 +63,19 @@ static ebb_status ask(ebb_cx *cx, bool from_outside) {
 ebb_status ebb__admit_operation(ebb_cx *cx) {
     const ebb__task *t = ebb__task_of(cx);
     bool plain = t->index != 0 && !(t->flags & F_RETURNED) && !ebb_cancelled(cx);
-    return EBB__LIKELY(plain) ? EBB_OK : ask(cx, false);
+    return EBB__LIKELY(plain) ? EBB_OK : admit_and_record(cx, false);
 }
 
 ebb_status ebb__admit_inbound(ebb_cx *cx) {
-    return ask(cx, true);
+    return admit_and_record(cx, true);
 }
 
-/* ---- a close from above ----------------------------------------------------------------------------- */
+/* ---- a close from above -------------------------------------------------------------------------------- */
 
-/* Nobody inside the unit has it: the host, or a task outside, who may not add to it any more. */
+/* No task inside the unit owns it: the owner is the host or a task outside, which may not add to it any more. */
 static bool ends(const ebb_runtime *rt, const ebb__region *r) {
     return ebb__cold_of(r)->gate == r->index || r->owner == 0 ||
-           !asks_from_inside(rt, ebb__task_at(rt, r->owner), ebb__cold_of(r)->gate);
+           !is_caller_inside(rt, ebb__task_at(rt, r->owner), ebb__cold_of(r)->gate);
 }
 
 static void stopping(ebb_runtime *rt, ebb__region *r, uint32_t gate) {
@@ -87,7 +87,7 @@ static void stopping(ebb_runtime *rt, ebb__region *r, uint32_t gate) {
 
 void ebb__region_stop(ebb_runtime *rt, ebb__region *r) {
     const ebb__region *parent = ebb__region_at(rt, r->parent);
-    bool at_edge = parent->state != EBB_REGION_OPEN; /* nothing above it is open */
+    bool at_edge = parent->state != EBB_REGION_OPEN; /* every region above it is closed */
     if (at_edge && !(r->flags & R_UNIT)) {
         ebb__region_shut(rt, r);
         return;

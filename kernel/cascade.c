@@ -1,6 +1,6 @@
-/* close, cancel, force: each walks the subtree once, parents before children, breadth first. The
- * regions still to be visited are chained through their own records, so the walk needs no stack and
- * no memory, whatever the shape. Nobody's code runs here: what has to is queued. */
+/* Close, cancel and force: each walks the subtree once, breadth first, parents before children. The regions still
+ * to visit are chained through their own records, so the walk needs neither a stack nor memory. No user code runs
+ * here: it is queued for the pump. */
 #include "kernel/cascade.h"
 
 #include "kernel/admit.h"
@@ -14,15 +14,15 @@
 
 typedef enum verb { CLOSE, CANCEL, FORCE, LATE } verb;
 
-/* What a region is told. */
-typedef struct verdict {
+/* A cancel request to a region: its reason and its budget. */
+typedef struct request {
     uint8_t kind, severity;
     uint64_t origin, sequence;
     const char *message;
     uint64_t deadline, force_at;
     uint32_t polls;
     uint8_t priority;
-} verdict;
+} request;
 
 void ebb__region_arm(ebb_runtime *rt, ebb__region *r, uint64_t at) {
     uint32_t ref = ebb__wheel_ref(EBB__W_REGION, r->index);
@@ -33,32 +33,33 @@ void ebb__region_arm(ebb_runtime *rt, ebb__region *r, uint64_t at) {
     r->flags |= R_NODE;
 }
 
-/* The first reason stands; a stronger one replaces it. The budget is the meet of all. `asker`: the task that has
- * said the verb; 0: the host, or the clock. */
-static void tell(ebb_runtime *rt, ebb__region *r, const verdict *v, uint64_t asker) {
-    assert(v->severity >= EBB_SEVERITY_POLITE && v->severity <= EBB_SEVERITY_FORCED);
+/* The first reason stays unless a stronger one replaces it. The budget is the tightest of all requests. `asker`:
+ * the task that called the verb; 0: the host or the clock. */
+static void request_region(ebb_runtime *rt, ebb__region *r, const request *req, uint64_t asker) {
+    assert(req->severity >= EBB_SEVERITY_POLITE && req->severity <= EBB_SEVERITY_FORCED);
     uint8_t severity = ebb__request_severity(r->request), epoch = ebb__request_epoch(r->request);
     bool first = r->request == 0;
-    if (first || v->severity > severity || EBB__MUTANT(rt, EBB_ORACLE_SEVERITY)) {
-        r->request = ebb__request_pack(v->kind, v->severity, (uint8_t)(epoch + (v->severity > severity)));
-        r->origin = v->origin;
-        r->sequence = v->sequence;
-        if (v->message != NULL || !first) ebb__message_copy(ebb__cold_of(r)->message, v->message);
+    if (first || req->severity > severity || EBB__MUTANT(rt, EBB_ORACLE_SEVERITY)) {
+        r->request =
+            ebb__request_pack(req->kind, req->severity, (uint8_t)(epoch + (req->severity > severity)));
+        r->origin = req->origin;
+        r->sequence = req->sequence;
+        if (req->message != NULL || !first) ebb__message_copy(ebb__cold_of(r)->message, req->message);
     }
     bool sets = first && !(r->flags & R_BOUNDED);
     uint64_t end = first ? r->deadline : r->cleanup_end;
-    if (sets || v->deadline < end || EBB__MUTANT(rt, EBB_ORACLE_BUDGET)) r->cleanup_end = v->deadline;
-    if (sets || v->force_at < r->force_at) r->force_at = v->force_at;
-    if (sets || v->polls < r->polls) r->polls = v->polls;
-    if (v->priority > r->priority) r->priority = v->priority;
-    bool parent = v->kind == EBB_CANCEL_PARENT;
+    if (sets || req->deadline < end || EBB__MUTANT(rt, EBB_ORACLE_BUDGET)) r->cleanup_end = req->deadline;
+    if (sets || req->force_at < r->force_at) r->force_at = req->force_at;
+    if (sets || req->polls < r->polls) r->polls = req->polls;
+    if (req->priority > r->priority) r->priority = req->priority;
+    bool parent = req->kind == EBB_CANCEL_PARENT;
     ebb__emit_region(rt, EBB_EV_REGION_CANCELLED, r, asker, r->polls, r->cleanup_end);
     if (!parent) ebb__emit_text(rt, ebb__cold_of(r)->message);
 }
 
-/* What a child is told of its parent's cancellation. */
-static verdict passed_on(const ebb_runtime *rt, const ebb__region *parent) {
-    return (verdict){.kind = EBB_CANCEL_PARENT,
+/* The request that a child gets when its parent is cancelled. */
+static request request_of_parent(const ebb_runtime *rt, const ebb__region *parent) {
+    return (request){.kind = EBB_CANCEL_PARENT,
                      .severity = ebb__request_severity(parent->request),
                      .origin = ebb__region_id(rt, parent),
                      .sequence = parent->sequence,
@@ -68,8 +69,8 @@ static verdict passed_on(const ebb_runtime *rt, const ebb__region *parent) {
                      .priority = parent->priority};
 }
 
-/* The common case of that: nobody has told it anything yet. */
-EBB__INLINE void tell_child(ebb_runtime *rt, ebb__region *r, const ebb__region *parent, uint64_t asker) {
+/* The common case: the child has no request yet. */
+EBB__INLINE void request_child(ebb_runtime *rt, ebb__region *r, const ebb__region *parent, uint64_t asker) {
     assert(r->request == 0 && parent->request != 0);
     r->request = ebb__request_pack(EBB_CANCEL_PARENT, ebb__request_severity(parent->request), 1);
     r->origin = ebb__region_id(rt, parent);
@@ -90,27 +91,27 @@ static void overdue_region(ebb_runtime *rt, ebb__region *r) {
     ebb__emit_region(rt, EBB_EV_REGION_FORCED, r, 0, 0, 0);
 }
 
-/* Nothing in a forced region has more time than it, not even a cleanup scope with a budget of its own. */
+/* Nothing in a forced region has more time than the region, not even a cleanup scope with a budget of its own. */
 static void end_with_parent(const ebb_runtime *rt, ebb__region *r) {
     uint64_t end = ebb__region_at(rt, r->parent)->cleanup_end;
     if (end < r->cleanup_end) r->cleanup_end = end;
 }
 
-/* `again`: what is closed to it now was open inside its unit until now. */
+/* `again`: the region had been stopping and still open inside its unit; it is closed now. */
 static void stop_task(ebb_runtime *rt, ebb__task *t, bool again) {
     if (t->cx.signal & EBB_CX_STOP && !again) return;
     t->cx.signal |= EBB_CX_STOP;
     ebb__wake(rt, t);
 }
 
-/* What most tasks are when their region is cancelled: nothing to be said about them but that. */
+/* Most tasks are in this state when their region is cancelled, and need no further checks. */
 EBB__INLINE bool plainly_parked(const ebb__task *t) {
     return t->queue == EBB_LANE_NONE && t->phase == EBB_TASK_RUNNING && t->mask == 0 &&
            !(t->flags & (F_POLLING | F_RETURNED | F_CLOSER));
 }
 
-/* Any other. */
-__attribute__((noinline)) static void request_odd(ebb_runtime *rt, const ebb__region *r, ebb__task *t) {
+/* A task in any other state. */
+__attribute__((noinline)) static void request_other(ebb_runtime *rt, const ebb__region *r, ebb__task *t) {
     ebb__task_request(rt, t, ebb__request_kind(r->request), ebb__request_severity(r->request), r->polls,
                       r->cleanup_end);
 }
@@ -126,9 +127,8 @@ __attribute__((noinline)) static void raise_priorities(ebb_runtime *rt, ebb__reg
     }
 }
 
-/* Asks all tasks of a region, which was told itself, to stop: the last first. They are then polled and end in
- * that order, and the one that ends is always the last of its region's array, so that no other has to be moved
- * into its place. */
+/* Requests all tasks of a cancelled region to stop, the last first. They are polled and end in that order, so the
+ * task that ends is always the last in the region's array and no other has to move into its place. */
 EBB__INLINE void request_tasks(ebb_runtime *rt, ebb__region *r, bool bounded) {
     const uint32_t *tasks = ebb__u32s_data(&r->tasks);
     assert(r->request != 0);
@@ -140,14 +140,14 @@ EBB__INLINE void request_tasks(ebb_runtime *rt, ebb__region *r, bool bounded) {
         ebb__task *t = ebb__task_at(rt, tasks[i]);
         if (EBB__MUTANT(rt, EBB_ORACLE_TASK_LEAK) && t->request == 0 && t->mask > 0) continue;
         if (EBB__UNLIKELY(bounded || !plainly_parked(t))) {
-            request_odd(rt, r, t);
+            request_other(rt, r, t);
             continue;
         }
         rt->cancel_count++;
         rt->cancel_buckets |= UINT64_C(1) << bucket;
         t->polls_left = r->polls;
         t->cx.signal = EBB_CX_STOP | EBB_CX_CANCEL;
-        t->qpos = ebb__lanes_push(&rt->lanes, q, t->index);
+        t->qpos = ebb__run_queue_push(&rt->run_queues, q, t->index);
         t->phase = EBB_TASK_CANCEL_REQUESTED;
         t->request = (uint8_t)((r->request & ~3u) | 1);
         t->queue = (uint8_t)(EBB_LANE_CANCEL | bucket << 2);
@@ -155,7 +155,7 @@ EBB__INLINE void request_tasks(ebb_runtime *rt, ebb__region *r, bool bounded) {
     }
 }
 
-/* The last first, as request_tasks has it. */
+/* The last first, as in request_tasks. */
 static void visit_tasks(ebb_runtime *rt, ebb__region *r, verb what, bool again) {
     uint32_t *tasks = ebb__u32s_data(&r->tasks);
     uint8_t kind = ebb__request_kind(r->request), severity = ebb__request_severity(r->request);
@@ -179,32 +179,32 @@ static void visit_tasks(ebb_runtime *rt, ebb__region *r, verb what, bool again) 
     }
 }
 
-/* `top`: the verb was said to this one; it is told `v`, and its timer stands for all below. The others
- * are told of their parent. */
-__attribute__((noinline)) static void visit(ebb_runtime *rt, ebb__region *r, verb what, const verdict *v,
+/* `top`: the region that the verb was called for. It gets the request `req`, and its timer covers all regions below.
+ * The others get the request of their parent. */
+__attribute__((noinline)) static void visit(ebb_runtime *rt, ebb__region *r, verb what, const request *req,
                                             bool top) {
-    if (what == LATE && !(r->flags & R_FORCED)) what = FORCE; /* a cleanup scope, opened since */
+    if (what == LATE && !(r->flags & R_FORCED)) what = FORCE; /* a cleanup scope, opened after the force */
     bool stopping = r->state == EBB_REGION_OPEN && r->flags & R_STOPPING;
     if (r->state == EBB_REGION_OPEN && what != LATE) {
         if (what == CLOSE && !top) ebb__region_stop(rt, r);
         else ebb__region_shut(rt, r);
     }
     if (what == CANCEL || (what == FORCE && r->request == 0)) {
-        uint64_t asker = v == NULL ? 0 : v->origin;
+        uint64_t asker = req == NULL ? 0 : req->origin;
         if (top) {
-            tell(rt, r, v, asker);
+            request_region(rt, r, req, asker);
         } else if (r->request == 0 && !(r->flags & R_BOUNDED)) {
-            tell_child(rt, r, ebb__region_at(rt, r->parent), asker);
+            request_child(rt, r, ebb__region_at(rt, r->parent), asker);
         } else {
-            verdict of_parent = passed_on(rt, ebb__region_at(rt, r->parent));
-            tell(rt, r, &of_parent, asker);
+            request of_parent = request_of_parent(rt, ebb__region_at(rt, r->parent));
+            request_region(rt, r, &of_parent, asker);
         }
     }
     if (what == FORCE) overdue_region(rt, r);
     if (!top && (what == FORCE || what == LATE)) end_with_parent(rt, r);
     if (top && what == CANCEL) ebb__region_arm(rt, r, r->flags & R_FORCED ? r->cleanup_end : r->force_at);
     if (what == FORCE && (top || ebb__wheel_armed(&rt->wheel, ebb__wheel_ref(EBB__W_REGION, r->index)))) {
-        ebb__region_arm(rt, r, r->cleanup_end); /* one below that was told before has a timer too */
+        ebb__region_arm(rt, r, r->cleanup_end); /* a region below that was cancelled before has a timer too */
     }
     visit_tasks(rt, r, what, stopping && r->state != EBB_REGION_OPEN);
     if (EBB__UNLIKELY(r->flags & R_SUPERVISED)) ebb__wake(rt, ebb__task_at(rt, ebb__cold_of(r)->supervisor));
@@ -213,31 +213,31 @@ __attribute__((noinline)) static void visit(ebb_runtime *rt, ebb__region *r, ver
     } else if (top) {
         ebb__region_advance(rt, r);
     } else {
-        ebb__sweep_later(rt, r); /* not here: what closes is freed, and the walk still needs it */
+        ebb__sweep_later(rt, r); /* not now: a closed region is freed, and the walk still needs the record */
     }
 }
 
-/* What most regions are when one around them is cancelled: nothing has happened to them yet. */
+/* Most regions are in this state when one around them is cancelled: open and without a request. */
 EBB__INLINE bool is_fresh(const ebb__region *r) {
     return r->state == EBB_REGION_OPEN && r->request == 0 && !(r->flags & (R_BOUNDED | R_SUPERVISED));
 }
 
 EBB__INLINE void cancel_fresh(ebb_runtime *rt, ebb__region *r, uint64_t asker) {
     ebb__region_shut(rt, r);
-    tell_child(rt, r, ebb__region_at(rt, r->parent), asker);
+    request_child(rt, r, ebb__region_at(rt, r->parent), asker);
     if (r->tasks.n > 0) request_tasks(rt, r, false);
     if (r->tasks.n > 0 || r->children.n > 0) ebb__region_drain(rt, r);
     else ebb__sweep_later(rt, r);
 }
 
-static void walk(ebb_runtime *rt, ebb__region *root, verb what, const verdict *v) {
+static void walk(ebb_runtime *rt, ebb__region *root, verb what, const request *req) {
     ebb__region *tail = root;
     assert(root->state != 0 && root->state != EBB_REGION_CLOSED);
     root->walk_next = 0;
 #ifdef EBB_MUTANTS
     if (EBB__MUTANT(rt, EBB_ORACLE_PARENT_FIRST) && what == CANCEL && root->children.n > 0) {
         ebb__region *c = ebb__region_at(rt, ebb__u32s_data(&root->children)[0]);
-        verdict child = *v;
+        request child = *req;
         child.kind = EBB_CANCEL_PARENT;
         visit(rt, c, what, &child, true);
     }
@@ -256,26 +256,26 @@ static void walk(ebb_runtime *rt, ebb__region *root, verb what, const verdict *v
             tail = c;
         }
         at = r->walk_next;
-        if (what == CANCEL && r != root && is_fresh(r)) cancel_fresh(rt, r, v->origin);
-        else visit(rt, r, what, v, r == root);
+        if (what == CANCEL && r != root && is_fresh(r)) cancel_fresh(rt, r, req->origin);
+        else visit(rt, r, what, req, r == root);
     }
 }
 
-/* ---- cancel ---------------------------------------------------------------------------------------- */
+/* ---- cancel -------------------------------------------------------------------------------------------- */
 
-static verdict judge(ebb_runtime *rt, const ebb__region *r, uint8_t kind, uint64_t origin,
-                     const char *message, const ebb_budget *budget) {
+static request new_request(ebb_runtime *rt, const ebb__region *r, uint8_t kind, uint64_t origin,
+                           const char *message, const ebb_budget *budget) {
     uint8_t severity = (uint8_t)ebb_cancel_kind_severity(kind);
     ebb__clock_read_inside(rt);
     ebb_budget b = budget != NULL ? *budget : ebb__cleanup_budget(rt, severity, r->priority);
-    if (r->owner != 0) { /* it goes with its task, so it gets no more than that one has left */
+    if (r->owner != 0) { /* it ends with its owner, so its budget is bounded by the owner's */
         uint64_t left = ebb__cleanup_deadline(rt, ebb__task_at(rt, r->owner));
         if (left < b.deadline) b.deadline = left;
     }
     if (r->flags & R_BOUNDED && r->deadline < b.deadline) b.deadline = r->deadline;
     uint64_t force_at = ebb__force_at(rt->now, b.deadline);
     if (r->request == 0) ebb__cap_by_deadline(rt, r->deadline, &b.deadline, &force_at);
-    return (verdict){.kind = kind,
+    return (request){.kind = kind,
                      .severity = severity,
                      .origin = origin,
                      .sequence = ++rt->sequence,
@@ -288,25 +288,26 @@ static verdict judge(ebb_runtime *rt, const ebb__region *r, uint8_t kind, uint64
 
 void ebb__cancel_tree(ebb_runtime *rt, ebb__region *r, uint8_t kind, uint64_t origin, const char *message,
                       const ebb_budget *budget) {
-    verdict v = judge(rt, r, kind, origin, message, budget);
-    walk(rt, r, CANCEL, &v);
+    request req = new_request(rt, r, kind, origin, message, budget);
+    walk(rt, r, CANCEL, &req);
 }
 
 void ebb__force_tree(ebb_runtime *rt, ebb__region *r, uint64_t origin) {
-    verdict v = judge(rt, r, EBB_CANCEL_BUDGET, origin, "forced", NULL); /* if it was not told anything yet */
-    walk(rt, r, FORCE, &v);
+    /* For regions without a request. */
+    request req = new_request(rt, r, EBB_CANCEL_BUDGET, origin, "forced", NULL);
+    walk(rt, r, FORCE, &req);
 }
 
-/* ---- time ------------------------------------------------------------------------------------------- */
+/* ---- time ---------------------------------------------------------------------------------------------- */
 
 static void region_fired(ebb_runtime *rt, ebb__region *r) {
     if (r->flags & R_FORCED) {
         walk(rt, r, LATE, NULL);
-    } else if (ebb__is_drain_region(r)) { /* the supervisor's alarm */
+    } else if (ebb__is_drain_region(r)) { /* the alarm of the supervisor */
         ebb__wake(rt, ebb__task_at(rt, ebb__cold_of(r)->supervisor));
     } else if (r->request != 0 && rt->now >= r->force_at) {
         ebb__force_tree(rt, r, 0);
-    } else { /* its own deadline, whether or not it was cancelled with its parent before */
+    } else { /* its own deadline; its parent may have been cancelled before */
         ebb__cancel_tree(rt, r, EBB_CANCEL_TIMEOUT, 0, "its deadline has passed", NULL);
     }
 }
@@ -345,7 +346,7 @@ void ebb__fired(ebb_runtime *rt, uint32_t ref) {
     }
 }
 
-/* ---- the verbs ---------------------------------------------------------------------------------------- */
+/* ---- close, cancel, force ------------------------------------------------------------------------------ */
 
 static bool reachable(ebb_runtime *rt, ebb_region region, ebb__region **out) {
     ebb_status st = ebb__find_region(rt, region, out);
@@ -362,7 +363,7 @@ void ebb_region_close(ebb_cx *cx, ebb_region region) {
     ebb__region *r;
     ebb__journal(rt, cx, (ebb_record){.type = J_CLOSE, .region = region.id});
     if (!reachable(rt, region, &r)) return;
-    if (r->state == EBB_REGION_OPEN && r->tasks.n + r->children.n == 0) { /* nobody else to be told */
+    if (r->state == EBB_REGION_OPEN && r->tasks.n + r->children.n == 0) { /* no task or child to reach */
         rt->visits++;
         ebb__region_shut(rt, r);
         ebb__region_advance(rt, r);
@@ -371,7 +372,7 @@ void ebb_region_close(ebb_cx *cx, ebb_region region) {
     }
 }
 
-/* The same for a cancel, which comes after every deadline that has passed. */
+/* As reachable(), after every passed deadline has been acted on: those come before a cancel. */
 static bool cancellable(ebb_runtime *rt, ebb_region region, ebb__region **out) {
     if (!reachable(rt, region, out)) return false;
     ebb__pass_deadlines(rt, *out);

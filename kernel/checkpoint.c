@@ -1,4 +1,4 @@
-/* Checkpoints, masks and joins of tasks; and ebb_task_info_of. */
+/* Checkpoints, masks and task joins; and ebb_task_info_of. */
 #include "kernel/reason.h"
 #include "kernel/record.h"
 #include "kernel/task.h"
@@ -68,7 +68,7 @@ static ebb_status task_join(ebb_runtime *rt, ebb_cx *cx, ebb_task task) {
     if (t->phase == EBB_TASK_COMPLETED) {
         st = (ebb_status)t->status;
         ebb__emit_task(rt, EBB_EV_TASK_JOINED, t, (uint32_t)st, ebb__task_id(me));
-        if (t->flags & F_ABANDONED) { /* stays for the region's report */
+        if (t->flags & F_ABANDONED) { /* kept for the region's report */
             t->flags &= ~(uint32_t)F_KEEP;
         } else {
             unkeep(rt, t);

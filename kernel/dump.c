@@ -1,4 +1,4 @@
-/* ebb_runtime_dump: the live tree as text, for people. Walks by parent and position, so it needs no stack. */
+/* ebb_runtime_dump: the live tree as text, for people. The walk uses parents and positions, so it needs no stack. */
 #include "base/text.h"
 #include "kernel/lane.h"
 #include "kernel/names.h"
@@ -25,12 +25,12 @@ static void end(sink *s) {
     s->write(s->ctx, s->line, s->text.n + 1);
 }
 
-static void add_told(sink *s, uint8_t told) {
-    if (told == 0) return;
+static void add_request(sink *s, uint8_t request) {
+    if (request == 0) return;
     ebb__text_str(&s->text, ", ");
-    ebb__text_str(&s->text, ebb_cancel_kind_name((ebb_cancel_kind)ebb__request_kind(told)));
+    ebb__text_str(&s->text, ebb_cancel_kind_name((ebb_cancel_kind)ebb__request_kind(request)));
     ebb__text_str(&s->text, " epoch ");
-    ebb__text_u64(&s->text, ebb__request_epoch(told));
+    ebb__text_u64(&s->text, ebb__request_epoch(request));
 }
 
 static void add_deadline(sink *s, const ebb_runtime *rt, uint64_t deadline) {
@@ -70,7 +70,7 @@ static void dump_task(sink *s, const ebb_runtime *rt, const ebb__task *t, uint32
     ebb__text_id(&s->text, ebb__task_id(t));
     ebb__text_str(&s->text, " ");
     ebb__text_str(&s->text, ebb__phase_name(t->phase));
-    add_told(s, t->request);
+    add_request(s, t->request);
     if (t->request != 0) add_deadline(s, rt, ebb__cleanup_deadline(rt, t));
     if (t->mask > 0) {
         ebb__text_str(&s->text, ", masked ");
@@ -105,7 +105,7 @@ static void dump_region(sink *s, const ebb_runtime *rt, ebb__region *r) {
     ebb__text_id(&s->text, ebb__region_id(rt, r));
     ebb__text_str(&s->text, " ");
     ebb__text_str(&s->text, ebb__region_state_name(r->state));
-    add_told(s, r->request);
+    add_request(s, r->request);
     add_deadline(s, rt, r->deadline);
     if (r->request != 0 && ebb__cold_of(r)->message[0] != 0) {
         ebb__text_str(&s->text, " \"");

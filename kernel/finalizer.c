@@ -1,5 +1,5 @@
-/* Finalizers: functions that a task or a region runs at its end, the last added first. They stand in the lists of
- * obligations (kernel/obligation.c), before these. */
+/* Finalizers: functions that a task or a region runs at its end, the last added first. They precede the
+ * obligations in the same list (kernel/obligation.c). */
 #include "kernel/admit.h"
 #include "kernel/lane.h"
 #include "kernel/obligation.h"
@@ -74,8 +74,8 @@ ebb__obligation *ebb__next_finalizer(ebb_runtime *rt, ebb__task *t) {
     return t->flags & F_OWES ? first_finalizer(rt, ebb__cold_at(rt, t->index)->owed) : NULL;
 }
 
-/* Over: `type` says how. The next one starts with polls of its own. */
-static void finalizer_over(ebb_runtime *rt, ebb__task *t, ebb__obligation *d, uint8_t type, ebb_status st) {
+/* Ends a finalizer; `type` is the event. The next finalizer gets polls of its own. */
+static void finalizer_ended(ebb_runtime *rt, ebb__task *t, ebb__obligation *d, uint8_t type, ebb_status st) {
     ebb__obligation_emit(rt, type, d, (uint32_t)st);
     if (type == EBB_EV_FINALIZER_ABANDONED) {
         ebb__emit_text(rt, d->site);
@@ -129,11 +129,11 @@ bool ebb__run_finalizer(ebb_runtime *rt, ebb__task *t, ebb__obligation *d) {
         ebb__obligation_emit(rt, EBB_EV_FINALIZER_DONE, d, (uint32_t)st);
     }
     if (st != EBB_PENDING) {
-        finalizer_over(rt, t, d, EBB_EV_FINALIZER_DONE, st);
+        finalizer_ended(rt, t, d, EBB_EV_FINALIZER_DONE, st);
         return true;
     }
     if (t->flags & F_FIN_FORCED && ebb__cold_at(rt, t->index)->force_left == 0) {
-        finalizer_over(rt, t, d, EBB_EV_FINALIZER_ABANDONED, EBB_CANCELLED);
+        finalizer_ended(rt, t, d, EBB_EV_FINALIZER_ABANDONED, EBB_CANCELLED);
         return true;
     }
     if (t->flags & F_FIN_FORCED && !rt->short_pumps) t->flags |= F_REWAKE;

@@ -1,12 +1,12 @@
 /* kernel/format.h - the layout of trace and journal files. The recorder writes it, trace/file.c reads it.
  *
- * A file is a header of 64 bytes and then blocks; a block is a header of 32 bytes and 1 to 127
- * records of 32. Every byte is covered by a checksum or compared with what it must be. All numbers
- * are little-endian. docs/trace.md has the layout.
+ * A file is a header of 64 bytes and then blocks; a block is a header of 32 bytes and 1 to 127 records of 32. Every
+ * byte is covered by a checksum or compared with its required value. All numbers are little-endian. docs/trace.md has
+ * the layout.
  *
- * decision_seq starts at 1 and rises by one a record; a gap record says how many numbers the next one
- * skips. A block's first_seq repeats the number of its first record. Records of type EBB_EV_TIME,
- * _TURN, _GAP and _TEXT mean the same in a journal. */
+ * decision_seq starts at 1 and rises by one a record; a gap record says how many numbers the next one skips. A
+ * block's first_seq repeats the number of its first record. Records of type EBB_EV_TIME, _TURN, _GAP and _TEXT
+ * mean the same in a journal. */
 #ifndef EBB_KERNEL_FORMAT_H
 #define EBB_KERNEL_FORMAT_H
 
@@ -40,15 +40,15 @@ enum {
 };
 
 #define EBB__TRACE_MAGIC   "EBBTRACE" /* 8 bytes */
-#define EBB__JOURNAL_MAGIC "EBBJRNL"  /* 8 bytes with its 0 */
+#define EBB__JOURNAL_MAGIC "EBBJRNL"  /* 8 bytes, including the 0 */
 #define EBB__BLOCK_MAGIC   "EBLK"     /* 4 bytes */
 
 void ebb__file_header(uint8_t out[64], bool journal, uint8_t runtime_id);
 
-/* Fills in the header of a block of `n` records that are in memory as the host has them. */
+/* Fills in the header of a block of `n` records, which are in memory in the byte order of the host. */
 void ebb__block_seal(uint8_t header[32], const ebb_record *records, uint32_t n, uint64_t first_seq);
 
-/* A record as it stands in a file. On a little-endian host this copies. */
+/* Encodes a record for a file. On a little-endian host this is a copy. */
 void ebb__record_encode(uint8_t out[32], const ebb_record *record);
 
 #endif

@@ -4,19 +4,19 @@
 
 #include <ebb/kernel.h>
 
-/* Operations. A record's `phase` is 1 if the host asked; else it was the task that is being polled, or
- * the one that an ASKER record before it names. What has a result is recorded after it was done; what
- * has none, and ABORT and PUMP, which call user code, before. Calls into user code stand around what
- * that code asked for. The first five records are START, LIMITS and CLEANUP for each severity. */
+/* Operations. A record's `phase` is 1 if the host is the caller; otherwise the caller is the task being polled, or
+ * the task of a preceding ASKER record. An operation with a result is recorded after it; one without, and ABORT
+ * and PUMP, which call user code, before it. CALL and RETURN records enclose the operations of that user code. The
+ * first five records are START, LIMITS and CLEANUP for each severity. */
 typedef enum ebb__op {
-    J_TEXT = EBB_EV_TEXT, /* a site or message: belongs to the record before */
+    J_TEXT = EBB_EV_TEXT, /* a site or message of the preceding record */
     J_ARGS = 5,           /* more arguments: task: deadline, value: polls, kind: priority */
     J_START = 6,          /* task: turn, region: batch, other: now, value: 1 if it is not the first thing */
     J_LIMITS = 7,         /* value: max_tasks, region: max_regions, other: tick of the wheel, kind: patient,
                            * task: chain_depth << 32 | chain_bytes */
     J_CLEANUP = 8,        /* kind: severity, task: time_ns, value: polls */
-    J_ASKER = 9,          /* task: who asks for what follows */
-    J_OPEN = 10,          /* region: parent, other: the new one, value: flags; then ARGS, TEXT */
+    J_ASKER = 9,          /* task: the caller of the next operation */
+    J_OPEN = 10,          /* region: parent, other: new id, value: flags; then ARGS, TEXT */
     J_CLOSE,              /* region */
     J_CANCEL,             /* region, kind; then TEXT */
     J_CANCEL_WITHIN,      /* region, kind; then ARGS, TEXT */
@@ -30,31 +30,31 @@ typedef enum ebb__op {
     J_CHECKPOINT,         /* value: result */
     J_MASK,               /* value: result */
     J_UNMASK,             /* value: result */
-    J_RESERVE,   /* kind, region (0: of the task), value: has a hook, other: the new one; then TEXT */
-    J_COMMIT,    /* other, value: result */
-    J_ABORT,     /* other, value: result */
+    J_RESERVE,            /* kind, region (0: of the task), value: has a hook, other: new id; then TEXT */
+    J_COMMIT,             /* other, value: result */
+    J_ABORT,              /* other, value: result */
     J_DEFER,     /* region (0: of the task), kind: 1 if it is the runtime's own, value: result; then TEXT */
     J_ADVANCE,   /* other: now */
     J_PUMP,      /* value: polls allowed */
     J_TURN,      /* task: turn, region: batch */
     J_TIMER_ARM, /* task, region: due, other: the new one */
     J_TIMER_DISARM, /* other, value: result */
-    J_RECEIVE,      /* value: verb, task or region, other: word; then what it asks for, as any other */
+    J_RECEIVE,      /* value: verb, task or region, other: word; then the operation that the message causes */
     J_CHOICE,       /* value: which, other: of how many */
     J_CHAIN,        /* region, value: room */
     J_WAIT_BEGIN,   /* value: its number */
     J_WAIT_END,     /* value: its number */
-    J_CALL,         /* user code is called: value: what (EBB__CALL_*), task, region, other */
-    J_RETURN,       /* and has returned: value: status */
+    J_CALL,         /* a call of user code begins: value: what (EBB__CALL_*), task, region, other */
+    J_RETURN,       /* the call has returned: value: status */
     J_SUPERVISOR,   /* region, other: the new task, value: 1: the root's, with on_closed; then TEXT */
     J_ALARM,        /* task: the supervisor, other: due */
     J_JOINING,      /* region */
     J_NOTE,         /* kind: type of the event, task, region, other, value */
     J_ADMIT,        /* an operation was refused: kind: 1 if it brings work in, value: result */
     J_CLOCK,        /* other: now, as read where the kernel started a budget */
-    J_OPERATORS,    /* region: the drain, other: the new one; then TEXT */
+    J_OPERATORS,    /* region: the drain region, other: new id; then TEXT */
     J_RELEASE,      /* region: the operators', other: due */
-    J_OPERATION,    /* region: an operation of it was abandoned; result: was it kept; then TEXT */
+    J_OPERATION,    /* region: one of its operations was abandoned; result: was it kept; then TEXT */
     J_END
 } ebb__op;
 
@@ -64,7 +64,7 @@ enum {
     EBB__CALL_ABORT,
     EBB__CALL_CLOSED,
     EBB__CALL_WAIT,
-    EBB__CALL_FUTURES /* a callback runner is over, or the region lets go of its futures */
+    EBB__CALL_FUTURES /* a callback runner has ended, or the region releases its callbacks */
 };
 
 #endif

@@ -9,12 +9,12 @@ static void moved(void *ctx, uint32_t item, uint32_t pos) {
 }
 
 void ebb__lane_start(ebb_runtime *rt) {
-    ebb__lanes_init(&rt->lanes, rt->queue, EBB__QUEUES, moved, rt);
+    ebb__run_queue_init(&rt->run_queues, rt->queue, EBB__QUEUES, moved, rt);
     rt->cancel_base = rt->now >> EBB__BUCKET_SHIFT;
 }
 
 void ebb__lane_stop(ebb_runtime *rt) {
-    ebb__lanes_fini(&rt->lanes, &rt->allocator);
+    ebb__run_queue_fini(&rt->run_queues, &rt->allocator);
     ebb__free(&rt->allocator, rt->timed.heap, rt->timed.room * sizeof *rt->timed.heap);
 }
 
@@ -29,12 +29,12 @@ bool ebb__timed_admit(ebb_runtime *rt) {
     return true;
 }
 
-/* ---- timed: a heap ---------------------------------------------------------------------------- */
+/* ---- timed: a heap ------------------------------------------------------------------------------------- */
 
 static bool before(const struct ebb__timed_entry *a, const struct ebb__timed_entry *b) {
     if (a->deadline != b->deadline) return a->deadline < b->deadline;
     if (a->rank >> 24 != b->rank >> 24) return a->rank < b->rank;
-    return (int32_t)((a->rank - b->rank) << 8) < 0; /* arrivals wrap: which is behind the other */
+    return (int32_t)((a->rank - b->rank) << 8) < 0; /* arrivals wrap: compare differences */
 }
 
 static void place(ebb_runtime *rt, uint32_t i, struct ebb__timed_entry e) {
@@ -52,7 +52,7 @@ static void sift_up(ebb_runtime *rt, uint32_t i, struct ebb__timed_entry e) {
 
 static void timed_push(ebb_runtime *rt, ebb__task *t, uint64_t deadline) {
     ebb__timed *h = &rt->timed;
-    assert(h->n < h->room && h->n < h->members); /* its place was reserved when it was spawned */
+    assert(h->n < h->room && h->n < h->members); /* its place was reserved when the task was spawned */
     uint32_t rank = (uint32_t)(255 - ebb__cold_at(rt, t->index)->priority) << 24 | (h->arrivals++ & 0xffffff);
     sift_up(rt, h->n++, (struct ebb__timed_entry){deadline, rank, t->index});
 }
@@ -77,10 +77,10 @@ static void timed_remove(ebb_runtime *rt, uint32_t i) {
     place(rt, i, e);
 }
 
-/* ---- cancel: buckets by deadline --------------------------------------------------------------- */
+/* ---- cancel: buckets by deadline ----------------------------------------------------------------------- */
 
-/* Bucket numbers are absolute; the 64 from cancel_base on have a queue each. What is due before or
- * after those goes to the nearest. The base follows the clock but never passes a member. */
+/* Bucket numbers are absolute; the 64 from cancel_base on have a queue each. An earlier or later deadline goes to
+ * the nearest of them. The base follows the clock but never passes a member. */
 static inline unsigned first_from_base(const ebb_runtime *rt) {
     unsigned at = rt->cancel_base & 63;
     return (unsigned)__builtin_ctzll(rt->cancel_buckets >> at | rt->cancel_buckets << (-at & 63));
@@ -124,13 +124,13 @@ uint64_t ebb__cleanup_deadline(const ebb_runtime *rt, const ebb__task *t) {
     return d;
 }
 
-/* ---- all lanes --------------------------------------------------------------------------------- */
+/* ---- all lanes ----------------------------------------------------------------------------------------- */
 
 void ebb__enqueue_cancelled(ebb_runtime *rt, ebb__task *t, uint64_t deadline) {
     assert(t->queue == EBB_LANE_NONE && t->phase != EBB_TASK_COMPLETED);
     uint32_t b = ebb__bucket_of(rt, deadline);
     t->queue = (uint8_t)(EBB_LANE_CANCEL | b << 2);
-    t->qpos = ebb__lanes_push(&rt->lanes, &rt->queue[b], t->index);
+    t->qpos = ebb__run_queue_push(&rt->run_queues, &rt->queue[b], t->index);
     rt->cancel_buckets |= UINT64_C(1) << b;
     rt->cancel_count++;
 }
@@ -144,7 +144,7 @@ void ebb__enqueue_slow(ebb_runtime *rt, ebb__task *t) {
     if (t->flags & F_NODE && ebb__cold_at(rt, t->index)->node.due < d) {
         d = ebb__cold_at(rt, t->index)->node.due;
     }
-    if (t->flags & F_CLOSER) d = 0; /* a supervisor: it has others' deadlines to keep */
+    if (t->flags & F_CLOSER) d = 0; /* a supervisor comes first: it enforces the deadlines of others */
     t->queue = EBB_LANE_TIMED;
     timed_push(rt, t, d);
 }
@@ -154,7 +154,7 @@ void ebb__dequeue(ebb_runtime *rt, ebb__task *t) {
     case EBB_LANE_CANCEL: {
         uint32_t b = t->queue >> 2;
         assert(rt->cancel_count > 0 && rt->queue[b].count > 0);
-        ebb__lanes_remove(&rt->lanes, &rt->queue[b], t->qpos);
+        ebb__run_queue_remove(&rt->run_queues, &rt->queue[b], t->qpos);
         if (rt->queue[b].count == 0) bucket_emptied(rt, b);
         rt->cancel_count--;
         break;
@@ -162,7 +162,7 @@ void ebb__dequeue(ebb_runtime *rt, ebb__task *t) {
     case EBB_LANE_TIMED: timed_remove(rt, t->qpos); break;
     case EBB_LANE_READY:
         if (rt->ready_first == t) rt->ready_first = NULL;
-        else ebb__lanes_remove(&rt->lanes, &rt->queue[EBB__READY], t->qpos);
+        else ebb__run_queue_remove(&rt->run_queues, &rt->queue[EBB__READY], t->qpos);
         break;
     default: break;
     }
@@ -178,7 +178,7 @@ uint32_t ebb__lane_count(const ebb_runtime *rt, ebb_lane lane) {
     }
 }
 
-/* The nth member near the head, for the lab: looks into two blocks. */
+/* The nth member near the head, for the lab; searches two blocks. */
 static ebb__task *pick_queue(ebb_runtime *rt, ebb__queue *q, uint32_t nth) {
     uint32_t seen = 0;
     uint32_t *at = q->take, *end = q->take_end;
@@ -189,9 +189,9 @@ static ebb__task *pick_queue(ebb_runtime *rt, ebb__queue *q, uint32_t nth) {
             ebb__dequeue(rt, t);
             return t;
         }
-        b = ebb__lanes_block(&rt->lanes, b)->next;
+        b = ebb__run_queue_block(&rt->run_queues, b)->next;
         if (b == 0) break;
-        at = ebb__lanes_block(&rt->lanes, b)->item;
+        at = ebb__run_queue_block(&rt->run_queues, b)->item;
         end = at + EBB__BLOCK_ITEMS;
     }
     return NULL;

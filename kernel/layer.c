@@ -1,4 +1,4 @@
-/* What kernel/layer.h declares and no other file of the kernel is about: registering, and looking. */
+/* Functions of kernel/layer.h that belong to no other file of the kernel: registering layers, and accessors. */
 #include "kernel/admit.h"
 #include "kernel/clock.h"
 #include "kernel/lane.h"
@@ -45,7 +45,7 @@ static void freed_each(ebb_runtime *rt) {
     FOR_EACH(rt, freed)(rt);
 }
 
-/* A hook that one layer has is called directly. */
+/* A hook of a single layer is called directly. */
 #define COMBINE(l, hook, each)                                                                               \
     if ((l)->hooks.hook != NULL) call->hook = call->hook == NULL ? (l)->hooks.hook : (each)
 

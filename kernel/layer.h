@@ -1,10 +1,9 @@
-/* The door of the kernel: what future/, fiber/, loop/, workflow/, http/, lab/, web/ and cli/ use of a runtime.
- * kernel/rt.h and the other headers of this folder are for kernel/ and sched/ alone; scripts/check-layers
- * refuses them to the rest.
+/* The interface of the kernel to future/, fiber/, loop/, workflow/, http/, lab/, web/ and cli/. Only kernel/ and
+ * sched/ may include kernel/rt.h and the other headers of this folder; scripts/check-layers enforces that.
  *
- * A layer keeps one record a runtime and registers hooks (ebb__layer_add). Records of tasks and regions are
- * opaque here. What the hot paths of a layer read is declared as a *face*: the part of a record that its inline
- * accessors need. kernel/rt.h asserts that faces and records agree. */
+ * A layer keeps one record for each runtime and registers hooks (ebb__layer_add). Records of tasks and regions are
+ * opaque here. The fields that the hot paths of a layer read are declared as a *face*: the part of a record that
+ * the inline accessors need. kernel/rt.h asserts that faces and records agree. */
 #ifndef EBB__LAYER_H
 #define EBB__LAYER_H
 
@@ -16,7 +15,7 @@
 
 #define EBB__LIKELY(x)   __builtin_expect(!!(x), 1)
 #define EBB__UNLIKELY(x) __builtin_expect(!!(x), 0)
-/* For one step of every poll: a call would cost as much as the step. */
+/* For code that runs in every poll: a call would cost as much as the code itself. */
 #define EBB__INLINE __attribute__((always_inline)) static inline
 
 typedef struct ebb__task ebb__task;
@@ -24,52 +23,52 @@ typedef struct ebb__region ebb__region;
 
 /* ---- layers and their hooks ---------------------------------------------------------------------------- */
 
-/* What did not end as it should. */
+/* Work or obligations that did not end as they should. */
 typedef enum ebb__leak_kind {
     EBB__LEAK_TASK = 1,   /* a task that was abandoned */
     EBB__LEAK_FINALIZER,  /* a finalizer that was abandoned */
     EBB__LEAK_OBLIGATION, /* an obligation that nobody resolved */
     EBB__LEAK_ABORTED,    /* an obligation of a task that was abandoned */
-    EBB__LEAK_OPERATION   /* an operation of a layer that goes on without its region */
+    EBB__LEAK_OPERATION   /* an operation of a layer that outlives its region */
 } ebb__leak_kind;
 
 typedef struct ebb__leak {
     ebb__leak_kind what;
     uint8_t kind;              /* ebb_obligation_kind of an obligation; else 0 */
-    const ebb__region *region; /* where it happened */
-    uint64_t id, owner;        /* of the task or obligation, and of the task that had it; 0: the region */
+    const ebb__region *region; /* the region it is charged to */
+    uint64_t id, owner;        /* of the task or obligation, and of its owner task; owner 0: the region */
     const char *site;          /* where it was spawned, reserved, added or begun */
-    const char *operation;     /* of an operation: what it is */
-    const char *name;          /* of an operation: which, "" if it has no name; else NULL */
+    const char *operation;     /* of an operation: its kind */
+    const char *name;          /* of an operation: its name, or ""; otherwise NULL */
 } ebb__leak;
 
-/* A layer leaves NULL what it has no use for. If several layers have the same hook, all are called, in the order
- * of their slots; `park` until one says true. */
+/* A layer leaves the hooks that it does not need NULL. If several layers have the same hook, all are called in the
+ * order of their slots; `park` is called until one returns true. */
 typedef struct ebb__hooks {
-    /* Suspends the caller until its task is polled again; false if it can't wait in place. */
+    /* Suspends the caller until its task is polled again; false if the caller can't wait in place. */
     bool (*park)(ebb_cx *cx);
     /* An await has returned EBB_CANCELLED. */
     void (*await_refused)(ebb_cx *cx);
-    /* A task has ended that ebb__task_watch was called for, or that ended by the long way for another reason.
-     * Nothing of it runs any more; the record is still there. */
+    /* A task has ended: each one that ebb__task_watch was called for, and some others. Nothing of the task runs
+     * any more; its record still exists. */
     void (*task_ended)(ebb_cx *cx, ebb_status status);
-    /* Something was abandoned or leaked just now. */
+    /* Something was just abandoned or leaked. */
     void (*leaked)(ebb_runtime *rt, const ebb__leak *leak);
-    /* A region that is closing has refused work, or a unit in it has begun work inside itself. */
+    /* A closing region has refused work, or a unit in it has admitted work from inside itself. */
     void (*admission)(ebb_runtime *rt, const ebb__region *r, bool refused);
-    /* The runtime is freed, with all records of the kernel still in place. */
+    /* The runtime is being freed; all records of the kernel still exist. */
     void (*freed)(ebb_runtime *rt);
 } ebb__hooks;
 
 enum { EBB__LAYERS = 8 };
 
 typedef struct ebb__layer {
-    uint8_t slot; /* a constant of its own, below EBB__LAYERS: where its record is kept */
+    uint8_t slot; /* a constant of the layer, below EBB__LAYERS: the place of its record */
     ebb__hooks hooks;
 } ebb__layer;
 
-/* Registers a layer with a runtime, once. `layer` stays valid as long as the runtime. EBB_ERR_BUSY: the slot is
- * taken. EBB_ERR_INVALID: there is no such slot, or `record` is NULL. */
+/* Registers a layer with a runtime, once. `layer` must stay valid as long as the runtime. EBB_ERR_BUSY: the slot
+ * is taken. EBB_ERR_INVALID: there is no such slot, or `record` is NULL. */
 ebb_status ebb__layer_add(ebb_runtime *rt, const ebb__layer *layer, void *record);
 /* Only for a layer that frees its record before the runtime is freed. */
 void ebb__layer_remove(ebb_runtime *rt, const ebb__layer *layer);
@@ -82,14 +81,14 @@ typedef struct ebb__layers {
     void *record[EBB__LAYERS]; /* by slot */
     const ebb__layer *layer[EBB__LAYERS];
     ebb__hooks
-        call; /* the only layer's that has the hook, or a function that calls each; NULL: nobody has it */
+        call; /* the hook of the only layer that has it, or a function that calls each; NULL: no layer has it */
 } ebb__layers;
 
 typedef struct EBB__FACE ebb__rt_face {
     ebb__layers layers;
     uint64_t now;
     uint8_t id;
-    bool watched; /* a watchdog may look */
+    bool watched; /* a watchdog may read this runtime */
     ebb__slab tasks, regions;
 } ebb__rt_face;
 
@@ -106,7 +105,7 @@ typedef struct EBB__FACE ebb__task_face {
 } ebb__task_face;
 enum {
     EBB__TASK_INTERNAL = 1u << 6, /* a task of the kernel: callback runner, drain supervisor, closer */
-    EBB__TASK_WATCHED = 1u << 12, /* its end looks for waits and is told to layers */
+    EBB__TASK_WATCHED = 1u << 12, /* at its end, its waits are dropped and `task_ended` is called */
     EBB__TASK_SHIFT = 10,
     EBB__TASK_BYTES = 64,
     EBB__TASK_COLD_BYTES = 48,
@@ -116,13 +115,13 @@ enum {
 
 typedef struct EBB__FACE ebb__task_cold_face {
     const char *site;
-    ebb_wait *wait; /* the first thing that it waits for */
+    ebb_wait *wait; /* the first of its waits */
 } ebb__task_cold_face;
 
-/* What a layer keeps for a region together with a callback runner. The first member of the layer's own record. */
+/* What a layer keeps for a region that has a callback runner. The first member of the layer's own record. */
 typedef struct ebb__callbacks {
     void (*ended)(ebb_runtime *rt, struct ebb__callbacks *c);    /* the runner has ended */
-    void (*released)(ebb_runtime *rt, struct ebb__callbacks *c); /* the region closes; may run users' code */
+    void (*released)(ebb_runtime *rt, struct ebb__callbacks *c); /* the region closes; may run user code */
 } ebb__callbacks;
 
 typedef struct EBB__FACE ebb__region_face {
@@ -149,7 +148,7 @@ static inline ebb_runtime *ebb__rt_of(const ebb_cx *cx) {
     return ebb__task_face_of(cx)->rt;
 }
 
-/* The time of the turn. */
+/* The time of the current turn. */
 static inline uint64_t ebb__now(const ebb_runtime *rt) {
     return ebb__face_of(rt)->now;
 }
@@ -176,12 +175,12 @@ static inline void *ebb__task_state(const ebb_cx *cx, ebb_poll_fn poll) {
     return ebb__task_face_of(cx)->poll == poll ? ebb__task_face_of(cx)->state : NULL;
 }
 
-/* Its end is told to the hooks `task_ended`. */
+/* Requests a call of the `task_ended` hooks when the task ends. */
 static inline void ebb__task_watch(ebb_cx *cx) {
     ((ebb__task_face *)(void *)cx)->flags |= EBB__TASK_WATCHED;
 }
 
-/* What the callback runner of its region serves; NULL: there has been none. */
+/* The callbacks of the task's region; NULL: the region never had a callback runner. */
 static inline ebb__callbacks *ebb__callbacks_of(const ebb_cx *cx) {
     const ebb__task_face *t = ebb__task_face_of(cx);
     const ebb__region_face *r = (const ebb__region_face *)ebb__slab_at_as(
@@ -208,7 +207,7 @@ static inline void ebb__await_refused(ebb_cx *cx) {
     if (refused != NULL) refused(cx);
 }
 
-/* An await: `operation` again and again while it is pending and the caller can wait in place. */
+/* An await: repeats `operation` while it is pending and the caller can wait in place. */
 #define EBB__AWAIT(cx, st, operation)                                                                        \
     do {                                                                                                     \
         do {                                                                                                 \
@@ -228,7 +227,7 @@ static inline uint64_t ebb__id_error(const ebb_runtime *rt, ebb_status st) {
     return (uint64_t)ebb__rt_id(rt) << 56 | (uint64_t)(uint32_t)-st << 32;
 }
 
-/* What is wrong with an id that was not found. */
+/* The error for an id that was not found. */
 ebb_status ebb__lookup_failed(const ebb_runtime *rt, uint64_t id);
 
 /* The record of an id in a slab, or NULL. */
@@ -240,7 +239,7 @@ static inline void *ebb__record_of(const ebb_runtime *rt, const ebb__slab *s, ui
     return EBB__LIKELY(slot->generation == generation) ? slot : NULL;
 }
 
-/* Looks an id up in a slab: EBB_OK and its index, or what is wrong with it. */
+/* Looks an id up in a slab: EBB_OK and its index, or the error. */
 static inline ebb_status ebb__lookup_as(const ebb_runtime *rt, const ebb__slab *s, uint64_t id,
                                         uint32_t *index, uint32_t shift, size_t hot) {
     *index = (uint32_t)(id >> 32) & 0xffffff;
@@ -258,32 +257,31 @@ const ebb_allocator *ebb__rt_allocator(const ebb_runtime *rt);
 bool ebb__rt_is_pumping(const ebb_runtime *rt);
 /* Polls so far. */
 uint64_t ebb__rt_polls(const ebb_runtime *rt);
-/* Live tasks, without those that ebb__rt_standby has taken out. */
+/* Live tasks, without those that ebb__rt_standby excludes. */
 uint64_t ebb__rt_tasks(const ebb_runtime *rt);
-/* Adds `by` to the number of tasks that wait for a stop and are no work until then. */
+/* Adds `by` to the number of tasks that wait for a stop. These do not count as work. */
 void ebb__rt_standby(ebb_runtime *rt, int by);
-/* As ebb_runtime_next_due, but perhaps too early: without a look into the timer wheel. */
+/* As ebb_runtime_next_due, but perhaps too early, since it does not search the timer wheel. */
 uint64_t ebb__rt_due(const ebb_runtime *rt);
 /* Bytes of the kernel's records in use. */
 uint64_t ebb__rt_bytes(const ebb_runtime *rt);
 /* Events recorded in the trace so far; 0 without a trace. */
 uint64_t ebb__rt_events(const ebb_runtime *rt);
-/* Is there a trace? */
 bool ebb__rt_is_traced(const ebb_runtime *rt);
-/* Short pumps: a task whose budget is over gets its last polls when it is woken, not at once, and a pump moves
- * few regions on. For a host that must not be kept waiting. */
+/* Short pumps, for a host that must not be blocked. An overdue task gets its last polls when it is woken, not at
+ * once; a pump advances only a few regions. */
 void ebb__rt_set_short_pumps(ebb_runtime *rt, bool on);
 /* Makes room for one obligation or finalizer. EBB_ERR_NOMEM, EBB_ERR_LIMIT. */
 ebb_status ebb__rt_reserve_obligation(ebb_runtime *rt);
-/* Before an operation that counts spans from now: reads the clock if the runtime has one. */
+/* Call before an operation that adds a duration to the current time: reads the clock if the runtime has one. */
 void ebb__clock_refresh(ebb_runtime *rt);
 #ifdef EBB_MUTANTS
-/* Plants the bug that the oracle of this number (ebb_oracle) is there to find; -1: none. */
+/* Plants the bug that the oracle of this number (ebb_oracle) must find; -1: none. */
 void ebb__set_mutant(ebb_runtime *rt, int mutant);
 #endif
 
-/* A cleanup budget is for tasks, but for a part of it that is kept for finalizers. The whole kernel and its layers
- * divide budgets by these. */
+/* A part of each cleanup budget is kept for finalizers; the rest is for tasks. The kernel and its layers divide
+ * budgets with these functions. */
 enum { EBB__KEPT_SHARE = 5 };
 static inline uint64_t ebb__kept_of(uint64_t budget) {
     return budget / EBB__KEPT_SHARE;
@@ -295,10 +293,10 @@ static inline uint64_t ebb__budget_keeping(uint64_t kept) {
     return kept * EBB__KEPT_SHARE;
 }
 
-/* Copies a message, cut with a mark. NULL is "". */
+/* Copies a message; one that is too long is cut and marked. NULL is "". */
 void ebb__message_copy(char out[EBB_MESSAGE_MAX + 1], const char *message);
 
-/* Who runs now, for a watchdog in another thread. ebb__watch_leave gets what ebb__watch_enter returned. */
+/* Names what runs now, for a watchdog in another thread. ebb__watch_leave takes what ebb__watch_enter returned. */
 typedef struct ebb__watched {
     bool inside;
     uint64_t id;
@@ -308,23 +306,23 @@ ebb__watched ebb__watch_enter(ebb_runtime *rt, uint64_t id, const char *site);
 void ebb__watch_leave(ebb_runtime *rt, ebb__watched outer);
 void ebb__watch_name(ebb_runtime *rt, uint64_t id, const char *site);
 
-/* An event of a layer, in the trace as in the journal. */
+/* Records an event of a layer in the trace and in the journal. */
 void ebb__note(ebb_cx *cx, uint8_t type, uint64_t task, uint64_t region, uint32_t value, uint64_t other);
 
 /* ---- tasks --------------------------------------------------------------------------------------------- */
 
-/* The context of a task that has not ended; NULL and *st: EBB_ERR_STALE, EBB_ERR_FOREIGN, or what the id carries.
- * `st` may be NULL. */
+/* The context of a task that has not ended; NULL and *st: EBB_ERR_STALE, EBB_ERR_FOREIGN, or the error that the id
+ * carries. `st` may be NULL. */
 ebb_cx *ebb__task_cx(const ebb_runtime *rt, ebb_task id, ebb_status *st);
-/* Its budget is over: every await of it returns EBB_CANCELLED, masked or not. */
+/* The budget has run out: every await of the task returns EBB_CANCELLED, masked or not. */
 bool ebb__is_overdue(const ebb_cx *cx);
 bool ebb__is_masked(const ebb_cx *cx);
-/* Its body has returned. */
+/* The task's body has returned. */
 bool ebb__has_returned(const ebb_cx *cx);
-/* The severity of the cancel request to it; 0: there was none. */
+/* The severity of the task's cancel request; 0: there was none. */
 uint8_t ebb__task_severity(const ebb_cx *cx);
 
-/* What is known of a live task, for reports. */
+/* A live task, for reports. */
 typedef struct ebb__task_view {
     uint64_t id;
     ebb_region region;
@@ -332,30 +330,29 @@ typedef struct ebb__task_view {
     ebb_task_phase phase;
     uint64_t age_ms; /* UINT64_MAX: not known */
     bool masked, in_finalizer;
-    const char *doing; /* "about to be polled", "joins", what it waits for, ... */
+    const char *doing; /* "about to be polled", "joins", the name of its wait, ... */
     bool waits;        /* `doing` is the name of a wait */
 } ebb__task_view;
-/* Calls `each` for the live tasks of a region, or of the runtime (r NULL), that are not the kernel's own. */
+/* Calls `each` for the live tasks of a region, or of the runtime (r NULL), without the kernel's own tasks. */
 void ebb__tasks_each(const ebb_runtime *rt, ebb__region *r, void (*each)(void *ctx, const ebb__task_view *t),
                      void *ctx);
 
-/* A spawn that fails because a layer has not what the task needs, with EBB_ERR_NOMEM or EBB_ERR_LIMIT: refused,
- * traced and remembered by its region as if the kernel had none. */
+/* Refuses a spawn because a layer lacks a resource of the task (EBB_ERR_NOMEM or EBB_ERR_LIMIT). The refusal is
+ * traced and counts against the region as if the kernel had refused. */
 ebb_task ebb__spawn_refused(ebb_cx *cx, ebb_region region, ebb_status why, const char *site);
-/* A task whose outcome is not its region's, unless it faults: it has a future. */
+/* A task whose outcome goes to a future, not to its region. A fault still goes to the region. */
 ebb_task ebb__spawn_apart(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state,
                           const ebb_task_opts *opts, const char *site);
 
-/* Wakes whoever waits, as an input that the journal has. Waits begin and end with ebb_wait_begin and
+/* Wakes the waiting task, as an input that the journal records. Waits begin and end with ebb_wait_begin and
  * ebb_wait_end. */
 void ebb__waiter_wake(const ebb_wait *w);
 
 /* ---- callback runners ---------------------------------------------------------------------------------- */
 
-/* A task that runs the callbacks of a region. It may come as long as tasks live there, is polled at least once,
- * has no bound on its polls, and is woken when it is the last that lives in a region that is to close: then it
- * has to end. `state` is its state; `callbacks` stay with the region until it closes. An id that carries an
- * error: as a spawn. */
+/* Spawns the task that runs the callbacks of a region. It is admitted as long as tasks live there, is polled at
+ * least once, and has no limit on its polls. It is woken when nothing else lives in a closing region, and must
+ * then end. `callbacks` stay with the region until it closes. Errors as for a spawn. */
 ebb_task ebb__runner_new(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state,
                          ebb__callbacks *callbacks, const char *site);
 
@@ -364,13 +361,13 @@ static inline bool ebb__is_runner(const ebb_cx *cx) {
     return EBB__UNLIKELY(ebb__task_face_of(cx)->flags & EBB__TASK_INTERNAL) && ebb__is_runner_slow(cx);
 }
 
-/* What a callback runner has to know in its poll. */
+/* What a callback runner needs in its poll. */
 typedef struct ebb__runner_view {
-    uint8_t request; /* ebb_cancel_kind of the request to it; 0: none */
+    uint8_t request; /* ebb_cancel_kind of its request; 0: none */
     bool overdue, masked;
     bool closing;   /* a close has reached its region */
-    bool last;      /* nothing else lives in a region that is to close */
-    bool last_poll; /* it is overdue, and this is the last poll that it gets */
+    bool last;      /* nothing else lives in a closing region */
+    bool last_poll; /* the runner is overdue, and this is its last poll */
 } ebb__runner_view;
 ebb__runner_view ebb__runner_look(const ebb_cx *cx);
 
@@ -380,16 +377,16 @@ ebb_status ebb__region_get(const ebb_runtime *rt, ebb_region id, ebb__region **o
 ebb__region *ebb__region_of(const ebb_cx *cx);
 ebb_region_state ebb__region_state(const ebb__region *r);
 ebb_region ebb__region_name(const ebb_runtime *rt, const ebb__region *r);
-/* NULL: it is the root. */
+/* NULL for the root. */
 ebb__region *ebb__region_parent(const ebb_runtime *rt, const ebb__region *r);
-/* The region after `r` in the tree below `top`, parents before children; `into`: its children too. NULL: that
- * was the last. Counted in the runtime's visits. */
+/* The next region after `r` in the tree below `top`, parents before children; with `into`, children of `r` too.
+ * NULL: there is none. Counted in the runtime's visits. */
 ebb__region *ebb__region_next(ebb_runtime *rt, const ebb__region *r, const ebb__region *top, bool into);
-/* The argument of its on_closed hook, if it has that one; else NULL. */
+/* The argument of its on_closed hook if the hook is `on_closed`; otherwise NULL. */
 void *ebb__region_hook_arg(const ebb__region *r,
                            void (*on_closed)(void *arg, const ebb_region_report *report));
 ebb__callbacks *ebb__region_callbacks(const ebb__region *r);
-/* Its live tasks that are not the kernel's own. */
+/* Its live tasks, without the kernel's own. */
 uint32_t ebb__region_tasks(const ebb_runtime *rt, ebb__region *r);
 
 enum {
@@ -398,33 +395,33 @@ enum {
     EBB__REGION_CLEANUP = 1u << 2, /* a cleanup scope */
     EBB__REGION_FORCED = 1u << 3,
     EBB__REGION_CLOSING = 1u << 4, /* a close has reached it */
-    EBB__REGION_ENDS = 1u << 5,    /* it closes by itself when nothing lives in it */
-    EBB__REGION_APART = 1u << 6,   /* operators who are not released: nobody waits for it */
+    EBB__REGION_ENDS = 1u << 5,    /* closes by itself when it is empty */
+    EBB__REGION_APART = 1u << 6,   /* operators that are not released: no region waits for it */
     EBB__REGION_ALONE = 1u << 7    /* nothing lives in it but its drain supervisor and operators */
 };
 
 typedef struct ebb__region_view {
     ebb_region_state state;
     uint32_t traits;                  /* EBB__REGION_* */
-    uint8_t request, severity, epoch; /* of the cancel request; 0: there was none */
+    uint8_t request, severity, epoch; /* of its cancel request; 0: there was none */
     int32_t status;                   /* ebb_status so far */
     uint32_t depth;                   /* 0: the root */
     uint32_t tasks, children;         /* live */
-    uint32_t obligations;             /* reserved there, those of its tasks included */
+    uint32_t obligations;             /* reserved there, including those of its tasks */
     uint32_t abandoned, leaked;       /* as in its report */
     uint64_t failed;                  /* the task that failed first */
     uint64_t deadline;                /* its own; after a cancel request, the end of the cleanup budget */
-    uint64_t force_at;                /* when its tasks are forced; EBB_FOREVER without a request */
+    uint64_t force_at;                /* when its tasks are forced; EBB_FOREVER if there was no request */
     const char *message, *site;
 } ebb__region_view;
 ebb__region_view ebb__region_look(const ebb_runtime *rt, const ebb__region *r);
 uint32_t ebb__region_traits(const ebb_runtime *rt, const ebb__region *r);
 /* The reason of the cancel request; kind EBB_CANCEL_NONE: there was none. */
 ebb_reason ebb__region_reason(const ebb_runtime *rt, const ebb__region *r);
-/* The region whose request was passed on to `r` by its parents. */
+/* The region whose cancel request reached `r` through its parents. */
 const ebb__region *ebb__region_cause(const ebb_runtime *rt, const ebb__region *r);
 
-/* What a task (cx) or a region (r) still has to do, the next finalizer first. */
+/* An obligation or finalizer of a task (cx) or a region (r), the next finalizer first. */
 typedef struct ebb__obligation_view {
     uint64_t id;
     uint8_t kind;         /* ebb_obligation_kind; 0: a finalizer */
@@ -438,48 +435,47 @@ void ebb__task_obligations(const ebb_runtime *rt, ebb_task task,
 void ebb__region_obligations(const ebb_runtime *rt, const ebb__region *r,
                              void (*each)(void *ctx, const ebb__obligation_view *o), void *ctx);
 
-/* As ebb_region_open_site, but the region is nobody's: `cx` only asks for it. */
+/* As ebb_region_open_site, but no task owns the region; `cx` is only the caller. */
 ebb_region ebb__region_open_apart(ebb_cx *cx, const ebb_region_opts *opts, const char *site);
-/* The region closes by itself once nothing lives in it, as if it were joined. */
+/* The region closes by itself once it is empty, as if it were joined. */
 void ebb__region_joining(ebb_cx *cx, ebb_region region);
-/* As ebb_region_defer, for what layers keep in a region: as long as tasks live there, whoever asks. */
+/* As ebb_region_defer, for state of a layer: admitted for any caller as long as tasks live in the region. */
 ebb_status ebb__region_defer_apart(ebb_cx *cx, ebb_region region, ebb_poll_fn fn, void *arg,
                                    const char *site);
 
 /* ---- admission and operations -------------------------------------------------------------------------- */
 
-/* May an operation begin for `cx`: one of its own, or one that brings work in from outside? EBB_ERR_CLOSED;
- * EBB_CANCELLED for a task under request, which is acknowledged with it unless it is masked. A refusal is in the
- * trace and in the journal. */
+/* Admits an operation for `cx`: an operation of its own, or one that brings in work from outside (inbound).
+ * EBB_ERR_CLOSED; EBB_CANCELLED for a task with a request, which thereby acknowledges it unless it is masked. A
+ * refusal is traced and journaled. */
 ebb_status ebb__admit_operation(ebb_cx *cx);
 ebb_status ebb__admit_inbound(ebb_cx *cx);
 
-/* An operation that was begun for this region goes on without it: it counts as abandoned, and stands in the
- * trace and in the region's report with the place where it began. `name` (may be NULL) tells it from others of
- * its kind: a path, a program. Needs no memory, but without it the report has only the count. */
+/* Reports an operation that was begun for this region and outlives it. The operation counts as abandoned; the
+ * trace and the region's report have the site where it began. `name` (may be NULL) tells it from others of its
+ * kind: a path, a program. Never fails; without memory the report has only the count. */
 void ebb__operation_abandoned(ebb_cx *cx, ebb_region region, const char *what, const char *name,
                               const char *site);
 
 /* ---- drain supervisors: kernel/supervisor.h says what they are ------------------------------------------ */
 
 typedef struct ebb__supervisor {
-    ebb_task task; /* an id that carries the error, if there is none */
+    ebb_task task; /* carries the error if there is no supervisor */
     ebb_region region;
 } ebb__supervisor;
 
-/* `on_closed` is for the root only, whose end nobody else hears of; its argument is `state`. EBB_ERR_CLOSED,
- * EBB_ERR_BUSY (it has one), EBB_ERR_NOMEM, EBB_ERR_LIMIT: nothing changed. */
+/* `on_closed` is for the root only, which has no other observer of its close; its argument is `state`. On
+ * EBB_ERR_CLOSED, EBB_ERR_BUSY (there is a supervisor), EBB_ERR_NOMEM and EBB_ERR_LIMIT nothing has changed. */
 ebb__supervisor ebb__supervisor_new(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state,
                                     void (*on_closed)(void *arg, const ebb_region_report *report),
                                     const char *site);
-/* Wakes the supervisor at that time, and not at any it was set to before; EBB_FOREVER: never. Needs no
- * memory. */
+/* Sets the supervisor's alarm, which replaces the previous one; EBB_FOREVER: none. Allocates nothing. */
 void ebb__supervisor_alarm(ebb_cx *cx, ebb_task supervisor, uint64_t at);
-/* The operators' region of a supervisor's region, which has none yet. Nobody owns it. Its errors are those of
+/* Opens the operators' region of a supervisor's region, which must have none. No task owns it. Errors as for
  * ebb_region_open. */
 ebb_region ebb__operators_open(ebb_cx *cx, ebb_region of, const char *site);
-/* From now on the supervisor's region waits for its operators' region, and force reaches it. What is left in it
- * at the deadline is cancelled. It is not closed yet: the caller does that. */
+/* From now on the supervisor's region waits for its operators' region, and force reaches it. Tasks that live in it
+ * at the deadline are cancelled. The caller closes the operators' region. */
 void ebb__operators_release(ebb_cx *cx, ebb_region operators, uint64_t deadline);
 
 #endif

@@ -1,5 +1,5 @@
-/* kernel/names.h - names of the kernel's enumerations, for dumps, traces and reports. All strings are
- * static; "?" if there is none of that number. */
+/* kernel/names.h - names of the kernel's enumerations, for dumps, traces and reports. All strings are static; "?"
+ * for an unknown number. */
 #ifndef EBB_KERNEL_NAMES_H
 #define EBB_KERNEL_NAMES_H
 

@@ -10,11 +10,10 @@
 #include "kernel/task.h"
 #include "kernel/watchdog.h"
 
-/* One list an owner: its finalizers, the last added first, and behind them its obligations, the last
- * reserved last. So the next finalizer and the next leak are at the two ends, however many there are. The
- * head's `prev` is the last. */
+/* Each owner has one list: its finalizers, the last added first, then its obligations, the last reserved last. So
+ * the next finalizer and the next leak are at the two ends. The head's `prev` is the last. */
 
-/* ---- the lists ----------------------------------------------------------------------------------- */
+/* ---- the lists ----------------------------------------------------------------------------------------- */
 
 static uint32_t *head_of(ebb_runtime *rt, const ebb__obligation *d) {
     return d->task != 0 ? &ebb__cold_at(rt, d->task)->owed : &ebb__region_at(rt, d->region)->owed;
@@ -63,7 +62,7 @@ void ebb__obligation_unlink(ebb_runtime *rt, ebb__obligation *d) {
     assert(*head != 0 && d->state == OBLIGATION_OPEN);
     if (*head == d->index) *head = d->next;
     else ebb__obligation_at(rt, d->prev)->next = d->next;
-    uint32_t after = d->next != 0 ? d->next : *head; /* whose predecessor it was */
+    uint32_t after = d->next != 0 ? d->next : *head; /* the record whose `prev` this was */
     if (after != 0) ebb__obligation_at(rt, after)->prev = d->prev;
     if (d->task != 0 && *head == 0) {
         ebb__task *t = ebb__task_at(rt, d->task);
@@ -89,7 +88,7 @@ void ebb__obligation_emit(ebb_runtime *rt, uint8_t type, const ebb__obligation *
     }
 }
 
-/* ---- obligations ---------------------------------------------------------------------------------- */
+/* ---- obligations --------------------------------------------------------------------------------------- */
 
 static ebb_obligation reserve(ebb_runtime *rt, ebb_cx *cx, uint32_t task, ebb__region *r,
                               ebb_obligation_kind kind, void (*on_abort)(void *), void *arg,
@@ -163,13 +162,13 @@ static void resolved(ebb_runtime *rt, ebb__obligation *d) {
     ebb__obligation_unlink(rt, d);
 }
 
-/* The last that held a region lets it close: the pump sees to that. */
-static void let_go(ebb_runtime *rt, const ebb__obligation *d) {
+/* When the last obligation of a region is resolved, the region may close; the pump advances it. */
+static void let_close(ebb_runtime *rt, const ebb__obligation *d) {
     ebb__region *r = ebb__region_at(rt, d->region);
     if (d->task == 0 && r->owed == 0 && r->state == EBB_REGION_FINALIZING) ebb__sweep_later(rt, r);
 }
 
-/* An id of an obligation is looked up leniently: resolved twice has a name of its own. */
+/* Finds an obligation. One that was resolved before has an error of its own. */
 static ebb_status find(ebb_runtime *rt, ebb_obligation id, ebb__obligation **out) {
     uint32_t i;
     ebb_status st = ebb__lookup(rt, &rt->obligations, id.id, &i);
@@ -187,18 +186,18 @@ ebb_status ebb_obligation_commit(ebb_cx *cx, ebb_obligation obligation) {
     if (st == EBB_OK) {
         ebb__obligation_emit(rt, EBB_EV_OBLIGATION_COMMITTED, d, d->kind);
         resolved(rt, d);
-        let_go(rt, d);
+        let_close(rt, d);
         ebb__obligation_free(rt, d);
     }
     ebb__journal(rt, cx, (ebb_record){.type = J_COMMIT, .other = obligation.id, .value = (uint32_t)st});
     return st;
 }
 
-/* The record is gone before the hook runs: it may reserve again. */
+/* The record is freed before the hook runs, since the hook may reserve again. */
 static void abort_obligation(ebb_runtime *rt, ebb__obligation *d) {
     ebb__obligation_emit(rt, EBB_EV_OBLIGATION_ABORTED, d, d->kind);
     resolved(rt, d);
-    let_go(rt, d);
+    let_close(rt, d);
     ebb__obligation copy = *d;
     ebb__obligation_free(rt, d);
     run_abort(rt, &copy);
@@ -223,8 +222,8 @@ void ebb__obligation_leaked(ebb_runtime *rt, ebb__leak_kind what, const ebb__obl
                                      .site = d->site});
 }
 
-/* What was still reserved has leaked. It stays in the region's list of leaks for its report; the id stays
- * resolved. */
+/* An obligation that is still reserved has leaked. The record stays in the region's list of leaks for the report;
+ * the id counts as resolved. */
 static void leak(ebb_runtime *rt, ebb__obligation *d) {
     ebb__region *r = ebb__region_at(rt, d->region);
     assert(d->kind != 0 && d->state == OBLIGATION_OPEN);
@@ -242,7 +241,7 @@ static void leak(ebb_runtime *rt, ebb__obligation *d) {
     run_abort(rt, d);
 }
 
-/* A task that was abandoned could not resolve anything: that is no leak of its own. */
+/* An abandoned task could not resolve anything, so its obligations are not leaks of its own. */
 void ebb__leak_all(ebb_runtime *rt, ebb__task *t) {
     while (t->flags & F_OWES) {
         ebb__obligation *d = last_of(rt, ebb__cold_at(rt, t->index)->owed);
@@ -260,7 +259,7 @@ void ebb__leak_region(ebb_runtime *rt, ebb__region *r) {
     while (r->generation == generation && r->owed != 0) leak(rt, last_of(rt, r->owed));
 }
 
-/* Among the leaks, but without a kind. */
+/* It is in the list of leaks, without a kind. */
 ebb_status ebb__operation_keep(ebb_runtime *rt, ebb__region *r, const char *site) {
     ebb_status st = ebb__slab_reserve(&rt->obligations, &rt->allocator);
     if (st != EBB_OK) return st;

@@ -3,7 +3,7 @@
 #include "kernel/record.h"
 #include "kernel/supervisor.h"
 
-/* "process sh, begun at jobs.c:12". A replay has it as one text. */
+/* "process sh, begun at jobs.c:12". The journal has it as one text. */
 static void describe(char *out, size_t room, const char *what, const char *name, const char *site) {
     ebb__text t = ebb__text_in(out, room);
     ebb__text_str(&t, what);

@@ -28,7 +28,7 @@ ebb_severity ebb_cancel_kind_severity(ebb_cancel_kind kind) {
     return (ebb_severity)((unsigned)kind < EBB_CANCEL_KINDS ? kinds[kind].severity : 0);
 }
 
-/* Below 0: a is the stronger. Zero only if they are the same in everything. */
+/* Below 0: a is stronger. Zero only if all fields are equal. */
 static int compare(const ebb_reason *a, const ebb_reason *b) {
     if (a->severity != b->severity) return a->severity > b->severity ? -1 : 1;
     if (a->sequence != b->sequence) return a->sequence < b->sequence ? -1 : 1;
@@ -102,7 +102,7 @@ ebb_reason ebb__region_reason(const ebb_runtime *rt, const ebb__region *r) {
     return reason;
 }
 
-/* ---- the cause chain ---------------------------------------------------------------------------------- */
+/* ---- the cause chain ----------------------------------------------------------------------------------- */
 
 static size_t link_bytes(const ebb__region *r) {
     size_t n = 32;
@@ -110,7 +110,7 @@ static size_t link_bytes(const ebb__region *r) {
     return n;
 }
 
-/* Whoever was not told by its parent. */
+/* The first region above `r`, or `r` itself, whose request did not come from its parent. */
 static ebb__region *root_cause(const ebb_runtime *rt, ebb__region *r) {
     while (ebb__request_kind(r->request) == EBB_CANCEL_PARENT && r->parent != 0)
         r = ebb__region_at(rt, r->parent);
@@ -122,7 +122,7 @@ static void put_link(const ebb_runtime *rt, ebb_region_cause *out, uint32_t *n, 
     ++*n;
 }
 
-/* There is always room for the root cause. */
+/* The root cause always has a place in `out`. */
 static uint32_t read_chain(const ebb_runtime *rt, ebb__region *r, ebb_region_cause *out, uint32_t room) {
     ebb__region *root = root_cause(rt, r);
     size_t bytes = link_bytes(root);

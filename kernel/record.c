@@ -24,8 +24,8 @@ static void put(ebb__recorder *rec, ebb_record r) {
     rec->last = r.type;
 }
 
-/* Says how much was lost. The caller has looked for room for three records: what follows a gap is
- * complete. */
+/* Writes how many records were lost, then turn and time, which later records rely on. The caller has checked that
+ * three records fit. */
 static void put_gap(ebb__recorder *rec) {
     put(rec, (ebb_record){.type = EBB_EV_GAP, .other = rec->lost});
     rec->seq += rec->lost;
@@ -36,7 +36,7 @@ static void put_gap(ebb__recorder *rec) {
 
 static void take(ebb_runtime *rt, ebb__recorder *rec, bool flush, ebb_write_fn write, void *ctx);
 
-/* Here because the block in hand is full or events were lost. */
+/* Called when the current block is full or events were lost. */
 ebb_record *ebb__record_slot_slow(ebb_runtime *rt, ebb__recorder *rec) {
     if (rec->at == rec->end && rec->sink != NULL) take(rt, rec, false, rec->sink, rec->sink_ctx);
     if (rec->at == rec->end && rec->full < rec->count) {
@@ -104,14 +104,14 @@ ebb_status ebb_trace_start(ebb_runtime *rt, size_t bytes) {
     return st;
 }
 
-/* Whether anything was done with the runtime that leaves a mark on what comes. */
+/* True if the runtime's state is still that of its start. */
 static bool untouched(const ebb_runtime *rt) {
     return rt->tasks.used == 1 && rt->regions.used == 2 && rt->obligations.used == 1 &&
            rt->timers.used == 1 && rt->sequence == 0 && rt->waits == 0 &&
            ebb__region_at(rt, rt->root)->state == EBB_REGION_OPEN;
 }
 
-/* Everything from outside that shapes what the runtime does. */
+/* Records everything from outside that determines the runtime's behaviour. */
 static void journal_beginning(ebb_runtime *rt) {
     ebb__recorder *rec = rt->journal;
     put(rec, (ebb_record){.type = J_START,
@@ -163,7 +163,7 @@ static void take(ebb_runtime *rt, ebb__recorder *rec, bool flush, ebb_write_fn w
     }
     if (flush && hand_n > 0) give_block(rec, hand, hand_n, write, ctx);
     if ((flush && hand_n > 0) || was_full) open_block(rec);
-    if (flush && rec->lost > 0) { /* else a file that ends here would look whole */
+    if (flush && rec->lost > 0) { /* without it, a file that ends here would look complete */
         put_gap(rec);
         take(rt, rec, true, write, ctx);
     }
@@ -182,7 +182,7 @@ void ebb_journal_take(ebb_runtime *rt, bool flush, ebb_write_fn write, void *ctx
     take(rt, rt->journal, flush, write, ctx);
 }
 
-/* ---- trace ------------------------------------------------------------------------------------ */
+/* ---- trace --------------------------------------------------------------------------------------------- */
 
 static void catch_up(ebb_runtime *rt, ebb__recorder *rec) {
     if (rec->turn != rt->turn || rec->batch != rt->batch) {
@@ -209,8 +209,8 @@ static void emit(ebb_runtime *rt, ebb_record r) {
     if (slot != NULL) *slot = r;
 }
 
-static uint8_t epoch_byte(uint8_t told) {
-    return (uint8_t)(ebb__request_severity(told) << 4 | ebb__request_epoch(told));
+static uint8_t epoch_byte(uint8_t request) {
+    return (uint8_t)(ebb__request_severity(request) << 4 | ebb__request_epoch(request));
 }
 
 void ebb__emit_task_slow(ebb_runtime *rt, uint8_t type, const ebb__task *t, uint32_t value, uint64_t other) {
@@ -252,14 +252,14 @@ void ebb__emit_text_slow(ebb_runtime *rt, const char *text) {
 }
 
 void ebb_runtime_set_turn(ebb_runtime *rt, uint64_t host_turn_id, uint64_t microtask_batch_id) {
-    if (host_turn_id == 0 || microtask_batch_id == 0) return; /* 0 is a field that is missing */
+    if (host_turn_id == 0 || microtask_batch_id == 0) return; /* 0 means a missing field */
     rt->turn = host_turn_id;
     rt->batch = microtask_batch_id;
     ebb__journal(rt, &rt->host.cx,
                  (ebb_record){.type = J_TURN, .task = host_turn_id, .region = microtask_batch_id});
 }
 
-/* ---- journal ---------------------------------------------------------------------------------- */
+/* ---- journal ------------------------------------------------------------------------------------------- */
 
 static void journal_put(ebb_runtime *rt, ebb_record r) {
     ebb_record *slot = ebb__record_slot(rt, rt->journal);

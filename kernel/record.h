@@ -1,6 +1,6 @@
-/* The recorder: a ring of blocks that the kernel fills and the host empties. One for the trace, one
- * for the journal. Never allocates after its start and never waits: with every block full it counts
- * what it drops, and the first record that has room again is a gap. */
+/* The recorder: a ring of blocks that the kernel fills and the host empties. There is one for the trace and one
+ * for the journal. It never allocates after its start and never waits: while every block is full it counts the
+ * dropped records, and writes a gap record as soon as there is room. */
 #ifndef EBB__RECORD_H
 #define EBB__RECORD_H
 
@@ -13,19 +13,19 @@ struct ebb__recorder {
     uint8_t *blocks;           /* each: 32 bytes for the header, 127 records */
     uint64_t *first_seq;       /* of each block */
     uint32_t count;            /* blocks */
-    uint32_t head;             /* the oldest block that is not taken */
+    uint32_t head;             /* the oldest block that the host has not taken */
     uint32_t full;             /* full blocks */
-    ebb_record *at, *end;      /* in the block in hand; equal: it is full */
+    ebb_record *at, *end;      /* next place in the current block, and its end; equal: it is full */
     uint64_t seq;              /* of the next record */
     uint64_t lost;             /* since the last gap record */
     uint64_t now, turn, batch; /* as last recorded; turn 0: never */
     uint8_t last;              /* the type of the last record */
     bool header_taken, journal;
-    ebb_write_fn sink; /* takes every block as it gets full, so that nothing is lost; NULL: nobody */
+    ebb_write_fn sink; /* takes every block when it is full, so that nothing is lost; NULL: none */
     void *sink_ctx;
 };
 
-/* A place for the next record, or NULL with it counted as lost. */
+/* The place for the next record; NULL if it is lost, which is counted. */
 ebb_record *ebb__record_slot_slow(ebb_runtime *rt, ebb__recorder *rec);
 
 static inline ebb_record *ebb__record_slot(ebb_runtime *rt, ebb__recorder *rec) {
@@ -38,7 +38,7 @@ static inline ebb_record *ebb__record_slot(ebb_runtime *rt, ebb__recorder *rec) 
 
 void ebb__recorder_free(ebb_runtime *rt, ebb__recorder *rec);
 
-/* Hands the trace over as it is written, for those who need all of it however much it is. */
+/* Passes the trace on while it is written, for a caller that needs all of it. */
 void ebb__trace_sink(ebb_runtime *rt, ebb_write_fn write, void *ctx);
 
 /* ---- trace ------------------------------------------------------------------------------------ */
@@ -50,7 +50,7 @@ void ebb__emit_plain_slow(ebb_runtime *rt, uint8_t type, uint64_t task, uint64_t
                           uint64_t other);
 void ebb__emit_text_slow(ebb_runtime *rt, const char *text);
 
-/* What happened to a task. Off, this is one branch. */
+/* Records an event of a task. Without a trace this is one branch. */
 static inline void ebb__emit_task(ebb_runtime *rt, uint8_t type, const ebb__task *t, uint32_t value,
                                   uint64_t other) {
     if (EBB__UNLIKELY(rt->trace != NULL)) ebb__emit_task_slow(rt, type, t, value, other);
@@ -75,7 +75,7 @@ static inline void ebb__emit_text(ebb_runtime *rt, const char *text) {
 void ebb__journal_slow(ebb_runtime *rt, const ebb_cx *cx, ebb_record rec);
 void ebb__journal_text_slow(ebb_runtime *rt, const char *text);
 
-/* A macro, so that a record is not built on the stack when nobody wants it. */
+/* A macro, so that the record is built only if there is a journal. */
 #define ebb__journal(rt, cx, ...)                                                                            \
     (EBB__UNLIKELY((rt)->journal != NULL) ? ebb__journal_slow((rt), (cx), __VA_ARGS__) : (void)0)
 

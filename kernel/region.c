@@ -14,7 +14,7 @@
 #include "kernel/wait.h"
 #include "kernel/watchdog.h"
 
-/* ---- open ------------------------------------------------------------------------------------------ */
+/* ---- open ---------------------------------------------------------------------------------------------- */
 
 EBB__INLINE ebb__region *region_new(ebb_runtime *rt, const char *site) {
     assert(ebb__slab_ready(&rt->regions));
@@ -29,7 +29,7 @@ EBB__INLINE ebb__region *region_new(ebb_runtime *rt, const char *site) {
     ebb__u32s_init(&r->tasks);
     ebb__u32s_init(&r->children);
     ebb__region_cold *c = ebb__cold_of(r);
-    memset(c, 0, offsetof(ebb__region_cold, message) + 1); /* what is behind it has a flag each */
+    memset(c, 0, offsetof(ebb__region_cold, message) + 1); /* later fields are valid only with their flag */
     c->site = site;
     return r;
 }
@@ -73,7 +73,7 @@ static void disown(ebb_runtime *rt, ebb__region *r) {
     r->owner = 0;
 }
 
-/* Moves it to the front of its owner's regions. */
+/* Moves the region to the front of its owner's list. */
 static void own_first(ebb_runtime *rt, ebb__region *r) {
     ebb__cold *c = ebb__cold_at(rt, r->owner);
     uint32_t next = ebb__cold_of(r)->owner_next, prev = ebb__cold_of(r)->owner_prev;
@@ -86,12 +86,12 @@ static void own_first(ebb_runtime *rt, ebb__region *r) {
     c->scopes = EBB__24(r->index);
 }
 
-/* May this one open a cleanup scope? */
+/* True if the task may open a cleanup scope. */
 static bool cleaning(const ebb__task *t) {
     return t->index != 0 && (t->request != 0 || t->flags & F_IN_FINALIZER);
 }
 
-/* May it be opened, and where? */
+/* Checks that the region may be opened, finds its parent and reserves memory. */
 EBB__INLINE ebb_status may_open(ebb_runtime *rt, ebb__task *t, const ebb_region_opts *o, bool drain,
                                 ebb__region **parent) {
     if (o->parent.id == 0) {
@@ -100,7 +100,7 @@ EBB__INLINE ebb_status may_open(ebb_runtime *rt, ebb__task *t, const ebb_region_
         ebb_status st = ebb__find_region(rt, o->parent, parent);
         if (st != EBB_OK) return st;
     }
-    if (ebb__is_over(t)) return EBB_ERR_CLOSED;
+    if (ebb__is_finalized(t)) return EBB_ERR_CLOSED;
     bool in_place = false;
     if (o->cleanup) {
         if (!drain && !cleaning(t)) return EBB_ERR_NOT_CLEANING;
@@ -127,7 +127,7 @@ __attribute__((cold, noinline)) static ebb_region refuse(ebb_runtime *rt, const 
     return (ebb_region){ebb__id_error(rt, st)};
 }
 
-/* `drain`: a supervisor's, which is nobody's and has no bounds. `apart`: only nobody's. */
+/* `drain`: for a supervisor; no owner and no bounds. `apart`: no owner. */
 EBB__INLINE ebb_region region_open(ebb_runtime *rt, ebb_cx *cx, const ebb_region_opts *o, bool drain,
                                    bool apart, const char *site) {
     static const ebb_region_opts none;
@@ -208,7 +208,7 @@ ebb_region ebb__drain_region_open(ebb_cx *cx, ebb_region parent, const char *sit
                        true, true, site);
 }
 
-/* ---- the table ------------------------------------------------------------------------------------- */
+/* ---- transitions --------------------------------------------------------------------------------------- */
 
 bool ebb__region_refused(ebb_runtime *rt, ebb__region *r, ebb_region_state to) {
     rt->stats.illegal++;
@@ -216,7 +216,7 @@ bool ebb__region_refused(ebb_runtime *rt, ebb__region *r, ebb_region_state to) {
     return false;
 }
 
-/* ---- the way to Closed ------------------------------------------------------------------------------- */
+/* ---- closing ------------------------------------------------------------------------------------------- */
 
 void ebb__sweep_later(ebb_runtime *rt, ebb__region *r) {
     if (r->flags & R_SWEEP) return;
@@ -234,7 +234,7 @@ static inline void region_free(ebb_runtime *rt, ebb__region *r) {
     ebb__slab_give_record(&rt->regions, r->index, r);
 }
 
-__attribute__((noinline)) static void let_go(ebb_runtime *rt, ebb__region *r) {
+__attribute__((noinline)) static void release_more(ebb_runtime *rt, ebb__region *r) {
     ebb__region_cold *c = ebb__cold_of(r);
     while (c->kept != 0) {
         ebb__task *t = ebb__task_at(rt, c->kept);
@@ -245,11 +245,11 @@ __attribute__((noinline)) static void let_go(ebb_runtime *rt, ebb__region *r) {
     if (r->owner != 0) disown(rt, r);
 }
 
-/* Frees a closed region: with it go the outcomes and blames that it kept. In the sweep queue it stays
- * as an empty record until it is reached there. */
+/* Frees a closed region, with the outcomes and leaks that it kept. A region in the sweep queue stays there as an
+ * empty record until the pump reaches it. */
 static inline void release(ebb_runtime *rt, ebb__region *r) {
     assert(r->state == EBB_REGION_CLOSED && r->closed == 0);
-    if (r->flags & R_MORE) let_go(rt, r);
+    if (r->flags & R_MORE) release_more(rt, r);
     r->state = 0;
     if (!(r->flags & R_SWEEP)) region_free(rt, r);
 }
@@ -279,11 +279,11 @@ static bool is_failure(int32_t status) {
     return status != EBB_OK && status != EBB_CANCELLED;
 }
 
-/* Frees the children that nobody has joined. The failure of the first of them is its own then, if it
- * has none. */
-EBB__INLINE void bury_children(ebb_runtime *rt, ebb__region *r) {
+/* Frees the children that were not joined. If the region has no failure, it takes that of the failed child that
+ * closed first. */
+EBB__INLINE void release_children(ebb_runtime *rt, ebb__region *r) {
     bool failed = is_failure(r->status);
-    for (uint32_t i = r->closed; i != 0;) { /* the last that closed stands first */
+    for (uint32_t i = r->closed; i != 0;) { /* the list starts with the child that closed last */
         ebb__region *c = ebb__region_at(rt, i);
         if (EBB__UNLIKELY(is_failure(c->status)) && !failed) {
             r->status = c->status;
@@ -296,34 +296,33 @@ EBB__INLINE void bury_children(ebb_runtime *rt, ebb__region *r) {
     r->closed = 0;
 }
 
-/* A failure among the regions that a task has left is its own, if it has none. */
+/* A failure of a region that the task left open becomes the task's, if it has none. */
 static void fail_owner(ebb__task *t, const ebb__region *r) {
     if (is_failure(r->status)) t->status = r->status == EBB_FAULTED ? EBB_FAILED : r->status;
 }
 
-__attribute__((noinline)) static void tell_owner(ebb_runtime *rt, ebb__region *r) {
+__attribute__((noinline)) static void notify_owner(ebb_runtime *rt, ebb__region *r) {
     ebb__task *t = ebb__task_at(rt, r->owner);
     if (r->flags & R_LEFT) {
-        own_first(rt, r); /* whoever collects them need not look for it */
+        own_first(rt, r); /* ebb__scopes_join takes closed regions from the front */
         if (t->status == EBB_OK) fail_owner(t, r);
     }
     if (t->flags & (F_JOINING | F_RETURNED)) ebb__wake(rt, t);
 }
 
-/* Finalizing -> Closed. What it kept for others to look at stays until it is joined. Returns its parent; NULL if
- * it is the root. */
+/* Finalizing -> Closed. Outcomes and leaks stay until the region is joined. Returns the parent; NULL for the root. */
 EBB__INLINE ebb__region *region_close(ebb_runtime *rt, ebb__region *r) {
     uint32_t flags = r->flags;
     assert(r->tasks.n == 0 && r->children.n == 0 && ebb__cold_of(r)->closer == 0);
     assert(r->owed == 0 && r->runner == 0 && r->callbacks == NULL);
-    if (r->closed != 0) bury_children(rt, r);
+    if (r->closed != 0) release_children(rt, r);
     (void)ebb__region_move(rt, r, EBB_REGION_CLOSED);
     rt->stats.regions--;
     if (flags & R_NODE) ebb__wheel_disarm(&rt->wheel, ebb__wheel_ref(EBB__W_REGION, r->index));
     ebb__emit_region(rt, EBB_EV_REGION_CLOSED, r, 0, (uint32_t)r->status,
                      (uint64_t)ebb__cold_of(r)->abandoned << 32 | ebb__cold_of(r)->leaked);
     if (EBB__UNLIKELY(flags & R_ROOT)) return NULL;
-    if (flags & R_MORE && r->owner != 0) tell_owner(rt, r);
+    if (flags & R_MORE && r->owner != 0) notify_owner(rt, r);
     ebb__region *parent = ebb__region_at(rt, r->parent);
     leave_parent(rt, parent, r);
     if (EBB__UNLIKELY(flags & R_OPERATOR)) parent->flags &= ~(uint32_t)R_APART;
@@ -341,18 +340,18 @@ static bool quiet(ebb_runtime *rt, const ebb__region *r) {
     return r->tasks.n == 0 && r->children.n == 0;
 }
 
-/* Obligations of its own keep it in Finalizing until they are resolved, or it is forced. */
+/* The region's own obligations keep it in Finalizing until they are resolved or it is forced. */
 static bool is_held(const ebb__region *r) {
     return !(r->flags & R_FORCED) && r->owed != 0;
 }
 
-/* Whoever has to end when nothing else lives here. */
+/* Wakes the internal tasks that must end when nothing else lives in the region. */
 static void wake_last(ebb_runtime *rt, ebb__region *r) {
     if (ebb__runner_is_last(r)) ebb__wake(rt, ebb__task_at(rt, r->runner));
     if (ebb__supervisor_is_last(r)) ebb__wake(rt, ebb__task_at(rt, ebb__cold_of(r)->supervisor));
 }
 
-/* Quiet, with R_MORE or R_HOOK: is there nothing to do before it closes? */
+/* True if a quiet region with R_MORE or R_HOOK has nothing to do before it closes. */
 __attribute__((noinline)) static bool can_close_now(ebb_runtime *rt, ebb__region *r) {
     if (ebb__cold_of(r)->closer != 0) {
         ebb__closer_start(rt, r);
@@ -360,14 +359,15 @@ __attribute__((noinline)) static bool can_close_now(ebb_runtime *rt, ebb__region
     }
     if (is_held(r)) return false;
     if (r->owed == 0 && r->callbacks == NULL && !(r->flags & R_HOOK)) return true;
-    ebb__sweep_later(rt, r); /* what is still reserved has leaked; users' code is for the pump */
+    ebb__sweep_later(rt, r); /* obligations still reserved have leaked; the pump runs user code */
     return false;
 }
 
-/* As far as it goes by itself. Returns its parent if it has closed now, which may go on then; else NULL. */
+/* Advances the region as far as possible without user code. Returns the parent if the region closed, since the
+ * parent may advance then; otherwise NULL. */
 EBB__INLINE ebb__region *advance_one(ebb_runtime *rt, ebb__region *r) {
-    if (EBB__UNLIKELY(r->index == rt->telling))
-        return NULL; /* a hook of its child runs: goes on after that */
+    if (EBB__UNLIKELY(r->index == rt->hook_parent))
+        return NULL; /* a child's hook is running; the region advances after it */
     if (EBB__UNLIKELY(r->flags & (R_MORE | R_SUPERVISED))) wake_last(rt, r);
     if (!quiet(rt, r)) {
         if (r->state == EBB_REGION_CLOSING) ebb__region_drain(rt, r);
@@ -398,21 +398,21 @@ void ebb__region_advance_slow(ebb_runtime *rt, ebb__region *r) {
     }
 }
 
-/* Closes a region that has a hook: its parent waits until that was called. */
-static void close_and_tell(ebb_runtime *rt, ebb__region *r) {
+/* Closes a region that has a hook. Its parent can't close before the hook has returned. */
+static void close_with_hook(ebb_runtime *rt, ebb__region *r) {
     ebb_region_report report;
-    assert(rt->telling == 0);
+    assert(rt->hook_parent == 0);
     region_close(rt, r);
     ebb__report_of(rt, r, &report);
     ebb__journal(rt, &rt->host.cx,
                  (ebb_record){.type = J_CALL, .value = EBB__CALL_CLOSED, .region = report.region.id});
-    rt->telling = r->parent;
+    rt->hook_parent = r->parent;
     ebb__watched outer = ebb__watch_enter(rt, report.region.id, ebb__cold_of(r)->site);
     ebb__cold_of(r)->on_closed(ebb__cold_of(r)->arg, &report);
     ebb__watch_leave(rt, outer);
-    rt->telling = 0;
+    rt->hook_parent = 0;
     ebb__journal(rt, &rt->host.cx, (ebb_record){.type = J_RETURN});
-    if (r->flags & R_ROOT) { /* it stays, but nobody is told of it again */
+    if (r->flags & R_ROOT) { /* the root is never freed; its hook runs once */
         r->flags &= ~(uint32_t)R_HOOK;
         return;
     }
@@ -435,7 +435,7 @@ void ebb__callbacks_call(ebb_runtime *rt, const ebb__region *r,
     ebb__journal(rt, &rt->host.cx, (ebb_record){.type = J_RETURN});
 }
 
-/* With the region go its callbacks. No layer can add one there any more. */
+/* A closing region releases its callbacks; no layer can add one to it any more. */
 static void release_callbacks(ebb_runtime *rt, ebb__region *r) {
     if (r->callbacks == NULL) return;
     ebb__watched outer = ebb__watch_enter(rt, ebb__region_id(rt, r), ebb__cold_of(r)->site);
@@ -455,9 +455,9 @@ bool ebb__sweep_one(ebb_runtime *rt) {
     }
     uint32_t generation = r->generation;
     if (can_close(rt, r)) ebb__leak_region(rt, r);
-    if (r->generation != generation) return true; /* a hook has joined it */
+    if (r->generation != generation) return true; /* a hook has joined and freed it */
     if (can_close(rt, r)) release_callbacks(rt, r);
-    if (r->flags & R_HOOK && can_close(rt, r)) close_and_tell(rt, r);
+    if (r->flags & R_HOOK && can_close(rt, r)) close_with_hook(rt, r);
     else ebb__region_advance(rt, r);
     return true;
 }
@@ -483,7 +483,8 @@ static void leave_one(ebb_runtime *rt, ebb__task *t, ebb__region *r) {
     }
 }
 
-/* Tells them all, once. Of those that have closed before, the first that was opened and has failed counts. */
+/* Cancels each region that the task has left open, once. Of the regions closed before, the failure of the one
+ * opened first counts. */
 static void leave_scopes(ebb_runtime *rt, ebb__task *t, ebb__cold *c) {
     bool failed = t->status != EBB_OK;
     uint32_t next;
@@ -492,7 +493,7 @@ static void leave_scopes(ebb_runtime *rt, ebb__task *t, ebb__cold *c) {
         rt->visits++;
         next = ebb__cold_of(r)->owner_next;
         if (r->flags & R_LEFT) {
-            /* told already, or by the round before */
+            /* done already, perhaps in the round before */
         } else if (r->state != EBB_REGION_CLOSED) {
             leave_one(rt, t, r);
         } else {
@@ -500,7 +501,8 @@ static void leave_scopes(ebb_runtime *rt, ebb__task *t, ebb__cold *c) {
             own_first(rt, r);
             if (!failed) fail_owner(t, r);
         }
-        /* If that has closed a region around both, the next is gone; what was told is told only once. */
+        /* That may have closed a region around both and freed the next: start again. R_LEFT marks the regions that
+         * are done. */
         if (next != 0 && ebb__region_at(rt, next)->owner != t->index) next = c->scopes;
     }
 }
@@ -508,7 +510,7 @@ static void leave_scopes(ebb_runtime *rt, ebb__task *t, ebb__cold *c) {
 bool ebb__scopes_join(ebb_runtime *rt, ebb__task *t) {
     ebb__cold *c = ebb__cold_at(rt, t->index);
     if (c->scopes != 0 && !(ebb__region_at(rt, c->scopes)->flags & R_LEFT)) leave_scopes(rt, t, c);
-    while (c->scopes != 0) { /* those that have closed stand first */
+    while (c->scopes != 0) { /* closed regions come first */
         ebb__region *r = ebb__region_at(rt, c->scopes);
         rt->visits++;
         if (r->state != EBB_REGION_CLOSED) return false;
@@ -536,7 +538,7 @@ static ebb_status region_join(ebb_runtime *rt, ebb_cx *cx, ebb_region region) {
     if (ebb__task_is_runner(rt, t) && r->state != EBB_REGION_CLOSED) return EBB_ERR_NOT_TASK;
     if (ebb__task_is_overdue(t)) return ebb__acknowledge(cx);
     r->flags |= R_JOINING;
-    ebb__region *parent = NULL; /* if it closes now: waits, since when that closes, this one is gone */
+    ebb__region *parent = NULL; /* the parent advances last: its close would free this region */
     if (r->state != EBB_REGION_CLOSED) parent = advance_one(rt, r);
     bool early = EBB__MUTANT(rt, EBB_ORACLE_LOSERS_DRAINED) && r->tasks.n > 0 &&
                  ebb__request_kind(r->request) == EBB_CANCEL_RACE_LOST;
@@ -568,7 +570,7 @@ ebb_status ebb_region_join(ebb_cx *cx, ebb_region region) {
     return st;
 }
 
-/* ---- what is known --------------------------------------------------------------------------------------- */
+/* ---- state and report ---------------------------------------------------------------------------------- */
 
 ebb_status ebb_region_state_of(ebb_cx *cx, ebb_region region, ebb_region_state *out) {
     ebb__region *r;
@@ -618,7 +620,7 @@ ebb_status ebb_region_leaked_at(ebb_cx *cx, ebb_region region, uint32_t i, ebb_w
     if (st != EBB_OK) return st;
     for (uint32_t k = ebb__cold_of(r)->leaks; k != 0; k = ebb__obligation_at(rt, k)->next) {
         const ebb__obligation *d = ebb__obligation_at(rt, k);
-        if (d->kind == 0 || i-- > 0) continue; /* an operation has no kind */
+        if (d->kind == 0 || i-- > 0) continue; /* an abandoned operation has no kind */
         *out = (ebb_work){ebb__obligation_id(rt, d), d->site};
         return EBB_OK;
     }

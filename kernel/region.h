@@ -1,12 +1,12 @@
-/* Regions: who owns whom, and the one function that moves a region on. */
+/* Regions: ownership, and the one function that advances a region. */
 #ifndef EBB__REGION_H
 #define EBB__REGION_H
 
 #include "kernel/record.h"
 
-/* Regions that were opened one after the other, as a nest is, mostly lie so in the slab too. Who goes from parent
- * to child or back starts the memory accesses of one further on. `i` need not be an index. `all`: not only what
- * a close needs. */
+/* Nested regions are mostly opened one after the other, and so are neighbours in the slab. A walk from parent to
+ * child or back prefetches the record of a later region. `i` need not be a valid index. `all`: more than a close
+ * needs. */
 enum { EBB__REGIONS_AHEAD = 8 };
 static inline void ebb__prefetch_region(const ebb_runtime *rt, uint32_t i, bool all) {
     if (i >= rt->regions.used) return;
@@ -15,7 +15,7 @@ static inline void ebb__prefetch_region(const ebb_runtime *rt, uint32_t i, bool 
     if (all) __builtin_prefetch(&r->deadline, 1);
 }
 
-/* Nothing that can go on: neither it, nor anybody who waits to be the last in it. */
+/* Neither the region nor an internal task that waits to be the last in it can proceed. */
 static inline bool ebb__region_stays(const ebb_runtime *rt, const ebb__region *r) {
     (void)rt;
     if (r->flags & (R_MORE | R_SUPERVISED | R_JOINING | R_ENDS)) return false;
@@ -24,13 +24,13 @@ static inline bool ebb__region_stays(const ebb_runtime *rt, const ebb__region *r
            (r->tasks.n > 0 || (r->children.n > 0 && !EBB__MUTANT(rt, EBB_ORACLE_QUIESCENCE)));
 }
 
-/* Moves a region, and then its parents, as far on as it can go without anybody's code. */
+/* Advances a region, and then its parents, as far as possible without user code. */
 void ebb__region_advance_slow(ebb_runtime *rt, ebb__region *r);
 static inline void ebb__region_advance(ebb_runtime *rt, ebb__region *r) {
     if (!ebb__region_stays(rt, r)) ebb__region_advance_slow(rt, r);
 }
-/* Which states may follow which, a bit each. Nothing follows Closed. Here, so that the compiler sees which moves
- * can't be refused. */
+/* Legal transitions, one bit for each next state. Nothing follows Closed. The table is in the header so that the
+ * compiler can drop the check for moves that are always legal. */
 #define EBB__NEXT(state) (1u << (state))
 static const uint8_t ebb__region_legal[EBB_REGION_CLOSED + 1] = {
     [EBB_REGION_OPEN] = EBB__NEXT(EBB_REGION_CLOSING),
@@ -41,8 +41,8 @@ static const uint8_t ebb__region_legal[EBB_REGION_CLOSED + 1] = {
 };
 bool ebb__region_refused(ebb_runtime *rt, ebb__region *r, ebb_region_state to);
 
-/* The one place that changes the state of a region. A move that the table has not is refused, traced as `illegal`
- * and counted in ebb_runtime_stats.illegal. */
+/* The one place that changes the state of a region. A move that is not in the table is refused, traced as
+ * `illegal` and counted in ebb_runtime_stats.illegal. */
 static inline bool ebb__region_move(ebb_runtime *rt, ebb__region *r, ebb_region_state to) {
     if (EBB__UNLIKELY(!(ebb__region_legal[r->state] & EBB__NEXT(to)))) return ebb__region_refused(rt, r, to);
     r->state = (uint8_t)to;
@@ -54,21 +54,21 @@ static inline void ebb__region_shut(ebb_runtime *rt, ebb__region *r) {
     if (!ebb__region_move(rt, r, EBB_REGION_CLOSING)) return;
     ebb__emit_region(rt, EBB_EV_REGION_CLOSING, r, 0, 0, 0);
 }
-/* Closing -> Draining: something lives in it. */
+/* Closing -> Draining: the region is not empty. */
 static inline void ebb__region_drain(ebb_runtime *rt, ebb__region *r) {
     if (!ebb__region_move(rt, r, EBB_REGION_DRAINING)) return;
     ebb__emit_region(rt, EBB_EV_REGION_DRAINING, r, 0, 0, 0);
 }
-/* The pump will move it on: for what verbs may not do themselves. */
+/* Queues the region for the pump, which does what verbs may not: it runs user code. */
 void ebb__sweep_later(ebb_runtime *rt, ebb__region *r);
-/* Does that, for one region: may run hooks. False if there was none. */
+/* Advances one queued region; may run hooks. False: the queue was empty. */
 bool ebb__sweep_one(ebb_runtime *rt);
 
-/* A cleanup scope for a supervisor: nobody's own. Its errors as ebb_region_open; not journaled. */
+/* Opens the cleanup scope of a supervisor; no task owns it. Errors as for ebb_region_open; not journaled. */
 ebb_region ebb__drain_region_open(ebb_cx *cx, ebb_region parent, const char *site);
 
-/* The region after `r` in the tree below `top`, parents before children; `into`: its children too. NULL: that
- * was the last. */
+/* The next region after `r` in the tree below `top`, parents before children; with `into`, children of `r` too.
+ * NULL: there is none. */
 static inline ebb__region *ebb__region_after(const ebb_runtime *rt, ebb__region *r, const ebb__region *top,
                                              bool into) {
     if (into && r->children.n > 0) return ebb__region_at(rt, ebb__u32s_data(&r->children)[0]);
@@ -82,21 +82,21 @@ static inline ebb__region *ebb__region_after(const ebb_runtime *rt, ebb__region 
     return NULL;
 }
 
-/* Calls a function of the layer that has a callback runner in this region. */
+/* Calls a function of the layer whose callback runner serves this region. */
 void ebb__callbacks_call(ebb_runtime *rt, const ebb__region *r,
                          void (*fn)(ebb_runtime *rt, ebb__callbacks *c));
 
-/* A task of it failed (not: was cancelled), or could not be spawned (task 0). */
+/* A task of the region failed (was not only cancelled), or could not be spawned (task 0). */
 void ebb__region_failed(ebb_runtime *rt, ebb__region *r, ebb_status status, uint64_t task);
 
-/* For a task whose body is over: cancels the regions that it opened; true if none is left. */
+/* For a task whose body has returned: cancels the regions that it opened. True if none remains. */
 bool ebb__scopes_join(ebb_runtime *rt, ebb__task *t);
-/* Its budget is over now: the next join forces what it only has cancelled before. */
+/* The task's budget has run out: the next join forces the regions that were only cancelled before. */
 void ebb__scopes_again(ebb_runtime *rt, ebb__task *t);
 
 void ebb__report_of(const ebb_runtime *rt, const ebb__region *r, ebb_region_report *out);
 
-/* The root. EBB_ERR_NOMEM. */
+/* Opens the root. EBB_ERR_NOMEM. */
 ebb_status ebb__root_open(ebb_runtime *rt);
 
 void ebb__leaks_forget(ebb_runtime *rt, ebb__region *r);

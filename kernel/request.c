@@ -1,4 +1,4 @@
-/* Asking tasks to stop: cancel and force for one of them, and for all of a region. */
+/* Cancel requests to tasks: cancel and force for one task. */
 #include "kernel/cascade.h"
 #include "kernel/clock.h"
 #include "kernel/lane.h"
@@ -56,7 +56,7 @@ void ebb__task_request(ebb_runtime *rt, ebb__task *t, uint8_t kind, uint8_t seve
 
 void ebb__task_overdue(ebb_runtime *rt, ebb__task *t) {
     if (t->phase == EBB_TASK_COMPLETED) return;
-    if (t->flags & F_RETURNED) { /* in its finalizers: they look at the clock themselves */
+    if (t->flags & F_RETURNED) { /* finalizers check the clock themselves */
         ebb__wake(rt, t);
         return;
     }
@@ -68,10 +68,10 @@ void ebb__task_overdue(ebb_runtime *rt, ebb__task *t) {
     reroute(rt, t, ebb__cleanup_deadline(rt, t));
 }
 
-/* Keeps the stronger of two own reasons, if there is a slot for it. */
+/* Keeps the stronger of two own reasons if there is a slot for it. */
 static void own_reason(ebb_runtime *rt, ebb__cold *c, const ebb_reason *reason) {
     if (c->reason == 0) {
-        rt->reasons_low = true; /* the pump looks how many are left */
+        rt->reasons_low = true; /* the pump refills the slots */
         if (!ebb__slab_ready(&rt->reasons)) return;
         c->reason = EBB__24(ebb__slab_take(&rt->reasons));
         ((ebb__own_reason *)ebb__slab_at(&rt->reasons, c->reason))->reason = *reason;
@@ -115,20 +115,20 @@ void ebb__task_cancel_own(ebb_runtime *rt, ebb__task *t, uint8_t kind, uint64_t 
 void ebb__task_fired(ebb_runtime *rt, ebb__task *t) {
     if (t->flags & F_OWN_CANCEL) {
         ebb__cold *c = ebb__cold_at(rt, t->index);
-        if (c->kept > 0) { /* the finalizers' part comes next */
+        if (c->kept > 0) { /* the finalizers' part begins */
             uint64_t end = c->node.due + ebb__own_kept(c);
             ebb__wheel_arm(&rt->wheel, ebb__wheel_ref(EBB__W_TASK, t->index), end);
             c->kept = 0;
         }
         ebb__task_overdue(rt, t);
     } else if (t->phase == EBB_TASK_CREATED && !(t->flags & (F_OWES | F_SCOPE))) {
-        ebb__task_end_unpolled(rt, t); /* it owes nothing */
+        ebb__task_end_unpolled(rt, t); /* it has nothing to clean up */
     } else {
         ebb__task_cancel_own(rt, t, EBB_CANCEL_TIMEOUT, 0, "its deadline has passed");
     }
 }
 
-/* EBB_OK and a task that has not ended; a stale one is counted. */
+/* True for a task that has not ended. A stale id is counted and traced. */
 static bool cancellable(ebb_runtime *rt, ebb_task task, ebb__task **out) {
     ebb_status st = ebb__find_task(rt, task, out);
     if (st == EBB_OK && (*out)->phase != EBB_TASK_COMPLETED) return true;
@@ -139,7 +139,7 @@ static bool cancellable(ebb_runtime *rt, ebb_task task, ebb__task **out) {
     return false;
 }
 
-/* Its own deadline, which nobody has acted on yet. */
+/* The task's own deadline has passed and was not acted on yet. */
 static bool deadline_passed(ebb_runtime *rt, const ebb__task *t) {
     const ebb__cold *c = ebb__cold_at(rt, t->index);
     if ((t->flags & (F_NODE | F_OWN_CANCEL)) != F_NODE || c->node.links.next == 0) return false;
@@ -161,12 +161,12 @@ void ebb_task_cancel(ebb_cx *cx, ebb_task task, ebb_cancel_kind kind, const char
     ebb__task_cancel_own(rt, t, (uint8_t)kind, ebb__task_id(ebb__task_of(cx)), message);
 }
 
-/* What is left is the finalizers' part, from now on. */
+/* From now on the task has only the finalizers' part of its budget. */
 static void end_own_budget(ebb_runtime *rt, ebb__task *t) {
     ebb__cold *c = ebb__cold_at(rt, t->index);
     const ebb__region *r = ebb__region_at(rt, t->region);
     bool own = (t->flags & F_OWN_CANCEL) != 0;
-    if (own && c->kept == 0) return; /* it has begun before */
+    if (own && c->kept == 0) return; /* that part has begun before */
     uint64_t kept = own ? ebb__own_kept(c) : ebb__region_kept(r);
     uint64_t end = ebb__cleanup_deadline(rt, t);
     if (end > rt->now && end - rt->now > kept) end = rt->now + kept;

@@ -1,4 +1,4 @@
-/* A runtime's life, and looking things up in it. */
+/* Creating and freeing a runtime, and looking up ids in it. */
 #include <assert.h>
 
 #include "base/opts.h"
@@ -57,7 +57,7 @@ ebb_status ebb_runtime_new(const ebb_runtime_opts *given, ebb_runtime **out) {
     ebb__wheel_source(&rt->wheel, EBB__W_TASK, &rt->tasks, offsetof(ebb__cold, node), true);
     ebb__wheel_source(&rt->wheel, EBB__W_REGION, &rt->regions, offsetof(ebb__region_cold, node), true);
     st = ebb__root_open(rt);
-    if (st == EBB_OK && !ebb__lanes_reserve(&rt->lanes, &rt->allocator, 1)) st = EBB_ERR_NOMEM;
+    if (st == EBB_OK && !ebb__run_queue_reserve(&rt->run_queues, &rt->allocator, 1)) st = EBB_ERR_NOMEM;
     if (st == EBB_OK) st = ebb__slab_reserve(&rt->reasons, &rt->allocator);
     if (st != EBB_OK) {
         ebb_runtime_free(rt);
@@ -72,7 +72,7 @@ void ebb_runtime_free(ebb_runtime *rt) {
     assert(!rt->pumping);
     ebb_allocator a = rt->allocator;
     if (rt->layers.call.freed != NULL)
-        rt->layers.call.freed(rt); /* may run users' code, so all else is in place */
+        rt->layers.call.freed(rt); /* may run user code, so everything else must still be in place */
     for (uint32_t i = 1; i < rt->regions.used; i++) {
         ebb__region *r = ebb__region_at(rt, i);
         ebb__u32s_fini(&r->tasks, &a);

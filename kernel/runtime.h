@@ -3,7 +3,7 @@
 
 #include "kernel/rt.h"
 
-/* Makes room for the messages of single-task cancels, outside of the cancels themselves. */
+/* Reserves slots for the messages of single-task cancels, since a cancel must not allocate. */
 void ebb__reasons_refill(ebb_runtime *rt);
 
 #endif

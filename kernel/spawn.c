@@ -1,4 +1,4 @@
-/* New tasks: what users spawn, and the closers, callback runner and supervisors of regions. */
+/* New tasks: those that users spawn, and the closers, callback runners and supervisors of regions. */
 #include "base/opts.h"
 #include "kernel/admit.h"
 #include "kernel/lane.h"
@@ -6,7 +6,7 @@
 #include "kernel/region.h"
 #include "kernel/task.h"
 
-/* A record for a task, zeroed but for what is the same for all. The caller has reserved room. */
+/* A new task record, zeroed except for the common fields. The caller has reserved memory. */
 EBB__INLINE ebb__task *task_new(ebb_runtime *rt, uint32_t region, ebb_poll_fn poll, void *state,
                                 uint8_t priority, const char *site) {
     assert(rt->credit > 0);
@@ -27,12 +27,12 @@ EBB__INLINE ebb__task *task_new(ebb_runtime *rt, uint32_t region, ebb_poll_fn po
     return t;
 }
 
-/* A task's slot and its places in the lanes are reserved for many at a time. */
+/* Slots of tasks and their places in the lanes are reserved for many at a time. */
 __attribute__((noinline)) static ebb_status more_credit(ebb_runtime *rt) {
     ebb_status st = ebb__slab_reserve(&rt->tasks, &rt->allocator);
     if (st != EBB_OK) return st;
     uint32_t room = ebb__slab_room(&rt->tasks);
-    if (!ebb__lanes_reserve(&rt->lanes, &rt->allocator, rt->tasks.live + room)) return EBB_ERR_NOMEM;
+    if (!ebb__run_queue_reserve(&rt->run_queues, &rt->allocator, rt->tasks.live + room)) return EBB_ERR_NOMEM;
     rt->credit = room;
     return EBB_OK;
 }
@@ -47,7 +47,7 @@ __attribute__((cold, noinline)) static ebb_task refuse(ebb_runtime *rt, ebb_cx *
     return (ebb_task){ebb__id_error(rt, st)};
 }
 
-/* A new task of a region that has room for it. In no lane yet. */
+/* Adds a task to a region that has room for it. The task is in no lane yet. */
 EBB__INLINE ebb__task *task_add(ebb_runtime *rt, ebb__region *r, ebb_poll_fn poll, void *state,
                                 const char *site) {
     ebb__task *t = task_new(rt, r->index, poll, state, r->priority, site);
@@ -126,13 +126,13 @@ ebb_task ebb_spawn_opts_site(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, vo
     return spawn_with(cx, region, poll, state, opts, 0, 0, site);
 }
 
-/* Has it room for a task without a deadline, and is that admitted? */
+/* True if the region admits a task without a deadline and has room for it. */
 static inline bool takes_at_once(const ebb_runtime *rt, const ebb__region *r) {
     return r->state == EBB_REGION_OPEN && !(r->flags & R_STOPPING) && r->deadline == EBB_FOREVER &&
            r->tasks.n < r->tasks.cap && rt->credit > 0 && ebb__ready_has_room(rt);
 }
 
-/* What most calls are, without a call of another function; ebb_spawn_opts_site does the same and all the rest. */
+/* The common case, without another call; ebb_spawn_opts_site covers all cases. */
 ebb_task ebb_spawn_site(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state, const char *site) {
     ebb_runtime *rt = ebb__rt_of(cx);
     ebb__region *r = NULL;
@@ -165,7 +165,7 @@ ebb_task ebb__spawn_refused(ebb_cx *cx, ebb_region region, ebb_status why, const
 static ebb_status closer_poll(ebb_cx *cx, void *state) {
     (void)cx;
     (void)state;
-    return EBB_OK; /* what it does are the region's finalizers, in settle() */
+    return EBB_OK; /* settle() runs the region's finalizers; the body does nothing */
 }
 
 ebb_status ebb__closer_new(ebb_runtime *rt, ebb__region *r) {
@@ -173,7 +173,7 @@ ebb_status ebb__closer_new(ebb_runtime *rt, ebb__region *r) {
     if (st != EBB_OK) return st;
     ebb__task *t = task_new(rt, r->index, closer_poll, NULL, 0, ebb__cold_of(r)->site);
     t->flags |= F_CLOSER;
-    t->phase = 0; /* nobody can name it before it starts */
+    t->phase = 0; /* its id is not valid before it starts */
     ebb__cold_of(r)->closer = t->index;
     r->flags |= R_MORE;
     return EBB_OK;
@@ -216,7 +216,7 @@ static ebb_task runner_new(ebb_runtime *rt, ebb_cx *cx, ebb_region region, ebb_p
     if (r->request != 0) {
         ebb__task_request(rt, t, ebb__request_kind(r->request), ebb__request_severity(r->request), r->polls,
                           r->cleanup_end);
-        if (r->flags & R_FORCED) ebb__task_overdue(rt, t); /* that was said once, to those who were there */
+        if (r->flags & R_FORCED) ebb__task_overdue(rt, t); /* the force reached only the tasks of that time */
     } else {
         ebb__enqueue(rt, t);
     }

@@ -22,7 +22,7 @@ static ebb__supervisor supervisor_new(ebb_runtime *rt, ebb_cx *cx, ebb_region re
     if (st == EBB_OK && on_closed != NULL && !(r->flags & R_ROOT)) st = EBB_ERR_INVALID;
     if (st == EBB_OK) st = ebb__task_room(rt);
     if (st == EBB_OK && !ebb__timed_admit(rt)) st = EBB_ERR_NOMEM;
-    if (st != EBB_OK) { /* as if the drain was refused: a replay may find no memory for another part of it */
+    if (st != EBB_OK) { /* as if the drain region was refused: a replay may fail to allocate another part */
         ebb__emit_plain(rt, EBB_EV_REFUSED, ebb__task_id(ebb__task_of(cx)), region.id, (uint32_t)st, 0);
         return refused(rt, st);
     }
@@ -55,7 +55,7 @@ ebb__supervisor ebb__supervisor_new(ebb_cx *cx, ebb_region region, ebb_poll_fn p
     return s;
 }
 
-void ebb__supervisor_over(ebb_runtime *rt, ebb__region *drain) {
+void ebb__supervisor_ended(ebb_runtime *rt, ebb__region *drain) {
     ebb__region *r = ebb__region_at(rt, drain->parent);
     assert(drain->flags & r->flags & R_SUPERVISED);
     drain->flags &= ~(uint32_t)R_SUPERVISED;
@@ -101,7 +101,7 @@ void ebb__operators_release(ebb_cx *cx, ebb_region operators, uint64_t deadline)
     if (r->state == EBB_REGION_CLOSED) return;
     ebb__region *drain = ebb__region_at(rt, r->parent);
     drain->flags &= ~(uint32_t)R_APART;
-    if (r->request != 0 || deadline >= r->deadline) return; /* it has one */
+    if (r->request != 0 || deadline >= r->deadline) return; /* it has an earlier one */
     r->deadline = deadline;
     ebb__region_arm(rt, r, deadline);
 }

@@ -10,7 +10,7 @@
 #include "kernel/wait.h"
 #include "kernel/watchdog.h"
 
-/* ---- the table --------------------------------------------------------------------------------- */
+/* ---- transitions --------------------------------------------------------------------------------------- */
 
 bool ebb__phase_refused(ebb_runtime *rt, ebb__task *t, ebb_task_phase to) {
     rt->stats.illegal++;
@@ -20,7 +20,7 @@ bool ebb__phase_refused(ebb_runtime *rt, ebb__task *t, ebb_task_phase to) {
 
 void ebb__signal_update(ebb_runtime *rt, ebb__task *t) {
     (void)rt;
-    /* A finalizer has the kept-back part of the budget, however the body has ended. */
+    /* A finalizer runs on the finalizers' part of the budget, even if the body was forced. */
     uint32_t over = t->flags & F_IN_FINALIZER ? F_FIN_FORCED : F_FORCED | F_FIN_FORCED;
     bool masked = t->mask > 0 && !(t->flags & over);
     if (EBB__MUTANT(rt, EBB_ORACLE_ACK_UNMASKED)) masked = false;
@@ -30,12 +30,12 @@ void ebb__signal_update(ebb_runtime *rt, ebb__task *t) {
         t->cx.signal &= ~EBB_CX_CANCEL;
     }
 }
-/* ---- the end ----------------------------------------------------------------------------------- */
+/* ---- the end ------------------------------------------------------------------------------------------- */
 
-/* Lets go of what cold.* holds: timers, reason. */
+/* Releases what the cold record holds: timer and reason. */
 static void cold_clear(ebb_runtime *rt, ebb__task *t) {
     ebb__cold *c = ebb__cold_at(rt, t->index);
-    assert(c->wait == NULL && c->scopes == 0 && c->owed == 0); /* it owes nobody anything */
+    assert(c->wait == NULL && c->scopes == 0 && c->owed == 0); /* all of it has been settled */
     if (t->flags & (F_NODE | F_OWN_CANCEL)) {
         ebb__wheel_disarm(&rt->wheel, ebb__wheel_ref(EBB__W_TASK, t->index));
     }
@@ -55,15 +55,16 @@ void ebb__task_release(ebb_runtime *rt, ebb__task *t) {
     give_back(rt, t);
 }
 
-/* Its futures have ended: others who wait for them are woken. The region keeps them until it closes. */
-static void runner_over(ebb_runtime *rt, ebb__region *r) {
+/* The layer ends the runner's futures and wakes the tasks that wait for them. The region keeps the callbacks until
+ * it closes. */
+static void runner_ended(ebb_runtime *rt, ebb__region *r) {
     assert(r->callbacks != NULL);
     r->runner = 0;
     ebb__callbacks_call(rt, r, r->callbacks->ended);
 }
 
-/* It has ended with this status, and its region hears of it. */
-static void tell_region(ebb_runtime *rt, ebb__region *r, ebb_status status, uint64_t task) {
+/* Reports the end of a task to its region. */
+static void notify_region(ebb_runtime *rt, ebb__region *r, ebb_status status, uint64_t task) {
     if (status == EBB_CANCELLED) {
         if (r->status == EBB_OK) r->status = EBB_CANCELLED;
     } else if (EBB__UNLIKELY(status != EBB_OK)) {
@@ -72,7 +73,7 @@ static void tell_region(ebb_runtime *rt, ebb__region *r, ebb_status status, uint
     if (r->state != EBB_REGION_OPEN || r->flags & (R_JOINING | R_ENDS)) ebb__region_advance(rt, r);
 }
 
-/* What a plain end has nothing of, all in F_LONG. */
+/* The rest of the end of a task with a flag of F_LONG. */
 static void end_cold(ebb_runtime *rt, ebb__region *r, ebb__task *t, ebb_status status) {
     assert(!(t->flags & F_TIMED) || rt->timed.members > 0);
     if (t->flags & F_TIMED) rt->timed.members--;
@@ -80,16 +81,16 @@ static void end_cold(ebb_runtime *rt, ebb__region *r, ebb__task *t, ebb_status s
     if (rt->layers.call.task_ended != NULL) rt->layers.call.task_ended(&t->cx, status);
     cold_clear(rt, t);
     if (ebb__cold_of(r)->closer == t->index) ebb__cold_of(r)->closer = 0;
-    if (r->runner == t->index) runner_over(rt, r);
-    if (r->flags & R_SUPERVISED && ebb__cold_of(r)->supervisor == t->index) ebb__supervisor_over(rt, r);
+    if (r->runner == t->index) runner_ended(rt, r);
+    if (r->flags & R_SUPERVISED && ebb__cold_of(r)->supervisor == t->index) ebb__supervisor_ended(rt, r);
     ebb__task *waits = ebb__joiner(rt, t);
     if (waits != NULL) ebb__wake(rt, waits);
 }
 
-/* Ends by the long way, or has a place in a lane's heap that is kept for it. */
+/* Ends in end_cold, or has a reserved place in the timed lane. */
 enum { F_LONG = F_COLD | F_TIMED };
 
-/* The one function that ends a task. `plain`: without F_LONG, and no trace is on. */
+/* The one function that ends a task. `plain`: no flag of F_LONG, and no trace is on. */
 EBB__INLINE void task_end(ebb_runtime *rt, ebb__task *t, ebb_status status, bool plain) {
     ebb__region *r = ebb__region_at(rt, t->region);
     uint32_t generation = t->generation;
@@ -116,10 +117,10 @@ EBB__INLINE void task_end(ebb_runtime *rt, ebb__task *t, ebb_status status, bool
     } else {
         give_back(rt, t);
     }
-    /* Whoever has its future hears of the rest. */
+    /* The task's future gets any other status. */
     if (EBB__UNLIKELY(apart) && status != EBB_FAULTED) status = EBB_OK;
     if (EBB__UNLIKELY(status != EBB_OK || r->state != EBB_REGION_OPEN || r->flags & (R_JOINING | R_ENDS))) {
-        tell_region(rt, r, status, ebb__id(rt, t->index, generation));
+        notify_region(rt, r, status, ebb__id(rt, t->index, generation));
     }
 }
 
@@ -137,17 +138,18 @@ void ebb__task_rewoken(ebb_runtime *rt, ebb__task *t) {
 static ebb_status call(ebb_runtime *rt, ebb__task *t);
 static ebb_status watched_call(ebb_runtime *rt, ebb__task *t);
 
-/* A callback runner has to end only when all that it serves has ended, forced or not; a supervisor when it sees fit. */
+/* A callback runner must not end before everything it serves has ended, even if it is forced. A supervisor decides
+ * itself when it ends. */
 static bool runner_waits(const ebb_runtime *rt, const ebb__task *t) {
     if (!(t->flags & F_CLOSER)) return false;
     if (ebb__is_supervisor(rt, t)) return true;
     return ebb__task_is_runner(rt, t) && !ebb__runner_is_last(ebb__region_at(rt, t->region));
 }
 
-/* A callback runner has returned, but what callbacks have deferred may make futures: it is called for these.
- * Once its budget is over, and it has nothing else to do (`idle`), it is called as often as a finalizer. True
- * if some are not done. */
-static bool serves_on(ebb_runtime *rt, ebb__task *t, bool idle) {
+/* A callback runner has returned, but functions that callbacks deferred may make new futures: it is polled again
+ * for these. If its budget has run out and it has nothing else to do (`idle`), it gets as many polls as a
+ * finalizer. True if it has more to do. */
+static bool runner_serves(ebb_runtime *rt, ebb__task *t, bool idle) {
     if (!ebb__task_is_runner(rt, t) || t->flags & F_ABANDONED) return false;
     bool forced = idle && t->flags & F_FIN_FORCED && !runner_waits(rt, t);
     ebb__cold *c = ebb__cold_at(rt, t->index);
@@ -161,8 +163,8 @@ static bool serves_on(ebb_runtime *rt, ebb__task *t, bool idle) {
     return st == EBB_PENDING;
 }
 
-/* What is left to do for a task whose body is over: its waits, its regions, its finalizers, its
- * obligations, in this order. Called again (not `first`) whenever something of that has moved. */
+/* Ends a task whose body has returned: drops its waits, joins its regions, runs its finalizers, resolves its
+ * obligations, in this order. Called again (not `first`) after each change. */
 __attribute__((noinline)) static void settle(ebb_runtime *rt, ebb__task *t, bool first) {
     ebb__cold *c = ebb__cold_at(rt, t->index);
     if (t->request != 0 && !(t->flags & F_FIN_FORCED) && rt->now >= ebb__cleanup_deadline(rt, t)) {
@@ -171,33 +173,33 @@ __attribute__((noinline)) static void settle(ebb_runtime *rt, ebb__task *t, bool
         ebb__scopes_again(rt, t);
     }
     for (;; first = false) {
-        /* Those of the body, or of a finalizer that is over; the one that runs keeps its own. */
+        /* Waits of the body, or of a finalizer that has ended; a running finalizer keeps its own. */
         bool between = !(t->flags & F_IN_FINALIZER);
         while (between && c->wait != NULL) ebb__wait_drop(rt, c->wait);
         if (between && t->flags & F_SCOPE && !ebb__scopes_join(rt, t)) {
-            if (!first) (void)serves_on(rt, t, false); /* others may wait for a future that has come since */
+            if (!first) (void)runner_serves(rt, t, false); /* others may wait for a newer future */
             ebb__task_rewoken(rt, t);
             return;
         }
         ebb__obligation *d = ebb__next_finalizer(rt, t);
-        bool busy = !first && serves_on(rt, t, d == NULL);
+        bool busy = !first && runner_serves(rt, t, d == NULL);
         if (d != NULL) {
             if (!ebb__run_finalizer(rt, t, d)) return;
         } else if (busy) {
             ebb__task_rewoken(rt, t);
             return;
         } else if (t->flags & F_OWES && !EBB__MUTANT(rt, EBB_ORACLE_OBLIGATION_LEAK)) {
-            ebb__leak_all(rt, t); /* its hooks may make futures too */
+            ebb__leak_all(rt, t); /* abort hooks may make futures too */
         } else {
             break;
         }
     }
-    ebb__dequeue(rt, t); /* a hook, or a region that closed, may have woken it meanwhile */
+    ebb__dequeue(rt, t); /* a hook or a closed region may have woken it meanwhile */
     task_end(rt, t, (ebb_status)t->status, false);
 }
 
-/* The body is over, with this status. */
-static void body_over(ebb_runtime *rt, ebb__task *t, ebb_status status) {
+/* The body has returned, or was abandoned. */
+static void body_ended(ebb_runtime *rt, ebb__task *t, ebb_status status) {
     if (EBB__UNLIKELY(status == EBB_FAULTED)) {
         ebb__emit_task(rt, EBB_EV_FAULTED, t, 0, 0);
     } else if (t->phase == EBB_TASK_CANCELLING && !(t->flags & F_ABANDONED)) {
@@ -213,7 +215,7 @@ static void body_over(ebb_runtime *rt, ebb__task *t, ebb_status status) {
     settle(rt, t, true);
 }
 
-/* It did not return: it is never polled again, its state is never touched again. */
+/* The task did not end within its budget: it is never polled again, and its state is never touched again. */
 __attribute__((cold, noinline)) static void abandon(ebb_runtime *rt, ebb__task *t) {
     ebb__region *r = ebb__region_at(rt, t->region);
     t->flags |= F_ABANDONED;
@@ -225,17 +227,17 @@ __attribute__((cold, noinline)) static void abandon(ebb_runtime *rt, ebb__task *
                                      .site = ebb__cold_at(rt, t->index)->site});
     ebb__emit_task(rt, EBB_EV_ABANDONED, t, 0, 0);
     ebb__emit_text(rt, ebb__cold_at(rt, t->index)->site);
-    body_over(rt, t, EBB_CANCELLED);
+    body_ended(rt, t, EBB_CANCELLED);
 }
 
-/* ---- one poll ---------------------------------------------------------------------------------- */
+/* ---- one poll ------------------------------------------------------------------------------------------ */
 
-/* Counts a poll against the budget that it has. */
+/* Charges a poll to the budget. */
 static void charge(ebb_runtime *rt, ebb__task *t) {
     if (runner_waits(rt, t)) return;
     if (t->flags & F_FORCED) {
         ebb__cold *c = ebb__cold_at(rt, t->index);
-        if (c->force_left > 0) c->force_left--; /* a runner that had to wait may have used them up before */
+        if (c->force_left > 0) c->force_left--; /* a waiting runner may have used them up */
     } else if (t->polls_left != EBB_POLLS_UNBOUNDED && (t->phase == EBB_TASK_CANCELLING || t->request == 0)) {
         if (t->polls_left > 0) {
             t->polls_left--;
@@ -267,7 +269,7 @@ static ebb_status watched_call(ebb_runtime *rt, ebb__task *t) {
     return st;
 }
 
-/* The body has been polled and is not over. */
+/* The body was polled and is pending. */
 static void parked(ebb_runtime *rt, ebb__task *t) {
     if (EBB__UNLIKELY(t->flags & F_FORCED) && !runner_waits(rt, t)) {
         if (ebb__cold_at(rt, t->index)->force_left == 0) {
@@ -281,26 +283,26 @@ static void parked(ebb_runtime *rt, ebb__task *t) {
     }
 }
 
-/* What most polls lead to needs no call of another function. */
+/* Kept small: most polls end here without another call. */
 void ebb__task_polled(ebb_runtime *rt, ebb__task *t, ebb_status st) {
     if (st == EBB_PENDING) {
         parked(rt, t);
     } else if (EBB__UNLIKELY(rt->trace != NULL || t->flags & F_LONG)) {
-        body_over(rt, t, st);
+        body_ended(rt, t, st);
     } else {
         if (t->phase == EBB_TASK_CANCELLING && st != EBB_FAULTED) ebb__phase_move(rt, t, EBB_TASK_FINALIZING);
         task_end(rt, t, st, true);
     }
 }
 
-/* With everything that may be attached to a poll: recorders, a watchdog, a budget, an end in progress. */
+/* A poll with a recorder, a watchdog, a budget, or an end in progress. */
 void ebb__task_poll_slow(ebb_runtime *rt, ebb__task *t, ebb_lane lane, uint32_t waited) {
     ebb__emit_task(rt, EBB_EV_TASK_POLLED, t, (uint32_t)lane, waited);
     if (t->flags & F_RETURNED) {
         settle(rt, t, false);
         return;
     }
-    t->flags |= F_POLLING; /* before the charge, which may cancel: that must not queue it now */
+    t->flags |= F_POLLING; /* before charge(): a cancel in there must not enqueue the task now */
     if (t->polls_left != EBB_POLLS_UNBOUNDED || t->flags & F_FORCED) charge(rt, t);
     ebb__polling(rt, t);
     ebb_status st = rt->watched ? watched_call(rt, t) : call(rt, t);

@@ -1,4 +1,4 @@
-/* Waits: what a parked task waits for, so that its end can take it out of there. */
+/* Waits: what a parked task waits for, so that the end of the task can remove it from a queue. */
 #ifndef EBB__WAIT_H
 #define EBB__WAIT_H
 
@@ -6,12 +6,12 @@
 #include "kernel/record.h"
 #include "kernel/task.h"
 
-/* No doubt that it can wait: it is a task, in its body, and serves nobody. */
+/* True if the task can wait for certain: it is in its body and is not an internal task. */
 static inline bool ebb__can_wait(const ebb__task *t) {
     return t->index != 0 && !(t->flags & (F_CLOSER | F_RETURNED));
 }
 
-/* F_WAIT stays set: it only says that the end of the task looks. */
+/* F_WAIT stays set: it only says that the end of the task must check. */
 static inline void ebb__wait_link(ebb__task *t, ebb_wait *w, const ebb_wait_kind *kind, void *on) {
     ebb__cold *c = ebb__cold_at(t->rt, t->index);
     assert(t->index != 0 && w->cx == NULL);
@@ -26,11 +26,11 @@ static inline void ebb__wait_link(ebb__task *t, ebb_wait *w, const ebb_wait_kind
     t->flags |= F_WAIT;
 }
 
-/* EBB_PENDING, or why it can't wait. */
+/* EBB_PENDING, or the error if the task can't wait. */
 static inline ebb_status ebb__wait_begin(ebb_cx *cx, ebb_wait *w, const ebb_wait_kind *kind, void *on) {
     ebb__task *t = ebb__task_of(cx);
     if (EBB__UNLIKELY(t->index == 0 || ebb__task_is_runner(t->rt, t))) return EBB_ERR_NOT_TASK;
-    if (EBB__UNLIKELY(ebb__is_over(t))) return EBB_ERR_CLOSED;
+    if (EBB__UNLIKELY(ebb__is_finalized(t))) return EBB_ERR_CLOSED;
     if (EBB__UNLIKELY(w->cx != NULL)) return EBB_ERR_BUSY;
     ebb__wait_link(t, w, kind, on);
     if (EBB__UNLIKELY(t->rt->journal != NULL)) {
@@ -53,10 +53,10 @@ static inline void ebb__wait_end(ebb_wait *w) {
     ebb__wait_unlink(w);
 }
 
-/* Takes a wait out of whatever it is queued in, by its own hook. */
+/* Removes a wait from its queue, through its own hook. */
 void ebb__wait_drop(ebb_runtime *rt, ebb_wait *w);
 
-/* Wakes whoever waits, as an input that the journal has: the other side of a wait is not the kernel. */
+/* Wakes the waiting task, as an input that is journaled: the waker is not the kernel. */
 void ebb__wake_waiter_slow(ebb__task *t);
 static inline void ebb__wake_waiter(const ebb_wait *w) {
     ebb__task *t = ebb__task_of(w->cx);

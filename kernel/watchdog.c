@@ -1,6 +1,6 @@
 #include "kernel/watchdog.h"
 
-/* Hooks run at any place, also inside a poll: then it is the poll that takes so long, but the hook is named. */
+/* Hooks run anywhere, even inside a poll. The long poll is then reported with the name of the hook. */
 void ebb__watch_name(ebb_runtime *rt, uint64_t id, const char *site) {
     atomic_store_explicit(&rt->poll_site, site, memory_order_release);
     atomic_store_explicit(&rt->poll_task, id, memory_order_release);
@@ -23,7 +23,7 @@ void ebb__watch_leave(ebb_runtime *rt, ebb__watched outer) {
 }
 
 ebb_status ebb_watchdog_check(const ebb_runtime *rt, ebb_watchdog *w, uint64_t now, ebb_work *out) {
-    /* Acquire: with the odd number the stores before it are seen. */
+    /* Acquire: a reader of the odd number also sees the stores before it. */
     uint64_t n = atomic_load_explicit(&rt->poll_number, memory_order_acquire);
     if (n != w->poll) {
         *w = (ebb_watchdog){n, now, 0};
@@ -33,7 +33,7 @@ ebb_status ebb_watchdog_check(const ebb_runtime *rt, ebb_watchdog *w, uint64_t n
     uint64_t age = now - w->since;
     uint64_t due = w->reported == 0 ? EBB_SECOND : w->reported + 10 * EBB_SECOND;
     if (age < due) return EBB_OK;
-    /* Acquire, so that the number read after them is not an older one than they belong to. */
+    /* Acquire, so that the number read after these fields is not older than they are. */
     *out = (ebb_work){atomic_load_explicit(&rt->poll_task, memory_order_acquire),
                       atomic_load_explicit(&rt->poll_site, memory_order_acquire)};
     if (atomic_load_explicit(&rt->poll_number, memory_order_relaxed) != n) return EBB_OK;

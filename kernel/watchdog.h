@@ -1,13 +1,12 @@
-/* What a watchdog in another thread can see: which poll, finalizer, hook or callback runs now, and where it is
- * from. */
+/* For a watchdog in another thread: the poll, finalizer, hook or callback that runs now, and its site. */
 #ifndef EBB__WATCHDOG_H
 #define EBB__WATCHDOG_H
 
 #include "kernel/rt.h"
 
-/* The number is odd while something runs. Its release publishes the two stores before it. */
+/* The number is odd while something runs. Its release store publishes the two stores before it. */
 static inline void ebb__watch_begin(ebb_runtime *rt, uint64_t task, const char *site) {
-    uint64_t n = atomic_load_explicit(&rt->poll_number, memory_order_relaxed); /* only we write it */
+    uint64_t n = atomic_load_explicit(&rt->poll_number, memory_order_relaxed); /* the only writer */
     assert(n % 2 == 0);
     atomic_store_explicit(&rt->poll_site, site, memory_order_relaxed);
     atomic_store_explicit(&rt->poll_task, task, memory_order_relaxed);

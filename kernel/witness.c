@@ -1,4 +1,4 @@
-/* Witnesses: what an observer may believe about one task's cancellation, and in which order. */
+/* Witnesses: the valid order of observations of one task's cancellation. */
 #include "kernel/task.h"
 
 ebb_status ebb_task_witness(ebb_cx *cx, ebb_task task, ebb_witness *out) {

@@ -1,5 +1,4 @@
-/* lab/explore.c - many runs of one scenario: random ones, or every way that the first decisions
- * can go. */
+/* lab/explore.c - many runs of one scenario: random ones, or all combinations of the first decisions. */
 #include "lab/lab.h"
 
 #include <string.h>
@@ -10,7 +9,7 @@
 
 enum { SCHEDULES = 1000 };
 
-/* ---- cases -------------------------------------------------------------------------------------- */
+/* ---- cases --------------------------------------------------------------------------------------------- */
 
 void ebb_lab_case_free(ebb_lab *lab, ebb_lab_case *c) {
     ebb__free(&lab->allocator, c->choices, c->n_choices * sizeof *c->choices);
@@ -20,14 +19,14 @@ void ebb_lab_case_free(ebb_lab *lab, ebb_lab_case *c) {
     c->n_choices = c->script_n = 0;
 }
 
-/* A copy of at least one byte's room, so that NULL always means that there is no memory. */
+/* Copies `n` bytes into a block of at least one byte, so that NULL always means no memory. */
 static void *copy_of(ebb_lab *lab, const void *bytes, size_t n) {
     void *p = ebb__alloc(&lab->allocator, n == 0 ? 1 : n);
     if (p != NULL && n > 0) memcpy(p, bytes, n);
     return p;
 }
 
-/* Choices of 0 at the end say nothing. */
+/* Trailing choices of 0 are the default and can be left out. */
 static size_t choices_that_matter(const ebb__chooser *ch) {
     size_t n = ch->n;
     while (n > 0 && ch->taken[n - 1] == 0) n--;
@@ -53,9 +52,9 @@ ebb_status ebb_lab_capture(ebb_lab *lab, ebb_lab_case *c) {
     return EBB_OK;
 }
 
-/* ---- exploring ---------------------------------------------------------------------------------- */
+/* ---- exploring ----------------------------------------------------------------------------------------- */
 
-/* Runs `try` once; a failure is captured in `c`. False: the exploring is over. */
+/* Runs `try` once and captures a failure in `c`. False: the exploration has ended. */
 static bool run_one(ebb_lab *lab, const ebb_lab_case *try, ebb_lab_case *c, const ebb_lab_explore_opts *o,
                     uint64_t of, ebb_lab_explore_result *out) {
     (void)ebb_lab_run(lab, try, NULL, &out->failure);
@@ -76,8 +75,8 @@ static void explore_seeds(ebb_lab *lab, ebb_lab_case *c, const ebb_lab_explore_o
     while (run_one(lab, &try, c, o, of, out)) try.seed++;
 }
 
-/* The next prefix of at most `depth` decisions, in the order of a depth-first search. False: that was
- * the last. The decisions that were just taken are the chooser's. */
+/* Computes the next prefix of at most `depth` decisions of a depth-first search, from the decisions that the
+ * chooser has just taken. False: there is none. */
 static bool next_prefix(const ebb__chooser *ch, uint32_t depth, uint16_t *prefix, size_t *n) {
     size_t at = ch->n < depth ? ch->n : depth;
     while (at > 0 && ch->taken[at - 1] + 1 >= ch->of[at - 1]) at--;

@@ -1,5 +1,5 @@
-/* lab/file.c - a case as text: one word that says what a line is, then its value. docs/lab.md has
- * the format for readers; `words` below is the table that reads it. */
+/* lab/file.c - a case as text: each line is a keyword and its value. docs/lab.md describes the format; the table
+ * `words` below parses it. */
 #include "lab/lab.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@
 
 #define MAGIC "ebb-lab 1"
 
-/* ---- writing ------------------------------------------------------------------------------------ */
+/* ---- writing ------------------------------------------------------------------------------------------- */
 
 typedef struct printer {
     ebb_write_fn write;
@@ -35,7 +35,7 @@ static void put_number(const printer *p, const char *before, uint64_t x) {
     put(p, digits);
 }
 
-/* The same choice several times in a row is written once, with a count. */
+/* A repeated choice is written once, with a count. */
 static void put_choices(const printer *p, const ebb_lab_case *c) {
     enum { A_LINE = 30 };
     uint32_t words = 0;
@@ -71,7 +71,7 @@ void ebb_lab_save(const ebb_lab_case *c, ebb_write_fn write, void *ctx) {
     put_choices(&p, c);
 }
 
-/* ---- reading ------------------------------------------------------------------------------------ */
+/* ---- reading ------------------------------------------------------------------------------------------- */
 
 typedef struct loader {
     ebb_lab *lab;
@@ -101,7 +101,7 @@ static bool equals(const char *text, size_t n, const char *word) {
     return strlen(word) == n && memcmp(text, word, n) == 0;
 }
 
-/* A number that fills the text. */
+/* Parses a number; false unless it is the whole text. */
 static bool number_in(const char *text, size_t n, uint64_t most, uint64_t *out) {
     *out = 0;
     for (size_t i = 0; i < n; i++) {
@@ -219,7 +219,7 @@ static ebb_status read_all(loader *l, const char *bytes, size_t n) {
     return l->seeded ? EBB_OK : fail(l, EBB_ERR_SYNTAX, "a line 'seed NUMBER' before the end", "", 0);
 }
 
-/* What is freed later is known by its length alone. */
+/* Shrinks each block to its length, because it is freed by its length. */
 static ebb_status trim(loader *l) {
     ebb_allocator *a = &l->lab->allocator;
     ebb_lab_case *c = l->c;

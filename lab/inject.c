@@ -1,14 +1,13 @@
-/* Cancellation injection: the same program again and again, each time in a runtime of its own and in
- * virtual time, stopped at another place.
+/* Cancellation injection: runs the same program many times, each time in a runtime of its own and in virtual time,
+ * and stops it at another place.
  *
- * The first run counts. It ends when the program has nothing more to do by itself, when its target has
- * ended, or, for one that goes on for ever, after HORIZON. Then, for each point n (0: before the first
- * poll), the target is
- *   - asked to stop, cancelled and forced from around it, right after the n-th poll;
- *   - asked to stop there, and disturbed in one of three ways in the moment in which it comes into a state,
- *     for each state that it came into when it was not disturbed;
- *   - asked to stop there, and forced after each later poll, so that handlers are cut at each of theirs too.
- * Once the target has ended the root is closed, and that has to end everything else. */
+ * The first run counts the polls. It ends when the program has nothing more to do by itself, when its target has
+ * ended, or, for an endless program, after HORIZON. Then, for each point n (0: before the first poll), the target is
+ *   - requested to stop, cancelled, and forced from around it, right after the n-th poll;
+ *   - requested to stop there, and disturbed in one of three ways when it enters a state, for each state that it
+ *     entered undisturbed;
+ *   - requested to stop there, and forced after each later poll, so that handlers are interrupted at each of theirs.
+ * Once the target has ended the root is closed, which must end everything else. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -19,17 +18,17 @@
 #include "base/alloc.h"
 #include "workflow/workflow.h"
 
-#define HORIZON (10 * EBB_SECOND) /* twice the longest budget of the types that come with Ebb */
+#define HORIZON (10 * EBB_SECOND) /* twice the longest budget of the workflow types that come with Ebb */
 enum { MAX_POLLS = 100000, TRACE_BYTES = 64 * 1024, RUNTIME_ID = 1 };
 
-typedef enum deed { NOTHING, REQUEST, CANCEL, FORCE } deed;
+typedef enum action { NOTHING, REQUEST, CANCEL, FORCE } action;
 
-/* What goes wrong in a run. IDLE and no `later`: the deed is done at the point. Else the point has a request,
- * and the deed follows in the state, or after that poll. */
+/* What is injected in a run. IDLE and no `later`: the action happens at the point. Otherwise the point has a stop
+ * request, and the action follows when the workflow enters the state, or after that poll. */
 typedef struct plan {
     uint64_t point;
     ebb_workflow_state state;
-    deed deed;
+    action action;
     uint64_t later;
 } plan;
 
@@ -38,8 +37,8 @@ typedef struct bytes {
     size_t n, room;
 } bytes;
 
-/* What a program's runtime has of the caller's memory. Each block is in a list, so that what a program
- * does not give back is given back all the same. */
+/* A block of the caller's memory that the program's runtime has. All blocks are in a list, so that blocks which
+ * the program leaks are freed too. */
 typedef struct block {
     _Alignas(max_align_t) struct block *next;
     struct block **owner;
@@ -58,27 +57,27 @@ typedef struct rig {
     ebb_allocator allocator;
     uint64_t max_polls;
     void *state;
-    bytes trace, log; /* of the run, in memory that the next one uses again */
+    bytes trace, log; /* of the run; the next run reuses the memory */
     bool no_memory;
 
-    /* Of this run. */
+    /* State of the current run. */
     plan plan;
     ledger ledger;
     ebb_runtime *rt;
     ebb_audit *audit;
     ebb_workflow target;
-    void (*told)(void *arg, ebb_workflow wf, ebb_workflow_state from,
-                 ebb_workflow_state to); /* the program's */
-    void *told_arg;
+    void (*on_state)(void *arg, ebb_workflow wf, ebb_workflow_state from,
+                     ebb_workflow_state to); /* the program's own on_state */
+    void *program_arg;
     uint64_t turns;
     bool acted, disturbed;
-    uint64_t acted_at; /* when */
-    uint64_t polls;    /* until the target had ended */
-    uint32_t seen;     /* a bit a state */
+    uint64_t acted_at; /* time of the action */
+    uint64_t polls;    /* polls until the target ended */
+    uint32_t seen;     /* one bit for each state that was entered */
     ebb_workflow_report report;
 } rig;
 
-/* ---- memory ------------------------------------------------------------------------------------------ */
+/* ---- memory -------------------------------------------------------------------------------------------- */
 
 static void enter(ledger *l, block *b) {
     b->next = l->first;
@@ -138,28 +137,29 @@ static ebb_status keep_line(void *ctx, const char *line, size_t n) {
     return bytes_add(g, &g->log, line, n) ? EBB_OK : EBB_ERR_NOMEM;
 }
 
-/* ---- words ------------------------------------------------------------------------------------------- */
+/* ---- names --------------------------------------------------------------------------------------------- */
 
-static const char *const deeds[] = {
+static const char *const action_names[] = {
     [NOTHING] = "nothing", [REQUEST] = "a request", [CANCEL] = "a cancel from around it", [FORCE] = "force"};
 
 static int describe(const rig *g, char *out, size_t room) {
     const plan *p = &g->plan;
     const char *name = g->what->name == NULL ? "program" : g->what->name;
-    if (p->deed == NOTHING) return snprintf(out, room, "%s, stopped by nobody: ", name);
+    if (p->action == NOTHING) return snprintf(out, room, "%s, stopped by nobody: ", name);
     bool twice = p->state != EBB_WORKFLOW_IDLE || p->later != 0;
     int n = snprintf(out, room, "%s, point %" PRIu64 " of %" PRIu64 ", at %" PRIu64 " ms, %s", name, p->point,
-                     g->out->points, g->acted_at / EBB_MS, deeds[twice ? REQUEST : p->deed]);
+                     g->out->points, g->acted_at / EBB_MS, action_names[twice ? REQUEST : p->action]);
     if (n < 0 || (size_t)n >= room) return n;
     if (!twice) return n + snprintf(out + n, room - (size_t)n, ": ");
     if (p->later != 0)
-        return n + snprintf(out + n, room - (size_t)n, ", then %s %" PRIu64 " polls later: ", deeds[p->deed],
+        return n + snprintf(out + n, room - (size_t)n,
+                            ", then %s %" PRIu64 " polls later: ", action_names[p->action],
                             p->later - p->point);
-    return n + snprintf(out + n, room - (size_t)n, ", then %s in %s: ", deeds[p->deed],
+    return n + snprintf(out + n, room - (size_t)n, ", then %s in %s: ", action_names[p->action],
                         ebb_workflow_state_name(p->state));
 }
 
-/* The one place where a run fails. */
+/* The one function that fails a run. */
 __attribute__((format(printf, 2, 3))) static ebb_status fail(rig *g, const char *format, ...) {
     char *text = g->out->text;
     size_t room = sizeof g->out->text;
@@ -172,7 +172,7 @@ __attribute__((format(printf, 2, 3))) static ebb_status fail(rig *g, const char 
     return EBB_ERR_ORACLE;
 }
 
-/* ---- stopping it ------------------------------------------------------------------------------------- */
+/* ---- stopping the target ------------------------------------------------------------------------------- */
 
 static ebb__wf *target_of(const rig *g) {
     ebb__wf *wf;
@@ -188,7 +188,7 @@ static void request(rig *g, ebb_cancel_kind kind) {
     (void)ebb_workflow_request(ebb_runtime_host(g->rt), g->target, kind, "injected");
 }
 
-/* An operator can force only a drain. What is around it can be forced at any time, and that is force too. */
+/* An operator can force only a drain. At other times, force the region around the target. */
 static void force(rig *g) {
     ebb_cx *host = ebb_runtime_host(g->rt);
     const ebb__wf *wf = target_of(g);
@@ -197,7 +197,7 @@ static void force(rig *g) {
     else ebb_region_force(host, around(g));
 }
 
-static void act(rig *g, deed d, ebb_cancel_kind requested_as) {
+static void act(rig *g, action d, ebb_cancel_kind requested_as) {
     if (d == REQUEST) request(g, requested_as);
     else if (d == CANCEL)
         ebb_region_cancel(ebb_runtime_host(g->rt), around(g), EBB_CANCEL_TIMEOUT, "injected");
@@ -208,33 +208,33 @@ static void act_at_point(rig *g) {
     const plan *p = &g->plan;
     if (p->later != 0 && g->acted && !g->disturbed && ebb__rt_polls(g->rt) >= p->later) {
         g->disturbed = true;
-        act(g, p->deed, EBB_CANCEL_SHUTDOWN);
+        act(g, p->action, EBB_CANCEL_SHUTDOWN);
     }
-    if (g->acted || p->deed == NOTHING || ebb__rt_polls(g->rt) < p->point) return;
+    if (g->acted || p->action == NOTHING || ebb__rt_polls(g->rt) < p->point) return;
     g->acted = true;
     g->acted_at = ebb__now(g->rt);
-    act(g, p->state == EBB_WORKFLOW_IDLE && p->later == 0 ? p->deed : REQUEST, EBB_CANCEL_USER);
+    act(g, p->state == EBB_WORKFLOW_IDLE && p->later == 0 ? p->action : REQUEST, EBB_CANCEL_USER);
 }
 
-/* In place of the program's own, which is called first. */
+/* Replaces the program's own on_state, and calls it first. */
 static void on_state(void *arg, ebb_workflow wf, ebb_workflow_state from, ebb_workflow_state to) {
     rig *g = arg;
-    if (g->told != NULL) g->told(g->told_arg, wf, from, to);
+    if (g->on_state != NULL) g->on_state(g->program_arg, wf, from, to);
     g->seen |= 1u << to;
     if (ebb__wf_is_final(to)) (void)ebb_workflow_report_of(ebb_runtime_host(g->rt), wf, &g->report);
     if (to != g->plan.state || g->plan.later != 0 || g->disturbed || !g->acted) return;
     g->disturbed = true;
-    act(g, g->plan.deed, EBB_CANCEL_SHUTDOWN);
+    act(g, g->plan.action, EBB_CANCEL_SHUTDOWN);
 }
 
-/* ---- one run ----------------------------------------------------------------------------------------- */
+/* ---- one run ------------------------------------------------------------------------------------------- */
 
 static ebb_status watch(rig *g) {
     ebb__wf *wf;
     ebb_status st = ebb__wf_find(ebb_runtime_host(g->rt), g->target, &wf);
     if (st != EBB_OK) return g->target.id == 0 ? EBB_ERR_INVALID : st;
-    g->told = wf->on_state;
-    g->told_arg = wf->arg;
+    g->on_state = wf->on_state;
+    g->program_arg = wf->arg;
     wf->on_state = on_state;
     wf->arg = g;
     return EBB_OK;
@@ -251,7 +251,7 @@ static ebb_status begin(rig *g) {
     return st == EBB_OK ? watch(g) : st;
 }
 
-/* One poll, or a move of the clock to when something is due. EBB_PENDING: nothing ever will be. */
+/* One poll, or an advance of the clock to the next due time. EBB_PENDING: nothing is due any more. */
 static ebb_status turn(rig *g) {
     uint64_t polls = ebb__rt_polls(g->rt);
     ebb_status st = ebb_runtime_pump(g->rt, 1);
@@ -267,18 +267,19 @@ static ebb_status turn(rig *g) {
     return due == EBB_FOREVER ? EBB_PENDING : EBB_OK;
 }
 
-/* The target has ended, or an operator has to say how it goes on, or nobody will ever stop the program. */
-static bool is_over(const rig *g) {
+/* True if the target has ended or waits for an operator, or an undisturbed program has run until HORIZON. */
+static bool has_ended(const rig *g) {
     const ebb__wf *wf = target_of(g);
-    return wf == NULL || wf->ended || wf->overdue || (g->plan.deed == NOTHING && ebb__now(g->rt) >= HORIZON);
+    return wf == NULL || wf->ended || wf->overdue ||
+           (g->plan.action == NOTHING && ebb__now(g->rt) >= HORIZON);
 }
 
 static ebb_status play(rig *g) {
     ebb_status st = EBB_OK;
     act_at_point(g);
-    while (st == EBB_OK && !is_over(g)) st = turn(g);
+    while (st == EBB_OK && !has_ended(g)) st = turn(g);
     g->polls = ebb__rt_polls(g->rt);
-    if (g->plan.deed == NOTHING) g->out->points = g->polls;
+    if (g->plan.action == NOTHING) g->out->points = g->polls;
     return st == EBB_PENDING ? EBB_OK : st;
 }
 
@@ -310,7 +311,7 @@ static ebb_status stuck(rig *g) {
                 s.tasks, s.regions, e.text);
 }
 
-/* Whoever waits for an operator gets one. */
+/* Acts as the operator of a workflow that waits for one. */
 static bool operate(rig *g) {
     const ebb__wf *wf = target_of(g);
     return wf != NULL && wf->overdue &&
@@ -328,14 +329,14 @@ static ebb_status wind_down(rig *g) {
     return EBB_OK;
 }
 
-/* ---- judging ----------------------------------------------------------------------------------------- */
+/* ---- checking a run ------------------------------------------------------------------------------------ */
 
 static bool is_left(const ebb_event *ev) {
     return ev->type == EBB_EV_OBLIGATION_LEAKED || ev->type == EBB_EV_ABANDONED ||
            ev->type == EBB_EV_FINALIZER_ABANDONED;
 }
 
-/* What the trace says was left behind first, and where that came from: the texts that follow. */
+/* The first leak or abandonment in the trace, and its site: the texts that follow the event. */
 static const char *first_left(const rig *g, excerpt *site) {
     ebb_trace_reader r;
     ebb_event ev;
@@ -379,7 +380,7 @@ static ebb_status recorded(rig *g) {
     return EBB_OK;
 }
 
-/* Asked to stop it goes to the end of the protocol, unless it had ended before. */
+/* After a stop request the target must reach the end of the protocol, unless it had ended before. */
 static ebb_status finished(rig *g) {
     bool asked = g->seen >> EBB_WORKFLOW_CANCEL_REQUESTED & 1;
     if (asked && !ebb__wf_is_final(g->report.state))
@@ -424,14 +425,14 @@ static ebb_status checked(rig *g) {
                                ebb_status_name(g->report.status));
 }
 
-static ebb_status judge(rig *g) {
+static ebb_status check_run(rig *g) {
     static ebb_status (*const judges[])(rig * g) = {recorded, oracles, alive, left, finished, audit, checked};
     ebb_status st = EBB_OK;
     for (size_t i = 0; st == EBB_OK && i < sizeof judges / sizeof *judges; i++) st = judges[i](g);
     return st;
 }
 
-/* ---- all runs ---------------------------------------------------------------------------------------- */
+/* ---- all runs ------------------------------------------------------------------------------------------ */
 
 static ebb_status end(rig *g, ebb_status st) {
     ebb_runtime_free(g->rt);
@@ -441,7 +442,7 @@ static ebb_status end(rig *g, ebb_status st) {
                   g->ledger.live);
     ledger_close(&g->ledger);
     if (g->ledger.refused == 0 && !g->no_memory) return st;
-    g->out->text[0] = 0; /* what went wrong went so because of that */
+    g->out->text[0] = 0; /* the lack of memory caused the failure */
     return EBB_ERR_NOMEM;
 }
 
@@ -466,12 +467,13 @@ static ebb_status run(rig *g, plan p) {
     ebb_status st = begin(g);
     if (st == EBB_OK) st = play(g);
     if (st == EBB_OK) st = wind_down(g);
-    if (st == EBB_OK) st = judge(g);
+    if (st == EBB_OK) st = check_run(g);
     count(g);
     return end(g, st);
 }
 
-/* What can happen at a point, the request first: it says which states there are to disturb it in. */
+/* Runs everything that can be injected at a point. The stop request comes first: it shows the states for the
+ * others. */
 static ebb_status run_point(rig *g, uint64_t point) {
     ebb_status st = run(g, (plan){point, EBB_WORKFLOW_IDLE, REQUEST, 0});
     uint32_t seen = g->seen;
@@ -480,7 +482,7 @@ static ebb_status run_point(rig *g, uint64_t point) {
     if (st == EBB_OK) st = run(g, (plan){point, EBB_WORKFLOW_IDLE, FORCE, 0});
     for (unsigned s = EBB_WORKFLOW_CANCEL_REQUESTED; s < EBB__WF_STATES; s++) {
         if (!(seen >> s & 1)) continue;
-        for (deed d = REQUEST; st == EBB_OK && d <= FORCE; d++)
+        for (action d = REQUEST; st == EBB_OK && d <= FORCE; d++)
             st = run(g, (plan){point, (ebb_workflow_state)s, d, 0});
     }
     for (uint64_t later = point + 1; st == EBB_OK && later < polls; later++)

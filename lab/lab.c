@@ -1,10 +1,10 @@
 /* lab/lab.c - one run in the lab.
  *
- * A run is a list of decisions. Before each, the lab lists what could happen next: the scenario's next
- * step, a message that arrives, a turn of a runtime that has work, time that moves on; the chooser picks
- * one. After each, what was traced goes through the oracles. The first way is always the one that needs
- * no luck, so a case with few choices is a plain story: steps in their order, then messages, then work,
- * and time only when nothing else is left. */
+ * A run is a list of decisions. Before each, the lab lists the possible next steps: the scenario's next step, the
+ * arrival of a message, a turn of a runtime that has work, an advance of the time; the chooser picks one. After
+ * each, the oracles check the new events. The first possibility is always the most ordinary one, so a case with
+ * few choices is easy to read: steps in their order, then messages, then work, and time only when nothing else is
+ * left. */
 #include "lab/lab.h"
 
 #include <string.h>
@@ -19,12 +19,12 @@
 enum {
     TRACE_BYTES = 1024 * 1024, /* 32,512 events between two decisions; more leave a gap */
     MAX_STEPS = 50000,
-    MAX_POLLS = 4,         /* a turn */
-    TURNS_A_MOMENT = 256,  /* then time moves on by itself, or what spins would stop the clock */
-    PATIENCE = 400,        /* decisions after the last step, before a round is ended from outside */
-    PATIENCE_CLOSING = 200 /* and of closing, before it is cancelled */
+    MAX_POLLS = 4,         /* in one turn */
+    TURNS_A_MOMENT = 256,  /* then the time advances, otherwise a spinning task would stop the clock */
+    PATIENCE = 400,        /* decisions after the last step, before the lab ends a round itself */
+    PATIENCE_CLOSING = 200 /* decisions while closing, before it cancels */
 };
-#define HORIZON (UINT64_C(1) << 62) /* what is due later is never waited for */
+#define HORIZON (UINT64_C(1) << 62) /* the lab does not wait for anything due later */
 
 struct ebb__lab_block {
     ebb__lab_block *next;
@@ -33,7 +33,7 @@ struct ebb__lab_block {
     unsigned char bytes[];
 };
 
-/* ---- memory ------------------------------------------------------------------------------------- */
+/* ---- memory -------------------------------------------------------------------------------------------- */
 
 bool ebb__lab_grow(ebb_lab *lab, void **items, size_t *room, size_t n, size_t size) {
     if (n <= *room) return true;
@@ -92,7 +92,7 @@ void ebb_lab_free(ebb_lab *lab) {
     ebb__free(&a, lab, sizeof *lab);
 }
 
-/* ---- the chooser -------------------------------------------------------------------------------- */
+/* ---- the chooser --------------------------------------------------------------------------------------- */
 
 uint64_t ebb__random(uint64_t *state) {
     uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
@@ -127,7 +127,7 @@ uint32_t ebb_lab_choose(ebb_lab *lab, uint32_t n) {
     return ebb__choose(lab, n);
 }
 
-/* ---- failing ------------------------------------------------------------------------------------ */
+/* ---- failing ------------------------------------------------------------------------------------------- */
 
 static bool going(const ebb_lab *lab) {
     return lab->result.status == EBB_OK;
@@ -157,7 +157,7 @@ static void violated(ebb_lab *lab, uint32_t i, const ebb_checker *c) {
     }
 }
 
-/* ---- oracles ------------------------------------------------------------------------------------ */
+/* ---- oracles ------------------------------------------------------------------------------------------- */
 
 typedef struct taker {
     ebb_lab *lab;
@@ -178,7 +178,7 @@ static void journal_piece(void *ctx, const void *bytes, size_t n) {
     t->lab->opts.journal(t->lab->opts.ctx, t->i, bytes, n);
 }
 
-/* A reader goes on in the next piece as if it followed the last. */
+/* Lets the reader continue with the next piece of the trace. */
 static ebb_status continue_reading(ebb__lab_runtime *r) {
     if (!r->started) {
         r->started = true;
@@ -190,7 +190,7 @@ static ebb_status continue_reading(ebb__lab_runtime *r) {
     return EBB_OK;
 }
 
-/* The kernel's own table refused a move that nobody from outside can ask for. */
+/* The kernel refused a transition that no caller can request: a bug of the kernel. */
 static void illegal(ebb_lab *lab, uint32_t i, const ebb_event *ev) {
     ebb__lab_stop(lab, EBB_ERR_ORACLE, ebb_oracle_name(EBB_ORACLE_PHASE),
                   "the kernel tried an illegal transition");
@@ -216,7 +216,7 @@ static void check_events(ebb_lab *lab, uint32_t i) {
     r->n = 0;
 }
 
-/* A file is written in whole blocks; when nobody wants one, each event is checked as soon as it can be. */
+/* A file consists of whole blocks; without a file, each event is checked as soon as possible. */
 static void take_all(ebb_lab *lab, bool flush) {
     flush |= lab->opts.trace == NULL;
     for (uint32_t i = 0; i < lab->runtimes; i++) {
@@ -227,8 +227,8 @@ static void take_all(ebb_lab *lab, bool flush) {
     }
 }
 
-/* A task that is asked to stop has a deadline. With no timer left, nothing will ever make it stop: a leak
- * that the events alone don't show, as long as somebody could still wake it. */
+/* A task with a cancel request has a deadline. If no timer is left, nothing will ever force it: a leak that events
+ * alone do not show, as long as the task could still be woken. */
 static void check_forgotten(ebb_lab *lab, uint32_t i) {
     ebb_runtime *rt = lab->runtime[i].rt;
     for (uint32_t k = 1; k < rt->tasks.used && going(lab); k++) {
@@ -245,7 +245,7 @@ static void check_forgotten(ebb_lab *lab, uint32_t i) {
     }
 }
 
-/* ---- what could happen next --------------------------------------------------------------------- */
+/* ---- possible next steps ------------------------------------------------------------------------------- */
 
 typedef enum way_kind { STEP, DELIVER, RUN, ADVANCE, ENOUGH } way_kind;
 
@@ -256,7 +256,7 @@ typedef struct way {
 
 enum { WAYS = EBB_LAB_RUNTIMES * EBB_LAB_RUNTIMES + EBB_LAB_RUNTIMES + 3 };
 
-/* The first message of each pair may arrive next. */
+/* The first message of each pair of runtimes may arrive next. */
 static uint32_t ways_to_deliver(const ebb_lab *lab, way *w) {
     bool seen[EBB_LAB_RUNTIMES][EBB_LAB_RUNTIMES] = {{false}};
     uint32_t n = 0;
@@ -276,7 +276,7 @@ static uint32_t ways_to_run(const ebb_lab *lab, way *w) {
     return n;
 }
 
-/* When the next timer fires that is not due yet, however busy its runtime is. */
+/* When the next timer fires that is not due yet, even if its runtime is busy. */
 static uint64_t next_moment(const ebb_lab *lab) {
     uint64_t at = EBB_FOREVER;
     for (uint32_t i = 0; i < lab->runtimes; i++) {
@@ -303,7 +303,7 @@ static uint32_t list_ways(const ebb_lab *lab, way *w, bool may_end) {
     return n;
 }
 
-/* ---- doing it ----------------------------------------------------------------------------------- */
+/* ---- taking a step ------------------------------------------------------------------------------------- */
 
 static void deliver(ebb_lab *lab, size_t which) {
     ebb__flying f = lab->bag[which];
@@ -327,13 +327,13 @@ static void do_step(ebb_lab *lab) {
     const ebb_lab_scenario *s = lab->c->scenario;
     if (s->step != NULL) s->step(lab, lab->next_step);
     lab->next_step++;
-    for (uint32_t i = 0; i < lab->runtimes; i++) { /* a step may have moved a clock */
+    for (uint32_t i = 0; i < lab->runtimes; i++) { /* a step may have advanced a clock */
         if (lab->runtime[i].rt->now > lab->now) lab->now = lab->runtime[i].rt->now;
     }
 }
 
-/* It does not come to its end. If that is because of a task which still runs, long after everything was
- * told to end, then the leak is the better name. */
+/* Fails a run that does not end. If a task still runs long after the end was requested, the failure is named after
+ * that leak. */
 static void give_up(ebb_lab *lab) {
     for (uint32_t i = 0; i < lab->runtimes && lab->ending; i++) {
         const ebb_checker *c = lab->runtime[i].check;
@@ -343,7 +343,7 @@ static void give_up(ebb_lab *lab) {
     ebb__lab_stop(lab, EBB_ERR_LIMIT, "livelock", "the round does not come to its end");
 }
 
-/* One decision. False when there is nothing left to decide, or it was decided that this is enough. */
+/* One decision. False if there is nothing left to decide, or the decision was to end. */
 static bool decide(ebb_lab *lab, bool may_end) {
     way w[WAYS];
     uint32_t n = list_ways(lab, w, may_end);
@@ -368,7 +368,7 @@ static bool decide(ebb_lab *lab, bool may_end) {
     return going(lab);
 }
 
-/* Decides until nothing is left, or `limit` decisions were taken after the last step. */
+/* Decides until nothing is left, or until `limit` decisions after the last step. */
 static void decide_all(ebb_lab *lab, bool may_end, uint32_t limit) {
     uint32_t late = 0;
     while (going(lab) && late < limit && decide(lab, may_end)) late += lab->next_step == lab->steps;
@@ -377,7 +377,7 @@ static void decide_all(ebb_lab *lab, bool may_end, uint32_t limit) {
     for (uint32_t i = 0; i < lab->runtimes; i++) check_forgotten(lab, i);
 }
 
-/* ---- rounds ------------------------------------------------------------------------------------- */
+/* ---- rounds -------------------------------------------------------------------------------------------- */
 
 typedef enum ending { END_USER, END_CLOSE, END_SHUTDOWN, ENDINGS } ending;
 
@@ -396,7 +396,7 @@ static void end_regions(ebb_lab *lab, ending how, bool roots) {
     take_all(lab, false);
 }
 
-/* Closing waits for what never ends by itself, so a cancel follows it. */
+/* A close waits for tasks that never end by themselves, so a cancel follows. */
 static void end_all(ebb_lab *lab, bool roots) {
     ending how = (ending)ebb__choose(lab, ENDINGS);
     lab->ending = true;
@@ -408,7 +408,7 @@ static void end_all(ebb_lab *lab, bool roots) {
     decide_all(lab, false, UINT32_MAX);
 }
 
-/* With the root closed every slot is free again, but for what the root itself keeps to tell of. */
+/* After the root has closed every slot must be free, except for the records of the root's report. */
 static void check_slots(ebb_lab *lab, uint32_t i) {
     const ebb_runtime *rt = lab->runtime[i].rt;
     const ebb__region *root = ebb__region_at(rt, rt->root);
@@ -423,7 +423,7 @@ static void check_slots(ebb_lab *lab, uint32_t i) {
     lab->result.runtime = i;
 }
 
-/* Everything should have ended. What has not is the business of the leak oracles. */
+/* Everything should have ended. The leak oracles report the rest. */
 static void check_quiet(ebb_lab *lab, bool roots) {
     take_all(lab, roots);
     for (uint32_t i = 0; i < lab->runtimes && going(lab); i++) {
@@ -453,7 +453,7 @@ static bool begin_round(ebb_lab *lab) {
         ebb__lab_runtime *r = &lab->runtime[i];
         r->region = ebb_region_open(ebb_runtime_host(r->rt), &(ebb_region_opts){.policy = EBB_FAIL_COLLECT});
         ebb_status st = ebb_id_status(r->region.id);
-        if (st == EBB_ERR_CLOSED) return false; /* the round before has ended the root: there is no other */
+        if (st == EBB_ERR_CLOSED) return false; /* the previous round has closed the only root */
         if (st != EBB_OK) ebb__lab_stop(lab, st, "", NULL);
     }
     lab->state = ebb_lab_alloc(lab, s->state_size == 0 ? 1 : s->state_size);
@@ -464,7 +464,7 @@ static bool begin_round(ebb_lab *lab) {
     return going(lab);
 }
 
-/* The last round ends with the roots themselves. */
+/* The last round ends with the close of the roots. */
 static bool one_round(ebb_lab *lab, bool last) {
     const ebb_lab_scenario *s = lab->c->scenario;
     bool begun = begin_round(lab);
@@ -478,7 +478,7 @@ static bool one_round(ebb_lab *lab, bool last) {
     return begun && going(lab);
 }
 
-/* ---- a run -------------------------------------------------------------------------------------- */
+/* ---- a run --------------------------------------------------------------------------------------------- */
 
 static ebb_status start_runtime(ebb_lab *lab, uint32_t i) {
     ebb__lab_runtime *r = &lab->runtime[i];
@@ -552,7 +552,7 @@ ebb_status ebb_lab_run(ebb_lab *lab, const ebb_lab_case *c, const ebb_lab_opts *
     return out->status;
 }
 
-/* ---- for scenarios ------------------------------------------------------------------------------ */
+/* ---- for scenarios ------------------------------------------------------------------------------------- */
 
 ebb_runtime *ebb_lab_runtime(ebb_lab *lab, uint32_t i) {
     return lab->runtime[i].rt;

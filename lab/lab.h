@@ -1,16 +1,16 @@
-/* What a run of the lab consists of. Shared by the files of the lab; scenarios use ebb/lab.h. */
+/* The state of a run in the lab. Shared by the files of the lab; scenarios use ebb/lab.h. */
 #ifndef EBB__LAB_H
 #define EBB__LAB_H
 
 #include <ebb/lab.h>
 
-/* Where decisions come from, and which were taken: all of them go through ebb__choose. */
+/* The source of decisions, and the decisions taken. All of them go through ebb__choose. */
 typedef struct ebb__chooser {
     uint64_t random; /* the generator's state */
     bool recorded;
-    const uint16_t *given; /* if recorded; what follows them is 0 */
+    const uint16_t *given; /* recorded decisions; after them every decision is 0 */
     size_t n_given;
-    uint16_t *taken, *of; /* each decision, and how many ways there were */
+    uint16_t *taken, *of; /* each decision, and the number of possibilities */
     size_t n, room;
 } ebb__chooser;
 
@@ -19,13 +19,13 @@ typedef struct ebb__lab_runtime {
     ebb_region region; /* of this round */
     ebb_checker *check;
     ebb_trace_reader reader;
-    uint8_t *bytes; /* of the trace, not read yet */
+    uint8_t *bytes; /* part of the trace that is not read yet */
     size_t n, room;
     uint64_t turn;
     bool started; /* the reader has seen the header */
 } ebb__lab_runtime;
 
-/* A message that is on its way. The bag is in the order of sending. */
+/* A message in flight. The bag is in the order of sending. */
 typedef struct ebb__flying {
     uint32_t from, to;
     ebb_msg msg;
@@ -47,29 +47,29 @@ struct ebb_lab {
     void *state;
     ebb__lab_block *blocks;
     uint32_t steps, next_step; /* of the scenario in this round */
-    uint64_t round_steps;      /* decisions in this round */
-    uint32_t since_advance;    /* turns since time moved */
-    bool ending;               /* everything was told to end */
-    char *script;              /* of the last run, if its scenario has one */
+    uint64_t round_steps;      /* decisions in this round so far */
+    uint32_t since_advance;    /* turns since the time last advanced */
+    bool ending;               /* everything was requested to end */
+    char *script;              /* of the last run, if its scenario uses one */
     size_t script_n, script_room;
 };
 
 uint32_t ebb__choose(ebb_lab *lab, uint32_t n);
 
-/* The generator: SplitMix64. `state` may be anything. */
+/* The generator: SplitMix64. Every value of `state` is valid. */
 uint64_t ebb__random(uint64_t *state);
 
-/* Where the first `c` stands in a text; `n` if there is none. */
+/* The offset of the first `c` in a text; `n` if there is none. */
 static inline size_t ebb__find_byte(const char *text, size_t n, char c) {
     size_t i = 0;
     while (i < n && text[i] != c) i++;
     return i;
 }
 
-/* Ends the run. The first call stands; `text` NULL: nothing to add. */
+/* Ends the run. Only the first call counts; `text` may be NULL. */
 void ebb__lab_stop(ebb_lab *lab, ebb_status st, const char *failure, const char *text);
 
-/* Room for `n` items of `size` in all; false: no memory, and the run is stopped if there is one. */
+/* Makes room for `n` items of `size`; false: no memory, and a current run is stopped. */
 bool ebb__lab_grow(ebb_lab *lab, void **items, size_t *room, size_t n, size_t size);
 
 extern const ebb_lab_scenario ebb__scenario_pingpong2;

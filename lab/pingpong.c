@@ -1,8 +1,8 @@
 /* lab/pingpong.c - two runtimes that play ball, and cancel each other's players by messages.
  *
- * The player of the first runtime, when cancelled, cancels the other one and waits, masked, until it has
- * heard that the other is gone: cleaning up that reaches into another runtime. Each player says by a
- * finalizer that it is gone, so that is heard however it ended. */
+ * The player of the first runtime, when cancelled, cancels the other one. Then it waits, masked, for the message
+ * that the other has ended: a cleanup that reaches into another runtime. Each player sends that message from a
+ * finalizer, so it is sent however the player ends. */
 #include "lab/lab.h"
 
 enum { PLAYERS = 2, VOLLEYS = 6 };
@@ -13,7 +13,7 @@ typedef struct player {
     EBB_TASK_STATE;
     struct game *game;
     uint32_t number;
-    uint32_t balls; /* received and not yet played */
+    uint32_t balls; /* received and not played yet */
     bool other_is_gone;
     uint32_t i, entered, left;
 } player;
@@ -36,7 +36,7 @@ static ebb_status say_gone(ebb_cx *cx, void *state) {
     return EBB_OK;
 }
 
-/* EBB_PENDING until there is a ball; the message that brings it wakes. */
+/* EBB_PENDING until there is a ball; the message that brings one wakes the task. */
 static ebb_status await_ball(ebb_cx *cx, player *p) {
     if (ebb_checkpoint(cx) != EBB_OK) return EBB_CANCELLED;
     if (p->balls > 0) {
@@ -46,7 +46,7 @@ static ebb_status await_ball(ebb_cx *cx, player *p) {
     return p->other_is_gone ? EBB_ERR_CLOSED : EBB_PENDING;
 }
 
-/* Masked, so a checkpoint says something only when the time for cleaning up is over. */
+/* The task is masked, so a checkpoint returns EBB_CANCELLED only after the cleanup budget has run out. */
 static ebb_status await_gone(ebb_cx *cx, const player *p) {
     if (p->other_is_gone) return EBB_OK;
     return ebb_checkpoint(cx) != EBB_OK ? EBB_CANCELLED : EBB_PENDING;
@@ -118,7 +118,7 @@ static void pingpong_check(ebb_lab *lab) {
     game *g = ebb_lab_state(lab);
     for (uint32_t i = 0; i < PLAYERS; i++) {
         if (g->player[i].entered != g->player[i].left)
-            ebb_lab_fail(lab, "a player left without saying so, or twice");
+            ebb_lab_fail(lab, "a player did not report its end exactly once");
     }
 }
 

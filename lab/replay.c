@@ -1,4 +1,4 @@
-/* The driver of a replay, and what happens when the kernel calls a ghost. */
+/* The driver of a replay, and the calls of the kernel into replayed tasks. */
 #include "lab/replay.h"
 
 #include "base/hash.h"
@@ -6,13 +6,13 @@
 #include "kernel/record.h"
 #include "sched/pump.h"
 
-/* ---- errors ------------------------------------------------------------------------------------ */
+/* ---- errors -------------------------------------------------------------------------------------------- */
 
 static ebb__text message_of(ebb__replay *p) {
     return ebb__text_in(p->out->message, sizeof p->out->message);
 }
 
-/* The trace ends with what led here: how the ghosts are brought to an end is nobody's business. */
+/* The trace ends here: the end of the replayed tasks after a failure is no part of it. */
 static void end_trace(ebb__replay *p) {
     if (p->rt == NULL || p->trace == NULL) return;
     ebb_trace_take(p->rt, true, p->trace, p->trace_ctx);
@@ -21,10 +21,10 @@ static void end_trace(ebb__replay *p) {
 
 static void out_of_memory(ebb__replay *p);
 
-/* True if the caller may say what it is. */
+/* True for the first failure: only that one gets a message. */
 static bool first_failure(ebb__replay *p, ebb_status st) {
     if (p->status != EBB_OK) return false;
-    if (p->ran_out && st != EBB_ERR_NOMEM) { /* that is why */
+    if (p->ran_out && st != EBB_ERR_NOMEM) { /* the lack of memory is the cause */
         out_of_memory(p);
         return false;
     }
@@ -90,7 +90,7 @@ static ebb__replay_call call_in(const ebb_record *r) {
     return (ebb__replay_call){.what = r->value, .task = r->task, .region = r->region, .other = r->other};
 }
 
-/* The replay calls what the journal does not have here. */
+/* The replay makes a call that the journal does not have here. */
 static void wrong_call(ebb__replay *p, const ebb__journal_op *op, const ebb__replay_call *found) {
     if (!first_failure(p, EBB_ERR_DIVERGED)) return;
     ebb__text t = message_of(p);
@@ -125,9 +125,9 @@ static void out_of_memory(ebb__replay *p) {
     ebb__text_str(&t, "there is no memory for the replay itself");
 }
 
-/* ---- the journal ------------------------------------------------------------------------------- */
+/* ---- the journal --------------------------------------------------------------------------------------- */
 
-/* EBB_OK and the next operation in p->op; EBB_PENDING at the end; else the replay has failed. */
+/* EBB_OK and the next operation in p->op; EBB_PENDING at the end; otherwise the replay has failed. */
 static ebb_status look_ahead(ebb__replay *p) {
     if (p->status != EBB_OK) return p->status;
     if (p->loaded) return EBB_OK;
@@ -145,7 +145,7 @@ bool ebb__replay_take(ebb__replay *p, ebb__journal_op *out) {
     return true;
 }
 
-/* ---- calls ------------------------------------------------------------------------------------- */
+/* ---- calls --------------------------------------------------------------------------------------------- */
 
 static void ends_too_early(ebb__replay *p, const ebb__replay_call *c, const char *where) {
     if (!first_failure(p, EBB_ERR_TRUNCATED)) return;
@@ -183,7 +183,7 @@ ebb_status ebb__replay_call_of(ebb__replay *p, ebb__replay_call c) {
     while (ebb__replay_take(p, &op)) {
         if (c.empty && (op.rec.type != J_RETURN || op.rec.value != EBB_OK)) {
             ebb__replay_fail(p, EBB_ERR_DIVERGED, &op,
-                             "expected it of a task's code, found the kernel's own");
+                             "expected an operation of user code, found a task of the kernel");
             break;
         }
         if (op.rec.type == J_RETURN) {
@@ -200,7 +200,7 @@ ebb_status ebb__replay_call_of(ebb__replay *p, ebb__replay_call c) {
 static uint32_t choose(void *ctx, uint32_t n) {
     ebb__replay *p = ctx;
     ebb__journal_op op;
-    /* Without a chooser nothing was recorded, and the head came first. */
+    /* Without a chooser there is no record, and the head came first. */
     if (look_ahead(p) != EBB_OK || p->op.rec.type != J_CHOICE || !ebb__replay_take(p, &op)) return 0;
     if (op.rec.other == n) return op.rec.value;
     if (!first_failure(p, EBB_ERR_DIVERGED)) return 0;
@@ -213,7 +213,7 @@ static uint32_t choose(void *ctx, uint32_t n) {
     return 0;
 }
 
-/* What the clock said at this place; without one nothing was recorded. */
+/* The clock's reading at this place; without a clock there is no record. */
 static uint64_t clock_reading(void *ctx) {
     ebb__replay *p = ctx;
     ebb__journal_op op = {.rec = {.other = p->reading}};
@@ -222,19 +222,19 @@ static uint64_t clock_reading(void *ctx) {
     return ebb__replay_take(p, &op) ? op.rec.other : 0;
 }
 
-/* The callback runner of a region has ended, or the region lets go of its futures. A journal that is older than
- * this call has nothing here. */
-static void ghost_callbacks(ebb_runtime *rt, ebb__callbacks *c) {
+/* The callback runner of a region has ended, or the region releases its callbacks. Older journals do not record
+ * this call. */
+static void replayed_callbacks(ebb_runtime *rt, ebb__callbacks *c) {
     ebb__replay *p = (ebb__replay *)(void *)((char *)c - offsetof(ebb__replay, callbacks));
     (void)rt;
     if (look_ahead(p) != EBB_OK || p->op.rec.type != J_CALL || p->op.rec.value != EBB__CALL_FUTURES) return;
     (void)ebb__replay_call_of(p, (ebb__replay_call){.what = EBB__CALL_FUTURES, .region = p->op.rec.region});
 }
 
-/* ---- memory ------------------------------------------------------------------------------------ */
+/* ---- memory -------------------------------------------------------------------------------------------- */
 
-/* An operation that met the end of memory meets it again: at its first allocation, whichever it was in
- * the original. What it made room for before that, the next one that succeeds makes room for. */
+/* An operation that ran out of memory does so again, at its first allocation, whichever allocation it was in the
+ * original. The next operation that succeeds allocates what the original had allocated before. */
 static void *allocate(void *ctx, void *ptr, size_t old_size, size_t new_size) {
     ebb__replay *p = ctx;
     if (p->refuse && new_size > old_size) return NULL;
@@ -250,7 +250,7 @@ static uint64_t hash_of(const char *text, size_t n) {
         memcpy(&word, text + i, n - i < 8 ? n - i : 8);
         h = ebb__hash_word(h ^ word);
     }
-    return h == 0 ? 1 : h; /* 0 is no key */
+    return h == 0 ? 1 : h; /* 0 is no valid key */
 }
 
 const char *ebb__replay_site(ebb__replay *p, const char *text) {
@@ -268,9 +268,9 @@ const char *ebb__replay_site(ebb__replay *p, const char *text) {
     return copy;
 }
 
-/* ---- start and end ----------------------------------------------------------------------------- */
+/* ---- start and end ------------------------------------------------------------------------------------- */
 
-/* One of the records that every journal begins with. */
+/* Reads one of the records that every journal begins with. */
 static bool beginning(ebb__replay *p, uint8_t type, ebb_record *out) {
     ebb__journal_op op = {.number = p->in.operations + 1, .rec = {.type = type}};
     if (!ebb__replay_take(p, &op)) {
@@ -299,7 +299,7 @@ static bool read_options(ebb__replay *p, ebb_runtime_opts *o, ebb_record *start)
     o->chain_depth = (uint32_t)(limits.task >> 32);
     o->chain_bytes = (uint32_t)limits.task;
     start->kind = limits.kind;
-    /* The wheel may stand behind the clock. */
+    /* The wheel may be behind the clock. */
     o->now = limits.other < start->other / EBB__TICK ? limits.other * EBB__TICK : start->other;
     for (uint32_t i = EBB_SEVERITY_POLITE; i <= EBB_SEVERITY_FORCED; i++) {
         if (!beginning(p, J_CLEANUP, &cleanup)) return false;
@@ -317,7 +317,7 @@ static void begin(ebb__replay *p) {
         p->rt->now = start.other;
         p->rt->recorded_clock = clock_reading;
         p->rt->clock_ctx = p;
-        p->callbacks = (ebb__callbacks){ghost_callbacks, ghost_callbacks};
+        p->callbacks = (ebb__callbacks){replayed_callbacks, replayed_callbacks};
         p->rt->short_pumps = start.kind != 0;
         p->rt->turn = start.task;
         p->rt->batch = start.region;

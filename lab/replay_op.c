@@ -1,5 +1,5 @@
-/* Every operation of a journal, done again: the same call with the same arguments, ghosts in place of
- * functions, and its result compared with the one that was recorded. */
+/* Repeats every operation of a journal: the same call with the same arguments, with replayed functions in place of
+ * the user's, and a comparison of its result with the recorded one. */
 #include "lab/replay.h"
 
 #include "kernel/admit.h"
@@ -9,18 +9,18 @@
 #include "kernel/supervisor.h"
 #include "kernel/task.h"
 
-/* ---- ghosts ------------------------------------------------------------------------------------ */
+/* ---- replayed functions -------------------------------------------------------------------------------- */
 
-static ebb_status ghost_poll(ebb_cx *cx, void *state) {
+static ebb_status replayed_poll(ebb_cx *cx, void *state) {
     return ebb__replay_call_of(state, (ebb__replay_call){.what = EBB__CALL_POLL, .task = ebb_cx_task(cx).id});
 }
 
-static ebb_status ghost_closer(ebb_cx *cx, void *state) {
+static ebb_status replayed_closer(ebb_cx *cx, void *state) {
     return ebb__replay_call_of(
         state, (ebb__replay_call){.what = EBB__CALL_POLL, .task = ebb_cx_task(cx).id, .empty = true});
 }
 
-static ebb_status ghost_finalizer(ebb_cx *cx, void *arg) {
+static ebb_status replayed_finalizer(ebb_cx *cx, void *arg) {
     ebb__replay *p = arg;
     const ebb__obligation *d = ebb__next_finalizer(p->rt, ebb__task_of(cx));
     return ebb__replay_call_of(p, (ebb__replay_call){.what = EBB__CALL_FINALIZER,
@@ -28,40 +28,40 @@ static ebb_status ghost_finalizer(ebb_cx *cx, void *arg) {
                                                      .other = ebb__obligation_id(p->rt, d)});
 }
 
-static void ghost_closed(void *arg, const ebb_region_report *report) {
+static void replayed_closed(void *arg, const ebb_region_report *report) {
     (void)ebb__replay_call_of(arg, (ebb__replay_call){.what = EBB__CALL_CLOSED, .region = report->region.id});
 }
 
-typedef struct ghost_hook {
+typedef struct replayed_hook {
     ebb__replay *replay;
     uint64_t obligation;
-} ghost_hook;
+} replayed_hook;
 
-static void ghost_abort(void *arg) {
-    ghost_hook *g = arg;
+static void replayed_abort(void *arg) {
+    replayed_hook *g = arg;
     (void)ebb__replay_call_of(g->replay, (ebb__replay_call){.what = EBB__CALL_ABORT, .other = g->obligation});
 }
 
-typedef struct ghost_wait {
+typedef struct replayed_wait {
     ebb_wait wait;
     ebb__replay *replay;
     uint32_t number;
-} ghost_wait;
+} replayed_wait;
 
-static void ghost_cancel(ebb_wait *w) {
-    ghost_wait *g = (ghost_wait *)(void *)w; /* its first member */
+static void replayed_cancel(ebb_wait *w) {
+    replayed_wait *g = (replayed_wait *)(void *)w; /* `w` is its first member */
     (void)ebb__replay_call_of(g->replay, (ebb__replay_call){.what = EBB__CALL_WAIT, .other = g->number});
 }
 
-static const ebb_wait_kind ghost_waiting = {"what the original waits for", ghost_cancel};
+static const ebb_wait_kind replayed_waiting = {"what the original waits for", replayed_cancel};
 
-static void *ghost_new(ebb__replay *p, const ebb__journal_op *op, size_t n) {
+static void *replayed_new(ebb__replay *p, const ebb__journal_op *op, size_t n) {
     void *g = ebb__arena_zero(&p->arena, n);
     if (g == NULL) ebb__replay_fail(p, EBB_ERR_NOMEM, op, "there is no memory for the replay itself");
     return g;
 }
 
-/* ---- results ----------------------------------------------------------------------------------- */
+/* ---- results ------------------------------------------------------------------------------------------- */
 
 static void expect_status(ebb__replay *p, const ebb__journal_op *op, ebb_status found) {
     if ((int32_t)op->rec.value != (int32_t)found) {
@@ -73,12 +73,12 @@ static void expect_id(ebb__replay *p, const ebb__journal_op *op, uint64_t found)
     if (op->rec.other != found) ebb__replay_diverged(p, op, op->rec.other, found);
 }
 
-/* What a constructor returned: an argument that is to be refused has to be given again. */
+/* The recorded result of a constructor. If an argument was refused, the replay passes an invalid one too. */
 static ebb_status recorded(const ebb__journal_op *op) {
     return ebb_id_status(op->rec.other);
 }
 
-/* ---- regions ----------------------------------------------------------------------------------- */
+/* ---- regions ------------------------------------------------------------------------------------------- */
 
 static void do_open(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
     uint32_t flags = op->rec.value;
@@ -91,7 +91,7 @@ static void do_open(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
                        .priority = op->args.kind,
                        .cleanup = (flags & 2) != 0,
                        .unit = (flags & 16) != 0,
-                       .on_closed = flags & 8 ? ghost_closed : NULL,
+                       .on_closed = flags & 8 ? replayed_closed : NULL,
                        .arg = p},
              .unknown = 1};
     ebb_region_opts *o = &all.known;
@@ -110,7 +110,7 @@ static void do_close(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
     ebb_region_close(cx, (ebb_region){op->rec.region});
 }
 
-/* A cancel reads the clock, so the journal is read on meanwhile: a copy of its text has to stay. */
+/* A cancel reads the clock and so the journal, which overwrites the text: keep a copy. */
 static void do_cancel(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
     const char *message = ebb__replay_site(p, op->text);
     ebb_region_cancel(cx, (ebb_region){op->rec.region}, (ebb_cancel_kind)op->rec.kind, message);
@@ -139,7 +139,7 @@ static void do_chain(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
     (void)ebb__cause_chain(cx, (ebb_region){op->rec.region}, NULL, op->rec.value, &n, &truncated);
 }
 
-/* ---- tasks ------------------------------------------------------------------------------------- */
+/* ---- tasks --------------------------------------------------------------------------------------------- */
 
 static void do_spawn(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
     ebb_task_opts o = {.deadline = op->args.task,
@@ -147,11 +147,11 @@ static void do_spawn(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
                        .priority = op->args.kind,
                        .keep = (op->rec.value & 1) != 0};
     if (recorded(op) == EBB_ERR_VERSION) o.size = 1;
-    ebb_poll_fn poll = recorded(op) == EBB_ERR_INVALID ? NULL : ghost_poll;
+    ebb_poll_fn poll = recorded(op) == EBB_ERR_INVALID ? NULL : replayed_poll;
     const char *site = ebb__replay_site(p, op->text);
     p->refuse = recorded(op) == EBB_ERR_NOMEM;
     ebb_region r = {op->rec.region};
-    if (op->rec.value & 4 && r.id == 0) r = ebb_cx_region(cx); /* as older journals have it */
+    if (op->rec.value & 4 && r.id == 0) r = ebb_cx_region(cx); /* as in older journals */
     ebb_task id = op->rec.value & 16  ? ebb__spawn_apart(cx, r, poll, p, op->rec.value & 2 ? &o : NULL, site)
                   : op->rec.value & 8 ? ebb__spawn_refused(cx, r, recorded(op), site)
                   : op->rec.value & 4 ? ebb__runner_new(cx, r, poll, p, &p->callbacks, site)
@@ -191,13 +191,13 @@ static void do_unmask(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
     expect_status(p, op, ebb_unmask(cx));
 }
 
-/* ---- obligations and finalizers ---------------------------------------------------------------- */
+/* ---- obligations and finalizers ------------------------------------------------------------------------ */
 
 static void do_reserve(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
-    ghost_hook *g = NULL;
-    if (op->rec.value != 0 && (g = ghost_new(p, op, sizeof *g)) == NULL) return;
-    if (g != NULL) *g = (ghost_hook){p, op->rec.other};
-    void (*hook)(void *) = g != NULL ? ghost_abort : NULL;
+    replayed_hook *g = NULL;
+    if (op->rec.value != 0 && (g = replayed_new(p, op, sizeof *g)) == NULL) return;
+    if (g != NULL) *g = (replayed_hook){p, op->rec.other};
+    void (*hook)(void *) = g != NULL ? replayed_abort : NULL;
     ebb_obligation_kind kind = (ebb_obligation_kind)(recorded(op) == EBB_ERR_INVALID ? 0 : op->rec.kind);
     const char *site = ebb__replay_site(p, op->text);
     p->refuse = recorded(op) == EBB_ERR_NOMEM;
@@ -215,19 +215,19 @@ static void do_abort(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
     expect_status(p, op, ebb_obligation_abort(cx, (ebb_obligation){op->rec.other}));
 }
 
-/* The task that runs a region's finalizers has a body of the kernel's own, which does nothing. It stands
- * in the journal like every other, so it gets a ghost too. */
-static void haunt_closer(ebb__replay *p, ebb_region region) {
+/* The task that runs a region's finalizers has an empty body in the kernel. The journal records its polls like any
+ * other, so it becomes a replayed task too. */
+static void replay_closer(ebb__replay *p, ebb_region region) {
     ebb__region *r;
     if (ebb__find_region(p->rt, region, &r) != EBB_OK || ebb__cold_of(r)->closer == 0) return;
     ebb__task *t = ebb__task_at(p->rt, ebb__cold_of(r)->closer);
-    t->poll = ghost_closer;
+    t->poll = replayed_closer;
     t->state = p;
 }
 
 static void do_defer(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
     ebb_status want = (ebb_status)(int32_t)op->rec.value;
-    ebb_poll_fn fn = want == EBB_ERR_INVALID ? NULL : ghost_finalizer;
+    ebb_poll_fn fn = want == EBB_ERR_INVALID ? NULL : replayed_finalizer;
     ebb_region region = {op->rec.region};
     const char *site = ebb__replay_site(p, op->text);
     p->refuse = want == EBB_ERR_NOMEM;
@@ -236,16 +236,16 @@ static void do_defer(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
                   : op->rec.kind == 0 ? ebb_region_defer_site(cx, region, fn, p, site)
                                       : ebb__region_defer_apart(cx, region, fn, p, site));
     if (region.id == 0 && cx == ebb_runtime_host(p->rt)) region = ebb_runtime_root(p->rt);
-    haunt_closer(p, region);
+    replay_closer(p, region);
 }
 
-/* ---- admission --------------------------------------------------------------------------------- */
+/* ---- admission ----------------------------------------------------------------------------------------- */
 
 static void do_admit(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
     expect_status(p, op, op->rec.kind != 0 ? ebb__admit_inbound(cx) : ebb__admit_operation(cx));
 }
 
-/* ---- waits and timers -------------------------------------------------------------------------- */
+/* ---- waits and timers ---------------------------------------------------------------------------------- */
 
 static void do_wait_begin(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
     if (cx == ebb_runtime_host(p->rt)) {
@@ -256,9 +256,9 @@ static void do_wait_begin(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op)
         ebb__replay_fail(p, EBB_ERR_DIVERGED, op, "expected another number of waits begun so far");
         return;
     }
-    ghost_wait *g = ghost_new(p, op, sizeof *g);
+    replayed_wait *g = replayed_new(p, op, sizeof *g);
     if (g == NULL) return;
-    ghost_wait **place = ebb__map_put(&p->waits, (uint64_t)op->rec.value + 1);
+    replayed_wait **place = ebb__map_put(&p->waits, (uint64_t)op->rec.value + 1);
     if (place == NULL) {
         ebb__replay_fail(p, EBB_ERR_NOMEM, op, "there is no memory for the replay itself");
         return;
@@ -266,12 +266,12 @@ static void do_wait_begin(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op)
     *place = g;
     g->replay = p;
     g->number = op->rec.value;
-    ebb_wait_begin(cx, &g->wait, &ghost_waiting, p);
+    ebb_wait_begin(cx, &g->wait, &replayed_waiting, p);
 }
 
 static void do_wait_end(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
     (void)cx;
-    ghost_wait **g = ebb__map_find(&p->waits, (uint64_t)op->rec.value + 1);
+    replayed_wait **g = ebb__map_find(&p->waits, (uint64_t)op->rec.value + 1);
     if (g == NULL) {
         ebb__replay_fail(p, EBB_ERR_DIVERGED, op, "expected a wait of that number, found none");
         return;
@@ -290,14 +290,14 @@ static void do_timer_disarm(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *o
     expect_status(p, op, ebb_timer_disarm(cx, (ebb_timer){op->rec.other}));
 }
 
-/* ---- supervisors ---------------------------------------------------------------------------------- */
+/* ---- supervisors --------------------------------------------------------------------------------------- */
 
 static void do_supervisor(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
     ebb__supervisor s;
     bool root = op->rec.value != 0;
     const char *site = ebb__replay_site(p, op->text);
     p->refuse = recorded(op) == EBB_ERR_NOMEM;
-    s = ebb__supervisor_new(cx, (ebb_region){op->rec.region}, ghost_poll, p, root ? ghost_closed : NULL,
+    s = ebb__supervisor_new(cx, (ebb_region){op->rec.region}, replayed_poll, p, root ? replayed_closed : NULL,
                             site);
     expect_id(p, op, s.task.id);
 }
@@ -330,7 +330,7 @@ static void do_joining(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
 static void do_note(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
     (void)p;
     if (op->rec.kind != EBB_EV_WORKFLOW) {
-        ebb__replay_fail(p, EBB_ERR_INVALID, op, "expected an event that a layer above may tell");
+        ebb__replay_fail(p, EBB_ERR_INVALID, op, "expected an event that a layer may record");
         return;
     }
     ebb__note(cx, op->rec.kind, op->rec.task, op->rec.region, op->rec.value, op->rec.other);
@@ -342,14 +342,14 @@ static void do_operation(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) 
     ebb__operation_abandoned(cx, (ebb_region){op->rec.region}, text == NULL ? "" : text, NULL, NULL);
 }
 
-/* ---- the host ---------------------------------------------------------------------------------- */
+/* ---- the host ------------------------------------------------------------------------------------------ */
 
 static void do_advance(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
     (void)cx;
     ebb_runtime_advance(p->rt, op->rec.other);
 }
 
-/* Of an operation that is recorded after it was done: it reads the clock again, and has it from here. */
+/* The reading of an operation that is recorded after it was done: the operation takes it from here. */
 static void do_clock(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
     (void)cx;
     p->reading = op->rec.other;
@@ -367,17 +367,17 @@ static void do_turn(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
     ebb_runtime_set_turn(p->rt, op->rec.task, op->rec.region);
 }
 
-/* What the message asks for comes next, as an operation of the host's. */
+/* The operation that the message causes comes next, as an operation of the host. */
 static void do_receive(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
     (void)cx;
     ebb__emit_plain(p->rt, EBB_EV_RECEIVED, op->rec.task, op->rec.region, op->rec.value, op->rec.other);
 }
 
-/* ---- all of them ------------------------------------------------------------------------------- */
+/* ---- dispatch ------------------------------------------------------------------------------------------ */
 
 typedef void (*do_fn)(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op);
 
-static const do_fn deeds[J_END] = {
+static const do_fn operations[J_END] = {
     [J_OPEN] = do_open,
     [J_CLOSE] = do_close,
     [J_CANCEL] = do_cancel,
@@ -416,7 +416,7 @@ static const do_fn deeds[J_END] = {
     [J_OPERATION] = do_operation,
 };
 
-/* Who asks; NULL if that can't have been, which fails the replay. */
+/* The caller; NULL if it can't have been the caller, which fails the replay. */
 static ebb_cx *asker_of(ebb__replay *p, const ebb__journal_op *op) {
     ebb__task *t = p->rt->current;
     if (op->rec.phase != 0) return ebb_runtime_host(p->rt);
@@ -426,23 +426,23 @@ static ebb_cx *asker_of(ebb__replay *p, const ebb__journal_op *op) {
         return t == NULL ? NULL : &t->cx;
     }
     if (ebb__find_task(p->rt, (ebb_task){op->asker}, &t) != EBB_OK || t->phase == EBB_TASK_COMPLETED) {
-        ebb__replay_fail(p, EBB_ERR_DIVERGED, op, "expected that the task which asks for it is alive");
+        ebb__replay_fail(p, EBB_ERR_DIVERGED, op, "expected a caller that is alive");
         return NULL;
     }
     if (t != p->rt->current && ebb__op_fields(op->rec.type) & EBB__OP_WAITS) {
-        ebb__replay_fail(p, EBB_ERR_INVALID, op, "the task that asks for it is not being polled");
+        ebb__replay_fail(p, EBB_ERR_INVALID, op, "the caller is not being polled");
         return NULL;
     }
     return &t->cx;
 }
 
 void ebb__replay_op(ebb__replay *p, const ebb__journal_op *op) {
-    do_fn deed = deeds[op->rec.type];
-    if (deed == NULL) {
-        ebb__replay_fail(p, EBB_ERR_DIVERGED, op, "expected it here, found nothing of the kind");
+    do_fn replay = operations[op->rec.type];
+    if (replay == NULL) {
+        ebb__replay_fail(p, EBB_ERR_DIVERGED, op, "expected here, found no such operation");
         return;
     }
     ebb_cx *cx = asker_of(p, op);
-    if (cx != NULL) deed(p, cx, op);
+    if (cx != NULL) replay(p, cx, op);
     p->refuse = false;
 }

@@ -1,7 +1,7 @@
-/* lab/scenarios.c - the scenarios that come with the lab, those of one runtime.
+/* lab/scenarios.c - the scenarios of the lab that use one runtime.
  *
- * Each keeps an account of its own besides the oracles: what every schedule has to come to, whatever is
- * cancelled and whenever. Time may pass any budget, so they never count on a cleanup being in time. */
+ * Besides the oracles, each checks a result of its own that must hold for every schedule and every cancel. The
+ * time may pass any budget, so no scenario relies on a cleanup being in time. */
 #include "lab/lab.h"
 
 static const ebb_cancel_kind some_kinds[] = {EBB_CANCEL_USER, EBB_CANCEL_TIMEOUT, EBB_CANCEL_SHUTDOWN};
@@ -14,7 +14,7 @@ static ebb_status ok_if_id(uint64_t id) {
     return ebb_id_status(id);
 }
 
-/* ---- race: the first to send wins, the others are cancelled and drained --------------------------- */
+/* ---- race: the first to send wins, the others are cancelled and drained -------------------------------- */
 
 enum { RACERS = 4 };
 
@@ -106,7 +106,7 @@ static void race_teardown(ebb_lab *lab) {
     ebb_chan_free(((race *)ebb_lab_state(lab))->line);
 }
 
-/* ---- pipeline: numbers pass through bounded channels, in order, none twice ------------------------ */
+/* ---- pipeline: numbers pass through bounded channels, in order, none twice ----------------------------- */
 
 enum { STAGES = 4, ITEMS = 10 };
 
@@ -140,7 +140,7 @@ static ebb_status source_poll(ebb_cx *cx, void *state) {
     EBB_END(s);
 }
 
-/* Sends in two phases with a pause between them, where a cancel leaks the place. */
+/* Sends in two phases with a pause between them, where a cancel could leak the place. */
 static ebb_status stage_poll(ebb_cx *cx, void *state) {
     stage *s = state;
     ebb_status st;
@@ -222,7 +222,7 @@ static void pipeline_teardown(ebb_lab *lab) {
     for (uint32_t i = 0; i + 1 < STAGES; i++) ebb_chan_free(p->chan[i]);
 }
 
-/* ---- nested: regions in regions, each task cleans up in a scope of its own ------------------------- */
+/* ---- nested: regions in regions, each task cleans up in a scope of its own ----------------------------- */
 
 enum { DEPTH = 6 };
 
@@ -232,7 +232,7 @@ typedef struct level {
     uint32_t depth;
     ebb_region region, scope;
     uint32_t opened; /* finalizers added */
-    uint32_t done;   /* and run: they count it down, last first */
+    uint32_t done;   /* finalizers run; they must run last first */
 } level;
 
 typedef struct nest {
@@ -307,7 +307,7 @@ static void nested_check(ebb_lab *lab) {
     }
 }
 
-/* ---- masked: a cancel waits for the end of a masked section ---------------------------------------- */
+/* ---- masked: a cancel waits for the end of a masked section -------------------------------------------- */
 
 enum { MASKERS = 3, SECTIONS = 3 };
 
@@ -327,7 +327,7 @@ static void expect_masked(ebb_cx *cx, ebb_lab *lab) {
     ebb_task_info info;
     if (ebb_task_info_of(cx, ebb_cx_task(cx), &info) != EBB_OK || info.forced) return;
     if (ebb_checkpoint(cx) != EBB_OK)
-        ebb_lab_fail(lab, "a masked task was told to stop before it was forced");
+        ebb_lab_fail(lab, "a masked task learned of its cancel before it was forced");
 }
 
 static ebb_status masker_poll(ebb_cx *cx, void *state) {
@@ -372,7 +372,7 @@ static void masked_step(ebb_lab *lab, uint32_t n) {
     }
 }
 
-/* ---- obligations: each is committed, or aborted with its hook, exactly once ------------------------- */
+/* ---- obligations: each is committed, or aborted with its hook, exactly once ---------------------------- */
 
 enum { DEBTORS = 3, DEBTS = 3 };
 
@@ -459,7 +459,7 @@ static void obligations_check(ebb_lab *lab) {
     }
 }
 
-/* ---- timers: nobody wakes early, and no timer outlives its task ------------------------------------- */
+/* ---- timers: no task wakes early, and no timer outlives its task --------------------------------------- */
 
 enum { SLEEPERS = 4, NAPS = 3 };
 
@@ -489,7 +489,7 @@ static ebb_status napper_poll(ebb_cx *cx, void *state) {
     EBB_END(s);
 }
 
-/* Some have a deadline of their own, some only so many polls. */
+/* Some have a deadline, some a limit of polls. */
 static ebb_status timers_setup(ebb_lab *lab) {
     naps *s = ebb_lab_state(lab);
     ebb_cx *host = ebb_runtime_host(ebb_lab_runtime(lab, 0));
@@ -529,7 +529,7 @@ static void timers_check(ebb_lab *lab) {
     }
 }
 
-/* ---- all of them ------------------------------------------------------------------------------------ */
+/* ---- all of them --------------------------------------------------------------------------------------- */
 
 static const ebb_lab_scenario race_scenario = {
     .name = "race",

@@ -1,4 +1,4 @@
-/* A script's life, its names, and the lines that the host does. */
+/* Creating and freeing a script, its names, and the lines that the host executes. */
 #include "lab/script.h"
 
 #include <string.h>
@@ -9,9 +9,9 @@
 
 enum { CHUNK_BYTES = 16384 };
 
-/* ---- names ------------------------------------------------------------------------------------ */
+/* ---- names --------------------------------------------------------------------------------------------- */
 
-/* Never 0, which a map can't have as a key. */
+/* Never 0, which is no valid key of a map. */
 static uint64_t hash_of(const char *text, size_t n) {
     uint64_t h = n;
     for (size_t i = 0; i < n; i++) h = ebb__hash_word(h ^ (unsigned char)text[i]);
@@ -85,7 +85,7 @@ const ebb__thing *ebb__script_things(const ebb__script *s) {
     return s->first;
 }
 
-/* ---- life ------------------------------------------------------------------------------------- */
+/* ---- creating and freeing ------------------------------------------------------------------------------ */
 
 static ebb_status name_root(ebb__script *s) {
     ebb__thing *thing;
@@ -118,7 +118,7 @@ void ebb__script_free(ebb__script *s) {
     ebb__free(&a, s, sizeof *s);
 }
 
-/* ---- lines ------------------------------------------------------------------------------------ */
+/* ---- lines --------------------------------------------------------------------------------------------- */
 
 static ebb_status take_witness(ebb__script *s, const ebb__script_op *op) {
     uint64_t id;
@@ -135,7 +135,7 @@ static ebb_status check_witnesses(const ebb__script_op *op) {
     return ebb_witness_check(op->name->witness, op->other->witness);
 }
 
-/* A chain that was cut is EBB_ERR_LIMIT. */
+/* EBB_ERR_LIMIT if the chain was cut. */
 static ebb_status read_chain(ebb__script *s, const ebb__script_op *op) {
     uint64_t id;
     bool cut = false;

@@ -1,5 +1,5 @@
-/* What the lines of a script become: operations, done by the host at once or by tasks as their steps.
- * Private to lab/script*.c. */
+/* Operations: parsed lines of a script, which the host executes at once and tasks as their steps. Private to
+ * lab/script*.c. */
 #ifndef EBB__SCRIPT_OP_H
 #define EBB__SCRIPT_OP_H
 
@@ -45,16 +45,16 @@ typedef enum ebb__script_verb {
 
 typedef struct ebb__script_op ebb__script_op;
 
-/* The steps of a task, and those that it does once it was told that it is cancelled. At the end of the
- * former it returns EBB_OK, at the end of the latter EBB_CANCELLED. */
+/* The steps of a task, and its steps after it learns that it is cancelled. After the former it returns EBB_OK,
+ * after the latter EBB_CANCELLED. */
 typedef struct ebb__script_body {
     const ebb__script_op *steps, *cleanup;
     uint32_t n_steps, n_cleanup;
 } ebb__script_body;
 
-/* A name and what it stands for now. `id` is of a task, region or obligation, or carries an error. */
+/* A name and its current id: of a task, region or obligation, or one that carries an error. */
 typedef struct ebb__script_word {
-    struct ebb__script_word *next; /* with the same hash */
+    struct ebb__script_word *next; /* next name with the same hash */
     uint64_t id;
     ebb__thing_kind kind; /* of the id; 0: it has none */
     const ebb__script_body *body;
@@ -64,13 +64,13 @@ typedef struct ebb__script_word {
 
 struct ebb__script_op {
     ebb__script_verb verb;
-    ebb__script_word *name, *other; /* what it is about; the second name of a `witness` or `check` */
+    ebb__script_word *name, *other; /* the object; `other` is the second name of a `witness` or `check` */
     ebb__script_word *in, *as;
     const ebb__script_body *body;
     const char *message; /* NULL: none */
     uint64_t span;
     uint64_t number, second;
-    uint32_t polls; /* 0: not said */
+    uint32_t polls; /* 0: not given */
     int32_t status; /* of `return` and `expect` */
     uint8_t kind;   /* of a cancel or an obligation */
     uint8_t priority;
@@ -92,30 +92,30 @@ struct ebb__script {
 
 /* ---- parsing ---------------------------------------------------------------------------------- */
 
-/* One line into one operation, V_NOTHING for an empty one. As ebb__script_line. */
+/* Parses one line into one operation, V_NOTHING for an empty one. Errors as for ebb__script_line. */
 ebb_status ebb__script_parse(ebb__script *s, const char *line, size_t n, ebb__script_op *out,
                              char message[EBB__SCRIPT_MESSAGE]);
 
-/* The name with this text, made if it is new. NULL: no memory. */
+/* Finds the name with this text, or makes it. NULL: no memory. */
 ebb__script_word *ebb__script_intern(ebb__script *s, const char *text, size_t n);
 
 /* ---- doing ------------------------------------------------------------------------------------ */
 
-/* Does an operation that host and tasks have in common, and returns what the runtime answered. */
+/* Executes an operation that host and tasks share, and returns the status from the runtime. */
 ebb_status ebb__script_do(ebb__script *s, ebb_cx *cx, const ebb__script_op *op);
 
-/* `spawn` and `defer`: what makes interpreters. */
+/* `spawn` and `defer`, which make new interpreters. */
 ebb_status ebb__script_spawn(ebb__script *s, ebb_cx *cx, const ebb__script_op *op);
 ebb_status ebb__script_defer(ebb__script *s, ebb_cx *cx, const ebb__script_op *op);
 
-/* Room for one more thing. EBB_ERR_LIMIT, EBB_ERR_NOMEM. */
+/* Makes room for one more object. EBB_ERR_LIMIT, EBB_ERR_NOMEM. */
 ebb_status ebb__script_thing(ebb__script *s, ebb__thing **out);
 
-/* From now on `name` stands for this id. One that carries an error is a result, and no thing. */
+/* Binds `name` to this id. An id that carries an error is a result, not an object. */
 ebb_status ebb__script_bind(ebb__script *s, ebb__script_word *name, ebb__thing *thing, ebb__thing_kind kind,
                             uint64_t id);
 
-/* The id that `name` stands for; EBB_ERR_INVALID if it is none of this kind. */
+/* The id that `name` stands for; EBB_ERR_INVALID if it is not of this kind. */
 ebb_status ebb__script_find(const ebb__script_word *name, ebb__thing_kind kind, uint64_t *id);
 
 #endif

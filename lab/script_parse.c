@@ -1,12 +1,12 @@
-/* From a line to an operation. The grammar is the table at the end: what must follow each verb, in
- * this order, and which options may follow that, in any. */
+/* Parses a line into an operation. The grammar is the table at the end: the arguments of each verb, in order, and
+ * then its options, in any order. */
 #include <string.h>
 
 #include "base/text.h"
 #include "kernel/names.h"
 #include "lab/script_op.h"
 
-/* ---- words ------------------------------------------------------------------------------------ */
+/* ---- words --------------------------------------------------------------------------------------------- */
 
 typedef enum token { T_END, T_WORD, T_STRING, T_MARK } token;
 
@@ -14,12 +14,12 @@ typedef struct parser {
     ebb__script *s;
     const char *line;
     size_t n, at;
-    /* The word in hand. */
+    /* The current word. */
     token token;
     const char *text;
     size_t length;
     uint32_t number;   /* counted from 1 */
-    ebb_status status; /* sticks once it is not EBB_OK */
+    ebb_status status; /* keeps the first error */
     char *message;
 } parser;
 
@@ -39,7 +39,7 @@ static bool is_mark(char c) {
     return c == ';' || c == '|' || c == ':';
 }
 
-/* What was found is shown as far as it fits, and never with bytes that a terminal could act on. */
+/* The word that was found is shown as far as it fits, without bytes that a terminal could act on. */
 static bool fail(parser *p, const char *expected) {
     enum { SHOWN = 32 };
     if (p->status != EBB_OK) return false;
@@ -94,7 +94,7 @@ static bool is(const parser *p, const char *text) {
            memcmp(text, p->text, p->length) == 0;
 }
 
-/* ---- what a word may be ----------------------------------------------------------------------- */
+/* ---- types of words ------------------------------------------------------------------------------------ */
 
 static const char *const option_words[] = {"in",   "as",    "collect", "cleanup", "deadline", "priority",
                                            "keep", "polls", "within",  "pending", "stuck",    "unit"};
@@ -125,7 +125,7 @@ static bool parse_name(parser *p, ebb__script_word **out) {
     return true;
 }
 
-/* Digits from the start of the word; how many bytes they are. 0: none, or more than `most`. */
+/* Parses digits from the start of the word and returns their number. 0: none, or the value is above `most`. */
 static size_t digits(const parser *p, uint64_t most, uint64_t *out) {
     size_t i = 0;
     *out = 0;
@@ -187,7 +187,7 @@ static bool is_status(const parser *p, const char *name) {
     return is(p, name) || is(p, name + prefix);
 }
 
-/* A name, with or without its EBB_, or a number of the user's own such as -1001. */
+/* A name, with or without its EBB_, or a user's own number such as -1001. */
 static bool parse_status(parser *p, int32_t *out) {
     static const struct {
         const char *name;
@@ -229,7 +229,7 @@ static bool parse_message(parser *p, const char **out) {
     return true;
 }
 
-/* ---- options ---------------------------------------------------------------------------------- */
+/* ---- options ------------------------------------------------------------------------------------------- */
 
 enum {
     O_IN = 1 << 0,
@@ -265,7 +265,7 @@ static bool parse_polls(parser *p, uint32_t *out) {
     return true;
 }
 
-/* The option that the word in hand starts, out of `allowed`; 0: none. */
+/* The option of `allowed` that the current word begins; 0: none. */
 static uint32_t option_of(const parser *p, uint32_t allowed) {
     uint32_t found = 0;
     for (uint32_t i = 0; i < sizeof option_words / sizeof *option_words; i++) {
@@ -285,7 +285,7 @@ static bool parse_option(parser *p, uint32_t option, ebb__script_op *op) {
     uint64_t x;
     if (option != O_MESSAGE && option != O_COUNT && option != O_NAME && option != O_COLLECT &&
         option != O_CLEANUP && option != O_KEEP && option != O_STUCK && option != O_UNIT) {
-        next(p); /* the word; its value follows */
+        next(p); /* skip the word; its value follows */
     }
     switch (option) {
     case O_IN: return parse_name(p, &op->in);
@@ -317,11 +317,11 @@ static bool parse_options(parser *p, uint32_t allowed, ebb__script_op *op) {
     return true;
 }
 
-/* ---- the grammar ------------------------------------------------------------------------------ */
+/* ---- the grammar --------------------------------------------------------------------------------------- */
 
 enum { HOST = 1, STEP = 2, BOTH = 3 };
 
-/* What must follow. */
+/* Kinds of arguments. */
 typedef enum argument {
     A_NONE,
     A_NAME,
@@ -418,9 +418,9 @@ static bool parse_op(parser *p, uint32_t where, ebb__script_op *op) {
                                  : "a step such as park, checkpoint or return");
 }
 
-/* ---- bodies ----------------------------------------------------------------------------------- */
+/* ---- bodies -------------------------------------------------------------------------------------------- */
 
-/* How many steps there may be from here to the end of the line: no fewer than there are. */
+/* An upper bound of the number of steps from here to the end of the line. */
 static size_t steps_ahead(const parser *p) {
     size_t n = 1;
     for (size_t i = p->at; i < p->n && n < EBB__SCRIPT_BODY; i++) n += p->line[i] == ';';

@@ -1,19 +1,19 @@
-/* The tasks of a script: each is an interpreter of its own steps, and so is each finalizer. What host
- * and tasks can both do is here too. */
+/* The tasks of a script: each task and each finalizer interprets its own steps. Operations that host and tasks
+ * share are here too. */
 #include "lab/script_op.h"
 
 typedef struct actor {
     ebb__script *script;
     const ebb__script_body *body;
-    uint32_t at;  /* the step in hand */
-    bool cleanup; /* of those after the `|` */
-    bool begun;   /* the step in hand has already waited */
+    uint32_t at;  /* index of the current step */
+    bool cleanup; /* it is in the steps after the `|` */
+    bool begun;   /* the current step has already waited */
     bool ignoring;
-    ebb_status last; /* what the runtime answered to the step before */
+    ebb_status last; /* the status of the previous step */
     ebb_sleeper nap;
 } actor;
 
-/* ---- what host and tasks have in common --------------------------------------------------------- */
+/* ---- operations of host and tasks ---------------------------------------------------------------------- */
 
 static uint64_t after(ebb_cx *cx, uint64_t span) {
     uint64_t now = ebb_now(cx);
@@ -112,7 +112,7 @@ ebb_status ebb__script_do(ebb__script *s, ebb_cx *cx, const ebb__script_op *op) 
     }
 }
 
-/* ---- steps -------------------------------------------------------------------------------------- */
+/* ---- steps --------------------------------------------------------------------------------------------- */
 
 static const ebb__script_op *steps_of(const actor *a, uint32_t *n) {
     *n = a->cleanup ? a->body->n_cleanup : a->body->n_steps;
@@ -125,7 +125,7 @@ static void go_on(actor *a, ebb_status answer) {
     a->at++;
 }
 
-/* Told that it is cancelled: on to the cleanup, if it is not already there. */
+/* The task learns that it is cancelled: it goes on to its cleanup steps, unless it is there already. */
 static void be_cancelled(actor *a) {
     if (a->cleanup) {
         go_on(a, EBB_CANCELLED);
@@ -139,8 +139,8 @@ static void be_cancelled(actor *a) {
 
 typedef enum outcome { GOES_ON, WAITS, ENDS } outcome;
 
-/* After a wait or a checkpoint, which answered `st`. What was waited for may have ended as cancelled
- * too, so the task looks whether it was meant itself. */
+/* After a wait or a checkpoint returned `st`. The awaited object may have been cancelled instead of this task, so
+ * the task checks itself. */
 static outcome answered(actor *a, ebb_cx *cx, ebb_status st) {
     if (st == EBB_CANCELLED && ebb_checkpoint(cx) == EBB_CANCELLED) be_cancelled(a);
     else go_on(a, st);
@@ -173,7 +173,7 @@ static outcome step_await(actor *a, ebb_cx *cx, const ebb__script_op *op) {
 
 static outcome step_expect(actor *a, const ebb__script_op *op, ebb_status *end) {
     if (a->last == (ebb_status)op->status) {
-        a->at++; /* what is expected may be said again */
+        a->at++; /* another `expect` may follow */
         return GOES_ON;
     }
     *end = EBB_FAULTED;
@@ -217,7 +217,7 @@ static ebb_status actor_poll(ebb_cx *cx, void *state) {
     return EBB_PENDING;
 }
 
-/* ---- spawn and defer ---------------------------------------------------------------------------- */
+/* ---- spawn and defer ----------------------------------------------------------------------------------- */
 
 static actor *actor_new(ebb__script *s, const ebb__script_body *body) {
     actor *a = ebb__arena_zero(&s->arena, sizeof *a);
@@ -245,7 +245,7 @@ ebb_status ebb__script_spawn(ebb__script *s, ebb_cx *cx, const ebb__script_op *o
     return ebb__script_bind(s, op->name, thing, EBB__TASK, t.id);
 }
 
-/* A finalizer that answers EBB_PENDING so often, and sees to it that it is asked again. */
+/* A finalizer that returns EBB_PENDING that many times and wakes itself each time. */
 static ebb_status slow_poll(ebb_cx *cx, void *state) {
     uint64_t *left = state;
     if (*left == 0) return EBB_OK;
@@ -260,7 +260,7 @@ static ebb_status stuck_poll(ebb_cx *cx, void *state) {
     return EBB_PENDING;
 }
 
-/* What runs and what it runs on. NULL: no memory. */
+/* The function and state of a finalizer. NULL: no memory. */
 static void *finalizer_of(ebb__script *s, const ebb__script_op *op, ebb_poll_fn *fn) {
     if (op->as != NULL) {
         *fn = actor_poll;

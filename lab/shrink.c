@@ -1,9 +1,9 @@
-/* lab/shrink.c - cuts a failing case down while it fails in the same way.
+/* lab/shrink.c - reduces a failing case while it fails in the same way.
  *
- * Delta debugging: a list loses a piece, and if the case still fails the piece is gone for good; pieces
- * are halves at first, single items at last. It is done to the lines of the script, to the steps within
- * a line, and to the choices, which are left out or made the first way. Each success may make another
- * possible, so all of it is repeated until nothing more goes. A shorter script is worth longer choices. */
+ * Delta debugging: a list loses a piece, and if the case still fails the piece stays out; pieces are halves at
+ * first and single items at last. This is applied to the lines of the script, to the steps within a line, and to
+ * the choices, which are left out or set to 0. Each success may enable another, so all of it is repeated until
+ * nothing more can be removed. A shorter script is preferred even if it needs more choices. */
 #include "lab/lab.h"
 
 #include <string.h>
@@ -19,13 +19,13 @@ typedef struct shrink {
     void *ctx;
 } shrink;
 
-/* A run of few decisions counts as one; long ones use the limit up sooner. */
+/* A run of few decisions counts as one; long runs use up the limit sooner. */
 static bool may_go_on(const shrink *s) {
     enum { STEPS_A_RUN = 100 };
     return s->status == EBB_OK && s->runs + s->steps / STEPS_A_RUN < s->limit;
 }
 
-/* Whether a case fails as the original does. If so, it becomes the case in hand. */
+/* True if a case fails as the original does; it then becomes the current case. */
 static bool still_fails(shrink *s, const ebb_lab_case *candidate) {
     ebb_lab_result r;
     if (!may_go_on(s)) return false;
@@ -39,9 +39,9 @@ static bool still_fails(shrink *s, const ebb_lab_case *candidate) {
     return s->status == EBB_OK;
 }
 
-/* ---- the script --------------------------------------------------------------------------------- */
+/* ---- the script ---------------------------------------------------------------------------------------- */
 
-/* Where item `i` of a text starts, items being ended by `mark`; the text's end if there is none. */
+/* The offset of item `i` of a text whose items end with `mark`; the end of the text if there is none. */
 static size_t item_start(const char *text, size_t n, char mark, size_t i) {
     size_t at = 0;
     for (; i > 0 && at < n; at++) i -= text[at] == mark;
@@ -54,7 +54,7 @@ static size_t count_items(const char *text, size_t n, char mark) {
     return items;
 }
 
-/* A shorter script may need other choices than the longer one: none, those that it had, or any. */
+/* A shorter script may need other choices: tries none, the current ones, and random ones. */
 static bool fails_somehow(shrink *s, const ebb_lab_case *candidate) {
     enum { SEEDS = 6 };
     ebb_lab_case other = *candidate;
@@ -91,7 +91,7 @@ static bool try_without(shrink *s, size_t from, size_t to) {
 static bool drop_lines(shrink *s) {
     bool any = false;
     for (size_t piece = (count_items(s->c->script, s->c->script_n, '\n') + 1) / 2; piece > 0; piece /= 2) {
-        /* From the end on: what comes last depends on what comes first. */
+        /* From the end: later items depend on earlier ones. */
         for (size_t left = count_items(s->c->script, s->c->script_n, '\n'); left > 0 && may_go_on(s);) {
             size_t at = left > piece ? left - piece : 0;
             const ebb_lab_case *c = s->c;
@@ -103,7 +103,7 @@ static bool drop_lines(shrink *s) {
     return any;
 }
 
-/* A step and the mark after it, or, if it is the last of its list, the mark before it. */
+/* Removes a step and the mark after it, or, for the last of its list, the mark before it. */
 static bool try_without_step(shrink *s, size_t from, size_t to) {
     const char *text = s->c->script;
     if (to < s->c->script_n && text[to] == ';') return try_without(s, from, to + 1);
@@ -115,7 +115,7 @@ static bool ends_step(char c) {
     return c == ';' || c == '|' || c == '\n' || c == ':';
 }
 
-/* Steps are what stands between the marks after a line's colon. */
+/* Steps are separated by marks after a line's colon. */
 static bool drop_steps(shrink *s) {
     bool any = false;
     for (size_t end = s->c->script_n; end > 0 && may_go_on(s);) {
@@ -129,9 +129,9 @@ static bool drop_steps(shrink *s) {
     return any;
 }
 
-/* ---- the choices -------------------------------------------------------------------------------- */
+/* ---- the choices --------------------------------------------------------------------------------------- */
 
-/* Tries the first `n` choices, those from `from` to `to` being 0, or left out. */
+/* Tries the first `n` choices, with those from `from` to `to` set to 0 or left out. */
 static bool try_choices(shrink *s, size_t n, size_t from, size_t to, bool leave_out) {
     const ebb_lab_case *c = s->c;
     ebb_lab_case candidate = *c;

@@ -1,8 +1,8 @@
 /* lab/storm.c - random programs in the script language, made from a seed.
  *
- * A program is text, so a failing one can be kept, read, and cut down line by line. It is grown from
- * templates: in each, a `%` and a letter stand for something new, something that exists or may exist, or
- * more text. Bodies may name only bodies before them, so no program spawns without end. */
+ * A program is text, so a failing one can be kept, read, and reduced line by line. It is made from templates. In
+ * each, a `%` and a letter stand for a new name, a name that exists or may exist, or more text. Bodies may name
+ * only bodies before them, so no program spawns without end. */
 #include "lab/lab.h"
 
 #include <string.h>
@@ -23,7 +23,7 @@ template;
 /* %r %t %o: a new region, task, obligation; %y %u %p: the newest; %R %T %O: any; %B: a body.
  * %K: a cancel kind; %k: an obligation kind; %M: a time; %n: 1 to 8; %S: a task's steps. */
 
-/* First something has to be there. */
+/* The first lines, which make objects for the others. */
 static const template beginnings[] = {
     {4, "open %r in %R"},
     {2, "open %r in %R collect"},
@@ -106,7 +106,7 @@ static const template ends[] = {
     {1, "; fault"}, {1, "; ignore"},
 };
 
-/* Whole lives that turn in a circle: nothing in them may be made anew. */
+/* Cycles of whole lives: nothing in them is bound to a new name. */
 static const template circles[] = {
     {1, "yield; checkpoint; loop"},   {1, "yield; loop"}, {3, "sleep %M; loop"}, {4, "park; loop"},
     {1, "mask; yield; unmask; loop"},
@@ -131,12 +131,12 @@ static const template cleanups[] = {
 
 #define COUNT(list) ((uint32_t)(sizeof(list) / sizeof *(list)))
 
-/* ---- growing ------------------------------------------------------------------------------------- */
+/* ---- growing ------------------------------------------------------------------------------------------- */
 
 typedef struct grower {
     ebb_lab *lab;
     uint64_t random;
-    uint32_t regions, tasks, obligations, bodies; /* so far; names end in a number below that */
+    uint32_t regions, tasks, obligations, bodies; /* so far; names end in a number below these */
 } grower;
 
 static uint32_t pick(grower *g, uint32_t n) {
@@ -145,7 +145,7 @@ static uint32_t pick(grower *g, uint32_t n) {
 
 static void say(grower *g, const char *text, size_t n) {
     ebb_lab *lab = g->lab;
-    if (n == 0) return; /* and there may be no memory to copy to */
+    if (n == 0) return; /* lab->script may still be NULL */
     if (!ebb__lab_grow(lab, (void **)(void *)&lab->script, &lab->script_room, lab->script_n + n, 1)) return;
     memcpy(lab->script + lab->script_n, text, n);
     lab->script_n += n;
@@ -164,7 +164,7 @@ static void say_number(grower *g, const char *before, uint32_t x) {
     say(g, digits + at, sizeof digits - at);
 }
 
-/* One of those so far, the last four as often as all together: what was just made is of interest. */
+/* One of the names so far. The last four are as likely as all together, since new objects are more interesting. */
 static void say_any(grower *g, const char *before, uint32_t so_far) {
     if (so_far == 0) so_far = 1;
     uint32_t recent = so_far < 4 ? so_far : 4;
@@ -186,7 +186,7 @@ static bool names_body(const char *text) {
     return false;
 }
 
-/* One that can be said now: without bodies, none that names one. */
+/* A template that can be used now: while there are no bodies, none that names one. */
 static const char *fitting(grower *g, const template *list, uint32_t n) {
     const char *text = any_of(g, list, n);
     while (g->bodies == 0 && names_body(text)) text = any_of(g, list, n);
@@ -227,7 +227,7 @@ static void say_letter(grower *g, char letter) {
     case 'n': say_number(g, "", 1 + pick(g, 8)); break;
     case 'K': say_kind(g); break;
     case 'k': say_obligation(g); break;
-    case 'S': say_steps(g); break; /* whose own templates have no more of this */
+    case 'S': say_steps(g); break; /* the templates of steps have no %S */
     default: say_time(g); break;
     }
 }
@@ -285,9 +285,9 @@ static void grow(ebb_lab *lab, uint64_t seed) {
     say_lines(&g, lines, COUNT(lines), 1 + pick(&g, 24));
 }
 
-/* ---- the scenario --------------------------------------------------------------------------------- */
+/* ---- the scenario -------------------------------------------------------------------------------------- */
 
-/* Memory of the round: what a script frees is freed with all of it. */
+/* Memory of the round: all of it is freed together at the end. */
 static void *round_memory(void *ctx, void *p, size_t old_size, size_t new_size) {
     if (new_size == 0) return NULL;
     void *q = ebb_lab_alloc(ctx, new_size);
@@ -334,7 +334,7 @@ static void storm_finish(ebb_lab *lab) {
                       ebb_lab_choose(lab, 2) == 0 ? EBB_CANCEL_USER : EBB_CANCEL_SHUTDOWN, "the end");
 }
 
-/* A hook runs at most once; that it runs at all is the oracles' business. */
+/* A hook runs at most once; the oracles check that it runs. */
 static void storm_check(ebb_lab *lab) {
     storm *s = ebb_lab_state(lab);
     for (const ebb__thing *t = ebb__script_things(s->script); t != NULL; t = t->next) {

@@ -1,9 +1,9 @@
 /* Channel. Invariants:
- *  - length + reserved <= capacity; a waiting sender that is granted a place has it in `reserved`.
- *  - loose <= length; a waiting receiver that is granted an item has one of the others. The item
- *    stays in the queue until that receiver takes it, so a cancel in between loses nothing.
- *  - a waiter that is not granted exists only while there is nothing for it: whoever frees a place or
- *    brings an item grants it on. So nobody overtakes, and no wake is lost. */
+ * - length + reserved <= capacity; a place granted to a waiting sender counts in `reserved`.
+ * - loose <= length; the other items are granted to waiting receivers. A granted item stays in the queue until its
+ *   receiver takes it, so a cancel in between loses nothing.
+ * - A waiter without a grant exists only while there is nothing to grant: a freed place or a new item is granted
+ *   at once. So no task overtakes a waiter, and no wake-up is lost. */
 #include "base/alloc.h"
 #include "kernel/wait.h"
 #include "sched/waiters.h"
@@ -14,13 +14,13 @@ struct ebb_chan {
     ebb_runtime *rt;
     uint32_t capacity, item_size;
     uint32_t size;       /* of all places, in bytes */
-    uint32_t head, tail; /* the first item and the first place behind the last, in bytes */
+    uint32_t head, tail; /* offsets of the first item and of the first free place, in bytes */
     uint32_t length, reserved;
-    uint32_t loose; /* items that are promised to nobody */
+    uint32_t loose; /* items that are not granted to a waiter */
     bool closed;
-    bool plain; /* it is open, and its items are one word each */
+    bool plain; /* the channel is open, and an item is one word */
     ebb_wait *send_first, *send_last, *recv_first, *recv_last;
-    ebb_allocator allocator; /* the runtime's, which may be gone before */
+    ebb_allocator allocator; /* a copy: the runtime may be freed before the channel */
     char items[];
 };
 
@@ -50,12 +50,12 @@ uint32_t ebb_chan_length(const ebb_chan *ch) {
     return ch->length;
 }
 
-/* An item of no size may be at NULL. */
+/* `from` may be NULL for an item of size 0. */
 static inline void copy(void *to, const void *from, uint32_t n) {
     if (n != 0) memcpy(to, from, n);
 }
 
-/* The place at `*at`, which moves on to the next. */
+/* Returns the place at `*at` and advances `*at` to the next. */
 static inline char *step(ebb_chan *ch, uint32_t *at, uint32_t item_size) {
     char *place = ch->items + *at;
     uint32_t next = *at + item_size;
@@ -99,7 +99,7 @@ static void recv_leave(ebb_wait *w) {
 static const ebb_wait_kind sending = {"channel, to send", send_leave};
 static const ebb_wait_kind receiving = {"channel, to receive", recv_leave};
 
-/* Ends a wait that did not get what it waited for. */
+/* Ends a wait without a grant. */
 static ebb_status leave(ebb_wait *w, ebb_status st) {
     if (w->cx != NULL) {
         w->kind->cancel(w);
@@ -114,7 +114,7 @@ static inline void put(ebb_chan *ch, const void *item, uint32_t item_size) {
     item_freed(ch);
 }
 
-/* EBB_OK: there is a place and it is the caller's, counted in `reserved`. */
+/* EBB_OK: the caller has a place, which is counted in `reserved`. */
 static ebb_status get_place(ebb_cx *cx, ebb_chan *ch, ebb_wait *w) {
     if (ch->closed) return leave(w, EBB_ERR_CLOSED);
     if (ebb_checkpoint(cx) != EBB_OK) return leave(w, EBB_CANCELLED);
@@ -167,11 +167,11 @@ ebb_status ebb_chan_reserve(ebb_cx *cx, ebb_chan *ch, ebb_wait *w, ebb_obligatio
     return st;
 }
 
-/* Any other obligation would upset the count of places. */
+/* Another obligation would falsify the count of places. */
 static bool is_permit_of(const ebb_chan *ch, ebb_obligation permit) {
     uint32_t i;
     if (ebb__lookup(ch->rt, &ch->rt->obligations, permit.id, &i) != EBB_OK)
-        return true; /* resolving it says why */
+        return true; /* resolving it returns the error */
     const ebb__obligation *d = ebb__obligation_at(ch->rt, i);
     return d->kind == EBB_OBLIGATION_PERMIT && d->fn.on_abort == permit_abort && d->arg == ch;
 }
@@ -228,7 +228,7 @@ __attribute__((noinline)) static ebb_status recv_slow(ebb_cx *cx, ebb_chan *ch, 
     return st;
 }
 
-/* What most calls are, without a call of another function; recv_slow does the same and all the rest. */
+/* The common case, without another call; recv_slow covers all cases. */
 ebb_status ebb_chan_recv(ebb_cx *cx, ebb_chan *ch, ebb_wait *w, void *item) {
     ebb__task *t = ebb__task_of(cx);
     if (EBB__UNLIKELY(ebb_cancelled(cx) || !ch->plain || t->rt->observed)) return recv_slow(cx, ch, w, item);

@@ -1,5 +1,5 @@
-/* Messages from other runtimes, as they are taken in. Each is one operation of the receiver's own, so
- * the journal has it as that, after a record that says where it came from. */
+/* Receives messages from other runtimes. Each message is one operation of the receiver. The journal has that
+ * operation, after a RECEIVE record that marks it as a message. */
 #include "kernel/record.h"
 #include <ebb/sched.h>
 
@@ -19,7 +19,7 @@ ebb_status ebb_msg_deliver(ebb_runtime *rt, const ebb_msg *m) {
     }
     char message[EBB_MESSAGE_MAX + 1];
     memcpy(message, m->message, EBB_MESSAGE_MAX);
-    message[EBB_MESSAGE_MAX] = 0; /* another runtime's bytes need not end */
+    message[EBB_MESSAGE_MAX] = 0; /* the bytes of another runtime may lack the final 0 */
     ebb_task task = {m->target};
     ebb_region region = {m->target};
     uint64_t to_task = m->to_region ? 0 : m->target, to_region = m->to_region ? m->target : 0;

@@ -1,4 +1,4 @@
-/* The pump: whose turn it is. Lanes and their order are kernel/lane.c's; here is only the cycle. */
+/* The pump: which lane polls next. kernel/lane.c has the lanes and their order; this file has the cycle. */
 #include "sched/pump.h"
 
 #include <ebb/sched.h>
@@ -12,13 +12,13 @@
 #include "kernel/task.h"
 
 enum {
-    WHEEL_WORK = 4096,  /* timers moved or fired a turn */
-    SWEEP_WORK = 65536, /* regions moved on a turn, besides those that polls move on */
-    SWEEP_LITTLE = 64,  /* the same, of a patient runtime */
-    CHOICES = 8         /* how far from the head the lab may choose */
+    WHEEL_WORK = 4096,  /* timers moved or fired in one turn of the wheel */
+    SWEEP_WORK = 65536, /* regions advanced in one pump, besides those that polls advance */
+    SWEEP_LITTLE = 64,  /* the same with short pumps */
+    CHOICES = 8         /* the lab may choose among this many tasks at the head */
 };
 
-/* The cycle, when all lanes have work; where a lane has none, the next one that has takes its turn. */
+/* The cycle when all lanes have work. The turn of an empty lane goes to the next lane that has work. */
 static const uint8_t cycle[10] = {
     EBB_LANE_CANCEL, EBB_LANE_CANCEL, EBB_LANE_CANCEL, EBB_LANE_CANCEL, EBB_LANE_TIMED,
     EBB_LANE_CANCEL, EBB_LANE_CANCEL, EBB_LANE_CANCEL, EBB_LANE_CANCEL, EBB_LANE_READY,
@@ -29,7 +29,7 @@ void ebb_runtime_advance(ebb_runtime *rt, uint64_t now) {
     ebb__clock_set(rt, now);
 }
 
-/* True if it was stopped by its bound. */
+/* True if the limit stopped it. */
 static bool turn_wheel(ebb_runtime *rt, uint64_t now) {
     uint32_t work = WHEEL_WORK, ref;
     if (now < rt->wheel.quiet_until) return false;
@@ -62,7 +62,7 @@ static inline ebb_lane next_lane(ebb_runtime *rt, uint32_t work) {
     }
 }
 
-/* Counts how long each lane's head has waited for the others. */
+/* Counts how long each lane's head has waited for other lanes. */
 static uint32_t count_wait(ebb_runtime *rt, uint32_t work, ebb_lane lane) {
     uint32_t waited = rt->wait[lane];
     if (waited > rt->worst_wait[lane]) rt->worst_wait[lane] = waited;
@@ -92,17 +92,17 @@ static inline void poll_one(ebb_runtime *rt, uint32_t work) {
     ebb__task_poll(rt, t, lane, waited);
 }
 
-/* False if there are more than a turn may take: hooks may make new ones for as long as they like. */
+/* False if the limit stopped it: hooks may queue new regions without end. */
 static bool sweep(ebb_runtime *rt, uint32_t *work) {
     for (; rt->sweep_head != 0 && *work > 0; --*work) ebb__sweep_one(rt);
     return rt->sweep_head == 0;
 }
 
-/* Polls until there is nothing to poll or `max_polls` is used up. True if something is left. */
+/* Polls until no task is runnable or `max_polls` is used up. True if work is left. */
 static bool poll_some(ebb_runtime *rt, uint32_t *max_polls, uint32_t *sweeps) {
     for (;;) {
         uint32_t work;
-        if (only_ready(rt)) { /* what most turns are, without a look at the other lanes */
+        if (only_ready(rt)) { /* the common case: no other lane has work */
             if (*max_polls == 0) return ebb__ready_count(rt) > 0;
             ebb__task *t = ebb__ready_pop(rt);
             if (t == NULL) return false;
@@ -110,7 +110,7 @@ static bool poll_some(ebb_runtime *rt, uint32_t *max_polls, uint32_t *sweeps) {
             ebb__task_poll(rt, t, EBB_LANE_READY, 0);
             continue;
         }
-        if (only_cancelled(rt)) { /* what a cancel of many is */
+        if (only_cancelled(rt)) { /* a cancel of many tasks */
             work = rt->cancel_count;
             if (work == 0 || *max_polls == 0) return work != 0;
             --*max_polls;
@@ -131,9 +131,9 @@ ebb_status ebb_runtime_pump(ebb_runtime *rt, uint32_t max_polls) {
     rt->pumping = true;
     if (EBB__UNLIKELY(rt->reasons_low)) ebb__reasons_refill(rt);
     uint32_t sweeps = rt->short_pumps ? SWEEP_LITTLE : SWEEP_WORK;
-    uint64_t now = rt->now; /* what gets due meanwhile is for the next pump, or this one might not end */
+    uint64_t now = rt->now; /* later nodes wait for the next pump, so that this one ends */
     bool more;
-    do { /* again if what ran has armed something that is due already */
+    do { /* repeats if a task armed a timer that is already due */
         more = turn_wheel(rt, now);
         if (poll_some(rt, &max_polls, &sweeps)) more = true;
     } while (!more && now >= rt->wheel.quiet_until && rt->wheel.quiet_until != EBB_FOREVER);
@@ -147,7 +147,7 @@ ebb_status ebb_runtime_pump(ebb_runtime *rt, uint32_t max_polls) {
 
 uint64_t ebb_runtime_next_due(const ebb_runtime *rt) {
     if (lanes_with_work(rt) != 0 || rt->sweep_head != 0) return rt->now;
-    /* A slot may start before anything in it is due; the pump opens it no earlier than that. */
+    /* A slot may start before its first node is due; the pump opens it no earlier than that. */
     uint64_t at = ebb__wheel_next(&rt->wheel);
     if (at < rt->wheel.quiet_until) at = rt->wheel.quiet_until;
     return at < rt->now ? rt->now : at;

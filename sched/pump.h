@@ -3,7 +3,7 @@
 
 #include <ebb/kernel.h>
 
-/* Lets somebody else choose which of n tasks near the head of a lane is polled next. NULL: the head. */
+/* Sets a function that chooses which of n tasks near the head of a lane is polled next. NULL: the head. */
 void ebb__set_chooser(ebb_runtime *rt, uint32_t (*fn)(void *ctx, uint32_t n), void *ctx);
 
 #endif

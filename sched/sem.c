@@ -1,5 +1,5 @@
-/* Semaphore. A permit that is released while somebody waits is handed to the first waiter at once
- * (`granted`), so nobody can come in between, and a waiter that goes away hands it on. */
+/* Semaphore. A permit that is released while a task waits is granted to the first waiter at once, so no other task
+ * can take it first. A waiter that gives up passes its grant on. */
 #include "kernel/wait.h"
 #include "sched/waiters.h"
 

@@ -27,7 +27,7 @@ __attribute__((noinline)) static ebb_timer arm_slow(ebb_runtime *rt, ebb_cx *cx,
     return (ebb_timer){id};
 }
 
-/* What most calls are, without a call of another function; arm_slow does the same and all the rest. */
+/* The common case, without another call; arm_slow covers all cases. */
 ebb_timer ebb_timer_arm(ebb_cx *cx, ebb_task task, uint64_t due) {
     ebb_runtime *rt = ebb__rt_of(cx);
     const ebb__task *t = ebb__record_of(rt, &rt->tasks, task.id, EBB__TASK_SHIFT, sizeof *t);
@@ -58,7 +58,7 @@ ebb_status ebb_timer_disarm(ebb_cx *cx, ebb_timer timer) {
 }
 
 static void sleep_cancel(ebb_wait *w) {
-    ebb_sleeper *s = (ebb_sleeper *)(void *)w; /* its first member */
+    ebb_sleeper *s = (ebb_sleeper *)(void *)w; /* `w` is its first member */
     (void)ebb_timer_disarm(w->cx, s->timer);
 }
 

@@ -1,5 +1,5 @@
-/* Queues of waiters, shared by channels and semaphores. Whoever is granted what it waits for leaves
- * the queue at once; until it takes it, the grant is noted in the waiter. `last` counts only if there is a first. */
+/* Queues of waiters, shared by channels and semaphores. A waiter with a grant leaves the queue at once and stores
+ * the grant until it takes it. `last` is valid only if there is a first. */
 #ifndef EBB__WAITERS_H
 #define EBB__WAITERS_H
 
@@ -24,7 +24,7 @@ static inline void ebb__waiters_remove(ebb_wait **first, ebb_wait **last, ebb_wa
     else *last = w->prev;
 }
 
-/* The first of them is granted what it waits for. Returns it, for the caller to wake; NULL if nobody waits. */
+/* Grants the first waiter and returns it for the caller to wake; NULL if the queue is empty. */
 static inline ebb_wait *ebb__waiters_grant(ebb_wait **first) {
     ebb_wait *w = *first;
     if (w == NULL) return NULL;

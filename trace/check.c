@@ -1,8 +1,8 @@
-/* trace/check.c - the checker: every rule of a run, decided from its events alone.
+/* trace/check.c - the checker: decides every rule of a run from its events alone.
  *
- * This file has what all rules share: the order of events, the fields they must have, and how a
- * violation is worded. The rules are in check_task.c, check_region.c and check_owed.c, as tables of
- * legal transitions. The first violation ends the checking, because what follows it may be nonsense. */
+ * This file has what all rules share: the order of events, the fields they must have, and the text of a violation.
+ * The rules are in check_task.c, check_region.c and check_owed.c, as tables of legal transitions. The first
+ * violation ends the check, because later events may make no sense. */
 #include "trace/check.h"
 
 #include "base/text.h"
@@ -12,7 +12,7 @@
 #include <assert.h>
 #include <string.h>
 
-/* ---- failing ---------------------------------------------------------------------------------- */
+/* ---- failing ------------------------------------------------------------------------------------------- */
 
 static ebb__text begin_text(ebb_checker *c, ebb_oracle o, const char *noun, uint64_t id, const char *what) {
     assert(c->status == EBB_OK);
@@ -64,7 +64,7 @@ bool ebb__check_fail_numbers(ebb_checker *c, ebb_oracle o, const char *noun, uin
     return false;
 }
 
-/* `legal` has a bit for each phase in which the event may come. */
+/* `legal` has a bit for each phase in which the event is legal. */
 bool ebb__check_fail_phase(ebb_checker *c, const char *noun, uint64_t id, const char *event, uint32_t legal,
                            uint32_t found, const char *(*name)(uint32_t)) {
     ebb__text t = begin_text(c, EBB_ORACLE_PHASE, noun, id, event);
@@ -80,9 +80,9 @@ bool ebb__check_fail_phase(ebb_checker *c, const char *noun, uint64_t id, const 
     return false;
 }
 
-/* ---- entries ---------------------------------------------------------------------------------- */
+/* ---- entries ------------------------------------------------------------------------------------------- */
 
-/* An index may be 0 in a broken trace, and the map has no key 0. */
+/* An index may be 0 in a broken trace, but the map has no key 0. */
 static uint64_t slot_of(uint64_t id) {
     return (id >> 32) + 1;
 }
@@ -150,7 +150,7 @@ void *ebb__check_new_entry(ebb_checker *c, ebb__map *map, const char *noun, uint
     return entry;
 }
 
-/* ---- what an object is told ------------------------------------------------------------------- */
+/* ---- cancel requests ----------------------------------------------------------------------------------- */
 
 static bool severity_of_kind(ebb_checker *c, const char *noun, uint64_t id, const ebb_event *ev) {
     uint32_t own = (uint32_t)ebb_cancel_kind_severity((ebb_cancel_kind)ev->cancel_kind);
@@ -159,69 +159,69 @@ static bool severity_of_kind(ebb_checker *c, const char *noun, uint64_t id, cons
                                  ebb__severity_name(own), ebb__severity_name(ev->severity));
 }
 
-static void tell(ebb__told_entry *told, const ebb_event *ev) {
-    *told = (ebb__told_entry){ev->other, ev->value, ev->cancel_kind, ev->severity, ev->cancel_epoch};
+static void set_request(ebb__request_entry *request, const ebb_event *ev) {
+    *request = (ebb__request_entry){ev->other, ev->value, ev->cancel_kind, ev->severity, ev->cancel_epoch};
 }
 
-bool ebb__check_told_first(ebb_checker *c, const char *noun, uint64_t id, ebb__told_entry *told,
-                           const ebb_event *ev) {
+bool ebb__check_request_first(ebb_checker *c, const char *noun, uint64_t id, ebb__request_entry *request,
+                              const ebb_event *ev) {
     if (ev->cancel_epoch != 1) {
         return ebb__check_fail_numbers(c, EBB_ORACLE_SEVERITY, noun, id, "epoch of the first request", "", 1,
                                        ev->cancel_epoch);
     }
     if (!severity_of_kind(c, noun, id, ev)) return false;
-    tell(told, ev);
+    set_request(request, ev);
     return true;
 }
 
-bool ebb__check_budget(ebb_checker *c, const char *noun, uint64_t id, const ebb__told_entry *told,
+bool ebb__check_budget(ebb_checker *c, const char *noun, uint64_t id, const ebb__request_entry *request,
                        const ebb_event *ev) {
-    if (ev->other > told->deadline) {
+    if (ev->other > request->deadline) {
         return ebb__check_fail_numbers(c, EBB_ORACLE_BUDGET, noun, id, "cleanup deadline", "at most ",
-                                       told->deadline, ev->other);
+                                       request->deadline, ev->other);
     }
-    if (ev->value > told->polls) {
+    if (ev->value > request->polls) {
         return ebb__check_fail_numbers(c, EBB_ORACLE_BUDGET, noun, id, "cleanup polls", "at most ",
-                                       told->polls, ev->value);
+                                       request->polls, ev->value);
     }
     return true;
 }
 
-bool ebb__check_told_again(ebb_checker *c, const char *noun, uint64_t id, ebb__told_entry *told,
-                           const ebb_event *ev) {
-    if (ev->severity < told->severity) {
+bool ebb__check_request_again(ebb_checker *c, const char *noun, uint64_t id, ebb__request_entry *request,
+                              const ebb_event *ev) {
+    if (ev->severity < request->severity) {
         return ebb__check_fail_names(c, EBB_ORACLE_SEVERITY, noun, id, "severity, never weaker",
-                                     ebb__severity_name(told->severity), ebb__severity_name(ev->severity));
+                                     ebb__severity_name(request->severity), ebb__severity_name(ev->severity));
     }
-    uint32_t epoch = told->epoch + (ev->severity > told->severity ? 1u : 0u);
+    uint32_t epoch = request->epoch + (ev->severity > request->severity ? 1u : 0u);
     if (ev->cancel_epoch != epoch) {
         return ebb__check_fail_numbers(c, EBB_ORACLE_SEVERITY, noun, id,
                                        "epoch, one up when the severity rises", "", epoch, ev->cancel_epoch);
     }
-    if (!severity_of_kind(c, noun, id, ev) || !ebb__check_budget(c, noun, id, told, ev)) return false;
-    tell(told, ev);
+    if (!severity_of_kind(c, noun, id, ev) || !ebb__check_budget(c, noun, id, request, ev)) return false;
+    set_request(request, ev);
     return true;
 }
 
-bool ebb__check_told_same(ebb_checker *c, const char *noun, uint64_t id, const ebb__told_entry *told,
-                          const ebb_event *ev) {
-    if (ev->severity != told->severity) {
+bool ebb__check_request_same(ebb_checker *c, const char *noun, uint64_t id, const ebb__request_entry *request,
+                             const ebb_event *ev) {
+    if (ev->severity != request->severity) {
         return ebb__check_fail_names(c, EBB_ORACLE_SEVERITY, noun, id, "severity as requested",
-                                     ebb__severity_name(told->severity), ebb__severity_name(ev->severity));
+                                     ebb__severity_name(request->severity), ebb__severity_name(ev->severity));
     }
-    if (ev->cancel_epoch != told->epoch) {
+    if (ev->cancel_epoch != request->epoch) {
         return ebb__check_fail_numbers(c, EBB_ORACLE_SEVERITY, noun, id, "epoch as requested", "",
-                                       told->epoch, ev->cancel_epoch);
+                                       request->epoch, ev->cancel_epoch);
     }
-    if (ev->cancel_kind != told->kind) {
+    if (ev->cancel_kind != request->kind) {
         return ebb__check_fail_names(c, EBB_ORACLE_FORMAT, noun, id, "kind as requested",
-                                     ebb_cancel_kind_name((ebb_cancel_kind)told->kind),
+                                     ebb_cancel_kind_name((ebb_cancel_kind)request->kind),
                                      ebb_cancel_kind_name((ebb_cancel_kind)ev->cancel_kind));
     }
     return true;
 }
 
-/* ---- events ----------------------------------------------------------------------------------- */
+/* ---- events -------------------------------------------------------------------------------------------- */
 
 static bool missing(ebb_checker *c, const ebb_event *ev, const char *field) {
     ebb__text t = begin_text(c, EBB_ORACLE_FIELDS, NULL, 0, ebb_event_name(ev->type));
@@ -230,7 +230,7 @@ static bool missing(ebb_checker *c, const ebb_event *ev, const char *field) {
     return false;
 }
 
-/* A region is told by a task or by the host, which has no task id. */
+/* A region is cancelled by a task or by the host, which has no task id. */
 static bool has_required_fields(ebb_checker *c, const ebb_event *ev) {
     bool region = ebb__event_is_region(ev->type);
     if (ev->task_id == 0 && !region) return missing(c, ev, "task_id");
@@ -268,7 +268,7 @@ static bool in_order(ebb_checker *c, const ebb_event *ev) {
 static bool check_gap(ebb_checker *c, const ebb_event *ev) {
     ebb__text t = begin_text(c, EBB_ORACLE_FORMAT, NULL, 0, "gap of ");
     ebb__text_u64(&t, ev->other);
-    ebb__text_str(&t, " events: what follows can't be checked");
+    ebb__text_str(&t, " events: later events can't be checked");
     return false;
 }
 
@@ -280,7 +280,7 @@ static bool check_text(ebb_checker *c, const ebb_event *ev) {
 
 static bool check_idle(ebb_checker *c, const ebb_event *ev) {
     (void)ev;
-    if (!ebb__check_refusals_told(c)) return false;
+    if (!ebb__check_refusals_traced(c)) return false;
     if (c->runnable == 0) return true;
     size_t at = 0;
     const ebb__task_entry *t = ebb__map_next(&c->tasks, &at);
@@ -298,7 +298,7 @@ static bool never_back(ebb_checker *c, const char *what, uint64_t *last, uint64_
     return true;
 }
 
-/* Which numbers they are is the host's business; 0 says that it has none. */
+/* The host chooses the numbers of turn and batch; 0 means that it has none. */
 static bool check_turn(ebb_checker *c, const ebb_event *ev) {
     return never_back(c, "host_turn_id, never back to none", &c->turn, ev->host_turn_id) &&
            never_back(c, "microtask_batch_id, never back to none", &c->batch, ev->microtask_batch_id);
@@ -323,7 +323,7 @@ static rule_fn *rule_of(uint32_t type) {
     case EBB_EV_REFUSED: return ebb__check_refused;
     case EBB_EV_OPERATION_ABANDONED: return ebb__check_operation;
     case EBB_EV_TIME:
-    case EBB_EV_STALE_WAKE: /* these name whatever somebody asked for */
+    case EBB_EV_STALE_WAKE: /* the id in these is an argument and may be wrong */
     case EBB_EV_ILLEGAL:
     case EBB_EV_RECEIVED:
     case EBB_EV_WORKFLOW: return no_rule;
@@ -351,7 +351,7 @@ ebb_status ebb_checker_event(ebb_checker *c, const ebb_event *ev) {
 }
 
 ebb_status ebb_checker_end(ebb_checker *c, bool quiescent) {
-    if (c->status != EBB_OK || !ebb__check_refusals_told(c) || !quiescent) return c->status;
+    if (c->status != EBB_OK || !ebb__check_refusals_traced(c) || !quiescent) return c->status;
     size_t at = 0;
     for (const ebb__task_entry *t; (t = ebb__map_next(&c->tasks, &at)) != NULL;) {
         if (t->phase == EBB_TASK_COMPLETED) continue;
@@ -369,7 +369,7 @@ ebb_status ebb_checker_end(ebb_checker *c, bool quiescent) {
     return EBB_OK;
 }
 
-/* ---- life ------------------------------------------------------------------------------------- */
+/* ---- creating and freeing ------------------------------------------------------------------------------ */
 
 ebb_checker *ebb_checker_new(ebb_allocator a) {
     ebb_checker *c = a.fn(a.ctx, NULL, 0, sizeof *c);

@@ -1,8 +1,8 @@
-/* trace/check.h - what the checker remembers of a run, shared by its rules.
+/* trace/check.h - the state of the checker, shared by its rules.
  *
- * Each kind of object has a map by slot (the id without its generation). An entry stays when its
- * object has ended, until another object takes the slot: so memory is bounded by how many live at
- * once, and what comes too late still meets an entry that says that it has ended. */
+ * Each kind of object has a map by slot (the id without its generation). An entry stays after its object has
+ * ended, until another object takes the slot. So memory is bounded by the number of live objects, and an event
+ * that comes too late finds an entry that has ended. */
 #ifndef EBB_TRACE_CHECK_H
 #define EBB_TRACE_CHECK_H
 
@@ -10,20 +10,20 @@
 
 #include <ebb/trace.h>
 
-/* What a task or region was told last; `kind` 0: nothing yet. */
-typedef struct ebb__told_entry {
+/* The cancel request of a task or region; `kind` 0: none yet. */
+typedef struct ebb__request_entry {
     uint64_t deadline;
     uint32_t polls;
     uint8_t kind, severity, epoch;
-} ebb__told_entry;
+} ebb__request_entry;
 
-/* Every entry but a finalizer's starts with its id. */
+/* Every entry except a finalizer's starts with its id. */
 typedef struct ebb__task_entry {
     uint64_t id, region;
-    uint64_t finalizer; /* the one that has to run next; 0: none left */
-    ebb__told_entry told;
+    uint64_t finalizer; /* the finalizer that must run next; 0: none left */
+    ebb__request_entry request;
     uint32_t held;  /* obligations that it holds, neither resolved nor leaked */
-    int32_t status; /* of its end */
+    int32_t status; /* at its end */
     uint8_t phase, depth;
     bool keep : 1, closer : 1, apart : 1, forced : 1, faulted : 1, abandoned : 1, runnable : 1, joined : 1;
 } ebb__task_entry;
@@ -31,16 +31,16 @@ typedef struct ebb__task_entry {
 typedef struct ebb__region_entry {
     uint64_t id, parent, owner;
     uint64_t finalizer;
-    ebb__told_entry told;
-    uint32_t tasks;       /* alive, closers included */
+    ebb__request_entry request;
+    uint32_t tasks;       /* alive, including closers */
     uint32_t closers;     /* alive */
     uint32_t children;    /* not closed */
     uint32_t obligations; /* neither committed nor aborted */
     uint32_t leaked, abandoned;
-    int32_t status; /* what its own tasks have made of it; once it is closed, what it closed with */
+    int32_t status; /* the outcome of its own tasks so far; once it is closed, the status it closed with */
     uint8_t state;
     bool cleanup : 1, unit : 1, stopping : 1, forced : 1, joined : 1;
-    bool no_memory : 1, at_limit : 1; /* something in it was refused for that */
+    bool no_memory : 1, at_limit : 1; /* a refusal for this reason happened in it */
 } ebb__region_entry;
 
 typedef struct ebb__obligation_entry {
@@ -52,11 +52,11 @@ typedef struct ebb__obligation_entry {
 enum { EBB__RESERVED = 1, EBB__LEAKED, EBB__COMMITTED, EBB__ABORTED };
 
 typedef struct ebb__finalizer_entry {
-    uint64_t task, region; /* as it was added; task 0: the region's own */
-    uint64_t below;        /* the one of this owner that was added before; 0: none */
+    uint64_t task, region; /* of its owner; task 0: the region */
+    uint64_t below;        /* the finalizer of the same owner that was added before; 0: none */
 } ebb__finalizer_entry;
 
-/* A timer that is disarmed leaves no event, so nothing says that one is still armed. */
+/* A disarmed timer leaves no event, so a trace does not show which timers are still armed. */
 typedef struct ebb__timer_entry {
     uint64_t id, task;
     bool fired;
@@ -65,60 +65,60 @@ typedef struct ebb__timer_entry {
 struct ebb_checker {
     ebb_allocator allocator;
     ebb__map tasks, regions, obligations, timers; /* by slot */
-    ebb__map finalizers;                          /* by id, only those that have not run */
+    ebb__map finalizers;                          /* by id; only those that have not run */
     uint64_t root, events, seq, time, turn, batch;
-    uint64_t unexplained; /* a region that closed because of a refusal which must still be told; 0: none */
-    int32_t refusal;      /* its status */
-    uint32_t runnable;    /* tasks that have to be polled before the next idle event */
-    const ebb_event *at;  /* being checked; NULL at the end of the run */
-    ebb_status status;    /* sticks once it is not EBB_OK */
+    uint64_t unexplained; /* closed because of a refusal whose event is still to come; 0: none */
+    int32_t refusal;      /* the status of that refusal */
+    uint32_t runnable;    /* tasks that must be polled before the next idle event */
+    const ebb_event *at;  /* the event being checked; NULL at the end of the run */
+    ebb_status status;    /* keeps the first error */
     ebb_violation violation;
 };
 
-/* The rules. Each returns false after it has failed or run out of memory. */
+/* The rules. Each returns false after a violation, or if there is no memory. */
 bool ebb__check_task_event(ebb_checker *c, const ebb_event *ev);
 bool ebb__check_region_event(ebb_checker *c, const ebb_event *ev);
 bool ebb__check_obligation_event(ebb_checker *c, const ebb_event *ev);
 bool ebb__check_finalizer_event(ebb_checker *c, const ebb_event *ev);
 bool ebb__check_timer_event(ebb_checker *c, const ebb_event *ev);
 
-/* Whether `asker`, a task or 0 for the host, may add `what` to an open region, or else fails. */
+/* Fails unless `asker`, a task or 0 for the host, may add `what` to an open region. */
 bool ebb__check_admits(ebb_checker *c, const ebb__region_entry *r, uint64_t asker, const char *what);
 
-/* What is said of statuses: trace/check_status.c. */
+/* Rules of statuses: trace/check_status.c. */
 bool ebb__check_is_failure(int32_t status);
-void ebb__check_ended(ebb__region_entry *r, int32_t status); /* a task of the region, with that */
+void ebb__check_ended(ebb__region_entry *r, int32_t status); /* a task of the region has ended */
 bool ebb__check_refused(ebb_checker *c, const ebb_event *ev);
-bool ebb__check_operation(ebb_checker *c, const ebb_event *ev); /* one was abandoned */
-bool ebb__check_refusals_told(ebb_checker *c);
+bool ebb__check_operation(ebb_checker *c, const ebb_event *ev); /* an operation was abandoned */
+bool ebb__check_refusals_traced(ebb_checker *c);
 bool ebb__check_closed_status(ebb_checker *c, const ebb__region_entry *r, int32_t status);
 bool ebb__check_joined_status(ebb_checker *c, const char *noun, uint64_t id, int32_t ended, int32_t joined);
 
-/* NULL: not known, or its slot has another generation. They fail nothing. */
+/* NULL: unknown, or the slot has another generation. These functions fail nothing. */
 ebb__task_entry *ebb__check_task(const ebb_checker *c, uint64_t id);
 ebb__region_entry *ebb__check_region(const ebb_checker *c, uint64_t id);
 void *ebb__check_find(const ebb__map *map, uint64_t id);
 
-/* The same, but an unknown id breaks the rule that traces are well-formed. */
+/* The same, but an unknown id violates the format rule. */
 ebb__task_entry *ebb__check_known_task(ebb_checker *c, uint64_t id);
 ebb__region_entry *ebb__check_known_region(ebb_checker *c, uint64_t id);
 bool ebb__check_fail_unknown(ebb_checker *c, const ebb__map *map, const char *noun, uint64_t id);
 
-/* A zeroed entry for a new id. `live` says whether what has the slot is still alive. NULL: failed. */
+/* A zeroed entry for a new id. `live` says if the entry in the slot is still alive. NULL: failed. */
 void *ebb__check_new_entry(ebb_checker *c, ebb__map *map, const char *noun, uint64_t id,
                            bool (*live)(const void *entry));
 
-/* What an object is told: for the first time, again (only stronger), or as it stands. */
-bool ebb__check_told_first(ebb_checker *c, const char *noun, uint64_t id, ebb__told_entry *told,
-                           const ebb_event *ev);
-bool ebb__check_told_again(ebb_checker *c, const char *noun, uint64_t id, ebb__told_entry *told,
-                           const ebb_event *ev);
-bool ebb__check_told_same(ebb_checker *c, const char *noun, uint64_t id, const ebb__told_entry *told,
-                          const ebb_event *ev);
-bool ebb__check_budget(ebb_checker *c, const char *noun, uint64_t id, const ebb__told_entry *told,
+/* Checks a cancel request: the first one, a further one (never weaker), or one that repeats the current one. */
+bool ebb__check_request_first(ebb_checker *c, const char *noun, uint64_t id, ebb__request_entry *request,
+                              const ebb_event *ev);
+bool ebb__check_request_again(ebb_checker *c, const char *noun, uint64_t id, ebb__request_entry *request,
+                              const ebb_event *ev);
+bool ebb__check_request_same(ebb_checker *c, const char *noun, uint64_t id, const ebb__request_entry *request,
+                             const ebb_event *ev);
+bool ebb__check_budget(ebb_checker *c, const char *noun, uint64_t id, const ebb__request_entry *request,
                        const ebb_event *ev);
 
-/* Name the rule that is broken, whose it is, and what was expected. They return false. */
+/* Report a violation: the rule, the object and what was expected. All return false. */
 bool ebb__check_fail(ebb_checker *c, ebb_oracle o, const char *noun, uint64_t id, const char *what);
 bool ebb__check_fail_id(ebb_checker *c, ebb_oracle o, const char *noun, uint64_t id, const char *what,
                         uint64_t other);

@@ -1,10 +1,10 @@
-/* trace/check_owed.c - the rules of what is owed: obligations are resolved once, finalizers run once
- * and last first, both before their owner is gone. */
+/* trace/check_owed.c - rules of obligations and finalizers: an obligation is resolved once, finalizers run once
+ * and last first, all before their owner ends. */
 #include "trace/check.h"
 
 #include "kernel/names.h"
 
-/* ---- obligations ------------------------------------------------------------------------------ */
+/* ---- obligations --------------------------------------------------------------------------------------- */
 
 typedef ebb__obligation_entry obligation;
 
@@ -28,7 +28,7 @@ static bool reserved(ebb_checker *c, const ebb_event *ev) {
             return ebb__check_fail_id(c, EBB_ORACLE_FORMAT, "task", holder->id,
                                       "has ended and reserves obligation", ev->other);
         }
-        if (holder->told.kind != 0 && holder->depth == 0) {
+        if (holder->request.kind != 0 && holder->depth == 0) {
             return ebb__check_fail_id(c, EBB_ORACLE_NO_NEW_WORK, "task", holder->id,
                                       "is under request, not masked, and reserves obligation", ev->other);
         }
@@ -44,7 +44,7 @@ static bool reserved(ebb_checker *c, const ebb_event *ev) {
     return true;
 }
 
-/* What an event makes of an obligation; from RESERVED always, from LEAKED only by an abort. */
+/* The state of an obligation after an event. Every event is legal in RESERVED; in LEAKED only an abort. */
 static uint8_t state_after(uint32_t type) {
     switch (type) {
     case EBB_EV_OBLIGATION_COMMITTED: return EBB__COMMITTED;
@@ -100,13 +100,13 @@ bool ebb__check_obligation_event(ebb_checker *c, const ebb_event *ev) {
     return true;
 }
 
-/* ---- finalizers ------------------------------------------------------------------------------- */
+/* ---- finalizers ---------------------------------------------------------------------------------------- */
 
 static bool fail_finalizer(ebb_checker *c, uint64_t id, const char *what) {
     return ebb__check_fail(c, EBB_ORACLE_FINALIZERS_ONCE, "finalizer", id, what);
 }
 
-/* Where the owner of a finalizer keeps the one that runs next; NULL after a failure. */
+/* The field of the owner that has its next finalizer; NULL after a failure. */
 static uint64_t *next_of_owner(ebb_checker *c, const ebb_event *ev) {
     if (ev->task_id != 0) {
         ebb__task_entry *t = ebb__check_known_task(c, ev->task_id);
@@ -151,7 +151,7 @@ bool ebb__check_finalizer_event(ebb_checker *c, const ebb_event *ev) {
     const ebb__finalizer_entry *f = ebb__map_find(&c->finalizers, ev->other);
     if (f == NULL) return fail_finalizer(c, ev->other, "was never added, or has already run");
     if (f->task != ev->task_id || f->region != ev->region_id) {
-        return fail_finalizer(c, ev->other, "belongs to somebody else");
+        return fail_finalizer(c, ev->other, "has another owner");
     }
     if (*next != ev->other) {
         return ebb__check_fail_id(c, EBB_ORACLE_FINALIZERS_ONCE, "finalizer", ev->other,
@@ -165,7 +165,7 @@ bool ebb__check_finalizer_event(ebb_checker *c, const ebb_event *ev) {
     return true;
 }
 
-/* ---- timers ------------------------------------------------------------------------------------ */
+/* ---- timers -------------------------------------------------------------------------------------------- */
 
 static bool may_be_replaced(const void *entry) {
     (void)entry;
@@ -181,7 +181,7 @@ static bool armed(ebb_checker *c, const ebb_event *ev) {
     return true;
 }
 
-/* A timer whose task has ended fires for nobody. */
+/* A timer may fire after its task has ended; it then has no task. */
 bool ebb__check_timer_event(ebb_checker *c, const ebb_event *ev) {
     if (ev->type == EBB_EV_TIMER_ARMED) return armed(c, ev);
     ebb__timer_entry *t = ebb__check_find(&c->timers, ev->other);

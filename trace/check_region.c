@@ -1,4 +1,4 @@
-/* trace/check_region.c - the rules of a region's life: Open, Closing, Draining, Finalizing, Closed. */
+/* trace/check_region.c - rules of a region's states: Open, Closing, Draining, Finalizing, Closed. */
 #include "trace/check.h"
 
 #include "kernel/names.h"
@@ -18,9 +18,9 @@ static bool fail_count(ebb_checker *c, const region *r, const char *what, uint64
     return ebb__check_fail_numbers(c, EBB_ORACLE_QUIESCENCE, "region", r->id, what, "", 0, found);
 }
 
-/* ---- admission -------------------------------------------------------------------------------- */
+/* ---- admission ----------------------------------------------------------------------------------------- */
 
-/* The outermost unit around `r` that the closes above it have left open. NULL: there is none. */
+/* The outermost unit around `r` that is still open after the closes above it. NULL: none. */
 static const region *gate_of(const ebb_checker *c, const region *r) {
     const region *gate = NULL;
     for (; r != NULL && r->state == EBB_REGION_OPEN; r = ebb__check_region(c, r->parent)) {
@@ -45,7 +45,7 @@ bool ebb__check_admits(ebb_checker *c, const region *r, uint64_t asker, const ch
                               "is stopping and got work from outside its unit, from task", asker);
 }
 
-/* ---- open ------------------------------------------------------------------------------------- */
+/* ---- open ---------------------------------------------------------------------------------------------- */
 
 static bool is_live(const void *entry) {
     return ((const region *)entry)->state != EBB_REGION_CLOSED;
@@ -98,26 +98,26 @@ static bool opened(ebb_checker *c, const ebb_event *ev) {
     return true;
 }
 
-/* ---- ending ----------------------------------------------------------------------------------- */
+/* ---- ending -------------------------------------------------------------------------------------------- */
 
-/* PARENT comes from the region above, or from the task that opened this one. A cleanup scope is told
- * only by its owner or directly. */
-static bool parent_was_told(ebb_checker *c, const region *r, const ebb_event *ev) {
+/* A PARENT request comes from the region above, or from the task that opened this region. Only its owner or a
+ * direct call cancels a cleanup scope. */
+static bool parent_has_request(ebb_checker *c, const region *r, const ebb_event *ev) {
     if (ev->cancel_kind != EBB_CANCEL_PARENT || r->cleanup) return true;
     const region *parent = ebb__check_region(c, r->parent);
     const ebb__task_entry *owner = ebb__check_task(c, r->owner);
-    uint32_t told = parent == NULL ? 0 : parent->told.severity;
-    if (told >= ev->severity) return true;
-    if (owner != NULL && owner->told.severity >= ev->severity) return true;
+    uint32_t severity = parent == NULL ? 0 : parent->request.severity;
+    if (severity >= ev->severity) return true;
+    if (owner != NULL && owner->request.severity >= ev->severity) return true;
     return ebb__check_fail_names(c, EBB_ORACLE_PARENT_FIRST, "region", r->id,
-                                 "severity that its parent was told before", ebb__severity_name(ev->severity),
-                                 ebb__severity_name(told));
+                                 "severity requested of its parent before", ebb__severity_name(ev->severity),
+                                 ebb__severity_name(severity));
 }
 
 static bool cancelled(ebb_checker *c, region *r, const ebb_event *ev) {
-    if (!parent_was_told(c, r, ev)) return false;
-    return r->told.kind == 0 ? ebb__check_told_first(c, "region", r->id, &r->told, ev)
-                             : ebb__check_told_again(c, "region", r->id, &r->told, ev);
+    if (!parent_has_request(c, r, ev)) return false;
+    return r->request.kind == 0 ? ebb__check_request_first(c, "region", r->id, &r->request, ev)
+                                : ebb__check_request_again(c, "region", r->id, &r->request, ev);
 }
 
 static bool draining(ebb_checker *c, region *r, const ebb_event *ev) {
@@ -169,7 +169,7 @@ static bool closed(ebb_checker *c, region *r, const ebb_event *ev) {
     return true;
 }
 
-/* A unit, or something in one, that a close from above has reached. */
+/* A close from above has reached a unit, or a region in one. */
 static bool stopping(ebb_checker *c, region *r, const ebb_event *ev) {
     (void)ev;
     if (r->stopping) return ebb__check_fail(c, EBB_ORACLE_PHASE, "region", r->id, "was stopping before");
@@ -207,14 +207,14 @@ static bool nothing_more(ebb_checker *c, region *r, const ebb_event *ev) {
     return true;
 }
 
-/* ---- join ------------------------------------------------------------------------------------- */
+/* ---- join ---------------------------------------------------------------------------------------------- */
 
-/* Whether a task lost a race somewhere between itself and `top`, and `top` is above it. */
+/* True if `top` is above the task and the task lost a race between itself and `top`. */
 static bool is_loser_below(const ebb_checker *c, const ebb__task_entry *t, uint64_t top) {
-    bool lost = t->told.kind == EBB_CANCEL_RACE_LOST;
+    bool lost = t->request.kind == EBB_CANCEL_RACE_LOST;
     const region *r = ebb__check_region(c, t->region);
     for (; r != NULL; r = ebb__check_region(c, r->parent)) {
-        lost |= r->told.kind == EBB_CANCEL_RACE_LOST;
+        lost |= r->request.kind == EBB_CANCEL_RACE_LOST;
         if (r->id == top) return lost;
     }
     return false;
@@ -238,9 +238,9 @@ static bool joined(ebb_checker *c, region *r, const ebb_event *ev) {
     return ebb__check_joined_status(c, "region", r->id, r->status, (int32_t)ev->value);
 }
 
-/* ---- the table -------------------------------------------------------------------------------- */
+/* ---- transitions --------------------------------------------------------------------------------------- */
 
-/* In which states an event may come, and which one it leads to (0: the same). */
+/* The states in which an event is legal, and the next state (0: the same). */
 typedef struct region_rule {
     uint8_t from, to;
     bool (*check)(ebb_checker *c, region *r, const ebb_event *ev);

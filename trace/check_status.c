@@ -1,5 +1,5 @@
-/* trace/check_status.c - the rules of statuses: a region closes with what became of its tasks, and who
- * joins something hears what it ended with. */
+/* trace/check_status.c - rules of statuses: a region closes with the outcome of its tasks, and a join returns the
+ * status of what it joins. */
 #include "trace/check.h"
 
 typedef ebb__region_entry region;
@@ -8,27 +8,26 @@ bool ebb__check_is_failure(int32_t status) {
     return status != EBB_OK && status != EBB_CANCELLED;
 }
 
-/* The first failure stays; without one, the first that was cancelled counts. */
+/* The first failure counts; without one, the first cancelled task. */
 void ebb__check_ended(region *r, int32_t status) {
     if (ebb__check_is_failure(r->status) || status == EBB_OK) return;
     if (ebb__check_is_failure(status) || r->status == EBB_OK) r->status = status;
 }
 
-/* ---- refusals --------------------------------------------------------------------------------- */
+/* ---- refusals ------------------------------------------------------------------------------------------ */
 
-/* A spawn that finds no room fails its region. The event comes when that is done, and the region may
- * have closed meanwhile. */
+/* A spawn without memory fails its region. The event comes after that, and the region may have closed meanwhile. */
 bool ebb__check_refused(ebb_checker *c, const ebb_event *ev) {
     int32_t status = (int32_t)ev->value;
     region *r = ebb__check_region(c, ev->region_id);
     if (c->unexplained != 0 && c->unexplained == ev->region_id && c->refusal == status) c->unexplained = 0;
-    if (r == NULL) return true; /* it names whatever somebody asked for */
+    if (r == NULL) return true; /* the id is an argument and may be wrong */
     if (status == EBB_ERR_NOMEM) r->no_memory = true;
     if (status == EBB_ERR_LIMIT) r->at_limit = true;
     return true;
 }
 
-bool ebb__check_refusals_told(ebb_checker *c) {
+bool ebb__check_refusals_traced(ebb_checker *c) {
     if (c->unexplained == 0) return true;
     return ebb__check_fail_names(c, EBB_ORACLE_FORMAT, "region", c->unexplained,
                                  "closed as if something was refused; the event for it", "refused", "none");
@@ -38,9 +37,9 @@ static bool was_refused(const region *r, int32_t status) {
     return (status == EBB_ERR_NOMEM && r->no_memory) || (status == EBB_ERR_LIMIT && r->at_limit);
 }
 
-/* ---- regions ---------------------------------------------------------------------------------- */
+/* ---- regions ------------------------------------------------------------------------------------------- */
 
-/* The failure of a child that nobody joined becomes its parent's. */
+/* The failure of a child that was not joined becomes its parent's. */
 static bool has_failed_child(const ebb_checker *c, const region *r, int32_t status) {
     size_t at = 0;
     for (const region *child; (child = ebb__map_next(&c->regions, &at)) != NULL;) {

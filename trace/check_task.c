@@ -1,4 +1,4 @@
-/* trace/check_task.c - the rules of a task's life, as a trace has to show it. */
+/* trace/check_task.c - rules of a task's phases. */
 #include "trace/check.h"
 
 #include "kernel/names.h"
@@ -11,7 +11,7 @@ enum {
     UNDER_REQUEST = IN(EBB_TASK_CANCEL_REQUESTED) | IN(EBB_TASK_CANCELLING) | IN(EBB_TASK_FINALIZING),
     SPAWN_KEEP = 1,
     SPAWN_CLOSER = 2,
-    SPAWN_SERVANT = 4,
+    SPAWN_RUNNER = 4,
     SPAWN_APART = 8
 };
 
@@ -35,7 +35,7 @@ static void set_runnable(ebb_checker *c, task *t, bool runnable) {
     }
 }
 
-/* ---- scheduling ------------------------------------------------------------------------------- */
+/* ---- scheduling ---------------------------------------------------------------------------------------- */
 
 static bool lane_is_known(ebb_checker *c, const task *t, const ebb_event *ev) {
     if (ev->value >= EBB_LANE_CANCEL && ev->value <= EBB_LANE_READY) return true;
@@ -67,31 +67,31 @@ static bool woken(ebb_checker *c, task *t, const ebb_event *ev) {
     return true;
 }
 
-/* ---- the cancel protocol ---------------------------------------------------------------------- */
+/* ---- the cancel protocol ------------------------------------------------------------------------------- */
 
-/* A task that was told PARENT was told by its region. */
-static bool region_was_told(ebb_checker *c, const task *t, const ebb_event *ev) {
+/* A task gets a PARENT request only from its region. */
+static bool region_has_request(ebb_checker *c, const task *t, const ebb_event *ev) {
     if (ev->cancel_kind != EBB_CANCEL_PARENT) return true;
     const ebb__region_entry *r = ebb__check_known_region(c, t->region);
     if (r == NULL) return false;
-    if (r->told.severity >= ev->severity) return true;
+    if (r->request.severity >= ev->severity) return true;
     return ebb__check_fail_names(c, EBB_ORACLE_PARENT_FIRST, "task", t->id,
-                                 "severity that its region was told before", ebb__severity_name(ev->severity),
-                                 ebb__severity_name(r->told.severity));
+                                 "severity requested of its region before", ebb__severity_name(ev->severity),
+                                 ebb__severity_name(r->request.severity));
 }
 
 static bool requested(ebb_checker *c, task *t, const ebb_event *ev) {
-    if (!ebb__check_told_first(c, "task", t->id, &t->told, ev)) return false;
+    if (!ebb__check_request_first(c, "task", t->id, &t->request, ev)) return false;
     set_runnable(c, t, true);
-    return region_was_told(c, t, ev);
+    return region_has_request(c, t, ev);
 }
 
 static bool strengthened(ebb_checker *c, task *t, const ebb_event *ev) {
-    return ebb__check_told_again(c, "task", t->id, &t->told, ev) && region_was_told(c, t, ev);
+    return ebb__check_request_again(c, "task", t->id, &t->request, ev) && region_has_request(c, t, ev);
 }
 
 static bool as_requested(ebb_checker *c, task *t, const ebb_event *ev) {
-    return ebb__check_told_same(c, "task", t->id, &t->told, ev);
+    return ebb__check_request_same(c, "task", t->id, &t->request, ev);
 }
 
 static bool acked(ebb_checker *c, task *t, const ebb_event *ev) {
@@ -99,7 +99,7 @@ static bool acked(ebb_checker *c, task *t, const ebb_event *ev) {
         return ebb__check_fail_numbers(c, EBB_ORACLE_ACK_UNMASKED, "task", t->id,
                                        "mask depth when it acknowledged", "", 0, t->depth);
     }
-    return as_requested(c, t, ev) && ebb__check_budget(c, "task", t->id, &t->told, ev);
+    return as_requested(c, t, ev) && ebb__check_budget(c, "task", t->id, &t->request, ev);
 }
 
 static bool forced(ebb_checker *c, task *t, const ebb_event *ev) {
@@ -149,7 +149,7 @@ static bool unmasked(ebb_checker *c, task *t, const ebb_event *ev) {
     return true;
 }
 
-/* ---- the end ---------------------------------------------------------------------------------- */
+/* ---- the end ------------------------------------------------------------------------------------------- */
 
 static bool holds_nothing(ebb_checker *c, const task *t) {
     if (t->held == 0) return true;
@@ -192,8 +192,8 @@ static bool finalized(ebb_checker *c, task *t, const ebb_event *ev) {
            end(c, t, ev);
 }
 
-/* Once it has acknowledged, a task leaves by cleanup_done and finalized, unless it faults or is
- * abandoned. One that was never polled has nothing to return. */
+/* A task that has acknowledged ends with cleanup_done and finalized, unless it faults or is abandoned. A task that
+ * was never polled completes at once. */
 static bool completed(ebb_checker *c, task *t, const ebb_event *ev) {
     if ((int32_t)ev->value > 0) {
         return ebb__check_fail(c, EBB_ORACLE_FORMAT, "task", t->id, "completed with EBB_PENDING");
@@ -223,7 +223,7 @@ static bool joined(ebb_checker *c, task *t, const ebb_event *ev) {
     return ebb__check_joined_status(c, "task", t->id, t->status, (int32_t)ev->value);
 }
 
-/* ---- spawn ------------------------------------------------------------------------------------ */
+/* ---- spawn --------------------------------------------------------------------------------------------- */
 
 static bool is_live(const void *entry) {
     return ((const task *)entry)->phase != EBB_TASK_COMPLETED;
@@ -233,12 +233,12 @@ static bool spawned(ebb_checker *c, const ebb_event *ev) {
     ebb__region_entry *r = ebb__check_known_region(c, ev->region_id);
     if (r == NULL) return false;
     bool closer = (ev->value & SPAWN_CLOSER) != 0;
-    bool servant = (ev->value & SPAWN_SERVANT) != 0; /* may come as long as tasks live there */
-    if (!closer && !servant && !ebb__check_admits(c, r, ev->other, "state at a spawn")) return false;
+    bool runner = (ev->value & SPAWN_RUNNER) != 0; /* admitted as long as tasks live there */
+    if (!closer && !runner && !ebb__check_admits(c, r, ev->other, "state at a spawn")) return false;
     if (closer ? r->state != EBB_REGION_FINALIZING : r->state > EBB_REGION_DRAINING) {
         return ebb__check_fail_names(
             c, EBB_ORACLE_NO_NEW_WORK, "region", r->id,
-            closer ? "state when its closer is spawned" : "state when its servant is spawned",
+            closer ? "state when its closer is spawned" : "state when its callback runner is spawned",
             ebb__region_state_name(closer ? EBB_REGION_FINALIZING : EBB_REGION_DRAINING),
             ebb__region_state_name(r->state));
     }
@@ -259,9 +259,9 @@ static bool spawned(ebb_checker *c, const ebb_event *ev) {
     return true;
 }
 
-/* ---- the table -------------------------------------------------------------------------------- */
+/* ---- transitions --------------------------------------------------------------------------------------- */
 
-/* In which phases an event may come, and which one it leads to (0: the same). */
+/* The phases in which an event is legal, and the next phase (0: the same). */
 typedef struct task_rule {
     uint8_t from, to;
     bool (*check)(ebb_checker *c, task *t, const ebb_event *ev);

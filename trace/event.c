@@ -1,4 +1,4 @@
-/* trace/event.c - names of events and oracles, and what the fields of an event hold. */
+/* trace/event.c - names of events and oracles, and the meaning of the fields of an event. */
 #include "trace/event.h"
 
 static const char *const event_names[EBB_EV_MAX] = {

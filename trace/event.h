@@ -1,10 +1,10 @@
-/* trace/event.h - what the fields of an event hold, by its type. */
+/* trace/event.h - the meaning of the fields of an event, by its type. */
 #ifndef EBB_TRACE_EVENT_H
 #define EBB_TRACE_EVENT_H
 
 #include <ebb/trace.h>
 
-/* What the phase and value fields of an event of this type hold. */
+/* The meaning of the phase and value fields of an event of this type. */
 typedef enum ebb__event_value {
     EBB__VALUE_NONE,
     EBB__VALUE_STATUS,

@@ -1,7 +1,7 @@
-/* trace/file.c - traces and journals as files: a reader that survives anything, and a writer for tools.
+/* trace/file.c - traces and journals as files: a reader that withstands any input, and a writer for tools.
  *
- * The reader trusts nothing that it has not compared: lengths before it looks, checksums before it
- * decodes. It keeps its place when it finds an error, so asking again gives the same answer. */
+ * The reader checks lengths before it reads and checksums before it decodes. At an error it keeps its position, so
+ * a further call returns the same error. */
 #include <ebb/trace.h>
 
 #include <string.h>
@@ -24,7 +24,7 @@ static bool all_zero(const uint8_t *p, size_t n) {
     return true;
 }
 
-/* ---- reading ---------------------------------------------------------------------------------- */
+/* ---- reading ------------------------------------------------------------------------------------------- */
 
 static ebb_status wrong(ebb_trace_reader *r, ebb_status st, size_t offset, const char *expected) {
     r->error_offset = offset;
@@ -166,7 +166,7 @@ ebb_record ebb_event_record(const ebb_event *ev) {
     };
 }
 
-/* ---- writing ---------------------------------------------------------------------------------- */
+/* ---- writing ------------------------------------------------------------------------------------------- */
 
 void ebb_trace_writer_begin(ebb_trace_writer *w, bool journal, uint8_t runtime_id, ebb_write_fn write,
                             void *ctx) {

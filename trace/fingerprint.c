@@ -1,16 +1,15 @@
-/* trace/fingerprint.c - 128 bits that agree for runs which differ only in the order of independent
- * steps.
+/* trace/fingerprint.c - 128 bits that are equal for runs which differ only in the order of independent steps.
  *
- * Every object has a logical id, hash(its parent's logical id, its kind, its ordinal there), and a
- * chain that starts with it. An event is hashed over what it means, never over slab ids, sequence,
- * turn, time, deadlines, lanes or polls; then the chains of all objects that it touches are folded
- * into it, and it into them. The finished chains are summed, so only the order along each chain
- * counts. Two steps are independent when no event of one touches an object of the other.
+ * Every object has a logical id, hash(its parent's logical id, its kind, its ordinal there), and a chain that starts
+ * with that id. The hash of an event covers its meaning, never slab ids, sequence, turn, time, deadlines, lanes or
+ * polls. Then the chains of all objects that the event touches are folded into that hash, and the hash into the
+ * chains. The finished chains are summed, so only the order along each chain counts. Two steps are independent when
+ * no event of one touches an object of the other.
  *
- * The table below says what each event touches. A task's own steps touch the task alone, else no two
- * tasks of a region would be independent; its spawn and its end touch the region too. Any two cancels
- * have an ancestor in common, the root at the latest: a cancel that starts somewhere touches the
- * root, and one that is passed down touches the region that it comes from. */
+ * The table below says which objects each event touches. A task's own steps touch the task alone, otherwise no two
+ * tasks of a region would be independent; its spawn and its end touch the region too. Any two cancels have a
+ * common ancestor, at the latest the root: a cancel that starts somewhere touches the root, and a cancel from a
+ * parent touches that parent. */
 #include "base/hash.h"
 #include "base/map.h"
 
@@ -25,39 +24,38 @@ typedef struct object {
     uint32_t ordinals[OBJECT_KINDS]; /* children of each kind so far */
 } object;
 
-/* Maps are by slot. An object that has ended stays until its slot is taken; its chain then goes into
- * `sum`. */
+/* Maps are by slot. An ended object stays until its slot is taken; its chain is then added to `sum`. */
 struct ebb_fingerprint {
     ebb_allocator allocator;
     ebb__map objects[OBJECT_KINDS];
     uint64_t root;
-    uint64_t strangers; /* objects that were never announced: the trace began later than they */
+    uint64_t strangers; /* objects without a creation event: the trace began after it */
     ebb__hash sum;
-    ebb_status status; /* sticks once it is not EBB_OK */
-    bool parity;       /* only the events that hosts agree on are hashed */
+    ebb_status status; /* keeps the first error */
+    bool parity;       /* hash only the events that are equal on all hosts */
 };
 
-/* ---- what an event touches and means ---------------------------------------------------------- */
+/* ---- what an event touches and means ------------------------------------------------------------------- */
 
 enum {
-    T = 1 << 0,      /* the task */
-    R = 1 << 1,      /* the region */
-    OWNER = 1 << 2,  /* the task, or the region if there is none */
-    BY = 1 << 3,     /* the task named by `other`, if it is still known */
-    UP = 1 << 4,     /* the region's parent */
-    CANCEL = 1 << 5, /* the root, or for PARENT the region's parent */
-    O = 1 << 6,      /* the obligation named by `other` */
-    F = 1 << 7,      /* the finalizer named by `other` */
-    NEW = 1 << 8,    /* the first of those is created by it */
-    VALUE = 1 << 9,  /* `value` has a meaning of its own: a status, flags, a depth, a kind */
-    TOLD = 1 << 10,  /* so have kind, severity and epoch */
-    OTHER = 1 << 11  /* so has `other` */
+    T = 1 << 0,        /* the task */
+    R = 1 << 1,        /* the region */
+    OWNER = 1 << 2,    /* the task, or the region if there is none */
+    BY = 1 << 3,       /* the task named by `other`, if it is still known */
+    UP = 1 << 4,       /* the region's parent */
+    CANCEL = 1 << 5,   /* the root, or for PARENT the region's parent */
+    O = 1 << 6,        /* the obligation named by `other` */
+    F = 1 << 7,        /* the finalizer named by `other` */
+    NEW = 1 << 8,      /* the first of those is created by it */
+    VALUE = 1 << 9,    /* `value` is hashed: a status, flags, a depth, a kind */
+    REQUEST = 1 << 10, /* kind, severity and epoch are hashed */
+    OTHER = 1 << 11    /* `other` is hashed */
 };
 
 static const uint16_t table[EBB_EV_MAX] = {
     [EBB_EV_REGION_OPENED] = R | UP | T | NEW | VALUE,
     [EBB_EV_REGION_CLOSING] = R,
-    [EBB_EV_REGION_CANCELLED] = R | CANCEL | TOLD,
+    [EBB_EV_REGION_CANCELLED] = R | CANCEL | REQUEST,
     [EBB_EV_REGION_STOPPING] = R,
     [EBB_EV_REGION_FORCED] = R,
     [EBB_EV_REGION_DRAINING] = R,
@@ -67,15 +65,15 @@ static const uint16_t table[EBB_EV_MAX] = {
     [EBB_EV_CHAIN_TRUNCATED] = R | VALUE,
     [EBB_EV_TASK_SPAWNED] = T | R | BY | NEW | VALUE,
     [EBB_EV_TASK_WOKEN] = T | BY,
-    [EBB_EV_CANCEL_REQUESTED] = T | R | CANCEL | TOLD,
-    [EBB_EV_CANCEL_STRENGTHENED] = T | R | CANCEL | TOLD,
-    [EBB_EV_CANCEL_ACKED] = T | TOLD,
-    [EBB_EV_TASK_FORCED] = T | TOLD,
-    [EBB_EV_CLEANUP_DONE] = T | TOLD,
-    [EBB_EV_FINALIZED] = T | R | TOLD | VALUE,
+    [EBB_EV_CANCEL_REQUESTED] = T | R | CANCEL | REQUEST,
+    [EBB_EV_CANCEL_STRENGTHENED] = T | R | CANCEL | REQUEST,
+    [EBB_EV_CANCEL_ACKED] = T | REQUEST,
+    [EBB_EV_TASK_FORCED] = T | REQUEST,
+    [EBB_EV_CLEANUP_DONE] = T | REQUEST,
+    [EBB_EV_FINALIZED] = T | R | REQUEST | VALUE,
     [EBB_EV_COMPLETED] = T | R | VALUE,
     [EBB_EV_FAULTED] = T,
-    [EBB_EV_ABANDONED] = T | TOLD,
+    [EBB_EV_ABANDONED] = T | REQUEST,
     [EBB_EV_MASKED] = T | VALUE,
     [EBB_EV_UNMASKED] = T | VALUE,
     [EBB_EV_REFUSED] = T | R | VALUE,
@@ -95,7 +93,7 @@ static const uint16_t table[EBB_EV_MAX] = {
     [EBB_EV_OPERATION_ABANDONED] = R,
 };
 
-/* ---- objects ---------------------------------------------------------------------------------- */
+/* ---- objects ------------------------------------------------------------------------------------------- */
 
 static uint64_t slot_of(uint64_t id) {
     return (id >> 32) + 1;
@@ -106,7 +104,7 @@ static object *find(ebb_fingerprint *f, object_kind kind, uint64_t id) {
     return id != 0 && o != NULL && o->id == id ? o : NULL;
 }
 
-/* Nothing is made of an id whose slot has a later generation: it has ended. */
+/* An id whose slot has a later generation has ended; no object is made for it. */
 static void create(ebb_fingerprint *f, object_kind kind, uint64_t id, object *parent) {
     ebb__hash logical;
     if (parent != NULL) {
@@ -130,7 +128,7 @@ static void meet(ebb_fingerprint *f, object_kind kind, uint64_t id) {
     if (id != 0 && find(f, kind, id) == NULL) create(f, kind, id, NULL);
 }
 
-/* Everything that the event touches exists after this, so that what is found stays at its place. */
+/* Creates every object that the event touches first, so that pointers found later stay valid. */
 static void create_touched(ebb_fingerprint *f, const ebb_event *ev, uint32_t touches) {
     bool opens = ev->type == EBB_EV_REGION_OPENED;
     if (opens) meet(f, REGION, ev->other);
@@ -154,7 +152,7 @@ static void create_touched(ebb_fingerprint *f, const ebb_event *ev, uint32_t tou
     }
 }
 
-/* ---- chains ----------------------------------------------------------------------------------- */
+/* ---- chains -------------------------------------------------------------------------------------------- */
 
 typedef struct touched {
     object *of[5];
@@ -195,19 +193,19 @@ static ebb__hash meaning(const ebb_event *ev, uint32_t touches) {
     h = ebb__hash_mix(h, ev->phase);
     if (touches & VALUE) h = ebb__hash_mix(h, ev->value);
     if (touches & OTHER) h = ebb__hash_mix(h, ev->other);
-    if (touches & TOLD) {
+    if (touches & REQUEST) {
         h = ebb__hash_mix(h,
                           (uint64_t)ev->cancel_kind << 16 | (uint64_t)ev->severity << 8 | ev->cancel_epoch);
     }
     return h;
 }
 
-/* Cancel, obligation, finalizer and end events. Other events still announce objects: the ordinals are part of
- * what hosts agree on. */
+/* Cancel, obligation, finalizer and end events. Other events still create objects, since the ordinals must be
+ * equal on all hosts. */
 static bool is_of_parity(uint32_t type) {
-    bool duty = type >= EBB_EV_OBLIGATION_RESERVED && type <= EBB_EV_FINALIZER_ABANDONED;
+    bool owed = type >= EBB_EV_OBLIGATION_RESERVED && type <= EBB_EV_FINALIZER_ABANDONED;
     bool end = type == EBB_EV_COMPLETED || type == EBB_EV_FAULTED || type == EBB_EV_REGION_CLOSED;
-    return duty || end || ebb_event_is_cancel(type);
+    return owed || end || ebb_event_is_cancel(type);
 }
 
 void ebb_fingerprint_event(ebb_fingerprint *f, const ebb_event *ev) {
@@ -226,7 +224,7 @@ void ebb_fingerprint_event(ebb_fingerprint *f, const ebb_event *ev) {
     }
 }
 
-/* ---- life ------------------------------------------------------------------------------------- */
+/* ---- creating and freeing ------------------------------------------------------------------------------ */
 
 ebb_fingerprint *ebb_fingerprint_new(ebb_allocator a) {
     ebb_fingerprint *f = a.fn(a.ctx, NULL, 0, sizeof *f);

@@ -73,7 +73,7 @@ const char *ebb__call_name(uint32_t what) {
     return what >= EBB__CALL_POLL && what <= EBB__CALL_FUTURES ? names[what] : "?";
 }
 
-/* ---- reading ---------------------------------------------------------------------------------- */
+/* ---- reading ------------------------------------------------------------------------------------------- */
 
 static ebb_status wrong(ebb__journal_reader *j, ebb_status st, size_t offset, const char *expected) {
     j->in.error_offset = offset;
@@ -96,7 +96,7 @@ void ebb__journal_close(ebb__journal_reader *j) {
     j->room = 0;
 }
 
-/* The next record if it is of this type, else nothing is read. What is wrong with it shows when it is
+/* Reads the next record if it is of this type; otherwise reads nothing. An error in the record shows when it is
  * read as an operation. */
 static bool next_if(ebb__journal_reader *j, uint32_t type, ebb_event *out) {
     ebb_trace_reader ahead = j->in;

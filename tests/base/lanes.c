@@ -7,7 +7,7 @@ enum { QUEUES = 5, MEMBERS = 400 };
 
 /* The model: each queue as a list of members, in order. */
 typedef struct model {
-    ebb__lanes lanes;
+    ebb__run_queues lanes;
     ebb__queue queue[QUEUES];
     uint32_t list[QUEUES][MEMBERS];
     uint32_t n[QUEUES];
@@ -35,20 +35,20 @@ static void up(model *m, uint32_t members) {
     m->memory.inner = ebb_libc_allocator();
     m->a = ebb_failing_allocator(&m->memory);
     m->seed = 0x1234567;
-    ebb__lanes_init(&m->lanes, m->queue, QUEUES, moved, m);
-    assert_true(ebb__lanes_reserve(&m->lanes, &m->a, members));
+    ebb__run_queue_init(&m->lanes, m->queue, QUEUES, moved, m);
+    assert_true(ebb__run_queue_reserve(&m->lanes, &m->a, members));
     m->memory.fail_at = m->memory.calls + 1; /* from here on there is no memory */
     m->memory.fail_after = true;
 }
 
 static void down(model *m) {
     assert_int_equal(m->memory.failures, 0);
-    ebb__lanes_fini(&m->lanes, &m->a);
+    ebb__run_queue_fini(&m->lanes, &m->a);
     assert_int_equal(m->memory.live, 0);
 }
 
 static void push(model *m, uint32_t q, uint32_t item) {
-    m->pos[item] = ebb__lanes_push(&m->lanes, &m->queue[q], item);
+    m->pos[item] = ebb__run_queue_push(&m->lanes, &m->queue[q], item);
     m->where[item] = q + 1;
     m->list[q][m->n[q]++] = item;
 }
@@ -59,7 +59,7 @@ static void forget(model *m, uint32_t q, uint32_t at) {
 }
 
 static void pop(model *m, uint32_t q) {
-    uint32_t item = ebb__lanes_pop(&m->lanes, &m->queue[q]);
+    uint32_t item = ebb__run_queue_pop(&m->lanes, &m->queue[q]);
     if (item != m->list[q][0]) fail_msg("popped %u, expected %u", item, m->list[q][0]);
     forget(m, q, 0);
 }
@@ -67,16 +67,16 @@ static void pop(model *m, uint32_t q) {
 static void take_out(model *m, uint32_t item) {
     uint32_t q = m->where[item] - 1, at = 0;
     while (m->list[q][at] != item) at++;
-    ebb__lanes_remove(&m->lanes, &m->queue[q], m->pos[item]);
+    ebb__run_queue_remove(&m->lanes, &m->queue[q], m->pos[item]);
     forget(m, q, at);
 }
 
 /* Every block is in a queue or spare, none twice, none lost. */
 static void count_blocks(const model *m) {
     uint32_t blocks = 0;
-    for (uint32_t b = m->lanes.spare; b != 0; b = ebb__lanes_block(&m->lanes, b)->next) blocks++;
+    for (uint32_t b = m->lanes.spare; b != 0; b = ebb__run_queue_block(&m->lanes, b)->next) blocks++;
     for (uint32_t q = 0; q < QUEUES; q++) {
-        for (uint32_t b = m->queue[q].head; b != 0; b = ebb__lanes_block(&m->lanes, b)->next) blocks++;
+        for (uint32_t b = m->queue[q].head; b != 0; b = ebb__run_queue_block(&m->lanes, b)->next) blocks++;
         assert_int_equal(m->queue[q].count, m->n[q]);
     }
     assert_int_equal(blocks, m->lanes.total);
@@ -143,7 +143,7 @@ static void peeking_names_a_member_that_comes_later_or_nobody(void **state) {
     up(m, 100);
     for (uint32_t i = 1; i <= 100; i++) push(m, 0, i);
     for (uint32_t i = 1; i <= 100; i++) {
-        uint32_t seen = ebb__lanes_peek(&m->lanes, &m->queue[0], 12);
+        uint32_t seen = ebb__run_queue_peek(&m->lanes, &m->queue[0], 12);
         assert_int_equal(seen, i + 12 <= 100 ? i + 12 : 0);
         pop(m, 0);
     }
@@ -156,12 +156,12 @@ static void reserving_without_memory_says_so_and_keeps_what_there_is(void **stat
     model *m = malloc(sizeof *m);
     assert_non_null(m);
     up(m, 10);
-    assert_true(ebb__lanes_reserve(&m->lanes, &m->a, 10));
-    assert_false(ebb__lanes_reserve(&m->lanes, &m->a, 100000));
+    assert_true(ebb__run_queue_reserve(&m->lanes, &m->a, 10));
+    assert_false(ebb__run_queue_reserve(&m->lanes, &m->a, 100000));
     assert_true(m->memory.failures > 0);
     m->memory.failures = 0;
     m->memory.fail_at = 0;
-    assert_true(ebb__lanes_reserve(&m->lanes, &m->a, MEMBERS));
+    assert_true(ebb__run_queue_reserve(&m->lanes, &m->a, MEMBERS));
     random_work(m, MEMBERS, 20000, 60, 30);
     down(m);
     free(m);

@@ -170,14 +170,14 @@ static void an_operation_that_is_missing_diverges(void **state) {
     ebb_record *pump = nth(all, J_PUMP, 0);
     memmove(pump, pump + 1, (size_t)(&all->r[all->n] - pump - 1) * sizeof *pump);
     all->n--;
-    assert_says(all, EBB_ERR_DIVERGED, "(call)", "found nothing of the kind");
+    assert_says(all, EBB_ERR_DIVERGED, "(call)", "found no such operation");
 }
 
 static void a_pump_that_polls_less_leaves_calls_over(void **state) {
     (void)state;
     records *all = fixture();
     nth(all, J_PUMP, 0)->value = 1;
-    assert_says(all, EBB_ERR_DIVERGED, "(call)", "found nothing of the kind");
+    assert_says(all, EBB_ERR_DIVERGED, "(call)", "found no such operation");
 }
 
 static void another_choice_diverges(void **state) {
