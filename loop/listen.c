@@ -16,9 +16,7 @@
 #include "loop/stream.h"
 
 enum {
-    BURST =
-        /* Connections accepted in a turn: few, so that the acceptor sees their cost before it takes more. */
-    2,
+    BURST = 2, /* connections accepted in a turn: the acceptor sees their cost before it takes more */
     PAUSE_LEAST_MS = 10,
     PAUSE_MOST_MS = 1000,
     NOTICE_MS = 100, /* how long a drain waits for half-open connections */

@@ -44,19 +44,17 @@ struct ebb_loop {
     uv_idle_t idle;
     uint32_t internals; /* how many of these five are not closed yet */
     ebb__slab handles, requests;
-    ebb__map by_region;            /* by region */
-    struct ebb__handle *listeners; /* listeners with a time to look at them again */
-    uint64_t listen_at;            /* the earliest of these times */
-    bool descriptor_freed;         /* since the listeners were looked at */
-    uint32_t position;             /* among the loops of a service; the first has 0 */
-    /* Listen addresses that it shares with other loops; NULL: none. */
-    ebb__share *share;
+    ebb__map by_region;                          /* the handles of each region */
+    struct ebb__handle *listeners;               /* listeners with a time to look at them again */
+    uint64_t listen_at;                          /* the earliest of these times */
+    bool descriptor_freed;                       /* since the listeners were looked at */
+    uint32_t position;                           /* among the loops of a service; the first has 0 */
+    ebb__share *share;                           /* listen addresses shared with other loops; NULL: none */
     struct ebb__raw_stream *dirty, **dirty_last; /* raw streams that have something to send */
-    char *raw_buffer;                            /* the buffer of raw streams for reading; NULL: none yet */
-    /* Raw streams that have read something since the last turn. */
-    uint32_t raw_reads;
-    uint32_t raw_reads_last; /* the last count that was not 0 */
-    ebb__owner *owner;       /* of a loop on its own thread; NULL: it was attached */
+    char *raw_buffer;                            /* raw streams read into this; NULL: none yet */
+    uint32_t raw_reads;                          /* raw streams that have read since the last turn */
+    uint32_t raw_reads_last;                     /* the last count that was not 0 */
+    ebb__owner *owner;                           /* of a loop on its own thread; NULL: it was attached */
 };
 
 /* Called from any thread when the inbox has something to receive. It also identifies runtimes with a loop: their

@@ -12,7 +12,7 @@
 void ebb__raw_stream_touch(ebb__raw_stream *w) {
     if (w->where != NULL || w->handle == NULL) return;
     ebb_loop *l = w->handle->loop;
-    /* dirty_last may point into a list that is being flushed */
+    /* `dirty_last` may point into a list that is being flushed. */
     if (l->dirty == NULL) l->dirty_last = &l->dirty;
     w->next = NULL;
     w->where = l->dirty_last;

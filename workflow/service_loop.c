@@ -43,7 +43,7 @@ struct ebb__branch {
 /* ---- on its thread ---------------------------------------------------------------------------------------- */
 
 /* The first task of the loop, which runs until it is cancelled. It must not fail, and needs no memory. */
-static ebb_status stay(ebb_cx *cx, void *arg) {
+static ebb_status wait_until_cancelled(ebb_cx *cx, void *arg) {
     ebb__branch *b = arg;
     return ebb_sem_acquire(cx, &b->leave, &b->stay);
 }
@@ -183,7 +183,7 @@ static ebb_status extend_here(ebb_cx *cx, void *arg) {
 }
 
 /* The shutdown workflow is requested last: its line in the log means that all loops are closed. */
-static ebb_status give(ebb_cx *cx, void *arg) {
+static ebb_status send_order(ebb_cx *cx, void *arg) {
     const ebb__order *o = arg;
     ebb__service *s = o->service;
     ebb_future *done[EBB__SERVICE_LOOPS];
@@ -199,8 +199,8 @@ static ebb_status give(ebb_cx *cx, void *arg) {
 
 bool ebb__branches_order(ebb__service *s, ebb_cx *cx, const ebb__order *o) {
     if (s->n == 0) return false;
-    ebb_task t =
-        ebb_fiber_spawn_site(cx, s->operators, give, (void *)(uintptr_t)o, NULL, "an order to all loops");
+    ebb_task t = ebb_fiber_spawn_site(cx, s->operators, send_order, (void *)(uintptr_t)o, NULL,
+                                      "an order to all loops");
     return ebb_id_status(t.id) == EBB_OK;
 }
 
@@ -310,7 +310,7 @@ static ebb_status start_threads(ebb__service *s) {
         ebb__branch *b = &s->branches[i];
         b->service = s;
         b->position = i + 1;
-        st = ebb_loop_new(&opts, stay, b, &b->loop);
+        st = ebb_loop_new(&opts, wait_until_cancelled, b, &b->loop);
     }
     return st;
 }
