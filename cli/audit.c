@@ -14,22 +14,21 @@ static const char usage[] =
     "  show    one line each: number, time, workflow, event, code, from -> to, elapsed/budget, epoch, what "
     "is in\n"
     "          flight, reason, evidence; exit 1 if a line can't be read\n"
-    "  verify  hashes, and that every workflow kept the protocol, from the file alone; exit 1 if one did "
-    "not:\n"
-    "          FILE:LINE: what is broken: what was expected and what was found\n"
+    "  verify  checks the hashes, and that every workflow kept the protocol, from the file alone;\n"
+    "          exit 1 if not: FILE:LINE: the broken rule: what was expected and what was found\n"
     "\n"
-    "what can be broken:\n"
+    "rules:\n"
     "  three-phase     every workflow goes through request, drain and finalize, in order\n"
     "  no-new-work     after the request nothing is added to what is in flight\n"
     "  drain-bounded   no drain is longer than its budget without CAN-004\n"
-    "  finalize-clean  CAN-005 only if nothing was left; CAN-006 only if each is named\n"
+    "  finalize-clean  CAN-005 only without leaks; CAN-006 only if each leak is named\n"
     "  idempotent      a second request is absorbed and weakens nothing\n"
     "  audit-complete  no line is missing, edited or swapped, and none is malformed\n";
 
 /* ---- printing ------------------------------------------------------------------------------------- */
 
-/* Nothing in a log may talk to the reader's terminal: neither with bytes below a space nor with C1
- * controls, which UTF-8 writes as C2 80 to C2 9F. */
+/* Text from a log must not control the reader's terminal. So bytes below a space are escaped, and C1 controls, which
+ * UTF-8 encodes as C2 80 to C2 9F. */
 static void print_text(FILE *out, const char *text) {
     for (const unsigned char *s = (const unsigned char *)text; *s != 0; s++) {
         bool c1 = *s == 0xc2 && s[1] >= 0x80 && s[1] < 0xa0;
@@ -103,14 +102,14 @@ static void print_line(FILE *out, const ebb__audit_line *line) {
 
 /* ---- lines ---------------------------------------------------------------------------------------- */
 
-/* What is left of a file to look at. */
+/* The part of a file that was not read yet. */
 typedef struct rest {
     const char *at;
     size_t n;
-    uint64_t line; /* of the last one taken */
+    uint64_t line; /* number of the last line that was read */
 } rest;
 
-/* The next whole line, without its newline. False: there is none. */
+/* The next complete line, without its newline. False: there is none. */
 static bool next_line(rest *r, const char **line, size_t *n) {
     const char *stop = r->n == 0 ? NULL : memchr(r->at, '\n', r->n);
     if (stop == NULL) return false;
@@ -153,13 +152,14 @@ static int run_show(const ebb__cli_file *f) {
         fputc('\n', stderr);
         code = EBB__EXIT_BAD;
     }
-    if (r.n > 0) fprintf(stderr, "%s: the last line is cut: %zu bytes without a newline\n", f->path, r.n);
+    if (r.n > 0)
+        fprintf(stderr, "%s: the last line is incomplete: %zu bytes without a newline\n", f->path, r.n);
     return code;
 }
 
 /* ---- verify --------------------------------------------------------------------------------------- */
 
-/* The line that is wrong, if it can be read at all. */
+/* Prints the line that breaks a rule, if it can be read at all. */
 static void print_nth(const ebb__cli_file *f, uint64_t nth) {
     rest r = all_of(f);
     const char *bytes;
@@ -175,7 +175,7 @@ static void print_nth(const ebb__cli_file *f, uint64_t nth) {
     }
 }
 
-/* The last line of each workflow of a log that is in order: there `id` counts them. An end leaves none. */
+/* The last line of each open workflow of a log that is in order: there `id` counts them. An end removes the entry. */
 typedef struct last_line {
     const char *bytes;
     size_t n;
@@ -204,7 +204,7 @@ static bool print_last(last_line last) {
 }
 
 static bool print_unfinished(const ebb__cli_file *f, uint64_t lines) {
-    last_line *last = calloc((size_t)lines + 1, sizeof *last); /* each has a line at least */
+    last_line *last = calloc((size_t)lines + 1, sizeof *last); /* a workflow has at least one line */
     rest r = all_of(f);
     const char *bytes;
     size_t n;
@@ -225,14 +225,14 @@ static int run_verify(const ebb__cli_file *f) {
         return EBB__EXIT_BAD;
     }
     if (v.lines == 0) {
-        printf("%s: no lines%s\n", f->path, v.cut ? " but the start of one" : "");
+        printf("%s: no lines%s\n", f->path, v.cut ? ", only an incomplete one" : "");
         return 0;
     }
     printf("%s: %" PRIu64 " lines, %" PRIu64 " of %" PRIu64 " workflows stopped, %" PRIu64
            " unfinished: the log keeps the protocol\n",
            f->path, v.lines, v.stopped, v.workflows, v.unfinished);
     if (v.unfinished > 0 && !print_unfinished(f, v.lines)) return no_memory(f);
-    if (v.cut) puts("  the last line is cut: a process has died while it wrote");
+    if (v.cut) puts("  the last line is incomplete: a process ended during its write");
     return EBB__EXIT_OK;
 }
 
@@ -257,7 +257,7 @@ static int run_verb(size_t verb, int argc, char **argv) {
     ebb__cli_file f;
     for (int i = 0; i < argc; i++) {
         if (argv[i][0] != '-' || argv[i][1] == 0) continue;
-        ebb__cli_error("there is no option '%s'", argv[i]);
+        ebb__cli_error("unknown option '%s'", argv[i]);
         return EBB__EXIT_USAGE;
     }
     if (argc != 1) {
@@ -278,7 +278,7 @@ int ebb__cmd_audit(int argc, char **argv) {
     for (size_t i = 0; argc > 1 && i < sizeof verbs / sizeof *verbs; i++) {
         if (strcmp(argv[1], verbs[i].name) == 0) return run_verb(i, argc - 2, argv + 2);
     }
-    if (argc > 1) ebb__cli_error("audit can't '%s'; it can show and verify", argv[1]);
+    if (argc > 1) ebb__cli_error("unknown audit command '%s': expected show or verify", argv[1]);
     fputs(usage, stderr);
     return EBB__EXIT_USAGE;
 }

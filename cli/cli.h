@@ -8,12 +8,12 @@
 /* Exit codes, the same for every subcommand. */
 enum {
     EBB__EXIT_OK = 0,
-    EBB__EXIT_BAD = 1,  /* what was checked or compared is not right */
-    EBB__EXIT_USAGE = 2 /* wrong arguments, a file of another kind, or one that can't be read or written */
+    EBB__EXIT_BAD = 1,  /* the checked file breaks a rule, or the compared files differ */
+    EBB__EXIT_USAGE = 2 /* wrong arguments, or a file that is of another kind or can't be read or written */
 };
 
-/* Subcommands: argv[0] is their name. They return an exit code. A new one is declared here and gets a
- * row in the table of cli/main.c. */
+/* Subcommands: argv[0] is their name. They return an exit code. A new one is declared here and gets a row in the
+ * table of cli/main.c. */
 int ebb__cmd_audit(int argc, char **argv);
 int ebb__cmd_fixture(int argc, char **argv);
 int ebb__cmd_journal(int argc, char **argv);
@@ -26,15 +26,15 @@ __attribute__((format(printf, 1, 2))) void ebb__cli_error(const char *format, ..
 
 ebb_allocator ebb__cli_allocator(void);
 
-/* The value of an option that is a whole number from `least` to `most`. False: the complaint is printed. */
+/* The value of an option: a whole number from `least` to `most`. False: an error was printed. */
 bool ebb__cli_number(const char *option, const char *text, uint64_t least, uint64_t most, uint64_t *out);
 
 #ifdef EBB_MUTANTS
-/* The oracle that --plant names: one that has a planted bug. False: the complaint is printed. */
+/* The oracle that --plant names: one that has a planted bug. False: an error was printed. */
 bool ebb__cli_plant(const char *text, int *out);
 #endif
 
-/* A whole file in memory; free(bytes). An error is printed and false returned. */
+/* A whole file in memory; free(bytes). On failure an error is printed and false is returned. */
 typedef struct ebb__cli_file {
     const char *path;
     uint8_t *bytes;
@@ -45,14 +45,14 @@ bool ebb__cli_read(const char *path, ebb__cli_file *out);
 /* Whether a reader could not be opened because the file is of another kind, rather than damaged. */
 bool ebb__cli_is_other_kind(ebb_status st, const ebb_trace_reader *r);
 
-/* Progress on stderr for work that takes a second or more, when that is a terminal or the user asks
- * for it. Call `step` often; it looks at the clock now and then. */
+/* Progress on stderr for work that takes a second or more, if stderr is a terminal or the user asks for it. Call
+ * `step` often; it reads the clock only now and then. */
 typedef struct ebb__progress {
     const char *what;
     bool wanted, shown;
     uint64_t calls, start_ms, last_ms;
 } ebb__progress;
-ebb__progress ebb__progress_begin(const char *what, bool asked);
+ebb__progress ebb__progress_begin(const char *what, bool requested);
 void ebb__progress_step(ebb__progress *p, uint64_t done, uint64_t of);
 void ebb__progress_end(ebb__progress *p);
 

@@ -1,5 +1,5 @@
-/* cli/export.c - JSON lines, one object an event; and the Trace Event Format that Chrome and Perfetto
- * read, where tasks and regions are async slices and everything else an instant. */
+/* cli/export.c - JSON lines, one object for each event; and the Trace Event Format of Chrome and Perfetto, where
+ * tasks and regions are async slices and all other events are instants. */
 #include "cli/export.h"
 
 #include "kernel/names.h"
@@ -49,7 +49,7 @@ static void jsonl(FILE *out, uint8_t runtime_id, const ebb__line *line, bool fir
 
 /* ---- Chrome ----------------------------------------------------------------------------------- */
 
-/* One entry up to its "args", which the caller closes. Microseconds with three places. */
+/* One entry up to its "args", which the caller closes. Times are microseconds with three decimals. */
 static void chrome_head(FILE *out, const char *phase, const char *category, uint64_t id, uint8_t runtime_id,
                         const ebb_event *ev) {
     fprintf(out, ",\n{\"ph\":\"%s\",\"cat\":\"%s\",\"pid\":%u,\"tid\":0,\"ts\":%" PRIu64 ".%03" PRIu64, phase,

@@ -1,4 +1,4 @@
-/* cli/export.h - traces in formats of others. */
+/* cli/export.h - traces in the formats of other tools. */
 #ifndef EBB_CLI_EXPORT_H
 #define EBB_CLI_EXPORT_H
 
@@ -7,7 +7,7 @@
 /* Called for the start (line NULL, first true), each line, and the end (line NULL, first false). */
 typedef void ebb__export_fn(FILE *out, uint8_t runtime_id, const ebb__line *line, bool first);
 
-/* The function of "jsonl" or "chrome"; NULL if there is none of that name. */
+/* The function of "jsonl" or "chrome"; NULL: unknown format. */
 ebb__export_fn *ebb__export_format(const char *name);
 
 #endif

@@ -15,11 +15,11 @@ static const char usage[] =
     "       ebb fixture run [ID...] [--dir DIR] [--seed N] [--trace-dir DIR]\n"
     "       ebb fixture show ID [--dir DIR] [--seed N]\n"
     "\n"
-    "run      runs the fixtures named, or all; with every oracle on and every witness checked\n"
-    "show     runs one and prints what it did as JSON, in the form of a fixture's 'expect'\n"
-    "--dir    where they are: else $EBB_FIXTURES, fixtures/cancel, or what was installed\n"
-    "--seed   in which order the scheduler chooses among equals: 0 first come, first served; else at\n"
-    "         random. With another one than the fixture's own the phases, outcomes, closure, results\n"
+    "run      runs the named fixtures, or all; checks every oracle and every witness\n"
+    "show     runs one and prints the result as JSON, in the form of a fixture's 'expect'\n"
+    "--dir    their directory; default: $EBB_FIXTURES, fixtures/cancel, or the installed one\n"
+    "--seed   the order among equals: 0 first come, first served; otherwise random by this seed.\n"
+    "         With a seed that is not the fixture's own the phases, outcomes, closure, results\n"
     "         and chains must still be the same; the order of events and the fingerprint need not\n"
     "--trace-dir  writes the trace of each run to DIR/ID.trace\n";
 
@@ -33,14 +33,14 @@ typedef struct options {
     bool help;
 } options;
 
-/* ---- where they are --------------------------------------------------------------------------- */
+/* ---- the directory ---------------------------------------------------------------------------- */
 
 static bool is_dir(const char *path) {
     struct stat st;
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-/* The folder that belongs to the program that runs: bin/ebb has share/ebb/fixtures beside its bin. */
+/* The directory of an installed program: share/ebb/fixtures next to the bin of bin/ebb. */
 static bool installed_dir(char out[PATH_MAX]) {
     char exe[PATH_MAX];
     ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
@@ -55,21 +55,21 @@ static bool installed_dir(char out[PATH_MAX]) {
     return n < PATH_MAX && is_dir(out);
 }
 
-static const char *find_dir(const char *asked) {
+static const char *find_dir(const char *option) {
     static char installed[PATH_MAX];
-    const char *given = asked != NULL ? asked : getenv("EBB_FIXTURES");
+    const char *given = option != NULL ? option : getenv("EBB_FIXTURES");
     if (given != NULL) {
         if (is_dir(given)) return given;
-        ebb__cli_error("%s is not a folder (%s)", given, asked != NULL ? "--dir" : "$EBB_FIXTURES");
+        ebb__cli_error("%s is not a directory (%s)", given, option != NULL ? "--dir" : "$EBB_FIXTURES");
         return NULL;
     }
     if (is_dir("fixtures/cancel")) return "fixtures/cancel";
     if (installed_dir(installed)) return installed;
-    ebb__cli_error("no fixtures: neither ./fixtures/cancel nor an installed folder is there; use --dir");
+    ebb__cli_error("no fixtures: neither ./fixtures/cancel nor an installed directory exists; use --dir");
     return NULL;
 }
 
-/* ---- which there are -------------------------------------------------------------------------- */
+/* ---- the list of fixtures --------------------------------------------------------------------- */
 
 typedef struct ids {
     char **item;
@@ -115,8 +115,8 @@ static bool ids_of(const char *dir, ids *out) {
     return false;
 }
 
-/* How much two ids have in common: the longest run of bytes that both have. */
-static size_t likeness(const char *a, const char *b) {
+/* The similarity of two ids: the length of their longest common substring. */
+static size_t similarity(const char *a, const char *b) {
     size_t best = 0;
     for (const char *x = a; *x != 0; x++) {
         for (const char *y = b; *y != 0; y++) {
@@ -131,12 +131,12 @@ static size_t likeness(const char *a, const char *b) {
 static void say_unknown(const char *id, const char *dir, const ids *all) {
     size_t best = 0;
     for (size_t i = 0; i < all->n; i++) {
-        size_t like = likeness(id, all->item[i]);
+        size_t like = similarity(id, all->item[i]);
         if (like > best) best = like;
     }
-    ebb__cli_error("there is no fixture '%s' in %s; %s:", id, dir, best >= 4 ? "near are" : "there are");
+    ebb__cli_error("unknown fixture '%s' in %s; %s:", id, dir, best >= 4 ? "similar ids" : "known ids");
     for (size_t i = 0; i < all->n; i++) {
-        if (best < 4 || likeness(id, all->item[i]) + 2 >= best) fprintf(stderr, "  %s\n", all->item[i]);
+        if (best < 4 || similarity(id, all->item[i]) + 2 >= best) fprintf(stderr, "  %s\n", all->item[i]);
     }
 }
 
@@ -170,7 +170,7 @@ static ebb__fixture_how how_of(const options *o, const ebb__fixture *f) {
     return (ebb__fixture_how){.seed = o->has_seed ? o->seed : f->seed, .dir = o->dir, .plant = o->plant};
 }
 
-/* With another seed the order is not compared: a run that passes says so. */
+/* With another seed the order is not compared, and the output says so. */
 static void print_ok(const ebb__fixture *f, const ebb__fixture_how *how) {
     if (how->seed == f->seed) printf("ok %s\n", f->id);
     else printf("ok %s (seed %" PRIu64 ", not its own)\n", f->id, how->seed);
@@ -251,7 +251,7 @@ static bool parse_option(options *o, const char *name, const char *value) {
     plant = strcmp(name, "--plant") == 0;
 #endif
     if (!dir && !trace && !seed && !plant) {
-        ebb__cli_error("there is no option '%s'", name);
+        ebb__cli_error("unknown option '%s'", name);
         return false;
     }
     if (value == NULL) {
@@ -295,7 +295,7 @@ int ebb__cmd_fixture(int argc, char **argv) {
         return EBB__EXIT_OK;
     }
     if (!list && !run && !show) {
-        if (argc > 1) ebb__cli_error("fixture can't '%s'; it can list, run and show", what);
+        if (argc > 1) ebb__cli_error("unknown fixture command '%s': expected list, run or show", what);
         fputs(usage, stderr);
         return EBB__EXIT_USAGE;
     }
@@ -305,12 +305,12 @@ int ebb__cmd_fixture(int argc, char **argv) {
         return EBB__EXIT_OK;
     }
     if (show && o.n_ids != 1) {
-        ebb__cli_error("fixture show takes the id of one fixture, not %d; `ebb fixture list` names them",
+        ebb__cli_error("fixture show takes the id of one fixture, not %d; `ebb fixture list` lists them",
                        o.n_ids);
         return EBB__EXIT_USAGE;
     }
     if (list && o.n_ids > 1) {
-        ebb__cli_error("fixture list takes one folder, not %d", o.n_ids);
+        ebb__cli_error("fixture list takes one directory, not %d", o.n_ids);
         return EBB__EXIT_USAGE;
     }
     const char *dir = find_dir(list && o.n_ids == 1 ? o.ids[0] : o.dir);

@@ -1,4 +1,4 @@
-/* cli/fixture.h - a fixture: what its file says, what a run of it did, and how the two compare. */
+/* cli/fixture.h - a fixture: its file, a run of it, and their comparison. */
 #ifndef EBB_CLI_FIXTURE_H
 #define EBB_CLI_FIXTURE_H
 
@@ -9,7 +9,7 @@
 /* ---- the file: cli/fixture_file.c --------------------------------------------------------------- */
 
 typedef struct ebb__fixture {
-    const char *path; /* the caller's */
+    const char *path; /* belongs to the caller */
     json_t *json;     /* owns everything below */
     const char *id, *repro;
     uint64_t seed;
@@ -17,31 +17,32 @@ typedef struct ebb__fixture {
     json_t *watch; /* events listed besides those of the cancel protocol; may be NULL */
 } ebb__fixture;
 
-/* Reads and checks a file. What is wrong with it is printed, with the field and what was expected. */
+/* Reads and checks a file. On failure an error is printed with the field and the expected value. */
 bool ebb__fixture_load(const char *path, ebb__fixture *out);
 void ebb__fixture_free(ebb__fixture *f);
 
 /* ---- a run: cli/fixture_run.c ------------------------------------------------------------------- */
 
 typedef struct ebb__fixture_run {
-    json_t *actual;    /* as `expect` */
+    json_t *actual;    /* in the form of `expect` */
     json_t *lines;     /* the script line of each of actual's events, from 1 */
-    json_t *ids;       /* what took part: "task worker 0.1.1" */
-    json_t *places;    /* of each of actual's phases: [line, event as text] */
-    char problem[256]; /* of an oracle or a witness; "" if there is none */
+    json_t *ids;       /* tasks, regions and obligations of the run: "task worker 0.1.1" */
+    json_t *positions; /* for each of actual's phases: [line, event as text] */
+    char problem[256]; /* reported by an oracle or a witness; "": none */
     size_t problem_line;
     uint8_t *trace;
     size_t trace_n, trace_room;
 } ebb__fixture_run;
 
-/* How it is run; the command that repeats the run needs all of it. */
+/* The parameters of a run. The command that repeats the run needs all of them. */
 typedef struct ebb__fixture_how {
     uint64_t seed;
-    const char *dir; /* what --dir said; may be NULL */
-    int plant;       /* the ebb_oracle that a planted bug breaks, in builds that have those; 0: none */
+    const char *dir; /* the value of --dir; may be NULL */
+    /* The ebb_oracle whose planted bug is active, in builds that have planted bugs; 0: none. */
+    int plant;
 } ebb__fixture_how;
 
-/* False, with a message printed, if it could not be run to its end. Free it in either case. */
+/* False, with an error printed: the run did not complete. Free `out` in either case. */
 bool ebb__fixture_run_it(const ebb__fixture *f, const ebb__fixture_how *how, ebb__fixture_run *out);
 void ebb__fixture_run_free(ebb__fixture_run *run);
 
@@ -49,12 +50,12 @@ void ebb__fixture_run_free(ebb__fixture_run *run);
  * cli/fixture_event.c. */
 struct ebb__script;
 void ebb__fixture_event(const struct ebb__script *s, const ebb_event *ev, char *out, size_t room);
-/* The name of the task that an event with a task's phase is about, in `out`. */
+/* Writes the name of an event's task to `out`. The event must have a task's phase. */
 void ebb__fixture_task_name(const struct ebb__script *s, const ebb_event *ev, char *out, size_t room);
 
-/* ---- both: cli/fixture_compare.c ---------------------------------------------------------------- */
+/* ---- the comparison: cli/fixture_compare.c ------------------------------------------------------ */
 
-/* True if the run did what was expected; else the whole failure is printed. */
+/* True if the run matches the expectation; otherwise the whole failure is printed. */
 bool ebb__fixture_compare(const ebb__fixture *f, const ebb__fixture_how *how, const ebb__fixture_run *run,
                           FILE *out);
 

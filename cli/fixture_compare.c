@@ -1,14 +1,14 @@
-/* cli/fixture_compare.c - what was expected against what was done, and where they part. */
+/* cli/fixture_compare.c - compares the expectation with the run, and finds the first difference. */
 #include "cli/fixture.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- equal or not ----------------------------------------------------------------------------- */
+/* ---- comparing -------------------------------------------------------------------------------- */
 
-/* An expected event may leave out the end of what there is to say: "cancel_acked" or
- * "cancel_acked(worker)" stand for "cancel_acked(worker) USER polite epoch 1". */
+/* An expected event may leave out trailing parts: "cancel_acked" or "cancel_acked(worker)" stand for
+ * "cancel_acked(worker) USER polite epoch 1". */
 static bool event_matches(const char *expected, const char *actual) {
     size_t n = strlen(expected);
     return strncmp(expected, actual, n) == 0 && (actual[n] == 0 || actual[n] == ' ' || actual[n] == '(');
@@ -40,16 +40,16 @@ static size_t line_of_event(const ebb__fixture_run *run, size_t i) {
     return (size_t)json_integer_value(json_array_get(run->lines, i));
 }
 
-/* ---- telling ---------------------------------------------------------------------------------- */
+/* ---- printing --------------------------------------------------------------------------------- */
 
-/* What all parts of a comparison share. Without `out` they only compare. */
-typedef struct telling {
+/* Shared by all parts of a comparison. Without `out` they only compare. */
+typedef struct report {
     const ebb__fixture *f;
     const ebb__fixture_run *run;
     const ebb__fixture_how *how;
     FILE *out;
     bool own_seed;
-} telling;
+} report;
 
 static void print_value(FILE *out, const json_t *v) {
     char *text = v == NULL ? NULL : json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT);
@@ -57,8 +57,8 @@ static void print_value(FILE *out, const json_t *v) {
     free(text);
 }
 
-static bool tell_member(const telling *t, const char *part, const char *key, const json_t *expected,
-                        const json_t *actual) {
+static bool report_member(const report *t, const char *part, const char *key, const json_t *expected,
+                          const json_t *actual) {
     if (expected != NULL && actual != NULL && json_equal(expected, actual)) return true;
     if (t->out == NULL) return false;
     fprintf(t->out, "  %s.%s: expected ", part, key);
@@ -69,30 +69,30 @@ static bool tell_member(const telling *t, const char *part, const char *key, con
     return false;
 }
 
-/* Each member of two objects; one that is missing on either side differs. */
-static bool same_members(const telling *t, const char *part) {
+/* Compares each member of two objects. A member that is missing on either side differs. */
+static bool same_members(const report *t, const char *part) {
     json_t *expected = json_object_get(t->f->expect, part), *actual = json_object_get(t->run->actual, part);
     const char *key;
     json_t *v;
     bool same = true;
     json_object_foreach(expected, key, v) {
-        same &= tell_member(t, part, key, v, json_object_get(actual, key));
+        same &= report_member(t, part, key, v, json_object_get(actual, key));
     }
     json_object_foreach(actual, key, v) {
-        if (json_object_get(expected, key) == NULL) same &= tell_member(t, part, key, NULL, v);
+        if (json_object_get(expected, key) == NULL) same &= report_member(t, part, key, NULL, v);
     }
     return same;
 }
 
-/* What does not depend on the order in which the scheduler chose. */
-static bool same_ends(const telling *t) {
+/* Compares what does not depend on the scheduler's order. */
+static bool same_ends(const report *t) {
     static const char *const parts[] = {"phases", "outcomes", "closure", "results", "chains"};
     bool same = true;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) same &= same_members(t, parts[i]);
     return same;
 }
 
-static bool same_hash(const telling *t, const char *name) {
+static bool same_hash(const report *t, const char *name) {
     json_t *expected = json_object_get(t->f->expect, name);
     json_t *actual = json_object_get(t->run->actual, name);
     bool same = json_equal(expected, actual) != 0;
@@ -103,7 +103,7 @@ static bool same_hash(const telling *t, const char *name) {
     return same;
 }
 
-static bool same_order(const telling *t) {
+static bool same_order(const report *t) {
     bool differs;
     (void)first_event(json_object_get(t->f->expect, "events"), json_object_get(t->run->actual, "events"),
                       &differs);
@@ -114,108 +114,108 @@ static bool same_order(const telling *t) {
     return !differs && same && line == 0;
 }
 
-static void print_line(const telling *t, size_t line) {
+static void print_line(const report *t, size_t line) {
     fprintf(t->out, "line %zu `%s`", line, text_at(t->f->script, line - 1));
 }
 
-/* The line at which the two part, from 1: where the fingerprints first differ, or the event does. */
-static size_t diverging_line(const telling *t, size_t event, bool differs) {
+/* The first diverging line, from 1: the line of the first fingerprint or event that differs. */
+static size_t diverging_line(const report *t, size_t event, bool differs) {
     size_t line =
         first_line(json_object_get(t->f->expect, "steps"), json_object_get(t->run->actual, "steps"));
     size_t at = 0;
     if (differs && event < json_array_size(t->run->lines)) at = line_of_event(t->run, event);
-    else if (differs && line == 0) at = json_array_size(t->f->script); /* it never came */
+    else if (differs && line == 0) at = json_array_size(t->f->script); /* the expected event is missing */
     return line == 0 || (at != 0 && at < line) ? at : line;
 }
 
-/* ---- where a task leaves what was expected of it --------------------------------------------------- */
+/* ---- where a task diverges ------------------------------------------------------------------------- */
 
-/* A task's phase, or its outcome after all of them, that is not the expected one. */
-typedef struct parting {
+/* A task's phase, or its outcome after all phases, that is not the expected one. */
+typedef struct divergence {
     size_t line;  /* 0: none */
-    bool missing; /* it never came there: `line` is where it came last */
+    bool missing; /* the task never reached the phase: `line` is that of its last phase */
     const char *task, *event, *expected, *found;
-} parting;
+} divergence;
 
-/* The line and the event of phase `i`, or of the last one there is. */
-static void set_place(const telling *t, parting *p, size_t i) {
-    const json_t *places = json_object_get(t->run->places, p->task);
-    size_t n = json_array_size(places);
-    const json_t *place = n == 0 ? NULL : json_array_get(places, i < n ? i : n - 1);
-    p->line =
-        place == NULL ? json_array_size(t->f->script) : (size_t)json_integer_value(json_array_get(place, 0));
-    p->event = place == NULL ? "no event of it" : json_string_value(json_array_get(place, 1));
+/* Sets the line and the event of phase `i`, or of the last phase. */
+static void set_position(const report *t, divergence *p, size_t i) {
+    const json_t *positions = json_object_get(t->run->positions, p->task);
+    size_t n = json_array_size(positions);
+    const json_t *position = n == 0 ? NULL : json_array_get(positions, i < n ? i : n - 1);
+    p->line = position == NULL ? json_array_size(t->f->script)
+                               : (size_t)json_integer_value(json_array_get(position, 0));
+    p->event = position == NULL ? "no event of it" : json_string_value(json_array_get(position, 1));
 }
 
-static parting phases_part(const telling *t, const char *task, const json_t *expected) {
+static divergence phase_divergence(const report *t, const char *task, const json_t *expected) {
     const json_t *actual = json_object_get(json_object_get(t->run->actual, "phases"), task);
     size_t n = json_array_size(expected), m = json_array_size(actual), i = 0;
-    parting p = {.task = task};
+    divergence p = {.task = task};
     while (i < n && i < m && strcmp(text_at(expected, i), text_at(actual, i)) == 0) i++;
     if (i == n && i == m) return p;
     p.expected = text_at(expected, i);
     p.found = text_at(actual, i);
     p.missing = i == m;
-    set_place(t, &p, i);
+    set_position(t, &p, i);
     return p;
 }
 
-static parting outcome_parts(const telling *t, const char *task) {
+static divergence outcome_divergence(const report *t, const char *task) {
     const char *expected =
         json_string_value(json_object_get(json_object_get(t->f->expect, "outcomes"), task));
     const char *found = json_string_value(json_object_get(json_object_get(t->run->actual, "outcomes"), task));
-    parting p = {.task = task};
+    divergence p = {.task = task};
     p.expected = expected == NULL ? "no outcome" : expected;
     p.found = found == NULL ? "no outcome" : found;
     p.missing = found == NULL;
-    if (strcmp(p.expected, p.found) != 0) set_place(t, &p, SIZE_MAX);
+    if (strcmp(p.expected, p.found) != 0) set_position(t, &p, SIZE_MAX);
     return p;
 }
 
-/* The one that comes first in the script. Tasks that only one side knows are found on either. */
-static parting first_parting(const telling *t) {
+/* The divergence that comes first in the script. A task that exists on one side only is one too. */
+static divergence first_divergence(const report *t) {
     const json_t *sides[] = {t->f->expect, t->run->actual};
-    parting first = {.line = 0};
+    divergence first = {.line = 0};
     for (size_t i = 0; i < sizeof sides / sizeof sides[0]; i++) {
         const char *task;
         json_t *phases;
         json_object_foreach(json_object_get(sides[i], "phases"), task, phases) {
             const json_t *expected = json_object_get(json_object_get(t->f->expect, "phases"), task);
-            parting p = phases_part(t, task, expected);
-            if (p.line == 0) p = outcome_parts(t, task);
+            divergence p = phase_divergence(t, task, expected);
+            if (p.line == 0) p = outcome_divergence(t, task);
             if (p.line != 0 && (first.line == 0 || p.line < first.line)) first = p;
         }
     }
     return first;
 }
 
-static void print_parting(const telling *t, const parting *p) {
+static void print_task_divergence(const report *t, const divergence *p) {
     print_line(t, p->line);
     fprintf(t->out, ", %s: task %s: expected %s, found %s\n", p->event, p->task, p->expected, p->found);
 }
 
-/* ---- all of it ---------------------------------------------------------------------------------- */
+/* ---- the report --------------------------------------------------------------------------------- */
 
-/* The step at which the two part: a line of the script, and the event there if one is listed. */
-static void print_divergence(const telling *t) {
+/* The first diverging step: a line of the script, and the event if it is listed. */
+static void print_divergence(const report *t) {
     const json_t *expected = json_object_get(t->f->expect, "events");
     const json_t *actual = json_object_get(t->run->actual, "events");
     bool differs;
     size_t event = first_event(expected, actual, &differs);
     size_t line = diverging_line(t, event, differs);
-    parting p = first_parting(t);
+    divergence p = first_divergence(t);
     bool is_first = !t->own_seed || line == 0 || (!p.missing && p.line < line);
     if (t->run->problem[0] != 0 && t->run->problem_line <= p.line) is_first = false;
     fputs("first diverging step: ", t->out);
     if (p.line != 0 && is_first) {
-        print_parting(t, &p);
+        print_task_divergence(t, &p);
     } else if (t->run->problem[0] != 0 && (!t->own_seed || line == 0 || t->run->problem_line <= line)) {
         print_line(t, t->run->problem_line);
         fprintf(t->out, ": %s\n", t->run->problem);
     } else if (!t->own_seed) {
-        fprintf(t->out, "not known, the order of seed %" PRIu64 " is another\n", t->how->seed);
+        fprintf(t->out, "unknown: seed %" PRIu64 " gives another order\n", t->how->seed);
     } else if (line == 0) {
-        fputs("none, only what is said below differs\n", t->out);
+        fputs("none: only the items below differ\n", t->out);
     } else if (differs) {
         print_line(t, line);
         fprintf(t->out, ", event %zu: expected %s, found %s\n", event + 1, text_at(expected, event),
@@ -228,7 +228,7 @@ static void print_divergence(const telling *t) {
 
 #define NO_MARK SIZE_MAX
 
-static void print_events(const telling *t, const char *title, const json_t *events, bool with_lines,
+static void print_events(const report *t, const char *title, const json_t *events, bool with_lines,
                          size_t mark) {
     size_t i;
     json_t *item;
@@ -241,7 +241,7 @@ static void print_events(const telling *t, const char *title, const json_t *even
     if (mark != NO_MARK && mark >= json_array_size(events)) fputs("  > end\n", t->out);
 }
 
-static void print_ids(const telling *t) {
+static void print_ids(const report *t) {
     size_t i;
     json_t *item;
     fputs("ids: ", t->out);
@@ -251,7 +251,7 @@ static void print_ids(const telling *t) {
     fputc('\n', t->out);
 }
 
-/* A word as the shell reads it back. */
+/* Quotes a word for the shell. */
 static void print_quoted(FILE *out, const char *word) {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./+:@%=,";
     if (word[0] != 0 && word[strspn(word, plain)] == 0) {
@@ -266,7 +266,7 @@ static void print_quoted(FILE *out, const char *word) {
     fputc('\'', out);
 }
 
-static void print_failure(const telling *t) {
+static void print_failure(const report *t) {
     const json_t *expected = json_object_get(t->f->expect, "events");
     const json_t *actual = json_object_get(t->run->actual, "events");
     bool differs;
@@ -293,7 +293,7 @@ static void print_failure(const telling *t) {
 
 bool ebb__fixture_compare(const ebb__fixture *f, const ebb__fixture_how *how, const ebb__fixture_run *run,
                           FILE *out) {
-    telling t = {.f = f, .run = run, .how = how, .out = NULL, .own_seed = how->seed == f->seed};
+    report t = {.f = f, .run = run, .how = how, .out = NULL, .own_seed = how->seed == f->seed};
     if (run->problem[0] == 0 && same_ends(&t) && (!t.own_seed || same_order(&t))) return true;
     t.out = out;
     print_failure(&t);

@@ -1,4 +1,4 @@
-/* cli/fixture_event.c - events in words, with the names of the script in place of ids. */
+/* cli/fixture_event.c - events as text, with the names of the script in place of ids. */
 #include "cli/fixture.h"
 
 #include "kernel/names.h"
@@ -29,7 +29,7 @@ static void add_id(text *t, const ebb__script *s, ebb__thing_kind kind, uint64_t
     else add(t, "%" PRIu64 ".%" PRIu64 ".%" PRIu64, id >> 56, id >> 32 & 0xffffff, id & 0xffffffff);
 }
 
-/* The only tasks without a name are those that run the finalizers of a region. */
+/* Only the tasks that run a region's finalizers have no name. */
 static void add_task(text *t, const ebb__script *s, const ebb_event *ev) {
     bool closer = ebb__script_name(s, EBB__TASK, ev->task_id) == NULL && ev->region_id != 0;
     add_id(t, s, closer ? EBB__REGION : EBB__TASK, closer ? ev->region_id : ev->task_id);
@@ -45,7 +45,7 @@ static bool is_obligation(uint32_t type) {
     return type >= EBB_EV_OBLIGATION_RESERVED && type <= EBB_EV_OBLIGATION_LEAKED;
 }
 
-/* Whom the event is about, in brackets. */
+/* The subject of the event, in parentheses. */
 static void add_subject(text *t, const ebb__script *s, const ebb_event *ev) {
     if (ev->type < EBB_EV_REGION_OPENED) return;
     add(t, "(");
@@ -69,7 +69,7 @@ static void add_value(text *t, const ebb_event *ev) {
     }
 }
 
-static void add_told(text *t, const ebb_event *ev) {
+static void add_request(text *t, const ebb_event *ev) {
     if (ev->cancel_kind == 0) return;
     add(t, " %s %s epoch %u", ebb_cancel_kind_name((ebb_cancel_kind)ev->cancel_kind),
         ebb__severity_name(ev->severity), ev->cancel_epoch);
@@ -94,7 +94,7 @@ void ebb__fixture_event(const ebb__script *s, const ebb_event *ev, char *out, si
     add(&t, "%s", ebb_event_name(ev->type));
     add_subject(&t, s, ev);
     add_value(&t, ev);
-    if (ebb_event_is_cancel(ev->type)) add_told(&t, ev);
+    if (ebb_event_is_cancel(ev->type)) add_request(&t, ev);
     if (ebb__event_value_of(ev->type) == EBB__VALUE_POLLS) add_budget(&t, ev);
     if (ev->type == EBB_EV_REFUSED && ev->task_id != 0) {
         add(&t, " by ");

@@ -1,4 +1,4 @@
-/* cli/fixture_file.c - reading a fixture, and saying what is wrong with one that is not right. */
+/* cli/fixture_file.c - reads a fixture, and reports what is wrong with an invalid one. */
 #include "cli/fixture.h"
 
 #include <stdlib.h>
@@ -106,12 +106,12 @@ static bool check_field(const char *path, const char *above, json_t *in, const f
         return false;
     }
     if (has_shape(v, f->shape)) return true;
-    ebb__cli_error("%s: field '%s%s' is %s that is not right; expected %s", path, above, f->name,
-                   type_name(v), expected_of[f->shape]);
+    ebb__cli_error("%s: field '%s%s' is %s, and not valid; expected %s", path, above, f->name, type_name(v),
+                   expected_of[f->shape]);
     return false;
 }
 
-/* All fields are there and right, and there are no others: a misspelt optional one would be ignored. */
+/* All required fields exist and are valid, and there are no others: a misspelt optional field would be ignored. */
 static bool check_fields(const char *path, const char *above, json_t *in, const field *list, size_t n) {
     const char *key;
     json_t *v;
@@ -122,13 +122,13 @@ static bool check_fields(const char *path, const char *above, json_t *in, const 
         size_t i = 0;
         while (i < n && strcmp(list[i].name, key) != 0) i++;
         if (i < n) continue;
-        ebb__cli_error("%s: field '%s%s' is not one of a fixture", path, above, key);
+        ebb__cli_error("%s: unknown field '%s%s'", path, above, key);
         return false;
     }
     return true;
 }
 
-/* ---- what the fields say ---------------------------------------------------------------------- */
+/* ---- checking values -------------------------------------------------------------------------- */
 
 static bool check_text(const char *path, const char *name, const char *found, const char *expected) {
     if (strcmp(found, expected) == 0) return true;
@@ -156,7 +156,7 @@ static bool check_watch(const ebb__fixture *f) {
     return true;
 }
 
-/* The file's name without its folder and ".json". */
+/* The file's name without its directory and ".json". */
 static bool check_id(const ebb__fixture *f) {
     const char *slash = strrchr(f->path, '/');
     const char *base = slash == NULL ? f->path : slash + 1;

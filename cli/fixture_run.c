@@ -1,5 +1,5 @@
-/* cli/fixture_run.c - runs a fixture's script in a new runtime and writes down what it did, in the
- * words in which the file says what is expected. */
+/* cli/fixture_run.c - runs a fixture's script in a new runtime and records the result in the form of the file's
+ * expectation. */
 #include "cli/fixture.h"
 
 #include "kernel/layer.h"
@@ -25,12 +25,12 @@ typedef struct runner {
     ebb_trace_reader reader;
     bool reading;
     uint64_t random;
-    ebb_witness *witnesses; /* the last of each thing that is a task */
+    ebb_witness *witnesses; /* the last witness of each thing that is a task */
     size_t n_witnesses;
     size_t line; /* from 1 */
 } runner;
 
-/* The first one stands. */
+/* Only the first problem is kept. */
 static void problem(runner *r, const char *text) {
     if (r->run->problem[0] != 0) return;
     snprintf(r->run->problem, sizeof r->run->problem, "%s", text);
@@ -66,16 +66,16 @@ static void note_event(runner *r, const ebb_event *ev) {
     json_array_append_new(r->run->lines, json_integer((json_int_t)r->line));
 }
 
-/* Where a task came to a phase: the line, and the event. */
-static void note_place(runner *r, const char *task, const ebb_event *ev) {
+/* Records where a task reached a phase: the line, and the event. */
+static void note_position(runner *r, const char *task, const ebb_event *ev) {
     char text[EVENT_TEXT];
     ebb__fixture_event(r->script, ev, text, sizeof text);
-    json_t *places = json_object_get(r->run->places, task);
-    if (places == NULL) {
-        places = json_array();
-        json_object_set_new(r->run->places, task, places);
+    json_t *positions = json_object_get(r->run->positions, task);
+    if (positions == NULL) {
+        positions = json_array();
+        json_object_set_new(r->run->positions, task, positions);
     }
-    json_array_append_new(places, json_pack("[I, s]", (json_int_t)r->line, text));
+    json_array_append_new(positions, json_pack("[I, s]", (json_int_t)r->line, text));
 }
 
 static void note_phase(runner *r, const ebb_event *ev) {
@@ -92,14 +92,14 @@ static void note_phase(runner *r, const ebb_event *ev) {
     const char *last = n == 0 ? "" : json_string_value(json_array_get(phases, n - 1));
     if (strcmp(last, phase) != 0) {
         json_array_append_new(phases, json_string(phase));
-        note_place(r, name, ev);
+        note_position(r, name, ev);
     }
     if (ev->type != EBB_EV_COMPLETED && ev->type != EBB_EV_FINALIZED) return;
     const char *status = ebb_status_name((ebb_status)(int32_t)ev->value);
     json_object_set_new(member(r, "outcomes"), name, json_string(status));
 }
 
-/* A leak is followed by an abort: it stays a leak. */
+/* An abort that follows a leak does not replace it. */
 static void note_obligation(runner *r, const ebb_event *ev) {
     const char *end = ev->type == EBB_EV_OBLIGATION_COMMITTED  ? "committed"
                       : ev->type == EBB_EV_OBLIGATION_ABORTED  ? "aborted"
@@ -128,12 +128,12 @@ static void check_event(runner *r, const ebb_event *ev) {
 
 static void keep_bytes(void *ctx, const void *bytes, size_t n) {
     ebb__fixture_run *run = ctx;
-    if (n > run->trace_room - run->trace_n) return; /* shows as a trace that is cut short */
+    if (n > run->trace_room - run->trace_n) return; /* the result is a truncated trace */
     memcpy(run->trace + run->trace_n, bytes, n);
     run->trace_n += n;
 }
 
-/* Takes in what the line has added to the trace. */
+/* Reads the events that the line has added to the trace. */
 static void read_trace(runner *r) {
     ebb_event ev;
     ebb_status st = EBB_OK;
@@ -161,7 +161,7 @@ static void hash_text(ebb_fingerprint *f, char out[33]) {
 
 /* ---- after each line -------------------------------------------------------------------------- */
 
-/* What each task shows of its cancellation may only follow what it showed before. */
+/* A task's witness may only follow its earlier one. */
 static void check_witnesses(runner *r) {
     size_t i = 0;
     for (const ebb__thing *t = ebb__script_things(r->script); t != NULL; t = t->next, i++) {
@@ -236,9 +236,9 @@ static bool run_line(runner *r, const char *line) {
     return true;
 }
 
-/* ---- after all of them ------------------------------------------------------------------------ */
+/* ---- at the end ------------------------------------------------------------------------------- */
 
-/* An obligation that was aborted has run its hook once, and a committed one never. */
+/* An aborted obligation has run its hook once, a committed one never. */
 static void check_hooks(runner *r) {
     for (const ebb__thing *t = ebb__script_things(r->script); t != NULL; t = t->next) {
         if (t->kind != EBB__OBLIGATION) continue;
@@ -300,13 +300,13 @@ static bool start(runner *r, int plant) {
     r->run->trace_room = TRACE_BYTES;
     r->run->lines = json_array();
     r->run->ids = json_array();
-    r->run->places = json_object();
+    r->run->positions = json_object();
     r->run->actual = json_pack("{s:{}, s:[], s:{}, s:{}, s:{}, s:[]}", "phases", "events", "outcomes",
                                "closure", "results", "steps");
     if (r->random != 0) ebb__set_chooser(r->rt, choose, r); /* seed 0: first come, first served */
     return r->script != NULL && r->check != NULL && r->fingerprint != NULL && r->parity != NULL &&
-           r->run->trace != NULL && r->run->lines != NULL && r->run->ids != NULL && r->run->places != NULL &&
-           r->run->actual != NULL;
+           r->run->trace != NULL && r->run->lines != NULL && r->run->ids != NULL &&
+           r->run->positions != NULL && r->run->actual != NULL;
 }
 
 static void stop(runner *r) {
@@ -336,6 +336,6 @@ void ebb__fixture_run_free(ebb__fixture_run *run) {
     json_decref(run->actual);
     json_decref(run->lines);
     json_decref(run->ids);
-    json_decref(run->places);
+    json_decref(run->positions);
     free(run->trace);
 }

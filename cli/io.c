@@ -45,7 +45,7 @@ bool ebb__cli_number(const char *option, const char *text, uint64_t least, uint6
 }
 
 #ifdef EBB_MUTANTS
-/* Bugs in the kernel can't break these two: they are about how a trace is written. */
+/* These two have no planted bug in the kernel: they are about how a trace is written. */
 static bool has_plant(ebb_oracle o) {
     return o != EBB_ORACLE_FORMAT;
 }
@@ -56,7 +56,7 @@ bool ebb__cli_plant(const char *text, int *out) {
         *out = i;
         return true;
     }
-    ebb__cli_error("--plant takes an oracle that has a planted bug, not '%s'; there are:", text);
+    ebb__cli_error("--plant takes an oracle that has a planted bug, not '%s'; these have one:", text);
     for (int i = 1; i < EBB_ORACLES; i++) {
         if (has_plant((ebb_oracle)i)) fprintf(stderr, "  %s\n", ebb_oracle_name((ebb_oracle)i));
     }
@@ -110,9 +110,9 @@ static uint64_t clock_ms(void) {
     return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
-ebb__progress ebb__progress_begin(const char *what, bool asked) {
+ebb__progress ebb__progress_begin(const char *what, bool requested) {
     uint64_t now = clock_ms();
-    bool wanted = asked || isatty(STDERR_FILENO) != 0;
+    bool wanted = requested || isatty(STDERR_FILENO) != 0;
     return (ebb__progress){.what = what, .wanted = wanted, .start_ms = now, .last_ms = now};
 }
 

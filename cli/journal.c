@@ -15,12 +15,13 @@ static const char usage[] =
     "usage: ebb journal show FILE\n"
     "       ebb journal replay FILE [--trace OUT] [--compare TRACE]\n"
     "\n"
-    "  show       one line an operation: number, what, who asked, arguments and result\n"
-    "  replay     does it all again, with ghosts in place of the tasks' code\n"
+    "  show       one line an operation: number, name, requester, arguments and result\n"
+    "  replay     repeats all operations; the tasks are replayed without their code\n"
     "  --trace    writes the trace of the replay\n"
-    "  --compare  and its events must be those of TRACE; exit 1 if they are not\n"
+    "  --compare  compares its events with those of TRACE; exit 1 if they differ\n"
     "\n"
-    "Exit code 0: all is well; 1: it diverged, differs or is damaged; 2: wrong arguments or files.\n";
+    "Exit code 0: success; 1: the replay diverged, the trace differs or the file is damaged; 2: wrong "
+    "arguments or files.\n";
 
 typedef struct request {
     const char *file, *trace, *compare;
@@ -41,10 +42,10 @@ static bool parse(request *q, int argc, char **argv) {
             }
             *value = argv[i];
         } else if (arg[0] == '-' && arg[1] != 0) {
-            ebb__cli_error("there is no option '%s'", arg);
+            ebb__cli_error("unknown option '%s'", arg);
             return false;
         } else if (q->file != NULL) {
-            ebb__cli_error("one journal is enough; what is '%s'?", arg);
+            ebb__cli_error("unexpected argument '%s'", arg);
             return false;
         } else {
             q->file = arg;
@@ -62,8 +63,8 @@ static void print_id(const char *name, uint64_t id) {
     else ebb__print_id(stdout, id);
 }
 
-/* Who asked, where that is not plain: outside of calls it is the host, inside the task that is polled. */
-static void print_asker(const ebb__journal_op *op, uint32_t depth) {
+/* The requester, where it is not obvious: outside of calls it is the host, inside the task that is polled. */
+static void print_requester(const ebb__journal_op *op, uint32_t depth) {
     if (op->asker != 0) print_id("by", op->asker);
     else if (op->rec.phase != 0 && depth > 0) fputs("  by the host", stdout);
 }
@@ -119,11 +120,11 @@ static void print_fields(const ebb_record *r) {
     if (r->type == J_CLEANUP) printf("  severity %u  time %" PRIu64, r->kind, r->task);
 }
 
-/* What a call asks for stands further to the right than the call. */
+/* Operations inside a call are indented. */
 static void print_op(const ebb__journal_op *op, uint32_t depth) {
     printf("%8" PRIu64 "  %*s%s", op->number, (int)(depth < 20 ? depth * 2 : 40), "",
            ebb__op_name(op->rec.type));
-    print_asker(op, depth);
+    print_requester(op, depth);
     print_fields(&op->rec);
     if (op->args.type != 0) {
         printf("  deadline %" PRIu64 " polls %" PRIu32 " priority %u", op->args.task, op->args.value,
@@ -208,7 +209,7 @@ static void print_side(const char *whose, ebb_status st, const ebb_event *ev) {
     fputc('\n', stderr);
 }
 
-/* Events, not bytes: a host that flushed in the middle has cut its blocks elsewhere. */
+/* Compares events, not bytes: a host that flushed in the middle has other block boundaries. */
 static int compare(const buffer *replayed, const ebb__cli_file *recorded) {
     ebb_trace_reader r[2];
     ebb_event ev[2];
@@ -225,7 +226,7 @@ static int compare(const buffer *replayed, const ebb__cli_file *recorded) {
     if (st[0] == EBB_PENDING && st[1] == EBB_PENDING) {
         bool bytes = recorded->n == replayed->n && memcmp(recorded->bytes, replayed->bytes, replayed->n) == 0;
         printf("the trace is the same as %s, %s\n", recorded->path,
-               bytes ? "byte for byte" : "event for event; its blocks are cut in other places");
+               bytes ? "byte for byte" : "event for event; the block boundaries differ");
         return EBB__EXIT_OK;
     }
     ebb__cli_error("the trace differs from %s", recorded->path);
@@ -265,7 +266,7 @@ static const struct {
     int (*run)(const request *q, const ebb__cli_file *f);
 } verbs[] = {{"show", show}, {"replay", replay}};
 
-/* The file is one, whole or damaged. */
+/* Whether the file is a journal, complete or damaged. */
 static bool is_journal(const ebb__cli_file *f) {
     ebb_trace_reader r;
     ebb_status st = ebb_trace_reader_open(&r, f->bytes, f->n);
@@ -303,7 +304,7 @@ int ebb__cmd_journal(int argc, char **argv) {
     for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
         if (strcmp(name, verbs[i].name) == 0) return run_verb(i, argc - 2, argv + 2);
     }
-    if (argc > 1) ebb__cli_error("journal can't '%s'; it can show and replay", name);
+    if (argc > 1) ebb__cli_error("unknown journal command '%s': expected show or replay", name);
     fputs(usage, stderr);
     return EBB__EXIT_USAGE;
 }

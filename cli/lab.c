@@ -16,16 +16,16 @@ static const char usage[] =
     "       ebb lab explore SCENARIO [--schedules N] [--dfs DEPTH] [--seed N] [--out FILE]\n"
     "       ebb lab replay FILE [--trace FILE] [--journal FILE]\n"
     "\n"
-    "run      one schedule; with --events, rounds of it until so many events were traced\n"
+    "run      one schedule; with --events, repeated until N events were traced\n"
     "explore  many schedules: seeds from --seed (1) on, --schedules (1000) of them; or with --dfs every\n"
-    "         way that the first DEPTH (1 to 64) decisions can go, at most --schedules of them. A failure is "
-    "cut\n"
-    "         down and written to --out (SCENARIO.lab)\n"
-    "replay   what explore wrote\n"
+    "         way that the first DEPTH (1 to 64) decisions can go, at most --schedules of them. A failure "
+    "is\n"
+    "         shrunk and written to --out (SCENARIO.lab)\n"
+    "replay   runs the file that explore wrote\n"
     "\n"
     "FILE gets the trace or journal of the first runtime, FILE.1 that of the second, and so on.\n"
     "--progress shows progress even if stderr is not a terminal.\n"
-    "Exit code 0: all is well; 1: something failed; 2: wrong arguments or files.\n";
+    "Exit code 0: success; 1: a run failed; 2: wrong arguments or files.\n";
 
 enum { MAX_DEPTH = 64 }; /* decisions that --dfs may vary */
 
@@ -39,7 +39,7 @@ typedef struct request {
 
 /* ---- arguments ---------------------------------------------------------------------------------- */
 
-/* The value of an option; NULL is a complaint. */
+/* Parses the value of an option; NULL is an error. */
 static bool parse_option(request *q, const char *option, const char *value) {
     static const char *const known[] = {"--seed",  "--schedules", "--events", "--dfs",
                                         "--trace", "--journal",   "--out",    "--plant"};
@@ -61,7 +61,7 @@ static bool parse_option(request *q, const char *option, const char *value) {
     else if (strcmp(option, "--plant") == 0) return ebb__cli_plant(value, &q->plant);
 #endif
     else {
-        ebb__cli_error("lab has no option %s", option);
+        ebb__cli_error("unknown option '%s'", option);
         return false;
     }
     return true;
@@ -80,7 +80,7 @@ static bool parse(request *q, int argc, char **argv) {
         } else if (q->subject == NULL) {
             q->subject = arg;
         } else {
-            ebb__cli_error("one scenario or file is enough; what is '%s'?", arg);
+            ebb__cli_error("unexpected argument '%s'", arg);
             return false;
         }
     }
@@ -91,13 +91,13 @@ static const ebb_lab_scenario *scenario_of(const char *name) {
     for (size_t i = 0; ebb_lab_scenario_at(i) != NULL; i++) {
         if (strcmp(name, ebb_lab_scenario_at(i)->name) == 0) return ebb_lab_scenario_at(i);
     }
-    ebb__cli_error("there is no scenario '%s'; `ebb lab list` names them", name);
+    ebb__cli_error("unknown scenario '%s'; `ebb lab list` lists them", name);
     return NULL;
 }
 
 /* ---- files -------------------------------------------------------------------------------------- */
 
-/* Where the traces and journals of a run go. Files are opened when their first bytes come. */
+/* Where the traces and journals of a run go. A file is opened with its first bytes. */
 typedef struct sinks {
     const char *path[2]; /* trace, journal; NULL: not wanted */
     FILE *file[2][EBB_LAB_RUNTIMES];
@@ -135,7 +135,7 @@ static bool sinks_close(sinks *s) {
             if (s->file[which][i] != NULL && fclose(s->file[which][i]) != 0) s->failed = true;
         }
     }
-    if (s->failed) ebb__cli_error("what was asked for could not be written: %s", strerror(errno));
+    if (s->failed) ebb__cli_error("can't write the trace or journal: %s", strerror(errno));
     return !s->failed;
 }
 
@@ -155,7 +155,7 @@ static bool save_case(const ebb_lab_case *c, const char *path) {
     return ok;
 }
 
-/* ---- telling ------------------------------------------------------------------------------------ */
+/* ---- printing ----------------------------------------------------------------------------------- */
 
 static void print_failure(const ebb_lab_case *c, const ebb_lab_result *r) {
     printf("%s, seed %" PRIu64 ": %s: %s\n", c->scenario->name, c->seed, r->failure, r->text);
@@ -167,7 +167,7 @@ static void print_failure(const ebb_lab_case *c, const ebb_lab_result *r) {
     putchar('\n');
 }
 
-/* What a failed run means for whoever called. */
+/* The exit code of a run. */
 static int exit_of(const ebb_lab_case *c, const ebb_lab_result *r) {
     if (r->status == EBB_OK) return EBB__EXIT_OK;
     if (r->failure[0] == 0) {
@@ -189,7 +189,7 @@ static int run_case(ebb_lab *lab, const request *q, const ebb_lab_case *c, ebb_l
     return sinks_close(&s) ? code : EBB__EXIT_USAGE;
 }
 
-/* ---- the verbs ---------------------------------------------------------------------------------- */
+/* ---- the subcommands ---------------------------------------------------------------------------- */
 
 static int lab_list(ebb_lab *lab, const request *q) {
     (void)lab;
@@ -223,7 +223,7 @@ static size_t lines_of(const ebb_lab_case *c) {
     return n;
 }
 
-/* Writes it twice: as it was found, in case that cutting it down is interrupted, then cut down. */
+/* Writes the case twice: as it was found, in case that shrinking is interrupted, and then shrunk. */
 static int keep_failure(ebb_lab *lab, const request *q, ebb_lab_case *c) {
     char path[4096];
     if (snprintf(path, sizeof path, "%s%s", q->out != NULL ? q->out : c->scenario->name,
@@ -237,13 +237,13 @@ static int keep_failure(ebb_lab *lab, const request *q, ebb_lab_case *c) {
     ebb_status st = ebb_lab_shrink(lab, c, 0, show_progress, &p);
     ebb__progress_end(&p);
     if (st != EBB_OK) {
-        ebb__cli_error("can't cut it down: %s",
+        ebb__cli_error("can't shrink the case: %s",
                        st == EBB_ERR_INVALID ? "it does not fail again" : ebb_status_text(st));
     }
     if (!save_case(c, path)) return EBB__EXIT_USAGE;
-    printf("cut down from %zu lines and %zu choices to %zu and %zu\n", lines, choices, lines_of(c),
+    printf("shrunk from %zu lines and %zu choices to %zu and %zu\n", lines, choices, lines_of(c),
            c->n_choices);
-    printf("again: ebb lab replay %s\n", path);
+    printf("replay with: ebb lab replay %s\n", path);
     return EBB__EXIT_BAD;
 }
 
@@ -271,8 +271,7 @@ static int replay_case(ebb_lab *lab, const request *q, const ebb_lab_case *c) {
     ebb_lab_result r;
 #ifndef EBB_MUTANTS
     if (c->plant != 0) {
-        printf("the bug that was planted for it, %s, is not in this build\n",
-               ebb_oracle_name((ebb_oracle)c->plant));
+        printf("this build does not contain the planted bug %s\n", ebb_oracle_name((ebb_oracle)c->plant));
     }
 #endif
     int code = run_case(lab, q, c, &r);
@@ -306,7 +305,7 @@ static int lab_replay(ebb_lab *lab, const request *q) {
 /* ---- dispatch ----------------------------------------------------------------------------------- */
 
 static const struct {
-    const char *name, *takes; /* takes NULL: nothing */
+    const char *name, *takes; /* takes NULL: no argument */
     int (*run)(ebb_lab *lab, const request *q);
 } verbs[] = {
     {"list", NULL, lab_list},
@@ -345,7 +344,7 @@ int ebb__cmd_lab(int argc, char **argv) {
         fputs(usage, stdout);
         return EBB__EXIT_OK;
     }
-    if (argc > 1) ebb__cli_error("lab can't '%s'; it can list, run, explore and replay", name);
+    if (argc > 1) ebb__cli_error("unknown lab command '%s': expected list, run, explore or replay", name);
     fputs(usage, stderr);
     return EBB__EXIT_USAGE;
 }

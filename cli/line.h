@@ -8,17 +8,17 @@ enum { EBB__LINE_TEXT_MAX = 1023 };
 
 typedef struct ebb__line {
     ebb_event event;
-    char text[EBB__LINE_TEXT_MAX + 1]; /* joined, cut to fit; "" if there is none */
+    char text[EBB__LINE_TEXT_MAX + 1]; /* joined, truncated to fit; "": none */
 } ebb__line;
 
-/* The next event that is not a text, with the texts after it. As ebb_trace_reader_next; an error in the
- * records after it shows at the next call. A text without an event before it is a line of its own. */
+/* The next event that is not a text, with the texts after it. Returns as ebb_trace_reader_next. An error in the
+ * records after the event is returned by the next call. A text without an event before it is a line of its own. */
 ebb_status ebb__line_next(ebb_trace_reader *r, ebb__line *out);
 
-/* Readable, without the newline. */
+/* As readable text, without the newline. */
 void ebb__line_print(FILE *out, const ebb__line *line);
 
-/* A string in quotes as JSON has it; every byte that is not plain ASCII is escaped. */
+/* A JSON string in quotes; every byte that is not plain ASCII is escaped. */
 void ebb__print_json_string(FILE *out, const char *s);
 
 /* runtime.index.generation */

@@ -1,4 +1,4 @@
-/* cli/main.c - the `ebb` command: finds the subcommand and hands over. */
+/* cli/main.c - the `ebb` command: finds and calls the subcommand. */
 #include "cli/cli.h"
 
 #include <errno.h>
@@ -44,12 +44,12 @@ static int run(int argc, char **argv) {
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         if (strcmp(argv[1], commands[i].name) == 0) return commands[i].run(argc - 1, argv + 1);
     }
-    ebb__cli_error("there is no command '%s'", argv[1]);
+    ebb__cli_error("unknown command '%s'", argv[1]);
     print_commands(stderr);
     return EBB__EXIT_USAGE;
 }
 
-/* What was printed must have arrived: else "0" would say that all is well to who reads a cut file. */
+/* The exit code reports a failed write of the output: otherwise the reader of a truncated file would see 0. */
 int main(int argc, char **argv) {
     int code = run(argc, argv);
     bool failed = ferror(stdout) != 0;

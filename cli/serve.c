@@ -1,8 +1,9 @@
 /* cli/serve.c - `ebb serve`: the files below a directory, over HTTP/2 and HTTP/1.1 on this machine.
  *
- * Each request is a fiber that looks its file up, and then reads and writes a piece at a time: what the client
- * has not taken keeps it from reading on. What the kernel has in its caches is looked up and read on the spot; the
- * pool is for what has to wait for the disk. A finalizer leaves the file, so it is left however the request ends. */
+ * Each request is a fiber that looks up its file, and then reads and writes a piece at a time: bytes that the client
+ * has not taken delay the next read. Lookups and reads that the kernel's caches can answer are done on the loop's
+ * thread; the pool is for those that have to wait for the disk. A finalizer releases the file, however the request
+ * ends. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -26,9 +27,9 @@ static const char usage[] =
     "not\n"
     "listed, names that start with a dot are not served, and no link leads out of DIR.\n"
     "\n"
-    "--port  8008; 0 is any that is free\n"
+    "--port  default 8008; 0 is any free port\n"
     "\n"
-    "SIGTERM or SIGINT (Ctrl-C) stops it: what is being sent has 3 s to finish; a second one stops it at "
+    "SIGTERM or SIGINT (Ctrl-C) stops it: responses have 3 s to finish; a second one stops it at "
     "once.\n"
     "Exit code 0: it was stopped; 2: wrong arguments, no such directory, or the port is taken; 3, 4, 5: as "
     "of\n"
@@ -37,27 +38,28 @@ static const char usage[] =
 /* PIECE: with its frames it fits into one write to the socket. */
 enum { PIECE = 60 * 1024, PORT = 8008 };
 
-static const uint64_t kept_ns = 100 * EBB_MS; /* a file that nobody uses stays open so long, or twice that */
+/* How long an unused file stays open at least; at most twice that. */
+static const uint64_t kept_ns = 100 * EBB_MS;
 
 typedef struct site {
-    char root[PATH_MAX]; /* its real path */
+    char root[PATH_MAX]; /* the real path */
     uint64_t port;
     bool listens;
     ebb__files files;
-    ebb_future *unused; /* the sweeper waits for a file that nobody uses; NULL: it does not */
+    ebb_future *unused; /* the sweeper waits for an unused file; NULL: it does not wait */
 } site;
 
-/* What a request gets. */
+/* The result of a request's lookup. */
 typedef struct found {
     const char *type;
     bool folder;
     uint64_t size;
-    ebb__served_file *file; /* if it is no folder */
+    ebb__served_file *file; /* NULL for a directory */
 } found;
 
 /* ---- headers ----------------------------------------------------------------------------------------- */
 
-/* TypeScript has no registered type: it is for people to read. */
+/* TypeScript has no registered type: it is sent as plain text. */
 static const struct {
     const char *extension, *type;
 } types[] = {
@@ -90,13 +92,13 @@ static ebb_status set_length(ebb_http *x, uint64_t n) {
     return ebb_http_set_header(x, "content-length", text);
 }
 
-/* ---- answers ----------------------------------------------------------------------------------------- */
+/* ---- responses --------------------------------------------------------------------------------------- */
 
 static ebb_status refuse(ebb_cx *cx, ebb_http *x, int status) {
     return ebb_http_text(cx, x, status, status == 400 ? "not a path\n" : "not found\n");
 }
 
-/* To the same path with a "/", since the links in its index.html are relative to that. */
+/* Redirects to the same path with a "/": the links in an index.html are relative to that. */
 static ebb_status redirect(ebb_cx *cx, ebb_http *x) {
     const char *path = ebb_http_path(x), *query = ebb_http_query(x);
     size_t room = strlen(path) + strlen(query) + sizeof "/?";
@@ -107,7 +109,7 @@ static ebb_status redirect(ebb_cx *cx, ebb_http *x) {
     return st == EBB_OK ? ebb_http_text(cx, x, 308, "it is a directory\n") : st;
 }
 
-/* A cancel waits: the pool uses the bytes until this await has ended. */
+/* Masked: the pool uses the bytes until this await has ended. */
 static ebb_status read_later(ebb_cx *cx, int fd, void *into, size_t n, uint64_t at, size_t *got) {
     ebb__file_read_job *job = malloc(sizeof *job + n);
     if (job == NULL) return EBB_ERR_NOMEM;
@@ -121,8 +123,8 @@ static ebb_status read_later(ebb_cx *cx, int fd, void *into, size_t n, uint64_t 
     return st;
 }
 
-/* The length was promised: a file that has become shorter breaks the response off with EBB_ERR_EOF, and one
- * that has grown is cut. */
+/* The length was announced. A file that has become shorter ends the response with EBB_ERR_EOF; one that has grown is
+ * truncated. */
 static ebb_status send_bytes(ebb_cx *cx, ebb_http *x, int fd, uint64_t size) {
     size_t room = size < PIECE ? (size_t)size : PIECE, got;
     char *bytes = ebb_http_alloc(x, room);
@@ -155,7 +157,7 @@ static bool is_not_there(ebb_status st) {
     return false;
 }
 
-/* A request that uses a file. Its finalizer ends that. */
+/* A request's use of a file. The finalizer releases the file. */
 typedef struct use {
     site *s;
     ebb__served_file *file;
@@ -184,8 +186,8 @@ static ebb_status open_file(ebb_cx *cx, const ebb__lookup *l, use *u) {
     return u->file == NULL ? EBB_ERR_NOMEM : EBB_OK;
 }
 
-/* A cancel waits: the pool uses the lookup until these awaits have ended. If the fiber is forced to leave in
- * between, nobody frees what the pool may still use. */
+/* Masked: the pool uses the lookup until these awaits have ended. If the fiber is forced in between, the lookup is
+ * not freed, because the pool may still use it. */
 static ebb_status find(ebb_cx *cx, ebb__lookup *l, use *u, found *out) {
     (void)ebb_mask(cx);
     ebb_status st = ebb__lookup_now(l);
@@ -223,7 +225,7 @@ static ebb_status answer(ebb_cx *cx, ebb_http *x, void *s) {
 
 /* ---- the service ------------------------------------------------------------------------------------- */
 
-/* False: the service closes. The promise is settled by the next request that leaves its file. */
+/* False: the service closes. The promise is settled by the next request that releases its file. */
 static bool wait_for_unused(ebb_cx *cx, site *s) {
     ebb_future *two[2] = {ebb_closing(cx), NULL};
     bool some = s->files.unused > 0;
@@ -233,7 +235,7 @@ static bool wait_for_unused(ebb_cx *cx, site *s) {
     return st == EBB_OK && !ebb_stopping(cx);
 }
 
-/* Closes files that nobody has used for a moment. Once the service closes none is kept. */
+/* Closes files that were not used for a while. Once the service closes, no unused file is kept. */
 static ebb_status sweep(ebb_cx *cx, void *arg) {
     site *s = arg;
     while (wait_for_unused(cx, s)) ebb__files_sweep(&s->files, ebb_now(cx) - kept_ns);
@@ -256,7 +258,7 @@ static ebb_status serve(ebb_cx *cx, void *arg) {
     }
     s->listens = true;
     printf("http://127.0.0.1:%u/\n", opts.address.port);
-    fflush(stdout); /* a failure stays with stdout, and main tells of it */
+    fflush(stdout); /* main reports a failure of stdout */
     return EBB_OK;
 }
 
@@ -278,7 +280,7 @@ static bool parse(site *s, int argc, char **argv) {
             }
             if (!ebb__cli_number("--port", argv[i], 0, UINT16_MAX, &s->port)) return false;
         } else if (argv[i][0] == '-') {
-            ebb__cli_error("serve has no option %s", argv[i]);
+            ebb__cli_error("unknown option '%s'", argv[i]);
             return false;
         } else if (dir != NULL) {
             ebb__cli_error("serve takes one directory: %s or %s", dir, argv[i]);

@@ -7,7 +7,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* ---- which are open ---------------------------------------------------------------------------------- */
+/* ---- open files -------------------------------------------------------------------------------------- */
 
 ebb__served_file *ebb__files_take(ebb__files *all, dev_t device, ino_t inode) {
     for (ebb__served_file **at = &all->first, *f; (f = *at) != NULL; at = &f->next) {
@@ -40,7 +40,7 @@ static void close_at(ebb__files *all, ebb__served_file **at) {
     free(f);
 }
 
-/* The last in the list that nobody uses. */
+/* The last unused file in the list. */
 static ebb__served_file **oldest(ebb__files *all) {
     ebb__served_file **found = NULL;
     for (ebb__served_file **at = &all->first; *at != NULL; at = &(*at)->next) {
@@ -51,7 +51,7 @@ static ebb__served_file **oldest(ebb__files *all) {
 
 void ebb__files_leave(ebb__files *all, ebb__served_file *f, uint64_t now) {
     if (--f->users > 0) return;
-    f->left = now;
+    f->released_at = now;
     all->unused++;
     while (all->unused > all->most_unused) close_at(all, oldest(all));
 }
@@ -59,14 +59,14 @@ void ebb__files_leave(ebb__files *all, ebb__served_file *f, uint64_t now) {
 void ebb__files_sweep(ebb__files *all, uint64_t before) {
     ebb__served_file **at = &all->first;
     while (*at != NULL) {
-        if ((*at)->users == 0 && (*at)->left < before) close_at(all, at);
+        if ((*at)->users == 0 && (*at)->released_at < before) close_at(all, at);
         else at = &(*at)->next;
     }
 }
 
 /* ---- reading ----------------------------------------------------------------------------------------- */
 
-/* A file system that can't tell whether it would wait is read in the pool. */
+/* A file system that can't read without waiting is read in the pool. */
 ebb_status ebb__file_read_now(int fd, void *into, size_t n, uint64_t offset, size_t *got) {
     struct iovec piece = {into, n};
     ssize_t done = preadv2(fd, &piece, 1, (off_t)offset, RWF_NOWAIT);

@@ -1,9 +1,9 @@
 /* cli/serve_files.h - the files that `ebb serve` has open.
  *
- * Requests for one file share one descriptor. It stays open for a moment after the last of them, so that a file
- * that is asked for again and again is opened once. A file is told by its device and inode, which nobody else
- * gets while it is open: a name that leads elsewhere by now is another file. Whether a request may have it is not
- * decided here, but by its lookup, each time. */
+ * Requests for one file share one descriptor. It stays open for a moment after the last of them, so that a file that
+ * is requested often is opened once. A file is identified by its device and inode, which no other file gets while it
+ * is open: a name that leads to another inode is another file. Whether a request may read the file is decided by its
+ * lookup, each time. */
 #ifndef EBB_CLI_SERVE_FILES_H
 #define EBB_CLI_SERVE_FILES_H
 
@@ -16,7 +16,7 @@
 
 enum {
     EBB__FILES_KEPT = 64
-}; /* that nobody uses; the one that was not used for the longest time goes first */
+}; /* unused files at most; the one that was unused for the longest time is closed first */
 
 typedef struct ebb__served_file {
     struct ebb__served_file *next;
@@ -24,28 +24,28 @@ typedef struct ebb__served_file {
     dev_t device;
     ino_t inode;
     uint32_t users;
-    uint64_t left; /* when the last user left */
+    uint64_t released_at; /* when the last user released it */
 } ebb__served_file;
 
 typedef struct ebb__files {
-    ebb__served_file *first; /* the one that was used last comes first */
+    ebb__served_file *first; /* most recently used first */
     uint32_t unused;
-    uint32_t most_unused; /* EBB__FILES_KEPT; 0: none is kept any more */
+    uint32_t most_unused; /* EBB__FILES_KEPT; 0: unused files are closed at once */
 } ebb__files;
 
-/* One more user of a file that is open. NULL: it is not. */
+/* Adds a user to a file that is open. NULL: the file is not open. */
 ebb__served_file *ebb__files_take(ebb__files *all, dev_t device, ino_t inode);
-/* A file that was opened, with its first user. Takes the descriptor, also if there is no memory: NULL. */
+/* Adds a file that was opened, with its first user. Takes the descriptor even on failure. NULL: no memory. */
 ebb__served_file *ebb__files_add(ebb__files *all, int fd, dev_t device, ino_t inode);
 void ebb__files_leave(ebb__files *all, ebb__served_file *f, uint64_t now);
-/* Closes those that nobody has used since `before`. */
+/* Closes the files that were not used since `before`. */
 void ebb__files_sweep(ebb__files *all, uint64_t before);
 
-/* Reads at `offset` what the page cache has. EBB_PENDING: it would have to wait for the disk; EBB_ERR_EOF;
+/* Reads at `offset` what the page cache has. EBB_PENDING: the read would wait for the disk; EBB_ERR_EOF;
  * EBB_ERRNO(errno). */
 ebb_status ebb__file_read_now(int fd, void *into, size_t n, uint64_t offset, size_t *got);
 
-/* The same in the pool: an ebb_pool_fn. `arg` and its bytes must stay until it has ended. */
+/* The same in the pool: an ebb_pool_fn. `arg` and its bytes must stay valid until it has ended. */
 typedef struct ebb__file_read_job {
     int fd;
     void *into;

@@ -1,10 +1,10 @@
-/* cli/serve_lookup.c - which file a request may have.
+/* cli/serve_lookup.c - which file a request may read.
  *
- * Links may lead about below the directory, and never out of it. A path that is looked at (realpath) and then
- * opened may lead elsewhere by then, so it is the other way round: what lies there is held first, and then the
- * kernel is asked where that is. It is held by its place only (O_PATH), which does nothing to a device and does
- * not wait for who writes to a FIFO; and it is opened for reading by that, so that what was looked at, with its
- * size, is what is sent. */
+ * Links may lead to other files below the directory, and never out of it. A path that is checked (realpath) and then
+ * opened may have changed in between. So the file is opened first, and then the kernel is asked for its path. It is
+ * opened as a location only (O_PATH), which has no effect on a device and does not wait for the writer of a FIFO. It
+ * is opened for reading through that descriptor, so that the file that was checked, with its size, is the one that
+ * is sent. */
 #define _GNU_SOURCE /* O_PATH */
 #include "cli/serve_lookup.h"
 
@@ -26,52 +26,52 @@ ebb_status ebb__lookup_root(const char *dir, char root[PATH_MAX]) {
     return S_ISDIR(s.st_mode) ? EBB_OK : EBB_ERRNO(ENOTDIR);
 }
 
-/* ---- what is asked for ------------------------------------------------------------------------------- */
+/* ---- the path of a request --------------------------------------------------------------------------- */
 
-/* The n bytes of a segment, decoded, with a 0. */
+/* The n bytes of a segment, decoded, with a final 0. */
 static int take_segment(char *to, const char *from, size_t n) {
-    if (ebb__percent_decode(to, from, n) == SIZE_MAX) return 400; /* a NUL too */
+    if (ebb__percent_decode(to, from, n) == SIZE_MAX) return 400; /* rejects a NUL too */
     if (strchr(to, '/') != NULL || strcmp(to, "..") == 0) return 400;
     return to[0] == 0 || to[0] == '.' ? 404 : 0;
 }
 
-/* Only the last segment may be empty: where a redirect leads to it, "//host" names a host. So does "/\host" for
- * browsers, and no URL has that byte but escaped. */
-static int take_segments(char *to, const char *asked) {
+/* Only the last segment may be empty: in the target of a redirect, "//host" names a host. So does "/\host" for
+ * browsers, and a URL contains a backslash only escaped. */
+static int take_segments(char *to, const char *requested) {
     static const char index[] = "index.html";
-    if (strchr(asked, '\\') != NULL) return 400;
-    while (*asked == '/') {
-        size_t n = strcspn(++asked, "/");
-        bool is_last = asked[n] == 0;
+    if (strchr(requested, '\\') != NULL) return 400;
+    while (*requested == '/') {
+        size_t n = strcspn(++requested, "/");
+        bool is_last = requested[n] == 0;
         if (n == 0 && is_last) {
             memcpy(to, index, sizeof index);
             return 0;
         }
-        int status = take_segment(to, asked, n);
+        int status = take_segment(to, requested, n);
         if (status != 0) return status;
         if (is_last) return 0;
         to += strlen(to);
         *to++ = '/';
-        asked += n;
+        requested += n;
     }
     return 400;
 }
 
-int ebb__lookup_new(const char *root, const char *asked, ebb__lookup **out) {
+int ebb__lookup_new(const char *root, const char *requested, ebb__lookup **out) {
     size_t root_n = strcmp(root, "/") == 0 ? 0 : strlen(root);
-    size_t room = root_n + strlen(asked) + sizeof "/index.html";
+    size_t room = root_n + strlen(requested) + sizeof "/index.html";
     ebb__lookup *l = calloc(1, sizeof *l + room);
     if (l == NULL) return 500;
     l->fd = l->read_fd = -1;
     l->root_n = root_n;
     snprintf(l->path, room, "%.*s/", (int)root_n, root);
-    int status = take_segments(l->path + root_n + 1, asked);
+    int status = take_segments(l->path + root_n + 1, requested);
     if (status == 0) *out = l;
     else free(l);
     return status;
 }
 
-/* ---- what lies there --------------------------------------------------------------------------------- */
+/* ---- the file ---------------------------------------------------------------------------------------- */
 
 /* A link may lead to a name that starts with a dot: that is not served either. */
 static bool is_inside(const ebb__lookup *l) {
@@ -84,7 +84,7 @@ static bool is_inside(const ebb__lookup *l) {
     return (*rest == 0 || *rest == '/') && strstr(rest, "/.") == NULL;
 }
 
-/* Looks at what it holds. A path without a link has no "..": what lies there is inside. */
+/* Checks the open file. A path without a link has no "..": its file is inside. */
 static ebb_status look(ebb__lookup *l) {
     struct stat s;
     if (fstat(l->fd, &s) != 0) return EBB_ERRNO(errno);
@@ -95,7 +95,7 @@ static ebb_status look(ebb__lookup *l) {
     return (l->folder || S_ISREG(s.st_mode)) && (l->straight || is_inside(l)) ? EBB_OK : EBB_ERRNO(ENOENT);
 }
 
-/* Looks at what lies at the path, which is held now. */
+/* Takes the open location, and checks it. */
 static ebb_status hold(ebb__lookup *l, int fd) {
     if (fd < 0) return EBB_ERRNO(errno);
     l->fd = fd;
@@ -108,7 +108,8 @@ static int open_cached(const ebb__lookup *l, uint64_t resolve) {
     return (int)syscall(SYS_openat2, AT_FDCWD, l->path, &how, sizeof how);
 }
 
-/* A kernel that does not know the call, or its flag, or has not all names in its cache, is asked in the pool. */
+/* If the kernel does not know the call or its flag, or has not all names in its cache, the lookup is done in the
+ * pool. */
 ebb_status ebb__lookup_now(ebb__lookup *l) {
     int fd = open_cached(l, RESOLVE_NO_SYMLINKS);
     l->straight = fd >= 0;

@@ -12,14 +12,15 @@ static const char usage[] =
     "       ebb trace diff FILE FILE\n"
     "       ebb trace export --format jsonl|chrome [-o OUT] FILE\n"
     "\n"
-    "  show         one line an event: number, time, turn/batch, what, whose, phase, reason, text\n"
-    "  verify       checksums and structure; exit 1 if the file is damaged or cut, 2 if it is no trace\n"
-    "  --strict     and every rule of the contract, from the events alone\n"
-    "  --quiescent  and nothing may be left at the end but the root region\n"
+    "  show         one line an event: number, time, turn/batch, event, subject, phase, reason, text\n"
+    "  verify       checksums and structure; exit 1 if the file is damaged or truncated, 2 if it is not a "
+    "trace\n"
+    "  --strict     also checks every rule of the contract, from the events alone\n"
+    "  --quiescent  also checks that only the root region is open at the end\n"
     "  diff         the first event that differs; exit 1 if there is one\n"
-    "  --progress   show progress even if stderr is no terminal\n";
+    "  --progress   show progress even if stderr is not a terminal\n";
 
-/* What the user asked for. */
+/* The command line. */
 typedef struct request {
     const char *files[2];
     size_t n_files;
@@ -27,7 +28,7 @@ typedef struct request {
     bool strict, quiescent, progress, help;
 } request;
 
-/* An option that takes a value, or NULL. */
+/* The field of an option that takes a value, or NULL. */
 static const char **value_option(request *q, const char *arg) {
     if (strcmp(arg, "--format") == 0) return &q->format;
     if (strcmp(arg, "-o") == 0) return &q->out;
@@ -55,10 +56,10 @@ static bool parse(request *q, int argc, char **argv) {
             }
             *value = argv[i];
         } else if (argv[i][0] == '-' && argv[i][1] != 0) {
-            ebb__cli_error("there is no option '%s'", argv[i]);
+            ebb__cli_error("unknown option '%s'", argv[i]);
             return false;
         } else if (q->n_files == 2) {
-            ebb__cli_error("too many files: '%s'", argv[i]);
+            ebb__cli_error("unexpected argument '%s'", argv[i]);
             return false;
         } else {
             q->files[q->n_files++] = argv[i];
@@ -74,7 +75,7 @@ static void report_damage(const ebb__cli_file *f, const ebb_trace_reader *r, ebb
                    r->error_offset, ebb_status_text(st), r->error, events);
 }
 
-/* The exit code if it can't be opened as a trace. */
+/* Opens a trace. Returns the exit code on failure. */
 static int open_trace(const ebb__cli_file *f, ebb_trace_reader *r) {
     ebb_status st = ebb_trace_reader_open(r, f->bytes, f->n);
     if (st != EBB_OK) {
@@ -92,7 +93,7 @@ static void print_hash(FILE *out, ebb_status st, ebb_hash h) {
     if (st == EBB_OK) {
         fprintf(out, "%016" PRIx64 "%016" PRIx64, h.hi, h.lo);
     } else {
-        fputs(st == EBB_ERR_INVALID ? "none, it has a gap" : ebb_status_text(st), out);
+        fputs(st == EBB_ERR_INVALID ? "none: the trace has a gap" : ebb_status_text(st), out);
     }
 }
 
@@ -168,7 +169,7 @@ static void report_violation(const ebb__cli_file *f, const ebb_violation *v) {
     fputc('\n', stderr);
 }
 
-/* Reads all of it; `c` is NULL without --strict. The status is what ended the reading. */
+/* Reads the whole trace; `c` is NULL without --strict. Returns the status that ended the reading. */
 static ebb_status verify_events(ebb_trace_reader *r, ebb_checker *c, ebb_fingerprint *h, bool progress,
                                 uint64_t *events) {
     ebb__progress p = ebb__progress_begin("verifying", progress);
@@ -246,7 +247,7 @@ static ebb_status print_fingerprint(const ebb__cli_file *f, ebb_hash *hash) {
     return st;
 }
 
-/* The lines from `r` on: `before` of them as they are in both files, then where they part. */
+/* Prints the lines from `r` on: `before` common lines, then the first that differs. */
 static void print_side(const ebb__cli_file *f, ebb_trace_reader r, size_t before) {
     printf("%s:\n", f->path);
     for (size_t i = 0; i <= before + CONTEXT; i++) {
@@ -346,7 +347,7 @@ int ebb__cmd_trace(int argc, char **argv) {
                        verbs[i].files == 1 ? "" : "s", q.n_files);
         return EBB__EXIT_USAGE;
     }
-    if (argc > 1) ebb__cli_error("trace can't '%s'; it can show, verify, diff and export", name);
+    if (argc > 1) ebb__cli_error("unknown trace command '%s': expected show, verify, diff or export", name);
     fputs(usage, stderr);
     return EBB__EXIT_USAGE;
 }

@@ -374,7 +374,7 @@ static ebb_status client_open(ebb_http_client *c, const ebb_tls_opts *tls) {
     if (st != EBB_OK) return st;
     c->handle = ebb__handle_new(c->loop, c->region, EBB__HANDLE_OP, "ebb_http_client_new", &st);
     if (c->handle == NULL) return st;
-    c->handle->as.guest = (ebb__handle_op){"http client", client_stop, c, reads_on};
+    c->handle->as.op = (ebb__handle_op){"http client", client_stop, c, reads_on};
     (void)uv_timer_init(c->loop->uv, &c->timer); /* can't fail */
     c->timer.data = c;
     uv_unref((uv_handle_t *)&c->timer);

@@ -426,7 +426,7 @@ static ebb_status call_open(ebb__call *c, ebb_cx *cx, const char *site) {
     ebb_status st;
     c->handle = ebb__handle_new(c->x.loop, ebb_cx_region(cx), EBB__HANDLE_OP, site, &st);
     if (c->handle == NULL) return st;
-    c->handle->as.guest = (ebb__handle_op){"http exchange", exchange_stop, c, NULL};
+    c->handle->as.op = (ebb__handle_op){"http exchange", exchange_stop, c, NULL};
     return EBB_OK;
 }
 
@@ -497,8 +497,8 @@ ebb_future *ebb_http_open_site(ebb_cx *cx, ebb_http_client *c, const ebb_http_ca
 ebb_http *ebb_http_of(ebb_cx *cx, ebb_value v) {
     ebb__handle *h;
     if (ebb__handle_find(cx, v.as.u, EBB__HANDLE_OP, EBB__HANDLE_OP, &h) != EBB_OK) return NULL;
-    if (h->as.guest.stop != exchange_stop) return NULL;
-    ebb__call *c = h->as.guest.ctx;
+    if (h->as.op.stop != exchange_stop) return NULL;
+    ebb__call *c = h->as.op.ctx;
     return &c->x;
 }
 

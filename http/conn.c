@@ -168,7 +168,7 @@ static void on_ended(void *ctx, ebb_status st) {
 
 /* As many records as fit. */
 static size_t produce_tls(ebb__conn *c, uint8_t *to, size_t room) {
-    uint8_t *plain = (uint8_t *)c->loop->wire_room; /* nothing is being read now */
+    uint8_t *plain = (uint8_t *)c->loop->raw_buffer; /* nothing is being read now */
     size_t all = ebb__tls_output(c->tls, to, room), n, made;
     if (c->proto == NULL) return all;
     while (room - all >= LEAST_RECORD && ebb__tls_is_ready(c->tls) && ebb__tls_pending(c->tls) == 0) {

@@ -1,4 +1,4 @@
-/* Addresses: libuv's and ours. */
+/* Addresses: conversion between libuv's and ebb's. */
 #define _POSIX_C_SOURCE 200809L
 #include <errno.h>
 #include <sys/un.h>

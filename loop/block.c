@@ -1,4 +1,4 @@
-/* Blocks: they know their allocator and their size. */
+/* Blocks: memory that records its allocator and its size. */
 #define _POSIX_C_SOURCE 200809L
 #include <stdalign.h>
 

@@ -1,4 +1,4 @@
-/* Connecting. Giving an attempt up is closing its socket. */
+/* Connecting. An attempt is cancelled by closing its socket. */
 #define _POSIX_C_SOURCE 200809L
 #include "loop/stream.h"
 
@@ -13,7 +13,7 @@ static void on_connect(uv_connect_t *uv, int code) {
     ebb__request_free(r);
 }
 
-/* on_connect comes with it. */
+/* on_connect is called when the socket closes. */
 static void connect_cancel(ebb_cx *cx, ebb_future *f, void *arg) {
     ebb__uv_request *r = arg;
     (void)cx;

@@ -6,7 +6,7 @@
 
 typedef struct attempt {
     ebb__dial *dial;
-    ebb__handle *handle; /* NULL: it has not begun, or has ended */
+    ebb__handle *handle; /* NULL: not begun, or ended */
     uv_connect_t uv;
     struct sockaddr_storage to;
 } attempt;
@@ -19,14 +19,14 @@ struct ebb__dial {
     void *ctx;
     const char *site;
     uv_timer_t timer;
-    uint64_t limit_at, step_at; /* by uv_hrtime: the end of all, and the start of the next attempt */
+    uint64_t limit_at, step_at; /* by uv_hrtime: the time limit, and the start of the next attempt */
     uint32_t n, next;           /* addresses, and the first that was not tried */
-    uint32_t flying;            /* attempts whose callback has not come */
+    uint32_t under_way;         /* attempts whose callback has not been called */
     uint32_t room;              /* of `attempts` */
-    uint32_t parts;  /* what libuv has: the timer, and an attempt until its callback has returned */
+    uint32_t parts;  /* references of libuv: the timer, and each attempt until its callback has returned */
     bool won;        /* one has connected */
-    bool over;       /* its owner is not told any more */
-    ebb_status last; /* what the last attempt said */
+    bool ended;      /* the owner gets no more callbacks */
+    ebb_status last; /* the status of the last attempt */
     attempt *attempts;
 };
 
@@ -39,7 +39,7 @@ static void part_gone(ebb__dial *d) {
 
 static void on_timer(uv_timer_t *uv);
 
-/* libuv's clock is that of the start of its turn: it may ring too early, and is then set again. */
+/* libuv's clock stands at the start of its turn, so the timer may expire early. It is then set again. */
 static void arm(ebb__dial *d) {
     bool steps = !d->won && d->next < d->n;
     uint64_t due = steps && d->step_at < d->limit_at ? d->step_at : d->limit_at, now = uv_hrtime();
@@ -49,7 +49,8 @@ static void arm(ebb__dial *d) {
 
 static void close_attempts(ebb__dial *d) {
     for (uint32_t i = 0; i < d->next; i++) {
-        if (d->attempts[i].handle != NULL) ebb__handle_close(d->attempts[i].handle); /* on_connect follows */
+        /* on_connect is called later */
+        if (d->attempts[i].handle != NULL) ebb__handle_close(d->attempts[i].handle);
     }
 }
 
@@ -66,13 +67,13 @@ static ebb_status try_one(ebb__dial *d, attempt *a) {
         return ebb__uv_status(code);
     }
     a->handle = h;
-    d->flying++;
+    d->under_way++;
     d->parts++;
     return EBB_OK;
 }
 
-/* Starts the next attempt that can be started. What the last one said, if none can and none is under way. */
-static ebb_status go_on(ebb__dial *d) {
+/* Starts the next attempt that can be started. If none can and none is under way: the status of the last one. */
+static ebb_status start_next(ebb__dial *d) {
     ebb_status st = EBB_PENDING;
     while (d->next < d->n && st != EBB_OK) {
         st = try_one(d, &d->attempts[d->next++]);
@@ -80,7 +81,7 @@ static ebb_status go_on(ebb__dial *d) {
     }
     d->step_at = uv_hrtime() + EBB__DIAL_STEP_MS * EBB_MS;
     arm(d);
-    return d->flying > 0 ? EBB_OK : d->last;
+    return d->under_way > 0 ? EBB_OK : d->last;
 }
 
 static void tell_failure(ebb__dial *d, ebb_status st) {
@@ -88,8 +89,8 @@ static void tell_failure(ebb__dial *d, ebb_status st) {
     d->ops->failed(d->ctx, st);
 }
 
-/* The owner may end it inside of this, and inside of the next. */
-static void win(ebb__dial *d, ebb__handle *h) {
+/* The owner may call ebb__dial_end in this callback, and in the next. */
+static void attempt_won(ebb__dial *d, ebb__handle *h) {
     d->won = true;
     close_attempts(d);
     arm(d);
@@ -102,16 +103,16 @@ static void on_timer(uv_timer_t *uv) {
     ebb_status st = EBB_OK;
     (void)ebb_loop_cx(d->loop);
     if (now >= d->limit_at) st = EBB_TIMEOUT;
-    else if (!d->won && d->next < d->n && now >= d->step_at) st = go_on(d);
+    else if (!d->won && d->next < d->n && now >= d->step_at) st = start_next(d);
     else arm(d);
     if (st != EBB_OK) tell_failure(d, st);
 }
 
-/* A stream that its region has closed ends the whole: no other may be opened there. */
-static void lost_one(ebb__dial *d, int code) {
+/* If the region has closed the stream, the dial ends: no other stream can be opened in that region. */
+static void attempt_failed(ebb__dial *d, int code) {
     d->last = code == UV_ECANCELED ? EBB_ERR_CLOSED : ebb__uv_status(code);
     if (code == UV_ECANCELED) d->next = d->n;
-    ebb_status st = go_on(d);
+    ebb_status st = start_next(d);
     if (st != EBB_OK) tell_failure(d, st);
 }
 
@@ -119,14 +120,14 @@ static void on_connect(uv_connect_t *uv, int code) {
     attempt *a = uv->data;
     ebb__dial *d = a->dial;
     ebb__handle *h = a->handle;
-    bool late = d->over || d->won;
+    bool late = d->ended || d->won;
     a->handle = NULL;
-    d->flying--;
+    d->under_way--;
     if (late || code != 0) ebb__handle_close(h);
     if (!late) {
         (void)ebb_loop_cx(d->loop);
-        if (code == 0) win(d, h);
-        else lost_one(d, code);
+        if (code == 0) attempt_won(d, h);
+        else attempt_failed(d, code);
     }
     part_gone(d);
 }
@@ -187,12 +188,12 @@ ebb_status ebb__dial_start(ebb__dial *d, const struct addrinfo *found, uint16_t 
         d->attempts[i].dial = d;
         set_port(&d->attempts[i].to, port);
     }
-    return go_on(d);
+    return start_next(d);
 }
 
 void ebb__dial_end(ebb__dial *d) {
     if (d == NULL) return;
-    d->over = true;
+    d->ended = true;
     close_attempts(d);
     uv_close((uv_handle_t *)&d->timer, on_timer_closed);
 }

@@ -1,4 +1,4 @@
-/* Host names. */
+/* Name lookup. */
 #define _POSIX_C_SOURCE 200809L
 #include "loop/stream.h"
 
@@ -39,7 +39,8 @@ static void on_found(uv_getaddrinfo_t *uv, int code, struct addrinfo *found) {
 static const ebb_operation resolve_op = {"resolve", ebb__request_cancel, NULL};
 
 ebb_future *ebb_dns_resolve_site(ebb_cx *cx, const char *name, uint16_t port, const char *site) {
-    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM}; /* else each comes once a type of socket */
+    /* Without it each address is returned once for each socket type. */
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
     ebb_future *f;
     ebb_loop *l;
     ebb_status st = ebb__loop_admit(cx, &l);

@@ -1,5 +1,5 @@
-/* Files, in libuv's thread pool. A thread that works on a file can't be stopped: so it works on a piece of
- * memory that is ours, and bytes are copied to and from the caller's only while its future is pending. */
+/* Files, in libuv's thread pool. A pool thread that works on a file can't be stopped. So it works on a buffer of the
+ * request, and bytes are copied to and from the caller's memory only while the future is pending. */
 #define _POSIX_C_SOURCE 200809L
 #include <errno.h>
 
@@ -20,7 +20,7 @@ static int result_of(uv_fs_t *uv) {
     return (int)n;
 }
 
-/* Starting it has failed: there will be no callback but this. */
+/* If the start failed, libuv does not call the callback: this does. */
 static ebb_future *started(ebb__uv_request *r, int code, uv_fs_cb callback) {
     ebb_future *f = r->future;
     if (code >= 0) return f;
@@ -29,7 +29,7 @@ static ebb_future *started(ebb__uv_request *r, int code, uv_fs_cb callback) {
     return f;
 }
 
-/* ---- closing -------------------------------------------------------------------------------------------- */
+/* ---- closing ------------------------------------------------------------------------------------------- */
 
 static void closer_ends(ebb__handle *h, ebb_status st) {
     ebb_future *f = h->as.file.closer;
@@ -61,8 +61,8 @@ void ebb__file_stop(ebb__handle *h) {
     if (h->as.file.busy == 0) close_descriptor(h);
 }
 
-/* An operation does not use it any more. */
-static void leave(ebb__handle *h) {
+/* An operation has stopped using the file. */
+static void file_release(ebb__handle *h) {
     if (--h->as.file.busy == 0 && h->state == EBB__HANDLE_CLOSING) close_descriptor(h);
 }
 
@@ -78,7 +78,7 @@ static ebb_status file_find(const ebb_cx *cx, ebb_file f, ebb__handle **out) {
     return ebb__handle_find(cx, f.id, EBB__FILE, EBB__FILE, out);
 }
 
-/* Without memory for the future it is closed all the same. */
+/* The file is closed even if there is no memory for the future. */
 ebb_future *ebb_file_close_site(ebb_cx *cx, ebb_file file, const char *site) {
     ebb__handle *h;
     ebb_future *failed;
@@ -89,7 +89,7 @@ ebb_future *ebb_file_close_site(ebb_cx *cx, ebb_file file, const char *site) {
     return f != NULL ? f : failed;
 }
 
-/* ---- opening -------------------------------------------------------------------------------------------------- */
+/* ---- opening ------------------------------------------------------------------------------------------- */
 
 static void on_open(uv_fs_t *uv) {
     ebb__uv_request *r = uv->data;
@@ -104,7 +104,7 @@ static void on_open(uv_fs_t *uv) {
     }
     if (h->state == EBB__HANDLE_OPEN) (void)ebb__request_settle(r, ebb__handle_value(h));
     else ebb__request_reject(r, EBB_ERR_CLOSED);
-    leave(h);
+    file_release(h);
 }
 
 ebb_future *ebb_file_open_site(ebb_cx *cx, const char *path, int flags, int mode, const char *site) {
@@ -123,7 +123,7 @@ ebb_future *ebb_file_open_site(ebb_cx *cx, const char *path, int flags, int mode
     return started(r, uv_fs_open(l->uv, &r->uv.fs, path, flags, mode, on_open), on_open);
 }
 
-/* ---- reading and writing ---------------------------------------------------------------------------------------- */
+/* ---- reading and writing ------------------------------------------------------------------------------- */
 
 static int64_t offset_of(const ebb__uv_request *r) {
     return r->as.file.offset == EBB_FILE_HERE ? -1 : (int64_t)r->as.file.offset;
@@ -133,10 +133,10 @@ static void piece_over(ebb__uv_request *r) {
     ebb__handle *h = r->handle;
     ebb__free(&r->loop->allocator, r->as.file.piece, r->as.file.piece_n);
     ebb__request_free(r);
-    leave(h);
+    file_release(h);
 }
 
-/* A request about n of the caller's bytes, with its piece. NULL: *failed is what to return. */
+/* A request for n of the caller's bytes, with its buffer. NULL: return *failed. */
 static ebb__uv_request *piece_new(ebb_cx *cx, ebb_file file, const ebb_operation *op, size_t n,
                                   uint64_t offset, const char *site, ebb_future **failed) {
     ebb__handle *h;
@@ -231,7 +231,7 @@ ebb_future *ebb_file_write_site(ebb_cx *cx, ebb_file file, const void *from, siz
     return started(r, write_piece(r), on_write);
 }
 
-/* ---- what has no bytes ----------------------------------------------------------------------------------------------- */
+/* ---- operations without bytes -------------------------------------------------------------------------- */
 
 static void on_done(uv_fs_t *uv) {
     ebb__uv_request *r = uv->data;
@@ -240,7 +240,7 @@ static void on_done(uv_fs_t *uv) {
     if (code == 0) (void)ebb__request_settle(r, ebb_value_none());
     else ebb__request_reject(r, ebb__uv_status(code));
     ebb__request_free(r);
-    if (h != NULL) leave(h);
+    if (h != NULL) file_release(h);
 }
 
 ebb_future *ebb_file_sync_site(ebb_cx *cx, ebb_file file, const char *site) {
@@ -255,7 +255,7 @@ ebb_future *ebb_file_sync_site(ebb_cx *cx, ebb_file file, const char *site) {
     return started(r, uv_fs_fsync(h->loop->uv, &r->uv.fs, h->as.file.fd, on_done), on_done);
 }
 
-/* A request about paths. NULL: *failed is what to return. */
+/* A request with paths. NULL: return *failed. */
 static ebb__uv_request *path_request(ebb_cx *cx, const ebb_operation *op, const char *path, const char *site,
                                      ebb_future **failed) {
     ebb_loop *l;
@@ -280,7 +280,7 @@ ebb_future *ebb_file_unlink_site(ebb_cx *cx, const char *path, const char *site)
     return started(r, uv_fs_unlink(r->loop->uv, &r->uv.fs, path, on_done), on_done);
 }
 
-/* ---- stat ------------------------------------------------------------------------------------------------------------------ */
+/* ---- stat ---------------------------------------------------------------------------------------------- */
 
 static const ebb_type info_type = {"file info", 0, NULL, ebb__block_free, 0};
 

@@ -1,4 +1,4 @@
-/* Handles and the nests they lie in. */
+/* Handles, and the handles of a region. */
 #define _POSIX_C_SOURCE 200809L
 #include "loop/handle.h"
 
@@ -22,7 +22,7 @@ static const struct {
 };
 
 const char *ebb__handle_what(const ebb__handle *h) {
-    return h->kind == EBB__HANDLE_OP ? h->as.guest.what : kinds[h->kind].what;
+    return h->kind == EBB__HANDLE_OP ? h->as.op.what : kinds[h->kind].what;
 }
 
 uint64_t ebb__handle_id(const ebb__handle *h) {
@@ -33,32 +33,32 @@ uint64_t ebb__handle_error(const ebb_cx *cx, ebb_status st) {
     return ebb__id_error(ebb__rt_of(cx), st);
 }
 
-/* ---- nests ---------------------------------------------------------------------------------------------- */
+/* ---- handles of a region -------------------------------------------------------------------------------- */
 
-static void nest_free(ebb__region_handles *n) {
+static void region_handles_free(ebb__region_handles *n) {
     ebb__free(&n->loop->allocator, n, sizeof *n);
 }
 
-static void nest_link(ebb__region_handles *n, ebb__handle *h) {
-    h->nest = n;
+static void region_handles_link(ebb__region_handles *n, ebb__handle *h) {
+    h->list = n;
     h->prev = NULL;
     h->next = n->first;
     if (n->first != NULL) n->first->prev = h;
     n->first = h;
 }
 
-static void nest_unlink(ebb__handle *h) {
-    ebb__region_handles *n = h->nest;
+static void region_handles_unlink(ebb__handle *h) {
+    ebb__region_handles *n = h->list;
     if (h->prev != NULL) h->prev->next = h->next;
     else n->first = h->next;
     if (h->next != NULL) h->next->prev = h->prev;
-    h->nest = NULL;
+    h->list = NULL;
     if (n->first != NULL) return;
-    if (n->left) {
+    if (n->abandoned) {
         n->loop->pending--;
-        /* libuv closes handles after the turn: another has to see that all is over. */
+        /* libuv closes handles after the turn: another turn has to see that all have ended. */
         n->loop->entered = true;
-        nest_free(n);
+        region_handles_free(n);
     } else if (n->closer.id != 0) (void)ebb_task_wake(ebb_runtime_host(n->loop->rt), n->closer);
 }
 
@@ -67,26 +67,27 @@ static const char *name_of(const ebb__handle *h) {
 }
 
 static bool goes_on(const ebb__handle *h) {
-    const ebb__handle_op *g = &h->as.guest;
-    if (h->kind == EBB__PROCESS) return !h->as.child.over;
+    const ebb__handle_op *g = &h->as.op;
+    if (h->kind == EBB__PROCESS) return !h->as.child.exited;
     return h->kind == EBB__HANDLE_OP && g->goes_on != NULL && g->goes_on(g->ctx);
 }
 
-/* The region is forced to go on without what still lies here. What libuv only has to let go of is closed. */
-static void name_left(ebb_cx *cx, const ebb__region_handles *n) {
+/* The region is forced to close before these handles are. Only those for which code still runs are reported: libuv
+ * releases the others by itself. */
+static void report_abandoned(ebb_cx *cx, const ebb__region_handles *n) {
     for (const ebb__handle *h = n->first; h != NULL; h = h->next) {
         if (!goes_on(h)) continue;
         ebb__operation_abandoned(cx, n->region, ebb__handle_what(h), name_of(h), h->site);
     }
 }
 
-/* The last opened is closed first. A process may take its time, unless the region is forced: then what is
- * closing is left to libuv, which has all that it needs. */
-static ebb_status nest_finalize(ebb_cx *cx, void *arg) {
+/* The handle that was opened last is closed first. The finalizer waits for processes unless the region is forced.
+ * Then closing handles stay with libuv, which has all that it needs. */
+static ebb_status region_handles_finalize(ebb_cx *cx, void *arg) {
     ebb__region_handles *n = arg;
     bool forced = ebb__is_overdue(cx);
     bool kills = forced || ebb__region_traits(n->loop->rt, ebb__region_of(cx)) & EBB__REGION_FORCED;
-    if (n->closer.id == 0) ebb__map_remove(&n->loop->nests, n->region.id);
+    if (n->closer.id == 0) ebb__map_remove(&n->loop->by_region, n->region.id);
     n->closer = ebb_cx_task(cx);
     ebb__handle *next;
     for (ebb__handle *h = n->first; h != NULL; h = next) {
@@ -94,20 +95,20 @@ static ebb_status nest_finalize(ebb_cx *cx, void *arg) {
         ebb__handle_close(h);
         if (kills && h->kind == EBB__PROCESS) ebb__process_force(h);
     }
-    n->left = n->first != NULL && forced;
-    if (n->left) {
-        n->loop->pending++; /* libuv has to run until they are gone */
-        name_left(cx, n);
+    n->abandoned = n->first != NULL && forced;
+    if (n->abandoned) {
+        n->loop->pending++; /* uv_run has to go on until these handles are closed */
+        report_abandoned(cx, n);
     }
     if (n->first != NULL) return forced ? EBB_OK : EBB_PENDING;
-    nest_free(n);
+    region_handles_free(n);
     return EBB_OK;
 }
 
 bool ebb__region_handles_each(const ebb__obligation_view *d,
                               void (*each)(void *ctx, const char *what, const char *name, const char *site),
                               void *ctx) {
-    if (d->kind != 0 || d->finalize != nest_finalize) return false;
+    if (d->kind != 0 || d->finalize != region_handles_finalize) return false;
     const ebb__region_handles *n = d->arg;
     for (const ebb__handle *h = n->first; h != NULL; h = h->next) {
         each(ctx, ebb__handle_what(h), name_of(h), h->site);
@@ -115,32 +116,32 @@ bool ebb__region_handles_each(const ebb__obligation_view *d,
     return true;
 }
 
-static ebb__region_handles *nest_new(ebb_loop *l, ebb_region region, ebb_status *st) {
+static ebb__region_handles *region_handles_new(ebb_loop *l, ebb_region region, ebb_status *st) {
     ebb__region_handles *n = ebb__alloc(&l->allocator, sizeof *n);
-    ebb__region_handles **slot = n == NULL ? NULL : ebb__map_put(&l->nests, region.id);
+    ebb__region_handles **slot = n == NULL ? NULL : ebb__map_put(&l->by_region, region.id);
     *st = EBB_ERR_NOMEM;
     if (slot != NULL) {
         *n = (ebb__region_handles){.loop = l, .region = region};
         *slot = n;
-        *st = ebb__region_defer_apart(ebb_runtime_host(l->rt), region, nest_finalize, n, "handles");
+        *st = ebb__region_defer_apart(ebb_runtime_host(l->rt), region, region_handles_finalize, n, "handles");
         if (*st == EBB_OK) return n;
-        ebb__map_remove(&l->nests, region.id);
+        ebb__map_remove(&l->by_region, region.id);
     }
     ebb__free(&l->allocator, n, sizeof *n);
     return NULL;
 }
 
-static ebb__region_handles *nest_of(ebb_loop *l, ebb_region region, ebb_status *st) {
-    ebb__region_handles **slot = ebb__map_find(&l->nests, region.id);
+static ebb__region_handles *region_handles_of(ebb_loop *l, ebb_region region, ebb_status *st) {
+    ebb__region_handles **slot = ebb__map_find(&l->by_region, region.id);
     if (slot != NULL) return *slot;
     ebb__region *r;
     *st = ebb__region_get(l->rt, region, &r);
     if (*st == EBB_ERR_STALE) *st = EBB_ERR_CLOSED;
-    return *st == EBB_OK ? nest_new(l, region, st) : NULL;
+    return *st == EBB_OK ? region_handles_new(l, region, st) : NULL;
 }
 
 void ebb__handle_op_stop(ebb__handle *h) {
-    h->as.guest.stop(h->as.guest.ctx);
+    h->as.op.stop(h->as.op.ctx);
 }
 
 /* ---- life --------------------------------------------------------------------------------------------------- */
@@ -148,7 +149,7 @@ void ebb__handle_op_stop(ebb__handle *h) {
 ebb__handle *ebb__handle_new(ebb_loop *l, ebb_region region, ebb__handle_kind kind, const char *site,
                              ebb_status *st) {
     *st = ebb__slab_reserve(&l->handles, &l->allocator);
-    ebb__region_handles *n = *st == EBB_OK ? nest_of(l, region, st) : NULL;
+    ebb__region_handles *n = *st == EBB_OK ? region_handles_of(l, region, st) : NULL;
     if (n == NULL) return NULL;
     uint32_t i = ebb__slab_take(&l->handles);
     ebb__handle *h = ebb__slab_at(&l->handles, i);
@@ -160,7 +161,7 @@ ebb__handle *ebb__handle_new(ebb_loop *l, ebb_region region, ebb__handle_kind ki
     h->state = EBB__HANDLE_OPEN;
     h->loop = l;
     h->site = site;
-    nest_link(n, h);
+    region_handles_link(n, h);
     return h;
 }
 
@@ -171,8 +172,8 @@ void ebb__handle_ready(ebb__handle *h) {
 
 void ebb__handle_free(ebb__handle *h) {
     ebb_loop *l = h->loop;
-    nest_unlink(h);
-    if (EBB__UNLIKELY(l->listeners != NULL)) { /* one may wait for a descriptor, and now there is one */
+    region_handles_unlink(h);
+    if (EBB__UNLIKELY(l->listeners != NULL)) { /* a listener may wait for a descriptor, and one is free now */
         l->descriptor_freed = l->entered = true;
         l->listen_at = 0;
     }
@@ -200,10 +201,10 @@ ebb_status ebb__handle_move(ebb__handle *h, ebb_region region) {
     ebb_status st = ebb__region_get(h->loop->rt, region, &r);
     if (st == EBB_ERR_STALE || (st == EBB_OK && ebb__region_state(r) != EBB_REGION_OPEN))
         return EBB_ERR_CLOSED;
-    ebb__region_handles *n = st == EBB_OK ? nest_of(h->loop, region, &st) : NULL;
+    ebb__region_handles *n = st == EBB_OK ? region_handles_of(h->loop, region, &st) : NULL;
     if (n == NULL) return st;
-    nest_unlink(h);
-    nest_link(n, h);
+    region_handles_unlink(h);
+    region_handles_link(n, h);
     return EBB_OK;
 }
 
@@ -229,7 +230,7 @@ ebb_status ebb__handle_find(const ebb_cx *cx, uint64_t id, ebb__handle_kind kind
 
 /* ---- values ------------------------------------------------------------------------------------------------------ */
 
-/* On the loop's thread, like everything that happens to its futures. */
+/* Runs on the loop's thread, like all callbacks of its futures. */
 static void dispose(void *word) {
     uint64_t id = (uintptr_t)word;
     ebb_loop *l = ebb__loop_here((uint8_t)(id >> 56));

@@ -1,10 +1,10 @@
-/* Listeners. A listener watches a socket of its own while somebody wants a connection. One that nobody wants stays
- * in the system's queue: that is the backpressure.
+/* Listeners. A listener watches its socket while an accept waits. A connection that no accept waits for stays in the
+ * system's queue: that is the backpressure.
  *
- * When there are no descriptors left, the listener pauses: it watches nothing until its pause is over or the loop
+ * When the process has no free descriptors, the listener pauses: it watches nothing until its pause ends or the loop
  * has closed a descriptor. A pause is twice as long as the one before.
  *
- * A listener that drains takes no new connections, but those that were established before can be accepted. */
+ * A listener that drains takes no new connections, but connections that were established before can be accepted. */
 #define _POSIX_C_SOURCE 200809L
 #define _GNU_SOURCE     /* accept4 */
 #include <assert.h>
@@ -16,16 +16,15 @@
 #include "loop/stream.h"
 
 enum {
-    BURST =
-        2, /* connections that are taken in a turn: the acceptor has to see what they cost before it takes more */
+    BURST = 2, /* connections accepted in a turn: the acceptor sees their cost before it takes more */
     PAUSE_LEAST_MS = 10,
     PAUSE_MOST_MS = 1000,
-    NOTICE_MS = 100, /* a drain waits so long for connections that are half open */
+    NOTICE_MS = 100, /* how long a drain waits for half-open connections */
 };
 
 /* ---- time ------------------------------------------------------------------------------------------------ */
 
-/* Has the loop look at it again then. */
+/* Makes the loop look at the listener again at that time. */
 static void look_at(ebb__handle *h, uint64_t due) {
     ebb__listening *a = &h->as.listening;
     ebb_loop *l = h->loop;
@@ -37,7 +36,7 @@ static void look_at(ebb__handle *h, uint64_t due) {
     if (due < l->listen_at) l->listen_at = due;
 }
 
-static void look_no_more(ebb__handle *h) {
+static void look_cancel(ebb__handle *h) {
     ebb__handle **at = &h->loop->listeners;
     if (h->as.listening.look_at == EBB_FOREVER) return;
     while (*at != h) at = &(*at)->as.listening.next;
@@ -53,7 +52,7 @@ static void acceptor_ends(ebb__handle *h, ebb_status st) {
     if (f != NULL) ebb__reject(h->loop, f, st);
 }
 
-/* The one who waits, if it is still wanted. */
+/* The accept that waits, if it is not cancelled. */
 static ebb_future *acceptor_of(ebb__handle *h) {
     ebb_future *f = h->as.listening.acceptor;
     if (f != NULL && !ebb__is_wanted(f)) acceptor_ends(h, EBB_CANCELLED);
@@ -67,10 +66,11 @@ static void unwatch(ebb__handle *h) {
 
 static void take(ebb__handle *h);
 
-/* Watching stays on between two accepts, since switching costs more: it goes off when nobody wants who came. */
+/* Watching stays on between two accepts, since switching it costs more. It is switched off when a connection arrives
+ * that no accept waits for. */
 static void on_readable(uv_poll_t *uv, int code, int events) {
     ebb__handle *h = uv->data;
-    (void)code; /* accept says it better */
+    (void)code; /* accept reports the error */
     (void)events;
     h->as.listening.burst = BURST;
     if (acceptor_of(h) == NULL) unwatch(h);
@@ -86,7 +86,7 @@ static void watch(ebb__handle *h) {
 
 /* ---- accepting ------------------------------------------------------------------------------------------- */
 
-/* No descriptors, or no memory of the system's: others may give some back. */
+/* Waits for free descriptors, or for memory of the system. */
 static void pause_for(ebb__handle *h, ebb_status why) {
     ebb__listening *a = &h->as.listening;
     a->pause_ms = a->pause_ms == 0 ? PAUSE_LEAST_MS : 2 * a->pause_ms;
@@ -102,8 +102,8 @@ static void wait_for_more(ebb__handle *h) {
     if (h->as.listening.draining) look_at(h, h->as.listening.drain_until);
 }
 
-/* There is a descriptor for a connection, but no connection. */
-static void queue_is_empty(ebb__handle *h) {
+/* accept4 found no connection. */
+static void on_queue_empty(ebb__handle *h) {
     ebb__listening *a = &h->as.listening;
     a->burst = 0;
     a->pause_ms = 0;
@@ -117,8 +117,8 @@ static bool is_shortage(int error) {
     return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
 }
 
-/* Errors of a connection that has gone meanwhile, which Linux tells the listener of. */
-static bool is_anothers(int error) {
+/* Errors of a connection that has ended meanwhile. Linux reports them by accept. */
+static bool is_connection_error(int error) {
     switch (error) {
     case EINTR:
     case ECONNABORTED:
@@ -147,9 +147,9 @@ static int accept_one(ebb__handle *h) {
         a->burst--;
         fd = accept4(a->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd >= 0 && a->draining && a->drain_left != UINT32_MAX) a->drain_left--;
-        if (fd >= 0 || is_anothers(errno)) continue;
+        if (fd >= 0 || is_connection_error(errno)) continue;
         if (is_shortage(errno)) pause_for(h, ebb__uv_status(-errno));
-        else if (errno == EAGAIN || a->draining) queue_is_empty(h);
+        else if (errno == EAGAIN || a->draining) on_queue_empty(h);
         else acceptor_ends(h, ebb__uv_status(-errno));
         return -1;
     }
@@ -157,7 +157,7 @@ static int accept_one(ebb__handle *h) {
     return fd;
 }
 
-/* If there is no memory for it, it waits for the next accept. */
+/* Without memory for a stream the descriptor is kept for the next accept. */
 static ebb_status stream_of(ebb__handle *h, int fd, ebb__handle **out) {
     ebb__listening *a = &h->as.listening;
     ebb__handle_kind kind = h->kind == EBB__TCP_LISTENER ? EBB__TCP : EBB__PIPE;
@@ -174,7 +174,7 @@ static ebb_status stream_of(ebb__handle *h, int fd, ebb__handle **out) {
     return ebb__uv_status(code);
 }
 
-/* Somebody waits, and there may be a connection. */
+/* An accept waits, and there may be a connection. */
 static void take(ebb__handle *h) {
     ebb__listening *a = &h->as.listening;
     ebb__handle *stream;
@@ -223,7 +223,7 @@ static void accept_cancel(ebb_cx *cx, ebb_future *f, void *arg) {
     (void)acceptor_of(h);
 }
 
-/* A connection is new work, unless it was there before the close. */
+/* A new connection is new work. One that was established before the close is not. */
 static void accept_closing(ebb_cx *cx, ebb_future *f, void *arg) {
     ebb__handle *h = arg;
     (void)cx;
@@ -238,7 +238,7 @@ static bool admits(const ebb_runtime *rt, ebb_region region) {
     return ebb__region_get(rt, region, &r) == EBB_OK && !(ebb__region_traits(rt, r) & EBB__REGION_CLOSING);
 }
 
-/* Somebody waits already. If that is in a region that is closed, it is only about to hear so. */
+/* An accept waits already. One in a closed region is about to be rejected, so it is rejected here. */
 static bool is_taken(ebb__handle *h) {
     if (acceptor_of(h) == NULL) return false;
     if (h->as.listening.draining || admits(h->loop->rt, h->as.listening.region)) return true;
@@ -278,10 +278,10 @@ ebb_status ebb_listener_trouble(ebb_cx *cx, ebb_listener listener) {
 
 void ebb__listening_stop(ebb__handle *h) {
     ebb__listening *a = &h->as.listening;
-    look_no_more(h);
+    look_cancel(h);
     unwatch(h);
     if (a->kept >= 0) (void)close(a->kept);
-    if (a->place != NULL) ebb__place_leave(h->loop, a->place, a->fd);
+    if (a->address != NULL) ebb__listen_address_close(h->loop, a->address, a->fd);
     acceptor_ends(h, EBB_ERR_CLOSED);
     ebb__handle_let_go(h);
 }
@@ -299,7 +299,7 @@ ebb_status ebb_listener_drain(ebb_cx *cx, ebb_listener listener) {
     ebb_status st = listener_find(cx, listener, &h);
     if (st != EBB_OK || h->as.listening.draining) return st;
     ebb__listening *a = &h->as.listening;
-    a->drain_left = ebb__place_drain(a->place, a->fd, &notice);
+    a->drain_left = ebb__listen_address_drain(a->address, a->fd, &notice);
     if (a->drain_left == 0 && a->kept < 0) {
         ebb__handle_close(h);
         return EBB_OK;
@@ -323,11 +323,11 @@ ebb_status ebb_listener_address(ebb_cx *cx, ebb_listener listener, ebb_address *
 static ebb_status listen_at(ebb__handle *h, const struct sockaddr_storage *at) {
     ebb__listening *a = &h->as.listening;
     *a = (ebb__listening){.fd = -1, .kept = -1, .look_at = EBB_FOREVER};
-    ebb_status st = ebb__place_listen(h->loop, at, &a->fd, &a->place);
+    ebb_status st = ebb__listen_address_open(h->loop, at, &a->fd, &a->address);
     if (st != EBB_OK) return st;
     int code = uv_poll_init(h->loop->uv, &h->uv.poll, a->fd);
     if (code == 0) return EBB_OK;
-    ebb__place_leave(h->loop, a->place, a->fd);
+    ebb__listen_address_close(h->loop, a->address, a->fd);
     return ebb__uv_status(code);
 }
 

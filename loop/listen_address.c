@@ -17,13 +17,13 @@ enum { BACKLOG = 511 };
 
 struct ebb__listen_address {
     ebb__listen_address *next;
-    ebb__share *share; /* NULL: it is one loop's own */
+    ebb__share *share; /* NULL: used by one loop alone */
     ebb_allocator allocator;
-    struct sockaddr_storage asked; /* unused bytes are 0 */
-    in_port_t port;                /* that the system has chosen, if port 0 was asked for */
-    uint64_t loops[4];             /* those that listen here, a bit each, by the ids of their runtimes */
+    struct sockaddr_storage requested; /* unused bytes are 0 */
+    in_port_t port;                    /* chosen by the system, if port 0 was asked for */
+    uint64_t loops[4];                 /* the loops that listen here: a bit for each runtime id */
     uint32_t users;
-    int socket; /* of a Unix socket that is shared: the loops have duplicates. -1 */
+    int socket; /* a shared Unix socket, of which the loops have duplicates; -1: none */
     bool removed;
 };
 
@@ -55,19 +55,20 @@ static void mark(ebb__listen_address *p, uint8_t loop) {
     p->loops[loop / 64] ^= UINT64_C(1) << (loop % 64);
 }
 
-/* The first one where another loop of the service listens and this one does not. So the n-th listener of each loop at
- * an address with port 0 gets the same port. */
+/* The first address where another loop of the service listens and this one does not. So the n-th listener of each
+ * loop at an address with port 0 gets the same port. */
 static ebb__listen_address *find(const ebb_loop *l, const struct sockaddr_storage *at) {
     ebb__listen_address *p = l->share == NULL ? NULL : l->share->first;
-    while (p != NULL && (has(p, l->id) || p->removed || memcmp(&p->asked, at, sizeof *at) != 0)) p = p->next;
+    while (p != NULL && (has(p, l->id) || p->removed || memcmp(&p->requested, at, sizeof *at) != 0))
+        p = p->next;
     return p;
 }
 
-static ebb__listen_address *place_new(ebb_loop *l, const struct sockaddr_storage *at) {
+static ebb__listen_address *address_new(ebb_loop *l, const struct sockaddr_storage *at) {
     const ebb_allocator *a = l->share != NULL ? &l->share->allocator : &l->allocator;
     ebb__listen_address *p = ebb__alloc(a, sizeof *p);
     if (p == NULL) return NULL;
-    *p = (ebb__listen_address){.share = l->share, .allocator = *a, .asked = *at, .socket = -1};
+    *p = (ebb__listen_address){.share = l->share, .allocator = *a, .requested = *at, .socket = -1};
     if (p->share != NULL) {
         ebb__listen_address **last = &p->share->first;
         while (*last != NULL) last = &(*last)->next;
@@ -76,7 +77,7 @@ static ebb__listen_address *place_new(ebb_loop *l, const struct sockaddr_storage
     return p;
 }
 
-static void place_free(ebb__listen_address *p) {
+static void address_free(ebb__listen_address *p) {
     ebb_allocator a = p->allocator;
     if (p->socket >= 0) (void)close(p->socket);
     if (p->share != NULL) {
@@ -107,10 +108,10 @@ static bool set(int fd, int level, int option, int value) {
     return setsockopt(fd, level, option, &value, sizeof value) == 0;
 }
 
-/* The first socket of a place is bound as if it were alone, so that a port which another process has is refused;
- * only then it lets others in. */
+/* The first socket is bound without SO_REUSEPORT, so that a port of another process is refused. The option is set
+ * afterwards, for the sockets of the other loops. */
 static bool bind_tcp(int fd, ebb__listen_address *p, bool first) {
-    struct sockaddr_storage at = p->asked;
+    struct sockaddr_storage at = p->requested;
     socklen_t n = sizeof at;
     bool shared = p->share != NULL;
     if (!first) *port_of(&at) = p->port;
@@ -124,9 +125,9 @@ static bool bind_tcp(int fd, ebb__listen_address *p, bool first) {
     return true;
 }
 
-/* A path that can't be made is refused as libuv refuses it on every system. */
+/* ENOENT becomes EACCES, as libuv reports it on every system. */
 static bool bind_pipe(int fd, const ebb__listen_address *p) {
-    if (bind(fd, (const struct sockaddr *)&p->asked, size_of(&p->asked)) != 0) {
+    if (bind(fd, (const struct sockaddr *)&p->requested, size_of(&p->requested)) != 0) {
         if (errno == ENOENT) errno = EACCES;
         return false;
     }
@@ -134,14 +135,14 @@ static bool bind_pipe(int fd, const ebb__listen_address *p) {
 }
 
 static const char *path_of(const ebb__listen_address *p) {
-    return ((const struct sockaddr_un *)(const void *)&p->asked)->sun_path;
+    return ((const struct sockaddr_un *)(const void *)&p->requested)->sun_path;
 }
 
 static int dup_of(int fd) {
     return fcntl(fd, F_DUPFD_CLOEXEC, 0);
 }
 
-/* -1 and errno. */
+/* -1: see errno. */
 static int open_pipe(ebb__listen_address *p, bool first, int fd) {
     if (!first) return dup_of(p->socket);
     if (!bind_pipe(fd, p)) return -1;
@@ -153,9 +154,9 @@ static int open_pipe(ebb__listen_address *p, bool first, int fd) {
 }
 
 static int open_at(ebb__listen_address *p, bool first) {
-    bool pipe = p->asked.ss_family == AF_UNIX;
+    bool pipe = p->requested.ss_family == AF_UNIX;
     int fd = -1, got;
-    if (!pipe || first) fd = socket(p->asked.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (!pipe || first) fd = socket(p->requested.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0 && (!pipe || first)) return -1;
     if (pipe) got = open_pipe(p, first, fd);
     else got = bind_tcp(fd, p, first) ? fd : -1;
@@ -167,13 +168,13 @@ static int open_at(ebb__listen_address *p, bool first) {
     return got;
 }
 
-ebb_status ebb__place_listen(ebb_loop *l, const struct sockaddr_storage *at, int *fd,
-                             ebb__listen_address **out) {
+ebb_status ebb__listen_address_open(ebb_loop *l, const struct sockaddr_storage *at, int *fd,
+                                    ebb__listen_address **out) {
     ebb_status st = EBB_OK;
     lock(l->share);
     ebb__listen_address *p = find(l, at);
     bool first = p == NULL;
-    if (first) p = place_new(l, at);
+    if (first) p = address_new(l, at);
     if (p == NULL) st = EBB_ERR_NOMEM;
     else if ((*fd = open_at(p, first)) < 0) st = ebb__uv_status(-errno);
     if (st == EBB_OK) {
@@ -181,7 +182,7 @@ ebb_status ebb__place_listen(ebb_loop *l, const struct sockaddr_storage *at, int
         p->users++;
         *out = p;
     } else if (first && p != NULL) {
-        place_free(p);
+        address_free(p);
     }
     unlock(l->share);
     return st;
@@ -189,8 +190,8 @@ ebb_status ebb__place_listen(ebb_loop *l, const struct sockaddr_storage *at, int
 
 /* ---- the end -------------------------------------------------------------------------------------------- */
 
-/* Drops segments that ask for a new connection and nothing else: a SYN without an ACK. Whoever sent one asks again
- * a second later. A connection that was half open still becomes whole. */
+/* Drops segments that ask for a new connection and nothing else: a SYN without an ACK. Their sender tries again a
+ * second later. A half-open connection can still be established. */
 static bool drop_new(int fd) {
 #if defined(__linux__)
     enum { FLAGS_AT = 13, SYN = 0x02, SYN_ACK = 0x12 };
@@ -207,36 +208,36 @@ static bool drop_new(int fd) {
 #endif
 }
 
-/* Another place may have the path by now: it is removed once. */
+/* The path is removed once: another listener may have it afterwards. */
 static void remove_path(ebb__listen_address *p) {
     if (!p->removed) (void)unlink(path_of(p));
     p->removed = true;
 }
 
-uint32_t ebb__place_drain(ebb__listen_address *p, int fd, bool *notice) {
+uint32_t ebb__listen_address_drain(ebb__listen_address *p, int fd, bool *notice) {
     *notice = false;
-    if (p->asked.ss_family != AF_UNIX) {
+    if (p->requested.ss_family != AF_UNIX) {
         *notice = drop_new(fd);
-        return *notice ? UINT32_MAX : BACKLOG + 1; /* Linux queues one more than it is told */
+        return *notice ? UINT32_MAX : BACKLOG + 1; /* Linux queues one more than the backlog */
     }
     lock(p->share);
     bool last = p->users == 1;
     if (last) {
         remove_path(p);
-        (void)shutdown(fd, SHUT_RD); /* the queue is still there */
+        (void)shutdown(fd, SHUT_RD); /* queued connections stay */
     }
     unlock(p->share);
     return last ? UINT32_MAX : 0;
 }
 
-void ebb__place_leave(ebb_loop *l, ebb__listen_address *p, int fd) {
+void ebb__listen_address_close(ebb_loop *l, ebb__listen_address *p, int fd) {
     ebb__share *share = p->share;
     lock(share);
     (void)close(fd);
     mark(p, l->id);
     if (--p->users == 0) {
-        if (p->asked.ss_family == AF_UNIX) remove_path(p);
-        place_free(p);
+        if (p->requested.ss_family == AF_UNIX) remove_path(p);
+        address_free(p);
     }
     unlock(share);
 }

@@ -10,7 +10,7 @@
 
 enum { POLLS_A_TURN = 1024, CLOSING_TURNS = 64, REQUEST_SHIFT = 4 };
 
-/* Values that are handles are disposed of by their id alone. */
+/* The loops of this thread. Disposing of a handle's value finds its loop here by the id. */
 static _Thread_local ebb_loop *here;
 
 /* ---- finding a loop --------------------------------------------------------------------------------- */
@@ -26,9 +26,9 @@ ebb_loop *ebb__loop_here(uint8_t runtime_id) {
     return l;
 }
 
-/* ---- what goes on -------------------------------------------------------------------------------------- */
+/* ---- pending work -------------------------------------------------------------------------------------- */
 
-/* Callback runners are tasks, but nobody's work. */
+/* Callback runners are tasks, but no work of the program. */
 static uint32_t runners(const ebb__heap *h, uint64_t *producers) {
     uint32_t n = 0;
     for (uint32_t i = 1; i < h->scopes_n; i++) {
@@ -58,11 +58,11 @@ static void set_alive(ebb_loop *l, bool alive) {
 /* ---- turns ----------------------------------------------------------------------------------------------- */
 
 static void on_async(uv_async_t *uv) {
-    (void)uv; /* that libuv is awake is all: the pump runs in the check phase */
+    (void)uv; /* waking libuv is enough: the pump runs in the check phase */
 }
 
 static void on_idle(uv_idle_t *uv) {
-    (void)uv; /* that it is active is all */
+    (void)uv; /* being active is enough: libuv does not sleep */
 }
 
 static void on_timer(uv_timer_t *uv) {
@@ -70,7 +70,7 @@ static void on_timer(uv_timer_t *uv) {
     l->armed_ms = EBB_FOREVER;
 }
 
-/* By libuv's clock, which has the same zero and counts milliseconds. A timer that is early is let be. */
+/* By libuv's clock, which has the same zero and counts milliseconds. A timer that expires earlier is left as it is. */
 static void set_timer(ebb_loop *l, uint64_t due) {
     if (l->kill_at < due) due = l->kill_at;
     if (l->listen_at < due) due = l->listen_at;
@@ -93,11 +93,11 @@ static void turn(ebb_loop *l) {
     if (EBB__UNLIKELY(l->kill_at <= ebb__now(l->rt))) ebb__processes_kill(l);
     if (EBB__UNLIKELY(l->listen_at <= ebb__now(l->rt))) ebb__listeners_look(l);
     ebb_inbox_receive(l->rt);
-    if (l->wires_read > 0) l->wires_read_last = l->wires_read;
-    l->wires_read = 0;
+    if (l->raw_reads > 0) l->raw_reads_last = l->raw_reads;
+    l->raw_reads = 0;
     bool more = ebb_runtime_pump(l->rt, l->polls) == EBB_PENDING;
     if (l->dirty != NULL) {
-        ebb__clock_refresh(l->rt); /* for the spans that a flush begins */
+        ebb__clock_refresh(l->rt); /* for the timeouts that a flush starts */
         ebb__raw_streams_flush(l);
     }
     l->entered = false;
@@ -110,8 +110,8 @@ static void on_check(uv_check_t *uv) {
     turn(uv->data);
 }
 
-/* One turn at most, then sockets are looked at. What is due after it, because a flush has woken a task or a
- * timer's time has come, does not wait for libuv's timer, which can't ring before the next millisecond. */
+/* One turn at most, so that sockets are not delayed. Work that is due after the turn, because a flush has woken a
+ * task or a timer has expired, does not wait for libuv's timer, which can't expire before the next millisecond. */
 static void on_prepare(uv_prepare_t *uv) {
     ebb_loop *l = uv->data;
     uint64_t due = ebb__rt_due(l->rt);
@@ -136,12 +136,12 @@ static uint64_t read_clock(void *ctx) {
     return uv_hrtime();
 }
 
-/* Loops tell their ids apart by the runtime's. A bit each, for the whole process. */
+/* The ids of loops are those of their runtimes: a bit each, for the whole process. */
 static _Atomic uint64_t ids[4];
 
 static bool id_claim(uint8_t id) {
     uint64_t bit = UINT64_C(1) << (id % 64);
-    /* Relaxed: only that no two get the same matters. */
+    /* Relaxed: the ids have to be distinct, and order nothing else. */
     return !(atomic_fetch_or_explicit(&ids[id / 64], bit, memory_order_relaxed) & bit);
 }
 
@@ -149,7 +149,7 @@ static void id_release(uint8_t id) {
     atomic_fetch_and_explicit(&ids[id / 64], ~(UINT64_C(1) << (id % 64)), memory_order_relaxed);
 }
 
-/* EBB_ERR_BUSY: another loop has it. EBB_ERR_LIMIT: none is left. */
+/* EBB_ERR_BUSY: another loop has the id. EBB_ERR_LIMIT: no id is free. */
 static ebb_status id_choose(uint8_t *id) {
     if (*id != 0) return id_claim(*id) ? EBB_OK : EBB_ERR_BUSY;
     for (uint8_t i = 1; i != 0; i++) {
@@ -200,7 +200,7 @@ static ebb_status internals_new(ebb_loop *l) {
     return EBB_OK;
 }
 
-/* Writing to who has left is a failure of the write, not of the process. */
+/* Without this, a write to a closed connection would end the process. */
 static void block_sigpipe(void) {
     sigset_t set;
     sigemptyset(&set);
@@ -220,7 +220,7 @@ ebb_status ebb__loop_init(ebb_loop *l, uv_loop_t *uv, const ebb_loop_opts *opts)
     l->armed_ms = l->kill_at = l->listen_at = EBB_FOREVER;
     ebb__slab_init(&l->handles, sizeof(ebb__handle), 0, EBB__HANDLE_SHIFT, 0);
     ebb__slab_init(&l->requests, sizeof(ebb__uv_request), 0, REQUEST_SHIFT, 0);
-    ebb__map_init(&l->nests, l->allocator, sizeof(ebb__region_handles *));
+    ebb__map_init(&l->by_region, l->allocator, sizeof(ebb__region_handles *));
     st = runtime_new(l, opts);
     if (st == EBB_OK) st = internals_new(l);
     if (st != EBB_OK) {
@@ -236,14 +236,14 @@ ebb_status ebb__loop_init(ebb_loop *l, uv_loop_t *uv, const ebb_loop_opts *opts)
 }
 
 void ebb__loop_fini(ebb_loop *l, uv_close_cb closed) {
-    ebb_runtime_free(l->rt); /* from here on nobody wakes it */
+    ebb_runtime_free(l->rt); /* from here on no thread wakes the loop */
     id_release(l->id);
     ebb_loop **at = &here;
     while (*at != l) at = &(*at)->next_here;
     *at = l->next_here;
     ebb__slab_fini(&l->handles, &l->allocator);
     ebb__slab_fini(&l->requests, &l->allocator);
-    ebb__map_free(&l->nests);
+    ebb__map_free(&l->by_region);
     ebb__raw_streams_fini(l);
     uv_close((uv_handle_t *)&l->async, closed);
     uv_close((uv_handle_t *)&l->timer, closed);
@@ -266,7 +266,7 @@ ebb_status ebb_loop_attach(struct uv_loop_s *uv, const ebb_loop_opts *opts, ebb_
     return st;
 }
 
-/* Whoever asks is about to do something: there must be a turn that looks at it. */
+/* The caller is about to add work: a turn must look at it. */
 ebb_cx *ebb_loop_cx(ebb_loop *l) {
     if (l->thread != ebb__this_thread()) return NULL;
     if (!ebb__rt_is_pumping(l->rt)) ebb_runtime_advance(l->rt, uv_hrtime());
@@ -283,7 +283,7 @@ ebb_peer *ebb_loop_peer(const ebb_loop *l) {
     return l->peer;
 }
 
-/* ---- leaving ------------------------------------------------------------------------------------------------ */
+/* ---- closing ------------------------------------------------------------------------------------------------ */
 
 typedef struct list {
     ebb_loop_leftover *at;
@@ -299,7 +299,7 @@ static void note_handles(const ebb_loop *l, list *all) {
     for (uint32_t i = 1; i < l->handles.used; i++) {
         const ebb__handle *h = ebb__slab_at(&l->handles, i);
         if (h->state == EBB__HANDLE_FREE) continue;
-        note(all, (ebb_loop_leftover){ebb__handle_what(h), h->site, ebb__handle_id(h), h->nest->region});
+        note(all, (ebb_loop_leftover){ebb__handle_what(h), h->site, ebb__handle_id(h), h->list->region});
     }
 }
 
@@ -314,7 +314,7 @@ static void note_task(void *all, const ebb__task_view *t) {
     note(all, (ebb_loop_leftover){"task", t->site, t->id, t->region});
 }
 
-/* What somebody produces, if it is not one of the loop's own operations: these were noted before. */
+/* Pending operations that are not the loop's own. The loop's own were listed before. */
 static void note_futures(const ebb_loop *l, list *all) {
     const ebb__heap *h = ebb__heap_at(l->rt);
     for (uint32_t i = 1; i < h->scopes_n; i++) {
@@ -327,7 +327,7 @@ static void note_futures(const ebb_loop *l, list *all) {
     }
 }
 
-/* Nothing of a user's goes on: what is left are empty regions, and those need nobody. */
+/* Only empty regions are open: they close without the program's help. */
 static bool root_closes(ebb_loop *l) {
     ebb_cx *host = ebb_runtime_host(l->rt);
     ebb_region_state state = EBB_REGION_OPEN;

@@ -1,4 +1,4 @@
-/* Futures of operations, as this layer makes and ends them. */
+/* Futures of operations: how this layer makes and ends them. */
 #define _POSIX_C_SOURCE 200809L
 #include "future/promise.h"
 #include "loop/loop.h"
@@ -38,7 +38,7 @@ ebb_future *ebb__begin_now(ebb_cx *cx, const char *site, ebb_future **failed) {
 ebb_future *ebb__end_now(ebb_future *f, ebb_status st, ebb_value v) {
     f->flags = EBB__F_SETTLED | EBB__F_FINISHED;
     f->value = st == EBB_OK ? v : ebb_value_int(st);
-    /* Release: as every end. */
+    /* Release: as for every end of a future. */
     atomic_store_explicit(&f->state, st == EBB_OK ? EBB_FUTURE_COMPLETED : EBB_FUTURE_FAILED,
                           memory_order_release);
     return f;

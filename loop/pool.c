@@ -1,8 +1,8 @@
-/* Functions that block, in libuv's thread pool. */
+/* Blocking functions, in libuv's thread pool. */
 #define _POSIX_C_SOURCE 200809L
 #include "loop/uv_request.h"
 
-/* On a thread of the pool. libuv's queue orders it after the start and before the end. */
+/* Runs on a pool thread. libuv's queue orders it after the start and before the end. */
 static void run(uv_work_t *uv) {
     ebb__uv_request *r = uv->data;
     r->as.work.status = r->as.work.fn(r->as.work.arg, &r->as.work.value);

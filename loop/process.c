@@ -1,4 +1,4 @@
-/* Child processes. A process that is to end is asked by SIGTERM; when its time is over it is killed. */
+/* Child processes. A process is asked to end by SIGTERM, and killed when its grace period is over. */
 #define _POSIX_C_SOURCE 200809L
 #include "loop/process.h"
 
@@ -11,29 +11,29 @@
 
 #define GRACE (2 * EBB_SECOND)
 
-/* ---- ending one ----------------------------------------------------------------------------------------- */
+/* ---- ending a process ----------------------------------------------------------------------------------- */
 
 static void kill_by(ebb__handle *h, uint64_t at) {
     h->as.child.kill_at = at;
     if (at < h->loop->kill_at) h->loop->kill_at = at;
 }
 
-/* When it has to be killed, if its region is cancelled: a little before the end of what that may still use to
- * clean up, so that whoever waits hears of it in time. */
+/* When to kill the process if its region is cancelled: a little before the end of the cleanup budget, so that the
+ * waiting task learns of the exit in time. */
 static uint64_t budget_of(const ebb__handle *h) {
     const ebb_runtime *rt = h->loop->rt;
     ebb__region *r;
-    if (ebb__region_get(rt, h->nest->region, &r) != EBB_OK) return EBB_FOREVER;
+    if (ebb__region_get(rt, h->list->region, &r) != EBB_OK) return EBB_FOREVER;
     ebb__region_view v = ebb__region_look(rt, r);
     if (v.request == 0) return EBB_FOREVER;
     uint64_t now = ebb__now(rt), end = v.force_at > now ? v.force_at : v.deadline;
     return end > now ? end - (end - now) / 8 : now;
 }
 
-static void ask_to_end(ebb__handle *h) {
+static void request_end(ebb__handle *h) {
     ebb__child *c = &h->as.child;
-    if (c->over || c->asked) return;
-    c->asked = true;
+    if (c->exited || c->end_requested) return;
+    c->end_requested = true;
     (void)uv_process_kill(&h->uv.process, SIGTERM);
     uint64_t now = ebb__loop_now(h->loop), budget = budget_of(h);
     uint64_t at = c->grace < EBB_FOREVER - now ? now + c->grace : EBB_FOREVER;
@@ -41,7 +41,7 @@ static void ask_to_end(ebb__handle *h) {
 }
 
 static void kill_now(ebb__handle *h) {
-    h->as.child.asked = true;
+    h->as.child.end_requested = true;
     h->as.child.kill_at = EBB_FOREVER;
     (void)uv_process_kill(&h->uv.process, SIGKILL);
 }
@@ -50,40 +50,40 @@ void ebb__processes_kill(ebb_loop *l) {
     l->kill_at = EBB_FOREVER;
     for (uint32_t i = 1; i < l->handles.used; i++) {
         ebb__handle *h = ebb__slab_at(&l->handles, i);
-        if (h->state == EBB__HANDLE_FREE || h->kind != EBB__PROCESS || h->as.child.over) continue;
+        if (h->state == EBB__HANDLE_FREE || h->kind != EBB__PROCESS || h->as.child.exited) continue;
         if (h->as.child.kill_at <= ebb__now(l->rt)) kill_now(h);
         else kill_by(h, h->as.child.kill_at);
     }
 }
 
-/* The record stays until the process is gone. */
+/* The record stays until the process has exited. */
 void ebb__process_stop(ebb__handle *h) {
-    if (h->as.child.over) ebb__handle_let_go(h);
-    else ask_to_end(h);
+    if (h->as.child.exited) ebb__handle_let_go(h);
+    else request_end(h);
 }
 
 void ebb__process_force(ebb__handle *h) {
-    if (!h->as.child.over) kill_now(h);
+    if (!h->as.child.exited) kill_now(h);
 }
 
-/* Once somebody has heard of the end, or if it is closing, it is of no more use. After a wait that was cancelled
- * the end is kept: somebody may still ask. */
+/* The handle closes once a wait has received the exit status. After a cancelled wait the status is kept for the next
+ * wait. */
 static void on_exit_of(uv_process_t *uv, int64_t code, int signum) {
     ebb__handle *h = uv->data;
     ebb__child *c = &h->as.child;
     ebb_future *f = c->waiter;
-    c->over = true;
+    c->exited = true;
     c->exit = (uint64_t)signum << 32 | (uint32_t)code;
     c->waiter = NULL;
-    bool told = false;
+    bool received = false;
     if (f != NULL && ebb__is_wanted(f))
-        told = ebb__settle(h->loop, f, ebb_value_int((int64_t)c->exit)) == EBB_OK;
+        received = ebb__settle(h->loop, f, ebb_value_int((int64_t)c->exit)) == EBB_OK;
     else if (f != NULL) ebb__reject(h->loop, f, EBB_CANCELLED);
     if (h->state == EBB__HANDLE_CLOSING) ebb__handle_let_go(h);
-    else if (told) ebb__handle_close(h);
+    else if (received) ebb__handle_close(h);
 }
 
-/* ---- starting one ------------------------------------------------------------------------------------------ */
+/* ---- starting a process ------------------------------------------------------------------------------------ */
 
 static ebb_status check(const ebb_process_opts *o, const ebb_stream *pipes) {
     if (o->file == NULL) return EBB_ERR_INVALID;
@@ -96,7 +96,7 @@ static ebb_status check(const ebb_process_opts *o, const ebb_stream *pipes) {
     return EBB_OK;
 }
 
-/* libuv's way to say what the child's descriptor i is. */
+/* Descriptor i of the child, in libuv's form. */
 static uv_stdio_container_t stdio_of(const ebb_process_opts *o, int i, ebb__handle *pipe) {
     uv_stdio_container_t c = {.flags = UV_IGNORE};
     if (o->stdio[i] == EBB_PROCESS_STDIO_INHERIT) {
@@ -124,7 +124,7 @@ static ebb_status start(ebb__handle *h, const ebb_process_opts *o, ebb__handle *
         .stdio = stdio,
     };
     int code = uv_spawn(h->loop->uv, &h->uv.process, &options);
-    h->as.child.over = code != 0;
+    h->as.child.exited = code != 0;
     h->as.child.grace = o->grace != 0 ? o->grace : GRACE;
     h->as.child.kill_at = EBB_FOREVER;
     ebb__message_copy(h->as.child.name, o->file);
@@ -139,7 +139,7 @@ static void close_all(ebb__handle *h, ebb__handle *const pipes[3]) {
     if (h != NULL) ebb__handle_close(h);
 }
 
-/* Its handles, or none of them. */
+/* Makes all handles, or none. */
 static ebb_status make(ebb_cx *cx, ebb_loop *l, const ebb_process_opts *o, const char *site,
                        ebb__handle *pipes[3], ebb__handle **out) {
     ebb_region region = ebb_cx_region(cx);
@@ -172,26 +172,26 @@ ebb_process ebb_process_spawn_site(ebb_cx *cx, ebb_stream pipes[3], const ebb_pr
     return (ebb_process){st == EBB_OK ? ebb__handle_id(h) : ebb__handle_error(cx, st)};
 }
 
-/* ---- what one does with it -------------------------------------------------------------------------------------- */
+/* ---- waiting and signals ---------------------------------------------------------------------------------------- */
 
 static ebb_status process_find(const ebb_cx *cx, ebb_process p, ebb__handle **out) {
     return ebb__handle_find(cx, p.id, EBB__PROCESS, EBB__PROCESS, out);
 }
 
-/* The future ends when the process has. */
+/* The future ends when the process has exited. */
 static void wait_cancel(ebb_cx *cx, ebb_future *f, void *arg) {
     (void)cx;
     (void)f;
-    ask_to_end(arg);
+    request_end(arg);
 }
 
 static const ebb_operation wait_op = {"process", wait_cancel, ebb__only_waits};
 
-/* A wait that was cancelled holds its region until the process is gone. The next wait does that from now on. */
+/* A cancelled wait keeps its region open until the process has exited. The next wait takes over. */
 static void replace_waiter(ebb__handle *h) {
     ebb_future *f = h->as.child.waiter;
     h->as.child.waiter = NULL;
-    ask_to_end(h); /* its cancel may not have been heard of yet */
+    request_end(h); /* its cancel hook may not have run yet */
     ebb__reject(h->loop, f, EBB_CANCELLED);
 }
 
@@ -205,7 +205,7 @@ ebb_future *ebb_process_wait_site(ebb_cx *cx, ebb_process p, const char *site) {
     ebb_future *f = ebb__begin(h->loop, cx, &wait_op, h, site, &failed);
     if (f == NULL) return failed;
     if (again) replace_waiter(h);
-    if (h->as.child.over) {
+    if (h->as.child.exited) {
         (void)ebb__settle(h->loop, f, ebb_value_int((int64_t)h->as.child.exit));
         ebb__handle_close(h);
     } else {
@@ -218,12 +218,12 @@ ebb_status ebb_process_kill(ebb_cx *cx, ebb_process p, int signum) {
     ebb__handle *h;
     ebb_status st = process_find(cx, p, &h);
     if (st != EBB_OK) return st;
-    if (h->as.child.over) return EBB_ERRNO(ESRCH);
+    if (h->as.child.exited) return EBB_ERRNO(ESRCH);
     int code = uv_process_kill(&h->uv.process, signum);
     return code == 0 ? EBB_OK : ebb__uv_status(code);
 }
 
 int ebb_process_pid(ebb_cx *cx, ebb_process p) {
     ebb__handle *h;
-    return process_find(cx, p, &h) == EBB_OK && !h->as.child.over ? uv_process_get_pid(&h->uv.process) : 0;
+    return process_find(cx, p, &h) == EBB_OK && !h->as.child.exited ? uv_process_get_pid(&h->uv.process) : 0;
 }

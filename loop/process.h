@@ -4,7 +4,7 @@
 
 #include "loop/loop.h"
 
-/* Kills those whose time is over, and notes when the next one's is. */
+/* Kills the processes whose grace period is over, and computes when the next one's is. */
 void ebb__processes_kill(ebb_loop *l);
 
 #endif

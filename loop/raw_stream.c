@@ -1,4 +1,4 @@
-/* Wires. */
+/* Raw streams. */
 #define _POSIX_C_SOURCE 200809L
 #include "loop/raw_stream.h"
 
@@ -7,12 +7,13 @@
 #include "base/alloc.h"
 #include "loop/stream.h"
 
-/* ---- dirty wires ---------------------------------------------------------------------------------------- */
+/* ---- dirty raw streams ---------------------------------------------------------------------------------- */
 
 void ebb__raw_stream_touch(ebb__raw_stream *w) {
     if (w->where != NULL || w->handle == NULL) return;
     ebb_loop *l = w->handle->loop;
-    if (l->dirty == NULL) l->dirty_last = &l->dirty; /* it may point into a list that is being flushed */
+    /* `dirty_last` may point into a list that is being flushed. */
+    if (l->dirty == NULL) l->dirty_last = &l->dirty;
     w->next = NULL;
     w->where = l->dirty_last;
     *l->dirty_last = w;
@@ -27,8 +28,8 @@ static void clean(ebb_loop *l, ebb__raw_stream *w) {
     w->where = NULL;
 }
 
-/* Those that are touched meanwhile have their turn in the next. A list of the old ones' own, so that one of them
- * that closes another takes it out of there. */
+/* Raw streams that become dirty during the flush are flushed in the next turn. The old list has its own head, so
+ * that a raw stream which is closed meanwhile can be removed from it. */
 void ebb__raw_streams_flush(ebb_loop *l) {
     ebb__raw_stream *old = l->dirty;
     old->where = &old;
@@ -41,8 +42,8 @@ void ebb__raw_streams_flush(ebb_loop *l) {
 }
 
 void ebb__raw_streams_fini(ebb_loop *l) {
-    ebb__free(&l->allocator, l->wire_room, EBB__RAW_STREAM_BULK);
-    l->wire_room = NULL;
+    ebb__free(&l->allocator, l->raw_buffer, EBB__RAW_STREAM_BULK);
+    l->raw_buffer = NULL;
 }
 
 /* ---- life --------------------------------------------------------------------------------------------------- */
@@ -53,19 +54,19 @@ ebb_status ebb__raw_stream_init(ebb__raw_stream *w, ebb_cx *cx, ebb_stream s, co
     ebb_status st = ebb__stream_find(cx, s, &h);
     if (st != EBB_OK) return st;
     const ebb__stream *at = &h->as.stream;
-    if (at->reader != NULL || at->first != NULL || at->chunk != NULL || at->wire != NULL) return EBB_ERR_BUSY;
-    if (h->loop->wire_room == NULL) {
-        h->loop->wire_room = ebb__alloc(&h->loop->allocator, EBB__RAW_STREAM_BULK);
-        if (h->loop->wire_room == NULL) return EBB_ERR_NOMEM;
+    if (at->reader != NULL || at->first != NULL || at->chunk != NULL || at->raw != NULL) return EBB_ERR_BUSY;
+    if (h->loop->raw_buffer == NULL) {
+        h->loop->raw_buffer = ebb__alloc(&h->loop->allocator, EBB__RAW_STREAM_BULK);
+        if (h->loop->raw_buffer == NULL) return EBB_ERR_NOMEM;
     }
     *w = (ebb__raw_stream){.handle = h, .ops = ops, .ctx = ctx};
-    h->as.stream.wire = w;
+    h->as.stream.raw = w;
     return EBB_OK;
 }
 
-static void wire_closed(uv_handle_t *uv) {
+static void raw_closed(uv_handle_t *uv) {
     ebb__handle *h = uv->data;
-    ebb__raw_stream *w = h->as.stream.wire;
+    ebb__raw_stream *w = h->as.stream.raw;
     ebb__handle_free(h);
     w->ops->closed(w->ctx);
 }
@@ -76,7 +77,7 @@ void ebb__raw_stream_stopped(ebb__raw_stream *w) {
     w->handle = NULL;
     w->reading = false;
     h->state = EBB__HANDLE_CLOSING;
-    uv_close(&h->uv.any, wire_closed);
+    uv_close(&h->uv.any, raw_closed);
     w->ops->stopped(w->ctx);
 }
 
@@ -86,26 +87,26 @@ void ebb__raw_stream_close(ebb__raw_stream *w) {
 
 /* ---- reading ------------------------------------------------------------------------------------------------ */
 
-/* A read that filled its room would have libuv ask again at once: not before the next turn. */
+/* A read that fills its buffer makes libuv read again at once. This delays that read to the next turn. */
 static void on_alloc(uv_handle_t *uv, size_t suggested, uv_buf_t *buf) {
     const ebb__handle *h = uv->data;
-    ebb__raw_stream *w = h->as.stream.wire;
+    ebb__raw_stream *w = h->as.stream.raw;
     (void)suggested;
-    bool wanted = !w->filled, bulk = w->bulk && h->loop->wires_read_last <= EBB__RAW_STREAM_CROWD;
+    bool wanted = !w->filled, bulk = w->bulk && h->loop->raw_reads_last <= EBB__RAW_STREAM_CROWD;
     size_t most = bulk ? EBB__RAW_STREAM_BULK : EBB__RAW_STREAM_PIECE, n = 0;
     w->filled = false;
     char *place = wanted && w->ops->place != NULL ? w->ops->place(w->ctx, &n) : NULL;
-    buf->base = place != NULL ? place : wanted ? h->loop->wire_room : NULL;
+    buf->base = place != NULL ? place : wanted ? h->loop->raw_buffer : NULL;
     buf->len = !wanted ? 0 : place != NULL && n < most ? n : most;
 }
 
 static void on_read(uv_stream_t *uv, ssize_t n, const uv_buf_t *buf) {
     const ebb__handle *h = uv->data;
-    ebb__raw_stream *w = h->as.stream.wire;
+    ebb__raw_stream *w = h->as.stream.raw;
     if (n == 0 || n == UV_ENOBUFS || w->handle == NULL) return;
-    (void)ebb_loop_cx(h->loop); /* the time, and that a turn has to look at what this does */
+    (void)ebb_loop_cx(h->loop); /* updates the time, and makes a turn look at the results */
     if (n > 0) {
-        h->loop->wires_read++;
+        h->loop->raw_reads++;
         w->filled = (size_t)n == buf->len;
         w->ops->bytes(w->ctx, buf->base, (size_t)n);
         return;

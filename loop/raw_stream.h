@@ -1,13 +1,13 @@
-/* Wires: streams whose bytes go to a layer above as they come, without a future for each read and write.
+/* Raw streams: streams whose bytes go to a layer above as they arrive, without a future for each read and write.
  *
- * A wire stands in the layer's own record and has a handle of a region's nest, so it is closed with that as
- * every stream is. Its callbacks come from libuv's phases and from the end of a turn, never from inside the
- * pump; they may do what the host may. What holds: at most one write is with libuv; its bytes are the
- * layer's until `written`; after `closed` nothing comes any more.
+ * A raw stream is part of the layer's own record. It has a handle of a region, so it is closed with the region like
+ * every stream. Its callbacks are called from libuv's phases and at the end of a turn, never from inside the pump;
+ * they may do what the host may do. Invariants: libuv has at most one write; its bytes stay valid until `written`;
+ * nothing is called after `closed`.
  *
- * A wire reads at most EBB__RAW_STREAM_PIECE bytes a turn, so that one that has much to say does not keep others
- * waiting. One that its layer says is `bulk`, because its bytes cost little, reads up to EBB__RAW_STREAM_BULK if at most
- * EBB__RAW_STREAM_CROWD wires had something to read the last time. */
+ * A raw stream reads at most EBB__RAW_STREAM_PIECE bytes a turn, so that a busy one does not delay the others. If
+ * its layer sets `bulk`, because its bytes are cheap to process, it reads up to EBB__RAW_STREAM_BULK, provided that
+ * at most EBB__RAW_STREAM_CROWD raw streams had something to read the last time. */
 #ifndef EBB__LOOP_RAW_STREAM_H
 #define EBB__LOOP_RAW_STREAM_H
 
@@ -16,42 +16,43 @@
 enum { EBB__RAW_STREAM_PIECE = 16384, EBB__RAW_STREAM_BULK = 65536, EBB__RAW_STREAM_CROWD = 4 };
 
 typedef struct ebb__raw_stream_ops {
-    /* Where the next bytes are read to, and how many at most; NULL: to memory of the loop's. May be NULL. */
+    /* Where the next bytes are read to, and how many at most. NULL: to a buffer of the loop. May be NULL. */
     char *(*place)(void *ctx, size_t *n);
-    void (*bytes)(void *ctx, char *bytes, size_t n); /* they are there, or the loop's: until this returns */
-    void (*ended)(void *ctx, ebb_status st);         /* nothing more comes: EBB_ERR_EOF or a failure */
-    void (*written)(void *ctx, ebb_status st);       /* what libuv had is sent, or never will be */
-    void (*flush)(void *ctx);                        /* asked for by ebb__raw_stream_touch */
-    void (*stopped)(void *ctx);                      /* it is closed from now on, by us or with its region */
-    void (*closed)(void *ctx);                       /* libuv has let go of it */
+    void (*bytes)(void *ctx, char *bytes, size_t n); /* the bytes are valid until this returns */
+    void (*ended)(void *ctx, ebb_status st);         /* nothing more can be read: EBB_ERR_EOF or a failure */
+    void (*written)(void *ctx, ebb_status st);       /* libuv's write has ended, with this status */
+    void (*flush)(void *ctx);                        /* requested by ebb__raw_stream_touch */
+    /* The stream is closing, by the layer or with its region. */
+    void (*stopped)(void *ctx);
+    void (*closed)(void *ctx); /* libuv has released the stream */
 } ebb__raw_stream_ops;
 
 typedef struct ebb__raw_stream {
-    ebb__handle *handle; /* NULL: closed, or not there yet */
+    ebb__handle *handle; /* NULL: closed, or not initialized */
     const ebb__raw_stream_ops *ops;
     void *ctx;
-    struct ebb__raw_stream *next;   /* among the dirty */
-    struct ebb__raw_stream **where; /* what points to this one there; NULL: it is not dirty */
+    struct ebb__raw_stream *next;   /* in the list of dirty raw streams */
+    struct ebb__raw_stream **where; /* the pointer to this one in that list; NULL: not dirty */
     bool reading, filled, writing;
-    bool bulk; /* set by the layer: what it reads are mostly bytes that are only handed on */
+    bool bulk; /* set by the layer: most bytes are only passed on */
     uv_write_t write;
 } ebb__raw_stream;
 
-/* Makes a wire of an open stream that nobody reads from or writes to. It does not read yet. EBB_ERR_BUSY. */
+/* Makes a raw stream of an open stream that has no reads or writes. It does not read yet. EBB_ERR_BUSY. */
 ebb_status ebb__raw_stream_init(ebb__raw_stream *w, ebb_cx *cx, ebb_stream s, const ebb__raw_stream_ops *ops,
                                 void *ctx);
-/* Reads, or not, from now on. What libuv says if it can't. */
+/* Switches reading on or off. Returns libuv's failure. */
 ebb_status ebb__raw_stream_read(ebb__raw_stream *w, bool on);
-/* Sends what the system takes at once: *sent of the n bytes. What is left goes to libuv by the second, and stays the
- * caller's to keep until `written`. Neither while one is with libuv. */
+/* The first sends what the system takes at once: *sent of the n bytes. The second gives the rest to libuv; the
+ * caller keeps the bytes valid until `written`. Neither may be called while libuv has a write. */
 ebb_status ebb__raw_stream_try(ebb__raw_stream *w, const char *from, size_t n, size_t *sent);
 ebb_status ebb__raw_stream_write(ebb__raw_stream *w, char *rest, size_t n);
-/* Has `flush` called at the end of this turn, or of the next. */
+/* `flush` is called at the end of this turn, or of the next. */
 void ebb__raw_stream_touch(ebb__raw_stream *w);
-/* Closes it. */
+/* Closes the stream. */
 void ebb__raw_stream_close(ebb__raw_stream *w);
 
-/* The stream of a wire is being closed: for loop/stream.c. */
+/* The stream is closing: called by loop/stream.c. */
 void ebb__raw_stream_stopped(ebb__raw_stream *w);
 
 #endif

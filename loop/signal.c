@@ -18,14 +18,14 @@ static void wait_cancelled(ebb__handle *h) {
     if (h->as.watch.once) ebb__handle_close(h);
 }
 
-/* The one who waits, if it is still wanted. */
+/* The wait, if it is not cancelled. */
 static ebb_future *waiter_of(ebb__handle *h) {
     ebb_future *f = h->as.watch.waiter;
     if (f != NULL && !ebb__is_wanted(f)) wait_cancelled(h);
     return h->as.watch.waiter;
 }
 
-/* A count that another thread's cancel was faster than is the next one's. */
+/* If another thread has just cancelled the wait, the count goes to the next one. */
 static void on_signal(uv_signal_t *uv, int signum) {
     ebb__handle *h = uv->data;
     ebb__watch *w = &h->as.watch;

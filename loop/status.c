@@ -1,4 +1,4 @@
-/* Failures of libuv as statuses. */
+/* Statuses for libuv's errors. */
 #define _POSIX_C_SOURCE 200809L
 #include "loop/loop.h"
 

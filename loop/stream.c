@@ -1,4 +1,4 @@
-/* Streams: their life, and reading. Writing is write.c's. */
+/* Streams: their life, and reading. Writing is in write.c. */
 #define _POSIX_C_SOURCE 200809L
 #include "loop/stream.h"
 #include "loop/raw_stream.h"
@@ -27,8 +27,7 @@ ebb_status ebb__stream_find(const ebb_cx *cx, ebb_stream s, ebb__handle **out) {
     return ebb__handle_find(cx, s.id, EBB__TCP, EBB__PIPE, out);
 }
 
-/* The reader, if it is still wanted: one that is cancelled gets nothing any more, whether its hook has run or
- * not. */
+/* The reader, if it is not cancelled. A cancelled reader gets nothing, whether its hook has run or not. */
 static ebb_future *reader_of(ebb__handle *h) {
     ebb__stream *s = &h->as.stream;
     ebb_future *f = s->reader;
@@ -52,8 +51,8 @@ static void kept_free(ebb__handle *h) {
 }
 
 void ebb__stream_stop(ebb__handle *h) {
-    if (h->as.stream.wire != NULL) {
-        ebb__raw_stream_stopped(h->as.stream.wire);
+    if (h->as.stream.raw != NULL) {
+        ebb__raw_stream_stopped(h->as.stream.raw);
         return;
     }
     reader_ends(h, EBB_ERR_CLOSED);
@@ -75,9 +74,9 @@ ebb_status ebb_stream_move(ebb_cx *cx, ebb_stream s, ebb_region region) {
     return st == EBB_OK ? ebb__handle_move(h, region) : st;
 }
 
-/* ---- a descriptor that is open ----------------------------------------------------------------------------- */
+/* ---- adopting a descriptor --------------------------------------------------------------------------------- */
 
-/* The failure of either leaves the flags of the descriptor as they may be, and it to the caller. */
+/* On failure the caller keeps the descriptor; its flags may have changed. */
 static ebb_status adopt(ebb__handle *h, int fd) {
     int code = h->kind == EBB__TCP ? uv_tcp_open(&h->uv.tcp, fd) : uv_pipe_open(&h->uv.pipe, fd);
     if (code == 0) return EBB_OK;
@@ -98,7 +97,7 @@ ebb_stream ebb_stream_adopt_site(ebb_cx *cx, int fd, const char *site) {
     return (ebb_stream){st == EBB_OK ? ebb__handle_id(h) : ebb__handle_error(cx, st)};
 }
 
-/* ---- what is known of it ------------------------------------------------------------------------------------- */
+/* ---- properties ---------------------------------------------------------------------------------------------- */
 
 static ebb_status tcp_find(const ebb_cx *cx, ebb_stream s, ebb__handle **out) {
     return ebb__handle_find(cx, s.id, EBB__TCP, EBB__TCP, out);
@@ -132,20 +131,20 @@ static void on_alloc(uv_handle_t *uv, size_t suggested, uv_buf_t *buf) {
     buf->len = wanted ? h->as.stream.room : 0;
 }
 
-/* Nothing more is read from it. */
-static void read_over(ebb__handle *h, ebb_status st) {
+/* Nothing more can be read. */
+static void reading_ended(ebb__handle *h, ebb_status st) {
     h->as.stream.ended = st;
     h->as.stream.reading = false;
     (void)uv_read_stop(&h->uv.stream);
     reader_ends(h, st);
 }
 
-/* Another thread has cancelled the read while it was on its way: the bytes are the next one's. */
+/* Another thread has cancelled the read while the bytes arrived: they are kept for the next read. */
 static void keep(ebb__handle *h, const char *from, size_t n) {
     ebb__stream *s = &h->as.stream;
     s->kept = ebb__alloc(&h->loop->allocator, n);
     if (s->kept == NULL) {
-        read_over(h, EBB_ERR_NOMEM);
+        reading_ended(h, EBB_ERR_NOMEM);
         return;
     }
     memcpy(s->kept, from, n);
@@ -161,8 +160,8 @@ static void took(ebb__handle *h, size_t n) {
     if (ebb__settle(h->loop, f, ebb_value_int((int64_t)n)) != EBB_OK) keep(h, s->into, n);
 }
 
-/* Bytes are there, and nobody wants them. */
-static void unwanted(ebb__handle *h) {
+/* Bytes have arrived that no reader waits for. */
+static void on_unread_bytes(ebb__handle *h) {
     ebb__stream *s = &h->as.stream;
     if (s->filled) {
         s->filled = false;
@@ -176,8 +175,8 @@ static void on_read(uv_stream_t *uv, ssize_t n, const uv_buf_t *buf) {
     ebb__handle *h = uv->data;
     (void)buf;
     if (n > 0) took(h, (size_t)n);
-    else if (n == UV_ENOBUFS) unwanted(h);
-    else if (n < 0) read_over(h, ebb__uv_status((int)n));
+    else if (n == UV_ENOBUFS) on_unread_bytes(h);
+    else if (n < 0) reading_ended(h, ebb__uv_status((int)n));
 }
 
 static void read_cancel(ebb_cx *cx, ebb_future *f, void *arg) {

@@ -4,17 +4,17 @@
 
 #include "loop/uv_request.h"
 
-/* A stream of a region, as libuv has it before it is connected. NULL and *st. */
+/* A new stream of a region, not connected yet. NULL: see *st. */
 ebb__handle *ebb__stream_new(ebb_loop *l, ebb_region region, ebb__handle_kind kind, const char *site,
                              ebb_status *st);
 ebb_status ebb__stream_find(const ebb_cx *cx, ebb_stream s, ebb__handle **out);
-/* Ends the writes that wait. */
+/* Fails the queued writes. */
 void ebb__writes_fail(ebb__handle *h, ebb_status st);
 
-/* EBB_ERR_INVALID: it is no number. */
+/* EBB_ERR_INVALID: the address is not numeric. */
 ebb_status ebb__address_parse(const ebb_address *a, struct sockaddr_storage *out);
 ebb_status ebb__address_format(const struct sockaddr *from, ebb_address *out);
-/* Of a Unix socket: libuv would cut it. */
+/* Checks the path of a Unix socket: libuv would truncate a long one. */
 ebb_status ebb__path_check(const char *path);
 
 #endif

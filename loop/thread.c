@@ -1,25 +1,25 @@
-/* Loops on threads of their own. */
+/* Loops on their own threads. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/alloc.h"
 #include "loop/loop.h"
 
-/* What the two threads share besides the loop's inbound stack. `lock` guards `over`: after it, `async` may
- * not be sent to. The loop's thread posts `ready` twice: when it has started, and when its root has closed. It writes
+/* What the two threads share besides the loop's inbox. `lock` guards `ended`: after it is set, `async` must not be
+ * used. The loop's thread posts `ready` twice: when it has started, and when its root has closed. It writes
  * `started` before the first, `status` and `busy` before the second. */
 struct ebb__owner {
     uv_thread_t thread;
     uv_sem_t ready;
     uv_mutex_t lock;
-    bool over;
-    _Atomic bool stop; /* asked for */
-    bool told;         /* its root has heard of it */
+    bool ended;
+    _Atomic bool stop;   /* requested */
+    bool root_cancelled; /* the root was cancelled because of `stop` */
     ebb_loop_opts opts;
     ebb_fiber_fn fn;
     void *arg;
     uv_loop_t uv;
     ebb_region first; /* 0: not open yet */
     ebb_status started, status;
-    bool busy; /* its root has closed, but libuv still works for it */
+    bool busy; /* the root has closed, but libuv still uses memory of the loop */
 };
 
 /* ---- on the loop's thread ------------------------------------------------------------------------------ */
@@ -34,7 +34,7 @@ static bool is_closed(const ebb_runtime *rt) {
 
 static ebb_status first_open(ebb_cx *cx, ebb__owner *o) {
     ebb_status st = ebb_fiber_setup(ebb_cx_runtime(cx), &(ebb_fiber_opts){.size = 0});
-    bool fibers = st != EBB_ERR_LIMIT; /* are there any on this machine? */
+    bool fibers = st != EBB_ERR_LIMIT; /* EBB_ERR_LIMIT: this machine has no fibers */
     if (st != EBB_OK && fibers) return st;
     o->first = ebb_region_open_site(cx, NULL, site);
     ebb_task task = fibers ? ebb_fiber_spawn_site(cx, o->first, o->fn, o->arg, NULL, site)
@@ -42,8 +42,8 @@ static ebb_status first_open(ebb_cx *cx, ebb__owner *o) {
     return ebb_id_status(task.id);
 }
 
-/* Masked, so that it hears how the region has ended even if it was cancelled. */
-static ebb_status keep_first(ebb_cx *cx, void *arg) {
+/* Masked, so that it receives the region's outcome even after a cancel. */
+static ebb_status join_first(ebb_cx *cx, void *arg) {
     ebb__owner *o = arg;
     if (o->first.id == 0) {
         (void)ebb_mask(cx);
@@ -57,11 +57,11 @@ static ebb_status keep_first(ebb_cx *cx, void *arg) {
     return EBB_OK;
 }
 
-/* Only the keeper is polled: the first task runs with the loop. */
+/* Polls join_first only: the first task runs with the loop. */
 static ebb_status first_task(ebb_loop *l) {
     ebb_cx *host = ebb_loop_cx(l);
     ebb_status st =
-        ebb_id_status(ebb_spawn_site(host, ebb_runtime_root(l->rt), keep_first, l->owner, site).id);
+        ebb_id_status(ebb_spawn_site(host, ebb_runtime_root(l->rt), join_first, l->owner, site).id);
     if (st != EBB_OK) return st;
     (void)ebb_runtime_pump(l->rt, 1);
     return l->owner->started;
@@ -69,9 +69,9 @@ static ebb_status first_task(ebb_loop *l) {
 
 void ebb__owner_turn(ebb_loop *l) {
     ebb__owner *o = l->owner;
-    /* Acquire: with the flag comes what the thread that asks did before. */
-    if (!o->told && atomic_load_explicit(&o->stop, memory_order_acquire)) {
-        o->told = true;
+    /* Acquire: pairs with the release in request_stop. */
+    if (!o->root_cancelled && atomic_load_explicit(&o->stop, memory_order_acquire)) {
+        o->root_cancelled = true;
         ebb_region_cancel(ebb_runtime_host(l->rt), ebb_runtime_root(l->rt), EBB_CANCEL_SHUTDOWN,
                           "the loop was stopped");
     }
@@ -83,19 +83,19 @@ static void internal_closed(uv_handle_t *uv) {
     l->internals--;
 }
 
-/* What libuv could not be made to stop is waited for: it has memory of ours. */
+/* Waits for operations that libuv can't stop: they use memory of the loop. */
 static void wind_up(ebb_loop *l) {
     ebb__owner *o = l->owner;
     while (l->handles.live > 0 || l->requests.live > 0) (void)uv_run(&o->uv, UV_RUN_ONCE);
     uv_mutex_lock(&o->lock);
-    o->over = true;
+    o->ended = true;
     uv_mutex_unlock(&o->lock);
     ebb__loop_fini(l, internal_closed);
     while (l->internals > 0) (void)uv_run(&o->uv, UV_RUN_ONCE);
     (void)uv_loop_close(&o->uv);
 }
 
-/* EBB_OK: the loop is there, with its first task. */
+/* EBB_OK: the loop and its first task have started. */
 static ebb_status begin(ebb_loop *l) {
     ebb__owner *o = l->owner;
     int code = uv_loop_init(&o->uv);
@@ -118,7 +118,7 @@ static void thread_main(void *arg) {
     uv_sem_post(&o->ready);
     if (!runs) return;
     while (!is_closed(l->rt)) (void)uv_run(&o->uv, UV_RUN_DEFAULT);
-    (void)uv_run(&o->uv, UV_RUN_NOWAIT); /* handles that are closed are gone after a turn */
+    (void)uv_run(&o->uv, UV_RUN_NOWAIT); /* libuv releases closed handles after a turn */
     o->busy = l->handles.live > 0 || l->requests.live > 0;
     uv_sem_post(&o->ready);
     wind_up(l);
@@ -143,14 +143,14 @@ static ebb_loop *owner_new(const ebb_loop_opts *opts, ebb_fiber_fn fn, void *arg
     if (o == NULL || uv_sem_init(&o->ready, 0) != 0) goto no_memory;
     if (uv_mutex_init(&o->lock) != 0) goto no_lock;
     memset(l, 0, sizeof *l);
-    o->over = o->told = false;
+    o->ended = o->root_cancelled = false;
     atomic_init(&o->stop, false);
     o->opts = *opts;
     o->fn = fn;
     o->arg = arg;
     o->first.id = 0;
     o->started = EBB_OK;
-    o->status = EBB_CANCELLED; /* if it is forced before its end */
+    o->status = EBB_CANCELLED; /* if the region is forced before its end */
     l->owner = o;
     return l;
 no_lock:
@@ -194,23 +194,23 @@ ebb_status ebb_loop_join(ebb_loop *l) {
     return st;
 }
 
-static void ask_to_stop(ebb_loop *l) {
-    /* Release: what this thread did before comes with the flag. */
+static void request_stop(ebb_loop *l) {
+    /* Release: the loop's thread sees everything this thread did before. */
     atomic_store_explicit(&l->owner->stop, true, memory_order_release);
     uv_mutex_lock(&l->owner->lock);
-    if (!l->owner->over) (void)uv_async_send(&l->async);
+    if (!l->owner->ended) (void)uv_async_send(&l->async);
     uv_mutex_unlock(&l->owner->lock);
 }
 
 ebb_status ebb_loop_stop(ebb_loop *l) {
     if (l == NULL || l->owner == NULL) return EBB_ERR_INVALID;
     if (l->thread == ebb__this_thread()) return EBB_ERR_THREAD;
-    ask_to_stop(l);
+    request_stop(l);
     return ebb_loop_join(l);
 }
 
 bool ebb__loop_leave(ebb_loop *l, ebb_status *st) {
-    ask_to_stop(l);
+    request_stop(l);
     uv_sem_wait(&l->owner->ready);
     if (l->owner->busy) return false;
     *st = ebb_loop_join(l);

@@ -1,4 +1,4 @@
-/* Requests: their slab, and how their futures end. */
+/* Requests: their slab, and the end of their futures. */
 #define _POSIX_C_SOURCE 200809L
 #include "loop/uv_request.h"
 

@@ -1,7 +1,7 @@
-/* Requests: what libuv keeps a pointer to until its callback, and what an operation needs until then. They
- * are the loop's own: whoever waits may be gone before.
+/* Requests: memory that libuv points to until its callback, and that an operation needs until then. Requests belong
+ * to the loop, because the task that waits may end before the callback.
  *
- * `future` is NULL once it was settled, which for a cancelled one may be long before libuv is done. */
+ * `future` is NULL once it was settled. If it was cancelled, that may be long before libuv calls back. */
 #ifndef EBB__LOOP_UV_REQUEST_H
 #define EBB__LOOP_UV_REQUEST_H
 
@@ -12,10 +12,10 @@ struct ebb__uv_request {
     uint32_t index;            /* 0: the slot is free */
     ebb_loop *loop;
     ebb_future *future;
-    ebb__handle *handle;     /* NULL: it is about none */
-    const char *what, *site; /* what NULL: a file keeps it for its close */
+    ebb__handle *handle;     /* NULL: the request has no handle */
+    const char *what, *site; /* what NULL: a file keeps the request for its close */
     ebb_region region;
-    ebb__uv_request *next, *prev; /* among the writes of a stream */
+    ebb__uv_request *next, *prev; /* in the queue of a stream's writes */
     union {
         uv_req_t any;
         uv_connect_t connect;
@@ -26,14 +26,14 @@ struct ebb__uv_request {
     } uv;
     union {
         struct {
-            const char *from; /* what is left of the caller's bytes */
+            const char *from; /* the caller's bytes that are not sent yet */
             size_t n, all;
-            bool shut; /* not a write but the end of the stream */
+            bool shut; /* a shutdown, not a write */
         } write;
         struct {
-            char *piece; /* ours: what libuv's thread works on */
+            char *piece; /* the request's buffer, used by the pool thread */
             size_t piece_n;
-            char *into; /* the caller's */
+            char *into; /* the caller's memory */
             const char *from;
             size_t n, all;
             uint64_t offset;
@@ -48,18 +48,19 @@ struct ebb__uv_request {
     } as;
 };
 
-/* A request and its future. NULL: *failed is what to return. */
+/* A request and its future. NULL: return *failed. */
 ebb__uv_request *ebb__request_new(ebb_cx *cx, ebb_loop *l, ebb__handle *h, const ebb_operation *op,
                                   const char *site, ebb_future **failed);
-/* One without a future; its room was reserved. */
+/* A request without a future. Its slot was reserved. */
 ebb__uv_request *ebb__request_take(ebb_cx *cx, ebb_loop *l, ebb__handle *h, const ebb_operation *op,
                                    const char *site);
 ebb_status ebb__request_reserve(ebb_loop *l);
 void ebb__request_free(ebb__uv_request *r);
-/* Ends its future, if that was not done before. EBB_CANCELLED as ebb__settle. */
+/* Ends the future, if it has not ended. EBB_CANCELLED as ebb__settle. */
 ebb_status ebb__request_settle(ebb__uv_request *r, ebb_value v);
 void ebb__request_reject(ebb__uv_request *r, ebb_status st);
-/* An ebb_operation's cancel: asks libuv to forget what it has not begun; its callback comes in any case. */
+/* The cancel hook of an ebb_operation: asks libuv to drop the request if it has not begun. The callback is called in
+ * any case. */
 void ebb__request_cancel(ebb_cx *cx, ebb_future *f, void *request);
 
 #endif

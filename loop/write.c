@@ -1,6 +1,6 @@
-/* Writing: one after the other, at once if the system takes it. What it does not take is copied in chunks,
- * since libuv can't be made to let go of bytes that it was given; so a write that is cancelled lets go of the
- * caller's bytes at once. */
+/* Writing. Writes are sent in order, at once if the system takes the bytes. Bytes that the system does not take are
+ * copied in chunks, because libuv can't release bytes that it was given. So a cancelled write releases the caller's
+ * bytes at once. */
 #define _POSIX_C_SOURCE 200809L
 #include <assert.h>
 
@@ -9,7 +9,7 @@
 
 enum { CHUNK = 65536 };
 
-static void writes_go(ebb__handle *h);
+static void send_queued(ebb__handle *h);
 
 /* ---- the queue ------------------------------------------------------------------------------------------ */
 
@@ -56,11 +56,11 @@ static void chunk_free(ebb__handle *h) {
 static void on_chunk(uv_write_t *uv, int code) {
     ebb__handle *h = uv->data;
     chunk_free(h);
-    if (code == 0) writes_go(h);
-    else ebb__writes_fail(h, ebb__uv_status(code)); /* if it was closed, none is left */
+    if (code == 0) send_queued(h);
+    else ebb__writes_fail(h, ebb__uv_status(code)); /* if the stream was closed, the queue is empty */
 }
 
-/* The chunk counts as sent: a write ends when its last one is. */
+/* The chunk counts as sent: a write ends when its last chunk does. */
 static ebb_status send_chunk(ebb__handle *h, ebb__uv_request *r) {
     ebb__stream *s = &h->as.stream;
     s->chunk = ebb__alloc(&h->loop->allocator, CHUNK);
@@ -84,7 +84,7 @@ static int try_to_send(ebb__handle *h, const char *from, size_t n) {
     return code == UV_EAGAIN ? 0 : code;
 }
 
-/* EBB_PENDING: libuv has a chunk of it. EBB_OK: all is sent. */
+/* EBB_PENDING: libuv has a chunk. EBB_OK: all is sent. */
 static ebb_status send_more(ebb__handle *h, ebb__uv_request *r) {
     int n = r->as.write.n > 0 ? try_to_send(h, r->as.write.from, r->as.write.n) : 0;
     if (n < 0) return ebb__uv_status(n);
@@ -103,8 +103,8 @@ static void on_shut(uv_shutdown_t *uv, int code) {
     ebb__request_free(r);
 }
 
-/* It leaves the queue: libuv has it. */
-static void shut(ebb__handle *h, ebb__uv_request *r) {
+/* The request leaves the queue: libuv has it. */
+static void start_shutdown(ebb__handle *h, ebb__uv_request *r) {
     int code = uv_shutdown(&r->uv.shutdown, &h->uv.stream, on_shut);
     if (code != 0) {
         end_write(h, r, ebb__uv_status(code));
@@ -114,16 +114,16 @@ static void shut(ebb__handle *h, ebb__uv_request *r) {
     r->handle = NULL;
 }
 
-/* ---- one after the other --------------------------------------------------------------------------------------- */
+/* ---- sending in order ------------------------------------------------------------------------------------------ */
 
-static void writes_go(ebb__handle *h) {
+static void send_queued(ebb__handle *h) {
     ebb__stream *s = &h->as.stream;
     while (s->first != NULL && s->chunk == NULL && h->state == EBB__HANDLE_OPEN) {
         ebb__uv_request *r = s->first;
         if (!ebb__is_wanted(r->future)) {
             end_write(h, r, EBB_CANCELLED);
         } else if (r->as.write.shut) {
-            shut(h, r);
+            start_shutdown(h, r);
         } else {
             ebb_status st = send_more(h, r);
             if (st == EBB_PENDING) return;
@@ -132,7 +132,7 @@ static void writes_go(ebb__handle *h) {
     }
 }
 
-/* A shutdown that libuv has can't be taken back. A chunk that it has is the stream's. */
+/* A shutdown that libuv has can't be cancelled. A chunk that libuv has belongs to the stream. */
 static void write_cancel(ebb_cx *cx, ebb_future *f, void *arg) {
     ebb__uv_request *r = arg;
     (void)cx;
@@ -144,7 +144,7 @@ static void write_cancel(ebb_cx *cx, ebb_future *f, void *arg) {
 static const ebb_operation write_op = {"write", write_cancel, NULL},
                            shut_op = {"shutdown", write_cancel, NULL};
 
-/* What is left of a write waits for its turn. */
+/* The rest of a write waits in the queue. */
 static void queue_write(ebb_cx *cx, ebb__handle *h, ebb_future *f, const char *from, size_t n, size_t all,
                         const char *site) {
     ebb__uv_request *r = ebb__request_take(cx, h->loop, h, &write_op, site);
@@ -154,7 +154,7 @@ static void queue_write(ebb_cx *cx, ebb__handle *h, ebb_future *f, const char *f
     r->as.write.all = all;
     ebb__end_later(h->loop, f, &write_op, r);
     push(h, r);
-    writes_go(h);
+    send_queued(h);
 }
 
 ebb_future *ebb_stream_write_site(ebb_cx *cx, ebb_stream stream, const void *from, size_t n,
@@ -187,6 +187,6 @@ ebb_future *ebb_stream_shutdown_site(ebb_cx *cx, ebb_stream stream, const char *
     f = r->future;
     r->as.write.shut = true;
     push(h, r);
-    writes_go(h);
+    send_queued(h);
     return f;
 }

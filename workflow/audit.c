@@ -16,7 +16,8 @@ ebb_audit *ebb__audit_new(ebb_allocator a, const ebb_audit_sink *sink) {
     audit->allocator = a;
     audit->sink = *sink;
     audit->fd = -1;
-    audit->sha256 = EVP_MD_fetch(NULL, "SHA256", NULL); /* once: it costs more than a line's hash */
+    /* Fetched once: a fetch costs more than the hash of a line. */
+    audit->sha256 = EVP_MD_fetch(NULL, "SHA256", NULL);
     if (audit->sha256 != NULL && pthread_mutex_init(&audit->lock, NULL) == 0) return audit;
     EVP_MD_free(audit->sha256);
     ebb__free(&a, audit, sizeof *audit);
@@ -57,7 +58,7 @@ bool ebb__audit_hash(const char *line, size_t n, uint8_t out[EBB__AUDIT_HASH]) {
 
 /* ---- JSON ------------------------------------------------------------------------------------------ */
 
-/* The sum of what a line can have fits: EBB__AUDIT_LINE. */
+/* All fields of a line fit: EBB__AUDIT_LINE is their sum. */
 static void put_bytes(ebb_audit *a, const char *text, size_t n) {
     if (n > sizeof a->line - a->n) n = sizeof a->line - a->n;
     memcpy(a->line + a->n, text, n);
@@ -72,7 +73,7 @@ static bool is_plain(unsigned char c) {
     return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
 }
 
-/* How many bytes the character at `s` has; 0: it is no UTF-8. */
+/* The length in bytes of the character at `s`; 0: not UTF-8. */
 static size_t utf8(const unsigned char *s) {
     static const unsigned least[] = {0, 0, 0x80, 0x800, 0x10000};
     size_t n = s[0] < 0x80 ? 1 : s[0] >> 5 == 6 ? 2 : s[0] >> 4 == 14 ? 3 : s[0] >> 3 == 30 ? 4 : 0;
@@ -85,8 +86,8 @@ static size_t utf8(const unsigned char *s) {
     return n == 0 || code < least[n] || code > 0x10ffff || surrogate ? 0 : n;
 }
 
-/* The next piece of a text, as JSON has it: a run of plain bytes, or one character. Returns what it took.
- * What is no UTF-8 shows as a replacement character. */
+/* The next piece of a text in JSON: a run of plain bytes, or one character. Returns how many bytes of `s` it covers.
+ * Bytes that are not UTF-8 become a replacement character. */
 static size_t piece_of(const unsigned char *s, char escape[8], const char **piece, size_t *length) {
     size_t n = 0;
     while (is_plain(s[n])) n++;
@@ -104,10 +105,10 @@ static size_t piece_of(const unsigned char *s, char escape[8], const char **piec
     return 1;
 }
 
-/* What is too long ends in "...". */
+/* A text that is too long is cut and ends in "...". */
 static void put_string(ebb_audit *a, const char *text) {
     const unsigned char *s = (const unsigned char *)(text == NULL ? "" : text);
-    size_t room = EBB__AUDIT_VALUE - 5; /* the quotes, the dots */
+    size_t room = EBB__AUDIT_VALUE - 5; /* the quotes and the dots */
     put(a, "\"");
     while (*s != 0) {
         char escape[8];
@@ -124,14 +125,14 @@ static void put_string(ebb_audit *a, const char *text) {
     put(a, "\"");
 }
 
-/* Keys are ours, and plain. */
+/* Keys are constants of this layer, and need no escapes. */
 static void put_key(ebb_audit *a, const char *key) {
     put(a, a->line[a->n - 1] == '{' ? "\"" : ",\"");
     put(a, key);
     put(a, "\":");
 }
 
-/* Larger ones are not the same to all who read JSON. */
+/* Readers of JSON do not agree on larger numbers. */
 static void put_number(ebb_audit *a, const char *key, uint64_t x) {
     const uint64_t most = (UINT64_C(1) << 53) - 1;
     char text[24];
@@ -145,7 +146,7 @@ static void put_text(ebb_audit *a, const char *key, const char *text) {
     put_string(a, text);
 }
 
-/* Milliseconds, to the microsecond. */
+/* Milliseconds, with microseconds as decimals. */
 static void put_ms(ebb_audit *a, const char *key, uint64_t ns) {
     char text[32];
     put_key(a, key);

@@ -1,7 +1,7 @@
-/* An audit log in a file: what is there is read once, from the start, before anything is added to it.
+/* An audit log in a file. The existing lines are read once, from the start, before any line is added.
  *
- * Only whole lines are ever there, but for what is left of one when a process dies while it writes. A
- * write that fails half way is taken back at once; as long as that fails too, nothing else is written. */
+ * The file has only complete lines, except for the rest of one if a process died during a write. A write that fails
+ * half way is undone at once. While undoing fails too, nothing else is written. */
 #define _DEFAULT_SOURCE /* flock */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,8 +20,8 @@
 
 typedef struct log_file {
     int fd;
-    bool torn;  /* there are bytes after the last whole line */
-    off_t size; /* up to there all lines are whole */
+    bool torn;  /* there are bytes after the last complete line */
+    off_t size; /* the end of the last complete line */
 } log_file;
 
 /* ---- appending ------------------------------------------------------------------------------------ */
@@ -55,7 +55,7 @@ static uint64_t now(void *ctx) {
 
 /* ---- the file ------------------------------------------------------------------------------------- */
 
-/* Opens and locks it. What is no regular file can't be read from its start or mended. */
+/* Opens and locks the file. Only a regular file can be read from its start and truncated. */
 static ebb_status file_open(const char *path, log_file *out) {
     struct stat s;
     if (path == NULL) return EBB_ERRNO(EINVAL);
@@ -79,21 +79,21 @@ static ebb_status read_at(int fd, char *to, size_t n, off_t at, size_t *got) {
     return EBB_OK;
 }
 
-/* ---- what is there -------------------------------------------------------------------------------- */
+/* ---- existing lines ------------------------------------------------------------------------------- */
 
-/* The last line of a workflow without an end. */
+/* The last line of a workflow that has not ended. */
 typedef struct pending {
     uint64_t number, line;
     off_t at;
     size_t n;
 } pending;
 
-/* `audit` has number and hash of the last line read, and lends its buffer for lines. */
+/* `audit` has the number and hash of the last line that was read. Its buffer is used for reading. */
 typedef struct past {
     ebb_audit *audit;
     log_file *file;
     ebb__map pending; /* by number */
-    uint64_t dropped; /* bytes of a last line that is not whole */
+    uint64_t dropped; /* bytes of an incomplete last line */
 } past;
 
 static ebb_status remember(past *p, const ebb__audit_line *line, size_t n) {
@@ -131,8 +131,8 @@ static ebb_status take_line(past *p, const char *bytes, size_t n) {
     return st;
 }
 
-/* A last line that is not whole must be the start of the one that would come, or this is no log of ours,
- * and nothing that may be cut. */
+/* An incomplete last line must be the start of the expected next line. Otherwise the file is not an audit log, and
+ * must not be cut. */
 static ebb_status take_rest(past *p, const char *bytes, size_t n) {
     if (!ebb__audit_is_torn(bytes, n, p->audit->seq)) return EBB_ERR_CORRUPT;
     p->dropped = n;
@@ -140,7 +140,7 @@ static ebb_status take_rest(past *p, const char *bytes, size_t n) {
     return EBB_OK;
 }
 
-/* The buffer holds a line of any length, so a full one without a newline is no log. */
+/* The buffer holds a line of any length, so a full buffer without a newline is not a log. */
 static ebb_status take_all(past *p) {
     char *buffer = p->audit->line;
     size_t room = sizeof p->audit->line, got;
@@ -157,7 +157,7 @@ static ebb_status take_all(past *p) {
     }
 }
 
-/* ---- what was not finished ------------------------------------------------------------------------ */
+/* ---- unfinished workflows ------------------------------------------------------------------------- */
 
 static ebb_status read_again(past *p, const pending *w, ebb__audit_line *out) {
     char why[EBB__AUDIT_WHY];
@@ -199,7 +199,7 @@ static int by_number(const void *x, const void *y) {
     return (a->number > b->number) - (a->number < b->number);
 }
 
-/* Takes their memory, and what is to be told of each. Nothing is written yet. */
+/* Allocates the list of unfinished workflows and fills it. Nothing is written yet. */
 static ebb_status collect(past *p) {
     ebb_audit *a = p->audit;
     const pending *w;

@@ -7,7 +7,7 @@
 
 #include "kernel/layer.h"
 
-/* ---- complaints ----------------------------------------------------------------------------------- */
+/* ---- errors --------------------------------------------------------------------------------------- */
 
 __attribute__((format(printf, 2, 3))) static bool wrong(char why[EBB__AUDIT_WHY], const char *format, ...) {
     va_list args;
@@ -17,7 +17,7 @@ __attribute__((format(printf, 2, 3))) static bool wrong(char why[EBB__AUDIT_WHY]
     return false;
 }
 
-/* ---- the hash, which is over bytes and so comes before they are understood ------------------------ */
+/* ---- the hash, which covers bytes and is checked before they are parsed --------------------------- */
 
 static const char tail_start[] = ",\"hash\":\"", tail_end[] = "\"}";
 enum {
@@ -62,7 +62,7 @@ static ebb_status check_hash(const char *bytes, size_t n, uint8_t out[EBB__AUDIT
 
 /* ---- values --------------------------------------------------------------------------------------- */
 
-/* Times are in ms, to the us. A double has that for more years than a log can be about. */
+/* Times are in ms, with microseconds as decimals. A double holds that for more years than a log covers. */
 static bool get_ms(const json_t *v, uint64_t *out) {
     double ms = json_real_value(v);
     if (!json_is_real(v) || !(ms >= 0 && ms <= (double)(UINT64_MAX / EBB_MS / 2))) return false;
@@ -193,7 +193,7 @@ typedef struct field {
 static const field fields[] = {
     {"seq", NUMBER, ALL, offsetof(ebb__audit_line, seq)},
     {"at", DATE, ALL, offsetof(ebb__audit_line, at)},
-    {"event", EVENT, ALL, offsetof(ebb__audit_line, event)}, /* before what depends on it */
+    {"event", EVENT, ALL, offsetof(ebb__audit_line, event)}, /* before the fields that depend on it */
     {"code", CODE, ALL, offsetof(ebb__audit_line, code)},
     {"workflow", TEXT, WORKFLOW, offsetof(ebb__audit_line, type)},
     {"name", TEXT, WORKFLOW, offsetof(ebb__audit_line, name)},

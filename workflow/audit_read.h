@@ -1,5 +1,5 @@
-/* Reading an audit log: one line of it as a record, or what is wrong with its bytes. What the lines say
- * together is not looked at here. */
+/* Reading an audit log: parses one line into a record, or reports what is wrong with its bytes. Rules about several
+ * lines are in audit_verify.c. */
 #ifndef EBB__AUDIT_READ_H
 #define EBB__AUDIT_READ_H
 
@@ -7,8 +7,7 @@
 
 #include "workflow/audit.h"
 
-/* Texts are of the JSON value. Of a line about the log itself (`started`) all from `number` to `reason` is
- * 0. */
+/* Texts point into the JSON value. In a line about the log itself (`started`), all from `number` to `reason` is 0. */
 typedef struct ebb__audit_line {
     json_t *json;
     uint64_t seq, lost;
@@ -28,25 +27,25 @@ typedef struct ebb__audit_line {
 enum { EBB__AUDIT_WHY = 200 };
 
 /* Reads a line, without its newline. EBB_ERR_CORRUPT: `why` says what was expected and what was found;
- * EBB_ERR_NOMEM. In both cases nothing is to be freed. */
+ * EBB_ERR_NOMEM. In both cases the caller frees nothing. */
 ebb_status ebb__audit_line_read(const char *bytes, size_t n, ebb__audit_line *out, char why[EBB__AUDIT_WHY]);
 void ebb__audit_line_free(ebb__audit_line *line);
 
-/* Whether it follows a line with that number and hash; else `why`, as above. */
+/* Whether the line follows a line with that number and hash; otherwise sets `why`, as above. */
 bool ebb__audit_line_follows(const ebb__audit_line *line, uint64_t seq, const uint8_t hash[EBB__AUDIT_HASH],
                              char why[EBB__AUDIT_WHY]);
 
-/* Whether bytes without a newline are the start of the line that would come after that number: what is
- * left of it when a process dies while it writes. */
+/* Whether bytes without a newline are the start of the line after that number: the rest of a write that did not
+ * complete. */
 bool ebb__audit_is_torn(const char *bytes, size_t n, uint64_t seq);
 
-/* A number of the evidence. False: it has none of that name. */
+/* A number of the evidence. False: there is no number of that name. */
 bool ebb__audit_fact(const ebb__audit_line *line, const char *key, uint64_t *out);
 
-/* The i-th reason. False: there are not so many. */
+/* The i-th reason. False: there are fewer. */
 bool ebb__audit_reason(const ebb__audit_line *line, size_t i, ebb_reason *out);
 
-/* Whether a workflow has no line but `refused` after one of this kind. */
+/* Whether a workflow can have no line but `refused` after one of this kind. */
 static inline bool ebb__audit_is_end(ebb__wf_event e) {
     return e == EBB__WE_FINALIZED || e == EBB__WE_LEAK_DETECTED || e == EBB__WE_COMPLETED ||
            e == EBB__WE_INTERRUPTED;

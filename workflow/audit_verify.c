@@ -1,6 +1,6 @@
-/* Proves from a log alone that the protocol was kept: reads it line by line, keeps for each workflow what
- * its lines have said so far, and holds every line against that. Each rule is a function; the first that
- * is broken ends it. */
+/* Verifies from a log alone that the protocol was kept. It reads the log line by line, keeps a record of each
+ * workflow, and checks every line against that record. Each rule is a function; the first broken rule ends the
+ * verification. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -17,41 +17,41 @@
 #define IDEMPOTENT     "idempotent"
 #define AUDIT_COMPLETE "audit-complete"
 
-/* A workflow, as far as the log has told. */
+/* The state of a workflow after the lines read so far. */
 typedef struct life {
-    ebb__hash title; /* of type and name */
-    char type[32];   /* for messages, cut */
+    ebb__hash title; /* hash of type and name */
+    char type[32];   /* for messages, truncated */
     uint64_t parent;
-    uint64_t run;                                         /* of which process it is, counted by `started` */
-    uint64_t line;                                        /* its last */
-    uint64_t elapsed, budget, in_flight, inside, refused; /* there */
+    /* The process that opened it, counted by `started`. */
+    uint64_t run;
+    uint64_t line;                                        /* number of its last line */
+    uint64_t elapsed, budget, in_flight, inside, refused; /* values of that line */
     uint64_t epoch;
     ebb_reason reason;
     ebb_workflow_state state;
     bool requested;
-    ebb__wf_event end; /* how it has ended; NONE: not yet */
-    uint64_t nested;   /* workflows in it that have no end */
+    ebb__wf_event end; /* how it ended; NONE: not yet */
+    uint64_t nested;   /* open workflows inside */
     /* Since the request. */
-    uint64_t left, absorbed;
+    uint64_t leaks, absorbed;
     bool cancelled;
     bool timed_out; /* there was a CAN-004 */
-    bool overdue;   /* and since then it was not extended */
+    bool overdue;   /* not extended since the CAN-004 */
 } life;
 
 typedef struct verifier {
     ebb_allocator allocator;
     ebb_audit_verdict *out;
-    life *lives; /* of workflow i + 1 */
+    life *lives; /* the record of workflow i + 1 */
     size_t n, room;
     uint64_t run;
-    uint64_t stale; /* workflows of a process before that have no end */
+    uint64_t stale; /* open workflows of an earlier process */
     uint8_t hash[EBB__AUDIT_HASH];
 } verifier;
 
-/* ---- complaints ----------------------------------------------------------------------------------- */
+/* ---- errors --------------------------------------------------------------------------------------- */
 
-/* What comes from a log is shown to people: nothing in it may talk to their terminal. So it is plain
- * ASCII. */
+/* Text from a log must not send control sequences to a terminal. So it is reduced to plain ASCII. */
 static void tame(char *text) {
     for (; *text != 0; text++) {
         if (*text < 0x20 || *text > 0x7e) *text = '?';
@@ -84,7 +84,7 @@ static const char *state(ebb_workflow_state s) {
     return ebb_workflow_state_name(s);
 }
 
-/* A time as the log has it. */
+/* A time as the log writes it. */
 typedef struct ms_text {
     char text[32];
 } ms_text;
@@ -120,7 +120,7 @@ static bool has_its_code(verifier *v, const ebb__audit_line *line) {
                   line->code == NULL ? "null" : line->code);
 }
 
-/* What a kind of line must say. Others facts may stand there too. */
+/* The evidence that each kind of line must have. A line may have more. */
 enum { NEEDS = 6 };
 typedef struct need {
     const char *key;
@@ -136,7 +136,7 @@ static const need needs[EBB__WF_EVENTS][NEEDS] = {
     [EBB__WE_DRAIN_FORCED] = {{"by", false}},
     [EBB__WE_FINALIZE_FORCED] = {{"by", false}},
     [EBB__WE_EXTENDED] = {{"by_ms", true}},
-    [EBB__WE_LEFT] = {{"what", false},
+    [EBB__WE_LEAK] = {{"what", false},
                       {"kind", false},
                       {"id", false},
                       {"owner", false},
@@ -174,10 +174,10 @@ static const char *text_fact(const ebb__audit_line *line, const char *key) {
 }
 
 static bool explains_itself(verifier *v, const ebb__audit_line *line) {
-    bool asked = line->to != EBB_WORKFLOW_IDLE;
-    if (asked == (json_array_size(line->reason) > 0)) return true;
-    return broken(v, line, AUDIT_COMPLETE, "expected %s in %s, found %zu", asked ? "a reason" : "no reason",
-                  state(line->to), json_array_size(line->reason));
+    bool requested = line->to != EBB_WORKFLOW_IDLE;
+    if (requested == (json_array_size(line->reason) > 0)) return true;
+    return broken(v, line, AUDIT_COMPLETE, "expected %s in %s, found %zu",
+                  requested ? "a reason" : "no reason", state(line->to), json_array_size(line->reason));
 }
 
 static bool (*const line_rules[])(verifier *v, const ebb__audit_line *line) = {
@@ -198,7 +198,7 @@ static bool take_start(verifier *v, const ebb__audit_line *line) {
     return true;
 }
 
-/* What a process has not finished is noted by the next one before all else. */
+/* The lines about unfinished workflows of the process before must come first. */
 static bool follows_a_start(verifier *v, const ebb__audit_line *line) {
     if (v->run == 0)
         return broken(v, line, AUDIT_COMPLETE, "expected started as the first line, found %s",
@@ -230,7 +230,7 @@ static bool may_open(verifier *v, const ebb__audit_line *line) {
     if (line->parent > v->n)
         return broken(v, line, AUDIT_COMPLETE, "its parent %" PRIu64 " was never opened", line->parent);
     const life *p = &v->lives[line->parent - 1];
-    uint64_t in_unit = 0; /* what a unit begins inside itself is no new work, while there is one */
+    uint64_t in_unit = 0; /* while a unit is in flight, the work that it begins inside is not new work */
     bool unit = ebb__audit_fact(line, "in_unit", &in_unit) && in_unit == 1 && p->in_flight > 0;
     if (p->end == EBB__WE_NONE && (!p->requested || unit)) return true;
     return broken(v, line, NO_NEW_WORK,
@@ -238,7 +238,7 @@ static bool may_open(verifier *v, const ebb__audit_line *line) {
                   line->parent, p->type, state(p->state), p->end == EBB__WE_NONE ? "" : ", ended");
 }
 
-/* A place for one more; its state is that of one that was just opened. EBB_ERR_NOMEM. */
+/* Adds a record for a workflow that was just opened. EBB_ERR_NOMEM. */
 static ebb_status add_life(verifier *v, const ebb__audit_line *line) {
     if (v->n == v->room) {
         size_t room = v->room == 0 ? 16 : 2 * v->room;
@@ -269,10 +269,10 @@ static bool is_the_same(verifier *v, const life *w, const ebb__audit_line *line)
                   line->parent);
 }
 
-static bool is_asked_once(verifier *v, const life *w, const ebb__audit_line *line) {
+static bool is_requested_once(verifier *v, const life *w, const ebb__audit_line *line) {
     if (line->event != EBB__WE_REQUESTED || !w->requested) return true;
     return broken(v, line, IDEMPOTENT,
-                  "it was asked to stop already: expected absorbed, found a second requested");
+                  "a stop was requested before: expected absorbed, found a second requested");
 }
 
 static bool is_alive(verifier *v, const life *w, const ebb__audit_line *line) {
@@ -308,13 +308,13 @@ static bool asks_within_reason(verifier *v, const life *w, const ebb__audit_line
     (void)w;
     bool request = line->event == EBB__WE_REFUSED &&
                    strcmp(text_fact(line, "trigger"), ebb__trigger_name(EBB__T_REQUEST)) == 0;
-    bool asked = line->to != EBB_WORKFLOW_IDLE && !ebb__wf_is_final(line->to);
-    if (request && asked)
+    bool requested = line->to != EBB_WORKFLOW_IDLE && !ebb__wf_is_final(line->to);
+    if (request && requested)
         return broken(v, line, IDEMPOTENT, "a request in %s is absorbed, found refused", state(line->to));
     return true;
 }
 
-/* The reason gets stronger with an absorbed request, or stays as it is. */
+/* An absorbed request strengthens the reason, or leaves it as it is. */
 static bool keeps_its_reason(verifier *v, const life *w, const ebb__audit_line *line) {
     ebb_reason r;
     (void)ebb__audit_reason(line, 0, &r);
@@ -410,7 +410,8 @@ static bool is_over_at_last(verifier *v, const ebb__audit_line *line) {
 static bool drains_in_time(verifier *v, const life *w, const ebb__audit_line *line) {
     if (line->event == EBB__WE_DRAIN_TIMEOUT) return is_over_at_last(v, line);
     bool says_so = line->event == EBB__WE_DRAIN_FORCED || line->event == EBB__WE_INTERRUPTED;
-    bool by_force = line->event == EBB__WE_LEFT; /* what the kernel forces may be told before who says so */
+    /* The kernel may report what it abandoned before the supervisor reports the timeout. */
+    bool by_force = line->event == EBB__WE_LEAK;
     if (line->from != EBB_WORKFLOW_DRAINING || w->overdue || says_so || by_force ||
         line->elapsed <= line->budget)
         return true;
@@ -442,20 +443,20 @@ static bool agrees(verifier *v, const ebb__audit_line *line, const char *key, ui
 static bool ends_as_it_was(verifier *v, const life *w, const ebb__audit_line *line) {
     bool leak = line->event == EBB__WE_LEAK_DETECTED;
     if (line->event != EBB__WE_FINALIZED && !leak) return true;
-    if (!leak && w->left > 0)
+    if (!leak && w->leaks > 0)
         return broken(v, line, FINALIZE_CLEAN,
-                      "finalized (CAN-005) with %" PRIu64 " left behind: expected leak_detected (CAN-006)",
-                      w->left);
-    if (leak && w->left == 0)
-        return broken(v, line, FINALIZE_CLEAN, "leak_detected (CAN-006), but no line names what was left");
-    return agrees(v, line, "left", w->left, FINALIZE_CLEAN) &&
+                      "finalized (CAN-005) with %" PRIu64 " leaks: expected leak_detected (CAN-006)",
+                      w->leaks);
+    if (leak && w->leaks == 0)
+        return broken(v, line, FINALIZE_CLEAN, "leak_detected (CAN-006), but no line names a leak");
+    return agrees(v, line, "left", w->leaks, FINALIZE_CLEAN) &&
            agrees(v, line, "drain_timed_out", w->timed_out, DRAIN_BOUNDED) &&
            agrees(v, line, "cancelled", w->cancelled, AUDIT_COMPLETE) &&
            agrees(v, line, "absorbed", w->absorbed, IDEMPOTENT);
 }
 
 static bool (*const rules[])(verifier *v, const life *w, const ebb__audit_line *line) = {
-    is_the_same,       is_asked_once,     is_alive,
+    is_the_same,       is_requested_once, is_alive,
     is_its_turn,       is_of_its_process, asks_within_reason,
     keeps_its_reason,  takes_no_new_work, outlives_what_is_in_it,
     time_goes_on,      keeps_its_budget,  drains_in_time,
@@ -467,7 +468,7 @@ static bool (*const rules[])(verifier *v, const life *w, const ebb__audit_line *
 static void count(life *w, const ebb__audit_line *line) {
     switch (line->event) {
     case EBB__WE_ABSORBED: w->absorbed++; break;
-    case EBB__WE_LEFT: w->left += w->requested; break;
+    case EBB__WE_LEAK: w->leaks += w->requested; break;
     case EBB__WE_DRAIN_CANCELLED: w->cancelled = true; break;
     case EBB__WE_EXTENDED: w->overdue = false; break;
     case EBB__WE_DRAIN_TIMEOUT:
@@ -546,7 +547,7 @@ static ebb_status take_bytes(verifier *v, const char *bytes, size_t n) {
     return st;
 }
 
-/* What a process leaves that dies while it writes; anything else was put there by others. */
+/* The rest of an incomplete write is accepted; any other bytes are not. */
 static ebb_status take_tail(verifier *v, const char *bytes, size_t n) {
     if (ebb__audit_is_torn(bytes, n, v->out->lines)) return EBB_OK;
     v->out->lines++;

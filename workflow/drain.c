@@ -1,5 +1,5 @@
-/* Drain handlers: tasks in the drain region that wait for the drain to start, so that starting it needs no
- * memory. */
+/* Drain handlers: tasks in the drain region that wait for the drain to start. They exist from the beginning, so that
+ * the start needs no memory. */
 #include "workflow/workflow.h"
 
 /* ---- running ------------------------------------------------------------------------------------------- */
@@ -13,7 +13,7 @@ static ebb_status finish(ebb_drain *d, ebb_status st) {
                          {"status", ebb_status_name(st), 0},
                          {"done", NULL, d->done},
                          {"total", NULL, d->total}};
-    d->over = true;
+    d->ended = true;
     d->status = st;
     ebb__wf_catch_up(d->wf);
     ebb__wf_remark(d->wf, EBB__WE_HANDLER_DONE, facts, 4);

@@ -1,4 +1,4 @@
-/* What a workflow waits for, and why its region refuses, in words for people. */
+/* What a workflow waits for, and why its region refuses work, as text. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -36,7 +36,7 @@ static const char *site_of(const char *site) {
     return site == NULL ? "?" : site;
 }
 
-/* ---- who holds it up ----------------------------------------------------------------------------------- */
+/* ---- what holds it up ---------------------------------------------------------------------------------- */
 
 static void say_handle(void *ctx, const char *what, const char *name, const char *site) {
     say(ctx, "  %s%s%s, opened at %s\n", what, name[0] == 0 ? "" : " ", name, site_of(site));
@@ -48,7 +48,7 @@ typedef struct sayer {
     bool finalizers;
 } sayer;
 
-/* Obligations, or finalizers: those that run hold a region up, the others wait for it. */
+/* Obligations or finalizers. Those that run hold a region up; the others wait for the region. */
 static void say_obligation(void *ctx, const ebb__obligation_view *o) {
     const sayer *how = ctx;
     char id[40];
@@ -68,7 +68,7 @@ static void say_obligations_of(const sayer *how, ebb_task task, bool finalizers)
     ebb__task_obligations(how->wf->rt, task, say_obligation, &those);
 }
 
-/* How old a task is that was cancelled by itself is not known. */
+/* The age is unknown for a task that was cancelled on its own. */
 static void say_task(const sayer *how, const ebb__task_view *t) {
     char id[40];
     say(how->s, "  task %s, spawned at %s", id_in(id, t->id), site_of(t->site));
@@ -79,7 +79,7 @@ static void say_task(const sayer *how, const ebb__task_view *t) {
     if (t->in_finalizer) say_obligations_of(how, (ebb_task){t->id}, false);
 }
 
-/* What somebody still produces for the region's futures: a read, a file, a function in the pool. */
+/* Pending operations of the region's futures: a read, a file, a function in the pool. */
 static void say_operations(const sink *s, const ebb__scope *scope) {
     for (uint32_t i = 0; scope != NULL && i < scope->members_n; i++) {
         const ebb_future *f = (const ebb_future *)(const void *)ebb__member_cell(scope->members[i]);
@@ -88,7 +88,7 @@ static void say_operations(const sink *s, const ebb__scope *scope) {
     }
 }
 
-/* The handler that a task is; NULL: it is none. */
+/* The handler that runs as this task; NULL: the task is not a handler. */
 static const ebb_drain *handler_of(const ebb_runtime *rt, const ebb__task_view *t) {
     ebb__region *r;
     const ebb__wf *wf = ebb__region_get(rt, t->region, &r) == EBB_OK ? ebb__wf_around(rt, r) : NULL;
@@ -97,7 +97,8 @@ static const ebb_drain *handler_of(const ebb_runtime *rt, const ebb__task_view *
     return d;
 }
 
-/* `of`: whose handlers need not be told apart. One that stands by holds nothing up. */
+/* `of`: the workflow that is explained; handlers of others are shown with their workflow. A handler that waits for
+ * the drain holds nothing up. */
 static void say_handler(const sink *s, const ebb_drain *d, const ebb__wf *of) {
     const ebb__wf *wf = d->wf;
     if (wf->state == EBB_WORKFLOW_IDLE && wf != of) return;
@@ -122,7 +123,8 @@ static void say_region(const sink *s, const ebb__wf *wf, ebb__region *r) {
     ebb__region_obligations(wf->rt, r, say_obligation, &obligations);
 }
 
-/* Everything that lives below its region, the handlers in the drain region and what they made too. */
+/* Everything that lives below the workflow's region, including the handlers in the drain region and what they
+ * started. */
 static void say_holders(const sink *s, const ebb__wf *wf) {
     ebb__region *top;
     if (ebb__region_get(wf->rt, wf->region, &top) != EBB_OK) return;
@@ -132,7 +134,7 @@ static void say_holders(const sink *s, const ebb__wf *wf) {
         if (holds) say_region(s, wf, r);
     }
     for (const ebb_drain *d = wf->handlers; d != NULL; d = d->next) {
-        if (d->over) say(s, "  handler %s has ended: %s\n", d->name, ebb_status_name(d->status));
+        if (d->ended) say(s, "  handler %s has ended: %s\n", d->name, ebb_status_name(d->status));
     }
 }
 
@@ -157,8 +159,8 @@ ebb_status ebb_workflow_explain(ebb_cx *cx, ebb_workflow workflow,
 
 /* ---- refusals ------------------------------------------------------------------------------------------ */
 
-/* The one that was asked to stop: the outermost, as the others only follow it. */
-static const ebb__wf *who_refuses(const ebb_runtime *rt, const ebb__region *r) {
+/* The workflow that was requested to stop: the outermost, since the inner ones follow it. */
+static const ebb__wf *refusing_workflow(const ebb_runtime *rt, const ebb__region *r) {
     const ebb__wf *found = NULL;
     for (const ebb__wf *wf = ebb__wf_around(rt, r); wf != NULL; wf = ebb__wf_parent(wf)) {
         if (wf->state != EBB_WORKFLOW_IDLE) found = wf;
@@ -174,7 +176,7 @@ size_t ebb_region_closed_text(ebb_cx *cx, ebb_region region, char *out, size_t r
     if (ebb__region_get(rt, region, &r) != EBB_OK) return 0;
     ebb_region_state state = ebb__region_state(r);
     if (state == EBB_REGION_OPEN) return 0;
-    const ebb__wf *wf = who_refuses(rt, r);
+    const ebb__wf *wf = refusing_workflow(rt, r);
     char title[EBB__WF_TITLE];
     int n = wf == NULL ? snprintf(out, room, "the region is %s: no new work", ebb__region_state_name(state))
                        : snprintf(out, room, "%s is %s (%s%s%s): no new work", ebb__wf_title(wf, title),

@@ -1,19 +1,19 @@
-/* What is in flight in a workflow: the outermost units of its region and below, and the tasks outside of units;
- * but not what is in cleanup scopes, and so not what is in the drain region. Lines of the log have that number.
+/* What is in flight in a workflow: the outermost units of its region and below, and the tasks outside of units.
+ * Cleanup scopes do not count, and so neither does the drain region. Lines of the log have that number.
  *
- * When a nest of workflows stops, each of them needs it at the same time. So whoever counts tells those inside
- * what it has found for them: the walk is done once, not once for each. */
+ * When nested workflows stop, each of them needs its number at the same time. So one walk stores the numbers of all
+ * workflows inside, and is not repeated for each of them. */
 #include "workflow/workflow.h"
 
 /* ---- the walk ------------------------------------------------------------------------------------------ */
 
-/* Only of one that is closed nobody adds to what is told here. */
+/* The number stays valid only if the inner workflow is closed: then no work is added to it. */
 static void enter(ebb__wf *wf, const ebb__region *r, ebb__wf *around) {
-    bool told = around != NULL && ebb__region_state(r) != EBB_REGION_OPEN;
-    wf->count = (ebb__wf_count){.around = around, .told = told, .at = ebb__now(wf->rt)};
+    bool stored = around != NULL && ebb__region_state(r) != EBB_REGION_OPEN;
+    wf->count = (ebb__wf_count){.around = around, .stored = stored, .at = ebb__now(wf->rt)};
 }
 
-/* Returns the one around it, to which what was found belongs as well. */
+/* Returns the next outer workflow, whose number includes this one's. */
 static ebb__wf *leave(ebb__wf *wf) {
     ebb__wf *around = wf->count.around;
     if (around != NULL && around->count.scope == NULL) around->count.n += wf->count.n;
@@ -22,7 +22,7 @@ static ebb__wf *leave(ebb__wf *wf) {
 
 static void count_below(ebb__wf *top, ebb__region *from) {
     ebb_runtime *rt = top->rt;
-    ebb__wf *wf = NULL; /* the innermost that the walk is in */
+    ebb__wf *wf = NULL; /* the innermost workflow of the walk's position */
     for (ebb__region *r = from, *next; r != NULL; r = next) {
         ebb__wf *own = ebb__wf_of_region(r);
         uint32_t traits = ebb__region_traits(rt, r);
@@ -36,7 +36,7 @@ static void count_below(ebb__wf *top, ebb__region *from) {
         if (wf->count.scope == NULL) wf->count.n += ebb__region_tasks(rt, r);
         next = ebb__region_next(rt, r, from, true);
         const ebb__region *inside = next == NULL ? NULL : ebb__region_parent(rt, next);
-        /* Leaves everything that `next` is not in. */
+        /* Leaves the workflows that do not contain `next`. */
         for (ebb__region *up = r; wf != NULL && inside != up; up = ebb__region_parent(rt, up)) {
             if (wf->count.scope == up) wf->count.scope = NULL;
             if (ebb__wf_of_region(up) == wf) wf = leave(wf);
@@ -45,16 +45,16 @@ static void count_below(ebb__wf *top, ebb__region *from) {
     }
 }
 
-/* ---- asking --------------------------------------------------------------------------------------------- */
+/* ---- queries -------------------------------------------------------------------------------------------- */
 
-/* The clock has a step for it now, and its supervisor has not made it yet. */
+/* A step is due by the clock, and the supervisor has not made it yet. */
 bool ebb__wf_is_due(const ebb__wf *wf) {
     uint64_t now = ebb__now(wf->rt);
     if (wf->state != EBB_WORKFLOW_DRAINING) return false;
     return (!wf->cancelled && now >= wf->cancel_at) || (!wf->overdue && now >= wf->end);
 }
 
-/* Nothing but its drain region. */
+/* Whether the region has only its drain region. */
 static bool is_empty(const ebb_runtime *rt, const ebb__region *r) {
     return ebb__region_state(r) == EBB_REGION_CLOSED || ebb__region_traits(rt, r) & EBB__REGION_ALONE;
 }
@@ -70,10 +70,10 @@ uint64_t ebb__wf_in_flight_now(ebb__wf *wf) {
     ebb__region *r;
     ebb__wf *outermost = wf;
     if (ebb__region_get(wf->rt, wf->region, &r) != EBB_OK || is_empty(wf->rt, r)) {
-        wf->count.told = false; /* what was counted has ended since, at the same time */
+        wf->count.stored = false; /* what was counted has ended since then, at the same time */
         return 0;
     }
-    if (wf->count.told && wf->count.at == ebb__now(wf->rt)) return wf->count.n;
+    if (wf->count.stored && wf->count.at == ebb__now(wf->rt)) return wf->count.n;
     for (ebb__wf *p = ebb__wf_parent(wf); p != NULL && ebb__wf_is_due(p); p = ebb__wf_parent(p))
         outermost = p;
     if (ebb__region_get(wf->rt, outermost->region, &r) != EBB_OK) return 0;
@@ -81,9 +81,9 @@ uint64_t ebb__wf_in_flight_now(ebb__wf *wf) {
     return wf->count.n;
 }
 
-/* ---- what is asked for since ------------------------------------------------------------------------------ */
+/* ---- admission since the request -------------------------------------------------------------------------- */
 
-/* What is in a cleanup scope is not in flight, so neither is what units begin there. */
+/* Work in a cleanup scope is not in flight, so neither is work that units begin there. */
 void ebb__wf_admission(ebb_runtime *rt, const ebb__region *r, bool refused) {
     bool cleanup = false;
     for (; r != NULL; r = ebb__region_parent(rt, r)) {

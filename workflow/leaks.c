@@ -1,4 +1,4 @@
-/* Leaks: the kernel reports each when it happens, and every workflow around it names it. */
+/* Leaks: the kernel reports each when it happens, and every enclosing workflow logs it. */
 #include "kernel/names.h"
 #include "workflow/workflow.h"
 
@@ -38,7 +38,7 @@ static void name(ebb__wf *wf, const ebb_workflow_leak *leak) {
                          {"id", id, 0},           {"owner", owner, 0},
                          {"region", region, 0},   {"site", leak->site == NULL ? "?" : leak->site, 0},
                          {"name", leak->name, 0}};
-    ebb__wf_remark(wf, EBB__WE_LEFT, facts, leak->name[0] == 0 ? 6 : 7);
+    ebb__wf_remark(wf, EBB__WE_LEAK, facts, leak->name[0] == 0 ? 6 : 7);
 }
 
 static const char *kind_of(const ebb__leak *g) {
@@ -46,7 +46,7 @@ static const char *kind_of(const ebb__leak *g) {
     return g->kind == 0 ? "" : ebb__obligation_kind_name(g->kind);
 }
 
-/* What leaked while it worked is in the log, but does not count against how it ends. */
+/* A leak before the request is logged, but does not count against the workflow's outcome. */
 void ebb__wf_leaked(ebb_runtime *rt, const ebb__leak *g) {
     ebb_workflow_leak leak = {.what = what_of(g->what),
                               .kind = kind_of(g),

@@ -3,16 +3,16 @@
 #define IN(state) (1u << EBB_WORKFLOW_##state)
 
 enum {
-    ASKED = IN(CANCEL_REQUESTED) | IN(DRAINING) | IN(DRAIN_COMPLETE) | IN(DRAIN_TIMEOUT) | IN(FINALIZING),
+    STOPPING = IN(CANCEL_REQUESTED) | IN(DRAINING) | IN(DRAIN_COMPLETE) | IN(DRAIN_TIMEOUT) | IN(FINALIZING),
     FINAL = IN(FINALIZED) | IN(LEAK_DETECTED),
-    ANY = IN(IDLE) | ASKED | FINAL
+    ANY = IN(IDLE) | STOPPING | FINAL
 };
 
 static const ebb__wf_move moves[] = {
     {IN(IDLE), EBB__T_ADD_HANDLER, 0, EBB__WE_NONE},
     {IN(IDLE), EBB__T_COMPLETE, 0, EBB__WE_COMPLETED},
     {IN(IDLE), EBB__T_REQUEST, EBB_WORKFLOW_CANCEL_REQUESTED, EBB__WE_REQUESTED},
-    {ASKED, EBB__T_REQUEST, 0, EBB__WE_ABSORBED},
+    {STOPPING, EBB__T_REQUEST, 0, EBB__WE_ABSORBED},
     {IN(CANCEL_REQUESTED), EBB__T_START_DRAIN, EBB_WORKFLOW_DRAINING, EBB__WE_DRAIN_STARTED},
     {IN(DRAINING), EBB__T_CANCEL_AT, 0, EBB__WE_DRAIN_CANCELLED},
     {IN(DRAINING), EBB__T_DRAINED, EBB_WORKFLOW_DRAIN_COMPLETE, EBB__WE_DRAIN_COMPLETED},
@@ -36,14 +36,15 @@ ebb_status ebb__wf_step(ebb_workflow_state from, ebb__trigger trigger, const ebb
     return late ? EBB_ERR_CANCEL_ALREADY_FINAL : EBB_ERR_CANCEL_INVALID_PHASE;
 }
 
-/* Lines that change nothing, and in which states they may come. What was forced may report until the end. */
+/* Lines that do not change the state, and the states in which they may appear. A forced workflow may report
+ * abandoned work until its end. */
 static const uint16_t remarks[EBB__WF_EVENTS] = {
     [EBB__WE_OPENED] = IN(IDLE),
     [EBB__WE_EVIDENCE] = IN(DRAINING) | IN(FINALIZING),
     [EBB__WE_HANDLER_DONE] = IN(DRAINING) | IN(FINALIZING),
-    [EBB__WE_LEFT] = IN(IDLE) | ASKED,
+    [EBB__WE_LEAK] = IN(IDLE) | STOPPING,
     [EBB__WE_REFUSED] = ANY,
-    [EBB__WE_INTERRUPTED] = IN(IDLE) | ASKED,
+    [EBB__WE_INTERRUPTED] = IN(IDLE) | STOPPING,
 };
 
 bool ebb__wf_legal(ebb_workflow_state from, ebb__wf_event event, ebb_workflow_state to) {
@@ -70,7 +71,7 @@ const ebb__wf_event_info ebb__wf_events[EBB__WF_EVENTS] = {
     [EBB__WE_DRAIN_FORCED] = {"drain_forced", "CAN-004"},
     [EBB__WE_EXTENDED] = {"extended", ""},
     [EBB__WE_FINALIZING] = {"finalizing", ""},
-    [EBB__WE_LEFT] = {"left", ""},
+    [EBB__WE_LEAK] = {"left", ""},
     [EBB__WE_FINALIZED] = {"finalized", "CAN-005"},
     [EBB__WE_LEAK_DETECTED] = {"leak_detected", "CAN-006"},
     [EBB__WE_COMPLETED] = {"completed", ""},

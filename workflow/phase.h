@@ -1,4 +1,5 @@
-/* The protocol as a table: which state follows which, by what, and what the audit log calls it. Pure. */
+/* The protocol as a table: the next state for each state and trigger, and the name of the event in the audit log.
+ * Pure. */
 #ifndef EBB__PHASE_H
 #define EBB__PHASE_H
 
@@ -23,7 +24,7 @@ typedef enum ebb__trigger {
     EBB__TRIGGERS
 } ebb__trigger;
 
-/* Every kind of line in an audit log. Their numbers stand in traces. */
+/* Every kind of line in an audit log. Traces contain these numbers. */
 typedef enum ebb__wf_event {
     EBB__WE_NONE = 0,
     EBB__WE_STARTED = 1, /* of the log itself: a process has opened it */
@@ -39,7 +40,7 @@ typedef enum ebb__wf_event {
     EBB__WE_DRAIN_FORCED,
     EBB__WE_EXTENDED,
     EBB__WE_FINALIZING,
-    EBB__WE_LEFT, /* something was left behind */
+    EBB__WE_LEAK, /* a leak, or abandoned work */
     EBB__WE_FINALIZED,
     EBB__WE_LEAK_DETECTED,
     EBB__WE_COMPLETED,
@@ -51,22 +52,22 @@ typedef enum ebb__wf_event {
 
 typedef struct ebb__wf_event_info {
     const char *name; /* "drain_started" */
-    const char *code; /* "CAN-002"; "": it has none */
+    const char *code; /* "CAN-002"; "": no code */
 } ebb__wf_event_info;
 extern const ebb__wf_event_info ebb__wf_events[EBB__WF_EVENTS];
 
 /* One row of the table. */
 typedef struct ebb__wf_move {
-    uint16_t from; /* a bit a state */
+    uint16_t from; /* a bit for each state */
     uint8_t trigger;
-    uint8_t to;    /* 0: the same */
+    uint8_t to;    /* 0: unchanged */
     uint8_t event; /* ebb__wf_event; NONE: no line */
 } ebb__wf_move;
 
 /* EBB_OK and the row; EBB_ERR_CANCEL_ALREADY_FINAL; EBB_ERR_CANCEL_INVALID_PHASE. */
 ebb_status ebb__wf_step(ebb_workflow_state from, ebb__trigger trigger, const ebb__wf_move **out);
 
-/* Whether the log may go from one state to another by a line of this kind. */
+/* Whether a line of this kind may lead from one state to the other. */
 bool ebb__wf_legal(ebb_workflow_state from, ebb__wf_event event, ebb_workflow_state to);
 
 const char *ebb__trigger_name(ebb__trigger t);

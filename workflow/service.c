@@ -24,18 +24,18 @@ void ebb__service_explain(service *s, ebb_cx *cx, ebb_workflow wf) {
     if (s->n > 0) uv_mutex_unlock(&s->log);
 }
 
-/* Whoever has asked it, the other loops get the same reason. */
+/* The other loops get the same reason, whoever made the request. */
 static void note_request(service *s) {
     ebb_workflow_report now;
     s->requested = true;
-    if (s->told ||
+    if (s->stop_sent ||
         ebb_workflow_report_of(ebb_runtime_host(ebb_loop_runtime(s->loop)), s->shutdown, &now) != EBB_OK)
         return;
     s->kind = (ebb_cancel_kind)now.reason.kind;
     memcpy(s->why, now.reason.message, sizeof s->why);
 }
 
-/* The hooks of the caller have the argument of the caller. */
+/* The caller's hooks get the caller's argument. */
 static void on_state(void *arg, ebb_workflow wf, ebb_workflow_state from, ebb_workflow_state to) {
     const ebb_workflow_opts *o = &((service *)arg)->opts.shutdown;
     if (from == EBB_WORKFLOW_IDLE) note_request(arg);
@@ -55,8 +55,8 @@ void ebb__service_request(service *s, ebb_cx *cx, ebb_cancel_kind kind, const ch
     if (!s->requested) (void)ebb_workflow_request(cx, s->shutdown, kind, message);
 }
 
-/* Once: a third signal does not cut the finalizers short that the second has left their time. Of a service
- * whose work has ended by itself there is no workflow to force, but its region still is. */
+/* Only once: a third signal does not take the finalizers' time, which the second has granted. If the work has ended
+ * by itself there is no workflow to force, but its region is forced. */
 static void force(service *s, ebb_cx *cx, const char *message) {
     if (s->forced) return;
     s->forced = true;
@@ -77,9 +77,9 @@ static const char *name_of(int signum) {
     return signum == SIGTERM ? "SIGTERM" : "SIGINT";
 }
 
-/* The loops after the first are asked before the shutdown workflow is. */
-static void ask(service *s, ebb_cx *cx, int signum) {
-    s->asked = true;
+/* The loops after the first are requested to stop before the shutdown workflow is. */
+static void request_stop(service *s, ebb_cx *cx, int signum) {
+    s->signalled = true;
     if (s->requested || s->n == 0) {
         (void)ebb_workflow_request(cx, s->shutdown, EBB_CANCEL_USER, name_of(signum));
         return;
@@ -89,12 +89,12 @@ static void ask(service *s, ebb_cx *cx, int signum) {
     ebb__branches_stop(s, cx);
 }
 
-static void hear(service *s, int signum) {
+static void handle_signal(service *s, int signum) {
     ebb_cx *cx = ebb_loop_cx(s->loop);
     char again[32];
     snprintf(again, sizeof again, "a second signal, %s", name_of(signum));
-    if (s->asked) force(s, cx, again);
-    else ask(s, cx, signum);
+    if (s->signalled) force(s, cx, again);
+    else request_stop(s, cx, signum);
 }
 
 static void on_signal(uv_signal_t *uv, int signum) {
@@ -107,7 +107,7 @@ static void on_signal(uv_signal_t *uv, int signum) {
     } else if (s->starting) {
         s->early[s->early[0] != 0] = signum;
     } else {
-        hear(s, signum);
+        handle_signal(s, signum);
     }
 }
 
@@ -141,8 +141,8 @@ static ebb_service_exit exit_of(const service *s, ebb_status st, const ebb_workf
     return st == EBB_ERR_CANCEL_LEAK ? EBB_SERVICE_LEAK : EBB_SERVICE_OK;
 }
 
-/* Waits for a signal or a timer, as libuv does not by itself if nothing counts as alive: an obligation may be
- * waited for when there is no task left. */
+/* Waits for a signal or a timer. libuv does not wait by itself if nothing keeps it alive: a region may wait for an
+ * obligation when no task exists. */
 static void wait_once(service *s) {
     uv_handle_t *any = (uv_handle_t *)&s->signals[0];
     if (any->data != NULL) uv_ref(any);
@@ -150,12 +150,11 @@ static void wait_once(service *s) {
     if (any->data != NULL) uv_unref(any);
 }
 
-/* Not until libuv has nothing left: a function in the pool may go on after the region that it was for was
- * forced. */
+/* Does not wait until libuv is idle: a function in the pool may still run after its region was forced. */
 static void run_until_it_ends(service *s) {
     while (!has_ended(s)) {
         if (uv_run(&s->uv, UV_RUN_ONCE) != 0) continue;
-        (void)ebb_loop_cx(s->loop); /* a turn for what was said outside of one */
+        (void)ebb_loop_cx(s->loop); /* a turn for requests made outside of one */
         (void)uv_run(&s->uv, UV_RUN_NOWAIT);
         if (!has_ended(s)) wait_once(s);
     }
@@ -177,7 +176,7 @@ static uint32_t loops_of(const ebb_service_opts *o) {
     return o->loops == EBB_SERVICE_LOOPS_ALL ? uv_available_parallelism() : o->loops;
 }
 
-/* Loops that did start are stopped again if another does not. */
+/* If a loop can't start, the loops that did are stopped again. */
 static ebb_status start(service *s) {
     ebb_cx *cx = ebb_loop_cx(s->loop);
     uint32_t n = loops_of(&s->opts);
@@ -195,7 +194,7 @@ static ebb_status start(service *s) {
     s->starting = false;
     if (st != EBB_OK && s->n > 0) ebb__service_request(s, cx, EBB_CANCEL_SIBLING_FAILED, ebb_status_name(st));
     ebb__branches_go(s, cx);
-    for (int i = 0; st == EBB_OK && i < 2 && s->early[i] != 0; i++) hear(s, s->early[i]);
+    for (int i = 0; st == EBB_OK && i < 2 && s->early[i] != 0; i++) handle_signal(s, s->early[i]);
     return st;
 }
 
@@ -208,9 +207,9 @@ static ebb_service_exit run(service *s, const ebb_service_opts *opts) {
         st = ebb_workflow_join(ebb_loop_cx(s->loop), s->shutdown, &report);
     }
     bool stopped =
-        started == EBB_ERR_CLOSED && ebb__service_failed(report.status); /* by what failed before */
+        started == EBB_ERR_CLOSED && ebb__service_failed(report.status); /* because of an earlier failure */
     if (started != EBB_OK && !stopped) report.status = started;
-    s->left = !ebb__branches_end(s, &report);
+    s->abandoned = !ebb__branches_end(s, &report);
     if (report.leaks > 0) st = EBB_ERR_CANCEL_LEAK;
     if (opts->report != NULL) *opts->report = report;
     return exit_of(s, st, &report);
@@ -218,8 +217,8 @@ static ebb_service_exit run(service *s, const ebb_service_opts *opts) {
 
 /* ---- around it ----------------------------------------------------------------------------------------- */
 
-/* What a thread of the pool still does for a region that was forced can't be stopped: the loop is left to
- * it then, and to the end of the process. */
+/* A pool thread that works for a forced region can't be stopped. Then the loop is not freed: the thread uses it
+ * until the process ends. */
 static bool leave(service *s) {
     for (int i = 0; i < EBB__SIGNALS; i++) {
         if (s->signals[i].data != NULL) uv_close((uv_handle_t *)&s->signals[i], NULL);
@@ -227,10 +226,10 @@ static bool leave(service *s) {
     (void)uv_run(&s->uv, UV_RUN_NOWAIT);
     if (ebb_loop_close(s->loop, NULL, 0, NULL) != EBB_OK) return false;
     (void)uv_run(&s->uv, UV_RUN_DEFAULT);
-    return uv_loop_close(&s->uv) == 0 && !s->left;
+    return uv_loop_close(&s->uv) == 0 && !s->abandoned;
 }
 
-/* Why it can't start; EBB_OK: the loop is there. */
+/* EBB_OK: the loop is ready. Otherwise the reason why it can't start. */
 static ebb_status set_up(service *s, const ebb_service_opts *opts) {
     int code = uv_loop_init(&s->uv);
     if (code != 0) return EBB_UV(code);

@@ -7,43 +7,43 @@
 #include "workflow/service.h"
 #include "workflow/workflow.h"
 
-/* How long the request waits for all loops to confirm that they are closed. One that is stuck is closed when it
- * hears of it. */
+/* How long the request waits for all loops to confirm that they are closed. A loop that does not answer in time
+ * closes when it receives the request. */
 enum { CONFIRM_MS = 1000 };
 
-/* Until its thread has ended, only `force` and `more` are touched by both threads; what the first loop reads before that
- * has come with a letter. */
+/* Until the thread has ended, both threads use only `force` and `more`. Other fields that the first loop reads were
+ * sent with a message. */
 struct ebb__branch {
     EBB_TASK_STATE; /* of `carry` */
     ebb__service *service;
     uint32_t position;
-    ebb_loop *loop; /* NULL: it has no thread */
-    /* The first loop's. */
+    ebb_loop *loop; /* NULL: the branch has no thread */
+    /* Used by the first loop. */
     ebb_wait go;
-    bool held;    /* somebody has its far region */
-    bool counted; /* as ready */
-    bool over;    /* the far region has closed, with `status` */
+    bool held;    /* a task holds the far region */
+    bool counted; /* among the branches that are ready */
+    bool closed;  /* the far region has closed, with `status` */
     ebb_status status;
     ebb_future *far; /* NULL: not yet */
     ebb_task stand_in;
-    ebb_future *closing; /* the stand-in's; NULL: it knows */
-    bool stands;         /* it was polled */
-    /* The branch's. */
-    ebb_sem leave; /* nobody releases it */
+    ebb_future *closing; /* of the stand-in; NULL: it has seen the close */
+    bool polled;         /* the stand-in was polled */
+    /* Used by the branch. */
+    ebb_sem leave; /* never released */
     ebb_wait stay;
     ebb_future *ready, *closing_there;
-    ebb_status failure; /* of its first fiber */
+    ebb_status failure; /* of the first fiber */
     ebb_task carrier;
     ebb_workflow workflow;
-    ebb_workflow_report report; /* as it was last */
+    ebb_workflow_report report; /* the last report */
     _Atomic bool force;         /* the shutdown was forced */
-    _Atomic uint64_t more;      /* ns by which it is to be extended */
+    _Atomic uint64_t more;      /* ns by which to extend the workflow */
 };
 
 /* ---- on its thread ---------------------------------------------------------------------------------------- */
 
-/* The first task of the loop keeps it there until it is cancelled. It must not fail, and needs no memory. */
-static ebb_status stay(ebb_cx *cx, void *arg) {
+/* The first task of the loop, which runs until it is cancelled. It must not fail, and needs no memory. */
+static ebb_status wait_until_cancelled(ebb_cx *cx, void *arg) {
     ebb__branch *b = arg;
     return ebb_sem_acquire(cx, &b->leave, &b->stay);
 }
@@ -87,7 +87,7 @@ static ebb_status begin_together(ebb_cx *cx, void *arg) {
     return ebb_sem_acquire(cx, &b->service->go, &b->go);
 }
 
-/* The same. */
+/* Runs on the first loop too. */
 static ebb_status stop_all(ebb_cx *cx, void *arg) {
     const ebb__branch *b = arg;
     ebb__service_request(b->service, cx, EBB_CANCEL_SIBLING_FAILED, ebb_status_name(b->failure));
@@ -105,7 +105,7 @@ static ebb_status first(ebb_cx *cx, void *arg) {
     return st;
 }
 
-/* A workflow that was stopped before has no region to begin in: its end is the branch's. */
+/* A workflow that was stopped before has no region for the fiber: its outcome is the branch's. */
 static ebb_status begin(ebb_cx *cx, ebb__branch *b) {
     static const char site[] = "the first fiber of a loop of the service";
     ebb_region r = ebb_workflow_region(cx, b->workflow);
@@ -113,7 +113,7 @@ static ebb_status begin(ebb_cx *cx, ebb__branch *b) {
     return st == EBB_ERR_CLOSED || st == EBB_ERR_STALE ? EBB_OK : st;
 }
 
-/* One that is over its budget says so, but goes on: its end wakes us. */
+/* An overdue workflow is reported but not abandoned: its end wakes the task. */
 static ebb_status join(ebb_cx *cx, ebb__branch *b) {
     ebb_status st = ebb_workflow_join(cx, b->workflow, &b->report);
     return st == EBB_ERR_CANCEL_DRAIN_TIMEOUT ? EBB_PENDING : st;
@@ -122,7 +122,7 @@ static ebb_status join(ebb_cx *cx, ebb__branch *b) {
 static void force_here(ebb_cx *cx, const ebb__branch *b) {
     ebb_workflow_report now;
     ebb_status st = ebb_workflow_report_of(cx, b->workflow, &now);
-    /* After its drain, the time is that of its finalizers. */
+    /* After the drain, the remaining time is the finalizers'. */
     if (st == EBB_OK && now.state == EBB_WORKFLOW_DRAINING)
         (void)ebb_workflow_force(cx, b->workflow, "what is around it");
 }
@@ -137,7 +137,7 @@ static ebb_status watch(ebb_cx *cx, void *arg) {
     return EBB_OK;
 }
 
-/* The body of the far region, in which the workflow lies. Masked, so that it hears how that has ended. */
+/* The task of the far region that contains the workflow. Masked, so that it receives the workflow's outcome. */
 static ebb_status carry(ebb_cx *cx, void *arg) {
     ebb__branch *b = arg;
     ebb_loop *l;
@@ -176,14 +176,14 @@ static ebb_status explain_here(ebb_cx *cx, void *arg) {
 
 static ebb_status extend_here(ebb_cx *cx, void *arg) {
     ebb__branch *b = arg;
-    /* Relaxed: the letter has ordered it. */
+    /* Relaxed: the message orders it. */
     uint64_t more = atomic_exchange_explicit(&b->more, 0, memory_order_relaxed);
     if (more > 0) (void)ebb_workflow_extend(cx, b->workflow, more);
     return EBB_OK;
 }
 
-/* The request of the shutdown is the last: its line in the log says that all loops are closed. */
-static ebb_status give(ebb_cx *cx, void *arg) {
+/* The shutdown workflow is requested last: its line in the log means that all loops are closed. */
+static ebb_status send_order(ebb_cx *cx, void *arg) {
     const ebb__order *o = arg;
     ebb__service *s = o->service;
     ebb_future *done[EBB__SERVICE_LOOPS];
@@ -199,42 +199,43 @@ static ebb_status give(ebb_cx *cx, void *arg) {
 
 bool ebb__branches_order(ebb__service *s, ebb_cx *cx, const ebb__order *o) {
     if (s->n == 0) return false;
-    ebb_task t =
-        ebb_fiber_spawn_site(cx, s->operators, give, (void *)(uintptr_t)o, NULL, "an order to all loops");
+    ebb_task t = ebb_fiber_spawn_site(cx, s->operators, send_order, (void *)(uintptr_t)o, NULL,
+                                      "an order to all loops");
     return ebb_id_status(t.id) == EBB_OK;
 }
 
 void ebb__branches_stop(ebb__service *s, ebb_cx *cx) {
-    if (s->told || s->n == 0) return;
-    s->told = true;
+    if (s->stop_sent || s->n == 0) return;
+    s->stop_sent = true;
     if (ebb__branches_order(s, cx, &s->stop)) return;
-    for (uint32_t i = 0; i < s->n; i++) { /* without memory for a letter: this needs none */
+    for (uint32_t i = 0; i < s->n; i++) { /* without memory for a message: a close needs none */
         if (s->branches[i].far != NULL) (void)ebb_future_cancel(s->branches[i].far, EBB_CANCEL_SHUTDOWN);
     }
     ebb__service_request(s, cx, s->kind, s->why);
 }
 
-/* Its operators are closed next, and with them the far regions: there, this is looked at. */
+/* The operators are closed next, and with them the far regions. `watch` reads the flag then. */
 static void on_forced(void *arg) {
     ebb__service *s = arg;
     for (uint32_t i = 0; i < s->n; i++) {
-        /* Relaxed: the letter of the close orders it. */
+        /* Relaxed: the message of the close orders it. */
         atomic_store_explicit(&s->branches[i].force, true, memory_order_relaxed);
     }
 }
 
-/* The shutdown workflow was given more time: so are the others. */
+/* The shutdown workflow was extended: the branches' workflows are too. */
 static void on_extended(void *arg, uint64_t more) {
     ebb__service *s = arg;
     for (uint32_t i = 0; i < s->n; i++) {
-        (void)atomic_fetch_add_explicit(&s->branches[i].more, more, memory_order_relaxed); /* as above */
+        /* Relaxed, as above. */
+        (void)atomic_fetch_add_explicit(&s->branches[i].more, more, memory_order_relaxed);
     }
     (void)ebb__branches_order(s, ebb_runtime_host(ebb_loop_runtime(s->loop)), &s->extend);
 }
 
 /* ---- on the first loop ------------------------------------------------------------------------------------- */
 
-/* Has the far region. It is an operator's task: a force of the shutdown does not reach it, so that it can wait for
+/* Holds the far region. It is a task of the operators, so a force of the shutdown does not cancel it: it waits for
  * the end of the branch, which is forced by an order. */
 static ebb_status hold(ebb_cx *cx, void *arg) {
     ebb__branch *b = arg;
@@ -245,21 +246,22 @@ static ebb_status hold(ebb_cx *cx, void *arg) {
     ebb_status st = ebb_await(cx, b->far, NULL);
     if (st == EBB_PENDING) return st;
     b->status = st;
-    b->over = true;
+    b->closed = true;
     (void)ebb_task_wake(cx, b->stand_in);
     return EBB_OK;
 }
 
-/* Stands for the branch among the work that the shutdown drains. */
+/* Represents the branch among the work that the shutdown drains. */
 static ebb_status stand_in(ebb_cx *cx, void *arg) {
     ebb__branch *b = arg;
-    if (!b->stands) {
-        b->stands = true;
+    if (!b->polled) {
+        b->polled = true;
         (void)ebb_mask(cx);
     }
-    if (b->over && ebb__service_failed(b->status) && !b->service->starting) /* else the start has failed */
+    /* A failed start is reported by wait_for_all. */
+    if (b->closed && ebb__service_failed(b->status) && !b->service->starting)
         ebb__service_request(b->service, cx, EBB_CANCEL_SIBLING_FAILED, ebb_status_name(b->status));
-    if (b->over) return b->status;
+    if (b->closed) return b->status;
     if (ebb__is_overdue(cx)) return EBB_CANCELLED;
     ebb_status st = b->closing == NULL ? EBB_PENDING : ebb_await(cx, b->closing, NULL);
     if (st == EBB_PENDING) return st;
@@ -308,26 +310,26 @@ static ebb_status start_threads(ebb__service *s) {
         ebb__branch *b = &s->branches[i];
         b->service = s;
         b->position = i + 1;
-        st = ebb_loop_new(&opts, stay, b, &b->loop);
+        st = ebb_loop_new(&opts, wait_until_cancelled, b, &b->loop);
     }
     return st;
 }
 
-/* Nothing else runs on the first loop yet: this only takes in what the others say. If one could not be started the
- * others are waited for all the same: the shutdown may not be requested while they open their workflows. */
+/* Nothing else runs on the first loop yet: this only receives messages of the branches. If one could not be started,
+ * the others are still awaited: the shutdown must not be requested while they open their workflows. */
 static ebb_status wait_for_all(ebb__service *s) {
     ebb_status st = EBB_OK;
     for (uint32_t i = 0; i < s->n; i++) {
         const ebb__branch *b = &s->branches[i];
-        while (b->held && !b->counted && !b->over) (void)uv_run(&s->uv, UV_RUN_ONCE);
-        if (st == EBB_OK && b->over) st = b->status == EBB_OK ? EBB_ERR_CLOSED : b->status;
+        while (b->held && !b->counted && !b->closed) (void)uv_run(&s->uv, UV_RUN_ONCE);
+        if (st == EBB_OK && b->closed) st = b->status == EBB_OK ? EBB_ERR_CLOSED : b->status;
     }
     return st;
 }
 
 static ebb_status start_branch(ebb__service *s, ebb_cx *cx, ebb__branch *b) {
     static const char site[] = "a loop of the service";
-    b->closing = ebb_closing(cx); /* of the root: a stand-in that could not wait for it would be no use */
+    b->closing = ebb_closing(cx); /* of the root: the stand-in needs it to wait for the close */
     ebb_status st = ebb_future_status_of(b->closing);
     if (st != EBB_PENDING) return st;
     b->stand_in = ebb_spawn_site(cx, ebb_runtime_root(ebb_loop_runtime(s->loop)), stand_in, b, site);
@@ -335,7 +337,7 @@ static ebb_status start_branch(ebb__service *s, ebb_cx *cx, ebb__branch *b) {
     if (st != EBB_OK) return st;
     st = ebb_id_status(ebb_spawn_site(cx, s->operators, hold, b, site).id);
     b->held = st == EBB_OK;
-    b->over = !b->held; /* then the stand-in has nobody to wait for */
+    b->closed = !b->held; /* then the stand-in has nothing to wait for */
     b->status = st;
     return st;
 }
@@ -375,7 +377,8 @@ bool ebb__branches_end(ebb__service *s, ebb_workflow_report *r) {
         if (s->branches[i].loop != NULL) all &= ebb__loop_leave(s->branches[i].loop, &st);
         add(r, &s->branches[i].report);
         bool named = ebb__service_failed(r->status) && r->status != EBB_ERR_CLOSED;
-        if (ebb__service_failed(st) && !named) r->status = st; /* its loop could not go on: that was why */
+        /* The branch's loop failed: that was the cause. */
+        if (ebb__service_failed(st) && !named) r->status = st;
     }
     if (!all) return false;
     uv_mutex_destroy(&s->log);

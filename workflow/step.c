@@ -1,4 +1,4 @@
-/* One step of a workflow: the state, the line in the log, the event in the trace, in one place. */
+/* One step of a workflow: the state, the line in the log and the event in the trace change together here. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -6,8 +6,9 @@
 
 /* ---- lines --------------------------------------------------------------------------------------------- */
 
-/* Why: its own reason first. If that is only what was around it, the reasons of that, and last the root cause as this
- * workflow knows it: what is around it may have been told more since, or be gone. */
+/* The chain of reasons: the workflow's own first. If its own reason is that its parent was cancelled, the parent's
+ * reasons follow. The last one is the root cause as this workflow knows it: the parent may have received a stronger
+ * reason since, or have ended. */
 static uint32_t chain_of(const ebb__wf *wf, ebb_reason out[EBB_CHAIN_DEPTH]) {
     const ebb__wf *w = wf, *parent;
     ebb__region *r;
@@ -22,7 +23,7 @@ static uint32_t chain_of(const ebb__wf *wf, ebb_reason out[EBB_CHAIN_DEPTH]) {
         w = parent;
     }
     if (ebb__region_get(w->rt, w->region, &r) == EBB_OK && out[n - 1].kind == EBB_CANCEL_PARENT) {
-        /* It was no workflow that said it first. */
+        /* The root cause is a region that is not a workflow's. */
         while (r != NULL && n < EBB_CHAIN_DEPTH && ebb__region_reason(w->rt, r).kind == EBB_CANCEL_PARENT) {
             r = ebb__region_parent(w->rt, r);
             ebb_reason why = r == NULL ? (ebb_reason){0} : ebb__region_reason(w->rt, r);
@@ -34,7 +35,7 @@ static uint32_t chain_of(const ebb__wf *wf, ebb_reason out[EBB_CHAIN_DEPTH]) {
     return n;
 }
 
-/* Of what is around it that is known already, so a nest does not climb to the top from each. */
+/* The root cause of the enclosing workflow is stored, so nested workflows do not each climb to the top. */
 ebb_reason ebb__wf_root_cause(const ebb__wf *wf, const ebb_reason *why) {
     ebb__region *r;
     const ebb__wf *parent = why->kind == EBB_CANCEL_PARENT ? ebb__wf_parent(wf) : NULL;
@@ -66,7 +67,7 @@ static void line(ebb__wf *wf, ebb__wf_event event, const char *code, ebb_workflo
     e.chain_n = chain_of(wf, chain);
     for (size_t i = 0; i < n && i < EBB__AUDIT_FACTS; i++) e.facts[i] = facts[i];
     ebb_status st = ebb__audit_write(wf->audit, &e);
-    wf->number = e.number; /* which it gets with its first line */
+    wf->number = e.number; /* assigned with its first line */
     if (st != EBB_OK && wf->audit_status == EBB_OK) wf->audit_status = st;
 }
 
@@ -82,7 +83,7 @@ const char *ebb__wf_title(const ebb__wf *wf, char out[EBB__WF_TITLE]) {
     return out;
 }
 
-/* As seeds and logs have it: without our prefix. */
+/* As seeds and logs write it: without the prefix. */
 const char *ebb__wf_error_name(ebb_status st) {
     return ebb_status_name(st) + strlen("EBB_");
 }

@@ -1,10 +1,10 @@
-/* Asking a workflow to stop, giving it more time, ending it by force. */
+/* Requests to stop a workflow, extensions, and force. */
 #include "workflow/workflow.h"
 
 /* ---- request ------------------------------------------------------------------------------------------- */
 
-/* When the kernel is to force what is in its region because of a cancel from around it; EBB_FOREVER: not
- * at all. Its own cancel gives what is left of its budget, and a little more: that is no earlier. */
+/* When the kernel forces the region because of a cancel from outside; EBB_FOREVER: never. The workflow's own cancel
+ * grants the rest of its budget and a little more, which is no earlier. */
 static uint64_t forced_from_around(const ebb__wf *wf) {
     ebb__region *r;
     if (ebb__region_get(wf->rt, wf->region, &r) != EBB_OK) return EBB_FOREVER;
@@ -17,14 +17,14 @@ void ebb__wf_meet(ebb__wf *wf) {
     const ebb__wf *parent = ebb__wf_parent(wf);
     uint64_t end = forced_from_around(wf);
     if (parent != NULL && parent->state != EBB_WORKFLOW_IDLE && parent->end < end) end = parent->end;
-    if (end < ebb__now(wf->rt)) end = ebb__now(wf->rt); /* what is left there is nothing */
+    if (end < ebb__now(wf->rt)) end = ebb__now(wf->rt); /* no budget is left there */
     if (end < wf->end) wf->end = end;
     uint64_t budget = wf->end - wf->requested_at;
     uint64_t after = wf->own_cancel_at == 0 ? budget / 5 * 3 : wf->own_cancel_at;
     wf->cancel_at = wf->requested_at + (after < budget ? after : budget);
 }
 
-/* The first reason stands, unless a later one is more severe. One that has ended refuses it. */
+/* The first reason stays, unless a later one is more severe. A workflow that has ended refuses the request. */
 static ebb_status absorb(ebb_cx *cx, ebb__wf *wf, const ebb_reason *why) {
     bool final = ebb__wf_is_final(wf->state), rises = !final && why->severity > wf->reason.severity;
     if (!final) wf->absorbed++;
@@ -39,7 +39,7 @@ static ebb_status absorb(ebb_cx *cx, ebb__wf *wf, const ebb_reason *why) {
     return ebb__wf_do(cx, wf, EBB__T_REQUEST, facts, 2);
 }
 
-ebb_status ebb__wf_ask(ebb_cx *cx, ebb__wf *wf, const ebb_reason *why) {
+ebb_status ebb__wf_request(ebb_cx *cx, ebb__wf *wf, const ebb_reason *why) {
     ebb__region *r;
     if (wf->state != EBB_WORKFLOW_IDLE) return absorb(cx, wf, why);
     wf->requested_at = ebb__now(wf->rt);
@@ -49,8 +49,8 @@ ebb_status ebb__wf_ask(ebb_cx *cx, ebb__wf *wf, const ebb_reason *why) {
     wf->epoch = 1;
     ebb__wf_meet(wf);
     ebb__rt_standby(wf->rt, -1);
-    /* Closed first: what the line counts as in flight is all there will be. If it was closed from around, so was
-     * all that is in it. */
+    /* Closed first, so that the count of this line is final. If the region was closed from outside, so was
+     * everything in it. */
     if (ebb__region_get(wf->rt, wf->region, &r) == EBB_OK && ebb__region_state(r) == EBB_REGION_OPEN)
         ebb_region_close(cx, wf->region);
     (void)ebb__wf_do(cx, wf, EBB__T_REQUEST, NULL, 0);
@@ -61,8 +61,8 @@ ebb_status ebb__wf_ask(ebb_cx *cx, ebb__wf *wf, const ebb_reason *why) {
     return EBB_OK;
 }
 
-/* Its work has ended, and the handlers were let go: there is nothing to drain. What its finalizers may still
- * take is bounded from now on. */
+/* The work has ended and the handlers were released: nothing is left to drain. From now on the finalizers have a
+ * budget. */
 static ebb_status too_late(ebb_cx *cx, ebb__wf *wf, ebb_cancel_kind kind, const char *message) {
     ebb_budget b = {ebb__wf_after(ebb__now(wf->rt), wf->own_budget), EBB_POLLS_UNBOUNDED, 0};
     if (!wf->ended) ebb_region_cancel_within(cx, wf->region, kind, message, b);
@@ -83,12 +83,12 @@ ebb_status ebb_workflow_request(ebb_cx *cx, ebb_workflow workflow, ebb_cancel_ki
                       .runtime = ebb__rt_id(wf->rt),
                       .origin = ebb_cx_task(cx).id};
     ebb__message_copy(why.message, message);
-    return ebb__wf_ask(cx, wf, &why);
+    return ebb__wf_request(cx, wf, &why);
 }
 
 /* ---- operators ----------------------------------------------------------------------------------------- */
 
-/* So much later, as far as that goes. False: it does not go further. */
+/* Moves the end, up to the longest budget. False: it is there already. */
 static bool move_end(ebb__wf *wf, uint64_t more) {
     uint64_t old = wf->end, from = ebb__now(wf->rt) > old ? ebb__now(wf->rt) : old;
     uint64_t most = ebb__wf_after(wf->requested_at, EBB__WF_MOST), end = ebb__wf_after(from, more);
@@ -122,13 +122,13 @@ ebb_status ebb_workflow_extend(ebb_cx *cx, ebb_workflow workflow, uint64_t more)
     return st;
 }
 
-/* What cleaning up after a force may take: as much as the kernel keeps back of a budget. */
+/* The time to clean up after a force: the part of a budget that the kernel keeps for it. */
 static uint64_t kept_part(const ebb__wf *wf) {
     uint64_t least = (wf->end - wf->requested_at) / 10, kept = ebb__kept_beside(wf->end - wf->cancel_at);
     return kept > least ? kept : least;
 }
 
-/* They have half of what the finalizers have, which come after them. */
+/* The operators get half of the finalizers' time, because the finalizers run after them. */
 void ebb__wf_release(ebb_cx *cx, ebb__wf *wf) {
     ebb__region *r;
     uint64_t grace = (wf->completing ? wf->own_budget / 10 : kept_part(wf)) / 2;
@@ -140,14 +140,14 @@ void ebb__wf_release(ebb_cx *cx, ebb__wf *wf) {
     ebb_region_close(cx, wf->operators);
 }
 
-/* What is around it has said as much. */
-static bool knows(const ebb__region_view *r, ebb_cancel_kind kind, uint64_t deadline) {
+/* The region already has a request that is as strong and as early. */
+static bool is_covered(const ebb__region_view *r, ebb_cancel_kind kind, uint64_t deadline) {
     return r->request != 0 && r->severity >= (uint8_t)ebb_cancel_kind_severity(kind) &&
            r->deadline <= deadline;
 }
 
-/* Cancels what is in flight. If nobody has to be asked when the budget is over, the kernel forces it then;
- * a little later than the supervisor, who says so. */
+/* Cancels what is in flight. Unless an operator decides at the end of the budget, the kernel forces the work then: a
+ * little later than the supervisor, which logs the timeout. */
 void ebb__wf_cancel(ebb_cx *cx, ebb__wf *wf) {
     ebb__region *r;
     bool own = wf->type->cancel_as != EBB_CANCEL_NONE;
@@ -158,20 +158,19 @@ void ebb__wf_cancel(ebb_cx *cx, ebb__wf *wf) {
         b.deadline = ebb__wf_after(now, end > now ? ebb__budget_keeping(ebb__kept_beside(end - now)) : 0);
     if (ebb__region_get(wf->rt, wf->region, &r) == EBB_OK) {
         ebb__region_view v = ebb__region_look(wf->rt, r);
-        if (knows(&v, kind, b.deadline)) return;
+        if (is_covered(&v, kind, b.deadline)) return;
     }
     ebb_region_cancel_within(cx, wf->region, kind, wf->root.message, b);
 }
 
-/* Nothing is in flight any more: this only bounds the finalizers. Those of a drain that was overdue have their
- * part from now on. */
+/* Nothing is in flight any more: this only bounds the finalizers. After an overdue drain their part starts now. */
 void ebb__wf_bound(ebb_cx *cx, ebb__wf *wf) {
     ebb__region *r;
     if (ebb__region_get(wf->rt, wf->region, &r) != EBB_OK) return;
     uint64_t from = wf->end > ebb__now(wf->rt) ? wf->end : ebb__now(wf->rt);
     ebb_budget b = {ebb__wf_after(from, kept_part(wf)), EBB_POLLS_UNBOUNDED, 0};
     ebb__region_view v = ebb__region_look(wf->rt, r);
-    if (v.request != 0 && v.deadline <= b.deadline) return; /* it has one */
+    if (v.request != 0 && v.deadline <= b.deadline) return; /* it is bounded already */
     ebb_region_cancel_within(cx, wf->region, (ebb_cancel_kind)wf->root.kind, wf->root.message, b);
 }
 
@@ -194,11 +193,11 @@ void ebb__wf_force(ebb_cx *cx, ebb__wf *wf, ebb__trigger trigger, const char *by
     (void)ebb__wf_do(cx, wf, trigger, &(ebb__fact){"by", by, 0}, wf->forced ? 1 : 0);
     if (wf->forced && wf->on_forced != NULL) wf->on_forced(wf->arg);
     force_region(cx, wf);
-    ebb__wf_release(cx, wf); /* not forced: an operator may still be answered */
+    ebb__wf_release(cx, wf); /* not forced: an operator may still get an answer */
     (void)ebb__wf_do(cx, wf, EBB__T_FINALIZE, NULL, 0);
 }
 
-/* The time of the finalizers is over now. */
+/* The finalizers' time ends now. */
 static ebb_status force_finalizers(ebb_cx *cx, ebb__wf *wf, const char *by) {
     ebb_budget none = {ebb__now(wf->rt), EBB_POLLS_UNBOUNDED, 0};
     wf->forced = true;

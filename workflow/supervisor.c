@@ -1,5 +1,5 @@
-/* The supervisor's poll: looks at the region, the drain region and the clock, and makes every step that follows, one
- * after the other, until nothing more does. It never waits for anything but to be woken. */
+/* The supervisor's poll: looks at the region, the drain region and the clock, and makes every step that is due, one
+ * after the other. Then it waits for the next wake-up. */
 #include <assert.h>
 
 #include "workflow/workflow.h"
@@ -13,13 +13,13 @@ static view look(const ebb__wf *wf) {
     ebb__region *region = NULL, *drain = NULL;
     (void)ebb__region_get(wf->rt, wf->region, &region);
     (void)ebb__region_get(wf->rt, wf->drain_region, &drain);
-    assert(region != NULL && drain != NULL); /* the supervisor lives in there */
+    assert(region != NULL && drain != NULL); /* the supervisor lives in the drain region */
     return (view){ebb__region_look(wf->rt, region), ebb__region_look(wf->rt, drain), region};
 }
 
 /* ---- IDLE ---------------------------------------------------------------------------------------------- */
 
-/* What the workflow around it was asked for, as it is told below; of kind NONE if there is none. */
+/* The reason of the enclosing workflow, as inner ones see it; kind NONE: it has none. */
 static ebb_reason reason_around(const ebb__wf *wf) {
     const ebb__wf *parent = ebb__wf_parent(wf);
     if (parent == NULL || parent->state == EBB_WORKFLOW_IDLE) return (ebb_reason){0};
@@ -29,18 +29,18 @@ static ebb_reason reason_around(const ebb__wf *wf) {
                         .origin = parent->region.id};
 }
 
-/* Somebody else has closed, cancelled or forced the region. */
-static void asked_from_outside(ebb_cx *cx, ebb__wf *wf, const view *v) {
+/* The region was closed, cancelled or forced by a caller outside of the workflow. */
+static void request_from_outside(ebb_cx *cx, ebb__wf *wf, const view *v) {
     ebb_reason why = v->region.request != 0 ? ebb__region_reason(wf->rt, v->r) : reason_around(wf);
     if (why.kind == EBB_CANCEL_NONE) {
         why = (ebb_reason){
             .kind = EBB_CANCEL_USER, .severity = EBB_SEVERITY_POLITE, .runtime = ebb__rt_id(wf->rt)};
         ebb__message_copy(why.message, "its region was closed");
     }
-    (void)ebb__wf_ask(cx, wf, &why);
+    (void)ebb__wf_request(cx, wf, &why);
 }
 
-/* Nobody has asked it to stop, somebody waits for its end, and there is nothing left to do. */
+/* No stop was requested, a joiner waits for the end, and no work is left. */
 static bool completes(ebb_cx *cx, ebb__wf *wf, const view *v) {
     const uint32_t both = EBB__REGION_ENDS | EBB__REGION_ALONE;
     if ((v->region.traits & both) != both) return false;
@@ -55,18 +55,18 @@ static bool completes(ebb_cx *cx, ebb__wf *wf, const view *v) {
 
 /* ---- DRAINING ------------------------------------------------------------------------------------------ */
 
-/* What its region was told by others; of kind NONE if that was nothing, or only what this workflow said. */
+/* The region's reason if it came from outside; kind NONE: it has none, or this workflow's own. */
 static ebb_reason requested_by_others(const ebb__wf *wf, const view *v) {
     bool own = wf->cancelled && wf->type->cancel_as != EBB_CANCEL_NONE &&
                v->region.severity == (uint8_t)ebb_cancel_kind_severity(wf->type->cancel_as);
     return v->region.request == 0 || own ? (ebb_reason){0} : ebb__region_reason(wf->rt, v->r);
 }
 
-/* A stronger reason from outside is a request like any other. */
-static void hear(ebb_cx *cx, ebb__wf *wf, const view *v) {
+/* A stronger reason from outside is treated like a request. */
+static void absorb_from_outside(ebb_cx *cx, ebb__wf *wf, const view *v) {
     ebb_reason others = requested_by_others(wf, v), around = reason_around(wf);
     const ebb_reason *why = others.severity >= around.severity ? &others : &around;
-    if (why->severity > wf->reason.severity) (void)ebb__wf_ask(cx, wf, why);
+    if (why->severity > wf->reason.severity) (void)ebb__wf_request(cx, wf, why);
 }
 
 static void cancel(ebb_cx *cx, ebb__wf *wf, bool by_others) {
@@ -75,9 +75,9 @@ static void cancel(ebb_cx *cx, ebb__wf *wf, bool by_others) {
     if (!by_others && wf->state == EBB_WORKFLOW_DRAINING) ebb__wf_cancel(cx, wf);
 }
 
-/* The hook may extend or force it. */
-static void tell_overdue(ebb__wf *wf) {
-    wf->tell_at = ebb__wf_after(ebb__now(wf->rt), EBB_WORKFLOW_OVERDUE_AGAIN);
+/* The hook may extend or force the workflow. */
+static void call_on_overdue(ebb__wf *wf) {
+    wf->overdue_call_at = ebb__wf_after(ebb__now(wf->rt), EBB_WORKFLOW_OVERDUE_AGAIN);
     if (wf->on_overdue == NULL) return;
     ebb__watched outer = ebb__watch_enter(wf->rt, wf->region.id, wf->site);
     wf->on_overdue(wf->arg, ebb__wf_id(wf));
@@ -93,7 +93,7 @@ static void time_out(ebb_cx *cx, ebb__wf *wf) {
     (void)ebb__wf_do(cx, wf, EBB__T_OVERDUE,
                      &(ebb__fact){"error", ebb__wf_error_name(EBB_ERR_CANCEL_DRAIN_TIMEOUT), 0}, 1);
     ebb__wf_wake_joiner(wf);
-    tell_overdue(wf);
+    call_on_overdue(wf);
 }
 
 void ebb__wf_catch_up(ebb__wf *wf) {
@@ -101,23 +101,24 @@ void ebb__wf_catch_up(ebb__wf *wf) {
         time_out(ebb_runtime_host(wf->rt), wf);
 }
 
-/* Both have a step to make at this time, and that of the one around it may be one for both: then that goes
- * first, and wakes this one, or its alarm does. Else each of a nest would walk over all that is inside of it. One
- * whose drain region is forced has no alarm, and is not woken by what the one around it does after the kernel's force. */
-static bool comes_later(const ebb__wf *wf, const ebb__region_view *drain) {
+/* Two nested workflows may have a step at the same time, and the step of the outer one may serve both. Then the
+ * outer one goes first. Its step wakes the inner one, or the inner one's alarm does. Otherwise each of the nested
+ * workflows would walk over everything inside it. A workflow whose drain region is forced has no alarm, and the
+ * outer one's steps after the kernel's force do not wake it: it does not wait. */
+static bool outer_goes_first(const ebb__wf *wf, const ebb__region_view *drain) {
     bool waits = ebb__wf_is_due(wf) && !(drain->traits & EBB__REGION_FORCED);
     const ebb__wf *parent = waits ? ebb__wf_parent(wf) : NULL;
     return parent != NULL && ebb__wf_is_due(parent);
 }
 
-/* One step, if there is one to make. */
+/* Makes one step, if one is due. */
 static bool drain(ebb_cx *cx, ebb__wf *wf, const view *v) {
     const ebb__region_view *r = &v->region;
     uint64_t now = ebb__now(wf->rt);
     ebb__wf_meet(wf);
-    if (comes_later(wf, &v->drain)) return false;
+    if (outer_goes_first(wf, &v->drain)) return false;
     ebb__wf_catch_up(wf);
-    if (wf->state == EBB_WORKFLOW_DRAINING) hear(cx, wf, v);
+    if (wf->state == EBB_WORKFLOW_DRAINING) absorb_from_outside(cx, wf, v);
     if (wf->state != EBB_WORKFLOW_DRAINING) return true;
     if ((r->traits | v->drain.traits) & EBB__REGION_FORCED && (now < wf->end || wf->overdue)) {
         ebb__wf_force(cx, wf, EBB__T_FORCE,
@@ -128,8 +129,8 @@ static bool drain(ebb_cx *cx, ebb__wf *wf, const view *v) {
         time_out(cx, wf);
     } else if (!wf->cancelled && (r->request != 0 || now >= wf->cancel_at)) {
         cancel(cx, wf, r->request != 0);
-    } else if (wf->overdue && now >= wf->tell_at) {
-        tell_overdue(wf);
+    } else if (wf->overdue && now >= wf->overdue_call_at) {
+        call_on_overdue(wf);
     } else {
         return false;
     }
@@ -137,7 +138,7 @@ static bool drain(ebb_cx *cx, ebb__wf *wf, const view *v) {
 }
 
 static void set_alarm(ebb_cx *cx, const ebb__wf *wf) {
-    uint64_t at = !wf->overdue ? wf->end : wf->on_overdue != NULL ? wf->tell_at : EBB_FOREVER;
+    uint64_t at = !wf->overdue ? wf->end : wf->on_overdue != NULL ? wf->overdue_call_at : EBB_FOREVER;
     if (!wf->cancelled && wf->cancel_at < at) at = wf->cancel_at;
     ebb__supervisor_alarm(cx, wf->supervisor, at);
 }
@@ -152,7 +153,7 @@ ebb_status ebb__wf_supervise(ebb_cx *cx, void *state) {
         switch (wf->state) {
         case EBB_WORKFLOW_IDLE:
             if (v.region.state != EBB_REGION_OPEN || v.drain.state != EBB_REGION_OPEN) {
-                asked_from_outside(cx, wf, &v);
+                request_from_outside(cx, wf, &v);
                 break;
             }
             return completes(cx, wf, &v) ? EBB_OK : EBB_PENDING;
@@ -162,11 +163,11 @@ ebb_status ebb__wf_supervise(ebb_cx *cx, void *state) {
             return EBB_PENDING;
         case EBB_WORKFLOW_DRAIN_COMPLETE:
             (void)ebb__wf_do(cx, wf, EBB__T_FINALIZE, NULL, 0);
-            ebb__wf_release(cx, wf); /* the finalizers wait for them */
+            ebb__wf_release(cx, wf); /* the finalizers wait for the operators */
             ebb__wf_bound(cx, wf);
             return EBB_OK;
         case EBB_WORKFLOW_FINALIZING: return EBB_OK; /* it was forced */
-        default: return EBB_FAULTED;                 /* no other state can be seen here */
+        default: return EBB_FAULTED;                 /* the supervisor runs in no other state */
         }
     }
 }

@@ -35,7 +35,7 @@ ebb_status ebb__wf_find(ebb_cx *cx, ebb_workflow id, ebb__wf **out) {
     const ebb__workflows *w = workflows_at(rt);
     ebb_status st = w == NULL ? ebb__lookup_failed(rt, id.id) : ebb__lookup(rt, &w->slab, id.id, &i);
     if (st != EBB_OK) return st;
-    assert(w != NULL); /* else it had failed */
+    assert(w != NULL); /* otherwise the lookup has failed */
     *out = at(w, i);
     return (*out)->index == 0 ? EBB_ERR_STALE : EBB_OK;
 }
@@ -84,19 +84,19 @@ static bool is_gone(const ebb_runtime *rt, ebb_region region) {
     return ebb__region_get(rt, region, &r) != EBB_OK || ebb__region_state(r) == EBB_REGION_CLOSED;
 }
 
-/* Forgets what has ended and nobody can join any more. Looks at two, in turn: so they go as fast as others
- * come. */
+/* Frees records of ended workflows that can't be joined any more. Each call looks at two records in turn, so records
+ * are freed as fast as they are added. */
 static void sweep(ebb_runtime *rt) {
     ebb__workflows *w = workflows_at(rt);
     for (uint32_t n = 0; n < 2 && w->slab.used > 1; n++) {
         w->swept = w->swept + 1 < w->slab.used ? w->swept + 1 : 1;
         ebb__wf *wf = at(w, w->swept);
-        bool over = wf->index != 0 && wf->ended && wf->joiner.cx == NULL;
-        if (over && !wf->is_root && is_gone(rt, wf->around)) record_free(wf);
+        bool unused = wf->index != 0 && wf->ended && wf->joiner.cx == NULL;
+        if (unused && !wf->is_root && is_gone(rt, wf->around)) record_free(wf);
     }
 }
 
-/* ---- who is in whom ------------------------------------------------------------------------------------ */
+/* ---- nesting ------------------------------------------------------------------------------------------- */
 
 ebb__wf *ebb__wf_around(const ebb_runtime *rt, const ebb__region *r) {
     ebb__wf *wf = NULL;
@@ -171,8 +171,8 @@ static ebb__wf *record_new(ebb_runtime *rt, const ebb_workflow_opts *o, const ch
     return wf;
 }
 
-/* The region and its supervisor. What fails here leaves nothing but an empty region that has closed. */
-static ebb_status settle_in(ebb_cx *cx, ebb__wf *wf, const ebb_workflow_opts *o) {
+/* Opens the region with its supervisor. On failure only an empty, closed region remains. */
+static ebb_status open_region(ebb_cx *cx, ebb__wf *wf, const ebb_workflow_opts *o) {
     ebb_runtime *rt = wf->rt;
     ebb_region_opts ro = {.parent = o->parent, .policy = o->policy, .on_closed = ebb__wf_closed, .arg = wf};
     wf->around = o->parent.id != 0 ? o->parent : ebb_cx_region(cx);
@@ -190,7 +190,7 @@ static ebb_status settle_in(ebb_cx *cx, ebb__wf *wf, const ebb_workflow_opts *o)
     return st;
 }
 
-/* Is it in a unit of that one's work? */
+/* Whether the workflow is in a unit of the parent's work. */
 static bool is_in_unit(const ebb__wf *wf, const ebb__wf *parent) {
     ebb__region *r;
     if (ebb__region_get(wf->rt, wf->around, &r) != EBB_OK) return false;
@@ -200,7 +200,7 @@ static bool is_in_unit(const ebb__wf *wf, const ebb__wf *parent) {
     return false;
 }
 
-/* The number of the one whose work it is; a workflow that cleans up after another is not work of that. */
+/* The number of the workflow whose work this is. A workflow in a cleanup scope is not work of the enclosing one. */
 static uint64_t work_of(const ebb__wf *wf) {
     ebb__region *r;
     const ebb__wf *parent = ebb__wf_parent(wf);
@@ -226,9 +226,9 @@ ebb_workflow ebb__workflow_open_under(ebb_cx *cx, const ebb_workflow_opts *given
     if (st != EBB_OK) return (ebb_workflow){ebb__id_error(rt, st)};
     sweep(rt);
     ebb__wf *wf = record_new(rt, opts, site);
-    st = settle_in(cx, wf, opts);
+    st = open_region(cx, wf, opts);
     if (st != EBB_OK) {
-        wf->ended = true; /* its hook still has to run, if there is a region */
+        wf->ended = true; /* if there is a region, its hook still has to run */
         bool opened = !opts->root && ebb_id_status(wf->region.id) == EBB_OK;
         if (opened) ebb_region_close(cx, wf->region);
         else record_free(wf);
@@ -316,7 +316,7 @@ static ebb_status outcome(const ebb__wf *wf) {
     return wf->leak_count > 0 ? EBB_ERR_CANCEL_LEAK : wf->status;
 }
 
-/* Whoever is part of it would wait for itself. */
+/* A task inside the workflow that joins it would wait for itself. */
 static bool is_inside(const ebb_cx *cx, const ebb__wf *wf) {
     const ebb_runtime *rt = ebb__rt_of(cx);
     const ebb__region *r = ebb__region_of(cx);

@@ -1,18 +1,18 @@
 /* The record of a workflow, and how its parts work together:
  *
- *   workflow.c   its life: open, join, the end
+ * workflow.c   its life: open, join, the end
  *   step.c       the one function that changes its state, with its line in the log
  *   stop.c       request, extend, force
- *   supervisor.c the drain supervisor's poll: what happens by itself between the request and the finalizers
- *   flight.c     what is in flight
+ *   supervisor.c the drain supervisor's poll: the steps between the request and the finalizers
+ *   in_flight.c  what is in flight
  *   drain.c      handlers
  *   leaks.c      what was abandoned or leaked
- *   explain.c    what it waits for, in words
+ *   explain.c    what it waits for, as text
  *
- * The supervisor (kernel/supervisor.h) and the handlers live in the drain region of the workflow's region. When both
- * that region and the drain region are empty but for them the drain is complete, the supervisor returns, the region
- * runs its finalizers, and its on_closed hook ends the workflow. So the record lives until that hook has
- * run and somebody has joined it, or nobody can any more. */
+ * The supervisor (kernel/supervisor.h) and the handlers live in the drain region of the workflow's region. When the
+ * region and the drain region have nothing else left, the drain is complete: the supervisor returns, the region runs
+ * its finalizers, and its on_closed hook ends the workflow. So the record lives until that hook has run and a task
+ * has joined the workflow, or none can any more. */
 #ifndef EBB__WORKFLOW_H
 #define EBB__WORKFLOW_H
 
@@ -22,7 +22,7 @@
 
 typedef struct ebb__wf ebb__wf;
 
-#define EBB__WF_MOST (EBB_FOREVER / 4) /* ns of a budget: sums with it do not wrap */
+#define EBB__WF_MOST (EBB_FOREVER / 4) /* the longest budget in ns: sums with it do not wrap */
 
 /* A handler: a task that waits for the drain to start. */
 struct ebb_drain {
@@ -33,16 +33,16 @@ struct ebb_drain {
     const char *name, *site;
     ebb_task task;
     uint64_t done, total;
-    bool over;
+    bool ended;
     ebb_status status;
 };
 
-/* What is in flight, as the last walk has found it. */
+/* What is in flight, as the last walk counted it. */
 typedef struct ebb__wf_count {
-    uint64_t n, at;           /* at: when that was */
-    bool told;                /* by one around it */
-    ebb__wf *around;          /* during the walk: the next one further out */
-    const ebb__region *scope; /* and the outermost unit or cleanup scope in which it is; NULL: none */
+    uint64_t n, at;           /* at: the time of the walk */
+    bool stored;              /* stored by the walk of an outer workflow */
+    ebb__wf *around;          /* during the walk: the next outer workflow */
+    const ebb__region *scope; /* and the outermost unit or cleanup scope that contains it; NULL: none */
 } ebb__wf_count;
 
 struct ebb__wf {
@@ -53,18 +53,18 @@ struct ebb__wf {
     char name[EBB_MESSAGE_MAX + 1];
     const char *site;
     uint64_t number, parent; /* in the log; parent: of the workflow whose work it is, 0: none */
-    ebb_region region, drain_region, around; /* around: in which it was opened; 0: it is the root's */
-    ebb_region operators;                    /* 0: nobody asked for it */
-    ebb_task supervisor;                     /* stale once that has returned */
+    ebb_region region, drain_region, around; /* around: where it was opened; 0: in the root */
+    ebb_region operators;                    /* 0: no operators were requested */
+    ebb_task supervisor;                     /* stale once the supervisor has returned */
     ebb_workflow_state state;
 
-    /* Given when it was opened. */
+    /* Set at open. */
     uint64_t own_budget, own_cancel_at; /* cancel_at 0: a part of the budget */
     bool no_force, is_root;
     ebb_audit *audit;
     void (*on_state)(void *arg, ebb_workflow wf, ebb_workflow_state from, ebb_workflow_state to);
     void (*on_overdue)(void *arg, ebb_workflow wf);
-    /* A service's, whose other loops have to hear of it. NULL: nobody has to. */
+    /* For a service, which extends its other loops. May be NULL. */
     void (*on_extended)(void *arg, uint64_t more);
     void (*on_forced)(void *arg);
     void *arg;
@@ -72,25 +72,25 @@ struct ebb__wf {
     /* Since the request. */
     uint64_t requested_at, cancel_at, end, ended_at; /* absolute */
     ebb_reason reason;
-    ebb_reason root; /* why, in the end: as `reason`, if that is not only what is around it */
+    ebb_reason root; /* the root cause; as `reason`, unless that is the parent's cancel */
     uint8_t epoch;
     uint32_t absorbed;
     uint64_t in_flight; /* at the last step */
-    uint64_t inside;    /* what units in it have begun inside themselves since the request */
-    uint64_t refused;   /* what was asked for in it since then and not admitted */
+    uint64_t inside;    /* work that units have begun inside themselves since the request */
+    uint64_t refused;   /* work that was refused since the request */
     ebb__wf_count count;
-    bool cancelled;   /* what was in flight has been cancelled */
-    bool overdue;     /* the budget is over, and an operator has to say what next */
-    uint64_t tell_at; /* when on_overdue is told again */
+    bool cancelled;           /* the work in flight was cancelled */
+    bool overdue;             /* the budget is used up, and an operator has to extend or force */
+    uint64_t overdue_call_at; /* when on_overdue is called again */
     bool timed_out, forced;
 
-    bool released;   /* the operators: they have to end too */
+    bool released;   /* the operators were closed, and have to end too */
     bool completing; /* its work has ended without a request */
-    bool ended;      /* the region has closed: only the record is left */
+    bool ended;      /* the region has closed: only the record remains */
     ebb_status status, audit_status;
     ebb_drain *handlers, **handlers_end;
     ebb_workflow_leak *leaks;
-    uint32_t leaks_n, leaks_room, leak_count; /* leak_count: since the request, named or not */
+    uint32_t leaks_n, leaks_room, leak_count; /* leak_count: since the request, logged or not */
     ebb_wait joiner;
     char refusal[320];
 };
@@ -98,8 +98,8 @@ struct ebb__wf {
 typedef struct ebb__workflows {
     ebb_runtime *rt;
     ebb__slab slab;
-    uint64_t number; /* of the last one without a log */
-    uint32_t swept;  /* the last record that was looked at */
+    uint64_t number; /* of the last workflow without a log */
+    uint32_t swept;  /* the last record that the sweep looked at */
 } ebb__workflows;
 
 /* The slot of this layer's record. */
@@ -108,42 +108,42 @@ enum { EBB__WORKFLOW_SLOT = 2 };
 /* ---- workflow.c ---- */
 
 ebb_status ebb__wf_find(ebb_cx *cx, ebb_workflow id, ebb__wf **out);
-/* As ebb_workflow_open, for one that is work of a workflow of another runtime, which has this number in the same log.
- * 0: it is not. */
+/* As ebb_workflow_open, for a workflow that is work of a workflow of another runtime. `number` is that one's number
+ * in the same log; 0: none. */
 ebb_workflow ebb__workflow_open_under(ebb_cx *cx, const ebb_workflow_opts *opts, uint64_t number,
                                       const char *site);
 ebb_workflow ebb__wf_id(const ebb__wf *wf);
-/* The innermost that a region is in, or is the region of; NULL: none. */
+/* The innermost workflow that contains a region, or whose region it is; NULL: none. */
 ebb__wf *ebb__wf_around(const ebb_runtime *rt, const ebb__region *r);
-/* The next one further out; NULL: none. */
+/* The next outer workflow; NULL: none. */
 ebb__wf *ebb__wf_parent(const ebb__wf *wf);
-/* Whoever joins it looks again. */
+/* Wakes the joiner, which looks again. */
 void ebb__wf_wake_joiner(ebb__wf *wf);
 /* on_closed of its region. */
 void ebb__wf_closed(void *arg, const ebb_region_report *report);
 
 /* ---- step.c ---- */
 
-/* Makes the step, with its line in the log and in the trace, or refuses it with its name. `facts` are for
- * the line: at most EBB__AUDIT_FACTS, and none has to be. */
+/* Makes the step, with its line in the log and its event in the trace, or refuses it with a named status. `facts`
+ * are the line's evidence: at most EBB__AUDIT_FACTS, and none is required. */
 ebb_status ebb__wf_do(ebb_cx *cx, ebb__wf *wf, ebb__trigger trigger, const ebb__fact *facts, size_t n);
-/* A line that changes nothing. */
+/* Writes a line that does not change the state. */
 void ebb__wf_remark(ebb__wf *wf, ebb__wf_event event, const ebb__fact *facts, size_t n);
-/* Why, in the end, it is asked to stop for this reason. */
+/* The root cause of a request with this reason. */
 ebb_reason ebb__wf_root_cause(const ebb__wf *wf, const ebb_reason *why);
 /* "rollout_cancel#3 v42". Returns out. */
 enum { EBB__WF_TITLE = 160 };
 const char *ebb__wf_title(const ebb__wf *wf, char out[EBB__WF_TITLE]);
-/* Says no, in words and in the log. Returns st. `why` is added to what stands there anyhow. */
+/* Refuses a trigger: logs a line and writes an explanation, to which `why` is added. Returns st. */
 ebb_status ebb__wf_refuse(ebb__wf *wf, ebb__trigger trigger, ebb_status st, const char *why);
-/* Without our prefix, as the log has it: "ERR_CANCEL_LEAK". */
+/* Without the prefix, as the log writes it: "ERR_CANCEL_LEAK". */
 const char *ebb__wf_error_name(ebb_status st);
 
 /* ---- stop.c ---- */
 
 /* IDLE -> CANCEL_REQUESTED -> DRAINING, if it is IDLE; else the reason is absorbed. */
-ebb_status ebb__wf_ask(ebb_cx *cx, ebb__wf *wf, const ebb_reason *why);
-/* Its budget and that of what is around it: the earlier end. */
+ebb_status ebb__wf_request(ebb_cx *cx, ebb__wf *wf, const ebb_reason *why);
+/* Sets the end to the earlier of the workflow's own budget and that of its surroundings. */
 void ebb__wf_meet(ebb__wf *wf);
 /* Ends the drain by force, DRAINING -> DRAIN_TIMEOUT -> FINALIZING. */
 void ebb__wf_force(ebb_cx *cx, ebb__wf *wf, ebb__trigger trigger, const char *by);
@@ -152,48 +152,48 @@ void ebb__wf_cancel(ebb_cx *cx, ebb__wf *wf);
 /* After the drain: the finalizers' part of the budget. */
 void ebb__wf_bound(ebb_cx *cx, ebb__wf *wf);
 
-/* Lets the operators go: they may finish what they are at, and what is left of them some time later is
- * cancelled. */
+/* Closes the operators' region. Operators may finish what they do; after some time the rest is cancelled. */
 void ebb__wf_release(ebb_cx *cx, ebb__wf *wf);
 
 /* ---- supervisor.c ---- */
 
 ebb_status ebb__wf_supervise(ebb_cx *cx, void *state);
-/* For whoever comes before the supervisor when a drain is late: what is said then is said after its end. */
+/* Makes the steps that are due before the supervisor's next poll, so that a caller does not act before a timeout
+ * that has passed. */
 void ebb__wf_catch_up(ebb__wf *wf);
 
-/* ---- flight.c ---- */
+/* ---- in_flight.c ---- */
 
-/* Units, and tasks outside of them, that are in flight in its region and below. */
+/* Units, and tasks outside of units, that are in flight in the region and below. */
 uint64_t ebb__wf_in_flight(ebb__wf *wf);
-/* The same for a step: as one around it has found it at this time, if it has. */
+/* The same for a step: reuses the number that an outer workflow has stored at this time. */
 uint64_t ebb__wf_in_flight_now(ebb__wf *wf);
-/* The clock has a step for it now, and its supervisor has not made it yet. */
+/* A step is due by the clock, and the supervisor has not made it yet. */
 bool ebb__wf_is_due(const ebb__wf *wf);
 
-/* Of the kernel: something was refused in a region that stops, or begun inside a unit there. Every workflow
- * around it that was asked to stop counts it. */
+/* Called by the kernel: work was refused in a closing region, or begun inside a unit there. Every enclosing workflow
+ * that was requested to stop counts it. */
 void ebb__wf_admission(ebb_runtime *rt, const ebb__region *r, bool refused);
 
 /* ---- drain.c, leaks.c ---- */
 
-/* Starts the handlers; or, if it has completed, lets them go. */
+/* Starts the handlers; if the workflow has completed, releases them. */
 void ebb__wf_handlers_wake(ebb_cx *cx, ebb__wf *wf);
 void ebb__wf_handlers_free(ebb__wf *wf);
-/* A hook: names a leak in every workflow around it. */
+/* A hook: logs a leak in every enclosing workflow. */
 void ebb__wf_leaked(ebb_runtime *rt, const ebb__leak *leak);
 
-/* The one whose region this is; NULL: none. */
+/* The workflow whose region this is; NULL: none. */
 static inline ebb__wf *ebb__wf_of_region(const ebb__region *r) {
     return ebb__region_hook_arg(r, ebb__wf_closed);
 }
 
-/* A time and a span; the last time that is one at most. */
+/* A time plus a span, at most the last time. */
 static inline uint64_t ebb__wf_after(uint64_t time, uint64_t span) {
     return span < EBB_FOREVER - 1 - time ? time + span : EBB_FOREVER - 1;
 }
 
-/* Its budget is over, and an operator has to say what next. */
+/* The budget is used up, and an operator has to extend or force. */
 static inline bool ebb__wf_is_overdue(const ebb__wf *wf) {
     return wf->overdue && wf->state == EBB_WORKFLOW_DRAINING;
 }

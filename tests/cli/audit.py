@@ -100,10 +100,10 @@ class AuditCli(unittest.TestCase):
         out, _ = self.ebb(0, "audit", "verify", path)
         self.assertIn("8 lines, 1 of 1 workflows stopped, 1 unfinished", out)
         self.assertIn("rollout_cancel#1 v42 is FINALIZING at line 8", out)
-        self.assertIn("the last line is cut", out)
+        self.assertIn("the last line is incomplete", out)
         out, err = self.ebb(0, "audit", "show", path)
         self.assertEqual(len(out.splitlines()), 8)
-        self.assertIn("the last line is cut", err)
+        self.assertIn("the last line is incomplete", err)
 
     def test_show_has_everything_a_line_says(self):
         out, _ = self.ebb(0, "audit", "show", self.file(real_log("clean")))
@@ -138,7 +138,7 @@ class AuditCli(unittest.TestCase):
         out, _ = self.ebb(0, "audit", "verify", self.file(""))
         self.assertIn(": no lines", out)
         out, _ = self.ebb(0, "audit", "verify", self.file('{"seq":1,"at'))
-        self.assertIn(": no lines but the start of one", out)
+        self.assertIn(": no lines, only an incomplete one", out)
 
     def test_what_was_added_at_the_end_is_no_cut_line(self):
         log = real_log("clean")
@@ -229,7 +229,7 @@ class AuditCli(unittest.TestCase):
             end = lines[find(lines, "leak_detected")]
             end.update(event="finalized", code="CAN-005", to="FINALIZED")
             end["evidence"]["left"] = 0
-        self.doctored("timed_out", doctor, "finalized", 0, "finalize-clean", "finalized (CAN-005) with 2 left behind")
+        self.doctored("timed_out", doctor, "finalized", 0, "finalize-clean", "finalized (CAN-005) with 2 leaks")
 
     def test_a_leak_that_is_not_named(self):
         def doctor(lines):
@@ -317,9 +317,9 @@ class AuditCli(unittest.TestCase):
 
     def test_wrong_arguments(self):
         path = self.file("")
-        for args, says in (((), "usage"), (("prove", path), "audit can't 'prove'"), (("show",), "takes 1 file, not 0"),
+        for args, says in (((), "usage"), (("prove", path), "unknown audit command 'prove'"), (("show",), "takes 1 file, not 0"),
                            (("verify", path, path), "takes 1 file, not 2"),
-                           (("show", "--all", path), "no option '--all'")):
+                           (("show", "--all", path), "unknown option '--all'")):
             out, err = self.ebb(2, "audit", *args)
             self.assertEqual(out, "")
             self.assertIn(says, err)

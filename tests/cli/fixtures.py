@@ -197,13 +197,13 @@ class BadFiles(InAFolder):
                 ("snapshot", "", "expected 'empty-root'"),
                 ("repro", "ebb fixture run", "expected 'ebb fixture run %s --seed 0'" % MASKED),
                 ("watch", ["cancel_akced"], "expected the name of an event"),
-                ("watchs", [], "is not one of a fixture")):
+                ("watchs", [], "unknown field")):
             self.expect_bad_file(MASKED, lambda f, k=field, v=value: f.update({k: v}),
                                  "field '%s'" % field, expected)
         self.expect_bad_file(MASKED, lambda f: f["expect"]["steps"].pop(),
                              "field 'expect.steps' has 8 entries; expected 9")
         self.expect_bad_file(MASKED, lambda f: f["expect"].update({"order": []}),
-                             "field 'expect.order' is not one of a fixture")
+                             "unknown field 'expect.order'")
 
     def test_a_seed_that_is_not_the_one_of_repro(self):
         self.expect_bad_file(MASKED, lambda f: f.update(seed=7),
@@ -419,7 +419,7 @@ class Usage(InAFolder):
     def test_an_unknown_fixture_names_those_near_it(self):
         done = ebb("fixture", "run", "cancel.task.masked_ack")
         self.assertEqual(done.returncode, 2)
-        self.assertIn("there is no fixture 'cancel.task.masked_ack'", done.stderr)
+        self.assertIn("unknown fixture 'cancel.task.masked_ack'", done.stderr)
         self.assertIn("  cancel.task.masked_defers_ack\n", done.stderr)
         self.assertNotIn("parity", done.stderr)
         self.assertIn("  parity.nested_cascade\n", ebb("fixture", "run", "zzz").stderr)

@@ -48,8 +48,8 @@ class PlantedBugs(Lab):
         self.assertEqual((code, err), (1, ""), out)
         self.assertIn(": %s: " % plant, out.splitlines()[0])
         schedules = int(re.search(r"storm: (\d+) schedules", out).group(1))
-        self.assertIn("again: ebb lab replay " + file, out)
-        sizes = re.search(r"cut down from (\d+) lines and (\d+) choices to (\d+) and (\d+)", out)
+        self.assertIn("replay with: ebb lab replay " + file, out)
+        sizes = re.search(r"shrunk from (\d+) lines and (\d+) choices to (\d+) and (\d+)", out)
         before, _, after, _ = map(int, sizes.groups())
         self.assertLess(after, before)
         self.assertLessEqual(after, 8)
@@ -155,8 +155,8 @@ class Commands(Lab):
         self.assertIn("script: word 1: found 'wash'", out)
 
     def test_wrong_arguments_are_refused(self):
-        for args, says in [((), "usage"), (("fly",), "lab can't 'fly'"), (("run",), "takes a scenario"),
-                           (("run", "none"), "no scenario 'none'"), (("run", "race", "--seed", "x"), "not 'x'"),
+        for args, says in [((), "usage"), (("fly",), "unknown lab command 'fly'"), (("run",), "takes a scenario"),
+                           (("run", "none"), "unknown scenario 'none'"), (("run", "race", "--seed", "x"), "not 'x'"),
                            (("run", "race", "--seed"), "needs a value"), (("explore", "race", "--dfs", "0"), "1 to 64"),
                            (("explore", "race", "--dfs", "65"), "1 to 64"),
                            (("explore", "race", "--schedules", "0"), "from 1 to"),
@@ -164,7 +164,7 @@ class Commands(Lab):
                            (("run", "race", "--seed", "18446744073709551616"), "from 0 to 18446744073709551615"),
                            (("list", "race"), "takes nothing"), (("replay", "/none"), "can't open /none"),
                            (("run", "race", "--trace", "/none/t"), "can't write"),
-                           (("run", "race", "nested"), "one scenario"), (("run", "race", "--fast"), "no option --fast")]:
+                           (("run", "race", "nested"), "unexpected argument 'nested'"), (("run", "race", "--fast"), "unknown option '--fast'")]:
             code, _, err = run(EBB, *args)
             self.assertEqual(code, 2, args)
             self.assertIn(says, err)

@@ -243,7 +243,7 @@ class Arguments(unittest.TestCase):
 
     def test_options_that_there_are_not(self):
         for option in ("--host", "--list", "-p", "--port=1"):
-            self.assert_refused(r"^ebb: serve has no option %s\n$" % option, ".", option)
+            self.assert_refused(r"^ebb: unknown option '%s'\n$" % option, ".", option)
 
     def test_a_port_that_is_taken(self):
         with socket.socket() as taken:

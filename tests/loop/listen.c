@@ -414,19 +414,19 @@ static void a_connection_that_waits_for_memory_outlives_the_drain_of_a_shared_so
     const char *path = path_in(w, "socket");
     struct sockaddr_storage at = {.ss_family = AF_UNIX};
     ebb__share share;
-    ebb__listen_address *place;
+    ebb__listen_address *address;
     int fd_of_other;
     assert_int_equal(ebb__share_init(&share, ebb_libc_allocator(), 2), EBB_OK);
     ebb_loop other = {.share = &share, .id = (uint8_t)(w->loop->id + 1)};
     w->loop->share = &share;
     ebb_listener l = ebb_pipe_listen(w->cx, path);
     memcpy(((struct sockaddr_un *)(void *)&at)->sun_path, path, strlen(path));
-    assert_int_equal(ebb__place_listen(&other, &at, &fd_of_other, &place), EBB_OK);
+    assert_int_equal(ebb__listen_address_open(&other, &at, &fd_of_other, &address), EBB_OK);
     keep_one(w, l, path);
     assert_int_equal(ebb_listener_drain(w->cx, l), EBB_OK);
     accept_and_close(w, l);
     expect_drained(w, l);
-    ebb__place_leave(&other, place, fd_of_other);
+    ebb__listen_address_close(&other, address, fd_of_other);
     w->loop->share = NULL;
     ebb__share_fini(&share);
 }

@@ -328,7 +328,7 @@ static const doctored logs[] = {
 
     /* Nothing is left, or it is named. */
     SEALED(a_clean_end_with_a_leak, timed_out, AT("finalized", 0), FINALIZE_CLEAN,
-           "finalized (CAN-005) with 2 left behind: expected leak_detected (CAN-006)",
+           "finalized (CAN-005) with 2 leaks: expected leak_detected (CAN-006)",
            EDIT("leak_detected", 0, "\"leak_detected\",\"code\":\"CAN-006\"",
                 "\"finalized\",\"code\":\"CAN-005\""),
            EDIT("finalized", 0, "LEAK_DETECTED", "FINALIZED"),
@@ -336,7 +336,7 @@ static const doctored logs[] = {
     SEALED(a_clean_end_that_says_it_left_something, clean, AT("finalized", 0), FINALIZE_CLEAN,
            "\"left\":1, the lines before it say 0", EDIT("finalized", 0, "\"left\":0", "\"left\":1")),
     SEALED(a_leak_without_its_names, timed_out, AT("leak_detected", 0), FINALIZE_CLEAN,
-           "no line names what was left", DROP("left", 0), DROP("left", 0)),
+           "no line names a leak", DROP("left", 0), DROP("left", 0)),
     SEALED(a_leak_with_one_name_missing, timed_out, AT("leak_detected", 0), FINALIZE_CLEAN,
            "\"left\":2, the lines before it say 1", DROP("left", 1)),
     SEALED(a_leak_with_a_name_too_many, timed_out, AT("leak_detected", 0), FINALIZE_CLEAN,

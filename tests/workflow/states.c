@@ -74,7 +74,7 @@ static void each_step_has_the_code_of_the_contract(void **state) {
 /* A line of an event that changes nothing by itself: these are the remarks of the log. */
 static bool is_remark(int event) {
     return event == EBB__WE_OPENED || event == EBB__WE_EVIDENCE || event == EBB__WE_HANDLER_DONE ||
-           event == EBB__WE_LEFT || event == EBB__WE_REFUSED || event == EBB__WE_INTERRUPTED;
+           event == EBB__WE_LEAK || event == EBB__WE_REFUSED || event == EBB__WE_INTERRUPTED;
 }
 
 /* Whether some trigger makes that step, by that event. */
