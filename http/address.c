@@ -35,7 +35,7 @@ static void remove_from_all(ebb_http_server *s, const ebb__address *a) {
 
 ebb_status ebb__address_join(ebb__conn *c) {
     ebb_http_server *s = c->server;
-    uint32_t slot = (uint32_t)(ebb__server_rate_limit(c) - s->calm.address);
+    uint32_t slot = (uint32_t)(ebb__server_rate_limit(c) - s->rate_limits.address);
     ebb__address *a = s->addresses[slot];
     if (a == NULL) {
         a = ebb__alloc(&s->allocator, sizeof *a);
@@ -133,7 +133,7 @@ void ebb__address_started(ebb_http *x) {
 
 void ebb__address_let_go(ebb_http *x) {
     if (!x->waiting && !x->young) return;
-    if (x->young && !x->gone && !x->over) return; /* it has only been fast so far */
+    if (x->young && !x->gone && !x->region_closed) return; /* it has only been fast so far */
     remove_from_lists(x);
     wake_one(x->conn->from, x->conn->server);
 }
@@ -178,7 +178,7 @@ static bool evict_one(ebb__address *a, uint64_t now) {
     ebb_http *x = longest_stalled(a, now);
     if (x == NULL) return false;
     x->conn->server->stats.evicted++;
-    x->leaving = !x->over;
+    x->leaving = !x->region_closed;
     a->leaving += x->leaving ? 1 : 0;
     ebb__conn_task_late(x, "it stalled, and others need its place");
     return true;

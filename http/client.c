@@ -11,7 +11,7 @@ enum { CONNECTIONS = 8, HEADERS = 100, HEADER_BYTES = 16 * 1024, BODY_BYTES = 16
 #define IDLE_NS    (60 * EBB_SECOND)
 #define CONNECT_NS (10 * EBB_SECOND)
 
-static ebb__client_conn *link_of(ebb__conn *c) {
+static ebb__client_conn *client_conn_of(ebb__conn *c) {
     return (ebb__client_conn *)(void *)c;
 }
 
@@ -47,13 +47,13 @@ static void idle_remove(ebb_http_client *c, ebb__client_conn *k) {
     else c->newest = k->older;
 }
 
-static void link_over(ebb__client_conn *k) {
+static void client_conn_end(ebb__client_conn *k) {
     ebb__origin *o = k->conn.origin;
     idle_remove(o->client, k);
-    if (k->state == EBB__LINK_OVER) return;
+    if (k->state == EBB__CLIENT_CONN_ENDED) return;
     o->usable--;
     if (!k->known) o->coming--;
-    k->state = EBB__LINK_OVER;
+    k->state = EBB__CLIENT_CONN_ENDED;
 }
 
 /* Closes the links whose idle time is over. */
@@ -61,7 +61,7 @@ static void sweep(ebb_http_client *c) {
     uint64_t now = ebb__now(c->loop->rt);
     while (c->oldest != NULL && now - c->oldest->idle_since >= c->idle_ns) {
         ebb__client_conn *k = c->oldest;
-        link_over(k);
+        client_conn_end(k);
         ebb__conn_drain(&k->conn);
     }
 }
@@ -78,7 +78,7 @@ static void on_timer(uv_timer_t *uv) {
 /* One of HTTP/2 has room for one before its peer has said for how many: more could be refused. */
 static bool has_room(const ebb__client_conn *k) {
     const ebb__conn *c = &k->conn;
-    if (k->state != EBB__LINK_READY || c->state != EBB__CONN_OPEN) return false;
+    if (k->state != EBB__CLIENT_CONN_READY || c->state != EBB__CONN_OPEN) return false;
     return k->known && c->proto->version >= 20 ? ebb__h2_client_room(c) > 0 : c->slots == 0;
 }
 
@@ -87,24 +87,24 @@ static bool has_room(const ebb__client_conn *k) {
 static bool is_stale(const ebb__client_conn *k) {
     uv_os_fd_t fd;
     char byte;
-    if (!k->idle || uv_fileno(&k->conn.wire.handle->uv.any, &fd) != 0) return false;
+    if (!k->idle || uv_fileno(&k->conn.raw.handle->uv.any, &fd) != 0) return false;
     ssize_t n = recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
     if (n > 0) return k->conn.proto->version < 20;
     return n == 0 || (errno != EAGAIN && errno != EINTR);
 }
 
 static ebb__client_conn *find_room(const ebb__origin *o) {
-    for (ebb__client_conn *k = o->links; k != NULL; k = k->next) {
+    for (ebb__client_conn *k = o->conns; k != NULL; k = k->next) {
         if (!has_room(k)) continue;
         if (!is_stale(k)) return k;
-        link_over(k);
+        client_conn_end(k);
         ebb__conn_drain(&k->conn);
     }
     return NULL;
 }
 
 /* Of HTTP/2 one connection is enough until it is full, so of those only one comes at a time. */
-static bool wants_link(const ebb__origin *o) {
+static bool wants_connection(const ebb__origin *o) {
     uint32_t enough = o->h1 ? o->waiting : o->waiting > 0;
     if (o->tls && !o->client->has_tls) return false;
     return !o->client->stopped && o->coming < enough && o->usable < o->client->connections;
@@ -140,13 +140,13 @@ static void hand_out(ebb__origin *o) {
     o->pins++;
     while (o->first != NULL && (k = find_room(o)) != NULL) start_first(o, k);
     if (o->tls && o->first != NULL && !o->client->stopped) st = ebb__client_read_tls(o->client);
-    while (st == EBB_OK && wants_link(o)) st = ebb__client_conn_open(o);
+    while (st == EBB_OK && wants_connection(o)) st = ebb__client_conn_open(o);
     if (st != EBB_OK && o->usable == 0) fail_waiting(o, st);
     o->pins--;
 }
 
 static void rest(ebb__client_conn *k) {
-    if (k->state == EBB__LINK_READY && k->conn.slots == 0 && !k->idle) idle_add(k->conn.client, k);
+    if (k->state == EBB__CLIENT_CONN_READY && k->conn.slots == 0 && !k->idle) idle_add(k->conn.client, k);
 }
 
 void ebb__origin_add(ebb__origin *o, ebb__call *call) {
@@ -167,9 +167,9 @@ void ebb__origin_remove(ebb__call *call) {
     queue_remove(call);
     if (o->first != NULL) return;
     o->pins++;
-    for (ebb__client_conn *k = o->links; k != NULL; k = next) {
+    for (ebb__client_conn *k = o->conns; k != NULL; k = next) {
         next = k->next;
-        if (k->state == EBB__LINK_NEW) ebb__client_conn_drop(k, EBB_CANCELLED);
+        if (k->state == EBB__CLIENT_CONN_NEW) ebb__client_conn_drop(k, EBB_CANCELLED);
     }
     o->pins--;
     ebb__origin_release(o);
@@ -184,8 +184,8 @@ void ebb__origin_left(ebb__origin *o, ebb__client_conn *k) {
  * if there is no other link either, those that wait have failed. */
 void ebb__origin_lost(ebb__client_conn *k, ebb_status st) {
     ebb__origin *o = k->conn.origin;
-    if (k->state == EBB__LINK_OVER) return;
-    link_over(k);
+    if (k->state == EBB__CLIENT_CONN_ENDED) return;
+    client_conn_end(k);
     if (k->served) hand_out(o);
     else if (o->usable == 0) fail_waiting(o, st);
 }
@@ -193,15 +193,15 @@ void ebb__origin_lost(ebb__client_conn *k, ebb_status st) {
 /* ---- what connections say ------------------------------------------------------------------------------------- */
 
 static void is_known(ebb__client_conn *k) {
-    if (k->known || k->state == EBB__LINK_OVER) return;
+    if (k->known || k->state == EBB__CLIENT_CONN_ENDED) return;
     k->known = true;
     k->conn.origin->coming--;
 }
 
 void ebb__client_ready(ebb__conn *c) {
-    ebb__client_conn *k = link_of(c);
+    ebb__client_conn *k = client_conn_of(c);
     ebb__origin *o = c->origin;
-    k->state = EBB__LINK_READY;
+    k->state = EBB__CLIENT_CONN_READY;
     ebb__client_conn_ready(k);
     o->h1 = c->proto->version < 20;
     if (o->h1) is_known(k);
@@ -210,21 +210,21 @@ void ebb__client_ready(ebb__conn *c) {
 }
 
 void ebb__client_room(ebb__conn *c) {
-    is_known(link_of(c));
+    is_known(client_conn_of(c));
     hand_out(c->origin);
 }
 
 void ebb__client_draining(ebb__conn *c) {
-    ebb__origin_lost(link_of(c), EBB_ERR_HTTP_RETRY);
+    ebb__origin_lost(client_conn_of(c), EBB_ERR_HTTP_RETRY);
 }
 
 /* If it ended in good order before it was ready, that is still not what those that wait have wanted. */
 void ebb__client_ended(ebb__conn *c, ebb_status st) {
-    ebb__origin_lost(link_of(c), st == EBB_ERR_CLOSED ? EBB_ERR_HTTP_RESET : st);
+    ebb__origin_lost(client_conn_of(c), st == EBB_ERR_CLOSED ? EBB_ERR_HTTP_RESET : st);
 }
 
 void ebb__client_closed(ebb__conn *c) {
-    ebb__client_conn_free(link_of(c));
+    ebb__client_conn_free(client_conn_of(c));
 }
 
 const ebb__bounds *ebb__client_bounds(const ebb__conn *c) {
@@ -286,7 +286,7 @@ static void origin_free(ebb__origin *o) {
 
 void ebb__origin_release(ebb__origin *o) {
     ebb_http_client *c = o->client;
-    if (o->links != NULL || o->first != NULL || o->pins > 0) return;
+    if (o->conns != NULL || o->first != NULL || o->pins > 0) return;
     origin_free(o);
     if (c->stopped && c->origins_n == 0) client_free(c);
 }
@@ -296,7 +296,7 @@ void ebb__origin_release(ebb__origin *o) {
 static void origin_stop(ebb__origin *o) {
     ebb__client_conn *next;
     fail_waiting(o, EBB_ERR_CLOSED);
-    for (ebb__client_conn *k = o->links; k != NULL; k = next) {
+    for (ebb__client_conn *k = o->conns; k != NULL; k = next) {
         next = k->next;
         ebb__client_conn_drop(k, EBB_ERR_CLOSED);
     }

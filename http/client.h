@@ -46,7 +46,7 @@ struct ebb__origin {
     ebb_http_client *client;
     ebb__origin *next; /* in the bucket */
     uint32_t pins;     /* those who work on it */
-    ebb__client_conn *links;
+    ebb__client_conn *conns;
     uint32_t usable;          /* links that take calls, or will */
     uint32_t coming;          /* of these, the ones of which it is not known yet how many */
     ebb__call *first, **last; /* calls that wait */
@@ -59,9 +59,9 @@ struct ebb__origin {
 };
 
 typedef enum ebb__client_conn_state {
-    EBB__LINK_NEW = 0, /* not ready: its name is looked up, it connects, it learns which protocol it has */
-    EBB__LINK_READY,
-    EBB__LINK_OVER /* takes no calls any more */
+    EBB__CLIENT_CONN_NEW = 0, /* not ready: its name is looked up, it connects, it learns which protocol it has */
+    EBB__CLIENT_CONN_READY,
+    EBB__CLIENT_CONN_ENDED /* takes no calls any more */
 } ebb__client_conn_state;
 
 struct ebb__client_conn {
@@ -82,7 +82,7 @@ struct ebb__client_conn {
 struct ebb__call {
     ebb_http x;
     ebb__origin *origin;    /* while it waits or flies */
-    ebb__client_conn *link; /* with which it flies */
+    ebb__client_conn *client_conn; /* with which it flies */
     ebb__call *next, **where;
     ebb_future *future;   /* of the fetch or open; NULL: it has ended */
     ebb_future *answered; /* somebody waits for the head */

@@ -93,10 +93,10 @@ static const ebb_operation open_op = {"http open", call_cancel, NULL};
 void ebb__client_gone(ebb_http *x, ebb_status st) {
     ebb__call *c = x->call;
     ebb__origin *o = c->origin;
-    ebb__client_conn *k = c->link;
+    ebb__client_conn *k = c->client_conn;
     bool given = ebb__call_is_given(c);
     c->origin = NULL;
-    c->link = NULL;
+    c->client_conn = NULL;
     end_futures(c, st == EBB_OK ? EBB_ERR_HTTP_RESET : st);
     if (!given) call_free(c); /* else its user may still read what came */
     if (k != NULL) ebb__origin_left(o, k);
@@ -297,7 +297,7 @@ void ebb__call_start(ebb__call *c, ebb__client_conn *k) {
         ebb__call_fail(c, st);
         return;
     }
-    c->link = k;
+    c->client_conn = k;
     if (c->streams && c->future != NULL) give(c);
 }
 

@@ -12,7 +12,7 @@ static const char site[] = "http client";
 
 /* ---- life ----------------------------------------------------------------------------------------------------- */
 
-static ebb__client_conn *link_new(ebb__origin *o) {
+static ebb__client_conn *client_conn_new(ebb__origin *o) {
     ebb_http_client *client = o->client;
     ebb__client_conn *k = ebb__alloc(&client->allocator, sizeof *k);
     if (k == NULL) return NULL;
@@ -22,9 +22,9 @@ static ebb__client_conn *link_new(ebb__origin *o) {
     k->conn.client = client;
     k->conn.origin = o;
     k->conn.h2 = client->prior_knowledge;
-    k->next = o->links;
-    if (o->links != NULL) o->links->prev = k;
-    o->links = k;
+    k->next = o->conns;
+    if (o->conns != NULL) o->conns->prev = k;
+    o->conns = k;
     o->usable++;
     o->coming++;
     return k;
@@ -34,7 +34,7 @@ static ebb__client_conn *link_new(ebb__origin *o) {
 void ebb__client_conn_free(ebb__client_conn *k) {
     ebb__origin *o = k->conn.origin;
     if (k->prev != NULL) k->prev->next = k->next;
-    else o->links = k->next;
+    else o->conns = k->next;
     if (k->next != NULL) k->next->prev = k->prev;
     ebb__dial_end(k->dial);
     ebb__free(&o->client->allocator, k, sizeof *k);
@@ -58,7 +58,7 @@ static void on_connected(void *ctx, ebb__handle *h) {
     if (o->tls && k->conn.tls == NULL) st = EBB_ERR_NOMEM;
     if (st == EBB_OK) st = ebb__conn_open(&k->conn, cx, (ebb_stream){ebb__handle_id(h)});
     if (st == EBB_OK) return;
-    if (k->conn.wire.handle != NULL) {
+    if (k->conn.raw.handle != NULL) {
         ebb__conn_drop(&k->conn, st, EBB_CANCEL_RESOURCE, "it could not be opened");
         return;
     }
@@ -132,7 +132,7 @@ static ebb_status dial(ebb__client_conn *k) {
 }
 
 ebb_status ebb__client_conn_open(ebb__origin *o) {
-    ebb__client_conn *k = link_new(o);
+    ebb__client_conn *k = client_conn_new(o);
     if (k == NULL) return EBB_ERR_NOMEM;
     ebb_status st = dial(k);
     if (st == EBB_OK) return st;
@@ -150,7 +150,7 @@ void ebb__client_conn_ready(ebb__client_conn *k) {
 /* ---- giving up ------------------------------------------------------------------------------------------------ */
 
 void ebb__client_conn_drop(ebb__client_conn *k, ebb_status st) {
-    if (k->conn.wired) {
+    if (k->conn.attached) {
         ebb__conn_drop(&k->conn, st, EBB_CANCEL_SHUTDOWN, "the client has dropped it");
         return;
     }

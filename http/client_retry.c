@@ -134,7 +134,7 @@ static void renew(ebb__call *c) {
     x->fields = x->trailers = (ebb__fields){0};
     x->out_first = x->out_sent = x->ours = x->deferred = false;
     x->out_bytes = 0;
-    c->link = NULL;
+    c->client_conn = NULL;
     if (!c->streams) ebb__call_set_body(c);
 }
 
@@ -152,7 +152,7 @@ static ebb__origin *next_origin(ebb__call *c, ebb_status *st) {
 bool ebb__client_resends(ebb_http *x, ebb_status *st) {
     ebb__call *c = x->call;
     ebb__origin *from = c->origin;
-    ebb__client_conn *k = c->link;
+    ebb__client_conn *k = c->client_conn;
     ebb__conn *conn = x->conn;
     if (*st == EBB_ERR_HTTP_RESET && !c->redirected && is_unsent(c)) *st = EBB_ERR_HTTP_RETRY;
     if (from->client->stopped || !is_wanted(c)) return false;

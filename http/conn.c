@@ -57,10 +57,10 @@ static void feed(ebb__conn *c, const uint8_t *bytes, size_t n) {
         size_t used = greet(c, bytes, n);
         bytes += used;
         n -= used;
-        if (c->proto == NULL || ebb__conn_is_over(c)) return;
+        if (c->proto == NULL || ebb__conn_is_ending(c)) return;
         c->proto->feed(c, c->greeting, c->greeting_n);
     }
-    if (n > 0 && !ebb__conn_is_over(c)) c->proto->feed(c, bytes, n);
+    if (n > 0 && !ebb__conn_is_ending(c)) c->proto->feed(c, bytes, n);
 }
 
 static void shake_hands(ebb__conn *c, size_t n) {
@@ -77,14 +77,14 @@ static void shake_hands(ebb__conn *c, size_t n) {
 static void feed_tls(ebb__conn *c, char *bytes, size_t n) {
     ebb_status st = ebb__tls_input(c->tls, bytes, n);
     if (st == EBB_OK && c->proto == NULL) shake_hands(c, n);
-    while (st == EBB_OK && !ebb__conn_is_over(c)) {
+    while (st == EBB_OK && !ebb__conn_is_ending(c)) {
         size_t k = 0;
         st = ebb__tls_read(c->tls, bytes, EBB__RAW_STREAM_PIECE, &k);
         if (st != EBB_OK || k == 0) break;
         if (c->proto != NULL) c->proto->feed(c, (uint8_t *)bytes, k);
     }
-    c->heard_end = c->heard_end || st == EBB_ERR_EOF;
-    if (st == EBB_ERR_EOF && c->proto != NULL && !ebb__conn_is_over(c)) c->proto->eof(c);
+    c->tls_ended = c->tls_ended || st == EBB_ERR_EOF;
+    if (st == EBB_ERR_EOF && c->proto != NULL && !ebb__conn_is_ending(c)) c->proto->eof(c);
     else if (st == EBB_ERR_EOF) ebb__conn_finish(c);
     else if (st != EBB_OK) ebb__conn_fail(c, EBB__PROTOCOL_ERROR, st, EBB_CANCEL_DISCONNECT, "TLS failed");
 }
@@ -111,8 +111,8 @@ static void start_all(ebb__conn *c) {
 static void forget(ebb__conn *c, size_t n) {
     c->forgets -= n < c->forgets ? n : c->forgets;
     if (c->forgets > 0) return;
-    if (c->failed) ebb__raw_stream_close(&c->wire);
-    else (void)ebb__raw_stream_read(&c->wire, false);
+    if (c->failed) ebb__raw_stream_close(&c->raw);
+    else (void)ebb__raw_stream_read(&c->raw, false);
 }
 
 static bool is_crowded(const ebb__conn *c) {
@@ -121,27 +121,27 @@ static bool is_crowded(const ebb__conn *c) {
 
 /* More of what has ended is still there than may be open: we are behind, and nothing is read until we are not. */
 static void hold_back(ebb__conn *c) {
-    if (ebb__conn_is_over(c) || c->proto == NULL || c->proto->version < 20 || !is_crowded(c)) return;
-    c->held_back = ebb__raw_stream_read(&c->wire, false) == EBB_OK;
+    if (ebb__conn_is_ending(c) || c->proto == NULL || c->proto->version < 20 || !is_crowded(c)) return;
+    c->held_back = ebb__raw_stream_read(&c->raw, false) == EBB_OK;
 }
 
 static char *on_place(void *ctx, size_t *n) {
     const ebb__conn *c = ctx;
-    if (c->tls != NULL || c->proto == NULL || c->proto->place == NULL || ebb__conn_is_over(c)) return NULL;
+    if (c->tls != NULL || c->proto == NULL || c->proto->place == NULL || ebb__conn_is_ending(c)) return NULL;
     return (char *)c->proto->place(c, n);
 }
 
 static void on_bytes(void *ctx, char *bytes, size_t n) {
     ebb__conn *c = ctx;
     if (c->server != NULL) c->server->stats.bytes_in += n;
-    if (ebb__conn_is_over(c)) {
+    if (ebb__conn_is_ending(c)) {
         forget(c, n);
         return;
     }
     uint64_t bodies = c->bodies;
     if (c->tls != NULL) feed_tls(c, bytes, n);
     else feed(c, (uint8_t *)bytes, n);
-    c->wire.bulk = c->bodies - bodies >= n / 2;
+    c->raw.bulk = c->bodies - bodies >= n / 2;
     start_all(c);
     hold_back(c);
     ebb__conn_touch(c);
@@ -150,14 +150,14 @@ static void on_bytes(void *ctx, char *bytes, size_t n) {
 /* The protocol of a client tells what may be sent again from what may not. */
 static void lost(ebb__conn *c) {
     c->broken = true;
-    if (c->client != NULL && c->proto != NULL && !ebb__conn_is_over(c)) c->proto->eof(c);
+    if (c->client != NULL && c->proto != NULL && !ebb__conn_is_ending(c)) c->proto->eof(c);
     else ebb__conn_drop(c, EBB_ERR_HTTP_RESET, EBB_CANCEL_DISCONNECT, "connection lost");
 }
 
 static void on_ended(void *ctx, ebb_status st) {
     ebb__conn *c = ctx;
-    if (c->state == EBB__CONN_ENDING) ebb__raw_stream_close(&c->wire);
-    else if (c->heard_end && st == EBB_ERR_EOF) return; /* TLS has said so before */
+    if (c->state == EBB__CONN_ENDING) ebb__raw_stream_close(&c->raw);
+    else if (c->tls_ended && st == EBB_ERR_EOF) return; /* TLS has said so before */
     else if (st == EBB_ERR_EOF && c->proto != NULL && c->tls == NULL) c->proto->eof(c);
     else lost(c);
     start_all(c);
@@ -197,7 +197,7 @@ static ebb_status keep_rest(ebb__conn *c, const uint8_t *from, size_t n) {
     c->rest_n = n;
     c->write_since = ebb__now(c->loop->rt);
     if (c->server != NULL) ebb__conn_task_at(c, c->write_since + c->server->limits.write_ns);
-    return ebb__raw_stream_write(&c->wire, c->rest, n);
+    return ebb__raw_stream_write(&c->raw, c->rest, n);
 }
 
 static void rest_free(ebb__conn *c) {
@@ -209,7 +209,7 @@ static void rest_free(ebb__conn *c) {
 /* EBB_PENDING: it waits for the peer. */
 static ebb_status send_bytes(ebb__conn *c, const uint8_t *from, size_t n) {
     size_t sent;
-    ebb_status st = ebb__raw_stream_try(&c->wire, (const char *)from, n, &sent);
+    ebb_status st = ebb__raw_stream_try(&c->raw, (const char *)from, n, &sent);
     c->taken += sent;
     if (c->server != NULL) c->server->stats.bytes_out += n;
     if (st == EBB_OK && sent < n) {
@@ -241,27 +241,27 @@ static ebb_status send_all(ebb__conn *c) {
 /* All is sent, and it is ending. */
 static void last_is_sent(ebb__conn *c) {
     uv_os_fd_t fd;
-    if (c->tls != NULL && !c->told_tls) {
-        c->told_tls = true;
+    if (c->tls != NULL && !c->tls_closed) {
+        c->tls_closed = true;
         ebb__tls_close(c->tls);
         ebb__conn_touch(c);
         return;
     }
-    if (c->client != NULL || uv_fileno(&c->wire.handle->uv.any, &fd) != 0) {
-        ebb__raw_stream_close(&c->wire);
+    if (c->client != NULL || uv_fileno(&c->raw.handle->uv.any, &fd) != 0) {
+        ebb__raw_stream_close(&c->raw);
         return;
     }
     if (c->lingers) return;
     c->lingers = true;
     (void)shutdown(fd, SHUT_WR);
-    if (ebb__raw_stream_read(&c->wire, true) != EBB_OK) ebb__raw_stream_close(&c->wire);
+    if (ebb__raw_stream_read(&c->raw, true) != EBB_OK) ebb__raw_stream_close(&c->raw);
     else ebb__conn_task_linger(c);
 }
 
 static void on_flush(void *ctx) {
     ebb__conn *c = ctx;
-    if (c->wire.handle == NULL) return;
-    if (c->wire.writing) {
+    if (c->raw.handle == NULL) return;
+    if (c->raw.writing) {
         if (c->client != NULL && c->state == EBB__CONN_ENDING) { /* its last words can't be sent */
             ebb__conn_drop(c, EBB_ERR_CLOSED, EBB_CANCEL_DISCONNECT, "connection closed");
         } else if (c->proto != NULL && c->proto->stuck != NULL) {
@@ -310,14 +310,14 @@ static void proto_free(ebb__conn *c) {
 }
 
 void ebb__conn_fail(ebb__conn *c, uint32_t code, ebb_status st, ebb_cancel_kind kind, const char *message) {
-    if (ebb__conn_is_over(c)) return;
-    if (c->proto != NULL) c->proto->farewell(c, code);
+    if (ebb__conn_is_ending(c)) return;
+    if (c->proto != NULL) c->proto->terminate(c, code);
     c->state = EBB__CONN_ENDING;
     c->forgets = FORGETS;
     c->failed = code == EBB__ENHANCE_YOUR_CALM || st == EBB_ERR_HTTP_PROTOCOL || st == EBB_ERR_TLS;
-    if (c->failed && c->server != NULL) ebb__server_punish(c);
+    if (c->failed && c->server != NULL) ebb__server_delay_address(c);
     all_gone(c, st, kind, message);
-    (void)ebb__raw_stream_read(&c->wire, false);
+    (void)ebb__raw_stream_read(&c->raw, false);
     if (c->client != NULL) ebb__client_ended(c, st);
     /* Its last bytes have less time from now on than those of a response had. */
     if (c->server != NULL && c->write_since != 0)
@@ -331,11 +331,11 @@ void ebb__conn_finish(ebb__conn *c) {
 
 void ebb__conn_drop(ebb__conn *c, ebb_status st, ebb_cancel_kind kind, const char *message) {
     if (c->state == EBB__CONN_ENDED) return;
-    bool told = c->state == EBB__CONN_ENDING;
+    bool ending = c->state == EBB__CONN_ENDING;
     c->state = EBB__CONN_ENDED;
     all_gone(c, st, kind, message);
-    if (c->client != NULL && !told) ebb__client_ended(c, st);
-    ebb__raw_stream_close(&c->wire);
+    if (c->client != NULL && !ending) ebb__client_ended(c, st);
+    ebb__raw_stream_close(&c->raw);
 }
 
 void ebb__conn_close(ebb__conn *c) {
@@ -356,9 +356,9 @@ void ebb__conn_drain(ebb__conn *c) {
 
 void ebb__conn_freed(ebb__conn *c) {
     if (c->slots == 0 && c->server != NULL) ebb__server_idle(c, true);
-    if (c->held_back && !is_crowded(c) && !ebb__conn_is_over(c)) {
+    if (c->held_back && !is_crowded(c) && !ebb__conn_is_ending(c)) {
         c->held_back = false;
-        if (ebb__raw_stream_read(&c->wire, true) != EBB_OK) lost(c);
+        if (ebb__raw_stream_read(&c->raw, true) != EBB_OK) lost(c);
     }
     if (c->state == EBB__CONN_DRAINING || (c->proto != NULL && c->proto->version < 20)) ebb__conn_touch(c);
 }
@@ -379,8 +379,8 @@ static void on_closed(void *ctx) {
         ebb__client_closed(c);
         return;
     }
-    c->wired = false;
-    if (c->over) {
+    c->attached = false;
+    if (c->region_closed) {
         ebb__server_conn_free(c);
         return;
     }
@@ -388,7 +388,7 @@ static void on_closed(void *ctx) {
     ebb__conn_task_wake(c);
 }
 
-static const ebb__raw_stream_ops wire_ops = {on_place, on_bytes,   on_ended, on_written,
+static const ebb__raw_stream_ops raw_ops = {on_place, on_bytes,   on_ended, on_written,
                                              on_flush, on_stopped, on_closed};
 
 ebb_status ebb__conn_open(ebb__conn *c, ebb_cx *cx, ebb_stream s) {
@@ -396,9 +396,9 @@ ebb_status ebb__conn_open(ebb__conn *c, ebb_cx *cx, ebb_stream s) {
     c->born = c->idle_since = ebb__now(c->loop->rt);
     bool tcp = ebb_stream_peer(cx, s, &c->peer) == EBB_OK; /* a Unix socket has neither */
     ebb_status st = tcp ? ebb_stream_nodelay(cx, s, true) : EBB_OK;
-    if (st == EBB_OK) st = ebb__raw_stream_init(&c->wire, cx, s, &wire_ops, c);
-    c->wired = st == EBB_OK;
-    if (st == EBB_OK) st = ebb__raw_stream_read(&c->wire, true);
+    if (st == EBB_OK) st = ebb__raw_stream_init(&c->raw, cx, s, &raw_ops, c);
+    c->attached = st == EBB_OK;
+    if (st == EBB_OK) st = ebb__raw_stream_read(&c->raw, true);
     if (st != EBB_OK || c->client == NULL) return st;
     if (c->tls == NULL) return set_proto(c, c->h2);
     ebb__conn_touch(c);

@@ -15,14 +15,14 @@ static void disarm(ebb__conn *c) {
 }
 
 void ebb__conn_task_at(ebb__conn *c, uint64_t due) {
-    if (due >= c->timer_at || c->keeper.id == 0) return;
+    if (due >= c->timer_at || c->task.id == 0) return;
     disarm(c);
-    c->timer = ebb_timer_arm(ebb_runtime_host(c->loop->rt), c->keeper, due);
+    c->timer = ebb_timer_arm(ebb_runtime_host(c->loop->rt), c->task, due);
     c->timer_at = ebb_id_status(c->timer.id) == EBB_OK ? due : EBB_FOREVER;
 }
 
 void ebb__conn_task_wake(ebb__conn *c) {
-    (void)ebb_task_wake(ebb_runtime_host(c->loop->rt), c->keeper);
+    (void)ebb_task_wake(ebb_runtime_host(c->loop->rt), c->task);
 }
 
 /* Half of what is left of a cleanup budget, or for ever. */
@@ -41,7 +41,7 @@ void ebb__conn_task_linger(ebb__conn *c) {
 /* ---- time ----------------------------------------------------------------------------------------------------- */
 
 /* `since` 0: it is not being timed. Notes when it will be over; true: it is. */
-static bool is_over(uint64_t now, uint64_t since, uint64_t span, uint64_t *next) {
+static bool has_expired(uint64_t now, uint64_t since, uint64_t span, uint64_t *next) {
     if (since == 0) return false;
     uint64_t due = since + span;
     if (now >= due) return true;
@@ -56,7 +56,7 @@ void ebb__conn_task_late(ebb_http *x, const char *message) {
     x->late = true;
     ebb__pacing_end(x);
     x->conn->server->stats.timed_out++;
-    if (!x->over) ebb_region_cancel(ebb_runtime_host(x->loop->rt), x->region, EBB_CANCEL_TIMEOUT, message);
+    if (!x->region_closed) ebb_region_cancel(ebb_runtime_host(x->loop->rt), x->region, EBB_CANCEL_TIMEOUT, message);
     if (!sends) x->verdict = 408;
     else x->conn->proto->reset(x, EBB__ENHANCE_YOUR_CALM);
     ebb__conn_touch(x->conn);
@@ -68,9 +68,9 @@ bool ebb__conn_task_is_choked(const ebb__conn *c) {
 
 /* While the peer may not send, the clock of its bodies stands still. */
 static bool body_is_late(ebb_http *x, uint64_t now, uint64_t *next) {
-    if (x->reader == NULL || x->over || x->late) return false;
+    if (x->reader == NULL || x->region_closed || x->late) return false;
     if (ebb__conn_task_is_choked(x->conn)) x->in_pace.since = now;
-    return is_over(now, x->in_pace.since, x->conn->server->limits.body_ns, next);
+    return has_expired(now, x->in_pace.since, x->conn->server->limits.body_ns, next);
 }
 
 /* A peer that takes nothing of any response is ended as a whole. */
@@ -80,12 +80,12 @@ static void check_exchanges(ebb__conn *c, uint64_t now, uint64_t *next) {
     for (ebb_http *x = c->first; x != NULL; x = x->next) {
         if (x->gone) continue;
         if (body_is_late(x, now, next)) ebb__conn_task_late(x, "the body took too long");
-        if (is_over(now, x->sent_since, EBB__LATE_BODY_MS * EBB_MS, next)) {
+        if (has_expired(now, x->sent_since, EBB__LATE_BODY_MS * EBB_MS, next)) {
             x->sent_since = 0;
             c->proto->reset(x, EBB__NO_ERROR);
         }
         if (x->out_pace.since == 0) continue;
-        if (!is_over(now, x->out_pace.since, l->write_ns, next)) {
+        if (!has_expired(now, x->out_pace.since, l->write_ns, next)) {
             moving++;
             continue;
         }
@@ -107,24 +107,24 @@ static void too_late(ebb__conn *c, uint32_t code, const char *message) {
 
 /* HTTP/2 waits for the answer to its PING. Whoever has read an HTTP/1 response that did not say close may just be
  * sending the next request. */
-static bool notice_is_over(const ebb__conn *c, uint64_t now, uint64_t head, uint64_t *next) {
+static bool notice_has_expired(const ebb__conn *c, uint64_t now, uint64_t head, uint64_t *next) {
     if (c->state != EBB__CONN_CLOSING) return false;
     uint64_t since = c->closing_since;
     if (c->proto != NULL && c->proto->version < 20) {
         if (c->slots > 0 || head != 0) return false;
         if (c->idle_since > since) since = c->idle_since;
     }
-    return is_over(now, since, EBB__NOTICE_MS * EBB_MS, next);
+    return has_expired(now, since, EBB__NOTICE_MS * EBB_MS, next);
 }
 
 static void end_delay(ebb__conn *c, uint64_t now, uint64_t *next) {
-    if (c->read_at == 0 || ebb__conn_is_over(c)) return;
+    if (c->read_at == 0 || ebb__conn_is_ending(c)) return;
     if (now < c->read_at) {
         if (c->read_at < *next) *next = c->read_at;
         return;
     }
     c->read_at = 0;
-    if (ebb__raw_stream_read(&c->wire, true) != EBB_OK)
+    if (ebb__raw_stream_read(&c->raw, true) != EBB_OK)
         ebb__conn_drop(c, EBB_ERR_CLOSED, EBB_CANCEL_RESOURCE, "it can't be read");
 }
 
@@ -141,19 +141,19 @@ static void check_time(ebb__conn *c) {
     uint64_t head = c->proto != NULL ? c->proto->head_since(c) : c->born;
     uint64_t idle = c->slots == 0 && (c->proto == NULL || head == 0) ? c->idle_since : 0;
     if (c->state == EBB__CONN_ENDING) {
-        if (is_over(now, c->linger_until, 0, &next) || is_over(now, c->write_since, l->write_ns, &next)) {
-            ebb__raw_stream_close(&c->wire);
+        if (has_expired(now, c->linger_until, 0, &next) || has_expired(now, c->write_since, l->write_ns, &next)) {
+            ebb__raw_stream_close(&c->raw);
             return;
         }
-    } else if (is_over(now, c->write_since, write_span(c), &next)) {
+    } else if (has_expired(now, c->write_since, write_span(c), &next)) {
         ebb__conn_drop(c, EBB_ERR_HTTP_RESET, EBB_CANCEL_TIMEOUT, "the peer does not read");
         c->server->stats.timed_out++;
-    } else if (is_over(now, head, l->header_ns, &next)) {
+    } else if (has_expired(now, head, l->header_ns, &next)) {
         too_late(c, EBB__ENHANCE_YOUR_CALM, "the head took too long");
-    } else if (is_over(now, idle, l->idle_ns, &next)) {
+    } else if (has_expired(now, idle, l->idle_ns, &next)) {
         too_late(c, EBB__NO_ERROR, "idle");
     } else {
-        if (notice_is_over(c, now, head, &next)) ebb__conn_drain(c);
+        if (notice_has_expired(c, now, head, &next)) ebb__conn_drain(c);
         if (c->proto != NULL) check_exchanges(c, now, &next);
     }
     end_delay(c, now, &next);
@@ -195,7 +195,7 @@ static void stop(ebb__conn *c) {
     bool again = c->stopping;
     c->stopping = true;
     c->stop_at = again ? 0 : half_left(c);
-    if (ebb__conn_is_over(c)) { /* and says so to a peer that may not read it */
+    if (ebb__conn_is_ending(c)) { /* and says so to a peer that may not read it */
         if (again && c->state == EBB__CONN_ENDING && c->linger_until == 0) ebb__conn_task_linger(c);
         return;
     }
@@ -229,7 +229,7 @@ ebb_status ebb__conn_task_poll(ebb_cx *cx, void *arg) {
     if (ebb_checkpoint(cx) != EBB_OK) cancelled(cx, c);
     if (c->stop_at != 0 && ebb_now(cx) >= c->stop_at) stop(c);
     if (c->state != EBB__CONN_ENDED) check_time(c);
-    if (c->wire.handle == NULL && c->state == EBB__CONN_ENDED && c->session == NULL) {
+    if (c->raw.handle == NULL && c->state == EBB__CONN_ENDED && c->session == NULL) {
         disarm(c);
         return EBB_OK;
     }

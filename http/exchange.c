@@ -58,7 +58,7 @@ ebb_http *ebb__exchange_new(ebb__conn *c) {
     }
     ebb__exchange_init(x);
     x->loop = c->loop;
-    x->over = true;
+    x->region_closed = true;
     x->version = (uint8_t)c->proto->version;
     x->began = ebb__now(c->loop->rt);
     ebb__exchange_link(x, c);
@@ -529,7 +529,7 @@ static const ebb_operation write_op = {"http write", write_cancel, NULL};
 /* A server's exchange whose region is cancelled is not the handler's to write to any more. */
 static bool is_taken_away(const ebb_http *x) {
     ebb__region *r;
-    if (x->client || x->over) return false;
+    if (x->client || x->region_closed) return false;
     return ebb__region_get(x->loop->rt, x->region, &r) != EBB_OK ||
            ebb__region_look(x->loop->rt, r).request != 0;
 }
@@ -539,13 +539,13 @@ bool ebb__exchange_is_writable(const ebb_http *x) {
 }
 
 /* A response without a body may be over before its handler is. */
-static bool is_over_early(const ebb_http *x) {
+static bool has_ended_early(const ebb_http *x) {
     return x->gone && x->bodyless && !x->lost && !is_taken_away(x);
 }
 
 static bool may_write(const ebb_http *x) {
     if (x->out != EBB__OUT_OPEN || x->out_cut) return false;
-    return ebb__exchange_is_writable(x) || is_over_early(x);
+    return ebb__exchange_is_writable(x) || has_ended_early(x);
 }
 
 /* A future first: without memory for that nothing is written. */
@@ -584,7 +584,7 @@ ebb_future *ebb_http_write_site(ebb_cx *cx, ebb_http *x, const void *from, size_
 
 ebb_status ebb_http_end(ebb_cx *cx, ebb_http *x) {
     (void)cx;
-    if (is_over_early(x)) return EBB_OK;
+    if (has_ended_early(x)) return EBB_OK;
     if (!ebb__exchange_is_writable(x)) return EBB_ERR_CLOSED;
     if (x->out == EBB__OUT_NONE) return EBB_ERR_INVALID;
     if (x->out == EBB__OUT_ENDED || ebb__exchange_writer(x) != NULL) return EBB_ERR_BUSY;

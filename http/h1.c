@@ -14,7 +14,7 @@
 #include "http/h1.h"
 #include "http/url.h"
 
-enum { FAREWELL_BYTES = 512 };
+enum { LAST_TEXT_BYTES = 512 };
 
 /* What holds: `x` is the request in hand, from its whole head until the last byte of its response is put, and
  * NULL otherwise. `out.x` is the same once its response was begun. */
@@ -27,7 +27,7 @@ typedef struct session {
     bool go_on; /* 100 Continue is to be said */
     bool cut;   /* the response can't be finished: nor can the connection go on */
     bool cuts;  /* and what was put before is on its way: the next fill ends it */
-    char farewell[FAREWELL_BYTES];
+    char last_text[LAST_TEXT_BYTES];
 } session;
 
 static session *session_of(const ebb__conn *c) {
@@ -263,8 +263,8 @@ static size_t cut(ebb__conn *c) {
 static size_t fill(ebb__conn *c, uint8_t *to, size_t room) {
     session *s = session_of(c);
     bool done;
-    if (!ebb__conn_is_over(c) && s->cut) return cut(c);
-    if (!ebb__conn_is_over(c)) read_on(c);
+    if (!ebb__conn_is_ending(c) && s->cut) return cut(c);
+    if (!ebb__conn_is_ending(c)) read_on(c);
     if (c->state == EBB__CONN_ENDED) return 0;
     size_t n = put_continue(s, to);
     n += ebb__h1_put(&s->out, to + n, room - n, &done);
@@ -326,15 +326,15 @@ static int status_of(const session *s, uint32_t code) {
 
 static void say(session *s, const ebb__conn *c, int status) {
     const char *why = s->in.fault != 0 ? s->in.why : phrase(status);
-    int n = snprintf(s->farewell, sizeof s->farewell,
+    int n = snprintf(s->last_text, sizeof s->last_text,
                      "HTTP/1.1 %d %s\r\ndate: %s\r\n%scontent-type: text/plain; charset=utf-8\r\n"
                      "content-length: %zu\r\nconnection: close\r\n\r\n%s\n",
                      status, phrase(status), ebb__server_date(c->server),
                      status == 503 ? "retry-after: 1\r\n" : "", strlen(why) + 1, why);
-    s->out = (ebb__h1_out){.text = s->farewell, .text_n = (size_t)n};
+    s->out = (ebb__h1_out){.text = s->last_text, .text_n = (size_t)n};
 }
 
-static void farewell(ebb__conn *c, uint32_t code) {
+static void terminate(ebb__conn *c, uint32_t code) {
     session *s = session_of(c);
     bool begun = s->out.x != NULL && s->out.x->out_first;
     int status = begun ? 0 : status_of(s, code);
@@ -363,7 +363,7 @@ static const ebb__proto proto = {.version = 11,
                                  .reset = reset,
                                  .notice = drain,
                                  .drain = drain,
-                                 .farewell = farewell,
+                                 .terminate = terminate,
                                  .head_since = head_since,
                                  .free = free_session};
 

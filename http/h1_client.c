@@ -178,11 +178,11 @@ static void cut(ebb__conn *c) {
 static size_t fill(ebb__conn *c, uint8_t *to, size_t room) {
     session *s = session_of(c);
     bool done;
-    if (!ebb__conn_is_over(c) && s->cut) cut(c);
-    if (ebb__conn_is_over(c)) return 0;
+    if (!ebb__conn_is_ending(c) && s->cut) cut(c);
+    if (ebb__conn_is_ending(c)) return 0;
     ebb__h1_again(&s->in); /* there may be room for more of a body */
     settle(c);
-    if (ebb__conn_is_over(c)) return 0;
+    if (ebb__conn_is_ending(c)) return 0;
     size_t n = ebb__h1_put(&s->out, to, room, &done);
     if (done) {
         s->sent = true;
@@ -226,7 +226,7 @@ static void drain(ebb__conn *c) {
 }
 
 /* A server needs no reason. */
-static void farewell(ebb__conn *c, uint32_t code) {
+static void terminate(ebb__conn *c, uint32_t code) {
     session *s = session_of(c);
     (void)code;
     s->out = (ebb__h1_out){0};
@@ -255,7 +255,7 @@ static const ebb__proto proto = {.version = 11,
                                  .go_on = go_on,
                                  .reset = reset,
                                  .drain = drain,
-                                 .farewell = farewell,
+                                 .terminate = terminate,
                                  .head_since = head_since,
                                  .free = free_session,
                                  .stuck = stuck};

@@ -448,5 +448,5 @@ void ebb__h1_steer(ebb__h1_in *in) {
     if (in->closed) return;
     if (in->state == EBB__H1_WHOLE) on = in->held_n < EBB__H1_HELD_BYTES;
     else if (is_in_body(in)) on = in->held_n == 0 && body_room(in->x) > 0;
-    (void)ebb__raw_stream_read(&in->c->wire, on);
+    (void)ebb__raw_stream_read(&in->c->raw, on);
 }

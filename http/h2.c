@@ -77,7 +77,7 @@ static void broken(ebb__conn *c, int code) {
     ebb__h2 *h = c->session;
     bool ours = code == NGHTTP2_ERR_NOMEM;
     bool flood = code == NGHTTP2_ERR_FLOODED || code == NGHTTP2_ERR_TOO_MANY_SETTINGS;
-    if (ebb__conn_is_over(c)) return; /* a callback has ended it */
+    if (ebb__conn_is_ending(c)) return; /* a callback has ended it */
     h->broken = true;
     if (flood && c->server != NULL) c->server->stats.rate_limited++;
     ebb__conn_fail(c,
@@ -90,7 +90,7 @@ static void broken(ebb__conn *c, int code) {
 
 /* nghttp2 has ended the session by a GOAWAY of its own, which is sent: INTERNAL_ERROR is never the peer's fault. */
 static void ended_by_nghttp2(ebb__conn *c) {
-    if (ebb__h2_of(c)->guilty)
+    if (ebb__h2_of(c)->our_error)
         ebb__conn_fail(c, EBB__NO_ERROR, EBB_ERR_NOMEM, EBB_CANCEL_RESOURCE,
                        "a header block could not be made");
     else
@@ -105,7 +105,7 @@ void ebb__h2_feed(ebb__conn *c, const uint8_t *bytes, size_t n) {
     ebb__h2 *h = c->session;
     ssize_t took = nghttp2_session_mem_recv(h->session, bytes, n);
     if (took < 0) broken(c, (int)took);
-    else if (!ebb__conn_is_over(c) && nghttp2_session_want_read(h->session) == 0) {
+    else if (!ebb__conn_is_ending(c) && nghttp2_session_want_read(h->session) == 0) {
         ebb__conn_touch(c);
         if (c->state == EBB__CONN_DRAINING) return;
         ended_by_nghttp2(c);
@@ -118,7 +118,7 @@ void ebb__h2_eof(ebb__conn *c) {
 
 /* One frame asks for the same stream several times. */
 ebb_http *ebb__h2_exchange(const ebb__conn *c, int32_t stream) {
-    if (ebb__conn_is_over(c)) return NULL;
+    if (ebb__conn_is_ending(c)) return NULL;
     ebb__h2 *h = ebb__h2_of(c);
     if (h->last == NULL || h->last->stream != stream)
         h->last = nghttp2_session_get_stream_user_data(h->session, stream);
@@ -136,7 +136,7 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
     ebb_http *x = ebb__h2_exchange(c, frame->hd.stream_id);
     (void)session;
     (void)flags;
-    if (ebb__conn_is_over(c)) return NGHTTP2_ERR_CALLBACK_FAILURE; /* the rest is not decoded */
+    if (ebb__conn_is_ending(c)) return NGHTTP2_ERR_CALLBACK_FAILURE; /* the rest is not decoded */
     if (x == NULL || (x->client && x->in == EBB__IN_ENDED)) return 0;
     if (ebb__exchange_field(x, (const char *)name, name_n, (const char *)value, value_n)) return 0;
     if (c->server != NULL) c->server->stats.rate_limited++;
@@ -150,7 +150,7 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream, cons
     ebb__conn *c = ctx;
     ebb_http *x = ebb__h2_exchange(c, stream);
     (void)flags;
-    if (ebb__conn_is_over(c)) return NGHTTP2_ERR_CALLBACK_FAILURE;
+    if (ebb__conn_is_ending(c)) return NGHTTP2_ERR_CALLBACK_FAILURE;
     if (x == NULL) (void)nghttp2_session_consume_connection(session, n);
     else if (!ebb__exchange_body(x, bytes, n))
         ebb__h2_reset(x, x->out_sent ? EBB__NO_ERROR : EBB__INTERNAL_ERROR);
@@ -230,9 +230,9 @@ uint64_t ebb__h2_head_since(const ebb__conn *c) {
 static void finished(ebb__conn *c) {
     const ebb__h2 *h = ebb__h2_of(c);
     nghttp2_session *s = h->session;
-    if (ebb__conn_is_over(c) || nghttp2_session_want_read(s) != 0 || nghttp2_session_want_write(s) != 0)
+    if (ebb__conn_is_ending(c) || nghttp2_session_want_read(s) != 0 || nghttp2_session_want_write(s) != 0)
         return;
-    if (c->state == EBB__CONN_DRAINING && !h->accused && !h->guilty) {
+    if (c->state == EBB__CONN_DRAINING && !h->peer_error && !h->our_error) {
         ebb__conn_fail(c, EBB__NO_ERROR, c->client != NULL ? EBB_ERR_HTTP_RETRY : EBB_ERR_CLOSED,
                        EBB_CANCEL_SHUTDOWN, "connection closed");
         return;
@@ -246,7 +246,7 @@ static bool next_frames(ebb__conn *c, ebb__h2 *h) {
     ssize_t n = nghttp2_session_mem_send(h->session, &h->left);
     if (n < 0) {
         broken(c, (int)n);
-        h->mute = true;
+        h->stopped = true;
     }
     h->left_n = n > 0 ? (size_t)n : 0;
     return n > 0;
@@ -255,10 +255,10 @@ static bool next_frames(ebb__conn *c, ebb__h2 *h) {
 /* As much as fits. What nghttp2 gives is good until it is asked again. */
 size_t ebb__h2_fill(ebb__conn *c, uint8_t *to, size_t room) {
     ebb__h2 *h = c->session;
-    if (h == NULL || h->mute) return 0;
-    if (h->lame) {
+    if (h == NULL || h->stopped) return 0;
+    if (h->reset_failed) {
         ebb__conn_fail(c, EBB__INTERNAL_ERROR, EBB_ERR_NOMEM, EBB_CANCEL_RESOURCE, "no memory");
-        h->lame = false;
+        h->reset_failed = false;
     }
     h->to = to;
     h->to_room = room;
@@ -270,7 +270,7 @@ size_t ebb__h2_fill(ebb__conn *c, uint8_t *to, size_t room) {
         h->left_n -= n;
         h->to_n += n;
     }
-    if (h->to_n == 0 && !h->mute) finished(c);
+    if (h->to_n == 0 && !h->stopped) finished(c);
     return h->to_n;
 }
 
@@ -291,7 +291,7 @@ static ssize_t on_source(nghttp2_session *session, int32_t stream, uint8_t *to, 
     bool ended;
     (void)stream;
     (void)to;
-    if (ebb__conn_is_over(c)) return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+    if (ebb__conn_is_ending(c)) return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
     size_t left = h->to_room - h->to_n, ready = ebb__exchange_ready(x, &ended);
     if (left < FRAME_HEAD + (ready < FRAME_LEAST ? ready : FRAME_LEAST)) return NGHTTP2_ERR_PAUSE;
     if (room > left - FRAME_HEAD) room = left - FRAME_HEAD;
@@ -332,7 +332,7 @@ void ebb__h2_more(ebb_http *x) {
 }
 
 void ebb__h2_submit_reset(ebb__h2 *h, int32_t stream, uint32_t code) {
-    if (nghttp2_submit_rst_stream(h->session, NGHTTP2_FLAG_NONE, stream, code) != 0) h->lame = true;
+    if (nghttp2_submit_rst_stream(h->session, NGHTTP2_FLAG_NONE, stream, code) != 0) h->reset_failed = true;
 }
 
 void ebb__h2_reset(ebb_http *x, uint32_t code) {
@@ -344,10 +344,10 @@ void ebb__h2_reset(ebb_http *x, uint32_t code) {
 }
 
 /* If nghttp2 has said why already, that stays. */
-void ebb__h2_farewell(ebb__conn *c, uint32_t code) {
+void ebb__h2_terminate(ebb__conn *c, uint32_t code) {
     ebb__h2 *h = c->session;
     if (nghttp2_session_want_read(h->session) == 0 && !h->broken) return;
-    h->mute = nghttp2_session_terminate_session(h->session, code) != 0;
+    h->stopped = nghttp2_session_terminate_session(h->session, code) != 0;
 }
 
 /* ---- fields ---------------------------------------------------------------------------------------------------- */

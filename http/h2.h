@@ -36,10 +36,10 @@ typedef struct ebb__h2 {
     uint8_t authority_n;
     uint64_t read; /* bytes of bodies that handlers have read, until there were enough */
     bool greeted;  /* a server's first SETTINGS are on their way */
-    bool mute;     /* nothing is asked of nghttp2 any more: it does not know that its exchanges are gone */
-    bool lame;     /* there was no memory to reset a stream: the connection can't go on */
-    bool accused;  /* a server has sent a GOAWAY with an error of the peer's */
-    bool guilty;   /* nghttp2 has sent one with an error of ours: it had no memory for a header block */
+    bool stopped;     /* nothing is asked of nghttp2 any more: it does not know that its exchanges are gone */
+    bool reset_failed;     /* there was no memory to reset a stream: the connection can't go on */
+    bool peer_error;  /* a server has sent a GOAWAY with an error of the peer's */
+    bool our_error;   /* nghttp2 has sent one with an error of ours: it had no memory for a header block */
     bool broken;   /* nghttp2 has met an error that it can't go on from */
 } ebb__h2;
 
@@ -69,7 +69,7 @@ void ebb__h2_consumed(ebb_http *x, size_t n);
 void ebb__h2_reset(ebb_http *x, uint32_t code);
 /* Resets a stream that may have no exchange. Without memory for that the connection ends at the next fill. */
 void ebb__h2_submit_reset(ebb__h2 *h, int32_t stream, uint32_t code);
-void ebb__h2_farewell(ebb__conn *c, uint32_t code);
+void ebb__h2_terminate(ebb__conn *c, uint32_t code);
 uint64_t ebb__h2_head_since(const ebb__conn *c);
 /* NULL: there is none. */
 ebb_http *ebb__h2_exchange(const ebb__conn *c, int32_t stream);

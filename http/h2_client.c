@@ -57,7 +57,7 @@ static void on_goaway(ebb__conn *c, const nghttp2_goaway *g) {
 static int on_frame_recv(nghttp2_session *session, const nghttp2_frame *frame, void *ctx) {
     ebb__conn *c = ctx;
     (void)session;
-    if (ebb__conn_is_over(c)) return 0;
+    if (ebb__conn_is_ending(c)) return 0;
     if (frame->hd.type == NGHTTP2_GOAWAY) {
         on_goaway(c, &frame->goaway);
         return 0;
@@ -149,7 +149,7 @@ static const ebb__proto proto = {.version = 20,
                                  .go_on = go_on,
                                  .reset = ebb__h2_reset,
                                  .drain = drain,
-                                 .farewell = ebb__h2_farewell,
+                                 .terminate = ebb__h2_terminate,
                                  .head_since = head_since,
                                  .free = ebb__h2_free,
                                  .stuck = stuck};

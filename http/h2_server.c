@@ -5,7 +5,7 @@
 #include "http/h2.h"
 #include "http/url.h"
 
-static void calm(ebb__conn *c, const char *message) {
+static void exceeded(ebb__conn *c, const char *message) {
     c->server->stats.rate_limited++;
     ebb__conn_fail(c, EBB__ENHANCE_YOUR_CALM, EBB_ERR_HTTP_RESET, EBB_CANCEL_DISCONNECT, message);
 }
@@ -21,12 +21,12 @@ static void refuse(ebb__conn *c, int32_t stream) {
     ebb__h2_submit_reset(ebb__h2_of(c), stream, EBB__REFUSED_STREAM);
     ebb__h2_expect_late(ebb__h2_of(c));
     if (!(one_too_many && !crossed ? ebb__server_reset(c, true) : ebb__server_frame(c, 1)))
-        calm(c, "too many streams");
+        exceeded(c, "too many streams");
 }
 
 static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *ctx) {
     ebb__conn *c = ctx;
-    if (ebb__conn_is_over(c) || frame->headers.cat != NGHTTP2_HCAT_REQUEST) return 0;
+    if (ebb__conn_is_ending(c) || frame->headers.cat != NGHTTP2_HCAT_REQUEST) return 0;
     ebb_http *x = ebb__server_admits(c) ? ebb__exchange_new(c) : NULL;
     if (x == NULL) {
         refuse(c, frame->hd.stream_id);
@@ -99,9 +99,9 @@ static void take_head(ebb_http *x, bool ended) {
 static int on_frame_recv(nghttp2_session *session, const nghttp2_frame *frame, void *ctx) {
     ebb__conn *c = ctx;
     (void)session;
-    if (ebb__conn_is_over(c)) return 0;
+    if (ebb__conn_is_ending(c)) return 0;
     if (is_padding(frame) && !ebb__server_frame(c, 1)) {
-        calm(c, "too many frames that ask for nothing");
+        exceeded(c, "too many frames that ask for nothing");
         return 0;
     }
     bool ended = frame->hd.flags & NGHTTP2_FLAG_END_STREAM;
@@ -111,7 +111,7 @@ static int on_frame_recv(nghttp2_session *session, const nghttp2_frame *frame, v
     if (frame->hd.type == NGHTTP2_HEADERS) ebb__h2_of(c)->block_cost = 0;
     if (x == NULL) return 0;
     if (frame->hd.type == NGHTTP2_HEADERS && x->excess > 0 && !ebb__server_frame(c, excess_cost(x))) {
-        calm(c, "header lists are too long");
+        exceeded(c, "header lists are too long");
         return 0;
     }
     if (frame->hd.type == NGHTTP2_HEADERS && x->in == EBB__IN_HEAD) take_head(x, ended);
@@ -148,7 +148,7 @@ static void begin_block(ebb__conn *c, const nghttp2_frame_hd *hd) {
     h->block_bytes += (uint32_t)hd->length + 9;
     h->block_cost += 1 + (uint32_t)hd->length / 1024;
     if (h->block_bytes > c->server->limits.block_bytes || (small && !ebb__server_frame(c, 8))) {
-        calm(c, "a header block is too long");
+        exceeded(c, "a header block is too long");
     }
 }
 
@@ -170,12 +170,12 @@ static void begin_data(ebb__h2 *h, size_t n) {
 static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, void *ctx) {
     ebb__conn *c = ctx;
     (void)session;
-    if (ebb__conn_is_over(c)) return NGHTTP2_ERR_CALLBACK_FAILURE;
+    if (ebb__conn_is_ending(c)) return NGHTTP2_ERR_CALLBACK_FAILURE;
     if (hd->type == NGHTTP2_DATA) begin_data(ebb__h2_of(c), hd->length);
     bool nothing = hd->type != NGHTTP2_CONTINUATION && block_was_for_nothing(c);
     if (hd->type == NGHTTP2_HEADERS || hd->type == NGHTTP2_CONTINUATION) begin_block(c, hd);
     else nothing = nothing || !ebb__server_frame(c, cost_of(c, hd));
-    if (nothing) calm(c, "too many frames that ask for nothing");
+    if (nothing) exceeded(c, "too many frames that ask for nothing");
     return 0;
 }
 
@@ -186,7 +186,7 @@ static int on_invalid_frame(nghttp2_session *session, const nghttp2_frame *frame
     (void)session;
     (void)frame;
     (void)code;
-    if (!ebb__conn_is_over(c) && !ebb__server_frame(c, 2)) calm(c, "too many invalid frames");
+    if (!ebb__conn_is_ending(c) && !ebb__server_frame(c, 2)) exceeded(c, "too many invalid frames");
     return 0;
 }
 
@@ -207,9 +207,9 @@ static int on_frame_send(nghttp2_session *session, const nghttp2_frame *frame, v
     (void)session;
     if (frame->hd.type == NGHTTP2_GOAWAY && frame->goaway.error_code != EBB__NO_ERROR) {
         ebb__h2 *h = ebb__h2_of(c);
-        *(frame->goaway.error_code == EBB__INTERNAL_ERROR ? &h->guilty : &h->accused) = true;
+        *(frame->goaway.error_code == EBB__INTERNAL_ERROR ? &h->our_error : &h->peer_error) = true;
     }
-    if (ebb__conn_is_over(c) || frame->hd.type > NGHTTP2_HEADERS) return 0;
+    if (ebb__conn_is_ending(c) || frame->hd.type > NGHTTP2_HEADERS) return 0;
     ebb__bucket_give(&c->frames, 2);
     if (frame->hd.type == NGHTTP2_DATA && frame->hd.length > 0) ebb__h2_of(c)->updates += 2;
     ebb_http *x = ebb__h2_exchange(c, frame->hd.stream_id);
@@ -368,7 +368,7 @@ static void charge_ignored(ebb__conn *c) {
     uint32_t frames = h->ignored, bytes = h->ignored_bytes, n = bytes + 256 * frames;
     h->ignored = h->ignored_bytes = 0;
     if (n <= h->late) h->late -= n;
-    else if (!ebb__server_frame(c, frames + bytes / 1024)) calm(c, "too much DATA of closed streams");
+    else if (!ebb__server_frame(c, frames + bytes / 1024)) exceeded(c, "too much DATA of closed streams");
 }
 
 static void feed(ebb__conn *c, const uint8_t *bytes, size_t n) {
@@ -380,7 +380,7 @@ static void feed(ebb__conn *c, const uint8_t *bytes, size_t n) {
         ebb__conn_task_at(c, h->block_since + c->server->limits.header_ns);
     }
     ebb__h2_feed(c, bytes, n);
-    if (!ebb__conn_is_over(c) && h->ignored > 0) charge_ignored(c);
+    if (!ebb__conn_is_ending(c) && h->ignored > 0) charge_ignored(c);
     if (code != 0)
         ebb__conn_fail(c, code, EBB_ERR_HTTP_PROTOCOL, EBB_CANCEL_DISCONNECT, "a frame of a closed stream");
 }
@@ -403,7 +403,7 @@ static void consumed(ebb_http *x, size_t n) {
 /* nghttp2 would end the connection for one stream too many, where RFC 9113 has it reset that stream. So it is told
  * that there is no limit, which is then ours to hold, and the peer reads what we hold: in the first entry of the
  * SETTINGS that every connection starts with. */
-static void tell_streams(const ebb__conn *c, uint8_t *frame) {
+static void put_streams_limit(const ebb__conn *c, uint8_t *frame) {
     enum { HEAD = 9, ID = 2 };
     uint32_t streams = c->server->limits.streams;
     for (int i = 0; i < 4; i++) frame[HEAD + ID + i] = (uint8_t)(streams >> (24 - 8 * i));
@@ -414,7 +414,7 @@ static size_t fill(ebb__conn *c, uint8_t *to, size_t room) {
     size_t n = ebb__h2_fill(c, to, room);
     if (h != NULL && !h->greeted && n > 0) {
         h->greeted = true;
-        tell_streams(c, to);
+        put_streams_limit(c, to);
     }
     return n;
 }
@@ -430,7 +430,7 @@ static const ebb__proto proto = {.version = 20,
                                  .reset = ebb__h2_reset,
                                  .notice = notice,
                                  .drain = drain,
-                                 .farewell = ebb__h2_farewell,
+                                 .terminate = ebb__h2_terminate,
                                  .head_since = ebb__h2_head_since,
                                  .free = ebb__h2_free};
 
@@ -441,7 +441,7 @@ static int on_unknown(nghttp2_session *session, const nghttp2_frame_hd *hd, cons
     (void)hd;
     (void)bytes;
     (void)n;
-    return ebb__conn_is_over(ctx) ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
+    return ebb__conn_is_ending(ctx) ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
 }
 
 static int on_unpack(nghttp2_session *session, void **payload, const nghttp2_frame_hd *hd, void *ctx) {

@@ -58,7 +58,7 @@ struct ebb_http {
     bool lost;     /* and not because all was said */
     bool listed;   /* it is in the connection's list */
     bool starting; /* it is among the connection's starts, which frees it then */
-    bool over;     /* of a server: the region has closed, or there never was one */
+    bool region_closed;     /* of a server: the region has closed, or there never was one */
     bool handled;  /* of a server: its handler has returned */
     bool working;  /* of a server: it takes one of the connection's slots for work */
 
@@ -236,7 +236,7 @@ struct ebb__proto {
     /* Takes no new exchanges: GOAWAY. */
     void (*drain)(ebb__conn *c);
     /* Says why the connection ends, if it can: its last bytes are filled after this. */
-    void (*farewell)(ebb__conn *c, uint32_t code);
+    void (*terminate)(ebb__conn *c, uint32_t code);
     /* The time since which the peer owes us the rest of a head; 0: it does not. */
     uint64_t (*head_since)(const ebb__conn *c);
     /* Lets go of everything. Exchanges that are left are the caller's. */
@@ -280,7 +280,7 @@ enum {
 };
 
 struct ebb__conn {
-    ebb__raw_stream wire;
+    ebb__raw_stream raw;
     ebb_loop *loop;
     ebb_allocator allocator; /* which counts */
     ebb_http_server *server; /* NULL: a client's */
@@ -291,17 +291,17 @@ struct ebb__conn {
     uint8_t state;           /* ebb__conn_state */
     bool h2;                 /* a client's in plain text: it speaks HTTP/2 */
     bool broken;             /* the wire failed, or TLS was cut: that is no end of a message */
-    bool heard_end;          /* the peer has said that it sends no more, in TLS */
+    bool tls_ended;          /* the peer has said that it sends no more, in TLS */
     bool held_back;          /* nothing is read, because too much is still to be freed */
-    bool told_tls;           /* close_notify was said */
+    bool tls_closed;           /* close_notify was said */
     bool failed;             /* the peer is why it is over */
-    bool punished;           /* and its address has to wait for it */
+    bool delayed_address;           /* and its address has to wait for it */
     bool lingers;            /* all is sent: what still comes is forgotten, until linger_until */
     bool listens;            /* the keeper hears of a close */
     bool cancelled;          /* and was cancelled */
     bool stopping;           /* and does not wait for its exchanges any longer */
-    bool wired;              /* libuv has a part of it */
-    bool over;               /* its region has closed */
+    bool attached;              /* libuv has a part of it */
+    bool region_closed;               /* its region has closed */
     bool overflow;           /* more than limits.connections: every request is 503 */
     uint8_t greeting_n;      /* the first bytes, until they say which protocol it is */
     uint8_t greeting[24];
@@ -328,7 +328,7 @@ struct ebb__conn {
     /* Of a server. */
     ebb__conn *prev, *next;
     ebb_region region;
-    ebb_task keeper;
+    ebb_task task;
     ebb_future *closing;
     ebb_timer timer;
     uint64_t timer_at;                /* EBB_FOREVER: none */
@@ -365,7 +365,7 @@ uint32_t ebb__h2_client_room(const ebb__conn *c);
 
 /* Bytes have changed hands, or will: the wire is flushed at the end of the turn. */
 static inline void ebb__conn_touch(ebb__conn *c) {
-    ebb__raw_stream_touch(&c->wire);
+    ebb__raw_stream_touch(&c->raw);
 }
 /* Limits by which fields and bodies of its exchanges are held. */
 typedef struct ebb__bounds {
@@ -389,7 +389,7 @@ void ebb__conn_close(ebb__conn *c);
 void ebb__conn_drain(ebb__conn *c);
 /* An exchange was freed. */
 void ebb__conn_freed(ebb__conn *c);
-static inline bool ebb__conn_is_over(const ebb__conn *c) {
+static inline bool ebb__conn_is_ending(const ebb__conn *c) {
     return c->state >= EBB__CONN_ENDING;
 }
 
@@ -409,9 +409,9 @@ bool ebb__server_reset(ebb__conn *c, bool early);
 /* A stream was lost with its connection: its address pays. */
 void ebb__server_lost(ebb__conn *c, bool early);
 /* The connection is ended for what the peer did: new ones of its address have to wait. */
-void ebb__server_punish(ebb__conn *c);
+void ebb__server_delay_address(ebb__conn *c);
 /* A new connection waits if its address has to. */
-void ebb__server_delay(ebb__conn *c);
+void ebb__server_delay_reads(ebb__conn *c);
 bool ebb__server_frame(ebb__conn *c, uint32_t n);
 /* What its peer's address has used up. */
 ebb__rate_limit *ebb__server_rate_limit(ebb__conn *c);
@@ -489,7 +489,7 @@ struct ebb_http_server {
     ebb_region region;
     ebb_listener listener;
     ebb_address address;
-    ebb_task door; /* accepts */
+    ebb_task acceptor; /* accepts */
     ebb_future *accepting;
     ebb_future *closing; /* of the door, when there is no room */
     ebb_sleeper nap;     /* the door's, when an accept failed */
@@ -503,12 +503,12 @@ struct ebb_http_server {
     uint64_t date_at; /* the second of `date` */
     char date[32];
     ebb__conn *conns;
-    bool over; /* its region has closed: it goes with its last connection */
+    bool region_closed; /* its region has closed: it goes with its last connection */
     ebb__conn *idle_first, *idle_last;
     ebb_http *spare; /* exchanges to use again */
     uint32_t spares;
-    ebb__rate_limits calm;
-    ebb__address *addresses[EBB__CALM_SLOTS];   /* NULL: no connection has it */
+    ebb__rate_limits rate_limits;
+    ebb__address *addresses[EBB__RATE_LIMIT_SLOTS];   /* NULL: no connection has it */
     ebb__address *address_first, *address_last; /* of these, all that there are */
     uint32_t descriptors;                       /* the first that is of the reserve */
     uint32_t crowd;                             /* the most exchanges since it was last looked at */

@@ -107,11 +107,11 @@ static uint64_t keyed_hash(const uint64_t key[2], origin o) {
 }
 
 ebb__rate_limit *ebb__rate_limit_of(ebb__rate_limits *c, const char *ip) {
-    return &c->address[keyed_hash(c->key, origin_of(ip)) % EBB__CALM_SLOTS];
+    return &c->address[keyed_hash(c->key, origin_of(ip)) % EBB__RATE_LIMIT_SLOTS];
 }
 
-void ebb__rate_limit_punish(ebb__rate_limit *a, uint64_t now) {
-    uint64_t from = a->quiet_until > now ? a->quiet_until : now, most = now + EBB__CALM_MOST_MS * EBB_MS;
-    a->quiet_until = from + EBB__CALM_STEP_MS * EBB_MS;
+void ebb__rate_limit_add_delay(ebb__rate_limit *a, uint64_t now) {
+    uint64_t from = a->quiet_until > now ? a->quiet_until : now, most = now + EBB__DELAY_MOST_MS * EBB_MS;
+    a->quiet_until = from + EBB__DELAY_STEP_MS * EBB_MS;
     if (a->quiet_until > most) a->quiet_until = most;
 }

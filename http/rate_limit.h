@@ -33,16 +33,16 @@ typedef struct ebb__rate_limit {
     uint64_t quiet_until; /* new connections of the address are not read before that, ns */
 } ebb__rate_limit;
 
-enum { EBB__CALM_SLOTS = 4096 };
+enum { EBB__RATE_LIMIT_SLOTS = 4096 };
 typedef struct ebb__rate_limits {
     uint64_t key[2];
-    ebb__rate_limit address[EBB__CALM_SLOTS];
+    ebb__rate_limit address[EBB__RATE_LIMIT_SLOTS];
 } ebb__rate_limits;
-/* Each connection that had to be ended keeps the next ones of its address waiting for EBB__CALM_STEP_MS longer, for
- * EBB__CALM_MOST_MS at most: an attacker that comes back at once gets 200 connections a second, by however many it
+/* Each connection that had to be ended keeps the next ones of its address waiting for EBB__DELAY_STEP_MS longer, for
+ * EBB__DELAY_MOST_MS at most: an attacker that comes back at once gets 200 connections a second, by however many it
  * comes, until they are 20 at a time; and an honest client of that address waits no longer than that. */
-enum { EBB__CALM_STEP_MS = 5, EBB__CALM_MOST_MS = 100 };
-void ebb__rate_limit_punish(ebb__rate_limit *a, uint64_t now);
+enum { EBB__DELAY_STEP_MS = 5, EBB__DELAY_MOST_MS = 100 };
+void ebb__rate_limit_add_delay(ebb__rate_limit *a, uint64_t now);
 /* The entry of an address; `ip` as in ebb_address, without regard to its zone. An IPv4 address that is
  * written as an IPv6 one is the IPv4 one; all that is no address is one. */
 ebb__rate_limit *ebb__rate_limit_of(ebb__rate_limits *c, const char *ip);

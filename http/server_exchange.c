@@ -20,7 +20,7 @@ bool ebb__server_admits(ebb__conn *c) {
 }
 
 ebb__rate_limit *ebb__server_rate_limit(ebb__conn *c) {
-    if (c->address == NULL) c->address = ebb__rate_limit_of(&c->server->calm, c->peer.ip);
+    if (c->address == NULL) c->address = ebb__rate_limit_of(&c->server->rate_limits, c->peer.ip);
     return c->address;
 }
 
@@ -47,18 +47,18 @@ bool ebb__server_reset(ebb__conn *c, bool early) {
 }
 
 void ebb__server_lost(ebb__conn *c, bool early) {
-    if (!take_reset(c, &ebb__server_rate_limit(c)->resets, early)) ebb__server_punish(c);
+    if (!take_reset(c, &ebb__server_rate_limit(c)->resets, early)) ebb__server_delay_address(c);
 }
 
-void ebb__server_punish(ebb__conn *c) {
-    if (c->punished) return;
-    c->punished = true;
-    ebb__rate_limit_punish(ebb__server_rate_limit(c), ebb__now(c->loop->rt));
+void ebb__server_delay_address(ebb__conn *c) {
+    if (c->delayed_address) return;
+    c->delayed_address = true;
+    ebb__rate_limit_add_delay(ebb__server_rate_limit(c), ebb__now(c->loop->rt));
 }
 
-void ebb__server_delay(ebb__conn *c) {
+void ebb__server_delay_reads(ebb__conn *c) {
     uint64_t until = ebb__server_rate_limit(c)->quiet_until;
-    if (until <= ebb__now(c->loop->rt) || ebb__raw_stream_read(&c->wire, false) != EBB_OK) return;
+    if (until <= ebb__now(c->loop->rt) || ebb__raw_stream_read(&c->raw, false) != EBB_OK) return;
     c->read_at = until;
     ebb__conn_task_at(c, until);
 }
@@ -83,7 +83,7 @@ bool ebb__server_may_start(ebb__conn *c) {
 
 /* Neither stream nor handler: who waits for its slot may start. */
 static void rest(ebb_http *x) {
-    if (!x->working || !x->gone || !(x->handled || x->over)) return;
+    if (!x->working || !x->gone || !(x->handled || x->region_closed)) return;
     if (!x->lost) x->conn->earned++;
     x->working = false;
     x->conn->working--;
@@ -146,7 +146,7 @@ static void note_end(const ebb_http *x) {
 
 /* Frees it if nobody has it any more. */
 static void settle(ebb_http *x) {
-    if (x->gone && x->over && !x->starting) ebb__exchange_free(x);
+    if (x->gone && x->region_closed && !x->starting) ebb__exchange_free(x);
 }
 
 /* The region was cancelled, and its stream was not the reason: a deadline, or a shutdown. */
@@ -157,7 +157,7 @@ static void end_stream(ebb_http *x, bool failed) {
 
 static void region_closed(void *arg, const ebb_region_report *report) {
     ebb_http *x = arg;
-    x->over = true;
+    x->region_closed = true;
     ebb__address_left(x);
     rest(x);
     x->report = report->status;
@@ -176,7 +176,7 @@ static void region_closed(void *arg, const ebb_region_report *report) {
 void ebb__serve_gone(ebb_http *x, ebb_cancel_kind kind, const char *message) {
     ebb_cx *host = ebb_runtime_host(x->loop->rt);
     rest(x);
-    if (!x->over) {
+    if (!x->region_closed) {
         if (x->lost) ebb_region_cancel(host, x->region, kind, message);
         else ebb_region_close(host, x->region);
         return;
@@ -194,14 +194,14 @@ static ebb_task spawn(ebb_cx *cx, ebb_http *x) {
 }
 
 /* An exchange is work of its connection, which is a unit: its keeper asks for it. */
-static ebb_cx *keeper_of(const ebb__conn *c) {
-    ebb_cx *cx = ebb__task_cx(c->loop->rt, c->keeper, NULL);
+static ebb_cx *task_cx(const ebb__conn *c) {
+    ebb_cx *cx = ebb__task_cx(c->loop->rt, c->task, NULL);
     return cx != NULL ? cx : ebb_runtime_host(c->loop->rt);
 }
 
 /* 503 if there is no room for it. */
 static int start(ebb_http *x) {
-    ebb_cx *cx = keeper_of(x->conn);
+    ebb_cx *cx = task_cx(x->conn);
     ebb_region_opts opts = {.parent = x->conn->region,
                             .deadline = x->deadline,
                             .unit = true,
@@ -209,7 +209,7 @@ static int start(ebb_http *x) {
                             .arg = x};
     x->region = ebb__region_open_apart(cx, &opts, x->handler->site);
     if (ebb_id_status(x->region.id) != EBB_OK) return 503;
-    x->over = false;
+    x->region_closed = false;
     x->working = true;
     x->conn->working++;
     ebb__server_crowd(x->conn->server);
