@@ -1,4 +1,4 @@
-/* Servers: their life, their door, and what they count. */
+/* Servers: creation and end, the acceptor, memory and counters. */
 #define _POSIX_C_SOURCE 200809L
 #include "http/http.h"
 
@@ -24,7 +24,7 @@ enum {
 
 /* ---- memory ------------------------------------------------------------------------------------------------- */
 
-/* Counts, and fails past the limit. Freeing and shrinking always work. */
+/* Counts allocations, and fails past the limit. Freeing and shrinking always work. */
 static void *counted(void *ctx, void *p, size_t old_n, size_t n) {
     ebb_http_server *s = ctx;
     if (n > old_n && ebb__server_memory(s) + (n - old_n) > s->limits.memory_bytes) return NULL;
@@ -33,8 +33,8 @@ static void *counted(void *ctx, void *p, size_t old_n, size_t n) {
     return at;
 }
 
-/* Stacks, kernel records and futures belong to the loop, and their memory is kept there: what has come since the
- * server was made is counted as the server's. */
+/* Stacks, kernel records and futures belong to the loop. Memory that these have gained since the server was made
+ * counts as the server's. */
 uint64_t ebb__server_memory(const ebb_http_server *s) {
     uint64_t shared = ebb__runtime_bytes(s->loop->rt);
     return s->memory + (shared > s->shared_base ? shared - s->shared_base : 0);
@@ -107,7 +107,7 @@ void ebb__server_conn_free(ebb__conn *c) {
     else if (s->conns == NULL) server_free(s);
 }
 
-/* Those that are idle longest make room, if they are for more than a moment. How many. */
+/* Closes at most `most` connections that were idle for more than a moment, the longest idle first. Returns how many. */
 static uint32_t make_room(ebb_http_server *s, uint32_t most) {
     uint64_t now = ebb__now(s->loop->rt);
     uint32_t n = 0;
@@ -124,7 +124,7 @@ static void conn_region_closed(void *arg, const ebb_region_report *report) {
     ebb__conn *c = arg;
     (void)report;
     c->region_closed = true;
-    if (!c->attached) ebb__server_conn_free(c); /* else it was forced: libuv is not done with it */
+    if (!c->attached) ebb__server_conn_free(c); /* else it was forced, and libuv still uses it */
 }
 
 static ebb__conn *conn_new(ebb_http_server *s) {
@@ -144,8 +144,8 @@ static ebb__conn *conn_new(ebb_http_server *s) {
     return c;
 }
 
-/* From here on its region has it. One that was established before the server was closed is a part of the door's
- * unit, which still admits it. */
+/* From here on the region owns the connection. A connection that was established before the server was closed is a
+ * part of the acceptor's unit of work, which still admits it. */
 static ebb_status conn_region(ebb_cx *acceptor, ebb__conn *c) {
     const ebb_http_server *s = c->server;
     ebb_region_opts opts = {.parent = ebb_stopping(acceptor) ? ebb_cx_region(acceptor) : s->region,
@@ -173,7 +173,7 @@ static ebb_status conn_begin(ebb_cx *acceptor, ebb__conn *c, ebb_stream stream) 
     return st;
 }
 
-/* The system gives the lowest number that is free: a high one says that most are taken. */
+/* The system gives the lowest free descriptor: a high one means that most are in use. */
 static void make_descriptors(const ebb__conn *c) {
     uv_os_fd_t fd;
     ebb_http_server *s = c->server;
@@ -182,7 +182,7 @@ static void make_descriptors(const ebb__conn *c) {
     (void)make_room(s, 1);
 }
 
-/* A connection that there is no room for is closed. */
+/* Closes the connection if there is no memory for it. */
 static void add_connection(ebb_cx *acceptor, ebb_http_server *s, ebb_stream stream) {
     ebb_cx *host = ebb_runtime_host(s->loop->rt);
     ebb__conn *c = conn_new(s);
@@ -206,13 +206,13 @@ static void add_connection(ebb_cx *acceptor, ebb_http_server *s, ebb_stream stre
     ebb_region_close(host, c->region);
 }
 
-/* ---- the door ------------------------------------------------------------------------------------------------- */
+/* ---- the acceptor --------------------------------------------------------------------------------------------- */
 
 static bool is_full(const ebb_http_server *s) {
     return s->stats.connections >= (uint64_t)s->limits.connections + s->limits.connections / 8 + 1;
 }
 
-/* Until a connection is freed, which wakes us, or the server is closed. */
+/* Waits until a connection is freed, which wakes the acceptor, or the server is closed. */
 static ebb_status wait_for_room(ebb_cx *cx, ebb_http_server *s) {
     (void)make_room(s, s->limits.connections / 64 + 1);
     ebb__address_evict_any(s, s->limits.connections / 64 + 1);
@@ -226,7 +226,7 @@ static ebb_status wait_for_room(ebb_cx *cx, ebb_http_server *s) {
     return st == EBB_OK ? EBB_ERR_CLOSED : st;
 }
 
-/* Until the crowd is over: from then on the door looks once a second whether it has left. */
+/* Counts an exchange. After a crowd the acceptor checks once a second whether it has gone. */
 void ebb__server_crowd(ebb_http_server *s) {
     if (++s->stats.exchanges <= s->crowd) return;
     s->crowd = s->stats.exchanges;
@@ -235,7 +235,7 @@ void ebb__server_crowd(ebb_http_server *s) {
     (void)ebb_timer_arm(ebb_runtime_host(s->loop->rt), s->acceptor, s->trim_at);
 }
 
-/* What was kept for the next of a crowd goes when a while has passed without one. */
+/* Frees the memory that was kept for a crowd once a second has passed without one. */
 static void give_back(ebb_cx *cx, ebb_http_server *s) {
     if (s->trim_at == 0 || ebb_now(cx) < s->trim_at) return;
     bool crowded = s->crowd >= CROWD;
@@ -249,7 +249,8 @@ static void give_back(ebb_cx *cx, ebb_http_server *s) {
     ebb__room_give_back();
 }
 
-/* Out of memory, most likely: others may give some back. Without memory for a timer either, it is the next turn. */
+/* The accept failed, most likely for lack of memory, which others may free. Without memory for a timer, retries in the
+ * next turn. */
 static ebb_status pause_acceptor(ebb_cx *cx, ebb_http_server *s) {
     ebb_status st = ebb_sleep(cx, &s->nap, 100 * EBB_MS);
     if (st == EBB_ERR_NOMEM) {
@@ -267,7 +268,7 @@ static ebb_status next_connection(ebb_cx *cx, ebb_http_server *s, ebb_value *v) 
             ebb__server_shed(s);
             (void)make_room(s, 1);
         }
-        /* Without a connection nothing of the server's would be given back. */
+        /* Without a connection, no memory of the server would be freed. */
         bool wait = is_full(s) || (ebb__server_is_short(s, 7) && s->conns != NULL);
         if (wait && wait_for_room(cx, s) == EBB_PENDING) return EBB_PENDING;
     }
@@ -277,7 +278,7 @@ static ebb_status next_connection(ebb_cx *cx, ebb_http_server *s, ebb_value *v) 
     return st;
 }
 
-/* After a close, the connections that clients have established already are served too. */
+/* After a close, connections that clients have established before are still served. */
 static ebb_status acceptor_poll(ebb_cx *cx, void *arg) {
     ebb_http_server *s = arg;
     give_back(cx, s);
@@ -367,11 +368,12 @@ static ebb_http_server *server_new(ebb_loop *l, const ebb_http_server_opts *opts
     s->bounds = (ebb__bounds){s->limits.headers, s->limits.header_bytes, s->limits.body_bytes};
     s->access = opts->access;
     s->ctx = opts->ctx;
-    if (getrandom(s->rate_limits.key, sizeof s->rate_limits.key, 0) < 0) s->rate_limits.key[0] = ebb__now(l->rt);
+    if (getrandom(s->rate_limits.key, sizeof s->rate_limits.key, 0) < 0)
+        s->rate_limits.key[0] = ebb__now(l->rt);
     return s;
 }
 
-/* In a region below that of cx, whose finalizers close it. */
+/* The server's region closes the listener. */
 static ebb_status listen_in(ebb_cx *cx, ebb_http_server *s, const ebb_address *address) {
     ebb__handle *h;
     s->listener = ebb_tcp_listen(cx, address);
@@ -383,7 +385,7 @@ static ebb_status listen_in(ebb_cx *cx, ebb_http_server *s, const ebb_address *a
     return st;
 }
 
-/* From here on the region frees it. */
+/* From here on the region frees the server. */
 static ebb_status open_region(ebb_cx *cx, ebb_http_server *s) {
     ebb_region_opts opts = {
         .parent = ebb_cx_region(cx), .policy = EBB_FAIL_COLLECT, .on_closed = server_closed, .arg = s};
@@ -431,7 +433,7 @@ ebb_status ebb_http_listen(ebb_cx *cx, const ebb_http_server_opts *given, ebb_ht
     }
     st = open_acceptor(cx, s, &opts->address);
     if (st == EBB_OK) *out = s;
-    else ebb_region_cancel(cx, s->region, EBB_CANCEL_USER, "it could not listen");
+    else ebb_region_cancel(cx, s->region, EBB_CANCEL_USER, "the server could not listen");
     return st;
 }
 
