@@ -295,8 +295,8 @@ static void an_exchange_may_be_closed_while_it_waits_to_be_sent_again(void **sta
     ebb_future *read = ebb_http_read(http_cx(t.h), t.x, &byte, 1);
     ebb_future *head = ebb_http_response_head(http_cx(t.h), t.x);
     talk_ends(&t);
-    assert_int_equal(loop_await(t.h->w, read, NULL), EBB_CANCELLED);
-    assert_int_equal(loop_await(t.h->w, head, NULL), EBB_CANCELLED);
+    assert_int_equal(loop_await(t.h->w, read, NULL), EBB_ERR_CLOSED);
+    assert_int_equal(loop_await(t.h->w, head, NULL), EBB_ERR_CLOSED);
     empty_backlog(&hole);
 }
 
