@@ -1,4 +1,4 @@
-/* The access log, and the date that stands in every response. */
+/* The access log, and the date header. */
 #define _POSIX_C_SOURCE 200809L
 #include <inttypes.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 
 enum { LINE = 512, PATH = 256 };
 
-/* Asked for at most once a second. */
+/* Computed at most once a second. */
 const char *ebb__server_date(ebb_http_server *s) {
     uint64_t second = ebb__now(s->loop->rt) / EBB_SECOND + 1;
     if (second == s->date_at) return s->date;
@@ -27,7 +27,7 @@ const char *ebb__server_date(ebb_http_server *s) {
     return s->date;
 }
 
-/* What a client sent may not make a line of its own, nor end the quotes. */
+/* Bytes of a client must not start a new line or end the quotes. */
 static void put_clean(char *to, size_t room, const char *from) {
     size_t n = 0;
     for (; *from != 0 && n + 1 < room; from++) {
@@ -40,7 +40,7 @@ static void put_clean(char *to, size_t room, const char *from) {
 static const char *how(const ebb_http *x) {
     if (x->lost) return "lost";
     if (x->report == EBB_CANCELLED) return "cancelled";
-    return x->report == EBB_OK ? "ok" : ebb_status_name(x->report); /* what its handler has returned */
+    return x->report == EBB_OK ? "ok" : ebb_status_name(x->report); /* the handler's status */
 }
 
 void ebb__access_line(const ebb_http *x) {

@@ -1,11 +1,11 @@
-/* Budgets by peer address: who may start, who waits, and who makes room. */
+/* Places by peer address: which exchanges may start, wait, or are ended for others. */
 #define _POSIX_C_SOURCE 200809L
 #include "http/address.h"
 
 #include "base/alloc.h"
 #include "http/http.h"
 
-/* One that waits in the queue takes a seventh of one that has a stack. */
+/* An exchange in the queue takes a seventh of the memory of one with a stack. */
 enum {
     YOUNG_MS = 250,
     LOOK_AT = 32,
@@ -15,9 +15,9 @@ enum {
     QUEUE = 8
 };
 
-/* ---- life ------------------------------------------------------------------------------------------------- */
+/* ---- creation and end ------------------------------------------------------------------------------------- */
 
-/* At the end of all that have connections; the first is looked at next. */
+/* Appends to the list of addresses that have connections. The first is checked next. */
 static void enter(ebb_http_server *s, ebb__address *a) {
     a->next = NULL;
     a->prev = s->address_last;
@@ -35,7 +35,7 @@ static void remove_from_all(ebb_http_server *s, const ebb__address *a) {
 
 ebb_status ebb__address_join(ebb__conn *c) {
     ebb_http_server *s = c->server;
-    uint32_t slot = (uint32_t)(ebb__server_rate_limit(c) - s->calm.address);
+    uint32_t slot = (uint32_t)(ebb__server_rate_limit(c) - s->rate_limits.address);
     ebb__address *a = s->addresses[slot];
     if (a == NULL) {
         a = ebb__alloc(&s->allocator, sizeof *a);
@@ -99,7 +99,7 @@ static bool has_room(const ebb_http_server *s, const ebb__address *a) {
     return a->waiting + a->young + a->leaving < s->limits.stalled;
 }
 
-/* There is room for one more: the connection that has waited longest looks again. */
+/* A place is free: wakes the connection that has waited longest. */
 static void wake_one(ebb__address *a, const ebb_http_server *s) {
     ebb__conn *c = a->blocked;
     if (c == NULL || !has_room(s, a)) return;
@@ -133,7 +133,7 @@ void ebb__address_started(ebb_http *x) {
 
 void ebb__address_let_go(ebb_http *x) {
     if (!x->waiting && !x->young) return;
-    if (x->young && !x->gone && !x->over) return; /* it has only been fast so far */
+    if (x->young && !x->gone && !x->region_closed) return; /* it has not waited for its peer yet, but may */
     remove_from_lists(x);
     wake_one(x->conn->from, x->conn->server);
 }
@@ -145,9 +145,9 @@ void ebb__address_left(ebb_http *x) {
     wake_one(x->conn->from, x->conn->server);
 }
 
-/* ---- who makes room --------------------------------------------------------------------------------------- */
+/* ---- eviction --------------------------------------------------------------------------------------------- */
 
-/* Those that have started a while ago, and do not wait for their peer, wait for something else. */
+/* Exchanges that started a while ago and do not wait for their peer, wait for something else. */
 static void age(ebb__address *a, uint64_t now) {
     ebb_http *x;
     while ((x = a->starts.first) != NULL && now - x->started >= YOUNG_MS * EBB_MS) remove_from_lists(x);
@@ -161,8 +161,8 @@ static ebb_http *stalled_from(ebb_http *x, uint64_t now, ebb_http **next) {
     return NULL;
 }
 
-/* Not for each of a crowd that waits. The first may be patient ones, behind which others have stalled: so each look goes
- * on where the one before has ended, too. */
+/* Bounded, since many may wait. Slow but moving exchanges may be first, with stalled ones after them: so a second
+ * search continues where the last one ended. */
 static ebb_http *longest_stalled(ebb__address *a, uint64_t now) {
     ebb_http *second, *x;
     if (now < a->look_at) return NULL;
@@ -172,20 +172,20 @@ static ebb_http *longest_stalled(ebb__address *a, uint64_t now) {
     return x;
 }
 
-/* Its place is free when its work has ended: until then its memory is there. */
+/* The place is free when the handler has ended: its memory is in use until then. */
 static bool evict_one(ebb__address *a, uint64_t now) {
     if (a->leaving >= LEAVING_MOST) return false;
     ebb_http *x = longest_stalled(a, now);
     if (x == NULL) return false;
     x->conn->server->stats.evicted++;
-    x->leaving = !x->over;
+    x->leaving = !x->region_closed;
     a->leaving += x->leaving ? 1 : 0;
     ebb__conn_task_late(x, "it stalled, and others need its place");
     return true;
 }
 
-/* From here on it is at the end of those that wait. Handlers that waited for something of their own may all get
- * here at once, past the budget. */
+/* Moves the exchange to the end of the list. Handlers that waited for something else may all get here at once, beyond
+ * the limit. */
 void ebb__address_hold(ebb_http *x) {
     ebb__address *a = x->conn->from;
     const ebb_http_server *s = x->conn->server;

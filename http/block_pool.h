@@ -1,9 +1,9 @@
-/* Blocks that are used again: nghttp2 asks for about ten small ones for each stream, and bodies go through a few
- * large ones, which the system's allocator would return to the kernel between two turns.
+/* Blocks for reuse. nghttp2 allocates about ten small blocks for each stream, and bodies go through a few large ones,
+ * which the system's allocator would return to the kernel between two turns.
  *
- * An allocator over another. What holds: a block of at most EBB__POOL_LARGE bytes has the size of its class, which
- * is a multiple of EBB__POOL_STEP up to EBB__POOL_SMALL, and a power of two above. Those that are free stand in
- * a list of their class; of the small ones EBB__POOL_KEEP bytes in all at most, of the others EBB__POOL_KEEP_LARGE. */
+ * An allocator above another. Invariants: a block of at most EBB__POOL_LARGE bytes has the size of its class, which is
+ * a multiple of EBB__POOL_STEP up to EBB__POOL_SMALL, and a power of two above. Free blocks are in a list of their
+ * class: at most EBB__POOL_KEEP bytes of small ones, and EBB__POOL_KEEP_LARGE of the others. */
 #ifndef EBB__HTTP_BLOCK_POOL_H
 #define EBB__HTTP_BLOCK_POOL_H
 
@@ -15,8 +15,8 @@ enum { EBB__POOL_LARGE = 1 << 18, EBB__POOL_KEEP_LARGE = 1 << 21, EBB__POOL_DOUB
 typedef struct ebb__pool {
     ebb_allocator inner;
     void *free[EBB__POOL_SMALL / EBB__POOL_STEP + 1 + EBB__POOL_DOUBLINGS];
-    size_t keep_large;       /* EBB__POOL_KEEP_LARGE, or what its owner has set */
-    size_t kept, kept_large; /* bytes in the lists of small ones, and in the others */
+    size_t keep_large;       /* EBB__POOL_KEEP_LARGE, or the owner's value */
+    size_t kept, kept_large; /* bytes in the lists of small blocks, and of the others */
 } ebb__pool;
 
 void ebb__pool_init(ebb__pool *p, ebb_allocator inner);

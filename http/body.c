@@ -1,7 +1,8 @@
 /* The whole body of an exchange in one piece: ebb_http_body.
  *
- * It is the exchange's reader, and takes bytes as they come, so that the peer's window stays open. What was collected
- * stays with the exchange: a call that was cancelled, or met its limit, loses nothing, and the next one goes on. */
+ * It is the reader of the exchange and takes bytes as they are received, so that the peer's window stays open.
+ * Collected bytes stay with the exchange: a call that was cancelled or exceeded its limit loses nothing, and the next
+ * call continues. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/alloc.h"
 #include "http/http.h"
@@ -14,7 +15,7 @@ const ebb_http_bytes *ebb_http_body_of(const ebb_value *v) {
     return v->type == &bytes_type ? v->as.p : NULL;
 }
 
-/* With room for a 0 behind it. */
+/* With room for a 0 at the end. */
 static ebb_status make_room(ebb_http *x, size_t n) {
     size_t room = x->whole_room == 0 ? LEAST : x->whole_room;
     while (room <= n) room *= 2;
@@ -51,7 +52,7 @@ ebb_value ebb__whole_end(ebb_http *x) {
     return (ebb_value){&bytes_type, {&x->whole_bytes}};
 }
 
-/* What came before anybody asked. */
+/* Bytes that were received before the call. */
 static ebb_status take_ready(ebb_http *x) {
     ebb_status st = fits(x, x->body_n);
     if (st == EBB_OK) st = make_room(x, x->whole_n + x->body_n);
@@ -59,7 +60,7 @@ static ebb_status take_ready(ebb_http *x) {
     return st;
 }
 
-/* A length that was announced is believed up to a bound, and refused now if it is too much. */
+/* An announced length is trusted up to a bound, and refused now if it exceeds the limit. */
 static ebb_status trust_length(ebb_http *x) {
     uint64_t n;
     const ebb__field *f = ebb__fields_find(&x->fields, "content-length", 14);

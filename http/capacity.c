@@ -1,4 +1,4 @@
-/* What a server has room for. */
+/* The resources that a server may use. */
 #define _DEFAULT_SOURCE /* getrlimit, malloc_trim */
 #include "http/capacity.h"
 
@@ -33,8 +33,8 @@ static uint32_t at_least_one(uint32_t n) {
     return n == 0 ? 1 : n;
 }
 
-/* By default half is for connections, and half for what handlers open; an address gets half of that. An eighth
- * more connections than the limit are accepted to be told 503. */
+/* By default half of the descriptors are for connections, and half for what handlers open; an address gets half of
+ * that. An eighth more connections than the limit are accepted, to answer their requests with 503. */
 void ebb__room_for_descriptors(ebb_http_limits *l, uint32_t descriptors) {
     uint32_t half = descriptors / 2, most = descriptors > 0 ? (descriptors - 1) / 9 * 8 : 0;
     if (l->connections == 0) l->connections = half < CONNECTIONS ? half : CONNECTIONS;
@@ -43,8 +43,8 @@ void ebb__room_for_descriptors(ebb_http_limits *l, uint32_t descriptors) {
     if (l->stalled == 0) l->stalled = at_least_one(half / 2 < STALLED ? half / 2 : STALLED);
 }
 
-/* Less what the heap keeps while nothing is allocated: garbage up to its trigger, and free pages of up to two chunks. A
- * server that is short would wait for that in vain. */
+/* Without the memory that the heap keeps while nothing is allocated: garbage up to its trigger, and free pages of up
+ * to two chunks. A server short of memory would wait for these in vain. */
 static uint64_t heap_bytes(const ebb__heap *h) {
     const uint64_t chunks = 2 * (EBB__CHUNK_PAGES + 1) * EBB__PAGE_SIZE;
     return h == NULL || h->stats.bytes < h->trigger + chunks ? 0 : h->stats.bytes - h->trigger - chunks;

@@ -1,4 +1,4 @@
-/* What a server has room for: descriptors and memory of the process, which it shares with others. */
+/* The resources that a server may use: descriptors and memory, which it shares with the rest of the process. */
 #ifndef EBB__HTTP_CAPACITY_H
 #define EBB__HTTP_CAPACITY_H
 
@@ -8,10 +8,10 @@
 uint32_t ebb__room_descriptors(void);
 /* Sets `connections` and `stalled` where they are 0, and lowers `connections` to what the descriptors allow. */
 void ebb__room_for_descriptors(ebb_http_limits *l, uint32_t descriptors);
-/* What a runtime takes for stacks, in use and kept; for tasks, regions and the like that are in use; and for
- * futures, past what it lets lie between two collections. */
+/* Memory of a runtime: stacks, in use and kept; tasks, regions and other records in use; and futures, beyond what it
+ * keeps between two collections. */
 uint64_t ebb__runtime_bytes(const ebb_runtime *rt);
-/* Gives the system the pages back that the allocator keeps, if that is libc's. */
+/* Returns free pages of the allocator to the system, if the allocator is libc's. */
 void ebb__room_give_back(void);
 
 #endif

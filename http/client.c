@@ -11,22 +11,22 @@ enum { CONNECTIONS = 8, HEADERS = 100, HEADER_BYTES = 16 * 1024, BODY_BYTES = 16
 #define IDLE_NS    (60 * EBB_SECOND)
 #define CONNECT_NS (10 * EBB_SECOND)
 
-static ebb__client_conn *link_of(ebb__conn *c) {
+static ebb__client_conn *client_conn_of(ebb__conn *c) {
     return (ebb__client_conn *)(void *)c;
 }
 
-/* ---- idle links ----------------------------------------------------------------------------------------------- */
+/* ---- idle connections ----------------------------------------------------------------------------------------- */
 
 static void on_timer(uv_timer_t *uv);
 
-/* The clock of libuv is that of the start of its turn. A timer that rings too early is set again. */
+/* libuv's clock is that of the start of its turn: a timer that expires too early is set again. */
 static void set_timer(ebb_http_client *c) {
     uint64_t now = ebb__now(c->loop->rt), spent = now - c->oldest->idle_since;
     uint64_t left = spent < c->idle_ns ? c->idle_ns - spent : 0;
     (void)uv_timer_start(&c->timer, on_timer, left / EBB_MS + (left % EBB_MS != 0), 0);
 }
 
-/* A timer that is set rings in time for this one too: the idle time of those before it ends earlier. */
+/* A timer that is set expires in time for this connection too: it became idle last. */
 static void idle_add(ebb_http_client *c, ebb__client_conn *k) {
     k->idle = true;
     k->idle_since = ebb__now(c->loop->rt);
@@ -47,21 +47,21 @@ static void idle_remove(ebb_http_client *c, ebb__client_conn *k) {
     else c->newest = k->older;
 }
 
-static void link_over(ebb__client_conn *k) {
+static void client_conn_end(ebb__client_conn *k) {
     ebb__origin *o = k->conn.origin;
     idle_remove(o->client, k);
-    if (k->state == EBB__LINK_OVER) return;
+    if (k->state == EBB__CLIENT_CONN_ENDED) return;
     o->usable--;
     if (!k->known) o->coming--;
-    k->state = EBB__LINK_OVER;
+    k->state = EBB__CLIENT_CONN_ENDED;
 }
 
-/* Closes the links whose idle time is over. */
+/* Closes the connections whose idle time has passed. */
 static void sweep(ebb_http_client *c) {
     uint64_t now = ebb__now(c->loop->rt);
     while (c->oldest != NULL && now - c->oldest->idle_since >= c->idle_ns) {
         ebb__client_conn *k = c->oldest;
-        link_over(k);
+        client_conn_end(k);
         ebb__conn_drain(&k->conn);
     }
 }
@@ -73,38 +73,38 @@ static void on_timer(uv_timer_t *uv) {
     if (c->oldest != NULL) set_timer(c);
 }
 
-/* ---- who gets which link -------------------------------------------------------------------------------------- */
+/* ---- which call gets which connection ------------------------------------------------------------------------- */
 
-/* One of HTTP/2 has room for one before its peer has said for how many: more could be refused. */
+/* An HTTP/2 connection takes one call until its peer has sent its limit: more could be refused. */
 static bool has_room(const ebb__client_conn *k) {
     const ebb__conn *c = &k->conn;
-    if (k->state != EBB__LINK_READY || c->state != EBB__CONN_OPEN) return false;
+    if (k->state != EBB__CLIENT_CONN_READY || c->state != EBB__CONN_OPEN) return false;
     return k->known && c->proto->version >= 20 ? ebb__h2_client_room(c) > 0 : c->slots == 0;
 }
 
-/* The peer has closed an idle connection, and libuv has not told us yet: a request sent there now would be lost. Or it
- * is HTTP/1, and bytes have come that nobody has asked for: they would be taken for the answer. */
+/* The peer has closed an idle connection, and libuv has not reported that yet: a request would be lost. Or it is
+ * HTTP/1, and unrequested bytes were received: they would be taken for the answer. */
 static bool is_stale(const ebb__client_conn *k) {
     uv_os_fd_t fd;
     char byte;
-    if (!k->idle || uv_fileno(&k->conn.wire.handle->uv.any, &fd) != 0) return false;
+    if (!k->idle || uv_fileno(&k->conn.raw.handle->uv.any, &fd) != 0) return false;
     ssize_t n = recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
     if (n > 0) return k->conn.proto->version < 20;
     return n == 0 || (errno != EAGAIN && errno != EINTR);
 }
 
 static ebb__client_conn *find_room(const ebb__origin *o) {
-    for (ebb__client_conn *k = o->links; k != NULL; k = k->next) {
+    for (ebb__client_conn *k = o->conns; k != NULL; k = k->next) {
         if (!has_room(k)) continue;
         if (!is_stale(k)) return k;
-        link_over(k);
+        client_conn_end(k);
         ebb__conn_drain(&k->conn);
     }
     return NULL;
 }
 
-/* Of HTTP/2 one connection is enough until it is full, so of those only one comes at a time. */
-static bool wants_link(const ebb__origin *o) {
+/* One HTTP/2 connection is enough until it is full, so only one is opened at a time. */
+static bool wants_connection(const ebb__origin *o) {
     uint32_t enough = o->h1 ? o->waiting : o->waiting > 0;
     if (o->tls && !o->client->has_tls) return false;
     return !o->client->stopped && o->coming < enough && o->usable < o->client->connections;
@@ -133,20 +133,20 @@ static void start_first(ebb__origin *o, ebb__client_conn *k) {
     ebb__call_start(call, k);
 }
 
-/* Gives the calls that wait to links that have room, and opens more if there is reason to. */
+/* Assigns waiting calls to connections that have room, and opens more connections if needed. */
 static void hand_out(ebb__origin *o) {
     ebb__client_conn *k;
     ebb_status st = EBB_OK;
     o->pins++;
     while (o->first != NULL && (k = find_room(o)) != NULL) start_first(o, k);
     if (o->tls && o->first != NULL && !o->client->stopped) st = ebb__client_read_tls(o->client);
-    while (st == EBB_OK && wants_link(o)) st = ebb__client_conn_open(o);
+    while (st == EBB_OK && wants_connection(o)) st = ebb__client_conn_open(o);
     if (st != EBB_OK && o->usable == 0) fail_waiting(o, st);
     o->pins--;
 }
 
 static void rest(ebb__client_conn *k) {
-    if (k->state == EBB__LINK_READY && k->conn.slots == 0 && !k->idle) idle_add(k->conn.client, k);
+    if (k->state == EBB__CLIENT_CONN_READY && k->conn.slots == 0 && !k->idle) idle_add(k->conn.client, k);
 }
 
 void ebb__origin_add(ebb__origin *o, ebb__call *call) {
@@ -160,16 +160,16 @@ void ebb__origin_add(ebb__origin *o, ebb__call *call) {
     ebb__origin_release(o);
 }
 
-/* A connection that nobody waits for any more is given up; one that others wait for is theirs. */
+/* A connection that is not ready is given up when no call waits for it any more. */
 void ebb__origin_remove(ebb__call *call) {
     ebb__origin *o = call->origin;
     ebb__client_conn *next;
     queue_remove(call);
     if (o->first != NULL) return;
     o->pins++;
-    for (ebb__client_conn *k = o->links; k != NULL; k = next) {
+    for (ebb__client_conn *k = o->conns; k != NULL; k = next) {
         next = k->next;
-        if (k->state == EBB__LINK_NEW) ebb__client_conn_drop(k, EBB_CANCELLED);
+        if (k->state == EBB__CLIENT_CONN_NEW) ebb__client_conn_drop(k, EBB_CANCELLED);
     }
     o->pins--;
     ebb__origin_release(o);
@@ -180,28 +180,28 @@ void ebb__origin_left(ebb__origin *o, ebb__client_conn *k) {
     rest(k);
 }
 
-/* If it never had a call, another one would fare no better: there is no new attempt before the next call, and
- * if there is no other link either, those that wait have failed. */
+/* If the connection never had a call, another attempt would fail as well: there is none before the next call. If the
+ * origin has no other connection, the waiting calls fail. */
 void ebb__origin_lost(ebb__client_conn *k, ebb_status st) {
     ebb__origin *o = k->conn.origin;
-    if (k->state == EBB__LINK_OVER) return;
-    link_over(k);
+    if (k->state == EBB__CLIENT_CONN_ENDED) return;
+    client_conn_end(k);
     if (k->served) hand_out(o);
     else if (o->usable == 0) fail_waiting(o, st);
 }
 
-/* ---- what connections say ------------------------------------------------------------------------------------- */
+/* ---- events of connections ------------------------------------------------------------------------------------ */
 
 static void is_known(ebb__client_conn *k) {
-    if (k->known || k->state == EBB__LINK_OVER) return;
+    if (k->known || k->state == EBB__CLIENT_CONN_ENDED) return;
     k->known = true;
     k->conn.origin->coming--;
 }
 
 void ebb__client_ready(ebb__conn *c) {
-    ebb__client_conn *k = link_of(c);
+    ebb__client_conn *k = client_conn_of(c);
     ebb__origin *o = c->origin;
-    k->state = EBB__LINK_READY;
+    k->state = EBB__CLIENT_CONN_READY;
     ebb__client_conn_ready(k);
     o->h1 = c->proto->version < 20;
     if (o->h1) is_known(k);
@@ -210,21 +210,21 @@ void ebb__client_ready(ebb__conn *c) {
 }
 
 void ebb__client_room(ebb__conn *c) {
-    is_known(link_of(c));
+    is_known(client_conn_of(c));
     hand_out(c->origin);
 }
 
 void ebb__client_draining(ebb__conn *c) {
-    ebb__origin_lost(link_of(c), EBB_ERR_HTTP_RETRY);
+    ebb__origin_lost(client_conn_of(c), EBB_ERR_HTTP_RETRY);
 }
 
-/* If it ended in good order before it was ready, that is still not what those that wait have wanted. */
+/* An orderly end before the connection was ready is still a failure for the waiting calls. */
 void ebb__client_ended(ebb__conn *c, ebb_status st) {
-    ebb__origin_lost(link_of(c), st == EBB_ERR_CLOSED ? EBB_ERR_HTTP_RESET : st);
+    ebb__origin_lost(client_conn_of(c), st == EBB_ERR_CLOSED ? EBB_ERR_HTTP_RESET : st);
 }
 
 void ebb__client_closed(ebb__conn *c) {
-    ebb__client_conn_free(link_of(c));
+    ebb__client_conn_free(client_conn_of(c));
 }
 
 const ebb__bounds *ebb__client_bounds(const ebb__conn *c) {
@@ -233,7 +233,7 @@ const ebb__bounds *ebb__client_bounds(const ebb__conn *c) {
 
 /* ---- origins -------------------------------------------------------------------------------------------------- */
 
-/* FNV-1a. That names meet costs time and nothing else. */
+/* FNV-1a. A collision costs time only. */
 static ebb__origin **bucket_of(ebb_http_client *c, const char *host, size_t n, uint16_t port) {
     uint32_t h = 2166136261u ^ port;
     for (size_t i = 0; i < n; i++) h = (h ^ ((uint8_t)host[i] | 0x20u)) * 16777619u;
@@ -286,7 +286,7 @@ static void origin_free(ebb__origin *o) {
 
 void ebb__origin_release(ebb__origin *o) {
     ebb_http_client *c = o->client;
-    if (o->links != NULL || o->first != NULL || o->pins > 0) return;
+    if (o->conns != NULL || o->first != NULL || o->pins > 0) return;
     origin_free(o);
     if (c->stopped && c->origins_n == 0) client_free(c);
 }
@@ -296,7 +296,7 @@ void ebb__origin_release(ebb__origin *o) {
 static void origin_stop(ebb__origin *o) {
     ebb__client_conn *next;
     fail_waiting(o, EBB_ERR_CLOSED);
-    for (ebb__client_conn *k = o->links; k != NULL; k = next) {
+    for (ebb__client_conn *k = o->conns; k != NULL; k = next) {
         next = k->next;
         ebb__client_conn_drop(k, EBB_ERR_CLOSED);
     }
@@ -307,7 +307,7 @@ static void on_timer_closed(uv_handle_t *uv) {
     if (--c->origins_n == 0) client_free(c);
 }
 
-/* What waits and what flies fails; the last handle that libuv lets go of frees the client. */
+/* Waiting calls and calls in flight fail. The last handle that libuv closes frees the client. */
 static void client_stop(void *ctx) {
     ebb_http_client *c = ctx;
     ebb__origin *next;
@@ -326,12 +326,12 @@ static void client_stop(void *ctx) {
     }
 }
 
-/* The pool can't be stopped in the middle of it. */
+/* A job that runs in the thread pool can't be stopped. */
 static bool reads_on(const void *ctx) {
     return ((const ebb_http_client *)ctx)->reading != NULL;
 }
 
-/* Those that have waited for it go on, or have failed. */
+/* Calls that waited for the certificates go on, or fail. */
 void ebb__client_has_read(ebb_http_client *c, ebb_status st) {
     ebb__origin *next;
     for (size_t i = 0; i < EBB__ORIGIN_BUCKETS; i++) {
@@ -355,13 +355,13 @@ static void client_fill(ebb_http_client *c, const ebb_http_client_opts *o) {
     c->connections = (uint32_t)or_else(o->connections, CONNECTIONS);
     c->bounds.headers = (uint32_t)or_else(o->headers, HEADERS);
     c->bounds.header_bytes = (uint32_t)or_else(o->header_bytes, HEADER_BYTES);
-    c->bounds.body_bytes = UINT64_MAX; /* of a fetch it is the call's */
+    c->bounds.body_bytes = UINT64_MAX; /* a fetch has a limit of its own */
     c->body_bytes = or_else(o->body_bytes, BODY_BYTES);
     c->idle_ns = or_else(o->idle_ns, IDLE_NS);
     c->connect_ns = or_else(o->connect_ns, CONNECT_NS);
 }
 
-/* Files that the caller names are read now, so that it hears of what is wrong with them. */
+/* Files that the caller names are read now, so that an error is returned to the caller. */
 static ebb_status open_tls(ebb_http_client *c, const ebb_tls_opts *tls) {
     if (tls->cert_file == NULL && tls->key_file == NULL && tls->ca_file == NULL) return EBB_OK;
     ebb_status st = ebb__tls_ctx_new(c->allocator, tls, false, &c->tls);

@@ -1,7 +1,7 @@
-/* Calls: a request of a client, from the check of what was asked for to the end of its future and its stream.
+/* Calls: a request of a client, from the check of its options to the end of its future and its stream.
  *
- * A fetch collects the body as it comes, so that the peer's window stays open, in the block that will be its
- * value. An open gives its exchange to the user, as a handle of the region, and has no part in what is read. */
+ * A fetch collects the body as it is received, so that the peer's window stays open, in the block that becomes its
+ * value. An open gives its exchange to the user, as a handle of the region, and does not read the body itself. */
 #define _POSIX_C_SOURCE 200809L
 #include "http/client.h"
 
@@ -38,7 +38,7 @@ bool ebb__call_is_given(const ebb__call *c) {
     return c->handle != NULL && c->handle->state == EBB__HANDLE_OPEN && c->future == NULL;
 }
 
-/* The exchange of a call that was given stays its user's. */
+/* The user keeps the exchange. */
 static void lose(ebb__call *c, ebb_status st) {
     ebb_http *x = &c->x;
     reject(c, &c->answered, st);
@@ -52,7 +52,7 @@ static void lose(ebb__call *c, ebb_status st) {
     if (!x->gone) ebb__exchange_gone(x, st, EBB_CANCEL_DISCONNECT, "");
 }
 
-/* Whatever it does. What flies is freed with the end of its stream. */
+/* Gives up a call in any state. A call in flight is freed with the end of its stream. */
 static void give_up(ebb__call *c, ebb_status st) {
     end_futures(c, st);
     if (c->x.conn != NULL) {
@@ -63,7 +63,7 @@ static void give_up(ebb__call *c, ebb_status st) {
     if (c->where != NULL) ebb__origin_remove(c);
     c->origin = NULL;
     if (c->x.gone) call_free(c);
-    else ebb__exchange_gone(&c->x, st, EBB_CANCEL_USER, ""); /* reads and writes end, and then it is freed */
+    else ebb__exchange_gone(&c->x, st, EBB_CANCEL_USER, ""); /* ends reads and writes, and frees the call */
 }
 
 void ebb__call_fail(ebb__call *c, ebb_status st) {
@@ -76,7 +76,7 @@ void ebb__call_fail(ebb__call *c, ebb_status st) {
     else give_up(c, st);
 }
 
-/* The handle of an exchange is closed: by its user, or with the region, or because nobody got it. */
+/* The handle of an exchange is closed: by its user, with the region, or because nobody took the value. */
 static void exchange_stop(void *ctx) {
     give_up(ctx, EBB_ERR_CLOSED);
 }
@@ -93,12 +93,12 @@ static const ebb_operation open_op = {"http open", call_cancel, NULL};
 void ebb__client_gone(ebb_http *x, ebb_status st) {
     ebb__call *c = x->call;
     ebb__origin *o = c->origin;
-    ebb__client_conn *k = c->link;
+    ebb__client_conn *k = c->client_conn;
     bool given = ebb__call_is_given(c);
     c->origin = NULL;
-    c->link = NULL;
+    c->client_conn = NULL;
     end_futures(c, st == EBB_OK ? EBB_ERR_HTTP_RESET : st);
-    if (!given) call_free(c); /* else its user may still read what came */
+    if (!given) call_free(c); /* else the user may still read what was received */
     if (k != NULL) ebb__origin_left(o, k);
 }
 
@@ -132,7 +132,7 @@ static char *put_text(char *at, const char *from, size_t n, const char **where) 
     return at + n + 1;
 }
 
-/* The head is written last: until then the block may move. */
+/* The head is written last: the block may move until then. */
 static void put_head(ebb__call *c) {
     const ebb__fields *f = &c->x.fields;
     ebb_http_response *r = (ebb_http_response *)(void *)c->answer;
@@ -161,7 +161,7 @@ static ebb_status make_room(ebb__call *c, size_t body_n) {
     return EBB_OK;
 }
 
-/* A length that was announced is believed up to a bound: then all of it is there at once. */
+/* An announced length is trusted up to a bound, and allocated at once. */
 static ebb_status fetch_head(ebb__call *c) {
     uint64_t n;
     const ebb__field *f = ebb__fields_find(&c->x.fields, "content-length", 14);
@@ -182,7 +182,7 @@ static ebb_status fetch_more(ebb__call *c) {
     return EBB_OK;
 }
 
-/* All is there. The rest of a request that the peer has not waited for is not sent. */
+/* The response is complete. The rest of a request that the peer has not waited for is not sent. */
 static ebb_status fetch_end(ebb__call *c) {
     ebb_http *x = &c->x;
     ebb_status st = make_room(c, c->body_n);
@@ -199,16 +199,16 @@ static ebb_status fetch_end(ebb__call *c) {
     return EBB_OK;
 }
 
-/* ---- what comes ----------------------------------------------------------------------------------------------- */
+/* ---- receiving ------------------------------------------------------------------------------------------------ */
 
-/* The value is the user's: disposing of it closes the exchange, if nobody wants it any more. */
+/* The value belongs to the user: disposing of it closes the exchange. */
 static void give(ebb__call *c) {
     ebb_future *f = c->future;
     c->future = NULL;
     (void)ebb__settle(c->x.loop, f, ebb__handle_value(c->handle));
 }
 
-/* The body of the call was the caller's until now: what is not sent yet is kept. */
+/* The body belonged to the caller until now: the unsent rest is copied. */
 static ebb_status keep_rest(ebb_http *x) {
     if (x->from_n == 0) return EBB_OK;
     uint8_t *at = ebb__arena_alloc(&x->arena, x->from_n);
@@ -239,7 +239,7 @@ void ebb__client_answered(ebb_http *x) {
     if (c->handle != NULL && c->future != NULL) give(c);
 }
 
-/* A fetch that has failed has let go of its stream, and of what still comes. */
+/* A fetch that has failed drops the bytes that are still received. */
 void ebb__client_body(ebb_http *x) {
     ebb__call *c = x->call;
     if (c->redirected) {
@@ -262,7 +262,7 @@ bool ebb__client_wants(const ebb_http *x) {
 
 /* ---- the start ------------------------------------------------------------------------------------------------ */
 
-/* The time that is left when it is sent, for the other side's region. */
+/* Sends the time that is left, for the region of the server. */
 static ebb_status add_deadline(ebb__call *c) {
     static const char name[] = "ebb-deadline-ms";
     uint64_t now = ebb__now(c->x.loop->rt);
@@ -297,17 +297,17 @@ void ebb__call_start(ebb__call *c, ebb__client_conn *k) {
         ebb__call_fail(c, st);
         return;
     }
-    c->link = k;
+    c->client_conn = k;
     if (c->streams && c->future != NULL) give(c);
 }
 
-/* ---- what is asked for ---------------------------------------------------------------------------------------- */
+/* ---- the options of a call ------------------------------------------------------------------------------------ */
 
 static bool is_length(const ebb_http_field *f) {
     return ebb__same_name(f->name, strlen(f->name), "content-length", 14);
 }
 
-/* Of what is ours only the length of a body that is written later, which we can't know. */
+/* Of the fields that we set, a caller may set only the length of a streamed body, which we can't know. */
 static bool is_right(const ebb_http_field *f, bool streams) {
     uint64_t length;
     if (f->name == NULL || f->value == NULL) return false;
@@ -333,8 +333,8 @@ static ebb_status check(const ebb_http_call *call, bool opens, ebb__url *url) {
     return check_fields(call);
 }
 
-/* That of the region, or of the call if it is earlier. A region that is cancelled has another meaning for it:
- * the end of its cleanup. */
+/* The deadline of the region, or of the call if that is earlier. The deadline of a cancelled region is the end of its
+ * cleanup, and does not count. */
 static uint64_t deadline_of(ebb_cx *cx, const ebb_http_call *call) {
     ebb__region_view r = ebb__region_look(ebb__rt_of(cx), ebb__region_of(cx));
     uint64_t at = call->deadline != 0 ? call->deadline : EBB_FOREVER;
@@ -360,7 +360,7 @@ static ebb_status fill_fields(ebb_http *x, const ebb_http_call *call) {
     return st;
 }
 
-/* A query without a path is that of "/". */
+/* A query without a path belongs to "/". */
 static const char *copy_path(ebb_http *x, const ebb__url *url) {
     size_t root = url->path[0] == '?' ? 1 : 0;
     char *at = ebb__arena_alloc(&x->arena, root + url->path_n + 1);
@@ -382,7 +382,7 @@ static ebb_status fill_head(ebb_http *x, const ebb_http_call *call, const ebb__u
     return fill_fields(x, call);
 }
 
-/* These say how long their body is even if it is empty: RFC 9110, 8.6. */
+/* Requests of these methods have a length even if the body is empty: RFC 9110, section 8.6. */
 static bool expects_body(const char *method) {
     return strcmp(method, "POST") == 0 || strcmp(method, "PUT") == 0 || strcmp(method, "PATCH") == 0;
 }
@@ -430,7 +430,7 @@ static ebb_status call_open(ebb__call *c, ebb_cx *cx, const char *site) {
     return EBB_OK;
 }
 
-/* The last that may fail; after it the call is its future's. NULL: *failed is what to return. */
+/* The last step that may fail; after it the future owns the call. NULL: *failed is what to return. */
 static ebb_future *call_begin(ebb__call *c, ebb_cx *cx, ebb__origin *o, bool opens, const char *site,
                               ebb_future **failed) {
     ebb_status st = opens ? call_open(c, cx, site) : EBB_OK;
@@ -488,7 +488,7 @@ ebb_future *ebb_http_get_site(ebb_cx *cx, ebb_http_client *c, const char *url, c
     return call(cx, c, &(ebb_http_call){.url = url}, false, site);
 }
 
-/* ---- what the user has of an open ----------------------------------------------------------------------------- */
+/* ---- functions for an opened exchange ------------------------------------------------------------------------- */
 
 ebb_future *ebb_http_open_site(ebb_cx *cx, ebb_http_client *c, const ebb_http_call *what, const char *site) {
     return call(cx, c, what, true, site);

@@ -1,8 +1,8 @@
-/* How a client's link gets its connection: the name is looked up, unless it is a number, and its addresses are
- * dialled (loop/dial.h). The time limit of the dial covers all of it: lookup, TCP and TLS.
+/* How a client connects: looks up the name, unless it is an address, and dials its addresses (loop/dial.h). The time
+ * limit of the dial covers the lookup, TCP and TLS.
  *
- * No future stands behind this: those that wait are the calls, and a link serves whoever is the first of them
- * when it is ready. */
+ * There is no future for this. Calls wait for a connection, and a connection serves the first waiting call when it is
+ * ready. */
 #define _POSIX_C_SOURCE 200809L
 #include "http/client.h"
 
@@ -12,7 +12,7 @@ static const char site[] = "http client";
 
 /* ---- life ----------------------------------------------------------------------------------------------------- */
 
-static ebb__client_conn *link_new(ebb__origin *o) {
+static ebb__client_conn *client_conn_new(ebb__origin *o) {
     ebb_http_client *client = o->client;
     ebb__client_conn *k = ebb__alloc(&client->allocator, sizeof *k);
     if (k == NULL) return NULL;
@@ -22,19 +22,19 @@ static ebb__client_conn *link_new(ebb__origin *o) {
     k->conn.client = client;
     k->conn.origin = o;
     k->conn.h2 = client->prior_knowledge;
-    k->next = o->links;
-    if (o->links != NULL) o->links->prev = k;
-    o->links = k;
+    k->next = o->conns;
+    if (o->conns != NULL) o->conns->prev = k;
+    o->conns = k;
     o->usable++;
     o->coming++;
     return k;
 }
 
-/* What it has counted for in its origin was taken back before. */
+/* The counters of its origin were lowered before. */
 void ebb__client_conn_free(ebb__client_conn *k) {
     ebb__origin *o = k->conn.origin;
     if (k->prev != NULL) k->prev->next = k->next;
-    else o->links = k->next;
+    else o->conns = k->next;
     if (k->next != NULL) k->next->prev = k->prev;
     ebb__dial_end(k->dial);
     ebb__free(&o->client->allocator, k, sizeof *k);
@@ -48,7 +48,7 @@ static void fail(ebb__client_conn *k, ebb_status st) {
 
 /* ---- the connection ------------------------------------------------------------------------------------------- */
 
-/* It has a wire, or is over. */
+/* The connection gets its raw stream, or ends. */
 static void on_connected(void *ctx, ebb__handle *h) {
     ebb__client_conn *k = ctx;
     ebb__origin *o = k->conn.origin;
@@ -58,8 +58,8 @@ static void on_connected(void *ctx, ebb__handle *h) {
     if (o->tls && k->conn.tls == NULL) st = EBB_ERR_NOMEM;
     if (st == EBB_OK) st = ebb__conn_open(&k->conn, cx, (ebb_stream){ebb__handle_id(h)});
     if (st == EBB_OK) return;
-    if (k->conn.wire.handle != NULL) {
-        ebb__conn_drop(&k->conn, st, EBB_CANCEL_RESOURCE, "it could not be opened");
+    if (k->conn.raw.handle != NULL) {
+        ebb__conn_drop(&k->conn, st, EBB_CANCEL_RESOURCE, "the connection could not be opened");
         return;
     }
     ebb__handle_close(h);
@@ -77,7 +77,7 @@ static const ebb__dial_ops dial_ops = {on_connected, on_failed};
 
 static const ebb_operation lookup_op = {"resolve", NULL, NULL};
 
-/* The request may outlive its link: libuv can't stop a lookup that has begun. */
+/* The lookup may outlive its connection: libuv can't stop a lookup that has begun. */
 static void on_found(uv_getaddrinfo_t *uv, int code, struct addrinfo *found) {
     ebb__uv_request *r = uv->data;
     ebb__client_conn *k = r->as.work.arg;
@@ -112,7 +112,7 @@ static ebb_status look_up(ebb__client_conn *k) {
     return EBB_OK;
 }
 
-/* A host that is a number needs no lookup. */
+/* A host that is an address needs no lookup. */
 static bool is_number(const ebb__origin *o, struct sockaddr_storage *to) {
     ebb_address a = {.port = o->port};
     if (o->host_n >= sizeof a.ip) return false;
@@ -132,7 +132,7 @@ static ebb_status dial(ebb__client_conn *k) {
 }
 
 ebb_status ebb__client_conn_open(ebb__origin *o) {
-    ebb__client_conn *k = link_new(o);
+    ebb__client_conn *k = client_conn_new(o);
     if (k == NULL) return EBB_ERR_NOMEM;
     ebb_status st = dial(k);
     if (st == EBB_OK) return st;
@@ -150,8 +150,8 @@ void ebb__client_conn_ready(ebb__client_conn *k) {
 /* ---- giving up ------------------------------------------------------------------------------------------------ */
 
 void ebb__client_conn_drop(ebb__client_conn *k, ebb_status st) {
-    if (k->conn.wired) {
-        ebb__conn_drop(&k->conn, st, EBB_CANCEL_SHUTDOWN, "the client has dropped it");
+    if (k->conn.attached) {
+        ebb__conn_drop(&k->conn, st, EBB_CANCEL_SHUTDOWN, "the client has dropped the connection");
         return;
     }
     if (k->lookup != NULL) {

@@ -1,17 +1,17 @@
-/* Calls that are sent again: because the server has not processed them, or because it has sent them elsewhere.
+/* Calls that are sent again: because the server has not processed them, or because it redirects them.
  *
- * Both happen when a stream is over and before anybody was told. The exchange forgets what that stream has done and
- * waits for a connection once more, of the same origin or of another.
+ * Both happen when a stream has ended and before the user of the call knows. The exchange is reset to its state before
+ * the stream, and waits for a connection of the same origin or of another.
  *
- * Only what is known not to have been processed is sent again by ourselves. The server says so (REFUSED_STREAM, the
- * last stream of a GOAWAY), or nothing of the request has left: the system has taken no byte since the call was given
- * to its connection. A connection that ends later may have carried it, whatever the method is. */
+ * The client repeats only calls that are known not to be processed. The server says so (REFUSED_STREAM, the last
+ * stream id of a GOAWAY), or no byte of the request was sent: the system has taken none since the call was given to
+ * its connection. A connection that ends later may have carried the request, whatever the method is. */
 #define _POSIX_C_SOURCE 200809L
 #include "http/client.h"
 
 enum { RETRIES = 3, DROPPED_MOST = 64 * 1024 };
 
-/* ---- whether -------------------------------------------------------------------------------------------------- */
+/* ---- which calls are repeated --------------------------------------------------------------------------------- */
 
 static bool is_unsent(const ebb__call *c) {
     return c->x.conn->taken == c->taken;
@@ -21,7 +21,7 @@ static bool is_wanted(const ebb__call *c) {
     return c->future != NULL ? ebb__is_wanted(c->future) : ebb__call_is_given(c);
 }
 
-/* A body that its user writes can be sent again as long as none of its bytes were taken. */
+/* A streamed body can be sent again as long as none of its bytes were taken. */
 static bool may_retry(const ebb__call *c) {
     const ebb_http *x = &c->x;
     bool whole = !c->streams || (x->out_bytes == 0 && !x->out_cut);
@@ -42,7 +42,7 @@ static void forget_fields(ebb_http *x, const char *const *names) {
     for (; *names != NULL; names++) ebb__fields_remove(&x->out_fields, *names, strlen(*names));
 }
 
-/* 303 asks for the result by GET; for 301 and 302 that is what became of POST. */
+/* 303 asks for the result by GET. For 301 and 302, clients commonly do that with POST. */
 static bool becomes_get(const char *method, int status) {
     if (status == 303) return strcmp(method, "HEAD") != 0;
     return (status == 301 || status == 302) && strcmp(method, "POST") == 0;
@@ -57,13 +57,13 @@ static void become_get(ebb__call *c) {
     forget_fields(&c->x, of_body);
 }
 
-/* What was meant for one origin is not told to another. */
+/* Fields that were meant for one origin are not sent to another. */
 static void change_origin(ebb_http *x) {
     static const char *const secrets[] = {"authorization", "cookie", "proxy-authorization", NULL};
     forget_fields(x, secrets);
 }
 
-/* Its strings are the arena's: the response's fields go when it is sent again. */
+/* The strings are copied to the arena: the fields of the response are dropped when the call is sent again. */
 static ebb_status resolve(ebb__call *c, const char *location) {
     ebb_http *x = &c->x;
     const ebb__url base = {.tls = c->origin->tls,
@@ -87,7 +87,8 @@ ebb_status ebb__call_redirect(ebb__call *c) {
     return st;
 }
 
-/* Without the rest of the body, or of a request that nobody waits for, its connection can be used again. */
+/* Reads a short body, so that the connection can be used again. A long one, or an unsent rest of the request, resets
+ * the stream. */
 void ebb__call_drop_body(ebb__call *c) {
     ebb_http *x = &c->x;
     uint8_t bytes[4096];
@@ -117,9 +118,10 @@ static ebb_status follow(ebb__call *c) {
     return EBB_OK;
 }
 
-/* ---- again ---------------------------------------------------------------------------------------------------- */
+/* ---- sending again -------------------------------------------------------------------------------------------- */
 
-/* As before it was first sent. What its user has written so far is kept, with the write that is pending. */
+/* Resets the exchange to its state before it was first sent. Bytes that the user has written, and the pending write,
+ * are kept. */
 static void renew(ebb__call *c) {
     ebb_http *x = &c->x;
     x->conn = NULL;
@@ -134,7 +136,7 @@ static void renew(ebb__call *c) {
     x->fields = x->trailers = (ebb__fields){0};
     x->out_first = x->out_sent = x->ours = x->deferred = false;
     x->out_bytes = 0;
-    c->link = NULL;
+    c->client_conn = NULL;
     if (!c->streams) ebb__call_set_body(c);
 }
 
@@ -152,7 +154,7 @@ static ebb__origin *next_origin(ebb__call *c, ebb_status *st) {
 bool ebb__client_resends(ebb_http *x, ebb_status *st) {
     ebb__call *c = x->call;
     ebb__origin *from = c->origin;
-    ebb__client_conn *k = c->link;
+    ebb__client_conn *k = c->client_conn;
     ebb__conn *conn = x->conn;
     if (*st == EBB_ERR_HTTP_RESET && !c->redirected && is_unsent(c)) *st = EBB_ERR_HTTP_RETRY;
     if (from->client->stopped || !is_wanted(c)) return false;

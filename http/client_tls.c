@@ -1,12 +1,12 @@
-/* A client's certificates. Those of the system take OpenSSL a tenth of a second to read, so a client without files
- * of its own reads them in libuv's pool, when its first call wants TLS. Calls wait for that as they wait for a
+/* A client's certificates. OpenSSL takes a tenth of a second to read those of the system. So a client without files of
+ * its own reads them in libuv's thread pool, when its first call needs TLS. Calls wait for that as they wait for a
  * connection. */
 #define _POSIX_C_SOURCE 200809L
 #include "http/client.h"
 
 static const ebb_operation read_op = {"http certificates", NULL, NULL};
 
-/* On a thread of the pool, which has the context to itself meanwhile. */
+/* Runs on a thread of the pool, which owns the context until it has finished. */
 static void read_now(uv_work_t *uv) {
     ebb__uv_request *r = uv->data;
     const ebb_http_client *c = r->as.work.arg;
@@ -22,7 +22,7 @@ static void on_read(uv_work_t *uv, int code) {
     ebb__request_free(r);
     c->reading = NULL;
     if (st == EBB_OK) c->has_tls = true;
-    else ebb__tls_ctx_tell(c->tls); /* here, and not in the thread where it has failed */
+    else ebb__tls_ctx_set_error(c->tls); /* errors are kept for each thread */
     if (st != EBB_OK) {
         ebb__tls_ctx_free(c->tls);
         c->tls = NULL;
@@ -44,7 +44,7 @@ ebb_status ebb__client_read_tls(ebb_http_client *c) {
     if (code == 0) {
         c->reading = r;
         c->loop->pending++;
-        c->origins_n++; /* it stays until then */
+        c->origins_n++; /* the client stays until then */
         return EBB_OK;
     }
     ebb__request_free(r);

@@ -1,10 +1,10 @@
-/* Connections: from the wire to a protocol and back, and how they end.
+/* Connections: from the raw stream to a protocol and back, and how they end.
  *
- * The end has steps. A server's connection that is *closing* has told its peer, and still takes the requests that
- * the peer sent before it knew. A connection that *drains* takes nothing new and ends with its last exchange. One that is
- * *ending* has none left and sends its last bytes; a server's then says that it sends no more, and reads and
- * forgets what still comes for a moment: if it closed at once, the system would tell the peer of the bytes
- * that nobody has read, and that would overtake the reason. One that has *ended* has no wire. */
+ * A connection ends in steps. A server's connection that is *closing* has notified its peer, and still takes the
+ * requests that the peer sent before it knew. A connection that is *draining* takes no new exchanges and ends with its
+ * last one. A connection that is *ending* has no exchange left and sends its last bytes. A server then shuts down its
+ * sending side, and drops received bytes for a moment: if it closed at once, unread bytes would make the system send a
+ * reset, which could overtake the last bytes. A connection that has *ended* has no raw stream. */
 #define _POSIX_C_SOURCE 200809L
 #include "http/http.h"
 
@@ -22,7 +22,7 @@ const ebb__bounds *ebb__conn_bounds(const ebb__conn *c) {
     return c->server != NULL ? &c->server->bounds : ebb__client_bounds(c);
 }
 
-/* ---- what comes --------------------------------------------------------------------------------------------- */
+/* ---- receiving ---------------------------------------------------------------------------------------------- */
 
 static ebb_status set_proto(ebb__conn *c, bool h2) {
     ebb_status st;
@@ -41,7 +41,7 @@ static void choose(ebb__conn *c, bool h2) {
     if (st != EBB_OK) ebb__conn_drop(c, st, EBB_CANCEL_RESOURCE, "no memory");
 }
 
-/* Of a client in plain text: the first bytes say what it speaks. How many of `bytes` were looked at. */
+/* The first bytes of a client without TLS identify the protocol. Returns how many of `bytes` were examined. */
 static size_t greet(ebb__conn *c, const uint8_t *bytes, size_t n) {
     size_t i = 0;
     while (i < n && c->greeting_n < sizeof c->greeting && bytes[i] == (uint8_t)preface[c->greeting_n]) {
@@ -57,10 +57,10 @@ static void feed(ebb__conn *c, const uint8_t *bytes, size_t n) {
         size_t used = greet(c, bytes, n);
         bytes += used;
         n -= used;
-        if (c->proto == NULL || ebb__conn_is_over(c)) return;
+        if (c->proto == NULL || ebb__conn_is_ending(c)) return;
         c->proto->feed(c, c->greeting, c->greeting_n);
     }
-    if (n > 0 && !ebb__conn_is_over(c)) c->proto->feed(c, bytes, n);
+    if (n > 0 && !ebb__conn_is_ending(c)) c->proto->feed(c, bytes, n);
 }
 
 static void shake_hands(ebb__conn *c, size_t n) {
@@ -69,28 +69,28 @@ static void shake_hands(ebb__conn *c, size_t n) {
         if (c->server != NULL) (void)ebb__server_charge(c, EBB__TLS_BYTES);
         choose(c, ebb__tls_is_h2(c->tls));
     } else if (c->handshake > HANDSHAKE_MOST) {
-        ebb__conn_drop(c, EBB_ERR_TLS, EBB_CANCEL_DISCONNECT, "a handshake without an end");
+        ebb__conn_drop(c, EBB_ERR_TLS, EBB_CANCEL_DISCONNECT, "the TLS handshake is too long");
     }
 }
 
-/* What was decrypted overwrites what came: OpenSSL has all of that. */
+/* The plaintext overwrites the received bytes: OpenSSL has a copy of these. */
 static void feed_tls(ebb__conn *c, char *bytes, size_t n) {
     ebb_status st = ebb__tls_input(c->tls, bytes, n);
     if (st == EBB_OK && c->proto == NULL) shake_hands(c, n);
-    while (st == EBB_OK && !ebb__conn_is_over(c)) {
+    while (st == EBB_OK && !ebb__conn_is_ending(c)) {
         size_t k = 0;
         st = ebb__tls_read(c->tls, bytes, EBB__RAW_STREAM_PIECE, &k);
         if (st != EBB_OK || k == 0) break;
         if (c->proto != NULL) c->proto->feed(c, (uint8_t *)bytes, k);
     }
-    c->heard_end = c->heard_end || st == EBB_ERR_EOF;
-    if (st == EBB_ERR_EOF && c->proto != NULL && !ebb__conn_is_over(c)) c->proto->eof(c);
+    c->tls_ended = c->tls_ended || st == EBB_ERR_EOF;
+    if (st == EBB_ERR_EOF && c->proto != NULL && !ebb__conn_is_ending(c)) c->proto->eof(c);
     else if (st == EBB_ERR_EOF) ebb__conn_finish(c);
     else if (st != EBB_OK) ebb__conn_fail(c, EBB__PROTOCOL_ERROR, st, EBB_CANCEL_DISCONNECT, "TLS failed");
 }
 
-/* Those whose head is whole, and that were not reset by what followed in the same bytes: cancelling what was
- * never begun is for nothing. */
+/* Starts the exchanges whose head is complete. One that was reset by the same bytes never starts: cancelling it would
+ * be wasted work. */
 static void start_all(ebb__conn *c) {
     ebb_http **at = &c->starts, *x;
     while ((x = *at) != NULL) {
@@ -105,70 +105,70 @@ static void start_all(ebb__conn *c) {
     if (c->starts != NULL) ebb__conn_task_at(c, ebb__loop_now(c->loop) + EBB__RETRY_MS * EBB_MS);
 }
 
-/* What comes when it is over. There may be no end of it: past its bound a peer that did something wrong is cut off. One
- * that did not, and is in the middle of a body, has until the end of the linger to read what we said: a close that
- * throws away bytes of the peer may take our last words with it. */
+/* Drops bytes that are received while the connection ends, up to a bound. Past it a peer that broke a rule is cut off.
+ * Any other peer, which may be in the middle of a body, has the linger time to read our last bytes: a close that
+ * discards unread bytes may make the system discard these too. */
 static void forget(ebb__conn *c, size_t n) {
     c->forgets -= n < c->forgets ? n : c->forgets;
     if (c->forgets > 0) return;
-    if (c->failed) ebb__raw_stream_close(&c->wire);
-    else (void)ebb__raw_stream_read(&c->wire, false);
+    if (c->failed) ebb__raw_stream_close(&c->raw);
+    else (void)ebb__raw_stream_read(&c->raw, false);
 }
 
 static bool is_crowded(const ebb__conn *c) {
     return c->server != NULL && c->slots / 2 >= c->server->limits.streams;
 }
 
-/* More of what has ended is still there than may be open: we are behind, and nothing is read until we are not. */
+/* Closed streams whose handler still runs are as many as may be open: nothing is read until there are fewer. */
 static void hold_back(ebb__conn *c) {
-    if (ebb__conn_is_over(c) || c->proto == NULL || c->proto->version < 20 || !is_crowded(c)) return;
-    c->held_back = ebb__raw_stream_read(&c->wire, false) == EBB_OK;
+    if (ebb__conn_is_ending(c) || c->proto == NULL || c->proto->version < 20 || !is_crowded(c)) return;
+    c->held_back = ebb__raw_stream_read(&c->raw, false) == EBB_OK;
 }
 
 static char *on_place(void *ctx, size_t *n) {
     const ebb__conn *c = ctx;
-    if (c->tls != NULL || c->proto == NULL || c->proto->place == NULL || ebb__conn_is_over(c)) return NULL;
+    if (c->tls != NULL || c->proto == NULL || c->proto->place == NULL || ebb__conn_is_ending(c)) return NULL;
     return (char *)c->proto->place(c, n);
 }
 
 static void on_bytes(void *ctx, char *bytes, size_t n) {
     ebb__conn *c = ctx;
     if (c->server != NULL) c->server->stats.bytes_in += n;
-    if (ebb__conn_is_over(c)) {
+    if (ebb__conn_is_ending(c)) {
         forget(c, n);
         return;
     }
     uint64_t bodies = c->bodies;
     if (c->tls != NULL) feed_tls(c, bytes, n);
     else feed(c, (uint8_t *)bytes, n);
-    c->wire.bulk = c->bodies - bodies >= n / 2;
+    c->raw.bulk = c->bodies - bodies >= n / 2;
     start_all(c);
     hold_back(c);
     ebb__conn_touch(c);
 }
 
-/* The protocol of a client tells what may be sent again from what may not. */
+/* The protocol of a client decides which calls may be sent again. */
 static void lost(ebb__conn *c) {
     c->broken = true;
-    if (c->client != NULL && c->proto != NULL && !ebb__conn_is_over(c)) c->proto->eof(c);
+    if (c->client != NULL && c->proto != NULL && !ebb__conn_is_ending(c)) c->proto->eof(c);
     else ebb__conn_drop(c, EBB_ERR_HTTP_RESET, EBB_CANCEL_DISCONNECT, "connection lost");
 }
 
 static void on_ended(void *ctx, ebb_status st) {
     ebb__conn *c = ctx;
-    if (c->state == EBB__CONN_ENDING) ebb__raw_stream_close(&c->wire);
-    else if (c->heard_end && st == EBB_ERR_EOF) return; /* TLS has said so before */
+    if (c->state == EBB__CONN_ENDING) ebb__raw_stream_close(&c->raw);
+    else if (c->tls_ended && st == EBB_ERR_EOF) return; /* TLS has reported the end before */
     else if (st == EBB_ERR_EOF && c->proto != NULL && c->tls == NULL) c->proto->eof(c);
     else lost(c);
     start_all(c);
     ebb__conn_touch(c);
 }
 
-/* ---- what goes ---------------------------------------------------------------------------------------------- */
+/* ---- sending ------------------------------------------------------------------------------------------------ */
 
-/* As many records as fit. */
+/* Produces as many TLS records as fit. */
 static size_t produce_tls(ebb__conn *c, uint8_t *to, size_t room) {
-    uint8_t *plain = (uint8_t *)c->loop->raw_buffer; /* nothing is being read now */
+    uint8_t *plain = (uint8_t *)c->loop->raw_buffer; /* free: nothing is being read now */
     size_t all = ebb__tls_output(c->tls, to, room), n, made;
     if (c->proto == NULL) return all;
     while (room - all >= LEAST_RECORD && ebb__tls_is_ready(c->tls) && ebb__tls_pending(c->tls) == 0) {
@@ -189,7 +189,7 @@ static size_t produce(ebb__conn *c, uint8_t *to, size_t room) {
     return c->proto != NULL ? c->proto->fill(c, to, room) : 0;
 }
 
-/* What the system did not take is libuv's, in memory of the connection's own. */
+/* libuv writes the bytes that the system did not take, from a buffer of the connection. */
 static ebb_status keep_rest(ebb__conn *c, const uint8_t *from, size_t n) {
     c->rest = ebb__alloc(&c->allocator, n);
     if (c->rest == NULL) return EBB_ERR_NOMEM;
@@ -197,7 +197,7 @@ static ebb_status keep_rest(ebb__conn *c, const uint8_t *from, size_t n) {
     c->rest_n = n;
     c->write_since = ebb__now(c->loop->rt);
     if (c->server != NULL) ebb__conn_task_at(c, c->write_since + c->server->limits.write_ns);
-    return ebb__raw_stream_write(&c->wire, c->rest, n);
+    return ebb__raw_stream_write(&c->raw, c->rest, n);
 }
 
 static void rest_free(ebb__conn *c) {
@@ -206,10 +206,10 @@ static void rest_free(ebb__conn *c) {
     c->rest_n = 0;
 }
 
-/* EBB_PENDING: it waits for the peer. */
+/* EBB_PENDING: the peer has to read first. */
 static ebb_status send_bytes(ebb__conn *c, const uint8_t *from, size_t n) {
     size_t sent;
-    ebb_status st = ebb__raw_stream_try(&c->wire, (const char *)from, n, &sent);
+    ebb_status st = ebb__raw_stream_try(&c->raw, (const char *)from, n, &sent);
     c->taken += sent;
     if (c->server != NULL) c->server->stats.bytes_out += n;
     if (st == EBB_OK && sent < n) {
@@ -224,7 +224,7 @@ static size_t out_room(const ebb__conn *c) {
     return c->server != NULL ? c->server->limits.write_bytes : OUT_MOST;
 }
 
-/* EBB_OK: all is sent. EBB_PENDING: there may be more. */
+/* EBB_OK: everything is sent. EBB_PENDING: there may be more. */
 static ebb_status send_all(ebb__conn *c) {
     uint8_t out[OUT_MOST];
     for (int i = 0; i < FILLS; i++) {
@@ -238,31 +238,31 @@ static ebb_status send_all(ebb__conn *c) {
     return EBB_PENDING;
 }
 
-/* All is sent, and it is ending. */
+/* Everything is sent, and the connection is ending. */
 static void last_is_sent(ebb__conn *c) {
     uv_os_fd_t fd;
-    if (c->tls != NULL && !c->told_tls) {
-        c->told_tls = true;
+    if (c->tls != NULL && !c->tls_closed) {
+        c->tls_closed = true;
         ebb__tls_close(c->tls);
         ebb__conn_touch(c);
         return;
     }
-    if (c->client != NULL || uv_fileno(&c->wire.handle->uv.any, &fd) != 0) {
-        ebb__raw_stream_close(&c->wire);
+    if (c->client != NULL || uv_fileno(&c->raw.handle->uv.any, &fd) != 0) {
+        ebb__raw_stream_close(&c->raw);
         return;
     }
     if (c->lingers) return;
     c->lingers = true;
     (void)shutdown(fd, SHUT_WR);
-    if (ebb__raw_stream_read(&c->wire, true) != EBB_OK) ebb__raw_stream_close(&c->wire);
+    if (ebb__raw_stream_read(&c->raw, true) != EBB_OK) ebb__raw_stream_close(&c->raw);
     else ebb__conn_task_linger(c);
 }
 
 static void on_flush(void *ctx) {
     ebb__conn *c = ctx;
-    if (c->wire.handle == NULL) return;
-    if (c->wire.writing) {
-        if (c->client != NULL && c->state == EBB__CONN_ENDING) { /* its last words can't be sent */
+    if (c->raw.handle == NULL) return;
+    if (c->raw.writing) {
+        if (c->client != NULL && c->state == EBB__CONN_ENDING) { /* the last bytes can't be sent */
             ebb__conn_drop(c, EBB_ERR_CLOSED, EBB_CANCEL_DISCONNECT, "connection closed");
         } else if (c->proto != NULL && c->proto->stuck != NULL) {
             c->proto->stuck(c);
@@ -270,7 +270,7 @@ static void on_flush(void *ctx) {
         return;
     }
     ebb_status st = send_all(c);
-    start_all(c); /* HTTP/1 looks at the next request when the one before has ended */
+    start_all(c); /* HTTP/1 parses the next request when the previous exchange has ended */
     if (st == EBB_PENDING) return;
     if (st == EBB_ERR_NOMEM && c->server != NULL) { /* not the peer's fault: its address is not charged */
         ebb__conn_drop(c, st, EBB_CANCEL_RESOURCE, "no memory");
@@ -293,7 +293,7 @@ static void on_written(void *ctx, ebb_status st) {
 
 /* ---- the end ------------------------------------------------------------------------------------------------ */
 
-/* Nothing of what is in flight will be answered. Those that wait to start are told by this too. */
+/* No exchange in flight will be answered, including those that wait to start. */
 static void all_gone(ebb__conn *c, ebb_status st, ebb_cancel_kind kind, const char *message) {
     ebb_http *next;
     for (ebb_http *x = c->first; x != NULL; x = next) {
@@ -310,16 +310,16 @@ static void proto_free(ebb__conn *c) {
 }
 
 void ebb__conn_fail(ebb__conn *c, uint32_t code, ebb_status st, ebb_cancel_kind kind, const char *message) {
-    if (ebb__conn_is_over(c)) return;
-    if (c->proto != NULL) c->proto->farewell(c, code);
+    if (ebb__conn_is_ending(c)) return;
+    if (c->proto != NULL) c->proto->terminate(c, code);
     c->state = EBB__CONN_ENDING;
     c->forgets = FORGETS;
     c->failed = code == EBB__ENHANCE_YOUR_CALM || st == EBB_ERR_HTTP_PROTOCOL || st == EBB_ERR_TLS;
-    if (c->failed && c->server != NULL) ebb__server_punish(c);
+    if (c->failed && c->server != NULL) ebb__server_delay_address(c);
     all_gone(c, st, kind, message);
-    (void)ebb__raw_stream_read(&c->wire, false);
+    (void)ebb__raw_stream_read(&c->raw, false);
     if (c->client != NULL) ebb__client_ended(c, st);
-    /* Its last bytes have less time from now on than those of a response had. */
+    /* The last bytes have less time than bytes of a response. */
     if (c->server != NULL && c->write_since != 0)
         ebb__conn_task_at(c, c->write_since + c->server->limits.write_ns);
     ebb__conn_touch(c);
@@ -331,11 +331,11 @@ void ebb__conn_finish(ebb__conn *c) {
 
 void ebb__conn_drop(ebb__conn *c, ebb_status st, ebb_cancel_kind kind, const char *message) {
     if (c->state == EBB__CONN_ENDED) return;
-    bool told = c->state == EBB__CONN_ENDING;
+    bool ending = c->state == EBB__CONN_ENDING;
     c->state = EBB__CONN_ENDED;
     all_gone(c, st, kind, message);
-    if (c->client != NULL && !told) ebb__client_ended(c, st);
-    ebb__raw_stream_close(&c->wire);
+    if (c->client != NULL && !ending) ebb__client_ended(c, st);
+    ebb__raw_stream_close(&c->raw);
 }
 
 void ebb__conn_close(ebb__conn *c) {
@@ -356,21 +356,21 @@ void ebb__conn_drain(ebb__conn *c) {
 
 void ebb__conn_freed(ebb__conn *c) {
     if (c->slots == 0 && c->server != NULL) ebb__server_idle(c, true);
-    if (c->held_back && !is_crowded(c) && !ebb__conn_is_over(c)) {
+    if (c->held_back && !is_crowded(c) && !ebb__conn_is_ending(c)) {
         c->held_back = false;
-        if (ebb__raw_stream_read(&c->wire, true) != EBB_OK) lost(c);
+        if (ebb__raw_stream_read(&c->raw, true) != EBB_OK) lost(c);
     }
     if (c->state == EBB__CONN_DRAINING || (c->proto != NULL && c->proto->version < 20)) ebb__conn_touch(c);
 }
 
-/* By us, or with the region. */
+/* The raw stream was closed by us, or with the region. */
 static void on_stopped(void *ctx) {
     ebb__conn_drop(ctx, EBB_ERR_HTTP_RESET, EBB_CANCEL_DISCONNECT, "connection closed");
 }
 
 static void on_closed(void *ctx) {
     ebb__conn *c = ctx;
-    start_all(c); /* all are gone by now: those that waited are freed */
+    start_all(c); /* all streams have ended: exchanges that waited to start are freed */
     rest_free(c);
     proto_free(c);
     ebb__tls_free(c->tls);
@@ -379,8 +379,8 @@ static void on_closed(void *ctx) {
         ebb__client_closed(c);
         return;
     }
-    c->wired = false;
-    if (c->over) {
+    c->attached = false;
+    if (c->region_closed) {
         ebb__server_conn_free(c);
         return;
     }
@@ -388,17 +388,17 @@ static void on_closed(void *ctx) {
     ebb__conn_task_wake(c);
 }
 
-static const ebb__raw_stream_ops wire_ops = {on_place, on_bytes,   on_ended, on_written,
-                                             on_flush, on_stopped, on_closed};
+static const ebb__raw_stream_ops raw_ops = {on_place, on_bytes,   on_ended, on_written,
+                                            on_flush, on_stopped, on_closed};
 
 ebb_status ebb__conn_open(ebb__conn *c, ebb_cx *cx, ebb_stream s) {
     c->starts_last = &c->starts;
     c->born = c->idle_since = ebb__now(c->loop->rt);
-    bool tcp = ebb_stream_peer(cx, s, &c->peer) == EBB_OK; /* a Unix socket has neither */
+    bool tcp = ebb_stream_peer(cx, s, &c->peer) == EBB_OK; /* a Unix socket has neither address nor nodelay */
     ebb_status st = tcp ? ebb_stream_nodelay(cx, s, true) : EBB_OK;
-    if (st == EBB_OK) st = ebb__raw_stream_init(&c->wire, cx, s, &wire_ops, c);
-    c->wired = st == EBB_OK;
-    if (st == EBB_OK) st = ebb__raw_stream_read(&c->wire, true);
+    if (st == EBB_OK) st = ebb__raw_stream_init(&c->raw, cx, s, &raw_ops, c);
+    c->attached = st == EBB_OK;
+    if (st == EBB_OK) st = ebb__raw_stream_read(&c->raw, true);
     if (st != EBB_OK || c->client == NULL) return st;
     if (c->tls == NULL) return set_proto(c, c->h2);
     ebb__conn_touch(c);

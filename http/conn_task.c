@@ -1,31 +1,31 @@
-/* The keeper of a server's connection: the one task of its region that is not a handler's. It hears of a close
- * and of a cancel, and keeps the time.
+/* The connection task of a server's connection: the one task of its region that runs no handler. It learns of a close
+ * or a cancel, and keeps the timers.
  *
- * What is timed only moves its own mark (idle_since, out_pace and so on); the timer is armed for the first
- * deadline that was known, and looks again when it rings. So a request costs no timer. */
+ * Events only move a time stamp (idle_since, out_pace and others). The timer is armed for the earliest known deadline,
+ * and the task checks all of them when it expires. So a request costs no timer. */
 #define _POSIX_C_SOURCE 200809L
 #include "http/http.h"
 
 enum { LINGER_MS = 1000 };
 
-/* It may have rung. */
+/* The timer may have expired. */
 static void disarm(ebb__conn *c) {
     if (c->timer_at != EBB_FOREVER) (void)ebb_timer_disarm(ebb_runtime_host(c->loop->rt), c->timer);
     c->timer_at = EBB_FOREVER;
 }
 
 void ebb__conn_task_at(ebb__conn *c, uint64_t due) {
-    if (due >= c->timer_at || c->keeper.id == 0) return;
+    if (due >= c->timer_at || c->task.id == 0) return;
     disarm(c);
-    c->timer = ebb_timer_arm(ebb_runtime_host(c->loop->rt), c->keeper, due);
+    c->timer = ebb_timer_arm(ebb_runtime_host(c->loop->rt), c->task, due);
     c->timer_at = ebb_id_status(c->timer.id) == EBB_OK ? due : EBB_FOREVER;
 }
 
 void ebb__conn_task_wake(ebb__conn *c) {
-    (void)ebb_task_wake(ebb_runtime_host(c->loop->rt), c->keeper);
+    (void)ebb_task_wake(ebb_runtime_host(c->loop->rt), c->task);
 }
 
-/* Half of what is left of a cleanup budget, or for ever. */
+/* The time at which half of the cleanup budget that is left has passed, or EBB_FOREVER. */
 static uint64_t half_left(const ebb__conn *c) {
     uint64_t now = ebb__now(c->loop->rt);
     if (c->budget_end == EBB_FOREVER || !c->cancelled) return EBB_FOREVER;
@@ -40,8 +40,9 @@ void ebb__conn_task_linger(ebb__conn *c) {
 
 /* ---- time ----------------------------------------------------------------------------------------------------- */
 
-/* `since` 0: it is not being timed. Notes when it will be over; true: it is. */
-static bool is_over(uint64_t now, uint64_t since, uint64_t span, uint64_t *next) {
+/* Whether `span` has passed since `since`; 0: the clock does not run. Otherwise lowers *next to when it will have
+ * passed. */
+static bool has_expired(uint64_t now, uint64_t since, uint64_t span, uint64_t *next) {
     if (since == 0) return false;
     uint64_t due = since + span;
     if (now >= due) return true;
@@ -49,14 +50,15 @@ static bool is_over(uint64_t now, uint64_t since, uint64_t span, uint64_t *next)
     return false;
 }
 
-/* Its work is cancelled as late before the stream is, or it would be for a disconnect. A body that is late is
- * answered, 408, when its handler has cleaned up. */
+/* The region is cancelled before the stream is reset, so that the reason is the timeout and not a disconnect. A late
+ * body is answered with 408 when the handler has cleaned up. */
 void ebb__conn_task_late(ebb_http *x, const char *message) {
     bool sends = x->out_pace.since != 0;
     x->late = true;
     ebb__pacing_end(x);
     x->conn->server->stats.timed_out++;
-    if (!x->over) ebb_region_cancel(ebb_runtime_host(x->loop->rt), x->region, EBB_CANCEL_TIMEOUT, message);
+    if (!x->region_closed)
+        ebb_region_cancel(ebb_runtime_host(x->loop->rt), x->region, EBB_CANCEL_TIMEOUT, message);
     if (!sends) x->verdict = 408;
     else x->conn->proto->reset(x, EBB__ENHANCE_YOUR_CALM);
     ebb__conn_touch(x->conn);
@@ -66,31 +68,31 @@ bool ebb__conn_task_is_choked(const ebb__conn *c) {
     return c->proto->version == 20 && ebb__h2_is_choked(c);
 }
 
-/* While the peer may not send, the clock of its bodies stands still. */
+/* The clock of a body stands still while the peer can't send it. */
 static bool body_is_late(ebb_http *x, uint64_t now, uint64_t *next) {
-    if (x->reader == NULL || x->over || x->late) return false;
+    if (x->reader == NULL || x->region_closed || x->late) return false;
     if (ebb__conn_task_is_choked(x->conn)) x->in_pace.since = now;
-    return is_over(now, x->in_pace.since, x->conn->server->limits.body_ns, next);
+    return has_expired(now, x->in_pace.since, x->conn->server->limits.body_ns, next);
 }
 
-/* A peer that takes nothing of any response is ended as a whole. */
+/* A peer that takes no bytes of any response loses its connection. */
 static void check_exchanges(ebb__conn *c, uint64_t now, uint64_t *next) {
     const ebb_http_limits *l = &c->server->limits;
     uint32_t late = 0, moving = 0;
     for (ebb_http *x = c->first; x != NULL; x = x->next) {
         if (x->gone) continue;
         if (body_is_late(x, now, next)) ebb__conn_task_late(x, "the body took too long");
-        if (is_over(now, x->sent_since, EBB__LATE_BODY_MS * EBB_MS, next)) {
+        if (has_expired(now, x->sent_since, EBB__LATE_BODY_MS * EBB_MS, next)) {
             x->sent_since = 0;
             c->proto->reset(x, EBB__NO_ERROR);
         }
         if (x->out_pace.since == 0) continue;
-        if (!is_over(now, x->out_pace.since, l->write_ns, next)) {
+        if (!has_expired(now, x->out_pace.since, l->write_ns, next)) {
             moving++;
             continue;
         }
         if (x->from_n > 0)
-            late++; /* else only its end is missing, which nghttp2 does not send into a closed window */
+            late++; /* else only the end is missing, which nghttp2 does not send into a closed window */
         ebb__conn_task_late(x, "the peer does not read");
     }
     if (late > 0 && moving == 0) {
@@ -105,30 +107,30 @@ static void too_late(ebb__conn *c, uint32_t code, const char *message) {
     ebb__conn_fail(c, code, EBB_ERR_HTTP_RESET, EBB_CANCEL_TIMEOUT, message);
 }
 
-/* HTTP/2 waits for the answer to its PING. Whoever has read an HTTP/1 response that did not say close may just be
- * sending the next request. */
-static bool notice_is_over(const ebb__conn *c, uint64_t now, uint64_t head, uint64_t *next) {
+/* HTTP/2 waits for the answer to its PING. An HTTP/1 client that has read a response without "connection: close" may
+ * be sending the next request. */
+static bool notice_has_expired(const ebb__conn *c, uint64_t now, uint64_t head, uint64_t *next) {
     if (c->state != EBB__CONN_CLOSING) return false;
     uint64_t since = c->closing_since;
     if (c->proto != NULL && c->proto->version < 20) {
         if (c->slots > 0 || head != 0) return false;
         if (c->idle_since > since) since = c->idle_since;
     }
-    return is_over(now, since, EBB__NOTICE_MS * EBB_MS, next);
+    return has_expired(now, since, EBB__NOTICE_MS * EBB_MS, next);
 }
 
 static void end_delay(ebb__conn *c, uint64_t now, uint64_t *next) {
-    if (c->read_at == 0 || ebb__conn_is_over(c)) return;
+    if (c->read_at == 0 || ebb__conn_is_ending(c)) return;
     if (now < c->read_at) {
         if (c->read_at < *next) *next = c->read_at;
         return;
     }
     c->read_at = 0;
-    if (ebb__raw_stream_read(&c->wire, true) != EBB_OK)
-        ebb__conn_drop(c, EBB_ERR_CLOSED, EBB_CANCEL_RESOURCE, "it can't be read");
+    if (ebb__raw_stream_read(&c->raw, true) != EBB_OK)
+        ebb__conn_drop(c, EBB_ERR_CLOSED, EBB_CANCEL_RESOURCE, "the connection can't be read");
 }
 
-/* How long the system may take for the bytes that libuv has: each is worth what a byte of a response is. */
+/* How long the system may take for the bytes that libuv has: each adds as much time as a byte of a response. */
 static uint64_t write_span(const ebb__conn *c) {
     const ebb_http_limits *l = &c->server->limits;
     return l->write_ns + (l->write_rate == EBB_HTTP_NO_RATE ? 0 : c->rest_n * EBB_SECOND / l->write_rate);
@@ -141,33 +143,34 @@ static void check_time(ebb__conn *c) {
     uint64_t head = c->proto != NULL ? c->proto->head_since(c) : c->born;
     uint64_t idle = c->slots == 0 && (c->proto == NULL || head == 0) ? c->idle_since : 0;
     if (c->state == EBB__CONN_ENDING) {
-        if (is_over(now, c->linger_until, 0, &next) || is_over(now, c->write_since, l->write_ns, &next)) {
-            ebb__raw_stream_close(&c->wire);
+        if (has_expired(now, c->linger_until, 0, &next) ||
+            has_expired(now, c->write_since, l->write_ns, &next)) {
+            ebb__raw_stream_close(&c->raw);
             return;
         }
-    } else if (is_over(now, c->write_since, write_span(c), &next)) {
+    } else if (has_expired(now, c->write_since, write_span(c), &next)) {
         ebb__conn_drop(c, EBB_ERR_HTTP_RESET, EBB_CANCEL_TIMEOUT, "the peer does not read");
         c->server->stats.timed_out++;
-    } else if (is_over(now, head, l->header_ns, &next)) {
+    } else if (has_expired(now, head, l->header_ns, &next)) {
         too_late(c, EBB__ENHANCE_YOUR_CALM, "the head took too long");
-    } else if (is_over(now, idle, l->idle_ns, &next)) {
+    } else if (has_expired(now, idle, l->idle_ns, &next)) {
         too_late(c, EBB__NO_ERROR, "idle");
     } else {
-        if (notice_is_over(c, now, head, &next)) ebb__conn_drain(c);
+        if (notice_has_expired(c, now, head, &next)) ebb__conn_drain(c);
         if (c->proto != NULL) check_exchanges(c, now, &next);
     }
     end_delay(c, now, &next);
-    if (c->starts != NULL) ebb__conn_touch(c); /* its address may have earned something meanwhile */
+    if (c->starts != NULL) ebb__conn_touch(c); /* its address may have a larger budget by now */
     bool again = c->starts != NULL || !c->listens;
     if (again && now + EBB__RETRY_MS * EBB_MS < next) next = now + EBB__RETRY_MS * EBB_MS;
     if (c->stop_at != 0 && c->stop_at < next) next = c->stop_at;
     if (c->state != EBB__CONN_ENDED) ebb__conn_task_at(c, next != EBB_FOREVER ? next : now + l->header_ns);
 }
 
-/* ---- the three verbs -------------------------------------------------------------------------------------------- */
+/* ---- close, cancel, force --------------------------------------------------------------------------------------- */
 
-/* Its exchanges hear of it by themselves, and are answered when they have cleaned up, for which they have half of
- * what is left. */
+/* The exchanges are cancelled by their regions, and answered when they have cleaned up. They have half of the budget
+ * that is left. */
 static void cancelled(ebb_cx *cx, ebb__conn *c) {
     if (c->cancelled) return;
     c->cancelled = true;
@@ -180,7 +183,7 @@ static void cancelled(ebb_cx *cx, ebb__conn *c) {
     ebb__conn_task_at(c, c->stop_at);
 }
 
-/* Those that are left are not waited for any longer, and answered by us. */
+/* Answers the exchanges that are left, without waiting for their handlers. */
 static void answer_all(ebb__conn *c) {
     for (ebb_http *x = c->first; x != NULL; x = x->next) {
         if (x->gone) continue;
@@ -190,12 +193,12 @@ static void answer_all(ebb__conn *c) {
     ebb__conn_touch(c);
 }
 
-/* In two steps, since the peer may not take what we say. */
+/* In two steps, since the peer may not read the answers. */
 static void stop(ebb__conn *c) {
     bool again = c->stopping;
     c->stopping = true;
     c->stop_at = again ? 0 : half_left(c);
-    if (ebb__conn_is_over(c)) { /* and says so to a peer that may not read it */
+    if (ebb__conn_is_ending(c)) { /* the peer may not read the last bytes */
         if (again && c->state == EBB__CONN_ENDING && c->linger_until == 0) ebb__conn_task_linger(c);
         return;
     }
@@ -207,8 +210,8 @@ static void stop(ebb__conn *c) {
     ebb__conn_task_linger(c);
 }
 
-/* Without memory for the future check_time has it tried again. */
-static void hear_close(ebb_cx *cx, ebb__conn *c) {
+/* Without memory for the future, check_time retries. */
+static void await_close(ebb_cx *cx, ebb__conn *c) {
     if (!c->listens) c->closing = ebb_closing(cx);
     c->listens = true;
     if (c->closing == NULL) return;
@@ -221,7 +224,7 @@ static void hear_close(ebb_cx *cx, ebb__conn *c) {
 
 ebb_status ebb__conn_task_poll(ebb_cx *cx, void *arg) {
     ebb__conn *c = arg;
-    hear_close(cx, c);
+    await_close(cx, c);
     if (ebb__is_overdue(cx)) {
         ebb__conn_drop(c, EBB_ERR_CLOSED, EBB_CANCEL_SHUTDOWN, "the server was forced to stop");
         return EBB_OK;
@@ -229,7 +232,7 @@ ebb_status ebb__conn_task_poll(ebb_cx *cx, void *arg) {
     if (ebb_checkpoint(cx) != EBB_OK) cancelled(cx, c);
     if (c->stop_at != 0 && ebb_now(cx) >= c->stop_at) stop(c);
     if (c->state != EBB__CONN_ENDED) check_time(c);
-    if (c->wire.handle == NULL && c->state == EBB__CONN_ENDED && c->session == NULL) {
+    if (c->raw.handle == NULL && c->state == EBB__CONN_ENDED && c->session == NULL) {
         disarm(c);
         return EBB_OK;
     }

@@ -1,4 +1,4 @@
-/* Exchanges: what came, what goes, and when they are freed. */
+/* Exchanges: receiving, sending, and when they are freed. */
 #define _POSIX_C_SOURCE 200809L
 #include "http/http.h"
 
@@ -16,9 +16,9 @@ enum {
     SPARES = 1024
 };
 
-/* ---- life ------------------------------------------------------------------------------------------------- */
+/* ---- creation and end ------------------------------------------------------------------------------------- */
 
-/* A server keeps some, each with a chunk of its arena. */
+/* A server keeps some exchanges for reuse, each with a chunk of its arena. */
 static ebb_http *take_spare(ebb_http_server *s) {
     ebb_http *x = s != NULL ? s->spare : NULL;
     if (x == NULL) return NULL;
@@ -58,7 +58,7 @@ ebb_http *ebb__exchange_new(ebb__conn *c) {
     }
     ebb__exchange_init(x);
     x->loop = c->loop;
-    x->over = true;
+    x->region_closed = true;
     x->version = (uint8_t)c->proto->version;
     x->began = ebb__now(c->loop->rt);
     ebb__exchange_link(x, c);
@@ -147,7 +147,7 @@ bool ebb__exchange_field(ebb_http *x, const char *name, size_t name_n, const cha
     return true;
 }
 
-/* What of the head is ours to look at. */
+/* Reads the fields that have a meaning for this layer. */
 static void look_at_head(ebb_http *x) {
     uint64_t ms;
     const ebb__field *f = ebb__fields_find(&x->fields, "ebb-deadline-ms", 15);
@@ -178,9 +178,9 @@ void ebb__exchange_head(ebb_http *x, bool ended) {
     if (ended) ebb__exchange_in_end(x, EBB_ERR_EOF);
 }
 
-/* ---- the body that comes ------------------------------------------------------------------------------------ */
+/* ---- receiving a body --------------------------------------------------------------------------------------- */
 
-/* Its future is cancelled, and so done with: no callback of a success or a failure runs. */
+/* Rejects a future as cancelled: no callback for success or failure runs. */
 static void abandon(ebb__conn *c, ebb_future **f) {
     ebb_future *of = *f;
     *f = NULL;
@@ -198,8 +198,8 @@ static void consumed(ebb_http *x, size_t n) {
     if (!x->gone && n > 0) x->conn->proto->consumed(x, n);
 }
 
-/* Who reads and who writes, if they are still wanted: the bytes of one that is cancelled are not ours any more,
- * whether its hook has run or not. */
+/* The future of the reader or the writer, unless it was cancelled. Then its buffer must not be used any more, whether
+ * its cancel hook has run or not. */
 static ebb_future *wanted(ebb_http *x, ebb_future **f) {
     ebb_future *of = *f;
     if (of == NULL || ebb__is_wanted(of)) return of;
@@ -208,7 +208,7 @@ static ebb_future *wanted(ebb_http *x, ebb_future **f) {
     return NULL;
 }
 
-/* Out of the ring. */
+/* Takes bytes out of the ring. */
 static size_t ring_take(ebb_http *x, uint8_t *to, size_t room) {
     size_t all = 0;
     while (room > 0 && x->body_n > 0) {
@@ -254,7 +254,7 @@ static bool ring_put(ebb_http *x, const uint8_t *from, size_t n) {
     return true;
 }
 
-/* The reader first; what it does not want waits. */
+/* Bytes go to the reader first; the others are kept in the ring. */
 bool ebb__exchange_body(ebb_http *x, const void *bytes, size_t n) {
     const uint8_t *from = bytes;
     if (x->in != EBB__IN_BODY) { /* nobody will read it */
@@ -303,7 +303,7 @@ uint8_t *ebb__exchange_place(const ebb_http *x, size_t *n) {
 void ebb__exchange_in_end(ebb_http *x, ebb_status st) {
     if (x->in == EBB__IN_ENDED) return;
     x->in = EBB__IN_ENDED;
-    if (st == EBB_ERR_EOF && x->too_large && !x->client) { /* by its trailers, if not before */
+    if (st == EBB_ERR_EOF && x->too_large && !x->client) { /* because of its trailers, if not before */
         st = EBB_ERR_LIMIT;
         ebb__exchange_refuse(x, 431);
     }
@@ -329,7 +329,7 @@ static void read_cancel(ebb_cx *cx, ebb_future *f, void *arg) {
 
 static const ebb_operation read_op = {"http read", read_cancel, NULL};
 
-/* The first read of a body that the peer holds back asks for it. */
+/* The first read asks the peer for a body that it holds back. */
 void ebb__exchange_waits(ebb_http *x) {
     ebb__pacing_reads(x);
     if (!x->expects) return;
@@ -370,15 +370,15 @@ ebb_future *ebb_http_read_site(ebb_cx *cx, ebb_http *x, void *into, size_t n, co
     return f;
 }
 
-/* ---- the body that goes ------------------------------------------------------------------------------------- */
+/* ---- sending a body ----------------------------------------------------------------------------------------- */
 
-/* A write that finds room on the stage ends at once, and its handler goes on in the same turn. So a body that is
- * written in small pieces leaves in large ones, and a piece costs no turn of the loop. A connection has one
- * stage, of at most 3/4 of limits.write_bytes: what fills it fits into one write to the socket with its frames.
+/* A write that fits on the stage ends at once, and its handler continues in the same turn. So a body that is written
+ * in small pieces is sent in large ones, and a piece costs no turn of the loop. A connection has one stage, of at most
+ * 3/4 of limits.write_bytes: a full stage fits into one write to the socket, with its frames.
  *
- * The write that completes a body of known length may fill it up to 15/16, and if another exchange has the stage
- * it gets a small one of its own. So the handler returns in the same turn, and the end of the stream goes with the
- * last bytes: else it would be a frame, a turn and a write to the socket of its own. */
+ * The write that completes a body of known length may fill the stage up to 15/16. If another exchange has the stage,
+ * it gets a small one of its own. So the handler returns in the same turn, and the end of the stream is sent with the
+ * last bytes. Otherwise the end would cost a frame, a turn and a write to the socket. */
 static size_t stage_room(const ebb_http *x, bool last) {
     size_t most = x->conn->server->limits.write_bytes;
     return (last ? most / 16 * 15 : most / 4 * 3) - STAGE_FRAMES;
@@ -399,7 +399,7 @@ static void stage_free(ebb_http *x) {
     if (x->conn->stager == x) x->conn->stager = NULL;
 }
 
-/* Large writes are sent from where they are. */
+/* Large writes are sent from the caller's buffer. */
 static bool may_stage(const ebb_http *x, size_t n, bool small) {
     if (x->client || x->conn == NULL || (x->from_n > 0 && x->stage == NULL)) return false;
     const ebb__conn *c = x->conn;
@@ -408,7 +408,7 @@ static bool may_stage(const ebb_http *x, size_t n, bool small) {
            !ebb__server_is_short(c->server, STAGE_EIGHTHS);
 }
 
-/* How many of the n bytes are on the stage now. */
+/* Returns how many of the n bytes are on the stage now. */
 static size_t stage_put(ebb_http *x, const void *from, size_t n) {
     bool last = x->out_sized && n == x->out_size - x->written, small = last && n <= LAST_MOST;
     if (!may_stage(x, n, small)) return 0;
@@ -423,7 +423,7 @@ static size_t stage_put(ebb_http *x, const void *from, size_t n) {
     return n;
 }
 
-/* What a cancelled write has not sent is not sent any more: the body is cut. */
+/* The unsent bytes of a cancelled write are dropped: the body is cut. */
 static void drop_write(ebb_http *x) {
     x->behind_n = 0;
     x->out_cut = true;
@@ -469,7 +469,7 @@ void ebb__exchange_reset(ebb_http *x) {
     if (!x->resets) x->conn->proto->reset(x, EBB__INTERNAL_ERROR);
 }
 
-/* What is behind the stage has its turn. */
+/* The writer's bytes follow the stage. */
 static void stage_ends(ebb_http *x) {
     if (x->stage == NULL || x->from_n > 0) return;
     stage_free(x);
@@ -504,14 +504,14 @@ size_t ebb__exchange_take(ebb_http *x, uint8_t *to, size_t room, bool *ended) {
     return n;
 }
 
-/* Bytes are ready, or the end: the peer has so long to take them. */
+/* There are bytes to send, or the end: the clock for the peer starts. */
 void ebb__exchange_more(ebb_http *x) {
     ebb__pacing_ready(x);
     x->conn->proto->more(x);
     ebb__conn_touch(x->conn);
 }
 
-/* A client's, whose call waits for a connection, is not the protocol's yet. */
+/* A client's exchange that waits for a connection has no protocol yet. */
 static void send_more(ebb_http *x) {
     if (x->conn != NULL) ebb__exchange_more(x);
 }
@@ -526,10 +526,10 @@ static void write_cancel(ebb_cx *cx, ebb_future *f, void *arg) {
 
 static const ebb_operation write_op = {"http write", write_cancel, NULL};
 
-/* A server's exchange whose region is cancelled is not the handler's to write to any more. */
+/* A handler may not write any more once the region of its exchange is cancelled. */
 static bool is_taken_away(const ebb_http *x) {
     ebb__region *r;
-    if (x->client || x->over) return false;
+    if (x->client || x->region_closed) return false;
     return ebb__region_get(x->loop->rt, x->region, &r) != EBB_OK ||
            ebb__region_look(x->loop->rt, r).request != 0;
 }
@@ -538,17 +538,17 @@ bool ebb__exchange_is_writable(const ebb_http *x) {
     return !x->gone && !is_taken_away(x);
 }
 
-/* A response without a body may be over before its handler is. */
-static bool is_over_early(const ebb_http *x) {
+/* A response without a body may end before its handler does. */
+static bool has_ended_early(const ebb_http *x) {
     return x->gone && x->bodyless && !x->lost && !is_taken_away(x);
 }
 
 static bool may_write(const ebb_http *x) {
     if (x->out != EBB__OUT_OPEN || x->out_cut) return false;
-    return ebb__exchange_is_writable(x) || is_over_early(x);
+    return ebb__exchange_is_writable(x) || has_ended_early(x);
 }
 
-/* A future first: without memory for that nothing is written. */
+/* The future is made first: without memory for it nothing is written. */
 static ebb_future *write_bytes(ebb_cx *cx, ebb_http *x, const uint8_t *from, size_t n, const char *site) {
     ebb_future *failed, *f = ebb__begin_now(cx, site, &failed);
     if (f == NULL) return failed;
@@ -574,7 +574,7 @@ ebb_future *ebb_http_write_site(ebb_cx *cx, ebb_http *x, const void *from, size_
     if (st == EBB_OK && !may_write(x)) st = EBB_ERR_CLOSED;
     if (st == EBB_OK && x->out_sized && n > x->out_size - x->written) st = EBB_ERR_LIMIT;
     if (st != EBB_OK) return ebb__loop_failed(cx, st, site);
-    if (n == 0 || x->bodyless) { /* nothing of it is ever sent */
+    if (n == 0 || x->bodyless) { /* no byte of it is ever sent */
         f = ebb__begin_now(cx, site, &f);
         return f == NULL ? ebb__loop_failed(cx, EBB_ERR_NOMEM, site)
                          : ebb__end_now(f, EBB_OK, ebb_value_int((int64_t)n));
@@ -584,7 +584,7 @@ ebb_future *ebb_http_write_site(ebb_cx *cx, ebb_http *x, const void *from, size_
 
 ebb_status ebb_http_end(ebb_cx *cx, ebb_http *x) {
     (void)cx;
-    if (is_over_early(x)) return EBB_OK;
+    if (has_ended_early(x)) return EBB_OK;
     if (!ebb__exchange_is_writable(x)) return EBB_ERR_CLOSED;
     if (x->out == EBB__OUT_NONE) return EBB_ERR_INVALID;
     if (x->out == EBB__OUT_ENDED || ebb__exchange_writer(x) != NULL) return EBB_ERR_BUSY;
@@ -618,7 +618,7 @@ void ebb__exchange_gone(ebb_http *x, ebb_status st, ebb_cancel_kind kind, const 
     if (c != NULL) c->open--;
     x->lost = st != EBB_OK;
     ebb__pacing_end(x);
-    if (!x->client && x->lost) { /* the work is cancelled, and with it what it waits for */
+    if (!x->client && x->lost) { /* the handler is cancelled, and with it its reads and writes */
         abandon(c, &x->reader);
         abandon(c, &x->writer);
     }

@@ -67,7 +67,7 @@ bool ebb__parse_u64(const char *at, size_t n, uint64_t *out) {
 
 /* ---- names and lists ----------------------------------------------------------------------------------- */
 
-/* Those of one connection, and those whose value we know better. */
+/* Fields of one connection, and fields whose value the layer sets. */
 static const char *const OURS[] = {
     "connection", "content-length",    "date", "host", "keep-alive", "proxy-connection", "te", "trailer",
     "upgrade",    "transfer-encoding",
@@ -94,7 +94,7 @@ bool ebb__has_token(const char *list, const char *token) {
 
 /* ---- the list ------------------------------------------------------------------------------------------ */
 
-/* The old array stays in the arena; as each is twice the one before, no more than half is lost. */
+/* The old array stays in the arena. Each array is twice the last, so at most half of the space is lost. */
 static bool has_room(ebb__fields *f, ebb__arena *arena) {
     if (f->n < f->room) return true;
     uint32_t room = f->room == 0 ? FIRST_ROOM : 2 * f->room;
@@ -155,7 +155,7 @@ static bool is_named(const ebb__field *f, const char *name, size_t name_n) {
     return f->name_n == name_n && memcmp(f->name, name, name_n) == 0;
 }
 
-/* Those after the first. */
+/* Removes all fields of the name but the first. */
 static void drop_rest(ebb__fields *f, const char *name, size_t name_n) {
     uint32_t kept = 0, seen = 0;
     for (uint32_t i = 0; i < f->n; i++) {
@@ -164,7 +164,7 @@ static void drop_rest(ebb__fields *f, const char *name, size_t name_n) {
     f->n = kept;
 }
 
-/* What the list counts stays as it was: so many fields came. */
+/* The counters of the list stay: so many fields were received. */
 ebb_status ebb__fields_join(ebb__fields *f, ebb__arena *arena, const char *name, size_t name_n,
                             const char *between) {
     size_t all = 0, gap = strlen(between), many = 0;

@@ -1,4 +1,4 @@
-/* A list of header fields, in an arena: what came, and what goes. */
+/* A list of header fields in an arena, in either direction. */
 #ifndef EBB__HTTP_FIELDS_H
 #define EBB__HTTP_FIELDS_H
 
@@ -18,28 +18,28 @@ typedef struct ebb__fields {
 
 enum { EBB__FIELD_EXTRA = 32 };
 
-/* Copies a field to the end; the name's case is lowered. EBB_ERR_NOMEM. */
+/* Appends a copy of a field, with its name in lower case. EBB_ERR_NOMEM. */
 ebb_status ebb__fields_add(ebb__fields *f, ebb__arena *arena, const char *name, size_t name_n,
                            const char *value, size_t value_n);
-/* The first of a name (in lower case or not); NULL: there is none. */
+/* The first field of a name (in any case); NULL: none. */
 const ebb__field *ebb__fields_find(const ebb__fields *f, const char *name, size_t name_n);
-/* Takes out all of a name (in lower case or not). */
+/* Removes all fields of a name (in any case). */
 void ebb__fields_remove(ebb__fields *f, const char *name, size_t name_n);
-/* Makes one field of all of a name (in lower case), with `between` between their values. EBB_ERR_NOMEM, and nothing is
- * changed. */
+/* Joins all fields of a name (in lower case), with `between` between their values. EBB_ERR_NOMEM: nothing is changed.
+ *  */
 ebb_status ebb__fields_join(ebb__fields *f, ebb__arena *arena, const char *name, size_t name_n,
                             const char *between);
 /* A token of RFC 9110, not empty. */
 bool ebb__is_token(const char *at, size_t n);
-/* A field value: no control characters but tab, and no blanks around it. */
+/* A field value: no control characters but tab, and no spaces around it. */
 bool ebb__is_field_value(const char *at, size_t n);
-/* One that users may not set, because we do: content-length, connection, transfer-encoding, upgrade,
- * keep-alive, proxy-connection, te, trailer, host, date, and pseudo fields. In lower case or not. */
+/* A field that users may not set, because the layer does: content-length, connection, transfer-encoding, upgrade,
+ * keep-alive, proxy-connection, te, trailer, host, date, and pseudo fields. In any case. */
 bool ebb__field_is_ours(const char *name, size_t n);
-/* A field name of a list ("close, TE") has this token, without regard to case. */
+/* A list ("close, TE") has this token, in any case. */
 bool ebb__has_token(const char *list, const char *token);
-/* Digits only, and it fits. */
+/* Digits only, without overflow. */
 bool ebb__parse_u64(const char *at, size_t n, uint64_t *out);
-bool ebb__same_name(const char *a, size_t a_n, const char *b, size_t b_n); /* without regard to case */
+bool ebb__same_name(const char *a, size_t a_n, const char *b, size_t b_n); /* ignoring case */
 
 #endif

@@ -1,10 +1,9 @@
-/* HTTP/1, the server's side: one request at a time, in the order in which they came.
+/* HTTP/1, server side: one request at a time, in the order in which they are received.
  *
- * The next request is not looked at before the work of the one before has ended, so a client that pipelines
- * has no more than one handler. A client that ends its side of the connection is taken to be gone: the handler
- * that is at work for it is cancelled, unless all of its answer is there already. (A client that only has no
- * more to ask can't be told from that.) The connection ends after a response whose request has not come as a
- * whole, because nobody knows where the next one would start. */
+ * The next request is not parsed before the handler of the previous one has ended, so a client that pipelines has no
+ * more than one handler. A client that shuts down its side of the connection counts as gone: its handler is cancelled,
+ * unless the whole response is written. (A client that only has no more requests can't be distinguished.) The
+ * connection ends after a response to an incomplete request, because the start of the next request is unknown. */
 #define _POSIX_C_SOURCE 200809L
 #include <http_parser.h>
 #include <stdio.h>
@@ -14,20 +13,20 @@
 #include "http/h1.h"
 #include "http/url.h"
 
-enum { FAREWELL_BYTES = 512 };
+enum { LAST_TEXT_BYTES = 512 };
 
-/* What holds: `x` is the request in hand, from its whole head until the last byte of its response is put, and
- * NULL otherwise. `out.x` is the same once its response was begun. */
+/* Invariant: `x` is the current request, from its complete head until the last byte of its response is written, and
+ * NULL otherwise. `out.x` is the same once the response was begun. */
 typedef struct session {
     ebb__h1_in in;
     ebb__h1_out out;
     ebb_http *x;
-    bool keeps; /* the client wants to go on after this request */
+    bool keeps; /* the client wants to use the connection again */
     bool last;  /* the connection ends after this response */
-    bool go_on; /* 100 Continue is to be said */
-    bool cut;   /* the response can't be finished: nor can the connection go on */
-    bool cuts;  /* and what was put before is on its way: the next fill ends it */
-    char farewell[FAREWELL_BYTES];
+    bool go_on; /* 100 Continue is to be sent */
+    bool cut;   /* the response can't be completed: the connection ends */
+    bool cuts;  /* bytes written before the cut are sent: the next fill ends it */
+    char last_text[LAST_TEXT_BYTES];
 } session;
 
 static session *session_of(const ebb__conn *c) {
@@ -51,15 +50,15 @@ static bool is_visible(const char *at, size_t n) {
     return n > 0;
 }
 
-/* The third word of a request line is no version. A peer that speaks another protocol, or a broken preface of HTTP/2, is
- * not answered in this one: it could take the answer for anything (RFC 9113, section 3.4). */
+/* The third word of a request line is no version. A peer that uses another protocol, or a broken preface of HTTP/2,
+ * gets no answer in HTTP/1: it could take the answer for anything (RFC 9113, section 3.4). */
 static bool no_version(ebb__h1_in *in, const char *at, const char *end) {
     bool http = end - at >= 5 && ebb__same_name(at, 5, "HTTP/", 5);
     bool other = !http && is_visible(at, (size_t)(end - at));
     return ebb__h1_fault(in, other ? EBB__H1_NO_HTTP : 400, "not a request line");
 }
 
-/* "GET /path HTTP/1.1", with one blank between each two. */
+/* "GET /path HTTP/1.1", with one space between words. */
 static bool check_line(ebb__h1_in *in, const char *line, size_t n) {
     const char *method = memchr(line, ' ', n), *end = line + n;
     const char *target = method == NULL ? NULL : memchr(method + 1, ' ', (size_t)(end - method) - 1);
@@ -68,13 +67,13 @@ static bool check_line(ebb__h1_in *in, const char *line, size_t n) {
         return ebb__h1_fault(in, 400, "not a request line");
     }
     if (!is_version(target + 1, (size_t)(end - target) - 1)) return no_version(in, target + 1, end);
-    return target[6] == '1' || ebb__h1_fault(in, 505, "the version is not known");
+    return target[6] == '1' || ebb__h1_fault(in, 505, "the version is not supported");
 }
 
 typedef struct target {
     const char *authority; /* NULL: the target has none */
     size_t authority_n;
-    const char *path; /* with the query; what is absolute may have none, or start with the query */
+    const char *path; /* with the query; of an absolute target it may be empty or start with the query */
     size_t path_n;
 } target;
 
@@ -99,11 +98,11 @@ static bool check_request(ebb__h1_in *in, const ebb__h1_head *h, target *t) {
     if (h->method == HTTP_CONNECT) return ebb__h1_fault(in, 501, "this is not a proxy");
     if (h->hosts > 1 || (h->hosts == 0 && h->minor > 0))
         return ebb__h1_fault(in, 400, "not exactly one host");
-    if (!ebb__is_authority(h->host, h->host_n)) return ebb__h1_fault(in, 400, "the host is none");
+    if (!ebb__is_authority(h->host, h->host_n)) return ebb__h1_fault(in, 400, "the host is not valid");
     return split_target(h, t) || ebb__h1_fault(in, 400, "the target is not a path");
 }
 
-/* "http://host?query" asks for the query of "/". */
+/* "http://host?query" means the query of "/". */
 static void set_path(ebb_http *x, const ebb__h1_head *h, const target *t) {
     const char *path = t->path_n > 0 ? t->path : h->method == HTTP_OPTIONS ? "*" : "/";
     size_t n = t->path_n > 0 ? t->path_n : 1;
@@ -118,7 +117,7 @@ static void set_path(ebb_http *x, const ebb__h1_head *h, const target *t) {
     (void)ebb__exchange_field(x, ":path", 5, path, n);
 }
 
-/* The fields go last: if they are too large, what the log and the answer need is there. */
+/* The fields are added last: if they are too large, the log and the answer have what they need. */
 static void set_head(session *s, ebb_http *x, const ebb__h1_head *h, const target *t) {
     const char *method = http_method_str((enum http_method)h->method);
     x->version = h->minor > 0 ? 11 : 10;
@@ -133,7 +132,7 @@ static void set_body(ebb__h1_in *in, const ebb__h1_head *h) {
     in->state = none ? EBB__H1_WHOLE : h->chunked ? EBB__H1_SIZE : EBB__H1_SIZED;
     in->left = h->length;
     ebb__exchange_head(in->x, none);
-    if (in->x->version == 10) in->x->expects = false; /* nothing that it would understand */
+    if (in->x->version == 10) in->x->expects = false; /* HTTP/1.0 has no 100 Continue */
 }
 
 static void take_head(ebb__h1_in *in, const char *text, size_t n) {
@@ -154,13 +153,13 @@ static void take_head(ebb__h1_in *in, const char *text, size_t n) {
 
 static const ebb__h1_side server_side = {check_line, take_head};
 
-/* ---- what comes --------------------------------------------------------------------------------------------- */
+/* ---- receiving ---------------------------------------------------------------------------------------------- */
 
 static uint32_t code_of(int status) {
     return status == 503 ? EBB__REFUSED_STREAM : EBB__PROTOCOL_ERROR;
 }
 
-/* After bytes were looked at. */
+/* Called after bytes were parsed. */
 static void settle(ebb__conn *c) {
     const ebb__h1_in *in = &session_of(c)->in;
     if (in->fault == 0) {
@@ -176,7 +175,7 @@ static void feed(ebb__conn *c, const uint8_t *bytes, size_t n) {
     settle(c);
 }
 
-/* What was held back: there is room for more of a body, or the next request has its turn. */
+/* Parses held bytes: there is room for more of a body, or the next request may start. */
 static void read_on(ebb__conn *c) {
     session *s = session_of(c);
     bool next = s->in.state == EBB__H1_WHOLE && c->slots == 0 && c->state <= EBB__CONN_CLOSING;
@@ -202,14 +201,14 @@ static void eof(ebb__conn *c) {
     }
 }
 
-/* ---- what goes ---------------------------------------------------------------------------------------------- */
+/* ---- sending ------------------------------------------------------------------------------------------------ */
 
 static const char *phrase(int status) {
     const char *text = http_status_str((enum http_status)status);
     return text[0] == '<' ? "" : text;
 }
 
-/* The client is told now, or it is not told. */
+/* This head is the only place to announce the end of the connection. */
 static bool is_last(const session *s, const ebb_http *x) {
     const ebb__conn *c = x->conn;
     return !s->keeps || c->overflow || c->state != EBB__CONN_OPEN ||
@@ -231,7 +230,7 @@ static ebb_status respond(ebb_http *x) {
     return EBB_OK;
 }
 
-/* All of the response is put. */
+/* The whole response is written. */
 static void answered(ebb__conn *c) {
     session *s = session_of(c);
     ebb_http *x = s->x;
@@ -251,7 +250,7 @@ static size_t put_continue(session *s, uint8_t *to) {
     return sizeof text - 1;
 }
 
-/* Not in the turn in which something may have been put: that would be lost. */
+/* Not in the turn in which bytes may have been written: they would be lost. */
 static size_t cut(ebb__conn *c) {
     session *s = session_of(c);
     if (s->cuts) ebb__conn_drop(c, EBB_ERR_HTTP_RESET, EBB_CANCEL_RESOURCE, "the response was cut");
@@ -263,8 +262,8 @@ static size_t cut(ebb__conn *c) {
 static size_t fill(ebb__conn *c, uint8_t *to, size_t room) {
     session *s = session_of(c);
     bool done;
-    if (!ebb__conn_is_over(c) && s->cut) return cut(c);
-    if (!ebb__conn_is_over(c)) read_on(c);
+    if (!ebb__conn_is_ending(c) && s->cut) return cut(c);
+    if (!ebb__conn_is_ending(c)) read_on(c);
     if (c->state == EBB__CONN_ENDED) return 0;
     size_t n = put_continue(s, to);
     n += ebb__h1_put(&s->out, to + n, room - n, &done);
@@ -275,7 +274,7 @@ static size_t fill(ebb__conn *c, uint8_t *to, size_t room) {
     return n;
 }
 
-/* ---- notes -------------------------------------------------------------------------------------------------- */
+/* ---- notifications ------------------------------------------------------------------------------------------ */
 
 static void more(ebb_http *x) {
     ebb__conn_touch(x->conn);
@@ -292,7 +291,7 @@ static void go_on(ebb_http *x) {
     ebb__conn_touch(x->conn);
 }
 
-/* A response can't be taken back, and one that was not begun can't be left out. */
+/* A response can't be withdrawn, and a missing one can't be skipped. */
 static void reset(ebb_http *x, uint32_t code) {
     session *s = session_of(x->conn);
     (void)code;
@@ -300,7 +299,7 @@ static void reset(ebb_http *x, uint32_t code) {
     ebb__conn_touch(x->conn);
 }
 
-/* The next response says that it is the last. */
+/* The next response announces the end. */
 static void drain(ebb__conn *c) {
     ebb__conn_touch(c);
 }
@@ -311,7 +310,7 @@ static uint64_t head_since(const ebb__conn *c) {
 
 /* ---- the end ------------------------------------------------------------------------------------------------ */
 
-/* How we say it to whoever waits for an answer, or has begun to ask; 0: not at all. */
+/* The status for a client that waits for an answer, or has begun a request; 0: none is sent. */
 static int status_of(const session *s, uint32_t code) {
     if (s->in.fault != 0) return s->in.fault == EBB__H1_NO_HTTP ? 0 : s->in.fault;
     if (s->x == NULL && s->in.head_since == 0) return 0;
@@ -326,15 +325,15 @@ static int status_of(const session *s, uint32_t code) {
 
 static void say(session *s, const ebb__conn *c, int status) {
     const char *why = s->in.fault != 0 ? s->in.why : phrase(status);
-    int n = snprintf(s->farewell, sizeof s->farewell,
+    int n = snprintf(s->last_text, sizeof s->last_text,
                      "HTTP/1.1 %d %s\r\ndate: %s\r\n%scontent-type: text/plain; charset=utf-8\r\n"
                      "content-length: %zu\r\nconnection: close\r\n\r\n%s\n",
                      status, phrase(status), ebb__server_date(c->server),
                      status == 503 ? "retry-after: 1\r\n" : "", strlen(why) + 1, why);
-    s->out = (ebb__h1_out){.text = s->farewell, .text_n = (size_t)n};
+    s->out = (ebb__h1_out){.text = s->last_text, .text_n = (size_t)n};
 }
 
-static void farewell(ebb__conn *c, uint32_t code) {
+static void terminate(ebb__conn *c, uint32_t code) {
     session *s = session_of(c);
     bool begun = s->out.x != NULL && s->out.x->out_first;
     int status = begun ? 0 : status_of(s, code);
@@ -363,7 +362,7 @@ static const ebb__proto proto = {.version = 11,
                                  .reset = reset,
                                  .notice = drain,
                                  .drain = drain,
-                                 .farewell = farewell,
+                                 .terminate = terminate,
                                  .head_since = head_since,
                                  .free = free_session};
 

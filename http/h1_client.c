@@ -1,4 +1,4 @@
-/* HTTP/1, the client's side: one call at a time on a connection, which is used again if both sides allow it. */
+/* HTTP/1, client side: one call at a time on a connection, which is used again if both sides allow that. */
 #define _POSIX_C_SOURCE 200809L
 #include <assert.h>
 #include <string.h>
@@ -8,16 +8,16 @@
 
 enum { REQUEST_LINE_EXTRA = 32 };
 
-/* What holds: `x` is the call in hand, from its head until its response is whole, and NULL otherwise; then
- * the reader is between two messages, and no byte may come. */
+/* Invariant: `x` is the current call, from its head until its response is complete, and NULL otherwise. While it is
+ * NULL the reader is between two messages, and no byte may be received. */
 typedef struct session {
     ebb__h1_in in;
     ebb__h1_out out;
     ebb_http *x;
-    bool sent;         /* all of the request is put */
-    bool keeps;        /* the server lets it go on after this response */
-    bool cut;          /* the call is given up, and with it the connection */
-    uint32_t interims; /* responses of 1xx that came before */
+    bool sent;         /* the whole request is written */
+    bool keeps;        /* the server allows another call after this response */
+    bool cut;          /* the call is given up, and its connection with it */
+    uint32_t interims; /* informational responses so far */
 } session;
 
 static session *session_of(const ebb__conn *c) {
@@ -38,7 +38,7 @@ static bool is_text(const char *at, size_t n) {
     return true;
 }
 
-/* "HTTP/1.1 200 OK". Not everybody puts the blank before a phrase that is empty. */
+/* "HTTP/1.1 200 OK". Some servers omit the space before an empty phrase. */
 static bool check_line(ebb__h1_in *in, const char *line, size_t n) {
     bool right = n >= 12 && memcmp(line, "HTTP/1.", 7) == 0 && is_digit(line[7]) && line[8] == ' ' &&
                  line[9] >= '1' && line[9] <= '9' && is_digit(line[10]) && is_digit(line[11]) &&
@@ -53,15 +53,15 @@ static ebb__h1_state body_of(const ebb_http *x, const ebb__h1_head *h) {
     return h->length > 0 ? EBB__H1_SIZED : EBB__H1_WHOLE;
 }
 
-/* True: it is one that announces another. We ask for no upgrade, so there is none. */
+/* True: informational, another response follows. We request no upgrade, so 101 is an error. */
 static bool is_interim(ebb__h1_in *in, int status) {
     if (status >= 200) return false;
     if (status == 101 || ++session_of(in->c)->interims > EBB__INTERIMS)
-        (void)ebb__h1_fault(in, 400, "a response that nobody asked for");
+        (void)ebb__h1_fault(in, 400, "an unexpected informational response");
     return true;
 }
 
-/* What is told of the head may reset the call: the state must be right by then. */
+/* ebb__exchange_head may reset the call: the state must be set before. */
 static void take_head(ebb__h1_in *in, const char *text, size_t n) {
     session *s = session_of(in->c);
     ebb_http *x = s->x;
@@ -78,7 +78,7 @@ static void take_head(ebb__h1_in *in, const char *text, size_t n) {
 
 static const ebb__h1_side client_side = {check_line, take_head};
 
-/* ---- what comes --------------------------------------------------------------------------------------------- */
+/* ---- receiving ---------------------------------------------------------------------------------------------- */
 
 static void fail(ebb__conn *c) {
     const ebb__h1_in *in = &session_of(c)->in;
@@ -88,11 +88,11 @@ static void fail(ebb__conn *c) {
     ebb__conn_drop(c, st, EBB_CANCEL_DISCONNECT, in->why);
 }
 
-/* The response is whole. The next call may begin inside of this. */
+/* The response is complete. The next call may start inside of this. */
 static void answered(ebb__conn *c) {
     session *s = session_of(c);
     ebb_http *x = s->x;
-    /* Bytes that nobody has asked for would be taken for the next answer. */
+    /* Unrequested bytes would be taken for the next answer. */
     bool goes_on = s->keeps && s->sent && s->in.held_n == 0 && !s->in.closed && c->state == EBB__CONN_OPEN;
     s->x = s->in.x = NULL;
     s->out = (ebb__h1_out){0};
@@ -105,7 +105,7 @@ static void answered(ebb__conn *c) {
     ebb__conn_touch(c);
 }
 
-/* Nothing more comes, and all that came was taken. */
+/* No more bytes will be received, and all were taken. */
 static void lost(ebb__conn *c) {
     session *s = session_of(c);
     if (s->x == NULL) {
@@ -145,7 +145,7 @@ static void eof(ebb__conn *c) {
     settle(c);
 }
 
-/* ---- what goes ---------------------------------------------------------------------------------------------- */
+/* ---- sending ------------------------------------------------------------------------------------------------ */
 
 static char *put(char *to, const char *text) {
     while (*text != 0) *to++ = *text++;
@@ -178,11 +178,11 @@ static void cut(ebb__conn *c) {
 static size_t fill(ebb__conn *c, uint8_t *to, size_t room) {
     session *s = session_of(c);
     bool done;
-    if (!ebb__conn_is_over(c) && s->cut) cut(c);
-    if (ebb__conn_is_over(c)) return 0;
+    if (!ebb__conn_is_ending(c) && s->cut) cut(c);
+    if (ebb__conn_is_ending(c)) return 0;
     ebb__h1_again(&s->in); /* there may be room for more of a body */
     settle(c);
-    if (ebb__conn_is_over(c)) return 0;
+    if (ebb__conn_is_ending(c)) return 0;
     size_t n = ebb__h1_put(&s->out, to, room, &done);
     if (done) {
         s->sent = true;
@@ -193,7 +193,7 @@ static size_t fill(ebb__conn *c, uint8_t *to, size_t room) {
     return n;
 }
 
-/* ---- notes -------------------------------------------------------------------------------------------------- */
+/* ---- notifications ------------------------------------------------------------------------------------------ */
 
 static void more(ebb_http *x) {
     ebb__conn_touch(x->conn);
@@ -216,7 +216,7 @@ static void reset(ebb_http *x, uint32_t code) {
     ebb__conn_touch(x->conn);
 }
 
-/* What can't be sent now need not be: the call was given up. */
+/* The call was given up: its bytes need not be sent. */
 static void stuck(ebb__conn *c) {
     if (session_of(c)->cut) cut(c);
 }
@@ -225,8 +225,8 @@ static void drain(ebb__conn *c) {
     ebb__conn_touch(c);
 }
 
-/* A server needs no reason. */
-static void farewell(ebb__conn *c, uint32_t code) {
+/* HTTP/1 has no way to tell a server why. */
+static void terminate(ebb__conn *c, uint32_t code) {
     session *s = session_of(c);
     (void)code;
     s->out = (ebb__h1_out){0};
@@ -255,12 +255,12 @@ static const ebb__proto proto = {.version = 11,
                                  .go_on = go_on,
                                  .reset = reset,
                                  .drain = drain,
-                                 .farewell = farewell,
+                                 .terminate = terminate,
                                  .head_since = head_since,
                                  .free = free_session,
                                  .stuck = stuck};
 
-/* Every field that the bounds allow is shorter on the wire than they count it. */
+/* A field is shorter in a message than the bounds count it. */
 ebb_status ebb__h1_client_new(ebb__conn *c) {
     session *s = ebb__alloc(&c->allocator, sizeof *s);
     if (s == NULL) return EBB_ERR_NOMEM;

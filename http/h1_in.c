@@ -19,7 +19,7 @@ bool ebb__h1_fault(ebb__h1_in *in, int status, const char *why) {
     return false;
 }
 
-/* ---- bytes that are held ------------------------------------------------------------------------------------ */
+/* ---- held bytes --------------------------------------------------------------------------------------------- */
 
 static void let_go(ebb__h1_in *in) {
     ebb__free(&in->c->allocator, in->held, in->held_room);
@@ -58,8 +58,8 @@ static bool is_blank(char c) {
     return c == ' ' || c == '\t';
 }
 
-/* Splits "name: value". False: it is none. A blank before the colon, or one that makes the line go on with the
- * line before, is no part of a token. */
+/* Splits "name: value". False: the line has another form. A space before the colon, or at the start of a folded line,
+ * is no part of a token. */
 static bool split(const char *line, size_t n, ebb__field *out) {
     const char *colon = memchr(line, ':', n);
     if (colon == NULL || !ebb__is_token(line, (size_t)(colon - line))) return false;
@@ -70,7 +70,7 @@ static bool split(const char *line, size_t n, ebb__field *out) {
     return ebb__is_field_value(from, out->value_n);
 }
 
-/* The line in hand is that of a request or a status. */
+/* The current line is a request line or a status line. */
 static bool is_first(const ebb__h1_in *in) {
     return in->state == EBB__H1_HEAD && in->line == 0;
 }
@@ -86,8 +86,8 @@ static bool check_line(ebb__h1_in *in, const char *line, size_t n) {
     return split(line, n, &f) || ebb__h1_fault(in, 400, "a line of the header is not a field");
 }
 
-/* Checks the lines that are whole. The number of bytes up to and with the empty line; 0: it is not there yet,
- * or there is a fault. Each byte is looked at once, however they come. */
+/* Checks the complete lines. Returns the number of bytes up to and including the empty line; 0: that is missing, or
+ * there is a fault. Each byte is examined once, however the bytes are received. */
 static size_t look_for_end(ebb__h1_in *in, const char *at, size_t n) {
     const char *lf;
     while ((lf = memchr(at + in->seen, '\n', n - in->seen)) != NULL) {
@@ -104,7 +104,7 @@ static size_t look_for_end(ebb__h1_in *in, const char *at, size_t n) {
     return 0;
 }
 
-/* The lines of a head or of trailers, if they are all there. */
+/* The lines of a head or of trailers, if they are complete. */
 static size_t lines(ebb__h1_in *in, const char *at, size_t n) {
     size_t end = look_for_end(in, at, n);
     bool large = end > in->head_bytes || (end == 0 && n >= in->head_bytes);
@@ -147,7 +147,7 @@ static bool is_named(const parsing *s, const char *name) {
     return ebb__same_name(s->name, s->name_n, name, strlen(name));
 }
 
-/* What frames the message; a value comes in one piece, because the head does. */
+/* Parses the fields that frame the message. A value is in one piece, because the head is. */
 static int on_value(http_parser *p, const char *at, size_t n) {
     parsing *s = p->data;
     ebb__h1_head *h = s->head;
@@ -166,7 +166,7 @@ static int on_value(http_parser *p, const char *at, size_t n) {
     return 0;
 }
 
-/* 1: the parser is to expect no body. That is ours. */
+/* 1: the parser expects no body, which we parse ourselves. */
 static int on_whole(http_parser *p) {
     parsing *s = p->data;
     s->whole = true;
@@ -176,7 +176,7 @@ static int on_whole(http_parser *p) {
 static bool parse_fails(ebb__h1_in *in, enum http_errno code) {
     switch (code) {
     case HPE_INVALID_METHOD: return ebb__h1_fault(in, 501, "the method is not known");
-    case HPE_INVALID_VERSION: return ebb__h1_fault(in, 505, "the version is not known");
+    case HPE_INVALID_VERSION: return ebb__h1_fault(in, 505, "the version is not supported");
     case HPE_HEADER_OVERFLOW: return ebb__h1_fault(in, 431, "the header is too large");
     case HPE_INVALID_CONTENT_LENGTH: return ebb__h1_fault(in, 400, "content-length is not a number");
     case HPE_UNEXPECTED_CONTENT_LENGTH:
@@ -185,7 +185,7 @@ static bool parse_fails(ebb__h1_in *in, enum http_errno code) {
     }
 }
 
-/* RFC 9112, section 6.3, without what it lets a recipient repair. */
+/* RFC 9112, section 6.3, without the repairs that it allows a recipient. */
 static bool check_framing(ebb__h1_in *in, const parsing *s) {
     const ebb__h1_head *h = s->head;
     if (s->lengths > 0 && !h->sized) return ebb__h1_fault(in, 400, "content-length is not a number");
@@ -227,10 +227,10 @@ bool ebb__h1_fields(ebb_http *x, const char *text, size_t n, int minor) {
         if (ebb__has_token(of->value, "close")) return false;
         if (minor == 0 && ebb__has_token(of->value, "keep-alive")) keeps = true;
     }
-    return keeps && !x->too_large; /* the field that says so may be among those that were dropped */
+    return keeps && !x->too_large; /* the field that forbids it may be among those that were dropped */
 }
 
-/* One empty line before a head is skipped: some clients of old send it after a body. */
+/* One empty line before a head is skipped: some old clients send it after a body. */
 static size_t skip_blank(ebb__h1_in *in) {
     if (in->blank) {
         (void)ebb__h1_fault(in, 400, "empty lines before the head");
@@ -269,12 +269,12 @@ static void is_whole(ebb__h1_in *in) {
     ebb__exchange_in_end(in->x, EBB_ERR_EOF);
 }
 
-/* What nobody has read yet is bounded. */
+/* Unread bytes are bounded. */
 static size_t body_room(const ebb_http *x) {
     return x->body_n < EBB__H1_WINDOW_BYTES ? EBB__H1_WINDOW_BYTES - x->body_n : 0;
 }
 
-/* The exchange may be reset by what it hears: then the state is SHUT. */
+/* The exchange may be reset by these bytes: then the state is SHUT. */
 static size_t take_body(ebb__h1_in *in, const uint8_t *at, size_t n, uint8_t then) {
     size_t k = body_room(in->x);
     if (k > n) k = n;
@@ -298,14 +298,14 @@ static int digit_of(uint8_t c) {
     return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* What an extension says means nothing to us; but it must start with a semicolon, after blanks at most. */
+/* Extensions are ignored, but each must start with a semicolon, after spaces at most. */
 static bool take_extra(ebb__h1_in *in, uint8_t c) {
     char text = (char)c;
     if (c != '\r' && ++in->extra > EBB__H1_CHUNK_EXTRA_BYTES)
         return ebb__h1_fault(in, 400, "the extensions of the chunks are too long");
     if (c == ';') in->named = true;
     if (is_blank(text) || (in->named && ebb__is_field_value(&text, 1))) return true;
-    if (c != '\r' || !in->named) return ebb__h1_fault(in, 400, "the extension of a chunk is none");
+    if (c != '\r' || !in->named) return ebb__h1_fault(in, 400, "the extension of a chunk is not valid");
     in->state = EBB__H1_SIZE_LF;
     in->named = false;
     return true;
@@ -340,7 +340,7 @@ static bool take_cr(ebb__h1_in *in, uint8_t c) {
     return true;
 }
 
-/* Those that we can't have in a trailer are dropped: RFC 9110, section 6.5.1. */
+/* Fields that are not allowed in trailers are dropped: RFC 9110, section 6.5.1. */
 static void add_trailer(ebb_http *x, const char *line, size_t n) {
     ebb__field f;
     if (split(line, n, &f) && !ebb__field_is_ours(f.name, f.name_n))
@@ -359,9 +359,9 @@ static size_t take_trailers(ebb__h1_in *in, const char *at, size_t n) {
     return end;
 }
 
-/* ---- taking ------------------------------------------------------------------------------------------------- */
+/* ---- taking bytes ------------------------------------------------------------------------------------------- */
 
-/* How many of n > 0 bytes were taken; 0: none can be now, or there is a fault. */
+/* Returns how many of n > 0 bytes were taken; 0: none can be taken now, or there is a fault. */
 static size_t step(ebb__h1_in *in, const uint8_t *at, size_t n) {
     switch ((ebb__h1_state)in->state) {
     case EBB__H1_HEAD: return take_head(in, (const char *)at, n);
@@ -442,11 +442,11 @@ bool ebb__h1_is_full(const ebb__h1_in *in) {
     return in->held_n > 0 && is_in_body(in);
 }
 
-/* A connection whose peer has more to say than we take is not read, and so it does not show when it is lost. */
+/* Stops reading when the peer has sent more than we take. The loss of such a connection is noticed late. */
 void ebb__h1_steer(ebb__h1_in *in) {
     bool on = true;
     if (in->closed) return;
     if (in->state == EBB__H1_WHOLE) on = in->held_n < EBB__H1_HELD_BYTES;
     else if (is_in_body(in)) on = in->held_n == 0 && body_room(in->x) > 0;
-    (void)ebb__raw_stream_read(&in->c->wire, on);
+    (void)ebb__raw_stream_read(&in->c->raw, on);
 }

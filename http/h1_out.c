@@ -6,7 +6,7 @@
 
 #include "http/h1.h"
 
-/* The line of a chunk's size, the CRLF after it, and the end of the body. */
+/* The line with a chunk's size, the CRLF after the chunk, and the end of the body. */
 enum { CHUNK_ROOM = 32 };
 
 /* ---- heads -------------------------------------------------------------------------------------------------- */
@@ -32,7 +32,7 @@ static char *put_fields(char *to, const ebb__fields *f) {
     return to;
 }
 
-/* A request without a body has no length either. Trailers have no place but after chunks. */
+/* A request without a body has no length. Trailers need chunks. */
 ebb__h1_frame ebb__h1_frame_of(const ebb_http *x) {
     bool chunks = x->client || x->version > 10;
     bool empty = x->out == EBB__OUT_ENDED && !x->out_sized && x->out_trailers.n == 0;
@@ -41,7 +41,7 @@ ebb__h1_frame ebb__h1_frame_of(const ebb_http *x) {
     return chunks ? EBB__H1_BY_CHUNKS : EBB__H1_BY_CLOSE;
 }
 
-/* The answer to HEAD says the length that GET would get. */
+/* The response to HEAD has the length that GET would get. */
 static size_t framing(const ebb_http *x, char *to, size_t room) {
     ebb__h1_frame frame = ebb__h1_frame_of(x);
     bool sized = frame == EBB__H1_BY_LENGTH ||

@@ -1,4 +1,4 @@
-/* HTTP/2, what both sides do: nghttp2's session in and out. */
+/* HTTP/2, both sides: an nghttp2 session, its input and its output. */
 #define _POSIX_C_SOURCE 200809L
 #include "http/h2.h"
 
@@ -7,7 +7,7 @@
 
 #include "base/alloc.h"
 
-/* ---- nghttp2's memory: with its size before it, since nghttp2 does not tell that ------------------------------ */
+/* ---- nghttp2's memory: each block starts with its size, which nghttp2 does not pass to free ------------------- */
 
 enum { SIZE_ROOM = 16, FRAME_HEAD = 9, FRAME_LEAST = 1024 };
 
@@ -42,7 +42,7 @@ static void *mem_calloc(size_t count, size_t n, void *ctx) {
     return at == NULL ? NULL : memset(at, 0, count * n);
 }
 
-/* ---- life ------------------------------------------------------------------------------------------------------ */
+/* ---- creation and end ------------------------------------------------------------------------------------------ */
 
 ebb__h2 *ebb__h2_new(ebb__conn *c) {
     ebb__h2 *h = ebb__alloc(&c->allocator, sizeof *h);
@@ -60,8 +60,8 @@ void ebb__h2_free(ebb__conn *c) {
     ebb__free(&c->allocator, h, sizeof *h);
 }
 
-/* Windows are ours: they open as user code reads. So is the count of resets, which nghttp2's would take honest
- * clients for attackers by. */
+/* We open windows ourselves, as user code reads. We count resets ourselves too: nghttp2's limit would end honest
+ * clients. */
 nghttp2_option *ebb__h2_options(void) {
     nghttp2_option *o;
     if (nghttp2_option_new(&o) != 0) return NULL;
@@ -71,13 +71,13 @@ nghttp2_option *ebb__h2_options(void) {
     return o;
 }
 
-/* ---- in -------------------------------------------------------------------------------------------------------- */
+/* ---- receiving ------------------------------------------------------------------------------------------------- */
 
 static void broken(ebb__conn *c, int code) {
     ebb__h2 *h = c->session;
     bool ours = code == NGHTTP2_ERR_NOMEM;
     bool flood = code == NGHTTP2_ERR_FLOODED || code == NGHTTP2_ERR_TOO_MANY_SETTINGS;
-    if (ebb__conn_is_over(c)) return; /* a callback has ended it */
+    if (ebb__conn_is_ending(c)) return; /* a callback has ended it */
     h->broken = true;
     if (flood && c->server != NULL) c->server->stats.rate_limited++;
     ebb__conn_fail(c,
@@ -88,24 +88,23 @@ static void broken(ebb__conn *c, int code) {
                    ours ? EBB_CANCEL_RESOURCE : EBB_CANCEL_DISCONNECT, nghttp2_strerror(code));
 }
 
-/* nghttp2 has ended the session by a GOAWAY of its own, which is sent: INTERNAL_ERROR is never the peer's fault. */
+/* nghttp2 has ended the session by a GOAWAY of its own, which is sent. INTERNAL_ERROR is never the peer's fault. */
 static void ended_by_nghttp2(ebb__conn *c) {
-    if (ebb__h2_of(c)->guilty)
-        ebb__conn_fail(c, EBB__NO_ERROR, EBB_ERR_NOMEM, EBB_CANCEL_RESOURCE,
-                       "a header block could not be made");
+    if (ebb__h2_of(c)->our_error)
+        ebb__conn_fail(c, EBB__NO_ERROR, EBB_ERR_NOMEM, EBB_CANCEL_RESOURCE, "no memory for a header block");
     else
         ebb__conn_fail(c, EBB__NO_ERROR, EBB_ERR_HTTP_PROTOCOL, EBB_CANCEL_DISCONNECT,
                        "the peer broke the protocol");
 }
 
-/* nghttp2 answers what is against the rules by itself, by a GOAWAY that waits to be sent: then it wants to read
- * no more. While a connection drains it wants no more after the last stream either: `finished` tells these apart, once
- * nghttp2 has sent what it has and refused the requests that came too late for it. */
+/* nghttp2 answers a protocol error by a GOAWAY of its own, and does not want to read any more. While a connection
+ * drains, it does not want to read after the last stream either. `finished` distinguishes these cases, once nghttp2
+ * has sent its frames and refused the requests that were too late. */
 void ebb__h2_feed(ebb__conn *c, const uint8_t *bytes, size_t n) {
     ebb__h2 *h = c->session;
     ssize_t took = nghttp2_session_mem_recv(h->session, bytes, n);
     if (took < 0) broken(c, (int)took);
-    else if (!ebb__conn_is_over(c) && nghttp2_session_want_read(h->session) == 0) {
+    else if (!ebb__conn_is_ending(c) && nghttp2_session_want_read(h->session) == 0) {
         ebb__conn_touch(c);
         if (c->state == EBB__CONN_DRAINING) return;
         ended_by_nghttp2(c);
@@ -116,10 +115,13 @@ void ebb__h2_eof(ebb__conn *c) {
     ebb__conn_drop(c, EBB_ERR_HTTP_RESET, EBB_CANCEL_DISCONNECT, "connection lost");
 }
 
-/* One frame asks for the same stream several times. */
+/* The callbacks of one frame look up the same stream several times, so the last exchange is cached. An exchange leaves
+ * the cache by ebb__h2_forget before it ends. Only the end of a connection ends exchanges without that, and an ending
+ * connection looks up none. */
 ebb_http *ebb__h2_exchange(const ebb__conn *c, int32_t stream) {
-    if (ebb__conn_is_over(c)) return NULL;
+    if (ebb__conn_is_ending(c)) return NULL;
     ebb__h2 *h = ebb__h2_of(c);
+    assert(h->last == NULL || (h->last->conn == c && !h->last->gone));
     if (h->last == NULL || h->last->stream != stream)
         h->last = nghttp2_session_get_stream_user_data(h->session, stream);
     return h->last;
@@ -136,12 +138,12 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
     ebb_http *x = ebb__h2_exchange(c, frame->hd.stream_id);
     (void)session;
     (void)flags;
-    if (ebb__conn_is_over(c)) return NGHTTP2_ERR_CALLBACK_FAILURE; /* the rest is not decoded */
+    if (ebb__conn_is_ending(c)) return NGHTTP2_ERR_CALLBACK_FAILURE; /* the rest is not decoded */
     if (x == NULL || (x->client && x->in == EBB__IN_ENDED)) return 0;
     if (ebb__exchange_field(x, (const char *)name, name_n, (const char *)value, value_n)) return 0;
     if (c->server != NULL) c->server->stats.rate_limited++;
     ebb__conn_fail(c, EBB__ENHANCE_YOUR_CALM, EBB_ERR_HTTP_PROTOCOL, EBB_CANCEL_DISCONNECT,
-                   "a header list beyond all limits");
+                   "a header list far past its limit");
     return NGHTTP2_ERR_CALLBACK_FAILURE;
 }
 
@@ -150,7 +152,7 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream, cons
     ebb__conn *c = ctx;
     ebb_http *x = ebb__h2_exchange(c, stream);
     (void)flags;
-    if (ebb__conn_is_over(c)) return NGHTTP2_ERR_CALLBACK_FAILURE;
+    if (ebb__conn_is_ending(c)) return NGHTTP2_ERR_CALLBACK_FAILURE;
     if (x == NULL) (void)nghttp2_session_consume_connection(session, n);
     else if (!ebb__exchange_body(x, bytes, n))
         ebb__h2_reset(x, x->out_sent ? EBB__NO_ERROR : EBB__INTERNAL_ERROR);
@@ -161,20 +163,20 @@ const char *ebb__h2_code_name(uint32_t code) {
     return nghttp2_http2_strerror(code);
 }
 
-/* A server has said its last word; a client has heard it. */
+/* A server has sent the whole response, or a client has received it. */
 static bool all_said(const ebb_http *x) {
     return x->client ? x->in == EBB__IN_ENDED && x->in_status == EBB_ERR_EOF : x->out_sent;
 }
 
-/* What the end of a stream with a code means; `message` is why, if that is not EBB_OK. */
+/* The status of a stream that closed with an error code. Unless it is EBB_OK, `message` says why. */
 static ebb_status end_of(const ebb_http *x, uint32_t code, char *message, size_t room) {
     if (all_said(x)) return EBB_OK;
     snprintf(message, room, "RST_STREAM %s (%u)", ebb__h2_code_name(code), code);
     return code == EBB__REFUSED_STREAM ? EBB_ERR_HTTP_RETRY : EBB_ERR_HTTP_RESET;
 }
 
-/* Every end of a stream comes by here, ours by a reset too, but for those that live when the connection ends:
- * conn.c tells these. Bytes that nobody has read are the connection's window again. */
+/* The end of every stream, also by a reset of ours. Streams that are open when the connection ends are ended by conn.c
+ * instead. Unread bytes are returned to the connection's window. */
 static int on_stream_close(nghttp2_session *session, int32_t stream, uint32_t code, void *ctx) {
     ebb__conn *c = ctx;
     ebb_http *x = ebb__h2_exchange(c, stream);
@@ -223,16 +225,16 @@ uint64_t ebb__h2_head_since(const ebb__conn *c) {
     return ebb__h2_of(c)->block_since;
 }
 
-/* ---- out ------------------------------------------------------------------------------------------------------- */
+/* ---- sending --------------------------------------------------------------------------------------------------- */
 
-/* nghttp2 has said why it does not go on, and all of that is sent. After a GOAWAY without an error the last stream was
- * the end: the peer did nothing wrong, and calls that are left on a client were never sent. */
+/* nghttp2 has sent all of its frames and will not go on. After a GOAWAY without an error the last stream was the end:
+ * the peer did nothing wrong, and the calls that a client has left were never sent. */
 static void finished(ebb__conn *c) {
     const ebb__h2 *h = ebb__h2_of(c);
     nghttp2_session *s = h->session;
-    if (ebb__conn_is_over(c) || nghttp2_session_want_read(s) != 0 || nghttp2_session_want_write(s) != 0)
+    if (ebb__conn_is_ending(c) || nghttp2_session_want_read(s) != 0 || nghttp2_session_want_write(s) != 0)
         return;
-    if (c->state == EBB__CONN_DRAINING && !h->accused && !h->guilty) {
+    if (c->state == EBB__CONN_DRAINING && !h->peer_error && !h->our_error) {
         ebb__conn_fail(c, EBB__NO_ERROR, c->client != NULL ? EBB_ERR_HTTP_RETRY : EBB_ERR_CLOSED,
                        EBB_CANCEL_SHUTDOWN, "connection closed");
         return;
@@ -240,25 +242,25 @@ static void finished(ebb__conn *c) {
     ended_by_nghttp2(c);
 }
 
-/* The next frames of nghttp2. DATA frames are put in place by on_source and on_send_data before it returns with
+/* Gets the next frames of nghttp2. on_source and on_send_data write DATA frames to the buffer before nghttp2 returns
  * others. False: there is nothing more, or no room for it. */
 static bool next_frames(ebb__conn *c, ebb__h2 *h) {
     ssize_t n = nghttp2_session_mem_send(h->session, &h->left);
     if (n < 0) {
         broken(c, (int)n);
-        h->mute = true;
+        h->stopped = true;
     }
     h->left_n = n > 0 ? (size_t)n : 0;
     return n > 0;
 }
 
-/* As much as fits. What nghttp2 gives is good until it is asked again. */
+/* Fills the buffer. The bytes that nghttp2 returns are valid until the next call of it. */
 size_t ebb__h2_fill(ebb__conn *c, uint8_t *to, size_t room) {
     ebb__h2 *h = c->session;
-    if (h == NULL || h->mute) return 0;
-    if (h->lame) {
+    if (h == NULL || h->stopped) return 0;
+    if (h->reset_failed) {
         ebb__conn_fail(c, EBB__INTERNAL_ERROR, EBB_ERR_NOMEM, EBB_CANCEL_RESOURCE, "no memory");
-        h->lame = false;
+        h->reset_failed = false;
     }
     h->to = to;
     h->to_room = room;
@@ -270,7 +272,7 @@ size_t ebb__h2_fill(ebb__conn *c, uint8_t *to, size_t room) {
         h->left_n -= n;
         h->to_n += n;
     }
-    if (h->to_n == 0 && !h->mute) finished(c);
+    if (h->to_n == 0 && !h->stopped) finished(c);
     return h->to_n;
 }
 
@@ -282,7 +284,7 @@ static int send_trailers(nghttp2_session *session, ebb_http *x, uint32_t *flags)
     return 0;
 }
 
-/* The bytes go to their place behind the head of their frame, which on_send_data puts before them at once. */
+/* Body bytes are written after the place for the head of their frame, which on_send_data fills in next. */
 static ssize_t on_source(nghttp2_session *session, int32_t stream, uint8_t *to, size_t room, uint32_t *flags,
                          nghttp2_data_source *source, void *ctx) {
     ebb_http *x = source->ptr;
@@ -291,7 +293,7 @@ static ssize_t on_source(nghttp2_session *session, int32_t stream, uint8_t *to, 
     bool ended;
     (void)stream;
     (void)to;
-    if (ebb__conn_is_over(c)) return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+    if (ebb__conn_is_ending(c)) return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
     size_t left = h->to_room - h->to_n, ready = ebb__exchange_ready(x, &ended);
     if (left < FRAME_HEAD + (ready < FRAME_LEAST ? ready : FRAME_LEAST)) return NGHTTP2_ERR_PAUSE;
     if (room > left - FRAME_HEAD) room = left - FRAME_HEAD;
@@ -314,7 +316,7 @@ static int on_send_data(nghttp2_session *session, nghttp2_frame *frame, const ui
     const ebb__conn *c = ctx;
     ebb__h2 *h = c->session;
     (void)session;
-    (void)frame; /* it has no padding: there is no callback that chooses any */
+    (void)frame; /* it has no padding: no callback chooses any */
     (void)source;
     memcpy(h->to + h->to_n, head, FRAME_HEAD);
     h->to_n += FRAME_HEAD + n;
@@ -332,7 +334,7 @@ void ebb__h2_more(ebb_http *x) {
 }
 
 void ebb__h2_submit_reset(ebb__h2 *h, int32_t stream, uint32_t code) {
-    if (nghttp2_submit_rst_stream(h->session, NGHTTP2_FLAG_NONE, stream, code) != 0) h->lame = true;
+    if (nghttp2_submit_rst_stream(h->session, NGHTTP2_FLAG_NONE, stream, code) != 0) h->reset_failed = true;
 }
 
 void ebb__h2_reset(ebb_http *x, uint32_t code) {
@@ -343,11 +345,11 @@ void ebb__h2_reset(ebb_http *x, uint32_t code) {
     ebb__conn_touch(x->conn);
 }
 
-/* If nghttp2 has said why already, that stays. */
-void ebb__h2_farewell(ebb__conn *c, uint32_t code) {
+/* If nghttp2 has sent an error code already, that one stays. */
+void ebb__h2_terminate(ebb__conn *c, uint32_t code) {
     ebb__h2 *h = c->session;
     if (nghttp2_session_want_read(h->session) == 0 && !h->broken) return;
-    h->mute = nghttp2_session_terminate_session(h->session, code) != 0;
+    h->stopped = nghttp2_session_terminate_session(h->session, code) != 0;
 }
 
 /* ---- fields ---------------------------------------------------------------------------------------------------- */

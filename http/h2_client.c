@@ -1,12 +1,12 @@
-/* HTTP/2, the client's side. */
+/* HTTP/2, client side. */
 #define _POSIX_C_SOURCE 200809L
 #include <stdio.h>
 
 #include "http/h2.h"
 
-/* ---- in -------------------------------------------------------------------------------------------------------- */
+/* ---- receiving ------------------------------------------------------------------------------------------------- */
 
-/* The session forgets it. */
+/* Ends an exchange whose stream nghttp2 may still have. */
 static void end(ebb_http *x, ebb_status st) {
     nghttp2_session *s = ebb__h2_of(x->conn)->session;
     ebb__h2_forget(ebb__h2_of(x->conn), x->stream);
@@ -14,7 +14,7 @@ static void end(ebb_http *x, ebb_status st) {
     ebb__exchange_gone(x, st, EBB_CANCEL_DISCONNECT, "");
 }
 
-/* Informational responses are forgotten, as long as there are not too many. */
+/* Informational responses are dropped, up to a limit. */
 static void response_head(ebb_http *x, bool ended) {
     if (x->status >= 200) {
         ebb__exchange_head(x, ended);
@@ -31,7 +31,7 @@ static void on_headers(ebb_http *x, const nghttp2_frame *frame) {
     bool ended = frame->hd.flags & NGHTTP2_FLAG_END_STREAM;
     if (x->in == EBB__IN_HEAD) {
         response_head(x, ended);
-    } else if (x->too_large && x->in != EBB__IN_ENDED) { /* by its trailers */
+    } else if (x->too_large && x->in != EBB__IN_ENDED) { /* because of its trailers */
         ebb__exchange_in_end(x, EBB_ERR_LIMIT);
         if (!x->ours) ebb__h2_reset(x, EBB__CANCEL);
     } else if (ended) {
@@ -39,7 +39,7 @@ static void on_headers(ebb_http *x, const nghttp2_frame *frame) {
     }
 }
 
-/* Without an error those up to the last id finish, and nghttp2 refuses the others. With one all are over. */
+/* Without an error, streams up to the last id finish, and nghttp2 refuses the others. With an error all have ended. */
 static void on_goaway(ebb__conn *c, const nghttp2_goaway *g) {
     ebb_http *next;
     if (c->state == EBB__CONN_OPEN) {
@@ -57,7 +57,7 @@ static void on_goaway(ebb__conn *c, const nghttp2_goaway *g) {
 static int on_frame_recv(nghttp2_session *session, const nghttp2_frame *frame, void *ctx) {
     ebb__conn *c = ctx;
     (void)session;
-    if (ebb__conn_is_over(c)) return 0;
+    if (ebb__conn_is_ending(c)) return 0;
     if (frame->hd.type == NGHTTP2_GOAWAY) {
         on_goaway(c, &frame->goaway);
         return 0;
@@ -72,7 +72,7 @@ static int on_frame_recv(nghttp2_session *session, const nghttp2_frame *frame, v
     return 0;
 }
 
-/* nghttp2 did not send a request: GOAWAY came before, or there are no more numbers for streams. */
+/* nghttp2 did not send a request: a GOAWAY was received before, or the stream ids are used up. */
 static int on_not_sent(nghttp2_session *session, const nghttp2_frame *frame, int code, void *ctx) {
     ebb_http *x = ebb__h2_exchange(ctx, frame->hd.stream_id);
     (void)session;
@@ -89,7 +89,7 @@ uint32_t ebb__h2_client_room(const ebb__conn *c) {
     return most > c->slots ? most - c->slots : 0;
 }
 
-/* ---- out ------------------------------------------------------------------------------------------------------- */
+/* ---- sending --------------------------------------------------------------------------------------------------- */
 
 enum { PSEUDO = 4 };
 
@@ -118,14 +118,15 @@ static ebb_status send_head(ebb_http *x) {
 }
 
 static void go_on(ebb_http *x) {
-    (void)x; /* only servers are waited for */
+    (void)x; /* only servers wait for 100 Continue */
 }
 
 static void drain(ebb__conn *c) {
-    (void)c; /* nothing is pushed to us */
+    (void)c; /* a client accepts no pushed streams */
 }
 
-/* nghttp2 has their RST_STREAM, which it sends before anything else of them, and needs nothing of theirs. */
+/* nghttp2 has the RST_STREAM of these streams. It sends that before anything else of theirs, and does not use their
+ * exchanges any more. */
 static void stuck(ebb__conn *c) {
     ebb_http *next;
     for (ebb_http *x = c->first; x != NULL; x = next) {
@@ -149,7 +150,7 @@ static const ebb__proto proto = {.version = 20,
                                  .go_on = go_on,
                                  .reset = ebb__h2_reset,
                                  .drain = drain,
-                                 .farewell = ebb__h2_farewell,
+                                 .terminate = ebb__h2_terminate,
                                  .head_since = head_since,
                                  .free = ebb__h2_free,
                                  .stuck = stuck};

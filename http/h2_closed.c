@@ -1,4 +1,4 @@
-/* Streams that are closed: which they were, within a bound. */
+/* Which streams a client has opened and ended, within a bound. */
 #include "http/h2_closed.h"
 
 #include <string.h>
@@ -16,7 +16,7 @@ static void set(uint64_t *bits, uint32_t slot, bool on) {
     bits[slot / 64] = on ? bits[slot / 64] | bit : bits[slot / 64] & ~bit;
 }
 
-/* The slots of the ids from `last` to `id` were those of ids that are forgotten now. */
+/* The slots of the ids from `last` to `id` belonged to ids that are forgotten now. */
 static void forget(ebb__h2_past *p, int32_t id) {
     if ((id - p->last) / 2 >= EBB__H2_PAST) {
         memset(p->opened, 0, sizeof p->opened);

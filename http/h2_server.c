@@ -1,32 +1,31 @@
-/* HTTP/2, the server's side. */
+/* HTTP/2, server side. */
 #define _POSIX_C_SOURCE 200809L
 #include <stdio.h>
 
 #include "http/h2.h"
 #include "http/url.h"
 
-static void calm(ebb__conn *c, const char *message) {
+static void exceeded(ebb__conn *c, const char *message) {
     c->server->stats.rate_limited++;
     ebb__conn_fail(c, EBB__ENHANCE_YOUR_CALM, EBB_ERR_HTTP_RESET, EBB_CANCEL_DISCONNECT, message);
 }
 
-/* ---- in -------------------------------------------------------------------------------------------------------- */
+/* ---- receiving ------------------------------------------------------------------------------------------------- */
 
-/* What a refused stream costs is the peer's: it counts as one that it has reset. One that crossed our GOAWAY, or
- * for which there was no memory or others of its address have left no room, is not the peer's fault, and counts as a
- * frame. */
+/* A refused stream counts as a reset of the peer. It counts as a frame if it is not the peer's fault: the stream
+ * crossed our GOAWAY, there was no memory, or other connections of its address have left no room. */
 static void refuse(ebb__conn *c, int32_t stream) {
     bool one_too_many = c->open >= c->server->limits.streams;
     bool crossed = c->state == EBB__CONN_DRAINING || !ebb__address_may_queue(c);
     ebb__h2_submit_reset(ebb__h2_of(c), stream, EBB__REFUSED_STREAM);
     ebb__h2_expect_late(ebb__h2_of(c));
     if (!(one_too_many && !crossed ? ebb__server_reset(c, true) : ebb__server_frame(c, 1)))
-        calm(c, "too many streams");
+        exceeded(c, "too many streams");
 }
 
 static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *ctx) {
     ebb__conn *c = ctx;
-    if (ebb__conn_is_over(c) || frame->headers.cat != NGHTTP2_HCAT_REQUEST) return 0;
+    if (ebb__conn_is_ending(c) || frame->headers.cat != NGHTTP2_HCAT_REQUEST) return 0;
     ebb_http *x = ebb__server_admits(c) ? ebb__exchange_new(c) : NULL;
     if (x == NULL) {
         refuse(c, frame->hd.stream_id);
@@ -49,7 +48,7 @@ static void on_goaway(ebb__conn *c, uint32_t code) {
     ebb__conn_fail(c, EBB__NO_ERROR, EBB_ERR_HTTP_RESET, EBB_CANCEL_DISCONNECT, message);
 }
 
-/* All of it, and that is no reason to send it. */
+/* A DATA frame of padding only carries nothing. */
 static bool is_padding(const nghttp2_frame *frame) {
     return frame->hd.type == NGHTTP2_DATA && frame->hd.length > 0 && frame->data.padlen == frame->hd.length &&
            !(frame->hd.flags & NGHTTP2_FLAG_END_STREAM);
@@ -60,14 +59,14 @@ static bool is_answer_to_notice(const ebb__conn *c, const nghttp2_frame_hd *hd) 
     return c->state == EBB__CONN_CLOSING && hd->type == NGHTTP2_PING && (hd->flags & NGHTTP2_FLAG_ACK);
 }
 
-/* Decoding what is then dropped. */
+/* The cost of decoding fields that are then dropped. */
 static uint32_t excess_cost(ebb_http *x) {
     uint32_t cost = 1 + (uint32_t)(x->excess / 1024);
     x->excess = 0;
     return cost;
 }
 
-/* Requests of a connection mostly have the same. */
+/* Requests of a connection mostly have the same authority: a valid one is checked once. */
 static bool is_authority(ebb__h2 *h, const char *at) {
     size_t n = strlen(at);
     if (n == h->authority_n && memcmp(at, h->authority, n) == 0) return true;
@@ -77,8 +76,8 @@ static bool is_authority(ebb__h2 *h, const char *at) {
     return true;
 }
 
-/* A request that is malformed is reset, as nghttp2 does it with those that it knows (RFC 9113, section 8.1.1). Its end
- * counts as a reset of the peer's. Of a list that was too long the host may be missing. */
+/* A malformed request is reset, as nghttp2 does with the errors that it detects (RFC 9113, section 8.1.1). That counts
+ * as a reset of the peer. If the field list was too long, the host may be missing. */
 static void take_head(ebb_http *x, bool ended) {
     ebb__h2 *h = ebb__h2_of(x->conn);
     const ebb__field *host = ebb__fields_find(&x->fields, "host", 4);
@@ -99,9 +98,9 @@ static void take_head(ebb_http *x, bool ended) {
 static int on_frame_recv(nghttp2_session *session, const nghttp2_frame *frame, void *ctx) {
     ebb__conn *c = ctx;
     (void)session;
-    if (ebb__conn_is_over(c)) return 0;
+    if (ebb__conn_is_ending(c)) return 0;
     if (is_padding(frame) && !ebb__server_frame(c, 1)) {
-        calm(c, "too many frames that ask for nothing");
+        exceeded(c, "too many frames that ask for nothing");
         return 0;
     }
     bool ended = frame->hd.flags & NGHTTP2_FLAG_END_STREAM;
@@ -111,7 +110,7 @@ static int on_frame_recv(nghttp2_session *session, const nghttp2_frame *frame, v
     if (frame->hd.type == NGHTTP2_HEADERS) ebb__h2_of(c)->block_cost = 0;
     if (x == NULL) return 0;
     if (frame->hd.type == NGHTTP2_HEADERS && x->excess > 0 && !ebb__server_frame(c, excess_cost(x))) {
-        calm(c, "header lists are too long");
+        exceeded(c, "header lists are too long");
         return 0;
     }
     if (frame->hd.type == NGHTTP2_HEADERS && x->in == EBB__IN_HEAD) take_head(x, ended);
@@ -127,8 +126,8 @@ static bool answers_data(ebb__h2 *h) {
     return true;
 }
 
-/* What a frame that asks for nothing costs; 0: it is none. Also those that nghttp2 does not look at any further,
- * because their stream is closed. The reset of a stream that is open is counted by its end. */
+/* What a frame that asks for nothing costs; 0: the frame is useful. Includes frames that nghttp2 ignores because their
+ * stream is closed. The reset of an open stream is counted when the stream ends. */
 static uint32_t cost_of(ebb__conn *c, const nghttp2_frame_hd *hd) {
     switch (hd->type) {
     case NGHTTP2_DATA: return hd->length == 0 && !(hd->flags & NGHTTP2_FLAG_END_STREAM) ? 1 : 0;
@@ -140,7 +139,7 @@ static uint32_t cost_of(ebb__conn *c, const nghttp2_frame_hd *hd) {
     }
 }
 
-/* A header block is bounded before it is decoded. Many small pieces cost us more than the peer. */
+/* A header block is bounded before it is decoded. Many small fragments cost us more than the peer. */
 static void begin_block(ebb__conn *c, const nghttp2_frame_hd *hd) {
     ebb__h2 *h = ebb__h2_of(c);
     bool small = hd->type == NGHTTP2_CONTINUATION && hd->length < 64;
@@ -148,11 +147,11 @@ static void begin_block(ebb__conn *c, const nghttp2_frame_hd *hd) {
     h->block_bytes += (uint32_t)hd->length + 9;
     h->block_cost += 1 + (uint32_t)hd->length / 1024;
     if (h->block_bytes > c->server->limits.block_bytes || (small && !ebb__server_frame(c, 8))) {
-        calm(c, "a header block is too long");
+        exceeded(c, "a header block is too long");
     }
 }
 
-/* One that nghttp2 has decoded and said nothing of, because its stream is closed: that asked for nothing. */
+/* nghttp2 has decoded a block without calling us, because its stream is closed: the block asked for nothing. */
 static bool block_was_for_nothing(ebb__conn *c) {
     ebb__h2 *h = ebb__h2_of(c);
     uint32_t cost = h->block_cost;
@@ -160,38 +159,38 @@ static bool block_was_for_nothing(ebb__conn *c) {
     return cost > 0 && !ebb__server_frame(c, cost);
 }
 
-/* nghttp2 takes it: its stream is open. */
+/* nghttp2 processes the frame: its stream is open. */
 static void begin_data(ebb__h2 *h, size_t n) {
     h->ignored--;
     h->ignored_bytes -= (uint32_t)n;
 }
 
-/* Once it is over the rest of the bytes is not looked at. */
+/* Once the connection is ending, the rest of the bytes is not parsed. */
 static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, void *ctx) {
     ebb__conn *c = ctx;
     (void)session;
-    if (ebb__conn_is_over(c)) return NGHTTP2_ERR_CALLBACK_FAILURE;
+    if (ebb__conn_is_ending(c)) return NGHTTP2_ERR_CALLBACK_FAILURE;
     if (hd->type == NGHTTP2_DATA) begin_data(ebb__h2_of(c), hd->length);
     bool nothing = hd->type != NGHTTP2_CONTINUATION && block_was_for_nothing(c);
     if (hd->type == NGHTTP2_HEADERS || hd->type == NGHTTP2_CONTINUATION) begin_block(c, hd);
     else nothing = nothing || !ebb__server_frame(c, cost_of(c, hd));
-    if (nothing) calm(c, "too many frames that ask for nothing");
+    if (nothing) exceeded(c, "too many frames that ask for nothing");
     return 0;
 }
 
-/* The peer sent what its stream, or the state of that, does not allow, and nghttp2 resets the stream for it: the
- * work behind it was for nothing, as with a reset of its own. */
+/* The peer sent a frame that the state of its stream does not allow, and nghttp2 resets the stream. The work of the
+ * stream was for nothing, as with a reset by the peer. */
 static int on_invalid_frame(nghttp2_session *session, const nghttp2_frame *frame, int code, void *ctx) {
     ebb__conn *c = ctx;
     (void)session;
     (void)frame;
     (void)code;
-    if (!ebb__conn_is_over(c) && !ebb__server_frame(c, 2)) calm(c, "too many invalid frames");
+    if (!ebb__conn_is_ending(c) && !ebb__server_frame(c, 2)) exceeded(c, "too many invalid frames");
     return 0;
 }
 
-/* The last of a response. If its request has not ended, the rest of that is not wanted, but a reset at once would
- * have some clients forget the response: it has a moment to end by itself. */
+/* The last byte of a response was sent. If the request is incomplete, the rest of it is not wanted. A reset at once
+ * would make some clients discard the response, so the request has a moment to end by itself. */
 static void response_sent(ebb_http *x) {
     x->out_sent = true;
     if (x->in == EBB__IN_ENDED && x->in_status == EBB_ERR_EOF) return;
@@ -200,16 +199,16 @@ static void response_sent(ebb_http *x) {
     ebb__conn_task_at(x->conn, x->sent_since + EBB__LATE_BODY_MS * EBB_MS);
 }
 
-/* What we send earns the peer the frames that answer it. Of DATA these are two window updates, which may come much
- * later and all at once, from a peer that has a large window. */
+/* The frames that we send allow the peer the frames that answer them. For DATA these are two window updates, which may
+ * be sent much later and all at once by a peer with a large window. */
 static int on_frame_send(nghttp2_session *session, const nghttp2_frame *frame, void *ctx) {
     ebb__conn *c = ctx;
     (void)session;
     if (frame->hd.type == NGHTTP2_GOAWAY && frame->goaway.error_code != EBB__NO_ERROR) {
         ebb__h2 *h = ebb__h2_of(c);
-        *(frame->goaway.error_code == EBB__INTERNAL_ERROR ? &h->guilty : &h->accused) = true;
+        *(frame->goaway.error_code == EBB__INTERNAL_ERROR ? &h->our_error : &h->peer_error) = true;
     }
-    if (ebb__conn_is_over(c) || frame->hd.type > NGHTTP2_HEADERS) return 0;
+    if (ebb__conn_is_ending(c) || frame->hd.type > NGHTTP2_HEADERS) return 0;
     ebb__bucket_give(&c->frames, 2);
     if (frame->hd.type == NGHTTP2_DATA && frame->hd.length > 0) ebb__h2_of(c)->updates += 2;
     ebb_http *x = ebb__h2_exchange(c, frame->hd.stream_id);
@@ -219,7 +218,7 @@ static int on_frame_send(nghttp2_session *session, const nghttp2_frame *frame, v
     return 0;
 }
 
-/* ---- out ------------------------------------------------------------------------------------------------------- */
+/* ---- sending --------------------------------------------------------------------------------------------------- */
 
 enum { PSEUDO = 1, OURS = 2, FIRST_UNKNOWN = 10 };
 
@@ -252,7 +251,8 @@ static ebb_status send_head(ebb_http *x) {
     return code == 0 ? EBB_OK : EBB_ERR_CLOSED;
 }
 
-/* The end of a body needs no window, but nghttp2 waits for one: it goes as trailers without a field then. */
+/* nghttp2 waits for a window before it sends the end of a body, which needs none. So the end is sent as trailers
+ * without fields. */
 static void more(ebb_http *x) {
     nghttp2_session *s = ebb__h2_of(x->conn)->session;
     bool only_end = x->out == EBB__OUT_ENDED && x->from_n == 0 && x->out_bytes > 0 && x->out_trailers.n == 0;
@@ -271,23 +271,23 @@ static void go_on(ebb_http *x) {
     ebb__conn_touch(x->conn);
 }
 
-/* The peer's answer to the PING comes behind all that it sent before it read the GOAWAY. */
+/* The peer's answer to the PING follows everything that the peer sent before it read the GOAWAY. */
 static void notice(ebb__conn *c) {
     nghttp2_session *s = ebb__h2_of(c)->session;
     if (nghttp2_submit_shutdown_notice(s) != 0 || nghttp2_submit_ping(s, NGHTTP2_FLAG_NONE, NULL) != 0)
         ebb__conn_drain(c);
 }
 
-/* The last that was begun is the last that will be looked at. */
+/* The last stream that was begun is the last that will be served. */
 static void drain(ebb__conn *c) {
     nghttp2_session *s = ebb__h2_of(c)->session;
     (void)nghttp2_submit_goaway(s, NGHTTP2_FLAG_NONE, nghttp2_session_get_last_proc_stream_id(s),
                                 EBB__NO_ERROR, NULL, 0);
 }
 
-/* ---- frames, as they come --------------------------------------------------------------------------------------- */
+/* ---- frames as they are received -------------------------------------------------------------------------------- */
 
-/* The head of a frame is read here too: of the frames that it ignores nghttp2 says nothing. */
+/* We parse the head of each frame too: nghttp2 does not report the frames that it ignores. */
 static nghttp2_frame_hd head_of(const uint8_t *at) {
     return (nghttp2_frame_hd){.length = (size_t)at[0] << 16 | (size_t)at[1] << 8 | at[2],
                               .type = at[3],
@@ -296,22 +296,22 @@ static nghttp2_frame_hd head_of(const uint8_t *at) {
                                                      (uint32_t)at[7] << 8 | at[8])};
 }
 
-/* A part of a message on a stream that can't have one any more. Whoever has ended a stream knows that (RFC 9113,
- * section 5.1), and ids only rise (5.1.1): nghttp2 would ignore it. The code of the error; 0: it is none. */
+/* A part of a message on a stream that can't have one any more. A peer knows which streams it has ended (RFC 9113,
+ * section 5.1), and ids only rise (5.1.1); nghttp2 would ignore the frame. Returns the error code; 0: no error. */
 static uint32_t stray(const ebb__h2 *h, const nghttp2_frame_hd *hd) {
     bool head = hd->type == NGHTTP2_HEADERS;
     if ((hd->type != NGHTTP2_DATA && !head) || hd->stream_id % 2 == 0) return 0;
     switch (ebb__h2_past_of(&h->past, hd->stream_id)) {
     case EBB__H2_WAS_SKIPPED: return head ? EBB__PROTOCOL_ERROR : EBB__STREAM_CLOSED;
     case EBB__H2_WAS_ENDED: return EBB__STREAM_CLOSED;
-    case EBB__H2_WAS_FORGOTTEN: /* a stream that lives may be as old as that */
+    case EBB__H2_WAS_FORGOTTEN: /* an open stream may be as old */
         return head && nghttp2_session_find_stream(h->session, hd->stream_id) == NULL ? EBB__STREAM_CLOSED
                                                                                       : 0;
     default: return 0;
     }
 }
 
-/* Streams of even ids are nghttp2's to refuse. */
+/* nghttp2 refuses streams with even ids. */
 static void remember(ebb__h2_past *past, const nghttp2_frame_hd *hd) {
     bool message = hd->type == NGHTTP2_DATA || hd->type == NGHTTP2_HEADERS;
     if (hd->stream_id % 2 == 0) return;
@@ -320,7 +320,7 @@ static void remember(ebb__h2_past *past, const nghttp2_frame_hd *hd) {
         ebb__h2_past_end(past, hd->stream_id);
 }
 
-/* The code of an error, as above. */
+/* Returns the error code, as above. */
 static uint32_t see_frame(ebb__h2 *h) {
     nghttp2_frame_hd hd = head_of(h->head);
     h->payload_left = (uint32_t)hd.length;
@@ -339,7 +339,7 @@ static uint32_t see_frame(ebb__h2 *h) {
     return 0;
 }
 
-/* How many bytes come before a frame that is stray, which is n if there is none. */
+/* How many bytes precede a stray frame; n if there is none. */
 static size_t see(ebb__h2 *h, const uint8_t *bytes, size_t n, uint32_t *code) {
     size_t at = 0;
     while (at < n) {
@@ -361,14 +361,14 @@ static size_t see(ebb__h2 *h, const uint8_t *bytes, size_t n, uint32_t *code) {
     return n;
 }
 
-/* DATA that nghttp2 has ignored is of streams that we have reset, or never took. It is free as long as the peer may not
- * know of that. */
+/* DATA that nghttp2 has ignored belongs to streams that we have reset or refused. It is free as long as the peer may
+ * not know of that. */
 static void charge_ignored(ebb__conn *c) {
     ebb__h2 *h = ebb__h2_of(c);
     uint32_t frames = h->ignored, bytes = h->ignored_bytes, n = bytes + 256 * frames;
     h->ignored = h->ignored_bytes = 0;
     if (n <= h->late) h->late -= n;
-    else if (!ebb__server_frame(c, frames + bytes / 1024)) calm(c, "too much DATA of closed streams");
+    else if (!ebb__server_frame(c, frames + bytes / 1024)) exceeded(c, "too much DATA of closed streams");
 }
 
 static void feed(ebb__conn *c, const uint8_t *bytes, size_t n) {
@@ -380,17 +380,17 @@ static void feed(ebb__conn *c, const uint8_t *bytes, size_t n) {
         ebb__conn_task_at(c, h->block_since + c->server->limits.header_ns);
     }
     ebb__h2_feed(c, bytes, n);
-    if (!ebb__conn_is_over(c) && h->ignored > 0) charge_ignored(c);
+    if (!ebb__conn_is_ending(c) && h->ignored > 0) charge_ignored(c);
     if (code != 0)
         ebb__conn_fail(c, code, EBB_ERR_HTTP_PROTOCOL, EBB_CANCEL_DISCONNECT, "a frame of a closed stream");
 }
 
-/* A connection starts with a small window for all of its bodies, and gets a large one when somebody reads them. */
+/* A connection starts with a small window for all of its bodies, and gets a large one when handlers read them. */
 static void consumed(ebb_http *x, size_t n) {
     ebb__h2 *h = ebb__h2_of(x->conn);
     ebb__h2_consumed(x, n);
     if (!x->wide && x->in == EBB__IN_BODY && x->in_bytes > EBB__H2_WINDOW) {
-        x->wide = true; /* it has read a window, and so it does the next */
+        x->wide = true; /* its handler has read one window, and will likely read the next */
         (void)nghttp2_session_set_local_window_size(h->session, NGHTTP2_FLAG_NONE, x->stream,
                                                     EBB__BODY_WINDOW);
     }
@@ -400,10 +400,10 @@ static void consumed(ebb_http *x, size_t n) {
     (void)nghttp2_session_set_local_window_size(h->session, NGHTTP2_FLAG_NONE, 0, EBB__H2_CONNECTION_WINDOW);
 }
 
-/* nghttp2 would end the connection for one stream too many, where RFC 9113 has it reset that stream. So it is told
- * that there is no limit, which is then ours to hold, and the peer reads what we hold: in the first entry of the
- * SETTINGS that every connection starts with. */
-static void tell_streams(const ebb__conn *c, uint8_t *frame) {
+/* For one stream too many, nghttp2 would end the connection, where RFC 9113 has the stream reset. So nghttp2 gets no
+ * limit, and we enforce it. The peer must read the real limit: it is written to the first entry of the first SETTINGS.
+ *  */
+static void put_streams_limit(const ebb__conn *c, uint8_t *frame) {
     enum { HEAD = 9, ID = 2 };
     uint32_t streams = c->server->limits.streams;
     for (int i = 0; i < 4; i++) frame[HEAD + ID + i] = (uint8_t)(streams >> (24 - 8 * i));
@@ -414,7 +414,7 @@ static size_t fill(ebb__conn *c, uint8_t *to, size_t room) {
     size_t n = ebb__h2_fill(c, to, room);
     if (h != NULL && !h->greeted && n > 0) {
         h->greeted = true;
-        tell_streams(c, to);
+        put_streams_limit(c, to);
     }
     return n;
 }
@@ -430,18 +430,18 @@ static const ebb__proto proto = {.version = 20,
                                  .reset = ebb__h2_reset,
                                  .notice = notice,
                                  .drain = drain,
-                                 .farewell = ebb__h2_farewell,
+                                 .terminate = ebb__h2_terminate,
                                  .head_since = ebb__h2_head_since,
                                  .free = ebb__h2_free};
 
-/* Frames of types that nobody knows are counted like others, and for that nghttp2 must believe that we do. */
+/* Frames of unknown types count like others. nghttp2 reports only types that it believes we handle. */
 static int on_unknown(nghttp2_session *session, const nghttp2_frame_hd *hd, const uint8_t *bytes, size_t n,
                       void *ctx) {
     (void)session;
     (void)hd;
     (void)bytes;
     (void)n;
-    return ebb__conn_is_over(ctx) ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
+    return ebb__conn_is_ending(ctx) ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
 }
 
 static int on_unpack(nghttp2_session *session, void **payload, const nghttp2_frame_hd *hd, void *ctx) {

@@ -1,22 +1,24 @@
-/* The HTTP layer from inside: connections, exchanges, and what a protocol has to do for them.
+/* Internals of the HTTP layer: connections, exchanges, and the interface of a protocol.
  *
- * A *connection* (conn.c) has a wire, perhaps TLS, and a protocol that turns bytes into exchanges and back. A
- * server's is a region with one task, the keeper (keeper.c), which hears of close and cancel and keeps the
- * time; a client's is a record of the client and runs by callbacks alone.
- * An *exchange* (exchange.c) is what user code has in hand: fields that came and go, a queue of body bytes in,
- * and one source of body bytes out. On a server it has a region below its connection's, in which its handler
- * runs (serve.c).
+ * A *connection* (conn.c) has a raw stream, optionally TLS, and a protocol that turns bytes into exchanges and back. A
+ * server's connection is a region with one task of its own, the connection task (conn_task.c): it learns of a close or
+ * a cancel and keeps the timers. A client's connection is a record of the client and runs by callbacks alone.
  *
- * Data flows one way: wire -> (TLS) -> protocol -> exchange -> handler -> exchange -> protocol -> (TLS) ->
- * wire. User code, in the pump, only changes the exchange and touches the wire; the protocol produces bytes
- * when the wire is flushed, at the end of the turn, for all that the handlers have done at once.
+ * An *exchange* (exchange.c) is what user code works with: the fields of both directions, a queue of received body
+ * bytes, and one source of body bytes to send. A server's exchange has a region below that of its connection, in which
+ * its handler runs (server_exchange.c).
  *
- * What holds:
- *  - An exchange is in its connection's list from its begin to its free, and takes a slot of it so long. It is
- *    freed when its stream is gone *and* its region (of a client: its user) is.
- *  - The protocol reports the end of every stream exactly once, by ebb__exchange_gone, live ones at the end
- *    of the connection included. After that it knows nothing of the exchange, and no byte leaves for it.
- *  - No callback of a protocol runs user code: that runs in the pump. */
+ * Data flows one way: raw stream -> (TLS) -> protocol -> exchange -> handler -> exchange -> protocol -> (TLS) -> raw
+ * stream. User code runs in the pump. It only changes the exchange and marks the raw stream for a flush. The protocol
+ * produces bytes when the raw stream is flushed at the end of the turn, for all handlers at once.
+ *
+ * Invariants:
+ *  - An exchange is in its connection's list, and takes one of its slots, from its creation until it is freed. It is
+ *    freed when its stream is gone *and* its region (on a client: its user) is.
+ *  - The protocol reports the end of every stream exactly once, by ebb__exchange_gone; the end of a connection does so
+ *    for the streams that are still open. After that the protocol does not use the exchange, and no byte of the
+ *    exchange is sent.
+ *  - No callback of a protocol runs user code: user code runs in the pump. */
 #ifndef EBB__HTTP_H
 #define EBB__HTTP_H
 
@@ -36,452 +38,455 @@ typedef struct ebb__proto ebb__proto;
 
 typedef enum ebb__out {
     EBB__OUT_NONE = 0, /* nothing to send yet */
-    EBB__OUT_OPEN,     /* the head is the protocol's; body bytes may follow */
-    EBB__OUT_ENDED     /* no more will follow; some may still be on their way */
+    EBB__OUT_OPEN,     /* the protocol has the head; body bytes may follow */
+    EBB__OUT_ENDED     /* no more bytes will follow; some may still be unsent */
 } ebb__out;
 
 typedef enum ebb__in {
-    EBB__IN_HEAD = 0, /* the head is not whole yet */
+    EBB__IN_HEAD = 0, /* the head is incomplete */
     EBB__IN_BODY,     /* more of the body may come */
-    EBB__IN_ENDED     /* all came, or nothing more will: in_status */
+    EBB__IN_ENDED     /* everything was received, or nothing more will be: see in_status */
 } ebb__in;
 
 struct ebb_http {
     ebb_loop *loop;
-    ebb__conn *conn;       /* a client's: NULL before it has one, and once its stream is gone */
+    ebb__conn *conn;       /* on a client NULL before the request is sent and after its stream is gone */
     ebb_http *prev, *next; /* in the connection's list */
-    ebb_http *waits;       /* in a list of those that wait to start */
+    ebb_http *waits;       /* the next exchange in conn->starts */
     int32_t stream;        /* of HTTP/2; 0 in HTTP/1 */
     uint8_t version;       /* 20, 11, 10 */
     bool client;
-    bool gone;     /* the stream is over: the protocol has let go */
-    bool lost;     /* and not because all was said */
-    bool listed;   /* it is in the connection's list */
-    bool starting; /* it is among the connection's starts, which frees it then */
-    bool over;     /* of a server: the region has closed, or there never was one */
-    bool handled;  /* of a server: its handler has returned */
-    bool working;  /* of a server: it takes one of the connection's slots for work */
+    bool gone;          /* the stream has ended: the protocol does not use the exchange any more */
+    bool lost;          /* the stream ended before the exchange was complete */
+    bool listed;        /* it is in the connection's list */
+    bool starting;      /* it is in conn->starts, which frees it if it is gone */
+    bool region_closed; /* on a server: the region has closed, or there never was one */
+    bool handled;       /* on a server: the handler has returned */
+    bool working;       /* on a server: it counts in conn->working */
 
-    /* What came. */
+    /* Receiving. */
     uint8_t in;       /* ebb__in */
     bool head;        /* HEAD: the response has no body */
-    uint8_t interims; /* of a client: informational responses so far */
-    bool expects;     /* 100-continue, and it was not sent yet */
-    bool wide;        /* of HTTP/2: its window has grown */
-    bool too_large;   /* the head is over its limits */
-    uint64_t excess;  /* by how much: names, values and 32 each that were dropped */
-    int16_t
-        verdict;    /* what we answer if the handler ends without an answer because we cancelled it; 0: 503 */
-    int16_t status; /* of the response: that came, or that goes */
+    uint8_t interims; /* on a client: informational responses so far */
+    bool expects;     /* the peer waits for 100 Continue, which was not sent yet */
+    bool wide;        /* HTTP/2: the stream's window was enlarged */
+    bool too_large;   /* the head or the trailers exceed the limits */
+    uint64_t excess;  /* size of the dropped fields: names, values and 32 bytes each */
+    int16_t verdict;  /* the status if the handler was cancelled before it answered; 0: 503 */
+    int16_t status;   /* of the response, in either direction */
     const char *method, *path, *query, *authority;
     uint32_t path_n; /* without the query */
     ebb__fields fields, trailers;
     uint64_t deadline; /* absolute, from ebb-deadline-ms; 0: none */
-    uint64_t in_bytes; /* of the body, so far */
-    uint8_t *body;     /* a ring of those that nobody has read yet */
+    uint64_t in_bytes; /* of the body, received so far */
+    uint8_t *body;     /* a ring of the bytes that nobody has read yet */
     uint32_t body_at, body_n, body_room;
-    ebb_status in_status; /* once IN_ENDED: EBB_ERR_EOF, or why not all came */
+    ebb_status in_status; /* at IN_ENDED: EBB_ERR_EOF, or why the body is incomplete */
     ebb_future *reader;
     uint8_t *into;
     size_t into_n;
-    ebb__pace in_pace; /* how long a reader has waited for it */
+    ebb__pace in_pace; /* how long a reader has waited for the peer */
 
-    /* What goes. */
+    /* Sending. */
     uint8_t out;    /* ebb__out */
-    bool out_first; /* a byte of it has left: a reset is not early any more */
-    bool out_sent;  /* its last byte has left */
-    bool ours;      /* we have reset it */
-    bool deferred;  /* of HTTP/2: nghttp2 waits to be told of more */
-    bool out_cut;   /* a write was cancelled: what was written is not whole */
-    bool out_sized; /* its length is known: out_size */
-    bool resets;    /* the stream is to be reset once the stage is empty: the handler has failed */
-    bool out_last;  /* the handler has returned: the end follows the write that is pending */
-    bool bodyless;  /* HEAD, 204, 304: nothing of the body is sent */
+    bool out_first; /* a byte was sent: a reset does not count as early any more */
+    bool out_sent;  /* the last byte was sent */
+    bool ours;      /* we have reset the stream */
+    bool deferred;  /* HTTP/2: nghttp2 waits for ebb__h2_more */
+    bool out_cut;   /* a write was cancelled: the body is incomplete */
+    bool out_sized; /* the length of the body is known: out_size */
+    bool resets;    /* the stream is reset once the stage is empty, because the handler failed */
+    bool out_last;  /* the handler has returned: the body ends after the pending write */
+    bool bodyless;  /* HEAD, 204, 304: no body bytes are sent */
     uint64_t out_size;
-    uint64_t written; /* of that: what user code has written so far */
+    uint64_t written; /* bytes of the body that user code has written so far */
     ebb__fields out_fields, out_trailers;
-    const uint8_t *from; /* what is to be sent now: a reply's copy, the stage, or the writer's bytes */
+    const uint8_t *from; /* what is sent next: the copy of a reply, the stage, or the writer's bytes */
     size_t from_n;
-    uint8_t *stage;        /* bytes of writes that have ended; NULL: there are none */
-    size_t stage_n;        /* how many it has room for */
-    const uint8_t *behind; /* of the writer, if there is a stage: what follows that */
+    uint8_t *stage;        /* bytes of writes that have ended; NULL: none */
+    size_t stage_n;        /* capacity of the stage */
+    const uint8_t *behind; /* the writer's bytes that follow the stage */
     size_t behind_n;
     ebb_future *writer;
     size_t writer_n;
-    uint64_t out_bytes;  /* of the body, so far */
-    uint64_t sent_since; /* all of a response is sent, and the rest of its request not here; 0: no */
-    uint64_t dropped;    /* of that, bytes that came since */
-    ebb__pace out_pace;  /* how long bytes of it have been ready and were not taken */
+    uint64_t out_bytes;  /* of the body, sent so far */
+    uint64_t sent_since; /* the response was sent before its request was complete; 0: no */
+    uint64_t dropped;    /* request bytes that were dropped since then */
+    ebb__pace out_pace;  /* how long the peer has not taken bytes that were ready */
 
-    /* Of a server. */
+    /* Server only. */
     ebb_region region;
     ebb_http *held_prev, *held_next; /* in a list of its address */
-    bool waiting;                    /* it is in that of those that wait for their peer */
-    bool young;                      /* it is in that of those that have just started */
-    bool late;                       /* it was ended for its peer's delay: it is in none any more */
-    bool leaving;                    /* and its work has not ended */
-    uint64_t started;                /* when its handler was */
+    bool waiting;                    /* it is in the address's list of exchanges that wait for their peer */
+    bool young;                      /* it is in the address's list of exchanges that have just started */
+    bool late;                       /* it was ended because its peer stalled: it is in neither list */
+    bool leaving;                    /* it was ended like that, and its handler still runs */
+    uint64_t started;                /* when its handler started */
     const ebb__handler *handler;
-    ebb_future *answer; /* of a handler that returns one */
+    ebb_future *answer; /* the future of a handler that returns one */
     ebb__param *params;
     uint32_t params_n;
     uint64_t began;
-    ebb_status report; /* of the region, once over */
-    const char *allow; /* for a 405 */
+    ebb_status report; /* status of the region, once closed */
+    const char *allow; /* methods for the allow header of a 405 */
     void *state;
-    char *event; /* room for the text of an event */
+    char *event; /* buffer for the text of an event */
     size_t event_n;
 
     /* The whole body, for ebb_http_body: body.c. */
     uint8_t *whole;
     size_t whole_n, whole_room;
     uint64_t whole_most;
-    bool whole_reads; /* it is the reader */
+    bool whole_reads; /* the whole body is what the pending read wants */
     ebb_http_bytes whole_bytes;
 
-    /* Of a client: http/client.h has the rest. */
+    /* Client only: http/client.h has the rest. */
     struct ebb__call *call;
 
     ebb__arena arena;
 };
 
-/* Of a connection, and linked there. NULL: no memory. */
+/* A new exchange in the connection's list. NULL: no memory. */
 ebb_http *ebb__exchange_new(ebb__conn *c);
-/* Zeroes all but the arena; and links it, and unlinks it. */
+/* Zeroes everything but the arena. The next two add it to the connection's list and remove it. */
 void ebb__exchange_init(ebb_http *x);
 void ebb__exchange_link(ebb_http *x, ebb__conn *c);
 void ebb__exchange_unlink(ebb_http *x);
 void ebb__exchange_free(ebb_http *x);
-/* Bytes to send are there, or the end. */
+/* There are bytes to send, or the body has ended. */
 void ebb__exchange_more(ebb_http *x);
 bool ebb__exchange_is_writable(const ebb_http *x);
-/* The write that is pending and still wanted; NULL: none. */
+/* The pending write, unless it was cancelled; NULL: none. */
 ebb_future *ebb__exchange_writer(ebb_http *x);
-/* Cancels it: the body is not whole. */
+/* Cancels the pending write: the body stays incomplete. */
 void ebb__exchange_cut(ebb_http *x);
-/* Resets the stream for a failure of its handler, once what it has written before has left. */
+/* Resets the stream because the handler failed, after the bytes that it wrote before are sent. */
 void ebb__exchange_reset(ebb_http *x);
-/* The bytes of the writer that are not sent yet. */
+/* The writer's bytes that are not sent yet. */
 static inline const uint8_t *ebb__exchange_unsent(const ebb_http *x) {
     return x->stage != NULL ? x->behind : x->from;
 }
 
-/* For protocols. */
+/* The following functions are called by protocols. */
 
-/* One field of the head, or of the trailers if the head is whole. Counts against the limits: past them the
- * exchange is too_large, and nothing is kept any more. False: so much past them that the connection should
- * end. A pseudo field (":path") goes where it belongs. No memory is too_large. */
+/* Adds one field to the head, or to the trailers if the head is complete. Fields count against the limits: past them
+ * the exchange is too_large and keeps no more fields. Also without memory. A pseudo field (":path") is stored as what
+ * it means. False: so far past the limits that the connection should end. */
 bool ebb__exchange_field(ebb_http *x, const char *name, size_t name_n, const char *value, size_t value_n);
-/* The head is whole: on a server the exchange will start when ebb__conn_start_all is called. `ended`: there
- * is no body. */
+/* The head is complete. A server starts the handler once it has parsed all bytes that were received together: a reset
+ * may be among them. `ended`: there is no body. */
 void ebb__exchange_head(ebb_http *x, bool ended);
-/* Bytes of the body. False: no memory, or more than the window, and in HTTP/1 more than is wanted: the
- * stream is to be reset. */
+/* Bytes of the body were received. False: the stream must be reset, because there is no memory, the bytes exceed the
+ * window, or (HTTP/1) they are more than is wanted. */
 bool ebb__exchange_body(ebb_http *x, const void *bytes, size_t n);
-/* Where the handler that waits for bytes of the body wants them, and how many at most; NULL: nobody waits. Bytes that
- * are put there are told of by ebb__exchange_body before anything else happens. */
+/* The buffer of the handler that waits for bytes of the body, and its size in *n; NULL: nobody waits. Bytes that are
+ * written there must be passed to ebb__exchange_body before anything else happens. */
 uint8_t *ebb__exchange_place(const ebb_http *x, size_t *n);
-/* Nothing more comes: EBB_ERR_EOF, or why. */
+/* No more bytes will be received: EBB_ERR_EOF, or why. */
 void ebb__exchange_in_end(ebb_http *x, ebb_status st);
-/* The read and the write that are pending end with st, and nothing more is read or written. */
+/* Ends the pending read and write with `st`; nothing more is read or written. */
 void ebb__exchange_end_waits(ebb_http *x, ebb_status st);
-/* Takes at most `room` bytes of the body to send. *ended: these were the last. 0 and not ended: nothing now;
- * the protocol's `more` will be called. */
+/* Takes at most `room` bytes of the body to send. *ended: these were the last. 0 and not ended: there are none now,
+ * and the protocol's `more` will be called. */
 size_t ebb__exchange_take(ebb_http *x, uint8_t *to, size_t room, bool *ended);
-/* How many it would get; and whether the end follows these. */
+/* How many bytes could be taken, and whether the body ends after them. */
 size_t ebb__exchange_ready(ebb_http *x, bool *ended);
-/* Takes bytes of the body that came, and tells the protocol so. */
+/* Takes received bytes of the body, and reports them to the protocol as consumed. */
 size_t ebb__exchange_read(ebb_http *x, uint8_t *to, size_t room);
-/* The whole body is collected: bytes that came go there, unless they are too many, and its value at the end. */
+/* Adds received bytes to the whole body, unless they exceed its limit; and makes its value at the end. */
 bool ebb__whole_add(ebb_http *x, const uint8_t *from, size_t n);
 ebb_value ebb__whole_end(ebb_http *x);
-/* A reader waits from now on, so a peer that waits for "100 Continue" gets that. */
+/* A reader waits: if the peer waits for 100 Continue, sends that. */
 void ebb__exchange_waits(ebb_http *x);
-/* Why a read can't begin: EBB_ERR_BUSY, EBB_ERR_CLOSED, or what ended the body. */
+/* EBB_OK, or why a read can't begin: EBB_ERR_BUSY, EBB_ERR_CLOSED, or the status with which the body ended. */
 ebb_status ebb__exchange_may_read(ebb_http *x);
-/* The stream is over. A client's exchange that waits to be sent again has no connection. EBB_OK: both sides have said all. Otherwise why it was lost, the kind of the cancel, and
- * a message. */
+/* The stream has ended. EBB_OK: both sides have sent everything. Otherwise `st` says why the stream was lost, and
+ * `kind` and `message` are those of the cancel. A client's exchange whose call is to be sent again has no connection
+ * after this. */
 void ebb__exchange_gone(ebb_http *x, ebb_status st, ebb_cancel_kind kind, const char *message);
 
-/* A response by ourselves, if there was none: an error. */
+/* Answers with an error status, if there is no response yet. */
 void ebb__exchange_refuse(ebb_http *x, int status);
 
 /* ---- connections ------------------------------------------------------------------------------------------ */
 
-/* What a protocol does. `head`, `more`, `consumed`, `go_on`, `reset`, `notice` and `drain` may be called inside the pump:
- * they only take note, and touch the wire; nothing ends before the next `feed` or `fill`. The others are
- * called outside. */
+/* The interface of a protocol. `head`, `more`, `consumed`, `go_on`, `reset`, `notice` and `drain` may be called in the
+ * pump: they only take note and mark the raw stream for a flush, and no exchange ends before the next `feed` or
+ * `fill`. The others are called outside of the pump. */
 struct ebb__proto {
     int version; /* 20, 11 */
-    /* Plain bytes that came. What is wrong with them ends in ebb__conn_fail. */
+    /* Parses received plaintext. An error in it is reported by ebb__conn_fail. */
     void (*feed)(ebb__conn *c, const uint8_t *bytes, size_t n);
-    /* Where plain bytes that come next belong, and how many of them at most; NULL: nowhere yet. May be NULL. */
+    /* The buffer in which the next plaintext bytes belong, and its size in *n; NULL: none. May be NULL. */
     uint8_t *(*place)(const ebb__conn *c, size_t *n);
-    /* Nothing more comes. */
+    /* The peer sends no more bytes. */
     void (*eof)(ebb__conn *c);
-    /* Produces at most `room` plain bytes (room >= 2 KiB). 0: nothing now. */
+    /* Produces at most `room` plaintext bytes (room >= 2 KiB). 0: none now. */
     size_t (*fill)(ebb__conn *c, uint8_t *to, size_t room);
-    /* The head is to be sent: status, out_fields, out_sized. Body bytes are taken by ebb__exchange_take. */
+    /* Sends the head: status, out_fields, out_sized. Body bytes are taken by ebb__exchange_take. */
     ebb_status (*head)(ebb_http *x);
-    /* There are body bytes again, or the end. */
+    /* There are body bytes again, or the body has ended. */
     void (*more)(ebb_http *x);
-    /* User code has read n bytes of the body (or nobody ever will): the peer may send as many. */
+    /* User code has read n bytes of the body, or will never read them: the peer may send as many more. */
     void (*consumed)(ebb_http *x, size_t n);
-    /* The peer waits for 100 Continue, and somebody reads. */
+    /* The peer waits for 100 Continue, and a reader waits for the body. */
     void (*go_on)(ebb_http *x);
-    /* Ends the stream for an error of ours. Ends in ebb__exchange_gone, now or later. */
+    /* Ends the stream because of an error on our side. Calls ebb__exchange_gone now or later. */
     void (*reset)(ebb_http *x, uint32_t code);
-    /* Of a server: tells the peer to send no new requests. Those on their way are still taken. */
+    /* Server only: asks the peer to send no new requests. Requests that are on their way are still taken. */
     void (*notice)(ebb__conn *c);
     /* Takes no new exchanges: GOAWAY. */
     void (*drain)(ebb__conn *c);
-    /* Says why the connection ends, if it can: its last bytes are filled after this. */
-    void (*farewell)(ebb__conn *c, uint32_t code);
-    /* The time since which the peer owes us the rest of a head; 0: it does not. */
+    /* Prepares the last bytes of the connection, which say why it ends if the protocol can express that. `fill`
+     * produces them. */
+    void (*terminate)(ebb__conn *c, uint32_t code);
+    /* Since when the rest of a head has been missing; 0: none is missing. */
     uint64_t (*head_since)(const ebb__conn *c);
-    /* Lets go of everything. Exchanges that are left are the caller's. */
+    /* Frees the session. Exchanges that are left belong to the caller. */
     void (*free)(ebb__conn *c);
-    /* Of a client: the wire takes nothing now, and may not for ever; what was reset is gone all the same. */
+    /* Client only: the socket takes no bytes now, and may never. Ends the streams that were reset. */
     void (*stuck)(ebb__conn *c);
 };
 
-/* A protocol with its state: sets c->proto and c->session. EBB_ERR_NOMEM. A client's opens an exchange by the
- * exchange's `head`: method, path (with its query), authority, out_fields; c->tls says which scheme. */
+/* Each makes the state of a protocol and sets c->proto and c->session. EBB_ERR_NOMEM. A client opens an exchange by
+ * the protocol's `head`, which uses method, path (with its query), authority and out_fields; c->tls decides the
+ * scheme. */
 ebb_status ebb__h2_server_new(ebb__conn *c);
 ebb_status ebb__h1_server_new(ebb__conn *c);
 ebb_status ebb__h2_client_new(ebb__conn *c);
 ebb_status ebb__h1_client_new(ebb__conn *c);
 
 typedef enum ebb__conn_state {
-    EBB__CONN_NEW = 0, /* the protocol is not known yet: TLS shakes hands, or the first bytes are missing */
+    EBB__CONN_NEW = 0, /* protocol unknown: TLS handshake, or the first bytes are missing */
     EBB__CONN_OPEN,
-    EBB__CONN_CLOSING,  /* a server's: takes the requests that are on their way, for EBB__NOTICE_MS at most */
-    EBB__CONN_DRAINING, /* takes nothing new, and ends with its last exchange */
-    EBB__CONN_ENDING,   /* its last bytes are on their way */
-    EBB__CONN_ENDED     /* the wire is closed */
+    EBB__CONN_CLOSING,  /* server: takes requests that are on their way, for EBB__NOTICE_MS at most */
+    EBB__CONN_DRAINING, /* takes no new exchanges, and ends with its last one */
+    EBB__CONN_ENDING,   /* its last bytes are being sent */
+    EBB__CONN_ENDED     /* the raw stream is closed */
 } ebb__conn_state;
 
-enum {
-    EBB__BODY_WINDOW = 1 << 18
-}; /* of a body that its handler reads as it comes: the most that waits for it */
+enum { EBB__BODY_WINDOW = 1 << 18 }; /* unread bytes of a body, once its handler reads it as it is received */
 
-enum { EBB__INTERIMS = 16 }; /* responses like 103 before the response: more are no HTTP */
+enum { EBB__INTERIMS = 16 }; /* informational responses (103) before a response: more are an error */
 
 enum {
-    EBB__LATE_BODY_MS = 1000,   /* a client may still send so long what nobody waits for any more */
-    EBB__TLS_NEW_BYTES = 65536, /* what OpenSSL takes for a connection, as it shakes hands, and then */
+    EBB__LATE_BODY_MS = 1000,   /* how long a client may go on sending a request that was answered */
+    EBB__TLS_NEW_BYTES = 65536, /* what OpenSSL takes for a connection: during the handshake, and after it */
     EBB__TLS_BYTES = 24576,
 
-    EBB__NOTICE_MS = 1000, /* how long a connection that closes waits for requests that are on their way */
+    EBB__NOTICE_MS = 1000, /* how long a closing connection waits for requests that are on their way */
 
-    EBB__EVICT = 16, /* exchanges that are ended at once if the server is short of something */
+    EBB__EVICT = 16, /* stalled exchanges that are ended at a time if a resource runs short */
 
-    EBB__RETRY_MS = 100 /* how often an exchange that waits to start is looked at, if nothing else is */
+    EBB__RETRY_MS = 100 /* how often an exchange that waits to start is checked at least */
 };
 
 struct ebb__conn {
-    ebb__raw_stream wire;
+    ebb__raw_stream raw;
     ebb_loop *loop;
-    ebb_allocator allocator; /* which counts */
-    ebb_http_server *server; /* NULL: a client's */
-    ebb_http_client *client; /* NULL: a server's */
+    ebb_allocator allocator; /* counts against limits.memory_bytes */
+    ebb_http_server *server; /* NULL: a client's connection */
+    ebb_http_client *client; /* NULL: a server's connection */
     const ebb__proto *proto; /* NULL: not known yet */
-    void *session;           /* the protocol's */
-    ebb__tls *tls;           /* NULL: plain */
+    void *session;           /* state of the protocol */
+    ebb__tls *tls;           /* NULL: plaintext */
     uint8_t state;           /* ebb__conn_state */
-    bool h2;                 /* a client's in plain text: it speaks HTTP/2 */
-    bool broken;             /* the wire failed, or TLS was cut: that is no end of a message */
-    bool heard_end;          /* the peer has said that it sends no more, in TLS */
-    bool held_back;          /* nothing is read, because too much is still to be freed */
-    bool told_tls;           /* close_notify was said */
-    bool failed;             /* the peer is why it is over */
-    bool punished;           /* and its address has to wait for it */
-    bool lingers;            /* all is sent: what still comes is forgotten, until linger_until */
-    bool listens;            /* the keeper hears of a close */
-    bool cancelled;          /* and was cancelled */
-    bool stopping;           /* and does not wait for its exchanges any longer */
-    bool wired;              /* libuv has a part of it */
-    bool over;               /* its region has closed */
+    bool h2;                 /* client without TLS: it uses HTTP/2 */
+    bool broken;             /* the socket failed, or TLS was truncated: not the end of a message */
+    bool tls_ended;          /* the peer has sent close_notify */
+    bool held_back;          /* it is not read: too many closed streams still have a handler */
+    bool tls_closed;         /* we have sent close_notify */
+    bool failed;             /* it ends because of what the peer did */
+    bool delayed_address;    /* it has delayed new connections of its address */
+    bool lingers;            /* all is sent: received bytes are dropped until linger_until */
+    bool listens;            /* the connection task awaits the close of its region */
+    bool cancelled;          /* its region was cancelled */
+    bool stopping;           /* it does not wait for its exchanges any longer */
+    bool attached;           /* libuv uses it */
+    bool region_closed;      /* its region has closed */
     bool overflow;           /* more than limits.connections: every request is 503 */
-    uint8_t greeting_n;      /* the first bytes, until they say which protocol it is */
+    uint8_t greeting_n;      /* the first bytes, until they identify the protocol */
     uint8_t greeting[24];
     ebb_address peer;
 
-    ebb_http *first;   /* exchanges */
-    uint32_t slots;    /* how many */
-    uint32_t open;     /* of these, how many have a stream */
-    uint32_t working;  /* of these, how many have a handler that runs, or ran and has its stream */
-    uint32_t held;     /* of these, how many its address counts */
-    uint32_t sending;  /* and of how many bytes are ready that the peer has not taken */
-    ebb__pace pace;    /* how long it has taken none of them, or too few */
-    uint32_t requests; /* so far */
-    uint64_t bodies;   /* bytes of bodies that came so far */
-    ebb_http *starts, **starts_last; /* those whose head is whole, until bytes are no longer looked at */
+    ebb_http *first;                 /* list of its exchanges */
+    uint32_t slots;                  /* number of its exchanges */
+    uint32_t open;                   /* of these, with a stream */
+    uint32_t working;                /* of these, with a handler that runs, or ran and whose stream is open */
+    uint32_t held;                   /* of these, counted by its address */
+    uint32_t sending;                /* of these, with bytes ready that the peer has not taken */
+    ebb__pace pace;                  /* how long the peer has taken none of these bytes, or too few */
+    uint32_t requests;               /* received so far */
+    uint64_t bodies;                 /* bytes of bodies received so far */
+    ebb_http *starts, **starts_last; /* exchanges with a complete head that have not started */
 
-    ebb_http *stager; /* the exchange that has the large stage: one for all of a connection; NULL: none */
+    ebb_http *stager; /* the exchange with the large stage, of which a connection has one; NULL: none */
 
-    char *rest; /* bytes that the system did not take; libuv has them */
+    char *rest; /* bytes that the system did not take; libuv writes them */
     size_t rest_n;
-    uint64_t write_since; /* it has them since then */
-    uint64_t taken;       /* bytes that the system or libuv has taken, so far */
+    uint64_t write_since; /* since when libuv has had them */
+    uint64_t taken;       /* bytes that the system or libuv has taken so far */
 
-    /* Of a server. */
+    /* Server only. */
     ebb__conn *prev, *next;
     ebb_region region;
-    ebb_task keeper;
+    ebb_task task;
     ebb_future *closing;
     ebb_timer timer;
-    uint64_t timer_at;                /* EBB_FOREVER: none */
-    ebb__conn *idle_prev, *idle_next; /* among those without an exchange; who is idle longest comes first */
+    uint64_t timer_at; /* EBB_FOREVER: none */
+    ebb__conn *idle_prev,
+        *idle_next; /* in the server's list of connections without an exchange, the longest idle first */
     bool idle;
-    uint64_t idle_since;    /* there is no exchange since then */
-    uint64_t closing_since; /* it is to close since then */
-    uint32_t charged;       /* what it counts for OpenSSL */
-    uint32_t handshake;     /* bytes of TLS that came, until that is ready */
-    uint64_t forgets;       /* bytes that it may still send once it is over */
-    uint64_t linger_until;  /* 0: it does not */
-    uint64_t budget_end;    /* once cancelled: of its cleanup; and when it stops to wait for its exchanges */
-    uint64_t stop_at;       /* 0: it does not */
+    uint64_t idle_since;    /* since when it has had no exchange */
+    uint64_t closing_since; /* since when it has been closing */
+    uint32_t charged;       /* bytes that it is charged for OpenSSL */
+    uint32_t handshake;     /* bytes of TLS received until the handshake was complete */
+    uint64_t forgets;       /* bytes that the peer may still send while the connection ends */
+    uint64_t linger_until;  /* 0: not lingering */
+    uint64_t budget_end;    /* end of the cleanup budget, once cancelled */
+    uint64_t stop_at;       /* when it stops to wait for its exchanges; 0: not set */
     uint64_t born;
     ebb__bucket resets, frames;
-    ebb__rate_limit *address; /* shared by all connections of the peer's address */
-    ebb__address *from;       /* and what these hold */
-    bool blocked;             /* it waits for room there */
+    ebb__rate_limit *address; /* budgets that all connections of the peer's address share */
+    ebb__address *from;       /* places that these connections take */
+    bool blocked;             /* it waits for a place there */
     ebb__conn *blocked_next, **blocked_at;
-    uint64_t read_at; /* nothing is read before that, for what the address did; 0: it is read */
-    bool excused;     /* it has had a reset that its address could not pay */
-    uint32_t earned;  /* whole answers that it got, less resets that it could not have had else */
+    uint64_t read_at; /* it is not read before, because its address is delayed; 0: it is read */
+    bool excused;     /* it has had its one reset beyond the budget of its address */
+    uint32_t earned;  /* complete answers, less the resets that they have paid for */
 
-    /* Of a client: http/client.h. */
+    /* Client only: http/client.h. */
     struct ebb__origin *origin;
 };
 
-/* The window of the whole connection is closed by what nobody has read. */
+/* Bytes that nobody has read have closed the window of the whole connection. */
 bool ebb__h2_is_choked(const ebb__conn *c);
-/* The peer takes so many bytes of this response now. */
+/* The windows let us send n bytes of this response now. */
 bool ebb__h2_has_window(const ebb_http *x, size_t n);
-/* How many more streams a client may open there now. */
+/* How many more streams a client may open on this connection now. */
 uint32_t ebb__h2_client_room(const ebb__conn *c);
 
-/* Bytes have changed hands, or will: the wire is flushed at the end of the turn. */
+/* There may be bytes to send: the raw stream is flushed at the end of the turn. */
 static inline void ebb__conn_touch(ebb__conn *c) {
-    ebb__raw_stream_touch(&c->wire);
+    ebb__raw_stream_touch(&c->raw);
 }
-/* Limits by which fields and bodies of its exchanges are held. */
+/* Limits for the fields and bodies of the exchanges of a connection. */
 typedef struct ebb__bounds {
     uint32_t headers, header_bytes;
     uint64_t body_bytes;
 } ebb__bounds;
 const ebb__bounds *ebb__conn_bounds(const ebb__conn *c);
 
-/* conn.c. Takes an open stream. The peer's address is asked for here. */
+/* conn.c. Starts to use an open stream, and notes the peer's address. */
 ebb_status ebb__conn_open(ebb__conn *c, ebb_cx *cx, ebb_stream s);
-/* The peer broke the rules, or we can't go on: says `code` (of HTTP/2) if it can, and ends. All exchanges are
- * gone with this, with `st`, `kind` and `message`. */
+/* Ends the connection after an error of the peer or of ours, and sends `code` (of HTTP/2) if the protocol can. Ends
+ * all exchanges with `st`, `kind` and `message`. */
 void ebb__conn_fail(ebb__conn *c, uint32_t code, ebb_status st, ebb_cancel_kind kind, const char *message);
-/* No exchange is left that it would have to wait for: sends what is left to send, and ends. */
+/* Ends the connection, which waits for no exchange any more: sends the bytes that are left. */
 void ebb__conn_finish(ebb__conn *c);
-/* Ends it now; nothing more is sent. Exchanges as above. */
+/* Ends the connection at once and sends nothing more. Ends the exchanges like ebb__conn_fail. */
 void ebb__conn_drop(ebb__conn *c, ebb_status st, ebb_cancel_kind kind, const char *message);
-/* Of a server: tells the peer, takes the requests that are on their way, then drains. */
+/* Server only: notifies the peer, takes the requests that are on their way, then drains. */
 void ebb__conn_close(ebb__conn *c);
-/* Takes nothing new; ends with the last exchange. */
+/* Takes no new exchanges; the connection ends with its last one. */
 void ebb__conn_drain(ebb__conn *c);
 /* An exchange was freed. */
 void ebb__conn_freed(ebb__conn *c);
-static inline bool ebb__conn_is_over(const ebb__conn *c) {
+static inline bool ebb__conn_is_ending(const ebb__conn *c) {
     return c->state >= EBB__CONN_ENDING;
 }
 
-/* ---- a server's part: serve.c, keeper.c, server.c ---------------------------------------------------------- */
+/* ---- server only: server_exchange.c, conn_task.c, server.c ------------------------------------------------- */
 
-/* A new exchange may begin here. False: it is to be refused (REFUSED_STREAM), and was counted. */
+/* A new exchange may begin. False: it must be refused (REFUSED_STREAM); the refusal was counted. */
 bool ebb__server_admits(ebb__conn *c);
-/* And its handler may run. False: as many run as may. */
+/* Another handler may run. False: the limit is reached. */
 bool ebb__server_may_start(ebb__conn *c);
-/* The head is whole, and bytes are no longer looked at: routes it, and runs its handler. */
+/* Routes an exchange with a complete head, and runs its handler. */
 void ebb__serve(ebb_http *x);
-/* The stream is gone: so is the reason for its work. */
+/* The stream has ended: closes the region of its handler, or cancels it if the stream was lost. */
 void ebb__serve_gone(ebb_http *x, ebb_cancel_kind kind, const char *message);
-/* The peer ended a stream before its response was whole; `early`: before the first byte of it. Or a frame asked for
- * nothing. False: once too often; the connection is to fail with ENHANCE_YOUR_CALM. */
+/* Charges for a stream that the peer ended before its response was complete; `early`: before the first byte of the
+ * response. ebb__server_frame charges for n frames that ask for nothing. False: the budget is used up, and the
+ * connection must fail with ENHANCE_YOUR_CALM. */
 bool ebb__server_reset(ebb__conn *c, bool early);
-/* A stream was lost with its connection: its address pays. */
+/* Charges the address for a stream that was lost with its connection. */
 void ebb__server_lost(ebb__conn *c, bool early);
-/* The connection is ended for what the peer did: new ones of its address have to wait. */
-void ebb__server_punish(ebb__conn *c);
-/* A new connection waits if its address has to. */
-void ebb__server_delay(ebb__conn *c);
+/* The connection ends because of what the peer did: new connections of its address are delayed. */
+void ebb__server_delay_address(ebb__conn *c);
+/* Delays the reads of a new connection if its address is delayed. */
+void ebb__server_delay_reads(ebb__conn *c);
 bool ebb__server_frame(ebb__conn *c, uint32_t n);
-/* What its peer's address has used up. */
+/* The budgets of the peer's address. */
 ebb__rate_limit *ebb__server_rate_limit(ebb__conn *c);
-/* The peer has kept it waiting for too long: it is cancelled with TIMEOUT, and its stream is ended. */
+/* The peer has stalled for too long: cancels the work with TIMEOUT and ends the stream. */
 void ebb__conn_task_late(ebb_http *x, const char *message);
-/* The peer may not send, because others of its bodies are not read. */
+/* The peer can't send, because other bodies of the connection are unread. */
 bool ebb__conn_task_is_choked(const ebb__conn *c);
-/* The connection has something to wait for until then: keeper.c. */
+/* Wakes the connection task at `due` at the latest: conn_task.c. */
 void ebb__conn_task_at(ebb__conn *c, uint64_t due);
-/* It has sent its last bytes: it is closed a moment later. */
+/* The last bytes were sent: the connection is closed a moment later. */
 void ebb__conn_task_linger(ebb__conn *c);
-/* The keeper's poll function. */
+/* Poll function of the connection task. */
 ebb_status ebb__conn_task_poll(ebb_cx *cx, void *arg);
-/* It has ended: the keeper looks at it. */
+/* Wakes the connection task, because the connection has ended. */
 void ebb__conn_task_wake(ebb__conn *c);
 
-/* progress.c: what the exchange tells of its bytes. All but the last two may change who starts next. */
+/* progress.c: called when bytes of an exchange move. All but the last two may change which exchange starts next. */
 void ebb__pacing_ready(ebb_http *x);          /* bytes of the response are ready, or its end */
-void ebb__pacing_took(ebb_http *x, size_t n); /* the peer has taken so many */
-void ebb__pacing_cut(ebb_http *x);            /* they are not ready any more */
+void ebb__pacing_took(ebb_http *x, size_t n); /* the peer has taken n bytes */
+void ebb__pacing_cut(ebb_http *x);            /* the bytes are not ready any more */
 void ebb__pacing_reads(ebb_http *x);          /* a handler waits for the body */
-void ebb__pacing_came(ebb_http *x, size_t n); /* so much of it came, or its end */
-void ebb__pacing_end(ebb_http *x);            /* nobody waits for the peer any more */
-/* It waits for its peer for longer than what has passed is worth. */
+void ebb__pacing_came(ebb_http *x, size_t n); /* n bytes of the body were received, or its end */
+void ebb__pacing_end(ebb_http *x);            /* the exchange does not wait for its peer any more */
+/* The exchange has waited for its peer for longer than the bytes that moved are worth. */
 bool ebb__pacing_is_stalled(const ebb_http *x, uint64_t now);
 
-/* address.c. A connection counts for its address from the first to the second. EBB_ERR_NOMEM. */
+/* address.c. A connection counts for its address from join to leave. EBB_ERR_NOMEM. */
 ebb_status ebb__address_join(ebb__conn *c);
 void ebb__address_leave(ebb__conn *c);
-/* One more handler may start. False: the connection is woken when it may. */
+/* Another handler may start. False: the connection is woken when it may. */
 bool ebb__address_has_room(ebb__conn *c);
-/* One more request may wait for that. */
+/* Another request may wait for a place. */
 bool ebb__address_may_queue(const ebb__conn *c);
-void ebb__address_started(ebb_http *x); /* its handler is about to run */
-void ebb__address_hold(ebb_http *x);    /* it waits for its peer, or has made progress */
-void ebb__address_let_go(ebb_http *x);  /* it does not wait */
-void ebb__address_left(ebb_http *x);    /* its work has ended */
-/* Ends at most so many exchanges that have stalled, of whatever address. */
+void ebb__address_started(ebb_http *x); /* the handler is about to run */
+void ebb__address_hold(ebb_http *x);    /* the exchange waits for its peer, or has made progress */
+void ebb__address_let_go(ebb_http *x);  /* the exchange does not wait */
+void ebb__address_left(ebb_http *x);    /* the handler has ended */
+/* Ends at most `most` stalled exchanges, of any address. */
 void ebb__address_evict_any(ebb_http_server *s, uint32_t most);
 
-/* It has no exchange any more, or has one. */
+/* The connection has no exchange any more, or has one again. */
 void ebb__server_idle(ebb__conn *c, bool idle);
-/* Frees a connection: when its region has closed and libuv has let go of it. */
+/* Frees a connection when its region has closed and libuv does not use it any more. */
 void ebb__server_conn_free(ebb__conn *c);
-/* Tells the access log of it. */
+/* Writes the line of an exchange to the access log. */
 void ebb__access_line(const ebb_http *x);
 
-/* ---- a client's part: client.c ------------------------------------------------------------------------------ */
+/* ---- client only: client.c ---------------------------------------------------------------------------------- */
 
-void ebb__client_ready(ebb__conn *c);                /* the protocol is known: it takes exchanges */
-void ebb__client_room(ebb__conn *c);                 /* it may take more than before */
-void ebb__client_draining(ebb__conn *c);             /* it takes no more */
-void ebb__client_ended(ebb__conn *c, ebb_status st); /* and why it has ended; those in flight were told */
-void ebb__client_closed(ebb__conn *c);               /* libuv has let go of its wire: it may be freed */
-void ebb__client_answered(ebb_http *x);              /* the head of a response is whole */
-void ebb__client_body(ebb_http *x);                  /* bytes of its body came, or its end */
-void ebb__client_gone(ebb_http *x, ebb_status st);   /* its stream is over; conn is NULL from now on */
-/* Its stream is over, with *st, and nobody was told: true if its call is sent again instead. Else *st may have become
- * EBB_ERR_HTTP_RETRY, because nothing of the request was sent. */
+void ebb__client_ready(ebb__conn *c);    /* the protocol is known: it takes exchanges */
+void ebb__client_room(ebb__conn *c);     /* it may take more exchanges than before */
+void ebb__client_draining(ebb__conn *c); /* it takes no new exchanges */
+void ebb__client_ended(ebb__conn *c,
+                       ebb_status st);             /* it has ended with st; its exchanges have ended before */
+void ebb__client_closed(ebb__conn *c);             /* libuv does not use it any more: it may be freed */
+void ebb__client_answered(ebb_http *x);            /* the head of a response is complete */
+void ebb__client_body(ebb_http *x);                /* bytes of the body were received, or its end */
+void ebb__client_gone(ebb_http *x, ebb_status st); /* the stream has ended; x->conn is NULL */
+/* A stream has ended with *st, and its user does not know yet. True: the call is sent again. False: *st may have
+ * become EBB_ERR_HTTP_RETRY, because nothing of the request was sent. */
 bool ebb__client_resends(ebb_http *x, ebb_status *st);
-bool ebb__client_wants(const ebb_http *x); /* its call is not cancelled: its body may be read */
+bool ebb__client_wants(const ebb_http *x); /* the call is not cancelled: its body may be read */
 const ebb__bounds *ebb__client_bounds(const ebb__conn *c);
 
 struct ebb_http_server {
     ebb_loop *loop;
-    ebb_allocator inner;     /* the host's */
-    ebb_allocator allocator; /* over `pool`, which is over one that counts, and fails past the limit */
+    ebb_allocator inner;     /* of the host */
+    ebb_allocator allocator; /* `pool`, above an allocator that counts and fails past the limit */
     ebb__pool pool;
-    uint64_t memory;      /* that was allocated for it */
-    uint64_t shared_base; /* what the runtime had when it was made: see ebb__server_memory */
+    uint64_t memory;      /* allocated for the server */
+    uint64_t shared_base; /* what the runtime had when the server was made: see ebb__server_memory */
     ebb_http_limits limits;
     ebb__bounds bounds;
     ebb__tls_ctx *tls;
@@ -489,45 +494,44 @@ struct ebb_http_server {
     ebb_region region;
     ebb_listener listener;
     ebb_address address;
-    ebb_task door; /* accepts */
+    ebb_task acceptor; /* the task that accepts connections */
     ebb_future *accepting;
-    ebb_future *closing; /* of the door, when there is no room */
-    ebb_sleeper nap;     /* the door's, when an accept failed */
+    ebb_future *closing; /* awaited by the acceptor while the server is full */
+    ebb_sleeper nap;     /* of the acceptor, after a failed accept */
     bool napping;
-    bool
-        draining; /* the server was closed, and the door takes the connections that were established before */
-    uint64_t look_at; /* the door is full, and a timer has it look again then */
+    bool draining;    /* closed: the acceptor takes connections that were established before */
+    uint64_t look_at; /* the acceptor waits for room, and a timer wakes it then */
     ebb_http_server_stats stats;
     void (*access)(void *ctx, const char *line, size_t n);
     void *ctx;
     uint64_t date_at; /* the second of `date` */
     char date[32];
     ebb__conn *conns;
-    bool over; /* its region has closed: it goes with its last connection */
+    bool region_closed; /* the server is freed with its last connection */
     ebb__conn *idle_first, *idle_last;
-    ebb_http *spare; /* exchanges to use again */
+    ebb_http *spare; /* exchanges for reuse */
     uint32_t spares;
-    ebb__rate_limits calm;
-    ebb__address *addresses[EBB__CALM_SLOTS];   /* NULL: no connection has it */
-    ebb__address *address_first, *address_last; /* of these, all that there are */
-    uint32_t descriptors;                       /* the first that is of the reserve */
-    uint32_t crowd;                             /* the most exchanges since it was last looked at */
-    uint64_t trim_at;                           /* when that is next; 0: there was no crowd */
+    ebb__rate_limits rate_limits;
+    ebb__address *addresses[EBB__RATE_LIMIT_SLOTS]; /* NULL: the address has no connection */
+    ebb__address *address_first, *address_last;     /* list of all of these */
+    uint32_t descriptors;                           /* the first descriptor of the reserve */
+    uint32_t crowd;                                 /* the most exchanges since the last check */
+    uint64_t trim_at;                               /* when the next check is; 0: none is due */
 };
 /* Bytes, as limits.memory_bytes counts them. */
 uint64_t ebb__server_memory(const ebb_http_server *s);
-/* It has more memory than so many eighths of its limit. */
+/* The server has more memory than `eighths`/8 of its limit. */
 bool ebb__server_is_short(const ebb_http_server *s, uint32_t eighths);
-/* Frees what is kept to be used again. */
+/* Frees the memory that is kept for reuse. */
 void ebb__server_shed(ebb_http_server *s);
-/* One more exchange is in progress. */
+/* Counts one more exchange in progress. */
 void ebb__server_crowd(ebb_http_server *s);
-/* Counts so many bytes for what a connection has of OpenSSL's. False: that is more than there may be. */
+/* Charges a connection `bytes` for the memory of OpenSSL. False: that would exceed the limit. */
 bool ebb__server_charge(ebb__conn *c, uint32_t bytes);
-/* "Sun, 15 Nov 2026 18:00:00 GMT", of this second. */
+/* "Sun, 15 Nov 2026 18:00:00 GMT", of the current second. */
 const char *ebb__server_date(ebb_http_server *s);
 
-/* The codes of RFC 9113 that we use. */
+/* The error codes of RFC 9113 that we use. */
 enum {
     EBB__NO_ERROR = 0,
     EBB__PROTOCOL_ERROR = 1,

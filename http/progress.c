@@ -1,4 +1,4 @@
-/* Progress of exchanges: the clocks of both directions, and where the exchange code tells of bytes. */
+/* Progress of exchanges: the clocks of both directions, and the functions that move them. */
 #define _POSIX_C_SOURCE 200809L
 #include "http/progress.h"
 
@@ -17,7 +17,7 @@ void ebb__pace_rest(ebb__pace *p, uint64_t now) {
     p->since = 0;
 }
 
-/* What n bytes are worth. More than an hour is as good as any. */
+/* The time that n bytes are worth. More than an hour makes no difference. */
 static uint64_t worth(uint64_t n, uint32_t rate) {
     if (rate == EBB_HTTP_NO_RATE || n >= rate * UINT64_C(3600)) return EBB_FOREVER / 4;
     return n * EBB_SECOND / rate;
@@ -33,8 +33,8 @@ bool ebb__pace_bytes(ebb__pace *p, uint64_t now, uint64_t n, uint32_t rate) {
 
 /* ---- exchanges -------------------------------------------------------------------------------------------- */
 
-/* The one place that enters an exchange among those that wait for their peer, or takes it out. `moves`: it has
- * caught up with its clock. */
+/* The one place that adds an exchange to the list of those that wait for their peer, or removes it. `moves`: its clock
+ * shows zero. */
 static void update(ebb_http *x, bool moves) {
     bool waits = (x->out_pace.since != 0 || x->in_pace.since != 0) && !x->late;
     if (!waits) ebb__address_let_go(x);
@@ -105,8 +105,8 @@ void ebb__pacing_end(ebb_http *x) {
 
 enum { STALL_MS = 500, STALL_MOST_MS = 5000 };
 
-/* How long it may pause before it counts as stalled: as long as its bytes so far are worth, within bounds. A peer
- * that has taken much may be between two pieces of a slow link; one that has taken nothing has shown nothing. */
+/* How long a pause may be before the exchange counts as stalled: as long as its bytes so far are worth, within bounds.
+ * A peer that has taken many bytes may have a slow network; one that has taken none gets the least. */
 static uint64_t patience(uint64_t bytes, uint32_t rate) {
     uint64_t ns = worth(bytes, rate);
     if (ns < STALL_MS * EBB_MS) return STALL_MS * EBB_MS;
@@ -117,7 +117,7 @@ static bool is_past(const ebb__pace *p, uint64_t now, uint64_t bytes, uint32_t r
     return p->since != 0 && ebb__pace_late(p, now) >= patience(bytes, rate);
 }
 
-/* One whose own window is open waits for its turn among others of its connection, if that moves. */
+/* A stream with an open window waits for its turn on its connection, if the connection makes progress. */
 static bool has_its_turn(const ebb_http *x, uint64_t now) {
     bool open = x->version < 20 || ebb__h2_has_window(x, 1);
     return open && ebb__pace_late(&x->conn->pace, now) < STALL_MS * EBB_MS;

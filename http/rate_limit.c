@@ -1,5 +1,5 @@
-/* Token buckets in whole numbers: a token is EBB_SECOND parts, so that one nanosecond brings `per_second`
- * parts and nothing is ever rounded. 2^32 tokens are less than 2^62 parts. */
+/* Token buckets in integers: a token has EBB_SECOND parts, so that one nanosecond adds `per_second` parts and nothing
+ * is rounded. 2^32 tokens are less than 2^62 parts. */
 #define _POSIX_C_SOURCE 200809L
 #include "http/rate_limit.h"
 
@@ -8,7 +8,7 @@
 
 /* ---- buckets ------------------------------------------------------------------------------------------- */
 
-/* Time that went back brings nothing, and when it comes again, nothing twice. */
+/* A time before the last one adds nothing, and no time is counted twice. */
 static void fill(ebb__bucket *b, uint64_t now, uint32_t per_second) {
     if (now <= b->at) return;
     uint64_t span = now - b->at;
@@ -42,7 +42,7 @@ uint32_t ebb__bucket_left(ebb__bucket *b, uint64_t now, uint32_t most, uint32_t 
 
 /* ---- addresses ----------------------------------------------------------------------------------------- */
 
-/* What counts of an address. Two words, so that no IPv4 address is an IPv6 network too. */
+/* The part of an address that counts. Two words, so that no IPv4 address equals an IPv6 network. */
 typedef struct origin {
     uint64_t family, network;
 } origin;
@@ -59,7 +59,7 @@ static origin origin_of_v6(const uint8_t at[16]) {
     return (origin){6, big_endian(at, 8)};
 }
 
-/* What is no address is one origin too: a listener of a Unix socket has such peers. */
+/* Texts that are no address are one origin: the peers of a Unix socket. */
 static origin origin_of(const char *ip) {
     char text[INET6_ADDRSTRLEN];
     uint8_t at[16];
@@ -107,11 +107,11 @@ static uint64_t keyed_hash(const uint64_t key[2], origin o) {
 }
 
 ebb__rate_limit *ebb__rate_limit_of(ebb__rate_limits *c, const char *ip) {
-    return &c->address[keyed_hash(c->key, origin_of(ip)) % EBB__CALM_SLOTS];
+    return &c->address[keyed_hash(c->key, origin_of(ip)) % EBB__RATE_LIMIT_SLOTS];
 }
 
-void ebb__rate_limit_punish(ebb__rate_limit *a, uint64_t now) {
-    uint64_t from = a->quiet_until > now ? a->quiet_until : now, most = now + EBB__CALM_MOST_MS * EBB_MS;
-    a->quiet_until = from + EBB__CALM_STEP_MS * EBB_MS;
+void ebb__rate_limit_add_delay(ebb__rate_limit *a, uint64_t now) {
+    uint64_t from = a->quiet_until > now ? a->quiet_until : now, most = now + EBB__DELAY_MOST_MS * EBB_MS;
+    a->quiet_until = from + EBB__DELAY_STEP_MS * EBB_MS;
     if (a->quiet_until > most) a->quiet_until = most;
 }

@@ -1,11 +1,11 @@
-/* What user code does with an exchange: asks what came, and answers. */
+/* Functions for user code: reading a request or response, and answering. */
 #define _POSIX_C_SOURCE 200809L
 #include <stdio.h>
 
 #include "base/alloc.h"
 #include "http/http.h"
 
-/* ---- what came ---------------------------------------------------------------------------------------------- */
+/* ---- received fields ---------------------------------------------------------------------------------------- */
 
 const char *ebb_http_method(const ebb_http *x) {
     return x->method;
@@ -57,9 +57,9 @@ bool ebb_http_has_body(const ebb_http *x) {
     return x->in == EBB__IN_BODY || x->in_bytes > 0;
 }
 
-/* What is not right there is given as it was sent. */
+/* An invalid escape is returned as it was sent. */
 static const char *decoded(const ebb_http *x, const ebb__param *p) {
-    ebb__arena *arena = (ebb__arena *)(uintptr_t)&x->arena; /* asking changes nothing that shows */
+    ebb__arena *arena = (ebb__arena *)(uintptr_t)&x->arena; /* the decoded text is cached there */
     char *text = ebb__arena_alloc(arena, p->value_n + 1);
     if (text == NULL) return NULL;
     if (ebb__percent_decode(text, p->value, p->value_n) != SIZE_MAX) return text;
@@ -88,7 +88,7 @@ void *ebb_http_state(ebb_http *x, size_t n) {
     return x->state;
 }
 
-/* ---- fields that go ----------------------------------------------------------------------------------------- */
+/* ---- fields to send ----------------------------------------------------------------------------------------- */
 
 static ebb_status add(ebb_http *x, ebb__fields *f, const char *name, const char *value) {
     return ebb__fields_add(f, &x->arena, name, strlen(name), value, strlen(value));
@@ -102,7 +102,7 @@ static ebb_status check_field(const char *name, const char *value) {
     return ebb__field_is_ours(name, n) ? EBB_ERR_INVALID : EBB_OK;
 }
 
-/* Of a body that is written piece by piece. */
+/* The length of a streamed body. */
 static ebb_status set_length(ebb_http *x, const char *value) {
     uint64_t n;
     if (value == NULL || !ebb__parse_u64(value, strlen(value), &n)) return EBB_ERR_INVALID;
@@ -144,7 +144,7 @@ static ebb_status may_answer(const ebb_http *x, int status) {
     return x->out == EBB__OUT_NONE ? EBB_OK : EBB_ERR_BUSY;
 }
 
-/* The head is the protocol's from now on. */
+/* From now on the head belongs to the protocol. */
 static ebb_status send_head(ebb_http *x, int status, ebb__out then) {
     x->status = (int16_t)status;
     x->bodyless = x->head || status == 204 || status == 304;
@@ -208,7 +208,7 @@ ebb_status ebb_http_start(ebb_cx *cx, ebb_http *x, int status) {
     return st == EBB_OK ? send_head(x, status, EBB__OUT_OPEN) : st;
 }
 
-/* What we say by ourselves. */
+/* Responses that the layer makes itself. */
 static const char *phrase(int status) {
     switch (status) {
     case 404: return "not found\n";
@@ -217,7 +217,7 @@ static const char *phrase(int status) {
     case 413: return "the body is too large\n";
     case 431: return "the header is too large\n";
     case 503: return "overloaded or shutting down\n";
-    case 504: return "the deadline is over\n";
+    case 504: return "the deadline has passed\n";
     default: return "internal error\n";
     }
 }
@@ -228,12 +228,13 @@ void ebb__exchange_refuse(ebb_http *x, int status) {
     x->out_trailers.n = 0;
     const char *text = phrase(status);
     if (x->version == 20 && !ebb__h2_has_window(x, strlen(text)))
-        text = ""; /* it would not be gone for long */
+        text = ""; /* the client should not wait for long */
     ebb_status st = EBB_OK;
     if (status == 503) st = add(x, &x->out_fields, "retry-after", "1");
     if (status == 405 && x->allow != NULL) st = add(x, &x->out_fields, "allow", x->allow);
     if (st == EBB_OK) st = reply(x, status, "text/plain; charset=utf-8", text, strlen(text));
-    if (st != EBB_OK) x->conn->proto->reset(x, EBB__INTERNAL_ERROR); /* not even memory for that */
+    if (st != EBB_OK)
+        x->conn->proto->reset(x, EBB__INTERNAL_ERROR); /* no memory even for the error response */
 }
 
 /* ---- server-sent events ------------------------------------------------------------------------------------- */
@@ -249,8 +250,8 @@ static size_t line_n(const char *text, const char *end) {
     return n;
 }
 
-/* A text in several lines gets the name before each. CR, LF and CRLF end a line. Returns the length; with
- * `to` NULL nothing is written. */
+/* Puts the name before each line of a text. CR, LF and CRLF end a line. Returns the length; with `to` NULL nothing is
+ * written. */
 static size_t put_lines(char *to, const char *name, const char *text, size_t text_n) {
     const char *end = text + text_n;
     size_t all = 0;
@@ -294,7 +295,7 @@ static ebb_status start_events(ebb_cx *cx, ebb_http *x) {
     return st == EBB_OK ? ebb_http_start(cx, x, 200) : st;
 }
 
-/* Its bytes are used again by the next event, if they are long enough: a stream of events may be long. */
+/* The buffer is reused by the next event if it is large enough: there may be many events. */
 static char *event_room(ebb_http *x, size_t n) {
     if (x->event_n >= n) return x->event;
     size_t room = n < 256 ? 256 : n * 2;

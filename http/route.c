@@ -1,11 +1,10 @@
-/* Routes: one node a segment of a pattern, and below each its literal segments in order, the one for
- * ":name" and the one for "*name".
+/* Routes: a trie with one node for each segment of a pattern. Below each node are its literal segments, sorted, then
+ * the node for ":name" and the node for "*name".
  *
- * A path is looked up from the root down, and from a node where it goes no further back up along the
- * parents: no stack, no allocation. A node stands for one sequence of segments, so a search comes to each
- * at most once. Its cost is that of the nodes it meets, each the logarithm of how many literals are there
- * times the length of the segment: usually one a segment, and never more than there are nodes, whatever
- * the path. */
+ * A lookup goes from the root down, and back up along the parents where a path does not match: no stack, no
+ * allocation. A node stands for one sequence of segments, so a lookup visits each node at most once. Each visit costs
+ * the logarithm of the number of literals times the length of the segment. Usually there is one visit for each
+ * segment, and never more than there are nodes. */
 #include "http/route.h"
 
 #include <stdio.h>
@@ -19,7 +18,7 @@ enum { CHUNK_BYTES = 4096 };
 /* In the order in which they are tried. */
 typedef enum kind { LITERAL = 0, ONE, REST } kind;
 
-/* One that answers. They never move: an exchange keeps its handler while routes are added. */
+/* A handler for a method. Answers never move: an exchange refers to its handler while routes are added. */
 typedef struct answer answer;
 struct answer {
     answer *next;
@@ -27,8 +26,8 @@ struct answer {
     ebb__handler handler;
 };
 
-/* What holds: `literals` are in the order of `compare`, no two the same; only ONE and REST have a name;
- * REST has no children; a node is in the trie only if it has answers, or one below it has. */
+/* Invariants: `literals` are sorted by `compare`, without duplicates. Only ONE and REST have a name. REST has no
+ * children. A node is in the trie only if it has answers, or a node below it has. */
 typedef struct node node;
 struct node {
     node *parent; /* NULL: the root, which stands for no segment */
@@ -54,7 +53,7 @@ typedef struct segment {
     size_t n;
 } segment;
 
-/* The one behind the "/" at `slash`. */
+/* The segment after the "/" at `slash`. */
 static segment segment_at(const char *path, size_t n, size_t slash) {
     const char *at = path + slash + 1;
     size_t left = n - slash - 1;
@@ -78,7 +77,7 @@ static bool same(segment a, segment b) {
 
 /* ---- patterns ------------------------------------------------------------------------------------------ */
 
-/* A pattern with something in it that no path has would never be found. */
+/* A pattern with a byte that no path has would never match. */
 static bool is_path_text(const char *at, size_t n) {
     for (size_t i = 0; i < n; i++) {
         if (at[i] == '?' || at[i] == '#' || (unsigned char)at[i] <= ' ' || at[i] == 0x7f) return false;
@@ -86,7 +85,7 @@ static bool is_path_text(const char *at, size_t n) {
     return true;
 }
 
-/* A name stands in front of offset `end` already. */
+/* The pattern has the same name before offset `end`. */
 static bool is_named_before(const char *pattern, size_t n, size_t end, segment name) {
     for (size_t at = 0; at < end;) {
         segment s = segment_at(pattern, n, at);
@@ -129,7 +128,7 @@ static int compare(segment s, const node *n) {
     return memcmp(s.at, n->text, s.n);
 }
 
-/* Where a literal stands, or would. */
+/* The index of a literal, or where it would be inserted. */
 static uint32_t literal_at(const node *n, segment s) {
     uint32_t from = 0, to = n->literals_n;
     while (from < to) {
@@ -145,7 +144,7 @@ static node *literal_of(const node *n, segment s) {
     return at < n->literals_n && compare(s, n->literals[at]) == 0 ? n->literals[at] : NULL;
 }
 
-/* The child for a segment of a pattern; NULL: there is none. EBB_ERR_INVALID: it has another name. */
+/* The child for a segment of a pattern; NULL: none. EBB_ERR_INVALID: its name differs. */
 static ebb_status child_of(const node *n, segment s, node **out) {
     kind k = kind_of(s);
     *out = k == LITERAL ? literal_of(n, s) : k == ONE ? n->one : n->rest;
@@ -175,7 +174,7 @@ static bool has_room(ebb__arena *a, node *n) {
     return true;
 }
 
-/* Puts a child below its parent. False: no memory. */
+/* Adds a child to its parent. False: no memory. */
 static bool hang(ebb__arena *a, node *child) {
     node *n = child->parent;
     if (child->kind == ONE) n->one = child;
@@ -190,7 +189,7 @@ static bool hang(ebb__arena *a, node *child) {
     return true;
 }
 
-/* Goes down as far as the trie has the pattern; *at is where that ends. */
+/* Descends as far as the trie has the pattern; *at is where that ends. */
 static ebb_status descend(node **n, const char *pattern, size_t length, size_t *at) {
     node *child;
     for (*at = 0; *at < length;) {
@@ -204,8 +203,8 @@ static ebb_status descend(node **n, const char *pattern, size_t length, size_t *
     return EBB_OK;
 }
 
-/* Makes what is missing of a pattern below *n, which is then its last node. The first of them, which `top` is
- * set to, does not hang in the trie yet. False: no memory. */
+/* Makes the missing nodes of a pattern below *n, which becomes its last node. `top` is set to the first new node,
+ * which is not in the trie yet. False: no memory. */
 static bool extend(ebb__arena *a, node **n, node **top, const char *pattern, size_t length, size_t at) {
     *top = NULL;
     while (at < length) {
@@ -234,7 +233,7 @@ static answer *answer_for(const node *n, const char *method) {
     return a != NULL ? a : answer_of(n, "*");
 }
 
-/* The method, and behind it "GET /users/:id". */
+/* The method, followed by "GET /users/:id". */
 static answer *answer_new(ebb__arena *arena, const char *method, const char *pattern, ebb__handler handler) {
     size_t method_n = strlen(method), pattern_n = strlen(pattern);
     answer *a = ebb__arena_alloc(arena, sizeof *a);
@@ -248,7 +247,7 @@ static answer *answer_new(ebb__arena *arena, const char *method, const char *pat
     return a;
 }
 
-/* The last of a node comes last in `allow`. */
+/* The last answer of a node is the last in `allow`. */
 static void answer_add(node *n, answer *a) {
     answer **at = &n->answers;
     while (*at != NULL) at = &(*at)->next;
@@ -274,7 +273,7 @@ void ebb__routes_free(ebb__routes *r) {
     ebb__free(&a, r, sizeof *r);
 }
 
-/* All that can fail comes first: a pattern that was not added leaves no name behind. */
+/* Steps that can fail come first: a pattern that was not added leaves no name behind. */
 ebb_status ebb__routes_add(ebb__routes *r, const char *method, const char *pattern, ebb__handler handler) {
     node *n = r->root, *top;
     size_t at;
@@ -291,16 +290,16 @@ ebb_status ebb__routes_add(ebb__routes *r, const char *method, const char *patte
 
 /* ---- finding ------------------------------------------------------------------------------------------- */
 
-/* Where a search is. What holds: `at` stands for path[start, end), a "/" and what follows it; the root for
- * nothing at its beginning. */
+/* The state of a search. Invariant: `at` stands for path[start, end), a "/" and the segment after it; the root stands
+ * for the empty start. */
 typedef struct walk {
     const char *path;
     size_t n, start, end;
     const node *at;
 } walk;
 
-/* Down to the first child, of this kind or a later one, that takes the next segment. An empty one is taken by
- * "*" but not by ":". */
+/* Descends to the first child, of this kind or a later one, that matches the next segment. "*" matches an empty
+ * segment, ":" does not. */
 static bool go_down(walk *w, kind from) {
     segment s = segment_at(w->path, w->n, w->end);
     const node *child = from == LITERAL ? literal_of(w->at, s) : NULL;
@@ -313,7 +312,7 @@ static bool go_down(walk *w, kind from) {
     return true;
 }
 
-/* False: that was the root. */
+/* False: it was the root. */
 static bool go_up(walk *w) {
     if (w->at->parent == NULL) return false;
     w->at = w->at->parent;
@@ -324,7 +323,7 @@ static bool go_up(walk *w) {
     return true;
 }
 
-/* To the next node, in the order of what is tried. False: there is no more. */
+/* Moves to the next node, in the order of precedence. False: there is none. */
 static bool go_on(walk *w) {
     if (w->end < w->n && go_down(w, LITERAL)) return true;
     for (kind tried = w->at->kind; go_up(w); tried = w->at->kind) {
@@ -354,7 +353,7 @@ static bool is_listed(const char *list, const char *method) {
     return false;
 }
 
-/* If it fits. */
+/* Appends the method if it fits. */
 static void list_method(char *list, size_t room, const char *method) {
     size_t n = strlen(list), more = strlen(method);
     if (is_listed(list, method) || n + 2 + more + 1 > room) return;
@@ -368,7 +367,7 @@ static void list_answers(ebb__match *out, const node *n) {
     }
 }
 
-/* True: it has a handler. */
+/* True: the node has a handler for the method. */
 static bool look_at(const walk *w, const char *method, ebb__match *out) {
     if (w->end < w->n || w->at->answers == NULL) return false;
     const answer *a = answer_for(w->at, method);
@@ -401,7 +400,7 @@ static int hex_of(char c) {
     return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* The byte that two digits stand for; -1: they are none. */
+/* The value of two hex digits; -1: they are none. */
 static int byte_of(const char *at, size_t n) {
     if (n < 2 || hex_of(at[0]) < 0 || hex_of(at[1]) < 0) return -1;
     return 16 * hex_of(at[0]) + hex_of(at[1]);

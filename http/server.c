@@ -1,4 +1,4 @@
-/* Servers: their life, their door, and what they count. */
+/* Servers: creation and end, the acceptor, memory and counters. */
 #define _POSIX_C_SOURCE 200809L
 #include "http/http.h"
 
@@ -24,7 +24,7 @@ enum {
 
 /* ---- memory ------------------------------------------------------------------------------------------------- */
 
-/* Counts, and fails past the limit. Freeing and shrinking always work. */
+/* Counts allocations, and fails past the limit. Freeing and shrinking always work. */
 static void *counted(void *ctx, void *p, size_t old_n, size_t n) {
     ebb_http_server *s = ctx;
     if (n > old_n && ebb__server_memory(s) + (n - old_n) > s->limits.memory_bytes) return NULL;
@@ -33,8 +33,8 @@ static void *counted(void *ctx, void *p, size_t old_n, size_t n) {
     return at;
 }
 
-/* Stacks, kernel records and futures belong to the loop, and their memory is kept there: what has come since the
- * server was made is counted as the server's. */
+/* Stacks, kernel records and futures belong to the loop. Memory that these have gained since the server was made
+ * counts as the server's. */
 uint64_t ebb__server_memory(const ebb_http_server *s) {
     uint64_t shared = ebb__runtime_bytes(s->loop->rt);
     return s->memory + (shared > s->shared_base ? shared - s->shared_base : 0);
@@ -102,12 +102,12 @@ void ebb__server_conn_free(ebb__conn *c) {
     ebb__address_leave(c);
     (void)ebb__server_charge(c, 0);
     ebb__free(&s->allocator, c, sizeof *c);
-    if (!s->over)
-        (void)ebb_task_wake(ebb_runtime_host(s->loop->rt), s->door); /* there may be room for one more */
+    if (!s->region_closed)
+        (void)ebb_task_wake(ebb_runtime_host(s->loop->rt), s->acceptor); /* there may be room for one more */
     else if (s->conns == NULL) server_free(s);
 }
 
-/* Those that are idle longest make room, if they are for more than a moment. How many. */
+/* Closes at most `most` connections that were idle for more than a moment, the longest idle first. Returns how many. */
 static uint32_t make_room(ebb_http_server *s, uint32_t most) {
     uint64_t now = ebb__now(s->loop->rt);
     uint32_t n = 0;
@@ -123,8 +123,8 @@ static uint32_t make_room(ebb_http_server *s, uint32_t most) {
 static void conn_region_closed(void *arg, const ebb_region_report *report) {
     ebb__conn *c = arg;
     (void)report;
-    c->over = true;
-    if (!c->wired) ebb__server_conn_free(c); /* else it was forced: libuv is not done with it */
+    c->region_closed = true;
+    if (!c->attached) ebb__server_conn_free(c); /* else it was forced, and libuv still uses it */
 }
 
 static ebb__conn *conn_new(ebb_http_server *s) {
@@ -144,20 +144,20 @@ static ebb__conn *conn_new(ebb_http_server *s) {
     return c;
 }
 
-/* From here on its region has it. One that was established before the server was closed is a part of the door's
- * unit, which still admits it. */
-static ebb_status conn_region(ebb_cx *door, ebb__conn *c) {
+/* From here on the region owns the connection. A connection that was established before the server was closed is a
+ * part of the acceptor's unit of work, which still admits it. */
+static ebb_status conn_region(ebb_cx *acceptor, ebb__conn *c) {
     const ebb_http_server *s = c->server;
-    ebb_region_opts opts = {.parent = ebb_stopping(door) ? ebb_cx_region(door) : s->region,
+    ebb_region_opts opts = {.parent = ebb_stopping(acceptor) ? ebb_cx_region(acceptor) : s->region,
                             .policy = EBB_FAIL_COLLECT,
                             .unit = true,
                             .on_closed = conn_region_closed,
                             .arg = c};
-    c->region = ebb__region_open_apart(door, &opts, EBB_SITE);
+    c->region = ebb__region_open_apart(acceptor, &opts, EBB_SITE);
     return ebb_id_status(c->region.id);
 }
 
-static ebb_status conn_begin(ebb_cx *door, ebb__conn *c, ebb_stream stream) {
+static ebb_status conn_begin(ebb_cx *acceptor, ebb__conn *c, ebb_stream stream) {
     ebb_cx *host = ebb_runtime_host(c->loop->rt);
     ebb_http_server *s = c->server;
     ebb_status st = ebb_stream_move(host, stream, c->region);
@@ -165,39 +165,39 @@ static ebb_status conn_begin(ebb_cx *door, ebb__conn *c, ebb_stream stream) {
     if (st == EBB_OK && s->tls != NULL && (c->tls = ebb__tls_new(s->tls, NULL)) == NULL) st = EBB_ERR_NOMEM;
     if (st == EBB_OK) st = ebb__conn_open(c, host, stream);
     if (st == EBB_OK) st = ebb__address_join(c);
-    if (st == EBB_OK) c->keeper = ebb_spawn(door, c->region, ebb__conn_task_poll, c);
-    if (st == EBB_OK) st = ebb_id_status(c->keeper.id);
+    if (st == EBB_OK) c->task = ebb_spawn(acceptor, c->region, ebb__conn_task_poll, c);
+    if (st == EBB_OK) st = ebb_id_status(c->task.id);
     if (st == EBB_OK) ebb__conn_task_at(c, c->born + s->limits.header_ns);
     if (st == EBB_OK) ebb__conn_task_at(c, c->born + s->limits.idle_ns);
-    if (st == EBB_OK) ebb__server_delay(c);
+    if (st == EBB_OK) ebb__server_delay_reads(c);
     return st;
 }
 
-/* The system gives the lowest number that is free: a high one says that most are taken. */
+/* The system gives the lowest free descriptor: a high one means that most are in use. */
 static void make_descriptors(const ebb__conn *c) {
     uv_os_fd_t fd;
     ebb_http_server *s = c->server;
-    if (uv_fileno(&c->wire.handle->uv.any, &fd) != 0 || (uint32_t)fd < s->descriptors) return;
+    if (uv_fileno(&c->raw.handle->uv.any, &fd) != 0 || (uint32_t)fd < s->descriptors) return;
     ebb__address_evict_any(s, EBB__EVICT);
     (void)make_room(s, 1);
 }
 
-/* A connection that there is no room for is closed. */
-static void welcome(ebb_cx *door, ebb_http_server *s, ebb_stream stream) {
+/* Closes the connection if there is no memory for it. */
+static void add_connection(ebb_cx *acceptor, ebb_http_server *s, ebb_stream stream) {
     ebb_cx *host = ebb_runtime_host(s->loop->rt);
     ebb__conn *c = conn_new(s);
     s->stats.accepted++;
-    if (c == NULL || conn_region(door, c) != EBB_OK) {
+    if (c == NULL || conn_region(acceptor, c) != EBB_OK) {
         (void)ebb_stream_close(host, stream);
         if (c != NULL) ebb__server_conn_free(c);
         return;
     }
-    if (conn_begin(door, c, stream) == EBB_OK) {
+    if (conn_begin(acceptor, c, stream) == EBB_OK) {
         make_descriptors(c);
         return;
     }
-    if (c->wire.handle != NULL) {
-        ebb__raw_stream_close(&c->wire);
+    if (c->raw.handle != NULL) {
+        ebb__raw_stream_close(&c->raw);
         return;
     }
     ebb__tls_free(c->tls);
@@ -206,19 +206,19 @@ static void welcome(ebb_cx *door, ebb_http_server *s, ebb_stream stream) {
     ebb_region_close(host, c->region);
 }
 
-/* ---- the door ------------------------------------------------------------------------------------------------- */
+/* ---- the acceptor --------------------------------------------------------------------------------------------- */
 
 static bool is_full(const ebb_http_server *s) {
     return s->stats.connections >= (uint64_t)s->limits.connections + s->limits.connections / 8 + 1;
 }
 
-/* Until a connection is freed, which wakes us, or the server is closed. */
+/* Waits until a connection is freed, which wakes the acceptor, or the server is closed. */
 static ebb_status wait_for_room(ebb_cx *cx, ebb_http_server *s) {
     (void)make_room(s, s->limits.connections / 64 + 1);
     ebb__address_evict_any(s, s->limits.connections / 64 + 1);
     if (ebb_now(cx) >= s->look_at) {
         s->look_at = ebb_now(cx) + LOOK_MS * EBB_MS;
-        (void)ebb_timer_arm(cx, s->door, s->look_at);
+        (void)ebb_timer_arm(cx, s->acceptor, s->look_at);
     }
     if (s->closing == NULL) s->closing = ebb_closing(cx);
     ebb_status st = ebb_await(cx, s->closing, NULL);
@@ -226,34 +226,35 @@ static ebb_status wait_for_room(ebb_cx *cx, ebb_http_server *s) {
     return st == EBB_OK ? EBB_ERR_CLOSED : st;
 }
 
-/* Until the crowd is over: from then on the door looks once a second whether it has left. */
+/* Counts an exchange. After a crowd the acceptor checks once a second whether it has gone. */
 void ebb__server_crowd(ebb_http_server *s) {
     if (++s->stats.exchanges <= s->crowd) return;
     s->crowd = s->stats.exchanges;
     if (s->crowd < CROWD || s->trim_at != 0) return;
     s->trim_at = ebb__now(s->loop->rt) + CROWD_MS * EBB_MS;
-    (void)ebb_timer_arm(ebb_runtime_host(s->loop->rt), s->door, s->trim_at);
+    (void)ebb_timer_arm(ebb_runtime_host(s->loop->rt), s->acceptor, s->trim_at);
 }
 
-/* What was kept for the next of a crowd goes when a while has passed without one. */
+/* Frees the memory that was kept for a crowd once a second has passed without one. */
 static void give_back(ebb_cx *cx, ebb_http_server *s) {
     if (s->trim_at == 0 || ebb_now(cx) < s->trim_at) return;
     bool crowded = s->crowd >= CROWD;
     s->crowd = s->stats.exchanges;
     s->trim_at = crowded ? ebb_now(cx) + CROWD_MS * EBB_MS : 0;
     if (crowded) {
-        (void)ebb_timer_arm(cx, s->door, s->trim_at);
+        (void)ebb_timer_arm(cx, s->acceptor, s->trim_at);
         return;
     }
     ebb__server_shed(s);
     ebb__room_give_back();
 }
 
-/* Out of memory, most likely: others may give some back. Without memory for a timer either, it is the next turn. */
-static ebb_status pause_door(ebb_cx *cx, ebb_http_server *s) {
+/* The accept failed, most likely for lack of memory, which others may free. Without memory for a timer, retries in the
+ * next turn. */
+static ebb_status pause_acceptor(ebb_cx *cx, ebb_http_server *s) {
     ebb_status st = ebb_sleep(cx, &s->nap, 100 * EBB_MS);
     if (st == EBB_ERR_NOMEM) {
-        (void)ebb_task_wake(ebb_runtime_host(s->loop->rt), s->door);
+        (void)ebb_task_wake(ebb_runtime_host(s->loop->rt), s->acceptor);
         return EBB_PENDING;
     }
     if (st != EBB_PENDING) s->napping = false;
@@ -267,7 +268,7 @@ static ebb_status next_connection(ebb_cx *cx, ebb_http_server *s, ebb_value *v) 
             ebb__server_shed(s);
             (void)make_room(s, 1);
         }
-        /* Without a connection nothing of the server's would be given back. */
+        /* Without a connection, no memory of the server would be freed. */
         bool wait = is_full(s) || (ebb__server_is_short(s, 7) && s->conns != NULL);
         if (wait && wait_for_room(cx, s) == EBB_PENDING) return EBB_PENDING;
     }
@@ -277,16 +278,16 @@ static ebb_status next_connection(ebb_cx *cx, ebb_http_server *s, ebb_value *v) 
     return st;
 }
 
-/* After a close, the connections that clients have established already are served too. */
-static ebb_status door_poll(ebb_cx *cx, void *arg) {
+/* After a close, connections that clients have established before are still served. */
+static ebb_status acceptor_poll(ebb_cx *cx, void *arg) {
     ebb_http_server *s = arg;
     give_back(cx, s);
     for (;;) {
         ebb_value v;
-        ebb_status st = s->napping ? pause_door(cx, s) : EBB_OK;
+        ebb_status st = s->napping ? pause_acceptor(cx, s) : EBB_OK;
         if (st != EBB_PENDING) st = next_connection(cx, s, &v);
         if (st == EBB_PENDING) return st;
-        if (st == EBB_OK) welcome(cx, s, ebb_stream_of(v));
+        if (st == EBB_OK) add_connection(cx, s, ebb_stream_of(v));
         else if (st == EBB_CANCELLED || (st == EBB_ERR_CLOSED && s->draining)) break;
         else if (st == EBB_ERR_CLOSED) s->draining = ebb_listener_drain(cx, s->listener) == EBB_OK;
         else s->napping = true;
@@ -311,7 +312,7 @@ static void server_free(ebb_http_server *s) {
 static void server_closed(void *arg, const ebb_region_report *report) {
     ebb_http_server *s = arg;
     (void)report;
-    s->over = true;
+    s->region_closed = true;
     if (s->conns == NULL) server_free(s);
 }
 
@@ -367,11 +368,12 @@ static ebb_http_server *server_new(ebb_loop *l, const ebb_http_server_opts *opts
     s->bounds = (ebb__bounds){s->limits.headers, s->limits.header_bytes, s->limits.body_bytes};
     s->access = opts->access;
     s->ctx = opts->ctx;
-    if (getrandom(s->calm.key, sizeof s->calm.key, 0) < 0) s->calm.key[0] = ebb__now(l->rt);
+    if (getrandom(s->rate_limits.key, sizeof s->rate_limits.key, 0) < 0)
+        s->rate_limits.key[0] = ebb__now(l->rt);
     return s;
 }
 
-/* In a region below that of cx, whose finalizers close it. */
+/* The server's region closes the listener. */
 static ebb_status listen_in(ebb_cx *cx, ebb_http_server *s, const ebb_address *address) {
     ebb__handle *h;
     s->listener = ebb_tcp_listen(cx, address);
@@ -383,7 +385,7 @@ static ebb_status listen_in(ebb_cx *cx, ebb_http_server *s, const ebb_address *a
     return st;
 }
 
-/* From here on the region frees it. */
+/* From here on the region frees the server. */
 static ebb_status open_region(ebb_cx *cx, ebb_http_server *s) {
     ebb_region_opts opts = {
         .parent = ebb_cx_region(cx), .policy = EBB_FAIL_COLLECT, .on_closed = server_closed, .arg = s};
@@ -391,15 +393,15 @@ static ebb_status open_region(ebb_cx *cx, ebb_http_server *s) {
     return ebb_id_status(s->region.id);
 }
 
-static ebb_status open_door(ebb_cx *cx, ebb_http_server *s, const ebb_address *address) {
+static ebb_status open_acceptor(ebb_cx *cx, ebb_http_server *s, const ebb_address *address) {
     ebb_status st = listen_in(cx, s, address);
     if (st != EBB_OK) return st;
     ebb_cx *host = ebb_runtime_host(s->loop->rt);
     ebb_region_opts unit = {.parent = s->region, .policy = EBB_FAIL_COLLECT, .unit = true};
     ebb_region r = ebb_region_open(host, &unit);
     if (ebb_id_status(r.id) != EBB_OK) return ebb_id_status(r.id);
-    s->door = ebb_spawn(host, r, door_poll, s);
-    return ebb_id_status(s->door.id);
+    s->acceptor = ebb_spawn(host, r, acceptor_poll, s);
+    return ebb_id_status(s->acceptor.id);
 }
 
 static ebb_status check_limits(const ebb_http_limits *l) {
@@ -429,9 +431,9 @@ ebb_status ebb_http_listen(ebb_cx *cx, const ebb_http_server_opts *given, ebb_ht
         server_free(s);
         return st;
     }
-    st = open_door(cx, s, &opts->address);
+    st = open_acceptor(cx, s, &opts->address);
     if (st == EBB_OK) *out = s;
-    else ebb_region_cancel(cx, s->region, EBB_CANCEL_USER, "it could not listen");
+    else ebb_region_cancel(cx, s->region, EBB_CANCEL_USER, "the server could not listen");
     return st;
 }
 

@@ -1,7 +1,8 @@
-/* A server's exchange: how a request gets its handler, and how the two end each other.
+/* A server's exchange: how a request gets its handler, and how the end of one leads to the end of the other.
  *
- * The region of an exchange is opened when its head is whole and closed when its stream is gone: politely if
- * all was said, by a cancel if it was lost. When it has closed, and the stream is gone, the exchange is freed. */
+ * The region of an exchange is opened when the head is complete. When the stream ends, the region is closed if the
+ * response was complete, and cancelled if the stream was lost. The exchange is freed when the region has closed and
+ * the stream has ended. */
 #define _POSIX_C_SOURCE 200809L
 #include <errno.h>
 
@@ -10,7 +11,7 @@
 
 /* ---- admission ---------------------------------------------------------------------------------------------- */
 
-/* Only what is open is refused: those that are gone, but whose work is not, have what comes behind them wait. */
+/* Only open streams count. Closed streams whose handler still runs delay later requests. */
 bool ebb__server_admits(ebb__conn *c) {
     ebb_http_server *s = c->server;
     bool open = c->open < s->limits.streams && c->state <= EBB__CONN_CLOSING;
@@ -20,11 +21,12 @@ bool ebb__server_admits(ebb__conn *c) {
 }
 
 ebb__rate_limit *ebb__server_rate_limit(ebb__conn *c) {
-    if (c->address == NULL) c->address = ebb__rate_limit_of(&c->server->calm, c->peer.ip);
+    if (c->address == NULL) c->address = ebb__rate_limit_of(&c->server->rate_limits, c->peer.ip);
     return c->address;
 }
 
-/* Who has had a part of the response has cost us more work, but is likely to be honest: a page that is left. */
+/* A reset after the first byte has cost us more work, but the client is likely to be honest: its user has left a page.
+ *  */
 enum { LATE_RESETS = 32 };
 
 static bool take_reset(ebb__conn *c, ebb__bucket *b, bool early) {
@@ -33,9 +35,9 @@ static bool take_reset(ebb__conn *c, ebb__bucket *b, bool early) {
                                   early ? EBB_SECOND : EBB_SECOND / LATE_RESETS);
 }
 
-/* Once an address has used up what it may, each of its connections has one reset, and those that it has earned by whole
- * answers, and no others: who attacks by many connections gets no more than by one, and who shares the address
- * with an attacker is still served. */
+/* Once the budget of an address is used up, each of its connections may reset one stream, and one more for each
+ * complete answer. So an attacker with many connections gets no more than with one, and an honest client of the same
+ * address is still served. */
 bool ebb__server_reset(ebb__conn *c, bool early) {
     bool all = take_reset(c, &ebb__server_rate_limit(c)->resets, early);
     bool own = take_reset(c, &c->resets, early);
@@ -47,18 +49,18 @@ bool ebb__server_reset(ebb__conn *c, bool early) {
 }
 
 void ebb__server_lost(ebb__conn *c, bool early) {
-    if (!take_reset(c, &ebb__server_rate_limit(c)->resets, early)) ebb__server_punish(c);
+    if (!take_reset(c, &ebb__server_rate_limit(c)->resets, early)) ebb__server_delay_address(c);
 }
 
-void ebb__server_punish(ebb__conn *c) {
-    if (c->punished) return;
-    c->punished = true;
-    ebb__rate_limit_punish(ebb__server_rate_limit(c), ebb__now(c->loop->rt));
+void ebb__server_delay_address(ebb__conn *c) {
+    if (c->delayed_address) return;
+    c->delayed_address = true;
+    ebb__rate_limit_add_delay(ebb__server_rate_limit(c), ebb__now(c->loop->rt));
 }
 
-void ebb__server_delay(ebb__conn *c) {
+void ebb__server_delay_reads(ebb__conn *c) {
     uint64_t until = ebb__server_rate_limit(c)->quiet_until;
-    if (until <= ebb__now(c->loop->rt) || ebb__raw_stream_read(&c->wire, false) != EBB_OK) return;
+    if (until <= ebb__now(c->loop->rt) || ebb__raw_stream_read(&c->raw, false) != EBB_OK) return;
     c->read_at = until;
     ebb__conn_task_at(c, until);
 }
@@ -68,7 +70,7 @@ bool ebb__server_frame(ebb__conn *c, uint32_t n) {
     return ebb__bucket_take(&c->frames, ebb__now(c->loop->rt), limits->frames, limits->frames_second, n);
 }
 
-/* No more at once on a connection than it could reset: each may be begun for nothing. */
+/* A connection has no more handlers at once than it could reset streams: each may start in vain. */
 static bool could_reset(ebb__conn *c) {
     const ebb_http_limits *limits = &c->server->limits;
     if (c->working <= c->earned) return true;
@@ -81,16 +83,16 @@ bool ebb__server_may_start(ebb__conn *c) {
     return c->working < c->server->limits.streams && could_reset(c) && ebb__address_has_room(c);
 }
 
-/* Neither stream nor handler: who waits for its slot may start. */
+/* The stream has ended and the handler has returned: the slot is free for an exchange that waits to start. */
 static void rest(ebb_http *x) {
-    if (!x->working || !x->gone || !(x->handled || x->over)) return;
+    if (!x->working || !x->gone || !(x->handled || x->region_closed)) return;
     if (!x->lost) x->conn->earned++;
     x->working = false;
     x->conn->working--;
     if (x->conn->starts != NULL) ebb__conn_touch(x->conn);
 }
 
-/* ---- the handler's end ---------------------------------------------------------------------------------------- */
+/* ---- the end of the handler ----------------------------------------------------------------------------------- */
 
 static bool is_on_stack(const uint8_t *at) {
     const ebb__fiber *f = ebb__fiber_here();
@@ -98,19 +100,20 @@ static bool is_on_stack(const uint8_t *at) {
     return f != NULL && p >= f->base && p < f->base + f->all->stack_bytes;
 }
 
-/* A write that nobody has awaited goes on, unless its bytes are on the stack that is about to go. */
+/* A write that the handler did not await goes on, unless its bytes are on the fiber's stack, which is about to be
+ * freed. */
 static bool writes_on(ebb_http *x) {
     if (ebb__exchange_writer(x) != NULL && is_on_stack(ebb__exchange_unsent(x))) ebb__exchange_cut(x);
     return ebb__exchange_writer(x) != NULL;
 }
 
-/* No descriptor was left for it: the client may try again. */
+/* There was no descriptor left: the client may try again. */
 static bool is_overload(ebb_status st) {
     return st == EBB_ERRNO(EMFILE) || st == EBB_ERRNO(ENFILE);
 }
 
-/* A response that it has begun ends with it; one that it has not begun is ours. If it was cancelled, the end of
- * the region decides. */
+/* Ends a response that the handler has begun, or answers for it. If the handler was cancelled, the end of the region
+ * decides. */
 static ebb_status handled(ebb_cx *cx, ebb_http *x, ebb_status st) {
     x->handled = true;
     rest(x);
@@ -144,12 +147,12 @@ static void note_end(const ebb_http *x) {
     if (s->access != NULL) ebb__access_line(x);
 }
 
-/* Frees it if nobody has it any more. */
+/* Frees the exchange if neither stream nor region uses it. */
 static void settle(ebb_http *x) {
-    if (x->gone && x->over && !x->starting) ebb__exchange_free(x);
+    if (x->gone && x->region_closed && !x->starting) ebb__exchange_free(x);
 }
 
-/* The region was cancelled, and its stream was not the reason: a deadline, or a shutdown. */
+/* The region was cancelled for another reason than its stream: a deadline or a shutdown. */
 static void end_stream(ebb_http *x, bool failed) {
     if (x->out == EBB__OUT_NONE) ebb__exchange_refuse(x, failed ? 500 : x->verdict != 0 ? x->verdict : 503);
     else if (x->out == EBB__OUT_OPEN && !x->resets) x->conn->proto->reset(x, EBB__CANCEL);
@@ -157,7 +160,7 @@ static void end_stream(ebb_http *x, bool failed) {
 
 static void region_closed(void *arg, const ebb_region_report *report) {
     ebb_http *x = arg;
-    x->over = true;
+    x->region_closed = true;
     ebb__address_left(x);
     rest(x);
     x->report = report->status;
@@ -176,7 +179,7 @@ static void region_closed(void *arg, const ebb_region_report *report) {
 void ebb__serve_gone(ebb_http *x, ebb_cancel_kind kind, const char *message) {
     ebb_cx *host = ebb_runtime_host(x->loop->rt);
     rest(x);
-    if (!x->over) {
+    if (!x->region_closed) {
         if (x->lost) ebb_region_cancel(host, x->region, kind, message);
         else ebb_region_close(host, x->region);
         return;
@@ -193,15 +196,15 @@ static ebb_task spawn(ebb_cx *cx, ebb_http *x) {
     return ebb_spawn_site(cx, x->region, h->kind == EBB__POLL ? run_plain : run_future, x, h->site);
 }
 
-/* An exchange is work of its connection, which is a unit: its keeper asks for it. */
-static ebb_cx *keeper_of(const ebb__conn *c) {
-    ebb_cx *cx = ebb__task_cx(c->loop->rt, c->keeper, NULL);
+/* An exchange is work of its connection, which is a unit of work: the connection task opens its region. */
+static ebb_cx *task_cx(const ebb__conn *c) {
+    ebb_cx *cx = ebb__task_cx(c->loop->rt, c->task, NULL);
     return cx != NULL ? cx : ebb_runtime_host(c->loop->rt);
 }
 
-/* 503 if there is no room for it. */
+/* Returns 503 if there is no room for the handler. */
 static int start(ebb_http *x) {
-    ebb_cx *cx = keeper_of(x->conn);
+    ebb_cx *cx = task_cx(x->conn);
     ebb_region_opts opts = {.parent = x->conn->region,
                             .deadline = x->deadline,
                             .unit = true,
@@ -209,7 +212,7 @@ static int start(ebb_http *x) {
                             .arg = x};
     x->region = ebb__region_open_apart(cx, &opts, x->handler->site);
     if (ebb_id_status(x->region.id) != EBB_OK) return 503;
-    x->over = false;
+    x->region_closed = false;
     x->working = true;
     x->conn->working++;
     ebb__server_crowd(x->conn->server);
@@ -245,7 +248,7 @@ static bool body_is_too_large(const ebb_http *x) {
     return f != NULL && (!ebb__parse_u64(f->value, f->value_n, &n) || n > x->conn->server->bounds.body_bytes);
 }
 
-/* The status of a refusal; 0: its handler runs. */
+/* Returns the status of a refusal; 0: the handler runs. */
 static int route(ebb_http *x) {
     ebb__conn *c = x->conn;
     ebb__match m;
@@ -271,12 +274,12 @@ void ebb__serve(ebb_http *x) {
     x->starting = false;
     x->conn->from->queued--;
     x->conn->server->stats.requests++;
-    if (x->gone) { /* within the same bytes: it never had a region */
+    if (x->gone) { /* reset by the same bytes: it never had a region */
         note_end(x);
         settle(x);
         return;
     }
-    if (x->out != EBB__OUT_NONE) return; /* it was refused while it waited */
+    if (x->out != EBB__OUT_NONE) return; /* refused while it waited */
     int status = route(x);
     if (status != 0) ebb__exchange_refuse(x, status);
 }

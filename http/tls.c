@@ -1,8 +1,8 @@
-/* TLS by OpenSSL. What comes goes through a memory BIO. What goes is put by a BIO of ours straight to where it is
- * sent from, or to a memory BIO, the spill, if nobody waits for it.
+/* TLS by OpenSSL. Received bytes go through a memory BIO. A BIO of ours writes records straight to the send buffer, or
+ * to a memory BIO, the spill, if there is no buffer.
  *
- * OpenSSL keeps its errors in a queue of the thread, and what it says of a call is right only if the queue
- * was empty before: so it is emptied before every call that may fail, and after every failure. */
+ * OpenSSL keeps errors in a queue of the thread, and the result of a call is right only if the queue was empty before.
+ * So the queue is emptied before every call that may fail, and after every failure. */
 #define _POSIX_C_SOURCE 200809L
 #include "http/tls.h"
 
@@ -24,27 +24,27 @@ struct ebb__tls_ctx {
     ebb_allocator allocator;
     SSL_CTX *ssl;
     bool server;
-    char why[WHY_BYTES]; /* it could not be filled */
+    char why[WHY_BYTES]; /* why it could not be filled */
 };
 
-/* What holds: `ssl` owns `in` and the BIO that writes to `to` and `spill`. Nothing is put to `to` while the spill
- * has bytes, which go first. Once `failed` is not EBB_OK, `ssl` is asked for nothing more, and what is in the
- * spill is its last alert. */
+/* Invariants: `ssl` owns `in` and the BIO that writes to `to` and `spill`. Nothing is written to `to` while the spill
+ * has bytes, which are sent first. Once `failed` is not EBB_OK, `ssl` is not called any more, and the spill has its
+ * last alert. */
 struct ebb__tls {
     ebb_allocator allocator;
     size_t size; /* of this record */
     SSL *ssl;
     BIO *in, *spill;
-    BIO *late;         /* plain bytes that OpenSSL does not take yet; NULL: none */
-    size_t spill_most; /* bytes that `spill` has held: it does not shrink by itself */
+    BIO *late;         /* plaintext that OpenSSL does not take yet; NULL: none */
+    size_t spill_most; /* the most bytes that `spill` has held: it does not shrink by itself */
     uint8_t *to;       /* during a write: where records go */
     size_t to_room, to_n;
     ebb_status failed;
     bool ready;
-    char peer[]; /* whom a client wants, or what a server calls it */
+    char peer[]; /* the host that a client connects to, or a server's name for the peer */
 };
 
-/* ---- what went wrong ----------------------------------------------------------------------------------- */
+/* ---- errors -------------------------------------------------------------------------------------------- */
 
 static _Thread_local char said[SAID_BYTES];
 
@@ -81,7 +81,7 @@ static void say_code(ebb__text *t, unsigned long code) {
     ebb__text_str(t, reason != NULL ? reason : "OpenSSL has no reason");
 }
 
-/* The first error of the queue is the cause; those behind it say who passed it on. */
+/* The first error of the queue is the cause; the others are from its callers. */
 static ebb_status complain(const char *what) {
     ebb__text t = say_of(what);
     ebb_status st =
@@ -109,7 +109,7 @@ static ebb_status fail(ebb__tls *t) {
 static const unsigned char PROTOCOLS[] = "\x02h2\x08http/1.1";
 enum { PROTOCOLS_N = sizeof PROTOCOLS - 1 };
 
-/* The server's order decides. A client that speaks neither is told so, as RFC 7301 wants. */
+/* The server's order decides. A client that offers neither protocol gets an alert, as RFC 7301 requires. */
 static int select_protocol(SSL *ssl, const unsigned char **out, unsigned char *out_n,
                            const unsigned char *asked, unsigned int asked_n, void *arg) {
     unsigned char *chosen;
@@ -121,7 +121,7 @@ static int select_protocol(SSL *ssl, const unsigned char **out, unsigned char *o
     return SSL_TLSEXT_ERR_OK;
 }
 
-/* A key with a password would make OpenSSL ask for it on the terminal. */
+/* For a key with a password, OpenSSL would prompt on the terminal. */
 static int no_password(char *into, int room, int writing, void *arg) {
     (void)into;
     (void)room;
@@ -130,7 +130,7 @@ static int no_password(char *into, int room, int writing, void *arg) {
     return -1;
 }
 
-/* For TLS 1.2 only what HTTP/2 allows there: RFC 9113, appendix A forbids the rest. */
+/* TLS 1.2 has only the ciphers that HTTP/2 allows: RFC 9113, appendix A forbids the rest. */
 static bool set_rules(SSL_CTX *ssl) {
     SSL_CTX_set_options(ssl, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
                                  SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_PRIORITIZE_CHACHA);
@@ -197,7 +197,7 @@ ebb_status ebb__tls_ctx_fill(ebb__tls_ctx *c, const ebb_tls_opts *opts) {
     return st;
 }
 
-void ebb__tls_ctx_tell(const ebb__tls_ctx *c) {
+void ebb__tls_ctx_set_error(const ebb__tls_ctx *c) {
     ebb__text t = ebb__text_in(said, sizeof said);
     ebb__text_str(&t, c->why);
 }
@@ -242,7 +242,7 @@ static long control(BIO *b, int command, long n, void *arg) {
     return command == BIO_CTRL_FLUSH ? 1 : 0;
 }
 
-/* One for the process, made once: it never changes. */
+/* One for the process. It is made once and never changes. */
 static CRYPTO_ONCE method_once = CRYPTO_ONCE_STATIC_INIT;
 static BIO_METHOD *method;
 
@@ -280,7 +280,7 @@ static bool aim(ebb__tls *t) {
 
 static ebb__tls *record_new(ebb_allocator a, const char *peer) {
     size_t n = strlen(peer);
-    if (n > 1 && peer[n - 1] == '.') n--; /* "example.org." is not how certificates say it */
+    if (n > 1 && peer[n - 1] == '.') n--; /* certificates have no final dot */
     ebb__tls *t = ebb__alloc(&a, sizeof *t + n + 1);
     if (t == NULL) return NULL;
     *t = (ebb__tls){.allocator = a, .size = sizeof *t + n + 1};
@@ -290,7 +290,7 @@ static ebb__tls *record_new(ebb_allocator a, const char *peer) {
 }
 
 ebb__tls *ebb__tls_new(ebb__tls_ctx *c, const char *host) {
-    /* OpenSSL takes an empty name as "whoever it is". */
+    /* OpenSSL would accept any name for an empty one. */
     if (!c->server && (host == NULL || host[0] == 0)) return NULL;
     ebb__tls *t = record_new(c->allocator, c->server ? "the client" : host);
     if (t == NULL) return NULL;
@@ -331,8 +331,8 @@ ebb_status ebb__tls_input(ebb__tls *t, const void *bytes, size_t n) {
     return ebb__tls_start(t);
 }
 
-/* OpenSSL's own answer changes while it reads a message that follows the handshake; what matters of that is
- * whether it takes bytes. Whoever writes only when it is ready makes `late` no longer than one write. */
+/* OpenSSL's own state changes while it reads a message after the handshake; what matters is whether it takes bytes. If
+ * writes happen only when it is ready, `late` is no longer than one write. */
 bool ebb__tls_is_ready(const ebb__tls *t) {
     return t->ready && t->late == NULL;
 }
@@ -344,9 +344,9 @@ bool ebb__tls_is_h2(const ebb__tls *t) {
     return n == 2 && memcmp(name, "h2", 2) == 0;
 }
 
-/* Our BIO takes everything, so OpenSSL has one reason not to: the peer has sent a part of a message that
- * belongs to the handshake, a ticket or new keys. Then we keep the bytes until the rest of it was read.
- * *taken says whether that was so. */
+/* Our BIO takes everything, so OpenSSL has one reason to take no bytes: it has received a part of a handshake message,
+ * a ticket or new keys. Then we keep the bytes until the rest of that message was read. *taken says whether OpenSSL
+ * took the bytes. */
 static ebb_status encrypt(ebb__tls *t, const void *from, size_t n, bool *taken) {
     size_t written;
     ERR_clear_error();
@@ -412,7 +412,7 @@ void ebb__tls_close(ebb__tls *t) {
     ERR_clear_error();
 }
 
-/* A burst must not stay with a connection that is idle then. */
+/* A burst must not leave its memory with an idle connection. */
 static void shrink(ebb__tls *t) {
     BIO *fresh = BIO_new(BIO_s_mem());
     if (fresh == NULL) return;

@@ -1,4 +1,4 @@
-/* URLs: RFC 3986, without what a client has no use for; and the authority of a request. */
+/* URLs: the part of RFC 3986 that a client needs; and the authority of a request. */
 #define _POSIX_C_SOURCE 200809L
 #include "http/url.h"
 
@@ -9,7 +9,7 @@
 
 enum { URL_BYTES = EBB__URL_BYTES, HOST_BYTES = 255, HTTP_PORT = 80, HTTPS_PORT = 443 };
 
-/* The end of a text that is no longer than it may be, and printable; NULL: it is not. */
+/* The end of a printable text within the length limit; NULL: it is not one. */
 static const char *end_of(const char *text) {
     size_t n = 0;
     for (; text[n] != 0; n++) {
@@ -45,7 +45,7 @@ static bool is_ipv6(const char *at, size_t n) {
     return inet_pton(AF_INET6, text, &into) == 1;
 }
 
-/* Sets the host; returns what follows it up to `end`, or NULL. */
+/* Sets the host. Returns the text after it up to `end`, or NULL. */
 static const char *take_host(ebb__url *u, const char *at, const char *end) {
     bool bracketed = at < end && *at == '[';
     if (bracketed) at++;
@@ -74,7 +74,7 @@ static bool take_authority(ebb__url *u, const char *at, const char *end) {
     const char *port = take_host(u, at, end);
     if (port == NULL || !take_port(u, port, end)) return false;
     u->authority = at;
-    u->authority_n = (size_t)((end - port == 1 ? port : end) - at); /* without a ":" that has no port */
+    u->authority_n = (size_t)((end - port == 1 ? port : end) - at); /* without a ":" that no port follows */
     return true;
 }
 
@@ -103,7 +103,7 @@ static bool is_hex(char c) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
 }
 
-/* A reg-name of RFC 3986, section 3.2.2, without the comma: it would be a list in a host field. */
+/* A reg-name of RFC 3986, section 3.2.2, without the comma, which would make a list of a host field. */
 static bool is_reg_name(const char *at, size_t n) {
     static const char marks[] = "~!$&'()*+;=";
     for (size_t i = 0; i < n; i++) {
@@ -117,7 +117,7 @@ static bool is_reg_name(const char *at, size_t n) {
     return n > 0;
 }
 
-/* How many bytes the host has; 0: it is none. */
+/* The length of the host; 0: it is invalid. */
 static size_t host_length(const char *at, size_t n) {
     if (n > 0 && at[0] == '[') {
         const char *stop = memchr(at, ']', n);
@@ -128,7 +128,7 @@ static size_t host_length(const char *at, size_t n) {
     return is_reg_name(at, host_n) ? host_n : 0;
 }
 
-/* "", ":" and ":8080". -1: it is no port. */
+/* "", ":" and ":8080". -1: invalid. */
 static int64_t port_of(const char *at, size_t n, bool tls) {
     uint64_t port = tls ? HTTPS_PORT : HTTP_PORT;
     if (n > 0 && at[0] != ':') return -1;
@@ -163,7 +163,7 @@ static void put(text *t, const char *from, size_t n) {
     t->n += n;
 }
 
-/* "http:", "mailto:"; 0: there is none. */
+/* The length of a scheme ("http:", "mailto:"); 0: none. */
 static size_t scheme_of(const char *at) {
     size_t n = strcspn(at, ":/?#");
     bool letter = (at[0] >= 'a' && at[0] <= 'z') || (at[0] >= 'A' && at[0] <= 'Z');
@@ -174,7 +174,8 @@ static void pop_segment(text *t, size_t root) {
     while (t->n > root && t->at[--t->n] != '/') continue;
 }
 
-/* The segments of a path, each behind its "/", but for "." and "..". `root` is where paths start: nothing leaves it. */
+/* Copies the segments of a path, each with its "/", and resolves "." and "..". Nothing goes above `root`, where paths
+ * start. */
 static void put_path(text *t, size_t root, const char *at, size_t n) {
     const char *end = at + n;
     while (at < end) {
@@ -200,7 +201,7 @@ static size_t path_end(const char *at, size_t n) {
     return k;
 }
 
-/* Path and query of the reference, behind the authority. */
+/* Path and query of the reference, after the authority. */
 static void put_rest(text *t, const ebb__url *base, const char *ref, bool authority) {
     size_t root = t->n, path_n = strcspn(ref, "?#"), base_n = path_end(base->path, base->path_n);
     if (path_n == 0 && !authority) {

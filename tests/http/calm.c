@@ -162,15 +162,15 @@ static void who_is_ended_again_and_again_waits_up_to_the_most(void **state) {
     ebb__rate_limit a = {0};
     uint64_t now = 7 * EBB_SECOND;
     (void)state;
-    for (uint64_t n = 1; n <= EBB__CALM_MOST_MS / EBB__CALM_STEP_MS; n++) {
-        ebb__rate_limit_punish(&a, now);
-        assert_int_equal(a.quiet_until, now + n * EBB__CALM_STEP_MS * EBB_MS);
+    for (uint64_t n = 1; n <= EBB__DELAY_MOST_MS / EBB__DELAY_STEP_MS; n++) {
+        ebb__rate_limit_add_delay(&a, now);
+        assert_int_equal(a.quiet_until, now + n * EBB__DELAY_STEP_MS * EBB_MS);
     }
-    ebb__rate_limit_punish(&a, now);
-    assert_int_equal(a.quiet_until, now + EBB__CALM_MOST_MS * EBB_MS);
+    ebb__rate_limit_add_delay(&a, now);
+    assert_int_equal(a.quiet_until, now + EBB__DELAY_MOST_MS * EBB_MS);
     now += EBB_SECOND;
-    ebb__rate_limit_punish(&a, now); /* what is past does not count */
-    assert_int_equal(a.quiet_until, now + EBB__CALM_STEP_MS * EBB_MS);
+    ebb__rate_limit_add_delay(&a, now); /* what is past does not count */
+    assert_int_equal(a.quiet_until, now + EBB__DELAY_STEP_MS * EBB_MS);
 }
 
 static ebb__rate_limits calm = {.key = {UINT64_C(0x0706050403020100), UINT64_C(0x0f0e0d0c0b0a0908)}};
@@ -214,17 +214,17 @@ static void crowd_address(char *text, size_t room, uint32_t i) {
 
 /* Neighbours spread as chance would have it: 10 a slot, and a slot with 40 comes once in 10^8 tables. */
 static void addresses_spread_over_the_table(void **state) {
-    static uint32_t count[EBB__CALM_SLOTS];
+    static uint32_t count[EBB__RATE_LIMIT_SLOTS];
     uint32_t worst = 0, empty = 0;
     char ip[32];
     (void)state;
-    for (uint32_t i = 0; i < 10 * EBB__CALM_SLOTS; i++) {
+    for (uint32_t i = 0; i < 10 * EBB__RATE_LIMIT_SLOTS; i++) {
         crowd_address(ip, sizeof ip, i);
         size_t slot = (size_t)(ebb__rate_limit_of(&calm, ip) - calm.address);
-        assert_true(slot < EBB__CALM_SLOTS);
+        assert_true(slot < EBB__RATE_LIMIT_SLOTS);
         count[slot]++;
     }
-    for (size_t i = 0; i < EBB__CALM_SLOTS; i++) {
+    for (size_t i = 0; i < EBB__RATE_LIMIT_SLOTS; i++) {
         if (count[i] > worst) worst = count[i];
         empty += count[i] == 0;
     }
@@ -240,7 +240,7 @@ static void the_key_decides_who_meets_whom(void **state) {
     char ip[32];
     (void)state;
     other->key[1] = 1;
-    for (uint32_t i = 1; i < 20 * EBB__CALM_SLOTS; i++) {
+    for (uint32_t i = 1; i < 20 * EBB__RATE_LIMIT_SLOTS; i++) {
         crowd_address(ip, sizeof ip, i);
         if (ebb__rate_limit_of(&calm, ip) != mine) continue;
         here++;
@@ -276,10 +276,10 @@ static uint64_t siphash(uint64_t family, uint64_t network) {
 static void the_hash_is_siphash(void **state) {
     (void)state;
     assert_ptr_equal(ebb__rate_limit_of(&calm, "1.2.3.4"),
-                     &calm.address[siphash(4, 0x01020304) % EBB__CALM_SLOTS]);
+                     &calm.address[siphash(4, 0x01020304) % EBB__RATE_LIMIT_SLOTS]);
     assert_ptr_equal(ebb__rate_limit_of(&calm, "2001:db8:1:2::1"),
-                     &calm.address[siphash(6, UINT64_C(0x20010db800010002)) % EBB__CALM_SLOTS]);
-    assert_ptr_equal(ebb__rate_limit_of(&calm, ""), &calm.address[siphash(0, 0) % EBB__CALM_SLOTS]);
+                     &calm.address[siphash(6, UINT64_C(0x20010db800010002)) % EBB__RATE_LIMIT_SLOTS]);
+    assert_ptr_equal(ebb__rate_limit_of(&calm, ""), &calm.address[siphash(0, 0) % EBB__RATE_LIMIT_SLOTS]);
 }
 
 int main(void) {
