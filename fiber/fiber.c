@@ -1,5 +1,5 @@
-/* Fibers: a task whose poll function switches to a stack of its own. What awaits there parks, which switches
- * back and lets the poll return EBB_PENDING. */
+/* A fiber is a task whose poll function switches to a stack of its own. An await on that stack parks: parking
+ * switches back, and the poll function returns EBB_PENDING. */
 #include "fiber/fiber.h"
 
 #include <assert.h>
@@ -12,16 +12,16 @@
 
 enum {
     REFUSALS_A_POLL = 64,
-    SPARE = 256,
-    CROWD_MOST = 1024,
-    CROWD_ENDS = 64,
-    CROWD_PART = 64,
+    SPARE = 256,            /* pooled stacks beyond the recent peak */
+    RECENT_PEAK_MAX = 1024, /* the most that the recent peak adds to the pool */
+    DECAY_ENDS = 64,        /* the recent peak decays once in so many ends ... */
+    DECAY_PART = 64,        /* ... by this part of its distance to the fibers alive */
     POOL_BYTES = 8 << 20,
-    LEAST_ROOM = 64,
-    MOST = EBB__SWITCHES ? EBB_FIBER_MAX : 0
+    CHAINS_MIN = 64,
+    DEFAULT_MAX = EBB__SWITCHES ? EBB_FIBER_MAX : 0
 };
 
-/* Only the side that resumes writes it: the side that is resumed may find itself on another thread. */
+/* Only the resuming side writes this variable: the resumed side may run on another thread after a switch. */
 static _Thread_local struct {
     ebb__fiber *running;
     bool watched;
@@ -61,13 +61,14 @@ static void fiber_main(void *fiber) {
     ebb__switch(&f->sp, f->caller);
 }
 
-/* Its task has a poll function of somebody else's: it has to be found otherwise than by the task's state. */
-static bool is_guest(const ebb__fiber *f) {
+/* The task has another poll function, which calls ebb__fiber_poll. So the fiber is not the task's state and is found
+ * through `wrapped`. */
+static bool is_wrapped(const ebb__fiber *f) {
     return f->cx != NULL && !ebb__task_runs(f->cx, ebb__fiber_poll);
 }
 
 static ebb__fiber **chain_of(const ebb__fibers *all, const ebb_cx *cx) {
-    return &all->guests[ebb__task_number(cx) & (all->room - 1)];
+    return &all->wrapped[ebb__task_number(cx) & (all->room - 1)];
 }
 
 static void chain_add(ebb__fibers *all, ebb__fiber *f) {
@@ -76,8 +77,8 @@ static void chain_add(ebb__fibers *all, ebb__fiber *f) {
     *chain = f;
 }
 
-/* The stack that was used last is the warmest: a crowd of fibers that never wait runs on that one, not on a stack
- * each. The record in the pool gets the colder stack. */
+/* The stack that was used last is the warmest in the caches. Many fibers that never wait then run on this one stack
+ * rather than on one each. The record in the pool gets the colder stack. */
 static void swap_stacks(ebb__fiber *f) {
     ebb__fiber *pooled = f->all->pool;
     if (pooled == NULL) return;
@@ -97,14 +98,14 @@ static void start(ebb__fiber *f, ebb_cx *cx) {
     f->refusals = 0;
     f->sp = ebb__switch_start(f->base + f->all->stack_bytes, fiber_main, f);
     ebb__task_watch(cx);
-    if (is_guest(f)) chain_add(f->all, f);
+    if (is_wrapped(f)) chain_add(f->all, f);
 }
 
-/* Asks the system when a stack is new, when it is deeper than it was known to be, and when `look` says so. */
-static void measure(ebb__fiber *f, bool look) {
+/* Asks the system only for a new stack, for one that is deeper than measured before, or if `always` is set. */
+static void measure(ebb__fiber *f, bool always) {
     ebb__fibers *all = f->all;
     size_t depth = (size_t)(f->base + all->stack_bytes - (char *)f->sp);
-    if (EBB__LIKELY(depth <= f->touched && !look)) return;
+    if (EBB__LIKELY(depth <= f->touched && !always)) return;
     all->touched -= f->touched;
     f->touched = ebb__stack_touched(f->base, all->stack_bytes, depth);
     all->touched += f->touched;
@@ -126,8 +127,8 @@ static bool park(ebb_cx *cx) {
     return true;
 }
 
-/* A fiber that does not listen would never suspend again, and nobody else would run, nor the clock. So
- * many refusals are a poll: of its cleanup budget, and then of those that it has left. */
+/* A fiber that ignores EBB_CANCELLED would never suspend, so no other task would run and the clock would not move.
+ * So REFUSALS_A_POLL refused awaits count as one poll: first of the cleanup budget, then of the polls left after it. */
 static void refused(ebb_cx *cx) {
     ebb__fiber *f = here.running;
     if (f == NULL || f->cx != cx || ++f->refusals % REFUSALS_A_POLL != 0) return;
@@ -166,33 +167,35 @@ static void trim(ebb__fibers *all, uint32_t most) {
     while (all->pooled > most) discard(all, unpool(all));
 }
 
-/* As many as are alive may lie ready, or were lately if that is not too many, and some more: a crowd that comes
- * again finds its stacks, and one that has gone for good is forgotten as others come and go. Deep stacks are worth
- * their memory less than shallow ones, so that is bounded too. */
-static void trim_to_crowd(ebb__fibers *all) {
-    if (all->ends % CROWD_ENDS == 0) all->crowd -= (all->crowd - all->alive + CROWD_PART - 1) / CROWD_PART;
+/* The pool keeps as many stacks as there are fibers alive, or as there were recently if that is at most
+ * RECENT_PEAK_MAX, and SPARE more. A load that returns finds its stacks; the peak of a load that does not return
+ * decays as other fibers end. The memory of pooled stacks is bounded too, because a deep stack costs more to keep
+ * than it saves. */
+static void trim_pool(ebb__fibers *all) {
+    if (all->ends % DECAY_ENDS == 0)
+        all->recent_peak -= (all->recent_peak - all->alive + DECAY_PART - 1) / DECAY_PART;
     while (all->pooled_touched > POOL_BYTES) discard(all, unpool(all));
-    uint32_t crowd = all->crowd < CROWD_MOST ? all->crowd : CROWD_MOST;
-    trim(all, (crowd > all->alive ? crowd : all->alive) + SPARE);
+    uint32_t recent_peak = all->recent_peak < RECENT_PEAK_MAX ? all->recent_peak : RECENT_PEAK_MAX;
+    trim(all, (recent_peak > all->alive ? recent_peak : all->alive) + SPARE);
 }
 
-/* More chains, so that one more fiber can be a guest. */
-static bool widen(ebb__fibers *all) {
-    uint32_t room = all->room == 0 ? LEAST_ROOM : 2 * all->room;
+/* Doubles the chains, so that there are at least as many as fibers. */
+static bool grow_chains(ebb__fibers *all) {
+    uint32_t room = all->room == 0 ? CHAINS_MIN : 2 * all->room;
     ebb__fiber **wide = ebb__alloc(ebb__rt_allocator(all->rt), room * sizeof(void *));
     if (wide == NULL) return false;
     memset((void *)wide, 0, room * sizeof(void *));
-    ebb__free(ebb__rt_allocator(all->rt), (void *)all->guests, all->room * sizeof(void *));
-    all->guests = wide;
+    ebb__free(ebb__rt_allocator(all->rt), (void *)all->wrapped, all->room * sizeof(void *));
+    all->wrapped = wide;
     all->room = room;
     for (ebb__fiber *f = all->first; f != NULL; f = f->next) {
-        if (is_guest(f)) chain_add(all, f);
+        if (is_wrapped(f)) chain_add(all, f);
     }
     return true;
 }
 
 static ebb__fiber *make(ebb__fibers *all) {
-    if (all->alive + all->pooled == all->room && !widen(all)) return NULL;
+    if (all->alive + all->pooled == all->room && !grow_chains(all)) return NULL;
     ebb__fiber *f = ebb__alloc(ebb__rt_allocator(all->rt), sizeof *f);
     if (f == NULL) return NULL;
     char *base = ebb__stack_map(all->stack_bytes);
@@ -210,7 +213,7 @@ static void link_alive(ebb__fibers *all, ebb__fiber *f) {
     if (all->first != NULL) all->first->prev = f;
     all->first = f;
     if (++all->alive > all->peak) all->peak = all->alive;
-    if (all->alive > all->crowd) all->crowd = all->alive;
+    if (all->alive > all->recent_peak) all->recent_peak = all->alive;
 }
 
 static void unlink_alive(ebb__fibers *all, ebb__fiber *f) {
@@ -220,19 +223,19 @@ static void unlink_alive(ebb__fibers *all, ebb__fiber *f) {
     all->alive--;
 }
 
-/* Whatever it was doing, it is not resumed. */
+/* Also for a fiber that is still suspended: its task was abandoned, and it is never resumed. */
 static void fiber_end(ebb__fiber *f) {
     ebb__fibers *all = f->all;
     assert(f != here.running);
     ebb__note_ends(&f->notes, f->base, all->stack_bytes);
     unlink_alive(all, f);
-    if (++all->ends % CROWD_ENDS == 0 && f->sp != NULL)
-        measure(f, true); /* it may have been deeper between waits */
+    if (++all->ends % DECAY_ENDS == 0 && f->sp != NULL)
+        measure(f, true); /* the stack may have been deeper between two waits */
     f->next = all->pool;
     all->pool = f;
     all->pooled++;
     all->pooled_touched += f->touched;
-    trim_to_crowd(all);
+    trim_pool(all);
 }
 
 void ebb__fiber_drop(ebb__fiber *f) {
@@ -242,7 +245,7 @@ void ebb__fiber_drop(ebb__fiber *f) {
 
 /* ---- a runtime's fibers ---------------------------------------------------------------------------- */
 
-static void guest_over(ebb__fibers *all, const ebb_cx *cx) {
+static void wrapped_ended(ebb__fibers *all, const ebb_cx *cx) {
     ebb__fiber **at = chain_of(all, cx), *f;
     while ((f = *at) != NULL && f->cx != cx) at = &f->chain;
     if (f == NULL) return;
@@ -254,7 +257,7 @@ static void task_ended(ebb_cx *cx, ebb_status status) {
     ebb__fiber *own = ebb__task_state(cx, ebb__fiber_poll);
     (void)status;
     if (own != NULL) fiber_end(own);
-    else guest_over(ebb__fibers_at(ebb__rt_of(cx)), cx);
+    else wrapped_ended(ebb__fibers_at(ebb__rt_of(cx)), cx);
 }
 
 static void fibers_free(ebb_runtime *rt);
@@ -267,7 +270,7 @@ static void fibers_free(ebb_runtime *rt) {
     ebb__fibers *all = ebb__fibers_at(rt);
     while (all->first != NULL) fiber_end(all->first);
     trim(all, 0);
-    ebb__free(a, (void *)all->guests, all->room * sizeof(void *));
+    ebb__free(a, (void *)all->wrapped, all->room * sizeof(void *));
     ebb__free(a, all, sizeof *all);
     ebb__layer_remove(rt, &layer);
 }
@@ -279,8 +282,9 @@ static ebb__fibers *fibers_of(ebb_runtime *rt) {
     const ebb_allocator *a = ebb__rt_allocator(rt);
     all = ebb__alloc(a, sizeof *all);
     if (all == NULL) return NULL;
-    *all = (ebb__fibers){.rt = rt, .stack_bytes = ebb__stack_round(EBB_FIBER_STACK_BYTES), .max = MOST};
-    if (!widen(all)) {
+    *all =
+        (ebb__fibers){.rt = rt, .stack_bytes = ebb__stack_round(EBB_FIBER_STACK_BYTES), .max = DEFAULT_MAX};
+    if (!grow_chains(all)) {
         ebb__free(a, all, sizeof *all);
         return NULL;
     }
@@ -297,13 +301,13 @@ ebb_status ebb_fiber_setup(ebb_runtime *rt, const ebb_fiber_opts *opts) {
     if (st != EBB_OK) return st;
     uint32_t bytes = o.stack_bytes != 0 ? o.stack_bytes : EBB_FIBER_STACK_BYTES;
     if (bytes < EBB_FIBER_STACK_LEAST || bytes > EBB_FIBER_STACK_MOST) return EBB_ERR_INVALID;
-    if (MOST == 0) return EBB_ERR_LIMIT;
+    if (DEFAULT_MAX == 0) return EBB_ERR_LIMIT;
     ebb__fibers *all = fibers_of(rt);
     if (all == NULL) return EBB_ERR_NOMEM;
     if (all->alive > 0) return EBB_ERR_INVALID;
     trim(all, 0);
     all->stack_bytes = ebb__stack_round(bytes);
-    all->max = o.max != 0 ? o.max : MOST;
+    all->max = o.max != 0 ? o.max : DEFAULT_MAX;
     return EBB_OK;
 }
 
@@ -316,7 +320,7 @@ void ebb_fiber_stats_of(const ebb_runtime *rt, ebb_fiber_stats *out) {
 void ebb__fibers_trim(ebb_runtime *rt) {
     ebb__fibers *all = ebb__fibers_at(rt);
     if (all == NULL) return;
-    all->crowd = all->alive;
+    all->recent_peak = all->alive;
     trim(all, 0);
 }
 
@@ -343,8 +347,8 @@ ebb_status ebb__fiber_new(ebb_runtime *rt, ebb_fiber_fn fn, void *arg, const cha
 ebb_task ebb_fiber_spawn_site(ebb_cx *cx, ebb_region region, ebb_fiber_fn fn, void *arg,
                               const ebb_task_opts *opts, const char *site) {
     ebb__fiber *f;
-    if (fn == NULL)
-        return ebb_spawn_opts_site(cx, region, NULL, NULL, opts, site); /* refused with its name */
+    if (fn == NULL) /* the kernel refuses it */
+        return ebb_spawn_opts_site(cx, region, NULL, NULL, opts, site);
     ebb_status st = ebb__fiber_new(ebb__rt_of(cx), fn, arg, site, &f);
     if (st != EBB_OK) return ebb__spawn_refused(cx, region, st, site);
     ebb_task id = ebb_spawn_opts_site(cx, region, ebb__fiber_poll, f, opts, site);
@@ -358,6 +362,6 @@ ebb_future *ebb_fiber_go_site(ebb_cx *cx, ebb_region region, ebb_fiber_fn fn, vo
     ebb_status st = fn == NULL ? EBB_ERR_INVALID : ebb__fiber_new(ebb__rt_of(cx), fn, arg, site, &f);
     if (st != EBB_OK) return ebb_future_failed_site(cx, st, site);
     ebb_future *future = ebb_go_site(cx, region, ebb__fiber_poll, f, opts, site);
-    if (ebb_future_status_of(future) != EBB_PENDING) ebb__fiber_drop(f); /* it could not be spawned */
+    if (ebb_future_status_of(future) != EBB_PENDING) ebb__fiber_drop(f); /* the task was not spawned */
     return future;
 }

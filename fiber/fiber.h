@@ -1,4 +1,4 @@
-/* Fibers from inside: for layers above that make tasks of them in ways of their own. */
+/* Internal interface of fibers, for layers above that build tasks on them. */
 #ifndef EBB__FIBER_H
 #define EBB__FIBER_H
 
@@ -9,60 +9,63 @@
 typedef struct ebb__fiber ebb__fiber;
 typedef struct ebb__fibers ebb__fibers;
 
-/* A fiber and its stack, which stay together until the pool is trimmed: it is alive, or in the pool.
- * `sp` is NULL until it runs for the first time. `status` is EBB_PENDING until its function has returned. The
- * stack is nobody else's until its task has *ended*: waits that still lie there are dropped before, and
- * finalizers and hooks of a task that was abandoned may use what lies there. */
+/* A fiber with its stack; it is alive, or in the pool. `sp` is NULL until the first run. `status` is EBB_PENDING
+ * until the function has returned. No other fiber gets the stack until the task has *ended*: waits that lie on the
+ * stack are dropped before that, and finalizers and hooks of an abandoned task may still use objects on it. */
 struct ebb__fiber {
-    void *sp;     /* where it is suspended */
-    void *caller; /* where whoever resumed it is */
-    ebb_cx *cx;   /* its task's, once it has run */
+    void *sp;     /* stack pointer of the suspended fiber */
+    void *caller; /* stack pointer of the side that resumed it */
+    ebb_cx *cx;   /* of its task, from the first run on */
     ebb_status status;
-    uint32_t refusals; /* awaits that said EBB_CANCELLED */
+    uint32_t refusals; /* awaits that returned EBB_CANCELLED */
     ebb_fiber_fn fn;
     void *arg;
     ebb__fibers *all;
-    ebb__fiber *next, *prev; /* among the alive; `next` in the pool */
-    ebb__fiber *chain;       /* of a guest */
-    char *base;              /* of the stack */
-    size_t touched;          /* bytes of the stack that have memory, when that was last looked at */
+    ebb__fiber *next, *prev; /* in the list of live fibers; in the pool only `next` */
+    ebb__fiber *chain;       /* next fiber of the same chain in `wrapped` */
+    char *base;              /* lowest byte of the stack */
+    size_t touched;          /* bytes of the stack that have memory, as last measured */
     const char *site;
-    uint64_t task; /* its id, once it has run */
+    uint64_t task; /* id of its task, from the first run on */
     ebb__notes notes;
 };
 
-/* Of one runtime. A *guest* is a fiber that has run and whose task has another poll function than
- * ebb__fiber_poll; it is found by its task in one of `room` chains, which is a power of two and not less than
- * there are fibers, alive or pooled. */
+/* The fibers of one runtime. A *wrapped* fiber has run, and its task has a poll function other than ebb__fiber_poll.
+ * It is found by its task, in one of `room` chains. `room` is a power of two and at least the number of fibers, alive
+ * or pooled. */
 struct ebb__fibers {
     ebb_runtime *rt;
     size_t stack_bytes;
-    uint32_t max, alive, peak, pooled;
-    uint64_t touched, pooled_touched; /* bytes of memory of all stacks; and of those in the pool */
-    uint32_t crowd, ends; /* how many were alive lately; and how many have ended, to tell what lately is */
-    ebb__fiber *first;    /* alive */
-    ebb__fiber *pool;     /* the one that ended last comes first: its stack is the warmest */
-    ebb__fiber **guests;
-    uint32_t room;
+    uint32_t max;
+    uint32_t alive, peak;
+    uint32_t pooled;
+    uint64_t touched;        /* bytes of memory of all stacks */
+    uint64_t pooled_touched; /* of those in the pool */
+    uint32_t recent_peak;    /* the most alive at a time; decays as fibers end */
+    uint32_t ends;           /* fibers that have ended; every DECAY_ENDS of them `recent_peak` decays */
+    ebb__fiber *first;       /* of the live ones */
+    ebb__fiber *pool;        /* last in, first out: the stack used last is the warmest */
+    ebb__fiber **wrapped;
+    uint32_t room; /* chains in `wrapped` */
 };
 
-/* The slot of this layer's record. */
+/* Index of this layer's record in a runtime. */
 enum { EBB__FIBER_SLOT = 0 };
 
-/* The fibers of a runtime; NULL: it has had none. */
+/* The fibers of a runtime; NULL if it has had none. */
 static inline ebb__fibers *ebb__fibers_at(const ebb_runtime *rt) {
     return ebb__layer_record(rt, EBB__FIBER_SLOT);
 }
 
-/* A fiber without a task: the state for ebb__fiber_poll. EBB_ERR_LIMIT, EBB_ERR_NOMEM. */
+/* Makes a fiber without a task: the state for ebb__fiber_poll. EBB_ERR_LIMIT, EBB_ERR_NOMEM. */
 ebb_status ebb__fiber_new(ebb_runtime *rt, ebb_fiber_fn fn, void *arg, const char *site, ebb__fiber **out);
-/* An ebb_poll_fn, for a task of its own; the task's poll function may be another one that calls it. From the
- * first call on the fiber goes with that task. */
+/* An ebb_poll_fn. The task's poll function is this one, or one that calls it. From the first call on, the fiber
+ * belongs to that task and ends with it. */
 ebb_status ebb__fiber_poll(ebb_cx *cx, void *fiber);
-/* For one that never ran: its task never came to be, or has ended and had another poll function. */
+/* Frees a fiber that never ran: its task was not spawned, or has ended and had another poll function. */
 void ebb__fiber_drop(ebb__fiber *f);
 
-/* Frees the stacks that lie ready. */
+/* Frees all pooled stacks. */
 void ebb__fibers_trim(ebb_runtime *rt);
 
 /* The fiber that runs on this thread, or NULL. */

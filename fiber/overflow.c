@@ -1,8 +1,8 @@
-/* What happens when a fiber runs into its guard.
+/* Reports a stack overflow: a fiber has touched its guard.
  *
- * A handler of signals belongs to the process and an alternate stack to a thread, so these are the two places
- * where Ebb has state outside of a runtime. Both are set once and stay: a handler that was installed over
- * ours may pass on to it. */
+ * A signal handler belongs to the process, and an alternate signal stack to a thread. These two are the only state
+ * that Ebb has outside of a runtime. Both are set once and never removed, because a handler that was installed later
+ * may call ours. */
 #define _DEFAULT_SOURCE /* sigaltstack, mmap's flags */
 #include "fiber/overflow.h"
 
@@ -18,13 +18,13 @@
 enum { ALTERNATE_BYTES = 65536 };
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static struct sigaction before; /* written before the handler is there */
-static pthread_key_t alternate; /* the alternate stack that we gave this thread */
+static struct sigaction before; /* written before the handler is installed */
+static pthread_key_t alternate; /* the alternate stack that Ebb gave this thread */
 static bool has_key;
 
 /* ---- the handler: async-signal-safe throughout ----------------------------------------------------- */
 
-static void say(const ebb__fiber *f) {
+static void print_overflow(const ebb__fiber *f) {
     char line[512];
     ebb__text t = ebb__text_in(line, sizeof line - 1);
     ebb__text_str(&t, "ebb: stack overflow in fiber ");
@@ -36,10 +36,11 @@ static void say(const ebb__fiber *f) {
     ebb__text_str(&t, " bytes");
     line[t.n] = '\n';
     ssize_t written = write(STDERR_FILENO, line, t.n + 1);
-    (void)written; /* there is nobody left to tell */
+    (void)written; /* nothing can be done about a failed write */
 }
 
-/* What faulted faults again when the handler returns; what was sent has to be sent again. */
+/* After a fault the instruction runs again when the handler returns, and faults again. A signal that was sent
+ * (si_code <= 0) has to be raised again. */
 static void die(int sig, const siginfo_t *info) {
     struct sigaction deadly = {.sa_handler = SIG_DFL};
     (void)sigaction(sig, &deadly, NULL);
@@ -59,7 +60,7 @@ static void pass_on(int sig, siginfo_t *info, void *context) {
 static void on_fault(int sig, siginfo_t *info, void *context) {
     const ebb__fiber *f = ebb__fiber_here();
     if (f != NULL && info->si_code == SEGV_ACCERR && ebb__stack_guards(f->base, info->si_addr)) {
-        say(f);
+        print_overflow(f);
         die(sig, info);
     } else {
         pass_on(sig, info, context);

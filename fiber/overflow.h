@@ -1,9 +1,9 @@
-/* Stack overflows, told from other faults. */
+/* Distinguishes a stack overflow from other faults. */
 #ifndef EBB__OVERFLOW_H
 #define EBB__OVERFLOW_H
 
-/* Makes an overflow on this thread end with a message that names the fiber. Where the system does not give
- * what that needs it ends without one. */
+/* From here on an overflow on this thread prints a line that names the fiber. If the system refuses the alternate
+ * stack, the process ends without that line. */
 void ebb__overflow_watch(void);
 
 #endif

@@ -1,11 +1,12 @@
-/* What sanitizers must be told when the stack changes. Without one of them all of this is nothing.
+/* Notifies sanitizers of each change of stack. Compiled without a sanitizer, these functions are empty or a test of a
+ * weak symbol.
  *
- * A program under ASan may link a library that was built without it, an installed one for instance. ASan has to be
- * told all the same: it looks no further for callers than the stack that it knows of, and a leak whose caller it
- * does not see it does not report. So its functions are looked for when the program is linked.
+ * A program under ASan may link a library that was built without it, for example an installed one. ASan needs the
+ * notice even then: it walks callers only on the stack that it knows, and it does not report a leak whose caller it
+ * cannot see. So ASan's functions are weak symbols, resolved when the program is linked.
  *
- * They are always inlined: TSan counts calls and returns of each fiber, and a function that began in one and
- * ended in another would be counted wrongly. */
+ * All functions are inlined. TSan counts calls and returns of each fiber, and would miscount a function that was
+ * entered on one stack and left on another. */
 #ifndef EBB__SANITIZER_H
 #define EBB__SANITIZER_H
 
@@ -28,7 +29,7 @@ void __sanitizer_finish_switch_fiber(void *fake, const void **bottom, size_t *si
 void __asan_unpoison_memory_region(void const volatile *at, size_t size) __attribute__((weak));
 #endif
 
-/* Whether the program has ASan, if the library has not. */
+/* True if the program has ASan, whether or not the library was built with it. */
 EBB__INLINE bool ebb__asan_is_there(void) {
 #if EBB__ASAN
     return true;
@@ -44,15 +45,16 @@ EBB__INLINE bool ebb__asan_is_there(void) {
 #define EBB__TSAN 0
 #endif
 
-/* Of one fiber. */
+/* What the sanitizers know of one fiber. */
 typedef struct ebb__notes {
-    void *fake, *caller_fake;  /* ASan: where locals live that it watches after their function returned */
-    const void *caller_bottom; /* ASan: the stack of whoever resumed it */
+    /* ASan: fake stacks, which hold locals so that a use after return is found */
+    void *fake, *caller_fake;
+    const void *caller_bottom; /* ASan: the stack that the fiber was resumed from */
     size_t caller_size;
     void *tsan, *caller_tsan;
 } ebb__notes;
 
-/* On the caller's stack: the fiber is about to run. */
+/* On the caller's stack, before the switch to the fiber. */
 EBB__INLINE void ebb__note_resume(ebb__notes *n, const char *base, size_t bytes) {
     if (ebb__asan_is_there()) __sanitizer_start_switch_fiber(&n->caller_fake, base, bytes);
 #if EBB__TSAN
@@ -62,19 +64,19 @@ EBB__INLINE void ebb__note_resume(ebb__notes *n, const char *base, size_t bytes)
 #endif
 }
 
-/* On the caller's stack again. */
+/* On the caller's stack, after the switch back. */
 EBB__INLINE void ebb__note_back(ebb__notes *n) {
     if (ebb__asan_is_there()) __sanitizer_finish_switch_fiber(n->caller_fake, NULL, NULL);
 }
 
-/* On the fiber's stack: it runs, for the first time or again. */
+/* On the fiber's stack, after each switch to it. */
 EBB__INLINE void ebb__note_runs(ebb__notes *n) {
     if (ebb__asan_is_there()) {
         __sanitizer_finish_switch_fiber(n->fake, &n->caller_bottom, &n->caller_size);
     }
 }
 
-/* On the fiber's stack: it is about to leave, for good or not. */
+/* On the fiber's stack, before the switch back; `for_good` if the fiber has returned. */
 EBB__INLINE void ebb__note_leaves(ebb__notes *n, bool for_good) {
     if (ebb__asan_is_there()) {
         __sanitizer_start_switch_fiber(for_good ? NULL : &n->fake, n->caller_bottom, n->caller_size);
@@ -85,9 +87,9 @@ EBB__INLINE void ebb__note_leaves(ebb__notes *n, bool for_good) {
 #endif
 }
 
-/* On the caller's stack: it will never run again, and its stack gets another user. Frames that did not return
- * have left their marks there. What ASan keeps for them it frees only for a fiber that leaves: so it is told
- * that we go there and leave. */
+/* On the caller's stack: the fiber never runs again, and another fiber gets its stack. Frames that did not return
+ * have left poisoned bytes there. ASan frees a fake stack only in a switch away for good, so a switch to the fiber
+ * and back is announced that does not take place. */
 EBB__INLINE void ebb__note_ends(ebb__notes *n, const char *base, size_t bytes) {
     if (ebb__asan_is_there()) __asan_unpoison_memory_region(base, bytes);
     if (ebb__asan_is_there() && n->fake != NULL) {

@@ -9,13 +9,13 @@ size_t ebb__stack_round(size_t bytes) {
     return (bytes + page - 1) / page * page;
 }
 
-enum { VECTOR = 64 };
+enum { PAGES_A_CALL = 64 };
 
 size_t ebb__stack_touched(char *base, size_t bytes, size_t depth) {
-    unsigned char resident[VECTOR];
+    unsigned char resident[PAGES_A_CALL];
     size_t page = (size_t)sysconf(_SC_PAGESIZE), all = 0;
-    for (size_t at = 0; at < bytes; at += VECTOR * page) {
-        size_t n = bytes - at < VECTOR * page ? bytes - at : VECTOR * page;
+    for (size_t at = 0; at < bytes; at += PAGES_A_CALL * page) {
+        size_t n = bytes - at < PAGES_A_CALL * page ? bytes - at : PAGES_A_CALL * page;
         if (mincore(base + at, n, resident) != 0) return ebb__stack_round(depth);
         for (size_t i = 0; i < n / page; i++) all += resident[i] & 1 ? page : 0;
     }

@@ -1,7 +1,7 @@
-/* Stacks: memory of the system's own, with a guard below that nobody may touch.
+/* Stacks, mapped from the system, each with a guard below it that faults on any access.
  *
- * The guard is as large as the default stack, so that a function with a frame of up to 64 KiB can't step over
- * it into the stack of somebody else. It costs addresses, no memory. A stack is two maps of the process. */
+ * The guard is as large as the default stack, so that a function with a frame of up to 64 KiB cannot step over it
+ * into another stack. The guard costs address space but no memory. A stack takes two of the process's maps. */
 #ifndef EBB__STACK_H
 #define EBB__STACK_H
 
@@ -14,10 +14,10 @@ enum { EBB__GUARD_BYTES = 65536 };
 /* Rounded up to whole pages. */
 size_t ebb__stack_round(size_t bytes);
 
-/* Its lowest byte, above the guard. NULL: the system gives none, for lack of memory or of maps. */
+/* Returns the lowest byte of the stack, above the guard. NULL: the system refuses, for lack of memory or of maps. */
 char *ebb__stack_map(size_t bytes);
 void ebb__stack_unmap(char *base, size_t bytes);
-/* Bytes of it that have pages of memory. `depth`, what is known to be in use, if the system does not tell. */
+/* Bytes of the stack that have memory. If the system does not say, `depth` rounded up: the bytes known to be in use. */
 size_t ebb__stack_touched(char *base, size_t bytes, size_t depth);
 
 static inline bool ebb__stack_guards(const char *base, const void *address) {

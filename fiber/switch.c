@@ -1,10 +1,10 @@
-/* The switch for the System V ABI of x86-64: six registers, the control words of SSE and x87, the stack
- * pointer. All else is the caller's to save, as with any call. The signal mask stays the thread's: saving it,
- * as swapcontext does, takes two system calls.
+/* The switch for the System V ABI of x86-64. It saves six registers, the control words of SSE and x87 and the stack
+ * pointer; the caller saves all others, as for any call. The signal mask is left alone: saving it, as swapcontext
+ * does, takes two system calls.
  *
- * The frame that a switch leaves, from the stack pointer up: the control words (8 bytes), r15, r14, r13, r12,
- * rbx, rbp, the return address. Both halves of the switch see the same frame, so that its unwind
- * information holds before and after the stack pointer changes. */
+ * The frame that a switch leaves, from the stack pointer up: the control words (8 bytes), r15, r14, r13, r12, rbx,
+ * rbp, the return address. Both halves of the switch use the same frame layout, so that the unwind information is
+ * right before and after the stack pointer changes. */
 #include "fiber/switch.h"
 
 #include <stdint.h>
@@ -73,7 +73,7 @@ __asm__(".pushsection .text, \"ax\", @progbits\n\t"
         ".size ebb__switch, . - ebb__switch\n\t"
         ".popsection");
 
-/* The outermost frame of every fiber: there is nothing to return to, and a debugger's backtrace ends here. */
+/* The outermost frame of every fiber. It has no caller, so a debugger's backtrace ends here. */
 __asm__(".pushsection .text, \"ax\", @progbits\n\t"
         ".p2align 4\n\t"
         ".hidden ebb__switch_entry\n\t"
@@ -94,7 +94,7 @@ typedef struct frame {
     uint32_t mxcsr;
     uint16_t x87, unused;
     uint64_t r15, r14, r13, r12, rbx, rbp, back;
-    uint64_t end[2]; /* 16 bytes, so that the call in the entry finds the stack aligned */
+    uint64_t end[2]; /* 16 bytes, which align the stack for the call in ebb__switch_entry */
 } frame;
 
 void *ebb__switch_start(char *top, void (*main)(void *arg), void *arg) {

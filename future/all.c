@@ -1,16 +1,16 @@
-/* all, all_settled, traverse: those whose value is a list of outcomes. */
+/* all, all_settled and traverse: the value is a list of outcomes. */
 #include "future/many.h"
 
-/* The list is there from the start, so that nothing can fail when the last input has ended. */
+/* The list is allocated with the node, so that the end of the last input cannot fail. */
 typedef struct outcomes {
     size_t n;
     ebb_outcome item[];
 } outcomes;
 
-/* EBB__F_STEP: one of its inputs has ended it. */
+/* EBB__F_STEP: an input has ended the node. */
 typedef struct all {
     ebb__many many;
-    outcomes *list; /* its value, once completed */
+    outcomes *list; /* the value, once completed */
 } all;
 
 static void trace_outcomes(void *object, ebb_gc_marker *t) {
@@ -31,7 +31,7 @@ ebb_outcome *ebb_outcomes_of(const ebb_value *v, size_t *n) {
     return o != NULL ? o->item : NULL;
 }
 
-/* The node's list, held by the node alone. */
+/* Allocates the node's list. Only the node holds it. */
 static ebb_status list_new(ebb_cx *cx, all *a, size_t n) {
     ebb_status st = EBB_OK;
     if (n > (SIZE_MAX / 2 - sizeof(outcomes)) / sizeof(ebb_outcome)) return EBB_ERR_LIMIT;
@@ -39,7 +39,7 @@ static ebb_status list_new(ebb_cx *cx, all *a, size_t n) {
     if (a->list == NULL) return st;
     a->list->n = n;
     ebb__cell *c = (ebb__cell *)a->list - 1;
-    ebb__member_remove(ebb__cell_scope(ebb__heap_of(c), c), c);
+    ebb__member_remove(ebb__region_futures_of_cell(ebb__heap_of(c), c), c);
     return EBB_OK;
 }
 
@@ -49,14 +49,14 @@ static void trace_all(void *object, ebb_gc_marker *t) {
     ebb_gc_mark(t, a->list);
 }
 
-/* ---- inputs ----------------------------------------------------------------------------------------------------- */
+/* ---- inputs ----------------------------------------------------------------------------------------------- */
 
 static void complete(all *a) {
     (void)ebb__complete(&a->many.future, ebb_value_object(a->list));
 }
 
-/* Notes the end of an input, and lets go of it. */
-static void note(ebb__scope *s, all *a, ebb__edge *e) {
+/* Stores the outcome of an input and drops the input. */
+static void note(ebb__region_futures *s, all *a, ebb__edge *e) {
     ebb_future *input = ebb__edge_input(e);
     ebb_outcome *o = &a->list->item[ebb__edge_index(e)];
     o->status = ebb__status_of(input);
@@ -65,11 +65,11 @@ static void note(ebb__scope *s, all *a, ebb__edge *e) {
     if (--a->many.future.spare == 0) complete(a);
 }
 
-static void settled_ended(ebb__scope *s, ebb_future *f, ebb__edge *e) {
+static void settled_ended(ebb__region_futures *s, ebb_future *f, ebb__edge *e) {
     note(s, (all *)(void *)f, e);
 }
 
-static void all_ended(ebb__scope *s, ebb_future *f, ebb__edge *e) {
+static void all_ended(ebb__region_futures *s, ebb_future *f, ebb__edge *e) {
     ebb_future *input = ebb__edge_input(e);
     if (ebb__state_of(input) == EBB_FUTURE_COMPLETED) {
         note(s, (all *)(void *)f, e);
@@ -80,7 +80,7 @@ static void all_ended(ebb__scope *s, ebb_future *f, ebb__edge *e) {
     ebb__edge_drop(s->heap, e);
 }
 
-/* What was noted is disposed of. */
+/* Disposes of the outcomes that were stored. */
 static bool drop_list(ebb__heap *h, all *a, uint32_t *work) {
     for (; a->list->n > 0; --*work) {
         if (*work == 0) return false;
@@ -91,7 +91,7 @@ static bool drop_list(ebb__heap *h, all *a, uint32_t *work) {
     return true;
 }
 
-static bool all_over(ebb__scope *s, ebb_future *f, uint32_t *work) {
+static bool all_let_go(ebb__region_futures *s, ebb_future *f, uint32_t *work) {
     all *a = (all *)(void *)f;
     bool by_input = f->flags & EBB__F_STEP || ebb__state_of(f) != EBB_FUTURE_CANCELLED;
     ebb_cancel_kind kind = by_input ? EBB_CANCEL_SIBLING_FAILED : ebb__kind_of_cancel(f);
@@ -103,18 +103,18 @@ static bool all_over(ebb__scope *s, ebb_future *f, uint32_t *work) {
     return true;
 }
 
-/* ---- all, all_settled ------------------------------------------------------------------------------------------- */
+/* ---- all, all_settled ------------------------------------------------------------------------------------- */
 
 static const ebb__kind all_kind = {
     .type = {"all", sizeof(all), trace_all, NULL, EBB__TYPE_NODE_OF_MANY},
     .input_ended = all_ended,
-    .cancelled = all_over,
+    .cancelled = all_let_go,
 };
 
 static const ebb__kind settled_kind = {
     .type = {"all_settled", sizeof(all), trace_all, NULL, EBB__TYPE_NODE_OF_MANY},
     .input_ended = settled_ended,
-    .cancelled = all_over,
+    .cancelled = all_let_go,
 };
 
 static ebb_future *all_new(ebb_cx *cx, const ebb__kind *kind, size_t n, ebb_future *const *fs,
@@ -136,9 +136,9 @@ ebb_future *ebb_all_settled_site(ebb_cx *cx, size_t n, ebb_future *const *fs, co
     return all_new(cx, &settled_kind, n, fs, site);
 }
 
-/* ---- traverse ----------------------------------------------------------------------------------------------------- */
+/* ---- traverse --------------------------------------------------------------------------------------------- */
 
-/* Has as many edges as may be pending at a time. Each starts with the input that is not made yet, so that
+/* Has as many edges as inputs may be pending at a time. Each begins with the placeholder ebb__not_made_yet, so that
  * `make` is first called in the pump. */
 typedef struct traverse {
     all all;
@@ -147,7 +147,7 @@ typedef struct traverse {
     size_t next;
 } traverse;
 
-static void make_next(ebb__scope *s, traverse *t, ebb__edge *e) {
+static void make_next(ebb__region_futures *s, traverse *t, ebb__edge *e) {
     ebb_future *f = &t->all.many.future;
     if (t->next == t->all.list->n) return;
     ((ebb__item *)(void *)e)->index = (uint32_t)t->next;
@@ -157,7 +157,7 @@ static void make_next(ebb__scope *s, traverse *t, ebb__edge *e) {
     else (void)ebb__fail_with(f, st);
 }
 
-static void traverse_ended(ebb__scope *s, ebb_future *f, ebb__edge *e) {
+static void traverse_ended(ebb__region_futures *s, ebb_future *f, ebb__edge *e) {
     if (ebb__edge_input(e) == ebb__not_made_yet()) ebb__edge_drop(s->heap, e);
     else all_ended(s, f, e);
     if (!ebb__has_ended(f)) make_next(s, (traverse *)(void *)f, e);
@@ -166,7 +166,7 @@ static void traverse_ended(ebb__scope *s, ebb_future *f, ebb__edge *e) {
 static const ebb__kind traverse_kind = {
     .type = {"traverse", sizeof(traverse), trace_all, NULL, EBB__TYPE_NODE_OF_MANY},
     .input_ended = traverse_ended,
-    .cancelled = all_over,
+    .cancelled = all_let_go,
 };
 
 static void attach_all_not_made(ebb__many *m, const char *site) {

@@ -1,9 +1,9 @@
-/* A task waits for a future: the seam between the two. */
+/* ebb_await: a task waits for a future. */
 #include <assert.h>
 
 #include "future/future.h"
 
-/* One that waits. A member of the scope of the task's region, held until the wait is over. */
+/* The record of one await: a member of the task's region, held until the wait ends. */
 typedef struct awaiter {
     ebb__cell cell;
     ebb__edge edge;
@@ -35,11 +35,11 @@ ebb_future *ebb__awaited_masked(ebb__cell *c) {
 
 static void awaiter_free(awaiter *a) {
     ebb__heap *h = ebb__heap_of(a);
-    ebb__member_remove(ebb__cell_scope(h, &a->cell), &a->cell);
+    ebb__member_remove(ebb__region_futures_of_cell(h, &a->cell), &a->cell);
     ebb__heap_free_cell(h, &a->cell);
 }
 
-/* The task is over, or cancelled: with it goes what it waited for. */
+/* The task has ended or is cancelled: cancels the awaited future. */
 static void await_cancel(ebb_wait *w) {
     awaiter *a = w->on;
     ebb__edge_cancel(ebb__heap_of(a), &a->edge, EBB_CANCEL_PARENT);
@@ -48,12 +48,12 @@ static void await_cancel(ebb_wait *w) {
 static void await_left(ebb_wait *w);
 static const ebb_wait_kind awaiting = {"future", await_left};
 
-/* The kernel ends the wait after this, so the record lives on in the scope until a collection. */
+/* The kernel ends the wait after this, so the record stays allocated until a collection. */
 static void await_left(ebb_wait *w) {
     awaiter *a = w->on;
     await_cancel(w);
     ebb__heap *h = ebb__heap_of(a);
-    ebb__member_remove(ebb__cell_scope(h, &a->cell), &a->cell);
+    ebb__member_remove(ebb__region_futures_of_cell(h, &a->cell), &a->cell);
 }
 
 static awaiter *find(ebb_cx *cx, ebb_future *f) {
@@ -63,14 +63,15 @@ static awaiter *find(ebb_cx *cx, ebb_future *f) {
     return NULL;
 }
 
-/* The future may have failed for want of memory too: what the await itself has not got has another name. */
+/* The future may have failed with these statuses too. A failure of the await itself therefore has a status of its
+ * own. */
 static ebb_status own_shortage(ebb_status st) {
     return st == EBB_ERR_NOMEM || st == EBB_ERR_LIMIT ? EBB_ERR_NOT_AWAITED : st;
 }
 
 static ebb_status begin(ebb_cx *cx, ebb_future *f) {
     ebb_status st = EBB_OK;
-    ebb__scope *s = ebb__scope_of(cx, &st);
+    ebb__region_futures *s = ebb__region_futures_get(cx, &st);
     if (s == NULL) return own_shortage(st);
     awaiter *a = ebb__heap_alloc(s->heap, &awaiter_type, sizeof *a);
     if (a == NULL) return EBB_ERR_NOT_AWAITED;
@@ -84,18 +85,18 @@ static ebb_status begin(ebb_cx *cx, ebb_future *f) {
     return EBB_PENDING;
 }
 
-/* EBB_OK if the region of cx can hold what the caller gets. */
+/* EBB_OK if the region of cx can hold the value that the caller gets. */
 static ebb_status make_room(ebb_cx *cx, const ebb_future *f, const ebb_value *v) {
     if (v == NULL || ebb__state_of(f) != EBB_FUTURE_COMPLETED) return EBB_OK;
     return own_shortage(ebb__object_hold(cx, ebb__value_cell(&f->value)));
 }
 
-/* What the caller gets. */
+/* Reads the outcome for the caller. */
 static ebb_status collect(ebb_future *f, ebb_value *v) {
     ebb_status st = ebb__status_of(f);
     ebb_value got = st == EBB_OK ? ebb__value_from(f) : ebb_value_none();
     if (v != NULL) *v = got;
-    else ebb__dispose(got); /* what is borrowed has no type, or another who refers to it */
+    else ebb__dispose(got); /* a borrowed value has no type, or another reference */
     return st;
 }
 
@@ -109,7 +110,7 @@ static ebb_status end(ebb_cx *cx, awaiter *a, ebb_future *f, ebb_value *v) {
     return st;
 }
 
-/* It has ended, and nobody else is still to be told of its value. */
+/* f has ended, and no callback or other waiter is yet to read its value. */
 static bool is_ready(const ebb_future *f) {
     return ebb__has_ended(f) && f->hooks == NULL && (f->flags & EBB__F_FINISHED || f->owners <= 1);
 }
@@ -132,7 +133,7 @@ static ebb_status await_first(ebb_cx *cx, ebb_future *f, ebb_value *v) {
         if (ebb__is_static(f)) return collect(f, v);
         st = make_room(cx, f, v);
         if (st != EBB_OK) return st;
-        f->owners++; /* as long as its value is looked at */
+        f->owners++; /* keeps f while its value is read */
         ebb__consume(f, "ebb_await");
         st = collect(f, v);
         f->owners--;

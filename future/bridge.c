@@ -1,45 +1,46 @@
 /* A channel between two runtimes.
  *
- * The items stand in a ring that both threads see: the sending side alone moves `tail`, the receiving side
- * `head`. Each side serves its own waiters, as a channel does (see sched/chan.c): a place or an item is
- * granted to the first of them, counted in `granted`, and taken when that one is polled.
+ * The items are in a ring that both threads access. Only the sending side advances its index, and only the receiving
+ * side its own. Each side grants places or items to its own waiters, as a channel does (sched/chan.c): a grant goes
+ * to the first waiter, is counted in `granted`, and is taken when that waiter is polled.
  *
- * Who finds nothing for a waiter wants the other side's bell. What holds: while somebody waits, WANTED or
- * RUNG is set in this side's `bell`, and the other's index was looked at after WANTED was set. Whoever moves
- * an index looks at the other's bell after that. Both pairs are sequentially consistent: so either the one
- * sees the index, or the other sees that it is wanted, and no wake is lost. One letter a side is under way at
- * most (RUNG), however often it is rung.
+ * A side that has nothing for a waiter sets WANTED in its bell. Invariant: while a task waits, WANTED or RUNG is set
+ * in this side's `bell`, and the other side's index was read after WANTED was set. A side that advances its index
+ * reads the other side's bell after that. All four accesses are sequentially consistent: either the one side sees the
+ * index, or the other side sees WANTED, and no wake-up is lost. At most one message to a side is under way (RUNG),
+ * however often the bell is rung.
  *
- * The end: `sealed` says that nothing will be sent any more, and only the sending side may say it, or be
- * found dead. The receiving side asks for it. So whoever sees `sealed` and then no item has had them all. */
+ * The end: `sealed` means that nothing more will be sent. Only the sending side sets it, also when its runtime is
+ * freed. The receiving side asks for it (`seal_asked`). A receiver that sees `sealed` and then no item has received
+ * every item. */
 #include "base/alloc.h"
 #include "future/peer.h"
 #include "sched/waiters.h"
 
-enum { WANTED = 1, RUNG = 2, LINE = 64 /* bytes that two threads don't share */ };
+enum { WANTED = 1, RUNG = 2, LINE = 64 /* bytes of a cache line */ };
 
-/* What one side has. The bell and the letters apart, its own thread's. */
+/* One side. Only its own thread uses it, except the messages, `published` and `bell`. */
 typedef struct side {
     ebb__message attach, detach, rung;
     ebb__tie tie;
     ebb_bridge *bridge;
     ebb__heap *heap;
-    ebb_wait *first, *last; /* who waits, and is granted nothing */
-    uint32_t granted;       /* to those who have not taken it yet */
-    uint32_t seen;          /* the other's index, as last looked at */
-    uint32_t index;         /* as published */
-    uint32_t slot;          /* of the ring, that comes next */
+    ebb_wait *first, *last; /* waiters without a grant */
+    uint32_t granted;       /* grants that were not taken yet */
+    uint32_t seen;          /* the other side's index, as last read */
+    uint32_t index;         /* this side's index */
+    uint32_t slot;          /* the next slot of the ring */
     char apart[LINE];
-    _Atomic uint32_t published; /* how many were sent, or received, modulo 2^32 */
+    _Atomic uint32_t published; /* `index`: items sent, or received, modulo 2^32 */
     char apart_too[LINE];
     _Atomic uint32_t bell;
 } side;
 
 struct ebb_bridge {
     side from, to;
-    _Atomic uint32_t users; /* references that users have */
-    _Atomic uint32_t refs;  /* one for the users, one a tie, one a letter under way */
-    _Atomic uint32_t sealed, asked;
+    _Atomic uint32_t users; /* references of users */
+    _Atomic uint32_t refs;  /* one for all users, one for each tie, one for each message under way */
+    _Atomic uint32_t sealed, seal_asked;
     ebb_allocator allocator;
     uint32_t capacity, item_size;
     char items[];
@@ -54,7 +55,7 @@ static void keep(ebb_bridge *b) {
 }
 
 static void release(ebb_bridge *b) {
-    /* Release, so that what others did comes before; acquire for whoever frees it. */
+    /* Release: the thread that frees it sees what others did. Acquire: for that thread. */
     if (atomic_fetch_sub_explicit(&b->refs, 1, memory_order_acq_rel) != 1) return;
     ebb__heap *from = b->from.heap, *to = b->to.heap;
     ebb_allocator a = b->allocator;
@@ -63,12 +64,12 @@ static void release(ebb_bridge *b) {
     ebb__heap_release(to);
 }
 
-/* ---- bells ------------------------------------------------------------------------------------------------------ */
+/* ---- bells ------------------------------------------------------------------------------------------------ */
 
-/* Any thread but, by then, not the side's own. */
+/* Any thread. */
 static void ring(side *s) {
-    /* Acquire: if the letter is posted, its last taker has let go of it. Release: what was done before the
-     * ringing is seen by whoever clears RUNG. */
+    /* Acquire: if the message is posted, its last receiver is done with it. Release: the thread that clears RUNG sees
+     * what was done before the bell was rung. */
     uint32_t before = atomic_exchange_explicit(&s->bell, RUNG, memory_order_acq_rel);
     if (before & RUNG) return;
     keep(s->bridge);
@@ -76,24 +77,24 @@ static void ring(side *s) {
 }
 
 static inline void ring_if_wanted(side *s) {
-    /* Sequentially consistent: after the index that was just published. */
+    /* Sequentially consistent: after the index was published. */
     if (EBB__UNLIKELY(atomic_load(&s->bell) & WANTED)) ring(s);
 }
 
 static void publish(side *s) {
-    /* Sequentially consistent: before the look at the other's bell. As a release: the item was written, or
+    /* Sequentially consistent: before the read of the other side's bell. Also a release: the item was written, or
      * read, before. */
     atomic_store(&s->published, s->index);
 }
 
-/* Sequentially consistent: if the bell is wanted, after that was said. As an acquire: the items up to there
- * are to be read, or the places up to there to be written. */
+/* Sequentially consistent: after WANTED was set, if it is. Also an acquire: the items up to the index may be read, or
+ * the places up to it written. */
 static void look(side *s, const side *other) {
     s->seen = atomic_load(&other->published);
 }
 
 static bool is_sealed(const ebb_bridge *b) {
-    /* Acquire, and before the look for items: what was sent before is seen. */
+    /* Acquire, and before the read of the index: items sent before the seal are seen. */
     return atomic_load(&b->sealed) != 0;
 }
 
@@ -107,26 +108,26 @@ static bool grant(ebb_wait **first) {
     return w != NULL;
 }
 
-/* ---- sending side ------------------------------------------------------------------------------------------------ */
+/* ---- sending side ----------------------------------------------------------------------------------------- */
 
 static bool has_place(const ebb_bridge *b) {
     const side *s = &b->from;
     return s->index - s->seen + s->granted < b->capacity;
 }
 
-/* From here on nothing is sent. */
+/* From here on nothing can be sent. */
 static void seal(ebb_bridge *b) {
     if (is_sealed(b)) return;
-    atomic_store(&b->sealed, 1); /* sequentially consistent, as an index is */
+    atomic_store(&b->sealed, 1); /* sequentially consistent, as publishing an index */
     wake_all(b->from.first);
     ring_if_wanted(&b->to);
 }
 
 /* True if nothing may be sent any more. */
 static inline bool shut(ebb_bridge *b) {
-    /* Relaxed: whether this one comes before or after the other side's wish, nobody can tell. */
-    if (EBB__UNLIKELY(atomic_load_explicit(&b->asked, memory_order_relaxed) != 0)) seal(b);
-    return atomic_load_explicit(&b->sealed, memory_order_relaxed) != 0; /* this side's own */
+    /* Relaxed: no order between a send and the other side's close can be observed. */
+    if (EBB__UNLIKELY(atomic_load_explicit(&b->seal_asked, memory_order_relaxed) != 0)) seal(b);
+    return atomic_load_explicit(&b->sealed, memory_order_relaxed) != 0; /* written by this side */
 }
 
 static void grant_places(ebb_bridge *b) {
@@ -134,7 +135,7 @@ static void grant_places(ebb_bridge *b) {
     while (s->first != NULL && has_place(b) && grant(&s->first)) s->granted++;
 }
 
-/* A place, if the other side has made one by now; else its bell is wanted. */
+/* True if there is a place, after another look at the other side's index. Else sets WANTED. */
 static bool find_place(ebb_bridge *b) {
     side *s = &b->from;
     if (s->first != NULL) return false; /* that comes first; the bell is wanted already */
@@ -158,7 +159,7 @@ static void send_leave(ebb_wait *w) {
 
 static const ebb_wait_kind sending = {"bridge, to send", send_leave};
 
-/* Ends a wait that did not get what it waited for. */
+/* Ends a wait without a grant. */
 static ebb_status leave(ebb_wait *w, ebb_status st) {
     if (w->cx != NULL) {
         w->kind->cancel(w);
@@ -176,7 +177,7 @@ static inline void put(ebb_bridge *b, const void *item) {
     ring_if_wanted(&b->to);
 }
 
-/* EBB_OK: there is a place, and it is the caller's to use at once. */
+/* EBB_OK: the caller has a place and must use it at once. */
 static ebb_status get_place(ebb_cx *cx, ebb_bridge *b, ebb_wait *w) {
     if (shut(b)) return leave(w, EBB_ERR_CLOSED);
     if (ebb_checkpoint(cx) != EBB_OK) return leave(w, EBB_CANCELLED);
@@ -201,15 +202,15 @@ ebb_status ebb_bridge_send(ebb_cx *cx, ebb_bridge *b, ebb_wait *w, const void *i
     return st;
 }
 
-/* ---- receiving side ---------------------------------------------------------------------------------------------- */
+/* ---- receiving side --------------------------------------------------------------------------------------- */
 
 static bool has_item(const ebb_bridge *b) {
     const side *s = &b->to;
     return s->seen - s->index > s->granted;
 }
 
-/* Sealed, and the last item was taken. */
-static bool is_over(ebb_bridge *b) {
+/* Sealed, and the last item was received. */
+static bool is_drained(ebb_bridge *b) {
     if (!is_sealed(b)) return false;
     look(&b->to, &b->from);
     return b->to.seen == b->to.index;
@@ -218,7 +219,7 @@ static bool is_over(ebb_bridge *b) {
 static void grant_items(ebb_bridge *b) {
     side *s = &b->to;
     while (s->first != NULL && has_item(b) && grant(&s->first)) s->granted++;
-    if (s->first != NULL && is_over(b)) wake_all(s->first);
+    if (s->first != NULL && is_drained(b)) wake_all(s->first);
 }
 
 static bool find_item(ebb_bridge *b) {
@@ -251,20 +252,20 @@ static inline void take(ebb_bridge *b, void *item) {
     s->index++;
     publish(s);
     ring_if_wanted(&b->from);
-    if (EBB__UNLIKELY(s->first != NULL) && is_over(b)) wake_all(s->first);
+    if (EBB__UNLIKELY(s->first != NULL) && is_drained(b)) wake_all(s->first);
 }
 
-/* EBB_OK: there is an item, and it is the caller's to take at once. */
+/* EBB_OK: the caller has an item and must take it at once. */
 static ebb_status get_item(ebb_cx *cx, ebb_bridge *b, ebb_wait *w) {
     if (ebb_checkpoint(cx) != EBB_OK) return leave(w, EBB_CANCELLED);
     if (w->cx != NULL) {
-        if (!w->granted) return is_over(b) ? leave(w, EBB_ERR_CLOSED) : EBB_PENDING;
+        if (!w->granted) return is_drained(b) ? leave(w, EBB_ERR_CLOSED) : EBB_PENDING;
         ebb_wait_end(w);
         b->to.granted--;
         return EBB_OK;
     }
     if (find_item(b)) return EBB_OK;
-    if (is_over(b)) return EBB_ERR_CLOSED;
+    if (is_drained(b)) return EBB_ERR_CLOSED;
     ebb_status st = ebb_wait_begin(cx, w, &receiving, b);
     if (st != EBB_OK) return st;
     ebb__waiters_add(&b->to.first, &b->to.last, w);
@@ -279,14 +280,14 @@ ebb_status ebb_bridge_recv(ebb_cx *cx, ebb_bridge *b, ebb_wait *w, void *item) {
     return st;
 }
 
-/* The receiving side wants no more. */
-static void ask(ebb_bridge *b) {
-    /* Release: it comes with the letter, or is seen by the sender's next look. */
-    atomic_store_explicit(&b->asked, 1, memory_order_release);
+/* The receiving side closes: asks the sending side to seal. */
+static void ask_to_seal(ebb_bridge *b) {
+    /* Release: the sender sees it with the message, or at its next send. */
+    atomic_store_explicit(&b->seal_asked, 1, memory_order_release);
     ring(&b->from);
 }
 
-/* ---- letters ------------------------------------------------------------------------------------------------------ */
+/* ---- messages --------------------------------------------------------------------------------------------- */
 
 static void serve_senders(ebb_bridge *b) {
     side *s = &b->from;
@@ -310,28 +311,28 @@ static void serve_receivers(ebb_bridge *b) {
     grant_items(b);
 }
 
-static void take_rung(ebb_runtime *rt, ebb__message *l) {
-    side *s = (side *)(void *)((char *)l - offsetof(side, rung));
+static void take_rung(ebb_runtime *rt, ebb__message *m) {
+    side *s = (side *)(void *)((char *)m - offsetof(side, rung));
     ebb_bridge *b = s->bridge;
-    /* Acquire: what came before the ringing. Release: the letter is out of the stack. */
+    /* Acquire: sees what was done before the bell was rung. Release: the message may be posted again. */
     (void)atomic_exchange_explicit(&s->bell, 0, memory_order_acq_rel);
     if (rt != NULL && s == &b->from) serve_senders(b);
     else if (rt != NULL) serve_receivers(b);
     release(b);
 }
 
-/* The runtime of this side is no more: its waiters are gone with it. */
+/* The runtime of this side was freed, and its waiters with it. */
 static void side_gone(side *s) {
     ebb_bridge *b = s->bridge;
     s->first = s->last = NULL;
     if (s == &b->from) seal(b);
-    else ask(b);
+    else ask_to_seal(b);
 }
 
-static void take_attach(ebb_runtime *rt, ebb__message *l) {
-    side *s = (side *)(void *)((char *)l - offsetof(side, attach));
+static void take_attach(ebb_runtime *rt, ebb__message *m) {
+    side *s = (side *)(void *)((char *)m - offsetof(side, attach));
     if (rt != NULL) {
-        ebb__tie_add(ebb__heap_at(rt), &s->tie); /* which has the letter's reference now */
+        ebb__tie_add(ebb__heap_at(rt), &s->tie); /* the tie takes over the message's reference */
         return;
     }
     side_gone(s);
@@ -344,8 +345,8 @@ static void tie_gone(ebb__tie *tie) {
     release(s->bridge);
 }
 
-static void take_detach(ebb_runtime *rt, ebb__message *l) {
-    side *s = (side *)(void *)((char *)l - offsetof(side, detach));
+static void take_detach(ebb_runtime *rt, ebb__message *m) {
+    side *s = (side *)(void *)((char *)m - offsetof(side, detach));
     ebb_bridge *b = s->bridge;
     if (rt != NULL && s->tie.at != NULL) {
         ebb__tie_remove(&s->tie);
@@ -354,7 +355,7 @@ static void take_detach(ebb_runtime *rt, ebb__message *l) {
     release(b);
 }
 
-/* ---- life ---------------------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------------------- */
 
 static void side_init(side *s, ebb_bridge *b, ebb_peer *peer) {
     s->attach.take = take_attach;
@@ -410,7 +411,7 @@ static void detach(side *s) {
 
 void ebb_bridge_release(ebb_bridge *b) {
     if (b == NULL) return;
-    /* Release, so that what others did with it comes before; acquire for the last. */
+    /* Release: the last user sees what others did. Acquire: for the last. */
     if (atomic_fetch_sub_explicit(&b->users, 1, memory_order_acq_rel) != 1) return;
     detach(&b->from);
     detach(&b->to);
@@ -424,6 +425,6 @@ ebb_status ebb_bridge_close(ebb_cx *cx, ebb_bridge *b) {
         return EBB_OK;
     }
     if (h != b->to.heap) return EBB_ERR_FOREIGN;
-    ask(b);
+    ask_to_seal(b);
     return EBB_OK;
 }

@@ -1,22 +1,23 @@
-/* A collection, in steps: roots, marking, drops, marking again, users' objects, sweeping. See heap.h for
- * why that is enough. Nothing here allocates, and no user code but trace functions runs. */
+/* A collection in steps: roots, marking, drops, marking again, users' objects, sweeping. heap.h says why this is
+ * sufficient. Nothing here allocates, and of user code only trace functions run. */
 #include <assert.h>
 
 #include "base/alloc.h"
 #include "future/future.h"
+#include "future/region_futures.h"
 #include "future/remote.h"
-#include "future/scope.h"
 
 struct ebb_gc_marker {
     ebb__heap *heap;
     uint32_t work;
 };
 
-/* ---- gray ---------------------------------------------------------------------------------------------------- */
+/* ---- gray ------------------------------------------------------------------------------------------------- */
 
 static void gray_push(ebb__heap *h, ebb__page *b, const ebb__cell *c) {
     if (b->gray_next != NULL) return;
-    ebb__page **list = c->type->reserved & EBB__TYPE_OWN ? &h->gray_own : &h->gray_users; /* as its class */
+    /* by type, as for size classes */
+    ebb__page **list = c->type->reserved & EBB__TYPE_OWN ? &h->gray_own : &h->gray_users;
     b->gray_next = *list != NULL ? *list : b;
     *list = b;
 }
@@ -53,14 +54,14 @@ void ebb__shade_slow(ebb__cell *c) {
     gray_push(b->heap, b, c);
 }
 
-/* What is made while a collection runs is not looked at: it refers only to what is marked anyway. An object
- * of a user's is, since nobody says what it will refer to. */
+/* A cell made during a collection is not traced, because it refers to marked cells only. A user's object is traced,
+ * because changes to its references are not announced. */
 void ebb__mark_new(ebb__cell *c) {
     ebb__page *b = ebb__page_of(c);
     uint32_t i = ebb__cell_index(b, c);
     uint64_t bit = UINT64_C(1) << (i % 64);
     if (!(c->type->reserved & EBB__TYPE_OWN) && b->heap->phase != EBB__GC_SWEEP) {
-        b->mark[i / 64] &= ~bit; /* who had the cell before may have been marked */
+        b->mark[i / 64] &= ~bit; /* the bit may be from the cell's last user */
         ebb__shade_slow(c);
     } else {
         b->mark[i / 64] |= bit;
@@ -84,7 +85,7 @@ void ebb_gc_mark_value(ebb_gc_marker *t, const ebb_value *v) {
     if (c != NULL) ebb__trace_cell(t, c);
 }
 
-/* ---- marking ------------------------------------------------------------------------------------------------- */
+/* ---- marking ---------------------------------------------------------------------------------------------- */
 
 static void trace_page(ebb_gc_marker *t, ebb__page *b) {
     uint32_t words = (b->cells + 63) / 64;
@@ -94,21 +95,21 @@ static void trace_page(ebb_gc_marker *t, ebb__page *b) {
             b->gray[w] &= b->gray[w] - 1;
             ebb__cell *c = ebb__cell_at(b, w * 64 + bit);
             t->work++;
-            if (c->type == NULL || c->type->trace == NULL) continue; /* freed since */
+            if (c->type == NULL || c->type->trace == NULL) continue; /* freed since it became gray */
             void *object = c->type->reserved & EBB__TYPE_OWN ? (void *)c : (void *)(c + 1);
             c->type->trace(object, t);
         }
     }
 }
 
-/* Until nothing is gray or the work is done. True if nothing is. */
+/* Traces until nothing is gray or `limit` is reached. True if nothing is gray. */
 static bool mark_own(ebb_gc_marker *t, uint32_t limit) {
     ebb__page *b;
     while (t->work < limit && (b = gray_pop(&t->heap->gray_own)) != NULL) trace_page(t, b);
     return t->heap->gray_own == NULL;
 }
 
-/* Users' objects, and what only they refer to. */
+/* Traces users' objects, and everything that only they refer to. */
 static void mark_users(ebb_gc_marker *t) {
     ebb__page *b;
     for (;;) {
@@ -117,15 +118,15 @@ static void mark_users(ebb_gc_marker *t) {
     }
 }
 
-/* ---- members --------------------------------------------------------------------------------------------------- */
+/* ---- members ---------------------------------------------------------------------------------------------- */
 
-/* Walks the members of all scopes backwards, so that one that is removed meanwhile, and has its place taken
- * by the last, hides none. */
+/* Visits the members of all regions, the last first. A removed member's place is taken by the last one, which has
+ * been visited, so that none is missed. */
 static bool each_member(ebb_gc_marker *t, uint32_t limit,
-                        void (*visit)(ebb_gc_marker *t, ebb__scope *s, uintptr_t m)) {
+                        void (*visit)(ebb_gc_marker *t, ebb__region_futures *s, uintptr_t m)) {
     ebb__heap *h = t->heap;
-    for (; h->at_scope < h->scopes_n; h->at_scope++, h->at_member = UINT32_MAX) {
-        ebb__scope *s = ebb__scope_at(h, h->at_scope);
+    for (; h->at_region < h->regions_n; h->at_region++, h->at_member = UINT32_MAX) {
+        ebb__region_futures *s = ebb__region_futures_at(h, h->at_region);
         if (s == NULL) continue;
         if (h->at_member > s->members_n) h->at_member = s->members_n;
         while (h->at_member > 0) {
@@ -137,7 +138,7 @@ static bool each_member(ebb_gc_marker *t, uint32_t limit,
     return true;
 }
 
-static void mark_root(ebb_gc_marker *t, ebb__scope *s, uintptr_t m) {
+static void mark_root(ebb_gc_marker *t, ebb__region_futures *s, uintptr_t m) {
     (void)t;
     (void)s;
     ebb__cell *c = ebb__member_cell(m);
@@ -147,26 +148,26 @@ static void mark_root(ebb_gc_marker *t, ebb__scope *s, uintptr_t m) {
     if (ebb__member_is_root(m)) ebb__shade_slow(c);
 }
 
-static void drop_member(ebb_gc_marker *t, ebb__scope *s, uintptr_t m) {
+static void drop_member(ebb_gc_marker *t, ebb__region_futures *s, uintptr_t m) {
     ebb__cell *c = ebb__member_cell(m);
     if (ebb__is_marked(c) || !(c->type->reserved & EBB__TYPE_FUTURE)) return;
     ebb_future *f = (ebb_future *)(void *)c;
     (void)s;
     if (ebb__cancel_as(f, EBB_CANCEL_DROPPED)) t->heap->stats.dropped++;
-    else ebb__shade_slow(c); /* another thread has just ended it: it is on its way here */
+    else ebb__shade_slow(c); /* another thread has just ended it, and its message is to come */
 }
 
 static void mark_exports(ebb__heap *h) {
     for (ebb_remote *r = h->exports; r != NULL; r = r->next) ebb__shade_slow(&r->future->cell);
 }
 
-/* ---- sweeping ---------------------------------------------------------------------------------------------------- */
+/* ---- sweeping --------------------------------------------------------------------------------------------- */
 
 static bool is_owned_word(const ebb_value *v) {
     return v->type != NULL && v->type->size == 0 && v->type->free != NULL;
 }
 
-/* A word that a future has besides its value. */
+/* True if a future owns a word besides its value. */
 static bool keeps_word(ebb_future *f) {
     ebb_value *v;
     if (!(f->cell.type->reserved & EBB__TYPE_KEEPS)) return false;
@@ -176,8 +177,8 @@ static bool keeps_word(ebb_future *f) {
     return false;
 }
 
-/* Does user code have to run before it is gone? */
-static bool has_last_words(ebb__cell *c) {
+/* True if a type's free has to be called before the cell is freed. */
+static bool needs_free(ebb__cell *c) {
     if (c->type->reserved & EBB__TYPE_FUTURE) {
         ebb_future *f = (ebb_future *)(void *)c;
         return is_owned_word(&f->value) || keeps_word(f);
@@ -185,7 +186,7 @@ static bool has_last_words(ebb__cell *c) {
     return !(c->type->reserved & EBB__TYPE_OWN) && c->type->free != NULL;
 }
 
-/* Whoever still reads it reads 0xEB, with a type of NULL. */
+/* A read after the free finds bytes of 0xEB and a type of NULL. */
 static void poison(ebb__page *b, ebb__cell *c) {
     c->type = NULL;
 #ifdef NDEBUG
@@ -194,10 +195,10 @@ static void poison(ebb__page *b, ebb__cell *c) {
     if (b->cls != NULL) memset(c + 1, 0xEB, b->cell_size - sizeof *c);
 }
 
-/* True if the cell is free now. */
+/* True if the cell was freed. */
 static bool sweep_cell(ebb__heap *h, ebb__page *b, ebb__cell *c) {
-    if (has_last_words(c)) {
-        ebb__mark_new(c); /* it stays until then */
+    if (needs_free(c)) {
+        ebb__mark_new(c); /* it stays until its free has run */
         ebb__free_link(c, h->dying);
         h->dying = c;
         return false;
@@ -209,7 +210,7 @@ static bool sweep_cell(ebb__heap *h, ebb__page *b, ebb__cell *c) {
 
 static void release_cell(ebb__page *b, ebb__cell *c) {
     poison(b, c);
-    if (b->unswept) return; /* the sweep will find it */
+    if (b->unswept) return; /* the sweep adds it to the free list */
     ebb__free_link(c, b->cls->free);
     b->cls->free = c;
 }
@@ -219,7 +220,7 @@ static uint32_t cells_in_use(const ebb__class *k, const ebb__page *b) {
     return (uint32_t)((size_t)(k->cur - ((const char *)b + b->first)) / k->size);
 }
 
-/* Where a page goes that was swept: back to its class, or to all if nothing lives in it. */
+/* Puts a swept page back: to its class, or to the free pages if no cell of it is live. */
 static void put_swept(ebb__heap *h, ebb__class *k, ebb__page *b, ebb__cell *first, ebb__cell *last,
                       uint32_t free) {
     b->unswept = false;
@@ -278,14 +279,14 @@ static bool sweep_some(ebb_gc_marker *t, uint32_t limit) {
         ebb__class *k = &h->classes[h->sweep_class];
         while (k->unswept != NULL) {
             if (t->work >= limit) return false;
-            t->work += k->unswept->cells / 4; /* a cell that stays costs a bit */
+            t->work += k->unswept->cells / 4; /* a live cell costs a look at one bit */
             ebb__sweep_page(h, k);
         }
     }
     return true;
 }
 
-/* ---- phases -------------------------------------------------------------------------------------------------------- */
+/* ---- phases ----------------------------------------------------------------------------------------------- */
 
 static void clear_marks(ebb__page *b) {
     for (; b != NULL; b = b->next) {
@@ -300,7 +301,7 @@ static void mark_only(const ebb__cell *c) {
     b->mark[i / 64] |= UINT64_C(1) << (i % 64);
 }
 
-/* They stay until they are buried; what they refer to may be gone already. */
+/* Dying cells stay until ebb__bury. They are not traced, since their references may be freed already. */
 static void mark_dying(ebb__heap *h) {
     for (ebb__cell *c = h->dying; c != NULL; c = ebb__free_next(c)) mark_only(c);
     if (h->burying != NULL) mark_only(h->burying);
@@ -316,14 +317,14 @@ static void begin(ebb__heap *h) {
     h->since = 0;
     h->marked_bytes = 0;
     h->revived = false;
-    h->at_scope = 1;
+    h->at_region = 1;
     h->at_member = UINT32_MAX;
     h->phase = EBB__GC_ROOTS;
     mark_dying(h);
     mark_exports(h);
 }
 
-/* All pages of a class are to be swept; until then nothing is free in them. */
+/* Marks all pages of a class as unswept. Until its sweep a page has no cells in the free list. */
 static void unsweep(ebb__class *k) {
     k->free = NULL;
     k->unswept = k->pages;
@@ -335,7 +336,8 @@ static void unsweep(ebb__class *k) {
     for (ebb__page *b = k->unswept; b != NULL; b = b->next) b->unswept = true;
 }
 
-/* Users' objects may have been given what was reached only after they were looked at: all of them again. */
+/* A user's object may have got a reference to a cell that was marked after the object was traced. So all users'
+ * objects are traced again. */
 static void regray_users(ebb__heap *h, ebb__page *b) {
     for (; b != NULL; b = b->next) {
         if (b->cls == NULL && ebb__cell_at(b, 0)->type->reserved & EBB__TYPE_OWN) continue;
@@ -346,7 +348,7 @@ static void regray_users(ebb__heap *h, ebb__page *b) {
     }
 }
 
-/* What the dying refer to may be gone. */
+/* References of dying cells may be freed already. */
 static void ungray(const ebb__cell *c) {
     ebb__page *b = ebb__page_of(c);
     uint32_t i = ebb__cell_index(b, c);
@@ -373,8 +375,8 @@ static void begin_sweep(ebb_gc_marker *t) {
     sweep_large(h);
 }
 
-/* The next collection comes when as much has been filled as was alive lately: what was dropped does not
- * count, though it is freed only by the next one. */
+/* The next collection begins when as much was allocated as was recently live. Dropped futures do not count as live,
+ * though only the next collection frees them. */
 static void note_live(ebb__heap *h) {
     h->live_bytes = h->marked_bytes;
     h->trigger = h->opts.trigger > h->live_bytes ? h->opts.trigger : h->live_bytes;
@@ -384,7 +386,7 @@ static void note_live(ebb__heap *h) {
     }
 }
 
-/* One phase as far as the work allows. False: the work is done for this step. */
+/* Works on one phase until `limit`. False: the step ends. */
 static bool phase_step(ebb_gc_marker *t, uint32_t limit) {
     ebb__heap *h = t->heap;
     switch (h->phase) {
@@ -397,7 +399,7 @@ static bool phase_step(ebb_gc_marker *t, uint32_t limit) {
         mark_users(t);
         note_live(h);
         h->phase = EBB__GC_DROPS;
-        h->at_scope = 1;
+        h->at_region = 1;
         h->at_member = UINT32_MAX;
         return true;
     case EBB__GC_DROPS:
@@ -417,7 +419,7 @@ static bool phase_step(ebb_gc_marker *t, uint32_t limit) {
     }
 }
 
-static void call_for_burial(ebb__heap *h);
+static void wake_to_bury(ebb__heap *h);
 
 static void note_pause(ebb__heap *h, uint64_t ns) {
     uint32_t i = ns == 0 ? 0 : 64 - (uint32_t)__builtin_clzll(ns);
@@ -437,12 +439,13 @@ static void step(ebb__heap *h, uint32_t limit) {
 }
 
 bool ebb__collect_step(ebb__heap *h) {
-    /* Twice as much for each time that the heap has grown by what was live, so that it can't outrun. */
+    /* Doubles the work for each time that the heap has grown by the live bytes, so that allocation cannot outrun the
+     * collection. */
     uint64_t behind = h->live_bytes > 0 && h->since > 0 ? (uint64_t)h->since / h->live_bytes : 0;
     uint64_t limit = (uint64_t)h->opts.step << (behind < 6 ? behind : 6);
     step(h, limit < UINT32_MAX ? (uint32_t)limit : UINT32_MAX);
     if (h->phase != EBB__GC_IDLE) return false;
-    if (h->opts.verify) ebb__verify_and_tell(h);
+    if (h->opts.verify) ebb__verify_and_report(h);
     return true;
 }
 
@@ -450,11 +453,11 @@ void ebb__collect_all(ebb__heap *h) {
     while (h->phase != EBB__GC_IDLE) step(h, UINT32_MAX);
     do step(h, UINT32_MAX);
     while (h->phase != EBB__GC_IDLE);
-    call_for_burial(h);
-    if (h->opts.verify) ebb__verify_and_tell(h);
+    wake_to_bury(h);
+    if (h->opts.verify) ebb__verify_and_report(h);
 }
 
-/* ---- last words ------------------------------------------------------------------------------------------------------ */
+/* ---- frees of unreachable cells --------------------------------------------------------------------------- */
 
 static void word_end(ebb_value *at) {
     ebb_value v = *at;
@@ -471,38 +474,38 @@ void ebb__kept_end(ebb__cell *c) {
 }
 
 void ebb__cell_end(ebb__cell *c) {
-    if (!has_last_words(c)) return;
+    if (!needs_free(c)) return;
     if (c->type->reserved & EBB__TYPE_FUTURE) {
         word_end(&((ebb_future *)(void *)c)->value);
         ebb__kept_end(c);
     } else {
         const ebb_type *type = c->type;
-        c->type = &ebb__dead_type; /* once */
+        c->type = &ebb__dead_type; /* so that free is called once */
         type->free(c + 1);
     }
 }
 
 void ebb__bury(ebb__heap *h) {
-    if (h->burying != NULL) return; /* called by what runs below */
+    if (h->burying != NULL) return; /* called by a free function that runs below */
     while (h->dying != NULL) {
         ebb__cell *c = h->burying = h->dying;
         h->dying = ebb__free_next(c);
-        c->member = c->scope = 0;
+        c->member = c->region = 0;
         ebb__cell_end(c);
         h->burying = NULL;
         c->type = &ebb__dead_type;
-        if (ebb__page_of(c)->cls == NULL) continue; /* a large one goes with the next collection */
+        if (ebb__page_of(c)->cls == NULL) continue; /* a large one is freed by the next collection */
         h->stats.swept++;
         release_cell(ebb__page_of(c), c);
     }
 }
 
-/* Somebody has to bury them, in the pump. */
-static void call_for_burial(ebb__heap *h) {
-    for (uint32_t i = 1; h->dying != NULL && i < h->scopes_n; i++) {
-        ebb__scope *s = ebb__scope_at(h, i);
+/* Wakes one callback runner, which calls ebb__bury in the pump. */
+static void wake_to_bury(ebb__heap *h) {
+    for (uint32_t i = 1; h->dying != NULL && i < h->regions_n; i++) {
+        ebb__region_futures *s = ebb__region_futures_at(h, i);
         if (s == NULL || s->cx == NULL) continue;
-        ebb__scope_wake(s);
+        ebb__region_futures_wake(s);
         return;
     }
 }

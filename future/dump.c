@@ -1,4 +1,4 @@
-/* ebb_future_dump: what is pending, for people who wonder why a region does not close. */
+/* ebb_future_dump: lists pending futures, to show why a region does not close. */
 #include "base/text.h"
 #include "future/promise.h"
 
@@ -37,16 +37,16 @@ static void dump_future(sink *s, const ebb_future *f) {
     end(s);
 }
 
-static void dump_scope(sink *s, const ebb__scope *scope) {
+static void dump_region(sink *s, const ebb__region_futures *futures) {
     begin(s);
     ebb__text_str(&s->text, "region ");
-    ebb__text_id(&s->text, scope->region.id);
-    ebb__text_str(&s->text, scope->let_go ? ", abandoned: " : ": ");
-    ebb__text_u64(&s->text, scope->producers);
+    ebb__text_id(&s->text, futures->region.id);
+    ebb__text_str(&s->text, futures->let_go ? ", abandoned: " : ": ");
+    ebb__text_u64(&s->text, futures->producers);
     ebb__text_str(&s->text, " still produced");
     end(s);
-    for (uint32_t i = 0; i < scope->members_n; i++) {
-        const ebb__cell *c = ebb__member_cell(scope->members[i]);
+    for (uint32_t i = 0; i < futures->members_n; i++) {
+        const ebb__cell *c = ebb__member_cell(futures->members[i]);
         if (c->type->reserved & EBB__TYPE_FUTURE) dump_future(s, (const ebb_future *)(const void *)c);
     }
 }
@@ -54,7 +54,7 @@ static void dump_scope(sink *s, const ebb__scope *scope) {
 void ebb_future_dump(ebb_runtime *rt, void (*write)(void *ctx, const char *text, size_t n), void *ctx) {
     sink s = {.write = write, .ctx = ctx};
     const ebb__heap *h = ebb__heap_at(rt);
-    for (uint32_t i = 1; h != NULL && i < h->scopes_n; i++) {
-        if (ebb__scope_at(h, i) != NULL) dump_scope(&s, ebb__scope_at(h, i));
+    for (uint32_t i = 1; h != NULL && i < h->regions_n; i++) {
+        if (ebb__region_futures_at(h, i) != NULL) dump_region(&s, ebb__region_futures_at(h, i));
     }
 }

@@ -1,14 +1,14 @@
-/* How futures are made, tied together and ended. */
+/* Making, connecting and ending futures. */
 #include "future/future.h"
 
 #include <assert.h>
 
 enum { HOOK_DONE = 1, HOOK_CANCEL, HOOK_CLEANUP, HOOK_HOLD };
 
-/* How far the first of a queue is. */
+/* Stage of the first future in a queue. */
 enum { STAGE_BEGIN = 0, STAGE_HOOKS, STAGE_WAITERS };
 
-/* ---- failed ones that are nobody's ------------------------------------------------------------------------------ */
+/* ---- static failed futures -------------------------------------------------------------------------------- */
 
 static const ebb__kind failed_kind = {
     .type = {"failed", sizeof(ebb_future), NULL, NULL, EBB__TYPE_OWN | EBB__TYPE_FUTURE}};
@@ -43,12 +43,12 @@ bool ebb__is_static(const void *cell) {
     return (uintptr_t)cell - (uintptr_t)failed < sizeof failed;
 }
 
-/* ---- making ------------------------------------------------------------------------------------------------------- */
+/* ---- making ----------------------------------------------------------------------------------------------- */
 
 const ebb_type ebb__dead_type = {"dead", sizeof(ebb__cell), NULL, NULL, EBB__TYPE_OWN};
 
 ebb_future *ebb__future_new(ebb_cx *cx, const ebb__kind *kind, const char *site, ebb_status *st) {
-    ebb__scope *s = ebb__scope_of(cx, st);
+    ebb__region_futures *s = ebb__region_futures_get(cx, st);
     if (EBB__UNLIKELY(s == NULL)) return NULL;
     if (EBB__UNLIKELY(s->shut)) {
         *st = EBB_ERR_CLOSED;
@@ -58,13 +58,13 @@ ebb_future *ebb__future_new(ebb_cx *cx, const ebb__kind *kind, const char *site,
     ebb_future *f = ebb__heap_alloc(h, &kind->type, kind->type.size);
     if (EBB__UNLIKELY(f == NULL)) {
         *st = ebb__refusal(h);
-        ebb__scope_wake(s); /* at the limit a collection may help */
+        ebb__region_futures_wake(s); /* at the limit a collection may free memory */
         return NULL;
     }
     ebb__member_add(s, &f->cell);
     f->holds = 1;
     f->site = site;
-    if (EBB__UNLIKELY(ebb__wants_step(h))) ebb__scope_wake(s);
+    if (EBB__UNLIKELY(ebb__wants_step(h))) ebb__region_futures_wake(s);
     return f;
 }
 
@@ -87,13 +87,13 @@ ebb_status ebb__usable_in(const ebb__heap *h, const ebb_future *f) {
     return ebb__heap_of(f) == h ? EBB_OK : EBB_ERR_FOREIGN;
 }
 
-/* Nobody has to be told of it any more, and nobody will settle it. */
+/* All waiters are notified, and no producer will settle it. */
 static bool is_done(const ebb_future *f) {
     return (f->flags & (EBB__F_FINISHED | EBB__F_QUEUED | EBB__F_PRODUCED)) == EBB__F_FINISHED;
 }
 
 static void unhold(ebb__heap *h, ebb_future *f) {
-    ebb__scope *s = ebb__cell_scope(h, &f->cell);
+    ebb__region_futures *s = ebb__region_futures_of_cell(h, &f->cell);
     ebb__shade(h, f);
     s->members[f->cell.member - 1] &= ~(uintptr_t)1;
     if (is_done(f)) ebb__member_remove(s, &f->cell);
@@ -108,7 +108,7 @@ void ebb__consume(ebb_future *f, const char *site) {
     unhold(h, f);
 }
 
-/* One who owns it ends, `last` if nobody else has it. */
+/* An owner of f ends. `last`: there is no other owner and no holder. */
 static void owner_ends(ebb_future *f, bool last, ebb_cancel_kind kind) {
     bool spared = f->flags & EBB__F_SHIELDED || (f->flags & EBB__F_SHARED && !last);
     if (!spared) (void)ebb__cancel_as(f, kind);
@@ -129,7 +129,7 @@ void ebb__hold_again(ebb_future *f) {
     if (f->holds == UINT16_MAX) return;
     if (f->holds++ > 0) return;
     ebb__heap *h = ebb__heap_of(f);
-    ebb__scope *s = ebb__cell_scope(h, &f->cell);
+    ebb__region_futures *s = ebb__region_futures_of_cell(h, &f->cell);
     ebb__shade(h, f);
     s->members[f->cell.member - 1] |= 1;
 }
@@ -162,22 +162,22 @@ ebb_future *ebb_future_shield(ebb_future *f) {
     return f;
 }
 
-/* ---- queue --------------------------------------------------------------------------------------------------------- */
+/* ---- queue ------------------------------------------------------------------------------------------------ */
 
 void ebb__enqueue_future(ebb_future *f) {
     if (f->flags & EBB__F_QUEUED) return;
     ebb__heap *h = ebb__heap_of(f);
-    ebb__scope *s = ebb__cell_scope(h, &f->cell);
+    ebb__region_futures *s = ebb__region_futures_of_cell(h, &f->cell);
     f->flags |= EBB__F_QUEUED;
     ebb__shade(h, f);
     f->local_next = NULL;
     if (s->last != NULL) s->last->local_next = f;
     else s->first = f;
     s->last = f;
-    if (!s->running) ebb__scope_wake(s);
+    if (!s->running) ebb__region_futures_wake(s);
 }
 
-static void dequeue(ebb__scope *s, ebb_future *f) {
+static void dequeue(ebb__region_futures *s, ebb_future *f) {
     s->first = f->local_next;
     if (s->first == NULL) s->last = NULL;
     f->local_next = NULL;
@@ -185,7 +185,7 @@ static void dequeue(ebb__scope *s, ebb_future *f) {
     s->stage = STAGE_BEGIN;
 }
 
-/* ---- ending --------------------------------------------------------------------------------------------------------- */
+/* ---- ending ----------------------------------------------------------------------------------------------- */
 
 void ebb__dispose_word(ebb_value v) {
     if (v.type != NULL && v.type->size == 0 && v.type->free != NULL) v.type->free(v.as.p);
@@ -196,14 +196,14 @@ void ebb__dispose(ebb_value v) {
     bool list = v.type == &ebb__outcomes_type || v.type == &ebb__selected_type;
     if (list && v.as.p != NULL) {
         const ebb__cell *c = (const ebb__cell *)v.as.p - 1;
-        if (c->member == 0 && !(c->scope & EBB__SCOPE_FLAGS)) v.type->free(v.as.p);
+        if (c->member == 0 && !(c->region & EBB__CELL_FLAGS)) v.type->free(v.as.p);
     } else if (v.type->size == 0) {
         v.type->free(v.as.p);
     }
 }
 
-/* Whoever takes it out of PENDING has ended it: to SETTLING, if there is a value to be written first, which
- * end() publishes, or at once. On its own thread a future that no other knows needs no atomic exchange. */
+/* The caller that changes PENDING has ended the future: to SETTLING if a value has to be written first, which end()
+ * publishes, or to the final state. A future that other threads cannot refer to needs no atomic exchange. */
 static bool claim(ebb_future *f, uint32_t to) {
     assert(f != NULL);
     if (EBB__LIKELY(!(f->flags & EBB__F_EXPORTED))) {
@@ -221,8 +221,9 @@ void ebb__object_let_go(ebb__cell *c) {
     if (c == NULL || ebb__is_static(c) || c->type->reserved & EBB__TYPE_FUTURE) return;
     ebb__heap *h = ebb__heap_of(c);
     ebb__shade(h, c);
-    /* With several holders it is not known whose hold this is: then it goes with their regions. */
-    if (c->member != 0 && !(c->scope & EBB__SCOPE_SHARED)) ebb__member_remove(ebb__cell_scope(h, c), c);
+    /* With several holders it is unknown whose hold this is: then the object stays until their regions close. */
+    if (c->member != 0 && !(c->region & EBB__CELL_SHARED))
+        ebb__member_remove(ebb__region_futures_of_cell(h, c), c);
 }
 
 void ebb__refuse_value(ebb_value v) {
@@ -231,7 +232,7 @@ void ebb__refuse_value(ebb_value v) {
     ebb__dispose(v);
 }
 
-/* Nobody else may settle it from here on. False: somebody has ended it. */
+/* From here on nobody else can settle f. False: it has ended. */
 static bool take_pending(ebb_future *f) {
     if (!claim(f, EBB_FUTURE_PENDING | EBB__STATE_TAKEN)) return false;
     if (f->flags & EBB__F_EXPORTED) return true;
@@ -239,9 +240,9 @@ static bool take_pending(ebb_future *f) {
     return true;
 }
 
-/* f, which is pending, ends as `inner` will. */
+/* f, which is pending, will end as `inner` does. */
 static bool flatten(ebb_future *f, ebb_future *inner) {
-    if (inner == f) { /* it would wait for itself */
+    if (inner == f) { /* f would wait for itself */
         bool failed_now = ebb__fail_with(f, EBB_ERR_INVALID);
         ebb__consume(inner, f->site);
         return failed_now;
@@ -300,7 +301,7 @@ ebb_status ebb__status_of(const ebb_future *f) {
     }
 }
 
-/* Nobody but the one who asks can see the value again: it may be moved. */
+/* The caller is the only one that can still read the value, so it may be moved. */
 static bool is_last_reader(const ebb_future *f) {
     return f->owners <= 1 && f->hooks == NULL && f->holds == 0 && !(f->flags & EBB__F_STATIC);
 }
@@ -312,10 +313,10 @@ ebb_value ebb__value_from(ebb_future *input) {
         if (EBB__LIKELY(!(input->flags & EBB__F_EXPORTED))) input->value = ebb_value_none();
         else if (v.type != NULL) input->value = (ebb_value){&ebb__moved_type, {NULL}};
     } else if (v.type != NULL && v.type->size == 0) {
-        v.type = NULL; /* a word that somebody else owns: borrowed */
+        v.type = NULL; /* a word with another owner: borrowed */
     } else if (ebb__value_cell(&v) != NULL) {
-        /* Two refer to it: only a collection knows when none does. */
-        ebb__value_cell(&v)->scope |= EBB__SCOPE_COPIED;
+        /* Two futures refer to it: only a collection finds out when neither does. */
+        ebb__value_cell(&v)->region |= EBB__CELL_COPIED;
     }
     return v;
 }
@@ -335,19 +336,20 @@ void ebb__become(ebb_future *f, ebb__edge *e, ebb_future *input) {
 
 void ebb__count_as_work(ebb_future *f) {
     f->flags |= EBB__F_WORK;
-    ebb__future_scope(f)->producers++;
+    ebb__region_futures_of(f)->producers++;
 }
 
 void ebb__produced(ebb_future *f) {
     ebb__heap *h = ebb__heap_of(f);
-    ebb__scope *s = f->cell.member != 0 ? ebb__cell_scope(h, &f->cell) : NULL; /* NULL: its region is gone */
+    /* NULL: its region is closed */
+    ebb__region_futures *s = f->cell.member != 0 ? ebb__region_futures_of_cell(h, &f->cell) : NULL;
     bool work = (f->flags & EBB__F_WORK) != 0;
     f->flags = (uint16_t)(f->flags & ~(EBB__F_PRODUCED | EBB__F_WORK));
     if (s != NULL && is_done(f) && f->holds == 0) ebb__member_remove(s, &f->cell);
     ebb__maybe_free(h, f);
     if (!work || s == NULL || --s->producers > 0 || s->ending) return;
-    if (s->cx == NULL) ebb__scope_maybe_free(s);
-    else ebb__scope_wake(s);
+    if (s->cx == NULL) ebb__region_futures_maybe_free(s);
+    else ebb__region_futures_wake(s);
 }
 
 void ebb__maybe_free(ebb__heap *h, ebb_future *f) {
@@ -356,12 +358,12 @@ void ebb__maybe_free(ebb__heap *h, ebb_future *f) {
     if (f->holds > 0 || f->owners > 0 || f->cell.member != 0) return;
     ebb_value v = f->value;
     if (v.type != NULL) ebb__shade_value(h, &v);
-    f->value = ebb_value_none(); /* nobody can ask for it again */
+    f->value = ebb_value_none(); /* no reader is left */
     if (!(f->flags & EBB__F_LOOSE)) ebb__heap_free_cell(h, &f->cell);
     if (EBB__UNLIKELY(v.type != NULL)) ebb__dispose(v);
 }
 
-/* ---- edges ------------------------------------------------------------------------------------------------------------ */
+/* ---- edges ------------------------------------------------------------------------------------------------ */
 
 static void ring_add(ebb_future *f, ebb__edge *e) {
     ebb__edge *last = f->waiters;
@@ -388,8 +390,8 @@ static void ring_remove(ebb_future *f, ebb__edge *e) {
     e->next = e->prev = NULL;
 }
 
-/* The node hears of it when its callback runner comes to it: the input has ended before the edge came, or belongs to
- * another scope. Of several edges those that wait for this are chained by `prev`. */
+/* The input had ended before the edge was attached, or belongs to another region: the node's own callback runner
+ * processes the end. The ready edges of a node with several inputs are linked by `prev`. */
 static void make_ready(ebb_future *node, ebb__edge *e) {
     if (e->input & EBB__EDGE_MANY) {
         ebb__many *m = (ebb__many *)(void *)node;
@@ -441,7 +443,7 @@ void ebb__edge_cancel(ebb__heap *h, ebb__edge *e, ebb_cancel_kind kind) {
     ebb__edge_drop(h, e);
 }
 
-/* ---- hooks ------------------------------------------------------------------------------------------------------------- */
+/* ---- hooks ------------------------------------------------------------------------------------------------ */
 
 static void trace_hook(void *object, ebb_gc_marker *t) {
     const ebb__hook *k = object;
@@ -451,8 +453,8 @@ static void trace_hook(void *object, ebb_gc_marker *t) {
 
 static const ebb_type hook_type = {"hook", sizeof(ebb__hook), trace_hook, NULL, EBB__TYPE_OWN};
 
-/* Where a hook goes in a list that is in the order in which it runs: callbacks after each other, a cleanup
- * before the others. */
+/* The place of a hook in a sorted list: callbacks in the order in which they were added, a cleanup before other
+ * cleanups. */
 static ebb__hook **place_of(ebb_future *f, uint8_t what) {
     ebb__hook **at = &f->hooks;
     while (*at != NULL && (what == HOOK_HOLD || (*at)->what < HOOK_CLEANUP)) at = &(*at)->next;
@@ -464,8 +466,8 @@ static ebb_status hook_add(ebb_future *f, uint8_t what, ebb__hook model) {
     if (st != EBB_OK) return st;
     if (ebb__is_static(f)) return ebb__status_of(f);
     ebb__heap *h = ebb__heap_of(f);
-    if (EBB__UNLIKELY(ebb__future_scope(f)->cx == NULL)) {
-        st = ebb__scope_serve(ebb_runtime_host(h->rt), ebb__future_scope(f));
+    if (EBB__UNLIKELY(ebb__region_futures_of(f)->cx == NULL)) {
+        st = ebb__region_futures_ensure_runner(ebb_runtime_host(h->rt), ebb__region_futures_of(f));
         if (st != EBB_OK) return st;
     }
     ebb__hook *k = ebb__heap_alloc(h, &hook_type, sizeof *k);
@@ -508,10 +510,10 @@ ebb_status ebb_future_hold(ebb_future *f, void *object) {
     return EBB_OK;
 }
 
-/* Callbacks first, in order; then cleanups, the last first; what is held goes last. */
+/* Callbacks first, in the order in which they were added; then cleanups, the last added first; held objects last. */
 static void sort_hooks(ebb_future *f) {
     ebb__hook *callbacks = NULL, *cleanups = NULL, **tail = &cleanups, *held = NULL, *next;
-    for (ebb__hook *k = f->hooks; k != NULL; k = next) { /* the last added comes first */
+    for (ebb__hook *k = f->hooks; k != NULL; k = next) { /* the list has the last added first */
         next = k->next;
         if (k->what == HOOK_CLEANUP) {
             *tail = k;
@@ -529,7 +531,7 @@ static void sort_hooks(ebb_future *f) {
     f->flags |= EBB__F_SORTED;
 }
 
-static void run_hook(ebb__scope *s, ebb_future *f, const ebb__hook *k) {
+static void run_hook(ebb__region_futures *s, ebb_future *f, const ebb__hook *k) {
     ebb_future_state state = ebb__state_of(f);
     ebb_value none = ebb_value_none();
     switch (k->what) {
@@ -545,11 +547,11 @@ static void run_hook(ebb__scope *s, ebb_future *f, const ebb__hook *k) {
     }
 }
 
-static bool run_hooks(ebb__scope *s, ebb_future *f, uint32_t *work) {
+static bool run_hooks(ebb__region_futures *s, ebb_future *f, uint32_t *work) {
     for (; f->hooks != NULL; --*work) {
         if (*work == 0) return false;
-        if (!(f->flags & EBB__F_SORTED)) sort_hooks(f); /* a callback may have added some */
-        ebb__hook k = *f->hooks; /* its cell is free before it runs, which may collect */
+        if (!(f->flags & EBB__F_SORTED)) sort_hooks(f); /* a callback may have added hooks */
+        ebb__hook k = *f->hooks; /* the cell is freed before the callback runs, which may collect */
         ebb__heap_free_cell(s->heap, &f->hooks->cell);
         f->hooks = k.next;
         ebb__shade(s->heap, k.next);
@@ -559,22 +561,22 @@ static bool run_hooks(ebb__scope *s, ebb_future *f, uint32_t *work) {
     return true;
 }
 
-/* ---- finishing --------------------------------------------------------------------------------------------------------- */
+/* ---- finishing -------------------------------------------------------------------------------------------- */
 
-/* Those that wait and are no futures of this heap. */
-static void tell_outside(ebb__edge *e) {
+/* Notifies a waiter that is not a future of this heap. */
+static void notify_outside(ebb__edge *e) {
     if ((e->input & EBB__EDGE_MASK) == EBB__EDGE_IMPORT) ebb__import_ended(e);
     else ebb__await_ended(e);
 }
 
-static void tell(ebb__scope *s, ebb__edge *e) {
+static void notify(ebb__region_futures *s, ebb__edge *e) {
     if (e->input & EBB__EDGE_AWAIT) {
-        tell_outside(e);
+        notify_outside(e);
         return;
     }
     ebb_future *node = ebb__edge_node(e);
-    if (ebb__has_ended(node)) return; /* it lets go by itself */
-    if (EBB__LIKELY(node->cell.scope == s->index)) {
+    if (ebb__has_ended(node)) return; /* an ended node drops its inputs itself */
+    if (EBB__LIKELY(node->cell.region == s->index)) {
         ebb__shade(s->heap, node);
         ebb__watch_callback(s, node);
         ebb__kind_of(node)->input_ended(s, node, e);
@@ -583,13 +585,13 @@ static void tell(ebb__scope *s, ebb__edge *e) {
     }
 }
 
-static bool tell_waiters(ebb__scope *s, ebb_future *f, uint32_t *work) {
+static bool notify_waiters(ebb__region_futures *s, ebb_future *f, uint32_t *work) {
     while (f->waiters != NULL) {
         if (*work == 0) return false;
         --*work;
         ebb__edge *e = f->waiters->next;
         ring_remove(f, e);
-        tell(s, e);
+        notify(s, e);
     }
     return true;
 }
@@ -598,15 +600,15 @@ static bool lets_go(const ebb_future *f) {
     return ebb__state_of(f) == EBB_FUTURE_CANCELLED || ebb__kind_of(f)->type.reserved & EBB__TYPE_LETS_GO;
 }
 
-/* Another thread was its producer, and is done. */
+/* Its producer was on another thread, and has settled it. */
 static bool settled_elsewhere(const ebb_future *f) {
     return (f->flags & (EBB__F_PRODUCED | EBB__F_SETTLED)) == EBB__F_PRODUCED &&
            ebb__state_of(f) != EBB_FUTURE_CANCELLED;
 }
 
-/* The end of a future that has ended: what it owns is let go of, its callbacks run, those who wait hear of
- * it. False: `work` is used up, and it goes on from here. */
-static bool finish(ebb__scope *s, ebb_future *f, uint32_t *work) {
+/* Finishes a future that has ended: drops its inputs, runs its callbacks, notifies its waiters. False: `work` is used
+ * up, and the next call continues. */
+static bool finish(ebb__region_futures *s, ebb_future *f, uint32_t *work) {
     if (s->stage == STAGE_BEGIN) {
         if (EBB__UNLIKELY(settled_elsewhere(f))) {
             f->flags |= EBB__F_SETTLED;
@@ -621,12 +623,12 @@ static bool finish(ebb__scope *s, ebb_future *f, uint32_t *work) {
     }
     if (s->stage == STAGE_HOOKS) {
         if (f->hooks != NULL && !run_hooks(s, f, work)) return false;
-        f->flags |= EBB__F_FINISHED; /* who comes now is made ready at once */
+        f->flags |= EBB__F_FINISHED; /* edges attached from now on are ready at once */
         s->stage = STAGE_WAITERS;
     }
-    if (!tell_waiters(s, f, work)) return false;
+    if (!notify_waiters(s, f, work)) return false;
     dequeue(s, f);
-    if (f->hooks != NULL) { /* one was added while it was told on */
+    if (f->hooks != NULL) { /* a hook was added while waiters were notified */
         ebb__enqueue_future(f);
         return true;
     }
@@ -639,8 +641,8 @@ static bool finish(ebb__scope *s, ebb_future *f, uint32_t *work) {
     return true;
 }
 
-/* Takes it out of the queue, and tells it which of its inputs have ended. */
-static void run_ready(ebb__scope *s, ebb_future *f, uint32_t *work) {
+/* Takes f out of the queue and passes it the inputs that have ended. */
+static void run_ready(ebb__region_futures *s, ebb_future *f, uint32_t *work) {
     const ebb__kind *kind = ebb__kind_of(f);
     dequeue(s, f);
     f->flags = (uint16_t)(f->flags & ~EBB__F_READY);
@@ -651,7 +653,7 @@ static void run_ready(ebb__scope *s, ebb_future *f, uint32_t *work) {
     }
     ebb__many *m = (ebb__many *)(void *)f;
     for (; m->ready != NULL && !ebb__has_ended(f); --*work) {
-        if (*work == 0) { /* the others first */
+        if (*work == 0) { /* other futures of the queue come first */
             f->flags |= EBB__F_READY;
             ebb__enqueue_future(f);
             return;
@@ -664,7 +666,7 @@ static void run_ready(ebb__scope *s, ebb_future *f, uint32_t *work) {
     }
 }
 
-bool ebb__run_queue(ebb__scope *s, uint32_t *work) {
+bool ebb__run_queue(ebb__region_futures *s, uint32_t *work) {
     while (s->first != NULL) {
         ebb_future *f = s->first;
         if (*work == 0) return false;
@@ -680,10 +682,11 @@ bool ebb__run_queue(ebb__scope *s, uint32_t *work) {
     return true;
 }
 
-/* As `cancelled` of its kind does, but without anybody's code. */
-static void let_go_quietly(ebb__scope *s, ebb_future *f) {
+/* Does the work of the kind's `cancelled`, without running user code. */
+static void let_go_quietly(ebb__region_futures *s, ebb_future *f) {
     const ebb__kind *kind = ebb__kind_of(f);
-    bool cancelled = ebb__state_of(f) == EBB_FUTURE_CANCELLED; /* else a race that was won, or the like */
+    /* else it let go of its inputs at an end of its own, as a won race does */
+    bool cancelled = ebb__state_of(f) == EBB_FUTURE_CANCELLED;
     ebb_cancel_kind why = cancelled ? ebb__kind_of_cancel(f) : EBB_CANCEL_RACE_LOST;
     if (kind->type.reserved & EBB__TYPE_SINGLE) {
         ebb__edge_cancel(s->heap, &((ebb__single *)(void *)f)->edge, why);
@@ -692,41 +695,42 @@ static void let_go_quietly(ebb__scope *s, ebb_future *f) {
             for (uint32_t i = 0; i < p->n; i++) ebb__edge_cancel(s->heap, &p->item[i].edge, why);
         }
     }
-    if (kind->fired != NULL && f->flags & EBB__F_PRODUCED) ebb__produced(f); /* it was its own producer */
+    /* a timer is its own producer */
+    if (kind->fired != NULL && f->flags & EBB__F_PRODUCED) ebb__produced(f);
 }
 
-/* Those of other scopes hear of it there; those of this one end with it. */
-static void tell_quietly(ebb__scope *s, ebb_future *f) {
+/* Waiters in other regions are queued there; those in this region are cancelled. */
+static void notify_quietly(ebb__region_futures *s, ebb_future *f) {
     while (f->waiters != NULL) {
         ebb__edge *e = f->waiters->next;
         ring_remove(f, e);
         if (e->input & EBB__EDGE_AWAIT) {
-            tell_outside(e);
+            notify_outside(e);
             continue;
         }
         ebb_future *node = ebb__edge_node(e);
         if (ebb__has_ended(node)) continue;
-        if (node->cell.scope == s->index) (void)ebb__cancel_as(node, EBB_CANCEL_PARENT);
+        if (node->cell.region == s->index) (void)ebb__cancel_as(node, EBB_CANCEL_PARENT);
         else make_ready(node, e);
     }
 }
 
-void ebb__abandon_queue(ebb__scope *s) {
+void ebb__abandon_queue(ebb__region_futures *s) {
     while (s->first != NULL) {
         ebb_future *f = s->first;
         if (!ebb__has_ended(f)) (void)ebb__cancel_as(f, EBB_CANCEL_PARENT);
         if (!(f->flags & EBB__F_FINISHED)) let_go_quietly(s, f);
         f->hooks = NULL;
         f->flags |= EBB__F_FINISHED;
-        tell_quietly(s, f);
+        notify_quietly(s, f);
         dequeue(s, f);
     }
 }
 
 void ebb__ended_elsewhere(ebb_future *f) {
     ebb__heap *h = ebb__heap_of(f);
-    if (f->cell.member == 0 || f->flags & EBB__F_FINISHED) return; /* everybody has heard of its end */
-    ebb__scope *s = ebb__cell_scope(h, &f->cell);
+    if (f->cell.member == 0 || f->flags & EBB__F_FINISHED) return; /* all waiters were notified */
+    ebb__region_futures *s = ebb__region_futures_of_cell(h, &f->cell);
     ebb__enqueue_future(f);
     if (s->cx != NULL) return;
     s->ending = true;
@@ -736,13 +740,13 @@ void ebb__ended_elsewhere(ebb_future *f) {
         f->flags |= EBB__F_SETTLED;
         ebb__produced(f);
     }
-    bool over = s->let_go ? !(f->flags & EBB__F_WORK) : f->holds == 0 && is_done(f);
-    if (f->cell.member != 0 && over) ebb__member_remove(s, &f->cell);
+    bool done = s->let_go ? !(f->flags & EBB__F_WORK) : f->holds == 0 && is_done(f);
+    if (f->cell.member != 0 && done) ebb__member_remove(s, &f->cell);
     s->ending = false;
-    ebb__scope_maybe_free(s);
+    ebb__region_futures_maybe_free(s);
 }
 
-/* ---- what is known ----------------------------------------------------------------------------------------------------- */
+/* ---- state ------------------------------------------------------------------------------------------------ */
 
 ebb_future_state ebb_future_state_of(const ebb_future *f) {
     return f == NULL ? EBB_FUTURE_FAILED : ebb__state_of(f);
@@ -760,11 +764,11 @@ bool ebb_future_is_cancelled(const ebb_future *f) {
     return f != NULL && ebb__state_of(f) == EBB_FUTURE_CANCELLED;
 }
 
-/* ---- tracing ------------------------------------------------------------------------------------------------------------- */
+/* ---- tracing ---------------------------------------------------------------------------------------------- */
 
 void ebb__trace_future(void *object, ebb_gc_marker *t) {
     const ebb_future *f = object;
-    /* Until it has ended another thread may be writing it. */
+    /* Another thread may write the value until the future has ended. */
     if (!(f->flags & EBB__F_EXPORTED) || ebb__has_ended(f)) ebb_gc_mark_value(t, &f->value);
     ebb__trace_cell(t, f->hooks);
 }

@@ -1,11 +1,11 @@
-/* Pages and cells. What is collected, and when, is collect.c's. */
+/* Pages and cells. collect.c decides what is collected, and when. */
 #include "future/heap.h"
 
 #include <assert.h>
 
 #include "base/alloc.h"
 #include "base/opts.h"
-#include "future/scope.h"
+#include "future/region_futures.h"
 
 enum {
     DEFAULT_TRIGGER = 4 << 20,
@@ -19,7 +19,7 @@ const void *ebb__this_thread(void) {
     return &here;
 }
 
-/* ---- life ----------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------------------- */
 
 static ebb__heap *heap_new(ebb_runtime *rt) {
     ebb__heap *h = ebb__alloc(ebb__rt_allocator(rt), sizeof *h);
@@ -55,7 +55,7 @@ static void free_large(ebb__heap *h, ebb__page *b) {
 }
 
 void ebb__heap_release(ebb__heap *h) {
-    /* Release, so that what other holders did comes before; acquire, so that the last one sees it. */
+    /* Release: the last holder sees what the others did. Acquire: for the last holder. */
     if (atomic_fetch_sub_explicit(&h->refs, 1, memory_order_acq_rel) != 1) return;
     for (ebb__page *b = h->large, *next; b != NULL; b = next) {
         next = b->next;
@@ -67,7 +67,7 @@ void ebb__heap_release(ebb__heap *h) {
         ebb__free(&a, c->memory, c->bytes);
         ebb__free(&a, c, sizeof *c);
     }
-    ebb__free(&h->allocator, h->scopes, h->scopes_room * sizeof(ebb__scope *));
+    ebb__free(&h->allocator, h->regions, h->regions_room * sizeof(ebb__region_futures *));
     ebb_allocator a = h->allocator;
     ebb__free(&a, h, sizeof *h);
 }
@@ -129,7 +129,7 @@ static bool more_pages(ebb__heap *h) {
     h->chunks = c;
     h->stats.bytes += bytes;
     char *at = (char *)(((uintptr_t)memory + EBB__PAGE_SIZE - 1) & ~(uintptr_t)(EBB__PAGE_SIZE - 1));
-    for (int i = EBB__CHUNK_PAGES - 1; i >= 0; i--) { /* so that the first is taken first */
+    for (int i = EBB__CHUNK_PAGES - 1; i >= 0; i--) { /* so that the lowest page is taken first */
         ebb__page *b = (ebb__page *)(void *)(at + (size_t)i * EBB__PAGE_SIZE);
         b->heap = h;
         b->chunk = c;
@@ -151,7 +151,7 @@ static void page_init(ebb__heap *h, ebb__page *b, ebb__class *k, size_t cell_siz
     b->inverse = (uint32_t)((UINT64_C(1) << 32) / cell_size + 1);
 }
 
-/* The class gets cells from somewhere: swept ones first. False: no memory, or the limit. */
+/* Gets cells for a class, from swept pages first. False: no memory, or the limit. */
 static bool refill(ebb__heap *h, ebb__class *k) {
     for (int i = 0; i < SWEEP_A_REFILL && h->phase == EBB__GC_SWEEP && k->free == NULL; i++) {
         if (!ebb__sweep_page(h, k)) break;
@@ -173,7 +173,7 @@ static bool refill(ebb__heap *h, ebb__class *k) {
     return true;
 }
 
-/* What was needed lately will be again: the most pages in use at a time, over the last collections. */
+/* The most pages in use at a time over the last collections: a recent load is likely to return. */
 static uint32_t pages_to_keep(ebb__heap *h) {
     uint32_t most = h->high;
     for (int i = EBB__HIGHS - 1; i >= 0; i--) {
@@ -190,7 +190,7 @@ void ebb__heap_trim(ebb__heap *h, bool all) {
     for (ebb__chunk *c = h->chunks; c != NULL; c = c->next) have += EBB__CHUNK_PAGES;
     for (ebb__chunk *c = h->chunks; c != NULL && have >= keep + 2 * EBB__CHUNK_PAGES; c = c->next) {
         if (c->free < EBB__CHUNK_PAGES) continue;
-        c->free = UINT32_MAX; /* to go */
+        c->free = UINT32_MAX; /* to be freed */
         have -= EBB__CHUNK_PAGES;
     }
     for (ebb__page **at = &h->free_pages; *at != NULL;) {
@@ -210,7 +210,7 @@ void ebb__heap_trim(ebb__heap *h, bool all) {
     }
 }
 
-/* ---- allocation --------------------------------------------------------------------------------------------- */
+/* ---- allocation ------------------------------------------------------------------------------------------- */
 
 static void *alloc_large(ebb__heap *h, const ebb_type *type, size_t n) {
     size_t head = (sizeof(ebb__page) + 63) & ~(size_t)63;
@@ -248,7 +248,8 @@ static ebb__cell *alloc_small(ebb__heap *h, const ebb_type *type, size_t n) {
     return c;
 }
 
-/* At the limit: once, and again when an eighth of it has been allocated since. In between callback runners collect. */
+/* At the limit a whole collection runs once, and again when an eighth of the live cells were allocated since. In
+ * between, callback runners collect in steps. */
 static bool worth_collecting(ebb__heap *h) {
     uint64_t live = h->stats.allocated - h->stats.freed_early - h->stats.swept;
     h->since = (int64_t)h->trigger;
@@ -261,7 +262,7 @@ void *ebb__alloc_slow(ebb__heap *h, const ebb_type *type, size_t n) {
     assert(!h->collecting);
     if (h->opts.every_time) ebb__collect_all(h);
     ebb__cell *c = n > EBB__CELL_MAX ? alloc_large(h, type, n) : alloc_small(h, type, n);
-    if (c == NULL && h->limited && worth_collecting(h)) { /* what is garbage must not count */
+    if (c == NULL && h->limited && worth_collecting(h)) { /* garbage must not count against the limit */
         ebb__collect_all(h);
         c = n > EBB__CELL_MAX ? alloc_large(h, type, n) : alloc_small(h, type, n);
     }

@@ -1,14 +1,14 @@
-/* A future of another runtime as one of this one's.
+/* A future of another runtime, imported into this one.
  *
- * The import is a record between the two. Its `subscribe` letter goes to the other runtime when it is made,
- * and puts its edge into the ring of the remote future there; when that ends, or can't any more, the `ended`
- * letter comes back with the outcome, exactly once, and ends the future here. A cancel here cancels the
- * remote future at once, and the answer follows from that. One that is shared or shielded is only let go of,
- * by the third letter, since who else wants it is known over there only.
+ * The import is a record between the two runtimes. Its `subscribe` message goes to the other runtime when the import
+ * is made, and puts the import's edge into the ring of the remote future. When that future ends, or can no longer
+ * end, the `ended` message comes back with the outcome, exactly once, and ends the future here. A cancel here cancels
+ * the remote future at once, and `ended` follows. A shared or shielded remote future is only dropped, by the `let_go`
+ * message, because only its own runtime knows its other owners.
  *
- * What holds: `ended` is posted once, by whoever takes the edge out of the ring or could not put it there;
- * from then on the record is the home's. `refs` counts that letter, wherever it is, and `let_go` while it is
- * under way. The letters are part of the record: nothing is allocated once it is made. */
+ * Invariants: `ended` is posted once, by the code that takes the edge out of the ring or could not put it there. From
+ * then on the record belongs to the home runtime. `refs` counts `ended`, wherever it is, and `let_go` while it is
+ * under way. The messages are part of the record: nothing is allocated after it was made. */
 #include "base/alloc.h"
 #include "future/peer.h"
 #include "future/promise.h"
@@ -16,28 +16,28 @@
 typedef struct import {
     ebb__message subscribe, let_go, ended;
     ebb__tie there, here;
-    ebb__edge edge; /* in the ring of the remote future, as long as `there` is tied */
+    ebb__edge edge; /* in the ring of the remote future, while `there` is tied */
     _Atomic uint32_t refs;
     ebb_cancel_kind wanted; /* written before `let_go` is posted */
     ebb_remote *remote;
     ebb__heap *home;
-    ebb_future *future; /* of the home */
+    ebb_future *future; /* in the home runtime */
     /* The outcome, written before `ended` is posted. */
     ebb_status status;
     ebb_cancel_kind kind;
     ebb_value value;
 } import;
 
-static import *of_let_go(ebb__message *l) {
-    return (import *)(void *)((char *)l - offsetof(import, let_go));
+static import *of_let_go(ebb__message *m) {
+    return (import *)(void *)((char *)m - offsetof(import, let_go));
 }
 
-static import *of_ended(ebb__message *l) {
-    return (import *)(void *)((char *)l - offsetof(import, ended));
+static import *of_ended(ebb__message *m) {
+    return (import *)(void *)((char *)m - offsetof(import, ended));
 }
 
 static void release(import *im) {
-    /* Release, so that what the other side did comes before; acquire for whoever frees it. */
+    /* Release: the thread that frees it sees what the other side did. Acquire: for that thread. */
     if (atomic_fetch_sub_explicit(&im->refs, 1, memory_order_acq_rel) != 1) return;
     ebb__heap *home = im->home;
     ebb_remote_release(im->remote);
@@ -46,9 +46,9 @@ static void release(import *im) {
     ebb__heap_release(home);
 }
 
-/* ---- over there ------------------------------------------------------------------------------------------------- */
+/* ---- the remote side -------------------------------------------------------------------------------------- */
 
-/* Nobody there can ask for the value again but this import. */
+/* This import is the only reader of the value. */
 static bool is_last_reader(const ebb_future *f) {
     return f->owners == 0 && f->holds == 0 && f->hooks == NULL;
 }
@@ -58,7 +58,7 @@ static void read_value(import *im, ebb_future *f) {
     if (v.type == &ebb__moved_type) {
         im->status = EBB_ERR_CONSUMED;
     } else if (v.type != NULL && (v.type->size != 0 || v.type->reserved & EBB__TYPE_AT_HOME)) {
-        im->status = EBB_ERR_INVALID; /* an object of that heap, or a handle of that loop */
+        im->status = EBB_ERR_INVALID; /* an object of the other heap, or a handle of the other loop */
     } else {
         if (v.type != NULL && is_last_reader(f)) f->value.type = &ebb__moved_type;
         else v.type = NULL;
@@ -70,7 +70,7 @@ static void read_end(import *im, ebb_future *f) {
     im->status = ebb__status_of(f);
     if (im->status == EBB_OK) read_value(im, f);
     else if (im->status == EBB_CANCELLED) im->kind = ebb__kind_of_cancel(f);
-    else if (im->status == EBB_PENDING) im->status = EBB_ERR_CLOSED; /* its region is over */
+    else if (im->status == EBB_PENDING) im->status = EBB_ERR_CLOSED; /* its region is closed */
 }
 
 static void answer(import *im) {
@@ -79,8 +79,8 @@ static void answer(import *im) {
     release(im);
 }
 
-static void take_subscribe(ebb_runtime *rt, ebb__message *l) {
-    import *im = (import *)(void *)l; /* its first member */
+static void take_subscribe(ebb_runtime *rt, ebb__message *m) {
+    import *im = (import *)(void *)m; /* the message is the first member */
     ebb_future *f = im->remote->future;
     if (rt == NULL) {
         im->status = EBB_ERR_CLOSED;
@@ -99,13 +99,13 @@ void ebb__import_ended(ebb__edge *e) {
     import *im = (import *)(void *)((char *)e - offsetof(import, edge));
     ebb_future *f = ebb__edge_input(e);
     ebb__tie_remove(&im->there);
-    ebb__edge_drop(ebb__heap_of(f), e); /* exported: that does not free it */
+    ebb__edge_drop(ebb__heap_of(f), e); /* an exported future is not freed by this */
     read_end(im, f);
     answer(im);
 }
 
-static void take_let_go(ebb_runtime *rt, ebb__message *l) {
-    import *im = of_let_go(l);
+static void take_let_go(ebb_runtime *rt, ebb__message *m) {
+    import *im = of_let_go(m);
     if (rt != NULL && im->there.at != NULL) {
         ebb__tie_remove(&im->there);
         ebb__edge_cancel(ebb__heap_at(rt), &im->edge, im->wanted);
@@ -123,9 +123,9 @@ static void gone_there(ebb__tie *tie) {
     answer(im);
 }
 
-/* ---- here ------------------------------------------------------------------------------------------------------- */
+/* ---- the home side ---------------------------------------------------------------------------------------- */
 
-/* Nobody here wants it any more: it is said once, by its cancel or by the end of the runtime. */
+/* The import is not wanted any more. Called once: by its cancel or by the end of the runtime. */
 static void let_go(import *im, ebb_cancel_kind kind) {
     ebb__tie_remove(&im->here);
     if (!im->remote->spared) {
@@ -133,7 +133,7 @@ static void let_go(import *im, ebb_cancel_kind kind) {
         return;
     }
     im->wanted = kind;
-    atomic_fetch_add_explicit(&im->refs, 1, memory_order_relaxed); /* `ended` has one */
+    atomic_fetch_add_explicit(&im->refs, 1, memory_order_relaxed); /* `ended` has a reference */
     if (!ebb__post(im->remote->heap, &im->let_go)) release(im);
 }
 
@@ -156,8 +156,8 @@ static void end_here(import *im) {
     (void)ebb_promise_reject(im->future, im->status);
 }
 
-static void take_ended(ebb_runtime *rt, ebb__message *l) {
-    import *im = of_ended(l);
+static void take_ended(ebb_runtime *rt, ebb__message *m) {
+    import *im = of_ended(m);
     if (rt != NULL) end_here(im);
     else ebb__dispose(im->value);
     release(im);
@@ -165,7 +165,7 @@ static void take_ended(ebb_runtime *rt, ebb__message *l) {
 
 static const ebb_operation import_op = {"import", import_cancel, NULL};
 
-/* What could not be imported has no reader here. */
+/* Cancels a future that could not be imported, since it has no reader here. */
 static ebb_future *refuse(ebb_remote *remote, ebb_status st) {
     if (!remote->spared) (void)ebb_remote_cancel(remote, EBB_CANCEL_RESOURCE);
     ebb_remote_release(remote);

@@ -26,7 +26,7 @@ ebb_future *ebb__many_refused(size_t n, ebb_future *const *fs, ebb_status st, co
     return ebb__failed(st);
 }
 
-/* A new piece, the last. */
+/* Appends a piece. */
 static ebb__edges *add_piece(ebb__many *m, ebb__edges *last, uint32_t n) {
     ebb__edges *piece = ebb__edges_new(ebb__heap_of(m), &m->future, n);
     if (last != NULL) last->next = piece;
@@ -48,7 +48,7 @@ ebb_status ebb__many_reserve(ebb__many *m, uint32_t n) {
     return EBB_OK;
 }
 
-/* EBB_OK, or why the node can't wait for fs[*i]. */
+/* EBB_OK, or why the node cannot wait for fs[*i]. */
 static ebb_status attach_all(ebb__many *m, size_t n, ebb_future *const *fs, size_t *i, const char *site) {
     ebb__edges *piece = NULL;
     for (*i = 0; *i < n; ++*i) {

@@ -1,4 +1,4 @@
-/* Handles to runtimes, and who hears of the end of one. */
+/* Handles of runtimes, and the list of ties of a runtime. */
 #include "future/peer.h"
 
 ebb_status ebb_peer_of(ebb_runtime *rt, ebb_peer **out) {

@@ -1,67 +1,68 @@
 /* A child region on another runtime.
  *
- * Here, a proxy task stands for the far region in the region that asked for it: what is said to that region
- * reaches the proxy as signals, and the proxy says it on. What was said is a set of bits that only grows;
- * each has a place for its words, written once before the bit is set. One letter tells the other runtime to
- * look at the bits, and is posted only if it is not under way: so any number of verbs need no memory, and a
- * stronger one overtakes nothing. The first look opens the region. When that has closed, or could not be
- * opened, the `closed` letter comes back, exactly once, and the proxy ends as the region did.
+ * A proxy task stands for the far region, in the region that asked for it. The proxy learns of each close, cancel and
+ * force of its region and forwards it as a verb. The verbs posted are a set of bits that only grows. Each verb has a
+ * record for its details, written once before its bit is set. One message makes the other runtime read the bits, and
+ * it is posted only if it is not under way. So any number of verbs needs no memory, and a stronger verb does not
+ * overtake a weaker one. The first receipt opens the far region. When that region has closed, or could not be opened,
+ * the `closed` message comes back, exactly once, and the proxy ends as the region did.
  *
- * What a unit of work has far away is a part of it: a close from above that leaves the unit open has to leave that
- * open too, to what is asked for from inside. So it is a unit there, in a region that can be closed around it.
+ * The far region of a unit of work is a part of the unit. A close from above that leaves the unit open to work from
+ * inside must leave the far region open too. So the far region is then a unit inside another region, and the outer
+ * one is closed.
  *
- * What holds: the region here does not close before `closed` was taken in, unless the proxy was abandoned.
- * `refs` counts three: this side, until the proxy has ended and `closed` was taken; the other side, which
- * goes over into `closed`; and the letter of verbs while it is under way. */
+ * Invariants: the region here does not close before `closed` was received, unless the proxy was abandoned. `refs`
+ * counts three: this side, until the proxy has ended and `closed` was received; the other side, whose reference
+ * passes to `closed`; and the message of verbs while it is under way. */
 #include "base/alloc.h"
 #include "future/peer.h"
 #include <ebb/sched.h>
 
-/* What can be said. SAY_STOP: a close that left the unit around it open. A cancel has a bit for each severity. */
-enum { SAY_STOP, SAY_CLOSE, SAY_CANCEL, SAY_FORCE = SAY_CANCEL + EBB_SEVERITY_FORCED, SAYINGS };
+/* The verbs. VERB_STOP: a close that left the unit around the proxy open. A cancel has one verb for each severity. */
+enum { VERB_STOP, VERB_CLOSE, VERB_CANCEL, VERB_FORCE = VERB_CANCEL + EBB_SEVERITY_FORCED, VERBS };
 #define UNDER_WAY (UINT32_C(1) << 31)
 
-typedef struct saying {
+typedef struct verb_detail {
     uint64_t stamp;
     ebb_cancel_kind kind;
-    uint64_t left; /* of the cleanup budget here, and its polls */
+    uint64_t left; /* what is left of the cleanup budget here, in ns; `polls`: its polls */
     uint32_t polls;
     char message[EBB_MESSAGE_MAX + 1];
-} saying;
+} verb_detail;
 
 typedef struct far {
     ebb__message verbs, closed;
     ebb__tie here, there;
     _Atomic uint32_t refs;
-    _Atomic uint32_t said; /* a bit a saying, and UNDER_WAY */
-    saying saying[SAYINGS];
+    _Atomic uint32_t posted; /* one bit for each verb, and UNDER_WAY */
+    verb_detail detail[VERBS];
     ebb__heap *home, *peer;
     ebb_poll_fn body;
     void *arg;
     const char *site;
-    uint64_t asked; /* stamp */
-    bool in_unit;   /* here */
-    /* This side's. */
-    ebb_task proxy; /* 0: it was not polled yet */
-    uint32_t say;   /* what it has said */
-    bool over;      /* `closed` was taken */
-    /* The other side's. */
-    bool opened; /* or refused */
-    uint32_t heard;
+    uint64_t asked_stamp; /* ebb__stamp when the far region was asked for */
+    bool in_unit;         /* the proxy is in a unit of work */
+    /* Of this side. */
+    ebb_task proxy;    /* 0: not polled yet */
+    uint32_t sent;     /* verbs that the proxy has posted */
+    bool closed_taken; /* `closed` was received */
+    /* Of the other side. */
+    bool opened; /* the region was opened, or could not be */
+    uint32_t applied;
     ebb_region region;
-    ebb_region inside; /* where the body is: the same, or a unit in it */
-    ebb_status ended;  /* of that unit */
+    ebb_region inside; /* region of the body: `region`, or a unit in it */
+    ebb_status ended;  /* status of that unit */
     /* Written before `closed` is posted. */
     ebb_status status;
     uint64_t stamp;
 } far;
 
-static far *of_closed(ebb__message *l) {
-    return (far *)(void *)((char *)l - offsetof(far, closed));
+static far *of_closed(ebb__message *m) {
+    return (far *)(void *)((char *)m - offsetof(far, closed));
 }
 
 static void release(far *a) {
-    /* Release, so that what the other side did comes before; acquire for whoever frees it. */
+    /* Release: the thread that frees it sees what the other side did. Acquire: for that thread. */
     if (atomic_fetch_sub_explicit(&a->refs, 1, memory_order_acq_rel) != 1) return;
     ebb__heap *home = a->home;
     ebb__heap_release(a->peer);
@@ -70,10 +71,10 @@ static void release(far *a) {
     ebb__heap_release(home);
 }
 
-/* ---- over there ------------------------------------------------------------------------------------------------- */
+/* ---- the far side ----------------------------------------------------------------------------------------- */
 
-/* The region there is no more, or never was. */
-static void answer(far *a, ebb_status st, uint64_t stamp) {
+/* The far region has closed, or could not be opened. */
+static void post_closed(far *a, ebb_status st, uint64_t stamp) {
     ebb__tie_remove(&a->there);
     a->region.id = a->inside.id = 0;
     a->status = st;
@@ -83,7 +84,7 @@ static void answer(far *a, ebb_status st, uint64_t stamp) {
 
 static void region_closed(void *arg, const ebb_region_report *report) {
     far *a = arg;
-    answer(a, a->in_unit ? a->ended : report->status, ebb__stamp(a->peer->rt));
+    post_closed(a, a->in_unit ? a->ended : report->status, ebb__stamp(a->peer->rt));
 }
 
 static void unit_closed(void *arg, const ebb_region_report *report) {
@@ -94,7 +95,7 @@ static void unit_closed(void *arg, const ebb_region_report *report) {
 }
 
 static void gone_there(ebb__tie *tie) {
-    answer((far *)(void *)((char *)tie - offsetof(far, there)), EBB_ERR_CLOSED, 0);
+    post_closed((far *)(void *)((char *)tie - offsetof(far, there)), EBB_ERR_CLOSED, 0);
 }
 
 static ebb_status run_body(ebb_cx *cx, void *state) {
@@ -104,7 +105,7 @@ static ebb_status run_body(ebb_cx *cx, void *state) {
     return st;
 }
 
-/* Returns where the body runs, or an id that carries the error. */
+/* Returns the region of the body, or an id that carries the error. */
 static ebb_region open_inside(ebb_cx *host, far *a) {
     if (!a->in_unit) return a->region;
     const ebb_region_opts opts = {.parent = a->region, .unit = true, .on_closed = unit_closed, .arg = a};
@@ -115,12 +116,13 @@ static void open_region(ebb_runtime *rt, far *a) {
     ebb_cx *host = ebb_runtime_host(rt);
     const ebb_region_opts opts = {.parent = ebb_runtime_root(rt), .on_closed = region_closed, .arg = a};
     (void)ebb_msg_deliver(
-        rt, &(ebb_msg){.verb = EBB_MSG_WORD, .target = opts.parent.id, .to_region = true, .word = a->asked});
+        rt, &(ebb_msg){
+                .verb = EBB_MSG_WORD, .target = opts.parent.id, .to_region = true, .word = a->asked_stamp});
     a->opened = true;
     a->region = ebb_region_open_site(host, &opts, a->site);
     ebb_status st = ebb_id_status(a->region.id);
     if (st != EBB_OK) {
-        answer(a, st, ebb__stamp(rt));
+        post_closed(a, st, ebb__stamp(rt));
         return;
     }
     ebb__tie_add(ebb__heap_at(rt), &a->there);
@@ -132,16 +134,17 @@ static void open_region(ebb_runtime *rt, far *a) {
         return;
     }
     ebb_task task = ebb_spawn_site(host, a->inside, run_body, a, a->site);
-    if (ebb_id_status(task.id) != EBB_OK) ebb_region_close(host, a->inside); /* which fails as the spawn */
+    /* which reports the error of the spawn */
+    if (ebb_id_status(task.id) != EBB_OK) ebb_region_close(host, a->inside);
 }
 
-static void hear(ebb_runtime *rt, far *a, uint32_t i) {
-    const saying *s = &a->saying[i];
-    ebb_msg m = {.verb = i <= SAY_CLOSE   ? EBB_MSG_CLOSE
-                         : i == SAY_FORCE ? EBB_MSG_FORCE
-                                          : EBB_MSG_CANCEL,
+static void apply(ebb_runtime *rt, far *a, uint32_t i) {
+    const verb_detail *s = &a->detail[i];
+    ebb_msg m = {.verb = i <= VERB_CLOSE   ? EBB_MSG_CLOSE
+                         : i == VERB_FORCE ? EBB_MSG_FORCE
+                                           : EBB_MSG_CANCEL,
                  .kind = s->kind,
-                 .target = i == SAY_STOP ? a->region.id : a->inside.id,
+                 .target = i == VERB_STOP ? a->region.id : a->inside.id,
                  .to_region = true,
                  .word = s->stamp,
                  .left = s->left,
@@ -150,46 +153,46 @@ static void hear(ebb_runtime *rt, far *a, uint32_t i) {
     (void)ebb_msg_deliver(rt, &m);
 }
 
-static void hear_all(ebb_runtime *rt, far *a) {
-    /* Acquire: what the bits stand for was written before they were set. Release: whoever sets one after
-     * this posts the letter again, which was out of the stack before. */
-    uint32_t said = atomic_fetch_and_explicit(&a->said, ~UNDER_WAY, memory_order_acq_rel);
-    for (uint32_t i = 0; i < SAYINGS && a->inside.id != 0; i++) {
-        if ((said & ~a->heard) >> i & 1) hear(rt, a, i);
+static void apply_new(ebb_runtime *rt, far *a) {
+    /* Acquire: the details were written before their bits were set. Release: a verb that is posted after this posts
+     * the message again, which was received before. */
+    uint32_t posted = atomic_fetch_and_explicit(&a->posted, ~UNDER_WAY, memory_order_acq_rel);
+    for (uint32_t i = 0; i < VERBS && a->inside.id != 0; i++) {
+        if ((posted & ~a->applied) >> i & 1) apply(rt, a, i);
     }
-    a->heard |= said;
+    a->applied |= posted;
 }
 
-static void take_verbs(ebb_runtime *rt, ebb__message *l) {
-    far *a = (far *)(void *)l; /* its first member */
+static void take_verbs(ebb_runtime *rt, ebb__message *m) {
+    far *a = (far *)(void *)m; /* the message is the first member */
     if (rt == NULL) {
-        if (!a->opened) answer(a, EBB_ERR_CLOSED, 0);
+        if (!a->opened) post_closed(a, EBB_ERR_CLOSED, 0);
     } else {
         if (!a->opened) open_region(rt, a);
-        hear_all(rt, a);
+        apply_new(rt, a);
     }
     release(a);
 }
 
-/* ---- here ------------------------------------------------------------------------------------------------------- */
+/* ---- this side -------------------------------------------------------------------------------------------- */
 
-/* This side has no more to do with it. */
+/* Drops this side's reference. */
 static void leave(far *a) {
     ebb__tie_remove(&a->here);
     release(a);
 }
 
 static void post_verbs(far *a, uint32_t bits) {
-    a->say |= bits;
-    /* Release: what the bits stand for comes before them. Acquire: if the letter is posted, the other side
-     * has let go of it. */
-    uint32_t before = atomic_fetch_or_explicit(&a->said, bits | UNDER_WAY, memory_order_acq_rel);
+    a->sent |= bits;
+    /* Release: the details are written before their bits. Acquire: if the message is posted, the other side is done
+     * with it. */
+    uint32_t before = atomic_fetch_or_explicit(&a->posted, bits | UNDER_WAY, memory_order_acq_rel);
     if (before & UNDER_WAY) return;
-    atomic_fetch_add_explicit(&a->refs, 1, memory_order_relaxed); /* this side has one */
-    if (!ebb__post(a->peer, &a->verbs)) release(a);               /* `closed` tells of it */
+    atomic_fetch_add_explicit(&a->refs, 1, memory_order_relaxed); /* this side has a reference */
+    if (!ebb__post(a->peer, &a->verbs)) release(a);               /* the `closed` message reports it */
 }
 
-/* What is said of a region that was cancelled with its parent is why that was. */
+/* The reason to forward. For a region that was cancelled with its parent it is the root cause. */
 static ebb_reason cause_of(ebb_cx *cx, ebb_budget *budget) {
     ebb_task_info info;
     (void)ebb_task_info_of(cx, ebb_cx_task(cx), &info);
@@ -202,70 +205,70 @@ static ebb_reason cause_of(ebb_cx *cx, ebb_budget *budget) {
     return info.reason;
 }
 
-static uint32_t put(far *a, uint32_t i, uint64_t stamp, const ebb_reason *why) {
-    if (a->say >> i & 1) return 0;
-    saying *s = &a->saying[i];
+static uint32_t record(far *a, uint32_t i, uint64_t stamp, const ebb_reason *why) {
+    if (a->sent >> i & 1) return 0;
+    verb_detail *s = &a->detail[i];
     s->stamp = stamp;
     s->kind = why == NULL ? EBB_CANCEL_NONE : (ebb_cancel_kind)why->kind;
     if (why != NULL) memcpy(s->message, why->message, sizeof s->message);
     return 1u << i;
 }
 
-/* The clocks of two runtimes are not the same: a span is. What has no time left has 1 ns. */
+/* The clocks of two runtimes differ, so a deadline travels as a span. 1 ns if no time is left. */
 static uint64_t left_of(ebb_cx *cx, uint64_t deadline) {
     uint64_t now = ebb_now(cx);
     if (deadline == EBB_FOREVER) return EBB_FOREVER;
     return deadline > now ? deadline - now : 1;
 }
 
-/* Or does the region, of those that are stopping, still admit what is asked for from inside its unit? */
+/* True if the region admits no work from inside either. A stopping region may still admit work from inside its unit. */
 static bool is_shut(ebb_cx *cx) {
     return ebb__region_state(ebb__region_of(cx)) != EBB_REGION_OPEN;
 }
 
-/* Says on what the proxy is told now and has not said. */
-static void say_on(far *a, ebb_cx *cx) {
+/* Forwards the verbs that apply to the proxy now and were not posted yet. */
+static void forward(far *a, ebb_cx *cx) {
     uint32_t bits = 0;
     uint64_t stamp = ebb__stamp(ebb__rt_of(cx));
     if (ebb_cancelled(cx)) {
         ebb_budget budget;
         ebb_reason why = cause_of(cx, &budget);
-        uint32_t i = SAY_CANCEL + why.severity - 1u;
-        if (put(a, i, stamp, &why) != 0) {
-            a->saying[i].left = left_of(cx, budget.deadline);
-            a->saying[i].polls = budget.polls;
+        uint32_t i = VERB_CANCEL + why.severity - 1u;
+        if (record(a, i, stamp, &why) != 0) {
+            a->detail[i].left = left_of(cx, budget.deadline);
+            a->detail[i].polls = budget.polls;
             bits |= 1u << i;
         }
     } else if (ebb_stopping(cx)) {
-        bits |= put(a, is_shut(cx) ? SAY_CLOSE : SAY_STOP, stamp, NULL);
+        bits |= record(a, is_shut(cx) ? VERB_CLOSE : VERB_STOP, stamp, NULL);
     }
-    if (ebb__is_overdue(cx)) bits |= put(a, SAY_FORCE, stamp, NULL);
+    if (ebb__is_overdue(cx)) bits |= record(a, VERB_FORCE, stamp, NULL);
     if (bits != 0) post_verbs(a, bits);
 }
 
 static ebb_status proxy_poll(ebb_cx *cx, void *state) {
     far *a = state;
     a->proxy = ebb_cx_task(cx);
-    if (a->over) {
+    if (a->closed_taken) {
         ebb_status st = a->status;
         leave(a);
         return st;
     }
-    say_on(a, cx);
+    forward(a, cx);
     (void)ebb_checkpoint(cx);
     return EBB_PENDING;
 }
 
 static bool proxy_lives(const ebb_runtime *rt, const far *a) {
-    if (a->proxy.id == 0) return true; /* it is still to be polled */
+    if (a->proxy.id == 0) return true; /* not polled yet */
     const ebb_cx *cx = ebb__task_cx(rt, a->proxy, NULL);
     return cx != NULL && !ebb__has_returned(cx);
 }
 
-static void take_closed(ebb_runtime *rt, ebb__message *l) {
-    far *a = of_closed(l);
+static void take_closed(ebb_runtime *rt, ebb__message *m) {
+    far *a = of_closed(m);
     if (rt != NULL) {
-        a->over = true;
+        a->closed_taken = true;
         if (!proxy_lives(rt, a)) {
             leave(a);
         } else if (a->proxy.id != 0) {
@@ -276,18 +279,18 @@ static void take_closed(ebb_runtime *rt, ebb__message *l) {
     release(a);
 }
 
-/* Nobody is left here who could cancel it later. */
+/* This runtime is being freed, so nothing here could cancel the far region later: cancels it now. */
 static void gone_here(ebb__tie *tie) {
     far *a = (far *)(void *)((char *)tie - offsetof(far, here));
     static const ebb_reason why = {.kind = EBB_CANCEL_DISCONNECT,
                                    .severity = EBB_SEVERITY_POLITE,
                                    .message = "its parent's runtime is gone"};
-    uint32_t bits = put(a, SAY_CANCEL + EBB_SEVERITY_POLITE - 1, 0, &why);
+    uint32_t bits = record(a, VERB_CANCEL + EBB_SEVERITY_POLITE - 1, 0, &why);
     if (bits != 0) post_verbs(a, bits);
     release(a);
 }
 
-/* A close from above ends at a cleanup scope. */
+/* A close from above stops at a cleanup scope. */
 static bool is_in_unit(ebb_cx *cx) {
     ebb_runtime *rt = ebb__rt_of(cx);
     const uint32_t stops = EBB__REGION_UNIT | EBB__REGION_CLEANUP | EBB__REGION_ROOT;
@@ -311,10 +314,10 @@ static far *far_new(ebb_cx *cx, ebb_peer *peer, ebb_poll_fn body, void *arg, con
     a->body = body;
     a->arg = arg;
     a->site = site;
-    a->asked = ebb__stamp(rt);
+    a->asked_stamp = ebb__stamp(rt);
     a->in_unit = is_in_unit(cx);
     atomic_init(&a->refs, 1);
-    atomic_init(&a->said, UNDER_WAY);
+    atomic_init(&a->posted, UNDER_WAY);
     return a;
 }
 
@@ -323,15 +326,15 @@ ebb_future *ebb_peer_run_site(ebb_cx *cx, ebb_peer *peer, ebb_poll_fn body, void
     far *a = far_new(cx, peer, body, arg, site);
     if (a == NULL) return ebb__failed(EBB_ERR_NOMEM);
     ebb_future *f = ebb_go_site(cx, ebb_cx_region(cx), proxy_poll, a, NULL, site);
-    if (ebb__has_ended(f)) { /* it could not be spawned */
+    if (ebb__has_ended(f)) { /* the proxy was not spawned */
         release(a);
         return f;
     }
     ebb__tie_add(a->home, &a->here);
-    atomic_store_explicit(&a->refs, 3, memory_order_relaxed); /* nobody else knows it yet */
+    atomic_store_explicit(&a->refs, 3, memory_order_relaxed); /* not shared with another thread yet */
     if (!ebb__post(a->peer, &a->verbs)) {
         a->status = EBB_ERR_CLOSED;
-        a->over = true;
+        a->closed_taken = true;
         atomic_store_explicit(&a->refs, 1, memory_order_relaxed);
     }
     return f;

@@ -1,4 +1,4 @@
-/* Futures that somebody settles: promises, operations, tasks; and those that have ended from the start. */
+/* Futures with a producer: promises, operations, tasks; and futures that have ended from the start. */
 #include "future/promise.h"
 
 #include "base/alloc.h"
@@ -17,14 +17,14 @@ static void forget_adopted(ebb__heap *h, ebb__promise *p) {
     ebb__heap_free_cell(h, &e->cell);
 }
 
-/* The future that it was settled with has ended. */
-static void adopted_ended(ebb__scope *s, ebb_future *f, ebb__edge *e) {
+/* The future that f was settled with has ended. */
+static void adopted_ended(ebb__region_futures *s, ebb_future *f, ebb__edge *e) {
     ebb__end_as(f, ebb__edge_input(e));
     ebb__edge_drop(s->heap, e);
     forget_adopted(s->heap, (ebb__promise *)(void *)f);
 }
 
-static bool promise_over(ebb__scope *s, ebb_future *f, uint32_t *work) {
+static bool promise_let_go(ebb__region_futures *s, ebb_future *f, uint32_t *work) {
     ebb__promise *p = (ebb__promise *)(void *)f;
     (void)work;
     if (p->many.edges != NULL) {
@@ -40,7 +40,7 @@ const ebb__kind ebb__promise_kind = {
     .type = {"promise", sizeof(ebb__promise), trace_promise, NULL,
              EBB__TYPE_OWN | EBB__TYPE_FUTURE | EBB__TYPE_MANY | EBB__TYPE_LETS_GO},
     .input_ended = adopted_ended,
-    .cancelled = promise_over,
+    .cancelled = promise_let_go,
 };
 
 ebb_future *ebb__promise_new(ebb_cx *cx, const ebb__kind *kind, const ebb_operation *op, void *arg,
@@ -54,7 +54,7 @@ ebb_future *ebb__promise_new(ebb_cx *cx, const ebb__kind *kind, const ebb_operat
     f->flags |= EBB__F_PRODUCED;
     if (op != NULL) ebb__count_as_work(f);
     if (op != NULL && op->closing != NULL && op->closing != ebb__only_waits) {
-        ebb__future_scope(f)->listens = true;
+        ebb__region_futures_of(f)->listens = true;
     }
     return f;
 }
@@ -86,11 +86,11 @@ ebb_future *ebb_closing_site(ebb_cx *cx, const char *site) {
     }
     ebb_future *f = ebb__future_new(cx, &closing_kind, site, &st);
     if (f == NULL) return ebb__failed(st);
-    ebb__future_scope(f)->listens = true;
+    ebb__region_futures_of(f)->listens = true;
     return f;
 }
 
-void ebb__future_closing(ebb__scope *s, ebb_future *f) {
+void ebb__future_closing(ebb__region_futures *s, ebb_future *f) {
     if (ebb__kind_of(f) == &closing_kind) {
         (void)ebb__complete(f, ebb_value_none());
     } else if (ebb__is_promise(f) && f->flags & EBB__F_WORK && !ebb__has_ended(f)) {
@@ -110,7 +110,7 @@ bool ebb__is_left_behind(const ebb_future *f) {
     return !ebb__is_promise(f) || ((const ebb__promise *)(const void *)f)->op->closing != ebb__only_waits;
 }
 
-/* ---- settling ------------------------------------------------------------------------------------------------------ */
+/* ---- settling --------------------------------------------------------------------------------------------- */
 
 static void trace_edges(void *object, ebb_gc_marker *t) {
     const ebb__edges *e = object;
@@ -142,8 +142,8 @@ void ebb__promise_adopt(ebb_future *f, ebb_future *inner) {
     ebb__edge_attach(f, &e->item[0].edge, inner, EBB__EDGE_MANY, f->site);
 }
 
-/* EBB_OK if f may be settled by its producer now. A producer may do so after the handle was consumed. An object
- * of another heap stays where it is, and f is still to be settled. */
+/* EBB_OK if the producer may settle f now. A producer may do so after the handle was consumed. EBB_ERR_FOREIGN leaves
+ * the object alone, and f is yet to be settled. */
 static ebb_status settle_begin(ebb_future *f, ebb_value v) {
     if (f == NULL || ebb__is_static(f) || f->cell.type == NULL) return EBB_ERR_INVALID;
     ebb__heap *h = ebb__heap_of(f);
@@ -211,37 +211,39 @@ ebb_future *ebb_future_failed_site(ebb_cx *cx, ebb_status failure, const char *s
     return f;
 }
 
-/* ---- tasks ------------------------------------------------------------------------------------------------------------ */
+/* ---- tasks ------------------------------------------------------------------------------------------------ */
 
-typedef struct gone {
+typedef struct go_future {
     ebb__promise promise;
     ebb_poll_fn poll;
     void *state;
     ebb_task task;
     ebb_status status;
-} gone;
+} go_future;
 
-/* With its region, say: a second cancel that is no stronger would only shorten the budget that it has. */
-static bool knows(ebb_cx *cx, ebb_task task, ebb_cancel_kind kind) {
+/* True if the task has a cancel request of this severity already, for example with its region. A second cancel that
+ * is no stronger would only shorten its budget. */
+static bool is_cancelled_already(ebb_cx *cx, ebb_task task, ebb_cancel_kind kind) {
     const ebb_cx *t = ebb__task_cx(ebb__rt_of(cx), task, NULL);
     return t != NULL && ebb__task_severity(t) >= (uint8_t)ebb_cancel_kind_severity(kind);
 }
 
 static void go_cancel(ebb_cx *cx, ebb_future *f, void *arg) {
-    gone *g = (gone *)(void *)f;
+    go_future *g = (go_future *)(void *)f;
     (void)arg;
     ebb_cancel_kind kind = ebb__kind_of_cancel(f);
     if (kind == EBB_CANCEL_DROPPED) kind = EBB_CANCEL_USER;
-    if (!knows(cx, g->task, kind)) ebb_task_cancel(cx, g->task, kind, "its future was cancelled");
+    if (!is_cancelled_already(cx, g->task, kind))
+        ebb_task_cancel(cx, g->task, kind, "its future was cancelled");
 }
 
 static const ebb_operation go_op = {"task", go_cancel, ebb__only_waits};
 
 static const ebb__kind go_kind = {
-    .type = {"task", sizeof(gone), trace_promise, NULL,
+    .type = {"task", sizeof(go_future), trace_promise, NULL,
              EBB__TYPE_OWN | EBB__TYPE_FUTURE | EBB__TYPE_MANY | EBB__TYPE_LETS_GO},
     .input_ended = adopted_ended,
-    .cancelled = promise_over,
+    .cancelled = promise_let_go,
 };
 
 bool ebb__is_promise(const ebb_future *f) {
@@ -249,14 +251,14 @@ bool ebb__is_promise(const ebb_future *f) {
 }
 
 static ebb_status go_poll(ebb_cx *cx, void *state) {
-    gone *g = state;
+    go_future *g = state;
     g->status = g->poll(cx, g->state);
     return g->status;
 }
 
-/* The task is over, in whatever way: a finalizer of it, the last that runs. */
-static ebb_status go_over(ebb_cx *cx, void *state) {
-    gone *g = state;
+/* The task's first finalizer, which runs last, however the task has ended. */
+static ebb_status go_finished(ebb_cx *cx, void *state) {
+    go_future *g = state;
     (void)cx;
     ebb_future *f = &g->promise.many.future;
     if (g->status == EBB_OK) (void)ebb_promise_settle(f, ebb_value_none());
@@ -273,14 +275,15 @@ ebb_future *ebb_go_site(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *s
     ebb_status st = poll == NULL ? EBB_ERR_INVALID : ebb__rt_reserve_obligation(rt);
     ebb_future *f = st == EBB_OK ? ebb__promise_new(cx, &go_kind, &go_op, NULL, site, &st) : NULL;
     if (f == NULL) return ebb__failed(st);
-    gone *g = (gone *)(void *)f;
+    go_future *g = (go_future *)(void *)f;
     g->poll = poll;
     g->state = state;
     g->status = EBB_PENDING;
     g->task = ebb__spawn_apart(cx, region, go_poll, g, opts, site);
     st = ebb_id_status(g->task.id);
     if (st == EBB_OK) {
-        (void)ebb_defer_site(ebb__task_cx(rt, g->task, NULL), go_over, g, site); /* its room was reserved */
+        /* cannot fail: the memory was reserved */
+        (void)ebb_defer_site(ebb__task_cx(rt, g->task, NULL), go_finished, g, site);
     } else {
         (void)ebb_promise_reject(f, st);
     }

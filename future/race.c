@@ -1,10 +1,10 @@
-/* race, any, select: those that end as one of their inputs. */
+/* race, any and select: each ends as one of its inputs. */
 #include "future/many.h"
 
 typedef struct race {
     ebb__many many;
-    ebb_selected *selected; /* of a select: its value, once completed */
-    ebb_status failure;     /* the last of those that `any` has skipped */
+    ebb_selected *selected; /* of a select: the value, once completed */
+    ebb_status failure;     /* of the last failed input that `any` has skipped */
 } race;
 _Static_assert(sizeof(void *) != 8 || sizeof(race) == 120, "what a race costs, without its edges");
 
@@ -31,10 +31,10 @@ static void trace_race(void *object, ebb_gc_marker *t) {
     ebb_gc_mark(t, r->selected);
 }
 
-/* ---- inputs ------------------------------------------------------------------------------------------------------- */
+/* ---- inputs ----------------------------------------------------------------------------------------------- */
 
-/* One less can win. */
-static void skip(ebb__scope *s, race *r, ebb__edge *e) {
+/* Drops an input that cannot win. */
+static void skip(ebb__region_futures *s, race *r, ebb__edge *e) {
     ebb_future *f = &r->many.future;
     ebb_cancel_kind kind = ebb__kind_of_cancel(ebb__edge_input(e));
     ebb__edge_drop(s->heap, e);
@@ -43,7 +43,7 @@ static void skip(ebb__scope *s, race *r, ebb__edge *e) {
     else (void)ebb__cancel_as(f, kind);
 }
 
-static void race_ended(ebb__scope *s, ebb_future *f, ebb__edge *e) {
+static void race_ended(ebb__region_futures *s, ebb_future *f, ebb__edge *e) {
     ebb_future *input = ebb__edge_input(e);
     if (ebb__state_of(input) == EBB_FUTURE_CANCELLED) {
         skip(s, (race *)(void *)f, e);
@@ -53,7 +53,7 @@ static void race_ended(ebb__scope *s, ebb_future *f, ebb__edge *e) {
     ebb__edge_drop(s->heap, e);
 }
 
-static void any_ended(ebb__scope *s, ebb_future *f, ebb__edge *e) {
+static void any_ended(ebb__region_futures *s, ebb_future *f, ebb__edge *e) {
     race *r = (race *)(void *)f;
     ebb_future *input = ebb__edge_input(e);
     if (ebb__state_of(input) == EBB_FUTURE_FAILED) {
@@ -64,7 +64,7 @@ static void any_ended(ebb__scope *s, ebb_future *f, ebb__edge *e) {
     race_ended(s, f, e);
 }
 
-static void select_ended(ebb__scope *s, ebb_future *f, ebb__edge *e) {
+static void select_ended(ebb__region_futures *s, ebb_future *f, ebb__edge *e) {
     race *r = (race *)(void *)f;
     ebb_future *input = ebb__edge_input(e);
     if (ebb__state_of(input) != EBB_FUTURE_COMPLETED) {
@@ -86,7 +86,7 @@ static void drop_selected(ebb__heap *h, race *r) {
     r->selected = NULL;
 }
 
-static bool race_over(ebb__scope *s, ebb_future *f, uint32_t *work) {
+static bool race_let_go(ebb__region_futures *s, ebb_future *f, uint32_t *work) {
     race *r = (race *)(void *)f;
     bool won = ebb__state_of(f) != EBB_FUTURE_CANCELLED;
     ebb_cancel_kind kind = won ? EBB_CANCEL_RACE_LOST : ebb__kind_of_cancel(f);
@@ -95,25 +95,25 @@ static bool race_over(ebb__scope *s, ebb_future *f, uint32_t *work) {
     return true;
 }
 
-/* ---- making --------------------------------------------------------------------------------------------------------- */
+/* ---- making ----------------------------------------------------------------------------------------------- */
 
 #define RACE(word, ended)                                                                                    \
     {                                                                                                        \
         .type = {word, sizeof(race), trace_race, NULL, EBB__TYPE_NODE_OF_MANY}, .input_ended = (ended),      \
-        .cancelled = race_over,                                                                              \
+        .cancelled = race_let_go,                                                                            \
     }
 
 static const ebb__kind race_kind = RACE("race", race_ended);
 static const ebb__kind any_kind = RACE("any", any_ended);
 static const ebb__kind select_kind = RACE("select", select_ended);
 
-/* Held by the node alone. */
+/* Allocates the value of a select. Only the node holds it. */
 static ebb_status selected_new(ebb_cx *cx, race *r) {
     ebb_status st = EBB_OK;
     r->selected = ebb__object_new(cx, &ebb__selected_type, sizeof(ebb_selected), &st);
     if (r->selected == NULL) return st;
     ebb__cell *c = (ebb__cell *)(void *)r->selected - 1;
-    ebb__member_remove(ebb__cell_scope(ebb__heap_of(c), c), c);
+    ebb__member_remove(ebb__region_futures_of_cell(ebb__heap_of(c), c), c);
     return EBB_OK;
 }
 

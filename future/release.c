@@ -1,11 +1,11 @@
-/* finally and bracket: what runs whatever the end, and is waited for. */
+/* finally and bracket: cleanup that runs at any end, and whose future is waited for. */
 #include "future/single.h"
 
-/* How the input had ended, kept while what was released is waited for. */
+/* How the input ended, kept while the cleanup's future is waited for. */
 typedef struct ending {
     ebb_future_state state;
     ebb_cancel_kind kind;
-    ebb_value value; /* as.i is the status of a failure */
+    ebb_value value; /* of a failure, as.i is the status */
 } ending;
 
 static ending ending_of(ebb_future *f) {
@@ -20,8 +20,8 @@ static void end_as(ebb_future *f, const ending *e) {
     else (void)ebb__cancel_as(f, e->kind);
 }
 
-/* What a callback has returned is cleanup that has begun: neither the end of the result nor a cancel of the
- * region ends it, and it holds itself until it has ended. */
+/* A future that the callback returned is cleanup that has begun. Neither the end of the result nor a cancel of the
+ * region cancels it, and it holds itself until it has ended. */
 static void protect(ebb__heap *h, ebb_future *f) {
     if (ebb__usable_in(h, f) != EBB_OK || ebb__is_static(f)) return;
     f->flags |= EBB__F_SHIELDED;
@@ -30,15 +30,16 @@ static void protect(ebb__heap *h, ebb_future *f) {
     f->flags |= EBB__F_CLEANUP;
 }
 
-/* Nobody waits for it. */
+/* Lets a cleanup's future run without a waiter. */
 static void let_run(ebb__heap *h, ebb_future *f) {
     if (f == NULL || ebb__usable_in(h, f) != EBB_OK || ebb__is_static(f)) return;
     protect(h, f);
     ebb__consume(f, f->site);
 }
 
-/* What was released has ended: the result ends as it would have, unless this failed. */
-static void released(ebb__scope *s, ebb_future *f, ebb__edge *e, const ending *was) {
+/* The cleanup's future has ended. The result ends as its input did; if the input completed and the cleanup did not,
+ * as the cleanup did. */
+static void released(ebb__region_futures *s, ebb_future *f, ebb__edge *e, const ending *was) {
     ebb_future *input = ebb__edge_input(e);
     if (was->state == EBB_FUTURE_COMPLETED && ebb__state_of(input) != EBB_FUTURE_COMPLETED) {
         ebb_value v = was->value;
@@ -50,7 +51,7 @@ static void released(ebb__scope *s, ebb_future *f, ebb__edge *e, const ending *w
     ebb__edge_drop(s->heap, e);
 }
 
-/* ---- finally ---------------------------------------------------------------------------------------------------------- */
+/* ---- finally ---------------------------------------------------------------------------------------------- */
 
 /* EBB__F_STEP: the callback has run. */
 typedef struct finally {
@@ -64,7 +65,7 @@ static void trace_finally(void *object, ebb_gc_marker *t) {
     ebb_gc_mark_value(t, &n->was.value);
 }
 
-static void finally_ended(ebb__scope *s, ebb_future *f, ebb__edge *e) {
+static void finally_ended(ebb__region_futures *s, ebb_future *f, ebb__edge *e) {
     finally *n = (finally *)(void *)f;
     if (f->flags & EBB__F_STEP) {
         ending was = n->was;
@@ -87,7 +88,7 @@ static void finally_ended(ebb__scope *s, ebb_future *f, ebb__edge *e) {
     }
 }
 
-static bool finally_cancelled(ebb__scope *s, ebb_future *f, uint32_t *work) {
+static bool finally_cancelled(ebb__region_futures *s, ebb_future *f, uint32_t *work) {
     finally *n = (finally *)(void *)f;
     (void)work;
     if (f->flags & EBB__F_STEP) {
@@ -119,7 +120,7 @@ ebb_future *ebb_finally_site(ebb_cx *cx, ebb_future *f, ebb_finally_fn fn, void 
     return ebb__single_new(cx, &finally_kind, f, (const void *)(uintptr_t)fn, arg, site);
 }
 
-/* ---- bracket ------------------------------------------------------------------------------------------------------------ */
+/* ---- bracket ---------------------------------------------------------------------------------------------- */
 
 typedef enum bracket_step { ACQUIRING, USING, RELEASING } bracket_step;
 
@@ -127,7 +128,7 @@ typedef struct bracket {
     ebb__single single; /* fn.then is `use` */
     ebb_release_fn release;
     bracket_step step;
-    ebb_value resource; /* what was acquired */
+    ebb_value resource; /* the acquired value */
     ending was;
 } bracket;
 
@@ -138,8 +139,8 @@ static void trace_bracket(void *object, ebb_gc_marker *t) {
     ebb_gc_mark_value(t, &b->was.value);
 }
 
-/* What `release` did not take is disposed of here. */
-static ebb_future *run_release(ebb__scope *s, bracket *b) {
+/* Disposes of the resource if `release` did not take it. */
+static ebb_future *run_release(ebb__region_futures *s, bracket *b) {
     b->step = RELEASING;
     ebb_future *next = b->release(s->cx, &b->resource, b->single.arg);
     ebb_value left = b->resource;
@@ -149,7 +150,7 @@ static ebb_future *run_release(ebb__scope *s, bracket *b) {
     return next;
 }
 
-static void bracket_ended(ebb__scope *s, ebb_future *f, ebb__edge *e) {
+static void bracket_ended(ebb__region_futures *s, ebb_future *f, ebb__edge *e) {
     bracket *b = (bracket *)(void *)f;
     ebb_future *input = ebb__edge_input(e);
     if (b->step == ACQUIRING) {
@@ -184,7 +185,7 @@ static void bracket_ended(ebb__scope *s, ebb_future *f, ebb__edge *e) {
     }
 }
 
-static bool bracket_cancelled(ebb__scope *s, ebb_future *f, uint32_t *work) {
+static bool bracket_cancelled(ebb__region_futures *s, ebb_future *f, uint32_t *work) {
     bracket *b = (bracket *)(void *)f;
     (void)work;
     if (b->step == RELEASING) {
@@ -196,7 +197,7 @@ static bool bracket_cancelled(ebb__scope *s, ebb_future *f, uint32_t *work) {
     }
     ebb_future *input = ebb__edge_input(&b->single.edge);
     if (b->step == ACQUIRING && input != NULL &&
-        ebb__state_of(input) == EBB_FUTURE_COMPLETED) { /* it has just been acquired */
+        ebb__state_of(input) == EBB_FUTURE_COMPLETED) { /* acquired, but not processed yet */
         b->step = USING;
         b->resource = ebb__value_from(input);
     }

@@ -1,47 +1,47 @@
-/* Counted handles, and the stack by which other threads reach a runtime. No lock, no fence: what a thread
- * wrote before a push is seen by the thread that takes it, because the push releases and the taking
- * acquires. */
+/* Counted handles of futures, and the stack of messages by which other threads reach a runtime. There is no lock and
+ * no fence: a push releases and the taking acquires, so the receiver sees what the sender wrote before the push. */
 #include "future/remote.h"
 
 #include "base/alloc.h"
 #include "future/peer.h"
 #include "future/promise.h"
 
-/* ---- the stack ---------------------------------------------------------------------------------------------------- */
+/* ---- the stack -------------------------------------------------------------------------------------------- */
 
-bool ebb__post(ebb__heap *h, ebb__message *l) {
-    /* Acquire, here and below: who finds it closed frees what the runtime's end has looked at before. */
+bool ebb__post(ebb__heap *h, ebb__message *m) {
+    /* Acquire, here and below: a sender that finds the stack closed frees memory that the runtime's end has read
+     * before. */
     ebb__message *head = atomic_load_explicit(&h->inbound, memory_order_acquire);
     do {
         if (head == EBB__INBOUND_CLOSED) return false;
-        l->next = head;
-        /* Release: what was written to the letter, and to what it is about, comes with it. */
-    } while (!atomic_compare_exchange_weak_explicit(&h->inbound, &head, l, memory_order_release,
+        m->next = head;
+        /* Release: the receiver sees the message and all data written before. */
+    } while (!atomic_compare_exchange_weak_explicit(&h->inbound, &head, m, memory_order_release,
                                                     memory_order_acquire));
     if (head != NULL) return true;
     if (h->wake != NULL) h->wake(h->wake_ctx);
-    /* Release: the runtime's end waits for it, so that what `wake` needs may go then. */
+    /* Release: the runtime's end waits for this count, and only then frees what `wake` needs. */
     atomic_fetch_add_explicit(&h->woken, 1, memory_order_release);
     return true;
 }
 
-/* First in, first out. */
-static ebb__message *reversed(ebb__message *l) {
+/* Restores the order in which messages were pushed. */
+static ebb__message *reversed(ebb__message *m) {
     ebb__message *first = NULL;
-    while (l != NULL) {
-        ebb__message *next = l->next;
-        l->next = first;
-        first = l;
-        l = next;
+    while (m != NULL) {
+        ebb__message *next = m->next;
+        m->next = first;
+        first = m;
+        m = next;
     }
     return first;
 }
 
-static void take_all(ebb_runtime *rt, ebb__message *letters) {
+static void take_all(ebb_runtime *rt, ebb__message *messages) {
     ebb__message *next;
-    for (ebb__message *l = reversed(letters); l != NULL; l = next) {
-        next = l->next;
-        l->take(rt, l);
+    for (ebb__message *m = reversed(messages); m != NULL; m = next) {
+        next = m->next;
+        m->take(rt, m);
     }
 }
 
@@ -49,7 +49,7 @@ void ebb_inbox_receive(ebb_runtime *rt) {
     ebb__heap *h = ebb__heap_at(rt);
     if (h == NULL || atomic_load_explicit(&h->inbound, memory_order_relaxed) == NULL) return;
     h->taken++;
-    /* Acquire: what others wrote before they pushed is seen from here on. */
+    /* Acquire: sees what senders wrote before they pushed. */
     take_all(rt, atomic_exchange_explicit(&h->inbound, NULL, memory_order_acquire));
 }
 
@@ -61,15 +61,15 @@ ebb_status ebb_inbox_on_wake(ebb_runtime *rt, void (*wake)(void *ctx), void *ctx
     return EBB_OK;
 }
 
-/* ---- handles -------------------------------------------------------------------------------------------------------- */
+/* ---- handles ---------------------------------------------------------------------------------------------- */
 
 static void remote_free(ebb_remote *r) {
     ebb__free(&r->heap->allocator, r, sizeof *r);
 }
 
-/* The last reference is gone: on the runtime's thread, unless that is gone too. */
-static void remote_over(ebb_runtime *rt, ebb__message *l) {
-    ebb_remote *r = (ebb_remote *)(void *)l; /* its first member */
+/* The last reference was dropped. Runs on the runtime's thread, unless the runtime was freed. */
+static void remote_released(ebb_runtime *rt, ebb__message *m) {
+    ebb_remote *r = (ebb_remote *)(void *)m; /* the message is the first member */
     if (rt != NULL) {
         if (r->prev != NULL) r->prev->next = r->next;
         else r->heap->exports = r->next;
@@ -79,9 +79,9 @@ static void remote_over(ebb_runtime *rt, ebb__message *l) {
     remote_free(r);
 }
 
-/* On the runtime's thread: as if the producer had settled it there. */
-static void producer_done(ebb_runtime *rt, ebb__message *l) {
-    ebb_remote *r = (ebb_remote *)(void *)((char *)l - offsetof(ebb_remote, done));
+/* The producer has ended without settling the future. Runs on the runtime's thread, as if the producer were there. */
+static void producer_done(ebb_runtime *rt, ebb__message *m) {
+    ebb_remote *r = (ebb_remote *)(void *)((char *)m - offsetof(ebb_remote, done));
     ebb_future *f = r->future;
     if (rt != NULL && (f->flags & (EBB__F_PRODUCED | EBB__F_SETTLED)) == EBB__F_PRODUCED) {
         f->flags |= EBB__F_SETTLED;
@@ -90,10 +90,10 @@ static void producer_done(ebb_runtime *rt, ebb__message *l) {
     ebb_remote_release(r);
 }
 
-/* It has ended, by whoever holds this handle. */
-static void take_ended(ebb_runtime *rt, ebb__message *l) {
-    ebb_remote *r = (ebb_remote *)(void *)((char *)l - offsetof(ebb_remote, ended));
-    if (rt == NULL) ebb__dispose(r->future->value); /* a word that was settled too late for anybody to ask */
+/* The future was ended through this handle. */
+static void take_ended(ebb_runtime *rt, ebb__message *m) {
+    ebb_remote *r = (ebb_remote *)(void *)((char *)m - offsetof(ebb_remote, ended));
+    if (rt == NULL) ebb__dispose(r->future->value); /* a word that was settled too late for any reader */
     else ebb__ended_elsewhere(r->future);
     ebb_remote_release(r);
 }
@@ -112,7 +112,7 @@ ebb_status ebb_remote_new(ebb_future *f, ebb_remote **out) {
     ebb__heap *h = ebb__heap_of(f);
     ebb_remote *r = ebb__alloc(&h->allocator, sizeof *r);
     if (r == NULL) return EBB_ERR_NOMEM;
-    *r = (ebb_remote){.letter = {NULL, remote_over},
+    *r = (ebb_remote){.released = {NULL, remote_released},
                       .ended = {NULL, take_ended},
                       .done = {NULL, producer_done},
                       .future = f,
@@ -136,14 +136,14 @@ ebb_remote *ebb_remote_keep(ebb_remote *r) {
 
 void ebb_remote_release(ebb_remote *r) {
     if (r == NULL) return;
-    /* Release, so that what was done with the handle comes before it goes; acquire for whoever frees it. */
+    /* Release: the thread that frees it sees what was done with the handle. Acquire: for that thread. */
     if (atomic_fetch_sub_explicit(&r->refs, 1, memory_order_acq_rel) != 1) return;
-    ebb__heap *h = r->heap; /* its reference goes after the push, which still looks at the heap */
-    if (!ebb__post(h, &r->letter)) remote_free(r);
+    ebb__heap *h = r->heap; /* the heap's reference is dropped after the push, which still uses the heap */
+    if (!ebb__post(h, &r->released)) remote_free(r);
     ebb__heap_release(h);
 }
 
-/* ---- from any thread -------------------------------------------------------------------------------------------------- */
+/* ---- from any thread -------------------------------------------------------------------------------------- */
 
 bool ebb_remote_cancel(ebb_remote *r, ebb_cancel_kind kind) {
     if (kind == EBB_CANCEL_NONE) kind = EBB_CANCEL_USER;
@@ -154,7 +154,7 @@ bool ebb_remote_cancel(ebb_remote *r, ebb_cancel_kind kind) {
 
 static ebb_status lost(ebb_remote *r) {
     if (ebb__state_of(r->future) != EBB_FUTURE_CANCELLED) return EBB_ERR_RESOLVED;
-    /* Relaxed: it only counts to one; the push orders the rest. */
+    /* Relaxed: only the first caller posts; the push orders the rest. */
     if (!atomic_flag_test_and_set_explicit(&r->is_done, memory_order_relaxed)) {
         if (!ebb__post(r->heap, &ebb_remote_keep(r)->done)) ebb_remote_release(r);
     }
@@ -171,14 +171,14 @@ static ebb_status settle(ebb_remote *r, ebb_value v, uint32_t to) {
         return lost(r);
     }
     f->value = v;
-    /* Release: whoever sees the end sees the value. */
+    /* Release: a reader that sees the end sees the value. */
     atomic_store_explicit(&f->state, to, memory_order_release);
     if (post_ended(r)) return EBB_OK;
     ebb__dispose(v); /* the runtime is gone */
     return EBB_ERR_CLOSED;
 }
 
-/* Another thread may end only what has no inputs that would have to be let go of. */
+/* Another thread may settle only a future without inputs to drop. */
 static bool is_promise(const ebb_remote *r) {
     return r->future->cell.type == &ebb__promise_kind.type;
 }
@@ -196,7 +196,7 @@ ebb_status ebb_remote_reject(ebb_remote *r, ebb_status st) {
     if (st >= EBB_OK || !is_promise(r)) return EBB_ERR_INVALID;
     if (st != EBB_CANCELLED) return settle(r, ebb_value_int(st), EBB_FUTURE_FAILED);
     if (!ebb_remote_cancel(r, EBB_CANCEL_USER)) return lost(r);
-    (void)lost(r); /* it is the producer who says so */
+    (void)lost(r); /* a reject is the producer's end */
     return EBB_OK;
 }
 
@@ -204,16 +204,16 @@ ebb_future_state ebb_remote_state(const ebb_remote *r) {
     return ebb__state_of(r->future);
 }
 
-/* ---- the end of a runtime ------------------------------------------------------------------------------------------------ */
+/* ---- the end of a runtime --------------------------------------------------------------------------------- */
 
-/* Another thread is settling it, or has: it disposes of the value itself, or its letter was taken. */
+/* Another thread is settling the future, or has: it disposes of the value itself, or its message was received. */
 static bool is_elsewhere(const ebb__cell *c) {
     const ebb_future *f = (const ebb_future *)(const void *)c;
     return c->type->reserved & EBB__TYPE_FUTURE && f->flags & EBB__F_EXPORTED &&
            !(f->flags & (EBB__F_FINISHED | EBB__F_QUEUED));
 }
 
-/* Values that nobody took are disposed of; no other code of a user's runs. */
+/* Disposes of the values that are left. No other user code runs. */
 static void last_values(ebb__heap *h, ebb__page *b) {
     for (; b != NULL; b = b->next) {
         uint32_t n = b->cls == NULL ? 1 : b->cells;
@@ -233,12 +233,12 @@ void ebb__futures_free(ebb_runtime *rt) {
     ebb__ties_cut(h);
     for (ebb_remote *r = h->exports; r != NULL; r = r->next)
         (void)ebb__claim(r->future, EBB_FUTURE_CANCELLED);
-    /* Acquire: as ebb_inbox_receive. Release: from here on others free by themselves what was looked at above. */
-    ebb__message *letters = atomic_exchange_explicit(&h->inbound, EBB__INBOUND_CLOSED, memory_order_acq_rel);
-    if (letters != NULL) h->taken++;
-    /* Acquire: what `wake` needs may be freed after this. It takes as long as the call takes. */
+    /* Acquire: as ebb_inbox_receive. Release: from here on senders free by themselves what was read above. */
+    ebb__message *messages = atomic_exchange_explicit(&h->inbound, EBB__INBOUND_CLOSED, memory_order_acq_rel);
+    if (messages != NULL) h->taken++;
+    /* Acquire: what `wake` needs may be freed after this loop. The loop lasts as long as a running call of `wake`. */
     while (atomic_load_explicit(&h->woken, memory_order_acquire) != h->taken) continue;
-    take_all(NULL, letters);
+    take_all(NULL, messages);
     for (uint32_t i = 1; i < EBB__CLASSES; i++) {
         const ebb__class *k = &h->classes[i];
         last_values(h, k->pages);
@@ -246,8 +246,8 @@ void ebb__futures_free(ebb_runtime *rt) {
         if (k->page != NULL && !k->page->unswept) last_values(h, k->page);
     }
     last_values(h, h->large);
-    for (uint32_t i = 1; i < h->scopes_n; i++) {
-        if (ebb__scope_at(h, i) != NULL) ebb__scope_free(ebb__scope_at(h, i));
+    for (uint32_t i = 1; i < h->regions_n; i++) {
+        if (ebb__region_futures_at(h, i) != NULL) ebb__region_futures_free(ebb__region_futures_at(h, i));
     }
     ebb__layer_remove(rt, &ebb__future_layer);
     h->rt = NULL;

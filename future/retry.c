@@ -1,16 +1,16 @@
-/* retry: attempts with sleeps between them, one input at a time. */
+/* retry: attempts with pauses between them, one input at a time. */
 #include "future/many.h"
 #include "future/single.h"
 
-/* EBB__F_STEP: its input is a sleep, not an attempt. The first attempt is made in the pump, as all are. */
+/* EBB__F_STEP: the input is a pause, not an attempt. Every attempt is made in the pump, also the first. */
 typedef struct retry {
     ebb__single single;
     ebb_attempt_fn make;
-    ebb_retry_opts opts; /* `pause` is the next one */
+    ebb_retry_opts opts; /* `pause` is the next pause */
     uint32_t made;       /* attempts so far */
 } retry;
 
-static void attempt(ebb__scope *s, retry *r, ebb__edge *e) {
+static void attempt(ebb__region_futures *s, retry *r, ebb__edge *e) {
     ebb_future *f = &r->single.future;
     f->flags = (uint16_t)(f->flags & ~EBB__F_STEP);
     ebb_future *made = r->make(s->cx, r->made++, r->single.arg);
@@ -23,14 +23,14 @@ static uint64_t longer(const ebb_retry_opts *o) {
     return o->pause > most / o->factor ? most : o->pause * o->factor;
 }
 
-static void sleep_first(ebb__scope *s, retry *r, ebb__edge *e) {
+static void sleep_first(ebb__region_futures *s, retry *r, ebb__edge *e) {
     ebb_future *f = &r->single.future;
     f->flags |= EBB__F_STEP;
     ebb__become(f, e, ebb_after_site(s->cx, r->opts.pause, f->site));
     r->opts.pause = longer(&r->opts);
 }
 
-static void retry_ended(ebb__scope *s, ebb_future *f, ebb__edge *e) {
+static void retry_ended(ebb__region_futures *s, ebb_future *f, ebb__edge *e) {
     retry *r = (retry *)(void *)f;
     ebb_future *input = ebb__edge_input(e);
     ebb_future_state state = ebb__state_of(input);

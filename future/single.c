@@ -1,4 +1,4 @@
-/* then, map, catch, finally: one input, one callback. */
+/* then, map, catch: one input, one callback. */
 #include "future/single.h"
 
 ebb_future *ebb__single_new(ebb_cx *cx, const ebb__kind *kind, ebb_future *f, const void *fn, void *arg,
@@ -17,25 +17,25 @@ ebb_future *ebb__single_new(ebb_cx *cx, const ebb__kind *kind, ebb_future *f, co
     return node;
 }
 
-bool ebb__single_cancelled(ebb__scope *s, ebb_future *f, uint32_t *work) {
+bool ebb__single_cancelled(ebb__region_futures *s, ebb_future *f, uint32_t *work) {
     (void)work;
     ebb__edge_cancel(s->heap, &((ebb__single *)(void *)f)->edge, ebb__kind_of_cancel(f));
     return true;
 }
 
-/* Its callback has run: it ends as its input. */
-void ebb__single_forward(ebb__scope *s, ebb_future *f, ebb__edge *e) {
+/* Ends f as its input ended. */
+void ebb__single_forward(ebb__region_futures *s, ebb_future *f, ebb__edge *e) {
     ebb__end_as(f, ebb__edge_input(e));
     ebb__edge_drop(s->heap, e);
 }
 
-static void become(ebb__scope *s, ebb_future *f, ebb__edge *e, ebb_future *next) {
+static void become(ebb__region_futures *s, ebb_future *f, ebb__edge *e, ebb_future *next) {
     ebb__edge_drop(s->heap, e);
     f->flags |= EBB__F_FORWARD;
     ebb__become(f, e, next);
 }
 
-static void then_ended(ebb__scope *s, ebb_future *f, ebb__edge *e) {
+static void then_ended(ebb__region_futures *s, ebb_future *f, ebb__edge *e) {
     ebb__single *n = (ebb__single *)(void *)f;
     ebb_future *input = ebb__edge_input(e);
     if (f->flags & EBB__F_FORWARD || ebb__state_of(input) != EBB_FUTURE_COMPLETED) {
@@ -45,7 +45,7 @@ static void then_ended(ebb__scope *s, ebb_future *f, ebb__edge *e) {
     become(s, f, e, n->fn.then(s->cx, &input->value, n->arg));
 }
 
-static void map_ended(ebb__scope *s, ebb_future *f, ebb__edge *e) {
+static void map_ended(ebb__region_futures *s, ebb_future *f, ebb__edge *e) {
     ebb__single *n = (ebb__single *)(void *)f;
     ebb_future *input = ebb__edge_input(e);
     if (f->flags & EBB__F_FORWARD || ebb__state_of(input) != EBB_FUTURE_COMPLETED) {
@@ -67,7 +67,7 @@ static void map_ended(ebb__scope *s, ebb_future *f, ebb__edge *e) {
     (void)ebb__complete(f, v);
 }
 
-static void catch_ended(ebb__scope *s, ebb_future *f, ebb__edge *e) {
+static void catch_ended(ebb__region_futures *s, ebb_future *f, ebb__edge *e) {
     ebb__single *n = (ebb__single *)(void *)f;
     ebb_future *input = ebb__edge_input(e);
     if (f->flags & EBB__F_FORWARD || ebb__state_of(input) != EBB_FUTURE_FAILED) {

@@ -1,5 +1,5 @@
-/* Futures that wait for a time: after, within, delay, schedule. Their timer is their scope's: spare is its
- * place there. The scope arms the runtime's timer for the first of them. */
+/* Futures that wait for a time: after, within, delay, schedule. Their timers are in the region's `dues`, and `spare`
+ * is the index there plus 1. The runtime's timer is armed for the first of them. */
 #include "future/single.h"
 
 static bool bad_span(uint64_t span) {
@@ -11,7 +11,7 @@ static uint64_t due_at(ebb_cx *cx, uint64_t span) {
     return span > EBB_FOREVER - now ? EBB_FOREVER : now + span;
 }
 
-/* Waiting for a time is work that the region waits for; until the future ends it is its own producer. */
+/* The region waits for a future that waits for a time: until its end, the future is its own producer. */
 static void produce(ebb_future *f) {
     f->flags |= EBB__F_PRODUCED;
     ebb__count_as_work(f);
@@ -23,20 +23,20 @@ static void produced(ebb_future *f) {
 
 static void set_timer(ebb_cx *cx, ebb_future *f, uint64_t at) {
     (void)cx;
-    ebb_status st = ebb__due_add(ebb__future_scope(f), f, at);
+    ebb_status st = ebb__due_add(ebb__region_futures_of(f), f, at);
     if (st != EBB_OK) (void)ebb__fail_with(f, st);
     else produce(f);
 }
 
-/* ---- after --------------------------------------------------------------------------------------------------------- */
+/* ---- after ------------------------------------------------------------------------------------------------ */
 
-static void after_fired(ebb__scope *s, ebb_future *f) {
+static void after_fired(ebb__region_futures *s, ebb_future *f) {
     (void)s;
     (void)ebb__complete(f, ebb_value_none());
     produced(f);
 }
 
-static bool after_cancelled(ebb__scope *s, ebb_future *f, uint32_t *work) {
+static bool after_cancelled(ebb__region_futures *s, ebb_future *f, uint32_t *work) {
     (void)work;
     ebb__due_remove(s, f);
     produced(f);
@@ -58,21 +58,22 @@ ebb_future *ebb_after_site(ebb_cx *cx, uint64_t span, const char *site) {
     return f;
 }
 
-/* ---- within -------------------------------------------------------------------------------------------------------- */
+/* ---- within ----------------------------------------------------------------------------------------------- */
 
-static void within_ended(ebb__scope *s, ebb_future *f, ebb__edge *e) {
+static void within_ended(ebb__region_futures *s, ebb_future *f, ebb__edge *e) {
     ebb__due_remove(s, f);
     ebb__single_forward(s, f, e);
 }
 
-static void within_fired(ebb__scope *s, ebb_future *f) {
+static void within_fired(ebb__region_futures *s, ebb_future *f) {
     ebb__single *n = (ebb__single *)(void *)f;
-    if (ebb__has_ended(ebb__edge_input(&n->edge))) return; /* in time: it hears of it soon */
+    /* in time: the end of the input is processed soon */
+    if (ebb__has_ended(ebb__edge_input(&n->edge))) return;
     (void)ebb__fail_with(f, EBB_TIMEOUT);
     ebb__edge_cancel(s->heap, &n->edge, EBB_CANCEL_TIMEOUT);
 }
 
-static bool within_cancelled(ebb__scope *s, ebb_future *f, uint32_t *work) {
+static bool within_cancelled(ebb__region_futures *s, ebb_future *f, uint32_t *work) {
     ebb__due_remove(s, f);
     return ebb__single_cancelled(s, f, work);
 }
@@ -93,7 +94,7 @@ ebb_future *ebb_within_site(ebb_cx *cx, ebb_future *f, uint64_t span, const char
     }
     ebb_future *node = ebb__single_new(cx, &within_kind, f, &some_function, NULL, site);
     if (ebb__is_static(node) || span == EBB_FOREVER) return node;
-    ebb_status st = ebb__due_add(ebb__future_scope(node), node, due_at(cx, span));
+    ebb_status st = ebb__due_add(ebb__region_futures_of(node), node, due_at(cx, span));
     if (st != EBB_OK) {
         (void)ebb__fail_with(node, st);
         ebb__edge_cancel(ebb__heap_of(node), &((ebb__single *)(void *)node)->edge, EBB_CANCEL_RESOURCE);
@@ -101,15 +102,15 @@ ebb_future *ebb_within_site(ebb_cx *cx, ebb_future *f, uint64_t span, const char
     return node;
 }
 
-/* ---- delay ----------------------------------------------------------------------------------------------------------- */
+/* ---- delay ------------------------------------------------------------------------------------------------ */
 
-static void delay_fired(ebb__scope *s, ebb_future *f) {
+static void delay_fired(ebb__region_futures *s, ebb_future *f) {
     ebb__single *n = (ebb__single *)(void *)f;
     ebb__become(f, &n->edge, n->fn.make(s->cx, n->arg));
     produced(f);
 }
 
-static bool delay_cancelled(ebb__scope *s, ebb_future *f, uint32_t *work) {
+static bool delay_cancelled(ebb__region_futures *s, ebb_future *f, uint32_t *work) {
     ebb__due_remove(s, f);
     (void)ebb__single_cancelled(s, f, work);
     produced(f);
@@ -135,7 +136,7 @@ ebb_future *ebb_future_delay_site(ebb_cx *cx, uint64_t span, ebb_make_fn fn, voi
     return f;
 }
 
-/* ---- schedule ---------------------------------------------------------------------------------------------------------- */
+/* ---- schedule --------------------------------------------------------------------------------------------- */
 
 typedef struct schedule {
     ebb__single single;
@@ -143,7 +144,7 @@ typedef struct schedule {
     uint64_t span, next, n;
 } schedule;
 
-static void schedule_fired(ebb__scope *s, ebb_future *f) {
+static void schedule_fired(ebb__region_futures *s, ebb_future *f) {
     schedule *p = (schedule *)(void *)f;
     ebb__become(f, &p->single.edge, p->fn(s->cx, p->n++, p->single.arg));
 }
@@ -152,8 +153,8 @@ static bool is_none(const ebb_value *v) {
     return v->type == NULL && v->as.u == 0;
 }
 
-/* The next is due a span after the last, or now if that has passed. */
-static void schedule_ended(ebb__scope *s, ebb_future *f, ebb__edge *e) {
+/* The next call is due one span after the last was due, or now if that has passed. */
+static void schedule_ended(ebb__region_futures *s, ebb_future *f, ebb__edge *e) {
     schedule *p = (schedule *)(void *)f;
     ebb_future *input = ebb__edge_input(e);
     if (ebb__state_of(input) != EBB_FUTURE_COMPLETED || !is_none(&input->value)) {

@@ -1,4 +1,4 @@
-/* Values: objects of the heap, words that somebody owns, bytes of a region. */
+/* Values: objects of the heap, owned words, bytes of a region. */
 #include "future/future.h"
 
 const ebb_type ebb__moved_type = {"moved", 0, NULL, NULL, 0};
@@ -6,7 +6,7 @@ const ebb_type ebb__nested_type = {"future", sizeof(ebb_future), NULL, NULL,
                                    EBB__TYPE_OWN | EBB__TYPE_FUTURE};
 
 void *ebb__object_new(ebb_cx *cx, const ebb_type *type, size_t size, ebb_status *st) {
-    ebb__scope *s = ebb__scope_of(cx, st);
+    ebb__region_futures *s = ebb__region_futures_get(cx, st);
     if (s == NULL) return NULL;
     ebb__cell *c = ebb__alloc_slow(s->heap, type, sizeof *c + size);
     if (c == NULL) {
@@ -14,7 +14,7 @@ void *ebb__object_new(ebb_cx *cx, const ebb_type *type, size_t size, ebb_status 
         return NULL;
     }
     ebb__member_add(s, c);
-    if (ebb__wants_step(s->heap)) ebb__scope_wake(s);
+    if (ebb__wants_step(s->heap)) ebb__region_futures_wake(s);
     return c + 1;
 }
 
@@ -33,7 +33,7 @@ ebb_value ebb_value_future(ebb_future *f) {
     return (ebb_value){&ebb__nested_type, {st == EBB_OK ? f : ebb__failed(st)}};
 }
 
-/* An object is a member of the first region that holds it. For others one of these is. */
+/* An object is a member of the first region that holds it. Every other region that holds it has a holder as member. */
 typedef struct holder {
     ebb__cell cell;
     ebb__cell *object;
@@ -48,25 +48,25 @@ static const ebb_type holder_type = {"holder", sizeof(holder), trace_holder, NUL
 ebb_status ebb__object_hold(ebb_cx *cx, ebb__cell *c) {
     ebb_status st = EBB_OK;
     if (c == NULL || c->type->reserved != 0) return EBB_OK;
-    ebb__scope *s = ebb__scope_of(cx, &st);
+    ebb__region_futures *s = ebb__region_futures_get(cx, &st);
     if (s == NULL) return st;
     if (ebb__heap_of(c) != s->heap) return EBB_ERR_FOREIGN;
     ebb__shade(s->heap, c);
     if (c->member == 0) {
-        uint32_t flags = c->scope & EBB__SCOPE_FLAGS;
+        uint32_t flags = c->region & EBB__CELL_FLAGS;
         ebb__member_add(s, c);
-        c->scope |= flags;
+        c->region |= flags;
         return EBB_OK;
     }
     holder *h = ebb__heap_alloc(s->heap, &holder_type, sizeof *h);
     if (h == NULL) return ebb__refusal(s->heap);
     h->object = c;
-    c->scope |= EBB__SCOPE_SHARED;
+    c->region |= EBB__CELL_SHARED;
     ebb__member_add(s, &h->cell);
     return EBB_OK;
 }
 
-static holder *find_holder(const ebb__scope *s, const ebb__cell *c) {
+static holder *find_holder(const ebb__region_futures *s, const ebb__cell *c) {
     for (uint32_t i = s->members_n; i > 0; i--) {
         holder *h = (holder *)(void *)ebb__member_cell(s->members[i - 1]);
         if (h->cell.type == &holder_type && h->object == c) return h;
@@ -77,7 +77,7 @@ static holder *find_holder(const ebb__scope *s, const ebb__cell *c) {
 ebb_value ebb_value_take(ebb_cx *cx, ebb_value *v) {
     ebb_value got = *v;
     if (ebb__object_hold(cx, ebb__value_cell(&got)) != EBB_OK)
-        return ebb_value_none(); /* it stays where it is */
+        return ebb_value_none(); /* the value stays with its owner */
     *v = ebb_value_none();
     return got;
 }
@@ -88,14 +88,14 @@ void ebb_value_discard(ebb_cx *cx, ebb_value v) {
         ebb__dispose(v);
         return;
     }
-    ebb__scope *s = ebb__scope_here(cx);
+    ebb__region_futures *s = ebb__region_futures_here(cx);
     if (c->type->reserved != 0 || ebb__heap_of(c) != ebb__heap_at(ebb__rt_of(cx))) return;
-    holder *h = s != NULL && c->scope & EBB__SCOPE_SHARED ? find_holder(s, c) : NULL;
+    holder *h = s != NULL && c->region & EBB__CELL_SHARED ? find_holder(s, c) : NULL;
     if (h != NULL) {
         ebb__shade(s->heap, c);
         ebb__member_remove(s, &h->cell);
         ebb__heap_free_cell(s->heap, &h->cell);
-    } else if (s != NULL && c->member != 0 && ebb__cell_scope(s->heap, c) == s) {
+    } else if (s != NULL && c->member != 0 && ebb__region_futures_of_cell(s->heap, c) == s) {
         ebb__member_remove(s, c);
     } else {
         ebb__object_let_go(c);
@@ -103,7 +103,7 @@ void ebb_value_discard(ebb_cx *cx, ebb_value v) {
     ebb__dispose(v);
 }
 
-/* ---- bytes of a region ----------------------------------------------------------------------------------------------- */
+/* ---- bytes of a region ------------------------------------------------------------------------------------ */
 
 typedef struct bytes {
     ebb_region region;
@@ -119,7 +119,7 @@ ebb_status ebb_bytes_new(ebb_cx *cx, size_t n, ebb_value *out, void **at) {
     *at = NULL;
     bytes *b = ebb__object_new(cx, &bytes_type, sizeof *b, &st);
     if (b == NULL) return st;
-    ebb__scope *s = ebb__scope_of(cx, &st);
+    ebb__region_futures *s = ebb__region_futures_get(cx, &st);
     b->at = s == NULL || n > SIZE_MAX / 2 ? NULL : ebb__arena_alloc(&s->arena, n);
     if (b->at == NULL) {
         ebb_value_discard(cx, ebb_value_object(b));

@@ -1,5 +1,4 @@
-/* The verifier: looks at every cell and every reference of the heap, and believes none of the collector's
- * bits. */
+/* The verifier: checks every cell and every reference of the heap, without trusting the collector's bits. */
 #include "base/text.h"
 #include "future/future.h"
 #include "future/remote.h"
@@ -28,7 +27,7 @@ static bool is_cell(const ebb__heap *h, const ebb__cell *c) {
     return b->heap == h && ebb__cell_at((ebb__page *)(uintptr_t)b, ebb__cell_index(b, c)) == c;
 }
 
-/* Something refers to it: it has to be there. */
+/* A cell that something refers to must be allocated. */
 static void check_reference(verdict *v, const ebb__heap *h, const void *to, const ebb__cell *from,
                             const char *what) {
     const ebb__cell *c = to;
@@ -37,23 +36,23 @@ static void check_reference(verdict *v, const ebb__heap *h, const void *to, cons
     else if (c->type == NULL) wrong(v, what, from);
 }
 
-static void check_members(verdict *v, ebb__heap *h, ebb__scope *s) {
+static void check_members(verdict *v, ebb__heap *h, ebb__region_futures *s) {
     for (uint32_t i = 0; i < s->members_n; i++) {
         ebb__cell *c = ebb__member_cell(s->members[i]);
         if (!is_cell(h, c) || c->type == NULL) {
-            wrong(v, "a member of a scope was freed", NULL);
+            wrong(v, "a member of a region was freed", NULL);
             return;
         }
-        if (c->member != i + 1 || (c->scope & ~EBB__SCOPE_FLAGS) != s->index)
-            wrong(v, "a member does not know its place", c);
+        if (c->member != i + 1 || (c->region & ~EBB__CELL_FLAGS) != s->index)
+            wrong(v, "a member has a wrong index", c);
     }
     for (ebb_future *f = s->first; f != NULL; f = f->local_next) {
         if (f->cell.type == NULL) {
             wrong(v, "a queued future was freed", NULL);
             return;
         }
-        if (f->cell.member == 0) wrong(v, "a queued future is no member", &f->cell);
-        if (!(f->flags & EBB__F_QUEUED)) wrong(v, "a queued future does not know it", &f->cell);
+        if (f->cell.member == 0) wrong(v, "a queued future is not a member", &f->cell);
+        if (!(f->flags & EBB__F_QUEUED)) wrong(v, "a queued future is not flagged as queued", &f->cell);
     }
 }
 
@@ -61,7 +60,7 @@ static void check_ring(verdict *v, ebb__heap *h, ebb_future *f) {
     ebb__edge *e = f->waiters;
     if (e == NULL) return;
     do {
-        if (ebb__edge_input(e) != f) wrong(v, "one waits for it that does not know", &f->cell);
+        if (ebb__edge_input(e) != f) wrong(v, "a waiter waits for another future", &f->cell);
         if (e->next == NULL || e->next->prev != e) {
             wrong(v, "its ring of waiters is broken", &f->cell);
             return;
@@ -77,8 +76,8 @@ static void check_future(verdict *v, ebb__heap *h, ebb_future *f) {
     ebb_future_state state = ebb__state_of(f);
     bool ended = state >= EBB_FUTURE_COMPLETED;
     if (state == EBB_FUTURE_PENDING && f->cell.member == 0)
-        wrong(v, "a pending future is no member", &f->cell);
-    if (f->holds > 0 && f->cell.member == 0) wrong(v, "a future that is held is no member", &f->cell);
+        wrong(v, "a pending future is not a member", &f->cell);
+    if (f->holds > 0 && f->cell.member == 0) wrong(v, "a future that is held is not a member", &f->cell);
     if (f->flags & EBB__F_FINISHED && !ended) wrong(v, "a pending future is finished", &f->cell);
     if (f->flags & EBB__F_FINISHED && !(f->flags & EBB__F_QUEUED) && f->waiters != NULL) {
         wrong(v, "a finished future has waiters", &f->cell);
@@ -107,7 +106,7 @@ static void check_page(verdict *v, ebb__heap *h, ebb__page *b) {
     for (uint32_t i = 0; i < b->cells && !v->bad; i++) {
         ebb__cell *c = ebb__cell_at(b, i);
         if ((char *)c >= end) return;
-        if (b->unswept && !ebb__is_marked(c)) continue; /* it is dead, and so may be what it refers to */
+        if (b->unswept && !ebb__is_marked(c)) continue; /* unreachable, and so may be its references */
         if (c->type != NULL && c->type->reserved & EBB__TYPE_FUTURE)
             check_future(v, h, (ebb_future *)(void *)c);
     }
@@ -124,8 +123,8 @@ static void check_free(verdict *v, const ebb__heap *h, const ebb__class *k) {
 }
 
 static void check_heap(verdict *v, ebb__heap *h) {
-    for (uint32_t i = 1; i < h->scopes_n && !v->bad; i++) {
-        if (ebb__scope_at(h, i) != NULL) check_members(v, h, ebb__scope_at(h, i));
+    for (uint32_t i = 1; i < h->regions_n && !v->bad; i++) {
+        if (ebb__region_futures_at(h, i) != NULL) check_members(v, h, ebb__region_futures_at(h, i));
     }
     for (ebb_remote *r = h->exports; r != NULL && !v->bad; r = r->next) {
         check_reference(v, h, r->future, NULL, "an exported future was freed");
@@ -150,7 +149,7 @@ ebb_status ebb_heap_verify(ebb_runtime *rt, char *text, size_t room) {
     return v.bad ? EBB_ERR_CORRUPT : EBB_OK;
 }
 
-void ebb__verify_and_tell(ebb__heap *h) {
+void ebb__verify_and_report(ebb__heap *h) {
     char text[160];
     if (ebb_heap_verify(h->rt, text, sizeof text) != EBB_OK) ebb__misuse(h, EBB_ERR_CORRUPT, text, NULL);
 }

@@ -1,20 +1,20 @@
-/* Whether anybody still wants what an operation produces.
+/* Whether the result of an operation is still wanted.
  *
- * A cancel is seen at once, but what the cancelled future owns is let go of in the next pump. In between an
- * operation must not touch the bytes that it was given: whoever has cancelled may have freed them. So it looks
- * up, from its future to those that wait for it. One that is *doomed* is pending, but will be cancelled when
- * the pump comes to its owners: any one of them that has ended or is doomed will do, for a shared one all of
- * them together, and nobody holds it. No owner dooms a shielded one. */
+ * A cancel is visible at once, but the inputs of the cancelled future are cancelled in the next pump. In between, an
+ * operation must not touch the memory that it was given: the code that cancelled may have freed it. So the operation
+ * looks from its future to the owners. A *doomed* future is pending, but will be cancelled when the pump processes
+ * its owners. One owner that has ended or is doomed suffices. A shared future is doomed only if all of its owners
+ * have ended or are doomed, and nothing holds it. An owner never dooms a shielded future. */
 #include "base/alloc.h"
 #include "future/future.h"
 
-/* In cell.scope of a future, while it is looked at. */
+/* Flags in cell.region of a future, during a lookup. */
 #define SEEN   (UINT32_C(1) << 31)
 #define DOOMED (UINT32_C(1) << 30)
 
 enum { FEW = 64 };
 
-/* The future in question and what waits for it, directly or not, and is pending. */
+/* The future in question, and the pending futures that wait for it, directly or not. */
 typedef struct lookup {
     ebb_future **at;
     size_t n, room;
@@ -33,14 +33,14 @@ static bool grow(ebb__heap *h, lookup *l) {
 }
 
 static bool add(ebb__heap *h, lookup *l, ebb_future *f) {
-    if (f->cell.scope & SEEN || ebb__has_ended(f)) return true;
+    if (f->cell.region & SEEN || ebb__has_ended(f)) return true;
     if (l->n == l->room && !grow(h, l)) return false;
-    f->cell.scope |= SEEN;
+    f->cell.region |= SEEN;
     l->at[l->n++] = f;
     return true;
 }
 
-/* The node of an edge, or NULL: a task or another runtime waits, which lets go by itself. */
+/* The node of an edge. NULL: a task or another runtime waits, which drops the future itself. */
 static ebb_future *owner_of(const ebb__edge *e) {
     return e->input & EBB__EDGE_AWAIT ? NULL : ebb__edge_node(e);
 }
@@ -63,21 +63,21 @@ static bool is_doomed(const ebb_future *f) {
     do {
         e = e->next;
         const ebb_future *owner = owner_of(e);
-        bool ends = owner != NULL && (ebb__has_ended(owner) || owner->cell.scope & DOOMED);
+        bool ends = owner != NULL && (ebb__has_ended(owner) || owner->cell.region & DOOMED);
         if (ends != shared) return ends;
     } while (e != last);
     return shared;
 }
 
-/* Owners stand behind what they own, mostly: one pass from the end finds nearly all. */
+/* Owners are mostly listed after their inputs, so one pass from the end finds nearly all. */
 static void find_doomed(lookup *l) {
     bool more = true;
     while (more) {
         more = false;
         for (size_t i = l->n; i > 0; i--) {
             ebb_future *f = l->at[i - 1];
-            if (f->cell.scope & DOOMED || !is_doomed(f)) continue;
-            f->cell.scope |= DOOMED;
+            if (f->cell.region & DOOMED || !is_doomed(f)) continue;
+            f->cell.region |= DOOMED;
             more = true;
         }
     }
@@ -89,13 +89,13 @@ static bool look_up(ebb__heap *h, ebb_future *f) {
     bool all = add(h, &l, f);
     for (size_t i = 0; all && i < l.n; i++) all = add_owners(h, &l, l.at[i]);
     if (all) find_doomed(&l);
-    bool wanted = all && !(f->cell.scope & DOOMED);
-    for (size_t i = 0; i < l.n; i++) l.at[i]->cell.scope &= ~(SEEN | DOOMED);
+    bool wanted = all && !(f->cell.region & DOOMED);
+    for (size_t i = 0; i < l.n; i++) l.at[i]->cell.region &= ~(SEEN | DOOMED);
     if (l.at != l.few) ebb__free(&h->allocator, (void *)l.at, l.room * sizeof(ebb_future *));
     return wanted;
 }
 
-/* Nearly always there is one owner, and one of that. */
+/* The usual case is a chain with one owner each, which needs no memory. */
 bool ebb__is_wanted(ebb_future *f) {
     const ebb_future *at = f;
     for (uint32_t i = 0; i < FEW; i++) {

@@ -31,8 +31,8 @@ ebb_loop *ebb__loop_here(uint8_t runtime_id) {
 /* Callback runners are tasks, but no work of the program. */
 static uint32_t runners(const ebb__heap *h, uint64_t *producers) {
     uint32_t n = 0;
-    for (uint32_t i = 1; i < h->scopes_n; i++) {
-        const ebb__scope *s = ebb__scope_at(h, i);
+    for (uint32_t i = 1; i < h->regions_n; i++) {
+        const ebb__region_futures *s = ebb__region_futures_at(h, i);
         if (s == NULL) continue;
         n += s->cx != NULL;
         *producers += s->producers;
@@ -43,7 +43,7 @@ static uint32_t runners(const ebb__heap *h, uint64_t *producers) {
 bool ebb__loop_is_busy(const ebb_loop *l) {
     const ebb__heap *h = ebb__heap_at(l->rt);
     uint64_t tasks = ebb__rt_tasks(l->rt), producers = 0;
-    if (l->pending > 0 || (tasks > 0 && tasks >= h->scopes_n)) return true;
+    if (l->pending > 0 || (tasks > 0 && tasks >= h->regions_n)) return true;
     uint32_t serving = runners(h, &producers);
     return producers > 0 || tasks > serving;
 }
@@ -317,8 +317,8 @@ static void note_task(void *all, const ebb__task_view *t) {
 /* Pending operations that are not the loop's own. The loop's own were listed before. */
 static void note_futures(const ebb_loop *l, list *all) {
     const ebb__heap *h = ebb__heap_at(l->rt);
-    for (uint32_t i = 1; i < h->scopes_n; i++) {
-        const ebb__scope *s = ebb__scope_at(h, i);
+    for (uint32_t i = 1; i < h->regions_n; i++) {
+        const ebb__region_futures *s = ebb__region_futures_at(h, i);
         for (uint32_t k = 0; s != NULL && k < s->members_n; k++) {
             const ebb_future *f = (const ebb_future *)(const void *)ebb__member_cell(s->members[k]);
             if (!(f->cell.type->reserved & EBB__TYPE_FUTURE) || !(f->flags & EBB__F_WORK)) continue;

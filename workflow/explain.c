@@ -80,9 +80,9 @@ static void say_task(const sayer *how, const ebb__task_view *t) {
 }
 
 /* Pending operations of the region's futures: a read, a file, a function in the pool. */
-static void say_operations(const sink *s, const ebb__scope *scope) {
-    for (uint32_t i = 0; scope != NULL && i < scope->members_n; i++) {
-        const ebb_future *f = (const ebb_future *)(const void *)ebb__member_cell(scope->members[i]);
+static void say_operations(const sink *s, const ebb__region_futures *futures) {
+    for (uint32_t i = 0; futures != NULL && i < futures->members_n; i++) {
+        const ebb_future *f = (const ebb_future *)(const void *)ebb__member_cell(futures->members[i]);
         if (!(f->cell.type->reserved & EBB__TYPE_FUTURE) || !(f->flags & EBB__F_WORK)) continue;
         say(s, "  operation %s, begun at %s\n", ebb__future_name(f), site_of(f->site));
     }
@@ -117,7 +117,7 @@ static void say_task_or_handler(void *ctx, const ebb__task_view *t) {
 static void say_region(const sink *s, const ebb__wf *wf, ebb__region *r) {
     sayer finalizers = {s, wf, true}, obligations = {s, wf, false};
     ebb__tasks_each(wf->rt, r, say_task_or_handler, &obligations);
-    say_operations(s, (const ebb__scope *)(const void *)ebb__region_callbacks(r));
+    say_operations(s, (const ebb__region_futures *)(const void *)ebb__region_callbacks(r));
     if (ebb__region_state(r) == EBB_REGION_FINALIZING)
         ebb__region_obligations(wf->rt, r, say_obligation, &finalizers);
     ebb__region_obligations(wf->rt, r, say_obligation, &obligations);

@@ -42,13 +42,13 @@ static void every_kind_of_damage_is_named(void **state) {
     heap_verify(&w);
     ebb__single *node = (ebb__single *)(void *)g;
 
-    WHILE(f->cell.type, NULL, "a member of a scope was freed");
-    WHILE(f->cell.member, 7, "a member does not know its place");
+    WHILE(f->cell.type, NULL, "a member of a region was freed");
+    WHILE(f->cell.member, 7, "a member has a wrong index");
     WHILE(f->hooks->cell.type, NULL, "its callback was freed");
     WHILE(((ebb__cell *)(void *)o - 1)->type, NULL, "its value was freed");
     WHILE(node->edge.prev, NULL, "its ring of waiters is broken");
-    WHILE(node->edge.input, 0, "one waits for it that does not know");
-    WHILE(full->flags, (uint16_t)(full->flags & ~EBB__F_QUEUED), "a queued future does not know it");
+    WHILE(node->edge.input, 0, "a waiter waits for another future");
+    WHILE(full->flags, (uint16_t)(full->flags & ~EBB__F_QUEUED), "a queued future is not flagged as queued");
     WHILE(f->flags, f->flags | EBB__F_FINISHED, "a pending future is finished");
     heap_pump(&w);
     WHILE(full->waiters, &node->edge, "a finished future has waiters");
@@ -99,10 +99,10 @@ static void a_root_that_is_forgotten_is_found(void **state) {
     heap_object_is_there(o);
     w.heap->skip_a_root = true;
     assert_int_equal(ebb_gc_collect(w.rt), EBB_OK);
-    expect(&w, "a member of a scope was freed");
-    assert_true(w.misuses > 0); /* opts.verify told it by itself */
+    expect(&w, "a member of a region was freed");
+    assert_true(w.misuses > 0); /* opts.verify reported it */
     assert_int_equal(w.misuse, EBB_ERR_CORRUPT);
-    assert_non_null(strstr(w.what, "a member of a scope was freed"));
+    assert_non_null(strstr(w.what, "a member of a region was freed"));
     ebb_runtime_free(w.rt);
 }
 #endif

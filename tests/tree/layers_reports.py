@@ -25,11 +25,11 @@ class CheckLayers(TreeTest):
 
     def test_a_private_header_of_the_kernel_is_reported(self):
         self.write("sched/pump.c", '#include "kernel/task.h"\n')
-        self.write("future/scope.c", '#include "kernel/layer.h"\n')
+        self.write("future/region_futures.c", '#include "kernel/layer.h"\n')
         self.assert_clean()
-        self.write("future/scope.c", '#include "kernel/task.h"\n')
-        self.assert_reported("future/scope.c:1: includes kernel/task.h: private to kernel and sched")
-        self.write("future/scope.c", "")
+        self.write("future/region_futures.c", '#include "kernel/task.h"\n')
+        self.assert_reported("future/region_futures.c:1: includes kernel/task.h: private to kernel and sched")
+        self.write("future/region_futures.c", "")
         self.write("web/wasm/host.c", '#include "kernel/rt.h"\n')
         self.assert_reported("web/wasm/host.c:1: includes kernel/rt.h: private to kernel and sched")
 

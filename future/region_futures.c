@@ -1,5 +1,5 @@
-/* The callback runner of a region's futures: its life, its members, its timers. */
-#include "future/scope.h"
+/* The callback runner of a region's futures: its life, the members, the timers. */
+#include "future/region_futures.h"
 
 #include "base/alloc.h"
 #include "future/promise.h"
@@ -8,13 +8,14 @@
 enum {
     WORK_A_POLL = 4096,
     POSTPONED = 1024,
-    POLLS_A_STEP = 256, /* of the runtime, between two steps of a collection: callback runners may be many */
+    /* polls of the runtime between two steps of a collection, because there may be many callback runners */
+    POLLS_A_STEP = 256,
     ARENA_CHUNK = 16384
 };
 
-/* ---- members ------------------------------------------------------------------------------------------- */
+/* ---- members ---------------------------------------------------------------------------------------------- */
 
-static bool members_grow(ebb__scope *s) {
+static bool members_grow(ebb__region_futures *s) {
     const ebb_allocator *a = &s->heap->allocator;
     uint32_t room = s->members_room == 0 ? 16 : s->members_room * 2;
     uintptr_t *m = ebb__resize(a, s->members, s->members_room * sizeof *m, room * sizeof *m);
@@ -24,7 +25,7 @@ static bool members_grow(ebb__scope *s) {
     return true;
 }
 
-void ebb__member_remove(ebb__scope *s, ebb__cell *c) {
+void ebb__member_remove(ebb__region_futures *s, ebb__cell *c) {
     ebb__shade(s->heap, c);
     uintptr_t last = s->members[--s->members_n];
     s->members[c->member - 1] = last;
@@ -32,18 +33,18 @@ void ebb__member_remove(ebb__scope *s, ebb__cell *c) {
     c->member = 0;
 }
 
-/* ---- timers -------------------------------------------------------------------------------------------- */
+/* ---- timers ----------------------------------------------------------------------------------------------- */
 
 static bool sooner(const ebb__due *a, const ebb__due *b) {
     return a->at != b->at ? a->at < b->at : a->order < b->order;
 }
 
-static void due_put(ebb__scope *s, uint32_t i, ebb__due d) {
+static void due_put(ebb__region_futures *s, uint32_t i, ebb__due d) {
     s->dues[i] = d;
     d.future->spare = i + 1;
 }
 
-static void due_up(ebb__scope *s, uint32_t i, ebb__due d) {
+static void due_up(ebb__region_futures *s, uint32_t i, ebb__due d) {
     while (i > 0 && sooner(&d, &s->dues[(i - 1) / 2])) {
         due_put(s, i, s->dues[(i - 1) / 2]);
         i = (i - 1) / 2;
@@ -51,7 +52,7 @@ static void due_up(ebb__scope *s, uint32_t i, ebb__due d) {
     due_put(s, i, d);
 }
 
-static void due_down(ebb__scope *s, uint32_t i, ebb__due d) {
+static void due_down(ebb__region_futures *s, uint32_t i, ebb__due d) {
     for (;;) {
         uint32_t child = 2 * i + 1;
         if (child >= s->dues_n) break;
@@ -63,8 +64,8 @@ static void due_down(ebb__scope *s, uint32_t i, ebb__due d) {
     due_put(s, i, d);
 }
 
-/* The runtime's timer is armed for the first of them, and not at all if there is none. */
-static ebb_status retime(ebb__scope *s) {
+/* Arms the runtime's timer for the first of `dues`; disarms it if there is none. */
+static ebb_status retime(ebb__region_futures *s) {
     uint64_t at = s->dues_n == 0 || s->cx == NULL ? EBB_FOREVER : s->dues[0].at;
     if (at == s->timer_at) return EBB_OK;
     ebb_cx *host = ebb_runtime_host(s->heap->rt);
@@ -80,7 +81,7 @@ static ebb_status retime(ebb__scope *s) {
     return EBB_OK;
 }
 
-ebb_status ebb__due_add(ebb__scope *s, ebb_future *f, uint64_t at) {
+ebb_status ebb__due_add(ebb__region_futures *s, ebb_future *f, uint64_t at) {
     if (s->dues_n == s->dues_room) {
         uint32_t room = s->dues_room == 0 ? 8 : s->dues_room * 2;
         ebb__due *d = ebb__resize(&s->heap->allocator, s->dues, s->dues_room * sizeof *d, room * sizeof *d);
@@ -95,7 +96,7 @@ ebb_status ebb__due_add(ebb__scope *s, ebb_future *f, uint64_t at) {
     return st;
 }
 
-void ebb__due_remove(ebb__scope *s, ebb_future *f) {
+void ebb__due_remove(ebb__region_futures *s, ebb_future *f) {
     if (f->spare == 0) return;
     uint32_t i = f->spare - 1;
     f->spare = 0;
@@ -105,9 +106,9 @@ void ebb__due_remove(ebb__scope *s, ebb_future *f) {
     else due_down(s, i, last);
 }
 
-static bool fire_timers(ebb__scope *s, uint32_t *work) {
+static bool fire_timers(ebb__region_futures *s, uint32_t *work) {
     uint64_t now = ebb__now(s->heap->rt);
-    if (now >= s->timer_at) { /* it has fired, or the wheel is about to come to it */
+    if (now >= s->timer_at) { /* it has fired, or the timer wheel is about to fire it */
         (void)ebb_timer_disarm(ebb_runtime_host(s->heap->rt), s->timer);
         s->timer.id = 0;
         s->timer_at = EBB_FOREVER;
@@ -123,18 +124,18 @@ static bool fire_timers(ebb__scope *s, uint32_t *work) {
     return true;
 }
 
-/* ---- the callback runner --------------------------------------------------------------------------------------- */
+/* ---- the callback runner ---------------------------------------------------------------------------------- */
 
-void ebb__scope_wake(ebb__scope *s) {
+void ebb__region_futures_wake(ebb__region_futures *s) {
     if (s->cx != NULL && !s->ending) (void)ebb_task_wake(ebb_runtime_host(s->heap->rt), s->runner);
 }
 
-/* What a masked task of the region awaits goes on, and what a release or a finally has begun, with all that they
- * wait for: marked by EBB__F_SPARED, and while that is looked at, chained by local_next, which only queued ones
- * need. Those are found in the queue. */
-static ebb_future *spare_one(ebb__scope *s, ebb_future *f, ebb_future *list) {
+/* A cancel of the region spares the futures that its masked tasks await, the futures that a release or a finally has
+ * returned, and the inputs of both. They are marked by EBB__F_SPARED. While inputs are traversed, the futures to
+ * visit are linked by local_next, which only queued futures use; spared futures in the queue are found there. */
+static ebb_future *spare_one(ebb__region_futures *s, ebb_future *f, ebb_future *list) {
     const uint32_t out = EBB__F_STATIC | EBB__F_SPARED;
-    if (f == NULL || f->flags & out || f->cell.scope != s->index || ebb__has_ended(f)) return list;
+    if (f == NULL || f->flags & out || f->cell.region != s->index || ebb__has_ended(f)) return list;
     f->flags |= EBB__F_SPARED;
     s->spared = true;
     if (f->flags & EBB__F_QUEUED) {
@@ -145,7 +146,7 @@ static ebb_future *spare_one(ebb__scope *s, ebb_future *f, ebb_future *list) {
     return f;
 }
 
-static ebb_future *spare_inputs(ebb__scope *s, ebb_future *f, ebb_future *list) {
+static ebb_future *spare_inputs(ebb__region_futures *s, ebb_future *f, ebb_future *list) {
     uint32_t kind = f->cell.type->reserved;
     if (kind & EBB__TYPE_SINGLE) {
         list = spare_one(s, ebb__edge_input(&((ebb__single *)(void *)f)->edge), list);
@@ -157,7 +158,7 @@ static ebb_future *spare_inputs(ebb__scope *s, ebb_future *f, ebb_future *list) 
     return list;
 }
 
-static void spare_all(ebb__scope *s, ebb_future *list) {
+static void spare_all(ebb__region_futures *s, ebb_future *list) {
     do {
         while (list != NULL) {
             ebb_future *f = list;
@@ -173,7 +174,7 @@ static void spare_all(ebb__scope *s, ebb_future *list) {
     } while (true);
 }
 
-static void spare_needed(ebb__scope *s) {
+static void spare_needed(ebb__region_futures *s) {
     ebb_future *list = NULL;
     for (uint32_t i = 0; i < s->members_n; i++) {
         ebb__cell *c = ebb__member_cell(s->members[i]);
@@ -185,9 +186,10 @@ static void spare_needed(ebb__scope *s) {
     spare_all(s, list);
 }
 
-/* Cancels what is a member now; `all`: what was spared too. What another thread has ended is queued before its
- * letter comes; false if one is being ended just now. Nobody's code runs, so nothing comes or goes meanwhile. */
-static bool cancel_members(ebb__scope *s, ebb_cancel_kind kind, bool all) {
+/* Cancels the members; with `all` also the spared ones. A member that another thread has ended is queued before its
+ * message comes. False if another thread is ending one just now. No user code runs, so the members do not change
+ * meanwhile. */
+static bool cancel_members(ebb__region_futures *s, ebb_cancel_kind kind, bool all) {
     bool all_here = true;
     for (uint32_t i = s->members_n; i > 0; i--) {
         ebb__cell *c = ebb__member_cell(s->members[i - 1]);
@@ -201,37 +203,38 @@ static bool cancel_members(ebb__scope *s, ebb_cancel_kind kind, bool all) {
     return all_here;
 }
 
-/* The region's close reaches those that listen for it, once. What their code lets go of may bring one that
- * was told to a place that is still to come. */
-static void follow_close(ebb__scope *s, bool closing) {
+/* Notifies the members that want to know of the region's close, once. User code may remove members, and so move a
+ * notified one to an index that is yet to be visited. */
+static void follow_close(ebb__region_futures *s, bool closing) {
     if (s->closed || !closing) return;
     s->closed = true;
     for (uint32_t i = s->listens ? s->members_n : 0; i > 0; i--) {
         ebb_future *f = (ebb_future *)(void *)ebb__member_cell(s->members[i - 1]);
-        bool told = (s->members[i - 1] & 2) != 0;
+        bool notified = (s->members[i - 1] & 2) != 0;
         s->members[i - 1] |= 2;
-        if (!told && f->cell.type->reserved & EBB__TYPE_FUTURE) ebb__future_closing(s, f);
+        if (!notified && f->cell.type->reserved & EBB__TYPE_FUTURE) ebb__future_closing(s, f);
         if (i > s->members_n) i = s->members_n + 1;
     }
 }
 
-static void cancel_all(ebb__scope *s, ebb_cx *cx, const ebb__runner_view *v) {
+static void cancel_all(ebb__region_futures *s, ebb_cx *cx, const ebb__runner_view *v) {
     (void)ebb_checkpoint(cx);
     if (!v->overdue) spare_needed(s);
     (void)cancel_members(s, (ebb_cancel_kind)v->request, v->overdue);
-    s->told = true;
+    s->cancel_seen = true;
 }
 
-/* The region's cancel reaches the futures once; its force those too that callbacks make after it. */
-static void follow_region(ebb__scope *s, ebb_cx *cx, const ebb__runner_view *v) {
+/* Applies the region's cancel to the futures, once; a force also to futures that callbacks make after it. */
+static void follow_region(ebb__region_futures *s, ebb_cx *cx, const ebb__runner_view *v) {
     if (v->request == 0) return;
-    if (!s->told || v->overdue) cancel_all(s, cx, v);
-    /* Whatever callbacks run from now on are cleanup, and may begin what that needs. */
+    if (!s->cancel_seen || v->overdue) cancel_all(s, cx, v);
+    /* Callbacks that run from now on are cleanup, and may start work. */
     if (!v->masked) (void)ebb_mask(cx);
 }
 
-/* Who was masked is gone: what was spared for them is not any more, unless a cleanup waits for it. */
-static void cancel_spared(ebb__scope *s) {
+/* No masked task is left in the region: cancels the futures that were spared for one, unless a cleanup waits for
+ * them. */
+static void cancel_spared(ebb__region_futures *s) {
     const uintptr_t was_spared = 4;
     for (uint32_t i = 0; i < s->members_n; i++) {
         ebb_future *f = (ebb_future *)(void *)ebb__member_cell(s->members[i]);
@@ -249,18 +252,18 @@ static void cancel_spared(ebb__scope *s) {
     s->spared = false;
 }
 
-/* Once nothing else lives in a region that closes, what nobody produces is cancelled, and when all that
- * follows from it is done the callback runner may end. */
-static bool may_end(ebb__scope *s, const ebb__runner_view *v, bool idle) {
+/* When a closing region has no other tasks, futures without a producer are cancelled. The callback runner may end
+ * when everything that follows from this is done. */
+static bool may_end(ebb__region_futures *s, const ebb__runner_view *v, bool idle) {
     if (!v->last) return false;
     if (s->spared) cancel_spared(s);
     if (s->producers > 0 || !idle) return false;
     return cancel_members(s, EBB_CANCEL_PARENT, true) && s->first == NULL;
 }
 
-/* True if the collection is over. It does not begin in the middle of other work, which may leave it little
- * to look at, but waits for that only so long. */
-static bool collect(ebb__scope *s, ebb__heap *h) {
+/* True if the collection has ended. A collection does not begin while the queue has work, which may leave it less to
+ * mark, but waits for POSTPONED polls at most. */
+static bool collect(ebb__region_futures *s, ebb__heap *h) {
     bool begins = h->phase == EBB__GC_IDLE;
     if (begins && s->first != NULL && ++h->postponed < POSTPONED) return false;
     if (!begins && ebb__rt_polls(h->rt) - h->step_at < POLLS_A_STEP) return false;
@@ -269,8 +272,8 @@ static bool collect(ebb__scope *s, ebb__heap *h) {
     return ebb__collect_step(h);
 }
 
-/* Words that nobody has read, and nobody can any more: a descriptor should not wait for a collection. */
-static void dispose_unread(ebb__scope *s) {
+/* Disposes of words that have no reader any more, so that a descriptor, for example, is not kept until a collection. */
+static void dispose_unread(ebb__region_futures *s) {
     for (uint32_t i = s->members_n; i > 0; i--) {
         ebb_future *f = (ebb_future *)(void *)ebb__member_cell(s->members[i - 1]);
         if (!(f->cell.type->reserved & EBB__TYPE_FUTURE) || f->flags & EBB__F_EXPORTED || f->owners > 0)
@@ -280,17 +283,17 @@ static void dispose_unread(ebb__scope *s) {
         ebb__shade_value(s->heap, &v);
         f->value = ebb_value_none();
         ebb__dispose(v);
-        if (i > s->members_n) i = s->members_n + 1; /* that code may have let go of others */
+        if (i > s->members_n) i = s->members_n + 1; /* user code may have removed other members */
     }
 }
 
-/* Forced, and this is the last poll that it gets: what is still produced goes on without the region. */
+/* Forced, and this is the runner's last poll: operations that have not ended go on without the region. */
 static bool gives_up(const ebb__runner_view *v) {
     return v->last_poll && v->last;
 }
 
-static ebb_status serve(ebb_cx *cx, void *state) {
-    ebb__scope *s = state;
+static ebb_status runner_poll(ebb_cx *cx, void *state) {
+    ebb__region_futures *s = state;
     ebb__heap *h = s->heap;
     ebb__runner_view v = ebb__runner_look(cx);
     uint32_t work = v.overdue ? UINT32_MAX : WORK_A_POLL;
@@ -306,77 +309,78 @@ static ebb_status serve(ebb_cx *cx, void *state) {
     s->running = false;
     v = ebb__runner_look(cx);
     bool ends = may_end(s, &v, idle) || gives_up(&v);
-    s->shut = false; /* a finalizer may follow, whose futures are served again */
-    if (ends) return s->told ? EBB_CANCELLED : EBB_OK;
+    s->shut = false; /* a finalizer may follow and make futures */
+    if (ends) return s->cancel_seen ? EBB_CANCELLED : EBB_OK;
     if (!idle || collecting || s->first != NULL) (void)ebb_task_wake(cx, ebb_cx_task(cx));
     return EBB_PENDING;
 }
 
-/* ---- life ---------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------------------- */
 
-/* Free slots are chained: the next one's index, and a bit that no address has. */
+/* Free slots form a list: an entry holds the next index, and a bit that no address has. */
 static void slot_give(ebb__heap *h, uint32_t i) {
-    h->scopes[i] = (ebb__scope *)((uintptr_t)h->scopes_free << 1 | 1);
-    h->scopes_free = i;
+    h->regions[i] = (ebb__region_futures *)((uintptr_t)h->regions_free << 1 | 1);
+    h->regions_free = i;
 }
 
 static uint32_t slot_take(ebb__heap *h) {
-    uint32_t i = h->scopes_free;
+    uint32_t i = h->regions_free;
     if (i != 0) {
-        h->scopes_free = (uint32_t)((uintptr_t)h->scopes[i] >> 1);
+        h->regions_free = (uint32_t)((uintptr_t)h->regions[i] >> 1);
         return i;
     }
-    if (h->scopes_n < h->scopes_room) return h->scopes_n++;
-    uint32_t room = h->scopes_room == 0 ? 8 : h->scopes_room * 2;
+    if (h->regions_n < h->regions_room) return h->regions_n++;
+    uint32_t room = h->regions_room == 0 ? 8 : h->regions_room * 2;
     const size_t each = sizeof(void *);
-    ebb__scope **v = ebb__resize(&h->allocator, (void *)h->scopes, h->scopes_room * each, room * each);
+    ebb__region_futures **v =
+        ebb__resize(&h->allocator, (void *)h->regions, h->regions_room * each, room * each);
     if (v == NULL) return 0;
-    memset((void *)(v + h->scopes_room), 0, (room - h->scopes_room) * each);
-    h->scopes = v;
-    h->scopes_room = room;
-    if (h->scopes_n == 0) h->scopes_n = 1;
-    return h->scopes_n++;
+    memset((void *)(v + h->regions_room), 0, (room - h->regions_room) * each);
+    h->regions = v;
+    h->regions_room = room;
+    if (h->regions_n == 0) h->regions_n = 1;
+    return h->regions_n++;
 }
 
-ebb_status ebb__scope_serve(ebb_cx *cx, ebb__scope *s) {
+ebb_status ebb__region_futures_ensure_runner(ebb_cx *cx, ebb__region_futures *s) {
     ebb_runtime *rt = ebb__rt_of(cx);
     ebb__region *r;
     if (s->cx != NULL) return EBB_OK;
     ebb_status st = s->let_go ? EBB_ERR_CLOSED : ebb__region_get(rt, s->region, &r);
     if (st != EBB_OK) return st;
     ebb__region_view region = ebb__region_look(rt, r);
-    ebb_task runner = ebb__runner_new(cx, s->region, serve, s, &s->callbacks, region.site);
+    ebb_task runner = ebb__runner_new(cx, s->region, runner_poll, s, &s->callbacks, region.site);
     st = ebb_id_status(runner.id);
     if (st != EBB_OK) return st;
     s->runner = runner;
     s->cx = ebb__task_cx(rt, runner, NULL);
     s->room = s->members_room;
-    s->told = region.request != 0; /* what is made now is the cleanup's */
+    s->cancel_seen = region.request != 0; /* futures made from now on belong to cleanup */
     s->closed = false;
     return EBB_OK;
 }
 
-static void scope_ended(ebb_runtime *rt, ebb__callbacks *c);
-static void scope_released(ebb_runtime *rt, ebb__callbacks *c);
+static void runner_ended(ebb_runtime *rt, ebb__callbacks *c);
+static void region_closed(ebb_runtime *rt, ebb__callbacks *c);
 
-static ebb__scope *scope_new(ebb_cx *cx, ebb_status *st) {
+static ebb__region_futures *region_futures_new(ebb_cx *cx, ebb_status *st) {
     ebb_runtime *rt = ebb__rt_of(cx);
     ebb__heap *h = ebb__heap_get(rt);
     uint32_t index = h == NULL ? 0 : slot_take(h);
-    ebb__scope *s = index == 0 ? NULL : ebb__alloc(&h->allocator, sizeof *s);
+    ebb__region_futures *s = index == 0 ? NULL : ebb__alloc(&h->allocator, sizeof *s);
     *st = EBB_ERR_NOMEM;
     if (s == NULL) {
         if (index != 0) slot_give(h, index);
         return NULL;
     }
-    h->scopes[index] = s;
-    *s = (ebb__scope){.callbacks = {scope_ended, scope_released},
-                      .heap = h,
-                      .index = index,
-                      .region = ebb_cx_region(cx),
-                      .timer_at = EBB_FOREVER};
+    h->regions[index] = s;
+    *s = (ebb__region_futures){.callbacks = {runner_ended, region_closed},
+                               .heap = h,
+                               .index = index,
+                               .region = ebb_cx_region(cx),
+                               .timer_at = EBB_FOREVER};
     ebb__arena_init(&s->arena, h->allocator, ARENA_CHUNK);
-    if (members_grow(s)) *st = ebb__scope_serve(cx, s);
+    if (members_grow(s)) *st = ebb__region_futures_ensure_runner(cx, s);
     if (*st == EBB_OK) return s;
     ebb__free(&h->allocator, s->members, s->members_room * sizeof *s->members);
     ebb__free(&h->allocator, s, sizeof *s);
@@ -384,23 +388,23 @@ static ebb__scope *scope_new(ebb_cx *cx, ebb_status *st) {
     return NULL;
 }
 
-ebb__scope *ebb__scope_slow(ebb_cx *cx, ebb_status *st) {
-    ebb__scope *s = ebb__scope_here(cx);
+ebb__region_futures *ebb__region_futures_slow(ebb_cx *cx, ebb_status *st) {
+    ebb__region_futures *s = ebb__region_futures_here(cx);
     ebb__heap *h = ebb__heap_at(ebb__rt_of(cx));
     if (h != NULL && h->thread != ebb__this_thread()) {
         ebb__misuse(h, EBB_ERR_THREAD, "a runtime was used on another thread than its own", NULL);
         *st = EBB_ERR_THREAD;
         return NULL;
     }
-    if (s == NULL && (s = scope_new(cx, st)) == NULL) return NULL;
-    *st = ebb__scope_serve(cx, s);
+    if (s == NULL && (s = region_futures_new(cx, st)) == NULL) return NULL;
+    *st = ebb__region_futures_ensure_runner(cx, s);
     if (*st != EBB_OK) return NULL;
     if (s->members_n < s->members_room || members_grow(s)) return s;
     *st = EBB_ERR_NOMEM;
     return NULL;
 }
 
-void ebb__scope_free(ebb__scope *s) {
+void ebb__region_futures_free(ebb__region_futures *s) {
     ebb__heap *h = s->heap;
     const ebb_allocator *a = &h->allocator;
     while (s->members_n > 0) ebb__member_cell(s->members[--s->members_n])->member = 0;
@@ -411,14 +415,14 @@ void ebb__scope_free(ebb__scope *s) {
     ebb__free(a, s, sizeof *s);
 }
 
-void ebb__scope_maybe_free(ebb__scope *s) {
-    if (s->let_go && !s->ending && s->producers == 0 && s->expected == 0) ebb__scope_free(s);
+void ebb__region_futures_maybe_free(ebb__region_futures *s) {
+    if (s->let_go && !s->ending && s->producers == 0 && s->expected == 0) ebb__region_futures_free(s);
 }
 
-/* The callback runner has ended, and with it whatever is pending. What another thread has ended is told on when its
- * letter comes. */
-static void scope_ended(ebb_runtime *rt, ebb__callbacks *self) {
-    ebb__scope *s = (ebb__scope *)(void *)self;
+/* The callback runner has ended: cancels what is pending. A future that another thread has ended is finished when its
+ * message comes. */
+static void runner_ended(ebb_runtime *rt, ebb__callbacks *self) {
+    ebb__region_futures *s = (ebb__region_futures *)(void *)self;
     (void)rt;
     s->ending = true;
     s->dues_n = 0;
@@ -437,10 +441,10 @@ static void scope_ended(ebb_runtime *rt, ebb__callbacks *self) {
     }
 }
 
-/* The region closes: nothing is held by it any more. What is still produced is let alone until that is done; it
- * may have been abandoned, but it is owned. */
-static void scope_released(ebb_runtime *rt, ebb__callbacks *self) {
-    ebb__scope *s = (ebb__scope *)(void *)self;
+/* The region closes and holds nothing any more. Members whose operation has not ended stay until it ends, also if it
+ * was abandoned. */
+static void region_closed(ebb_runtime *rt, ebb__callbacks *self) {
+    ebb__region_futures *s = (ebb__region_futures *)(void *)self;
     s->ending = true;
     dispose_unread(s);
     s->ending = false;
@@ -461,7 +465,7 @@ static void scope_released(ebb_runtime *rt, ebb__callbacks *self) {
         ebb__member_remove(s, c);
     }
     ebb__arena_free(&s->arena);
-    ebb__scope_maybe_free(s);
+    ebb__region_futures_maybe_free(s);
 }
 
 const ebb__layer ebb__future_layer = {.slot = EBB__FUTURE_SLOT, .hooks = {.freed = ebb__futures_free}};
