@@ -236,14 +236,18 @@ typedef struct ebb_region_opts {
     const char *site; /* not read: the macro passes the site as an argument */
 } ebb_region_opts;
 
-/* Opens a child region. Returns its id, or an id that carries the error: see ebb_id_status. `opts` may be NULL. When a
- * task returns, its regions that are still open are cancelled and joined; if one of them fails, the task fails. When a
- * region closes, its child regions that nobody joined are freed; if one of them failed, the region fails. A *cleanup
- * scope* may be opened only by a finalizer or a task with a cancel request, else EBB_ERR_NOT_CLEANING. Its budget is
- * the rest of its owner's budget; each of its tasks may use as many polls as the owner has left. A cancel from above
- * does not reach into a cleanup scope, force does. EBB_ERR_CLOSED: the parent does not admit it (docs/kernel.md,
- * Admission). A cancelled task gets EBB_CANCELLED instead, and this is a checkpoint. EBB_ERR_INVALID: an unknown
- * policy, or `unit` with `cleanup`. EBB_ERR_NOMEM, EBB_ERR_LIMIT, EBB_ERR_VERSION: nothing changed. */
+/* Opens a child region. Returns its id, or an id that carries the error: see ebb_id_status. `opts` may be NULL.
+ *
+ * When a task returns, its regions that are still open are cancelled and joined; if one of them fails, the task fails.
+ * When a region closes, its child regions that nobody joined are freed; if one of them failed, the region fails.
+ *
+ * A *cleanup scope* may be opened only by a finalizer or a task with a cancel request, else EBB_ERR_NOT_CLEANING. Its
+ * budget is the rest of its owner's budget; each of its tasks may use as many polls as the owner has left. A cancel
+ * from above does not reach into a cleanup scope, force does.
+ *
+ * EBB_ERR_CLOSED: the parent does not admit it (docs/kernel.md, Admission). A cancelled task gets EBB_CANCELLED
+ * instead, and this is a checkpoint. EBB_ERR_INVALID: an unknown policy, or `unit` with `cleanup`. EBB_ERR_NOMEM,
+ * EBB_ERR_LIMIT, EBB_ERR_VERSION: nothing changed. */
 #define ebb_region_open(cx, ...) ebb_region_open_site((cx), (__VA_ARGS__), EBB_SITE)
 ebb_region ebb_region_open_site(ebb_cx *cx, const ebb_region_opts *opts, const char *site);
 
@@ -315,12 +319,11 @@ typedef enum ebb_task_phase {
 typedef ebb_status (*ebb_poll_fn)(ebb_cx *cx, void *state);
 
 typedef struct ebb_task_opts {
-    uint32_t size; /* sizeof(ebb_task_opts) of the caller; 0: this one */
-    uint64_t
-        deadline; /* absolute; the task runs in the timed lane and is cancelled with TIMEOUT then. 0: none */
-    uint32_t polls;   /* the task is cancelled with BUDGET after this number of polls. 0: no bound */
-    uint8_t priority; /* the region's, if that is higher */
-    bool keep;        /* the outcome is kept for ebb_task_join */
+    uint32_t size;     /* sizeof(ebb_task_opts) of the caller; 0: this one */
+    uint64_t deadline; /* absolute: cancelled with TIMEOUT then; until then in the timed lane. 0: none */
+    uint32_t polls;    /* the task is cancelled with BUDGET after this number of polls. 0: no bound */
+    uint8_t priority;  /* the region's, if that is higher */
+    bool keep;         /* the outcome is kept for ebb_task_join */
 } ebb_task_opts;
 
 #define EBB_SITE_(file, line)     file ":" #line
