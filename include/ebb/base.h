@@ -1,4 +1,4 @@
-/* ebb/base.h - what every layer shares: status codes, the host's allocator, units of time.
+/* ebb/base.h - shared by all layers: status codes, the host's allocator, units of time.
  *
  * Nothing here keeps state. All functions may be called from any thread. */
 #ifndef EBB_BASE_H
@@ -12,25 +12,26 @@
 extern "C" {
 #endif
 
-/* The version of these headers. CMake, pkg-config and the soname take theirs from here. */
+/* The version of these headers. CMake, pkg-config and the soname read it from here. */
 #define EBB_VERSION_MAJOR 0
 #define EBB_VERSION_MINOR 2
 #define EBB_VERSION_PATCH 0
 
-/* The version of the library that runs: "0.2.0". The string is static. */
+/* Returns the version of the linked library: "0.2.0". The string is static. */
 const char *ebb_version(void);
 
-/* The contract that this build implements. It stands in every trace, journal and fixture. */
+/* The contract that this build implements. Every trace, journal and fixture contains it. */
 #define EBB_CONTRACT "ebb-cancel-v2"
 
-/* Time is a count of nanoseconds on a clock the host chooses; the kernel never reads a clock. */
+/* Time is a count of nanoseconds on a clock that the host chooses. The kernel reads no clock but the one that the host
+ * passes in ebb_runtime_opts. */
 #define EBB_US      UINT64_C(1000)
 #define EBB_MS      UINT64_C(1000000)
 #define EBB_SECOND  UINT64_C(1000000000)
-#define EBB_FOREVER UINT64_MAX /* a deadline that never comes */
+#define EBB_FOREVER UINT64_MAX /* a deadline that never passes */
 
-/* Zero is success, EBB_PENDING is "poll again", and every negative value is an end that is not success. A program's own
- * statuses are -1001 to -1999; a task may return them. Failures of the system are below -2000: see EBB_ERRNO. */
+/* 0 is success. EBB_PENDING means "poll again". A negative value is a failure or a cancel. The range -1001 to -1999 is
+ * for the program's own statuses; a task may return them. System errors are below -2000: see EBB_ERRNO. */
 typedef enum ebb_status {
 #define EBB_STATUS(name, value, text) name = (value),
 #include <ebb/status.def>
@@ -39,36 +40,35 @@ typedef enum ebb_status {
     EBB_STATUS_SYSTEM = -2000
 } ebb_status;
 
-/* A failure of the system as a status: EBB_ERRNO(EADDRINUSE). */
+/* A system error as a status: EBB_ERRNO(EADDRINUSE). */
 #define EBB_ERRNO(e) ((ebb_status)(EBB_STATUS_SYSTEM - (e)))
 
-/* The name of a status, "EBB_ERR_CLOSED" or "EADDRINUSE", and its meaning in one line. Never NULL. A program's own status
- * is named "EBB_USER", an unknown failure of the system "EBB_SYSTEM". The strings are static. */
+/* Return the name of a status, "EBB_ERR_CLOSED" or "EADDRINUSE", and its meaning in one line. Never NULL; the strings
+ * are static. An unknown system error is named "EBB_SYSTEM". Any other unknown number is named "EBB_USER". */
 const char *ebb_status_name(ebb_status st);
 const char *ebb_status_text(ebb_status st);
 
-/* The host's allocator, one function: `new_size` 0 frees and returns NULL; `ptr` NULL allocates;
- * otherwise resizes. `old_size` is what was asked for. A NULL return for `new_size` > 0 means that
- * there is no memory: every function of Ebb that can meet this says what it does then. Memory must
- * be aligned for any type. */
+/* The host's allocator. */
 typedef struct ebb_allocator {
+    /* If `new_size` is 0, frees `ptr` and returns NULL. Else, if `ptr` is NULL, allocates. Else resizes. `old_size` is
+     * the size that was requested for `ptr`. NULL for a `new_size` above 0 means out of memory: every function of Ebb
+     * that allocates documents what it does then. The memory must be aligned for any type. */
     void *(*fn)(void *ctx, void *ptr, size_t old_size, size_t new_size);
-    void *ctx;
+    void *ctx; /* the first argument of `fn` */
 } ebb_allocator;
 
-/* For tests: passes on to `inner`, counts, and fails the n-th allocation from now on. `fail_at` 0
- * never fails; with `fail_after` every later one fails too. Give `ebb_failing_allocator(&state)` to
- * whatever is tested; `live` is back to 0 when it has freed everything. */
+/* An allocator for tests. It calls `inner`, counts, and refuses the allocation that `fail_at` names. */
 typedef struct ebb_failing {
-    ebb_allocator inner;
-    uint64_t calls;    /* allocations and growths asked for so far */
-    uint64_t fail_at;  /* the number of the one that fails, counted as `calls`; 0: none */
-    bool fail_after;   /* and all that follow */
-    uint64_t failures; /* how many were refused */
-    int64_t live;      /* blocks that are allocated and not freed */
-    int64_t live_bytes;
+    ebb_allocator inner; /* provides the memory */
+    uint64_t calls;      /* allocations and growths requested so far */
+    uint64_t fail_at;    /* the value of `calls` at which a request fails; 0: never */
+    bool fail_after;     /* all requests after `fail_at` fail too */
+    uint64_t failures;   /* requests refused so far */
+    int64_t live;        /* blocks allocated and not freed; 0 once the tested code has freed everything */
+    int64_t live_bytes;  /* the bytes of these blocks */
 } ebb_failing;
 
+/* Returns an allocator on `state`, which must stay valid as long as the allocator is used. */
 ebb_allocator ebb_failing_allocator(ebb_failing *state);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* ebb/ebb.h - all of Ebb, and what a hosted program needs to start: malloc as an allocator. */
+/* ebb/ebb.h - includes all headers of Ebb and provides malloc as an allocator. */
 #ifndef EBB_EBB_H
 #define EBB_EBB_H
 
@@ -19,6 +19,7 @@
 extern "C" {
 #endif
 
+/* The function of ebb_libc_allocator. */
 static inline void *ebb_libc_realloc(void *ctx, void *ptr, size_t old_size, size_t new_size) {
     (void)ctx;
     (void)old_size;
@@ -27,7 +28,7 @@ static inline void *ebb_libc_realloc(void *ctx, void *ptr, size_t old_size, size
     return NULL;
 }
 
-/* realloc and free as an ebb_allocator. */
+/* Returns an allocator that calls realloc and free. */
 static inline ebb_allocator ebb_libc_allocator(void) {
     ebb_allocator a = {ebb_libc_realloc, NULL};
     return a;

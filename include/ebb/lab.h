@@ -1,8 +1,7 @@
-/* ebb/lab.h - testing by schedule: a lab that takes every decision of the scheduler, the explorer and the
- * shrinker of failing schedules, replay of a journal, and cancellation injected at every suspension point.
+/* ebb/lab.h - testing by schedule: a lab that takes every decision of the scheduler, the explorer and the shrinker of
+ * failing schedules, replay of a journal, and cancellation injected at every suspension point.
  *
- * Everything here runs in virtual time on the thread that calls it. The rules at the head of ebb/kernel.h hold
- * here too. */
+ * Everything here runs in virtual time on the calling thread. The rules at the head of ebb/kernel.h apply. */
 #ifndef EBB_LAB_H
 #define EBB_LAB_H
 
@@ -15,16 +14,15 @@ extern "C" {
 
 /* ---- lab --------------------------------------------------------------------------------------------- */
 
-/* Runs programs under a scheduler that takes every decision through one chooser, in virtual time, with
- * the oracles watching every event. A decision is: whose turn it is, how many tasks it polls (1 to 4),
- * which of the runnable tasks near the head of a lane, which message between runtimes arrives next, when
- * time moves on, when the scenario does something from outside, and how it all ends. The same scenario,
- * seed and choices give the same run, byte for byte of its trace; so what fails once can be run again,
- * cut down and kept.
+/* A lab runs programs in virtual time under a scheduler that takes every decision through one chooser, and checks every
+ * event with the oracles. The decisions are: which runtime runs next, how many tasks it polls (1 to 4), which of the
+ * runnable tasks near the head of a lane is polled, which message between runtimes arrives next, when time advances,
+ * when the scenario acts from outside, and how the run ends. The same scenario, seed and choices give the same run: the
+ * traces are equal byte for byte. So a failing run can be repeated, shrunk and saved.
  *
- * A *scenario* builds work in one or more runtimes that live in one thread. Runtimes have the ids 1, 2,
- * ...; messages between two of them arrive in the order they were sent, those of different pairs in any
- * order. The clock is one, but a runtime learns the time when it has its turn, as loops do. */
+ * A *scenario* builds work in one or more runtimes on one thread. The runtimes have the ids 1, 2, ... Messages between
+ * the same two runtimes arrive in the order in which they were sent, those of different pairs in any order. There is
+ * one clock, but a runtime learns the time only when it runs, as loops do. */
 typedef struct ebb_lab ebb_lab;
 #define EBB_LAB_RUNTIMES 8
 
@@ -32,175 +30,182 @@ typedef struct ebb_lab_scenario {
     const char *name;  /* one word */
     const char *about; /* one line */
     uint32_t runtimes; /* 0: 1; at most EBB_LAB_RUNTIMES */
-    uint32_t steps;    /* how often `step` is to be called */
-    size_t state_size; /* of ebb_lab_state */
-    /* Builds regions and tasks, in ebb_lab_region of each runtime. Called once a round, with a zeroed
-     * state; nothing of the round before is alive then. */
+    uint32_t steps;    /* how often `step` is called */
+    size_t state_size; /* bytes of ebb_lab_state */
+    /* Builds regions and tasks in ebb_lab_region of each runtime. Called once per round, with a zeroed state, after
+     * everything of the previous round has ended. A status other than EBB_OK fails the run. */
     ebb_status (*setup)(ebb_lab *lab);
-    /* Does the n-th thing from outside, n < steps, in order, whenever the chooser says so. */
+    /* Does the n-th action from outside, n < steps. Called in order, when the chooser decides. */
     void (*step)(ebb_lab *lab, uint32_t n);
-    /* A message is about to be taken in by its receiver: the place to hand over its word. */
+    /* Called just before a message is delivered, to hand its word to the receiver. */
     void (*received)(ebb_lab *lab, const ebb_msg *msg);
-    /* Another round follows: makes what runs outside of ebb_lab_region end. The lab closes or cancels
-     * those regions; after the last round it ends the roots, and with them everything. */
+    /* Called if another round follows: ends the work outside of ebb_lab_region. After it the lab closes or cancels
+     * those regions. After the last round the lab ends the roots instead, and with them everything. */
     void (*finish)(ebb_lab *lab);
-    /* All has ended well. What is wrong is told to ebb_lab_fail. */
+    /* Called when everything has ended without a violation. Reports errors with ebb_lab_fail. */
     void (*check)(ebb_lab *lab);
-    /* Frees what setup made: called whatever happened, before the round's own memory goes. */
+    /* Frees what `setup` made. Called in any case, before the memory of the round is freed. */
     void (*teardown)(ebb_lab *lab);
 } ebb_lab_scenario;
 /* Each function may be NULL. */
 
 /* For scenarios and the tasks they spawn. */
-ebb_runtime *ebb_lab_runtime(ebb_lab *lab, uint32_t i);    /* i from 0 on */
+ebb_runtime *ebb_lab_runtime(ebb_lab *lab, uint32_t i);    /* the runtime with the id i + 1 */
 ebb_region ebb_lab_region(const ebb_lab *lab, uint32_t i); /* its region for this round */
-void *ebb_lab_state(ebb_lab *lab);
-void *ebb_lab_alloc(ebb_lab *lab, size_t n);       /* zeroed, until the round is over; NULL: no memory */
-uint32_t ebb_lab_choose(ebb_lab *lab, uint32_t n); /* 0 to n - 1; n at most 65535 */
+void *ebb_lab_state(ebb_lab *lab);                         /* the scenario's state, `state_size` bytes */
+void *ebb_lab_alloc(ebb_lab *lab, size_t n); /* zeroed, freed at the end of the round; NULL: no memory */
+uint32_t ebb_lab_choose(ebb_lab *lab, uint32_t n); /* a decision: 0 to n - 1; n at most 65535 */
 uint32_t ebb_lab_round(const ebb_lab *lab);        /* 0 for the first */
 void ebb_lab_send(ebb_lab *lab, ebb_cx *from, const ebb_msg *msg); /* to the runtime of msg->target */
-void ebb_lab_fail(ebb_lab *lab, const char *text); /* the run is over; the first text stands, copied */
+void ebb_lab_fail(ebb_lab *lab, const char *text); /* ends the run; the first text is copied */
 
-/* What is run: a scenario, and where its decisions come from. */
+/* A scenario and the source of its decisions. */
 typedef struct ebb_lab_case {
-    const ebb_lab_scenario *scenario;
-    uint64_t seed;
-    bool recorded;     /* decisions are `choices`, then always the first; else they come from the seed */
-    uint16_t *choices; /* each is taken modulo the number of ways there are */
-    size_t n_choices;
-    char *script; /* for `storm`: its lines, instead of those that the seed makes. NULL: none */
-    size_t script_n;
-    int plant;        /* the oracle whose bug is planted, in builds that have them; 0: none */
-    char failure[32]; /* what went wrong, as ebb_lab_result.failure; "": nothing yet */
+    const ebb_lab_scenario *scenario; /* must stay valid */
+    uint64_t seed;                    /* of the decisions, unless `recorded` */
+    bool recorded;     /* decisions come from `choices`, then are always 0; else they come from `seed` */
+    uint16_t *choices; /* each is taken modulo the number of alternatives */
+    size_t n_choices;  /* number of `choices` */
+    char *script; /* for the scenario `storm`: its lines, instead of lines made from the seed. NULL: none */
+    size_t script_n;  /* bytes in `script` */
+    int plant;        /* the oracle whose bug is planted, in builds that have planted bugs; 0: none */
+    char failure[32]; /* the expected failure, as ebb_lab_result.failure; "": none yet */
 } ebb_lab_case;
 
 typedef struct ebb_lab_opts {
     uint32_t size;       /* sizeof(ebb_lab_opts) of the caller; 0: this one */
-    uint64_t min_events; /* starts another round until so many were traced. 0: one round */
-    uint64_t max_steps;  /* decisions a round before it counts as a livelock. 0: 50,000 */
-    /* Take the traces and journals, as they come; NULL: nobody does. */
+    uint64_t min_events; /* run more rounds until this number of events was traced. 0: one round */
+    uint64_t max_steps;  /* decisions in one round before it counts as a livelock. 0: 50,000 */
+    /* Called with pieces of the traces, in order. `runtime` counts from 0. May be NULL. */
     void (*trace)(void *ctx, uint32_t runtime, const void *bytes, size_t n);
+    /* The same for the journals. NULL: no journal is recorded. */
     void (*journal)(void *ctx, uint32_t runtime, const void *bytes, size_t n);
-    void *ctx;
+    void *ctx; /* the first argument of `trace` and `journal` */
 } ebb_lab_opts;
 
 typedef struct ebb_lab_result {
-    ebb_status status; /* EBB_OK: nothing is wrong */
+    ebb_status status; /* EBB_OK: the run did not fail */
     char failure[32];  /* the oracle's name, or "livelock", "check" (ebb_lab_fail), "script"; "": none */
     char text[200];    /* what was expected and what was found */
-    uint32_t runtime;  /* where */
-    ebb_event event;   /* at which event; type 0: none */
-    uint64_t events, steps;
-    uint32_t rounds;
-    size_t choices; /* decisions that had more than one way */
+    uint32_t runtime;  /* the runtime of `event`, from 0 */
+    ebb_event event;   /* the event that shows the failure; type 0: none */
+    uint64_t events,   /* events traced */
+        steps;         /* decisions taken, those with one alternative included */
+    uint32_t rounds;   /* rounds run */
+    size_t choices;    /* decisions that had more than one alternative */
 } ebb_lab_result;
 
-/* NULL: no memory. One thread at a time. */
+/* Make and free a lab. NULL: no memory. One thread at a time may use it. */
 ebb_lab *ebb_lab_new(ebb_allocator a);
 void ebb_lab_free(ebb_lab *lab); /* NULL is allowed */
 
-/* Runs a case to its end: all rounds, then everything is closed, and the oracles have the last word.
- * Returns out->status: EBB_OK, EBB_ERR_ORACLE, EBB_ERR_LIMIT (livelock), EBB_FAILED (check),
- * EBB_ERR_SYNTAX (script), EBB_ERR_NOMEM, EBB_ERR_INVALID. `opts` may be NULL. */
+/* Runs a case: all rounds, then closes everything and checks the oracles a last time. Returns out->status: EBB_OK,
+ * EBB_ERR_ORACLE, EBB_ERR_LIMIT (livelock), EBB_FAILED (ebb_lab_fail), EBB_ERR_SYNTAX (script), EBB_ERR_NOMEM,
+ * EBB_ERR_INVALID (no scenario, or too many runtimes), EBB_ERR_VERSION, or what `setup` returned. `opts` may be
+ * NULL. */
 ebb_status ebb_lab_run(ebb_lab *lab, const ebb_lab_case *c, const ebb_lab_opts *opts, ebb_lab_result *out);
 
-/* Makes `c` a case that repeats the last run: its choices, script and failure. What `c` had is freed.
- * EBB_ERR_NOMEM: unchanged. */
+/* Turns `c` into a case that repeats the last run: its choices, script and failure. Frees the choices and script that
+ * `c` had. EBB_ERR_NOMEM: unchanged. */
 ebb_status ebb_lab_capture(ebb_lab *lab, ebb_lab_case *c);
-void ebb_lab_case_free(ebb_lab *lab, ebb_lab_case *c); /* its choices and script */
+/* Frees the choices and script of `c`, which must come from this lab. */
+void ebb_lab_case_free(ebb_lab *lab, ebb_lab_case *c);
 
 typedef struct ebb_lab_explore_opts {
     uint32_t size;      /* sizeof(ebb_lab_explore_opts) of the caller; 0: this one */
-    uint64_t schedules; /* at most so many; 0: 1000 */
-    uint32_t depth;     /* 0: random, one seed after the other. Else every way that the first `depth`
-                           decisions can go is tried, and the rest take the first way */
-    void (*progress)(void *ctx, uint64_t done, uint64_t of); /* after each run; may be NULL */
-    void *ctx;
+    uint64_t schedules; /* the most schedules to run; 0: 1000 */
+    /* 0: random schedules, one for each seed. Else all alternatives of the first `depth` decisions are tried, and all
+     * later decisions take the first alternative. */
+    uint32_t depth;
+    void (*progress)(void *ctx, uint64_t done, uint64_t of); /* called after each run; may be NULL */
+    void *ctx;                                               /* the first argument of `progress` */
 } ebb_lab_explore_opts;
 
 typedef struct ebb_lab_explore_result {
-    uint64_t schedules;     /* that were run, the failing one included */
-    bool exhausted;         /* with `depth`: there are no more */
-    ebb_lab_result failure; /* its status is EBB_OK if all is well */
+    uint64_t schedules;     /* schedules that were run, the failing one included */
+    bool exhausted;         /* with `depth`: all schedules were run */
+    ebb_lab_result failure; /* of the failing schedule; status EBB_OK: none failed */
 } ebb_lab_explore_result;
 
-/* Looks for a schedule of c->scenario that fails, from c->seed on; captures it in `c`. Returns
- * out->failure.status. */
+/* Searches for a schedule of c->scenario that fails, starting at c->seed, and captures it in `c`. Returns
+ * out->failure.status. On EBB_ERR_NOMEM nothing may be captured. `opts` may be NULL. */
 ebb_status ebb_lab_explore(ebb_lab *lab, ebb_lab_case *c, const ebb_lab_explore_opts *opts,
                            ebb_lab_explore_result *out);
 
-/* Cuts a captured case down while it fails in the same way: drops lines and steps of its script, then
- * shortens its choices. `runs` is how many tries it may take (0: 20,000). Returns EBB_OK, or
- * EBB_ERR_INVALID if it does not fail, EBB_ERR_NOMEM with the case as far as it got. */
+/* Shrinks a captured case as long as it fails in the same way: drops lines and steps of its script, then shortens its
+ * choices. `runs` bounds the work (0: 20,000): each run costs 1, plus 1 for every 100 decisions. EBB_ERR_INVALID: the
+ * case is not captured or does not fail. EBB_ERR_NOMEM: `c` is shrunk as far as it got. `progress` may be NULL. */
 ebb_status ebb_lab_shrink(ebb_lab *lab, ebb_lab_case *c, uint32_t runs,
                           void (*progress)(void *ctx, uint64_t done, uint64_t of), void *ctx);
 
-/* A case as text, to keep; docs/lab.md has the format. Load finds the scenario among the built-in ones
- * and `own` (may be NULL). EBB_ERR_SYNTAX, EBB_ERR_VERSION: `error` says which line and what was
- * expected there. EBB_ERR_NOMEM. */
 typedef struct ebb_lab_error {
-    uint32_t line;
-    char text[160];
+    uint32_t line;  /* from 1 */
+    char text[160]; /* what was expected and what was found */
 } ebb_lab_error;
+
+/* Save a case as text, and load it; docs/lab.md has the format. ebb_lab_load looks for the scenario among the built-in
+ * ones and `own` (may be NULL); free the case with ebb_lab_case_free. EBB_ERR_SYNTAX, EBB_ERR_VERSION: `error` has the
+ * line and what was expected there. EBB_ERR_NOMEM. On an error `*out` holds no memory. */
 void ebb_lab_save(const ebb_lab_case *c, ebb_write_fn write, void *ctx);
 ebb_status ebb_lab_load(ebb_lab *lab, const char *bytes, size_t n, const ebb_lab_scenario *own,
                         ebb_lab_case *out, ebb_lab_error *error);
 
-/* The built-in scenarios, NULL after the last. */
+/* Returns the i-th built-in scenario; NULL after the last. */
 const ebb_lab_scenario *ebb_lab_scenario_at(size_t i);
 
 /* ---- replay ---------------------------------------------------------------------------------------- */
 
-/* Drives a new runtime with a journal: the same inputs, ghosts in place of the tasks' code. What it
- * writes to `trace` (may be NULL) is byte for byte the trace of the recorded run, if that was flushed
- * only at its end. On failure `message` says what was expected and found at which operation:
- * EBB_ERR_DIVERGED; as ebb_trace_reader_next; EBB_ERR_INVALID for a journal with a gap or one that was not
- * started first; EBB_ERR_LIMIT; EBB_ERR_NOMEM. See docs/journal.md. */
 typedef struct ebb_journal_replay_result {
-    uint64_t operations;
-    char message[160];
+    uint64_t operations; /* operations replayed */
+    char message[160];   /* of a failure: the operation, what was expected and what was found */
 } ebb_journal_replay_result;
+
+/* Replays a journal in a new runtime: the inputs are the same, and the recorded calls stand for the code of the tasks.
+ * Writes a trace to `trace` (may be NULL) that is equal byte for byte to that of the recorded run, if that was flushed
+ * only at its end. EBB_ERR_DIVERGED: the runtime did something else than in the recorded run. EBB_ERR_FORMAT,
+ * EBB_ERR_CORRUPT, EBB_ERR_TRUNCATED: as of the reader. EBB_ERR_INVALID: the journal has a gap, or recording started
+ * after the runtime was used. EBB_ERR_LIMIT: calls are nested deeper than 200. EBB_ERR_NOMEM. See docs/journal.md. */
 ebb_status ebb_journal_replay(ebb_allocator a, const void *journal, size_t n, ebb_write_fn trace, void *ctx,
                               ebb_journal_replay_result *out);
 
 /* ---- injection ----------------------------------------------------------------------------------------- */
 
-/* Runs a program again and again in virtual time, and asks it to stop at another place each time: at every
- * suspension point (after each poll of a task), and there again when the workflow comes into each of its
- * states (once as a second request, once as a cancel from around it, once as force), and by force after each
- * later poll, so that drain handlers are cut at each of theirs. After each run all oracles of the kernel must
- * hold on its trace, its audit log must verify, nothing may be left, and `check` must agree. A drain that
- * hangs until its budget is over is no failure but counts as forced: a `check` that minds looks at
- * report->drain_timed_out && !report->forced. There is no loop: functions of ebb/loop.h say
- * EBB_ERR_INVALID.
+/* Injection runs a program many times in virtual time, and each time stops its workflow at another point: before the
+ * first poll, and at every suspension point (after each poll of a task). At each point there are runs with a request, a
+ * cancel from above and a force. There are more runs in which the request is followed by a second request, a cancel
+ * from above or a force when the workflow enters one of its states, and by a force after each later poll, so that drain
+ * handlers are cut off at each of their suspension points. After each run all oracles must hold on its trace, its audit
+ * log must verify, no work or memory may be left, and `check` must return EBB_OK. A drain that hangs until its budget
+ * is used up is not a failure but counts as forced; to treat it as one, `check` tests report->drain_timed_out &&
+ * !report->forced. There is no loop: functions of ebb/loop.h give EBB_ERR_INVALID.
  *
- * The types of workflows are those of ebb/workflow.h, which a program that uses this includes. */
+ * The types of workflows are those of ebb/workflow.h: include it to use injection. */
 struct ebb_audit;
 struct ebb_workflow;
 struct ebb_workflow_report;
 typedef struct ebb_injection {
-    const char *name;
-    /* Builds the program: opens its workflows in `cx`'s region, with `audit`, and spawns its work. The
-     * workflow that is asked to stop is `*target`; the run is over when everything has ended. */
+    const char *name; /* for messages */
+    /* Builds the program: opens its workflows in `cx`'s region with `audit`, and spawns its work. Sets `*target` to the
+     * workflow to stop. The run ends when everything has ended. */
     ebb_status (*setup)(ebb_cx *cx, struct ebb_audit *audit, void *state, struct ebb_workflow *target);
-    /* All has ended. EBB_OK, or what is wrong with what is left in `state`. May be NULL. The report is that
-     * of the target; IDLE if it ended before it was asked. */
+    /* Called when everything has ended: EBB_OK, or the error found in `state`. May be NULL. `report` is that of the
+     * target; its state is IDLE if the target ended before it was stopped. */
     ebb_status (*check)(void *state, const struct ebb_workflow_report *report);
-    size_t state_size;  /* of the state, which is zeroed before each run */
-    uint64_t max_polls; /* a run. 0: 100,000; more is a livelock */
-    bool expect_leaks;  /* LEAK_DETECTED is no failure */
+    size_t state_size;  /* bytes of `state`, which is zeroed before each run */
+    uint64_t max_polls; /* polls in one run; more count as a livelock. 0: 100,000 */
+    bool expect_leaks;  /* LEAK_DETECTED is not a failure */
 } ebb_injection;
 
 typedef struct ebb_injected {
-    uint64_t points; /* suspension points of the program when nobody stops it */
-    uint64_t runs;   /* in all */
+    uint64_t points; /* suspension points of the program when it is not stopped */
+    uint64_t runs;   /* all runs */
     uint64_t leaks;  /* runs that ended in LEAK_DETECTED */
-    uint64_t forced; /* runs that came by DRAIN_TIMEOUT: forced, or over their budget */
+    uint64_t forced; /* runs that passed through DRAIN_TIMEOUT: forced, or over their budget */
     char text[320];  /* of the first failure: which run, what was expected and what was found */
 } ebb_injected;
 
-/* EBB_OK: no run failed. EBB_ERR_ORACLE: `text` says which did, and how; EBB_ERR_NOMEM; what `setup`
- * returned. */
+/* Runs an injection; stops at the first failure. EBB_OK: no run failed. EBB_ERR_ORACLE: `text` describes the failed
+ * run. EBB_ERR_NOMEM. EBB_ERR_INVALID: no `setup`, or it set no target. Else what `setup` returned. */
 ebb_status ebb_inject(ebb_allocator a, const ebb_injection *what, ebb_injected *out);
 
 #ifdef __cplusplus

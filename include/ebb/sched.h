@@ -1,7 +1,6 @@
-/* ebb/sched.h - what runs next: the pump, timers, stackless tasks, channels, semaphores, and messages
- * between runtimes.
+/* ebb/sched.h - the scheduler: the pump, timers, stackless tasks, channels, semaphores, and messages between runtimes.
  *
- * The rules at the head of ebb/kernel.h hold here too. */
+ * The rules at the head of ebb/kernel.h apply. */
 #ifndef EBB_SCHED_H
 #define EBB_SCHED_H
 
@@ -13,38 +12,41 @@ extern "C" {
 
 /* ---- pump --------------------------------------------------------------------------------------- */
 
-/* Sets the time; it never goes back (an earlier one is ignored). Timers fire in the next pump. */
+/* Sets the time. An earlier time is ignored: time never goes back. Timers fire in the next pump. */
 void ebb_runtime_advance(ebb_runtime *rt, uint64_t now);
 
-/* Fires timers that are due and polls at most `max_polls` tasks, in three lanes: cancel (by cleanup
- * deadline), timed (by deadline), ready (first come, first served). When all have work the cycle is
- * 8 : 1 : 1, so the head of a lane waits for at most 2, 9 and 9 polls of the other lanes.
- * EBB_PENDING: there is more to do at this time; EBB_OK: nothing until somebody wakes, cancels or
- * advances. EBB_ERR_REENTERED from inside a poll: nothing was done, the work waits for the pump that
- * runs. May allocate, but does not fail without memory. */
+/* Fires the timers that are due and polls at most `max_polls` tasks from three lanes: cancel (by cleanup deadline),
+ * timed (by deadline), ready (first come, first served). When all lanes have work the cycle is 8 : 1 : 1, so the head
+ * of a lane waits for at most 2, 9 and 9 polls of the other lanes. EBB_PENDING: there is more to do at this time.
+ * EBB_OK: nothing to do until a wake-up, a cancel or an advance of the time. EBB_ERR_REENTERED: called inside a pump;
+ * nothing was done, and the outer pump does the work. May allocate, but does not fail without memory. */
 ebb_status ebb_runtime_pump(ebb_runtime *rt, uint32_t max_polls);
 
-/* When the pump has something to do if nothing else happens: now, a time, or EBB_FOREVER. */
+/* Returns when the pump has something to do if nothing else happens: now, a later time, or EBB_FOREVER. */
 uint64_t ebb_runtime_next_due(const ebb_runtime *rt);
 
 /* ---- timers ------------------------------------------------------------------------------------- */
 
-/* Wakes `task` once, at the first millisecond that is not before `due`. The id is spent when it has
- * fired. A timer does not end with its task: it fires and wakes nobody, unless it is disarmed.
- * EBB_ERR_NOMEM, EBB_ERR_STALE, EBB_ERR_FOREIGN as an id that carries the error. */
 typedef struct ebb_timer {
     uint64_t id;
 } ebb_timer;
+
+/* Arms a timer that wakes `task` once, at the first millisecond that is not before `due`. Returns its id, or an id that
+ * carries EBB_ERR_NOMEM, EBB_ERR_STALE (the task has ended) or EBB_ERR_FOREIGN. The id is stale once the timer has
+ * fired. A timer outlives its task: it fires without effect, unless it is disarmed. */
 ebb_timer ebb_timer_arm(ebb_cx *cx, ebb_task task, uint64_t due);
-/* EBB_ERR_STALE if it has fired or was disarmed. */
+/* Disarms a timer. EBB_ERR_STALE: it has fired or was disarmed. */
 ebb_status ebb_timer_disarm(ebb_cx *cx, ebb_timer timer);
 
-/* Waits for a time span. A poll operation and a checkpoint; `s` is zeroed before and reusable after. */
+/* The state of an ebb_sleep. Zero it before the first use; after that it can be used again. */
 typedef struct ebb_sleeper {
     ebb_wait wait;
     ebb_timer timer;
-    uint64_t due;
+    uint64_t due; /* when the sleep ends */
 } ebb_sleeper;
+
+/* Waits for `span` nanoseconds. A poll operation and a checkpoint. EBB_ERR_NOT_TASK: the host. EBB_ERR_NOMEM: no memory
+ * for the timer. */
 ebb_status ebb_sleep(ebb_cx *cx, ebb_sleeper *s, uint64_t span);
 
 /* ---- stackless tasks ------------------------------------------------------------------------------ */
@@ -63,8 +65,8 @@ ebb_status ebb_sleep(ebb_cx *cx, ebb_sleeper *s, uint64_t span);
  *         EBB_END(h);
  *     }
  *
- * What must live across an EBB_AWAIT stands in the state, not in locals. No EBB_AWAIT inside a switch
- * of your own. EBB_YIELD lets others run first. EBB_END returns EBB_OK. */
+ * Variables that must survive an EBB_AWAIT belong in the state: locals do not survive. EBB_AWAIT must not be inside a
+ * switch of your own. EBB_YIELD lets other tasks run first. EBB_END returns EBB_OK. */
 #define EBB_TASK_STATE unsigned ebb_line
 #define EBB_BEGIN(s)                                                                                         \
     switch ((s)->ebb_line) {                                                                                 \
@@ -95,51 +97,58 @@ ebb_status ebb_sleep(ebb_cx *cx, ebb_sleeper *s, uint64_t span);
 
 /* ---- channel -------------------------------------------------------------------------------------- */
 
-/* A bounded queue of items of one size between tasks of one runtime. Sending has two phases: reserve
- * a place, then send into it; what could not be sent is still yours. Receiving is cancel-safe: an
- * item is delivered or still in the queue. Waiters are served first come, first served. The host may
- * send and receive too, but can't wait: EBB_ERR_NOT_TASK instead of EBB_PENDING. */
+/* A bounded queue of items of one size between tasks of one runtime, with backpressure. Sending has two phases: reserve
+ * a place, then send into it. An item that could not be sent stays with the sender. Receiving is cancel-safe: an item
+ * is either delivered or still in the queue. Waiters are served first come, first served. The host may send and receive
+ * too, but cannot wait: it gets EBB_ERR_NOT_TASK instead of EBB_PENDING. */
 typedef struct ebb_chan ebb_chan;
 
-/* EBB_ERR_NOMEM, EBB_ERR_INVALID (capacity 0, or more than 2 GiB of items). Free it when no task can touch
- * it any more: after the region of the tasks that do has closed, before or after ebb_runtime_free. */
+/* Make and free a channel. EBB_ERR_NOMEM; EBB_ERR_INVALID: capacity 0, or 2 GiB of items or more. Free it after the
+ * region of the tasks that use it has closed, before or after ebb_runtime_free. NULL is allowed. */
 ebb_status ebb_chan_new(ebb_runtime *rt, uint32_t capacity, uint32_t item_size, ebb_chan **out);
 void ebb_chan_free(ebb_chan *ch);
 
-/* Sends a copy of an item, waiting for a place. A poll operation and a checkpoint. EBB_ERR_CLOSED
- * once the channel is closed; the item was not sent then, nor if EBB_CANCELLED. */
+/* Waits for a place and sends a copy of `item`. A poll operation and a checkpoint. EBB_ERR_CLOSED: the channel is
+ * closed. After EBB_ERR_CLOSED or EBB_CANCELLED the item was not sent. */
 ebb_status ebb_chan_send(ebb_cx *cx, ebb_chan *ch, ebb_wait *w, const void *item);
-/* Receives into `item`. EBB_ERR_CLOSED once it is closed and empty. */
+/* Waits for an item and receives it into `item`. A poll operation and a checkpoint. EBB_ERR_CLOSED: the channel is
+ * closed and empty. */
 ebb_status ebb_chan_recv(ebb_cx *cx, ebb_chan *ch, ebb_wait *w, void *item);
 
-/* The two phases by themselves. A reserved place is an obligation of the task (EBB_OBLIGATION_PERMIT): send with
- * it, or abort it; a task that ends with one has leaked it, and the place is free again. (ebb_obligation_commit
- * would resolve it without sending: the place would be lost.) */
+/* Sending in two phases. ebb_chan_reserve waits for a place; a poll operation and a checkpoint, with the errors of
+ * ebb_chan_send and ebb_obligation_reserve. The reserved place is an obligation of the task (EBB_OBLIGATION_PERMIT):
+ * send with it, or abort it. If the task ends first, the obligation leaks and the place is free again. Do not commit it
+ * with ebb_obligation_commit: that resolves it without sending, and the place is lost. ebb_chan_send_reserved does not
+ * wait. EBB_ERR_CLOSED: the channel is closed; the item was not sent, and the permit is aborted. EBB_ERR_RESOLVED: the
+ * permit was used or aborted before. EBB_ERR_INVALID: `permit` is not one of this channel. */
 ebb_status ebb_chan_reserve(ebb_cx *cx, ebb_chan *ch, ebb_wait *w, ebb_obligation *permit);
 ebb_status ebb_chan_send_reserved(ebb_cx *cx, ebb_chan *ch, ebb_obligation permit, const void *item);
 
-/* No more sending; what is in it can still be received. Wakes everybody. */
+/* Closes the channel for sending and wakes all waiters. Items in the channel can still be received. Idempotent. */
 void ebb_chan_close(ebb_cx *cx, ebb_chan *ch);
+/* Returns the number of items in the channel. */
 uint32_t ebb_chan_length(const ebb_chan *ch);
 
 /* ---- semaphore ------------------------------------------------------------------------------------ */
 
-/* Counted permits. First come, first served; a permit that was granted to a waiter which is then
- * cancelled goes to the next. */
+/* Counted permits. Waiters are served first come, first served. If a waiter is cancelled after it was granted a permit,
+ * the permit goes to the next waiter. A semaphore allocates nothing and needs no free. */
 typedef struct ebb_sem {
-    uint32_t free;
-    ebb_wait *first, *last;
+    uint32_t free;          /* permits that nobody has */
+    ebb_wait *first, *last; /* the waiters */
 } ebb_sem;
 
 void ebb_sem_init(ebb_sem *s, uint32_t permits);
-/* A poll operation and a checkpoint. EBB_ERR_NOT_TASK if the host would have to wait. */
+/* Waits for a permit and takes it. A poll operation and a checkpoint; after EBB_CANCELLED no permit was taken.
+ * EBB_ERR_NOT_TASK: the host would have to wait. */
 ebb_status ebb_sem_acquire(ebb_cx *cx, ebb_sem *s, ebb_wait *w);
+/* Gives a permit back: to the first waiter, if there is one. Any task or the host may call it. */
 void ebb_sem_release(ebb_cx *cx, ebb_sem *s);
 
 /* ---- messages between runtimes --------------------------------------------------------------------- */
 
-/* What one runtime may ask of another. Carrying it there is the host's business (the lab's, a
- * loop's); it takes effect when the receiver takes it in, and stands in the receiver's journal. */
+/* What a message does in the runtime that receives it. The host carries messages from one runtime to another: the lab
+ * and loops do. A message takes effect in ebb_msg_deliver, which also writes it to the receiver's journal. */
 typedef enum ebb_msg_verb {
     EBB_MSG_WAKE = 1,
     EBB_MSG_CANCEL = 2,
@@ -150,17 +159,19 @@ typedef enum ebb_msg_verb {
 
 typedef struct ebb_msg {
     ebb_msg_verb verb;
-    ebb_cancel_kind kind;
-    uint64_t target; /* a task (wake, cancel, force) or region (all but wake) of the receiver */
-    bool to_region;
-    uint64_t word;  /* for whoever is woken */
-    uint64_t left;  /* of a cancelled region: ns to clean up, EBB_FOREVER: no bound. 0: the table's budget */
-    uint32_t polls; /* with that: of each of its tasks */
-    char message[EBB_MESSAGE_MAX + 1];
+    ebb_cancel_kind kind; /* of EBB_MSG_CANCEL */
+    uint64_t target;      /* a task (all but close) or region (all but wake) of the receiver */
+    bool to_region;       /* `target` is a region */
+    uint64_t word;        /* data for the receiver; written to its trace and journal */
+    uint64_t left;  /* cancel of a region: ns to clean up. EBB_FOREVER: no bound. 0: the default budget */
+    uint32_t polls; /* with `left`: polls of each of the region's tasks */
+    char message[EBB_MESSAGE_MAX + 1]; /* of EBB_MSG_CANCEL */
 } ebb_msg;
 
-/* Takes a message in. EBB_ERR_FOREIGN if it is for somebody else; EBB_ERR_INVALID; stale targets are
- * counted, like any late wake. */
+/* Applies a message to `rt`. A message of EBB_MSG_WORD wakes its task; to a region it is only recorded.
+ * EBB_ERR_FOREIGN: the target belongs to another runtime. EBB_ERR_INVALID: an unknown verb, a wake-up of a region, a
+ * close of a task, or a target that carries an error. A stale target is counted as a stale wake-up; the result is
+ * EBB_OK. */
 ebb_status ebb_msg_deliver(ebb_runtime *rt, const ebb_msg *msg);
 
 #ifdef __cplusplus
