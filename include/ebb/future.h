@@ -1,9 +1,9 @@
 /* ebb/future.h - values that come later, how they are combined, and how they end.
  *
- * A *future* is a handle to a value that somebody produces: a promise of yours, a timer, a task, an
- * operation of a loop. It ends once: COMPLETED with a value, FAILED with a status, or CANCELLED. Two kinds
- * of edges tie futures together, and they are never the same: *data* (who waits for whose value) and
- * *ownership* (who is cancelled with whom).
+ * A *future* is a handle to a value that comes later, from a promise of yours, a timer, a task or an operation of a
+ * loop. It ends once: COMPLETED with a value, FAILED with a status, or CANCELLED. Futures are connected by two kinds of
+ * edges, which are kept apart: *data* (which future waits for which value) and *ownership* (which future is cancelled
+ * with which).
  *
  *     ebb_future *page  = fetch(cx, url);
  *     ebb_future *quick = ebb_within(cx, page, 200 * EBB_MS);   // owns page: late means cancelled
@@ -11,22 +11,22 @@
  *     ebb_future *best  = ebb_race(cx, 2, two);                 // the loser is cancelled
  *     st = ebb_await(cx, best, &body);                          // consumes it
  *
- * Rules that hold for every function below, besides those at the head of ebb/kernel.h:
- *  - A constructor takes the `cx`; its region holds the new handle until it is consumed, dropped, or the
- *    region closes. So a local variable is safe, and an early return leaks nothing.
- *  - ebb_await and the combinators *consume* their inputs: the handle is theirs. ebb_future_keep first, to use it
- *    again afterwards.
- *  - A constructor never returns NULL: what can't be made (no memory, a closed region, a bad argument, the
- *    wrong thread) is a failed future with that status, which surfaces where it is awaited.
- *  - Callbacks run in ebb_runtime_pump, in the name of the region's callback runner: they may do what a task may, but not
- *    await (EBB_ERR_NOT_TASK), nor may a finalizer that a callback has deferred. They never run inside the call
- *    that attaches or settles.
- *  - Cancelling a future frees its readers at once; its producer drains, and the region waits for that.
- *  - A region that is cancelled cancels its futures, but not what a masked task of it awaits, nor what the
- *    release of a bracket or a finally has begun; those that cleanup code makes after that live on until it is
- *    forced. Then what callbacks still make is cancelled, and in the end refused (EBB_ERR_CLOSED). A region that
- *    closes cancels what nobody produces any more.
- *  - Threads: a future belongs to its runtime's thread. Others hold an ebb_remote. */
+ * Rules for every function below, in addition to those at the head of ebb/kernel.h:
+ *  - The region of `cx` holds a new handle until it is consumed or dropped, or the region closes. So a local variable
+ *    is safe, and an early return leaks nothing.
+ *  - ebb_await and the combinators *consume* their inputs. To use a handle again afterwards, call ebb_future_keep
+ *    first. The use of a consumed handle gives EBB_ERR_CONSUMED.
+ *  - A constructor never returns NULL. On an error (no memory, a closed region, an invalid argument, the wrong thread)
+ *    it returns a failed future with that status, which the await of it returns.
+ *  - Callbacks run in ebb_runtime_pump, as the region's callback runner. They may do what a task may, but not await
+ *    (EBB_ERR_NOT_TASK); nor may a finalizer that a callback has deferred. They never run inside the call that attaches
+ *    them or settles the future.
+ *  - Cancelling a future ends it for its readers at once. Its producer drains, and the region waits for the producer.
+ *  - A region that is cancelled cancels its futures, except those that a masked task of the region awaits and those
+ *    that the release of a bracket or a finally has begun. Futures that cleanup code makes later live until the region
+ *    is forced. From then on futures that callbacks make are cancelled, and in the end refused (EBB_ERR_CLOSED). A
+ *    region that closes cancels the futures that have no producer any more.
+ *  - Threads: a future belongs to its runtime's thread (else EBB_ERR_THREAD). Other threads use an ebb_remote. */
 #ifndef EBB_FUTURE_H
 #define EBB_FUTURE_H
 
@@ -40,27 +40,27 @@ typedef struct ebb_future ebb_future;
 
 /* ---- values --------------------------------------------------------------------------------------- */
 
-/* What trace functions report to. */
+/* The argument of a trace function, for ebb_gc_mark and ebb_gc_mark_value. */
 typedef struct ebb_gc_marker ebb_gc_marker;
 
-/* A type of values. With a `size` it lives on the runtime's heap: made by ebb_gc_new, freed when nothing
- * refers to it; `trace` (may be NULL) names what it refers to, with ebb_gc_mark and ebb_gc_mark_value, and does
- * nothing else. Without one it is a word that somebody owns, a file descriptor for example. `free` (may be
- * NULL) lets go of what is not memory of the heap; it gets the object or the word, once: in the pump, or
- * in the call that disposes of the value, which for a remote is on that thread. An object's has to free
- * the words in it. It may not look at other objects, which may be gone. What a trace function names must
- * be there: clear a reference to a future when you let go of that. */
+/* A type of values: objects of the runtime's heap, made by ebb_gc_new and freed when nothing refers to them; or words
+ * with an owner, for example file descriptors. */
 typedef struct ebb_type {
     const char *name;
-    size_t size;
+    size_t size; /* of an object; 0: a word */
+    /* Passes each future, object and value that `object` refers to to ebb_gc_mark or ebb_gc_mark_value, and does
+     * nothing else. These must exist: clear a reference to a future when you consume or drop it. May be NULL. */
     void (*trace)(void *object, ebb_gc_marker *t);
+    /* Frees what is not memory of the heap, the words in an object included. Called once with the object or word: in
+     * the pump, or in the call that disposes of the value; for a remote handle on the calling thread. Must not access
+     * other objects, which may be freed already. May be NULL. */
     void (*free)(void *object);
     uint32_t reserved; /* 0 */
 } ebb_type;
 
-/* 16 bytes. With type NULL it is a plain word, or a pointer that somebody else owns. */
+/* A value of 16 bytes. */
 typedef struct ebb_value {
-    const ebb_type *type;
+    const ebb_type *type; /* NULL: a plain word, or a borrowed pointer */
     union {
         void *p;
         int64_t i;
@@ -78,34 +78,36 @@ static inline ebb_value ebb_value_int(int64_t i) {
     v.as.i = i;
     return v;
 }
-static inline ebb_value ebb_value_pointer(void *p) { /* borrowed: it stays its owner's */
+static inline ebb_value ebb_value_pointer(void *p) { /* borrowed: `p` stays with its owner */
     ebb_value v = {NULL, {p}};
     return v;
 }
 static inline ebb_value ebb_value_owned(const ebb_type *type,
-                                        void *p) { /* moved: `type->free` will be called */
+                                        void *p) { /* moved: `type->free` is called in the end */
     ebb_value v = {type, {p}};
     return v;
 }
 
-/* A zeroed object of the heap, held by the region of cx until it is moved into a value that a future takes,
- * let go of by ebb_value_discard, or the region closes. NULL: no memory, a closed region, the wrong thread. */
+/* Makes a zeroed object of the heap. The region of cx holds it until it is moved into a value that a future takes, it
+ * is discarded by ebb_value_discard, or the region closes. NULL: no memory, a closed region, the wrong thread, or a
+ * type with size 0. */
 void *ebb_gc_new(ebb_cx *cx, const ebb_type *type);
-/* The object as a value. */
+/* Returns the object as a value. NULL gives no value. */
 ebb_value ebb_value_object(void *object);
-/* In a trace function: `object` refers to this (an object or a future; NULL is allowed). */
+/* For trace functions: mark an object, future or value that the traced object refers to. NULL is allowed. */
 void ebb_gc_mark(ebb_gc_marker *t, const void *object_or_future);
 void ebb_gc_mark_value(ebb_gc_marker *t, const ebb_value *v);
 
-/* Callbacks see a value that is *borrowed*: it stays the future's. Taking it makes it the caller's, who
- * then moves it on or discards it; `v` is empty afterwards, for others who look too. An object is held by
- * the region of cx again; if there is no memory for that the result is empty, and `v` is not. */
+/* Takes a value out of a future. Callbacks get *borrowed* values, which stay with the future. A taken value belongs to
+ * the caller, who moves it on or discards it; `*v` is empty afterwards, also for later callbacks. A taken object is
+ * held by the region of cx; if there is no memory for that, the result is empty and `*v` is unchanged. */
 ebb_value ebb_value_take(ebb_cx *cx, ebb_value *v);
-/* Lets go of a value that was taken or awaited: calls `free` of a word, and leaves an object to the heap. */
+/* Disposes of a value that was taken or awaited: calls `free` of a word, and leaves an object to the heap. */
 void ebb_value_discard(ebb_cx *cx, ebb_value v);
 
-/* Bytes in the region's arena: they go with the region in one step. The value may live longer: reading it
- * then is EBB_ERR_CLOSED. EBB_ERR_NOMEM. */
+/* ebb_bytes_new allocates `n` bytes in the region's arena, at `*at`. They are freed with the region. EBB_ERR_NOMEM,
+ * EBB_ERR_LIMIT, EBB_ERR_CLOSED, EBB_ERR_THREAD. ebb_bytes_of reads such a value. The value may outlive the region:
+ * ebb_bytes_of then gives EBB_ERR_CLOSED. EBB_ERR_INVALID: not a value of ebb_bytes_new. */
 ebb_status ebb_bytes_new(ebb_cx *cx, size_t n, ebb_value *out, void **at);
 ebb_status ebb_bytes_of(ebb_cx *cx, const ebb_value *v, void **at, size_t *n);
 
@@ -113,134 +115,144 @@ ebb_status ebb_bytes_of(ebb_cx *cx, const ebb_value *v, void **at, size_t *n);
 
 typedef enum ebb_future_state {
     EBB_FUTURE_PENDING = 0,
-    EBB_FUTURE_SETTLING = 1, /* another thread is writing its value */
+    EBB_FUTURE_SETTLING = 1, /* another thread is writing the value */
     EBB_FUTURE_COMPLETED = 2,
     EBB_FUTURE_FAILED = 3,
     EBB_FUTURE_CANCELLED = 4
 } ebb_future_state;
 
-/* An operation: who produces a future's value. `cancel` (may be NULL) is called once, in the pump, when the
- * future was cancelled before its producer was done: it asks that to stop. The producer always ends by
- * exactly one ebb_promise_settle or ebb_promise_reject, cancelled or not; until then the region waits for it. */
+/* An operation: the producer of a future's value. It always ends by exactly one ebb_promise_settle or
+ * ebb_promise_reject, cancelled or not. The region waits for that. */
 typedef struct ebb_operation {
     const char *name; /* for ebb_runtime_dump and reports: "accept" */
+    /* Requests the producer to stop. Called once, in the pump, if the future is cancelled before it is settled. May be
+     * NULL. */
     void (*cancel)(ebb_cx *cx, ebb_future *f, void *arg);
-    /* May be NULL. Called once, in the pump, when the region is closed while the future is pending: for what
-     * waits for new work, and is to end then. One that is begun after the close is not told. */
+    /* For a producer that waits for new work and should stop when the region closes. Called once, in the pump, if the
+     * region is closed while the future is pending; not for an operation that begins after the close. May be NULL. */
     void (*closing)(ebb_cx *cx, ebb_future *f, void *arg);
 } ebb_operation;
 
-/* A future that somebody settles, once: the handle stays good for that when it was consumed or cancelled,
- * until it is settled or the region has closed. Without an `op` nothing is known of its producer: the region
- * does not wait for it, and cancels it when it closes. One that will not be settled is rejected with
- * EBB_CANCELLED, else its memory stays until then. */
+/* Makes a promise: a future that the program settles once. The handle stays valid for settling after it was consumed or
+ * cancelled, until it is settled or the region has closed. `arg` is passed to the functions of `op`. Without an `op`
+ * (NULL) the region does not wait for the producer, and cancels the promise when it closes. If you will not settle a
+ * promise, reject it with EBB_CANCELLED; else its memory is kept until the region has closed. */
 #define ebb_promise_new(cx, op, arg) ebb_promise_new_site((cx), (op), (arg), EBB_SITE)
 ebb_future *ebb_promise_new_site(ebb_cx *cx, const ebb_operation *op, void *arg, const char *site);
 
-/* Ends a promise with a value, which is moved into it. EBB_OK; EBB_CANCELLED if a cancel came first: the
- * value was disposed of; EBB_ERR_RESOLVED the second time, and disposed of too. A value that is a future
- * (ebb_value_future) is flattened: the promise ends as that does. From then on it can be cancelled, but not settled
- * again, by a remote handle neither. EBB_ERR_FOREIGN: the value is an object of another runtime's heap; it stays
- * where it is, and the promise is still to be settled. */
+/* Completes a promise with a value, which is moved into it. If the value is a future (ebb_value_future), the promise
+ * ends as that future does; until then it can be cancelled, but not settled again, also not by a remote handle.
+ * EBB_CANCELLED: it was cancelled before. EBB_ERR_RESOLVED: it was settled before. EBB_ERR_INVALID: not a promise. In
+ * these cases the value is disposed of. EBB_ERR_FOREIGN: the value is an object of another runtime's heap.
+ * EBB_ERR_THREAD. In these two cases the value stays with the caller, and the promise is still to be settled. */
 ebb_status ebb_promise_settle(ebb_future *f, ebb_value v);
-/* Ends it with a failure. EBB_CANCELLED as status cancels it. A status that is no failure is
- * EBB_ERR_INVALID. */
+/* Fails a promise. The status EBB_CANCELLED cancels it. Returns as ebb_promise_settle. EBB_ERR_INVALID also if
+ * `failure` is not negative. */
 ebb_status ebb_promise_reject(ebb_future *f, ebb_status failure);
-/* A future as a value, to settle with. Whoever takes it consumes it. */
+/* Returns a future as a value, to settle a promise with. The promise consumes the future. */
 ebb_value ebb_value_future(ebb_future *f);
 
-#define ebb_future_ready(cx, v) ebb_future_ready_site((cx), (v), EBB_SITE) /* completed */
-#define ebb_future_failed(cx, st)                                                                            \
-    ebb_future_failed_site((cx), (st), EBB_SITE) /* failed; EBB_CANCELLED: cancelled */
-#define ebb_future_never(cx) ebb_future_never_site((cx), EBB_SITE)
-/* Completes when the region of cx is closed: for what waits and is not to wait any longer then, in an
- * ebb_select. In a region that does not admit work any more it has completed. */
+/* Futures that have ended from the start, or never end by themselves. A failed future with EBB_CANCELLED is
+ * cancelled. */
+#define ebb_future_ready(cx, v)   ebb_future_ready_site((cx), (v), EBB_SITE)   /* completed */
+#define ebb_future_failed(cx, st) ebb_future_failed_site((cx), (st), EBB_SITE) /* failed */
+#define ebb_future_never(cx)      ebb_future_never_site((cx), EBB_SITE) /* pending until it is cancelled */
+/* Returns a future that completes when the region of cx is closed. Use it in an ebb_select to stop waiting then. In a
+ * region that is already closing it is completed. */
 #define ebb_closing(cx) ebb_closing_site((cx), EBB_SITE)
 ebb_future *ebb_future_never_site(ebb_cx *cx, const char *site);
 ebb_future *ebb_closing_site(ebb_cx *cx, const char *site);
 ebb_future *ebb_future_ready_site(ebb_cx *cx, ebb_value v, const char *site);
 ebb_future *ebb_future_failed_site(ebb_cx *cx, ebb_status failure, const char *site);
 
-/* A task as a future of its status: cancelling it asks the task to cancel. It belongs to the region of cx,
- * the task to `region`. The value is none. Its end is the future's and not the region's: whoever has the
- * future decides what a failure or a cancel means. A fault is both. */
+/* Starts a task in `region` and returns a future of its outcome, which belongs to the region of cx. Arguments as of
+ * ebb_spawn. The future completes without a value, or fails or is cancelled as the task did; for an abandoned task it
+ * is cancelled. Cancelling the future cancels the task. The region does not fail with the task: the reader of the
+ * future decides what a failure or a cancel means. A fault (EBB_FAULTED) is the failure of both. If no task can be
+ * made, the future fails as ebb_spawn; EBB_ERR_NOMEM and EBB_ERR_LIMIT of a task are then also the region's failure. */
 #define ebb_go(...)                            EBB_WITH_OPTS(EBB_GO_, ebb_go_site, __VA_ARGS__)
 #define EBB_GO_(cx, region, poll, state, site) ebb_go_site((cx), (region), (poll), (state), NULL, (site))
 ebb_future *ebb_go_site(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state,
                         const ebb_task_opts *opts, const char *site);
 
-/* Cancels it: true if this was what ended it. It reads as cancelled at once; its dependants and what it
- * owns follow in the next pump. Never fails for want of memory. False for what the release of a bracket or a
- * finally has returned: only force ends that. */
+/* Cancels a future. True if this call ended it. It reads as cancelled at once; its dependants and the futures that it
+ * owns follow in the next pump. Does not consume the handle. Needs no memory. Always false for a future that the
+ * release of a bracket or a finally has returned: only force ends it. */
 bool ebb_future_cancel(ebb_future *f, ebb_cancel_kind kind);
 
+/* The state of a future. They do not consume the handle. */
 ebb_future_state ebb_future_state_of(const ebb_future *f);
 /* EBB_PENDING, EBB_OK, EBB_CANCELLED or its failure. */
 ebb_status ebb_future_status_of(const ebb_future *f);
-ebb_cancel_kind ebb_future_cancel_kind_of(const ebb_future *f); /* why it was cancelled; NONE */
+ebb_cancel_kind ebb_future_cancel_kind_of(const ebb_future *f); /* why it was cancelled; else NONE */
 /* For producers that poll: one load. */
 bool ebb_future_is_cancelled(const ebb_future *f);
 
-/* Waits for it and moves its value into `v` (may be NULL: disposed of). Consumes it. A poll operation and a
- * checkpoint in a task (repeat it with the same future, kept in the state), blocking in a fiber. A task
- * that is cancelled meanwhile gets EBB_CANCELLED, and with it the future is. EBB_ERR_NOT_TASK: a callback,
- * or the host and it is pending; EBB_ERR_NOT_AWAITED: there was no memory to wait, or to hold the object that it
- * has. Nothing is consumed then, and the await may be tried again; EBB_ERR_NOMEM and EBB_ERR_LIMIT are the
- * future's own failure. A word that somebody else
- * may still ask for, because the handle was kept, is borrowed: it stays the future's. */
+/* Waits for a future, consumes it, moves its value into `*v` and returns its status. If `v` is NULL, the value is
+ * disposed of. In a task a poll operation and a checkpoint: repeat it with the same future, kept in the state. In a
+ * fiber it waits in place. If the task is cancelled meanwhile, the await consumes the future, cancels it as an owner
+ * does, and returns EBB_CANCELLED. If the handle was kept, others may still read the value: a word is then only
+ * borrowed and stays with the future. EBB_ERR_NOT_TASK: called by a callback, or by the host while the future is
+ * pending. EBB_ERR_NOT_AWAITED: no memory to wait, or to hold the object in the value. In these two cases the future is
+ * not consumed, and the await may be repeated. EBB_ERR_NOMEM and EBB_ERR_LIMIT are failures of the future itself.
+ * EBB_ERR_FOREIGN: a future of another runtime. */
 ebb_status ebb_await(ebb_cx *cx, ebb_future *f, ebb_value *v);
 
 /* ---- holding ---------------------------------------------------------------------------------------- */
 
-/* One more use of the handle: each await, combinator or drop takes one away. Returns f. */
+/* Adds one use of the handle; each await, combinator or drop consumes one. Returns f, or a failed future if the handle
+ * cannot be used. */
 ebb_future *ebb_future_keep(ebb_future *f);
-/* Lets go of the handle. If nothing else refers to it and it is pending, it is cancelled as dropped when
- * the heap is collected. */
+/* Consumes one use of the handle. If nothing else refers to a pending future, it is cancelled with EBB_CANCEL_DROPPED
+ * when the heap is collected. */
 void ebb_future_drop(ebb_future *f);
-/* From now on cancelling one that owns it cancels it only if that was the last, holders included. */
+/* From now on the cancel of an owner cancels f only if no other owner or holder is left. Returns as ebb_future_keep. */
 ebb_future *ebb_future_share(ebb_future *f);
-/* From now on no owner's end cancels it. The region's cancel does. */
+/* From now on the end of an owner does not cancel f. A cancel of the region does. Returns as ebb_future_keep. */
 ebb_future *ebb_future_shield(ebb_future *f);
 
-/* Callbacks, any number. `on_done` for a value or a failure (then `v` is empty), `on_cancel` for a cancel,
- * each in the order in which they were attached; then cleanups, on every end, the last first. They run once;
- * attached to a future that has ended, in the next pump, and an await waits for that. EBB_ERR_NOMEM,
- * EBB_ERR_CLOSED (its region runs its finalizers, and no callbacks any more), or the status of a future that could
- * not be made: not attached. */
+/* Attach a callback; there may be any number. `on_done` callbacks run after a value or a failure (then `v` is empty),
+ * `on_cancel` callbacks after a cancel, in the order in which they were attached. After them the cleanups run, on every
+ * end, the last attached first. Each runs once. If the future has ended already, the callback runs in the next pump,
+ * and an await of the future waits for it. Not attached: EBB_ERR_NOMEM, EBB_ERR_LIMIT; EBB_ERR_CLOSED: the region runs
+ * its finalizers, and no more callbacks; EBB_ERR_INVALID: `fn` is NULL; or the status of a future that could not be
+ * made. */
 typedef void (*ebb_done_fn)(ebb_cx *cx, ebb_status st, ebb_value *v, void *arg);
 typedef void (*ebb_cancel_fn)(ebb_cx *cx, ebb_cancel_kind kind, void *arg);
 typedef void (*ebb_cleanup_fn)(ebb_cx *cx, void *arg);
 ebb_status ebb_future_on_done(ebb_future *f, ebb_done_fn fn, void *arg);
 ebb_status ebb_future_on_cancel(ebb_future *f, ebb_cancel_fn fn, void *arg);
 ebb_status ebb_future_on_cleanup(ebb_future *f, ebb_cleanup_fn fn, void *arg);
-/* Keeps an object of the heap alive until f has ended and its callbacks have run: for their `arg`. Of another
- * heap: EBB_ERR_FOREIGN. */
+/* Keeps an object of the heap, the `arg` of a callback for example, alive until f has ended and its callbacks have run.
+ * EBB_ERR_FOREIGN: an object of another heap. Else as ebb_future_on_done. */
 ebb_status ebb_future_hold(ebb_future *f, void *object);
 
 /* ---- combinators -------------------------------------------------------------------------------------- */
 
-/* What becomes of the result:
+/* How the result ends if an input does not complete:
  *
- *   an input is              cancelled                         failed
+ *                            if an input is cancelled          if an input fails
  *   then, map                cancelled                         failed
  *   catch                    cancelled, not caught             caught
- *   finally, bracket         runs, then cancelled              runs, then failed
- *   all, traverse            the others are cancelled, so      the others are cancelled, failed
- *   all_settled              noted                             noted
- *   race, select             skipped; none left: cancelled     wins
- *   any                      skipped; none left: cancelled     skipped; none left: the last failure
+ *   finally, bracket         the callback runs, cancelled      the callback runs, failed
+ *   all, traverse            other inputs and result cancelled other inputs cancelled, failed
+ *   all_settled              completed with that outcome       completed with that outcome
+ *   race, select             skipped; none left: cancelled     failed
+ *   any                      skipped; none left: see below     skipped; none left: the last failure
  *
- * Cancelling the result cancels the inputs that it owns. Losers are cancelled, and their producers drain in
- * their regions; the result does not wait for that. A callback that returns NULL fails it with
- * EBB_ERR_INVALID. What is refused consumes its inputs all the same. A function pointer that is NULL:
- * EBB_ERR_INVALID. An input of another runtime, or a map that returns an object of its heap: EBB_ERR_FOREIGN.
- * A span of 2^63 ns or more that is not
- * EBB_FOREVER (a negative one): EBB_ERR_INVALID. */
+ * `any` is cancelled only if all inputs were cancelled. Cancelling the result cancels the inputs that it owns. Losers
+ * are cancelled, and their producers drain in their regions; the result does not wait for them. Inputs are consumed
+ * even if the call fails. The result fails with EBB_ERR_INVALID if a function pointer is NULL, if a callback other than
+ * that of finally or release returns NULL, or for a span of 2^63 ns or more (a negative one) that is not EBB_FOREVER.
+ * It fails with EBB_ERR_FOREIGN if an input belongs to another runtime, or a map returns an object of another heap. */
 typedef ebb_future *(*ebb_then_fn)(ebb_cx *cx, ebb_value *v, void *arg);
 typedef ebb_value (*ebb_map_fn)(ebb_cx *cx, ebb_value *v, void *arg);
 typedef ebb_future *(*ebb_catch_fn)(ebb_cx *cx, ebb_status st, void *arg);
-typedef ebb_future *(*ebb_finally_fn)(ebb_cx *cx, void *arg); /* NULL: nothing to wait for */
+typedef ebb_future *(*ebb_finally_fn)(ebb_cx *cx, void *arg); /* may return NULL: nothing to wait for */
 
+/* then: calls `fn` with the value of f; the result ends as the future that `fn` returns. map: the result completes with
+ * the value that `fn` returns. catch: calls `fn` with the failure of f; the result ends as the future that `fn`
+ * returns. */
 #define ebb_then(cx, f, fn, arg)    ebb_then_site((cx), (f), (fn), (arg), EBB_SITE)
 #define ebb_map(cx, f, fn, arg)     ebb_map_site((cx), (f), (fn), (arg), EBB_SITE)
 #define ebb_catch(cx, f, fn, arg)   ebb_catch_site((cx), (f), (fn), (arg), EBB_SITE)
@@ -248,25 +260,28 @@ typedef ebb_future *(*ebb_finally_fn)(ebb_cx *cx, void *arg); /* NULL: nothing t
 ebb_future *ebb_then_site(ebb_cx *cx, ebb_future *f, ebb_then_fn fn, void *arg, const char *site);
 ebb_future *ebb_map_site(ebb_cx *cx, ebb_future *f, ebb_map_fn fn, void *arg, const char *site);
 ebb_future *ebb_catch_site(ebb_cx *cx, ebb_future *f, ebb_catch_fn fn, void *arg, const char *site);
-/* `fn` runs whatever the end of f, and what it returns is waited for. If that fails and f has not, the
- * result fails so. What it returns is cleanup, as what the release of a bracket returns. */
+/* finally: calls `fn` when f has ended in any way, waits for the future that `fn` returns, and ends as f did. But if f
+ * completed and that future fails or is cancelled, the result ends as that future. The future that `fn` returns is
+ * cleanup, like that of a bracket's `release`. */
 ebb_future *ebb_finally_site(ebb_cx *cx, ebb_future *f, ebb_finally_fn fn, void *arg, const char *site);
 
-/* How each of several ended; the value of all, all_settled and traverse, in the order of the inputs. The
- * array is the value's own: take what you want to keep. NULL if it is no such value. */
+/* How one of several inputs ended. */
 typedef struct ebb_outcome {
     ebb_status status;
-    ebb_value value;
+    ebb_value value; /* empty unless `status` is EBB_OK */
 } ebb_outcome;
+/* Reads the value of all, all_settled or traverse: an array of `*n` outcomes, in the order of the inputs. The array
+ * belongs to `v`: take the values that you want to keep. NULL: `v` is another value. */
 ebb_outcome *ebb_outcomes_of(const ebb_value *v, size_t *n);
 
-/* Of no inputs: an empty list. */
+/* Wait for all inputs. Without inputs the result is an empty list. */
 #define ebb_all(cx, n, fs)         ebb_all_site((cx), (n), (fs), EBB_SITE)
 #define ebb_all_settled(cx, n, fs) ebb_all_settled_site((cx), (n), (fs), EBB_SITE)
 ebb_future *ebb_all_site(ebb_cx *cx, size_t n, ebb_future *const *fs, const char *site);
 ebb_future *ebb_all_settled_site(ebb_cx *cx, size_t n, ebb_future *const *fs, const char *site);
 
-/* The first to end. Of no inputs: cancelled. select also tells which it was. */
+/* Wait for the first input: race and select for the first that completes or fails, any for the first that completes.
+ * The result ends as that input; the value of select also has its index. Without inputs the result is cancelled. */
 #define ebb_race(cx, n, fs)   ebb_race_site((cx), (n), (fs), EBB_SITE)
 #define ebb_any(cx, n, fs)    ebb_any_site((cx), (n), (fs), EBB_SITE)
 #define ebb_select(cx, n, fs) ebb_select_site((cx), (n), (fs), EBB_SITE)
@@ -274,60 +289,63 @@ ebb_future *ebb_race_site(ebb_cx *cx, size_t n, ebb_future *const *fs, const cha
 ebb_future *ebb_any_site(ebb_cx *cx, size_t n, ebb_future *const *fs, const char *site);
 ebb_future *ebb_select_site(ebb_cx *cx, size_t n, ebb_future *const *fs, const char *site);
 typedef struct ebb_selected {
-    size_t index;
-    ebb_value value;
+    size_t index;    /* of the input that completed */
+    ebb_value value; /* its value: take it to keep it */
 } ebb_selected;
-ebb_selected *ebb_selected_of(const ebb_value *v); /* NULL if it is no such value */
+/* Reads the value of select, which belongs to `v`. NULL: `v` is another value. */
+ebb_selected *ebb_selected_of(const ebb_value *v);
 
-/* Time: by the clock that ebb_runtime_advance moves. A timer whose future has ended, or that has lost to something else,
- * is disarmed by the next pump. */
+/* Time is that of ebb_now. The timer of a future that has ended is disarmed by the next pump. */
 #define ebb_after(cx, span)                  ebb_after_site((cx), (span), EBB_SITE)
 #define ebb_within(cx, f, span)              ebb_within_site((cx), (f), (span), EBB_SITE)
 #define ebb_future_delay(cx, span, fn, arg)  ebb_future_delay_site((cx), (span), (fn), (arg), EBB_SITE)
 #define ebb_future_repeat(cx, span, fn, arg) ebb_future_repeat_site((cx), (span), (fn), (arg), EBB_SITE)
-/* Sleeps: completes with nothing after a time span. */
+/* Completes without a value after `span`. */
 ebb_future *ebb_after_site(ebb_cx *cx, uint64_t span, const char *site);
-/* Fails with EBB_TIMEOUT, and cancels f so, if f has not ended by then. */
+/* Ends as f, if f ends within `span`. Else fails with EBB_TIMEOUT and cancels f with EBB_CANCEL_TIMEOUT. */
 ebb_future *ebb_within_site(ebb_cx *cx, ebb_future *f, uint64_t span, const char *site);
-/* Calls fn after a time span and ends as what it returns. */
+/* Calls `fn` after `span` and ends as the future that `fn` returns. */
 typedef ebb_future *(*ebb_make_fn)(ebb_cx *cx, void *arg);
 ebb_future *ebb_future_delay_site(ebb_cx *cx, uint64_t span, ebb_make_fn fn, void *arg, const char *site);
-/* Calls fn every `span` (not 0), first after one span, with 0, and waits for what it returns before the
- * next. Ends when that completes with a value other than none, or fails, or is cancelled: as that. A call
- * whose time has passed meanwhile is made at once, but only one. */
+/* Calls `fn` every `span` (not 0), with n = 0 after the first span, and waits for the future that `fn` returns before
+ * the next call. Ends as that future when it fails, is cancelled, or completes with a value; ebb_value_int(0) and a
+ * NULL pointer count as no value. If the time of a call passes during the wait, one call is made at once, not
+ * several. */
 typedef ebb_future *(*ebb_repeat_fn)(ebb_cx *cx, uint64_t n, void *arg);
 ebb_future *ebb_future_repeat_site(ebb_cx *cx, uint64_t span, ebb_repeat_fn fn, void *arg, const char *site);
 
-/* Calls `make` until what it returns completes, at most `attempts` times; `attempt` counts from 0. Between
- * them it sleeps for `pause`, and then `factor` times longer each time, up to `max_pause` (0: no bound).
- * Ends as the last attempt. A cancelled attempt cancels it. */
 typedef struct ebb_retry_opts {
-    uint32_t attempts; /* not 0 */
-    uint32_t factor;   /* 0: 1 */
-    uint64_t pause, max_pause;
+    uint32_t attempts; /* most calls of `make`; not 0 */
+    uint32_t factor;   /* each pause is this number of times longer than the one before; 0: 1 */
+    uint64_t pause,    /* ns between the first two attempts */
+        max_pause;     /* the longest pause; 0: no bound */
 } ebb_retry_opts;
+/* Calls `make` until the future that it returns completes, at most `attempts` times; `attempt` counts from 0. Ends as
+ * the last attempt. If an attempt is cancelled, the result is cancelled. `*opts` is copied. */
 typedef ebb_future *(*ebb_attempt_fn)(ebb_cx *cx, uint32_t attempt, void *arg);
 #define ebb_retry(cx, opts, make, arg) ebb_retry_site((cx), (opts), (make), (arg), EBB_SITE)
 ebb_future *ebb_retry_site(ebb_cx *cx, const ebb_retry_opts *opts, ebb_attempt_fn make, void *arg,
                            const char *site);
 
-/* Calls `make` for 0 to n - 1 and waits for all, with at most `at_once` (not 0) pending at a time. */
+/* Calls `make` with 0 to n - 1 and waits for all futures that it returns, with at most `at_once` (not 0) pending at a
+ * time. The value is read by ebb_outcomes_of. */
 typedef ebb_future *(*ebb_each_fn)(ebb_cx *cx, size_t i, void *arg);
 #define ebb_traverse(cx, n, at_once, make, arg)                                                              \
     ebb_traverse_site((cx), (n), (at_once), (make), (arg), EBB_SITE)
 ebb_future *ebb_traverse_site(ebb_cx *cx, size_t n, size_t at_once, ebb_each_fn make, void *arg,
                               const char *site);
 
-/* Once `acquire` has completed, `use` runs with its value, and `release` runs when what that returned has
- * ended, however it did. What `release` returns (NULL: nothing) is waited for, and then the result ends as
- * `use` did. If `acquire` does not complete nothing else runs. Cancelling the result cancels `acquire` or
- * what `use` returned; `release` still runs, once, after a cancel too, with the value of `acquire`.
+/* Calls `use` with the value of `acquire`, waits for the future that `use` returns, calls `release` with the value of
+ * `acquire`, waits for the future that `release` returns (NULL: nothing to wait for), and ends as the future of `use`.
+ * But if that completed and the future of `release` fails or is cancelled, the result ends as the future of `release`.
+ * If `acquire` does not complete, neither `use` nor `release` is called. Cancelling the result cancels `acquire` or the
+ * future of `use`. If `acquire` has completed, `release` is called exactly once, after a cancel too.
  *
- * What `release` returned is cleanup that has begun. It is protected as a masked section is, with the futures
- * of its region that it waits for: whoever cancels the result, the region or the cleanup itself, it goes on,
- * and the region waits for what produces it; force ends it. A remote handle's cancel and its own producer's are
- * not held back. A task that `release` has started is asked to stop as any task of its region: it masks what it
- * has to finish. */
+ * The future of `release` is cleanup that has begun. It is protected like a masked section, and so are the futures of
+ * its region that it waits for: a cancel of the result, of the region or of the future itself does not end it, and the
+ * region waits for its producer. Force ends it. A cancel by a remote handle or by its own producer still ends it. A
+ * task that `release` has started is cancelled like any task of its region: the task must mask the part that it has to
+ * finish. */
 typedef ebb_future *(*ebb_release_fn)(ebb_cx *cx, ebb_value *v, void *arg);
 #define ebb_bracket(cx, acquire, use, release, arg)                                                          \
     ebb_bracket_site((cx), (acquire), (use), (release), (arg), EBB_SITE)
@@ -336,138 +354,149 @@ ebb_future *ebb_bracket_site(ebb_cx *cx, ebb_future *acquire, ebb_then_fn use, e
 
 /* ---- other threads ------------------------------------------------------------------------------------ */
 
-/* A counted handle to a future, for any thread: it keeps the future, and may outlive its runtime. Then the
- * last one frees what is left, by the runtime's allocator, on its thread. */
+/* A counted handle to a future, for any thread. It keeps the future and may outlive the runtime. The last release after
+ * the end of the runtime frees the rest, with the runtime's allocator, on the releasing thread. */
 typedef struct ebb_remote ebb_remote;
 
-/* A remote handle with one reference. The future stays the caller's. EBB_ERR_NOMEM, EBB_ERR_INVALID. */
+/* Makes a remote handle with one reference. Does not consume the future. EBB_ERR_NOMEM; EBB_ERR_INVALID: NULL, or a
+ * future that could not be made; EBB_ERR_CONSUMED; EBB_ERR_THREAD. */
 ebb_status ebb_remote_new(ebb_future *f, ebb_remote **out);
-ebb_remote *ebb_remote_keep(ebb_remote *r); /* one more reference; returns r */
-void ebb_remote_release(ebb_remote *r);     /* NULL is allowed */
+ebb_remote *ebb_remote_keep(ebb_remote *r); /* adds a reference; returns r */
+void ebb_remote_release(ebb_remote *r);     /* drops a reference; NULL is allowed */
 
-/* From any thread, without a lock and without memory. They take effect at once for whoever looks at the
- * handle; dependants follow when its runtime takes them in. Only a promise can be settled, and not with an
- * object of a heap or a future: EBB_ERR_INVALID. EBB_ERR_CLOSED: the runtime is gone, and the value was
- * disposed of, as it is when EBB_CANCELLED or EBB_ERR_RESOLVED says that something else came first. */
+/* Cancel, settle, fail or read a future from any thread, without locks and without memory. A reader of the handle sees
+ * the effect at once; dependants follow when the runtime calls ebb_inbox_receive. ebb_remote_cancel returns true if the
+ * call ended the future. EBB_CANCELLED: the future was cancelled before; a runtime that is freed cancels its pending
+ * futures. EBB_ERR_RESOLVED: it was settled before. EBB_ERR_CLOSED: the runtime is being freed at this moment. In these
+ * cases the value is disposed of. EBB_ERR_INVALID: the future is not a promise (the value is disposed of), the value is
+ * an object of a heap or a future (the value stays with the caller), or `st` is not negative. */
 bool ebb_remote_cancel(ebb_remote *r, ebb_cancel_kind kind);
 ebb_status ebb_remote_settle(ebb_remote *r, ebb_value v);
 ebb_status ebb_remote_reject(ebb_remote *r, ebb_status st);
 ebb_future_state ebb_remote_state(const ebb_remote *r);
 
-/* Takes in what other threads have done to futures of this runtime and what they have sent it. Call it
- * before each ebb_runtime_pump of a runtime that others know. */
+/* Receives the messages from other threads and runtimes. Call it before each ebb_runtime_pump of a runtime that others
+ * can reach. */
 void ebb_inbox_receive(ebb_runtime *rt);
-/* `wake` is called, from any thread, when there is something to take in and there was nothing before: make
- * the runtime's thread call ebb_inbox_receive. Set it before others know the runtime. */
+/* Sets a function that is called, on any thread, when the inbox was empty and gets a message: make the runtime's thread
+ * call ebb_inbox_receive. Set it before others can reach the runtime. EBB_ERR_NOMEM. */
 ebb_status ebb_inbox_on_wake(ebb_runtime *rt, void (*wake)(void *ctx), void *ctx);
-/* This thread is the runtime's from now on. Futures know the thread that made the first of them. */
+/* Makes the calling thread the runtime's thread. Until then it is the thread that made the runtime's first future.
+ * EBB_ERR_NOMEM. */
 ebb_status ebb_runtime_adopt(ebb_runtime *rt);
 
 /* ---- other runtimes ----------------------------------------------------------------------------------- */
 
-/* Runtimes share nothing: each has its own tasks, heap and thread, and they send each other letters, which
- * ebb_inbox_receive takes in. Whoever is to be reached calls ebb_inbox_on_wake first. What lies between two runtimes is
- * allocated when it is made, by the maker's allocator, and freed on either thread: that allocator has to
- * allow it, and to last as long as anybody has a handle. A runtime that is freed while others still know it
- * is seen by them as closed; nobody hangs. */
+/* Runtimes share nothing: each has its own tasks, heap and thread. They send each other messages, which
+ * ebb_inbox_receive receives. A runtime that others reach calls ebb_inbox_on_wake first. An object between two runtimes
+ * is allocated when it is made, by its maker's allocator, and is freed on either thread: this allocator must be
+ * thread-safe, and must last as long as any handle exists. If a runtime is freed while others can still reach it, it is
+ * closed to them; nobody hangs. */
 
-/* A counted handle to a runtime, for any thread. It may outlive it. */
+/* A counted handle to a runtime, for any thread. It may outlive the runtime. */
 typedef struct ebb_peer ebb_peer;
-/* On the runtime's thread. EBB_ERR_NOMEM. */
+/* Makes a handle with one reference, on the runtime's thread (else EBB_ERR_THREAD). EBB_ERR_NOMEM. */
 ebb_status ebb_peer_of(ebb_runtime *rt, ebb_peer **out);
-ebb_peer *ebb_peer_keep(ebb_peer *p); /* one more reference; returns p */
-void ebb_peer_release(ebb_peer *p);   /* NULL is allowed */
+ebb_peer *ebb_peer_keep(ebb_peer *p); /* adds a reference; returns p */
+void ebb_peer_release(ebb_peer *p);   /* drops a reference; NULL is allowed */
 
-/* A future of another runtime as one of this one's: it ends as that does. Takes one reference of `remote`
- * over, whatever becomes of it. Cancelling it cancels the remote future at once, as ebb_remote_cancel; one
- * that was shared or shielded when it was exported is let go of instead, as by any owner. The region waits
- * until the other runtime has answered. If that is freed first: EBB_ERR_CLOSED. The value must be a word; an
- * object of the other heap, or a handle of its loop: EBB_ERR_INVALID. A word that is owned is moved here
- * if nobody there holds, awaits or owns the remote future any more (of several imports the last gets it), else
- * it is borrowed: good as long as somebody there keeps it. Asking after it was moved, here or by an await or a
- * combinator there, is EBB_ERR_CONSUMED. */
+/* Returns a future of this runtime that ends as a future of another runtime does. Takes over one reference of `remote`,
+ * also on failure. Cancelling the import cancels the remote future at once, as ebb_remote_cancel does. If that was
+ * shared or shielded when the handle was made, the import gives it up as any owner does instead. The region waits until
+ * the other runtime has answered. EBB_ERR_CLOSED: the other runtime was freed first. EBB_ERR_INVALID: the value is an
+ * object of the other heap or a handle of its loop; it must be a word. An owned word is moved here if nobody there
+ * holds, awaits or owns the remote future any more; of several imports the last gets it. Else it is borrowed, and valid
+ * as long as somebody there keeps it. EBB_ERR_CONSUMED: the word was moved before, by another import or by an await or
+ * combinator there. */
 #define ebb_remote_import(cx, remote) ebb_remote_import_site((cx), (remote), EBB_SITE)
 ebb_future *ebb_remote_import_site(ebb_cx *cx, ebb_remote *remote, const char *site);
 
-/* A child region on another runtime, under its root: `body` runs there as its first task, with `arg`, and
- * when that has returned the region closes. The future is held by the region of cx, which has the far one as
- * its child: it does not close before that has, and what is said to it (close; cancel, with its kind and
- * message; force) is said to the far region by a letter. In a unit of work the far region is a part of that: a
- * close that leaves the unit open leaves it open to the body and what that spawns. Refused as a region is.
- * Cancelling the future cancels the far region.
- * The future ends as that: with nothing, or its status. It fails with EBB_ERR_CLOSED if the peer is gone or its
- * root closes, or as opening the region does. If the region here was forced and did not wait, the body may
- * still run: what `arg` points to has to bear that. A runtime that is freed cancels the far regions that it
- * has opened, as DISCONNECT. Takes no reference of `peer`. */
+/* Opens a child region on another runtime, under its root, and runs `body` with `arg` there as its first task. The
+ * region closes when `body` has returned. The far region is a child of the region of cx, which does not close before
+ * it, and passes on close, cancel (with kind, message and the rest of the budget) and force as messages. In a unit of
+ * work the far region is a part of the unit: a close that leaves the unit open leaves the far region open to `body` and
+ * the tasks that it spawns.
+ *
+ * The future belongs to the region of cx. Cancelling it cancels the far region. It ends as the far region: completed
+ * without a value, or with its status. It fails with EBB_ERR_CLOSED if the peer is freed or its root admits no work,
+ * with EBB_ERR_INVALID if `peer` or `body` is NULL, and else as ebb_region_open and ebb_go. If the region here is
+ * forced and does not wait, `body` may still run: `arg` must stay valid until it has returned. A runtime that is freed
+ * cancels the far regions that it has opened, with DISCONNECT. Takes no reference of `peer`. */
 #define ebb_peer_run(cx, peer, body, arg) ebb_peer_run_site((cx), (peer), (body), (arg), EBB_SITE)
 ebb_future *ebb_peer_run_site(ebb_cx *cx, ebb_peer *peer, ebb_poll_fn body, void *arg, const char *site);
 
-/* A bounded queue of items of one size, from the tasks of one runtime to those of another. Cancel-safe and
- * fair as ebb_chan is: what could not be sent is still the sender's, an item is delivered or still there,
- * waiters are served first come, first served. A side whose runtime is freed closes it. */
+/* A bounded queue of items of one size, from the tasks of one runtime to those of another, with backpressure.
+ * Cancel-safe and fair as ebb_chan: an item that could not be sent stays with the sender, a sent item is delivered or
+ * still in the queue, waiters are served first come, first served. If the runtime of one side is freed, the bridge is
+ * closed. */
 typedef struct ebb_bridge ebb_bridge;
 
-/* A bridge with one reference; any thread. EBB_ERR_NOMEM, EBB_ERR_INVALID (capacity 0, more than 2 GiB of
- * items). Keep one reference on each side until no task there can touch it any more: until after the region
- * of the tasks that do has closed. Items that nobody has received go with the last. */
+/* Makes a bridge with one reference, on any thread. EBB_ERR_NOMEM; EBB_ERR_INVALID: a peer is NULL, capacity 0, or 2
+ * GiB of items or more. Keep one reference on each side until the region of the tasks that use the bridge has closed.
+ * Items that nobody received are freed with the last reference. */
 ebb_status ebb_bridge_new(ebb_peer *from, ebb_peer *to, uint32_t capacity, uint32_t item_size,
                           ebb_bridge **out);
-ebb_bridge *ebb_bridge_keep(ebb_bridge *b); /* one more reference; returns b */
-void ebb_bridge_release(ebb_bridge *b);     /* NULL is allowed */
+ebb_bridge *ebb_bridge_keep(ebb_bridge *b); /* adds a reference; returns b */
+void ebb_bridge_release(ebb_bridge *b);     /* drops a reference; NULL is allowed */
 
-/* As ebb_chan_send and ebb_chan_recv: poll operations and checkpoints, blocking in a fiber. Only on the
- * runtime whose side it is: else EBB_ERR_FOREIGN. */
+/* Send and receive, as ebb_chan_send and ebb_chan_recv: poll operations and checkpoints. EBB_ERR_FOREIGN: not called on
+ * the sending or the receiving runtime, respectively. */
 ebb_status ebb_bridge_send(ebb_cx *cx, ebb_bridge *b, ebb_wait *w, const void *item);
 ebb_status ebb_bridge_recv(ebb_cx *cx, ebb_bridge *b, ebb_wait *w, void *item);
 
-/* No more sending, from either side; what was sent can still be received, all of it: if the receiving side
- * closes, EBB_ERR_CLOSED follows when the sending side has agreed and the last item was taken.
- * EBB_ERR_FOREIGN. */
+/* Closes the bridge for sending; either side may call it. All items that were sent can still be received. If the
+ * receiving side closes, ebb_bridge_recv gives EBB_ERR_CLOSED only after the sending side has agreed and the last item
+ * was received. EBB_ERR_FOREIGN: called on another runtime. */
 ebb_status ebb_bridge_close(ebb_cx *cx, ebb_bridge *b);
 
 /* ---- heap ---------------------------------------------------------------------------------------------- */
 
-/* Each runtime has one heap for its futures and objects, made when the first is. It is precise, does not
- * move, and is collected by its own thread between polls, a bounded step at a time. What is consumed and has
+/* Each runtime has one heap for its futures and objects, made with the first of them. The collector is precise, does
+ * not move objects, and runs on the runtime's thread between polls, in bounded steps. A future that is consumed and has
  * ended is freed at once, without a collection. */
 typedef struct ebb_heap_opts {
-    uint32_t size;    /* sizeof(ebb_heap_opts) of the caller; 0: this one */
-    size_t max_bytes; /* of blocks; constructors fail with EBB_ERR_LIMIT beyond. 0: no limit. At least
-                            1,081,344, else EBB_ERR_INVALID */
-    size_t trigger;   /* bytes that are allocated, and not freed early, before a collection starts; more if
-                       more was alive at the last ones. 0: 4 MiB */
-    uint32_t step;    /* objects that one step may look at. 0: 16384 */
-    bool every_time;  /* tests: a whole collection before every allocation */
-    bool verify;      /* tests: the verifier after every collection; what it finds is told to `misuse` */
-    bool debug;       /* consumed handles are kept until a collection, so that their use is told */
-    uint64_t (*clock)(void *ctx); /* ns, for the pause histogram; NULL: none */
-    /* Told what was done wrong, and where the handle was consumed, if that is known. May be NULL. */
+    uint32_t size; /* sizeof(ebb_heap_opts) of the caller; 0: this one */
+    /* The most bytes of blocks. Beyond that constructors fail with EBB_ERR_LIMIT. At least 1,081,344, else
+     * EBB_ERR_INVALID. 0: no limit. */
+    size_t max_bytes;
+    /* A collection starts when this number of bytes was allocated and not freed early; later if more was alive at the
+     * last collections. 0: 4 MiB. */
+    size_t trigger;
+    uint32_t step;   /* most objects that one step of a collection visits. 0: 16384 */
+    bool every_time; /* for tests: a full collection before every allocation */
+    bool verify; /* for tests: ebb_heap_verify after every collection; `misuse` is called with its errors */
+    bool debug;  /* consumed handles are kept until a collection, so that `misuse` reports their use */
+    uint64_t (*clock)(void *ctx); /* returns ns, for the histogram of pauses; NULL: no histogram */
+    /* Called with each misuse of a handle: its status, a text, and where the handle was made or, with `debug`,
+     * consumed; `site` may be NULL. May be NULL. */
     void (*misuse)(void *ctx, ebb_status st, const char *what, const char *site);
-    void *ctx;
+    void *ctx; /* the first argument of `clock` and `misuse` */
 } ebb_heap_opts;
-/* Before the first future. EBB_ERR_BUSY after it; EBB_ERR_NOMEM; EBB_ERR_VERSION; EBB_ERR_INVALID. */
+/* Sets the options of the heap; call it before the first future or object is made, else EBB_ERR_BUSY. EBB_ERR_NOMEM,
+ * EBB_ERR_VERSION; EBB_ERR_INVALID: `opts` is NULL or `max_bytes` too small. */
 ebb_status ebb_heap_setup(ebb_runtime *rt, const ebb_heap_opts *opts);
 
 typedef struct ebb_heap_stats {
-    uint64_t allocated;   /* objects so far */
+    uint64_t allocated;   /* objects allocated so far */
     uint64_t freed_early; /* of these, freed without a collection */
-    uint64_t swept;       /* and by one */
-    uint64_t dropped;     /* pending futures that nobody could reach */
-    uint64_t collections;
-    uint64_t steps;     /* of collections */
-    size_t live;        /* objects, those that wait to be swept included */
-    size_t bytes;       /* of blocks */
-    uint64_t pause_max; /* ns */
-    uint64_t pause[32]; /* steps that took less than 2^i ns, and not less than half of that */
+    uint64_t swept;       /* of these, freed by a collection */
+    uint64_t dropped;     /* pending futures that were cancelled because they were no longer reachable */
+    uint64_t collections; /* collections so far */
+    uint64_t steps;       /* steps of collections so far */
+    size_t live;          /* objects not freed, unreachable ones included */
+    size_t bytes;         /* bytes of blocks */
+    uint64_t pause_max;   /* ns of the longest step */
+    uint64_t pause[32];   /* entry i: steps that took less than 2^i ns, and not less than half of that */
 } ebb_heap_stats;
 void ebb_heap_stats_of(const ebb_runtime *rt, ebb_heap_stats *out);
 
-/* A whole collection now. EBB_ERR_REENTERED from a trace function; EBB_ERR_THREAD. */
+/* Runs a full collection now. EBB_ERR_REENTERED: called during a collection, by a trace function. EBB_ERR_THREAD. */
 ebb_status ebb_gc_collect(ebb_runtime *rt);
-/* Looks at every object: EBB_OK, or EBB_ERR_CORRUPT and what is wrong in `text` (may be NULL). */
+/* Checks every object. EBB_ERR_CORRUPT: `text` (may be NULL) has the error. EBB_ERR_THREAD. */
 ebb_status ebb_heap_verify(ebb_runtime *rt, char *text, size_t room);
 
-/* Prints what is pending or draining, region by region: what it is and where it was made. As ebb_runtime_dump. */
+/* Prints the pending and draining futures of each region: what they are and where they were made. `write` as of
+ * ebb_runtime_dump. */
 void ebb_future_dump(ebb_runtime *rt, void (*write)(void *ctx, const char *text, size_t n), void *ctx);
 
 #ifdef __cplusplus

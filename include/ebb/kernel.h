@@ -374,8 +374,8 @@ static inline ebb_status ebb_checkpoint(ebb_cx *cx) {
     return ebb_cancelled(cx) ? ebb_checkpoint_slow(cx) : EBB_OK;
 }
 
-/* Begin and end a masked section, in which a cancel request waits. Masks nest to 32 and hold across awaits.
- * EBB_ERR_MASK_DEPTH: the 33rd mask. EBB_ERR_MASK_UNDERFLOW: no mask to end, or the mask of a finalizer.
+/* Begin and end a masked section, in which a cancel request waits. Up to 32 masks may be nested; they hold across
+ * awaits. EBB_ERR_MASK_DEPTH: the 33rd mask. EBB_ERR_MASK_UNDERFLOW: no mask to end, or the mask of a finalizer.
  * EBB_ERR_NOT_TASK: the host. */
 #define EBB_MASK_MAX 32
 ebb_status ebb_mask(ebb_cx *cx);
