@@ -88,7 +88,7 @@ static void finalizer_ended(ebb_runtime *rt, ebb__task *t, ebb__obligation *d, u
     } else if (st < 0 && st != EBB_CANCELLED && t->status == EBB_OK) {
         t->status = st;
     }
-    t->flags &= ~(uint32_t)F_IN_FINALIZER;
+    t->flags &= ~(uint32_t)(F_IN_FINALIZER | F_JOINING); /* it has left what the finalizer had joined */
     ebb__cold_at(rt, t->index)->force_left = EBB__FORCE_POLLS;
     ebb__obligation_unlink(rt, d);
     ebb__obligation_free(rt, d);

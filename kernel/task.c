@@ -210,7 +210,7 @@ static void body_ended(ebb_runtime *rt, ebb__task *t, ebb_status status) {
         task_end(rt, t, status, false);
         return;
     }
-    t->flags |= F_RETURNED;
+    t->flags = (t->flags | F_RETURNED) & ~(uint32_t)F_JOINING; /* it has left what its body had joined */
     t->status = status;
     settle(rt, t, true);
 }

@@ -105,11 +105,86 @@ static void two_can_not_join_the_same(void **state) {
     assert_int_equal(first.st, EBB_CANCELLED);
 }
 
+typedef struct leaver {
+    ebb_task of, child;
+    ebb_status st;
+    bool done; /* its region may close */
+} leaver;
+
+static ebb_status ignore_cancel(ebb_cx *cx, void *state) {
+    (void)cx;
+    return ((const leaver *)state)->done ? EBB_OK : EBB_PENDING;
+}
+
+/* Returns without waiting for what it has joined, and leaves a region open. */
+static ebb_status join_and_return(ebb_cx *cx, void *state) {
+    leaver *l = state;
+    l->st = ebb_task_join(cx, l->of);
+    l->child = ebb_spawn(cx, ebb_region_open(cx, NULL), ignore_cancel, l);
+    return EBB_OK;
+}
+
+static ebb_status join_in_finalizer(ebb_cx *cx, void *state) {
+    return ebb_defer(cx, join_and_return, state);
+}
+
+static const ebb_poll_fn leavers[] = {join_and_return, join_in_finalizer};
+
+/* Has joined `l->of` and returned, and now waits for its region. */
+static ebb_task returned_joiner(world *w, ebb_poll_fn body, leaver *l) {
+    l->of = ebb_spawn(w->host, w->root, for_ever, NULL, &(ebb_task_opts){.keep = true});
+    world_settle(w);
+    ebb_task a = ebb_spawn(w->host, w->root, body, l);
+    world_settle(w);
+    assert_int_equal(l->st, EBB_PENDING);
+    return a;
+}
+
+static void let_it_end(world *w, ebb_task a, leaver *l) {
+    ebb_task_info info;
+    assert_int_equal(ebb_task_info_of(w->host, a, &info), EBB_OK);
+    l->done = true;
+    assert_int_equal(ebb_task_wake(w->host, l->child), EBB_OK);
+    world_settle(w);
+    assert_int_equal(ebb_task_info_of(w->host, a, &info), EBB_ERR_STALE);
+}
+
+static void a_joiner_that_has_returned_is_in_nobodys_way(void **state) {
+    world *w = *state;
+    for (int i = 0; i < 2; i++) {
+        leaver left = {.done = false};
+        ebb_task a = returned_joiner(w, leavers[i], &left);
+        joiner mine = {.of = {left.of}};
+        (void)ebb_spawn(w->host, w->root, join, &mine);
+        world_settle(w);
+        assert_int_equal(mine.st, EBB_PENDING);
+        ebb_task_cancel(w->host, left.of, EBB_CANCEL_USER, "enough");
+        world_settle(w);
+        assert_int_equal(mine.st, EBB_CANCELLED);
+        let_it_end(w, a, &left);
+    }
+}
+
+static void a_joiner_that_has_returned_is_not_woken_when_the_other_ends(void **state) {
+    world *w = *state;
+    for (int i = 0; i < 2; i++) {
+        leaver left = {.done = false};
+        ebb_task a = returned_joiner(w, leavers[i], &left);
+        uint64_t polls = stats_of(w).polls;
+        ebb_task_cancel(w->host, left.of, EBB_CANCEL_USER, "enough");
+        world_settle(w);
+        assert_int_equal(stats_of(w).polls, polls + 1); /* of the one that ends */
+        let_it_end(w, a, &left);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         IN_WORLD(a_joiner_that_has_ended_is_not_taken_for_another),
         IN_WORLD(a_joiner_that_has_gone_on_to_another_task_has_left_the_first),
         IN_WORLD(two_can_not_join_the_same),
+        IN_WORLD(a_joiner_that_has_returned_is_in_nobodys_way),
+        IN_WORLD(a_joiner_that_has_returned_is_not_woken_when_the_other_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

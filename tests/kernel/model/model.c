@@ -385,6 +385,7 @@ static void settle(model *m, int t) {
 
 static void finalizer_over(model *m, int t, int duty) {
     m->task[t].in_finalizer = false;
+    m->task[t].joining = false;
     m->task[t].force_left = FORCE_POLLS;
     duty_over(m, duty);
     settle_on(m, t);
@@ -410,6 +411,7 @@ static void body_over(model *m, int t, ebb_status st) {
     m_task *x = &m->task[t];
     if (st != EBB_FAULTED && x->phase == EBB_TASK_CANCELLING && !x->abandoned) x->phase = EBB_TASK_FINALIZING;
     x->returned = true;
+    x->joining = false;
     x->status = st;
     settle(m, t);
 }
