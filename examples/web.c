@@ -26,8 +26,8 @@ static ebb_status serve(ebb_cx *cx, void *arg) {
 int main(int argc, char **argv) {
     uint16_t port = (uint16_t)(argc > 1 ? atoi(argv[1]) : 8080);
     ebb_workflow_report report = {0};
-    ebb_service_opts opts = {
-        .loop.runtime.allocator = ebb_libc_allocator(), .loops = EBB_SERVICE_LOOPS_ALL, .report = &report};
+    ebb_service_opts opts = {.loop.runtime.allocator = ebb_libc_allocator(), .report = &report};
+    opts.loops = EBB_SERVICE_LOOPS_ALL; /* serve runs once on each core, each time on a thread of its own */
     int status = ebb_service_run(&opts, serve, &port);
     if (status == EBB_SERVICE_FAILED)
         fprintf(stderr, "web: port %u: %s\n", port, ebb_status_text(report.status));

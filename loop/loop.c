@@ -170,6 +170,7 @@ static ebb_status runtime_new(ebb_loop *l, const ebb_loop_opts *opts) {
     if (heap.clock == NULL) heap.clock = read_clock;
     if (st == EBB_OK) st = ebb_runtime_new(&rt, &l->rt);
     if (st == EBB_OK) st = ebb_heap_setup(l->rt, &heap);
+    if (st == EBB_OK && opts->fibers != NULL) st = ebb_fiber_setup(l->rt, opts->fibers);
     if (st == EBB_OK) st = ebb_runtime_adopt(l->rt);
     if (st == EBB_OK) st = ebb_inbox_on_wake(l->rt, ebb__loop_wake, l);
     if (st == EBB_OK) st = ebb_peer_of(l->rt, &l->peer);

@@ -59,6 +59,16 @@ static ebb_status ask_all(ebb_cx *cx) {
     return ebb_await(cx, ebb_traverse(cx, 12, 4, ask_one, NULL), NULL);
 }
 
+static ebb_status child_with_timeout(ebb_cx *cx) {
+    const char *const args[] = {"sleep", "60", NULL};
+    ebb_process p = ebb_process_spawn(cx, NULL, &(ebb_process_opts){.file = "sleep", .args = args});
+    ebb_value v;
+    ebb_status st = ebb_await(cx, ebb_within(cx, ebb_process_wait(cx, p), 20 * EBB_MS), &v);
+    if (st == EBB_TIMEOUT) st = ebb_await(cx, ebb_process_wait(cx, p), &v);
+    if (st == EBB_OK) printf("ended by signal %d\n", ebb_process_exit_signal(v));
+    return st;
+}
+
 static ebb_status run(ebb_cx *cx, void *arg) {
     size_t which = 0;
     (void)arg;
@@ -68,7 +78,7 @@ static ebb_status run(ebb_cx *cx, void *arg) {
     ebb_status st = first_of_two(cx, &which);
     printf("the first of two: %s, number %zu\n", ebb_status_name(st), which);
     printf("four at once: %s\n", ebb_status_name(ask_all(cx)));
-    return EBB_OK;
+    return child_with_timeout(cx);
 }
 
 int main(void) {

@@ -275,16 +275,16 @@ typedef struct ebb_outcome {
 ebb_outcome *ebb_outcomes_of(const ebb_value *v, size_t *n);
 
 /* Wait for all inputs. Without inputs the result is an empty list. */
-#define ebb_all(cx, n, fs)         ebb_all_site((cx), (n), (fs), EBB_SITE)
-#define ebb_all_settled(cx, n, fs) ebb_all_settled_site((cx), (n), (fs), EBB_SITE)
+#define ebb_all(cx, n, ...)         ebb_all_site((cx), (n), (__VA_ARGS__), EBB_SITE)
+#define ebb_all_settled(cx, n, ...) ebb_all_settled_site((cx), (n), (__VA_ARGS__), EBB_SITE)
 ebb_future *ebb_all_site(ebb_cx *cx, size_t n, ebb_future *const *fs, const char *site);
 ebb_future *ebb_all_settled_site(ebb_cx *cx, size_t n, ebb_future *const *fs, const char *site);
 
 /* Wait for the first input: race and select for the first that completes or fails, any for the first that completes.
  * The result ends as that input; the value of select also has its index. Without inputs the result is cancelled. */
-#define ebb_race(cx, n, fs)   ebb_race_site((cx), (n), (fs), EBB_SITE)
-#define ebb_any(cx, n, fs)    ebb_any_site((cx), (n), (fs), EBB_SITE)
-#define ebb_select(cx, n, fs) ebb_select_site((cx), (n), (fs), EBB_SITE)
+#define ebb_race(cx, n, ...)   ebb_race_site((cx), (n), (__VA_ARGS__), EBB_SITE)
+#define ebb_any(cx, n, ...)    ebb_any_site((cx), (n), (__VA_ARGS__), EBB_SITE)
+#define ebb_select(cx, n, ...) ebb_select_site((cx), (n), (__VA_ARGS__), EBB_SITE)
 ebb_future *ebb_race_site(ebb_cx *cx, size_t n, ebb_future *const *fs, const char *site);
 ebb_future *ebb_any_site(ebb_cx *cx, size_t n, ebb_future *const *fs, const char *site);
 ebb_future *ebb_select_site(ebb_cx *cx, size_t n, ebb_future *const *fs, const char *site);

@@ -346,9 +346,11 @@ ebb_task ebb_spawn_opts_site(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, vo
                              const ebb_task_opts *opts, const char *site);
 
 /* Calls `plain` if there are four arguments and `with` if there are more, and adds the site. An initializer in braces
- * counts as several arguments; it may contain up to eight commas. */
+ * counts as several arguments; it may contain up to eight commas. Fewer than four: the compiler names what is missing. */
 #define EBB_WITH_OPTS(plain, with, ...)                                                                      \
-    EBB_PICK_(__VA_ARGS__, with, with, with, with, with, with, with, with, with, plain, 0)                   \
+    EBB_PICK_(__VA_ARGS__, with, with, with, with, with, with, with, with, with, plain,                      \
+              needs_cx_region_function_argument, needs_cx_region_function_argument,                          \
+              needs_cx_region_function_argument, 0)                                                          \
     (__VA_ARGS__, EBB_SITE)
 #define EBB_PICK_(a, b, c, d, e, f, g, h, i, j, k, l, m, name, ...) name
 

@@ -37,10 +37,11 @@ struct uv_loop_s; /* uv_loop_t */
 typedef struct ebb_loop ebb_loop;
 
 typedef struct ebb_loop_opts {
-    uint32_t size;             /* sizeof(ebb_loop_opts) of the caller; 0: this one */
-    ebb_runtime_opts runtime;  /* needs an allocator; the loop sets `now` and `clock` */
-    const ebb_heap_opts *heap; /* NULL: the defaults, with a clock that measures pauses */
-    uint32_t polls;            /* most polls of tasks before the loop checks its sockets again. 0: 1024 */
+    uint32_t size;                /* sizeof(ebb_loop_opts) of the caller; 0: this one */
+    ebb_runtime_opts runtime;     /* needs an allocator; the loop sets `now` and `clock` */
+    const ebb_heap_opts *heap;    /* NULL: the defaults, with a clock that measures pauses */
+    uint32_t polls;               /* most polls of tasks before the loop checks its sockets again. 0: 1024 */
+    const ebb_fiber_opts *fibers; /* stacks of its fibers, the first one's too. NULL: the defaults */
 } ebb_loop_opts;
 
 /* Attaches a new runtime to a libuv loop that the host runs. This thread becomes the loop's thread.

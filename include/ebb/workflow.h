@@ -229,8 +229,8 @@ typedef struct ebb_workflow_report {
     uint32_t leaks;       /* things left behind; see ebb_workflow_leak_at */
     uint32_t unnamed;     /* of these, how many have no name for lack of memory */
     uint8_t epoch;        /* 1 with the request, one more each time its severity rises */
-    ebb_reason reason;    /* of the request */
-    ebb_status audit;     /* the first failure to write a line of the log; EBB_OK: all are written */
+    ebb_reason reason; /* of the request; kind NONE: there was none. A signal to a service: USER, "SIGTERM" */
+    ebb_status audit;  /* the first failure to write a line of the log; EBB_OK: all are written */
 } ebb_workflow_report;
 
 /* Writes the report of a workflow to *out. Returns EBB_OK, or the error of the id. */

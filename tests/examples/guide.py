@@ -26,7 +26,7 @@ SAYS = {
         r"  handler release, added at examples/guide/service\.c:\d+, 0 of 0 done",
         r"FINALIZED, exit status 0"],
     "time": ["with a timeout: EBB_TIMEOUT", "attempt 1", "attempt 2", "attempt 3", "up to 5 times: EBB_OK",
-             "by a deadline: EBB_CANCELLED", "the first of two: EBB_OK, number 1", "four at once: EBB_OK"],
+             "by a deadline: EBB_CANCELLED", "the first of two: EBB_OK, number 1", "four at once: EBB_OK", "ended by signal 15"],
     "trace": [r"\d+ events keep every rule"],
     "workers": ["EBB_OK: 10 jobs, 2 at once", "saved", "tools put away", "stopped: EBB_CANCELLED"],
 }

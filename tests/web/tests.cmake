@@ -63,6 +63,8 @@ ebb_web_tree(mutants ${mutate} --random 12 --seconds 25)
 ebb_web_tree(mutants.soak ${mutate} --random 60)
 ebb_soak(web.mutants.soak)
 
+# The first of these installs packages into build/npm, which the others then find.
+set_tests_properties(web.bundle web.playground web.playground_source PROPERTIES RESOURCE_LOCK build_npm)
 # What takes real time in them must not wait for a processor, and the mutants take all there are.
 ebb_clock(web.node web.chromium web.tools web.example_storm web.example_tabs)
 set_tests_properties(web.recorded web.mutants web.mutants.soak PROPERTIES RUN_SERIAL TRUE)

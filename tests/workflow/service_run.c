@@ -141,6 +141,34 @@ static ebb_status fails(ebb_cx *cx, void *arg) {
     return EBB_FAILED;
 }
 
+/* More than a stack has by default. */
+static ebb_status uses_much_stack(ebb_cx *cx, void *arg) {
+    volatile char bytes[2 * EBB_FIBER_STACK_BYTES];
+    (void)arg;
+    for (size_t i = 0; i < sizeof bytes; i += 4096) bytes[i] = 1;
+    return bytes[0] == 1 ? ebb_fiber_yield(cx) : EBB_FAILED;
+}
+
+static void run_one_with_large_stacks(void) {
+    ebb_fiber_opts large = {.stack_bytes = 4 * EBB_FIBER_STACK_BYTES};
+    ebb_service_opts o = options();
+    o.loop.fibers = &large;
+    run(o, uses_much_stack, NULL);
+    large.stack_bytes = 1; /* less than the least */
+    o = options();
+    o.loop.fibers = &large;
+    run(o, uses_much_stack, NULL);
+}
+
+static void the_stacks_of_its_fibers_can_be_chosen(void **state) {
+    (void)state;
+    in_a_process(run_one_with_large_stacks);
+    assert_int_equal(saw->exit[0], EBB_SERVICE_OK);
+    assert_int_equal(saw->exit[1], EBB_SERVICE_FAILED);
+    assert_int_equal(saw->report[1].status, EBB_ERR_INVALID);
+    for (int i = 0; i < 2; i++) left_nothing(i);
+}
+
 static void run_one_that_fails(void) {
     run(options(), fails, NULL);
 }
@@ -641,6 +669,7 @@ static void to_wait_for_a_lease_costs_nothing(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_service_whose_first_fiber_returns_at_once_has_ended),
+        cmocka_unit_test(the_stacks_of_its_fibers_can_be_chosen),
         cmocka_unit_test(a_first_fiber_that_fails_is_the_failure_of_the_service),
         cmocka_unit_test(a_first_fiber_can_not_wait_for_its_own_end),
         cmocka_unit_test(one_signal_stops_it_in_order),
