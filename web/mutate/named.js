@@ -26,7 +26,7 @@ export const NAMED = [
     { name: 'a polite budget of 4 s', file: 'kernel/runtime.c', from: '5000 * EBB_MS, 1024', to: '4000 * EBB_MS, 1024' },
     { name: 'an urgent budget of 255 polls', file: 'kernel/runtime.c', from: '2000 * EBB_MS, 256', to: '2000 * EBB_MS, 255' },
     { name: 'a forced budget of 65 polls', file: 'kernel/runtime.c', from: '500 * EBB_MS, 64', to: '500 * EBB_MS, 65' },
-    { name: 'a fourth kept back for finalizers', file: 'kernel/layer.h', from: 'EBB__KEPT_SHARE = 5', to: 'EBB__KEPT_SHARE = 4' },
+    { name: 'a fourth kept back for finalizers', file: 'kernel/reason.c', from: 'ebb__kept_of(deadline - now)', to: '(deadline - now) / 4' },
     { name: 'a shutdown that is urgent', file: 'kernel/reason.c', from: '"SHUTDOWN", EBB_SEVERITY_FORCED', to: '"SHUTDOWN", EBB_SEVERITY_URGENT' },
     { name: 'a lost lease that is polite', file: 'kernel/reason.c', from: '"LEASE_LOST", EBB_SEVERITY_URGENT', to: '"LEASE_LOST", EBB_SEVERITY_POLITE' },
     { name: 'a chain of 23 causes', file: 'kernel/runtime.c', from: 'opts->chain_depth : EBB_CHAIN_DEPTH', to: 'opts->chain_depth : 23' },
