@@ -20,6 +20,8 @@
 #include "kernel/layer.h"
 #include <ebb/future.h>
 
+_Static_assert(sizeof(void *) == 8, "the faces of kernel/layer.h have the layout of 64-bit machines");
+
 typedef struct ebb__heap ebb__heap;
 typedef struct ebb__region_futures ebb__region_futures;
 typedef struct ebb__page ebb__page;

@@ -1,4 +1,5 @@
 /* retry: attempts with pauses between them, one input at a time. */
+#include "base/opts.h"
 #include "future/many.h"
 #include "future/single.h"
 
@@ -57,19 +58,23 @@ static bool bad_span(uint64_t span) {
     return span > INT64_MAX && span != EBB_FOREVER;
 }
 
-static bool bad_opts(const ebb_retry_opts *o) {
-    return o == NULL || o->attempts == 0 || bad_span(o->pause) || bad_span(o->max_pause);
+static ebb_status check(const ebb_retry_opts *given, ebb_retry_opts *o) {
+    if (given == NULL) return EBB_ERR_INVALID;
+    ebb_status st = EBB__OPTS_COPY(o, given);
+    if (st != EBB_OK) return st;
+    return o->attempts == 0 || bad_span(o->pause) || bad_span(o->max_pause) ? EBB_ERR_INVALID : EBB_OK;
 }
 
 ebb_future *ebb_retry_site(ebb_cx *cx, const ebb_retry_opts *opts, ebb_attempt_fn make, void *arg,
                            const char *site) {
-    ebb_status st = make == NULL || bad_opts(opts) ? EBB_ERR_INVALID : EBB_OK;
+    ebb_retry_opts known;
+    ebb_status st = make == NULL ? EBB_ERR_INVALID : check(opts, &known);
     ebb_future *f = st == EBB_OK ? ebb__future_new(cx, &retry_kind, site, &st) : NULL;
     if (f == NULL) return ebb__failed(st);
     retry *r = (retry *)(void *)f;
     r->make = make;
     r->single.arg = arg;
-    r->opts = *opts;
+    r->opts = known;
     if (r->opts.factor == 0) r->opts.factor = 1;
     if (r->opts.max_pause != 0 && r->opts.pause > r->opts.max_pause) r->opts.pause = r->opts.max_pause;
     ebb__edge_attach(f, &r->single.edge, ebb__not_made_yet(), EBB__EDGE_NODE, site);

@@ -179,8 +179,8 @@ static ebb__task_view task_view(const ebb_runtime *rt, const ebb__task *t) {
                             .masked = t->mask > 0,
                             .in_finalizer = (t->flags & F_IN_FINALIZER) != 0,
                             .doing = doing(t, c->wait),
-                            .waits =
-                                t->queue == EBB_LANE_NONE && c->wait != NULL && !(t->flags & F_RETURNED)};
+                            .waits = t->queue == EBB_LANE_NONE && c->wait != NULL &&
+                                     !(t->flags & (F_RETURNED | F_JOINING))};
 }
 
 static void see_task(const ebb_runtime *rt, uint32_t i, void (*each)(void *, const ebb__task_view *),

@@ -81,7 +81,7 @@ static ebb_task spawn(ebb_runtime *rt, ebb_cx *cx, ebb_region region, ebb_poll_f
         rt->timed.members++;
     }
     if (opts != NULL) {
-        if (opts->keep) t->flags |= F_KEEP;
+        if (opts->keep && waiter != EBB__APART) t->flags |= F_KEEP; /* the end of those apart is a future's */
         if (opts->polls != 0 && opts->polls < t->polls_left) t->polls_left = opts->polls;
         ebb__cold *c = ebb__cold_at(rt, t->index);
         if (opts->priority > c->priority) c->priority = opts->priority;

@@ -32,7 +32,11 @@ const char *ebb_version(void);
 
 /* 0 is success. EBB_PENDING means "poll again". A negative value is a failure or a cancel. The range -1001 to -1999 is
  * for the program's own statuses; a task may return them. System errors are below -2000: see EBB_ERRNO. */
-typedef enum ebb_status {
+typedef enum ebb_status
+#ifdef __cplusplus
+    : int /* else the statuses of programs and of the system are out of the range of the enum */
+#endif
+{
 #define EBB_STATUS(name, value, text) name = (value),
 #include <ebb/status.def>
 #undef EBB_STATUS

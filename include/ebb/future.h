@@ -169,7 +169,8 @@ ebb_future *ebb_future_failed_site(ebb_cx *cx, ebb_status failure, const char *s
  * ebb_spawn. The future completes without a value, or fails or is cancelled as the task did; for an abandoned task it
  * is cancelled. Cancelling the future cancels the task. The region does not fail with the task: the reader of the
  * future decides what a failure or a cancel means. A fault (EBB_FAULTED) is the failure of both. If no task can be
- * made, the future fails as ebb_spawn; EBB_ERR_NOMEM and EBB_ERR_LIMIT of a task are then also the region's failure. */
+ * made, the future fails as ebb_spawn; EBB_ERR_NOMEM and EBB_ERR_LIMIT of a task are then also the region's failure.
+ * `keep` of the options is ignored. */
 #define ebb_go(...)                            EBB_WITH_OPTS(EBB_GO_, ebb_go_site, __VA_ARGS__)
 #define EBB_GO_(cx, region, poll, state, site) ebb_go_site((cx), (region), (poll), (state), NULL, (site))
 ebb_future *ebb_go_site(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state,
@@ -315,6 +316,7 @@ typedef ebb_future *(*ebb_repeat_fn)(ebb_cx *cx, uint64_t n, void *arg);
 ebb_future *ebb_future_repeat_site(ebb_cx *cx, uint64_t span, ebb_repeat_fn fn, void *arg, const char *site);
 
 typedef struct ebb_retry_opts {
+    uint32_t size;     /* sizeof(ebb_retry_opts) of the caller; 0: this one */
     uint32_t attempts; /* most calls of `make`; not 0 */
     uint32_t factor;   /* each pause is this number of times longer than the one before; 0: 1 */
     uint64_t pause,    /* ns between the first two attempts */

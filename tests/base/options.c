@@ -60,6 +60,19 @@ static ebb_status fiber_spawn(scene *s, const void *opts) {
     return ebb_id_status(ebb_fiber_spawn(s->cx, s->root, ends, NULL, opts).id);
 }
 
+static ebb_future *attempt(ebb_cx *cx, uint32_t n, void *arg) {
+    (void)n;
+    (void)arg;
+    return ebb_future_ready(cx, ebb_value_none());
+}
+
+static ebb_status retry(scene *s, const void *opts) {
+    ebb_future *f = ebb_retry(s->cx, opts, attempt, NULL);
+    ebb_status st = ebb_future_status_of(f);
+    ebb_future_drop(f);
+    return st == EBB_PENDING ? EBB_OK : st;
+}
+
 static ebb_status heap_setup(scene *s, const void *opts) {
     (void)s;
     ebb_runtime *rt = runtime();
@@ -197,6 +210,7 @@ static const option_case cases[] = {
     CASE(ebb_region_opts, 64, region_open, .policy = EBB_FAIL_COLLECT),
     CASE(ebb_task_opts, 24, spawn, .polls = 5),
     CASE(ebb_task_opts, 24, fiber_spawn, .polls = 5),
+    CASE(ebb_retry_opts, 32, retry, .attempts = 2, .pause = EBB_MS),
     CASE(ebb_heap_opts, 56, heap_setup, .max_bytes = 1 << 22),
     CASE(ebb_fiber_opts, 12, fiber_setup, .stack_bytes = EBB_FIBER_STACK_LEAST, .max = 3),
     CASE(ebb_lab_opts, 48, lab_run, .max_steps = 10000),

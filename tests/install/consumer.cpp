@@ -56,6 +56,8 @@ ebb_region open_region(ebb_cx *cx) {
 
 } // namespace
 
+static_assert(static_cast<int>(EBB_ERRNO(98)) == EBB_STATUS_SYSTEM - 98, "in the range of the enum");
+
 int main() {
     ebb_runtime *rt = make_runtime();
     if (rt == nullptr || std::strcmp(ebb_status_name(EBB_ERR_VERSION), "EBB_ERR_VERSION") != 0) return 1;
