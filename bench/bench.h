@@ -14,9 +14,10 @@ typedef struct bench_row {
     const char *name; /* "kernel.cancel_fan_1m" */
     const char *unit; /* "ns", "bytes" */
     bench_fn ours;
-    bench_fn floor;    /* NULL: there is nothing to compare with */
-    double target;       /* the most that ours may be, in the unit; 0: only printed */
-    double target_floor; /* what the floor was where the target was set: the ratio is what counts. 1: only that */
+    bench_fn floor; /* NULL: there is nothing to compare with */
+    double target;  /* the most that ours may be, in the unit; 0: only printed */
+    double
+        target_floor; /* what the floor was where the target was set: the ratio is what counts. 1: only that */
 } bench_row;
 
 double bench_cpu_ns(void);

@@ -84,7 +84,7 @@ static void fuzz_connection(const uint8_t *data, size_t n, size_t piece) {
     (void)fcntl(ends[0], F_SETFL, O_NONBLOCK);
     ebb_stream stream = ebb_stream_adopt(ebb_loop_cx(s->loop), ends[1]);
     require(ebb_id_status(stream.id) == EBB_OK, "not adopted");
-    ebb__server_welcome(s->http, stream);
+    ebb__server_add_connection(ebb_loop_cx(s->loop), s->http, stream);
     for (size_t at = 0; at < n;) {
         size_t k = n - at < piece ? n - at : piece;
         ssize_t sent = send(ends[0], data + at, k, MSG_NOSIGNAL);

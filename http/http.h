@@ -458,6 +458,8 @@ void ebb__address_evict_any(ebb_http_server *s, uint32_t most);
 
 /* The connection has no exchange any more, or has one again. */
 void ebb__server_idle(ebb__conn *c, bool idle);
+/* Serves a connection. The acceptor calls it for each that it accepts. Closes `stream` if there is no memory. */
+void ebb__server_add_connection(ebb_cx *acceptor, ebb_http_server *s, ebb_stream stream);
 /* Frees a connection when its region has closed and libuv does not use it any more. */
 void ebb__server_conn_free(ebb__conn *c);
 /* Writes the line of an exchange to the access log. */

@@ -183,7 +183,7 @@ static void make_descriptors(const ebb__conn *c) {
 }
 
 /* Closes the connection if there is no memory for it. */
-static void add_connection(ebb_cx *acceptor, ebb_http_server *s, ebb_stream stream) {
+void ebb__server_add_connection(ebb_cx *acceptor, ebb_http_server *s, ebb_stream stream) {
     ebb_cx *host = ebb_runtime_host(s->loop->rt);
     ebb__conn *c = conn_new(s);
     s->stats.accepted++;
@@ -287,7 +287,7 @@ static ebb_status acceptor_poll(ebb_cx *cx, void *arg) {
         ebb_status st = s->napping ? pause_acceptor(cx, s) : EBB_OK;
         if (st != EBB_PENDING) st = next_connection(cx, s, &v);
         if (st == EBB_PENDING) return st;
-        if (st == EBB_OK) add_connection(cx, s, ebb_stream_of(v));
+        if (st == EBB_OK) ebb__server_add_connection(cx, s, ebb_stream_of(v));
         else if (st == EBB_CANCELLED || (st == EBB_ERR_CLOSED && s->draining)) break;
         else if (st == EBB_ERR_CLOSED) s->draining = ebb_listener_drain(cx, s->listener) == EBB_OK;
         else s->napping = true;
