@@ -94,7 +94,9 @@ static void fuzz_connection(const uint8_t *data, size_t n, size_t piece) {
     }
     for (int i = 0; i < 4; i++) fuzz_turn(s, ends[0]);
     close(ends[0]);
-    for (int i = 0; i < FUZZ_TURNS && s->http->conns != NULL; i++) (void)uv_run(&s->uv, UV_RUN_NOWAIT);
+    uint64_t began = uv_hrtime(); /* most need some turns, a few a timer of milliseconds */
+    for (int i = 0; s->http->conns != NULL && (i < FUZZ_TURNS || uv_hrtime() - began < 3 * EBB_SECOND); i++)
+        (void)uv_run(&s->uv, UV_RUN_NOWAIT);
     require(s->http->conns == NULL && s->http->stats.exchanges == 0, "a connection is left");
 }
 
