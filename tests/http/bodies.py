@@ -109,7 +109,7 @@ class Whole(WithBodies):
                 said = subprocess.run(["curl", "-sS", *VERSIONS[version], "-T", body.name, self.url("/f/upload")],
                                       capture_output=True, check=True).stdout
                 self.assertEqual(said, expected, version)
-                self.assertLess(self.calls() - before, 3 * LARGE // CALL_BYTES, version)
+                self.assertLess(self.calls() - before, 2 * LARGE // CALL_BYTES, version)
                 self.server.stop()
 
     def test_every_kind_of_handler(self):
