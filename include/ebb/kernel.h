@@ -232,8 +232,7 @@ typedef struct ebb_region_opts {
     bool unit; /* a unit of work: a close from above leaves it open to its own tasks. Not with `cleanup` */
     /* Called once from the pump when the region has closed. The region is freed after that and cannot be joined. */
     void (*on_closed)(void *arg, const ebb_region_report *report);
-    void *arg;        /* the first argument of `on_closed` */
-    const char *site; /* not read: the macro passes the site as an argument */
+    void *arg; /* the first argument of `on_closed` */
 } ebb_region_opts;
 
 /* Opens a child region. Returns its id, or an id that carries the error: see ebb_id_status. `opts` may be NULL.

@@ -207,7 +207,7 @@ typedef struct option_case {
 
 static const option_case cases[] = {
     CASE(ebb_runtime_opts, 144, rt_new, .allocator = MEMORY, .chain_bytes = 100),
-    CASE(ebb_region_opts, 64, region_open, .policy = EBB_FAIL_COLLECT),
+    CASE(ebb_region_opts, 56, region_open, .policy = EBB_FAIL_COLLECT),
     CASE(ebb_task_opts, 24, spawn, .polls = 5),
     CASE(ebb_task_opts, 24, fiber_spawn, .polls = 5),
     CASE(ebb_retry_opts, 32, retry, .attempts = 2, .pause = EBB_MS),
