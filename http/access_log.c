@@ -14,7 +14,7 @@ const char *ebb__server_date(ebb_http_server *s) {
     if (second == s->date_at) return s->date;
     struct timespec now;
     struct tm tm;
-    (void)clock_gettime(CLOCK_REALTIME, &now);
+    s->loop->os->wall_clock(&now);
     if (gmtime_r(&now.tv_sec, &tm) == NULL) return s->date;
     /* Not strftime: the names of days are English in every locale. */
     static const char days[][4] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};

@@ -1,8 +1,7 @@
 /* The resources that a server may use. */
-#define _DEFAULT_SOURCE /* getrlimit, malloc_trim */
+#define _DEFAULT_SOURCE /* malloc_trim */
 #include "http/capacity.h"
 
-#include <sys/resource.h>
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
@@ -19,10 +18,8 @@ enum {
     STALLED = 2048
 };
 
-uint32_t ebb__room_descriptors(void) {
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return CONNECTIONS;
-    uint32_t all = limit.rlim_cur < MOST ? (uint32_t)limit.rlim_cur : MOST;
+uint32_t ebb__room_descriptors(uint32_t limit) {
+    uint32_t all = limit < MOST ? limit : MOST;
     uint32_t reserve = all / RESERVE_PART;
     if (reserve < RESERVE_LEAST) reserve = RESERVE_LEAST;
     if (reserve > RESERVE_MOST) reserve = RESERVE_MOST;

@@ -4,8 +4,8 @@
 
 #include <ebb/http.h>
 
-/* How many descriptors the process may have, less a reserve for files, logs and the pool. */
-uint32_t ebb__room_descriptors(void);
+/* The number of descriptors that the process may have, less a reserve for files, logs and the pool. */
+uint32_t ebb__room_descriptors(uint32_t limit);
 /* Sets `connections` and `stalled` where they are 0, and lowers `connections` to what the descriptors allow. */
 void ebb__room_for_descriptors(ebb_http_limits *l, uint32_t descriptors);
 /* Memory of a runtime: stacks, in use and kept; tasks, regions and other records in use; and futures, beyond what it

@@ -2,8 +2,6 @@
 #define _POSIX_C_SOURCE 200809L
 #include "http/client.h"
 
-#include <errno.h>
-
 #include "base/alloc.h"
 #include "base/opts.h"
 
@@ -23,7 +21,7 @@ static void on_timer(uv_timer_t *uv);
 static void set_timer(ebb_http_client *c) {
     uint64_t now = ebb__now(c->loop->rt), spent = now - c->oldest->idle_since;
     uint64_t left = spent < c->idle_ns ? c->idle_ns - spent : 0;
-    (void)uv_timer_start(&c->timer, on_timer, left / EBB_MS + (left % EBB_MS != 0), 0);
+    (void)c->loop->os->timer_start(&c->timer, on_timer, left / EBB_MS + (left % EBB_MS != 0), 0);
 }
 
 /* A timer that is set expires in time for this connection too: it became idle last. */
@@ -35,7 +33,7 @@ static void idle_add(ebb_http_client *c, ebb__client_conn *k) {
     if (c->newest != NULL) c->newest->newer = k;
     else c->oldest = k;
     c->newest = k;
-    if (!uv_is_active((uv_handle_t *)&c->timer)) set_timer(c);
+    if (!c->loop->os->is_active((uv_handle_t *)&c->timer)) set_timer(c);
 }
 
 static void idle_remove(ebb_http_client *c, ebb__client_conn *k) {
@@ -85,12 +83,11 @@ static bool has_room(const ebb__client_conn *k) {
 /* The peer has closed an idle connection, and libuv has not reported that yet: a request would be lost. Or it is
  * HTTP/1, and unrequested bytes were received: they would be taken for the answer. */
 static bool is_stale(const ebb__client_conn *k) {
-    uv_os_fd_t fd;
-    char byte;
-    if (!k->idle || uv_fileno(&k->conn.raw.handle->uv.any, &fd) != 0) return false;
-    ssize_t n = recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    if (!k->idle) return false;
+    const ebb__handle *h = k->conn.raw.handle;
+    int n = h->loop->os->peek(&h->uv.stream);
     if (n > 0) return k->conn.proto->version < 20;
-    return n == 0 || (errno != EAGAIN && errno != EINTR);
+    return n != UV_EAGAIN && n != UV_EINTR && n != UV_EBADF;
 }
 
 static ebb__client_conn *find_room(const ebb__origin *o) {
@@ -313,7 +310,7 @@ static void client_stop(void *ctx) {
     ebb__origin *next;
     c->stopped = true;
     c->origins_n++; /* until its timer is closed */
-    uv_close((uv_handle_t *)&c->timer, on_timer_closed);
+    c->loop->os->close((uv_handle_t *)&c->timer, on_timer_closed);
     ebb__client_stop_reading(c);
     for (size_t i = 0; i < EBB__ORIGIN_BUCKETS; i++) {
         for (ebb__origin *o = c->origins[i]; o != NULL; o = next) {
@@ -375,9 +372,9 @@ static ebb_status client_open(ebb_http_client *c, const ebb_tls_opts *tls) {
     c->handle = ebb__handle_new(c->loop, c->region, EBB__HANDLE_OP, "ebb_http_client_new", &st);
     if (c->handle == NULL) return st;
     c->handle->as.op = (ebb__handle_op){"http client", client_stop, c, reads_on};
-    (void)uv_timer_init(c->loop->uv, &c->timer); /* can't fail */
+    (void)c->loop->os->timer_init(c->loop->uv, &c->timer); /* can't fail */
     c->timer.data = c;
-    uv_unref((uv_handle_t *)&c->timer);
+    c->loop->os->unref((uv_handle_t *)&c->timer);
     return EBB_OK;
 }
 

@@ -85,12 +85,12 @@ static void on_found(uv_getaddrinfo_t *uv, int code, struct addrinfo *found) {
     r->loop->pending--;
     ebb__request_free(r);
     if (k == NULL) {
-        uv_freeaddrinfo(found);
+        r->loop->os->freeaddrinfo(found);
         return;
     }
     k->lookup = NULL;
     ebb_status st = code == 0 ? ebb__dial_start(k->dial, found, k->conn.origin->port) : ebb__uv_status(code);
-    uv_freeaddrinfo(found);
+    r->loop->os->freeaddrinfo(found);
     if (st != EBB_OK) fail(k, st);
 }
 
@@ -102,7 +102,7 @@ static ebb_status look_up(ebb__client_conn *k) {
     ebb__uv_request *r = ebb__request_take(ebb_runtime_host(l->rt), l, NULL, &lookup_op, site);
     r->region = k->conn.client->region;
     r->as.work.arg = k;
-    int code = uv_getaddrinfo(l->uv, &r->uv.dns, on_found, k->conn.origin->host, NULL, &hints);
+    int code = l->os->getaddrinfo(l->uv, &r->uv.dns, on_found, k->conn.origin->host, NULL, &hints);
     if (code != 0) {
         ebb__request_free(r);
         return ebb__uv_status(code);
@@ -156,7 +156,7 @@ void ebb__client_conn_drop(ebb__client_conn *k, ebb_status st) {
     }
     if (k->lookup != NULL) {
         k->lookup->as.work.arg = NULL;
-        (void)uv_cancel(&k->lookup->uv.any);
+        (void)k->lookup->loop->os->cancel(&k->lookup->uv.any);
     }
     fail(k, st);
 }

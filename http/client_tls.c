@@ -40,7 +40,7 @@ ebb_status ebb__client_read_tls(ebb_http_client *c) {
         ebb__request_take(ebb_runtime_host(c->loop->rt), c->loop, NULL, &read_op, "http client");
     r->region = c->region;
     r->as.work.arg = c;
-    int code = uv_queue_work(c->loop->uv, &r->uv.work, read_now, on_read);
+    int code = c->loop->os->queue_work(c->loop->uv, &r->uv.work, read_now, on_read);
     if (code == 0) {
         c->reading = r;
         c->loop->pending++;
@@ -54,5 +54,5 @@ ebb_status ebb__client_read_tls(ebb_http_client *c) {
 }
 
 void ebb__client_stop_reading(const ebb_http_client *c) {
-    if (c->reading != NULL) (void)uv_cancel(&c->reading->uv.any);
+    if (c->reading != NULL) (void)c->loop->os->cancel(&c->reading->uv.any);
 }

@@ -9,7 +9,6 @@
 #include "http/http.h"
 
 #include <assert.h>
-#include <sys/socket.h>
 
 #include "base/alloc.h"
 
@@ -240,20 +239,19 @@ static ebb_status send_all(ebb__conn *c) {
 
 /* Everything is sent, and the connection is ending. */
 static void last_is_sent(ebb__conn *c) {
-    uv_os_fd_t fd;
     if (c->tls != NULL && !c->tls_closed) {
         c->tls_closed = true;
         ebb__tls_close(c->tls);
         ebb__conn_touch(c);
         return;
     }
-    if (c->client != NULL || uv_fileno(&c->raw.handle->uv.any, &fd) != 0) {
+    if (c->client != NULL) {
         ebb__raw_stream_close(&c->raw);
         return;
     }
     if (c->lingers) return;
     c->lingers = true;
-    (void)shutdown(fd, SHUT_WR);
+    c->loop->os->shut_writing(&c->raw.handle->uv.stream);
     if (ebb__raw_stream_read(&c->raw, true) != EBB_OK) ebb__raw_stream_close(&c->raw);
     else ebb__conn_task_linger(c);
 }

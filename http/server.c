@@ -2,8 +2,6 @@
 #define _POSIX_C_SOURCE 200809L
 #include "http/http.h"
 
-#include <sys/random.h>
-
 #include "base/alloc.h"
 #include "base/opts.h"
 #include "fiber/fiber.h"
@@ -177,7 +175,7 @@ static ebb_status conn_begin(ebb_cx *acceptor, ebb__conn *c, ebb_stream stream) 
 static void make_descriptors(const ebb__conn *c) {
     uv_os_fd_t fd;
     ebb_http_server *s = c->server;
-    if (uv_fileno(&c->raw.handle->uv.any, &fd) != 0 || (uint32_t)fd < s->descriptors) return;
+    if (s->loop->os->fileno(&c->raw.handle->uv.any, &fd) != 0 || (uint32_t)fd < s->descriptors) return;
     ebb__address_evict_any(s, EBB__EVICT);
     (void)make_room(s, 1);
 }
@@ -361,15 +359,14 @@ static ebb_http_server *server_new(ebb_loop *l, const ebb_http_server_opts *opts
     ebb__pool_init(&s->pool, (ebb_allocator){counted, s});
     s->allocator = ebb__pool_allocator(&s->pool);
     s->limits = opts->limits;
-    s->descriptors = ebb__room_descriptors();
+    s->descriptors = ebb__room_descriptors(l->os->descriptors());
     set_defaults(&s->limits, s->descriptors / (l->share != NULL ? l->share->loops : 1));
     if (s->limits.memory_bytes / 16 < s->pool.keep_large) s->pool.keep_large = s->limits.memory_bytes / 16;
     s->shared_base = ebb__runtime_bytes(l->rt);
     s->bounds = (ebb__bounds){s->limits.headers, s->limits.header_bytes, s->limits.body_bytes};
     s->access = opts->access;
     s->ctx = opts->ctx;
-    if (getrandom(s->rate_limits.key, sizeof s->rate_limits.key, 0) < 0)
-        s->rate_limits.key[0] = ebb__now(l->rt);
+    l->os->random(s->rate_limits.key, sizeof s->rate_limits.key);
     return s;
 }
 

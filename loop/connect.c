@@ -46,7 +46,7 @@ ebb_future *ebb_tcp_connect_site(ebb_cx *cx, const ebb_address *address, const c
     ebb__uv_request *r = connect_begin(cx, l, EBB__TCP, site, &f);
     if (r == NULL) return f;
     f = r->future;
-    int code = uv_tcp_connect(&r->uv.connect, &r->handle->uv.tcp, (struct sockaddr *)&to, on_connect);
+    int code = l->os->tcp_connect(&r->uv.connect, &r->handle->uv.tcp, (struct sockaddr *)&to, on_connect);
     if (code != 0) on_connect(&r->uv.connect, code);
     return f;
 }
@@ -60,6 +60,6 @@ ebb_future *ebb_pipe_connect_site(ebb_cx *cx, const char *path, const char *site
     ebb__uv_request *r = connect_begin(cx, l, EBB__PIPE, site, &f);
     if (r == NULL) return f;
     f = r->future;
-    uv_pipe_connect(&r->uv.connect, &r->handle->uv.pipe, path, on_connect);
+    l->os->pipe_connect(&r->uv.connect, &r->handle->uv.pipe, path, on_connect);
     return f;
 }

@@ -19,14 +19,15 @@ struct ebb__dial {
     void *ctx;
     const char *site;
     uv_timer_t timer;
-    uint64_t limit_at, step_at; /* by uv_hrtime: the time limit, and the start of the next attempt */
-    uint32_t n, next;           /* addresses, and the first that was not tried */
-    uint32_t under_way;         /* attempts whose callback has not been called */
-    uint32_t room;              /* of `attempts` */
-    uint32_t parts;  /* references of libuv: the timer, and each attempt until its callback has returned */
-    bool won;        /* one has connected */
-    bool ended;      /* the owner gets no more callbacks */
-    ebb_status last; /* the status of the last attempt */
+    uint64_t limit_at,
+        step_at;        /* by the platform's clock: the time limit, and the start of the next attempt */
+    uint32_t n, next;   /* addresses, and the first that was not tried */
+    uint32_t under_way; /* attempts whose callback has not been called */
+    uint32_t room;      /* of `attempts` */
+    uint32_t parts;     /* references of libuv: the timer, and each attempt until its callback has returned */
+    bool won;           /* one has connected */
+    bool ended;         /* the owner gets no more callbacks */
+    ebb_status last;    /* the status of the last attempt */
     attempt *attempts;
 };
 
@@ -42,9 +43,9 @@ static void on_timer(uv_timer_t *uv);
 /* libuv's clock stands at the start of its turn, so the timer may expire early. It is then set again. */
 static void arm(ebb__dial *d) {
     bool steps = !d->won && d->next < d->n;
-    uint64_t due = steps && d->step_at < d->limit_at ? d->step_at : d->limit_at, now = uv_hrtime();
+    uint64_t due = steps && d->step_at < d->limit_at ? d->step_at : d->limit_at, now = d->loop->os->hrtime();
     uint64_t left = due > now ? due - now : 0;
-    (void)uv_timer_start(&d->timer, on_timer, left / EBB_MS + (left % EBB_MS != 0), 0);
+    (void)d->loop->os->timer_start(&d->timer, on_timer, left / EBB_MS + (left % EBB_MS != 0), 0);
 }
 
 static void close_attempts(ebb__dial *d) {
@@ -61,7 +62,7 @@ static ebb_status try_one(ebb__dial *d, attempt *a) {
     ebb__handle *h = ebb__stream_new(d->loop, d->region, EBB__TCP, d->site, &st);
     if (h == NULL) return st;
     a->uv.data = a;
-    int code = uv_tcp_connect(&a->uv, &h->uv.tcp, (const struct sockaddr *)&a->to, on_connect);
+    int code = d->loop->os->tcp_connect(&a->uv, &h->uv.tcp, (const struct sockaddr *)&a->to, on_connect);
     if (code != 0) {
         ebb__handle_close(h);
         return ebb__uv_status(code);
@@ -79,7 +80,7 @@ static ebb_status start_next(ebb__dial *d) {
         st = try_one(d, &d->attempts[d->next++]);
         if (st != EBB_OK) d->last = st;
     }
-    d->step_at = uv_hrtime() + EBB__DIAL_STEP_MS * EBB_MS;
+    d->step_at = d->loop->os->hrtime() + EBB__DIAL_STEP_MS * EBB_MS;
     arm(d);
     return d->under_way > 0 ? EBB_OK : d->last;
 }
@@ -99,7 +100,7 @@ static void attempt_won(ebb__dial *d, ebb__handle *h) {
 
 static void on_timer(uv_timer_t *uv) {
     ebb__dial *d = uv->data;
-    uint64_t now = uv_hrtime();
+    uint64_t now = d->loop->os->hrtime();
     ebb_status st = EBB_OK;
     (void)ebb_loop_cx(d->loop);
     if (now >= d->limit_at) st = EBB_TIMEOUT;
@@ -144,13 +145,13 @@ ebb__dial *ebb__dial_new(ebb_loop *l, ebb_region region, uint64_t limit_ns, cons
     if (d == NULL) return NULL;
     *d = (ebb__dial){
         .loop = l, .allocator = l->allocator, .region = region, .ops = ops, .ctx = ctx, .site = site};
-    uint64_t now = uv_hrtime();
+    uint64_t now = d->loop->os->hrtime();
     d->limit_at = limit_ns < EBB_FOREVER - now ? now + limit_ns : EBB_FOREVER;
     d->last = EBB_UV(UV_EAI_NODATA);
     d->parts = 1;
-    (void)uv_timer_init(l->uv, &d->timer); /* can't fail */
+    (void)l->os->timer_init(l->uv, &d->timer); /* can't fail */
     d->timer.data = d;
-    uv_unref((uv_handle_t *)&d->timer);
+    l->os->unref((uv_handle_t *)&d->timer);
     arm(d);
     return d;
 }
@@ -195,5 +196,5 @@ void ebb__dial_end(ebb__dial *d) {
     if (d == NULL) return;
     d->ended = true;
     close_attempts(d);
-    uv_close((uv_handle_t *)&d->timer, on_timer_closed);
+    d->loop->os->close((uv_handle_t *)&d->timer, on_timer_closed);
 }

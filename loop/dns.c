@@ -30,7 +30,7 @@ static void on_found(uv_getaddrinfo_t *uv, int code, struct addrinfo *found) {
         all = ebb__block_new(&r->loop->allocator, sizeof *all + count(found) * sizeof *all->at);
         if (all != NULL) fill(all, found, r->as.port);
     }
-    uv_freeaddrinfo(found);
+    r->loop->os->freeaddrinfo(found);
     if (all != NULL) (void)ebb__request_settle(r, ebb_value_owned(&addresses_type, all));
     else ebb__request_reject(r, code == 0 ? EBB_ERR_NOMEM : ebb__uv_status(code));
     ebb__request_free(r);
@@ -50,7 +50,7 @@ ebb_future *ebb_dns_resolve_site(ebb_cx *cx, const char *name, uint16_t port, co
     if (r == NULL) return f;
     f = r->future;
     r->as.port = port;
-    int code = uv_getaddrinfo(l->uv, &r->uv.dns, on_found, name, NULL, &hints);
+    int code = l->os->getaddrinfo(l->uv, &r->uv.dns, on_found, name, NULL, &hints);
     if (code != 0) on_found(&r->uv.dns, code, NULL);
     return f;
 }

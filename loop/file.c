@@ -16,7 +16,7 @@ static const ebb_operation open_op = {"open", ebb__request_cancel, NULL},
 
 static int result_of(uv_fs_t *uv) {
     ssize_t n = uv->result;
-    uv_fs_req_cleanup(uv);
+    ((ebb__uv_request *)uv->data)->loop->os->fs_req_cleanup(uv);
     return (int)n;
 }
 
@@ -54,7 +54,7 @@ static void on_close(uv_fs_t *uv) {
 
 static void close_descriptor(ebb__handle *h) {
     ebb__uv_request *r = h->as.file.own;
-    (void)started(r, uv_fs_close(h->loop->uv, &r->uv.fs, h->as.file.fd, on_close), on_close);
+    (void)started(r, h->loop->os->fs_close(h->loop->uv, &r->uv.fs, h->as.file.fd, on_close), on_close);
 }
 
 void ebb__file_stop(ebb__handle *h) {
@@ -120,7 +120,7 @@ ebb_future *ebb_file_open_site(ebb_cx *cx, const char *path, int flags, int mode
         return failed;
     }
     h->as.file = (ebb__open_file){.fd = -1, .busy = 1, .own = r};
-    return started(r, uv_fs_open(l->uv, &r->uv.fs, path, flags, mode, on_open), on_open);
+    return started(r, l->os->fs_open(l->uv, &r->uv.fs, path, flags, mode, on_open), on_open);
 }
 
 /* ---- reading and writing ------------------------------------------------------------------------------- */
@@ -185,7 +185,8 @@ ebb_future *ebb_file_read_site(ebb_cx *cx, ebb_file file, void *into, size_t n, 
     r->as.file.into = into;
     uv_buf_t buf = uv_buf_init(r->as.file.piece, (unsigned)r->as.file.piece_n);
     uv_file fd = r->handle->as.file.fd;
-    return started(r, uv_fs_read(r->loop->uv, &r->uv.fs, fd, &buf, 1, offset_of(r), on_read), on_read);
+    return started(r, r->loop->os->fs_read(r->loop->uv, &r->uv.fs, fd, &buf, 1, offset_of(r), on_read),
+                   on_read);
 }
 
 static void on_write(uv_fs_t *uv);
@@ -194,7 +195,8 @@ static int write_piece(ebb__uv_request *r) {
     size_t n = r->as.file.n < r->as.file.piece_n ? r->as.file.n : r->as.file.piece_n;
     memcpy(r->as.file.piece, r->as.file.from, n);
     uv_buf_t buf = uv_buf_init(r->as.file.piece, (unsigned)n);
-    return uv_fs_write(r->loop->uv, &r->uv.fs, r->handle->as.file.fd, &buf, 1, offset_of(r), on_write);
+    return r->loop->os->fs_write(r->loop->uv, &r->uv.fs, r->handle->as.file.fd, &buf, 1, offset_of(r),
+                                 on_write);
 }
 
 /* EBB_PENDING: there is more to write. */
@@ -252,7 +254,7 @@ ebb_future *ebb_file_sync_site(ebb_cx *cx, ebb_file file, const char *site) {
     ebb__uv_request *r = ebb__request_new(cx, h->loop, h, &sync_op, site, &failed);
     if (r == NULL) return failed;
     h->as.file.busy++;
-    return started(r, uv_fs_fsync(h->loop->uv, &r->uv.fs, h->as.file.fd, on_done), on_done);
+    return started(r, h->loop->os->fs_fsync(h->loop->uv, &r->uv.fs, h->as.file.fd, on_done), on_done);
 }
 
 /* A request with paths. NULL: return *failed. */
@@ -270,14 +272,14 @@ ebb_future *ebb_file_rename_site(ebb_cx *cx, const char *from, const char *to, c
     ebb_future *failed;
     ebb__uv_request *r = path_request(cx, &rename_op, to == NULL ? to : from, site, &failed);
     if (r == NULL) return failed;
-    return started(r, uv_fs_rename(r->loop->uv, &r->uv.fs, from, to, on_done), on_done);
+    return started(r, r->loop->os->fs_rename(r->loop->uv, &r->uv.fs, from, to, on_done), on_done);
 }
 
 ebb_future *ebb_file_unlink_site(ebb_cx *cx, const char *path, const char *site) {
     ebb_future *failed;
     ebb__uv_request *r = path_request(cx, &unlink_op, path, site, &failed);
     if (r == NULL) return failed;
-    return started(r, uv_fs_unlink(r->loop->uv, &r->uv.fs, path, on_done), on_done);
+    return started(r, r->loop->os->fs_unlink(r->loop->uv, &r->uv.fs, path, on_done), on_done);
 }
 
 /* ---- stat ---------------------------------------------------------------------------------------------- */
@@ -303,7 +305,7 @@ ebb_future *ebb_file_stat_site(ebb_cx *cx, const char *path, const char *site) {
     ebb_future *failed;
     ebb__uv_request *r = path_request(cx, &stat_op, path, site, &failed);
     if (r == NULL) return failed;
-    return started(r, uv_fs_stat(r->loop->uv, &r->uv.fs, path, on_stat), on_stat);
+    return started(r, r->loop->os->fs_stat(r->loop->uv, &r->uv.fs, path, on_stat), on_stat);
 }
 
 const ebb_file_info *ebb_file_info_of(const ebb_value *v) {

@@ -167,7 +167,7 @@ ebb__handle *ebb__handle_new(ebb_loop *l, ebb_region region, ebb__handle_kind ki
 
 void ebb__handle_ready(ebb__handle *h) {
     h->uv.any.data = h;
-    uv_unref(&h->uv.any);
+    h->loop->os->unref(&h->uv.any);
 }
 
 void ebb__handle_free(ebb__handle *h) {
@@ -187,7 +187,7 @@ static void on_closed(uv_handle_t *uv) {
 
 void ebb__handle_let_go(ebb__handle *h) {
     h->state = EBB__HANDLE_CLOSING;
-    uv_close(&h->uv.any, on_closed);
+    h->loop->os->close(&h->uv.any, on_closed);
 }
 
 void ebb__handle_close(ebb__handle *h) {

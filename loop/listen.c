@@ -6,11 +6,9 @@
  *
  * A listener that drains takes no new connections, but connections that were established before can be accepted. */
 #define _POSIX_C_SOURCE 200809L
-#define _GNU_SOURCE     /* accept4 */
 #include <assert.h>
 #include <errno.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 #include "loop/listen_address.h"
 #include "loop/stream.h"
@@ -60,7 +58,7 @@ static ebb_future *acceptor_of(ebb__handle *h) {
 }
 
 static void unwatch(ebb__handle *h) {
-    if (h->as.listening.watched) (void)uv_poll_stop(&h->uv.poll);
+    if (h->as.listening.watched) (void)h->loop->os->poll_stop(&h->uv.poll);
     h->as.listening.watched = false;
 }
 
@@ -79,7 +77,7 @@ static void on_readable(uv_poll_t *uv, int code, int events) {
 
 static void watch(ebb__handle *h) {
     if (h->as.listening.watched) return;
-    int code = uv_poll_start(&h->uv.poll, UV_READABLE, on_readable);
+    int code = h->loop->os->poll_start(&h->uv.poll, UV_READABLE, on_readable);
     if (code == 0) h->as.listening.watched = true;
     else acceptor_ends(h, ebb__uv_status(code));
 }
@@ -102,7 +100,7 @@ static void wait_for_more(ebb__handle *h) {
     if (h->as.listening.draining) look_at(h, h->as.listening.drain_until);
 }
 
-/* accept4 found no connection. */
+/* There is no connection to accept. */
 static void on_queue_empty(ebb__handle *h) {
     ebb__listening *a = &h->as.listening;
     a->burst = 0;
@@ -145,12 +143,12 @@ static int accept_one(ebb__handle *h) {
             return -1;
         }
         a->burst--;
-        fd = accept4(a->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        fd = h->loop->os->accept(a->fd);
         if (fd >= 0 && a->draining && a->drain_left != UINT32_MAX) a->drain_left--;
-        if (fd >= 0 || is_connection_error(errno)) continue;
-        if (is_shortage(errno)) pause_for(h, ebb__uv_status(-errno));
-        else if (errno == EAGAIN || a->draining) on_queue_empty(h);
-        else acceptor_ends(h, ebb__uv_status(-errno));
+        if (fd >= 0 || is_connection_error(-fd)) continue;
+        if (is_shortage(-fd)) pause_for(h, ebb__uv_status(fd));
+        else if (fd == -EAGAIN || a->draining) on_queue_empty(h);
+        else acceptor_ends(h, ebb__uv_status(fd));
         return -1;
     }
     if (fd < 0) wait_for_more(h);
@@ -167,9 +165,10 @@ static ebb_status stream_of(ebb__handle *h, int fd, ebb__handle **out) {
         a->kept = fd;
         return st;
     }
-    int code = kind == EBB__TCP ? uv_tcp_open(&(*out)->uv.tcp, fd) : uv_pipe_open(&(*out)->uv.pipe, fd);
+    int code = kind == EBB__TCP ? h->loop->os->tcp_open(&(*out)->uv.tcp, fd)
+                                : h->loop->os->pipe_open(&(*out)->uv.pipe, fd);
     if (code == 0) return EBB_OK;
-    (void)close(fd);
+    h->loop->os->close_descriptor(fd);
     ebb__handle_close(*out);
     return ebb__uv_status(code);
 }
@@ -280,8 +279,8 @@ void ebb__listening_stop(ebb__handle *h) {
     ebb__listening *a = &h->as.listening;
     look_cancel(h);
     unwatch(h);
-    if (a->kept >= 0) (void)close(a->kept);
-    if (a->address != NULL) ebb__listen_address_close(h->loop, a->address, a->fd);
+    if (a->kept >= 0) h->loop->os->close_descriptor(a->kept);
+    if (a->address != NULL) h->loop->os->listen_close(h->loop, a->address, a->fd);
     acceptor_ends(h, EBB_ERR_CLOSED);
     ebb__handle_let_go(h);
 }
@@ -299,7 +298,7 @@ ebb_status ebb_listener_drain(ebb_cx *cx, ebb_listener listener) {
     ebb_status st = listener_find(cx, listener, &h);
     if (st != EBB_OK || h->as.listening.draining) return st;
     ebb__listening *a = &h->as.listening;
-    a->drain_left = ebb__listen_address_drain(a->address, a->fd, &notice);
+    a->drain_left = h->loop->os->listen_drain(a->address, a->fd, &notice);
     if (a->drain_left == 0 && a->kept < 0) {
         ebb__handle_close(h);
         return EBB_OK;
@@ -312,22 +311,21 @@ ebb_status ebb_listener_drain(ebb_cx *cx, ebb_listener listener) {
 
 ebb_status ebb_listener_address(ebb_cx *cx, ebb_listener listener, ebb_address *out) {
     struct sockaddr_storage address;
-    socklen_t n = sizeof address;
     ebb__handle *h;
     ebb_status st = ebb__handle_find(cx, listener.id, EBB__TCP_LISTENER, EBB__TCP_LISTENER, &h);
     if (st != EBB_OK) return st;
-    if (getsockname(h->as.listening.fd, (struct sockaddr *)&address, &n) != 0) return ebb__uv_status(-errno);
-    return ebb__address_format((struct sockaddr *)&address, out);
+    int code = h->loop->os->listen_name(h->as.listening.fd, &address);
+    return code == 0 ? ebb__address_format((struct sockaddr *)&address, out) : ebb__uv_status(code);
 }
 
 static ebb_status listen_at(ebb__handle *h, const struct sockaddr_storage *at) {
     ebb__listening *a = &h->as.listening;
     *a = (ebb__listening){.fd = -1, .kept = -1, .look_at = EBB_FOREVER};
-    ebb_status st = ebb__listen_address_open(h->loop, at, &a->fd, &a->address);
+    ebb_status st = h->loop->os->listen_open(h->loop, at, &a->fd, &a->address);
     if (st != EBB_OK) return st;
-    int code = uv_poll_init(h->loop->uv, &h->uv.poll, a->fd);
+    int code = h->loop->os->poll_init(h->loop->uv, &h->uv.poll, a->fd);
     if (code == 0) return EBB_OK;
-    ebb__listen_address_close(h->loop, a->address, a->fd);
+    h->loop->os->listen_close(h->loop, a->address, a->fd);
     return ebb__uv_status(code);
 }
 

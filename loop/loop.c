@@ -17,7 +17,7 @@ static _Thread_local ebb_loop *here;
 
 void ebb__loop_wake(void *loop) {
     ebb_loop *l = loop;
-    (void)uv_async_send(&l->async);
+    (void)l->os->async_send(&l->async);
 }
 
 ebb_loop *ebb__loop_here(uint8_t runtime_id) {
@@ -51,8 +51,8 @@ bool ebb__loop_is_busy(const ebb_loop *l) {
 static void set_alive(ebb_loop *l, bool alive) {
     if (alive == l->alive) return;
     l->alive = alive;
-    if (alive) uv_ref((uv_handle_t *)&l->async);
-    else uv_unref((uv_handle_t *)&l->async);
+    if (alive) l->os->ref((uv_handle_t *)&l->async);
+    else l->os->unref((uv_handle_t *)&l->async);
 }
 
 /* ---- turns ----------------------------------------------------------------------------------------------- */
@@ -75,21 +75,21 @@ static void set_timer(ebb_loop *l, uint64_t due) {
     if (l->kill_at < due) due = l->kill_at;
     if (l->listen_at < due) due = l->listen_at;
     if (due == EBB_FOREVER) return;
-    uint64_t ms = due / EBB_MS + (due % EBB_MS != 0), now_ms = uv_now(l->uv);
+    uint64_t ms = due / EBB_MS + (due % EBB_MS != 0), now_ms = l->os->now(l->uv);
     if (ms >= l->armed_ms) return;
     l->armed_ms = ms;
-    (void)uv_timer_start(&l->timer, on_timer, ms > now_ms ? ms - now_ms : 0, 0);
+    (void)l->os->timer_start(&l->timer, on_timer, ms > now_ms ? ms - now_ms : 0, 0);
 }
 
 static void set_idle(ebb_loop *l, bool more) {
     if (more == l->idling) return;
     l->idling = more;
-    if (more) (void)uv_idle_start(&l->idle, on_idle);
-    else (void)uv_idle_stop(&l->idle);
+    if (more) (void)l->os->idle_start(&l->idle, on_idle);
+    else (void)l->os->idle_stop(&l->idle);
 }
 
 static void turn(ebb_loop *l) {
-    ebb_runtime_advance(l->rt, uv_hrtime());
+    ebb_runtime_advance(l->rt, l->os->hrtime());
     if (EBB__UNLIKELY(l->kill_at <= ebb__now(l->rt))) ebb__processes_kill(l);
     if (EBB__UNLIKELY(l->listen_at <= ebb__now(l->rt))) ebb__listeners_look(l);
     ebb_inbox_receive(l->rt);
@@ -115,7 +115,7 @@ static void on_check(uv_check_t *uv) {
 static void on_prepare(uv_prepare_t *uv) {
     ebb_loop *l = uv->data;
     uint64_t due = ebb__rt_due(l->rt);
-    if ((!l->idling && due != EBB_FOREVER && due <= uv_hrtime()) || l->entered) {
+    if ((!l->idling && due != EBB_FOREVER && due <= l->os->hrtime()) || l->entered) {
         turn(l);
         due = ebb__rt_due(l->rt);
     }
@@ -131,9 +131,14 @@ ebb_status ebb__loop_take_opts(ebb_loop_opts *o, const ebb_loop_opts *given) {
     return st == EBB_OK && o->runtime.allocator.fn == NULL ? EBB_ERR_INVALID : st;
 }
 
-static uint64_t read_clock(void *ctx) {
+static uint64_t read_clock(void *loop) {
+    return ((const ebb_loop *)loop)->os->hrtime();
+}
+
+/* The argument is the host's. */
+static uint64_t read_heap_clock(void *ctx) {
     (void)ctx;
-    return uv_hrtime();
+    return ebb__platform_here()->hrtime();
 }
 
 /* The ids of loops are those of their runtimes: a bit each, for the whole process. */
@@ -164,10 +169,11 @@ static ebb_status runtime_new(ebb_loop *l, const ebb_loop_opts *opts) {
     ebb_runtime_opts rt = opts->runtime;
     ebb_heap_opts heap;
     ebb_status st = EBB__OPTS_COPY(&heap, opts->heap);
-    rt.now = uv_hrtime();
+    rt.now = l->os->hrtime();
     rt.runtime_id = l->id;
     rt.clock = read_clock;
-    if (heap.clock == NULL) heap.clock = read_clock;
+    rt.clock_ctx = l;
+    if (heap.clock == NULL) heap.clock = read_heap_clock;
     if (st == EBB_OK) st = ebb_runtime_new(&rt, &l->rt);
     if (st == EBB_OK) st = ebb_heap_setup(l->rt, &heap);
     if (st == EBB_OK && opts->fibers != NULL) st = ebb_fiber_setup(l->rt, opts->fibers);
@@ -179,25 +185,25 @@ static ebb_status runtime_new(ebb_loop *l, const ebb_loop_opts *opts) {
 
 static void internal(ebb_loop *l, uv_handle_t *h) {
     h->data = l;
-    uv_unref(h);
+    l->os->unref(h);
     l->internals++;
 }
 
 /* Only the first of these can fail. */
 static ebb_status internals_new(ebb_loop *l) {
-    int code = uv_async_init(l->uv, &l->async, on_async);
+    int code = l->os->async_init(l->uv, &l->async, on_async);
     if (code != 0) return ebb__uv_status(code);
-    (void)uv_timer_init(l->uv, &l->timer);
-    (void)uv_prepare_init(l->uv, &l->prepare);
-    (void)uv_check_init(l->uv, &l->check);
-    (void)uv_idle_init(l->uv, &l->idle);
+    (void)l->os->timer_init(l->uv, &l->timer);
+    (void)l->os->prepare_init(l->uv, &l->prepare);
+    (void)l->os->check_init(l->uv, &l->check);
+    (void)l->os->idle_init(l->uv, &l->idle);
     internal(l, (uv_handle_t *)&l->async);
     internal(l, (uv_handle_t *)&l->timer);
     internal(l, (uv_handle_t *)&l->prepare);
     internal(l, (uv_handle_t *)&l->check);
     internal(l, (uv_handle_t *)&l->idle);
-    (void)uv_prepare_start(&l->prepare, on_prepare);
-    (void)uv_check_start(&l->check, on_check);
+    (void)l->os->prepare_start(&l->prepare, on_prepare);
+    (void)l->os->check_start(&l->check, on_check);
     return EBB_OK;
 }
 
@@ -215,6 +221,7 @@ ebb_status ebb__loop_init(ebb_loop *l, uv_loop_t *uv, const ebb_loop_opts *opts)
     if (st != EBB_OK) return st;
     block_sigpipe();
     l->uv = uv;
+    l->os = ebb__platform_here();
     l->allocator = opts->runtime.allocator;
     l->polls = opts->polls != 0 ? opts->polls : POLLS_A_TURN;
     l->thread = ebb__this_thread();
@@ -233,10 +240,12 @@ ebb_status ebb__loop_init(ebb_loop *l, uv_loop_t *uv, const ebb_loop_opts *opts)
     }
     l->next_here = here;
     here = l;
+    if (l->os->attached != NULL) l->os->attached(l);
     return EBB_OK;
 }
 
 void ebb__loop_fini(ebb_loop *l, uv_close_cb closed) {
+    if (l->os->detaching != NULL) l->os->detaching(l);
     ebb_runtime_free(l->rt); /* from here on no thread wakes the loop */
     id_release(l->id);
     ebb_loop **at = &here;
@@ -246,11 +255,11 @@ void ebb__loop_fini(ebb_loop *l, uv_close_cb closed) {
     ebb__slab_fini(&l->requests, &l->allocator);
     ebb__map_free(&l->by_region);
     ebb__raw_streams_fini(l);
-    uv_close((uv_handle_t *)&l->async, closed);
-    uv_close((uv_handle_t *)&l->timer, closed);
-    uv_close((uv_handle_t *)&l->prepare, closed);
-    uv_close((uv_handle_t *)&l->check, closed);
-    uv_close((uv_handle_t *)&l->idle, closed);
+    l->os->close((uv_handle_t *)&l->async, closed);
+    l->os->close((uv_handle_t *)&l->timer, closed);
+    l->os->close((uv_handle_t *)&l->prepare, closed);
+    l->os->close((uv_handle_t *)&l->check, closed);
+    l->os->close((uv_handle_t *)&l->idle, closed);
 }
 
 ebb_status ebb_loop_attach(struct uv_loop_s *uv, const ebb_loop_opts *opts, ebb_loop **out) {
@@ -270,7 +279,7 @@ ebb_status ebb_loop_attach(struct uv_loop_s *uv, const ebb_loop_opts *opts, ebb_
 /* The caller is about to add work: a turn must look at it. */
 ebb_cx *ebb_loop_cx(ebb_loop *l) {
     if (l->thread != ebb__this_thread()) return NULL;
-    if (!ebb__rt_is_pumping(l->rt)) ebb_runtime_advance(l->rt, uv_hrtime());
+    if (!ebb__rt_is_pumping(l->rt)) ebb_runtime_advance(l->rt, l->os->hrtime());
     l->entered = true;
     set_alive(l, true);
     return ebb_runtime_host(l->rt);

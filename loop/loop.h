@@ -8,15 +8,11 @@
 #ifndef EBB__LOOP_H
 #define EBB__LOOP_H
 
-#ifndef _POSIX_C_SOURCE
-#error "uv.h needs POSIX: define _POSIX_C_SOURCE before the first header"
-#endif
-#include <uv.h>
-
 #include "base/map.h"
 #include "base/slab.h"
 #include "future/future.h"
 #include "kernel/layer.h"
+#include "loop/platform.h"
 #include <ebb/loop.h>
 
 typedef struct ebb__owner ebb__owner;
@@ -24,6 +20,7 @@ typedef struct ebb__share ebb__share;
 
 struct ebb_loop {
     uint8_t id; /* the runtime's */
+    const ebb__platform *os;
     uv_loop_t *uv;
     ebb_runtime *rt;
     ebb_allocator allocator;

@@ -34,7 +34,7 @@ ebb_future *ebb_pool_run_site(ebb_cx *cx, ebb_pool_fn fn, void *arg, const char 
     f = r->future;
     r->as.work.fn = fn;
     r->as.work.arg = arg;
-    int code = uv_queue_work(l->uv, &r->uv.work, run, on_over);
+    int code = l->os->queue_work(l->uv, &r->uv.work, run, on_over);
     if (code != 0) on_over(&r->uv.work, code);
     return f;
 }

@@ -34,7 +34,7 @@ static void request_end(ebb__handle *h) {
     ebb__child *c = &h->as.child;
     if (c->exited || c->end_requested) return;
     c->end_requested = true;
-    (void)uv_process_kill(&h->uv.process, SIGTERM);
+    (void)h->loop->os->process_kill(&h->uv.process, SIGTERM);
     uint64_t now = ebb__loop_now(h->loop), budget = budget_of(h);
     uint64_t at = c->grace < EBB_FOREVER - now ? now + c->grace : EBB_FOREVER;
     kill_by(h, at < budget ? at : budget);
@@ -43,7 +43,7 @@ static void request_end(ebb__handle *h) {
 static void kill_now(ebb__handle *h) {
     h->as.child.end_requested = true;
     h->as.child.kill_at = EBB_FOREVER;
-    (void)uv_process_kill(&h->uv.process, SIGKILL);
+    (void)h->loop->os->process_kill(&h->uv.process, SIGKILL);
 }
 
 void ebb__processes_kill(ebb_loop *l) {
@@ -123,7 +123,7 @@ static ebb_status start(ebb__handle *h, const ebb_process_opts *o, ebb__handle *
         .stdio_count = 3,
         .stdio = stdio,
     };
-    int code = uv_spawn(h->loop->uv, &h->uv.process, &options);
+    int code = h->loop->os->spawn(h->loop->uv, &h->uv.process, &options);
     h->as.child.exited = code != 0;
     h->as.child.grace = o->grace != 0 ? o->grace : GRACE;
     h->as.child.kill_at = EBB_FOREVER;
@@ -219,7 +219,7 @@ ebb_status ebb_process_kill(ebb_cx *cx, ebb_process p, int signum) {
     ebb_status st = process_find(cx, p, &h);
     if (st != EBB_OK) return st;
     if (h->as.child.exited) return EBB_ERRNO(ESRCH);
-    int code = uv_process_kill(&h->uv.process, signum);
+    int code = h->loop->os->process_kill(&h->uv.process, signum);
     return code == 0 ? EBB_OK : ebb__uv_status(code);
 }
 

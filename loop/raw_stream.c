@@ -77,7 +77,7 @@ void ebb__raw_stream_stopped(ebb__raw_stream *w) {
     w->handle = NULL;
     w->reading = false;
     h->state = EBB__HANDLE_CLOSING;
-    uv_close(&h->uv.any, raw_closed);
+    h->loop->os->close(&h->uv.any, raw_closed);
     w->ops->stopped(w->ctx);
 }
 
@@ -117,8 +117,9 @@ static void on_read(uv_stream_t *uv, ssize_t n, const uv_buf_t *buf) {
 
 ebb_status ebb__raw_stream_read(ebb__raw_stream *w, bool on) {
     if (w->handle == NULL || w->reading == on) return EBB_OK;
+    const ebb__platform *os = w->handle->loop->os;
     uv_stream_t *uv = &w->handle->uv.stream;
-    int code = on ? uv_read_start(uv, on_alloc, on_read) : uv_read_stop(uv);
+    int code = on ? os->read_start(uv, on_alloc, on_read) : os->read_stop(uv);
     if (code == 0) w->reading = on;
     w->filled = false;
     return code == 0 ? EBB_OK : ebb__uv_status(code);
@@ -131,7 +132,7 @@ ebb_status ebb__raw_stream_try(ebb__raw_stream *w, const char *from, size_t n, s
     if (w->handle == NULL) return EBB_ERR_CLOSED;
     assert(!w->writing);
     uv_buf_t buf = uv_buf_init((char *)(uintptr_t)from, (unsigned)n); /* libuv only reads it */
-    int code = uv_try_write(&w->handle->uv.stream, &buf, 1);
+    int code = w->handle->loop->os->try_write(&w->handle->uv.stream, &buf, 1);
     if (code < 0 && code != UV_EAGAIN) return ebb__uv_status(code);
     *sent = code < 0 ? 0 : (size_t)code;
     return EBB_OK;
@@ -148,7 +149,7 @@ ebb_status ebb__raw_stream_write(ebb__raw_stream *w, char *rest, size_t n) {
     if (w->handle == NULL) return EBB_ERR_CLOSED;
     uv_buf_t buf = uv_buf_init(rest, (unsigned)n);
     w->write.data = w;
-    int code = uv_write(&w->write, &w->handle->uv.stream, &buf, 1, on_written);
+    int code = w->handle->loop->os->write(&w->write, &w->handle->uv.stream, &buf, 1, on_written);
     w->writing = code == 0;
     return code == 0 ? EBB_OK : ebb__uv_status(code);
 }

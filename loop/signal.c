@@ -43,14 +43,14 @@ static ebb__handle *watch(ebb_cx *cx, int signum, const char *site, ebb_status *
     *st = ebb__loop_admit(cx, &l);
     ebb__handle *h = *st == EBB_OK ? ebb__handle_new(l, ebb_cx_region(cx), EBB__SIGNAL, site, st) : NULL;
     if (h == NULL) return NULL;
-    int code = uv_signal_init(l->uv, &h->uv.signal);
+    int code = l->os->signal_init(l->uv, &h->uv.signal);
     if (code != 0) {
         *st = ebb__uv_status(code);
         ebb__handle_free(h);
         return NULL;
     }
     ebb__handle_ready(h);
-    code = uv_signal_start(&h->uv.signal, on_signal, signum);
+    code = l->os->signal_start(&h->uv.signal, on_signal, signum);
     if (code == 0) return h;
     *st = ebb__uv_status(code);
     ebb__handle_close(h);

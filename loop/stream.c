@@ -13,7 +13,8 @@ ebb__handle *ebb__stream_new(ebb_loop *l, ebb_region region, ebb__handle_kind ki
                              ebb_status *st) {
     ebb__handle *h = ebb__handle_new(l, region, kind, site, st);
     if (h == NULL) return NULL;
-    int code = kind == EBB__TCP ? uv_tcp_init(l->uv, &h->uv.tcp) : uv_pipe_init(l->uv, &h->uv.pipe, 0);
+    int code =
+        kind == EBB__TCP ? l->os->tcp_init(l->uv, &h->uv.tcp) : l->os->pipe_init(l->uv, &h->uv.pipe, 0);
     if (code != 0) {
         *st = ebb__uv_status(code);
         ebb__handle_free(h);
@@ -78,7 +79,8 @@ ebb_status ebb_stream_move(ebb_cx *cx, ebb_stream s, ebb_region region) {
 
 /* On failure the caller keeps the descriptor; its flags may have changed. */
 static ebb_status adopt(ebb__handle *h, int fd) {
-    int code = h->kind == EBB__TCP ? uv_tcp_open(&h->uv.tcp, fd) : uv_pipe_open(&h->uv.pipe, fd);
+    int code =
+        h->kind == EBB__TCP ? h->loop->os->tcp_open(&h->uv.tcp, fd) : h->loop->os->pipe_open(&h->uv.pipe, fd);
     if (code == 0) return EBB_OK;
     ebb__handle_close(h);
     return ebb__uv_status(code);
@@ -87,7 +89,7 @@ static ebb_status adopt(ebb__handle *h, int fd) {
 ebb_stream ebb_stream_adopt_site(ebb_cx *cx, int fd, const char *site) {
     ebb_loop *l;
     ebb_status st = ebb__loop_of(cx, &l);
-    uv_handle_type type = st == EBB_OK && fd >= 0 ? uv_guess_handle(fd) : UV_UNKNOWN_HANDLE;
+    uv_handle_type type = st == EBB_OK && fd >= 0 ? l->os->guess_handle(fd) : UV_UNKNOWN_HANDLE;
     if (st == EBB_OK && type != UV_TCP && type != UV_NAMED_PIPE) st = EBB_ERR_INVALID;
     ebb__handle *h = NULL;
     if (st == EBB_OK) {
@@ -109,7 +111,7 @@ ebb_status ebb_stream_peer(ebb_cx *cx, ebb_stream s, ebb_address *out) {
     ebb__handle *h;
     ebb_status st = tcp_find(cx, s, &h);
     if (st != EBB_OK) return st;
-    int code = uv_tcp_getpeername(&h->uv.tcp, (struct sockaddr *)&address, &n);
+    int code = h->loop->os->tcp_getpeername(&h->uv.tcp, (struct sockaddr *)&address, &n);
     return code == 0 ? ebb__address_format((struct sockaddr *)&address, out) : ebb__uv_status(code);
 }
 
@@ -117,7 +119,7 @@ ebb_status ebb_stream_nodelay(ebb_cx *cx, ebb_stream s, bool on) {
     ebb__handle *h;
     ebb_status st = tcp_find(cx, s, &h);
     if (st != EBB_OK) return st;
-    int code = uv_tcp_nodelay(&h->uv.tcp, on);
+    int code = h->loop->os->tcp_nodelay(&h->uv.tcp, on);
     return code == 0 ? EBB_OK : ebb__uv_status(code);
 }
 
@@ -135,7 +137,7 @@ static void on_alloc(uv_handle_t *uv, size_t suggested, uv_buf_t *buf) {
 static void reading_ended(ebb__handle *h, ebb_status st) {
     h->as.stream.ended = st;
     h->as.stream.reading = false;
-    (void)uv_read_stop(&h->uv.stream);
+    (void)h->loop->os->read_stop(&h->uv.stream);
     reader_ends(h, st);
 }
 
@@ -168,7 +170,7 @@ static void on_unread_bytes(ebb__handle *h) {
         return;
     }
     s->reading = false;
-    (void)uv_read_stop(&h->uv.stream);
+    (void)h->loop->os->read_stop(&h->uv.stream);
 }
 
 static void on_read(uv_stream_t *uv, ssize_t n, const uv_buf_t *buf) {
@@ -192,7 +194,7 @@ static const ebb_operation read_op = {"read", read_cancel, NULL};
 static void read_start(ebb__handle *h) {
     ebb__stream *s = &h->as.stream;
     if (EBB__LIKELY(s->reading)) return;
-    int code = uv_read_start(&h->uv.stream, on_alloc, on_read);
+    int code = h->loop->os->read_start(&h->uv.stream, on_alloc, on_read);
     if (code == 0) s->reading = true;
     else reader_ends(h, ebb__uv_status(code));
 }

@@ -75,7 +75,7 @@ void ebb__owner_turn(ebb_loop *l) {
         ebb_region_cancel(ebb_runtime_host(l->rt), ebb_runtime_root(l->rt), EBB_CANCEL_SHUTDOWN,
                           "the loop was stopped");
     }
-    if (is_closed(l->rt)) uv_stop(l->uv);
+    if (is_closed(l->rt)) l->os->stop(l->uv);
 }
 
 static void internal_closed(uv_handle_t *uv) {
@@ -169,7 +169,7 @@ ebb_status ebb_loop_new(const ebb_loop_opts *opts, ebb_fiber_fn fn, void *arg, e
     ebb_loop *l = owner_new(&whole, fn, arg);
     if (l == NULL) return EBB_ERR_NOMEM;
     ebb__owner *o = l->owner;
-    int code = uv_thread_create(&o->thread, thread_main, l);
+    int code = ebb__platform_here()->thread_create(&o->thread, thread_main, l);
     if (code != 0) {
         owner_free(l);
         return ebb__uv_status(code);
@@ -198,7 +198,7 @@ static void request_stop(ebb_loop *l) {
     /* Release: the loop's thread sees everything this thread did before. */
     atomic_store_explicit(&l->owner->stop, true, memory_order_release);
     uv_mutex_lock(&l->owner->lock);
-    if (!l->owner->ended) (void)uv_async_send(&l->async);
+    if (!l->owner->ended) (void)l->os->async_send(&l->async);
     uv_mutex_unlock(&l->owner->lock);
 }
 

@@ -58,5 +58,5 @@ void ebb__request_cancel(ebb_cx *cx, ebb_future *f, void *request) {
     ebb__uv_request *r = request;
     (void)cx;
     (void)f;
-    (void)uv_cancel(&r->uv.any);
+    (void)r->loop->os->cancel(&r->uv.any);
 }

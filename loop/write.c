@@ -70,7 +70,7 @@ static ebb_status send_chunk(ebb__handle *h, ebb__uv_request *r) {
     sent(r, s->chunk_n);
     uv_buf_t buf = uv_buf_init(s->chunk, (unsigned)s->chunk_n);
     s->write.data = h;
-    int code = uv_write(&s->write, &h->uv.stream, &buf, 1, on_chunk);
+    int code = h->loop->os->write(&s->write, &h->uv.stream, &buf, 1, on_chunk);
     if (code == 0) return EBB_OK;
     chunk_free(h);
     return ebb__uv_status(code);
@@ -80,7 +80,7 @@ static int try_to_send(ebb__handle *h, const char *from, size_t n) {
     uv_buf_t buf;
     buf.base = (char *)(uintptr_t)from; /* libuv only reads it */
     buf.len = n < INT32_MAX ? n : INT32_MAX;
-    int code = uv_try_write(&h->uv.stream, &buf, 1);
+    int code = h->loop->os->try_write(&h->uv.stream, &buf, 1);
     return code == UV_EAGAIN ? 0 : code;
 }
 
@@ -105,7 +105,7 @@ static void on_shut(uv_shutdown_t *uv, int code) {
 
 /* The request leaves the queue: libuv has it. */
 static void start_shutdown(ebb__handle *h, ebb__uv_request *r) {
-    int code = uv_shutdown(&r->uv.shutdown, &h->uv.stream, on_shut);
+    int code = h->loop->os->shutdown(&r->uv.shutdown, &h->uv.stream, on_shut);
     if (code != 0) {
         end_write(h, r, ebb__uv_status(code));
         return;

@@ -2,6 +2,7 @@
  *
  * The file has only complete lines, except for the rest of one if a process died during a write. A write that fails
  * half way is undone at once. While undoing fails too, nothing else is written. */
+#define _POSIX_C_SOURCE 200809L
 #define _DEFAULT_SOURCE /* flock */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,6 +17,7 @@
 
 #include "base/alloc.h"
 #include "base/map.h"
+#include "loop/platform.h"
 #include "workflow/audit_read.h"
 
 typedef struct log_file {
@@ -49,7 +51,8 @@ static ebb_status append(void *ctx, const char *line, size_t n) {
 static uint64_t now(void *ctx) {
     struct timespec t;
     (void)ctx;
-    if (clock_gettime(CLOCK_REALTIME, &t) != 0 || t.tv_sec < 0) return 0;
+    ebb__platform_here()->wall_clock(&t);
+    if (t.tv_sec < 0) return 0;
     return (uint64_t)t.tv_sec * EBB_SECOND + (uint64_t)t.tv_nsec;
 }
 

@@ -112,10 +112,10 @@ static void on_signal(uv_signal_t *uv, int signum) {
 }
 
 static ebb_status listen_to(service *s, int i, int signum) {
-    (void)uv_signal_init(&s->uv, &s->signals[i]);
+    (void)s->os->signal_init(&s->uv, &s->signals[i]);
     s->signals[i].data = s;
-    uv_unref((uv_handle_t *)&s->signals[i]);
-    int code = uv_signal_start(&s->signals[i], on_signal, signum);
+    s->os->unref((uv_handle_t *)&s->signals[i]);
+    int code = s->os->signal_start(&s->signals[i], on_signal, signum);
     return code == 0 ? EBB_OK : EBB_UV(code);
 }
 
@@ -145,17 +145,17 @@ static ebb_service_exit exit_of(const service *s, ebb_status st, const ebb_workf
  * obligation when no task exists. */
 static void wait_once(service *s) {
     uv_handle_t *any = (uv_handle_t *)&s->signals[0];
-    if (any->data != NULL) uv_ref(any);
-    (void)uv_run(&s->uv, UV_RUN_ONCE);
-    if (any->data != NULL) uv_unref(any);
+    if (any->data != NULL) s->os->ref(any);
+    (void)s->os->run(&s->uv, UV_RUN_ONCE);
+    if (any->data != NULL) s->os->unref(any);
 }
 
 /* Does not wait until libuv is idle: a function in the pool may still run after its region was forced. */
 static void run_until_it_ends(service *s) {
     while (!has_ended(s)) {
-        if (uv_run(&s->uv, UV_RUN_ONCE) != 0) continue;
+        if (s->os->run(&s->uv, UV_RUN_ONCE) != 0) continue;
         (void)ebb_loop_cx(s->loop); /* a turn for requests made outside of one */
-        (void)uv_run(&s->uv, UV_RUN_NOWAIT);
+        (void)s->os->run(&s->uv, UV_RUN_NOWAIT);
         if (!has_ended(s)) wait_once(s);
     }
 }
@@ -173,7 +173,7 @@ static ebb_status open_shutdown(service *s, ebb_cx *cx) {
 }
 
 static uint32_t loops_of(const ebb_service_opts *o) {
-    return o->loops == EBB_SERVICE_LOOPS_ALL ? uv_available_parallelism() : o->loops;
+    return o->loops == EBB_SERVICE_LOOPS_ALL ? ebb__platform_here()->available_parallelism() : o->loops;
 }
 
 /* If a loop can't start, the loops that did are stopped again. */
@@ -221,20 +221,21 @@ static ebb_service_exit run(service *s, const ebb_service_opts *opts) {
  * until the process ends. */
 static bool leave(service *s) {
     for (int i = 0; i < EBB__SIGNALS; i++) {
-        if (s->signals[i].data != NULL) uv_close((uv_handle_t *)&s->signals[i], NULL);
+        if (s->signals[i].data != NULL) s->os->close((uv_handle_t *)&s->signals[i], NULL);
     }
-    (void)uv_run(&s->uv, UV_RUN_NOWAIT);
+    (void)s->os->run(&s->uv, UV_RUN_NOWAIT);
     if (ebb_loop_close(s->loop, NULL, 0, NULL) != EBB_OK) return false;
-    (void)uv_run(&s->uv, UV_RUN_DEFAULT);
-    return uv_loop_close(&s->uv) == 0 && !s->abandoned;
+    (void)s->os->run(&s->uv, UV_RUN_DEFAULT);
+    return s->os->loop_close(&s->uv) == 0 && !s->abandoned;
 }
 
 /* EBB_OK: the loop is ready. Otherwise the reason why it can't start. */
 static ebb_status set_up(service *s, const ebb_service_opts *opts) {
-    int code = uv_loop_init(&s->uv);
+    s->os = ebb__platform_here();
+    int code = s->os->loop_init(&s->uv);
     if (code != 0) return EBB_UV(code);
     ebb_status st = ebb_loop_attach(&s->uv, &opts->loop, &s->loop);
-    if (st != EBB_OK) (void)uv_loop_close(&s->uv);
+    if (st != EBB_OK) (void)s->os->loop_close(&s->uv);
     return st;
 }
 

@@ -25,6 +25,7 @@ typedef struct ebb__order {
 } ebb__order;
 
 struct ebb__service {
+    const ebb__platform *os;
     uv_loop_t uv;
     uv_signal_t signals[EBB__SIGNALS];
     ebb_service_opts opts;

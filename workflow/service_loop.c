@@ -321,7 +321,7 @@ static ebb_status wait_for_all(ebb__service *s) {
     ebb_status st = EBB_OK;
     for (uint32_t i = 0; i < s->n; i++) {
         const ebb__branch *b = &s->branches[i];
-        while (b->held && !b->counted && !b->closed) (void)uv_run(&s->uv, UV_RUN_ONCE);
+        while (b->held && !b->counted && !b->closed) (void)s->os->run(&s->uv, UV_RUN_ONCE);
         if (st == EBB_OK && b->closed) st = b->status == EBB_OK ? EBB_ERR_CLOSED : b->status;
     }
     return st;
