@@ -354,6 +354,35 @@ typedef ebb_future *(*ebb_release_fn)(ebb_cx *cx, ebb_value *v, void *arg);
 ebb_future *ebb_bracket_site(ebb_cx *cx, ebb_future *acquire, ebb_then_fn use, ebb_release_fn release,
                              void *arg, const char *site);
 
+/* ---- channels and semaphores ---------------------------------------------------------------------------- */
+
+/* The waits of ebb/sched.h as futures, to be raced, selected and bounded in time. The value of such a future is a
+ * *claim*: an item of the channel, a place in it, or a permit, which belongs to whoever reads the value, and is used
+ * once. A claim that nobody reads, or that is discarded (ebb_value_discard, an await without a value), is given back:
+ * the item is still in its place in the queue, the place is free, the permit goes to the next waiter. So whatever
+ * becomes of the future, nothing is lost, and a send that lost a race has sent nothing. Futures and tasks wait in one
+ * queue, first come, first served. When its region closes and nothing else lives there, such a future is cancelled, as
+ * one without a producer. It fails with EBB_ERR_CLOSED where the await does, with EBB_ERR_FOREIGN for a channel of
+ * another runtime and with EBB_ERR_INVALID for NULL. */
+
+/* Completes with an item of the channel. ebb_chan_take takes it out of the queue, the oldest first, and empties
+ * `*claim`: the value of an await, or the borrowed value of a callback. EBB_ERR_INVALID: `*claim` is not an item of a
+ * channel. */
+#define ebb_chan_recv_future(cx, ch) ebb_chan_recv_future_site((cx), (ch), EBB_SITE)
+ebb_future *ebb_chan_recv_future_site(ebb_cx *cx, ebb_chan *ch, const char *site);
+ebb_status ebb_chan_take(ebb_cx *cx, ebb_value *claim, void *item);
+
+/* Completes with a place in the channel. ebb_chan_put sends a copy of `item` there, does not wait, and empties
+ * `*claim`. EBB_ERR_CLOSED: the channel was closed since; the item was not sent. EBB_ERR_INVALID: `*claim` is not a
+ * place of a channel. */
+#define ebb_chan_send_future(cx, ch) ebb_chan_send_future_site((cx), (ch), EBB_SITE)
+ebb_future *ebb_chan_send_future_site(ebb_cx *cx, ebb_chan *ch, const char *site);
+ebb_status ebb_chan_put(ebb_cx *cx, ebb_value *claim, const void *item);
+
+/* Completes with a permit. ebb_value_discard releases it; so does the end of a bracket that acquires it. */
+#define ebb_sem_acquire_future(cx, s) ebb_sem_acquire_future_site((cx), (s), EBB_SITE)
+ebb_future *ebb_sem_acquire_future_site(ebb_cx *cx, ebb_sem *s, const char *site);
+
 /* ---- other threads ------------------------------------------------------------------------------------ */
 
 /* A counted handle to a future, for any thread. It keeps the future and may outlive the runtime. The last release after

@@ -104,7 +104,8 @@ ebb_status ebb_sleep(ebb_cx *cx, ebb_sleeper *s, uint64_t span);
 typedef struct ebb_chan ebb_chan;
 
 /* Make and free a channel. EBB_ERR_NOMEM; EBB_ERR_INVALID: capacity 0, or 2 GiB of items or more. Free it after the
- * region of the tasks that use it has closed, before or after ebb_runtime_free. NULL is allowed. */
+ * region of the tasks that use it has closed, before or after ebb_runtime_free. Futures of the channel
+ * (ebb_chan_recv_future) may still exist: a pending one fails with EBB_ERR_CLOSED. NULL is allowed. */
 ebb_status ebb_chan_new(ebb_runtime *rt, uint32_t capacity, uint32_t item_size, ebb_chan **out);
 void ebb_chan_free(ebb_chan *ch);
 
@@ -114,6 +115,12 @@ ebb_status ebb_chan_send(ebb_cx *cx, ebb_chan *ch, ebb_wait *w, const void *item
 /* Waits for an item and receives it into `item`. A poll operation and a checkpoint. EBB_ERR_CLOSED: the channel is
  * closed and empty. */
 ebb_status ebb_chan_recv(ebb_cx *cx, ebb_chan *ch, ebb_wait *w, void *item);
+
+/* Send and receive without waiting, in any context. They are no checkpoints. EBB_PENDING: the channel is full, or has
+ * no item that is not granted to a waiter; nothing was sent or received. EBB_ERR_CLOSED: it is closed, and to receive
+ * from also empty. */
+ebb_status ebb_chan_try_send(ebb_cx *cx, ebb_chan *ch, const void *item);
+ebb_status ebb_chan_try_recv(ebb_cx *cx, ebb_chan *ch, void *item);
 
 /* Sending in two phases. ebb_chan_reserve waits for a place; a poll operation and a checkpoint, with the errors of
  * ebb_chan_send and ebb_obligation_reserve. The reserved place is an obligation of the task (EBB_OBLIGATION_PERMIT):
@@ -132,7 +139,8 @@ uint32_t ebb_chan_length(const ebb_chan *ch);
 /* ---- semaphore ------------------------------------------------------------------------------------ */
 
 /* Counted permits. Waiters are served first come, first served. If a waiter is cancelled after it was granted a permit,
- * the permit goes to the next waiter. A semaphore allocates nothing and needs no free. */
+ * the permit goes to the next waiter. A semaphore allocates nothing and needs no free. It must stay
+ * valid as long as a task or future waits for it, or a claim of it (ebb_sem_acquire_future) exists. */
 typedef struct ebb_sem {
     uint32_t free;          /* permits that nobody has */
     ebb_wait *first, *last; /* the waiters */
