@@ -1,6 +1,9 @@
-/* Channels and semaphores as futures. The value of such a future is a claim: a word that is used once, or given back
+/* Channels, semaphores and broadcasts as futures. The value of such a future is a claim: a word that is used once, or given back
  * when nobody reads it. So a lost race loses nothing, whoever decides it, and however late. */
 #include "future/claim.h"
+
+#include "sched/broadcast.h"
+#include "sched/claim.h"
 
 static ebb__claimer *claimer_of(ebb_wait *w) {
     return (ebb__claimer *)(void *)((char *)w - offsetof(ebb__claimer, wait));
@@ -14,6 +17,17 @@ static void release(const ebb__claim_kind *k, void *on) {
     if (k->release != NULL) k->release(on);
 }
 
+/* f, which keeps `on`, has what it waited for. If another thread cancels f just now, disposing of the claim gives it
+ * back. */
+static void deliver(ebb_future *f, const ebb__claim_kind *k, void *on) {
+    if (k->claim != NULL) {
+        (void)ebb__complete(f, ebb_value_owned(k->claim, on));
+        return;
+    }
+    (void)ebb__complete(f, k->value(on));
+    release(k, on);
+}
+
 /* The waiter has left the queue. */
 static bool notify(ebb_wait *w) {
     ebb_future *f = &claimer_of(w)->future;
@@ -22,8 +36,7 @@ static bool notify(ebb_wait *w) {
     bool granted = w->granted != 0;
     w->on = NULL;
     if (granted && !ebb__has_ended(f)) {
-        /* if another thread cancels it just now, disposing of the claim gives it back */
-        (void)ebb__complete(f, ebb_value_owned(k->claim, on));
+        deliver(f, k, on);
         return true;
     }
     if (!granted) (void)ebb__fail_with(f, EBB_ERR_CLOSED);
@@ -63,12 +76,11 @@ ebb_future *ebb__claim_future(ebb_cx *cx, const ebb__claim_kind *k, void *on, co
     }
     if (k->keep != NULL) k->keep(on);
     if (st == EBB_PENDING) w->on = on;
-    else (void)ebb__complete(f, ebb_value_owned(k->claim, on));
+    else deliver(f, k, on);
     return f;
 }
 
-/* The object of a claim of this type; NULL: `v` is another value. Empties it: the caller uses the claim. */
-static void *use(ebb_value *v, const ebb_type *type) {
+void *ebb__claim_use(ebb_value *v, const ebb_type *type) {
     if (v == NULL || v->type != type) return NULL;
     void *on = v->as.p;
     *v = ebb_value_none();
@@ -91,20 +103,20 @@ static const ebb_type item_type = {"item of a channel", 0, NULL, item_unread, EB
 static const ebb_type place_type = {"place of a channel", 0, NULL, place_unread, EBB__TYPE_AT_HOME};
 
 static const ebb__claim_kind receiving = {
-    EBB__CLAIM_FUTURE("channel, to receive"),
-    ebb__item_join,
-    ebb__item_leave,
-    ebb__chan_keep,
-    ebb__chan_release,
-    &item_type,
+    .kind = EBB__CLAIM_FUTURE("channel, to receive"),
+    .join = ebb__item_join,
+    .leave = ebb__item_leave,
+    .keep = ebb__chan_keep,
+    .release = ebb__chan_release,
+    .claim = &item_type,
 };
 static const ebb__claim_kind sending = {
-    EBB__CLAIM_FUTURE("channel, to send"),
-    ebb__place_join,
-    ebb__place_leave,
-    ebb__chan_keep,
-    ebb__chan_release,
-    &place_type,
+    .kind = EBB__CLAIM_FUTURE("channel, to send"),
+    .join = ebb__place_join,
+    .leave = ebb__place_leave,
+    .keep = ebb__chan_keep,
+    .release = ebb__chan_release,
+    .claim = &place_type,
 };
 
 static ebb_future *of_channel(ebb_cx *cx, const ebb__claim_kind *k, ebb_chan *ch, const char *site) {
@@ -122,7 +134,7 @@ ebb_future *ebb_chan_send_future_site(ebb_cx *cx, ebb_chan *ch, const char *site
 }
 
 ebb_status ebb_chan_take(ebb_cx *cx, ebb_value *claim, void *item) {
-    ebb_chan *ch = use(claim, &item_type);
+    ebb_chan *ch = ebb__claim_use(claim, &item_type);
     (void)cx;
     if (ch == NULL) return EBB_ERR_INVALID;
     ebb__item_take(ch, item);
@@ -131,7 +143,7 @@ ebb_status ebb_chan_take(ebb_cx *cx, ebb_value *claim, void *item) {
 }
 
 ebb_status ebb_chan_put(ebb_cx *cx, ebb_value *claim, const void *item) {
-    ebb_chan *ch = use(claim, &place_type);
+    ebb_chan *ch = ebb__claim_use(claim, &place_type);
     (void)cx;
     if (ch == NULL) return EBB_ERR_INVALID;
     ebb_status st = ebb__place_put(ch, item);
@@ -145,10 +157,35 @@ static const ebb_type permit_type = {"permit of a semaphore", 0, NULL, ebb__perm
                                      EBB__TYPE_AT_HOME};
 
 static const ebb__claim_kind acquiring = {
-    EBB__CLAIM_FUTURE("semaphore"), ebb__permit_join, ebb__permit_leave, NULL, NULL, &permit_type,
+    .kind = EBB__CLAIM_FUTURE("semaphore"),
+    .join = ebb__permit_join,
+    .leave = ebb__permit_leave,
+    .claim = &permit_type,
 };
 
 ebb_future *ebb_sem_acquire_future_site(ebb_cx *cx, ebb_sem *s, const char *site) {
     if (s == NULL) return ebb__failed(EBB_ERR_INVALID);
     return ebb__claim_future(cx, &acquiring, s, site);
+}
+
+/* ---- broadcasts ------------------------------------------------------------------------------------------- */
+
+static ebb_value version_of(const void *b) {
+    return ebb_value_int((int64_t)ebb__broadcast_version(b));
+}
+
+static const ebb__claim_kind watching = {
+    .kind = EBB__CLAIM_FUTURE("broadcast"),
+    .join = ebb__broadcast_join,
+    .leave = ebb__broadcast_leave,
+    .keep = ebb__broadcast_keep,
+    .release = ebb__broadcast_release,
+    .value = version_of,
+};
+
+ebb_future *ebb_broadcast_next_future_site(ebb_cx *cx, ebb_broadcast *b, uint64_t seen, const char *site) {
+    if (b == NULL) return ebb__failed(EBB_ERR_INVALID);
+    if (ebb__broadcast_runtime(b) != ebb__rt_of(cx)) return ebb__failed(EBB_ERR_FOREIGN);
+    if (ebb__broadcast_version(b) > seen) return ebb_future_ready_site(cx, version_of(b), site);
+    return ebb__claim_future(cx, &watching, b, site);
 }

@@ -7,7 +7,7 @@
 #define EBB__FUTURE_CLAIM_H
 
 #include "future/future.h"
-#include "sched/claim.h"
+#include "sched/waiters.h"
 
 typedef struct ebb__claimer {
     ebb_future future;
@@ -20,8 +20,10 @@ typedef struct ebb__claim_kind {
     ebb_status (*join)(void *on, ebb_wait *w);
     void (*leave)(void *on, ebb_wait *w);
     void (*keep)(void *on), (*release)(void *on); /* NULL: it needs no count */
-    /* The value of the future: a word with this type, which keeps `on` as the future did. */
+    /* The value of the future: a word with this type, which keeps `on` as the future did; or, if that is NULL, what
+     * `value` returns. */
     const ebb_type *claim;
+    ebb_value (*value)(const void *on);
 } ebb__claim_kind;
 
 void ebb__claim_leave(ebb_future *f);
@@ -35,5 +37,7 @@ bool ebb__claim_cancelled(ebb__region_futures *s, ebb_future *f, uint32_t *work)
 
 /* Joins the queue of `on`. */
 ebb_future *ebb__claim_future(ebb_cx *cx, const ebb__claim_kind *kind, void *on, const char *site);
+/* The object of a claim of this type; NULL: `v` is another value. Empties it: the caller uses the claim. */
+void *ebb__claim_use(ebb_value *v, const ebb_type *type);
 
 #endif

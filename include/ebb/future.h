@@ -354,7 +354,7 @@ typedef ebb_future *(*ebb_release_fn)(ebb_cx *cx, ebb_value *v, void *arg);
 ebb_future *ebb_bracket_site(ebb_cx *cx, ebb_future *acquire, ebb_then_fn use, ebb_release_fn release,
                              void *arg, const char *site);
 
-/* ---- channels and semaphores ---------------------------------------------------------------------------- */
+/* ---- channels, semaphores, broadcasts -------------------------------------------------------------------- */
 
 /* The waits of ebb/sched.h as futures, to be raced, selected and bounded in time. The value of such a future is a
  * *claim*: an item of the channel, a place in it, or a permit, which belongs to whoever reads the value, and is used
@@ -382,6 +382,12 @@ ebb_status ebb_chan_put(ebb_cx *cx, ebb_value *claim, const void *item);
 /* Completes with a permit. ebb_value_discard releases it; so does the end of a bracket that acquires it. */
 #define ebb_sem_acquire_future(cx, s) ebb_sem_acquire_future_site((cx), (s), EBB_SITE)
 ebb_future *ebb_sem_acquire_future_site(ebb_cx *cx, ebb_sem *s, const char *site);
+
+/* Completes when the broadcast has a version after `seen`; the value is that version (ebb_value_int), the latest at
+ * this moment. Read it by ebb_broadcast_get, which may return a later one. EBB_ERR_CLOSED: closed, and nothing
+ * newer. */
+#define ebb_broadcast_next_future(cx, b, seen) ebb_broadcast_next_future_site((cx), (b), (seen), EBB_SITE)
+ebb_future *ebb_broadcast_next_future_site(ebb_cx *cx, ebb_broadcast *b, uint64_t seen, const char *site);
 
 /* ---- other threads ------------------------------------------------------------------------------------ */
 
@@ -474,6 +480,17 @@ void ebb_bridge_release(ebb_bridge *b);     /* drops a reference; NULL is allowe
  * the sending or the receiving runtime, respectively. */
 ebb_status ebb_bridge_send(ebb_cx *cx, ebb_bridge *b, ebb_wait *w, const void *item);
 ebb_status ebb_bridge_recv(ebb_cx *cx, ebb_bridge *b, ebb_wait *w, void *item);
+/* The same without waiting. EBB_PENDING: the bridge is full, or has no item that is not granted to a waiter. */
+ebb_status ebb_bridge_try_send(ebb_cx *cx, ebb_bridge *b, const void *item);
+ebb_status ebb_bridge_try_recv(ebb_cx *cx, ebb_bridge *b, void *item);
+/* The same as futures. Their values are claims, as of ebb_chan_send_future and ebb_chan_recv_future, which are used by
+ * ebb_bridge_put and ebb_bridge_take. A claim keeps the bridge, but belongs to the runtime of its side. */
+#define ebb_bridge_send_future(cx, b) ebb_bridge_send_future_site((cx), (b), EBB_SITE)
+#define ebb_bridge_recv_future(cx, b) ebb_bridge_recv_future_site((cx), (b), EBB_SITE)
+ebb_future *ebb_bridge_send_future_site(ebb_cx *cx, ebb_bridge *b, const char *site);
+ebb_future *ebb_bridge_recv_future_site(ebb_cx *cx, ebb_bridge *b, const char *site);
+ebb_status ebb_bridge_put(ebb_cx *cx, ebb_value *claim, const void *item);
+ebb_status ebb_bridge_take(ebb_cx *cx, ebb_value *claim, void *item);
 
 /* Closes the bridge for sending; either side may call it. All items that were sent can still be received. If the
  * receiving side closes, ebb_bridge_recv gives EBB_ERR_CLOSED only after the sending side has agreed and the last item

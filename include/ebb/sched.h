@@ -1,4 +1,5 @@
-/* ebb/sched.h - the scheduler: the pump, timers, stackless tasks, channels, semaphores, and messages between runtimes.
+/* ebb/sched.h - the scheduler: the pump, timers, stackless tasks, channels, broadcasts, semaphores, and messages
+ * between runtimes.
  *
  * The rules at the head of ebb/kernel.h apply. */
 #ifndef EBB_SCHED_H
@@ -135,6 +136,31 @@ ebb_status ebb_chan_send_reserved(ebb_cx *cx, ebb_chan *ch, ebb_obligation permi
 void ebb_chan_close(ebb_cx *cx, ebb_chan *ch);
 /* Returns the number of items in the channel. */
 uint32_t ebb_chan_length(const ebb_chan *ch);
+
+/* ---- broadcast ------------------------------------------------------------------------------------ */
+
+/* The latest value of something, with a version, for any number of watchers in one runtime: a configuration, a state, a
+ * list of members. A watcher names the last version that it has seen and gets the latest value, as soon as that is
+ * newer. A watcher that is fast enough sees every value; a slow one misses values in between, never the last. */
+typedef struct ebb_broadcast ebb_broadcast;
+
+/* Make and free a broadcast of values of `item_size` bytes. It has no value yet, and the version 0. EBB_ERR_NOMEM;
+ * EBB_ERR_INVALID: 2 GiB or more. Free it after the region of the tasks that use it has closed, before or after
+ * ebb_runtime_free. Futures that wait for it may still exist: they fail with EBB_ERR_CLOSED. NULL is allowed. */
+ebb_status ebb_broadcast_new(ebb_runtime *rt, uint32_t item_size, ebb_broadcast **out);
+void ebb_broadcast_free(ebb_broadcast *b);
+
+/* Sets the value, a copy of `item`, and wakes all watchers. Never waits. EBB_ERR_CLOSED: nothing was set. */
+ebb_status ebb_broadcast_set(ebb_cx *cx, ebb_broadcast *b, const void *item);
+/* Copies the latest value to `item` and returns its version, 1 for the first. 0: there is none, and `item` is
+ * unchanged. */
+uint64_t ebb_broadcast_get(const ebb_broadcast *b, void *item);
+/* Waits for a version after `*seen`, copies the latest value to `item` and stores its version in `*seen`. A poll
+ * operation and a checkpoint; after EBB_CANCELLED `*seen` is unchanged. EBB_ERR_CLOSED: closed, and nothing newer.
+ * EBB_ERR_NOT_TASK: the host would have to wait. */
+ebb_status ebb_broadcast_next(ebb_cx *cx, ebb_broadcast *b, ebb_wait *w, uint64_t *seen, void *item);
+/* No more values will come. Watchers still get a value that they have not seen. Idempotent. */
+void ebb_broadcast_close(ebb_cx *cx, ebb_broadcast *b);
 
 /* ---- semaphore ------------------------------------------------------------------------------------ */
 

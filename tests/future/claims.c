@@ -342,6 +342,31 @@ static void a_bracket_releases_the_permit_that_it_has_acquired(void **state) {
     }
 }
 
+/* ---- broadcast -------------------------------------------------------------------------------------------- */
+
+static void a_version_is_waited_for_until_it_comes(void **state) {
+    future_world *fw = *state;
+    ebb_broadcast *b = NULL;
+    uint64_t item = 5;
+    assert_int_equal(ebb_broadcast_new(fw->rt, sizeof item, &b), EBB_OK);
+    ebb_future *f[2] = {ebb_broadcast_next_future(fw->host, b, 0), ebb_broadcast_next_future(fw->host, b, 0)};
+    ebb_future *late = ebb_within(fw->host, ebb_broadcast_next_future(fw->host, b, 0), EBB_MS);
+    future_pass(fw, 2 * EBB_MS);
+    assert_int_equal(ebb_await(fw->host, late, NULL), EBB_TIMEOUT);
+    assert_int_equal(ebb_broadcast_set(fw->host, b, &item), EBB_OK);
+    for (int i = 0; i < 2; i++) assert_int_equal(value_of(fw, f[i]).as.i, 1);
+    assert_int_equal(value_of(fw, ebb_broadcast_next_future(fw->host, b, 0)).as.i, 1);
+    f[0] = ebb_broadcast_next_future(fw->host, b, 1);
+    future_settle(fw);
+    assert_int_equal(ebb_future_status_of(f[0]), EBB_PENDING);
+    f[1] = ebb_broadcast_next_future(fw->host, b, 1);
+    (void)ebb_future_cancel(f[1], EBB_CANCEL_USER);
+    ebb_broadcast_free(b); /* it is there as long as somebody waits */
+    future_settle(fw);
+    assert_int_equal(ebb_await(fw->host, f[0], NULL), EBB_ERR_CLOSED);
+    ebb_future_drop(f[1]);
+}
+
 /* ---- ends of regions, crowds ------------------------------------------------------------------------------ */
 
 typedef struct held {
@@ -402,8 +427,8 @@ static ebb_status call_back(ebb_cx *cx, void *state) {
     return EBB_OK;
 }
 
-/* It is made when the region's callbacks have run for the last time. */
-static void a_receive_that_nobody_can_finish_leaves_the_queue(void **state) {
+/* It is made by a finalizer of the callback runner, when nothing else lives in the region. */
+static void a_receive_that_a_finalizer_leaves_behind_leaves_the_queue(void **state) {
     future_world *fw = *state;
     ebb_chan *ch = chan_of(fw, 1);
     ebb_region region = open_region(fw->world, fw->root);
@@ -512,8 +537,9 @@ int main(void) {
         IN_FUTURES(wrong_arguments_have_names),
         IN_FUTURES(a_permit_is_free_when_its_claim_is_discarded),
         IN_FUTURES(a_bracket_releases_the_permit_that_it_has_acquired),
+        IN_FUTURES(a_version_is_waited_for_until_it_comes),
         IN_FUTURES(whatever_way_a_region_ends_nothing_is_lost),
-        IN_FUTURES(a_receive_that_nobody_can_finish_leaves_the_queue),
+        IN_FUTURES(a_receive_that_a_finalizer_leaves_behind_leaves_the_queue),
         IN_FUTURES(a_dropped_receive_leaves_the_queue_with_the_collection),
         IN_UNTRACED_FUTURES(a_grant_passes_a_crowd_that_is_cancelled),
         IN_FUTURES(a_remote_handle_cancels_a_receive_and_loses_no_item),
