@@ -14,6 +14,7 @@
  * freed. The receiving side asks for it (`seal_asked`). A receiver that sees `sealed` and then no item has received
  * every item. */
 #include "base/alloc.h"
+#include "future/claim.h"
 #include "future/peer.h"
 #include "sched/waiters.h"
 
@@ -26,7 +27,7 @@ typedef struct side {
     ebb_bridge *bridge;
     ebb__heap *heap;
     ebb_wait *first, *last; /* waiters without a grant */
-    uint32_t granted;       /* grants that were not taken yet */
+    uint32_t granted;       /* grants and claims that were not taken yet */
     uint32_t seen;          /* the other side's index, as last read */
     uint32_t index;         /* this side's index */
     uint32_t slot;          /* the next slot of the ring */
@@ -98,14 +99,22 @@ static bool is_sealed(const ebb_bridge *b) {
     return atomic_load(&b->sealed) != 0;
 }
 
-static void wake_all(ebb_wait *w) {
-    for (; w != NULL; w = w->next) ebb__waiter_wake(w);
+static void end_waiters(side *s) {
+    ebb__waiters_end(&s->first, &s->last, ebb__waiter_wake);
 }
 
-static bool grant(ebb_wait **first) {
-    ebb_wait *w = ebb__waiters_grant(first);
-    if (w != NULL) ebb__waiter_wake(w);
-    return w != NULL;
+/* False: there is no waiter that takes it. */
+static bool grant(side *s) {
+    s->granted++;
+    for (ebb_wait *w; (w = ebb__waiters_grant(&s->first)) != NULL;) {
+        if (ebb__waiter_is_task(w)) {
+            ebb__waiter_wake(w);
+            return true;
+        }
+        if (ebb__waiter_notify(w)) return true;
+    }
+    s->granted--;
+    return false;
 }
 
 /* ---- sending side ----------------------------------------------------------------------------------------- */
@@ -119,7 +128,7 @@ static bool has_place(const ebb_bridge *b) {
 static void seal(ebb_bridge *b) {
     if (is_sealed(b)) return;
     atomic_store(&b->sealed, 1); /* sequentially consistent, as publishing an index */
-    wake_all(b->from.first);
+    end_waiters(&b->from);
     ring_if_wanted(&b->to);
 }
 
@@ -132,7 +141,7 @@ static inline bool shut(ebb_bridge *b) {
 
 static void grant_places(ebb_bridge *b) {
     side *s = &b->from;
-    while (s->first != NULL && has_place(b) && grant(&s->first)) s->granted++;
+    while (s->first != NULL && has_place(b) && grant(s)) continue;
 }
 
 /* True if there is a place, after another look at the other side's index. Else sets WANTED. */
@@ -218,8 +227,8 @@ static bool is_drained(ebb_bridge *b) {
 
 static void grant_items(ebb_bridge *b) {
     side *s = &b->to;
-    while (s->first != NULL && has_item(b) && grant(&s->first)) s->granted++;
-    if (s->first != NULL && is_drained(b)) wake_all(s->first);
+    while (s->first != NULL && has_item(b) && grant(s)) continue;
+    if (s->first != NULL && is_drained(b)) end_waiters(s);
 }
 
 static bool find_item(ebb_bridge *b) {
@@ -252,7 +261,7 @@ static inline void take(ebb_bridge *b, void *item) {
     s->index++;
     publish(s);
     ring_if_wanted(&b->from);
-    if (EBB__UNLIKELY(s->first != NULL) && is_drained(b)) wake_all(s->first);
+    if (EBB__UNLIKELY(s->first != NULL) && is_drained(b)) end_waiters(s);
 }
 
 /* EBB_OK: the caller has an item and must take it at once. */
@@ -278,6 +287,138 @@ ebb_status ebb_bridge_recv(ebb_cx *cx, ebb_bridge *b, ebb_wait *w, void *item) {
     EBB__AWAIT(cx, st, get_item(cx, b, w));
     if (st == EBB_OK) take(b, item);
     return st;
+}
+
+/* ---- without waiting, and as futures ---------------------------------------------------------------------- */
+
+static bool is_from(const ebb_cx *cx, const ebb_bridge *b) {
+    return ebb__heap_at(ebb__rt_of(cx)) == b->from.heap;
+}
+
+static bool is_to(const ebb_cx *cx, const ebb_bridge *b) {
+    return ebb__heap_at(ebb__rt_of(cx)) == b->to.heap;
+}
+
+ebb_status ebb_bridge_try_send(ebb_cx *cx, ebb_bridge *b, const void *item) {
+    if (!is_from(cx, b)) return EBB_ERR_FOREIGN;
+    if (shut(b)) return EBB_ERR_CLOSED;
+    if (!find_place(b)) return EBB_PENDING;
+    put(b, item);
+    return EBB_OK;
+}
+
+ebb_status ebb_bridge_try_recv(ebb_cx *cx, ebb_bridge *b, void *item) {
+    if (!is_to(cx, b)) return EBB_ERR_FOREIGN;
+    if (!find_item(b)) return is_drained(b) ? EBB_ERR_CLOSED : EBB_PENDING;
+    take(b, item);
+    return EBB_OK;
+}
+
+static void claim_keep(void *b) {
+    keep(b);
+}
+
+static void claim_release(void *b) {
+    release(b);
+}
+
+static ebb_status place_join(void *p, ebb_wait *w) {
+    ebb_bridge *b = p;
+    if (shut(b)) return EBB_ERR_CLOSED;
+    if (find_place(b)) {
+        b->from.granted++;
+        return EBB_OK;
+    }
+    ebb__waiters_add(&b->from.first, &b->from.last, w);
+    return EBB_PENDING;
+}
+
+static void place_leave(void *p, ebb_wait *w) {
+    ebb_bridge *b = p;
+    ebb__waiters_remove(&b->from.first, &b->from.last, w);
+}
+
+static void place_unread(void *p) {
+    ebb_bridge *b = p;
+    b->from.granted--;
+    grant_places(b);
+    release(b);
+}
+
+static ebb_status item_join(void *p, ebb_wait *w) {
+    ebb_bridge *b = p;
+    if (find_item(b)) {
+        b->to.granted++;
+        return EBB_OK;
+    }
+    if (is_drained(b)) return EBB_ERR_CLOSED;
+    ebb__waiters_add(&b->to.first, &b->to.last, w);
+    return EBB_PENDING;
+}
+
+static void item_leave(void *p, ebb_wait *w) {
+    ebb_bridge *b = p;
+    ebb__waiters_remove(&b->to.first, &b->to.last, w);
+}
+
+static void item_unread(void *p) {
+    ebb_bridge *b = p;
+    b->to.granted--;
+    grant_items(b);
+    release(b);
+}
+
+static const ebb_type place_type = {"place of a bridge", 0, NULL, place_unread, EBB__TYPE_AT_HOME};
+static const ebb_type item_type = {"item of a bridge", 0, NULL, item_unread, EBB__TYPE_AT_HOME};
+
+static const ebb__claim_kind sending_future = {
+    .kind = EBB__CLAIM_FUTURE("bridge, to send"),
+    .join = place_join,
+    .leave = place_leave,
+    .keep = claim_keep,
+    .release = claim_release,
+    .claim = &place_type,
+};
+static const ebb__claim_kind receiving_future = {
+    .kind = EBB__CLAIM_FUTURE("bridge, to receive"),
+    .join = item_join,
+    .leave = item_leave,
+    .keep = claim_keep,
+    .release = claim_release,
+    .claim = &item_type,
+};
+
+ebb_future *ebb_bridge_send_future_site(ebb_cx *cx, ebb_bridge *b, const char *site) {
+    if (b == NULL) return ebb__failed(EBB_ERR_INVALID);
+    if (!is_from(cx, b)) return ebb__failed(EBB_ERR_FOREIGN);
+    return ebb__claim_future(cx, &sending_future, b, site);
+}
+
+ebb_future *ebb_bridge_recv_future_site(ebb_cx *cx, ebb_bridge *b, const char *site) {
+    if (b == NULL) return ebb__failed(EBB_ERR_INVALID);
+    if (!is_to(cx, b)) return ebb__failed(EBB_ERR_FOREIGN);
+    return ebb__claim_future(cx, &receiving_future, b, site);
+}
+
+ebb_status ebb_bridge_put(ebb_cx *cx, ebb_value *claim, const void *item) {
+    ebb_bridge *b = ebb__claim_use(claim, &place_type);
+    (void)cx;
+    if (b == NULL) return EBB_ERR_INVALID;
+    ebb_status st = shut(b) ? EBB_ERR_CLOSED : EBB_OK;
+    b->from.granted--;
+    if (st == EBB_OK) put(b, item);
+    release(b);
+    return st;
+}
+
+ebb_status ebb_bridge_take(ebb_cx *cx, ebb_value *claim, void *item) {
+    ebb_bridge *b = ebb__claim_use(claim, &item_type);
+    (void)cx;
+    if (b == NULL) return EBB_ERR_INVALID;
+    b->to.granted--;
+    take(b, item);
+    release(b);
+    return EBB_OK;
 }
 
 /* The receiving side closes: asks the sending side to seal. */

@@ -695,6 +695,7 @@ static void let_go_quietly(ebb__region_futures *s, ebb_future *f) {
             for (uint32_t i = 0; i < p->n; i++) ebb__edge_cancel(s->heap, &p->item[i].edge, why);
         }
     }
+    if (kind->leave != NULL) kind->leave(f);
     /* a timer is its own producer */
     if (kind->fired != NULL && f->flags & EBB__F_PRODUCED) ebb__produced(f);
 }

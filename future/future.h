@@ -125,6 +125,9 @@ struct ebb__kind {
     bool (*cancelled)(ebb__region_futures *s, ebb_future *f, uint32_t *work);
     /* Its timer (ebb__due_add) has fired. The future is pending. */
     void (*fired)(ebb__region_futures *s, ebb_future *f);
+    /* Takes a future that has ended, or whose runtime is being freed, out of the queue that it waits in. Runs no code
+     * of the program; the second call does nothing. NULL: it waits in none. */
+    void (*leave)(ebb_future *f);
     /* Values besides `value`, by index; NULL after the last. Its type has EBB__TYPE_KEEPS. */
     ebb_value *(*kept)(ebb_future *f, uint32_t i);
 };

@@ -228,8 +228,22 @@ static void last_values(ebb__heap *h, ebb__page *b) {
     (void)h;
 }
 
+/* What futures wait for may outlive the runtime. */
+static void leave_queues(ebb__heap *h) {
+    for (uint32_t i = 1; i < h->regions_n; i++) {
+        const ebb__region_futures *s = ebb__region_futures_at(h, i);
+        for (uint32_t m = 0; s != NULL && m < s->members_n; m++) {
+            ebb__cell *c = ebb__member_cell(s->members[m]);
+            ebb_future *f = (ebb_future *)(void *)c;
+            if (c->type->reserved & EBB__TYPE_FUTURE && ebb__kind_of(f)->leave != NULL)
+                ebb__kind_of(f)->leave(f);
+        }
+    }
+}
+
 void ebb__futures_free(ebb_runtime *rt) {
     ebb__heap *h = ebb__heap_at(rt);
+    leave_queues(h);
     ebb__ties_cut(h);
     for (ebb_remote *r = h->exports; r != NULL; r = r->next)
         (void)ebb__claim(r->future, EBB_FUTURE_CANCELLED);

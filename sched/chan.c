@@ -3,10 +3,11 @@
  * - loose <= length; the other items are granted to waiting receivers. A granted item stays in the queue until its
  *   receiver takes it, so a cancel in between loses nothing.
  * - A waiter without a grant exists only while there is nothing to grant: a freed place or a new item is granted
- *   at once. So no task overtakes a waiter, and no wake-up is lost. */
+ *   at once. So no task overtakes a waiter, and no wake-up is lost.
+ * - A claim of a future is a grant without a waiter, counted in the same way. */
 #include "base/alloc.h"
 #include "kernel/wait.h"
-#include "sched/waiters.h"
+#include "sched/claim.h"
 
 #include <string.h>
 
@@ -17,7 +18,9 @@ struct ebb_chan {
     uint32_t head, tail; /* offsets of the first item and of the first free place, in bytes */
     uint32_t length, reserved;
     uint32_t loose; /* items that are not granted to a waiter */
+    uint32_t keeps; /* claims and waiting futures: the channel stays allocated */
     bool closed;
+    bool freed; /* by its owner */
     bool plain; /* the channel is open, and an item is one word */
     ebb_wait *send_first, *send_last, *recv_first, *recv_last;
     ebb_allocator allocator; /* a copy: the runtime may be freed before the channel */
@@ -40,10 +43,23 @@ ebb_status ebb_chan_new(ebb_runtime *rt, uint32_t capacity, uint32_t item_size, 
     return EBB_OK;
 }
 
-void ebb_chan_free(ebb_chan *ch) {
-    if (ch == NULL) return;
+static void release_memory(ebb_chan *ch) {
     ebb_allocator a = ch->allocator;
     ebb__free(&a, ch, sizeof *ch + ch->size);
+}
+
+static void end_all(ebb_chan *ch);
+
+void ebb_chan_free(ebb_chan *ch) {
+    if (ch == NULL) return;
+    ch->freed = true;
+    if (ch->keeps == 0) {
+        release_memory(ch);
+        return;
+    }
+    ch->keeps++; /* the last waiter may release the channel */
+    end_all(ch);
+    ebb__chan_release(ch);
 }
 
 uint32_t ebb_chan_length(const ebb_chan *ch) {
@@ -64,9 +80,14 @@ static inline char *step(ebb_chan *ch, uint32_t *at, uint32_t item_size) {
 }
 
 static inline bool grant(ebb_wait **first) {
-    ebb_wait *w = ebb__waiters_grant(first);
-    if (w != NULL) ebb__wake_waiter(w);
-    return w != NULL;
+    for (ebb_wait *w; (w = ebb__waiters_grant(first)) != NULL;) {
+        if (EBB__LIKELY(ebb__waiter_is_task(w))) {
+            ebb__wake_waiter(w);
+            return true;
+        }
+        if (ebb__waiter_notify(w)) return true;
+    }
+    return false;
 }
 
 static inline void place_freed(ebb_chan *ch) {
@@ -189,8 +210,13 @@ ebb_status ebb_chan_send_reserved(ebb_cx *cx, ebb_chan *ch, ebb_obligation permi
     return EBB_OK;
 }
 
-static void wake_all(ebb_wait *w) {
-    for (; w != NULL; w = w->next) ebb__wake_waiter(w);
+/* Closed and empty: there is nothing to receive any more. */
+static void end_receivers(ebb_chan *ch) {
+    ebb__waiters_end(&ch->recv_first, &ch->recv_last, ebb__wake_waiter);
+}
+
+static void end_senders(ebb_chan *ch) {
+    ebb__waiters_end(&ch->send_first, &ch->send_last, ebb__wake_waiter);
 }
 
 static inline void take(ebb_chan *ch, void *item, uint32_t item_size) {
@@ -201,7 +227,7 @@ static inline void take(ebb_chan *ch, void *item, uint32_t item_size) {
 static ebb_status take_any(ebb_chan *ch, void *item) {
     take(ch, item, ch->item_size);
     place_freed(ch);
-    if (ch->closed && ch->length == 0) wake_all(ch->recv_first);
+    if (ch->closed && ch->length == 0) end_receivers(ch);
     return EBB_OK;
 }
 
@@ -245,10 +271,104 @@ ebb_status ebb_chan_recv(ebb_cx *cx, ebb_chan *ch, ebb_wait *w, void *item) {
     return EBB_PENDING;
 }
 
-void ebb_chan_close(ebb_cx *cx, ebb_chan *ch) {
+ebb_status ebb_chan_try_send(ebb_cx *cx, ebb_chan *ch, const void *item) {
     (void)cx;
+    if (ch->closed) return EBB_ERR_CLOSED;
+    if (ch->length + ch->reserved >= ch->capacity) return EBB_PENDING;
+    put(ch, item, ch->item_size);
+    return EBB_OK;
+}
+
+ebb_status ebb_chan_try_recv(ebb_cx *cx, ebb_chan *ch, void *item) {
+    (void)cx;
+    if (ch->loose == 0) return ch->closed && ch->length == 0 ? EBB_ERR_CLOSED : EBB_PENDING;
+    ch->loose--;
+    return take_any(ch, item);
+}
+
+static void shut(ebb_chan *ch) {
     ch->closed = true;
     ch->plain = false;
-    wake_all(ch->send_first);
-    wake_all(ch->recv_first);
+    end_senders(ch);
+}
+
+void ebb_chan_close(ebb_cx *cx, ebb_chan *ch) {
+    (void)cx;
+    shut(ch);
+    if (ch->length == 0) end_receivers(ch);
+}
+
+/* ---- claims ---------------------------------------------------------------------------------------------- */
+
+/* The owner has freed the channel: only futures still wait. */
+static void end_all(ebb_chan *ch) {
+    shut(ch);
+    end_receivers(ch);
+}
+
+ebb_runtime *ebb__chan_runtime(const ebb_chan *ch) {
+    return ch->rt;
+}
+
+void ebb__chan_keep(void *p) {
+    ((ebb_chan *)p)->keeps++;
+}
+
+void ebb__chan_release(void *p) {
+    ebb_chan *ch = p;
+    if (--ch->keeps == 0 && ch->freed) release_memory(ch);
+}
+
+ebb_status ebb__item_join(void *p, ebb_wait *w) {
+    ebb_chan *ch = p;
+    if (ch->closed && ch->length == 0) return EBB_ERR_CLOSED;
+    if (ch->loose > 0) {
+        ch->loose--;
+        return EBB_OK;
+    }
+    ebb__waiters_add(&ch->recv_first, &ch->recv_last, w);
+    return EBB_PENDING;
+}
+
+void ebb__item_leave(void *p, ebb_wait *w) {
+    ebb_chan *ch = p;
+    ebb__waiters_remove(&ch->recv_first, &ch->recv_last, w);
+}
+
+void ebb__item_give_back(void *p) {
+    item_freed(p);
+}
+
+void ebb__item_take(ebb_chan *ch, void *item) {
+    (void)take_any(ch, item);
+}
+
+ebb_status ebb__place_join(void *p, ebb_wait *w) {
+    ebb_chan *ch = p;
+    if (ch->closed) return EBB_ERR_CLOSED;
+    if (ch->length + ch->reserved < ch->capacity) {
+        ch->reserved++;
+        return EBB_OK;
+    }
+    ebb__waiters_add(&ch->send_first, &ch->send_last, w);
+    return EBB_PENDING;
+}
+
+void ebb__place_leave(void *p, ebb_wait *w) {
+    ebb_chan *ch = p;
+    ebb__waiters_remove(&ch->send_first, &ch->send_last, w);
+}
+
+void ebb__place_give_back(void *p) {
+    permit_abort(p);
+}
+
+ebb_status ebb__place_put(ebb_chan *ch, const void *item) {
+    if (ch->closed) {
+        permit_abort(ch);
+        return EBB_ERR_CLOSED;
+    }
+    ch->reserved--;
+    put(ch, item, ch->item_size);
+    return EBB_OK;
 }

@@ -1,16 +1,21 @@
 /* Semaphore. A permit that is released while a task waits is granted to the first waiter at once, so no other task
  * can take it first. A waiter that gives up passes its grant on. */
 #include "kernel/wait.h"
-#include "sched/waiters.h"
+#include "sched/claim.h"
 
 void ebb_sem_init(ebb_sem *s, uint32_t permits) {
     *s = (ebb_sem){.free = permits};
 }
 
 static void hand_on(ebb_sem *s) {
-    ebb_wait *w = ebb__waiters_grant(&s->first);
-    if (w != NULL) ebb__wake_waiter(w);
-    else s->free++;
+    for (ebb_wait *w; (w = ebb__waiters_grant(&s->first)) != NULL;) {
+        if (ebb__waiter_is_task(w)) {
+            ebb__wake_waiter(w);
+            return;
+        }
+        if (ebb__waiter_notify(w)) return;
+    }
+    s->free++;
 }
 
 static void sem_cancel(ebb_wait *w) {
@@ -52,4 +57,25 @@ ebb_status ebb_sem_acquire(ebb_cx *cx, ebb_sem *s, ebb_wait *w) {
 void ebb_sem_release(ebb_cx *cx, ebb_sem *s) {
     (void)cx;
     hand_on(s);
+}
+
+/* ---- claims ---------------------------------------------------------------------------------------------- */
+
+ebb_status ebb__permit_join(void *sem, ebb_wait *w) {
+    ebb_sem *s = sem;
+    if (s->free > 0) {
+        s->free--;
+        return EBB_OK;
+    }
+    ebb__waiters_add(&s->first, &s->last, w);
+    return EBB_PENDING;
+}
+
+void ebb__permit_leave(void *sem, ebb_wait *w) {
+    ebb_sem *s = sem;
+    ebb__waiters_remove(&s->first, &s->last, w);
+}
+
+void ebb__permit_give_back(void *sem) {
+    hand_on(sem);
 }

@@ -354,6 +354,41 @@ typedef ebb_future *(*ebb_release_fn)(ebb_cx *cx, ebb_value *v, void *arg);
 ebb_future *ebb_bracket_site(ebb_cx *cx, ebb_future *acquire, ebb_then_fn use, ebb_release_fn release,
                              void *arg, const char *site);
 
+/* ---- channels, semaphores, broadcasts -------------------------------------------------------------------- */
+
+/* The waits of ebb/sched.h as futures, to be raced, selected and bounded in time. The value of such a future is a
+ * *claim*: an item of the channel, a place in it, or a permit, which belongs to whoever reads the value, and is used
+ * once. A claim that nobody reads, or that is discarded (ebb_value_discard, an await without a value), is given back:
+ * the item is still in its place in the queue, the place is free, the permit goes to the next waiter. So whatever
+ * becomes of the future, nothing is lost, and a send that lost a race has sent nothing. Futures and tasks wait in one
+ * queue, first come, first served. When its region closes and nothing else lives there, such a future is cancelled, as
+ * one without a producer. It fails with EBB_ERR_CLOSED where the await does, with EBB_ERR_FOREIGN for a channel of
+ * another runtime and with EBB_ERR_INVALID for NULL. */
+
+/* Completes with an item of the channel. ebb_chan_take takes it out of the queue, the oldest first, and empties
+ * `*claim`: the value of an await, or the borrowed value of a callback. EBB_ERR_INVALID: `*claim` is not an item of a
+ * channel. */
+#define ebb_chan_recv_future(cx, ch) ebb_chan_recv_future_site((cx), (ch), EBB_SITE)
+ebb_future *ebb_chan_recv_future_site(ebb_cx *cx, ebb_chan *ch, const char *site);
+ebb_status ebb_chan_take(ebb_cx *cx, ebb_value *claim, void *item);
+
+/* Completes with a place in the channel. ebb_chan_put sends a copy of `item` there, does not wait, and empties
+ * `*claim`. EBB_ERR_CLOSED: the channel was closed since; the item was not sent. EBB_ERR_INVALID: `*claim` is not a
+ * place of a channel. */
+#define ebb_chan_send_future(cx, ch) ebb_chan_send_future_site((cx), (ch), EBB_SITE)
+ebb_future *ebb_chan_send_future_site(ebb_cx *cx, ebb_chan *ch, const char *site);
+ebb_status ebb_chan_put(ebb_cx *cx, ebb_value *claim, const void *item);
+
+/* Completes with a permit. ebb_value_discard releases it; so does the end of a bracket that acquires it. */
+#define ebb_sem_acquire_future(cx, s) ebb_sem_acquire_future_site((cx), (s), EBB_SITE)
+ebb_future *ebb_sem_acquire_future_site(ebb_cx *cx, ebb_sem *s, const char *site);
+
+/* Completes when the broadcast has a version after `seen`; the value is that version (ebb_value_int), the latest at
+ * this moment. Read it by ebb_broadcast_get, which may return a later one. EBB_ERR_CLOSED: closed, and nothing
+ * newer. */
+#define ebb_broadcast_next_future(cx, b, seen) ebb_broadcast_next_future_site((cx), (b), (seen), EBB_SITE)
+ebb_future *ebb_broadcast_next_future_site(ebb_cx *cx, ebb_broadcast *b, uint64_t seen, const char *site);
+
 /* ---- other threads ------------------------------------------------------------------------------------ */
 
 /* A counted handle to a future, for any thread. It keeps the future and may outlive the runtime. The last release after
@@ -445,6 +480,17 @@ void ebb_bridge_release(ebb_bridge *b);     /* drops a reference; NULL is allowe
  * the sending or the receiving runtime, respectively. */
 ebb_status ebb_bridge_send(ebb_cx *cx, ebb_bridge *b, ebb_wait *w, const void *item);
 ebb_status ebb_bridge_recv(ebb_cx *cx, ebb_bridge *b, ebb_wait *w, void *item);
+/* The same without waiting. EBB_PENDING: the bridge is full, or has no item that is not granted to a waiter. */
+ebb_status ebb_bridge_try_send(ebb_cx *cx, ebb_bridge *b, const void *item);
+ebb_status ebb_bridge_try_recv(ebb_cx *cx, ebb_bridge *b, void *item);
+/* The same as futures. Their values are claims, as of ebb_chan_send_future and ebb_chan_recv_future, which are used by
+ * ebb_bridge_put and ebb_bridge_take. A claim keeps the bridge, but belongs to the runtime of its side. */
+#define ebb_bridge_send_future(cx, b) ebb_bridge_send_future_site((cx), (b), EBB_SITE)
+#define ebb_bridge_recv_future(cx, b) ebb_bridge_recv_future_site((cx), (b), EBB_SITE)
+ebb_future *ebb_bridge_send_future_site(ebb_cx *cx, ebb_bridge *b, const char *site);
+ebb_future *ebb_bridge_recv_future_site(ebb_cx *cx, ebb_bridge *b, const char *site);
+ebb_status ebb_bridge_put(ebb_cx *cx, ebb_value *claim, const void *item);
+ebb_status ebb_bridge_take(ebb_cx *cx, ebb_value *claim, void *item);
 
 /* Closes the bridge for sending; either side may call it. All items that were sent can still be received. If the
  * receiving side closes, ebb_bridge_recv gives EBB_ERR_CLOSED only after the sending side has agreed and the last item

@@ -1,4 +1,5 @@
-/* ebb/sched.h - the scheduler: the pump, timers, stackless tasks, channels, semaphores, and messages between runtimes.
+/* ebb/sched.h - the scheduler: the pump, timers, stackless tasks, channels, broadcasts, semaphores, and messages
+ * between runtimes.
  *
  * The rules at the head of ebb/kernel.h apply. */
 #ifndef EBB_SCHED_H
@@ -104,7 +105,8 @@ ebb_status ebb_sleep(ebb_cx *cx, ebb_sleeper *s, uint64_t span);
 typedef struct ebb_chan ebb_chan;
 
 /* Make and free a channel. EBB_ERR_NOMEM; EBB_ERR_INVALID: capacity 0, or 2 GiB of items or more. Free it after the
- * region of the tasks that use it has closed, before or after ebb_runtime_free. NULL is allowed. */
+ * region of the tasks that use it has closed, before or after ebb_runtime_free. Futures of the channel
+ * (ebb_chan_recv_future) may still exist: a pending one fails with EBB_ERR_CLOSED. NULL is allowed. */
 ebb_status ebb_chan_new(ebb_runtime *rt, uint32_t capacity, uint32_t item_size, ebb_chan **out);
 void ebb_chan_free(ebb_chan *ch);
 
@@ -114,6 +116,12 @@ ebb_status ebb_chan_send(ebb_cx *cx, ebb_chan *ch, ebb_wait *w, const void *item
 /* Waits for an item and receives it into `item`. A poll operation and a checkpoint. EBB_ERR_CLOSED: the channel is
  * closed and empty. */
 ebb_status ebb_chan_recv(ebb_cx *cx, ebb_chan *ch, ebb_wait *w, void *item);
+
+/* Send and receive without waiting, in any context. They are no checkpoints. EBB_PENDING: the channel is full, or has
+ * no item that is not granted to a waiter; nothing was sent or received. EBB_ERR_CLOSED: it is closed, and to receive
+ * from also empty. */
+ebb_status ebb_chan_try_send(ebb_cx *cx, ebb_chan *ch, const void *item);
+ebb_status ebb_chan_try_recv(ebb_cx *cx, ebb_chan *ch, void *item);
 
 /* Sending in two phases. ebb_chan_reserve waits for a place; a poll operation and a checkpoint, with the errors of
  * ebb_chan_send and ebb_obligation_reserve. The reserved place is an obligation of the task (EBB_OBLIGATION_PERMIT):
@@ -129,10 +137,36 @@ void ebb_chan_close(ebb_cx *cx, ebb_chan *ch);
 /* Returns the number of items in the channel. */
 uint32_t ebb_chan_length(const ebb_chan *ch);
 
+/* ---- broadcast ------------------------------------------------------------------------------------ */
+
+/* The latest value of something, with a version, for any number of watchers in one runtime: a configuration, a state, a
+ * list of members. A watcher names the last version that it has seen and gets the latest value, as soon as that is
+ * newer. A watcher that is fast enough sees every value; a slow one misses values in between, never the last. */
+typedef struct ebb_broadcast ebb_broadcast;
+
+/* Make and free a broadcast of values of `item_size` bytes. It has no value yet, and the version 0. EBB_ERR_NOMEM;
+ * EBB_ERR_INVALID: 2 GiB or more. Free it after the region of the tasks that use it has closed, before or after
+ * ebb_runtime_free. Futures that wait for it may still exist: they fail with EBB_ERR_CLOSED. NULL is allowed. */
+ebb_status ebb_broadcast_new(ebb_runtime *rt, uint32_t item_size, ebb_broadcast **out);
+void ebb_broadcast_free(ebb_broadcast *b);
+
+/* Sets the value, a copy of `item`, and wakes all watchers. Never waits. EBB_ERR_CLOSED: nothing was set. */
+ebb_status ebb_broadcast_set(ebb_cx *cx, ebb_broadcast *b, const void *item);
+/* Copies the latest value to `item` and returns its version, 1 for the first. 0: there is none, and `item` is
+ * unchanged. */
+uint64_t ebb_broadcast_get(const ebb_broadcast *b, void *item);
+/* Waits for a version after `*seen`, copies the latest value to `item` and stores its version in `*seen`. A poll
+ * operation and a checkpoint; after EBB_CANCELLED `*seen` is unchanged. EBB_ERR_CLOSED: closed, and nothing newer.
+ * EBB_ERR_NOT_TASK: the host would have to wait. */
+ebb_status ebb_broadcast_next(ebb_cx *cx, ebb_broadcast *b, ebb_wait *w, uint64_t *seen, void *item);
+/* No more values will come. Watchers still get a value that they have not seen. Idempotent. */
+void ebb_broadcast_close(ebb_cx *cx, ebb_broadcast *b);
+
 /* ---- semaphore ------------------------------------------------------------------------------------ */
 
 /* Counted permits. Waiters are served first come, first served. If a waiter is cancelled after it was granted a permit,
- * the permit goes to the next waiter. A semaphore allocates nothing and needs no free. */
+ * the permit goes to the next waiter. A semaphore allocates nothing and needs no free. It must stay
+ * valid as long as a task or future waits for it, or a claim of it (ebb_sem_acquire_future) exists. */
 typedef struct ebb_sem {
     uint32_t free;          /* permits that nobody has */
     ebb_wait *first, *last; /* the waiters */

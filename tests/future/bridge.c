@@ -338,6 +338,102 @@ static void the_last_reference_frees_it(void **state) {
     assert_int_equal(t->a->memory.live, before - 1);
 }
 
+/* ---- futures ---------------------------------------------------------------------------------------------- */
+
+static ebb_value claim_of(world *w, ebb_future *f) {
+    ebb_value v;
+    turn(w);
+    assert_int_equal(ebb_await(w->host, f, &v), EBB_OK);
+    return v;
+}
+
+static void an_item_that_nobody_takes_goes_to_the_next(void **state) {
+    two *t = *state;
+    ebb_bridge *b = bridge(t);
+    uint64_t item = 7, got = 0;
+    assert_int_equal(ebb_bridge_try_recv(t->b->host, b, &got), EBB_PENDING);
+    ebb_future *first = ebb_bridge_recv_future(t->b->host, b), *third = NULL;
+    walker *second = receiver(t, b, 1);
+    third = ebb_within(t->b->host, ebb_bridge_recv_future(t->b->host, b), EBB_MS);
+    assert_int_equal(ebb_bridge_try_send(t->a->host, b, &item), EBB_OK);
+    meet(t);
+    assert_int_equal(second->st, EBB_PENDING);
+    ebb_value_discard(t->b->host, claim_of(t->b, first));
+    meet(t);
+    assert_true(second->st == EBB_OK && second->item == 7);
+    world_pass(t->b, 2 * EBB_MS);
+    assert_int_equal(ebb_await(t->b->host, third, NULL), EBB_TIMEOUT);
+    assert_int_equal(ebb_bridge_try_send(t->a->host, b, &item), EBB_OK);
+    ebb_value v = claim_of(t->b, ebb_bridge_recv_future(t->b->host, b));
+    assert_int_equal(ebb_bridge_try_recv(t->b->host, b, &got), EBB_PENDING); /* it is granted */
+    assert_int_equal(ebb_bridge_take(t->b->host, &v, &got), EBB_OK);
+    assert_int_equal(ebb_bridge_take(t->b->host, &v, &got), EBB_ERR_INVALID);
+    assert_int_equal(got, 7);
+    ebb_bridge_release(b);
+}
+
+static void a_place_that_nobody_uses_goes_to_the_next(void **state) {
+    two *t = *state;
+    ebb_bridge *b = bridge(t);
+    uint64_t item = 1, got = 0;
+    ebb_value v[CAPACITY];
+    for (int i = 0; i < CAPACITY; i++) v[i] = claim_of(t->a, ebb_bridge_send_future(t->a->host, b));
+    assert_int_equal(ebb_bridge_try_send(t->a->host, b, &item), EBB_PENDING);
+    walker *next = sender(t, b, 9, 1);
+    assert_int_equal(next->st, EBB_PENDING);
+    ebb_value_discard(t->a->host, v[0]);
+    turn(t->a);
+    assert_int_equal(next->st, EBB_OK);
+    assert_int_equal(ebb_bridge_put(t->a->host, &v[1], &item), EBB_OK);
+    assert_int_equal(ebb_bridge_put(t->a->host, &v[1], &item), EBB_ERR_INVALID);
+    meet(t);
+    assert_int_equal(ebb_bridge_try_recv(t->b->host, b, &got), EBB_OK);
+    assert_int_equal(got, 9);
+    assert_int_equal(ebb_bridge_try_recv(t->b->host, b, &got), EBB_OK);
+    assert_int_equal(got, 1);
+    ebb_bridge_release(b);
+}
+
+static void a_close_ends_its_futures(void **state) {
+    two *t = *state;
+    ebb_bridge *b = bridge(t);
+    uint64_t item = 1;
+    ebb_value place = claim_of(t->a, ebb_bridge_send_future(t->a->host, b));
+    ebb_value other = claim_of(t->a, ebb_bridge_send_future(t->a->host, b));
+    ebb_future *send = ebb_bridge_send_future(t->a->host, b), *recv = ebb_bridge_recv_future(t->b->host, b);
+    meet(t);
+    assert_int_equal(ebb_bridge_close(t->b->host, b), EBB_OK);
+    meet(t);
+    assert_int_equal(ebb_await(t->a->host, send, NULL), EBB_ERR_CLOSED);
+    assert_int_equal(ebb_await(t->b->host, recv, NULL), EBB_ERR_CLOSED);
+    assert_int_equal(ebb_bridge_put(t->a->host, &place, &item), EBB_ERR_CLOSED);
+    ebb_value_discard(t->a->host, other);
+    assert_int_equal(ebb_bridge_try_send(t->a->host, b, &item), EBB_ERR_CLOSED);
+    assert_int_equal(ebb_bridge_try_recv(t->b->host, b, &item), EBB_ERR_CLOSED);
+    recv = ebb_bridge_recv_future(t->b->host, b);
+    turn(t->b);
+    assert_int_equal(ebb_await(t->b->host, recv, NULL), EBB_ERR_CLOSED);
+    assert_int_equal(ebb_await(t->b->host, ebb_bridge_send_future(t->b->host, b), NULL), EBB_ERR_FOREIGN);
+    assert_int_equal(ebb_await(t->a->host, ebb_bridge_recv_future(t->a->host, b), NULL), EBB_ERR_FOREIGN);
+    assert_int_equal(ebb_await(t->a->host, ebb_bridge_recv_future(t->a->host, NULL), NULL), EBB_ERR_INVALID);
+    ebb_bridge_release(b);
+}
+
+/* The bridge is released first: claims and waiting futures keep it. */
+static void a_runtime_that_is_freed_gives_its_claims_back(void **state) {
+    two *t = *state;
+    ebb_bridge *b = bridge(t);
+    uint64_t item = 1;
+    assert_int_equal(ebb_bridge_try_send(t->a->host, b, &item), EBB_OK);
+    for (int i = 0; i < 2; i++) (void)ebb_bridge_recv_future(t->b->host, b);
+    ebb_future *send = ebb_bridge_send_future(t->a->host, b);
+    ebb_bridge_release(b);
+    meet(t);
+    doom(t->b);
+    ebb_value v = claim_of(t->a, send);
+    ebb_value_discard(t->a->host, v);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         IN_TWO_WORLDS(items_cross_in_order),
@@ -359,6 +455,10 @@ int main(void) {
         IN_TWO_WORLDS(each_side_has_its_own_runtime),
         IN_TWO_WORLDS(what_can_not_be_made_is_refused),
         IN_TWO_WORLDS(the_last_reference_frees_it),
+        IN_TWO_WORLDS(an_item_that_nobody_takes_goes_to_the_next),
+        IN_TWO_WORLDS(a_place_that_nobody_uses_goes_to_the_next),
+        IN_TWO_WORLDS(a_close_ends_its_futures),
+        IN_TWO_WORLDS(a_runtime_that_is_freed_gives_its_claims_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
