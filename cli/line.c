@@ -103,6 +103,7 @@ static void print_value(FILE *out, const ebb_event *ev) {
     case EBB__VALUE_OBLIGATION: fprintf(out, "  %s", ebb__obligation_kind_name(ev->value)); break;
     case EBB__VALUE_FLAGS: print_flags(out, ev); break;
     case EBB__VALUE_NUMBER: fprintf(out, "  value %" PRIu32, ev->value); break;
+    case EBB__VALUE_KIND: fprintf(out, "  %s", ebb_cancel_kind_name((ebb_cancel_kind)ev->value)); break;
     }
 }
 

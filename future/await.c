@@ -81,6 +81,8 @@ static ebb_status begin(ebb_cx *cx, ebb_future *f) {
         awaiter_free(a);
         return st;
     }
+    ebb__note_event(ebb__rt_of(cx), EBB_EV_FUTURE_AWAITED, .task = ebb_cx_task(cx).id,
+                    .other = ebb__future_number(f));
     ebb__edge_attach(NULL, &a->edge, f, EBB__EDGE_AWAIT, "ebb_await");
     return EBB_PENDING;
 }

@@ -64,6 +64,7 @@ ebb_future *ebb__future_new(ebb_cx *cx, const ebb__kind *kind, const char *site,
     ebb__member_add(s, &f->cell);
     f->holds = 1;
     f->site = site;
+    if (ebb__is_recorded(h->rt)) ebb__note_future_made(cx, s, f);
     if (EBB__UNLIKELY(ebb__wants_step(h))) ebb__region_futures_wake(s);
     return f;
 }
@@ -214,6 +215,7 @@ static bool claim(ebb_future *f, uint32_t to) {
 
 static void end(ebb_future *f, uint32_t state) {
     atomic_store_explicit(&f->state, state, memory_order_release);
+    if (ebb__is_recorded(ebb__heap_of(f)->rt)) ebb__note_future_ended(f);
     ebb__enqueue_future(f);
 }
 
@@ -337,6 +339,7 @@ void ebb__become(ebb_future *f, ebb__edge *e, ebb_future *input) {
 void ebb__count_as_work(ebb_future *f) {
     f->flags |= EBB__F_WORK;
     ebb__region_futures_of(f)->producers++;
+    if (ebb__is_recorded(ebb__heap_of(f)->rt)) ebb__note_operation(f, true);
 }
 
 void ebb__produced(ebb_future *f) {
@@ -345,6 +348,7 @@ void ebb__produced(ebb_future *f) {
     ebb__region_futures *s = f->cell.member != 0 ? ebb__region_futures_of_cell(h, &f->cell) : NULL;
     bool work = (f->flags & EBB__F_WORK) != 0;
     f->flags = (uint16_t)(f->flags & ~(EBB__F_PRODUCED | EBB__F_WORK));
+    if (work && ebb__is_recorded(h->rt)) ebb__note_operation(f, false);
     if (s != NULL && is_done(f) && f->holds == 0) ebb__member_remove(s, &f->cell);
     ebb__maybe_free(h, f);
     if (!work || s == NULL || --s->producers > 0 || s->ending) return;
@@ -730,6 +734,7 @@ void ebb__abandon_queue(ebb__region_futures *s) {
 
 void ebb__ended_elsewhere(ebb_future *f) {
     ebb__heap *h = ebb__heap_of(f);
+    if (ebb__is_recorded(h->rt)) ebb__note_future_ended(f);
     if (f->cell.member == 0 || f->flags & EBB__F_FINISHED) return; /* all waiters were notified */
     ebb__region_futures *s = ebb__region_futures_of_cell(h, &f->cell);
     ebb__enqueue_future(f);

@@ -285,6 +285,12 @@ static inline void ebb__watch_callback(const ebb__region_futures *s, const ebb_f
     if (EBB__UNLIKELY(ebb__face_of(s->heap->rt)->watched)) ebb__watch_name(s->heap->rt, 0, f->site);
 }
 
+/* note.c: events of the trace. Call the last three only if ebb__is_recorded. */
+uint64_t ebb__future_number(const ebb_future *f); /* in the trace; 0: a static future */
+void ebb__note_future_made(const ebb_cx *cx, const ebb__region_futures *s, const ebb_future *f);
+void ebb__note_future_ended(const ebb_future *f);
+void ebb__note_operation(const ebb_future *f, bool begun);
+
 /* wanted.c: f is pending, and no owner of it, direct or indirect, has ended and has yet to cancel it. Only then may
  * an operation touch the memory that it was given. Also false if there is no memory to look at many owners. */
 bool ebb__is_wanted(ebb_future *f);

@@ -143,6 +143,7 @@ static void page_init(ebb__heap *h, ebb__page *b, ebb__class *k, size_t cell_siz
     ebb__chunk *chunk = k == NULL ? NULL : b->chunk;
     memset(b, 0, sizeof *b);
     b->heap = h;
+    b->number = ++h->numbered;
     b->chunk = chunk;
     b->cls = k;
     b->cell_size = (uint32_t)cell_size;

@@ -89,6 +89,7 @@ struct ebb__page {
     uint32_t cell_size, cells, first; /* `first`: offset of cell 0 */
     uint32_t inverse;                 /* 2^32 / cell_size, rounded up */
     bool unswept;
+    uint32_t number; /* no other page of the heap has or had it */
     ebb__chunk *chunk;
     size_t bytes; /* of a large one, including the waste of alignment */
     void *memory; /* of a large one, as allocated */
@@ -130,6 +131,7 @@ struct ebb__heap {
     uint32_t in_use, high;      /* pages of chunks in use; and the most since the last collection */
     uint32_t highs[EBB__HIGHS]; /* `high` at each of the last collections */
     ebb__chunk *chunks;
+    uint32_t numbered;  /* pages so far */
     ebb__cell *burying; /* the one of `dying` whose free runs */
     ebb__cell *dying;   /* unreachable, but their free has to run first; linked as free cells */
 

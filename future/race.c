@@ -43,12 +43,18 @@ static void skip(ebb__region_futures *s, race *r, ebb__edge *e) {
     else (void)ebb__cancel_as(f, kind);
 }
 
+static void note_won(const ebb__region_futures *s, const ebb_future *f, const ebb__edge *e) {
+    ebb__note_event(s->heap->rt, EBB_EV_RACE_WON, .value = ebb__edge_index(e), .region = s->region.id,
+                    .other = ebb__future_number(f));
+}
+
 static void race_ended(ebb__region_futures *s, ebb_future *f, ebb__edge *e) {
     ebb_future *input = ebb__edge_input(e);
     if (ebb__state_of(input) == EBB_FUTURE_CANCELLED) {
         skip(s, (race *)(void *)f, e);
         return;
     }
+    note_won(s, f, e);
     ebb__end_as(f, input);
     ebb__edge_drop(s->heap, e);
 }
@@ -71,6 +77,7 @@ static void select_ended(ebb__region_futures *s, ebb_future *f, ebb__edge *e) {
         race_ended(s, f, e);
         return;
     }
+    note_won(s, f, e);
     *r->selected = (ebb_selected){ebb__edge_index(e), ebb__value_from(input)};
     (void)ebb__complete(f, ebb_value_object(r->selected));
     ebb__edge_drop(s->heap, e);

@@ -458,7 +458,8 @@ static void region_closed(ebb_runtime *rt, ebb__callbacks *self) {
             f->flags |= EBB__F_LOOSE;
             s->members[i - 1] &= ~(uintptr_t)1;
             if (ebb__is_left_behind(f)) {
-                ebb__operation_abandoned(ebb_runtime_host(rt), s->region, ebb__future_name(f), NULL, f->site);
+                ebb__operation_abandoned(ebb_runtime_host(rt), s->region, ebb__future_name(f), NULL, f->site,
+                                         ebb__future_number(f));
             }
             if (f->flags & EBB__F_WORK || !(f->flags & EBB__F_FINISHED)) continue;
         }

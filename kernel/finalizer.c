@@ -18,7 +18,7 @@ static ebb_status defer(ebb_runtime *rt, uint32_t task, ebb__region *r, ebb_poll
     }
     ebb__obligation *d = ebb__obligation_new(rt, task, r->index, 0, arg, site);
     d->fn.finalize = fn;
-    ebb__obligation_emit(rt, EBB_EV_FINALIZER_ADDED, d, 0);
+    ebb__obligation_emit_new(rt, EBB_EV_FINALIZER_ADDED, d, 0);
     return EBB_OK;
 }
 

@@ -17,7 +17,8 @@ enum {
     EBB__FILE_BLOCK_BYTES = 32,
     EBB__FILE_RECORD_BYTES = 32,
     EBB__FILE_BLOCK_MAX = 127, /* records in a block */
-    EBB__FILE_VERSION = 1
+    EBB__FILE_VERSION = 2,
+    EBB__FILE_OLDEST = 1 /* has no strings, and no events of layers but workflows */
 };
 
 /* Offsets in the file's header. */
@@ -42,6 +43,38 @@ enum {
 #define EBB__TRACE_MAGIC   "EBBTRACE" /* 8 bytes */
 #define EBB__JOURNAL_MAGIC "EBBJRNL"  /* 8 bytes, including the 0 */
 #define EBB__BLOCK_MAGIC   "EBLK"     /* 4 bytes */
+
+/* Where the value of a record has the numbers of strings. */
+typedef enum ebb__strings_at {
+    EBB__STRINGS_NONE = 0,
+    EBB__STRINGS_SITE, /* above 8 bits for the value: a site */
+    EBB__STRINGS_BOTH  /* above 12 bits for the value: 10 for a site, 10 for a name */
+} ebb__strings_at;
+enum { EBB__SITE_BITS = 8, EBB__SITE_ABOVE = 12, EBB__WHAT_ABOVE = 22, EBB__STRING_MASK = 1023 };
+
+static inline ebb__strings_at ebb__strings_in(uint32_t type) {
+    switch (type) {
+    case EBB_EV_REGION_OPENED:
+    case EBB_EV_TASK_SPAWNED:
+    case EBB_EV_OBLIGATION_RESERVED:
+    case EBB_EV_FINALIZER_ADDED: return EBB__STRINGS_SITE;
+    case EBB_EV_NAMED:
+    case EBB_EV_WAITING:
+    case EBB_EV_OPERATION_BEGUN:
+    case EBB_EV_FUTURE_MADE:
+    case EBB_EV_CONNECTION_OPENED:
+    case EBB_EV_PROCESS_STARTED: return EBB__STRINGS_BOTH;
+    default: return EBB__STRINGS_NONE;
+    }
+}
+
+/* Whether the event comes as a note: from a layer above the kernel, or because it is no consequence of the kernel's
+ * inputs. */
+static inline bool ebb__event_is_note(uint32_t type) {
+    return type == EBB_EV_NAMED || type == EBB_EV_POLL_ENDED || type == EBB_EV_WORKFLOW ||
+           type == EBB_EV_OPERATION_BEGUN || type == EBB_EV_OPERATION_ENDED ||
+           (type >= EBB_EV_FUTURE_MADE && type < EBB_EV_MAX);
+}
 
 void ebb__file_header(uint8_t out[64], bool journal, uint8_t runtime_id);
 

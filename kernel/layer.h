@@ -88,7 +88,8 @@ typedef struct EBB__FACE ebb__rt_face {
     ebb__layers layers;
     uint64_t now;
     uint8_t id;
-    bool watched; /* a watchdog may read this runtime */
+    bool watched;  /* a watchdog may read this runtime */
+    bool recorded; /* a trace or a journal is on */
     ebb__slab tasks, regions;
 } ebb__rt_face;
 
@@ -306,8 +307,25 @@ ebb__watched ebb__watch_enter(ebb_runtime *rt, uint64_t id, const char *site);
 void ebb__watch_leave(ebb_runtime *rt, ebb__watched outer);
 void ebb__watch_name(ebb_runtime *rt, uint64_t id, const char *site);
 
-/* Records an event of a layer in the trace and in the journal. */
-void ebb__note(ebb_cx *cx, uint8_t type, uint64_t task, uint64_t region, uint32_t value, uint64_t other);
+/* An event of a layer, for the trace and the journal: docs/trace.md has what the fields mean for each type. `what` and
+ * `site` are strings that live as long as the runtime (a name, a place in the program), for types that have them
+ * (EBB__STRINGS_BOTH). `text` is copied. */
+typedef struct ebb__note {
+    uint8_t type;
+    uint32_t value;
+    uint64_t task, region, other;
+    const char *what, *site, *text;
+} ebb__note;
+enum { EBB__NOTE_BYTES = 512, EBB__NOTE_TEXT = 120 }; /* of the texts in a journal; of one `text` */
+#define EBB__NOTE_END "\x1f"
+
+void ebb__note_slow(ebb_runtime *rt, const ebb__note *n);
+static inline bool ebb__is_recorded(const ebb_runtime *rt) {
+    return EBB__UNLIKELY(ebb__face_of(rt)->recorded);
+}
+/* Records an event. A macro, so that the event is put together only if something records. */
+#define ebb__note_event(rt, ...)                                                                             \
+    (ebb__is_recorded(rt) ? ebb__note_slow((rt), &(ebb__note){__VA_ARGS__}) : (void)0)
 
 /* ---- tasks --------------------------------------------------------------------------------------------- */
 
@@ -453,9 +471,9 @@ ebb_status ebb__admit_inbound(ebb_cx *cx);
 
 /* Reports an operation that was begun for this region and outlives it. The operation counts as abandoned; the
  * trace and the region's report have the site where it began. `name` (may be NULL) tells it from others of its
- * kind: a path, a program. Never fails; without memory the report has only the count. */
+ * kind: a path, a program. `number` (0: none) is that of its future in the trace. Never fails; without memory the report has only the count. */
 void ebb__operation_abandoned(ebb_cx *cx, ebb_region region, const char *what, const char *name,
-                              const char *site);
+                              const char *site, uint64_t number);
 
 /* ---- drain supervisors: kernel/supervisor.h says what they are ------------------------------------------ */
 

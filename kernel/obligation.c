@@ -80,6 +80,15 @@ void ebb__obligation_free(ebb_runtime *rt, ebb__obligation *d) {
     ebb__slab_give(&rt->obligations, d->index);
 }
 
+void ebb__obligation_emit_new(ebb_runtime *rt, uint8_t type, const ebb__obligation *d, uint32_t value) {
+    uint64_t id = ebb__obligation_id(rt, d);
+    if (d->task != 0) {
+        ebb__emit_task_at(rt, type, ebb__task_at(rt, d->task), value, id, d->site);
+    } else {
+        ebb__emit_region_at(rt, type, ebb__region_at(rt, d->region), 0, value, id, d->site);
+    }
+}
+
 void ebb__obligation_emit(ebb_runtime *rt, uint8_t type, const ebb__obligation *d, uint32_t value) {
     if (d->task != 0) {
         ebb__emit_task(rt, type, ebb__task_at(rt, d->task), value, ebb__obligation_id(rt, d));
@@ -107,7 +116,7 @@ static ebb_obligation reserve(ebb_runtime *rt, ebb_cx *cx, uint32_t task, ebb__r
     d->fn.on_abort = on_abort;
     ebb__cold_of(r)->obligations++;
     rt->stats.obligations++;
-    ebb__obligation_emit(rt, EBB_EV_OBLIGATION_RESERVED, d, kind);
+    ebb__obligation_emit_new(rt, EBB_EV_OBLIGATION_RESERVED, d, kind);
     return (ebb_obligation){ebb__obligation_id(rt, d)};
 }
 

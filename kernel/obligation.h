@@ -12,6 +12,8 @@ ebb__obligation *ebb__obligation_new(ebb_runtime *rt, uint32_t task, uint32_t re
 void ebb__obligation_unlink(ebb_runtime *rt, ebb__obligation *d);
 void ebb__obligation_free(ebb_runtime *rt, ebb__obligation *d);
 void ebb__obligation_emit(ebb_runtime *rt, uint8_t type, const ebb__obligation *d, uint32_t value);
+/* The same for the event that makes it, with its site. */
+void ebb__obligation_emit_new(ebb_runtime *rt, uint8_t type, const ebb__obligation *d, uint32_t value);
 /* Calls the `leaked` hooks of the layers. */
 void ebb__obligation_leaked(ebb_runtime *rt, ebb__leak_kind what, const ebb__obligation *d);
 /* How the journal writes a region argument: 0 there means the caller's own, so an id of 0 is written as an invalid

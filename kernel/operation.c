@@ -18,19 +18,19 @@ static void describe(char *out, size_t room, const char *what, const char *name,
 }
 
 void ebb__operation_abandoned(ebb_cx *cx, ebb_region region, const char *what, const char *name,
-                              const char *site) {
+                              const char *site, uint64_t number) {
     ebb_runtime *rt = ebb__rt_of(cx);
     ebb__region *r;
     char text[200];
     describe(text, sizeof text, what, name, site);
     bool known = ebb__find_region(rt, region, &r) == EBB_OK && r->state != EBB_REGION_CLOSED;
     ebb_status kept = known ? ebb__operation_keep(rt, r, site) : EBB_ERR_CLOSED;
-    ebb__journal(rt, cx, (ebb_record){.type = J_OPERATION, .region = region.id, .value = (uint32_t)kept});
+    ebb__journal(rt, cx, (ebb_record){.type = J_OPERATION, .region = region.id, .value = (uint32_t)kept, .other = number});
     ebb__journal_text(rt, text);
     if (!known) return;
     ebb__cold_of(r)->abandoned++;
     rt->stats.abandoned++;
-    ebb__emit_region(rt, EBB_EV_OPERATION_ABANDONED, r, 0, 0, 0);
+    ebb__emit_region(rt, EBB_EV_OPERATION_ABANDONED, r, 0, 0, number);
     ebb__emit_text(rt, text);
     ebb__leak_report(rt, (ebb__leak){.what = EBB__LEAK_OPERATION,
                                      .region = r,

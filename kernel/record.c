@@ -55,9 +55,11 @@ ebb_record *ebb__record_slot_slow(ebb_runtime *rt, ebb__recorder *rec) {
 
 static void start(ebb_runtime *rt, ebb__recorder *rec, bool journal, uint32_t count) {
     *rec = (ebb__recorder){
-        .blocks = rec->blocks, .first_seq = rec->first_seq, .count = count, .seq = 1, .journal = journal};
+        .blocks = rec->blocks, .first_seq = rec->first_seq, .count = count, .seq = 1, .journal = journal,
+        .strings = rec->strings};
     open_block(rec);
     if (journal) return;
+    ebb__strings_init(rec->strings);
     rec->turn = rt->turn;
     rec->batch = rt->batch;
     rec->now = rt->now;
@@ -69,7 +71,8 @@ static ebb_status recorder_start(ebb_runtime *rt, ebb__recorder **where, bool jo
     if (bytes == 0) {
         ebb__recorder_free(rt, *where);
         *where = NULL;
-        rt->observed = rt->watched || rt->trace != NULL || rt->journal != NULL;
+        rt->recorded = rt->trace != NULL || rt->journal != NULL;
+        rt->observed = rt->watched || rt->recorded;
         return EBB_OK;
     }
     if (bytes > SIZE_MAX / 2 || bytes / EBB__BLOCK_BYTES > UINT32_MAX / 2) return EBB_ERR_INVALID;
@@ -80,14 +83,15 @@ static ebb_status recorder_start(ebb_runtime *rt, ebb__recorder **where, bool jo
     rec->count = (uint32_t)count;
     rec->blocks = ebb__alloc(&rt->allocator, count * EBB__BLOCK_BYTES);
     rec->first_seq = ebb__alloc(&rt->allocator, count * sizeof *rec->first_seq);
-    if (rec->blocks == NULL || rec->first_seq == NULL) {
+    rec->strings = journal ? NULL : ebb__alloc(&rt->allocator, sizeof *rec->strings);
+    if (rec->blocks == NULL || rec->first_seq == NULL || (rec->strings == NULL && !journal)) {
         ebb__recorder_free(rt, rec);
         return EBB_ERR_NOMEM;
     }
     ebb__recorder_free(rt, *where);
     start(rt, rec, journal, (uint32_t)count);
     *where = rec;
-    rt->observed = true;
+    rt->recorded = rt->observed = true;
     return EBB_OK;
 }
 
@@ -95,12 +99,13 @@ void ebb__recorder_free(ebb_runtime *rt, ebb__recorder *rec) {
     if (rec == NULL) return;
     ebb__free(&rt->allocator, rec->blocks, (size_t)rec->count * EBB__BLOCK_BYTES);
     ebb__free(&rt->allocator, rec->first_seq, rec->count * sizeof *rec->first_seq);
+    ebb__free(&rt->allocator, rec->strings, sizeof *rec->strings);
     ebb__free(&rt->allocator, rec, sizeof *rec);
 }
 
 ebb_status ebb_trace_start(ebb_runtime *rt, size_t bytes) {
     ebb_status st = recorder_start(rt, &rt->trace, false, bytes);
-    if (st == EBB_OK) ebb__emit_region(rt, EBB_EV_REGION_OPENED, ebb__region_at(rt, rt->root), 0, 2, 0);
+    if (st == EBB_OK) ebb__emit_region_at(rt, EBB_EV_REGION_OPENED, ebb__region_at(rt, rt->root), 0, 2, 0, "root");
     return st;
 }
 
@@ -228,6 +233,27 @@ void ebb__emit_region_slow(ebb_runtime *rt, uint8_t type, const ebb__region *r, 
 void ebb__emit_plain_slow(ebb_runtime *rt, uint8_t type, uint64_t task, uint64_t region, uint32_t value,
                           uint64_t other) {
     emit(rt, (ebb_record){type, 0, 0, 0, value, task, region, other});
+}
+
+uint32_t ebb__string_number(ebb_runtime *rt, const char *text) {
+    bool fresh = false;
+    uint32_t number = ebb__string(rt->trace->strings, text, &fresh);
+    if (EBB__LIKELY(!fresh)) return number;
+    ebb__emit_plain_slow(rt, EBB_EV_STRING, 0, 0, number, 0);
+    ebb__emit_text_slow(rt, text);
+    return number;
+}
+
+void ebb__emit_task_at_slow(ebb_runtime *rt, uint8_t type, const ebb__task *t, uint32_t value, uint64_t other,
+                            const char *site) {
+    value |= ebb__string_number(rt, site) << EBB__SITE_BITS;
+    ebb__emit_task_slow(rt, type, t, value, other);
+}
+
+void ebb__emit_region_at_slow(ebb_runtime *rt, uint8_t type, const ebb__region *r, uint64_t task,
+                              uint32_t value, uint64_t other, const char *site) {
+    value |= ebb__string_number(rt, site) << EBB__SITE_BITS;
+    ebb__emit_region_slow(rt, type, r, task, value, other);
 }
 
 /* A text is cut into pieces of 24 bytes; all but the last are marked. */

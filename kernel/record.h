@@ -4,8 +4,10 @@
 #ifndef EBB__RECORD_H
 #define EBB__RECORD_H
 
+#include "kernel/format.h"
 #include "kernel/journal_op.h"
 #include "kernel/rt.h"
+#include "kernel/strings.h"
 
 enum { EBB__BLOCK_RECORDS = 127, EBB__BLOCK_BYTES = 4096 };
 
@@ -23,6 +25,7 @@ struct ebb__recorder {
     bool header_taken, journal;
     ebb_write_fn sink; /* takes every block when it is full, so that nothing is lost; NULL: none */
     void *sink_ctx;
+    ebb__strings *strings; /* of a trace */
 };
 
 /* The place for the next record; NULL if it is lost, which is counted. */
@@ -60,6 +63,23 @@ static inline void ebb__emit_region(ebb_runtime *rt, uint8_t type, const ebb__re
                                     uint32_t value, uint64_t other) {
     if (EBB__UNLIKELY(rt->trace != NULL)) ebb__emit_region_slow(rt, type, r, task, value, other);
 }
+
+/* The same with a site, for the types of EBB__STRINGS_SITE. */
+void ebb__emit_task_at_slow(ebb_runtime *rt, uint8_t type, const ebb__task *t, uint32_t value, uint64_t other,
+                            const char *site);
+void ebb__emit_region_at_slow(ebb_runtime *rt, uint8_t type, const ebb__region *r, uint64_t task,
+                              uint32_t value, uint64_t other, const char *site);
+static inline void ebb__emit_task_at(ebb_runtime *rt, uint8_t type, const ebb__task *t, uint32_t value,
+                                     uint64_t other, const char *site) {
+    if (EBB__UNLIKELY(rt->trace != NULL)) ebb__emit_task_at_slow(rt, type, t, value, other, site);
+}
+static inline void ebb__emit_region_at(ebb_runtime *rt, uint8_t type, const ebb__region *r, uint64_t task,
+                                       uint32_t value, uint64_t other, const char *site) {
+    if (EBB__UNLIKELY(rt->trace != NULL)) ebb__emit_region_at_slow(rt, type, r, task, value, other, site);
+}
+
+/* The number of a string in the trace, which must be on. A new one is recorded first. */
+uint32_t ebb__string_number(ebb_runtime *rt, const char *text);
 
 static inline void ebb__emit_plain(ebb_runtime *rt, uint8_t type, uint64_t task, uint64_t region,
                                    uint32_t value, uint64_t other) {

@@ -162,9 +162,10 @@ EBB__INLINE ebb_region region_open(ebb_runtime *rt, ebb_cx *cx, const ebb_region
     if (t->index != 0 && !drain && !apart) own(rt, t, r);
     if (EBB__UNLIKELY(parent->flags & R_STOPPING) && !o->cleanup) ebb__region_stop_new(rt, r);
     rt->stats.regions++;
-    ebb__emit_region(rt, EBB_EV_REGION_OPENED, r, drain ? 0 : ebb__task_id(t),
-                     (o->cleanup ? 1u : 0u) | (o->policy == EBB_FAIL_COLLECT ? 2u : 0u) | (o->unit ? 4u : 0u),
-                     ebb__region_id(rt, parent));
+    ebb__emit_region_at(
+        rt, EBB_EV_REGION_OPENED, r, drain ? 0 : ebb__task_id(t),
+        (o->cleanup ? 1u : 0u) | (o->policy == EBB_FAIL_COLLECT ? 2u : 0u) | (o->unit ? 4u : 0u),
+        ebb__region_id(rt, parent), ebb__cold_of(r)->site);
     return (ebb_region){ebb__region_id(rt, r)};
 }
 
@@ -192,6 +193,9 @@ ebb_region ebb_region_open_site(ebb_cx *cx, const ebb_region_opts *opts, const c
     ebb_region id = st == EBB_OK ? region_open(rt, cx, opts, false, false, site)
                                  : refuse(rt, ebb__task_of(cx), NULL, opts, st);
     if (EBB__UNLIKELY(rt->journal != NULL)) journal_open(rt, cx, opts, false, site, id.id);
+    if (opts != NULL && opts->name != NULL && (uint32_t)id.id != 0) {
+        ebb__note_event(rt, EBB_EV_NAMED, .region = id.id, .what = opts->name);
+    }
     return id;
 }
 

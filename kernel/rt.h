@@ -258,7 +258,8 @@ struct ebb_runtime {
     ebb__layers layers;
     uint64_t now;
     uint8_t id;
-    bool watched; /* poll_number and the fields after it are written around every poll */
+    bool watched;  /* poll_number and the fields after it are written around every poll */
+    bool recorded; /* a trace or a journal is on */
     ebb__slab tasks, regions;
 
     ebb__task host; /* not in the slab; its index is 0 */
@@ -315,6 +316,7 @@ struct ebb_runtime {
 _Static_assert(EBB__SAME(ebb_runtime, ebb__rt_face, layers) && EBB__SAME(ebb_runtime, ebb__rt_face, now) &&
                    EBB__SAME(ebb_runtime, ebb__rt_face, id) &&
                    EBB__SAME(ebb_runtime, ebb__rt_face, watched) &&
+                   EBB__SAME(ebb_runtime, ebb__rt_face, recorded) &&
                    EBB__SAME(ebb_runtime, ebb__rt_face, tasks) &&
                    EBB__SAME(ebb_runtime, ebb__rt_face, regions),
                "the face of a runtime");

@@ -90,9 +90,9 @@ static ebb_task spawn(ebb_runtime *rt, ebb_cx *cx, ebb_region region, ebb_poll_f
             ebb__wheel_arm(&rt->wheel, ebb__wheel_ref(EBB__W_TASK, t->index), opts->deadline);
         }
     }
-    ebb__emit_task(rt, EBB_EV_TASK_SPAWNED, t,
-                   (t->flags & F_KEEP ? 1u : 0u) | (waiter == EBB__APART ? 8u : 0u),
-                   ebb__task_id(ebb__task_of(cx)));
+    ebb__emit_task_at(rt, EBB_EV_TASK_SPAWNED, t,
+                      (t->flags & F_KEEP ? 1u : 0u) | (waiter == EBB__APART ? 8u : 0u),
+                      ebb__task_id(ebb__task_of(cx)), site);
     ebb__enqueue(rt, t);
     return (ebb_task){ebb__task_id(t)};
 }
@@ -118,6 +118,9 @@ static ebb_task spawn_with(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void
     ebb_task id =
         st == EBB_OK ? spawn(rt, cx, region, poll, state, opts, waiter, site) : refuse(rt, cx, region, st);
     if (EBB__UNLIKELY(rt->journal != NULL)) journal_spawn(rt, cx, region, opts, flags, site, id.id);
+    if (opts != NULL && opts->name != NULL && (uint32_t)id.id != 0) {
+        ebb__note_event(rt, EBB_EV_NAMED, .task = id.id, .what = opts->name);
+    }
     return id;
 }
 
@@ -186,7 +189,7 @@ void ebb__closer_start(ebb_runtime *rt, ebb__region *r) {
     t->phase = EBB_TASK_CREATED;
     t->pos = ebb__u32s_push(&r->tasks, t->index);
     rt->stats.spawned++;
-    ebb__emit_task(rt, EBB_EV_TASK_SPAWNED, t, 2, 0);
+    ebb__emit_task_at(rt, EBB_EV_TASK_SPAWNED, t, 2, 0, ebb__cold_at(rt, t->index)->site);
     if (r->request != 0) {
         ebb__task_request(rt, t, ebb__request_kind(r->request), ebb__request_severity(r->request), r->polls,
                           r->cleanup_end);
@@ -212,7 +215,7 @@ static ebb_task runner_new(ebb_runtime *rt, ebb_cx *cx, ebb_region region, ebb_p
     r->flags |= R_MORE;
     r->callbacks = callbacks;
     rt->stats.spawned++;
-    ebb__emit_task(rt, EBB_EV_TASK_SPAWNED, t, 4, ebb__task_id(ebb__task_of(cx)));
+    ebb__emit_task_at(rt, EBB_EV_TASK_SPAWNED, t, 4, ebb__task_id(ebb__task_of(cx)), site);
     if (r->request != 0) {
         ebb__task_request(rt, t, ebb__request_kind(r->request), ebb__request_severity(r->request), r->polls,
                           r->cleanup_end);

@@ -114,12 +114,3 @@ void ebb__region_joining(ebb_cx *cx, ebb_region region) {
     r->flags |= R_JOINING;
     ebb__region_advance(rt, r);
 }
-
-void ebb__note(ebb_cx *cx, uint8_t type, uint64_t task, uint64_t region, uint32_t value, uint64_t other) {
-    ebb_runtime *rt = ebb__rt_of(cx);
-    ebb__journal(
-        rt, cx,
-        (ebb_record){
-            .type = J_NOTE, .kind = type, .task = task, .region = region, .value = value, .other = other});
-    ebb__emit_plain(rt, type, task, region, value, other);
-}

@@ -250,15 +250,21 @@ static void charge(ebb_runtime *rt, ebb__task *t) {
     }
 }
 
-static ebb_status journaled_call(ebb_runtime *rt, ebb__task *t) {
+/* When a poll ends is no input of the kernel, and its time does not change. So it is noted as an event of a layer is:
+ * a replay, which has no clock, takes it from the journal. */
+static ebb_status recorded_call(ebb_runtime *rt, ebb__task *t) {
     ebb__journal(rt, &t->cx, (ebb_record){.type = J_CALL, .value = EBB__CALL_POLL, .task = ebb__task_id(t)});
     ebb_status st = t->poll(&t->cx, t->state);
+    if (rt->trace != NULL && rt->clock != NULL) {
+        ebb__note_event(rt, EBB_EV_POLL_ENDED, .value = (uint32_t)st, .task = ebb__task_id(t),
+                        .other = rt->clock(rt->clock_ctx));
+    }
     ebb__journal(rt, &t->cx, (ebb_record){.type = J_RETURN, .value = (uint32_t)st});
     return st;
 }
 
 static ebb_status call(ebb_runtime *rt, ebb__task *t) {
-    if (EBB__UNLIKELY(rt->journal != NULL)) return journaled_call(rt, t);
+    if (EBB__UNLIKELY(rt->recorded)) return recorded_call(rt, t);
     return t->poll(&t->cx, t->state);
 }
 

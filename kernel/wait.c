@@ -2,6 +2,18 @@
 
 #include "kernel/watchdog.h"
 
+void ebb__wait_record(ebb__task *t, ebb_wait *w) {
+    ebb_runtime *rt = t->rt;
+    if (rt->journal != NULL) {
+        w->number = ++rt->waits;
+        ebb__journal(rt, &t->cx, (ebb_record){.type = J_WAIT_BEGIN, .value = w->number});
+        ebb__journal_text_slow(rt, w->kind->what);
+    }
+    if (rt->trace == NULL || w->kind->what == NULL) return;
+    ebb__emit_plain_slow(rt, EBB_EV_WAITING, ebb__task_id(t), 0,
+                         ebb__string_number(rt, w->kind->what) << EBB__WHAT_ABOVE, 0);
+}
+
 ebb_status ebb_wait_begin(ebb_cx *cx, ebb_wait *w, const ebb_wait_kind *kind, void *on) {
     ebb_status st = ebb__wait_begin(cx, w, kind, on);
     return st == EBB_PENDING ? EBB_OK : st;

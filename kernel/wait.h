@@ -26,6 +26,8 @@ static inline void ebb__wait_link(ebb__task *t, ebb_wait *w, const ebb_wait_kind
     t->flags |= F_WAIT;
 }
 
+void ebb__wait_record(ebb__task *t, ebb_wait *w);
+
 /* EBB_PENDING, or the error if the task can't wait. */
 static inline ebb_status ebb__wait_begin(ebb_cx *cx, ebb_wait *w, const ebb_wait_kind *kind, void *on) {
     ebb__task *t = ebb__task_of(cx);
@@ -33,10 +35,7 @@ static inline ebb_status ebb__wait_begin(ebb_cx *cx, ebb_wait *w, const ebb_wait
     if (EBB__UNLIKELY(ebb__is_finalized(t))) return EBB_ERR_CLOSED;
     if (EBB__UNLIKELY(w->cx != NULL)) return EBB_ERR_BUSY;
     ebb__wait_link(t, w, kind, on);
-    if (EBB__UNLIKELY(t->rt->journal != NULL)) {
-        w->number = ++t->rt->waits;
-        ebb__journal(t->rt, cx, (ebb_record){.type = J_WAIT_BEGIN, .value = w->number});
-    }
+    if (EBB__UNLIKELY(t->rt->recorded)) ebb__wait_record(t, w);
     return EBB_PENDING;
 }
 

@@ -181,7 +181,7 @@ ebb_status ebb__replay_call_of(ebb__replay *p, ebb__replay_call c) {
     if (p->status != EBB_OK || !called(p, &c)) return EBB_CANCELLED;
     p->depth++;
     while (ebb__replay_take(p, &op)) {
-        if (c.empty && (op.rec.type != J_RETURN || op.rec.value != EBB_OK)) {
+        if (c.empty && op.rec.type != J_NOTE && (op.rec.type != J_RETURN || op.rec.value != EBB_OK)) {
             ebb__replay_fail(p, EBB_ERR_DIVERGED, &op,
                              "expected an operation of user code, found a task of the kernel");
             break;

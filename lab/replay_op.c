@@ -2,7 +2,9 @@
  * the user's, and a comparison of its result with the recorded one. */
 #include "lab/replay.h"
 
+#include "base/text.h"
 #include "kernel/admit.h"
+#include "kernel/format.h"
 #include "kernel/obligation.h"
 #include "kernel/reason.h"
 #include "kernel/region.h"
@@ -44,6 +46,7 @@ static void replayed_abort(void *arg) {
 
 typedef struct replayed_wait {
     ebb_wait wait;
+    ebb_wait_kind kind; /* with the name of the original */
     ebb__replay *replay;
     uint32_t number;
 } replayed_wait;
@@ -52,8 +55,6 @@ static void replayed_cancel(ebb_wait *w) {
     replayed_wait *g = (replayed_wait *)(void *)w; /* `w` is its first member */
     (void)ebb__replay_call_of(g->replay, (ebb__replay_call){.what = EBB__CALL_WAIT, .other = g->number});
 }
-
-static const ebb_wait_kind replayed_waiting = {"what the original waits for", replayed_cancel};
 
 static void *replayed_new(ebb__replay *p, const ebb__journal_op *op, size_t n) {
     void *g = ebb__arena_zero(&p->arena, n);
@@ -266,7 +267,8 @@ static void do_wait_begin(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op)
     *place = g;
     g->replay = p;
     g->number = op->rec.value;
-    ebb_wait_begin(cx, &g->wait, &replayed_waiting, p);
+    g->kind = (ebb_wait_kind){ebb__replay_site(p, op->text), replayed_cancel};
+    ebb_wait_begin(cx, &g->wait, &g->kind, p);
 }
 
 static void do_wait_end(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
@@ -327,19 +329,39 @@ static void do_joining(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
     ebb__region_joining(cx, (ebb_region){op->rec.region});
 }
 
+/* Takes one of the texts of a note; NULL: it is empty. */
+static char *next_part(char **rest) {
+    char *part = *rest, *end = strchr(part, EBB__NOTE_END[0]);
+    *rest = end == NULL ? part + strlen(part) : end + 1;
+    if (end != NULL) *end = 0;
+    return *part == 0 ? NULL : part;
+}
+
 static void do_note(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
-    (void)p;
-    if (op->rec.kind != EBB_EV_WORKFLOW) {
+    (void)cx;
+    if (!ebb__event_is_note(op->rec.kind)) {
         ebb__replay_fail(p, EBB_ERR_INVALID, op, "expected an event that a layer may record");
         return;
     }
-    ebb__note(cx, op->rec.kind, op->rec.task, op->rec.region, op->rec.value, op->rec.other);
+    char texts[EBB__NOTE_BYTES], *rest = texts, *part[3] = {NULL, NULL, NULL};
+    ebb__text t = ebb__text_in(texts, sizeof texts);
+    ebb__text_str(&t, op->text == NULL ? "" : op->text);
+    for (size_t i = 0; i < 3 && op->text != NULL && *rest != 0; i++) part[i] = next_part(&rest);
+    ebb__note_slow(p->rt, &(ebb__note){.type = op->rec.kind,
+                                       .value = op->rec.value,
+                                       .task = op->rec.task,
+                                       .region = op->rec.region,
+                                       .other = op->rec.other,
+                                       .what = ebb__replay_site(p, part[0]),
+                                       .site = ebb__replay_site(p, part[1]),
+                                       .text = part[2]});
 }
 
 static void do_operation(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
     const char *text = ebb__replay_site(p, op->text);
     p->refuse = (ebb_status)(int32_t)op->rec.value == EBB_ERR_NOMEM;
-    ebb__operation_abandoned(cx, (ebb_region){op->rec.region}, text == NULL ? "" : text, NULL, NULL);
+    ebb__operation_abandoned(cx, (ebb_region){op->rec.region}, text == NULL ? "" : text, NULL, NULL,
+                             op->rec.other);
 }
 
 /* ---- the host ------------------------------------------------------------------------------------------ */

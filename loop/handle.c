@@ -77,7 +77,7 @@ static bool goes_on(const ebb__handle *h) {
 static void report_abandoned(ebb_cx *cx, const ebb__region_handles *n) {
     for (const ebb__handle *h = n->first; h != NULL; h = h->next) {
         if (!goes_on(h)) continue;
-        ebb__operation_abandoned(cx, n->region, ebb__handle_what(h), name_of(h), h->site);
+        ebb__operation_abandoned(cx, n->region, ebb__handle_what(h), name_of(h), h->site, 0);
     }
 }
 

@@ -41,6 +41,7 @@ ebb_future *ebb__end_now(ebb_future *f, ebb_status st, ebb_value v) {
     /* Release: as for every end of a future. */
     atomic_store_explicit(&f->state, st == EBB_OK ? EBB_FUTURE_COMPLETED : EBB_FUTURE_FAILED,
                           memory_order_release);
+    if (ebb__is_recorded(ebb__heap_of(f)->rt)) ebb__note_future_ended(f);
     return f;
 }
 

@@ -44,7 +44,10 @@ EBB__INLINE void disarm(ebb_runtime *rt, ebb__timer *tm, ebb_timer timer) {
 __attribute__((noinline)) static ebb_status disarm_slow(ebb_runtime *rt, ebb_cx *cx, ebb__timer *tm,
                                                         ebb_timer timer) {
     ebb_status st = tm != NULL ? EBB_OK : ebb__lookup_failed(rt, timer.id);
-    if (tm != NULL) disarm(rt, tm, timer);
+    if (tm != NULL) {
+        disarm(rt, tm, timer);
+        ebb__emit_plain(rt, EBB_EV_TIMER_DISARMED, 0, 0, 0, timer.id);
+    }
     ebb__journal(rt, cx, (ebb_record){.type = J_TIMER_DISARM, .other = timer.id, .value = (uint32_t)st});
     return st;
 }

@@ -1,7 +1,7 @@
 /* trace/check.c - the checker: decides every rule of a run from its events alone.
  *
  * This file has what all rules share: the order of events, the fields they must have, and the text of a violation.
- * The rules are in check_task.c, check_region.c and check_owed.c, as tables of legal transitions. The first
+ * The rules are in check_task.c, check_region.c, check_owed.c and check_layers.c, as tables of legal transitions. The first
  * violation ends the check, because later events may make no sense. */
 #include "trace/check.h"
 
@@ -319,7 +319,14 @@ static rule_fn *rule_of(uint32_t type) {
     case EBB_EV_IDLE: return check_idle;
     case EBB_EV_TURN: return check_turn;
     case EBB_EV_TIMER_ARMED:
-    case EBB_EV_TIMER_FIRED: return ebb__check_timer_event;
+    case EBB_EV_TIMER_FIRED:
+    case EBB_EV_TIMER_DISARMED: return ebb__check_timer_event;
+    case EBB_EV_STRING:
+    case EBB_EV_NAMED: return ebb__check_string_event;
+    case EBB_EV_POLL_ENDED:
+    case EBB_EV_WAITING: return ebb__check_poll_event;
+    case EBB_EV_OPERATION_BEGUN:
+    case EBB_EV_OPERATION_ENDED: return ebb__check_future_event;
     case EBB_EV_REFUSED: return ebb__check_refused;
     case EBB_EV_OPERATION_ABANDONED: return ebb__check_operation;
     case EBB_EV_TIME:
@@ -330,6 +337,8 @@ static rule_fn *rule_of(uint32_t type) {
     default: break;
     }
     if (ebb_event_name(type) == NULL) return NULL;
+    if (type >= EBB_EV_CONNECTION_OPENED) return ebb__check_span_event;
+    if (type >= EBB_EV_FUTURE_MADE) return ebb__check_future_event;
     if (ebb__event_is_region(type)) return ebb__check_region_event;
     if (type < EBB_EV_OBLIGATION_RESERVED) return ebb__check_task_event;
     return type < EBB_EV_FINALIZER_ADDED ? ebb__check_obligation_event : ebb__check_finalizer_event;
@@ -344,7 +353,7 @@ ebb_status ebb_checker_event(ebb_checker *c, const ebb_event *ev) {
         ebb__check_fail_numbers(c, EBB_ORACLE_FORMAT, NULL, 0, "event type", "one below ", EBB_EV_MAX,
                                 ev->type);
     } else if (!ebb_event_is_cancel(ev->type) || has_required_fields(c, ev)) {
-        if (in_order(c, ev)) rule(c, ev);
+        if (in_order(c, ev) && ebb__check_strings(c, ev)) rule(c, ev);
     }
     c->at = NULL;
     return c->status;
@@ -366,7 +375,8 @@ ebb_status ebb_checker_end(ebb_checker *c, bool quiescent) {
                               ebb__region_state_name(EBB_REGION_CLOSED), ebb__region_state_name(r->state));
         return c->status;
     }
-    return EBB_OK;
+    (void)ebb__check_layers_end(c);
+    return c->status;
 }
 
 /* ---- creating and freeing ------------------------------------------------------------------------------ */
@@ -381,11 +391,19 @@ ebb_checker *ebb_checker_new(ebb_allocator a) {
     ebb__map_init(&c->obligations, a, sizeof(ebb__obligation_entry));
     ebb__map_init(&c->timers, a, sizeof(ebb__timer_entry));
     ebb__map_init(&c->finalizers, a, sizeof(ebb__finalizer_entry));
+    ebb__map_init(&c->futures, a, sizeof(ebb__future_entry));
+    ebb__map_init(&c->connections, a, sizeof(ebb__span_entry));
+    ebb__map_init(&c->exchanges, a, sizeof(ebb__span_entry));
+    ebb__map_init(&c->processes, a, sizeof(ebb__span_entry));
     return c;
 }
 
 void ebb_checker_free(ebb_checker *c) {
     if (c == NULL) return;
+    ebb__map_free(&c->processes);
+    ebb__map_free(&c->exchanges);
+    ebb__map_free(&c->connections);
+    ebb__map_free(&c->futures);
     ebb__map_free(&c->finalizers);
     ebb__map_free(&c->timers);
     ebb__map_free(&c->obligations);

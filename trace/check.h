@@ -56,16 +56,32 @@ typedef struct ebb__finalizer_entry {
     uint64_t below;        /* the finalizer of the same owner that was added before; 0: none */
 } ebb__finalizer_entry;
 
-/* A disarmed timer leaves no event, so a trace does not show which timers are still armed. */
 typedef struct ebb__timer_entry {
     uint64_t id, task;
-    bool fired;
+    bool over; /* fired or disarmed */
 } ebb__timer_entry;
+
+/* A future stays until its number is used again. */
+typedef struct ebb__future_entry {
+    uint64_t number;
+    uint8_t operation; /* what is known of the operation that will end it */
+    bool ended, won;
+} ebb__future_entry;
+
+/* A connection, an exchange or a process that is open. */
+typedef struct ebb__span_entry {
+    uint64_t key;
+    uint64_t inside; /* the connection of an exchange */
+    uint32_t within; /* open exchanges of a connection */
+} ebb__span_entry;
 
 struct ebb_checker {
     ebb_allocator allocator;
     ebb__map tasks, regions, obligations, timers; /* by slot */
     ebb__map finalizers;                          /* by id; only those that have not run */
+    ebb__map futures, connections, exchanges, processes; /* by number */
+    uint32_t strings;                             /* so far */
+    uint64_t polled, poll_end;                    /* the task that was polled last; when the last poll ended */
     uint64_t root, events, seq, time, turn, batch;
     uint64_t unexplained; /* closed because of a refusal whose event is still to come; 0: none */
     int32_t refusal;      /* the status of that refusal */
@@ -81,6 +97,12 @@ bool ebb__check_region_event(ebb_checker *c, const ebb_event *ev);
 bool ebb__check_obligation_event(ebb_checker *c, const ebb_event *ev);
 bool ebb__check_finalizer_event(ebb_checker *c, const ebb_event *ev);
 bool ebb__check_timer_event(ebb_checker *c, const ebb_event *ev);
+bool ebb__check_string_event(ebb_checker *c, const ebb_event *ev);
+bool ebb__check_poll_event(ebb_checker *c, const ebb_event *ev);
+bool ebb__check_future_event(ebb_checker *c, const ebb_event *ev);
+bool ebb__check_span_event(ebb_checker *c, const ebb_event *ev);
+bool ebb__check_strings(ebb_checker *c, const ebb_event *ev); /* the strings that any event names are known */
+bool ebb__check_layers_end(ebb_checker *c);                   /* of a quiescent run */
 
 /* Fails unless `asker`, a task or 0 for the host, may add `what` to an open region. */
 bool ebb__check_admits(ebb_checker *c, const ebb__region_entry *r, uint64_t asker, const char *what);

@@ -164,37 +164,3 @@ bool ebb__check_finalizer_event(ebb_checker *c, const ebb_event *ev) {
     ebb__map_remove(&c->finalizers, ev->other);
     return true;
 }
-
-/* ---- timers -------------------------------------------------------------------------------------------- */
-
-static bool may_be_replaced(const void *entry) {
-    (void)entry;
-    return false;
-}
-
-static bool armed(ebb_checker *c, const ebb_event *ev) {
-    const ebb__task_entry *owner = ebb__check_known_task(c, ev->task_id);
-    if (owner == NULL) return false;
-    ebb__timer_entry *t = ebb__check_new_entry(c, &c->timers, "timer", ev->other, may_be_replaced);
-    if (t == NULL) return false;
-    t->task = ev->task_id;
-    return true;
-}
-
-/* A timer may fire after its task has ended; it then has no task. */
-bool ebb__check_timer_event(ebb_checker *c, const ebb_event *ev) {
-    if (ev->type == EBB_EV_TIMER_ARMED) return armed(c, ev);
-    ebb__timer_entry *t = ebb__check_find(&c->timers, ev->other);
-    if (t == NULL) return ebb__check_fail_unknown(c, &c->timers, "timer", ev->other);
-    if (t->fired) return ebb__check_fail(c, EBB_ORACLE_FORMAT, "timer", t->id, "fired twice");
-    const ebb__task_entry *owner = ebb__check_task(c, t->task);
-    bool lives = owner != NULL && owner->phase != EBB_TASK_COMPLETED;
-    if (ev->task_id != (lives ? t->task : 0)) {
-        return ebb__check_fail_id(c, EBB_ORACLE_FORMAT, "timer", t->id,
-                                  lives ? "did not fire for the task that it was armed for,"
-                                        : "fired for a task that has ended,",
-                                  t->task);
-    }
-    t->fired = true;
-    return true;
-}

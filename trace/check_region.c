@@ -197,7 +197,7 @@ bool ebb__check_operation(ebb_checker *c, const ebb_event *ev) {
                                "left an operation behind, but was not forced");
     }
     r->abandoned++;
-    return true;
+    return ev->other == 0 || ebb__check_future_event(c, ev);
 }
 
 static bool nothing_more(ebb_checker *c, region *r, const ebb_event *ev) {

@@ -53,6 +53,7 @@ static bool polled(ebb_checker *c, task *t, const ebb_event *ev) {
     }
     if (t->phase == EBB_TASK_CREATED) t->phase = EBB_TASK_RUNNING;
     set_runnable(c, t, false);
+    c->polled = t->id;
     return true;
 }
 

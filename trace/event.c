@@ -59,6 +59,10 @@ ebb__event_value ebb__event_value_of(uint32_t type) {
         [EBB_EV_FINALIZER_DONE] = EBB__VALUE_STATUS,
         [EBB_EV_RECEIVED] = EBB__VALUE_NUMBER,
         [EBB_EV_WORKFLOW] = EBB__VALUE_NUMBER,
+        [EBB_EV_POLL_ENDED] = EBB__VALUE_STATUS,
+        [EBB_EV_FUTURE_SETTLED] = EBB__VALUE_STATUS,
+        [EBB_EV_FUTURE_CANCELLED] = EBB__VALUE_KIND,
+        [EBB_EV_RACE_WON] = EBB__VALUE_NUMBER,
     };
     return type < EBB_EV_MAX ? (ebb__event_value)values[type] : EBB__VALUE_NONE;
 }

@@ -13,7 +13,8 @@ typedef enum ebb__event_value {
     EBB__VALUE_DEPTH,
     EBB__VALUE_OBLIGATION,
     EBB__VALUE_FLAGS,
-    EBB__VALUE_NUMBER
+    EBB__VALUE_NUMBER,
+    EBB__VALUE_KIND /* ebb_cancel_kind */
 } ebb__event_value;
 
 ebb__event_value ebb__event_value_of(uint32_t type);

@@ -42,8 +42,9 @@ static ebb_status check_header(ebb_trace_reader *r, const uint8_t *p, size_t n) 
     if (get32(p + EBB__AT_CRC) != ebb__crc(0, p, EBB__AT_CRC)) {
         return wrong(r, EBB_ERR_CORRUPT, EBB__AT_CRC, "the checksum of the file header");
     }
-    if (get32(p + EBB__AT_VERSION) != EBB__FILE_VERSION) {
-        return wrong(r, EBB_ERR_FORMAT, EBB__AT_VERSION, "format version 1");
+    uint32_t version = get32(p + EBB__AT_VERSION);
+    if (version < EBB__FILE_OLDEST || version > EBB__FILE_VERSION) {
+        return wrong(r, EBB_ERR_FORMAT, EBB__AT_VERSION, "format version 1 or 2");
     }
     if (get32(p + EBB__AT_RUNTIME) > UINT8_MAX) {
         return wrong(r, EBB_ERR_FORMAT, EBB__AT_RUNTIME, "a runtime id of at most 255");
@@ -127,6 +128,15 @@ static void decode(const ebb_trace_reader *r, const uint8_t *p, ebb_event *out) 
         .severity = p[3] >> 4,
         .offset = (size_t)(p - r->bytes),
     };
+    ebb__strings_at strings = r->journal ? EBB__STRINGS_NONE : ebb__strings_in(out->type);
+    if (strings == EBB__STRINGS_SITE) {
+        out->site = out->value >> EBB__SITE_BITS;
+        out->value &= (1u << EBB__SITE_BITS) - 1;
+    } else if (strings == EBB__STRINGS_BOTH) {
+        out->what = out->value >> EBB__WHAT_ABOVE;
+        out->site = out->value >> EBB__SITE_ABOVE & EBB__STRING_MASK;
+        out->value &= (1u << EBB__SITE_ABOVE) - 1;
+    }
     if (out->type == EBB_EV_TEXT) memcpy(out->text, p + 8, out->value < 24 ? out->value : 24);
 }
 
@@ -153,13 +163,21 @@ ebb_status ebb_trace_reader_next(ebb_trace_reader *r, ebb_event *out) {
     return EBB_OK;
 }
 
+static uint32_t value_of(const ebb_event *ev) {
+    switch (ebb__strings_in(ev->type)) {
+    case EBB__STRINGS_SITE: return ev->value | ev->site << EBB__SITE_BITS;
+    case EBB__STRINGS_BOTH: return ev->value | ev->site << EBB__SITE_ABOVE | ev->what << EBB__WHAT_ABOVE;
+    default: return ev->value;
+    }
+}
+
 ebb_record ebb_event_record(const ebb_event *ev) {
     return (ebb_record){
         .type = (uint8_t)ev->type,
         .phase = ev->phase,
         .kind = ev->cancel_kind,
         .epoch = (uint8_t)(ev->severity << 4 | (ev->cancel_epoch & 15)),
-        .value = ev->value,
+        .value = value_of(ev),
         .task = ev->task_id,
         .region = ev->region_id,
         .other = ev->other,

@@ -89,7 +89,6 @@ static const uint16_t table[EBB_EV_MAX] = {
     [EBB_EV_TIMER_ARMED] = T,
     [EBB_EV_TIMER_FIRED] = T,
     [EBB_EV_RECEIVED] = T | R | VALUE,
-    [EBB_EV_WORKFLOW] = R | VALUE,
     [EBB_EV_OPERATION_ABANDONED] = R,
 };
 

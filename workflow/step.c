@@ -106,8 +106,9 @@ ebb_status ebb__wf_do(ebb_cx *cx, ebb__wf *wf, ebb__trigger trigger, const ebb__
     if (ebb__wf_is_final(wf->state)) wf->ended_at = ebb__now(wf->rt);
     wf->in_flight = ebb__wf_in_flight_now(wf);
     if (move->event == EBB__WE_NONE) return EBB_OK;
-    ebb__note(cx, EBB_EV_WORKFLOW, 0, wf->region.id,
-              (uint32_t)move->event << 16 | (uint32_t)from << 8 | (uint32_t)wf->state, wf->number);
+    ebb__note_event(ebb__rt_of(cx), EBB_EV_WORKFLOW,
+                    .value = (uint32_t)move->event << 16 | (uint32_t)from << 8 | (uint32_t)wf->state,
+                    .region = wf->region.id, .other = wf->number);
     line(wf, (ebb__wf_event)move->event, NULL, from, facts, n);
     if (from == wf->state || wf->on_state == NULL) return EBB_OK;
     ebb__watched outer = ebb__watch_enter(wf->rt, wf->region.id, wf->site);

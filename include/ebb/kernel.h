@@ -232,7 +232,8 @@ typedef struct ebb_region_opts {
     bool unit; /* a unit of work: a close from above leaves it open to its own tasks. Not with `cleanup` */
     /* Called once from the pump when the region has closed. The region is freed after that and cannot be joined. */
     void (*on_closed)(void *arg, const ebb_region_report *report);
-    void *arg; /* the first argument of `on_closed` */
+    void *arg;        /* the first argument of `on_closed` */
+    const char *name; /* in a trace; kept by pointer: use a literal. NULL: none */
 } ebb_region_opts;
 
 /* Opens a child region. Returns its id, or an id that carries the error: see ebb_id_status. `opts` may be NULL.
@@ -323,6 +324,7 @@ typedef struct ebb_task_opts {
     uint32_t polls;    /* the task is cancelled with BUDGET after this number of polls. 0: no bound */
     uint8_t priority;  /* the region's, if that is higher */
     bool keep;         /* the outcome is kept for ebb_task_join */
+    const char *name;  /* in a trace; kept by pointer: use a literal. NULL: none */
 } ebb_task_opts;
 
 #define EBB_SITE_(file, line)     file ":" #line
@@ -502,7 +504,7 @@ typedef enum ebb_event_type {
 #define EBB_EVENT(name, value, text, is_cancel) name = (value),
 #include <ebb/event.def>
 #undef EBB_EVENT
-    EBB_EV_MAX = 80
+    EBB_EV_MAX = 200
 } ebb_event_type;
 
 /* A record of 32 bytes, little-endian, as in buffers and files. */

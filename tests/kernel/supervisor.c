@@ -321,7 +321,7 @@ static void a_region_that_is_to_close_does_so_once_nothing_lives_in_it(void **st
 static void a_note_stands_in_the_trace_as_it_was_given(void **state) {
     world *w = *state;
     ebb_region r = open_region(w, w->root);
-    ebb__note(w->host, EBB_EV_WORKFLOW, 0, r.id, 0x030102, 77);
+    ebb__note_event(w->rt, EBB_EV_WORKFLOW, .region = r.id, .value = 0x030102, .other = 77);
     ebb_event ev = event_of(w, EBB_EV_WORKFLOW, 0);
     assert_int_equal(ev.region_id, r.id);
     assert_int_equal(ev.value, 0x030102);

@@ -446,7 +446,7 @@ static void an_operation_that_there_was_no_memory_to_keep_replays(void **state) 
             (void)ebb_obligation_reserve(r.host, EBB_OBLIGATION_PERMIT, NULL, NULL);
         } while (ebb__slab_ready(&r.rt->obligations));
         if (scarce_at != 0) f.fail_at = f.calls + 1;
-        ebb__operation_abandoned(r.host, region, "blocking", NULL, "some.c:1");
+        ebb__operation_abandoned(r.host, region, "blocking", NULL, "some.c:1", 7);
         f.fail_at = 0;
         (void)ebb_obligation_reserve(r.host, EBB_OBLIGATION_PERMIT, NULL, NULL);
         at_pump(&r, 5 * EBB_SECOND);
