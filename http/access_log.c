@@ -38,7 +38,7 @@ static void put_clean(char *to, size_t room, const char *from) {
 }
 
 static const char *how(const ebb_http *x) {
-    if (x->lost) return "lost";
+    if (ebb__exchange_is_lost(x)) return "lost";
     if (x->report == EBB_CANCELLED) return "cancelled";
     return x->report == EBB_OK ? "ok" : ebb_status_name(x->report); /* the handler's status */
 }

@@ -107,19 +107,19 @@ static void wake_one(ebb__address *a, const ebb_http_server *s) {
     ebb__conn_touch(c);
 }
 
+/* The caller changes its state. */
 static void remove_from_lists(ebb_http *x) {
     ebb__address *a = x->conn->from;
-    if (x->waiting) {
+    if (x->place == EBB__PLACE_WAITING) {
         if (a->look_from == x) a->look_from = x->held_next;
         take_out(&a->waits, x);
         a->waiting--;
-    } else if (x->young) {
+    } else if (x->place == EBB__PLACE_YOUNG) {
         take_out(&a->starts, x);
         a->young--;
     } else {
         return;
     }
-    x->waiting = x->young = false;
     x->conn->held--;
 }
 
@@ -127,20 +127,30 @@ void ebb__address_started(ebb_http *x) {
     ebb__address *a = x->conn->from;
     append(&a->starts, x);
     a->young++;
-    x->young = true;
+    ebb__place_step(x, EBB__PLACE_STARTS);
     x->conn->held++;
 }
 
 void ebb__address_let_go(ebb_http *x) {
-    if (!x->waiting && !x->young) return;
-    if (x->young && !x->gone && !x->region_closed) return; /* it has not waited for its peer yet, but may */
+    bool young = x->place == EBB__PLACE_YOUNG;
+    if (!young && x->place != EBB__PLACE_WAITING) return;
+    if (young && !ebb__exchange_is_gone(x) && ebb__exchange_has_region(x))
+        return; /* it has not waited for its peer yet, but may */
     remove_from_lists(x);
+    ebb__place_step(x, EBB__PLACE_RESTS);
+    wake_one(x->conn->from, x->conn->server);
+}
+
+void ebb__address_late(ebb_http *x) {
+    if (x->place >= EBB__PLACE_LATE) return;
+    remove_from_lists(x);
+    ebb__place_step(x, EBB__PLACE_TOO_LATE);
     wake_one(x->conn->from, x->conn->server);
 }
 
 void ebb__address_left(ebb_http *x) {
-    if (!x->leaving) return;
-    x->leaving = false;
+    if (x->place != EBB__PLACE_LEAVING) return;
+    ebb__place_step(x, EBB__PLACE_IS_LEFT);
     x->conn->from->leaving--;
     wake_one(x->conn->from, x->conn->server);
 }
@@ -150,7 +160,10 @@ void ebb__address_left(ebb_http *x) {
 /* Exchanges that started a while ago and do not wait for their peer, wait for something else. */
 static void age(ebb__address *a, uint64_t now) {
     ebb_http *x;
-    while ((x = a->starts.first) != NULL && now - x->started >= YOUNG_MS * EBB_MS) remove_from_lists(x);
+    while ((x = a->starts.first) != NULL && now - x->started >= YOUNG_MS * EBB_MS) {
+        remove_from_lists(x);
+        ebb__place_step(x, EBB__PLACE_RESTS);
+    }
 }
 
 static ebb_http *stalled_from(ebb_http *x, uint64_t now, ebb_http **next) {
@@ -178,8 +191,12 @@ static bool evict_one(ebb__address *a, uint64_t now) {
     ebb_http *x = longest_stalled(a, now);
     if (x == NULL) return false;
     x->conn->server->stats.evicted++;
-    x->leaving = !x->region_closed;
-    a->leaving += x->leaving ? 1 : 0;
+    if (ebb__exchange_has_region(x)) {
+        remove_from_lists(x);
+        ebb__place_step(x, EBB__PLACE_EVICTS);
+        a->leaving++;
+        wake_one(a, x->conn->server);
+    }
     ebb__conn_task_late(x, "it stalled, and others need its place");
     return true;
 }
@@ -192,7 +209,7 @@ void ebb__address_hold(ebb_http *x) {
     remove_from_lists(x);
     append(&a->waits, x);
     a->waiting++;
-    x->waiting = true;
+    ebb__place_step(x, EBB__PLACE_WAITS);
     x->conn->held++;
     if (a->waiting > s->limits.stalled) (void)evict_one(a, ebb__now(x->loop->rt));
 }

@@ -49,7 +49,7 @@ static void lose(ebb__call *c, ebb_status st) {
     }
     if (c->where != NULL) ebb__origin_remove(c);
     c->origin = NULL;
-    if (!x->gone) ebb__exchange_gone(x, st, EBB_CANCEL_DISCONNECT, "");
+    if (!ebb__exchange_is_gone(x)) ebb__exchange_gone(x, st, EBB_CANCEL_DISCONNECT, "");
 }
 
 /* Gives up a call in any state. A call in flight is freed with the end of its stream. */
@@ -62,7 +62,7 @@ static void give_up(ebb__call *c, ebb_status st) {
     }
     if (c->where != NULL) ebb__origin_remove(c);
     c->origin = NULL;
-    if (c->x.gone) call_free(c);
+    if (ebb__exchange_is_gone(&c->x)) call_free(c);
     else ebb__exchange_gone(&c->x, st, EBB_CANCEL_USER, ""); /* ends reads and writes, and frees the call */
 }
 
@@ -194,7 +194,7 @@ static ebb_status fetch_end(ebb__call *c) {
     c->future = NULL;
     c->answer = NULL;
     x->from_n = 0;
-    if (unsent && !x->gone) x->conn->proto->reset(x, EBB__CANCEL);
+    if (unsent && !ebb__exchange_is_gone(x)) x->conn->proto->reset(x, EBB__CANCEL);
     (void)ebb__settle(x->loop, f, ebb_value_owned(&response_type, answer));
     return EBB_OK;
 }
@@ -251,7 +251,7 @@ void ebb__client_body(ebb_http *x) {
     if (st == EBB_OK && x->in == EBB__IN_ENDED)
         st = x->in_status == EBB_ERR_EOF ? fetch_end(c) : x->in_status;
     if (st == EBB_OK) return;
-    if (x->gone) reject(c, &c->future, st);
+    if (ebb__exchange_is_gone(x)) reject(c, &c->future, st);
     else ebb__call_fail(c, st);
 }
 
@@ -286,7 +286,6 @@ static ebb_status send_head(ebb_http *x, ebb__conn *conn) {
         return EBB_OK;
     }
     ebb__exchange_unlink(x);
-    x->conn = NULL;
     return st;
 }
 
@@ -389,7 +388,6 @@ static bool expects_body(const char *method) {
 
 void ebb__call_set_body(ebb__call *c) {
     ebb_http *x = &c->x;
-    x->out = c->streams ? EBB__OUT_OPEN : EBB__OUT_ENDED;
     if (c->streams) return;
     x->from = c->body;
     x->from_n = x->out_size = c->body_size;
@@ -415,6 +413,7 @@ static ebb_status call_fill(ebb__call *c, ebb_cx *cx, const ebb_http_call *call,
     c->streams = call->streams;
     c->body = call->body;
     c->body_size = call->body_n;
+    ebb__out_step(&c->x, c->streams ? EBB__OUT_STARTS : EBB__OUT_ENDS);
     ebb__call_set_body(c);
     c->redirects = call->redirects;
     c->follows = call->redirects > 0 && !call->streams;
@@ -517,7 +516,7 @@ ebb_future *ebb_http_response_head_site(ebb_cx *cx, ebb_http *x, const char *sit
     ebb_status st = c == NULL ? EBB_ERR_INVALID : EBB_OK;
     if (st == EBB_OK && x->in != EBB__IN_HEAD && x->status != 0)
         return ebb_future_ready_site(cx, ebb_value_none(), site);
-    if (st == EBB_OK && x->gone) st = EBB_ERR_CLOSED;
+    if (st == EBB_OK && ebb__exchange_is_gone(x)) st = EBB_ERR_CLOSED;
     if (st == EBB_OK && c->answered != NULL) st = EBB_ERR_BUSY;
     if (st != EBB_OK) return ebb__loop_failed(cx, st, site);
     c->answered = ebb__begin(x->loop, cx, &answered_op, c, site, &f);

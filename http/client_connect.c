@@ -150,7 +150,7 @@ void ebb__client_conn_ready(ebb__client_conn *k) {
 /* ---- giving up ------------------------------------------------------------------------------------------------ */
 
 void ebb__client_conn_drop(ebb__client_conn *k, ebb_status st) {
-    if (k->conn.attached) {
+    if (ebb__conn_is_attached(&k->conn)) {
         ebb__conn_drop(&k->conn, st, EBB_CANCEL_SHUTDOWN, "the client has dropped the connection");
         return;
     }

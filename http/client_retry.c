@@ -24,7 +24,7 @@ static bool is_wanted(const ebb__call *c) {
 /* A streamed body can be sent again as long as none of its bytes were taken. */
 static bool may_retry(const ebb__call *c) {
     const ebb_http *x = &c->x;
-    bool whole = !c->streams || (x->out_bytes == 0 && !x->out_cut);
+    bool whole = !c->streams || (x->out_bytes == 0 && !ebb__exchange_is_cut(x));
     return c->retries < RETRIES && x->in == EBB__IN_HEAD && whole && c->deadline > ebb__loop_now(x->loop);
 }
 
@@ -94,7 +94,7 @@ void ebb__call_drop_body(ebb__call *c) {
     uint8_t bytes[4096];
     while (x->body_n > 0) c->body_n += ebb__exchange_read(x, bytes, sizeof bytes);
     bool unsent = x->in == EBB__IN_ENDED && (x->out != EBB__OUT_ENDED || x->from_n > 0);
-    if (x->gone || c->let_go || (c->body_n <= DROPPED_MOST && !unsent)) return;
+    if (ebb__exchange_is_gone(x) || c->let_go || (c->body_n <= DROPPED_MOST && !unsent)) return;
     c->let_go = true;
     x->from_n = 0;
     x->conn->proto->reset(x, EBB__CANCEL);
@@ -124,9 +124,10 @@ static ebb_status follow(ebb__call *c) {
  * are kept. */
 static void renew(ebb__call *c) {
     ebb_http *x = &c->x;
-    x->conn = NULL;
     x->stream = 0;
-    x->in = EBB__IN_HEAD;
+    ebb__in_step(x, EBB__IN_RENEWS);
+    ebb__sent_step(x, EBB__SENT_RENEWS);
+    ebb__stream_step(x, EBB__STREAM_RENEWS);
     x->in_status = EBB_OK;
     x->in_bytes = 0;
     x->status = 0;
@@ -134,7 +135,7 @@ static void renew(ebb__call *c) {
     x->too_large = false;
     x->excess = 0;
     x->fields = x->trailers = (ebb__fields){0};
-    x->out_first = x->out_sent = x->ours = x->deferred = false;
+    x->deferred = false;
     x->out_bytes = 0;
     c->client_conn = NULL;
     if (!c->streams) ebb__call_set_body(c);

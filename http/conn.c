@@ -28,7 +28,7 @@ static ebb_status set_proto(ebb__conn *c, bool h2) {
     if (c->server != NULL) st = h2 ? ebb__h2_server_new(c) : ebb__h1_server_new(c);
     else st = h2 ? ebb__h2_client_new(c) : ebb__h1_client_new(c);
     if (st != EBB_OK) return st;
-    if (c->state == EBB__CONN_NEW) c->state = EBB__CONN_OPEN;
+    if (c->state == EBB__CONN_NEW) ebb__conn_step(c, EBB__CONN_OPENS);
     if (c->client != NULL) ebb__client_ready(c);
     else if (c->state == EBB__CONN_CLOSING) c->proto->notice(c);
     else if (c->state == EBB__CONN_DRAINING) c->proto->drain(c);
@@ -82,7 +82,7 @@ static void feed_tls(ebb__conn *c, char *bytes, size_t n) {
         if (st != EBB_OK || k == 0) break;
         if (c->proto != NULL) c->proto->feed(c, (uint8_t *)bytes, k);
     }
-    c->tls_ended = c->tls_ended || st == EBB_ERR_EOF;
+    if (st == EBB_ERR_EOF && c->reads != EBB__READS_BROKEN) ebb__reads_step(c, EBB__READS_END);
     if (st == EBB_ERR_EOF && c->proto != NULL && !ebb__conn_is_ending(c)) c->proto->eof(c);
     else if (st == EBB_ERR_EOF) ebb__conn_finish(c);
     else if (st != EBB_OK) ebb__conn_fail(c, EBB__PROTOCOL_ERROR, st, EBB_CANCEL_DISCONNECT, "TLS failed");
@@ -93,7 +93,7 @@ static void feed_tls(ebb__conn *c, char *bytes, size_t n) {
 static void start_all(ebb__conn *c) {
     ebb_http **at = &c->starts, *x;
     while ((x = *at) != NULL) {
-        if (!x->gone && !ebb__server_may_start(c)) {
+        if (!ebb__exchange_is_gone(x) && !ebb__server_may_start(c)) {
             at = &x->waits;
             continue;
         }
@@ -121,7 +121,8 @@ static bool is_crowded(const ebb__conn *c) {
 /* Closed streams whose handler still runs are as many as may be open: nothing is read until there are fewer. */
 static void hold_back(ebb__conn *c) {
     if (ebb__conn_is_ending(c) || c->proto == NULL || c->proto->version < 20 || !is_crowded(c)) return;
-    c->held_back = ebb__raw_stream_read(&c->raw, false) == EBB_OK;
+    if (c->reads == EBB__READS_FREELY && ebb__raw_stream_read(&c->raw, false) == EBB_OK)
+        ebb__reads_step(c, EBB__READS_ARE_HELD);
 }
 
 static char *on_place(void *ctx, size_t *n) {
@@ -148,15 +149,16 @@ static void on_bytes(void *ctx, char *bytes, size_t n) {
 
 /* The protocol of a client decides which calls may be sent again. */
 static void lost(ebb__conn *c) {
-    c->broken = true;
+    ebb__reads_step(c, EBB__READS_BREAK);
     if (c->client != NULL && c->proto != NULL && !ebb__conn_is_ending(c)) c->proto->eof(c);
     else ebb__conn_drop(c, EBB_ERR_HTTP_RESET, EBB_CANCEL_DISCONNECT, "connection lost");
 }
 
 static void on_ended(void *ctx, ebb_status st) {
     ebb__conn *c = ctx;
-    if (c->state == EBB__CONN_ENDING) ebb__raw_stream_close(&c->raw);
-    else if (c->tls_ended && st == EBB_ERR_EOF) return; /* TLS has reported the end before */
+    if (ebb__conn_has_last_bytes(c)) ebb__raw_stream_close(&c->raw);
+    else if (c->reads == EBB__READS_NOTIFIED && st == EBB_ERR_EOF)
+        return; /* TLS has reported the end before */
     else if (st == EBB_ERR_EOF && c->proto != NULL && c->tls == NULL) c->proto->eof(c);
     else lost(c);
     start_all(c);
@@ -228,7 +230,7 @@ static ebb_status send_all(ebb__conn *c) {
     uint8_t out[OUT_MOST];
     for (int i = 0; i < FILLS; i++) {
         size_t n = produce(c, out, out_room(c));
-        if (c->state == EBB__CONN_ENDED) return EBB_PENDING;
+        if (c->state >= EBB__CONN_ENDED) return EBB_PENDING;
         if (n == 0) return EBB_OK;
         ebb_status st = send_bytes(c, out, n);
         if (st != EBB_OK) return st;
@@ -239,8 +241,9 @@ static ebb_status send_all(ebb__conn *c) {
 
 /* Everything is sent, and the connection is ending. */
 static void last_is_sent(ebb__conn *c) {
-    if (c->tls != NULL && !c->tls_closed) {
-        c->tls_closed = true;
+    if (c->state == EBB__CONN_LINGERING) return;
+    if (c->tls != NULL && c->state == EBB__CONN_ENDING) {
+        ebb__conn_step(c, EBB__CONN_NOTIFIES);
         ebb__tls_close(c->tls);
         ebb__conn_touch(c);
         return;
@@ -249,8 +252,7 @@ static void last_is_sent(ebb__conn *c) {
         ebb__raw_stream_close(&c->raw);
         return;
     }
-    if (c->lingers) return;
-    c->lingers = true;
+    ebb__conn_step(c, EBB__CONN_LINGERS);
     c->loop->os->shut_writing(&c->raw.handle->uv.stream);
     if (ebb__raw_stream_read(&c->raw, true) != EBB_OK) ebb__raw_stream_close(&c->raw);
     else ebb__conn_task_linger(c);
@@ -259,8 +261,12 @@ static void last_is_sent(ebb__conn *c) {
 static void on_flush(void *ctx) {
     ebb__conn *c = ctx;
     if (c->raw.handle == NULL) return;
+    if (c->illegal) {
+        ebb__conn_drop(c, EBB_ERR_HTTP_STATE, EBB_CANCEL_RESOURCE, "a bug in Ebb: an illegal transition");
+        return;
+    }
     if (c->raw.writing) {
-        if (c->client != NULL && c->state == EBB__CONN_ENDING) { /* the last bytes can't be sent */
+        if (c->client != NULL && ebb__conn_has_last_bytes(c)) { /* the last bytes can't be sent */
             ebb__conn_drop(c, EBB_ERR_CLOSED, EBB_CANCEL_DISCONNECT, "connection closed");
         } else if (c->proto != NULL && c->proto->stuck != NULL) {
             c->proto->stuck(c);
@@ -274,9 +280,9 @@ static void on_flush(void *ctx) {
         ebb__conn_drop(c, st, EBB_CANCEL_RESOURCE, "no memory");
     } else if (st != EBB_OK) {
         lost(c);
-    } else if (c->state == EBB__CONN_DRAINING && (c->slots == 0 || c->stopping)) {
+    } else if (c->state == EBB__CONN_DRAINING && (c->slots == 0 || c->unit == EBB__UNIT_STOPPING)) {
         ebb__conn_finish(c);
-    } else if (c->state == EBB__CONN_ENDING) {
+    } else if (ebb__conn_has_last_bytes(c)) {
         last_is_sent(c);
     }
 }
@@ -296,8 +302,9 @@ static void all_gone(ebb__conn *c, ebb_status st, ebb_cancel_kind kind, const ch
     ebb_http *next;
     for (ebb_http *x = c->first; x != NULL; x = next) {
         next = x->next;
-        if (x->gone) continue;
-        if (c->server != NULL && kind == EBB_CANCEL_DISCONNECT) ebb__server_lost(c, !x->out_first);
+        if (ebb__exchange_is_gone(x)) continue;
+        if (c->server != NULL && kind == EBB_CANCEL_DISCONNECT)
+            ebb__server_lost(c, x->sent == EBB__SENT_NOTHING);
         ebb__exchange_gone(x, st, kind, message);
     }
 }
@@ -310,7 +317,7 @@ static void proto_free(ebb__conn *c) {
 void ebb__conn_fail(ebb__conn *c, uint32_t code, ebb_status st, ebb_cancel_kind kind, const char *message) {
     if (ebb__conn_is_ending(c)) return;
     if (c->proto != NULL) c->proto->terminate(c, code);
-    c->state = EBB__CONN_ENDING;
+    ebb__conn_step(c, EBB__CONN_ENDS);
     c->forgets = FORGETS;
     c->failed = code == EBB__ENHANCE_YOUR_CALM || st == EBB_ERR_HTTP_PROTOCOL || st == EBB_ERR_TLS;
     if (c->failed && c->server != NULL) ebb__server_delay_address(c);
@@ -328,9 +335,9 @@ void ebb__conn_finish(ebb__conn *c) {
 }
 
 void ebb__conn_drop(ebb__conn *c, ebb_status st, ebb_cancel_kind kind, const char *message) {
-    if (c->state == EBB__CONN_ENDED) return;
-    bool ending = c->state == EBB__CONN_ENDING;
-    c->state = EBB__CONN_ENDED;
+    if (c->state >= EBB__CONN_ENDED) return;
+    bool ending = ebb__conn_is_ending(c);
+    ebb__conn_step(c, EBB__CONN_DROPS);
     all_gone(c, st, kind, message);
     if (c->client != NULL && !ending) ebb__client_ended(c, st);
     ebb__raw_stream_close(&c->raw);
@@ -338,7 +345,7 @@ void ebb__conn_drop(ebb__conn *c, ebb_status st, ebb_cancel_kind kind, const cha
 
 void ebb__conn_close(ebb__conn *c) {
     if (c->state >= EBB__CONN_CLOSING) return;
-    c->state = EBB__CONN_CLOSING;
+    ebb__conn_step(c, EBB__CONN_CLOSES);
     c->closing_since = ebb__loop_now(c->loop);
     if (c->proto != NULL) c->proto->notice(c);
     ebb__conn_task_at(c, c->closing_since + EBB__NOTICE_MS * EBB_MS);
@@ -346,16 +353,16 @@ void ebb__conn_close(ebb__conn *c) {
 }
 
 void ebb__conn_drain(ebb__conn *c) {
-    if (c->state >= EBB__CONN_DRAINING) return;
-    c->state = EBB__CONN_DRAINING;
+    if (c->state == EBB__CONN_MADE || c->state >= EBB__CONN_DRAINING) return;
+    ebb__conn_step(c, EBB__CONN_DRAINS);
     if (c->proto != NULL) c->proto->drain(c);
     ebb__conn_touch(c);
 }
 
 void ebb__conn_freed(ebb__conn *c) {
     if (c->slots == 0 && c->server != NULL) ebb__server_idle(c, true);
-    if (c->held_back && !is_crowded(c) && !ebb__conn_is_ending(c)) {
-        c->held_back = false;
+    if (c->reads == EBB__READS_HELD && !is_crowded(c) && !ebb__conn_is_ending(c)) {
+        ebb__reads_step(c, EBB__READS_GO_ON);
         if (ebb__raw_stream_read(&c->raw, true) != EBB_OK) lost(c);
     }
     if (c->state == EBB__CONN_DRAINING || (c->proto != NULL && c->proto->version < 20)) ebb__conn_touch(c);
@@ -373,12 +380,12 @@ static void on_closed(void *ctx) {
     proto_free(c);
     ebb__tls_free(c->tls);
     c->tls = NULL;
+    ebb__conn_step(c, EBB__CONN_IS_RELEASED);
     if (c->client != NULL) {
         ebb__client_closed(c);
         return;
     }
-    c->attached = false;
-    if (c->region_closed) {
+    if (c->unit == EBB__UNIT_CLOSED) {
         ebb__server_conn_free(c);
         return;
     }
@@ -395,7 +402,7 @@ ebb_status ebb__conn_open(ebb__conn *c, ebb_cx *cx, ebb_stream s) {
     bool tcp = ebb_stream_peer(cx, s, &c->peer) == EBB_OK; /* a Unix socket has neither address nor nodelay */
     ebb_status st = tcp ? ebb_stream_nodelay(cx, s, true) : EBB_OK;
     if (st == EBB_OK) st = ebb__raw_stream_init(&c->raw, cx, s, &raw_ops, c);
-    c->attached = st == EBB_OK;
+    if (st == EBB_OK) ebb__conn_step(c, EBB__CONN_ATTACHES);
     if (st == EBB_OK) st = ebb__raw_stream_read(&c->raw, true);
     if (st != EBB_OK || c->client == NULL) return st;
     if (c->tls == NULL) return set_proto(c, c->h2);

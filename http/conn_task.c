@@ -28,7 +28,7 @@ void ebb__conn_task_wake(ebb__conn *c) {
 /* The time at which half of the cleanup budget that is left has passed, or EBB_FOREVER. */
 static uint64_t half_left(const ebb__conn *c) {
     uint64_t now = ebb__now(c->loop->rt);
-    if (c->budget_end == EBB_FOREVER || !c->cancelled) return EBB_FOREVER;
+    if (c->budget_end == EBB_FOREVER || !ebb__conn_is_cancelled(c)) return EBB_FOREVER;
     return c->budget_end > now ? now + (c->budget_end - now) / 2 : now;
 }
 
@@ -54,10 +54,10 @@ static bool has_expired(uint64_t now, uint64_t since, uint64_t span, uint64_t *n
  * body is answered with 408 when the handler has cleaned up. */
 void ebb__conn_task_late(ebb_http *x, const char *message) {
     bool sends = x->out_pace.since != 0;
-    x->late = true;
+    ebb__address_late(x);
     ebb__pacing_end(x);
     x->conn->server->stats.timed_out++;
-    if (!x->region_closed)
+    if (ebb__exchange_has_region(x))
         ebb_region_cancel(ebb_runtime_host(x->loop->rt), x->region, EBB_CANCEL_TIMEOUT, message);
     if (!sends) x->verdict = 408;
     else x->conn->proto->reset(x, EBB__ENHANCE_YOUR_CALM);
@@ -70,7 +70,7 @@ bool ebb__conn_task_is_choked(const ebb__conn *c) {
 
 /* The clock of a body stands still while the peer can't send it. */
 static bool body_is_late(ebb_http *x, uint64_t now, uint64_t *next) {
-    if (x->reader == NULL || x->region_closed || x->late) return false;
+    if (x->reader == NULL || !ebb__exchange_has_region(x) || x->place >= EBB__PLACE_LATE) return false;
     if (ebb__conn_task_is_choked(x->conn)) x->in_pace.since = now;
     return has_expired(now, x->in_pace.since, x->conn->server->limits.body_ns, next);
 }
@@ -80,7 +80,7 @@ static void check_exchanges(ebb__conn *c, uint64_t now, uint64_t *next) {
     const ebb_http_limits *l = &c->server->limits;
     uint32_t late = 0, moving = 0;
     for (ebb_http *x = c->first; x != NULL; x = x->next) {
-        if (x->gone) continue;
+        if (ebb__exchange_is_gone(x)) continue;
         if (body_is_late(x, now, next)) ebb__conn_task_late(x, "the body took too long");
         if (has_expired(now, x->sent_since, EBB__LATE_BODY_MS * EBB_MS, next)) {
             x->sent_since = 0;
@@ -120,12 +120,12 @@ static bool notice_has_expired(const ebb__conn *c, uint64_t now, uint64_t head, 
 }
 
 static void end_delay(ebb__conn *c, uint64_t now, uint64_t *next) {
-    if (c->read_at == 0 || ebb__conn_is_ending(c)) return;
+    if (c->reads != EBB__READS_DELAYED || ebb__conn_is_ending(c)) return;
     if (now < c->read_at) {
         if (c->read_at < *next) *next = c->read_at;
         return;
     }
-    c->read_at = 0;
+    ebb__reads_step(c, EBB__READS_GO_ON);
     if (ebb__raw_stream_read(&c->raw, true) != EBB_OK)
         ebb__conn_drop(c, EBB_ERR_CLOSED, EBB_CANCEL_RESOURCE, "the connection can't be read");
 }
@@ -136,13 +136,18 @@ static uint64_t write_span(const ebb__conn *c) {
     return l->write_ns + (l->write_rate == EBB_HTTP_NO_RATE ? 0 : c->rest_n * EBB_SECOND / l->write_rate);
 }
 
+/* The connection task does not yet await the close of its region, and has neither learned of it nor of a cancel. */
+static bool wants_close(const ebb__conn *c) {
+    return c->closing == NULL && c->state < EBB__CONN_CLOSING && c->unit == EBB__UNIT_RUNS;
+}
+
 static void check_time(ebb__conn *c) {
     const ebb_http_limits *l = &c->server->limits;
     uint64_t now = ebb__now(c->loop->rt), next = EBB_FOREVER;
     disarm(c);
     uint64_t head = c->proto != NULL ? c->proto->head_since(c) : c->born;
     uint64_t idle = c->slots == 0 && (c->proto == NULL || head == 0) ? c->idle_since : 0;
-    if (c->state == EBB__CONN_ENDING) {
+    if (ebb__conn_has_last_bytes(c)) {
         if (has_expired(now, c->linger_until, 0, &next) ||
             has_expired(now, c->write_since, l->write_ns, &next)) {
             ebb__raw_stream_close(&c->raw);
@@ -161,10 +166,10 @@ static void check_time(ebb__conn *c) {
     }
     end_delay(c, now, &next);
     if (c->starts != NULL) ebb__conn_touch(c); /* its address may have a larger budget by now */
-    bool again = c->starts != NULL || !c->listens;
+    bool again = c->starts != NULL || wants_close(c);
     if (again && now + EBB__RETRY_MS * EBB_MS < next) next = now + EBB__RETRY_MS * EBB_MS;
     if (c->stop_at != 0 && c->stop_at < next) next = c->stop_at;
-    if (c->state != EBB__CONN_ENDED) ebb__conn_task_at(c, next != EBB_FOREVER ? next : now + l->header_ns);
+    if (c->state < EBB__CONN_ENDED) ebb__conn_task_at(c, next != EBB_FOREVER ? next : now + l->header_ns);
 }
 
 /* ---- close, cancel, force --------------------------------------------------------------------------------------- */
@@ -172,11 +177,11 @@ static void check_time(ebb__conn *c) {
 /* The exchanges are cancelled by their regions, and answered when they have cleaned up. They have half of the budget
  * that is left. */
 static void cancelled(ebb_cx *cx, ebb__conn *c) {
-    if (c->cancelled) return;
-    c->cancelled = true;
+    if (c->unit != EBB__UNIT_RUNS) return;
+    ebb__unit_step(c, EBB__UNIT_IS_CANCELLED);
     c->budget_end = ebb__region_look(c->loop->rt, ebb__region_of(cx)).force_at;
     c->stop_at = half_left(c);
-    if (c->state == EBB__CONN_ENDING && (c->linger_until == 0 || c->stop_at < c->linger_until)) {
+    if (ebb__conn_has_last_bytes(c) && (c->linger_until == 0 || c->stop_at < c->linger_until)) {
         c->linger_until = c->stop_at;
     }
     ebb__conn_drain(c);
@@ -186,20 +191,20 @@ static void cancelled(ebb_cx *cx, ebb__conn *c) {
 /* Answers the exchanges that are left, without waiting for their handlers. */
 static void answer_all(ebb__conn *c) {
     for (ebb_http *x = c->first; x != NULL; x = x->next) {
-        if (x->gone) continue;
+        if (ebb__exchange_is_gone(x)) continue;
         if (x->out == EBB__OUT_NONE) ebb__exchange_refuse(x, 503);
-        else if (x->out == EBB__OUT_OPEN) c->proto->reset(x, EBB__CANCEL);
+        else if (ebb__exchange_is_open(x)) c->proto->reset(x, EBB__CANCEL);
     }
     ebb__conn_touch(c);
 }
 
 /* In two steps, since the peer may not read the answers. */
 static void stop(ebb__conn *c) {
-    bool again = c->stopping;
-    c->stopping = true;
+    bool again = c->unit == EBB__UNIT_STOPPING;
+    if (!again) ebb__unit_step(c, EBB__UNIT_STOPS);
     c->stop_at = again ? 0 : half_left(c);
     if (ebb__conn_is_ending(c)) { /* the peer may not read the last bytes */
-        if (again && c->state == EBB__CONN_ENDING && c->linger_until == 0) ebb__conn_task_linger(c);
+        if (again && ebb__conn_has_last_bytes(c) && c->linger_until == 0) ebb__conn_task_linger(c);
         return;
     }
     if (!again && c->proto != NULL) {
@@ -212,13 +217,11 @@ static void stop(ebb__conn *c) {
 
 /* Without memory for the future, check_time retries. */
 static void await_close(ebb_cx *cx, ebb__conn *c) {
-    if (!c->listens) c->closing = ebb_closing(cx);
-    c->listens = true;
+    if (wants_close(c)) c->closing = ebb_closing(cx);
     if (c->closing == NULL) return;
     ebb_status st = ebb_await(cx, c->closing, NULL);
     if (st == EBB_PENDING) return;
     c->closing = NULL;
-    c->listens = st != EBB_ERR_NOMEM;
     if (st == EBB_OK) ebb__conn_close(c);
 }
 
@@ -231,8 +234,8 @@ ebb_status ebb__conn_task_poll(ebb_cx *cx, void *arg) {
     }
     if (ebb_checkpoint(cx) != EBB_OK) cancelled(cx, c);
     if (c->stop_at != 0 && ebb_now(cx) >= c->stop_at) stop(c);
-    if (c->state != EBB__CONN_ENDED) check_time(c);
-    if (c->raw.handle == NULL && c->state == EBB__CONN_ENDED && c->session == NULL) {
+    if (c->state < EBB__CONN_ENDED) check_time(c);
+    if (c->state == EBB__CONN_RELEASED) {
         disarm(c);
         return EBB_OK;
     }

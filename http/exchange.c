@@ -58,7 +58,6 @@ ebb_http *ebb__exchange_new(ebb__conn *c) {
     }
     ebb__exchange_init(x);
     x->loop = c->loop;
-    x->region_closed = true;
     x->version = (uint8_t)c->proto->version;
     x->began = ebb__now(c->loop->rt);
     ebb__exchange_link(x, c);
@@ -67,7 +66,6 @@ ebb_http *ebb__exchange_new(ebb__conn *c) {
 
 void ebb__exchange_link(ebb_http *x, ebb__conn *c) {
     x->conn = c;
-    x->listed = true;
     x->prev = NULL;
     x->next = c->first;
     if (c->first != NULL) c->first->prev = x;
@@ -78,14 +76,13 @@ void ebb__exchange_link(ebb_http *x, ebb__conn *c) {
 
 void ebb__exchange_unlink(ebb_http *x) {
     ebb__conn *c = x->conn;
-    if (!x->listed) return;
-    x->listed = false;
+    if (c == NULL) return;
+    x->conn = NULL;
     if (x->prev != NULL) x->prev->next = x->next;
     else c->first = x->next;
     if (x->next != NULL) x->next->prev = x->prev;
     c->slots--;
-    if (!x->gone) c->open--;
-    if (x->working) c->working--;
+    if (!ebb__exchange_is_gone(x)) c->open--;
 }
 
 void ebb__exchange_free(ebb_http *x) {
@@ -163,14 +160,13 @@ static void look_at_head(ebb_http *x) {
 
 void ebb__exchange_head(ebb_http *x, bool ended) {
     ebb__conn *c = x->conn;
-    x->in = EBB__IN_BODY;
+    ebb__in_step(x, EBB__IN_GETS_HEAD);
     if (x->client) {
         ebb__client_answered(x);
     } else {
         look_at_head(x);
         x->head = strcmp(x->method, "HEAD") == 0;
-        x->starting = true;
-        c->from->queued++;
+        ebb__work_step(x, EBB__WORK_QUEUES);
         x->waits = NULL;
         *c->starts_last = x;
         c->starts_last = &x->waits;
@@ -195,7 +191,7 @@ static void reader_gets(ebb_http *x, size_t n) {
 }
 
 static void consumed(ebb_http *x, size_t n) {
-    if (!x->gone && n > 0) x->conn->proto->consumed(x, n);
+    if (!ebb__exchange_is_gone(x) && n > 0) x->conn->proto->consumed(x, n);
 }
 
 /* The future of the reader or the writer, unless it was cancelled. Then its buffer must not be used any more, whether
@@ -259,7 +255,7 @@ bool ebb__exchange_body(ebb_http *x, const void *bytes, size_t n) {
     const uint8_t *from = bytes;
     if (x->in != EBB__IN_BODY) { /* nobody will read it */
         consumed(x, n);
-        x->dropped += x->out_sent ? n : 0;
+        x->dropped += x->sent == EBB__SENT_ALL ? n : 0;
         return x->dropped <= DROPPED_MOST;
     }
     x->in_bytes += n;
@@ -302,7 +298,7 @@ uint8_t *ebb__exchange_place(const ebb_http *x, size_t *n) {
 
 void ebb__exchange_in_end(ebb_http *x, ebb_status st) {
     if (x->in == EBB__IN_ENDED) return;
-    x->in = EBB__IN_ENDED;
+    ebb__in_step(x, EBB__IN_ENDS);
     if (st == EBB_ERR_EOF && x->too_large && !x->client) { /* because of its trailers, if not before */
         st = EBB_ERR_LIMIT;
         ebb__exchange_refuse(x, 431);
@@ -339,7 +335,7 @@ void ebb__exchange_waits(ebb_http *x) {
 
 ebb_status ebb__exchange_may_read(ebb_http *x) {
     if (wanted(x, &x->reader) != NULL) return EBB_ERR_BUSY;
-    if (x->lost) return EBB_ERR_CLOSED;
+    if (ebb__exchange_is_lost(x)) return EBB_ERR_CLOSED;
     if (x->body_n == 0 && x->in == EBB__IN_ENDED) return x->in_status;
     return EBB_OK;
 }
@@ -426,17 +422,17 @@ static size_t stage_put(ebb_http *x, const void *from, size_t n) {
 /* The unsent bytes of a cancelled write are dropped: the body is cut. */
 static void drop_write(ebb_http *x) {
     x->behind_n = 0;
-    x->out_cut = true;
+    if (x->out != EBB__OUT_RESETS) ebb__out_step(x, EBB__OUT_IS_CUT);
     if (x->stage != NULL) return;
     x->from_n = 0;
     ebb__pacing_cut(x);
 }
 
 ebb_future *ebb__exchange_writer(ebb_http *x) {
-    bool there = x->writer != NULL;
+    bool there = x->writer != NULL, last = x->out == EBB__OUT_LAST;
     if (wanted(x, &x->writer) != NULL || !there) return x->writer;
     drop_write(x);
-    if (x->out_last && !x->gone) x->conn->proto->reset(x, EBB__INTERNAL_ERROR);
+    if (last && !ebb__exchange_is_gone(x)) x->conn->proto->reset(x, EBB__INTERNAL_ERROR);
     return NULL;
 }
 
@@ -464,16 +460,18 @@ static void writer_done(ebb_http *x) {
 }
 
 void ebb__exchange_reset(ebb_http *x) {
-    x->out_cut = true;
-    x->resets = x->stage != NULL;
-    if (!x->resets) x->conn->proto->reset(x, EBB__INTERNAL_ERROR);
+    ebb__out_step(x, x->stage != NULL ? EBB__OUT_RESETS_LATER : EBB__OUT_IS_CUT);
+    if (x->stage == NULL) x->conn->proto->reset(x, EBB__INTERNAL_ERROR);
 }
 
 /* The writer's bytes follow the stage. */
 static void stage_ends(ebb_http *x) {
     if (x->stage == NULL || x->from_n > 0) return;
     stage_free(x);
-    if (x->resets) ebb__exchange_reset(x);
+    if (x->out == EBB__OUT_RESETS) {
+        ebb__out_step(x, EBB__OUT_IS_STAGED);
+        x->conn->proto->reset(x, EBB__INTERNAL_ERROR);
+    }
     x->from = x->behind;
     x->from_n = x->behind_n;
     x->behind_n = 0;
@@ -497,7 +495,7 @@ size_t ebb__exchange_take(ebb_http *x, uint8_t *to, size_t room, bool *ended) {
     if (x->client && x->writer == NULL && !ebb__client_wants(x)) return 0;
     size_t n = take_bytes(x, to, room);
     x->out_bytes += n;
-    if (x->from_n == 0 && x->out_last && !x->out_cut) x->out = EBB__OUT_ENDED;
+    if (x->from_n == 0 && x->out == EBB__OUT_LAST) ebb__out_step(x, EBB__OUT_ENDS);
     *ended = x->from_n == 0 && x->out == EBB__OUT_ENDED;
     ebb__pacing_took(x, n);
     writer_done(x);
@@ -529,22 +527,22 @@ static const ebb_operation write_op = {"http write", write_cancel, NULL};
 /* A handler may not write any more once the region of its exchange is cancelled. */
 static bool is_taken_away(const ebb_http *x) {
     ebb__region *r;
-    if (x->client || x->region_closed) return false;
+    if (!ebb__exchange_has_region(x)) return false;
     return ebb__region_get(x->loop->rt, x->region, &r) != EBB_OK ||
            ebb__region_look(x->loop->rt, r).request != 0;
 }
 
 bool ebb__exchange_is_writable(const ebb_http *x) {
-    return !x->gone && !is_taken_away(x);
+    return !ebb__exchange_is_gone(x) && !is_taken_away(x);
 }
 
 /* A response without a body may end before its handler does. */
 static bool has_ended_early(const ebb_http *x) {
-    return x->gone && x->bodyless && !x->lost && !is_taken_away(x);
+    return x->stream_state == EBB__STREAM_ENDED && x->bodyless && !is_taken_away(x);
 }
 
 static bool may_write(const ebb_http *x) {
-    if (x->out != EBB__OUT_OPEN || x->out_cut) return false;
+    if (x->out != EBB__OUT_OPEN && x->out != EBB__OUT_LAST) return false;
     return ebb__exchange_is_writable(x) || has_ended_early(x);
 }
 
@@ -588,10 +586,11 @@ ebb_status ebb_http_end(ebb_cx *cx, ebb_http *x) {
     if (!ebb__exchange_is_writable(x)) return EBB_ERR_CLOSED;
     if (x->out == EBB__OUT_NONE) return EBB_ERR_INVALID;
     if (x->out == EBB__OUT_ENDED || ebb__exchange_writer(x) != NULL) return EBB_ERR_BUSY;
-    if (x->out_sized && !x->bodyless && x->written < x->out_size) x->out_cut = true;
-    if (x->out_cut && x->conn != NULL) ebb__exchange_reset(x);
-    if (x->out_cut) return EBB_ERR_CLOSED;
-    x->out = EBB__OUT_ENDED;
+    bool cut = ebb__exchange_is_cut(x) || (x->out_sized && !x->bodyless && x->written < x->out_size);
+    if (cut && x->conn != NULL) ebb__exchange_reset(x);
+    else if (cut) ebb__out_step(x, EBB__OUT_IS_CUT);
+    if (cut) return EBB_ERR_CLOSED;
+    ebb__out_step(x, EBB__OUT_ENDS);
     send_more(x);
     return EBB_OK;
 }
@@ -612,13 +611,10 @@ void ebb__exchange_end_waits(ebb_http *x, ebb_status st) {
 
 void ebb__exchange_gone(ebb_http *x, ebb_status st, ebb_cancel_kind kind, const char *message) {
     ebb__conn *c = x->conn;
-    assert(!x->gone);
     if (x->client && c != NULL && ebb__client_resends(x, &st)) return;
-    x->gone = true;
-    if (c != NULL) c->open--;
-    x->lost = st != EBB_OK;
+    ebb__stream_step(x, st == EBB_OK ? EBB__STREAM_ENDS : EBB__STREAM_BREAKS);
     ebb__pacing_end(x);
-    if (!x->client && x->lost) { /* the handler is cancelled, and with it its reads and writes */
+    if (!x->client && st != EBB_OK) { /* the handler is cancelled, and with it its reads and writes */
         abandon(c, &x->reader);
         abandon(c, &x->writer);
     }
@@ -627,7 +623,6 @@ void ebb__exchange_gone(ebb_http *x, ebb_status st, ebb_cancel_kind kind, const 
     writer_fails(x, st == EBB_OK ? EBB_ERR_CLOSED : st);
     if (x->client) {
         ebb__exchange_unlink(x);
-        x->conn = NULL;
         ebb__client_gone(x, st);
         if (c != NULL) ebb__conn_freed(c);
     } else {

@@ -238,7 +238,7 @@ static void answered(ebb__conn *c) {
     s->x = s->in.x = NULL;
     s->out = (ebb__h1_out){0};
     if (s->last) ebb__h1_shut(&s->in);
-    x->out_sent = true;
+    ebb__sent_step(x, EBB__SENT_THE_LAST);
     ebb__exchange_gone(x, EBB_OK, EBB_CANCEL_NONE, "");
 }
 
@@ -264,7 +264,7 @@ static size_t fill(ebb__conn *c, uint8_t *to, size_t room) {
     bool done;
     if (!ebb__conn_is_ending(c) && s->cut) return cut(c);
     if (!ebb__conn_is_ending(c)) read_on(c);
-    if (c->state == EBB__CONN_ENDED) return 0;
+    if (c->state >= EBB__CONN_ENDED) return 0;
     size_t n = put_continue(s, to);
     n += ebb__h1_put(&s->out, to + n, room - n, &done);
     if (done) answered(c);
@@ -335,7 +335,7 @@ static void say(session *s, const ebb__conn *c, int status) {
 
 static void terminate(ebb__conn *c, uint32_t code) {
     session *s = session_of(c);
-    bool begun = s->out.x != NULL && s->out.x->out_first;
+    bool begun = s->out.x != NULL && s->out.x->sent != EBB__SENT_NOTHING;
     int status = begun ? 0 : status_of(s, code);
     s->out = (ebb__h1_out){0};
     s->x = NULL;

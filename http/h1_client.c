@@ -98,7 +98,7 @@ static void answered(ebb__conn *c) {
     s->out = (ebb__h1_out){0};
     if (!goes_on) {
         ebb__h1_shut(&s->in);
-        if (c->state == EBB__CONN_OPEN) c->state = EBB__CONN_DRAINING;
+        if (c->state == EBB__CONN_OPEN) ebb__conn_step(c, EBB__CONN_DRAINS);
         ebb__client_draining(c);
     }
     ebb__exchange_gone(x, EBB_OK, EBB_CANCEL_NONE, "");
@@ -110,7 +110,7 @@ static void lost(ebb__conn *c) {
     session *s = session_of(c);
     if (s->x == NULL) {
         ebb__conn_finish(c);
-    } else if (s->in.state == EBB__H1_ENDLESS && !c->broken) {
+    } else if (s->in.state == EBB__H1_ENDLESS && c->reads != EBB__READS_BROKEN) {
         ebb__h1_closed(&s->in);
         answered(c);
     } else {

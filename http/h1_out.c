@@ -116,7 +116,7 @@ static size_t put_plain(ebb__h1_out *out, uint8_t *to, size_t room) {
 
 size_t ebb__h1_put(ebb__h1_out *out, uint8_t *to, size_t room, bool *done) {
     size_t n = put_text(out, to, room);
-    if (n > 0 && out->x != NULL) out->x->out_first = true;
+    if (n > 0 && out->x != NULL) ebb__exchange_sent(out->x);
     if (out->text_n == 0 && out->x != NULL && !out->ends) {
         n += out->chunked ? put_chunk(out, to + n, room - n) : put_plain(out, to + n, room - n);
         n += put_text(out, to + n, room - n);

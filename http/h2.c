@@ -121,7 +121,7 @@ void ebb__h2_eof(ebb__conn *c) {
 ebb_http *ebb__h2_exchange(const ebb__conn *c, int32_t stream) {
     if (ebb__conn_is_ending(c)) return NULL;
     ebb__h2 *h = ebb__h2_of(c);
-    assert(h->last == NULL || (h->last->conn == c && !h->last->gone));
+    assert(h->last == NULL || (h->last->conn == c && !ebb__exchange_is_gone(h->last)));
     if (h->last == NULL || h->last->stream != stream)
         h->last = nghttp2_session_get_stream_user_data(h->session, stream);
     return h->last;
@@ -155,7 +155,7 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream, cons
     if (ebb__conn_is_ending(c)) return NGHTTP2_ERR_CALLBACK_FAILURE;
     if (x == NULL) (void)nghttp2_session_consume_connection(session, n);
     else if (!ebb__exchange_body(x, bytes, n))
-        ebb__h2_reset(x, x->out_sent ? EBB__NO_ERROR : EBB__INTERNAL_ERROR);
+        ebb__h2_reset(x, x->sent == EBB__SENT_ALL ? EBB__NO_ERROR : EBB__INTERNAL_ERROR);
     return 0;
 }
 
@@ -165,7 +165,7 @@ const char *ebb__h2_code_name(uint32_t code) {
 
 /* A server has sent the whole response, or a client has received it. */
 static bool all_said(const ebb_http *x) {
-    return x->client ? x->in == EBB__IN_ENDED && x->in_status == EBB_ERR_EOF : x->out_sent;
+    return x->client ? x->in == EBB__IN_ENDED && x->in_status == EBB_ERR_EOF : x->sent == EBB__SENT_ALL;
 }
 
 /* The status of a stream that closed with an error code. Unless it is EBB_OK, `message` says why. */
@@ -185,7 +185,8 @@ static int on_stream_close(nghttp2_session *session, int32_t stream, uint32_t co
     ebb__h2_forget(ebb__h2_of(c), stream);
     if (x->body_n > 0) (void)nghttp2_session_consume_connection(session, x->body_n);
     ebb_status st = end_of(x, code, message, sizeof message);
-    bool early = !x->out_first, charged = c->server != NULL && st != EBB_OK && !x->ours;
+    bool early = x->sent == EBB__SENT_NOTHING;
+    bool charged = c->server != NULL && st != EBB_OK && x->stream_state != EBB__STREAM_RESET;
     ebb__exchange_gone(x, st, EBB_CANCEL_DISCONNECT, message);
     if (!charged || ebb__server_reset(c, early)) return 0;
     c->server->stats.rate_limited++;
@@ -298,13 +299,13 @@ static ssize_t on_source(nghttp2_session *session, int32_t stream, uint8_t *to, 
     if (left < FRAME_HEAD + (ready < FRAME_LEAST ? ready : FRAME_LEAST)) return NGHTTP2_ERR_PAUSE;
     if (room > left - FRAME_HEAD) room = left - FRAME_HEAD;
     size_t n = ebb__exchange_take(x, h->to + h->to_n + FRAME_HEAD, room, &ended);
-    x->out_first = true;
+    ebb__exchange_sent(x);
     x->deferred = n == 0 && !ended;
     if (x->deferred) return NGHTTP2_ERR_DEFERRED;
     *flags |= NGHTTP2_DATA_FLAG_NO_COPY;
     if (!ended) return (ssize_t)n;
     *flags |= NGHTTP2_DATA_FLAG_EOF;
-    x->out_sent = true;
+    ebb__sent_step(x, EBB__SENT_THE_LAST);
     if (x->out_trailers.n > 0 && send_trailers(session, x, flags) != 0) {
         return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
     }
@@ -338,7 +339,7 @@ void ebb__h2_submit_reset(ebb__h2 *h, int32_t stream, uint32_t code) {
 }
 
 void ebb__h2_reset(ebb_http *x, uint32_t code) {
-    x->ours = true;
+    ebb__stream_step(x, EBB__STREAM_RESETS);
     ebb__h2 *h = ebb__h2_of(x->conn);
     ebb__h2_expect_late(h);
     ebb__h2_submit_reset(h, x->stream, code);

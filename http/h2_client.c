@@ -33,7 +33,7 @@ static void on_headers(ebb_http *x, const nghttp2_frame *frame) {
         response_head(x, ended);
     } else if (x->too_large && x->in != EBB__IN_ENDED) { /* because of its trailers */
         ebb__exchange_in_end(x, EBB_ERR_LIMIT);
-        if (!x->ours) ebb__h2_reset(x, EBB__CANCEL);
+        if (x->stream_state != EBB__STREAM_RESET) ebb__h2_reset(x, EBB__CANCEL);
     } else if (ended) {
         ebb__exchange_in_end(x, EBB_ERR_EOF);
     }
@@ -43,7 +43,7 @@ static void on_headers(ebb_http *x, const nghttp2_frame *frame) {
 static void on_goaway(ebb__conn *c, const nghttp2_goaway *g) {
     ebb_http *next;
     if (c->state == EBB__CONN_OPEN) {
-        c->state = EBB__CONN_DRAINING;
+        ebb__conn_step(c, EBB__CONN_DRAINS);
         ebb__client_draining(c);
     }
     if (g->error_code == EBB__NO_ERROR) return;
@@ -131,7 +131,7 @@ static void stuck(ebb__conn *c) {
     ebb_http *next;
     for (ebb_http *x = c->first; x != NULL; x = next) {
         next = x->next;
-        if (x->ours) end(x, EBB_ERR_HTTP_RESET);
+        if (x->stream_state == EBB__STREAM_RESET) end(x, EBB_ERR_HTTP_RESET);
     }
 }
 

@@ -192,7 +192,7 @@ static int on_invalid_frame(nghttp2_session *session, const nghttp2_frame *frame
 /* The last byte of a response was sent. If the request is incomplete, the rest of it is not wanted. A reset at once
  * would make some clients discard the response, so the request has a moment to end by itself. */
 static void response_sent(ebb_http *x) {
-    x->out_sent = true;
+    ebb__sent_step(x, EBB__SENT_THE_LAST);
     if (x->in == EBB__IN_ENDED && x->in_status == EBB_ERR_EOF) return;
     ebb__exchange_in_end(x, EBB_ERR_CLOSED);
     x->sent_since = ebb__now(x->loop->rt);
@@ -213,7 +213,7 @@ static int on_frame_send(nghttp2_session *session, const nghttp2_frame *frame, v
     if (frame->hd.type == NGHTTP2_DATA && frame->hd.length > 0) ebb__h2_of(c)->updates += 2;
     ebb_http *x = ebb__h2_exchange(c, frame->hd.stream_id);
     if (x == NULL) return 0;
-    x->out_first = true;
+    ebb__exchange_sent(x);
     if (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) response_sent(x);
     return 0;
 }

@@ -22,12 +22,15 @@
 #ifndef EBB__HTTP_H
 #define EBB__HTTP_H
 
+#include <assert.h>
+
 #include "http/address.h"
 #include "http/block_pool.h"
 #include "http/fields.h"
 #include "http/progress.h"
 #include "http/rate_limit.h"
 #include "http/route.h"
+#include "http/state.h"
 #include "http/tls.h"
 #include "loop/raw_stream.h"
 
@@ -36,33 +39,28 @@ typedef struct ebb__proto ebb__proto;
 
 /* ---- exchanges -------------------------------------------------------------------------------------------- */
 
-typedef enum ebb__out {
-    EBB__OUT_NONE = 0, /* nothing to send yet */
-    EBB__OUT_OPEN,     /* the protocol has the head; body bytes may follow */
-    EBB__OUT_ENDED     /* no more bytes will follow; some may still be unsent */
-} ebb__out;
-
-typedef enum ebb__in {
-    EBB__IN_HEAD = 0, /* the head is incomplete */
-    EBB__IN_BODY,     /* more of the body may come */
-    EBB__IN_ENDED     /* everything was received, or nothing more will be: see in_status */
-} ebb__in;
-
+/* Six state machines (state.h), each a byte: `in` and `out` are the two directions as user code sees them, `sent` what
+ * the protocol has sent, `stream` the stream, `work` the handler, `place` the place among those of the address.
+ * Invariants:
+ *  - Only ebb__exchange_step changes these bytes.
+ *  - `conn` is NULL exactly while the exchange is in no connection's list: on a client before the request is sent and
+ *    after the stream has ended.
+ *  - While `writer` is not NULL, `out` is OPEN, LAST, CUT or RESETS.
+ *  - `starts` of the connection has the exchanges whose `work` is QUEUED, no others.
+ *  - The region is open while `work` is RUNNING or RETURNED. conn->working counts exchanges that started and whose
+ *    stream and handler have not both ended.
+ *  - `place` is YOUNG or WAITING exactly while the exchange is in that list of its address. */
 struct ebb_http {
     ebb_loop *loop;
-    ebb__conn *conn;       /* on a client NULL before the request is sent and after its stream is gone */
+    ebb__conn *conn;
     ebb_http *prev, *next; /* in the connection's list */
     ebb_http *waits;       /* the next exchange in conn->starts */
     int32_t stream;        /* of HTTP/2; 0 in HTTP/1 */
     uint8_t version;       /* 20, 11, 10 */
     bool client;
-    bool gone;          /* the stream has ended: the protocol does not use the exchange any more */
-    bool lost;          /* the stream ended before the exchange was complete */
-    bool listed;        /* it is in the connection's list */
-    bool starting;      /* it is in conn->starts, which frees it if it is gone */
-    bool region_closed; /* on a server: the region has closed, or there never was one */
-    bool handled;       /* on a server: the handler has returned */
-    bool working;       /* on a server: it counts in conn->working */
+    uint8_t stream_state; /* ebb__stream_state */
+    uint8_t work;         /* ebb__work; on a client NONE */
+    uint8_t place;        /* ebb__place; on a client NONE */
 
     /* Receiving. */
     uint8_t in;       /* ebb__in */
@@ -89,14 +87,9 @@ struct ebb_http {
 
     /* Sending. */
     uint8_t out;    /* ebb__out */
-    bool out_first; /* a byte was sent: a reset does not count as early any more */
-    bool out_sent;  /* the last byte was sent */
-    bool ours;      /* we have reset the stream */
+    uint8_t sent;   /* ebb__sent */
     bool deferred;  /* HTTP/2: nghttp2 waits for ebb__h2_more */
-    bool out_cut;   /* a write was cancelled: the body is incomplete */
     bool out_sized; /* the length of the body is known: out_size */
-    bool resets;    /* the stream is reset once the stage is empty, because the handler failed */
-    bool out_last;  /* the handler has returned: the body ends after the pending write */
     bool bodyless;  /* HEAD, 204, 304: no body bytes are sent */
     uint64_t out_size;
     uint64_t written; /* bytes of the body that user code has written so far */
@@ -117,10 +110,6 @@ struct ebb_http {
     /* Server only. */
     ebb_region region;
     ebb_http *held_prev, *held_next; /* in a list of its address */
-    bool waiting;                    /* it is in the address's list of exchanges that wait for their peer */
-    bool young;                      /* it is in the address's list of exchanges that have just started */
-    bool late;                       /* it was ended because its peer stalled: it is in neither list */
-    bool leaving;                    /* it was ended like that, and its handler still runs */
     uint64_t started;                /* when its handler started */
     const ebb__handler *handler;
     ebb_future *answer; /* the future of a handler that returns one */
@@ -137,7 +126,7 @@ struct ebb_http {
     uint8_t *whole;
     size_t whole_n, whole_room;
     uint64_t whole_most;
-    bool whole_reads; /* the whole body is what the pending read wants */
+    bool whole_reads; /* the pending read wants the whole body */
     ebb_http_bytes whole_bytes;
 
     /* Client only: http/client.h has the rest. */
@@ -256,15 +245,6 @@ ebb_status ebb__h1_server_new(ebb__conn *c);
 ebb_status ebb__h2_client_new(ebb__conn *c);
 ebb_status ebb__h1_client_new(ebb__conn *c);
 
-typedef enum ebb__conn_state {
-    EBB__CONN_NEW = 0, /* protocol unknown: TLS handshake, or the first bytes are missing */
-    EBB__CONN_OPEN,
-    EBB__CONN_CLOSING,  /* server: takes requests that are on their way, for EBB__NOTICE_MS at most */
-    EBB__CONN_DRAINING, /* takes no new exchanges, and ends with its last one */
-    EBB__CONN_ENDING,   /* its last bytes are being sent */
-    EBB__CONN_ENDED     /* the raw stream is closed */
-} ebb__conn_state;
-
 enum { EBB__BODY_WINDOW = 1 << 18 }; /* unread bytes of a body, once its handler reads it as it is received */
 
 enum { EBB__INTERIMS = 16 }; /* informational responses (103) before a response: more are an error */
@@ -281,6 +261,12 @@ enum {
     EBB__RETRY_MS = 100 /* how often an exchange that waits to start is checked at least */
 };
 
+/* Three state machines (state.h), each a byte: `state` is the life of the connection, `reads` whether it is read,
+ * `unit` its region and the connection task. Invariants:
+ *  - Only ebb__conn_step changes these bytes.
+ *  - From ENDING on there is no exchange in progress, and none begins.
+ *  - libuv uses the connection from NEW to ENDED. A server's connection is freed when libuv does not use it and its
+ *    region has closed; a client's is freed when it is RELEASED. */
 struct ebb__conn {
     ebb__raw_stream raw;
     ebb_loop *loop;
@@ -291,19 +277,12 @@ struct ebb__conn {
     void *session;           /* state of the protocol */
     ebb__tls *tls;           /* NULL: plaintext */
     uint8_t state;           /* ebb__conn_state */
+    uint8_t reads;           /* ebb__reads */
+    uint8_t unit;            /* ebb__unit; on a client NONE */
     bool h2;                 /* client without TLS: it uses HTTP/2 */
-    bool broken;             /* the socket failed, or TLS was truncated: not the end of a message */
-    bool tls_ended;          /* the peer has sent close_notify */
-    bool held_back;          /* it is not read: too many closed streams still have a handler */
-    bool tls_closed;         /* we have sent close_notify */
     bool failed;             /* it ends because of what the peer did */
     bool delayed_address;    /* it has delayed new connections of its address */
-    bool lingers;            /* all is sent: received bytes are dropped until linger_until */
-    bool listens;            /* the connection task awaits the close of its region */
-    bool cancelled;          /* its region was cancelled */
-    bool stopping;           /* it does not wait for its exchanges any longer */
-    bool attached;           /* libuv uses it */
-    bool region_closed;      /* its region has closed */
+    bool illegal;            /* a transition was refused: it ends with EBB_ERR_HTTP_STATE */
     bool overflow;           /* more than limits.connections: every request is 503 */
     uint8_t greeting_n;      /* the first bytes, until they identify the protocol */
     uint8_t greeting[24];
@@ -335,9 +314,9 @@ struct ebb__conn {
     ebb_timer timer;
     uint64_t timer_at; /* EBB_FOREVER: none */
     ebb__conn *idle_prev,
-        *idle_next; /* in the server's list of connections without an exchange, the longest idle first */
-    bool idle;
-    uint64_t idle_since;    /* since when it has had no exchange */
+        *idle_next;      /* in the server's list of connections without an exchange, the longest idle first */
+    bool idle;           /* it is in that list */
+    uint64_t idle_since; /* since when it has had no exchange */
     uint64_t closing_since; /* since when it has been closing */
     uint32_t charged;       /* bytes that it is charged for OpenSSL */
     uint32_t handshake;     /* bytes of TLS received until the handshake was complete */
@@ -349,9 +328,9 @@ struct ebb__conn {
     ebb__bucket resets, frames;
     ebb__rate_limit *address; /* budgets that all connections of the peer's address share */
     ebb__address *from;       /* places that these connections take */
-    bool blocked;             /* it waits for a place there */
+    bool blocked;             /* it is in the list of connections that wait for a place there */
     ebb__conn *blocked_next, **blocked_at;
-    uint64_t read_at; /* it is not read before, because its address is delayed; 0: it is read */
+    uint64_t read_at; /* it is not read before, while DELAYED */
     bool excused;     /* it has had its one reset beyond the budget of its address */
     uint32_t earned;  /* complete answers, less the resets that they have paid for */
 
@@ -394,6 +373,104 @@ void ebb__conn_drain(ebb__conn *c);
 void ebb__conn_freed(ebb__conn *c);
 static inline bool ebb__conn_is_ending(const ebb__conn *c) {
     return c->state >= EBB__CONN_ENDING;
+}
+/* libuv uses it. */
+static inline bool ebb__conn_is_attached(const ebb__conn *c) {
+    return c->state >= EBB__CONN_NEW && c->state <= EBB__CONN_ENDED;
+}
+/* Its last bytes are being sent, or all are. */
+static inline bool ebb__conn_has_last_bytes(const ebb__conn *c) {
+    return c->state >= EBB__CONN_ENDING && c->state <= EBB__CONN_LINGERING;
+}
+/* Its region was cancelled, and has not closed. */
+static inline bool ebb__conn_is_cancelled(const ebb__conn *c) {
+    return c->unit == EBB__UNIT_CANCELLED || c->unit == EBB__UNIT_STOPPING;
+}
+
+/* ---- transitions ------------------------------------------------------------------------------------------ */
+
+/* The trigger is not legal in this state: see state.h. Without asserts the caller goes on. `c` may be NULL. */
+void ebb__conn_illegal(ebb__conn *c, ebb__machine_id machine, unsigned state, unsigned trigger);
+
+static inline void ebb__count_move(ebb__conn *c, ebb__count count) {
+    switch (count) {
+    case EBB__COUNT_NONE: break;
+    case EBB__COUNT_QUEUED: c->from->queued++; break;
+    case EBB__COUNT_SKIPPED: c->from->queued--; break;
+    case EBB__COUNT_CLOSED:
+        if (c != NULL) c->open--;
+        break;
+    case EBB__COUNT_STARTED:
+        c->from->queued--;
+        c->working++;
+        break;
+    }
+}
+
+/* The one place that changes the state of an exchange or of a connection. */
+static inline void ebb__step(ebb__conn *c, uint8_t *state, const ebb__move *moves, ebb__machine_id machine,
+                             unsigned trigger) {
+    const ebb__move *m = &moves[trigger];
+    bool legal = ebb__move_allows(m, *state);
+    assert(legal);
+    if (EBB__UNLIKELY(!legal)) {
+        ebb__conn_illegal(c, machine, *state, trigger);
+        return;
+    }
+    *state = m->to;
+    ebb__count_move(c, (ebb__count)m->count);
+}
+
+static inline void ebb__in_step(ebb_http *x, ebb__in_trigger t) {
+    ebb__step(x->conn, &x->in, ebb__in_moves, EBB__M_IN, t);
+}
+static inline void ebb__out_step(ebb_http *x, ebb__out_trigger t) {
+    ebb__step(x->conn, &x->out, ebb__out_moves, EBB__M_OUT, t);
+}
+static inline void ebb__sent_step(ebb_http *x, ebb__sent_trigger t) {
+    ebb__step(x->conn, &x->sent, ebb__sent_moves, EBB__M_SENT, t);
+}
+static inline void ebb__stream_step(ebb_http *x, ebb__stream_trigger t) {
+    ebb__step(x->conn, &x->stream_state, ebb__stream_moves, EBB__M_STREAM, t);
+}
+static inline void ebb__work_step(ebb_http *x, ebb__work_trigger t) {
+    ebb__step(x->conn, &x->work, ebb__work_moves, EBB__M_WORK, t);
+}
+static inline void ebb__place_step(ebb_http *x, ebb__place_trigger t) {
+    ebb__step(x->conn, &x->place, ebb__place_moves, EBB__M_PLACE, t);
+}
+static inline void ebb__conn_step(ebb__conn *c, ebb__conn_trigger t) {
+    ebb__step(c, &c->state, ebb__conn_moves, EBB__M_CONN, t);
+}
+static inline void ebb__reads_step(ebb__conn *c, ebb__reads_trigger t) {
+    ebb__step(c, &c->reads, ebb__reads_moves, EBB__M_READS, t);
+}
+static inline void ebb__unit_step(ebb__conn *c, ebb__unit_trigger t) {
+    ebb__step(c, &c->unit, ebb__unit_moves, EBB__M_UNIT, t);
+}
+
+/* The stream has ended: the protocol does not use the exchange any more. */
+static inline bool ebb__exchange_is_gone(const ebb_http *x) {
+    return x->stream_state >= EBB__STREAM_ENDED;
+}
+static inline bool ebb__exchange_is_lost(const ebb_http *x) {
+    return x->stream_state == EBB__STREAM_LOST;
+}
+/* The protocol has the head, but not the end. */
+static inline bool ebb__exchange_is_open(const ebb_http *x) {
+    return x->out >= EBB__OUT_OPEN && x->out <= EBB__OUT_RESETS;
+}
+/* The body can't be completed. */
+static inline bool ebb__exchange_is_cut(const ebb_http *x) {
+    return x->out == EBB__OUT_CUT || x->out == EBB__OUT_RESETS;
+}
+/* It has a region, which is open. */
+static inline bool ebb__exchange_has_region(const ebb_http *x) {
+    return x->work == EBB__WORK_RUNNING || x->work == EBB__WORK_RETURNED;
+}
+/* A byte of the message was sent. */
+static inline void ebb__exchange_sent(ebb_http *x) {
+    if (x->sent == EBB__SENT_NOTHING) ebb__sent_step(x, EBB__SENT_A_BYTE);
 }
 
 /* ---- server only: server_exchange.c, conn_task.c, server.c ------------------------------------------------- */
@@ -452,6 +529,7 @@ bool ebb__address_may_queue(const ebb__conn *c);
 void ebb__address_started(ebb_http *x); /* the handler is about to run */
 void ebb__address_hold(ebb_http *x);    /* the exchange waits for its peer, or has made progress */
 void ebb__address_let_go(ebb_http *x);  /* the exchange does not wait */
+void ebb__address_late(ebb_http *x);    /* the exchange is ended because its peer stalled */
 void ebb__address_left(ebb_http *x);    /* the handler has ended */
 /* Ends at most `most` stalled exchanges, of any address. */
 void ebb__address_evict_any(ebb_http_server *s, uint32_t most);

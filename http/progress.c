@@ -36,9 +36,9 @@ bool ebb__pace_bytes(ebb__pace *p, uint64_t now, uint64_t n, uint32_t rate) {
 /* The one place that adds an exchange to the list of those that wait for their peer, or removes it. `moves`: its clock
  * shows zero. */
 static void update(ebb_http *x, bool moves) {
-    bool waits = (x->out_pace.since != 0 || x->in_pace.since != 0) && !x->late;
+    bool waits = (x->out_pace.since != 0 || x->in_pace.since != 0) && x->place < EBB__PLACE_LATE;
     if (!waits) ebb__address_let_go(x);
-    else if (moves || !x->waiting) ebb__address_hold(x);
+    else if (moves || x->place != EBB__PLACE_WAITING) ebb__address_hold(x);
 }
 
 static void out_waits(ebb_http *x, uint64_t now) {

@@ -145,13 +145,13 @@ static ebb_status may_answer(const ebb_http *x, int status) {
 }
 
 /* From now on the head belongs to the protocol. */
-static ebb_status send_head(ebb_http *x, int status, ebb__out then) {
+static ebb_status send_head(ebb_http *x, int status, ebb__out_trigger then) {
     x->status = (int16_t)status;
     x->bodyless = x->head || status == 204 || status == 304;
-    x->out = (uint8_t)then;
+    ebb__out_step(x, then);
     ebb_status st = x->conn->proto->head(x);
     if (st != EBB_OK) {
-        x->out = EBB__OUT_NONE;
+        ebb__out_step(x, EBB__OUT_FAILS);
         x->status = 0;
         return st;
     }
@@ -178,7 +178,7 @@ static ebb_status reply(ebb_http *x, int status, const char *type, const void *b
         st = add(x, &x->out_fields, "content-type", type);
     }
     if (st == EBB_OK) st = copy_body(x, body, status == 204 || status == 304 ? 0 : n);
-    if (st == EBB_OK) st = send_head(x, status, EBB__OUT_ENDED);
+    if (st == EBB_OK) st = send_head(x, status, EBB__OUT_ENDS);
     if (st == EBB_OK) return st;
     x->from_n = 0;
     x->out_sized = false;
@@ -205,7 +205,7 @@ ebb_status ebb_http_text(ebb_cx *cx, ebb_http *x, int status, const char *text) 
 ebb_status ebb_http_start(ebb_cx *cx, ebb_http *x, int status) {
     (void)cx;
     ebb_status st = may_answer(x, status);
-    return st == EBB_OK ? send_head(x, status, EBB__OUT_OPEN) : st;
+    return st == EBB_OK ? send_head(x, status, EBB__OUT_STARTS) : st;
 }
 
 /* Responses that the layer makes itself. */
@@ -223,7 +223,7 @@ static const char *phrase(int status) {
 }
 
 void ebb__exchange_refuse(ebb_http *x, int status) {
-    if (x->gone || x->out != EBB__OUT_NONE) return;
+    if (ebb__exchange_is_gone(x) || x->out != EBB__OUT_NONE) return;
     x->out_fields.n = 0;
     x->out_trailers.n = 0;
     const char *text = phrase(status);

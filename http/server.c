@@ -121,8 +121,8 @@ static uint32_t make_room(ebb_http_server *s, uint32_t most) {
 static void conn_region_closed(void *arg, const ebb_region_report *report) {
     ebb__conn *c = arg;
     (void)report;
-    c->region_closed = true;
-    if (!c->attached) ebb__server_conn_free(c); /* else it was forced, and libuv still uses it */
+    ebb__unit_step(c, EBB__UNIT_CLOSES);
+    if (!ebb__conn_is_attached(c)) ebb__server_conn_free(c); /* else it was forced, and libuv still uses it */
 }
 
 static ebb__conn *conn_new(ebb_http_server *s) {
@@ -152,6 +152,7 @@ static ebb_status conn_region(ebb_cx *acceptor, ebb__conn *c) {
                             .on_closed = conn_region_closed,
                             .arg = c};
     c->region = ebb__region_open_apart(acceptor, &opts, EBB_SITE);
+    if (ebb_id_status(c->region.id) == EBB_OK) ebb__unit_step(c, EBB__UNIT_OPENS);
     return ebb_id_status(c->region.id);
 }
 

@@ -61,6 +61,7 @@ void ebb__server_delay_address(ebb__conn *c) {
 void ebb__server_delay_reads(ebb__conn *c) {
     uint64_t until = ebb__server_rate_limit(c)->quiet_until;
     if (until <= ebb__now(c->loop->rt) || ebb__raw_stream_read(&c->raw, false) != EBB_OK) return;
+    ebb__reads_step(c, EBB__READS_ARE_DELAYED);
     c->read_at = until;
     ebb__conn_task_at(c, until);
 }
@@ -84,10 +85,8 @@ bool ebb__server_may_start(ebb__conn *c) {
 }
 
 /* The stream has ended and the handler has returned: the slot is free for an exchange that waits to start. */
-static void rest(ebb_http *x) {
-    if (!x->working || !x->gone || !(x->handled || x->region_closed)) return;
-    if (!x->lost) x->conn->earned++;
-    x->working = false;
+static void rest(const ebb_http *x) {
+    if (!ebb__exchange_is_lost(x)) x->conn->earned++;
     x->conn->working--;
     if (x->conn->starts != NULL) ebb__conn_touch(x->conn);
 }
@@ -115,13 +114,16 @@ static bool is_overload(ebb_status st) {
 /* Ends a response that the handler has begun, or answers for it. If the handler was cancelled, the end of the region
  * decides. */
 static ebb_status handled(ebb_cx *cx, ebb_http *x, ebb_status st) {
-    x->handled = true;
-    rest(x);
-    if (x->gone || (st == EBB_CANCELLED && ebb_cancelled(cx)) || !ebb__exchange_is_writable(x)) return st;
+    ebb__work_step(x, EBB__WORK_RETURNS);
+    if (ebb__exchange_is_gone(x)) {
+        rest(x);
+        return st;
+    }
+    if ((st == EBB_CANCELLED && ebb_cancelled(cx)) || !ebb__exchange_is_writable(x)) return st;
     if (x->out == EBB__OUT_NONE) ebb__exchange_refuse(x, is_overload(st) ? 503 : 500);
-    else if (st != EBB_OK && x->out == EBB__OUT_OPEN) ebb__exchange_reset(x);
-    else if (x->out == EBB__OUT_OPEN && !writes_on(x)) (void)ebb_http_end(cx, x);
-    else if (x->out == EBB__OUT_OPEN) x->out_last = true;
+    else if (st != EBB_OK && ebb__exchange_is_open(x)) ebb__exchange_reset(x);
+    else if (ebb__exchange_is_open(x) && !writes_on(x)) (void)ebb_http_end(cx, x);
+    else if (x->out == EBB__OUT_OPEN) ebb__out_step(x, EBB__OUT_RETURNS);
     return st;
 }
 
@@ -142,30 +144,32 @@ static ebb_status run_future(ebb_cx *cx, void *arg) {
 
 static void note_end(const ebb_http *x) {
     ebb_http_server *s = x->conn->server;
-    s->stats.answered[x->out == EBB__OUT_ENDED && !x->lost ? x->status / 100 % 6 : 0]++;
-    if (x->lost || x->report == EBB_CANCELLED) s->stats.cancelled++;
+    s->stats.answered[x->out == EBB__OUT_ENDED && !ebb__exchange_is_lost(x) ? x->status / 100 % 6 : 0]++;
+    if (ebb__exchange_is_lost(x) || x->report == EBB_CANCELLED) s->stats.cancelled++;
     if (s->access != NULL) ebb__access_line(x);
 }
 
 /* Frees the exchange if neither stream nor region uses it. */
 static void settle(ebb_http *x) {
-    if (x->gone && x->region_closed && !x->starting) ebb__exchange_free(x);
+    bool free = x->work != EBB__WORK_QUEUED && !ebb__exchange_has_region(x);
+    if (ebb__exchange_is_gone(x) && free) ebb__exchange_free(x);
 }
 
 /* The region was cancelled for another reason than its stream: a deadline or a shutdown. */
 static void end_stream(ebb_http *x, bool failed) {
     if (x->out == EBB__OUT_NONE) ebb__exchange_refuse(x, failed ? 500 : x->verdict != 0 ? x->verdict : 503);
-    else if (x->out == EBB__OUT_OPEN && !x->resets) x->conn->proto->reset(x, EBB__CANCEL);
+    else if (ebb__exchange_is_open(x) && x->out != EBB__OUT_RESETS) x->conn->proto->reset(x, EBB__CANCEL);
 }
 
 static void region_closed(void *arg, const ebb_region_report *report) {
     ebb_http *x = arg;
-    x->region_closed = true;
+    bool returned = x->work == EBB__WORK_RETURNED;
+    ebb__work_step(x, EBB__WORK_CLOSES);
     ebb__address_left(x);
-    rest(x);
+    if (ebb__exchange_is_gone(x) && !returned) rest(x);
     x->report = report->status;
     x->conn->server->stats.exchanges--;
-    if (!x->gone) {
+    if (!ebb__exchange_is_gone(x)) {
         bool late = x->deadline != 0 && ebb__now(x->loop->rt) >= x->deadline;
         if (late) x->conn->server->stats.timed_out++;
         if (late && x->verdict == 0) x->verdict = 504;
@@ -178,13 +182,13 @@ static void region_closed(void *arg, const ebb_region_report *report) {
 
 void ebb__serve_gone(ebb_http *x, ebb_cancel_kind kind, const char *message) {
     ebb_cx *host = ebb_runtime_host(x->loop->rt);
-    rest(x);
-    if (!x->region_closed) {
-        if (x->lost) ebb_region_cancel(host, x->region, kind, message);
+    if (x->work == EBB__WORK_RETURNED || x->work == EBB__WORK_CLOSED) rest(x);
+    if (ebb__exchange_has_region(x)) {
+        if (ebb__exchange_is_lost(x)) ebb_region_cancel(host, x->region, kind, message);
         else ebb_region_close(host, x->region);
         return;
     }
-    if (!x->starting) note_end(x);
+    if (x->work != EBB__WORK_QUEUED) note_end(x);
     settle(x);
 }
 
@@ -212,9 +216,7 @@ static int start(ebb_http *x) {
                             .arg = x};
     x->region = ebb__region_open_apart(cx, &opts, x->handler->site);
     if (ebb_id_status(x->region.id) != EBB_OK) return 503;
-    x->region_closed = false;
-    x->working = true;
-    x->conn->working++;
+    ebb__work_step(x, EBB__WORK_STARTS);
     ebb__server_crowd(x->conn->server);
     if (ebb_id_status(spawn(cx, x).id) == EBB_OK) {
         x->started = ebb__now(x->loop->rt);
@@ -271,15 +273,13 @@ static int route(ebb_http *x) {
 }
 
 void ebb__serve(ebb_http *x) {
-    x->starting = false;
-    x->conn->from->queued--;
     x->conn->server->stats.requests++;
-    if (x->gone) { /* reset by the same bytes: it never had a region */
-        note_end(x);
-        settle(x);
-        return;
-    }
-    if (x->out != EBB__OUT_NONE) return; /* refused while it waited */
-    int status = route(x);
+    bool gone = ebb__exchange_is_gone(x);   /* reset by the same bytes */
+    bool refused = x->out != EBB__OUT_NONE; /* while it waited */
+    int status = gone || refused ? 0 : route(x);
+    if (x->work == EBB__WORK_QUEUED) ebb__work_step(x, EBB__WORK_IS_SKIPPED);
     if (status != 0) ebb__exchange_refuse(x, status);
+    if (!gone) return;
+    note_end(x);
+    settle(x);
 }

@@ -139,8 +139,8 @@ ebb_status ebb_http_listen(ebb_cx *cx, const ebb_http_server_opts *opts, ebb_htt
 ebb_region ebb_http_server_region(const ebb_http_server *s);
 /* Writes the server's address to *out, with the port that the system chose. Returns EBB_OK. */
 ebb_status ebb_http_server_address(ebb_cx *cx, const ebb_http_server *s, ebb_address *out);
-/* The text of the last error of TLS, or of a limit that ebb_http_listen refused, on this thread. "" if there was
- * none. */
+/* The text of the last error of TLS, of a limit that ebb_http_listen refused, or of EBB_ERR_HTTP_STATE, on this thread.
+ * "" if there was none. */
 const char *ebb_http_error(void);
 
 /* A handler. It answers by ebb_http_reply and the like. Its return ends the exchange:
@@ -341,6 +341,7 @@ typedef struct ebb_http_call {
  *   EBB_ERR_TLS            the handshake failed, or the certificate is not that of the origin
  *   EBB_ERR_HTTP_CONNECT   no connection within connect_ns
  *   EBB_ERR_HTTP_REDIRECT  one redirect more than `redirects`, or a redirect to something that is no http or https URL
+ *   EBB_ERR_HTTP_STATE     a bug in Ebb: see ebb_http_error
  *   EBB_TIMEOUT            the deadline of the call has passed
  *   EBB_ERR_INVALID        no valid URL, method or header; or the call `streams`
  *   EBB_ERR_CLOSED         the region of the client has ended its work
