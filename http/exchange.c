@@ -528,10 +528,7 @@ static const ebb_operation write_op = {"http write", write_cancel, NULL};
 
 /* A handler may not write any more once the region of its exchange is cancelled. */
 static bool is_taken_away(const ebb_http *x) {
-    ebb__region *r;
-    if (x->client || x->region_closed) return false;
-    return ebb__region_get(x->loop->rt, x->region, &r) != EBB_OK ||
-           ebb__region_look(x->loop->rt, r).request != 0;
+    return !x->client && !x->region_closed && ebb__region_is_cancelled(x->loop->rt, x->region);
 }
 
 bool ebb__exchange_is_writable(const ebb_http *x) {
