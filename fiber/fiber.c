@@ -14,7 +14,7 @@ enum {
     REFUSALS_A_POLL = 64,
     SPARE = 256,            /* pooled stacks beyond the recent peak */
     RECENT_PEAK_MAX = 1024, /* the most that the recent peak adds to the pool */
-    DECAY_ENDS = 64,        /* the recent peak decays once in so many ends ... */
+    DECAY_ENDS = 512,       /* the recent peak decays once in so many ends ... */
     DECAY_PART = 64,        /* ... by this part of its distance to the fibers alive */
     POOL_BYTES = 8 << 20,
     CHAINS_MIN = 64,

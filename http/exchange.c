@@ -526,10 +526,7 @@ static const ebb_operation write_op = {"http write", write_cancel, NULL};
 
 /* A handler may not write any more once the region of its exchange is cancelled. */
 static bool is_taken_away(const ebb_http *x) {
-    ebb__region *r;
-    if (!ebb__exchange_has_region(x)) return false;
-    return ebb__region_get(x->loop->rt, x->region, &r) != EBB_OK ||
-           ebb__region_look(x->loop->rt, r).request != 0;
+    return ebb__exchange_has_region(x) && ebb__region_is_cancelled(x->loop->rt, x->region);
 }
 
 bool ebb__exchange_is_writable(const ebb_http *x) {

@@ -10,7 +10,7 @@
  *
  * Data flows one way: raw stream -> (TLS) -> protocol -> exchange -> handler -> exchange -> protocol -> (TLS) -> raw
  * stream. User code runs in the pump. It only changes the exchange and marks the raw stream for a flush. The protocol
- * produces bytes when the raw stream is flushed at the end of the turn, for all handlers at once.
+ * produces bytes when the raw stream is flushed after the pump, for all handlers at once.
  *
  * Invariants:
  *  - An exchange is in its connection's list, and takes one of its slots, from its creation until it is freed. It is
@@ -345,7 +345,7 @@ bool ebb__h2_has_window(const ebb_http *x, size_t n);
 /* How many more streams a client may open on this connection now. */
 uint32_t ebb__h2_client_room(const ebb__conn *c);
 
-/* There may be bytes to send: the raw stream is flushed at the end of the turn. */
+/* There may be bytes to send: the raw stream is flushed after the pump. */
 static inline void ebb__conn_touch(ebb__conn *c) {
     ebb__raw_stream_touch(&c->raw);
 }

@@ -54,6 +54,8 @@ static void out_rests(ebb_http *x, uint64_t now) {
     if (--x->conn->sending == 0) x->conn->pace = (ebb__pace){0};
 }
 
+/* Clocks are started by handlers, which may have computed for long: these two read the time. It is read anyway before
+ * bytes are received or sent. */
 void ebb__pacing_ready(ebb_http *x) {
     if (x->client) return;
     uint64_t now = ebb__loop_now(x->loop);
@@ -64,7 +66,7 @@ void ebb__pacing_ready(ebb_http *x) {
 
 void ebb__pacing_took(ebb_http *x, size_t n) {
     if (x->client) return;
-    uint64_t now = ebb__loop_now(x->loop);
+    uint64_t now = ebb__now(x->loop->rt);
     uint32_t rate = x->conn->server->limits.write_rate;
     bool moves = n > 0 && ebb__pace_bytes(&x->out_pace, now, n, rate);
     (void)ebb__pace_bytes(&x->conn->pace, now, n, rate);
@@ -88,7 +90,7 @@ void ebb__pacing_reads(ebb_http *x) {
 
 void ebb__pacing_came(ebb_http *x, size_t n) {
     if (x->client) return;
-    uint64_t now = ebb__loop_now(x->loop);
+    uint64_t now = ebb__now(x->loop->rt);
     bool moves = n > 0 && ebb__pace_bytes(&x->in_pace, now, n, x->conn->server->limits.body_rate);
     if (x->reader == NULL) ebb__pace_rest(&x->in_pace, now);
     update(x, moves);

@@ -274,6 +274,11 @@ uint32_t ebb__region_traits(const ebb_runtime *rt, const ebb__region *r) {
            (ebb__supervisor_is_last(r) ? EBB__REGION_ALONE : 0u);
 }
 
+bool ebb__region_is_cancelled(ebb_runtime *rt, ebb_region region) {
+    ebb__region *r;
+    return ebb__region_get(rt, region, &r) != EBB_OK || r->request != 0;
+}
+
 ebb__region_view ebb__region_look(const ebb_runtime *rt, const ebb__region *r) {
     const ebb__region_cold *c = ebb__cold_of(r);
     return (ebb__region_view){.state = (ebb_region_state)r->state,

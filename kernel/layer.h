@@ -433,6 +433,8 @@ typedef struct ebb__region_view {
     const char *message, *site;
 } ebb__region_view;
 ebb__region_view ebb__region_look(const ebb_runtime *rt, const ebb__region *r);
+/* It was asked to cancel. Of a region that is no more: true. */
+bool ebb__region_is_cancelled(ebb_runtime *rt, ebb_region region);
 uint32_t ebb__region_traits(const ebb_runtime *rt, const ebb__region *r);
 /* The reason of the cancel request; kind EBB_CANCEL_NONE: there was none. */
 ebb_reason ebb__region_reason(const ebb_runtime *rt, const ebb__region *r);

@@ -88,6 +88,17 @@ static void set_idle(ebb_loop *l, bool more) {
     else (void)l->os->idle_stop(&l->idle);
 }
 
+static void pump_and_flush(ebb_loop *l) {
+    l->backlog = ebb_runtime_pump(l->rt, l->polls) == EBB_PENDING;
+    if (l->dirty == NULL) return;
+    ebb__clock_refresh(l->rt); /* for the timeouts that a flush starts */
+    ebb__raw_streams_flush(l);
+}
+
+void ebb__loop_pump_early(ebb_loop *l) {
+    if (!l->backlog) pump_and_flush(l);
+}
+
 static void turn(ebb_loop *l) {
     ebb_runtime_advance(l->rt, l->os->hrtime());
     if (EBB__UNLIKELY(l->kill_at <= ebb__now(l->rt))) ebb__processes_kill(l);
@@ -95,14 +106,10 @@ static void turn(ebb_loop *l) {
     ebb_inbox_receive(l->rt);
     if (l->raw_reads > 0) l->raw_reads_last = l->raw_reads;
     l->raw_reads = 0;
-    bool more = ebb_runtime_pump(l->rt, l->polls) == EBB_PENDING;
-    if (l->dirty != NULL) {
-        ebb__clock_refresh(l->rt); /* for the timeouts that a flush starts */
-        ebb__raw_streams_flush(l);
-    }
+    pump_and_flush(l);
     l->entered = false;
-    set_idle(l, more || l->dirty != NULL);
-    set_alive(l, more || l->owner != NULL || ebb__loop_is_busy(l));
+    set_idle(l, l->backlog || l->dirty != NULL);
+    set_alive(l, l->backlog || l->owner != NULL || ebb__loop_is_busy(l));
     if (l->owner != NULL) ebb__owner_turn(l);
 }
 

@@ -1,10 +1,12 @@
 /* A loop from inside: how a runtime and libuv take turns, and what the files of this layer share.
  *
  * libuv's callbacks do not run code of the program: they settle futures, and the pump runs in the check phase right
- * after them, once for all of them. Work that appears before libuv sleeps (closed handles, callbacks of the host) is
- * pumped in the prepare phase. After `polls` polls of tasks libuv looks at the sockets; an idle handle keeps it from
- * sleeping meanwhile. All timers share one uv_timer_t, which may expire early but not late. None of these handles,
- * nor those of the program, keeps uv_run going: only `async` does, while there is work. */
+ * after them, once for all of them. Raw streams are the exception: when the bytes of one have been processed, its tasks
+ * are pumped and their answers sent before the next one is read. So thousands of requests that are received in one turn
+ * use the memory of a hundred again and again, which stays in the caches. Work that appears before libuv sleeps (closed
+ * handles, callbacks of the host) is pumped in the prepare phase. After `polls` polls of tasks libuv looks at the
+ * sockets; an idle handle keeps it from sleeping meanwhile. All timers share one uv_timer_t, which may expire early but
+ * not late. None of these handles, nor those of the program, keeps uv_run going: only `async` does, if there is work. */
 #ifndef EBB__LOOP_H
 #define EBB__LOOP_H
 
@@ -30,6 +32,7 @@ struct ebb_loop {
     uint32_t polls;
     uint32_t pending;  /* operations whose futures are not settled */
     bool idling;       /* `idle` is active */
+    bool backlog;      /* the last pump has used up its polls */
     bool alive;        /* `async` keeps uv_run going */
     bool entered;      /* the host has used the loop since the last turn, and may have added work */
     uint64_t armed_ms; /* when `timer` expires, by libuv's clock; EBB_FOREVER: it is not set */
@@ -93,6 +96,9 @@ bool ebb__loop_is_busy(const ebb_loop *l);
 /* raw_stream.c: calls `flush` of the dirty raw streams. */
 void ebb__raw_streams_flush(ebb_loop *l);
 void ebb__raw_streams_fini(ebb_loop *l);
+/* For raw streams, whose bytes have been processed: pumps and flushes now instead of in the check phase, unless the
+ * last pump has left work for the next turn. */
+void ebb__loop_pump_early(ebb_loop *l);
 /* listen.c: looks at the listeners whose time has come, and if a descriptor was freed at all that wait for one. */
 void ebb__listeners_look(ebb_loop *l);
 /* thread.c: called after each turn of a loop on its own thread. */

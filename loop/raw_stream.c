@@ -109,6 +109,7 @@ static void on_read(uv_stream_t *uv, ssize_t n, const uv_buf_t *buf) {
         h->loop->raw_reads++;
         w->filled = (size_t)n == buf->len;
         w->ops->bytes(w->ctx, buf->base, (size_t)n);
+        ebb__loop_pump_early(h->loop);
         return;
     }
     (void)ebb__raw_stream_read(w, false);
