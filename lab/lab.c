@@ -110,7 +110,7 @@ static bool room_for_choice(ebb_lab *lab) {
 
 uint32_t ebb__choose(ebb_lab *lab, uint32_t n) {
     ebb__chooser *ch = &lab->chooser;
-    if (n < 2 || n > UINT16_MAX || !room_for_choice(lab)) return 0;
+    if (n < 2 || n > UINT16_MAX || lab->winding_down || !room_for_choice(lab)) return 0;
     uint32_t which;
     if (!ch->recorded) which = (uint32_t)((ebb__random(&ch->random) >> 32) * n >> 32);
     else which = ch->n < ch->n_given ? ch->given[ch->n] % n : 0;
@@ -205,6 +205,7 @@ static void check_events(ebb_lab *lab, uint32_t i) {
     ebb_status st = continue_reading(r);
     while (st == EBB_OK && (st = ebb_trace_reader_next(&r->reader, &ev)) == EBB_OK) {
         lab->result.events++;
+        if (ev.type == EBB_EV_TASK_POLLED) r->polled = ev.task_id;
         if (ebb_checker_event(r->check, &ev) != EBB_OK) violated(lab, i, r->check);
         else if (ev.type == EBB_EV_ILLEGAL) illegal(lab, i, &ev);
         else continue;
@@ -217,14 +218,16 @@ static void check_events(ebb_lab *lab, uint32_t i) {
 }
 
 /* A file consists of whole blocks; without a file, each event is checked as soon as possible. */
-static void take_all(ebb_lab *lab, bool flush) {
-    flush |= lab->opts.trace == NULL;
-    for (uint32_t i = 0; i < lab->runtimes; i++) {
-        taker t = {lab, i};
-        ebb_trace_take(lab->runtime[i].rt, flush, trace_piece, &t);
-        if (lab->opts.journal != NULL) ebb_journal_take(lab->runtime[i].rt, flush, journal_piece, &t);
-        check_events(lab, i);
-    }
+static void take(ebb_lab *lab, uint32_t i, bool flush) {
+    taker t = {lab, i};
+    if (lab->runtime[i].rt == NULL) return;
+    ebb_trace_take(lab->runtime[i].rt, flush || lab->opts.trace == NULL, trace_piece, &t);
+    if (lab->opts.journal != NULL) ebb_journal_take(lab->runtime[i].rt, flush, journal_piece, &t);
+    check_events(lab, i);
+}
+
+void ebb__lab_take_all(ebb_lab *lab, bool flush) {
+    for (uint32_t i = 0; i < lab->runtimes; i++) take(lab, i, flush);
 }
 
 /* A task with a cancel request has a deadline. If no timer is left, nothing will ever force it: a leak that events
@@ -337,7 +340,7 @@ static void do_step(ebb_lab *lab) {
 static void give_up(ebb_lab *lab) {
     for (uint32_t i = 0; i < lab->runtimes && lab->ending; i++) {
         const ebb_checker *c = lab->runtime[i].check;
-        take_all(lab, true);
+        ebb__lab_take_all(lab, true);
         if (ebb_checker_end(lab->runtime[i].check, true) != EBB_OK) violated(lab, i, c);
     }
     ebb__lab_stop(lab, EBB_ERR_LIMIT, "livelock", "the round does not come to its end");
@@ -364,7 +367,7 @@ static bool decide(ebb_lab *lab, bool may_end) {
         break;
     case ENOUGH: return false;
     }
-    take_all(lab, false);
+    ebb__lab_take_all(lab, false);
     return going(lab);
 }
 
@@ -393,7 +396,7 @@ static void end_regions(ebb_lab *lab, ending how, bool roots) {
         ebb_runtime *rt = lab->runtime[i].rt;
         end_region(rt, roots ? ebb_runtime_root(rt) : lab->runtime[i].region, how);
     }
-    take_all(lab, false);
+    ebb__lab_take_all(lab, false);
 }
 
 /* A close waits for tasks that never end by themselves, so a cancel follows. */
@@ -424,23 +427,30 @@ static void check_slots(ebb_lab *lab, uint32_t i) {
 }
 
 /* Everything should have ended. The leak oracles report the rest. */
+static void check_end(ebb_lab *lab, uint32_t i, bool roots) {
+    ebb__lab_runtime *r = &lab->runtime[i];
+    ebb_runtime_stats stats;
+    if (!roots) (void)ebb_region_join(ebb_runtime_host(r->rt), r->region);
+    ebb_runtime_stats_of(r->rt, &stats);
+    bool quiet = stats.tasks == 0 && stats.regions == (roots ? 0 : 1);
+    if (quiet && !roots) return;
+    take(lab, i, true);
+    if (ebb_checker_end(r->check, true) != EBB_OK) violated(lab, i, r->check);
+    if (quiet && going(lab)) check_slots(lab, i);
+    if (quiet || !going(lab)) return;
+    ebb__lab_stop(lab, EBB_ERR_ORACLE, ebb_oracle_name(EBB_ORACLE_REGION_LEAK),
+                  "the root's state at the end: expected Closed");
+    lab->result.runtime = i;
+}
+
 static void check_quiet(ebb_lab *lab, bool roots) {
-    take_all(lab, roots);
-    for (uint32_t i = 0; i < lab->runtimes && going(lab); i++) {
-        ebb__lab_runtime *r = &lab->runtime[i];
-        ebb_runtime_stats stats;
-        if (!roots) (void)ebb_region_join(ebb_runtime_host(r->rt), r->region);
-        ebb_runtime_stats_of(r->rt, &stats);
-        bool quiet = stats.tasks == 0 && stats.regions == (roots ? 0 : 1);
-        if (quiet && !roots) continue;
-        take_all(lab, true);
-        if (ebb_checker_end(r->check, true) != EBB_OK) violated(lab, i, r->check);
-        if (quiet && going(lab)) check_slots(lab, i);
-        if (quiet || !going(lab)) continue;
-        ebb__lab_stop(lab, EBB_ERR_ORACLE, ebb_oracle_name(EBB_ORACLE_REGION_LEAK),
-                      "the root's state at the end: expected Closed");
-        lab->result.runtime = i;
-    }
+    ebb__lab_take_all(lab, roots);
+    for (uint32_t i = 0; i < lab->runtimes && going(lab); i++) check_end(lab, i, roots);
+}
+
+void ebb__lab_check_quiet(ebb_lab *lab, uint32_t i) {
+    take(lab, i, true);
+    if (going(lab)) check_end(lab, i, true);
 }
 
 static bool begin_round(ebb_lab *lab) {
@@ -460,7 +470,7 @@ static bool begin_round(ebb_lab *lab) {
     if (!going(lab)) return false;
     ebb_status st = s->setup != NULL ? s->setup(lab) : EBB_OK;
     if (st != EBB_OK) ebb__lab_stop(lab, st, st == EBB_ERR_NOMEM ? "" : "check", ebb_status_text(st));
-    take_all(lab, false);
+    ebb__lab_take_all(lab, false);
     return going(lab);
 }
 
@@ -480,24 +490,36 @@ static bool one_round(ebb_lab *lab, bool last) {
 
 /* ---- a run --------------------------------------------------------------------------------------------- */
 
-static ebb_status start_runtime(ebb_lab *lab, uint32_t i) {
+ebb_status ebb__lab_watch(ebb_lab *lab, uint32_t i, ebb_runtime *rt) {
     ebb__lab_runtime *r = &lab->runtime[i];
+    r->rt = rt;
     r->n = 0;
     r->turn = 1;
     r->started = false;
-    ebb_status st = ebb_runtime_new(
-        &(ebb_runtime_opts){.allocator = lab->allocator, .runtime_id = (uint8_t)(i + 1)}, &r->rt);
-    if (st != EBB_OK) return st;
-    lab->runtimes = i + 1;
-    ebb__set_chooser(r->rt, choose_task, lab);
+    r->polled = 0;
+    if (lab->runtimes <= i) lab->runtimes = i + 1;
+    ebb__set_chooser(rt, choose_task, lab);
 #ifdef EBB_MUTANTS
-    ebb__set_mutant(r->rt, lab->c->plant);
+    ebb__set_mutant(rt, lab->c->plant);
 #endif
     r->check = ebb_checker_new(lab->allocator);
     if (r->check == NULL) return EBB_ERR_NOMEM;
-    st = ebb_trace_start(r->rt, TRACE_BYTES);
-    if (st == EBB_OK && lab->opts.journal != NULL) st = ebb_journal_start(r->rt, TRACE_BYTES);
+    ebb_status st = ebb_trace_start(rt, TRACE_BYTES);
+    if (st == EBB_OK && lab->opts.journal != NULL) st = ebb_journal_start(rt, TRACE_BYTES);
     return st;
+}
+
+void ebb__lab_unwatch(ebb_lab *lab, uint32_t i) {
+    ebb_checker_free(lab->runtime[i].check);
+    lab->runtime[i].check = NULL;
+    lab->runtime[i].rt = NULL;
+}
+
+static ebb_status start_runtime(ebb_lab *lab, uint32_t i) {
+    ebb_runtime *rt;
+    ebb_status st = ebb_runtime_new(
+        &(ebb_runtime_opts){.allocator = lab->allocator, .runtime_id = (uint8_t)(i + 1)}, &rt);
+    return st == EBB_OK ? ebb__lab_watch(lab, i, rt) : st;
 }
 
 static void start(ebb_lab *lab, const ebb_lab_case *c, const ebb_lab_opts *opts) {
@@ -514,7 +536,9 @@ static void start(ebb_lab *lab, const ebb_lab_case *c, const ebb_lab_opts *opts)
     lab->since_advance = 0;
     lab->script_n = 0;
     lab->runtimes = 0;
+    lab->winding_down = false;
     uint32_t n = c->scenario->runtimes == 0 ? 1 : c->scenario->runtimes;
+    if (c->scenario->play != NULL) n = 0;
     for (uint32_t i = 0; i < n && going(lab); i++) {
         ebb_status st = start_runtime(lab, i);
         if (st != EBB_OK) ebb__lab_stop(lab, st, "", NULL);
@@ -523,11 +547,9 @@ static void start(ebb_lab *lab, const ebb_lab_case *c, const ebb_lab_opts *opts)
 
 static void stop(ebb_lab *lab) {
     for (uint32_t i = 0; i < lab->runtimes; i++) {
-        ebb__lab_runtime *r = &lab->runtime[i];
-        ebb_checker_free(r->check);
-        ebb_runtime_free(r->rt);
-        r->check = NULL;
-        r->rt = NULL;
+        ebb_runtime *rt = lab->runtime[i].rt;
+        ebb__lab_unwatch(lab, i);
+        ebb_runtime_free(rt);
     }
     free_blocks(lab);
     lab->result.choices = lab->chooser.n;
@@ -540,13 +562,19 @@ ebb_status ebb_lab_run(ebb_lab *lab, const ebb_lab_case *c, const ebb_lab_opts *
     out->status = EBB__OPTS_COPY(&whole, opts);
     if (out->status != EBB_OK) return out->status;
     start(lab, c, &whole);
+    if (c->scenario->play != NULL) {
+        c->scenario->play(lab);
+        stop(lab);
+        *out = lab->result;
+        return out->status;
+    }
     bool many = lab->opts.min_events > 0;
     while (going(lab) && one_round(lab, !many) && lab->result.events < lab->opts.min_events) free_blocks(lab);
     if (going(lab) && many) {
         end_all(lab, true);
         check_quiet(lab, true);
     }
-    take_all(lab, true);
+    ebb__lab_take_all(lab, true);
     stop(lab);
     *out = lab->result;
     return out->status;

@@ -22,7 +22,8 @@ typedef struct ebb__lab_runtime {
     uint8_t *bytes; /* part of the trace that is not read yet */
     size_t n, room;
     uint64_t turn;
-    bool started; /* the reader has seen the header */
+    bool started;    /* the reader has seen the header */
+    uint64_t polled; /* the task of the last poll in the trace */
 } ebb__lab_runtime;
 
 /* A message in flight. The bag is in the order of sending. */
@@ -50,6 +51,8 @@ struct ebb_lab {
     uint64_t round_steps;      /* decisions in this round so far */
     uint32_t since_advance;    /* turns since the time last advanced */
     bool ending;               /* everything was requested to end */
+    bool winding_down;         /* the run has failed and only ends: every decision is 0 and is not recorded */
+    void *network;             /* of a run in a network: lab/network.h; else NULL */
     char *script;              /* of the last run, if its scenario uses one */
     size_t script_n, script_room;
 };
@@ -71,6 +74,15 @@ void ebb__lab_stop(ebb_lab *lab, ebb_status st, const char *failure, const char 
 
 /* Makes room for `n` items of `size`; false: no memory, and a current run is stopped. */
 bool ebb__lab_grow(ebb_lab *lab, void **items, size_t *room, size_t n, size_t size);
+
+/* The lab watches a runtime: it chooses which task is polled, and the oracles check its trace. The runtime is the i-th,
+ * in order; it need not be made by the lab. After ebb__lab_unwatch it may be freed. */
+ebb_status ebb__lab_watch(ebb_lab *lab, uint32_t i, ebb_runtime *rt);
+void ebb__lab_unwatch(ebb_lab *lab, uint32_t i);
+/* Takes the traces of all watched runtimes and checks the new events. */
+void ebb__lab_take_all(ebb_lab *lab, bool flush);
+/* Everything in a runtime should have ended. */
+void ebb__lab_check_quiet(ebb_lab *lab, uint32_t i);
 
 extern const ebb_lab_scenario ebb__scenario_pingpong2;
 extern const ebb_lab_scenario ebb__scenario_storm;

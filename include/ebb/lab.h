@@ -25,6 +25,7 @@ extern "C" {
  * one clock, but a runtime learns the time only when it runs, as loops do. */
 typedef struct ebb_lab ebb_lab;
 #define EBB_LAB_RUNTIMES 8
+struct ebb_lab_network;
 
 typedef struct ebb_lab_scenario {
     const char *name;  /* one word */
@@ -46,6 +47,9 @@ typedef struct ebb_lab_scenario {
     void (*check)(ebb_lab *lab);
     /* Frees what `setup` made. Called in any case, before the memory of the round is freed. */
     void (*teardown)(ebb_lab *lab);
+    /* For programs in a network: ebb_lab_network_play and what it plays; see "A network" below. Both NULL: none. */
+    void (*play)(ebb_lab *lab);
+    const struct ebb_lab_network *network;
 } ebb_lab_scenario;
 /* Each function may be NULL. */
 
@@ -59,6 +63,17 @@ uint32_t ebb_lab_round(const ebb_lab *lab);        /* 0 for the first */
 void ebb_lab_send(ebb_lab *lab, ebb_cx *from, const ebb_msg *msg); /* to the runtime of msg->target */
 void ebb_lab_fail(ebb_lab *lab, const char *text); /* ends the run; the first text is copied */
 
+/* What ebb_lab_inject does to a program in a network. The names in files are those behind EBB_LAB_, in small letters. */
+typedef enum ebb_lab_action {
+    EBB_LAB_NOTHING = 0,
+    EBB_LAB_CANCEL,   /* cancels the task that was just polled */
+    EBB_LAB_STOP,     /* sends SIGTERM to the program */
+    EBB_LAB_SHUTDOWN, /* cancels the root region of the program's loop */
+    EBB_LAB_FORCE,    /* forces that region */
+    EBB_LAB_RESET,    /* resets all connections of the program */
+    EBB_LAB_ACTIONS
+} ebb_lab_action;
+
 /* A scenario and the source of its decisions. */
 typedef struct ebb_lab_case {
     const ebb_lab_scenario *scenario; /* must stay valid */
@@ -67,9 +82,11 @@ typedef struct ebb_lab_case {
     uint16_t *choices; /* each is taken modulo the number of alternatives */
     size_t n_choices;  /* number of `choices` */
     char *script; /* for the scenario `storm`: its lines, instead of lines made from the seed. NULL: none */
-    size_t script_n;  /* bytes in `script` */
-    int plant;        /* the oracle whose bug is planted, in builds that have planted bugs; 0: none */
-    char failure[32]; /* the expected failure, as ebb_lab_result.failure; "": none yet */
+    size_t script_n;       /* bytes in `script` */
+    int plant;             /* the oracle whose bug is planted, in builds that have planted bugs; 0: none */
+    char failure[32];      /* the expected failure, as ebb_lab_result.failure; "": none yet */
+    ebb_lab_action action; /* what happens right after the poll `point`, in a network */
+    uint64_t point;        /* counts the polls of all programs, from 1 */
 } ebb_lab_case;
 
 typedef struct ebb_lab_opts {
@@ -93,6 +110,7 @@ typedef struct ebb_lab_result {
         steps;         /* decisions taken, those with one alternative included */
     uint32_t rounds;   /* rounds run */
     size_t choices;    /* decisions that had more than one alternative */
+    uint64_t polls;    /* polls of tasks, in a network */
 } ebb_lab_result;
 
 /* Make and free a lab. NULL: no memory. One thread at a time may use it. */
@@ -152,6 +170,112 @@ ebb_status ebb_lab_load(ebb_lab *lab, const char *bytes, size_t n, const ebb_lab
 
 /* Returns the i-th built-in scenario; NULL after the last. */
 const ebb_lab_scenario *ebb_lab_scenario_at(size_t i);
+
+/* ---- a network ---------------------------------------------------------------------------------------- */
+
+/* A scenario whose `play` is ebb_lab_network_play runs whole programs in one thread: services, and the clients that use
+ * them. Each program has a loop of its own. Its streams, listeners, name lookups, files, timers and clocks are the lab's:
+ * in memory, and in virtual time. All of Ebb above that is the code that also runs in production. The chooser decides
+ * which program goes on, when a segment arrives, how many bytes a read returns, and which faults happen, within the
+ * limits of the scenario. The first alternative is always the plain one: programs in turn, the least latency, whole
+ * reads and writes, no fault. So ebb_lab_run with no choices plays the plain story; seeds explore; and a failure is
+ * captured, shrunk, saved and replayed as above.
+ *
+ * What makes a failure:
+ *  - an oracle that the trace of a program violates;
+ *  - "check": ebb_lab_fail, called by a client or by `check`;
+ *  - "stuck": a program waits and nothing will wake it, or a client has not ended within `patience`, or a service
+ *    has not ended so long after SIGTERM;
+ *  - "exit": a program has ended with another status than 0, in a run that nothing has disturbed;
+ *  - "leak": a program has ended with EBB_SERVICE_LEAK, unless it was forced; or a client has not freed memory;
+ *  - "left": a program has ended, and a socket, a listener, a file or a libuv handle of its is open;
+ *  - "livelock": too many decisions.
+ *
+ * What is not virtual: the real thread pool is not used, its functions run on the program's thread; other threads and
+ * child processes can't be made (EBB_ERRNO(ENOSYS)), so a service has one loop, EBB_SERVICE_LOOPS_ALL is 1; what a
+ * program does without Ebb (stdio, its own system calls, static variables, which keep their values from run to run) is
+ * as real as ever. TLS runs, but OpenSSL's random numbers are real: its runs can't be replayed. */
+
+typedef struct ebb_lab_program {
+    const char *name; /* one word. Name lookups find it */
+    /* Numeric. Programs with the same address are on one machine: they share its ports, its loopback and its files.
+     * NULL: "127.0.0.1" */
+    const char *ip;
+    /* A service: the `main` of a program that calls ebb_service_run. `args` are its arguments after the name, up to
+     * a NULL; NULL: none. When all clients have ended, the services get SIGTERM. */
+    int (*main)(int argc, char **argv);
+    const char *const *args;
+    bool never_listens; /* a service that clients do not wait for */
+    /* Without `main`, a client: the first fiber of a service. The lab gives it memory. It starts when every service has
+     * listened or ended, and ends by itself. */
+    ebb_status (*fn)(ebb_cx *cx, void *arg);
+    void *arg;
+} ebb_lab_program;
+
+typedef struct ebb_lab_network {
+    const ebb_lab_program *programs; /* at most EBB_LAB_RUNTIMES */
+    uint32_t n;
+    uint64_t latency;     /* of a segment, at least. 0: 100 us */
+    uint64_t slowest;     /* of a segment, at most. 0: 50 ms */
+    uint64_t patience;    /* 0: 10 minutes */
+    uint64_t disk_bytes;  /* of a machine's files; more give ENOSPC. 0: no limit */
+    uint32_t descriptors; /* of a program; more give EMFILE. 0: 1024 */
+    /* The most faults of each kind in a run. */
+    uint32_t resets;        /* a connection is reset when a segment is sent */
+    uint32_t refusals;      /* a connection is refused, or its attempt times out */
+    uint32_t losses;        /* a segment is lost, and sent again after 200 ms or more */
+    uint32_t partitions;    /* nothing passes between two programs for 1 to 100 s */
+    uint32_t name_errors;   /* a name lookup fails */
+    uint32_t file_errors;   /* a file operation fails with EIO, ENOSPC or EMFILE */
+    uint32_t accept_errors; /* an accept fails with EMFILE */
+} ebb_lab_network;
+
+/* Plays the scenario's network. Of the scenario's functions `setup`, `step`, `check` and `teardown` are called: `setup`
+ * before the programs start, `step` when the chooser decides, `check` when all have ended. Where there are no fibers the
+ * run fails with EBB_ERR_LIMIT. */
+void ebb_lab_network_play(ebb_lab *lab);
+
+/* The lab in whose run this thread is; NULL: in none. */
+ebb_lab *ebb_lab_here(void);
+/* Whether a fault was made, an action was injected, or one of the functions below was called, in this run. A client that
+ * gets an error in an undisturbed run has found a bug. */
+bool ebb_lab_disturbed(const ebb_lab *lab);
+/* For `step`: sends a signal to a program; cuts two programs off from each other for a time; resets all connections of a
+ * program. The names are those of programs; EBB_ERR_INVALID: no such program. */
+ebb_status ebb_lab_signal(ebb_lab *lab, const char *program, int signum);
+ebb_status ebb_lab_partition(ebb_lab *lab, const char *a, const char *b, uint64_t ns);
+ebb_status ebb_lab_reset(ebb_lab *lab, const char *program);
+/* Writes a file of the program's machine, and returns the bytes of one: NULL if there is none. They are valid until the
+ * next call of the lab. EBB_ERR_INVALID, EBB_ERR_NOMEM. */
+ebb_status ebb_lab_file_put(ebb_lab *lab, const char *program, const char *path, const void *bytes, size_t n);
+const void *ebb_lab_file_get(ebb_lab *lab, const char *program, const char *path, size_t *n);
+
+typedef struct ebb_lab_inject_opts {
+    uint32_t size;    /* sizeof(ebb_lab_inject_opts) of the caller; 0: this one */
+    uint64_t actions; /* a bit, 1 << ebb_lab_action, for each action to inject. 0: all */
+    uint64_t every;   /* injects at every n-th point. 0: 1 */
+    void (*progress)(void *ctx, uint64_t done, uint64_t of); /* called after each run; may be NULL */
+    void *ctx;                                               /* the first argument of `progress` */
+} ebb_lab_inject_opts;
+
+typedef struct ebb_lab_inject_result {
+    uint64_t points;        /* polls of all programs when nothing is injected: the suspension points */
+    uint64_t runs;          /* all runs */
+    ebb_lab_result failure; /* of the failing run; status EBB_OK: none failed */
+} ebb_lab_inject_result;
+
+/* Runs a case of a network again and again, each time with another action at another suspension point: after each poll
+ * of a task of any program. Stops at the first failure, and captures it in `c`: it can be run alone, shrunk and saved.
+ * Returns out->failure.status. `opts` may be NULL. */
+ebb_status ebb_lab_inject(ebb_lab *lab, ebb_lab_case *c, const ebb_lab_inject_opts *opts,
+                          ebb_lab_inject_result *out);
+
+/* The `main` of a program that has scenarios of its own. Its arguments are those of `ebb lab`:
+ *     list | run SCENARIO [--seed N] | explore SCENARIO [--schedules N] [--seed N] [--out FILE]
+ *     inject SCENARIO [--out FILE] | replay FILE
+ * `scenarios` ends with NULL. Prints to stdout, and returns an exit code: 0: no failure; 1: a failure, 2: wrong
+ * arguments or files. */
+int ebb_lab_main(int argc, char **argv, const ebb_lab_scenario *const *scenarios);
 
 /* ---- replay ---------------------------------------------------------------------------------------- */
 
