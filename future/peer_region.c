@@ -199,9 +199,9 @@ static ebb_reason cause_of(ebb_cx *cx, ebb_budget *budget) {
     *budget = info.budget;
     if (info.reason.kind != EBB_CANCEL_PARENT) return info.reason;
     const ebb_runtime *rt = ebb__rt_of(cx);
-    ebb__region_view cause = ebb__region_look(rt, ebb__region_cause(rt, ebb__region_of(cx)));
-    info.reason.kind = cause.request;
-    memcpy(info.reason.message, cause.message, sizeof info.reason.message);
+    const ebb__region *cause = ebb__region_cause(rt, ebb__region_of(cx));
+    info.reason.kind = ebb__region_request(cause);
+    memcpy(info.reason.message, ebb__region_message(cause), sizeof info.reason.message);
     return info.reason;
 }
 
@@ -293,10 +293,13 @@ static void gone_here(ebb__tie *tie) {
 /* A close from above stops at a cleanup scope. */
 static bool is_in_unit(ebb_cx *cx) {
     ebb_runtime *rt = ebb__rt_of(cx);
-    const uint32_t stops = EBB__REGION_UNIT | EBB__REGION_CLEANUP | EBB__REGION_ROOT;
     const ebb__region *r = ebb__region_of(cx);
-    while (!(ebb__region_traits(rt, r) & stops)) r = ebb__region_parent(rt, r);
-    return (ebb__region_traits(rt, r) & EBB__REGION_UNIT) != 0;
+    while (!ebb__region_is(rt, r, EBB__REGION_UNIT)) {
+        if (ebb__region_is(rt, r, EBB__REGION_CLEANUP) || ebb__region_is(rt, r, EBB__REGION_ROOT))
+            return false;
+        r = ebb__region_parent(rt, r);
+    }
+    return true;
 }
 
 static far *far_new(ebb_cx *cx, ebb_peer *peer, ebb_poll_fn body, void *arg, const char *site) {

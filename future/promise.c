@@ -81,7 +81,7 @@ static const ebb__kind closing_kind = {
 
 ebb_future *ebb_closing_site(ebb_cx *cx, const char *site) {
     ebb_status st = EBB_OK;
-    if (ebb__region_traits(ebb__rt_of(cx), ebb__region_of(cx)) & EBB__REGION_CLOSING) {
+    if (ebb__region_is(ebb__rt_of(cx), ebb__region_of(cx), EBB__REGION_CLOSING)) {
         return ebb_future_ready_site(cx, ebb_value_none(), site);
     }
     ebb_future *f = ebb__future_new(cx, &closing_kind, site, &st);

@@ -348,14 +348,13 @@ ebb_status ebb__region_futures_ensure_runner(ebb_cx *cx, ebb__region_futures *s)
     if (s->cx != NULL) return EBB_OK;
     ebb_status st = s->let_go ? EBB_ERR_CLOSED : ebb__region_get(rt, s->region, &r);
     if (st != EBB_OK) return st;
-    ebb__region_view region = ebb__region_look(rt, r);
-    ebb_task runner = ebb__runner_new(cx, s->region, runner_poll, s, &s->callbacks, region.site);
+    ebb_task runner = ebb__runner_new(cx, s->region, runner_poll, s, &s->callbacks, ebb__region_site(r));
     st = ebb_id_status(runner.id);
     if (st != EBB_OK) return st;
     s->runner = runner;
     s->cx = ebb__task_cx(rt, runner, NULL);
     s->room = s->members_room;
-    s->cancel_seen = region.request != 0; /* futures made from now on belong to cleanup */
+    s->cancel_seen = ebb__region_request(r) != 0; /* futures made from now on belong to cleanup */
     s->closed = false;
     return EBB_OK;
 }

@@ -335,9 +335,9 @@ static ebb_status check(const ebb_http_call *call, bool opens, ebb__url *url) {
 /* The deadline of the region, or of the call if that is earlier. The deadline of a cancelled region is the end of its
  * cleanup, and does not count. */
 static uint64_t deadline_of(ebb_cx *cx, const ebb_http_call *call) {
-    ebb__region_view r = ebb__region_look(ebb__rt_of(cx), ebb__region_of(cx));
+    const ebb__region *r = ebb__region_of(cx);
     uint64_t at = call->deadline != 0 ? call->deadline : EBB_FOREVER;
-    return r.request == 0 && r.deadline < at ? r.deadline : at;
+    return ebb__region_request(r) == 0 && ebb__region_deadline(r) < at ? ebb__region_deadline(r) : at;
 }
 
 const char *ebb__call_copy(ebb_http *x, const char *from, size_t n) {

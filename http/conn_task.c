@@ -179,7 +179,7 @@ static void check_time(ebb__conn *c) {
 static void cancelled(ebb_cx *cx, ebb__conn *c) {
     if (c->unit != EBB__UNIT_RUNS) return;
     ebb__unit_step(c, EBB__UNIT_IS_CANCELLED);
-    c->budget_end = ebb__region_look(c->loop->rt, ebb__region_of(cx)).force_at;
+    c->budget_end = ebb__region_force_at(ebb__region_of(cx));
     c->stop_at = half_left(c);
     if (ebb__conn_has_last_bytes(c) && (c->linger_until == 0 || c->stop_at < c->linger_until)) {
         c->linger_until = c->stop_at;

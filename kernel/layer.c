@@ -265,13 +265,18 @@ uint32_t ebb__region_tasks(const ebb_runtime *rt, ebb__region *r) {
     return n;
 }
 
-uint32_t ebb__region_traits(const ebb_runtime *rt, const ebb__region *r) {
-    bool apart = r->flags & R_OPERATOR && ebb__region_at(rt, r->parent)->flags & R_APART;
-    return (r->flags & R_ROOT ? EBB__REGION_ROOT : 0u) | (r->flags & R_UNIT ? EBB__REGION_UNIT : 0u) |
-           (r->flags & R_CLEANUP ? EBB__REGION_CLEANUP : 0u) |
-           (r->flags & R_FORCED ? EBB__REGION_FORCED : 0u) | (ebb__is_closing(r) ? EBB__REGION_CLOSING : 0u) |
-           (r->flags & (R_JOINING | R_ENDS) ? EBB__REGION_ENDS : 0u) | (apart ? EBB__REGION_APART : 0u) |
-           (ebb__supervisor_is_last(r) ? EBB__REGION_ALONE : 0u);
+bool ebb__region_is(const ebb_runtime *rt, const ebb__region *r, ebb__region_trait trait) {
+    switch (trait) {
+    case EBB__REGION_ROOT: return r->flags & R_ROOT;
+    case EBB__REGION_UNIT: return r->flags & R_UNIT;
+    case EBB__REGION_CLEANUP: return r->flags & R_CLEANUP;
+    case EBB__REGION_FORCED: return r->flags & R_FORCED;
+    case EBB__REGION_CLOSING: return ebb__is_closing(r);
+    case EBB__REGION_ENDS: return r->flags & (R_JOINING | R_ENDS);
+    case EBB__REGION_APART: return r->flags & R_OPERATOR && ebb__region_at(rt, r->parent)->flags & R_APART;
+    case EBB__REGION_ALONE: return ebb__supervisor_is_last(r);
+    }
+    return false;
 }
 
 bool ebb__region_is_cancelled(ebb_runtime *rt, ebb_region region) {
@@ -279,15 +284,37 @@ bool ebb__region_is_cancelled(ebb_runtime *rt, ebb_region region) {
     return ebb__region_get(rt, region, &r) != EBB_OK || r->request != 0;
 }
 
-ebb__region_view ebb__region_look(const ebb_runtime *rt, const ebb__region *r) {
+uint8_t ebb__region_request(const ebb__region *r) {
+    return ebb__request_kind(r->request);
+}
+
+uint8_t ebb__region_severity(const ebb__region *r) {
+    return ebb__request_severity(r->request);
+}
+
+uint64_t ebb__region_deadline(const ebb__region *r) {
+    return r->deadline;
+}
+
+uint64_t ebb__region_force_at(const ebb__region *r) {
+    return r->force_at;
+}
+
+const char *ebb__region_message(const ebb__region *r) {
+    return ebb__cold_of(r)->message;
+}
+
+const char *ebb__region_site(const ebb__region *r) {
+    return ebb__cold_of(r)->site;
+}
+
+ebb__region_view ebb__region_look(const ebb__region *r) {
     const ebb__region_cold *c = ebb__cold_of(r);
     return (ebb__region_view){.state = (ebb_region_state)r->state,
-                              .traits = ebb__region_traits(rt, r),
                               .request = ebb__request_kind(r->request),
                               .severity = ebb__request_severity(r->request),
                               .epoch = ebb__request_epoch(r->request),
                               .status = r->status,
-                              .depth = c->depth,
                               .tasks = r->tasks.n,
                               .children = r->children.n,
                               .obligations = c->obligations,
@@ -295,9 +322,7 @@ ebb__region_view ebb__region_look(const ebb_runtime *rt, const ebb__region *r) {
                               .leaked = c->leaked,
                               .failed = c->failed,
                               .deadline = r->deadline,
-                              .force_at = r->force_at,
-                              .message = c->message,
-                              .site = c->site};
+                              .message = c->message};
 }
 
 const ebb__region *ebb__region_cause(const ebb_runtime *rt, const ebb__region *r) {

@@ -407,35 +407,42 @@ ebb__callbacks *ebb__region_callbacks(const ebb__region *r);
 /* Its live tasks, without the kernel's own. */
 uint32_t ebb__region_tasks(const ebb_runtime *rt, ebb__region *r);
 
-enum {
-    EBB__REGION_ROOT = 1u << 0,
-    EBB__REGION_UNIT = 1u << 1,    /* a unit of work */
-    EBB__REGION_CLEANUP = 1u << 2, /* a cleanup scope */
-    EBB__REGION_FORCED = 1u << 3,
-    EBB__REGION_CLOSING = 1u << 4, /* a close has reached it */
-    EBB__REGION_ENDS = 1u << 5,    /* closes by itself when it is empty */
-    EBB__REGION_APART = 1u << 6,   /* operators that are not released: no region waits for it */
-    EBB__REGION_ALONE = 1u << 7    /* nothing lives in it but its drain supervisor and operators */
-};
+typedef enum ebb__region_trait {
+    EBB__REGION_ROOT,
+    EBB__REGION_UNIT,    /* a unit of work */
+    EBB__REGION_CLEANUP, /* a cleanup scope */
+    EBB__REGION_FORCED,
+    EBB__REGION_CLOSING, /* a close has reached it */
+    EBB__REGION_ENDS,    /* closes by itself when it is empty */
+    EBB__REGION_APART,   /* operators that are not released: no region waits for it */
+    EBB__REGION_ALONE    /* nothing lives in it but its drain supervisor and operators */
+} ebb__region_trait;
+bool ebb__region_is(const ebb_runtime *rt, const ebb__region *r, ebb__region_trait trait);
+/* Of its cancel request; 0: there was none. */
+uint8_t ebb__region_request(const ebb__region *r); /* ebb_cancel_kind */
+uint8_t ebb__region_severity(const ebb__region *r);
+/* Its own deadline; after a cancel request, the end of the cleanup budget. */
+uint64_t ebb__region_deadline(const ebb__region *r);
+/* When its tasks are forced; EBB_FOREVER: there was no request. */
+uint64_t ebb__region_force_at(const ebb__region *r);
+const char *ebb__region_message(const ebb__region *r);
+const char *ebb__region_site(const ebb__region *r);
 
+/* What a program is shown of a region. */
 typedef struct ebb__region_view {
     ebb_region_state state;
-    uint32_t traits;                  /* EBB__REGION_* */
     uint8_t request, severity, epoch; /* of its cancel request; 0: there was none */
     int32_t status;                   /* ebb_status so far */
-    uint32_t depth;                   /* 0: the root */
     uint32_t tasks, children;         /* live */
     uint32_t obligations;             /* reserved there, including those of its tasks */
     uint32_t abandoned, leaked;       /* as in its report */
     uint64_t failed;                  /* the task that failed first */
-    uint64_t deadline;                /* its own; after a cancel request, the end of the cleanup budget */
-    uint64_t force_at;                /* when its tasks are forced; EBB_FOREVER if there was no request */
-    const char *message, *site;
+    uint64_t deadline;                /* as ebb__region_deadline */
+    const char *message;
 } ebb__region_view;
-ebb__region_view ebb__region_look(const ebb_runtime *rt, const ebb__region *r);
+ebb__region_view ebb__region_look(const ebb__region *r);
 /* It was asked to cancel. Of a region that is no more: true. */
 bool ebb__region_is_cancelled(ebb_runtime *rt, ebb_region region);
-uint32_t ebb__region_traits(const ebb_runtime *rt, const ebb__region *r);
 /* The reason of the cancel request; kind EBB_CANCEL_NONE: there was none. */
 ebb_reason ebb__region_reason(const ebb_runtime *rt, const ebb__region *r);
 /* The region whose cancel request reached `r` through its parents. */

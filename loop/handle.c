@@ -86,7 +86,7 @@ static void report_abandoned(ebb_cx *cx, const ebb__region_handles *n) {
 static ebb_status region_handles_finalize(ebb_cx *cx, void *arg) {
     ebb__region_handles *n = arg;
     bool forced = ebb__is_overdue(cx);
-    bool kills = forced || ebb__region_traits(n->loop->rt, ebb__region_of(cx)) & EBB__REGION_FORCED;
+    bool kills = forced || ebb__region_is(n->loop->rt, ebb__region_of(cx), EBB__REGION_FORCED);
     if (n->closer.id == 0) ebb__map_remove(&n->loop->by_region, n->region.id);
     n->closer = ebb_cx_task(cx);
     ebb__handle *next;

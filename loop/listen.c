@@ -234,7 +234,7 @@ static const ebb_operation accept_op = {"accept", accept_cancel, accept_closing}
 
 static bool admits(const ebb_runtime *rt, ebb_region region) {
     ebb__region *r;
-    return ebb__region_get(rt, region, &r) == EBB_OK && !(ebb__region_traits(rt, r) & EBB__REGION_CLOSING);
+    return ebb__region_get(rt, region, &r) == EBB_OK && !ebb__region_is(rt, r, EBB__REGION_CLOSING);
 }
 
 /* An accept waits already. One in a closed region is about to be rejected, so it is rejected here. */

@@ -24,9 +24,9 @@ static uint64_t budget_of(const ebb__handle *h) {
     const ebb_runtime *rt = h->loop->rt;
     ebb__region *r;
     if (ebb__region_get(rt, h->list->region, &r) != EBB_OK) return EBB_FOREVER;
-    ebb__region_view v = ebb__region_look(rt, r);
-    if (v.request == 0) return EBB_FOREVER;
-    uint64_t now = ebb__now(rt), end = v.force_at > now ? v.force_at : v.deadline;
+    if (ebb__region_request(r) == 0) return EBB_FOREVER;
+    uint64_t now = ebb__now(rt), force_at = ebb__region_force_at(r);
+    uint64_t end = force_at > now ? force_at : ebb__region_deadline(r);
     return end > now ? end - (end - now) / 8 : now;
 }
 

@@ -130,7 +130,7 @@ static void say_holders(const sink *s, const ebb__wf *wf) {
     if (ebb__region_get(wf->rt, wf->region, &top) != EBB_OK) return;
     bool holds = true;
     for (ebb__region *r = top; r != NULL; r = ebb__region_next(wf->rt, r, top, holds)) {
-        holds = !(ebb__region_traits(wf->rt, r) & EBB__REGION_APART);
+        holds = !ebb__region_is(wf->rt, r, EBB__REGION_APART);
         if (holds) say_region(s, wf, r);
     }
     for (const ebb_drain *d = wf->handlers; d != NULL; d = d->next) {

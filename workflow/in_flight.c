@@ -25,13 +25,13 @@ static void count_below(ebb__wf *top, ebb__region *from) {
     ebb__wf *wf = NULL; /* the innermost workflow of the walk's position */
     for (ebb__region *r = from, *next; r != NULL; r = next) {
         ebb__wf *own = ebb__wf_of_region(r);
-        uint32_t traits = ebb__region_traits(rt, r);
         if (own != NULL) {
             enter(own, r, wf);
             wf = own;
-        } else if (traits & (EBB__REGION_CLEANUP | EBB__REGION_UNIT) && wf->count.scope == NULL) {
-            wf->count.scope = r;
-            wf->count.n += (traits & EBB__REGION_UNIT) != 0;
+        } else if (wf->count.scope == NULL) {
+            bool unit = ebb__region_is(rt, r, EBB__REGION_UNIT);
+            if (unit || ebb__region_is(rt, r, EBB__REGION_CLEANUP)) wf->count.scope = r;
+            wf->count.n += unit;
         }
         if (wf->count.scope == NULL) wf->count.n += ebb__region_tasks(rt, r);
         next = ebb__region_next(rt, r, from, true);
@@ -56,7 +56,7 @@ bool ebb__wf_is_due(const ebb__wf *wf) {
 
 /* Whether the region has only its drain region. */
 static bool is_empty(const ebb_runtime *rt, const ebb__region *r) {
-    return ebb__region_state(r) == EBB_REGION_CLOSED || ebb__region_traits(rt, r) & EBB__REGION_ALONE;
+    return ebb__region_state(r) == EBB_REGION_CLOSED || ebb__region_is(rt, r, EBB__REGION_ALONE);
 }
 
 uint64_t ebb__wf_in_flight(ebb__wf *wf) {
@@ -92,6 +92,6 @@ void ebb__wf_admission(ebb_runtime *rt, const ebb__region *r, bool refused) {
             if (refused) wf->refused++;
             else if (!cleanup) wf->inside++;
         }
-        cleanup |= (ebb__region_traits(rt, r) & EBB__REGION_CLEANUP) != 0;
+        cleanup |= ebb__region_is(rt, r, EBB__REGION_CLEANUP);
     }
 }

@@ -8,9 +8,9 @@
 static uint64_t forced_from_around(const ebb__wf *wf) {
     ebb__region *r;
     if (ebb__region_get(wf->rt, wf->region, &r) != EBB_OK) return EBB_FOREVER;
-    ebb__region_view v = ebb__region_look(wf->rt, r);
-    if (v.request == 0 || v.traits & EBB__REGION_FORCED) return EBB_FOREVER;
-    return v.force_at < wf->end && wf->end - v.force_at > EBB_MS ? v.force_at : EBB_FOREVER;
+    if (ebb__region_request(r) == 0 || ebb__region_is(wf->rt, r, EBB__REGION_FORCED)) return EBB_FOREVER;
+    uint64_t at = ebb__region_force_at(r);
+    return at < wf->end && wf->end - at > EBB_MS ? at : EBB_FOREVER;
 }
 
 void ebb__wf_meet(ebb__wf *wf) {
@@ -141,9 +141,10 @@ void ebb__wf_release(ebb_cx *cx, ebb__wf *wf) {
 }
 
 /* The region already has a request that is as strong and as early. */
-static bool is_covered(const ebb__region_view *r, ebb_cancel_kind kind, uint64_t deadline) {
-    return r->request != 0 && r->severity >= (uint8_t)ebb_cancel_kind_severity(kind) &&
-           r->deadline <= deadline;
+static bool is_covered(const ebb__region *r, ebb_cancel_kind kind, uint64_t deadline) {
+    return ebb__region_request(r) != 0 &&
+           ebb__region_severity(r) >= (uint8_t)ebb_cancel_kind_severity(kind) &&
+           ebb__region_deadline(r) <= deadline;
 }
 
 /* Cancels what is in flight. Unless an operator decides at the end of the budget, the kernel forces the work then: a
@@ -156,10 +157,7 @@ void ebb__wf_cancel(ebb_cx *cx, ebb__wf *wf) {
     uint64_t now = ebb__now(wf->rt), end = ebb__wf_after(wf->end, 2 * EBB_MS);
     if (!wf->no_force)
         b.deadline = ebb__wf_after(now, end > now ? ebb__budget_keeping(ebb__kept_beside(end - now)) : 0);
-    if (ebb__region_get(wf->rt, wf->region, &r) == EBB_OK) {
-        ebb__region_view v = ebb__region_look(wf->rt, r);
-        if (is_covered(&v, kind, b.deadline)) return;
-    }
+    if (ebb__region_get(wf->rt, wf->region, &r) == EBB_OK && is_covered(r, kind, b.deadline)) return;
     ebb_region_cancel_within(cx, wf->region, kind, wf->root.message, b);
 }
 
@@ -169,17 +167,16 @@ void ebb__wf_bound(ebb_cx *cx, ebb__wf *wf) {
     if (ebb__region_get(wf->rt, wf->region, &r) != EBB_OK) return;
     uint64_t from = wf->end > ebb__now(wf->rt) ? wf->end : ebb__now(wf->rt);
     ebb_budget b = {ebb__wf_after(from, kept_part(wf)), EBB_POLLS_UNBOUNDED, 0};
-    ebb__region_view v = ebb__region_look(wf->rt, r);
-    if (v.request != 0 && v.deadline <= b.deadline) return; /* it is bounded already */
+    if (ebb__region_request(r) != 0 && ebb__region_deadline(r) <= b.deadline)
+        return; /* it is bounded already */
     ebb_region_cancel_within(cx, wf->region, (ebb_cancel_kind)wf->root.kind, wf->root.message, b);
 }
 
 static void force_region(ebb_cx *cx, ebb__wf *wf) {
     ebb__region *r;
     if (ebb__region_get(wf->rt, wf->region, &r) != EBB_OK) return;
-    ebb__region_view v = ebb__region_look(wf->rt, r);
-    if (v.traits & EBB__REGION_FORCED) return;
-    if (v.request == 0 || v.deadline == EBB_FOREVER) {
+    if (ebb__region_is(wf->rt, r, EBB__REGION_FORCED)) return;
+    if (ebb__region_request(r) == 0 || ebb__region_deadline(r) == EBB_FOREVER) {
         ebb_budget b = {ebb__wf_after(ebb__now(wf->rt), ebb__budget_keeping(kept_part(wf))),
                         EBB_POLLS_UNBOUNDED, 0};
         ebb_region_cancel_within(cx, wf->region, EBB_CANCEL_BUDGET, "forced", b);

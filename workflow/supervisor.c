@@ -5,16 +5,15 @@
 #include "workflow/workflow.h"
 
 typedef struct view {
-    ebb__region_view region, drain;
-    const ebb__region *r; /* the region */
+    ebb__region *region, *drain;
 } view;
 
 static view look(const ebb__wf *wf) {
-    ebb__region *region = NULL, *drain = NULL;
-    (void)ebb__region_get(wf->rt, wf->region, &region);
-    (void)ebb__region_get(wf->rt, wf->drain_region, &drain);
-    assert(region != NULL && drain != NULL); /* the supervisor lives in the drain region */
-    return (view){ebb__region_look(wf->rt, region), ebb__region_look(wf->rt, drain), region};
+    view v = {NULL, NULL};
+    (void)ebb__region_get(wf->rt, wf->region, &v.region);
+    (void)ebb__region_get(wf->rt, wf->drain_region, &v.drain);
+    assert(v.region != NULL && v.drain != NULL); /* the supervisor lives in the drain region */
+    return v;
 }
 
 /* ---- IDLE ---------------------------------------------------------------------------------------------- */
@@ -31,7 +30,8 @@ static ebb_reason reason_around(const ebb__wf *wf) {
 
 /* The region was closed, cancelled or forced by a caller outside of the workflow. */
 static void request_from_outside(ebb_cx *cx, ebb__wf *wf, const view *v) {
-    ebb_reason why = v->region.request != 0 ? ebb__region_reason(wf->rt, v->r) : reason_around(wf);
+    bool requested = ebb__region_request(v->region) != 0;
+    ebb_reason why = requested ? ebb__region_reason(wf->rt, v->region) : reason_around(wf);
     if (why.kind == EBB_CANCEL_NONE) {
         why = (ebb_reason){
             .kind = EBB_CANCEL_USER, .severity = EBB_SEVERITY_POLITE, .runtime = ebb__rt_id(wf->rt)};
@@ -42,8 +42,8 @@ static void request_from_outside(ebb_cx *cx, ebb__wf *wf, const view *v) {
 
 /* No stop was requested, a joiner waits for the end, and no work is left. */
 static bool completes(ebb_cx *cx, ebb__wf *wf, const view *v) {
-    const uint32_t both = EBB__REGION_ENDS | EBB__REGION_ALONE;
-    if ((v->region.traits & both) != both) return false;
+    if (!ebb__region_is(wf->rt, v->region, EBB__REGION_ENDS)) return false;
+    if (!ebb__region_is(wf->rt, v->region, EBB__REGION_ALONE)) return false;
     wf->completing = true;
     ebb__rt_standby(wf->rt, -1);
     ebb_region_close(cx, wf->region);
@@ -56,15 +56,15 @@ static bool completes(ebb_cx *cx, ebb__wf *wf, const view *v) {
 /* ---- DRAINING ------------------------------------------------------------------------------------------ */
 
 /* The region's reason if it came from outside; kind NONE: it has none, or this workflow's own. */
-static ebb_reason requested_by_others(const ebb__wf *wf, const view *v) {
+static ebb_reason requested_by_others(const ebb__wf *wf, const ebb__region *r) {
     bool own = wf->cancelled && wf->type->cancel_as != EBB_CANCEL_NONE &&
-               v->region.severity == (uint8_t)ebb_cancel_kind_severity(wf->type->cancel_as);
-    return v->region.request == 0 || own ? (ebb_reason){0} : ebb__region_reason(wf->rt, v->r);
+               ebb__region_severity(r) == (uint8_t)ebb_cancel_kind_severity(wf->type->cancel_as);
+    return ebb__region_request(r) == 0 || own ? (ebb_reason){0} : ebb__region_reason(wf->rt, r);
 }
 
 /* A stronger reason from outside is treated like a request. */
 static void absorb_from_outside(ebb_cx *cx, ebb__wf *wf, const view *v) {
-    ebb_reason others = requested_by_others(wf, v), around = reason_around(wf);
+    ebb_reason others = requested_by_others(wf, v->region), around = reason_around(wf);
     const ebb_reason *why = others.severity >= around.severity ? &others : &around;
     if (why->severity > wf->reason.severity) (void)ebb__wf_request(cx, wf, why);
 }
@@ -105,30 +105,33 @@ void ebb__wf_catch_up(ebb__wf *wf) {
  * outer one goes first. Its step wakes the inner one, or the inner one's alarm does. Otherwise each of the nested
  * workflows would walk over everything inside it. A workflow whose drain region is forced has no alarm, and the
  * outer one's steps after the kernel's force do not wake it: it does not wait. */
-static bool outer_goes_first(const ebb__wf *wf, const ebb__region_view *drain) {
-    bool waits = ebb__wf_is_due(wf) && !(drain->traits & EBB__REGION_FORCED);
+static bool outer_goes_first(const ebb__wf *wf, const ebb__region *drain) {
+    bool waits = ebb__wf_is_due(wf) && !ebb__region_is(wf->rt, drain, EBB__REGION_FORCED);
     const ebb__wf *parent = waits ? ebb__wf_parent(wf) : NULL;
     return parent != NULL && ebb__wf_is_due(parent);
 }
 
-/* Makes one step, if one is due. */
+/* Makes one step, if one is due. The hook of an overdue drain may change the regions: that is for the next step. */
 static bool drain(ebb_cx *cx, ebb__wf *wf, const view *v) {
-    const ebb__region_view *r = &v->region;
     uint64_t now = ebb__now(wf->rt);
     ebb__wf_meet(wf);
-    if (outer_goes_first(wf, &v->drain)) return false;
+    if (outer_goes_first(wf, v->drain)) return false;
+    bool requested = ebb__region_request(v->region) != 0;
+    bool forced = ebb__region_is(wf->rt, v->region, EBB__REGION_FORCED);
+    bool drain_forced = ebb__region_is(wf->rt, v->drain, EBB__REGION_FORCED);
+    bool alone = ebb__region_is(wf->rt, v->region, EBB__REGION_ALONE) &&
+                 ebb__region_is(wf->rt, v->drain, EBB__REGION_ALONE);
     ebb__wf_catch_up(wf);
     if (wf->state == EBB_WORKFLOW_DRAINING) absorb_from_outside(cx, wf, v);
     if (wf->state != EBB_WORKFLOW_DRAINING) return true;
-    if ((r->traits | v->drain.traits) & EBB__REGION_FORCED && (now < wf->end || wf->overdue)) {
-        ebb__wf_force(cx, wf, EBB__T_FORCE,
-                      r->traits & EBB__REGION_FORCED ? "what is around it" : "a handler");
-    } else if (r->traits & v->drain.traits & EBB__REGION_ALONE) {
+    if ((forced || drain_forced) && (now < wf->end || wf->overdue)) {
+        ebb__wf_force(cx, wf, EBB__T_FORCE, forced ? "what is around it" : "a handler");
+    } else if (alone) {
         (void)ebb__wf_do(cx, wf, EBB__T_DRAINED, NULL, 0);
     } else if (now >= wf->end && !wf->overdue) {
         time_out(cx, wf);
-    } else if (!wf->cancelled && (r->request != 0 || now >= wf->cancel_at)) {
-        cancel(cx, wf, r->request != 0);
+    } else if (!wf->cancelled && (requested || now >= wf->cancel_at)) {
+        cancel(cx, wf, requested);
     } else if (wf->overdue && now >= wf->overdue_call_at) {
         call_on_overdue(wf);
     } else {
@@ -149,15 +152,18 @@ ebb_status ebb__wf_supervise(ebb_cx *cx, void *state) {
     ebb__wf *wf = state;
     ebb__clock_refresh(wf->rt);
     for (;;) {
-        view v = look(wf);
+        view v;
         switch (wf->state) {
         case EBB_WORKFLOW_IDLE:
-            if (v.region.state != EBB_REGION_OPEN || v.drain.state != EBB_REGION_OPEN) {
+            v = look(wf);
+            if (ebb__region_state(v.region) != EBB_REGION_OPEN ||
+                ebb__region_state(v.drain) != EBB_REGION_OPEN) {
                 request_from_outside(cx, wf, &v);
                 break;
             }
             return completes(cx, wf, &v) ? EBB_OK : EBB_PENDING;
         case EBB_WORKFLOW_DRAINING:
+            v = look(wf);
             if (drain(cx, wf, &v)) break;
             set_alarm(cx, wf);
             return EBB_PENDING;

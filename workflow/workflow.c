@@ -195,7 +195,7 @@ static bool is_in_unit(const ebb__wf *wf, const ebb__wf *parent) {
     ebb__region *r;
     if (ebb__region_get(wf->rt, wf->around, &r) != EBB_OK) return false;
     for (; ebb__region_name(wf->rt, r).id != parent->region.id; r = ebb__region_parent(wf->rt, r)) {
-        if (ebb__region_traits(wf->rt, r) & EBB__REGION_UNIT) return true;
+        if (ebb__region_is(wf->rt, r, EBB__REGION_UNIT)) return true;
     }
     return false;
 }
@@ -207,7 +207,7 @@ static uint64_t work_of(const ebb__wf *wf) {
     if (parent == NULL || parent->audit != wf->audit || ebb__region_get(wf->rt, wf->around, &r) != EBB_OK)
         return 0;
     for (; ebb__region_name(wf->rt, r).id != parent->region.id; r = ebb__region_parent(wf->rt, r)) {
-        if (ebb__region_traits(wf->rt, r) & EBB__REGION_CLEANUP) return 0;
+        if (ebb__region_is(wf->rt, r, EBB__REGION_CLEANUP)) return 0;
     }
     return parent->number;
 }

@@ -21,9 +21,24 @@ function(ebb_web_tree name)
     set_tests_properties(web.${name} PROPERTIES ENVIRONMENT "${web_environment}")
 endfunction()
 
-ebb_web(node "node --test ebb-web/test/*.test.js")
-ebb_web(chromium "node tools/browser-tests.js --ebb \"$EBB\" --dir .")
-ebb_web(tools "node --test tools/test/*.test.js")
+# The files that compare real times, or have time limits of a second or so, run alone as NAME_clock.
+function(ebb_web_files out out_clock folder)
+    file(GLOB files CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/web ${PROJECT_SOURCE_DIR}/web/${folder}/*.test.js)
+    set(of_clock ${files})
+    list(FILTER of_clock INCLUDE REGEX "(force|starvation|timeouts|browser-tests|chromium|start)\\.test\\.js$")
+    list(REMOVE_ITEM files ${of_clock})
+    list(JOIN files " " files)
+    list(JOIN of_clock " " of_clock)
+    set(${out} ${files} PARENT_SCOPE)
+    set(${out_clock} ${of_clock} PARENT_SCOPE)
+endfunction()
+ebb_web_files(package package_clock ebb-web/test)
+ebb_web_files(tools tools_clock tools/test)
+foreach(of "" _clock)
+    ebb_web(node${of} "node --test ${package${of}}")
+    ebb_web(chromium${of} "node tools/browser-tests.js --ebb \"$EBB\" --dir . ${package${of}}")
+    ebb_web(tools${of} "node --test ${tools${of}}")
+endforeach()
 ebb_web(types "tsc -p ebb-web/test-types")
 # The package as web developers meet it: in React, jsdom, Vitest and Jest, in tabs that are hidden, frozen and left.
 # npm brings these packages into the staged directory.
@@ -59,12 +74,16 @@ ebb_web_tree(playground_source node --test web/playground/test/source.test.js)
 # chose in the soak.
 set(mutate node web/mutate/run.js --ebb $<TARGET_FILE:ebb_cli> --dir ${stage} --fixtures fixtures/cancel)
 ebb_web_tree(mutate node --test web/mutate/test/mutate.test.js)
-ebb_web_tree(mutants ${mutate} --random 12 --seconds 25)
+ebb_web_tree(mutants ${mutate} --random 12 --seconds 50)
 ebb_web_tree(mutants.soak ${mutate} --random 60)
 ebb_soak(web.mutants.soak)
 
 # The first of these installs packages into build/npm, which the others then find.
 set_tests_properties(web.bundle web.playground web.playground_source PROPERTIES RESOURCE_LOCK build_npm)
-# What takes real time in them must not wait for a processor, and the mutants take all there are.
-ebb_clock(web.node web.chromium web.tools web.example_storm web.example_tabs)
-set_tests_properties(web.recorded web.mutants web.mutants.soak PROPERTIES RUN_SERIAL TRUE)
+# What takes real time in them must not wait for a processor. The mutants take all that they are given.
+ebb_clock(web.node_clock web.chromium_clock web.tools_clock web.example_storm web.example_tabs)
+set_tests_properties(web.recorded web.mutants.soak PROPERTIES RUN_SERIAL TRUE)
+set_tests_properties(web.mutants PROPERTIES PROCESSORS 2)
+# Others wait for what it installs.
+set_tests_properties(web.npm PROPERTIES COST 60)
+set_tests_properties(web.mutants web.bundle web.node web.chromium PROPERTIES COST 30)

@@ -72,7 +72,7 @@ int32_t web_region_info(uint64_t region) {
     ebb__region *r;
     ebb_status st = ebb__region_get(web_rt, (ebb_region){region}, &r);
     if (st != EBB_OK) return st;
-    ebb__region_view v = ebb__region_look(web_rt, r);
+    ebb__region_view v = ebb__region_look(r);
     words w = words_begin();
     put_u64(&w, v.deadline);
     put_u64(&w, v.failed);
@@ -95,7 +95,7 @@ int32_t web_root_message(uint64_t region) {
     ebb_status st = ebb__region_get(web_rt, (ebb_region){region}, &r);
     if (st != EBB_OK) return st;
     words w = words_begin();
-    put_message(&w, ebb__region_look(web_rt, ebb__region_cause(web_rt, r)).message);
+    put_message(&w, ebb__region_message(ebb__region_cause(web_rt, r)));
     return EBB_OK;
 }
 
