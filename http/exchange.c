@@ -610,6 +610,7 @@ void ebb__exchange_gone(ebb_http *x, ebb_status st, ebb_cancel_kind kind, const 
     ebb__conn *c = x->conn;
     if (x->client && c != NULL && ebb__client_resends(x, &st)) return;
     ebb__stream_step(x, st == EBB_OK ? EBB__STREAM_ENDS : EBB__STREAM_BREAKS);
+    if (c != NULL && c->open == 0) c->raw.bulk = false; /* the next bytes are a head */
     ebb__pacing_end(x);
     if (!x->client && st != EBB_OK) { /* the handler is cancelled, and with it its reads and writes */
         abandon(c, &x->reader);
