@@ -5,6 +5,8 @@
 #   make run             build and run the tour
 #   make test            every test but the soak
 #   make wasm            build/wasm/web/ebb-web, the npm package, and the pages beside it
+#   make aarch64         cross-built for AArch64 with Debian's compiler and arm64 packages: the tests of the layers
+#                        below loop, and of lab, under qemu-user
 #   make playground      the page on which regions, tasks and cancels can be seen and clicked
 #   make soak            the soak: model, lab, replay, heap, workflows and HTTP for longer, EBB_SOAK_SECONDS
 #                        (60) each; ST-01 to ST-04 as long as their source says; a million requests
@@ -32,7 +34,8 @@ SHELL_SCRIPTS = $(shell grep -lE '^\#!.*\bbash\b' scripts/* .ci/*)
 
 build = cmake --preset $(1) && cmake --build --preset $(1)
 
-.PHONY: all run test soak st bench bench-peers asan tsan fuzz lint format docs install clean wasm clang playground h2spec
+.PHONY: all run test soak st bench bench-peers asan tsan fuzz lint format docs install clean wasm clang aarch64 \
+    playground h2spec
 .NOTPARALLEL:
 
 all:
@@ -94,6 +97,12 @@ clang:
 	$(DEPS) build test clang
 	$(call build,clang)
 	ctest --preset clang
+
+aarch64:
+	$(DEPS) build test aarch64
+	scripts/aarch64-root build/aarch64-root
+	$(call build,aarch64)
+	ctest --preset aarch64
 
 fuzz:
 	$(DEPS) build clang

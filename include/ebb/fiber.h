@@ -30,7 +30,7 @@
  *  - A stack overflow prints a message on stderr that names the fiber, and ends the process with SIGSEGV. To detect it,
  *    the first fiber of the process installs a SIGSEGV handler, which passes other faults to the previous handler. Each
  *    thread that runs fibers gets an alternate signal stack, if it has none.
- *  - Machines: x86-64. On others the limit is 0: ebb_fiber_setup and ebb_fiber_spawn give EBB_ERR_LIMIT. */
+ *  - Machines: x86-64 and AArch64. On others the limit is 0: ebb_fiber_setup and ebb_fiber_spawn give EBB_ERR_LIMIT. */
 #ifndef EBB_FIBER_H
 #define EBB_FIBER_H
 

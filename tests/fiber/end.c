@@ -2,10 +2,12 @@
 #include "tests/support/world.h"
 
 #include <pthread.h>
+#include <unwind.h>
 
 #include <ebb/fiber.h>
 
 #include "fiber/sanitizer.h"
+#include "fiber/switch.h"
 
 static ebb_fiber_stats fibers_of(world *w) {
     ebb_fiber_stats s;
@@ -238,58 +240,141 @@ static void a_fiber_may_recurse_and_await_at_the_bottom(void **state) {
     for (int i = 0; i < 3; i++) assert_int_equal(ebb_task_join(w->host, t[i]), EBB_OK);
 }
 
+/* As many numbers as there are callee-saved registers for them live across the switches. */
+static ebb_status counts_in_registers(ebb_cx *cx, void *arg) {
+    const volatile int *from = arg;
+    int a = from[0], b = a + 1, c = a + 2, d = a + 3, e = a + 4, f = a + 5, g = a + 6, h = a + 7;
+    double s = from[0], t = s + 1, u = s + 2, v = s + 3, w = s + 4, x = s + 5, y = s + 6, z = s + 7;
+    for (int i = 0; i < 10; i++) {
+        if (ebb_fiber_yield(cx) != EBB_OK) return EBB_FAILED;
+        a++, b++, c++, d++, e++, f++, g++, h++;
+        s++, t++, u++, v++, w++, x++, y++, z++;
+    }
+    bool ints =
+        b == a + 1 && c == a + 2 && d == a + 3 && e == a + 4 && f == a + 5 && g == a + 6 && h == a + 7;
+    bool doubles =
+        t == s + 1 && u == s + 2 && v == s + 3 && w == s + 4 && x == s + 5 && y == s + 6 && z == s + 7;
+    return ints && doubles && a == from[0] + 10 && s == from[0] + 10 ? EBB_OK : EBB_FAILED;
+}
+
+static void each_fiber_keeps_its_registers(void **state) {
+    world *w = *state;
+    int from[3] = {100, 200, 300};
+    ebb_task t[3];
+    for (int i = 0; i < 3; i++) t[i] = kept_fiber(w, w->root, counts_in_registers, &from[i]);
+    world_settle(w);
+    for (int i = 0; i < 3; i++) assert_int_equal(ebb_task_join(w->host, t[i]), EBB_OK);
+}
+
+typedef struct frames {
+    int n;
+    uintptr_t last;
+} frames;
+
+static _Unwind_Reason_Code on_frame(struct _Unwind_Context *context, void *arg) {
+    frames *f = arg;
+    uintptr_t at = (uintptr_t)_Unwind_GetIP(context);
+    if (at == 0) return _URC_END_OF_STACK;
+    f->last = at;
+    return ++f->n < 64 ? _URC_NO_REASON : _URC_END_OF_STACK;
+}
+
+static ebb_status looks_back(ebb_cx *cx, void *arg) {
+    frames f = {0};
+    (void)arg;
+    if (ebb_fiber_yield(cx) != EBB_OK) return EBB_FAILED;
+    (void)_Unwind_Backtrace(on_frame, &f);
+    uintptr_t into_entry = f.last - (uintptr_t)ebb__switch_entry;
+    return f.n > 2 && f.n < 16 && into_entry < 32 ? EBB_OK : EBB_FAILED;
+}
+
+static void a_backtrace_in_a_fiber_ends_at_its_entry(void **state) {
+    world *w = *state;
+    ebb_task t = kept_fiber(w, w->root, looks_back, NULL);
+    world_settle(w);
+    assert_int_equal(ebb_task_join(w->host, t), EBB_OK);
+}
+
 #if defined(__x86_64__)
-static uint32_t sse_modes(void) {
-    uint32_t m;
-    __asm__ volatile("stmxcsr %0" : "=m"(m));
-    return m & 0xffc0;
-}
-
-static uint16_t x87_modes(void) {
-    uint16_t m;
-    __asm__ volatile("fnstcw %0" : "=m"(m));
-    return m;
-}
-
-static void set_modes(uint32_t sse, uint16_t x87) {
-    __asm__ volatile("ldmxcsr %0\n\tfldcw %1" ::"m"(sse), "m"(x87));
-}
-
+/* The two units round up, down or to the nearest, which is how a program starts. */
 typedef struct modes {
     uint32_t sse;
     uint16_t x87;
-    long double sum;
 } modes;
 
+static modes modes_now(void) {
+    modes m;
+    __asm__ volatile("stmxcsr %0\n\tfnstcw %1" : "=m"(m.sse), "=m"(m.x87));
+    m.sse &= 0xffc0; /* without the flags of what has happened */
+    return m;
+}
+
+static void set_modes(modes m) {
+    __asm__ volatile("ldmxcsr %0\n\tfldcw %1" ::"m"(m.sse), "m"(m.x87));
+}
+
+static modes rounding(modes m, bool up) {
+    unsigned how = up ? 2 : 1;
+    return (modes){m.sse | how << 13, (uint16_t)(m.x87 | how << 10)};
+}
+
+static bool equal(modes a, modes b) {
+    return a.sse == b.sse && a.x87 == b.x87;
+}
+#elif defined(__aarch64__)
+typedef struct modes {
+    uint64_t fpcr;
+} modes;
+
+static modes modes_now(void) {
+    modes m;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(m.fpcr));
+    return m;
+}
+
+static void set_modes(modes m) {
+    __asm__ volatile("msr fpcr, %0" ::"r"(m.fpcr));
+}
+
+static modes rounding(modes m, bool up) {
+    return (modes){m.fpcr | (up ? UINT64_C(1) << 22 : UINT64_C(2) << 22)};
+}
+
+static bool equal(modes a, modes b) {
+    return a.fpcr == b.fpcr;
+}
+#endif
+
+typedef struct rounder {
+    modes pumps, own;
+    long double sum;
+} rounder;
+
 static ebb_status keeps_modes(ebb_cx *cx, void *arg) {
-    modes *m = arg;
-    assert_int_equal(sse_modes(), 0x1f80); /* those of whoever pumps */
-    set_modes(m->sse, m->x87);
+    rounder *r = arg;
+    assert_true(equal(modes_now(), r->pumps));
+    set_modes(r->own);
     for (int i = 0; i < 10; i++) {
         assert_int_equal(ebb_fiber_yield(cx), EBB_OK);
-        assert_int_equal(sse_modes(), m->sse);
-        assert_int_equal(x87_modes(), m->x87);
-        m->sum += 0.5L;
+        assert_true(equal(modes_now(), r->own));
+        r->sum += 0.5L;
     }
     return EBB_OK;
 }
 
 static void each_fiber_keeps_its_floating_point_modes(void **state) {
     world *w = *state;
-    uint16_t x87 = x87_modes();
-    modes up = {0x1f80 | 2u << 13, (uint16_t)(x87 | 2u << 10), 0};
-    modes down = {0x1f80 | 1u << 13, (uint16_t)(x87 | 1u << 10), 0};
+    modes host = modes_now();
+    rounder up = {host, rounding(host, true), 0}, down = {host, rounding(host, false), 0};
     ebb_fiber_spawn(w->host, w->root, keeps_modes, &up);
     ebb_fiber_spawn(w->host, w->root, keeps_modes, &down);
     ebb_status st;
     do {
         st = ebb_runtime_pump(w->rt, 1);
-        assert_int_equal(sse_modes(), 0x1f80);
-        assert_int_equal(x87_modes(), x87);
+        assert_true(equal(modes_now(), host));
     } while (st == EBB_PENDING);
     assert_true(up.sum == 5.0L && down.sum == 5.0L);
 }
-#endif
 
 /* ---- bad use --------------------------------------------------------------------------------------- */
 
@@ -455,9 +540,9 @@ int main(void) {
         IN_WORLD(stacks_of_abandoned_fibers_serve_the_next_ones),
         IN_WORLD(a_fault_in_a_fiber_is_a_fault_of_its_task),
         IN_WORLD(a_fiber_may_recurse_and_await_at_the_bottom),
-#if defined(__x86_64__)
+        IN_WORLD(each_fiber_keeps_its_registers),
         IN_WORLD(each_fiber_keeps_its_floating_point_modes),
-#endif
+        IN_WORLD(a_backtrace_in_a_fiber_ends_at_its_entry),
         IN_WORLD(a_fiber_can_not_return_pending),
         IN_WORLD(a_pump_inside_a_fiber_is_refused),
         IN_WORLD(only_the_fiber_that_runs_can_park),

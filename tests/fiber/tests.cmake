@@ -1,6 +1,6 @@
 # A program under ASan hears of leaks in fibers, whether or not the library was built with it too.
 string(FIND "${CMAKE_C_FLAGS}" "-fsanitize=thread" with_tsan)
-if(with_tsan EQUAL -1)
+if(with_tsan EQUAL -1 AND NOT EBB_EMULATED) # no ASan runs under qemu-user
     ebb_program(fiber.leak ebb ${dir}/programs/leak.c)
     target_compile_options(fiber.leak PRIVATE -fsanitize=address)
     target_link_options(fiber.leak PRIVATE -fsanitize=address)

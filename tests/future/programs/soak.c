@@ -32,6 +32,7 @@ static uint32_t roll(uint32_t n) { /* 0 to n - 1; xorshift64* */
 /* ---- memory --------------------------------------------------------------------------------------------- */
 
 static bool rss_counts(void) {
+    if (EBB_EMULATED) return false;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     return false;
 #elif defined(__has_feature)

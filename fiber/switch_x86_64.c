@@ -8,9 +8,8 @@
 #include "fiber/switch.h"
 
 #include <stdint.h>
-#include <stdlib.h>
 
-#if EBB__SWITCHES
+#if defined(__x86_64__) && defined(__LP64__)
 
 __asm__(".pushsection .text, \"ax\", @progbits\n\t"
         ".p2align 4\n\t"
@@ -76,6 +75,7 @@ __asm__(".pushsection .text, \"ax\", @progbits\n\t"
 /* The outermost frame of every fiber. It has no caller, so a debugger's backtrace ends here. */
 __asm__(".pushsection .text, \"ax\", @progbits\n\t"
         ".p2align 4\n\t"
+        ".globl ebb__switch_entry\n\t"
         ".hidden ebb__switch_entry\n\t"
         ".type ebb__switch_entry, @function\n"
         "ebb__switch_entry:\n\t"
@@ -87,8 +87,6 @@ __asm__(".pushsection .text, \"ax\", @progbits\n\t"
         ".cfi_endproc\n\t"
         ".size ebb__switch_entry, . - ebb__switch_entry\n\t"
         ".popsection");
-
-extern const char ebb__switch_entry[];
 
 typedef struct frame {
     uint32_t mxcsr;
@@ -102,21 +100,6 @@ void *ebb__switch_start(char *top, void (*main)(void *arg), void *arg) {
     *f = (frame){.r12 = (uintptr_t)arg, .rbx = (uintptr_t)main, .back = (uintptr_t)ebb__switch_entry};
     __asm__ volatile("stmxcsr %0\n\tfnstcw %1" : "=m"(f->mxcsr), "=m"(f->x87));
     return f;
-}
-
-#else
-
-void ebb__switch(void **from, void *to) {
-    (void)from;
-    (void)to;
-    abort();
-}
-
-void *ebb__switch_start(char *top, void (*main)(void *arg), void *arg) {
-    (void)top;
-    (void)main;
-    (void)arg;
-    abort();
 }
 
 #endif
