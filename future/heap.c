@@ -38,6 +38,7 @@ static ebb__heap *heap_new(ebb_runtime *rt) {
         if (size < EBB__CELL_MIN) size = EBB__CELL_MIN;
         h->classes[i].size = h->classes[EBB__SIZES + i].size = size;
     }
+    ebb__map_init(&h->ends, h->allocator, sizeof(void *));
     ebb_status st = ebb__layer_add(rt, &ebb__future_layer, h);
     assert(st == EBB_OK);
     (void)st;

@@ -17,6 +17,7 @@
 
 #include <stdatomic.h>
 
+#include "base/map.h"
 #include "kernel/layer.h"
 #include <ebb/future.h>
 
@@ -138,6 +139,7 @@ struct ebb__heap {
     ebb__region_futures **regions; /* by index; [0] is not used */
     uint32_t regions_n, regions_room, regions_free;
     struct ebb_remote *exports; /* doubly linked */
+    ebb__map ends;              /* futures that wait for the end of a task or region; see ended.c */
     struct ebb__tie *ties;      /* records to notify of the runtime's end; see peer.h */
 
     ebb_heap_stats stats;

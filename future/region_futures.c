@@ -2,6 +2,7 @@
 #include "future/region_futures.h"
 
 #include "base/alloc.h"
+#include "future/ended.h"
 #include "future/promise.h"
 #include "kernel/layer.h"
 
@@ -468,4 +469,5 @@ static void region_closed(ebb_runtime *rt, ebb__callbacks *self) {
     ebb__region_futures_maybe_free(s);
 }
 
-const ebb__layer ebb__future_layer = {.slot = EBB__FUTURE_SLOT, .hooks = {.freed = ebb__futures_free}};
+const ebb__layer ebb__future_layer = {.slot = EBB__FUTURE_SLOT,
+                                      .hooks = {.ended = ebb__observed_ended, .freed = ebb__futures_free}};

@@ -235,8 +235,9 @@ static void leave_queues(ebb__heap *h) {
         for (uint32_t m = 0; s != NULL && m < s->members_n; m++) {
             ebb__cell *c = ebb__member_cell(s->members[m]);
             ebb_future *f = (ebb_future *)(void *)c;
-            if (c->type->reserved & EBB__TYPE_FUTURE && ebb__kind_of(f)->leave != NULL)
-                ebb__kind_of(f)->leave(f);
+            if (c->type == NULL || !(c->type->reserved & EBB__TYPE_FUTURE))
+                continue; /* NULL: a broken heap */
+            if (ebb__kind_of(f)->leave != NULL) ebb__kind_of(f)->leave(f);
         }
     }
 }
@@ -244,6 +245,7 @@ static void leave_queues(ebb__heap *h) {
 void ebb__futures_free(ebb_runtime *rt) {
     ebb__heap *h = ebb__heap_at(rt);
     leave_queues(h);
+    ebb__map_free(&h->ends);
     ebb__ties_cut(h);
     for (ebb_remote *r = h->exports; r != NULL; r = r->next)
         (void)ebb__claim(r->future, EBB_FUTURE_CANCELLED);

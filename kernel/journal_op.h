@@ -55,6 +55,7 @@ typedef enum ebb__op {
     J_OPERATORS,    /* region: the drain region, other: new id; then TEXT */
     J_RELEASE,      /* region: the operators', other: due */
     J_OPERATION,    /* region: one of its operations was abandoned; result: was it kept; then TEXT */
+    J_OBSERVE,      /* task or region: a layer is called at its end */
     J_END
 } ebb__op;
 
@@ -64,7 +65,8 @@ enum {
     EBB__CALL_ABORT,
     EBB__CALL_CLOSED,
     EBB__CALL_WAIT,
-    EBB__CALL_FUTURES /* a callback runner has ended, or the region releases its callbacks */
+    EBB__CALL_FUTURES, /* a callback runner has ended, or the region releases its callbacks */
+    EBB__CALL_OBSERVED /* a task or region has ended that a layer observes */
 };
 
 #endif

@@ -41,6 +41,10 @@ static void admission_each(ebb_runtime *rt, const ebb__region *r, bool refused) 
     FOR_EACH(rt, admission)(rt, r, refused);
 }
 
+static void ended_each(ebb_runtime *rt, ebb_task task, ebb_region region) {
+    FOR_EACH(rt, ended)(rt, task, region);
+}
+
 static void freed_each(ebb_runtime *rt) {
     FOR_EACH(rt, freed)(rt);
 }
@@ -60,6 +64,7 @@ static void combine(ebb_runtime *rt) {
         COMBINE(l, task_ended, task_ended_each);
         COMBINE(l, leaked, leaked_each);
         COMBINE(l, admission, admission_each);
+        COMBINE(l, ended, ended_each);
         COMBINE(l, freed, freed_each);
     }
 }
@@ -225,6 +230,10 @@ ebb__runner_view ebb__runner_look(const ebb_cx *cx) {
 
 ebb_status ebb__region_get(const ebb_runtime *rt, ebb_region id, ebb__region **out) {
     return ebb__find_region(rt, id, out);
+}
+
+bool ebb__region_is_owned(const ebb_cx *cx, const ebb__region *r) {
+    return r->owner == ebb__task_face_of(cx)->index && !(r->flags & (R_HOOK | R_ROOT));
 }
 
 ebb__region *ebb__region_of(const ebb_cx *cx) {

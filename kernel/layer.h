@@ -56,6 +56,9 @@ typedef struct ebb__hooks {
     void (*leaked)(ebb_runtime *rt, const ebb__leak *leak);
     /* A closing region has refused work, or a unit in it has admitted work from inside itself. */
     void (*admission)(ebb_runtime *rt, const ebb__region *r, bool refused);
+    /* A task or region has ended for which ebb__task_observe or ebb__region_observe was called; the other id is 0.
+     * May wake tasks; runs no code of the program. */
+    void (*ended)(ebb_runtime *rt, ebb_task task, ebb_region region);
     /* The runtime is being freed; all records of the kernel still exist. */
     void (*freed)(ebb_runtime *rt);
 } ebb__hooks;
@@ -355,6 +358,11 @@ typedef struct ebb__task_view {
 void ebb__tasks_each(const ebb_runtime *rt, ebb__region *r, void (*each)(void *ctx, const ebb__task_view *t),
                      void *ctx);
 
+/* Requests a call of the `ended` hooks when the task has ended, or the region has closed. EBB_ERR_STALE: it has.
+ * EBB_ERR_FOREIGN, or the error that the id carries. */
+ebb_status ebb__task_observe(ebb_cx *cx, ebb_task task);
+ebb_status ebb__region_observe(ebb_cx *cx, ebb_region region);
+
 /* Refuses a spawn because a layer lacks a resource of the task (EBB_ERR_NOMEM or EBB_ERR_LIMIT). The refusal is
  * traced and counts against the region as if the kernel had refused. */
 ebb_task ebb__spawn_refused(ebb_cx *cx, ebb_region region, ebb_status why, const char *site);
@@ -464,6 +472,8 @@ void ebb__region_obligations(const ebb_runtime *rt, const ebb__region *r,
 
 /* As ebb_region_open_site, but no task owns the region; `cx` is only the caller. */
 ebb_region ebb__region_open_apart(ebb_cx *cx, const ebb_region_opts *opts, const char *site);
+/* True if `cx` may join the region. */
+bool ebb__region_is_owned(const ebb_cx *cx, const ebb__region *r);
 /* The region closes by itself once it is empty, as if it were joined. */
 void ebb__region_joining(ebb_cx *cx, ebb_region region);
 /* As ebb_region_defer, for state of a layer: admitted for any caller as long as tasks live in the region. */

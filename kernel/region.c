@@ -7,6 +7,7 @@
 #include "kernel/cascade.h"
 #include "kernel/lane.h"
 #include "kernel/obligation.h"
+#include "kernel/observe.h"
 #include "kernel/reason.h"
 #include "kernel/record.h"
 #include "kernel/supervisor.h"
@@ -325,7 +326,10 @@ EBB__INLINE ebb__region *region_close(ebb_runtime *rt, ebb__region *r) {
     if (flags & R_NODE) ebb__wheel_disarm(&rt->wheel, ebb__wheel_ref(EBB__W_REGION, r->index));
     ebb__emit_region(rt, EBB_EV_REGION_CLOSED, r, 0, (uint32_t)r->status,
                      (uint64_t)ebb__cold_of(r)->abandoned << 32 | ebb__cold_of(r)->leaked);
-    if (EBB__UNLIKELY(flags & R_ROOT)) return NULL;
+    if (EBB__UNLIKELY(flags & (R_ROOT | R_OBSERVED))) {
+        if (flags & R_OBSERVED) ebb__observed_region_ended(rt, ebb__region_id(rt, r));
+        if (flags & R_ROOT) return NULL;
+    }
     if (flags & R_MORE && r->owner != 0) notify_owner(rt, r);
     ebb__region *parent = ebb__region_at(rt, r->parent);
     leave_parent(rt, parent, r);

@@ -66,8 +66,9 @@ enum {
     F_OWES = 1u << 13,             /* cold.owed is not empty */
     F_SCOPE = 1u << 14,            /* cold.scopes is not empty */
     F_IN_FINALIZER = 1u << 15,
+    F_OBSERVED = 1u << 16, /* a layer hears of its end */
     /* A task with one of these flags ends in end_cold. */
-    F_COLD = F_ABANDONED | F_CLOSER | F_KEEP | F_OWN_CANCEL | F_NODE | F_WAIT | F_OWES | F_SCOPE
+    F_COLD = F_ABANDONED | F_CLOSER | F_KEEP | F_OWN_CANCEL | F_NODE | F_WAIT | F_OWES | F_SCOPE | F_OBSERVED
 };
 
 struct ebb__task {
@@ -143,6 +144,7 @@ enum {
     R_OPERATOR = 1u << 12,  /* the operators' region of a drain region */
     R_APART = 1u << 13,     /* a drain region that does not wait for its operators' region */
     R_LEFT = 1u << 14,      /* its task has returned and cancelled it */
+    R_OBSERVED = 1u << 16,  /* a layer hears of its close */
     R_MORE = 1u << 15 /* has, or has had, an owner, obligations, a closer, a runner, kept tasks or leaks */
 };
 

@@ -4,6 +4,7 @@
 
 #include "kernel/lane.h"
 #include "kernel/obligation.h"
+#include "kernel/observe.h"
 #include "kernel/record.h"
 #include "kernel/region.h"
 #include "kernel/supervisor.h"
@@ -85,6 +86,7 @@ static void end_cold(ebb_runtime *rt, ebb__region *r, ebb__task *t, ebb_status s
     if (r->flags & R_SUPERVISED && ebb__cold_of(r)->supervisor == t->index) ebb__supervisor_ended(rt, r);
     ebb__task *waits = ebb__joiner(rt, t);
     if (waits != NULL) ebb__wake(rt, waits);
+    if (t->flags & F_OBSERVED) ebb__observed_task_ended(rt, ebb__task_id(t));
 }
 
 /* Ends in end_cold, or has a reserved place in the timed lane. */

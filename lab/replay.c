@@ -231,6 +231,15 @@ static void replayed_callbacks(ebb_runtime *rt, ebb__callbacks *c) {
     (void)ebb__replay_call_of(p, (ebb__replay_call){.what = EBB__CALL_FUTURES, .region = p->op.rec.region});
 }
 
+/* A task or region that a layer observed has ended. */
+static void replayed_end(ebb_runtime *rt, ebb_task task, ebb_region region) {
+    ebb__replay *p = ebb__layer_record(rt, EBB__REPLAY_SLOT);
+    (void)ebb__replay_call_of(
+        p, (ebb__replay_call){.what = EBB__CALL_OBSERVED, .task = task.id, .region = region.id});
+}
+
+static const ebb__layer replay_layer = {.slot = EBB__REPLAY_SLOT, .hooks = {.ended = replayed_end}};
+
 /* ---- memory -------------------------------------------------------------------------------------------- */
 
 /* An operation that ran out of memory does so again, at its first allocation, whichever allocation it was in the
@@ -314,6 +323,7 @@ static void begin(ebb__replay *p) {
     if (!read_options(p, &o, &start)) return;
     ebb_status st = ebb_runtime_new(&o, &p->rt);
     if (st == EBB_OK) {
+        (void)ebb__layer_add(p->rt, &replay_layer, p);
         p->rt->now = start.other;
         p->rt->recorded_clock = clock_reading;
         p->rt->clock_ctx = p;

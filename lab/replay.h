@@ -17,6 +17,9 @@
  * stack. */
 enum { EBB__REPLAY_DEPTH = 200 };
 
+/* The slot of a replay's record. */
+enum { EBB__REPLAY_SLOT = 7 };
+
 typedef struct ebb__replay {
     ebb__journal_reader in;
     ebb__journal_op op; /* the next operation, if `loaded` */

@@ -337,6 +337,12 @@ static char *next_part(char **rest) {
     return *part == 0 ? NULL : part;
 }
 
+static void do_observe(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
+    ebb_status st = op->rec.task != 0 ? ebb__task_observe(cx, (ebb_task){op->rec.task})
+                                      : ebb__region_observe(cx, (ebb_region){op->rec.region});
+    if (st != EBB_OK) ebb__replay_fail(p, EBB_ERR_DIVERGED, op, "there is nothing that can end");
+}
+
 static void do_note(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
     (void)cx;
     if (!ebb__event_is_note(op->rec.kind)) {
@@ -430,6 +436,7 @@ static const do_fn operations[J_END] = {
     [J_SUPERVISOR] = do_supervisor,
     [J_ALARM] = do_alarm,
     [J_JOINING] = do_joining,
+    [J_OBSERVE] = do_observe,
     [J_NOTE] = do_note,
     [J_ADMIT] = do_admit,
     [J_CLOCK] = do_clock,

@@ -48,6 +48,7 @@ static const struct {
     [J_ADMIT] = {"admit", EBB__OP_RESULT},
     [J_CLOCK] = {"clock", EBB__OP_NUMBER},
     [J_OPERATION] = {"operation", EBB__OP_REGION | EBB__OP_RESULT},
+    [J_OBSERVE] = {"observe", EBB__OP_TASK | EBB__OP_REGION},
     [J_NOTE] = {"note", EBB__OP_TASK | EBB__OP_REGION | EBB__OP_VALUE | EBB__OP_NUMBER},
     [J_OPERATORS] = {"operators", EBB__OP_REGION | EBB__OP_OTHER},
     [J_RELEASE] = {"release", EBB__OP_REGION | EBB__OP_NUMBER},
@@ -69,8 +70,9 @@ const char *ebb__call_name(uint32_t what) {
         [EBB__CALL_CLOSED] = "on_closed",
         [EBB__CALL_WAIT] = "wait's cancel hook",
         [EBB__CALL_FUTURES] = "end of the futures",
+        [EBB__CALL_OBSERVED] = "hook at the end",
     };
-    return what >= EBB__CALL_POLL && what <= EBB__CALL_FUTURES ? names[what] : "?";
+    return what >= EBB__CALL_POLL && what <= EBB__CALL_OBSERVED ? names[what] : "?";
 }
 
 /* ---- reading ------------------------------------------------------------------------------------------- */

@@ -326,6 +326,13 @@ static bool is_inside(const ebb_cx *cx, const ebb__wf *wf) {
     return r == top;
 }
 
+/* Without a request it ends when its work has ended, now that somebody waits for that. */
+static void end_when_idle(ebb_cx *cx, ebb__wf *wf) {
+    if (wf->state != EBB_WORKFLOW_IDLE || wf->completing) return;
+    ebb__region_joining(cx, wf->region);
+    (void)ebb_task_wake(cx, wf->supervisor);
+}
+
 static ebb_status join(ebb_cx *cx, ebb_workflow workflow, ebb_workflow_report *out) {
     ebb__wf *wf = NULL;
     ebb_status st = ebb__wf_find(cx, workflow, &wf);
@@ -340,10 +347,7 @@ static ebb_status join(ebb_cx *cx, ebb_workflow workflow, ebb_workflow_report *o
         record_free(wf);
         return st;
     }
-    if (wf->state == EBB_WORKFLOW_IDLE && !wf->completing) {
-        ebb__region_joining(cx, wf->region);
-        (void)ebb_task_wake(cx, wf->supervisor);
-    }
+    end_when_idle(cx, wf);
     if (cx == ebb_runtime_host(wf->rt)) return EBB_PENDING;
     if (ebb_checkpoint(cx) != EBB_OK) return EBB_CANCELLED;
     ebb_status began = ebb_wait_begin(cx, &wf->joiner, &joining, wf);
@@ -354,4 +358,16 @@ ebb_status ebb_workflow_join(ebb_cx *cx, ebb_workflow workflow, ebb_workflow_rep
     ebb_status st;
     EBB__AWAIT(cx, st, join(cx, workflow, out));
     return st;
+}
+
+ebb_future *ebb_workflow_ended_site(ebb_cx *cx, ebb_workflow workflow, const char *site) {
+    ebb__wf *wf = NULL;
+    ebb_status st = ebb__wf_find(cx, workflow, &wf);
+    if (st == EBB_ERR_STALE || (st == EBB_OK && wf->ended))
+        return ebb_future_ready_site(cx, ebb_value_none(), site);
+    if (st == EBB_OK && is_inside(cx, wf)) st = EBB_ERR_INVALID;
+    if (st != EBB_OK) return ebb_future_failed_site(cx, st, site);
+    ebb_future *f = ebb_region_closed_site(cx, wf->region, site);
+    if (ebb_future_status_of(f) == EBB_PENDING) end_when_idle(cx, wf);
+    return f;
 }

@@ -176,6 +176,17 @@ ebb_future *ebb_future_failed_site(ebb_cx *cx, ebb_status failure, const char *s
 ebb_future *ebb_go_site(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state,
                         const ebb_task_opts *opts, const char *site);
 
+/* Complete without a value when the task has ended, or the region has closed, in whatever way; at once if that was
+ * before. The outcome stays where it is: join the task or region afterwards, which does not wait any more. There may
+ * be any number of these futures for one task or region, and cancelling one changes nothing there. A region that the
+ * caller may join closes by itself once nothing lives in it, as if it were being joined; another one closes when its
+ * owner lets it. EBB_ERR_INVALID: the caller itself, or a region that the caller is in. EBB_ERR_FOREIGN, EBB_ERR_NOMEM,
+ * or the error that the id carries. */
+#define ebb_task_ended(cx, task)      ebb_task_ended_site((cx), (task), EBB_SITE)
+#define ebb_region_closed(cx, region) ebb_region_closed_site((cx), (region), EBB_SITE)
+ebb_future *ebb_task_ended_site(ebb_cx *cx, ebb_task task, const char *site);
+ebb_future *ebb_region_closed_site(ebb_cx *cx, ebb_region region, const char *site);
+
 /* Cancels a future. True if this call ended it. It reads as cancelled at once; its dependants and the futures that it
  * owns follow in the next pump. Does not consume the handle. Needs no memory. Always false for a future that the
  * release of a bracket or a finally has returned: only force ends it. */

@@ -254,6 +254,13 @@ ebb_status ebb_workflow_leak_at(ebb_cx *cx, ebb_workflow workflow, uint32_t i, e
  * is forgotten when the region around it closes. Its end is then in the log, and is no failure of that region. */
 ebb_status ebb_workflow_join(ebb_cx *cx, ebb_workflow workflow, ebb_workflow_report *out);
 
+/* Completes without a value when the workflow has ended, at once if that was before; join it afterwards for its outcome.
+ * Any number may wait, beside the one that joins. As a join, it lets a workflow without a request end when its work has
+ * ended. A workflow with `no_force` that is over its budget goes on being waited for: bound the future in time.
+ * Otherwise as ebb_region_closed. */
+#define ebb_workflow_ended(cx, workflow) ebb_workflow_ended_site((cx), (workflow), EBB_SITE)
+ebb_future *ebb_workflow_ended_site(ebb_cx *cx, ebb_workflow workflow, const char *site);
+
 /* The text of the last call on the workflow that its state refused: "rollout_cancel#3 v42: extend is not allowed in
  * FINALIZING". "" if there was none. Valid until the next call on the workflow. An invalid argument leaves no text. */
 const char *ebb_workflow_refusal(ebb_cx *cx, ebb_workflow workflow);
