@@ -18,6 +18,7 @@ enum {
 };
 #define BEGINS   EBB_SECOND /* the time when a run begins: 0 would be special */
 #define PATIENCE (600 * EBB_SECOND)
+#define PAUSE    (10 * EBB_MS)
 #define ENDING   (60 * EBB_SECOND) /* between the signals that end a failed run */
 
 static _Thread_local ebb__net *here;
@@ -271,7 +272,9 @@ static bool decide(ebb__net *net) {
     }
     uint64_t at = next_moment(net);
     if (at != EBB_FOREVER && lab->since_advance >= TURNS_A_MOMENT) n = 0;
-    bool advances = at != EBB_FOREVER, steps = lab->next_step < lab->c->scenario->steps && going(net);
+    /* While a program can run, no more than a short pause of all programs. */
+    bool advances = at != EBB_FOREVER && (n == 0 || at - lab->now <= PAUSE),
+         steps = lab->next_step < lab->c->scenario->steps && going(net);
     if (n + advances + steps == 0) return false;
     uint32_t which = ebb__choose(lab, n + advances + steps);
     lab->result.steps++;

@@ -73,6 +73,7 @@ typedef enum ebb_lab_action {
     EBB_LAB_RESET,    /* resets all connections of the program */
     EBB_LAB_ACTIONS
 } ebb_lab_action;
+const char *ebb_lab_action_name(ebb_lab_action action); /* "cancel" */
 
 /* A scenario and the source of its decisions. */
 typedef struct ebb_lab_case {
@@ -275,7 +276,7 @@ ebb_status ebb_lab_inject(ebb_lab *lab, ebb_lab_case *c, const ebb_lab_inject_op
  *     inject SCENARIO [--out FILE] | replay FILE
  * `scenarios` ends with NULL. Prints to stdout, and returns an exit code: 0: no failure; 1: a failure, 2: wrong
  * arguments or files. */
-int ebb_lab_main(int argc, char **argv, const ebb_lab_scenario *const *scenarios);
+int ebb_lab_main(ebb_allocator a, int argc, char **argv, const ebb_lab_scenario *const *scenarios);
 
 /* ---- replay ---------------------------------------------------------------------------------------- */
 
