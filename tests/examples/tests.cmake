@@ -23,3 +23,7 @@ foreach(name web proxy upload chat service)
 endforeach()
 ebb_warnings(lab_stories)
 target_link_libraries(lab_stories PRIVATE ebb)
+# Every story: under many schedules, with faults too, and with each action at every suspension point.
+foreach(name web proxy upload chat service)
+    ebb_python(examples.lab_${name} examples/lab.py $<TARGET_FILE:lab_stories> ${name})
+endforeach()
