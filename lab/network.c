@@ -400,7 +400,7 @@ static ebb_status begin(ebb__net *net) {
     return st == EBB_OK && s->setup != NULL ? s->setup(lab) : st;
 }
 
-void ebb_lab_network_play(ebb_lab *lab) {
+void ebb__net_play(ebb_lab *lab) {
     const ebb_lab_scenario *s = lab->c->scenario;
     ebb__net *around = here, *net = ebb_lab_alloc(lab, sizeof *net);
     if (net == NULL) return;
@@ -417,4 +417,10 @@ void ebb_lab_network_play(ebb_lab *lab) {
     if (lab->state != NULL && s->teardown != NULL) s->teardown(lab);
     lab->network = NULL;
     here = around;
+}
+
+void ebb_lab_network_play(ebb_lab *lab) {
+    const ebb_lab_network *what = lab->c->scenario->network;
+    if (what != NULL && what->forks) ebb__net_play_apart(lab);
+    else ebb__net_play(lab);
 }

@@ -27,3 +27,9 @@ target_link_libraries(lab_stories PRIVATE ebb)
 foreach(name web proxy upload chat service)
     ebb_python(examples.lab_${name} examples/lab.py $<TARGET_FILE:lab_stories> ${name})
 endforeach()
+
+# A bug of a user's proxy that depends on time: found, cut down, replayed.
+add_executable(lab_race examples/lab/race.c)
+ebb_warnings(lab_race)
+target_link_libraries(lab_race PRIVATE ebb)
+ebb_python(examples.lab_race examples/lab_race.py $<TARGET_FILE:lab_race>)

@@ -154,7 +154,11 @@ static ebb_status operator(ebb_cx *cx, void *arg) {
     if (!is_fine(ebb_await(cx, ebb_stream_write(cx, s, lines, sizeof lines - 1), NULL), "ask")) return EBB_OK;
     if (!is_fine(ebb_await(cx, ebb_stream_shutdown(cx, s), NULL), "shutdown")) return EBB_OK;
     ebb_status st;
-    while ((st = ebb_await(cx, ebb_stream_read(cx, s, in, sizeof in), &v)) == EBB_OK) got += v.as.u;
+    do {
+        st =
+            ebb_await(cx, ebb_within(cx, ebb_stream_read(cx, s, in, sizeof in), PATIENCE_S * EBB_SECOND), &v);
+        if (st == EBB_OK) got += v.as.u;
+    } while (st == EBB_OK);
     if (is_fine(st == EBB_ERR_EOF ? EBB_OK : st, "answers"))
         must(got > 0 || ebb_lab_disturbed(ebb_lab_here()), "no answer");
     return EBB_OK;
@@ -183,8 +187,8 @@ static const ebb_lab_network
     proxy_faulty = {.programs = proxy_programs, .n = PROGRAMS_OF_PROXY, .file_errors = 2, FAULTS},
     chat_net = {.programs = chat_programs, .n = PROGRAMS_OF_TRIO},
     chat_faulty = {.programs = chat_programs, .n = PROGRAMS_OF_TRIO, FAULTS},
-    service_net = {.programs = service_programs, .n = PROGRAMS_OF_PAIR},
-    service_faulty = {.programs = service_programs, .n = PROGRAMS_OF_PAIR, FAULTS};
+    service_net = {.programs = service_programs, .n = PROGRAMS_OF_PAIR, .forks = true},
+    service_faulty = {.programs = service_programs, .n = PROGRAMS_OF_PAIR, .forks = true, FAULTS};
 
 #define STORY(id, text, net, check_fn)                                                                       \
     static const ebb_lab_scenario id = {                                                                     \
