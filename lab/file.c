@@ -9,6 +9,14 @@
 
 #define MAGIC "ebb-lab 1"
 
+static const char *const actions[EBB_LAB_ACTIONS] = {
+    [EBB_LAB_NOTHING] = "nothing",   [EBB_LAB_CANCEL] = "cancel", [EBB_LAB_STOP] = "stop",
+    [EBB_LAB_SHUTDOWN] = "shutdown", [EBB_LAB_FORCE] = "force",   [EBB_LAB_RESET] = "reset"};
+
+const char *ebb_lab_action_name(ebb_lab_action action) {
+    return action < EBB_LAB_ACTIONS ? actions[action] : "?";
+}
+
 /* ---- writing ------------------------------------------------------------------------------------------- */
 
 typedef struct printer {
@@ -67,6 +75,10 @@ void ebb_lab_save(const ebb_lab_case *c, ebb_write_fn write, void *ctx) {
     put(&p, "\n");
     if (c->plant != 0) put_line(&p, "plant", ebb_oracle_name((ebb_oracle)c->plant));
     if (c->failure[0] != 0) put_line(&p, "fails", c->failure);
+    if (c->action != EBB_LAB_NOTHING) {
+        put_number(&p, "inject ", c->point);
+        put_line(&p, "", actions[c->action]);
+    }
     put_script(&p, c);
     put_choices(&p, c);
 }
@@ -144,6 +156,18 @@ static ebb_status read_failure(loader *l, const char *v, size_t n) {
     return EBB_OK;
 }
 
+/* "117 cancel" */
+static ebb_status read_inject(loader *l, const char *v, size_t n) {
+    size_t space = ebb__find_byte(v, n, ' ');
+    if (number_in(v, space, UINT64_MAX, &l->c->point) && space < n) {
+        for (int i = 1; i < EBB_LAB_ACTIONS; i++) {
+            if (equals(v + space + 1, n - space - 1, actions[i])) l->c->action = (ebb_lab_action)i;
+        }
+    }
+    return l->c->action != EBB_LAB_NOTHING ? EBB_OK
+                                           : fail(l, EBB_ERR_SYNTAX, "POINT ACTION, as '117 cancel'", v, n);
+}
+
 static ebb_status read_line(loader *l, const char *v, size_t n) {
     size_t at = l->c->script_n;
     if (!ebb__lab_grow(l->lab, (void **)(void *)&l->c->script, &l->script_room, at + n + 1, 1))
@@ -189,7 +213,7 @@ static const struct {
 } words[] = {
     {"contract", read_contract}, {"scenario", read_scenario}, {"seed", read_seed},
     {"plant", read_plant},       {"fails", read_failure},     {"line", read_line},
-    {"choices", read_choices},
+    {"choices", read_choices},   {"inject", read_inject},
 };
 
 static ebb_status read_one(loader *l, const char *text, size_t n) {
@@ -201,7 +225,8 @@ static ebb_status read_one(loader *l, const char *text, size_t n) {
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         if (equals(text, length, words[i].word)) return words[i].read(l, text + skip, n - skip);
     }
-    return fail(l, EBB_ERR_SYNTAX, "contract, scenario, seed, plant, fails, line or choices", text, length);
+    return fail(l, EBB_ERR_SYNTAX, "contract, scenario, seed, plant, fails, inject, line or choices", text,
+                length);
 }
 
 static ebb_status read_all(loader *l, const char *bytes, size_t n) {

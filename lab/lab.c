@@ -108,15 +108,28 @@ static bool room_for_choice(ebb_lab *lab) {
            ebb__lab_grow(lab, (void **)(void *)&ch->taken, &ch->room, ch->n + 1, sizeof *ch->taken);
 }
 
+static void record(ebb__chooser *ch, uint16_t taken, uint16_t of) {
+    if (ch->shown != NULL && ch->n < ch->shown_room) {
+        ch->shown->at[ch->n].taken = taken;
+        ch->shown->at[ch->n].of = of;
+        ch->shown->n = ch->n + 1;
+    }
+    ch->taken[ch->n] = taken;
+    ch->of[ch->n++] = of;
+}
+
 uint32_t ebb__choose(ebb_lab *lab, uint32_t n) {
     ebb__chooser *ch = &lab->chooser;
     if (n < 2 || n > UINT16_MAX || lab->winding_down || !room_for_choice(lab)) return 0;
     uint32_t which;
     if (!ch->recorded) which = (uint32_t)((ebb__random(&ch->random) >> 32) * n >> 32);
     else which = ch->n < ch->n_given ? ch->given[ch->n] % n : 0;
-    ch->taken[ch->n] = (uint16_t)which;
-    ch->of[ch->n++] = (uint16_t)n;
+    record(ch, (uint16_t)which, (uint16_t)n);
     return which;
+}
+
+void ebb__chosen(ebb_lab *lab, uint16_t taken, uint16_t of) {
+    if (room_for_choice(lab)) record(&lab->chooser, taken, of);
 }
 
 static uint32_t choose_task(void *ctx, uint32_t n) {
@@ -531,6 +544,7 @@ static void start(ebb_lab *lab, const ebb_lab_case *c, const ebb_lab_opts *opts)
     lab->chooser.given = c->choices;
     lab->chooser.n_given = c->n_choices;
     lab->chooser.n = 0;
+    lab->chooser.shown = NULL;
     lab->now = 0;
     lab->bag_n = 0;
     lab->since_advance = 0;

@@ -5,6 +5,14 @@
 #include <ebb/lab.h>
 
 /* The source of decisions, and the decisions taken. All of them go through ebb__choose. */
+/* What another process sees of the decisions, even if this one dies. */
+typedef struct ebb__decisions {
+    size_t n;
+    struct {
+        uint16_t taken, of;
+    } at[];
+} ebb__decisions;
+
 typedef struct ebb__chooser {
     uint64_t random; /* the generator's state */
     bool recorded;
@@ -12,6 +20,8 @@ typedef struct ebb__chooser {
     size_t n_given;
     uint16_t *taken, *of; /* each decision, and the number of possibilities */
     size_t n, room;
+    ebb__decisions *shown; /* NULL: to nobody */
+    size_t shown_room;
 } ebb__chooser;
 
 typedef struct ebb__lab_runtime {
@@ -58,6 +68,8 @@ struct ebb_lab {
 };
 
 uint32_t ebb__choose(ebb_lab *lab, uint32_t n);
+/* Takes over a decision that another process has taken. */
+void ebb__chosen(ebb_lab *lab, uint16_t taken, uint16_t of);
 
 /* The generator: SplitMix64. Every value of `state` is valid. */
 uint64_t ebb__random(uint64_t *state);

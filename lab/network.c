@@ -18,6 +18,7 @@ enum {
 };
 #define BEGINS   EBB_SECOND /* the time when a run begins: 0 would be special */
 #define PATIENCE (600 * EBB_SECOND)
+#define PAUSE    (10 * EBB_MS)
 #define ENDING   (60 * EBB_SECOND) /* between the signals that end a failed run */
 
 static _Thread_local ebb__net *here;
@@ -196,8 +197,10 @@ static void check_status(ebb__net_program *p) {
         fail(net, p->index, "leak", "%s ended and left %d blocks of memory", name, (int)p->memory.live);
 }
 
+/* A forced service does not wait for what the pool still does. */
 static void check_left(ebb__net_program *p) {
     const ebb__net_loop *l = p->loops;
+    if (p->forced) return;
     if (p->open > 0)
         fail(p->net, p->index, "left", "%s ended and left %u descriptors open", p->what->name, p->open);
     if (l != NULL) fail(p->net, p->index, "left", "%s ended and did not close its libuv loop", p->what->name);
@@ -271,7 +274,9 @@ static bool decide(ebb__net *net) {
     }
     uint64_t at = next_moment(net);
     if (at != EBB_FOREVER && lab->since_advance >= TURNS_A_MOMENT) n = 0;
-    bool advances = at != EBB_FOREVER, steps = lab->next_step < lab->c->scenario->steps && going(net);
+    /* While a program can run, no more than a short pause of all programs. */
+    bool advances = at != EBB_FOREVER && (n == 0 || at - lab->now <= PAUSE),
+         steps = lab->next_step < lab->c->scenario->steps && going(net);
     if (n + advances + steps == 0) return false;
     uint32_t which = ebb__choose(lab, n + advances + steps);
     lab->result.steps++;
@@ -395,7 +400,7 @@ static ebb_status begin(ebb__net *net) {
     return st == EBB_OK && s->setup != NULL ? s->setup(lab) : st;
 }
 
-void ebb_lab_network_play(ebb_lab *lab) {
+void ebb__net_play(ebb_lab *lab) {
     const ebb_lab_scenario *s = lab->c->scenario;
     ebb__net *around = here, *net = ebb_lab_alloc(lab, sizeof *net);
     if (net == NULL) return;
@@ -412,4 +417,10 @@ void ebb_lab_network_play(ebb_lab *lab) {
     if (lab->state != NULL && s->teardown != NULL) s->teardown(lab);
     lab->network = NULL;
     here = around;
+}
+
+void ebb_lab_network_play(ebb_lab *lab) {
+    const ebb_lab_network *what = lab->c->scenario->network;
+    if (what != NULL && what->forks) ebb__net_play_apart(lab);
+    else ebb__net_play(lab);
 }

@@ -8,8 +8,8 @@
  *   network_listen.c    listeners, and connecting to them
  *   network_file.c      files
  *   network_request.c   requests: files, names, the pool
- *   network_inject.c    what is injected
- *   network_main.c      the main of a program with scenarios
+ *   network_fork.c      a run in a process of its own
+ *   network_inject.c    many runs, each with another action injected
  *
  * A program runs until its loop polls. There it yields, and the chooser decides who goes on. What happens later (a
  * segment arrives, a file operation has finished) is an event with a time. Events of the same time happen in the order
@@ -229,7 +229,7 @@ struct ebb__net_program {
     uint32_t index, machine; /* machine: the index of the first program with its address */
     struct sockaddr_storage ip;
     ebb__net_program_state state;
-    bool up; /* it has listened, and clients may start */
+    bool up;     /* it has listened, and clients may start */
     bool forced; /* nothing may be expected of its end */
     int status;
     ebb__net_loop *loops, *polling; /* the loop that it waits in */
@@ -280,6 +280,14 @@ uint64_t ebb__net_cut_until(const ebb__net *net, uint32_t a, uint32_t b);
 /* A program has polled tasks: injects what is due. */
 void ebb__net_polled(ebb__net_loop *l);
 ebb__net_program *ebb__net_program_named(const ebb__net *net, const char *name);
+
+/* Plays a run in this process. */
+void ebb__net_play(ebb_lab *lab);
+
+/* ---- network_fork.c ---- */
+
+/* Plays it in a process of its own. */
+void ebb__net_play_apart(ebb_lab *lab);
 
 /* ---- network_program.c ---- */
 

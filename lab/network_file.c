@@ -79,7 +79,10 @@ static int put(ebb__net *net, ebb__net_file *f, size_t at, const char *from, siz
     uint64_t most = net->limits->disk_bytes, end = at + n;
     if (most != 0 && end > f->n) {
         uint64_t others = used(net, f->machine) - f->n, left = most > others ? most - others : 0;
-        if (end > left) end = left > at ? left : at;
+        if (end > left) {
+            end = left > at ? left : at;
+            net->disturbed = true;
+        }
         if (end == at && n > 0) return -ENOSPC;
     }
     if (!grow(net, f, end)) return -ENOMEM;

@@ -97,8 +97,8 @@ static void nothing(uv_handle_t *uv) {
     (void)uv;
 }
 
-/* The frames of an abandoned program are not unwound, so its own memory is lost. Its runtimes are freed, which gives
- * their ids back. */
+/* The frames of a program that has not ended are not unwound, so its own memory is lost. The runtimes that it has left
+ * are freed, which gives their ids back. */
 static void abandon(ebb__net_program *p) {
     p->net->running = p;
     for (ebb__net_loop *l = p->loops; l != NULL; l = l->next) {
@@ -115,7 +115,7 @@ static void abandon(ebb__net_program *p) {
 void ebb__net_program_free(ebb__net_program *p) {
     size_t bytes = ebb__stack_round(STACK_BYTES);
     if (p->stack == NULL) return;
-    if (p->state != EBB__NET_ENDED) abandon(p);
+    abandon(p);
     ebb__note_ends(&p->notes, p->stack, bytes);
     ebb__stack_unmap(p->stack, bytes);
     p->stack = NULL;

@@ -73,6 +73,7 @@ typedef enum ebb_lab_action {
     EBB_LAB_RESET,    /* resets all connections of the program */
     EBB_LAB_ACTIONS
 } ebb_lab_action;
+const char *ebb_lab_action_name(ebb_lab_action action); /* "cancel" */
 
 /* A scenario and the source of its decisions. */
 typedef struct ebb_lab_case {
@@ -189,7 +190,8 @@ const ebb_lab_scenario *ebb_lab_scenario_at(size_t i);
  *  - "exit": a program has ended with another status than 0, in a run that nothing has disturbed;
  *  - "leak": a program has ended with EBB_SERVICE_LEAK, unless it was forced; or a client has not freed memory;
  *  - "left": a program has ended, and a socket, a listener, a file or a libuv handle of its is open;
- *  - "livelock": too many decisions.
+ *  - "livelock": too many decisions;
+ *  - "crash": the process of the run has died.
  *
  * What is not virtual: the real thread pool is not used, its functions run on the program's thread; other threads and
  * child processes can't be made (EBB_ERRNO(ENOSYS)), so a service has one loop, EBB_SERVICE_LOOPS_ALL is 1; what a
@@ -220,6 +222,9 @@ typedef struct ebb_lab_network {
     uint64_t patience;    /* 0: 10 minutes */
     uint64_t disk_bytes;  /* of a machine's files; more give ENOSPC. 0: no limit */
     uint32_t descriptors; /* of a program; more give EMFILE. 0: 1024 */
+    /* Each run has a process of its own: static variables of the programs start anew, and a crash is a failure, "crash".
+     * Then nothing that `setup`, `check` and the programs write is seen by the caller of ebb_lab_run. */
+    bool forks;
     /* The most faults of each kind in a run. */
     uint32_t resets;        /* a connection is reset when a segment is sent */
     uint32_t refusals;      /* a connection is refused, or its attempt times out */
@@ -275,7 +280,7 @@ ebb_status ebb_lab_inject(ebb_lab *lab, ebb_lab_case *c, const ebb_lab_inject_op
  *     inject SCENARIO [--out FILE] | replay FILE
  * `scenarios` ends with NULL. Prints to stdout, and returns an exit code: 0: no failure; 1: a failure, 2: wrong
  * arguments or files. */
-int ebb_lab_main(int argc, char **argv, const ebb_lab_scenario *const *scenarios);
+int ebb_lab_main(ebb_allocator a, int argc, char **argv, const ebb_lab_scenario *const *scenarios);
 
 /* ---- replay ---------------------------------------------------------------------------------------- */
 

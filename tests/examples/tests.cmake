@@ -7,3 +7,29 @@ ebb_python(examples.run examples/examples.py $<TARGET_FILE:ebb_cli> $<TARGET_FIL
 set(guide_files http io lab service time trace workers)
 list(TRANSFORM guide_files REPLACE "(.+)" "$<TARGET_FILE:example_guide_\\1>")
 ebb_python(examples.guide examples/guide.py $<TARGET_FILE:ebb_cli> ${guide_files})
+
+# The examples in the lab, with their clients: their sources are compiled with another name for main.
+add_executable(lab_stories examples/lab/stories.c)
+foreach(name web proxy upload chat service)
+    if(IS_DIRECTORY ${PROJECT_SOURCE_DIR}/examples/${name})
+        file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/${name}/*.c)
+    else()
+        set(sources ${PROJECT_SOURCE_DIR}/examples/${name}.c)
+    endif()
+    add_library(lab_example_${name} OBJECT ${sources})
+    target_compile_definitions(lab_example_${name} PRIVATE _POSIX_C_SOURCE=200809L main=${name}_main)
+    target_link_libraries(lab_example_${name} PRIVATE ebb)
+    target_link_libraries(lab_stories PRIVATE lab_example_${name})
+endforeach()
+ebb_warnings(lab_stories)
+target_link_libraries(lab_stories PRIVATE ebb)
+# Every story: under many schedules, with faults too, and with each action at every suspension point.
+foreach(name web proxy upload chat service)
+    ebb_python(examples.lab_${name} examples/lab.py $<TARGET_FILE:lab_stories> ${name})
+endforeach()
+
+# A bug of a user's proxy that depends on time: found, cut down, replayed.
+add_executable(lab_race examples/lab/race.c)
+ebb_warnings(lab_race)
+target_link_libraries(lab_race PRIVATE ebb)
+ebb_python(examples.lab_race examples/lab_race.py $<TARGET_FILE:lab_race>)

@@ -1,0 +1,41 @@
+#!/usr/bin/env python3
+"""The lab finds a bug of a proxy that depends on time, within 10,000 schedules, cuts it down, and replays it by the
+command that it prints; the repaired proxy holds: lab_race.py LAB_RACE"""
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+SCHEDULES = "10000"
+BUG = "an answer to another's question"
+
+
+class Race(unittest.TestCase):
+    def run_in(self, where, *command):
+        return subprocess.run(command, cwd=where, stdout=subprocess.PIPE, text=True, timeout=280)
+
+    def test_it_is_found_cut_down_and_replayed_by_one_command(self):
+        with tempfile.TemporaryDirectory() as where:
+            found = self.run_in(where, PROGRAM, "explore", "race", "--schedules", SCHEDULES)
+            self.assertEqual(found.returncode, 1, found.stdout)
+            self.assertIn(BUG, found.stdout)
+            before, after = map(int, re.search(r"shrunk from (\d+) choices to (\d+)", found.stdout).groups())
+            self.assertLess(after, before)
+            command = re.search(r"replay with: (.+)$", found.stdout, re.MULTILINE).group(1).split()
+            first, second = (self.run_in(where, *command) for _ in range(2))
+            self.assertEqual(first.returncode, 1)
+            self.assertIn(BUG, first.stdout)
+            self.assertEqual(first.stdout, second.stdout)
+            print(found.stdout, first.stdout, (Path(where) / "race.lab").read_text(), sep="")
+
+    def test_the_repaired_one_holds(self):
+        done = self.run_in(".", PROGRAM, "explore", "fixed", "--schedules", SCHEDULES)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertIn(f"{SCHEDULES} schedules hold", done.stdout)
+
+
+if __name__ == "__main__":
+    PROGRAM = str(Path(sys.argv.pop(1)).resolve())
+    unittest.main(verbosity=2)
