@@ -15,7 +15,10 @@ enum {
 /* Subcommands: argv[0] is their name. They return an exit code. A new one is declared here and gets a row in the
  * table of cli/main.c. */
 int ebb__cmd_audit(int argc, char **argv);
+int ebb__cmd_check(int argc, char **argv);
+int ebb__cmd_explain(int argc, char **argv);
 int ebb__cmd_fixture(int argc, char **argv);
+int ebb__cmd_fmt(int argc, char **argv);
 int ebb__cmd_journal(int argc, char **argv);
 int ebb__cmd_lab(int argc, char **argv);
 int ebb__cmd_serve(int argc, char **argv);

@@ -11,7 +11,10 @@ typedef struct command {
 
 static const command commands[] = {
     {"audit", "show and verify audit logs of workflows", ebb__cmd_audit},
+    {"check", "check programs of typestate machines (.ebb)", ebb__cmd_check},
+    {"explain", "what a diagnostic of the compiler means", ebb__cmd_explain},
     {"fixture", "run the fixtures of the cancel contract", ebb__cmd_fixture},
+    {"fmt", "format .ebb files", ebb__cmd_fmt},
     {"journal", "show and replay journals", ebb__cmd_journal},
     {"lab", "run and explore scenarios, replay what failed", ebb__cmd_lab},
     {"serve", "serve the files of a directory over HTTP", ebb__cmd_serve},

@@ -2,7 +2,9 @@
 #   ebb.wasm         what the npm package has
 #   ebb-lab.wasm     the same with scripts, oracles, fingerprints and a bench, for parity and `make bench`
 #   ebb-mutant.wasm  that one with a rule that can be broken, to see the gates fail
-ebb_glob_layers(sources ${EBB_PURE_LAYERS})
+set(layers ${EBB_PURE_LAYERS})
+list(REMOVE_ITEM layers lang) # the page has no compiler yet; that it compiles is checked below
+ebb_glob_layers(sources ${layers})
 
 function(ebb_wasm target)
     add_executable(${target} ${sources} web/shim/string.c ${ARGN})
@@ -48,3 +50,11 @@ foreach(module ebb-lab ebb-mutant)
     list(APPEND staged ${stage}/parity/${module}.wasm)
 endforeach()
 add_custom_target(stage ALL DEPENDS ${staged} ${stage}/ebb-web/src/module.js)
+
+# The compiler of .ebb files has no module yet. It is compiled, so that it stays free of libc.
+ebb_glob_layers(lang_sources lang)
+add_library(ebb-lang OBJECT ${lang_sources})
+ebb_warnings(ebb-lang)
+target_compile_options(ebb-lang PRIVATE -nostdlibinc -O2 -mbulk-memory)
+target_include_directories(ebb-lang PRIVATE include ${PROJECT_SOURCE_DIR})
+target_include_directories(ebb-lang SYSTEM PRIVATE web/shim/include)

@@ -10,6 +10,7 @@
 #include <ebb/http.h>
 #include <ebb/kernel.h>
 #include <ebb/lab.h>
+#include <ebb/lang.h>
 #include <ebb/loop.h>
 #include <ebb/sched.h>
 #include <ebb/trace.h>

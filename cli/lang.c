@@ -1,0 +1,253 @@
+/* cli/lang.c - `ebb check`, `ebb fmt`, `ebb explain`: the compiler of .ebb files. */
+#include "cli/cli.h"
+
+#include <ebb/lang.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- shared ---- */
+
+typedef struct text {
+    char *bytes;
+    size_t n, room;
+    bool failed;
+} text;
+
+static void append(void *ctx, const char *s, size_t n) {
+    text *t = ctx;
+    if (t->room - t->n < n) {
+        size_t room = (t->n + n) * 2 + 256;
+        char *bytes = t->failed ? NULL : realloc(t->bytes, room);
+        if (bytes == NULL) {
+            t->failed = true;
+            return;
+        }
+        t->bytes = bytes;
+        t->room = room;
+    }
+    memcpy(t->bytes + t->n, s, n);
+    t->n += n;
+}
+
+static void print(void *ctx, const char *s, size_t n) {
+    fwrite(s, 1, n, ctx);
+}
+
+/* Modules are files below the directory of the program's first file. What was read is freed with the program. */
+typedef struct modules {
+    char *directory;
+    ebb__cli_file *files;
+    size_t n;
+} modules;
+
+static ebb_status load(void *ctx, const char *module, const char **out, size_t *n) {
+    modules *m = ctx;
+    size_t room = strlen(m->directory) + strlen(module) + sizeof ".ebb";
+    char *path = malloc(room);
+    ebb__cli_file *files = realloc(m->files, (m->n + 1) * sizeof *files);
+    if (files != NULL) m->files = files;
+    if (path == NULL || files == NULL) {
+        free(path);
+        return EBB_ERR_NOMEM;
+    }
+    snprintf(path, room, "%s%s.ebb", m->directory, module);
+    FILE *in = fopen(path, "rb"); /* that it is missing is a diagnostic, not a message */
+    bool there = in != NULL;
+    if (there) fclose(in);
+    there = there && ebb__cli_read(path, &m->files[m->n]);
+    free(path);
+    if (!there) return EBB_ERR_INVALID;
+    *out = (const char *)m->files[m->n].bytes;
+    *n = m->files[m->n].n;
+    if (*out == NULL) *out = "";
+    m->n++;
+    return EBB_OK;
+}
+
+static bool modules_of(modules *m, const char *path) {
+    const char *slash = strrchr(path, '/');
+    size_t n = slash == NULL ? 0 : (size_t)(slash - path) + 1;
+    *m = (modules){.directory = calloc(1, n + 1)};
+    if (m->directory == NULL) return false;
+    memcpy(m->directory, path, n);
+    return true;
+}
+
+static void modules_free(modules *m) {
+    for (size_t i = 0; i < m->n; i++) free(m->files[i].bytes);
+    free(m->files);
+    free(m->directory);
+}
+
+/* The diagnostics of a compilation. Returns how many are errors. */
+static size_t show(const ebb_lang *c, FILE *out, bool json) {
+    size_t n, errors = 0;
+    const ebb_lang_diagnostic *const *all = ebb_lang_diagnostics(c, &n);
+    for (size_t i = 0; i < n; i++) {
+        errors += all[i]->severity == EBB_LANG_ERROR;
+        if (json) ebb_lang_render_json(all[i], print, out);
+        else ebb_lang_render(c, all[i], print, out);
+        fputc('\n', out);
+    }
+    return errors;
+}
+
+static const char *bytes_of(const ebb__cli_file *f) {
+    return f->n == 0 ? "" : (const char *)f->bytes;
+}
+
+/* ---- check ---- */
+
+static const char check_usage[] =
+    "usage: ebb check [--json] FILE...\n"
+    "\n"
+    "  checks each file, and what it imports, as a program; exit 1 if one has an error\n"
+    "  --json   one JSON object a line for each diagnostic, on stdout\n";
+
+static int check_file(const char *path, bool json) {
+    ebb__cli_file file;
+    modules m;
+    ebb_lang *c = NULL;
+    int code = EBB__EXIT_USAGE;
+    if (!ebb__cli_read(path, &file)) return code;
+    ebb_lang_opts opts = {.allocator = ebb__cli_allocator(), .load = load, .load_ctx = &m};
+    if (modules_of(&m, path) && ebb_lang_new(&opts, &c) == EBB_OK) {
+        ebb_status st = ebb_lang_compile(c, path, bytes_of(&file), file.n);
+        (void)show(c, json ? stdout : stderr, json);
+        code = st == EBB_OK ? EBB__EXIT_OK : st == EBB_FAILED ? EBB__EXIT_BAD : EBB__EXIT_USAGE;
+    }
+    if (code == EBB__EXIT_USAGE) ebb__cli_error("%s: %s", path, ebb_status_text(EBB_ERR_NOMEM));
+    ebb_lang_free(c);
+    modules_free(&m);
+    free(file.bytes);
+    return code;
+}
+
+/* Calls `each` for the files of a command line with one flag. The worst exit code counts. */
+static int each_file(int argc, char **argv, const char *flag, const char *usage,
+                     int (*each)(const char *, bool)) {
+    bool on = false, files = false;
+    int worst = EBB__EXIT_OK;
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+            fputs(usage, stdout);
+            return EBB__EXIT_OK;
+        }
+        if (strcmp(argv[i], flag) == 0) on = true;
+        else if (argv[i][0] == '-') {
+            ebb__cli_error("unknown option '%s'", argv[i]);
+            return EBB__EXIT_USAGE;
+        }
+    }
+    for (int i = 1; i < argc; i++) {
+        if (argv[i][0] == '-') continue;
+        int code = each(argv[i], on);
+        if (code > worst) worst = code;
+        files = true;
+    }
+    if (files) return worst;
+    fputs(usage, stderr);
+    return EBB__EXIT_USAGE;
+}
+
+int ebb__cmd_check(int argc, char **argv) {
+    return each_file(argc, argv, "--json", check_usage, check_file);
+}
+
+/* ---- fmt ---- */
+
+static const char fmt_usage[] =
+    "usage: ebb fmt [--check] FILE...\n"
+    "\n"
+    "  formats the files in place; one with a syntax error stays as it is, and the exit code is 1\n"
+    "  --check  writes nothing; names the files that would change, and exits 1 if there are any\n";
+
+static int write_file(const char *path, const text *t) {
+    FILE *out = fopen(path, "wb");
+    bool ok = out != NULL && fwrite(t->bytes, 1, t->n, out) == t->n;
+    if (out != NULL && fclose(out) != 0) ok = false;
+    if (ok) return EBB__EXIT_OK;
+    ebb__cli_error("can't write %s: %s", path, strerror(errno));
+    return EBB__EXIT_USAGE;
+}
+
+static int format_text(ebb_lang *c, const ebb__cli_file *file, bool check) {
+    text t = {0};
+    int code = EBB__EXIT_OK;
+    ebb_status st = ebb_lang_format(c, file->path, bytes_of(file), file->n, append, &t);
+    if (st == EBB_FAILED) {
+        (void)show(c, stderr, false);
+        code = EBB__EXIT_BAD;
+    } else if (st != EBB_OK || t.failed) {
+        ebb__cli_error("%s: %s", file->path, ebb_status_text(EBB_ERR_NOMEM));
+        code = EBB__EXIT_USAGE;
+    } else if (t.n != file->n || (t.n > 0 && memcmp(t.bytes, file->bytes, t.n) != 0)) {
+        if (check) printf("%s\n", file->path);
+        code = check ? EBB__EXIT_BAD : write_file(file->path, &t);
+    }
+    free(t.bytes);
+    return code;
+}
+
+static int fmt_file(const char *path, bool check) {
+    ebb__cli_file file;
+    ebb_lang *c = NULL;
+    ebb_lang_opts opts = {.allocator = ebb__cli_allocator()};
+    if (!ebb__cli_read(path, &file)) return EBB__EXIT_USAGE;
+    int code = EBB__EXIT_USAGE;
+    if (ebb_lang_new(&opts, &c) == EBB_OK) code = format_text(c, &file, check);
+    else ebb__cli_error("%s: %s", path, ebb_status_text(EBB_ERR_NOMEM));
+    ebb_lang_free(c);
+    free(file.bytes);
+    return code;
+}
+
+int ebb__cmd_fmt(int argc, char **argv) {
+    return each_file(argc, argv, "--check", fmt_usage, fmt_file);
+}
+
+/* ---- explain ---- */
+
+static const char explain_usage[] =
+    "usage: ebb explain [CODE]\n"
+    "\n"
+    "  what a diagnostic means, as in `ebb explain E0506`; without a code, the list of them\n";
+
+/* In lines of at most 80 characters. */
+static void print_wrapped(const char *s) {
+    size_t column = 0;
+    while (*s != 0) {
+        size_t n = strcspn(s, " ");
+        if (column > 0 && column + 1 + n > 80) {
+            fputc('\n', stdout);
+            column = 0;
+        }
+        column += (size_t)printf("%s%.*s", column > 0 ? " " : "", (int)n, s);
+        s += n + (s[n] == ' ');
+    }
+    fputc('\n', stdout);
+}
+
+int ebb__cmd_explain(int argc, char **argv) {
+    const ebb_lang_code *code;
+    if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
+        fputs(explain_usage, stdout);
+        return EBB__EXIT_OK;
+    }
+    if (argc > 2) {
+        fputs(explain_usage, stderr);
+        return EBB__EXIT_USAGE;
+    }
+    for (size_t i = 0; argc == 1 && (code = ebb_lang_code_at(i)) != NULL; i++)
+        printf("%s  %s\n", code->code, code->title);
+    if (argc == 1) return EBB__EXIT_OK;
+    code = ebb_lang_explain(argv[1]);
+    if (code == NULL) {
+        ebb__cli_error("there is no code '%s'; `ebb explain` lists them", argv[1]);
+        return EBB__EXIT_USAGE;
+    }
+    printf("%s  %s\n\n", code->code, code->title);
+    print_wrapped(code->text);
+    return EBB__EXIT_OK;
+}

@@ -1,0 +1,601 @@
+/* lang/infer_stmt.c - statements, blocks, if, match, and what a function gives back. */
+#include "lang/body.h"
+#include "lang/infer_call.h"
+#include "lang/parse.h"
+
+static ebb__span span_of(const ebb__body *b, uint32_t node) {
+    return ebb__node_span(b->s, node);
+}
+
+static const ebb__syntax *at(const ebb__body *b, uint32_t node) {
+    return ebb__syntax_at(b->s, node);
+}
+
+static ebb__ir *unit(ebb__body *b, ebb__span span) {
+    return ebb__ir_new(b, EBB__OP_UNIT, EBB__TY_UNIT, span, 0);
+}
+
+/* The last byte of a node: the brace of a block. */
+static ebb__span end_of(const ebb__body *b, uint32_t node) {
+    ebb__span s = span_of(b, node);
+    return (ebb__span){s.source, s.n > 0 ? s.at + s.n - 1 : s.at, s.n > 0};
+}
+
+/* ---- giving back ---- */
+
+static void undeclared_target(ebb__body *b, ebb__ir *x) {
+    const ebb__type *of;
+    uint32_t n = ebb__type_members(b->c, &x->type, &of);
+    for (uint32_t i = 0; i < n; i++) {
+        const ebb__type_info *t = ebb__type_at(b->c, of[i]);
+        if (t->kind != EBB__TY_STATE || ebb__type_has(b->c, b->result, of[i])) continue;
+        const ebb__state *st = t->decl->typestate->states[t->index];
+        ebb__diag *d = ebb__diag_report(b->c, EBB__E0410, x->span, "goes to %n", st->name);
+        uint32_t targets = b->handler->targets_node;
+        if (targets == 0) {
+            ebb__diag_label(b->c, d, b->handler->span, "a handler without -> stays");
+            uint32_t block = ebb__child_of(b->s, b->handler->node, EBB__S_BLOCK);
+            ebb__diag_help(b->c, d, "declare it: -> %n", st->name);
+            if (block != 0)
+                ebb__diag_edit(b->c, d, (ebb__span){b->s->id, span_of(b, block).at, 0},
+                               b->result == EBB__TY_UNIT ? "-> stay | %n " : "-> %n ", st->name);
+        } else {
+            ebb__span end = span_of(b, targets);
+            ebb__diag_label(b->c, d, end, "the declared targets");
+            ebb__diag_help(b->c, d, "declare it: | %n", st->name);
+            ebb__diag_edit(b->c, d, (ebb__span){end.source, end.at + end.n, 0}, " | %n", st->name);
+        }
+        return;
+    }
+    (void)ebb__coerce(b, x, b->result);
+}
+
+static bool has_own_state(const ebb__body *b, ebb__type t) {
+    const ebb__type *of;
+    uint32_t n = ebb__type_members(b->c, &t, &of);
+    for (uint32_t i = 0; i < n; i++) {
+        const ebb__type_info *x = ebb__type_at(b->c, of[i]);
+        if (x->kind == EBB__TY_STATE && b->ts != NULL && x->decl == b->ts->decl) return true;
+    }
+    return false;
+}
+
+/* RETURN of a value; the code behind it is dead. */
+static ebb__ir *give_back(ebb__body *b, ebb__ir *x, ebb__span span, ebb__span before) {
+    bool fits = ebb__type_fit(b->c, x->type, b->result) != EBB__FIT_NOT;
+    bool state = has_own_state(b, x->type);
+    if (!fits && state && (b->fn->kind == EBB__FN_ENTRY || b->fn->kind == EBB__FN_EXIT)) {
+        (void)ebb__diag_report(b->c, EBB__E0411, x->span,
+                               "this is already on the way from one state to the next");
+    } else if (!fits && state && b->handler != NULL) {
+        undeclared_target(b, x);
+    } else {
+        ebb__flow_exit(b, EBB__EXIT_RETURN, x->type, span, before);
+        x = ebb__coerce(b, x, b->result);
+    }
+    b->dead = true;
+    return ebb__ir_1(b, EBB__OP_RETURN, EBB__TY_NEVER, span, x);
+}
+
+/* Control reaches the end of a block in tail position. */
+static ebb__ir *fall_off(ebb__body *b, ebb__span end) {
+    if (b->dead) return NULL;
+    if (b->result != EBB__TY_ERROR && ebb__type_fit(b->c, EBB__TY_UNIT, b->result) == EBB__FIT_NOT) {
+        ebb__diag *d = ebb__diag_report(b->c, EBB__E0309, end, "expected %t here", b->result);
+        const ebb__type_info *t = ebb__type_at(b->c, b->result);
+        if (b->handler != NULL && t->kind == EBB__TY_STATE &&
+            t->decl->typestate->states[t->index]->n_fields == t->decl->typestate->n_fields) {
+            ebb__diag_help(b->c, d, "go to %n", t->decl->typestate->states[t->index]->name);
+            ebb__diag_edit(b->c, d, (ebb__span){end.source, end.at, 0}, "%n ",
+                           t->decl->typestate->states[t->index]->name);
+        }
+        b->dead = true;
+        return NULL;
+    }
+    return give_back(b, unit(b, end), end, (ebb__span){end.source, end.at, 0});
+}
+
+ebb__ir *ebb__infer_tail(ebb__body *b, uint32_t node) {
+    switch (at(b, node)->kind) {
+    case EBB__S_BLOCK: return ebb__infer_block(b, node, 0, true);
+    case EBB__S_IF: return ebb__infer_if(b, node, 0, true);
+    case EBB__S_MATCH: return ebb__infer_match(b, node, 0, true);
+    default: break;
+    }
+    ebb__span span = span_of(b, node);
+    ebb__ir *x = ebb__infer(b, node, b->result);
+    if (b->dead) return x;
+    return give_back(b, x, span, (ebb__span){span.source, span.at, 0});
+}
+
+/* ---- statements ---- */
+
+static ebb__ir *infer_return(ebb__body *b, uint32_t node) {
+    uint32_t value = at(b, node)->child;
+    ebb__span span = span_of(b, node), before = {span.source, span.at, 0};
+    if (value != 0) {
+        ebb__ir *x = ebb__infer(b, value, b->result);
+        return b->dead ? x : give_back(b, x, span, before);
+    }
+    if (b->result != EBB__TY_ERROR && ebb__type_fit(b->c, EBB__TY_UNIT, b->result) == EBB__FIT_NOT) {
+        (void)ebb__diag_report(b->c, EBB__E0309, span, "expected a value: %t", b->result);
+        b->dead = true;
+        return ebb__ir_invalid(b, span);
+    }
+    return give_back(b, unit(b, span), span, before);
+}
+
+static ebb__ir *infer_let(ebb__body *b, uint32_t node) {
+    uint32_t pattern = at(b, node)->child, x = pattern == 0 ? 0 : at(b, pattern)->next, type = 0;
+    if (x != 0 && ebb__is_type(at(b, x)->kind)) type = x, x = at(b, x)->next;
+    if (x == 0) return ebb__ir_invalid(b, span_of(b, node));
+    uint32_t otherwise = at(b, x)->next;
+    ebb__type t = type == 0 ? 0 : ebb__read_type(b->c, b->w, type);
+    ebb__ir *value = t == 0 ? ebb__infer(b, x, 0) : ebb__infer_as(b, x, t), *leave = NULL;
+    if (otherwise != 0) {
+        ebb__flow *holds = ebb__flow_save(b);
+        leave = ebb__infer_block(b, otherwise, 0, false);
+        if (!b->dead)
+            (void)ebb__diag_report(b->c, EBB__E0306, end_of(b, otherwise),
+                                   "this block has to leave: return, break or continue");
+        ebb__flow_load(b, holds);
+    }
+    ebb__ir *let = ebb__ir_new(b, EBB__OP_LET, EBB__TY_UNIT, span_of(b, node), leave != NULL ? 2 : 1);
+    let->pattern = ebb__infer_pattern(b, pattern, t == 0 ? value->type : t);
+    if (let->n > 0) let->args[0] = value;
+    if (let->n > 1) let->args[1] = leave;
+    if (otherwise == 0 && value->type != EBB__TY_ERROR && ebb__pattern_fails(b->c, let->pattern))
+        (void)ebb__diag_report(b->c, EBB__E0306, span_of(b, pattern), "not every %t matches this",
+                               value->type);
+    return let;
+}
+
+static void report_no_value(ebb__body *b, uint32_t node, ebb__type t) {
+    static const struct {
+        ebb__type type;
+        const char *text;
+    } zeros[] = {{EBB__TY_I64, "0"},       {EBB__TY_U64, "0"},       {EBB__TY_BOOL, "false"},
+                 {EBB__TY_STRING, "\"\""}, {EBB__TY_BYTES, "b\"\""}, {EBB__TY_DURATION, "0ms"}};
+    ebb__span name = ebb__token_span(b->s, at(b, node)->tok), all = span_of(b, node);
+    ebb__diag *d = ebb__diag_report(b->c, EBB__E0310, name, "%n has no first value",
+                                    ebb__token_at(b->s, at(b, node)->tok)->name);
+    for (size_t i = 0; i < sizeof zeros / sizeof *zeros; i++) {
+        if (zeros[i].type != t) continue;
+        ebb__diag_help(b->c, d, "give it one: = %s", zeros[i].text);
+        ebb__diag_edit(b->c, d, (ebb__span){all.source, all.at + all.n - 1, 0}, " = %s", zeros[i].text);
+    }
+}
+
+static ebb__ir *infer_var(ebb__body *b, uint32_t node) {
+    uint32_t x = at(b, node)->child;
+    ebb__type t = 0;
+    if (at(b, node)->tok == 0) return ebb__ir_invalid(b, span_of(b, node));
+    if (x != 0 && ebb__is_type(at(b, x)->kind)) t = ebb__read_type(b->c, b->w, x), x = at(b, x)->next;
+    ebb__ir *value = x == 0   ? ebb__ir_invalid(b, span_of(b, node))
+                     : t == 0 ? ebb__infer(b, x, 0)
+                              : ebb__infer_as(b, x, t);
+    if (x == 0) report_no_value(b, node, t);
+    ebb__span span = ebb__token_span(b->s, at(b, node)->tok);
+    ebb__local *l = ebb__local_add(b, EBB__L_VAR, ebb__token_at(b->s, at(b, node)->tok)->name,
+                                   t == 0 ? value->type : t, span);
+    l->mut = true;
+    ebb__ir *let = ebb__ir_1(b, EBB__OP_LET, EBB__TY_UNIT, span_of(b, node), value);
+    let->pattern = EBB__NEW(b->c, ebb__ir_pattern);
+    *let->pattern = (ebb__ir_pattern){.op = EBB__PAT_BIND, .type = l->type, .slot = l->slot, .span = span};
+    return let;
+}
+
+/* ---- assignment ---- */
+
+static bool both_states(const ebb__body *b, ebb__type x, ebb__type y) {
+    const ebb__type_info *s = ebb__type_at(b->c, x), *t = ebb__type_at(b->c, y);
+    return s->kind == EBB__TY_STATE && t->kind == EBB__TY_STATE && s->decl == t->decl;
+}
+
+static ebb__ir *assign_local(ebb__body *b, ebb__local *l, uint32_t right, ebb__span place, ebb__span span) {
+    ebb__type declared = l->type;
+    uint32_t index = (uint32_t)(l - ebb__local_at(b, 0));
+    ebb__ir *value = ebb__infer(b, right, declared);
+    l = ebb__local_at(b, index);
+    if (!l->mut) {
+        ebb__ir target = {.op = EBB__OP_LOCAL, .a = l->slot, .span = place, .type = l->type};
+        (void)ebb__is_place(b, &target);
+        return ebb__ir_invalid(b, span);
+    }
+    bool live = (l->flow & EBB__LIVE) != 0;
+    if (live && !b->dead && !ebb__type_drops(b->c, l->type))
+        (void)ebb__diag_report(b->c, EBB__E0504, place, "%n, a %t, is overwritten here", l->name, l->type);
+    if (both_states(b, declared, value->type))
+        l->type = value->type; /* a variable has one state at each point */
+    else value = ebb__coerce(b, value, l->type);
+    l->flow = EBB__LIVE;
+    ebb__ir *x = ebb__ir_1(b, EBB__OP_SET_LOCAL, EBB__TY_UNIT, span, value);
+    x->a = l->slot;
+    return x;
+}
+
+static ebb__ir *operate(ebb__body *b, uint32_t node, ebb__ir *place, ebb__ir *value) {
+    uint8_t tok = ebb__token_at(b->s, at(b, node)->tok)->kind;
+    ebb__op op = tok == EBB__T_PLUSEQ ? EBB__OP_ADD : tok == EBB__T_MINUSEQ ? EBB__OP_SUB : EBB__OP_MUL;
+    uint8_t kind = ebb__type_kind_of(b->c, place->type);
+    bool number =
+        kind == EBB__TY_I64 || kind == EBB__TY_U64 || (kind == EBB__TY_DURATION && op != EBB__OP_MUL);
+    bool joins =
+        op == EBB__OP_ADD && (kind == EBB__TY_STRING || kind == EBB__TY_BYTES || kind == EBB__TY_LIST);
+    if (!number && !joins && kind != EBB__TY_ERROR)
+        (void)ebb__diag_report(b->c, EBB__E0301, ebb__token_span(b->s, at(b, node)->tok),
+                               "this operator does not take %t", place->type);
+    return ebb__ir_2(b, op, place->type, span_of(b, node), place, value);
+}
+
+static ebb__local *plain_local(const ebb__body *b, uint32_t node) {
+    if (at(b, node)->kind != EBB__S_PATH_EXPR) return NULL;
+    uint32_t path = at(b, node)->child;
+    if (at(b, path)->end - at(b, path)->first != 1) return NULL;
+    return ebb__local_find(b, ebb__path_name(b->s, path));
+}
+
+static ebb__ir *set_self_field(ebb__body *b, ebb__ir *place, ebb__ir *value, ebb__span span) {
+    ebb__local *l = ebb__local_field(b, place->a);
+    if (l != NULL && (l->flow & EBB__LIVE) != 0 && !ebb__type_drops(b->c, l->type))
+        (void)ebb__diag_report(
+            b->c, ebb__type_kind_of(b->c, l->type) == EBB__TY_REPLY_CAP ? EBB__E0509 : EBB__E0504,
+            place->span, "self.%n is overwritten here", l->name);
+    if (l != NULL) l->flow = EBB__LIVE;
+    ebb__ir *x = ebb__ir_1(b, EBB__OP_SET_SELF_FIELD, EBB__TY_UNIT, span, value);
+    x->a = place->a;
+    return x;
+}
+
+/* The field itself is written, so that it has been moved out of does not matter. */
+static ebb__ir *infer_place(ebb__body *b, uint32_t node) {
+    bool dead = b->dead;
+    b->dead = true; /* no report about a moved field */
+    ebb__ir *x = ebb__infer_borrowed(b, node);
+    b->dead = dead;
+    return x;
+}
+
+static ebb__ir *infer_assign(ebb__body *b, uint32_t node) {
+    uint32_t left = at(b, node)->child, right = left == 0 ? 0 : at(b, left)->next;
+    ebb__span span = span_of(b, node);
+    if (right == 0) return ebb__ir_invalid(b, span);
+    bool plain = ebb__token_at(b->s, at(b, node)->tok)->kind == EBB__T_EQ;
+    ebb__local *l = plain ? plain_local(b, left) : NULL;
+    if (l != NULL) return assign_local(b, l, right, span_of(b, left), span);
+    ebb__ir *place = plain ? infer_place(b, left) : ebb__infer_borrowed(b, left);
+    ebb__ir *value = ebb__infer_as(b, right, place->type);
+    if (place->type == EBB__TY_ERROR || !ebb__is_place(b, place)) return ebb__ir_invalid(b, span);
+    if (place->op == EBB__OP_FIELD && ebb__type_kind_of(b->c, place->args[0]->type) == EBB__TY_STATE) {
+        (void)ebb__diag_report(b->c, EBB__E0311, place->span,
+                               "only the methods of a direct value change its fields");
+        return ebb__ir_invalid(b, span);
+    }
+    if (!plain) value = operate(b, node, place, value);
+    if (place->op == EBB__OP_SELF_FIELD) return set_self_field(b, place, value, span);
+    if (place->op == EBB__OP_LOCAL) {
+        ebb__ir *x = ebb__ir_1(b, EBB__OP_SET_LOCAL, EBB__TY_UNIT, span, value);
+        x->a = place->a;
+        return x;
+    }
+    return ebb__ir_2(b, EBB__OP_SET_PLACE, EBB__TY_UNIT, span, place, value);
+}
+
+/* ---- loops ---- */
+
+static void loop_begin(ebb__body *b, ebb__loop *loop) {
+    *loop = (ebb__loop){.outer = b->loop, .head = ebb__flow_save(b), .locals = b->locals.n};
+    b->loop = loop;
+}
+
+/* `ends`: the loop can end at its head, not only by break. */
+static void loop_end(ebb__body *b, ebb__loop *loop, bool ends, ebb__span span) {
+    ebb__flow_back(b, loop->head, span);
+    b->loop = loop->outer;
+    if (ends) {
+        ebb__flow_load(b, loop->head);
+        if (loop->out != NULL) ebb__flow_merge(b, loop->out, span);
+    } else if (loop->out != NULL) {
+        ebb__flow_load(b, loop->out);
+    } else {
+        b->dead = true;
+    }
+}
+
+static ebb__ir *infer_while(ebb__body *b, uint32_t node) {
+    uint32_t head = at(b, node)->child, body = head == 0 ? 0 : at(b, head)->next;
+    if (body == 0) return ebb__ir_invalid(b, span_of(b, node));
+    ebb__loop loop;
+    loop_begin(b, &loop);
+    ebb__ir *x = ebb__infer_as(b, head, EBB__TY_BOOL);
+    bool forever = x->op == EBB__OP_BOOL && x->i != 0;
+    ebb__ir *block = ebb__infer_block(b, body, EBB__TY_UNIT, false);
+    loop_end(b, &loop, !forever, end_of(b, body));
+    return ebb__ir_2(b, EBB__OP_WHILE, forever ? EBB__TY_NEVER : EBB__TY_UNIT, span_of(b, node), x, block);
+}
+
+static ebb__type elements_of(ebb__body *b, const ebb__ir *x) {
+    const ebb__type_info *t = ebb__type_at(b->c, x->type);
+    if (t->kind == EBB__TY_LIST) return t->of[0];
+    if (t->kind == EBB__TY_MAP) return ebb__type_of(b->c, EBB__TY_TUPLE, t->of, 2);
+    if (t->kind != EBB__TY_ERROR)
+        (void)ebb__diag_report(b->c, EBB__E0301, x->span, "expected a list, a map or a range, found %t",
+                               x->type);
+    return EBB__TY_ERROR;
+}
+
+static ebb__ir *infer_for(ebb__body *b, uint32_t node) {
+    uint32_t pattern = at(b, node)->child, from = pattern == 0 ? 0 : at(b, pattern)->next;
+    uint32_t to = from == 0 ? 0 : at(b, from)->next, body = to == 0 ? 0 : at(b, to)->next;
+    bool range = body != 0;
+    if (!range) body = to;
+    if (body == 0) return ebb__ir_invalid(b, span_of(b, node));
+    ebb__ir *first = ebb__infer(b, from, 0), *last = range ? ebb__infer_as(b, to, first->type) : NULL;
+    uint32_t mark = b->locals.n;
+    ebb__loop loop;
+    if (range && first->type != EBB__TY_I64 && first->type != EBB__TY_U64 && first->type != EBB__TY_ERROR)
+        (void)ebb__diag_report(b->c, EBB__E0301, first->span, "a range goes over i64 or u64, this is %t",
+                               first->type);
+    ebb__type element = range ? first->type : elements_of(b, first);
+    loop_begin(b, &loop);
+    ebb__ir *x = ebb__ir_new(b, range ? EBB__OP_FOR_RANGE : EBB__OP_FOR_EACH, EBB__TY_UNIT, span_of(b, node),
+                             range ? 3 : 2);
+    ebb__ir_pattern *p = ebb__infer_pattern(b, pattern, element);
+    if (element != EBB__TY_ERROR && ebb__pattern_fails(b->c, p))
+        (void)ebb__diag_report(b->c, EBB__E0306, span_of(b, pattern), "not every %t matches this", element);
+    ebb__ir *block = ebb__infer_block(b, body, EBB__TY_UNIT, false);
+    ebb__scope_end(b, mark, end_of(b, body));
+    loop_end(b, &loop, true, end_of(b, body));
+    if (x->n == 0) return x;
+    x->args[0] = first;
+    if (range) x->args[1] = last;
+    x->args[x->n - 1] = block;
+    if (range) x->a = p->op == EBB__PAT_BIND ? p->slot : ebb__slot_new(b, element);
+    else x->pattern = p;
+    return x;
+}
+
+static ebb__ir *infer_jump(ebb__body *b, uint32_t node, bool leaves) {
+    ebb__span span = span_of(b, node);
+    if (b->loop == NULL) {
+        (void)ebb__diag_report(b->c, EBB__E0315, span, "there is no loop around this");
+        return ebb__ir_invalid(b, span);
+    }
+    if (leaves && !b->dead) {
+        ebb__flow *here = ebb__flow_save(b);
+        if (b->loop->out != NULL) ebb__flow_merge(b, b->loop->out, span);
+        b->loop->out = ebb__flow_save(b);
+        ebb__flow_load(b, here);
+    } else if (!b->dead) {
+        ebb__flow_back(b, b->loop->head, span);
+    }
+    b->dead = true;
+    return ebb__ir_new(b, leaves ? EBB__OP_BREAK : EBB__OP_CONTINUE, EBB__TY_NEVER, span, 0);
+}
+
+/* ---- expressions as statements ---- */
+
+static void check_discarded(ebb__body *b, const ebb__ir *x) {
+    ebb__type lost = ebb__type_without(b->c, x->type, b->c->check->machine_error);
+    bool delivery = (x->op == EBB__OP_SEND || x->op == EBB__OP_REQUEST) && lost != x->type;
+    if (delivery) {
+        ebb__diag *d = ebb__diag_report(b->c, EBB__W0901, x->span, "the result, %t, is not looked at",
+                                        ebb__type_join(b->c, b->c->check->machine_error, EBB__TY_NEVER));
+        bool fits = ebb__type_fit(b->c, b->c->check->machine_error, b->result) != EBB__FIT_NOT;
+        ebb__diag_help(b->c, d,
+                       fits ? "pass the error on with `?`"
+                            : "declare the error in the targets (| MachineError) and write `?`, or match");
+        if (fits) ebb__diag_edit(b->c, d, (ebb__span){x->span.source, x->span.at + x->span.n, 0}, "?");
+        return;
+    }
+    if (ebb__type_drops(b->c, x->type) || x->op == EBB__OP_LOCAL) return;
+    const ebb__type *of;
+    uint32_t n = ebb__type_members(b->c, &x->type, &of);
+    for (uint32_t i = 0; i < n; i++) {
+        if (ebb__type_drops(b->c, of[i])) continue;
+        bool pending = ebb__type_kind_of(b->c, of[i]) == EBB__TY_PENDING;
+        (void)ebb__diag_report(b->c, pending ? EBB__E0510 : EBB__E0504, x->span, "this %t is dropped at once",
+                               of[i]);
+        return;
+    }
+}
+
+static ebb__ir *infer_discard(ebb__body *b, uint32_t node) {
+    uint32_t expr = at(b, node)->child;
+    ebb__ir *x = ebb__is_block_like(at(b, expr)->kind) ? ebb__infer(b, expr, EBB__TY_UNIT)
+                 : at(b, expr)->kind == EBB__S_PATH_EXPR || at(b, expr)->kind == EBB__S_SELF
+                     ? ebb__infer_borrowed(b, expr)
+                     : ebb__infer(b, expr, 0);
+    check_discarded(b, x);
+    return x;
+}
+
+static ebb__ir *infer_stmt(ebb__body *b, uint32_t node) {
+    switch (at(b, node)->kind) {
+    case EBB__S_LET: return infer_let(b, node);
+    case EBB__S_VAR: return infer_var(b, node);
+    case EBB__S_ASSIGN: return infer_assign(b, node);
+    case EBB__S_WHILE: return infer_while(b, node);
+    case EBB__S_FOR: return infer_for(b, node);
+    case EBB__S_RETURN: return infer_return(b, node);
+    case EBB__S_BREAK: return infer_jump(b, node, true);
+    case EBB__S_CONTINUE: return infer_jump(b, node, false);
+    case EBB__S_EXPR_STMT: return infer_discard(b, node);
+    case EBB__S_IF:
+    case EBB__S_MATCH:
+    case EBB__S_BLOCK: return ebb__coerce(b, ebb__infer(b, node, EBB__TY_UNIT), EBB__TY_UNIT);
+    default: return ebb__infer(b, node, 0);
+    }
+}
+
+static void check_dead(ebb__body *b, uint32_t node) {
+    if (!b->dead || b->warned_dead) return;
+    b->warned_dead = true;
+    (void)ebb__diag_report(b->c, EBB__W0907, span_of(b, node), "control never gets here");
+}
+
+ebb__ir *ebb__infer_block(ebb__body *b, uint32_t node, ebb__type expected, bool tail) {
+    uint32_t n = 0, i = 0, mark = b->locals.n;
+    for (uint32_t x = at(b, node)->child; x != 0; x = at(b, x)->next) n++;
+    ebb__ir *block = ebb__ir_new(b, EBB__OP_BLOCK, EBB__TY_UNIT, span_of(b, node), n + tail);
+    bool value = false;
+    for (uint32_t x = at(b, node)->child; x != 0 && i < block->n && !b->c->oom; x = at(b, x)->next) {
+        bool last = at(b, x)->next == 0 && ebb__is_expr(at(b, x)->kind);
+        check_dead(b, x);
+        if (last && tail) block->args[i++] = ebb__infer_tail(b, x);
+        else if (last) {
+            ebb__ir *y = ebb__infer(b, x, expected);
+            block->args[i++] = expected == 0 ? y : ebb__coerce(b, y, expected);
+            block->type = block->args[i - 1]->type;
+            value = true;
+        } else block->args[i++] = infer_stmt(b, x);
+    }
+    ebb__ir *off = tail ? fall_off(b, end_of(b, node)) : NULL;
+    if (off != NULL && i < block->n) block->args[i++] = off;
+    block->n = i;
+    if (b->dead) block->type = EBB__TY_NEVER;
+    if (!value) block->flags |= EBB__IR_DISCARD;
+    ebb__scope_end(b, mark, end_of(b, node));
+    return block;
+}
+
+/* ---- branches ---- */
+
+/* The type of branches without an expected one: the same, or a union of records and states. */
+static ebb__type join(ebb__body *b, ebb__type all, const ebb__ir *x) {
+    if (all == x->type || all == EBB__TY_ERROR || x->type == EBB__TY_ERROR)
+        return all == EBB__TY_ERROR ? all : x->type;
+    if (all == EBB__TY_NEVER || x->type == EBB__TY_NEVER) return all == EBB__TY_NEVER ? x->type : all;
+    uint8_t k = ebb__type_kind_of(b->c, all), l = ebb__type_kind_of(b->c, x->type);
+    bool named = (k == EBB__TY_RECORD || k == EBB__TY_STATE || k == EBB__TY_UNION) &&
+                 (l == EBB__TY_RECORD || l == EBB__TY_STATE || l == EBB__TY_UNION);
+    if (named) return ebb__type_join(b->c, all, x->type);
+    (void)ebb__diag_report(b->c, EBB__E0301, x->span, "the branches before this give %t, this one %t", all,
+                           x->type);
+    return EBB__TY_ERROR;
+}
+
+static void widen_branches(ebb__body *b, ebb__ir *x, uint32_t first, uint32_t step) {
+    for (uint32_t i = first; i < x->n; i += step) x->args[i] = ebb__coerce(b, x->args[i], x->type);
+}
+
+ebb__ir *ebb__infer_if(ebb__body *b, uint32_t node, ebb__type expected, bool tail) {
+    uint32_t n = 0, i = 0;
+    for (uint32_t x = at(b, node)->child; x != 0; x = at(b, x)->next) n++;
+    ebb__ir *all = ebb__ir_new(b, EBB__OP_IF, EBB__TY_NEVER, span_of(b, node), n);
+    bool otherwise = n % 2 == 1;
+    if (!otherwise && !tail) expected = EBB__TY_UNIT;
+    ebb__flow *out = NULL;
+    for (uint32_t x = at(b, node)->child; x != 0 && i < all->n; x = at(b, x)->next, i++) {
+        bool condition = i % 2 == 0 && at(b, x)->next != 0;
+        if (condition) {
+            all->args[i] = ebb__infer_as(b, x, EBB__TY_BOOL);
+            continue;
+        }
+        ebb__flow *before = ebb__flow_save(b);
+        all->args[i] = tail ? ebb__infer_tail(b, x) : ebb__infer_block(b, x, expected, false);
+        all->type = join(b, all->type, all->args[i]);
+        if (out != NULL) ebb__flow_merge(b, out, end_of(b, x));
+        out = ebb__flow_save(b);
+        if (i % 2 == 1) ebb__flow_load(b, before);
+    }
+    if (!otherwise) {
+        ebb__ir *off = tail ? fall_off(b, end_of(b, node)) : NULL;
+        if (off != NULL) {
+            all->type = EBB__TY_UNIT;
+            all = ebb__ir_2(b, EBB__OP_BLOCK, EBB__TY_NEVER, all->span, all, off);
+        } else if (!tail) {
+            all->type = EBB__TY_UNIT;
+        }
+        if (out != NULL) ebb__flow_merge(b, out, end_of(b, node));
+        return all;
+    }
+    if (out != NULL) ebb__flow_load(b, out);
+    if (all->type != EBB__TY_ERROR) {
+        widen_branches(b, all, 1, 2);
+        if (all->n > 0) all->args[all->n - 1] = ebb__coerce(b, all->args[all->n - 1], all->type);
+    }
+    return all;
+}
+
+typedef struct arms {
+    ebb__ir_pattern **patterns;
+    bool *guarded;
+    uint32_t n;
+} arms;
+
+static ebb__ir *infer_arm_body(ebb__body *b, uint32_t node, ebb__type expected, bool tail) {
+    if (tail) return ebb__infer_tail(b, node);
+    ebb__ir *x = ebb__infer(b, node, expected);
+    return expected == 0 ? x : ebb__coerce(b, x, expected);
+}
+
+/* One arm, with one ARM for each of its alternatives; they share the body. */
+static ebb__type infer_arm(ebb__body *b, uint32_t node, ebb__ir *match, arms *a, ebb__type t,
+                           ebb__type expected, bool tail) {
+    uint32_t mark = b->locals.n, first = a->n, patterns = 0;
+    ebb__ir *guard = NULL, *body = NULL;
+    for (uint32_t x = at(b, node)->child; x != 0; x = at(b, x)->next) {
+        uint8_t kind = at(b, x)->kind;
+        if (ebb__is_pattern(kind) && a->n + 1 < match->n) {
+            uint32_t before = b->locals.n;
+            a->patterns[a->n++] = ebb__infer_pattern(b, x, t);
+            if (++patterns > 1 && b->locals.n > before)
+                (void)ebb__diag_report(b->c, EBB__E0301, span_of(b, x),
+                                       "alternatives of an arm bind no names");
+        } else if (kind == EBB__S_GUARD) {
+            guard = ebb__infer_as(b, at(b, x)->child, EBB__TY_BOOL);
+        } else if (ebb__is_expr(kind)) {
+            if (patterns > 1 && b->locals.n > mark)
+                (void)ebb__diag_report(b->c, EBB__E0301, span_of(b, node),
+                                       "alternatives of an arm bind no names");
+            body = infer_arm_body(b, x, expected, tail);
+        }
+    }
+    if (body == NULL) body = ebb__ir_invalid(b, span_of(b, node));
+    ebb__scope_end(b, mark, end_of(b, node));
+    for (uint32_t i = first; i < a->n; i++) {
+        a->guarded[i] = guard != NULL;
+        ebb__ir *arm = ebb__ir_new(b, EBB__OP_ARM, body->type, span_of(b, node), guard != NULL ? 2 : 1);
+        arm->pattern = a->patterns[i];
+        if (arm->n > 0) arm->args[0] = body;
+        if (arm->n > 1) arm->args[1] = guard;
+        match->args[i + 1] = arm;
+    }
+    return body->type;
+}
+
+ebb__ir *ebb__infer_match(ebb__body *b, uint32_t node, ebb__type expected, bool tail) {
+    uint32_t head = at(b, node)->child, n = 1;
+    ebb__span span = span_of(b, node);
+    if (head == 0) return ebb__ir_invalid(b, span);
+    for (uint32_t arm = at(b, head)->next; arm != 0; arm = at(b, arm)->next) {
+        for (uint32_t x = at(b, arm)->child; x != 0; x = at(b, x)->next) n += ebb__is_pattern(at(b, x)->kind);
+    }
+    ebb__ir *value = ebb__infer(b, head, 0), *match = ebb__ir_new(b, EBB__OP_MATCH, EBB__TY_NEVER, span, n);
+    arms a = {ebb__lang_array(b->c, n, sizeof *a.patterns), ebb__lang_array(b->c, n, 1), 0};
+    if (a.patterns == NULL || a.guarded == NULL || match->n == 0) return ebb__ir_invalid(b, span);
+    match->a = ebb__slot_new(b, value->type);
+    match->args[0] = value;
+    ebb__flow *out = NULL, *before = ebb__flow_save(b);
+    for (uint32_t arm = at(b, head)->next; arm != 0 && !b->c->oom; arm = at(b, arm)->next) {
+        if (at(b, arm)->kind != EBB__S_ARM) continue;
+        ebb__flow_load(b, before);
+        ebb__ir probe = {.type = infer_arm(b, arm, match, &a, value->type, expected, tail),
+                         .span = span_of(b, arm)};
+        if (a.n > 0 && match->args[a.n]->n > 0) probe.span = match->args[a.n]->args[0]->span;
+        match->type = join(b, match->type, &probe);
+        if (out != NULL) ebb__flow_merge(b, out, end_of(b, arm));
+        out = ebb__flow_save(b);
+    }
+    match->n = a.n + 1;
+    if (out != NULL) ebb__flow_load(b, out);
+    else b->dead = true;
+    if (value->type != EBB__TY_ERROR)
+        ebb__check_arms(b, value->type, a.patterns, a.guarded, a.n, value->span, end_of(b, node));
+    for (uint32_t i = 1; i < match->n && match->type != EBB__TY_ERROR; i++) {
+        ebb__ir *arm = match->args[i];
+        if (arm->n > 0) arm->args[0] = ebb__coerce(b, arm->args[0], match->type);
+    }
+    return match;
+}

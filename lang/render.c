@@ -1,0 +1,242 @@
+/* lang/render.c - a diagnostic as people read it, and as JSON. */
+#include <string.h>
+
+#include "base/text.h"
+#include "lang/diag.h"
+#include "lang/source.h"
+
+typedef struct writer {
+    ebb_lang_write_fn *write;
+    void *ctx;
+} writer;
+
+enum { PLACE_COLUMN = 56 };
+
+static void put(const writer *w, const char *s) {
+    w->write(w->ctx, s, strlen(s));
+}
+
+static void put_n(const writer *w, const char *s, size_t n) {
+    w->write(w->ctx, s, n);
+}
+
+static void put_number(const writer *w, uint64_t x) {
+    char room[24];
+    ebb__text t = ebb__text_in(room, sizeof room);
+    ebb__text_u64(&t, x);
+    put_n(w, room, t.n);
+}
+
+static void repeat(const writer *w, const char *s, size_t times) {
+    while (times-- > 0) put(w, s);
+}
+
+static size_t digits(uint32_t x) {
+    size_t n = 1;
+    while (x >= 10) x /= 10, n++;
+    return n;
+}
+
+/* ---- for people ---- */
+
+static const ebb__source *source_of(const ebb_lang *c, const ebb_lang_label *l) {
+    for (uint32_t i = 0; i < c->sources.n; i++) {
+        if (ebb__source_at(c, i)->path == l->file) return ebb__source_at(c, i);
+    }
+    return ebb__source_at(c, 0);
+}
+
+static void put_place(const writer *w, const ebb_lang_label *l) {
+    put(w, l->file);
+    put(w, ":");
+    put_number(w, l->line);
+    put(w, ":");
+    put_number(w, l->column);
+}
+
+static void put_head(const writer *w, const ebb_lang_diagnostic *d) {
+    size_t n = strlen(d->code) + 1 + strlen(d->message);
+    put(w, d->code);
+    put(w, " ");
+    put(w, d->message);
+    repeat(w, " ", n + 2 < PLACE_COLUMN ? PLACE_COLUMN - n : 2);
+    put_place(w, &d->labels[0]);
+    put(w, "\n");
+}
+
+static void put_line(const writer *w, const ebb__source *s, uint32_t line, size_t margin) {
+    uint32_t n;
+    const char *text = ebb__source_line(s, line, &n);
+    repeat(w, " ", margin - digits(line));
+    put_number(w, line);
+    put(w, n > 0 ? " | " : " |");
+    put_n(w, text, n);
+    put(w, "\n");
+}
+
+/* One column for a character; a tab stays a tab. */
+static void put_blank(const writer *w, const char *text, uint32_t n) {
+    for (uint32_t i = 0; i < n; i++) {
+        if (text[i] == '\t') put(w, "\t");
+        else if (((uint8_t)text[i] & 0xc0) != 0x80) put(w, " ");
+    }
+}
+
+static void put_marks(const writer *w, const ebb__source *s, const ebb_lang_label *l, size_t margin,
+                      bool primary) {
+    uint32_t n, at = l->column - 1, marks = 0;
+    const char *text = ebb__source_line(s, l->line, &n);
+    if (at > n) at = n;
+    for (uint32_t i = at; i < n && i < at + l->n; i++) marks += ((uint8_t)text[i] & 0xc0) != 0x80;
+    repeat(w, " ", margin);
+    put(w, " | ");
+    put_blank(w, text, at);
+    repeat(w, primary ? "^" : "-", marks == 0 ? 1 : marks);
+    if (l->text[0] != 0) put(w, " ");
+    put(w, l->text);
+    put(w, "\n");
+}
+
+static bool comes_before(const ebb_lang_label *a, const ebb_lang_label *b, const char *first) {
+    if (a->file != b->file) return a->file == first;
+    return a->line < b->line;
+}
+
+/* The labels by file, the primary one's first, and line. */
+static void sort_labels(const ebb_lang_diagnostic *d, const ebb_lang_label **out) {
+    for (uint32_t i = 0; i < d->n_labels; i++) {
+        uint32_t at = i;
+        for (; at > 0 && comes_before(&d->labels[i], out[at - 1], d->labels[0].file); at--)
+            out[at] = out[at - 1];
+        out[at] = &d->labels[i];
+    }
+}
+
+static void put_labels(const writer *w, const ebb_lang *c, const ebb_lang_diagnostic *d) {
+    const ebb_lang_label *sorted[EBB_LANG_LABELS] = {0};
+    size_t margin = 1;
+    sort_labels(d, sorted);
+    for (uint32_t i = 0; i < d->n_labels; i++)
+        margin = digits(d->labels[i].line) > margin ? digits(d->labels[i].line) : margin;
+    for (uint32_t i = 0; i < d->n_labels; i++) {
+        const ebb_lang_label *l = sorted[i], *before = i > 0 ? sorted[i - 1] : NULL;
+        bool file = before != NULL && before->file != l->file;
+        if (file) {
+            put(w, "in ");
+            put_place(w, l);
+            put(w, "\n");
+        }
+        if (before == NULL || file || before->line != l->line) put_line(w, source_of(c, l), l->line, margin);
+        put_marks(w, source_of(c, l), l, margin, l == &d->labels[0]);
+    }
+}
+
+static void put_help(const writer *w, const ebb_lang_diagnostic *d) {
+    size_t n = strlen("help: ") + strlen(d->help);
+    if (d->help[0] == 0) return;
+    put(w, "help: ");
+    put(w, d->help);
+    if (d->n_edits > 0) {
+        repeat(w, " ", n + 2 < PLACE_COLUMN ? PLACE_COLUMN - n : 2);
+        put(w, "[fix]");
+    }
+    put(w, "\n");
+}
+
+void ebb_lang_render(const ebb_lang *c, const ebb_lang_diagnostic *d, ebb_lang_write_fn *write, void *ctx) {
+    writer w = {write, ctx};
+    put_head(&w, d);
+    put_labels(&w, c, d);
+    if (d->note[0] != 0) {
+        put(&w, "note: ");
+        put(&w, d->note);
+        put(&w, "\n");
+    }
+    put_help(&w, d);
+}
+
+/* ---- JSON ---- */
+
+/* The texts are passed on as they are; what has to be escaped is. */
+static void put_string(const writer *w, const char *s) {
+    static const char hex[] = "0123456789abcdef";
+    put(w, "\"");
+    for (; *s != 0; s++) {
+        uint8_t b = (uint8_t)*s;
+        if (b == '"' || b == '\\') {
+            put(w, "\\");
+            put_n(w, s, 1);
+        } else if (b < 0x20) {
+            char escape[7] = {'\\', 'u', '0', '0', hex[b >> 4], hex[b & 15], 0};
+            put(w, escape);
+        } else {
+            put_n(w, s, 1);
+        }
+    }
+    put(w, "\"");
+}
+
+static void put_key(const writer *w, const char *key, const char *value) {
+    put(w, ",\"");
+    put(w, key);
+    put(w, "\":");
+    put_string(w, value);
+}
+
+static void put_count(const writer *w, const char *key, uint32_t value) {
+    put(w, ",\"");
+    put(w, key);
+    put(w, "\":");
+    put_number(w, value);
+}
+
+void ebb_lang_render_json(const ebb_lang_diagnostic *d, ebb_lang_write_fn *write, void *ctx) {
+    writer w = {write, ctx};
+    put(&w, "{\"code\":");
+    put_string(&w, d->code);
+    put_key(&w, "severity", d->severity == EBB_LANG_ERROR ? "error" : "warning");
+    put_key(&w, "message", d->message);
+    put(&w, ",\"labels\":[");
+    for (uint32_t i = 0; i < d->n_labels; i++) {
+        const ebb_lang_label *l = &d->labels[i];
+        put(&w, i == 0 ? "{\"file\":" : ",{\"file\":");
+        put_string(&w, l->file);
+        put_count(&w, "line", l->line);
+        put_count(&w, "column", l->column);
+        put_count(&w, "at", l->at);
+        put_count(&w, "n", l->n);
+        put_key(&w, "text", l->text);
+        put(&w, "}");
+    }
+    put(&w, "]");
+    if (d->note[0] != 0) put_key(&w, "note", d->note);
+    if (d->help[0] != 0) put_key(&w, "help", d->help);
+    put(&w, ",\"edits\":[");
+    for (uint32_t i = 0; i < d->n_edits; i++) {
+        put(&w, i == 0 ? "{\"at\":" : ",{\"at\":");
+        put_number(&w, d->edits[i].at);
+        put_count(&w, "n", d->edits[i].n);
+        put_key(&w, "text", d->edits[i].text);
+        put(&w, "}");
+    }
+    put(&w, "]}");
+}
+
+/* ---- explain ---- */
+
+static const ebb_lang_code all_codes[] = {
+#define EBB_DIAG(code, title, text) {#code, title, text},
+#include "lang/diag.def"
+#undef EBB_DIAG
+};
+
+const ebb_lang_code *ebb_lang_code_at(size_t i) {
+    return i < sizeof all_codes / sizeof *all_codes ? &all_codes[i] : NULL;
+}
+
+const ebb_lang_code *ebb_lang_explain(const char *code) {
+    for (size_t i = 0; i < sizeof all_codes / sizeof *all_codes; i++) {
+        if (strcmp(all_codes[i].code, code) == 0) return &all_codes[i];
+    }
+    return NULL;
+}
