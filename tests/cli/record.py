@@ -12,7 +12,7 @@ import time
 import unittest
 
 EBB = SERVER = SERVICE = ""
-RECEIVED = 72
+RECEIVED, CLOSE = 72, 3
 PATHS = ("/where", "/p/slow?ms=3", "/missing", "/where")
 
 
@@ -164,8 +164,9 @@ class Recorded(unittest.TestCase):
 
         def early(record):
             other = struct.unpack_from("<Q", record, 24)[0]
-            closes = record[0] == RECEIVED and struct.unpack_from("<I", record, 4)[0] in (2, 3)
-            return record[:24] + struct.pack("<Q", other >> 56 << 56 | 2) if closes else record
+            if record[0] != RECEIVED or other != sent:
+                return record
+            return record[:4] + struct.pack("<I", CLOSE) + record[8:24] + struct.pack("<Q", other >> 56 << 56 | 2)
 
         for change, text in ((late, "a message came before its cause"), (early, ", but nothing was ")):
             with open(self.path("doctored"), "wb") as f:
