@@ -1,5 +1,7 @@
-/* cli/trace.c - `ebb trace show | verify | diff | export`. */
+/* cli/trace.c - `ebb trace show | verify | diff | export | summary`. */
 #include "cli/export.h"
+#include "cli/summary.h"
+#include "cli/together.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -8,24 +10,31 @@
 
 static const char usage[] =
     "usage: ebb trace show FILE\n"
-    "       ebb trace verify [--strict] [--quiescent] FILE\n"
+    "       ebb trace verify [--strict] [--quiescent] FILE...\n"
     "       ebb trace diff FILE FILE\n"
-    "       ebb trace export --format jsonl|chrome [-o OUT] FILE\n"
+    "       ebb trace export --format jsonl|chrome [-o OUT] FILE...\n"
+    "       ebb trace summary [--json] FILE...\n"
     "\n"
     "  show         one line an event: number, time, turn/batch, event, subject, phase, reason, text\n"
     "  verify       checksums and structure; exit 1 if the file is damaged or truncated, 2 if it is not a "
     "trace\n"
     "  --strict     also checks every rule of the contract, from the events alone\n"
     "  --quiescent  also checks that only the root region is open at the end\n"
+    "               several files: of runtimes that sent each other messages, as the loops of a service do; "
+    "checks\n"
+    "               each, and what holds between them\n"
+    "  summary      who ran longest, who waited longest and for what, what drains waited for, counts\n"
     "  diff         the first event that differs; exit 1 if there is one\n"
     "  --progress   show progress even if stderr is not a terminal\n";
 
+enum { FILES_MOST = 256 }; /* there are 256 runtime ids */
+
 /* The command line. */
 typedef struct request {
-    const char *files[2];
+    const char *files[FILES_MOST];
     size_t n_files;
     const char *format, *out;
-    bool strict, quiescent, progress, help;
+    bool strict, quiescent, progress, json, help;
 } request;
 
 /* The field of an option that takes a value, or NULL. */
@@ -39,6 +48,7 @@ static bool *flag_option(request *q, const char *arg) {
     if (strcmp(arg, "--strict") == 0) return &q->strict;
     if (strcmp(arg, "--quiescent") == 0) return &q->quiescent;
     if (strcmp(arg, "--progress") == 0) return &q->progress;
+    if (strcmp(arg, "--json") == 0) return &q->json;
     if (strcmp(arg, "--help") == 0 || strcmp(arg, "-h") == 0) return &q->help;
     return NULL;
 }
@@ -58,7 +68,7 @@ static bool parse(request *q, int argc, char **argv) {
         } else if (argv[i][0] == '-' && argv[i][1] != 0) {
             ebb__cli_error("unknown option '%s'", argv[i]);
             return false;
-        } else if (q->n_files == 2) {
+        } else if (q->n_files == FILES_MOST) {
             ebb__cli_error("unexpected argument '%s'", argv[i]);
             return false;
         } else {
@@ -99,37 +109,77 @@ static void print_hash(FILE *out, ebb_status st, ebb_hash h) {
 
 /* ---- show and export -------------------------------------------------------------------------- */
 
-static void show_line(FILE *out, uint8_t runtime_id, const ebb__line *line, bool first) {
-    (void)runtime_id;
+static void show_line(FILE *out, ebb__story *s, const ebb__line *line, bool first) {
     (void)first;
     if (line == NULL) return;
     ebb__line_print(out, line);
+    ebb__story_take(s, line);
+    if (line->event.what != 0) fprintf(out, "  %s", ebb__story_string(s, line->event.what));
+    if (line->event.site != 0) fprintf(out, "  at %s", ebb__story_string(s, line->event.site));
     fputc('\n', out);
 }
 
 static int each_line(const ebb__cli_file *f, ebb_trace_reader *r, FILE *out, ebb__export_fn *fn,
-                     bool progress) {
+                     ebb__story *story, bool progress) {
     ebb__progress p = ebb__progress_begin(f->path, progress);
     ebb__line line;
     ebb_status st;
     uint64_t events = 0;
-    fn(out, r->runtime_id, NULL, true);
+    fn(out, story, NULL, true);
     while ((st = ebb__line_next(r, &line)) == EBB_OK) {
-        fn(out, r->runtime_id, &line, false);
+        fn(out, story, &line, false);
         events++;
         ebb__progress_step(&p, r->offset, r->n);
     }
-    fn(out, r->runtime_id, NULL, false);
+    fn(out, story, NULL, false);
     ebb__progress_end(&p);
     if (st == EBB_PENDING) return EBB__EXIT_OK;
     report_damage(f, r, st, r->seq - 1);
     return EBB__EXIT_BAD;
 }
 
-static int run_show(const request *q, const ebb__cli_file *f) {
+/* The lines of a file, with a story of its own. */
+static int each_of(const ebb__cli_file *f, FILE *out, ebb__export_fn *fn, ebb__story *story, bool progress) {
     ebb_trace_reader r;
-    int code = open_trace(&f[0], &r);
-    return code != EBB__EXIT_OK ? code : each_line(&f[0], &r, stdout, show_line, q->progress);
+    int code = open_trace(f, &r);
+    if (code != EBB__EXIT_OK) return code;
+    bool first_file = story->first_file, last_file = story->last_file;
+    const ebb__map *stamps = story->stamps;
+    ebb__story_begin(story, r.runtime_id);
+    story->first_file = first_file;
+    story->last_file = last_file;
+    story->stamps = stamps;
+    code = each_line(f, &r, out, fn, story, progress);
+    ebb__story_end(story);
+    return code;
+}
+
+static int run_show(const request *q, const ebb__cli_file *f) {
+    ebb__story story = {.runtime_id = 0};
+    return each_of(&f[0], stdout, show_line, &story, q->progress);
+}
+
+/* The stamps of the messages that came, in all files. */
+static void collect_stamps(const ebb__cli_file *f, ebb__map *stamps) {
+    ebb_trace_reader r;
+    ebb_event ev;
+    if (ebb_trace_reader_open(&r, f->bytes, f->n) != EBB_OK) return;
+    while (ebb_trace_reader_next(&r, &ev) == EBB_OK) {
+        if (ev.type == EBB_EV_RECEIVED && ev.other >> 56 != 0) (void)ebb__map_put(stamps, ev.other);
+    }
+}
+
+static int export_all(const request *q, const ebb__cli_file *f, FILE *out, ebb__export_fn *fn) {
+    ebb__map stamps;
+    int code = EBB__EXIT_OK;
+    ebb__map_init(&stamps, ebb__cli_allocator(), sizeof(uint64_t));
+    for (size_t i = 0; i < q->n_files; i++) collect_stamps(&f[i], &stamps);
+    for (size_t i = 0; code == EBB__EXIT_OK && i < q->n_files; i++) {
+        ebb__story story = {.first_file = i == 0, .last_file = i + 1 == q->n_files, .stamps = &stamps};
+        code = each_of(&f[i], out, fn, &story, q->progress);
+    }
+    ebb__map_free(&stamps);
+    return code;
 }
 
 static int run_export(const request *q, const ebb__cli_file *f) {
@@ -139,19 +189,56 @@ static int run_export(const request *q, const ebb__cli_file *f) {
         return EBB__EXIT_USAGE;
     }
     ebb_trace_reader r;
-    int code = open_trace(&f[0], &r);
-    if (code != EBB__EXIT_OK) return code;
+    for (size_t i = 0; i < q->n_files; i++) {
+        int code = open_trace(&f[i], &r);
+        if (code != EBB__EXIT_OK) return code;
+    }
     FILE *out = q->out == NULL ? stdout : fopen(q->out, "wb");
     if (out == NULL) {
         ebb__cli_error("can't write %s: %s", q->out, strerror(errno));
         return EBB__EXIT_USAGE;
     }
-    code = each_line(&f[0], &r, out, fn, q->progress);
+    int code = export_all(q, f, out, fn);
     if (q->out == NULL) return code;
     bool failed = ferror(out) != 0;
     if (fclose(out) == 0 && !failed) return code;
     ebb__cli_error("can't write %s: %s", q->out, strerror(errno));
     return EBB__EXIT_USAGE;
+}
+
+/* ---- summary ---------------------------------------------------------------------------------- */
+
+static int sum_up(const request *q, const ebb__cli_file *f, ebb__summary *m) {
+    ebb_trace_reader r;
+    ebb__line line;
+    ebb__story story;
+    int code = open_trace(f, &r);
+    if (code != EBB__EXIT_OK) return code;
+    ebb__progress p = ebb__progress_begin(f->path, q->progress);
+    ebb_status st;
+    ebb__story_begin(&story, r.runtime_id);
+    while ((st = ebb__line_next(&r, &line)) == EBB_OK) {
+        ebb__summary_take(m, &story, &line);
+        ebb__progress_step(&p, r.offset, r.n);
+    }
+    ebb__summary_file(m, &story);
+    ebb__story_end(&story);
+    ebb__progress_end(&p);
+    if (st == EBB_PENDING) return EBB__EXIT_OK;
+    report_damage(f, &r, st, r.seq - 1);
+    return EBB__EXIT_BAD;
+}
+
+static int run_summary(const request *q, const ebb__cli_file *f) {
+    ebb__summary *m = ebb__summary_new();
+    int code = m == NULL ? EBB__EXIT_USAGE : EBB__EXIT_OK;
+    for (size_t i = 0; code != EBB__EXIT_USAGE && i < q->n_files; i++) {
+        int one = sum_up(q, &f[i], m);
+        if (one != EBB__EXIT_OK) code = one;
+    }
+    if (code != EBB__EXIT_USAGE) ebb__summary_print(stdout, m, q->json);
+    ebb__summary_free(m);
+    return code;
 }
 
 /* ---- verify ----------------------------------------------------------------------------------- */
@@ -185,7 +272,7 @@ static ebb_status verify_events(ebb_trace_reader *r, ebb_checker *c, ebb_fingerp
     return st;
 }
 
-static int run_verify(const request *q, const ebb__cli_file *f) {
+static int verify_one(const request *q, const ebb__cli_file *f) {
     ebb_trace_reader r;
     int code = open_trace(&f[0], &r);
     if (code != EBB__EXIT_OK) return code;
@@ -216,6 +303,20 @@ static int run_verify(const request *q, const ebb__cli_file *f) {
     ebb_fingerprint_free(h);
     ebb_checker_free(c);
     return code;
+}
+
+static int run_verify(const request *q, const ebb__cli_file *f) {
+    int code = EBB__EXIT_OK;
+    for (size_t i = 0; code == EBB__EXIT_OK && i < q->n_files; i++) {
+        if (q->n_files > 1) printf("%s: ", f[i].path);
+        fflush(stdout);
+        code = verify_one(q, &f[i]);
+    }
+    bool strict = q->strict || q->quiescent;
+    if (code != EBB__EXIT_OK || q->n_files == 1 || !strict) return code;
+    if (!ebb__verify_together(f, q->n_files)) return EBB__EXIT_BAD;
+    printf("%zu runtimes, ok, every rule between them holds\n", q->n_files);
+    return EBB__EXIT_OK;
 }
 
 /* ---- diff ------------------------------------------------------------------------------------- */
@@ -258,7 +359,8 @@ static void print_side(const ebb__cli_file *f, ebb_trace_reader r, size_t before
             printf("%s\n", st == EBB_PENDING ? "(the end)" : ebb_status_text(st));
             return;
         }
-        show_line(stdout, 0, &line, false);
+        ebb__line_print(stdout, &line);
+        putchar('\n');
     }
 }
 
@@ -308,23 +410,24 @@ static int run_diff(const request *q, const ebb__cli_file *f) {
 
 static const struct {
     const char *name;
-    size_t files;
+    size_t files, most;
     int (*run)(const request *q, const ebb__cli_file *f);
 } verbs[] = {
-    {"show", 1, run_show},
-    {"verify", 1, run_verify},
-    {"diff", 2, run_diff},
-    {"export", 1, run_export},
+    {"show", 1, 1, run_show},
+    {"verify", 1, FILES_MOST, run_verify},
+    {"diff", 2, 2, run_diff},
+    {"export", 1, FILES_MOST, run_export},
+    {"summary", 1, FILES_MOST, run_summary},
 };
 
 static int run_verb(size_t verb, const request *q) {
-    ebb__cli_file files[2] = {{0}};
+    ebb__cli_file *files = calloc(q->n_files, sizeof *files);
     int code = EBB__EXIT_USAGE;
-    bool ok = true;
+    bool ok = files != NULL;
     for (size_t i = 0; ok && i < q->n_files; i++) ok = ebb__cli_read(q->files[i], &files[i]);
     if (ok) code = verbs[verb].run(q, files);
-    free(files[0].bytes);
-    free(files[1].bytes);
+    for (size_t i = 0; files != NULL && i < q->n_files; i++) free(files[i].bytes);
+    free(files);
     return code;
 }
 
@@ -342,12 +445,13 @@ int ebb__cmd_trace(int argc, char **argv) {
             fputs(usage, stdout);
             return EBB__EXIT_OK;
         }
-        if (q.n_files == verbs[i].files) return run_verb(i, &q);
+        if (q.n_files >= verbs[i].files && q.n_files <= verbs[i].most) return run_verb(i, &q);
         ebb__cli_error("trace %s takes %zu file%s, not %zu", name, verbs[i].files,
                        verbs[i].files == 1 ? "" : "s", q.n_files);
         return EBB__EXIT_USAGE;
     }
-    if (argc > 1) ebb__cli_error("unknown trace command '%s': expected show, verify, diff or export", name);
+    if (argc > 1)
+        ebb__cli_error("unknown trace command '%s': expected show, verify, diff, export or summary", name);
     fputs(usage, stderr);
     return EBB__EXIT_USAGE;
 }

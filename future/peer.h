@@ -32,10 +32,11 @@ static inline ebb__heap *ebb__peer_heap(const ebb_peer *p) {
     return (ebb__heap *)(uintptr_t)p;
 }
 
-/* The stamp of a message: how many events the sender's trace had. In the receiver's trace, the events after the
- * receipt came after all of them. 0: the sender has no trace. */
+/* The stamp of a message: the sender's id, in the top 8 bits, and how many events its trace had. In the receiver's
+ * trace, the events after the receipt came after all of them. 0: the sender has no trace. */
 static inline uint64_t ebb__stamp(const ebb_runtime *rt) {
-    return ebb__rt_events(rt);
+    uint64_t events = ebb__rt_events(rt);
+    return events == 0 ? 0 : (uint64_t)ebb__rt_id(rt) << 56 | events;
 }
 
 #endif

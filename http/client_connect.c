@@ -33,6 +33,7 @@ static ebb__client_conn *client_conn_new(ebb__origin *o) {
 /* The counters of its origin were lowered before. */
 void ebb__client_conn_free(ebb__client_conn *k) {
     ebb__origin *o = k->conn.origin;
+    ebb__note_connection(&k->conn, false);
     if (k->prev != NULL) k->prev->next = k->next;
     else o->conns = k->next;
     if (k->next != NULL) k->next->prev = k->prev;

@@ -403,6 +403,7 @@ ebb_status ebb__conn_open(ebb__conn *c, ebb_cx *cx, ebb_stream s) {
     ebb_status st = tcp ? ebb_stream_nodelay(cx, s, true) : EBB_OK;
     if (st == EBB_OK) st = ebb__raw_stream_init(&c->raw, cx, s, &raw_ops, c);
     if (st == EBB_OK) ebb__conn_step(c, EBB__CONN_ATTACHES);
+    if (st == EBB_OK && ebb__is_recorded(c->loop->rt)) ebb__note_connection(c, true);
     if (st == EBB_OK) st = ebb__raw_stream_read(&c->raw, true);
     if (st != EBB_OK || c->client == NULL) return st;
     if (c->tls == NULL) return set_proto(c, c->h2);

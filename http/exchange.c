@@ -71,12 +71,14 @@ void ebb__exchange_link(ebb_http *x, ebb__conn *c) {
     if (c->first != NULL) c->first->prev = x;
     c->first = x;
     c->open++;
+    if (x->client && ebb__is_recorded(c->loop->rt)) ebb__note_exchange_begun(x);
     if (c->slots++ == 0 && c->server != NULL) ebb__server_idle(c, false);
 }
 
 void ebb__exchange_unlink(ebb_http *x) {
     ebb__conn *c = x->conn;
     if (c == NULL) return;
+    if (x->number != 0) ebb__note_exchange_ended(x);
     x->conn = NULL;
     if (x->prev != NULL) x->prev->next = x->next;
     else c->first = x->next;

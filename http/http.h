@@ -61,6 +61,7 @@ struct ebb_http {
     uint8_t stream_state; /* ebb__stream_state */
     uint8_t work;         /* ebb__work; on a client NONE */
     uint8_t place;        /* ebb__place; on a client NONE */
+    uint32_t number;      /* in a trace; 0: not recorded */
 
     /* Receiving. */
     uint8_t in;       /* ebb__in */
@@ -136,6 +137,11 @@ struct ebb_http {
 };
 
 /* A new exchange in the connection's list. NULL: no memory. */
+/* note.c: events of the trace. Call the first two only if ebb__is_recorded. */
+void ebb__note_connection(ebb__conn *c, bool opened);
+void ebb__note_exchange_begun(ebb_http *x);
+void ebb__note_exchange_ended(ebb_http *x);
+
 ebb_http *ebb__exchange_new(ebb__conn *c);
 /* Zeroes everything but the arena. The next two add it to the connection's list and remove it. */
 void ebb__exchange_init(ebb_http *x);
@@ -284,6 +290,7 @@ struct ebb__conn {
     bool delayed_address;    /* it has delayed new connections of its address */
     bool illegal;            /* a transition was refused: it ends with EBB_ERR_HTTP_STATE */
     bool overflow;           /* more than limits.connections: every request is 503 */
+    uint32_t number;         /* in a trace; 0: not recorded */
     uint8_t greeting_n;      /* the first bytes, until they identify the protocol */
     uint8_t greeting[24];
     ebb_address peer;

@@ -92,6 +92,7 @@ static void server_free(ebb_http_server *s);
 
 void ebb__server_conn_free(ebb__conn *c) {
     ebb_http_server *s = c->server;
+    ebb__note_connection(c, false);
     ebb__server_idle(c, false);
     if (c->prev != NULL) c->prev->next = c->next;
     else s->conns = c->next;

@@ -277,6 +277,7 @@ void ebb__serve(ebb_http *x) {
     bool gone = ebb__exchange_is_gone(x);   /* reset by the same bytes */
     bool refused = x->out != EBB__OUT_NONE; /* while it waited */
     int status = gone || refused ? 0 : route(x);
+    if (!gone && !refused && ebb__is_recorded(x->loop->rt)) ebb__note_exchange_begun(x);
     if (x->work == EBB__WORK_QUEUED) ebb__work_step(x, EBB__WORK_IS_SKIPPED);
     if (status != 0) ebb__exchange_refuse(x, status);
     if (!gone) return;

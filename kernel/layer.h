@@ -272,6 +272,8 @@ uint64_t ebb__rt_bytes(const ebb_runtime *rt);
 /* Events recorded in the trace so far; 0 without a trace. */
 uint64_t ebb__rt_events(const ebb_runtime *rt);
 bool ebb__rt_is_traced(const ebb_runtime *rt);
+/* Whether the trace, or the journal, has full blocks to take. */
+bool ebb__rt_has_blocks(const ebb_runtime *rt, bool journal);
 /* Short pumps, for a host that must not be blocked. An overdue task gets its last polls when it is woken, not at
  * once; a pump advances only a few regions. */
 void ebb__rt_set_short_pumps(ebb_runtime *rt, bool on);

@@ -25,7 +25,9 @@ void ebb__operation_abandoned(ebb_cx *cx, ebb_region region, const char *what, c
     describe(text, sizeof text, what, name, site);
     bool known = ebb__find_region(rt, region, &r) == EBB_OK && r->state != EBB_REGION_CLOSED;
     ebb_status kept = known ? ebb__operation_keep(rt, r, site) : EBB_ERR_CLOSED;
-    ebb__journal(rt, cx, (ebb_record){.type = J_OPERATION, .region = region.id, .value = (uint32_t)kept, .other = number});
+    ebb__journal(
+        rt, cx,
+        (ebb_record){.type = J_OPERATION, .region = region.id, .value = (uint32_t)kept, .other = number});
     ebb__journal_text(rt, text);
     if (!known) return;
     ebb__cold_of(r)->abandoned++;

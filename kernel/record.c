@@ -54,9 +54,12 @@ ebb_record *ebb__record_slot_slow(ebb_runtime *rt, ebb__recorder *rec) {
 }
 
 static void start(ebb_runtime *rt, ebb__recorder *rec, bool journal, uint32_t count) {
-    *rec = (ebb__recorder){
-        .blocks = rec->blocks, .first_seq = rec->first_seq, .count = count, .seq = 1, .journal = journal,
-        .strings = rec->strings};
+    *rec = (ebb__recorder){.blocks = rec->blocks,
+                           .first_seq = rec->first_seq,
+                           .count = count,
+                           .seq = 1,
+                           .journal = journal,
+                           .strings = rec->strings};
     open_block(rec);
     if (journal) return;
     ebb__strings_init(rec->strings);
@@ -105,7 +108,8 @@ void ebb__recorder_free(ebb_runtime *rt, ebb__recorder *rec) {
 
 ebb_status ebb_trace_start(ebb_runtime *rt, size_t bytes) {
     ebb_status st = recorder_start(rt, &rt->trace, false, bytes);
-    if (st == EBB_OK) ebb__emit_region_at(rt, EBB_EV_REGION_OPENED, ebb__region_at(rt, rt->root), 0, 2, 0, "root");
+    if (st == EBB_OK)
+        ebb__emit_region_at(rt, EBB_EV_REGION_OPENED, ebb__region_at(rt, rt->root), 0, 2, 0, "root");
     return st;
 }
 
@@ -177,6 +181,34 @@ static void take(ebb_runtime *rt, ebb__recorder *rec, bool flush, ebb_write_fn w
 void ebb__trace_sink(ebb_runtime *rt, ebb_write_fn write, void *ctx) {
     rt->trace->sink = write;
     rt->trace->sink_ctx = ctx;
+}
+
+static void sink_set(ebb__recorder *rec, const ebb_recording *r) {
+    if (rec == NULL) return;
+    rec->sink = r->write;
+    rec->sink_ctx = r->ctx;
+}
+
+ebb_status ebb__record_by(ebb_runtime *rt, const ebb_recording *trace, const ebb_recording *journal) {
+    ebb_status st = trace->bytes == 0 ? EBB_OK : ebb_trace_start(rt, trace->bytes);
+    if (st == EBB_OK && journal->bytes != 0) st = ebb_journal_start(rt, journal->bytes);
+    sink_set(rt->trace, trace);
+    sink_set(rt->journal, journal);
+    return st;
+}
+
+void ebb__record_rest(ebb_runtime *rt) {
+    if (rt->trace != NULL && rt->trace->sink != NULL) {
+        take(rt, rt->trace, true, rt->trace->sink, rt->trace->sink_ctx);
+    }
+    if (rt->journal != NULL && rt->journal->sink != NULL) {
+        take(rt, rt->journal, true, rt->journal->sink, rt->journal->sink_ctx);
+    }
+}
+
+bool ebb__rt_has_blocks(const ebb_runtime *rt, bool journal) {
+    const ebb__recorder *rec = journal ? rt->journal : rt->trace;
+    return rec != NULL && rec->full > 0;
 }
 
 void ebb_trace_take(ebb_runtime *rt, bool flush, ebb_write_fn write, void *ctx) {

@@ -44,6 +44,10 @@ void ebb__recorder_free(ebb_runtime *rt, ebb__recorder *rec);
 /* Passes the trace on while it is written, for a caller that needs all of it. */
 void ebb__trace_sink(ebb_runtime *rt, ebb_write_fn write, void *ctx);
 
+/* Starts what the options of a runtime ask for, and ends it: the last blocks go to the sinks. */
+ebb_status ebb__record_by(ebb_runtime *rt, const ebb_recording *trace, const ebb_recording *journal);
+void ebb__record_rest(ebb_runtime *rt);
+
 /* ---- trace ------------------------------------------------------------------------------------ */
 
 void ebb__emit_task_slow(ebb_runtime *rt, uint8_t type, const ebb__task *t, uint32_t value, uint64_t other);

@@ -163,10 +163,10 @@ EBB__INLINE ebb_region region_open(ebb_runtime *rt, ebb_cx *cx, const ebb_region
     if (t->index != 0 && !drain && !apart) own(rt, t, r);
     if (EBB__UNLIKELY(parent->flags & R_STOPPING) && !o->cleanup) ebb__region_stop_new(rt, r);
     rt->stats.regions++;
-    ebb__emit_region_at(
-        rt, EBB_EV_REGION_OPENED, r, drain ? 0 : ebb__task_id(t),
-        (o->cleanup ? 1u : 0u) | (o->policy == EBB_FAIL_COLLECT ? 2u : 0u) | (o->unit ? 4u : 0u),
-        ebb__region_id(rt, parent), ebb__cold_of(r)->site);
+    ebb__emit_region_at(rt, EBB_EV_REGION_OPENED, r, drain ? 0 : ebb__task_id(t),
+                        (o->cleanup ? 1u : 0u) | (o->policy == EBB_FAIL_COLLECT ? 2u : 0u) |
+                            (o->unit ? 4u : 0u),
+                        ebb__region_id(rt, parent), ebb__cold_of(r)->site);
     return (ebb_region){ebb__region_id(rt, r)};
 }
 

@@ -59,6 +59,7 @@ ebb_status ebb_runtime_new(const ebb_runtime_opts *given, ebb_runtime **out) {
     st = ebb__root_open(rt);
     if (st == EBB_OK && !ebb__run_queue_reserve(&rt->run_queues, &rt->allocator, 1)) st = EBB_ERR_NOMEM;
     if (st == EBB_OK) st = ebb__slab_reserve(&rt->reasons, &rt->allocator);
+    if (st == EBB_OK) st = ebb__record_by(rt, &opts->trace, &opts->journal);
     if (st != EBB_OK) {
         ebb_runtime_free(rt);
         return st;
@@ -73,6 +74,7 @@ void ebb_runtime_free(ebb_runtime *rt) {
     ebb_allocator a = rt->allocator;
     if (rt->layers.call.freed != NULL)
         rt->layers.call.freed(rt); /* may run user code, so everything else must still be in place */
+    ebb__record_rest(rt);
     for (uint32_t i = 1; i < rt->regions.used; i++) {
         ebb__region *r = ebb__region_at(rt, i);
         ebb__u32s_fini(&r->tasks, &a);

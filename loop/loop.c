@@ -6,6 +6,7 @@
 #include "base/opts.h"
 #include "loop/handle.h"
 #include "loop/process.h"
+#include "loop/recording.h"
 #include "loop/uv_request.h"
 
 enum { POLLS_A_TURN = 1024, CLOSING_TURNS = 64, REQUEST_SHIFT = 4 };
@@ -110,6 +111,7 @@ static void turn(ebb_loop *l) {
     l->entered = false;
     set_idle(l, l->backlog || l->dirty != NULL);
     set_alive(l, l->backlog || l->owner != NULL || ebb__loop_is_busy(l));
+    if (EBB__UNLIKELY(l->recording != NULL)) ebb__recording_turn(l->recording, l->rt);
     if (l->owner != NULL) ebb__owner_turn(l);
 }
 
@@ -181,6 +183,7 @@ static ebb_status runtime_new(ebb_loop *l, const ebb_loop_opts *opts) {
     rt.clock = read_clock;
     rt.clock_ctx = l;
     if (heap.clock == NULL) heap.clock = read_heap_clock;
+    if (st == EBB_OK) st = ebb__recording_new(opts, &rt, &l->recording);
     if (st == EBB_OK) st = ebb_runtime_new(&rt, &l->rt);
     if (st == EBB_OK) st = ebb_heap_setup(l->rt, &heap);
     if (st == EBB_OK && opts->fibers != NULL) st = ebb_fiber_setup(l->rt, opts->fibers);
@@ -239,6 +242,7 @@ ebb_status ebb__loop_init(ebb_loop *l, uv_loop_t *uv, const ebb_loop_opts *opts)
     st = runtime_new(l, opts);
     if (st == EBB_OK) st = internals_new(l);
     if (st != EBB_OK) {
+        ebb__loop_record_end(l);
         ebb_runtime_free(l->rt);
         ebb_peer_release(l->peer);
         l->peer = NULL;
@@ -251,8 +255,14 @@ ebb_status ebb__loop_init(ebb_loop *l, uv_loop_t *uv, const ebb_loop_opts *opts)
     return EBB_OK;
 }
 
+void ebb__loop_record_end(ebb_loop *l) {
+    ebb__recording_end(l->recording, l->rt);
+    l->recording = NULL;
+}
+
 void ebb__loop_fini(ebb_loop *l, uv_close_cb closed) {
     if (l->os->detaching != NULL) l->os->detaching(l);
+    ebb__loop_record_end(l);
     ebb_runtime_free(l->rt); /* from here on no thread wakes the loop */
     id_release(l->id);
     ebb_loop **at = &here;

@@ -19,6 +19,7 @@
 
 typedef struct ebb__owner ebb__owner;
 typedef struct ebb__share ebb__share;
+typedef struct ebb__recording ebb__recording;
 
 struct ebb_loop {
     uint8_t id; /* the runtime's */
@@ -55,6 +56,8 @@ struct ebb_loop {
     uint32_t raw_reads;                          /* raw streams that have read since the last turn */
     uint32_t raw_reads_last;                     /* the last count that was not 0 */
     ebb__owner *owner;                           /* of a loop on its own thread; NULL: it was attached */
+    uint32_t numbered;                           /* connections and exchanges in the trace so far */
+    ebb__recording *recording;                   /* NULL: nothing is recorded to a file */
 };
 
 /* Called from any thread when the inbox has something to receive. It also identifies runtimes with a loop: their
@@ -90,6 +93,8 @@ static inline uint64_t ebb__loop_now(ebb_loop *l) {
  * the memory of `l`; libuv closes the internal handles in its next turn. */
 ebb_status ebb__loop_init(ebb_loop *l, uv_loop_t *uv, const ebb_loop_opts *opts);
 void ebb__loop_fini(ebb_loop *l, uv_close_cb closed);
+/* Completes and closes the files that the loop records to. */
+void ebb__loop_record_end(ebb_loop *l);
 ebb_status ebb__loop_take_opts(ebb_loop_opts *o, const ebb_loop_opts *given);
 /* Whether the loop has a task or a pending operation. */
 bool ebb__loop_is_busy(const ebb_loop *l);

@@ -74,6 +74,8 @@ static void on_exit_of(uv_process_t *uv, int64_t code, int signum) {
     ebb_future *f = c->waiter;
     c->exited = true;
     c->exit = (uint64_t)signum << 32 | (uint32_t)code;
+    ebb__note_event(h->loop->rt, EBB_EV_PROCESS_EXITED, .other = ebb__handle_id(h),
+                    .value = (uint32_t)signum << 16 | ((uint32_t)code & 0xffff));
     c->waiter = NULL;
     bool received = false;
     if (f != NULL && ebb__is_wanted(f))
@@ -129,6 +131,9 @@ static ebb_status start(ebb__handle *h, const ebb_process_opts *o, ebb__handle *
     h->as.child.kill_at = EBB_FOREVER;
     ebb__message_copy(h->as.child.name, o->file);
     ebb__handle_ready(h);
+    if (code == 0)
+        ebb__note_event(h->loop->rt, EBB_EV_PROCESS_STARTED, .region = h->list->region.id,
+                        .other = ebb__handle_id(h), .what = "process", .site = h->site, .text = o->file);
     return code == 0 ? EBB_OK : ebb__uv_status(code);
 }
 

@@ -77,11 +77,11 @@ typedef struct ebb__span_entry {
 
 struct ebb_checker {
     ebb_allocator allocator;
-    ebb__map tasks, regions, obligations, timers; /* by slot */
-    ebb__map finalizers;                          /* by id; only those that have not run */
+    ebb__map tasks, regions, obligations, timers;        /* by slot */
+    ebb__map finalizers;                                 /* by id; only those that have not run */
     ebb__map futures, connections, exchanges, processes; /* by number */
-    uint32_t strings;                             /* so far */
-    uint64_t polled, poll_end;                    /* the task that was polled last; when the last poll ended */
+    uint32_t strings;                                    /* so far */
+    uint64_t polled, poll_end; /* the task that was polled last; when the last poll ended */
     uint64_t root, events, seq, time, turn, batch;
     uint64_t unexplained; /* closed because of a refusal whose event is still to come; 0: none */
     int32_t refusal;      /* the status of that refusal */

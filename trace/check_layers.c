@@ -9,7 +9,8 @@
 bool ebb__check_strings(ebb_checker *c, const ebb_event *ev) {
     uint32_t most = ev->site > ev->what ? ev->site : ev->what;
     if (most <= c->strings) return true;
-    return ebb__check_fail_numbers(c, EBB_ORACLE_FORMAT, NULL, 0, "number of a string", "at most ", c->strings, most);
+    return ebb__check_fail_numbers(c, EBB_ORACLE_FORMAT, NULL, 0, "number of a string", "at most ",
+                                   c->strings, most);
 }
 
 bool ebb__check_string_event(ebb_checker *c, const ebb_event *ev) {
@@ -21,7 +22,8 @@ bool ebb__check_string_event(ebb_checker *c, const ebb_event *ev) {
         c->strings = ev->value;
         return true;
     }
-    return ebb__check_fail_numbers(c, EBB_ORACLE_FORMAT, NULL, 0, "number of a new string", "", c->strings + 1, ev->value);
+    return ebb__check_fail_numbers(c, EBB_ORACLE_FORMAT, NULL, 0, "number of a new string", "",
+                                   c->strings + 1, ev->value);
 }
 
 bool ebb__check_poll_event(ebb_checker *c, const ebb_event *ev) {
@@ -31,8 +33,8 @@ bool ebb__check_poll_event(ebb_checker *c, const ebb_event *ev) {
                                   "ends a poll, but the last that was polled is", c->polled);
     }
     if (ev->other < c->poll_end) {
-        return ebb__check_fail_numbers(c, EBB_ORACLE_FORMAT, "task", ev->task_id, "end of its poll, never back",
-                                       "at least ", c->poll_end, ev->other);
+        return ebb__check_fail_numbers(c, EBB_ORACLE_FORMAT, "task", ev->task_id,
+                                       "end of its poll, never back", "at least ", c->poll_end, ev->other);
     }
     c->poll_end = ev->other;
     return true;
@@ -68,7 +70,8 @@ bool ebb__check_timer_event(ebb_checker *c, const ebb_event *ev) {
     if (ev->type == EBB_EV_TIMER_ARMED) return armed(c, ev);
     ebb__timer_entry *t = ebb__check_find(&c->timers, ev->other);
     if (t == NULL) return ebb__check_fail_unknown(c, &c->timers, "timer", ev->other);
-    if (t->over) return ebb__check_fail(c, EBB_ORACLE_FORMAT, "timer", t->id, "has fired or was disarmed before");
+    if (t->over)
+        return ebb__check_fail(c, EBB_ORACLE_FORMAT, "timer", t->id, "has fired or was disarmed before");
     t->over = true;
     return ev->type == EBB_EV_TIMER_DISARMED || fired(c, ev, t);
 }
@@ -115,7 +118,8 @@ static bool operation(ebb_checker *c, const ebb_event *ev, ebb__future_entry *f)
         f->operation = ENDED;
         return true;
     default:
-        if (f->operation != BEGUN) return fail_once(c, "operation", ev->other, "is abandoned, but is not under way");
+        if (f->operation != BEGUN)
+            return fail_once(c, "operation", ev->other, "is abandoned, but is not under way");
         f->operation = LEFT;
         return true;
     }

@@ -224,7 +224,10 @@ static bool leave(service *s) {
         if (s->signals[i].data != NULL) s->os->close((uv_handle_t *)&s->signals[i], NULL);
     }
     (void)s->os->run(&s->uv, UV_RUN_NOWAIT);
-    if (ebb_loop_close(s->loop, NULL, 0, NULL) != EBB_OK) return false;
+    if (ebb_loop_close(s->loop, NULL, 0, NULL) != EBB_OK) {
+        ebb__loop_record_end(s->loop);
+        return false;
+    }
     (void)s->os->run(&s->uv, UV_RUN_DEFAULT);
     return s->os->loop_close(&s->uv) == 0 && !s->abandoned;
 }

@@ -9,7 +9,7 @@
 
 /* How long the request waits for all loops to confirm that they are closed. A loop that does not answer in time
  * closes when it receives the request. */
-enum { CONFIRM_MS = 1000 };
+enum { CONFIRM_MS = 1000, PATH_BYTES = 4096 };
 
 /* Until the thread has ended, both threads use only `force` and `more`. Other fields that the first loop reads were
  * sent with a message. */
@@ -302,11 +302,21 @@ static ebb_status set_up(ebb__service *s, ebb_cx *cx, uint32_t n) {
     return EBB_OK;
 }
 
+/* A name that is too long is not cut: it would be another loop's. The file is then refused as ENOENT. */
+static const char *file_of(char out[PATH_BYTES], const char *name, uint32_t loop) {
+    if (name == NULL) return NULL;
+    int n = snprintf(out, PATH_BYTES, "%s.%u", name, loop);
+    return n < PATH_BYTES ? out : "";
+}
+
 static ebb_status start_threads(ebb__service *s) {
     ebb_loop_opts opts = s->opts.loop;
     opts.runtime.runtime_id = 0;
     ebb_status st = EBB_OK;
     for (uint32_t i = 0; st == EBB_OK && i < s->n; i++) {
+        char trace[PATH_BYTES], journal[PATH_BYTES]; /* opened before ebb_loop_new returns */
+        opts.trace_file = file_of(trace, s->opts.loop.trace_file, i + 1);
+        opts.journal_file = file_of(journal, s->opts.loop.journal_file, i + 1);
         ebb__branch *b = &s->branches[i];
         b->service = s;
         b->position = i + 1;

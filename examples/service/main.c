@@ -3,6 +3,7 @@
  *   service [--port N] [--audit FILE] [--budget MS]    until SIGTERM or Ctrl-C; a second one forces it
  *           [--operator N]                             with a port for operators: when the budget is over, it
  *                                                      waits for one of them to extend or force it
+ *           [--trace FILE] [--journal FILE]            records what it does; docs/trace.md reads it
  *   service --inject                                   stops it at every point, in virtual time
  *
  *   build/release/examples/service --port 7000 --audit service.audit
@@ -23,7 +24,7 @@
 
 typedef struct arguments {
     server_opts server;
-    const char *audit;
+    const char *audit, *trace, *journal;
     uint64_t budget_ms;
     bool inject;
 } arguments;
@@ -45,6 +46,8 @@ static bool take(arguments *a, const char *option, const char *value) {
         return false;
     }
     if (strcmp(option, "--audit") == 0) a->audit = value;
+    else if (strcmp(option, "--trace") == 0) a->trace = value;
+    else if (strcmp(option, "--journal") == 0) a->journal = value;
     else if (strcmp(option, "--budget") == 0) return number(option, value, 1, 3600000, &a->budget_ms);
     else if (!number(option, value, 0, 65535, &port)) return false;
     else if (strcmp(option, "--port") == 0) a->server.port = (uint16_t)port;
@@ -56,18 +59,20 @@ static bool take(arguments *a, const char *option, const char *value) {
 }
 
 static bool parse(int argc, char **argv, arguments *a) {
-    static const char *const with_value[] = {"--port", "--audit", "--budget", "--operator"};
+    static const char *const with_value[] = {"--port",     "--audit", "--budget",
+                                             "--operator", "--trace", "--journal"};
     for (int i = 1; i < argc; i++) {
         bool known = false;
         if (strcmp(argv[i], "--inject") == 0) {
             a->inject = true;
             continue;
         }
-        for (size_t k = 0; k < 4; k++) known = known || strcmp(argv[i], with_value[k]) == 0;
+        for (size_t k = 0; k < sizeof with_value / sizeof *with_value; k++)
+            known = known || strcmp(argv[i], with_value[k]) == 0;
         if (!known) {
             fprintf(stderr,
                     "service: no option '%s'; there are --port N, --audit FILE, --budget MS, --operator N, "
-                    "--inject\n",
+                    "--trace FILE, --journal FILE, --inject\n",
                     argv[i]);
             return false;
         }
@@ -128,13 +133,14 @@ int main(int argc, char **argv) {
     if (!parse(argc, argv, &a)) return 2;
     if (a.inject) return rehearse();
     if (!open_log(a.audit, &audit)) return EBB_SERVICE_FAILED;
-    ebb_service_opts opts = {.loop.runtime.allocator = ebb_libc_allocator(),
-                             .shutdown = {.name = "service",
-                                          .budget = a.budget_ms * EBB_MS,
-                                          .no_force = a.server.operated,
-                                          .audit = audit,
-                                          .on_state = on_state},
-                             .report = &report};
+    ebb_service_opts opts = {
+        .loop = {.runtime.allocator = ebb_libc_allocator(), .trace_file = a.trace, .journal_file = a.journal},
+        .shutdown = {.name = "service",
+                     .budget = a.budget_ms * EBB_MS,
+                     .no_force = a.server.operated,
+                     .audit = audit,
+                     .on_state = on_state},
+        .report = &report};
     int status = ebb_service_run(&opts, server_run, &a.server);
     tell_end(&report, status);
     ebb_audit_close(audit);

@@ -144,6 +144,17 @@ typedef struct ebb_cleanup_budget {
     uint32_t polls;   /* of each task; 0: the default */
 } ebb_cleanup_budget;
 
+typedef void (*ebb_write_fn)(void *ctx, const void *bytes, size_t n);
+
+/* What to record from the first event on: see Recording, below. */
+typedef struct ebb_recording {
+    size_t bytes; /* of the buffer; 0: not recorded */
+    /* Appends to a file. Called when the buffer is full, so that nothing is lost, and in ebb_runtime_free; on the
+     * thread of the runtime, which waits. NULL: ebb_trace_take and ebb_journal_take take the records. */
+    ebb_write_fn write;
+    void *ctx; /* the first argument of `write` */
+} ebb_recording;
+
 typedef struct ebb_runtime_opts {
     uint32_t size;                 /* sizeof(ebb_runtime_opts) of the caller; 0: this one */
     ebb_allocator allocator;       /* required */
@@ -156,9 +167,11 @@ typedef struct ebb_runtime_opts {
     /* Returns the time, for spans that begin in the middle of a pump: the runtime reads it in ebb_now, when a span is
      * armed, and when a cleanup budget starts. A loop brings its own. NULL: ebb_runtime_advance sets the time. */
     uint64_t (*clock)(void *ctx);
-    void *clock_ctx;      /* the argument of `clock` */
-    uint32_t chain_depth; /* most links that ebb_region_causes returns. 0: EBB_CHAIN_DEPTH */
-    uint32_t chain_bytes; /* most bytes of these links. 0: EBB_CHAIN_BYTES */
+    void *clock_ctx;       /* the argument of `clock` */
+    uint32_t chain_depth;  /* most links that ebb_region_causes returns. 0: EBB_CHAIN_DEPTH */
+    uint32_t chain_bytes;  /* most bytes of these links. 0: EBB_CHAIN_BYTES */
+    ebb_recording trace;   /* everything that it does */
+    ebb_recording journal; /* everything that it is asked, for a replay */
 } ebb_runtime_opts;
 
 /* Makes a runtime with an open root region; free it with ebb_runtime_free. EBB_ERR_NOMEM, EBB_ERR_INVALID (no
@@ -528,8 +541,8 @@ ebb_status ebb_trace_start(ebb_runtime *rt, size_t bytes);
 ebb_status ebb_journal_start(ebb_runtime *rt, size_t bytes);
 
 /* Take the records out of the buffer, as bytes to append to a file. The first call also writes the file header. `write`
- * is called with full blocks only; `flush` also writes the last, partial block. */
-typedef void (*ebb_write_fn)(void *ctx, const void *bytes, size_t n);
+ * is called with full blocks only; `flush` also writes the last, partial block. Not for a recording with a `write` of its
+ * own. */
 void ebb_trace_take(ebb_runtime *rt, bool flush, ebb_write_fn write, void *ctx);
 void ebb_journal_take(ebb_runtime *rt, bool flush, ebb_write_fn write, void *ctx);
 

@@ -42,6 +42,14 @@ typedef struct ebb_loop_opts {
     const ebb_heap_opts *heap;    /* NULL: the defaults, with a clock that measures pauses */
     uint32_t polls;               /* most polls of tasks before the loop checks its sockets again. 0: 1024 */
     const ebb_fiber_opts *fibers; /* stacks of its fibers, the first one's too. NULL: the defaults */
+    /* Files for the loop's trace and journal, from its first event (docs/trace.md, Recording). They are truncated when
+     * the loop is made and complete when it is freed; after a crash they can be read to the last whole block. A thread
+     * writes them. If it can't keep up with runtime.trace.bytes (0: 4 MiB), events are lost and counted, and the loop
+     * does not wait. NULL: no file. In a service, loop N after the first appends ".N" to these names. */
+    const char *trace_file, *journal_file;
+    /* Set when the loop is freed to why a file is incomplete (no space, for one); left alone otherwise. NULL: not
+     * reported. Loops of a service share it. */
+    ebb_status *recording;
 } ebb_loop_opts;
 
 /* Attaches a new runtime to a libuv loop that the host runs. This thread becomes the loop's thread.
@@ -50,7 +58,7 @@ typedef struct ebb_loop_opts {
  * and does not end the process. Free the loop by ebb_loop_close.
  * EBB_ERR_INVALID: no `uv` or no allocator. EBB_ERR_VERSION: unknown options. EBB_ERR_BUSY: another loop of the
  * process has this runtime_id. With the id 0 the loop takes a free one; EBB_ERR_LIMIT: all 255 are taken.
- * EBB_ERR_NOMEM and failures of libuv. Nothing is left behind after an error. */
+ * EBB_ERR_NOMEM, failures of libuv, and of the system to open a file. Nothing is left behind after an error. */
 ebb_status ebb_loop_attach(struct uv_loop_s *uv, const ebb_loop_opts *opts, ebb_loop **out);
 
 /* The host's context, with the time brought up to date. Call it in every callback of libuv that uses the loop.

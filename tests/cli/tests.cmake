@@ -5,6 +5,8 @@ set(EBB_CLI $<TARGET_FILE:ebb_cli>)
 ebb_python(cli.audit cli/audit.py ${EBB_CLI} $<TARGET_FILE:workflow.audit>)
 # Files that a second implementation of the format writes.
 ebb_python(cli.trace cli/trace.py ${EBB_CLI})
+# What a service on several loops records: checked, replayed, exported, summed up, and doctored.
+ebb_python(cli.record cli/record.py ${EBB_CLI} $<TARGET_FILE:http_loops_server> $<TARGET_FILE:example_service>)
 # curl, and clients that attack it.
 ebb_python(cli.serve cli/serve.py ${EBB_CLI})
 # The bugs that are planted in ebb-mutant: each must be found by its oracle.

@@ -131,7 +131,7 @@ static story *read_trace(const loop *l, uint32_t *n) {
         if (s == NULL) continue;
         if (ev.type == EBB_EV_RECEIVED && ev.value == EBB_MSG_CANCEL && s->received == 0) {
             s->received = ev.decision_seq;
-            s->word = ev.other;
+            s->word = ev.other & ((UINT64_C(1) << 56) - 1); /* without the id of the sender */
         }
         if (ev.type == EBB_EV_REGION_CANCELLED && s->cancelled == 0) s->cancelled = ev.decision_seq;
     }

@@ -428,7 +428,8 @@ static void a_long_site_comes_back_whole(void **state) {
     ebb_region_force(r.host, region);
     at_pump(&r, 2);
     stop(&r);
-    assert_int_equal(count(&r.trace, EBB_EV_TEXT), 125 + 1); /* and "forced", in one piece */
+    assert_int_equal(count(&r.trace, EBB_EV_TEXT),
+                     2 * 125 + 3); /* as a string and where it is reported; root, region, "forced" */
     assert_replays(&r.journal, &r.trace);
     forget(&r);
 }

@@ -1,6 +1,6 @@
 #include "tests/support/world.h"
 
-enum { TRACE_BYTES = 1 << 20, POLLS_AT_ONCE = 512, POLLS_MAX = 50 * 1000 * 1000 };
+enum { TRACE_BYTES = 1 << 24, POLLS_AT_ONCE = 512, POLLS_MAX = 50 * 1000 * 1000 };
 
 static void append(void *ctx, const void *bytes, size_t n) {
     world *w = ctx;

@@ -38,7 +38,7 @@ static void the_layout_is_the_documented_one(void **state) {
                     0x2807060504030221};
     bytes b = file_of(&r, 1, false);
     static const uint8_t start[60] =
-        "EBBTRACE\1\0\0\0\7\0\0\0ebb-cancel-v2\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x20";
+        "EBBTRACE\2\0\0\0\7\0\0\0ebb-cancel-v2\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x20";
     static const uint8_t block[16] = "EBLK\1\0\0\0\1\0\0\0\0\0\0";
     static const uint8_t record[32] = {35,   4, 9, 0x31, 1, 2, 3, 4,    1,    2, 3, 4, 5, 6, 7, 8,
                                        0x11, 2, 3, 4,    5, 6, 7, 0x18, 0x21, 2, 3, 4, 5, 6, 7, 0x28};
@@ -246,7 +246,7 @@ static void another_version_or_contract_is_told_from_damage(void **state) {
     static const struct {
         size_t at;
         uint8_t value;
-    } changes[] = {{8, 2}, {13, 1}, {16, 'w'}, {40, 'x'}, {48, 64}, {52, 1}, {59, 1}};
+    } changes[] = {{8, 3}, {8, 0}, {13, 1}, {16, 'w'}, {40, 'x'}, {48, 64}, {52, 1}, {59, 1}};
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
         uint8_t header[64];
         ebb__file_header(header, false, 0);

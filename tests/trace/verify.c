@@ -473,7 +473,18 @@ static void timer_armed_for_nobody(story *s) {
 }
 static void timer_of_an_old_generation(story *s) {
     add_timer(s, POLITE, POLITE, 1);
-    insert_at(s, where(s, EBB_EV_TIMER_FIRED, 0), *nth(s, EBB_EV_TIMER_ARMED, 0));
+    ebb_record again = *nth(s, EBB_EV_TIMER_ARMED, 0);
+    insert_at(s, where(s, EBB_EV_TIMER_FIRED, 0) + 1, again);
+}
+static void timer_armed_in_a_slot_in_use(story *s) {
+    add_timer(s, POLITE, POLITE, 1);
+    ebb_record again = *nth(s, EBB_EV_TIMER_ARMED, 0);
+    again.other = ID(1, 2);
+    insert_at(s, where(s, EBB_EV_TIMER_FIRED, 0), again);
+}
+static void timer_fires_when_disarmed(story *s) {
+    add_timer(s, POLITE, POLITE, 1);
+    insert_at(s, where(s, EBB_EV_TIMER_FIRED, 0), (ebb_record){EBB_EV_TIMER_DISARMED, .other = ID(1, 1)});
 }
 static void lane_of_four(story *s) {
     nth(s, EBB_EV_TASK_POLLED, 0)->value = 4;
@@ -510,11 +521,17 @@ static const doctored cases[] = {
      "region 0.4.1: status at its join: expected EBB_FAULTED, found EBB_OK"},
     {"task_joined_with_another_status", task_joined_with_another_status, EBB_ORACLE_FORMAT,
      "task 0.1.1: status at its join: expected EBB_CANCELLED, found EBB_OK"},
-    {"finalizer_of_another_region", finalizer_of_another_region, EBB_ORACLE_FINALIZERS_ONCE, "has another owner"},
+    {"finalizer_of_another_region", finalizer_of_another_region, EBB_ORACLE_FINALIZERS_ONCE,
+     "has another owner"},
     {"finalizer_added_in_another_region", finalizer_added_in_another_region, EBB_ORACLE_FORMAT,
      "task 0.1.1: is not in the region named, but in 0.2.1"},
     {"timer_never_armed", timer_never_armed, EBB_ORACLE_FORMAT, "timer 0.1.1: was never created"},
-    {"timer_fires_twice", timer_fires_twice, EBB_ORACLE_FORMAT, "timer 0.1.1: fired twice"},
+    {"timer_fires_twice", timer_fires_twice, EBB_ORACLE_FORMAT,
+     "timer 0.1.1: has fired or was disarmed before"},
+    {"timer_armed_in_a_slot_in_use", timer_armed_in_a_slot_in_use, EBB_ORACLE_FORMAT,
+     "slot that still has 0.1.1"},
+    {"timer_fires_when_disarmed", timer_fires_when_disarmed, EBB_ORACLE_FORMAT,
+     "timer 0.1.1: has fired or was disarmed before"},
     {"timer_fires_for_another", timer_fires_for_another, EBB_ORACLE_FORMAT, "armed for, 0.1.1"},
     {"timer_fires_for_the_dead", timer_fires_for_the_dead, EBB_ORACLE_FORMAT, "has ended, 0.1.1"},
     {"timer_armed_for_nobody", timer_armed_for_nobody, EBB_ORACLE_FORMAT, "task 0.99.1: was never created"},
@@ -779,6 +796,81 @@ static void a_timer_fires_for_nobody_once_its_task_has_ended(void **state) {
     free(s);
 }
 
+/* What layers record, at a place where nothing else happens. `text` NULL: all rules hold. */
+#define FUTURE(t, ...)                                                                                       \
+    { EBB_EV_FUTURE_##t, .other = 1025, __VA_ARGS__ }
+#define OPERATION(t)                                                                                         \
+    { EBB_EV_OPERATION_##t, .other = 1025 }
+#define CONNECTION(t, n)                                                                                     \
+    { EBB_EV_CONNECTION_##t, .other = (n) }
+#define EXCHANGE(t, n)                                                                                       \
+    { EBB_EV_EXCHANGE_##t, .other = (uint64_t)(n) << 32 | 1 }
+#define PROCESS(t)                                                                                           \
+    { EBB_EV_PROCESS_##t, .other = ID(1, 1) }
+static const struct {
+    ebb_record r[6];
+    ebb_oracle oracle;
+    const char *text;
+} of_layers[] = {
+    {{FUTURE(MADE), FUTURE(AWAITED, .task = POLITE), FUTURE(SETTLED), FUTURE(MADE), FUTURE(DROPPED)},
+     0,
+     NULL},
+    {{FUTURE(SETTLED)}, EBB_ORACLE_FORMAT, "was never made"},
+    {{FUTURE(MADE), FUTURE(SETTLED), FUTURE(SETTLED)}, EBB_ORACLE_PHASE, "ends twice"},
+    {{FUTURE(MADE), FUTURE(CANCELLED), FUTURE(SETTLED)}, EBB_ORACLE_PHASE, "ends twice"},
+    {{FUTURE(MADE), FUTURE(SETTLED), FUTURE(DROPPED)}, EBB_ORACLE_PHASE, "ends twice"},
+    {{FUTURE(MADE), FUTURE(MADE)}, EBB_ORACLE_PHASE, "made where one is pending"},
+    {{FUTURE(MADE), FUTURE(AWAITED, .task = ID(99, 1))}, EBB_ORACLE_FORMAT, "task 0.99.1: was never created"},
+    {{{.type = EBB_EV_FUTURE_MADE}}, EBB_ORACLE_FORMAT, "has no number"},
+    {{FUTURE(MADE), {EBB_EV_RACE_WON, .other = 1025}, FUTURE(SETTLED)}, 0, NULL},
+    {{FUTURE(MADE), FUTURE(SETTLED), {EBB_EV_RACE_WON, .other = 1025}}, EBB_ORACLE_PHASE, "but has ended"},
+    {{FUTURE(MADE), OPERATION(BEGUN), FUTURE(CANCELLED), OPERATION(ENDED)}, 0, NULL},
+    {{FUTURE(MADE), OPERATION(ENDED)}, EBB_ORACLE_PHASE, "never began"},
+    {{FUTURE(MADE), OPERATION(BEGUN), OPERATION(BEGUN)}, EBB_ORACLE_PHASE, "begins twice"},
+    {{FUTURE(MADE), OPERATION(BEGUN), OPERATION(ENDED), OPERATION(ENDED)}, EBB_ORACLE_PHASE, "ends twice"},
+    {{FUTURE(MADE), OPERATION(BEGUN), FUTURE(CANCELLED)}, EBB_ORACLE_QUIESCENCE, "neither ended nor was it"},
+    {{FUTURE(MADE), OPERATION(BEGUN), FUTURE(CANCELLED), FUTURE(MADE)}, EBB_ORACLE_PHASE, "has not ended"},
+    {{CONNECTION(OPENED, 1), EXCHANGE(BEGUN, 2), EXCHANGE(ENDED, 2), CONNECTION(CLOSED, 1)}, 0, NULL},
+    {{EXCHANGE(BEGUN, 2)}, EBB_ORACLE_PHASE, "outside of an open connection"},
+    {{CONNECTION(OPENED, 1), EXCHANGE(BEGUN, 2), CONNECTION(CLOSED, 1)},
+     EBB_ORACLE_PHASE,
+     "before what is inside"},
+    {{CONNECTION(OPENED, 1), CONNECTION(CLOSED, 1), EXCHANGE(BEGUN, 2)}, EBB_ORACLE_PHASE, "outside of"},
+    {{CONNECTION(OPENED, 1), CONNECTION(OPENED, 1)}, EBB_ORACLE_PHASE, "begins twice"},
+    {{CONNECTION(OPENED, 1)}, EBB_ORACLE_QUIESCENCE, "is open at the end"},
+    {{CONNECTION(OPENED, 1), EXCHANGE(BEGUN, 2), EXCHANGE(ENDED, 2), EXCHANGE(ENDED, 2)},
+     EBB_ORACLE_PHASE,
+     "is not open"},
+    {{PROCESS(STARTED), PROCESS(EXITED)}, 0, NULL},
+    {{PROCESS(EXITED)}, EBB_ORACLE_PHASE, "is not open"},
+    {{PROCESS(STARTED)}, EBB_ORACLE_QUIESCENCE, "is open at the end"},
+    {{{EBB_EV_STRING, .value = 1}, {EBB_EV_NAMED, .task = POLITE, .value = 1u << 22}}, 0, NULL},
+    {{{EBB_EV_NAMED, .task = POLITE, .value = 1u << 22}}, EBB_ORACLE_FORMAT, "number of a string"},
+    {{{EBB_EV_STRING, .value = 2}}, EBB_ORACLE_FORMAT, "number of a new string"},
+    {{{EBB_EV_NAMED, .task = ID(99, 1)}}, EBB_ORACLE_FORMAT, "task 0.99.1: was never created"},
+    {{{EBB_EV_POLL_ENDED, .task = ID(99, 1), .other = 1}}, EBB_ORACLE_FORMAT, "the last that was polled is"},
+    {{{EBB_EV_WAITING, .task = ID(99, 1)}}, EBB_ORACLE_FORMAT, "was never created"},
+};
+
+static void what_layers_record_begins_and_ends_once(void **state) {
+    (void)state;
+    int wrong = 0;
+    for (size_t i = 0; i < sizeof of_layers / sizeof *of_layers; i++) {
+        story *s = good_story();
+        size_t at = where(s, EBB_EV_IDLE, 0);
+        for (size_t k = 0; k < 6 && of_layers[i].r[k].type != 0; k++) insert_at(s, at + k, of_layers[i].r[k]);
+        verdict v = judge(s, true);
+        const char *text = of_layers[i].text;
+        bool holds = text == NULL ? v.status == EBB_OK
+                                  : v.status == EBB_ERR_ORACLE && v.violation.oracle == of_layers[i].oracle &&
+                                        strstr(v.violation.text, text) != NULL;
+        if (!holds) print_error("%zu: expected %s, found %s\n", i, text, v.violation.text);
+        wrong += !holds;
+        free(s);
+    }
+    assert_int_equal(wrong, 0);
+}
+
 static void the_first_violation_sticks(void **state) {
     (void)state;
     ebb_checker *c = ebb_checker_new(libc_allocator());
@@ -844,6 +936,7 @@ int main(void) {
         cmocka_unit_test(a_region_may_close_with_what_it_was_refused),
         cmocka_unit_test(a_region_may_close_with_the_failure_of_a_child_that_nobody_joined),
         cmocka_unit_test(a_timer_fires_for_nobody_once_its_task_has_ended),
+        cmocka_unit_test(what_layers_record_begins_and_ends_once),
         cmocka_unit_test(the_first_violation_sticks),
         cmocka_unit_test(numbers_that_do_not_rise_are_noticed),
         cmocka_unit_test(the_checker_survives_each_allocation_that_fails),

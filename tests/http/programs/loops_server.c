@@ -21,6 +21,7 @@ typedef struct setup {
     uint32_t loops;
     ebb_address address;
     ebb_audit *audit;
+    const char *trace, *journal;
     uint64_t budget_ns;
     const char *fail_on; /* the loop whose function fails; NULL: none */
     _Atomic uint32_t listening;
@@ -110,16 +111,23 @@ int main(int argc, char **argv) {
         else if (strcmp(what, "--port") == 0) s.address.port = (uint16_t)atoi(value);
         else if (strcmp(what, "--budget-ms") == 0) s.budget_ns = strtoull(value, NULL, 10) * EBB_MS;
         else if (strcmp(what, "--fail-on") == 0) s.fail_on = value;
+        else if (strcmp(what, "--trace") == 0) s.trace = value;
+        else if (strcmp(what, "--journal") == 0) s.journal = value;
         else if (strcmp(what, "--audit") != 0) return wrong(what);
         else if (ebb_audit_open(ebb_libc_allocator(), value, &s.audit) != EBB_OK) return wrong(value);
     }
     if (s.loops == 0 || s.loops > LOOPS_MOST) return wrong("--loops");
-    ebb_service_opts opts = {.loop.runtime.allocator = ebb_libc_allocator(),
+    ebb_status recording = EBB_OK;
+    ebb_service_opts opts = {.loop = {.runtime.allocator = ebb_libc_allocator(),
+                                      .trace_file = s.trace,
+                                      .journal_file = s.journal,
+                                      .recording = &recording},
                              .shutdown = {.name = "loops", .budget = s.budget_ns, .audit = s.audit},
                              .report = &report,
                              .loops = s.loops};
     int status = ebb_service_run(&opts, serve, &s);
     ebb_audit_close(s.audit);
+    if (recording != EBB_OK) fprintf(stderr, "recording: %s\n", ebb_status_name(recording));
     if (status == EBB_SERVICE_FAILED) return fprintf(stderr, "%s\n", ebb_status_name(report.status)), status;
     return status;
 }

@@ -1,0 +1,291 @@
+/* cli/summary.c - `ebb trace summary`: who ran longest, who waited longest and for what, what each drain waited for, and
+ * how much of everything there was. As text for people, or as JSON for programs. */
+#include "cli/summary.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TOP = 10, DRAINS = 4096, HELD = 5 };
+
+/* A task that has ended, or is alive at the end; kept among the first of a ranking. */
+typedef struct ranked {
+    uint64_t key;
+    ebb__thing thing;
+    char title[200], wait[200];
+} ranked;
+
+typedef struct ranking {
+    ranked top[TOP];
+    size_t n;
+} ranking;
+
+/* A region that was asked to end while work was in it, and the work that ended last. */
+typedef struct drain {
+    uint64_t region, from, took;
+    char title[200];
+    char held[HELD][200]; /* the last first */
+    uint64_t ended[HELD];
+    size_t n;
+    bool over;
+} drain;
+
+struct ebb__summary {
+    uint64_t events, count[EBB_EV_MAX], from, to, bytes;
+    uint32_t files;
+    ranking ran, longest, waited;
+    drain drains[DRAINS];
+    size_t drains_n;
+    ebb__map alive; /* regions that are draining: index in `drains` + 1, of this file */
+};
+
+ebb__summary *ebb__summary_new(void) {
+    ebb__summary *m = calloc(1, sizeof *m);
+    if (m != NULL) ebb__map_init(&m->alive, ebb__cli_allocator(), sizeof(size_t));
+    return m;
+}
+
+void ebb__summary_free(ebb__summary *m) {
+    if (m == NULL) return;
+    ebb__map_free(&m->alive);
+    free(m);
+}
+
+/* ---- collecting ------------------------------------------------------------------------------------------- */
+
+static void rank(ranking *r, const ebb__story *s, const ebb__thing *t, uint64_t key, bool wait) {
+    if (key == 0 || (r->n == TOP && key <= r->top[TOP - 1].key)) return;
+    size_t i = r->n < TOP ? r->n++ : TOP - 1;
+    for (; i > 0 && r->top[i - 1].key < key; i--) r->top[i] = r->top[i - 1];
+    r->top[i].key = key;
+    r->top[i].thing = *t;
+    ebb__story_title(s, t, r->top[i].title, sizeof r->top[i].title);
+    r->top[i].wait[0] = 0;
+    if (wait) snprintf(r->top[i].wait, sizeof r->top[i].wait, "%s", t->longest_for);
+}
+
+static void task_counts(ebb__summary *m, const ebb__story *s, const ebb__thing *t) {
+    if (t->flags & 7 & ~1u) return; /* the runtime's own */
+    rank(&m->ran, s, t, t->ran, false);
+    rank(&m->longest, s, t, t->longest, false);
+    rank(&m->waited, s, t, t->longest_wait, true);
+}
+
+static bool is_below(const ebb__story *s, uint64_t region, uint64_t top) {
+    for (uint32_t depth = 0; region != 0 && depth < 1u << 20; depth++) {
+        if (region == top) return true;
+        const ebb__thing *r = ebb__story_region(s, region);
+        region = r == NULL ? 0 : r->region;
+    }
+    return false;
+}
+
+static void drain_begins(ebb__summary *m, const ebb__story *s, uint64_t region, uint64_t at) {
+    const ebb__thing *r = ebb__story_region(s, region);
+    if (r == NULL || m->drains_n == DRAINS || ebb__map_find(&m->alive, region) != NULL) return;
+    const ebb__thing *above = ebb__story_region(s, r->region);
+    bool with_parent = above != NULL && ebb__map_find(&m->alive, above->id) != NULL;
+    size_t *place = with_parent ? NULL : ebb__map_put(&m->alive, region);
+    if (place == NULL) return;
+    drain *d = &m->drains[m->drains_n++];
+    *place = m->drains_n;
+    d->region = region;
+    d->from = at;
+    ebb__story_title(s, r, d->title, sizeof d->title);
+}
+
+/* A task has ended in a region that drains: the last of these are what the drain waited for. */
+static void drain_loses(ebb__summary *m, const ebb__story *s, const ebb__thing *t, uint64_t at) {
+    size_t i = 0;
+    if (t->flags & 6) return;
+    for (size_t *index; (index = ebb__map_next(&m->alive, &i)) != NULL;) {
+        drain *d = &m->drains[*index - 1];
+        if (!is_below(s, t->region, d->region)) continue;
+        memmove(d->held[1], d->held[0], sizeof d->held - sizeof d->held[0]);
+        memmove(&d->ended[1], &d->ended[0], sizeof d->ended - sizeof d->ended[0]);
+        ebb__story_title(s, t, d->held[0], sizeof d->held[0]);
+        d->ended[0] = at - d->from;
+        if (d->n < HELD) d->n++;
+    }
+}
+
+static void drain_ends(ebb__summary *m, uint64_t region, uint64_t at) {
+    size_t *index = ebb__map_find(&m->alive, region);
+    if (index == NULL) return;
+    drain *d = &m->drains[*index - 1];
+    d->took = at - d->from;
+    d->over = true;
+    ebb__map_remove(&m->alive, region);
+    if (d->n == 0) m->drains_n -= d == &m->drains[m->drains_n - 1]; /* nothing was in it */
+}
+
+void ebb__summary_take(ebb__summary *m, ebb__story *s, const ebb__line *line) {
+    const ebb_event *ev = &line->event;
+    uint64_t at = ebb__story_time(s, ev);
+    m->events++;
+    if (ev->type < EBB_EV_MAX) m->count[ev->type]++;
+    if (ev->type >= EBB_EV_REGION_OPENED && (m->from == 0 || at < m->from)) m->from = at;
+    if (at > m->to) m->to = at;
+    ebb__story_take(s, line);
+    switch (ev->type) {
+    case EBB_EV_REGION_CLOSING:
+    case EBB_EV_REGION_CANCELLED: drain_begins(m, s, ev->region_id, at); break;
+    case EBB_EV_REGION_CLOSED: drain_ends(m, ev->region_id, at); break;
+    case EBB_EV_COMPLETED:
+    case EBB_EV_FINALIZED: {
+        ebb__thing *t = ebb__story_task(s, ev->task_id);
+        if (t == NULL) break;
+        drain_loses(m, s, t, at);
+        task_counts(m, s, t);
+        ebb__map_remove(&s->tasks, t->id);
+        break;
+    }
+    default: break;
+    }
+}
+
+void ebb__summary_file(ebb__summary *m, ebb__story *s) {
+    size_t at = 0;
+    for (const ebb__thing *t; (t = ebb__map_next(&s->tasks, &at)) != NULL;) task_counts(m, s, t);
+    for (size_t i = 0; i < m->drains_n; i++) {
+        if (!m->drains[i].over && m->drains[i].took == 0) m->drains[i].took = s->now - m->drains[i].from;
+    }
+    ebb__map_free(&m->alive);
+    m->files++;
+}
+
+static int longer(const void *a, const void *b) {
+    uint64_t x = ((const drain *)a)->took, y = ((const drain *)b)->took;
+    return x < y ? 1 : x > y ? -1 : 0;
+}
+
+/* The longest first; those that waited for nothing are left out. */
+static void sort_drains(ebb__summary *m) {
+    size_t n = 0;
+    for (size_t i = 0; i < m->drains_n; i++) {
+        if (m->drains[i].n > 0) m->drains[n++] = m->drains[i];
+    }
+    m->drains_n = n;
+    qsort(m->drains, n, sizeof *m->drains, longer);
+    if (n > TOP) m->drains_n = TOP;
+}
+
+/* ---- printing --------------------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *name;
+    uint32_t begun, ended;
+} kinds[] = {
+    {"regions", EBB_EV_REGION_OPENED, EBB_EV_REGION_CLOSED},
+    {"tasks", EBB_EV_TASK_SPAWNED, 0},
+    {"polls", EBB_EV_TASK_POLLED, 0},
+    {"wake-ups", EBB_EV_TASK_WOKEN, 0},
+    {"cancel requests", EBB_EV_CANCEL_REQUESTED, EBB_EV_CANCEL_ACKED},
+    {"abandoned", EBB_EV_ABANDONED, 0},
+    {"refused", EBB_EV_REFUSED, 0},
+    {"timers", EBB_EV_TIMER_ARMED, EBB_EV_TIMER_FIRED},
+    {"futures", EBB_EV_FUTURE_MADE, EBB_EV_FUTURE_SETTLED},
+    {"operations", EBB_EV_OPERATION_BEGUN, EBB_EV_OPERATION_ENDED},
+    {"connections", EBB_EV_CONNECTION_OPENED, EBB_EV_CONNECTION_CLOSED},
+    {"exchanges", EBB_EV_EXCHANGE_BEGUN, EBB_EV_EXCHANGE_ENDED},
+    {"processes", EBB_EV_PROCESS_STARTED, EBB_EV_PROCESS_EXITED},
+    {"workflow steps", EBB_EV_WORKFLOW, 0},
+    {"messages received", EBB_EV_RECEIVED, 0},
+};
+
+static void print_ms(FILE *out, uint64_t ns) {
+    fprintf(out, "%10.3f ms", (double)ns / 1e6);
+}
+
+static void print_ranking(FILE *out, const char *title, const ranking *r, bool wait) {
+    if (r->n > 0) fprintf(out, "\n%s\n", title);
+    for (size_t i = 0; i < r->n; i++) {
+        const ranked *k = &r->top[i];
+        print_ms(out, k->key);
+        if (wait) fprintf(out, "  %s, for %s\n", k->title, k->wait);
+        else fprintf(out, "  %s, %" PRIu64 " polls\n", k->title, k->thing.polls);
+    }
+}
+
+static void print_text(FILE *out, const ebb__summary *m) {
+    fprintf(out, "%" PRIu64 " events in %.3f s of %u runtime%s\n\n", m->events,
+            (double)(m->to - m->from) / 1e9, m->files, m->files == 1 ? "" : "s");
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        if (m->count[kinds[i].begun] == 0) continue;
+        fprintf(out, "%12" PRIu64 "  %s", m->count[kinds[i].begun], kinds[i].name);
+        if (kinds[i].ended != 0)
+            fprintf(out, ", %" PRIu64 " %s", m->count[kinds[i].ended],
+                    strrchr(ebb_event_name(kinds[i].ended), '_') + 1);
+        fputc('\n', out);
+    }
+    print_ranking(out, "Ran longest, in all polls:", &m->ran, false);
+    print_ranking(out, "Ran longest, in one poll:", &m->longest, false);
+    print_ranking(out, "Waited longest at a time:", &m->waited, true);
+    if (m->drains_n > 0) fprintf(out, "\nWhat drains waited for, the last to end first:\n");
+    for (size_t i = 0; i < m->drains_n; i++) {
+        const drain *d = &m->drains[i];
+        print_ms(out, d->took);
+        fprintf(out, "  region %s%s\n", d->title, d->over ? "" : ", not closed yet");
+        for (size_t k = 0; k < d->n; k++) {
+            fputs("            after ", out);
+            print_ms(out, d->ended[k]);
+            fprintf(out, "  %s\n", d->held[k]);
+        }
+    }
+}
+
+static void json_ranking(FILE *out, const char *name, const ranking *r, bool wait) {
+    fprintf(out, ",\n\"%s\":[", name);
+    for (size_t i = 0; i < r->n; i++) {
+        fprintf(out, "%s\n{\"task\":", i == 0 ? "" : ",");
+        ebb__print_json_string(out, r->top[i].title);
+        fprintf(out, ",\"ns\":%" PRIu64 ",\"polls\":%" PRIu64, r->top[i].key, r->top[i].thing.polls);
+        if (wait) {
+            fputs(",\"for\":", out);
+            ebb__print_json_string(out, r->top[i].wait);
+        }
+        fputc('}', out);
+    }
+    fputc(']', out);
+}
+
+static void json_drains(FILE *out, const ebb__summary *m) {
+    fputs(",\n\"drains\":[", out);
+    for (size_t i = 0; i < m->drains_n; i++) {
+        const drain *d = &m->drains[i];
+        fprintf(out, "%s\n{\"region\":", i == 0 ? "" : ",");
+        ebb__print_json_string(out, d->title);
+        fprintf(out, ",\"ns\":%" PRIu64 ",\"closed\":%s,\"waited_for\":[", d->took,
+                d->over ? "true" : "false");
+        for (size_t k = 0; k < d->n; k++) {
+            fprintf(out, "%s{\"task\":", k == 0 ? "" : ",");
+            ebb__print_json_string(out, d->held[k]);
+            fprintf(out, ",\"after_ns\":%" PRIu64 "}", d->ended[k]);
+        }
+        fputs("]}", out);
+    }
+    fputc(']', out);
+}
+
+static void print_json(FILE *out, const ebb__summary *m) {
+    fprintf(out, "{\"events\":%" PRIu64 ",\"runtimes\":%u,\"ns\":%" PRIu64 ",\n\"counts\":{", m->events,
+            m->files, m->to - m->from);
+    bool first = true;
+    for (uint32_t i = 0; i < EBB_EV_MAX; i++) {
+        if (m->count[i] == 0 || ebb_event_name(i) == NULL) continue;
+        fprintf(out, "%s\"%s\":%" PRIu64, first ? "" : ",", ebb_event_name(i), m->count[i]);
+        first = false;
+    }
+    fputc('}', out);
+    json_ranking(out, "ran", &m->ran, false);
+    json_ranking(out, "longest_poll", &m->longest, false);
+    json_ranking(out, "waited", &m->waited, true);
+    json_drains(out, m);
+    fputs("}\n", out);
+}
+
+void ebb__summary_print(FILE *out, ebb__summary *m, bool json) {
+    sort_drains(m);
+    if (json) print_json(out, m);
+    else print_text(out, m);
+}

@@ -1,0 +1,171 @@
+#define _POSIX_C_SOURCE 200809L
+#include "loop/recording.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+
+enum { TRACE = 0, JOURNAL = 1, FILES = 2, RING_BYTES = 4 << 20, HEADER_BYTES = 64 };
+
+/* `lock` guards `full`, `n` and `stop`. The loop fills one buffer while the thread writes the other. */
+typedef struct sheet {
+    int fd; /* -1: not recorded */
+    char *full, *writing;
+    size_t n, room; /* bytes in `full`; of each buffer */
+} sheet;
+
+struct ebb__recording {
+    ebb_allocator allocator;
+    uv_thread_t thread;
+    uv_mutex_t lock;
+    uv_cond_t more;
+    bool stop;
+    ebb_status status;  /* the thread's, until it has ended */
+    ebb_status *report; /* may be NULL */
+    sheet sheet[FILES];
+};
+
+/* ---- the thread --------------------------------------------------------------------------------------- */
+
+/* After an error nothing more is written: a file with a hole would be taken for damaged. */
+static void write_all(ebb__recording *r, int fd, const char *bytes, size_t n) {
+    while (n > 0 && r->status == EBB_OK) {
+        ssize_t k = write(fd, bytes, n);
+        if (k < 0 && errno == EINTR) continue;
+        if (k < 0) r->status = EBB_ERRNO(errno);
+        if (k <= 0) return;
+        bytes += k;
+        n -= (size_t)k;
+    }
+}
+
+static bool has_work(const ebb__recording *r) {
+    return r->sheet[TRACE].n > 0 || r->sheet[JOURNAL].n > 0;
+}
+
+static void thread_main(void *arg) {
+    ebb__recording *r = arg;
+    uv_mutex_lock(&r->lock);
+    while (!r->stop || has_work(r)) {
+        if (!has_work(r)) {
+            uv_cond_wait(&r->more, &r->lock);
+            continue;
+        }
+        size_t n[FILES];
+        for (int i = 0; i < FILES; i++) {
+            sheet *s = &r->sheet[i];
+            char *full = s->full;
+            s->full = s->writing;
+            s->writing = full;
+            n[i] = s->n;
+            s->n = 0;
+        }
+        uv_mutex_unlock(&r->lock);
+        for (int i = 0; i < FILES; i++) write_all(r, r->sheet[i].fd, r->sheet[i].writing, n[i]);
+        uv_mutex_lock(&r->lock);
+    }
+    uv_mutex_unlock(&r->lock);
+}
+
+/* ---- the loop ----------------------------------------------------------------------------------------- */
+
+static void append(void *ctx, const void *bytes, size_t n) {
+    sheet *s = ctx;
+    if (n > s->room - s->n) return; /* never: a buffer has room for the whole ring */
+    memcpy(s->full + s->n, bytes, n);
+    s->n += n;
+}
+
+static void take(sheet *s, ebb_runtime *rt, bool journal, bool flush) {
+    if (s->fd < 0) return;
+    if (journal) ebb_journal_take(rt, flush, append, s);
+    else ebb_trace_take(rt, flush, append, s);
+}
+
+void ebb__recording_turn(ebb__recording *r, ebb_runtime *rt) {
+    bool full[FILES] = {ebb__rt_has_blocks(rt, false), ebb__rt_has_blocks(rt, true)};
+    if (!full[TRACE] && !full[JOURNAL]) return;
+    uv_mutex_lock(&r->lock);
+    for (int i = 0; i < FILES; i++) {
+        if (full[i] && r->sheet[i].n == 0) take(&r->sheet[i], rt, i == JOURNAL, false);
+    }
+    uv_cond_signal(&r->more);
+    uv_mutex_unlock(&r->lock);
+}
+
+/* ---- life --------------------------------------------------------------------------------------------- */
+
+static void files_close(ebb__recording *r) {
+    for (int i = 0; i < FILES; i++) {
+        sheet *s = &r->sheet[i];
+        if (s->fd >= 0 && close(s->fd) != 0 && r->status == EBB_OK) r->status = EBB_ERRNO(errno);
+        ebb__free(&r->allocator, s->full, s->room);
+        ebb__free(&r->allocator, s->writing, s->room);
+    }
+}
+
+static ebb_status sheet_open(ebb__recording *r, sheet *s, const char *path, ebb_recording *wanted) {
+    if (path == NULL) return EBB_OK;
+    if (wanted->bytes == 0) wanted->bytes = RING_BYTES;
+    wanted->write = NULL;
+    s->room = wanted->bytes + 2 * 4096 + HEADER_BYTES; /* the ring is rounded up */
+    s->full = ebb__alloc(&r->allocator, s->room);
+    s->writing = ebb__alloc(&r->allocator, s->room);
+    if (s->full == NULL || s->writing == NULL) return EBB_ERR_NOMEM;
+    s->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    return s->fd < 0 ? EBB_ERRNO(errno) : EBB_OK;
+}
+
+static ebb_status thread_start(ebb__recording *r) {
+    int code = uv_mutex_init(&r->lock);
+    if (code != 0) return ebb__uv_status(code);
+    code = uv_cond_init(&r->more);
+    if (code == 0) {
+        code = uv_thread_create(&r->thread, thread_main, r);
+        if (code == 0) return EBB_OK;
+        uv_cond_destroy(&r->more);
+    }
+    uv_mutex_destroy(&r->lock);
+    return ebb__uv_status(code);
+}
+
+ebb_status ebb__recording_new(const ebb_loop_opts *opts, ebb_runtime_opts *rt, ebb__recording **out) {
+    *out = NULL;
+    if (opts->trace_file == NULL && opts->journal_file == NULL) return EBB_OK;
+    const ebb_allocator *a = &opts->runtime.allocator;
+    ebb__recording *r = ebb__alloc(a, sizeof *r);
+    if (r == NULL) return EBB_ERR_NOMEM;
+    *r = (ebb__recording){.allocator = *a, .report = opts->recording, .sheet = {{.fd = -1}, {.fd = -1}}};
+    ebb_status st = sheet_open(r, &r->sheet[TRACE], opts->trace_file, &rt->trace);
+    if (st == EBB_OK) st = sheet_open(r, &r->sheet[JOURNAL], opts->journal_file, &rt->journal);
+    if (st == EBB_OK) st = thread_start(r);
+    if (st == EBB_OK) {
+        *out = r;
+        return EBB_OK;
+    }
+    files_close(r);
+    ebb__free(a, r, sizeof *r);
+    return st;
+}
+
+void ebb__recording_end(ebb__recording *r, ebb_runtime *rt) {
+    if (r == NULL) return;
+    uv_mutex_lock(&r->lock);
+    r->stop = true;
+    uv_cond_signal(&r->more);
+    uv_mutex_unlock(&r->lock);
+    uv_thread_join(&r->thread);
+    for (int i = 0; i < FILES && rt != NULL; i++) {
+        sheet *s = &r->sheet[i];
+        take(s, rt, i == JOURNAL, true);
+        write_all(r, s->fd, s->full, s->n);
+    }
+    uv_cond_destroy(&r->more);
+    uv_mutex_destroy(&r->lock);
+    files_close(r);
+    if (r->status != EBB_OK && r->report != NULL) *r->report = r->status;
+    ebb_allocator a = r->allocator;
+    ebb__free(&a, r, sizeof *r);
+}
