@@ -1,5 +1,6 @@
 /* ebb/lab.h - testing by schedule: a lab that takes every decision of the scheduler, the explorer and the shrinker of
- * failing schedules, replay of a journal, and cancellation injected at every suspension point.
+ * failing schedules, whole programs in a network of the lab, replay of a journal, and cancellation injected at every
+ * suspension point.
  *
  * Everything here runs in virtual time on the calling thread. The rules at the head of ebb/kernel.h apply. */
 #ifndef EBB_LAB_H

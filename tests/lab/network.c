@@ -149,7 +149,7 @@ static void the_same_seed_gives_the_same_traces(void **state) {
     (void)state;
     for (uint64_t seed = 1; seed < 20; seed++) {
         ebb_lab_case c = {.scenario = &echo_scenario, .seed = seed};
-        bytes one[EBB_LAB_RUNTIMES] = {{NULL}}, two[EBB_LAB_RUNTIMES] = {{NULL}};
+        bytes one[EBB_LAB_RUNTIMES] = {{.p = NULL}}, two[EBB_LAB_RUNTIMES] = {{.p = NULL}};
         ebb_lab_result r = play(&c, one), again = play(&c, two);
         must_hold(&r);
         assert_int_equal(r.choices, again.choices);
@@ -228,6 +228,34 @@ static void each_fault_has_the_error_of_the_system(void **state) {
         must_hold(&r);
         if (came > 0) fail_msg("%s was seen without a fault", ebb_status_name(all[i].seen));
     }
+}
+
+/* Connects again and again; counts the refusals of this run. */
+static ebb_status knock(ebb_cx *cx, void *arg) {
+    int refused = 0;
+    ebb_value v;
+    (void)arg;
+    for (int i = 0; i < 40; i++) {
+        ebb_status st = ebb_await(cx, ebb_tcp_connect(cx, &(ebb_address){"10.0.0.1", 7}), &v);
+        if (st == EBB_OK) (void)ebb_stream_close(cx, ebb_stream_of(v));
+        else refused++;
+    }
+    if (refused > 2) ebb_lab_fail(ebb_lab_here(), "more refusals than allowed");
+    came += refused == 2;
+    return EBB_OK;
+}
+
+static void a_fault_happens_no_more_often_than_allowed(void **state) {
+    (void)state;
+    const ebb_lab_program programs[] = {echo_programs[0], {.name = "one", .ip = "10.0.0.2", .fn = knock}};
+    const ebb_lab_network net = {.programs = programs, .n = 2, .refusals = 2};
+    const ebb_lab_scenario s = {.name = "knock", .play = ebb_lab_network_play, .network = &net};
+    came = 0;
+    for (uint64_t seed = 1; seed <= 50; seed++) {
+        ebb_lab_result r = play(&(ebb_lab_case){.scenario = &s, .seed = seed}, NULL);
+        must_hold(&r);
+    }
+    assert_true(came > 0);
 }
 
 /* ---- scripted faults ------------------------------------------------------------------------------------- */
@@ -397,6 +425,12 @@ static ebb_status break_down(ebb_cx *cx, void *arg) {
     return EBB_FAILED;
 }
 
+static ebb_status forget(ebb_cx *cx, void *arg) {
+    ebb_chan *forgotten;
+    (void)arg;
+    return ebb_chan_new(ebb_cx_runtime(cx), 1, 1, &forgotten);
+}
+
 static ebb_status crash(ebb_cx *cx, void *arg) {
     (void)cx;
     (void)arg;
@@ -412,6 +446,7 @@ static void a_failure_says_which_program_and_why(void **state) {
     } all[] = {{wait_for_ever, "stuck", "alone has not ended: nothing will wake it", false},
                {spin, "livelock", "alone has not ended after 1000001 decisions", false},
                {break_down, "exit", "alone ended with the exit status 1", false},
+               {forget, "leak", "alone ended and left", true},
                {crash, "crash", "the run has died of signal 6", true}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         ebb_lab_network net = {.forks = all[i].forks, .patience = 10 * EBB_SECOND};
@@ -428,7 +463,7 @@ static void a_run_of_its_own_process_is_the_same_run(void **state) {
     net.forks = true;
     s.network = &net;
     for (uint64_t seed = 1; seed < 10; seed++) {
-        bytes one[EBB_LAB_RUNTIMES] = {{NULL}}, two[EBB_LAB_RUNTIMES] = {{NULL}};
+        bytes one[EBB_LAB_RUNTIMES] = {{.p = NULL}}, two[EBB_LAB_RUNTIMES] = {{.p = NULL}};
         ebb_lab_result r = play(&(ebb_lab_case){.scenario = &echo_scenario, .seed = seed}, one);
         ebb_lab_result apart = play(&(ebb_lab_case){.scenario = &s, .seed = seed}, two);
         must_hold(&apart);
@@ -484,7 +519,7 @@ static void a_failing_injection_is_saved_and_replayed_alone(void **state) {
     ebb_lab_inject_result r;
     ebb_lab_error error;
     ebb_lab_result alone;
-    bytes file = {NULL};
+    bytes file = {.p = NULL};
     ebb_lab_inject_opts only_cancel = {.actions = 1 << EBB_LAB_CANCEL};
     assert_int_equal(ebb_lab_inject(lab, &c, &only_cancel, &r), EBB_FAILED);
     assert_string_equal(r.failure.text, "cancelled in its second sleep");
@@ -508,6 +543,7 @@ int main(void) {
         cmocka_unit_test(the_plain_story_holds),
         cmocka_unit_test(the_same_seed_gives_the_same_traces),
         cmocka_unit_test(faults_happen_and_the_service_bears_them),
+        cmocka_unit_test(a_fault_happens_no_more_often_than_allowed),
         cmocka_unit_test(each_fault_has_the_error_of_the_system),
         cmocka_unit_test(segments_wait_for_the_end_of_a_partition),
         cmocka_unit_test(files_are_in_memory_and_may_be_full),
