@@ -23,14 +23,10 @@ enum { MAX_POLLS = 100000, TRACE_BYTES = 64 * 1024, RUNTIME_ID = 1 };
 
 typedef enum action { NOTHING, REQUEST, CANCEL, FORCE } action;
 
-/* What is injected in a run. IDLE and no `later`: the action happens at the point. Otherwise the point has a stop
- * request, and the action follows when the workflow enters the state, or after that poll. */
-typedef struct plan {
-    uint64_t point;
-    ebb_workflow_state state;
-    action action;
-    uint64_t later;
-} plan;
+/* What is injected in a run: `state` is an ebb_workflow_state, `action` one of those above. IDLE and no `later`: the
+ * action happens at the point. Otherwise the point has a stop request, and the action follows when the workflow enters
+ * the state, or after that poll. */
+typedef ebb_injection_run plan;
 
 typedef struct bytes {
     void *p;
@@ -156,7 +152,7 @@ static int describe(const rig *g, char *out, size_t room) {
                             ", then %s %" PRIu64 " polls later: ", action_names[p->action],
                             p->later - p->point);
     return n + snprintf(out + n, room - (size_t)n, ", then %s in %s: ", action_names[p->action],
-                        ebb_workflow_state_name(p->state));
+                        ebb_workflow_state_name((ebb_workflow_state)p->state));
 }
 
 /* The one function that fails a run. */
@@ -208,12 +204,12 @@ static void act_at_point(rig *g) {
     const plan *p = &g->plan;
     if (p->later != 0 && g->acted && !g->disturbed && ebb__rt_polls(g->rt) >= p->later) {
         g->disturbed = true;
-        act(g, p->action, EBB_CANCEL_SHUTDOWN);
+        act(g, (action)p->action, EBB_CANCEL_SHUTDOWN);
     }
     if (g->acted || p->action == NOTHING || ebb__rt_polls(g->rt) < p->point) return;
     g->acted = true;
     g->acted_at = ebb__now(g->rt);
-    act(g, p->state == EBB_WORKFLOW_IDLE && p->later == 0 ? p->action : REQUEST, EBB_CANCEL_USER);
+    act(g, p->state == EBB_WORKFLOW_IDLE && p->later == 0 ? (action)p->action : REQUEST, EBB_CANCEL_USER);
 }
 
 /* Replaces the program's own on_state, and calls it first. */
@@ -224,7 +220,7 @@ static void on_state(void *arg, ebb_workflow wf, ebb_workflow_state from, ebb_wo
     if (ebb__wf_is_final(to)) (void)ebb_workflow_report_of(ebb_runtime_host(g->rt), wf, &g->report);
     if (to != g->plan.state || g->plan.later != 0 || g->disturbed || !g->acted) return;
     g->disturbed = true;
-    act(g, g->plan.action, EBB_CANCEL_SHUTDOWN);
+    act(g, (action)g->plan.action, EBB_CANCEL_SHUTDOWN);
 }
 
 /* ---- one run ------------------------------------------------------------------------------------------- */
@@ -453,7 +449,7 @@ static void count(rig *g) {
 }
 
 static ebb_status run(rig *g, plan p) {
-    g->plan = p;
+    g->plan = g->out->run = p;
     g->ledger = (ledger){.inner = g->allocator};
     g->rt = NULL;
     g->audit = NULL;
@@ -492,6 +488,7 @@ static ebb_status run_point(rig *g, uint64_t point) {
 
 static ebb_status run_all(rig *g) {
     ebb_status st = run(g, (plan){0, EBB_WORKFLOW_IDLE, NOTHING, 0});
+    if (st == EBB_OK && g->what->only != NULL) return run(g, *g->what->only);
     for (uint64_t n = 0; st == EBB_OK && n <= g->out->points; n++) st = run_point(g, n);
     return st;
 }

@@ -152,7 +152,8 @@ ebb_status ebb_lab_reset(ebb_lab *lab, const char *program) {
 
 static void act(ebb__net_loop *l, ebb_lab_action action) {
     ebb__net_program *p = l->program;
-    ebb_cx *cx = ebb_loop_cx(l->watched); /* so that a turn follows */
+    ebb_cx *cx = ebb_loop_cx(l->watched);
+    ebb__loop_wake(l->watched); /* so that a turn follows */
     ebb_region root = ebb_runtime_root(l->watched->rt);
     switch (action) {
     case EBB_LAB_CANCEL:

@@ -1,5 +1,6 @@
 /* ebb/lab.h - testing by schedule: a lab that takes every decision of the scheduler, the explorer and the shrinker of
- * failing schedules, replay of a journal, and cancellation injected at every suspension point.
+ * failing schedules, whole programs in a network of the lab, replay of a journal, and cancellation injected at every
+ * suspension point.
  *
  * Everything here runs in virtual time on the calling thread. The rules at the head of ebb/kernel.h apply. */
 #ifndef EBB_LAB_H
@@ -306,12 +307,20 @@ ebb_status ebb_journal_replay(ebb_allocator a, const void *journal, size_t n, eb
  * handlers are cut off at each of their suspension points. After each run all oracles must hold on its trace, its audit
  * log must verify, no work or memory may be left, and `check` must return EBB_OK. A drain that hangs until its budget
  * is used up is not a failure but counts as forced; to treat it as one, `check` tests report->drain_timed_out &&
- * !report->forced. There is no loop: functions of ebb/loop.h give EBB_ERR_INVALID.
+ * !report->forced. There is no loop: functions of ebb/loop.h give EBB_ERR_INVALID; a program with a loop runs in a
+ * network, with ebb_lab_inject.
  *
  * The types of workflows are those of ebb/workflow.h: include it to use injection. */
 struct ebb_audit;
 struct ebb_workflow;
 struct ebb_workflow_report;
+/* One run: what is injected, and where. Take it from a report. */
+typedef struct ebb_injection_run {
+    uint64_t point;
+    uint32_t state, action;
+    uint64_t later;
+} ebb_injection_run;
+
 typedef struct ebb_injection {
     const char *name; /* for messages */
     /* Builds the program: opens its workflows in `cx`'s region with `audit`, and spawns its work. Sets `*target` to the
@@ -323,14 +332,17 @@ typedef struct ebb_injection {
     size_t state_size;  /* bytes of `state`, which is zeroed before each run */
     uint64_t max_polls; /* polls in one run; more count as a livelock. 0: 100,000 */
     bool expect_leaks;  /* LEAK_DETECTED is not a failure */
+    const ebb_injection_run
+        *only; /* runs this one alone, after one without a stop: the `run` of a failure. NULL: all */
 } ebb_injection;
 
 typedef struct ebb_injected {
-    uint64_t points; /* suspension points of the program when it is not stopped */
-    uint64_t runs;   /* all runs */
-    uint64_t leaks;  /* runs that ended in LEAK_DETECTED */
-    uint64_t forced; /* runs that passed through DRAIN_TIMEOUT: forced, or over their budget */
-    char text[320];  /* of the first failure: which run, what was expected and what was found */
+    uint64_t points;       /* suspension points of the program when it is not stopped */
+    uint64_t runs;         /* all runs */
+    uint64_t leaks;        /* runs that ended in LEAK_DETECTED */
+    uint64_t forced;       /* runs that passed through DRAIN_TIMEOUT: forced, or over their budget */
+    char text[320];        /* of the first failure: which run, what was expected and what was found */
+    ebb_injection_run run; /* the last run: the one that failed */
 } ebb_injected;
 
 /* Runs an injection; stops at the first failure. EBB_OK: no run failed. EBB_ERR_ORACLE: `text` describes the failed

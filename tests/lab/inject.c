@@ -286,6 +286,11 @@ static void is_found(ebb_injection what, const char *text) {
     assert_int_equal(ebb_inject(ebb_failing_allocator(&memory), &what, &out), EBB_ERR_ORACLE);
     if (strstr(out.text, text) == NULL) fail_msg("expected '%s' in '%s'", text, out.text);
     if (strncmp(out.text, "publish, ", 9) != 0) fail_msg("expected the name first in '%s'", out.text);
+    ebb_injected alone; /* the failing run can be run alone */
+    what.only = &out.run;
+    assert_int_equal(ebb_inject(ebb_libc_allocator(), &what, &alone), EBB_ERR_ORACLE);
+    assert_string_equal(alone.text, out.text);
+    assert_true(alone.runs <= 2);
     assert_int_equal(memory.live, 0); /* of one that does not end, or leaks, too */
 }
 
