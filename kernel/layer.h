@@ -279,10 +279,6 @@ void ebb__rt_set_short_pumps(ebb_runtime *rt, bool on);
 ebb_status ebb__rt_reserve_obligation(ebb_runtime *rt);
 /* Call before an operation that adds a duration to the current time: reads the clock if the runtime has one. */
 void ebb__clock_refresh(ebb_runtime *rt);
-#ifdef EBB_MUTANTS
-/* Plants the bug that the oracle of this number (ebb_oracle) must find; -1: none. */
-void ebb__set_mutant(ebb_runtime *rt, int mutant);
-#endif
 
 /* A part of each cleanup budget is kept for finalizers; the rest is for tasks. The kernel and its layers divide
  * budgets with these functions. */

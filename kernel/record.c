@@ -54,9 +54,12 @@ ebb_record *ebb__record_slot_slow(ebb_runtime *rt, ebb__recorder *rec) {
 }
 
 static void start(ebb_runtime *rt, ebb__recorder *rec, bool journal, uint32_t count) {
-    *rec = (ebb__recorder){
-        .blocks = rec->blocks, .first_seq = rec->first_seq, .count = count, .seq = 1, .journal = journal,
-        .strings = rec->strings};
+    *rec = (ebb__recorder){.blocks = rec->blocks,
+                           .first_seq = rec->first_seq,
+                           .count = count,
+                           .seq = 1,
+                           .journal = journal,
+                           .strings = rec->strings};
     open_block(rec);
     if (journal) return;
     ebb__strings_init(rec->strings);
@@ -105,7 +108,8 @@ void ebb__recorder_free(ebb_runtime *rt, ebb__recorder *rec) {
 
 ebb_status ebb_trace_start(ebb_runtime *rt, size_t bytes) {
     ebb_status st = recorder_start(rt, &rt->trace, false, bytes);
-    if (st == EBB_OK) ebb__emit_region_at(rt, EBB_EV_REGION_OPENED, ebb__region_at(rt, rt->root), 0, 2, 0, "root");
+    if (st == EBB_OK)
+        ebb__emit_region_at(rt, EBB_EV_REGION_OPENED, ebb__region_at(rt, rt->root), 0, 2, 0, "root");
     return st;
 }
 
@@ -205,7 +209,6 @@ static void catch_up(ebb_runtime *rt, ebb__recorder *rec) {
 
 static void emit(ebb_runtime *rt, ebb_record r) {
     ebb__recorder *rec = rt->trace;
-    if (EBB__MUTANT(rt, EBB_ORACLE_FIELDS) && r.type == EBB_EV_CANCEL_ACKED) r.kind = 0;
     if (EBB__UNLIKELY(rec->now != rt->now || rec->turn != rt->turn || rec->batch != rt->batch)) {
         catch_up(rt, rec);
     }
