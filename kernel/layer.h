@@ -506,7 +506,7 @@ ebb__supervisor ebb__supervisor_new(ebb_cx *cx, ebb_region region, ebb_poll_fn p
 void ebb__supervisor_alarm(ebb_cx *cx, ebb_task supervisor, uint64_t at);
 /* Opens the operators' region of a supervisor's region, which must have none. No task owns it. Errors as for
  * ebb_region_open. */
-ebb_region ebb__operators_open(ebb_cx *cx, ebb_region of, const char *site);
+ebb_region ebb__operators_open(ebb_cx *cx, ebb_region drain, const char *site);
 /* From now on the supervisor's region waits for its operators' region, and force reaches it. Tasks that live in it
  * at the deadline are cancelled. The caller closes the operators' region. */
 void ebb__operators_release(ebb_cx *cx, ebb_region operators, uint64_t deadline);
