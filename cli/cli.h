@@ -32,11 +32,6 @@ ebb_allocator ebb__cli_allocator(void);
 /* The value of an option: a whole number from `least` to `most`. False: an error was printed. */
 bool ebb__cli_number(const char *option, const char *text, uint64_t least, uint64_t most, uint64_t *out);
 
-#ifdef EBB_MUTANTS
-/* The oracle that --plant names: one that has a planted bug. False: an error was printed. */
-bool ebb__cli_plant(const char *text, int *out);
-#endif
-
 /* A whole file in memory; free(bytes). On failure an error is printed and false is returned. */
 typedef struct ebb__cli_file {
     const char *path;

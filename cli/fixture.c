@@ -27,7 +27,6 @@ typedef struct options {
     const char *dir, *trace_dir;
     bool has_seed;
     uint64_t seed;
-    int plant; /* an ebb_oracle; 0: none */
     char **ids;
     int n_ids;
     bool help;
@@ -167,7 +166,7 @@ static bool write_trace(const char *dir, const char *id, const ebb__fixture_run 
 }
 
 static ebb__fixture_how how_of(const options *o, const ebb__fixture *f) {
-    return (ebb__fixture_how){.seed = o->has_seed ? o->seed : f->seed, .dir = o->dir, .plant = o->plant};
+    return (ebb__fixture_how){.seed = o->has_seed ? o->seed : f->seed, .dir = o->dir};
 }
 
 /* With another seed the order is not compared, and the output says so. */
@@ -246,11 +245,8 @@ static int list_all(const char *dir, const ids *all) {
 
 static bool parse_option(options *o, const char *name, const char *value) {
     bool dir = strcmp(name, "--dir") == 0, trace = strcmp(name, "--trace-dir") == 0;
-    bool seed = strcmp(name, "--seed") == 0, plant = false;
-#ifdef EBB_MUTANTS
-    plant = strcmp(name, "--plant") == 0;
-#endif
-    if (!dir && !trace && !seed && !plant) {
+    bool seed = strcmp(name, "--seed") == 0;
+    if (!dir && !trace && !seed) {
         ebb__cli_error("unknown option '%s'", name);
         return false;
     }
@@ -261,9 +257,6 @@ static bool parse_option(options *o, const char *name, const char *value) {
     if (dir) o->dir = value;
     if (trace) o->trace_dir = value;
     o->has_seed |= seed;
-#ifdef EBB_MUTANTS
-    if (plant) return ebb__cli_plant(value, &o->plant);
-#endif
     return !seed || ebb__cli_number(name, value, 0, UINT64_MAX, &o->seed);
 }
 

@@ -38,8 +38,6 @@ typedef struct ebb__fixture_run {
 typedef struct ebb__fixture_how {
     uint64_t seed;
     const char *dir; /* the value of --dir; may be NULL */
-    /* The ebb_oracle whose planted bug is active, in builds that have planted bugs; 0: none. */
-    int plant;
 } ebb__fixture_how;
 
 /* False, with an error printed: the run did not complete. Free `out` in either case. */

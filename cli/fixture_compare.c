@@ -287,7 +287,6 @@ static void print_failure(const report *t) {
         fputs(" --dir ", t->out);
         print_quoted(t->out, t->how->dir);
     }
-    if (t->how->plant != 0) fprintf(t->out, " --plant %s", ebb_oracle_name((ebb_oracle)t->how->plant));
     fputc('\n', t->out);
 }
 

@@ -278,20 +278,10 @@ static void finish(runner *r) {
     note_ids(r);
 }
 
-static void plant_bug(ebb_runtime *rt, int plant) {
-#ifdef EBB_MUTANTS
-    ebb__set_mutant(rt, plant);
-#else
-    (void)rt;
-    (void)plant;
-#endif
-}
-
-static bool start(runner *r, int plant) {
+static bool start(runner *r) {
     ebb_runtime_opts opts = {.allocator = ebb__cli_allocator()};
     if (ebb_runtime_new(&opts, &r->rt) != EBB_OK || ebb_trace_start(r->rt, TRACE_BYTES) != EBB_OK)
         return false;
-    plant_bug(r->rt, plant);
     r->script = ebb__script_new(r->rt, opts.allocator);
     r->check = ebb_checker_new(opts.allocator);
     r->fingerprint = ebb_fingerprint_new(opts.allocator);
@@ -321,7 +311,7 @@ static void stop(runner *r) {
 bool ebb__fixture_run_it(const ebb__fixture *f, const ebb__fixture_how *how, ebb__fixture_run *out) {
     *out = (ebb__fixture_run){.actual = NULL};
     runner r = {.fixture = f, .run = out, .random = how->seed};
-    bool ok = start(&r, how->plant);
+    bool ok = start(&r);
     if (!ok) ebb__cli_error("%s: out of memory", f->path);
     for (size_t i = 0; ok && i < json_array_size(f->script); i++) {
         r.line = i + 1;

@@ -44,26 +44,6 @@ bool ebb__cli_number(const char *option, const char *text, uint64_t least, uint6
     return false;
 }
 
-#ifdef EBB_MUTANTS
-/* These two have no planted bug in the kernel: they are about how a trace is written. */
-static bool has_plant(ebb_oracle o) {
-    return o != EBB_ORACLE_FORMAT;
-}
-
-bool ebb__cli_plant(const char *text, int *out) {
-    for (int i = 1; i < EBB_ORACLES; i++) {
-        if (!has_plant((ebb_oracle)i) || strcmp(text, ebb_oracle_name((ebb_oracle)i)) != 0) continue;
-        *out = i;
-        return true;
-    }
-    ebb__cli_error("--plant takes an oracle that has a planted bug, not '%s'; these have one:", text);
-    for (int i = 1; i < EBB_ORACLES; i++) {
-        if (has_plant((ebb_oracle)i)) fprintf(stderr, "  %s\n", ebb_oracle_name((ebb_oracle)i));
-    }
-    return false;
-}
-#endif
-
 /* Reads to the end instead of asking for a size, so that pipes work too. */
 static bool read_stream(FILE *in, ebb__cli_file *out) {
     size_t room = 0;

@@ -33,7 +33,6 @@ typedef struct request {
     const char *subject; /* a scenario or a file */
     uint64_t seed, schedules, events, depth;
     const char *trace, *journal, *out;
-    int plant;
     bool progress, help;
 } request;
 
@@ -42,7 +41,7 @@ typedef struct request {
 /* Parses the value of an option; NULL is an error. */
 static bool parse_option(request *q, const char *option, const char *value) {
     static const char *const known[] = {"--seed",  "--schedules", "--events", "--dfs",
-                                        "--trace", "--journal",   "--out",    "--plant"};
+                                        "--trace", "--journal",   "--out"};
     bool found = false;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) found |= strcmp(option, known[i]) == 0;
     if (found && value == NULL) {
@@ -57,9 +56,6 @@ static bool parse_option(request *q, const char *option, const char *value) {
     if (strcmp(option, "--trace") == 0) q->trace = value;
     else if (strcmp(option, "--journal") == 0) q->journal = value;
     else if (strcmp(option, "--out") == 0) q->out = value;
-#ifdef EBB_MUTANTS
-    else if (strcmp(option, "--plant") == 0) return ebb__cli_plant(value, &q->plant);
-#endif
     else {
         ebb__cli_error("unknown option '%s'", option);
         return false;
@@ -201,7 +197,7 @@ static int lab_list(ebb_lab *lab, const request *q) {
 }
 
 static int lab_run(ebb_lab *lab, const request *q) {
-    ebb_lab_case c = {.scenario = scenario_of(q->subject), .seed = q->seed, .plant = q->plant};
+    ebb_lab_case c = {.scenario = scenario_of(q->subject), .seed = q->seed};
     ebb_lab_result r;
     if (c.scenario == NULL) return EBB__EXIT_USAGE;
     int code = run_case(lab, q, &c, &r);
@@ -248,7 +244,7 @@ static int keep_failure(ebb_lab *lab, const request *q, ebb_lab_case *c) {
 }
 
 static int lab_explore(ebb_lab *lab, const request *q) {
-    ebb_lab_case c = {.scenario = scenario_of(q->subject), .seed = q->seed, .plant = q->plant};
+    ebb_lab_case c = {.scenario = scenario_of(q->subject), .seed = q->seed};
     if (c.scenario == NULL) return EBB__EXIT_USAGE;
     ebb__progress p = ebb__progress_begin("exploring", q->progress);
     ebb_lab_explore_opts o = {
@@ -269,11 +265,9 @@ static int lab_explore(ebb_lab *lab, const request *q) {
 
 static int replay_case(ebb_lab *lab, const request *q, const ebb_lab_case *c) {
     ebb_lab_result r;
-#ifndef EBB_MUTANTS
     if (c->plant != 0) {
         printf("this build does not contain the planted bug %s\n", ebb_oracle_name((ebb_oracle)c->plant));
     }
-#endif
     int code = run_case(lab, q, c, &r);
     if (code == EBB__EXIT_OK)
         printf("%s: it does not fail%s\n", q->subject, c->failure[0] != 0 ? " any more" : "");

@@ -7,7 +7,7 @@ list(REMOVE_ITEM layers lang) # the page has no compiler yet; that it compiles i
 ebb_glob_layers(sources ${layers})
 
 function(ebb_wasm target)
-    add_executable(${target} ${sources} web/shim/string.c ${ARGN})
+    add_executable(${target} web/shim/string.c ${ARGN})
     ebb_warnings(${target})
     target_compile_options(${target} PRIVATE -nostdlibinc -O2 -g0 -ffunction-sections -fdata-sections -mbulk-memory)
     target_include_directories(${target} PRIVATE include ${PROJECT_SOURCE_DIR})
@@ -20,10 +20,11 @@ endfunction()
 file(GLOB abi_sources CONFIGURE_DEPENDS web/wasm/*.c)
 # Of lab/ what runs a script or a journal: these files are pure too.
 file(GLOB lab_sources CONFIGURE_DEPENDS lab/lab.c lab/script*.c lab/replay*.c web/lab/*.c web/bench/*.c)
-ebb_wasm(ebb ${abi_sources})
-ebb_wasm(ebb-lab ${abi_sources} ${lab_sources})
-ebb_wasm(ebb-mutant ${abi_sources} ${lab_sources})
-target_compile_definitions(ebb-mutant PRIVATE EBB_MUTANTS=1)
+ebb_wasm(ebb ${sources} ${abi_sources})
+ebb_wasm(ebb-lab ${sources} ${abi_sources} ${lab_sources})
+ebb_plant(${sources} ${abi_sources} ${lab_sources})
+ebb_wasm(ebb-mutant ${ebb_planted_sources})
+ebb_plant_target(ebb-mutant)
 
 # The package and the pages, with the modules in place: what tests import and `ebb serve` serves.
 set(stage ${CMAKE_BINARY_DIR}/web)

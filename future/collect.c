@@ -142,9 +142,6 @@ static void mark_root(ebb_gc_marker *t, ebb__region_futures *s, uintptr_t m) {
     (void)t;
     (void)s;
     ebb__cell *c = ebb__member_cell(m);
-#ifdef EBB_MUTANTS
-    if (t->heap->skip_a_root && c->member == 1) return;
-#endif
     if (ebb__member_is_root(m)) ebb__shade_slow(c);
 }
 

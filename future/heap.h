@@ -151,9 +151,6 @@ struct ebb__heap {
     uint64_t taken;                         /* times that `inbound` was taken: as many as calls of `wake` */
     void (*wake)(void *ctx);
     void *wake_ctx;
-#ifdef EBB_MUTANTS
-    bool skip_a_root;
-#endif
 };
 
 /* ---- addresses -------------------------------------------------------------------------------------------- */

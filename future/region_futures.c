@@ -360,8 +360,8 @@ ebb_status ebb__region_futures_ensure_runner(ebb_cx *cx, ebb__region_futures *s)
     return EBB_OK;
 }
 
-static void runner_ended(ebb_runtime *rt, ebb__callbacks *c);
-static void region_closed(ebb_runtime *rt, ebb__callbacks *c);
+static void runner_ended(ebb_runtime *rt, ebb__callbacks *self);
+static void region_closed(ebb_runtime *rt, ebb__callbacks *self);
 
 static ebb__region_futures *region_futures_new(ebb_cx *cx, ebb_status *st) {
     ebb_runtime *rt = ebb__rt_of(cx);

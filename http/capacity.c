@@ -43,7 +43,7 @@ void ebb__room_for_descriptors(ebb_http_limits *l, uint32_t descriptors) {
 /* Without the memory that the heap keeps while nothing is allocated: garbage up to its trigger, and free pages of up
  * to two chunks. A server short of memory would wait for these in vain. */
 static uint64_t heap_bytes(const ebb__heap *h) {
-    const uint64_t chunks = 2 * (EBB__CHUNK_PAGES + 1) * EBB__PAGE_SIZE;
+    const uint64_t chunks = UINT64_C(2) * (EBB__CHUNK_PAGES + 1) * EBB__PAGE_SIZE;
     return h == NULL || h->stats.bytes < h->trigger + chunks ? 0 : h->stats.bytes - h->trigger - chunks;
 }
 

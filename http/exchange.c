@@ -179,10 +179,10 @@ void ebb__exchange_head(ebb_http *x, bool ended) {
 /* ---- receiving a body --------------------------------------------------------------------------------------- */
 
 /* Rejects a future as cancelled: no callback for success or failure runs. */
-static void abandon(ebb__conn *c, ebb_future **f) {
+static void abandon(ebb_http *x, ebb_future **f) {
     ebb_future *of = *f;
     *f = NULL;
-    if (of != NULL) ebb__reject(c->loop, of, EBB_CANCELLED);
+    if (of != NULL) ebb__reject(x->loop, of, EBB_CANCELLED);
 }
 
 static void reader_gets(ebb_http *x, size_t n) {
@@ -615,8 +615,8 @@ void ebb__exchange_gone(ebb_http *x, ebb_status st, ebb_cancel_kind kind, const 
     if (c != NULL && c->open == 0) c->raw.bulk = false; /* the next bytes are a head */
     ebb__pacing_end(x);
     if (!x->client && st != EBB_OK) { /* the handler is cancelled, and with it its reads and writes */
-        abandon(c, &x->reader);
-        abandon(c, &x->writer);
+        abandon(x, &x->reader);
+        abandon(x, &x->writer);
     }
     ebb__exchange_in_end(x, st == EBB_OK ? EBB_ERR_CLOSED : st);
     stage_free(x);

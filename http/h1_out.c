@@ -64,6 +64,7 @@ ebb_status ebb__h1_begin(ebb__h1_out *out, ebb_http *x, const char *first, const
     to = put(to, last, last_n);
     to = put(to, "\r\n", 2);
     assert(to == text + n);
+    (void)to;
     *out =
         (ebb__h1_out){.x = x, .text = text, .text_n = n, .chunked = ebb__h1_frame_of(x) == EBB__H1_BY_CHUNKS};
     return EBB_OK;

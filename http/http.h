@@ -397,16 +397,15 @@ static inline bool ebb__conn_is_cancelled(const ebb__conn *c) {
 /* ---- transitions ------------------------------------------------------------------------------------------ */
 
 /* The trigger is not legal in this state: see state.h. Without asserts the caller goes on. `c` may be NULL. */
-void ebb__conn_illegal(ebb__conn *c, ebb__machine_id machine, unsigned state, unsigned trigger);
+void ebb__conn_illegal(ebb__conn *c, ebb__machine_id id, unsigned state, unsigned trigger);
 
 static inline void ebb__count_move(ebb__conn *c, ebb__count count) {
+    if (c == NULL) return; /* a call that has no connection counts nowhere */
     switch (count) {
     case EBB__COUNT_NONE: break;
     case EBB__COUNT_QUEUED: c->from->queued++; break;
     case EBB__COUNT_SKIPPED: c->from->queued--; break;
-    case EBB__COUNT_CLOSED:
-        if (c != NULL) c->open--;
-        break;
+    case EBB__COUNT_CLOSED: c->open--; break;
     case EBB__COUNT_STARTED:
         c->from->queued--;
         c->working++;

@@ -410,27 +410,27 @@ static ebb_status check_limits(const ebb_http_limits *l) {
     return EBB_ERR_INVALID;
 }
 
-ebb_status ebb_http_listen(ebb_cx *cx, const ebb_http_server_opts *given, ebb_http_server **out) {
-    ebb_http_server_opts whole, *opts = &whole;
+ebb_status ebb_http_listen(ebb_cx *cx, const ebb_http_server_opts *opts, ebb_http_server **out) {
+    ebb_http_server_opts o;
     ebb_loop *l;
     *out = NULL;
-    if (given == NULL) return EBB_ERR_INVALID;
-    ebb_status st = EBB__OPTS_COPY(opts, given);
+    if (opts == NULL) return EBB_ERR_INVALID;
+    ebb_status st = EBB__OPTS_COPY(&o, opts);
     if (st == EBB_OK) st = ebb__loop_of(cx, &l);
     if (st == EBB_OK) st = ebb__admit_inbound(cx);
-    if (st == EBB_OK) st = check_limits(&opts->limits);
+    if (st == EBB_OK) st = check_limits(&o.limits);
     if (st != EBB_OK) return st;
-    ebb_http_server *s = server_new(l, opts);
+    ebb_http_server *s = server_new(l, &o);
     if (s == NULL) return EBB_ERR_NOMEM;
     s->routes = ebb__routes_new(s->allocator);
     if (s->routes == NULL) st = EBB_ERR_NOMEM;
-    if (st == EBB_OK && opts->tls != NULL) st = ebb__tls_ctx_new(s->inner, opts->tls, true, &s->tls);
+    if (st == EBB_OK && o.tls != NULL) st = ebb__tls_ctx_new(s->inner, o.tls, true, &s->tls);
     if (st == EBB_OK) st = open_region(cx, s);
     if (st != EBB_OK) {
         server_free(s);
         return st;
     }
-    st = open_acceptor(cx, s, &opts->address);
+    st = open_acceptor(cx, s, &o.address);
     if (st == EBB_OK) *out = s;
     else ebb_region_cancel(cx, s->region, EBB_CANCEL_USER, "the server could not listen");
     return st;

@@ -24,10 +24,7 @@ ebb_status ebb__admit_refused(ebb_runtime *rt, ebb__task *t, ebb__region *r) {
 }
 
 ebb_status ebb__admit_slow(ebb_runtime *rt, ebb__task *t, ebb__region *r) {
-    if (r->state != EBB_REGION_OPEN) {
-        if (EBB__MUTANT(rt, EBB_ORACLE_NO_NEW_WORK) && r->state == EBB_REGION_DRAINING) return EBB_OK;
-        return ebb__admit_refused(rt, t, r);
-    }
+    if (r->state != EBB_REGION_OPEN) return ebb__admit_refused(rt, t, r);
     if (!is_caller_inside(rt, t, ebb__cold_of(r)->gate)) return ebb__admit_refused(rt, t, r);
     if (rt->layers.call.admission != NULL) rt->layers.call.admission(rt, r, false);
     return EBB_OK;

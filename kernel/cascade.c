@@ -39,7 +39,7 @@ static void request_region(ebb_runtime *rt, ebb__region *r, const request *req, 
     assert(req->severity >= EBB_SEVERITY_POLITE && req->severity <= EBB_SEVERITY_FORCED);
     uint8_t severity = ebb__request_severity(r->request), epoch = ebb__request_epoch(r->request);
     bool first = r->request == 0;
-    if (first || req->severity > severity || EBB__MUTANT(rt, EBB_ORACLE_SEVERITY)) {
+    if (first || req->severity > severity) {
         r->request =
             ebb__request_pack(req->kind, req->severity, (uint8_t)(epoch + (req->severity > severity)));
         r->origin = req->origin;
@@ -48,7 +48,7 @@ static void request_region(ebb_runtime *rt, ebb__region *r, const request *req, 
     }
     bool sets = first && !(r->flags & R_BOUNDED);
     uint64_t end = first ? r->deadline : r->cleanup_end;
-    if (sets || req->deadline < end || EBB__MUTANT(rt, EBB_ORACLE_BUDGET)) r->cleanup_end = req->deadline;
+    if (sets || req->deadline < end) r->cleanup_end = req->deadline;
     if (sets || req->force_at < r->force_at) r->force_at = req->force_at;
     if (sets || req->polls < r->polls) r->polls = req->polls;
     if (req->priority > r->priority) r->priority = req->priority;
@@ -138,7 +138,6 @@ EBB__INLINE void request_tasks(ebb_runtime *rt, ebb__region *r, bool bounded) {
     for (uint32_t i = r->tasks.n; i-- > 0;) {
         if (i >= AHEAD) __builtin_prefetch(ebb__task_at(rt, tasks[i - AHEAD]), 1);
         ebb__task *t = ebb__task_at(rt, tasks[i]);
-        if (EBB__MUTANT(rt, EBB_ORACLE_TASK_LEAK) && t->request == 0 && t->mask > 0) continue;
         if (EBB__UNLIKELY(bounded || !plainly_parked(t))) {
             request_other(rt, r, t);
             continue;
@@ -165,8 +164,6 @@ static void visit_tasks(ebb_runtime *rt, ebb__region *r, verb what, bool again) 
     }
     for (uint32_t i = r->tasks.n; i-- > 0;) {
         ebb__task *t = ebb__task_at(rt, tasks[i]);
-        if (EBB__MUTANT(rt, EBB_ORACLE_TASK_LEAK) && t->request == 0 && (t->mask > 0 || what == LATE))
-            continue;
         switch (what) {
         case CLOSE: stop_task(rt, t, again); break;
         case CANCEL: break;
@@ -234,14 +231,6 @@ static void walk(ebb_runtime *rt, ebb__region *root, verb what, const request *r
     ebb__region *tail = root;
     assert(root->state != 0 && root->state != EBB_REGION_CLOSED);
     root->walk_next = 0;
-#ifdef EBB_MUTANTS
-    if (EBB__MUTANT(rt, EBB_ORACLE_PARENT_FIRST) && what == CANCEL && root->children.n > 0) {
-        ebb__region *c = ebb__region_at(rt, ebb__u32s_data(&root->children)[0]);
-        request child = *req;
-        child.kind = EBB_CANCEL_PARENT;
-        visit(rt, c, what, &child, true);
-    }
-#endif
     for (uint32_t at = root->index; at != 0;) {
         ebb__region *r = ebb__region_at(rt, at);
         const uint32_t *children = ebb__u32s_data(&r->children);

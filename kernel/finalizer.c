@@ -125,9 +125,6 @@ bool ebb__run_finalizer(ebb_runtime *rt, ebb__task *t, ebb__obligation *d) {
     assert(!(t->flags & F_FIN_FORCED) || ebb__cold_at(rt, t->index)->force_left > 0);
     if (t->flags & F_FIN_FORCED) ebb__cold_at(rt, t->index)->force_left--;
     ebb_status st = call_finalizer(rt, t, d);
-    if (EBB__MUTANT(rt, EBB_ORACLE_FINALIZERS_ONCE) && st != EBB_PENDING && d->next != 0) {
-        ebb__obligation_emit(rt, EBB_EV_FINALIZER_DONE, d, (uint32_t)st);
-    }
     if (st != EBB_PENDING) {
         finalizer_ended(rt, t, d, EBB_EV_FINALIZER_DONE, st);
         return true;

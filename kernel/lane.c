@@ -225,11 +225,10 @@ ebb__task *ebb__lane_pick(ebb_runtime *rt, ebb_lane lane, uint32_t nth) {
 void ebb__wake_slow(ebb_runtime *rt, ebb__task *t) {
     if (t->flags & F_POLLING) {
         if (t->flags & F_REWAKE) return;
-        if (EBB__MUTANT(rt, EBB_ORACLE_LOST_WAKE) && rt->current != t) return;
         t->flags |= F_REWAKE;
     } else {
         if (t->queue != EBB_LANE_NONE) return;
-        if (!(EBB__MUTANT(rt, EBB_ORACLE_LOST_WAKE) && t->phase == EBB_TASK_RUNNING)) ebb__enqueue(rt, t);
+        ebb__enqueue(rt, t);
     }
     ebb__emit_task(rt, EBB_EV_TASK_WOKEN, t, (uint32_t)ebb__lane_of(t),
                    rt->current == NULL ? 0 : ebb__task_id(rt->current));

@@ -281,10 +281,6 @@ void ebb__rt_set_short_pumps(ebb_runtime *rt, bool on);
 ebb_status ebb__rt_reserve_obligation(ebb_runtime *rt);
 /* Call before an operation that adds a duration to the current time: reads the clock if the runtime has one. */
 void ebb__clock_refresh(ebb_runtime *rt);
-#ifdef EBB_MUTANTS
-/* Plants the bug that the oracle of this number (ebb_oracle) must find; -1: none. */
-void ebb__set_mutant(ebb_runtime *rt, int mutant);
-#endif
 
 /* A part of each cleanup budget is kept for finalizers; the rest is for tasks. The kernel and its layers divide
  * budgets with these functions. */
@@ -512,7 +508,7 @@ ebb__supervisor ebb__supervisor_new(ebb_cx *cx, ebb_region region, ebb_poll_fn p
 void ebb__supervisor_alarm(ebb_cx *cx, ebb_task supervisor, uint64_t at);
 /* Opens the operators' region of a supervisor's region, which must have none. No task owns it. Errors as for
  * ebb_region_open. */
-ebb_region ebb__operators_open(ebb_cx *cx, ebb_region of, const char *site);
+ebb_region ebb__operators_open(ebb_cx *cx, ebb_region drain, const char *site);
 /* From now on the supervisor's region waits for its operators' region, and force reaches it. Tasks that live in it
  * at the deadline are cancelled. The caller closes the operators' region. */
 void ebb__operators_release(ebb_cx *cx, ebb_region operators, uint64_t deadline);

@@ -237,7 +237,6 @@ static void catch_up(ebb_runtime *rt, ebb__recorder *rec) {
 
 static void emit(ebb_runtime *rt, ebb_record r) {
     ebb__recorder *rec = rt->trace;
-    if (EBB__MUTANT(rt, EBB_ORACLE_FIELDS) && r.type == EBB_EV_CANCEL_ACKED) r.kind = 0;
     if (EBB__UNLIKELY(rec->now != rt->now || rec->turn != rt->turn || rec->batch != rt->batch)) {
         catch_up(rt, rec);
     }

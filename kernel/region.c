@@ -338,13 +338,7 @@ EBB__INLINE ebb__region *region_close(ebb_runtime *rt, ebb__region *r) {
     return parent;
 }
 
-static bool quiet(ebb_runtime *rt, const ebb__region *r) {
-    (void)rt;
-    if (EBB__MUTANT(rt, EBB_ORACLE_QUIESCENCE)) return r->tasks.n == 0;
-    if (EBB__MUTANT(rt, EBB_ORACLE_REGION_LEAK) && r->state == EBB_REGION_FINALIZING &&
-        ebb__cold_of(r)->depth == 1 && r->closed != 0) {
-        return false;
-    }
+static bool quiet(const ebb__region *r) {
     return r->tasks.n == 0 && r->children.n == 0;
 }
 
@@ -377,7 +371,7 @@ EBB__INLINE ebb__region *advance_one(ebb_runtime *rt, ebb__region *r) {
     if (EBB__UNLIKELY(r->index == rt->hook_parent))
         return NULL; /* a child's hook is running; the region advances after it */
     if (EBB__UNLIKELY(r->flags & (R_MORE | R_SUPERVISED))) wake_last(rt, r);
-    if (!quiet(rt, r)) {
+    if (!quiet(r)) {
         if (r->state == EBB_REGION_CLOSING) ebb__region_drain(rt, r);
         return NULL;
     }
@@ -392,7 +386,6 @@ EBB__INLINE ebb__region *advance_one(ebb_runtime *rt, ebb__region *r) {
         ebb__emit_region(rt, EBB_EV_REGION_FINALIZING, r, 0, 0, 0);
         /* fall through */
     case EBB_REGION_FINALIZING:
-        if (EBB__MUTANT(rt, EBB_ORACLE_REGION_LEAK) && !quiet(rt, r)) return NULL;
         if (r->flags & (R_MORE | R_HOOK) && !can_close_now(rt, r)) return NULL;
         return region_close(rt, r);
     default: return NULL;
@@ -430,8 +423,8 @@ static void close_with_hook(ebb_runtime *rt, ebb__region *r) {
     ebb__region_advance(rt, parent);
 }
 
-static bool can_close(ebb_runtime *rt, const ebb__region *r) {
-    return r->state == EBB_REGION_FINALIZING && quiet(rt, r) && ebb__cold_of(r)->closer == 0 && !is_held(r);
+static bool can_close(const ebb__region *r) {
+    return r->state == EBB_REGION_FINALIZING && quiet(r) && ebb__cold_of(r)->closer == 0 && !is_held(r);
 }
 
 void ebb__callbacks_call(ebb_runtime *rt, const ebb__region *r,
@@ -462,10 +455,10 @@ bool ebb__sweep_one(ebb_runtime *rt) {
         return true;
     }
     uint32_t generation = r->generation;
-    if (can_close(rt, r)) ebb__leak_region(rt, r);
+    if (can_close(r)) ebb__leak_region(rt, r);
     if (r->generation != generation) return true; /* a hook has joined and freed it */
-    if (can_close(rt, r)) release_callbacks(rt, r);
-    if (r->flags & R_HOOK && can_close(rt, r)) close_with_hook(rt, r);
+    if (can_close(r)) release_callbacks(rt, r);
+    if (r->flags & R_HOOK && can_close(r)) close_with_hook(rt, r);
     else ebb__region_advance(rt, r);
     return true;
 }
@@ -548,12 +541,9 @@ static ebb_status region_join(ebb_runtime *rt, ebb_cx *cx, ebb_region region) {
     r->flags |= R_JOINING;
     ebb__region *parent = NULL; /* the parent advances last: its close would free this region */
     if (r->state != EBB_REGION_CLOSED) parent = advance_one(rt, r);
-    bool early = EBB__MUTANT(rt, EBB_ORACLE_LOSERS_DRAINED) && r->tasks.n > 0 &&
-                 ebb__request_kind(r->request) == EBB_CANCEL_RACE_LOST;
-    if (r->state == EBB_REGION_CLOSED || early) {
+    if (r->state == EBB_REGION_CLOSED) {
         st = (ebb_status)r->status;
         ebb__emit_region(rt, EBB_EV_REGION_JOINED, r, ebb__task_id(t), (uint32_t)st, 0);
-        if (r->state != EBB_REGION_CLOSED) return st;
         closed_remove(rt, r);
         release(rt, r);
         if (parent != NULL) ebb__region_advance(rt, parent);

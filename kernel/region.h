@@ -16,18 +16,16 @@ static inline void ebb__prefetch_region(const ebb_runtime *rt, uint32_t i, bool 
 }
 
 /* Neither the region nor an internal task that waits to be the last in it can proceed. */
-static inline bool ebb__region_stays(const ebb_runtime *rt, const ebb__region *r) {
-    (void)rt;
+static inline bool ebb__region_stays(const ebb__region *r) {
     if (r->flags & (R_MORE | R_SUPERVISED | R_JOINING | R_ENDS)) return false;
     if (r->state == EBB_REGION_OPEN) return true;
-    return r->state == EBB_REGION_DRAINING &&
-           (r->tasks.n > 0 || (r->children.n > 0 && !EBB__MUTANT(rt, EBB_ORACLE_QUIESCENCE)));
+    return r->state == EBB_REGION_DRAINING && (r->tasks.n > 0 || r->children.n > 0);
 }
 
 /* Advances a region, and then its parents, as far as possible without user code. */
 void ebb__region_advance_slow(ebb_runtime *rt, ebb__region *r);
 static inline void ebb__region_advance(ebb_runtime *rt, ebb__region *r) {
-    if (!ebb__region_stays(rt, r)) ebb__region_advance_slow(rt, r);
+    if (!ebb__region_stays(r)) ebb__region_advance_slow(rt, r);
 }
 /* Legal transitions, one bit for each next state. Nothing follows Closed. The table is in the header so that the
  * compiler can drop the check for moves that are always legal. */

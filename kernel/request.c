@@ -39,17 +39,13 @@ void ebb__task_request(ebb_runtime *rt, ebb__task *t, uint8_t kind, uint8_t seve
         return;
     }
     if (t->phase == EBB_TASK_COMPLETED) return;
-    if (severity > ebb__request_severity(t->request) || EBB__MUTANT(rt, EBB_ORACLE_SEVERITY)) {
+    if (severity > ebb__request_severity(t->request)) {
         uint8_t epoch = ebb__request_epoch(t->request);
         t->request = ebb__request_pack(kind, severity,
                                        (uint8_t)(epoch + (severity > ebb__request_severity(t->request))));
     }
-    if (EBB__MUTANT(rt, EBB_ORACLE_PHASE) && t->phase == EBB_TASK_CANCELLING)
-        t->phase = EBB_TASK_CANCEL_REQUESTED;
-    if (!(t->flags & F_RETURNED) && !ebb__task_is_runner(rt, t) &&
-        (polls < t->polls_left || EBB__MUTANT(rt, EBB_ORACLE_BUDGET))) {
+    if (!(t->flags & F_RETURNED) && !ebb__task_is_runner(rt, t) && polls < t->polls_left)
         t->polls_left = polls;
-    }
     reroute(rt, t, deadline);
     ebb__emit_task(rt, EBB_EV_CANCEL_STRENGTHENED, t, polls_of(t), ebb__cleanup_deadline(rt, t));
 }

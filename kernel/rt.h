@@ -19,18 +19,6 @@
 /* An index in a field of 24 bits. */
 #define EBB__24(index) ((index)&EBB__SLAB_MAX_INDEX)
 
-/* Test builds plant one bug at a time, to show that the oracles find it. */
-#ifdef EBB_MUTANTS
-enum { /* numbered as ebb_oracle of ebb/trace.h */
-#define EBB_ORACLE(name, text) EBB__PLANT_##name,
-#include <ebb/oracle.def>
-#undef EBB_ORACLE
-};
-#define EBB__MUTANT(rt, oracle) ((rt)->mutant == EBB__PLANT_##oracle)
-#else
-#define EBB__MUTANT(rt, oracle) false
-#endif
-
 enum {
     EBB__FORCE_POLLS = 8, /* polls of a task after its budget has run out */
     EBB__OBLIGATION_SHIFT = 7,
@@ -311,9 +299,6 @@ struct ebb_runtime {
     _Atomic uint64_t poll_number; /* odd while a poll runs */
     _Atomic(const char *) poll_site;
     _Atomic uint64_t poll_task;
-#ifdef EBB_MUTANTS
-    int mutant;
-#endif
 };
 _Static_assert(EBB__SAME(ebb_runtime, ebb__rt_face, layers) && EBB__SAME(ebb_runtime, ebb__rt_face, now) &&
                    EBB__SAME(ebb_runtime, ebb__rt_face, id) &&

@@ -145,9 +145,3 @@ void ebb__reasons_refill(ebb_runtime *rt) {
     uint32_t room = (s->chunks << s->shift) - 1;
     if (room - s->live < EBB__REASONS_SPARE / 2) (void)ebb__slab_grow(s, &rt->allocator);
 }
-
-#ifdef EBB_MUTANTS
-void ebb__set_mutant(ebb_runtime *rt, int mutant) {
-    rt->mutant = mutant;
-}
-#endif

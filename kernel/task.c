@@ -24,7 +24,6 @@ void ebb__signal_update(ebb_runtime *rt, ebb__task *t) {
     /* A finalizer runs on the finalizers' part of the budget, even if the body was forced. */
     uint32_t over = t->flags & F_IN_FINALIZER ? F_FIN_FORCED : F_FORCED | F_FIN_FORCED;
     bool masked = t->mask > 0 && !(t->flags & over);
-    if (EBB__MUTANT(rt, EBB_ORACLE_ACK_UNMASKED)) masked = false;
     if (t->request != 0 && !masked) {
         t->cx.signal |= EBB_CX_CANCEL;
     } else {
@@ -190,7 +189,7 @@ __attribute__((noinline)) static void settle(ebb_runtime *rt, ebb__task *t, bool
         } else if (busy) {
             ebb__task_rewoken(rt, t);
             return;
-        } else if (t->flags & F_OWES && !EBB__MUTANT(rt, EBB_ORACLE_OBLIGATION_LEAK)) {
+        } else if (t->flags & F_OWES) {
             ebb__leak_all(rt, t); /* abort hooks may make futures too */
         } else {
             break;

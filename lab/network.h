@@ -351,7 +351,7 @@ int ebb__net_cancel(uv_req_t *request);
 int ebb__net_queue_work(uv_loop_t *loop, uv_work_t *request, uv_work_cb work, uv_after_work_cb after);
 int ebb__net_getaddrinfo(uv_loop_t *loop, uv_getaddrinfo_t *request, uv_getaddrinfo_cb callback,
                          const char *node, const char *service, const struct addrinfo *hints);
-void ebb__net_freeaddrinfo(struct addrinfo *found);
+void ebb__net_freeaddrinfo(struct addrinfo *list);
 int ebb__net_fs_open(uv_loop_t *loop, uv_fs_t *request, const char *path, int flags, int mode,
                      uv_fs_cb callback);
 int ebb__net_fs_close(uv_loop_t *loop, uv_fs_t *request, uv_file file, uv_fs_cb callback);

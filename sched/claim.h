@@ -11,18 +11,18 @@
 #include "sched/waiters.h"
 
 ebb_runtime *ebb__chan_runtime(const ebb_chan *ch);
-void ebb__chan_keep(void *ch);
-void ebb__chan_release(void *ch);
+void ebb__chan_keep(void *p);
+void ebb__chan_release(void *p);
 
-ebb_status ebb__item_join(void *ch, ebb_wait *w);
-void ebb__item_leave(void *ch, ebb_wait *w);
-void ebb__item_give_back(void *ch);
+ebb_status ebb__item_join(void *p, ebb_wait *w);
+void ebb__item_leave(void *p, ebb_wait *w);
+void ebb__item_give_back(void *p);
 /* Uses the claim. */
 void ebb__item_take(ebb_chan *ch, void *item);
 
-ebb_status ebb__place_join(void *ch, ebb_wait *w);
-void ebb__place_leave(void *ch, ebb_wait *w);
-void ebb__place_give_back(void *ch);
+ebb_status ebb__place_join(void *p, ebb_wait *w);
+void ebb__place_leave(void *p, ebb_wait *w);
+void ebb__place_give_back(void *p);
 /* Uses the claim. EBB_ERR_CLOSED: it is given back. */
 ebb_status ebb__place_put(ebb_chan *ch, const void *item);
 

@@ -54,7 +54,6 @@ static inline bool only_cancelled(const ebb_runtime *rt) {
 
 static inline ebb_lane next_lane(ebb_runtime *rt, uint32_t work) {
     if (EBB__LIKELY((work & (work - 1)) == 0)) return (ebb_lane)__builtin_ctz(work);
-    if (EBB__MUTANT(rt, EBB_ORACLE_FAIRNESS) && work & 1u << EBB_LANE_CANCEL) return EBB_LANE_CANCEL;
     for (;;) {
         uint8_t lane = cycle[rt->cycle];
         rt->cycle = (uint8_t)(rt->cycle == 9 ? 0 : rt->cycle + 1);

@@ -110,7 +110,7 @@ enum { EBB__WORKFLOW_SLOT = 2 };
 ebb_status ebb__wf_find(ebb_cx *cx, ebb_workflow id, ebb__wf **out);
 /* As ebb_workflow_open, for a workflow that is work of a workflow of another runtime. `number` is that one's number
  * in the same log; 0: none. */
-ebb_workflow ebb__workflow_open_under(ebb_cx *cx, const ebb_workflow_opts *opts, uint64_t number,
+ebb_workflow ebb__workflow_open_under(ebb_cx *cx, const ebb_workflow_opts *given, uint64_t number,
                                       const char *site);
 ebb_workflow ebb__wf_id(const ebb__wf *wf);
 /* The innermost workflow that contains a region, or whose region it is; NULL: none. */
@@ -181,7 +181,7 @@ void ebb__wf_admission(ebb_runtime *rt, const ebb__region *r, bool refused);
 void ebb__wf_handlers_wake(ebb_cx *cx, ebb__wf *wf);
 void ebb__wf_handlers_free(ebb__wf *wf);
 /* A hook: logs a leak in every enclosing workflow. */
-void ebb__wf_leaked(ebb_runtime *rt, const ebb__leak *leak);
+void ebb__wf_leaked(ebb_runtime *rt, const ebb__leak *g);
 
 /* The workflow whose region this is; NULL: none. */
 static inline ebb__wf *ebb__wf_of_region(const ebb__region *r) {

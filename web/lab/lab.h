@@ -36,9 +36,4 @@ int32_t EBB__EXPORT(lab_check_end)(void);
  * oracle and of the event and of what was expected (i32 each). EBB_ERR_INVALID: there is none. */
 int32_t EBB__EXPORT(lab_violation)(void);
 
-#ifdef EBB_MUTANTS
-/* From here on the kernel breaks the rule of this ebb_oracle; EBB_ERR_INVALID: there is none of that number. */
-int32_t EBB__EXPORT(lab_plant)(int32_t oracle);
-#endif
-
 #endif

@@ -59,11 +59,3 @@ int32_t web_lab_thing(uint32_t i) {
     put_u32(&w, (uint32_t)(uintptr_t)t->name);
     return EBB_OK;
 }
-
-#ifdef EBB_MUTANTS
-int32_t web_lab_plant(int32_t oracle) {
-    if (web_rt == NULL || oracle < 0 || oracle >= EBB_ORACLES) return EBB_ERR_INVALID;
-    ebb__set_mutant(web_rt, oracle);
-    return EBB_OK;
-}
-#endif

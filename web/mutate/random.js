@@ -39,7 +39,7 @@ function statement(line) {
 function isCode(line) {
     const text = line.trim();
     if (text === '' || /^(\*|\/\*|\/\/|#|import |export \{|EBB__ASSERT)/.test(text)) return false;
-    return !/[`'"].*[<>=&|].*[`'"]|new (Type)?Error|ebb__journal|EBB__MUTANT|assert\(/.test(text);
+    return !/[`'"].*[<>=&|].*[`'"]|new (Type)?Error|ebb__journal|assert\(/.test(text);
 }
 
 /** @param {{ file: string, text: string }[]} sources */
