@@ -2,7 +2,9 @@
 """Measures what an HTTP server pays for a request, for a stream that is cancelled while it works, and for the
 bytes of bodies (bodies.py): ours, a bare server on libuv and nghttp2 (the floor), and peers.
 
-usage: run.py [--bin DIR] [--rounds N] [--only SERVER,...] [OUT.jsonl [FILTER]]
+usage: run.py [--bin DIR] [--rounds N] [--only SERVER,...] [--realtime] [OUT.jsonl [FILTER]]
+
+--realtime: servers and load run before all other work of the machine (SCHED_FIFO, as root), for a busy machine.
 
 Every server runs on one core and the load on another. What counts is
 the CPU time of the server, the system's part included; the servers take turns, round by round, and the median
@@ -44,8 +46,15 @@ class Skip(Exception):
     """Why a server, or a row of it, can't be had."""
 
 
+realtime = False  # see --realtime
+
+
 def pinned(core):
-    return lambda: os.sched_setaffinity(0, {core})
+    def begin():
+        os.sched_setaffinity(0, {core})
+        if realtime:
+            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+    return begin
 
 
 def free_port():
@@ -605,6 +614,7 @@ def arguments():
     parser.add_argument("--bin", type=Path, default=root / "build" / "release" / "bench" / "http")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--only", type=lambda text: text.split(","), default=list(SERVERS))
+    parser.add_argument("--realtime", action="store_true")
     parser.add_argument("out", nargs="?", default="-")
     parser.add_argument("filter", nargs="?", default="")
     given = parser.parse_args()
@@ -617,7 +627,9 @@ def arguments():
 
 
 def main():
+    global realtime
     given = arguments()
+    realtime = given.realtime
     if not {SERVER_CORE, LOAD_CORE} <= os.sched_getaffinity(0):
         sys.exit("run.py: needs cores %d and %d" % (SERVER_CORE, LOAD_CORE))
     for tool in ("h2load", "curl", "openssl"):

@@ -34,6 +34,41 @@ def adler_of_letters(n):
     return total
 
 
+class Relay:
+    """Passes the bytes of one connection on, as they come, and counts the pieces that the server is sent."""
+
+    def __init__(self, port):
+        self.pieces, self.server_port = 0, port
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+
+    def __enter__(self):
+        self.threads = [threading.Thread(target=self.serve)]
+        self.threads[0].start()
+        return self
+
+    def __exit__(self, *_):
+        for thread in self.threads:
+            thread.join()
+        self.listener.close()
+
+    def serve(self):
+        with self.listener.accept()[0] as client, socket.create_connection(("127.0.0.1", self.server_port)) as server:
+            back = threading.Thread(target=self.copy, args=(server, client))
+            back.start()
+            self.pieces = self.copy(client, server)
+            back.join()
+
+    @staticmethod
+    def copy(source, to):
+        n = 0
+        while piece := source.recv(PIECE):
+            to.sendall(piece)
+            n += 1
+        to.shutdown(socket.SHUT_WR)
+        return n
+
+
 class WithBodies(http_world.WithClients):
     def start_for(self, version, *arguments):
         """A server of that version."""
@@ -96,6 +131,8 @@ class Whole(WithBodies):
             self.server.stop()
 
     def test_100_MB_from_a_client_in_few_system_calls(self):
+        """A busy machine sends in smaller pieces, and the server can't read what has not come: each piece may cost
+        one call."""
         with tempfile.NamedTemporaryFile() as body:
             block = LETTERS * 40000
             for _ in range(LARGE // len(block) + 1):
@@ -106,10 +143,13 @@ class Whole(WithBodies):
             for version in VERSIONS:
                 self.start_for(version)
                 before = self.calls()
-                said = subprocess.run(["curl", "-sS", *VERSIONS[version], "-T", body.name, self.url("/f/upload")],
-                                      capture_output=True, check=True).stdout
+                with Relay(self.server.port) as relay:
+                    url = "%s://127.0.0.1:%d/f/upload" % (self.scheme, relay.port)
+                    said = subprocess.run(["curl", "-sS", *VERSIONS[version], "-T", body.name, url],
+                                          capture_output=True, check=True).stdout
                 self.assertEqual(said, expected, version)
-                self.assertLess(self.calls() - before, 2 * LARGE // CALL_BYTES, version)
+                calls = self.calls() - before
+                self.assertLess(calls, relay.pieces + LARGE // CALL_BYTES, version)
                 self.server.stop()
 
     def test_every_kind_of_handler(self):
