@@ -3,6 +3,7 @@
  *   service [--port N] [--audit FILE] [--budget MS]    until SIGTERM or Ctrl-C; a second one forces it
  *           [--operator N]                             with a port for operators: when the budget is over, it
  *                                                      waits for one of them to extend or force it
+ *           [--inspect SOCKET]                     "ebb top SOCKET" shows what it does; with "", "ebb top PID"
  *   service --inject                                   stops it at every point, in virtual time
  *
  *   build/release/examples/service --port 7000 --audit service.audit
@@ -23,7 +24,7 @@
 
 typedef struct arguments {
     server_opts server;
-    const char *audit;
+    const char *audit, *inspect;
     uint64_t budget_ms;
     bool inject;
 } arguments;
@@ -45,6 +46,7 @@ static bool take(arguments *a, const char *option, const char *value) {
         return false;
     }
     if (strcmp(option, "--audit") == 0) a->audit = value;
+    else if (strcmp(option, "--inspect") == 0) a->inspect = value;
     else if (strcmp(option, "--budget") == 0) return number(option, value, 1, 3600000, &a->budget_ms);
     else if (!number(option, value, 0, 65535, &port)) return false;
     else if (strcmp(option, "--port") == 0) a->server.port = (uint16_t)port;
@@ -56,18 +58,18 @@ static bool take(arguments *a, const char *option, const char *value) {
 }
 
 static bool parse(int argc, char **argv, arguments *a) {
-    static const char *const with_value[] = {"--port", "--audit", "--budget", "--operator"};
+    static const char *const with_value[] = {"--port", "--audit", "--budget", "--operator", "--inspect"};
     for (int i = 1; i < argc; i++) {
         bool known = false;
         if (strcmp(argv[i], "--inject") == 0) {
             a->inject = true;
             continue;
         }
-        for (size_t k = 0; k < 4; k++) known = known || strcmp(argv[i], with_value[k]) == 0;
+        for (size_t k = 0; k < 5; k++) known = known || strcmp(argv[i], with_value[k]) == 0;
         if (!known) {
             fprintf(stderr,
                     "service: no option '%s'; there are --port N, --audit FILE, --budget MS, --operator N, "
-                    "--inject\n",
+                    "--inspect SOCKET, --inject\n",
                     argv[i]);
             return false;
         }
@@ -134,7 +136,8 @@ int main(int argc, char **argv) {
                                           .no_force = a.server.operated,
                                           .audit = audit,
                                           .on_state = on_state},
-                             .report = &report};
+                             .report = &report,
+                             .inspect = a.inspect};
     int status = ebb_service_run(&opts, server_run, &a.server);
     tell_end(&report, status);
     ebb_audit_close(audit);

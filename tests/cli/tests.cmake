@@ -5,6 +5,9 @@ set(EBB_CLI $<TARGET_FILE:ebb_cli>)
 ebb_python(cli.audit cli/audit.py ${EBB_CLI} $<TARGET_FILE:workflow.audit>)
 # Files that a second implementation of the format writes.
 ebb_python(cli.trace cli/trace.py ${EBB_CLI})
+ebb_program(cli.crowd ebb ${dir}/programs/crowd.c)
+# A service under load, looked at in a terminal and by programs.
+ebb_python(cli.top cli/top.py ${EBB_CLI} $<TARGET_FILE:example_service> $<TARGET_FILE:cli.crowd>)
 # curl, and clients that attack it.
 ebb_python(cli.serve cli/serve.py ${EBB_CLI})
 # The bugs that are planted in ebb-mutant: each must be found by its oracle.
