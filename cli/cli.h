@@ -22,6 +22,7 @@ int ebb__cmd_fmt(int argc, char **argv);
 int ebb__cmd_journal(int argc, char **argv);
 int ebb__cmd_lab(int argc, char **argv);
 int ebb__cmd_serve(int argc, char **argv);
+int ebb__cmd_top(int argc, char **argv);
 int ebb__cmd_trace(int argc, char **argv);
 
 /* "ebb: ..." and a newline to stderr. */

@@ -18,6 +18,7 @@ static const command commands[] = {
     {"journal", "show and replay journals", ebb__cmd_journal},
     {"lab", "run and explore scenarios, replay what failed", ebb__cmd_lab},
     {"serve", "serve the files of a directory over HTTP", ebb__cmd_serve},
+    {"top", "look at a running service", ebb__cmd_top},
     {"trace", "show, verify, compare and export traces", ebb__cmd_trace},
 };
 

@@ -32,6 +32,7 @@
 #include "http/route.h"
 #include "http/state.h"
 #include "http/tls.h"
+#include "loop/counters.h"
 #include "loop/raw_stream.h"
 
 typedef struct ebb__conn ebb__conn;
@@ -568,6 +569,7 @@ const ebb__bounds *ebb__client_bounds(const ebb__conn *c);
 
 struct ebb_http_server {
     ebb_loop *loop;
+    ebb__counters counters;  /* for whoever looks at the loop */
     ebb_allocator inner;     /* of the host */
     ebb_allocator allocator; /* `pool`, above an allocator that counts and fails past the limit */
     ebb__pool pool;

@@ -302,6 +302,7 @@ static ebb_status acceptor_poll(ebb_cx *cx, void *arg) {
 
 static void server_free(ebb_http_server *s) {
     ebb_allocator a = s->inner;
+    ebb__counters_remove(&s->counters);
     free_spares(s);
     ebb__routes_free(s->routes);
     ebb__tls_ctx_free(s->tls);
@@ -352,11 +353,38 @@ static void set_defaults(ebb_http_limits *l, uint32_t descriptors) {
     DEFAULT(frames_second, 200);
 }
 
+static void look(const ebb__counters *c, char *name, size_t room,
+                 void (*put)(void *ctx, const char *counter, uint64_t value), void *ctx) {
+    const ebb_http_server *s =
+        (const ebb_http_server *)(const void *)((const char *)c - offsetof(ebb_http_server, counters));
+    ebb_http_server_stats now;
+    ebb_http_server_stats_of(s, &now);
+    snprintf(name, room, strchr(s->address.ip, ':') != NULL ? "[%s]:%u" : "%s:%u", s->address.ip,
+             s->address.port);
+    put(ctx, "connections", now.connections);
+    put(ctx, "exchanges", now.exchanges);
+    put(ctx, "memory", now.memory);
+    put(ctx, "accepted", now.accepted);
+    put(ctx, "requests", now.requests);
+    put(ctx, "answered_2xx", now.answered[2]);
+    put(ctx, "answered_4xx", now.answered[4]);
+    put(ctx, "answered_5xx", now.answered[5]);
+    put(ctx, "unanswered", now.answered[0]);
+    put(ctx, "cancelled", now.cancelled);
+    put(ctx, "refused", now.refused);
+    put(ctx, "rate_limited", now.rate_limited);
+    put(ctx, "timed_out", now.timed_out);
+    put(ctx, "evicted", now.evicted);
+    put(ctx, "bytes_in", now.bytes_in);
+    put(ctx, "bytes_out", now.bytes_out);
+}
+
 static ebb_http_server *server_new(ebb_loop *l, const ebb_http_server_opts *opts) {
     ebb_http_server *s = ebb__alloc(&l->allocator, sizeof *s);
     if (s == NULL) return NULL;
     memset(s, 0, sizeof *s);
     s->loop = l;
+    s->counters = (ebb__counters){.what = "http server", .look = look};
     s->inner = l->allocator;
     ebb__pool_init(&s->pool, (ebb_allocator){counted, s});
     s->allocator = ebb__pool_allocator(&s->pool);
@@ -431,6 +459,7 @@ ebb_status ebb_http_listen(ebb_cx *cx, const ebb_http_server_opts *opts, ebb_htt
         return st;
     }
     st = open_acceptor(cx, s, &o.address);
+    if (st == EBB_OK) ebb__counters_add(l, &s->counters);
     if (st == EBB_OK) *out = s;
     else ebb_region_cancel(cx, s->region, EBB_CANCEL_USER, "the server could not listen");
     return st;

@@ -95,6 +95,10 @@ bool ebb__rt_is_pumping(const ebb_runtime *rt) {
     return rt->pumping;
 }
 
+uint32_t ebb__rt_lane(const ebb_runtime *rt, ebb_lane lane) {
+    return ebb__lane_count(rt, lane);
+}
+
 uint64_t ebb__rt_polls(const ebb_runtime *rt) {
     return rt->stats.polls;
 }
@@ -201,6 +205,14 @@ void ebb__tasks_each(const ebb_runtime *rt, ebb__region *r, void (*each)(void *c
     const uint32_t *tasks = r == NULL ? NULL : ebb__u32s_data(&r->tasks);
     for (uint32_t i = 0; r != NULL && i < r->tasks.n; i++) see_task(rt, tasks[i], each, ctx);
     for (uint32_t i = 1; r == NULL && i < rt->tasks.used; i++) see_task(rt, i, each, ctx);
+}
+
+uint32_t ebb__tasks_some(const ebb_runtime *rt, ebb__region *r, uint32_t most,
+                         void (*each)(void *ctx, const ebb__task_view *t), void *ctx) {
+    const uint32_t *tasks = ebb__u32s_data(&r->tasks);
+    uint32_t n = r->tasks.n < most ? r->tasks.n : most;
+    for (uint32_t i = 0; i < n; i++) see_task(rt, tasks[i], each, ctx);
+    return n;
 }
 
 void ebb__waiter_wake(const ebb_wait *w) {

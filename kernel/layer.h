@@ -263,6 +263,8 @@ bool ebb__rt_is_pumping(const ebb_runtime *rt);
 uint64_t ebb__rt_polls(const ebb_runtime *rt);
 /* Live tasks, without those that ebb__rt_standby excludes. */
 uint64_t ebb__rt_tasks(const ebb_runtime *rt);
+/* Tasks that can be polled, in a lane. */
+uint32_t ebb__rt_lane(const ebb_runtime *rt, ebb_lane lane);
 /* Adds `by` to the number of tasks that wait for a stop. These do not count as work. */
 void ebb__rt_standby(ebb_runtime *rt, int by);
 /* As ebb_runtime_next_due, but perhaps too early, since it does not search the timer wheel. */
@@ -355,6 +357,23 @@ typedef struct ebb__task_view {
 /* Calls `each` for the live tasks of a region, or of the runtime (r NULL), without the kernel's own tasks. */
 void ebb__tasks_each(const ebb_runtime *rt, ebb__region *r, void (*each)(void *ctx, const ebb__task_view *t),
                      void *ctx);
+/* The same for the first `most` tasks of a region, the kernel's own counted. Returns how many it has visited. */
+uint32_t ebb__tasks_some(const ebb_runtime *rt, ebb__region *r, uint32_t most,
+                         void (*each)(void *ctx, const ebb__task_view *t), void *ctx);
+
+/* The polls of a task. */
+typedef struct ebb__poll_time {
+    uint64_t task;
+    const char *site;
+    uint64_t polls, total_ns, max_ns;
+} ebb__poll_time;
+/* Measures polls from now on, for `for_ns`; a later call extends it. Not inside a finalizer. EBB_ERR_NOMEM;
+ * EBB_ERR_INVALID: the runtime has no clock. */
+ebb_status ebb__poll_times_on(ebb_runtime *rt, uint64_t for_ns);
+/* All polls since *since, and the longest of them. False: they are not measured. */
+bool ebb__poll_times_of(const ebb_runtime *rt, uint64_t *since, ebb__poll_time *all, ebb__poll_time *longest);
+/* False: not measured, or tasks with longer polls have its place in the table. */
+bool ebb__poll_time_of(const ebb_runtime *rt, uint64_t task, ebb__poll_time *out);
 
 /* Requests a call of the `ended` hooks when the task has ended, or the region has closed. EBB_ERR_STALE: it has.
  * EBB_ERR_FOREIGN, or the error that the id carries. */

@@ -243,12 +243,14 @@ typedef struct ebb__timed {
 
 typedef struct ebb__recorder ebb__recorder;
 
+typedef struct ebb__poll_times ebb__poll_times;
+
 struct ebb_runtime {
     /* The part that kernel/layer.h declares as a face. */
     ebb__layers layers;
     uint64_t now;
     uint8_t id;
-    bool watched;  /* poll_number and the fields after it are written around every poll */
+    bool watched;  /* polls are measured, or poll_number and the fields after it are read by a watchdog */
     bool recorded; /* a trace or a journal is on */
     ebb__slab tasks, regions;
 
@@ -294,6 +296,8 @@ struct ebb_runtime {
     uint32_t standby;  /* tasks that do not count as work: ebb__rt_standby */
     uint64_t visits;   /* regions that verbs, joins and counts have visited, for tests of their cost */
     ebb_runtime_stats stats;
+
+    ebb__poll_times *poll_times; /* NULL: nobody looks, and polls are not measured */
 
     /* Read by a watchdog in another thread. */
     _Atomic uint64_t poll_number; /* odd while a poll runs */

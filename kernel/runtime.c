@@ -5,6 +5,7 @@
 #include "kernel/clock.h"
 #include "kernel/lane.h"
 #include "kernel/obligation.h"
+#include "kernel/poll_times.h"
 #include "kernel/record.h"
 #include "kernel/region.h"
 #include "kernel/runtime.h"
@@ -82,6 +83,7 @@ void ebb_runtime_free(ebb_runtime *rt) {
     }
     ebb__recorder_free(rt, rt->trace);
     ebb__recorder_free(rt, rt->journal);
+    ebb__poll_times_free(rt);
     ebb__lane_stop(rt);
     ebb__slab_fini(&rt->tasks, &a);
     ebb__slab_fini(&rt->regions, &a);

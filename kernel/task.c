@@ -5,6 +5,7 @@
 #include "kernel/lane.h"
 #include "kernel/obligation.h"
 #include "kernel/observe.h"
+#include "kernel/poll_times.h"
 #include "kernel/record.h"
 #include "kernel/region.h"
 #include "kernel/supervisor.h"
@@ -270,9 +271,13 @@ static ebb_status call(ebb_runtime *rt, ebb__task *t) {
 }
 
 static ebb_status watched_call(ebb_runtime *rt, ebb__task *t) {
-    ebb__watch_begin(rt, ebb__task_id(t), ebb__cold_at(rt, t->index)->site);
+    uint64_t id = ebb__task_id(t);
+    const char *site = ebb__cold_at(rt, t->index)->site;
+    uint64_t began = rt->poll_times != NULL ? rt->clock(rt->clock_ctx) : 0;
+    ebb__watch_begin(rt, id, site);
     ebb_status st = call(rt, t);
     ebb__watch_end(rt);
+    if (began != 0) ebb__poll_took(rt, id, site, began);
     return st;
 }
 

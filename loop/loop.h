@@ -21,6 +21,8 @@ typedef struct ebb__owner ebb__owner;
 typedef struct ebb__share ebb__share;
 typedef struct ebb__recording ebb__recording;
 
+typedef struct ebb__counters ebb__counters;
+
 struct ebb_loop {
     uint8_t id; /* the runtime's */
     const ebb__platform *os;
@@ -55,6 +57,7 @@ struct ebb_loop {
     char *raw_buffer;                            /* raw streams read into this; NULL: none yet */
     uint32_t raw_reads;                          /* raw streams that have read since the last turn */
     uint32_t raw_reads_last;                     /* the last count that was not 0 */
+    ebb__counters *counters;                     /* of layers above, for whoever looks: loop/counters.h */
     ebb__owner *owner;                           /* of a loop on its own thread; NULL: it was attached */
     uint32_t numbered;                           /* connections and exchanges in the trace so far */
     ebb__recording *recording;                   /* NULL: nothing is recorded to a file */

@@ -186,6 +186,7 @@ static ebb_status start(service *s) {
     if (st == EBB_OK) st = listen_to(s, 1, SIGINT);
     if (st == EBB_OK) st = listen_to(s, 2, SIGUSR1);
     if (st == EBB_OK && n > 1) st = ebb__branches_start(s, cx, n - 1);
+    if (st == EBB_OK) st = ebb__inspect_open(s, s->opts.inspect);
     cx = ebb_loop_cx(s->loop);
     if (st == EBB_OK)
         st = ebb_id_status(ebb_fiber_spawn_site(cx, ebb_runtime_root(ebb_loop_runtime(s->loop)), first, s,
@@ -220,6 +221,7 @@ static ebb_service_exit run(service *s, const ebb_service_opts *opts) {
 /* A pool thread that works for a forced region can't be stopped. Then the loop is not freed: the thread uses it
  * until the process ends. */
 static bool leave(service *s) {
+    ebb__inspect_close(s->inspect);
     for (int i = 0; i < EBB__SIGNALS; i++) {
         if (s->signals[i].data != NULL) s->os->close((uv_handle_t *)&s->signals[i], NULL);
     }
@@ -229,6 +231,7 @@ static bool leave(service *s) {
         return false;
     }
     (void)s->os->run(&s->uv, UV_RUN_DEFAULT);
+    if (!s->abandoned) ebb__inspect_free(s->inspect);
     return s->os->loop_close(&s->uv) == 0 && !s->abandoned;
 }
 

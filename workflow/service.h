@@ -2,6 +2,7 @@
  *
  * service.c        one run: the first loop, its signals, the shutdown workflow
  *   service_loop.c   the loops after the first
+ *   inspect.c        the socket at which somebody may look at it
  *
  * The first loop is the caller's thread. It has the shutdown workflow, over its root. Each loop after it, a
  * *branch*, has a thread, and there a workflow of its own in a far region of the first loop, with the same budget. A
@@ -11,6 +12,7 @@
 #define EBB__SERVICE_H
 
 #include "loop/listen_address.h"
+#include "workflow/inspect.h"
 #include <ebb/workflow.h>
 
 enum { EBB__SIGNALS = 3, EBB__SERVICE_LOOPS = 255 }; /* SIGTERM, SIGINT, SIGUSR1; there are 255 runtime ids */
@@ -40,6 +42,7 @@ struct ebb__service {
     /* Why it stops. Branches read this: it does not change once they are requested to stop. */
     ebb_cancel_kind kind;
     char why[EBB_MESSAGE_MAX + 1];
+    ebb__inspect *inspect; /* NULL: nobody can look */
     ebb_fiber_fn fn;
     void *arg;
 
@@ -72,6 +75,8 @@ void ebb__branches_go(ebb__service *s, ebb_cx *cx);
 void ebb__branches_stop(ebb__service *s, ebb_cx *cx);
 /* Runs an order on every branch. False: no branches, no memory, or the service has ended. */
 bool ebb__branches_order(ebb__service *s, ebb_cx *cx, const ebb__order *o);
+/* Asks each branch for its snapshot, but those that have not answered before. */
+void ebb__branches_inspect(ebb__service *s, ebb_cx *cx);
 /* Ends the threads, adds their outcome to the report of the first loop, and frees the branches. False: a thread
  * can't be ended; the branches are not freed. */
 bool ebb__branches_end(ebb__service *s, ebb_workflow_report *r);

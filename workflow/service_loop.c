@@ -28,6 +28,8 @@ struct ebb__branch {
     ebb_task stand_in;
     ebb_future *closing; /* of the stand-in; NULL: it has seen the close */
     bool polled;         /* the stand-in was polled */
+    bool asking;         /* for a snapshot: a task waits for the answer */
+    ebb_future *asked;
     /* Used by the branch. */
     ebb_sem leave; /* never released */
     ebb_wait stay;
@@ -202,6 +204,31 @@ bool ebb__branches_order(ebb__service *s, ebb_cx *cx, const ebb__order *o) {
     ebb_task t = ebb_fiber_spawn_site(cx, s->operators, send_order, (void *)(uintptr_t)o, NULL,
                                       "an order to all loops");
     return ebb_id_status(t.id) == EBB_OK;
+}
+
+static ebb_status inspect_here(ebb_cx *cx, void *arg) {
+    ebb__branch *b = arg;
+    ebb__inspect_answer(b->service->inspect, cx, b->workflow, b->position);
+    return EBB_OK;
+}
+
+static ebb_status ask(ebb_cx *cx, void *arg) {
+    ebb__branch *b = arg;
+    if (b->asked == NULL) b->asked = ebb_peer_run(cx, ebb_loop_peer(b->loop), inspect_here, b);
+    ebb_status st = ebb_await(cx, b->asked, NULL);
+    if (st == EBB_PENDING) return st;
+    b->asked = NULL;
+    b->asking = false;
+    return st == EBB_CANCELLED ? st : EBB_OK;
+}
+
+void ebb__branches_inspect(ebb__service *s, ebb_cx *cx) {
+    for (uint32_t i = 0; i < s->n; i++) {
+        ebb__branch *b = &s->branches[i];
+        if (!b->asking)
+            b->asking =
+                ebb_id_status(ebb_spawn_site(cx, s->operators, ask, b, "a look at all loops").id) == EBB_OK;
+    }
 }
 
 void ebb__branches_stop(ebb__service *s, ebb_cx *cx) {

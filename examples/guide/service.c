@@ -37,7 +37,7 @@ static ebb_status start(ebb_cx *cx, void *arg) {
 
 int main(int argc, char **argv) {
     ebb_audit *audit;
-    if (argc != 2) return 2;
+    if (argc != 2 && argc != 3) return 2;
     ebb_sem_init(&ready, 0);
     ebb_status st = ebb_audit_open(ebb_libc_allocator(), argv[1], &audit);
     if (st != EBB_OK) fprintf(stderr, "%s: %s\n", argv[1], ebb_status_text(st));
@@ -46,6 +46,7 @@ int main(int argc, char **argv) {
     ebb_service_opts opts = {.loop.runtime.allocator = ebb_libc_allocator(),
                              .shutdown = {.name = "guide", .budget = 30 * EBB_SECOND, .audit = audit},
                              .report = &report};
+    opts.inspect = argv[2]; /* a path; "": `ebb top PID` finds it; NULL: nobody can look */
     int status = ebb_service_run(&opts, start, NULL);
     printf("%s, exit status %d\n", ebb_workflow_state_name(report.state), status);
     ebb_audit_close(audit);

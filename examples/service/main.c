@@ -4,6 +4,7 @@
  *           [--operator N]                             with a port for operators: when the budget is over, it
  *                                                      waits for one of them to extend or force it
  *           [--trace FILE] [--journal FILE]            records what it does; docs/trace.md reads it
+ *           [--inspect SOCKET]                     "ebb top SOCKET" shows what it does; with "", "ebb top PID"
  *   service --inject                                   stops it at every point, in virtual time
  *
  *   build/release/examples/service --port 7000 --audit service.audit
@@ -24,7 +25,7 @@
 
 typedef struct arguments {
     server_opts server;
-    const char *audit, *trace, *journal;
+    const char *audit, *trace, *journal, *inspect;
     uint64_t budget_ms;
     bool inject;
 } arguments;
@@ -48,6 +49,7 @@ static bool take(arguments *a, const char *option, const char *value) {
     if (strcmp(option, "--audit") == 0) a->audit = value;
     else if (strcmp(option, "--trace") == 0) a->trace = value;
     else if (strcmp(option, "--journal") == 0) a->journal = value;
+    else if (strcmp(option, "--inspect") == 0) a->inspect = value;
     else if (strcmp(option, "--budget") == 0) return number(option, value, 1, 3600000, &a->budget_ms);
     else if (!number(option, value, 0, 65535, &port)) return false;
     else if (strcmp(option, "--port") == 0) a->server.port = (uint16_t)port;
@@ -59,8 +61,8 @@ static bool take(arguments *a, const char *option, const char *value) {
 }
 
 static bool parse(int argc, char **argv, arguments *a) {
-    static const char *const with_value[] = {"--port",     "--audit", "--budget",
-                                             "--operator", "--trace", "--journal"};
+    static const char *const with_value[] = {"--port",  "--audit",   "--budget", "--operator",
+                                             "--trace", "--journal", "--inspect"};
     for (int i = 1; i < argc; i++) {
         bool known = false;
         if (strcmp(argv[i], "--inject") == 0) {
@@ -72,7 +74,7 @@ static bool parse(int argc, char **argv, arguments *a) {
         if (!known) {
             fprintf(stderr,
                     "service: no option '%s'; there are --port N, --audit FILE, --budget MS, --operator N, "
-                    "--trace FILE, --journal FILE, --inject\n",
+                    "--trace FILE, --journal FILE, --inspect SOCKET, --inject\n",
                     argv[i]);
             return false;
         }
@@ -140,7 +142,8 @@ int main(int argc, char **argv) {
                      .no_force = a.server.operated,
                      .audit = audit,
                      .on_state = on_state},
-        .report = &report};
+        .report = &report,
+        .inspect = a.inspect};
     int status = ebb_service_run(&opts, server_run, &a.server);
     tell_end(&report, status);
     ebb_audit_close(audit);

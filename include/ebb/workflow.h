@@ -361,6 +361,12 @@ typedef struct ebb_service_opts {
     /* How many loops the service runs on, each with a thread; see below. 0, 1: one. EBB_SERVICE_LOOPS_ALL: one for each
      * core. More than 255: EBB_ERR_LIMIT in the report. */
     uint32_t loops;
+    /* Where `ebb top` may look at the service while it runs and stops: the path of a Unix socket, which the service
+     * creates for its user alone (0600) and removes at its end. "": the well-known place, where `ebb top PID` finds
+     * it: $XDG_RUNTIME_DIR/ebb/PID.sock, or /tmp/ebb-UID/PID.sock; the directory is made with the rights 0700, and
+     * refused with EBB_ERRNO(EACCES) if another user owns it or could write to it. A socket that a dead process has
+     * left is replaced; with a live one the service fails with EBB_ERRNO(EADDRINUSE). NULL: nobody can look. */
+    const char *inspect;
 } ebb_service_opts;
 
 #define EBB_SERVICE_LOOPS_ALL UINT32_MAX /* one for each core that this process may use */

@@ -1,0 +1,296 @@
+/* cli/top.c - `ebb top`: looks at a running service through the socket that it has opened for that. */
+#define _DEFAULT_SOURCE /* TIOCGWINSZ */
+#include "cli/top.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <termios.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "workflow/inspect.h"
+
+static const char usage[] =
+    "usage: ebb top PID|SOCKET [--once | --json]\n"
+    "\n"
+    "Shows what a service does now: its regions and tasks with their phases, what each waits for, ages and\n"
+    "poll times, lanes, fibers, heap and counters. The service must have been started with `inspect` among\n"
+    "its options (docs/guide.md). A PID is looked for in $XDG_RUNTIME_DIR/ebb and /tmp/ebb-UID.\n"
+    "\n"
+    "--once  one snapshot, as text\n"
+    "--json  one snapshot, as JSON\n"
+    "\n"
+    "Keys: q quit; s sort by tree, age or poll time; f fold tasks; space, b page; j, k or arrows scroll;\n"
+    "p pause.\n"
+    "Exit code 0: it was quit, or the snapshot was printed; 1: the service has ended; 2: no such service.\n";
+
+enum { REFRESH_MS = 1000, PATIENCE_MS = 5000, LINE_MOST = 64 << 20 };
+
+typedef struct top {
+    int fd;
+    ebb__top_view view;
+    bool paused, alone; /* alone: the service has ended */
+    size_t first;       /* line at the top of the screen, below the header */
+    json_t *snapshot;
+    struct termios before;
+} top;
+
+static volatile sig_atomic_t stopped; /* SIGWINCH only interrupts the wait */
+
+/* ---- the socket ---------------------------------------------------------------------------------------- */
+
+static int look_for(const char *where) {
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    char *end;
+    unsigned long pid = strtoul(where, &end, 10);
+    char path[EBB__INSPECT_PATH];
+    bool is_pid = end != where && *end == 0;
+    if (is_pid && !ebb__inspect_path(pid, path)) return -1;
+    const char *found = is_pid ? path : where;
+    if (strlen(found) >= sizeof at.sun_path) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    memcpy(at.sun_path, found, strlen(found) + 1);
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    if (fd >= 0 && connect(fd, (const struct sockaddr *)&at, sizeof at) != 0) {
+        int why = errno;
+        (void)close(fd);
+        errno = why;
+        return -1;
+    }
+    return fd;
+}
+
+static bool wait_for(int fd, short events) {
+    struct pollfd p = {.fd = fd, .events = events};
+    int n;
+    do n = poll(&p, 1, PATIENCE_MS);
+    while (n < 0 && errno == EINTR && !stopped);
+    return n > 0;
+}
+
+/* One line; free() it. NULL: the service has ended, or does not answer. */
+static char *ask(int fd) {
+    size_t n = 0, room = 65536;
+    char *line = malloc(room);
+    if (send(fd, EBB__INSPECT_REQUEST, sizeof EBB__INSPECT_REQUEST - 1, MSG_NOSIGNAL) < 0) n = LINE_MOST;
+    while (line != NULL && n < LINE_MOST && wait_for(fd, POLLIN)) {
+        if (room - n < 32768) {
+            char *more = realloc(line, room * 2);
+            if (more == NULL) break;
+            line = more;
+            room *= 2;
+        }
+        ssize_t got = recv(fd, line + n, room - n - 1, 0);
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) break;
+        n += (size_t)got;
+        if (line[n - 1] != '\n') continue;
+        line[n] = 0;
+        return line;
+    }
+    free(line);
+    return NULL;
+}
+
+static bool refresh(top *t) {
+    char *line = ask(t->fd);
+    json_t *now = line == NULL ? NULL : json_loads(line, 0, NULL);
+    free(line);
+    if (now == NULL || json_object_get(now, "error") != NULL) {
+        json_decref(now);
+        return false;
+    }
+    json_decref(t->snapshot);
+    t->snapshot = now;
+    return true;
+}
+
+/* ---- the terminal -------------------------------------------------------------------------------------- */
+
+static void on_signal(int sig) {
+    if (sig != SIGWINCH) stopped = 1;
+}
+
+static void terminal_enter(top *t) {
+    struct sigaction a = {.sa_handler = on_signal};
+    (void)sigaction(SIGWINCH, &a, NULL);
+    (void)sigaction(SIGINT, &a, NULL);
+    (void)sigaction(SIGTERM, &a, NULL);
+    (void)tcgetattr(STDIN_FILENO, &t->before);
+    struct termios raw = t->before;
+    raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
+    raw.c_cc[VMIN] = 0;
+    raw.c_cc[VTIME] = 0;
+    (void)tcsetattr(STDIN_FILENO, TCSANOW, &raw);
+    fputs("\033[?1049h\033[?25l", stdout);
+}
+
+static void terminal_leave(const top *t) {
+    fputs("\033[?25h\033[?1049l", stdout);
+    (void)fflush(stdout);
+    (void)tcsetattr(STDIN_FILENO, TCSANOW, &t->before);
+}
+
+static struct winsize size_now(void) {
+    struct winsize w = {0};
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) != 0 || w.ws_row < 3 || w.ws_col < 10) {
+        w.ws_row = 24;
+        w.ws_col = 80;
+    }
+    return w;
+}
+
+/* Lines longer than the screen is wide are cut; the terminal never wraps or scrolls. */
+static void draw(top *t) {
+    static const char *const sorts[] = {"tree", "age", "poll time"};
+    struct winsize w = size_now();
+    char *text = NULL;
+    size_t n = 0, line = 0, shown = 0, rows = (size_t)w.ws_row - 2;
+    FILE *f = open_memstream(&text, &n);
+    if (f == NULL) return;
+    ebb__top_write(f, t->snapshot, &t->view);
+    if (fclose(f) != 0) return;
+    size_t lines = 0;
+    for (const char *c = text; *c != 0; c++) lines += *c == '\n';
+    if (t->first + rows > lines) t->first = lines > rows ? lines - rows : 0;
+    printf("\033[H\033[7m%-*.*s\033[0m\033[K\n", w.ws_col, w.ws_col,
+           t->paused ? "ebb top: paused. q quit, p go on"
+                     : "ebb top: q quit, s sort, f fold, space/b page, p pause");
+    for (const char *at = text; *at != 0; line++) {
+        size_t length = strcspn(at, "\n"), most = length < w.ws_col ? length : w.ws_col;
+        if (line >= t->first && shown < rows) {
+            printf("%.*s\033[K\n", (int)most, at);
+            shown++;
+        }
+        at += length + (at[length] == '\n');
+    }
+    printf("\033[Jline %zu of %zu, by %s%s", lines == 0 ? 0 : t->first + 1, lines, sorts[t->view.sort],
+           t->view.folded ? ", folded" : "");
+    (void)fflush(stdout);
+    free(text);
+}
+
+/* False: quit. */
+static bool key(top *t, char c) {
+    size_t page = size_now().ws_row - 3u;
+    switch (c) {
+    case 'q': return false;
+    case 's': t->view.sort = (t->view.sort + 1) % EBB__TOP_SORTS; break;
+    case 'f': t->view.folded = !t->view.folded; break;
+    case 'p': t->paused = !t->paused; break;
+    case ' ': t->first += page; break;
+    case 'b': t->first -= t->first < page ? t->first : page; break;
+    case 'j':
+    case 'B': t->first++; break; /* B and A end the arrows' sequences */
+    case 'k':
+    case 'A': t->first -= t->first > 0; break;
+    default: break;
+    }
+    return true;
+}
+
+static uint64_t now_ms(void) {
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+static bool keys(top *t) {
+    char typed[64];
+    ssize_t n = read(STDIN_FILENO, typed, sizeof typed);
+    if (n == 0) return false; /* the terminal is gone */
+    for (ssize_t i = 0; i < n; i++) {
+        if (!key(t, typed[i])) return false;
+    }
+    return true;
+}
+
+/* Returns when it was quit or the service has ended. */
+static void show(top *t) {
+    uint64_t due = now_ms() + REFRESH_MS;
+    for (draw(t); !stopped; draw(t)) {
+        uint64_t now = now_ms();
+        struct pollfd p[2] = {{.fd = STDIN_FILENO, .events = POLLIN}, {.fd = t->fd, .events = 0}};
+        int n = poll(p, 2, due > now ? (int)(due - now) : 0);
+        if (n > 0 && p[0].revents != 0 && !keys(t)) return;
+        t->alone = n > 0 && p[1].revents != 0;
+        if (!t->alone && !t->paused && now_ms() >= due) t->alone = !refresh(t);
+        if (t->alone) return;
+        if (now_ms() >= due) due = now_ms() + REFRESH_MS;
+    }
+}
+
+/* ---- the command --------------------------------------------------------------------------------------- */
+
+static int print_once(top *t, const char *where, bool as_json) {
+    /* The first snapshot switches the measuring of polls on. */
+    bool there = as_json || refresh(t);
+    struct timespec pause = {.tv_nsec = 300000000};
+    if (there && !as_json) (void)nanosleep(&pause, NULL);
+    there = there && refresh(t);
+    if (!there) {
+        ebb__cli_error("%s does not answer", where);
+        return EBB__EXIT_USAGE;
+    }
+    if (as_json) (void)json_dumpf(t->snapshot, stdout, JSON_COMPACT);
+    else ebb__top_write(stdout, t->snapshot, &t->view);
+    if (as_json) fputc('\n', stdout);
+    return EBB__EXIT_OK;
+}
+
+static int watch(top *t, const char *where) {
+    if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) {
+        ebb__cli_error("top needs a terminal; --once and --json do not");
+        return EBB__EXIT_USAGE;
+    }
+    if (!refresh(t)) {
+        ebb__cli_error("%s does not answer", where);
+        return EBB__EXIT_USAGE;
+    }
+    terminal_enter(t);
+    show(t);
+    terminal_leave(t);
+    if (t->alone) ebb__cli_error("%s has ended", where);
+    return t->alone ? EBB__EXIT_BAD : EBB__EXIT_OK;
+}
+
+int ebb__cmd_top(int argc, char **argv) {
+    bool once = false, as_json = false;
+    const char *where = NULL;
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+            fputs(usage, stdout);
+            return EBB__EXIT_OK;
+        }
+        if (strcmp(argv[i], "--once") == 0) once = true;
+        else if (strcmp(argv[i], "--json") == 0) as_json = true;
+        else if (where == NULL && argv[i][0] != '-') where = argv[i];
+        else {
+            ebb__cli_error("unexpected argument '%s'", argv[i]);
+            return EBB__EXIT_USAGE;
+        }
+    }
+    if (where == NULL || (once && as_json)) {
+        fputs(usage, stderr);
+        return EBB__EXIT_USAGE;
+    }
+    top t = {.fd = look_for(where)};
+    if (t.fd < 0) {
+        ebb__cli_error("no service at %s: %s", where, strerror(errno));
+        return EBB__EXIT_USAGE;
+    }
+    int code = once || as_json ? print_once(&t, where, as_json) : watch(&t, where);
+    json_decref(t.snapshot);
+    (void)close(t.fd);
+    return code;
+}

@@ -1,0 +1,51 @@
+/* The socket at which `ebb top` looks at a running service.
+ *
+ * inspect.c           the socket and its readers
+ *   inspect_tree.c      one loop as JSON
+ *
+ * A reader sends the line EBB__INSPECT_REQUEST and gets one line, a JSON object; it may ask again. The answer has a
+ * bounded size for each loop, and says what it has left out. Nothing here is a task: readers are no work, so that
+ * they neither keep the service from stopping nor see themselves. */
+#ifndef EBB__INSPECT_H
+#define EBB__INSPECT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <ebb/workflow.h>
+
+#define EBB__INSPECT_REQUEST "snapshot 1\n"
+enum { EBB__INSPECT_PATH = 108 }; /* as in sockaddr_un */
+
+typedef struct ebb__inspect ebb__inspect;
+struct ebb__service;
+struct ebb__share;
+
+/* A growing text. After a failed allocation it stays as it is, and `failed` says so. */
+typedef struct ebb__inspect_text {
+    const ebb_allocator *allocator;
+    char *at;
+    size_t n, room;
+    bool failed;
+} ebb__inspect_text;
+__attribute__((format(printf, 2, 3))) void ebb__inspect_say(ebb__inspect_text *t, const char *format, ...);
+/* A JSON string; null for NULL. */
+void ebb__inspect_string(ebb__inspect_text *t, const char *s);
+void ebb__inspect_text_free(ebb__inspect_text *t);
+
+/* The loop of `cx` as a JSON object. Measures its polls from now on, for a while. */
+void ebb__inspect_loop(ebb__inspect_text *t, ebb_cx *cx, ebb_workflow wf, uint32_t position);
+
+/* The well-known place of a process's socket. False: the path is too long. */
+bool ebb__inspect_path(uint64_t pid, char out[EBB__INSPECT_PATH]);
+
+/* Opens the socket at `path`; see ebb_service_opts.inspect. */
+ebb_status ebb__inspect_open(struct ebb__service *s, const char *path);
+/* The loop after the first has answered; on its thread. */
+void ebb__inspect_answer(ebb__inspect *i, ebb_cx *cx, ebb_workflow wf, uint32_t position);
+/* Closes the socket and its readers; libuv has to run once more before the record may be freed. */
+void ebb__inspect_close(ebb__inspect *i);
+void ebb__inspect_free(ebb__inspect *i);
+
+#endif

@@ -1,0 +1,232 @@
+/* workflow/inspect_tree.c - one loop of a service as JSON.
+ *
+ * The walk visits at most REGIONS regions, parents first, TASKS tasks, and REGION_TASKS tasks of one region: a
+ * million tasks cost no more than these. What it leaves out is counted, not visited. */
+#define _POSIX_C_SOURCE 200809L
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/alloc.h"
+#include "fiber/fiber.h"
+#include "kernel/names.h"
+#include "loop/counters.h"
+#include "workflow/inspect.h"
+#include "workflow/workflow.h"
+
+enum { REGIONS = 512, TASKS = 1024, REGION_TASKS = 64, SERVERS = 64 };
+#define MEASURED_NS (10 * EBB_SECOND)
+
+/* ---- text ---------------------------------------------------------------------------------------------- */
+
+static bool grow(ebb__inspect_text *t, size_t more) {
+    size_t room = t->room == 0 ? 16384 : t->room;
+    while (room - t->n < more) room *= 2;
+    if (t->failed || room == t->room) return !t->failed;
+    char *at = ebb__resize(t->allocator, t->at, t->room, room);
+    if (at == NULL) {
+        t->failed = true;
+        return false;
+    }
+    t->at = at;
+    t->room = room;
+    return true;
+}
+
+void ebb__inspect_say(ebb__inspect_text *t, const char *format, ...) {
+    char piece[512];
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(piece, sizeof piece, format, args);
+    va_end(args);
+    if (n < 0 || (size_t)n >= sizeof piece || !grow(t, (size_t)n + 1)) {
+        t->failed = true;
+        return;
+    }
+    memcpy(t->at + t->n, piece, (size_t)n);
+    t->n += (size_t)n;
+}
+
+/* Bytes that are no UTF-8 become question marks; everything here is ASCII in practice. */
+void ebb__inspect_string(ebb__inspect_text *t, const char *s) {
+    if (s == NULL) {
+        ebb__inspect_say(t, "null");
+        return;
+    }
+    ebb__inspect_say(t, "\"");
+    for (; *s != 0; s++) {
+        unsigned char c = (unsigned char)*s;
+        if (c == '"' || c == '\\') ebb__inspect_say(t, "\\%c", c);
+        else if (c < ' ' || c >= 0x7f) ebb__inspect_say(t, "?");
+        else ebb__inspect_say(t, "%c", c);
+    }
+    ebb__inspect_say(t, "\"");
+}
+
+void ebb__inspect_text_free(ebb__inspect_text *t) {
+    ebb__free(t->allocator, t->at, t->room);
+    *t = (ebb__inspect_text){.allocator = t->allocator};
+}
+
+static const char *id_in(char out[40], uint64_t id) {
+    ebb__text t = ebb__text_in(out, 40);
+    ebb__text_id(&t, id);
+    return out;
+}
+
+/* ---- numbers of a loop --------------------------------------------------------------------------------- */
+
+static void say_numbers(ebb__inspect_text *t, const ebb_runtime *rt) {
+    ebb_runtime_stats s;
+    ebb_fiber_stats f;
+    ebb_heap_stats h;
+    ebb_runtime_stats_of(rt, &s);
+    ebb_fiber_stats_of(rt, &f);
+    ebb_heap_stats_of(rt, &h);
+    ebb__inspect_say(t,
+                     ",\"tasks\":%" PRIu32 ",\"regions\":%" PRIu32 ",\"obligations\":%" PRIu32
+                     ",\"timers\":%" PRIu32 ",\"spawned\":%" PRIu64 ",\"ended\":%" PRIu64
+                     ",\"polls\":%" PRIu64 ",\"leaks\":%" PRIu64 ",\"abandoned\":%" PRIu64,
+                     s.tasks, s.regions, s.obligations, s.timers, s.spawned, s.ended, s.polls, s.leaks,
+                     s.abandoned);
+    ebb__inspect_say(t, ",\"lanes\":{\"cancel\":%" PRIu32 ",\"timed\":%" PRIu32 ",\"ready\":%" PRIu32 "}",
+                     ebb__rt_lane(rt, EBB_LANE_CANCEL), ebb__rt_lane(rt, EBB_LANE_TIMED),
+                     ebb__rt_lane(rt, EBB_LANE_READY));
+    ebb__inspect_say(t,
+                     ",\"fibers\":{\"alive\":%" PRIu32 ",\"peak\":%" PRIu32 ",\"pooled\":%" PRIu32
+                     ",\"bytes\":%" PRIu64 "}",
+                     f.alive, f.peak, f.pooled, f.bytes);
+    ebb__inspect_say(
+        t, ",\"heap\":{\"live\":%zu,\"bytes\":%zu,\"collections\":%" PRIu64 ",\"pause_max_ns\":%" PRIu64 "}",
+        h.live, h.bytes, h.collections, h.pause_max);
+}
+
+static void say_polls(ebb__inspect_text *t, ebb_runtime *rt) {
+    char id[40];
+    uint64_t since;
+    ebb__poll_time all, longest;
+    if (!ebb__poll_times_of(rt, &since, &all, &longest)) return;
+    ebb__inspect_say(t,
+                     ",\"measured\":{\"since_ns\":%" PRIu64 ",\"polls\":%" PRIu64 ",\"total_ns\":%" PRIu64
+                     ",\"longest_ns\":%" PRIu64,
+                     since, all.polls, all.total_ns, longest.max_ns);
+    if (longest.task != 0) {
+        ebb__inspect_say(t, ",\"longest_task\":\"%s\",\"longest_site\":", id_in(id, longest.task));
+        ebb__inspect_string(t, longest.site);
+    }
+    ebb__inspect_say(t, "}");
+}
+
+static void say_counter(void *ctx, const char *counter, uint64_t value) {
+    ebb__inspect_say(ctx, ",\"%s\":%" PRIu64, counter, value);
+}
+
+static void say_counters(ebb__inspect_text *t, const ebb_loop *l) {
+    char name[80];
+    uint32_t n = 0, left_out = 0;
+    ebb__inspect_text numbers = {.allocator = t->allocator};
+    ebb__inspect_say(t, ",\"counters\":[");
+    for (const ebb__counters *c = l->counters; c != NULL; c = c->next) {
+        if (n == SERVERS) {
+            left_out++;
+            continue;
+        }
+        numbers.n = 0;
+        c->look(c, name, sizeof name, say_counter, &numbers);
+        ebb__inspect_say(t, "%s{\"what\":", n++ == 0 ? "" : ",");
+        ebb__inspect_string(t, c->what);
+        ebb__inspect_say(t, ",\"name\":");
+        ebb__inspect_string(t, name);
+        for (size_t at = 0; at < numbers.n; at += 256) {
+            ebb__inspect_say(t, "%.*s", (int)(numbers.n - at < 256 ? numbers.n - at : 256), numbers.at + at);
+        }
+        t->failed |= numbers.failed;
+        ebb__inspect_say(t, "}");
+    }
+    ebb__inspect_say(t, "],\"counters_left_out\":%" PRIu32, left_out);
+    ebb__inspect_text_free(&numbers);
+}
+
+/* ---- the tree ------------------------------------------------------------------------------------------ */
+
+typedef struct walk {
+    ebb__inspect_text *t;
+    ebb_runtime *rt;
+    uint32_t depth;          /* of the region whose tasks are written */
+    uint32_t regions, tasks; /* visited */
+} walk;
+
+static void say_task(void *ctx, const ebb__task_view *v) {
+    walk *w = ctx;
+    char id[40];
+    ebb__poll_time p;
+    ebb__inspect_say(w->t,
+                     ",{\"task\":\"%s\",\"depth\":%" PRIu32 ",\"phase\":\"%s\",\"site\":", id_in(id, v->id),
+                     w->depth + 1, ebb__phase_name(v->phase));
+    ebb__inspect_string(w->t, v->site);
+    ebb__inspect_say(w->t, ",\"doing\":");
+    ebb__inspect_string(w->t, v->doing);
+    ebb__inspect_say(w->t, ",\"waits\":%s,\"masked\":%s", v->waits ? "true" : "false",
+                     v->masked ? "true" : "false");
+    if (v->age_ms != UINT64_MAX) ebb__inspect_say(w->t, ",\"age_ms\":%" PRIu64, v->age_ms);
+    if (ebb__poll_time_of(w->rt, v->id, &p))
+        ebb__inspect_say(w->t,
+                         ",\"polls\":%" PRIu64 ",\"poll_total_ns\":%" PRIu64 ",\"poll_max_ns\":%" PRIu64,
+                         p.polls, p.total_ns, p.max_ns);
+    ebb__inspect_say(w->t, "}");
+}
+
+static void say_region(walk *w, const ebb__region *r) {
+    char id[40];
+    ebb__region_view v = ebb__region_look(w->rt, r);
+    w->depth = v.depth;
+    ebb__inspect_say(w->t, "%s{\"region\":\"%s\",\"depth\":%" PRIu32 ",\"state\":\"%s\",\"site\":",
+                     w->regions == 0 ? "" : ",", id_in(id, ebb__region_name(w->rt, r).id), v.depth,
+                     ebb__region_state_name(v.state));
+    ebb__inspect_string(w->t, v.site);
+    ebb__inspect_say(
+        w->t, ",\"tasks\":%" PRIu32 ",\"children\":%" PRIu32 ",\"obligations\":%" PRIu32 ",\"closing\":%s",
+        v.tasks, v.children, v.obligations, v.traits & EBB__REGION_CLOSING ? "true" : "false");
+    if (v.request != 0) {
+        ebb__inspect_say(
+            w->t, ",\"request\":\"%s\",\"message\":", ebb_cancel_kind_name((ebb_cancel_kind)v.request));
+        ebb__inspect_string(w->t, v.message);
+    }
+    if (v.deadline != EBB_FOREVER)
+        ebb__inspect_say(w->t, ",\"left_ms\":%" PRId64,
+                         (int64_t)(v.deadline - ebb__now(w->rt)) / (int64_t)EBB_MS);
+    ebb__inspect_say(w->t, "}");
+}
+
+static void say_tree(walk *w) {
+    ebb_runtime_stats all;
+    ebb__region *root = NULL;
+    ebb_runtime_stats_of(w->rt, &all);
+    ebb__inspect_say(w->t, ",\"tree\":[");
+    if (ebb__region_get(w->rt, ebb_runtime_root(w->rt), &root) != EBB_OK) root = NULL;
+    for (ebb__region *r = root; r != NULL && w->regions < REGIONS; w->regions++) {
+        say_region(w, r);
+        uint32_t most = TASKS - w->tasks < REGION_TASKS ? TASKS - w->tasks : REGION_TASKS;
+        w->tasks += ebb__tasks_some(w->rt, r, most, say_task, w);
+        r = ebb__region_next(w->rt, r, root, true);
+    }
+    ebb__inspect_say(w->t, "],\"left_out\":{\"regions\":%" PRIu32 ",\"tasks\":%" PRIu32 "}",
+                     all.regions > w->regions ? all.regions - w->regions : 0,
+                     all.tasks > w->tasks ? all.tasks - w->tasks : 0);
+}
+
+void ebb__inspect_loop(ebb__inspect_text *t, ebb_cx *cx, ebb_workflow wf, uint32_t position) {
+    ebb_runtime *rt = ebb__rt_of(cx);
+    ebb_loop *l;
+    ebb_workflow_report report;
+    walk w = {.t = t, .rt = rt};
+    (void)ebb__poll_times_on(rt, MEASURED_NS);
+    ebb__inspect_say(t, "{\"loop\":%" PRIu32 ",\"now_ns\":%" PRIu64, position, ebb__now(rt));
+    if (ebb_workflow_report_of(cx, wf, &report) == EBB_OK)
+        ebb__inspect_say(t, ",\"state\":\"%s\"", ebb_workflow_state_name(report.state));
+    say_numbers(t, rt);
+    say_polls(t, rt);
+    if (ebb__loop_of(cx, &l) == EBB_OK) say_counters(t, l);
+    say_tree(&w);
+    ebb__inspect_say(t, "}");
+}
