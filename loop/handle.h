@@ -86,6 +86,7 @@ typedef struct ebb__child {
     uint64_t grace, kill_at;
     uint64_t exit; /* the value of a wait, once `exited` */
     bool exited, end_requested;
+    int group; /* the process group that it leads; 0: none */
     char name[EBB_MESSAGE_MAX + 1]; /* of the program, truncated if it is long */
 } ebb__child;
 

@@ -256,7 +256,8 @@ typedef struct ebb_process {
 typedef enum ebb_process_stdio {
     EBB_PROCESS_STDIO_NONE = 0,    /* /dev/null */
     EBB_PROCESS_STDIO_INHERIT = 1, /* the descriptor of this process */
-    EBB_PROCESS_STDIO_PIPE = 2     /* a pipe; this process has the other end as a stream */
+    EBB_PROCESS_STDIO_PIPE = 2,    /* a pipe; this process has the other end as a stream */
+    EBB_PROCESS_STDIO_STDOUT = 3   /* of standard error only: where standard output goes, in one order */
 } ebb_process_stdio;
 
 typedef struct ebb_process_opts {
@@ -267,12 +268,16 @@ typedef struct ebb_process_opts {
     const char *cwd;            /* its working directory. NULL: that of this process */
     ebb_process_stdio stdio[3]; /* standard input, output and error */
     uint64_t grace;             /* ns between SIGTERM and SIGKILL. 0: 2 s */
+    bool group;                 /* a session and process group of its own; see below */
 } ebb_process_opts;
 
 /* Starts a program. `pipes` gets a stream for each EBB_PROCESS_STDIO_PIPE; it may be NULL if there is none. When its
  * region ends, a process that still runs gets SIGTERM. It gets SIGKILL after `grace`, or when 7/8 of the rest of the
  * region's cleanup budget have passed, or when the region is forced. The region waits until the process has ended.
- * The process is in the process group of this one: a Ctrl-C of the terminal reaches it too. The id carries an error:
+ * The process is in the process group of this one: a Ctrl-C of the terminal reaches it too. With `group` it leads a
+ * session and a group of its own: signals, those of ebb_process_kill too, go to the whole group, and when the process
+ * has ended, in whatever way, what is left of its group gets SIGKILL at once. So a shell takes along what it has
+ * started, unless that has left the group. The id carries an error:
  * EBB_ERR_INVALID: no file, a stdio out of range, or a pipe without `pipes`; EBB_ERR_VERSION, EBB_ERR_CLOSED,
  * EBB_ERR_NOMEM, EBB_ERRNO(errno). */
 #define ebb_process_spawn(cx, pipes, ...) ebb_process_spawn_site((cx), (pipes), (__VA_ARGS__), EBB_SITE)
