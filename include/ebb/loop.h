@@ -300,6 +300,25 @@ static inline int ebb_process_exit_signal(ebb_value v) { /* the signal that ende
 ebb_status ebb_process_kill(ebb_cx *cx, ebb_process p, int signum);
 int ebb_process_pid(ebb_cx *cx, ebb_process p); /* 0: the process has ended, or the id is not valid */
 
+/* ---- descriptors of the host's, the wall clock ----------------------------------------------------------- */
+
+enum { EBB_FD_READABLE = 1, EBB_FD_WRITABLE = 2 };
+
+/* Waits until `fd`, a socket, pipe or terminal of another library, is ready for one of `events`; the value is what it
+ * is ready for (ebb_value_int). An error or the end of the other side counts as ready. What is ready stays so until it
+ * is read or written: the next wait then completes at once. The descriptor stays the caller's, who closes it after the
+ * future has ended; one that is closed before is not noticed. It is made non-blocking. EBB_ERR_BUSY: this loop waits
+ * for it already, for whatever event, or has it as a stream: ask for both events in one wait. EBB_ERRNO(EPERM): a file
+ * that is always ready, as regular files are. EBB_ERRNO(EBADF): not open. EBB_ERR_INVALID: a negative descriptor, no
+ * event or an unknown one. */
+#define ebb_fd_ready(cx, fd, events) ebb_fd_ready_site((cx), (fd), (events), EBB_SITE)
+ebb_future *ebb_fd_ready_site(ebb_cx *cx, int fd, int events, const char *site);
+
+/* Returns the time of day: nanoseconds since 1970, UTC, without leap seconds. 0: no loop, or the wrong thread. It may
+ * jump, back too, when somebody sets the clock: use it for dates, and ebb_now for spans. In a network of the lab it is
+ * virtual. */
+uint64_t ebb_wall_now(ebb_cx *cx);
+
 /* ---- signals ------------------------------------------------------------------------------------------- */
 
 typedef struct ebb_signal {
