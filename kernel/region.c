@@ -163,10 +163,10 @@ EBB__INLINE ebb_region region_open(ebb_runtime *rt, ebb_cx *cx, const ebb_region
     if (t->index != 0 && !drain && !apart) own(rt, t, r);
     if (EBB__UNLIKELY(parent->flags & R_STOPPING) && !o->cleanup) ebb__region_stop_new(rt, r);
     rt->stats.regions++;
-    ebb__emit_region_at(
-        rt, EBB_EV_REGION_OPENED, r, drain ? 0 : ebb__task_id(t),
-        (o->cleanup ? 1u : 0u) | (o->policy == EBB_FAIL_COLLECT ? 2u : 0u) | (o->unit ? 4u : 0u),
-        ebb__region_id(rt, parent), ebb__cold_of(r)->site);
+    ebb__emit_region_at(rt, EBB_EV_REGION_OPENED, r, drain ? 0 : ebb__task_id(t),
+                        (o->cleanup ? 1u : 0u) | (o->policy == EBB_FAIL_COLLECT ? 2u : 0u) |
+                            (o->unit ? 4u : 0u),
+                        ebb__region_id(rt, parent), ebb__cold_of(r)->site);
     return (ebb_region){ebb__region_id(rt, r)};
 }
 
@@ -359,15 +359,15 @@ static void wake_last(ebb_runtime *rt, ebb__region *r) {
     if (ebb__supervisor_is_last(r)) ebb__wake(rt, ebb__task_at(rt, ebb__cold_of(r)->supervisor));
 }
 
-/* True if a quiet region with R_MORE or R_HOOK has nothing to do before it closes. */
+/* True if a quiet region with R_MORE, R_HOOK or R_OBSERVED has nothing to do before it closes. */
 __attribute__((noinline)) static bool can_close_now(ebb_runtime *rt, ebb__region *r) {
     if (ebb__cold_of(r)->closer != 0) {
         ebb__closer_start(rt, r);
         return false;
     }
     if (is_held(r)) return false;
-    if (r->owed == 0 && r->callbacks == NULL && !(r->flags & R_HOOK)) return true;
-    ebb__sweep_later(rt, r); /* obligations still reserved have leaked; the pump runs user code */
+    if (r->owed == 0 && r->callbacks == NULL && !(r->flags & (R_HOOK | R_OBSERVED))) return true;
+    ebb__sweep_later(rt, r); /* obligations still reserved have leaked; the pump runs user code and hooks */
     return false;
 }
 
@@ -393,7 +393,7 @@ EBB__INLINE ebb__region *advance_one(ebb_runtime *rt, ebb__region *r) {
         /* fall through */
     case EBB_REGION_FINALIZING:
         if (EBB__MUTANT(rt, EBB_ORACLE_REGION_LEAK) && !quiet(rt, r)) return NULL;
-        if (r->flags & (R_MORE | R_HOOK) && !can_close_now(rt, r)) return NULL;
+        if (r->flags & (R_MORE | R_HOOK | R_OBSERVED) && !can_close_now(rt, r)) return NULL;
         return region_close(rt, r);
     default: return NULL;
     }
@@ -466,6 +466,7 @@ bool ebb__sweep_one(ebb_runtime *rt) {
     if (r->generation != generation) return true; /* a hook has joined and freed it */
     if (can_close(rt, r)) release_callbacks(rt, r);
     if (r->flags & R_HOOK && can_close(rt, r)) close_with_hook(rt, r);
+    else if (r->flags & R_OBSERVED && can_close(rt, r)) ebb__region_advance(rt, region_close(rt, r));
     else ebb__region_advance(rt, r);
     return true;
 }
