@@ -187,5 +187,6 @@ ebb_future *ebb_broadcast_next_future_site(ebb_cx *cx, ebb_broadcast *b, uint64_
     if (b == NULL) return ebb__failed(EBB_ERR_INVALID);
     if (ebb__broadcast_runtime(b) != ebb__rt_of(cx)) return ebb__failed(EBB_ERR_FOREIGN);
     if (ebb__broadcast_version(b) > seen) return ebb_future_ready_site(cx, version_of(b), site);
+    if (ebb__broadcast_version(b) < seen) return ebb__failed(EBB_ERR_INVALID);
     return ebb__claim_future(cx, &watching, b, site);
 }

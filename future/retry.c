@@ -31,12 +31,19 @@ static void sleep_first(ebb__region_futures *s, retry *r, ebb__edge *e) {
     r->opts.pause = longer(&r->opts);
 }
 
+/* The first input is a placeholder, not an attempt. */
+static bool wants_another(const retry *r, const ebb_future *attempt_of) {
+    bool asks = r->made > 0 && r->opts.again != NULL;
+    return !asks || r->opts.again(ebb__status_of(attempt_of), r->single.arg);
+}
+
 static void retry_ended(ebb__region_futures *s, ebb_future *f, ebb__edge *e) {
     retry *r = (retry *)(void *)f;
     ebb_future *input = ebb__edge_input(e);
     ebb_future_state state = ebb__state_of(input);
     bool slept = f->flags & EBB__F_STEP;
-    bool failed = !slept && state == EBB_FUTURE_FAILED && r->made < r->opts.attempts;
+    bool failed =
+        !slept && state == EBB_FUTURE_FAILED && r->made < r->opts.attempts && wants_another(r, input);
     bool go_on = failed || (slept && state == EBB_FUTURE_COMPLETED);
     if (!go_on) {
         ebb__single_forward(s, f, e);

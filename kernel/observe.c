@@ -19,6 +19,7 @@ ebb_status ebb__region_observe(ebb_cx *cx, ebb_region region) {
     ebb_runtime *rt = ebb__rt_of(cx);
     ebb__region *r;
     ebb_status st = ebb__find_region(rt, region, &r);
+    if (st == EBB_OK && r->flags & R_ROOT) st = EBB_ERR_INVALID; /* no layer outlives it */
     if (st == EBB_OK && r->state == EBB_REGION_CLOSED) st = EBB_ERR_STALE;
     if (st != EBB_OK) return st;
     r->flags |= R_OBSERVED;

@@ -353,15 +353,15 @@ static void wake_last(ebb_runtime *rt, ebb__region *r) {
     if (ebb__supervisor_is_last(r)) ebb__wake(rt, ebb__task_at(rt, ebb__cold_of(r)->supervisor));
 }
 
-/* True if a quiet region with R_MORE or R_HOOK has nothing to do before it closes. */
+/* True if a quiet region with R_MORE, R_HOOK or R_OBSERVED has nothing to do before it closes. */
 __attribute__((noinline)) static bool can_close_now(ebb_runtime *rt, ebb__region *r) {
     if (ebb__cold_of(r)->closer != 0) {
         ebb__closer_start(rt, r);
         return false;
     }
     if (is_held(r)) return false;
-    if (r->owed == 0 && r->callbacks == NULL && !(r->flags & R_HOOK)) return true;
-    ebb__sweep_later(rt, r); /* obligations still reserved have leaked; the pump runs user code */
+    if (r->owed == 0 && r->callbacks == NULL && !(r->flags & (R_HOOK | R_OBSERVED))) return true;
+    ebb__sweep_later(rt, r); /* obligations still reserved have leaked; the pump runs user code and hooks */
     return false;
 }
 
@@ -386,7 +386,7 @@ EBB__INLINE ebb__region *advance_one(ebb_runtime *rt, ebb__region *r) {
         ebb__emit_region(rt, EBB_EV_REGION_FINALIZING, r, 0, 0, 0);
         /* fall through */
     case EBB_REGION_FINALIZING:
-        if (r->flags & (R_MORE | R_HOOK) && !can_close_now(rt, r)) return NULL;
+        if (r->flags & (R_MORE | R_HOOK | R_OBSERVED) && !can_close_now(rt, r)) return NULL;
         return region_close(rt, r);
     default: return NULL;
     }
@@ -459,6 +459,7 @@ bool ebb__sweep_one(ebb_runtime *rt) {
     if (r->generation != generation) return true; /* a hook has joined and freed it */
     if (can_close(r)) release_callbacks(rt, r);
     if (r->flags & R_HOOK && can_close(r)) close_with_hook(rt, r);
+    else if (r->flags & R_OBSERVED && can_close(r)) ebb__region_advance(rt, region_close(rt, r));
     else ebb__region_advance(rt, r);
     return true;
 }

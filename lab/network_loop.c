@@ -225,6 +225,19 @@ static int process_kill(uv_process_t *process, int signum) {
     return UV_ESRCH;
 }
 
+static int group_kill(int group, int signum) {
+    (void)group;
+    (void)signum;
+    return UV_ESRCH;
+}
+
+static int pipe_pair(uv_file fds[2], int read_flags, int write_flags) {
+    (void)fds;
+    (void)read_flags;
+    (void)write_flags;
+    return UV_ENOTSUP;
+}
+
 /* ---- phases -------------------------------------------------------------------------------------------- */
 
 static bool is_alive(const ebb__net_loop *l) {
@@ -489,4 +502,6 @@ const ebb__platform ebb__net_platform = {
     .fs_req_cleanup = ebb__net_fs_req_cleanup,
     .spawn = spawn,
     .process_kill = process_kill,
+    .group_kill = group_kill,
+    .pipe_pair = pipe_pair,
 };

@@ -18,6 +18,7 @@ static const struct {
     [EBB__FILE] = {"file", ebb__file_stop},
     [EBB__PROCESS] = {"process", ebb__process_stop},
     [EBB__SIGNAL] = {"signal", ebb__signal_stop},
+    [EBB__READINESS] = {"descriptor", ebb__ready_stop},
     [EBB__HANDLE_OP] = {NULL, ebb__handle_op_stop},
 };
 

@@ -20,6 +20,7 @@ typedef enum ebb__handle_kind {
     EBB__FILE,
     EBB__PROCESS,
     EBB__SIGNAL,
+    EBB__READINESS, /* of a descriptor of the host's */
     EBB__HANDLE_OP,
     EBB__HANDLE_KINDS
 } ebb__handle_kind;
@@ -86,6 +87,7 @@ typedef struct ebb__child {
     uint64_t grace, kill_at;
     uint64_t exit; /* the value of a wait, once `exited` */
     bool exited, end_requested;
+    int group;                      /* the process group that it leads; 0: none */
     char name[EBB_MESSAGE_MAX + 1]; /* of the program, truncated if it is long */
 } ebb__child;
 
@@ -137,6 +139,7 @@ void ebb__listening_stop(ebb__handle *h);
 void ebb__file_stop(ebb__handle *h);
 void ebb__process_stop(ebb__handle *h);
 void ebb__signal_stop(ebb__handle *h);
+void ebb__ready_stop(ebb__handle *h);
 void ebb__handle_op_stop(ebb__handle *h);
 /* Kills the process at once: the region is forced. */
 void ebb__process_force(ebb__handle *h);

@@ -92,7 +92,7 @@ typedef struct ebb__platform {
     void (*listen_close)(struct ebb_loop *l, struct ebb__listen_address *p, int fd);
     int (*listen_name)(int fd, struct sockaddr_storage *out); /* 0, or a code below 0 */
     int (*accept)(int fd);                                    /* a descriptor, or a code below 0 */
-    void (*close_descriptor)(int fd);                         /* one that accept has returned */
+    void (*close_descriptor)(int fd);                         /* one that accept or pipe_pair has returned */
 
     /* Requests. */
     int (*cancel)(uv_req_t *request);
@@ -116,6 +116,8 @@ typedef struct ebb__platform {
     /* Processes. */
     int (*spawn)(uv_loop_t *loop, uv_process_t *process, const uv_process_options_t *options);
     int (*process_kill)(uv_process_t *process, int signum);
+    int (*group_kill)(int group, int signum); /* all processes of a group; 0, or a code below 0 */
+    int (*pipe_pair)(uv_file fds[2], int read_flags, int write_flags); /* uv_pipe */
 } ebb__platform;
 
 extern const ebb__platform ebb__uv_platform;

@@ -30,11 +30,18 @@ static uint64_t budget_of(const ebb__handle *h) {
     return end > now ? end - (end - now) / 8 : now;
 }
 
+/* To a process that has not been waited for: its pid, and so its group, is still its own. */
+static int send_signal(ebb__handle *h, int signum) {
+    const ebb__platform *os = h->loop->os;
+    int group = h->as.child.group;
+    return group != 0 ? os->group_kill(group, signum) : os->process_kill(&h->uv.process, signum);
+}
+
 static void request_end(ebb__handle *h) {
     ebb__child *c = &h->as.child;
     if (c->exited || c->end_requested) return;
     c->end_requested = true;
-    (void)h->loop->os->process_kill(&h->uv.process, SIGTERM);
+    (void)send_signal(h, SIGTERM);
     uint64_t now = ebb__loop_now(h->loop), budget = budget_of(h);
     uint64_t at = c->grace < EBB_FOREVER - now ? now + c->grace : EBB_FOREVER;
     kill_by(h, at < budget ? at : budget);
@@ -43,7 +50,7 @@ static void request_end(ebb__handle *h) {
 static void kill_now(ebb__handle *h) {
     h->as.child.end_requested = true;
     h->as.child.kill_at = EBB_FOREVER;
-    (void)h->loop->os->process_kill(&h->uv.process, SIGKILL);
+    (void)send_signal(h, SIGKILL);
 }
 
 void ebb__processes_kill(ebb_loop *l) {
@@ -73,6 +80,8 @@ static void on_exit_of(uv_process_t *uv, int64_t code, int signum) {
     ebb__child *c = &h->as.child;
     ebb_future *f = c->waiter;
     c->exited = true;
+    /* A group that is not empty keeps its number, and libuv has only just waited for the leader. */
+    if (c->group != 0) (void)h->loop->os->group_kill(c->group, SIGKILL);
     c->exit = (uint64_t)signum << 32 | (uint32_t)code;
     ebb__note_event(h->loop->rt, EBB_EV_PROCESS_EXITED, .other = ebb__handle_id(h),
                     .value = (uint32_t)signum << 16 | ((uint32_t)code & 0xffff));
@@ -90,8 +99,8 @@ static void on_exit_of(uv_process_t *uv, int64_t code, int signum) {
 static ebb_status check(const ebb_process_opts *o, const ebb_stream *pipes) {
     if (o->file == NULL) return EBB_ERR_INVALID;
     for (int i = 0; i < 3; i++) {
-        if (o->stdio[i] > EBB_PROCESS_STDIO_PIPE ||
-            (o->stdio[i] == EBB_PROCESS_STDIO_PIPE && pipes == NULL)) {
+        uint32_t most = i == 2 ? EBB_PROCESS_STDIO_STDOUT : EBB_PROCESS_STDIO_PIPE;
+        if ((uint32_t)o->stdio[i] > most || (o->stdio[i] == EBB_PROCESS_STDIO_PIPE && pipes == NULL)) {
             return EBB_ERR_INVALID;
         }
     }
@@ -101,6 +110,7 @@ static ebb_status check(const ebb_process_opts *o, const ebb_stream *pipes) {
 /* Descriptor i of the child, in libuv's form. */
 static uv_stdio_container_t stdio_of(const ebb_process_opts *o, int i, ebb__handle *pipe) {
     uv_stdio_container_t c = {.flags = UV_IGNORE};
+    if (o->stdio[i] == EBB_PROCESS_STDIO_STDOUT) i = 1;
     if (o->stdio[i] == EBB_PROCESS_STDIO_INHERIT) {
         c.flags = UV_INHERIT_FD;
         c.data.fd = i;
@@ -109,6 +119,24 @@ static uv_stdio_container_t stdio_of(const ebb_process_opts *o, int i, ebb__hand
         c.data.stream = &pipe->uv.stream;
     }
     return c;
+}
+
+/* Standard output and error go to one pipe. libuv would make one for each, so it is made here. The caller closes the
+ * child's end, *end. */
+static int share_pipe(ebb__handle *reader, uv_stdio_container_t stdio[3], uv_file *end) {
+    const ebb__platform *os = reader->loop->os;
+    uv_file fds[2];
+    int code = os->pipe_pair(fds, UV_NONBLOCK_PIPE, 0);
+    if (code != 0) return code;
+    code = os->pipe_open(&reader->uv.pipe, fds[0]);
+    if (code != 0) {
+        os->close_descriptor(fds[0]);
+        os->close_descriptor(fds[1]);
+        return code;
+    }
+    stdio[1] = stdio[2] = (uv_stdio_container_t){.flags = UV_INHERIT_FD, .data.fd = fds[1]};
+    *end = fds[1];
+    return 0;
 }
 
 static ebb_status start(ebb__handle *h, const ebb_process_opts *o, ebb__handle *const pipes[3]) {
@@ -125,8 +153,14 @@ static ebb_status start(ebb__handle *h, const ebb_process_opts *o, ebb__handle *
         .stdio_count = 3,
         .stdio = stdio,
     };
-    int code = h->loop->os->spawn(h->loop->uv, &h->uv.process, &options);
+    if (o->group) options.flags = UV_PROCESS_DETACHED;
+    uv_file end = -1;
+    bool shares = o->stdio[2] == EBB_PROCESS_STDIO_STDOUT && pipes[1] != NULL;
+    int code = shares ? share_pipe(pipes[1], stdio, &end) : 0;
+    if (code == 0) code = h->loop->os->spawn(h->loop->uv, &h->uv.process, &options);
+    if (end >= 0) h->loop->os->close_descriptor(end);
     h->as.child.exited = code != 0;
+    h->as.child.group = code == 0 && o->group ? uv_process_get_pid(&h->uv.process) : 0;
     h->as.child.grace = o->grace != 0 ? o->grace : GRACE;
     h->as.child.kill_at = EBB_FOREVER;
     ebb__message_copy(h->as.child.name, o->file);
@@ -224,7 +258,7 @@ ebb_status ebb_process_kill(ebb_cx *cx, ebb_process p, int signum) {
     ebb_status st = process_find(cx, p, &h);
     if (st != EBB_OK) return st;
     if (h->as.child.exited) return EBB_ERRNO(ESRCH);
-    int code = h->loop->os->process_kill(&h->uv.process, signum);
+    int code = send_signal(h, signum);
     return code == 0 ? EBB_OK : ebb__uv_status(code);
 }
 

@@ -55,6 +55,10 @@ static void shut_writing(const uv_stream_t *stream) {
     if (uv_fileno((const uv_handle_t *)stream, &fd) == 0) (void)shutdown(fd, SHUT_WR);
 }
 
+static int group_kill(int group, int signum) {
+    return uv_kill(-group, signum);
+}
+
 static int listen_name(int fd, struct sockaddr_storage *out) {
     socklen_t n = sizeof *out;
     return getsockname(fd, (struct sockaddr *)out, &n) == 0 ? 0 : -errno;
@@ -139,4 +143,6 @@ const ebb__platform ebb__uv_platform = {
     .fs_req_cleanup = uv_fs_req_cleanup,
     .spawn = uv_spawn,
     .process_kill = uv_process_kill,
+    .group_kill = group_kill,
+    .pipe_pair = uv_pipe,
 };

@@ -91,6 +91,7 @@ static ebb_status next(ebb_cx *cx, ebb_broadcast *b, ebb_wait *w, uint64_t *seen
         *seen = ebb_broadcast_get(b, item);
         return leave(w, EBB_OK);
     }
+    if (b->version < *seen) return leave(w, EBB_ERR_INVALID);
     if (b->closed) return leave(w, EBB_ERR_CLOSED);
     if (w->cx != NULL) return EBB_PENDING;
     ebb_status st = ebb__wait_begin(cx, w, &waiting, b);

@@ -4,7 +4,7 @@
  *           [--operator N]                             with a port for operators: when the budget is over, it
  *                                                      waits for one of them to extend or force it
  *           [--trace FILE] [--journal FILE]            records what it does; docs/trace.md reads it
- *           [--inspect SOCKET]                     "ebb top SOCKET" shows what it does; with "", "ebb top PID"
+ *           [--inspect SOCKET]                         "ebb top SOCKET" shows what it does; with "", "ebb top PID"
  *   service --inject                                   stops it at every point, in virtual time
  *
  *   build/release/examples/service --port 7000 --audit service.audit

@@ -332,9 +332,12 @@ typedef struct ebb_retry_opts {
     uint32_t factor;   /* each pause is this number of times longer than the one before; 0: 1 */
     uint64_t pause,    /* ns between the first two attempts */
         max_pause;     /* the longest pause; 0: no bound */
+    /* Called with the failure of an attempt and the `arg` of ebb_retry: false ends the retry with this failure. NULL:
+     * every failure is worth another attempt. */
+    bool (*again)(ebb_status st, void *arg);
 } ebb_retry_opts;
 /* Calls `make` until the future that it returns completes, at most `attempts` times; `attempt` counts from 0. Ends as
- * the last attempt. If an attempt is cancelled, the result is cancelled. `*opts` is copied. */
+ * the last attempt, which is one that `again` says no to, or the last that `attempts` allows. If an attempt is cancelled, the result is cancelled. `*opts` is copied. */
 typedef ebb_future *(*ebb_attempt_fn)(ebb_cx *cx, uint32_t attempt, void *arg);
 #define ebb_retry(cx, opts, make, arg) ebb_retry_site((cx), (opts), (make), (arg), EBB_SITE)
 ebb_future *ebb_retry_site(ebb_cx *cx, const ebb_retry_opts *opts, ebb_attempt_fn make, void *arg,
@@ -396,7 +399,7 @@ ebb_future *ebb_sem_acquire_future_site(ebb_cx *cx, ebb_sem *s, const char *site
 
 /* Completes when the broadcast has a version after `seen`; the value is that version (ebb_value_int), the latest at
  * this moment. Read it by ebb_broadcast_get, which may return a later one. EBB_ERR_CLOSED: closed, and nothing
- * newer. */
+ * newer. EBB_ERR_INVALID: `seen` is no version of it yet. */
 #define ebb_broadcast_next_future(cx, b, seen) ebb_broadcast_next_future_site((cx), (b), (seen), EBB_SITE)
 ebb_future *ebb_broadcast_next_future_site(ebb_cx *cx, ebb_broadcast *b, uint64_t seen, const char *site);
 

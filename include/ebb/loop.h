@@ -264,7 +264,8 @@ typedef struct ebb_process {
 typedef enum ebb_process_stdio {
     EBB_PROCESS_STDIO_NONE = 0,    /* /dev/null */
     EBB_PROCESS_STDIO_INHERIT = 1, /* the descriptor of this process */
-    EBB_PROCESS_STDIO_PIPE = 2     /* a pipe; this process has the other end as a stream */
+    EBB_PROCESS_STDIO_PIPE = 2,    /* a pipe; this process has the other end as a stream */
+    EBB_PROCESS_STDIO_STDOUT = 3   /* of standard error only: where standard output goes, in one order */
 } ebb_process_stdio;
 
 typedef struct ebb_process_opts {
@@ -275,12 +276,16 @@ typedef struct ebb_process_opts {
     const char *cwd;            /* its working directory. NULL: that of this process */
     ebb_process_stdio stdio[3]; /* standard input, output and error */
     uint64_t grace;             /* ns between SIGTERM and SIGKILL. 0: 2 s */
+    bool group;                 /* a session and process group of its own; see below */
 } ebb_process_opts;
 
 /* Starts a program. `pipes` gets a stream for each EBB_PROCESS_STDIO_PIPE; it may be NULL if there is none. When its
  * region ends, a process that still runs gets SIGTERM. It gets SIGKILL after `grace`, or when 7/8 of the rest of the
  * region's cleanup budget have passed, or when the region is forced. The region waits until the process has ended.
- * The process is in the process group of this one: a Ctrl-C of the terminal reaches it too. The id carries an error:
+ * The process is in the process group of this one: a Ctrl-C of the terminal reaches it too. With `group` it leads a
+ * session and a group of its own: signals, those of ebb_process_kill too, go to the whole group, and when the process
+ * has ended, in whatever way, what is left of its group gets SIGKILL at once. So a shell takes along what it has
+ * started, unless that has left the group. The id carries an error:
  * EBB_ERR_INVALID: no file, a stdio out of range, or a pipe without `pipes`; EBB_ERR_VERSION, EBB_ERR_CLOSED,
  * EBB_ERR_NOMEM, EBB_ERRNO(errno). */
 #define ebb_process_spawn(cx, pipes, ...) ebb_process_spawn_site((cx), (pipes), (__VA_ARGS__), EBB_SITE)
@@ -302,6 +307,25 @@ static inline int ebb_process_exit_signal(ebb_value v) { /* the signal that ende
 /* Sends the process a signal. EBB_ERR_CLOSED: it has ended and was waited for. EBB_ERRNO(ESRCH): it has ended. */
 ebb_status ebb_process_kill(ebb_cx *cx, ebb_process p, int signum);
 int ebb_process_pid(ebb_cx *cx, ebb_process p); /* 0: the process has ended, or the id is not valid */
+
+/* ---- descriptors of the host's, the wall clock ----------------------------------------------------------- */
+
+enum { EBB_FD_READABLE = 1, EBB_FD_WRITABLE = 2 };
+
+/* Waits until `fd`, a socket, pipe or terminal of another library, is ready for one of `events`; the value is what it
+ * is ready for (ebb_value_int). An error or the end of the other side counts as ready. What is ready stays so until it
+ * is read or written: the next wait then completes at once. The descriptor stays the caller's, who closes it after the
+ * future has ended; one that is closed before is not noticed. It is made non-blocking. EBB_ERR_BUSY: this loop waits
+ * for it already, for whatever event, or has it as a stream: ask for both events in one wait. EBB_ERRNO(EPERM): a file
+ * that is always ready, as regular files are. EBB_ERRNO(EBADF): not open. EBB_ERR_INVALID: a negative descriptor, no
+ * event or an unknown one. */
+#define ebb_fd_ready(cx, fd, events) ebb_fd_ready_site((cx), (fd), (events), EBB_SITE)
+ebb_future *ebb_fd_ready_site(ebb_cx *cx, int fd, int events, const char *site);
+
+/* Returns the time of day: nanoseconds since 1970, UTC, without leap seconds. 0: no loop, or the wrong thread. It may
+ * jump, back too, when somebody sets the clock: use it for dates, and ebb_now for spans. In a network of the lab it is
+ * virtual. */
+uint64_t ebb_wall_now(ebb_cx *cx);
 
 /* ---- signals ------------------------------------------------------------------------------------------- */
 

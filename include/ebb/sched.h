@@ -157,7 +157,7 @@ ebb_status ebb_broadcast_set(ebb_cx *cx, ebb_broadcast *b, const void *item);
 uint64_t ebb_broadcast_get(const ebb_broadcast *b, void *item);
 /* Waits for a version after `*seen`, copies the latest value to `item` and stores its version in `*seen`. A poll
  * operation and a checkpoint; after EBB_CANCELLED `*seen` is unchanged. EBB_ERR_CLOSED: closed, and nothing newer.
- * EBB_ERR_NOT_TASK: the host would have to wait. */
+ * EBB_ERR_INVALID: `*seen` is no version of it yet. EBB_ERR_NOT_TASK: the host would have to wait. */
 ebb_status ebb_broadcast_next(ebb_cx *cx, ebb_broadcast *b, ebb_wait *w, uint64_t *seen, void *item);
 /* No more values will come. Watchers still get a value that they have not seen. Idempotent. */
 void ebb_broadcast_close(ebb_cx *cx, ebb_broadcast *b);

@@ -29,6 +29,9 @@ SAYS = {
     "time": ["with a timeout: EBB_TIMEOUT", "attempt 1", "attempt 2", "attempt 3", "up to 5 times: EBB_OK",
              "by a deadline: EBB_CANCELLED", "the first of two: EBB_OK, number 1", "four at once: EBB_OK", "ended by signal 15"],
     "trace": [r"\d+ events keep every rule"],
+    "system": ["script: EBB_OK 3", "descriptor: EBB_OK", "a date"],
+    "waits": ["sent: EBB_OK, EBB_TIMEOUT", "job 4: EBB_OK", "level 7", "region: EBB_CANCELLED",
+              "retry: EBB_ERR_INVALID"],
     "workers": ["EBB_OK: 10 jobs, 2 at once", "saved", "tools put away", "stopped: EBB_CANCELLED"],
 }
 

@@ -4,7 +4,7 @@ list(TRANSFORM example_files REPLACE "(.+)" "$<TARGET_FILE:example_\\1>")
 ebb_python(examples.run examples/examples.py $<TARGET_FILE:ebb_cli> $<TARGET_FILE:http_test_server> ${example_files})
 
 # The programs that docs/guide.md shows parts of.
-set(guide_files http io lab network service time trace workers)
+set(guide_files http io lab network service system time trace waits workers)
 list(TRANSFORM guide_files REPLACE "(.+)" "$<TARGET_FILE:example_guide_\\1>")
 ebb_python(examples.guide examples/guide.py $<TARGET_FILE:ebb_cli> ${guide_files})
 

@@ -485,7 +485,7 @@ static void traverse_of_a_crowd_takes_a_bounded_number_of_steps_a_turn(void **st
 typedef struct tries {
     future_world *fw;
     uint64_t at[16];
-    uint32_t n, completes_at, cancelled_at, null_at, out_of_order;
+    uint32_t n, asked, completes_at, cancelled_at, null_at, out_of_order;
     bool later;
 } tries;
 
@@ -528,6 +528,24 @@ static void retry_ends_as_the_last_attempt(void **state) {
         assert_int_equal(t.n, attempts);
         ebb_future_drop(f);
     }
+}
+
+static bool not_failed(ebb_status st, void *arg) {
+    tries *t = arg;
+    t->asked++;
+    return st != EBB_FAILED;
+}
+
+static void retry_ends_when_another_attempt_is_not_worth_it(void **state) {
+    future_world *fw = *state;
+    tries t = {.fw = fw, .completes_at = NEVER, .cancelled_at = NEVER, .null_at = NEVER};
+    probe result;
+    ebb_retry_opts opts = {.attempts = 9, .again = not_failed};
+    ebb_future *f = probe_on(&result, ebb_retry(fw->host, &opts, try_it, &t));
+    future_settle(fw);
+    probe_failed(&result, EBB_FAILED); /* of the second attempt */
+    assert_true(t.n == 2 && t.asked == 2);
+    ebb_future_drop(f);
 }
 
 static void retry_pauses_longer_each_time_up_to_the_longest(void **state) {
@@ -630,6 +648,7 @@ int main(void) {
         IN_FUTURES(traverse_of_a_crowd_takes_a_bounded_number_of_steps_a_turn),
         IN_FUTURES(retry_tries_until_one_completes),
         IN_FUTURES(retry_ends_as_the_last_attempt),
+        IN_FUTURES(retry_ends_when_another_attempt_is_not_worth_it),
         IN_FUTURES(retry_pauses_longer_each_time_up_to_the_longest),
         IN_FUTURES(retry_with_pauses_that_grow_past_all_time_does_not_overflow),
         IN_FUTURES(retry_is_cancelled_with_an_attempt),

@@ -130,6 +130,105 @@ static void environment_and_directory_are_the_callers_choice(void **state) {
     assert_int_equal(ebb_process_exit_code(v), 0);
 }
 
+/* ---- groups, and standard error ------------------------------------------------------------------------------------ */
+
+/* A shell that leaves a grandchild behind, which heeds no signal that can be ignored and holds standard output. */
+#define FAMILY "(trap '' TERM INT HUP; echo stays; while :; do sleep 0.02; done) & "
+
+typedef struct family {
+    const char *script;
+    int how; /* 0: it ends by itself. 1: its wait is cancelled. 2: it is killed */
+    ebb_value exit;
+} family;
+
+static ebb_status raise_family(ebb_cx *cx, void *arg) {
+    family *m = arg;
+    const char *args[] = {"sh", "-c", m->script, NULL};
+    ebb_process_opts opts = shell(args);
+    ebb_stream io[3];
+    char bytes[64];
+    opts.stdio[1] = EBB_PROCESS_STDIO_PIPE;
+    opts.group = true;
+    ebb_process p = ebb_process_spawn(cx, io, &opts);
+    ebb_status st = ebb_await(cx, ebb_stream_read(cx, io[1], bytes, sizeof bytes), NULL);
+    if (st == EBB_ERR_EOF && m->how == 0)
+        st = EBB_OK; /* the grandchild was killed before it could say a word */
+    if (st != EBB_OK) return st;
+    if (m->how == 1) (void)ebb_await(cx, ebb_within(cx, ebb_process_wait(cx, p), EBB_MS), NULL);
+    if (m->how == 2) st = ebb_process_kill(cx, p, SIGINT);
+    if (st == EBB_OK) st = ebb_await(cx, ebb_process_wait(cx, p), &m->exit);
+    if (st != EBB_OK) return st;
+    return read_to_end(cx, io[1], bytes, sizeof bytes); /* not before the grandchild has ended */
+}
+
+static void a_group_ends_with_its_leader(void **state) {
+    loop_world *w = *state;
+    family ends = {.script = FAMILY "exit 4"}, cancelled = {.script = FAMILY "wait", .how = 1},
+           killed = {.script = FAMILY "wait", .how = 2};
+    assert_int_equal(run_fiber(w, raise_family, &ends), EBB_OK);
+    assert_int_equal(ebb_process_exit_code(ends.exit), 4);
+    assert_int_equal(run_fiber(w, raise_family, &cancelled), EBB_OK);
+    assert_int_equal(ebb_process_exit_signal(cancelled.exit), SIGTERM);
+    assert_int_equal(run_fiber(w, raise_family, &killed), EBB_OK);
+    assert_int_equal(ebb_process_exit_signal(killed.exit), SIGINT);
+}
+
+/* A signal reaches the grandchild too, which says so and ends the leader by ending. */
+static ebb_status signal_group(ebb_cx *cx, void *arg) {
+    family *m = arg;
+    const char *args[] = {"sh", "-c",
+                          "trap : USR1; (trap 'exit 5' USR1; echo ready; while :; do sleep 0.02; done) & "
+                          "wait; wait $!; exit $?",
+                          NULL};
+    ebb_process_opts opts = shell(args);
+    ebb_stream io[3];
+    char bytes[64];
+    opts.stdio[1] = EBB_PROCESS_STDIO_PIPE;
+    opts.group = true;
+    ebb_process p = ebb_process_spawn(cx, io, &opts);
+    ebb_status st = ebb_await(cx, ebb_stream_read(cx, io[1], bytes, sizeof bytes), NULL);
+    if (st == EBB_OK) st = ebb_process_kill(cx, p, SIGUSR1);
+    return st != EBB_OK ? st : ebb_await(cx, ebb_process_wait(cx, p), &m->exit);
+}
+
+static void a_signal_reaches_the_whole_group(void **state) {
+    family m = {.how = 0};
+    assert_int_equal(run_fiber(*state, signal_group, &m), EBB_OK);
+    assert_int_equal(ebb_process_exit_code(m.exit), 5);
+}
+
+static ebb_status hear_both(ebb_cx *cx, void *arg) {
+    conversation *c = arg;
+    const char *args[] = {"sh", "-c", "echo one; echo two >&2; echo three; exit 2", NULL};
+    ebb_process_opts opts = shell(args);
+    ebb_stream io[3];
+    opts.stdio[1] = EBB_PROCESS_STDIO_PIPE;
+    opts.stdio[2] = EBB_PROCESS_STDIO_STDOUT;
+    ebb_process p = ebb_process_spawn(cx, io, &opts);
+    assert_int_equal(ebb_id_status(io[2].id), EBB_ERR_INVALID); /* it has no stream of its own */
+    ebb_status st = read_to_end(cx, io[1], c->out, sizeof c->out);
+    return st != EBB_OK ? st : ebb_await(cx, ebb_process_wait(cx, p), &c->exit);
+}
+
+static void standard_error_goes_where_standard_output_goes(void **state) {
+    loop_world *w = *state;
+    conversation c = {.world = w};
+    assert_int_equal(run_fiber(w, hear_both, &c), EBB_OK);
+    assert_string_equal(c.out, "one\ntwo\nthree\n");
+    assert_int_equal(ebb_process_exit_code(c.exit), 2);
+    ebb_stream io[3];
+    ebb_process_opts bad = {.file = "/nowhere/at/all",
+                            .stdio = {0, EBB_PROCESS_STDIO_PIPE, EBB_PROCESS_STDIO_STDOUT}};
+    assert_int_equal(ebb_id_status(ebb_process_spawn(w->cx, io, &bad).id), EBB_ERRNO(ENOENT));
+    bad = (ebb_process_opts){.file = "true", .stdio = {0, EBB_PROCESS_STDIO_STDOUT}};
+    assert_int_equal(ebb_id_status(ebb_process_spawn(w->cx, io, &bad).id), EBB_ERR_INVALID);
+    ebb_value v;
+    ebb_process_opts quiet = {.file = "true", .stdio = {0, 0, EBB_PROCESS_STDIO_STDOUT}};
+    assert_int_equal(loop_await(w, ebb_process_wait(w->cx, ebb_process_spawn(w->cx, NULL, &quiet)), &v),
+                     EBB_OK);
+    assert_int_equal(ebb_process_exit_code(v), 0);
+}
+
 /* ---- cancels ---------------------------------------------------------------------------------------------------- */
 
 /* Starts a shell that says "ready" when its traps are set. */
@@ -434,6 +533,9 @@ int main(void) {
         ON_A_LOOP(environment_and_directory_are_the_callers_choice),
         ON_A_LOOP(cancelling_the_wait_ends_the_process),
         ON_A_LOOP(an_end_is_kept_for_the_next_wait),
+        ON_A_LOOP(a_group_ends_with_its_leader),
+        ON_A_LOOP(a_signal_reaches_the_whole_group),
+        ON_A_LOOP(standard_error_goes_where_standard_output_goes),
         ON_A_LOOP(an_end_that_meets_a_cancel_is_kept),
         ON_A_LOOP(a_wait_may_follow_a_cancel_at_once),
         ON_A_LOOP(a_stubborn_process_is_killed_after_its_grace),

@@ -80,6 +80,8 @@ static void one_that_comes_late_gets_the_latest_at_once(void **state) {
     assert_true(x->got == 1 && x->item == 2);
     assert_int_equal(ebb_broadcast_next(w->host, b, &wait, &seen, &item), EBB_OK);
     assert_true(item == 2 && seen == 2);
+    seen = 3;
+    assert_int_equal(ebb_broadcast_next(w->host, b, &wait, &seen, &item), EBB_ERR_INVALID);
     ebb_broadcast_close(w->host, b);
     seen = 1; /* what was set before the close is still there */
     assert_int_equal(ebb_broadcast_next(w->host, b, &wait, &seen, &item), EBB_OK);

@@ -96,6 +96,7 @@ typedef enum await_kind {
     JOIN_FLOW,
     BRIDGE_SEND,
     BRIDGE_RECV,
+    WATCH,
     PARK,
     GRANT, /* an await of the driver's own */
     AWAITS
@@ -120,7 +121,7 @@ typedef struct node {
     ebb_workflow flow;
     ebb_bridge *bridge;
     ebb_obligation permit;
-    uint64_t item, span;
+    uint64_t item, span, seen;
     duties own;     /* of the task */
     duties *stack;  /* of a finalizer: where it stands, */
     uint32_t place; /* and which it is, from 1 on */
@@ -147,6 +148,7 @@ struct side {
     ebb_runtime *rt;
     ebb_peer *peer;
     ebb_chan *chan;
+    ebb_broadcast *broadcast;
     ebb_sem sem;
     handle handles[HANDLES];
     pledge pledges[PROMISES];

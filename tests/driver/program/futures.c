@@ -60,14 +60,26 @@ static ebb_value some_value(side *s, ebb_cx *cx) {
     }
 }
 
+/* If it is a claim: uses it. */
+static void use_claim(side *s, ebb_cx *cx, ebb_value *v) {
+    uint64_t item = pick(s, 256);
+    if (one_in(s, 3)) return;
+    (void)ebb_chan_take(cx, v, &item);
+    (void)ebb_chan_put(cx, v, &item);
+    (void)ebb_bridge_take(cx, v, &item);
+    (void)ebb_bridge_put(cx, v, &item);
+}
+
 void use_value(side *s, ebb_cx *cx, ebb_value v) {
     size_t n = 0;
     void *at;
+    use_claim(s, cx, &v);
     ebb_outcome *o = ebb_outcomes_of(&v, &n);
     ebb_selected *chosen = ebb_selected_of(&v);
     for (size_t i = 0; o != NULL && i < n; i++) {
         if (one_in(s, 2)) ebb_value_discard(cx, ebb_value_take(cx, &o[i].value));
     }
+    if (chosen != NULL) use_claim(s, cx, &chosen->value);
     if (chosen != NULL && one_in(s, 2)) ebb_value_discard(cx, ebb_value_take(cx, &chosen->value));
     (void)ebb_bytes_of(cx, &v, &at, &n);
     if (one_in(s, 3)) put_future(s, cx, ebb_future_ready(cx, v));
@@ -216,6 +228,7 @@ static ebb_future *answer(side *s, ebb_cx *cx) {
 static ebb_future *on_then(ebb_cx *cx, ebb_value *v, void *arg) {
     call *c = arg;
     used_once(c);
+    use_claim(c->s, cx, v);
     if (one_in(c->s, 3)) ebb_value_discard(cx, ebb_value_take(cx, v));
     return answer(c->s, cx);
 }
@@ -338,10 +351,31 @@ static ebb_future *go_some(side *s, ebb_cx *cx) {
     return fiber ? ebb_fiber_go(cx, r, fiber_node, n) : ebb_go(cx, r, poll_node, n);
 }
 
+/* Waits for something else: channels, the semaphore, bridges, the broadcast, ends. */
+static ebb_future *waits(side *s, ebb_cx *cx) {
+    uint32_t how = pick(s, 9);
+    ebb_bridge *b = how == 2 || how == 3 ? some_bridge(s, how == 2) : NULL;
+    TALK("wait for %u\n", how);
+    switch (how) {
+    case 0: return ebb_chan_send_future(cx, s->chan);
+    case 1: return ebb_chan_recv_future(cx, s->chan);
+    case 2: return ebb_bridge_send_future(cx, b);
+    case 3: return ebb_bridge_recv_future(cx, b);
+    case 4: return ebb_broadcast_next_future(cx, s->broadcast, pick(s, 6));
+    case 5: return ebb_task_ended(cx, some_task(s));
+    case 6: return ebb_region_closed(cx, some_region(s));
+    case 7: return ebb_workflow_ended(cx, s->flow[pick(s, FLOWS)]);
+    default: return ebb_sem_acquire_future(cx, &s->sem);
+    }
+}
+
 static ebb_future *simple(side *s, ebb_cx *cx) {
     ebb_future *f;
     handle h;
-    switch (pick(s, 12)) {
+    switch (pick(s, 15)) {
+    case 12:
+    case 13:
+    case 14: return waits(s, cx);
     case 0:
     case 1:
     case 2:

@@ -17,10 +17,12 @@ static bool has_come(const side *s, const node *n) {
     ebb_task_info info;
     ebb_region_state state;
     ebb_workflow_report flow;
+    uint64_t item;
     switch (n->await) {
     case SLEEP: return n->nap.due != 0 && n->nap.due + EBB_MS <= s->advanced;
     case GRANT: return n->wait.cx != NULL && n->wait.granted != 0;
-    case RECV: return ebb_chan_length(s->chan) > 0;
+    case RECV: return ebb_chan_try_recv(host, s->chan, &item) == EBB_OK; /* granted ones are not his */
+    case WATCH: return ebb_broadcast_get(s->broadcast, &item) > n->seen;
     case FUTURE: return ebb_future_status_of(n->future.f) != EBB_PENDING;
     case JOIN_TASK:
         return ebb_task_info_of(host, n->task, &info) == EBB_OK && info.phase == EBB_TASK_COMPLETED;
@@ -36,7 +38,7 @@ static bool has_come(const side *s, const node *n) {
 void judge_idle(side *s) {
     static const char *const what[] = {"nothing",  "a sleep",  "a send",  "an item",  "a permit",
                                        "a place",  "a region", "a task",  "a future", "a workflow",
-                                       "a bridge", "a bridge", "nothing", "a grant"};
+                                       "a bridge", "a bridge", "a value", "nothing",  "a grant"};
     ebb_runtime_stats stats;
     char text[160];
     ebb_runtime_stats_of(s->rt, &stats);

@@ -93,6 +93,7 @@ static void let_go(side *s) {
     settle_some(s, true);
     forget_closed(s);
     if (s->chan != NULL) ebb_chan_close(host, s->chan);
+    if (s->broadcast != NULL) ebb_broadcast_close(host, s->broadcast);
     for (uint32_t i = 0; i < 8; i++) ebb_sem_release(host, &s->sem);
     for (uint32_t i = 0; i < BRIDGES; i++) {
         pthread_mutex_lock(&s->hub->lock);

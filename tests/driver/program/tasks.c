@@ -69,6 +69,7 @@ static ebb_status go_on_waiting(ebb_cx *cx, node *n, ebb_value *v) {
     case JOIN_FLOW: return ebb_workflow_join(cx, n->flow, NULL);
     case BRIDGE_SEND: return ebb_bridge_send(cx, n->bridge, &n->wait, &n->item);
     case BRIDGE_RECV: return ebb_bridge_recv(cx, n->bridge, &n->wait, &n->item);
+    case WATCH: return ebb_broadcast_next(cx, s->broadcast, &n->wait, &n->seen, &n->item);
     case GRANT: return wait_for_grant(cx, n);
     case PARK: return n->kind == FIBER ? ebb_fiber_yield(cx) : EBB_OK;
     default: return EBB_OK;
@@ -88,6 +89,8 @@ static void choose_await(ebb_cx *cx, node *n) {
     n->flow = s->flow[pick(s, FLOWS)];
     bool channel = n->await == SEND || n->await == RECV || n->await == PLACE;
     if (channel && s->chan == NULL) n->await = SLEEP;
+    if (n->await == WATCH && s->broadcast == NULL) n->await = SLEEP;
+    n->seen = n->await == WATCH && one_in(s, 2) ? ebb_broadcast_get(s->broadcast, &n->item) : pick(s, 9);
     if (n->await == BRIDGE_SEND || n->await == BRIDGE_RECV) {
         n->bridge = some_bridge(s, n->await == BRIDGE_SEND);
         if (n->bridge == NULL) n->await = FUTURE;
@@ -406,7 +409,11 @@ static void channel_some(side *s, ebb_cx *cx) {
     uint64_t item = pick(s, 256);
     ebb_wait w = {.cx = NULL};
     if (one_in(s, 3)) ebb_sem_release(cx, &s->sem);
+    if (s->broadcast != NULL && one_in(s, 2)) (void)ebb_broadcast_set(cx, s->broadcast, &item);
+    if (s->broadcast != NULL && one_in(s, 60)) ebb_broadcast_close(cx, s->broadcast);
     if (s->chan == NULL) return;
+    if (one_in(s, 3)) (void)ebb_chan_try_send(cx, s->chan, &item);
+    if (one_in(s, 3)) (void)ebb_chan_try_recv(cx, s->chan, &item);
     if (one_in(s, 30)) ebb_chan_close(cx, s->chan);
     if (cx != ebb_runtime_host(s->rt)) return;
     (void)(one_in(s, 2) ? ebb_chan_send(cx, s->chan, &w, &item) : ebb_chan_recv(cx, s->chan, &w, &item));

@@ -233,6 +233,7 @@ bool side_begin(side *s) {
     if (!start(s)) return false;
     ebb_sem_init(&s->sem, pick(s, 3));
     if (ebb_chan_new(s->rt, 1 + pick(s, 3), sizeof(uint64_t), &s->chan) != EBB_OK) s->chan = NULL;
+    if (ebb_broadcast_new(s->rt, sizeof(uint64_t), &s->broadcast) != EBB_OK) s->broadcast = NULL;
     return true;
 }
 
@@ -248,9 +249,11 @@ void side_free(side *s) {
         side_record(s, true);
         s->freed = true;
         ebb_chan_free(s->chan);
+        ebb_broadcast_free(s->broadcast);
         ebb_runtime_free(s->rt);
         s->rt = NULL;
         s->chan = NULL;
+        s->broadcast = NULL;
     }
     s->freed = true;
 }
