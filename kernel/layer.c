@@ -336,6 +336,7 @@ ebb__region_view ebb__region_look(const ebb__region *r) {
                               .severity = ebb__request_severity(r->request),
                               .epoch = ebb__request_epoch(r->request),
                               .status = r->status,
+                              .depth = c->depth,
                               .tasks = r->tasks.n,
                               .children = r->children.n,
                               .obligations = c->obligations,

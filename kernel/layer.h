@@ -458,6 +458,7 @@ typedef struct ebb__region_view {
     ebb_region_state state;
     uint8_t request, severity, epoch; /* of its cancel request; 0: there was none */
     int32_t status;                   /* ebb_status so far */
+    uint32_t depth;                   /* 0: the root */
     uint32_t tasks, children;         /* live */
     uint32_t obligations;             /* reserved there, including those of its tasks */
     uint32_t abandoned, leaked;       /* as in its report */

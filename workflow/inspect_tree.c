@@ -178,15 +178,15 @@ static void say_task(void *ctx, const ebb__task_view *v) {
 
 static void say_region(walk *w, const ebb__region *r) {
     char id[40];
-    ebb__region_view v = ebb__region_look(w->rt, r);
+    ebb__region_view v = ebb__region_look(r);
     w->depth = v.depth;
     ebb__inspect_say(w->t, "%s{\"region\":\"%s\",\"depth\":%" PRIu32 ",\"state\":\"%s\",\"site\":",
                      w->regions == 0 ? "" : ",", id_in(id, ebb__region_name(w->rt, r).id), v.depth,
                      ebb__region_state_name(v.state));
-    ebb__inspect_string(w->t, v.site);
+    ebb__inspect_string(w->t, ebb__region_site(r));
     ebb__inspect_say(
         w->t, ",\"tasks\":%" PRIu32 ",\"children\":%" PRIu32 ",\"obligations\":%" PRIu32 ",\"closing\":%s",
-        v.tasks, v.children, v.obligations, v.traits & EBB__REGION_CLOSING ? "true" : "false");
+        v.tasks, v.children, v.obligations, ebb__region_is(w->rt, r, EBB__REGION_CLOSING) ? "true" : "false");
     if (v.request != 0) {
         ebb__inspect_say(
             w->t, ",\"request\":\"%s\",\"message\":", ebb_cancel_kind_name((ebb_cancel_kind)v.request));
