@@ -70,6 +70,46 @@ static double map_nodes(void) {
     return short_chains(rt);
 }
 
+/* An item through a channel: received by a future that is awaited, and plainly. Nobody has to wait. */
+static double channel_recv_future(void) {
+    ebb_runtime *rt = bench_runtime();
+    ebb_cx *host = ebb_runtime_host(rt);
+    ebb_chan *ch = NULL;
+    ebb_value v;
+    uint64_t item = 1;
+    bench_must(ebb_chan_new(rt, 1, sizeof item, &ch) == EBB_OK);
+    double t0 = bench_cpu_ns();
+    for (int i = 0; i < MILLION; i++) {
+        bench_must(ebb_chan_try_send(host, ch, &item) == EBB_OK);
+        ebb_future *f = ebb_chan_recv_future(host, ch);
+        bench_must(ebb_await(host, f, &v) == EBB_OK && ebb_chan_take(host, &v, &item) == EBB_OK);
+        if (i % SHORT == 0) (void)ebb_runtime_pump(rt, UINT32_MAX);
+    }
+    double ns = (bench_cpu_ns() - t0) / MILLION;
+    bench_pump_all(rt);
+    ebb_chan_free(ch);
+    ebb_runtime_free(rt);
+    return ns;
+}
+
+static double channel_recv_plain(void) {
+    ebb_runtime *rt = bench_runtime();
+    ebb_cx *host = ebb_runtime_host(rt);
+    ebb_chan *ch = NULL;
+    ebb_wait w = {0};
+    uint64_t item = 1;
+    bench_must(ebb_chan_new(rt, 1, sizeof item, &ch) == EBB_OK);
+    double t0 = bench_cpu_ns();
+    for (int i = 0; i < MILLION; i++) {
+        bench_must(ebb_chan_try_send(host, ch, &item) == EBB_OK);
+        bench_must(ebb_chan_recv(host, ch, &w, &item) == EBB_OK);
+    }
+    double ns = (bench_cpu_ns() - t0) / MILLION;
+    ebb_chan_free(ch);
+    ebb_runtime_free(rt);
+    return ns;
+}
+
 /* A runtime with a million pending futures. */
 static ebb_runtime *runtime_1m(void) {
     ebb_runtime *rt = bench_runtime();
@@ -342,5 +382,6 @@ const bench_row bench_future_rows[] = {
     {"future.pause_200k", "us", pause_200k, LIBGC(floor_gc_pause_200k), 5000, 0},
     {"future.pause_1m", "us", pause_1m, LIBGC(floor_gc_pause_1m), 2000, 0},
     {"future.pause_2m", "us", pause_2m, LIBGC(floor_gc_pause_2m), 0, 0},
+    {"future.channel_recv", "ns", channel_recv_future, channel_recv_plain, 0, 0},
 };
 const size_t bench_future_count = sizeof bench_future_rows / sizeof *bench_future_rows;

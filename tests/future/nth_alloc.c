@@ -49,6 +49,9 @@ typedef struct run {
     uint32_t watched;
     ebb_future *promise[64];
     uint32_t promises;
+    ebb_chan *chan;
+    ebb_broadcast *broadcast;
+    ebb_sem sem;
     waiter waiter[8];
     uint32_t waiters;
     uint32_t corrupt;
@@ -221,6 +224,26 @@ static void across(run *r, ebb_cx *cx) {
     ebb_future_drop(shared);
 }
 
+/* What waits in queues of other things. Nobody takes the item, so it has to be there in the end. */
+static void queued(run *r, ebb_cx *cx) {
+    uint64_t item = 1;
+    ebb_sem_init(&r->sem, 1);
+    if (ebb_chan_new(r->rt, 1, sizeof item, &r->chan) != EBB_OK) return;
+    if (ebb_broadcast_new(r->rt, sizeof item, &r->broadcast) != EBB_OK) return;
+    (void)ebb_chan_try_send(cx, r->chan, &item);
+    ebb_future *fs[9];
+    for (int i = 0; i < 2; i++) {
+        fs[i] = watch(r, ebb_chan_recv_future(cx, r->chan));
+        fs[2 + i] = watch(r, ebb_sem_acquire_future(cx, &r->sem));
+        fs[4 + i] = watch(r, ebb_broadcast_next_future(cx, r->broadcast, 0));
+    }
+    fs[6] = watch(r, ebb_within(cx, ebb_chan_send_future(cx, r->chan), EBB_MS));
+    fs[7] = watch(r, ebb_region_closed(cx, r->inner));
+    fs[8] = watch(r, ebb_task_ended(cx, (ebb_task){0}));
+    ebb_future *first[] = {ebb_race(cx, 4, fs), ebb_all_settled(cx, 5, fs + 4)};
+    await_in_task(r, cx, ebb_runtime_root(r->rt), ebb_all_settled(cx, 2, first));
+}
+
 static void pump(run *r) {
     for (int i = 0; i < TURNS_MAX; i++) {
         ebb_inbox_receive(r->rt);
@@ -241,6 +264,8 @@ static void pass(run *r, uint64_t span) {
 }
 
 static void settle_promises(run *r) {
+    if (r->chan != NULL) ebb_chan_close(r->host, r->chan);
+    if (r->broadcast != NULL) ebb_broadcast_close(r->host, r->broadcast);
     for (uint32_t i = 0; i < r->promises; i++) {
         if (i % 3 < 2) (void)ebb_promise_settle(r->promise[i], fd(r));
         else (void)ebb_promise_reject(r->promise[i], i % 2 == 0 ? EBB_TIMEOUT : EBB_CANCELLED);
@@ -294,6 +319,17 @@ static void end(run *r, ending how, uint64_t n) {
     pass(r, EBB_SECOND);
 }
 
+static void judge_queues(run *r, uint64_t n) {
+    uint64_t item;
+    if (r->broadcast != NULL) {
+        if (ebb_chan_try_recv(NULL, r->chan, &item) != EBB_OK)
+            fail_msg("allocation %u: an item is lost", (unsigned)n);
+        if (r->sem.free != 1) fail_msg("allocation %u: there are %u permits", (unsigned)n, r->sem.free);
+    }
+    ebb_broadcast_free(r->broadcast);
+    ebb_chan_free(r->chan);
+}
+
 /* The number of allocations of the host, or of cells. */
 static uint64_t go(uint64_t n, bool after, bool of_cells, ending how) {
     run *r = calloc(1, sizeof *r);
@@ -319,10 +355,12 @@ static uint64_t go(uint64_t n, bool after, bool of_cells, ending how) {
         several(r, r->host);
         made(r, r->host);
         across(r, r->host);
+        queued(r, r->host);
         pass(r, 3 * EBB_MS);
         end(r, how, n);
         judge(r, n, how == BY_FORCE);
         ebb_runtime_free(r->rt);
+        judge_queues(r, n);
     }
     for (uint32_t i = 0; i < r->fds_made; i++) {
         if (r->fds[i] != 1)
