@@ -43,9 +43,13 @@ typedef struct ebb__h2 {
     bool broken;       /* nghttp2 has failed for good */
 } ebb__h2;
 
-/* The first window of a stream, and of a server's connection. A body of 100 KB then needs no WINDOW_UPDATE in its middle,
- * which would cost both sides a system call and a wake-up. */
-enum { EBB__H2_WINDOW = 131070, EBB__H2_CONNECTION_WINDOW = 1 << 20 };
+/* The first windows of a stream and of a server's connection. A body of 100 KB needs no WINDOW_UPDATE in its middle,
+ * which would cost both sides a system call and a wake-up; and one that nobody reads leaves 64 KiB for the others. */
+enum {
+    EBB__H2_WINDOW = 131070,
+    EBB__H2_FIRST_CONNECTION_WINDOW = EBB__H2_WINDOW / 2 * 3,
+    EBB__H2_CONNECTION_WINDOW = 1 << 20
+};
 
 static inline ebb__h2 *ebb__h2_of(const ebb__conn *c) {
     return c->session;

@@ -484,7 +484,7 @@ static int greet(const ebb__conn *c, nghttp2_session *s) {
                                          {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, l->header_bytes}};
     int code = nghttp2_submit_settings(s, NGHTTP2_FLAG_NONE, settings, sizeof settings / sizeof *settings);
     if (code != 0) return code;
-    return nghttp2_session_set_local_window_size(s, NGHTTP2_FLAG_NONE, 0, EBB__H2_WINDOW);
+    return nghttp2_session_set_local_window_size(s, NGHTTP2_FLAG_NONE, 0, EBB__H2_FIRST_CONNECTION_WINDOW);
 }
 
 ebb_status ebb__h2_server_new(ebb__conn *c) {

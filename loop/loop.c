@@ -96,11 +96,6 @@ static void pump_and_flush(ebb_loop *l) {
     ebb__raw_streams_flush(l);
 }
 
-void ebb__loop_pump_more(ebb_loop *l) {
-    if (!l->backlog && ebb__rt_due(l->rt) <= ebb__now(l->rt))
-        l->backlog = ebb_runtime_pump(l->rt, l->polls) == EBB_PENDING;
-}
-
 void ebb__loop_pump_early(ebb_loop *l) {
     if (!l->backlog) pump_and_flush(l);
 }

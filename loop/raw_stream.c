@@ -7,8 +7,6 @@
 #include "base/alloc.h"
 #include "loop/stream.h"
 
-enum { FLUSHES = 4 };
-
 /* ---- dirty raw streams ---------------------------------------------------------------------------------- */
 
 void ebb__raw_stream_touch(ebb__raw_stream *w) {
@@ -30,25 +28,16 @@ static void clean(ebb_loop *l, ebb__raw_stream *w) {
     w->where = NULL;
 }
 
-/* A flush may let the tasks behind the stream go on: then they run, and the stream is flushed again, as long as its
- * buffers are in the caches. The bound leaves the others their turn. */
-static void flush(ebb_loop *l, ebb__raw_stream *w) {
-    for (int i = 0; i < FLUSHES; i++) {
-        clean(l, w);
-        w->ops->flush(w->ctx);
-        ebb__loop_pump_more(l);
-        if (w->where == NULL) return;
-    }
-}
-
-/* Other raw streams that become dirty during the flush are flushed in the next turn. The old list has its own head, so
+/* Raw streams that become dirty during the flush are flushed in the next turn. The old list has its own head, so
  * that a raw stream which is closed meanwhile can be removed from it. */
 void ebb__raw_streams_flush(ebb_loop *l) {
     ebb__raw_stream *old = l->dirty;
     old->where = &old;
     l->dirty = NULL;
     while (old != NULL) {
-        flush(l, old);
+        ebb__raw_stream *w = old;
+        clean(l, w);
+        w->ops->flush(w->ctx);
     }
 }
 

@@ -146,6 +146,7 @@ class Bodies(WithClients):
 
     def test_a_reader_that_waits_holds_the_sender_back(self):
         c = self.connect()
+        self.assertTrue(c.settle())  # the server's windows are known
         stream = c.request("/f/hang", "POST", end=False)
         c.body(stream, bytes(c.streams[stream].window), end=False)
         self.assertTrue(c.settle())
