@@ -47,6 +47,7 @@ int main(int argc, char **argv) {
                              .shutdown = {.name = "guide", .budget = 30 * EBB_SECOND, .audit = audit},
                              .report = &report};
     opts.inspect = argv[2]; /* a path; "": `ebb top PID` finds it; NULL: nobody can look */
+    if (argc > 3) opts.loop.trace_file = argv[3];
     int status = ebb_service_run(&opts, start, NULL);
     printf("%s, exit status %d\n", ebb_workflow_state_name(report.state), status);
     ebb_audit_close(audit);

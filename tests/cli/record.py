@@ -124,6 +124,12 @@ class Recorded(unittest.TestCase):
             self.assertIn((e["pid"], e["tid"]), names)
         self.assertTrue(any(e["cat"] == "poll" and e["dur"] > 0 for e in slices))
         self.assertTrue(any(e["cat"] == "wait" for e in slices))
+        end = {}
+        for e in sorted(slices, key=lambda e: e["ts"]):
+            track = e["pid"], e["tid"]
+            if e["tid"] != 0: # a task does one thing at a time
+                self.assertGreaterEqual(e["ts"], end.get(track, 0))
+                end[track] = e["ts"] + e["dur"]
         asyncs = {kind: [e for e in events if e.get("cat") == kind] for kind in
                   ("region", "operation", "connection", "exchange")}
         for kind, found in asyncs.items():
