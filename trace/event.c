@@ -67,6 +67,10 @@ ebb__event_value ebb__event_value_of(uint32_t type) {
     return type < EBB_EV_MAX ? (ebb__event_value)values[type] : EBB__VALUE_NONE;
 }
 
+bool ebb__event_is_machine(uint32_t type) {
+    return type >= EBB_EV_MACHINE_SPAWNED && type <= EBB_EV_MACHINE_RECOVERED;
+}
+
 bool ebb__event_is_region(uint32_t type) {
     return type >= EBB_EV_REGION_OPENED && type <= EBB_EV_REGION_STOPPING;
 }
