@@ -33,7 +33,7 @@ static uint32_t batch_of(ebb_cx *cx, ebb_machines *ms) {
     if (ebb__rt_is_stepped(ms->rt)) return 1;
     if (!ms->cancelled || ebb_task_info_of(cx, ms->task, &info) != EBB_OK) return EBB_MACHINE_BATCH;
     if (info.budget.polls == EBB_POLLS_UNBOUNDED) return EBB_MACHINE_BATCH;
-    return EBB_MACHINE_BATCH + ms->machines.live / (info.budget.polls / 2 + 1);
+    return EBB_MACHINE_BATCH + ms->n_machines / (info.budget.polls / 2 + 1);
 }
 
 static void take_turns(ebb_machines *ms, uint32_t n) {
@@ -74,21 +74,24 @@ void ebb__dispatcher_unit_closed(ebb_runtime *rt) {
 static void call_off(ebb_machines *ms, uint32_t index, ebb__machine *m) {
     uint64_t id = ebb__machine_id(ms, index);
     ebb__cell *last = m->last, *c = last == NULL ? NULL : last->next;
+    ebb__cell *mark = m->mark, *kept = NULL; /* of the deferred ones */
+    bool deferred = mark != NULL;
     m->mark = NULL;
     for (bool more = c != NULL; more;) {
         ebb__cell *next = c->next;
         more = c != last;
+        bool last_deferred = c == mark;
         if (c->what == EBB__REPLY || c->what == EBB__FAILED) {
             m->mark = c; /* so that the next one can be taken */
+            if (deferred) kept = c;
         } else {
             ebb__mailbox_take(ms, m, c);
-            if (c->what == EBB__EXPIRY) ebb__alarm_free(ms, c->ref);
-            if (c->what == EBB__REQUEST) ebb__request_dead(ms, c, id, EBB_REQUEST_STOPPED, EBB_DEAD_STOPPED);
-            else ebb__cell_dead(ms, c, id, EBB_DEAD_STOPPED);
+            ebb__cell_called_off(ms, c, id, false);
         }
+        deferred = deferred && !last_deferred;
         c = next;
     }
-    m->mark = NULL;
+    m->mark = kept;
     for (uint32_t p = m->more == NULL ? 0 : m->more->made, next; p != 0; p = next) {
         next = ebb__pending_at(ms, p)->made_next;
         ebb__pending_fail(ms, p, EBB_REQUEST_STOPPED);
@@ -101,7 +104,7 @@ static void cancel_machine(ebb_machines *ms, uint32_t index, bool last_turn) {
     if (m->lifecycle == EBB_MACHINE_RUNNING && last_turn) {
         m->flags &= (uint8_t)~EBB__M_ENTER;
         call_off(ms, index, m);
-        if (m->last != NULL) ebb__turn(ms, index);
+        if (ebb__mailbox_next(m) != NULL) ebb__turn(ms, index);
     }
     if (m->lifecycle != EBB_MACHINE_STOPPED) ebb__machine_end(ms, index, EBB_MACHINE_STOPPED);
     if (ebb__hooks_due(ms)) ebb__hooks_run(ms);

@@ -87,7 +87,7 @@ void ebb_machines_dump(const ebb_machines *ms, void (*write)(void *ctx, const ch
     sink s = {.ms = ms, .write = write, .ctx = ctx};
     if (ms->rt == NULL) return;
     begin(&s, "machines: ");
-    ebb__text_u64(&s.text, ms->machines.live);
+    ebb__text_u64(&s.text, ms->n_machines);
     add_count(&s, ", ", ms->queued, " messages queued");
     add_count(&s, ", ", ms->pendings.live, " requests pending");
     end(&s);

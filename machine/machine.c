@@ -24,7 +24,8 @@ static ebb__machine *find(const ebb_machines *ms, ebb_machine id, ebb_status *st
         return NULL;
     ebb__machine *m = ebb__machine_at(ms, i);
     if (generation > m->generation) return NULL;
-    *st = generation < m->generation || m->type == NULL ? EBB_ERR_NOT_RUNNING : EBB_OK;
+    bool gone = generation < m->generation || m->type == NULL || m->lifecycle == EBB_MACHINE_STOPPED;
+    *st = gone ? EBB_ERR_NOT_RUNNING : EBB_OK;
     return *st == EBB_OK ? m : NULL;
 }
 
@@ -98,6 +99,7 @@ static ebb_status make(ebb_machines *ms, ebb__machine_type *type, uint32_t state
                         .flags = EBB__M_UNCOMMITTED,
                         .mailbox = type->t.mailbox};
     link_youngest(ms, i, m);
+    ms->n_machines++;
     ebb__stage(ms, c, EBB__SPAWN, i);
     return EBB_OK;
 }
@@ -137,6 +139,7 @@ void ebb__machine_unspawn(ebb_machines *ms, uint32_t index) {
     ebb__machine *m = ebb__machine_at(ms, index);
     assert(m->flags & EBB__M_UNCOMMITTED && m->last == NULL && m->more == NULL && m->places == 0);
     unlink_age(ms, index, m);
+    ms->n_machines--;
     if (m->fields != NULL) ebb__cells_give(&m->type->fields, m->fields);
     m->lifecycle = EBB_MACHINE_STOPPED;
     ebb__machine_retire(ms, index);
@@ -175,29 +178,26 @@ void ebb__machine_started(ebb_machines *ms, uint32_t index) {
     if (m->flags & EBB__M_ENTER || ebb__mailbox_next(m) != NULL) ebb__ready_push(ms, index, m);
 }
 
-/* What is left in the mailbox is not handled any more. */
+/* A message that will not be handled because its receiver ends. */
+void ebb__cell_called_off(ebb_machines *ms, ebb__cell *c, uint64_t id, bool faulted) {
+    ebb_dead_reason why = faulted ? EBB_DEAD_FAULTED : EBB_DEAD_STOPPED;
+    if (c->what == EBB__REQUEST) {
+        ebb__request_dead(ms, c, id, faulted ? EBB_REQUEST_FAULTED : EBB_REQUEST_STOPPED, why);
+    } else if (c->what == EBB__EXPIRY || c->what == EBB__STALE) {
+        if (c->what == EBB__EXPIRY) ebb__alarm_free(ms, c->ref);
+        ebb__machine_note(ms, EBB_EV_MACHINE_DROPPED, id, c->from, (uint32_t)why, c->number);
+        ebb__cell_free(ms, c);
+    } else {
+        if (c->what == EBB__REPLY || c->what == EBB__FAILED) ebb__pending_unwant(ms, c->ref);
+        ebb__cell_dead(ms, c, id, why);
+    }
+}
+
 static void empty_mailbox(ebb_machines *ms, ebb__machine *m, uint64_t id, bool faulted) {
     m->mark = NULL;
     for (ebb__cell *c; (c = ebb__mailbox_next(m)) != NULL;) {
         ebb__mailbox_take(ms, m, c);
-        switch (c->what) {
-        case EBB__REQUEST:
-            ebb__request_dead(ms, c, id, faulted ? EBB_REQUEST_FAULTED : EBB_REQUEST_STOPPED,
-                              faulted ? EBB_DEAD_FAULTED : EBB_DEAD_STOPPED);
-            break;
-        case EBB__EXPIRY:
-            ebb__alarm_free(ms, c->ref);
-            ebb__machine_note(ms, EBB_EV_MACHINE_DROPPED, id, 0, 0, c->number);
-            ebb__cell_free(ms, c);
-            break;
-        case EBB__STALE:
-            ebb__machine_note(ms, EBB_EV_MACHINE_DROPPED, id, 0, 0, c->number);
-            ebb__cell_free(ms, c);
-            break;
-        default:
-            if (c->what == EBB__REPLY || c->what == EBB__FAILED) ebb__pending_unwant(ms, c->ref);
-            ebb__cell_dead(ms, c, id, faulted ? EBB_DEAD_FAULTED : EBB_DEAD_STOPPED);
-        }
+        ebb__cell_called_off(ms, c, id, faulted);
     }
 }
 
@@ -208,7 +208,6 @@ static void end_more(ebb_machines *ms, ebb__machine *m, bool faulted) {
     while (more->held != 0) {
         ebb__pending_lost(ms, more->held, faulted ? EBB_REQUEST_FAULTED : EBB_REQUEST_STOPPED);
     }
-    while (more->made != 0) ebb__pending_unwant(ms, more->made);
     ebb__subscriptions_end(ms, m);
     m->more = NULL;
     ebb__cells_give(&ms->mores, more);
@@ -223,6 +222,8 @@ void ebb__machine_end(ebb_machines *ms, uint32_t index, ebb_machine_lifecycle ho
     if (m->lifecycle <= EBB_MACHINE_RUNNING) { /* a faulted one has nothing left of these */
         m->lifecycle = (uint8_t)how;
         m->flags &= (uint8_t)~EBB__M_ENTER;
+        /* First, so that a request to itself is not answered into the mailbox that is emptied. */
+        while (m->more != NULL && m->more->made != 0) ebb__pending_unwant(ms, m->more->made);
         empty_mailbox(ms, m, id, faulted);
         end_more(ms, m, faulted);
     }
@@ -231,6 +232,7 @@ void ebb__machine_end(ebb_machines *ms, uint32_t index, ebb_machine_lifecycle ho
     if (faulted) return;
     m->lifecycle = EBB_MACHINE_STOPPED;
     unlink_age(ms, index, m);
+    ms->n_machines--;
     free_fields(ms, m);
     /* Who takes it out of the ready queue, or dispatches it, retires it then. */
     if (!(m->flags & EBB__M_READY) && m != ms->running) ebb__machine_retire(ms, index);
@@ -248,7 +250,7 @@ ebb_status ebb_machine_info_of(const ebb_machines *ms, ebb_machine machine, ebb_
     ebb_status st;
     const ebb__machine *m = find(ms, machine, &st);
     *out = (ebb_machine_info){.lifecycle = EBB_MACHINE_STOPPED};
-    if (m == NULL || m->lifecycle == EBB_MACHINE_STOPPED) return st == EBB_ERR_UNKNOWN_MACHINE ? st : EBB_OK;
+    if (m == NULL) return st == EBB_ERR_UNKNOWN_MACHINE ? st : EBB_OK;
     out->type = m->type->given;
     out->fields = m->fields;
     out->lifecycle = (ebb_machine_lifecycle)m->lifecycle;

@@ -250,7 +250,8 @@ struct ebb_machines {
     /* queues */
     uint32_t ready_first, ready_last, n_ready;
     uint32_t youngest; /* the machine that was spawned last */
-    uint64_t number;   /* of the last message */
+    uint32_t n_machines;
+    uint64_t number; /* of the last message */
     ebb__slab machines;
     ebb__cells cells, mores;
     ebb__slab pendings, alarms, topics, subscriptions;
@@ -330,6 +331,8 @@ void ebb__machine_started(ebb_machines *ms, uint32_t index);
 void ebb__machine_end(ebb_machines *ms, uint32_t index, ebb_machine_lifecycle how);
 /* A machine that was spawned in a dispatch that is rolled back. */
 void ebb__machine_unspawn(ebb_machines *ms, uint32_t index);
+/* A message that will not be handled because its receiver ends; it was taken out of the mailbox. */
+void ebb__cell_called_off(ebb_machines *ms, ebb__cell *c, uint64_t id, bool faulted);
 /* Gives the slot of a stopped machine back; it is in no queue. */
 void ebb__machine_retire(ebb_machines *ms, uint32_t index);
 /* The type as it is used; NULL and *st: EBB_ERR_INVALID, EBB_ERR_VERSION, EBB_ERR_NOMEM. */

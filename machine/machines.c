@@ -193,7 +193,7 @@ ebb_status ebb_machines_free(ebb_machines *ms) {
 
 void ebb_machines_stats_of(const ebb_machines *ms, ebb_machines_stats *out) {
     *out = ms->stats;
-    out->machines = ms->machines.live;
+    out->machines = ms->n_machines;
     out->queued = ms->queued;
     out->pending = ms->pendings.live;
     out->timers = ms->alarms.live;

@@ -71,6 +71,7 @@ void ebb__pending_unwant(ebb_machines *ms, uint32_t i) {
         if (p->flags & EBB__SENT) note_end(ms, i, EBB__REQUEST_UNWANTED);
     }
     if (p->requester != 0) unlink_made(ms, p);
+    p->requester = 0;
     p->flags &= (uint8_t)~EBB__WANTED;
     maybe_free(ms, i);
 }
