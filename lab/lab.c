@@ -512,6 +512,7 @@ ebb_status ebb__lab_watch(ebb_lab *lab, uint32_t i, ebb_runtime *rt) {
     r->polled = 0;
     if (lab->runtimes <= i) lab->runtimes = i + 1;
     ebb__set_chooser(rt, choose_task, lab);
+    ebb__rt_set_stepped(rt, true);
     r->check = ebb_checker_new(lab->allocator);
     if (r->check == NULL) return EBB_ERR_NOMEM;
     ebb_status st = ebb_trace_start(rt, TRACE_BYTES);

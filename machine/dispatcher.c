@@ -112,7 +112,8 @@ static void cancel_machine(ebb_machines *ms, uint32_t index, bool last_turn) {
 
 static ebb_status ended(ebb_machines *ms, ebb_status st) {
     take_turns(ms, UINT32_MAX); /* retires what has stopped in the ready queue */
-    assert(ms->machines.live == 0 && ms->pendings.live == 0 && ms->log == NULL);
+    assert(ms->machines.live == 0 && ms->pendings.live == 0 && ms->log == NULL && ms->cells.used == 0);
+    assert(ms->alarms.live == 0 && ms->subscriptions.live == 0 && ms->topics.live == 0);
     if (ms->timer.id != 0) (void)ebb_timer_disarm(ms->cx, ms->timer);
     ms->timer = (ebb_timer){0};
     ms->cx = NULL;

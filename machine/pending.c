@@ -367,12 +367,15 @@ void ebb__pending_commit_forget(ebb_machines *ms, const ebb__cell *c) {
 
 ebb_status ebb_machine_forget(ebb_machines *ms, ebb_request id) {
     uint32_t i;
-    if (ms->running == NULL) return EBB_ERR_NOT_TASK;
     ebb_status st = lookup(ms, id, &i);
     if (st != EBB_OK) return st;
     const ebb__pending *p = ebb__pending_at(ms, i);
-    if (p->requester != ms->running_index) return EBB_ERR_INVALID;
+    if (p->requester != (ms->running != NULL ? ms->running_index : 0)) return EBB_ERR_INVALID;
     if (p->flags & EBB__ENDED) return EBB_ERR_STALE;
+    if (ms->running == NULL) {
+        ebb__pending_unwant(ms, i);
+        return EBB_OK;
+    }
     ebb__cell *c = ebb__cell_new(ms, 0, NULL, 0, &st);
     if (c == NULL) return st;
     c->body.key = id.id;

@@ -278,8 +278,9 @@ ebb_status ebb_machine_unsubscribe(ebb_machines *ms, uint16_t kind, uint64_t key
  * max_pending requests without a reply. */
 ebb_request ebb_machine_request(ebb_machines *ms, ebb_machine to, uint16_t kind, const void *payload,
                                 size_t size, uint64_t within, uint32_t label);
-/* This machine no longer waits for the reply, which will be a dead letter. EBB_ERR_STALE: it has ended.
- * EBB_ERR_INVALID: the request of another machine. EBB_ERR_NOT_TASK, EBB_ERR_NOMEM. */
+/* This machine no longer waits for the reply, which will be a dead letter. Outside of handlers: nobody waits for the
+ * answer of an ebb_machine_call any more, and `answered` is not called. EBB_ERR_STALE: the request has ended.
+ * EBB_ERR_INVALID: the request of another machine. EBB_ERR_NOMEM. */
 ebb_status ebb_machine_forget(ebb_machines *ms, ebb_request request);
 
 /* Replies to a request: to the one that is being handled (id 0, or its own), or one whose capability was held. It

@@ -187,7 +187,7 @@ static void the_machines_do_what_the_model_does(void **state) {
     (void)state;
     const char *seed = getenv("EBB_MODEL_SEED"), *turns = getenv("EBB_MODEL_TURNS");
     uint64_t first_seed = seed != NULL ? strtoull(seed, NULL, 10) : 1;
-    uint64_t n = turns != NULL ? strtoull(turns, NULL, 10) : 30000;
+    uint64_t n = turns != NULL ? strtoull(turns, NULL, 10) : 300000;
     for (uint64_t s = first_seed, done = 0; done < n; s++) done += run(s);
 }
 

@@ -20,16 +20,16 @@
 #include <ebb/ebb.h>
 
 enum {
-    MACHINES = 48, /* ordinals */
+    MACHINES = 120, /* ordinals */
     REQUESTS = 3000,
-    LETTERS = 160, /* in one mailbox: places and answers and expiries */
+    LETTERS = 100, /* in one mailbox: places and answers and expiries */
     TOPICS = 6,
     SUBSCRIBERS = 16,
     ALARMS = 512,
     KINDS = 9,
     STATES = 4,
     TYPES = 3,
-    PENDING_MAX = 6,
+    PENDING_MAX = 2,
     TEXT = 1 << 21
 };
 

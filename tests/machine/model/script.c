@@ -59,6 +59,7 @@ static script child(uint64_t *r, uint32_t energy) {
 static bool act(api *a, uint64_t *r, uint32_t energy, bool inside, int self) {
     script s = child(r, energy);
     int m = a->machines == 0 ? -1 : (int)pick(r, (uint32_t)a->machines + 1) - (pick(r, 8) == 0);
+    if (a->machines > 8 && pick(r, 4) > 0) m = a->machines - 1 - (int)pick(r, 7);
     int q = a->requests == 0 ? 0 : (int)pick(r, (uint32_t)a->requests);
     if (pick(r, 3) == 0 && a->requests > 4) q = a->requests - 1 - (int)pick(r, 4);
     uint64_t span = (uint64_t)pick(r, 6) * EBB_MS + pick(r, 2) * 300;
@@ -117,7 +118,10 @@ static bool act(api *a, uint64_t *r, uint32_t energy, bool inside, int self) {
     case 27: say(a, " after=%d", a->after(a->ctx, span, kind)); break;
     case 28: say(a, " subscribe=%d", a->subscribe(a->ctx, 1 + kind % 2, key)); break;
     case 29: say(a, " unsubscribe=%d", a->unsubscribe(a->ctx, 1 + kind % 2, key)); break;
-    case 30: say(a, " forget %d=%d", q, a->forget(a->ctx, q)); break;
+    case 30:
+        if (a->requests > 0 && pick(r, 2) == 0) q = a->requests - 1;
+        say(a, " forget %d=%d", q, a->forget(a->ctx, q));
+        break;
     case 31:
         if (self >= 0 && pick(r, 5) == 0) say(a, " stop self=%d", a->stop(a->ctx, self));
         break;
@@ -144,9 +148,9 @@ ebb_status run_script(api *a, const seen *m) {
             if (how == 7) say(a, " again=%d", a->reply(a->ctx, -1, 7, s));
         }
         if (i < n && act(a, &r, m->s.energy, true, m->self)) refused = true;
-        if (refused && pick(&r, 3) == 0) return EBB_FAILED; /* `?` */
+        if (refused && pick(&r, 12) == 0) return EBB_FAILED; /* `?` */
     }
-    return pick(&r, 14) == 0 ? EBB_FAILED : EBB_OK;
+    return pick(&r, 40) == 0 ? EBB_FAILED : EBB_OK;
 }
 
 ebb_status run_entry(api *a, int self, uint32_t state, bool entry) {
