@@ -117,7 +117,7 @@ static ebb_status open_with(ebb_cx *cx, const ebb_machines_opts *opts, ebb_machi
     return EBB_OK;
 }
 
-ebb_status ebb_machines_open_site(ebb_cx *cx, const ebb_machines_opts *opts, ebb_machines **out,
+ebb_status ebb_machines_open_site(ebb_cx *cx, ebb_machines **out, const ebb_machines_opts *opts,
                                   const char *site) {
     ebb_machines_opts known;
     *out = NULL;

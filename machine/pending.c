@@ -302,8 +302,9 @@ static ebb_status find_owed(const ebb_machines *ms, ebb_request id, uint32_t *i)
     else st = lookup(ms, id, i);
     if (st != EBB_OK) return st == EBB_ERR_STALE ? EBB_ERR_REPLIED : st;
     const ebb__pending *p = ebb__pending_at(ms, *i);
+    if (!(p->flags & EBB__OWED)) return EBB_ERR_REPLIED; /* its responder may have ended */
     if (ms->running != NULL && p->responder != ms->running_index) return EBB_ERR_INVALID;
-    if (!(p->flags & EBB__OWED) || p->flags & EBB__STAGED) return EBB_ERR_REPLIED;
+    if (p->flags & EBB__STAGED) return EBB_ERR_REPLIED;
     if (!(p->flags & EBB__HELD) && !(handles && ms->current->ref == *i)) return EBB_ERR_INVALID;
     return EBB_OK;
 }
@@ -362,7 +363,9 @@ void ebb__pending_rollback_reply(ebb_machines *ms, ebb__cell *c) {
 
 void ebb__pending_commit_forget(ebb_machines *ms, const ebb__cell *c) {
     uint32_t i;
-    if (ebb__lookup(ms->rt, &ms->pendings, c->body.key, &i) == EBB_OK) ebb__pending_unwant(ms, i);
+    if (ebb__lookup(ms->rt, &ms->pendings, c->body.key, &i) != EBB_OK) return;
+    if (!(ebb__pending_at(ms, i)->flags & EBB__ENDED))
+        ebb__pending_unwant(ms, i); /* else it is in the mailbox */
 }
 
 ebb_status ebb_machine_forget(ebb_machines *ms, ebb_request id) {

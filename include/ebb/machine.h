@@ -184,8 +184,8 @@ typedef struct ebb_machines_opts {
  *           then it stops.
  * A machine that has faulted does not end the runtime. EBB_ERR_BUSY: this ebb_runtime has one already. EBB_ERR_INVALID:
  * n_kinds. EBB_ERR_NOMEM, EBB_ERR_VERSION, and the errors of ebb_region_open: nothing was opened; `*out` is NULL. */
-#define ebb_machines_open(cx, opts, out) ebb_machines_open_site((cx), (opts), (out), EBB_SITE)
-ebb_status ebb_machines_open_site(ebb_cx *cx, const ebb_machines_opts *opts, ebb_machines **out,
+#define ebb_machines_open(cx, out, ...) ebb_machines_open_site((cx), (out), (__VA_ARGS__), EBB_SITE)
+ebb_status ebb_machines_open_site(ebb_cx *cx, ebb_machines **out, const ebb_machines_opts *opts,
                                   const char *site);
 ebb_region ebb_machines_region(const ebb_machines *ms);
 /* Frees it, after its region has closed or ebb_runtime_free. EBB_ERR_BUSY: the dispatcher still lives. NULL is

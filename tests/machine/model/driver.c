@@ -59,8 +59,9 @@ static void compare(bench *b, const char *after) {
                  r->log + (r->n > 400 ? r->n - 400 : 0));
     SAME(dispatched)
     SAME(committed)
-    SAME(rolled_back) SAME(dead) SAME(ignored) SAME(refused) SAME(requests) SAME(faults) SAME(machines)
-        SAME(queued) SAME(pending) SAME(timers) SAME(subscriptions) SAME(cells)
+    SAME(rolled_back)
+    SAME(dead) SAME(ignored) SAME(refused) SAME(requests) SAME(faults) SAME(machines) SAME(queued)
+        SAME(pending) SAME(timers) SAME(subscriptions) SAME(cells)
 #undef SAME
 }
 

@@ -277,7 +277,9 @@ static void apply(model *m, message l) {
         if (m->w.m[l.to].lifecycle > EBB_MACHINE_RUNNING) m->w.a[l.alarm].live = false;
         else m->w.a[l.alarm].order = ++m->w.order;
         break;
-    case FORGET: unwant(m, l.request); break;
+    case FORGET:
+        if (m->w.r[l.request].there && !m->w.r[l.request].ended) unwant(m, l.request);
+        break;
     case SUBSCRIBE:
         if (m->w.m[l.to].lifecycle <= EBB_MACHINE_RUNNING && !subscribed(m, l.to, l.kind, l.key))
             m->w.s[m->w.n_s++] = (subscription){l.kind, l.to, l.key};
@@ -458,8 +460,9 @@ static int do_reply(void *ctx, int q, int kind, script s) {
     }
     request *r = &m->w.r[q];
     if (!r->there) return EBB_ERR_REPLIED;
+    if (!r->owed) return EBB_ERR_REPLIED;
     if (m->self >= 0 && r->responder != m->self) return EBB_ERR_INVALID;
-    if (!r->owed || r->staged) return EBB_ERR_REPLIED;
+    if (r->staged) return EBB_ERR_REPLIED;
     if (!r->held && !(handles(m) && m->current.request == q)) return EBB_ERR_INVALID;
     r->staged = true;
     stage(m, (message){.what = REPLY, .kind = kind, .to = -1, .request = q, .s = s});

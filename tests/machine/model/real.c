@@ -197,7 +197,7 @@ real *real_new(ebb_runtime *rt) {
                               .overflow = on_overflow,
                               .fault = on_fault,
                               .arg = r};
-    assert_int_equal(ebb_machines_open(ebb_runtime_host(rt), &opts, &r->ms), EBB_OK);
+    assert_int_equal(ebb_machines_open(ebb_runtime_host(rt), &r->ms, &opts), EBB_OK);
     return r;
 }
 
