@@ -32,6 +32,7 @@ static inline ebb_message *describe(ebb_machines *ms, ebb__cell *c, const void *
     msg->kind = c->kind;
     if (EBB__LIKELY(c->what == EBB__MESSAGE || c->what == EBB__EXPIRY)) return msg;
     ebb__pending *p = ebb__pending_at(ms, c->ref);
+    __builtin_prefetch(c->what == EBB__REQUEST ? p->answer : p->origin, 1);
     msg->request.id = ebb__id(ms->rt, c->ref, p->generation);
     if (c->what == EBB__REQUEST) return msg;
     msg->origin = ebb__cell_payload(p->origin);
@@ -184,6 +185,18 @@ static void drop(ebb_machines *ms, uint64_t self, ebb__cell *c, bool ignored) {
     ebb__cell_free(ms, c);
 }
 
+/* With many requests pending their records are cold. The next message comes when the other machines had their turns:
+ * until then its pending arrives, and the cell behind it. */
+static inline void prefetch_next(const ebb_machines *ms, const ebb__cell *c) {
+    const ebb__cell *next = c->next;
+    if (next == c) return;
+    __builtin_prefetch(next->next, 1);
+    if (next->what == EBB__MESSAGE || next->what > EBB__FAILED) return;
+    const char *p = (const char *)ebb__pending_at(ms, next->ref);
+    __builtin_prefetch(p, 1);
+    __builtin_prefetch(p + sizeof(ebb__pending) / 2, 1);
+}
+
 static inline void take_turn(ebb_machines *ms, uint32_t index, ebb__machine *m) {
     ebb__cell *c = ebb__mailbox_next(m);
     const ebb_machine_rule *rule = &no_rule;
@@ -195,6 +208,7 @@ static inline void take_turn(ebb_machines *ms, uint32_t index, ebb__machine *m) 
                           c->number);
         return;
     }
+    prefetch_next(ms, c);
     ebb__mailbox_take(ms, m, c);
     ms->stats.dispatched++;
     if (c->what == EBB__EXPIRY) ebb__alarm_free(ms, c->ref);
