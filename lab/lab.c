@@ -505,6 +505,7 @@ static bool one_round(ebb_lab *lab, bool last) {
 
 ebb_status ebb__lab_watch(ebb_lab *lab, uint32_t i, ebb_runtime *rt) {
     ebb__lab_runtime *r = &lab->runtime[i];
+    ebb__rt_set_stepped(rt, true);
     r->rt = rt;
     r->n = 0;
     r->turn = 1;
@@ -512,7 +513,6 @@ ebb_status ebb__lab_watch(ebb_lab *lab, uint32_t i, ebb_runtime *rt) {
     r->polled = 0;
     if (lab->runtimes <= i) lab->runtimes = i + 1;
     ebb__set_chooser(rt, choose_task, lab);
-    ebb__rt_set_stepped(rt, true);
     r->check = ebb_checker_new(lab->allocator);
     if (r->check == NULL) return EBB_ERR_NOMEM;
     ebb_status st = ebb_trace_start(rt, TRACE_BYTES);

@@ -56,9 +56,9 @@ static bool is_around(const ebb_runtime *rt, const ebb__region *r, const ebb__re
 bool ebb__dispatcher_waits_for_units(const ebb_machines *ms) {
     ebb__region *own = ebb__region_of(ms->cx), *top = own;
     for (ebb__region *r = own; r != NULL; r = ebb__region_parent(ms->rt, r))
-        if (ebb__region_traits(ms->rt, r) & EBB__REGION_CLOSING) top = r;
+        if (ebb__region_is(ms->rt, r, EBB__REGION_CLOSING)) top = r;
     for (ebb__region *r = top; r != NULL; r = ebb__region_next(ms->rt, r, top, true)) {
-        bool unit = ebb__region_traits(ms->rt, r) & EBB__REGION_UNIT;
+        bool unit = ebb__region_is(ms->rt, r, EBB__REGION_UNIT);
         if (unit && ebb__region_state(r) != EBB_REGION_CLOSED && !is_around(ms->rt, r, own)) return true;
     }
     return false;

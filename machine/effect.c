@@ -10,7 +10,7 @@
 static bool is_in_unit(ebb_runtime *rt) {
     const ebb_cx *cx = ebb__current_cx(rt);
     for (const ebb__region *r = ebb__region_of(cx); r != NULL; r = ebb__region_parent(rt, r)) {
-        if (ebb__region_traits(rt, r) & EBB__REGION_UNIT) return true;
+        if (ebb__region_is(rt, r, EBB__REGION_UNIT)) return true;
     }
     return false;
 }
