@@ -153,13 +153,17 @@ static double request_10k(void) {
     return requests(10000);
 }
 
+/* Without the fields. Counted, since the memory of earlier rounds may still be resident. */
 static double idle_bytes(void) {
-    long before = bench_rss_bytes();
-    ebb_runtime *rt = bench_runtime();
+    ebb_failing count = {.inner = ebb_libc_allocator()};
+    ebb_runtime_opts opts = {.allocator = ebb_failing_allocator(&count)};
+    ebb_runtime *rt;
+    bench_must(ebb_runtime_new(&opts, &rt) == EBB_OK);
     ebb_machines *ms = open_machines(rt);
+    int64_t before = count.live_bytes;
     for (uint32_t i = 0; i < MILLION; i++) make(ms, &ring_type, (node){0});
     bench_pump_all(rt);
-    double bytes = (double)(bench_rss_bytes() - before) / MILLION - sizeof(node);
+    double bytes = (double)(count.live_bytes - before) / MILLION - sizeof(node);
     close_machines(rt, ms);
     return bytes;
 }

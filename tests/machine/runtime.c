@@ -72,8 +72,8 @@ static uint32_t machines_of(const ebb_machines *ms) {
     return s.machines;
 }
 
-static uint8_t *traces[2];
-static size_t sizes[2];
+static uint8_t *traces[4];
+static size_t sizes[4];
 static void keep(void *ctx, const void *bytes, size_t n) {
     size_t i = *(size_t *)ctx;
     traces[i] = realloc(traces[i], sizes[i] + n);
@@ -81,14 +81,17 @@ static void keep(void *ctx, const void *bytes, size_t n) {
     sizes[i] += n;
 }
 
+/* Twice, and a third time from the journal. */
 static void the_same_program_gives_the_same_trace(void **unused) {
     (void)unused;
+    size_t journal = 2;
     for (size_t i = 0; i < 2; i++) {
         ebb_runtime *rt;
         ebb_machines *ms;
         assert_int_equal(ebb_runtime_new(&(ebb_runtime_opts){.allocator = ebb_libc_allocator()}, &rt),
                          EBB_OK);
         assert_int_equal(ebb_trace_start(rt, 1 << 20), EBB_OK);
+        if (i == 0) assert_int_equal(ebb_journal_start(rt, 1 << 20), EBB_OK);
         assert_int_equal(ebb_machines_open(ebb_runtime_host(rt), &ms, &(ebb_machines_opts){.n_kinds = KINDS}),
                          EBB_OK);
         assert_int_equal(ebb_machine_send(ms, pair(ms, 500), GO, NULL, 0), EBB_OK);
@@ -96,14 +99,20 @@ static void the_same_program_gives_the_same_trace(void **unused) {
         ebb_region_close(ebb_runtime_host(rt), ebb_machines_region(ms));
         while (ebb_runtime_pump(rt, 7) == EBB_PENDING) {}
         ebb_trace_take(rt, true, keep, &i);
+        if (i == 0) ebb_journal_take(rt, true, keep, &journal);
         assert_int_equal(ebb_machines_free(ms), EBB_OK);
         ebb_runtime_free(rt);
     }
     assert_true(sizes[0] > 50000);
     assert_int_equal(sizes[0], sizes[1]);
     assert_memory_equal(traces[0], traces[1], sizes[0]);
-    free(traces[0]);
-    free(traces[1]);
+    size_t replay = 3;
+    ebb_journal_replay_result result;
+    ebb_status st = ebb_journal_replay(ebb_libc_allocator(), traces[2], sizes[2], keep, &replay, &result);
+    if (st != EBB_OK) fail_msg("%s: %s", ebb_status_name(st), result.message);
+    assert_int_equal(sizes[0], sizes[3]);
+    assert_memory_equal(traces[0], traces[3], sizes[0]);
+    for (size_t i = 0; i < 4; i++) free(traces[i]);
 }
 
 static void a_close_lets_what_is_queued_finish_and_refuses_the_rest(void **st) {
