@@ -2,8 +2,9 @@
 #   ebb.wasm         what the npm package has
 #   ebb-lab.wasm     the same with scripts, oracles, fingerprints and a bench, for parity and `make bench`
 #   ebb-mutant.wasm  that one with a rule that can be broken, to see the gates fail
+#   ebb-machine.wasm  the managed machines, with the functions of ebb/machine.h: what emitted code links with
 set(layers ${EBB_PURE_LAYERS})
-list(REMOVE_ITEM layers lang) # the page has no compiler yet; that it compiles is checked below
+list(REMOVE_ITEM layers machine lang) # the page has no compiler yet; that it compiles is checked below
 ebb_glob_layers(sources ${layers})
 
 function(ebb_wasm target)
@@ -25,6 +26,15 @@ ebb_wasm(ebb-lab ${sources} ${abi_sources} ${lab_sources})
 ebb_plant(${sources} ${abi_sources} ${lab_sources})
 ebb_wasm(ebb-mutant ${ebb_planted_sources})
 ebb_plant_target(ebb-mutant)
+ebb_glob_layers(machine_sources machine)
+ebb_wasm(ebb-machine ${sources} ${machine_sources} web/wasm/alloc.c web/machine/ring.c)
+file(STRINGS include/ebb/machine.h declarations REGEX "^[a-z].*ebb_machines?_[a-z_]+\\(")
+foreach(line IN LISTS declarations)
+    string(REGEX REPLACE "^.*(ebb_machines?_[a-z_]+)\\(.*" "\\1" name "${line}")
+    if(NOT line MATCHES "^(static|typedef)")
+        target_link_options(ebb-machine PRIVATE -Wl,--export=${name})
+    endif()
+endforeach()
 
 # The package and the pages, with the modules in place: what tests import and `ebb serve` serves.
 set(stage ${CMAKE_BINARY_DIR}/web)

@@ -124,4 +124,5 @@ void ebb_runtime_dump(ebb_runtime *rt, void (*write)(void *ctx, const char *text
     sink s = {.write = write, .ctx = ctx};
     ebb__region *root = ebb__region_at(rt, rt->root);
     for (ebb__region *r = root; r != NULL; r = ebb__region_after(rt, r, root, true)) dump_region(&s, rt, r);
+    if (rt->layers.call.shown != NULL) rt->layers.call.shown(rt, write, ctx);
 }

@@ -45,6 +45,14 @@ static void ended_each(ebb_runtime *rt, ebb_task task, ebb_region region) {
     FOR_EACH(rt, ended)(rt, task, region);
 }
 
+static void unit_closed_each(ebb_runtime *rt) {
+    FOR_EACH(rt, unit_closed)(rt);
+}
+
+static void shown_each(ebb_runtime *rt, void (*write)(void *ctx, const char *text, size_t n), void *ctx) {
+    FOR_EACH(rt, shown)(rt, write, ctx);
+}
+
 static void freed_each(ebb_runtime *rt) {
     FOR_EACH(rt, freed)(rt);
 }
@@ -65,6 +73,8 @@ static void combine(ebb_runtime *rt) {
         COMBINE(l, leaked, leaked_each);
         COMBINE(l, admission, admission_each);
         COMBINE(l, ended, ended_each);
+        COMBINE(l, unit_closed, unit_closed_each);
+        COMBINE(l, shown, shown_each);
         COMBINE(l, freed, freed_each);
     }
 }
@@ -128,6 +138,23 @@ uint64_t ebb__rt_events(const ebb_runtime *rt) {
 
 bool ebb__rt_is_traced(const ebb_runtime *rt) {
     return rt->trace != NULL;
+}
+
+ebb_cx *ebb__current_cx(ebb_runtime *rt) {
+    return rt->current != NULL ? &rt->current->cx : &rt->host.cx;
+}
+
+uint32_t ebb__rt_choose(ebb_runtime *rt, uint32_t n) {
+    uint32_t nth = rt->choose == NULL ? 0 : rt->choose(rt->choose_ctx, n);
+    return nth < n ? nth : 0;
+}
+
+void ebb__rt_set_stepped(ebb_runtime *rt, bool on) {
+    rt->stepped = on;
+}
+
+bool ebb__rt_is_stepped(const ebb_runtime *rt) {
+    return rt->stepped;
 }
 
 void ebb__rt_set_short_pumps(ebb_runtime *rt, bool on) {

@@ -59,6 +59,10 @@ typedef struct ebb__hooks {
     /* A task or region has ended for which ebb__task_observe or ebb__region_observe was called; the other id is 0.
      * May wake tasks; runs no code of the program. */
     void (*ended)(ebb_runtime *rt, ebb_task task, ebb_region region);
+    /* A unit of work has closed. */
+    void (*unit_closed)(ebb_runtime *rt);
+    /* ebb_runtime_dump has printed the tree: print what the layer has. */
+    void (*shown)(ebb_runtime *rt, void (*write)(void *ctx, const char *text, size_t n), void *ctx);
     /* The runtime is being freed; all records of the kernel still exist. */
     void (*freed)(ebb_runtime *rt);
 } ebb__hooks;
@@ -276,6 +280,13 @@ uint64_t ebb__rt_events(const ebb_runtime *rt);
 bool ebb__rt_is_traced(const ebb_runtime *rt);
 /* Whether the trace, or the journal, has full blocks to take. */
 bool ebb__rt_has_blocks(const ebb_runtime *rt, bool journal);
+/* The caller of a function that has no `cx`: the task that is being polled, else the host. */
+ebb_cx *ebb__current_cx(ebb_runtime *rt);
+/* Asks the lab which of n things of a layer comes next; 0 without a lab. Not journaled: what follows is. */
+uint32_t ebb__rt_choose(ebb_runtime *rt, uint32_t n);
+/* A task that does many things in a poll does one, so that each is a suspension point: for injection and the lab. */
+void ebb__rt_set_stepped(ebb_runtime *rt, bool on);
+bool ebb__rt_is_stepped(const ebb_runtime *rt);
 /* Short pumps, for a host that must not be blocked. An overdue task gets its last polls when it is woken, not at
  * once; a pump advances only a few regions. */
 void ebb__rt_set_short_pumps(ebb_runtime *rt, bool on);

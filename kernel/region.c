@@ -330,6 +330,7 @@ EBB__INLINE ebb__region *region_close(ebb_runtime *rt, ebb__region *r) {
         if (flags & R_OBSERVED) ebb__observed_region_ended(rt, ebb__region_id(rt, r));
         if (flags & R_ROOT) return NULL;
     }
+    if (EBB__UNLIKELY(flags & R_UNIT) && rt->layers.call.unit_closed != NULL) rt->layers.call.unit_closed(rt);
     if (flags & R_MORE && r->owner != 0) notify_owner(rt, r);
     ebb__region *parent = ebb__region_at(rt, r->parent);
     leave_parent(rt, parent, r);

@@ -260,7 +260,8 @@ struct ebb_runtime {
     uint64_t (*recorded_clock)(void *ctx); /* during a replay: returns the readings in its journal */
     void *clock_ctx;
     bool pumping;
-    bool observed; /* a trace, journal or watchdog is on */
+    bool observed; /* recorded or watched */
+    bool stepped;  /* ebb__rt_set_stepped */
     bool short_pumps;
     uint32_t root;
     ebb__task *current; /* the task that is being polled */

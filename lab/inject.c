@@ -241,6 +241,7 @@ static ebb_status begin(rig *g) {
     ebb_allocator a = {ledger_fn, &g->ledger};
     if (g->state != NULL) memset(g->state, 0, g->what->state_size);
     ebb_status st = ebb_runtime_new(&(ebb_runtime_opts){.allocator = a, .runtime_id = RUNTIME_ID}, &g->rt);
+    if (st == EBB_OK) ebb__rt_set_stepped(g->rt, true);
     if (st == EBB_OK) st = ebb_trace_start(g->rt, TRACE_BYTES);
     if (st == EBB_OK) st = ebb_audit_new(a, &sink, &g->audit);
     if (st == EBB_OK) st = g->what->setup(ebb_runtime_host(g->rt), g->audit, g->state, &g->target);

@@ -505,6 +505,7 @@ static bool one_round(ebb_lab *lab, bool last) {
 
 ebb_status ebb__lab_watch(ebb_lab *lab, uint32_t i, ebb_runtime *rt) {
     ebb__lab_runtime *r = &lab->runtime[i];
+    ebb__rt_set_stepped(rt, true);
     r->rt = rt;
     r->n = 0;
     r->turn = 1;

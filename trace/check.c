@@ -337,6 +337,7 @@ static rule_fn *rule_of(uint32_t type) {
     default: break;
     }
     if (ebb_event_name(type) == NULL) return NULL;
+    if (ebb__event_is_machine(type)) return ebb__check_machine_event;
     if (type >= EBB_EV_CONNECTION_OPENED) return ebb__check_span_event;
     if (type >= EBB_EV_FUTURE_MADE) return ebb__check_future_event;
     if (ebb__event_is_region(type)) return ebb__check_region_event;
@@ -375,7 +376,7 @@ ebb_status ebb_checker_end(ebb_checker *c, bool quiescent) {
                               ebb__region_state_name(EBB_REGION_CLOSED), ebb__region_state_name(r->state));
         return c->status;
     }
-    (void)ebb__check_layers_end(c);
+    if (ebb__check_layers_end(c)) (void)ebb__check_machines_end(c);
     return c->status;
 }
 
@@ -395,11 +396,17 @@ ebb_checker *ebb_checker_new(ebb_allocator a) {
     ebb__map_init(&c->connections, a, sizeof(ebb__span_entry));
     ebb__map_init(&c->exchanges, a, sizeof(ebb__span_entry));
     ebb__map_init(&c->processes, a, sizeof(ebb__span_entry));
+    ebb__map_init(&c->machines, a, sizeof(ebb__machine_entry));
+    ebb__map_init(&c->pendings, a, sizeof(ebb__pending_entry));
+    ebb__map_init(&c->messages, a, sizeof(ebb__message_entry));
     return c;
 }
 
 void ebb_checker_free(ebb_checker *c) {
     if (c == NULL) return;
+    ebb__map_free(&c->messages);
+    ebb__map_free(&c->pendings);
+    ebb__map_free(&c->machines);
     ebb__map_free(&c->processes);
     ebb__map_free(&c->exchanges);
     ebb__map_free(&c->connections);

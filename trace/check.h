@@ -75,13 +75,35 @@ typedef struct ebb__span_entry {
     uint32_t within; /* open exchanges of a connection */
 } ebb__span_entry;
 
+/* A machine, and the messages in its mailbox: a list in the order of their numbers. */
+typedef struct ebb__machine_entry {
+    uint64_t id;
+    uint64_t first, last; /* numbers; 0: empty */
+    uint64_t next;        /* the first that is not deferred; 0: none */
+    uint32_t state;
+    uint8_t lifecycle; /* ebb_machine_lifecycle */
+} ebb__machine_entry;
+
+typedef struct ebb__message_entry {
+    uint64_t machine;    /* its id */
+    uint64_t next, prev; /* in the mailbox */
+} ebb__message_entry;
+
+typedef struct ebb__pending_entry {
+    uint64_t id;
+    bool ended;
+} ebb__pending_entry;
+
 struct ebb_checker {
     ebb_allocator allocator;
     ebb__map tasks, regions, obligations, timers;        /* by slot */
     ebb__map finalizers;                                 /* by id; only those that have not run */
     ebb__map futures, connections, exchanges, processes; /* by number */
     uint32_t strings;                                    /* so far */
-    uint64_t polled, poll_end; /* the task that was polled last; when the last poll ended */
+    uint64_t polled, poll_end;   /* the task that was polled last; when the last poll ended */
+    ebb__map machines, pendings; /* by slot */
+    ebb__map messages;           /* by number; only those in mailboxes */
+    uint64_t message;            /* the highest number so far */
     uint64_t root, events, seq, time, turn, batch;
     uint64_t unexplained; /* closed because of a refusal whose event is still to come; 0: none */
     int32_t refusal;      /* the status of that refusal */
@@ -103,6 +125,9 @@ bool ebb__check_future_event(ebb_checker *c, const ebb_event *ev);
 bool ebb__check_span_event(ebb_checker *c, const ebb_event *ev);
 bool ebb__check_strings(ebb_checker *c, const ebb_event *ev); /* the strings that any event names are known */
 bool ebb__check_layers_end(ebb_checker *c);                   /* of a quiescent run */
+bool ebb__check_machine_event(ebb_checker *c, const ebb_event *ev);
+/* At a quiescent end: all machines have stopped, all requests have ended. */
+bool ebb__check_machines_end(ebb_checker *c);
 
 /* Fails unless `asker`, a task or 0 for the host, may add `what` to an open region. */
 bool ebb__check_admits(ebb_checker *c, const ebb__region_entry *r, uint64_t asker, const char *what);

@@ -12,6 +12,7 @@
 #include <ebb/lab.h>
 #include <ebb/lang.h>
 #include <ebb/loop.h>
+#include <ebb/machine.h>
 #include <ebb/sched.h>
 #include <ebb/trace.h>
 #include <ebb/workflow.h>

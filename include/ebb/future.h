@@ -561,6 +561,25 @@ ebb_status ebb_heap_verify(ebb_runtime *rt, char *text, size_t room);
  * ebb_runtime_dump. */
 void ebb_future_dump(ebb_runtime *rt, void (*write)(void *ctx, const char *text, size_t n), void *ctx);
 
+/* ---- machines ----------------------------------------------------------------------------------------- */
+
+struct ebb_machines; /* ebb/machine.h */
+
+/* The value of ebb_machine_ask: `value.as.p`, valid as long as the value. */
+typedef struct ebb_machine_answer {
+    const void *payload;
+    uint32_t size;
+    uint16_t kind;
+} ebb_machine_answer;
+
+/* Asks a machine: a request as ebb_machine_call of ebb/machine.h, whose reply is a future. The future fails with
+ * EBB_TIMEOUT (`within` ns have passed; 0: any time), EBB_ERR_NOT_RUNNING (the machine has stopped), EBB_FAULTED,
+ * EBB_ERR_UNHANDLED, or the error of the call. If it is cancelled, the reply becomes a dead letter. */
+#define ebb_machine_ask(cx, ms, to, kind, payload, size, within)                                             \
+    ebb_machine_ask_site((cx), (ms), (to).id, (kind), (payload), (size), (within), EBB_SITE)
+ebb_future *ebb_machine_ask_site(ebb_cx *cx, struct ebb_machines *ms, uint64_t to, uint16_t kind,
+                                 const void *payload, size_t size, uint64_t within, const char *site);
+
 #ifdef __cplusplus
 }
 #endif

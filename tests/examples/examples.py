@@ -40,6 +40,9 @@ SAYS = {
     "hello": [
         r"3 items, and cleaned up at 40 ms", r"3 items, and cleaned up at 40 ms",
         r"the shop is closed: cancelled"],
+    "machine": [
+        r"alice may enter, visitor 1", r"the door closes", r"bob may not enter", r"mallory may not enter: no answer",
+        r"alice may enter, visitor 2", r"the door closes", r"closed: ok"],
     "payment": [
         r"cancelled at 15 ms", r" +30 ms  charged, .*", r" +33 ms  finalizer: .*", r" +cancelled",
         r"cancelled at 5 ms", r" +5 ms  told to stop: .*", r" +8 ms  finalizer: .*", r" +cancelled"],

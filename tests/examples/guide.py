@@ -21,6 +21,7 @@ SAYS = {
     "io": ["socket: ping", "child: hello", "exit code 0", "blocking call: a name", "second thread: 42"],
     "lab": ["500 schedules: EBB_OK ", "every allocation failed once"],
     "network": ["200 schedules: EBB_OK ", r"five actions at each of \d+ suspension points"],
+    "machine": ["took 3, 2 left", "3 are not there"],
     "service": [
         r"lifecycle_shutdown#1 guide is DRAINING, \d+ of 30000 ms, USER: SIGTERM, 1 in flight",
         r"  task [\d.]+, spawned at examples/guide/service\.c:\d+, \d+ ms ago, Running, waits for semaphore",

@@ -39,6 +39,7 @@ foreach(of "" _clock)
     ebb_web(chromium${of} "node tools/browser-tests.js --ebb \"$EBB\" --dir . ${package${of}}")
     ebb_web(tools${of} "node --test ${tools${of}}")
 endforeach()
+ebb_web_tree(machine node --test web/machine/machine.test.js)
 ebb_web(types "tsc -p ebb-web/test-types")
 # The package as web developers meet it: in React, jsdom, Vitest and Jest, in tabs that are hidden, frozen and left.
 # npm brings these packages into the staged directory.

@@ -24,6 +24,9 @@ row("kernel.cancel_chain_1m") -> {"ns", fun cancel_chain/0};
 row("kernel.cancelled_check") -> {"ns", fun cancelled_check/0};
 row("kernel.channel_msg") -> {"ns", fun channel_message/0};
 row("kernel.timer_arm_cancel_1m") -> {"ns", fun timer_arm_cancel/0};
+row("machine.message") -> {"ns", fun channel_message/0};
+row("machine.ring_100k") -> {"ns", fun ring/0};
+row("machine.idle_bytes") -> {"bytes", fun task_bytes/0};
 row(_) -> {skip, "no such row in this peer"}.
 
 %% So that no round pays for the garbage of the one before.
@@ -136,6 +139,22 @@ echo() -> receive {From, V} -> From ! V, echo(); stop -> ok end.
 
 ping(0, _) -> ok;
 ping(N, Echo) -> Echo ! {self(), N}, receive N -> ok end, ping(N - 1, Echo).
+
+%% 100,000 processes in a ring; a message goes round twenty times.
+ring() ->
+    Count = 100000,
+    Self = self(),
+    First = lists:foldl(fun(_, Next) -> spawn_link(fun() -> pass_on(Next) end) end, Self, lists:seq(1, Count)),
+    timer:sleep(200),
+    Ns = cpu_per(20 * Count, fun() -> rounds(20, First) end),
+    First ! stop,
+    receive stop -> ok end,
+    Ns.
+
+pass_on(Next) -> receive stop -> Next ! stop; N -> Next ! N, pass_on(Next) end.
+
+rounds(0, _) -> ok;
+rounds(N, First) -> First ! N, receive N -> ok end, rounds(N - 1, First).
 
 timer_arm_cancel() ->
     Due = [100000 + rand:uniform(1000000) || _ <- lists:seq(1, ?MILLION)],
