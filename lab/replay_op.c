@@ -331,9 +331,10 @@ static void do_joining(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
 
 /* Takes one of the texts of a note; NULL: it is empty. */
 static char *next_part(char **rest) {
-    char *part = *rest, *end = strchr(part, EBB__NOTE_END[0]);
-    *rest = end == NULL ? part + strlen(part) : end + 1;
-    if (end != NULL) *end = 0;
+    char *part = *rest, *end = part;
+    while (*end != 0 && *end != EBB__NOTE_END[0]) end++;
+    *rest = *end == 0 ? end : end + 1;
+    *end = 0;
     return *part == 0 ? NULL : part;
 }
 
