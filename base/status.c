@@ -1,8 +1,15 @@
 /* Names and texts of status codes, from two tables: ebb/status.def has Ebb's own, base/system.def those of the
  * system.
  *
- * wasm modules have no system, and leave its texts out to stay small. */
+ * wasm modules have no system, and leave its texts out to stay small. The module of web pages (EBB__PAGE) has no HTTP
+ * and no machines either. */
 #include <ebb/base.h>
+
+#ifdef EBB__PAGE
+#define KNOWN(status) ((int)(status) > (int)EBB_ERR_HTTP_RESET)
+#else
+#define KNOWN(status) true
+#endif
 
 /* libuv has codes down to -4095. */
 static bool is_systems(ebb_status st) {
@@ -13,7 +20,7 @@ const char *ebb_status_name(ebb_status st) {
     switch ((int)st) {
 #define EBB_STATUS(name, value, text)                                                                        \
     case name:                                                                                               \
-        return #name;
+        return KNOWN(name) ? #name : "EBB_USER";
 #include <ebb/status.def>
 #undef EBB_STATUS
 #ifndef __wasm__
@@ -31,7 +38,7 @@ const char *ebb_status_text(ebb_status st) {
     switch ((int)st) {
 #define EBB_STATUS(name, value, text)                                                                        \
     case name:                                                                                               \
-        return text;
+        return KNOWN(name) ? (text) : "";
 #include <ebb/status.def>
 #undef EBB_STATUS
 #ifndef __wasm__

@@ -192,9 +192,7 @@ static inline void prefetch_next(const ebb_machines *ms, const ebb__cell *c) {
     if (next == c) return;
     __builtin_prefetch(next->next, 1);
     if (next->what == EBB__MESSAGE || next->what > EBB__FAILED) return;
-    const char *p = (const char *)ebb__pending_at(ms, next->ref);
-    __builtin_prefetch(p, 1);
-    __builtin_prefetch(p + sizeof(ebb__pending) / 2, 1);
+    __builtin_prefetch(ebb__pending_at(ms, next->ref), 1);
 }
 
 static inline void take_turn(ebb_machines *ms, uint32_t index, ebb__machine *m) {

@@ -220,8 +220,8 @@ ebb_status ebb_machine_send(ebb_machines *ms, ebb_machine to, uint16_t kind, con
     if (EBB__UNLIKELY(st != EBB_OK)) return st;
     if (EBB__UNLIKELY(kind == EBB_MACHINE_REQUEST_FAILED)) return EBB_ERR_INVALID;
     st = ebb__machine_receiver(ms, to, &i);
-    ebb__machine *m = ebb__machine_at(ms, st == EBB_OK ? i : 0);
-    if (EBB__LIKELY(st == EBB_OK) && EBB__UNLIKELY(m->places == m->mailbox)) st = EBB_ERR_MAILBOX_FULL;
+    ebb__machine *m = EBB__LIKELY(st == EBB_OK) ? ebb__machine_at(ms, i) : NULL;
+    if (EBB__LIKELY(m != NULL) && EBB__UNLIKELY(m->places == m->mailbox)) st = EBB_ERR_MAILBOX_FULL;
     if (EBB__LIKELY(st == EBB_OK)) {
         ebb__cell *c = ebb__cell_new(ms, kind, payload, size, &st);
         if (EBB__LIKELY(c != NULL)) {

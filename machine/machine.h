@@ -168,26 +168,31 @@ enum {
     EBB__ENDED = 4,  /* the answer was delivered */
     EBB__STAGED = 8, /* a reply is in the log */
     EBB__HELD = 16,  /* the responder holds the capability */
-    EBB__SENT = 32   /* the request was committed */
+    EBB__SENT = 32,  /* the request was committed */
+    EBB__TIMED = 64  /* it may take `within` */
 };
 enum { EBB__REQUEST_UNWANTED = 8 }; /* how a request ended, beside ebb_request_failure and 0 for a reply */
 
+/* The first cache line is all that a request without a timeout touches. */
 typedef struct ebb__pending {
     uint32_t link, generation;
-    uint32_t requester, responder; /* indices; requester 0: outside */
+    uint32_t requester, responder; /* indices; requester 0: outside, or nobody any more */
     uint32_t made_next, made_prev;
-    uint32_t held_next, held_prev;
-    ebb__node node;            /* armed: it has a timeout */
-    ebb__cell *answer;         /* reserved for the answer; NULL once it was delivered */
-    ebb__cell *origin;         /* the request */
-    ebb_obligation obligation; /* with EBB__HELD */
-    void (*answered)(void *arg, const ebb_message *m); /* of a call from outside */
-    void *arg;
-    uint64_t within;
-    uint64_t order; /* of arming */
+    ebb__cell *answer; /* reserved for the answer; NULL once it was delivered */
+    ebb__cell *origin; /* the request */
+    ebb__node node;    /* armed: it has a timeout */
     uint32_t label;
     uint8_t flags;
+    uint32_t held_next, held_prev;
+    ebb_obligation obligation;                         /* with EBB__HELD */
+    void (*answered)(void *arg, const ebb_message *m); /* of a call from outside */
+    void *arg;
+    uint64_t within; /* with EBB__TIMED */
+    uint64_t order;  /* of arming */
 } ebb__pending;
+enum { EBB__PENDING_BYTES = 128 };
+_Static_assert(sizeof(ebb__pending) <= EBB__PENDING_BYTES, "two cache lines");
+_Static_assert(sizeof(void *) != 8 || offsetof(ebb__pending, held_next) == 64, "one cache line");
 
 typedef struct ebb__alarm {
     uint32_t link, generation;

@@ -217,6 +217,11 @@ static ebb_status request(ebb_machines *ms, ebb_machine to, uint16_t kind, const
     return make(ms, i, kind, payload, size, out);
 }
 
+static void set_within(ebb__pending *p, uint64_t within) {
+    p->within = within;
+    p->flags |= EBB__TIMED;
+}
+
 static ebb_request id_of(const ebb_machines *ms, ebb_status st, uint32_t i) {
     if (st == EBB_OK) return (ebb_request){ebb__pending_id(ms, i)};
     return (ebb_request){(uint64_t)(uint32_t)-st << 32};
@@ -235,7 +240,7 @@ ebb_request ebb_machine_request(ebb_machines *ms, ebb_machine to, uint16_t kind,
     if (st != EBB_OK) return id_of(ms, st, 0);
     ebb__pending *p = ebb__pending_at(ms, i);
     p->requester = ms->running_index;
-    p->within = within;
+    if (within != 0) set_within(p, within);
     p->label = label;
     link_made(ms, more, i);
     return id_of(ms, EBB_OK, i);
@@ -253,7 +258,7 @@ ebb_request ebb_machine_call(ebb_machines *ms, ebb_machine to, uint16_t kind, co
         ebb__pending *p = ebb__pending_at(ms, i);
         p->answered = answered;
         p->arg = arg;
-        p->within = within;
+        if (within != 0) set_within(p, within);
     }
     ebb_request id = id_of(ms, st, i);
     ebb__stage_leave(ms);
@@ -275,7 +280,7 @@ void ebb__pending_commit_request(ebb_machines *ms, ebb__cell *c) {
                           faulted ? EBB_DEAD_FAULTED : EBB_DEAD_STOPPED);
         return;
     }
-    if (p->within != 0 && !(p->flags & EBB__ENDED)) ebb__timeout_arm(ms, c->ref);
+    if ((p->flags & (EBB__TIMED | EBB__ENDED)) == EBB__TIMED) ebb__timeout_arm(ms, c->ref);
     ebb__mailbox_put(ms, c->to, m, c);
 }
 

@@ -53,15 +53,24 @@ static void compare(bench *b, const char *after) {
     ebb_machines_stats_of(real_machines(b->real), &s);
 #define SAME(field)                                                                                          \
     if (s.field != t.field)                                                                                  \
-        fail_msg("seed %llu, turn %llu, after %s: %s is %llu, in the model %llu\n%s",                        \
-                 (unsigned long long)b->seed, (unsigned long long)b->turns, after, #field,                   \
-                 (unsigned long long)s.field, (unsigned long long)t.field,                                   \
-                 r->log + (r->n > 400 ? r->n - 400 : 0));
-    SAME(dispatched)
-    SAME(committed)
-    SAME(rolled_back)
-    SAME(dead) SAME(ignored) SAME(refused) SAME(requests) SAME(faults) SAME(machines) SAME(queued)
-        SAME(pending) SAME(timers) SAME(subscriptions) SAME(cells)
+    fail_msg("seed %llu, turn %llu, after %s: %s is %llu, in the model %llu\n%s",                            \
+             (unsigned long long)b->seed, (unsigned long long)b->turns, after, #field,                       \
+             (unsigned long long)s.field, (unsigned long long)t.field,                                       \
+             r->log + (r->n > 400 ? r->n - 400 : 0))
+    SAME(dispatched);
+    SAME(committed);
+    SAME(rolled_back);
+    SAME(dead);
+    SAME(ignored);
+    SAME(refused);
+    SAME(requests);
+    SAME(faults);
+    SAME(machines);
+    SAME(queued);
+    SAME(pending);
+    SAME(timers);
+    SAME(subscriptions);
+    SAME(cells);
 #undef SAME
 }
 
