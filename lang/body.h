@@ -89,7 +89,7 @@ void ebb__flow_load(ebb__body *b, const ebb__flow *f);
 void ebb__flow_merge(ebb__body *b, const ebb__flow *f, ebb__span at);
 
 /* At the end of a loop's body: it must be as at the head. */
-void ebb__flow_back(ebb__body *b, const ebb__flow *head, ebb__span at);
+void ebb__flow_back(ebb__body *b, ebb__flow *head, ebb__span at);
 
 /* The locals from `from` on leave their scope. */
 void ebb__scope_end(ebb__body *b, uint32_t from, ebb__span at);

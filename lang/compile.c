@@ -89,11 +89,22 @@ static void check(ebb_lang *c, ebb__source *root) {
     if (c->errors == 0 && !c->oom) ebb__program_build(c);
 }
 
+/* A warning beside an error is mostly its consequence. */
+static void drop_warnings(ebb_lang *c) {
+    ebb__diag **v = c->diagnostics.at;
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < c->diagnostics.n; i++) {
+        if (v[i]->out.severity == EBB_LANG_ERROR) v[kept++] = v[i];
+    }
+    c->diagnostics.n = kept;
+}
+
 ebb_status ebb_lang_compile(ebb_lang *c, const char *path, const char *text, size_t n) {
     if (c->used) return EBB_ERR_RESOLVED;
     c->used = true;
     ebb__source *root = ebb__source_add(c, path, "", text, n);
     if (root != NULL) check(c, root);
+    if (c->errors > 0) drop_warnings(c);
     ebb__diag_sort(c);
     return c->oom ? EBB_ERR_NOMEM : c->errors > 0 ? EBB_FAILED : EBB_OK;
 }

@@ -136,11 +136,11 @@ void ebb__flow_merge(ebb__body *b, const ebb__flow *f, ebb__span at) {
     }
 }
 
-void ebb__flow_back(ebb__body *b, const ebb__flow *head, ebb__span at) {
+void ebb__flow_back(ebb__body *b, ebb__flow *head, ebb__span at) {
     if (b->dead) return;
     for (uint32_t i = 0; i < head->n && i < b->locals.n; i++) {
         ebb__local *l = ebb__local_at(b, i);
-        const ebb__cell *x = &head->cells[i];
+        ebb__cell *x = &head->cells[i];
         if ((l->flow & EBB__MOVED) != 0 && (x->flow & EBB__MOVED) == 0) {
             if (is_cap(b, l)) {
                 (void)ebb__diag_report(b->c, EBB__E0507, l->moved, "the loop may reply more than once");
@@ -148,6 +148,7 @@ void ebb__flow_back(ebb__body *b, const ebb__flow *head, ebb__span at) {
                 ebb__diag *d = ebb__diag_report(b->c, EBB__E0503, l->moved,
                                                 "the next turn of the loop does not have %s", called(b, l));
                 ebb__diag_label(b->c, d, l->span, "declared outside of the loop");
+                x->type = EBB__TY_ERROR;
             }
         } else if (l->type != x->type && x->type != EBB__TY_ERROR && l->type != EBB__TY_ERROR) {
             ebb__diag *d =

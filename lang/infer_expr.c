@@ -519,6 +519,8 @@ static ebb__ir *infer_unary(ebb__body *b, uint32_t node, ebb__type expected) {
     if (op == EBB__T_BANG)
         return ebb__ir_1(b, EBB__OP_NOT, EBB__TY_BOOL, span, ebb__infer_as(b, child, EBB__TY_BOOL));
     ebb__ir *x = literal ? infer_int(b, child, expected, op == EBB__T_MINUS) : ebb__infer(b, child, expected);
+    if (literal && op == EBB__T_MINUS && x->op == EBB__OP_INT && x->type == EBB__TY_I64 && x->i == INT64_MIN)
+        return x;
     bool number =
         x->type == EBB__TY_I64 || (op == EBB__T_TILDE ? x->type == EBB__TY_U64 : x->type == EBB__TY_DURATION);
     if (x->type == EBB__TY_ERROR) return x;

@@ -49,10 +49,10 @@ bool ebb__accept_word(ebb__parser *p, ebb__name word);
 bool ebb__parse_expect(ebb__parser *p, uint8_t kind, const char *why);
 
 /* The partner of `open`, which is a token. */
-bool ebb__expect_close(ebb__parser *p, uint8_t kind, uint32_t open);
+bool ebb__parse_close(ebb__parser *p, uint8_t kind, uint32_t open);
 
 /* A name: its token, 0 if there is none. */
-uint32_t ebb__expect_name(ebb__parser *p, const char *what);
+uint32_t ebb__parse_name(ebb__parser *p, const char *what);
 
 void ebb__parse_unexpected(ebb__parser *p, const char *expected);
 

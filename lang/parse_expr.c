@@ -16,7 +16,7 @@ void ebb__parse_args(ebb__parser *p, uint32_t node) {
         ebb__node_add(p, node, ebb__node_close(p, arg));
         if (!ebb__parse_accept(p, EBB__T_COMMA)) break;
     }
-    ebb__expect_close(p, EBB__T_RPAREN, open);
+    ebb__parse_close(p, EBB__T_RPAREN, open);
     p->head = head;
 }
 
@@ -31,7 +31,7 @@ static uint32_t parse_parens(ebb__parser *p) {
         if (!(comma = ebb__parse_accept(p, EBB__T_COMMA))) break;
     }
     if (n == 1 && !comma) ebb__syntax_at(p->s, node)->kind = EBB__S_PAREN;
-    ebb__expect_close(p, EBB__T_RPAREN, open);
+    ebb__parse_close(p, EBB__T_RPAREN, open);
     p->head = head;
     return ebb__node_close(p, node);
 }
@@ -59,7 +59,7 @@ static uint32_t parse_list(ebb__parser *p) {
         ebb__node_add(p, node, parse_element(p, node));
         if (!ebb__parse_accept(p, EBB__T_COMMA)) break;
     }
-    ebb__expect_close(p, EBB__T_RBRACK, open);
+    ebb__parse_close(p, EBB__T_RBRACK, open);
     p->head = head;
     return ebb__node_close(p, node);
 }
@@ -172,13 +172,13 @@ static uint32_t parse_record_lit(ebb__parser *p, uint32_t node) {
     p->head = false;
     ebb__parse_advance(p);
     while (!ebb__is(p, EBB__T_RBRACE) && !p->panic) {
-        uint32_t init = ebb__node_open(p, EBB__S_INIT), name = ebb__expect_name(p, "a field");
+        uint32_t init = ebb__node_open(p, EBB__S_INIT), name = ebb__parse_name(p, "a field");
         ebb__syntax_at(p->s, init)->tok = name;
         if (ebb__parse_accept(p, EBB__T_COLON)) ebb__node_add(p, init, ebb__parse_expr(p));
         ebb__node_add(p, node, ebb__node_close(p, init));
         if (!ebb__parse_accept(p, EBB__T_COMMA)) break;
     }
-    ebb__expect_close(p, EBB__T_RBRACE, open);
+    ebb__parse_close(p, EBB__T_RBRACE, open);
     p->head = head;
     return ebb__node_close(p, node);
 }
@@ -252,7 +252,7 @@ static uint32_t wrap(ebb__parser *p, ebb__kind kind, uint32_t inner) {
 static uint32_t parse_member_of(ebb__parser *p, uint32_t inner) {
     uint32_t node = wrap(p, EBB__S_FIELD_OF, inner);
     ebb__parse_advance(p);
-    uint32_t name = ebb__expect_name(p, "a field or method");
+    uint32_t name = ebb__parse_name(p, "a field or method");
     ebb__syntax_at(p->s, node)->tok = name;
     return ebb__node_close(p, node);
 }
@@ -263,7 +263,7 @@ static uint32_t parse_index(ebb__parser *p, uint32_t inner) {
     p->head = false;
     ebb__parse_advance(p);
     ebb__node_add(p, node, ebb__parse_expr(p));
-    ebb__expect_close(p, EBB__T_RBRACK, open);
+    ebb__parse_close(p, EBB__T_RBRACK, open);
     p->head = head;
     return ebb__node_close(p, node);
 }

@@ -154,6 +154,8 @@ static void read_req(ebb_lang *c, ebb__protocol *p, uint32_t node) {
         ebb__node_span(s, path)};
     if (within != 0)
         (void)ebb__token_number(s, ebb__token_at(s, ebb__syntax_at(s, within)->tok), &r->within_ms, &u, &i);
+    if (r->from == NULL || r->to == NULL)
+        p->decl->broken = true; /* what follows from the request is not known */
     if (r->from == NULL || r->to == NULL || r->payload == EBB__TY_ERROR || r->responses == EBB__TY_ERROR)
         return;
     for (uint32_t k = 0; k < p->n_reqs; k++) {

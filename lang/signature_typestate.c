@@ -176,7 +176,8 @@ static void read_target(ebb_lang *c, ebb__typestate *ts, ebb__handler *h, uint32
     ebb__type t = r.kind == EBB__R_DECL && r.decl->kind == EBB__D_TYPE ? ebb__decl_type(c, r.decl)
                                                                        : (ebb__type)EBB__TY_NEVER;
     if (t == EBB__TY_ERROR) return;
-    if (t == EBB__TY_NEVER || ebb__type_errors(c, t, false) != EBB__TY_NEVER) unknown_state(c, ts, name, at);
+    h->bad_target = t == EBB__TY_NEVER || ebb__type_errors(c, t, false) != EBB__TY_NEVER;
+    if (h->bad_target) unknown_state(c, ts, name, at);
     else h->errors = ebb__type_join(c, h->errors, t);
 }
 
