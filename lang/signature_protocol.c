@@ -236,7 +236,7 @@ static void read_rstate(ebb_lang *c, ebb__rstate *st) {
     for (uint32_t x = ebb__syntax_at(s, st->node)->child; st->trans != NULL && x != 0;
          x = ebb__syntax_at(s, x)->next) {
         uint8_t kind = ebb__syntax_at(s, x)->kind;
-        if (kind == EBB__S_ATTR) st->final = name_at(s, x) == EBB__N_final;
+        if (kind == EBB__S_ATTR) st->final = ebb__check_attr(c, s, x, EBB__N_final);
         if (kind == EBB__S_RTRANS) read_trans(c, st, x);
         if (kind == EBB__S_HOLE)
             (void)ebb__diag_report(c, EBB__E0107, ebb__node_span(s, x),
