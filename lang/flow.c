@@ -242,7 +242,8 @@ static unsigned where_to(const ebb__body *b, ebb__type t) {
     unsigned to = 0;
     for (uint32_t i = 0; i < n; i++) {
         const ebb__type_info *x = ebb__type_at(b->c, of[i]);
-        if (x->kind == EBB__TY_STATE && x->decl->typestate->states[x->index] != b->state) to |= LEAVES;
+        if (x->kind == EBB__TY_STATE)
+            to |= LEAVES; /* also for its own state: the literal carries what it keeps */
         else if (!x->is_error && of[i] != EBB__TY_NEVER && of[i] != EBB__TY_ERROR) to |= STAYS;
     }
     return to;

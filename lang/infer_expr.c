@@ -657,9 +657,8 @@ static ebb__ir *infer_try(ebb__body *b, uint32_t node) {
     if (b->result != EBB__TY_ERROR && ebb__type_fit(b->c, errors, b->result) == EBB__FIT_NOT) {
         ebb__diag *d = ebb__diag_report(b->c, EBB__E0307, mark, "the result has no place for %t",
                                         ebb__type_without(b->c, errors, b->result));
-        const char *arrow = b->handler != NULL ? "-> stay | " : "-> () | ";
         ebb__diag_label(b->c, d, b->fn->span, "its result is %t", b->result);
-        ebb__diag_help(b->c, d, "declare it: %s...", arrow);
+        ebb__diag_help(b->c, d, "declare it: | %t", ebb__type_without(b->c, errors, b->result));
     }
     ebb__flow_exit(b, EBB__EXIT_TRY, errors, mark, (ebb__span){0});
     return ebb__ir_1(b, EBB__OP_TRY, rest, span, x);

@@ -15,8 +15,10 @@ typedef struct ebb__parser {
     uint32_t at;    /* token */
     uint32_t depth; /* of the recursion */
     bool panic;     /* a mistake was reported, and the next place to go on is not yet found */
-    bool head;      /* in the head of if, while, for, match: no record literal at the top level */
+    uint8_t head;   /* in the head of if, while, for (HEAD) or match: no record literal at the top level */
 } ebb__parser;
+
+enum { EBB__HEAD = 1, EBB__HEAD_MATCH = 2 };
 
 /* Parses a file into `s->nodes` and `s->root`. */
 void ebb__parse(ebb_lang *c, ebb__source *s);

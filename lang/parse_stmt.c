@@ -125,9 +125,9 @@ static void parse_stmts(ebb__parser *p, uint32_t node) {
 
 uint32_t ebb__parse_block(ebb__parser *p) {
     uint32_t node = ebb__node_open(p, EBB__S_BLOCK), open = p->at;
-    bool head = p->head;
+    uint8_t head = p->head;
     if (p->panic || !ebb__parse_expect(p, EBB__T_LBRACE, "")) return ebb__node_close(p, node);
-    p->head = false;
+    p->head = 0;
     if (ebb__parse_enter(p)) {
         parse_stmts(p, node);
         ebb__parse_close(p, EBB__T_RBRACE, open);
