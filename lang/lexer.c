@@ -140,7 +140,9 @@ static char scan_string(lexer *l, bool holes) {
     while (l->at < l->n && l->text[l->at] != '\n') {
         char b = l->text[l->at++];
         if (b == '"' || (holes && b == '{')) return b;
-        if (b == '\\' && l->at < l->n && l->text[l->at] != '\n') l->at++;
+        bool escape = b == '\\' && l->at < l->n && l->text[l->at] != '\n';
+        bool unicode = escape && l->text[l->at] == 'u' && byte_at(l, l->at + 1) == '{';
+        if (escape) l->at += unicode ? 2 : 1; /* \u{..} begins no hole */
     }
     return 0;
 }
