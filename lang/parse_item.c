@@ -148,11 +148,18 @@ static uint32_t parse_rtrans(ebb__parser *p) {
     return ebb__node_close(p, node);
 }
 
+/* What begins an item and never a member. */
+static bool starts_item(uint8_t kind) {
+    return kind == EBB__T_type || kind == EBB__T_typestate || kind == EBB__T_protocol ||
+           kind == EBB__T_const || kind == EBB__T_import || kind == EBB__T_pub;
+}
+
 void ebb__parse_braces(ebb__parser *p, uint32_t node, uint32_t (*member)(ebb__parser *)) {
     uint32_t open = p->at;
     if (!ebb__parse_expect(p, EBB__T_LBRACE, "")) return;
     while (!ebb__is(p, EBB__T_RBRACE) && !ebb__is(p, EBB__T_END) && !p->c->oom) {
         uint32_t before = p->at;
+        if (starts_item(ebb__peek(p, 0)->kind)) break; /* the brace is missing */
         ebb__node_add(p, node, member(p));
         if (!p->panic) continue;
         ebb__parse_sync(p, node);

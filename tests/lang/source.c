@@ -113,10 +113,28 @@ static void the_program_of_an_example_has_tables_slots_and_typed_bodies(void **s
     free(text.s);
 }
 
+static void an_item_with_a_syntax_error_brings_no_consequences(void **state) {
+    (void)state;
+    static const char text[] = "typestate M {\n"
+                               "    fn new() -> A { A }\n"
+                               "    state A { on Nothing -> Nowhere { unknown(1) } }\n"
+                               "type T = { n: i64 }\n"
+                               "fn f(t: T) -> string { t.n }\n";
+    ebb_lang *c = lang_new(NULL);
+    size_t n;
+    assert_int_equal(ebb_lang_compile(c, "x.ebb", text, sizeof text - 1), EBB_FAILED);
+    const ebb_lang_diagnostic *const *all = ebb_lang_diagnostics(c, &n);
+    assert_int_equal(n, 2);
+    assert_string_equal(all[0]->code, "E0106");
+    assert_string_equal(all[1]->code, "E0301"); /* another item is checked */
+    ebb_lang_free(c);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_block_of_the_source_is_parsed),
         cmocka_unit_test(the_examples_are_accepted_without_a_word),
+        cmocka_unit_test(an_item_with_a_syntax_error_brings_no_consequences),
         cmocka_unit_test(the_program_of_an_example_has_tables_slots_and_typed_bodies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
