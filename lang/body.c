@@ -102,7 +102,7 @@ static void check_fn(ebb_lang *c, ebb__decl *d) {
 /* ---- handlers ---- */
 
 static ebb__type handler_result(ebb_lang *c, const ebb__typestate *ts, const ebb__handler *h) {
-    ebb__type t = h->errors;
+    ebb__type t = h->bad_target ? (ebb__type)EBB__TY_ERROR : h->errors;
     for (uint32_t i = 0; i < h->n_targets; i++)
         t = ebb__type_join(c, t, ebb__type_decl(c, EBB__TY_STATE, ts->decl, h->targets[i]->index));
     if (!h->stays) return t;

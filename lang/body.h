@@ -89,7 +89,7 @@ void ebb__flow_load(ebb__body *b, const ebb__flow *f);
 void ebb__flow_merge(ebb__body *b, const ebb__flow *f, ebb__span at);
 
 /* At the end of a loop's body: it must be as at the head. */
-void ebb__flow_back(ebb__body *b, const ebb__flow *head, ebb__span at);
+void ebb__flow_back(ebb__body *b, ebb__flow *head, ebb__span at);
 
 /* The locals from `from` on leave their scope. */
 void ebb__scope_end(ebb__body *b, uint32_t from, ebb__span at);
@@ -119,6 +119,13 @@ ebb__ir *ebb__infer_as(ebb__body *b, uint32_t node, ebb__type to);
 ebb__ir *ebb__coerce(ebb__body *b, ebb__ir *x, ebb__type to);
 
 ebb__ir *ebb__literal(ebb__body *b, uint32_t node, ebb__type expected); /* of LITERAL and PAT_LITERAL */
+ebb__ir *ebb__read_local(ebb__body *b, ebb__local *l, ebb__span span, bool borrow);
+ebb__ir *ebb__infer_record(ebb__body *b, uint32_t node);
+ebb__ir *ebb__infer_field(ebb__body *b, uint32_t node, bool borrow);
+ebb__ir *ebb__infer_index(ebb__body *b, uint32_t node);
+
+/* A state literal; `node` is 0 if it has no braces. */
+ebb__ir *ebb__infer_state(ebb__body *b, ebb__state *to, uint32_t node, ebb__span span);
 ebb__ir *ebb__infer_call(ebb__body *b, uint32_t node, ebb__type expected);
 ebb__ir *ebb__infer_request(ebb__body *b, uint32_t node);
 ebb__ir *ebb__infer_emit(ebb__body *b, uint32_t node);

@@ -79,6 +79,9 @@ ebb__name ebb__closest(const ebb_lang *c, ebb__name name, const ebb__name *candi
 /* The last name of a path. */
 ebb__name ebb__path_name(const ebb__source *s, uint32_t path);
 
+/* Whether an ATTR is the one that may stand there; if not, it was reported. */
+bool ebb__check_attr(ebb_lang *c, const ebb__source *s, uint32_t attr, ebb__name allowed);
+
 /* ---- types in context ---- */
 
 ebb__type ebb__read_type(ebb_lang *c, ebb__where w, uint32_t node);

@@ -89,11 +89,35 @@ static void check(ebb_lang *c, ebb__source *root) {
     if (c->errors == 0 && !c->oom) ebb__program_build(c);
 }
 
+static bool in_broken_item(const ebb_lang *c, const ebb__diag *d) {
+    const ebb__source *s = ebb__source_at(c, d->source);
+    uint32_t where = d->out.labels[0].at;
+    for (uint32_t item = s->broken ? ebb__syntax_at(s, s->root)->child : 0; item != 0;
+         item = ebb__syntax_at(s, item)->next) {
+        ebb__span at = ebb__node_span(s, item);
+        if (where >= at.at && where < at.at + at.n)
+            return (ebb__syntax_at(s, item)->flags & EBB__FLAG_BROKEN) != 0;
+    }
+    return false;
+}
+
+/* A warning beside an error, and what an item lacks that has a syntax error, are mostly consequences. */
+static void drop_consequences(ebb_lang *c) {
+    ebb__diag **v = c->diagnostics.at;
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < c->diagnostics.n; i++) {
+        bool syntax = v[i]->code <= EBB__E0111, error = v[i]->out.severity == EBB_LANG_ERROR;
+        if (syntax || (error && !in_broken_item(c, v[i]))) v[kept++] = v[i];
+    }
+    c->diagnostics.n = kept;
+}
+
 ebb_status ebb_lang_compile(ebb_lang *c, const char *path, const char *text, size_t n) {
     if (c->used) return EBB_ERR_RESOLVED;
     c->used = true;
     ebb__source *root = ebb__source_add(c, path, "", text, n);
     if (root != NULL) check(c, root);
+    if (c->errors > 0) drop_consequences(c);
     ebb__diag_sort(c);
     return c->oom ? EBB_ERR_NOMEM : c->errors > 0 ? EBB_FAILED : EBB_OK;
 }

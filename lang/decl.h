@@ -127,7 +127,8 @@ typedef struct ebb__handler {
     ebb__span origin_span;
     struct ebb__state **targets;
     uint32_t n_targets;
-    bool stays; /* no `->`, or `stay` among the targets */
+    bool bad_target; /* one was reported */
+    bool stays;      /* no `->`, or `stay` among the targets */
     ebb__type errors;
     const ebb__req *req;   /* of a handler of a request */
     ebb__type responses;   /* of a handler that binds its capability: what it may reply; else 0 */

@@ -52,9 +52,13 @@ bool ebb__has_error_in(const ebb_lang *c, ebb__span at) {
     return false;
 }
 
+static uint32_t limit_of(const ebb_lang *c) {
+    return c->opts.max_errors == 0 ? EBB_LANG_MAX_ERRORS : c->opts.max_errors;
+}
+
 /* The limit counts errors. The last place says that there are more. */
 static bool over_limit(ebb_lang *c, ebb__span at) {
-    uint32_t most = c->opts.max_errors == 0 ? EBB_LANG_MAX_ERRORS : c->opts.max_errors;
+    uint32_t most = limit_of(c);
     if (c->muted) return true;
     if (c->errors < most) return false;
     (void)ebb__diag_report(c, EBB__E0111, at, "the %d errors before this one are the limit", (int64_t)most);
@@ -66,7 +70,7 @@ static bool is_left_out(ebb_lang *c, ebb__code code, ebb__span at) {
     bool error = codes[code][0] == 'E';
     if (c->oom || c->muted || is_repeated(c, code, at)) return true;
     if (code == EBB__E0111) return false;
-    if (!error) return false;
+    if (!error) return c->diagnostics.n >= limit_of(c); /* of warnings there are no more than of errors */
     return over_limit(c, at);
 }
 

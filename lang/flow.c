@@ -136,11 +136,11 @@ void ebb__flow_merge(ebb__body *b, const ebb__flow *f, ebb__span at) {
     }
 }
 
-void ebb__flow_back(ebb__body *b, const ebb__flow *head, ebb__span at) {
+void ebb__flow_back(ebb__body *b, ebb__flow *head, ebb__span at) {
     if (b->dead) return;
     for (uint32_t i = 0; i < head->n && i < b->locals.n; i++) {
         ebb__local *l = ebb__local_at(b, i);
-        const ebb__cell *x = &head->cells[i];
+        ebb__cell *x = &head->cells[i];
         if ((l->flow & EBB__MOVED) != 0 && (x->flow & EBB__MOVED) == 0) {
             if (is_cap(b, l)) {
                 (void)ebb__diag_report(b->c, EBB__E0507, l->moved, "the loop may reply more than once");
@@ -148,6 +148,7 @@ void ebb__flow_back(ebb__body *b, const ebb__flow *head, ebb__span at) {
                 ebb__diag *d = ebb__diag_report(b->c, EBB__E0503, l->moved,
                                                 "the next turn of the loop does not have %s", called(b, l));
                 ebb__diag_label(b->c, d, l->span, "declared outside of the loop");
+                x->type = EBB__TY_ERROR;
             }
         } else if (l->type != x->type && x->type != EBB__TY_ERROR && l->type != EBB__TY_ERROR) {
             ebb__diag *d =
@@ -241,7 +242,8 @@ static unsigned where_to(const ebb__body *b, ebb__type t) {
     unsigned to = 0;
     for (uint32_t i = 0; i < n; i++) {
         const ebb__type_info *x = ebb__type_at(b->c, of[i]);
-        if (x->kind == EBB__TY_STATE && x->decl->typestate->states[x->index] != b->state) to |= LEAVES;
+        if (x->kind == EBB__TY_STATE)
+            to |= LEAVES; /* also for its own state: the literal carries what it keeps */
         else if (!x->is_error && of[i] != EBB__TY_NEVER && of[i] != EBB__TY_ERROR) to |= STAYS;
     }
     return to;

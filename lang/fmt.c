@@ -164,6 +164,8 @@ static void lay_node(formatter *f, uint32_t node, uint16_t indent) {
     switch (x->kind) {
     case EBB__S_BLOCK: (void)lay_braces(f, node, x->first, indent); break;
     case EBB__S_TYPESTATE:
+        if (own_token(f, node, EBB__T_COLON) != 0) f->tokens[own_token(f, node, EBB__T_COLON)].flags = 0;
+        /* fallthrough */
     case EBB__S_PROTOCOL:
     case EBB__S_SPEC:
     case EBB__S_ROLE:

@@ -8,7 +8,7 @@ static const char *fold_i64(uint8_t op, int64_t x, int64_t y, int64_t *out) {
     case EBB__OP_NEG: return __builtin_sub_overflow((int64_t)0, x, out) ? overflow : NULL;
     case EBB__OP_ADD: return __builtin_add_overflow(x, y, out) ? overflow : NULL;
     case EBB__OP_SUB: return __builtin_sub_overflow(x, y, out) ? overflow : NULL;
-    case EBB__OP_MUL: *out = (int64_t)((uint64_t)x * (uint64_t)y); return NULL; /* mul_overflows has looked */
+    case EBB__OP_MUL: *out = (int64_t)((uint64_t)x * (uint64_t)y); return NULL; /* the caller has looked */
     case EBB__OP_DIV:
     case EBB__OP_REM:
         if (y == 0) return "a division by 0";
@@ -25,7 +25,7 @@ static const char *fold_u64(uint8_t op, uint64_t x, uint64_t y, uint64_t *out) {
     switch (op) {
     case EBB__OP_ADD: return __builtin_add_overflow(x, y, out) ? overflow : NULL;
     case EBB__OP_SUB: return __builtin_sub_overflow(x, y, out) ? overflow : NULL;
-    case EBB__OP_MUL: return x != 0 && y > UINT64_MAX / x ? overflow : (*out = x * y, NULL);
+    case EBB__OP_MUL: *out = x * y; return NULL; /* the caller has looked */
     case EBB__OP_DIV:
     case EBB__OP_REM:
         if (y == 0) return "a division by 0";
@@ -48,12 +48,22 @@ static bool fold_bits(uint8_t op, uint64_t x, uint64_t y, uint64_t *out) {
     }
 }
 
-/* i64 times i64 without a call into the compiler's library, which a wasm module does not have. */
+/* Whether a product of magnitudes does not fit in 64 bits; by halves, for a compiler turns a test by division into a
+ * 128-bit product, and a wasm module has no function for that. */
+static bool product_overflows(uint64_t x, uint64_t y) {
+    uint64_t low = (x & UINT32_MAX) * (y & UINT32_MAX), high = x >> 32, cross;
+    if (high != 0 && y >> 32 != 0) return true;
+    cross = high * (y & UINT32_MAX) + (y >> 32) * (x & UINT32_MAX);
+    return cross >> 32 != 0 || (cross << 32) > UINT64_MAX - low;
+}
+
+static uint64_t magnitude(int64_t x) {
+    return x < 0 ? 0 - (uint64_t)x : (uint64_t)x;
+}
+
 static bool mul_overflows(int64_t x, int64_t y) {
-    if (x == 0 || y == 0) return false;
-    if ((x == -1 && y == INT64_MIN) || (y == -1 && x == INT64_MIN)) return true;
-    uint64_t p = (uint64_t)x * (uint64_t)y;
-    return (int64_t)p / y != x;
+    uint64_t most = (uint64_t)INT64_MAX + ((x < 0) != (y < 0));
+    return product_overflows(magnitude(x), magnitude(y)) || magnitude(x) * magnitude(y) > most;
 }
 
 static bool is_number(ebb__type t) {
@@ -71,6 +81,9 @@ ebb__ir *ebb__fold(ebb__body *b, ebb__ir *x) {
     int64_t i = 0;
     uint64_t u = 0, left = l->op == EBB__OP_INT ? (uint64_t)l->i : 1;
     if (why == NULL && fold_bits(x->op, left, (uint64_t)r->i, &u)) i = (int64_t)u;
+    else if (why == NULL && x->type == EBB__TY_U64 && x->op == EBB__OP_MUL &&
+             product_overflows(left, (uint64_t)r->i))
+        why = "the result is out of the range of a u64";
     else if (why == NULL && x->type == EBB__TY_U64)
         why = fold_u64(x->op, left, (uint64_t)r->i, &u), i = (int64_t)u;
     else if (why == NULL && x->op == EBB__OP_MUL && mul_overflows((int64_t)left, r->i))

@@ -176,7 +176,9 @@ static ebb__ir *call_method(ebb__body *b, uint32_t node, ebb__ir *self, const eb
                             const ebb__state *st, ebb__name name, ebb__span name_span) {
     ebb__decl *d = method_of(ts, st, name);
     if (d == NULL || d->fn == NULL) {
+        ebb__local *lost = place_of(b, self);
         if (!ts->decl->broken) report_no_method(b, ts, st, name, name_span);
+        if (lost != NULL) lost->type = EBB__TY_ERROR;
         ebb__args_skip(b, node);
         return ebb__ir_invalid(b, span_of(b, node));
     }

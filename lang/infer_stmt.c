@@ -35,10 +35,10 @@ static void undeclared_target(ebb__body *b, ebb__ir *x) {
         if (targets == 0) {
             ebb__diag_label(b->c, d, b->handler->span, "a handler without -> stays");
             uint32_t block = ebb__child_of(b->s, b->handler->node, EBB__S_BLOCK);
-            ebb__diag_help(b->c, d, "declare it: -> %n", st->name);
+            ebb__diag_help(b->c, d, "declare it: -> stay | %n", st->name);
             if (block != 0)
-                ebb__diag_edit(b->c, d, (ebb__span){b->s->id, span_of(b, block).at, 0},
-                               b->result == EBB__TY_UNIT ? "-> stay | %n " : "-> %n ", st->name);
+                ebb__diag_edit(b->c, d, (ebb__span){b->s->id, span_of(b, block).at, 0}, "-> stay | %n ",
+                               st->name);
         } else {
             ebb__span end = span_of(b, targets);
             ebb__diag_label(b->c, d, end, "the declared targets");

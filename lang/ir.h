@@ -147,7 +147,4 @@ typedef struct ebb__program {
 /* The program of a compilation that had no errors, else NULL. Types are read with ebb__type_at. */
 const ebb__program *ebb__lang_program(const ebb_lang *c);
 
-/* A readable dump of the whole program, for tests and for people who work on a back end. */
-void ebb__program_print(ebb_lang *c, const ebb__program *p, ebb_lang_write_fn *write, void *ctx);
-
 #endif

@@ -140,16 +140,23 @@ static char scan_string(lexer *l, bool holes) {
     while (l->at < l->n && l->text[l->at] != '\n') {
         char b = l->text[l->at++];
         if (b == '"' || (holes && b == '{')) return b;
-        if (b == '\\' && l->at < l->n && l->text[l->at] != '\n') l->at++;
+        bool escape = b == '\\' && l->at < l->n && l->text[l->at] != '\n';
+        bool unicode = escape && l->text[l->at] == 'u' && byte_at(l, l->at + 1) == '{';
+        if (escape) l->at += unicode ? 2 : 1; /* \u{..} begins no hole */
     }
     return 0;
 }
 
+/* The fix leaves outside what closes the call and the statement. */
 static void string_unterminated(lexer *l, uint32_t from) {
+    uint32_t at = l->at;
+    while (at > from + 2 && (l->text[at - 1] == ')' || l->text[at - 1] == ';' || l->text[at - 1] == ',' ||
+                             l->text[at - 1] == ' '))
+        at--;
     ebb__diag *d =
         ebb__diag_report(l->c, EBB__E0101, span_of(l, from, l->at), "this string does not end on its line");
     ebb__diag_help(l->c, d, "end it with \"");
-    ebb__diag_edit(l->c, d, span_of(l, l->at, l->at), "\"");
+    ebb__diag_edit(l->c, d, span_of(l, at, at), "\"");
 }
 
 static void check_string(lexer *l, uint32_t from, uint32_t to, bool bytes) {

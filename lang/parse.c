@@ -26,9 +26,17 @@ static ebb__span missing_at(const ebb__parser *p) {
     return here;
 }
 
+/* What the parser finds behind a token that the lexer has reported is its consequence. */
+static bool is_consequence(const ebb__parser *p) {
+    if (p->panic || ebb__is(p, EBB__T_BAD)) return true;
+    if (p->c->errors == 0 || p->at == 0) return false;
+    ebb__span before = ebb__token_span(p->s, p->at - 1);
+    return ebb__token_at(p->s, p->at - 1)->kind <= EBB__T_FSTRING_END && ebb__has_error_in(p->c, before);
+}
+
 void ebb__parse_unexpected(ebb__parser *p, const char *expected) {
     const ebb__token *t = ebb__peek(p, 0);
-    if (!p->panic && t->kind != EBB__T_BAD) {
+    if (!is_consequence(p)) {
         (void)ebb__diag_report(p->c, EBB__E0105, ebb__token_span(p->s, p->at), "expected %s, found %s",
                                expected, ebb__token_name(t->kind));
     }
@@ -37,7 +45,7 @@ void ebb__parse_unexpected(ebb__parser *p, const char *expected) {
 
 bool ebb__parse_expect(ebb__parser *p, uint8_t kind, const char *why) {
     if (ebb__parse_accept(p, kind)) return true;
-    if (!p->panic && !ebb__is(p, EBB__T_BAD)) {
+    if (!is_consequence(p)) {
         ebb__span at = missing_at(p);
         ebb__diag *d = ebb__diag_report(p->c, EBB__E0105, at, "expected %s%s, found %s",
                                         ebb__token_name(kind), why, ebb__token_name(ebb__peek(p, 0)->kind));
@@ -51,9 +59,9 @@ bool ebb__parse_expect(ebb__parser *p, uint8_t kind, const char *why) {
     return false;
 }
 
-bool ebb__expect_close(ebb__parser *p, uint8_t kind, uint32_t open) {
+bool ebb__parse_close(ebb__parser *p, uint8_t kind, uint32_t open) {
     if (ebb__parse_accept(p, kind)) return true;
-    if (!p->panic) {
+    if (!is_consequence(p)) {
         ebb__diag *d =
             ebb__diag_report(p->c, EBB__E0106, ebb__token_span(p->s, open), "this %s is never closed",
                              ebb__token_name(ebb__token_at(p->s, open)->kind));
@@ -65,7 +73,7 @@ bool ebb__expect_close(ebb__parser *p, uint8_t kind, uint32_t open) {
     return false;
 }
 
-uint32_t ebb__expect_name(ebb__parser *p, const char *what) {
+uint32_t ebb__parse_name(ebb__parser *p, const char *what) {
     if (ebb__is(p, EBB__T_IDENT)) {
         ebb__parse_advance(p);
         return p->at - 1;
@@ -183,9 +191,9 @@ void ebb__parse_leave(ebb__parser *p) {
 
 uint32_t ebb__parse_path(ebb__parser *p) {
     uint32_t node = ebb__node_open(p, EBB__S_PATH);
-    if (ebb__expect_name(p, "a name") != 0) {
+    if (ebb__parse_name(p, "a name") != 0) {
         while (ebb__parse_accept(p, EBB__T_COLONS)) {
-            if (ebb__expect_name(p, "a name") == 0) break;
+            if (ebb__parse_name(p, "a name") == 0) break;
         }
     }
     return ebb__node_close(p, node);
@@ -202,14 +210,14 @@ uint32_t ebb__parse_record(ebb__parser *p) {
     uint32_t node = ebb__node_open(p, EBB__S_RECORD), open = p->at;
     ebb__parse_advance(p);
     while (!ebb__is(p, EBB__T_RBRACE) && !ebb__is(p, EBB__T_END) && !p->panic) {
-        uint32_t field = ebb__node_open(p, EBB__S_FIELD), name = ebb__expect_name(p, "a field");
+        uint32_t field = ebb__node_open(p, EBB__S_FIELD), name = ebb__parse_name(p, "a field");
         ebb__syntax_at(p->s, field)->tok = name;
         ebb__parse_expect(p, EBB__T_COLON, " and the field's type");
         ebb__node_add(p, field, ebb__parse_type(p));
         ebb__node_add(p, node, ebb__node_close(p, field));
         if (!ebb__parse_accept(p, EBB__T_COMMA)) break;
     }
-    ebb__expect_close(p, EBB__T_RBRACE, open);
+    ebb__parse_close(p, EBB__T_RBRACE, open);
     return ebb__node_close(p, node);
 }
 
@@ -220,7 +228,7 @@ static uint32_t parse_type_tuple(ebb__parser *p) {
         ebb__node_add(p, node, ebb__parse_type(p));
         if (!ebb__parse_accept(p, EBB__T_COMMA)) break;
     }
-    ebb__expect_close(p, EBB__T_RPAREN, open);
+    ebb__parse_close(p, EBB__T_RPAREN, open);
     return ebb__node_close(p, node);
 }
 
@@ -232,7 +240,7 @@ static uint32_t parse_type_list(ebb__parser *p) {
         ebb__syntax_at(p->s, node)->kind = EBB__S_TYPE_MAP;
         ebb__node_add(p, node, ebb__parse_type(p));
     }
-    ebb__expect_close(p, EBB__T_RBRACK, open);
+    ebb__parse_close(p, EBB__T_RBRACK, open);
     return ebb__node_close(p, node);
 }
 
@@ -244,7 +252,7 @@ static uint32_t parse_type_path(ebb__parser *p) {
         ebb__parse_advance(p);
         do ebb__node_add(p, node, ebb__parse_type(p));
         while (ebb__parse_accept(p, EBB__T_COMMA));
-        ebb__expect_close(p, EBB__T_GT, open);
+        ebb__parse_close(p, EBB__T_GT, open);
     }
     return ebb__node_close(p, node);
 }

@@ -15,8 +15,10 @@ typedef struct ebb__parser {
     uint32_t at;    /* token */
     uint32_t depth; /* of the recursion */
     bool panic;     /* a mistake was reported, and the next place to go on is not yet found */
-    bool head;      /* in the head of if, while, for, match: no record literal at the top level */
+    uint8_t head;   /* in the head of if, while, for (HEAD) or match: no record literal at the top level */
 } ebb__parser;
+
+enum { EBB__HEAD = 1, EBB__HEAD_MATCH = 2 };
 
 /* Parses a file into `s->nodes` and `s->root`. */
 void ebb__parse(ebb_lang *c, ebb__source *s);
@@ -49,10 +51,10 @@ bool ebb__accept_word(ebb__parser *p, ebb__name word);
 bool ebb__parse_expect(ebb__parser *p, uint8_t kind, const char *why);
 
 /* The partner of `open`, which is a token. */
-bool ebb__expect_close(ebb__parser *p, uint8_t kind, uint32_t open);
+bool ebb__parse_close(ebb__parser *p, uint8_t kind, uint32_t open);
 
 /* A name: its token, 0 if there is none. */
-uint32_t ebb__expect_name(ebb__parser *p, const char *what);
+uint32_t ebb__parse_name(ebb__parser *p, const char *what);
 
 void ebb__parse_unexpected(ebb__parser *p, const char *expected);
 

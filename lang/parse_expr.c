@@ -3,8 +3,8 @@
 
 void ebb__parse_args(ebb__parser *p, uint32_t node) {
     uint32_t open = p->at;
-    bool head = p->head;
-    p->head = false;
+    uint8_t head = p->head;
+    p->head = 0;
     ebb__parse_advance(p);
     while (!ebb__is(p, EBB__T_RPAREN) && !p->panic) {
         uint32_t arg = ebb__node_open(p, EBB__S_ARG);
@@ -16,14 +16,15 @@ void ebb__parse_args(ebb__parser *p, uint32_t node) {
         ebb__node_add(p, node, ebb__node_close(p, arg));
         if (!ebb__parse_accept(p, EBB__T_COMMA)) break;
     }
-    ebb__expect_close(p, EBB__T_RPAREN, open);
+    ebb__parse_close(p, EBB__T_RPAREN, open);
     p->head = head;
 }
 
 static uint32_t parse_parens(ebb__parser *p) {
     uint32_t node = ebb__node_open(p, EBB__S_TUPLE), open = p->at, n = 0;
-    bool head = p->head, comma = false;
-    p->head = false;
+    uint8_t head = p->head;
+    bool comma = false;
+    p->head = 0;
     ebb__parse_advance(p);
     while (!ebb__is(p, EBB__T_RPAREN) && !p->panic) {
         ebb__node_add(p, node, ebb__parse_expr(p));
@@ -31,7 +32,7 @@ static uint32_t parse_parens(ebb__parser *p) {
         if (!(comma = ebb__parse_accept(p, EBB__T_COMMA))) break;
     }
     if (n == 1 && !comma) ebb__syntax_at(p->s, node)->kind = EBB__S_PAREN;
-    ebb__expect_close(p, EBB__T_RPAREN, open);
+    ebb__parse_close(p, EBB__T_RPAREN, open);
     p->head = head;
     return ebb__node_close(p, node);
 }
@@ -48,8 +49,8 @@ static uint32_t parse_element(ebb__parser *p, uint32_t list) {
 
 static uint32_t parse_list(ebb__parser *p) {
     uint32_t node = ebb__node_open(p, EBB__S_LIST), open = p->at;
-    bool head = p->head;
-    p->head = false;
+    uint8_t head = p->head;
+    p->head = 0;
     ebb__parse_advance(p);
     if (ebb__is(p, EBB__T_COLON)) {
         ebb__syntax_at(p->s, node)->kind = EBB__S_MAP;
@@ -59,15 +60,15 @@ static uint32_t parse_list(ebb__parser *p) {
         ebb__node_add(p, node, parse_element(p, node));
         if (!ebb__parse_accept(p, EBB__T_COMMA)) break;
     }
-    ebb__expect_close(p, EBB__T_RBRACK, open);
+    ebb__parse_close(p, EBB__T_RBRACK, open);
     p->head = head;
     return ebb__node_close(p, node);
 }
 
 static uint32_t parse_fstring(ebb__parser *p) {
     uint32_t node = ebb__node_open(p, EBB__S_FSTRING);
-    bool head = p->head;
-    p->head = false;
+    uint8_t head = p->head;
+    p->head = 0;
     ebb__node_add(p, node, ebb__node_leaf(p, EBB__S_LITERAL));
     while (!p->panic) {
         ebb__node_add(p, node, ebb__parse_expr(p));
@@ -84,8 +85,8 @@ static uint32_t parse_fstring(ebb__parser *p) {
 }
 
 uint32_t ebb__parse_head(ebb__parser *p) {
-    bool head = p->head;
-    p->head = true;
+    uint8_t head = p->head;
+    p->head = EBB__HEAD;
     uint32_t node = ebb__parse_expr(p);
     p->head = head;
     return node;
@@ -105,11 +106,24 @@ static uint32_t parse_if(ebb__parser *p) {
 
 static uint32_t parse_arm_pattern(ebb__parser *p) {
     uint32_t pattern = ebb__parse_pattern(p);
-    if (ebb__syntax_at(p->s, pattern)->kind == EBB__S_PAT_BIND && ebb__parse_accept(p, EBB__T_COLON)) {
+    uint8_t kind = ebb__syntax_at(p->s, pattern)->kind;
+    if ((kind == EBB__S_PAT_BIND || kind == EBB__S_PAT_WILD) && ebb__parse_accept(p, EBB__T_COLON)) {
+        ebb__syntax_at(p->s, pattern)->kind = EBB__S_PAT_BIND;
         ebb__node_add(p, pattern, ebb__parse_type(p));
         ebb__node_close(p, pattern);
     }
     return pattern;
+}
+
+/* A jump is a statement: as the body of an arm it stands in a block. */
+static bool skip_jump(ebb__parser *p) {
+    if (!ebb__is(p, EBB__T_return) && !ebb__is(p, EBB__T_break) && !ebb__is(p, EBB__T_continue)) return false;
+    ebb__parse_unexpected(p, "an expression, or a block as { return; }");
+    while (!ebb__is(p, EBB__T_COMMA) && !ebb__is(p, EBB__T_RBRACE) && !ebb__is(p, EBB__T_END))
+        ebb__parse_advance(p);
+    p->panic = false;
+    (void)ebb__parse_accept(p, EBB__T_COMMA);
+    return true;
 }
 
 static uint32_t parse_arm(ebb__parser *p) {
@@ -122,7 +136,7 @@ static uint32_t parse_arm(ebb__parser *p) {
         ebb__node_add(p, guard, ebb__parse_expr(p));
         ebb__node_add(p, node, ebb__node_close(p, guard));
     }
-    if (ebb__parse_expect(p, EBB__T_FATARROW, "")) {
+    if (ebb__parse_expect(p, EBB__T_FATARROW, "") && !skip_jump(p)) {
         uint32_t body = ebb__parse_expr(p);
         bool block = ebb__is_block_like(ebb__syntax_at(p->s, body)->kind);
         ebb__node_add(p, node, body);
@@ -135,10 +149,11 @@ static uint32_t parse_arm(ebb__parser *p) {
 
 static uint32_t parse_match(ebb__parser *p) {
     uint32_t node = ebb__node_open(p, EBB__S_MATCH);
-    bool head = p->head;
+    uint8_t head = p->head;
     ebb__parse_advance(p);
-    ebb__node_add(p, node, ebb__parse_head(p));
-    p->head = false;
+    p->head = EBB__HEAD_MATCH;
+    ebb__node_add(p, node, ebb__parse_expr(p));
+    p->head = 0;
     if (!p->panic) ebb__parse_braces(p, node, parse_arm);
     p->head = head;
     return ebb__node_close(p, node);
@@ -148,7 +163,8 @@ static uint32_t parse_match(ebb__parser *p) {
  * is meant: no statement begins like that. */
 static bool is_record(ebb__parser *p, uint32_t path) {
     if (!ebb__is(p, EBB__T_LBRACE)) return false;
-    if (!p->head) return true;
+    if (p->head == 0) return true;
+    if (p->head == EBB__HEAD_MATCH) return false; /* `{ name: type =>` begins the arms */
     if (ebb__peek(p, 1)->kind != EBB__T_IDENT || ebb__peek(p, 2)->kind != EBB__T_COLON) return false;
     ebb__span at = ebb__node_span(p->s, path);
     ebb__diag *d = ebb__diag_report(p->c, EBB__E0108, at, "the brace behind this begins the block");
@@ -168,17 +184,17 @@ static bool is_record(ebb__parser *p, uint32_t path) {
 static uint32_t parse_record_lit(ebb__parser *p, uint32_t node) {
     uint32_t open = p->at;
     ebb__syntax_at(p->s, node)->kind = EBB__S_RECORD_LIT;
-    bool head = p->head;
-    p->head = false;
+    uint8_t head = p->head;
+    p->head = 0;
     ebb__parse_advance(p);
     while (!ebb__is(p, EBB__T_RBRACE) && !p->panic) {
-        uint32_t init = ebb__node_open(p, EBB__S_INIT), name = ebb__expect_name(p, "a field");
+        uint32_t init = ebb__node_open(p, EBB__S_INIT), name = ebb__parse_name(p, "a field");
         ebb__syntax_at(p->s, init)->tok = name;
         if (ebb__parse_accept(p, EBB__T_COLON)) ebb__node_add(p, init, ebb__parse_expr(p));
         ebb__node_add(p, node, ebb__node_close(p, init));
         if (!ebb__parse_accept(p, EBB__T_COMMA)) break;
     }
-    ebb__expect_close(p, EBB__T_RBRACE, open);
+    ebb__parse_close(p, EBB__T_RBRACE, open);
     p->head = head;
     return ebb__node_close(p, node);
 }
@@ -252,18 +268,18 @@ static uint32_t wrap(ebb__parser *p, ebb__kind kind, uint32_t inner) {
 static uint32_t parse_member_of(ebb__parser *p, uint32_t inner) {
     uint32_t node = wrap(p, EBB__S_FIELD_OF, inner);
     ebb__parse_advance(p);
-    uint32_t name = ebb__expect_name(p, "a field or method");
+    uint32_t name = ebb__parse_name(p, "a field or method");
     ebb__syntax_at(p->s, node)->tok = name;
     return ebb__node_close(p, node);
 }
 
 static uint32_t parse_index(ebb__parser *p, uint32_t inner) {
     uint32_t node = wrap(p, EBB__S_INDEX, inner), open = p->at;
-    bool head = p->head;
-    p->head = false;
+    uint8_t head = p->head;
+    p->head = 0;
     ebb__parse_advance(p);
     ebb__node_add(p, node, ebb__parse_expr(p));
-    ebb__expect_close(p, EBB__T_RBRACK, open);
+    ebb__parse_close(p, EBB__T_RBRACK, open);
     p->head = head;
     return ebb__node_close(p, node);
 }

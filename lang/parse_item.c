@@ -8,7 +8,7 @@ static void set_tok(ebb__parser *p, uint32_t node, uint32_t tok) {
 uint32_t ebb__parse_attr(ebb__parser *p) {
     uint32_t node = ebb__node_open(p, EBB__S_ATTR);
     ebb__parse_advance(p);
-    set_tok(p, node, ebb__expect_name(p, "the name of an attribute"));
+    set_tok(p, node, ebb__parse_name(p, "the name of an attribute"));
     if (ebb__is(p, EBB__T_LPAREN)) ebb__parse_args(p, node);
     return ebb__node_close(p, node);
 }
@@ -18,19 +18,19 @@ uint32_t ebb__parse_params(ebb__parser *p) {
     ebb__parse_advance(p);
     while (!ebb__is(p, EBB__T_RPAREN) && !p->panic) {
         uint32_t param = ebb__node_open(p, EBB__S_PARAM);
-        set_tok(p, param, ebb__expect_name(p, "a parameter"));
+        set_tok(p, param, ebb__parse_name(p, "a parameter"));
         if (ebb__parse_accept(p, EBB__T_COLON)) ebb__node_add(p, param, ebb__parse_type(p));
         ebb__node_add(p, node, ebb__node_close(p, param));
         if (!ebb__parse_accept(p, EBB__T_COMMA)) break;
     }
-    ebb__expect_close(p, EBB__T_RPAREN, open);
+    ebb__parse_close(p, EBB__T_RPAREN, open);
     return ebb__node_close(p, node);
 }
 
 /* Behind the attributes, which are in `node` already. */
 uint32_t ebb__parse_fn(ebb__parser *p, uint32_t node) {
     ebb__parse_advance(p);
-    set_tok(p, node, ebb__expect_name(p, "the name of the function"));
+    set_tok(p, node, ebb__parse_name(p, "the name of the function"));
     if (ebb__is(p, EBB__T_LPAREN)) ebb__node_add(p, node, ebb__parse_params(p));
     else ebb__parse_expect(p, EBB__T_LPAREN, " and the parameters");
     if (ebb__parse_accept(p, EBB__T_ARROW)) ebb__node_add(p, node, ebb__parse_type(p));
@@ -40,7 +40,7 @@ uint32_t ebb__parse_fn(ebb__parser *p, uint32_t node) {
 
 static uint32_t parse_typedecl(ebb__parser *p, uint32_t node) {
     ebb__parse_advance(p);
-    set_tok(p, node, ebb__expect_name(p, "the name of the type"));
+    set_tok(p, node, ebb__parse_name(p, "the name of the type"));
     ebb__parse_expect(p, EBB__T_EQ, "");
     ebb__node_add(p, node, ebb__is(p, EBB__T_LBRACE) ? ebb__parse_record(p) : ebb__parse_type(p));
     (void)ebb__parse_accept(p, EBB__T_SEMI);
@@ -49,7 +49,7 @@ static uint32_t parse_typedecl(ebb__parser *p, uint32_t node) {
 
 static uint32_t parse_const(ebb__parser *p, uint32_t node) {
     ebb__parse_advance(p);
-    set_tok(p, node, ebb__expect_name(p, "the name of the constant"));
+    set_tok(p, node, ebb__parse_name(p, "the name of the constant"));
     ebb__parse_expect(p, EBB__T_COLON, " and the constant's type");
     ebb__node_add(p, node, ebb__parse_type(p));
     ebb__parse_expect(p, EBB__T_EQ, "");
@@ -81,7 +81,7 @@ static uint32_t parse_name(ebb__parser *p, const char *what) {
 static uint32_t parse_msg(ebb__parser *p) {
     uint32_t node = ebb__node_open(p, EBB__S_MSG);
     ebb__parse_advance(p);
-    set_tok(p, node, ebb__expect_name(p, "the name of the message"));
+    set_tok(p, node, ebb__parse_name(p, "the name of the message"));
     if (ebb__parse_accept(p, EBB__T_EQ)) {
         if (ebb__is(p, EBB__T_LBRACE)) ebb__node_add(p, node, ebb__parse_record(p));
         else ebb__parse_expect(p, EBB__T_LBRACE, " and the fields");
@@ -131,10 +131,10 @@ static void parse_effects(ebb__parser *p, uint32_t node) {
             ebb__node_add(p, node, parse_effect(p));
             if (!ebb__parse_accept(p, EBB__T_COMMA)) break;
         }
-        ebb__expect_close(p, EBB__T_RBRACK, list);
+        ebb__parse_close(p, EBB__T_RBRACK, list);
     }
     (void)ebb__parse_accept(p, EBB__T_COMMA);
-    ebb__expect_close(p, EBB__T_RBRACE, open);
+    ebb__parse_close(p, EBB__T_RBRACE, open);
 }
 
 static uint32_t parse_rtrans(ebb__parser *p) {
@@ -148,17 +148,24 @@ static uint32_t parse_rtrans(ebb__parser *p) {
     return ebb__node_close(p, node);
 }
 
+/* What begins an item and never a member. */
+static bool starts_item(uint8_t kind) {
+    return kind == EBB__T_type || kind == EBB__T_typestate || kind == EBB__T_protocol ||
+           kind == EBB__T_const || kind == EBB__T_import || kind == EBB__T_pub;
+}
+
 void ebb__parse_braces(ebb__parser *p, uint32_t node, uint32_t (*member)(ebb__parser *)) {
     uint32_t open = p->at;
     if (!ebb__parse_expect(p, EBB__T_LBRACE, "")) return;
     while (!ebb__is(p, EBB__T_RBRACE) && !ebb__is(p, EBB__T_END) && !p->c->oom) {
         uint32_t before = p->at;
+        if (starts_item(ebb__peek(p, 0)->kind)) break; /* the brace is missing */
         ebb__node_add(p, node, member(p));
         if (!p->panic) continue;
         ebb__parse_sync(p, node);
         if (p->at == before) ebb__node_add(p, node, ebb__node_leaf(p, EBB__S_ERROR));
     }
-    ebb__expect_close(p, EBB__T_RBRACE, open);
+    ebb__parse_close(p, EBB__T_RBRACE, open);
 }
 
 static uint32_t parse_rstate_member(ebb__parser *p) {
@@ -173,7 +180,7 @@ static uint32_t parse_rstate(ebb__parser *p) {
     uint32_t node = ebb__node_open(p, EBB__S_RSTATE);
     while (ebb__is(p, EBB__T_AT)) ebb__node_add(p, node, ebb__parse_attr(p));
     if (ebb__parse_expect(p, EBB__T_state, "")) {
-        set_tok(p, node, ebb__expect_name(p, "the name of the state"));
+        set_tok(p, node, ebb__parse_name(p, "the name of the state"));
         if (ebb__is(p, EBB__T_LBRACE)) ebb__parse_braces(p, node, parse_rstate_member);
         else ebb__parse_expect(p, EBB__T_SEMI, " or the state's transitions");
     }
@@ -183,7 +190,7 @@ static uint32_t parse_rstate(ebb__parser *p) {
 static uint32_t parse_role(ebb__parser *p) {
     uint32_t node = ebb__node_open(p, EBB__S_ROLE);
     ebb__parse_advance(p);
-    set_tok(p, node, ebb__expect_name(p, "the name of the role"));
+    set_tok(p, node, ebb__parse_name(p, "the name of the role"));
     if (ebb__is(p, EBB__T_LBRACE)) ebb__parse_braces(p, node, parse_rstate);
     else ebb__parse_expect(p, EBB__T_SEMI, " or the role's states");
     return ebb__node_close(p, node);
@@ -200,7 +207,7 @@ static uint32_t parse_protocol_member(ebb__parser *p) {
 
 uint32_t ebb__parse_protocol(ebb__parser *p, uint32_t node) {
     ebb__parse_advance(p);
-    set_tok(p, node, ebb__expect_name(p, "the name of the protocol"));
+    set_tok(p, node, ebb__parse_name(p, "the name of the protocol"));
     ebb__parse_braces(p, node, parse_protocol_member);
     return ebb__node_close(p, node);
 }

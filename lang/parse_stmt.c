@@ -18,7 +18,7 @@ static uint32_t parse_let(ebb__parser *p) {
 static uint32_t parse_var(ebb__parser *p) {
     uint32_t node = ebb__node_open(p, EBB__S_VAR);
     ebb__parse_advance(p);
-    uint32_t name = ebb__expect_name(p, "the name of the variable");
+    uint32_t name = ebb__parse_name(p, "the name of the variable");
     ebb__syntax_at(p->s, node)->tok = name;
     if (ebb__parse_accept(p, EBB__T_COLON)) ebb__node_add(p, node, ebb__parse_type(p));
     if (ebb__parse_accept(p, EBB__T_EQ)) ebb__node_add(p, node, ebb__parse_expr(p));
@@ -125,12 +125,12 @@ static void parse_stmts(ebb__parser *p, uint32_t node) {
 
 uint32_t ebb__parse_block(ebb__parser *p) {
     uint32_t node = ebb__node_open(p, EBB__S_BLOCK), open = p->at;
-    bool head = p->head;
+    uint8_t head = p->head;
     if (p->panic || !ebb__parse_expect(p, EBB__T_LBRACE, "")) return ebb__node_close(p, node);
-    p->head = false;
+    p->head = 0;
     if (ebb__parse_enter(p)) {
         parse_stmts(p, node);
-        ebb__expect_close(p, EBB__T_RBRACE, open);
+        ebb__parse_close(p, EBB__T_RBRACE, open);
     }
     ebb__parse_leave(p);
     p->head = head;
@@ -146,7 +146,7 @@ static uint32_t parse_pattern_list(ebb__parser *p, uint32_t node) {
         ebb__node_add(p, node, ebb__parse_pattern(p));
         if (!ebb__parse_accept(p, EBB__T_COMMA)) break;
     }
-    ebb__expect_close(p, EBB__T_RPAREN, open);
+    ebb__parse_close(p, EBB__T_RPAREN, open);
     return ebb__node_close(p, node);
 }
 
@@ -155,13 +155,13 @@ static uint32_t parse_pattern_fields(ebb__parser *p, uint32_t node) {
     ebb__syntax_at(p->s, node)->kind = EBB__S_PAT_RECORD;
     ebb__parse_advance(p);
     while (!ebb__is(p, EBB__T_RBRACE) && !p->panic) {
-        uint32_t field = ebb__node_open(p, EBB__S_PAT_FIELD), name = ebb__expect_name(p, "a field");
+        uint32_t field = ebb__node_open(p, EBB__S_PAT_FIELD), name = ebb__parse_name(p, "a field");
         ebb__syntax_at(p->s, field)->tok = name;
         if (ebb__parse_accept(p, EBB__T_COLON)) ebb__node_add(p, field, ebb__parse_pattern(p));
         ebb__node_add(p, node, ebb__node_close(p, field));
         if (!ebb__parse_accept(p, EBB__T_COMMA)) break;
     }
-    ebb__expect_close(p, EBB__T_RBRACE, open);
+    ebb__parse_close(p, EBB__T_RBRACE, open);
     return ebb__node_close(p, node);
 }
 

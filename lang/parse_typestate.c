@@ -13,7 +13,7 @@ static uint32_t parse_name(ebb__parser *p, const char *what) {
 
 static uint32_t parse_tfield(ebb__parser *p) {
     uint32_t node = ebb__node_open(p, EBB__S_TFIELD);
-    set_tok(p, node, ebb__expect_name(p, "a field"));
+    set_tok(p, node, ebb__parse_name(p, "a field"));
     ebb__parse_expect(p, EBB__T_COLON, " and the field's type");
     ebb__node_add(p, node, ebb__parse_type(p));
     if (ebb__accept_word(p, EBB__N_as)) ebb__node_add(p, node, ebb__parse_path(p));
@@ -29,7 +29,7 @@ static uint32_t parse_fields(ebb__parser *p) {
             ebb__node_add(p, node, parse_tfield(p));
             if (!ebb__parse_accept(p, EBB__T_COMMA)) break;
         }
-        ebb__expect_close(p, EBB__T_RBRACE, open);
+        ebb__parse_close(p, EBB__T_RBRACE, open);
     }
     return ebb__node_close(p, node);
 }
@@ -54,7 +54,7 @@ static uint32_t parse_origin(ebb__parser *p) {
         uint32_t open = p->at;
         ebb__parse_advance(p);
         ebb__node_add(p, node, parse_name(p, "a name for the request"));
-        ebb__expect_close(p, EBB__T_RPAREN, open);
+        ebb__parse_close(p, EBB__T_RPAREN, open);
     }
     return ebb__node_close(p, node);
 }
@@ -132,7 +132,7 @@ static uint32_t parse_state(ebb__parser *p) {
     while (ebb__is(p, EBB__T_AT)) ebb__node_add(p, node, ebb__parse_attr(p));
     if (ebb__accept_word(p, EBB__N_hot)) ebb__syntax_at(p->s, node)->flags |= EBB__FLAG_HOT;
     if (ebb__parse_expect(p, EBB__T_state, "")) {
-        set_tok(p, node, ebb__expect_name(p, "the name of the state"));
+        set_tok(p, node, ebb__parse_name(p, "the name of the state"));
         if (ebb__accept_word(p, EBB__N_as)) ebb__node_add(p, node, ebb__parse_path(p));
         if (ebb__is(p, EBB__T_LBRACE)) ebb__parse_braces(p, node, parse_smember);
         else ebb__parse_expect(p, EBB__T_SEMI, " or the state's members");
@@ -172,7 +172,7 @@ static uint32_t parse_member(ebb__parser *p) {
 
 uint32_t ebb__parse_typestate(ebb__parser *p, uint32_t node) {
     ebb__parse_advance(p);
-    set_tok(p, node, ebb__expect_name(p, "the name of the typestate"));
+    set_tok(p, node, ebb__parse_name(p, "the name of the typestate"));
     if (ebb__parse_accept(p, EBB__T_COLON)) {
         do ebb__node_add(p, node, ebb__parse_path(p));
         while (ebb__parse_accept(p, EBB__T_COMMA));
@@ -183,7 +183,7 @@ uint32_t ebb__parse_typestate(ebb__parser *p, uint32_t node) {
 
 uint32_t ebb__parse_spec(ebb__parser *p, uint32_t node) {
     ebb__parse_advance(p);
-    set_tok(p, node, ebb__expect_name(p, "the name of the spec"));
+    set_tok(p, node, ebb__parse_name(p, "the name of the spec"));
     if (ebb__accept_word(p, EBB__N_observes)) ebb__node_add(p, node, ebb__parse_choice(p));
     else ebb__parse_unexpected(p, "`observes` and the messages");
     ebb__parse_braces(p, node, parse_member);

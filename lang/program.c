@@ -107,7 +107,7 @@ void ebb__program_build(ebb_lang *c) {
     struct ebb__check *k = c->check;
     ebb__program *p = EBB__NEW(c, ebb__program);
     ebb__vec kinds = {.size = sizeof(ebb__ir_kind)};
-    (void)ebb__vec_push(c, &kinds);
+    if (ebb__vec_push(c, &kinds) == NULL) return;
     add_requests(c, &kinds);
     p->machines = ebb__lang_array(c, k->typestates.n + 1, sizeof *p->machines);
     p->fns = ebb__lang_array(c, k->fns.n + 1, sizeof *p->fns);

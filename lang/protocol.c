@@ -39,6 +39,7 @@ static void check_effect(ebb_lang *c, const ebb__role *r, const ebb__rtrans *t, 
 }
 
 static void check_protocol(ebb_lang *c, const ebb__protocol *p) {
+    if (p->decl->broken) return;
     for (uint32_t i = 0; i < p->n_roles; i++) {
         const ebb__role *r = p->roles[i];
         for (uint32_t j = 0; j < r->n_states; j++) {
@@ -161,7 +162,7 @@ static void check_trans(ebb_lang *c, const ebb__typestate *ts, const ebb__role *
     for (uint32_t i = 0; i < handlers->n; i++) {
         const ebb__handler *h = ebb__handler_at(handlers, i);
         if (h->kind == EBB__H_AFTER || h->selector != t->trigger) continue;
-        found = found || h->kind != EBB__H_IGNORE;
+        found = found || h->kind != EBB__H_IGNORE || req_for(r, t->trigger) != NULL;
         check_targets(c, r, rs, t, st, h);
         for (uint32_t k = 0; k < h->sent.n; k++) check_sent(c, r, t, EBB__VEC_AT(&h->sent, ebb__sent, k));
     }

@@ -50,10 +50,11 @@ static bool accepts(const ebb__handler *h, const site *x) {
 
 /* ---- one handler ---- */
 
-static void check_origin(ebb_lang *c, const ebb__typestate *ts, const ebb__vec *sites,
+/* False: it was reported. */
+static bool check_origin(ebb_lang *c, const ebb__typestate *ts, const ebb__vec *sites,
                          const ebb__handler *h) {
     bool made = false, yielded = false, response = h->selector == c->check->request_failed;
-    if (h->origin == 0 || h->origin == EBB__TY_ERROR || h->selector == EBB__TY_ERROR) return;
+    if (h->origin == 0 || h->origin == EBB__TY_ERROR || h->selector == EBB__TY_ERROR) return true;
     for (uint32_t i = 0; i < sites->n; i++) {
         const site *x = EBB__VEC_AT(sites, site, i);
         response = response || yields(c, x, h->selector);
@@ -79,6 +80,7 @@ static void check_origin(ebb_lang *c, const ebb__typestate *ts, const ebb__vec *
                              h->origin, h->selector);
         ebb__diag_label(c, d, h->span, "the response");
     }
+    return response && yielded;
 }
 
 /* ---- the handlers of one kind ---- */
@@ -165,14 +167,13 @@ static void check_list(ebb_lang *c, const ebb__typestate *ts, const ebb__vec *si
     check_disjoint(c, handlers);
     for (uint32_t i = 0; i < handlers->n; i++) {
         const ebb__handler *h = ebb__handler_at(handlers, i);
-        bool seen = false;
-        if (h->kind != EBB__H_ON || h->selector == EBB__TY_ERROR) continue;
-        check_origin(c, ts, sites, h);
-        for (uint32_t k = 0; k < i; k++) {
+        bool done = h->kind != EBB__H_ON || h->selector == EBB__TY_ERROR || !check_origin(c, ts, sites, h);
+        for (uint32_t k = 0; k < handlers->n; k++) { /* once for each selector, and not if one is wrong */
             const ebb__handler *o = ebb__handler_at(handlers, k);
-            seen = seen || (o->kind == EBB__H_ON && o->selector == h->selector);
+            bool same = o->kind == EBB__H_ON && o->selector == h->selector;
+            done = done || (same && (k < i || (o != h && !check_origin(c, ts, sites, o))));
         }
-        if (!seen) check_complete(c, ts, sites, handlers, h);
+        if (!done) check_complete(c, ts, sites, handlers, h);
     }
 }
 

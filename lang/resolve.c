@@ -155,13 +155,28 @@ static void declare_import(ebb_lang *c, ebb__source *s, uint32_t node) {
     scope_add(c, s->scope, d);
 }
 
-static bool has_attr(const ebb__source *s, uint32_t node, ebb__name name) {
+bool ebb__check_attr(ebb_lang *c, const ebb__source *s, uint32_t attr, ebb__name allowed) {
+    uint32_t tok = ebb__syntax_at(s, attr)->tok;
+    ebb__name name = tok == 0 ? 0 : ebb__token_at(s, tok)->name;
+    if (name == allowed || name == 0) return name != 0;
+    ebb__diag *d =
+        ebb__diag_report(c, EBB__E0201, ebb__node_span(s, attr), "there is no attribute @%n here", name);
+    if (allowed == 0) return false;
+    ebb__diag_help(c, d, "@%n may stand here", allowed);
+    return false;
+}
+
+/* Types may be @error, typestates @strict. */
+static bool read_attrs(ebb_lang *c, const ebb__source *s, uint32_t node) {
+    uint8_t kind = ebb__syntax_at(s, node)->kind;
+    ebb__name allowed = kind == EBB__S_TYPEDECL ? EBB__N_error : kind == EBB__S_TYPESTATE ? EBB__N_strict : 0;
+    bool found = false;
     for (uint32_t child = ebb__syntax_at(s, node)->child; child != 0;
          child = ebb__syntax_at(s, child)->next) {
-        const ebb__syntax *x = ebb__syntax_at(s, child);
-        if (x->kind == EBB__S_ATTR && x->tok != 0 && ebb__token_at(s, x->tok)->name == name) return true;
+        if (ebb__syntax_at(s, child)->kind == EBB__S_ATTR && ebb__check_attr(c, s, child, allowed))
+            found = true;
     }
-    return false;
+    return found;
 }
 
 static void declare_item(ebb_lang *c, ebb__source *s, uint32_t node) {
@@ -177,7 +192,7 @@ static void declare_item(ebb_lang *c, ebb__source *s, uint32_t node) {
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         if (kinds[i].syntax != kind) continue;
         ebb__decl *d = decl_new(c, s, node, kinds[i].decl);
-        d->is_error = has_attr(s, node, EBB__N_error);
+        d->is_error = read_attrs(c, s, node) && d->kind == EBB__D_TYPE;
         scope_add(c, s->scope, d);
     }
 }

@@ -154,6 +154,8 @@ static void read_req(ebb_lang *c, ebb__protocol *p, uint32_t node) {
         ebb__node_span(s, path)};
     if (within != 0)
         (void)ebb__token_number(s, ebb__token_at(s, ebb__syntax_at(s, within)->tok), &r->within_ms, &u, &i);
+    if (r->from == NULL || r->to == NULL)
+        p->decl->broken = true; /* what follows from the request is not known */
     if (r->from == NULL || r->to == NULL || r->payload == EBB__TY_ERROR || r->responses == EBB__TY_ERROR)
         return;
     for (uint32_t k = 0; k < p->n_reqs; k++) {
@@ -234,7 +236,7 @@ static void read_rstate(ebb_lang *c, ebb__rstate *st) {
     for (uint32_t x = ebb__syntax_at(s, st->node)->child; st->trans != NULL && x != 0;
          x = ebb__syntax_at(s, x)->next) {
         uint8_t kind = ebb__syntax_at(s, x)->kind;
-        if (kind == EBB__S_ATTR) st->final = name_at(s, x) == EBB__N_final;
+        if (kind == EBB__S_ATTR) st->final = ebb__check_attr(c, s, x, EBB__N_final);
         if (kind == EBB__S_RTRANS) read_trans(c, st, x);
         if (kind == EBB__S_HOLE)
             (void)ebb__diag_report(c, EBB__E0107, ebb__node_span(s, x),

@@ -29,7 +29,7 @@ static void declare_state(ebb_lang *c, ebb__typestate *ts, uint32_t node) {
     st->methods.size = st->handlers.size = st->invariants.size = sizeof(void *);
     st->hot = (ebb__syntax_at(s, node)->flags & EBB__FLAG_HOT) != 0;
     for (uint32_t x = ebb__syntax_at(s, node)->child; x != 0; x = ebb__syntax_at(s, x)->next) {
-        if (ebb__syntax_at(s, x)->kind == EBB__S_ATTR && name_at(s, x) == EBB__N_final)
+        if (ebb__syntax_at(s, x)->kind == EBB__S_ATTR && ebb__check_attr(c, s, x, EBB__N_final))
             st->final = ts->linear = true;
         if (ebb__syntax_at(s, x)->kind == EBB__S_PATH) st->role_state = ebb__path_name(s, x);
     }
@@ -176,7 +176,8 @@ static void read_target(ebb_lang *c, ebb__typestate *ts, ebb__handler *h, uint32
     ebb__type t = r.kind == EBB__R_DECL && r.decl->kind == EBB__D_TYPE ? ebb__decl_type(c, r.decl)
                                                                        : (ebb__type)EBB__TY_NEVER;
     if (t == EBB__TY_ERROR) return;
-    if (t == EBB__TY_NEVER || ebb__type_errors(c, t, false) != EBB__TY_NEVER) unknown_state(c, ts, name, at);
+    h->bad_target = t == EBB__TY_NEVER || ebb__type_errors(c, t, false) != EBB__TY_NEVER;
+    if (h->bad_target) unknown_state(c, ts, name, at);
     else h->errors = ebb__type_join(c, h->errors, t);
 }
 
@@ -326,6 +327,14 @@ static void read_method(ebb_lang *c, ebb__typestate *ts, ebb__vec *to, ebb__stat
         (void)ebb__diag_report(c, EBB__E0402, d->span, "this returns %t", d->type);
 }
 
+static void once_fields(ebb_lang *c, const ebb__typestate *ts, uint32_t owner, uint32_t node) {
+    uint32_t first = ebb__child_of(ts->decl->source, owner, EBB__S_FIELDS);
+    if (first == node) return;
+    ebb__diag *d =
+        ebb__diag_report(c, EBB__E0202, ebb__node_span(ts->decl->source, node), "there are fields already");
+    ebb__diag_label(c, d, ebb__node_span(ts->decl->source, first), "first here");
+}
+
 static void read_state_member(ebb_lang *c, ebb__state *st, uint32_t node) {
     ebb__typestate *ts = st->typestate;
     uint32_t *slot;
@@ -335,6 +344,7 @@ static void read_state_member(ebb_lang *c, ebb__state *st, uint32_t node) {
     case EBB__S_AFTER: read_after(c, ts, st, node); break;
     case EBB__S_DEFER: read_kinds(c, ts, &st->handlers, st, node, EBB__H_DEFER); break;
     case EBB__S_IGNORE: read_kinds(c, ts, &st->handlers, st, node, EBB__H_IGNORE); break;
+    case EBB__S_FIELDS: once_fields(c, ts, st->node, node); break;
     case EBB__S_ENTRY: slot = &st->entry; goto once;
     case EBB__S_EXIT: slot = &st->exit; goto once;
     case EBB__S_HOLE:
@@ -381,6 +391,7 @@ static void read_member(ebb_lang *c, ebb__typestate *ts, uint32_t node) {
     case EBB__S_HANDLER: read_handler(c, ts, &ts->handlers, NULL, node); break;
     case EBB__S_DEFER: read_kinds(c, ts, &ts->handlers, NULL, node, EBB__H_DEFER); break;
     case EBB__S_IGNORE: read_kinds(c, ts, &ts->handlers, NULL, node, EBB__H_IGNORE); break;
+    case EBB__S_FIELDS: once_fields(c, ts, ts->decl->node, node); break;
     case EBB__S_FAULT: read_fault(c, ts, node); break;
     case EBB__S_MAILBOX: read_mailbox(c, ts, node); break;
     case EBB__S_HOLE:

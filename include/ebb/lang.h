@@ -23,8 +23,8 @@ typedef struct ebb_lang ebb_lang;
 typedef ebb_status ebb_lang_load_fn(void *ctx, const char *module, const char **text, size_t *n);
 
 typedef struct ebb_lang_opts {
-    uint32_t size;           /* sizeof (ebb_lang_opts), or 0 */
-    uint32_t max_errors;     /* what follows this many is left out; 0: EBB_LANG_MAX_ERRORS */
+    uint32_t size;       /* sizeof (ebb_lang_opts), or 0 */
+    uint32_t max_errors; /* what follows this many errors, or warnings, is left out; 0: EBB_LANG_MAX_ERRORS */
     ebb_allocator allocator; /* required */
     ebb_lang_load_fn *load;  /* NULL: nothing can be imported */
     void *load_ctx;          /* the first argument of `load` */

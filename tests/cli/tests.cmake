@@ -20,3 +20,5 @@ ebb_python(cli.replay cli/replay.py ${EBB_CLI}
 # The fixtures of the contract, broken copies of them, and bugs that they must find.
 ebb_run(cli.fixtures ebb_cli fixture run)
 ebb_python(cli.fixtures_report cli/fixtures.py ${EBB_CLI} $<TARGET_FILE:ebb_mutant_cli>)
+# Programs of typestate machines: diagnostics, formatting, modules.
+ebb_python(cli.lang cli/lang.py ${EBB_CLI})

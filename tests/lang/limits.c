@@ -1,0 +1,148 @@
+/* Limits have names, and memory that ends is a status. */
+#include "tests/support/lang_world.h"
+
+#include "lang/check.h"
+
+static ebb_status compile(const lang_text *text, ebb_lang_opts opts, char first[8], size_t *n) {
+    ebb_lang *c;
+    opts.allocator = ebb_libc_allocator();
+    assert_int_equal(ebb_lang_new(&opts, &c), EBB_OK);
+    ebb_status st = ebb_lang_compile(c, "limit.ebb", text->s, text->n);
+    const ebb_lang_diagnostic *const *all = ebb_lang_diagnostics(c, n);
+    lang_check_places(c, text->s, text->n);
+    first[0] = 0;
+    if (*n > 0) snprintf(first, 8, "%s", all[*n - 1]->code);
+    assert_int_equal(ebb_lang_compile(c, "again", "", 0), EBB_ERR_RESOLVED);
+    ebb_lang_free(c);
+    return st;
+}
+
+static void repeat(lang_text *t, const char *s, size_t times) {
+    while (times-- > 0) lang_write(t, s, strlen(s));
+}
+
+static void a_file_that_is_too_large_is_refused(void **state) {
+    (void)state;
+    lang_text t = {calloc(1, EBB_LANG_MAX_BYTES + 2), EBB_LANG_MAX_BYTES + 1, EBB_LANG_MAX_BYTES + 2};
+    char last[8];
+    size_t n;
+    memset(t.s, ' ', t.n);
+    assert_int_equal(compile(&t, (ebb_lang_opts){0}, last, &n), EBB_FAILED);
+    assert_string_equal(last, "E0110");
+    t.n--;
+    assert_int_equal(compile(&t, (ebb_lang_opts){0}, last, &n), EBB_OK);
+    free(t.s);
+}
+
+static void errors_behind_the_limit_are_counted_and_not_shown(void **state) {
+    (void)state;
+    lang_text t = lang_empty();
+    char last[8];
+    size_t n;
+    for (int i = 0; i < 500; i++) repeat(&t, "fn f() -> i64 { true }\n", 1);
+    assert_int_equal(compile(&t, (ebb_lang_opts){0}, last, &n), EBB_FAILED);
+    assert_int_equal(n, EBB_LANG_MAX_ERRORS + 1);
+    assert_int_equal(compile(&t, (ebb_lang_opts){.max_errors = 7}, last, &n), EBB_FAILED);
+    assert_int_equal(n, 8);
+    free(t.s);
+}
+
+static void whatever_nests_has_a_depth(void **state) {
+    (void)state;
+    static const struct {
+        const char *before, *open, *middle, *close, *after;
+    } shapes[] = {
+        {"const X: i64 = ", "(", "1", ")", ";"},
+        {"const X: i64 = ", "-", "1", "", ";"},
+        {"const X: i64 = ", "1+", "1", "", ";"},
+        {"const X: i64 = f", "(", "", ")", ";"},
+        {"const X: i64 = a", ".b", "", "", ";"},
+        {"type X = ", "[", "i64", "]", ""},
+        {"type X = ", "Pending<", "i64", ">", ""},
+        {"fn f() { ", "{", "", "}", "}"},
+        {"fn f() { ", "if a {", "", "}", "}"},
+        {"fn f() { match x { ", "(", "a", ")", " => 1, } }"},
+        {"const X: [i64] = ", "[", "1", "]", ";"},
+        {"fn f() { f\"", "{f\"", "", "\"}", "\"; }"},
+        {"fn f() { ", "while true {", "", "}", "}"},
+        {"fn f() { x", "[0]", "", "", "; }"},
+        {"fn f() { x", "?", "", "", "; }"},
+        {"/*", "/*", "", "*/", "*/"},
+        {"const X: i64 = ", "match 1 { _ => ", "1", "}", ";"},
+    };
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        lang_text t = lang_empty();
+        char last[8];
+        size_t n;
+        repeat(&t, shapes[i].before, 1);
+        repeat(&t, shapes[i].open, 20000);
+        repeat(&t, shapes[i].middle, 1);
+        repeat(&t, shapes[i].close, 20000);
+        repeat(&t, shapes[i].after, 1);
+        ebb_status st = compile(&t, (ebb_lang_opts){0}, last, &n);
+        assert_true(st == EBB_OK || st == EBB_FAILED);
+        free(t.s);
+    }
+}
+
+static void long_chains_of_declarations_do_not_recurse(void **state) {
+    (void)state;
+    lang_text t = lang_empty();
+    char last[8], line[128];
+    size_t n;
+    for (int i = 0; i < 3000; i++) {
+        snprintf(line, sizeof line, "type A%d = A%d\ntype R%d = { r: R%d }\nconst C%d: i64 = C%d + 1;\n", i,
+                 i + 1, i, i + 1, i, i + 1);
+        repeat(&t, line, 1);
+    }
+    repeat(&t, "type A3000 = i64\ntype R3000 = {}\nconst C3000: i64 = 0;\n", 1);
+    assert_int_equal(compile(&t, (ebb_lang_opts){0}, last, &n), EBB_FAILED);
+    free(t.s);
+}
+
+/* The n-th allocation fails, for every n. */
+static void exhaust(const char *path) {
+    lang_text text = lang_read(path);
+    for (uint64_t fail_at = 1;; fail_at++) {
+        ebb_failing f = {.inner = ebb_libc_allocator(), .fail_at = fail_at, .fail_after = fail_at % 2 == 0};
+        ebb_lang_opts opts = {.allocator = ebb_failing_allocator(&f)};
+        ebb_lang *c;
+        ebb_status st = ebb_lang_new(&opts, &c);
+        if (st == EBB_OK) {
+            st = ebb_lang_compile(c, path, text.s, text.n);
+            lang_check_places(c, text.s, text.n);
+            ebb_lang_free(c);
+        }
+        assert_int_equal(f.live, 0);
+        if (f.failures == 0) break;
+        assert_int_equal(st, EBB_ERR_NOMEM);
+    }
+    free(text.s);
+}
+
+static void memory_that_ends_is_a_status_and_nothing_leaks(void **state) {
+    (void)state;
+    lang_each("examples/lang/*.ebb", exhaust);
+    exhaust("fixtures/lang/blocks/004_08_inter_machine.ebb");
+}
+
+static void options_are_checked(void **state) {
+    (void)state;
+    ebb_lang *c;
+    ebb_lang_opts opts = {0};
+    assert_int_equal(ebb_lang_new(&opts, &c), EBB_ERR_INVALID);
+    opts = (ebb_lang_opts){.size = 1 << 20, .allocator = ebb_libc_allocator()};
+    assert_int_equal(ebb_lang_new(&opts, &c), EBB_ERR_VERSION);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_file_that_is_too_large_is_refused),
+        cmocka_unit_test(errors_behind_the_limit_are_counted_and_not_shown),
+        cmocka_unit_test(whatever_nests_has_a_depth),
+        cmocka_unit_test(long_chains_of_declarations_do_not_recurse),
+        cmocka_unit_test(memory_that_ends_is_a_status_and_nothing_leaks),
+        cmocka_unit_test(options_are_checked),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
