@@ -18,11 +18,14 @@
     X(RBRACE, "}")                                                                                           \
     X(COMMA, ",")                                                                                            \
     X(SEMI, ";")                                                                                             \
-    X(COLON, ":") X(COLONS, "::") X(ARROW, "->") X(FATARROW, "=>") X(EFFECT, "~>") X(EQ, "=") X(EQEQ, "==")  \
-        X(NE, "!=") X(LT, "<") X(LE, "<=") X(GT, ">") X(GE, ">=") X(ANDAND, "&&") X(OROR, "||") X(AND, "&")  \
-            X(OR, "|") X(XOR, "^") X(TILDE, "~") X(BANG, "!") X(PLUS, "+") X(MINUS, "-") X(STAR, "*")        \
-                X(SLASH, "/") X(PERCENT, "%") X(PLUSEQ, "+=") X(MINUSEQ, "-=") X(STAREQ, "*=") X(DOT, ".")   \
-                    X(DOTS, "..") X(HOLE, "...") X(QUESTION, "?") X(AT, "@")
+    X(COLON, ":")                                                                                            \
+    X(COLONS, "::")                                                                                          \
+    X(ARROW, "->")                                                                                           \
+    X(FATARROW, "=>") X(EFFECT, "~>") X(EQ, "=") X(EQEQ, "==") X(NE, "!=") X(LT, "<") X(LE, "<=") X(GT, ">") \
+        X(GE, ">=") X(ANDAND, "&&") X(OROR, "||") X(AND, "&") X(OR, "|") X(XOR, "^") X(TILDE, "~")           \
+            X(BANG, "!") X(PLUS, "+") X(MINUS, "-") X(STAR, "*") X(SLASH, "/") X(PERCENT, "%")               \
+                X(PLUSEQ, "+=") X(MINUSEQ, "-=") X(STAREQ, "*=") X(DOT, ".") X(DOTS, "..") X(HOLE, "...")    \
+                    X(QUESTION, "?") X(AT, "@")
 
 enum ebb__tok {
     EBB__T_END, /* of the file */
