@@ -26,12 +26,12 @@ void ebb__names_init(ebb_lang *c) {
 }
 
 const char *ebb__token_name(uint8_t kind) {
-    static const char *const names[] = {"the end of the file", "this",        "a name",      "a number",
-                                        "a duration",          "a string",    "bytes",       "an f-string",
-                                        "an f-string",         "an f-string", "an f-string",
-#define X(name, text) "`" text "`",
-                                        EBB_TOKENS(X)
-#undef X
+    static const char *const names[] = {
+        "the end of the file", "this",        "a name",      "a number",    "a duration", "a string", "bytes",
+        "an f-string",         "an f-string", "an f-string", "an f-string",
+#define EBB_TOKEN(name, text) "`" text "`",
+#include "lang/token.def"
+#undef EBB_TOKEN
 #define EBB_KEYWORD(word) "`" #word "`",
 #define EBB_KNOWN(word)
 #include "lang/names.def"
@@ -211,9 +211,9 @@ static uint8_t punctuation(const lexer *l, uint32_t *n) {
         char text[4];
         uint8_t kind;
     } table[] = {
-#define X(name, text) {text, EBB__T_##name},
-        EBB_TOKENS(X)
-#undef X
+#define EBB_TOKEN(name, text) {text, EBB__T_##name},
+#include "lang/token.def"
+#undef EBB_TOKEN
     };
     uint8_t kind = EBB__T_BAD, first = byte_at(l, l->at);
     *n = 0;

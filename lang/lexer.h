@@ -9,21 +9,6 @@
 
 #include "lang/lang.h"
 
-#define EBB_TOKENS(X)                                                                                        \
-    X(LPAREN, "(")                                                                                           \
-    X(RPAREN, ")")                                                                                           \
-    X(LBRACK, "[")                                                                                           \
-    X(RBRACK, "]")                                                                                           \
-    X(LBRACE, "{")                                                                                           \
-    X(RBRACE, "}")                                                                                           \
-    X(COMMA, ",")                                                                                            \
-    X(SEMI, ";")                                                                                             \
-    X(COLON, ":") X(COLONS, "::") X(ARROW, "->") X(FATARROW, "=>") X(EFFECT, "~>") X(EQ, "=") X(EQEQ, "==")  \
-        X(NE, "!=") X(LT, "<") X(LE, "<=") X(GT, ">") X(GE, ">=") X(ANDAND, "&&") X(OROR, "||") X(AND, "&")  \
-            X(OR, "|") X(XOR, "^") X(TILDE, "~") X(BANG, "!") X(PLUS, "+") X(MINUS, "-") X(STAR, "*")        \
-                X(SLASH, "/") X(PERCENT, "%") X(PLUSEQ, "+=") X(MINUSEQ, "-=") X(STAREQ, "*=") X(DOT, ".")   \
-                    X(DOTS, "..") X(HOLE, "...") X(QUESTION, "?") X(AT, "@")
-
 enum ebb__tok {
     EBB__T_END, /* of the file */
     EBB__T_BAD,
@@ -36,15 +21,15 @@ enum ebb__tok {
     EBB__T_FSTRING_BEGIN,
     EBB__T_FSTRING_MID,
     EBB__T_FSTRING_END,
-#define X(name, text) EBB__T_##name,
-    EBB_TOKENS(X)
-#undef X
+#define EBB_TOKEN(name, text) EBB__T_##name,
+#include "lang/token.def"
+#undef EBB_TOKEN
 #define EBB_KEYWORD(word) EBB__T_##word,
 #define EBB_KNOWN(word)
 #include "lang/names.def"
 #undef EBB_KEYWORD
 #undef EBB_KNOWN
-        EBB__TOKENS
+    EBB__TOKENS
 };
 
 /* The numbers of the names that are known; ebb__names_init interns them in this order. */
