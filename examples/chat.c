@@ -8,7 +8,6 @@
 #include <ebb/ebb.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { LINE = 256, BEHIND = 16 };
 
@@ -27,35 +26,26 @@ typedef struct guest {
 static guest *guests;
 
 static void tell_others(ebb_cx *cx, const guest *from, const line *l) {
-    for (guest *g = guests; g != NULL; g = g->next) {
-        ebb_wait w = {0};
-        bool room = g != from && ebb_chan_length(g->lines) < BEHIND;
-        if (room) (void)ebb_chan_send(cx, g->lines, &w, l); /* it does not wait */
-        else if (g != from) g->lost++;
-    }
-}
-
-static ebb_status say(ebb_cx *cx, const guest *g, const line *l) {
-    return ebb_await(cx, ebb_stream_write(cx, g->stream, l->text, l->n), NULL);
+    for (guest *g = guests; g != NULL; g = g->next)
+        if (g != from && ebb_chan_try_send(cx, g->lines, l) != EBB_OK) g->lost++;
 }
 
 static ebb_status write_lines(ebb_cx *cx, void *arg) {
     guest *g = arg;
-    line l, sorry;
+    line l;
     ebb_status st = EBB_OK;
     while (st == EBB_OK) {
         ebb_wait w = {0};
         st = ebb_chan_recv(cx, g->lines, &w, &l);
-        if (st == EBB_OK) st = say(cx, g, &l);
+        if (st == EBB_OK) st = ebb_await(cx, ebb_stream_write(cx, g->stream, l.text, l.n), NULL);
         if (st != EBB_OK || g->lost == 0) continue;
-        sorry.n = (size_t)snprintf(sorry.text, LINE, "(%u lines are lost)\n", g->lost);
+        l.n = (size_t)snprintf(l.text, LINE, "(%u lines are lost)\n", g->lost);
         g->lost = 0;
-        st = say(cx, g, &sorry);
+        st = ebb_await(cx, ebb_stream_write(cx, g->stream, l.text, l.n), NULL);
     }
     return st == EBB_CANCELLED ? st : EBB_OK; /* a guest that breaks off is no failure */
 }
 
-/* What does not fit into a line is cut. */
 static ebb_status read_lines(ebb_cx *cx, void *arg) {
     guest *g = arg;
     char bytes[LINE];
@@ -63,7 +53,7 @@ static ebb_status read_lines(ebb_cx *cx, void *arg) {
     ebb_value n;
     while (ebb_await(cx, ebb_stream_read(cx, g->stream, bytes, sizeof bytes), &n) == EBB_OK) {
         for (uint64_t i = 0; i < n.as.u; i++) {
-            if (l.n < LINE - 1 || bytes[i] == '\n') l.text[l.n++] = bytes[i];
+            if (l.n < LINE - 1 || bytes[i] == '\n') l.text[l.n++] = bytes[i]; /* else the line is cut */
             if (bytes[i] != '\n') continue;
             tell_others(cx, g, &l);
             l.n = 0;
@@ -73,9 +63,8 @@ static ebb_status read_lines(ebb_cx *cx, void *arg) {
     return EBB_OK;
 }
 
-/* The finalizer of the guest's region. */
 static ebb_status leave(ebb_cx *cx, void *arg) {
-    guest *g = arg;
+    guest *g = arg; /* the finalizer of its region */
     (void)cx;
     *g->where = g->next;
     if (g->next != NULL) g->next->where = g->where;
@@ -86,8 +75,7 @@ static ebb_status leave(ebb_cx *cx, void *arg) {
 
 static guest *guest_new(ebb_cx *cx, ebb_stream stream) {
     guest *g = calloc(1, sizeof *g);
-    if (g == NULL) return NULL;
-    if (ebb_chan_new(ebb_cx_runtime(cx), BEHIND, sizeof(line), &g->lines) != EBB_OK) {
+    if (g == NULL || ebb_chan_new(ebb_cx_runtime(cx), BEHIND, sizeof(line), &g->lines) != EBB_OK) {
         free(g);
         return NULL;
     }

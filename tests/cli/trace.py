@@ -224,7 +224,7 @@ class TraceCli(unittest.TestCase):
         for category in ("task", "region"):
             begun = {e["id"] for e in events if e["ph"] == "b" and e["cat"] == category}
             ended = {e["id"] for e in events if e["ph"] == "e" and e["cat"] == category}
-            self.assertEqual(begun - ended, {"0x0000000100000001"} if category == "region" else set())
+            self.assertEqual(begun - ended, {"0:100000001"} if category == "region" else set())
         self.assertTrue(any(e["ph"] == "i" and e["name"] == "cancel_acked" for e in events))
 
     def test_usage_errors_say_what_there_is(self):
