@@ -97,6 +97,7 @@ static void recover_or_end(ebb_machines *ms, ebb__machine *m) {
     ebb__machine_note(ms, EBB_EV_MACHINE_RECOVERED, ms->self, 0, (uint32_t)m->state << 16 | (to - 1), 0);
     enter_state(ms, m, to - 1);
     while (m->more != NULL && m->more->held != 0) ebb__pending_lost(ms, m->more->held, EBB_REQUEST_FAULTED);
+    if (m->type->t.states[to - 1].final) ebb__machine_end(ms, ms->running_index, EBB_MACHINE_STOPPED);
 }
 
 static void roll_back(ebb_machines *ms, ebb__machine *m, void *self, uint64_t number, ebb_status st) {

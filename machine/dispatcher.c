@@ -135,8 +135,11 @@ static ebb_status drain_closed(ebb_cx *cx, ebb_machines *ms) {
             return sleep_until_needed(cx, ms);
         ms->stopping = true;
     }
-    for (uint32_t n = batch_of(cx, ms); n > 0 && ms->youngest != 0; n--)
+    for (uint32_t n = batch_of(cx, ms); n > 0 && ms->youngest != 0; n--) {
         ebb__machine_end(ms, ms->youngest, EBB_MACHINE_STOPPED);
+        if (ebb__hooks_due(ms))
+            ebb__hooks_run(ms); /* timers and hooks go on until the last one has stopped */
+    }
     if (ms->youngest == 0) return ended(ms, EBB_OK);
     (void)ebb_task_wake(cx, ms->task);
     return EBB_PENDING;

@@ -128,6 +128,7 @@ static void explain_mailbox(sink *s, const ebb__machine *m) {
 static void explain_pendings(sink *s, const ebb__machine *m) {
     for (uint32_t i = m->more->made; i != 0; i = ebb__pending_at(s->ms, i)->made_next) {
         const ebb__pending *p = ebb__pending_at(s->ms, i);
+        if (p->flags & EBB__ENDED) continue; /* its answer is in the mailbox */
         begin(s, "  waits for the reply to ");
         add_kind(s, p->origin->kind);
         ebb__text_str(&s->text, " by ");

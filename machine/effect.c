@@ -15,13 +15,18 @@ static bool is_in_unit(ebb_runtime *rt) {
     return false;
 }
 
+/* While it closes. A hook may send on what was admitted before. */
+static bool is_admitted(const ebb_machines *ms, bool spawns) {
+    if (ms->hooking) return !spawns;
+    return !ms->stopping && is_in_unit(ms->rt);
+}
+
 ebb_status ebb__stage_enter(ebb_machines *ms, bool spawns) {
     if (EBB__UNLIKELY(ms->cx == NULL || ms->cancelled)) {
         if (ms->running == NULL || ms->cx == NULL || spawns) return EBB_ERR_CLOSED;
     }
     if (EBB__LIKELY(ms->running != NULL)) return spawns && ebb_stopping(ms->cx) ? EBB_ERR_CLOSED : EBB_OK;
-    if (EBB__UNLIKELY(ebb_stopping(ms->cx)) && !ms->hooking && (ms->stopping || !is_in_unit(ms->rt)))
-        return EBB_ERR_CLOSED;
+    if (EBB__UNLIKELY(ebb_stopping(ms->cx)) && !is_admitted(ms, spawns)) return EBB_ERR_CLOSED;
     ms->self = 0;
     ms->staged_bytes = ms->effects = 0;
     ms->now_read = false;
@@ -32,7 +37,9 @@ void ebb__stage_leave(ebb_machines *ms) {
     if (EBB__LIKELY(ms->running != NULL)) return;
     if (ms->log != NULL) ebb__log_commit(ms);
     if (ebb__hooks_due(ms)) ebb__hooks_run(ms);
-    if (ms->n_ready > 0 || ms->wheel.quiet_until < ms->timer_due) ebb__dispatcher_wake(ms);
+    /* Nothing may be left that a close waits for. */
+    bool drains = ms->cx != NULL && ebb_stopping(ms->cx);
+    if (ms->n_ready > 0 || ms->wheel.quiet_until < ms->timer_due || drains) ebb__dispatcher_wake(ms);
 }
 
 ebb_status ebb__refuse(ebb_machines *ms, ebb_machine to, uint16_t kind, ebb_status st) {
@@ -165,8 +172,21 @@ static void bury(ebb_machines *ms, ebb__cell *c) {
     else ebb__cell_free(ms, c);
 }
 
+/* A hook has forgotten the call when its answer was here already. */
+static void drop_answer(ebb_machines *ms, ebb__cell *c) {
+    ebb__pending_unwant(ms, c->ref);
+    if (c->what == EBB__REPLY) ebb__cell_dead(ms, c, 0, EBB_DEAD_LATE);
+    else ebb__cell_free(ms, c);
+}
+
 static void answer(ebb_machines *ms, ebb__cell *c) {
     ebb__pending *p = ebb__pending_at(ms, c->ref);
+    void (*answered)(void *arg, const ebb_message *m) = p->answered;
+    if (answered == NULL) {
+        drop_answer(ms, c);
+        return;
+    }
+    p->answered = NULL; /* from now on it can't be forgotten */
     ebb_message m = {.payload = ebb__cell_payload(c),
                      .origin = ebb__cell_payload(p->origin),
                      .from = {c->from},
@@ -176,7 +196,7 @@ static void answer(ebb_machines *ms, ebb__cell *c) {
                      .kind = c->kind,
                      .origin_kind = p->origin->kind,
                      .failure = c->what == EBB__FAILED ? c->body.failure : 0};
-    p->answered(p->arg, &m);
+    answered(p->arg, &m);
     ebb__pending_unwant(ms, c->ref);
     ebb__cell_free(ms, c);
 }

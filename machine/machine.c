@@ -127,12 +127,11 @@ void ebb__machine_retire(ebb_machines *ms, uint32_t index) {
     if (m->generation > layer->generation) layer->generation = m->generation;
 }
 
-static void free_fields(ebb_machines *ms, ebb__machine *m) {
+static void free_fields(ebb__machine *m, bool committed) {
     ebb__machine_type *type = m->type;
-    if (type->t.settle != NULL) type->t.settle(type->given, true, m->state, m->fields, m->state, NULL);
+    if (type->t.settle != NULL) type->t.settle(type->given, committed, m->state, m->fields, m->state, NULL);
     if (m->fields != NULL) ebb__cells_give(&type->fields, m->fields);
     m->fields = NULL;
-    (void)ms;
 }
 
 void ebb__machine_unspawn(ebb_machines *ms, uint32_t index) {
@@ -140,7 +139,7 @@ void ebb__machine_unspawn(ebb_machines *ms, uint32_t index) {
     assert(m->flags & EBB__M_UNCOMMITTED && m->last == NULL && m->more == NULL && m->places == 0);
     unlink_age(ms, index, m);
     ms->n_machines--;
-    if (m->fields != NULL) ebb__cells_give(&m->type->fields, m->fields);
+    free_fields(m, false);
     m->lifecycle = EBB_MACHINE_STOPPED;
     ebb__machine_retire(ms, index);
 }
@@ -233,7 +232,7 @@ void ebb__machine_end(ebb_machines *ms, uint32_t index, ebb_machine_lifecycle ho
     m->lifecycle = EBB_MACHINE_STOPPED;
     unlink_age(ms, index, m);
     ms->n_machines--;
-    free_fields(ms, m);
+    free_fields(m, true);
     /* Who takes it out of the ready queue, or dispatches it, retires it then. */
     if (!(m->flags & EBB__M_READY) && m != ms->running) ebb__machine_retire(ms, index);
 }

@@ -185,7 +185,7 @@ typedef struct ebb__pending {
     uint8_t flags;
     uint32_t held_next, held_prev;
     ebb_obligation obligation;                         /* with EBB__HELD */
-    void (*answered)(void *arg, const ebb_message *m); /* of a call from outside */
+    void (*answered)(void *arg, const ebb_message *m); /* of a call from outside; NULL once it was called */
     void *arg;
     uint64_t within; /* with EBB__TIMED */
     uint64_t order;  /* of arming */

@@ -377,9 +377,13 @@ ebb_status ebb_machine_forget(ebb_machines *ms, ebb_request id) {
     uint32_t i;
     ebb_status st = lookup(ms, id, &i);
     if (st != EBB_OK) return st;
-    const ebb__pending *p = ebb__pending_at(ms, i);
+    ebb__pending *p = ebb__pending_at(ms, i);
     if (p->requester != (ms->running != NULL ? ms->running_index : 0)) return EBB_ERR_INVALID;
-    if (p->flags & EBB__ENDED) return EBB_ERR_STALE;
+    if (p->flags & EBB__ENDED) {
+        if (p->answered == NULL) return EBB_ERR_STALE;
+        p->answered = NULL; /* its answer waits for the hooks that run now */
+        return EBB_OK;
+    }
     if (ms->running == NULL) {
         ebb__pending_unwant(ms, i);
         return EBB_OK;

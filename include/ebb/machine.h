@@ -109,7 +109,7 @@ typedef struct ebb_machine_state {
     ebb_machine_fn exit;
     ebb_machine_fn invariant;
     const void *arg; /* `arg` of the message in these calls */
-    bool final;      /* a machine that enters it stops after its effects */
+    bool final;      /* a machine that enters it stops after its effects; also if a fault leads there */
 } ebb_machine_state;
 
 /* A type of machines. It must outlive the runtime of machines. */
@@ -127,7 +127,8 @@ typedef struct ebb_machine_type {
     uint16_t mailbox;     /* messages in the mailbox; 0: EBB_MACHINE_MAILBOX */
     uint16_t fault_state; /* 1 + the state that a fault leads to; 0: a fault is the machine's end */
     /* Called when a dispatch has committed or was rolled back, and when the machine ends (`now` is NULL then): to let
-     * go of what only one version of the fields refers to. After a rollback `now` is the copy, which is dropped.
+     * go of what only one version of the fields refers to. After a rollback `now` is the copy, which is dropped; a
+     * machine whose spawn is rolled back ends with `committed` false.
      * May not call functions of this header. NULL: fields are bytes. */
     void (*settle)(const struct ebb_machine_type *type, bool committed, uint32_t old_state, void *old,
                    uint32_t now_state, void *now);
@@ -167,8 +168,8 @@ typedef struct ebb_machines_opts {
     uint32_t n_kinds;      /* every kind is below it; at most 65536 */
     uint32_t max_machines; /* alive at a time; 0: 2^24 - 1 */
     uint32_t max_pending;  /* requests of one machine without a reply; 0: EBB_MACHINE_PENDING */
-    /* Hooks: called after the commit or the rollback. They may call the functions of this header that act at once.
-     * Each may be NULL. */
+    /* Hooks: called after the commit or the rollback. They may call the functions of this header that act at once; after
+     * a close they may still send, but not spawn. Each may be NULL. */
     void (*dead_letter)(void *arg, const ebb_dead_letter *dead);
     void (*overflow)(void *arg, ebb_machine to, uint16_t kind); /* a send found the mailbox full */
     void (*fault)(void *arg, ebb_machine machine, uint16_t kind,
