@@ -44,10 +44,6 @@ void *ebb__cells_grow(ebb__cells *p, const ebb_allocator *a) {
 
 /* ---- cells --------------------------------------------------------------------------------------------------- */
 
-static const ebb_machine_kind *kind_of(const ebb_machines *ms, uint16_t kind) {
-    return ms->opts.kinds != NULL && kind < ms->opts.n_kinds ? &ms->opts.kinds[kind] : NULL;
-}
-
 static ebb_status charge(ebb_machines *ms, size_t size) {
     if (size > EBB_MACHINE_MESSAGE_MAX) return EBB_ERR_LIMIT;
     uint32_t bytes = ms->staged_bytes + (uint32_t)(sizeof(ebb__cell) + size);
@@ -107,7 +103,7 @@ ebb__cell *ebb__cell_new(ebb_machines *ms, uint16_t kind, const void *payload, s
 }
 
 void ebb__cell_empty(ebb_machines *ms, ebb__cell *c) {
-    const ebb_machine_kind *k = kind_of(ms, c->kind);
+    const ebb_machine_kind *k = ebb_machines_kind(ms, c->kind);
     if (k != NULL && k->drop != NULL && c->what <= EBB__NOBODY && c->kind != EBB_MACHINE_REQUEST_FAILED)
         k->drop(ebb__cell_payload(c));
     if (c->flags & EBB__BLOCK) ebb__free(&ms->allocator, c->body.block, c->size);

@@ -421,6 +421,8 @@ void ebb__pending_commit_request(ebb_machines *ms, ebb__cell *c);
 void ebb__pending_commit_forget(ebb_machines *ms, const ebb__cell *c);
 void ebb__pending_commit_reply(ebb_machines *ms, ebb__cell *c);
 void ebb__pending_rollback_reply(ebb_machines *ms, ebb__cell *c);
+/* The runtime is being freed: calls from outside that were not answered end as STOPPED. */
+void ebb__calls_end(ebb_machines *ms);
 /* A request that will not be handled: fails, and becomes a dead letter. */
 void ebb__request_dead(ebb_machines *ms, ebb__cell *c, uint64_t to, ebb_request_failure failure,
                        ebb_dead_reason why);

@@ -19,6 +19,7 @@ static void runtime_freed(ebb_runtime *rt) {
     ebb__machine_layer *layer = ebb__layer_record(rt, EBB__MACHINE_SLOT);
     if (layer->ms != NULL) {
         detach(layer->ms);
+        ebb__calls_end(layer->ms);
         layer->ms->rt = NULL;
     }
     ebb_allocator a = layer->allocator;
@@ -129,6 +130,10 @@ ebb_status ebb_machines_open_site(ebb_cx *cx, ebb_machines **out, const ebb_mach
 
 ebb_region ebb_machines_region(const ebb_machines *ms) {
     return ms->region;
+}
+
+const ebb_machine_kind *ebb_machines_kind(const ebb_machines *ms, uint16_t kind) {
+    return ms->opts.kinds == NULL || kind >= ms->opts.n_kinds ? NULL : &ms->opts.kinds[kind];
 }
 
 /* ---- freeing -------------------------------------------------------------------------------------------------------- */

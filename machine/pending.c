@@ -115,6 +115,15 @@ void ebb__pending_fail(ebb_machines *ms, uint32_t i, ebb_request_failure why) {
     end_request(ms, i, c, (uint32_t)why);
 }
 
+void ebb__calls_end(ebb_machines *ms) {
+    for (uint32_t i = 1; i < ms->pendings.used; i++) {
+        ebb__pending *p = ebb__pending_at(ms, i);
+        if (!(p->flags & EBB__WANTED) || p->answered == NULL) continue;
+        ebb__pending_fail(ms, i, EBB_REQUEST_STOPPED);
+    }
+    ebb__hooks_run(ms);
+}
+
 void ebb__request_dead(ebb_machines *ms, ebb__cell *c, uint64_t to, ebb_request_failure failure,
                        ebb_dead_reason why) {
     ebb__pending_fail(ms, c->ref, failure);

@@ -574,7 +574,8 @@ typedef struct ebb_machine_answer {
 
 /* Asks a machine: a request as ebb_machine_call of ebb/machine.h, whose reply is a future. The future fails with
  * EBB_TIMEOUT (`within` ns have passed; 0: any time), EBB_ERR_NOT_RUNNING (the machine has stopped), EBB_FAULTED,
- * EBB_ERR_UNHANDLED, or the error of the call. If it is cancelled, the reply becomes a dead letter. */
+ * EBB_ERR_UNHANDLED, or the error of the call. If it is cancelled, the reply becomes a dead letter. A payload that has
+ * references is kept and dropped by the functions of its kind, which must be valid as long as the value. */
 #define ebb_machine_ask(cx, ms, to, kind, payload, size, within)                                             \
     ebb_machine_ask_site((cx), (ms), (to).id, (kind), (payload), (size), (within), EBB_SITE)
 ebb_future *ebb_machine_ask_site(ebb_cx *cx, struct ebb_machines *ms, uint64_t to, uint16_t kind,

@@ -134,10 +134,12 @@ typedef struct ebb_machine_type {
                    uint32_t now_state, void *now);
 } ebb_machine_type;
 
-/* A kind of message. */
+/* A kind of message. Its functions may not call functions of this header. */
 typedef struct ebb_machine_kind {
-    const char *name;            /* for dumps; NULL: its number */
-    void (*keep)(void *payload); /* a payload was copied for another receiver of a publish. NULL: bytes */
+    const char *name; /* for dumps; NULL: its number */
+    void (*keep)(
+        void *payload); /* a payload was copied for another receiver of a publish, or for the value of an
+                                    ebb_machine_ask. NULL: bytes */
     void (*drop)(void *payload); /* a payload is freed. NULL: bytes */
 } ebb_machine_kind;
 
@@ -189,6 +191,8 @@ typedef struct ebb_machines_opts {
 ebb_status ebb_machines_open_site(ebb_cx *cx, ebb_machines **out, const ebb_machines_opts *opts,
                                   const char *site);
 ebb_region ebb_machines_region(const ebb_machines *ms);
+/* The entry of `kinds` for a kind; NULL: there is none. For code that copies a payload in a hook. */
+const ebb_machine_kind *ebb_machines_kind(const ebb_machines *ms, uint16_t kind);
 /* Frees it, after its region has closed or ebb_runtime_free. EBB_ERR_BUSY: the dispatcher still lives. NULL is
  * allowed. */
 ebb_status ebb_machines_free(ebb_machines *ms);

@@ -119,11 +119,65 @@ static void a_future_that_is_cancelled_leaves_the_reply_to_nobody(void **st) {
     end(&s);
 }
 
+/* Its memory is given back when the machines are freed. */
+static void a_future_may_be_pending_when_the_runtime_is_freed(void **st) {
+    (void)st;
+    ebb_failing memory = {.inner = ebb_libc_allocator()};
+    ebb_runtime *rt;
+    ebb_machines *ms;
+    uint64_t n = 0;
+    ebb_runtime_opts opts = {.allocator = ebb_failing_allocator(&memory)};
+    assert_int_equal(ebb_runtime_new(&opts, &rt), EBB_OK);
+    ebb_cx *host = ebb_runtime_host(rt);
+    assert_int_equal(ebb_machines_open(host, &ms, &(ebb_machines_opts){.n_kinds = KINDS}), EBB_OK);
+    ebb_machine m = ebb_machine_spawn(ms, &type, 0, NULL);
+    assert_int_equal(ebb_machine_start(ms, m), EBB_OK);
+    ebb_future *f = ebb_machine_ask(host, ms, m, HANG, &n, sizeof n, 0);
+    while (ebb_runtime_pump(rt, 100) == EBB_PENDING) {}
+    assert_int_equal(ebb_future_state_of(f), EBB_FUTURE_PENDING);
+    ebb_runtime_free(rt);
+    assert_int_equal(ebb_machines_free(ms), EBB_OK);
+    assert_int_equal(memory.live, 0);
+}
+
+/* ---- references in replies ---------------------------------------------------------------------------------- */
+
+static int references; /* to what the payload of SUM refers to */
+static void keep_reference(void *payload) {
+    (void)payload;
+    references++;
+}
+static void drop_reference(void *payload) {
+    (void)payload;
+    references--;
+}
+
+static void the_value_of_the_future_keeps_what_the_reply_refers_to(void **st) {
+    future_world *fw = *st;
+    ebb_value v;
+    static const ebb_machine_kind kinds[KINDS] = {[SUM] = {"Sum", keep_reference, drop_reference}};
+    stage s = {.fw = fw};
+    ebb_machines_opts opts = {.n_kinds = KINDS, .kinds = kinds};
+    assert_int_equal(ebb_machines_open(fw->host, &s.ms, &opts), EBB_OK);
+    s.m = ebb_machine_spawn(s.ms, &type, 0, NULL);
+    assert_int_equal(ebb_machine_start(s.ms, s.m), EBB_OK);
+    references = 1; /* the handler's, that it gives to the reply */
+    ebb_future *f = ask(&s, ADD, 1, 0);
+    future_settle(fw);
+    assert_int_equal(references, 1);
+    assert_int_equal(ebb_await(fw->host, f, &v), EBB_OK);
+    ebb_value_discard(fw->host, v);
+    assert_int_equal(references, 0);
+    end(&s);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         IN_FUTURES(a_reply_is_the_value_of_the_future),
         IN_FUTURES(each_failure_has_its_status),
         IN_FUTURES(a_future_that_is_cancelled_leaves_the_reply_to_nobody),
+        cmocka_unit_test(a_future_may_be_pending_when_the_runtime_is_freed),
+        IN_FUTURES(the_value_of_the_future_keeps_what_the_reply_refers_to),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -239,6 +239,30 @@ static void a_runtime_that_is_freed_at_once_frees_its_machines(void **unused) {
     assert_int_equal(s.memory.live, 0);
 }
 
+static void count_answer(void *arg, const ebb_message *m) {
+    assert_int_equal(m->failure, EBB_REQUEST_STOPPED);
+    ++*(uint32_t *)arg;
+}
+
+/* One is in the mailbox, one is held. */
+static void a_call_is_answered_even_if_the_runtime_is_freed_first(void **unused) {
+    (void)unused;
+    scene s;
+    uint32_t answers = 0;
+    assert_true(begin(&s, 0));
+    s.a = ebb_machine_spawn(s.ms, &type, 0, NULL);
+    assert_int_equal(ebb_machine_start(s.ms, s.a), EBB_OK);
+    for (int i = 0; i < 2; i++) {
+        ebb_request r = ebb_machine_call(s.ms, s.a, ASK, big, 1, 0, count_answer, &answers);
+        assert_int_equal(ebb_id_status(r.id), EBB_OK);
+        if (i == 0) pump(&s);
+    }
+    ebb_runtime_free(s.rt);
+    assert_int_equal(answers, 2);
+    assert_int_equal(ebb_machines_free(s.ms), EBB_OK);
+    assert_int_equal(s.memory.live, 0);
+}
+
 /* One runtime of machines after the other: ids are not used again. */
 static void ids_are_not_used_again_by_the_next_runtime_of_machines(void **unused) {
     (void)unused;
@@ -264,6 +288,7 @@ int main(void) {
         cmocka_unit_test(nothing_is_lost_when_an_allocation_fails),
         cmocka_unit_test(nothing_is_lost_when_a_handler_faults_after_any_of_its_effects),
         cmocka_unit_test(a_runtime_that_is_freed_at_once_frees_its_machines),
+        cmocka_unit_test(a_call_is_answered_even_if_the_runtime_is_freed_first),
         cmocka_unit_test(ids_are_not_used_again_by_the_next_runtime_of_machines),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
