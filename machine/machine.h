@@ -291,13 +291,15 @@ struct ebb_machines {
     bool cancelled; /* drains by a cancel */
     bool stopping;  /* stops the machines, after a close */
     uint32_t queued;
+    uint32_t request_generation; /* the first: requests of earlier runtimes of machines had lower ones */
     ebb_machines_stats stats;
 };
 
 /* Of one ebb_runtime; it outlives its runtimes of machines, so that ids are not used again. */
 typedef struct ebb__machine_layer {
-    ebb_machines *ms; /* NULL: none is open */
-    uint32_t generation;
+    ebb_machines *ms;                        /* NULL: none is open */
+    uint32_t generation, request_generation; /* above those of all earlier machines, and requests */
+    uint64_t number;                         /* of the last message */
     ebb_allocator allocator;
 } ebb__machine_layer;
 

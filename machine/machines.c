@@ -45,7 +45,7 @@ static ebb_status layer_of(ebb_runtime *rt, ebb__machine_layer **out) {
     const ebb_allocator *a = ebb__rt_allocator(rt);
     ebb__machine_layer *layer = ebb__alloc(a, sizeof *layer);
     if (layer == NULL) return EBB_ERR_NOMEM;
-    *layer = (ebb__machine_layer){.generation = 1, .allocator = *a};
+    *layer = (ebb__machine_layer){.generation = 1, .request_generation = 1, .allocator = *a};
     ebb_status st = ebb__layer_add(rt, &machine_layer, layer);
     if (st != EBB_OK) ebb__free(a, layer, sizeof *layer);
     else *out = layer;
@@ -114,6 +114,8 @@ static ebb_status open_with(ebb_cx *cx, const ebb_machines_opts *opts, ebb_machi
         ebb__free(&ms->allocator, ms, sizeof *ms);
         return st;
     }
+    ms->request_generation = layer->request_generation;
+    ms->number = layer->number;
     layer->ms = *out = ms;
     return EBB_OK;
 }
@@ -169,18 +171,25 @@ static void free_leftovers(ebb_machines *ms) {
     }
 }
 
+/* The next runtime of machines begins with higher generations. */
+static void leave_layer(ebb_machines *ms) {
+    ebb__machine_layer *layer = ebb__layer_record(ms->rt, EBB__MACHINE_SLOT);
+    for (uint32_t i = 1; i < ms->machines.used; i++)
+        if (ebb__machine_at(ms, i)->generation >= layer->generation)
+            layer->generation = ebb__machine_at(ms, i)->generation + 1;
+    for (uint32_t i = 1; i < ms->pendings.used; i++)
+        if (ebb__pending_at(ms, i)->generation >= layer->request_generation)
+            layer->request_generation = ebb__pending_at(ms, i)->generation + 1;
+    layer->number = ms->number;
+    layer->ms = NULL;
+}
+
 ebb_status ebb_machines_free(ebb_machines *ms) {
     if (ms == NULL) return EBB_OK;
     if (ms->cx != NULL) return EBB_ERR_BUSY;
     free_leftovers(ms);
     assert(ms->cells.used == 0);
-    if (ms->rt != NULL) {
-        ebb__machine_layer *layer = ebb__layer_record(ms->rt, EBB__MACHINE_SLOT);
-        for (uint32_t i = 1; i < ms->machines.used; i++)
-            if (ebb__machine_at(ms, i)->generation >= layer->generation)
-                layer->generation = ebb__machine_at(ms, i)->generation + 1;
-        layer->ms = NULL;
-    }
+    if (ms->rt != NULL) leave_layer(ms);
     ebb_allocator a = ms->allocator;
     ebb__machine_types_free(ms);
     ebb__slab *slabs[] = {&ms->machines, &ms->pendings, &ms->alarms, &ms->topics, &ms->subscriptions};

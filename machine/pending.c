@@ -201,7 +201,8 @@ static ebb_status make(ebb_machines *ms, uint32_t to, uint16_t kind, const void 
     answer->what = EBB__FAILED;
     uint32_t i = *out = ebb__slab_take(&ms->pendings);
     ebb__pending *p = ebb__pending_at(ms, i);
-    *p = (ebb__pending){.generation = p->generation,
+    *p = (ebb__pending){.generation =
+                            p->generation < ms->request_generation ? ms->request_generation : p->generation,
                         .responder = to,
                         .answer = answer,
                         .origin = origin,
@@ -394,6 +395,7 @@ ebb_status ebb_machine_forget(ebb_machines *ms, ebb_request id) {
         return EBB_OK;
     }
     if (ms->running == NULL) {
+        p->answered = NULL;
         ebb__pending_unwant(ms, i);
         return EBB_OK;
     }

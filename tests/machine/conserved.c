@@ -270,15 +270,27 @@ static void ids_are_not_used_again_by_the_next_runtime_of_machines(void **unused
     assert_true(begin(&s, 0));
     play(&s, 0);
     ebb_machine old = s.a;
+    uint32_t answers = 0;
+    enum { ASKED = 6 };
+    ebb_request asked[ASKED];
+    for (int i = 0; i < ASKED; i++)
+        asked[i] = ebb_machine_call(s.ms, s.b, ASK, big, 1, 0, count_answer, &answers);
+    assert_int_equal(ebb_id_status(asked[ASKED - 1].id), EBB_OK);
     ebb_region_cancel(ebb_runtime_host(s.rt), ebb_machines_region(s.ms), EBB_CANCEL_USER, NULL);
     pump(&s);
     assert_int_equal(ebb_machines_free(s.ms), EBB_OK);
     assert_int_equal(ebb_machines_open(ebb_runtime_host(s.rt), &s.ms, &(ebb_machines_opts){.n_kinds = KINDS}),
                      EBB_OK);
+    assert_int_equal(answers, ASKED);
     for (int i = 0; i < 3; i++) {
         ebb_machine m = ebb_machine_spawn(s.ms, &type, 0, NULL);
         assert_int_not_equal(m.id, old.id);
+        for (int k = 0; k < 3; k++) {
+            ebb_request r = ebb_machine_call(s.ms, m, ASK, big, 1, 0, count_answer, &answers);
+            for (int j = 0; j < ASKED; j++) assert_int_not_equal(r.id, asked[j].id);
+        }
     }
+    for (int j = 0; j < ASKED; j++) assert_int_equal(ebb_machine_forget(s.ms, asked[j]), EBB_ERR_STALE);
     assert_int_equal(ebb_machine_send(s.ms, old, GO, NULL, 0), EBB_ERR_NOT_RUNNING);
     finish(&s, true);
 }

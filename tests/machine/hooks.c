@@ -260,6 +260,21 @@ static void forgets_itself(void *arg, const ebb_message *m) {
     s->status = ebb_machine_forget(s->ms, m->request);
 }
 
+static void a_call_is_forgotten_once(void **state) {
+    stage s;
+    begin(&s, state);
+    ebb_machine m = make(&s, &type, (node){0});
+    s.call = ebb_machine_call(s.ms, m, ASK, NULL, 0, 0, answered, &s);
+    world_settle(s.w);
+    assert_int_equal(ebb_machine_forget(s.ms, s.call), EBB_OK);
+    assert_int_equal(ebb_machine_forget(s.ms, s.call), EBB_ERR_STALE);
+    assert_int_equal(ebb_machine_reply(s.ms, held, YES, NULL, 0), EBB_OK);
+    assert_int_equal(s.answers, 0);
+    assert_int_equal(s.dead, 1);
+    close_region(&s);
+    end(&s);
+}
+
 static void a_call_that_is_being_answered_has_ended(void **state) {
     stage s;
     begin(&s, state);
@@ -333,6 +348,7 @@ int main(void) {
         IN_WORLD(a_call_that_a_hook_makes_while_machines_stop_is_answered),
         IN_WORLD(a_hook_spawns_until_the_close),
         IN_WORLD(a_call_that_a_hook_forgets_is_not_answered),
+        IN_WORLD(a_call_is_forgotten_once),
         IN_WORLD(a_call_that_is_being_answered_has_ended),
         IN_WORLD(a_spawn_that_is_rolled_back_settles_its_fields),
         IN_WORLD(a_machine_whose_fault_state_is_final_stops_there),
