@@ -186,14 +186,22 @@ static void drop(ebb_machines *ms, uint64_t self, ebb__cell *c, bool ignored) {
     ebb__cell_free(ms, c);
 }
 
-/* With many requests pending their records are cold. The next message comes when the other machines had their turns:
- * until then its pending arrives, and the cell behind it. */
+static inline bool has_pending(const ebb__cell *c) {
+    return c->what != EBB__MESSAGE && c->what <= EBB__FAILED;
+}
+
+/* With many requests pending their records are cold, and each leads to the next: a cell, its pending, the other cell of
+ * that. The other machines have their turns between two messages of one. So every turn of a machine asks for one step
+ * of each of the next three messages, and what it reads here was asked for in the turns before. */
 static inline void prefetch_next(const ebb_machines *ms, const ebb__cell *c) {
-    const ebb__cell *next = c->next;
+    const ebb__cell *next = c->next, *after = next->next;
     if (next == c) return;
-    __builtin_prefetch(next->next, 1);
-    if (next->what == EBB__MESSAGE || next->what > EBB__FAILED) return;
-    __builtin_prefetch(ebb__pending_at(ms, next->ref), 1);
+    if (has_pending(next)) {
+        const ebb__pending *p = ebb__pending_at(ms, next->ref);
+        __builtin_prefetch(next->what == EBB__REQUEST ? p->answer : p->origin, 1);
+    }
+    __builtin_prefetch(after->next, 1);
+    if (has_pending(after)) __builtin_prefetch(ebb__pending_at(ms, after->ref), 1);
 }
 
 static inline void take_turn(ebb_machines *ms, uint32_t index, ebb__machine *m) {

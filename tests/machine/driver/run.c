@@ -87,11 +87,22 @@ static void settle(uint64_t until) {
     failed("it does not come to rest");
 }
 
+/* Outside of dispatches every place that is in use has its message. */
+static void judge_places(void) {
+    ebb_machine_info info;
+    for (uint32_t i = 0; i < IDS && i < d.n_machines; i++) {
+        if (ebb_machine_info_of(d.ms, d.machine[i], &info) != EBB_OK) continue;
+        if (info.reserved > info.queued)
+            failed("a machine has %u messages in %u places", info.queued, info.reserved);
+    }
+}
+
 static void play(void) {
     for (uint32_t i = 0; i < TURNS; i++) {
         for (uint32_t k = pick(5); k > 0; k--) host_op(d.host);
         if (!one_in(3)) advance(pick(3) * EBB_MS / 2);
         (void)pump(1 + pick(12));
+        judge_places();
     }
 }
 
