@@ -80,26 +80,25 @@ static ebb_status fill(ebb_machines *ms, ebb__cell *c, uint16_t kind, const void
 }
 
 ebb_status ebb__cell_fill(ebb_machines *ms, ebb__cell *c, uint16_t kind, const void *payload, size_t size) {
+    uint32_t staged = ms->staged_bytes;
     ebb_status st = check(ms, kind, payload, size);
     if (st == EBB_OK) st = fill(ms, c, kind, payload, size);
-    if (st != EBB_OK) c->what = EBB__FAILED;
+    if (st == EBB_OK) return EBB_OK;
+    c->what = EBB__FAILED;
+    ms->staged_bytes = staged;
     return st;
 }
 
 ebb__cell *ebb__cell_new(ebb_machines *ms, uint16_t kind, const void *payload, size_t size, ebb_status *st) {
+    uint32_t staged = ms->staged_bytes;
     *st = check(ms, kind, payload, size);
     if (EBB__UNLIKELY(*st != EBB_OK)) return NULL;
     ebb__cell *c = ebb__cells_take(&ms->cells, &ms->allocator);
-    if (EBB__UNLIKELY(c == NULL)) {
-        *st = EBB_ERR_NOMEM;
-        return NULL;
-    }
-    *st = fill(ms, c, kind, payload, size);
-    if (EBB__UNLIKELY(*st != EBB_OK)) {
-        ebb__cells_give(&ms->cells, c);
-        return NULL;
-    }
-    return c;
+    *st = EBB__LIKELY(c != NULL) ? fill(ms, c, kind, payload, size) : EBB_ERR_NOMEM;
+    if (EBB__LIKELY(*st == EBB_OK)) return c;
+    if (c != NULL) ebb__cells_give(&ms->cells, c);
+    ms->staged_bytes = staged;
+    return NULL;
 }
 
 void ebb__cell_empty(ebb_machines *ms, ebb__cell *c) {

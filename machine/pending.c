@@ -190,12 +190,14 @@ static ebb_status make(ebb_machines *ms, uint32_t to, uint16_t kind, const void 
                        uint32_t *out) {
     ebb_status st = ebb__slab_reserve(&ms->pendings, &ms->allocator);
     if (st != EBB_OK) return st;
+    uint32_t staged = ms->staged_bytes;
     ebb__cell *origin = ebb__cell_new(ms, kind, payload, size, &st);
     if (origin == NULL) return st;
     ebb__cell *answer = ebb__cell_new(ms, 0, NULL, 0, &st);
     if (answer == NULL) {
         origin->what = EBB__SPAWN; /* the payload's references stay the caller's */
         ebb__cell_free(ms, origin);
+        ms->staged_bytes = staged;
         return st;
     }
     answer->what = EBB__FAILED;

@@ -60,10 +60,18 @@ static void maybe_free_topic(ebb_machines *ms, uint32_t i) {
 
 /* ---- subscriptions ------------------------------------------------------------------------------------------------ */
 
+/* A machine may have many topics, and a topic many machines: the shorter list decides how long it takes. */
 static uint32_t find_subscription(const ebb_machines *ms, uint32_t topic, uint32_t machine) {
-    uint32_t i = topic_at(ms, topic)->first;
-    while (i != 0 && subscription_at(ms, i)->machine != machine) i = subscription_at(ms, i)->next;
-    return i;
+    const ebb__machine_more *more = ebb__machine_at(ms, machine)->more;
+    uint32_t i = topic_at(ms, topic)->first, k = more == NULL ? 0 : more->subscriptions;
+    while (i != 0 && k != 0) {
+        const ebb__subscription *s = subscription_at(ms, i), *own = subscription_at(ms, k);
+        if (s->machine == machine) return i;
+        if (own->topic == topic) return k;
+        i = s->next;
+        k = own->own_next;
+    }
+    return 0;
 }
 
 static void remove_subscription(ebb_machines *ms, uint32_t i) {
@@ -198,7 +206,7 @@ static ebb_status stage_nobody(ebb_machines *ms, uint16_t kind, const void *payl
 
 /* If staging fails in the middle, the payload's references stay the caller's: the first copy is let go without
  * `drop`, since it counts none. */
-static void undo(ebb_machines *ms, ebb__cell **from, uint32_t effects) {
+static void undo(ebb_machines *ms, ebb__cell **from, uint32_t effects, uint32_t staged_bytes) {
     ebb__cell *c = *from;
     if (c != NULL) {
         *from = c->next;
@@ -208,6 +216,7 @@ static void undo(ebb_machines *ms, ebb__cell **from, uint32_t effects) {
     }
     ebb__log_undo(ms, from);
     ms->effects = effects;
+    ms->staged_bytes = staged_bytes;
 }
 
 ebb_status ebb_machine_publish(ebb_machines *ms, uint16_t kind, uint64_t key, const void *payload,
@@ -215,14 +224,14 @@ ebb_status ebb_machine_publish(ebb_machines *ms, uint16_t kind, uint64_t key, co
     ebb_status st = ebb__stage_enter(ms, false);
     if (st != EBB_OK) return st;
     if (kind == EBB_MACHINE_REQUEST_FAILED || kind >= ms->opts.n_kinds) return EBB_ERR_INVALID;
-    uint32_t topic = find_topic(ms, kind, key), effects = ms->effects;
+    uint32_t topic = find_topic(ms, kind, key), effects = ms->effects, staged_bytes = ms->staged_bytes;
     ebb__cell **from = ms->log_end;
     if (topic == 0 || topic_at(ms, topic)->first == 0) {
         st = stage_nobody(ms, kind, payload, size);
     } else {
         st = check_room(ms, topic, kind);
         if (st == EBB_OK && (st = stage_all(ms, topic, kind, payload, size)) != EBB_OK)
-            undo(ms, from, effects);
+            undo(ms, from, effects, staged_bytes);
     }
     ebb__stage_leave(ms);
     return st;

@@ -173,7 +173,8 @@ typedef struct ebb_machines_opts {
     /* Hooks: called after the commit or the rollback. They may call the functions of this header that act at once; after
      * a close they may still send, but not spawn. Each may be NULL. */
     void (*dead_letter)(void *arg, const ebb_dead_letter *dead);
-    void (*overflow)(void *arg, ebb_machine to, uint16_t kind); /* a send found the mailbox full */
+    void (*overflow)(void *arg, ebb_machine to,
+                     uint16_t kind); /* a send found the mailbox full; the first 8 of a dispatch */
     void (*fault)(void *arg, ebb_machine machine, uint16_t kind,
                   ebb_status status); /* a handler has faulted */
     void *arg;                        /* the first argument of the hooks */
