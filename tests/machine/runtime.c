@@ -218,6 +218,37 @@ static void a_million_machines_drain_within_the_polls_of_a_forced_budget(void **
     assert_int_equal(ebb_machines_free(ms), EBB_OK);
 }
 
+static ebb_status subscribe(ebb_machines *ms, void *self, const ebb_message *m) {
+    (void)self;
+    (void)m;
+    return ebb_machine_subscribe(ms, YES, 1);
+}
+static const ebb_machine_rule reader_table[KINDS] = {{0}, {subscribe, NULL, EBB_MACHINE_HANDLE}, {0}, {0}};
+static const ebb_machine_type reader = {
+    .name = "Reader", .states = &state, .table = reader_table, .n_states = 1, .columns = KINDS};
+
+/* Each subscription is looked for first; a walk over all others would take half an hour. */
+static void a_million_machines_subscribe_to_one_topic(void **st) {
+    world *w = *st;
+    ebb_machines *ms = open_machines(w);
+    ebb_machines_stats s;
+    for (uint32_t i = 0; i < MILLION; i++) {
+        ebb_machine m = ebb_machine_spawn(ms, &reader, 0, NULL);
+        (void)ebb_machine_start(ms, m);
+        assert_int_equal(ebb_machine_send(ms, m, GO, NULL, 0), EBB_OK);
+    }
+    world_settle(w);
+    ebb_machines_stats_of(ms, &s);
+    assert_int_equal(s.subscriptions, MILLION);
+    assert_int_equal(ebb_machine_publish(ms, YES, 1, NULL, 0), EBB_ERR_LIMIT); /* the bytes of one dispatch */
+    ebb_region_close(w->host, ebb_machines_region(ms));
+    world_settle(w);
+    ebb_machines_stats_of(ms, &s);
+    assert_int_equal(s.subscriptions, 0);
+    assert_int_equal(s.queued, 0);
+    assert_int_equal(ebb_machines_free(ms), EBB_OK);
+}
+
 static void an_idle_machine_takes_its_record_and_its_fields(void **st) {
     world *w = *st;
     ebb_machines *ms = open_machines(w);
@@ -266,6 +297,7 @@ int main(void) {
         IN_WORLD(a_cancel_tells_those_who_wait_and_stops_all),
         IN_WORLD(a_unit_of_the_closed_service_may_send_until_it_ends),
         IN_UNTRACED_WORLD(a_million_machines_drain_within_the_polls_of_a_forced_budget),
+        IN_UNTRACED_WORLD(a_million_machines_subscribe_to_one_topic),
         IN_UNTRACED_WORLD(an_idle_machine_takes_its_record_and_its_fields),
         IN_WORLD(a_dump_shows_machines_and_explain_says_what_one_waits_for),
     };

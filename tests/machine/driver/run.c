@@ -37,6 +37,13 @@ static uint32_t choose(void *ctx, uint32_t n) {
     return pick(n);
 }
 
+/* Time passes in the middle of a turn. */
+static uint64_t read_clock(void *ctx) {
+    (void)ctx;
+    d.now += pick(4) * EBB_MS / 8;
+    return d.now;
+}
+
 static void *allocate(void *ctx, void *p, size_t old_size, size_t new_size) {
     (void)ctx;
     if (new_size == 0) {
@@ -208,6 +215,7 @@ static bool begin(uint64_t seed) {
     d.energy = 200 + pick(2000);
     ebb_runtime_opts o = {.allocator = {allocate, NULL}, .now = d.now, .runtime_id = 1};
     if (one_in(3)) o.max_tasks = 8 + pick(30);
+    if (one_in(3)) o.clock = read_clock;
     for (uint32_t i = 0; i < 3; i++)
         if (one_in(3))
             o.cleanup[i] = (ebb_cleanup_budget){.time_ns = (1 + pick(50)) * EBB_MS, .polls = 1 + pick(20)};
