@@ -249,7 +249,7 @@ typedef struct ebb_machine_info {
     uint32_t queued;   /* messages in its mailbox, deferred ones included */
     uint32_t deferred; /* of these, deferred */
     uint32_t reserved; /* places of its mailbox in use or reserved */
-    uint32_t pending;  /* its requests that have no reply yet */
+    uint32_t pending;  /* its requests whose answer it has not handled yet */
     uint32_t held;     /* capabilities that it holds */
     uint32_t timers, subscriptions;
 } ebb_machine_info;
