@@ -1,5 +1,5 @@
 /* then, map, catch: one input, one callback. */
-#include "future/single.h"
+#include "future/then.h"
 
 ebb_future *ebb__single_new(ebb_cx *cx, const ebb__kind *kind, ebb_future *f, const void *fn, void *arg,
                             const char *site) {
