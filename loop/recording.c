@@ -110,7 +110,8 @@ static ebb_status sheet_open(ebb__recording *r, sheet *s, const char *path, ebb_
     if (path == NULL) return EBB_OK;
     if (wanted->bytes == 0) wanted->bytes = RING_BYTES;
     wanted->write = NULL;
-    s->room = wanted->bytes + 2 * 4096 + HEADER_BYTES; /* the ring is rounded up */
+    /* The ring is rounded up to whole blocks, two at least; the last gap has a block of its own. */
+    s->room = wanted->bytes + 4 * 4096 + HEADER_BYTES;
     s->full = ebb__alloc(&r->allocator, s->room);
     s->writing = ebb__alloc(&r->allocator, s->room);
     if (s->full == NULL || s->writing == NULL) return EBB_ERR_NOMEM;
