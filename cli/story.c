@@ -133,14 +133,22 @@ static void take_phase(ebb__story *s, const ebb_event *ev) {
     t->phase_since = ebb__story_time(s, ev);
 }
 
+static void forget_ended(ebb__story *s) {
+    if (s->ended_task != 0) ebb__map_remove(&s->tasks, s->ended_task);
+    if (s->ended_region != 0) ebb__map_remove(&s->regions, s->ended_region);
+    s->ended_task = s->ended_region = 0;
+}
+
 void ebb__story_take(ebb__story *s, const ebb__line *line) {
     const ebb_event *ev = &line->event;
     ebb__thing *t;
     ebb__made *f;
+    forget_ended(s);
     switch (ev->type) {
     case EBB_EV_STRING:
         if (ev->value >= EBB__STORY_STRINGS || s->strings[ev->value] != NULL) break;
         s->strings[ev->value] = strdup(line->text);
+        s->no_memory |= s->strings[ev->value] == NULL;
         break;
     case EBB_EV_NAMED: take_named(s, ev); break;
     case EBB_EV_REGION_OPENED:
@@ -169,6 +177,9 @@ void ebb__story_take(ebb__story *s, const ebb__line *line) {
         t = ebb__story_region(s, ev->region_id);
         if (t != NULL) snprintf(t->label, sizeof t->label, "%.60s", line->text);
         break;
+    case EBB_EV_COMPLETED:
+    case EBB_EV_FINALIZED: s->ended_task = ev->task_id; break;
+    case EBB_EV_REGION_CLOSED: s->ended_region = ev->region_id; break;
     default: break;
     }
     take_phase(s, ev);

@@ -227,6 +227,30 @@ class TraceCli(unittest.TestCase):
             self.assertEqual(begun - ended, {"0:100000001"} if category == "region" else set())
         self.assertTrue(any(e["ph"] == "i" and e["name"] == "cancel_acked" for e in events))
 
+    def test_a_summary_ranks_all_drains_however_many_and_counts_all_events(self):
+        """The last of 5,000 drains is the longest: of a unit in it, which is not asked to end itself."""
+        records, now = [record(TURN, task=1, region=1), record(TIME, other=1), record(OPENED, 1, region=ROOT)], 1
+        most = 5000
+        for i in range(most):
+            work, inner = ident(2, 2 * i + 1), ident(3, 2 * i + 1)
+            task = ident(1, 2 * i + 1)
+            records += [record(OPENED, 1, region=work, other=ROOT), record(OPENED, 1, region=inner, other=work, value=4),
+                        record(SPAWNED, 1, task=task, region=inner), record(POLLED, 2, value=3, task=task, region=inner),
+                        record(CLOSING, 2, region=work), record(DRAINING, 3, region=work)]
+            now += 1_000_000 if i < most - 1 else 70_000_000
+            records += [record(TIME, other=now), record(COMPLETED, 6, task=task, region=inner),
+                        record(CLOSING, 2, region=inner), record(FINALIZING, 4, region=inner),
+                        record(CLOSED, 5, region=inner), record(FINALIZING, 4, region=work), record(CLOSED, 5, region=work)]
+        path = self.file("drains", trace(records))
+        summed = json.loads(self.ebb(0, "trace", "summary", "--json", path)[0])
+        self.assertEqual(summed["events"], len(records))
+        drains = summed["drains"]
+        self.assertEqual((len(drains), drains[0]["ns"], drains[1]["ns"]), (10, 70_000_000, 1_000_000))
+        self.assertEqual([w["after_ns"] for w in drains[0]["waited_for"]], [70_000_000])
+        self.assertTrue(drains[0]["region"].endswith("#0.2.%d" % (2 * most - 1)), drains[0])
+        summed = json.loads(self.ebb(0, "trace", "summary", "--json", self.file("story", trace(story())))[0])
+        self.assertEqual(summed["events"], len(story()))  # its texts too
+
     def test_usage_errors_say_what_there_is(self):
         self.assertIn("trace", self.ebb(2, "nonsense")[1])
         self.assertIn("trace", self.ebb(0, "help")[0])
