@@ -64,6 +64,13 @@ class Programs(unittest.TestCase):
                 self.run_one(name, path)
                 subprocess.run([EBB, *command, path], check=True, stdout=subprocess.DEVNULL, timeout=60)
 
+    def test_the_service_records_a_trace(self):
+        with tempfile.TemporaryDirectory() as folder:
+            audit, socket, trace = (str(Path(folder) / name) for name in ("audit", "socket", "trace"))
+            self.run_one("service", audit, socket, trace)
+            subprocess.run([EBB, "trace", "verify", "--strict", "--quiescent", trace], check=True,
+                           stdout=subprocess.DEVNULL, timeout=60)
+
     def test_have_a_row_in_this_test(self):
         self.assertEqual({path.stem for path in SOURCES}, set(SAYS))
 
