@@ -372,6 +372,10 @@ void ebb__tasks_each(const ebb_runtime *rt, ebb__region *r, void (*each)(void *c
 uint32_t ebb__tasks_some(const ebb_runtime *rt, ebb__region *r, uint32_t most,
                          void (*each)(void *ctx, const ebb__task_view *t), void *ctx);
 
+/* The same for one task. False: it has ended, or is the kernel's own. */
+bool ebb__task_look(const ebb_runtime *rt, ebb_task id, void (*each)(void *ctx, const ebb__task_view *t),
+                    void *ctx);
+
 /* The polls of a task. */
 typedef struct ebb__poll_time {
     uint64_t task;
@@ -385,6 +389,8 @@ ebb_status ebb__poll_times_on(ebb_runtime *rt, uint64_t for_ns);
 bool ebb__poll_times_of(const ebb_runtime *rt, uint64_t *since, ebb__poll_time *all, ebb__poll_time *longest);
 /* False: not measured, or tasks with longer polls have its place in the table. */
 bool ebb__poll_time_of(const ebb_runtime *rt, uint64_t task, ebb__poll_time *out);
+/* The tasks whose polls took longest in all, at most `most` > 0, the longest first. Returns their number. */
+uint32_t ebb__poll_times_most(const ebb_runtime *rt, ebb__poll_time *out, uint32_t most);
 
 /* Requests a call of the `ended` hooks when the task has ended, or the region has closed. EBB_ERR_STALE: it has.
  * EBB_ERR_FOREIGN, or the error that the id carries. */
