@@ -18,10 +18,10 @@ typedef struct ebb__thing {
     uint64_t phase_since;
     uint64_t polls, ran, longest; /* of a task: polls, ns in them, ns of the longest */
     uint64_t parked_at;           /* when its last poll ended; 0: it is not parked */
-    uint32_t waits_for;           /* string: its last wait; 0: none since it was polled */
-    uint64_t awaits;              /* the future that it awaits; 0: none */
-    uint64_t woken_by;            /* sequence number of its last wake-up; 0: none */
-    uint64_t waited;              /* ns parked */
+    uint32_t waits_for; /* string: its last wait; 0: none. A poll that begins no other may go on with it */
+    uint64_t awaits;    /* the future that it awaits; 0: none */
+    uint64_t woken_by;  /* sequence number of its last wake-up; 0: none */
+    uint64_t waited;    /* ns parked */
     uint64_t longest_wait;
     char longest_for[96]; /* what the longest wait was for */
     uint32_t flags;
@@ -35,6 +35,7 @@ typedef struct ebb__made { /* a future */
     uint32_t what, site;
     uint32_t operation;
     uint64_t since;
+    bool ended;
 } ebb__made;
 
 typedef struct ebb__story {

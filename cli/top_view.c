@@ -90,6 +90,7 @@ static void write_task(FILE *out, const json_t *t, bool indent) {
     fprintf(out, "  %*stask %s %s%s", indent ? 2 * (int)(number(t, "depth") % 24) : 0, "", text(t, "task"),
             text(t, "phase"), json_is_true(json_object_get(t, "masked")) ? ", masked" : "");
     fprintf(out, ", %s%s", waits ? "waits for " : "", text(t, "doing"));
+    if (json_object_get(t, "begun_at") != NULL) fprintf(out, " begun at %s", text(t, "begun_at"));
     if (json_object_get(t, "age_ms") != NULL) fprintf(out, ", %s old", span(age, number(t, "age_ms")));
     if (number(t, "polls") > 0)
         fprintf(out, ", %lld polls, longest %.1f us", (long long)number(t, "polls"),

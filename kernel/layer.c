@@ -207,6 +207,7 @@ static ebb__task_view task_view(const ebb_runtime *rt, const ebb__task *t) {
     const ebb__cold *c = ebb__cold_at(rt, t->index);
     uint32_t ticks = (uint32_t)(rt->now >> EBB__BORN_SHIFT) - c->born;
     uint64_t age = ((uint64_t)ticks << EBB__BORN_SHIFT) / EBB_MS;
+    bool waits = t->queue == EBB_LANE_NONE && c->wait != NULL && !(t->flags & (F_RETURNED | F_JOINING));
     return (ebb__task_view){.id = ebb__task_id(t),
                             .region = {ebb__region_id(rt, ebb__region_at(rt, t->region))},
                             .site = c->site,
@@ -215,8 +216,8 @@ static ebb__task_view task_view(const ebb_runtime *rt, const ebb__task *t) {
                             .masked = t->mask > 0,
                             .in_finalizer = (t->flags & F_IN_FINALIZER) != 0,
                             .doing = doing(t, c->wait),
-                            .waits = t->queue == EBB_LANE_NONE && c->wait != NULL &&
-                                     !(t->flags & (F_RETURNED | F_JOINING))};
+                            .waits = waits,
+                            .wait = waits ? c->wait : NULL};
 }
 
 static bool see_task(const ebb_runtime *rt, uint32_t i, void (*each)(void *, const ebb__task_view *),

@@ -362,8 +362,9 @@ typedef struct ebb__task_view {
     ebb_task_phase phase;
     uint64_t age_ms; /* UINT64_MAX: not known */
     bool masked, in_finalizer;
-    const char *doing; /* "about to be polled", "joins", the name of its wait, ... */
-    bool waits;        /* `doing` is the name of a wait */
+    const char *doing;    /* "about to be polled", "joins", the name of its wait, ... */
+    bool waits;           /* `doing` is the name of a wait */
+    const ebb_wait *wait; /* that wait, for the layer whose it is; else NULL */
 } ebb__task_view;
 /* Calls `each` for the live tasks of a region, or of the runtime (r NULL), without the kernel's own tasks. */
 void ebb__tasks_each(const ebb_runtime *rt, ebb__region *r, void (*each)(void *ctx, const ebb__task_view *t),

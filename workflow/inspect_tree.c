@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "fiber/fiber.h"
+#include "future/future.h"
 #include "kernel/names.h"
 #include "loop/counters.h"
 #include "workflow/inspect.h"
@@ -166,8 +167,14 @@ static void say_task(void *ctx, const ebb__task_view *v) {
                      id_in(id, v->id), w->depth + 1, ebb__phase_name(v->phase));
     w->before = ",";
     ebb__inspect_string(w->t, v->site);
+    const char *doing = v->doing, *begun = NULL;
+    bool awaits = ebb__await_look(v->wait, &doing, &begun);
     ebb__inspect_say(w->t, ",\"doing\":");
-    ebb__inspect_string(w->t, v->doing);
+    ebb__inspect_string(w->t, doing);
+    if (awaits) {
+        ebb__inspect_say(w->t, ",\"begun_at\":");
+        ebb__inspect_string(w->t, begun);
+    }
     ebb__inspect_say(w->t, ",\"waits\":%s,\"masked\":%s", v->waits ? "true" : "false",
                      v->masked ? "true" : "false");
     if (v->age_ms != UINT64_MAX) ebb__inspect_say(w->t, ",\"age_ms\":%" PRIu64, v->age_ms);

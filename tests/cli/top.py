@@ -318,6 +318,7 @@ class Terminal(WithServices):
         self.look()
         self.shows(r"loop 0  IDLE  tasks \d+")
         self.shows(r"task 1\.\d+\.\d+ Running")
+        self.shows(r"Running, waits for accept begun at examples/service/server\.c:\d+")
         self.shows(r"line 1 of \d+, by tree")
         self.shows(r"polls \d+, [\d.]+ us on average, longest")
         self.press("f")

@@ -34,8 +34,8 @@ def text(s, more=0):
     return struct.pack("<BBBBI24s", TEXT, more, 0, 0, len(s), s.encode())
 
 
-def trace(records, magic=b"EBBTRACE", per_block=127):
-    head = struct.pack("<8sII32sI8x", magic, 1, 0, b"ebb-cancel-v2", 32)
+def trace(records, magic=b"EBBTRACE", per_block=127, version=1):
+    head = struct.pack("<8sII32sI8x", magic, version, 0, b"ebb-cancel-v2", 32)
     out = [head, struct.pack("<I", crc32c(head))]
     for i in range(0, len(records), per_block):
         part = records[i:i + per_block]
@@ -250,6 +250,28 @@ class TraceCli(unittest.TestCase):
         self.assertTrue(drains[0]["region"].endswith("#0.2.%d" % (2 * most - 1)), drains[0])
         summed = json.loads(self.ebb(0, "trace", "summary", "--json", self.file("story", trace(story())))[0])
         self.assertEqual(summed["events"], len(story()))  # its texts too
+
+    def test_a_wait_goes_on_after_a_poll_that_found_nothing(self):
+        """A close wakes a task that waits for a future; it goes on waiting, and the summary says for what."""
+        string, waiting, poll_ended, made, settled, awaited = 6, 49, 48, 80, 81, 85
+        ms = 1_000_000
+
+        def poll(at, *inside, end=1):
+            return [record(TIME, other=at * ms), record(POLLED, 2, value=3, task=TASK, region=WORK), *inside,
+                    record(poll_ended, value=end, task=TASK, other=at * ms)]
+        begins = [record(made, task=TASK, region=WORK, other=7, value=2 << 22 | 3 << 12),
+                  record(waiting, task=TASK, value=1 << 22), record(awaited, task=TASK, other=7)]
+        records = [record(TURN, task=1, region=1), record(TIME, other=ms), record(OPENED, 1, region=ROOT),
+                   record(OPENED, 1, region=WORK, other=ROOT),
+                   record(string, value=1), text("future"), record(string, value=2), text("read"),
+                   record(string, value=3), text("jobs.c:12"),
+                   record(SPAWNED, 1, task=TASK, region=WORK), *poll(10, *begins), record(CLOSING, 2, region=WORK),
+                   *poll(20), record(TIME, other=500 * ms), record(settled, other=7), *poll(500, end=0),
+                   record(COMPLETED, 6, task=TASK, region=WORK), record(FINALIZING, 4, region=WORK),
+                   record(CLOSED, 5, region=WORK)]
+        path = self.file("wait", trace(records, version=2))
+        waited, = json.loads(self.ebb(0, "trace", "summary", "--json", path)[0])["waited"]
+        self.assertEqual((waited["ns"], waited["for"]), (480 * ms, "read begun at jobs.c:12"))
 
     def test_usage_errors_say_what_there_is(self):
         self.assertIn("trace", self.ebb(2, "nonsense")[1])

@@ -43,7 +43,8 @@ static ebb_status echo(ebb_cx *cx, void *arg) {
         talk *t = malloc(sizeof *t);
         assert_non_null(t);
         t->stream = ebb_stream_of(v);
-        (void)ebb_fiber_spawn(cx, ebb_cx_region(cx), echo_one, t);
+        if (ebb_id_status(ebb_fiber_spawn(cx, ebb_cx_region(cx), echo_one, t).id) != EBB_OK)
+            free(t); /* it closes */
     }
     return st == EBB_ERR_CLOSED ? EBB_OK : st; /* the service stops */
 }
