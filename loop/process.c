@@ -84,7 +84,7 @@ static void on_exit_of(uv_process_t *uv, int64_t code, int signum) {
     if (c->group != 0) (void)h->loop->os->group_kill(c->group, SIGKILL);
     c->exit = (uint64_t)signum << 32 | (uint32_t)code;
     ebb__note_event(h->loop->rt, EBB_EV_PROCESS_EXITED, .other = ebb__handle_id(h),
-                    .value = (uint32_t)signum << 16 | ((uint32_t)code & 0xffff));
+                    .value = (uint32_t)signum << 16 | ((uint32_t)code & 0xffff), .text = c->name);
     c->waiter = NULL;
     bool received = false;
     if (f != NULL && ebb__is_wanted(f))
