@@ -135,6 +135,8 @@ static ebb_status thread_start(ebb__recording *r) {
 ebb_status ebb__recording_new(const ebb_loop_opts *opts, ebb_runtime_opts *rt, ebb__recording **out) {
     *out = NULL;
     if (opts->trace_file == NULL && opts->journal_file == NULL) return EBB_OK;
+    bool both = opts->trace_file != NULL && opts->journal_file != NULL;
+    if (both && strcmp(opts->trace_file, opts->journal_file) == 0) return EBB_ERR_INVALID;
     const ebb_allocator *a = &opts->runtime.allocator;
     ebb__recording *r = ebb__alloc(a, sizeof *r);
     if (r == NULL) return EBB_ERR_NOMEM;

@@ -185,6 +185,12 @@ class Recorded(unittest.TestCase):
         p = subprocess.run([SERVER, "--trace", self.path("no/such/place")], capture_output=True, text=True, timeout=60)
         self.assertEqual((p.returncode, p.stderr.strip()), (1, "ENOENT"))
 
+    def test_a_trace_and_a_journal_in_one_file_are_an_error(self):
+        one = self.path("one")
+        p = subprocess.run([SERVER, "--trace", one, "--journal", one], capture_output=True, text=True, timeout=60)
+        self.assertEqual((p.returncode, p.stderr.strip()), (1, "EBB_ERR_INVALID"))
+        self.assertFalse(os.path.exists(one))
+
     def test_a_disk_without_space_is_reported_and_does_not_stop_the_service(self):
         server = subprocess.Popen([SERVER, "--trace", "/dev/full"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.assertIn("port", server.stdout.readline())
