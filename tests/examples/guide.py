@@ -73,17 +73,10 @@ class Programs(unittest.TestCase):
                 self.run_one(name, path)
                 subprocess.run([EBB, *command, path], check=True, stdout=subprocess.DEVNULL, timeout=60)
 
-<<<<<<< HEAD
-    def test_the_service_records_a_trace(self):
-        with tempfile.TemporaryDirectory() as folder:
-            audit, socket, trace = (str(Path(folder) / name) for name in ("audit", "socket", "trace"))
-            self.run_one("service", audit, socket, trace)
-=======
     def test_records_a_service_from_its_first_event(self):
         with tempfile.TemporaryDirectory() as folder:
             trace = str(Path(folder) / "trace")
             self.run_one("service", str(Path(folder) / "audit"), str(Path(folder) / "socket"), trace)
->>>>>>> main
             subprocess.run([EBB, "trace", "verify", "--strict", "--quiescent", trace], check=True,
                            stdout=subprocess.DEVNULL, timeout=60)
 
