@@ -91,11 +91,20 @@ static void build_machine(ebb_lang *c, ebb__vec *kinds, const ebb__typestate *ts
 
 /* ---- the whole ---- */
 
+/* A response has a number even if nobody handles it: its request has ended all the same. */
+static void number_responses(ebb_lang *c, ebb__vec *kinds, ebb__type t) {
+    const ebb__type *of;
+    uint32_t n = ebb__type_members(c, &t, &of);
+    for (uint32_t i = 0; i < n; i++) (void)kind_of(c, kinds, of[i]);
+}
+
 /* Messages that are only sent, published or subscribed to are kinds too. */
 static void number_sent(ebb_lang *c, ebb__vec *kinds, ebb__ir *x, uint32_t depth) {
     if (x == NULL || depth > 4 * EBB_LANG_MAX_DEPTH) return;
     if ((x->op == EBB__OP_SEND || x->op == EBB__OP_REQUEST || x->op == EBB__OP_EMIT_REQUEST) && x->n == 2)
         x->b = kind_of(c, kinds, x->args[1]->type);
+    if (x->op == EBB__OP_REPLY && x->n == 1) number_responses(c, kinds, x->args[0]->type);
+    if (x->op == EBB__OP_REPLY_TO && x->n == 2) number_responses(c, kinds, x->args[1]->type);
     if (x->op == EBB__OP_PUBLISH && x->n == 2) x->b = kind_of(c, kinds, x->args[0]->type);
     if (x->op == EBB__OP_SUBSCRIBE || x->op == EBB__OP_UNSUBSCRIBE) x->b = kind_of(c, kinds, x->a);
     for (uint32_t i = 0; i < x->n; i++) {

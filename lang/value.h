@@ -29,7 +29,8 @@ enum {
     EBB__SHARED = 1,  /* somebody else may refer to it: copy before a change */
     EBB__FROZEN = 2,  /* never changes: of a block, or a constant */
     EBB__COUNTED = 4, /* the first object of a block */
-    EBB__SEALED = 8   /* a machine's fields: each reference is NULL or counted */
+    EBB__SEALED = 8,  /* a machine's fields: each reference is NULL, a constant, or counted */
+    EBB__CONSTANT = 16 /* of the program: FROZEN, lives as long as it does */
 };
 
 struct ebb__object {
@@ -91,7 +92,7 @@ uint32_t ebb__map_len(const ebb__run *run, const ebb__object *o);
 ebb__slot *ebb__map_key(const ebb__run *run, ebb__object *o, uint32_t i); /* in the order of keys */
 ebb__slot *ebb__map_value(const ebb__run *run, ebb__object *o, uint32_t i);
 /* Where the key is, or would be. */
-bool ebb__map_find(const ebb__run *run, ebb__object *o, ebb__slot key, uint32_t *at);
+bool ebb__map_find(ebb__run *run, ebb__object *o, ebb__slot key, uint32_t *at);
 /* The map with the pair; `o` is owned. */
 ebb__object *ebb__map_set(ebb__run *run, ebb__object *o, ebb__slot key, ebb__slot value);
 void ebb__map_remove(const ebb__run *run, ebb__object *o, uint32_t at); /* `o` is owned */
@@ -108,10 +109,9 @@ ebb__object *ebb__value_text(ebb__run *run, uint32_t type, ebb__slot x);
 /* A text that is put together: begin, parts, end. */
 typedef struct ebb__builder {
     ebb__run *run;
-    uint8_t *bytes;
-    size_t n, room;
-    uint32_t work; /* objects visited */
-    bool failed;
+    ebb__object *text; /* NULL: a trap */
+    size_t room;
+    uint32_t depth;
 } ebb__builder;
 ebb__builder ebb__builder_begin(ebb__run *run);
 void ebb__builder_bytes(ebb__builder *b, const void *s, size_t n);
@@ -123,9 +123,11 @@ ebb__object *ebb__builder_end(ebb__builder *b);                       /* a strin
 /* The size by the formula; more than `limit` if it is that large or too deep. */
 size_t ebb__value_size(const ebb__object *o, size_t limit);
 
-/* A counted copy, with a count of 1; of an object that is counted, the same with one more. NULL: `*st` is
- * EBB_ERR_NOMEM, or EBB_ERR_LIMIT above `limit` bytes. */
+/* A counted copy, with a count of 1; of an object that is counted, the same with one more; a constant is itself. NULL:
+ * `*st` is EBB_ERR_NOMEM, or EBB_ERR_LIMIT above `limit` bytes. Keeping and dropping a constant does nothing. */
 ebb__object *ebb__block_of(ebb_program *p, ebb__object *o, size_t limit, ebb_status *st);
+/* The size of a counted object or a constant. */
+size_t ebb__block_size(const ebb__object *o);
 void ebb__block_keep(ebb__object *o);
 void ebb__block_drop(ebb__object *o);
 

@@ -1,0 +1,96 @@
+/* lang/host_send.c - messages from the host: a record of the program is made of the fields that it gives. */
+#include "lang/host.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "lang/check.h"
+
+/* "Toggle", or "Auth::IncomingRequest". */
+static bool is_named(const ebb_program *p, uint32_t type, const char *name) {
+    const ebb__decl *d = ebb__type_at(p->image.lang, type)->decl;
+    const char *split = strstr(name, "::");
+    if (split == NULL) return strcmp(name, ebb__name_text(p->image.lang, d->name)) == 0;
+    if (d->protocol == NULL) return false;
+    const char *protocol = ebb__name_text(p->image.lang, d->protocol->decl->name);
+    return strlen(protocol) == (size_t)(split - name) && memcmp(protocol, name, (size_t)(split - name)) == 0 &&
+           strcmp(split + 2, ebb__name_text(p->image.lang, d->name)) == 0;
+}
+
+/* The type of a message; 0: there is none, or more than one. */
+static uint32_t find_message(const ebb_program *p, const char *name) {
+    uint32_t found = 0, n = 0;
+    for (uint32_t k = 1; k < p->image.ir->n_kinds; k++) {
+        if (!is_named(p, p->image.ir->kinds[k].type, name)) continue;
+        found = p->image.ir->kinds[k].type;
+        n++;
+    }
+    return n == 1 ? found : 0;
+}
+
+static const ebb_program_field *find_field(const ebb_program_field *fields, size_t n, const char *name) {
+    const ebb_program_field *found = NULL;
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(fields[i].name, name) != 0) continue;
+        if (found != NULL) return NULL;
+        found = &fields[i];
+    }
+    return found;
+}
+
+static bool set_field(ebb__run *run, uint32_t type, const ebb_program_field *f, ebb__slot *out) {
+    switch (run->shapes[type].kind) {
+    case EBB__TY_I64:
+    case EBB__TY_DURATION: out->word = (uint64_t)f->i64; return true;
+    case EBB__TY_U64: out->word = f->u64; return true;
+    case EBB__TY_BOOL: out->word = f->boolean; return true;
+    case EBB__TY_STRING:
+    case EBB__TY_BYTES: return (out->ref = ebb__bytes_new(run, type, f->bytes, f->n)) != NULL;
+    default: return false;
+    }
+}
+
+static ebb__object *make_message(ebb__run *run, uint32_t type, const ebb_program_field *fields, size_t n) {
+    const ebb__shape *s = &run->shapes[type];
+    ebb__object *o = n != s->n ? NULL : s->constant != NULL ? s->constant : ebb__object_new(run, type);
+    for (uint32_t i = 0; o != NULL && i < s->n; i++) {
+        const ebb_program_field *f = find_field(fields, n, s->names[i]);
+        if (f == NULL || !set_field(run, s->of[i], f, &o->slots[s->at[i]])) return NULL;
+    }
+    return o;
+}
+
+typedef struct delivery {
+    ebb_machine to;
+    const char *key; /* NULL: a send */
+} delivery;
+
+static ebb_status deliver(ebb_program *p, delivery d, const char *kind, const ebb_program_field *fields, size_t n) {
+    uint32_t type = p->ms == NULL ? 0 : find_message(p, kind);
+    ebb__run run = {.program = p, .shapes = p->image.shapes, .ms = p->ms};
+    ebb__parcel x;
+    if (type == 0 || p->dispatching) return EBB_ERR_INVALID;
+    ebb__object *o = make_message(&run, type, fields, n);
+    ebb_status st = run.trap.kind != EBB__TRAP_NONE ? EBB_ERR_NOMEM : EBB_ERR_INVALID;
+    if (o != NULL) st = ebb__parcel_make(&run, o, &x);
+    if (st == EBB_OK) {
+        uint16_t number = (uint16_t)p->image.shapes[type].kind_id;
+        st = d.key == NULL
+                 ? ebb_machine_send(p->ms, d.to, number, x.payload, x.size)
+                 : ebb_machine_publish(p->ms, number, ebb__key_of(d.key, strlen(d.key)), x.payload, x.size);
+        if (st != EBB_OK) ebb__block_drop(x.block);
+    }
+    ebb__arena_reset(&p->arena);
+    p->main_bytes = 0;
+    return st;
+}
+
+ebb_status ebb_program_send(ebb_program *p, ebb_machine to, const char *kind, const ebb_program_field *fields,
+                            size_t n) {
+    return deliver(p, (delivery){.to = to}, kind, fields, n);
+}
+
+ebb_status ebb_program_publish(ebb_program *p, const char *kind, const char *key,
+                               const ebb_program_field *fields, size_t n) {
+    return deliver(p, (delivery){.key = key}, kind, fields, n);
+}
