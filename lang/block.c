@@ -21,7 +21,7 @@ static bool has_bytes(const ebb__object *o) {
 }
 
 static size_t own_size(const ebb__object *o) {
-    return sizeof *o + (has_bytes(o) ? ((size_t)o->n + 7) / 8 * 8 : ((size_t)o->n_refs + o->n) * sizeof(ebb__slot));
+    return sizeof *o + (has_bytes(o) ? ((size_t)o->n + 7) / 8 * 8 : ((size_t)o->n_refs + o->n) * sizeof(ebb__value));
 }
 
 /* ---- size ---- */

@@ -49,7 +49,7 @@ struct ebb__run {
 
 typedef struct ebb__exec {
     /* Calls a function of the program by its id. `out` gets the result. False: it trapped, and run->trap says how. */
-    bool (*call)(void *ctx, ebb__run *run, uint32_t fn, const ebb__slot *args, ebb__slot *out);
+    bool (*call)(void *ctx, ebb__run *run, uint32_t fn, const ebb__value *args, ebb__value *out);
     void *ctx;
 } ebb__exec;
 

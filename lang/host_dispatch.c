@@ -34,7 +34,7 @@ ebb_status ebb__host_fault(ebb_program *p) {
     return t->kind == EBB__TRAP_NO_MEMORY ? EBB_ERR_NOMEM : t->kind == EBB__TRAP_ERROR ? EBB_FAILED : EBB_ERR_TRAP;
 }
 
-static bool call(ebb__run *run, const ebb__ir_fn *fn, const ebb__slot *args, ebb__slot *out) {
+static bool call(ebb__run *run, const ebb__ir_fn *fn, const ebb__value *args, ebb__value *out) {
     const ebb__exec *x = &run->program->exec;
     return x->call(x->ctx, run, fn->id, args, out);
 }
@@ -64,15 +64,17 @@ static ebb__object *payload_of(ebb_program *p, const ebb_message *m) {
     return m->kind == EBB_MACHINE_REQUEST_FAILED ? p->failures[m->failure] : ebb__host_payload(p, m->kind, m->payload);
 }
 
-/* The handler for this origin: one that names it, else one that names none. */
+/* The handler for this origin: one that names request and label, else the request, else none. */
 static const ebb__ir_entry *choose(const ebb__host_rule *r, const ebb_message *m) {
-    const ebb__ir_entry *any = NULL;
+    const ebb__ir_entry *any = NULL, *request = NULL;
     for (uint32_t i = 0; i < r->n; i++) {
         const ebb__ir_entry *e = &r->entries[i];
         if (e->origin_kind == 0) any = e;
-        else if (e->origin_kind == m->origin_kind && e->origin_label == m->label) return e;
+        if (e->origin_kind == 0 || e->origin_kind != m->origin_kind) continue;
+        if (e->origin_label == m->label) return e;
+        if (e->origin_label == 0) request = e;
     }
-    return any;
+    return request != NULL ? request : any;
 }
 
 /* ---- results ---- */
@@ -83,13 +85,13 @@ static bool go_to(ebb__run *run, ebb__object *self, ebb__object *state) {
     return true;
 }
 
-static bool take_result(ebb__run *run, const ebb__ir_fn *fn, ebb__object *self, ebb__slot result) {
+static bool take_result(ebb__run *run, const ebb__ir_fn *fn, ebb__object *self, ebb__value result) {
     const ebb__shape *s = &run->shapes[fn->result];
     if (!s->is_ref) return true;
     s = &run->shapes[result.ref->type];
     if (s->kind == EBB__TY_STATE) return go_to(run, self, result.ref);
     if (s->kind == EBB__TY_UNIT) return true;
-    run->trap.text = ebb__value_text(run, result.ref->type, result);
+    run->trap.text = ebb__object_text(run, result.ref);
     return ebb__run_trap(run, EBB__TRAP_ERROR, fn->span);
 }
 
@@ -108,7 +110,7 @@ static bool hold_capability(ebb__run *run) {
 static bool handle(ebb__run *run, const ebb__ir_entry *e, ebb__object *self) {
     const ebb_message *m = run->message;
     ebb_program *p = run->program;
-    ebb__slot args[4] = {{.ref = self}, {.ref = payload_of(p, m)}}, out = {0};
+    ebb__value args[4] = {{.ref = self}, {.ref = payload_of(p, m)}}, out = {0};
     uint32_t n = 2;
     if (e->origin_kind != 0) args[n++].ref = ebb__host_payload(p, m->origin_kind, m->origin);
     bool bound = binds_capability(run, e->fn);
@@ -145,15 +147,15 @@ ebb_status ebb__host_on_timer(ebb_machines *ms, void *fields, const ebb_message 
     const ebb__host_rule *r = m->arg;
     ebb_program *p = r->state->of->program;
     ebb__run *run = begin(p, ms, m);
-    ebb__slot self = {.ref = self_object(fields, r->state)}, out = {0};
+    ebb__value self = {.ref = self_object(fields, r->state)}, out = {0};
     bool ok = call(run, r->timer, &self, &out) && take_result(run, r->timer, self.ref, out);
     return ok ? EBB_OK : ebb__host_fault(p);
 }
 
 /* ---- the parts of a transition ---- */
 
-static bool arm(ebb__run *run, const ebb__host_state *state, uint32_t i, ebb__slot self) {
-    ebb__slot ms = {0};
+static bool arm(ebb__run *run, const ebb__host_state *state, uint32_t i, ebb__value self) {
+    ebb__value ms = {0};
     if (!call(run, state->ir->timers[i].time, &self, &ms)) return false;
     uint64_t span = (int64_t)ms.word <= 0 ? 0 : ms.word > EBB_FOREVER / EBB_MS ? EBB_FOREVER : ms.word * EBB_MS;
     ebb_status st = ebb_machine_after(run->ms, span, (uint16_t)(run->program->image.ir->n_kinds + i));
@@ -166,7 +168,7 @@ ebb_status ebb__host_on_entry(ebb_machines *ms, void *fields, const ebb_message 
     const ebb__host_state *state = m->arg;
     ebb_program *p = state->of->program;
     ebb__run *run = begin(p, ms, m);
-    ebb__slot self = {.ref = self_object(fields, state)}, out = {0};
+    ebb__value self = {.ref = self_object(fields, state)}, out = {0};
     bool ok = state->ir->entry == NULL || call(run, state->ir->entry, &self, &out);
     for (uint32_t i = 0; ok && i < state->ir->n_timers; i++) ok = arm(run, state, i, self);
     return ok ? EBB_OK : ebb__host_fault(p);
@@ -176,7 +178,7 @@ ebb_status ebb__host_on_exit(ebb_machines *ms, void *fields, const ebb_message *
     const ebb__host_state *state = m->arg;
     ebb_program *p = state->of->program;
     ebb__run *run = begin(p, ms, m);
-    ebb__slot self = {.ref = self_object(fields, state)}, out = {0};
+    ebb__value self = {.ref = self_object(fields, state)}, out = {0};
     return call(run, state->ir->exit, &self, &out) ? EBB_OK : ebb__host_fault(p);
 }
 
@@ -184,7 +186,7 @@ ebb_status ebb__host_on_exit(ebb_machines *ms, void *fields, const ebb_message *
 
 static bool invariants_hold(ebb__run *run, const ebb__host_state *state, ebb__object *self) {
     for (uint32_t i = 0; i < state->ir->n_invariants; i++) {
-        ebb__slot arg = {.ref = self}, holds = {0};
+        ebb__value arg = {.ref = self}, holds = {0};
         const ebb__ir_fn *fn = state->ir->invariants[i];
         if (!call(run, fn, &arg, &holds)) return false;
         if (!holds.word) return ebb__run_trap(run, EBB__TRAP_INVARIANT, fn->span);
@@ -199,7 +201,7 @@ static bool specs_hold(ebb_program *p, const ebb_message *m) {
 }
 
 ebb_status ebb__host_seal(ebb_program *p, ebb__object *o, uint32_t n_refs) {
-    size_t left = EBB_MACHINE_FIELDS_MAX - (sizeof *o + (o->n_refs + (size_t)o->n) * sizeof(ebb__slot));
+    size_t left = EBB_MACHINE_FIELDS_MAX - (sizeof *o + (o->n_refs + (size_t)o->n) * sizeof(ebb__value));
     ebb_status st = EBB_OK;
     uint32_t i = 0;
     for (; i < n_refs && st == EBB_OK; i++) {

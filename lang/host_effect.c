@@ -43,7 +43,7 @@ void ebb__host_drop(void *payload) {
 
 /* A record without references: the object itself, as one that never changes. */
 static ebb_status parcel_words(ebb__run *run, const ebb__object *message, ebb__parcel *out) {
-    size_t size = sizeof *message + message->n * sizeof(ebb__slot);
+    size_t size = sizeof *message + message->n * sizeof(ebb__value);
     ebb__object *copy = &out->object;
     if (size > EBB_MACHINE_MESSAGE_MAX) return EBB_ERR_LIMIT;
     if (size > sizeof out->room && (copy = ebb__run_alloc(run, size)) == NULL) return EBB_ERR_NOMEM;
@@ -142,7 +142,7 @@ bool ebb__do_spawn(ebb__run *run, ebb__object *state, uint64_t *out) {
     ebb_program *p = run->program;
     const ebb__shape *s = &run->shapes[state->type];
     ebb__host_type *t = &p->types[s->typestate];
-    ebb__object *fields = ebb__object_new(run, state->type);
+    ebb__object *fields = ebb__object_make(run, state->type);
     if (fields == NULL) return false;
     memcpy(fields->slots, state->slots, s->n_refs * sizeof *state->slots);
     memcpy(fields->slots + fields->words_at, state->slots + state->words_at, s->n_words * sizeof *state->slots);

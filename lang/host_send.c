@@ -38,7 +38,7 @@ static const ebb_program_field *find_field(const ebb_program_field *fields, size
     return found;
 }
 
-static bool set_field(ebb__run *run, uint32_t type, const ebb_program_field *f, ebb__slot *out) {
+static bool set_field(ebb__run *run, uint32_t type, const ebb_program_field *f, ebb__value *out) {
     switch (run->shapes[type].kind) {
     case EBB__TY_I64:
     case EBB__TY_DURATION: out->word = (uint64_t)f->i64; return true;
@@ -52,7 +52,7 @@ static bool set_field(ebb__run *run, uint32_t type, const ebb_program_field *f, 
 
 static ebb__object *make_message(ebb__run *run, uint32_t type, const ebb_program_field *fields, size_t n) {
     const ebb__shape *s = &run->shapes[type];
-    ebb__object *o = n != s->n ? NULL : s->constant != NULL ? s->constant : ebb__object_new(run, type);
+    ebb__object *o = n != s->n ? NULL : s->constant != NULL ? s->constant : ebb__object_make(run, type);
     for (uint32_t i = 0; o != NULL && i < s->n; i++) {
         const ebb_program_field *f = find_field(fields, n, s->names[i]);
         if (f == NULL || !set_field(run, s->of[i], f, &o->slots[s->at[i]])) return NULL;

@@ -121,7 +121,7 @@ static ebb_status make_type(ebb_program *p, uint32_t i, bool checked) {
         if (checked || st->n_invariants > 0 || shape->n_refs > 0) states[s].invariant = ebb__host_check;
         if (!make_rules(p, &t->states[s], column, &table[(size_t)s * columns])) return EBB_ERR_NOMEM;
     }
-    size_t fields = sizeof(ebb__object) + slots * sizeof(ebb__slot);
+    size_t fields = sizeof(ebb__object) + slots * sizeof(ebb__value);
     if (fields > EBB_MACHINE_FIELDS_MAX || ir->n_states > UINT16_MAX || ir->mailbox > EBB_MACHINE_MAILBOX_MAX)
         return EBB_ERR_LIMIT;
     t->type = (ebb_machine_type){.name = ir->name,

@@ -12,17 +12,17 @@ typedef struct ebb__place {
 
 /* The code of a function. Parameters are in the first registers of their kind, in order; `params[i]` is the type of the
  * i-th, self included. */
-typedef struct ebb__code {
+typedef struct ebb__bytecode {
     const uint32_t *at;
     uint32_t n;
     uint16_t n_words, n_refs; /* registers */
     const uint32_t *params;
-    uint32_t n_params;
+    uint32_t n_params, param_words, param_refs;
     uint32_t result; /* type */
     uint32_t self;   /* of a helper, whose state is not known: 1 + its machine; else 0 */
     const ebb__place *places;
     uint32_t n_places;
-} ebb__code;
+} ebb__bytecode;
 
 typedef struct ebb__image {
     ebb_lang *lang;
@@ -31,13 +31,16 @@ typedef struct ebb__image {
     ebb__arena arena;
     ebb__shape *shapes;
     uint32_t n_shapes;
-    ebb__code *codes; /* by id of the function */
+    ebb__bytecode *codes; /* by id of the function */
     uint32_t n_codes;
     ebb__object **constants; /* strings and bytes */
     uint32_t n_constants, constants_room;
     uint64_t *words; /* constants that do not fit an instruction */
     uint32_t n_words, words_room;
-    uint32_t *typestate_of; /* of each function, 1 + its machine; 0: none */
+    struct {
+        uint32_t machine; /* 1 + whose self each function has; 0: none */
+        uint32_t state;   /* the type of that self; 0: it may be in any state */
+    } * self_of;
     const char *limit;      /* the function for which a limit was exceeded */
 } ebb__image;
 
@@ -50,7 +53,7 @@ const char *ebb__image_text(ebb__image *m, const char *s, size_t n);
 ebb_status ebb__shapes_build(ebb__image *m);
 
 /* Compiles every function; EBB_ERR_LIMIT: one needs too many registers. */
-ebb_status ebb__emit(ebb__image *m);
+ebb_status ebb__emit_all(ebb__image *m);
 
 /* Whether the interpreter may run the function: whatever the bytes of its code, it then touches no memory that is not
  * its own. `why` and `pc` say what is wrong; both may be NULL. */

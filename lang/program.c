@@ -112,9 +112,19 @@ static void number_sent(ebb_lang *c, ebb__vec *kinds, ebb__ir *x, uint32_t depth
     }
 }
 
+/* Each state has a type, also one that no expression makes. */
+static void name_states(ebb_lang *c) {
+    for (uint32_t i = 0; i < c->check->typestates.n; i++) {
+        const ebb__typestate *ts = *EBB__VEC_AT(&c->check->typestates, ebb__typestate *, i);
+        for (uint32_t s = 0; s < ts->n_states; s++)
+            (void)ebb__type_decl(c, EBB__TY_STATE, ts->decl, ts->states[s]->index);
+    }
+}
+
 void ebb__program_build(ebb_lang *c) {
     struct ebb__check *k = c->check;
     ebb__program *p = EBB__NEW(c, ebb__program);
+    name_states(c);
     ebb__vec kinds = {.size = sizeof(ebb__ir_kind)};
     if (ebb__vec_push(c, &kinds) == NULL) return;
     add_requests(c, &kinds);

@@ -267,7 +267,7 @@ static ebb__ref ref_to(ebb__decl *d) {
                       .decl = d};
 }
 
-ebb__ref ebb__lookup(ebb_lang *c, ebb__where w, ebb__name name, ebb__span at) {
+ebb__ref ebb__name_lookup(ebb_lang *c, ebb__where w, ebb__name name, ebb__span at) {
     ebb__state *state = w.typestate == NULL ? NULL : ebb__state_named(w.typestate, name);
     if (state != NULL) return (ebb__ref){.kind = EBB__R_STATE, .state = state};
     ebb__decl *d = scope_find(w.source->scope, name);
@@ -314,7 +314,7 @@ static ebb__ref lookup_tokens(ebb_lang *c, ebb__where w, uint32_t path, uint32_t
         if (t->name == 0) return (ebb__ref){.kind = EBB__R_REPORTED}; /* a syntax error */
         ebb__span at = ebb__token_span(w.source, tok);
         bool first = tok == x->first, plain = x->end - x->first == 1;
-        ref = first ? ebb__lookup(c, plain ? w : (ebb__where){w.source, NULL}, t->name, at)
+        ref = first ? ebb__name_lookup(c, plain ? w : (ebb__where){w.source, NULL}, t->name, at)
                     : member_of(c, w, ref, t->name, at);
         if (ref.kind == EBB__R_NONE || ref.kind == EBB__R_REPORTED) return ref;
         if (ref.kind == EBB__R_DECL && ref.decl->broken && !plain) return (ebb__ref){.kind = EBB__R_REPORTED};

@@ -25,7 +25,7 @@ static ebb__object *constant_named(ebb_program *p, ebb__type whole, const char *
 
 static ebb__object *failure(ebb_program *p, const char *why) {
     const ebb__shape *s = &p->image.shapes[p->image.lang->check->request_failed];
-    ebb__object *o = ebb__image_new(&p->image, sizeof *o + (s->n_refs + s->n_words) * sizeof(ebb__slot));
+    ebb__object *o = ebb__image_new(&p->image, sizeof *o + (s->n_refs + s->n_words) * sizeof(ebb__value));
     if (o == NULL) return NULL;
     *o = (ebb__object){.type = (uint16_t)p->image.lang->check->request_failed,
                        .flags = EBB__FROZEN | EBB__CONSTANT,
@@ -190,6 +190,16 @@ static void on_fault(void *arg, ebb_machine machine, uint16_t kind, ebb_status s
 
 /* ---- running ---- */
 
+static void on_idle(void *arg) {
+    ebb_program *p = arg;
+    ebb_machines_stats stats;
+    if (!ebb_program_is_quiet(p)) return;
+    ebb_machines_stats_of(p->ms, &stats);
+    p->end.waiting = stats.pending;
+    p->end.queued = stats.queued;
+    if (p->opts.quiet != NULL) p->opts.quiet(p->opts.ctx);
+}
+
 ebb_status ebb_program_open(ebb_cx *cx, ebb_program *p) {
     if (p->ms != NULL) return EBB_ERR_RESOLVED;
     ebb_machines_opts opts = {.parent = p->opts.parent,
@@ -198,7 +208,8 @@ ebb_status ebb_program_open(ebb_cx *cx, ebb_program *p) {
                               .dead_letter = on_dead_letter,
                               .overflow = on_overflow,
                               .fault = on_fault,
-                              .arg = p};
+                              .arg = p,
+                              .idle = on_idle};
     ebb_status st = ebb_machines_open(cx, &p->ms, &opts);
     p->end.main = EBB_PENDING;
     return st;
@@ -206,10 +217,10 @@ ebb_status ebb_program_open(ebb_cx *cx, ebb_program *p) {
 
 static bool run_main(ebb_program *p, ebb__run *run) {
     const ebb__ir_fn *fn = p->image.ir->main;
-    ebb__slot out = {0};
+    ebb__value out = {0};
     if (!p->exec.call(p->exec.ctx, run, fn->id, NULL, &out)) return false;
     if (!run->shapes[fn->result].is_ref || !run->shapes[out.ref->type].is_error) return true;
-    run->trap.text = ebb__value_text(run, out.ref->type, out);
+    run->trap.text = ebb__object_text(run, out.ref);
     return ebb__run_trap(run, EBB__TRAP_ERROR, fn->span);
 }
 
@@ -241,9 +252,4 @@ bool ebb_program_is_quiet(const ebb_program *p) {
 void ebb_program_end_of(const ebb_program *p, ebb_program_end *out) {
     *out = p->end;
     out->hot = ebb__specs_hot(p);
-    if (p->ms == NULL || p->ms->cx == NULL) return;
-    ebb_machines_stats stats;
-    ebb_machines_stats_of(p->ms, &stats);
-    out->waiting = stats.pending;
-    out->queued = stats.queued;
 }

@@ -104,7 +104,7 @@ static bool add_constant(ebb__image *m, uint32_t type) {
     ebb__shape *s = &m->shapes[type];
     bool unit = type == EBB__TY_UNIT;
     if (!unit && (s->kind != EBB__TY_RECORD || s->n > 0)) return true;
-    ebb__object *o = ebb__image_new(m, sizeof *o + sizeof(ebb__slot));
+    ebb__object *o = ebb__image_new(m, sizeof *o + sizeof(ebb__value));
     if (o == NULL) return false;
     o->type = (uint16_t)type;
     o->flags = EBB__FROZEN | EBB__CONSTANT;

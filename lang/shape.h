@@ -11,11 +11,11 @@ typedef struct ebb__object ebb__object;
 typedef struct ebb__run ebb__run;
 typedef struct ebb_program ebb_program;
 
-typedef union ebb__slot {
+typedef union ebb__value {
     uint64_t word;
     ebb__object *ref;
-} ebb__slot;
-_Static_assert(sizeof(ebb__slot) == 8, "a slot is 8 bytes on every platform");
+} ebb__value;
+_Static_assert(sizeof(ebb__value) == 8, "a slot is 8 bytes on every platform");
 
 typedef struct ebb__shape {
     uint8_t kind; /* ebb__type_kind */

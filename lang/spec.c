@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "lang/decl.h"
+
 /* The first value of a spec's fields: zero, empty, and so on down. */
 static ebb__object *first_value(ebb__run *run, uint32_t type, uint32_t depth);
 
@@ -26,12 +28,12 @@ static ebb__object *first_value(ebb__run *run, uint32_t type, uint32_t depth) {
     case EBB__TY_UNION: return first_value(run, s->of[0], depth + 1);
     case EBB__TY_STRING:
     case EBB__TY_BYTES: return ebb__bytes_new(run, type, NULL, 0);
-    case EBB__TY_LIST: return ebb__list_new(run, type, 0);
-    case EBB__TY_MAP: return ebb__map_new(run, type, 0);
+    case EBB__TY_LIST: return ebb__array_new(run, type, 0);
+    case EBB__TY_MAP: return ebb__dict_new(run, type, 0);
     case EBB__TY_RECORD:
     case EBB__TY_TUPLE:
     case EBB__TY_STATE:
-        o = ebb__object_new(run, type);
+        o = ebb__object_make(run, type);
         return o != NULL && set_first(run, o, depth) ? o : NULL;
     default: return ebb__object_box(run, type, 0);
     }
@@ -89,7 +91,7 @@ static bool fails(ebb__run *run, const ebb__spec *s, ebb__span at, ebb__object *
 
 /* A copy of the fields that the handler may change. */
 static ebb__object *open_fields(ebb__run *run, const ebb__spec *s) {
-    ebb__object *o = ebb__object_new(run, s->fields->type);
+    ebb__object *o = ebb__object_make(run, s->fields->type);
     if (o == NULL) return NULL;
     memcpy(o->slots, s->fields->slots, (o->n_refs + (size_t)o->n) * sizeof *o->slots);
     return o;
@@ -98,14 +100,14 @@ static ebb__object *open_fields(ebb__run *run, const ebb__spec *s) {
 static bool run_handler(ebb__run *run, ebb__spec *s, const ebb__ir_fn *fn, ebb__object *payload) {
     const ebb__exec *x = &run->program->exec;
     ebb__object *self = open_fields(run, s);
-    ebb__slot args[2] = {{.ref = self}, {.ref = payload}}, out = {0};
+    ebb__value args[2] = {{.ref = self}, {.ref = payload}}, out = {0};
     ebb_status st;
     if (self == NULL) return false;
     if (!x->call(x->ctx, run, fn->id, args, &out)) return fails(run, s, fn->span, (ebb__object *)(uintptr_t)run->trap.text);
     ebb__object *next = self;
     if (run->shapes[fn->result].is_ref) {
         if (run->shapes[out.ref->type].kind == EBB__TY_STATE) next = out.ref;
-        else if (run->shapes[out.ref->type].is_error) return fails(run, s, fn->span, ebb__value_text(run, out.ref->type, out));
+        else if (run->shapes[out.ref->type].is_error) return fails(run, s, fn->span, ebb__object_text(run, out.ref));
     }
     uint32_t state = run->shapes[next->type].state;
     for (uint32_t i = 0; i < s->ir->states[state].n_invariants; i++) {

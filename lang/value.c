@@ -22,7 +22,7 @@ void *ebb__run_alloc(ebb__run *run, size_t bytes) {
 }
 
 static ebb__object *make(ebb__run *run, uint32_t type, uint32_t slots) {
-    size_t bytes = sizeof(ebb__object) + (size_t)slots * sizeof(ebb__slot);
+    size_t bytes = sizeof(ebb__object) + (size_t)slots * sizeof(ebb__value);
     ebb__object *o = ebb__run_alloc(run, bytes);
     if (o == NULL) return NULL;
     memset(o, 0, bytes);
@@ -30,7 +30,7 @@ static ebb__object *make(ebb__run *run, uint32_t type, uint32_t slots) {
     return o;
 }
 
-ebb__object *ebb__object_new(ebb__run *run, uint32_t type) {
+ebb__object *ebb__object_make(ebb__run *run, uint32_t type) {
     const ebb__shape *s = &run->shapes[type];
     ebb__object *o = make(run, type, s->n_refs + s->n_words);
     if (o == NULL) return NULL;
@@ -95,11 +95,11 @@ static uint8_t room_for(uint32_t n) {
     return (uint8_t)(log + 1);
 }
 
-uint32_t ebb__list_len(const ebb__object *o) {
+uint32_t ebb__array_len(const ebb__object *o) {
     return o->n_refs + o->n;
 }
 
-ebb__slot *ebb__list_at(ebb__object *o, uint32_t i) {
+ebb__value *ebb__array_at(ebb__object *o, uint32_t i) {
     assert(i < o->n_refs + o->n);
     return &o->slots[i];
 }
@@ -108,7 +108,7 @@ static bool list_of_refs(const ebb__run *run, const ebb__object *o) {
     return run->shapes[run->shapes[o->type].of[0]].is_ref;
 }
 
-ebb__object *ebb__list_new(ebb__run *run, uint32_t type, uint32_t n) {
+ebb__object *ebb__array_new(ebb__run *run, uint32_t type, uint32_t n) {
     ebb__object *o = make(run, type, n);
     if (o == NULL) return NULL;
     if (list_of_refs(run, o)) o->n_refs = n;
@@ -116,8 +116,8 @@ ebb__object *ebb__list_new(ebb__run *run, uint32_t type, uint32_t n) {
     return o;
 }
 
-ebb__object *ebb__list_push(ebb__run *run, ebb__object *o, ebb__slot x) {
-    uint32_t n = ebb__list_len(o);
+ebb__object *ebb__array_push(ebb__run *run, ebb__object *o, ebb__value x) {
+    uint32_t n = ebb__array_len(o);
     if (n >= room_of(o)) {
         if (n > EBB__MAIN_FACTOR * EBB_MACHINE_DISPATCH_MAX / 8) n = UINT32_MAX / 32; /* it will not fit */
         uint8_t room = room_for(n + 1);
@@ -135,9 +135,9 @@ ebb__object *ebb__list_push(ebb__run *run, ebb__object *o, ebb__slot x) {
     return o;
 }
 
-ebb__object *ebb__list_join(ebb__run *run, ebb__object *a, ebb__object *b) {
-    uint32_t n = ebb__list_len(a), m = ebb__list_len(b);
-    ebb__object *o = ebb__list_new(run, a->type, n + m);
+ebb__object *ebb__array_join(ebb__run *run, ebb__object *a, ebb__object *b) {
+    uint32_t n = ebb__array_len(a), m = ebb__array_len(b);
+    ebb__object *o = ebb__array_new(run, a->type, n + m);
     if (o == NULL) return NULL;
     memcpy(o->slots, a->slots, n * sizeof *o->slots);
     memcpy(o->slots + n, b->slots, m * sizeof *o->slots);
@@ -175,19 +175,19 @@ static void set_pairs(pair p, ebb__object *o, uint32_t n) {
     o->n = 2 * n - o->n_refs;
 }
 
-uint32_t ebb__map_len(const ebb__run *run, const ebb__object *o) {
+uint32_t ebb__dict_len(const ebb__run *run, const ebb__object *o) {
     return pairs(pair_of(run, o), o);
 }
 
-ebb__slot *ebb__map_key(const ebb__run *run, ebb__object *o, uint32_t i) {
+ebb__value *ebb__dict_key(const ebb__run *run, ebb__object *o, uint32_t i) {
     return &o->slots[key_slot(pair_of(run, o), o, i)];
 }
 
-ebb__slot *ebb__map_value(const ebb__run *run, ebb__object *o, uint32_t i) {
+ebb__value *ebb__dict_value(const ebb__run *run, ebb__object *o, uint32_t i) {
     return &o->slots[value_slot(pair_of(run, o), o, i)];
 }
 
-ebb__object *ebb__map_new(ebb__run *run, uint32_t type, uint32_t n) {
+ebb__object *ebb__dict_new(ebb__run *run, uint32_t type, uint32_t n) {
     uint8_t room = room_for(n);
     ebb__object *o = make(run, type, UINT32_C(2) << (room - 1));
     if (o == NULL) return NULL;
@@ -197,7 +197,7 @@ ebb__object *ebb__map_new(ebb__run *run, uint32_t type, uint32_t n) {
     return o;
 }
 
-bool ebb__map_find(ebb__run *run, ebb__object *o, ebb__slot key, uint32_t *at) {
+bool ebb__dict_find(ebb__run *run, ebb__object *o, ebb__value key, uint32_t *at) {
     pair p = pair_of(run, o);
     uint32_t type = run->shapes[o->type].of[0], low = 0, high = pairs(p, o);
     while (low < high) {
@@ -216,7 +216,7 @@ bool ebb__map_find(ebb__run *run, ebb__object *o, ebb__slot key, uint32_t *at) {
 }
 
 static ebb__object *grow_map(ebb__run *run, pair p, ebb__object *o, uint32_t n) {
-    ebb__object *grown = ebb__map_new(run, o->type, n + 1);
+    ebb__object *grown = ebb__dict_new(run, o->type, n + 1);
     if (grown == NULL) return NULL;
     set_pairs(p, grown, n);
     memcpy(grown->slots, o->slots, o->n_refs * sizeof *o->slots);
@@ -234,10 +234,10 @@ static void shift(pair p, ebb__object *o, uint32_t from, uint32_t to, uint32_t n
     memmove(&o->slots[o->words_at + to], &o->slots[o->words_at + from], (n - from) * sizeof *o->slots);
 }
 
-ebb__object *ebb__map_set(ebb__run *run, ebb__object *o, ebb__slot key, ebb__slot value) {
+ebb__object *ebb__dict_set(ebb__run *run, ebb__object *o, ebb__value key, ebb__value value) {
     pair p = pair_of(run, o);
     uint32_t n = pairs(p, o), at;
-    if (!ebb__map_find(run, o, key, &at)) {
+    if (!ebb__dict_find(run, o, key, &at)) {
         if (n >= room_of(o) && (o = grow_map(run, p, o, n)) == NULL) return NULL;
         shift(p, o, at, at + 1, n);
         set_pairs(p, o, n + 1);
@@ -247,7 +247,7 @@ ebb__object *ebb__map_set(ebb__run *run, ebb__object *o, ebb__slot key, ebb__slo
     return o;
 }
 
-void ebb__map_remove(const ebb__run *run, ebb__object *o, uint32_t at) {
+void ebb__dict_remove(const ebb__run *run, ebb__object *o, uint32_t at) {
     pair p = pair_of(run, o);
     uint32_t n = pairs(p, o);
     shift(p, o, at + 1, at, n);

@@ -40,7 +40,7 @@ struct ebb__object {
     uint32_t n_refs;
     uint32_t n;        /* words; of a string or bytes, bytes */
     uint32_t words_at; /* slot of the first word */
-    ebb__slot slots[];
+    ebb__value slots[];
 };
 _Static_assert(sizeof(ebb__object) == 16, "the size formula");
 
@@ -60,12 +60,12 @@ static inline uint64_t *ebb__object_word(ebb__object *o, uint32_t i) {
 void *ebb__run_alloc(ebb__run *run, size_t bytes);
 
 /* An object with the shape's slots, for a record, tuple or state; the slots are zero. */
-ebb__object *ebb__object_new(ebb__run *run, uint32_t type);
+ebb__object *ebb__object_make(ebb__run *run, uint32_t type);
 /* A word as a member of a union. */
 ebb__object *ebb__object_box(ebb__run *run, uint32_t type, uint64_t word);
 ebb__object *ebb__bytes_new(ebb__run *run, uint32_t type, const void *bytes, size_t n); /* bytes NULL: not set */
-ebb__object *ebb__list_new(ebb__run *run, uint32_t type, uint32_t n); /* elements are zero and must be set */
-ebb__object *ebb__map_new(ebb__run *run, uint32_t type, uint32_t room);
+ebb__object *ebb__array_new(ebb__run *run, uint32_t type, uint32_t n); /* elements are zero and must be set */
+ebb__object *ebb__dict_new(ebb__run *run, uint32_t type, uint32_t room);
 
 /* The object as one that may be changed: itself, or a copy. */
 ebb__object *ebb__object_own(ebb__run *run, ebb__object *o);
@@ -78,33 +78,37 @@ static inline void ebb__object_share(ebb__object *o) {
 /* ---- fields, lists, maps ---- */
 
 /* Fields are in the order of the declaration. */
-static inline ebb__slot *ebb__field_slot(const ebb__shape *s, ebb__object *o, uint32_t field) {
+static inline ebb__value *ebb__field_slot(const ebb__shape *s, ebb__object *o, uint32_t field) {
     return &o->slots[s->at[field]];
 }
 
-uint32_t ebb__list_len(const ebb__object *o);
-ebb__slot *ebb__list_at(ebb__object *o, uint32_t i); /* i < len */
+uint32_t ebb__array_len(const ebb__object *o);
+ebb__value *ebb__array_at(ebb__object *o, uint32_t i); /* i < len */
 /* The list with one more; it may be another object. `o` is owned. */
-ebb__object *ebb__list_push(ebb__run *run, ebb__object *o, ebb__slot x);
-ebb__object *ebb__list_join(ebb__run *run, ebb__object *a, ebb__object *b);
+ebb__object *ebb__array_push(ebb__run *run, ebb__object *o, ebb__value x);
+ebb__object *ebb__array_join(ebb__run *run, ebb__object *a, ebb__object *b);
 
-uint32_t ebb__map_len(const ebb__run *run, const ebb__object *o);
-ebb__slot *ebb__map_key(const ebb__run *run, ebb__object *o, uint32_t i); /* in the order of keys */
-ebb__slot *ebb__map_value(const ebb__run *run, ebb__object *o, uint32_t i);
+uint32_t ebb__dict_len(const ebb__run *run, const ebb__object *o);
+ebb__value *ebb__dict_key(const ebb__run *run, ebb__object *o, uint32_t i); /* in the order of keys */
+ebb__value *ebb__dict_value(const ebb__run *run, ebb__object *o, uint32_t i);
 /* Where the key is, or would be. */
-bool ebb__map_find(ebb__run *run, ebb__object *o, ebb__slot key, uint32_t *at);
+bool ebb__dict_find(ebb__run *run, ebb__object *o, ebb__value key, uint32_t *at);
 /* The map with the pair; `o` is owned. */
-ebb__object *ebb__map_set(ebb__run *run, ebb__object *o, ebb__slot key, ebb__slot value);
-void ebb__map_remove(const ebb__run *run, ebb__object *o, uint32_t at); /* `o` is owned */
+ebb__object *ebb__dict_set(ebb__run *run, ebb__object *o, ebb__value key, ebb__value value);
+void ebb__dict_remove(const ebb__run *run, ebb__object *o, uint32_t at); /* `o` is owned */
 
 /* ---- comparing, printing ---- */
 
 /* Values of one type: <0, 0, >0, in the order of the language; for records and unions only 0 has a meaning. False: a
  * trap, the values are too deep or too large. */
-bool ebb__value_compare(ebb__run *run, uint32_t type, ebb__slot a, ebb__slot b, int *out);
+bool ebb__value_compare(ebb__run *run, uint32_t type, ebb__value a, ebb__value b, int *out);
+
+/* The same for two values of a reference type. */
+bool ebb__object_compare(ebb__run *run, ebb__object *a, ebb__object *b, int *out);
 
 /* The text of a value. Strings stand as they are, inside of others in quotes. */
-ebb__object *ebb__value_text(ebb__run *run, uint32_t type, ebb__slot x);
+ebb__object *ebb__value_text(ebb__run *run, uint32_t type, ebb__value x);
+ebb__object *ebb__object_text(ebb__run *run, ebb__object *o); /* of a reference type */
 
 /* A text that is put together: begin, parts, end. */
 typedef struct ebb__builder {
@@ -115,7 +119,7 @@ typedef struct ebb__builder {
 } ebb__builder;
 ebb__builder ebb__builder_begin(ebb__run *run);
 void ebb__builder_bytes(ebb__builder *b, const void *s, size_t n);
-void ebb__builder_value(ebb__builder *b, uint32_t type, ebb__slot x); /* as ebb__value_text */
+void ebb__builder_value(ebb__builder *b, uint32_t type, ebb__value x); /* as ebb__value_text */
 ebb__object *ebb__builder_end(ebb__builder *b);                       /* a string; NULL: a trap */
 
 /* ---- blocks ---- */

@@ -24,7 +24,7 @@ static int order_bytes(const ebb__object *a, const ebb__object *b) {
     return order != 0 ? order : order_u64(a->n, b->n);
 }
 
-static bool compare(comparison *c, uint32_t type, ebb__slot a, ebb__slot b, uint32_t depth, int *out);
+static bool compare(comparison *c, uint32_t type, ebb__value a, ebb__value b, uint32_t depth, int *out);
 
 static bool compare_fields(comparison *c, const ebb__shape *s, ebb__object *a, ebb__object *b, uint32_t depth,
                            int *out) {
@@ -37,10 +37,10 @@ static bool compare_fields(comparison *c, const ebb__shape *s, ebb__object *a, e
 
 static bool compare_lists(comparison *c, const ebb__shape *s, ebb__object *a, ebb__object *b, uint32_t depth,
                           int *out) {
-    uint32_t n = ebb__list_len(a), m = ebb__list_len(b);
+    uint32_t n = ebb__array_len(a), m = ebb__array_len(b);
     *out = 0;
     for (uint32_t i = 0; i < n && i < m && *out == 0; i++) {
-        if (!compare(c, s->of[0], *ebb__list_at(a, i), *ebb__list_at(b, i), depth, out)) return false;
+        if (!compare(c, s->of[0], *ebb__array_at(a, i), *ebb__array_at(b, i), depth, out)) return false;
     }
     if (*out == 0) *out = order_u64(n, m);
     return true;
@@ -48,13 +48,13 @@ static bool compare_lists(comparison *c, const ebb__shape *s, ebb__object *a, eb
 
 static bool compare_maps(comparison *c, const ebb__shape *s, ebb__object *a, ebb__object *b, uint32_t depth,
                          int *out) {
-    uint32_t n = ebb__map_len(c->run, a), m = ebb__map_len(c->run, b);
+    uint32_t n = ebb__dict_len(c->run, a), m = ebb__dict_len(c->run, b);
     *out = 0;
     for (uint32_t i = 0; i < n && i < m && *out == 0; i++) {
-        if (!compare(c, s->of[0], *ebb__map_key(c->run, a, i), *ebb__map_key(c->run, b, i), depth, out))
+        if (!compare(c, s->of[0], *ebb__dict_key(c->run, a, i), *ebb__dict_key(c->run, b, i), depth, out))
             return false;
         if (*out == 0 &&
-            !compare(c, s->of[1], *ebb__map_value(c->run, a, i), *ebb__map_value(c->run, b, i), depth, out))
+            !compare(c, s->of[1], *ebb__dict_value(c->run, a, i), *ebb__dict_value(c->run, b, i), depth, out))
             return false;
     }
     if (*out == 0) *out = order_u64(n, m);
@@ -86,7 +86,7 @@ static bool compare_objects(comparison *c, uint32_t type, ebb__object *a, ebb__o
     }
 }
 
-static bool compare(comparison *c, uint32_t type, ebb__slot a, ebb__slot b, uint32_t depth, int *out) {
+static bool compare(comparison *c, uint32_t type, ebb__value a, ebb__value b, uint32_t depth, int *out) {
     switch (c->run->shapes[type].kind) {
     case EBB__TY_I64:
     case EBB__TY_DURATION: *out = order_i64(a.word, b.word); return true;
@@ -103,8 +103,14 @@ static bool compare(comparison *c, uint32_t type, ebb__slot a, ebb__slot b, uint
     return compare_objects(c, type, a.ref, b.ref, depth, out);
 }
 
-bool ebb__value_compare(ebb__run *run, uint32_t type, ebb__slot a, ebb__slot b, int *out) {
+bool ebb__value_compare(ebb__run *run, uint32_t type, ebb__value a, ebb__value b, int *out) {
     comparison c = {run, 0};
     *out = 0;
     return compare(&c, type, a, b, EBB__VALUE_DEPTH, out);
+}
+
+bool ebb__object_compare(ebb__run *run, ebb__object *a, ebb__object *b, int *out) {
+    comparison c = {run, 0};
+    *out = 0;
+    return compare_objects(&c, a->type, a, b, EBB__VALUE_DEPTH, out);
 }

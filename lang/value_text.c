@@ -111,7 +111,7 @@ static void put_quoted(ebb__builder *b, const ebb__object *o, bool bytes) {
     put(b, "\"");
 }
 
-static void put_value(ebb__builder *b, uint32_t type, ebb__slot x, bool inside);
+static void put_value(ebb__builder *b, uint32_t type, ebb__value x, bool inside);
 
 static void put_fields(ebb__builder *b, const ebb__shape *s, const ebb__object *o) {
     put(b, s->kind == EBB__TY_TUPLE ? "(" : s->name);
@@ -130,21 +130,21 @@ static void put_fields(ebb__builder *b, const ebb__shape *s, const ebb__object *
 
 static void put_list(ebb__builder *b, const ebb__shape *s, ebb__object *o) {
     put(b, "[");
-    for (uint32_t i = 0; i < ebb__list_len(o) && b->text != NULL; i++) {
+    for (uint32_t i = 0; i < ebb__array_len(o) && b->text != NULL; i++) {
         if (i > 0) put(b, ", ");
-        put_value(b, s->of[0], *ebb__list_at(o, i), true);
+        put_value(b, s->of[0], *ebb__array_at(o, i), true);
     }
     put(b, "]");
 }
 
 static void put_map(ebb__builder *b, const ebb__shape *s, ebb__object *o) {
-    uint32_t n = ebb__map_len(b->run, o);
+    uint32_t n = ebb__dict_len(b->run, o);
     put(b, n == 0 ? "[:" : "[");
     for (uint32_t i = 0; i < n && b->text != NULL; i++) {
         if (i > 0) put(b, ", ");
-        put_value(b, s->of[0], *ebb__map_key(b->run, o, i), true);
+        put_value(b, s->of[0], *ebb__dict_key(b->run, o, i), true);
         put(b, ": ");
-        put_value(b, s->of[1], *ebb__map_value(b->run, o, i), true);
+        put_value(b, s->of[1], *ebb__dict_value(b->run, o, i), true);
     }
     put(b, "]");
 }
@@ -166,7 +166,7 @@ static void put_object(ebb__builder *b, uint32_t type, ebb__object *o, bool insi
     }
 }
 
-static void put_value(ebb__builder *b, uint32_t type, ebb__slot x, bool inside) {
+static void put_value(ebb__builder *b, uint32_t type, ebb__value x, bool inside) {
     const ebb__shape *s = &b->run->shapes[type];
     if (s->is_ref) {
         if (b->depth == 0) {
@@ -190,13 +190,20 @@ static void put_value(ebb__builder *b, uint32_t type, ebb__slot x, bool inside) 
     }
 }
 
-void ebb__builder_value(ebb__builder *b, uint32_t type, ebb__slot x) {
+void ebb__builder_value(ebb__builder *b, uint32_t type, ebb__value x) {
     put_value(b, type, x, false);
 }
 
-ebb__object *ebb__value_text(ebb__run *run, uint32_t type, ebb__slot x) {
+ebb__object *ebb__value_text(ebb__run *run, uint32_t type, ebb__value x) {
     if (run->shapes[type].kind == EBB__TY_STRING) return x.ref;
     ebb__builder b = ebb__builder_begin(run);
     ebb__builder_value(&b, type, x);
+    return ebb__builder_end(&b);
+}
+
+ebb__object *ebb__object_text(ebb__run *run, ebb__object *o) {
+    if (o->type == EBB__TY_STRING) return o;
+    ebb__builder b = ebb__builder_begin(run);
+    put_object(&b, o->type, o, false);
     return ebb__builder_end(&b);
 }

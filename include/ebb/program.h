@@ -45,7 +45,8 @@ typedef struct ebb_program_opts {
     ebb_region parent;         /* where the region of its machines is opened. 0: the region of cx */
     void (*print)(void *ctx, const char *text, size_t n); /* a line that `print` says, without a newline. May be NULL */
     void (*report)(void *ctx, const ebb_program_event *e); /* may be NULL */
-    void *ctx;                 /* the first argument of both. They may not call functions of this header */
+    void (*quiet)(void *ctx); /* the program has become quiet, see ebb_program_is_quiet. May be NULL */
+    void *ctx; /* the first argument of these. `print` and `report` may not call functions of this header */
 } ebb_program_opts;
 
 /* Makes a program of a compilation without errors, which must outlive it. EBB_ERR_INVALID: there are errors, or no
