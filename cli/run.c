@@ -7,7 +7,6 @@
 
 #include "cli/modules.h"
 #include <ebb/ebb.h>
-#include <ebb/program.h>
 
 enum { EXIT_FAULTED = 6 };
 
