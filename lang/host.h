@@ -62,9 +62,8 @@ struct ebb_program {
     struct ebb__vm *vm; /* of the VM; NULL: another way of executing */
     ebb_machines *ms;
     ebb__run run;
+    int64_t budget;   /* of a dispatch; EBB__DISPATCH_BUDGET, but for tests */
     bool dispatching; /* `run` is that of a dispatch that is not decided */
-    bool main_running;
-    ebb_status main_status;
     ebb__arena arena; /* of main */
     size_t main_bytes;
     uint32_t blocks; /* alive */

@@ -16,7 +16,7 @@ static ebb__run *begin(ebb_program *p, ebb_machines *ms, const ebb_message *m) {
                       .ms = ms,
                       .message = m,
                       .self = m->self.id,
-                      .budget = EBB__DISPATCH_BUDGET};
+                      .budget = p->budget};
     p->printed_n = 0;
     return run;
 }

@@ -56,7 +56,7 @@ ebb_status ebb__shapes_build(ebb__image *m);
 ebb_status ebb__emit_all(ebb__image *m);
 
 /* Whether the interpreter may run the function: whatever the bytes of its code, it then touches no memory that is not
- * its own. `why` and `pc` say what is wrong; both may be NULL. */
+ * its own. `why` and `pc` say what is wrong; both may be NULL. *why NULL: there was no memory to find out. */
 bool ebb__verify(const ebb__image *m, uint32_t fn, const char **why, uint32_t *pc);
 
 #endif

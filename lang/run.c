@@ -86,6 +86,7 @@ ebb_status ebb__program_new(ebb_lang *c, const ebb_program_opts *given, const eb
     memset(p, 0, sizeof *p);
     p->opts = opts;
     p->allocator = opts.allocator;
+    p->budget = EBB__DISPATCH_BUDGET;
     st = make(c, p, exec);
     if (st == EBB_OK) *out = p;
     else free_program(p);
@@ -230,7 +231,7 @@ ebb_status ebb_program_start(ebb_program *p) {
     p->run = (ebb__run){.program = p,
                         .shapes = p->image.shapes,
                         .ms = p->ms,
-                        .budget = (int64_t)EBB__MAIN_FACTOR * EBB__DISPATCH_BUDGET};
+                        .budget = EBB__MAIN_FACTOR * p->budget};
     bool ok = run_main(p, &p->run);
     p->end.main = ok ? EBB_OK : EBB_FAILED;
     if (!ok) {

@@ -91,7 +91,7 @@ static bool find_leaders(verifier *v) {
         v->starts[to] = 3;
     }
     v->leaders = ebb__alloc(&v->m->allocator, (n + 1) * sizeof *v->leaders);
-    if (v->leaders == NULL) return refuse(v, "no memory");
+    if (v->leaders == NULL) return false;
     for (uint32_t pc = 0; pc < v->code->n; pc++) {
         if (v->starts[pc] == 3) v->leaders[v->n_leaders++] = (leader){.pc = pc};
     }
@@ -444,7 +444,7 @@ bool ebb__verify(const ebb__image *m, uint32_t fn, const char **why, uint32_t *p
     for (uint32_t i = 0; v.leaders != NULL && i < v.code->n; i++) leaders += v.starts[i] == 3;
     ebb__free(&m->allocator, v.leaders, (leaders + 1) * sizeof *v.leaders);
     ebb__free(&m->allocator, v.starts, v.code->n + 1);
-    if (why != NULL) *why = ok ? NULL : v.why != NULL ? v.why : "no memory";
+    if (why != NULL) *why = ok ? NULL : v.why;
     if (pc != NULL) *pc = v.pc;
     return ok;
 }

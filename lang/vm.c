@@ -439,7 +439,8 @@ ebb_status ebb__vm_make(ebb_program *p) {
     vm->allocator = p->allocator;
     ebb_status st = ebb__emit_all(&p->image);
     for (uint32_t i = 0; st == EBB_OK && i < p->image.n_codes; i++) {
-        if (!ebb__verify(&p->image, i, NULL, NULL)) st = EBB_ERR_INVALID;
+        const char *why;
+        if (!ebb__verify(&p->image, i, &why, NULL)) st = why == NULL ? EBB_ERR_NOMEM : EBB_ERR_INVALID;
     }
     if (st == EBB_OK) st = make_stacks(vm);
     p->exec = (ebb__exec){call, vm};

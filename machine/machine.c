@@ -140,7 +140,7 @@ void ebb__machine_unspawn(ebb_machines *ms, uint32_t index) {
     assert(m->flags & EBB__M_UNCOMMITTED && m->last == NULL && m->more == NULL && m->places == 0);
     unlink_age(ms, index, m);
     ms->n_machines--;
-    if (m->fields != NULL) ebb__cells_give(&m->type->fields, m->fields);
+    free_fields(ms, m);
     m->lifecycle = EBB_MACHINE_STOPPED;
     ebb__machine_retire(ms, index);
 }

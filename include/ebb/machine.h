@@ -126,7 +126,8 @@ typedef struct ebb_machine_type {
     uint16_t columns;     /* of the table */
     uint16_t mailbox;     /* messages in the mailbox; 0: EBB_MACHINE_MAILBOX */
     uint16_t fault_state; /* 1 + the state that a fault leads to; 0: a fault is the machine's end */
-    /* Called when a dispatch has committed or was rolled back, and when the machine ends (`now` is NULL then): to let
+    /* Called when a dispatch has committed or was rolled back, and when the machine ends or its spawn is rolled back
+     * (`now` is NULL then): to let
      * go of what only one version of the fields refers to. After a rollback `now` is the copy, which is dropped.
      * May not call functions of this header. NULL: fields are bytes. */
     void (*settle)(const struct ebb_machine_type *type, bool committed, uint32_t old_state, void *old,
