@@ -103,6 +103,7 @@ static int exit_code(const program *r, int service) {
 
 static int serve(program *r) {
     ebb_status recording = EBB_OK;
+    (void)setvbuf(stdout, NULL, _IOLBF, 0); /* a reader sees each line when it was printed */
     ebb_service_opts opts = {.loop.runtime.allocator = ebb__cli_allocator(),
                              .loop.trace_file = r->trace,
                              .loop.recording = &recording};

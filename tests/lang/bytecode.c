@@ -22,6 +22,41 @@ static uint64_t number_of(const char *name, uint64_t otherwise) {
     return s == NULL ? otherwise : strtoull(s, NULL, 10);
 }
 
+/* ---- what the compiler makes ---- */
+
+static size_t compiled;
+
+/* Of a program that compiles, every function passes the verifier. */
+static void is_verified(const char *path) {
+    lang_text text = lang_read(path);
+    lang_modules modules = {0};
+    ebb_lang *c = lang_new(&modules);
+    ebb__image m;
+    if (ebb_lang_compile(c, path, text.s, text.n) == EBB_OK) {
+        assert_int_equal(ebb__image_make(c, ebb_libc_allocator(), &m), EBB_OK);
+        assert_int_equal(ebb__emit_all(&m), EBB_OK);
+        for (uint32_t i = 0; i < m.n_codes; i++) {
+            const char *why;
+            uint32_t pc;
+            if (!ebb__verify(&m, i, &why, &pc))
+                fail_msg("%s: %s at %u: %s", path, m.ir->fns[i]->name, pc, why);
+        }
+        ebb__image_free(&m);
+        compiled++;
+    }
+    ebb_lang_free(c);
+    lang_modules_free(&modules);
+    free(text.s);
+}
+
+static void what_the_compiler_makes_is_accepted(void **state) {
+    (void)state;
+    compiled = 0;
+    lang_each("fixtures/lang/*/*.ebb", is_verified);
+    lang_each("examples/lang/*.ebb", is_verified);
+    assert_true(compiled > 100);
+}
+
 /* ---- mutants ---- */
 
 /* One to three changes: a byte, a word from elsewhere, a register, two words swapped. */
@@ -228,6 +263,7 @@ static void a_failed_allocation_is_a_fault_and_nothing_leaks(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_the_compiler_makes_is_accepted),
         cmocka_unit_test(what_the_verifier_accepts_runs_clean),
         cmocka_unit_test(the_verifier_names_what_is_wrong),
         cmocka_unit_test(a_fault_at_any_instruction_leaves_nothing),
