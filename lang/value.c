@@ -78,7 +78,9 @@ static ebb__object *copy(ebb__run *run, ebb__object *o) {
     return c;
 }
 
+/* Strings and bytes never change. */
 ebb__object *ebb__object_own(ebb__run *run, ebb__object *o) {
+    if (o->type == EBB__TY_STRING || o->type == EBB__TY_BYTES) return o;
     return o->flags & (EBB__SHARED | EBB__FROZEN) ? copy(run, o) : o;
 }
 
