@@ -118,10 +118,7 @@ typedef struct ebb__parcel {
     const void *payload;
     size_t size;
     ebb__object *block; /* counted for it; NULL: none */
-    union {
-        ebb__object object; /* a copy of a small one */
-        uint64_t room[2 + 8];
-    };
+    uint64_t room[2 + 8]; /* for a copy of a small one */
 } ebb__parcel;
 ebb_status ebb__parcel_make(ebb__run *run, ebb__object *message, ebb__parcel *out);
 

@@ -44,7 +44,7 @@ void ebb__host_drop(void *payload) {
 /* A record without references: the object itself, as one that never changes. */
 static ebb_status parcel_words(ebb__run *run, const ebb__object *message, ebb__parcel *out) {
     size_t size = sizeof *message + message->n * sizeof(ebb__value);
-    ebb__object *copy = &out->object;
+    ebb__object *copy = (ebb__object *)(void *)out->room;
     if (size > EBB_MACHINE_MESSAGE_MAX) return EBB_ERR_LIMIT;
     if (size > sizeof out->room && (copy = ebb__run_alloc(run, size)) == NULL) return EBB_ERR_NOMEM;
     memcpy(copy, message, size);

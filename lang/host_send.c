@@ -6,15 +6,22 @@
 #include "base/alloc.h"
 #include "lang/check.h"
 
+/* Where the name of the message begins behind that of its protocol, or 0. */
+static size_t split_at(const char *name) {
+    size_t at = 0;
+    while (name[at] != 0 && !(name[at] == ':' && name[at + 1] == ':')) at++;
+    return name[at] == 0 ? 0 : at + 2;
+}
+
 /* "Toggle", or "Auth::IncomingRequest". */
 static bool is_named(const ebb_program *p, uint32_t type, const char *name) {
     const ebb__decl *d = ebb__type_at(p->image.lang, type)->decl;
-    const char *split = strstr(name, "::");
-    if (split == NULL) return strcmp(name, ebb__name_text(p->image.lang, d->name)) == 0;
+    size_t split = split_at(name);
+    if (split == 0) return strcmp(name, ebb__name_text(p->image.lang, d->name)) == 0;
     if (d->protocol == NULL) return false;
     const char *protocol = ebb__name_text(p->image.lang, d->protocol->decl->name);
-    return strlen(protocol) == (size_t)(split - name) && memcmp(protocol, name, (size_t)(split - name)) == 0 &&
-           strcmp(split + 2, ebb__name_text(p->image.lang, d->name)) == 0;
+    return strlen(protocol) == split - 2 && memcmp(protocol, name, split - 2) == 0 &&
+           strcmp(name + split, ebb__name_text(p->image.lang, d->name)) == 0;
 }
 
 /* The type of a message; 0: there is none, or more than one. */
