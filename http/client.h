@@ -88,7 +88,8 @@ struct ebb__call {
     ebb_future *answered; /* awaits the head of the response; NULL: nobody does */
     ebb__handle *handle;  /* of an open; NULL: a fetch */
     bool streams;
-    uint64_t deadline; /* EBB_FOREVER: none */
+    uint64_t deadline; /* of the call or its region, whichever is earlier; EBB_FOREVER: none */
+    uint64_t limit;    /* of the call; EBB_FOREVER: none */
 
     /* For sending it again: client_retry.c. */
     const void *body; /* belongs to the caller until the future has ended */

@@ -226,7 +226,9 @@ static ebb_status answered(ebb__call *c) {
 void ebb__client_answered(ebb_http *x) {
     ebb__call *c = x->call;
     if (c->handle == NULL && c->future == NULL) return;
-    ebb_status st = x->too_large ? EBB_ERR_LIMIT : ebb__call_redirect(c);
+    /* What is read is handled before timers are, so a server that ends at the same deadline could be first. */
+    bool late = ebb__loop_now(x->loop) >= c->limit;
+    ebb_status st = late ? EBB_TIMEOUT : x->too_large ? EBB_ERR_LIMIT : ebb__call_redirect(c);
     if (st == EBB_OK && c->redirected) return;
     if (st == EBB_OK) st = answered(c);
     if (st != EBB_OK) {
@@ -418,6 +420,7 @@ static ebb_status call_fill(ebb__call *c, ebb_cx *cx, const ebb_http_call *call,
     c->redirects = call->redirects;
     c->follows = call->redirects > 0 && !call->streams;
     c->deadline = deadline_of(cx, call);
+    c->limit = call->deadline != 0 ? call->deadline : EBB_FOREVER;
     return c->deadline > ebb_now(cx) ? EBB_OK : EBB_TIMEOUT;
 }
 

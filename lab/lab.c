@@ -49,25 +49,42 @@ bool ebb__lab_grow(ebb_lab *lab, void **items, size_t *room, size_t n, size_t si
     return true;
 }
 
-void *ebb_lab_alloc(ebb_lab *lab, size_t n) {
+static void *add_block(ebb_lab *lab, ebb__lab_block **blocks, size_t n) {
     ebb__lab_block *b = ebb__alloc(&lab->allocator, sizeof *b + n);
     if (b == NULL) {
         ebb__lab_stop(lab, EBB_ERR_NOMEM, "", NULL);
         return NULL;
     }
     memset(b, 0, sizeof *b + n);
-    b->next = lab->blocks;
+    b->next = *blocks;
     b->size = n;
-    lab->blocks = b;
+    *blocks = b;
     return b->bytes;
 }
 
-static void free_blocks(ebb_lab *lab) {
-    while (lab->blocks != NULL) {
-        ebb__lab_block *b = lab->blocks;
-        lab->blocks = b->next;
+void *ebb_lab_alloc(ebb_lab *lab, size_t n) {
+    return add_block(lab, &lab->blocks, n);
+}
+
+const char *ebb__lab_string(ebb_lab *lab, const char *text) {
+    for (ebb__lab_block *b = lab->strings; b != NULL; b = b->next) {
+        if (strcmp((const char *)b->bytes, text) == 0) return (const char *)b->bytes;
+    }
+    size_t n = strlen(text) + 1;
+    char *copy = add_block(lab, &lab->strings, n);
+    return copy == NULL ? NULL : memcpy(copy, text, n);
+}
+
+static void free_blocks(ebb_lab *lab, ebb__lab_block **blocks) {
+    while (*blocks != NULL) {
+        ebb__lab_block *b = *blocks;
+        *blocks = b->next;
         ebb__free(&lab->allocator, b, sizeof *b + b->size);
     }
+}
+
+static void end_round(ebb_lab *lab) {
+    free_blocks(lab, &lab->blocks);
     lab->state = NULL;
 }
 
@@ -563,7 +580,8 @@ static void stop(ebb_lab *lab) {
         ebb__lab_unwatch(lab, i);
         ebb_runtime_free(rt);
     }
-    free_blocks(lab);
+    end_round(lab);
+    free_blocks(lab, &lab->strings);
     lab->result.choices = lab->chooser.n;
 }
 
@@ -581,7 +599,7 @@ ebb_status ebb_lab_run(ebb_lab *lab, const ebb_lab_case *c, const ebb_lab_opts *
         return out->status;
     }
     bool many = lab->opts.min_events > 0;
-    while (going(lab) && one_round(lab, !many) && lab->result.events < lab->opts.min_events) free_blocks(lab);
+    while (going(lab) && one_round(lab, !many) && lab->result.events < lab->opts.min_events) end_round(lab);
     if (going(lab) && many) {
         end_all(lab, true);
         check_quiet(lab, true);

@@ -4,7 +4,6 @@
 
 #include <ebb/lab.h>
 
-/* The source of decisions, and the decisions taken. All of them go through ebb__choose. */
 /* What another process sees of the decisions, even if this one dies. */
 typedef struct ebb__decisions {
     size_t n;
@@ -13,6 +12,7 @@ typedef struct ebb__decisions {
     } at[];
 } ebb__decisions;
 
+/* The source of decisions, and the decisions taken. All of them go through ebb__choose. */
 typedef struct ebb__chooser {
     uint64_t random; /* the generator's state */
     bool recorded;
@@ -56,7 +56,8 @@ struct ebb_lab {
     ebb__flying *bag;
     size_t bag_n, bag_room;
     void *state;
-    ebb__lab_block *blocks;
+    ebb__lab_block *blocks;    /* of this round */
+    ebb__lab_block *strings;   /* of this run */
     uint32_t steps, next_step; /* of the scenario in this round */
     uint64_t round_steps;      /* decisions in this round so far */
     uint32_t since_advance;    /* turns since the time last advanced */
@@ -70,6 +71,9 @@ struct ebb_lab {
 uint32_t ebb__choose(ebb_lab *lab, uint32_t n);
 /* Takes over a decision that another process has taken. */
 void ebb__chosen(ebb_lab *lab, uint16_t taken, uint16_t of);
+
+/* A copy of a text that lives until the run has ended; the same one for equal texts. NULL: no memory, and the run ends. */
+const char *ebb__lab_string(ebb_lab *lab, const char *text);
 
 /* The generator: SplitMix64. Every value of `state` is valid. */
 uint64_t ebb__random(uint64_t *state);

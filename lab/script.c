@@ -38,6 +38,17 @@ ebb__script_word *ebb__script_intern(ebb__script *s, const char *text, size_t n)
     return w;
 }
 
+void ebb__script_keep_sites(ebb__script *s, ebb__script_keep_fn *keep, void *ctx) {
+    s->keep = keep;
+    s->keep_ctx = ctx;
+}
+
+const char *ebb__script_site(const ebb__script *s, ebb__script_word *name) {
+    if (s->keep == NULL) return name->text;
+    if (name->site == NULL) name->site = s->keep(s->keep_ctx, name->text);
+    return name->site;
+}
+
 ebb_status ebb__script_thing(ebb__script *s, ebb__thing **out) {
     *out = NULL;
     if (s->things == EBB__SCRIPT_THINGS) return EBB_ERR_LIMIT;

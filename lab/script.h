@@ -23,6 +23,11 @@ enum {
 ebb__script *ebb__script_new(ebb_runtime *rt, ebb_allocator a);
 void ebb__script_free(ebb__script *s);
 
+/* Has the sites copied by `keep`, so that the runtime may go on after the script is freed. The recorder of the runtime
+ * keeps them by pointer: equal texts must give the same string, and it must outlive the runtime. */
+typedef const char *ebb__script_keep_fn(void *ctx, const char *text);
+void ebb__script_keep_sites(ebb__script *s, ebb__script_keep_fn *keep, void *ctx);
+
 /* Executes one line. EBB_ERR_SYNTAX: nothing is done, and the message says what was found at which word and what
  * was expected; EBB_ERR_NOMEM; otherwise EBB_OK, and ebb__script_result is the status from the runtime. A refusal
  * is a result, not an error. */

@@ -59,6 +59,7 @@ typedef struct ebb__script_word {
     ebb__thing_kind kind; /* of the id; 0: it has none */
     const ebb__script_body *body;
     const ebb_witness *witness;
+    const char *site; /* see ebb__script_site */
     char text[];
 } ebb__script_word;
 
@@ -88,6 +89,8 @@ struct ebb__script {
     ebb_status result;
     uint32_t chain_n;
     ebb_region_cause chain[EBB_CHAIN_DEPTH];
+    ebb__script_keep_fn *keep; /* NULL: sites live as long as the script */
+    void *keep_ctx;
 };
 
 /* ---- parsing ---------------------------------------------------------------------------------- */
@@ -98,6 +101,9 @@ ebb_status ebb__script_parse(ebb__script *s, const char *line, size_t n, ebb__sc
 
 /* Finds the name with this text, or makes it. NULL: no memory. */
 ebb__script_word *ebb__script_intern(ebb__script *s, const char *text, size_t n);
+
+/* The name as the site of what is made under it. */
+const char *ebb__script_site(const ebb__script *s, ebb__script_word *name);
 
 /* ---- doing ------------------------------------------------------------------------------------ */
 

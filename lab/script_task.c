@@ -31,7 +31,8 @@ static ebb_status do_open(ebb__script *s, ebb_cx *cx, const ebb__script_op *op) 
     ebb__thing *thing;
     if (st == EBB_OK) st = ebb__script_thing(s, &thing);
     if (st != EBB_OK) return st;
-    return ebb__script_bind(s, op->name, thing, EBB__REGION, ebb_region_open_site(cx, &o, op->name->text).id);
+    return ebb__script_bind(s, op->name, thing, EBB__REGION,
+                            ebb_region_open_site(cx, &o, ebb__script_site(s, op->name)).id);
 }
 
 static ebb_status do_cancel(ebb_cx *cx, ebb_region r, const ebb__script_op *op) {
@@ -77,7 +78,7 @@ static void count_abort(void *arg) {
 
 static ebb_status do_reserve(ebb__script *s, ebb_cx *cx, const ebb__script_op *op) {
     ebb_obligation_kind kind = (ebb_obligation_kind)op->kind;
-    const char *site = op->name->text;
+    const char *site = ebb__script_site(s, op->name);
     ebb_region r = {0};
     ebb_status st = op->in == NULL ? EBB_OK : ebb__script_find(op->in, EBB__REGION, &r.id);
     ebb__thing *thing;
@@ -241,7 +242,7 @@ ebb_status ebb__script_spawn(ebb__script *s, ebb_cx *cx, const ebb__script_op *o
     if (st != EBB_OK) return st;
     actor *a = actor_new(s, body);
     if (a == NULL) return EBB_ERR_NOMEM;
-    ebb_task t = ebb_spawn_opts_site(cx, r, actor_poll, a, &o, op->name->text);
+    ebb_task t = ebb_spawn_opts_site(cx, r, actor_poll, a, &o, ebb__script_site(s, op->name));
     return ebb__script_bind(s, op->name, thing, EBB__TASK, t.id);
 }
 

@@ -295,6 +295,11 @@ static void *round_memory(void *ctx, void *p, size_t old_size, size_t new_size) 
     return q;
 }
 
+/* The runtime, and the strings of its trace, outlive the round. */
+static const char *keep_site(void *ctx, const char *text) {
+    return ebb__lab_string(ctx, text);
+}
+
 static uint32_t count_lines(const char *text, size_t n) {
     uint32_t many = n > 0 && text[n - 1] != '\n';
     for (size_t i = 0; i < n; i++) many += text[i] == '\n';
@@ -313,7 +318,9 @@ static ebb_status storm_setup(ebb_lab *lab) {
     }
     lab->steps = count_lines(lab->script, lab->script_n);
     s->script = ebb__script_new(ebb_lab_runtime(lab, 0), (ebb_allocator){round_memory, lab});
-    return s->script == NULL ? EBB_ERR_NOMEM : EBB_OK;
+    if (s->script == NULL) return EBB_ERR_NOMEM;
+    ebb__script_keep_sites(s->script, keep_site, lab);
+    return EBB_OK;
 }
 
 static void storm_step(ebb_lab *lab, uint32_t n) {

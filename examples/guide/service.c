@@ -37,7 +37,7 @@ static ebb_status start(ebb_cx *cx, void *arg) {
 
 int main(int argc, char **argv) {
     ebb_audit *audit;
-    if (argc != 2 && argc != 3) return 2;
+    if (argc < 2 || argc > 4) return 2;
     ebb_sem_init(&ready, 0);
     ebb_status st = ebb_audit_open(ebb_libc_allocator(), argv[1], &audit);
     if (st != EBB_OK) fprintf(stderr, "%s: %s\n", argv[1], ebb_status_text(st));

@@ -64,6 +64,13 @@ class Programs(unittest.TestCase):
                 self.run_one(name, path)
                 subprocess.run([EBB, *command, path], check=True, stdout=subprocess.DEVNULL, timeout=60)
 
+    def test_records_a_service_from_its_first_event(self):
+        with tempfile.TemporaryDirectory() as folder:
+            trace = str(Path(folder) / "trace")
+            self.run_one("service", str(Path(folder) / "audit"), str(Path(folder) / "socket"), trace)
+            subprocess.run([EBB, "trace", "verify", "--strict", "--quiescent", trace], check=True,
+                           stdout=subprocess.DEVNULL, timeout=60)
+
     def test_have_a_row_in_this_test(self):
         self.assertEqual({path.stem for path in SOURCES}, set(SAYS))
 

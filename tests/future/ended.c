@@ -128,6 +128,8 @@ static void a_region_of_another_closes_when_its_owner_lets_it(void **state) {
     ebb_region_cancel(fw->host, mine, EBB_CANCEL_USER, NULL);
     assert_int_equal(st_of(fw, pair[0]), EBB_OK);
     ebb_region_cancel(fw->host, other, EBB_CANCEL_USER, NULL);
+    future_settle(fw);
+    assert_int_equal(state_of(fw->world, other), EBB_REGION_CLOSED);
 }
 
 /* Watchers that are gone, one way or the other, are not told. */

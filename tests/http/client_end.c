@@ -313,6 +313,23 @@ static void the_rest_of_a_request_that_was_answered_is_not_sent(void **state) {
     raw_end(&s);
 }
 
+/* The loop reads the answer before it looks at its timers. */
+static void an_answer_behind_the_deadline_is_none(void **state) {
+    http_world *h = *state;
+    raw_server s;
+    raw_listen(&s, h);
+    ebb_http_call call = {.url = url(h, "/"), .deadline = ebb_now(http_cx(h)) + 200 * EBB_MS};
+    ebb_future *f = ebb_http_fetch(http_cx(h), h->client, &call);
+    peer *p = raw_accept(&s);
+    say_bytes(p, settings, sizeof settings);
+    hears_requests(p, 1);
+    answer_204(p, 1);
+    while (uv_hrtime() < call.deadline) continue; /* a loop that is busy with something else */
+    assert_int_equal(loop_await(h->w, f, NULL), EBB_TIMEOUT);
+    peer_close(p);
+    raw_end(&s);
+}
+
 /* A peer that takes no streams now, and then does. */
 static void calls_wait_until_the_peer_has_room(void **state) {
     http_world *h = *state;
@@ -458,6 +475,7 @@ int main(void) {
         OVER(an_idle_client_is_not_left_behind_by_a_force),
         OVER(a_cancelled_task_writes_no_more_of_its_call_unless_it_is_masked),
         OVER_2(the_rest_of_a_request_that_was_answered_is_not_sent),
+        OVER_2(an_answer_behind_the_deadline_is_none),
         OVER_2(calls_wait_until_the_peer_has_room),
         OVER(a_call_ends_although_the_peer_does_not_read),
         OVER(nothing_is_sent_of_a_body_whose_call_is_cancelled),

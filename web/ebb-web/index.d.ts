@@ -62,8 +62,9 @@ export type EventType =
     | 'task_spawned' | 'task_polled' | 'task_woken' | 'completed' | 'faulted' | 'stale_wake' | 'masked'
     | 'unmasked' | 'refused' | 'illegal' | 'task_joined' | 'obligation_reserved' | 'obligation_committed'
     | 'obligation_aborted' | 'obligation_leaked' | 'finalizer_added' | 'finalizer_done'
-    | 'finalizer_abandoned' | 'timer_armed' | 'timer_fired' | 'received' | 'workflow' | 'operation_abandoned'
-    | 'region_stopping';
+    | 'finalizer_abandoned' | 'timer_armed' | 'timer_fired' | 'timer_disarmed' | 'received' | 'workflow'
+    | 'operation_begun' | 'operation_ended' | 'operation_abandoned' | 'region_stopping' | 'string' | 'named'
+    | 'poll_ended' | 'waiting';
 
 /* ---- the host ------------------------------------------------------------------------------------------ */
 
@@ -673,6 +674,10 @@ export interface TraceEvent {
     time: bigint;
     /** By type: polls of a budget, a lane, a depth, a kind. */
     value: number;
+    /** Of what begins: its own name; empty: it has none. */
+    name: string;
+    /** Of what begins: where that is in the program, or what it is; empty: not known. */
+    site: string;
     /** The name of the status that `value` is, where it is one; else empty. */
     status: string;
     /** By type: a deadline, a timer, an obligation, who woke, how many were lost. */

@@ -218,9 +218,10 @@ ebb_machines *real_machines(real *r) {
 machine_view real_view(const real *r, int machine) {
     ebb_machine_info i;
     assert_int_equal(ebb_machine_info_of(r->ms, r->machine[machine], &i), EBB_OK);
-    machine_view v = {.lifecycle = i.lifecycle};
+    machine_view v = {.lifecycle = (int)i.lifecycle};
     if (i.type == NULL) return v;
-    v = (machine_view){i.lifecycle, i.state, i.queued, i.deferred,      i.reserved,
-                       i.pending,   i.held,  i.timers, i.subscriptions, ((const fields *)i.fields)->count};
+    v = (machine_view){
+        (int)i.lifecycle, i.state, i.queued, i.deferred,      i.reserved,
+        i.pending,        i.held,  i.timers, i.subscriptions, ((const fields *)i.fields)->count};
     return v;
 }

@@ -10,13 +10,24 @@ const TURN = 2;
 const GAP = 3;
 const TEXT = 4;
 
+/** Numbers of strings above the value: a site above 8 bits; or a site above 12 bits and a name above 22. */
+const WITH_SITE = new Set(['region_opened', 'task_spawned', 'obligation_reserved', 'finalizer_added']);
+const WITH_BOTH = new Set(['named', 'waiting', 'operation_begun', 'future_made', 'connection_opened',
+    'process_started']);
+
+function split(type, value) {
+    if (WITH_SITE.has(type)) return { value: value & 0xff, site: value >>> 8, name: 0 };
+    if (WITH_BOTH.has(type)) return { value: value & 0xfff, site: value >>> 12 & 0x3ff, name: value >>> 22 };
+    return { value, site: 0, name: 0 };
+}
+
 /** Events that stand for a region: their phase is a region's state. */
 const OF_REGIONS = new Set(['region_opened', 'region_closing', 'region_cancelled', 'region_forced',
-    'region_draining', 'region_finalizing', 'region_closed', 'region_joined', 'chain_truncated']);
+    'region_draining', 'region_finalizing', 'region_closed', 'region_joined', 'chain_truncated', 'region_stopping']);
 
 /** Events whose value is a status. */
 const OF_STATUS = new Set(['region_closed', 'region_joined', 'finalized', 'completed', 'refused', 'task_joined',
-    'finalizer_done']);
+    'finalizer_done', 'poll_ended']);
 
 function damaged(offset, expected) {
     return new EbbError('EBB_ERR_CORRUPT', `trace, offset ${offset}: expected ${expected}`);
@@ -34,6 +45,7 @@ export class TraceReader {
     #turn = 0n;
     #batch = 0n;
     #said = {}; /* the event that has the last text, and that text's bytes */
+    #strings = new Map([[0, '']]); /* by number */
 
     /** @param {{ abi: import('./abi.js').Abi }} runtime for the names of what stands in events */
     constructor(runtime) {
@@ -90,6 +102,7 @@ export class TraceReader {
         const phase = view.getUint8(at + 1);
         const kind = view.getUint8(at + 2);
         const names = OF_REGIONS.has(name) ? NAMES.REGION_STATE : NAMES.PHASE;
+        const parts = split(name, view.getUint32(at + 4, true));
         return {
             type: name,
             taskId: view.getBigUint64(at + 8, true),
@@ -102,7 +115,9 @@ export class TraceReader {
             microtaskBatchId: this.#batch,
             severity: epoch >> 4 === 0 ? '' : abi.name(NAMES.SEVERITY, epoch >> 4),
             time: this.#time,
-            value: view.getUint32(at + 4, true),
+            value: parts.value,
+            name: this.#strings.get(parts.name) ?? '',
+            site: this.#strings.get(parts.site) ?? '',
             status: OF_STATUS.has(name) ? abi.name(NAMES.STATUS, view.getInt32(at + 4, true)) : '',
             other,
             text: '',
@@ -119,5 +134,6 @@ export class TraceReader {
         if (this.#said.event !== event) this.#said = { event, bytes: [] };
         this.#said.bytes.push(...new Uint8Array(view.buffer, view.byteOffset + at + 8, n));
         event.text = decode(this.#said.bytes);
+        if (event.type === 'string') this.#strings.set(event.value, event.text);
     }
 }

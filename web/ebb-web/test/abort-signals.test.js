@@ -23,6 +23,21 @@ test('a signal that aborts cancels its task: kind USER, its message, its reason 
     assert.equal(error.cause, reason);
 });
 
+test('an error of another realm, which is no instance of ours, cancels with its message and as the cause', async (t) => {
+    const { host, rt } = virtual(t);
+    for (const [name, kind] of [['TimeoutError', 'TIMEOUT'], ['RangeError', 'USER']]) {
+        const reason = Object.assign(Object.create(null), { name, message: 'from a frame' });
+        const controller = new AbortController();
+        const task = rt.region().spawn((cx) => cx.sleep(1000), { signal: controller.signal });
+        await host.settle();
+        controller.abort(reason);
+        await host.settle();
+        const error = await task.result.catch((e) => e);
+        assert.deepEqual([error.kind, error.reason], [kind, 'from a frame']);
+        assert.equal(error.cause, reason);
+    }
+});
+
 test('a signal that is aborted already cancels before the first call, and leaves no listener', async (t) => {
     const { host, rt } = virtual(t);
     const controller = new AbortController();

@@ -101,7 +101,8 @@ function asExported(event) {
         cancel_kind: event.cancelKind || null, cancel_epoch: event.cancelEpoch,
         severity: SEVERITIES.indexOf(event.severity || 'none'), value: event.value, other: hex(event.other),
     };
-    return event.text === '' ? exported : { ...exported, text: event.text };
+    for (const key of ['name', 'site', 'text']) if (event[key] !== '') exported[key] = event[key];
+    return exported;
 }
 
 test('what somebody\'s code does as a task or a region ends replays as well', { skip }, async (t) => {

@@ -19,8 +19,8 @@ test('a reader gives every event with its fields, by their names', async (t) => 
     const events = new TraceReader(rt).push(rt.takeTrace({ flush: true }));
     const requested = events.find(({ type }) => type === 'cancel_requested');
     assert.deepEqual(Object.keys(requested).sort(), [
-        'cancelEpoch', 'cancelKind', 'cancelPhase', 'decisionSeq', 'hostTurnId', 'microtaskBatchId', 'other',
-        'regionId', 'severity', 'status', 'taskId', 'text', 'time', 'type', 'value',
+        'cancelEpoch', 'cancelKind', 'cancelPhase', 'decisionSeq', 'hostTurnId', 'microtaskBatchId', 'name', 'other',
+        'regionId', 'severity', 'site', 'status', 'taskId', 'text', 'time', 'type', 'value',
     ]);
     assert.deepEqual([requested.taskId, requested.regionId], [task.id, region.id]);
     assert.deepEqual([requested.cancelEpoch, requested.cancelPhase, requested.cancelKind, requested.severity],
@@ -29,6 +29,9 @@ test('a reader gives every event with its fields, by their names', async (t) => 
     assert.equal(closed.cancelPhase, 'Closed');
     assert.equal(closed.status, 'EBB_CANCELLED');
     assert.equal(requested.status, '');
+    const opened = events.filter(({ type }) => type === 'region_opened');
+    assert.deepEqual(opened.map(({ site, value }) => [site, value < 256]), [
+        ['root', true], ['a region with a name that is longer than one record holds', true]]);
 });
 
 test('takeTrace gives whole blocks, with flush the rest; nothing twice', async (t) => {
