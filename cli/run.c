@@ -1,19 +1,23 @@
 /* cli/run.c - `ebb run`: a program of typestate machines, on a loop of its own, until nothing is left to do. */
 #include "cli/cli.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/modules.h"
 #include <ebb/ebb.h>
 
-enum { EXIT_FAULTED = 6 };
+enum { EXIT_FAULTED = 6, LINE_MAX_BYTES = 32 << 10 };
 
 static const char usage[] =
     "usage: ebb run FILE [--trace FILE] [--quiet]\n"
     "\n"
     "Runs main, then the machines that it has started, until no message, request or timer is left.\n"
+    "A program that imports std/console also gets the lines of stdin, until its end.\n"
     "\n"
     "--trace FILE  records the run; ebb trace verify --strict --quiescent FILE checks it\n"
     "--quiet       no lines on stderr about dead letters and full mailboxes\n"
@@ -29,6 +33,7 @@ static const char usage[] =
 typedef struct program {
     const char *path, *trace;
     bool quiet, stuck;
+    bool reads; /* stdin, of which there may be more */
     ebb_program *p;
     ebb_future *done; /* settled when the program is quiet; NULL: nobody waits */
     ebb_status started;
@@ -56,8 +61,70 @@ static void report(void *ctx, const ebb_program_event *e) {
 
 static void became_quiet(void *ctx) {
     program *r = ctx;
+    if (r->reads) return; /* a line may come */
     if (r->done != NULL) (void)ebb_promise_settle(r->done, (ebb_value){0});
     r->done = NULL;
+}
+
+/* ---- the console: what std/console promises ---- */
+
+/* A full mailbox delays the next line. */
+static ebb_status publish_line(ebb_cx *cx, program *r, const char *line, size_t n) {
+    ebb_program_field text = {.name = "text", .bytes = line, .n = n};
+    ebb_status st;
+    while (!ebb_machines_is_idle(ebb_program_machines(r->p))) {
+        st = ebb_await(cx, ebb_after(cx, EBB_MS), NULL);
+        if (st != EBB_OK) return st;
+    }
+    st = ebb_program_publish(r->p, "std/console::Line", "console", &text, 1);
+    if (st == EBB_ERR_INVALID) ebb__cli_error("a line of stdin is not UTF-8; it was left out");
+    return st == EBB_ERR_INVALID ? EBB_OK : st;
+}
+
+/* Publishes the lines that are complete; the rest stays. */
+static ebb_status publish_lines(ebb_cx *cx, program *r, char *bytes, size_t *n, bool all) {
+    ebb_status st = EBB_OK;
+    size_t from = 0;
+    for (size_t at = 0; st == EBB_OK && at < *n; at++) {
+        if (bytes[at] != '\n') continue;
+        st = publish_line(cx, r, bytes + from, at - from);
+        from = at + 1;
+    }
+    if (st == EBB_OK && all && from < *n) {
+        st = publish_line(cx, r, bytes + from, *n - from);
+        from = *n;
+    }
+    memmove(bytes, bytes + from, *n - from);
+    *n -= from;
+    return st;
+}
+
+/* False: there is no more, or the service closes. A file is always ready. */
+static bool wait_for_input(ebb_cx *cx) {
+    ebb_future *two[2] = {ebb_closing(cx), ebb_fd_ready(cx, STDIN_FILENO, EBB_FD_READABLE)};
+    ebb_status st = ebb_await(cx, ebb_race(cx, 2, two), NULL);
+    return (st == EBB_OK || st == EBB_ERRNO(EPERM)) && !ebb_stopping(cx);
+}
+
+static ebb_status read_console(ebb_cx *cx, void *arg) {
+    program *r = arg;
+    static char bytes[LINE_MAX_BYTES];
+    size_t n = 0;
+    int flags = fcntl(STDIN_FILENO, F_GETFL);
+    ebb_status st = EBB_OK;
+    while (st == EBB_OK && wait_for_input(cx)) {
+        ssize_t got = read(STDIN_FILENO, bytes + n, sizeof bytes - n);
+        if (got < 0 && (errno == EAGAIN || errno == EINTR)) continue;
+        if (got > 0) n += (size_t)got;
+        st = publish_lines(cx, r, bytes, &n, got <= 0 || n == sizeof bytes);
+        if (got <= 0) break;
+    }
+    if (flags >= 0) (void)fcntl(STDIN_FILENO, F_SETFL, flags); /* others have this terminal too */
+    bool tells = st == EBB_OK && !ebb_stopping(cx) && ebb_program_has(r->p, "std/console::End");
+    if (tells) st = ebb_program_publish(r->p, "std/console::End", "console", NULL, 0);
+    r->reads = false;
+    if (ebb_program_is_quiet(r->p)) became_quiet(r);
+    return st == EBB_ERR_CLOSED || st == EBB_ERR_MAILBOX_FULL || st == EBB_CANCELLED ? EBB_OK : st;
 }
 
 /* ---- the service ---- */
@@ -85,7 +152,10 @@ static ebb_status run_program(ebb_cx *cx, void *arg) {
     program *r = arg;
     r->started = ebb_program_open(cx, r->p);
     if (r->started != EBB_OK) return r->started;
-    if (ebb_program_start(r->p) != EBB_OK || wait_until_quiet(cx, r)) end(cx, r);
+    ebb_status main_status = ebb_program_start(r->p);
+    r->reads = main_status == EBB_OK && ebb_program_has(r->p, "std/console::Line");
+    if (r->reads) (void)ebb_fiber_spawn(cx, ebb_cx_region(cx), read_console, r);
+    if (main_status != EBB_OK || wait_until_quiet(cx, r)) end(cx, r);
     return EBB_OK;
 }
 

@@ -5,21 +5,23 @@
 
 #include "base/alloc.h"
 #include "lang/check.h"
+#include "lang/literal.h"
 
-/* Where the name of the message begins behind that of its protocol, or 0. */
+/* Where the name of the message begins behind that of its protocol or module, or 0. */
 static size_t split_at(const char *name) {
     size_t at = 0;
     while (name[at] != 0 && !(name[at] == ':' && name[at + 1] == ':')) at++;
     return name[at] == 0 ? 0 : at + 2;
 }
 
-/* "Toggle", or "Auth::IncomingRequest". */
+/* "Toggle", "Auth::IncomingRequest", or "std/console::Line". */
 static bool is_named(const ebb_program *p, uint32_t type, const char *name) {
     const ebb__decl *d = ebb__type_at(p->image.lang, type)->decl;
     size_t split = split_at(name);
     if (split == 0) return strcmp(name, ebb__name_text(p->image.lang, d->name)) == 0;
-    if (d->protocol == NULL) return false;
-    const char *protocol = ebb__name_text(p->image.lang, d->protocol->decl->name);
+    const char *protocol = d->protocol != NULL ? ebb__name_text(p->image.lang, d->protocol->decl->name)
+                           : d->source != NULL ? d->source->module
+                                               : "";
     return strlen(protocol) == split - 2 && memcmp(protocol, name, split - 2) == 0 &&
            strcmp(name + split, ebb__name_text(p->image.lang, d->name)) == 0;
 }
@@ -45,6 +47,14 @@ static const ebb_program_field *find_field(const ebb_program_field *fields, size
     return found;
 }
 
+static bool is_utf8(const char *s, size_t n) {
+    for (size_t at = 0, step; at < n; at += step) {
+        step = ebb__utf8_length(s + at, n - at > UINT32_MAX ? UINT32_MAX : (uint32_t)(n - at));
+        if (step == 0) return false;
+    }
+    return true;
+}
+
 static bool set_field(ebb__run *run, uint32_t type, const ebb_program_field *f, ebb__value *out) {
     switch (run->shapes[type].kind) {
     case EBB__TY_I64:
@@ -52,6 +62,8 @@ static bool set_field(ebb__run *run, uint32_t type, const ebb_program_field *f, 
     case EBB__TY_U64: out->word = f->u64; return true;
     case EBB__TY_BOOL: out->word = f->boolean; return true;
     case EBB__TY_STRING:
+        if (!is_utf8(f->bytes, f->n)) return false;
+        return (out->ref = ebb__bytes_new(run, type, f->bytes, f->n)) != NULL;
     case EBB__TY_BYTES: return (out->ref = ebb__bytes_new(run, type, f->bytes, f->n)) != NULL;
     default: return false;
     }
@@ -65,6 +77,10 @@ static ebb__object *make_message(ebb__run *run, uint32_t type, const ebb_program
         if (f == NULL || !set_field(run, s->of[i], f, &o->slots[s->at[i]])) return NULL;
     }
     return o;
+}
+
+bool ebb_program_has(const ebb_program *p, const char *kind) {
+    return find_message(p, kind) != 0;
 }
 
 typedef struct delivery {

@@ -3,6 +3,7 @@
 
 #include "lang/check.h"
 #include "lang/source.h"
+#include "lang/std.h"
 
 enum { IMPORT_DEPTH = 100 };
 
@@ -112,8 +113,10 @@ static ebb__source *module_loaded(const ebb_lang *c, const char *module) {
 static ebb__source *module_load(ebb_lang *c, const char *module, ebb__span at) {
     const char *text = NULL;
     size_t n = 0;
-    ebb_status st =
-        c->opts.load == NULL ? EBB_ERR_INVALID : c->opts.load(c->opts.load_ctx, module, &text, &n);
+    ebb_status st = EBB_OK;
+    text = ebb__std_module(module, &n);
+    if (text == NULL)
+        st = c->opts.load == NULL ? EBB_ERR_INVALID : c->opts.load(c->opts.load_ctx, module, &text, &n);
     if (st != EBB_OK) {
         (void)ebb__diag_report(c, EBB__E0208, at, "there is no %s.ebb", module);
         return NULL;

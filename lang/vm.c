@@ -142,7 +142,9 @@ static bool explicit_trap(ebb__run *run, ebb__trap_kind kind, const ebb__object 
     return ebb__run_trap(run, kind, (ebb__span){0});
 }
 
-/* ---- the loop ---- */
+/* ---- the loop: one row an instruction ---- */
+
+/* clang-format off */
 
 #define A       (x >> 8 & 255)
 #define B       (x >> 16 & 255)
@@ -402,6 +404,8 @@ failed:
     locate(run, code, pc - 1);
     return false;
 }
+
+/* clang-format on */
 
 /* ---- as a way of executing ---- */
 

@@ -77,14 +77,18 @@ typedef struct ebb_program_field {
     };
 } ebb_program_field;
 
-/* Sends a message of the program as System: `kind` is its name, "Toggle" or "Auth::IncomingRequest"; `fields` gives
- * each of its fields, which are numbers, bools, strings or bytes. Statuses as ebb_machine_send; EBB_ERR_INVALID: there is no
+/* Sends a message of the program as System: `kind` is its name, "Toggle", with the protocol "Auth::IncomingRequest", or
+ * with the module "std/console::Line"; `fields` gives each of its fields, which are numbers, bools, strings (UTF-8) or
+ * bytes. Statuses as ebb_machine_send; EBB_ERR_INVALID: there is no
  * such message, or the fields are not its fields. */
 ebb_status ebb_program_send(ebb_program *p, ebb_machine to, const char *kind, const ebb_program_field *fields,
                             size_t n);
 /* The same to all who have subscribed to the kind and key. */
 ebb_status ebb_program_publish(ebb_program *p, const char *kind, const char *key,
                                const ebb_program_field *fields, size_t n);
+
+/* Whether the program has one message of this name that the host may send. */
+bool ebb_program_has(const ebb_program *p, const char *kind);
 
 /* True if nothing will happen any more unless the host sends something: no message that a machine could take, no timer,
  * and no request that will time out. */

@@ -127,6 +127,35 @@ class Run(unittest.TestCase):
         self.assertEqual((run.returncode, rest), (0, ""))
         self.check_trace(trace)
 
+    def test_the_console_gives_lines_and_then_the_end(self):
+        path = self.file("""import std::console;
+typestate Echo {
+    fields { n: i64 }
+    fn new() -> On { On { n: 0 } }
+    state On {
+        entry {
+            subscribe(console::Line, console::KEY);
+            subscribe(console::End, console::KEY);
+        }
+        on console::Line(l) { self.n += 1; print(f"{self.n} {l.text}"); }
+        on console::End { print("end"); }
+    }
+}
+fn main() { let e = Echo::spawn(); start(e); }
+""")
+        for text, lines in {"a\nb\n": ["1 a", "2 b", "end"], "last": ["1 last", "end"], "": ["end"]}.items():
+            run = subprocess.run([EBB, "run", path], input=text, capture_output=True, text=True, timeout=60)
+            self.assertEqual((run.returncode, run.stdout.splitlines(), run.stderr), (0, lines, ""))
+        many = "".join(f"line {i}\n" for i in range(500))
+        file = self.path / "input"
+        file.write_text(many)
+        with open(file) as stdin:
+            run = subprocess.run([EBB, "run", path], stdin=stdin, capture_output=True, text=True, timeout=60)
+        self.assertEqual((run.returncode, len(run.stdout.splitlines())), (0, 501), run.stderr)
+        run = subprocess.run([EBB, "run", path], input=b"\xff\nok\n", capture_output=True, timeout=60)
+        self.assertEqual((run.returncode, run.stdout), (0, b"1 ok\nend\n"))
+        self.assertIn(b"not UTF-8", run.stderr)
+
     def test_arguments(self):
         self.assertEqual(ebb("run").returncode, 2)
         self.assertEqual(ebb("run", "--help").returncode, 0)
