@@ -14,7 +14,8 @@ typedef struct ebb__modules {
 
 bool ebb__modules_open(ebb__modules *m, const char *path);
 void ebb__modules_free(ebb__modules *m);
-ebb_status ebb__modules_load(void *ctx, const char *module, const char **out, size_t *n); /* ebb_lang_load_fn */
+ebb_status ebb__modules_load(void *ctx, const char *module, const char **out,
+                             size_t *n); /* ebb_lang_load_fn */
 
 /* The diagnostics of a compilation. Returns how many are errors. */
 size_t ebb__cli_show(const ebb_lang *c, FILE *out, bool json);

@@ -22,11 +22,14 @@ static const char usage[] =
     "--trace FILE  records the run; ebb trace verify --strict --quiescent FILE checks it\n"
     "--quiet       no lines on stderr about dead letters and full mailboxes\n"
     "\n"
-    "Ctrl-C closes: messages and requests are still handled, timers are not waited for. A second one ends it at "
+    "Ctrl-C closes: messages and requests are still handled, timers are not waited for. A second one ends it "
+    "at "
     "once.\n"
-    "Exit code 0: it has ended. 1: it does not compile, main failed, machines wait for each other for ever, or a "
+    "Exit code 0: it has ended. 1: it does not compile, main failed, machines wait for each other for ever, "
+    "or a "
     "spec\n"
-    "is hot. 2: wrong arguments, or a file can't be read. 3, 4, 5: as of any service, see docs/workflow.md. 6: a "
+    "is hot. 2: wrong arguments, or a file can't be read. 3, 4, 5: as of any service, see docs/workflow.md. "
+    "6: a "
     "machine\n"
     "has faulted.\n";
 
@@ -144,7 +147,8 @@ static void end(ebb_cx *cx, program *r) {
     ebb_region region = ebb_machines_region(ebb_program_machines(r->p));
     ebb_program_end_of(r->p, &e);
     r->stuck = e.waiting > 0 || e.queued > 0;
-    if (r->stuck || e.main != EBB_OK) ebb_region_cancel(cx, region, EBB_CANCEL_USER, r->stuck ? "it waits for ever" : "main failed");
+    if (r->stuck || e.main != EBB_OK)
+        ebb_region_cancel(cx, region, EBB_CANCEL_USER, r->stuck ? "it waits for ever" : "main failed");
     else (void)ebb_region_close(cx, region);
 }
 
@@ -163,7 +167,8 @@ static int exit_code(const program *r, int service) {
     ebb_program_end e;
     ebb_program_end_of(r->p, &e);
     if (r->stuck)
-        ebb__cli_error("%s waits for ever: %" PRIu32 " requests without a reply, %" PRIu32 " messages that nobody takes",
+        ebb__cli_error("%s waits for ever: %" PRIu32 " requests without a reply, %" PRIu32
+                       " messages that nobody takes",
                        r->path, e.waiting, e.queued);
     if (e.hot > 0) ebb__cli_error("%s ended with %" PRIu32 " specs in a hot state", r->path, e.hot);
     if (service != EBB_SERVICE_OK) return service;
@@ -191,11 +196,8 @@ static int compile(program *r, ebb_lang *c, const ebb__cli_file *file) {
     ebb_status st = ebb_lang_compile(c, r->path, ebb__cli_text(file), file->n);
     (void)ebb__cli_show(c, stderr, false);
     if (st == EBB_FAILED) return EBB__EXIT_BAD;
-    ebb_program_opts opts = {.allocator = ebb__cli_allocator(),
-                             .print = print,
-                             .report = report,
-                             .quiet = became_quiet,
-                             .ctx = r};
+    ebb_program_opts opts = {
+        .allocator = ebb__cli_allocator(), .print = print, .report = report, .quiet = became_quiet, .ctx = r};
     if (st == EBB_OK) st = ebb_program_new(c, &opts, &r->p);
     if (st == EBB_OK) return EBB__EXIT_OK;
     ebb__cli_error("%s: %s", r->path, st == EBB_ERR_INVALID ? "there is no `fn main`" : ebb_status_text(st));

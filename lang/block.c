@@ -21,16 +21,20 @@ static bool has_bytes(const ebb__object *o) {
 }
 
 static size_t own_size(const ebb__object *o) {
-    return sizeof *o + (has_bytes(o) ? ((size_t)o->n + 7) / 8 * 8 : ((size_t)o->n_refs + o->n) * sizeof(ebb__value));
+    return sizeof *o +
+           (has_bytes(o) ? ((size_t)o->n + 7) / 8 * 8 : ((size_t)o->n_refs + o->n) * sizeof(ebb__value));
 }
 
 /* ---- size ---- */
 
 static size_t size_of(const ebb__object *o, size_t limit, uint32_t depth) {
     size_t size = own_size(o);
-    if (depth == 0) return limit + 1;
+    if (depth == 0) return SIZE_MAX;
     for (uint32_t i = 0; i < o->n_refs && size <= limit; i++) {
-        if (o->slots[i].ref != NULL) size += size_of(o->slots[i].ref, limit - size, depth - 1);
+        const ebb__object *of = o->slots[i].ref;
+        size_t inside = of == NULL ? 0 : size_of(of, limit - size, depth - 1);
+        if (inside == SIZE_MAX) return SIZE_MAX;
+        size += inside;
     }
     return size;
 }
@@ -49,7 +53,8 @@ size_t ebb__block_size(const ebb__object *o) {
 static ebb__object *copy_into(char **at, const ebb__object *o) {
     ebb__object *c = (ebb__object *)(void *)*at;
     *at += own_size(o);
-    *c = (ebb__object){.type = o->type, .flags = EBB__FROZEN, .n_refs = o->n_refs, .n = o->n, .words_at = o->n_refs};
+    *c = (ebb__object){
+        .type = o->type, .flags = EBB__FROZEN, .n_refs = o->n_refs, .n = o->n, .words_at = o->n_refs};
     if (has_bytes(o)) {
         memcpy(c->slots, o->slots, own_size(o) - sizeof *o);
         return c;
@@ -70,7 +75,7 @@ ebb__object *ebb__block_of(ebb_program *p, ebb__object *o, size_t limit, ebb_sta
         return *st == EBB_OK ? o : NULL;
     }
     size_t size = ebb__value_size(o, limit);
-    *st = size > limit ? EBB_ERR_LIMIT : EBB_ERR_NOMEM;
+    *st = size == SIZE_MAX ? EBB_ERR_INVALID : size > limit ? EBB_ERR_LIMIT : EBB_ERR_NOMEM;
     block *b = size > limit ? NULL : ebb__alloc(&p->allocator, sizeof *b + size);
     if (b == NULL) return NULL;
     *b = (block){.program = p, .count = 1, .bytes = (uint32_t)size};

@@ -144,7 +144,8 @@ void ebb__emit_int(ebb__emitter *e, uint32_t to, int64_t value) {
     uint32_t i = 0;
     while (i < m->n_words && m->words[i] != (uint64_t)value) i++;
     if (i == m->n_words) {
-        uint64_t *words = m->n_words < m->words_room ? m->words : grown(e, m->words, &m->words_room, sizeof *words);
+        uint64_t *words =
+            m->n_words < m->words_room ? m->words : grown(e, m->words, &m->words_room, sizeof *words);
         if (words == NULL) return;
         m->words = words;
         m->words[m->n_words++] = (uint64_t)value;

@@ -65,7 +65,8 @@ static inline void ebb__emit_end(ebb__emitter *e, ebb__emit_mark mark) {
 
 void ebb__emit_into(ebb__emitter *e, const ebb__ir *x, uint32_t to); /* a register of the kind, or NOWHERE */
 uint32_t ebb__emit_value(ebb__emitter *e, const ebb__ir *x);         /* where it is; not to be changed */
-void ebb__emit_stored(ebb__emitter *e, const ebb__ir *x, uint32_t to); /* the same as into, for a value that is stored */
+void ebb__emit_stored(ebb__emitter *e, const ebb__ir *x,
+                      uint32_t to); /* the same as into, for a value that is stored */
 void ebb__emit_move(ebb__emitter *e, uint32_t type, uint32_t to, uint32_t from);
 void ebb__emit_share(ebb__emitter *e, uint32_t type, uint32_t reg);
 uint32_t ebb__emit_self(const ebb__emitter *e);

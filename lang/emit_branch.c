@@ -190,7 +190,8 @@ void ebb__emit_range(ebb__emitter *e, const ebb__ir *x) {
     ebb__emit_end(e, mark);
 }
 
-static uint32_t element(ebb__emitter *e, uint32_t type, ebb__vm_op word, ebb__vm_op ref, uint32_t of, uint32_t index) {
+static uint32_t element(ebb__emitter *e, uint32_t type, ebb__vm_op word, ebb__vm_op ref, uint32_t of,
+                        uint32_t index) {
     uint32_t reg = ebb__emit_register(e, type);
     (void)ebb__emit(e, ebb__emit_is_ref(e, type) ? ref : word, reg, of, index);
     return reg;
@@ -203,7 +204,8 @@ static void pair(ebb__emitter *e, const ebb__ir_pattern *p, uint32_t map_type, u
     if (p->op == EBB__PAT_ANY) return;
     if (p->op == EBB__PAT_TUPLE) {
         ebb__emit_pattern(e, p->of[0], element(e, of[0], EBB__VM_KEY_W, EBB__VM_KEY_R, map, index), fails);
-        ebb__emit_pattern(e, p->of[1], element(e, of[1], EBB__VM_VALUE_W, EBB__VM_VALUE_R, map, index), fails);
+        ebb__emit_pattern(e, p->of[1], element(e, of[1], EBB__VM_VALUE_W, EBB__VM_VALUE_R, map, index),
+                          fails);
         return;
     }
     uint32_t tuple = ebb__emit_ref(e), refs = e->refs, words = e->words;
@@ -229,9 +231,9 @@ void ebb__emit_each(ebb__emitter *e, const ebb__ir *x) {
     test_end(e, EBB__VM_LT_I, index, end);
     if (map) pair(e, x->pattern, of->type, reg, index, &fails);
     else if (x->pattern->op != EBB__PAT_ANY)
-        ebb__emit_pattern(e, x->pattern,
-                          element(e, e->m->shapes[of->type].of[0], EBB__VM_LIST_W, EBB__VM_LIST_R, reg, index),
-                          &fails);
+        ebb__emit_pattern(
+            e, x->pattern,
+            element(e, e->m->shapes[of->type].of[0], EBB__VM_LIST_W, EBB__VM_LIST_R, reg, index), &fails);
     ebb__emit_into(e, x->args[1], EBB__NOWHERE);
     ebb__emit_chain_here(e, fails);
     e->span = x->span;

@@ -374,7 +374,8 @@ static void set_self_field(ebb__emitter *e, const ebb__ir *x) {
     uint32_t reg = ebb__emit_register(e, value->type);
     ebb__emit_stored(e, value, reg);
     e->span = x->span;
-    (void)ebb__emit(e, ebb__emit_is_ref(e, value->type) ? EBB__VM_SET_R : EBB__VM_SET_W, ebb__emit_self(e), reg, slot);
+    (void)ebb__emit(e, ebb__emit_is_ref(e, value->type) ? EBB__VM_SET_R : EBB__VM_SET_W, ebb__emit_self(e),
+                    reg, slot);
     ebb__emit_end(e, mark);
 }
 

@@ -76,7 +76,7 @@ static uint32_t own(ebb__emitter *e, const ebb__ir *x, const path *p) {
         (void)ebb__emit(e, EBB__VM_OWN_FIELD, to, base, ebb__emit_field_slot(e, x->args[0]->type, x->a));
         return to;
     }
-    ebb__vm_op op = !is_map(e, x->args[0])         ? EBB__VM_LIST_OWN
+    ebb__vm_op op = !is_map(e, x->args[0])      ? EBB__VM_LIST_OWN
                     : key_is_ref(e, x->args[0]) ? EBB__VM_MAP_OWN_R
                                                 : EBB__VM_MAP_OWN_W;
     (void)ebb__emit(e, op, to, base, key_of(p, x));
@@ -144,7 +144,8 @@ static void remove_key(ebb__emitter *e, const ebb__ir *x, uint32_t to) {
 
 /* ---- elements ---- */
 
-static void get_element(ebb__emitter *e, const ebb__ir *of, uint32_t base, uint32_t key, uint32_t type, uint32_t to) {
+static void get_element(ebb__emitter *e, const ebb__ir *of, uint32_t base, uint32_t key, uint32_t type,
+                        uint32_t to) {
     bool ref = ebb__emit_is_ref(e, type);
     ebb__vm_op op = EBB__VM_BYTES_AT;
     uint8_t kind = ebb__emit_kind(e, of->type);
@@ -175,7 +176,8 @@ static void get(ebb__emitter *e, const ebb__ir *x, uint32_t to) {
     const ebb__ir *of = x->args[0];
     const ebb__shape *s = &e->m->shapes[of->type];
     uint32_t type = s->of[s->kind == EBB__TY_MAP], flag = ebb__emit_word(e), none = e->m->lang->check->none;
-    uint32_t base = ebb__emit_value(e, of), key = ebb__emit_value(e, x->args[1]), found = ebb__emit_register(e, type);
+    uint32_t base = ebb__emit_value(e, of), key = ebb__emit_value(e, x->args[1]),
+             found = ebb__emit_register(e, type);
     e->span = x->span;
     if (s->kind == EBB__TY_MAP) {
         has(e, of, base, key, flag);
@@ -205,7 +207,8 @@ static void list(ebb__emitter *e, const ebb__ir *x, uint32_t to) {
         ebb__emit_mark mark = ebb__emit_begin(e);
         uint32_t reg = ebb__emit_register(e, x->args[i]->type);
         ebb__emit_stored(e, x->args[i], reg);
-        (void)ebb__emit(e, ebb__emit_is_ref(e, x->args[i]->type) ? EBB__VM_PUSH_R : EBB__VM_PUSH_W, to, reg, 0);
+        (void)ebb__emit(e, ebb__emit_is_ref(e, x->args[i]->type) ? EBB__VM_PUSH_R : EBB__VM_PUSH_W, to, reg,
+                        0);
         ebb__emit_end(e, mark);
     }
 }
@@ -216,7 +219,8 @@ static void map(ebb__emitter *e, const ebb__ir *x, uint32_t to) {
     for (uint32_t i = 0; i + 1 < x->n; i += 2) {
         ebb__emit_mark mark = ebb__emit_begin(e);
         bool key_ref = ebb__emit_is_ref(e, x->args[i]->type), ref = ebb__emit_is_ref(e, x->args[i + 1]->type);
-        uint32_t key = ebb__emit_register(e, x->args[i]->type), value = ebb__emit_register(e, x->args[i + 1]->type);
+        uint32_t key = ebb__emit_register(e, x->args[i]->type),
+                 value = ebb__emit_register(e, x->args[i + 1]->type);
         ebb__emit_into(e, x->args[i], key);
         ebb__emit_stored(e, x->args[i + 1], value);
         (void)ebb__emit(e,

@@ -30,8 +30,8 @@ typedef enum ebb__trap_kind {
 } ebb__trap_kind;
 
 typedef struct ebb__trap {
-    uint8_t kind;         /* ebb__trap_kind; NONE: nothing */
-    ebb__span span;       /* where */
+    uint8_t kind;            /* ebb__trap_kind; NONE: nothing */
+    ebb__span span;          /* where */
     const ebb__object *text; /* of ASSERT, EXPLICIT, ERROR and SPEC: what it says; may be NULL */
 } ebb__trap;
 

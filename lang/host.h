@@ -70,7 +70,7 @@ struct ebb_program {
 
     ebb__host_type *types; /* by number in the program */
     ebb_machine_kind *kinds;
-    uint32_t n_kinds;                             /* of the runtime of machines: those of the program, then timers */
+    uint32_t n_kinds; /* of the runtime of machines: those of the program, then timers */
     ebb__object *failures[EBB_REQUEST_UNHANDLED + 1]; /* RequestFailed, by ebb_request_failure */
     ebb__object *mailbox_full, *not_running, *unknown, *unit;
     ebb__spec *specs;
@@ -106,7 +106,8 @@ ebb__object *ebb__host_payload(ebb_program *p, uint32_t kind, const void *payloa
 
 /* Remembers the trap of `run` for the report, and returns the status of the fault. */
 ebb_status ebb__host_fault(ebb_program *p);
-void ebb__host_report_fault(ebb_program *p, ebb_machine machine, const char *name, const char *kind, ebb_status st);
+void ebb__host_report_fault(ebb_program *p, ebb_machine machine, const char *name, const char *kind,
+                            ebb_status st);
 
 /* ---- host_effect.c ---- */
 
@@ -117,7 +118,7 @@ void ebb__host_drop(void *payload);
 typedef struct ebb__parcel {
     const void *payload;
     size_t size;
-    ebb__object *block; /* counted for it; NULL: none */
+    ebb__object *block;   /* counted for it; NULL: none */
     uint64_t room[2 + 8]; /* for a copy of a small one */
 } ebb__parcel;
 ebb_status ebb__parcel_make(ebb__run *run, ebb__object *message, ebb__parcel *out);

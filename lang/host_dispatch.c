@@ -31,7 +31,9 @@ ebb_status ebb__host_fault(ebb_program *p) {
     }
     p->fault_text[n] = 0;
     p->fault.text = NULL;
-    return t->kind == EBB__TRAP_NO_MEMORY ? EBB_ERR_NOMEM : t->kind == EBB__TRAP_ERROR ? EBB_FAILED : EBB_ERR_TRAP;
+    return t->kind == EBB__TRAP_NO_MEMORY ? EBB_ERR_NOMEM
+           : t->kind == EBB__TRAP_ERROR   ? EBB_FAILED
+                                          : EBB_ERR_TRAP;
 }
 
 static bool call(ebb__run *run, const ebb__ir_fn *fn, const ebb__value *args, ebb__value *out) {
@@ -61,7 +63,8 @@ ebb__object *ebb__host_payload(ebb_program *p, uint32_t kind, const void *payloa
 }
 
 static ebb__object *payload_of(ebb_program *p, const ebb_message *m) {
-    return m->kind == EBB_MACHINE_REQUEST_FAILED ? p->failures[m->failure] : ebb__host_payload(p, m->kind, m->payload);
+    return m->kind == EBB_MACHINE_REQUEST_FAILED ? p->failures[m->failure]
+                                                 : ebb__host_payload(p, m->kind, m->payload);
 }
 
 /* The handler for this origin: one that names request and label, else the request, else none. */
@@ -104,7 +107,8 @@ static bool hold_capability(ebb__run *run) {
     ebb_request held = ebb_machine_hold(run->ms);
     ebb_status st = ebb_id_status(held.id);
     if (st == EBB_OK || st == EBB_ERR_REPLIED) return true;
-    return ebb__run_trap(run, st == EBB_ERR_NOMEM ? EBB__TRAP_NO_MEMORY : EBB__TRAP_CAPABILITY, (ebb__span){0});
+    return ebb__run_trap(run, st == EBB_ERR_NOMEM ? EBB__TRAP_NO_MEMORY : EBB__TRAP_CAPABILITY,
+                         (ebb__span){0});
 }
 
 static bool handle(ebb__run *run, const ebb__ir_entry *e, ebb__object *self) {
@@ -116,7 +120,8 @@ static bool handle(ebb__run *run, const ebb__ir_entry *e, ebb__object *self) {
     bool bound = binds_capability(run, e->fn);
     if (bound) args[n++].word = m->request.id;
     assert(n == e->fn->n_params + 1);
-    return call(run, e->fn, args, &out) && take_result(run, e->fn, self, out) && (!bound || hold_capability(run));
+    return call(run, e->fn, args, &out) && take_result(run, e->fn, self, out) &&
+           (!bound || hold_capability(run));
 }
 
 /* No handler names the origin of this response: it is a dead letter, and the machine goes on. */
@@ -157,7 +162,9 @@ ebb_status ebb__host_on_timer(ebb_machines *ms, void *fields, const ebb_message 
 static bool arm(ebb__run *run, const ebb__host_state *state, uint32_t i, ebb__value self) {
     ebb__value ms = {0};
     if (!call(run, state->ir->timers[i].time, &self, &ms)) return false;
-    uint64_t span = (int64_t)ms.word <= 0 ? 0 : ms.word > EBB_FOREVER / EBB_MS ? EBB_FOREVER : ms.word * EBB_MS;
+    uint64_t span = (int64_t)ms.word <= 0            ? 0
+                    : ms.word > EBB_FOREVER / EBB_MS ? EBB_FOREVER
+                                                     : ms.word * EBB_MS;
     ebb_status st = ebb_machine_after(run->ms, span, (uint16_t)(run->program->image.ir->n_kinds + i));
     if (st == EBB_OK) return true;
     return ebb__run_trap(run, st == EBB_ERR_LIMIT ? EBB__TRAP_TIMERS : EBB__TRAP_NO_MEMORY,
@@ -230,7 +237,7 @@ ebb_status ebb__host_check(ebb_machines *ms, void *fields, const ebb_message *m)
     if (!invariants_hold(run, state, self)) return ebb__host_fault(p);
     ebb_status st = ebb__host_seal(p, self, state->of->n_refs);
     if (st == EBB_OK) return specs_hold(p, m) ? EBB_OK : ebb__host_fault(p);
-    (void)ebb__run_trap(run, st == EBB_ERR_LIMIT ? EBB__TRAP_STATE_SIZE : EBB__TRAP_NO_MEMORY, (ebb__span){0});
+    (void)ebb__block_trap(run, st, EBB__TRAP_STATE_SIZE, (ebb__span){0});
     return ebb__host_fault(p);
 }
 

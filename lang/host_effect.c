@@ -12,6 +12,13 @@ bool ebb__run_trap(ebb__run *run, ebb__trap_kind kind, ebb__span at) {
     return false;
 }
 
+bool ebb__block_trap(ebb__run *run, ebb_status st, uint8_t large, ebb__span at) {
+    ebb__trap_kind kind = st == EBB_ERR_INVALID ? EBB__TRAP_DEPTH
+                          : st == EBB_ERR_LIMIT ? (ebb__trap_kind)large
+                                                : EBB__TRAP_NO_MEMORY;
+    return ebb__run_trap(run, kind, at);
+}
+
 static bool trap(ebb__run *run, ebb__trap_kind kind) {
     return ebb__run_trap(run, kind, (ebb__span){0});
 }
@@ -71,7 +78,7 @@ ebb_status ebb__parcel_make(ebb__run *run, ebb__object *message, ebb__parcel *ou
 static bool parcel(ebb__run *run, ebb__object *message, ebb__parcel *out) {
     ebb_status st = ebb__parcel_make(run, message, out);
     if (st == EBB_OK) return true;
-    return trap(run, st == EBB_ERR_LIMIT ? EBB__TRAP_MESSAGE_SIZE : EBB__TRAP_NO_MEMORY);
+    return ebb__block_trap(run, st, EBB__TRAP_MESSAGE_SIZE, (ebb__span){0});
 }
 
 static uint16_t kind_of(const ebb__run *run, const ebb__object *message) {
@@ -112,8 +119,7 @@ bool ebb__do_request(ebb__run *run, uint64_t to, ebb__object *message, uint32_t 
     if (run->message == NULL) return trap(run, EBB__TRAP_CAPABILITY);
     if (!parcel(run, message, &x)) return false;
     within = within > EBB_FOREVER / EBB_MS ? EBB_FOREVER : within * EBB_MS;
-    ebb_request id =
-        ebb_machine_request(run->ms, (ebb_machine){to}, kind, x.payload, x.size, within, label);
+    ebb_request id = ebb_machine_request(run->ms, (ebb_machine){to}, kind, x.payload, x.size, within, label);
     ebb_status st = ebb_id_status(id.id);
     if (EBB__LIKELY(st == EBB_OK)) return (*out = ebb__object_box(run, token, id.id)) != NULL;
     ebb__block_drop(x.block);
@@ -145,9 +151,10 @@ bool ebb__do_spawn(ebb__run *run, ebb__object *state, uint64_t *out) {
     ebb__object *fields = ebb__object_make(run, state->type);
     if (fields == NULL) return false;
     memcpy(fields->slots, state->slots, s->n_refs * sizeof *state->slots);
-    memcpy(fields->slots + fields->words_at, state->slots + state->words_at, s->n_words * sizeof *state->slots);
+    memcpy(fields->slots + fields->words_at, state->slots + state->words_at,
+           s->n_words * sizeof *state->slots);
     ebb_status st = ebb__host_seal(p, fields, t->n_refs);
-    if (st != EBB_OK) return trap(run, st == EBB_ERR_LIMIT ? EBB__TRAP_STATE_SIZE : EBB__TRAP_NO_MEMORY);
+    if (st != EBB_OK) return ebb__block_trap(run, st, EBB__TRAP_STATE_SIZE, (ebb__span){0});
     fields->flags = 0;
     ebb_machine m = ebb_machine_spawn(run->ms, &t->type, s->state, fields);
     *out = m.id;
@@ -181,8 +188,8 @@ uint64_t ebb__key_of(const void *bytes, size_t n) {
 bool ebb__do_publish(ebb__run *run, ebb__object *message, const ebb__object *key) {
     ebb__parcel x;
     if (!parcel(run, message, &x)) return false;
-    ebb_status st = ebb_machine_publish(run->ms, kind_of(run, message), ebb__key_of(ebb__object_bytes(key), key->n),
-                                        x.payload, x.size);
+    ebb_status st = ebb_machine_publish(run->ms, kind_of(run, message),
+                                        ebb__key_of(ebb__object_bytes(key), key->n), x.payload, x.size);
     if (st == EBB_OK) return true;
     ebb__block_drop(x.block);
     return st == EBB_ERR_MAILBOX_FULL || st == EBB_ERR_CLOSED || trap_status(run, st);

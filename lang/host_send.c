@@ -88,7 +88,8 @@ typedef struct delivery {
     const char *key; /* NULL: a send */
 } delivery;
 
-static ebb_status deliver(ebb_program *p, delivery d, const char *kind, const ebb_program_field *fields, size_t n) {
+static ebb_status deliver(ebb_program *p, delivery d, const char *kind, const ebb_program_field *fields,
+                          size_t n) {
     uint32_t type = p->ms == NULL ? 0 : find_message(p, kind);
     ebb__run run = {.program = p, .shapes = p->image.shapes, .ms = p->ms};
     ebb__parcel x;

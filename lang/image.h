@@ -41,7 +41,7 @@ typedef struct ebb__image {
         uint32_t machine; /* 1 + whose self each function has; 0: none */
         uint32_t state;   /* the type of that self; 0: it may be in any state */
     } * self_of;
-    const char *limit;      /* the function for which a limit was exceeded */
+    const char *limit; /* the function for which a limit was exceeded */
 } ebb__image;
 
 ebb_status ebb__image_make(ebb_lang *c, ebb_allocator a, ebb__image *out);

@@ -129,7 +129,8 @@ static void set_place(const ebb_program *p, ebb_program_event *e, ebb__span span
 
 void ebb__host_report_fault(ebb_program *p, ebb_machine machine, const char *name, const char *kind,
                             ebb_status st) {
-    ebb_program_event e = {.what = EBB_PROGRAM_FAULT, .machine = machine, .name = name, .kind = kind, .text = "", .file = ""};
+    ebb_program_event e = {
+        .what = EBB_PROGRAM_FAULT, .machine = machine, .name = name, .kind = kind, .text = "", .file = ""};
     bool trapped = p->fault.kind != EBB__TRAP_NONE;
     e.why = trapped ? trap_texts[p->fault.kind] : ebb_status_text(st);
     if (trapped) {
@@ -228,10 +229,8 @@ static bool run_main(ebb_program *p, ebb__run *run) {
 ebb_status ebb_program_start(ebb_program *p) {
     if (p->ms == NULL) return EBB_ERR_INVALID;
     if (p->end.main != EBB_PENDING) return EBB_ERR_RESOLVED;
-    p->run = (ebb__run){.program = p,
-                        .shapes = p->image.shapes,
-                        .ms = p->ms,
-                        .budget = EBB__MAIN_FACTOR * p->budget};
+    p->run = (ebb__run){
+        .program = p, .shapes = p->image.shapes, .ms = p->ms, .budget = EBB__MAIN_FACTOR * p->budget};
     bool ok = run_main(p, &p->run);
     p->end.main = ok ? EBB_OK : EBB_FAILED;
     if (!ok) {

@@ -15,11 +15,10 @@ bool ebb__shape_has(const ebb__shape *whole, uint32_t whole_type, uint32_t membe
 }
 
 static bool is_reference(uint8_t kind) {
-    static const bool refs[] = {
-        [EBB__TY_ERROR] = true, /* self of a helper: a state object */
-        [EBB__TY_STRING] = true, [EBB__TY_BYTES] = true,  [EBB__TY_LIST] = true,  [EBB__TY_MAP] = true,
-        [EBB__TY_TUPLE] = true,  [EBB__TY_RECORD] = true, [EBB__TY_UNION] = true, [EBB__TY_STATE] = true,
-        [EBB__TY_REPLY_CAP] = false};
+    static const bool refs[] = {[EBB__TY_ERROR] = true, /* self of a helper: a state object */
+                                [EBB__TY_STRING] = true, [EBB__TY_BYTES] = true, [EBB__TY_LIST] = true,
+                                [EBB__TY_MAP] = true,    [EBB__TY_TUPLE] = true, [EBB__TY_RECORD] = true,
+                                [EBB__TY_UNION] = true,  [EBB__TY_STATE] = true, [EBB__TY_REPLY_CAP] = false};
     return refs[kind];
 }
 
@@ -27,8 +26,7 @@ static const char *name_of(ebb__image *m, uint32_t type, const ebb__type_info *t
     char room[256];
     ebb__text text = ebb__text_in(room, sizeof room);
     if (t->kind == EBB__TY_RECORD) return ebb__name_text(m->lang, t->decl->name);
-    if (t->kind == EBB__TY_STATE)
-        return ebb__name_text(m->lang, t->decl->typestate->states[t->index]->name);
+    if (t->kind == EBB__TY_STATE) return ebb__name_text(m->lang, t->decl->typestate->states[t->index]->name);
     ebb__type_print(m->lang, &text, type);
     return ebb__image_text(m, room, text.n);
 }

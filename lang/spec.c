@@ -103,11 +103,13 @@ static bool run_handler(ebb__run *run, ebb__spec *s, const ebb__ir_fn *fn, ebb__
     ebb__value args[2] = {{.ref = self}, {.ref = payload}}, out = {0};
     ebb_status st;
     if (self == NULL) return false;
-    if (!x->call(x->ctx, run, fn->id, args, &out)) return fails(run, s, fn->span, (ebb__object *)(uintptr_t)run->trap.text);
+    if (!x->call(x->ctx, run, fn->id, args, &out))
+        return fails(run, s, fn->span, (ebb__object *)(uintptr_t)run->trap.text);
     ebb__object *next = self;
     if (run->shapes[fn->result].is_ref) {
         if (run->shapes[out.ref->type].kind == EBB__TY_STATE) next = out.ref;
-        else if (run->shapes[out.ref->type].is_error) return fails(run, s, fn->span, ebb__object_text(run, out.ref));
+        else if (run->shapes[out.ref->type].is_error)
+            return fails(run, s, fn->span, ebb__object_text(run, out.ref));
     }
     uint32_t state = run->shapes[next->type].state;
     for (uint32_t i = 0; i < s->ir->states[state].n_invariants; i++) {
@@ -117,7 +119,7 @@ static bool run_handler(ebb__run *run, ebb__spec *s, const ebb__ir_fn *fn, ebb__
         if (!out.word) return fails(run, s, invariant->span, NULL);
     }
     ebb__object *fields = ebb__block_of(run->program, next, EBB_MACHINE_FIELDS_MAX, &st);
-    if (fields == NULL) return ebb__run_trap(run, st == EBB_ERR_LIMIT ? EBB__TRAP_STATE_SIZE : EBB__TRAP_NO_MEMORY, fn->span);
+    if (fields == NULL) return ebb__block_trap(run, st, EBB__TRAP_STATE_SIZE, fn->span);
     ebb__block_drop(s->fields);
     s->fields = fields;
     s->state = state;

@@ -26,17 +26,17 @@
 #include "lang/shape.h"
 
 enum {
-    EBB__SHARED = 1,  /* somebody else may refer to it: copy before a change */
-    EBB__FROZEN = 2,  /* never changes: of a block, or a constant */
-    EBB__COUNTED = 4, /* the first object of a block */
-    EBB__SEALED = 8,  /* a machine's fields: each reference is NULL, a constant, or counted */
+    EBB__SHARED = 1,   /* somebody else may refer to it: copy before a change */
+    EBB__FROZEN = 2,   /* never changes: of a block, or a constant */
+    EBB__COUNTED = 4,  /* the first object of a block */
+    EBB__SEALED = 8,   /* a machine's fields: each reference is NULL, a constant, or counted */
     EBB__CONSTANT = 16 /* of the program: FROZEN, lives as long as it does */
 };
 
 struct ebb__object {
-    uint16_t type;  /* number of the type */
-    uint8_t flags;  /* EBB__SHARED ... */
-    uint8_t room;   /* of a list or map that may grow in place: log2 of the elements it has room for, plus 1 */
+    uint16_t type; /* number of the type */
+    uint8_t flags; /* EBB__SHARED ... */
+    uint8_t room;  /* of a list or map that may grow in place: log2 of the elements it has room for, plus 1 */
     uint32_t n_refs;
     uint32_t n;        /* words; of a string or bytes, bytes */
     uint32_t words_at; /* slot of the first word */
@@ -63,7 +63,8 @@ void *ebb__run_alloc(ebb__run *run, size_t bytes);
 ebb__object *ebb__object_make(ebb__run *run, uint32_t type);
 /* A word as a member of a union. */
 ebb__object *ebb__object_box(ebb__run *run, uint32_t type, uint64_t word);
-ebb__object *ebb__bytes_new(ebb__run *run, uint32_t type, const void *bytes, size_t n); /* bytes NULL: not set */
+ebb__object *ebb__bytes_new(ebb__run *run, uint32_t type, const void *bytes,
+                            size_t n);                                 /* bytes NULL: not set */
 ebb__object *ebb__array_new(ebb__run *run, uint32_t type, uint32_t n); /* elements are zero and must be set */
 ebb__object *ebb__dict_new(ebb__run *run, uint32_t type, uint32_t room);
 
@@ -120,18 +121,20 @@ typedef struct ebb__builder {
 ebb__builder ebb__builder_begin(ebb__run *run);
 void ebb__builder_bytes(ebb__builder *b, const void *s, size_t n);
 void ebb__builder_value(ebb__builder *b, uint32_t type, ebb__value x); /* as ebb__value_text */
-ebb__object *ebb__builder_end(ebb__builder *b);                       /* a string; NULL: a trap */
+ebb__object *ebb__builder_end(ebb__builder *b);                        /* a string; NULL: a trap */
 
 /* ---- blocks ---- */
 
-/* The size by the formula; more than `limit` if it is that large or too deep. */
+/* The size by the formula; more than `limit` if it is that large, SIZE_MAX if it is too deep. */
 size_t ebb__value_size(const ebb__object *o, size_t limit);
 
 /* A counted copy, with a count of 1; of an object that is counted, the same with one more; a constant is itself. NULL:
- * `*st` is EBB_ERR_NOMEM, or EBB_ERR_LIMIT above `limit` bytes. Keeping and dropping a constant does nothing. */
+ * `*st` is EBB_ERR_NOMEM, EBB_ERR_LIMIT above `limit` bytes, or EBB_ERR_INVALID: too deep. Keeping and dropping a constant does nothing. */
 ebb__object *ebb__block_of(ebb_program *p, ebb__object *o, size_t limit, ebb_status *st);
 /* The size of a counted object or a constant. */
 size_t ebb__block_size(const ebb__object *o);
+/* The trap for a failure of ebb__block_of, where what is too large is `large`. */
+bool ebb__block_trap(ebb__run *run, ebb_status st, uint8_t large, ebb__span at);
 void ebb__block_keep(ebb__object *o);
 void ebb__block_drop(ebb__object *o);
 

@@ -86,7 +86,8 @@ static bool find_leaders(verifier *v) {
         uint32_t x = v->code->at[v->pc], to = target(x);
         if (!is_jump(x)) continue;
         if (to >= v->code->n || !(v->starts[to] & 1)) return refuse(v, "the jump leads to no instruction");
-        if (((x & 255) == EBB__VM_LOOP) != (to <= v->pc)) return refuse(v, "only LOOP goes back, and only back");
+        if (((x & 255) == EBB__VM_LOOP) != (to <= v->pc))
+            return refuse(v, "only LOOP goes back, and only back");
         n += v->starts[to] == 1;
         v->starts[to] = 3;
     }
@@ -241,11 +242,13 @@ static bool check_operands(verifier *v, uint32_t x) {
            check_operand(v, info->operand[2], C);
 }
 
-static bool check_args(verifier *v, const uint32_t *types, uint32_t n, uint32_t self, uint32_t ref, uint32_t word) {
+static bool check_args(verifier *v, const uint32_t *types, uint32_t n, uint32_t self, uint32_t ref,
+                       uint32_t word) {
     for (uint32_t i = 0; i < n; i++) {
         if (types[i] == 0 || shape(v, types[i])->is_ref) {
             if (!check_operand(v, EBB__RS, ref)) return false;
-            if (!fits(v, v->now.refs[ref++], types[i], self)) return refuse(v, "an argument is of another type");
+            if (!fits(v, v->now.refs[ref++], types[i], self))
+                return refuse(v, "an argument is of another type");
         } else if (!check_operand(v, EBB__WS, word++)) {
             return false;
         }
@@ -271,7 +274,8 @@ static bool check_texts(verifier *v, uint32_t from, uint32_t n) {
 }
 
 static bool check_make(verifier *v, uint32_t x, uint32_t type) {
-    bool ok = is_kind(v, type, EBB__TY_RECORD) || is_kind(v, type, EBB__TY_TUPLE) || is_kind(v, type, EBB__TY_STATE);
+    bool ok = is_kind(v, type, EBB__TY_RECORD) || is_kind(v, type, EBB__TY_TUPLE) ||
+              is_kind(v, type, EBB__TY_STATE);
     return ok && check_args(v, shape(v, type)->of, shape(v, type)->n, 0, B, C);
 }
 
@@ -330,14 +334,20 @@ static bool check_types(verifier *v, uint32_t x, uint32_t y, uint32_t *type) {
     case EBB__VM_MAP: *type = y; return is_kind(v, y, EBB__TY_MAP);
     case EBB__VM_MAP_WW:
     case EBB__VM_MAP_RW:
-        return check_map(v, x, b, (x & 255) == EBB__VM_MAP_RW, C) && is_word(v, part_of(v, b, EBB__TY_MAP, 1));
+        return check_map(v, x, b, (x & 255) == EBB__VM_MAP_RW, C) &&
+               is_word(v, part_of(v, b, EBB__TY_MAP, 1));
     case EBB__VM_MAP_WR:
-    case EBB__VM_MAP_OWN_W: *type = part_of(v, b, EBB__TY_MAP, 1); return check_map(v, x, b, false, C) && is_object(v, *type);
+    case EBB__VM_MAP_OWN_W:
+        *type = part_of(v, b, EBB__TY_MAP, 1);
+        return check_map(v, x, b, false, C) && is_object(v, *type);
     case EBB__VM_MAP_RR:
-    case EBB__VM_MAP_OWN_R: *type = part_of(v, b, EBB__TY_MAP, 1); return check_map(v, x, b, true, C) && is_object(v, *type);
+    case EBB__VM_MAP_OWN_R:
+        *type = part_of(v, b, EBB__TY_MAP, 1);
+        return check_map(v, x, b, true, C) && is_object(v, *type);
     case EBB__VM_MAP_SET_WW:
     case EBB__VM_MAP_SET_RW:
-        return check_map(v, x, a, (x & 255) == EBB__VM_MAP_SET_RW, B) && is_word(v, part_of(v, a, EBB__TY_MAP, 1));
+        return check_map(v, x, a, (x & 255) == EBB__VM_MAP_SET_RW, B) &&
+               is_word(v, part_of(v, a, EBB__TY_MAP, 1));
     case EBB__VM_MAP_SET_WR:
     case EBB__VM_MAP_SET_RR:
         part = part_of(v, a, EBB__TY_MAP, 1);

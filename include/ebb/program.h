@@ -23,27 +23,29 @@ typedef struct ebb_program ebb_program;
 
 /* Something that went wrong while the program runs. The strings are valid until the call returns. */
 typedef enum ebb_program_event_what {
-    EBB_PROGRAM_FAULT = 1, /* a handler was rolled back, or main ended early: `why`, at `file`:`line`:`column` */
-    EBB_PROGRAM_DEAD = 2,  /* a message was not handled: `kind`, `why` */
-    EBB_PROGRAM_FULL = 3   /* a mailbox was full: `kind` */
+    EBB_PROGRAM_FAULT =
+        1, /* a handler was rolled back, or main ended early: `why`, at `file`:`line`:`column` */
+    EBB_PROGRAM_DEAD = 2, /* a message was not handled: `kind`, `why` */
+    EBB_PROGRAM_FULL = 3  /* a mailbox was full: `kind` */
 } ebb_program_event_what;
 
 typedef struct ebb_program_event {
     ebb_program_event_what what;
-    ebb_machine machine;  /* of a dead letter, the receiver; id 0: none, or main */
-    const char *name;     /* the machine's typestate; "main"; "" if it is gone */
-    const char *kind;     /* the message; "" if there is none */
-    const char *why;      /* "overflow"; "ByZero" */
-    const char *text;     /* what an assertion or trap says; "" if nothing */
-    const char *file;     /* "": no place */
+    ebb_machine machine; /* of a dead letter, the receiver; id 0: none, or main */
+    const char *name;    /* the machine's typestate; "main"; "" if it is gone */
+    const char *kind;    /* the message; "" if there is none */
+    const char *why;     /* "overflow"; "ByZero" */
+    const char *text;    /* what an assertion or trap says; "" if nothing */
+    const char *file;    /* "": no place */
     uint32_t line, column;
 } ebb_program_event;
 
 typedef struct ebb_program_opts {
-    uint32_t size;             /* sizeof(ebb_program_opts) of the caller, or 0 */
-    ebb_allocator allocator;   /* required */
-    ebb_region parent;         /* where the region of its machines is opened. 0: the region of cx */
-    void (*print)(void *ctx, const char *text, size_t n); /* a line that `print` says, without a newline. May be NULL */
+    uint32_t size;           /* sizeof(ebb_program_opts) of the caller, or 0 */
+    ebb_allocator allocator; /* required */
+    ebb_region parent;       /* where the region of its machines is opened. 0: the region of cx */
+    void (*print)(void *ctx, const char *text,
+                  size_t n); /* a line that `print` says, without a newline. May be NULL */
     void (*report)(void *ctx, const ebb_program_event *e); /* may be NULL */
     void (*quiet)(void *ctx); /* the program has become quiet, see ebb_program_is_quiet. May be NULL */
     void *ctx; /* the first argument of these. `print` and `report` may not call functions of this header */
@@ -96,13 +98,13 @@ bool ebb_program_is_quiet(const ebb_program *p);
 
 /* How it has ended, or how it is. */
 typedef struct ebb_program_end {
-    ebb_status main;     /* of ebb_program_start */
-    uint64_t faults;     /* machines that ended by a fault */
-    uint64_t recovered;  /* handlers that were rolled back, of machines that went on */
-    uint64_t dead;       /* dead letters */
-    uint32_t waiting;    /* requests that have no reply, at the last time that it was quiet */
-    uint32_t queued;     /* messages that nobody took, then */
-    uint32_t hot;        /* specs that are in a hot state */
+    ebb_status main;    /* of ebb_program_start */
+    uint64_t faults;    /* machines that ended by a fault */
+    uint64_t recovered; /* handlers that were rolled back, of machines that went on */
+    uint64_t dead;      /* dead letters */
+    uint32_t waiting;   /* requests that have no reply, at the last time that it was quiet */
+    uint32_t queued;    /* messages that nobody took, then */
+    uint32_t hot;       /* specs that are in a hot state */
 } ebb_program_end;
 void ebb_program_end_of(const ebb_program *p, ebb_program_end *out);
 

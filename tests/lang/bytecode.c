@@ -5,9 +5,9 @@
 
 enum { MUTANTS = 100000, BUDGET = 300 };
 
-static const char *const paths[] = {"fixtures/lang/run/full.ebb", "fixtures/lang/run/life.ebb",
+static const char *const paths[] = {"fixtures/lang/run/full.ebb",  "fixtures/lang/run/life.ebb",
                                     "fixtures/lang/run/order.ebb", "fixtures/lang/run/requests.ebb",
-                                    "fixtures/lang/run/spec.ebb", "fixtures/lang/run/values.ebb"};
+                                    "fixtures/lang/run/spec.ebb",  "fixtures/lang/run/values.ebb"};
 enum { PATHS = sizeof paths / sizeof *paths };
 
 static uint64_t next(uint64_t *x) {
@@ -62,12 +62,15 @@ static void what_the_compiler_makes_is_accepted(void **state) {
 /* One to three changes: a byte, a word from elsewhere, a register, two words swapped. */
 static void mutate(uint32_t *code, uint32_t n, uint64_t *seed) {
     for (uint64_t times = 1 + next(seed) % 3; times > 0; times--) {
-        uint32_t at = (uint32_t)(next(seed) % n), other = (uint32_t)(next(seed) % n), byte = (uint32_t)(next(seed) % 4);
+        uint32_t at = (uint32_t)(next(seed) % n), other = (uint32_t)(next(seed) % n),
+                 byte = (uint32_t)(next(seed) % 4);
         switch (next(seed) % 5) {
         case 0: code[at] ^= (uint32_t)(next(seed) % 256) << 8 * byte; break;
         case 1: code[at] = code[other]; break;
         case 2: code[at] = (code[at] & 0xff) | (code[other] & ~UINT32_C(0xff)); break;
-        case 3: code[at] = (code[at] & ~(UINT32_C(255) << 8 * byte)) | (uint32_t)(next(seed) % 8) << 8 * byte; break;
+        case 3:
+            code[at] = (code[at] & ~(UINT32_C(255) << 8 * byte)) | (uint32_t)(next(seed) % 8) << 8 * byte;
+            break;
         default:
             if (code[at] < 256) code[at] = (uint32_t)(next(seed) % 64); /* an extra word: a type */
             else code[at] = (code[at] & ~UINT32_C(0xff)) | (uint32_t)(next(seed) % EBB__VM_OPS);
@@ -77,7 +80,8 @@ static void mutate(uint32_t *code, uint32_t n, uint64_t *seed) {
 
 static void what_the_verifier_accepts_runs_clean(void **state) {
     (void)state;
-    uint64_t seed = number_of("EBB_BYTECODE_SEED", 88172645463325252), all = number_of("EBB_BYTECODE_MUTANTS", MUTANTS);
+    uint64_t seed = number_of("EBB_BYTECODE_SEED", 88172645463325252),
+             all = number_of("EBB_BYTECODE_MUTANTS", MUTANTS);
     uint64_t accepted = 0;
     for (size_t i = 0; i < PATHS; i++) {
         lang_text text = lang_read(paths[i]);
@@ -123,7 +127,7 @@ static bool verifies(const bytecode_run *r, const uint32_t *code, uint32_t n, co
     return ok;
 }
 
-#define CODE(op, a, b, c) ((uint32_t)EBB__VM_##op | (a) * 256u | (b) * 65536u | (c) * 16777216u)
+#define CODE(op, a, b, c) ((uint32_t)EBB__VM_##op | (a)*256u | (b)*65536u | (c)*16777216u)
 
 static void the_verifier_names_what_is_wrong(void **state) {
     (void)state;
@@ -150,7 +154,9 @@ static void the_verifier_names_what_is_wrong(void **state) {
         {1, {CODE(LOOP, 0, 0, 0)}, NULL},
         {1, {CODE(JUMP, 0, 0, 0)}, "only LOOP goes back, and only back"},
         {1, {CODE(LOOP, 9, 0, 0)}, "the jump leads to no instruction"},
-        {4, {CODE(JUMP, 2, 0, 0), CODE(BOX, 1, 0, 0), 4, CODE(RETURN_W, 0, 0, 0)}, "the jump leads to no instruction"},
+        {4,
+         {CODE(JUMP, 2, 0, 0), CODE(BOX, 1, 0, 0), 4, CODE(RETURN_W, 0, 0, 0)},
+         "the jump leads to no instruction"},
         {4, {CODE(JUMP_IF, 0, 2, 0), CODE(INT, 1, 7, 0), CODE(RETURN_W, 1, 0, 0), 0}, "the word is not set"},
         {3, {CODE(CALL_W, 1, 0, 0), 99, CODE(RETURN_W, 0, 0, 0)}, "no such function"},
         {3, {CODE(CALL_W, 1, 0, 0), 0, CODE(RETURN_W, 1, 0, 0)}, NULL},

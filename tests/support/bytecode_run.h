@@ -61,8 +61,7 @@ static inline void bytecode_close(bytecode_run *r) {
 static inline void bytecode_stop_all(bytecode_run *r) {
     ebb_machines *ms = r->p->ms;
     ebb_machines_stats stats;
-    while (ms->youngest != 0)
-        (void)ebb_machine_stop(ms, (ebb_machine){ebb__machine_id(ms, ms->youngest)});
+    while (ms->youngest != 0) (void)ebb_machine_stop(ms, (ebb_machine){ebb__machine_id(ms, ms->youngest)});
     while (ebb_runtime_pump(r->rt, 1000) == EBB_PENDING) {}
     ebb_machines_stats_of(ms, &stats);
     bytecode_require(stats.machines == 0 && stats.pending == 0 && stats.queued == 0 && stats.cells == 0,

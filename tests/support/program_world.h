@@ -27,8 +27,9 @@ static inline void program_report(void *ctx, const ebb_program_event *e) {
     program_world *x = ctx;
     char line[512];
     if (x->silent) return;
-    int n = snprintf(line, sizeof line, "! %s %s %s: %s%s%s\n", what[e->what], e->name[0] == 0 ? "-" : e->name,
-                     e->kind[0] == 0 ? "-" : e->kind, e->why, e->text[0] == 0 ? "" : ": ", e->text);
+    int n =
+        snprintf(line, sizeof line, "! %s %s %s: %s%s%s\n", what[e->what], e->name[0] == 0 ? "-" : e->name,
+                 e->kind[0] == 0 ? "-" : e->kind, e->why, e->text[0] == 0 ? "" : ": ", e->text);
     lang_write(&x->said, line, (size_t)n);
 }
 
