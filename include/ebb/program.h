@@ -72,11 +72,9 @@ typedef struct ebb_program_field {
         int64_t i64;
         uint64_t u64;
         bool boolean;
-        struct {
-            const void *bytes; /* of a string or bytes */
-            size_t n;
-        };
+        const void *bytes; /* of a string or bytes */
     };
+    size_t n; /* of `bytes` */
 } ebb_program_field;
 
 /* Sends a message of the program as System: `kind` is its name, "Toggle", with the protocol "Auth::IncomingRequest", or

@@ -64,6 +64,30 @@ static void no_example_is_left_out(void **state) {
     assert_int_equal(seen, sizeof examples / sizeof *examples);
 }
 
+static void record(const char *path, lang_text *out) {
+    lang_text text = lang_read(path);
+    program_world x = program_new(path, text.s, text.n);
+    program_open(&x);
+    program_run(&x);
+    program_stop(&x, NULL);
+    *out = lang_empty();
+    lang_write(out, (const char *)x.w->trace, x.w->trace_n);
+    program_end(&x);
+    free(text.s);
+}
+
+static void the_same_program_gives_the_same_trace(void **state) {
+    (void)state;
+    lang_text once, twice;
+    record("fixtures/lang/run/requests.ebb", &once);
+    record("fixtures/lang/run/requests.ebb", &twice);
+    assert_true(once.n > 4096);
+    assert_int_equal(once.n, twice.n);
+    assert_memory_equal(once.s, twice.s, once.n);
+    free(once.s);
+    free(twice.s);
+}
+
 /* ---- the host ---- */
 
 static const char host_text[] =
@@ -126,6 +150,7 @@ int main(void) {
         cmocka_unit_test(every_program_says_what_its_comments_say),
         cmocka_unit_test(every_example_says_what_it_should),
         cmocka_unit_test(no_example_is_left_out),
+        cmocka_unit_test(the_same_program_gives_the_same_trace),
         cmocka_unit_test(the_host_sends_messages_by_name),
         cmocka_unit_test(a_program_is_opened_and_started_once),
     };
