@@ -64,6 +64,17 @@ static ebb_status make(ebb_lang *c, ebb_program *p, const ebb__exec *exec) {
     return st;
 }
 
+static void report_limit(const ebb_program *p) {
+    ebb_program_event e = {.what = EBB_PROGRAM_FAULT,
+                           .name = p->image.limit,
+                           .kind = "",
+                           .why =
+                               "the function needs more than 250 registers of a kind, or 65,535 instructions",
+                           .text = "",
+                           .file = ""};
+    if (p->opts.report != NULL) p->opts.report(p->opts.ctx, &e);
+}
+
 static void free_program(ebb_program *p) {
     ebb_allocator a = p->allocator;
     ebb__specs_free(p);
@@ -88,8 +99,12 @@ ebb_status ebb__program_new(ebb_lang *c, const ebb_program_opts *given, const eb
     p->allocator = opts.allocator;
     p->budget = EBB__DISPATCH_BUDGET;
     st = make(c, p, exec);
-    if (st == EBB_OK) *out = p;
-    else free_program(p);
+    if (st == EBB_OK) {
+        *out = p;
+        return EBB_OK;
+    }
+    if (st == EBB_ERR_LIMIT && p->image.limit != NULL) report_limit(p);
+    free_program(p);
     return st;
 }
 

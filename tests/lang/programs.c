@@ -145,6 +145,30 @@ static void a_program_is_opened_and_started_once(void **state) {
     program_end(&x);
 }
 
+static void a_function_with_too_many_variables_is_named(void **state) {
+    (void)state;
+    lang_text text = lang_empty();
+    const char *head = "fn large(n: i64) -> i64 {\n", *tail = " }\nfn main() { print(str(large(1))); }\n";
+    lang_write(&text, head, strlen(head));
+    for (int i = 0; i < 300; i++) {
+        char line[64];
+        lang_write(&text, line, (size_t)snprintf(line, sizeof line, "let a%d = n + %d;\n", i, i));
+    }
+    lang_write(&text, "a0", 2);
+    for (int i = 1; i < 150; i++) {
+        char line[64];
+        lang_write(&text, line, (size_t)snprintf(line, sizeof line, " + a%d", i));
+    }
+    lang_write(&text, tail, strlen(tail));
+    program_world x = program_new("large.ebb", text.s, text.n);
+    ebb_program_opts opts = program_opts(&x);
+    assert_int_equal(ebb_program_new(x.c, &opts, &x.p), EBB_ERR_LIMIT);
+    assert_null(x.p);
+    assert_non_null(strstr(x.said.s, "! fault large -: the function needs more than 250 registers"));
+    program_end(&x);
+    free(text.s);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_program_says_what_its_comments_say),
@@ -152,6 +176,7 @@ int main(void) {
         cmocka_unit_test(no_example_is_left_out),
         cmocka_unit_test(the_same_program_gives_the_same_trace),
         cmocka_unit_test(the_host_sends_messages_by_name),
+        cmocka_unit_test(a_function_with_too_many_variables_is_named),
         cmocka_unit_test(a_program_is_opened_and_started_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
