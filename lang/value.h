@@ -87,6 +87,8 @@ uint32_t ebb__array_len(const ebb__object *o);
 ebb__value *ebb__array_at(ebb__object *o, uint32_t i); /* i < len */
 /* The list with one more; it may be another object. `o` is owned. */
 ebb__object *ebb__array_push(ebb__run *run, ebb__object *o, ebb__value x);
+/* Whether an element equals x. False: a trap. */
+bool ebb__array_has(ebb__run *run, ebb__object *list, ebb__value x, uint64_t *out);
 ebb__object *ebb__array_join(ebb__run *run, ebb__object *a, ebb__object *b);
 
 uint32_t ebb__dict_len(const ebb__run *run, const ebb__object *o);

@@ -3,7 +3,9 @@
 
 #include <string.h>
 
-enum { WORK = 1 << 20 }; /* objects that one comparison may visit */
+/* WORK: objects that one comparison may visit. A unit of the budget pays for A_UNIT of them, or for so many pieces of
+ * BYTES of a string, so that comparing is no way around the budget. */
+enum { WORK = 1 << 20, A_UNIT = 64, BYTES = 512 };
 
 typedef struct comparison {
     ebb__run *run;
@@ -16,6 +18,11 @@ static int order_u64(uint64_t a, uint64_t b) {
 
 static int order_i64(uint64_t a, uint64_t b) {
     return ((int64_t)a > (int64_t)b) - ((int64_t)a < (int64_t)b);
+}
+
+static bool pay(ebb__run *run, uint32_t work) {
+    run->budget -= work / A_UNIT;
+    return run->budget >= 0 || work < A_UNIT || ebb__run_trap(run, EBB__TRAP_BUDGET, (ebb__span){0});
 }
 
 static int order_bytes(const ebb__object *a, const ebb__object *b) {
@@ -76,7 +83,10 @@ static bool compare_objects(comparison *c, uint32_t type, ebb__object *a, ebb__o
     }
     switch (s->kind) {
     case EBB__TY_STRING:
-    case EBB__TY_BYTES: *out = order_bytes(a, b); return true;
+    case EBB__TY_BYTES:
+        c->work += (a->n < b->n ? a->n : b->n) / BYTES;
+        *out = order_bytes(a, b);
+        return true;
     case EBB__TY_LIST: return compare_lists(c, s, a, b, depth - 1, out);
     case EBB__TY_MAP: return compare_maps(c, s, a, b, depth - 1, out);
     case EBB__TY_RECORD:
@@ -106,11 +116,24 @@ static bool compare(comparison *c, uint32_t type, ebb__value a, ebb__value b, ui
 bool ebb__value_compare(ebb__run *run, uint32_t type, ebb__value a, ebb__value b, int *out) {
     comparison c = {run, 0};
     *out = 0;
-    return compare(&c, type, a, b, EBB__VALUE_DEPTH, out);
+    return compare(&c, type, a, b, EBB__VALUE_DEPTH, out) && pay(run, c.work);
 }
 
 bool ebb__object_compare(ebb__run *run, ebb__object *a, ebb__object *b, int *out) {
     comparison c = {run, 0};
     *out = 0;
-    return compare_objects(&c, a->type, a, b, EBB__VALUE_DEPTH, out);
+    return compare_objects(&c, a->type, a, b, EBB__VALUE_DEPTH, out) && pay(run, c.work);
+}
+
+bool ebb__array_has(ebb__run *run, ebb__object *list, ebb__value x, uint64_t *out) {
+    uint32_t type = run->shapes[list->type].of[0], n = ebb__array_len(list);
+    bool ref = run->shapes[type].is_ref;
+    *out = 0;
+    for (uint32_t i = 0; i < n && !*out; i++) {
+        int order = 0;
+        if (!ref) order = ebb__array_at(list, i)->word != x.word;
+        else if (!ebb__value_compare(run, type, *ebb__array_at(list, i), x, &order)) return false;
+        *out = order == 0;
+    }
+    return pay(run, n);
 }

@@ -90,18 +90,6 @@ static ebb__object *own_slot(ebb__run *run, ebb__object *of, ebb__value *slot) {
     return o;
 }
 
-static bool list_has(ebb__run *run, ebb__object *list, bool ref, ebb__value x, uint64_t *out) {
-    uint32_t type = run->shapes[list->type].of[0];
-    *out = 0;
-    for (uint32_t i = 0, n = ebb__array_len(list); i < n && !*out; i++) {
-        int order = 0;
-        if (!ref) order = ebb__array_at(list, i)->word != x.word;
-        else if (!ebb__value_compare(run, type, *ebb__array_at(list, i), x, &order)) return false;
-        *out = order == 0;
-    }
-    return true;
-}
-
 static ebb__object *keys(ebb__run *run, ebb__object *map, uint32_t type) {
     uint32_t n = ebb__dict_len(run, map);
     ebb__object *list = ebb__array_new(run, type, n);
@@ -333,8 +321,8 @@ static bool interpret(ebb__vm *vm, ebb__run *run, const ebb__bytecode *code, ebb
     }
     NEXT
     WORDS(LIST_LEN, ebb__array_len(r[B]))
-    OP(LIST_HAS_W) TRY(list_has(run, r[B], false, WORD(C), &w[A])); NEXT
-    OP(LIST_HAS_R) TRY(list_has(run, r[B], true, REF(C), &w[A])); NEXT
+    OP(LIST_HAS_W) TRY(ebb__array_has(run, r[B], WORD(C), &w[A])); NEXT
+    OP(LIST_HAS_R) TRY(ebb__array_has(run, r[B], REF(C), &w[A])); NEXT
     OP(LIST_JOIN) MADE(A, ebb__array_join(run, r[B], r[C])); NEXT
     OP(MAP) { uint32_t type = EXTRA; MADE(A, ebb__dict_new(run, type, 0)); } NEXT
     LOOKUP(MAP_WW, w, word, WORD(C))
