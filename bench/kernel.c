@@ -1,10 +1,12 @@
 /* The kernel's rows of the cost table: what a user of the public API pays. */
+#define _POSIX_C_SOURCE 200809L
 #include "bench/bench.h"
 
 #include <ebb/ebb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { MILLION = 1000000 };
 
@@ -258,12 +260,14 @@ static void discard(void *ctx, const void *bytes, size_t n) {
     *(size_t *)ctx += n;
 }
 
-/* What tracing adds: the same work with and without it, by events. */
-static double trace_event(void) {
+/* What tracing adds: the same work with and without it, by events. With a clock the end of each poll has its time. */
+static double trace_cost(uint64_t (*clock)(void *ctx)) {
     double ns[2];
     uint64_t events = 0;
     for (int on = 0; on < 2; on++) {
-        ebb_runtime *rt = bench_runtime();
+        ebb_runtime *rt;
+        ebb_runtime_opts opts = {.allocator = ebb_libc_allocator(), .runtime_id = 1, .clock = clock};
+        bench_must(ebb_runtime_new(&opts, &rt) == EBB_OK);
         ebb_cx *host = ebb_runtime_host(rt);
         size_t bytes = 0;
         if (on && ebb_trace_start(rt, 1 << 20) != EBB_OK) abort();
@@ -281,6 +285,21 @@ static double trace_event(void) {
     return (ns[1] - ns[0]) / (double)events;
 }
 
+static double trace_event(void) {
+    return trace_cost(NULL);
+}
+
+static uint64_t monotonic(void *ctx) {
+    struct timespec t;
+    (void)ctx;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * EBB_SECOND + (uint64_t)t.tv_nsec;
+}
+
+static double trace_event_clock(void) {
+    return trace_cost(monotonic);
+}
+
 const bench_row bench_kernel_rows[] = {
     {"kernel.spawn_end_seq", "ns", spawn_end_seq, floor_spawn_end_seq, 20, 9},
     {"kernel.spawn_end_1m", "ns", spawn_end_1m, floor_spawn_end_1m, 45, 16},
@@ -294,5 +313,6 @@ const bench_row bench_kernel_rows[] = {
     {"kernel.channel_msg", "ns", channel_msg, floor_channel_msg, 15, 5},
     {"kernel.timer_arm_cancel_1m", "ns", timer_arm_cancel_1m, floor_timer_arm_cancel_1m, 30, 14},
     {"kernel.trace_event", "ns", trace_event, NULL, 25, 0},
+    {"kernel.trace_event_clock", "ns", trace_event_clock, NULL, 25, 0},
 };
 const size_t bench_kernel_count = sizeof bench_kernel_rows / sizeof *bench_kernel_rows;

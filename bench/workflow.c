@@ -133,8 +133,8 @@ static double bare(int tasks) {
     double t0 = bench_cpu_ns();
     for (int i = 0; i < STOPS; i++) {
         ebb_region r = ebb_region_open(host, NULL);
-        ebb_region annex = ebb_region_open(host, &(ebb_region_opts){.parent = r});
-        for (int k = 0; k < tasks; k++) ebb_spawn(host, annex, until_stopping, NULL);
+        ebb_region apart = ebb_region_open(host, &(ebb_region_opts){.parent = r});
+        for (int k = 0; k < tasks; k++) ebb_spawn(host, apart, until_stopping, NULL);
         ebb_region_close(host, r);
         bench_pump_all(rt);
         bench_must(ebb_region_join(host, r) == EBB_OK);

@@ -13,6 +13,7 @@ ebb_status ebb__line_next(ebb_trace_reader *r, ebb__line *out) {
     if (st != EBB_OK) return st;
     size_t n = 0;
     out->text[0] = 0;
+    out->records = 1;
     if (out->event.type == EBB_EV_TEXT) {
         memcpy(out->text, out->event.text, sizeof out->event.text);
         return EBB_OK;
@@ -22,6 +23,7 @@ ebb_status ebb__line_next(ebb_trace_reader *r, ebb__line *out) {
         ebb_event ev;
         if (ebb_trace_reader_next(&ahead, &ev) != EBB_OK || ev.type != EBB_EV_TEXT) return EBB_OK;
         *r = ahead;
+        out->records++;
         size_t more = strlen(ev.text);
         if (more > EBB__LINE_TEXT_MAX - n) more = EBB__LINE_TEXT_MAX - n;
         memcpy(out->text + n, ev.text, more);

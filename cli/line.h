@@ -8,6 +8,7 @@ enum { EBB__LINE_TEXT_MAX = 1023 };
 
 typedef struct ebb__line {
     ebb_event event;
+    uint32_t records;                  /* of the trace: the event and its texts */
     char text[EBB__LINE_TEXT_MAX + 1]; /* joined, truncated to fit; "": none */
 } ebb__line;
 

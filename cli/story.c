@@ -97,8 +97,8 @@ static void take_polled(ebb__story *s, const ebb_event *ev) {
         ebb__story_wait(s, t->waits_for, t->awaits, t->longest_for, sizeof t->longest_for);
     }
     t->parked_at = 0;
-    t->waits_for = 0;
-    t->awaits = 0;
+    const ebb__made *f = ebb__story_future(s, t->awaits);
+    if (t->awaits != 0 && (f == NULL || f->ended)) t->awaits = t->waits_for = 0;
 }
 
 static void take_poll_ended(ebb__story *s, const ebb_event *ev) {
@@ -115,7 +115,7 @@ static void take_poll_ended(ebb__story *s, const ebb_event *ev) {
 static void take_made(ebb__story *s, const ebb_event *ev) {
     ebb__made *f = ev->other == 0 ? NULL : ebb__map_put(&s->futures, ev->other);
     if (f == NULL) s->no_memory = true;
-    else *f = (ebb__made){ev->other, ev->what, ev->site, 0, ebb__story_time(s, ev)};
+    else *f = (ebb__made){ev->other, ev->what, ev->site, 0, ebb__story_time(s, ev), false};
 }
 
 static void take_named(ebb__story *s, const ebb_event *ev) {
@@ -133,14 +133,22 @@ static void take_phase(ebb__story *s, const ebb_event *ev) {
     t->phase_since = ebb__story_time(s, ev);
 }
 
+static void forget_ended(ebb__story *s) {
+    if (s->ended_task != 0) ebb__map_remove(&s->tasks, s->ended_task);
+    if (s->ended_region != 0) ebb__map_remove(&s->regions, s->ended_region);
+    s->ended_task = s->ended_region = 0;
+}
+
 void ebb__story_take(ebb__story *s, const ebb__line *line) {
     const ebb_event *ev = &line->event;
     ebb__thing *t;
     ebb__made *f;
+    forget_ended(s);
     switch (ev->type) {
     case EBB_EV_STRING:
         if (ev->value >= EBB__STORY_STRINGS || s->strings[ev->value] != NULL) break;
         s->strings[ev->value] = strdup(line->text);
+        s->no_memory |= s->strings[ev->value] == NULL;
         break;
     case EBB_EV_NAMED: take_named(s, ev); break;
     case EBB_EV_REGION_OPENED:
@@ -156,12 +164,19 @@ void ebb__story_take(ebb__story *s, const ebb__line *line) {
     case EBB_EV_TASK_POLLED: take_polled(s, ev); break;
     case EBB_EV_POLL_ENDED: take_poll_ended(s, ev); break;
     case EBB_EV_WAITING:
-        if ((t = ebb__story_task(s, ev->task_id)) != NULL) t->waits_for = ev->what;
+        if ((t = ebb__story_task(s, ev->task_id)) == NULL) break;
+        t->waits_for = ev->what;
+        t->awaits = 0;
         break;
     case EBB_EV_FUTURE_AWAITED:
         if ((t = ebb__story_task(s, ev->task_id)) != NULL) t->awaits = ev->other;
         break;
     case EBB_EV_FUTURE_MADE: take_made(s, ev); break;
+    case EBB_EV_FUTURE_SETTLED:
+    case EBB_EV_FUTURE_CANCELLED:
+    case EBB_EV_FUTURE_DROPPED:
+        if ((f = ebb__story_future(s, ev->other)) != NULL) f->ended = true;
+        break;
     case EBB_EV_OPERATION_BEGUN:
         if ((f = ebb__story_future(s, ev->other)) != NULL) f->operation = ev->what;
         break;
@@ -169,6 +184,9 @@ void ebb__story_take(ebb__story *s, const ebb__line *line) {
         t = ebb__story_region(s, ev->region_id);
         if (t != NULL) snprintf(t->label, sizeof t->label, "%.60s", line->text);
         break;
+    case EBB_EV_COMPLETED:
+    case EBB_EV_FINALIZED: s->ended_task = ev->task_id; break;
+    case EBB_EV_REGION_CLOSED: s->ended_region = ev->region_id; break;
     default: break;
     }
     take_phase(s, ev);

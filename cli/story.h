@@ -18,14 +18,15 @@ typedef struct ebb__thing {
     uint64_t phase_since;
     uint64_t polls, ran, longest; /* of a task: polls, ns in them, ns of the longest */
     uint64_t parked_at;           /* when its last poll ended; 0: it is not parked */
-    uint32_t waits_for;           /* string: its last wait; 0: none since it was polled */
-    uint64_t awaits;              /* the future that it awaits; 0: none */
-    uint64_t woken_by;            /* sequence number of its last wake-up; 0: none */
-    uint64_t waited;              /* ns parked */
+    uint32_t waits_for; /* string: its last wait; 0: none. A poll that begins no other may go on with it */
+    uint64_t awaits;    /* the future that it awaits; 0: none */
+    uint64_t woken_by;  /* sequence number of its last wake-up; 0: none */
+    uint64_t waited;    /* ns parked */
     uint64_t longest_wait;
     char longest_for[96]; /* what the longest wait was for */
     uint32_t flags;
     uint8_t runtime;
+    uint64_t drain; /* of a region: the one whose drain it is part of, for whoever looks at drains; 0: none */
     char label[64]; /* of a region: its exchange, "GET /" */
 } ebb__thing;
 
@@ -34,6 +35,7 @@ typedef struct ebb__made { /* a future */
     uint32_t what, site;
     uint32_t operation;
     uint64_t since;
+    bool ended;
 } ebb__made;
 
 typedef struct ebb__story {
@@ -42,13 +44,15 @@ typedef struct ebb__story {
     ebb__map tasks, regions, futures;
     uint64_t now, poll_end, polling; /* polling: the task that is being polled */
     uint64_t poll_from;
-    bool no_memory;
-    bool first_file, last_file; /* of those that are exported together */
-    const ebb__map *stamps;     /* of all messages that came, in any of these; NULL: none are looked for */
+    uint64_t ended_task, ended_region; /* by the last event; forgotten with the next */
+    bool no_memory;                    /* something is missing: a name, a task */
+    bool first_file, last_file;        /* of those that are exported together */
+    const ebb__map *stamps; /* of all messages that came, in any of these; NULL: none are looked for */
 } ebb__story;
 
 void ebb__story_begin(ebb__story *s, uint8_t runtime_id);
-/* Takes an event. Call it after what looks at the state before the event. */
+/* Takes an event. Call it after what looks at the state before the event. A task or region that it ends can be looked at
+ * until the next one; so a story of any length has memory for what is alive. */
 void ebb__story_take(ebb__story *s, const ebb__line *line);
 void ebb__story_end(ebb__story *s);
 

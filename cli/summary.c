@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TOP = 10, DRAINS = 4096, HELD = 5 };
+enum { TOP = 10, HELD = 5, DEPTH = 256 };
 
 /* A task that has ended, or is alive at the end; kept among the first of a ranking. */
 typedef struct ranked {
@@ -20,7 +20,8 @@ typedef struct ranking {
     size_t n;
 } ranking;
 
-/* A region that was asked to end while work was in it, and the work that ended last. */
+/* A region that was asked to end while work was in it, and the work that ended last. A region below it that is asked to end
+ * later is part of its drain. */
 typedef struct drain {
     uint64_t region, from, took;
     char title[200];
@@ -31,23 +32,30 @@ typedef struct drain {
 } drain;
 
 struct ebb__summary {
-    uint64_t events, count[EBB_EV_MAX], from, to, bytes;
+    uint64_t events, count[EBB_EV_MAX], from, to;
     uint32_t files;
     ranking ran, longest, waited;
-    drain drains[DRAINS];
+    drain *drains[TOP]; /* the longest first */
     size_t drains_n;
-    ebb__map alive; /* regions that are draining: index in `drains` + 1, of this file */
+    ebb__map alive; /* region -> drain *, of this file */
 };
 
 ebb__summary *ebb__summary_new(void) {
     ebb__summary *m = calloc(1, sizeof *m);
-    if (m != NULL) ebb__map_init(&m->alive, ebb__cli_allocator(), sizeof(size_t));
+    if (m != NULL) ebb__map_init(&m->alive, ebb__cli_allocator(), sizeof(drain *));
     return m;
+}
+
+static void forget_alive(ebb__summary *m) {
+    size_t at = 0;
+    for (drain **d; (d = ebb__map_next(&m->alive, &at)) != NULL;) free(*d);
+    ebb__map_free(&m->alive);
 }
 
 void ebb__summary_free(ebb__summary *m) {
     if (m == NULL) return;
-    ebb__map_free(&m->alive);
+    for (size_t i = 0; i < m->drains_n; i++) free(m->drains[i]);
+    forget_alive(m);
     free(m);
 }
 
@@ -71,63 +79,93 @@ static void task_counts(ebb__summary *m, const ebb__story *s, const ebb__thing *
     rank(&m->waited, s, t, t->longest_wait, true);
 }
 
-static bool is_below(const ebb__story *s, uint64_t region, uint64_t top) {
-    for (uint32_t depth = 0; region != 0 && depth < 1u << 20; depth++) {
-        if (region == top) return true;
-        const ebb__thing *r = ebb__story_region(s, region);
-        region = r == NULL ? 0 : r->region;
-    }
-    return false;
+static drain *drain_of(const ebb__summary *m, uint64_t region) {
+    drain **d = region == 0 ? NULL : ebb__map_find(&m->alive, region);
+    return d == NULL ? NULL : *d;
 }
 
-static void drain_begins(ebb__summary *m, const ebb__story *s, uint64_t region, uint64_t at) {
-    const ebb__thing *r = ebb__story_region(s, region);
-    if (r == NULL || m->drains_n == DRAINS || ebb__map_find(&m->alive, region) != NULL) return;
+/* The drain that the region above is part of. */
+static uint64_t drain_above(const ebb__story *s, const ebb__thing *r) {
     const ebb__thing *above = ebb__story_region(s, r->region);
-    bool with_parent = above != NULL && ebb__map_find(&m->alive, above->id) != NULL;
-    size_t *place = with_parent ? NULL : ebb__map_put(&m->alive, region);
-    if (place == NULL) return;
-    drain *d = &m->drains[m->drains_n++];
-    *place = m->drains_n;
-    d->region = region;
+    return above == NULL ? 0 : above->drain;
+}
+
+static void region_opens(const ebb__story *s, uint64_t region) {
+    ebb__thing *r = ebb__story_region(s, region);
+    if (r != NULL) r->drain = drain_above(s, r);
+}
+
+static void drain_begins(ebb__summary *m, ebb__story *s, uint64_t region, uint64_t at) {
+    ebb__thing *r = ebb__story_region(s, region);
+    if (r == NULL || r->drain != 0) return;
+    r->drain = drain_above(s, r);
+    if (r->drain != 0) return;
+    drain *d = calloc(1, sizeof *d), **place = d == NULL ? NULL : ebb__map_put(&m->alive, region);
+    if (place == NULL) {
+        s->no_memory = true;
+        free(d);
+        return;
+    }
+    *place = d;
+    r->drain = d->region = region;
     d->from = at;
     ebb__story_title(s, r, d->title, sizeof d->title);
 }
 
-/* A task has ended in a region that drains: the last of these are what the drain waited for. */
-static void drain_loses(ebb__summary *m, const ebb__story *s, const ebb__thing *t, uint64_t at) {
-    size_t i = 0;
+static void drain_loses(drain *d, const ebb__story *s, const ebb__thing *t, uint64_t at) {
+    memmove(d->held[1], d->held[0], sizeof d->held - sizeof d->held[0]);
+    memmove(&d->ended[1], &d->ended[0], sizeof d->ended - sizeof d->ended[0]);
+    ebb__story_title(s, t, d->held[0], sizeof d->held[0]);
+    d->ended[0] = at - d->from;
+    if (d->n < HELD) d->n++;
+}
+
+/* A task has ended: the last of these in a region that drains, or below it, are what the drain waited for. */
+static void drains_lose(const ebb__summary *m, const ebb__story *s, const ebb__thing *t, uint64_t at) {
+    const ebb__thing *r = ebb__story_region(s, t->region);
     if (t->flags & 6) return;
-    for (size_t *index; (index = ebb__map_next(&m->alive, &i)) != NULL;) {
-        drain *d = &m->drains[*index - 1];
-        if (!is_below(s, t->region, d->region)) continue;
-        memmove(d->held[1], d->held[0], sizeof d->held - sizeof d->held[0]);
-        memmove(&d->ended[1], &d->ended[0], sizeof d->ended - sizeof d->ended[0]);
-        ebb__story_title(s, t, d->held[0], sizeof d->held[0]);
-        d->ended[0] = at - d->from;
-        if (d->n < HELD) d->n++;
+    for (uint32_t depth = 0; r != NULL && depth < DEPTH; depth++) {
+        drain *d = drain_of(m, r->drain);
+        if (d != NULL) {
+            drain_loses(d, s, t, at);
+            r = ebb__story_region(s, d->region);
+        }
+        if (r != NULL) r = ebb__story_region(s, r->region);
     }
 }
 
+/* Keeps it if it is one of the longest and has waited for something. */
+static void rank_drain(ebb__summary *m, drain *d) {
+    if (d->n == 0 || (m->drains_n == TOP && d->took <= m->drains[TOP - 1]->took)) {
+        free(d);
+        return;
+    }
+    if (m->drains_n == TOP) free(m->drains[TOP - 1]);
+    else m->drains_n++;
+    size_t i = m->drains_n - 1;
+    for (; i > 0 && m->drains[i - 1]->took < d->took; i--) m->drains[i] = m->drains[i - 1];
+    m->drains[i] = d;
+}
+
 static void drain_ends(ebb__summary *m, uint64_t region, uint64_t at) {
-    size_t *index = ebb__map_find(&m->alive, region);
-    if (index == NULL) return;
-    drain *d = &m->drains[*index - 1];
+    drain *d = drain_of(m, region);
+    if (d == NULL) return;
     d->took = at - d->from;
     d->over = true;
     ebb__map_remove(&m->alive, region);
-    if (d->n == 0) m->drains_n -= d == &m->drains[m->drains_n - 1]; /* nothing was in it */
+    rank_drain(m, d);
 }
 
 void ebb__summary_take(ebb__summary *m, ebb__story *s, const ebb__line *line) {
     const ebb_event *ev = &line->event;
     uint64_t at = ebb__story_time(s, ev);
-    m->events++;
+    m->events += line->records;
     if (ev->type < EBB_EV_MAX) m->count[ev->type]++;
     if (ev->type >= EBB_EV_REGION_OPENED && (m->from == 0 || at < m->from)) m->from = at;
     if (at > m->to) m->to = at;
     ebb__story_take(s, line);
     switch (ev->type) {
+    case EBB_EV_REGION_OPENED: region_opens(s, ev->region_id); break;
     case EBB_EV_REGION_CLOSING:
     case EBB_EV_REGION_CANCELLED: drain_begins(m, s, ev->region_id, at); break;
     case EBB_EV_REGION_CLOSED: drain_ends(m, ev->region_id, at); break;
@@ -135,9 +173,8 @@ void ebb__summary_take(ebb__summary *m, ebb__story *s, const ebb__line *line) {
     case EBB_EV_FINALIZED: {
         ebb__thing *t = ebb__story_task(s, ev->task_id);
         if (t == NULL) break;
-        drain_loses(m, s, t, at);
+        drains_lose(m, s, t, at);
         task_counts(m, s, t);
-        ebb__map_remove(&s->tasks, t->id);
         break;
     }
     default: break;
@@ -146,28 +183,16 @@ void ebb__summary_take(ebb__summary *m, ebb__story *s, const ebb__line *line) {
 
 void ebb__summary_file(ebb__summary *m, ebb__story *s) {
     size_t at = 0;
-    for (const ebb__thing *t; (t = ebb__map_next(&s->tasks, &at)) != NULL;) task_counts(m, s, t);
-    for (size_t i = 0; i < m->drains_n; i++) {
-        if (!m->drains[i].over && m->drains[i].took == 0) m->drains[i].took = s->now - m->drains[i].from;
+    for (const ebb__thing *t; (t = ebb__map_next(&s->tasks, &at)) != NULL;) {
+        if (t->id != s->ended_task) task_counts(m, s, t); /* that one is counted */
+    }
+    at = 0;
+    for (drain **d; (d = ebb__map_next(&m->alive, &at)) != NULL;) {
+        (*d)->took = s->now - (*d)->from;
+        rank_drain(m, *d);
     }
     ebb__map_free(&m->alive);
     m->files++;
-}
-
-static int longer(const void *a, const void *b) {
-    uint64_t x = ((const drain *)a)->took, y = ((const drain *)b)->took;
-    return x < y ? 1 : x > y ? -1 : 0;
-}
-
-/* The longest first; those that waited for nothing are left out. */
-static void sort_drains(ebb__summary *m) {
-    size_t n = 0;
-    for (size_t i = 0; i < m->drains_n; i++) {
-        if (m->drains[i].n > 0) m->drains[n++] = m->drains[i];
-    }
-    m->drains_n = n;
-    qsort(m->drains, n, sizeof *m->drains, longer);
-    if (n > TOP) m->drains_n = TOP;
 }
 
 /* ---- printing --------------------------------------------------------------------------------------------- */
@@ -223,7 +248,7 @@ static void print_text(FILE *out, const ebb__summary *m) {
     print_ranking(out, "Waited longest at a time:", &m->waited, true);
     if (m->drains_n > 0) fprintf(out, "\nWhat drains waited for, the last to end first:\n");
     for (size_t i = 0; i < m->drains_n; i++) {
-        const drain *d = &m->drains[i];
+        const drain *d = m->drains[i];
         print_ms(out, d->took);
         fprintf(out, "  region %s%s\n", d->title, d->over ? "" : ", not closed yet");
         for (size_t k = 0; k < d->n; k++) {
@@ -252,7 +277,7 @@ static void json_ranking(FILE *out, const char *name, const ranking *r, bool wai
 static void json_drains(FILE *out, const ebb__summary *m) {
     fputs(",\n\"drains\":[", out);
     for (size_t i = 0; i < m->drains_n; i++) {
-        const drain *d = &m->drains[i];
+        const drain *d = m->drains[i];
         fprintf(out, "%s\n{\"region\":", i == 0 ? "" : ",");
         ebb__print_json_string(out, d->title);
         fprintf(out, ",\"ns\":%" PRIu64 ",\"closed\":%s,\"waited_for\":[", d->took,
@@ -284,8 +309,7 @@ static void print_json(FILE *out, const ebb__summary *m) {
     fputs("}\n", out);
 }
 
-void ebb__summary_print(FILE *out, ebb__summary *m, bool json) {
-    sort_drains(m);
+void ebb__summary_print(FILE *out, const ebb__summary *m, bool json) {
     if (json) print_json(out, m);
     else print_text(out, m);
 }

@@ -90,11 +90,22 @@ static void write_task(FILE *out, const json_t *t, bool indent) {
     fprintf(out, "  %*stask %s %s%s", indent ? 2 * (int)(number(t, "depth") % 24) : 0, "", text(t, "task"),
             text(t, "phase"), json_is_true(json_object_get(t, "masked")) ? ", masked" : "");
     fprintf(out, ", %s%s", waits ? "waits for " : "", text(t, "doing"));
+    if (json_object_get(t, "begun_at") != NULL) fprintf(out, " begun at %s", text(t, "begun_at"));
     if (json_object_get(t, "age_ms") != NULL) fprintf(out, ", %s old", span(age, number(t, "age_ms")));
     if (number(t, "polls") > 0)
         fprintf(out, ", %lld polls, longest %.1f us", (long long)number(t, "polls"),
                 us(number(t, "poll_max_ns")));
     fprintf(out, ", %s\n", text(t, "site"));
+}
+
+/* A task that is named both in the tree and beside it is shown once. */
+static bool is_in(const json_t *tree, const json_t *task) {
+    size_t i;
+    json_t *node;
+    json_array_foreach(tree, i, node) {
+        if (json_equal(json_object_get(node, "task"), json_object_get(task, "task"))) return true;
+    }
+    return false;
 }
 
 static int older(const void *a, const void *b) {
@@ -108,14 +119,17 @@ static int slower(const void *a, const void *b) {
     return (x < y) - (x > y);
 }
 
-/* Without memory for the order they stay as they are. */
-static void write_sorted(FILE *out, const json_t *tree, ebb__top_sort sort) {
+/* The tasks of the tree, and the busiest that are not in it. Without memory for the order they stay as they are. */
+static void write_sorted(FILE *out, const json_t *tree, const json_t *busiest, ebb__top_sort sort) {
     size_t n = 0, i;
-    json_t *node, **tasks = calloc(json_array_size(tree) + 1, sizeof(json_t *));
+    json_t *node, **tasks = calloc(json_array_size(tree) + json_array_size(busiest) + 1, sizeof(json_t *));
     json_array_foreach(tree, i, node) {
         if (json_object_get(node, "task") == NULL) continue;
         if (tasks == NULL) write_task(out, node, false);
         else tasks[n++] = node;
+    }
+    json_array_foreach(busiest, i, node) {
+        if (tasks != NULL && !is_in(tree, node)) tasks[n++] = node;
     }
     if (n > 0) qsort((void *)tasks, n, sizeof *tasks, sort == EBB__TOP_AGE ? older : slower);
     for (i = 0; i < n; i++) write_task(out, tasks[i], false);
@@ -136,7 +150,7 @@ static void write_loop(FILE *out, const json_t *loop, const ebb__top_view *view)
     write_numbers(out, loop);
     write_counters(out, loop);
     if (view->sort == EBB__TOP_TREE) write_tree(out, tree, view->folded);
-    else write_sorted(out, tree, view->sort);
+    else write_sorted(out, tree, json_object_get(loop, "busiest"), view->sort);
     if (number(left, "regions") + number(left, "tasks") > 0)
         fprintf(out, "  left out: %lld regions, %lld tasks\n", (long long)number(left, "regions"),
                 (long long)number(left, "tasks"));

@@ -119,6 +119,13 @@ static void show_line(FILE *out, ebb__story *s, const ebb__line *line, bool firs
     fputc('\n', out);
 }
 
+/* The whole file was read. */
+static int complete(const ebb__cli_file *f, const ebb__story *story) {
+    if (!story->no_memory) return EBB__EXIT_OK;
+    ebb__cli_error("%s: no memory for all names, tasks and regions: what was written lacks some", f->path);
+    return EBB__EXIT_USAGE;
+}
+
 static int each_line(const ebb__cli_file *f, ebb_trace_reader *r, FILE *out, ebb__export_fn *fn,
                      ebb__story *story, bool progress) {
     ebb__progress p = ebb__progress_begin(f->path, progress);
@@ -133,7 +140,7 @@ static int each_line(const ebb__cli_file *f, ebb_trace_reader *r, FILE *out, ebb
     }
     fn(out, story, NULL, false);
     ebb__progress_end(&p);
-    if (st == EBB_PENDING) return EBB__EXIT_OK;
+    if (st == EBB_PENDING) return complete(f, story);
     report_damage(f, r, st, r->seq - 1);
     return EBB__EXIT_BAD;
 }
@@ -224,7 +231,7 @@ static int sum_up(const request *q, const ebb__cli_file *f, ebb__summary *m) {
     ebb__summary_file(m, &story);
     ebb__story_end(&story);
     ebb__progress_end(&p);
-    if (st == EBB_PENDING) return EBB__EXIT_OK;
+    if (st == EBB_PENDING) return complete(f, &story);
     report_damage(f, &r, st, r.seq - 1);
     return EBB__EXIT_BAD;
 }
@@ -232,6 +239,7 @@ static int sum_up(const request *q, const ebb__cli_file *f, ebb__summary *m) {
 static int run_summary(const request *q, const ebb__cli_file *f) {
     ebb__summary *m = ebb__summary_new();
     int code = m == NULL ? EBB__EXIT_USAGE : EBB__EXIT_OK;
+    if (m == NULL) ebb__cli_error("no memory");
     for (size_t i = 0; code != EBB__EXIT_USAGE && i < q->n_files; i++) {
         int one = sum_up(q, &f[i], m);
         if (one != EBB__EXIT_OK) code = one;

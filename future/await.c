@@ -1,7 +1,7 @@
 /* ebb_await: a task waits for a future. */
 #include <assert.h>
 
-#include "future/future.h"
+#include "future/promise.h"
 
 /* The record of one await: a member of the task's region, held until the wait ends. */
 typedef struct awaiter {
@@ -54,6 +54,15 @@ static void await_left(ebb_wait *w) {
     await_cancel(w);
     ebb__heap *h = ebb__heap_of(a);
     ebb__member_remove(ebb__region_futures_of_cell(h, &a->cell), &a->cell);
+}
+
+bool ebb__await_look(const ebb_wait *w, const char **what, const char **site) {
+    const ebb_future *f =
+        w == NULL || w->kind != &awaiting ? NULL : ebb__edge_input(&((awaiter *)w->on)->edge);
+    if (f == NULL) return false;
+    *what = ebb__future_name(f);
+    *site = f->site;
+    return true;
 }
 
 static awaiter *find(ebb_cx *cx, ebb_future *f) {

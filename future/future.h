@@ -324,6 +324,9 @@ ebb_status ebb__object_hold(ebb_cx *cx, ebb__cell *c);
 /* Makes an object of `size` bytes, held by the region of cx. NULL and *st. */
 void *ebb__object_new(ebb_cx *cx, const ebb_type *type, size_t size, ebb_status *st);
 
+/* await.c: what a wait of ebb_await is for: the name of the future, or of its operation, and where it was made (may be
+ * NULL). False: it is another wait, or NULL. */
+bool ebb__await_look(const ebb_wait *w, const char **what, const char **site);
 /* await.c: the future that a task awaits has ended. */
 void ebb__await_ended(ebb__edge *e);
 /* If the cell is the awaiter of a masked task: the future that the task awaits. Else NULL. */

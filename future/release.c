@@ -1,5 +1,5 @@
 /* finally and bracket: cleanup that runs at any end, and whose future is waited for. */
-#include "future/single.h"
+#include "future/then.h"
 
 /* How the input ended, kept while the cleanup's future is waited for. */
 typedef struct ending {

@@ -1,7 +1,7 @@
 /* retry: attempts with pauses between them, one input at a time. */
 #include "base/opts.h"
 #include "future/many.h"
-#include "future/single.h"
+#include "future/then.h"
 
 /* EBB__F_STEP: the input is a pause, not an attempt. Every attempt is made in the pump, also the first. */
 typedef struct retry {

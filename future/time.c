@@ -1,6 +1,6 @@
 /* Futures that wait for a time: after, within, delay, schedule. Their timers are in the region's `dues`, and `spare`
  * is the index there plus 1. The runtime's timer is armed for the first of them. */
-#include "future/single.h"
+#include "future/then.h"
 
 static bool bad_span(uint64_t span) {
     return span > INT64_MAX && span != EBB_FOREVER;

@@ -144,13 +144,15 @@ void ebb__client_conn_free(ebb__client_conn *k);
 /* The protocol is known: ends the connect timeout. */
 void ebb__client_conn_ready(ebb__client_conn *k);
 
-/* ---- client_retry.c -------------------------------------------------------------------------------------------- */
+/* ---- client_redirect.c ----------------------------------------------------------------------------------------- */
 
 /* The head of a response is complete. If it is a redirect to follow, sets `redirected`, and the body is to be dropped.
  * EBB_ERR_HTTP_REDIRECT, EBB_ERR_NOMEM. */
 ebb_status ebb__call_redirect(ebb__call *call);
 /* Drops the body of a redirect; a large one resets the stream. */
 void ebb__call_drop_body(ebb__call *call);
+/* Makes the call one for the target of the redirect. EBB_ERR_NOMEM. */
+ebb_status ebb__call_follow(ebb__call *call);
 
 /* ---- client_call.c --------------------------------------------------------------------------------------------- */
 

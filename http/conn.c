@@ -207,6 +207,12 @@ static void rest_free(ebb__conn *c) {
     c->rest_n = 0;
 }
 
+static void tail_free(ebb__conn *c) {
+    ebb__free(&c->allocator, c->tail, c->tail_n);
+    c->tail = NULL;
+    c->tail_n = 0;
+}
+
 /* EBB_PENDING: the peer has to read first. */
 static ebb_status send_bytes(ebb__conn *c, const uint8_t *from, size_t n) {
     size_t sent;
@@ -225,13 +231,35 @@ static size_t out_room(const ebb__conn *c) {
     return c->server != NULL ? c->server->limits.write_bytes : OUT_MOST;
 }
 
+static size_t take_tail(ebb__conn *c, uint8_t *to) {
+    size_t n = c->tail_n;
+    if (n == 0) return 0;
+    memcpy(to, c->tail, n);
+    tail_free(c);
+    return n;
+}
+
+/* A few bytes after full buffers, while writes have ended whose handlers are about to go on: they are sent with the
+ * next bytes, in this turn or the next. So sixteen bodies at once cost no small write to the socket each round. */
+static bool keep_tail(ebb__conn *c, const uint8_t *from, size_t n) {
+    if (n > out_room(c) / 4 || ebb__conn_is_ending(c)) return false;
+    c->tail = ebb__alloc(&c->allocator, n);
+    if (c->tail == NULL) return false;
+    memcpy(c->tail, from, n);
+    c->tail_n = n;
+    ebb__conn_touch(c);
+    return true;
+}
+
 /* EBB_OK: everything is sent. EBB_PENDING: there may be more. */
 static ebb_status send_all(ebb__conn *c) {
     uint8_t out[OUT_MOST];
+    c->settled = 0;
     for (int i = 0; i < FILLS; i++) {
-        size_t n = produce(c, out, out_room(c));
+        size_t tail = take_tail(c, out), n = tail + produce(c, out + tail, out_room(c) - tail);
         if (c->state >= EBB__CONN_ENDED) return EBB_PENDING;
         if (n == 0) return EBB_OK;
+        if (i > 0 && c->settled > 1 && keep_tail(c, out, n)) return EBB_PENDING;
         ebb_status st = send_bytes(c, out, n);
         if (st != EBB_OK) return st;
     }
@@ -377,6 +405,7 @@ static void on_closed(void *ctx) {
     ebb__conn *c = ctx;
     start_all(c); /* all streams have ended: exchanges that waited to start are freed */
     rest_free(c);
+    tail_free(c);
     proto_free(c);
     ebb__tls_free(c->tls);
     c->tls = NULL;

@@ -458,6 +458,7 @@ static void writer_done(ebb_http *x) {
     ebb_future *f = x->writer;
     if (f == NULL || x->from_n > 0) return;
     x->writer = NULL;
+    x->conn->settled++;
     (void)ebb__settle(x->loop, f, ebb_value_int((int64_t)x->writer_n));
 }
 

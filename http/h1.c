@@ -276,15 +276,6 @@ static size_t fill(ebb__conn *c, uint8_t *to, size_t room) {
 
 /* ---- notifications ------------------------------------------------------------------------------------------ */
 
-static void more(ebb_http *x) {
-    ebb__conn_touch(x->conn);
-}
-
-static void consumed(ebb_http *x, size_t n) {
-    (void)n;
-    ebb__conn_touch(x->conn);
-}
-
 static void go_on(ebb_http *x) {
     session *s = session_of(x->conn);
     s->go_on = s->x == x && s->out.x == NULL;
@@ -297,11 +288,6 @@ static void reset(ebb_http *x, uint32_t code) {
     (void)code;
     s->cut = true;
     ebb__conn_touch(x->conn);
-}
-
-/* The next response announces the end. */
-static void drain(ebb__conn *c) {
-    ebb__conn_touch(c);
 }
 
 static uint64_t head_since(const ebb__conn *c) {
@@ -356,12 +342,12 @@ static const ebb__proto proto = {.version = 11,
                                  .eof = eof,
                                  .fill = fill,
                                  .head = respond,
-                                 .more = more,
-                                 .consumed = consumed,
+                                 .more = ebb__h1_more,
+                                 .consumed = ebb__h1_consumed,
                                  .go_on = go_on,
                                  .reset = reset,
-                                 .notice = drain,
-                                 .drain = drain,
+                                 .notice = ebb__h1_drain, /* the next response announces the end */
+                                 .drain = ebb__h1_drain,
                                  .terminate = terminate,
                                  .head_since = head_since,
                                  .free = free_session};

@@ -137,4 +137,9 @@ ebb_status ebb__h1_begin(ebb__h1_out *out, ebb_http *x, const char *first, const
 /* Writes at most `room` bytes; room >= 256. *done: the message is complete. */
 size_t ebb__h1_put(ebb__h1_out *out, uint8_t *to, size_t room, bool *done);
 
+/* Of both protocols: the next flush looks at what has changed. */
+void ebb__h1_more(ebb_http *x);
+void ebb__h1_consumed(ebb_http *x, size_t n);
+void ebb__h1_drain(ebb__conn *c);
+
 #endif

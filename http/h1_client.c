@@ -195,19 +195,6 @@ static size_t fill(ebb__conn *c, uint8_t *to, size_t room) {
 
 /* ---- notifications ------------------------------------------------------------------------------------------ */
 
-static void more(ebb_http *x) {
-    ebb__conn_touch(x->conn);
-}
-
-static void consumed(ebb_http *x, size_t n) {
-    (void)n;
-    ebb__conn_touch(x->conn);
-}
-
-static void go_on(ebb_http *x) {
-    ebb__conn_touch(x->conn);
-}
-
 static void reset(ebb_http *x, uint32_t code) {
     session *s = session_of(x->conn);
     (void)code;
@@ -219,10 +206,6 @@ static void reset(ebb_http *x, uint32_t code) {
 /* The call was given up: its bytes need not be sent. */
 static void stuck(ebb__conn *c) {
     if (session_of(c)->cut) cut(c);
-}
-
-static void drain(ebb__conn *c) {
-    ebb__conn_touch(c);
 }
 
 /* HTTP/1 has no way to tell a server why. */
@@ -250,11 +233,11 @@ static const ebb__proto proto = {.version = 11,
                                  .eof = eof,
                                  .fill = fill,
                                  .head = request,
-                                 .more = more,
-                                 .consumed = consumed,
-                                 .go_on = go_on,
+                                 .more = ebb__h1_more,
+                                 .consumed = ebb__h1_consumed,
+                                 .go_on = ebb__h1_more,
                                  .reset = reset,
-                                 .drain = drain,
+                                 .drain = ebb__h1_drain,
                                  .terminate = terminate,
                                  .head_since = head_since,
                                  .free = free_session,

@@ -125,3 +125,18 @@ size_t ebb__h1_put(ebb__h1_out *out, uint8_t *to, size_t room, bool *done) {
     *done = out->x != NULL && out->ends && out->text_n == 0;
     return n;
 }
+
+/* ---- notifications ------------------------------------------------------------------------------------------ */
+
+void ebb__h1_more(ebb_http *x) {
+    ebb__conn_touch(x->conn);
+}
+
+void ebb__h1_consumed(ebb_http *x, size_t n) {
+    (void)n;
+    ebb__conn_touch(x->conn);
+}
+
+void ebb__h1_drain(ebb__conn *c) {
+    ebb__conn_touch(c);
+}

@@ -312,7 +312,10 @@ struct ebb__conn {
     char *rest; /* bytes that the system did not take; libuv writes them */
     size_t rest_n;
     uint64_t write_since; /* since when libuv has had them */
-    uint64_t taken;       /* bytes that the system or libuv has taken so far */
+    uint8_t *tail;        /* bytes of the protocol that wait for the next flush, to be sent with its bytes */
+    size_t tail_n;
+    uint32_t settled; /* writes that have ended in this flush */
+    uint64_t taken;   /* bytes that the system or libuv has taken so far */
 
     /* Server only. */
     ebb__conn *prev, *next;

@@ -207,6 +207,7 @@ static ebb__task_view task_view(const ebb_runtime *rt, const ebb__task *t) {
     const ebb__cold *c = ebb__cold_at(rt, t->index);
     uint32_t ticks = (uint32_t)(rt->now >> EBB__BORN_SHIFT) - c->born;
     uint64_t age = ((uint64_t)ticks << EBB__BORN_SHIFT) / EBB_MS;
+    bool waits = t->queue == EBB_LANE_NONE && c->wait != NULL && !(t->flags & (F_RETURNED | F_JOINING));
     return (ebb__task_view){.id = ebb__task_id(t),
                             .region = {ebb__region_id(rt, ebb__region_at(rt, t->region))},
                             .site = c->site,
@@ -215,31 +216,38 @@ static ebb__task_view task_view(const ebb_runtime *rt, const ebb__task *t) {
                             .masked = t->mask > 0,
                             .in_finalizer = (t->flags & F_IN_FINALIZER) != 0,
                             .doing = doing(t, c->wait),
-                            .waits = t->queue == EBB_LANE_NONE && c->wait != NULL &&
-                                     !(t->flags & (F_RETURNED | F_JOINING))};
+                            .waits = waits,
+                            .wait = waits ? c->wait : NULL};
 }
 
-static void see_task(const ebb_runtime *rt, uint32_t i, void (*each)(void *, const ebb__task_view *),
+static bool see_task(const ebb_runtime *rt, uint32_t i, void (*each)(void *, const ebb__task_view *),
                      void *ctx) {
     const ebb__task *t = ebb__task_at(rt, i);
-    if (t->phase == 0 || t->phase == EBB_TASK_COMPLETED || t->flags & F_CLOSER) return;
+    if (t->phase == 0 || t->phase == EBB_TASK_COMPLETED || t->flags & F_CLOSER) return false;
     ebb__task_view view = task_view(rt, t);
     each(ctx, &view);
+    return true;
 }
 
 void ebb__tasks_each(const ebb_runtime *rt, ebb__region *r, void (*each)(void *ctx, const ebb__task_view *t),
                      void *ctx) {
     const uint32_t *tasks = r == NULL ? NULL : ebb__u32s_data(&r->tasks);
-    for (uint32_t i = 0; r != NULL && i < r->tasks.n; i++) see_task(rt, tasks[i], each, ctx);
-    for (uint32_t i = 1; r == NULL && i < rt->tasks.used; i++) see_task(rt, i, each, ctx);
+    for (uint32_t i = 0; r != NULL && i < r->tasks.n; i++) (void)see_task(rt, tasks[i], each, ctx);
+    for (uint32_t i = 1; r == NULL && i < rt->tasks.used; i++) (void)see_task(rt, i, each, ctx);
 }
 
 uint32_t ebb__tasks_some(const ebb_runtime *rt, ebb__region *r, uint32_t most,
                          void (*each)(void *ctx, const ebb__task_view *t), void *ctx) {
     const uint32_t *tasks = ebb__u32s_data(&r->tasks);
     uint32_t n = r->tasks.n < most ? r->tasks.n : most;
-    for (uint32_t i = 0; i < n; i++) see_task(rt, tasks[i], each, ctx);
+    for (uint32_t i = 0; i < n; i++) (void)see_task(rt, tasks[i], each, ctx);
     return n;
+}
+
+bool ebb__task_look(const ebb_runtime *rt, ebb_task id, void (*each)(void *ctx, const ebb__task_view *t),
+                    void *ctx) {
+    ebb__task *t;
+    return ebb__find_task(rt, id, &t) == EBB_OK && see_task(rt, t->index, each, ctx);
 }
 
 void ebb__waiter_wake(const ebb_wait *w) {

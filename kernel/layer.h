@@ -362,8 +362,9 @@ typedef struct ebb__task_view {
     ebb_task_phase phase;
     uint64_t age_ms; /* UINT64_MAX: not known */
     bool masked, in_finalizer;
-    const char *doing; /* "about to be polled", "joins", the name of its wait, ... */
-    bool waits;        /* `doing` is the name of a wait */
+    const char *doing;    /* "about to be polled", "joins", the name of its wait, ... */
+    bool waits;           /* `doing` is the name of a wait */
+    const ebb_wait *wait; /* that wait, for the layer whose it is; else NULL */
 } ebb__task_view;
 /* Calls `each` for the live tasks of a region, or of the runtime (r NULL), without the kernel's own tasks. */
 void ebb__tasks_each(const ebb_runtime *rt, ebb__region *r, void (*each)(void *ctx, const ebb__task_view *t),
@@ -371,6 +372,10 @@ void ebb__tasks_each(const ebb_runtime *rt, ebb__region *r, void (*each)(void *c
 /* The same for the first `most` tasks of a region, the kernel's own counted. Returns how many it has visited. */
 uint32_t ebb__tasks_some(const ebb_runtime *rt, ebb__region *r, uint32_t most,
                          void (*each)(void *ctx, const ebb__task_view *t), void *ctx);
+
+/* The same for one task. False: it has ended, or is the kernel's own. */
+bool ebb__task_look(const ebb_runtime *rt, ebb_task id, void (*each)(void *ctx, const ebb__task_view *t),
+                    void *ctx);
 
 /* The polls of a task. */
 typedef struct ebb__poll_time {
@@ -385,6 +390,8 @@ ebb_status ebb__poll_times_on(ebb_runtime *rt, uint64_t for_ns);
 bool ebb__poll_times_of(const ebb_runtime *rt, uint64_t *since, ebb__poll_time *all, ebb__poll_time *longest);
 /* False: not measured, or tasks with longer polls have its place in the table. */
 bool ebb__poll_time_of(const ebb_runtime *rt, uint64_t task, ebb__poll_time *out);
+/* The tasks whose polls took longest in all, at most `most` > 0, the longest first. Returns their number. */
+uint32_t ebb__poll_times_most(const ebb_runtime *rt, ebb__poll_time *out, uint32_t most);
 
 /* Requests a call of the `ended` hooks when the task has ended, or the region has closed. EBB_ERR_STALE: it has.
  * EBB_ERR_FOREIGN, or the error that the id carries. */

@@ -90,3 +90,16 @@ bool ebb__poll_time_of(const ebb_runtime *rt, uint64_t task, ebb__poll_time *out
     *out = m->slot[i].time;
     return true;
 }
+
+uint32_t ebb__poll_times_most(const ebb_runtime *rt, ebb__poll_time *out, uint32_t most) {
+    const ebb__poll_times *m = rt->poll_times;
+    uint32_t n = 0;
+    for (uint32_t i = 0; m != NULL && i < SLOTS; i++) {
+        const ebb__poll_time *p = &m->slot[i].time;
+        if (p->polls == 0 || (n == most && p->total_ns <= out[n - 1].total_ns)) continue;
+        uint32_t at = n < most ? n++ : most - 1;
+        for (; at > 0 && out[at - 1].total_ns < p->total_ns; at--) out[at] = out[at - 1];
+        out[at] = *p;
+    }
+    return n;
+}

@@ -10,11 +10,12 @@
 enum { OK, BAD, USAGE, PATH = 4096 };
 
 static const char usage[] =
-    "list | run SCENARIO [--seed N] | explore SCENARIO [--schedules N] [--seed N] [--out FILE] "
-    "| inject SCENARIO [--every N] [--out FILE] | replay FILE";
+    "list | run SCENARIO [--seed N] [--trace FILE] [--journal FILE] "
+    "| explore SCENARIO [--schedules N] [--seed N] [--out FILE] | inject SCENARIO [--every N] [--out FILE] "
+    "| replay FILE [--trace FILE] [--journal FILE]";
 
 typedef struct request {
-    const char *program, *verb, *subject, *out;
+    const char *program, *verb, *subject, *out, *trace, *journal;
     uint64_t seed, schedules, every;
     bool seeded;
     const ebb_lab_scenario *const *scenarios;
@@ -38,6 +39,8 @@ static bool number(const char *text, uint64_t *out) {
 static bool take_option(request *q, const char *option, const char *value) {
     if (value == NULL) return false;
     if (strcmp(option, "--out") == 0) q->out = value;
+    else if (strcmp(option, "--trace") == 0) q->trace = value;
+    else if (strcmp(option, "--journal") == 0) q->journal = value;
     else if (strcmp(option, "--seed") == 0) return q->seeded = number(value, &q->seed);
     else if (strcmp(option, "--schedules") == 0) return number(value, &q->schedules);
     else if (strcmp(option, "--every") == 0) return number(value, &q->every);
@@ -85,6 +88,41 @@ static char *read_file(const char *path, size_t *n) {
     return bytes;
 }
 
+/* The traces and journals of a run: FILE has those of the first runtime, FILE.1 of the second, and so on. */
+typedef struct records {
+    const char *path[2];
+    FILE *file[2][EBB_LAB_RUNTIMES];
+    int error; /* 0: none */
+} records;
+
+static void take(records *r, int which, uint32_t runtime, const void *bytes, size_t n) {
+    FILE **f = &r->file[which][runtime];
+    char path[PATH];
+    if (r->error != 0) return;
+    if (runtime == 0) (void)snprintf(path, sizeof path, "%s", r->path[which]);
+    else (void)snprintf(path, sizeof path, "%s.%" PRIu32, r->path[which], runtime);
+    if (*f == NULL) *f = fopen(path, "wb");
+    if (*f == NULL || fwrite(bytes, 1, n, *f) != n) r->error = errno != 0 ? errno : EIO;
+}
+
+static void take_trace(void *ctx, uint32_t runtime, const void *bytes, size_t n) {
+    take(ctx, 0, runtime, bytes, n);
+}
+
+static void take_journal(void *ctx, uint32_t runtime, const void *bytes, size_t n) {
+    take(ctx, 1, runtime, bytes, n);
+}
+
+static int records_close(const request *q, records *r) {
+    for (int which = 0; which < 2; which++) {
+        for (uint32_t i = 0; i < EBB_LAB_RUNTIMES; i++) {
+            if (r->file[which][i] != NULL && fclose(r->file[which][i]) != 0 && r->error == 0)
+                r->error = errno;
+        }
+    }
+    return r->error == 0 ? OK : complain(q, "can't write the traces or journals", strerror(r->error));
+}
+
 /* ---- verbs --------------------------------------------------------------------------------------------- */
 
 static int list(const request *q) {
@@ -102,12 +140,17 @@ static void print_failure(const ebb_lab_case *c, const ebb_lab_result *r) {
 
 static int run(const request *q, const ebb_lab_case *c) {
     ebb_lab_result r;
-    (void)ebb_lab_run(q->lab, c, NULL, &r);
+    records files = {.path = {q->trace, q->journal}};
+    ebb_lab_opts opts = {.ctx = &files};
+    if (q->trace != NULL) opts.trace = take_trace;
+    if (q->journal != NULL) opts.journal = take_journal;
+    (void)ebb_lab_run(q->lab, c, &opts, &r);
     if (r.status != EBB_OK) print_failure(c, &r);
     else
         printf("%s, seed %" PRIu64 ": %" PRIu64 " events, %" PRIu64 " steps, %zu choices: holds\n",
                c->scenario->name, c->seed, r.events, r.steps, r.choices);
-    return r.status == EBB_OK ? OK : BAD;
+    int code = records_close(q, &files);
+    return code != OK ? code : r.status == EBB_OK ? OK : BAD;
 }
 
 /* Writes the failing case twice: as it was found, in case that shrinking is interrupted, and then shrunk. */

@@ -91,20 +91,15 @@ bool ebb__net_fault_now(ebb__net *net, ebb__net_fault kind) {
 }
 
 uint64_t ebb__net_cut_until(const ebb__net *net, uint32_t a, uint32_t b) {
-    uint64_t until = 0;
-    for (uint32_t i = 0; i < net->partitions; i++) {
-        const ebb__net_partition *c = &net->partition[i];
-        bool between = (c->a == a && c->b == b) || (c->a == b && c->b == a);
-        if (between && c->until > net->lab->now && c->until > until) until = c->until;
-    }
-    return until;
+    uint64_t until = net->cut_until[a][b];
+    return until > net->lab->now ? until : 0;
 }
 
+/* A partition may last for ever; a shorter one does not end a longer one. */
 static void cut(ebb__net *net, uint32_t a, uint32_t b, uint64_t ns) {
-    enum { MOST = sizeof net->partition / sizeof *net->partition };
+    uint64_t now = net->lab->now, until = ns < EBB_FOREVER - now ? now + ns : EBB_FOREVER;
     net->disturbed = true;
-    net->partition[net->partitions % MOST] = (ebb__net_partition){a, b, net->lab->now + ns};
-    if (net->partitions < MOST) net->partitions++;
+    if (until > net->cut_until[a][b]) net->cut_until[a][b] = net->cut_until[b][a] = until;
 }
 
 static void maybe_cut(ebb__net *net) {
@@ -341,7 +336,7 @@ static void play(ebb__net *net) {
  * made, and there are two signals. */
 static void wind_down(ebb__net *net) {
     net->lab->winding_down = true;
-    net->partitions = 0;
+    memset(net->cut_until, 0, sizeof net->cut_until);
     memset(net->faults_left, 0, sizeof net->faults_left);
     for (int i = 0; i < 2 && first_left(net, false) != NULL; i++) {
         uint64_t until = net->lab->now + ENDING, turns = net->turns + TURNS_ENDING;

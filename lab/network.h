@@ -46,12 +46,6 @@ typedef enum ebb__net_fault {
     EBB__NET_FAULTS
 } ebb__net_fault;
 
-/* Nothing passes between the two until then. */
-typedef struct ebb__net_partition {
-    uint32_t a, b;
-    uint64_t until;
-} ebb__net_partition;
-
 /* ---- events -------------------------------------------------------------------------------------------- */
 
 struct ebb__net_event {
@@ -257,8 +251,7 @@ struct ebb__net {
     ebb__net_listener *listeners;
     ebb__net_socket *sockets;
     ebb__net_file *files;
-    ebb__net_partition partition[16];
-    uint32_t partitions;
+    uint64_t cut_until[EBB_LAB_RUNTIMES][EBB_LAB_RUNTIMES]; /* nothing passes between the two until then */
     uint32_t faults_left[EBB__NET_FAULTS];
     bool disturbed, acted, stopping;
     uint64_t polls, turns, stopping_since;

@@ -6,7 +6,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-enum { BLOCK = 4096 };
+enum { BLOCK = 4096, BIGGEST = 1 << 30 };
 
 struct ebb__net_file {
     uint32_t machine;
@@ -54,10 +54,11 @@ static ebb__net_file *file_new(ebb__net *net, uint32_t machine, const char *path
     return f->path == NULL ? NULL : f;
 }
 
-static uint64_t used(const ebb__net *net, uint32_t machine) {
+/* What the other files of the machine take. One without a name that is still open takes nothing. */
+static uint64_t used_beside(const ebb__net *net, const ebb__net_file *mine) {
     uint64_t n = 0;
     for (const ebb__net_file *f = net->files; f != NULL; f = f->next)
-        n += f->machine == machine && f->path != NULL ? f->n : 0;
+        n += f != mine && f->machine == mine->machine && f->path != NULL ? f->n : 0;
     return n;
 }
 
@@ -74,18 +75,22 @@ static bool grow(ebb__net *net, ebb__net_file *f, size_t n) {
     return true;
 }
 
-/* What fits on the disk, or -ENOSPC. A gap is filled with zeros. */
+/* What fits on the disk, -ENOSPC, or -EFBIG. A gap is filled with zeros: the block may have bytes from before the file
+ * was truncated. */
 static int put(ebb__net *net, ebb__net_file *f, size_t at, const char *from, size_t n) {
     uint64_t most = net->limits->disk_bytes, end = at + n;
+    if (n == 0) return 0;
+    if (end > BIGGEST || at > BIGGEST) return -EFBIG;
     if (most != 0 && end > f->n) {
-        uint64_t others = used(net, f->machine) - f->n, left = most > others ? most - others : 0;
+        uint64_t others = used_beside(net, f), left = most > others ? most - others : 0;
         if (end > left) {
             end = left > at ? left : at;
             net->disturbed = true;
         }
-        if (end == at && n > 0) return -ENOSPC;
+        if (end == at) return -ENOSPC;
     }
     if (!grow(net, f, end)) return -ENOMEM;
+    if (at > f->n) memset(f->bytes + f->n, 0, at - f->n);
     memcpy(f->bytes + at, from, end - at);
     if (end > f->n) f->n = end;
     touch(f);

@@ -268,12 +268,17 @@ static void join_queue(ebb__net_listener *l, ebb__net_socket *s) {
     l->n++;
 }
 
-/* The request for a connection arrives. A listener that drains does not answer. */
+/* The request for a connection arrives. A listener that drains does not answer, nor does one that is cut off: the request
+ * is sent again, and given up as Linux does. */
 static void on_request(ebb__net *net, void *socket) {
     ebb__net_socket *s = socket, *there;
     if (s->state != EBB__NET_CONNECTING) return;
     ebb__net_listener *l = listener_for(s->program, &s->remote);
     uint64_t cut = l == NULL ? 0 : ebb__net_cut_until(net, s->program->index, l->program->index);
+    if (cut != 0 && cut - net->lab->now > TIMED_OUT_S * EBB_SECOND) {
+        ebb__net_later(net, net->lab->now + TIMED_OUT_S * EBB_SECOND, on_timed_out, s);
+        return;
+    }
     if (cut != 0 || (l != NULL && l->n > BACKLOG)) {
         ebb__net_later(net, (cut != 0 ? cut : net->lab->now) + SYN_RETRY_MS * EBB_MS, on_request, s);
         return;

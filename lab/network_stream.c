@@ -78,7 +78,7 @@ static void on_segment(ebb__net *net, void *socket) {
     uint64_t cut = ebb__net_cut_until(net, s->program->index, s->peer->program->index);
     if (s->coming == NULL) return;
     if (cut != 0) { /* it is sent again when segments pass again */
-        s->coming->at = cut + RETRY_MS * EBB_MS;
+        s->coming->at = cut == EBB_FOREVER ? cut : cut + RETRY_MS * EBB_MS;
         ebb__net_later(net, s->coming->at, on_segment, s);
         return;
     }

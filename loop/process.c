@@ -84,7 +84,7 @@ static void on_exit_of(uv_process_t *uv, int64_t code, int signum) {
     if (c->group != 0) (void)h->loop->os->group_kill(c->group, SIGKILL);
     c->exit = (uint64_t)signum << 32 | (uint32_t)code;
     ebb__note_event(h->loop->rt, EBB_EV_PROCESS_EXITED, .other = ebb__handle_id(h),
-                    .value = (uint32_t)signum << 16 | ((uint32_t)code & 0xffff));
+                    .value = (uint32_t)signum << 16 | ((uint32_t)code & 0xffff), .text = c->name);
     c->waiter = NULL;
     bool received = false;
     if (f != NULL && ebb__is_wanted(f))
@@ -107,14 +107,14 @@ static ebb_status check(const ebb_process_opts *o, const ebb_stream *pipes) {
     return EBB_OK;
 }
 
-/* Descriptor i of the child, in libuv's form. */
+/* Descriptor i of the child, in libuv's form. What shares the pipe of another is left to share_pipe. */
 static uv_stdio_container_t stdio_of(const ebb_process_opts *o, int i, ebb__handle *pipe) {
     uv_stdio_container_t c = {.flags = UV_IGNORE};
     if (o->stdio[i] == EBB_PROCESS_STDIO_STDOUT) i = 1;
     if (o->stdio[i] == EBB_PROCESS_STDIO_INHERIT) {
         c.flags = UV_INHERIT_FD;
         c.data.fd = i;
-    } else if (o->stdio[i] == EBB_PROCESS_STDIO_PIPE) {
+    } else if (pipe != NULL) {
         c.flags = (uv_stdio_flags)(UV_CREATE_PIPE | (i == 0 ? UV_READABLE_PIPE : UV_WRITABLE_PIPE));
         c.data.stream = &pipe->uv.stream;
     }

@@ -110,7 +110,8 @@ static ebb_status sheet_open(ebb__recording *r, sheet *s, const char *path, ebb_
     if (path == NULL) return EBB_OK;
     if (wanted->bytes == 0) wanted->bytes = RING_BYTES;
     wanted->write = NULL;
-    s->room = wanted->bytes + 2 * 4096 + HEADER_BYTES; /* the ring is rounded up */
+    /* The ring is rounded up to whole blocks, two at least; the last gap has a block of its own. */
+    s->room = wanted->bytes + 4 * 4096 + HEADER_BYTES;
     s->full = ebb__alloc(&r->allocator, s->room);
     s->writing = ebb__alloc(&r->allocator, s->room);
     if (s->full == NULL || s->writing == NULL) return EBB_ERR_NOMEM;
@@ -134,6 +135,8 @@ static ebb_status thread_start(ebb__recording *r) {
 ebb_status ebb__recording_new(const ebb_loop_opts *opts, ebb_runtime_opts *rt, ebb__recording **out) {
     *out = NULL;
     if (opts->trace_file == NULL && opts->journal_file == NULL) return EBB_OK;
+    bool both = opts->trace_file != NULL && opts->journal_file != NULL;
+    if (both && strcmp(opts->trace_file, opts->journal_file) == 0) return EBB_ERR_INVALID;
     const ebb_allocator *a = &opts->runtime.allocator;
     ebb__recording *r = ebb__alloc(a, sizeof *r);
     if (r == NULL) return EBB_ERR_NOMEM;

@@ -73,8 +73,10 @@ static void say_task(const sayer *how, const ebb__task_view *t) {
     char id[40];
     say(how->s, "  task %s, spawned at %s", id_in(id, t->id), site_of(t->site));
     if (t->age_ms != UINT64_MAX) say(how->s, ", %" PRIu64 " ms ago", t->age_ms);
-    say(how->s, ", %s%s, %s%s\n", ebb__phase_name(t->phase), t->masked ? ", masked" : "",
-        t->waits ? "waits for " : "", t->doing);
+    const char *what = t->doing, *site = NULL;
+    bool begun = ebb__await_look(t->wait, &what, &site);
+    say(how->s, ", %s%s, %s%s%s%s\n", ebb__phase_name(t->phase), t->masked ? ", masked" : "",
+        t->waits ? "waits for " : "", what, begun ? " begun at " : "", begun ? site_of(site) : "");
     say_obligations_of(how, (ebb_task){t->id}, t->in_finalizer);
     if (t->in_finalizer) say_obligations_of(how, (ebb_task){t->id}, false);
 }

@@ -1,7 +1,8 @@
 /* workflow/inspect_tree.c - one loop of a service as JSON.
  *
  * The walk visits at most REGIONS regions, parents first, TASKS tasks, and REGION_TASKS tasks of one region: a
- * million tasks cost no more than these. What it leaves out is counted, not visited. */
+ * million tasks cost no more than these. What it leaves out is counted, not visited. The tasks whose polls take the most
+ * time are named beside the tree, wherever they are. */
 #define _POSIX_C_SOURCE 200809L
 #include <inttypes.h>
 #include <stdarg.h>
@@ -9,12 +10,13 @@
 
 #include "base/alloc.h"
 #include "fiber/fiber.h"
+#include "future/future.h"
 #include "kernel/names.h"
 #include "loop/counters.h"
 #include "workflow/inspect.h"
 #include "workflow/workflow.h"
 
-enum { REGIONS = 512, TASKS = 1024, REGION_TASKS = 64, SERVERS = 64 };
+enum { REGIONS = 512, TASKS = 1024, REGION_TASKS = 64, SERVERS = 64, BUSIEST = 32 };
 #define MEASURED_NS (10 * EBB_SECOND)
 
 /* ---- text ---------------------------------------------------------------------------------------------- */
@@ -152,6 +154,7 @@ static void say_counters(ebb__inspect_text *t, const ebb_loop *l) {
 typedef struct walk {
     ebb__inspect_text *t;
     ebb_runtime *rt;
+    const char *before;      /* what separates a task from what stands before it */
     uint32_t depth;          /* of the region whose tasks are written */
     uint32_t regions, tasks; /* visited */
 } walk;
@@ -160,12 +163,18 @@ static void say_task(void *ctx, const ebb__task_view *v) {
     walk *w = ctx;
     char id[40];
     ebb__poll_time p;
-    ebb__inspect_say(w->t,
-                     ",{\"task\":\"%s\",\"depth\":%" PRIu32 ",\"phase\":\"%s\",\"site\":", id_in(id, v->id),
-                     w->depth + 1, ebb__phase_name(v->phase));
+    ebb__inspect_say(w->t, "%s{\"task\":\"%s\",\"depth\":%" PRIu32 ",\"phase\":\"%s\",\"site\":", w->before,
+                     id_in(id, v->id), w->depth + 1, ebb__phase_name(v->phase));
+    w->before = ",";
     ebb__inspect_string(w->t, v->site);
+    const char *doing = v->doing, *begun = NULL;
+    bool awaits = ebb__await_look(v->wait, &doing, &begun);
     ebb__inspect_say(w->t, ",\"doing\":");
-    ebb__inspect_string(w->t, v->doing);
+    ebb__inspect_string(w->t, doing);
+    if (awaits) {
+        ebb__inspect_say(w->t, ",\"begun_at\":");
+        ebb__inspect_string(w->t, begun);
+    }
     ebb__inspect_say(w->t, ",\"waits\":%s,\"masked\":%s", v->waits ? "true" : "false",
                      v->masked ? "true" : "false");
     if (v->age_ms != UINT64_MAX) ebb__inspect_say(w->t, ",\"age_ms\":%" PRIu64, v->age_ms);
@@ -203,6 +212,7 @@ static void say_tree(walk *w) {
     ebb__region *root = NULL;
     ebb_runtime_stats_of(w->rt, &all);
     ebb__inspect_say(w->t, ",\"tree\":[");
+    w->before = ",";
     if (ebb__region_get(w->rt, ebb_runtime_root(w->rt), &root) != EBB_OK) root = NULL;
     for (ebb__region *r = root; r != NULL && w->regions < REGIONS; w->regions++) {
         say_region(w, r);
@@ -213,6 +223,16 @@ static void say_tree(walk *w) {
     ebb__inspect_say(w->t, "],\"left_out\":{\"regions\":%" PRIu32 ",\"tasks\":%" PRIu32 "}",
                      all.regions > w->regions ? all.regions - w->regions : 0,
                      all.tasks > w->tasks ? all.tasks - w->tasks : 0);
+}
+
+static void say_busiest(walk *w) {
+    ebb__poll_time most[BUSIEST];
+    uint32_t n = ebb__poll_times_most(w->rt, most, BUSIEST);
+    ebb__inspect_say(w->t, ",\"busiest\":[");
+    w->before = "";
+    w->depth = 0;
+    for (uint32_t i = 0; i < n; i++) (void)ebb__task_look(w->rt, (ebb_task){most[i].task}, say_task, w);
+    ebb__inspect_say(w->t, "]");
 }
 
 void ebb__inspect_loop(ebb__inspect_text *t, ebb_cx *cx, ebb_workflow wf, uint32_t position) {
@@ -228,5 +248,6 @@ void ebb__inspect_loop(ebb__inspect_text *t, ebb_cx *cx, ebb_workflow wf, uint32
     say_polls(t, rt);
     if (ebb__loop_of(cx, &l) == EBB_OK) say_counters(t, l);
     say_tree(&w);
+    say_busiest(&w);
     ebb__inspect_say(t, "}");
 }

@@ -100,14 +100,14 @@ class Hang:
                 ready.register(self.listener.accept()[0], selectors.EVENT_READ)
                 self.begun += 1
 
-    def read(self, ready, guest):
+    def read(self, ready, peer):
         try:
-            asked = guest.recv(4096)
+            asked = peer.recv(4096)
         except ConnectionResetError:
             asked = b""
         if not asked:
-            ready.unregister(guest)
-            guest.close()
+            ready.unregister(peer)
+            peer.close()
             self.ended += 1
 
     def counts(self):
@@ -317,11 +317,7 @@ class Proxy(Server):
 
 
 class Nginx(Proxy):
-    cant = {("in", proto): "it answers before it has read the body" for proto in ("h2c", "tls")}
-
-    def body_path(self, way, kind, size, proto):
-        path = super().body_path(way, kind, size, proto)
-        return path if way == "out" else "/ok"
+    cant = {("in", proto): "it answers before it has read the body" for proto in ("h1", "h2c", "tls")}
 
     def command(self):
         return [program("nginx"), "-e", "stderr", "-c", self.write_config()]
@@ -374,8 +370,8 @@ def ask(server, path, n, row):
     good = re.search(r"(\d+) succeeded", said)
     data = re.search(r"\((\d+)\) data", said)
     if not good or int(good[1]) != n or int(data[1]) != 2 * n:
-        told = re.findall(r"^(?:requests|status codes|traffic): .*", said, re.MULTILINE)
-        raise Skip("not every request was answered by two bytes: " + "; ".join(told))
+        lines = re.findall(r"^(?:requests|status codes|traffic): .*", said, re.MULTILINE)
+        raise Skip("not every request was answered by two bytes: " + "; ".join(lines))
     return n
 
 
@@ -387,7 +383,7 @@ def storm(server, path, n, row):
 
 
 def see_cancelled(server, before, n):
-    """Each of the n was a handler at work, and was told to stop."""
+    """Each of the n was a handler at work, and was cancelled."""
     end = time.monotonic() + SETTLE_S
     while True:
         begun, ended = (now - was for now, was in zip(server.counts(), before))
@@ -637,7 +633,7 @@ def main():
             sys.exit("run.py: %s is not installed" % tool)
     os.sched_setaffinity(0, {LOAD_CORE})
     began = time.monotonic()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("run.py: told to stop"))  # and the servers with it
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("run.py: ended by a signal"))  # and the servers with it
     rows = [row for row in ROWS if given.filter in row.name]
     body_rows = [row for row in bodies.ROWS if row.matches(given.filter)]
     found = []

@@ -4,7 +4,7 @@
  *   GET /fiber      "ok", by a fiber
  *   GET /slow       a fiber that waits for a minute, and is cancelled before
  *   GET /slow/poll  the same as a poll function
- *   GET /count      how many of the slow ones were begun, and how many of these were told to stop
+ *   GET /count      how many of the slow ones were begun, and how many of these were cancelled
  *
  * and the routes of bodies.h.
  *
@@ -21,7 +21,7 @@
 #include "bodies.h"
 
 static const uint64_t slow_ns = 60 * EBB_SECOND;
-static uint64_t begun, told;
+static uint64_t begun, cancelled;
 
 static ebb_status say_ok(ebb_cx *cx, ebb_http *x, void *arg) {
     (void)arg;
@@ -30,7 +30,7 @@ static ebb_status say_ok(ebb_cx *cx, ebb_http *x, void *arg) {
 
 /* The wait is over, or was cut short. */
 static ebb_status slow_ends(ebb_cx *cx, ebb_http *x, ebb_status st) {
-    if (st == EBB_CANCELLED) told++;
+    if (st == EBB_CANCELLED) cancelled++;
     return st == EBB_OK ? ebb_http_text(cx, x, 200, "ok") : st;
 }
 
@@ -59,7 +59,7 @@ static ebb_status slow_poll(ebb_cx *cx, ebb_http *x, void *arg) {
 static ebb_status say_count(ebb_cx *cx, ebb_http *x, void *arg) {
     char text[48];
     (void)arg;
-    snprintf(text, sizeof text, "%" PRIu64 " %" PRIu64 "\n", begun, told);
+    snprintf(text, sizeof text, "%" PRIu64 " %" PRIu64 "\n", begun, cancelled);
     return ebb_http_text(cx, x, 200, text);
 }
 

@@ -1,6 +1,6 @@
 /* Guide: stop on SIGTERM with a log of it, and ask why something does not stop.
  *
- *   service AUDIT_FILE */
+ *   service AUDIT_FILE [SOCKET [TRACE_FILE]] */
 #include <ebb/ebb.h>
 #include <signal.h>
 #include <stdio.h>

@@ -462,8 +462,9 @@ void ebb_peer_release(ebb_peer *p);   /* drops a reference; NULL is allowed */
 #define ebb_remote_import(cx, remote) ebb_remote_import_site((cx), (remote), EBB_SITE)
 ebb_future *ebb_remote_import_site(ebb_cx *cx, ebb_remote *remote, const char *site);
 
-/* Opens a child region on another runtime, under its root, and runs `body` with `arg` there as its first task. The
- * region closes when `body` has returned. The far region is a child of the region of cx, which does not close before
+/* Opens a child region on another runtime, under its root, and runs `body` with `arg` there as its first task: a poll
+ * function, not a fiber, but it may spawn one (ebb_fiber_spawn in ebb_cx_region). The region closes when `body` has
+ * returned and what it has spawned has ended. The far region is a child of the region of cx, which does not close before
  * it, and passes on close, cancel (with kind, message and the rest of the budget) and force as messages. In a unit of
  * work the far region is a part of the unit: a close that leaves the unit open leaves the far region open to `body` and
  * the tasks that it spawns.

@@ -277,8 +277,9 @@ ebb_status ebb_lab_inject(ebb_lab *lab, ebb_lab_case *c, const ebb_lab_inject_op
                           ebb_lab_inject_result *out);
 
 /* The `main` of a program that has scenarios of its own. Its arguments are those of `ebb lab`:
- *     list | run SCENARIO [--seed N] | explore SCENARIO [--schedules N] [--seed N] [--out FILE]
- *     inject SCENARIO [--out FILE] | replay FILE
+ *     list | run SCENARIO [--seed N] [--trace FILE] [--journal FILE]
+ *     explore SCENARIO [--schedules N] [--seed N] [--out FILE] | inject SCENARIO [--every N] [--out FILE]
+ *     replay FILE [--trace FILE] [--journal FILE]
  * `scenarios` ends with NULL. Prints to stdout, and returns an exit code: 0: no failure; 1: a failure, 2: wrong
  * arguments or files. */
 int ebb_lab_main(ebb_allocator a, int argc, char **argv, const ebb_lab_scenario *const *scenarios);

@@ -110,6 +110,36 @@ static ebb_status lab_explore(scene *s, const void *opts) {
     return st;
 }
 
+/* No scenario of ours has a network: what is left of valid options is EBB_ERR_INVALID. */
+static ebb_status lab_inject(scene *s, const void *opts) {
+    (void)s;
+    ebb_lab *lab = ebb_lab_new((ebb_allocator)MEMORY);
+    ebb_lab_inject_result result;
+    ebb_lab_case c = {.scenario = ebb_lab_scenario_at(0), .seed = 1};
+    ebb_status st = ebb_lab_inject(lab, &c, opts, &result);
+    ebb_lab_free(lab);
+    return st;
+}
+
+/* Opened and freed in a runtime of its own, which can have one. */
+static ebb_status machines_open(scene *s, const void *opts) {
+    (void)s;
+    ebb_runtime *rt = runtime();
+    ebb_machines *ms;
+    ebb_status st = ebb_machines_open(ebb_runtime_host(rt), &ms, opts);
+    ebb_runtime_free(rt);
+    assert_int_equal(ebb_machines_free(ms), EBB_OK);
+    return st;
+}
+
+static ebb_status lang_new(scene *s, const void *opts) {
+    (void)s;
+    ebb_lang *lang;
+    ebb_status st = ebb_lang_new(opts, &lang);
+    ebb_lang_free(lang);
+    return st;
+}
+
 static void leave(uv_loop_t *uv, ebb_loop *l) {
     ebb_cx *cx = ebb_loop_cx(l);
     ebb_region root = ebb_runtime_root(ebb_loop_runtime(l));
@@ -215,6 +245,9 @@ static const option_case cases[] = {
     CASE(ebb_fiber_opts, 12, fiber_setup, .stack_bytes = EBB_FIBER_STACK_LEAST, .max = 3),
     CASE(ebb_lab_opts, 48, lab_run, .max_steps = 10000),
     CASE(ebb_lab_explore_opts, 40, lab_explore, .schedules = 2),
+    CASE(ebb_lab_inject_opts, 40, lab_inject, .every = 2),
+    CASE(ebb_machines_opts, 72, machines_open, .max_machines = 5),
+    CASE(ebb_lang_opts, 40, lang_new, .allocator = MEMORY, .max_errors = 3),
     CASE(ebb_loop_opts, 168, attach, .runtime.allocator = MEMORY, .polls = 9),
     CASE(ebb_loop_opts, 168, loop_new, .runtime.allocator = MEMORY, .polls = 9),
     CASE(ebb_process_opts, 64, process_spawn, .file = "true", .grace = EBB_SECOND),

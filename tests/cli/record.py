@@ -8,6 +8,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 
@@ -184,12 +185,68 @@ class Recorded(unittest.TestCase):
         p = subprocess.run([SERVER, "--trace", self.path("no/such/place")], capture_output=True, text=True, timeout=60)
         self.assertEqual((p.returncode, p.stderr.strip()), (1, "ENOENT"))
 
+    def test_a_trace_and_a_journal_in_one_file_are_an_error(self):
+        one = self.path("one")
+        p = subprocess.run([SERVER, "--trace", one, "--journal", one], capture_output=True, text=True, timeout=60)
+        self.assertEqual((p.returncode, p.stderr.strip()), (1, "EBB_ERR_INVALID"))
+        self.assertFalse(os.path.exists(one))
+
     def test_a_disk_without_space_is_reported_and_does_not_stop_the_service(self):
         server = subprocess.Popen([SERVER, "--trace", "/dev/full"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.assertIn("port", server.stdout.readline())
         server.send_signal(signal.SIGTERM)
         err = server.communicate(timeout=60)[1]
         self.assertEqual((server.returncode, err.strip()), (0, "recording: ENOSPC"))
+
+
+class UnderLoad(unittest.TestCase):
+    """The example's service with many clients, of which some break off, stopped while work is in flight."""
+
+    def talk(self, port, n):
+        for i in range(n):
+            client = socket.create_connection(("127.0.0.1", port), timeout=60)
+            with client, client.makefile("rb") as answers:
+                for _ in range(5):
+                    client.sendall(b"work 1\n")
+                    self.assertTrue(answers.readline())
+                if i % 3 == 0:
+                    client.sendall(b"work 500\n")
+
+    def test_its_trace_keeps_every_rule_and_its_journal_replays(self):
+        with tempfile.TemporaryDirectory() as place:
+            trace, journal = os.path.join(place, "run.trace"), os.path.join(place, "run.journal")
+            p = subprocess.Popen([SERVICE, "--port", "0", "--operator", "0", "--trace", trace, "--journal", journal],
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            operators, port = (int(p.stdout.readline().split()[-1]) for _ in range(2))
+            clients = [threading.Thread(target=self.talk, args=(port, 20)) for _ in range(8)]
+            for c in clients:
+                c.start()
+            for _ in range(5):
+                asked = http.client.HTTPConnection("127.0.0.1", operators, timeout=60)
+                asked.request("GET", "/explain")
+                asked.getresponse().read()
+                asked.close()
+            for c in clients:
+                c.join()
+            left = socket.create_connection(("127.0.0.1", port))
+            left.sendall(b"work 300\n")
+            time.sleep(0.1)
+            p.send_signal(signal.SIGTERM)
+            out, err = p.communicate(timeout=60)
+            left.close()
+            self.assertEqual(p.returncode, 0, out + err)
+            for args, said in ((["trace", "verify", "--strict", "--quiescent", trace], "every rule holds"),
+                               (["journal", "replay", journal, "--compare", trace], "the trace is the same")):
+                done = subprocess.run([EBB, *args], capture_output=True, text=True, timeout=120)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertIn(said, done.stdout)
+            done = subprocess.run([EBB, "trace", "summary", "--json", trace], capture_output=True, text=True, timeout=120)
+            sums = json.loads(done.stdout)
+            self.assertGreater(sums["counts"]["task_polled"], 160 * 5)
+            self.assertEqual(sums["counts"]["operation_begun"], sums["counts"]["operation_ended"])
+            self.assertEqual(sums["counts"]["connection_opened"], sums["counts"]["connection_closed"])
+            root = [d for d in sums["drains"] if "root" in d["region"]]
+            self.assertTrue(root and root[0]["waited_for"], sums["drains"])
 
 
 class Killed(unittest.TestCase):

@@ -47,8 +47,8 @@ class Served:
         self.url, self.port, self.checked = first.strip(), int(found.group(1)), False
 
     def stderr(self):
-        self.errors.seek(0)
-        return self.errors.read().decode(errors="replace")
+        at = self.errors.fileno()  # not by a seek: the server writes at the same offset
+        return os.pread(at, os.fstat(at).st_size, 0).decode(errors="replace")
 
     def open_files(self):
         """Those below its directory."""

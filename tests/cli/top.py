@@ -149,6 +149,20 @@ class Snapshots(WithServices):
             self.assertLess(len(loop["tree"]), 2000)
             self.assertGreater(loop["tasks"], 1000000)
 
+    def test_the_busiest_of_many_is_named_though_it_is_not_in_the_tree(self):
+        p = self.crowd(1, 100000, "hog")
+        reader = self.reader()
+
+        def busiest():
+            loop, = reader.ask()["loops"]
+            listed = {n["task"] for n in loop["tree"] if "task" in n}
+            return [n for n in loop["busiest"] if n["task"] not in listed and n["poll_max_ns"] >= 1000000]
+
+        hog, = until("the hog", busiest)
+        self.assertRegex(hog["site"], r"crowd\.c:\d+$")
+        self.assertEqual((hog["phase"], hog["masked"]), ("Running", False))
+        self.stop(p)
+
     def test_http_counters_are_shown(self):
         self.start(SERVICE, "--port", 0, "--operator", 0, "--inspect", self.path)
         until("the socket", self.path.exists)
@@ -304,6 +318,7 @@ class Terminal(WithServices):
         self.look()
         self.shows(r"loop 0  IDLE  tasks \d+")
         self.shows(r"task 1\.\d+\.\d+ Running")
+        self.shows(r"Running, waits for accept begun at examples/service/server\.c:\d+")
         self.shows(r"line 1 of \d+, by tree")
         self.shows(r"polls \d+, [\d.]+ us on average, longest")
         self.press("f")
@@ -319,6 +334,21 @@ class Terminal(WithServices):
         until("12 rows", lambda: len(self.screen().rstrip("\n").split("\n")) <= 12 and "by poll" in self.screen())
         self.press("q")
         self.shows("left with 0")
+
+    def test_the_busiest_of_many_is_the_first_by_poll_time(self):
+        p = self.crowd(1, 2000, "hog")
+        reader = self.reader()
+        until("the hog", lambda: [n for n in reader.ask()["loops"][0]["busiest"] if n["poll_max_ns"] >= 1000000])
+        self.look()
+        self.shows("by tree")
+        self.press("s", "s")
+        self.shows("by poll time")
+        tasks = until("tasks", lambda: [row for row in self.screen().split("\n") if row.startswith("  task ")])
+        hog = reader.ask()["loops"][0]["busiest"][0]["task"]
+        self.assertIn("task %s " % hog, tasks[0])
+        self.press("q")
+        self.shows("left with 0")
+        self.stop(p)
 
     def test_a_shutdown_is_watched_to_its_end(self):
         p, port = self.service()

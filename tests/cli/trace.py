@@ -34,8 +34,8 @@ def text(s, more=0):
     return struct.pack("<BBBBI24s", TEXT, more, 0, 0, len(s), s.encode())
 
 
-def trace(records, magic=b"EBBTRACE", per_block=127):
-    head = struct.pack("<8sII32sI8x", magic, 1, 0, b"ebb-cancel-v2", 32)
+def trace(records, magic=b"EBBTRACE", per_block=127, version=1):
+    head = struct.pack("<8sII32sI8x", magic, version, 0, b"ebb-cancel-v2", 32)
     out = [head, struct.pack("<I", crc32c(head))]
     for i in range(0, len(records), per_block):
         part = records[i:i + per_block]
@@ -226,6 +226,52 @@ class TraceCli(unittest.TestCase):
             ended = {e["id"] for e in events if e["ph"] == "e" and e["cat"] == category}
             self.assertEqual(begun - ended, {"0:100000001"} if category == "region" else set())
         self.assertTrue(any(e["ph"] == "i" and e["name"] == "cancel_acked" for e in events))
+
+    def test_a_summary_ranks_all_drains_however_many_and_counts_all_events(self):
+        """The last of 5,000 drains is the longest: of a unit in it, which is not asked to end itself."""
+        records, now = [record(TURN, task=1, region=1), record(TIME, other=1), record(OPENED, 1, region=ROOT)], 1
+        most = 5000
+        for i in range(most):
+            work, inner = ident(2, 2 * i + 1), ident(3, 2 * i + 1)
+            task = ident(1, 2 * i + 1)
+            records += [record(OPENED, 1, region=work, other=ROOT), record(OPENED, 1, region=inner, other=work, value=4),
+                        record(SPAWNED, 1, task=task, region=inner), record(POLLED, 2, value=3, task=task, region=inner),
+                        record(CLOSING, 2, region=work), record(DRAINING, 3, region=work)]
+            now += 1_000_000 if i < most - 1 else 70_000_000
+            records += [record(TIME, other=now), record(COMPLETED, 6, task=task, region=inner),
+                        record(CLOSING, 2, region=inner), record(FINALIZING, 4, region=inner),
+                        record(CLOSED, 5, region=inner), record(FINALIZING, 4, region=work), record(CLOSED, 5, region=work)]
+        path = self.file("drains", trace(records))
+        summed = json.loads(self.ebb(0, "trace", "summary", "--json", path)[0])
+        self.assertEqual(summed["events"], len(records))
+        drains = summed["drains"]
+        self.assertEqual((len(drains), drains[0]["ns"], drains[1]["ns"]), (10, 70_000_000, 1_000_000))
+        self.assertEqual([w["after_ns"] for w in drains[0]["waited_for"]], [70_000_000])
+        self.assertTrue(drains[0]["region"].endswith("#0.2.%d" % (2 * most - 1)), drains[0])
+        summed = json.loads(self.ebb(0, "trace", "summary", "--json", self.file("story", trace(story())))[0])
+        self.assertEqual(summed["events"], len(story()))  # its texts too
+
+    def test_a_wait_goes_on_after_a_poll_that_found_nothing(self):
+        """A close wakes a task that waits for a future; it goes on waiting, and the summary says for what."""
+        string, waiting, poll_ended, made, settled, awaited = 6, 49, 48, 80, 81, 85
+        ms = 1_000_000
+
+        def poll(at, *inside, end=1):
+            return [record(TIME, other=at * ms), record(POLLED, 2, value=3, task=TASK, region=WORK), *inside,
+                    record(poll_ended, value=end, task=TASK, other=at * ms)]
+        begins = [record(made, task=TASK, region=WORK, other=7, value=2 << 22 | 3 << 12),
+                  record(waiting, task=TASK, value=1 << 22), record(awaited, task=TASK, other=7)]
+        records = [record(TURN, task=1, region=1), record(TIME, other=ms), record(OPENED, 1, region=ROOT),
+                   record(OPENED, 1, region=WORK, other=ROOT),
+                   record(string, value=1), text("future"), record(string, value=2), text("read"),
+                   record(string, value=3), text("jobs.c:12"),
+                   record(SPAWNED, 1, task=TASK, region=WORK), *poll(10, *begins), record(CLOSING, 2, region=WORK),
+                   *poll(20), record(TIME, other=500 * ms), record(settled, other=7), *poll(500, end=0),
+                   record(COMPLETED, 6, task=TASK, region=WORK), record(FINALIZING, 4, region=WORK),
+                   record(CLOSED, 5, region=WORK)]
+        path = self.file("wait", trace(records, version=2))
+        waited, = json.loads(self.ebb(0, "trace", "summary", "--json", path)[0])["waited"]
+        self.assertEqual((waited["ns"], waited["for"]), (480 * ms, "read begun at jobs.c:12"))
 
     def test_usage_errors_say_what_there_is(self):
         self.assertIn("trace", self.ebb(2, "nonsense")[1])

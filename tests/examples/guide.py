@@ -17,6 +17,9 @@ PROGRAMS = {}
 
 # What each program has to print, as an expression for each line.
 SAYS = {
+    "bridge": ["EBB_OK: 5050"],
+    "ends": ["first: EBB_OK 0", "workflow: FINALIZED", "3 dropped, the others are 3", "level 5: EBB_OK"],
+    "faults": ["faults: 300 schedules hold"],
     "http": ["200: 6 bytes", "count: EBB_OK", "hang: EBB_TIMEOUT"],
     "io": ["socket: ping", "child: hello", "exit code 0", "blocking call: a name", "second thread: 42"],
     "lab": ["500 schedules: EBB_OK ", "every allocation failed once"],
@@ -38,6 +41,12 @@ SAYS = {
 
 # These write a file, and a subcommand that has to accept it.
 WRITES = {"service": ["audit", "verify"], "trace": ["trace", "verify", "--strict", "--quiescent"]}
+
+
+# Functions that the page has to name.
+GUIDED = re.compile(r"ebb_((chan|bridge)_(try_send|try_recv|take|put|(send|recv)_future)|sem_acquire_future|broadcast_\w+"
+                    r"|(task|workflow)_ended|region_closed|fd_ready|wall_now"
+                    r"|lab_(network_play|here|disturbed|signal|partition|reset|file_\w+|inject|main|action_name))(?<!_site)")
 
 
 def blocks(page):
@@ -89,6 +98,13 @@ class Page(unittest.TestCase):
         self.assertGreaterEqual(len(shown), 19)
         for block in shown:
             self.assertTrue([s for s in sources if "\n" + block in s], "in no program of examples/guide:\n" + block)
+
+    def test_names_every_function_that_waits_or_belongs_to_a_network(self):
+        headers = "".join(h.read_text(encoding="utf-8") for h in sorted((ROOT / "include" / "ebb").glob("*.h")))
+        declared = set(re.findall(r"\b(ebb_[a-z0-9_]+)\(", headers))
+        names = {n for n in declared if GUIDED.fullmatch(n)}
+        self.assertGreaterEqual(len(names), 35, names)
+        self.assertEqual([n for n in sorted(names) if not re.search(r"\b%s\b" % n, self.page)], [])
 
     def test_has_code_in_every_section(self):
         sections = re.split(r"^## ", self.page, flags=re.MULTILINE)[1:]

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The lab finds a bug of a proxy that depends on time, within 10,000 schedules, cuts it down, and replays it by the
-command that it prints; the repaired proxy holds: lab_race.py LAB_RACE"""
+command that it prints, with its traces if asked for; the repaired proxy holds: lab_race.py EBB LAB_RACE"""
 import re
 import subprocess
 import sys
@@ -28,6 +28,14 @@ class Race(unittest.TestCase):
             self.assertEqual(first.returncode, 1)
             self.assertIn(BUG, first.stdout)
             self.assertEqual(first.stdout, second.stdout)
+            traced = self.run_in(where, *command, "--trace", "race.trace", "--journal", "race.journal")
+            self.assertEqual((traced.returncode, traced.stdout), (1, first.stdout))
+            for i in range(4):
+                name = "race.trace%s" % ("" if i == 0 else ".%d" % i)
+                verified = self.run_in(where, EBB, "trace", "verify", "--strict", name)
+                self.assertEqual(verified.returncode, 0, name)
+            nowhere = self.run_in(where, *command, "--trace", "no/such/place")
+            self.assertEqual(nowhere.returncode, 2)
             print(found.stdout, first.stdout, (Path(where) / "race.lab").read_text(), sep="")
 
     def test_the_repaired_one_holds(self):
@@ -37,5 +45,6 @@ class Race(unittest.TestCase):
 
 
 if __name__ == "__main__":
+    EBB = str(Path(sys.argv.pop(1)).resolve())
     PROGRAM = str(Path(sys.argv.pop(1)).resolve())
     unittest.main(verbosity=2)

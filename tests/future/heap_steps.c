@@ -73,7 +73,8 @@ static void an_object_that_moves_from_value_to_value_is_not_lost(void **state) {
     heap_pump(&w);
     begin_steps(&w);
     ebb_future *g = ebb_within(w.host, ebb_map(w.host, f, as_it_came, NULL), EBB_FOREVER);
-    for (int i = 0; i < 8; i++) (void)ebb_runtime_pump(w.rt, 1); /* each poll of the servant is a step, too */
+    for (int i = 0; i < 8; i++)
+        (void)ebb_runtime_pump(w.rt, 1); /* each poll of the callback runner is a step, too */
     end_steps(&w);
     heap_pump(&w);
     assert_int_equal(ebb_await(w.host, g, &v), EBB_OK);

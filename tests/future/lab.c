@@ -189,7 +189,7 @@ static void step(ebb_lab *lab, uint32_t n) {
 
 static uint64_t compared, abandoned;
 
-/* Time may pass so fast that a servant has to be abandoned: then its callbacks do not run. */
+/* Time may pass so fast that a callback runner has to be abandoned: then its callbacks do not run. */
 static void check_once(play *p, const heard *h) {
     ebb_runtime_stats stats;
     ebb_runtime_stats_of(ebb_lab_runtime(p->lab, 0), &stats);

@@ -110,6 +110,57 @@ static void what_ended_and_was_consumed_is_freed_without_a_collection(void **sta
     assert_int_equal(future_stats(fw).collections, 0);
 }
 
+/* A loop of callbacks: each round waits for a promise, and returns a future with the next round. */
+typedef struct rounds {
+    ebb_future *waits; /* of this round, or NULL once the loop has ended */
+    uint32_t left;
+    probe *last;
+} rounds;
+
+static ebb_future *next_round(ebb_cx *cx, ebb_value *v, void *arg) {
+    rounds *r = arg;
+    (void)v;
+    r->waits = NULL;
+    if (r->left-- == 0) return ebb_future_ready(cx, ebb_value_int(7));
+    r->waits = ebb_promise_new(cx, NULL, NULL);
+    if (r->last != NULL) r->waits = probe_on(r->last, r->waits);
+    return ebb_then(cx, r->waits, next_round, r);
+}
+
+static void a_loop_of_callbacks_takes_the_memory_of_one_round(void **state) {
+    future_world *fw = *state;
+    if (future_test_gc()) skip();
+    rounds r = {.left = 1000};
+    ebb_future *loop = next_round(fw->host, NULL, &r);
+    size_t most = 0;
+    while (r.waits != NULL) {
+        assert_int_equal(ebb_promise_settle(r.waits, ebb_value_none()), EBB_OK);
+        future_settle(fw);
+        if (future_stats(fw).live > most) most = future_stats(fw).live;
+    }
+    ebb_value v;
+    assert_int_equal(ebb_await(fw->host, loop, &v), EBB_OK);
+    assert_int_equal(v.as.i, 7);
+    assert_int_equal(future_stats(fw).live, 0);
+    if (most > 4) fail_msg("%zu objects", most);
+}
+
+static void cancelling_a_loop_of_callbacks_cancels_its_last_round(void **state) {
+    future_world *fw = *state;
+    probe last = {0};
+    rounds r = {.left = 10, .last = &last};
+    ebb_future *loop = next_round(fw->host, NULL, &r);
+    for (int i = 0; i < 5; i++) {
+        assert_int_equal(ebb_promise_settle(r.waits, ebb_value_none()), EBB_OK);
+        future_settle(fw);
+        probe_pending(&last);
+    }
+    assert_true(ebb_future_cancel(loop, EBB_CANCEL_DISCONNECT));
+    future_settle(fw);
+    probe_cancelled(&last, EBB_CANCEL_DISCONNECT);
+    ebb_future_drop(loop);
+}
+
 /* ---- share --------------------------------------------------------------------------------------------- */
 
 static void a_shared_source_lives_until_its_last_owner(void **state) {
@@ -407,6 +458,8 @@ int main(void) {
         IN_FUTURES(a_promise_stays_good_for_its_producer_until_that_has_settled_it),
         IN_FUTURES(a_dropped_operation_is_asked_to_stop_and_stays_until_it_has),
         IN_FUTURES(what_ended_and_was_consumed_is_freed_without_a_collection),
+        IN_FUTURES(a_loop_of_callbacks_takes_the_memory_of_one_round),
+        IN_FUTURES(cancelling_a_loop_of_callbacks_cancels_its_last_round),
         IN_FUTURES(a_shared_source_lives_until_its_last_owner),
         IN_FUTURES(a_holder_of_a_shared_future_counts_as_one_more),
         IN_FUTURES(without_share_the_first_owner_takes_it_along),

@@ -220,6 +220,16 @@ class Whole(WithBodies):
                 self.assertEqual(c.response(s).body, letters(MB + i), i)
         self.server.stop()
 
+    def test_sixteen_streams_with_open_windows(self):
+        """The tail of each flush is sent with the next bytes."""
+        self.start_for("h2c")
+        with self.connect({h2raw.INITIAL_WINDOW_SIZE: 0x7fffffff}) as c:
+            c.window_update(0, 0x7fffffff - 65535)
+            streams = [c.request("/%s/big?n=%d" % (KINDS[i % 3], MB + i)) for i in range(16)]
+            for i, s in enumerate(streams):
+                self.assertEqual(c.response(s).body, letters(MB + i), i)
+        self.server.stop()
+
 
 class Slow(WithBodies):
     def test_a_slow_reader_holds_the_writer_back_in_little_memory(self):

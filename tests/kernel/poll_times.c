@@ -58,6 +58,11 @@ static void polls_are_measured_from_the_first_look_until_its_time_is_over(void *
     assert_int_equal(longest.max_ns, 500);
     assert_true(ebb__poll_time_of(rt, b.id, &one));
     assert_int_equal(one.polls, 2);
+    ebb__poll_time most[2];
+    assert_int_equal(ebb__poll_times_most(rt, most, 2), 2);
+    assert_true(most[0].task == a.id && most[1].task == b.id);
+    assert_int_equal(ebb__poll_times_most(rt, most, 1), 1);
+    assert_true(most[0].task == a.id);
     assert_int_equal(one.total_ns, 40);
 
     now = begin + 2001;

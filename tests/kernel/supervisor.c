@@ -31,7 +31,7 @@ static void note_closed(void *arg, const ebb_region_report *report) {
 
 static keeper *keeper_new(world *w, ebb_region r) {
     keeper *k = world_keep(w, sizeof *k);
-    k->s = ebb__supervisor_new(w->host, r, keep, k, NULL, "steward.c:1");
+    k->s = ebb__supervisor_new(w->host, r, keep, k, NULL, "supervisor.c:1");
     assert_int_equal(ebb_id_status(k->s.task.id), EBB_OK);
     assert_int_equal(ebb_id_status(k->s.region.id), EBB_OK);
     world_settle(w);
@@ -39,7 +39,7 @@ static keeper *keeper_new(world *w, ebb_region r) {
     return k;
 }
 
-/* It lets its region end: what a steward has to do before it returns. */
+/* It lets its region end: what a supervisor has to do before it returns. */
 static void dismiss(world *w, keeper *k) {
     k->over = true;
     ebb__region_joining(w->host, k->s.region);
@@ -82,7 +82,7 @@ static void force_reaches_it_and_it_is_polled_before_it_is_abandoned(void **stat
     assert_int_equal(report_of(w, r).abandoned, 0);
 }
 
-static void it_is_woken_when_nothing_but_its_annex_is_left(void **state) {
+static void it_is_woken_when_nothing_but_its_region_is_left(void **state) {
     world *w = *state;
     ebb_region r = open_region(w, w->root);
     keeper *k = keeper_new(w, r);
@@ -102,12 +102,12 @@ static void it_is_woken_when_nothing_but_its_annex_is_left(void **state) {
     (void)ebb_task_wake(w->host, b->id);
     world_settle(w);
     assert_int_equal(k->polls, polls + 1);
-    assert_int_equal(state_of(w, r), EBB_REGION_DRAINING); /* it waits for the steward */
+    assert_int_equal(state_of(w, r), EBB_REGION_DRAINING); /* it waits for the supervisor */
     dismiss(w, k);
     assert_int_equal(state_of(w, r), EBB_REGION_CLOSED);
 }
 
-static void it_is_woken_when_nothing_but_itself_is_left_in_an_annex_that_is_to_close(void **state) {
+static void it_is_woken_when_nothing_but_itself_is_left_in_its_region_that_is_to_close(void **state) {
     world *w = *state;
     ebb_region r = open_region(w, w->root);
     keeper *k = keeper_new(w, r);
@@ -126,7 +126,7 @@ static void it_is_woken_when_nothing_but_itself_is_left_in_an_annex_that_is_to_c
     assert_int_equal(state_of(w, r), EBB_REGION_CLOSED);
 }
 
-static void an_annex_admits_work_while_the_region_around_it_does_not(void **state) {
+static void its_region_admits_work_while_the_region_around_it_does_not(void **state) {
     world *w = *state;
     ebb_region r = open_region(w, w->root);
     keeper *k = keeper_new(w, r);
@@ -172,7 +172,7 @@ static void a_later_alarm_replaces_the_one_before_and_for_ever_is_none(void **st
     dismiss(w, k);
 }
 
-static void an_alarm_cancels_nothing_though_the_annex_has_a_timer_now(void **state) {
+static void an_alarm_cancels_nothing_though_its_region_has_a_timer_now(void **state) {
     world *w = *state;
     keeper *k = keeper_new(w, open_region(w, w->root));
     puppet *helper = puppet_start(w, k->s.region, HEEDING);
@@ -186,7 +186,7 @@ static void an_alarm_cancels_nothing_though_the_annex_has_a_timer_now(void **sta
     dismiss(w, k);
 }
 
-static void an_alarm_for_who_is_no_steward_is_ignored(void **state) {
+static void an_alarm_for_what_is_no_supervisor_is_ignored(void **state) {
     world *w = *state;
     ebb_region r = open_region(w, w->root);
     keeper *k = keeper_new(w, r);
@@ -229,7 +229,7 @@ static void an_alarm_after_a_force_does_not_take_the_time_of_that_away(void **st
 static ebb_status refused(world *w, ebb_region r,
                           void (*on_closed)(void *arg, const ebb_region_report *report)) {
     keeper *k = world_keep(w, sizeof *k);
-    ebb__supervisor s = ebb__supervisor_new(w->host, r, keep, k, on_closed, "steward.c:2");
+    ebb__supervisor s = ebb__supervisor_new(w->host, r, keep, k, on_closed, "supervisor.c:2");
     assert_int_equal(ebb_id_status(s.task.id), ebb_id_status(s.region.id));
     return ebb_id_status(s.task.id);
 }
@@ -250,14 +250,14 @@ static void a_region_has_one_and_one_that_is_closed_has_none(void **state) {
     dismiss(w, k);
 }
 
-static void a_steward_that_finds_no_memory_leaves_nothing(void **state) {
+static void a_supervisor_that_finds_no_memory_leaves_nothing(void **state) {
     world *w = *state;
     ebb_region r = open_region(w, w->root);
     for (uint64_t n = 1; n < 20; n++) {
         ebb_runtime_stats before = stats_of(w);
         w->memory.fail_at = w->memory.calls + n;
         keeper *k = world_keep(w, sizeof *k);
-        k->s = ebb__supervisor_new(w->host, r, keep, k, NULL, "steward.c:3");
+        k->s = ebb__supervisor_new(w->host, r, keep, k, NULL, "supervisor.c:3");
         w->memory.fail_at = 0;
         if (ebb_id_status(k->s.task.id) == EBB_OK) {
             dismiss(w, k);
@@ -281,10 +281,10 @@ static void one_that_has_returned_leaves_the_place_to_the_next(void **state) {
     assert_int_equal(state_of(w, r), EBB_REGION_CLOSED);
 }
 
-static void the_root_tells_its_steward_when_it_has_closed(void **state) {
+static void the_root_tells_its_supervisor_when_it_has_closed(void **state) {
     world *w = *state;
     keeper *k = world_keep(w, sizeof *k);
-    k->s = ebb__supervisor_new(w->host, w->root, keep, k, note_closed, "steward.c:4");
+    k->s = ebb__supervisor_new(w->host, w->root, keep, k, note_closed, "supervisor.c:4");
     assert_int_equal(ebb_id_status(k->s.task.id), EBB_OK);
     puppet *p = puppet_start(w, w->root, (puppet){.returns = EBB_FAILED});
     world_settle(w);
@@ -389,7 +389,7 @@ static void add_text(void *ctx, const char *text, size_t n) {
     out[have + n] = 0;
 }
 
-static void a_dump_tells_the_annex_and_the_steward_from_others(void **state) {
+static void a_dump_tells_the_supervisor_and_its_region_from_others(void **state) {
     world *w = *state;
     char text[4096] = "";
     keeper *k = keeper_new(w, open_region(w, w->root));
@@ -403,22 +403,22 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         IN_WORLD(closing_and_cancelling_wake_it_and_do_not_reach_it),
         IN_WORLD(force_reaches_it_and_it_is_polled_before_it_is_abandoned),
-        IN_WORLD(it_is_woken_when_nothing_but_its_annex_is_left),
-        IN_WORLD(it_is_woken_when_nothing_but_itself_is_left_in_an_annex_that_is_to_close),
-        IN_WORLD(an_annex_admits_work_while_the_region_around_it_does_not),
+        IN_WORLD(it_is_woken_when_nothing_but_its_region_is_left),
+        IN_WORLD(it_is_woken_when_nothing_but_itself_is_left_in_its_region_that_is_to_close),
+        IN_WORLD(its_region_admits_work_while_the_region_around_it_does_not),
         IN_WORLD(an_alarm_wakes_it_once_at_its_time),
         IN_WORLD(a_later_alarm_replaces_the_one_before_and_for_ever_is_none),
-        IN_WORLD(an_alarm_cancels_nothing_though_the_annex_has_a_timer_now),
-        IN_WORLD(an_alarm_for_who_is_no_steward_is_ignored),
+        IN_WORLD(an_alarm_cancels_nothing_though_its_region_has_a_timer_now),
+        IN_WORLD(an_alarm_for_what_is_no_supervisor_is_ignored),
         IN_WORLD(an_alarm_after_a_force_does_not_take_the_time_of_that_away),
         IN_WORLD(a_region_has_one_and_one_that_is_closed_has_none),
-        IN_WORLD(a_steward_that_finds_no_memory_leaves_nothing),
+        IN_WORLD(a_supervisor_that_finds_no_memory_leaves_nothing),
         IN_WORLD(one_that_has_returned_leaves_the_place_to_the_next),
-        IN_WORLD(the_root_tells_its_steward_when_it_has_closed),
+        IN_WORLD(the_root_tells_its_supervisor_when_it_has_closed),
         IN_WORLD(a_region_that_is_to_close_does_so_once_nothing_lives_in_it),
         IN_WORLD(a_note_stands_in_the_trace_as_it_was_given),
         IN_WORLD(each_that_does_not_end_as_it_should_is_told_when_it_happens),
-        IN_WORLD(a_dump_tells_the_annex_and_the_steward_from_others),
+        IN_WORLD(a_dump_tells_the_supervisor_and_its_region_from_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

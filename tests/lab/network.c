@@ -1,7 +1,6 @@
 /* Programs in a network of the lab: the same decisions give the same run, faults stay within their limits, and what goes
  * wrong is found, kept and replayed. */
 #include <errno.h>
-#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -301,30 +300,30 @@ static void segments_wait_for_the_end_of_a_partition(void **state) {
     assert_true(longest > 25 * EBB_SECOND && longest < 32 * EBB_SECOND);
 }
 
-/* ---- files, names, and what there is not ---------------------------------------------------------------- */
+/* Many short partitions, and one that lasts: none of them ends it. */
+static void cut_off_for_ever(ebb_lab *lab, uint32_t n) {
+    (void)n;
+    assert_int_equal(ebb_lab_partition(lab, "echo", "one", EBB_FOREVER), EBB_OK);
+    for (int i = 0; i < 40; i++) assert_int_equal(ebb_lab_partition(lab, "one", "echo", EBB_MS), EBB_OK);
+}
+
+static void a_partition_may_last_for_ever(void **state) {
+    (void)state;
+    const ebb_lab_program programs[] = {echo_programs[0], {.name = "one", .ip = "10.0.0.2", .fn = patient}};
+    const ebb_lab_network net = {.programs = programs, .n = 2};
+    ebb_lab_scenario s = {
+        .name = "cut", .play = ebb_lab_network_play, .network = &net, .steps = 1, .step = cut_off_for_ever};
+    uint32_t stuck = 0;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        ebb_lab_result r = play(&(ebb_lab_case){.scenario = &s, .seed = seed}, NULL);
+        stuck += strcmp(r.failure, "stuck") == 0;
+    }
+    assert_true(stuck > 0);
+}
+
+/* ---- names, and what there is not ----------------------------------------------------------------------- */
 
 static ebb_status saw; /* what a client wants its test to see */
-
-static ebb_status use_files(ebb_cx *cx, void *arg) {
-    char piece[100] = {'b'};
-    ebb_value v;
-    ebb_status st = ebb_await(cx, ebb_file_open(cx, "a", O_CREAT | O_RDWR, 0600), &v);
-    ebb_file f = ebb_file_of(v);
-    (void)arg;
-    for (int i = 0; i < 10 && st == EBB_OK; i++)
-        st = ebb_await(cx, ebb_file_write(cx, f, piece, sizeof piece, EBB_FILE_HERE), NULL);
-    saw = st;
-    if (st != EBB_OK) return EBB_OK;
-    saw = ebb_await(cx, ebb_file_rename(cx, "a", "./b"), NULL);
-    if (saw == EBB_OK && ebb_await(cx, ebb_file_open(cx, "a", O_RDONLY, 0), NULL) != EBB_ERRNO(ENOENT))
-        saw = EBB_FAILED;
-    if (saw == EBB_OK) saw = ebb_await(cx, ebb_file_read(cx, f, piece, sizeof piece, 990), &v);
-    if (saw == EBB_OK && (v.as.u < 1 || v.as.u > 10)) saw = EBB_FAILED;
-    if (saw == EBB_OK && ebb_await(cx, ebb_file_read(cx, f, piece, 1, 1000), &v) != EBB_ERR_EOF)
-        saw = EBB_FAILED;
-    if (saw == EBB_OK) saw = ebb_await(cx, ebb_file_close(cx, f), NULL);
-    return EBB_OK;
-}
 
 static ebb_lab_result play_alone(ebb_status (*fn)(ebb_cx *, void *), ebb_lab_network net, uint64_t seed) {
     const ebb_lab_program programs[] = {{.name = "alone", .ip = "10.0.0.2", .fn = fn}};
@@ -332,21 +331,6 @@ static ebb_lab_result play_alone(ebb_status (*fn)(ebb_cx *, void *), ebb_lab_net
     net.n = 1;
     ebb_lab_scenario s = {.name = "alone", .play = ebb_lab_network_play, .network = &net};
     return play(&(ebb_lab_case){.scenario = &s, .seed = seed}, NULL);
-}
-
-static void files_are_in_memory_and_may_be_full(void **state) {
-    (void)state;
-    for (uint64_t seed = 1; seed < 50; seed++) {
-        ebb_lab_result r = play_alone(use_files, (ebb_lab_network){.latency = 0}, seed);
-        must_hold(&r);
-        assert_int_equal(saw, EBB_OK);
-        r = play_alone(use_files, (ebb_lab_network){.disk_bytes = 500}, seed);
-        must_hold(&r);
-        assert_int_equal(saw, EBB_ERRNO(ENOSPC));
-        r = play_alone(use_files, (ebb_lab_network){.descriptors = 3}, seed);
-        must_hold(&r);
-        assert_int_equal(saw, EBB_ERRNO(EMFILE));
-    }
 }
 
 static ebb_status block(void *arg, ebb_value *out) {
@@ -538,7 +522,7 @@ int main(void) {
         cmocka_unit_test(a_fault_happens_no_more_often_than_allowed),
         cmocka_unit_test(each_fault_has_the_error_of_the_system),
         cmocka_unit_test(segments_wait_for_the_end_of_a_partition),
-        cmocka_unit_test(files_are_in_memory_and_may_be_full),
+        cmocka_unit_test(a_partition_may_last_for_ever),
         cmocka_unit_test(names_and_the_pool_are_there_and_processes_and_threads_are_not),
         cmocka_unit_test(outside_of_a_run_there_is_no_lab),
         cmocka_unit_test(a_failure_says_which_program_and_why),

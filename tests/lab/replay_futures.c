@@ -1,4 +1,4 @@
-/* A journal of a run with futures replays to the same trace: servants are tasks like others, and their wakes,
+/* A journal of a run with futures replays to the same trace: callback runners are tasks like others, and their wakes,
  * timers and waits are inputs that the journal has. The oracles hold on the way. */
 #include "tests/support/replay_run.h"
 

@@ -205,14 +205,15 @@ static void an_operation_that_is_pending_at_the_request_may_settle(void **state)
     ebb_workflow wf = open_plain(ww);
     operation *o = start_operation(ww, wf, true);
     workflow_stop(ww, wf);
-    workflow_says(workflow_line(ww, "requested", 0), "\"in_flight\":1,"); /* its servant is no work */
+    workflow_says(workflow_line(ww, "requested", 0), "\"in_flight\":1,"); /* its callback runner is no work */
     world_pass(ww->world, MS(1000));
     assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_DRAINING);
     assert_int_equal(ebb_promise_settle(o->f, ebb_value_int(7)), EBB_OK);
     world_settle(ww->world);
     assert_int_equal(o->got, EBB_OK);
     assert_int_equal(o->cancels, 0);
-    assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_FINALIZED); /* its servant does not hold it up */
+    assert_int_equal(workflow_state(ww, wf),
+                     EBB_WORKFLOW_FINALIZED); /* its callback runner does not hold it up */
     assert_int_equal(ebb_workflow_join(ww->host, wf, NULL), EBB_OK);
 }
 
@@ -505,7 +506,7 @@ static void await_a_timer(ebb_cx *cx, ebb_drain *d, drainer *me) {
     me->slept = ebb_await(cx, ebb_after(cx, MS(2000)), NULL);
 }
 
-static void a_fiber_handler_awaits_futures_and_their_servant_does_not_hold_it_up(void **state) {
+static void a_fiber_handler_awaits_futures_and_their_callback_runner_does_not_hold_it_up(void **state) {
     workflow_world *ww = *state;
     ebb_workflow wf = open_plain(ww);
     drainer *h = drainer_add_fiber(ww, wf, "awaits", (drainer){.act = await_a_timer});
@@ -617,7 +618,7 @@ int main(void) {
         IN_WORKFLOWS(a_fiber_handler_that_fails_is_the_failure_of_the_workflow_too),
         IN_WORKFLOWS(the_drain_waits_for_what_a_handler_has_spawned),
         IN_WORKFLOWS(a_fiber_handler_opens_regions_awaits_them_and_reserves),
-        IN_WORKFLOWS(a_fiber_handler_awaits_futures_and_their_servant_does_not_hold_it_up),
+        IN_WORKFLOWS(a_fiber_handler_awaits_futures_and_their_callback_runner_does_not_hold_it_up),
         IN_WORKFLOWS(a_handler_may_ask_again),
         IN_WORKFLOWS(a_handler_may_force),
         IN_WORKFLOWS(a_handler_that_forces_its_own_region_ends_the_drain_by_force),

@@ -143,7 +143,7 @@ static void the_budget_of_one_that_waits_for_an_operator_does_not_grow_by_itself
     world_pass(ww->world, MS(5000));
     workflow_finish(ww, other);
     (void)ebb_workflow_request(ww->host, wf, EBB_CANCEL_SHUTDOWN, "now");
-    ebb_region_close(ww->host, ebb_workflow_region(ww->host, wf)); /* its steward looks again */
+    ebb_region_close(ww->host, ebb_workflow_region(ww->host, wf)); /* its supervisor looks again */
     world_pass(ww->world, MS(1000));
     assert_int_equal(workflow_report(ww, wf).budget, MS(2000));
     workflow_finish(ww, p);
@@ -517,7 +517,7 @@ static void a_clock_that_jumps_past_everything_abandons_only_what_does_not_retur
         jump(ww, 3600 * EBB_SECOND);
         world_pass(ww->world, MS(200));
         assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_LEAK_DETECTED);
-        assert_int_equal(workflow_report(ww, wf).leaks, 1); /* neither its steward nor its handler */
+        assert_int_equal(workflow_report(ww, wf).leaks, 1); /* neither its supervisor nor its handler */
         assert_int_equal(ebb_workflow_leak_at(ww->host, wf, 0, &leak), EBB_OK);
         assert_int_equal(leak.id, ignores->id.id);
     }
@@ -548,7 +548,7 @@ static void what_is_forced_after_a_jump_writes_nothing_before_the_timeout(void *
     (void)drainer_add(ww, wf, "slow", (drainer){.sleeps = 3600 * EBB_SECOND, .returns = EBB_OK});
     workflow_stop(ww, wf);
     world_pass(ww->world, MS(1500));
-    jump(ww, MS(4000)); /* the kernel forces at the same time as the steward is woken */
+    jump(ww, MS(4000)); /* the kernel forces at the same time as the supervisor is woken */
     world_pass(ww->world, MS(1000));
     workflow_says(workflow_story(ww, 1), "drain_cancelled drain_timeout finalizing ");
     workflow_says(workflow_line(ww, "drain_timeout", 0), "\"elapsed_ms\":5500.000,\"budget_ms\":2000.000");

@@ -267,7 +267,7 @@ static void limits_of_regions_and_tasks_are_told_and_leave_nothing(void **state)
         program p = {.failing = {.inner = ebb_libc_allocator()}};
         ebb_runtime_opts opts = {.allocator = ebb_failing_allocator(&p.failing),
                                  .max_regions = most, /* it takes two besides the root */
-                                 .max_tasks = 2};     /* its steward and one more */
+                                 .max_tasks = 2};     /* its supervisor and one more */
         assert_int_equal(ebb_runtime_new(&opts, &p.rt), EBB_OK);
         p.host = ebb_runtime_host(p.rt);
         ebb_workflow wf =

@@ -1,4 +1,4 @@
-/* A journal of a run with workflows replays to the same trace, byte for byte: stewards, alarms and their
+/* A journal of a run with workflows replays to the same trace, byte for byte: supervisors, alarms and their
  * steps are inputs that the journal has. The oracles hold on the way. */
 #include "tests/support/replay_run.h"
 
@@ -182,7 +182,7 @@ static void a_run_whose_workflow_completes_replays(void **state) {
     at_many_times(joins);
 }
 
-/* The first allocation of its steward succeeds, or another one: a replay fails the first in any case. */
+/* The first allocation of its supervisor succeeds, or another one: a replay fails the first in any case. */
 static void a_workflow_that_finds_no_memory_replays(void **state) {
     (void)state;
     for (uint32_t regions = 0; regions < 64; regions++) {

@@ -21,8 +21,9 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 #include <unistd.h>
+
+#include "tests/support/forked.h"
 
 enum { ALARM_S = 100, LOOPS = 3, LONG_MS = 3600000 };
 
@@ -128,18 +129,8 @@ static bool is_last(void) {
 /* ---- from outside --------------------------------------------------------------------------------- */
 
 static void in_a_process(void (*body)(void)) {
-    int status = 0;
     memset(saw, 0, sizeof *saw);
-    pid_t child = fork();
-    assert_true(child >= 0);
-    if (child == 0) {
-        alarm(ALARM_S);
-        body();
-        _exit(0);
-    }
-    assert_int_equal(waitpid(child, &status, 0), child);
-    if (WIFSIGNALED(status)) fail_msg("the process has died of signal %d", WTERMSIG(status));
-    assert_int_equal(WEXITSTATUS(status), 0);
+    forked_run(body, ALARM_S);
 }
 
 static void left_nothing(void) {

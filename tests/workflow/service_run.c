@@ -19,10 +19,11 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 #include <uv.h>
+
+#include "tests/support/forked.h"
 
 enum { ALARM_S = 60, SERVICES = 4 };
 
@@ -101,18 +102,8 @@ static ebb_status sleeps(ebb_cx *cx) {
 
 /* Runs it in a process that must end by itself. */
 static void in_a_process(void (*body)(void)) {
-    int status = 0;
     *saw = (seen){.fn = EBB_PENDING};
-    pid_t child = fork();
-    assert_true(child >= 0);
-    if (child == 0) {
-        alarm(ALARM_S);
-        body();
-        _exit(0);
-    }
-    assert_int_equal(waitpid(child, &status, 0), child);
-    if (WIFSIGNALED(status)) fail_msg("the process has died of signal %d", WTERMSIG(status));
-    assert_int_equal(WEXITSTATUS(status), 0);
+    forked_run(body, ALARM_S);
 }
 
 static void left_nothing(int i) {

@@ -1,4 +1,4 @@
-/* The kernel's verbs on what a workflow keeps for itself, its steward and the annex, whose ids every dump and
+/* The kernel's verbs on what a workflow keeps for itself, its supervisor and the region of that, whose ids every dump and
  * trace shows; and tasks that would wait for themselves. */
 #include "tests/support/workflow_world.h"
 
@@ -6,8 +6,8 @@
 
 typedef struct parts {
     ebb_workflow wf;
-    ebb_region region, annex;
-    ebb_task steward;
+    ebb_region region, own_region;
+    ebb_task supervisor;
     drainer *poll, *fiber;
 } parts;
 
@@ -15,13 +15,13 @@ typedef struct parts {
 static void find_parts(world *w, parts *p) {
     ebb_event ev;
     for (uint32_t i = 0; find_event(w, EBB_EV_REGION_OPENED, 0, i, &ev); i++) {
-        if (ev.other == p->region.id) p->annex.id = ev.region_id;
+        if (ev.other == p->region.id) p->own_region.id = ev.region_id;
     }
-    for (uint32_t i = 0; p->steward.id == 0 && find_event(w, EBB_EV_TASK_SPAWNED, 0, i, &ev); i++) {
-        if (ev.region_id == p->annex.id) p->steward.id = ev.task_id;
+    for (uint32_t i = 0; p->supervisor.id == 0 && find_event(w, EBB_EV_TASK_SPAWNED, 0, i, &ev); i++) {
+        if (ev.region_id == p->own_region.id) p->supervisor.id = ev.task_id;
     }
-    assert_int_not_equal(p->annex.id, 0);
-    assert_int_not_equal(p->steward.id, 0);
+    assert_int_not_equal(p->own_region.id, 0);
+    assert_int_not_equal(p->supervisor.id, 0);
 }
 
 static parts parts_new(workflow_world *ww, puppet work) {
@@ -44,30 +44,30 @@ static void come_to(workflow_world *ww, const parts *p, moment m) {
     if (m >= AFTER_CANCEL_AT) world_pass(ww->world, MS(1201));
 }
 
-static void force_steward(ebb_cx *cx, const parts *p) {
-    ebb_task_force(cx, p->steward);
+static void force_supervisor(ebb_cx *cx, const parts *p) {
+    ebb_task_force(cx, p->supervisor);
 }
 
-static void cancel_steward(ebb_cx *cx, const parts *p) {
-    ebb_task_cancel(cx, p->steward, EBB_CANCEL_SHUTDOWN, "from a dump");
+static void cancel_supervisor(ebb_cx *cx, const parts *p) {
+    ebb_task_cancel(cx, p->supervisor, EBB_CANCEL_SHUTDOWN, "from a dump");
 }
 
-static void force_annex(ebb_cx *cx, const parts *p) {
-    ebb_region_force(cx, p->annex);
+static void force_its_region(ebb_cx *cx, const parts *p) {
+    ebb_region_force(cx, p->own_region);
 }
 
-static void cancel_annex(ebb_cx *cx, const parts *p) {
-    ebb_region_cancel(cx, p->annex, EBB_CANCEL_SHUTDOWN, "from a dump");
+static void cancel_its_region(ebb_cx *cx, const parts *p) {
+    ebb_region_cancel(cx, p->own_region, EBB_CANCEL_SHUTDOWN, "from a dump");
 }
 
-static void close_annex(ebb_cx *cx, const parts *p) {
-    ebb_region_close(cx, p->annex);
+static void close_its_region(ebb_cx *cx, const parts *p) {
+    ebb_region_close(cx, p->own_region);
 }
 
 typedef void (*verb)(ebb_cx *cx, const parts *p);
 
-static void no_verb_on_the_steward_stops_it_or_the_workflow(void **state) {
-    static const verb verbs[] = {force_steward, cancel_steward};
+static void no_verb_on_the_supervisor_stops_it_or_the_workflow(void **state) {
+    static const verb verbs[] = {force_supervisor, cancel_supervisor};
     workflow_world *ww = *state;
     for (int v = 0; v < 2; v++) {
         for (moment m = WHILE_IDLE; m < AFTER_CANCEL_AT; m++) {
@@ -91,7 +91,8 @@ static void no_verb_on_the_steward_stops_it_or_the_workflow(void **state) {
 }
 
 static void under_every_verb_at_every_moment_a_workflow_ends_and_can_be_joined(void **state) {
-    static const verb verbs[] = {force_steward, cancel_steward, force_annex, cancel_annex, close_annex};
+    static const verb verbs[] = {force_supervisor, cancel_supervisor, force_its_region, cancel_its_region,
+                                 close_its_region};
     workflow_world *ww = *state;
     for (size_t v = 0; v < sizeof verbs / sizeof *verbs; v++) {
         for (moment m = WHILE_IDLE; m < MOMENTS; m++) {
@@ -110,24 +111,24 @@ static void under_every_verb_at_every_moment_a_workflow_ends_and_can_be_joined(v
     }
 }
 
-static void an_annex_that_is_forced_before_any_request_is_a_request_and_a_force(void **state) {
+static void its_region_when_forced_before_any_request_is_a_request_and_a_force(void **state) {
     workflow_world *ww = *state;
     parts p = parts_new(ww, HEEDING);
-    force_annex(ww->host, &p);
+    force_its_region(ww->host, &p);
     world_pass(ww->world, MS(1000));
     assert_true(workflow_state(ww, p.wf) >= EBB_WORKFLOW_FINALIZED);
     assert_true(workflow_report(ww, p.wf).forced);
     workflow_says(workflow_story(ww, 1), "opened requested drain_started");
 }
 
-static void the_region_around_closes_though_its_workflows_steward_was_forced(void **state) {
+static void the_region_around_closes_though_its_workflows_supervisor_was_forced(void **state) {
     workflow_world *ww = *state;
     ebb_region around = open_region(ww->world, ww->world->root);
     parts p = {
         .wf = workflow_new(ww, &(ebb_workflow_opts){.type = &ebb_workflow_publish_abort, .parent = around})};
     p.region = ebb_workflow_region(ww->host, p.wf);
     find_parts(ww->world, &p);
-    force_steward(ww->host, &p);
+    force_supervisor(ww->host, &p);
     world_pass(ww->world, MS(500));
     ebb_region_close(ww->host, around);
     world_settle(ww->world);
@@ -199,10 +200,10 @@ static void a_handler_can_not_join_what_it_drains(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        IN_WORKFLOWS(no_verb_on_the_steward_stops_it_or_the_workflow),
+        IN_WORKFLOWS(no_verb_on_the_supervisor_stops_it_or_the_workflow),
         IN_WORKFLOWS(under_every_verb_at_every_moment_a_workflow_ends_and_can_be_joined),
-        IN_WORKFLOWS(an_annex_that_is_forced_before_any_request_is_a_request_and_a_force),
-        IN_WORKFLOWS(the_region_around_closes_though_its_workflows_steward_was_forced),
+        IN_WORKFLOWS(its_region_when_forced_before_any_request_is_a_request_and_a_force),
+        IN_WORKFLOWS(the_region_around_closes_though_its_workflows_supervisor_was_forced),
         IN_WORKFLOWS(a_task_of_a_workflow_can_not_join_it_or_one_around_it),
         IN_WORKFLOWS(whoever_is_around_or_beside_a_workflow_may_join_it),
         IN_WORKFLOWS(a_handler_can_not_join_what_it_drains),

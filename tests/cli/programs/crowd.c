@@ -1,6 +1,8 @@
 /* A service on several loops with a crowd of tasks on each, and a ticker that says how long a turn was late.
  *
- *   crowd SOCKET LOOPS TASKS [stuck]    stuck: the last loop is held up for 4 s, 1 s after its start */
+ *   crowd SOCKET LOOPS TASKS [stuck|hog]
+ *
+ * stuck: the last loop is held up for 4 s, 1 s after its start. hog: the last task of the crowd computes a lot. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +11,7 @@
 #include <ebb/ebb.h>
 
 static uint32_t loops, tasks;
-static bool stuck;
+static bool stuck, has_hog;
 
 static ebb_status waits(ebb_cx *cx, void *arg) {
     (void)cx;
@@ -18,6 +20,16 @@ static ebb_status waits(ebb_cx *cx, void *arg) {
 }
 
 /* Prints the worst delay of its 10 ms naps at each SIGTERM. */
+static ebb_status hog(ebb_cx *cx, void *arg) {
+    ebb_sleeper nap = {0};
+    (void)arg;
+    while (ebb_sleep(cx, &nap, 5 * EBB_MS) == EBB_OK) {
+        uint64_t from = ebb_now(cx);
+        while (ebb_now(cx) - from < EBB_MS) {}
+    }
+    return EBB_OK;
+}
+
 static ebb_status tick(ebb_cx *cx, ebb_region crowd) {
     uint64_t worst = 0;
     while (!ebb_stopping(cx)) {
@@ -37,6 +49,7 @@ static ebb_status first(ebb_cx *cx, void *arg) {
     ebb_region crowd = ebb_region_open(cx, NULL);
     (void)arg;
     for (uint32_t i = 0; i < tasks; i++) ebb_spawn(cx, crowd, waits, NULL);
+    if (has_hog) ebb_fiber_spawn(cx, crowd, hog, NULL);
     printf("ready %u\n", ebb_service_loop(cx));
     fflush(stdout);
     if (stuck && ebb_service_loop(cx) == loops - 1) {
@@ -53,6 +66,7 @@ int main(int argc, char **argv) {
     if (argc < 4) return 2;
     loops = (uint32_t)strtoul(argv[2], NULL, 10);
     tasks = (uint32_t)strtoul(argv[3], NULL, 10);
+    has_hog = argc > 4 && strcmp(argv[4], "hog") == 0;
     stuck = argc > 4 && strcmp(argv[4], "stuck") == 0;
     ebb_service_opts opts = {.loop.runtime.allocator = ebb_libc_allocator(),
                              .loops = loops,

@@ -100,7 +100,7 @@ void model_ends(model *m, int i);
 void model_cancel(model *m, ebb_cancel_kind kind);
 /* The span of within, delay or schedule is over. */
 void model_time_is_over(model *m);
-/* The servant has begun to work on it: traverse and retry call their callbacks. */
+/* The callback runner has begun to work on it: traverse and retry call their callbacks. */
 void model_begins(model *m);
 
 #endif

@@ -1,6 +1,6 @@
 /* Futures with one input and one callback. */
-#ifndef EBB__FUTURE_SINGLE_H
-#define EBB__FUTURE_SINGLE_H
+#ifndef EBB__FUTURE_THEN_H
+#define EBB__FUTURE_THEN_H
 
 #include "future/future.h"
 

@@ -173,10 +173,10 @@ static void who_is_ended_again_and_again_waits_up_to_the_most(void **state) {
     assert_int_equal(a.quiet_until, now + EBB__DELAY_STEP_MS * EBB_MS);
 }
 
-static ebb__rate_limits calm = {.key = {UINT64_C(0x0706050403020100), UINT64_C(0x0f0e0d0c0b0a0908)}};
+static ebb__rate_limits limits = {.key = {UINT64_C(0x0706050403020100), UINT64_C(0x0f0e0d0c0b0a0908)}};
 
 static bool share(const char *a, const char *b) {
-    bool same = ebb__rate_limit_of(&calm, a) == ebb__rate_limit_of(&calm, b);
+    bool same = ebb__rate_limit_of(&limits, a) == ebb__rate_limit_of(&limits, b);
     for (uint64_t i = 1; i < 8 && same; i++) { /* two that only meet do so under one key */
         ebb__rate_limits *other = malloc(sizeof *other);
         other->key[0] = i * UINT64_C(0x9e3779b97f4a7c15);
@@ -220,7 +220,7 @@ static void addresses_spread_over_the_table(void **state) {
     (void)state;
     for (uint32_t i = 0; i < 10 * EBB__RATE_LIMIT_SLOTS; i++) {
         crowd_address(ip, sizeof ip, i);
-        size_t slot = (size_t)(ebb__rate_limit_of(&calm, ip) - calm.address);
+        size_t slot = (size_t)(ebb__rate_limit_of(&limits, ip) - limits.address);
         assert_true(slot < EBB__RATE_LIMIT_SLOTS);
         count[slot]++;
     }
@@ -235,14 +235,14 @@ static void addresses_spread_over_the_table(void **state) {
 /* Who does not know the key can't find addresses that meet: those of one table do not in another. */
 static void the_key_decides_who_meets_whom(void **state) {
     ebb__rate_limits *other = calloc(1, sizeof *other);
-    ebb__rate_limit *mine = ebb__rate_limit_of(&calm, "10.0.0.0");
+    ebb__rate_limit *mine = ebb__rate_limit_of(&limits, "10.0.0.0");
     uint32_t here = 0, there = 0;
     char ip[32];
     (void)state;
     other->key[1] = 1;
     for (uint32_t i = 1; i < 20 * EBB__RATE_LIMIT_SLOTS; i++) {
         crowd_address(ip, sizeof ip, i);
-        if (ebb__rate_limit_of(&calm, ip) != mine) continue;
+        if (ebb__rate_limit_of(&limits, ip) != mine) continue;
         here++;
         there += ebb__rate_limit_of(other, ip) == ebb__rate_limit_of(other, "10.0.0.0");
     }
@@ -257,7 +257,7 @@ static uint64_t siphash(uint64_t family, uint64_t network) {
     uint64_t words[2] = {family, network}, hash = 0;
     size_t n;
     for (size_t i = 0; i < 16; i++) {
-        key[i] = (uint8_t)(calm.key[i / 8] >> 8 * (i % 8));
+        key[i] = (uint8_t)(limits.key[i / 8] >> 8 * (i % 8));
         data[i] = (uint8_t)(words[i / 8] >> 8 * (i % 8));
     }
     EVP_MAC *mac = EVP_MAC_fetch(NULL, "SIPHASH", NULL);
@@ -275,11 +275,11 @@ static uint64_t siphash(uint64_t family, uint64_t network) {
 
 static void the_hash_is_siphash(void **state) {
     (void)state;
-    assert_ptr_equal(ebb__rate_limit_of(&calm, "1.2.3.4"),
-                     &calm.address[siphash(4, 0x01020304) % EBB__RATE_LIMIT_SLOTS]);
-    assert_ptr_equal(ebb__rate_limit_of(&calm, "2001:db8:1:2::1"),
-                     &calm.address[siphash(6, UINT64_C(0x20010db800010002)) % EBB__RATE_LIMIT_SLOTS]);
-    assert_ptr_equal(ebb__rate_limit_of(&calm, ""), &calm.address[siphash(0, 0) % EBB__RATE_LIMIT_SLOTS]);
+    assert_ptr_equal(ebb__rate_limit_of(&limits, "1.2.3.4"),
+                     &limits.address[siphash(4, 0x01020304) % EBB__RATE_LIMIT_SLOTS]);
+    assert_ptr_equal(ebb__rate_limit_of(&limits, "2001:db8:1:2::1"),
+                     &limits.address[siphash(6, UINT64_C(0x20010db800010002)) % EBB__RATE_LIMIT_SLOTS]);
+    assert_ptr_equal(ebb__rate_limit_of(&limits, ""), &limits.address[siphash(0, 0) % EBB__RATE_LIMIT_SLOTS]);
 }
 
 int main(void) {

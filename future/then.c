@@ -1,5 +1,5 @@
 /* then, map, catch: one input, one callback. */
-#include "future/single.h"
+#include "future/then.h"
 
 ebb_future *ebb__single_new(ebb_cx *cx, const ebb__kind *kind, ebb_future *f, const void *fn, void *arg,
                             const char *site) {
@@ -29,10 +29,35 @@ void ebb__single_forward(ebb__region_futures *s, ebb_future *f, ebb__edge *e) {
     ebb__edge_drop(s->heap, e);
 }
 
+static const ebb__kind then_kind, catch_kind;
+
+/* The future that only waits to end as f does, if f has no other reader. Else NULL. */
+static ebb_future *only_follower(const ebb__region_futures *s, const ebb_future *f) {
+    const uint16_t seen = EBB__F_EXPORTED | EBB__F_SHARED | EBB__F_SHIELDED | EBB__F_CLEANUP;
+    const ebb__edge *e = f->waiters;
+    if (e == NULL || e->next != e || e->input & EBB__EDGE_MASK || f->flags & seen) return NULL;
+    if (ebb__has_ended(f) || f->owners != 1 || f->holds > 0 || f->hooks != NULL) return NULL;
+    ebb_future *g = ebb__edge_node(e);
+    const ebb__kind *kind = ebb__kind_of(g);
+    bool follows = (kind == &then_kind || kind == &catch_kind) && g->flags & EBB__F_FORWARD;
+    return follows && !ebb__has_ended(g) && g->cell.region == s->index ? g : NULL;
+}
+
+/* A loop of callbacks, of which each returns a future with the next one, would be a chain that gets longer with each
+ * round: memory, and a search for its end (ebb__is_wanted) at each operation. So a follower of f follows `next`
+ * directly, and f, which nobody can see any more, ends. */
 static void become(ebb__region_futures *s, ebb_future *f, ebb__edge *e, ebb_future *next) {
     ebb__edge_drop(s->heap, e);
     f->flags |= EBB__F_FORWARD;
-    ebb__become(f, e, next);
+    ebb_future *g = only_follower(s, f);
+    if (g == NULL) {
+        ebb__become(f, e, next);
+        return;
+    }
+    ebb__edge *of_g = &((ebb__single *)(void *)g)->edge;
+    ebb__edge_drop(s->heap, of_g);
+    ebb__become(g, of_g, next);
+    (void)ebb__complete(f, ebb_value_none());
 }
 
 static void then_ended(ebb__region_futures *s, ebb_future *f, ebb__edge *e) {
