@@ -31,7 +31,8 @@ void bench_pump_all(struct ebb_runtime *rt);
 void bench_must(int ok);
 
 /* The rows of each file, in the order of the table. */
-#define BENCH_GROUPS(X) X(kernel) X(future) X(fiber) X(bridge) X(loop) X(workflow) X(machine) X(lang)
+#define BENCH_GROUPS(X)                                                                                      \
+    X(kernel) X(future) X(fiber) X(bridge) X(loop) X(workflow) X(machine) X(lang) X(program)
 #define BENCH_DECLARE(group)                                                                                 \
     extern const bench_row bench_##group##_rows[];                                                           \
     extern const size_t bench_##group##_count;

@@ -1,5 +1,6 @@
 /* cli/lang.c - `ebb check`, `ebb fmt`, `ebb explain`: the compiler of .ebb files. */
 #include "cli/cli.h"
+#include "cli/modules.h"
 
 #include <ebb/lang.h>
 #include <errno.h>
@@ -30,73 +31,6 @@ static void append(void *ctx, const char *s, size_t n) {
     t->n += n;
 }
 
-static void print(void *ctx, const char *s, size_t n) {
-    fwrite(s, 1, n, ctx);
-}
-
-/* Modules are files below the directory of the program's first file. What was read is freed with the program. */
-typedef struct modules {
-    char *directory;
-    ebb__cli_file *files;
-    size_t n;
-} modules;
-
-static ebb_status load(void *ctx, const char *module, const char **out, size_t *n) {
-    modules *m = ctx;
-    size_t room = strlen(m->directory) + strlen(module) + sizeof ".ebb";
-    char *path = malloc(room);
-    ebb__cli_file *files = realloc(m->files, (m->n + 1) * sizeof *files);
-    if (files != NULL) m->files = files;
-    if (path == NULL || files == NULL) {
-        free(path);
-        return EBB_ERR_NOMEM;
-    }
-    snprintf(path, room, "%s%s.ebb", m->directory, module);
-    FILE *in = fopen(path, "rb"); /* that it is missing is a diagnostic, not a message */
-    bool there = in != NULL;
-    if (there) fclose(in);
-    there = there && ebb__cli_read(path, &m->files[m->n]);
-    free(path);
-    if (!there) return EBB_ERR_INVALID;
-    *out = (const char *)m->files[m->n].bytes;
-    *n = m->files[m->n].n;
-    if (*out == NULL) *out = "";
-    m->n++;
-    return EBB_OK;
-}
-
-static bool modules_of(modules *m, const char *path) {
-    const char *slash = strrchr(path, '/');
-    size_t n = slash == NULL ? 0 : (size_t)(slash - path) + 1;
-    *m = (modules){.directory = calloc(1, n + 1)};
-    if (m->directory == NULL) return false;
-    memcpy(m->directory, path, n);
-    return true;
-}
-
-static void modules_free(modules *m) {
-    for (size_t i = 0; i < m->n; i++) free(m->files[i].bytes);
-    free(m->files);
-    free(m->directory);
-}
-
-/* The diagnostics of a compilation. Returns how many are errors. */
-static size_t show(const ebb_lang *c, FILE *out, bool json) {
-    size_t n, errors = 0;
-    const ebb_lang_diagnostic *const *all = ebb_lang_diagnostics(c, &n);
-    for (size_t i = 0; i < n; i++) {
-        errors += all[i]->severity == EBB_LANG_ERROR;
-        if (json) ebb_lang_render_json(all[i], print, out);
-        else ebb_lang_render(c, all[i], print, out);
-        fputc('\n', out);
-    }
-    return errors;
-}
-
-static const char *bytes_of(const ebb__cli_file *f) {
-    return f->n == 0 ? "" : (const char *)f->bytes;
-}
-
 /* ---- check ---- */
 
 static const char check_usage[] =
@@ -107,19 +41,19 @@ static const char check_usage[] =
 
 static int check_file(const char *path, bool json) {
     ebb__cli_file file;
-    modules m;
+    ebb__modules m;
     ebb_lang *c = NULL;
     int code = EBB__EXIT_USAGE;
     if (!ebb__cli_read(path, &file)) return code;
-    ebb_lang_opts opts = {.allocator = ebb__cli_allocator(), .load = load, .load_ctx = &m};
-    if (modules_of(&m, path) && ebb_lang_new(&opts, &c) == EBB_OK) {
-        ebb_status st = ebb_lang_compile(c, path, bytes_of(&file), file.n);
-        (void)show(c, json ? stdout : stderr, json);
+    ebb_lang_opts opts = {.allocator = ebb__cli_allocator(), .load = ebb__modules_load, .load_ctx = &m};
+    if (ebb__modules_open(&m, path) && ebb_lang_new(&opts, &c) == EBB_OK) {
+        ebb_status st = ebb_lang_compile(c, path, ebb__cli_text(&file), file.n);
+        (void)ebb__cli_show(c, json ? stdout : stderr, json);
         code = st == EBB_OK ? EBB__EXIT_OK : st == EBB_FAILED ? EBB__EXIT_BAD : EBB__EXIT_USAGE;
     }
     if (code == EBB__EXIT_USAGE) ebb__cli_error("%s: %s", path, ebb_status_text(EBB_ERR_NOMEM));
     ebb_lang_free(c);
-    modules_free(&m);
+    ebb__modules_free(&m);
     free(file.bytes);
     return code;
 }
@@ -175,9 +109,9 @@ static int write_file(const char *path, const text *t) {
 static int format_text(ebb_lang *c, const ebb__cli_file *file, bool check) {
     text t = {0};
     int code = EBB__EXIT_OK;
-    ebb_status st = ebb_lang_format(c, file->path, bytes_of(file), file->n, append, &t);
+    ebb_status st = ebb_lang_format(c, file->path, ebb__cli_text(file), file->n, append, &t);
     if (st == EBB_FAILED) {
-        (void)show(c, stderr, false);
+        (void)ebb__cli_show(c, stderr, false);
         code = EBB__EXIT_BAD;
     } else if (st != EBB_OK || t.failed) {
         ebb__cli_error("%s: %s", file->path, ebb_status_text(EBB_ERR_NOMEM));

@@ -17,6 +17,7 @@ static const command commands[] = {
     {"fmt", "format .ebb files", ebb__cmd_fmt},
     {"journal", "show and replay journals", ebb__cmd_journal},
     {"lab", "run and explore scenarios, replay what failed", ebb__cmd_lab},
+    {"run", "run a program of typestate machines (.ebb)", ebb__cmd_run},
     {"serve", "serve the files of a directory over HTTP", ebb__cmd_serve},
     {"top", "look at a running service", ebb__cmd_top},
     {"trace", "show, verify, compare and export traces", ebb__cmd_trace},

@@ -70,7 +70,7 @@ ebb__ref ebb__lookup_path(ebb_lang *c, ebb__where w, uint32_t path);
 
 /* The same for all but the last name of a path. */
 ebb__ref ebb__lookup_prefix(ebb_lang *c, ebb__where w, uint32_t path);
-ebb__ref ebb__lookup(ebb_lang *c, ebb__where w, ebb__name name, ebb__span at);
+ebb__ref ebb__name_lookup(ebb_lang *c, ebb__where w, ebb__name name, ebb__span at);
 void ebb__unknown(ebb_lang *c, ebb__where w, uint32_t path, const char *what);
 
 /* The name closest to `name` among the candidates that `next` gives; 0: none is close. */

@@ -66,7 +66,7 @@ static ebb__ir_pattern *infer_bind(ebb__body *b, uint32_t node, ebb__type t) {
         ebb__ir_pattern *inner = name == EBB__N__ ? any(b, member, span) : bind(b, name, member, span);
         return test(b, t, member, inner, span_of(b, node));
     }
-    ebb__type named = named_type(b, ebb__lookup(b->c, b->w, name, span));
+    ebb__type named = named_type(b, ebb__name_lookup(b->c, b->w, name, span));
     if (named == EBB__TY_NEVER) return bind(b, name, t, span);
     return test(b, t, named, any(b, named, span), span);
 }

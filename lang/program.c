@@ -91,11 +91,20 @@ static void build_machine(ebb_lang *c, ebb__vec *kinds, const ebb__typestate *ts
 
 /* ---- the whole ---- */
 
+/* A response has a number even if nobody handles it: its request has ended all the same. */
+static void number_responses(ebb_lang *c, ebb__vec *kinds, ebb__type t) {
+    const ebb__type *of;
+    uint32_t n = ebb__type_members(c, &t, &of);
+    for (uint32_t i = 0; i < n; i++) (void)kind_of(c, kinds, of[i]);
+}
+
 /* Messages that are only sent, published or subscribed to are kinds too. */
 static void number_sent(ebb_lang *c, ebb__vec *kinds, ebb__ir *x, uint32_t depth) {
     if (x == NULL || depth > 4 * EBB_LANG_MAX_DEPTH) return;
     if ((x->op == EBB__OP_SEND || x->op == EBB__OP_REQUEST || x->op == EBB__OP_EMIT_REQUEST) && x->n == 2)
         x->b = kind_of(c, kinds, x->args[1]->type);
+    if (x->op == EBB__OP_REPLY && x->n == 1) number_responses(c, kinds, x->args[0]->type);
+    if (x->op == EBB__OP_REPLY_TO && x->n == 2) number_responses(c, kinds, x->args[1]->type);
     if (x->op == EBB__OP_PUBLISH && x->n == 2) x->b = kind_of(c, kinds, x->args[0]->type);
     if (x->op == EBB__OP_SUBSCRIBE || x->op == EBB__OP_UNSUBSCRIBE) x->b = kind_of(c, kinds, x->a);
     for (uint32_t i = 0; i < x->n; i++) {
@@ -103,9 +112,19 @@ static void number_sent(ebb_lang *c, ebb__vec *kinds, ebb__ir *x, uint32_t depth
     }
 }
 
+/* Each state has a type, also one that no expression makes. */
+static void name_states(ebb_lang *c) {
+    for (uint32_t i = 0; i < c->check->typestates.n; i++) {
+        const ebb__typestate *ts = *EBB__VEC_AT(&c->check->typestates, ebb__typestate *, i);
+        for (uint32_t s = 0; s < ts->n_states; s++)
+            (void)ebb__type_decl(c, EBB__TY_STATE, ts->decl, ts->states[s]->index);
+    }
+}
+
 void ebb__program_build(ebb_lang *c) {
     struct ebb__check *k = c->check;
     ebb__program *p = EBB__NEW(c, ebb__program);
+    name_states(c);
     ebb__vec kinds = {.size = sizeof(ebb__ir_kind)};
     if (ebb__vec_push(c, &kinds) == NULL) return;
     add_requests(c, &kinds);

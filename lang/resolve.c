@@ -3,6 +3,7 @@
 
 #include "lang/check.h"
 #include "lang/source.h"
+#include "lang/std.h"
 
 enum { IMPORT_DEPTH = 100 };
 
@@ -112,8 +113,10 @@ static ebb__source *module_loaded(const ebb_lang *c, const char *module) {
 static ebb__source *module_load(ebb_lang *c, const char *module, ebb__span at) {
     const char *text = NULL;
     size_t n = 0;
-    ebb_status st =
-        c->opts.load == NULL ? EBB_ERR_INVALID : c->opts.load(c->opts.load_ctx, module, &text, &n);
+    ebb_status st = EBB_OK;
+    text = ebb__std_module(module, &n);
+    if (text == NULL)
+        st = c->opts.load == NULL ? EBB_ERR_INVALID : c->opts.load(c->opts.load_ctx, module, &text, &n);
     if (st != EBB_OK) {
         (void)ebb__diag_report(c, EBB__E0208, at, "there is no %s.ebb", module);
         return NULL;
@@ -267,7 +270,7 @@ static ebb__ref ref_to(ebb__decl *d) {
                       .decl = d};
 }
 
-ebb__ref ebb__lookup(ebb_lang *c, ebb__where w, ebb__name name, ebb__span at) {
+ebb__ref ebb__name_lookup(ebb_lang *c, ebb__where w, ebb__name name, ebb__span at) {
     ebb__state *state = w.typestate == NULL ? NULL : ebb__state_named(w.typestate, name);
     if (state != NULL) return (ebb__ref){.kind = EBB__R_STATE, .state = state};
     ebb__decl *d = scope_find(w.source->scope, name);
@@ -314,7 +317,7 @@ static ebb__ref lookup_tokens(ebb_lang *c, ebb__where w, uint32_t path, uint32_t
         if (t->name == 0) return (ebb__ref){.kind = EBB__R_REPORTED}; /* a syntax error */
         ebb__span at = ebb__token_span(w.source, tok);
         bool first = tok == x->first, plain = x->end - x->first == 1;
-        ref = first ? ebb__lookup(c, plain ? w : (ebb__where){w.source, NULL}, t->name, at)
+        ref = first ? ebb__name_lookup(c, plain ? w : (ebb__where){w.source, NULL}, t->name, at)
                     : member_of(c, w, ref, t->name, at);
         if (ref.kind == EBB__R_NONE || ref.kind == EBB__R_REPORTED) return ref;
         if (ref.kind == EBB__R_DECL && ref.decl->broken && !plain) return (ebb__ref){.kind = EBB__R_REPORTED};

@@ -145,6 +145,14 @@ static ebb_status drain_closed(ebb_cx *cx, ebb_machines *ms) {
     return EBB_PENDING;
 }
 
+/* The hook may send. */
+static void tell_idle(ebb_machines *ms) {
+    ms->hooking = true;
+    ms->opts.idle(ms->opts.arg);
+    ms->hooking = false;
+    if (ebb__hooks_due(ms)) ebb__hooks_run(ms);
+}
+
 /* ---- the task ------------------------------------------------------------------------------------------------------ */
 
 ebb_status ebb__dispatcher_poll(ebb_cx *cx, void *state) {
@@ -159,5 +167,9 @@ ebb_status ebb__dispatcher_poll(ebb_cx *cx, void *state) {
         (void)ebb_task_wake(cx, ms->task);
         return EBB_PENDING;
     }
-    return ebb_stopping(cx) ? drain_closed(cx, ms) : sleep_until_needed(cx, ms);
+    if (ebb_stopping(cx)) return drain_closed(cx, ms);
+    if (ms->opts.idle != NULL) tell_idle(ms);
+    if (ms->n_ready == 0) return sleep_until_needed(cx, ms);
+    (void)ebb_task_wake(cx, ms->task);
+    return EBB_PENDING;
 }

@@ -13,6 +13,7 @@
 #include <ebb/lang.h>
 #include <ebb/loop.h>
 #include <ebb/machine.h>
+#include <ebb/program.h>
 #include <ebb/sched.h>
 #include <ebb/trace.h>
 #include <ebb/workflow.h>

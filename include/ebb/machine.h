@@ -178,6 +178,9 @@ typedef struct ebb_machines_opts {
     void (*fault)(void *arg, ebb_machine machine, uint16_t kind,
                   ebb_status status); /* a handler has faulted */
     void *arg;                        /* the first argument of the hooks */
+    void (*idle)(
+        void *arg); /* the dispatcher is about to wait: no machine has anything to do until a timer expires or
+                                somebody sends. Not called while it drains */
 } ebb_machines_opts;
 
 /* Opens a runtime of machines: a region, and in it the dispatcher. To end it, close or cancel the region:

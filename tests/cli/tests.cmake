@@ -22,3 +22,5 @@ ebb_run(cli.fixtures ebb_cli fixture run)
 ebb_python(cli.fixtures_report cli/fixtures.py ${EBB_CLI} $<TARGET_FILE:ebb_mutant_cli>)
 # Programs of typestate machines: diagnostics, formatting, modules.
 ebb_python(cli.lang cli/lang.py ${EBB_CLI})
+# Programs of typestate machines run: what they print, exit codes, signals, traces.
+ebb_python(cli.run cli/run.py ${EBB_CLI})
