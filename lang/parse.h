@@ -55,6 +55,9 @@ bool ebb__parse_close(ebb__parser *p, uint8_t kind, uint32_t open);
 
 /* A name: its token, 0 if there is none. */
 uint32_t ebb__parse_name(ebb__parser *p, const char *what);
+/* The same as the token of a node, and as a node of its own (0: there is none). */
+void ebb__parse_name_of(ebb__parser *p, uint32_t node, const char *what);
+uint32_t ebb__parse_name_node(ebb__parser *p, const char *what);
 
 void ebb__parse_unexpected(ebb__parser *p, const char *expected);
 

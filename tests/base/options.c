@@ -25,7 +25,7 @@ typedef struct scene {
     { ebb_libc_realloc, NULL }
 
 static ebb_workflow_report report;
-static const ebb_machine_state state = {.name = "Only"};
+static const ebb_machine_state only = {.name = "Only"};
 
 /* ---- each function that takes options ---------------------------------------------------------------------- */
 
@@ -146,7 +146,8 @@ static ebb_status machine_spawn(scene *s, const void *type) {
     (void)s;
     ebb_runtime *rt = runtime();
     ebb_machines *ms;
-    assert_int_equal(ebb_machines_open(ebb_runtime_host(rt), &ms, NULL), EBB_OK);
+    assert_int_equal(ebb_machines_open(ebb_runtime_host(rt), &ms, &(ebb_machines_opts){.n_kinds = 1}),
+                     EBB_OK);
     ebb_status st = ebb_id_status(ebb_machine_spawn(ms, type, 0, NULL).id);
     ebb_runtime_free(rt);
     assert_int_equal(ebb_machines_free(ms), EBB_OK);
@@ -272,8 +273,8 @@ static const option_case cases[] = {
     CASE(ebb_lab_opts, 48, lab_run, .max_steps = 10000),
     CASE(ebb_lab_explore_opts, 40, lab_explore, .schedules = 2),
     CASE(ebb_lab_inject_opts, 40, lab_inject, .every = 2),
-    CASE(ebb_machines_opts, 72, machines_open, .max_machines = 5),
-    CASE(ebb_machine_type, 56, machine_spawn, .states = &state, .n_states = 1, .mailbox = 3),
+    CASE(ebb_machines_opts, 72, machines_open, .n_kinds = 3, .max_machines = 5),
+    CASE(ebb_machine_type, 56, machine_spawn, .states = &only, .n_states = 1, .mailbox = 3),
     CASE(ebb_program_opts, 56, program_new, .allocator = MEMORY, .ctx = &report),
     CASE(ebb_lang_opts, 40, lang_new, .allocator = MEMORY, .max_errors = 3),
     CASE(ebb_loop_opts, 168, attach, .runtime.allocator = MEMORY, .polls = 9),
