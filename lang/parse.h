@@ -84,7 +84,7 @@ uint32_t ebb__parse_fn(ebb__parser *p, uint32_t node);
 uint32_t ebb__parse_params(ebb__parser *p);
 uint32_t ebb__parse_attr(ebb__parser *p);
 
-/* What stands between braces: calls `member` until the closing one. `member` moves on, or sets panic. */
+/* Parses the members between braces: calls `member` until the closing brace. `member` moves on, or sets panic. */
 void ebb__parse_braces(ebb__parser *p, uint32_t node, uint32_t (*member)(ebb__parser *));
 uint32_t ebb__parse_typestate(ebb__parser *p, uint32_t node);
 uint32_t ebb__parse_protocol(ebb__parser *p, uint32_t node);
