@@ -7,6 +7,8 @@
 #ifndef EBB__RUN_QUEUE_H
 #define EBB__RUN_QUEUE_H
 
+#include <assert.h>
+
 #include "base/slab.h"
 
 enum { EBB__BLOCK_ITEMS = 31 };
@@ -60,6 +62,7 @@ static inline uint32_t ebb__run_queue_push(ebb__run_queues *l, ebb__queue *q, ui
 }
 
 static inline void ebb__run_queue_remove(ebb__run_queues *l, ebb__queue *q, uint32_t pos) {
+    assert(q->count > 0 && ebb__run_queue_block(l, pos / 32)->item[pos % 32] != 0);
     ebb__run_queue_block(l, pos / 32)->item[pos % 32] = 0;
     q->count--;
 }

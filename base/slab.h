@@ -8,6 +8,8 @@
 #ifndef EBB__SLAB_H
 #define EBB__SLAB_H
 
+#include <assert.h>
+
 #include "base/alloc.h"
 
 #define EBB__SLAB_MAX_INDEX ((UINT32_C(1) << 24) - 1)
@@ -47,6 +49,7 @@ static inline void *ebb__slab_at(const ebb__slab *s, uint32_t i) {
  * set. */
 static inline uint32_t ebb__slab_take_as(ebb__slab *s, uint32_t shift, size_t hot) {
     uint32_t i = s->free_head;
+    assert(s->live < s->limit && (i != 0 || s->used < s->chunks << s->shift));
     s->live++;
     if (i != 0) {
         s->free_head = ((ebb__slot *)ebb__slab_at_as(s, i, shift, hot))->link;
@@ -64,6 +67,7 @@ static inline uint32_t ebb__slab_take(ebb__slab *s) {
 /* `record` must be the record of that index. */
 static inline void ebb__slab_give_record(ebb__slab *s, uint32_t i, void *record) {
     ebb__slot *slot = record;
+    assert(i != 0 && i < s->used && s->live > 0);
     s->live--;
     if (++slot->generation == 0) {
         s->retired++;

@@ -6,6 +6,8 @@
 #ifndef EBB__U32S_H
 #define EBB__U32S_H
 
+#include <assert.h>
+
 #include "base/alloc.h"
 
 typedef struct ebb__u32s {
@@ -39,6 +41,7 @@ static inline bool ebb__u32s_reserve(ebb__u32s *v, const ebb_allocator *a) {
 }
 
 static inline uint32_t ebb__u32s_push(ebb__u32s *v, uint32_t x) {
+    assert(v->n < v->cap);
     ebb__u32s_data(v)[v->n] = x;
     return v->n++;
 }
@@ -46,6 +49,7 @@ static inline uint32_t ebb__u32s_push(ebb__u32s *v, uint32_t x) {
 /* Returns the member that is now at `pos`; 0 if there is none. */
 static inline uint32_t ebb__u32s_remove(ebb__u32s *v, uint32_t pos) {
     uint32_t *d = ebb__u32s_data(v);
+    assert(pos < v->n);
     uint32_t last = d[--v->n];
     if (pos == v->n) return 0;
     d[pos] = last;

@@ -9,6 +9,7 @@
 #include "kernel/wait.h"
 #include "sched/claim.h"
 
+#include <assert.h>
 #include <string.h>
 
 struct ebb_chan {
@@ -96,11 +97,13 @@ static inline void place_freed(ebb_chan *ch) {
 
 static inline void item_freed(ebb_chan *ch) {
     if (!grant(&ch->recv_first)) ch->loose++;
+    assert(ch->loose <= ch->length);
 }
 
 static void send_leave(ebb_wait *w) {
     ebb_chan *ch = w->on;
     if (w->granted) {
+        assert(ch->reserved > 0);
         ch->reserved--;
         place_freed(ch);
     } else {
@@ -130,6 +133,7 @@ static ebb_status leave(ebb_wait *w, ebb_status st) {
 }
 
 static inline void put(ebb_chan *ch, const void *item, uint32_t item_size) {
+    assert(ch->length + ch->reserved < ch->capacity);
     copy(step(ch, &ch->tail, item_size), item, item_size);
     ch->length++;
     item_freed(ch);
@@ -174,6 +178,7 @@ ebb_status ebb_chan_send(ebb_cx *cx, ebb_chan *ch, ebb_wait *w, const void *item
 
 static void permit_abort(void *arg) {
     ebb_chan *ch = arg;
+    assert(ch->reserved > 0);
     ch->reserved--;
     place_freed(ch);
 }
@@ -220,6 +225,7 @@ static void end_senders(ebb_chan *ch) {
 }
 
 static inline void take(ebb_chan *ch, void *item, uint32_t item_size) {
+    assert(ch->loose < ch->length); /* the item is not loose any more, or was granted */
     copy(item, step(ch, &ch->head, item_size), item_size);
     ch->length--;
 }

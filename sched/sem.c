@@ -1,5 +1,7 @@
 /* Semaphore. A permit that is released while a task waits is granted to the first waiter at once, so no other task
  * can take it first. A waiter that gives up passes its grant on. */
+#include <assert.h>
+
 #include "kernel/wait.h"
 #include "sched/claim.h"
 
@@ -40,6 +42,7 @@ static ebb_status acquire(ebb_cx *cx, ebb_sem *s, ebb_wait *w) {
         return EBB_OK;
     }
     if (s->free > 0) {
+        assert(s->first == NULL);
         s->free--;
         return EBB_OK;
     }

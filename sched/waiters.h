@@ -3,6 +3,7 @@
 #ifndef EBB__WAITERS_H
 #define EBB__WAITERS_H
 
+#include <assert.h>
 #include <ebb/sched.h>
 
 /* A waiter that is no task: `cx` is NULL, and `kind` is the first member of this. Such a waiter is out of the queue
@@ -35,6 +36,8 @@ static inline void ebb__waiters_add(ebb_wait **first, ebb_wait **last, ebb_wait 
 }
 
 static inline void ebb__waiters_remove(ebb_wait **first, ebb_wait **last, ebb_wait *w) {
+    assert(w->prev != NULL ? w->prev->next == w : *first == w);
+    assert(w->next != NULL ? w->next->prev == w : *last == w);
     if (w->prev != NULL) w->prev->next = w->next;
     else *first = w->next;
     if (w->next != NULL) w->next->prev = w->prev;
