@@ -26,6 +26,8 @@ typedef struct ebb__field {
     struct ebb__role *role; /* of a typestate's field: `as ROLE` */
 } ebb__field;
 
+enum { EBB__MAILBOX_MAX = 65535 }; /* EBB_MACHINE_MAILBOX_MAX */
+
 typedef struct ebb__decl {
     uint8_t kind;
     bool pub, is_error, broken, used, builtin;

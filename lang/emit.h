@@ -93,7 +93,8 @@ void ebb__emit_pattern(ebb__emitter *e, const ebb__ir_pattern *p, uint32_t reg, 
 void ebb__emit_set_place(ebb__emitter *e, const ebb__ir *x);
 void ebb__emit_index(ebb__emitter *e, const ebb__ir *x, uint32_t to);
 void ebb__emit_collection(ebb__emitter *e, const ebb__ir *x, uint32_t to); /* LIST ... KEYS */
-uint32_t ebb__emit_field_slot(const ebb__emitter *e, uint32_t type, uint32_t field);
+/* The slot of a field, which has to be one of the first 256. */
+uint32_t ebb__emit_field_slot(ebb__emitter *e, uint32_t type, uint32_t field);
 
 /* ---- emit_effect.c ---- */
 

@@ -14,16 +14,18 @@ typedef struct path {
     uint32_t n;
 } path;
 
-uint32_t ebb__emit_field_slot(const ebb__emitter *e, uint32_t type, uint32_t field) {
+uint32_t ebb__emit_field_slot(ebb__emitter *e, uint32_t type, uint32_t field) {
     const ebb__image *m = e->m;
     uint32_t machine = m->self_of[e->fn->id].machine;
     for (uint32_t i = 0; type == 0 && i < m->n_shapes; i++) {
         if (m->shapes[i].kind == EBB__TY_STATE && m->shapes[i].typestate + 1 == machine) type = i;
     }
-    return field < m->shapes[type].n ? m->shapes[type].at[field] : 0;
+    uint32_t slot = field < m->shapes[type].n ? m->shapes[type].at[field] : 0;
+    if (slot > UINT8_MAX) e->limit = true;
+    return slot;
 }
 
-static uint32_t self_slot(const ebb__emitter *e, const ebb__ir *x) {
+static uint32_t self_slot(ebb__emitter *e, const ebb__ir *x) {
     return ebb__emit_field_slot(e, e->m->self_of[e->fn->id].state, x->a);
 }
 
