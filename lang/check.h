@@ -23,10 +23,13 @@ struct ebb__check {
     ebb__program *program;
 };
 
-/* A call, for the purity of functions: `from` is NULL where the caller has to be pure. */
+/* A call, for the purity of functions. */
 typedef struct ebb__call {
-    ebb__decl *from, *to;
+    ebb__decl *from; /* NULL: no function, but a handler or the like */
+    ebb__decl *to;
     ebb__span span;
+    bool pure;     /* the caller has to be pure */
+    uint32_t next; /* 1 + the call of `to` before this one; 0: there is none */
 } ebb__call;
 
 /* ---- steps ---- */

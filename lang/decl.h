@@ -26,6 +26,8 @@ typedef struct ebb__field {
     struct ebb__role *role; /* of a typestate's field: `as ROLE` */
 } ebb__field;
 
+enum { EBB__MAILBOX_MAX = 65535 }; /* EBB_MACHINE_MAILBOX_MAX */
+
 typedef struct ebb__decl {
     uint8_t kind;
     bool pub, is_error, broken, used, builtin;
@@ -45,6 +47,8 @@ typedef struct ebb__decl {
     ebb__source *module;              /* of an import */
     bool consumes;                    /* a method that returns a state */
     bool effects;                     /* a function that does something, or calls one that does */
+    uint32_t callers;                 /* 1 + the last of its calls in ebb__check.calls; 0: none */
+    struct ebb__decl *next_effect;    /* of the functions whose callers are still to be looked at */
 } ebb__decl;
 
 /* The names of a module. */

@@ -4,7 +4,8 @@
  * statement gives them back. A slot of the IR gets its register where it is bound, and keeps it until the end of its block.
  *
  * A value is evaluated `into` a register; a reader may also ask where a `value` is, and gets the register of a variable
- * without a copy. Code that stores a reference which a variable or an object still has marks it as shared at once. */
+ * without a copy, which is valid until something else is evaluated. Code that stores a reference which a variable or an
+ * object still has marks it as shared at once. */
 #ifndef EBB_LANG_EMIT_H
 #define EBB_LANG_EMIT_H
 
@@ -65,6 +66,8 @@ static inline void ebb__emit_end(ebb__emitter *e, ebb__emit_mark mark) {
 
 void ebb__emit_into(ebb__emitter *e, const ebb__ir *x, uint32_t to); /* a register of the kind, or NOWHERE */
 uint32_t ebb__emit_value(ebb__emitter *e, const ebb__ir *x);         /* where it is; not to be changed */
+/* The same for the first of two operands: a copy if the second one may change it. */
+uint32_t ebb__emit_first(ebb__emitter *e, const ebb__ir *x, const ebb__ir *second);
 void ebb__emit_stored(ebb__emitter *e, const ebb__ir *x,
                       uint32_t to); /* the same as into, for a value that is stored */
 void ebb__emit_move(ebb__emitter *e, uint32_t type, uint32_t to, uint32_t from);
@@ -91,7 +94,8 @@ void ebb__emit_pattern(ebb__emitter *e, const ebb__ir_pattern *p, uint32_t reg, 
 void ebb__emit_set_place(ebb__emitter *e, const ebb__ir *x);
 void ebb__emit_index(ebb__emitter *e, const ebb__ir *x, uint32_t to);
 void ebb__emit_collection(ebb__emitter *e, const ebb__ir *x, uint32_t to); /* LIST ... KEYS */
-uint32_t ebb__emit_field_slot(const ebb__emitter *e, uint32_t type, uint32_t field);
+/* The slot of a field, which has to be one of the first 256. */
+uint32_t ebb__emit_field_slot(ebb__emitter *e, uint32_t type, uint32_t field);
 
 /* ---- emit_effect.c ---- */
 

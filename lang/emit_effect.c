@@ -9,13 +9,13 @@ static void one(ebb__emitter *e, const ebb__ir *x, ebb__vm_op op) {
 }
 
 static void two(ebb__emitter *e, const ebb__ir *x, ebb__vm_op op) {
-    uint32_t a = ebb__emit_value(e, x->args[0]), b = ebb__emit_value(e, x->args[1]);
+    uint32_t a = ebb__emit_first(e, x->args[0], x->args[1]), b = ebb__emit_value(e, x->args[1]);
     e->span = x->span;
     (void)ebb__emit(e, op, a, b, 0);
 }
 
 static void send(ebb__emitter *e, const ebb__ir *x, uint32_t to) {
-    uint32_t a = ebb__emit_value(e, x->args[0]), b = ebb__emit_value(e, x->args[1]);
+    uint32_t a = ebb__emit_first(e, x->args[0], x->args[1]), b = ebb__emit_value(e, x->args[1]);
     e->span = x->span;
     (void)ebb__emit(e, x->op == EBB__OP_SEND ? EBB__VM_SEND : EBB__VM_REQUEST, to, a, b);
     ebb__emit_extra(e, x->type);

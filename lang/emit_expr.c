@@ -67,8 +67,7 @@ static bool assigns(const ebb__ir *x) {
     return false;
 }
 
-/* The first of two operands: a copy if the second one may change it. */
-static uint32_t first_value(ebb__emitter *e, const ebb__ir *x, const ebb__ir *second) {
+uint32_t ebb__emit_first(ebb__emitter *e, const ebb__ir *x, const ebb__ir *second) {
     if (!assigns(second)) return ebb__emit_value(e, x);
     uint32_t to = ebb__emit_register(e, x->type);
     ebb__emit_stored(e, x, to);
@@ -113,7 +112,7 @@ static ebb__vm_op comparison(const ebb__emitter *e, const ebb__ir *x) {
 static void binary(ebb__emitter *e, const ebb__ir *x, uint32_t to) {
     ebb__emit_mark mark = ebb__emit_begin(e);
     bool compares = x->op >= EBB__OP_EQ && x->op <= EBB__OP_GE;
-    uint32_t a = first_value(e, x->args[0], x->args[1]), b = ebb__emit_value(e, x->args[1]);
+    uint32_t a = ebb__emit_first(e, x->args[0], x->args[1]), b = ebb__emit_value(e, x->args[1]);
     bool swap = x->op == EBB__OP_GT || x->op == EBB__OP_GE;
     e->span = x->span;
     (void)ebb__emit(e, compares ? comparison(e, x) : arithmetic(e, x), to, swap ? b : a, swap ? a : b);

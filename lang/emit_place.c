@@ -14,16 +14,18 @@ typedef struct path {
     uint32_t n;
 } path;
 
-uint32_t ebb__emit_field_slot(const ebb__emitter *e, uint32_t type, uint32_t field) {
+uint32_t ebb__emit_field_slot(ebb__emitter *e, uint32_t type, uint32_t field) {
     const ebb__image *m = e->m;
     uint32_t machine = m->self_of[e->fn->id].machine;
     for (uint32_t i = 0; type == 0 && i < m->n_shapes; i++) {
         if (m->shapes[i].kind == EBB__TY_STATE && m->shapes[i].typestate + 1 == machine) type = i;
     }
-    return field < m->shapes[type].n ? m->shapes[type].at[field] : 0;
+    uint32_t slot = field < m->shapes[type].n ? m->shapes[type].at[field] : 0;
+    if (slot > UINT8_MAX) e->limit = true;
+    return slot;
 }
 
-static uint32_t self_slot(const ebb__emitter *e, const ebb__ir *x) {
+static uint32_t self_slot(ebb__emitter *e, const ebb__ir *x) {
     return ebb__emit_field_slot(e, e->m->self_of[e->fn->id].state, x->a);
 }
 
@@ -157,7 +159,7 @@ static void get_element(ebb__emitter *e, const ebb__ir *of, uint32_t base, uint3
 
 void ebb__emit_index(ebb__emitter *e, const ebb__ir *x, uint32_t to) {
     ebb__emit_mark mark = ebb__emit_begin(e);
-    uint32_t base = ebb__emit_value(e, x->args[0]), key = ebb__emit_value(e, x->args[1]);
+    uint32_t base = ebb__emit_first(e, x->args[0], x->args[1]), key = ebb__emit_value(e, x->args[1]);
     e->span = x->span;
     get_element(e, x->args[0], base, key, x->type, to);
     ebb__emit_end(e, mark);
@@ -176,7 +178,7 @@ static void get(ebb__emitter *e, const ebb__ir *x, uint32_t to) {
     const ebb__ir *of = x->args[0];
     const ebb__shape *s = &e->m->shapes[of->type];
     uint32_t type = s->of[s->kind == EBB__TY_MAP], flag = ebb__emit_word(e), none = e->m->lang->check->none;
-    uint32_t base = ebb__emit_value(e, of), key = ebb__emit_value(e, x->args[1]),
+    uint32_t base = ebb__emit_first(e, of, x->args[1]), key = ebb__emit_value(e, x->args[1]),
              found = ebb__emit_register(e, type);
     e->span = x->span;
     if (s->kind == EBB__TY_MAP) {
@@ -253,7 +255,7 @@ void ebb__emit_collection(ebb__emitter *e, const ebb__ir *x, uint32_t to) {
         ebb__emit_extra(e, x->type);
         break;
     default: {
-        uint32_t base = ebb__emit_value(e, x->args[0]), key = ebb__emit_value(e, x->args[1]);
+        uint32_t base = ebb__emit_first(e, x->args[0], x->args[1]), key = ebb__emit_value(e, x->args[1]);
         has(e, x->args[0], base, key, to);
     }
     }

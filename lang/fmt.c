@@ -3,7 +3,8 @@
  * A walk over the tree decides for each token how it is set apart from the one before: on a line of its own at some
  * indentation (LINE), or on the same line with a blank or without one (GLUE). Line breaks that the author made elsewhere
  * are kept, with one more level of indentation, unless the token has to stay with the one before (JOIN). A block is on
- * one line if it was; a list has each element on a line if its first was on a new one. So a second run finds what the
+ * one line if it was; a list has each element on a line if its first was on a new one; a hole of an f-string stays on its
+ * line (HOLE), whatever is in it. So a second run finds what the
  * first has decided, and changes nothing. */
 #include <string.h>
 
@@ -11,7 +12,7 @@
 #include "lang/source.h"
 #include "lang/tree.h"
 
-enum { LINE = 1, GLUE = 2, JOIN = 4, FLUSH = 8 };
+enum { LINE = 1, GLUE = 2, JOIN = 4, FLUSH = 8, HOLE = 16 };
 enum { INDENT = 4 };
 
 typedef struct layout {
@@ -231,6 +232,16 @@ static void lay(formatter *f, uint32_t node) {
     }
 }
 
+/* What stands in the holes of f-strings. */
+static void mark_holes(formatter *f) {
+    uint32_t depth = 0;
+    for (uint32_t i = 0; i < f->s->tokens.n; i++) {
+        depth -= kind_at(f, i) == EBB__T_FSTRING_END;
+        if (depth > 0) mark(f, i, HOLE);
+        depth += kind_at(f, i) == EBB__T_FSTRING_BEGIN;
+    }
+}
+
 /* A `{` on the line of its node's head begins at the indentation of that line, also if the head went on in between. */
 static void lay_file(formatter *f) {
     mark_tokens(f);
@@ -238,6 +249,7 @@ static void lay_file(formatter *f) {
         begin_line(f, node_at(f, x)->first, node_at(f, x)->end, 0);
     }
     lay(f, f->s->root);
+    mark_holes(f);
 }
 
 /* ---- writing ---- */
@@ -303,10 +315,11 @@ static void write_token(formatter *f, uint32_t tok, uint32_t from) {
     const ebb__source *s = f->s;
     const ebb__token *t = ebb__token_at(s, tok);
     const layout *l = &f->tokens[tok];
-    bool line = (l->flags & LINE) != 0, end = t->kind == EBB__T_END, closes = t->kind == EBB__T_RBRACE;
+    bool hole = (l->flags & HOLE) != 0, line = (l->flags & LINE) != 0 && !hole, end = t->kind == EBB__T_END,
+         closes = t->kind == EBB__T_RBRACE;
     bool opened = tok > 0 && kind_at(f, tok - 1) == EBB__T_LBRACE;
     uint32_t indent = l->indent + (uint32_t)(line || (l->flags & FLUSH) != 0 || end ? 0 : 1);
-    bool inner = closes && (line || opened);
+    bool inner = closes && (line || opened) && !hole;
     uint32_t comments = inner ? l->indent + 1u : indent;
     gap g = write_comments(f, tok, from, t->at, comments, opened);
     if (end) return;

@@ -23,8 +23,10 @@ static ebb__run *begin(ebb_program *p, ebb_machines *ms, const ebb_message *m) {
 
 ebb_status ebb__host_fault(ebb_program *p) {
     const ebb__trap *t = &p->run.trap;
+    const ebb_message *m = p->run.message;
     size_t n = 0;
     p->fault = *t;
+    p->fault_on_start = m != NULL && m->kind == EBB_MACHINE_REQUEST_FAILED && m->failure == 0;
     if (t->text != NULL) {
         n = t->text->n < EBB__WHY_MAX - 1 ? t->text->n : EBB__WHY_MAX - 1;
         memcpy(p->fault_text, ebb__object_bytes(t->text), n);

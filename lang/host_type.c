@@ -3,6 +3,8 @@
 
 #include "lang/check.h"
 
+_Static_assert(EBB__MAILBOX_MAX == EBB_MACHINE_MAILBOX_MAX, "the compiler refuses larger ones");
+
 /* ---- kinds ---- */
 
 static uint32_t timers_of(const ebb__program *ir) {
@@ -122,8 +124,7 @@ static ebb_status make_type(ebb_program *p, uint32_t i, bool checked) {
         if (!make_rules(p, &t->states[s], column, &table[(size_t)s * columns])) return EBB_ERR_NOMEM;
     }
     size_t fields = sizeof(ebb__object) + slots * sizeof(ebb__value);
-    if (fields > EBB_MACHINE_FIELDS_MAX || ir->n_states > UINT16_MAX || ir->mailbox > EBB_MACHINE_MAILBOX_MAX)
-        return EBB_ERR_LIMIT;
+    if (fields > EBB_MACHINE_FIELDS_MAX || ir->n_states > UINT16_MAX) return EBB_ERR_LIMIT;
     t->type = (ebb_machine_type){.name = ir->name,
                                  .states = states,
                                  .table = table,

@@ -73,7 +73,10 @@ static void infer_args(ebb__body *b, uint32_t node, const ebb__decl *d, ebb__ir 
 static ebb__ir *call(ebb__body *b, uint32_t node, ebb__decl *d, ebb__ir *self) {
     ebb__ir *x = ebb__ir_new(b, EBB__OP_CALL, d->type, span_of(b, node), d->n_fields + (self != NULL));
     ebb__call *record = ebb__vec_push(b->c, &b->c->check->calls);
-    if (record != NULL) *record = (ebb__call){b->pure ? NULL : b->decl, d, x->span};
+    if (record != NULL) {
+        *record = (ebb__call){.from = b->decl, .to = d, .span = x->span, .pure = b->pure, .next = d->callers};
+        d->callers = b->c->check->calls.n;
+    }
     d->used = true;
     x->fn = d->fn;
     if (self != NULL && x->n > 0) x->args[0] = self;

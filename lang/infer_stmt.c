@@ -247,13 +247,51 @@ static ebb__ir *set_self_field(ebb__body *b, ebb__ir *place, ebb__ir *value, ebb
     return x;
 }
 
-/* The field itself is written, so that it has been moved out of does not matter. */
+/* Where a field of self itself is written, that it has been moved out of does not matter. */
 static ebb__ir *infer_place(ebb__body *b, uint32_t node) {
     bool dead = b->dead;
-    b->dead = true; /* no report about a moved field */
+    if (at(b, node)->kind == EBB__S_FIELD_OF && at(b, at(b, node)->child)->kind == EBB__S_SELF)
+        b->dead = true; /* no report about a moved field */
     ebb__ir *x = ebb__infer_borrowed(b, node);
     b->dead = dead;
     return x;
+}
+
+/* The keys of a place that is read and then written, in variables of their own: each is evaluated once. Adds a LET for
+ * each key to `lets`, the outermost first. */
+static void keep_keys(ebb__body *b, ebb__ir *place, ebb__ir *lets) {
+    if (place->op != EBB__OP_FIELD && place->op != EBB__OP_INDEX) return;
+    keep_keys(b, place->args[0], lets);
+    if (place->op != EBB__OP_INDEX) return;
+    ebb__ir *key = place->args[1], *let = ebb__ir_1(b, EBB__OP_LET, EBB__TY_UNIT, key->span, key);
+    ebb__ir *kept = ebb__ir_new(b, EBB__OP_LOCAL, key->type, key->span, 0);
+    kept->a = ebb__slot_new(b, key->type);
+    let->pattern = EBB__NEW(b->c, ebb__ir_pattern);
+    *let->pattern =
+        (ebb__ir_pattern){.op = EBB__PAT_BIND, .type = key->type, .slot = kept->a, .span = key->span};
+    place->args[1] = kept;
+    lets->args[lets->n++] = let;
+}
+
+static uint32_t count_keys(const ebb__ir *place) {
+    uint32_t n = 0;
+    for (; place->op == EBB__OP_FIELD || place->op == EBB__OP_INDEX; place = place->args[0])
+        n += place->op == EBB__OP_INDEX;
+    return n;
+}
+
+/* PLACE op= value, where the place is not only a variable or field of self. */
+static ebb__ir *operate_on_place(ebb__body *b, uint32_t node, ebb__ir *place, ebb__ir *value) {
+    ebb__span span = span_of(b, node);
+    uint32_t n = count_keys(place) + 1;
+    ebb__ir *all = ebb__ir_new(b, EBB__OP_BLOCK, EBB__TY_UNIT, span, n);
+    if (all->n == 0) return ebb__ir_invalid(b, span);
+    all->flags |= EBB__IR_DISCARD;
+    all->n = 0;
+    keep_keys(b, place, all);
+    all->args[all->n++] =
+        ebb__ir_2(b, EBB__OP_SET_PLACE, EBB__TY_UNIT, span, place, operate(b, node, place, value));
+    return all;
 }
 
 static ebb__ir *infer_assign(ebb__body *b, uint32_t node) {
@@ -271,6 +309,8 @@ static ebb__ir *infer_assign(ebb__body *b, uint32_t node) {
                                "only the methods of a direct value change its fields");
         return ebb__ir_invalid(b, span);
     }
+    bool whole = place->op == EBB__OP_SELF_FIELD || place->op == EBB__OP_LOCAL;
+    if (!plain && !whole) return operate_on_place(b, node, place, value);
     if (!plain) value = operate(b, node, place, value);
     if (place->op == EBB__OP_SELF_FIELD) return set_self_field(b, place, value, span);
     if (place->op == EBB__OP_LOCAL) {

@@ -52,37 +52,50 @@ static bool same_value(const ebb__ir *x, const ebb__ir *y) {
     return true;
 }
 
-/* What `p` looks at inside of a value made by `k`: true and `out` filled, or it does not match such a value. */
-static bool specialize(search *s, const ebb__ir_pattern *p, const constructor *k, ebb__ir_pattern **out) {
-    for (uint32_t i = 0; i < k->arity; i++) out[i] = wild(s, k->of[i]);
+/* Whether `p` matches some value made by `k`. */
+static bool may_match(const search *s, const ebb__ir_pattern *p, const constructor *k) {
     const ebb__ir_pattern *x = plain(p);
     if (x == NULL) return true;
-    switch (x->op) {
-    case EBB__PAT_EQUAL: return k->value != NULL && same_value(k->value, x->value);
-    case EBB__PAT_IS:
-        if (!ebb__type_has(s->c, x->member, k->member)) return false;
-        if (x->n > 0 && x->member == k->member) out[0] = x->of[0];
-        return true;
-    default:
-        for (uint32_t i = 0; i < k->arity && i < x->n; i++) out[i] = x->of[i];
-        return true;
-    }
+    if (x->op == EBB__PAT_EQUAL) return k->value != NULL && same_value(k->value, x->value);
+    return x->op != EBB__PAT_IS || ebb__type_has(s->c, x->member, k->member);
 }
 
+/* What `p`, which may match, looks at inside of a value made by `k`. */
+static void specialize(search *s, const ebb__ir_pattern *p, const constructor *k, ebb__ir_pattern **out) {
+    for (uint32_t i = 0; i < k->arity; i++) out[i] = wild(s, k->of[i]);
+    const ebb__ir_pattern *x = plain(p);
+    if (x == NULL || x->op == EBB__PAT_EQUAL) return;
+    if (x->op == EBB__PAT_IS) {
+        if (x->n > 0 && x->member == k->member) out[0] = x->of[0];
+        return;
+    }
+    for (uint32_t i = 0; i < k->arity && i < x->n; i++) out[i] = x->of[i];
+}
+
+/* A row without its first pattern, and before it what that looks at. */
+static ebb__ir_pattern **specialize_row(search *s, ebb__ir_pattern **from, uint32_t columns,
+                                        const constructor *k) {
+    ebb__ir_pattern **row = ebb__lang_array(s->c, columns + k->arity + 1, sizeof *row);
+    if (row == NULL) return NULL;
+    specialize(s, from[0], k, row);
+    for (uint32_t i = 1; i < columns; i++) row[k->arity + i - 1] = from[i];
+    return row;
+}
+
+/* Takes memory for the rows that may match only: a match has thousands of others. */
 static matrix specialize_all(search *s, const matrix *m, const constructor *k) {
-    uint32_t columns = m->columns - 1 + k->arity;
+    uint32_t columns = m->columns - 1 + k->arity, n = 0;
     matrix out = {.columns = columns};
     ebb__type *types = ebb__lang_array(s->c, columns + 1, sizeof *types);
-    out.rows = ebb__lang_array(s->c, m->n + 1, sizeof *out.rows);
+    for (uint32_t r = 0; r < m->n; r++) n += may_match(s, m->rows[r][0], k);
+    out.rows = ebb__lang_array(s->c, n + 1, sizeof *out.rows);
     if (types == NULL || out.rows == NULL) return (matrix){0};
     for (uint32_t i = 0; i < columns; i++) types[i] = i < k->arity ? k->of[i] : m->types[i - k->arity + 1];
     out.types = types;
     for (uint32_t r = 0; r < m->n; r++) {
-        ebb__ir_pattern **row = ebb__lang_array(s->c, columns + 1, sizeof *row);
-        if (row == NULL) return (matrix){0};
-        if (!specialize(s, m->rows[r][0], k, row)) continue;
-        for (uint32_t i = 1; i < m->columns; i++) row[k->arity + i - 1] = m->rows[r][i];
-        out.rows[out.n++] = row;
+        if (!may_match(s, m->rows[r][0], k)) continue;
+        out.rows[out.n] = specialize_row(s, m->rows[r], m->columns, k);
+        if (out.rows[out.n++] == NULL) return (matrix){0};
     }
     return out;
 }
@@ -135,8 +148,8 @@ static witness *assemble(search *s, const constructor *k, witness *w) {
                 w);
 }
 
-/* The constructors of a type, if they can be listed. */
-static uint32_t constructors(search *s, ebb__type type, constructor *out, uint32_t most) {
+/* The constructors of a type, if they can be listed. `out` has room for as many as the type has members, or two. */
+static uint32_t constructors(search *s, ebb__type type, constructor *out) {
     static const ebb__ir truth[2] = {{.op = EBB__OP_BOOL, .type = EBB__TY_BOOL},
                                      {.op = EBB__OP_BOOL, .type = EBB__TY_BOOL, .i = 1}};
     const ebb__type_info *t = ebb__type_at(s->c, type);
@@ -145,9 +158,9 @@ static uint32_t constructors(search *s, ebb__type type, constructor *out, uint32
         for (uint32_t i = 0; i < 2; i++) out[i] = (constructor){.type = type, .value = &truth[1 - i]};
         return 2;
     case EBB__TY_UNION:
-        for (uint32_t i = 0; i < t->n && i < most; i++)
+        for (uint32_t i = 0; i < t->n; i++)
             out[i] = (constructor){.type = type, .member = t->of[i], .arity = 1, .of = &t->of[i]};
-        return t->n < most ? t->n : 0;
+        return t->n;
     case EBB__TY_TUPLE: out[0] = (constructor){.type = type, .arity = t->n, .of = t->of}; return 1;
     case EBB__TY_RECORD:
     case EBB__TY_STATE: {
@@ -166,9 +179,8 @@ static uint32_t constructors(search *s, ebb__type type, constructor *out, uint32
 static bool useful(search *s, const matrix *m, ebb__ir_pattern **q, witness **w);
 
 static bool useful_with(search *s, const matrix *m, const constructor *k, ebb__ir_pattern **q, witness **w) {
-    ebb__ir_pattern **row = ebb__lang_array(s->c, m->columns + k->arity + 1, sizeof *row);
-    if (row == NULL || !specialize(s, q[0], k, row)) return false;
-    for (uint32_t i = 1; i < m->columns; i++) row[k->arity + i - 1] = q[i];
+    ebb__ir_pattern **row = may_match(s, q[0], k) ? specialize_row(s, q, m->columns, k) : NULL;
+    if (row == NULL) return false;
     matrix inner = specialize_all(s, m, k);
     if (inner.rows == NULL || !useful(s, &inner, row, w)) return false;
     *w = assemble(s, k, *w);
@@ -182,12 +194,10 @@ static bool any_tests(const matrix *m) {
     return false;
 }
 
-enum { CONSTRUCTORS = 256 };
-
 static bool useful_wild(search *s, const matrix *m, ebb__ir_pattern **q, witness **w) {
     if (any_tests(m)) {
-        constructor *all = ebb__lang_array(s->c, CONSTRUCTORS, sizeof *all);
-        uint32_t n = all == NULL ? 0 : constructors(s, m->types[0], all, CONSTRUCTORS);
+        constructor *all = ebb__lang_array(s->c, ebb__type_at(s->c, m->types[0])->n + 2, sizeof *all);
+        uint32_t n = all == NULL ? 0 : constructors(s, m->types[0], all);
         for (uint32_t i = 0; i < n; i++) {
             if (useful_with(s, m, &all[i], q, w)) return true;
         }
@@ -223,8 +233,8 @@ static bool useful(search *s, const matrix *m, ebb__ir_pattern **q, witness **w)
             found = useful_with(s, m, &k, q, w);
         }
     } else {
-        constructor k;
-        found = constructors(s, m->types[0], &k, 1) == 1 && useful_with(s, m, &k, q, w);
+        constructor k; /* a tuple, record or state has one */
+        found = constructors(s, m->types[0], &k) == 1 && useful_with(s, m, &k, q, w);
     }
     s->depth--;
     return found;

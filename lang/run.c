@@ -65,13 +65,14 @@ static ebb_status make(ebb_lang *c, ebb_program *p, const ebb__exec *exec) {
 }
 
 static void report_limit(const ebb_program *p) {
-    ebb_program_event e = {.what = EBB_PROGRAM_FAULT,
-                           .name = p->image.limit,
-                           .kind = "",
-                           .why =
-                               "the function needs more than 250 registers of a kind, or 65,535 instructions",
-                           .text = "",
-                           .file = ""};
+    ebb_program_event e = {
+        .what = EBB_PROGRAM_FAULT,
+        .name = p->image.limit,
+        .kind = "",
+        .why = "the function needs more than 250 registers of a kind, a field behind the first 256, "
+               "or more than 65,535 instructions",
+        .text = "",
+        .file = ""};
     if (p->opts.report != NULL) p->opts.report(p->opts.ctx, &e);
 }
 
@@ -147,6 +148,7 @@ void ebb__host_report_fault(ebb_program *p, ebb_machine machine, const char *nam
     ebb_program_event e = {
         .what = EBB_PROGRAM_FAULT, .machine = machine, .name = name, .kind = kind, .text = "", .file = ""};
     bool trapped = p->fault.kind != EBB__TRAP_NONE;
+    if (trapped && p->fault_on_start) e.kind = "";
     e.why = trapped ? trap_texts[p->fault.kind] : ebb_status_text(st);
     if (trapped) {
         e.text = p->fault_text;

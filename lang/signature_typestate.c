@@ -366,9 +366,9 @@ static void read_mailbox(ebb_lang *c, ebb__typestate *ts, uint32_t node) {
     bool u, i;
     if (literal == 0) return;
     bool ok = ebb__token_number(s, ebb__token_at(s, ebb__syntax_at(s, literal)->tok), &n, &u, &i);
-    if (ok && (n == 0 || n > UINT32_MAX))
+    if (ok && (n == 0 || n > EBB__MAILBOX_MAX))
         (void)ebb__diag_report(c, EBB__E0103, ebb__node_span(s, literal),
-                               "a mailbox has from 1 to 4294967295 places");
+                               "a mailbox has from 1 to 65535 places");
     else ts->mailbox = (uint32_t)n;
 }
 

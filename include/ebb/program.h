@@ -52,8 +52,8 @@ typedef struct ebb_program_opts {
 } ebb_program_opts;
 
 /* Makes a program of a compilation without errors, which must outlive it. EBB_ERR_INVALID: there are errors, or no
- * `fn main`, or no allocator; EBB_ERR_LIMIT: a function needs more than 250 registers of a kind (`report` says which), or there are more than
- * 65535 types; EBB_ERR_NOMEM, EBB_ERR_VERSION. */
+ * `fn main`, or no allocator; EBB_ERR_LIMIT: a function needs more than 250 registers of a kind, a field behind the first
+ * 256 or more than 65,535 instructions (`report` says which), or there are more than 65,535 types; EBB_ERR_NOMEM, EBB_ERR_VERSION. */
 ebb_status ebb_program_new(ebb_lang *c, const ebb_program_opts *opts, ebb_program **out);
 /* Frees it, after the region of its machines has closed or ebb_runtime_free. EBB_ERR_BUSY: it has not. */
 ebb_status ebb_program_free(ebb_program *p);

@@ -181,6 +181,40 @@ static void milestone_1_shorthands_are_the_canonical_handler(void **state) {
     holds("E0610");
 }
 
+static void there_is_no_async_no_restart_and_no_way_around_a_reply(void **state) {
+    (void)state;
+    assert_true(says("async fn f() {}", "E0105"));
+    assert_true(says("typestate M { fn new() -> A { A } state A; }\n"
+                     "fn main() { let m = M::spawn(); start(m); restart(m); }",
+                     "E0201"));
+    assert_true(says(
+        "protocol P { msg Q msg R req C -> S: Q => R role C; role S { state A { on Q { effects: [reply R] } "
+        "} } }\n"
+        "typestate S : P::S { fn new() -> A { A }\nstate A { @no_reply on Q {} } }",
+        "E0105"));
+}
+
+static void each_primitive_has_its_forms(void **state) {
+    (void)state;
+    static const char text[] =
+        "type Note = {}\n"
+        "protocol P { msg Q msg R req C -> S: Q => R role C; role S { state A { on Q { effects: [reply R] } "
+        "} } }\n"
+        "typestate S : P::S { fn new() -> A { A }\n"
+        "state A { on Q(_q, cap: ReplyCap<R>) { reply(cap, R); } on Note {} } }\n"
+        "typestate C { fields { s: Machine<S> } fn new(s: Machine<S>) -> A { A { s } }\n"
+        "state A { on Note -> stay | MachineError {\n"
+        "  send(self.s, Note)?; self.s.send(Note)?; emit Send(self.s, Note)?;\n"
+        "  request(self.s, P::Q)?; self.s.request(P::Q)?;\n"
+        "  let pending = emit Request(self.s, P::Q)?; forget(pending);\n"
+        "} on P::R {} on RequestFailed {} } }\n"
+        "fn main() -> () | MachineError { let s = S::spawn(); start(s); let c = C::spawn(s); start(c); "
+        "send(c, "
+        "Note)?; }\n";
+    assert_true(says(text, ""));
+    holds("E0806");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(invariant_1_a_managed_machine_is_not_called_and_its_value_is_gone),
@@ -202,6 +236,8 @@ int main(void) {
         cmocka_unit_test(diagnostic_10_a_delivery_failure_is_surfaced_at_the_call),
         cmocka_unit_test(milestone_1_typestates_implement_roles_by_path),
         cmocka_unit_test(milestone_1_shorthands_are_the_canonical_handler),
+        cmocka_unit_test(there_is_no_async_no_restart_and_no_way_around_a_reply),
+        cmocka_unit_test(each_primitive_has_its_forms),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -100,6 +100,60 @@ static void long_chains_of_declarations_do_not_recurse(void **state) {
     free(t.s);
 }
 
+/* Arms are compared with those before them: that takes time, and no memory for those that differ. */
+static void a_match_of_thousands_of_arms_takes_memory_for_each_once(void **state) {
+    (void)state;
+    ebb_failing f = {.inner = ebb_libc_allocator()};
+    ebb_lang_opts opts = {.allocator = ebb_failing_allocator(&f)};
+    lang_text t = lang_empty();
+    char line[64];
+    size_t n;
+    ebb_lang *c;
+    for (int i = 0; i < 1000; i++) {
+        snprintf(line, sizeof line, "type R%d = {}\n", i);
+        repeat(&t, line, 1);
+    }
+    repeat(&t, "type U = R0", 1);
+    for (int i = 1; i < 1000; i++) {
+        snprintf(line, sizeof line, " | R%d", i);
+        repeat(&t, line, 1);
+    }
+    repeat(&t, "\npub fn f(u: U, n: i64) -> i64 { let x = match n { ", 1);
+    for (int i = 0; i < 3000; i++) {
+        snprintf(line, sizeof line, "%d => 1, ", i);
+        repeat(&t, line, 1);
+    }
+    repeat(&t, "_ => 0 }; match u { ", 1);
+    for (int i = 0; i < 1000; i++) {
+        snprintf(line, sizeof line, "R%d => x, ", i);
+        repeat(&t, line, 1);
+    }
+    repeat(&t, "} }\n", 1);
+    assert_int_equal(ebb_lang_new(&opts, &c), EBB_OK);
+    assert_int_equal(ebb_lang_compile(c, "x.ebb", t.s, t.n), EBB_OK);
+    (void)ebb_lang_diagnostics(c, &n);
+    assert_int_equal(n, 0);
+    assert_in_range(f.live_bytes, 1 << 20, 12 << 20);
+    ebb_lang_free(c);
+    free(t.s);
+}
+
+static void a_mailbox_has_a_limit(void **state) {
+    (void)state;
+    static const char *const places[] = {"1", "65535", "0", "65536", "99999999999"};
+    for (size_t i = 0; i < 5; i++) {
+        lang_text t = lang_empty();
+        char last[8];
+        size_t n;
+        repeat(&t, "typestate M { fn new() -> A { A } state A; mailbox ", 1);
+        repeat(&t, places[i], 1);
+        repeat(&t, "; }\n", 1);
+        assert_int_equal(compile(&t, (ebb_lang_opts){0}, last, &n), i < 2 ? EBB_OK : EBB_FAILED);
+        assert_string_equal(last, i < 2 ? "" : "E0103");
+        free(t.s);
+    }
+}
+
 /* The n-th allocation fails, for every n. */
 static void exhaust(const char *path) {
     lang_text text = lang_read(path);
@@ -140,6 +194,8 @@ int main(void) {
         cmocka_unit_test(a_file_that_is_too_large_is_refused),
         cmocka_unit_test(errors_behind_the_limit_are_counted_and_not_shown),
         cmocka_unit_test(whatever_nests_has_a_depth),
+        cmocka_unit_test(a_match_of_thousands_of_arms_takes_memory_for_each_once),
+        cmocka_unit_test(a_mailbox_has_a_limit),
         cmocka_unit_test(long_chains_of_declarations_do_not_recurse),
         cmocka_unit_test(memory_that_ends_is_a_status_and_nothing_leaks),
         cmocka_unit_test(options_are_checked),

@@ -50,6 +50,10 @@ class CheckContract(TreeTest):
         self.change("B3", 3, "docs/contract.md#task")
         self.assert_reported("B3: overridden, but 'docs/contract.md#task' is no heading that says so")
 
+    def test_what_is_deferred_without_saying_so_is_reported(self):
+        self.change("B3", 2, "deferred")
+        self.assert_reported("B3: deferred, but 'docs/contract.md#")
+
     def test_a_second_row_and_an_unknown_one_are_reported(self):
         self.rows.append(self.rows[1])
         self.rows.append(self.rows[1].replace("contract.id", "B7"))
