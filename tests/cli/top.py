@@ -181,7 +181,7 @@ class Readers(WithServices):
         slow = self.reader()
         slow.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         quick = self.reader()
-        for _ in range(100):  # more than the socket holds, so that an answer waits
+        for _ in range(30):  # more than the socket holds, so that an answer waits
             try:
                 slow.socket.sendall(b"snapshot 1\n")
             except ConnectionError:
@@ -192,6 +192,19 @@ class Readers(WithServices):
         while not slow.is_over():
             pass
         self.assertIsNotNone(quick.ask())
+        self.stop(p)
+
+    def test_readers_that_ask_all_the_time_share_ten_answers_a_second(self):
+        p = self.crowd(tasks=1000)
+        readers, seconds = [self.reader() for _ in range(4)], 2
+        begin, answers = time.monotonic(), 0
+        while time.monotonic() - begin < seconds:
+            for r in readers:
+                r.socket.sendall(b"snapshot 1\n")
+            for r in readers:
+                self.assertIsNotNone(r.ask(b""))
+                answers += 1
+        self.assertLessEqual(answers, len(readers) * 10 * (time.monotonic() - begin) + len(readers))
         self.stop(p)
 
     def test_a_reader_that_has_gone_or_asks_nonsense_harms_nobody(self):
