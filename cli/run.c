@@ -36,7 +36,7 @@ static const char usage[] =
 typedef struct program {
     const char *path, *trace;
     bool quiet, stuck;
-    bool reads; /* stdin, of which there may be more */
+    bool reads; /* stdin is read, and has not ended */
     ebb_program *p;
     ebb_future *done; /* settled when the program is quiet; NULL: nobody waits */
     ebb_status started;
@@ -122,7 +122,7 @@ static ebb_status read_console(ebb_cx *cx, void *arg) {
         st = publish_lines(cx, r, bytes, &n, got <= 0 || n == sizeof bytes);
         if (got <= 0) break;
     }
-    if (flags >= 0) (void)fcntl(STDIN_FILENO, F_SETFL, flags); /* others have this terminal too */
+    if (flags >= 0) (void)fcntl(STDIN_FILENO, F_SETFL, flags); /* other processes share this terminal */
     bool tells = st == EBB_OK && !ebb_stopping(cx) && ebb_program_has(r->p, "std/console::End");
     if (tells) st = ebb_program_publish(r->p, "std/console::End", "console", NULL, 0);
     r->reads = false;

@@ -226,7 +226,7 @@ static bool keys(top *t) {
     return true;
 }
 
-/* Returns when it was quit or the service has ended. */
+/* Returns when the user quits or the service has ended. */
 static void show(top *t) {
     uint64_t due = now_ms() + REFRESH_MS;
     for (draw(t); !stopped; draw(t)) {

@@ -16,7 +16,7 @@
 typedef struct greeter { /* one a process, and in main: it outlives every task */
     uint16_t port;
     ebb_listener listener;
-    ebb_task door; /* accepts; it has ended when its last connection has */
+    ebb_task acceptor; /* accepts; it has ended when its last connection has */
 } greeter;
 
 static uint64_t greeted; /* names; a connection's argument is its stream alone */
@@ -79,7 +79,7 @@ static ebb_status accept_all(ebb_cx *cx, void *arg) {
 static ebb_status farewell(ebb_cx *cx, ebb_drain *d, void *arg) {
     const greeter *g = arg;
     char names[24];
-    ebb_status st = ebb_task_join(cx, g->door);
+    ebb_status st = ebb_task_join(cx, g->acceptor);
     snprintf(names, sizeof names, "%" PRIu64, greeted);
     ebb_drain_evidence(d, "greeted", names);
     return st;
@@ -94,8 +94,8 @@ static ebb_status serve(ebb_cx *cx, void *arg) {
     if (st != EBB_OK) return st;
     printf("listening on %s port %u\n", at.ip, at.port);
     fflush(stdout);
-    g->door = ebb_fiber_spawn(cx, ebb_cx_region(cx), accept_all, g, &(ebb_task_opts){.keep = true});
-    return ebb_id_status(g->door.id);
+    g->acceptor = ebb_fiber_spawn(cx, ebb_cx_region(cx), accept_all, g, &(ebb_task_opts){.keep = true});
+    return ebb_id_status(g->acceptor.id);
 }
 
 int main(int argc, char **argv) {

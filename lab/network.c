@@ -193,7 +193,7 @@ static void check_status(ebb__net_program *p) {
         fail(net, p->index, "leak", "%s ended and left %d blocks of memory", name, (int)p->memory.live);
 }
 
-/* A forced service does not wait for what the pool still does. */
+/* A forced service does not wait for the threads of the pool. */
 static void check_left(ebb__net_program *p) {
     const ebb__net_loop *l = p->loops;
     if (p->forced) return;
@@ -270,7 +270,7 @@ static bool decide(ebb__net *net) {
     }
     uint64_t at = next_moment(net);
     if (at != EBB_FOREVER && lab->since_advance >= TURNS_A_MOMENT) n = 0;
-    /* While a program can run, no more than a short pause of all programs. */
+    /* While a program can run, the time advances only by a short pause of all programs. */
     bool advances = at != EBB_FOREVER && (n == 0 || at - lab->now <= PAUSE),
          steps = lab->next_step < lab->c->scenario->steps && going(net);
     if (n + advances + steps == 0) return false;
@@ -332,8 +332,8 @@ static void play(ebb__net *net) {
     }
 }
 
-/* After a failure the programs end as they can, so that they give their memory back: no decision is recorded, no fault
- * made, and there are two signals. */
+/* After a failure the programs get two signals to end, so that they free their memory. No decision is recorded, and no
+ * fault is made. */
 static void wind_down(ebb__net *net) {
     net->lab->winding_down = true;
     memset(net->cut_until, 0, sizeof net->cut_until);

@@ -74,7 +74,7 @@ typedef struct ebb__net_stream {
     uv_alloc_cb alloc;
     uv_read_cb read;
     bool reading;
-    int connect_code; /* of an attempt that has failed before it began; 0: none */
+    int connect_code; /* the error of an attempt to connect that failed before it began; 0: none */
     ebb__net_write *first, *last;
     uv_write_cb written; /* of all writes: there is one caller */
 } ebb__net_stream;
@@ -109,7 +109,7 @@ struct ebb__net_handle {
         struct {
             uv_signal_cb caught;
             int signum;
-            uint32_t times; /* that it was raised and not taken */
+            uint32_t times; /* how often it was raised and not taken */
         } signal;
         ebb__net_stream stream;
     } as;
@@ -141,7 +141,7 @@ typedef struct ebb__net_segment {
 typedef enum ebb__net_socket_state {
     EBB__NET_CONNECTING,
     EBB__NET_CONNECTED,
-    EBB__NET_CLOSED /* by its program; what it has sent still arrives */
+    EBB__NET_CLOSED /* by its program; bytes that were sent still arrive */
 } ebb__net_socket_state;
 
 /* One side of a connection. The bytes on their way to this side are in `ring` from the moment they are sent: first
@@ -182,13 +182,13 @@ typedef struct ebb__net_descriptor {
 
 /* ---- requests ------------------------------------------------------------------------------------------ */
 
-/* Something that takes time and then calls back. `act` runs when it has finished, just before the callback. */
+/* An operation that takes time and ends with a callback. `act` does its work, just before the callback. */
 struct ebb__net_request {
     ebb__net_loop *loop;
     uv_req_t *uv;
     void (*act)(ebb__net_request *r);
     void (*back)(ebb__net_request *r);
-    bool waits; /* for a thread of the pool: it can be cancelled */
+    bool waits; /* it waits for a thread of the pool: it can be cancelled */
     bool begun, cancelled;
     ebb__net_request *next;
     union {
@@ -224,7 +224,7 @@ struct ebb__net_program {
     struct sockaddr_storage ip;
     ebb__net_program_state state;
     bool up;     /* it has listened, and clients may start */
-    bool forced; /* nothing may be expected of its end */
+    bool forced; /* the run ends without waiting for its end */
     int status;
     ebb__net_loop *loops, *polling; /* the loop that it waits in */
     uint64_t until;
@@ -268,7 +268,7 @@ ebb__net_program *ebb__net_running(void);
 bool ebb__net_fault_now(ebb__net *net, ebb__net_fault kind);
 /* Makes something happen later. Without memory the run fails. */
 void ebb__net_later(ebb__net *net, uint64_t at, void (*happens)(ebb__net *net, void *arg), void *arg);
-/* When segments between the two pass again; 0: they pass. */
+/* When the partition between the two ends; 0: there is none. */
 uint64_t ebb__net_cut_until(const ebb__net *net, uint32_t a, uint32_t b);
 /* A program has polled tasks: injects what is due. */
 void ebb__net_polled(ebb__net_loop *l);
@@ -279,7 +279,7 @@ void ebb__net_play(ebb_lab *lab);
 
 /* ---- network_fork.c ---- */
 
-/* Plays it in a process of its own. */
+/* Plays a run in a process of its own. */
 void ebb__net_play_apart(ebb_lab *lab);
 
 /* ---- network_program.c ---- */
@@ -329,12 +329,12 @@ void ebb__net_listener_close(ebb__net_listener *l);
 
 /* ---- network_request.c ---- */
 
-/* Calls back what has finished; false: nothing has. */
+/* Calls the callbacks of finished requests; false: there is none. */
 bool ebb__net_request_finish(ebb__net_loop *l);
 /* A new request, which finishes later. NULL: no memory. */
 ebb__net_request *ebb__net_request_new(uv_loop_t *loop, void *uv, void (*act)(ebb__net_request *r),
                                        void (*back)(ebb__net_request *r));
-/* Forgets a request that can't be made whole. Returns UV_ENOMEM. */
+/* Drops a request for which there is not enough memory. Returns UV_ENOMEM. */
 int ebb__net_request_drop(ebb__net_request *r);
 char *ebb__net_copy(ebb__net *net, const char *text);
 

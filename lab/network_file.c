@@ -54,7 +54,7 @@ static ebb__net_file *file_new(ebb__net *net, uint32_t machine, const char *path
     return f->path == NULL ? NULL : f;
 }
 
-/* What the other files of the machine take. One without a name that is still open takes nothing. */
+/* The bytes of the other files of the machine. A removed file that is still open does not count. */
 static uint64_t used_beside(const ebb__net *net, const ebb__net_file *mine) {
     uint64_t n = 0;
     for (const ebb__net_file *f = net->files; f != NULL; f = f->next)
@@ -75,7 +75,7 @@ static bool grow(ebb__net *net, ebb__net_file *f, size_t n) {
     return true;
 }
 
-/* What fits on the disk, -ENOSPC, or -EFBIG. A gap is filled with zeros: the block may have bytes from before the file
+/* How many bytes fit on the disk, -ENOSPC, or -EFBIG. A gap is filled with zeros: the block may have bytes from before the file
  * was truncated. */
 static int put(ebb__net *net, ebb__net_file *f, size_t at, const char *from, size_t n) {
     uint64_t most = net->limits->disk_bytes, end = at + n;

@@ -1,5 +1,5 @@
 /* A run in a process of its own. The child plays it and writes to a pipe: pieces of traces as they come, and at its end
- * the result. Its decisions are in memory that both see, so that they outlive a crash. */
+ * the result. Its decisions are in memory that both processes share, so that they survive a crash. */
 #define _POSIX_C_SOURCE 200809L
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include "lab/network.h"
@@ -53,7 +53,7 @@ static _Noreturn void play_as_child(ebb_lab *lab, int fd) {
     if (lab->opts.journal != NULL) lab->opts.journal = send_journal;
     lab->opts.ctx = &fd;
     ebb__net_play(lab);
-    (void)fflush(NULL); /* of what the programs have printed */
+    (void)fflush(NULL); /* the output of the programs */
     send_message(fd, RESULT, 0, &lab->result, sizeof lab->result);
     _exit(0);
 }

@@ -257,7 +257,7 @@ static void on_established(ebb__net *net, void *socket) {
     ebb__net_socket *s = socket;
     (void)net;
     if (s->state == EBB__NET_CONNECTING) s->state = EBB__NET_CONNECTED;
-    else ebb__net_socket_abort(s); /* given up meanwhile */
+    else ebb__net_socket_abort(s); /* the attempt was given up meanwhile */
 }
 
 static void join_queue(ebb__net_listener *l, ebb__net_socket *s) {
@@ -268,8 +268,8 @@ static void join_queue(ebb__net_listener *l, ebb__net_socket *s) {
     l->n++;
 }
 
-/* The request for a connection arrives. A listener that drains does not answer, nor does one that is cut off: the request
- * is sent again, and given up as Linux does. */
+/* The request for a connection arrives. A listener that drains or is partitioned does not answer: the request is sent again,
+ * and given up as on Linux. */
 static void on_request(ebb__net *net, void *socket) {
     ebb__net_socket *s = socket, *there;
     if (s->state != EBB__NET_CONNECTING) return;

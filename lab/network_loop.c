@@ -191,7 +191,7 @@ static int signal_start(uv_signal_t *signal, uv_signal_cb caught, int signum) {
     return 0;
 }
 
-/* Every handler gets it; without one it waits for the first. */
+/* Every handler of the signal is called; without one the signal waits for the first. */
 void ebb__net_signal_raise(ebb__net_program *p, int signum) {
     bool taken = false;
     for (ebb__net_loop *l = p->loops; l != NULL; l = l->next) {
@@ -266,7 +266,7 @@ static void run_timers(ebb__net_loop *l) {
     }
 }
 
-/* Calls what is started of a phase. A callback may start and stop others, and close them; it frees none. */
+/* Calls the started handles of a phase. A callback may start and stop others, and close them; it frees none. */
 static void run_phase(ebb__net_loop *l, uv_handle_type phase) {
     for (ebb__net_handle *h = l->first; h != NULL; h = h->next) {
         if (h->uv->type != phase || !h->active) continue;

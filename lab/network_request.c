@@ -1,5 +1,5 @@
-/* Requests: what takes time and calls back. A request that waits for a thread of the pool can be cancelled; one that has
- * begun can't. Its effect is at its end, on the program's stack. */
+/* Requests: operations that take time and end with a callback. A request that waits for a thread of the pool can be
+ * cancelled; one that has begun can't. It takes effect at its end, on the program's stack. */
 #define _POSIX_C_SOURCE 200809L
 #include "lab/network.h"
 
@@ -20,7 +20,7 @@ static void on_done(ebb__net *net, void *request) {
     ebb__net_request *r = request;
     ebb__net_loop *l = r->loop;
     (void)net;
-    if (r->begun) return; /* it was cancelled, and has called back */
+    if (r->begun) return; /* it was cancelled, and its callback was called */
     r->begun = true;
     if (l->done_last != NULL) l->done_last->next = r;
     else l->done = r;

@@ -53,7 +53,7 @@ uint64_t ebb__net_latency(ebb__net *net) {
 
 static void send_segment(ebb__net_socket *to, ebb__net_segment_kind kind, size_t n);
 
-/* This side ends with a reset for the peer: bytes have arrived for nobody, or it was never accepted. */
+/* This side ends, and the peer gets a reset: bytes arrived after the close, or the connection was never accepted. */
 void ebb__net_socket_abort(ebb__net_socket *s) {
     if (s->error == 0) send_segment(s->peer, EBB__NET_RST, 0);
     s->error = ECONNRESET;
@@ -99,7 +99,7 @@ static ebb__net_segment *segment_new(ebb__net *net) {
     return g;
 }
 
-/* To the side `to`, after all that was sent there before. */
+/* Sends to the side `to`; the segment arrives after all earlier ones. */
 static void send_segment(ebb__net_socket *to, ebb__net_segment_kind kind, size_t n) {
     ebb__net *net = to->net;
     ebb__net_segment *g = segment_new(net);
@@ -129,7 +129,7 @@ void ebb__net_reset_all(ebb__net_program *p) {
 
 /* ---- closing ------------------------------------------------------------------------------------------- */
 
-/* Bytes that nobody has read make it a reset, as on Linux. */
+/* A close with unread bytes sends a reset, as on Linux. */
 void ebb__net_socket_close(ebb__net_socket *s) {
     if (s->state == EBB__NET_CLOSED) return;
     bool open = s->state == EBB__NET_CONNECTED && s->error == 0;
@@ -208,8 +208,8 @@ static size_t choose_piece(ebb_lab *lab, size_t n) {
     }
 }
 
-/* The bytes taken, 0 if there is no room, or a code. After a reset the first write says so, and the others have a
- * broken pipe. */
+/* The bytes taken, 0 if there is no room, or a code. After a reset the first write returns UV_ECONNRESET, and the
+ * others UV_EPIPE. */
 static int send_bytes(ebb__net_socket *s, const char *from, size_t n) {
     if (s->error != 0) {
         int code = s->error;

@@ -28,7 +28,7 @@ typedef struct ebb__local {
     ebb__type type;
     uint32_t slot;
     ebb__span span, drop; /* `drop`: what a fix removes if it is unused; n is 0: nothing */
-    ebb__span moved;      /* where */
+    ebb__span moved;      /* where it was moved */
 } ebb__local;
 
 typedef struct ebb__cell {
@@ -79,7 +79,7 @@ uint32_t ebb__slot_new(ebb__body *b, ebb__type type);
 /* The value is consumed. Reports if it can't be. */
 void ebb__flow_move(ebb__body *b, ebb__local *l, ebb__span at);
 
-/* The value is looked at. */
+/* The value is read, and stays where it is. */
 void ebb__flow_borrow(ebb__body *b, ebb__local *l, ebb__span at);
 
 ebb__flow *ebb__flow_save(ebb__body *b);

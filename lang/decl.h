@@ -1,7 +1,7 @@
 /* lang/decl.h - what a program declares, with its names resolved.
  *
  * Filled in steps: resolve.c makes a declaration for each item, signature.c resolves types, protocols and typestates,
- * infer.c checks bodies, and the files behind that check what needs the whole (protocol.c, provenance.c, reach.c). */
+ * infer.c checks bodies, and the last ones check what needs the whole program (protocol.c, provenance.c, reach.c). */
 #ifndef EBB_LANG_DECL_H
 #define EBB_LANG_DECL_H
 
@@ -39,9 +39,9 @@ typedef struct ebb__decl {
     uint32_t n_fields;
     ebb__ir *value; /* of a constant */
     ebb__ir_fn *fn;
-    struct ebb__typestate *typestate; /* also of a spec; of a method, whose it is */
+    struct ebb__typestate *typestate; /* of a typestate or spec; of a method its owner */
     struct ebb__state *state;         /* of a method */
-    struct ebb__protocol *protocol;   /* also of a message: whose it is */
+    struct ebb__protocol *protocol;   /* of a protocol; of a message its owner */
     ebb__source *module;              /* of an import */
     bool consumes;                    /* a method that returns a state */
     bool effects;                     /* a function that does something, or calls one that does */

@@ -1,7 +1,7 @@
 /* lang/diag.h - reporting a mistake.
  *
- * ebb__diag_report never fails: what is not to be shown (a second mistake at the same place, a consequence of a syntax error,
- * one behind the limit) goes to a scratch diagnostic, so that a caller adds labels and fixes without asking. */
+ * ebb__diag_report never fails. A diagnostic that is not to be shown (a second mistake at the same place, a consequence of
+ * a syntax error, one past the limit) is a scratch record, so that callers add labels and fixes to each. */
 #ifndef EBB_LANG_DIAG_H
 #define EBB_LANG_DIAG_H
 
@@ -29,7 +29,7 @@ void ebb__diag_message(ebb_lang *c, ebb__diag *d, const char *format, ...);
 void ebb__diag_label(ebb_lang *c, ebb__diag *d, ebb__span at, const char *format, ...);
 void ebb__diag_note(ebb_lang *c, ebb__diag *d, const char *format, ...);
 
-/* What to do about it. Edits after this make it one that a machine can apply. */
+/* A sentence that says what to do. With the edits that follow it, a tool can apply the fix. */
 void ebb__diag_help(ebb_lang *c, ebb__diag *d, const char *format, ...);
 void ebb__diag_edit(ebb_lang *c, ebb__diag *d, ebb__span at, const char *format, ...);
 

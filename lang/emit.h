@@ -1,10 +1,10 @@
 /* lang/emit.h - from the typed IR of a function to its bytecode.
  *
- * Registers are a stack for each kind: what an expression needs is above what was there before, and is given back behind
- * the statement. A slot of the IR gets its register where it is bound, and keeps it until the end of its block.
+ * Each kind of value has a stack of registers. An expression takes registers above those in use, and the end of the
+ * statement gives them back. A slot of the IR gets its register where it is bound, and keeps it until the end of its block.
  *
  * A value is evaluated `into` a register; a reader may also ask where a `value` is, and gets the register of a variable
- * without a copy. Who stores a reference that a variable or object still has marks it as shared, at once. */
+ * without a copy. Code that stores a reference which a variable or an object still has marks it as shared at once. */
 #ifndef EBB_LANG_EMIT_H
 #define EBB_LANG_EMIT_H
 

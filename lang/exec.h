@@ -1,13 +1,13 @@
 /* lang/exec.h - how a function of a program is executed: the one interface between the adapter to the runtime of machines
  * (host_*.c), which knows nothing of code, and what runs the code (vm.c).
  *
- * The adapter calls `call` for handlers, timers, entries, exits, invariants, times and main. What the code does to the
- * world it asks of the adapter with the functions below; they are the same for every way of executing.
+ * The adapter calls `call` for handlers, timers, entries, exits, invariants, times and main. The code
+ * has effects only through the functions below, which are the same for every way of executing.
  *
  * Arguments. First self, a state object that the function may change, if the kind of the function has one (METHOD,
  * HANDLER, TIMER, ENTRY, EXIT, INVARIANT, TIME); then the parameters in order. Of a METHOD self is parameter 0. In
- * a handler SELF as a value is the word run->self, unless it is the first argument of the CALL of a method: then it is the
- * state object.
+ * a handler the value of SELF is the word run->self; as the first argument of the CALL of a method it is the state
+ * object.
  *
  * Budgets. run->budget falls by one at every call of a function and every turn of a loop (at the back edge, `continue`
  * included); where it would fall below 0 the function traps. Calls nest at most EBB__CALL_DEPTH deep. */

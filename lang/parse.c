@@ -82,6 +82,17 @@ uint32_t ebb__parse_name(ebb__parser *p, const char *what) {
     return 0;
 }
 
+void ebb__parse_name_of(ebb__parser *p, uint32_t node, const char *what) {
+    uint32_t tok = ebb__parse_name(p, what);
+    ebb__syntax_at(p->s, node)->tok = tok;
+}
+
+uint32_t ebb__parse_name_node(ebb__parser *p, const char *what) {
+    if (ebb__is(p, EBB__T_IDENT)) return ebb__node_leaf(p, EBB__S_NAME);
+    ebb__parse_unexpected(p, what);
+    return 0;
+}
+
 static bool starts_statement(uint8_t kind) {
     switch (kind) {
     case EBB__T_fn:

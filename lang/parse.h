@@ -55,6 +55,9 @@ bool ebb__parse_close(ebb__parser *p, uint8_t kind, uint32_t open);
 
 /* A name: its token, 0 if there is none. */
 uint32_t ebb__parse_name(ebb__parser *p, const char *what);
+/* The same as the token of a node, and as a node of its own (0: there is none). */
+void ebb__parse_name_of(ebb__parser *p, uint32_t node, const char *what);
+uint32_t ebb__parse_name_node(ebb__parser *p, const char *what);
 
 void ebb__parse_unexpected(ebb__parser *p, const char *expected);
 
@@ -81,7 +84,7 @@ uint32_t ebb__parse_fn(ebb__parser *p, uint32_t node);
 uint32_t ebb__parse_params(ebb__parser *p);
 uint32_t ebb__parse_attr(ebb__parser *p);
 
-/* What stands between braces: calls `member` until the closing one. `member` moves on, or sets panic. */
+/* Parses the members between braces: calls `member` until the closing brace. `member` moves on, or sets panic. */
 void ebb__parse_braces(ebb__parser *p, uint32_t node, uint32_t (*member)(ebb__parser *));
 uint32_t ebb__parse_typestate(ebb__parser *p, uint32_t node);
 uint32_t ebb__parse_protocol(ebb__parser *p, uint32_t node);

@@ -1,14 +1,10 @@
 /* lang/parse_item.c - files, items and protocols. */
 #include "lang/parse.h"
 
-static void set_tok(ebb__parser *p, uint32_t node, uint32_t tok) {
-    ebb__syntax_at(p->s, node)->tok = tok;
-}
-
 uint32_t ebb__parse_attr(ebb__parser *p) {
     uint32_t node = ebb__node_open(p, EBB__S_ATTR);
     ebb__parse_advance(p);
-    set_tok(p, node, ebb__parse_name(p, "the name of an attribute"));
+    ebb__parse_name_of(p, node, "the name of an attribute");
     if (ebb__is(p, EBB__T_LPAREN)) ebb__parse_args(p, node);
     return ebb__node_close(p, node);
 }
@@ -18,7 +14,7 @@ uint32_t ebb__parse_params(ebb__parser *p) {
     ebb__parse_advance(p);
     while (!ebb__is(p, EBB__T_RPAREN) && !p->panic) {
         uint32_t param = ebb__node_open(p, EBB__S_PARAM);
-        set_tok(p, param, ebb__parse_name(p, "a parameter"));
+        ebb__parse_name_of(p, param, "a parameter");
         if (ebb__parse_accept(p, EBB__T_COLON)) ebb__node_add(p, param, ebb__parse_type(p));
         ebb__node_add(p, node, ebb__node_close(p, param));
         if (!ebb__parse_accept(p, EBB__T_COMMA)) break;
@@ -30,7 +26,7 @@ uint32_t ebb__parse_params(ebb__parser *p) {
 /* Behind the attributes, which are in `node` already. */
 uint32_t ebb__parse_fn(ebb__parser *p, uint32_t node) {
     ebb__parse_advance(p);
-    set_tok(p, node, ebb__parse_name(p, "the name of the function"));
+    ebb__parse_name_of(p, node, "the name of the function");
     if (ebb__is(p, EBB__T_LPAREN)) ebb__node_add(p, node, ebb__parse_params(p));
     else ebb__parse_expect(p, EBB__T_LPAREN, " and the parameters");
     if (ebb__parse_accept(p, EBB__T_ARROW)) ebb__node_add(p, node, ebb__parse_type(p));
@@ -40,7 +36,7 @@ uint32_t ebb__parse_fn(ebb__parser *p, uint32_t node) {
 
 static uint32_t parse_typedecl(ebb__parser *p, uint32_t node) {
     ebb__parse_advance(p);
-    set_tok(p, node, ebb__parse_name(p, "the name of the type"));
+    ebb__parse_name_of(p, node, "the name of the type");
     ebb__parse_expect(p, EBB__T_EQ, "");
     ebb__node_add(p, node, ebb__is(p, EBB__T_LBRACE) ? ebb__parse_record(p) : ebb__parse_type(p));
     (void)ebb__parse_accept(p, EBB__T_SEMI);
@@ -49,7 +45,7 @@ static uint32_t parse_typedecl(ebb__parser *p, uint32_t node) {
 
 static uint32_t parse_const(ebb__parser *p, uint32_t node) {
     ebb__parse_advance(p);
-    set_tok(p, node, ebb__parse_name(p, "the name of the constant"));
+    ebb__parse_name_of(p, node, "the name of the constant");
     ebb__parse_expect(p, EBB__T_COLON, " and the constant's type");
     ebb__node_add(p, node, ebb__parse_type(p));
     ebb__parse_expect(p, EBB__T_EQ, "");
@@ -72,16 +68,10 @@ static uint32_t parse_import(ebb__parser *p) {
 
 /* ---- protocols ---- */
 
-static uint32_t parse_name(ebb__parser *p, const char *what) {
-    if (ebb__is(p, EBB__T_IDENT)) return ebb__node_leaf(p, EBB__S_NAME);
-    ebb__parse_unexpected(p, what);
-    return 0;
-}
-
 static uint32_t parse_msg(ebb__parser *p) {
     uint32_t node = ebb__node_open(p, EBB__S_MSG);
     ebb__parse_advance(p);
-    set_tok(p, node, ebb__parse_name(p, "the name of the message"));
+    ebb__parse_name_of(p, node, "the name of the message");
     if (ebb__parse_accept(p, EBB__T_EQ)) {
         if (ebb__is(p, EBB__T_LBRACE)) ebb__node_add(p, node, ebb__parse_record(p));
         else ebb__parse_expect(p, EBB__T_LBRACE, " and the fields");
@@ -93,9 +83,9 @@ static uint32_t parse_msg(ebb__parser *p) {
 static uint32_t parse_req(ebb__parser *p) {
     uint32_t node = ebb__node_open(p, EBB__S_REQ);
     ebb__parse_advance(p);
-    ebb__node_add(p, node, parse_name(p, "the role that asks"));
+    ebb__node_add(p, node, ebb__parse_name_node(p, "the role that asks"));
     ebb__parse_expect(p, EBB__T_ARROW, " and the role that is asked");
-    ebb__node_add(p, node, parse_name(p, "the role that is asked"));
+    ebb__node_add(p, node, ebb__parse_name_node(p, "the role that is asked"));
     ebb__parse_expect(p, EBB__T_COLON, " and the request's message");
     ebb__node_add(p, node, ebb__parse_path(p));
     ebb__parse_expect(p, EBB__T_FATARROW, " and the responses");
@@ -115,7 +105,7 @@ static uint32_t parse_effect(ebb__parser *p) {
     ebb__node_add(p, node, ebb__parse_choice(p));
     if (!reply) {
         ebb__parse_expect(p, EBB__T_EFFECT, " and a role");
-        ebb__node_add(p, node, parse_name(p, "a role"));
+        ebb__node_add(p, node, ebb__parse_name_node(p, "a role"));
     }
     return ebb__node_close(p, node);
 }
@@ -141,7 +131,7 @@ static uint32_t parse_rtrans(ebb__parser *p) {
     uint32_t node = ebb__node_open(p, EBB__S_RTRANS);
     ebb__parse_advance(p);
     ebb__node_add(p, node, ebb__parse_path(p));
-    if (ebb__parse_accept(p, EBB__T_AT)) ebb__node_add(p, node, parse_name(p, "a role"));
+    if (ebb__parse_accept(p, EBB__T_AT)) ebb__node_add(p, node, ebb__parse_name_node(p, "a role"));
     if (ebb__parse_accept(p, EBB__T_ARROW)) ebb__node_add(p, node, ebb__parse_choice(p));
     if (ebb__is(p, EBB__T_LBRACE)) parse_effects(p, node);
     else ebb__parse_expect(p, EBB__T_SEMI, " or effects");
@@ -180,7 +170,7 @@ static uint32_t parse_rstate(ebb__parser *p) {
     uint32_t node = ebb__node_open(p, EBB__S_RSTATE);
     while (ebb__is(p, EBB__T_AT)) ebb__node_add(p, node, ebb__parse_attr(p));
     if (ebb__parse_expect(p, EBB__T_state, "")) {
-        set_tok(p, node, ebb__parse_name(p, "the name of the state"));
+        ebb__parse_name_of(p, node, "the name of the state");
         if (ebb__is(p, EBB__T_LBRACE)) ebb__parse_braces(p, node, parse_rstate_member);
         else ebb__parse_expect(p, EBB__T_SEMI, " or the state's transitions");
     }
@@ -190,7 +180,7 @@ static uint32_t parse_rstate(ebb__parser *p) {
 static uint32_t parse_role(ebb__parser *p) {
     uint32_t node = ebb__node_open(p, EBB__S_ROLE);
     ebb__parse_advance(p);
-    set_tok(p, node, ebb__parse_name(p, "the name of the role"));
+    ebb__parse_name_of(p, node, "the name of the role");
     if (ebb__is(p, EBB__T_LBRACE)) ebb__parse_braces(p, node, parse_rstate);
     else ebb__parse_expect(p, EBB__T_SEMI, " or the role's states");
     return ebb__node_close(p, node);
@@ -207,7 +197,7 @@ static uint32_t parse_protocol_member(ebb__parser *p) {
 
 uint32_t ebb__parse_protocol(ebb__parser *p, uint32_t node) {
     ebb__parse_advance(p);
-    set_tok(p, node, ebb__parse_name(p, "the name of the protocol"));
+    ebb__parse_name_of(p, node, "the name of the protocol");
     ebb__parse_braces(p, node, parse_protocol_member);
     return ebb__node_close(p, node);
 }

@@ -1,19 +1,9 @@
 /* lang/parse_typestate.c - typestates and specs: their members, states, handlers. */
 #include "lang/parse.h"
 
-static void set_tok(ebb__parser *p, uint32_t node, uint32_t tok) {
-    ebb__syntax_at(p->s, node)->tok = tok;
-}
-
-static uint32_t parse_name(ebb__parser *p, const char *what) {
-    if (ebb__is(p, EBB__T_IDENT)) return ebb__node_leaf(p, EBB__S_NAME);
-    ebb__parse_unexpected(p, what);
-    return 0;
-}
-
 static uint32_t parse_tfield(ebb__parser *p) {
     uint32_t node = ebb__node_open(p, EBB__S_TFIELD);
-    set_tok(p, node, ebb__parse_name(p, "a field"));
+    ebb__parse_name_of(p, node, "a field");
     ebb__parse_expect(p, EBB__T_COLON, " and the field's type");
     ebb__node_add(p, node, ebb__parse_type(p));
     if (ebb__accept_word(p, EBB__N_as)) ebb__node_add(p, node, ebb__parse_path(p));
@@ -53,7 +43,7 @@ static uint32_t parse_origin(ebb__parser *p) {
     if (ebb__is(p, EBB__T_LPAREN)) {
         uint32_t open = p->at;
         ebb__parse_advance(p);
-        ebb__node_add(p, node, parse_name(p, "a name for the request"));
+        ebb__node_add(p, node, ebb__parse_name_node(p, "a name for the request"));
         ebb__parse_close(p, EBB__T_RPAREN, open);
     }
     return ebb__node_close(p, node);
@@ -132,7 +122,7 @@ static uint32_t parse_state(ebb__parser *p) {
     while (ebb__is(p, EBB__T_AT)) ebb__node_add(p, node, ebb__parse_attr(p));
     if (ebb__accept_word(p, EBB__N_hot)) ebb__syntax_at(p->s, node)->flags |= EBB__FLAG_HOT;
     if (ebb__parse_expect(p, EBB__T_state, "")) {
-        set_tok(p, node, ebb__parse_name(p, "the name of the state"));
+        ebb__parse_name_of(p, node, "the name of the state");
         if (ebb__accept_word(p, EBB__N_as)) ebb__node_add(p, node, ebb__parse_path(p));
         if (ebb__is(p, EBB__T_LBRACE)) ebb__parse_braces(p, node, parse_smember);
         else ebb__parse_expect(p, EBB__T_SEMI, " or the state's members");
@@ -144,7 +134,7 @@ static uint32_t parse_fault(ebb__parser *p) {
     uint32_t node = ebb__node_open(p, EBB__S_FAULT);
     ebb__parse_advance(p);
     ebb__parse_expect(p, EBB__T_ARROW, " and a state");
-    ebb__node_add(p, node, parse_name(p, "a state"));
+    ebb__node_add(p, node, ebb__parse_name_node(p, "a state"));
     ebb__parse_expect(p, EBB__T_SEMI, "");
     return ebb__node_close(p, node);
 }
@@ -172,7 +162,7 @@ static uint32_t parse_member(ebb__parser *p) {
 
 uint32_t ebb__parse_typestate(ebb__parser *p, uint32_t node) {
     ebb__parse_advance(p);
-    set_tok(p, node, ebb__parse_name(p, "the name of the typestate"));
+    ebb__parse_name_of(p, node, "the name of the typestate");
     if (ebb__parse_accept(p, EBB__T_COLON)) {
         do ebb__node_add(p, node, ebb__parse_path(p));
         while (ebb__parse_accept(p, EBB__T_COMMA));
@@ -183,7 +173,7 @@ uint32_t ebb__parse_typestate(ebb__parser *p, uint32_t node) {
 
 uint32_t ebb__parse_spec(ebb__parser *p, uint32_t node) {
     ebb__parse_advance(p);
-    set_tok(p, node, ebb__parse_name(p, "the name of the spec"));
+    ebb__parse_name_of(p, node, "the name of the spec");
     if (ebb__accept_word(p, EBB__N_observes)) ebb__node_add(p, node, ebb__parse_choice(p));
     else ebb__parse_unexpected(p, "`observes` and the messages");
     ebb__parse_braces(p, node, parse_member);

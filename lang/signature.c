@@ -109,13 +109,6 @@ ebb__type ebb__read_type(ebb_lang *c, ebb__where w, uint32_t node) {
 
 /* ---- records and aliases ---- */
 
-static uint32_t count_kind(const ebb__source *s, uint32_t node, uint8_t kind) {
-    uint32_t n = 0;
-    for (uint32_t x = ebb__syntax_at(s, node)->child; x != 0; x = ebb__syntax_at(s, x)->next)
-        n += ebb__syntax_at(s, x)->kind == kind;
-    return n;
-}
-
 static bool has_field(const ebb__field *fields, uint32_t n, ebb__name name) {
     for (uint32_t i = 0; i < n; i++) {
         if (fields[i].name == name) return true;
@@ -125,7 +118,7 @@ static bool has_field(const ebb__field *fields, uint32_t n, ebb__name name) {
 
 void ebb__read_fields(ebb_lang *c, ebb__where w, uint32_t node, uint8_t kind, ebb__field **out, uint32_t *n) {
     const ebb__source *s = w.source;
-    ebb__field *fields = ebb__lang_array(c, count_kind(s, node, kind) + 1, sizeof *fields);
+    ebb__field *fields = ebb__lang_array(c, ebb__children_of(s, node, (ebb__kind)kind) + 1, sizeof *fields);
     *out = fields;
     *n = 0;
     for (uint32_t x = ebb__syntax_at(s, node)->child; fields != NULL && x != 0;

@@ -1,23 +1,6 @@
 /* lang/signature_protocol.c - protocols: messages, requests, roles and their transitions. */
 #include "lang/signature.h"
 
-static ebb__name name_at(const ebb__source *s, uint32_t node) {
-    uint32_t tok = node == 0 ? 0 : ebb__syntax_at(s, node)->tok;
-    return tok == 0 ? 0 : ebb__token_at(s, tok)->name;
-}
-
-static ebb__span name_span(const ebb__source *s, uint32_t node) {
-    uint32_t tok = ebb__syntax_at(s, node)->tok;
-    return tok == 0 ? ebb__node_span(s, node) : ebb__token_span(s, tok);
-}
-
-static uint32_t count(const ebb__source *s, uint32_t node, uint8_t kind) {
-    uint32_t n = 0;
-    for (uint32_t x = ebb__syntax_at(s, node)->child; x != 0; x = ebb__syntax_at(s, x)->next)
-        n += ebb__syntax_at(s, x)->kind == kind;
-    return n;
-}
-
 static uint32_t next_of(const ebb__source *s, uint32_t node, uint8_t kind) {
     while (node != 0 && ebb__syntax_at(s, node)->kind != kind) node = ebb__syntax_at(s, node)->next;
     return node;
@@ -28,7 +11,7 @@ static uint32_t next_of(const ebb__source *s, uint32_t node, uint8_t kind) {
 /* `msg X` beside `type X` is that type. */
 static ebb__decl *message_decl(ebb_lang *c, ebb__protocol *p, uint32_t node) {
     ebb__source *s = p->decl->source;
-    ebb__name name = name_at(s, node);
+    ebb__name name = ebb__node_name(s, node);
     ebb__decl **type = name == 0 ? NULL : ebb__map_find(&s->scope->map, name);
     if (type != NULL && (*type)->kind == EBB__D_TYPE) {
         (*type)->used = true;
@@ -37,7 +20,7 @@ static ebb__decl *message_decl(ebb_lang *c, ebb__protocol *p, uint32_t node) {
     ebb__decl *d = EBB__NEW(c, ebb__decl);
     *d = (ebb__decl){
         .kind = EBB__D_TYPE, .pub = p->decl->pub, .source = s, .node = node, .name = name, .used = true};
-    d->span = name_span(s, node);
+    d->span = ebb__name_span(s, node);
     d->broken = p->decl->broken;
     d->protocol = p;
     ebb__decl **slot = ebb__vec_push(c, &c->check->decls);
@@ -46,10 +29,10 @@ static ebb__decl *message_decl(ebb_lang *c, ebb__protocol *p, uint32_t node) {
 }
 
 static void declare_message(ebb_lang *c, ebb__protocol *p, uint32_t node) {
-    ebb__name name = name_at(p->decl->source, node);
+    ebb__name name = ebb__node_name(p->decl->source, node);
     for (uint32_t i = 0; i < p->n_msgs; i++) {
         if (p->msgs[i]->name != name || name == 0) continue;
-        (void)ebb__diag_report(c, EBB__E0202, name_span(p->decl->source, node),
+        (void)ebb__diag_report(c, EBB__E0202, ebb__name_span(p->decl->source, node),
                                "the message %n is declared twice", name);
         return;
     }
@@ -58,12 +41,12 @@ static void declare_message(ebb_lang *c, ebb__protocol *p, uint32_t node) {
 
 static void declare_states(ebb_lang *c, ebb__role *r) {
     const ebb__source *s = r->protocol->decl->source;
-    r->states = ebb__lang_array(c, count(s, r->node, EBB__S_RSTATE) + 1, sizeof *r->states);
+    r->states = ebb__lang_array(c, ebb__children_of(s, r->node, EBB__S_RSTATE) + 1, sizeof *r->states);
     for (uint32_t x = ebb__syntax_at(s, r->node)->child; r->states != NULL && x != 0;
          x = ebb__syntax_at(s, x)->next) {
         if (ebb__syntax_at(s, x)->kind != EBB__S_RSTATE) continue;
         ebb__rstate *st = &r->states[r->n_states++];
-        *st = (ebb__rstate){.name = name_at(s, x), .role = r, .node = x, .span = name_span(s, x)};
+        *st = (ebb__rstate){.name = ebb__node_name(s, x), .role = r, .node = x, .span = ebb__name_span(s, x)};
         for (uint32_t i = 0; i + 1 < r->n_states; i++) {
             if (r->states[i].name == st->name && st->name != 0)
                 (void)ebb__diag_report(c, EBB__E0202, st->span, "the state %n is declared twice", st->name);
@@ -73,9 +56,9 @@ static void declare_states(ebb_lang *c, ebb__role *r) {
 
 static void declare_role(ebb_lang *c, ebb__protocol *p, uint32_t node) {
     ebb__role *r = EBB__NEW(c, ebb__role);
-    *r =
-        (ebb__role){.name = name_at(p->decl->source, node), .protocol = p, .index = p->n_roles, .node = node};
-    r->span = name_span(p->decl->source, node);
+    *r = (ebb__role){
+        .name = ebb__node_name(p->decl->source, node), .protocol = p, .index = p->n_roles, .node = node};
+    r->span = ebb__name_span(p->decl->source, node);
     if (r->name != 0 && ebb__role_named(p, r->name) != NULL)
         (void)ebb__diag_report(c, EBB__E0202, r->span, "the role %n is declared twice", r->name);
     p->roles[p->n_roles++] = r;
@@ -86,8 +69,8 @@ void ebb__declare_protocol(ebb_lang *c, ebb__decl *d) {
     const ebb__source *s = d->source;
     ebb__protocol *p = EBB__NEW(c, ebb__protocol);
     *p = (ebb__protocol){.decl = d};
-    p->msgs = ebb__lang_array(c, count(s, d->node, EBB__S_MSG) + 1, sizeof *p->msgs);
-    p->roles = ebb__lang_array(c, count(s, d->node, EBB__S_ROLE) + 1, sizeof *p->roles);
+    p->msgs = ebb__lang_array(c, ebb__children_of(s, d->node, EBB__S_MSG) + 1, sizeof *p->msgs);
+    p->roles = ebb__lang_array(c, ebb__children_of(s, d->node, EBB__S_ROLE) + 1, sizeof *p->roles);
     ebb__protocol **slot = ebb__vec_push(c, &c->check->protocols);
     if (p->msgs == NULL || p->roles == NULL || slot == NULL) {
         if (slot != NULL) c->check->protocols.n--;
@@ -126,17 +109,17 @@ static ebb__type choice_in(ebb_lang *c, const ebb__protocol *p, uint32_t choice)
 }
 
 static ebb__role *role_at(ebb_lang *c, const ebb__protocol *p, uint32_t node) {
-    ebb__name names[64], name = name_at(p->decl->source, node);
+    ebb__name names[64], name = ebb__node_name(p->decl->source, node);
     ebb__role *r = ebb__role_named(p, name);
     if (r != NULL || name == 0) return r;
     uint32_t n = 0;
     for (; n < p->n_roles && n < 64; n++) names[n] = p->roles[n]->name;
-    ebb__diag *d = ebb__diag_report(c, EBB__E0701, name_span(p->decl->source, node), "%n has no role %n",
+    ebb__diag *d = ebb__diag_report(c, EBB__E0701, ebb__name_span(p->decl->source, node), "%n has no role %n",
                                     p->decl->name, name);
     ebb__name close = ebb__closest(c, name, names, n);
     if (close == 0) return NULL;
     ebb__diag_help(c, d, "did you mean %n?", close);
-    ebb__diag_edit(c, d, name_span(p->decl->source, node), "%n", close);
+    ebb__diag_edit(c, d, ebb__name_span(p->decl->source, node), "%n", close);
     return NULL;
 }
 
@@ -188,7 +171,7 @@ static ebb__rstate *target_at(ebb_lang *c, ebb__role *r, uint32_t path) {
 static void read_targets(ebb_lang *c, ebb__role *r, ebb__rtrans *t, uint32_t choice) {
     const ebb__source *s = r->protocol->decl->source;
     if (choice == 0) return;
-    t->targets = ebb__lang_array(c, count(s, choice, EBB__S_PATH) + 1, sizeof *t->targets);
+    t->targets = ebb__lang_array(c, ebb__children_of(s, choice, EBB__S_PATH) + 1, sizeof *t->targets);
     for (uint32_t x = ebb__syntax_at(s, choice)->child; t->targets != NULL && x != 0;
          x = ebb__syntax_at(s, x)->next) {
         ebb__rstate *to = target_at(c, r, x);
@@ -198,7 +181,7 @@ static void read_targets(ebb_lang *c, ebb__role *r, ebb__rtrans *t, uint32_t cho
 
 static void read_effects(ebb_lang *c, ebb__role *r, ebb__rtrans *t, uint32_t node) {
     const ebb__source *s = r->protocol->decl->source;
-    t->effects = ebb__lang_array(c, count(s, node, EBB__S_EFFECT) + 1, sizeof *t->effects);
+    t->effects = ebb__lang_array(c, ebb__children_of(s, node, EBB__S_EFFECT) + 1, sizeof *t->effects);
     for (uint32_t x = ebb__syntax_at(s, node)->child; t->effects != NULL && x != 0;
          x = ebb__syntax_at(s, x)->next) {
         if (ebb__syntax_at(s, x)->kind != EBB__S_EFFECT) continue;
@@ -218,8 +201,8 @@ static void read_trans(ebb_lang *c, ebb__rstate *st, uint32_t node) {
     if (path == 0) return;
     *t = (ebb__rtrans){
         .trigger = message_in(c, r->protocol, path), .node = node, .span = ebb__node_span(s, path)};
-    if (peer != 0 && name_at(s, peer) != EBB__N_System && role_at(c, r->protocol, peer) != NULL)
-        t->peer = name_at(s, peer);
+    if (peer != 0 && ebb__node_name(s, peer) != EBB__N_System && role_at(c, r->protocol, peer) != NULL)
+        t->peer = ebb__node_name(s, peer);
     read_targets(c, r, t, ebb__child_of(s, node, EBB__S_CHOICE));
     read_effects(c, r, t, node);
     for (uint32_t i = 0; i < st->n_trans; i++) {
@@ -232,7 +215,7 @@ static void read_trans(ebb_lang *c, ebb__rstate *st, uint32_t node) {
 
 static void read_rstate(ebb_lang *c, ebb__rstate *st) {
     const ebb__source *s = st->role->protocol->decl->source;
-    st->trans = ebb__lang_array(c, count(s, st->node, EBB__S_RTRANS) + 1, sizeof *st->trans);
+    st->trans = ebb__lang_array(c, ebb__children_of(s, st->node, EBB__S_RTRANS) + 1, sizeof *st->trans);
     for (uint32_t x = ebb__syntax_at(s, st->node)->child; st->trans != NULL && x != 0;
          x = ebb__syntax_at(s, x)->next) {
         uint8_t kind = ebb__syntax_at(s, x)->kind;
@@ -260,12 +243,12 @@ static void check_message(ebb_lang *c, ebb__protocol *p, uint32_t node) {
     uint32_t record = ebb__child_of(s, node, EBB__S_RECORD);
     for (uint32_t i = 0; record != 0 && i < p->n_msgs; i++) {
         ebb__decl *d = p->msgs[i];
-        if (d->name != name_at(s, node) || d->node == node) continue;
+        if (d->name != ebb__node_name(s, node) || d->node == node) continue;
         if (same_fields(c, d, (ebb__where){p->decl->source, NULL}, record)) return;
-        ebb__diag *diag =
-            ebb__diag_report(c, EBB__E0206, name_span(s, node), "the message has other fields than the type");
+        ebb__diag *diag = ebb__diag_report(c, EBB__E0206, ebb__name_span(s, node),
+                                           "the message has other fields than the type");
         ebb__diag_label(c, diag, d->span, "the type of the same name");
-        ebb__span at = name_span(s, node), all = ebb__node_span(s, node);
+        ebb__span at = ebb__name_span(s, node), all = ebb__node_span(s, node);
         ebb__diag_help(c, diag, "leave the fields out: the message is the type");
         ebb__diag_edit(c, diag, (ebb__span){at.source, at.at + at.n, all.at + all.n - at.at - at.n}, "");
         return;
@@ -274,7 +257,7 @@ static void check_message(ebb_lang *c, ebb__protocol *p, uint32_t node) {
 
 void ebb__read_protocol(ebb_lang *c, ebb__protocol *p) {
     const ebb__source *s = p->decl->source;
-    p->reqs = ebb__lang_array(c, count(s, p->decl->node, EBB__S_REQ) + 1, sizeof *p->reqs);
+    p->reqs = ebb__lang_array(c, ebb__children_of(s, p->decl->node, EBB__S_REQ) + 1, sizeof *p->reqs);
     for (uint32_t x = ebb__syntax_at(s, p->decl->node)->child; p->reqs != NULL && x != 0;
          x = ebb__syntax_at(s, x)->next) {
         if (ebb__syntax_at(s, x)->kind == EBB__S_REQ) read_req(c, p, x);

@@ -1,30 +1,13 @@
 /* lang/signature_typestate.c - typestates: fields, states, methods, and what each handler says before its body. */
 #include "lang/signature.h"
 
-static ebb__name name_at(const ebb__source *s, uint32_t node) {
-    uint32_t tok = node == 0 ? 0 : ebb__syntax_at(s, node)->tok;
-    return tok == 0 ? 0 : ebb__token_at(s, tok)->name;
-}
-
-static ebb__span name_span(const ebb__source *s, uint32_t node) {
-    uint32_t tok = ebb__syntax_at(s, node)->tok;
-    return tok == 0 ? ebb__node_span(s, node) : ebb__token_span(s, tok);
-}
-
-static uint32_t count(const ebb__source *s, uint32_t node, uint8_t kind) {
-    uint32_t n = 0;
-    for (uint32_t x = ebb__syntax_at(s, node)->child; x != 0; x = ebb__syntax_at(s, x)->next)
-        n += ebb__syntax_at(s, x)->kind == kind;
-    return n;
-}
-
 /* ---- declaring ---- */
 
 static void declare_state(ebb_lang *c, ebb__typestate *ts, uint32_t node) {
     const ebb__source *s = ts->decl->source;
     ebb__state *st = EBB__NEW(c, ebb__state);
-    *st = (ebb__state){.name = name_at(s, node), .index = ts->n_states, .node = node, .typestate = ts};
-    st->span = name_span(s, node);
+    *st = (ebb__state){.name = ebb__node_name(s, node), .index = ts->n_states, .node = node, .typestate = ts};
+    st->span = ebb__name_span(s, node);
     st->role_state = st->name;
     st->methods.size = st->handlers.size = st->invariants.size = sizeof(void *);
     st->hot = (ebb__syntax_at(s, node)->flags & EBB__FLAG_HOT) != 0;
@@ -48,7 +31,7 @@ void ebb__declare_typestate(ebb_lang *c, ebb__decl *d) {
     *ts = (ebb__typestate){.decl = d, .spec = d->kind == EBB__D_SPEC, .first_request = {UINT32_MAX, 0, 0}};
     ts->fns.size = ts->handlers.size = ts->invariants.size = sizeof(void *);
     ts->invariant_nodes.size = sizeof(uint32_t);
-    ts->states = ebb__lang_array(c, count(s, d->node, EBB__S_STATE) + 1, sizeof *ts->states);
+    ts->states = ebb__lang_array(c, ebb__children_of(s, d->node, EBB__S_STATE) + 1, sizeof *ts->states);
     ebb__typestate **slot = ebb__vec_push(c, &c->check->typestates);
     d->typestate = ts;
     if (slot == NULL || ts->states == NULL) {
@@ -63,7 +46,7 @@ void ebb__declare_typestate(ebb_lang *c, ebb__decl *d) {
 
 void ebb__read_roles(ebb_lang *c, ebb__typestate *ts) {
     ebb__source *s = ts->decl->source;
-    ts->roles = ebb__lang_array(c, count(s, ts->decl->node, EBB__S_PATH) + 1, sizeof *ts->roles);
+    ts->roles = ebb__lang_array(c, ebb__children_of(s, ts->decl->node, EBB__S_PATH) + 1, sizeof *ts->roles);
     for (uint32_t x = ebb__syntax_at(s, ts->decl->node)->child; ts->roles != NULL && x != 0;
          x = ebb__syntax_at(s, x)->next) {
         if (ebb__syntax_at(s, x)->kind != EBB__S_PATH) continue;
@@ -190,7 +173,7 @@ static void read_targets(ebb_lang *c, ebb__typestate *ts, ebb__handler *h) {
         h->stays = true;
         return;
     }
-    h->targets = ebb__lang_array(c, count(s, node, EBB__S_PATH) + 1, sizeof *h->targets);
+    h->targets = ebb__lang_array(c, ebb__children_of(s, node, EBB__S_PATH) + 1, sizeof *h->targets);
     for (uint32_t x = ebb__syntax_at(s, node)->child; h->targets != NULL && x != 0;
          x = ebb__syntax_at(s, x)->next)
         read_target(c, ts, h, x);
@@ -206,7 +189,7 @@ static void read_payload(ebb_lang *c, ebb__typestate *ts, ebb__handler *h) {
     if (type != 0 && h->selector != EBB__TY_ERROR) {
         ebb__type t = ebb__read_type(c, w, type);
         if (t != h->selector && t != EBB__TY_ERROR) {
-            ebb__span at = ebb__node_span(s, type), name = name_span(s, first);
+            ebb__span at = ebb__node_span(s, type), name = ebb__name_span(s, first);
             ebb__diag *d =
                 ebb__diag_report(c, EBB__E0610, at, "the handler is for %t, this is %t", h->selector, t);
             ebb__diag_help(c, d, "leave the type out");
@@ -235,7 +218,7 @@ static void read_origin(ebb_lang *c, ebb__typestate *ts, ebb__handler *h) {
     uint32_t label = ebb__child_of(s, node, EBB__S_LABEL);
     h->origin = ebb__read_message(c, (ebb__where){s, ts}, path);
     h->origin_span = ebb__node_span(s, path);
-    if (label != 0) h->label = name_at(s, label);
+    if (label != 0) h->label = ebb__node_name(s, label);
 }
 
 static ebb__handler *add_handler(ebb_lang *c, ebb__vec *to, ebb__state *st, uint32_t node,
@@ -305,9 +288,13 @@ static bool returns_state(const ebb_lang *c, const ebb__typestate *ts, ebb__type
 static void read_method(ebb_lang *c, ebb__typestate *ts, ebb__vec *to, ebb__state *st, uint32_t node) {
     ebb__source *s = ts->decl->source;
     ebb__decl *d = EBB__NEW(c, ebb__decl);
-    *d = (ebb__decl){
-        .kind = EBB__D_FN, .source = s, .node = node, .name = name_at(s, node), .typestate = ts, .state = st};
-    d->span = name_span(s, node);
+    *d = (ebb__decl){.kind = EBB__D_FN,
+                     .source = s,
+                     .node = node,
+                     .name = ebb__node_name(s, node),
+                     .typestate = ts,
+                     .state = st};
+    d->span = ebb__name_span(s, node);
     d->broken = ts->decl->broken;
     d->used = true;
     for (uint32_t i = 0; i < to->n; i++) {
@@ -365,10 +352,10 @@ static void read_fault(ebb_lang *c, ebb__typestate *ts, uint32_t node) {
     ebb__source *s = ts->decl->source;
     uint32_t name = ebb__child_of(s, node, EBB__S_NAME);
     if (name == 0) return;
-    ts->fault = ebb__state_named(ts, name_at(s, name));
-    if (ts->fault == NULL) unknown_state(c, ts, name_at(s, name), name_span(s, name));
+    ts->fault = ebb__state_named(ts, ebb__node_name(s, name));
+    if (ts->fault == NULL) unknown_state(c, ts, ebb__node_name(s, name), ebb__name_span(s, name));
     else if (ts->fault->n_fields > ts->n_fields)
-        (void)ebb__diag_report(c, EBB__E0414, name_span(s, name), "%n has fields of its own",
+        (void)ebb__diag_report(c, EBB__E0414, ebb__name_span(s, name), "%n has fields of its own",
                                ts->fault->name);
 }
 

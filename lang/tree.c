@@ -20,6 +20,23 @@ uint32_t ebb__child_of(const ebb__source *s, uint32_t node, ebb__kind kind) {
     return child;
 }
 
+uint32_t ebb__children_of(const ebb__source *s, uint32_t node, ebb__kind kind) {
+    uint32_t n = 0;
+    for (uint32_t x = ebb__syntax_at(s, node)->child; x != 0; x = ebb__syntax_at(s, x)->next)
+        n += ebb__syntax_at(s, x)->kind == kind;
+    return n;
+}
+
+ebb__name ebb__node_name(const ebb__source *s, uint32_t node) {
+    uint32_t tok = node == 0 ? 0 : ebb__syntax_at(s, node)->tok;
+    return tok == 0 ? 0 : ebb__token_at(s, tok)->name;
+}
+
+ebb__span ebb__name_span(const ebb__source *s, uint32_t node) {
+    uint32_t tok = ebb__syntax_at(s, node)->tok;
+    return tok == 0 ? ebb__node_span(s, node) : ebb__token_span(s, tok);
+}
+
 static void print_tokens(const ebb__source *s, uint32_t from, uint32_t to, uint32_t *at,
                          ebb_lang_write_fn *write, void *ctx) {
     for (; from < to; from++) {

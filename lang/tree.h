@@ -142,6 +142,12 @@ ebb__span ebb__token_span(const ebb__source *s, uint32_t tok);
 
 /* The first child of a kind, or 0. */
 uint32_t ebb__child_of(const ebb__source *s, uint32_t node, ebb__kind kind);
+/* How many children are of a kind. */
+uint32_t ebb__children_of(const ebb__source *s, uint32_t node, ebb__kind kind);
+
+/* The name that the node's `tok` is, and where: 0 and the whole node if it has none. Node 0 has no name. */
+ebb__name ebb__node_name(const ebb__source *s, uint32_t node);
+ebb__span ebb__name_span(const ebb__source *s, uint32_t node);
 
 /* Writes the text of a node from its tokens and what is between them; of the root, the whole file. */
 void ebb__tree_print(const ebb__source *s, uint32_t node, ebb_lang_write_fn *write, void *ctx);

@@ -1,8 +1,8 @@
 /* lang/type.h - types. Each is interned: equal types have equal numbers.
  *
- * Records are equal by their declaration. A union is flat, without duplicates, and ordered by number. NEVER, of an
- * expression that does not come back, fits everywhere; so does ERROR, of an expression with a mistake that was reported:
- * nothing is reported about it again. */
+ * Records are equal by their declaration. A union is flat, without duplicates, and ordered by number. NEVER is the
+ * type of an expression that does not return, and fits everywhere. So does ERROR, the type of an expression with a
+ * reported mistake: nothing more is reported about it. */
 #ifndef EBB_LANG_TYPE_H
 #define EBB_LANG_TYPE_H
 

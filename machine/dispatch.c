@@ -87,7 +87,7 @@ static inline void commit(ebb_machines *ms, ebb__machine *m, void *self, uint64_
         ebb__machine_end(ms, ms->running_index, EBB_MACHINE_STOPPED);
 }
 
-/* Enters the state that the type has for faults, without its entry; else the machine ends. */
+/* Enters the fault state of the type, without calling its entry. If the type has none, the machine ends. */
 static void recover_or_end(ebb_machines *ms, ebb__machine *m) {
     uint32_t to = m->type->t.fault_state;
     if (to == 0 || m->state == to - 1) {
@@ -190,9 +190,10 @@ static inline bool has_pending(const ebb__cell *c) {
     return c->what != EBB__MESSAGE && c->what <= EBB__FAILED;
 }
 
-/* With many requests pending their records are cold, and each leads to the next: a cell, its pending, the other cell of
- * that. The other machines have their turns between two messages of one. So every turn of a machine asks for one step
- * of each of the next three messages, and what it reads here was asked for in the turns before. */
+/* If many requests are pending, their records are not in the cache, and each record points to the next one: a cell, its
+ * pending, the other cell of that pending. Between two messages of a machine all other machines have a turn. So each
+ * turn prefetches one step of the chain for each of the next three messages; what it reads here was prefetched in the
+ * turns before. */
 static inline void prefetch_next(const ebb_machines *ms, const ebb__cell *c) {
     const ebb__cell *next = c->next, *after = next->next;
     if (next == c) return;

@@ -6,7 +6,7 @@
 
 /* ---- entering ------------------------------------------------------------------------------------------------ */
 
-/* Work that was admitted as a unit may go on to send while the service around it closes. */
+/* A unit of work may still send while the service around it closes. */
 static bool is_in_unit(ebb_runtime *rt) {
     const ebb_cx *cx = ebb__current_cx(rt);
     for (const ebb__region *r = ebb__region_of(cx); r != NULL; r = ebb__region_parent(rt, r)) {
@@ -15,7 +15,7 @@ static bool is_in_unit(ebb_runtime *rt) {
     return false;
 }
 
-/* While it closes. A hook may send on what was admitted before. */
+/* For the time after a close. A hook may still send: it works on what was admitted before. */
 static bool is_admitted(const ebb_machines *ms, bool spawns) {
     if (ms->hooking) return !spawns;
     return !ms->stopping && is_in_unit(ms->rt);
@@ -37,7 +37,7 @@ void ebb__stage_leave(ebb_machines *ms) {
     if (EBB__LIKELY(ms->running != NULL)) return;
     if (ms->log != NULL) ebb__log_commit(ms);
     if (ebb__hooks_due(ms)) ebb__hooks_run(ms);
-    /* Nothing may be left that a close waits for. */
+    /* A dispatcher that drains looks whether something is left that it waits for. */
     bool drains = ms->cx != NULL && ebb_stopping(ms->cx);
     if (ms->n_ready > 0 || ms->wheel.quiet_until < ms->timer_due || drains) ebb__dispatcher_wake(ms);
 }
@@ -172,7 +172,7 @@ static void bury(ebb_machines *ms, ebb__cell *c) {
     else ebb__cell_free(ms, c);
 }
 
-/* A hook has forgotten the call when its answer was here already. */
+/* The answer had arrived when a hook called ebb_machine_forget for this call. */
 static void drop_answer(ebb_machines *ms, ebb__cell *c) {
     ebb__pending_unwant(ms, c->ref);
     if (c->what == EBB__REPLY) ebb__cell_dead(ms, c, 0, EBB_DEAD_LATE);
@@ -201,7 +201,7 @@ static void answer(ebb_machines *ms, ebb__cell *c) {
     ebb__cell_free(ms, c);
 }
 
-/* A hook may cause more; all of it is done by the outermost call. */
+/* A hook may make further hooks due; the outermost call runs them all. */
 void ebb__hooks_run(ebb_machines *ms) {
     if (ms->hooking) return;
     ms->hooking = true;

@@ -29,9 +29,10 @@
  * ebb_machine_alloc is a bump arena that is empty again after the dispatch, for values that are not staged. What is
  * staged is copied by the call, so a value that has pointers is made a counted object first; `keep` and `drop` of its
  * kind count it, and `settle` of the type counts those of the fields: it gets the old and the new version of the
- * fields when the dispatch is decided. `self` is the copy: a handler that traps only returns a negative status.
+ * fields when the dispatch is decided. `self` is the copy. To trap, a handler returns a negative status: nothing else
+ * has to be undone.
  * ebb_machine_become takes the fields of the next state separately, for languages in which exit still sees the old
- * ones. Steps of a handler are the caller's to count. */
+ * ones. The runtime of machines counts no steps of a handler: the caller may. */
 #ifndef EBB_MACHINE_MACHINE_H
 #define EBB_MACHINE_MACHINE_H
 
@@ -131,7 +132,7 @@ typedef struct ebb__machine_type {
     bool plain;      /* no state has an exit, entry or invariant, and there is no settle */
 } ebb__machine_type;
 
-/* What few machines have. */
+/* The part of a record that few machines need. */
 typedef struct ebb__machine_more {
     uint32_t made, n_made;     /* its requests that it waits for */
     uint32_t held, n_held;     /* pendings whose capability it holds */
@@ -169,7 +170,7 @@ enum {
     EBB__STAGED = 8, /* a reply is in the log */
     EBB__HELD = 16,  /* the responder holds the capability */
     EBB__SENT = 32,  /* the request was committed */
-    EBB__TIMED = 64  /* it may take `within` */
+    EBB__TIMED = 64  /* the answer may take `within` at most */
 };
 enum { EBB__REQUEST_UNWANTED = 8 }; /* how a request ended, beside ebb_request_failure and 0 for a reply */
 
@@ -230,7 +231,7 @@ typedef struct ebb__refusal {
     uint16_t kind;
 } ebb__refusal;
 
-/* The part of a dispatch that runs. */
+/* Which part of a dispatch is running. */
 typedef enum ebb__part { EBB__OUTSIDE = 0, EBB__BODY, EBB__EXIT, EBB__ENTRY } ebb__part;
 
 struct ebb_machines {
@@ -279,7 +280,8 @@ struct ebb_machines {
     ebb_allocator allocator;
     ebb__arena arena;
     size_t shadow_size, shadow_old_size;
-    unsigned char *shadow_old; /* the dispatch that runs has begun with it; NULL: with `shadow` */
+    unsigned char *
+        shadow_old; /* the copy with which the running dispatch began, if `shadow` was enlarged since; else NULL */
     ebb__machine_type *types;
     uint32_t n_types;
     ebb_region region;
@@ -378,8 +380,8 @@ uint32_t ebb__ready_pop(ebb_machines *ms, uint32_t nth);
 
 /* ---- effect.c ------------------------------------------------------------------------------------------------------ */
 
-/* Every operation that stages is between these. Outside of a dispatch `enter` checks that the caller may (a spawn:
- * `spawns`), and `leave` commits at once. */
+/* Each operation that stages an effect calls `enter` first and `leave` last. Outside of a dispatch `enter` checks that
+ * the caller is admitted (`spawns`: for a spawn), and `leave` commits at once. */
 ebb_status ebb__stage_enter(ebb_machines *ms, bool spawns);
 void ebb__stage_leave(ebb_machines *ms);
 static inline void ebb__stage(ebb_machines *ms, ebb__cell *c, ebb__what what, uint32_t to) {

@@ -65,7 +65,7 @@ static void note_end(const ebb_machines *ms, uint32_t i, uint32_t how) {
 void ebb__pending_unwant(ebb_machines *ms, uint32_t i) {
     ebb__pending *p = ebb__pending_at(ms, i);
     if (!(p->flags & EBB__WANTED)) return;
-    if (!(p->flags & EBB__ENDED)) { /* nobody waits for what may still come */
+    if (!(p->flags & EBB__ENDED)) { /* nobody waits for the answer, which may still come */
         ebb__wheel_disarm(&ms->wheel, ebb__wheel_ref(EBB__WHEEL_PENDING, i));
         p->flags |= EBB__ENDED;
         if (p->flags & EBB__SENT) note_end(ms, i, EBB__REQUEST_UNWANTED);
@@ -83,7 +83,7 @@ void ebb__pending_unowe(ebb_machines *ms, uint32_t i) {
     maybe_free(ms, i);
 }
 
-/* The one place where a request ends: `c` is its answer, for who waits. */
+/* The one place where a request ends: `c` is its answer, for the requester. */
 static void end_request(ebb_machines *ms, uint32_t i, ebb__cell *c, uint32_t how) {
     ebb__pending *p = ebb__pending_at(ms, i);
     assert(!(p->flags & EBB__ENDED) && p->flags & EBB__WANTED && c == p->answer);
@@ -344,7 +344,7 @@ ebb_status ebb_machine_reply(ebb_machines *ms, ebb_request id, uint16_t kind, co
                              size_t size) {
     uint32_t i = 0;
     if (ms->cx == NULL) return EBB_ERR_CLOSED;
-    if (ms->running == NULL) { /* what is owed may be paid, also when nothing else is admitted */
+    if (ms->running == NULL) { /* a reply that is owed is admitted even after a close */
         ms->self = 0;
         ms->staged_bytes = ms->effects = 0;
     }
@@ -382,7 +382,7 @@ void ebb__pending_commit_forget(ebb_machines *ms, const ebb__cell *c) {
     uint32_t i;
     if (ebb__lookup(ms->rt, &ms->pendings, c->body.key, &i) != EBB_OK) return;
     if (!(ebb__pending_at(ms, i)->flags & EBB__ENDED))
-        ebb__pending_unwant(ms, i); /* else it is in the mailbox */
+        ebb__pending_unwant(ms, i); /* otherwise the answer is in the mailbox */
 }
 
 ebb_status ebb_machine_forget(ebb_machines *ms, ebb_request id) {
@@ -393,7 +393,7 @@ ebb_status ebb_machine_forget(ebb_machines *ms, ebb_request id) {
     if (p->requester != (ms->running != NULL ? ms->running_index : 0)) return EBB_ERR_INVALID;
     if (p->flags & EBB__ENDED) {
         if (p->answered == NULL) return EBB_ERR_STALE;
-        p->answered = NULL; /* its answer waits for the hooks that run now */
+        p->answered = NULL; /* the answer has arrived, and waits until the present hook returns */
         return EBB_OK;
     }
     if (ms->running == NULL) {

@@ -39,7 +39,7 @@ static int service_main(int argc, char **argv) {
 static ebb_status visit(ebb_cx *cx, void *arg) {
     ebb_http_client *client;
     ebb_http_call call = {
-        .method = "POST", .url = "http://keeper/", .deadline = ebb_now(cx) + 60 * EBB_SECOND};
+        .method = "POST", .url = "http://store/", .deadline = ebb_now(cx) + 60 * EBB_SECOND};
     (void)arg;
     if (ebb_http_client_new(cx, NULL, &client) != EBB_OK) return EBB_OK;
     (void)ebb_await(cx, ebb_http_fetch(cx, client, &call),
@@ -50,25 +50,25 @@ static ebb_status visit(ebb_cx *cx, void *arg) {
 /* ---- what happens to them -------------------------------------------------------------------------------- */
 
 static ebb_status setup(ebb_lab *lab) {
-    return ebb_lab_file_put(lab, "keeper", "number", "4", 1);
+    return ebb_lab_file_put(lab, "store", "number", "4", 1);
 }
 
 /* Called four times, in this order, whenever the seed wants it. */
 static void step(ebb_lab *lab, uint32_t n) {
-    if (n == 0) (void)ebb_lab_partition(lab, "keeper", "anna", 5 * EBB_SECOND);
-    else if (n == 1) (void)ebb_lab_reset(lab, "keeper");
-    else if (n == 2) (void)ebb_lab_partition(lab, "keeper", "anna", EBB_SECOND);
-    else (void)ebb_lab_signal(lab, "keeper", SIGTERM);
+    if (n == 0) (void)ebb_lab_partition(lab, "store", "anna", 5 * EBB_SECOND);
+    else if (n == 1) (void)ebb_lab_reset(lab, "store");
+    else if (n == 2) (void)ebb_lab_partition(lab, "store", "anna", EBB_SECOND);
+    else (void)ebb_lab_signal(lab, "store", SIGTERM);
 }
 
 /* Whatever broke the visit off, the number is whole: that of before, or that of after. */
 static void check(ebb_lab *lab) {
     size_t n;
-    const char *number = ebb_lab_file_get(lab, "keeper", "number", &n);
+    const char *number = ebb_lab_file_get(lab, "store", "number", &n);
     if (n != 1 || (*number != '4' && *number != '5')) ebb_lab_fail(lab, "the number is damaged");
 }
 
-static const ebb_lab_program programs[] = {{.name = "keeper", .ip = "10.0.0.1", .main = service_main},
+static const ebb_lab_program programs[] = {{.name = "store", .ip = "10.0.0.1", .main = service_main},
                                            {.name = "anna", .ip = "10.0.0.2", .fn = visit}};
 static const ebb_lab_network network = {.programs = programs, .n = 2};
 static const ebb_lab_scenario scenario = {.name = "faults",

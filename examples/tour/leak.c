@@ -35,11 +35,11 @@ static void play(stage *s) {
 
     char line[128];
     ebb_region_report report = {0};
-    ebb_work blame = {0, "?"};
+    ebb_work work = {0, "?"};
     bool named = ebb_region_report_of(host, office, &report) == EBB_OK && report.leaked == 1 &&
-                 ebb_region_leaked_at(host, office, 0, &blame) == EBB_OK;
-    snprintf(line, sizeof line, "the report names the place: %s", short_site(blame.site));
-    stage_expect(s, named && strstr(blame.site, "leak.c:") != NULL, line);
+                 ebb_region_leaked_at(host, office, 0, &work) == EBB_OK;
+    snprintf(line, sizeof line, "the report names the place: %s", short_site(work.site));
+    stage_expect(s, named && strstr(work.site, "leak.c:") != NULL, line);
     stage_expect(s, free_seats == 1, "its abort hook has given the seat back");
     stage_expect(s, ebb_region_join(host, office) == EBB_OK, "the region closed all the same");
 }

@@ -51,7 +51,8 @@ typedef struct ebb_event {
         cancel_kind,        /* ebb_cancel_kind */
         cancel_epoch,       /* 0: no cancel request */
         severity;           /* ebb_severity */
-    uint32_t site, what;    /* numbers of strings of this trace: where it is in the program, and its name. 0: none */
+    uint32_t site;          /* number of a string of this trace: the place in the program. 0: none */
+    uint32_t what;          /* the same: its name */
     char text[25];          /* of a text record, 0-terminated */
     size_t offset;          /* of the record in the file */
 } ebb_event;

@@ -25,6 +25,7 @@ typedef struct scene {
     { ebb_libc_realloc, NULL }
 
 static ebb_workflow_report report;
+static const ebb_machine_state only = {.name = "Only"};
 
 /* ---- each function that takes options ---------------------------------------------------------------------- */
 
@@ -140,6 +141,32 @@ static ebb_status lang_new(scene *s, const void *opts) {
     return st;
 }
 
+/* The type of a machine is a struct of options too: it is copied when the first machine of it is spawned. */
+static ebb_status machine_spawn(scene *s, const void *type) {
+    (void)s;
+    ebb_runtime *rt = runtime();
+    ebb_machines *ms;
+    assert_int_equal(ebb_machines_open(ebb_runtime_host(rt), &ms, &(ebb_machines_opts){.n_kinds = 1}),
+                     EBB_OK);
+    ebb_status st = ebb_id_status(ebb_machine_spawn(ms, type, 0, NULL).id);
+    ebb_runtime_free(rt);
+    assert_int_equal(ebb_machines_free(ms), EBB_OK);
+    return st;
+}
+
+static ebb_status program_new(scene *s, const void *opts) {
+    static const char text[] = "fn main() {}\n";
+    ebb_lang *lang;
+    ebb_program *p = NULL;
+    (void)s;
+    assert_int_equal(ebb_lang_new(&(ebb_lang_opts){.allocator = MEMORY}, &lang), EBB_OK);
+    assert_int_equal(ebb_lang_compile(lang, "main.ebb", text, sizeof text - 1), EBB_OK);
+    ebb_status st = ebb_program_new(lang, opts, &p);
+    if (st == EBB_OK) assert_int_equal(ebb_program_free(p), EBB_OK);
+    ebb_lang_free(lang);
+    return st;
+}
+
 static void leave(uv_loop_t *uv, ebb_loop *l) {
     ebb_cx *cx = ebb_loop_cx(l);
     ebb_region root = ebb_runtime_root(ebb_loop_runtime(l));
@@ -246,7 +273,9 @@ static const option_case cases[] = {
     CASE(ebb_lab_opts, 48, lab_run, .max_steps = 10000),
     CASE(ebb_lab_explore_opts, 40, lab_explore, .schedules = 2),
     CASE(ebb_lab_inject_opts, 40, lab_inject, .every = 2),
-    CASE(ebb_machines_opts, 72, machines_open, .max_machines = 5),
+    CASE(ebb_machines_opts, 72, machines_open, .n_kinds = 3, .max_machines = 5),
+    CASE(ebb_machine_type, 56, machine_spawn, .states = &only, .n_states = 1, .mailbox = 3),
+    CASE(ebb_program_opts, 56, program_new, .allocator = MEMORY, .ctx = &report),
     CASE(ebb_lang_opts, 40, lang_new, .allocator = MEMORY, .max_errors = 3),
     CASE(ebb_loop_opts, 168, attach, .runtime.allocator = MEMORY, .polls = 9),
     CASE(ebb_loop_opts, 168, loop_new, .runtime.allocator = MEMORY, .polls = 9),

@@ -204,7 +204,7 @@ class WithSite(unittest.TestCase):
     def url(self, path):
         return self.server.url + path.lstrip("/")
 
-    def assert_calm(self):
+    def assert_at_rest(self):
         until(lambda: not self.server.open_files(), "all files are closed: %s" % self.server.open_files())
 
 
@@ -297,7 +297,7 @@ class Files(WithSite):
                 del whole.headers["date"], head.headers["date"]
                 self.assertEqual((head.status, head.headers, head.body), (200, whole.headers, b""))
         self.assertEqual(self.get("/nothing", "HEAD").status, 404)
-        self.assert_calm()
+        self.assert_at_rest()
 
     def test_connections_are_kept_after_each_answer(self):
         with socket.create_connection(("127.0.0.1", self.server.port), timeout=PATIENCE_S) as s:
@@ -380,7 +380,7 @@ class Refusals(WithSite):
                 self.assertNotIn(b"secret", got.body)
                 self.assertNotIn("location", got.headers)
         self.assertEqual(self.get("/").body, b"<p>home")
-        self.assert_calm()
+        self.assert_at_rest()
 
     def test_traversal(self):
         self.write("a/x", "x")
@@ -516,7 +516,7 @@ class Streams(WithSite):
             if not is_sanitized(EBB):
                 self.assertLess(most - before, 4 * MIB, version)
         self.assertEqual(hashes, [self.digest] * 2)
-        self.assert_calm()
+        self.assert_at_rest()
 
     def test_a_file_is_not_read_on_while_the_client_does_not_take_it(self):
         d = self.download("/big.bin", receive_buffer=4096)
@@ -527,7 +527,7 @@ class Streams(WithSite):
             time.sleep(0.1)
         self.assertLess(stands, 10 * MIB)  # what lies in the sockets between
         self.assertEqual(hashlib.sha256(d.read(BIG)).digest(), self.digest)
-        self.assert_calm()
+        self.assert_at_rest()
 
     def test_a_client_that_leaves_in_the_middle_leaves_no_open_file(self):
         for leave in (Download.close, Download.abort):
@@ -538,7 +538,7 @@ class Streams(WithSite):
             self.assertEqual(self.server.open_files(), [str(self.root / "big.bin")])  # they share it
             for d in downloads:
                 leave(d)
-            self.assert_calm()
+            self.assert_at_rest()
         self.assertEqual(self.get("/").status, 200)
 
     def test_clients_that_leave_at_once_leave_no_open_file(self):
@@ -548,7 +548,7 @@ class Streams(WithSite):
             if i % 3 == 0:
                 d.socket.recv(1)
             (d.abort if i % 2 else d.close)()
-        self.assert_calm()
+        self.assert_at_rest()
 
     def test_a_stream_that_is_reset_leaves_no_open_file(self):
         with h2raw.Conn(self.server.port, auto_window=False, timeout=PATIENCE_S) as c:
@@ -561,7 +561,7 @@ class Streams(WithSite):
             for s in streams[:-1]:
                 c.rst(s, h2raw.CANCEL)
             until(lambda: len(self.server.open_files()) == 1, "only the one of the last stream is open")
-        self.assert_calm()
+        self.assert_at_rest()
 
     def test_a_file_that_shrinks_breaks_the_answer_off(self):
         self.write("own.bin", self.body)
@@ -571,7 +571,7 @@ class Streams(WithSite):
         got = d.read(BIG)
         self.assertTrue(len(got) <= 20 * MIB and got == self.body[:len(got)])
         self.assertEqual(d.read(1), b"")
-        self.assert_calm()
+        self.assert_at_rest()
 
     def test_over_http_2_a_file_that_shrinks_resets_its_stream(self):
         self.write("some.bin", self.body[:2 * MIB])
@@ -585,7 +585,7 @@ class Streams(WithSite):
             self.assertEqual(got.body, self.body[:len(got.body)])
             self.assertLessEqual(len(got.body), MIB)
             self.assertEqual(c.get("/").body, b"<p>home")
-        self.assert_calm()
+        self.assert_at_rest()
 
     def test_a_file_that_grows_or_is_replaced_is_sent_as_it_was(self):
         self.write("own.bin", self.body)
@@ -647,7 +647,7 @@ class Streams(WithSite):
             for path in paths:
                 self.assertEqual(c.get(path).body, path.encode())
             self.assertLessEqual(len(self.server.open_files()), 64)
-        self.assert_calm()
+        self.assert_at_rest()
 
     def test_two_hundred_at_once(self):
         bodies = {"/%d.bin" % i: os.urandom(1000 * i) for i in range(200)}
@@ -661,7 +661,7 @@ class Streams(WithSite):
                 streams = {path: c.request(path) for path in some}
                 for path, s in streams.items():
                     self.assertEqual(c.response(s).body, bodies[path])
-        self.assert_calm()
+        self.assert_at_rest()
 
 
 class Stops(WithSite):

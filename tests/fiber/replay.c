@@ -1,5 +1,5 @@
 /* A journal of a run with fibers replays to the same trace: for the kernel a fiber is a task like any other,
- * and its ghost needs no stack. */
+ * and its replayed task needs no stack. */
 #include "tests/support/replay_run.h"
 
 #include <ebb/fiber.h>

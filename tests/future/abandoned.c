@@ -46,7 +46,7 @@ static void heard(const reader *r, int how, int64_t value) {
 }
 
 /* A future of a region that is forced in the same pump. A task of another region awaits it, another one what was
- * made of it, and so does another runtime: before the end, or after it. Its own callback runs, though the letter that
+ * made of it, and so does another runtime: before the end, or after it. Its own callback runs, though the message that
  * tells of the end comes too late for that. */
 static void those_elsewhere_hear_of_an_end_that_comes_with_the_force(void **state) {
     two *t = *state;

@@ -147,7 +147,7 @@ static void senders_are_served_first_come_first_served(void **state) {
     (void)sender(t, b, 1, CAPACITY);
     walker *first = sender(t, b, 11, 1), *second = sender(t, b, 12, 1);
     (void)receiver(t, b, 1);
-    walker *late = sender(t, b, 13, 1); /* which takes the letter in */
+    walker *late = sender(t, b, 13, 1); /* which takes the message in */
     assert_int_equal(first->st, EBB_OK);
     assert_int_equal(second->st, EBB_PENDING);
     assert_int_equal(late->st, EBB_PENDING);

@@ -1,4 +1,4 @@
-/* Bridges in the lab: every order in which the two sides run, their letters arrive, tasks are cancelled and
+/* Bridges in the lab: every order in which the two sides run, their messages arrive, tasks are cancelled and
  * either side closes. Items arrive once, in the order in which they were sent, and nobody waits for ever. */
 #include "tests/future/peer_lab.h"
 

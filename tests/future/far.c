@@ -178,7 +178,7 @@ static void a_second_cancel_only_strengthens(void **state) {
     assert_int_equal(count_events(t->b, EBB_EV_REGION_CANCELLED, far_region(t)), 2);
 }
 
-/* One letter at a time, however much is said while it is under way; and then all of it is heard. */
+/* One message at a time, however much is said while it is under way; and then all of it is heard. */
 static void verbs_coalesce_while_a_letter_is_under_way(void **state) {
     two *t = *state;
     family *f = family_of(t, IGNORING);
@@ -241,7 +241,7 @@ static void cancelling_the_future_cancels_the_far_region(void **state) {
 
 #define STAMP ((UINT64_C(1) << 56) - 1) /* below the id of the sender */
 
-/* The letter says how far the parent's trace was: its cancel stands before that. */
+/* The message says how far the parent's trace was: its cancel stands before that. */
 static void the_parent_is_cancelled_before_its_child_in_the_traces(void **state) {
     two *t = *state;
     family *f = family_of(t, HEEDING);
@@ -249,11 +249,11 @@ static void the_parent_is_cancelled_before_its_child_in_the_traces(void **state)
     ebb_region_cancel(t->a->host, f->region, EBB_CANCEL_USER, "enough");
     meet(t);
     ebb_event parent = event_of(t->a, EBB_EV_REGION_CANCELLED, f->region.id);
-    ebb_event letter = last_received(t->b, EBB_MSG_CANCEL);
+    ebb_event message = last_received(t->b, EBB_MSG_CANCEL);
     ebb_event child = event_of(t->b, EBB_EV_REGION_CANCELLED, far_region(t));
-    assert_int_equal(letter.other >> 56, parent.task_id >> 56 | parent.region_id >> 56);
-    assert_true(parent.decision_seq < (letter.other & STAMP));
-    assert_true(letter.decision_seq < child.decision_seq);
+    assert_int_equal(message.other >> 56, parent.task_id >> 56 | parent.region_id >> 56);
+    assert_true(parent.decision_seq < (message.other & STAMP));
+    assert_true(message.decision_seq < child.decision_seq);
     ebb_event closed = event_of(t->b, EBB_EV_REGION_CLOSED, far_region(t));
     ebb_event back = last_received(t->a, EBB_MSG_WAKE);
     assert_true(closed.decision_seq < (back.other & STAMP));

@@ -126,7 +126,7 @@ static void move_to_keeper(ebb_cx *cx, void *arg) {
     from->link[0] = NULL;
 }
 
-/* The keeper was looked at before the future was found to be dropped. */
+/* The object that keeps it was looked at before the future was found to be dropped. */
 static void what_a_dropped_future_hands_on_is_not_lost(void **state) {
     (void)state;
     heap_world w;
@@ -582,7 +582,7 @@ static void a_region_tells_what_has_ended_elsewhere_before_its_letter_comes(void
     assert_int_equal(cancels, 1);
     assert_int_equal(ebb_region_state_of(w.host, r, &now), EBB_OK);
     assert_int_equal(now, EBB_REGION_CLOSED);
-    heap_pump(&w); /* the letter comes, and says nothing new */
+    heap_pump(&w); /* the message comes, and says nothing new */
     assert_int_equal(cancels, 1);
     ebb_remote_release(the_remote);
     heap_collect(&w);

@@ -346,7 +346,7 @@ static void an_import_that_was_cancelled_lets_go_once_if_its_runtime_is_freed(vo
         meet(t);
         assert_true(ebb_future_cancel(f, EBB_CANCEL_USER));
     }
-    world_settle(t->a); /* the letters are posted, and b has not taken them */
+    world_settle(t->a); /* the messages are posted, and b has not taken them */
     doom(t->a);
     turn(t->b);
     for (int i = 0; i < 2; i++) assert_int_equal(ebb_future_state_of(e[i].source), EBB_FUTURE_PENDING);

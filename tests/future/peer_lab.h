@@ -1,5 +1,5 @@
-/* Runtimes of the lab that send each other letters. The wake of a runtime is a message of the lab, so the
- * chooser decides when its letters are taken in, and what happens before. */
+/* Runtimes of the lab that send each other messages. The wake of a runtime is a message of the lab, so the
+ * chooser decides when its messages are taken in, and what happens before. */
 #ifndef EBB_TESTS_PEER_LAB_H
 #define EBB_TESTS_PEER_LAB_H
 

@@ -180,7 +180,7 @@ typedef struct moth {
     pthread_t third;
 } moth;
 
-typedef struct keeper {
+typedef struct holder {
     EBB_TASK_STATE;
     loop home;
     moth *moth;
@@ -188,7 +188,7 @@ typedef struct keeper {
     ebb_value value;
     uint32_t life, i, closed, ended;
     uint64_t random;
-} keeper;
+} holder;
 
 /* Settles or cancels from outside, while the runtime may be on its way out. */
 static void *touch(void *arg) {
@@ -226,7 +226,7 @@ static void bury(moth *m) {
 }
 
 static ebb_status keep_moths(ebb_cx *cx, void *state) {
-    keeper *k = state;
+    holder *k = state;
     ebb_status st;
     EBB_BEGIN(k);
     for (k->life = 0; k->life < LIVES; k->life++) {
@@ -250,7 +250,7 @@ static ebb_status keep_moths(ebb_cx *cx, void *state) {
 
 static void a_runtime_that_is_freed_among_others_leaves_nobody_waiting(void **state) {
     (void)state;
-    keeper *k = calloc(1, sizeof *k);
+    holder *k = calloc(1, sizeof *k);
     k->random = 123456789;
     words_made = words_freed = 0;
     loop_new(&k->home, 1, true);

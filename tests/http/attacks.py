@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Attacks on the HTTP server, beside a well-behaved client that must not notice.
 
-usage: [EBB_ATTACK_SECONDS=2] attacks.py SERVER ATTACKER [CLASS[.TEST]... | -CLASS...]
+usage: [EBB_ATTACK_SECONDS=1] attacks.py SERVER ATTACKER [CLASS[.TEST]... | -CLASS...]
 
 Of each attack: every request of the good client succeeds, from the attacker's address and from another; its p99 is
 at most 5 times what it was just before (and what is below 0.2 ms counts as that), and so is its mean; who comes
@@ -9,6 +9,7 @@ anew has an answer within a second; the server grows by less than 64 MiB; and th
 RFC 9113 says. A measurement that is noisy is taken once more. In a
 build with sanitizers time and memory are not those of the server, and only the rest is asserted.
 """
+import itertools
 import os
 import socket
 import subprocess
@@ -27,7 +28,7 @@ from http_world import Server, chosen, is_sanitized  # noqa: E402
 from under_attack import GROWTH_MOST, SERVER_CORE, GoodClient, Hose, go_first, measure  # noqa: E402
 
 SERVER = ATTACKER = ""
-ATTACK_S = int(os.environ.get("EBB_ATTACK_SECONDS", "2"))
+ATTACK_S = int(os.environ.get("EBB_ATTACK_SECONDS", "1"))
 SLOW_S = 3  # longer than any timeout of SlowOnes
 TRIES = 3
 STREAMS, RESETS, RESETS_SECOND = 100, 200, 50  # the server's own limits, by default
@@ -434,27 +435,23 @@ class SlowOnes(UnderAttack):
 
 
 class Malformed(UnderAttack):
-    """Each case, beside the good client; and noise that is none of them."""
-    NOISES = 300  # the good client leaves them little time: Noise sends all
-    LEAST_S = 1
+    """Each case, without a measurement: this runs beside other tests."""
 
     def setUp(self):
         self.start(*limits(*BUDGETS_OFF))
-        self.good()
+        self.client = self.server.connect()
+        self.addCleanup(self.client.close)
 
     def each(self, attack, cases):
-        """What came of each, when they are tried again and again."""
-        def try_all():
-            until = time.monotonic() + self.LEAST_S
-            while True:
-                came = {name: attack(self.server.port, raw) for name, raw in cases.items()}
-                if time.monotonic() > until:
-                    return came
-        return self.withstands(try_all)
+        """What came of each. Whoever is connected is served after it."""
+        for name, raw in cases.items():
+            came = attack(self.server.port, raw)
+            self.assertEqual(self.client.get("/p/hello").status, 200, name)
+            yield name, came
 
     def test_connections_end_with_the_code_of_their_error(self):
         cases = malformed.CONNECTION
-        for name, came in self.each(malformed.attack_connection, {n: raw for n, (_, raw) in cases.items()}).items():
+        for name, came in self.each(malformed.attack_connection, {n: raw for n, (_, raw) in cases.items()}):
             with self.subTest(case=name, came=came):
                 self.assertIn(came.goaway, cases[name][0])
                 self.assertTrue(came.closed)
@@ -462,21 +459,21 @@ class Malformed(UnderAttack):
 
     def test_streams_end_with_the_code_of_their_error(self):
         cases = malformed.STREAM
-        for name, came in self.each(malformed.attack_stream, {n: raw for n, (_, raw) in cases.items()}).items():
+        for name, came in self.each(malformed.attack_stream, {n: raw for n, (_, raw) in cases.items()}):
             with self.subTest(case=name, came=came):
                 self.assertIn(came.goaway if came.goaway is not None else came.reset, cases[name][0])
                 self.assertTrue(came.closed if came.goaway is not None else came.serves)
         self.comes_to_rest()
 
     def test_requests_that_are_malformed_are_refused(self):
-        for name, came in self.each(malformed.attack_stream, malformed.MALFORMED).items():
+        for name, came in self.each(malformed.attack_stream, malformed.MALFORMED):
             with self.subTest(case=name, came=came):
                 self.assertTrue(came.reset == h2raw.PROTOCOL_ERROR or came.status == 400)
                 self.assertTrue(came.serves)
         self.assertEqual(self.comes_to_rest()["handlers_cancelled"], 0)
 
     def test_what_is_odd_and_allowed_is_allowed(self):
-        for name, came in self.each(malformed.attack_in_vain, malformed.ALLOWED).items():
+        for name, came in self.each(malformed.attack_in_vain, malformed.ALLOWED):
             with self.subTest(case=name, came=came):
                 self.assertIsNone(came.goaway)
                 self.assertTrue(came.serves)
@@ -488,11 +485,33 @@ class Malformed(UnderAttack):
         self.assertTrue(came.closed)
         self.comes_to_rest()
 
-    def test_noise_delays_nobody(self):
-        for kind in malformed.NOISE:
+
+class MalformedBesideOthers(UnderAttack):
+    """What is malformed delays nobody: the cases of Malformed and noise, one after another for as long as an attack
+    lasts. `make soak` has the time for all of them."""
+    CASES = {
+        "connections": (malformed.attack_connection, [raw for _, raw in malformed.CONNECTION.values()]),
+        "streams": (malformed.attack_stream, [raw for _, raw in malformed.STREAM.values()]),
+        "requests": (malformed.attack_stream, list(malformed.MALFORMED.values())),
+        "allowed": (malformed.attack_in_vain, list(malformed.ALLOWED.values())),
+        **{kind: (malformed.make_noise, list(malformed.noises(kind, 9113, 300))) for kind in malformed.NOISE},
+    }
+
+    def test_delays_nobody(self):
+        self.start(*limits(*BUDGETS_OFF))
+        self.good()
+        for kind, (attack, cases) in self.CASES.items():
             with self.subTest(kind=kind):
-                self.assertEqual(self.withstands(lambda: noise(self.server.port, kind, self.NOISES)), [])
+                self.assertGreater(self.withstands(lambda: self.for_a_while(attack, itertools.cycle(cases))), 5)
         self.comes_to_rest()
+
+    def for_a_while(self, attack, cases):
+        """How many it were."""
+        until, n = time.monotonic() + ATTACK_S, 0
+        while time.monotonic() < until:
+            attack(self.server.port, next(cases))
+            n += 1
+        return n
 
 
 def noise(port, kind, n):

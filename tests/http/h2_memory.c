@@ -114,7 +114,7 @@ static bool all_are_cancelled(void *arg) {
     return s->cancelled == s->began;
 }
 
-/* The peer is not to blame, and its address is not charged. */
+/* It is not the fault of the peer: its address is not charged. */
 static void was_ended_by_us(site *s) {
     if (!has_ended(s)) return;
     loop_until(s->w, all_are_cancelled, s);

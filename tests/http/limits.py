@@ -24,7 +24,7 @@ class WithLimits(WithClients):
         arguments = [text for name, value in limits.items() for text in ("--limit", "%s=%s" % (name, value))]
         return self.start(*arguments)
 
-    def assert_calmed(self, c):
+    def assert_rate_limited(self, c):
         """It was told why, and the connection has ended."""
         c.at_end()
         self.assertEqual(c.goaway[1], h2raw.ENHANCE_YOUR_CALM)
@@ -173,7 +173,7 @@ class Counts(WithLimits):
         room = 1000 + limit - others
         self.assertEqual(c.get("/f/hello", headers=[("x", "v" * room)]).status, 200)
         c.request("/f/hello", headers=[("x", "v" * (room + 1))])
-        self.assert_calmed(c)
+        self.assert_rate_limited(c)
         self.assertEqual(self.server.stats()["handlers_begun"], 1)
         self.stop()
 
@@ -185,7 +185,7 @@ class Counts(WithLimits):
         c.send_headers(stream, raw, end=True, piece=500)
         self.assertEqual(c.response(stream).status, 200)
         c.send_headers(c.open(), raw + h2raw.literal("y", "v" * 1000), end=True, piece=500)
-        self.assert_calmed(c)
+        self.assert_rate_limited(c)
         self.stop()
 
     def test_body_bytes(self):
@@ -214,19 +214,19 @@ class Counts(WithLimits):
         self.assert_works(c)
         self.stop()
 
-    def reset_until_calmed(self, c):
+    def reset_until_rate_limited(self, c):
         """How many it took, less those that were earned back meanwhile, one a second."""
         begun, n = time.monotonic(), 0
         while c.goaway is None and n < 100:
             c.rst(c.request("/f/hang"))
             c.settle()
             n += 1
-        self.assert_calmed(c)
+        self.assert_rate_limited(c)
         return n - (time.monotonic() - begun)
 
     def test_resets(self):
         self.limited(resets=10, resets_second=1)
-        n = self.reset_until_calmed(self.connect())
+        n = self.reset_until_rate_limited(self.connect())
         self.assertLessEqual(n, 11)
         self.assertGreater(n, 9)
         stats = self.server.still()
@@ -244,7 +244,7 @@ class Counts(WithLimits):
             self.assertTrue(c.settle())
             c.close()
         earned = time.monotonic() - begun
-        self.assertLessEqual(self.reset_until_calmed(self.connect()), 2 + earned)  # each connection has one more
+        self.assertLessEqual(self.reset_until_rate_limited(self.connect()), 2 + earned)  # each connection has one more
         self.stop()
 
     def test_resets_after_the_first_byte_of_the_response_are_cheap(self):
@@ -275,7 +275,7 @@ class Counts(WithLimits):
                 self.assertIn(c.get("/f/hello").status, (200,))
                 for _ in range(20):
                     c.send_frame(kind, 0, stream, payload)
-                self.assert_calmed(c)
+                self.assert_rate_limited(c)
                 self.stop()
 
     def test_empty_data_frames(self):
@@ -285,7 +285,7 @@ class Counts(WithLimits):
         self.server.wait_for("begin", "u")  # one that is reset by the bytes that open it never begins
         for _ in range(60):
             c.data(stream)
-        self.assert_calmed(c)
+        self.assert_rate_limited(c)
         self.server.wait_for("closed", "u")
         self.stop()
 

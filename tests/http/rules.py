@@ -112,7 +112,7 @@ class ClosedStreams(WithServer):
             self.assertIsNone(c.goaway)
         self.server.stop()
 
-    def test_what_goes_on_after_a_reset_of_the_server_is_calmed(self):
+    def test_what_goes_on_after_a_reset_of_the_server_is_rate_limited(self):
         with self.server.connect() as c:
             stream = c.request("/p/hello", "POST", end=False)
             c.wait(lambda: c.streams[stream].reset is not None)

@@ -46,13 +46,14 @@ ebb_soak(http.loops.soak http.stalled_crowds.soak)
 set(attacks attacks.py $<TARGET_FILE:http_attacker>)
 ebb_http(http.attacks_floods ${attacks} Floods)
 ebb_http(http.attacks_floods.soak ${attacks} Floods)
-ebb_http(http.attacks_malformed ${attacks} Malformed)
+ebb_http(http.attacks_malformed ${attacks} MalformedBesideOthers)
+ebb_http(http.attacks_malformed.soak ${attacks} MalformedBesideOthers)
 ebb_http(http.attacks_slow ${attacks} SlowOnes)
 ebb_http(http.attacks_connections ${attacks} Connections)
-ebb_http(http.attacks_budgets ${attacks} -Floods -Malformed -SlowOnes -Connections)
+ebb_http(http.attacks_budgets ${attacks} -Floods -MalformedBesideOthers -SlowOnes -Connections)
 ebb_http(http.attacks_rates attacks_rates.py $<TARGET_FILE:http_attacker>)
-ebb_soak(http.attacks_floods.soak)
-set_tests_properties(http.attacks_floods.soak PROPERTIES ENVIRONMENT EBB_ATTACK_SECONDS=10)
+ebb_soak(http.attacks_floods.soak http.attacks_malformed.soak)
+set_tests_properties(http.attacks_floods.soak http.attacks_malformed.soak PROPERTIES ENVIRONMENT EBB_ATTACK_SECONDS=10)
 
 # ST-01, ST-02 and the memory of many requests: for a short while, and for a long one in `make soak`.
 function(ebb_http_soak name id short long)
@@ -80,5 +81,5 @@ ebb_run(http.driver.soak
 ebb_soak(http.driver.soak)
 
 ebb_clock(http.reset_latency http.bodies_whole http.attacks_floods http.attacks_floods.soak http.attacks_malformed
-    http.attacks_slow http.attacks_connections http.attacks_rates http.stalled_crowds http.stalled_crowds.soak
-    http.stalled_memory http.stalled_descriptors)
+    http.attacks_malformed.soak http.attacks_slow http.attacks_connections http.attacks_rates http.stalled_crowds
+    http.stalled_crowds.soak http.stalled_memory http.stalled_descriptors)

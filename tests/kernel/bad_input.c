@@ -27,11 +27,11 @@ static ebb_status report_region(world *w, uint64_t id) {
     ebb_region_report r;
     return ebb_region_report_of(w->host, (ebb_region){id}, &r);
 }
-static ebb_status blame_abandoned(world *w, uint64_t id) {
+static ebb_status abandoned_at(world *w, uint64_t id) {
     ebb_work b;
     return ebb_region_abandoned_at(w->host, (ebb_region){id}, 0, &b);
 }
-static ebb_status blame_leaked(world *w, uint64_t id) {
+static ebb_status leaked_at(world *w, uint64_t id) {
     ebb_work b;
     return ebb_region_leaked_at(w->host, (ebb_region){id}, 0, &b);
 }
@@ -87,8 +87,8 @@ static const struct {
     {"ebb_region_join", join_region, REGION},
     {"ebb_region_state_of", look_at_region, REGION},
     {"ebb_region_report_of", report_region, REGION},
-    {"ebb_region_abandoned_at", blame_abandoned, REGION},
-    {"ebb_region_leaked_at", blame_leaked, REGION},
+    {"ebb_region_abandoned_at", abandoned_at, REGION},
+    {"ebb_region_leaked_at", leaked_at, REGION},
     {"ebb_region_causes", chain_of, REGION},
     {"ebb_region_reserve", reserve_in, REGION},
     {"ebb_region_defer", defer_in, REGION},

@@ -96,7 +96,7 @@ typedef struct plan {
     bool within;
 } plan;
 
-static void blame(const sweep_scenario *s, const plan *p, uint64_t n, uint32_t victim, const char *what) {
+static void failed_at(const sweep_scenario *s, const plan *p, uint64_t n, uint32_t victim, const char *what) {
     fail_msg("%s, %s (%s) %s point %u, victim %u: %s", s->name, p->name, ebb_cancel_kind_name(p->kind),
              p->within ? "within" : "after", (unsigned)n, (unsigned)victim, what);
 }
@@ -111,11 +111,11 @@ static void run(const sweep_scenario *s, const plan *p, uint64_t n, uint32_t vic
     w->victim = victim;
     runs++;
     assert_true(sweep_begin(w, s));
-    if (!sweep_run(w)) blame(s, p, n, victim, "it never stops");
+    if (!sweep_run(w)) failed_at(s, p, n, victim, "it never stops");
     ebb_region_cancel(w->host, ebb_runtime_root(w->rt), EBB_CANCEL_USER, "the end");
-    if (!sweep_run(w)) blame(s, p, n, victim, "it never ends");
+    if (!sweep_run(w)) failed_at(s, p, n, victim, "it never ends");
     const char *broken = sweep_judge(w, true);
-    if (broken != NULL) blame(s, p, n, victim, broken);
+    if (broken != NULL) failed_at(s, p, n, victim, broken);
     sweep_end(w);
     assert_int_equal(w->failing.live, 0);
 }

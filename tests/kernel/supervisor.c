@@ -5,7 +5,7 @@
 #include "kernel/layer.h"
 
 /* A supervisor that counts its polls and returns when it is told to. */
-typedef struct keeper {
+typedef struct watcher {
     uint32_t polls;
     uint32_t signal; /* of its cx at the last poll */
     bool over;
@@ -13,10 +13,10 @@ typedef struct keeper {
     ebb__supervisor s;
     uint32_t closed;
     ebb_region_report report;
-} keeper;
+} watcher;
 
 static ebb_status keep(ebb_cx *cx, void *state) {
-    keeper *k = state;
+    watcher *k = state;
     k->polls++;
     k->signal = cx->signal;
     if (k->quiet) ebb__supervisor_alarm(cx, k->s.task, EBB_FOREVER);
@@ -24,13 +24,13 @@ static ebb_status keep(ebb_cx *cx, void *state) {
 }
 
 static void note_closed(void *arg, const ebb_region_report *report) {
-    keeper *k = arg;
+    watcher *k = arg;
     k->closed++;
     k->report = *report;
 }
 
-static keeper *keeper_new(world *w, ebb_region r) {
-    keeper *k = world_keep(w, sizeof *k);
+static watcher *watcher_new(world *w, ebb_region r) {
+    watcher *k = world_keep(w, sizeof *k);
     k->s = ebb__supervisor_new(w->host, r, keep, k, NULL, "supervisor.c:1");
     assert_int_equal(ebb_id_status(k->s.task.id), EBB_OK);
     assert_int_equal(ebb_id_status(k->s.region.id), EBB_OK);
@@ -40,7 +40,7 @@ static keeper *keeper_new(world *w, ebb_region r) {
 }
 
 /* It lets its region end: what a supervisor has to do before it returns. */
-static void dismiss(world *w, keeper *k) {
+static void dismiss(world *w, watcher *k) {
     k->over = true;
     ebb__region_joining(w->host, k->s.region);
     (void)ebb_task_wake(w->host, k->s.task);
@@ -52,7 +52,7 @@ static void dismiss(world *w, keeper *k) {
 static void closing_and_cancelling_wake_it_and_do_not_reach_it(void **state) {
     world *w = *state;
     ebb_region parent = open_region(w, w->root), r = open_region(w, parent);
-    keeper *k = keeper_new(w, r);
+    watcher *k = watcher_new(w, r);
     (void)puppet_start(w, r, IGNORING);
     world_settle(w);
     ebb_region_close(w->host, parent);
@@ -72,7 +72,7 @@ static void closing_and_cancelling_wake_it_and_do_not_reach_it(void **state) {
 static void force_reaches_it_and_it_is_polled_before_it_is_abandoned(void **state) {
     world *w = *state;
     ebb_region r = open_region(w, w->root);
-    keeper *k = keeper_new(w, r);
+    watcher *k = watcher_new(w, r);
     k->over = true;
     ebb_region_force(w->host, r);
     world_settle(w);
@@ -85,7 +85,7 @@ static void force_reaches_it_and_it_is_polled_before_it_is_abandoned(void **stat
 static void it_is_woken_when_nothing_but_its_region_is_left(void **state) {
     world *w = *state;
     ebb_region r = open_region(w, w->root);
-    keeper *k = keeper_new(w, r);
+    watcher *k = watcher_new(w, r);
     puppet *a = puppet_start(w, r, IGNORING), *b = puppet_start(w, r, IGNORING);
     ebb_region child = open_region(w, r);
     world_settle(w);
@@ -110,7 +110,7 @@ static void it_is_woken_when_nothing_but_its_region_is_left(void **state) {
 static void it_is_woken_when_nothing_but_itself_is_left_in_its_region_that_is_to_close(void **state) {
     world *w = *state;
     ebb_region r = open_region(w, w->root);
-    keeper *k = keeper_new(w, r);
+    watcher *k = watcher_new(w, r);
     puppet *helper = puppet_start(w, k->s.region, IGNORING);
     world_settle(w);
     ebb__region_joining(w->host, k->s.region);
@@ -129,7 +129,7 @@ static void it_is_woken_when_nothing_but_itself_is_left_in_its_region_that_is_to
 static void its_region_admits_work_while_the_region_around_it_does_not(void **state) {
     world *w = *state;
     ebb_region r = open_region(w, w->root);
-    keeper *k = keeper_new(w, r);
+    watcher *k = watcher_new(w, r);
     ebb_region_cancel(w->host, r, EBB_CANCEL_SHUTDOWN, "x");
     puppet *helper = puppet_start(w, k->s.region, HEEDING); /* fails the test if that is refused */
     world_settle(w);
@@ -145,7 +145,7 @@ static void its_region_admits_work_while_the_region_around_it_does_not(void **st
 
 static void an_alarm_wakes_it_once_at_its_time(void **state) {
     world *w = *state;
-    keeper *k = keeper_new(w, open_region(w, w->root));
+    watcher *k = watcher_new(w, open_region(w, w->root));
     ebb__supervisor_alarm(w->host, k->s.task, world_now(w) + 50 * EBB_MS);
     world_pass(w, 49 * EBB_MS);
     assert_int_equal(k->polls, 1);
@@ -158,7 +158,7 @@ static void an_alarm_wakes_it_once_at_its_time(void **state) {
 
 static void a_later_alarm_replaces_the_one_before_and_for_ever_is_none(void **state) {
     world *w = *state;
-    keeper *k = keeper_new(w, open_region(w, w->root));
+    watcher *k = watcher_new(w, open_region(w, w->root));
     ebb__supervisor_alarm(w->host, k->s.task, world_now(w) + 50 * EBB_MS);
     ebb__supervisor_alarm(w->host, k->s.task, world_now(w) + 200 * EBB_MS);
     world_pass(w, 199 * EBB_MS);
@@ -174,7 +174,7 @@ static void a_later_alarm_replaces_the_one_before_and_for_ever_is_none(void **st
 
 static void an_alarm_cancels_nothing_though_its_region_has_a_timer_now(void **state) {
     world *w = *state;
-    keeper *k = keeper_new(w, open_region(w, w->root));
+    watcher *k = watcher_new(w, open_region(w, w->root));
     puppet *helper = puppet_start(w, k->s.region, HEEDING);
     ebb__supervisor_alarm(w->host, k->s.task, world_now(w) + EBB_MS);
     world_pass(w, EBB_SECOND);
@@ -189,7 +189,7 @@ static void an_alarm_cancels_nothing_though_its_region_has_a_timer_now(void **st
 static void an_alarm_for_what_is_no_supervisor_is_ignored(void **state) {
     world *w = *state;
     ebb_region r = open_region(w, w->root);
-    keeper *k = keeper_new(w, r);
+    watcher *k = watcher_new(w, r);
     puppet *p = puppet_start(w, r, IGNORING);
     world_settle(w);
     ebb__supervisor_alarm(w->host, p->id, world_now(w) + EBB_MS);
@@ -211,7 +211,7 @@ static ebb_status add_finalizer(ebb_cx *cx, void *state) {
 static void an_alarm_after_a_force_does_not_take_the_time_of_that_away(void **state) {
     world *w = *state;
     ebb_region r = open_region(w, w->root);
-    keeper *k = keeper_new(w, r);
+    watcher *k = watcher_new(w, r);
     puppet *helper = puppet_new(w, (puppet){.arg = puppet_new(w, IGNORING)});
     (void)ebb_spawn(w->host, k->s.region, add_finalizer, helper);
     world_settle(w);
@@ -228,7 +228,7 @@ static void an_alarm_after_a_force_does_not_take_the_time_of_that_away(void **st
 
 static ebb_status refused(world *w, ebb_region r,
                           void (*on_closed)(void *arg, const ebb_region_report *report)) {
-    keeper *k = world_keep(w, sizeof *k);
+    watcher *k = world_keep(w, sizeof *k);
     ebb__supervisor s = ebb__supervisor_new(w->host, r, keep, k, on_closed, "supervisor.c:2");
     assert_int_equal(ebb_id_status(s.task.id), ebb_id_status(s.region.id));
     return ebb_id_status(s.task.id);
@@ -237,7 +237,7 @@ static ebb_status refused(world *w, ebb_region r,
 static void a_region_has_one_and_one_that_is_closed_has_none(void **state) {
     world *w = *state;
     ebb_region r = open_region(w, w->root), closed = open_region(w, w->root);
-    keeper *k = keeper_new(w, r);
+    watcher *k = watcher_new(w, r);
     ebb_runtime_stats before = stats_of(w);
     assert_int_equal(refused(w, r, NULL), EBB_ERR_BUSY);
     assert_int_equal(refused(w, closed, note_closed), EBB_ERR_INVALID); /* that is for the root */
@@ -256,7 +256,7 @@ static void a_supervisor_that_finds_no_memory_leaves_nothing(void **state) {
     for (uint64_t n = 1; n < 20; n++) {
         ebb_runtime_stats before = stats_of(w);
         w->memory.fail_at = w->memory.calls + n;
-        keeper *k = world_keep(w, sizeof *k);
+        watcher *k = world_keep(w, sizeof *k);
         k->s = ebb__supervisor_new(w->host, r, keep, k, NULL, "supervisor.c:3");
         w->memory.fail_at = 0;
         if (ebb_id_status(k->s.task.id) == EBB_OK) {
@@ -273,9 +273,9 @@ static void a_supervisor_that_finds_no_memory_leaves_nothing(void **state) {
 static void one_that_has_returned_leaves_the_place_to_the_next(void **state) {
     world *w = *state;
     ebb_region r = open_region(w, w->root);
-    dismiss(w, keeper_new(w, r));
+    dismiss(w, watcher_new(w, r));
     assert_int_equal(state_of(w, r), EBB_REGION_OPEN);
-    keeper *k = keeper_new(w, r);
+    watcher *k = watcher_new(w, r);
     ebb_region_close(w->host, r);
     dismiss(w, k);
     assert_int_equal(state_of(w, r), EBB_REGION_CLOSED);
@@ -283,7 +283,7 @@ static void one_that_has_returned_leaves_the_place_to_the_next(void **state) {
 
 static void the_root_tells_its_supervisor_when_it_has_closed(void **state) {
     world *w = *state;
-    keeper *k = world_keep(w, sizeof *k);
+    watcher *k = world_keep(w, sizeof *k);
     k->s = ebb__supervisor_new(w->host, w->root, keep, k, note_closed, "supervisor.c:4");
     assert_int_equal(ebb_id_status(k->s.task.id), EBB_OK);
     puppet *p = puppet_start(w, w->root, (puppet){.returns = EBB_FAILED});
@@ -299,7 +299,7 @@ static void the_root_tells_its_supervisor_when_it_has_closed(void **state) {
     assert_int_equal(state_of(w, w->root), EBB_REGION_CLOSED);
 }
 
-/* ---- joining, notes, blame ------------------------------------------------------------------- */
+/* ---- joining, notes, leaks ------------------------------------------------------------------- */
 
 static void a_region_that_is_to_close_does_so_once_nothing_lives_in_it(void **state) {
     world *w = *state;
@@ -392,7 +392,7 @@ static void add_text(void *ctx, const char *text, size_t n) {
 static void a_dump_tells_the_supervisor_and_its_region_from_others(void **state) {
     world *w = *state;
     char text[4096] = "";
-    keeper *k = keeper_new(w, open_region(w, w->root));
+    watcher *k = watcher_new(w, open_region(w, w->root));
     ebb_runtime_dump(w->rt, add_text, text);
     assert_non_null(strstr(text, "drain region "));
     assert_non_null(strstr(text, "drain supervisor "));

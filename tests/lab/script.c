@@ -292,12 +292,12 @@ static void ignoring_leads_to_being_abandoned(void **state) {
     ok(w, "advance 500ms");
     ok(w, "pump");
     ebb_region_report report;
-    ebb_work blame;
+    ebb_work work;
     ebb_region job = {ebb__script_id(w->script, "job")};
     assert_int_equal(ebb_region_report_of(ebb_runtime_host(w->rt), job, &report), EBB_OK);
     assert_int_equal(report.abandoned, 1);
-    assert_int_equal(ebb_region_abandoned_at(ebb_runtime_host(w->rt), job, 0, &blame), EBB_OK);
-    assert_string_equal(blame.site, "worker");
+    assert_int_equal(ebb_region_abandoned_at(ebb_runtime_host(w->rt), job, 0, &work), EBB_OK);
+    assert_string_equal(work.site, "worker");
     says(w, "join job", EBB_CANCELLED);
 }
 

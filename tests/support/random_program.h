@@ -45,8 +45,8 @@ struct world {
     ebb_chan *chan;
     ebb_sem sem;
     uint64_t now;
-    uint64_t task[IDS], region[IDS], duty[IDS], timer[IDS];
-    uint32_t tasks, regions, duties, timers; /* made so far; the last IDS are known */
+    uint64_t task[IDS], region[IDS], obligation[IDS], timer[IDS];
+    uint32_t tasks, regions, obligations, timers; /* made so far; the last IDS are known */
     node nodes[NODES];
     uint32_t n_nodes;
     int ops, max_ops;
@@ -176,7 +176,7 @@ static inline void waited(node *n, ebb_cx *cx, ebb_status st) {
     if (n->await == PLACE && st == EBB_OK) {
         uint32_t k = pick(w, 4);
         if (k == 0) (void)ebb_obligation_abort(cx, n->permit);
-        else if (k == 1) remember(w, w->duty, &w->duties, n->permit.id);
+        else if (k == 1) remember(w, w->obligation, &w->obligations, n->permit.id);
         else (void)ebb_chan_send_reserved(cx, w->chan, n->permit, &n->item);
     }
     n->await = NOTHING;
@@ -269,7 +269,7 @@ static inline void op_reserve(world *w, ebb_cx *cx) {
     void (*hook)(void *) = pick(w, 3) == 0 ? NULL : on_abort;
     ebb_obligation o = own ? ebb_obligation_reserve(cx, kind, hook, n)
                            : ebb_region_reserve(cx, some_region(w), kind, hook, n);
-    remember(w, w->duty, &w->duties, o.id);
+    remember(w, w->obligation, &w->obligations, o.id);
 }
 
 static inline void op_defer(world *w, ebb_cx *cx) {
@@ -334,8 +334,12 @@ static inline void any_op(world *w, ebb_cx *cx, bool may_wait) {
     case 5: op_spawn(w, cx); break;
     case 6:
     case 7: op_reserve(w, cx); break;
-    case 8: (void)ebb_obligation_commit(cx, (ebb_obligation){some_id(w, w->duty, w->duties)}); break;
-    case 9: (void)ebb_obligation_abort(cx, (ebb_obligation){some_id(w, w->duty, w->duties)}); break;
+    case 8:
+        (void)ebb_obligation_commit(cx, (ebb_obligation){some_id(w, w->obligation, w->obligations)});
+        break;
+    case 9:
+        (void)ebb_obligation_abort(cx, (ebb_obligation){some_id(w, w->obligation, w->obligations)});
+        break;
     case 10: op_defer(w, cx); break;
     case 11: op_cancel(w, cx); break;
     case 12: (void)ebb_task_wake(cx, some_task(w)); break;

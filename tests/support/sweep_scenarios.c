@@ -481,7 +481,7 @@ static ebb_status restless(ebb_cx *cx, sweep_actor *a) {
     return EBB_PENDING;
 }
 
-static ebb_status deaf_with_duties(ebb_cx *cx, sweep_actor *a) {
+static ebb_status deaf_with_obligations(ebb_cx *cx, sweep_actor *a) {
     if (a->i++ == 0) {
         (void)sweep_reserve(cx, a->w, nowhere, EBB_OBLIGATION_FENCE);
         (void)sweep_defer(cx, a->w, nowhere, "deaf finalizer", deaf, 0);
@@ -498,7 +498,7 @@ static ebb_status deaf_napper(ebb_cx *cx, sweep_actor *a) {
 static void start_stubborn(sweep_world *w) {
     ebb_region r = sweep_open(w->host, w, (ebb_region_opts){.on_closed = sweep_note_closed});
     (void)sweep_spawn(w->host, w, r, "deaf", deaf, plain, NULL);
-    (void)sweep_spawn(w->host, w, r, "deaf with duties", deaf_with_duties, plain, NULL);
+    (void)sweep_spawn(w->host, w, r, "deaf with obligations", deaf_with_obligations, plain, NULL);
     (void)sweep_spawn(w->host, w, home(w), "deaf napper", deaf_napper, plain, NULL);
     (void)sweep_spawn(w->host, w, r, "restless", restless, (ebb_task_opts){.polls = 20}, NULL);
     (void)sweep_defer(w->host, w, r, "deaf finalizer", deaf, 0);

@@ -24,9 +24,9 @@ typedef struct bytes {
     size_t n;
 } bytes;
 
-#define ID(index, generation)        ((uint64_t)(index) << 32 | (generation))
-#define TOLD(severity, epoch_number) ((severity) << 4 | (epoch_number))
-#define SAY(s, ...)                  say(s, (ebb_record){__VA_ARGS__})
+#define ID(index, generation)          ((uint64_t)(index) << 32 | (generation))
+#define CANCEL(severity, epoch_number) ((severity) << 4 | (epoch_number))
+#define SAY(s, ...)                    say(s, (ebb_record){__VA_ARGS__})
 
 static inline void *libc_realloc(void *ctx, void *p, size_t old_size, size_t new_size) {
     (void)ctx;
@@ -155,8 +155,8 @@ static inline void poll(story *s, uint64_t task, uint64_t region, uint8_t phase,
     SAY(s, EBB_EV_TASK_POLLED, phase, .task = task, .region = region, .value = lane, .other = 1);
 }
 
-static inline void told(story *s, uint8_t type, uint8_t phase, uint8_t kind, int epoch, uint64_t task,
-                        uint64_t region, uint64_t deadline, uint32_t polls) {
+static inline void cancel_says(story *s, uint8_t type, uint8_t phase, uint8_t kind, int epoch, uint64_t task,
+                               uint64_t region, uint64_t deadline, uint32_t polls) {
     SAY(s, type, phase, kind, (uint8_t)epoch, polls, task, region, deadline);
 }
 
@@ -201,34 +201,38 @@ static inline void good_start(story *s) {
 
 static inline void good_cancel(story *s) {
     SAY(s, EBB_EV_TIME, .other = 2000);
-    told(s, EBB_EV_CANCEL_REQUESTED, EBB_TASK_CANCEL_REQUESTED, EBB_CANCEL_RACE_LOST, TOLD(1, 1), LOSER,
-         INNER, 9000, 64);
+    cancel_says(s, EBB_EV_CANCEL_REQUESTED, EBB_TASK_CANCEL_REQUESTED, EBB_CANCEL_RACE_LOST, CANCEL(1, 1),
+                LOSER, INNER, 9000, 64);
     region_moves(s, EBB_EV_REGION_CLOSING, EBB_REGION_CLOSING, OUTER);
-    told(s, EBB_EV_REGION_CANCELLED, EBB_REGION_CLOSING, EBB_CANCEL_USER, TOLD(1, 1), 0, OUTER, 7000, 64);
+    cancel_says(s, EBB_EV_REGION_CANCELLED, EBB_REGION_CLOSING, EBB_CANCEL_USER, CANCEL(1, 1), 0, OUTER, 7000,
+                64);
     text(s, "by hand");
     region_moves(s, EBB_EV_REGION_CLOSING, EBB_REGION_CLOSING, INNER);
-    told(s, EBB_EV_REGION_CANCELLED, EBB_REGION_CLOSING, EBB_CANCEL_PARENT, TOLD(1, 1), 0, INNER, 7000, 64);
-    told(s, EBB_EV_CANCEL_REQUESTED, EBB_TASK_CANCEL_REQUESTED, EBB_CANCEL_USER, TOLD(1, 1), POLITE, OUTER,
-         7000, 64);
-    told(s, EBB_EV_CANCEL_REQUESTED, EBB_TASK_CANCEL_REQUESTED, EBB_CANCEL_USER, TOLD(1, 1), STRICT, OUTER,
-         7000, 64);
-    told(s, EBB_EV_CANCEL_REQUESTED, EBB_TASK_CANCEL_REQUESTED, EBB_CANCEL_PARENT, TOLD(1, 1), STUCK, INNER,
-         7000, 64);
-    told(s, EBB_EV_CANCEL_STRENGTHENED, EBB_TASK_CANCEL_REQUESTED, EBB_CANCEL_RACE_LOST, TOLD(1, 1), LOSER,
-         INNER, 7000, 64);
+    cancel_says(s, EBB_EV_REGION_CANCELLED, EBB_REGION_CLOSING, EBB_CANCEL_PARENT, CANCEL(1, 1), 0, INNER,
+                7000, 64);
+    cancel_says(s, EBB_EV_CANCEL_REQUESTED, EBB_TASK_CANCEL_REQUESTED, EBB_CANCEL_USER, CANCEL(1, 1), POLITE,
+                OUTER, 7000, 64);
+    cancel_says(s, EBB_EV_CANCEL_REQUESTED, EBB_TASK_CANCEL_REQUESTED, EBB_CANCEL_USER, CANCEL(1, 1), STRICT,
+                OUTER, 7000, 64);
+    cancel_says(s, EBB_EV_CANCEL_REQUESTED, EBB_TASK_CANCEL_REQUESTED, EBB_CANCEL_PARENT, CANCEL(1, 1), STUCK,
+                INNER, 7000, 64);
+    cancel_says(s, EBB_EV_CANCEL_STRENGTHENED, EBB_TASK_CANCEL_REQUESTED, EBB_CANCEL_RACE_LOST, CANCEL(1, 1),
+                LOSER, INNER, 7000, 64);
     region_moves(s, EBB_EV_REGION_DRAINING, EBB_REGION_DRAINING, OUTER);
     region_moves(s, EBB_EV_REGION_DRAINING, EBB_REGION_DRAINING, INNER);
 }
 
 static inline void good_cleanup(story *s) {
     poll(s, POLITE, OUTER, EBB_TASK_CANCEL_REQUESTED, EBB_LANE_CANCEL);
-    told(s, EBB_EV_CANCEL_ACKED, EBB_TASK_CANCELLING, EBB_CANCEL_USER, TOLD(1, 1), POLITE, OUTER, 6000, 64);
+    cancel_says(s, EBB_EV_CANCEL_ACKED, EBB_TASK_CANCELLING, EBB_CANCEL_USER, CANCEL(1, 1), POLITE, OUTER,
+                6000, 64);
     SAY(s, EBB_EV_REGION_OPENED, EBB_REGION_OPEN, .region = SCOPE, .other = OUTER, .task = POLITE,
         .value = CLEANUP);
     spawn(s, HOLDER, SCOPE, 0);
     poll(s, STRICT, OUTER, EBB_TASK_CANCEL_REQUESTED, EBB_LANE_CANCEL);
     SAY(s, EBB_EV_UNMASKED, EBB_TASK_CANCEL_REQUESTED, .task = STRICT, .region = OUTER, .value = 0);
-    told(s, EBB_EV_CANCEL_ACKED, EBB_TASK_CANCELLING, EBB_CANCEL_USER, TOLD(1, 1), STRICT, OUTER, 6000, 64);
+    cancel_says(s, EBB_EV_CANCEL_ACKED, EBB_TASK_CANCELLING, EBB_CANCEL_USER, CANCEL(1, 1), STRICT, OUTER,
+                6000, 64);
     poll(s, LOSER, INNER, EBB_TASK_CANCEL_REQUESTED, EBB_LANE_CANCEL);
     SAY(s, EBB_EV_COMPLETED, EBB_TASK_COMPLETED, .task = LOSER, .region = INNER, .value = STATUS(EBB_OK));
     poll(s, STUCK, INNER, EBB_TASK_CANCEL_REQUESTED, EBB_LANE_CANCEL);
@@ -245,42 +249,47 @@ static inline void good_cleanup(story *s) {
     SAY(s, EBB_EV_REGION_CLOSED, EBB_REGION_CLOSED, .region = SCOPE, .value = STATUS(EBB_FAULTED));
     SAY(s, EBB_EV_REGION_JOINED, EBB_REGION_CLOSED, .region = SCOPE, .task = POLITE,
         .value = STATUS(EBB_FAULTED));
-    SAY(s, EBB_EV_TASK_WOKEN, EBB_TASK_CANCELLING, EBB_CANCEL_USER, TOLD(1, 1), EBB_LANE_CANCEL, POLITE,
+    SAY(s, EBB_EV_TASK_WOKEN, EBB_TASK_CANCELLING, EBB_CANCEL_USER, CANCEL(1, 1), EBB_LANE_CANCEL, POLITE,
         OUTER, HOLDER);
     poll(s, POLITE, OUTER, EBB_TASK_CANCELLING, EBB_LANE_CANCEL);
-    told(s, EBB_EV_CLEANUP_DONE, EBB_TASK_FINALIZING, EBB_CANCEL_USER, TOLD(1, 1), POLITE, OUTER, 0, 0);
+    cancel_says(s, EBB_EV_CLEANUP_DONE, EBB_TASK_FINALIZING, EBB_CANCEL_USER, CANCEL(1, 1), POLITE, OUTER, 0,
+                0);
     SAY(s, EBB_EV_FINALIZER_DONE, .task = POLITE, .region = OUTER, .other = SECOND_DEFERRED);
     SAY(s, EBB_EV_FINALIZER_DONE, .task = POLITE, .region = OUTER, .other = FIRST_DEFERRED);
-    told(s, EBB_EV_FINALIZED, EBB_TASK_COMPLETED, EBB_CANCEL_USER, TOLD(1, 1), POLITE, OUTER, 0,
-         STATUS(EBB_CANCELLED));
+    cancel_says(s, EBB_EV_FINALIZED, EBB_TASK_COMPLETED, EBB_CANCEL_USER, CANCEL(1, 1), POLITE, OUTER, 0,
+                STATUS(EBB_CANCELLED));
     SAY(s, .type = EBB_EV_IDLE);
 }
 
 static inline void good_shutdown(story *s) {
     SAY(s, EBB_EV_TURN, .task = 2, .region = 1);
     SAY(s, EBB_EV_TIME, .other = 3000);
-    told(s, EBB_EV_REGION_CANCELLED, EBB_REGION_DRAINING, EBB_CANCEL_SHUTDOWN, TOLD(3, 2), 0, OUTER, 5000,
-         16);
-    told(s, EBB_EV_REGION_CANCELLED, EBB_REGION_DRAINING, EBB_CANCEL_PARENT, TOLD(3, 2), 0, INNER, 5000, 16);
-    told(s, EBB_EV_CANCEL_STRENGTHENED, EBB_TASK_CANCELLING, EBB_CANCEL_SHUTDOWN, TOLD(3, 2), STRICT, OUTER,
-         5000, 16);
-    told(s, EBB_EV_CANCEL_STRENGTHENED, EBB_TASK_CANCEL_REQUESTED, EBB_CANCEL_PARENT, TOLD(3, 2), STUCK,
-         INNER, 5000, 16);
-    SAY(s, EBB_EV_TASK_WOKEN, EBB_TASK_CANCELLING, EBB_CANCEL_SHUTDOWN, TOLD(3, 2), EBB_LANE_CANCEL, STRICT,
+    cancel_says(s, EBB_EV_REGION_CANCELLED, EBB_REGION_DRAINING, EBB_CANCEL_SHUTDOWN, CANCEL(3, 2), 0, OUTER,
+                5000, 16);
+    cancel_says(s, EBB_EV_REGION_CANCELLED, EBB_REGION_DRAINING, EBB_CANCEL_PARENT, CANCEL(3, 2), 0, INNER,
+                5000, 16);
+    cancel_says(s, EBB_EV_CANCEL_STRENGTHENED, EBB_TASK_CANCELLING, EBB_CANCEL_SHUTDOWN, CANCEL(3, 2), STRICT,
+                OUTER, 5000, 16);
+    cancel_says(s, EBB_EV_CANCEL_STRENGTHENED, EBB_TASK_CANCEL_REQUESTED, EBB_CANCEL_PARENT, CANCEL(3, 2),
+                STUCK, INNER, 5000, 16);
+    SAY(s, EBB_EV_TASK_WOKEN, EBB_TASK_CANCELLING, EBB_CANCEL_SHUTDOWN, CANCEL(3, 2), EBB_LANE_CANCEL, STRICT,
         OUTER, 0);
     poll(s, STRICT, OUTER, EBB_TASK_CANCELLING, EBB_LANE_CANCEL);
-    told(s, EBB_EV_CLEANUP_DONE, EBB_TASK_FINALIZING, EBB_CANCEL_SHUTDOWN, TOLD(3, 2), STRICT, OUTER, 0, 0);
+    cancel_says(s, EBB_EV_CLEANUP_DONE, EBB_TASK_FINALIZING, EBB_CANCEL_SHUTDOWN, CANCEL(3, 2), STRICT, OUTER,
+                0, 0);
     SAY(s, EBB_EV_OBLIGATION_LEAKED, .task = STRICT, .region = OUTER, .other = LEAKED_PROMISE,
         .value = EBB_OBLIGATION_LEASE);
     text(s, "lease.c");
     SAY(s, EBB_EV_OBLIGATION_ABORTED, .task = STRICT, .region = OUTER, .other = LEAKED_PROMISE,
         .value = EBB_OBLIGATION_LEASE);
-    told(s, EBB_EV_FINALIZED, EBB_TASK_COMPLETED, EBB_CANCEL_SHUTDOWN, TOLD(3, 2), STRICT, OUTER, 0,
-         STATUS(EBB_CANCELLED));
+    cancel_says(s, EBB_EV_FINALIZED, EBB_TASK_COMPLETED, EBB_CANCEL_SHUTDOWN, CANCEL(3, 2), STRICT, OUTER, 0,
+                STATUS(EBB_CANCELLED));
     region_moves(s, EBB_EV_REGION_FORCED, EBB_REGION_DRAINING, OUTER);
-    told(s, EBB_EV_TASK_FORCED, EBB_TASK_CANCEL_REQUESTED, EBB_CANCEL_PARENT, TOLD(3, 2), STUCK, INNER, 0, 8);
+    cancel_says(s, EBB_EV_TASK_FORCED, EBB_TASK_CANCEL_REQUESTED, EBB_CANCEL_PARENT, CANCEL(3, 2), STUCK,
+                INNER, 0, 8);
     poll(s, STUCK, INNER, EBB_TASK_CANCEL_REQUESTED, EBB_LANE_CANCEL);
-    told(s, EBB_EV_ABANDONED, EBB_TASK_CANCEL_REQUESTED, EBB_CANCEL_PARENT, TOLD(3, 2), STUCK, INNER, 0, 0);
+    cancel_says(s, EBB_EV_ABANDONED, EBB_TASK_CANCEL_REQUESTED, EBB_CANCEL_PARENT, CANCEL(3, 2), STUCK, INNER,
+                0, 0);
     SAY(s, EBB_EV_COMPLETED, EBB_TASK_COMPLETED, .task = STUCK, .region = INNER,
         .value = STATUS(EBB_CANCELLED));
 }

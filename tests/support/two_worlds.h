@@ -20,7 +20,7 @@ static inline void turn(world *w) {
     world_settle(w);
 }
 
-/* Runs both until their letters have arrived, and the answers. */
+/* Runs both until their messages have arrived, and the answers. */
 static inline void meet(two *t) {
     for (int i = 0; i < 6; i++) {
         turn(t->a);

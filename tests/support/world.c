@@ -226,7 +226,7 @@ ebb_region open_region(world *w, ebb_region parent) {
     return r;
 }
 
-/* Ids of tasks, regions and duties may be equal: which one is meant goes by the type. */
+/* Ids of tasks, regions and obligations may be equal: which one is meant goes by the type. */
 static bool names(const ebb_event *ev, uint64_t id) {
     if (id == 0) return true;
     bool finalizer = ev->type >= EBB_EV_FINALIZER_ADDED && ev->type <= EBB_EV_FINALIZER_ABANDONED;

@@ -54,7 +54,7 @@ static ebb_record reserved(uint64_t task, uint64_t region, uint64_t obligation) 
 }
 
 static ebb_record cancelled(uint64_t region, uint8_t kind) {
-    return (ebb_record){EBB_EV_REGION_CANCELLED, EBB_REGION_CLOSING, kind, TOLD(1, 1), .region = region};
+    return (ebb_record){EBB_EV_REGION_CANCELLED, EBB_REGION_CLOSING, kind, CANCEL(1, 1), .region = region};
 }
 
 static void steps_of_two_tasks_are_independent(void **state) {
@@ -107,8 +107,9 @@ static void cancels_have_an_ancestor_in_common(void **state) {
     assert_true(order_matters(&s, cancelled(LEFT, EBB_CANCEL_PARENT), cancelled(RIGHT, EBB_CANCEL_PARENT)));
     assert_true(order_matters(&s, cancelled(OUTER, EBB_CANCEL_USER), cancelled(RIGHT, EBB_CANCEL_PARENT)));
     assert_true(order_matters(
-        &s, (ebb_record){EBB_EV_CANCEL_REQUESTED, 3, EBB_CANCEL_USER, TOLD(1, 1), .task = A, .region = LEFT},
-        (ebb_record){EBB_EV_CANCEL_REQUESTED, 3, EBB_CANCEL_USER, TOLD(1, 1), .task = B, .region = RIGHT}));
+        &s,
+        (ebb_record){EBB_EV_CANCEL_REQUESTED, 3, EBB_CANCEL_USER, CANCEL(1, 1), .task = A, .region = LEFT},
+        (ebb_record){EBB_EV_CANCEL_REQUESTED, 3, EBB_CANCEL_USER, CANCEL(1, 1), .task = B, .region = RIGHT}));
 }
 
 /* What a step does to one object reaches the others through a chain of wakes. */

@@ -58,7 +58,7 @@ static void no_region(story *s) {
     nth(s, EBB_EV_CANCEL_REQUESTED, 0)->region = 0;
 }
 static void no_epoch(story *s) {
-    nth(s, EBB_EV_CANCEL_REQUESTED, 0)->epoch = TOLD(1, 0);
+    nth(s, EBB_EV_CANCEL_REQUESTED, 0)->epoch = CANCEL(1, 0);
 }
 static void no_kind(story *s) {
     nth(s, EBB_EV_CANCEL_REQUESTED, 0)->kind = 0;
@@ -67,7 +67,7 @@ static void no_phase(story *s) {
     nth(s, EBB_EV_FINALIZED, 0)->phase = 0;
 }
 static void no_severity(story *s) {
-    nth(s, EBB_EV_FINALIZED, 0)->epoch = TOLD(0, 1);
+    nth(s, EBB_EV_FINALIZED, 0)->epoch = CANCEL(0, 1);
 }
 static void kind_of_eleven(story *s) {
     nth(s, EBB_EV_CANCEL_REQUESTED, 0)->kind = 11;
@@ -190,30 +190,30 @@ static void joined_before_closed(story *s) {
 }
 
 static void severity_weakens(story *s) {
-    nth(s, EBB_EV_CANCEL_ACKED, 1)->epoch = TOLD(2, 1);
+    nth(s, EBB_EV_CANCEL_ACKED, 1)->epoch = CANCEL(2, 1);
 }
 static void strengthened_weaker(story *s) {
     ebb_record weak = *nth(s, EBB_EV_CANCEL_STRENGTHENED, 1);
     weak.kind = EBB_CANCEL_USER;
-    weak.epoch = TOLD(1, 2);
+    weak.epoch = CANCEL(1, 2);
     insert_at(s, where(s, EBB_EV_CANCEL_STRENGTHENED, 1) + 1, weak);
 }
 static void epoch_starts_at_two(story *s) {
-    nth(s, EBB_EV_CANCEL_REQUESTED, 0)->epoch = TOLD(1, 2);
+    nth(s, EBB_EV_CANCEL_REQUESTED, 0)->epoch = CANCEL(1, 2);
 }
 static void epoch_stays(story *s) {
-    nth(s, EBB_EV_CANCEL_STRENGTHENED, 1)->epoch = TOLD(3, 1);
+    nth(s, EBB_EV_CANCEL_STRENGTHENED, 1)->epoch = CANCEL(3, 1);
 }
 static void epoch_rises_alone(story *s) {
-    nth(s, EBB_EV_CANCEL_STRENGTHENED, 0)->epoch = TOLD(1, 2);
+    nth(s, EBB_EV_CANCEL_STRENGTHENED, 0)->epoch = CANCEL(1, 2);
 }
 static void user_is_forced(story *s) {
-    nth(s, EBB_EV_CANCEL_REQUESTED, 1)->epoch = TOLD(3, 1);
+    nth(s, EBB_EV_CANCEL_REQUESTED, 1)->epoch = CANCEL(3, 1);
 }
 static void region_weakens(story *s) {
-    nth(s, EBB_EV_REGION_CANCELLED, 0)->epoch = TOLD(3, 1);
+    nth(s, EBB_EV_REGION_CANCELLED, 0)->epoch = CANCEL(3, 1);
     nth(s, EBB_EV_REGION_CANCELLED, 0)->kind = EBB_CANCEL_SHUTDOWN;
-    nth(s, EBB_EV_REGION_CANCELLED, 2)->epoch = TOLD(1, 1);
+    nth(s, EBB_EV_REGION_CANCELLED, 2)->epoch = CANCEL(1, 1);
 }
 
 static void deadline_later(story *s) {
@@ -252,7 +252,7 @@ static void child_first(story *s) {
     move(s, where(s, EBB_EV_REGION_CLOSING, 1), where(s, EBB_EV_REGION_CANCELLED, 0));
 }
 static void child_stronger(story *s) {
-    nth(s, EBB_EV_REGION_CANCELLED, 1)->epoch = TOLD(2, 1);
+    nth(s, EBB_EV_REGION_CANCELLED, 1)->epoch = CANCEL(2, 1);
 }
 static void task_before_region(story *s) {
     move(s, where(s, EBB_EV_CANCEL_REQUESTED, 3), where(s, EBB_EV_REGION_CANCELLED, 1));
@@ -334,7 +334,7 @@ static void loser_lives(story *s) {
 }
 
 static void ack_of_another_epoch(story *s) {
-    nth(s, EBB_EV_CANCEL_ACKED, 0)->epoch = TOLD(1, 2);
+    nth(s, EBB_EV_CANCEL_ACKED, 0)->epoch = CANCEL(1, 2);
 }
 static void ack_of_another_kind(story *s) {
     nth(s, EBB_EV_CANCEL_ACKED, 0)->kind = EBB_CANCEL_DISCONNECT;

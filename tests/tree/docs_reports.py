@@ -30,6 +30,12 @@ class CheckDocs(TreeTest):
         self.write("README.md", "```\n$ ebb trase x.ebb\n```\n")
         self.assert_reported("README.md:2: ebb trase")
 
+    def test_a_readme_that_is_too_long_is_reported(self):
+        self.write("README.md", "line\n" * 200)
+        self.assert_clean()
+        self.write("README.md", "line\n" * 201)
+        self.assert_reported("README.md:201: it has 201 lines, and may have 200")
+
     def write_walk(self, count, *steps):
         self.write("README.md", "")
         self.write("sched/pump.c", "void pump(void) {\n    poll();\n}\n")

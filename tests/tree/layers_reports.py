@@ -112,15 +112,20 @@ class CheckLayers(TreeTest):
     def test_a_retired_word_in_a_public_header_is_reported(self):
         self.write("docs/glossary.md", "# Glossary\n\n| steward | not in the table |\n\n## Retired words\n\n"
                                        "| retired | use |\n|---|---|\n| duty, duties | obligation |\n"
-                                       "| calm | rate limit |\n\n## More\n\n| task | fine |\n")
+                                       "| calm | rate limit |\n| nest | handles |\n\n## More\n\n| task | fine |\n")
         self.write("include/ebb/kernel.h", "/* A task. Past it: ENHANCE_YOUR_CALM, calmly. The steward. */\n")
-        self.write("kernel/task.c", "/* a duty */\n")
+        self.write("kernel/task.c", "/* Comments nest. */\n")
+        self.write("tests/kernel/task.c", "/* a duty */\n")
         self.assert_clean()
         self.write("include/ebb/kernel.h", "/* Duties of a task. */\nvoid ebb_duty_add(void);\n"
                                            "#define EBB_DUTY_MAX 1\n")
         self.assert_reported("include/ebb/kernel.h:1: duties is a retired word (docs/glossary.md): use obligation",
                              "include/ebb/kernel.h:2: duty is a retired word",
                              "include/ebb/kernel.h:3: duty is a retired word")
+        self.write("include/ebb/kernel.h", "/* Masks nest. */\n")
+        self.write("kernel/task.c", "\nint duty_of(void);\n")
+        self.assert_reported("include/ebb/kernel.h:1: nest is a retired word", "kernel/task.c:2: duty is a retired word",
+                             "2 violations")
 
     def test_web_is_below_nobody(self):
         self.write("cli/serve.c", '#include "web/wasm/host.h"\n')

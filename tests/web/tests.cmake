@@ -75,7 +75,7 @@ ebb_web_tree(playground_source node --test web/playground/test/source.test.js)
 # chose in the soak.
 set(mutate node web/mutate/run.js --ebb $<TARGET_FILE:ebb_cli> --dir ${stage} --fixtures fixtures/cancel)
 ebb_web_tree(mutate node --test web/mutate/test/mutate.test.js)
-ebb_web_tree(mutants ${mutate} --random 12 --seconds 50)
+ebb_web_tree(mutants ${mutate} --random 12 --seconds 25)
 ebb_web_tree(mutants.soak ${mutate} --random 60)
 ebb_soak(web.mutants.soak)
 

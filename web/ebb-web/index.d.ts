@@ -19,7 +19,7 @@ export type CancelKind =
     | 'TIMEOUT' | 'BUDGET' | 'SIBLING_FAILED' | 'LEASE_LOST' | 'RESOURCE' /* urgent */
     | 'SHUTDOWN'; /* forced */
 
-/** Why something is cancelled. PARENT is what is told below a region that was; NONE: it is not cancelled. */
+/** Why something is cancelled. PARENT: a region above was cancelled; NONE: it is not cancelled. */
 export type ToldKind = CancelKind | 'PARENT' | 'NONE';
 
 /** How badly. A later request may raise it and never lowers it. */
@@ -163,7 +163,7 @@ export class Runtime {
     /** Asks everything to stop: `rt.cancel('bye'); await rt.close();` */
     cancel(reason?: RegionReason): void;
     /**
-     * For a page that is left: force, now. Every task is told, what settles within the microtasks that follow ends as
+     * For a page that is left: force, now. Every task is forced, what settles within the microtasks that follow ends as
      * usual, the rest is abandoned and its finalizers run, those of regions too; one that waits is abandoned, and the
      * next one runs. It needs no message and no timer, so all of it happens
      * before a `pagehide` listener's microtasks are over. Resolves with the root's report, whose `forced` names what
@@ -203,7 +203,7 @@ export class Runtime {
 }
 
 /**
- * What is left of an instance that trapped. Everybody who waited was told `error`; every later call throws
+ * What is left of an instance that trapped. Everybody who waited got `error`; every later call throws
  * it.
  */
 export interface Crash {
@@ -359,7 +359,7 @@ export class Region {
     [Symbol.asyncDispose](): Promise<void>;
 
     /**
-     * Its state, what it was told, and how much lives in it; once it has closed, what that was then.
+     * Its state, its cancel request, and how much lives in it; once it has closed, what that was then.
      */
     info(): RegionInfo;
     /** Why it is or was asked to stop, as the error that says so; undefined if it is not. */
@@ -376,9 +376,9 @@ export interface Report {
      */
     status: 'ok' | 'cancelled' | 'failed';
     /** The first hundred tasks that did not return. */
-    abandoned: Blame[];
+    abandoned: Work[];
     /** The first hundred obligations that nobody resolved. */
-    leaked: Blame[];
+    leaked: Work[];
     /**
      * What force cut before it had settled, in this region and below it, the first thousand. Empty: all that was asked
      * to stop finished its cleanup.
@@ -404,7 +404,7 @@ export interface Cut {
     abandoned: boolean;
 }
 
-export interface Blame {
+export interface Work {
     id: bigint;
     /** The name of the task; of an obligation, that and its kind. */
     site: string | undefined;
@@ -561,7 +561,7 @@ export class Cx {
 
     /**
      * A promise to resolve something: exactly one of commit and abort has to follow. `onAbort` is called when
-     * it is aborted, also because the task ended without either, which is a leak and told as one.
+     * it is aborted, also because the task ended without either, which is reported as a leak.
      * @throws {EbbError} EBB_ERR_CLOSED
      */
     reserve(kind: ObligationKind, onAbort?: () => void): Obligation;

@@ -2,7 +2,7 @@ export { Runtime } from './src/whole.js';
 export { Region } from './src/region.js';
 export { Task } from './src/task.js';
 export { Cx } from './src/cx.js';
-export { Obligation } from './src/duty.js';
+export { Obligation } from './src/obligation.js';
 export { Cancelled, EbbError } from './src/errors.js';
 export { TraceReader } from './src/trace.js';
 export { hostOf } from './src/host.js';

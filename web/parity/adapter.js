@@ -1,6 +1,6 @@
 /*
  * The stage on which the fixtures are played through the package, in Node and in a page: a runtime as users have it,
- * with a clock that stands still. What is told of a run is gathered from the runtime's trace.
+ * with a clock that stands still. What is reported of a run is gathered from the runtime's trace.
  */
 import { Runtime, TraceReader } from '../ebb-web/index.js';
 import { plantRule, toBase64 } from './fixture.js';

@@ -158,8 +158,8 @@ export function adapterGate(fixture, reference, record, host) {
     if (failed.length > 0) return failed;
     const sides = ['expected', host];
     const expect = { actual: adapterExpects(fixture, reference) };
-    const actual = { ...record.actual, told: toldOf(record.actual.events) };
-    const parts = ['phases', 'outcomes', 'closure', 'chains', 'checks', 'told'];
+    const actual = { ...record.actual, cancels: cancelsOf(record.actual.events) };
+    const parts = ['phases', 'outcomes', 'closure', 'chains', 'checks', 'cancels'];
     return [...ends(parts, expect, { ...record, actual }, sides), ...hash('parity', expect, record, sides)];
 }
 
@@ -167,18 +167,18 @@ export function adapterGate(fixture, reference, record, host) {
 function adapterExpects({ script, expect }, reference) {
     const { phases, outcomes, closure, chains = {}, results, parity } = expect;
     const checks = script.flatMap((line, i) => (/^check /.test(line) ? [results[i + 1] ?? 'EBB_OK'] : []));
-    const told = toldOf(reference?.actual.events ?? expect.events);
-    return { phases, outcomes, closure, chains: Object.values(chains), checks, parity, told };
+    const cancels = cancelsOf(reference?.actual.events ?? expect.events);
+    return { phases, outcomes, closure, chains: Object.values(chains), checks, parity, cancels };
 }
 
-/** Of each task and region: what it was told and how it went on, with its budget. */
-function toldOf(events) {
-    const told = {};
+/** Of each task and region: its cancel requests and how it went on, with its budget. */
+function cancelsOf(events) {
+    const cancels = {};
     for (const event of events) {
         const [, type, name, rest] = /^(\w+)\(([^)]*)\)(.*)$/.exec(event) ?? [];
-        if (isCancelType(type)) (told[name] ??= []).push(`${type}${charged(type, told[name], rest)}`);
+        if (isCancelType(type)) (cancels[name] ??= []).push(`${type}${charged(type, cancels[name], rest)}`);
     }
-    return told;
+    return cancels;
 }
 
 /** Polls are charged from the acknowledgement on, and what waits in the package costs others. */

@@ -70,7 +70,7 @@ async function maskedDeferral(stage) {
     await job.close();
 }
 
-/** Regions that tasks opened inside regions, told level by level and closed from the inside. */
+/** Regions that tasks opened inside regions, cancelled level by level and closed from the inside. */
 async function nestedCascade(stage) {
     const job = stage.open('job');
     const middle = async (cx) => {

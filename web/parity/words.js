@@ -12,7 +12,7 @@ const POLLS_UNBOUNDED = 0xffffffff;
 const CANCEL = new Set(['region_cancelled', 'cancel_requested', 'cancel_strengthened', 'cancel_acked',
     'task_forced', 'cleanup_done', 'finalized', 'abandoned']);
 
-/** What `value` of an event holds; of those that are not here it is not told. */
+/** What `value` of an event holds; the value of others is left out. */
 const VALUES = {
     region_cancelled: 'polls', region_closed: 'status', region_joined: 'status', chain_truncated: 'number',
     task_polled: 'lane', task_woken: 'lane', cancel_requested: 'polls', cancel_strengthened: 'polls',
@@ -87,7 +87,7 @@ function value(abi, { type, value: n }) {
     }
 }
 
-function told(event) {
+function cancel(event) {
     if (!isCancel(event) || event.cancelKind === '') return '';
     return ` ${event.cancelKind} ${event.severity} epoch ${event.cancelEpoch}`;
 }
@@ -112,6 +112,6 @@ function rest(names, event) {
 
 /** "cancel_acked(worker) USER polite epoch 1 polls 1024 deadline 5000ms" */
 export function eventText(abi, names, event) {
-    const parts = [subject(names, event), value(abi, event), told(event), budget(event), rest(names, event)];
+    const parts = [subject(names, event), value(abi, event), cancel(event), budget(event), rest(names, event)];
     return `${event.type}${parts.join('')}`;
 }

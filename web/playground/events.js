@@ -20,7 +20,7 @@ const ABOUT = { cancel_epoch: 'epoch', cancel_kind: 'reason', host_turn_id: 'tur
 export class EventList {
     #element;
     #fields;
-    #told;
+    #listener;
     #all = [];
     #some = [];
     #onlyCancel = false;
@@ -31,11 +31,11 @@ export class EventList {
     #active; /* the event that is looked at */
     #dirty = true;
 
-    /** @param {{ point: (node) => void, dirty: () => void }} told */
-    constructor(element, fields, told) {
+    /** @param {{ point: (node) => void, dirty: () => void }} listener */
+    constructor(element, fields, listener) {
         this.#element = element;
         this.#fields = fields;
-        this.#told = told;
+        this.#listener = listener;
         element.append(this.#sheet);
         for (const name of FIELDS) this.#field(name);
         element.addEventListener('scroll', () => this.#scrolled());
@@ -150,7 +150,7 @@ export class EventList {
     #look(event) {
         if (event === undefined || event === this.#active) return;
         this.#active = event;
-        this.#told.point(event.node);
+        this.#listener.point(event.node);
         this.#detail(event);
         this.#mark();
     }
@@ -163,7 +163,7 @@ export class EventList {
 
     #leave() {
         this.#active = undefined;
-        this.#told.point(undefined);
+        this.#listener.point(undefined);
         this.#mark();
     }
 
@@ -171,7 +171,7 @@ export class EventList {
         const { scrollTop, scrollHeight, clientHeight } = this.#element;
         this.#follows = scrollTop + clientHeight >= scrollHeight - ROW;
         this.#dirty = true;
-        this.#told.dirty();
+        this.#listener.dirty();
     }
 
     #pressed(event) {
@@ -183,7 +183,7 @@ export class EventList {
         const at = Math.min(list.length - 1, Math.max(0, from + MOVES[event.key]));
         this.#reveal(at);
         this.#look(list[at]);
-        this.#told.dirty();
+        this.#listener.dirty();
     }
 
     #reveal(at) {

@@ -12,7 +12,7 @@ const FACTS = ['phase', 'reason', 'lane', 'message', 'mask', 'holds', 'epoch', '
  */
 export class Inspector {
     #node;
-    #told;
+    #listener;
     #buttons = new Map();
     #facts = new Map();
     #title = h('h2');
@@ -21,9 +21,9 @@ export class Inspector {
     #bar = h('span', { className: 'drain wide' });
 
     /** @param {{ verb: (name: string) => void, key: (key: string) => boolean, leave: () => void,
-     *     changed: () => void }} told */
-    constructor(element, told) {
-        this.#told = told;
+     *     changed: () => void }} listener */
+    constructor(element, listener) {
+        this.#listener = listener;
         const kinds = Object.entries(KINDS).map(([key, kind]) => [key, kind.label]);
         this.kind = choice('choose-task', 'kind of task', { '': kinds });
         this.kind.setAttribute('aria-describedby', this.#hint.id);
@@ -39,9 +39,9 @@ export class Inspector {
     }
 
     #pressed(event) {
-        if (event.key === 'Escape') this.#told.leave();
+        if (event.key === 'Escape') this.#listener.leave();
         else if (event.target.tagName === 'BUTTON' && !event.ctrlKey && !event.metaKey && !event.altKey) {
-            this.#told.key(event.key.toLowerCase());
+            this.#listener.key(event.key.toLowerCase());
         }
     }
 
@@ -79,7 +79,7 @@ export class Inspector {
         const button = h('button', { type: 'button', id: `do-${name}` }, label);
         button.setAttribute('aria-keyshortcuts', key.toUpperCase());
         if (hint !== undefined) button.title = hint;
-        button.addEventListener('click', () => this.#told.verb(name));
+        button.addEventListener('click', () => this.#listener.verb(name));
         this.#buttons.set(name, button);
         return button;
     }
@@ -112,7 +112,7 @@ export class Inspector {
 
     #setChecks() {
         if (this.#node?.desk !== undefined) this.#node.desk.checks = this.checks.checked;
-        this.#told.changed();
+        this.#listener.changed();
     }
 
     /* ---- drawing --------------------------------------------------------------------------------------- */
@@ -167,7 +167,7 @@ function valuesOf(node, now) {
     };
 }
 
-/** Of one that was told PARENT: what began it. */
+/** Of one that was cancelled with PARENT: what began it. */
 function causeOf(node) {
     const cause = node.reason?.kind === 'PARENT' ? node.cause ?? node.parent?.cause : undefined;
     return cause && `${cause.kind}: ${cause.message}`;

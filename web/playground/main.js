@@ -122,7 +122,7 @@ class Page {
         this.#run?.drop();
         this.#playing = undefined;
         for (const view of [this.tree, this.lanes, this.events, this.tide, this.notices]) view.reset();
-        const mine = (fn) => (told) => run === this.#run && fn(told);
+        const mine = (fn) => (arg) => run === this.#run && fn(arg);
         const run = this.#run = new Run(globalThis, {
             dirty: () => this.ask(),
             refused: mine((error) => this.#refused(error)),
@@ -139,7 +139,7 @@ class Page {
         this.begin();
     }
 
-    /** Plays what stands in the source, in a runtime of its own: what is told on the page is of this scene. */
+    /** Plays what stands in the source, in a runtime of its own: what the page reports is of this scene. */
     async #play() {
         this.begin();
         const run = this.#run;
@@ -210,7 +210,7 @@ class Page {
         return this.#run.rt.crash !== undefined;
     }
 
-    /** What the runtime refuses is told. */
+    /** Reports what the runtime refuses. */
     #trying(fn) {
         try {
             if (!this.#gone) fn();

@@ -53,7 +53,7 @@ class Node {
         this.mask = 0;
         this.epoch = 0;
         this.reason = undefined;
-        this.cause = undefined; /* of a region that was told PARENT: the root cause */
+        this.cause = undefined; /* of a region that was cancelled with PARENT: the root cause */
         this.forced = false;
         this.counts = undefined;
         this.budget = undefined;
@@ -190,7 +190,7 @@ export class Model {
     #note(node, event, time) {
         const { type } = event;
         enterPhase(node, event, time);
-        told(node, event);
+        cancelled(node, event);
         if (MARKS[type] !== undefined) node.mark(MARKS[type], time);
         if (type === 'task_polled') node.polledAt(time, LANES[event.value]);
         if (type === 'masked' || type === 'unmasked') node.masked(event.value, time);
@@ -291,7 +291,7 @@ function enterPhase(node, { cancelPhase }, time) {
 }
 
 /** Why, as far as an event says it: one that ended at once can't be asked any more. */
-function told(node, { cancelKind, severity, cancelEpoch }) {
+function cancelled(node, { cancelKind, severity, cancelEpoch }) {
     if (cancelKind === '') return;
     node.reason = { kind: cancelKind, severity, message: node.reason?.message ?? '' };
     node.epoch = cancelEpoch;

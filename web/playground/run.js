@@ -12,7 +12,7 @@ const TRACE = 1 << 20; /* bytes, between two times that we take it */
  * Nothing in here knows the page.
  */
 export class Run {
-    #told;
+    #listener;
     #counts = new Map();
     #began;
     #polls = 0;
@@ -20,10 +20,10 @@ export class Run {
 
     /**
      * @param {typeof globalThis} global
-     * @param {{ dirty: () => void, refused: (error: Error) => void, ended: (text: string) => void }} told
+     * @param {{ dirty: () => void, refused: (error: Error) => void, ended: (text: string) => void }} listener
      */
-    constructor(global, told) {
-        this.#told = told;
+    constructor(global, listener) {
+        this.#listener = listener;
         this.tempo = new Tempo(hostOf(global), {
             polls: () => this.#count(),
             ran: (how, polls) => this.#ran(how, polls),
@@ -44,7 +44,7 @@ export class Run {
 
     #ran(how, polls) {
         if (polls > (this.#batches.at(-1)?.polls ?? 0)) this.#batches.push({ how, polls });
-        this.#told.dirty();
+        this.#listener.dirty();
     }
 
     /** What brought the n-th poll about. They are asked for in order, and then forgotten. */
@@ -53,7 +53,7 @@ export class Run {
         return this.#batches[0]?.how || 'microtask';
     }
 
-    /** Not asked of the root's `done`: who handles that is told of every failure in the root, and the page is not. */
+    /** Not asked of the root's `done`: that reports every failure in the root, and the page wants one. */
     get ended() {
         return this.root.ended;
     }
@@ -68,7 +68,7 @@ export class Run {
         const events = this.recording.take();
         for (const event of events) this.model.apply(event);
         if (this.rt.crash === undefined) this.model.refresh(this.rt);
-        else if (this.tempo.mode !== 'live') this.tempo.mode = 'live'; /* those who wait for it are told */
+        else if (this.tempo.mode !== 'live') this.tempo.mode = 'live'; /* whoever waits for it goes on */
         return events;
     }
 
@@ -128,7 +128,7 @@ export class Run {
     }
 
     #desk() {
-        return new Desk(this.tempo, this.#told.refused);
+        return new Desk(this.tempo, this.#listener.refused);
     }
 
     #body(desk, fn) {
@@ -157,7 +157,7 @@ export class Run {
     }
 
     #closed(region, { abandoned, leaked }) {
-        const tell = (text) => this.#told.ended(`${region.name} closed ${text}`);
+        const tell = (text) => this.#listener.ended(`${region.name} closed ${text}`);
         for (const { site } of abandoned) tell(`without ${site}, which was abandoned`);
         for (const { site } of leaked) tell(`with a leak: ${site}`);
     }
@@ -165,6 +165,6 @@ export class Run {
     #failed(region, error) {
         if (this.rt.crash !== undefined) return;
         const who = error.who === undefined ? '' : ` (${error.who})`;
-        this.#told.ended(`${region.name} closed with a failure: ${error.message}${who}`);
+        this.#listener.ended(`${region.name} closed with a failure: ${error.message}${who}`);
     }
 }

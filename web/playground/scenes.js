@@ -11,7 +11,7 @@ async function shutdown({ run, say, sleep }) {
     for (const n of [1, 2, 3]) run.spawn(guests, 'worker', `guest ${n}`);
     run.spawn(storage, 'lease', 'writer');
     run.spawn(storage, 'slow', 'flusher');
-    say('A service: a door, three guests, a storage. It is about to be told to stop.');
+    say('A service: a door, three guests, a storage. It is about to be stopped.');
     await sleep(2000);
     say('First the door is closed: nothing new comes in, and the acceptor finishes what it has.');
     await run.close(door);
@@ -55,7 +55,7 @@ async function cascade({ run, say, sleep }) {
     say('One request reaches all of them, parents first. Each closes only after what is in it has ended.');
     run.cancel(regions[0], { kind: 'DISCONNECT', message: 'the line is dead' });
     await regions[0].done;
-    return 'Those below were told PARENT, and know the root cause: select one and look at its reason.';
+    return 'Those below are cancelled with PARENT, and know the root cause: select one and look at its reason.';
 }
 
 async function abandoned({ run, say, sleep }) {

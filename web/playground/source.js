@@ -61,20 +61,20 @@ export class Source {
     #text;
     #lines;
     #parts;
-    #told;
+    #listener;
     #scene;
     #edited = new Map();
 
     /**
      * @param {(id: string) => HTMLElement} at
-     * @param {{ run: () => void }} told
+     * @param {{ run: () => void }} listener
      */
-    constructor(at, told) {
-        this.#told = told;
+    constructor(at, listener) {
+        this.#listener = listener;
         this.#text = at('source');
         this.#lines = at('source-lines');
         this.#parts = { of: at('source-of'), reset: at('source-reset'), problem: at('source-problem') };
-        at('source-run').addEventListener('click', () => told.run());
+        at('source-run').addEventListener('click', () => listener.run());
         this.#parts.reset.addEventListener('click', () => this.#reset());
         this.#text.addEventListener('input', () => this.#changed());
         this.#text.addEventListener('scroll', () => this.#scrolled(), { passive: true });
@@ -127,7 +127,7 @@ export class Source {
     #pressed(event) {
         if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) {
             event.preventDefault();
-            this.#told.run();
+            this.#listener.run();
         }
     }
 

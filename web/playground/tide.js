@@ -203,7 +203,7 @@ export class Tide {
         if (!node.live) this.#ending(c, node, bed - lane / 2, this.#x(node.ended));
     }
 
-    /** Where a region was told, down to all that heard it. */
+    /** From the region where a cancel began down to all that it reached. */
     #cascade(c, node, top, bottom) {
         for (const { type, time } of node.marks) {
             if (type !== 'asked' && type !== 'forced') continue;

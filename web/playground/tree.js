@@ -110,7 +110,7 @@ export function budgetText(left, polls) {
  */
 export class TreeView {
     #element;
-    #told;
+    #listener;
     #rows = new Map();
     #counting = new Set();
     #late = new Set(); /* nodes whose rows are not up to date */
@@ -123,16 +123,16 @@ export class TreeView {
 
     /**
      * @param {{ select: (node) => void, enter: () => void, key: (key: string) => boolean,
-     *     point: (node) => void, fold: () => void, clicked: () => void }} told
+     *     point: (node) => void, fold: () => void, clicked: () => void }} listener
      */
-    constructor(element, told) {
+    constructor(element, listener) {
         this.#element = element;
-        this.#told = told;
+        this.#listener = listener;
         element.addEventListener('click', (event) => this.#clicked(event));
         element.addEventListener('keydown', (event) => this.#pressed(event));
         element.addEventListener('focusin', (event) => this.#choose(this.#nodeAt(event.target)));
-        element.addEventListener('pointerover', (event) => told.point(this.#nodeAt(event.target)));
-        element.addEventListener('pointerleave', () => told.point(undefined));
+        element.addEventListener('pointerover', (event) => listener.point(this.#nodeAt(event.target)));
+        element.addEventListener('pointerleave', () => listener.point(undefined));
     }
 
     reset() {
@@ -255,7 +255,7 @@ export class TreeView {
         element.tabIndex = 0;
         element.setAttribute('aria-selected', 'true');
         if (this.focusSoon) this.focus();
-        this.#told.select(node);
+        this.#listener.select(node);
     }
 
     focus() {
@@ -269,18 +269,18 @@ export class TreeView {
         if (event.target.closest('.twist') && node.children.length > 0) this.#fold(node);
         this.#choose(node);
         this.focus();
-        this.#told.clicked();
+        this.#listener.clicked();
     }
 
     #fold(node, shut = !this.#closed.has(node.key)) {
         if (shut) this.#closed.add(node.key);
         else this.#closed.delete(node.key);
-        this.#told.fold();
+        this.#listener.fold();
     }
 
     #pressed(event) {
         if (event.ctrlKey || event.metaKey || event.altKey || this.selected === undefined) return;
-        if (this.#moved(event.key) || this.#told.key(event.key.toLowerCase())) event.preventDefault();
+        if (this.#moved(event.key) || this.#listener.key(event.key.toLowerCase())) event.preventDefault();
     }
 
     #moved(key) {
@@ -294,7 +294,7 @@ export class TreeView {
             End: () => to(this.shown.length - 1),
             ArrowRight: () => (this.#isShut(node) ? this.#fold(node, false) : this.#go(node.children[0])),
             ArrowLeft: () => (this.#isOpen(node) ? this.#fold(node, true) : this.#go(node.parent)),
-            Enter: () => this.#told.enter(),
+            Enter: () => this.#listener.enter(),
         };
         if (!Object.hasOwn(moves, key)) return false;
         moves[key]();

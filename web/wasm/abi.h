@@ -113,8 +113,8 @@ int32_t EBB__EXPORT(region_info)(uint64_t region);
 /* Fills: what was said where its cancel began, here or above (48 bytes). Only looks: no event, no operation. */
 int32_t EBB__EXPORT(root_message)(uint64_t region);
 /* The i-th task that was abandoned, or obligation that leaked. Fills: id (i64), address of its site (i32). */
-enum { BLAME_ABANDONED = 0, BLAME_LEAKED = 1 };
-int32_t EBB__EXPORT(region_blame)(uint64_t region, int32_t what, uint32_t i);
+enum { WORK_ABANDONED = 0, WORK_LEAKED = 1 };
+int32_t EBB__EXPORT(region_work)(uint64_t region, int32_t what, uint32_t i);
 /* Fills: links, whether it was cut (i32), then for each link: region, origin (i64), kind, severity (i32),
  * message (48 bytes). */
 int32_t EBB__EXPORT(cause_chain)(uint64_t region);

@@ -99,15 +99,15 @@ int32_t web_root_message(uint64_t region) {
     return EBB_OK;
 }
 
-int32_t web_region_blame(uint64_t region, int32_t what, uint32_t i) {
-    ebb_work blame;
-    ebb_status st = what == BLAME_ABANDONED
-                        ? ebb_region_abandoned_at(ebb_runtime_host(web_rt), (ebb_region){region}, i, &blame)
-                        : ebb_region_leaked_at(ebb_runtime_host(web_rt), (ebb_region){region}, i, &blame);
+int32_t web_region_work(uint64_t region, int32_t what, uint32_t i) {
+    ebb_work work;
+    ebb_status st = what == WORK_ABANDONED
+                        ? ebb_region_abandoned_at(ebb_runtime_host(web_rt), (ebb_region){region}, i, &work)
+                        : ebb_region_leaked_at(ebb_runtime_host(web_rt), (ebb_region){region}, i, &work);
     if (st != EBB_OK) return st;
     words w = words_begin();
-    put_u64(&w, blame.id);
-    put_u32(&w, (uint32_t)(uintptr_t)blame.site);
+    put_u64(&w, work.id);
+    put_u32(&w, (uint32_t)(uintptr_t)work.site);
     return EBB_OK;
 }
 

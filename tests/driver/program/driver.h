@@ -79,9 +79,9 @@ typedef struct probe {
 } probe;
 
 /* The finalizers of a task that have not begun: they run last first. */
-typedef struct duties {
+typedef struct finalizers_left {
     uint32_t left;
-} duties;
+} finalizers_left;
 
 typedef enum await_kind {
     NOTHING,
@@ -122,9 +122,9 @@ typedef struct node {
     ebb_bridge *bridge;
     ebb_obligation permit;
     uint64_t item, span, seen;
-    duties own;     /* of the task */
-    duties *stack;  /* of a finalizer: where it stands, */
-    uint32_t place; /* and which it is, from 1 on */
+    finalizers_left own;    /* of the task */
+    finalizers_left *stack; /* of a finalizer: where it stands, */
+    uint32_t place;         /* and which it is, from 1 on */
     uint32_t ends, begun;
     atomic_uint aborts; /* of an obligation */
     bool committed, counts;
@@ -152,7 +152,7 @@ struct side {
     ebb_sem sem;
     handle handles[HANDLES];
     pledge pledges[PROMISES];
-    uint64_t task[IDS], region[IDS], duty[IDS], timer[IDS];
+    uint64_t task[IDS], region[IDS], obligation[IDS], timer[IDS];
     ebb_workflow flow[FLOWS];
     node *waiter[WAITERS];
     ebb_witness witness[IDS];

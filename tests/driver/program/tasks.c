@@ -292,11 +292,11 @@ void reserve_some(side *s, ebb_cx *cx) {
     n->permit = own ? ebb_obligation_reserve(cx, kind, hook, n)
                     : ebb_region_reserve(cx, some_region(s), kind, hook, n);
     n->counts = hook != NULL && ebb_id_status(n->permit.id) == EBB_OK;
-    remember(s, s->duty, &s->obligations, n->permit.id);
+    remember(s, s->obligation, &s->obligations, n->permit.id);
 }
 
 static void commit_some(side *s, ebb_cx *cx) {
-    uint64_t id = some_id(s, s->duty, s->obligations);
+    uint64_t id = some_id(s, s->obligation, s->obligations);
     if (ebb_obligation_commit(cx, (ebb_obligation){id}) != EBB_OK) return;
     for (node *n = s->nodes; n != NULL; n = n->next) {
         if (n->kind == HOOK && n->counts && n->permit.id == id) n->committed = true;
@@ -380,18 +380,18 @@ static void look(side *s, ebb_cx *cx) {
     ebb_task_info info;
     ebb_witness witness;
     ebb_region_report report;
-    ebb_work blame;
+    ebb_work work;
     ebb_region r = some_region(s);
     ebb_task t = some_task(s);
     (void)ebb_region_causes(cx, r, chain, 1 + pick(s, 4), &n, &cut);
     (void)ebb_task_info_of(cx, t, &info);
     if (ebb_task_witness(cx, t, &witness) == EBB_OK) compare_witness(s, &witness);
     (void)ebb_region_report_of(cx, r, &report);
-    (void)ebb_region_abandoned_at(cx, r, pick(s, 2), &blame);
-    (void)ebb_region_leaked_at(cx, r, pick(s, 2), &blame);
+    (void)ebb_region_abandoned_at(cx, r, pick(s, 2), &work);
+    (void)ebb_region_leaked_at(cx, r, pick(s, 2), &work);
     if (ebb_now(cx) < s->advanced) failed(s->hub, "side %u: its time goes back", s->number);
     if (ebb_cx_runtime(cx) != s->rt) failed(s->hub, "a context of another runtime");
-    if (s->watched && ebb_watchdog_check(s->rt, &s->dog, s->now, &blame) == EBB_TIMEOUT) (void)blame;
+    if (s->watched && ebb_watchdog_check(s->rt, &s->dog, s->now, &work) == EBB_TIMEOUT) (void)work;
     if (one_in(s, 4)) ebb_runtime_dump(s->rt, ignore_text, NULL);
     if (one_in(s, 4)) ebb_future_dump(s->rt, ignore_text, NULL);
 }
@@ -440,7 +440,9 @@ void any_op(side *s, ebb_cx *cx, node *owner) {
     case 8:
     case 9: reserve_some(s, cx); break;
     case 10: commit_some(s, cx); break;
-    case 11: (void)ebb_obligation_abort(cx, (ebb_obligation){some_id(s, s->duty, s->obligations)}); break;
+    case 11:
+        (void)ebb_obligation_abort(cx, (ebb_obligation){some_id(s, s->obligation, s->obligations)});
+        break;
     case 12:
     case 13: defer_some(s, cx, owner); break;
     case 14:

@@ -3,8 +3,8 @@
 
 usage: good_client.py PORT PATH [--stays]
 
-It has a connection from 127.0.0.1 and one from 127.0.0.2, which take turns, and each second comes anew from both,
-unless it --stays.
+It has a connection from 127.0.0.1 and one from 127.0.0.2, which take turns, and twice a second comes anew from
+both, unless it --stays.
 Prints "ready" after the first answers. For each line on stdin it prints a line of JSON about the time since the
 one before: how many requests there were, what failed, and how long they took in microseconds. It ends with its
 stdin.
@@ -24,6 +24,7 @@ import h2raw  # noqa: E402
 
 SOURCES = {"same": "127.0.0.1", "other": "127.0.0.2"}
 PATIENCE_S = 10
+ANEW_S = 0.5
 WINDOW = 65535
 FAILURES_TOLD = 5
 
@@ -126,7 +127,7 @@ class Client:
                 self.kept[name].close()
                 self.timed(name, lambda: self.kept.update({name: Connection(self.port, self.path, source)}))
         if time.monotonic() >= self.anew_at:
-            self.anew_at = time.monotonic() + 1
+            self.anew_at = time.monotonic() + ANEW_S
             for source in SOURCES.values():
                 self.timed("anew", lambda: self.come_anew(source))
 

@@ -16,7 +16,7 @@ FLOOR_US = 200  # a quiet p99 below this counts as this: the noise of the system
 SLOWER_MOST = 5
 ANEW_MOST_US = 1000000  # for a connection and its first answer
 GROWTH_MOST = 64 << 20
-QUIET_S = 0.5
+QUIET_S = 0.4
 
 
 def pin(core, pid=0):
@@ -134,12 +134,12 @@ def attackers(program, port, flood, n):
     return attack
 
 
-def kept(good, attack, slice_s=0.6):
+def kept(good, attack, slice_s=0.4):
     """What the good client keeps of its quiet rate, of just before and after, beside `attack`, of attackers()."""
     before = rate(good, slice_s)
     wait = attack(1)
     time.sleep(0.2)  # it takes a moment to begin
-    during = rate(good, slice_s)
+    during = rate(good, 0.6)
     wait()
     return 2 * during / (before + rate(good, slice_s))
 

@@ -39,7 +39,7 @@ static ebb_status act(driver *d, ebb_cx *cx, int who) {
 
 static void expect_call(driver *d, m_what what, int number) {
     const m_call *c = &d->m->call;
-    int expected = c->what == M_POLL ? c->task : c->what == M_FINALIZER ? c->duty : 0;
+    int expected = c->what == M_POLL ? c->task : c->what == M_FINALIZER ? c->owed : 0;
     if (c->what == what && expected == number) return;
     driver_fail(d, "%s %d is called, expected %s %d", what == M_POLL ? "task" : "finalizer", number,
                 c->what == M_POLL        ? "task"
@@ -102,7 +102,7 @@ static void pump(driver *d) {
     ebb_status st = ebb_runtime_pump(d->rt, 1);
     if (d->m->call.what != M_NOTHING) {
         driver_fail(d, "nothing was called, expected task %d, finalizer %d", d->m->call.task,
-                    d->m->call.duty);
+                    d->m->call.owed);
     }
     model_pump_end(d->m);
     ebb_status expected = model_pump_status(d->m);

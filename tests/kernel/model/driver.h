@@ -11,7 +11,7 @@ enum { HISTORY = 20, LINE = 160 };
 
 typedef struct puppet {
     struct driver *d;
-    int number; /* of a task, a duty or a region, as its use says */
+    int number; /* of a task, an obligation, a finalizer or a region, as its use says */
 } puppet;
 
 typedef struct driver {
@@ -23,10 +23,10 @@ typedef struct driver {
     bool traced, draining;
     ebb_task task[M_TASKS];
     ebb_region region[M_REGIONS];
-    ebb_obligation duty[M_DUTIES];
+    ebb_obligation owed[M_OWED];
     ebb_timer timer[M_TIMERS];
     bool task_gone[M_TASKS], region_gone[M_REGIONS]; /* both agree; that can't change any more */
-    puppet task_puppet[M_TASKS], duty_puppet[M_DUTIES], region_puppet[M_REGIONS];
+    puppet task_puppet[M_TASKS], owed_puppet[M_OWED], region_puppet[M_REGIONS];
     int seen[M_LOG], seen_n; /* hooks and notes that the kernel called */
     char history[HISTORY][LINE];
     uint64_t ops;

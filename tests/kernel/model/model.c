@@ -237,54 +237,54 @@ void m_log(model *m, int what) {
     m->log[m->log_n++] = what;
 }
 
-static m_list *duties_of(model *m, const m_duty *d) {
-    return d->task != 0 ? &m->task[d->task].duties : &m->region[d->region].duties;
+static m_list *owes_of(model *m, const m_owed *d) {
+    return d->task != 0 ? &m->task[d->task].owes : &m->region[d->region].owes;
 }
 
-static int new_duty(model *m, int task, int region, bool finalizer) {
-    if (m->duties + 1 == M_DUTIES) abort();
-    int d = ++m->duties;
-    m->duty[d] = (m_duty){task, region, finalizer, true};
-    m_push(duties_of(m, &m->duty[d]), d);
+static int new_owed(model *m, int task, int region, bool finalizer) {
+    if (m->n_owed + 1 == M_OWED) abort();
+    int d = ++m->n_owed;
+    m->owed[d] = (m_owed){task, region, finalizer, true};
+    m_push(owes_of(m, &m->owed[d]), d);
     return d;
 }
 
-static void duty_over(model *m, int d) {
-    m->duty[d].open = false;
-    m_drop(duties_of(m, &m->duty[d]), d);
-    if (m->duty[d].finalizer) return;
-    m->region[m->duty[d].region].obligations--;
+static void owed_is_over(model *m, int d) {
+    m->owed[d].open = false;
+    m_drop(owes_of(m, &m->owed[d]), d);
+    if (m->owed[d].finalizer) return;
+    m->region[m->owed[d].region].obligations--;
     m->stats.obligations--;
 }
 
-ebb_status model_reserve(model *m, int who, int region, int *duty) {
+ebb_status model_reserve(model *m, int who, int region, int *owed) {
     int task = region == 0 ? who : 0;
-    *duty = 0;
+    *owed = 0;
     if (region == 0) region = who == 0 ? M_ROOT : m->task[who].region;
     if (!m->region[region].visible) return EBB_ERR_STALE;
     ebb_status st = task != 0 ? m_admit_own(m, who) : m_admit(m, who, region);
     if (st != EBB_OK) return st;
-    *duty = new_duty(m, task, region, false);
+    *owed = new_owed(m, task, region, false);
     m->region[region].obligations++;
     m->stats.obligations++;
     return EBB_OK;
 }
 
-ebb_status model_resolve(model *m, int duty, bool abort) {
-    if (!m->duty[duty].open) return EBB_ERR_RESOLVED;
-    duty_over(m, duty);
-    const m_duty *d = &m->duty[duty];
+ebb_status model_resolve(model *m, int owed, bool abort) {
+    if (!m->owed[owed].open) return EBB_ERR_RESOLVED;
+    owed_is_over(m, owed);
+    const m_owed *d = &m->owed[owed];
     const m_region *r = &m->region[d->region];
-    if (d->task == 0 && r->duties.n == 0 && r->state == EBB_REGION_FINALIZING) m_sweep_later(m, d->region);
-    if (abort) m_log(m, duty);
+    if (d->task == 0 && r->owes.n == 0 && r->state == EBB_REGION_FINALIZING) m_sweep_later(m, d->region);
+    if (abort) m_log(m, owed);
     return EBB_OK;
 }
 
-void m_leak(model *m, int duty) {
-    m->region[m->duty[duty].region].leaked++;
+void m_leak(model *m, int owed) {
+    m->region[m->owed[owed].region].leaked++;
     m->stats.leaks++;
-    duty_over(m, duty);
-    m_log(m, duty);
+    owed_is_over(m, owed);
+    m_log(m, owed);
 }
 
 /* The task that will run a region's finalizers is made with the first of them. */
@@ -298,9 +298,9 @@ static int new_closer(model *m, int region) {
     return t;
 }
 
-ebb_status model_defer(model *m, int who, int region, int *duty) {
+ebb_status model_defer(model *m, int who, int region, int *owed) {
     int task = region == 0 ? who : 0;
-    *duty = 0;
+    *owed = 0;
     if (task != 0 && m->task[task].returned) return EBB_ERR_CLOSED;
     if (region == 0) region = who == 0 ? M_ROOT : m->task[who].region;
     m_region *r = &m->region[region];
@@ -308,15 +308,15 @@ ebb_status model_defer(model *m, int who, int region, int *duty) {
     ebb_status st = task == 0 ? m_admit(m, who, region) : EBB_OK;
     if (st != EBB_OK) return st;
     if (task == 0 && r->closer == 0) r->closer = new_closer(m, region);
-    *duty = new_duty(m, task, region, true);
+    *owed = new_owed(m, task, region, true);
     return EBB_OK;
 }
 
 /* Last added first. */
 int m_next_finalizer(const model *m, int t) {
-    const m_list *l = m->task[t].closer ? &m->region[m->task[t].region].duties : &m->task[t].duties;
+    const m_list *l = m->task[t].closer ? &m->region[m->task[t].region].owes : &m->task[t].owes;
     for (int i = l->n; i-- > 0;) {
-        if (m->duty[l->at[i]].finalizer) return l->at[i];
+        if (m->owed[l->at[i]].finalizer) return l->at[i];
     }
     return 0;
 }
@@ -343,7 +343,7 @@ void m_task_end(model *m, int t, ebb_status st) {
     m_region_advance(m, x->region);
 }
 
-static void start_finalizer(model *m, int t, int duty) {
+static void start_finalizer(model *m, int t, int owed) {
     m_task *x = &m->task[t];
     if (!x->in_finalizer) {
         x->in_finalizer = true;
@@ -353,7 +353,7 @@ static void start_finalizer(model *m, int t, int duty) {
     if (x->fin_forced) x->force_left--;
     x->polling = true;
     x->joining = false;
-    m->call = (m_call){M_FINALIZER, t, duty};
+    m->call = (m_call){M_FINALIZER, t, owed};
 }
 
 /* Regions, then finalizers one by one, then obligations. Stops where user code has to run. */
@@ -363,13 +363,13 @@ static void settle_on(model *m, int t) {
         m_rewoken(m, t);
         return;
     }
-    int duty = m_next_finalizer(m, t);
-    if (duty != 0) {
-        start_finalizer(m, t, duty);
+    int owed = m_next_finalizer(m, t);
+    if (owed != 0) {
+        start_finalizer(m, t, owed);
         return;
     }
-    while (x->duties.n > 0) {
-        int last = x->duties.at[x->duties.n - 1];
+    while (x->owes.n > 0) {
+        int last = x->owes.at[x->owes.n - 1];
         if (x->abandoned) (void)model_resolve(m, last, true);
         else m_leak(m, last);
     }
@@ -383,24 +383,24 @@ static void settle(model *m, int t) {
     settle_on(m, t);
 }
 
-static void finalizer_over(model *m, int t, int duty) {
+static void finalizer_over(model *m, int t, int owed) {
     m->task[t].in_finalizer = false;
     m->task[t].joining = false;
     m->task[t].force_left = FORCE_POLLS;
-    duty_over(m, duty);
+    owed_is_over(m, owed);
     settle_on(m, t);
 }
 
-static void finalizer_returned(model *m, int t, int duty, ebb_status st) {
+static void finalizer_returned(model *m, int t, int owed, ebb_status st) {
     m_task *x = &m->task[t];
     if (st != EBB_PENDING) {
         bool fails = st != EBB_OK && st != EBB_CANCELLED;
         if (st == EBB_FAULTED || (fails && x->status == EBB_OK)) x->status = st;
-        finalizer_over(m, t, duty);
+        finalizer_over(m, t, owed);
     } else if (x->fin_forced && x->force_left == 0) {
         m->region[x->region].abandoned++;
         m->stats.abandoned++;
-        finalizer_over(m, t, duty);
+        finalizer_over(m, t, owed);
     } else {
         if (x->fin_forced) x->rewake = true;
         m_rewoken(m, t);
@@ -477,7 +477,7 @@ void model_returned(model *m, ebb_status st) {
     m->call = (m_call){0};
     m->task[c.task].polling = false;
     if (c.what == M_FINALIZER) {
-        finalizer_returned(m, c.task, c.duty, st);
+        finalizer_returned(m, c.task, c.owed, st);
     } else if (st == EBB_PENDING) {
         parked(m, c.task);
     } else {

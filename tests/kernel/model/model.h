@@ -10,7 +10,7 @@
 
 #include <ebb/sched.h>
 
-enum { M_TASKS = 1024, M_REGIONS = 512, M_DUTIES = 1024, M_TIMERS = 2048, M_MEMBERS = 256, M_LOG = 256 };
+enum { M_TASKS = 1024, M_REGIONS = 512, M_OWED = 1024, M_TIMERS = 2048, M_MEMBERS = 256, M_LOG = 256 };
 
 /* What a task or region was told. kind 0: nothing. */
 typedef struct m_told {
@@ -37,7 +37,7 @@ typedef struct m_task {
     uint32_t polls;
     int force_left;
     ebb_status status;
-    m_list duties; /* in the order of their making; the last is first */
+    m_list owes;   /* in the order of their making; the last is first */
     m_list scopes; /* regions that it opened; likewise */
     int joins;     /* what it waits for, if it is `joining`: a task, 0 (a region), or M_SEVERAL */
     /* Its place in a lane. */
@@ -55,17 +55,17 @@ typedef struct m_region {
     bool cleanup, unit, bounded, joining, forced, swept, has_note;
     bool left;              /* its task has returned, and told it so */
     m_list tasks, children; /* the last takes the place of one that leaves */
-    m_list duties, kept, closed;
+    m_list owes, kept, closed;
     int obligations, closer;
     uint32_t abandoned, leaked, polls;
     ebb_status status;
     uint64_t deadline, force_at;
 } m_region;
 
-typedef struct m_duty {
+typedef struct m_owed {
     int task, region; /* task 0: the region's own */
     bool finalizer, open;
-} m_duty;
+} m_owed;
 
 typedef enum m_source { M_TIMER, M_TASK, M_REGION } m_source;
 
@@ -84,16 +84,16 @@ typedef struct m_timer {
 typedef enum m_what { M_NOTHING, M_POLL, M_FINALIZER } m_what;
 typedef struct m_call {
     m_what what;
-    int task, duty;
+    int task, owed;
 } m_call;
 
 typedef struct model {
     uint64_t now, tick;
     m_task task[M_TASKS];
     m_region region[M_REGIONS];
-    m_duty duty[M_DUTIES];
+    m_owed owed[M_OWED];
     m_timer timer[M_TIMERS];
-    int tasks, regions, duties, timers;
+    int tasks, regions, n_owed, timers;
     m_armed armed[M_TIMERS];
     int armed_n;
     uint64_t firing; /* the order of the timer that fires right now; 0: none */
@@ -102,7 +102,7 @@ typedef struct model {
     int cycle;
     uint64_t bucket_base;
     m_call call;
-    /* Abort hooks and on_closed calls since the log was cleared: duties as they are, regions negated. */
+    /* Abort hooks and on_closed calls since the log was cleared: obligations as they are, regions negated. */
     int log[M_LOG], log_n;
     ebb_runtime_stats stats;
 } model;
@@ -124,9 +124,9 @@ ebb_status model_wake(model *m, int task);
 ebb_status model_checkpoint(model *m, int who);
 ebb_status model_mask(model *m, int who);
 ebb_status model_unmask(model *m, int who);
-ebb_status model_reserve(model *m, int who, int region, int *duty);
-ebb_status model_resolve(model *m, int duty, bool abort);
-ebb_status model_defer(model *m, int who, int region, int *duty);
+ebb_status model_reserve(model *m, int who, int region, int *owed);
+ebb_status model_resolve(model *m, int owed, bool abort);
+ebb_status model_defer(model *m, int who, int region, int *owed);
 ebb_status model_region_join(model *m, int who, int region);
 ebb_status model_task_join(model *m, int who, int task);
 ebb_status model_timer_arm(model *m, int task, uint64_t due, int *timer);
@@ -174,7 +174,7 @@ void m_region_advance(model *m, int r);
 void m_region_failed(model *m, int r, ebb_status st);
 bool m_scopes_join(model *m, int t);
 void m_log(model *m, int what);
-void m_leak(model *m, int duty);
+void m_leak(model *m, int owed);
 int m_next_finalizer(const model *m, int t);
 
 void m_request(model *m, int t, m_told told, uint32_t polls, uint64_t deadline);

@@ -215,7 +215,7 @@ static bool is_quiet(const m_region *r) {
 
 /* What is reserved in it keeps it until that is resolved, or it is forced. */
 static bool is_held(const m_region *r) {
-    return r->duties.n > 0 && !r->forced;
+    return r->owes.n > 0 && !r->forced;
 }
 
 /* As far as it goes by itself. True if it has closed now. */
@@ -229,7 +229,7 @@ static bool advance_one(model *m, int r) {
         start_closer(m, r);
     } else if (is_held(x)) {
         return false;
-    } else if (x->duties.n != 0 || x->has_note) {
+    } else if (x->owes.n != 0 || x->has_note) {
         m_sweep_later(m, r); /* they have leaked, and their hooks are for the pump */
     } else {
         became_closed(m, r);
@@ -249,7 +249,7 @@ void m_sweep_one(model *m) {
     x->swept = false;
     if (!x->visible) return;
     if (x->state == EBB_REGION_FINALIZING && is_quiet(x) && x->closer == 0 && !is_held(x)) {
-        while (x->duties.n > 0) m_leak(m, x->duties.at[x->duties.n - 1]);
+        while (x->owes.n > 0) m_leak(m, x->owes.at[x->owes.n - 1]);
         if (x->has_note) {
             became_closed(m, r);
             m_log(m, -r);

@@ -59,8 +59,8 @@ static int some_victim(driver *d) {
 
 static int some_obligation(driver *d) {
     for (int tries = 0; tries < 8; tries++) {
-        int i = recent(d, d->m->duties);
-        if (i != 0 && !d->m->duty[i].finalizer) return i;
+        int i = recent(d, d->m->n_owed);
+        if (i != 0 && !d->m->owed[i].finalizer) return i;
     }
     return 0;
 }
@@ -203,18 +203,18 @@ static void wake(driver *d, ebb_cx *cx, int who) {
 /* ---- obligations and finalizers ------------------------------------------------------------------- */
 
 static void reserve(driver *d, ebb_cx *cx, int who) {
-    if (d->m->duties + 1 >= M_DUTIES) return;
+    if (d->m->n_owed + 1 >= M_OWED) return;
     int r = driver_chance(d, 70) ? 0 : some_region(d), o;
     driver_note(d, "%d reserves in region %d (0: its own)", who, r);
     ebb_status expected = model_reserve(d->m, who, r, &o);
     ebb_obligation id =
         r == 0
-            ? ebb_obligation_reserve(cx, EBB_OBLIGATION_ACK, model_puppet_abort, &d->duty_puppet[o])
-            : ebb_region_reserve(cx, d->region[r], EBB_OBLIGATION_IO, model_puppet_abort, &d->duty_puppet[o]);
+            ? ebb_obligation_reserve(cx, EBB_OBLIGATION_ACK, model_puppet_abort, &d->owed_puppet[o])
+            : ebb_region_reserve(cx, d->region[r], EBB_OBLIGATION_IO, model_puppet_abort, &d->owed_puppet[o]);
     agree(d, "reserve", ebb_id_status(id.id), expected);
     if (expected != EBB_OK) return;
-    d->duty[o] = id;
-    d->duty_puppet[o] = (puppet){d, o};
+    d->owed[o] = id;
+    d->owed_puppet[o] = (puppet){d, o};
 }
 
 static void resolve(driver *d, ebb_cx *cx, int who) {
@@ -223,20 +223,20 @@ static void resolve(driver *d, ebb_cx *cx, int who) {
     bool abort = driver_chance(d, 40);
     driver_note(d, "%d %s obligation %d", who, abort ? "aborts" : "commits", o);
     ebb_status expected = model_resolve(d->m, o, abort);
-    agree(d, "resolve", abort ? ebb_obligation_abort(cx, d->duty[o]) : ebb_obligation_commit(cx, d->duty[o]),
+    agree(d, "resolve", abort ? ebb_obligation_abort(cx, d->owed[o]) : ebb_obligation_commit(cx, d->owed[o]),
           expected);
 }
 
 static void defer(driver *d, ebb_cx *cx, int who) {
-    if (d->m->duties + 1 >= M_DUTIES || d->m->tasks + 2 >= M_TASKS) return;
+    if (d->m->n_owed + 1 >= M_OWED || d->m->tasks + 2 >= M_TASKS) return;
     int r = who != 0 && driver_chance(d, 60) ? 0 : some_region(d), f;
     if (r == M_ROOT && !driver_chance(d, 10)) return;
     driver_note(d, "%d defers in region %d (0: its own)", who, r);
     ebb_status expected = model_defer(d->m, who, r, &f);
-    d->duty_puppet[f] = (puppet){d, f};
+    d->owed_puppet[f] = (puppet){d, f};
     agree(d, "defer",
-          r == 0 ? ebb_defer(cx, model_puppet_finalize, &d->duty_puppet[f])
-                 : ebb_region_defer(cx, d->region[r], model_puppet_finalize, &d->duty_puppet[f]),
+          r == 0 ? ebb_defer(cx, model_puppet_finalize, &d->owed_puppet[f])
+                 : ebb_region_defer(cx, d->region[r], model_puppet_finalize, &d->owed_puppet[f]),
           expected);
 }
 

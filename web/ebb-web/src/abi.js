@@ -13,7 +13,7 @@ export const EXPORTS = {
     take_trace: 'iv', take_journal: 'iv', dump: 'v', stats: 'v', name: 'iii', id_status: 'Ii',
     root: 'I', region_open: 'IIiIiiiI', region_join: 'IIv', region_close: 'IIv', region_cancel: 'IIiv',
     region_cancel_within: 'IIiIiv', region_force: 'IIv', region_info: 'Ii', root_message: 'Ii',
-    region_blame: 'Iiii', cause_chain: 'Ii', region_reserve: 'IIiiiI', region_defer: 'IIiii',
+    region_work: 'Iiii', cause_chain: 'Ii', region_reserve: 'IIiiiI', region_defer: 'IIiii',
     spawn: 'IIIiiiiI', wake: 'IIi', task_cancel: 'IIiv', task_force: 'Iv', checkpoint: 'Ii', mask: 'Ii',
     unmask: 'Ii', signal: 'Ii', task_info: 'Ii', witness: 'Ii', witness_check: 'i',
     reserve: 'IiiiI', commit: 'IIi', abort: 'IIi', defer: 'Iiii', timer_arm: 'III', timer_disarm: 'Ii',
@@ -67,7 +67,7 @@ function checkImports(module) {
 }
 
 /**
- * One instance of the module. Its exports are called as `abi.call.NAME(...)`. One that traps is told to `trapped`,
+ * One instance of the module. Its exports are called as `abi.call.NAME(...)`. If one traps, `trapped` is called with it,
  * which may still take what was recorded; after that nothing in the instance can be trusted, and every call throws.
  */
 export class Abi {

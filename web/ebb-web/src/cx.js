@@ -1,5 +1,5 @@
 import { SIGNAL, STATUS } from './abi.js';
-import { Finalizer, Obligation } from './duty.js';
+import { Finalizer, Obligation } from './obligation.js';
 import { Cancelled, EbbError, safely } from './errors.js';
 import { checkFunction, checkSignal, checkTarget, FOREVER, nanoseconds } from './options.js';
 import { Outcome } from './outcome.js';
@@ -14,7 +14,7 @@ export class Cx {
     #controller;
     #cleanup; /* the controller of the signal under a mask, once the other one has aborted */
     #aborted = false; /* the poll that aborts the signal has been */
-    #told = false; /* a wait of it was rejected because it is cancelled */
+    #rejected = false; /* a wait of it was rejected because it is cancelled */
     #waits; /* a Set */
     #joint; /* a Map: of each foreign signal, the one that follows it and ours */
 
@@ -73,7 +73,7 @@ export class Cx {
         if (info.epoch === 0) return undefined;
         if (info.kind === 'PARENT') info.message = this.#task.region.rootMessage();
         const { cause, region } = this.#task;
-        return cause === undefined ? region.told(info) : new Cancelled({ ...info, cause });
+        return cause === undefined ? region.errorFor(info) : new Cancelled({ ...info, cause });
     }
 
     #alive(what) {
@@ -114,7 +114,7 @@ export class Cx {
         }
     }
 
-    /** A request that waited for this is told in the next turn. */
+    /** A request that waited for this takes effect in the next turn. */
     #unmask() {
         if (this.#task.ended) return;
         this.#rt.clock();
@@ -124,7 +124,7 @@ export class Cx {
 
     /**
      * A promise to resolve something: exactly one of commit and abort has to follow. `onAbort` is called when it
-     * is aborted, also because the task ended without either, which is a leak and told as one.
+     * is aborted, also because the task ended without either, which is reported as a leak.
      */
     reserve(kind, onAbort = () => {}) {
         const { abi, slots } = this.#rt;
@@ -263,10 +263,10 @@ export class Cx {
     #start(begin, wait) {
         if (!this.cancelled) {
             begin(wait);
-        } else if (this.#told) {
+        } else if (this.#rejected) {
             this.#rt.wakeWaiter(this.#task);
         } else {
-            this.#told = true;
+            this.#rejected = true;
             this.checkpoint(); /* throws */
         }
     }
@@ -339,7 +339,7 @@ export class Cx {
         if (!(this.#waits?.size > 0)) return;
         const cancelled = (signal & SIGNAL.CANCEL) !== 0;
         if (cancelled) {
-            this.#told = true;
+            this.#rejected = true;
             this.#rt.abi.call.checkpoint(this.#task.id);
         }
         const reason = cancelled ? this.reason() : undefined;

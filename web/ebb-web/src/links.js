@@ -2,7 +2,7 @@ const SLICE_MS = 8;
 
 /**
  * The signals that were passed in, and whom each of them cancels. A signal has one listener of ours, however many
- * targets, and none once it has no target. Of very many targets some are told at once and the others in later turns:
+ * targets, and none once it has no target. Of very many targets some are cancelled at once and the others in later turns:
  * an abort must not hold up the page.
  */
 export class Links {
@@ -51,7 +51,7 @@ export class Links {
         return { targets, leave };
     }
 
-    /** Who ends before it is told has left the set. */
+    /** A target that ends before its turn has left the set. */
     #tell(targets, reason) {
         const began = this.#now();
         for (const target of targets) {

@@ -2,7 +2,7 @@
 import { Cancelled, isError } from './errors.js';
 import { checkKeys, printable } from './options.js';
 
-/** What a task passes on that was told PARENT: no kind of the caller's, but no weaker than it was. */
+/** What a task that was cancelled with PARENT passes on: not a kind for callers, and no weaker than it was. */
 const BY_SEVERITY = { polite: 'USER', urgent: 'TIMEOUT', forced: 'SHUTDOWN' };
 
 /** @returns {{ kind: string, message: string, within?: number, polls?: number }} */

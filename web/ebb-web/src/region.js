@@ -1,6 +1,6 @@
 import { STATUS } from './abi.js';
 import { Closer } from './closer.js';
-import { Finalizer, Obligation } from './duty.js';
+import { Finalizer, Obligation } from './obligation.js';
 import { Cancelled, EbbError, safely } from './errors.js';
 import { checkFunction, printable, regionOptions, taskOptions } from './options.js';
 import { Alarm, Outcome } from './outcome.js';
@@ -24,7 +24,7 @@ export class Region {
     #attached; /* a Map: finalizers and obligations of its own by slot */
     #failures = []; /* of its tasks, as alarms */
     #suppressed = []; /* what was thrown by tasks that end as cancelled */
-    #told = {}; /* the last reason that its tasks were told, and what that said */
+    #error = {}; /* the last reason for which its tasks were cancelled, and the error that they got */
     #root = {}; /* the kind that its cancel began with, and its epoch then */
     #reason; /* once it has closed, as #info */
     #info;
@@ -201,7 +201,7 @@ export class Region {
         await this.done;
     }
 
-    /** Its state, what it was told, and how much lives in it; once it has closed, what that was then. */
+    /** Its state, its cancel request, and how much lives in it; once it has closed, what that was then. */
     info() {
         return this.ended ? this.#info : this.#rt.regionInfo(this.id);
     }
@@ -211,7 +211,7 @@ export class Region {
         if (this.ended) return this.#reason;
         const info = this.info();
         if (info.epoch === 0) return undefined;
-        return this.told({ ...info, message: this.rootMessage() });
+        return this.errorFor({ ...info, message: this.rootMessage() });
     }
 
     /** How it ended, once it has: also if `done` is rejected. */
@@ -237,14 +237,14 @@ export class Region {
         return this.#rt.rootMessage(this.id);
     }
 
-    /** One error for all in it that are told the same, as an AbortSignal has one reason for all that listen. */
-    told(why) {
+    /** One error for all tasks that are cancelled for the same reason, as an AbortSignal has one reason for all listeners. */
+    errorFor(why) {
         const key = `${why.kind} ${why.severity} ${why.epoch} ${why.message}`;
-        if (this.#told.key !== key) {
+        if (this.#error.key !== key) {
             const rootKind = why.kind === 'PARENT' ? this.#rootKind() : undefined;
-            this.#told = { key, error: new Cancelled({ ...why, rootKind, cause: this.causeOf() }) };
+            this.#error = { key, error: new Cancelled({ ...why, rootKind, cause: this.causeOf() }) };
         }
-        return this.#told.error;
+        return this.#error.error;
     }
 
     /**
@@ -354,8 +354,8 @@ export class Region {
             return;
         }
         if (this.#failures.length === 0) this.failed(new Alarm(this.#rt.abi.error(status, `region ${this.name}`)));
-        const told = this.#failures.find((alarm) => !alarm.heardAtTask) ?? this.#failures[0];
-        this.#done.reject(told.error);
+        const failure = this.#failures.find((alarm) => !alarm.heardAtTask) ?? this.#failures[0];
+        this.#done.reject(failure.error);
         this.#failures.forEach((alarm) => alarm.ring());
     }
 

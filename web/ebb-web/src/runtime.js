@@ -118,7 +118,7 @@ export class Runtime {
     }
 
     /**
-     * For a page that is left: force, now. Every task is told, and what settles within the microtasks that follow
+     * For a page that is left: force, now. Every task is forced, and what settles within the microtasks that follow
      * ends as usual; the rest is abandoned, and its finalizers run. Needs no message and no timer. After it the
      * runtime is closed. Resolves with the root's report.
      */
@@ -301,7 +301,7 @@ export class Runtime {
         this.schedule();
     }
 
-    /** Calls the kernel for nobody in particular: if that is its end, everybody is told anyway. */
+    /** Calls the kernel for nobody in particular: if the call traps, everybody who waits gets that error anyway. */
     #tell(call) {
         try {
             return call();
@@ -519,7 +519,7 @@ export class Runtime {
         try {
             this.#pump();
         } catch (error) {
-            if (this.#crash === undefined) raise(error); /* else it was told */
+            if (this.#crash === undefined) raise(error); /* else the crash has reported it */
         } finally {
             this.#pumping = false;
         }
@@ -632,10 +632,10 @@ export class Runtime {
 
     #blames(region, what, n) {
         return Array.from({ length: Math.min(n, BLAMES) }, (_, i) => {
-            if (this.abi.call.region_blame(region, what, i) < 0) return undefined;
+            if (this.abi.call.region_work(region, what, i) < 0) return undefined;
             const w = this.abi.words();
             return { id: w.u64(), site: this.abi.text(w.u32()) };
-        }).filter((blame) => blame !== undefined);
+        }).filter((work) => work !== undefined);
     }
 
     #take(what) {
@@ -653,8 +653,8 @@ export class Runtime {
     /** The instance is not to be trusted any more: saves what it recorded, and tells everybody who waits. */
     #trapped(error) {
         if (this.#crash !== undefined) return this.#crash.error;
-        const told = new EbbError('EBB_TRAPPED', `the runtime trapped and is gone: ${error.message}`, { cause: error });
-        this.#crash = { error: told, trace: new Uint8Array(), journal: new Uint8Array() };
+        const trap = new EbbError('EBB_TRAPPED', `the runtime trapped and is gone: ${error.message}`, { cause: error });
+        this.#crash = { error: trap, trace: new Uint8Array(), journal: new Uint8Array() };
         for (const [name, what, call] of [['trace', 0, 'take_trace'], ['journal', 1, 'take_journal']]) {
             try {
                 this.abi.call[call](1);
@@ -666,9 +666,9 @@ export class Runtime {
         this.#shut();
         this.#host.queueMicrotask(() => {
             this.#afterThat(); /* some had ended just before */
-            [...this.slots.all(), this.root].forEach((each) => each.lost?.(told));
+            [...this.slots.all(), this.root].forEach((each) => each.lost?.(trap));
         });
-        return told;
+        return trap;
     }
 }
 

@@ -1,6 +1,6 @@
 import { SIGNAL, STATUS } from './abi.js';
 import { Cx } from './cx.js';
-import { start } from './duty.js';
+import { start } from './obligation.js';
 import { Cancelled, isAbort, safely } from './errors.js';
 import { FOREVER } from './options.js';
 import { Alarm, Outcome } from './outcome.js';

@@ -4,7 +4,7 @@ import {
     Witness,
 } from 'ebb-web';
 import type {
-    Blame, CancelEventType, CancelKind, Causes, CleanupBudget, Crash, Cut, ErrorCode, EventType, HostChannel, Lane,
+    Work, CancelEventType, CancelKind, Causes, CleanupBudget, Crash, Cut, ErrorCode, EventType, HostChannel, Lane,
     ObligationKind, Phase, Reason, RegionInfo, RegionOptions, RegionReason, RegionState, RuntimeOptions,
     Severity, Stats,
     TaskInfo, TaskOptions, ToldKind,
@@ -86,7 +86,7 @@ export async function disposed(): Promise<Report> {
 }
 
 function report({ status, abandoned, leaked, counts, failures, suppressed }: Report): void {
-    const names: (string | undefined)[] = [...abandoned, ...leaked].map((blame: Blame) => blame.site);
+    const names: (string | undefined)[] = [...abandoned, ...leaked].map((work: Work) => work.site);
     console.log(status === 'failed', names, counts.abandoned + counts.leaked, failures, suppressed.length);
 }
 

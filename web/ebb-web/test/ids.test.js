@@ -103,8 +103,8 @@ test('the module takes any 64 bits for an id and answers with a status: it never
         call.abort(0n, id);
         call.task_cancel(id, id, 1);
         call.task_force(id);
-        call.region_blame(id, 0, 0);
-        call.region_blame(id, 1, 0xffffffff);
+        call.region_work(id, 0, 0);
+        call.region_work(id, 1, 0xffffffff);
         call.id_status(call.spawn(id, id, 0n, 0, 0, 0, 0));
         call.id_status(call.reserve(id, 1, 0, 0));
         call.id_status(call.timer_arm(id, 1n));

@@ -112,7 +112,7 @@ async function sample(t) {
         Causes: region.causes(), Cause: region.causes().links[0],
     };
     const report = await host.until(region.done);
-    return { ...live, Report: report, Blame: report.leaked[0], TraceEvent: rt.events().at(-1) };
+    return { ...live, Report: report, Work: report.leaked[0], TraceEvent: rt.events().at(-1) };
 }
 
 test('every class has every member that its type declares', async (t) => {
@@ -124,7 +124,7 @@ test('every class has every member that its type declares', async (t) => {
 
 test('every object has exactly the fields that its type declares', async (t) => {
     const things = await sample(t);
-    const interfaces = ['Stats', 'RegionInfo', 'TaskInfo', 'Witness', 'Causes', 'Cause', 'Report', 'Blame'];
+    const interfaces = ['Stats', 'RegionInfo', 'TaskInfo', 'Witness', 'Causes', 'Cause', 'Report', 'Work'];
     for (const name of [...interfaces, 'TraceEvent']) {
         assert.deepEqual(Object.keys(things[name]).sort(), declared(name).sort(), name);
     }

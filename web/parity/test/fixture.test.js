@@ -153,7 +153,7 @@ test('events are written as the command writes them', () => {
     names.set('obligation', row, 'row');
     const untold = { cancelKind: '', severity: '', cancelEpoch: 0 };
     const plain = { taskId: 0n, regionId: job, value: 0, other: 0n, ...untold };
-    const told = { cancelKind: 'USER', severity: 'polite', cancelEpoch: 1 };
+    const cancel = { cancelKind: 'USER', severity: 'polite', cancelEpoch: 1 };
     const event = (type, rest) => eventText(abi, names, { type, ...plain, ...rest });
     const cases = [
         [event('idle', {}), 'idle'],
@@ -163,13 +163,13 @@ test('events are written as the command writes them', () => {
         [event('task_polled', { taskId: worker, value: 1 }), 'task_polled(worker) lane cancel'],
         [event('task_polled', { taskId: 9n, value: 3 }), 'task_polled(job.closer) lane ready'],
         [event('stale_wake', { taskId: 9n, regionId: 0n }), 'stale_wake(0.0.9)'],
-        [event('task_forced', { taskId: worker, value: 8, ...told }),
+        [event('task_forced', { taskId: worker, value: 8, ...cancel }),
             'task_forced(worker) USER polite epoch 1 polls 8'],
-        [event('cancel_acked', { taskId: worker, value: -1, other: 2n ** 64n - 1n, ...told }),
+        [event('cancel_acked', { taskId: worker, value: -1, other: 2n ** 64n - 1n, ...cancel }),
             'cancel_acked(worker) USER polite epoch 1 polls unbounded deadline never'],
-        [event('region_cancelled', { value: 5, other: 1500000n, ...told }),
+        [event('region_cancelled', { value: 5, other: 1500000n, ...cancel }),
             'region_cancelled(job) USER polite epoch 1 polls 5 deadline 1500000ns'],
-        [event('completed', { taskId: worker, value: -1, ...told }), 'completed(worker) EBB_CANCELLED'],
+        [event('completed', { taskId: worker, value: -1, ...cancel }), 'completed(worker) EBB_CANCELLED'],
         [event('region_closed', { value: 0, other: 1n << 32n | 2n }),
             'region_closed(job) EBB_OK abandoned 1 leaked 2'],
         [event('masked', { taskId: worker, value: 2 }), 'masked(worker) depth 2'],

@@ -20,7 +20,7 @@ function changed(id, change, ownSeed = true) {
 }
 
 test('each part of what is expected is compared, and its line is known where it has one', () => {
-    for (const [change, told] of [
+    for (const [change, message] of [
         [(e) => e.phases.worker.splice(3, 1), 'line 13 `pump`, phase 4 of task worker at cancel_acked('],
         [(e) => e.phases.worker.push('Running'), 'phase 7 of task worker: expected Running; node: nothing'],
         [(e) => (e.phases.nobody = ['Created']), 'phase 1 of task nobody: expected Created; node: nothing'],
@@ -37,8 +37,8 @@ test('each part of what is expected is compared, and its line is known where it 
         [(e) => (e.parity = '00'), 'parity fingerprint: expected 00; node: '],
     ]) {
         const { fixture, found } = changed(OWED, change);
-        assert.equal(found.length, 1, told);
-        assert.ok(tell(fixture, found[0]).includes(told), `${tell(fixture, found[0])}\n${told}`);
+        assert.equal(found.length, 1, message);
+        assert.ok(tell(fixture, found[0]).includes(message), `${tell(fixture, found[0])}\n${message}`);
     }
 });
 
@@ -84,9 +84,9 @@ test('a difference between hosts comes with the event at which it began', () => 
     other.actual.fingerprint = '';
     other.actual.events[3] = 'something(else)';
     const found = parityGate({ ...native, lines: undefined }, other, ['native', 'node']);
-    const told = tell(fixtureOf(OWED), first(found));
-    assert.ok(told.startsWith('line 12 `cancel job LEASE_LOST "another owner"`, event 4: native: cancel_'));
-    assert.ok(told.endsWith('; node: something(else)'));
+    const message = tell(fixtureOf(OWED), first(found));
+    assert.ok(message.startsWith('line 12 `cancel job LEASE_LOST "another owner"`, event 4: native: cancel_'));
+    assert.ok(message.endsWith('; node: something(else)'));
 });
 
 test('a run that did not come to its end fails both gates', () => {
@@ -134,11 +134,11 @@ test('the package is compared with the fixture by each part of what is expected'
         [OWED, (a) => (a.closure.row = 'leaked'), 'closure.row'],
         [OWED, (a) => a.phases.worker.pop(), 'phase 6 of task worker'],
         [OWED, (a) => (a.parity = '0'), 'parity fingerprint'],
-        [OWED, (a) => a.events.splice(a.events.findIndex((e) => e.startsWith('cancel_acked(worker')), 1), 'told.worker'],
+        [OWED, (a) => a.events.splice(a.events.findIndex((e) => e.startsWith('cancel_acked(worker')), 1), 'cancels.worker'],
         [witnesses, (a) => (a.checks[1] = 'EBB_OK'), 'checks.1'],
         [witnesses, (a) => a.checks.pop(), 'checks.5'],
-        [witnesses, (a) => (a.events = a.events.map((e) => e.replace('deadline 400ms', 'deadline 401ms'))), 'told.job'],
-        [witnesses, (a) => (a.events = a.events.map((e) => e.replace('polls 100', 'polls 99'))), 'told.job'],
+        [witnesses, (a) => (a.events = a.events.map((e) => e.replace('deadline 400ms', 'deadline 401ms'))), 'cancels.job'],
+        [witnesses, (a) => (a.events = a.events.map((e) => e.replace('polls 100', 'polls 99'))), 'cancels.job'],
         ['parity.nested_cascade', (a) => a.chains[0].pop(), 'chains.0'],
         ['parity.nested_cascade', (a) => a.chains.pop(), 'chains.0'],
     ]) {

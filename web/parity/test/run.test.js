@@ -197,7 +197,7 @@ test('a fixture that expects something else fails in each host, and nothing but 
     assert.match(stdout, /node: EBB_CANCELLED/);
 });
 
-test('what an oracle finds is told alike by the hosts', async () => {
+test('what an oracle finds is reported alike by the hosts', async () => {
     const { code, stdout } = await runCopy(MASKED, (f) => {
         f.script.splice(5);
         f.expect.steps.splice(5);
@@ -208,7 +208,7 @@ test('what an oracle finds is told alike by the hosts', async () => {
     assert.equal(found[0][2], found[1][2]);
 });
 
-test('a line that is not understood is told by each host', async () => {
+test('a line that is not understood is reported by each host', async () => {
     const { code, stdout } = await runCopy(MASKED, (f) => (f.script[2] = 'pmup'));
     assert.equal(code, 1);
     assert.match(stdout, /node: word 1: found 'pmup', expected a verb/);
@@ -226,7 +226,7 @@ ${quoted(EBB)} "$@"
 }
 
 test('what the command finds by itself fails the gate that it belongs to', async () => {
-    for (const [problem, gate, told] of [
+    for (const [problem, gate, message] of [
         ['witness of task worker: it went back', 'witness', /the witness of task worker: .*: it went back/],
         ['oracle required_fields at event 9: x', 'fields', /native: oracle required_fields at event 9/],
         ['obligation row is lost', 'fixture', /line 4 `cancel job USER`, a rule: .*: obligation row is lost/],
@@ -235,7 +235,7 @@ test('what the command finds by itself fails the gate that it belongs to', async
         const { code, stdout } = await run(...args, '--hosts', 'native,node', MASKED);
         assert.equal(code, 1, stdout);
         assert.deepEqual(failures(stdout, MASKED), { native: gate });
-        assert.match(stdout, told);
+        assert.match(stdout, message);
     }
 });
 
@@ -247,18 +247,18 @@ function commandThatBreaks(rule) {
 }
 
 test('a rule that the command breaks fails the witness gate natively, with what repeats it', async () => {
-    for (const { rule, id, gates, told } of [
+    for (const { rule, id, gates, message } of [
         {
             rule: 'phase_monotone',
             id: 'cancel.task.witness_phase_monotone',
             gates: { native: 'fixture, witness', node: 'parity', 'node-adapter': 'parity' },
-            told: /^first diverging step: line 11 `cancel job .*task worker: .* the phase went back\n/,
+            message: /^first diverging step: line 11 `cancel job .*task worker: .* the phase went back\n/,
         },
         {
             rule: 'severity_monotone',
             id: 'cancel.task.reason_strengthen_monotone',
             gates: { native: 'fixture, witness', node: 'parity', 'node-adapter': 'parity' },
-            told: /^first diverging step: line 14 `cancel-task .*task worker: .* severity weakened\n/,
+            message: /^first diverging step: line 14 `cancel-task .*task worker: .* severity weakened\n/,
         },
     ]) {
         const artefacts = join(dir, `native ${rule}`);
@@ -268,7 +268,7 @@ test('a rule that the command breaks fails the witness gate natively, with what 
         assert.deepEqual(failures(stdout, id), gates);
         const path = join(artefacts, `witness-${id}`);
         const left = read(path);
-        assert.match(left['divergence.txt'], told);
+        assert.match(left['divergence.txt'], message);
         assert.equal(JSON.parse(left['fixture.json']).seed, '0');
         await repeat(path, left, stdout);
     }
