@@ -2,6 +2,7 @@
 #include "cli/line.h"
 
 #include "kernel/names.h"
+#include "lang/literal.h"
 #include "trace/event.h"
 #include "workflow/phase.h"
 
@@ -32,19 +33,37 @@ ebb_status ebb__line_next(ebb_trace_reader *r, ebb__line *out) {
     }
 }
 
+/* The length of a character that may stand as it is: printable ASCII, or UTF-8 that is no control. 0: it may not. */
+static uint32_t plain(const char *s, size_t left) {
+    unsigned char c = (unsigned char)*s;
+    if (c < 0x80) return c >= ' ' && c != 0x7f;
+    if (c == 0xc2 && (unsigned char)s[1] < 0xa0) return 0; /* a control of ISO 6429 */
+    return ebb__utf8_length(s, left < 4 ? (uint32_t)left : 4);
+}
+
 void ebb__print_json_string(FILE *out, const char *s) {
+    size_t left = strlen(s);
     fputc('"', out);
-    for (; *s != 0; s++) {
-        unsigned char c = (unsigned char)*s;
-        if (c == '"' || c == '\\') {
-            fprintf(out, "\\%c", c);
-        } else if (c < 0x20 || c > 0x7e) {
-            fprintf(out, "\\u%04x", c);
-        } else {
-            fputc(c, out);
-        }
+    for (uint32_t n; left > 0; s += n, left -= n) {
+        n = plain(s, left);
+        if (*s == '"' || *s == '\\') fputc('\\', out);
+        if (n > 0) (void)fwrite(s, 1, n, out);
+        else fprintf(out, "\\u%04x", (unsigned char)*s);
+        n += n == 0;
     }
     fputc('"', out);
+}
+
+void ebb__make_plain(char *s) {
+    char *to = s;
+    size_t left = strlen(s);
+    for (uint32_t n; left > 0; s += n, left -= n) {
+        n = plain(s, left);
+        if (n == 0) *to++ = '?';
+        for (uint32_t i = 0; i < n; i++) *to++ = s[i];
+        n += n == 0;
+    }
+    *to = 0;
 }
 
 void ebb__print_id(FILE *out, uint64_t id) {

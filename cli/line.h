@@ -19,8 +19,11 @@ ebb_status ebb__line_next(ebb_trace_reader *r, ebb__line *out);
 /* As readable text, without the newline. */
 void ebb__line_print(FILE *out, const ebb__line *line);
 
-/* A JSON string in quotes; every byte that is not plain ASCII is escaped. */
+/* A JSON string in quotes. Controls, and bytes that are no UTF-8, are escaped. */
 void ebb__print_json_string(FILE *out, const char *s);
+
+/* Puts question marks in the places of these: a text may not control the terminal that shows it. */
+void ebb__make_plain(char *s);
 
 /* runtime.index.generation */
 void ebb__print_id(FILE *out, uint64_t id);

@@ -148,7 +148,8 @@ void ebb__story_take(ebb__story *s, const ebb__line *line) {
     case EBB_EV_STRING:
         if (ev->value >= EBB__STORY_STRINGS || s->strings[ev->value] != NULL) break;
         s->strings[ev->value] = strdup(line->text);
-        s->no_memory |= s->strings[ev->value] == NULL;
+        if (s->strings[ev->value] == NULL) s->no_memory = true;
+        else ebb__make_plain(s->strings[ev->value]);
         break;
     case EBB_EV_NAMED: take_named(s, ev); break;
     case EBB_EV_REGION_OPENED:
@@ -182,7 +183,9 @@ void ebb__story_take(ebb__story *s, const ebb__line *line) {
         break;
     case EBB_EV_EXCHANGE_BEGUN:
         t = ebb__story_region(s, ev->region_id);
-        if (t != NULL) snprintf(t->label, sizeof t->label, "%.60s", line->text);
+        if (t == NULL) break;
+        snprintf(t->label, sizeof t->label, "%.60s", line->text);
+        ebb__make_plain(t->label);
         break;
     case EBB_EV_COMPLETED:
     case EBB_EV_FINALIZED: s->ended_task = ev->task_id; break;

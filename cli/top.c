@@ -1,5 +1,5 @@
 /* cli/top.c - `ebb top`: looks at a running service through the socket that it has opened for that. */
-#define _DEFAULT_SOURCE /* TIOCGWINSZ */
+#define _GNU_SOURCE /* TIOCGWINSZ, struct ucred */
 #include "cli/top.h"
 
 #include <errno.h>
@@ -47,6 +47,16 @@ static volatile sig_atomic_t stopped; /* SIGWINCH only interrupts the wait */
 
 /* ---- the socket ---------------------------------------------------------------------------------------- */
 
+/* Anybody could have made the well-known place of a service that has none. */
+static bool is_mine(int fd) {
+    struct ucred peer;
+    socklen_t n = sizeof peer;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) != 0) return false;
+    if (peer.uid != geteuid()) errno = EACCES;
+    return peer.uid == geteuid();
+}
+
+/* -1: there is none, and errno says why. */
 static int look_for(const char *where) {
     struct sockaddr_un at = {.sun_family = AF_UNIX};
     char *end;
@@ -61,7 +71,8 @@ static int look_for(const char *where) {
     }
     memcpy(at.sun_path, found, strlen(found) + 1);
     int fd = socket(AF_UNIX, SOCK_STREAM, 0);
-    if (fd >= 0 && connect(fd, (const struct sockaddr *)&at, sizeof at) != 0) {
+    bool there = fd >= 0 && connect(fd, (const struct sockaddr *)&at, sizeof at) == 0;
+    if (fd >= 0 && (!there || (is_pid && !is_mine(fd)))) {
         int why = errno;
         (void)close(fd);
         errno = why;

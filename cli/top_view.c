@@ -1,4 +1,5 @@
 /* cli/top_view.c - a snapshot of a service as lines of text: the numbers of each loop, then its tree or its tasks. */
+#define _POSIX_C_SOURCE 200809L
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -156,7 +157,7 @@ static void write_loop(FILE *out, const json_t *loop, const ebb__top_view *view)
                 (long long)number(left, "tasks"));
 }
 
-void ebb__top_write(FILE *out, const json_t *snapshot, const ebb__top_view *view) {
+static void write_all(FILE *out, const json_t *snapshot, const ebb__top_view *view) {
     size_t i;
     json_t *loop;
     fprintf(out, "process %lld, Ebb %s\n", (long long)number(snapshot, "pid"), text(snapshot, "version"));
@@ -165,4 +166,18 @@ void ebb__top_write(FILE *out, const json_t *snapshot, const ebb__top_view *view
             fprintf(out, "loop %lld  %s\n", (long long)number(loop, "loop"), text(loop, "error"));
         else write_loop(out, loop, view);
     }
+}
+
+/* Whoever answers at a socket may put control sequences for the terminal into its texts. */
+void ebb__top_write(FILE *out, const json_t *snapshot, const ebb__top_view *view) {
+    char *text = NULL;
+    size_t n = 0;
+    FILE *f = open_memstream(&text, &n);
+    if (f == NULL) return;
+    write_all(f, snapshot, view);
+    if (fclose(f) == 0) {
+        for (size_t i = 0; i < n; i++)
+            fputc(text[i] == '\n' || (text[i] >= ' ' && text[i] <= '~') ? text[i] : '?', out);
+    }
+    free(text);
 }

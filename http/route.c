@@ -233,16 +233,12 @@ static answer *answer_for(const node *n, const char *method) {
     return a != NULL ? a : answer_of(n, "*");
 }
 
-/* The method, followed by "GET /users/:id". */
-static answer *answer_new(ebb__arena *arena, const char *method, const char *pattern, ebb__handler handler) {
-    size_t method_n = strlen(method), pattern_n = strlen(pattern);
+static answer *answer_new(ebb__arena *arena, const char *method, ebb__handler handler) {
+    size_t n = strlen(method) + 1;
     answer *a = ebb__arena_alloc(arena, sizeof *a);
-    char *text = ebb__arena_alloc(arena, 2 * (method_n + 1) + pattern_n + 1);
+    char *text = ebb__arena_alloc(arena, n);
     if (a == NULL || text == NULL) return NULL;
-    char *site = text + method_n + 1;
-    memcpy(text, method, method_n + 1);
-    snprintf(site, method_n + 1 + pattern_n + 1, "%s %s", method, pattern);
-    handler.site = site;
+    memcpy(text, method, n);
     *a = (answer){NULL, text, handler};
     return a;
 }
@@ -281,7 +277,7 @@ ebb_status ebb__routes_add(ebb__routes *r, const char *method, const char *patte
     if (st == EBB_OK) st = descend(&n, pattern, strlen(pattern), &at);
     if (st != EBB_OK) return st;
     if (at == strlen(pattern) && answer_of(n, method) != NULL) return EBB_ERR_BUSY;
-    answer *a = answer_new(&r->arena, method, pattern, handler);
+    answer *a = answer_new(&r->arena, method, handler);
     if (a == NULL || !extend(&r->arena, &n, &top, pattern, strlen(pattern), at)) return EBB_ERR_NOMEM;
     if (top != NULL && !hang(&r->arena, top)) return EBB_ERR_NOMEM;
     answer_add(n, a);

@@ -15,14 +15,14 @@ typedef struct ebb__handler {
         ebb_http_future_fn future;
     } as;
     void *arg;
-    const char *site; /* "GET /users/:id", for reports */
+    const char *site; /* "GET /users/:id", for reports; kept by pointer */
 } ebb__handler;
 
 typedef struct ebb__routes ebb__routes;
 
 ebb__routes *ebb__routes_new(ebb_allocator a); /* NULL: no memory */
 void ebb__routes_free(ebb__routes *r);         /* NULL is allowed */
-/* As ebb_http_on; makes `site`. EBB_ERR_INVALID also for a duplicate name in a pattern, a method that is no token, and
+/* As ebb_http_on. EBB_ERR_INVALID also for a duplicate name in a pattern, a method that is no token, and
  * bytes that no path has ("?", "#", spaces, control characters). EBB_ERR_LIMIT: see EBB__PARAMS. A pattern that was
  * not added changes nothing. Handlers that were found before stay valid. */
 ebb_status ebb__routes_add(ebb__routes *r, const char *method, const char *pattern, ebb__handler handler);

@@ -486,8 +486,21 @@ void ebb_http_server_limits_of(const ebb_http_server *s, ebb_http_limits *out) {
 
 /* ---- handlers --------------------------------------------------------------------------------------------------- */
 
+/* A trace names tasks by it, also after the server has gone. */
+static const char *site_of(const ebb_http_server *s, const char *method, const char *pattern) {
+    size_t n = strlen(method) + strlen(pattern) + 2;
+    char *text = ebb__alloc(&s->inner, n);
+    if (text == NULL) return NULL;
+    snprintf(text, n, "%s %s", method, pattern);
+    const char *site = ebb__loop_text(s->loop, text);
+    ebb__free(&s->inner, text, n);
+    return site;
+}
+
 static ebb_status on(ebb_http_server *s, const char *method, const char *pattern, ebb__handler h) {
     if (s == NULL || method == NULL || pattern == NULL || h.as.fn == NULL) return EBB_ERR_INVALID;
+    h.site = site_of(s, method, pattern);
+    if (h.site == NULL) return EBB_ERR_NOMEM;
     return ebb__routes_add(s->routes, method, pattern, h);
 }
 

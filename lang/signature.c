@@ -79,6 +79,8 @@ static ebb__type compound(ebb_lang *c, ebb__where w, uint32_t node, ebb__type_ki
     for (uint32_t t = ebb__syntax_at(w.source, node)->child; t != 0; t = ebb__syntax_at(w.source, t)->next) {
         of[i++] = ebb__read_type(c, w, t);
     }
+    uint32_t least = kind == EBB__TY_LIST ? 1 : kind == EBB__TY_MAP ? 2 : 0;
+    if (n < least) return EBB__TY_ERROR; /* the parser has said what is missing */
     if (kind == EBB__TY_UNION) return ebb__type_union(c, of, n);
     if (kind == EBB__TY_TUPLE && n <= 1) return n == 0 ? (ebb__type)EBB__TY_UNIT : of[0];
     return ebb__type_of(c, kind, of, n);

@@ -264,6 +264,7 @@ void ebb__loop_fini(ebb_loop *l, uv_close_cb closed) {
     if (l->os->detaching != NULL) l->os->detaching(l);
     ebb__loop_record_end(l);
     ebb_runtime_free(l->rt); /* from here on no thread wakes the loop */
+    ebb__loop_texts_free(l);
     id_release(l->id);
     ebb_loop **at = &here;
     while (*at != l) at = &(*at)->next_here;

@@ -60,6 +60,7 @@ struct ebb_loop {
     ebb__counters *counters;                     /* of layers above, for whoever looks: loop/counters.h */
     ebb__owner *owner;                           /* of a loop on its own thread; NULL: it was attached */
     uint32_t numbered;                           /* connections and exchanges in the trace so far */
+    struct ebb__loop_text *texts;                /* those of ebb__loop_text */
     ebb__recording *recording;                   /* NULL: nothing is recorded to a file */
 };
 
@@ -99,6 +100,10 @@ void ebb__loop_fini(ebb_loop *l, uv_close_cb closed);
 /* Completes and closes the files that the loop records to. */
 void ebb__loop_record_end(ebb_loop *l);
 ebb_status ebb__loop_take_opts(ebb_loop_opts *o, const ebb_loop_opts *given);
+/* A copy of a text that stays until the runtime is freed, as what names tasks has to; the same for the same text. NULL:
+ * no memory. */
+const char *ebb__loop_text(ebb_loop *l, const char *text);
+void ebb__loop_texts_free(ebb_loop *l);
 /* Whether the loop has a task or a pending operation. */
 bool ebb__loop_is_busy(const ebb_loop *l);
 /* raw_stream.c: calls `flush` of the dirty raw streams. */

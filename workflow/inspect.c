@@ -3,7 +3,8 @@
  * All of this runs on the first loop, in callbacks of libuv, beside the runtime: no task waits here. A *round* takes
  * one snapshot of each loop and answers all readers that have asked. The first loop's is taken at once; each other
  * loop is asked by a message, and a round waits for them no longer than ROUND_MS. A loop that has not answered is in
- * the answer all the same, and is not asked again before it has answered.
+ * the answer all the same, and is not asked again before it has answered. Rounds begin GAP_MS after each other at least:
+ * readers that ask all the time cost no more than one that asks ten times a second.
  *
  * A reader that does not take its answer in READER_MS is dropped, and so is one that asks nothing for IDLE_MS. */
 #define _DEFAULT_SOURCE
@@ -22,7 +23,15 @@
 #include "workflow/inspect.h"
 #include "workflow/service.h"
 
-enum { READERS = 8, TICK_MS = 250, ROUND_MS = 1000, READER_MS = 5000, IDLE_MS = 60000, BACKLOG = 16 };
+enum {
+    READERS = 8,
+    TICK_MS = 100,
+    GAP_MS = 100,
+    ROUND_MS = 1000,
+    READER_MS = 5000,
+    IDLE_MS = 60000,
+    BACKLOG = 16
+};
 enum { REQUEST_BYTES = sizeof EBB__INSPECT_REQUEST - 1 };
 
 typedef enum reader_state { FREE, READING, WAITING, WRITING, CLOSING } reader_state;
@@ -57,7 +66,7 @@ struct ebb__inspect {
     reader readers[READERS];
     bool round;
     bool closed;
-    uint64_t round_at;
+    uint64_t round_at; /* when the last round began */
     uint32_t loops;
     struct {
         ebb__inspect_text text;
@@ -191,6 +200,13 @@ static void round_begin(ebb__inspect *i) {
     if (round_is_complete(i)) round_end(i);
 }
 
+/* Begins a round if a reader waits for one, and it is time. */
+static void round_if_due(ebb__inspect *i) {
+    bool wanted = false;
+    for (int k = 0; k < READERS; k++) wanted |= i->readers[k].state == WAITING;
+    if (wanted && !i->round && now_of(i) - i->round_at >= GAP_MS * EBB_MS) round_begin(i);
+}
+
 void ebb__inspect_answer(ebb__inspect *i, ebb_cx *cx, ebb_workflow wf, uint32_t position) {
     ebb__inspect_text text = {.allocator = i->allocator};
     ebb__inspect_loop(&text, cx, wf, position);
@@ -221,7 +237,7 @@ static void read_request(reader *r) {
         refuse(r, "the request is not 'snapshot 1'");
     } else if (r->got == REQUEST_BYTES) {
         move(r, WAITING, 0);
-        if (r->state == WAITING && !r->inspect->round) round_begin(r->inspect);
+        round_if_due(r->inspect);
     }
 }
 
@@ -285,6 +301,7 @@ static void on_tick(uv_timer_t *timer) {
     i->ticking = false;
     if (i->paused) i->paused = i->os->poll_start(&i->poll, UV_READABLE, on_connection) != 0;
     if (i->round && now_of(i) - i->round_at > ROUND_MS * EBB_MS) round_end(i);
+    round_if_due(i);
     for (int k = 0; k < READERS; k++) look_at(&i->readers[k]);
     tick_later(i);
 }

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "fiber/fiber.h"
@@ -49,20 +50,19 @@ void ebb__inspect_say(ebb__inspect_text *t, const char *format, ...) {
     t->n += (size_t)n;
 }
 
-/* Bytes that are no UTF-8 become question marks; everything here is ASCII in practice. */
+/* Bytes that are not printable ASCII become question marks. */
 void ebb__inspect_string(ebb__inspect_text *t, const char *s) {
-    if (s == NULL) {
+    size_t n = s == NULL ? 0 : strlen(s);
+    if (s == NULL || !grow(t, 2 * n + 2)) {
         ebb__inspect_say(t, "null");
         return;
     }
-    ebb__inspect_say(t, "\"");
+    t->at[t->n++] = '"';
     for (; *s != 0; s++) {
-        unsigned char c = (unsigned char)*s;
-        if (c == '"' || c == '\\') ebb__inspect_say(t, "\\%c", c);
-        else if (c < ' ' || c >= 0x7f) ebb__inspect_say(t, "?");
-        else ebb__inspect_say(t, "%c", c);
+        if (*s == '"' || *s == '\\') t->at[t->n++] = '\\';
+        t->at[t->n++] = *s >= ' ' && *s <= '~' ? *s : '?';
     }
-    ebb__inspect_say(t, "\"");
+    t->at[t->n++] = '"';
 }
 
 void ebb__inspect_text_free(ebb__inspect_text *t) {

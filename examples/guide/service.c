@@ -31,7 +31,7 @@ static ebb_status start(ebb_cx *cx, void *arg) {
     (void)arg;
     ebb_status st = ebb_workflow_on_drain(cx, ebb_workflow_of(cx), "release", drain, NULL);
     if (st != EBB_OK) return st;
-    ebb_fiber_spawn(cx, ebb_cx_region(cx), work, NULL);
+    ebb_fiber_spawn(cx, ebb_cx_region(cx), work, NULL, &(ebb_task_opts){.name = "the worker"});
     return kill(getpid(), SIGTERM) == 0 ? EBB_OK : EBB_FAILED; /* in place of an operator */
 }
 

@@ -181,7 +181,7 @@ class Readers(WithServices):
         slow = self.reader()
         slow.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         quick = self.reader()
-        for _ in range(100):  # more than the socket holds, so that an answer waits
+        for _ in range(30):  # more than the socket holds, so that an answer waits
             try:
                 slow.socket.sendall(b"snapshot 1\n")
             except ConnectionError:
@@ -192,6 +192,19 @@ class Readers(WithServices):
         while not slow.is_over():
             pass
         self.assertIsNotNone(quick.ask())
+        self.stop(p)
+
+    def test_readers_that_ask_all_the_time_share_ten_answers_a_second(self):
+        p = self.crowd(tasks=1000)
+        readers, seconds = [self.reader() for _ in range(4)], 2
+        begin, answers = time.monotonic(), 0
+        while time.monotonic() - begin < seconds:
+            for r in readers:
+                r.socket.sendall(b"snapshot 1\n")
+            for r in readers:
+                self.assertIsNotNone(r.ask(b""))
+                answers += 1
+        self.assertLessEqual(answers, len(readers) * 10 * (time.monotonic() - begin) + len(readers))
         self.stop(p)
 
     def test_a_reader_that_has_gone_or_asks_nonsense_harms_nobody(self):
@@ -278,6 +291,48 @@ class Places(WithServices):
         p = self.start(CROWD, "", 1, 1, env=dict(os.environ, XDG_RUNTIME_DIR=str(self.dir)))
         self.assertEqual(p.wait(PATIENCE_S), 1)
         self.assertIn("permission denied", p.stderr.read())
+
+
+class Impostors(WithServices):
+    """Sockets at which something else answers."""
+
+    ANSWERS = """
+import json, os, socket, sys
+if len(sys.argv) > 2: os.setuid(int(sys.argv[2]))
+s = socket.socket(socket.AF_UNIX)
+s.bind(sys.argv[1])
+s.listen()
+print("ready", flush=True)
+evil = "\x1b]0;title\x07\x9b2J"
+loop = {"loop": 0, "state": evil, "tree": [{"region": evil, "state": evil, "site": evil, "request": evil, "message": evil},
+                                           {"task": evil, "phase": evil, "doing": evil, "site": evil}],
+        "counters": [{"what": evil, "name": evil, evil: 1}]}
+while True:
+    c, _ = s.accept()
+    while c.recv(100):
+        c.sendall(json.dumps({"ebb_inspect": 1, "pid": 1, "version": evil, "loops": [loop]}).encode() + b"\\n")
+"""
+
+    def impostor(self, path, *user):
+        p = self.start(sys.executable, "-c", self.ANSWERS, path, *user)
+        self.assertEqual(p.stdout.readline(), "ready\n")
+
+    def test_control_sequences_do_not_reach_the_terminal(self):
+        self.impostor(self.path)
+        said = top(self.path, "--once")
+        self.assertEqual(said.returncode, 0, said.stderr)
+        self.assertIn("?]0;title", said.stdout)
+        self.assertTrue(all(c == "\n" or " " <= c <= "~" for c in said.stdout), said.stdout)
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root can be somebody else")
+    def test_a_pid_of_another_user_s_process_is_refused(self):
+        (self.dir / "ebb").mkdir()
+        for place in self.dir, self.dir / "ebb":
+            place.chmod(0o777)
+        self.impostor(self.dir / "ebb" / "4711.sock", 65534)
+        said = top("4711", "--once", env=dict(os.environ, XDG_RUNTIME_DIR=str(self.dir)))
+        self.assertEqual(said.returncode, 2, said.stdout)
+        self.assertIn("no service at 4711: Permission denied", said.stderr)
 
 
 class Terminal(WithServices):

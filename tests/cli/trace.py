@@ -31,7 +31,8 @@ def record(type_, phase=0, kind=0, severity=0, epoch=0, value=0, task=0, region=
 
 
 def text(s, more=0):
-    return struct.pack("<BBBBI24s", TEXT, more, 0, 0, len(s), s.encode())
+    s = s.encode()
+    return struct.pack("<BBBBI24s", TEXT, more, 0, 0, len(s), s)
 
 
 def trace(records, magic=b"EBBTRACE", per_block=127, version=1):
@@ -226,6 +227,20 @@ class TraceCli(unittest.TestCase):
             ended = {e["id"] for e in events if e["ph"] == "e" and e["cat"] == category}
             self.assertEqual(begun - ended, {"0:100000001"} if category == "region" else set())
         self.assertTrue(any(e["ph"] == "i" and e["name"] == "cancel_acked" for e in events))
+
+    def test_names_are_text_in_the_export_and_harmless_on_a_terminal(self):
+        string, named, completed = 6, 7, [record(COMPLETED, 6, task=TASK, region=WORK)]
+        for name, shown in (("Büro", "Büro"), ("\x1b[2J\u009b2J", "?[2J?"), ("\x7f", "?")):
+            records = [record(TURN, task=1, region=1), record(OPENED, 1, region=ROOT),
+                       record(OPENED, 1, region=WORK, other=ROOT), record(SPAWNED, 1, task=TASK, region=WORK),
+                       record(string, value=1), text(name), record(named, value=1 << 22, task=TASK)]
+            path = self.file("named", trace(records + completed, version=2))
+            exported = json.loads(self.ebb(0, "trace", "export", "--format", "chrome", path)[0])["traceEvents"]
+            tracks = [e["args"]["name"] for e in exported if e["name"] == "thread_name"]
+            self.assertTrue(any(t.startswith(shown) for t in tracks), tracks)
+            for verb in "show", "summary":
+                out = self.ebb(0, "trace", verb, path)[0]
+                self.assertTrue(all(c == "\n" or (c >= " " and not "\x7f" <= c <= "\x9f") for c in out), repr(out))
 
     def test_a_summary_ranks_all_drains_however_many_and_counts_all_events(self):
         """The last of 5,000 drains is the longest: of a unit in it, which is not asked to end itself."""
