@@ -89,6 +89,7 @@ void ebb__exchange_unlink(ebb_http *x) {
 
 void ebb__exchange_free(ebb_http *x) {
     ebb__conn *c = x->conn;
+    assert(x->fresh_at == NULL);
     ebb__exchange_unlink(x);
     release(x, c->server, &c->allocator);
     ebb__conn_freed(c);
