@@ -136,6 +136,12 @@ static void copy(char *to, const char *from, size_t n) {
     to[n] = 0;
 }
 
+static void append(ebb__fields *f, const char *name, size_t name_n, const char *value, size_t value_n) {
+    f->at[f->n++] = (ebb__field){name, value, (uint32_t)name_n, (uint32_t)value_n};
+    f->bytes += (uint32_t)(name_n + value_n) + EBB__FIELD_EXTRA;
+    f->lengths |= 1u << name_n % 32;
+}
+
 ebb_status ebb__fields_add(ebb__fields *f, ebb__arena *arena, const char *name, size_t name_n,
                            const char *value, size_t value_n) {
     if (!is_countable(f, name_n, value_n) || !has_room(f, arena)) return EBB_ERR_NOMEM;
@@ -143,9 +149,14 @@ ebb_status ebb__fields_add(ebb__fields *f, ebb__arena *arena, const char *name, 
     if (text == NULL) return EBB_ERR_NOMEM;
     copy_lowered(text, name, name_n);
     copy(text + name_n + 1, value, value_n);
-    f->at[f->n++] = (ebb__field){text, text + name_n + 1, (uint32_t)name_n, (uint32_t)value_n};
-    f->bytes += (uint32_t)(name_n + value_n) + EBB__FIELD_EXTRA;
-    f->lengths |= 1u << name_n % 32;
+    append(f, text, name_n, text + name_n + 1, value_n);
+    return EBB_OK;
+}
+
+ebb_status ebb__fields_add_constant(ebb__fields *f, ebb__arena *arena, const char *name, size_t name_n,
+                                    const char *value, size_t value_n) {
+    if (!is_countable(f, name_n, value_n) || !has_room(f, arena)) return EBB_ERR_NOMEM;
+    append(f, name, name_n, value, value_n);
     return EBB_OK;
 }
 

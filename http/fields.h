@@ -22,6 +22,9 @@ enum { EBB__FIELD_EXTRA = 32 };
 /* Appends a copy of a field, with its name in lower case. EBB_ERR_NOMEM. */
 ebb_status ebb__fields_add(ebb__fields *f, ebb__arena *arena, const char *name, size_t name_n,
                            const char *value, size_t value_n);
+/* The same for strings that outlive the list, with the name in lower case: they are not copied. */
+ebb_status ebb__fields_add_constant(ebb__fields *f, ebb__arena *arena, const char *name, size_t name_n,
+                                    const char *value, size_t value_n);
 static inline bool ebb__fields_may_have(const ebb__fields *f, size_t name_n) {
     return f->lengths >> name_n % 32 & 1;
 }
