@@ -4,20 +4,12 @@
 
 #include "base/alloc.h"
 
-/* max_align_t is not in every libc's C11; this union replaces it. */
-typedef union widest {
-    long long integer;
-    long double real;
-    void *pointer;
-    void (*function)(void);
-} widest;
-
 struct ebb__arena_chunk {
     ebb__arena_chunk *next;
     size_t bytes; /* including the header */
 };
 
-#define ALIGN       _Alignof(widest)
+#define ALIGN       _Alignof(ebb__widest)
 #define ROUND_UP(n) (((n) + ALIGN - 1) / ALIGN * ALIGN)
 #define HEADER      ROUND_UP(sizeof(ebb__arena_chunk))
 
@@ -57,7 +49,7 @@ static void take_in_hand(ebb__arena *a, ebb__arena_chunk *c) {
     a->end = (uint8_t *)c + c->bytes;
 }
 
-void *ebb__arena_alloc(ebb__arena *a, size_t n) {
+void *ebb__arena_more(ebb__arena *a, size_t n) {
     if (n > SIZE_MAX - ALIGN) return NULL;
     n = n == 0 ? ALIGN : ROUND_UP(n);
     if (n > (size_t)(a->end - a->at)) {

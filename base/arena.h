@@ -20,8 +20,25 @@ typedef struct ebb__arena {
 /* Allocates nothing yet. */
 void ebb__arena_init(ebb__arena *a, ebb_allocator allocator, size_t chunk_bytes);
 
+/* max_align_t is not in every libc's C11; this union replaces it. */
+typedef union ebb__widest {
+    long long integer;
+    long double real;
+    void *pointer;
+    void (*function)(void);
+} ebb__widest;
+
+/* ebb__arena_alloc where the current chunk has no room. */
+void *ebb__arena_more(ebb__arena *a, size_t n);
+
 /* `n` bytes, aligned for any type, not cleared. NULL: no memory, and nothing has changed. */
-void *ebb__arena_alloc(ebb__arena *a, size_t n);
+static inline void *ebb__arena_alloc(ebb__arena *a, size_t n) {
+    const size_t align = _Alignof(ebb__widest);
+    uint8_t *p = a->at;
+    if (n == 0 || n > (size_t)(a->end - p) / align * align) return ebb__arena_more(a, n);
+    a->at = p + (n + align - 1) / align * align;
+    return p;
+}
 
 /* The same, zeroed. */
 void *ebb__arena_zero(ebb__arena *a, size_t n);

@@ -31,6 +31,8 @@ const ebb__fiber *ebb__fiber_here(void) {
     return here.running;
 }
 
+static void fiber_end(ebb__fiber *f);
+
 /* ---- the two sides of a switch --------------------------------------------------------------------- */
 
 static void resume(ebb__fiber *f) {
@@ -117,7 +119,10 @@ ebb_status ebb__fiber_poll(ebb_cx *cx, void *fiber) {
     if (f->sp == NULL) start(f, cx);
     resume(f);
     measure(f, false);
-    return f->status;
+    ebb_status st = f->status;
+    /* Most fibers leave nothing that needs their stack: they end here, and their tasks as those of poll functions. */
+    if (st != EBB_PENDING && !is_wrapped(f) && ebb__task_unwatch(cx)) fiber_end(f);
+    return st;
 }
 
 static bool park(ebb_cx *cx) {
@@ -332,13 +337,14 @@ ebb_status ebb__fiber_new(ebb_runtime *rt, ebb_fiber_fn fn, void *arg, const cha
     if (all->alive >= all->max) return EBB_ERR_LIMIT;
     ebb__fiber *f = all->pool != NULL ? unpool(all) : make(all);
     if (f == NULL) return EBB_ERR_NOMEM;
-    *f = (ebb__fiber){.status = EBB_PENDING,
-                      .fn = fn,
-                      .arg = arg,
-                      .all = all,
-                      .base = f->base,
-                      .touched = f->touched,
-                      .site = site};
+    f->sp = NULL; /* start() and link_alive() set the others */
+    f->cx = NULL;
+    f->status = EBB_PENDING;
+    f->fn = fn;
+    f->arg = arg;
+    f->all = all;
+    f->site = site;
+    f->notes = (ebb__notes){0};
     link_alive(all, f);
     *out = f;
     return EBB_OK;
@@ -351,7 +357,8 @@ ebb_task ebb_fiber_spawn_site(ebb_cx *cx, ebb_region region, ebb_fiber_fn fn, vo
         return ebb_spawn_opts_site(cx, region, NULL, NULL, opts, site);
     ebb_status st = ebb__fiber_new(ebb__rt_of(cx), fn, arg, site, &f);
     if (st != EBB_OK) return ebb__spawn_refused(cx, region, st, site);
-    ebb_task id = ebb_spawn_opts_site(cx, region, ebb__fiber_poll, f, opts, site);
+    ebb_task id = opts == NULL ? ebb_spawn_site(cx, region, ebb__fiber_poll, f, site)
+                               : ebb_spawn_opts_site(cx, region, ebb__fiber_poll, f, opts, site);
     if (ebb_id_status(id.id) != EBB_OK) ebb__fiber_drop(f);
     return id;
 }

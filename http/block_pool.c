@@ -8,8 +8,12 @@
 enum { SMALLS = EBB__POOL_SMALL / EBB__POOL_STEP };
 _Static_assert(EBB__POOL_SMALL << EBB__POOL_DOUBLINGS == EBB__POOL_LARGE, "each has a class");
 
+static inline size_t class_of_small(size_t n) {
+    return (n + EBB__POOL_STEP - 1) / EBB__POOL_STEP;
+}
+
 static size_t class_of(size_t n) {
-    if (n <= EBB__POOL_SMALL) return (n + EBB__POOL_STEP - 1) / EBB__POOL_STEP;
+    if (n <= EBB__POOL_SMALL) return class_of_small(n);
     size_t k = SMALLS + 1;
     for (size_t size = EBB__POOL_SMALL * 2; size < n; size *= 2) k++;
     return k;
@@ -57,8 +61,7 @@ static void *move(ebb__pool *p, void *block, size_t old_n, size_t n) {
     return at;
 }
 
-static void *pool_fn(void *ctx, void *block, size_t old_n, size_t n) {
-    ebb__pool *p = ctx;
+__attribute__((noinline)) static void *any(ebb__pool *p, void *block, size_t old_n, size_t n) {
     if (block == NULL) return n == 0 ? NULL : take(p, n);
     if (n == 0) {
         give(p, block, old_n);
@@ -67,6 +70,29 @@ static void *pool_fn(void *ctx, void *block, size_t old_n, size_t n) {
     if (old_n > EBB__POOL_LARGE && n > EBB__POOL_LARGE) return ebb__resize(&p->inner, block, old_n, n);
     if (old_n <= EBB__POOL_LARGE && n <= EBB__POOL_LARGE && class_of(old_n) == class_of(n)) return block;
     return move(p, block, old_n, n);
+}
+
+/* nghttp2 allocates and frees small blocks several times a request: these cases need no further call. */
+static void *pool_fn(void *ctx, void *block, size_t old_n, size_t n) {
+    ebb__pool *p = ctx;
+    if (block == NULL && n > 0 && n <= EBB__POOL_SMALL) {
+        size_t k = class_of_small(n);
+        void **at = p->free[k];
+        if (at == NULL) return any(p, block, old_n, n);
+        p->free[k] = *at;
+        p->kept -= k * EBB__POOL_STEP;
+        return (void *)at;
+    }
+    if (block != NULL && n == 0 && old_n <= EBB__POOL_SMALL) {
+        size_t k = class_of_small(old_n), kept = p->kept + k * EBB__POOL_STEP;
+        void **at = block;
+        if (kept > EBB__POOL_KEEP) return any(p, block, old_n, n);
+        *at = p->free[k];
+        p->free[k] = (void *)at;
+        p->kept = kept;
+        return NULL;
+    }
+    return any(p, block, old_n, n);
 }
 
 ebb_allocator ebb__pool_allocator(ebb__pool *p) {

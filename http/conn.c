@@ -286,8 +286,7 @@ static void last_is_sent(ebb__conn *c) {
     else ebb__conn_task_linger(c);
 }
 
-static void on_flush(void *ctx) {
-    ebb__conn *c = ctx;
+static void flush(ebb__conn *c) {
     if (c->raw.handle == NULL) return;
     if (c->illegal) {
         ebb__conn_drop(c, EBB_ERR_HTTP_STATE, EBB_CANCEL_RESOURCE, "a bug in Ebb: an illegal transition");
@@ -313,6 +312,11 @@ static void on_flush(void *ctx) {
     } else if (ebb__conn_has_last_bytes(c)) {
         last_is_sent(c);
     }
+}
+
+static void on_flush(void *ctx) {
+    flush(ctx);
+    ebb__pacing_flushed(ctx);
 }
 
 static void on_written(void *ctx, ebb_status st) {

@@ -89,6 +89,7 @@ void ebb__exchange_unlink(ebb_http *x) {
 
 void ebb__exchange_free(ebb_http *x) {
     ebb__conn *c = x->conn;
+    assert(x->fresh_at == NULL);
     ebb__exchange_unlink(x);
     release(x, c->server, &c->allocator);
     ebb__conn_freed(c);
@@ -120,7 +121,8 @@ static void set_path(ebb_http *x, const char *value, size_t n) {
 
 static void pseudo_field(ebb_http *x, const char *name, size_t name_n, const char *value, size_t value_n) {
     uint64_t status;
-    if (name_n == 7 && name[1] == 'm') x->method = copy(x, value, value_n);
+    if (name_n == 7 && name[1] == 'm')
+        x->method = value_n == 3 && memcmp(value, "GET", 3) == 0 ? "GET" : copy(x, value, value_n);
     else if (name_n == 5) set_path(x, value, value_n);
     else if (name_n == 10) x->authority = copy(x, value, value_n);
     else if (name_n == 7 && name[1] == 's' && name[2] == 't' && ebb__parse_u64(value, value_n, &status))

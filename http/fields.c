@@ -112,14 +112,34 @@ static bool is_countable(const ebb__fields *f, size_t name_n, size_t value_n) {
            value_n <= left - EBB__FIELD_EXTRA - name_n;
 }
 
+/* Eight characters at once: 0x80 is set in `upper` for each byte from 'A' to 'Z', and 0x20 is what lower case adds. */
+static uint64_t lower_word(uint64_t w) {
+    const uint64_t each = UINT64_C(0x0101010101010101), ascii = w & each * 0x7f;
+    uint64_t from_a = ascii + each * (0x80 - 'A'), past_z = ascii + each * (0x7f - 'Z');
+    uint64_t upper = (from_a ^ past_z) & ~w & each * 0x80;
+    return w | upper >> 2;
+}
+
 static void copy_lowered(char *to, const char *from, size_t n) {
-    for (size_t i = 0; i < n; i++) to[i] = lower(from[i]);
+    size_t i = 0;
+    for (uint64_t w; n - i >= sizeof w; i += sizeof w) {
+        memcpy(&w, from + i, sizeof w);
+        w = lower_word(w);
+        memcpy(to + i, &w, sizeof w);
+    }
+    for (; i < n; i++) to[i] = lower(from[i]);
     to[n] = 0;
 }
 
 static void copy(char *to, const char *from, size_t n) {
     if (n > 0) memcpy(to, from, n);
     to[n] = 0;
+}
+
+static void append(ebb__fields *f, const char *name, size_t name_n, const char *value, size_t value_n) {
+    f->at[f->n++] = (ebb__field){name, value, (uint32_t)name_n, (uint32_t)value_n};
+    f->bytes += (uint32_t)(name_n + value_n) + EBB__FIELD_EXTRA;
+    f->lengths |= 1u << name_n % 32;
 }
 
 ebb_status ebb__fields_add(ebb__fields *f, ebb__arena *arena, const char *name, size_t name_n,
@@ -129,12 +149,18 @@ ebb_status ebb__fields_add(ebb__fields *f, ebb__arena *arena, const char *name, 
     if (text == NULL) return EBB_ERR_NOMEM;
     copy_lowered(text, name, name_n);
     copy(text + name_n + 1, value, value_n);
-    f->at[f->n++] = (ebb__field){text, text + name_n + 1, (uint32_t)name_n, (uint32_t)value_n};
-    f->bytes += (uint32_t)(name_n + value_n) + EBB__FIELD_EXTRA;
+    append(f, text, name_n, text + name_n + 1, value_n);
     return EBB_OK;
 }
 
-const ebb__field *ebb__fields_find(const ebb__fields *f, const char *name, size_t name_n) {
+ebb_status ebb__fields_add_constant(ebb__fields *f, ebb__arena *arena, const char *name, size_t name_n,
+                                    const char *value, size_t value_n) {
+    if (!is_countable(f, name_n, value_n) || !has_room(f, arena)) return EBB_ERR_NOMEM;
+    append(f, name, name_n, value, value_n);
+    return EBB_OK;
+}
+
+const ebb__field *ebb__fields_search(const ebb__fields *f, const char *name, size_t name_n) {
     for (uint32_t i = 0; i < f->n; i++) {
         if (ebb__same_name(f->at[i].name, f->at[i].name_n, name, name_n)) return &f->at[i];
     }
@@ -143,6 +169,7 @@ const ebb__field *ebb__fields_find(const ebb__fields *f, const char *name, size_
 
 void ebb__fields_remove(ebb__fields *f, const char *name, size_t name_n) {
     uint32_t kept = 0;
+    if (!ebb__fields_may_have(f, name_n)) return;
     for (uint32_t i = 0; i < f->n; i++) {
         ebb__field x = f->at[i];
         if (!ebb__same_name(x.name, x.name_n, name, name_n)) f->at[kept++] = x;
@@ -169,6 +196,7 @@ ebb_status ebb__fields_join(ebb__fields *f, ebb__arena *arena, const char *name,
                             const char *between) {
     size_t all = 0, gap = strlen(between), many = 0;
     ebb__field *first = NULL;
+    if (!ebb__fields_may_have(f, name_n)) return EBB_OK;
     for (uint32_t i = f->n; i-- > 0;) {
         if (!is_named(&f->at[i], name, name_n)) continue;
         first = &f->at[i];

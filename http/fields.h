@@ -13,7 +13,8 @@ typedef struct ebb__field {
 typedef struct ebb__fields {
     ebb__field *at;
     uint32_t n, room;
-    uint32_t bytes; /* names and values, and 32 each: what RFC 9113 calls the size of the list */
+    uint32_t bytes;   /* names and values, and 32 each: what RFC 9113 calls the size of the list */
+    uint32_t lengths; /* bit `name_n % 32` of each name so far: most lookups need no search */
 } ebb__fields;
 
 enum { EBB__FIELD_EXTRA = 32 };
@@ -21,8 +22,17 @@ enum { EBB__FIELD_EXTRA = 32 };
 /* Appends a copy of a field, with its name in lower case. EBB_ERR_NOMEM. */
 ebb_status ebb__fields_add(ebb__fields *f, ebb__arena *arena, const char *name, size_t name_n,
                            const char *value, size_t value_n);
+/* The same for strings that outlive the list, with the name in lower case: they are not copied. */
+ebb_status ebb__fields_add_constant(ebb__fields *f, ebb__arena *arena, const char *name, size_t name_n,
+                                    const char *value, size_t value_n);
+static inline bool ebb__fields_may_have(const ebb__fields *f, size_t name_n) {
+    return f->lengths >> name_n % 32 & 1;
+}
+const ebb__field *ebb__fields_search(const ebb__fields *f, const char *name, size_t name_n);
 /* The first field of a name (in any case); NULL: none. */
-const ebb__field *ebb__fields_find(const ebb__fields *f, const char *name, size_t name_n);
+static inline const ebb__field *ebb__fields_find(const ebb__fields *f, const char *name, size_t name_n) {
+    return ebb__fields_may_have(f, name_n) ? ebb__fields_search(f, name, name_n) : NULL;
+}
 /* Removes all fields of a name (in any case). */
 void ebb__fields_remove(ebb__fields *f, const char *name, size_t name_n);
 /* Joins all fields of a name (in lower case), with `between` between their values. EBB_ERR_NOMEM: nothing is changed.

@@ -11,21 +11,23 @@
 
 enum { SIZE_ROOM = 16, FRAME_HEAD = 9, FRAME_LEAST = 1024 };
 
-static void *mem_realloc(void *at, size_t n, void *ctx) {
-    const ebb_allocator *a = ctx;
-    char *old = at == NULL ? NULL : (char *)at - SIZE_ROOM;
-    size_t old_n = 0;
-    if (old != NULL) memcpy(&old_n, old, sizeof old_n);
-    if (n > SIZE_MAX - SIZE_ROOM) return NULL;
-    char *p = ebb__resize(a, old, old_n, n + SIZE_ROOM);
+static void *with_size(char *p, size_t all) {
     if (p == NULL) return NULL;
-    size_t all = n + SIZE_ROOM;
     memcpy(p, &all, sizeof all);
     return p + SIZE_ROOM;
 }
 
 static void *mem_malloc(size_t n, void *ctx) {
-    return mem_realloc(NULL, n, ctx);
+    return n > SIZE_MAX - SIZE_ROOM ? NULL : with_size(ebb__alloc(ctx, n + SIZE_ROOM), n + SIZE_ROOM);
+}
+
+static void *mem_realloc(void *at, size_t n, void *ctx) {
+    size_t old_n;
+    if (at == NULL) return mem_malloc(n, ctx);
+    if (n > SIZE_MAX - SIZE_ROOM) return NULL;
+    char *old = (char *)at - SIZE_ROOM;
+    memcpy(&old_n, old, sizeof old_n);
+    return with_size(ebb__resize(ctx, old, old_n, n + SIZE_ROOM), n + SIZE_ROOM);
 }
 
 static void mem_free(void *at, void *ctx) {
@@ -38,7 +40,7 @@ static void mem_free(void *at, void *ctx) {
 
 static void *mem_calloc(size_t count, size_t n, void *ctx) {
     if (n != 0 && count > SIZE_MAX / n) return NULL;
-    void *at = mem_realloc(NULL, count * n, ctx);
+    void *at = mem_malloc(count * n, ctx);
     return at == NULL ? NULL : memset(at, 0, count * n);
 }
 
@@ -135,10 +137,10 @@ void ebb__h2_forget(ebb__h2 *h, int32_t stream) {
 static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name, size_t name_n,
                      const uint8_t *value, size_t value_n, uint8_t flags, void *ctx) {
     ebb__conn *c = ctx;
-    ebb_http *x = ebb__h2_exchange(c, frame->hd.stream_id);
     (void)session;
     (void)flags;
     if (ebb__conn_is_ending(c)) return NGHTTP2_ERR_CALLBACK_FAILURE; /* the rest is not decoded */
+    ebb_http *x = ebb__h2_exchange(c, frame->hd.stream_id);
     if (x == NULL || (x->client && x->in == EBB__IN_ENDED)) return 0;
     if (ebb__exchange_field(x, (const char *)name, name_n, (const char *)value, value_n)) return 0;
     if (c->server != NULL) c->server->stats.rate_limited++;
@@ -182,7 +184,7 @@ static int on_stream_close(nghttp2_session *session, int32_t stream, uint32_t co
     ebb_http *x = ebb__h2_exchange(c, stream);
     char message[EBB_MESSAGE_MAX + 1];
     if (x == NULL) return 0;
-    ebb__h2_forget(ebb__h2_of(c), stream);
+    ebb__h2_of(c)->last = NULL; /* nghttp2 forgets the stream itself, after this call */
     if (x->body_n > 0) (void)nghttp2_session_consume_connection(session, x->body_n);
     ebb_status st = end_of(x, code, message, sizeof message);
     bool early = x->sent == EBB__SENT_NOTHING;
@@ -290,7 +292,7 @@ static ssize_t on_source(nghttp2_session *session, int32_t stream, uint8_t *to, 
                          nghttp2_data_source *source, void *ctx) {
     ebb_http *x = source->ptr;
     ebb__conn *c = ctx;
-    const ebb__h2 *h = c->session;
+    ebb__h2 *h = c->session;
     bool ended;
     (void)stream;
     (void)to;
@@ -300,6 +302,7 @@ static ssize_t on_source(nghttp2_session *session, int32_t stream, uint8_t *to, 
     if (room > left - FRAME_HEAD) room = left - FRAME_HEAD;
     size_t n = ebb__exchange_take(x, h->to + h->to_n + FRAME_HEAD, room, &ended);
     ebb__exchange_sent(x);
+    h->last = x; /* on_frame_send is next */
     x->deferred = n == 0 && !ended;
     if (x->deferred) return NGHTTP2_ERR_DEFERRED;
     *flags |= NGHTTP2_DATA_FLAG_NO_COPY;

@@ -240,7 +240,7 @@ static ebb_status send_head(ebb_http *x) {
     nva[n++] = ebb__h2_field("date", 4, date, 29);
     if (x->out_sized && x->status != 204 && x->status != 304) {
         const char *size = decimal(text + 31, x->out_size);
-        nva[n++] = ebb__h2_field("content-length", 14, size, strlen(size));
+        nva[n++] = ebb__h2_field("content-length", 14, size, (size_t)(text + 31 - size));
     }
     x->deferred = false;
     bool none = x->bodyless || (x->out == EBB__OUT_ENDED && x->from_n == 0 && x->out_trailers.n == 0);

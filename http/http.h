@@ -108,6 +108,8 @@ struct ebb_http {
     uint64_t sent_since; /* the response was sent before its request was complete; 0: no */
     uint64_t dropped;    /* request bytes that were dropped since then */
     ebb__pace out_pace;  /* how long the peer has not taken bytes that were ready */
+    ebb_http *fresh,
+        **fresh_at; /* the next in conn->fresh, and the pointer to this one; NULL: not in that list */
 
     /* Server only. */
     ebb_region region;
@@ -302,6 +304,7 @@ struct ebb__conn {
     uint32_t working;                /* of these, with a handler that runs, or ran and whose stream is open */
     uint32_t held;                   /* of these, counted by its address */
     uint32_t sending;                /* of these, with bytes ready that the peer has not taken */
+    ebb_http *fresh;                 /* those with bytes that have become ready since the last flush */
     ebb__pace pace;                  /* how long the peer has taken none of these bytes, or too few */
     uint32_t requests;               /* received so far */
     uint64_t bodies;                 /* bytes of bodies received so far */
@@ -521,6 +524,7 @@ void ebb__conn_task_wake(ebb__conn *c);
 
 /* progress.c: called when bytes of an exchange move. All but the last two may change which exchange starts next. */
 void ebb__pacing_ready(ebb_http *x);          /* bytes of the response are ready, or its end */
+void ebb__pacing_flushed(ebb__conn *c);       /* those that are left wait for the peer */
 void ebb__pacing_took(ebb_http *x, size_t n); /* the peer has taken n bytes */
 void ebb__pacing_cut(ebb_http *x);            /* the bytes are not ready any more */
 void ebb__pacing_reads(ebb_http *x);          /* a handler waits for the body */

@@ -54,18 +54,45 @@ static void out_rests(ebb_http *x, uint64_t now) {
     if (--x->conn->sending == 0) x->conn->pace = (ebb__pace){0};
 }
 
-/* Clocks are started by handlers, which may have computed for long: these two read the time. It is read anyway before
- * bytes are received or sent. */
+/* Most responses are taken whole by the flush that follows: they need no clock. So bytes that are ready are only noted,
+ * in the connection's list `fresh`. */
 void ebb__pacing_ready(ebb_http *x) {
-    if (x->client) return;
-    uint64_t now = ebb__loop_now(x->loop);
-    out_waits(x, now);
-    ebb__conn_task_at(x->conn, x->out_pace.since + x->conn->server->limits.write_ns);
-    update(x, false);
+    if (x->client || x->out_pace.since != 0 || x->fresh_at != NULL) return;
+    ebb__conn *c = x->conn;
+    x->fresh = c->fresh;
+    x->fresh_at = &c->fresh;
+    if (x->fresh != NULL) x->fresh->fresh_at = &x->fresh;
+    c->fresh = x;
+}
+
+static void not_fresh(ebb_http *x) {
+    if (x->fresh_at == NULL) return;
+    *x->fresh_at = x->fresh;
+    if (x->fresh != NULL) x->fresh->fresh_at = x->fresh_at;
+    x->fresh_at = NULL;
+}
+
+/* Handlers may have computed for long: the time is read. It is read anyway before bytes are received or sent. */
+void ebb__pacing_flushed(ebb__conn *c) {
+    if (c->fresh == NULL) return;
+    uint64_t now = ebb__loop_now(c->loop);
+    for (ebb_http *x; (x = c->fresh) != NULL;) {
+        not_fresh(x);
+        out_waits(x, now);
+        ebb__conn_task_at(c, x->out_pace.since + c->server->limits.write_ns);
+        update(x, false);
+    }
+}
+
+static bool has_clock(const ebb_http *x) {
+    const ebb__pace *own = &x->out_pace, *all = &x->conn->pace;
+    return (own->since | own->shown | x->in_pace.since | all->since | all->shown) != 0;
 }
 
 void ebb__pacing_took(ebb_http *x, size_t n) {
     if (x->client) return;
+    if (x->from_n == 0) not_fresh(x);
+    if (!has_clock(x)) return;
     uint64_t now = ebb__now(x->loop->rt);
     uint32_t rate = x->conn->server->limits.write_rate;
     bool moves = n > 0 && ebb__pace_bytes(&x->out_pace, now, n, rate);
@@ -76,13 +103,14 @@ void ebb__pacing_took(ebb_http *x, size_t n) {
 
 void ebb__pacing_cut(ebb_http *x) {
     if (x->client) return;
+    not_fresh(x);
     out_rests(x, ebb__now(x->loop->rt));
     update(x, false);
 }
 
 void ebb__pacing_reads(ebb_http *x) {
     if (x->client) return;
-    uint64_t now = ebb__loop_now(x->loop);
+    uint64_t now = ebb__loop_now(x->loop); /* the handler may have computed for long */
     ebb__pace_wait(&x->in_pace, now);
     ebb__conn_task_at(x->conn, x->in_pace.since + x->conn->server->limits.body_ns);
     update(x, false);
@@ -98,6 +126,7 @@ void ebb__pacing_came(ebb_http *x, size_t n) {
 
 void ebb__pacing_end(ebb_http *x) {
     if (x->client) return;
+    not_fresh(x);
     out_rests(x, ebb__now(x->loop->rt));
     x->in_pace.since = 0;
     ebb__address_let_go(x);

@@ -171,12 +171,19 @@ static ebb_status copy_body(ebb_http *x, const void *body, size_t n) {
     return EBB_OK;
 }
 
+/* Responses of this layer, and of ebb_http_text. */
+static const char plain[] = "text/plain; charset=utf-8";
+
+static ebb_status set_type(ebb_http *x, const char *type) {
+    ebb__fields *f = &x->out_fields;
+    ebb__fields_remove(f, "content-type", 12);
+    if (type == plain)
+        return ebb__fields_add_constant(f, &x->arena, "content-type", 12, plain, sizeof plain - 1);
+    return ebb__fields_add(f, &x->arena, "content-type", 12, type, strlen(type));
+}
+
 static ebb_status reply(ebb_http *x, int status, const char *type, const void *body, size_t n) {
-    ebb_status st = EBB_OK;
-    if (type != NULL) {
-        ebb__fields_remove(&x->out_fields, "content-type", 12);
-        st = add(x, &x->out_fields, "content-type", type);
-    }
+    ebb_status st = type != NULL ? set_type(x, type) : EBB_OK;
     if (st == EBB_OK) st = copy_body(x, body, status == 204 || status == 304 ? 0 : n);
     if (st == EBB_OK) st = send_head(x, status, EBB__OUT_ENDS);
     if (st == EBB_OK) return st;
@@ -199,7 +206,7 @@ ebb_status ebb_http_text(ebb_cx *cx, ebb_http *x, int status, const char *text) 
     (void)cx;
     ebb_status st = may_answer(x, status);
     if (st != EBB_OK) return st;
-    return reply(x, status, "text/plain; charset=utf-8", text, text == NULL ? 0 : strlen(text));
+    return reply(x, status, plain, text, text == NULL ? 0 : strlen(text));
 }
 
 ebb_status ebb_http_start(ebb_cx *cx, ebb_http *x, int status) {
@@ -232,7 +239,7 @@ void ebb__exchange_refuse(ebb_http *x, int status) {
     ebb_status st = EBB_OK;
     if (status == 503) st = add(x, &x->out_fields, "retry-after", "1");
     if (status == 405 && x->allow != NULL) st = add(x, &x->out_fields, "allow", x->allow);
-    if (st == EBB_OK) st = reply(x, status, "text/plain; charset=utf-8", text, strlen(text));
+    if (st == EBB_OK) st = reply(x, status, plain, text, strlen(text));
     if (st != EBB_OK)
         x->conn->proto->reset(x, EBB__INTERNAL_ERROR); /* no memory even for the error response */
 }

@@ -125,6 +125,7 @@ static ebb_status check(const char *method, const char *pattern, const ebb__hand
 
 static int compare(segment s, const node *n) {
     if (s.n != n->text_n) return s.n < n->text_n ? -1 : 1;
+    if (s.n == 0) return 0;
     return memcmp(s.at, n->text, s.n);
 }
 

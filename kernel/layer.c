@@ -127,6 +127,13 @@ uint64_t ebb__rt_due(const ebb_runtime *rt) {
     return runs ? rt->now : rt->wheel.quiet_until;
 }
 
+bool ebb__task_unwatch(ebb_cx *cx) {
+    ebb__task *t = ebb__task_of(cx);
+    if ((t->flags & F_COLD) != F_WAIT || ebb__cold_at(t->rt, t->index)->wait != NULL) return false;
+    t->flags &= ~(uint32_t)F_WAIT;
+    return true;
+}
+
 uint64_t ebb__rt_bytes(const ebb_runtime *rt) {
     return ebb__slab_bytes(&rt->tasks) + ebb__slab_bytes(&rt->regions) + ebb__slab_bytes(&rt->obligations) +
            ebb__slab_bytes(&rt->timers) + ebb__slab_bytes(&rt->reasons);

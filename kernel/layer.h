@@ -188,6 +188,10 @@ static inline void ebb__task_watch(ebb_cx *cx) {
     ((ebb__task_face *)(void *)cx)->flags |= EBB__TASK_WATCHED;
 }
 
+/* The task's function has returned. If nothing else of the task has to end, takes that request back: the task ends
+ * without a call of the hooks. False: they will be called. */
+bool ebb__task_unwatch(ebb_cx *cx);
+
 /* The callbacks of the task's region; NULL: the region never had a callback runner. */
 static inline ebb__callbacks *ebb__callbacks_of(const ebb_cx *cx) {
     const ebb__task_face *t = ebb__task_face_of(cx);

@@ -439,7 +439,6 @@ void ebb__callbacks_call(ebb_runtime *rt, const ebb__region *r,
 
 /* A closing region releases its callbacks; no layer can add one to it any more. */
 static void release_callbacks(ebb_runtime *rt, ebb__region *r) {
-    if (r->callbacks == NULL) return;
     ebb__watched outer = ebb__watch_enter(rt, ebb__region_id(rt, r), ebb__cold_of(r)->site);
     ebb__callbacks_call(rt, r, r->callbacks->released);
     ebb__watch_leave(rt, outer);
@@ -458,7 +457,7 @@ bool ebb__sweep_one(ebb_runtime *rt) {
     uint32_t generation = r->generation;
     if (can_close(r)) ebb__leak_region(rt, r);
     if (r->generation != generation) return true; /* a hook has joined and freed it */
-    if (can_close(r)) release_callbacks(rt, r);
+    if (r->callbacks != NULL && can_close(r)) release_callbacks(rt, r);
     if (r->flags & R_HOOK && can_close(r)) close_with_hook(rt, r);
     else if (r->flags & R_OBSERVED && can_close(r)) ebb__region_advance(rt, region_close(rt, r));
     else ebb__region_advance(rt, r);

@@ -221,7 +221,7 @@ class Built(Server):
 
 
 class Ours(Built):
-    paths = {"request": "/", "fiber": "/fiber", "cancel": "/slow", "cancel_poll": "/slow/poll"}
+    paths = {"request": "/", "fiber": "/index.html", "cancel": "/slow", "cancel_poll": "/slow/poll"}
 
     def command(self):
         return super().command() + [self.bench.cert, self.bench.key]
