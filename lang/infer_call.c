@@ -72,7 +72,8 @@ static void infer_args(ebb__body *b, uint32_t node, const ebb__decl *d, ebb__ir 
 
 static ebb__ir *call(ebb__body *b, uint32_t node, ebb__decl *d, ebb__ir *self) {
     ebb__ir *x = ebb__ir_new(b, EBB__OP_CALL, d->type, span_of(b, node), d->n_fields + (self != NULL));
-    ebb__call *record = ebb__vec_push(b->c, &b->c->check->calls);
+    bool handler = b->decl == NULL && !b->pure; /* may call anything, and nobody calls it */
+    ebb__call *record = handler ? NULL : ebb__vec_push(b->c, &b->c->check->calls);
     if (record != NULL) *record = (ebb__call){b->pure ? NULL : b->decl, d, x->span};
     d->used = true;
     x->fn = d->fn;

@@ -22,7 +22,8 @@ static const struct {
     const char *name, *says;
 } examples[] = {
     {"auth", "alice may\n"},
-    {"commit", "order 7: false\naborted\n"},
+    {"commit", "order 7 committed\norder 8 committed\n"},
+    {"commit_naive", "order 7 committed\norder 8 committed\n"}, /* in this schedule */
     {"connection", "connecting to example.net\nidle after 32 bytes\n"},
     {"fault", "rolled back with the rest if what follows fails\n"
               "! fault Divider Divide: an error was passed on: ByZero\n"
