@@ -23,6 +23,7 @@ int ebb__cmd_journal(int argc, char **argv);
 int ebb__cmd_lab(int argc, char **argv);
 int ebb__cmd_run(int argc, char **argv);
 int ebb__cmd_serve(int argc, char **argv);
+int ebb__cmd_test(int argc, char **argv);
 int ebb__cmd_top(int argc, char **argv);
 int ebb__cmd_trace(int argc, char **argv);
 
@@ -41,6 +42,17 @@ typedef struct ebb__cli_file {
     size_t n;
 } ebb__cli_file;
 bool ebb__cli_read(const char *path, ebb__cli_file *out);
+
+/* A text that grows; zeroed, it is empty. free(bytes). `failed`: there was no memory, and a part is missing. */
+typedef struct ebb__buffer {
+    char *bytes;
+    size_t n, room;
+    bool failed;
+} ebb__buffer;
+void ebb__buffer_add(void *buffer, const char *s, size_t n); /* also as a function that writes */
+
+/* Prints a word, quoted for the shell if it needs to be. */
+void ebb__cli_quote(FILE *out, const char *word);
 
 /* Whether a reader could not be opened because the file is of another kind, rather than damaged. */
 bool ebb__cli_is_other_kind(ebb_status st, const ebb_trace_reader *r);

@@ -251,21 +251,6 @@ static void print_ids(const report *t) {
     fputc('\n', t->out);
 }
 
-/* Quotes a word for the shell. */
-static void print_quoted(FILE *out, const char *word) {
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./+:@%=,";
-    if (word[0] != 0 && word[strspn(word, plain)] == 0) {
-        fputs(word, out);
-        return;
-    }
-    fputc('\'', out);
-    for (; *word != 0; word++) {
-        if (*word == '\'') fputs("'\\''", out);
-        else fputc(*word, out);
-    }
-    fputc('\'', out);
-}
-
 static void print_failure(const report *t) {
     const json_t *expected = json_object_get(t->f->expect, "events");
     const json_t *actual = json_object_get(t->run->actual, "events");
@@ -285,7 +270,7 @@ static void print_failure(const report *t) {
     fprintf(t->out, "repro: ebb fixture run %s --seed %" PRIu64, t->f->id, t->how->seed);
     if (t->how->dir != NULL) {
         fputs(" --dir ", t->out);
-        print_quoted(t->out, t->how->dir);
+        ebb__cli_quote(t->out, t->how->dir);
     }
     fputc('\n', t->out);
 }

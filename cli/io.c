@@ -80,6 +80,36 @@ bool ebb__cli_read(const char *path, ebb__cli_file *out) {
     return ok;
 }
 
+void ebb__buffer_add(void *buffer, const char *s, size_t n) {
+    ebb__buffer *b = buffer;
+    if (b->room - b->n < n) {
+        size_t room = (b->n + n) * 2 + 256;
+        char *bytes = b->failed ? NULL : realloc(b->bytes, room);
+        if (bytes == NULL) {
+            b->failed = true;
+            return;
+        }
+        b->bytes = bytes;
+        b->room = room;
+    }
+    memcpy(b->bytes + b->n, s, n);
+    b->n += n;
+}
+
+void ebb__cli_quote(FILE *out, const char *word) {
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./+:@%=,";
+    if (word[0] != 0 && word[strspn(word, plain)] == 0) {
+        fputs(word, out);
+        return;
+    }
+    fputc('\'', out);
+    for (; *word != 0; word++) {
+        if (*word == '\'') fputs("'\\''", out);
+        else fputc(*word, out);
+    }
+    fputc('\'', out);
+}
+
 bool ebb__cli_is_other_kind(ebb_status st, const ebb_trace_reader *r) {
     return st == EBB_ERR_FORMAT && r->error_offset == 0;
 }

@@ -7,30 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- shared ---- */
-
-typedef struct text {
-    char *bytes;
-    size_t n, room;
-    bool failed;
-} text;
-
-static void append(void *ctx, const char *s, size_t n) {
-    text *t = ctx;
-    if (t->room - t->n < n) {
-        size_t room = (t->n + n) * 2 + 256;
-        char *bytes = t->failed ? NULL : realloc(t->bytes, room);
-        if (bytes == NULL) {
-            t->failed = true;
-            return;
-        }
-        t->bytes = bytes;
-        t->room = room;
-    }
-    memcpy(t->bytes + t->n, s, n);
-    t->n += n;
-}
-
 /* ---- check ---- */
 
 static const char check_usage[] =
@@ -97,7 +73,7 @@ static const char fmt_usage[] =
     "  formats the files in place; one with a syntax error stays as it is, and the exit code is 1\n"
     "  --check  writes nothing; names the files that would change, and exits 1 if there are any\n";
 
-static int write_file(const char *path, const text *t) {
+static int write_file(const char *path, const ebb__buffer *t) {
     FILE *out = fopen(path, "wb");
     bool ok = out != NULL && fwrite(t->bytes, 1, t->n, out) == t->n;
     if (out != NULL && fclose(out) != 0) ok = false;
@@ -107,9 +83,9 @@ static int write_file(const char *path, const text *t) {
 }
 
 static int format_text(ebb_lang *c, const ebb__cli_file *file, bool check) {
-    text t = {0};
+    ebb__buffer t = {0};
     int code = EBB__EXIT_OK;
-    ebb_status st = ebb_lang_format(c, file->path, ebb__cli_text(file), file->n, append, &t);
+    ebb_status st = ebb_lang_format(c, file->path, ebb__cli_text(file), file->n, ebb__buffer_add, &t);
     if (st == EBB_FAILED) {
         (void)ebb__cli_show(c, stderr, false);
         code = EBB__EXIT_BAD;

@@ -19,6 +19,7 @@ static const command commands[] = {
     {"lab", "run and explore scenarios, replay what failed", ebb__cmd_lab},
     {"run", "run a program of typestate machines (.ebb)", ebb__cmd_run},
     {"serve", "serve the files of a directory over HTTP", ebb__cmd_serve},
+    {"test", "test programs of typestate machines in the lab", ebb__cmd_test},
     {"top", "look at a running service", ebb__cmd_top},
     {"trace", "show, verify, compare and export traces", ebb__cmd_trace},
 };

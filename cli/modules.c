@@ -63,3 +63,37 @@ size_t ebb__cli_show(const ebb_lang *c, FILE *out, bool json) {
 const char *ebb__cli_text(const ebb__cli_file *f) {
     return f->n == 0 ? "" : (const char *)f->bytes;
 }
+
+/* ---- a whole program ---- */
+
+static int compile(ebb__compiled *c) {
+    ebb_lang_opts opts = {
+        .allocator = ebb__cli_allocator(), .load = ebb__modules_load, .load_ctx = &c->modules};
+    ebb_status st = ebb__modules_open(&c->modules, c->path) ? ebb_lang_new(&opts, &c->lang) : EBB_ERR_NOMEM;
+    if (st == EBB_OK) {
+        st = ebb_lang_compile(c->lang, c->path, ebb__cli_text(&c->file), c->file.n);
+        (void)ebb__cli_show(c->lang, stderr, false);
+    }
+    if (st == EBB_OK) return EBB__EXIT_OK;
+    if (st == EBB_FAILED) return EBB__EXIT_BAD;
+    ebb__cli_error("%s: %s", c->path, ebb_status_text(st));
+    return EBB__EXIT_USAGE;
+}
+
+int ebb__compiled_open(ebb__compiled *c, const char *path) {
+    *c = (ebb__compiled){.path = path};
+    return ebb__cli_read(path, &c->file) ? compile(c) : EBB__EXIT_USAGE;
+}
+
+void ebb__compiled_close(ebb__compiled *c) {
+    ebb_lang_free(c->lang);
+    ebb__modules_free(&c->modules);
+    free(c->file.bytes);
+}
+
+int ebb__compiled_program(const ebb__compiled *c, const ebb_program_opts *opts, ebb_program **out) {
+    ebb_status st = ebb_program_new(c->lang, opts, out);
+    if (st == EBB_OK) return EBB__EXIT_OK;
+    ebb__cli_error("%s: %s", c->path, st == EBB_ERR_INVALID ? "there is no `fn main`" : ebb_status_text(st));
+    return st == EBB_ERR_NOMEM ? EBB__EXIT_USAGE : EBB__EXIT_BAD;
+}

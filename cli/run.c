@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -170,7 +169,9 @@ static int exit_code(const program *r, int service) {
         ebb__cli_error("%s waits for ever: %" PRIu32 " requests without a reply, %" PRIu32
                        " messages that nobody takes",
                        r->path, e.waiting, e.queued);
-    if (e.hot > 0) ebb__cli_error("%s ended with %" PRIu32 " specs in a hot state", r->path, e.hot);
+    if (e.hot > 0)
+        ebb__cli_error("%s ended with %" PRIu32 " specs in a hot state, as %s in %s", r->path, e.hot,
+                       e.hot_spec, e.hot_state);
     if (service != EBB_SERVICE_OK) return service;
     if (e.main != EBB_OK || r->stuck || e.hot > 0) return EBB__EXIT_BAD;
     return e.faults > 0 ? EXIT_FAULTED : EBB__EXIT_OK;
@@ -192,35 +193,15 @@ static int serve(program *r) {
 
 /* ---- the program ---- */
 
-static int compile(program *r, ebb_lang *c, const ebb__cli_file *file) {
-    ebb_status st = ebb_lang_compile(c, r->path, ebb__cli_text(file), file->n);
-    (void)ebb__cli_show(c, stderr, false);
-    if (st == EBB_FAILED) return EBB__EXIT_BAD;
+static int run_file(program *r) {
+    ebb__compiled c;
     ebb_program_opts opts = {
         .allocator = ebb__cli_allocator(), .print = print, .report = report, .quiet = became_quiet, .ctx = r};
-    if (st == EBB_OK) st = ebb_program_new(c, &opts, &r->p);
-    if (st == EBB_OK) return EBB__EXIT_OK;
-    ebb__cli_error("%s: %s", r->path, st == EBB_ERR_INVALID ? "there is no `fn main`" : ebb_status_text(st));
-    return st == EBB_ERR_NOMEM ? EBB__EXIT_USAGE : EBB__EXIT_BAD;
-}
-
-static int run_file(program *r) {
-    ebb__cli_file file;
-    ebb__modules m;
-    ebb_lang *c = NULL;
-    int code = EBB__EXIT_USAGE;
-    if (!ebb__cli_read(r->path, &file)) return code;
-    ebb_lang_opts opts = {.allocator = ebb__cli_allocator(), .load = ebb__modules_load, .load_ctx = &m};
-    if (ebb__modules_open(&m, r->path) && ebb_lang_new(&opts, &c) == EBB_OK) {
-        code = compile(r, c, &file);
-        if (code == EBB__EXIT_OK) code = serve(r);
-    } else {
-        ebb__cli_error("%s: %s", r->path, ebb_status_text(EBB_ERR_NOMEM));
-    }
+    int code = ebb__compiled_open(&c, r->path);
+    if (code == EBB__EXIT_OK) code = ebb__compiled_program(&c, &opts, &r->p);
+    if (code == EBB__EXIT_OK) code = serve(r);
     (void)ebb_program_free(r->p);
-    ebb_lang_free(c);
-    ebb__modules_free(&m);
-    free(file.bytes);
+    ebb__compiled_close(&c);
     return code;
 }
 

@@ -173,7 +173,11 @@ void ebb__lab_stop(ebb_lab *lab, ebb_status st, const char *failure, const char 
 }
 
 void ebb_lab_fail(ebb_lab *lab, const char *text) {
-    ebb__lab_stop(lab, EBB_FAILED, "check", text);
+    ebb_lab_fail_as(lab, "check", text);
+}
+
+void ebb_lab_fail_as(ebb_lab *lab, const char *failure, const char *text) {
+    ebb__lab_stop(lab, EBB_FAILED, failure, text);
 }
 
 static void violated(ebb_lab *lab, uint32_t i, const ebb_checker *c) {
@@ -508,7 +512,7 @@ static bool begin_round(ebb_lab *lab) {
 static bool one_round(ebb_lab *lab, bool last) {
     const ebb_lab_scenario *s = lab->c->scenario;
     bool begun = begin_round(lab);
-    if (begun) decide_all(lab, true, PATIENCE);
+    if (begun) decide_all(lab, !s->until_quiet, s->until_quiet ? UINT32_MAX : PATIENCE);
     if (begun && going(lab) && !last && s->finish != NULL) s->finish(lab);
     if (begun && going(lab)) end_all(lab, last);
     if (begun && going(lab)) check_quiet(lab, last);
@@ -622,6 +626,10 @@ ebb_region ebb_lab_region(const ebb_lab *lab, uint32_t i) {
 
 void *ebb_lab_state(ebb_lab *lab) {
     return lab->state;
+}
+
+void *ebb_lab_arg(const ebb_lab *lab) {
+    return lab->c->scenario->arg;
 }
 
 uint32_t ebb_lab_round(const ebb_lab *lab) {

@@ -108,7 +108,7 @@ ebb__object *ebb__host_payload(ebb_program *p, uint32_t kind, const void *payloa
 /* Remembers the trap of `run` for the report, and returns the status of the fault. */
 ebb_status ebb__host_fault(ebb_program *p);
 void ebb__host_report_fault(ebb_program *p, ebb_machine machine, const char *name, const char *kind,
-                            ebb_status st);
+                            bool goes_on, ebb_status st);
 
 /* ---- host_effect.c ---- */
 
@@ -132,6 +132,7 @@ ebb_status ebb__specs_make(ebb_program *p);
 void ebb__specs_free(ebb_program *p);
 /* Shows a message to the monitors that observe its kind. False: one of them does not hold; run->trap. */
 bool ebb__specs_observe(ebb_program *p, uint32_t kind, ebb__object *payload);
-uint32_t ebb__specs_hot(const ebb_program *p);
+/* Counts those in a hot state, and names the first. */
+void ebb__specs_hot(const ebb_program *p, ebb_program_end *out);
 
 #endif

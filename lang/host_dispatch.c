@@ -135,7 +135,8 @@ static ebb_status unhandled(ebb_program *p, const ebb__host_rule *r, const ebb_m
                            .kind = p->kinds[m->kind].name,
                            .why = "no handler for this request's response",
                            .text = "",
-                           .file = ""};
+                           .file = "",
+                           .broken = ""};
     if (p->opts.report != NULL) p->opts.report(p->opts.ctx, &e);
     return EBB_OK;
 }

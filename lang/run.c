@@ -72,7 +72,8 @@ static void report_limit(const ebb_program *p) {
         .why = "the function needs more than 250 registers of a kind, a field behind the first 256, "
                "or more than 65,535 instructions",
         .text = "",
-        .file = ""};
+        .file = "",
+        .broken = ""};
     if (p->opts.report != NULL) p->opts.report(p->opts.ctx, &e);
 }
 
@@ -143,13 +144,28 @@ static void set_place(const ebb_program *p, ebb_program_event *e, ebb__span span
     ebb__source_place(s, span.at, &e->line, &e->column);
 }
 
+static const char *broken_by(uint32_t trap) {
+    switch (trap) {
+    case EBB__TRAP_ASSERT: return "assert";
+    case EBB__TRAP_INVARIANT: return "invariant";
+    case EBB__TRAP_SPEC: return "spec";
+    default: return "";
+    }
+}
+
 void ebb__host_report_fault(ebb_program *p, ebb_machine machine, const char *name, const char *kind,
-                            ebb_status st) {
-    ebb_program_event e = {
-        .what = EBB_PROGRAM_FAULT, .machine = machine, .name = name, .kind = kind, .text = "", .file = ""};
+                            bool goes_on, ebb_status st) {
+    ebb_program_event e = {.what = EBB_PROGRAM_FAULT,
+                           .machine = machine,
+                           .name = name,
+                           .kind = kind,
+                           .text = "",
+                           .file = "",
+                           .goes_on = goes_on};
     bool trapped = p->fault.kind != EBB__TRAP_NONE;
     if (trapped && p->fault_on_start) e.kind = "";
     e.why = trapped ? trap_texts[p->fault.kind] : ebb_status_text(st);
+    e.broken = broken_by(p->fault.kind);
     if (trapped) {
         e.text = p->fault_text;
         set_place(p, &e, p->fault.span);
@@ -181,7 +197,8 @@ static void on_dead_letter(void *arg, const ebb_dead_letter *d) {
                            .kind = kind_name(p, d->kind),
                            .why = why[d->reason],
                            .text = "",
-                           .file = ""};
+                           .file = "",
+                           .broken = ""};
     p->end.dead++;
     if (p->opts.report != NULL) p->opts.report(p->opts.ctx, &e);
 }
@@ -194,7 +211,8 @@ static void on_overflow(void *arg, ebb_machine to, uint16_t kind) {
                            .kind = kind_name(p, kind),
                            .why = "the mailbox is full",
                            .text = "",
-                           .file = ""};
+                           .file = "",
+                           .broken = ""};
     if (p->opts.report != NULL) p->opts.report(p->opts.ctx, &e);
 }
 
@@ -202,9 +220,10 @@ static void on_fault(void *arg, ebb_machine machine, uint16_t kind, ebb_status s
     ebb_program *p = arg;
     ebb_machine_info info = {0};
     (void)ebb_machine_info_of(p->ms, machine, &info);
-    if (info.lifecycle == EBB_MACHINE_RUNNING) p->end.recovered++;
+    bool goes_on = info.lifecycle == EBB_MACHINE_RUNNING;
+    if (goes_on) p->end.recovered++;
     else p->end.faults++;
-    ebb__host_report_fault(p, machine, machine_name(p, machine), kind_name(p, kind), st);
+    ebb__host_report_fault(p, machine, machine_name(p, machine), kind_name(p, kind), goes_on, st);
 }
 
 /* ---- running ---- */
@@ -252,7 +271,7 @@ ebb_status ebb_program_start(ebb_program *p) {
     p->end.main = ok ? EBB_OK : EBB_FAILED;
     if (!ok) {
         ebb_status st = ebb__host_fault(p);
-        ebb__host_report_fault(p, (ebb_machine){0}, "main", "", st);
+        ebb__host_report_fault(p, (ebb_machine){0}, "main", "", false, st);
     }
     ebb__arena_reset(&p->arena);
     p->main_bytes = 0;
@@ -268,5 +287,6 @@ bool ebb_program_is_quiet(const ebb_program *p) {
 
 void ebb_program_end_of(const ebb_program *p, ebb_program_end *out) {
     *out = p->end;
-    out->hot = ebb__specs_hot(p);
+    out->hot_spec = out->hot_state = "";
+    ebb__specs_hot(p, out);
 }

@@ -139,8 +139,11 @@ bool ebb__specs_observe(ebb_program *p, uint32_t kind, ebb__object *payload) {
     return true;
 }
 
-uint32_t ebb__specs_hot(const ebb_program *p) {
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < p->n_specs; i++) n += p->specs[i].ir->states[p->specs[i].state].hot;
-    return n;
+void ebb__specs_hot(const ebb_program *p, ebb_program_end *out) {
+    for (uint32_t i = 0; i < p->n_specs; i++) {
+        const ebb__spec *s = &p->specs[i];
+        if (!s->ir->states[s->state].hot || out->hot++ > 0) continue;
+        out->hot_spec = s->ir->name;
+        out->hot_state = s->ir->states[s->state].name;
+    }
 }

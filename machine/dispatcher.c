@@ -18,6 +18,13 @@ void ebb__dispatcher_wake(ebb_machines *ms) {
     if (ms->wait.cx != NULL) ebb__waiter_wake(&ms->wait);
 }
 
+/* Comes back for more turns. The lab may let time move on before: it has to see when the next timer is due. */
+static ebb_status go_on(ebb_cx *cx, ebb_machines *ms) {
+    if (ebb__rt_is_stepped(ms->rt)) (void)ebb__timers_sleep(ms);
+    (void)ebb_task_wake(cx, ms->task);
+    return EBB_PENDING;
+}
+
 static ebb_status sleep_until_needed(ebb_cx *cx, ebb_machines *ms) {
     /* Without memory for the timer it looks at the clock in every turn. */
     if (ebb__timers_sleep(ms) != EBB_OK) (void)ebb_task_wake(cx, ms->task);
@@ -163,13 +170,8 @@ ebb_status ebb__dispatcher_poll(ebb_cx *cx, void *state) {
     ebb__timers_fire(ms, ebb_now(cx));
     if (ebb__hooks_due(ms)) ebb__hooks_run(ms);
     take_turns(ms, batch_of(cx, ms));
-    if (ms->n_ready > 0) {
-        (void)ebb_task_wake(cx, ms->task);
-        return EBB_PENDING;
-    }
+    if (ms->n_ready > 0) return go_on(cx, ms);
     if (ebb_stopping(cx)) return drain_closed(cx, ms);
     if (ms->opts.idle != NULL) tell_idle(ms);
-    if (ms->n_ready == 0) return sleep_until_needed(cx, ms);
-    (void)ebb_task_wake(cx, ms->task);
-    return EBB_PENDING;
+    return ms->n_ready == 0 ? sleep_until_needed(cx, ms) : go_on(cx, ms);
 }

@@ -48,6 +48,10 @@ typedef struct ebb_lab_scenario {
     void (*check)(ebb_lab *lab);
     /* Frees what `setup` made. Called in any case, before the memory of the round is freed. */
     void (*teardown)(ebb_lab *lab);
+    /* A round goes on until nothing is left to do, timers included. False: the lab may end it when only timers are left,
+     * and ends it 400 decisions after its last step. */
+    bool until_quiet;
+    void *arg; /* for these functions: ebb_lab_arg */
     /* For programs in a network: ebb_lab_network_play and what it plays; see "A network" below. Both NULL: none. */
     void (*play)(ebb_lab *lab);
     const struct ebb_lab_network *network;
@@ -58,11 +62,14 @@ typedef struct ebb_lab_scenario {
 ebb_runtime *ebb_lab_runtime(ebb_lab *lab, uint32_t i);    /* the runtime with the id i + 1 */
 ebb_region ebb_lab_region(const ebb_lab *lab, uint32_t i); /* its region for this round */
 void *ebb_lab_state(ebb_lab *lab);                         /* the scenario's state, `state_size` bytes */
+void *ebb_lab_arg(const ebb_lab *lab);                     /* the scenario's `arg` */
 void *ebb_lab_alloc(ebb_lab *lab, size_t n); /* zeroed, freed at the end of the round; NULL: no memory */
 uint32_t ebb_lab_choose(ebb_lab *lab, uint32_t n); /* a decision: 0 to n - 1; n at most 65535 */
 uint32_t ebb_lab_round(const ebb_lab *lab);        /* 0 for the first */
 void ebb_lab_send(ebb_lab *lab, ebb_cx *from, const ebb_msg *msg); /* to the runtime of msg->target */
 void ebb_lab_fail(ebb_lab *lab, const char *text); /* ends the run; the first text is copied */
+/* The same with another name than "check": one word of at most 31 bytes. A case is shrunk as long as its name stays. */
+void ebb_lab_fail_as(ebb_lab *lab, const char *failure, const char *text);
 
 /* What ebb_lab_inject does to a program in a network. The names in files are those behind EBB_LAB_, in small letters. */
 typedef enum ebb_lab_action {
@@ -104,15 +111,17 @@ typedef struct ebb_lab_opts {
 
 typedef struct ebb_lab_result {
     ebb_status status; /* EBB_OK: the run did not fail */
-    char failure[32];  /* the oracle's name, or "livelock", "check" (ebb_lab_fail), "script"; "": none */
-    char text[200];    /* what was expected and what was found */
-    uint32_t runtime;  /* the runtime of `event`, from 0 */
-    ebb_event event;   /* the event that shows the failure; type 0: none */
-    uint64_t events,   /* events traced */
-        steps;         /* decisions taken, those with one alternative included */
-    uint32_t rounds;   /* rounds run */
-    size_t choices;    /* decisions that had more than one alternative */
-    uint64_t polls;    /* polls of tasks, in a network */
+    char failure
+        [32]; /* the oracle's name, or "livelock", "check" (ebb_lab_fail), "script", or what was given to
+                          ebb_lab_fail_as; "": none */
+    char text[200];   /* what was expected and what was found */
+    uint32_t runtime; /* the runtime of `event`, from 0 */
+    ebb_event event;  /* the event that shows the failure; type 0: none */
+    uint64_t events,  /* events traced */
+        steps;        /* decisions taken, those with one alternative included */
+    uint32_t rounds;  /* rounds run */
+    size_t choices;   /* decisions that had more than one alternative */
+    uint64_t polls;   /* polls of tasks, in a network */
 } ebb_lab_result;
 
 /* Make and free a lab. NULL: no memory. One thread at a time may use it. */

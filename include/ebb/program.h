@@ -38,6 +38,9 @@ typedef struct ebb_program_event {
     const char *text;    /* what an assertion or trap says; "" if nothing */
     const char *file;    /* "": no place */
     uint32_t line, column;
+    bool goes_on; /* of a fault: the machine has a fault state, and is in it now */
+    const char
+        *broken; /* of a fault: "assert", "invariant" or "spec", which does not hold; "": another fault */
 } ebb_program_event;
 
 typedef struct ebb_program_opts {
@@ -96,13 +99,14 @@ bool ebb_program_is_quiet(const ebb_program *p);
 
 /* How it has ended, or how it is. */
 typedef struct ebb_program_end {
-    ebb_status main;    /* of ebb_program_start */
-    uint64_t faults;    /* machines that ended by a fault */
-    uint64_t recovered; /* handlers that were rolled back, of machines that went on */
-    uint64_t dead;      /* dead letters */
-    uint32_t waiting;   /* requests that have no reply, at the last time that it was quiet */
-    uint32_t queued;    /* messages that nobody took, then */
-    uint32_t hot;       /* specs that are in a hot state */
+    ebb_status main;                  /* of ebb_program_start */
+    uint64_t faults;                  /* machines that ended by a fault */
+    uint64_t recovered;               /* handlers that were rolled back, of machines that went on */
+    uint64_t dead;                    /* dead letters */
+    uint32_t waiting;                 /* requests that have no reply, at the last time that it was quiet */
+    uint32_t queued;                  /* messages that nobody took, then */
+    uint32_t hot;                     /* specs that are in a hot state */
+    const char *hot_spec, *hot_state; /* the first of them, valid as long as the program; "": none */
 } ebb_program_end;
 void ebb_program_end_of(const ebb_program *p, ebb_program_end *out);
 

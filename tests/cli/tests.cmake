@@ -24,3 +24,5 @@ ebb_python(cli.fixtures_report cli/fixtures.py ${EBB_CLI} $<TARGET_FILE:ebb_muta
 ebb_python(cli.lang cli/lang.py ${EBB_CLI})
 # Programs of typestate machines run: what they print, exit codes, signals, traces.
 ebb_python(cli.run cli/run.py ${EBB_CLI})
+# The same programs in the lab: expectations, explored schedules, files that replay a failure.
+ebb_python(cli.test cli/test.py ${EBB_CLI})

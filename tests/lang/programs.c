@@ -22,7 +22,8 @@ static const struct {
     const char *name, *says;
 } examples[] = {
     {"auth", "alice may\n"},
-    {"commit", "order 7: false\naborted\n"},
+    {"commit", "order 7 committed\norder 8 committed\n"},
+    {"commit_naive", "order 7 committed\norder 8 committed\n"}, /* in this schedule */
     {"connection", "connecting to example.net\nidle after 32 bytes\n"},
     {"fault", "rolled back with the rest if what follows fails\n"
               "! fault Divider Divide: an error was passed on: ByZero\n"
@@ -62,6 +63,42 @@ static void no_example_is_left_out(void **state) {
     seen = 0;
     lang_each("examples/lang/*.ebb", is_an_example);
     assert_int_equal(seen, sizeof examples / sizeof *examples);
+}
+
+/* ---- how it has ended ---- */
+
+static const char hot_text[] = "type Go = {}\n"
+                               "typestate M { fn new() -> On { On } state On { on Go { assert(false); } } }\n"
+                               "typestate N { fn new() -> On { On } state On { on Go {} }\n"
+                               "  state Off; invariant false; fault -> Off; }\n"
+                               "spec Ends observes Go { state Off { on Go -> On { On } } hot state On; }\n"
+                               "spec Other observes Go { hot state On; }\n"
+                               "fn main() -> () | MachineError { let m = M::spawn(); let n = N::spawn();\n"
+                               "  start(m); start(n); send(m, Go)?; send(n, Go)?; }\n";
+
+static void report_in_short(void *ctx, const ebb_program_event *e) {
+    char line[64];
+    if (e->what != EBB_PROGRAM_FAULT) return;
+    int n = snprintf(line, sizeof line, "%s %s %d\n", e->name, e->broken, e->goes_on);
+    lang_write(&((program_world *)ctx)->said, line, (size_t)n);
+}
+
+static void a_fault_says_what_is_broken_and_the_end_names_a_hot_spec(void **state) {
+    (void)state;
+    program_world x = program_new("hot.ebb", hot_text, sizeof hot_text - 1);
+    ebb_program_opts opts = program_opts(&x);
+    ebb_program_end end;
+    opts.report = report_in_short;
+    assert_int_equal(ebb_program_new(x.c, &opts, &x.p), EBB_OK);
+    assert_int_equal(ebb_program_open(x.w->host, x.p), EBB_OK);
+    program_run(&x);
+    assert_string_equal(x.said.s, "N invariant 1\nM assert 0\n");
+    ebb_program_end_of(x.p, &end);
+    assert_int_equal(end.hot, 1);
+    assert_string_equal(end.hot_spec, "Other");
+    assert_string_equal(end.hot_state, "On");
+    program_stop(&x, NULL);
+    program_end(&x);
 }
 
 static void record(const char *path, lang_text *out) {
@@ -195,6 +232,7 @@ int main(void) {
         cmocka_unit_test(every_program_says_what_its_comments_say),
         cmocka_unit_test(every_example_says_what_it_should),
         cmocka_unit_test(no_example_is_left_out),
+        cmocka_unit_test(a_fault_says_what_is_broken_and_the_end_names_a_hot_spec),
         cmocka_unit_test(the_same_program_gives_the_same_trace),
         cmocka_unit_test(the_host_sends_messages_by_name),
         cmocka_unit_test(a_function_with_too_many_variables_is_named),
