@@ -71,10 +71,7 @@ static ebb__type compound(ebb_lang *c, ebb__where w, uint32_t node, ebb__type_ki
     uint32_t n = 0, i = 0;
     for (uint32_t t = ebb__syntax_at(w.source, node)->child; t != 0; t = ebb__syntax_at(w.source, t)->next)
         n++;
-    uint32_t least = kind == EBB__TY_LIST  ? 1
-                     : kind == EBB__TY_MAP ? 2
-                                           : 0; /* else a syntax error was reported */
-    ebb__type *of = n < least ? NULL : ebb__lang_array(c, n + 1, sizeof *of);
+    ebb__type *of = ebb__lang_array(c, n + 1, sizeof *of);
     if (of == NULL) return EBB__TY_ERROR;
     for (uint32_t t = ebb__syntax_at(w.source, node)->child; t != 0; t = ebb__syntax_at(w.source, t)->next) {
         of[i++] = ebb__read_type(c, w, t);
