@@ -431,6 +431,7 @@ static const ebb__raw_stream_ops raw_ops = {on_place, on_bytes,   on_ended, on_w
 
 ebb_status ebb__conn_open(ebb__conn *c, ebb_cx *cx, ebb_stream s) {
     c->starts_last = &c->starts;
+    c->fresh_last = &c->fresh;
     c->born = c->idle_since = ebb__now(c->loop->rt);
     bool tcp = ebb_stream_peer(cx, s, &c->peer) == EBB_OK; /* a Unix socket has neither address nor nodelay */
     ebb_status st = tcp ? ebb_stream_nodelay(cx, s, true) : EBB_OK;

@@ -304,7 +304,7 @@ struct ebb__conn {
     uint32_t working;                /* of these, with a handler that runs, or ran and whose stream is open */
     uint32_t held;                   /* of these, counted by its address */
     uint32_t sending;                /* of these, with bytes ready that the peer has not taken */
-    ebb_http *fresh;                 /* those with bytes that have become ready since the last flush */
+    ebb_http *fresh, **fresh_last;   /* with bytes that became ready since the last flush, in that order */
     ebb__pace pace;                  /* how long the peer has taken none of these bytes, or too few */
     uint32_t requests;               /* received so far */
     uint64_t bodies;                 /* bytes of bodies received so far */

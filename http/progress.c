@@ -55,20 +55,21 @@ static void out_rests(ebb_http *x, uint64_t now) {
 }
 
 /* Most responses are taken whole by the flush that follows: they need no clock. So bytes that are ready are only noted,
- * in the connection's list `fresh`. */
+ * in the connection's list `fresh`. Its order becomes that of the address's list, whose first has waited longest. */
 void ebb__pacing_ready(ebb_http *x) {
     if (x->client || x->out_pace.since != 0 || x->fresh_at != NULL) return;
     ebb__conn *c = x->conn;
-    x->fresh = c->fresh;
-    x->fresh_at = &c->fresh;
-    if (x->fresh != NULL) x->fresh->fresh_at = &x->fresh;
-    c->fresh = x;
+    x->fresh = NULL;
+    x->fresh_at = c->fresh_last;
+    *c->fresh_last = x;
+    c->fresh_last = &x->fresh;
 }
 
 static void not_fresh(ebb_http *x) {
     if (x->fresh_at == NULL) return;
     *x->fresh_at = x->fresh;
     if (x->fresh != NULL) x->fresh->fresh_at = x->fresh_at;
+    else x->conn->fresh_last = x->fresh_at;
     x->fresh_at = NULL;
 }
 
