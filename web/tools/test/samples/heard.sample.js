@@ -4,9 +4,11 @@ import test from 'node:test';
 
 test('hears what nobody catches', async (t) => {
     const heard = [];
+    let all;
+    const both = new Promise((resolve) => { all = resolve; });
     const hear = (event) => {
         event.preventDefault();
-        heard.push((event.error ?? event.reason).message);
+        if (heard.push((event.error ?? event.reason).message) === 2) all();
     };
     for (const name of ['error', 'unhandledrejection']) {
         addEventListener(name, hear);
@@ -14,6 +16,6 @@ test('hears what nobody catches', async (t) => {
     }
     setTimeout(() => { throw new Error('thrown'); });
     Promise.reject(new Error('rejected'));
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    await both;
     assert.deepEqual(heard.sort(), ['rejected', 'thrown']);
 });
