@@ -304,6 +304,8 @@ bool ebb__run_queue(ebb__region_futures *s, uint32_t *work);
 void ebb__abandon_queue(ebb__region_futures *s);
 /* Frees f if it has ended and nothing refers to it. */
 void ebb__maybe_free(ebb__heap *h, ebb_future *f);
+/* Runs the hooks of a future that has ended, and frees them. False: `work` is used up, and the next call continues. */
+bool ebb__future_hooks_run(ebb__region_futures *s, ebb_future *f, uint32_t *work);
 /* From here on the region waits for the producer of f. */
 void ebb__count_as_work(ebb_future *f);
 /* The producer of f has ended. */

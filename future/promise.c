@@ -75,30 +75,6 @@ ebb_future *ebb_future_never_site(ebb_cx *cx, const char *site) {
     return f != NULL ? f : ebb__failed(st);
 }
 
-static const ebb__kind closing_kind = {
-    .type = {"closing", sizeof(ebb_future), ebb__trace_future, NULL, EBB__TYPE_OWN | EBB__TYPE_FUTURE},
-};
-
-ebb_future *ebb_closing_site(ebb_cx *cx, const char *site) {
-    ebb_status st = EBB_OK;
-    if (ebb__region_is(ebb__rt_of(cx), ebb__region_of(cx), EBB__REGION_CLOSING)) {
-        return ebb_future_ready_site(cx, ebb_value_none(), site);
-    }
-    ebb_future *f = ebb__future_new(cx, &closing_kind, site, &st);
-    if (f == NULL) return ebb__failed(st);
-    ebb__region_futures_of(f)->listens = true;
-    return f;
-}
-
-void ebb__future_closing(ebb__region_futures *s, ebb_future *f) {
-    if (ebb__kind_of(f) == &closing_kind) {
-        (void)ebb__complete(f, ebb_value_none());
-    } else if (ebb__is_promise(f) && f->flags & EBB__F_WORK && !ebb__has_ended(f)) {
-        const ebb__promise *p = (const ebb__promise *)(const void *)f;
-        if (p->op->closing != NULL) p->op->closing(s->cx, f, p->arg);
-    }
-}
-
 void ebb__only_waits(ebb_cx *cx, ebb_future *f, void *arg) {
     (void)cx;
     (void)f;

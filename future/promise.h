@@ -12,9 +12,6 @@ typedef struct ebb__promise {
 
 extern const ebb__kind ebb__promise_kind;
 
-/* Notifies a pending future that its region is closed. */
-void ebb__future_closing(ebb__region_futures *s, ebb_future *f);
-
 /* Makes a promise. NULL and *st. With an op the region waits for its producer. */
 ebb_future *ebb__promise_new(ebb_cx *cx, const ebb__kind *kind, const ebb_operation *op, void *arg,
                              const char *site, ebb_status *st);

@@ -1,4 +1,4 @@
-/* The callback runner of a region's futures: its life, the members, the timers. */
+/* The callback runner of a region's futures: its life, the members, the timers, the close. */
 #include "future/region_futures.h"
 
 #include "base/alloc.h"
@@ -125,6 +125,46 @@ static bool fire_timers(ebb__region_futures *s, uint32_t *work) {
     return true;
 }
 
+/* ---- the close -------------------------------------------------------------------------------------------- */
+
+static const ebb__kind closing_kind = {
+    .type = {"closing", sizeof(ebb_future), ebb__trace_future, NULL, EBB__TYPE_OWN | EBB__TYPE_FUTURE},
+};
+
+ebb_future *ebb_closing_site(ebb_cx *cx, const char *site) {
+    ebb_status st = EBB_OK;
+    if (ebb__region_is(ebb__rt_of(cx), ebb__region_of(cx), EBB__REGION_CLOSING)) {
+        return ebb_future_ready_site(cx, ebb_value_none(), site);
+    }
+    ebb_future *f = ebb__future_new(cx, &closing_kind, site, &st);
+    if (f == NULL) return ebb__failed(st);
+    ebb__region_futures_of(f)->listens = true;
+    return f;
+}
+
+static void notify_of_close(ebb__region_futures *s, ebb_future *f) {
+    if (ebb__kind_of(f) == &closing_kind) {
+        (void)ebb__complete(f, ebb_value_none());
+    } else if (ebb__is_promise(f) && f->flags & EBB__F_WORK && !ebb__has_ended(f)) {
+        const ebb__promise *p = (const ebb__promise *)(const void *)f;
+        if (p->op->closing != NULL) p->op->closing(s->cx, f, p->arg);
+    }
+}
+
+/* Notifies the members that want to know of the region's close, once. User code may remove members, and so move a
+ * notified one to an index that is yet to be visited. */
+static void follow_close(ebb__region_futures *s, bool closing) {
+    if (s->closed || !closing) return;
+    s->closed = true;
+    for (uint32_t i = s->listens ? s->members_n : 0; i > 0; i--) {
+        ebb_future *f = (ebb_future *)(void *)ebb__member_cell(s->members[i - 1]);
+        bool notified = (s->members[i - 1] & 2) != 0;
+        s->members[i - 1] |= 2;
+        if (!notified && f->cell.type->reserved & EBB__TYPE_FUTURE) notify_of_close(s, f);
+        if (i > s->members_n) i = s->members_n + 1;
+    }
+}
+
 /* ---- the callback runner ---------------------------------------------------------------------------------- */
 
 void ebb__region_futures_wake(ebb__region_futures *s) {
@@ -202,20 +242,6 @@ static bool cancel_members(ebb__region_futures *s, ebb_cancel_kind kind, bool al
         else all_here = false;
     }
     return all_here;
-}
-
-/* Notifies the members that want to know of the region's close, once. User code may remove members, and so move a
- * notified one to an index that is yet to be visited. */
-static void follow_close(ebb__region_futures *s, bool closing) {
-    if (s->closed || !closing) return;
-    s->closed = true;
-    for (uint32_t i = s->listens ? s->members_n : 0; i > 0; i--) {
-        ebb_future *f = (ebb_future *)(void *)ebb__member_cell(s->members[i - 1]);
-        bool notified = (s->members[i - 1] & 2) != 0;
-        s->members[i - 1] |= 2;
-        if (!notified && f->cell.type->reserved & EBB__TYPE_FUTURE) ebb__future_closing(s, f);
-        if (i > s->members_n) i = s->members_n + 1;
-    }
 }
 
 static void cancel_all(ebb__region_futures *s, ebb_cx *cx, const ebb__runner_view *v) {

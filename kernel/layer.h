@@ -270,15 +270,11 @@ static inline void *ebb__record_of(const ebb_runtime *rt, const ebb__slab *s, ui
 }
 
 /* Looks an id up in a slab: EBB_OK and its index, or the error. */
-static inline ebb_status ebb__lookup_as(const ebb_runtime *rt, const ebb__slab *s, uint64_t id,
-                                        uint32_t *index, uint32_t shift, size_t hot) {
-    *index = (uint32_t)(id >> 32) & 0xffffff;
-    return EBB__LIKELY(ebb__record_of(rt, s, id, shift, hot) != NULL) ? EBB_OK : ebb__lookup_failed(rt, id);
-}
-
 static inline ebb_status ebb__lookup(const ebb_runtime *rt, const ebb__slab *s, uint64_t id,
                                      uint32_t *index) {
-    return ebb__lookup_as(rt, s, id, index, s->shift, s->hot);
+    *index = (uint32_t)(id >> 32) & 0xffffff;
+    return EBB__LIKELY(ebb__record_of(rt, s, id, s->shift, s->hot) != NULL) ? EBB_OK
+                                                                            : ebb__lookup_failed(rt, id);
 }
 
 /* ---- a runtime ----------------------------------------------------------------------------------------- */

@@ -364,19 +364,16 @@ static inline uint64_t ebb__obligation_id(const ebb_runtime *rt, const ebb__obli
     return ebb__id(rt, d->index, d->generation);
 }
 
+/* *out is NULL if there is no such record. */
 static inline ebb_status ebb__find_task(const ebb_runtime *rt, ebb_task id, ebb__task **out) {
-    uint32_t i;
-    ebb_status st = ebb__lookup_as(rt, &rt->tasks, id.id, &i, EBB__TASK_SHIFT, sizeof(ebb__task));
-    if (st != EBB_OK) return st;
-    *out = ebb__task_at(rt, i);
+    *out = ebb__record_of(rt, &rt->tasks, id.id, EBB__TASK_SHIFT, sizeof **out);
+    if (EBB__UNLIKELY(*out == NULL)) return ebb__lookup_failed(rt, id.id);
     return (*out)->phase == 0 ? EBB_ERR_STALE : EBB_OK;
 }
 
 static inline ebb_status ebb__find_region(const ebb_runtime *rt, ebb_region id, ebb__region **out) {
-    uint32_t i;
-    ebb_status st = ebb__lookup_as(rt, &rt->regions, id.id, &i, EBB__REGION_SHIFT, sizeof(ebb__region));
-    if (st != EBB_OK) return st;
-    *out = ebb__region_at(rt, i);
+    *out = ebb__record_of(rt, &rt->regions, id.id, EBB__REGION_SHIFT, sizeof **out);
+    if (EBB__UNLIKELY(*out == NULL)) return ebb__lookup_failed(rt, id.id);
     return (*out)->state == 0 ? EBB_ERR_STALE : EBB_OK;
 }
 

@@ -212,11 +212,13 @@ ebb_status ebb__handle_move(ebb__handle *h, ebb_region region) {
 /* ---- ids ------------------------------------------------------------------------------------------------------ */
 
 static ebb_status find(const ebb_loop *l, uint64_t id, ebb__handle **out) {
-    uint32_t i;
-    ebb_status st = ebb__lookup_as(l->rt, &l->handles, id, &i, EBB__HANDLE_SHIFT, sizeof **out);
-    if (EBB__UNLIKELY(st != EBB_OK)) return st == EBB_ERR_STALE ? EBB_ERR_CLOSED : st;
-    *out = ebb__slab_at_as(&l->handles, i, EBB__HANDLE_SHIFT, sizeof **out);
-    return (*out)->state == EBB__HANDLE_OPEN ? EBB_OK : EBB_ERR_CLOSED;
+    ebb__handle *h = ebb__record_of(l->rt, &l->handles, id, EBB__HANDLE_SHIFT, sizeof *h);
+    if (EBB__UNLIKELY(h == NULL)) {
+        ebb_status st = ebb__lookup_failed(l->rt, id);
+        return st == EBB_ERR_STALE ? EBB_ERR_CLOSED : st;
+    }
+    *out = h;
+    return h->state == EBB__HANDLE_OPEN ? EBB_OK : EBB_ERR_CLOSED;
 }
 
 ebb_status ebb__handle_find(const ebb_cx *cx, uint64_t id, ebb__handle_kind kind, ebb__handle_kind or_kind,

@@ -76,7 +76,7 @@ uint64_t ebb__wf_in_flight_now(ebb__wf *wf) {
     if (wf->count.stored && wf->count.at == ebb__now(wf->rt)) return wf->count.n;
     for (ebb__wf *p = ebb__wf_parent(wf); p != NULL && ebb__wf_is_due(p); p = ebb__wf_parent(p))
         outermost = p;
-    if (ebb__region_get(wf->rt, outermost->region, &r) != EBB_OK) return 0;
+    if (outermost != wf && ebb__region_get(wf->rt, outermost->region, &r) != EBB_OK) return 0;
     count_below(outermost, r);
     return wf->count.n;
 }

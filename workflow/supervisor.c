@@ -1,5 +1,6 @@
-/* The supervisor's poll: looks at the region, the drain region and the clock, and makes every step that is due, one
- * after the other. Then it waits for the next wake-up. */
+/* The steps of a workflow. The supervisor's poll looks at the region, the drain region and the clock, and makes every
+ * step that is due, one after the other. Then it waits for the next wake-up. The last step is made when the region has
+ * closed. */
 #include <assert.h>
 
 #include "workflow/workflow.h"
@@ -144,6 +145,35 @@ static void set_alarm(ebb_cx *cx, const ebb__wf *wf) {
     uint64_t at = !wf->overdue ? wf->end : wf->on_overdue != NULL ? wf->overdue_call_at : EBB_FOREVER;
     if (!wf->cancelled && wf->cancel_at < at) at = wf->cancel_at;
     ebb__supervisor_alarm(cx, wf->supervisor, at);
+}
+
+/* ---- FINALIZING ------------------------------------------------------------------------------------------- */
+
+/* The finalizers have run, and the region has closed. */
+void ebb__wf_closed(void *arg, const ebb_region_report *report) {
+    ebb__wf *wf = arg;
+    ebb_cx *cx = ebb_runtime_host(wf->rt);
+    if (wf->ended) { /* it was never opened */
+        ebb__wf_free(wf);
+        return;
+    }
+    wf->status = report->status;
+    if (wf->completing) {
+        ebb__fact facts[] = {{"left", NULL, wf->leak_count}, {"status", ebb_status_name(report->status), 0}};
+        (void)ebb__wf_do(cx, wf, EBB__T_COMPLETE, facts, 2);
+    } else {
+        ebb__fact facts[] = {{"left", NULL, wf->leak_count},
+                             {"drain_timed_out", NULL, wf->timed_out},
+                             {"cancelled", NULL, wf->cancelled},
+                             {"absorbed", NULL, wf->absorbed},
+                             {"status", ebb_status_name(report->status), 0},
+                             {"error", ebb__wf_error_name(EBB_ERR_CANCEL_LEAK), 0}};
+        assert(wf->state == EBB_WORKFLOW_FINALIZING);
+        bool leak = wf->leak_count > 0;
+        (void)ebb__wf_do(cx, wf, leak ? EBB__T_LEAK : EBB__T_FINISH, facts, leak ? 6 : 5);
+    }
+    wf->ended = true;
+    ebb__wf_wake_joiner(wf);
 }
 
 /* ---- the poll ------------------------------------------------------------------------------------------ */

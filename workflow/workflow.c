@@ -40,7 +40,7 @@ ebb_status ebb__wf_find(ebb_cx *cx, ebb_workflow id, ebb__wf **out) {
     return (*out)->index == 0 ? EBB_ERR_STALE : EBB_OK;
 }
 
-static void record_free(ebb__wf *wf) {
+void ebb__wf_free(ebb__wf *wf) {
     ebb_runtime *rt = wf->rt;
     ebb__wf_handlers_free(wf);
     ebb__free(ebb__rt_allocator(rt), wf->leaks, wf->leaks_room * sizeof *wf->leaks);
@@ -58,7 +58,7 @@ static void workflows_free(ebb_runtime *rt) {
     ebb__workflows *w = workflows_at(rt);
     const ebb_allocator *a = ebb__rt_allocator(rt);
     for (uint32_t i = 1; i < w->slab.used; i++) {
-        if (at(w, i)->index != 0) record_free(at(w, i));
+        if (at(w, i)->index != 0) ebb__wf_free(at(w, i));
     }
     ebb__slab_fini(&w->slab, a);
     ebb__layer_remove(rt, &layer);
@@ -92,7 +92,7 @@ static void sweep(ebb_runtime *rt) {
         w->swept = w->swept + 1 < w->slab.used ? w->swept + 1 : 1;
         ebb__wf *wf = at(w, w->swept);
         bool unused = wf->index != 0 && wf->ended && wf->joiner.cx == NULL;
-        if (unused && !wf->is_root && is_gone(rt, wf->around)) record_free(wf);
+        if (unused && !wf->is_root && is_gone(rt, wf->around)) ebb__wf_free(wf);
     }
 }
 
@@ -231,7 +231,7 @@ ebb_workflow ebb__workflow_open_under(ebb_cx *cx, const ebb_workflow_opts *given
         wf->ended = true; /* if there is a region, its hook still has to run */
         bool opened = !opts->root && ebb_id_status(wf->region.id) == EBB_OK;
         if (opened) ebb_region_close(cx, wf->region);
-        else record_free(wf);
+        else ebb__wf_free(wf);
         return (ebb_workflow){ebb__id_error(rt, st)};
     }
     ebb__wf *parent = ebb__wf_parent(wf);
@@ -248,32 +248,6 @@ ebb_workflow ebb__workflow_open_under(ebb_cx *cx, const ebb_workflow_opts *given
 
 void ebb__wf_wake_joiner(ebb__wf *wf) {
     if (wf->joiner.cx != NULL) ebb__waiter_wake(&wf->joiner);
-}
-
-void ebb__wf_closed(void *arg, const ebb_region_report *report) {
-    ebb__wf *wf = arg;
-    ebb_cx *cx = ebb_runtime_host(wf->rt);
-    if (wf->ended) { /* it was never opened */
-        record_free(wf);
-        return;
-    }
-    wf->status = report->status;
-    if (wf->completing) {
-        ebb__fact facts[] = {{"left", NULL, wf->leak_count}, {"status", ebb_status_name(report->status), 0}};
-        (void)ebb__wf_do(cx, wf, EBB__T_COMPLETE, facts, 2);
-    } else {
-        ebb__fact facts[] = {{"left", NULL, wf->leak_count},
-                             {"drain_timed_out", NULL, wf->timed_out},
-                             {"cancelled", NULL, wf->cancelled},
-                             {"absorbed", NULL, wf->absorbed},
-                             {"status", ebb_status_name(report->status), 0},
-                             {"error", ebb__wf_error_name(EBB_ERR_CANCEL_LEAK), 0}};
-        assert(wf->state == EBB_WORKFLOW_FINALIZING);
-        bool leak = wf->leak_count > 0;
-        (void)ebb__wf_do(cx, wf, leak ? EBB__T_LEAK : EBB__T_FINISH, facts, leak ? 6 : 5);
-    }
-    wf->ended = true;
-    ebb__wf_wake_joiner(wf);
 }
 
 static void report_of(const ebb__wf *wf, ebb_workflow_report *out) {
@@ -344,7 +318,7 @@ static ebb_status join(ebb_cx *cx, ebb_workflow workflow, ebb_workflow_report *o
         if (out != NULL) report_of(wf, out);
         if (!wf->ended) return EBB_ERR_CANCEL_DRAIN_TIMEOUT;
         st = outcome(wf);
-        record_free(wf);
+        ebb__wf_free(wf);
         return st;
     }
     end_when_idle(cx, wf);

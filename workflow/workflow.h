@@ -119,8 +119,10 @@ ebb__wf *ebb__wf_around(const ebb_runtime *rt, const ebb__region *r);
 ebb__wf *ebb__wf_parent(const ebb__wf *wf);
 /* Wakes the joiner, which looks again. */
 void ebb__wf_wake_joiner(ebb__wf *wf);
-/* on_closed of its region. */
+/* on_closed of its region: the last step. */
 void ebb__wf_closed(void *arg, const ebb_region_report *report);
+/* Frees the record of a workflow that has ended, or was never opened. */
+void ebb__wf_free(ebb__wf *wf);
 
 /* ---- step.c ---- */
 

@@ -337,7 +337,8 @@ typedef struct ebb_retry_opts {
     bool (*again)(ebb_status st, void *arg);
 } ebb_retry_opts;
 /* Calls `make` until the future that it returns completes, at most `attempts` times; `attempt` counts from 0. Ends as
- * the last attempt, which is one that `again` says no to, or the last that `attempts` allows. If an attempt is cancelled, the result is cancelled. `*opts` is copied. */
+ * the last attempt: the one after which `again` returns false, or the last that `attempts` allows. If an attempt is
+ * cancelled, the result is cancelled. `*opts` is copied. */
 typedef ebb_future *(*ebb_attempt_fn)(ebb_cx *cx, uint32_t attempt, void *arg);
 #define ebb_retry(cx, opts, make, arg) ebb_retry_site((cx), (opts), (make), (arg), EBB_SITE)
 ebb_future *ebb_retry_site(ebb_cx *cx, const ebb_retry_opts *opts, ebb_attempt_fn make, void *arg,

@@ -71,7 +71,7 @@ void ebb_lab_fail(ebb_lab *lab, const char *text); /* ends the run; the first te
 /* The same with another name than "check": one word of at most 31 bytes. A case is shrunk as long as its name stays. */
 void ebb_lab_fail_as(ebb_lab *lab, const char *failure, const char *text);
 
-/* What ebb_lab_inject does to a program in a network. The names in files are those behind EBB_LAB_, in small letters. */
+/* What ebb_lab_inject does to a program in a network. In files its names have no EBB_LAB_ and are in small letters. */
 typedef enum ebb_lab_action {
     EBB_LAB_NOTHING = 0,
     EBB_LAB_CANCEL,   /* cancels the task that was just polled */
@@ -94,8 +94,8 @@ typedef struct ebb_lab_case {
     size_t script_n;       /* bytes in `script` */
     int plant;             /* the oracle whose bug is planted, in builds that have planted bugs; 0: none */
     char failure[32];      /* the expected failure, as ebb_lab_result.failure; "": none yet */
-    ebb_lab_action action; /* what happens right after the poll `point`, in a network */
-    uint64_t point;        /* counts the polls of all programs, from 1 */
+    ebb_lab_action action; /* in a network: what happens right after the poll `point` */
+    uint64_t point;        /* the polls of all programs are counted, from 1 */
 } ebb_lab_case;
 
 typedef struct ebb_lab_opts {
@@ -111,9 +111,8 @@ typedef struct ebb_lab_opts {
 
 typedef struct ebb_lab_result {
     ebb_status status; /* EBB_OK: the run did not fail */
-    char failure
-        [32]; /* the oracle's name, or "livelock", "check" (ebb_lab_fail), "script", or what was given to
-                          ebb_lab_fail_as; "": none */
+    /* The oracle's name, "livelock", "check" (ebb_lab_fail), "script", or a name given to ebb_lab_fail_as. "": none. */
+    char failure[32];
     char text[200];   /* what was expected and what was found */
     uint32_t runtime; /* the runtime of `event`, from 0 */
     ebb_event event;  /* the event that shows the failure; type 0: none */
@@ -196,17 +195,19 @@ const ebb_lab_scenario *ebb_lab_scenario_at(size_t i);
  *  - an oracle that the trace of a program violates;
  *  - "check": ebb_lab_fail, called by a client or by `check`;
  *  - "stuck": a program waits and nothing will wake it, or a client has not ended within `patience`, or a service
- *    has not ended so long after SIGTERM;
+ *    has not ended within `patience` after SIGTERM;
  *  - "exit": a program has ended with another status than 0, in a run that nothing has disturbed;
- *  - "leak": a program has ended with EBB_SERVICE_LEAK, unless it was forced; or a client has not freed memory;
- *  - "left": a program has ended, and a socket, a listener, a file or a libuv handle of its is open;
+ *  - "leak": a program has ended with EBB_SERVICE_LEAK, unless it was forced; or a client has not freed all its memory;
+ *  - "left": a program has ended and left a socket, a listener, a file or a libuv handle open;
  *  - "livelock": too many decisions;
  *  - "crash": the process of the run has died.
  *
- * What is not virtual: the real thread pool is not used, its functions run on the program's thread; other threads and
- * child processes can't be made (EBB_ERRNO(ENOSYS)), so a service has one loop, EBB_SERVICE_LOOPS_ALL is 1; what a
- * program does without Ebb (stdio, its own system calls, static variables, which keep their values from run to run) is
- * as real as ever. TLS runs, but OpenSSL's random numbers are real: its runs can't be replayed. */
+ * Limits of the lab:
+ *  - There are no threads: functions for the thread pool run on the thread of the program. Other threads and child
+ *    processes can't be made (EBB_ERRNO(ENOSYS)). A service has one loop: EBB_SERVICE_LOOPS_ALL is 1.
+ *  - Whatever a program does without Ebb is real: stdio, its own system calls, and static variables, which keep their
+ *    values from run to run unless `forks` is set.
+ *  - TLS works, but OpenSSL's random numbers are real, so runs with TLS can't be replayed. */
 
 typedef struct ebb_lab_program {
     const char *name; /* one word. Name lookups find it */
@@ -245,23 +246,23 @@ typedef struct ebb_lab_network {
     uint32_t accept_errors; /* an accept fails with EMFILE */
 } ebb_lab_network;
 
-/* Plays the scenario's network. Of the scenario's functions `setup`, `step`, `check` and `teardown` are called: `setup`
- * before the programs start, `step` when the chooser decides, `check` when all have ended. Where there are no fibers the
- * run fails with EBB_ERR_LIMIT. */
+/* Plays the scenario's network. It calls these functions of the scenario: `setup` before the programs start, `step` when
+ * the chooser decides, `check` when all programs have ended, and `teardown`. On a machine without fibers the run fails
+ * with EBB_ERR_LIMIT. */
 void ebb_lab_network_play(ebb_lab *lab);
 
-/* The lab in whose run this thread is; NULL: in none. */
+/* The lab whose run is on this thread; NULL: there is none. */
 ebb_lab *ebb_lab_here(void);
-/* Whether a fault was made, an action was injected, or one of the functions below was called, in this run. A client that
+/* True if in this run a fault was made, an action was injected, or one of the functions below was called. A client that
  * gets an error in an undisturbed run has found a bug. */
 bool ebb_lab_disturbed(const ebb_lab *lab);
-/* For `step`: sends a signal to a program; cuts two programs off from each other for a time; resets all connections of a
- * program. The names are those of programs; EBB_ERR_INVALID: no such program. */
+/* For `step`: send a signal to a program; let nothing pass between two programs for a time; reset all connections of a
+ * program. Programs are given by name. EBB_ERR_INVALID: no such program. */
 ebb_status ebb_lab_signal(ebb_lab *lab, const char *program, int signum);
 ebb_status ebb_lab_partition(ebb_lab *lab, const char *a, const char *b, uint64_t ns);
 ebb_status ebb_lab_reset(ebb_lab *lab, const char *program);
-/* Writes a file of the program's machine, and returns the bytes of one: NULL if there is none. They are valid until the
- * next call of the lab. EBB_ERR_INVALID, EBB_ERR_NOMEM. */
+/* Write and read a file of the program's machine. EBB_ERR_INVALID: no such program. EBB_ERR_NOMEM. The bytes that are
+ * read are valid until the next call of the lab; NULL: there is no such file. */
 ebb_status ebb_lab_file_put(ebb_lab *lab, const char *program, const char *path, const void *bytes, size_t n);
 const void *ebb_lab_file_get(ebb_lab *lab, const char *program, const char *path, size_t *n);
 
@@ -279,8 +280,8 @@ typedef struct ebb_lab_inject_result {
     ebb_lab_result failure; /* of the failing run; status EBB_OK: none failed */
 } ebb_lab_inject_result;
 
-/* Runs a case of a network again and again, each time with another action at another suspension point: after each poll
- * of a task of any program. Stops at the first failure, and captures it in `c`: it can be run alone, shrunk and saved.
+/* Runs a case of a network once for each action at each suspension point, that is after each poll of a task of any
+ * program. Stops at the first failure, and captures it in `c`: it can be run alone, shrunk and saved.
  * Returns out->failure.status. `opts` may be NULL. */
 ebb_status ebb_lab_inject(ebb_lab *lab, ebb_lab_case *c, const ebb_lab_inject_opts *opts,
                           ebb_lab_inject_result *out);
@@ -342,8 +343,8 @@ typedef struct ebb_injection {
     size_t state_size;  /* bytes of `state`, which is zeroed before each run */
     uint64_t max_polls; /* polls in one run; more count as a livelock. 0: 100,000 */
     bool expect_leaks;  /* LEAK_DETECTED is not a failure */
-    const ebb_injection_run
-        *only; /* runs this one alone, after one without a stop: the `run` of a failure. NULL: all */
+    /* Only this run, the `run` of a failure, after one without a stop. NULL: all runs. */
+    const ebb_injection_run *only;
 } ebb_injection;
 
 typedef struct ebb_injected {

@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-/* Limits of every compilation. What exceeds one is a diagnostic: E0109, E0110 or E0111. */
+/* Limits of every compilation. A program that exceeds one gets the diagnostic E0109, E0110 or E0111. */
 #define EBB_LANG_MAX_DEPTH  200        /* nested constructs; a chain of n operators counts n */
 #define EBB_LANG_MAX_BYTES  (16 << 20) /* of one file */
 #define EBB_LANG_MAX_ERRORS 100        /* the default */
@@ -23,8 +23,8 @@ typedef struct ebb_lang ebb_lang;
 typedef ebb_status ebb_lang_load_fn(void *ctx, const char *module, const char **text, size_t *n);
 
 typedef struct ebb_lang_opts {
-    uint32_t size;       /* sizeof (ebb_lang_opts), or 0 */
-    uint32_t max_errors; /* what follows this many errors, or warnings, is left out; 0: EBB_LANG_MAX_ERRORS */
+    uint32_t size;           /* sizeof(ebb_lang_opts) of the caller; 0: this one */
+    uint32_t max_errors;     /* later errors and warnings are not reported. 0: EBB_LANG_MAX_ERRORS */
     ebb_allocator allocator; /* required */
     ebb_lang_load_fn *load;  /* NULL: nothing can be imported */
     void *load_ctx;          /* the first argument of `load` */
@@ -68,18 +68,18 @@ typedef void ebb_lang_write_fn(void *ctx, const char *text, size_t n);
 /* Makes a compilation. EBB_ERR_NOMEM, EBB_ERR_VERSION, or EBB_ERR_INVALID without an allocator. */
 ebb_status ebb_lang_new(const ebb_lang_opts *opts, ebb_lang **out);
 
-/* Frees a compilation and all that came from it. NULL is fine. */
+/* Frees a compilation and everything that it returned. NULL is allowed. */
 void ebb_lang_free(ebb_lang *c);
 
-/* Compiles a program: the file `path` with `text`, and what it imports. Once for each compilation; both must stay valid
- * until it is freed. EBB_OK: no errors, perhaps warnings. EBB_FAILED: there are errors. EBB_ERR_NOMEM: the diagnostics
- * so far may not be all. EBB_ERR_RESOLVED: it was called before. */
+/* Compiles a program: the file `path` with `text`, and what it imports. Called once for each compilation; `path` and
+ * `text` must stay valid until it is freed. EBB_OK: no errors, perhaps warnings. EBB_FAILED: there are errors.
+ * EBB_ERR_NOMEM: diagnostics may be missing. EBB_ERR_RESOLVED: it was called before. */
 ebb_status ebb_lang_compile(ebb_lang *c, const char *path, const char *text, size_t n);
 
 /* Returns the diagnostics, ordered by file and place. They are valid until the compilation is freed. */
 const ebb_lang_diagnostic *const *ebb_lang_diagnostics(const ebb_lang *c, size_t *n);
 
-/* Writes a diagnostic as people read it, with the source lines; or as one JSON object without a newline. */
+/* Writes a diagnostic for people, with the source lines; or for programs, as one JSON object without a newline. */
 void ebb_lang_render(const ebb_lang *c, const ebb_lang_diagnostic *d, ebb_lang_write_fn *write, void *ctx);
 void ebb_lang_render_json(const ebb_lang_diagnostic *d, ebb_lang_write_fn *write, void *ctx);
 
@@ -89,14 +89,15 @@ void ebb_lang_render_json(const ebb_lang_diagnostic *d, ebb_lang_write_fn *write
 ebb_status ebb_lang_format(ebb_lang *c, const char *path, const char *text, size_t n,
                            ebb_lang_write_fn *write, void *ctx);
 
-/* What a code means: its title, and why the language has the rule and what to do about it. NULL:
- * there is no such code. The strings are static. */
+/* The meaning of a code. The strings are static. */
 typedef struct ebb_lang_code {
-    const char *code, *title, *text;
+    const char *code, *title;
+    const char *text; /* why the language has the rule, and what to do about it */
 } ebb_lang_code;
+/* Looks a code up. NULL: there is no such code. */
 const ebb_lang_code *ebb_lang_explain(const char *code);
 
-/* The codes in order; NULL behind the last. */
+/* Returns the i-th code, in order; NULL after the last. */
 const ebb_lang_code *ebb_lang_code_at(size_t i);
 
 #ifdef __cplusplus

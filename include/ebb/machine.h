@@ -1,4 +1,4 @@
-/* ebb/machine.h - managed machines: objects with states that live from messages.
+/* ebb/machine.h - managed machines: objects with states that run only to handle messages.
  *
  * A *machine* has a state, fields, and a mailbox. Its *type* is a table: for each state and each kind of message, what
  * to do with it: handle, defer, ignore. A *handler* runs to its end; machines never run at the same time. One task of
@@ -52,7 +52,7 @@ typedef struct ebb_machine {
     uint64_t id;
 } ebb_machine;
 typedef struct ebb_request {
-    uint64_t id; /* of a request that was made; for whom it was made to, the capability to reply to it */
+    uint64_t id; /* of a request; its receiver has the capability to reply by the same type */
 } ebb_request;
 
 /* Kinds of messages are numbers of the program, from 1. Kind 0 is the runtime's: */
@@ -84,7 +84,7 @@ typedef struct ebb_message {
 } ebb_message;
 
 /* A handler. `self` is a copy of the fields; changes count if the dispatch commits. EBB_OK commits. A negative status
- * is a fault; so is EBB_PENDING: handlers can't wait. */
+ * is a fault; so is EBB_PENDING: a handler can't wait. */
 typedef ebb_status (*ebb_machine_fn)(ebb_machines *ms, void *self, const ebb_message *m);
 
 typedef enum ebb_machine_what {
@@ -126,21 +126,21 @@ typedef struct ebb_machine_type {
     uint16_t columns;     /* of the table */
     uint16_t mailbox;     /* messages in the mailbox; 0: EBB_MACHINE_MAILBOX */
     uint16_t fault_state; /* 1 + the state that a fault leads to; 0: a fault is the machine's end */
-    /* Called when a dispatch has committed or was rolled back, and when the machine ends (`now` is NULL then): to let
-     * go of what only one version of the fields refers to. After a rollback `now` is the copy, which is dropped; a
-     * machine whose spawn is rolled back ends with `committed` false.
-     * May not call functions of this header. NULL: fields are bytes. */
+    /* Called when a dispatch has committed or was rolled back, and when the machine ends (`now` is NULL then). It
+     * releases what only one version of the fields refers to. After a rollback `now` is the copy, which is dropped. A
+     * machine whose spawn is rolled back ends with `committed` false. The function may not call functions of this
+     * header. NULL: fields are bytes. */
     void (*settle)(const struct ebb_machine_type *type, bool committed, uint32_t old_state, void *old,
                    uint32_t now_state, void *now);
 } ebb_machine_type;
 
-/* A kind of message. Its functions may not call functions of this header. */
+/* A kind of message. The functions given here may not call functions of this header. */
 typedef struct ebb_machine_kind {
     const char *name; /* for dumps; NULL: its number */
-    void (*keep)(
-        void *payload); /* a payload was copied for another receiver of a publish, or for the value of an
-                                    ebb_machine_ask. NULL: bytes */
-    void (*drop)(void *payload); /* a payload is freed. NULL: bytes */
+    /* Called when a payload was copied for another receiver of a publish, or for the value of an ebb_machine_ask. NULL:
+     * payloads are bytes. */
+    void (*keep)(void *payload);
+    void (*drop)(void *payload); /* called before a payload is freed. NULL: payloads are bytes */
 } ebb_machine_kind;
 
 /* ---- a runtime of machines ------------------------------------------------------------------------------- */
@@ -173,20 +173,20 @@ typedef struct ebb_machines_opts {
     /* Hooks: called after the commit or the rollback. They may call the functions of this header that act at once; after
      * a close they may still send, but not spawn. Each may be NULL. */
     void (*dead_letter)(void *arg, const ebb_dead_letter *dead);
-    void (*overflow)(void *arg, ebb_machine to,
-                     uint16_t kind); /* a send found the mailbox full; the first 8 of a dispatch */
-    void (*fault)(void *arg, ebb_machine machine, uint16_t kind,
-                  ebb_status status); /* a handler has faulted */
-    void *arg;                        /* the first argument of the hooks */
-    void (*idle)(
-        void *arg); /* the dispatcher is about to wait: no machine has anything to do until a timer expires or
-                                somebody sends. Not called while it drains */
+    /* A send found the mailbox full. Called for the first 8 of a dispatch. */
+    void (*overflow)(void *arg, ebb_machine to, uint16_t kind);
+    /* A handler has faulted. */
+    void (*fault)(void *arg, ebb_machine machine, uint16_t kind, ebb_status status);
+    void *arg; /* the first argument of the hooks */
+    /* The dispatcher is about to wait: no machine has anything to do until a timer expires or a message is sent. Not
+     * called while it drains. */
+    void (*idle)(void *arg);
 } ebb_machines_opts;
 
 /* Opens a runtime of machines: a region, and in it the dispatcher. To end it, close or cancel the region:
  *   close   spawns, and sends from outside, are refused with EBB_ERR_CLOSED, except to callers inside a unit of work.
  *           When no message and no request is left, and no unit that could send one, the machines stop, the youngest
- *           first. Timers do not hold it.
+ *           first. Timers do not delay this.
  *   cancel  All mailboxes become dead letters and requests fail as STOPPED. Each machine may handle one such failure;
  *           then it stops.
  * A machine that has faulted does not end the runtime. EBB_ERR_BUSY: this ebb_runtime has one already. EBB_ERR_INVALID:
@@ -197,8 +197,8 @@ ebb_status ebb_machines_open_site(ebb_cx *cx, ebb_machines **out, const ebb_mach
 ebb_region ebb_machines_region(const ebb_machines *ms);
 /* The entry of `kinds` for a kind; NULL: there is none. For code that copies a payload in a hook. */
 const ebb_machine_kind *ebb_machines_kind(const ebb_machines *ms, uint16_t kind);
-/* Frees it, after its region has closed or ebb_runtime_free. EBB_ERR_BUSY: the dispatcher still lives. NULL is
- * allowed. */
+/* Frees a runtime of machines, after its region has closed, or after ebb_runtime_free. EBB_ERR_BUSY: the dispatcher
+ * still lives. NULL is allowed. */
 ebb_status ebb_machines_free(ebb_machines *ms);
 
 typedef struct ebb_machines_stats {
@@ -239,9 +239,9 @@ ebb_machine ebb_machine_spawn(ebb_machines *ms, const ebb_machine_type *type, ui
 /* Starts a machine that is Created; what it was sent is dispatched then. EBB_ERR_NOT_RUNNING: it has ended.
  * EBB_ERR_INVALID: it was started before. EBB_ERR_UNKNOWN_MACHINE, EBB_ERR_NOMEM. */
 ebb_status ebb_machine_start(ebb_machines *ms, ebb_machine machine);
-/* Stops a machine. Its mailbox becomes dead letters, requests that wait there or whose capability it holds fail as
- * STOPPED. Replies to it are dead letters. A handler that stops its own machine stages it as any other effect. Errors
- * as ebb_machine_start. */
+/* Stops a machine. The messages in its mailbox become dead letters. Requests fail as STOPPED if they wait there or if
+ * the machine holds their capability. Replies to it are dead letters. In a handler a stop is staged, also that of its
+ * own machine. Errors as ebb_machine_start. */
 ebb_status ebb_machine_stop(ebb_machines *ms, ebb_machine machine);
 
 typedef struct ebb_machine_info {
@@ -261,7 +261,7 @@ ebb_status ebb_machine_info_of(const ebb_machines *ms, ebb_machine machine, ebb_
 
 /* ---- messages ------------------------------------------------------------------------------------------ */
 
-/* Sends a copy of `size` bytes. What happened is said here, and nothing was staged after an error:
+/* Sends a copy of `size` bytes. After an error nothing was sent or staged:
  *   EBB_ERR_MAILBOX_FULL      the receiver's mailbox has no free place
  *   EBB_ERR_NOT_RUNNING       it has faulted or stopped
  *   EBB_ERR_UNKNOWN_MACHINE   there never was such a machine
@@ -271,9 +271,9 @@ ebb_status ebb_machine_info_of(const ebb_machines *ms, ebb_machine machine, ebb_
 ebb_status ebb_machine_send(ebb_machines *ms, ebb_machine to, uint16_t kind, const void *payload,
                             size_t size);
 
-/* Publishes to all who have subscribed to this kind and key, in the order of their subscriptions; who subscribes in
- * the same dispatch is not among them. If one mailbox is full, nothing is sent to anybody. Without a subscriber it is
- * a dead letter. Errors as ebb_machine_send. */
+/* Publishes to all who have subscribed to this kind and key, in the order of their subscriptions. A machine that
+ * subscribes in the same dispatch does not get the message. If one mailbox is full, nothing is sent to anybody. Without
+ * a subscriber the message is a dead letter. Errors as ebb_machine_send. */
 ebb_status ebb_machine_publish(ebb_machines *ms, uint16_t kind, uint64_t key, const void *payload,
                                size_t size);
 /* For handlers: adds or removes a subscription of this machine. A second one for the same kind and key changes nothing.
@@ -287,20 +287,20 @@ ebb_status ebb_machine_unsubscribe(ebb_machines *ms, uint16_t kind, uint64_t key
  * max_pending requests without a reply. */
 ebb_request ebb_machine_request(ebb_machines *ms, ebb_machine to, uint16_t kind, const void *payload,
                                 size_t size, uint64_t within, uint32_t label);
-/* This machine no longer waits for the reply, which will be a dead letter. Outside of handlers: nobody waits for the
- * answer of an ebb_machine_call any more, and `answered` is not called. EBB_ERR_STALE: the request has ended.
+/* Gives a request up. In a handler, it is one of this machine, and its reply will be a dead letter. Outside of handlers
+ * it is one of ebb_machine_call, whose `answered` is then not called. EBB_ERR_STALE: the request has ended.
  * EBB_ERR_INVALID: the request of another machine. EBB_ERR_NOMEM. */
 ebb_status ebb_machine_forget(ebb_machines *ms, ebb_request request);
 
-/* Replies to a request: to the one that is being handled (id 0, or its own), or one whose capability was held. It
+/* Replies to a request: to the one that is being handled (id 0, or its id), or to one whose capability was held. A reply
  * always finds room. A handler of a request must reply or hold; if it commits without either, that is a fault,
  * EBB_ERR_NO_REPLY. EBB_ERR_REPLIED: there was a reply before. EBB_ERR_INVALID: the capability of another machine, or
- * no request is being handled. EBB_ERR_NOMEM, EBB_ERR_LIMIT. From outside of handlers (the program holds the
- * capability) it acts at once. */
+ * no request is being handled. EBB_ERR_NOMEM, EBB_ERR_LIMIT. Outside of handlers, where the program holds
+ * the capability, the reply is sent at once. */
 ebb_status ebb_machine_reply(ebb_machines *ms, ebb_request request, uint16_t kind, const void *payload,
                              size_t size);
 /* Holds the capability of the request that is being handled, for a reply in a later dispatch or by the program. An
- * obligation (EBB_OBLIGATION_ACK) of the dispatcher stands for it: who never replies is named as a leak, with `site`.
+ * obligation (EBB_OBLIGATION_ACK) of the dispatcher stands for it: without a reply it is a leak, with `site`.
  * Returns `m->request`, or an id that carries EBB_ERR_INVALID (no request), EBB_ERR_REPLIED, EBB_ERR_NOMEM. */
 #define ebb_machine_hold(ms) ebb_machine_hold_site((ms), EBB_SITE)
 ebb_request ebb_machine_hold_site(ebb_machines *ms, const char *site);

@@ -1,6 +1,6 @@
 /* ebb/program.h - runs a program that ebb/lang.h compiled: its machines are machines of ebb/machine.h.
  *
- *     ebb_program_new(c, &opts, &p);      compiled once
+ *     ebb_program_new(c, &opts, &p);      from a compilation without errors
  *     ebb_program_open(cx, p);            a runtime of machines for it
  *     ebb_program_start(p);               runs main; what it spawned and sent goes on in the dispatcher
  *     ... until ebb_program_is_quiet(p), or as long as the host sends ...
@@ -40,32 +40,37 @@ typedef struct ebb_program_event {
     uint32_t line, column;
     bool goes_on; /* of a fault: the machine has a fault state, and is in it now */
     const char
-        *broken; /* of a fault: "assert", "invariant" or "spec", which does not hold; "": another fault */
+        *broken; /* "assert", "invariant" or "spec", which does not hold; "": a fault of another kind */
 } ebb_program_event;
 
 typedef struct ebb_program_opts {
-    uint32_t size;           /* sizeof(ebb_program_opts) of the caller, or 0 */
+    uint32_t size;           /* sizeof(ebb_program_opts) of the caller; 0: this one */
     ebb_allocator allocator; /* required */
     ebb_region parent;       /* where the region of its machines is opened. 0: the region of cx */
-    void (*print)(void *ctx, const char *text,
-                  size_t n); /* a line that `print` says, without a newline. May be NULL */
+    /* Gets each line that the program prints, without its newline. May be NULL. */
+    void (*print)(void *ctx, const char *text, size_t n);
     void (*report)(void *ctx, const ebb_program_event *e); /* may be NULL */
     void (*quiet)(void *ctx); /* the program has become quiet, see ebb_program_is_quiet. May be NULL */
-    void *ctx; /* the first argument of these. `print` and `report` may not call functions of this header */
+    void *ctx; /* the first argument of these functions; `print` and `report` may call none of this header */
 } ebb_program_opts;
 
-/* Makes a program of a compilation without errors, which must outlive it. EBB_ERR_INVALID: there are errors, or no
- * `fn main`, or no allocator; EBB_ERR_LIMIT: a function needs more than 250 registers of a kind, a field behind the first
- * 256 or more than 65,535 instructions (`report` says which), or there are more than 65,535 types; EBB_ERR_NOMEM, EBB_ERR_VERSION. */
+/* Makes a program of a compilation, which must outlive the program. EBB_ERR_INVALID: the compilation has errors or no
+ * `fn main`, or there is no allocator. EBB_ERR_LIMIT: a function needs more than 250 registers of a kind, a field after
+ * the 256th or more than 65,535 instructions (`report` says which), or there are more than 65,535 types.
+ * EBB_ERR_NOMEM, EBB_ERR_VERSION. */
 ebb_status ebb_program_new(ebb_lang *c, const ebb_program_opts *opts, ebb_program **out);
-/* Frees it, after the region of its machines has closed or ebb_runtime_free. EBB_ERR_BUSY: it has not. */
+/* Frees a program, after the region of its machines has closed, or after ebb_runtime_free. EBB_ERR_BUSY: the region has
+ * not closed. */
 ebb_status ebb_program_free(ebb_program *p);
 
-/* Opens the runtime of machines of the program, once. Errors as ebb_machines_open; EBB_ERR_RESOLVED: it was opened. */
+/* Opens the runtime of machines of the program, once. Errors as ebb_machines_open. EBB_ERR_RESOLVED: it was opened
+ * before. */
 ebb_status ebb_program_open(ebb_cx *cx, ebb_program *p);
+/* That runtime of machines; NULL: it was not opened. */
 ebb_machines *ebb_program_machines(const ebb_program *p);
 
-/* Runs main. Its effects act at once. EBB_FAILED: it returned an error, or trapped; what it has done stays done. */
+/* Runs main, once. Its effects act at once. EBB_FAILED: main returned an error, or trapped; its effects until then stay.
+ * EBB_ERR_INVALID: the program is not open. EBB_ERR_RESOLVED: main was run before. */
 ebb_status ebb_program_start(ebb_program *p);
 
 /* A field of a message from the host. Its type is that of the message's field; a duration is an `i64` of ms. */
@@ -82,29 +87,28 @@ typedef struct ebb_program_field {
 
 /* Sends a message of the program as System: `kind` is its name, "Toggle", with the protocol "Auth::IncomingRequest", or
  * with the module "std/console::Line"; `fields` gives each of its fields, which are numbers, bools, strings (UTF-8) or
- * bytes. Statuses as ebb_machine_send; EBB_ERR_INVALID: there is no
- * such message, or the fields are not its fields. */
+ * bytes. Statuses as ebb_machine_send. EBB_ERR_INVALID: there is no such message, or the fields are not its fields. */
 ebb_status ebb_program_send(ebb_program *p, ebb_machine to, const char *kind, const ebb_program_field *fields,
                             size_t n);
-/* The same to all who have subscribed to the kind and key. */
+/* The same, to all machines that have subscribed to the kind and key. */
 ebb_status ebb_program_publish(ebb_program *p, const char *kind, const char *key,
                                const ebb_program_field *fields, size_t n);
 
-/* Whether the program has one message of this name that the host may send. */
+/* True if exactly one message of the program has this name, so that the host can send it. */
 bool ebb_program_has(const ebb_program *p, const char *kind);
 
 /* True if nothing will happen any more unless the host sends something: no message that a machine could take, no timer,
  * and no request that will time out. */
 bool ebb_program_is_quiet(const ebb_program *p);
 
-/* How it has ended, or how it is. */
+/* How a program has ended, or its state until now. */
 typedef struct ebb_program_end {
     ebb_status main;                  /* of ebb_program_start */
     uint64_t faults;                  /* machines that ended by a fault */
     uint64_t recovered;               /* handlers that were rolled back, of machines that went on */
     uint64_t dead;                    /* dead letters */
-    uint32_t waiting;                 /* requests that have no reply, at the last time that it was quiet */
-    uint32_t queued;                  /* messages that nobody took, then */
+    uint32_t waiting;                 /* requests without a reply when the program was last quiet */
+    uint32_t queued;                  /* messages in mailboxes at that time */
     uint32_t hot;                     /* specs that are in a hot state */
     const char *hot_spec, *hot_state; /* the first of them, valid as long as the program; "": none */
 } ebb_program_end;

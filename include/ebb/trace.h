@@ -52,7 +52,7 @@ typedef struct ebb_event {
         cancel_epoch,       /* 0: no cancel request */
         severity;           /* ebb_severity */
     uint32_t site;          /* number of a string of this trace: the place in the program. 0: none */
-    uint32_t what;          /* the same: its name */
+    uint32_t what;          /* number of a string: the name of what the event is about. 0: none */
     char text[25];          /* of a text record, 0-terminated */
     size_t offset;          /* of the record in the file */
 } ebb_event;

@@ -30,8 +30,8 @@
  *  - Nesting: a workflow in the region of another is requested to stop with the outer one. It has at most the time that
  *    the outer one has left.
  *  - Threads: all functions belong to the runtime's thread; nothing checks that. Another thread stops a service by
- *    kill(getpid(), SIGTERM). It stops a workflow through a task of the runtime, which it reaches by ebb_peer_run, by a
- *    bridge, or by a promise that it settles as an ebb_remote.
+ *    kill(getpid(), SIGTERM). It stops a workflow by a message to a task of the runtime: with ebb_peer_run, with a
+ *    bridge, or with a promise that it settles as an ebb_remote.
  *  - An id is stale after the join: every function that takes it returns EBB_ERR_STALE. Between the end and the join a
  *    request returns EBB_ERR_CANCEL_ALREADY_FINAL.
  *  - The trace has every transition too, as `workflow` events. */
@@ -131,7 +131,8 @@ ebb_region ebb_workflow_region(ebb_cx *cx, ebb_workflow workflow);
  * call. EBB_ERR_NOMEM, EBB_ERR_LIMIT: nothing changed. The errors of the workflow's id. */
 ebb_region ebb_workflow_operator_region(ebb_cx *cx, ebb_workflow workflow);
 
-/* The innermost workflow in whose region, or drain, this task is. Id 0: none. */
+/* The innermost workflow that this task belongs to: the task is in its region, or one of its drain handlers. Id 0:
+ * none. */
 ebb_workflow ebb_workflow_of(ebb_cx *cx);
 
 /* ---- drain handlers --------------------------------------------------------------------------------- */
@@ -315,10 +316,10 @@ ebb_status ebb_audit_unfinished_at(const ebb_audit *audit, size_t i, ebb_audit_u
 
 /* The result of ebb_audit_verify. */
 typedef struct ebb_audit_verdict {
-    uint64_t lines;      /* that were read */
-    uint64_t workflows;  /* that were opened */
+    uint64_t lines;      /* lines read */
+    uint64_t workflows;  /* workflows opened */
     uint64_t stopped;    /* of these, requested to stop */
-    uint64_t unfinished; /* of all that were opened, without an end */
+    uint64_t unfinished; /* of these, without an end */
     bool cut;            /* the last line is incomplete */
     uint64_t line;       /* the first that is wrong; 0: none */
     char invariant[24];  /* the one that is broken: "three-phase" */
