@@ -211,6 +211,11 @@ class Recorded(unittest.TestCase):
         server.send_signal(signal.SIGTERM)
         err = server.communicate(timeout=60)[1]
         self.assertEqual((server.returncode, err.strip()), (0, "recording: ENOSPC"))
+        service = subprocess.Popen([SERVICE, "--port", "0", "--trace", "/dev/full"], stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
+        service.stdout.readline()
+        service.send_signal(signal.SIGTERM)
+        self.assertIn("the trace or the journal is not whole: no space left", service.communicate(timeout=60)[1])
 
 
 class UnderLoad(unittest.TestCase):
