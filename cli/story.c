@@ -133,6 +133,11 @@ static void take_phase(ebb__story *s, const ebb_event *ev) {
     t->phase_since = ebb__story_time(s, ev);
 }
 
+static bool is_cleanup(const ebb__story *s, const ebb_event *ev) {
+    const ebb__thing *above = ebb__story_region(s, ev->other);
+    return (ev->value & 1) != 0 || (above != NULL && above->cleanup);
+}
+
 static void forget_ended(ebb__story *s) {
     if (s->ended_task != 0) ebb__map_remove(&s->tasks, s->ended_task);
     if (s->ended_region != 0) ebb__map_remove(&s->regions, s->ended_region);
@@ -154,7 +159,9 @@ void ebb__story_take(ebb__story *s, const ebb__line *line) {
     case EBB_EV_NAMED: take_named(s, ev); break;
     case EBB_EV_REGION_OPENED:
         t = begun(s, &s->regions, ev->region_id, ev);
-        if (t != NULL) t->region = ev->other;
+        if (t == NULL) break;
+        t->region = ev->other;
+        t->cleanup = is_cleanup(s, ev);
         break;
     case EBB_EV_TASK_SPAWNED:
         t = begun(s, &s->tasks, ev->task_id, ev);

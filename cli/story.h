@@ -27,6 +27,7 @@ typedef struct ebb__thing {
     uint32_t flags;
     uint8_t runtime;
     uint64_t drain; /* of a region: the one whose drain it is part of, for whoever looks at drains; 0: none */
+    bool cleanup;   /* of a region: it is in a cleanup scope or a drain region, or is one */
     char label[64]; /* of a region: its exchange, "GET /" */
 } ebb__thing;
 

@@ -20,6 +20,13 @@ typedef struct ranking {
     size_t n;
 } ranking;
 
+/* A task that a drain waits for when the trace ends. */
+typedef struct holder {
+    bool cleanup; /* in a cleanup scope or a drain region: it watches over the drain, or cleans up */
+    uint64_t age;
+    char title[200], wait[200];
+} holder;
+
 /* A region that was asked to end while work was in it, and the work that ended last. A region below it that is asked to end
  * later is part of its drain. */
 typedef struct drain {
@@ -29,13 +36,15 @@ typedef struct drain {
     uint64_t ended[HELD];
     size_t n;
     bool over;
+    holder holder[HELD]; /* of one that is not over: work before cleanup, the oldest first */
+    size_t alive;        /* how many there are */
 } drain;
 
 struct ebb__summary {
     uint64_t events, count[EBB_EV_MAX], from, to;
     uint32_t files;
     ranking ran, longest, waited;
-    drain *drains[TOP]; /* the longest first */
+    drain *drains[TOP]; /* those that are not over first, then the longest */
     size_t drains_n;
     ebb__map alive; /* region -> drain *, of this file */
 };
@@ -120,30 +129,66 @@ static void drain_loses(drain *d, const ebb__story *s, const ebb__thing *t, uint
     if (d->n < HELD) d->n++;
 }
 
-/* A task has ended: the last of these in a region that drains, or below it, are what the drain waited for. */
-static void drains_lose(const ebb__summary *m, const ebb__story *s, const ebb__thing *t, uint64_t at) {
-    const ebb__thing *r = ebb__story_region(s, t->region);
-    if (t->flags & 6) return;
-    for (uint32_t depth = 0; r != NULL && depth < DEPTH; depth++) {
-        drain *d = drain_of(m, r->drain);
-        if (d != NULL) {
-            drain_loses(d, s, t, at);
-            r = ebb__story_region(s, d->region);
-        }
-        if (r != NULL) r = ebb__story_region(s, r->region);
+/* The drains that a task is part of, from its region up. The depth is bounded: a doctored trace may have a cycle. */
+typedef struct ascent {
+    const ebb__thing *region;
+    uint32_t depth;
+} ascent;
+
+static drain *next_drain(const ebb__summary *m, const ebb__story *s, ascent *a) {
+    drain *d = NULL;
+    while (d == NULL && a->region != NULL && a->depth++ < DEPTH) {
+        const ebb__thing *r = a->region;
+        d = drain_of(m, r->drain);
+        if (d != NULL) r = ebb__story_region(s, d->region);
+        a->region = r == NULL ? NULL : ebb__story_region(s, r->region);
     }
+    return d;
 }
 
-/* Keeps it if it is one of the longest and has waited for something. */
+/* A task has ended: the last of these in a region that drains, or below it, are what the drain waited for. */
+static void drains_lose(const ebb__summary *m, const ebb__story *s, const ebb__thing *t, uint64_t at) {
+    ascent a = {ebb__story_region(s, t->region), 0};
+    if (t->flags & 6) return;
+    for (drain *d; (d = next_drain(m, s, &a)) != NULL;) drain_loses(d, s, t, at);
+}
+
+static bool holds_before(const holder *a, const holder *b) {
+    return a->cleanup != b->cleanup ? b->cleanup : a->age > b->age;
+}
+
+static void drain_keeps(drain *d, const holder *h) {
+    size_t i = d->alive++;
+    if (i >= HELD && !holds_before(h, &d->holder[HELD - 1])) return;
+    if (i >= HELD) i = HELD - 1;
+    for (; i > 0 && holds_before(h, &d->holder[i - 1]); i--) d->holder[i] = d->holder[i - 1];
+    d->holder[i] = *h;
+}
+
+/* A task is alive when the trace ends: the drains above it wait for it. */
+static void drains_keep(const ebb__summary *m, const ebb__story *s, const ebb__thing *t) {
+    ascent a = {ebb__story_region(s, t->region), 0};
+    if (t->flags & 6 || a.region == NULL) return;
+    holder h = {.cleanup = a.region->cleanup, .age = s->now - t->since};
+    ebb__story_title(s, t, h.title, sizeof h.title);
+    ebb__story_wait(s, t->waits_for, t->awaits, h.wait, sizeof h.wait);
+    for (drain *d; (d = next_drain(m, s, &a)) != NULL;) drain_keeps(d, &h);
+}
+
+static bool ranks_before(const drain *a, const drain *b) {
+    return a->over != b->over ? b->over : a->took > b->took;
+}
+
+/* Keeps it if it is one of the first and has waited for something. */
 static void rank_drain(ebb__summary *m, drain *d) {
-    if (d->n == 0 || (m->drains_n == TOP && d->took <= m->drains[TOP - 1]->took)) {
+    if (d->n + d->alive == 0 || (m->drains_n == TOP && !ranks_before(d, m->drains[TOP - 1]))) {
         free(d);
         return;
     }
     if (m->drains_n == TOP) free(m->drains[TOP - 1]);
     else m->drains_n++;
     size_t i = m->drains_n - 1;
-    for (; i > 0 && m->drains[i - 1]->took < d->took; i--) m->drains[i] = m->drains[i - 1];
+    for (; i > 0 && ranks_before(d, m->drains[i - 1]); i--) m->drains[i] = m->drains[i - 1];
     m->drains[i] = d;
 }
 
@@ -182,10 +227,23 @@ void ebb__summary_take(ebb__summary *m, ebb__story *s, const ebb__line *line) {
     }
 }
 
+/* A wait that has not ended counts up to the end of the trace. */
+static void wait_goes_on(const ebb__story *s, ebb__thing *t) {
+    uint64_t so_far = t->parked_at != 0 && s->now > t->parked_at ? s->now - t->parked_at : 0;
+    if (so_far <= t->longest_wait) return;
+    char wait[64];
+    ebb__story_wait(s, t->waits_for, t->awaits, wait, sizeof wait);
+    t->longest_wait = so_far;
+    snprintf(t->longest_for, sizeof t->longest_for, "%s, to the end", wait);
+}
+
 void ebb__summary_file(ebb__summary *m, ebb__story *s) {
     size_t at = 0;
-    for (const ebb__thing *t; (t = ebb__map_next(&s->tasks, &at)) != NULL;) {
-        if (t->id != s->ended_task) task_counts(m, s, t); /* that one is counted */
+    for (ebb__thing *t; (t = ebb__map_next(&s->tasks, &at)) != NULL;) {
+        if (t->id == s->ended_task) continue; /* it is counted */
+        wait_goes_on(s, t);
+        task_counts(m, s, t);
+        drains_keep(m, s, t);
     }
     at = 0;
     for (drain **d; (d = ebb__map_next(&m->alive, &at)) != NULL;) {
@@ -239,6 +297,16 @@ static void print_ranking(FILE *out, const char *title, const ranking *r, bool w
     }
 }
 
+static void print_holders(FILE *out, const drain *d) {
+    size_t shown = d->alive < HELD ? d->alive : HELD;
+    for (size_t k = 0; k < shown; k++) {
+        fputs("            alive ", out);
+        print_ms(out, d->holder[k].age);
+        fprintf(out, "  %s, waits for %s\n", d->holder[k].title, d->holder[k].wait);
+    }
+    if (d->alive > shown) fprintf(out, "            and %zu more\n", d->alive - shown);
+}
+
 static void print_text(FILE *out, const ebb__summary *m) {
     fprintf(out, "%" PRIu64 " events in %.3f s of %u runtime%s\n\n", m->events,
             (double)(m->to - m->from) / 1e9, m->files, m->files == 1 ? "" : "s");
@@ -263,6 +331,7 @@ static void print_text(FILE *out, const ebb__summary *m) {
             print_ms(out, d->ended[k]);
             fprintf(out, "  %s\n", d->held[k]);
         }
+        print_holders(out, d);
     }
 }
 
@@ -293,6 +362,14 @@ static void json_drains(FILE *out, const ebb__summary *m) {
             fprintf(out, "%s{\"task\":", k == 0 ? "" : ",");
             ebb__print_json_string(out, d->held[k]);
             fprintf(out, ",\"after_ns\":%" PRIu64 "}", d->ended[k]);
+        }
+        fprintf(out, "],\"alive\":%zu,\"waits_for\":[", d->alive);
+        for (size_t k = 0; k < HELD && k < d->alive; k++) {
+            fprintf(out, "%s{\"task\":", k == 0 ? "" : ",");
+            ebb__print_json_string(out, d->holder[k].title);
+            fputs(",\"for\":", out);
+            ebb__print_json_string(out, d->holder[k].wait);
+            fprintf(out, ",\"age_ns\":%" PRIu64 "}", d->holder[k].age);
         }
         fputs("]}", out);
     }

@@ -32,13 +32,20 @@ static const char usage[] =
     "p pause.\n"
     "Exit code 0: it was quit, or the snapshot was printed; 1: the service has ended; 2: no such service.\n";
 
-enum { REFRESH_MS = 1000, PATIENCE_MS = 5000, LINE_MOST = 64 << 20 };
+enum { REFRESH_MS = 1000, LATE_MS = 2000, PATIENCE_MS = 5000, PIECE = 32768, LINE_MOST = 64 << 20 };
 
+/* An answer is read in pieces, as they come: a service that is held up, or drips, does not hold up the keys. */
 typedef struct top {
     int fd;
     ebb__top_view view;
-    bool paused, alone; /* alone: the service has ended */
-    size_t first;       /* line at the top of the screen, below the header */
+    bool paused;
+    bool alone;        /* the service has ended, or answers nonsense */
+    bool asked;        /* a request is under way */
+    uint64_t asked_at; /* ms */
+    char *line;        /* what has come of the answer */
+    size_t n, room;
+    size_t first; /* line at the top of the screen, below the header */
+    char why[96]; /* the error that was answered; "": none */
     json_t *snapshot;
     struct termios before;
 } top;
@@ -81,49 +88,65 @@ static int look_for(const char *where) {
     return fd;
 }
 
-static bool wait_for(int fd, short events) {
-    struct pollfd p = {.fd = fd, .events = events};
-    int n;
-    do n = poll(&p, 1, PATIENCE_MS);
-    while (n < 0 && errno == EINTR && !stopped);
-    return n > 0;
+static uint64_t now_ms(void) {
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-/* One line; free() it. NULL: the service has ended, or does not answer. */
-static char *ask(int fd) {
-    size_t n = 0, room = 65536;
-    char *line = malloc(room);
-    if (send(fd, EBB__INSPECT_REQUEST, sizeof EBB__INSPECT_REQUEST - 1, MSG_NOSIGNAL) < 0) n = LINE_MOST;
-    while (line != NULL && n < LINE_MOST && wait_for(fd, POLLIN)) {
-        if (room - n < 32768) {
-            char *more = realloc(line, room * 2);
-            if (more == NULL) break;
-            line = more;
-            room *= 2;
-        }
-        ssize_t got = recv(fd, line + n, room - n - 1, 0);
-        if (got < 0 && errno == EINTR) continue;
-        if (got <= 0) break;
-        n += (size_t)got;
-        if (line[n - 1] != '\n') continue;
-        line[n] = 0;
-        return line;
-    }
-    free(line);
-    return NULL;
+/* A service that refuses has said why, and may have closed already: what it said is read all the same. */
+static void ask(top *t) {
+    (void)send(t->fd, EBB__INSPECT_REQUEST, sizeof EBB__INSPECT_REQUEST - 1, MSG_NOSIGNAL);
+    t->asked = true;
+    t->asked_at = now_ms();
+    t->n = 0;
 }
 
-static bool refresh(top *t) {
-    char *line = ask(t->fd);
-    json_t *now = line == NULL ? NULL : json_loads(line, 0, NULL);
-    free(line);
-    if (now == NULL || json_object_get(now, "error") != NULL) {
+/* The line has come. */
+static void take(top *t) {
+    json_t *now = json_loadb(t->line, t->n, 0, NULL);
+    const char *error = json_string_value(json_object_get(now, "error"));
+    if (error != NULL) snprintf(t->why, sizeof t->why, "%s", error);
+    t->asked = false;
+    t->alone = now == NULL || error != NULL;
+    if (t->alone) {
         json_decref(now);
-        return false;
+        return;
     }
     json_decref(t->snapshot);
     t->snapshot = now;
+}
+
+static bool has_room(top *t) {
+    if (t->room - t->n >= PIECE) return true;
+    size_t room = t->room == 0 ? 2 * PIECE : 2 * t->room;
+    char *more = room > LINE_MOST ? NULL : realloc(t->line, room);
+    if (more == NULL) return false;
+    t->line = more;
+    t->room = room;
     return true;
+}
+
+/* The socket can be read. */
+static void receive(top *t) {
+    ssize_t got = has_room(t) ? recv(t->fd, t->line + t->n, t->room - t->n, MSG_DONTWAIT) : 0;
+    if (got < 0 && (errno == EINTR || errno == EAGAIN)) return;
+    if (got <= 0) {
+        t->alone = true;
+        return;
+    }
+    t->n += (size_t)got;
+    if (t->line[t->n - 1] == '\n') take(t);
+}
+
+/* Asks, and waits for the answer. */
+static bool refresh(top *t) {
+    struct pollfd p = {.fd = t->fd, .events = POLLIN};
+    ask(t);
+    for (uint64_t gone = 0; t->asked && !t->alone && gone < PATIENCE_MS; gone = now_ms() - t->asked_at) {
+        if (poll(&p, 1, (int)(PATIENCE_MS - gone)) > 0) receive(t);
+    }
+    return !t->asked && !t->alone;
 }
 
 /* ---- the terminal -------------------------------------------------------------------------------------- */
@@ -161,6 +184,16 @@ static struct winsize size_now(void) {
     return w;
 }
 
+static void header(const top *t, char *out, size_t room) {
+    uint64_t gone = t->asked ? now_ms() - t->asked_at : 0;
+    if (gone >= LATE_MS)
+        snprintf(out, room, "ebb top: no answer for %" PRIu64 " s, its first loop may be held up. q quit",
+                 gone / 1000);
+    else
+        snprintf(out, room, "ebb top: %s",
+                 t->paused ? "paused. q quit, p go on" : "q quit, s sort, f fold, space/b page, p pause");
+}
+
 /* Lines longer than the screen is wide are cut; the terminal never wraps or scrolls. */
 static void draw(top *t) {
     static const char *const sorts[] = {"tree", "age", "poll time"};
@@ -174,9 +207,9 @@ static void draw(top *t) {
     size_t lines = 0;
     for (const char *c = text; *c != 0; c++) lines += *c == '\n';
     if (t->first + rows > lines) t->first = lines > rows ? lines - rows : 0;
-    printf("\033[H\033[7m%-*.*s\033[0m\033[K\n", w.ws_col, w.ws_col,
-           t->paused ? "ebb top: paused. q quit, p go on"
-                     : "ebb top: q quit, s sort, f fold, space/b page, p pause");
+    char head[128];
+    header(t, head, sizeof head);
+    printf("\033[H\033[7m%-*.*s\033[0m\033[K\n", w.ws_col, w.ws_col, head);
     for (const char *at = text; *at != 0; line++) {
         size_t length = strcspn(at, "\n"), most = length < w.ws_col ? length : w.ws_col;
         if (line >= t->first && shown < rows) {
@@ -210,38 +243,50 @@ static bool key(top *t, char c) {
     return true;
 }
 
-static uint64_t now_ms(void) {
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
 static bool keys(top *t) {
     char typed[64];
     ssize_t n = read(STDIN_FILENO, typed, sizeof typed);
-    if (n == 0) return false; /* the terminal is gone */
+    if (n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN)) return false; /* the terminal is gone */
     for (ssize_t i = 0; i < n; i++) {
         if (!key(t, typed[i])) return false;
     }
     return true;
 }
 
+/* How long it may sleep: until it has to ask, or to say again how late the answer is. */
+static int sleep_ms(const top *t, uint64_t due) {
+    uint64_t now = now_ms();
+    if (t->asked || t->paused) return REFRESH_MS;
+    return due > now ? (int)(due - now) : 0;
+}
+
 /* Returns when the user quits or the service has ended. */
 static void show(top *t) {
     uint64_t due = now_ms() + REFRESH_MS;
     for (draw(t); !stopped; draw(t)) {
-        uint64_t now = now_ms();
-        struct pollfd p[2] = {{.fd = STDIN_FILENO, .events = POLLIN}, {.fd = t->fd, .events = 0}};
-        int n = poll(p, 2, due > now ? (int)(due - now) : 0);
+        struct pollfd p[2] = {{.fd = STDIN_FILENO, .events = POLLIN}, {.fd = t->fd, .events = POLLIN}};
+        int n = poll(p, 2, sleep_ms(t, due));
         if (n > 0 && p[0].revents != 0 && !keys(t)) return;
-        t->alone = n > 0 && p[1].revents != 0;
-        if (!t->alone && !t->paused && now_ms() >= due) t->alone = !refresh(t);
+        if (n > 0 && p[1].revents != 0) receive(t);
         if (t->alone) return;
-        if (now_ms() >= due) due = now_ms() + REFRESH_MS;
+        if (t->asked || t->paused || now_ms() < due) continue;
+        ask(t);
+        due = now_ms() + REFRESH_MS;
     }
 }
 
 /* ---- the command --------------------------------------------------------------------------------------- */
+
+/* What has answered may put anything into its text. */
+static int complain(const top *t, const char *where) {
+    char why[sizeof t->why];
+    size_t n = strlen(t->why);
+    for (size_t i = 0; i <= n; i++)
+        why[i] = i == n || (t->why[i] >= ' ' && t->why[i] <= '~') ? t->why[i] : '?';
+    if (n > 0) ebb__cli_error("%s: %s", where, why);
+    else ebb__cli_error("%s does not answer", where);
+    return EBB__EXIT_USAGE;
+}
 
 static int print_once(top *t, const char *where, bool as_json) {
     /* The first snapshot switches the measuring of polls on. */
@@ -249,11 +294,8 @@ static int print_once(top *t, const char *where, bool as_json) {
     struct timespec pause = {.tv_nsec = 300000000};
     if (there && !as_json) (void)nanosleep(&pause, NULL);
     there = there && refresh(t);
-    if (!there) {
-        ebb__cli_error("%s does not answer", where);
-        return EBB__EXIT_USAGE;
-    }
-    if (as_json) (void)json_dumpf(t->snapshot, stdout, JSON_COMPACT);
+    if (!there) return complain(t, where);
+    if (as_json) (void)json_dumpf(t->snapshot, stdout, JSON_COMPACT | JSON_ENSURE_ASCII);
     else ebb__top_write(stdout, t->snapshot, &t->view);
     if (as_json) fputc('\n', stdout);
     return EBB__EXIT_OK;
@@ -264,10 +306,7 @@ static int watch(top *t, const char *where) {
         ebb__cli_error("top needs a terminal; --once and --json do not");
         return EBB__EXIT_USAGE;
     }
-    if (!refresh(t)) {
-        ebb__cli_error("%s does not answer", where);
-        return EBB__EXIT_USAGE;
-    }
+    if (!refresh(t)) return complain(t, where);
     terminal_enter(t);
     show(t);
     terminal_leave(t);
@@ -302,6 +341,7 @@ int ebb__cmd_top(int argc, char **argv) {
     }
     int code = once || as_json ? print_once(&t, where, as_json) : watch(&t, where);
     json_decref(t.snapshot);
+    free(t.line);
     (void)close(t.fd);
     return code;
 }

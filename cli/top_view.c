@@ -34,10 +34,14 @@ static double us(json_int_t ns) {
 static void write_numbers(FILE *out, const json_t *loop) {
     const json_t *lanes = json_object_get(loop, "lanes"), *fibers = json_object_get(loop, "fibers"),
                  *heap = json_object_get(loop, "heap"), *polls = json_object_get(loop, "measured");
+    char gone[32], budget[32], since[80] = "";
+    if (number(loop, "elapsed_ms") > 0)
+        snprintf(since, sizeof since, " %s of %s", span(gone, number(loop, "elapsed_ms")),
+                 span(budget, number(loop, "budget_ms")));
     fprintf(out,
-            "loop %lld  %s  tasks %lld  regions %lld  obligations %lld  timers %lld  leaks %lld  abandoned "
+            "loop %lld  %s%s  tasks %lld  regions %lld  obligations %lld  timers %lld  leaks %lld  abandoned "
             "%lld\n",
-            (long long)number(loop, "loop"), text(loop, "state"), (long long)number(loop, "tasks"),
+            (long long)number(loop, "loop"), text(loop, "state"), since, (long long)number(loop, "tasks"),
             (long long)number(loop, "regions"), (long long)number(loop, "obligations"),
             (long long)number(loop, "timers"), (long long)number(loop, "leaks"),
             (long long)number(loop, "abandoned"));

@@ -298,6 +298,8 @@ uint64_t ebb__rt_events(const ebb_runtime *rt);
 bool ebb__rt_is_traced(const ebb_runtime *rt);
 /* Whether the trace, or the journal, has full blocks to take. */
 bool ebb__rt_has_blocks(const ebb_runtime *rt, bool journal);
+/* True if it has a record at all, that is in no whole block either. */
+bool ebb__rt_has_records(const ebb_runtime *rt, bool journal);
 /* The caller of a function that has no `cx`: the task that is being polled, else the host. */
 ebb_cx *ebb__current_cx(ebb_runtime *rt);
 /* Asks the lab which of n things of a layer comes next; 0 without a lab. Not journaled: what follows is. */

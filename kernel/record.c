@@ -211,6 +211,12 @@ bool ebb__rt_has_blocks(const ebb_runtime *rt, bool journal) {
     return rec != NULL && rec->full > 0;
 }
 
+bool ebb__rt_has_records(const ebb_runtime *rt, bool journal) {
+    const ebb__recorder *rec = journal ? rt->journal : rt->trace;
+    if (rec == NULL) return false;
+    return rec->full > 0 || rec->lost > 0 || rec->at != records_of(rec, (rec->head + rec->full) % rec->count);
+}
+
 void ebb_trace_take(ebb_runtime *rt, bool flush, ebb_write_fn write, void *ctx) {
     take(rt, rt->trace, flush, write, ctx);
 }

@@ -29,11 +29,14 @@ static int complain(const request *q, const char *what, const char *about) {
 
 /* ---- arguments ----------------------------------------------------------------------------------------- */
 
-static bool number(const char *text, uint64_t *out) {
+static bool number(const request *q, const char *option, const char *text, uint64_t least, uint64_t *out) {
     char *end;
     errno = 0;
     *out = strtoull(text, &end, 10);
-    return text[0] >= '0' && text[0] <= '9' && *end == 0 && errno == 0;
+    if (text[0] >= '0' && text[0] <= '9' && *end == 0 && errno == 0 && *out >= least) return true;
+    fprintf(stderr, "%s: %s takes a whole number from %" PRIu64 " to %" PRIu64 ", not '%s'\n", q->program,
+            option, least, UINT64_MAX, text);
+    return false;
 }
 
 static bool take_option(request *q, const char *option, const char *value) {
@@ -41,9 +44,9 @@ static bool take_option(request *q, const char *option, const char *value) {
     if (strcmp(option, "--out") == 0) q->out = value;
     else if (strcmp(option, "--trace") == 0) q->trace = value;
     else if (strcmp(option, "--journal") == 0) q->journal = value;
-    else if (strcmp(option, "--seed") == 0) return q->seeded = number(value, &q->seed);
-    else if (strcmp(option, "--schedules") == 0) return number(value, &q->schedules);
-    else if (strcmp(option, "--every") == 0) return number(value, &q->every);
+    else if (strcmp(option, "--seed") == 0) return q->seeded = number(q, option, value, 0, &q->seed);
+    else if (strcmp(option, "--schedules") == 0) return number(q, option, value, 1, &q->schedules);
+    else if (strcmp(option, "--every") == 0) return number(q, option, value, 1, &q->every);
     else return false;
     return true;
 }

@@ -75,6 +75,8 @@ static void on_timer(uv_timer_t *uv) {
 static void set_timer(ebb_loop *l, uint64_t due) {
     if (l->kill_at < due) due = l->kill_at;
     if (l->listen_at < due) due = l->listen_at;
+    if (l->recording != NULL && ebb__recording_due(l->recording) < due)
+        due = ebb__recording_due(l->recording);
     if (due == EBB_FOREVER) return;
     uint64_t ms = due / EBB_MS + (due % EBB_MS != 0), now_ms = l->os->now(l->uv);
     if (ms >= l->armed_ms) return;

@@ -1,13 +1,17 @@
+#define _DEFAULT_SOURCE /* flock */
 #define _POSIX_C_SOURCE 200809L
 #include "loop/recording.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 
 enum { TRACE = 0, JOURNAL = 1, FILES = 2, RING_BYTES = 4 << 20, HEADER_BYTES = 64 };
+#define QUIET_NS EBB_SECOND
 
 /* `lock` guards `full`, `n` and `stop`. The loop fills one buffer while the thread writes the other. */
 typedef struct sheet {
@@ -22,6 +26,7 @@ struct ebb__recording {
     uv_mutex_t lock;
     uv_cond_t more;
     bool stop;
+    uint64_t due;       /* when a block that is not full is handed over; EBB_FOREVER: there is none */
     ebb_status status;  /* the thread's, until it has ended */
     ebb_status *report; /* may be NULL */
     sheet sheet[FILES];
@@ -86,13 +91,22 @@ static void take(sheet *s, ebb_runtime *rt, bool journal, bool flush) {
 
 void ebb__recording_turn(ebb__recording *r, ebb_runtime *rt) {
     bool full[FILES] = {ebb__rt_has_blocks(rt, false), ebb__rt_has_blocks(rt, true)};
-    if (!full[TRACE] && !full[JOURNAL]) return;
-    uv_mutex_lock(&r->lock);
-    for (int i = 0; i < FILES; i++) {
-        if (full[i] && r->sheet[i].n == 0) take(&r->sheet[i], rt, i == JOURNAL, false);
+    bool quiet = r->due <= ebb__now(rt);
+    if (quiet || full[TRACE] || full[JOURNAL]) {
+        uv_mutex_lock(&r->lock);
+        for (int i = 0; i < FILES; i++) {
+            if ((quiet || full[i]) && r->sheet[i].n == 0) take(&r->sheet[i], rt, i == JOURNAL, quiet);
+        }
+        uv_cond_signal(&r->more);
+        uv_mutex_unlock(&r->lock);
+        r->due = EBB_FOREVER;
     }
-    uv_cond_signal(&r->more);
-    uv_mutex_unlock(&r->lock);
+    if (r->due == EBB_FOREVER && (ebb__rt_has_records(rt, false) || ebb__rt_has_records(rt, true)))
+        r->due = ebb__now(rt) + QUIET_NS;
+}
+
+uint64_t ebb__recording_due(const ebb__recording *r) {
+    return r->due;
 }
 
 /* ---- life --------------------------------------------------------------------------------------------- */
@@ -106,6 +120,16 @@ static void files_close(ebb__recording *r) {
     }
 }
 
+/* Two recordings in one file would make it a file of neither. What is no file, as a pipe, is its reader's business. */
+static ebb_status file_open(const char *path, int *fd) {
+    struct stat is;
+    *fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    if (*fd < 0 || fstat(*fd, &is) != 0) return EBB_ERRNO(errno);
+    if (!S_ISREG(is.st_mode)) return EBB_OK;
+    if (flock(*fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return EBB_ERRNO(EBUSY);
+    return ftruncate(*fd, 0) == 0 ? EBB_OK : EBB_ERRNO(errno);
+}
+
 static ebb_status sheet_open(ebb__recording *r, sheet *s, const char *path, ebb_recording *wanted) {
     if (path == NULL) return EBB_OK;
     if (wanted->bytes == 0) wanted->bytes = RING_BYTES;
@@ -115,8 +139,7 @@ static ebb_status sheet_open(ebb__recording *r, sheet *s, const char *path, ebb_
     s->full = ebb__alloc(&r->allocator, s->room);
     s->writing = ebb__alloc(&r->allocator, s->room);
     if (s->full == NULL || s->writing == NULL) return EBB_ERR_NOMEM;
-    s->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    return s->fd < 0 ? EBB_ERRNO(errno) : EBB_OK;
+    return file_open(path, &s->fd);
 }
 
 static ebb_status thread_start(ebb__recording *r) {
@@ -140,7 +163,8 @@ ebb_status ebb__recording_new(const ebb_loop_opts *opts, ebb_runtime_opts *rt, e
     const ebb_allocator *a = &opts->runtime.allocator;
     ebb__recording *r = ebb__alloc(a, sizeof *r);
     if (r == NULL) return EBB_ERR_NOMEM;
-    *r = (ebb__recording){.allocator = *a, .report = opts->recording, .sheet = {{.fd = -1}, {.fd = -1}}};
+    *r = (ebb__recording){
+        .allocator = *a, .report = opts->recording, .due = EBB_FOREVER, .sheet = {{.fd = -1}, {.fd = -1}}};
     ebb_status st = sheet_open(r, &r->sheet[TRACE], opts->trace_file, &rt->trace);
     if (st == EBB_OK) st = sheet_open(r, &r->sheet[JOURNAL], opts->journal_file, &rt->journal);
     if (st == EBB_OK) st = thread_start(r);

@@ -270,9 +270,17 @@ static reader *free_reader(ebb__inspect *i) {
     return NULL;
 }
 
-/* One reader more than there are places for gets no answer: its connection ends. */
+/* One reader more than there are places for learns why it gets no answer: its connection ends. */
+static void turn_away(int fd) {
+    char line[96];
+    int n = snprintf(line, sizeof line, "{\"ebb_inspect\":1,\"error\":\"%d readers look at it already\"}\n",
+                     READERS);
+    (void)send(fd, line, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
 static void admit(ebb__inspect *i, int fd) {
     reader *r = free_reader(i);
+    if (r == NULL) turn_away(fd);
     bool ready = r != NULL && fcntl(fd, F_SETFD, FD_CLOEXEC) == 0 && fcntl(fd, F_SETFL, O_NONBLOCK) == 0;
     if (!ready || i->os->poll_init(&i->service->uv, &r->poll, fd) != 0) {
         (void)close(fd);

@@ -243,7 +243,9 @@ void ebb__inspect_loop(ebb__inspect_text *t, ebb_cx *cx, ebb_workflow wf, uint32
     (void)ebb__poll_times_on(rt, MEASURED_NS);
     ebb__inspect_say(t, "{\"loop\":%" PRIu32 ",\"now_ns\":%" PRIu64, position, ebb__now(rt));
     if (ebb_workflow_report_of(cx, wf, &report) == EBB_OK)
-        ebb__inspect_say(t, ",\"state\":\"%s\"", ebb_workflow_state_name(report.state));
+        ebb__inspect_say(t, ",\"state\":\"%s\",\"elapsed_ms\":%" PRIu64 ",\"budget_ms\":%" PRIu64,
+                         ebb_workflow_state_name(report.state), report.elapsed / EBB_MS,
+                         report.budget / EBB_MS);
     say_numbers(t, rt);
     say_polls(t, rt);
     if (ebb__loop_of(cx, &l) == EBB_OK) say_counters(t, l);

@@ -132,20 +132,25 @@ int main(int argc, char **argv) {
     arguments a = {.audit = NULL};
     ebb_audit *audit;
     ebb_workflow_report report = {.state = EBB_WORKFLOW_IDLE};
+    ebb_status recording = EBB_OK;
     if (!parse(argc, argv, &a)) return 2;
     if (a.inject) return rehearse();
     if (!open_log(a.audit, &audit)) return EBB_SERVICE_FAILED;
-    ebb_service_opts opts = {
-        .loop = {.runtime.allocator = ebb_libc_allocator(), .trace_file = a.trace, .journal_file = a.journal},
-        .shutdown = {.name = "service",
-                     .budget = a.budget_ms * EBB_MS,
-                     .no_force = a.server.operated,
-                     .audit = audit,
-                     .on_state = on_state},
-        .report = &report,
-        .inspect = a.inspect};
+    ebb_service_opts opts = {.loop = {.runtime.allocator = ebb_libc_allocator(),
+                                      .trace_file = a.trace,
+                                      .journal_file = a.journal,
+                                      .recording = &recording},
+                             .shutdown = {.name = "service",
+                                          .budget = a.budget_ms * EBB_MS,
+                                          .no_force = a.server.operated,
+                                          .audit = audit,
+                                          .on_state = on_state},
+                             .report = &report,
+                             .inspect = a.inspect};
     int status = ebb_service_run(&opts, server_run, &a.server);
     tell_end(&report, status);
+    if (recording != EBB_OK)
+        fprintf(stderr, "service: the trace or the journal is not whole: %s\n", ebb_status_text(recording));
     ebb_audit_close(audit);
     return status;
 }

@@ -45,8 +45,8 @@ typedef struct ebb_loop_opts {
     /* Files for the loop's trace and journal, from its first event (docs/trace.md, Recording). They are truncated when
      * the loop is made and complete when it is freed; after a crash they can be read to the last whole block. A thread
      * writes them. If it can't keep up with runtime.trace.bytes (0: 4 MiB), events are lost and counted, and the loop
-     * does not wait. NULL: no file. EBB_ERR_INVALID: both are the same. In a service, loop N after the first appends
-     * ".N" to these names. */
+     * does not wait. NULL: no file. EBB_ERR_INVALID: both are the same. EBB_ERRNO(EBUSY): something records to the file
+     * already. In a service, loop N after the first appends ".N" to these names. */
     const char *trace_file, *journal_file;
     /* Set when the loop is freed to why a file is incomplete (no space, for one); left alone otherwise. NULL: not
      * reported. Loops of a service share it. */

@@ -191,12 +191,31 @@ class Recorded(unittest.TestCase):
         self.assertEqual((p.returncode, p.stderr.strip()), (1, "EBB_ERR_INVALID"))
         self.assertFalse(os.path.exists(one))
 
+    def test_a_file_that_something_else_records_to_is_an_error_and_stays_as_it_is(self):
+        trace = self.path("taken")
+        first = subprocess.Popen([SERVER, "--trace", trace], stdout=subprocess.PIPE, text=True)
+        self.addCleanup(first.stdout.close)
+        self.addCleanup(first.kill)
+        self.assertIn("port", first.stdout.readline())
+        for args in (["--trace", trace], ["--trace", self.path("other"), "--journal", trace],
+                     ["--trace", self.path("two"), "--journal", os.path.join(self.dir.name, ".", "two")]):
+            p = subprocess.run([SERVER, *args], capture_output=True, text=True, timeout=20)
+            self.assertEqual((p.returncode, p.stderr.strip()), (1, "EBUSY"))
+        first.send_signal(signal.SIGTERM)
+        self.assertEqual(first.wait(60), 0)
+        self.ebb("trace", "verify", "--strict", "--quiescent", trace)
+
     def test_a_disk_without_space_is_reported_and_does_not_stop_the_service(self):
         server = subprocess.Popen([SERVER, "--trace", "/dev/full"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.assertIn("port", server.stdout.readline())
         server.send_signal(signal.SIGTERM)
         err = server.communicate(timeout=60)[1]
         self.assertEqual((server.returncode, err.strip()), (0, "recording: ENOSPC"))
+        service = subprocess.Popen([SERVICE, "--port", "0", "--trace", "/dev/full"], stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
+        service.stdout.readline()
+        service.send_signal(signal.SIGTERM)
+        self.assertIn("the trace or the journal is not whole: no space left", service.communicate(timeout=60)[1])
 
 
 class UnderLoad(unittest.TestCase):
@@ -250,6 +269,31 @@ class UnderLoad(unittest.TestCase):
 
 
 class Killed(unittest.TestCase):
+    def sizes(self, *paths):
+        return [os.path.getsize(p) for p in paths]
+
+    def test_the_files_of_a_quiet_service_have_all_that_it_did(self):
+        with tempfile.TemporaryDirectory() as place:
+            trace, journal = os.path.join(place, "run.trace"), os.path.join(place, "run.journal")
+            p = subprocess.Popen([SERVER, "--trace", trace, "--journal", journal], stdout=subprocess.PIPE, text=True)
+            client = http.client.HTTPConnection("127.0.0.1", int(p.stdout.readline().split()[1]), timeout=20)
+            client.request("GET", "/missing")
+            client.getresponse().read()
+            until, sizes = time.monotonic() + 20, None
+            while time.monotonic() < until and (sizes != self.sizes(trace, journal) or sizes[1] <= 64):
+                sizes = self.sizes(trace, journal)
+                time.sleep(2.5) # what is not handed over in a second never is: nothing else happens
+            self.assertEqual(sizes, self.sizes(trace, journal))
+            p.kill()
+            p.wait()
+            p.stdout.close()
+            client.close()
+            for args, said in ((["trace", "show", trace], "exchange_ended"),
+                               (["journal", "replay", journal, "--compare", trace], "the trace is the same")):
+                done = subprocess.run([EBB, *args], capture_output=True, text=True, timeout=60)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertIn(said, done.stdout)
+
     def test_the_file_of_a_killed_service_can_be_read_to_its_last_block(self):
         with tempfile.TemporaryDirectory() as place:
             path = os.path.join(place, "run.trace")

@@ -45,7 +45,8 @@ class Reader:
         self.socket.connect(str(path))
 
     def ask(self, request=b"snapshot 1\n"):
-        self.socket.sendall(request)
+        if request:
+            self.socket.sendall(request)
         line = b""
         while not line.endswith(b"\n"):
             more = self.socket.recv(1 << 16)
@@ -156,11 +157,9 @@ class Snapshots(WithServices):
         def busiest():
             loop, = reader.ask()["loops"]
             listed = {n["task"] for n in loop["tree"] if "task" in n}
-            # One that is polled once may have been interrupted for a millisecond.
-            return [n for n in loop["busiest"]
-                    if n["task"] not in listed and n["poll_max_ns"] >= 1000000 and n["polls"] > 10]
+            return [n for n in loop["busiest"] if n["task"] not in listed and n["poll_total_ns"] >= 20000000]
 
-        hog, = until("the hog", busiest)
+        hog = until("the hog", busiest)[0]
         self.assertRegex(hog["site"], r"crowd\.c:\d+$")
         self.assertEqual((hog["phase"], hog["masked"]), ("Running", False))
         self.stop(p)
@@ -226,7 +225,11 @@ class Readers(WithServices):
         readers = [self.reader() for _ in range(8)]
         for r in readers:
             self.assertIsNotNone(r.ask())
-        self.assertTrue(self.reader().is_over())
+        more = self.reader()
+        self.assertEqual(more.ask(b"")["error"], "8 readers look at it already")
+        self.assertTrue(more.is_over())
+        said = top(self.path, "--once")
+        self.assertEqual((said.returncode, said.stderr), (2, "ebb: %s: 8 readers look at it already\n" % self.path))
         readers[0].close()
         until("a place", lambda: self.ask_or_none())
         self.stop(p)
@@ -234,7 +237,8 @@ class Readers(WithServices):
     def ask_or_none(self):
         r = Reader(self.path)
         try:
-            return r.ask()
+            answer = r.ask()
+            return None if "error" in answer else answer
         except ConnectionError:
             return None
         finally:
@@ -306,13 +310,15 @@ s.bind(sys.argv[1])
 s.listen()
 print("ready", flush=True)
 evil = "\x1b]0;title\x07\x9b2J"
+says = {"ebb_inspect": 1, "error": evil} if len(sys.argv) > 3 else None
 loop = {"loop": 0, "state": evil, "tree": [{"region": evil, "state": evil, "site": evil, "request": evil, "message": evil},
                                            {"task": evil, "phase": evil, "doing": evil, "site": evil}],
         "counters": [{"what": evil, "name": evil, evil: 1}]}
 while True:
     c, _ = s.accept()
     while c.recv(100):
-        c.sendall(json.dumps({"ebb_inspect": 1, "pid": 1, "version": evil, "loops": [loop]}).encode() + b"\\n")
+        all = says or {"ebb_inspect": 1, "pid": 1, "version": evil, "loops": [loop]}
+        c.sendall(json.dumps(all, ensure_ascii=False).encode() + b"\\n")
 """
 
     def impostor(self, path, *user):
@@ -325,6 +331,16 @@ while True:
         self.assertEqual(said.returncode, 0, said.stderr)
         self.assertIn("?]0;title", said.stdout)
         self.assertTrue(all(c == "\n" or " " <= c <= "~" for c in said.stdout), said.stdout)
+        said = top(self.path, "--json")
+        self.assertEqual(json.loads(said.stdout)["version"][-3:], "\x9b2J")
+        self.assertTrue(all(c == "\n" or " " <= c <= "~" for c in said.stdout), said.stdout)
+
+    def test_nor_do_those_of_an_error(self):
+        self.impostor(self.path, str(os.geteuid()), "error")
+        said = top(self.path, "--once")
+        self.assertEqual(said.returncode, 2)
+        self.assertIn("?]0;title??", said.stderr)
+        self.assertTrue(all(c == "\n" or " " <= c <= "~" for c in said.stderr), said.stderr)
 
     @unittest.skipUnless(os.geteuid() == 0, "only root can be somebody else")
     def test_a_pid_of_another_user_s_process_is_refused(self):
@@ -415,9 +431,25 @@ class Terminal(WithServices):
         self.look()
         self.shows("IDLE")
         p.send_signal(signal.SIGTERM)
-        self.shows("DRAINING")
+        self.shows(r"DRAINING \d[\d.]* m?s of 4\.0 s")
         self.shows("left with 1")
         self.assertIsNotNone(p.wait(PATIENCE_S))
+
+    def test_a_service_that_is_held_up_is_waited_for_and_the_keys_work(self):
+        p = self.crowd(1, 10, "stuck")
+        self.look()
+        self.shows("ebb top: no answer for [2-9] s")
+        self.assertIn("IDLE", self.screen())  # what it was before
+        self.press("f")
+        self.shows("folded")
+        self.shows("ebb top: q quit")
+        self.shows("IDLE")
+        p.send_signal(signal.SIGSTOP)
+        self.shows("ebb top: no answer for")
+        self.press("q")
+        self.shows("left with 0")
+        p.send_signal(signal.SIGCONT)
+        self.stop(p)
 
     def test_the_death_of_the_service_ends_it(self):
         p = self.crowd()

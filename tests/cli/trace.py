@@ -354,6 +354,35 @@ class TraceCli(unittest.TestCase):
         waited, = json.loads(self.ebb(0, "trace", "summary", "--json", path)[0])["waited"]
         self.assertEqual((waited["ns"], waited["for"]), (480 * ms, "read begun at jobs.c:12"))
 
+    def test_a_drain_that_is_not_over_names_what_it_waits_for(self):
+        """The trace of a service that hangs: work comes before the supervisor in its drain region, the oldest first."""
+        string, waiting, poll_ended, ms, inner = 6, 49, 48, 1_000_000, ident(3)
+        tasks = [ident(i) for i in range(1, 9)]
+        records = [record(TURN, task=1, region=1), record(TIME, other=ms), record(OPENED, 1, region=ROOT),
+                   record(OPENED, 1, region=WORK, other=ROOT), record(OPENED, 1, region=inner, other=ROOT, value=1),
+                   record(string, value=1), text("sleep"),
+                   record(SPAWNED, 1, task=tasks[0], region=inner), record(SPAWNED, 1, task=tasks[1], region=WORK)]
+        for i, task in enumerate(tasks[2:]):
+            records += [record(TIME, other=(i + 10) * ms), record(SPAWNED, 1, task=task, region=WORK),
+                        record(POLLED, 2, value=3, task=task, region=WORK), record(waiting, task=task, value=1 << 22),
+                        record(poll_ended, value=1, task=task, other=(i + 10) * ms)]
+        records += [record(TIME, other=100 * ms), record(CLOSING, 2, region=ROOT), record(CLOSING, 2, region=WORK),
+                    record(TIME, other=900 * ms), record(COMPLETED, 6, task=tasks[1], region=WORK)]
+        path = self.file("hangs", trace(records, version=2))
+        summed = json.loads(self.ebb(0, "trace", "summary", "--json", path)[0])
+        drain, = summed["drains"]
+        self.assertEqual((drain["closed"], drain["ns"], drain["alive"]), (False, 800 * ms, 7))
+        self.assertEqual([w["after_ns"] for w in drain["waited_for"]], [800 * ms])
+        self.assertEqual([(w["task"], w["for"], w["age_ns"]) for w in drain["waits_for"]],
+                         [(" #0.%d.1" % (i + 3), "sleep", (890 - i) * ms) for i in range(5)])
+        self.assertEqual((summed["waited"][0]["ns"], summed["waited"][0]["for"]), (890 * ms, "sleep, to the end"))
+        out = self.ebb(0, "trace", "summary", path)[0]
+        self.assertIn("alive    890.000 ms   #0.3.1, waits for sleep\n", out)
+        self.assertIn("and 2 more\n", out)
+        few = self.file("few", trace(records[:10] + records[-5:-3], version=2))
+        drain, = json.loads(self.ebb(0, "trace", "summary", "--json", few)[0])["drains"]
+        self.assertEqual([w["task"] for w in drain["waits_for"]], [" #0.2.1", " #0.1.1"])
+
     def test_usage_errors_say_what_there_is(self):
         self.assertIn("trace", self.ebb(2, "nonsense")[1])
         self.assertIn("trace", self.ebb(0, "help")[0])

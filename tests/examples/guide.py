@@ -21,6 +21,8 @@ SAYS = {
     "ends": ["first: EBB_OK 0", "workflow: FINALIZED", "3 dropped, the others are 3", "level 5: EBB_OK"],
     "faults": ["faults: 300 schedules hold"],
     "http": ["200: 6 bytes", "count: EBB_OK", "hang: EBB_TIMEOUT"],
+    "inject": [r"9 points: EBB_ERR_ORACLE page, point \d+ of 9, .*: expected that the check agrees, found EBB_FAILED; .*",
+               "that one again: EBB_ERR_ORACLE", "9 points: EBB_OK "],
     "io": ["socket: ping", "child: hello", "exit code 0", "blocking call: a name", "second thread: 42"],
     "lab": ["500 schedules: EBB_OK ", "every allocation failed once"],
     "network": ["200 schedules: EBB_OK ", r"five actions at each of \d+ suspension points"],
@@ -46,7 +48,7 @@ WRITES = {"service": ["audit", "verify"], "trace": ["trace", "verify", "--strict
 # Functions that the page has to name.
 GUIDED = re.compile(r"ebb_((chan|bridge)_(try_send|try_recv|take|put|(send|recv)_future)|sem_acquire_future|broadcast_\w+"
                     r"|(task|workflow)_ended|region_closed|fd_ready|wall_now"
-                    r"|lab_(network_play|here|disturbed|signal|partition|reset|file_\w+|inject|main|action_name))(?<!_site)")
+                    r"|lab_(network_play|here|disturbed|signal|partition|reset|file_\w+|fail_as|inject|main|action_name)|inject)(?<!_site)")
 
 
 def blocks(page):

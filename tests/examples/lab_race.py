@@ -41,6 +41,13 @@ class Race(unittest.TestCase):
             self.assertEqual(nowhere.returncode, 2)
             print(found.stdout, first.stdout, (Path(where) / "race.lab").read_text(), sep="")
 
+    def test_numbers_that_are_none_are_named(self):
+        for verb, option, value, least in (("explore", "--schedules", "0", 1), ("run", "--seed", "-1", 0),
+                                           ("run", "--seed", "18446744073709551616", 0), ("inject", "--every", "x", 1)):
+            done = subprocess.run([PROGRAM, verb, "race", option, value], stderr=subprocess.PIPE, text=True, timeout=60)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(f"{option} takes a whole number from {least} to 18446744073709551615, not '{value}'", done.stderr)
+
     def test_the_repaired_one_holds(self):
         done = self.run_in(".", PROGRAM, "explore", "fixed", "--schedules", HOLDS)
         self.assertEqual(done.returncode, 0, done.stdout)

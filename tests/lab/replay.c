@@ -434,6 +434,39 @@ static void a_long_site_comes_back_whole(void **state) {
     forget(&r);
 }
 
+/* The buffers are full many times: what they have is written then, and the rest when the runtime is freed. */
+static void the_options_of_a_runtime_record_it_from_its_first_event(void **state) {
+    (void)state;
+    enum { TASKS = 500, ROOM = 8192 };
+    bytes trace = {NULL, 0, 0}, journal = {NULL, 0, 0};
+    ebb_runtime_opts opts = {.allocator = ebb_libc_allocator(),
+                             .runtime_id = 3,
+                             .trace = {.bytes = ROOM, .write = bytes_add, .ctx = &trace},
+                             .journal = {.bytes = ROOM, .write = bytes_add, .ctx = &journal}};
+    run r = {.rt = NULL};
+    ebb_trace_reader reader;
+    ebb_event ev;
+    assert_int_equal(ebb_runtime_new(&opts, &r.rt), EBB_OK);
+    r.host = ebb_runtime_host(r.rt);
+    for (int i = 0; i < TASKS; i++) (void)ebb_spawn(r.host, ebb_runtime_root(r.rt), ends_at_once, NULL);
+    at_pump(&r, 1);
+    assert_true(trace.n > ROOM && journal.n > ROOM);
+    ebb_region_close(r.host, ebb_runtime_root(r.rt));
+    at_pump(&r, 2);
+    ebb_runtime_free(r.rt);
+    ebb_checker *check = ebb_checker_new(ebb_libc_allocator());
+    assert_int_equal(ebb_trace_reader_open(&reader, trace.p, trace.n), EBB_OK);
+    while (ebb_trace_reader_next(&reader, &ev) == EBB_OK)
+        assert_int_equal(ebb_checker_event(check, &ev), EBB_OK);
+    assert_int_equal(ebb_checker_end(check, true), EBB_OK);
+    ebb_checker_free(check);
+    assert_int_equal(count(&trace, EBB_EV_COMPLETED), TASKS);
+    assert_int_equal(count(&trace, EBB_EV_REGION_CLOSED), 1);
+    assert_replays(&journal, &trace);
+    free(trace.p);
+    free(journal.p);
+}
+
 /* Its site is kept for the report where obligations are, or is not: those that come later have other ids then. */
 static void an_operation_that_there_was_no_memory_to_keep_replays(void **state) {
     (void)state;
@@ -488,6 +521,7 @@ int main(void) {
         cmocka_unit_test(it_starts_where_the_recording_started),
         cmocka_unit_test(choices_are_made_again),
         cmocka_unit_test(a_long_site_comes_back_whole),
+        cmocka_unit_test(the_options_of_a_runtime_record_it_from_its_first_event),
         cmocka_unit_test(an_operation_that_there_was_no_memory_to_keep_replays),
         cmocka_unit_test(a_run_with_other_limits_of_a_cause_chain_replays),
     };

@@ -137,7 +137,7 @@ static void environment_and_directory_are_the_callers_choice(void **state) {
 
 typedef struct family {
     const char *script;
-    int how; /* 0: it ends by itself. 1: its wait is cancelled. 2: it is killed */
+    int how; /* 0: it ends by itself. 1: its wait is cancelled. 2: it is killed. 3: its whole group is, from outside */
     ebb_value exit;
 } family;
 
@@ -156,6 +156,11 @@ static ebb_status raise_family(ebb_cx *cx, void *arg) {
     if (st != EBB_OK) return st;
     if (m->how == 1) (void)ebb_await(cx, ebb_within(cx, ebb_process_wait(cx, p), EBB_MS), NULL);
     if (m->how == 2) st = ebb_process_kill(cx, p, SIGINT);
+    ebb_future *wait = m->how == 3 ? ebb_process_wait(cx, p) : NULL;
+    if (m->how == 3) {
+        assert_int_equal(kill(-ebb_process_pid(cx, p), SIGKILL), 0);
+        return ebb_await(cx, wait, &m->exit);
+    }
     if (st == EBB_OK) st = ebb_await(cx, ebb_process_wait(cx, p), &m->exit);
     if (st != EBB_OK) return st;
     return read_to_end(cx, io[1], bytes, sizeof bytes); /* not before the grandchild has ended */
@@ -171,6 +176,9 @@ static void a_group_ends_with_its_leader(void **state) {
     assert_int_equal(ebb_process_exit_signal(cancelled.exit), SIGTERM);
     assert_int_equal(run_fiber(w, raise_family, &killed), EBB_OK);
     assert_int_equal(ebb_process_exit_signal(killed.exit), SIGINT);
+    family shot = {.script = FAMILY "wait", .how = 3};
+    assert_int_equal(run_fiber(w, raise_family, &shot), EBB_OK);
+    assert_int_equal(ebb_process_exit_signal(shot.exit), SIGKILL);
 }
 
 /* A signal reaches the grandchild too, which says so and ends the leader by ending. */

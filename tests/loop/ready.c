@@ -113,6 +113,27 @@ static void whatever_way_its_region_ends_the_descriptor_is_left_alone(void **sta
     }
 }
 
+/* Against the rules. The wait never hears of it, can be ended, and what gets the number next is not in its way. */
+static void a_descriptor_that_is_closed_under_a_wait_harms_nobody_else(void **state) {
+    loop_world *w = *state;
+    int fd[2], next[2];
+    char byte = 'x';
+    make_pair(fd);
+    ebb_future *f = ebb_fd_ready(w->cx, fd[0], EBB_FD_READABLE);
+    ebb_future *bounded = ebb_within(ebb_loop_cx(w->loop), f, 20 * EBB_MS);
+    loop_turns(w, 1);
+    close_pair(fd);
+    make_pair(next);
+    assert_int_equal(next[0], fd[0]);
+    assert_int_equal(loop_await(w, ebb_fd_ready(w->cx, next[0], EBB_FD_WRITABLE), NULL), EBB_ERR_BUSY);
+    assert_int_equal(loop_await(w, bounded, NULL), EBB_TIMEOUT);
+    loop_turns(w, 2);
+    f = ebb_fd_ready(w->cx, next[0], EBB_FD_READABLE);
+    assert_int_equal(write(next[1], &byte, 1), 1);
+    assert_int_equal(events_of(w, f), EBB_FD_READABLE);
+    close_pair(next);
+}
+
 static void the_wall_clock_is_the_systems(void **state) {
     loop_world *w = *state;
     uint64_t before = (uint64_t)time(NULL) * EBB_SECOND, now = ebb_wall_now(w->cx);
@@ -130,6 +151,7 @@ int main(void) {
         ON_A_LOOP(one_wait_at_a_time),
         ON_A_LOOP(what_can_not_be_waited_for_is_refused),
         ON_A_LOOP(whatever_way_its_region_ends_the_descriptor_is_left_alone),
+        ON_A_LOOP(a_descriptor_that_is_closed_under_a_wait_harms_nobody_else),
         ON_A_LOOP(the_wall_clock_is_the_systems),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
