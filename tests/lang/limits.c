@@ -47,6 +47,37 @@ static void errors_behind_the_limit_are_counted_and_not_shown(void **state) {
     free(t.s);
 }
 
+/* Marks stand below what they mark, and a label that is far from another one has its own piece of the line. */
+static void of_a_long_line_the_part_around_the_mistake_is_shown(void **state) {
+    (void)state;
+    lang_text t = lang_empty(), said = lang_empty();
+    lang_modules m = {0};
+    size_t n;
+    repeat(&t, "fn f() -> i64 { 1 } ", 1);
+    repeat(&t, "/*\xc3\xa9*/ ", 200000);
+    repeat(&t, "fn f() -> bool { true } ", 1);
+    repeat(&t, "/*x*/ ", 200000);
+    ebb_lang *c = lang_new(&m);
+    assert_int_equal(ebb_lang_compile(c, "long.ebb", t.s, t.n), EBB_FAILED);
+    const ebb_lang_diagnostic *const *all = ebb_lang_diagnostics(c, &n);
+    for (size_t i = 0; i < n; i++) ebb_lang_render(c, all[i], lang_write, &said);
+    assert_true(said.n < 1000);
+    assert_non_null(strstr(said.s, "1 | fn f() -> i64 { 1 } /*\xc3\xa9*/ "));
+    assert_non_null(strstr(said.s, "...\n  |    - first here\n"));
+    const char *again = strstr(said.s, "\n1 | ...");
+    assert_non_null(again);
+    const char *name = strstr(again, "f() -> bool"), *mark = strchr(strchr(again + 1, '\n'), '^');
+    assert_non_null(name);
+    size_t column = 0, marked = 0;
+    for (const char *s = again + 1; s < name; s++) column += ((uint8_t)*s & 0xc0) != 0x80;
+    while (mark[-1 - (ptrdiff_t)marked] != '\n') marked++;
+    assert_int_equal(column, marked);
+    ebb_lang_free(c);
+    lang_modules_free(&m);
+    free(said.s);
+    free(t.s);
+}
+
 static void whatever_nests_has_a_depth(void **state) {
     (void)state;
     static const struct {
@@ -193,6 +224,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_file_that_is_too_large_is_refused),
         cmocka_unit_test(errors_behind_the_limit_are_counted_and_not_shown),
+        cmocka_unit_test(of_a_long_line_the_part_around_the_mistake_is_shown),
         cmocka_unit_test(whatever_nests_has_a_depth),
         cmocka_unit_test(a_match_of_thousands_of_arms_takes_memory_for_each_once),
         cmocka_unit_test(a_mailbox_has_a_limit),
