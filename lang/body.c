@@ -235,7 +235,7 @@ static void check_typestate(ebb_lang *c, ebb__typestate *ts) {
 
 /* ---- constants ---- */
 
-enum { CONSTANT_MAX = 10000 };
+enum { CONSTANT_MAX = 1000 };
 
 static bool is_constant(const ebb__ir *x) {
     switch (x->op) {
