@@ -132,6 +132,12 @@ ebb__ir *ebb__infer_emit(ebb__body *b, uint32_t node);
 ebb__ir *ebb__infer_if(ebb__body *b, uint32_t node, ebb__type expected, bool tail);
 ebb__ir *ebb__infer_match(ebb__body *b, uint32_t node, ebb__type expected, bool tail);
 
+/* The last byte of a node: the brace of a block. */
+ebb__span ebb__end_of(const ebb__body *b, uint32_t node);
+
+/* Control reaches the end of a block in tail position: the return of (), or NULL, and what is missing was reported. */
+ebb__ir *ebb__infer_fall_off(ebb__body *b, ebb__span end);
+
 /* In tail position the value is returned, and the type is NEVER. */
 ebb__ir *ebb__infer_block(ebb__body *b, uint32_t node, ebb__type expected, bool tail);
 ebb__ir *ebb__infer_tail(ebb__body *b, uint32_t node);
@@ -143,6 +149,9 @@ bool ebb__pattern_fails(ebb_lang *c, const ebb__ir_pattern *p);
 /* Checks that the arms cover the type, and that each is needed. `guarded[i]` tells whether an arm has a guard. */
 void ebb__check_arms(ebb__body *b, ebb__type t, ebb__ir_pattern **arms, const bool *guarded, uint32_t n,
                      ebb__span at, ebb__span end);
+
+/* Helps to pass errors on from this body: what to declare, with edits if that changes no caller (true), or what else. */
+bool ebb__help_errors(ebb__body *b, struct ebb__diag *d, ebb__type errors);
 
 /* An effect at `at`: E0413 in pure code. */
 void ebb__effect_at(ebb__body *b, ebb__span at, const char *what);

@@ -27,10 +27,12 @@ typedef struct ebb__field {
 } ebb__field;
 
 enum { EBB__MAILBOX_MAX = 65535 }; /* EBB_MACHINE_MAILBOX_MAX */
+enum { EBB__FIELDS_MAX = 200 };    /* of a record, tuple or state; parameters: each needs a register */
 
 typedef struct ebb__decl {
     uint8_t kind;
     bool pub, is_error, broken, used, builtin;
+    bool ambiguous; /* another one has its name: that was reported, and what the name means is not known */
     enum { EBB__UNRESOLVED, EBB__RESOLVING, EBB__RESOLVED } step;
     ebb__name name;
     ebb__source *source; /* NULL: built in */
@@ -40,6 +42,7 @@ typedef struct ebb__decl {
     ebb__field *fields;  /* of a record, and the parameters of a function */
     uint32_t n_fields;
     ebb__ir *value; /* of a constant */
+    uint32_t names; /* of a constant: the others that it is made of, each as often as it is named */
     ebb__ir_fn *fn;
     struct ebb__typestate *typestate; /* of a typestate or spec; of a method its owner */
     struct ebb__state *state;         /* of a method */
@@ -180,6 +183,8 @@ typedef struct ebb__typestate {
     uint32_t mailbox; /* 0: the default */
     ebb__type observes;
     ebb__span first_request; /* source UINT32_MAX: none */
+    bool lost_role;          /* a role of it is not known, so its messages are not: that was reported */
+    bool misplaced; /* a request stands in a function: it was reported, and what it yields is not known */
 } ebb__typestate;
 
 static inline ebb__handler *ebb__handler_at(const ebb__vec *v, uint32_t i) {

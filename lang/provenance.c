@@ -67,6 +67,7 @@ static bool check_origin(ebb_lang *c, const ebb__typestate *ts, const ebb__vec *
         for (uint32_t k = 0; k < p->n_reqs; k++)
             response = response || ebb__type_has(c, p->reqs[k].responses, h->selector);
     }
+    if (!made && ts->misplaced) return false;
     if (!response) {
         ebb__diag *d = ebb__diag_report(c, EBB__E0605, h->origin_span, "%t is no response", h->selector);
         uint32_t origin = ebb__child_of(ts->decl->source, h->node, EBB__S_ORIGIN);
@@ -109,22 +110,14 @@ static void check_pair(ebb_lang *c, const ebb__handler *a, const ebb__handler *b
     }
 }
 
-static void check_timers(ebb_lang *c, const ebb__handler *a, const ebb__handler *b) {
-    if (a->time_ms == 0 || a->time_ms != b->time_ms) return;
-    ebb__diag *d = ebb__diag_report(c, EBB__E0609, b->span, "there is a timer of this time already");
-    ebb__diag_label(c, d, a->span, "the other one");
-}
-
-static void check_disjoint(ebb_lang *c, const ebb__vec *handlers) {
+static void check_timers(ebb_lang *c, const ebb__vec *handlers) {
     for (uint32_t i = 0; i < handlers->n; i++) {
         const ebb__handler *b = ebb__handler_at(handlers, i);
-        for (uint32_t j = 0; j < i; j++) {
+        for (uint32_t j = 0; j < i && b->kind == EBB__H_AFTER && b->time_ms != 0; j++) {
             const ebb__handler *a = ebb__handler_at(handlers, j);
-            bool timers = a->kind == EBB__H_AFTER && b->kind == EBB__H_AFTER;
-            if (timers) check_timers(c, a, b);
-            else if (a->kind != EBB__H_AFTER && b->kind != EBB__H_AFTER && a->selector == b->selector &&
-                     a->selector != EBB__TY_ERROR)
-                check_pair(c, a, b);
+            if (a->kind != EBB__H_AFTER || a->time_ms != b->time_ms) continue;
+            ebb__diag *d = ebb__diag_report(c, EBB__E0609, b->span, "there is a timer of this time already");
+            ebb__diag_label(c, d, a->span, "the other one");
         }
     }
 }
@@ -162,19 +155,52 @@ static void check_complete(ebb_lang *c, const ebb__typestate *ts, const ebb__vec
     }
 }
 
+/* The handlers of one kind of message, in the order of the source. */
+static void check_group(ebb_lang *c, const ebb__typestate *ts, const ebb__vec *sites, const ebb__vec *group) {
+    const ebb__handler *first = NULL;
+    bool determined = true;
+    for (uint32_t i = 0; i < group->n; i++) {
+        const ebb__handler *h = ebb__handler_at(group, i);
+        for (uint32_t j = 0; j < i; j++) check_pair(c, ebb__handler_at(group, j), h);
+        if (h->kind != EBB__H_ON) continue;
+        if (first == NULL) first = h;
+        determined = check_origin(c, ts, sites, h) && determined;
+    }
+    if (first != NULL && determined) check_complete(c, ts, sites, group, first);
+}
+
+static bool takes_message(const ebb__handler *h) {
+    return h->kind != EBB__H_AFTER && h->selector != EBB__TY_ERROR;
+}
+
+/* By kinds of message: `next` chains the handlers of each. */
 static void check_list(ebb_lang *c, const ebb__typestate *ts, const ebb__vec *sites,
                        const ebb__vec *handlers) {
-    check_disjoint(c, handlers);
-    for (uint32_t i = 0; i < handlers->n; i++) {
+    uint32_t *next = ebb__lang_array(c, handlers->n + 1, sizeof *next);
+    ebb__vec group = {.size = sizeof(ebb__handler *)};
+    ebb__map first;
+    ebb__map_init(&first, c->allocator, sizeof(uint32_t));
+    check_timers(c, handlers);
+    for (uint32_t i = next == NULL ? 0 : handlers->n; i-- > 0;) {
         const ebb__handler *h = ebb__handler_at(handlers, i);
-        bool done = h->kind != EBB__H_ON || h->selector == EBB__TY_ERROR || !check_origin(c, ts, sites, h);
-        for (uint32_t k = 0; k < handlers->n; k++) { /* once for each selector, and not if one is wrong */
-            const ebb__handler *o = ebb__handler_at(handlers, k);
-            bool same = o->kind == EBB__H_ON && o->selector == h->selector;
-            done = done || (same && (k < i || (o != h && !check_origin(c, ts, sites, o))));
-        }
-        if (!done) check_complete(c, ts, sites, handlers, h);
+        uint32_t *slot = takes_message(h) ? ebb__map_put(&first, h->selector) : NULL;
+        next[i] = slot == NULL ? 0 : *slot;
+        if (slot != NULL) *slot = i + 1;
+        else c->oom = c->oom || takes_message(h);
     }
+    for (uint32_t i = 0; next != NULL && i < handlers->n && !c->oom; i++) {
+        const ebb__handler *h = ebb__handler_at(handlers, i);
+        const uint32_t *slot = takes_message(h) ? ebb__map_find(&first, h->selector) : NULL;
+        if (slot == NULL || *slot != i + 1) continue;
+        group.n = 0;
+        for (uint32_t k = *slot; k != 0; k = next[k - 1]) {
+            ebb__handler **member = ebb__vec_push(c, &group);
+            if (member != NULL) *member = ebb__handler_at(handlers, k - 1);
+        }
+        check_group(c, ts, sites, &group);
+    }
+    ebb__map_free(&first);
+    ebb__vec_free(c, &group);
 }
 
 static bool handles_failure(const ebb_lang *c, const ebb__vec *handlers) {

@@ -10,7 +10,9 @@ typedef struct writer {
     void *ctx;
 } writer;
 
-enum { PLACE_COLUMN = 56 };
+enum { PLACE_COLUMN = 56, LINE_WIDTH = 160, LINE_BEFORE = 60 }; /* of a line, in bytes */
+
+#define CUT "..."
 
 static void put(const writer *w, const char *s) {
     w->write(w->ctx, s, strlen(s));
@@ -64,13 +66,37 @@ static void put_head(const writer *w, const ebb_lang_diagnostic *d) {
     put(w, "\n");
 }
 
-static void put_line(const writer *w, const ebb__source *s, uint32_t line, size_t margin) {
-    uint32_t n;
-    const char *text = ebb__source_line(s, line, &n);
+/* What is shown of a line: all of it, or if it is long, what stands around the label. */
+typedef struct window {
+    const char *text;
+    uint32_t n, at; /* `at` is where the label begins */
+    bool cut_before, cut_behind;
+} window;
+
+static bool is_inside(const char *text, uint32_t at) {
+    return ((uint8_t)text[at] & 0xc0) == 0x80;
+}
+
+static window window_of(const ebb__source *s, const ebb_lang_label *l) {
+    window v = {0};
+    v.text = ebb__source_line(s, l->line, &v.n);
+    v.at = l->column - 1 < v.n ? l->column - 1 : v.n;
+    if (v.n <= LINE_WIDTH) return v;
+    uint32_t from = v.at > LINE_BEFORE ? v.at - LINE_BEFORE : 0;
+    if (v.n - from < LINE_WIDTH) from = v.n - LINE_WIDTH;
+    uint32_t end = from + LINE_WIDTH;
+    while (from < v.at && is_inside(v.text, from)) from++;
+    while (end < v.n && end > v.at && is_inside(v.text, end)) end--;
+    return (window){v.text + from, end - from, v.at - from, from > 0, end < v.n};
+}
+
+static void put_line(const writer *w, const window *v, uint32_t line, size_t margin) {
     repeat(w, " ", margin - digits(line));
     put_number(w, line);
-    put(w, n > 0 ? " | " : " |");
-    put_n(w, text, n);
+    put(w, v->n > 0 ? " | " : " |");
+    put(w, v->cut_before ? CUT : "");
+    put_n(w, v->text, v->n);
+    put(w, v->cut_behind ? CUT : "");
     put(w, "\n");
 }
 
@@ -78,19 +104,18 @@ static void put_line(const writer *w, const ebb__source *s, uint32_t line, size_
 static void put_blank(const writer *w, const char *text, uint32_t n) {
     for (uint32_t i = 0; i < n; i++) {
         if (text[i] == '\t') put(w, "\t");
-        else if (((uint8_t)text[i] & 0xc0) != 0x80) put(w, " ");
+        else if (!is_inside(text, i)) put(w, " ");
     }
 }
 
-static void put_marks(const writer *w, const ebb__source *s, const ebb_lang_label *l, size_t margin,
+static void put_marks(const writer *w, const window *v, const ebb_lang_label *l, size_t margin,
                       bool primary) {
-    uint32_t n, at = l->column - 1, marks = 0;
-    const char *text = ebb__source_line(s, l->line, &n);
-    if (at > n) at = n;
-    for (uint32_t i = at; i < n && i < at + l->n; i++) marks += ((uint8_t)text[i] & 0xc0) != 0x80;
+    uint32_t marks = 0;
+    for (uint32_t i = v->at; i < v->n && i - v->at < l->n; i++) marks += !is_inside(v->text, i);
     repeat(w, " ", margin);
     put(w, " | ");
-    put_blank(w, text, at);
+    repeat(w, " ", v->cut_before ? strlen(CUT) : 0);
+    put_blank(w, v->text, v->at);
     repeat(w, primary ? "^" : "-", marks == 0 ? 1 : marks);
     if (l->text[0] != 0) put(w, " ");
     put(w, l->text);
@@ -126,8 +151,10 @@ static void put_labels(const writer *w, const ebb_lang *c, const ebb_lang_diagno
             put_place(w, l);
             put(w, "\n");
         }
-        if (before == NULL || file || before->line != l->line) put_line(w, source_of(c, l), l->line, margin);
-        put_marks(w, source_of(c, l), l, margin, l == &d->labels[0]);
+        window v = window_of(source_of(c, l), l);
+        bool again = before == NULL || file || before->line != l->line || v.cut_before || v.cut_behind;
+        if (again) put_line(w, &v, l->line, margin);
+        put_marks(w, &v, l, margin, l == &d->labels[0]);
     }
 }
 

@@ -53,7 +53,8 @@ void ebb__read_roles(ebb_lang *c, ebb__typestate *ts) {
         ebb__ref r = ebb__lookup_path(c, (ebb__where){s, NULL}, x);
         ebb__span at = ebb__node_span(s, x);
         if (r.kind == EBB__R_ROLE) ts->roles[ts->n_roles++] = (ebb__implements){r.role, at};
-        else if (r.kind != EBB__R_REPORTED)
+        else ts->lost_role = true;
+        if (r.kind != EBB__R_ROLE && r.kind != EBB__R_REPORTED)
             (void)ebb__diag_report(c, EBB__E0701, at, "there is no role %n here", ebb__path_name(s, x));
     }
 }
@@ -73,7 +74,7 @@ static ebb__role *field_role(ebb_lang *c, ebb__typestate *ts, uint32_t path) {
         ebb__role *r = ebb__role_named(ts->roles[i].role->protocol, name);
         if (r != NULL) return r;
     }
-    if (name != 0)
+    if (name != 0 && !ts->lost_role)
         (void)ebb__diag_report(c, EBB__E0701, at, "no protocol of this typestate has a role %n", name);
     return NULL;
 }
@@ -95,7 +96,8 @@ static void read_fields(ebb_lang *c, ebb__typestate *ts, uint32_t node, ebb__fie
     uint32_t group = ebb__child_of(s, node, EBB__S_FIELDS), own_n, carried = *n;
     ebb__field *own = NULL, *old = *fields;
     if (group == 0) return;
-    ebb__read_fields(c, (ebb__where){s, ts}, group, EBB__S_TFIELD, &own, &own_n);
+    bool fits = ebb__read_fields(c, (ebb__where){s, ts}, group, EBB__S_TFIELD, &own, &own_n);
+    if (!fits || !ebb__check_parts(c, ebb__node_span(s, group), carried + own_n)) ts->decl->broken = true;
     *fields = ebb__lang_array(c, carried + own_n + 1, sizeof **fields);
     if (own == NULL || *fields == NULL) {
         *fields = old;

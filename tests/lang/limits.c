@@ -47,6 +47,37 @@ static void errors_behind_the_limit_are_counted_and_not_shown(void **state) {
     free(t.s);
 }
 
+/* Marks stand below what they mark, and a label that is far from another one has its own piece of the line. */
+static void of_a_long_line_the_part_around_the_mistake_is_shown(void **state) {
+    (void)state;
+    lang_text t = lang_empty(), said = lang_empty();
+    lang_modules m = {0};
+    size_t n;
+    repeat(&t, "fn f() -> i64 { 1 } ", 1);
+    repeat(&t, "/*\xc3\xa9*/ ", 200000);
+    repeat(&t, "fn f() -> bool { true } ", 1);
+    repeat(&t, "/*x*/ ", 200000);
+    ebb_lang *c = lang_new(&m);
+    assert_int_equal(ebb_lang_compile(c, "long.ebb", t.s, t.n), EBB_FAILED);
+    const ebb_lang_diagnostic *const *all = ebb_lang_diagnostics(c, &n);
+    for (size_t i = 0; i < n; i++) ebb_lang_render(c, all[i], lang_write, &said);
+    assert_true(said.n < 1000);
+    assert_non_null(strstr(said.s, "1 | fn f() -> i64 { 1 } /*\xc3\xa9*/ "));
+    assert_non_null(strstr(said.s, "...\n  |    - first here\n"));
+    const char *again = strstr(said.s, "\n1 | ...");
+    assert_non_null(again);
+    const char *name = strstr(again, "f() -> bool"), *mark = strchr(strchr(again + 1, '\n'), '^');
+    assert_non_null(name);
+    size_t column = 0, marked = 0;
+    for (const char *s = again + 1; s < name; s++) column += ((uint8_t)*s & 0xc0) != 0x80;
+    while (mark[-1 - (ptrdiff_t)marked] != '\n') marked++;
+    assert_int_equal(column, marked);
+    ebb_lang_free(c);
+    lang_modules_free(&m);
+    free(said.s);
+    free(t.s);
+}
+
 static void whatever_nests_has_a_depth(void **state) {
     (void)state;
     static const struct {
@@ -138,6 +169,67 @@ static void a_match_of_thousands_of_arms_takes_memory_for_each_once(void **state
     free(t.s);
 }
 
+/* `n` parts of `one`, which has a number in it. */
+static void numbered(lang_text *t, const char *one, int n) {
+    char part[64];
+    for (int i = 0; i < n; i++) {
+        snprintf(part, sizeof part, one, i);
+        repeat(t, part, 1);
+    }
+}
+
+static void what_needs_a_register_each_is_at_most_200(void **state) {
+    (void)state;
+    static const struct {
+        const char *before, *one, *after;
+    } shapes[] = {
+        {"type R = { ", "a%d: i64, ", "}"},
+        {"fn f(", "_a%d: i64, ", ") {}"},
+        {"fn f() { let _t = (", "%d, ", "); }"},
+        {"type T = (", "[i64], ", ")"},
+        {"typestate M { fields { a: i64 } fn new(m: M::S) -> S { m } state S { fields { ", "a%d: i64, ",
+         "} } }"},
+        {"typestate M { fn new(m: M::S) -> S { m } fields { ", "a%d: i64, ", "} state S; }"},
+        {"protocol P { msg M = { ", "a%d: i64, ", "} }"},
+    };
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        bool carried = i == 4; /* a field of the typestate is one of the 200 */
+        for (int n = 200 - carried; n <= 201 - carried; n++) {
+            lang_text t = lang_empty();
+            char last[8];
+            size_t count;
+            repeat(&t, shapes[i].before, 1);
+            numbered(&t, shapes[i].one, n);
+            repeat(&t, shapes[i].after, 1);
+            (void)compile(&t, (ebb_lang_opts){0}, last, &count);
+            bool refused = strcmp(last, "E0209") == 0;
+            if (refused != (n > 200 - carried)) fail_msg("%zu: %d: %s", i, n, last);
+            free(t.s);
+        }
+    }
+}
+
+/* Of 5,000 states, the one behind each is declared before it; the last of them is final. */
+static void a_path_through_thousands_of_states_is_followed_in_any_order(void **state) {
+    (void)state;
+    for (int forward = 0; forward < 2; forward++) {
+        lang_text t = lang_empty();
+        char last[8], line[96];
+        size_t n;
+        repeat(&t, "typestate T { fn new() -> S4999 { S4999 } @final state S0;\n", 1);
+        for (int k = 1; k < 5000; k++) {
+            int i = forward ? k : 5000 - k;
+            snprintf(line, sizeof line, "state S%d { after 1s -> S%d { S%d } }\n", i, i - 1, i - 1);
+            repeat(&t, line, 1);
+        }
+        repeat(&t, "state Lost; }", 1);
+        assert_int_equal(compile(&t, (ebb_lang_opts){0}, last, &n), EBB_OK);
+        assert_int_equal(n, 1);
+        assert_string_equal(last, "W0903");
+        free(t.s);
+    }
+}
+
 static void a_mailbox_has_a_limit(void **state) {
     (void)state;
     static const char *const places[] = {"1", "65535", "0", "65536", "99999999999"};
@@ -193,8 +285,11 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_file_that_is_too_large_is_refused),
         cmocka_unit_test(errors_behind_the_limit_are_counted_and_not_shown),
+        cmocka_unit_test(of_a_long_line_the_part_around_the_mistake_is_shown),
         cmocka_unit_test(whatever_nests_has_a_depth),
         cmocka_unit_test(a_match_of_thousands_of_arms_takes_memory_for_each_once),
+        cmocka_unit_test(what_needs_a_register_each_is_at_most_200),
+        cmocka_unit_test(a_path_through_thousands_of_states_is_followed_in_any_order),
         cmocka_unit_test(a_mailbox_has_a_limit),
         cmocka_unit_test(long_chains_of_declarations_do_not_recurse),
         cmocka_unit_test(memory_that_ends_is_a_status_and_nothing_leaks),

@@ -919,7 +919,7 @@ static void declare_state(gen *g, int machine, int state, const int *fields, int
         w(g, "}\n");
     }
     for (int m = 0; m < MESSAGES; m++) {
-        char head[8];
+        char head[16];
         snprintf(head, sizeof head, "G%d", m);
         if (chance(g, 70)) on_message(g, machine, head, m, fields, state > 0 ? own : -1, own);
         else if (chance(g, 40)) w(g, "%s G%d;\n", chance(g, 50) ? "defer" : "ignore", m);
