@@ -314,9 +314,13 @@ static void flush(ebb__conn *c) {
     }
 }
 
-static void on_flush(void *ctx) {
+/* The handler of an only exchange may go on at once. Several would take memory for their bytes, each of them, before the
+ * peer has shown that it takes any. */
+static bool on_flush(void *ctx) {
+    const ebb__conn *c = ctx;
     flush(ctx);
     ebb__pacing_flushed(ctx);
+    return c->settled > 0 && c->slots == 1 && !c->raw.writing && c->raw.handle != NULL;
 }
 
 static void on_written(void *ctx, ebb_status st) {

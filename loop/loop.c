@@ -91,6 +91,11 @@ static void set_idle(ebb_loop *l, bool more) {
     else (void)l->os->idle_stop(&l->idle);
 }
 
+bool ebb__loop_pump_again(ebb_loop *l) {
+    if (!l->backlog) l->backlog = ebb_runtime_pump(l->rt, l->polls) == EBB_PENDING;
+    return !l->backlog;
+}
+
 static void pump_and_flush(ebb_loop *l) {
     l->backlog = ebb_runtime_pump(l->rt, l->polls) == EBB_PENDING;
     if (l->dirty == NULL) return;

@@ -112,6 +112,8 @@ void ebb__raw_streams_fini(ebb_loop *l);
 /* For raw streams, whose bytes have been processed: pumps and flushes now instead of in the check phase, unless the
  * last pump has left work for the next turn. */
 void ebb__loop_pump_early(ebb_loop *l);
+/* Between the flushes of a raw stream: pumps. False: there is work left for the next turn. */
+bool ebb__loop_pump_again(ebb_loop *l);
 /* listen.c: looks at the listeners whose time has come, and if a descriptor was freed at all that wait for one. */
 void ebb__listeners_look(ebb_loop *l);
 /* thread.c: called after each turn of a loop on its own thread. */

@@ -7,13 +7,15 @@
  *
  * A raw stream reads at most EBB__RAW_STREAM_PIECE bytes a turn, so that a busy one does not delay the others. If
  * its layer sets `bulk`, because its bytes are cheap to process, it reads up to EBB__RAW_STREAM_BULK, provided that
- * at most EBB__RAW_STREAM_CROWD raw streams had something to read the last time. */
+ * at most EBB__RAW_STREAM_CROWD raw streams had something to read the last time. It is flushed at most
+ * EBB__RAW_STREAM_ROUNDS times before another one has its turn. */
 #ifndef EBB__LOOP_RAW_STREAM_H
 #define EBB__LOOP_RAW_STREAM_H
 
 #include "loop/handle.h"
 
 enum { EBB__RAW_STREAM_PIECE = 16384, EBB__RAW_STREAM_BULK = 65536, EBB__RAW_STREAM_CROWD = 4 };
+enum { EBB__RAW_STREAM_ROUNDS = 8 };
 
 typedef struct ebb__raw_stream_ops {
     /* Where the next bytes are read to, and how many at most. NULL: to a buffer of the loop. May be NULL. */
@@ -21,7 +23,8 @@ typedef struct ebb__raw_stream_ops {
     void (*bytes)(void *ctx, char *bytes, size_t n); /* the bytes are valid until this returns */
     void (*ended)(void *ctx, ebb_status st);         /* nothing more can be read: EBB_ERR_EOF or a failure */
     void (*written)(void *ctx, ebb_status st);       /* libuv's write has ended, with this status */
-    void (*flush)(void *ctx);                        /* requested by ebb__raw_stream_touch */
+    /* Requested by ebb__raw_stream_touch. True: it has woken a task that may write more, which the system may take. */
+    bool (*flush)(void *ctx);
     /* The stream is closing, by the layer or with its region. */
     void (*stopped)(void *ctx);
     void (*closed)(void *ctx); /* libuv has released the stream */

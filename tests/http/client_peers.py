@@ -11,6 +11,7 @@ import re
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -47,6 +48,39 @@ def wait_for_port(port, process):
         if process.poll() is not None or time.monotonic() > end:
             raise AssertionError("nobody listens on port %d; %s" % (port, process.poll()))
         time.sleep(0.01)
+
+
+class RefusesFirst(threading.Thread):
+    """A server of HTTP/2 over TLS, for one connection. It refuses the first stream, and answers "again" to the others."""
+
+    def __init__(self, cert, key):
+        super().__init__(daemon=True)
+        self.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self.tls.load_cert_chain(cert, key)
+        self.tls.set_alpn_protocols(["h2"])
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.url = "https://127.0.0.1:%d" % self.listener.getsockname()[1]
+        self.asked = []
+        self.start()
+
+    def run(self):
+        with self.listener, self.tls.wrap_socket(self.listener.accept()[0], server_side=True) as s:
+            s.settimeout(PATIENCE_S)
+            s.sendall(h2raw.frame(h2raw.SETTINGS, 0, 0))
+            got, at = b"", len(h2raw.PREFACE)
+            while piece := s.recv(65536):
+                got += piece
+                while len(got) >= at + 9 + int.from_bytes(got[at:at + 3], "big"):
+                    if got[at + 3] == h2raw.HEADERS:
+                        s.sendall(self.answer(int.from_bytes(got[at + 5:at + 9], "big")))
+                    at += 9 + int.from_bytes(got[at:at + 3], "big")
+
+    def answer(self, stream):
+        self.asked.append(stream)
+        if len(self.asked) == 1:
+            return h2raw.frame(h2raw.RST_STREAM, 0, stream, h2raw.REFUSED_STREAM.to_bytes(4, "big"))
+        return (h2raw.frame(h2raw.HEADERS, h2raw.END_HEADERS, stream, h2raw.block([(":status", "200")]))
+                + h2raw.frame(h2raw.DATA, h2raw.END_STREAM, stream, b"again"))
 
 
 def serve_python(test, handler):
@@ -326,13 +360,14 @@ http {
 
 
 class Proxy(WithPeer):
-    def start(self, upstream=None):
+    def start(self, upstream=None, **environment):
         self.upstream = None
         if upstream is None:
             self.upstream = http_world.Server(SERVER)
             self.addCleanup(self.upstream.kill)
             upstream = "http://127.0.0.1:%d" % self.upstream.port
-        self.process = subprocess.Popen([PROXY, "0", upstream], stderr=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen([PROXY, "0", upstream], stderr=subprocess.PIPE, text=True,
+                                        env={**os.environ, **environment})
         self.addCleanup(self.end)
         line = self.process.stderr.readline()
         self.port = int(re.search(r"port (\d+)$", line).group(1))
@@ -435,6 +470,19 @@ class Proxy(WithPeer):
         self.assertEqual(body, b"4\r\nbody\r\n0\r\nx-up: 1\r\n\r\n")
         self.assertEqual(answered.split(b"\r\n\r\n", 1)[1], b"2\r\nok\r\n0\r\nx-down: 2\r\n\r\n")
         self.stop()
+
+    def test_what_the_other_server_has_refused_is_asked_again(self):
+        with tempfile.TemporaryDirectory() as directory:
+            cert, key = http_world.certificate(directory)
+            upstream = RefusesFirst(cert, key)
+            self.start(upstream.url, SSL_CERT_FILE=cert)
+            c = self.connect()
+            c.request("GET", "/a")
+            r = c.getresponse()
+            self.assertEqual((r.status, r.read()), (200, b"again"))
+            self.assertEqual(upstream.asked, [1, 3])
+            self.stop()
+            upstream.join()
 
     def test_a_get_without_a_body_stays_one(self):
         self.start()

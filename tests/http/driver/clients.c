@@ -90,8 +90,7 @@ static void check_response(caller *c, request *r, const ebb_http_response *a) {
     r->whole = true;
     r->got_n = (uint32_t)a->body_n;
     driver_tally.whole++;
-    if (!r->events && r->runs > 0)
-        must(c->w, fits(a->body, r->id, 0, 0, a->body_n), "bytes of a response", r->id);
+    if (r->runs > 0) must(c->w, answers(r, a->body, 0, a->body_n), "bytes of a response", r->id);
 }
 
 static void fetch(ebb_cx *cx, caller *c) {
@@ -150,7 +149,7 @@ static void fetch_many(ebb_cx *cx, caller *c) {
 static ebb_status send_body(ebb_cx *cx, caller *c, ebb_http *x, const request *r, size_t at) {
     ebb_status st = EBB_OK;
     while (st == EBB_OK && at < r->sent_n) {
-        size_t n = 1 + roll(&c->d, chance(&c->d, 3) ? 40000 : 3000);
+        size_t n = size_of_piece(&c->d);
         if (n > r->sent_n - at) n = r->sent_n - at;
         uint8_t *bytes = grab(c->w, n);
         fill(bytes, r->id, 1, at, n);
@@ -171,12 +170,12 @@ static void read_response(ebb_cx *cx, caller *c, ebb_http *x, request *r) {
     uint32_t pieces = chance(&c->d, 3) ? roll(&c->d, 6) : UINT32_MAX;
     ebb_status st = EBB_OK;
     while (st == EBB_OK && pieces-- > 0) {
-        size_t room = 1 + roll(&c->d, 20000);
+        size_t room = size_of_piece(&c->d);
         uint8_t *bytes = grab(c->w, room);
         ebb_value v;
         st = ebb_await(cx, ebb_http_read(cx, x, bytes, room), &v);
-        if (st == EBB_OK && ebb_http_status(x) == 200 && !r->events && !c->foreign)
-            must(c->w, fits(bytes, r->id, 0, at, v.as.u), "bytes of a piece of a response", at);
+        if (st == EBB_OK && ebb_http_status(x) == 200 && !c->foreign)
+            must(c->w, answers(r, bytes, at, v.as.u), "bytes of a piece of a response", at);
         if (st == EBB_OK) r->got_n = (uint32_t)(at += v.as.u);
         release(bytes);
         if (st == EBB_OK && chance(&c->d, 10)) st = nap(cx, roll(&c->d, 2000) * EBB_US);
@@ -195,8 +194,7 @@ static void take_body(ebb_cx *cx, caller *c, ebb_http *x, request *r) {
     r->whole = true;
     r->got_n += (uint32_t)b->n;
     talk("client of %u has a body of %zu, version %d\n", r->id, b->n, ebb_http_version(x));
-    if (!r->events)
-        must(c->w, fits(b->at, r->id, 0, r->got_n - b->n, b->n), "bytes of a whole response", b->n);
+    must(c->w, answers(r, b->at, r->got_n - b->n, b->n), "bytes of a whole response", b->n);
 }
 
 /* Closes it in the middle of a read, which ends then. */

@@ -33,6 +33,7 @@ typedef struct request {
     uint32_t id;
     uint32_t runs;        /* of its handler */
     bool events;          /* the body is not the pattern */
+    bool echo;            /* the body is that of the request */
     bool cut;             /* the handler has left the body short: nobody may take it for whole */
     bool ended;           /* the response was ended by the handler */
     bool cancelled;       /* the handler knows that it was cancelled */
@@ -100,6 +101,10 @@ uint8_t byte_at(uint32_t id, int up, size_t at);
 void fill(uint8_t *into, uint32_t id, int up, size_t from, size_t n);
 bool fits(const void *bytes, uint32_t id, int up, size_t from, size_t n);
 uint32_t size_of_body(dice *d);
+/* Of a buffer: mostly small. */
+size_t size_of_piece(dice *d);
+/* Bytes of the response to r, from `from` on. */
+bool answers(const request *r, const void *bytes, size_t from, size_t n);
 
 ebb_status nap(ebb_cx *cx, uint64_t ns);
 

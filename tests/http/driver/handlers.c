@@ -14,6 +14,7 @@ typedef struct job {
     dice d;
     size_t at, n;   /* of the response */
     size_t read;    /* of the body of the request */
+    size_t piece;   /* bytes that these are */
     uint8_t *bytes; /* of the exchange */
     ebb_future *wait;
     ebb_value got;
@@ -79,7 +80,7 @@ static ebb_status over(ebb_cx *cx, job *j, ebb_status st) {
 
 static ebb_status read_some(ebb_cx *cx, job *j) {
     for (uint32_t left = roll(&j->d, 3) == 0 ? roll(&j->d, 5) : UINT32_MAX; left > 0; left--) {
-        size_t room = 1 + roll(&j->d, PIECE);
+        size_t room = size_of_piece(&j->d);
         uint8_t *bytes = grab(j->w, room);
         ebb_value v = ebb_value_none();
         ebb_future *f = ebb_http_read(cx, j->x, bytes, room);
@@ -109,6 +110,7 @@ static ebb_status read_whole(ebb_cx *cx, job *j) {
         must(j->w, b->n + j->read == j->r->sent_n, "a whole body of a request", b->n);
         must(j->w, fits(b->at, j->r->id, 1, j->read, b->n), "bytes of a whole request", b->n);
     }
+    j->read += b->n;
     return EBB_OK;
 }
 
@@ -137,7 +139,7 @@ static void call_back(ebb_cx *cx, job *j) {
 /* The next piece, on the heap, on the stack or of the exchange; it is awaited. */
 static ebb_status write_piece(ebb_cx *cx, job *j) {
     uint8_t here[2000];
-    size_t n = 1 + roll(&j->d, chance(&j->d, 3) ? 60000 : 2000);
+    size_t n = size_of_piece(&j->d);
     if (n > j->n - j->at) n = j->n - j->at;
     bool on_stack = n <= sizeof here && chance(&j->d, 2);
     uint8_t *bytes = on_stack ? here : grab(j->w, n + 1);
@@ -242,6 +244,64 @@ static ebb_status redirect(ebb_cx *cx, job *j) {
     return st == EBB_OK ? ebb_http_text(cx, j->x, codes[roll(&j->d, 5)], "there") : st;
 }
 
+/* The request's body comes back as it is received. */
+static ebb_status echo(ebb_cx *cx, job *j) {
+    size_t room = size_of_piece(&j->d);
+    uint8_t *bytes = grab(j->w, room);
+    ebb_value v;
+    j->r->echo = j->r->cut = true;
+    ebb_status st = ebb_http_start(cx, j->x, 200);
+    while (st == EBB_OK) {
+        st = ebb_await(cx, ebb_http_read(cx, j->x, bytes, room), &v);
+        if (st != EBB_OK) break;
+        must(j->w, fits(bytes, j->r->id, 1, j->read, v.as.u), "bytes to echo", j->read);
+        j->read += v.as.u;
+        st = ebb_await(cx, ebb_http_write(cx, j->x, bytes, v.as.u), NULL);
+        memset(bytes, 'X', room);
+    }
+    release(bytes);
+    if (st != EBB_ERR_EOF) return st;
+    must(j->w, j->read == j->r->sent_n, "a whole request to echo", j->read);
+    j->r->cut = false;
+    j->r->body_n = (uint32_t)(j->at = j->n = j->read);
+    return EBB_OK;
+}
+
+/* Passes the response of another request on, piece by piece. */
+static ebb_status pass_on(ebb_cx *cx, job *j, ebb_http *from, request *r) {
+    size_t room = size_of_piece(&j->d);
+    uint8_t *bytes = grab(j->w, room);
+    ebb_value v;
+    ebb_status st = ebb_await(cx, ebb_http_response_head(cx, from), NULL);
+    if (st == EBB_OK) st = ebb_http_start(cx, j->x, 201);
+    while (st == EBB_OK) {
+        st = ebb_await(cx, ebb_http_read(cx, from, bytes, room), &v);
+        if (st != EBB_OK) break;
+        if (ebb_http_status(from) == 200)
+            must(j->w, answers(r, bytes, r->got_n, v.as.u), "bytes to pass on", r->got_n);
+        r->got_n += (uint32_t)v.as.u;
+        st = ebb_await(cx, ebb_http_write(cx, j->x, bytes, v.as.u), NULL);
+    }
+    release(bytes);
+    r->whole = st == EBB_ERR_EOF && ebb_http_status(from) == 200;
+    return st == EBB_ERR_EOF ? EBB_OK : st;
+}
+
+static ebb_status proxy(ebb_cx *cx, job *j) {
+    request *r = request_new(j->w);
+    char url[96];
+    ebb_value v;
+    j->r->events = true;
+    if (r == NULL || j->w->inner == NULL) return EBB_OK;
+    snprintf(url, sizeof url, "http://127.0.0.1:%u/%c/%u", j->w->ports[0], "fpu"[roll(&j->d, 3)], r -> id);
+    ebb_http_call call = {.url = url, .deadline = ebb_now(cx) + (1 + roll(&j->d, 200)) * EBB_MS};
+    ebb_status st = ebb_await(cx, ebb_http_open(cx, j->w->inner, &call), &v);
+    if (st != EBB_OK) return st;
+    st = pass_on(cx, j, ebb_http_of(cx, v), r);
+    ebb_value_discard(cx, v);
+    return st;
+}
+
 static ebb_status answer(ebb_cx *cx, job *j) {
     switch (roll(&j->d, 12)) {
     case 0: return send_events(cx, j);
@@ -276,7 +336,8 @@ static ebb_status by_fiber(ebb_cx *cx, ebb_http *x, void *arg) {
     if (st == EBB_OK && chance(&j->d, 6)) spawn_siblings(cx, j);
     if (st == EBB_OK && chance(&j->d, 6)) call_back(cx, j);
     look_at(j);
-    if (st == EBB_OK) st = answer(cx, j);
+    if (st == EBB_OK && j->read == 0 && !j->r->raw && chance(&j->d, 6)) st = echo(cx, j);
+    else if (st == EBB_OK) st = chance(&j->d, 8) ? proxy(cx, j) : answer(cx, j);
     if (chance(&j->d, 4)) look_at(j);
     if (st == EBB_OK && !j->left && chance(&j->d, 5)) (void)nap(cx, roll(&j->d, 3000) * EBB_US);
     return over(cx, j, st);
@@ -285,9 +346,10 @@ static ebb_status by_fiber(ebb_cx *cx, ebb_http *x, void *arg) {
 /* ---- a poll function ---------------------------------------------------------------------------------------- */
 
 static ebb_status poll_write(ebb_cx *cx, job *j) {
-    size_t n = 1 + roll(&j->d, PIECE);
+    if (j->piece == 0) j->piece = size_of_piece(&j->d);
+    size_t n = 1 + roll(&j->d, (uint32_t)j->piece);
     if (n > j->n - j->at) n = j->n - j->at;
-    if (j->bytes == NULL) j->bytes = ebb_http_alloc(j->x, PIECE);
+    if (j->bytes == NULL) j->bytes = ebb_http_alloc(j->x, j->piece);
     if (j->bytes == NULL) return EBB_ERR_NOMEM;
     fill(j->bytes, j->r->id, 0, j->at, n);
     j->at += n;
@@ -316,7 +378,9 @@ static ebb_status by_poll(ebb_cx *cx, ebb_http *x, void *arg) {
     while (j->at < j->n) {
         st = poll_write(cx, j);
         if (st != EBB_OK) return over(cx, j, st);
-        if (j->at == j->n && chance(&j->d, 4)) return EBB_OK; /* it is still being written */
+        st = ebb_future_status_of(j->wait);
+        if (st == EBB_PENDING && j->at == j->n && chance(&j->d, 4))
+            return EBB_OK; /* it is still being written */
         EBB_AWAIT(j, st, ebb_await(cx, j->wait, NULL));
         if (st != EBB_OK) return over(cx, j, st);
         if (chance(&j->d, 30)) return over(cx, j, j->at < j->n ? EBB_FAILED : EBB_OK);

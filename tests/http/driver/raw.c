@@ -145,12 +145,27 @@ static void put_text(raw *p, const char *text) {
     put(p, text, strlen(text));
 }
 
+/* Of any size, now and then with more digits than it needs or with an extension. */
+static void put_chunks(raw *p) {
+    static const char zeros[9000];
+    put_text(p, "transfer-encoding: chunked\r\n\r\n");
+    for (uint32_t k = roll(&p->d, 5); k > 0; k--) {
+        char line[48];
+        size_t n = 1 + roll(&p->d, chance(&p->d, 2) ? sizeof zeros : 17);
+        snprintf(line, sizeof line, chance(&p->d, 8) ? "%012zX;x=\"y\"\r\n" : "%zx\r\n", n);
+        put_text(p, line);
+        put(p, zeros, n);
+        put_text(p, "\r\n");
+    }
+    put_text(p, chance(&p->d, 3) ? "000\r\nx-b: c\r\n\r\n" : "0\r\n\r\n");
+}
+
 static void put_request_1(raw *p) {
     char head[160];
     request *r = request_new(p->w);
     if (r == NULL) return;
     r->raw = true;
-    uint32_t how = roll(&p->d, 5);
+    uint32_t how = roll(&p->d, 6);
     snprintf(head, sizeof head, "%s /%c/%u HTTP/1.%d\r\nhost: a\r\n", how < 2 ? "GET" : "POST",
              "fffpu"[roll(&p->d, 5)], r -> id, chance(&p->d, 5) ? 0 : 1);
     put_text(p, head);
@@ -161,6 +176,7 @@ static void put_request_1(raw *p) {
     else if (how == 3)
         put_text(p, "transfer-encoding: chunked\r\n\r\n5\r\nhello\r\n3;x=y\r\nabc\r\n0\r\nx-a: b\r\n\r\n");
     else if (how == 4) put_text(p, "content-length: 50000\r\n\r\nnot all of it");
+    else if (how == 5) put_chunks(p);
     else put_text(p, "\r\n");
 }
 

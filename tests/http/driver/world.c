@@ -25,8 +25,13 @@ dice dice_of(const world *w, uint32_t number) {
 }
 
 uint32_t size_of_body(dice *d) {
-    static const uint32_t most[] = {1, 2, 100, 3000, 20000, 150000};
-    return roll(d, most[roll(d, 6)]);
+    static const uint32_t most[] = {1, 2, 100, 3000, 20000, 150000, 3000000};
+    return roll(d, most[roll(d, chance(d, 10) ? 7 : 6)]);
+}
+
+size_t size_of_piece(dice *d) {
+    static const uint32_t most[] = {1, 100, 2000, 9000, 20000, 60000, 300000};
+    return 1 + roll(d, most[roll(d, 7)]);
 }
 
 uint8_t byte_at(uint32_t id, int up, size_t at) {
@@ -46,6 +51,10 @@ bool fits(const void *bytes, uint32_t id, int up, size_t from, size_t n) {
         return false;
     }
     return true;
+}
+
+bool answers(const request *r, const void *bytes, size_t from, size_t n) {
+    return r->events || fits(bytes, r->id, r->echo, from, n);
 }
 
 /* ---- what must hold ---------------------------------------------------------------------------------------------- */
