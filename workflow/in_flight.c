@@ -5,6 +5,8 @@
  * workflows inside, and is not repeated for each of them. */
 #include "workflow/workflow.h"
 
+#include <assert.h>
+
 /* ---- the walk ------------------------------------------------------------------------------------------ */
 
 /* The number stays valid only if the inner workflow is closed: then no work is added to it. */
@@ -16,6 +18,7 @@ static void enter(ebb__wf *wf, const ebb__region *r, ebb__wf *around) {
 /* Returns the next outer workflow, whose number includes this one's. */
 static ebb__wf *leave(ebb__wf *wf) {
     ebb__wf *around = wf->count.around;
+    assert(wf->count.scope == NULL && around != wf);
     if (around != NULL && around->count.scope == NULL) around->count.n += wf->count.n;
     return around;
 }

@@ -16,6 +16,8 @@
 #ifndef EBB__WORKFLOW_H
 #define EBB__WORKFLOW_H
 
+#include <assert.h>
+
 #include "base/text.h"
 #include "kernel/layer.h"
 #include "workflow/audit.h"
@@ -188,7 +190,9 @@ void ebb__wf_leaked(ebb_runtime *rt, const ebb__leak *g);
 
 /* Its region; NULL: the workflow has ended. */
 static inline ebb__region *ebb__wf_region(const ebb__wf *wf) {
-    return wf->ended ? NULL : wf->region_record;
+    if (wf->ended) return NULL;
+    assert(ebb__region_name(wf->rt, wf->region_record).id == wf->region.id);
+    return wf->region_record;
 }
 
 /* The workflow whose region this is; NULL: none. */
