@@ -5,6 +5,8 @@
  * workflows inside, and is not repeated for each of them. */
 #include "workflow/workflow.h"
 
+#include <assert.h>
+
 /* ---- the walk ------------------------------------------------------------------------------------------ */
 
 /* The number stays valid only if the inner workflow is closed: then no work is added to it. */
@@ -16,6 +18,7 @@ static void enter(ebb__wf *wf, const ebb__region *r, ebb__wf *around) {
 /* Returns the next outer workflow, whose number includes this one's. */
 static ebb__wf *leave(ebb__wf *wf) {
     ebb__wf *around = wf->count.around;
+    assert(wf->count.scope == NULL && around != wf);
     if (around != NULL && around->count.scope == NULL) around->count.n += wf->count.n;
     return around;
 }
@@ -60,24 +63,23 @@ static bool is_empty(const ebb_runtime *rt, const ebb__region *r) {
 }
 
 uint64_t ebb__wf_in_flight(ebb__wf *wf) {
-    ebb__region *r;
-    if (ebb__region_get(wf->rt, wf->region, &r) != EBB_OK || is_empty(wf->rt, r)) return 0;
+    ebb__region *r = ebb__wf_region(wf);
+    if (r == NULL || is_empty(wf->rt, r)) return 0;
     count_below(wf, r);
     return wf->count.n;
 }
 
 uint64_t ebb__wf_in_flight_now(ebb__wf *wf) {
-    ebb__region *r;
+    ebb__region *r = ebb__wf_region(wf);
     ebb__wf *outermost = wf;
-    if (ebb__region_get(wf->rt, wf->region, &r) != EBB_OK || is_empty(wf->rt, r)) {
+    if (r == NULL || is_empty(wf->rt, r)) {
         wf->count.stored = false; /* what was counted has ended since then, at the same time */
         return 0;
     }
     if (wf->count.stored && wf->count.at == ebb__now(wf->rt)) return wf->count.n;
     for (ebb__wf *p = ebb__wf_parent(wf); p != NULL && ebb__wf_is_due(p); p = ebb__wf_parent(p))
         outermost = p;
-    if (outermost != wf && ebb__region_get(wf->rt, outermost->region, &r) != EBB_OK) return 0;
-    count_below(outermost, r);
+    count_below(outermost, ebb__wf_region(outermost));
     return wf->count.n;
 }
 

@@ -1,4 +1,5 @@
 /* One step of a workflow: the state, the line in the log and the event in the trace change together here. */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -106,6 +107,7 @@ ebb_status ebb__wf_do(ebb_cx *cx, ebb__wf *wf, ebb__trigger trigger, const ebb__
     if (ebb__wf_is_final(wf->state)) wf->ended_at = ebb__now(wf->rt);
     wf->in_flight = ebb__wf_in_flight_now(wf);
     if (move->event == EBB__WE_NONE) return EBB_OK;
+    assert(!wf->ended); /* the last line is written before that */
     ebb__note_event(ebb__rt_of(cx), EBB_EV_WORKFLOW,
                     .value = (uint32_t)move->event << 16 | (uint32_t)from << 8 | (uint32_t)wf->state,
                     .region = wf->region.id, .other = wf->number);

@@ -6,8 +6,8 @@
 /* When the kernel forces the region because of a cancel from outside; EBB_FOREVER: never. The workflow's own cancel
  * grants the rest of its budget and a little more, which is no earlier. */
 static uint64_t forced_from_around(const ebb__wf *wf) {
-    ebb__region *r;
-    if (ebb__region_get(wf->rt, wf->region, &r) != EBB_OK) return EBB_FOREVER;
+    const ebb__region *r = ebb__wf_region(wf);
+    if (r == NULL) return EBB_FOREVER;
     if (ebb__region_request(r) == 0 || ebb__region_is(wf->rt, r, EBB__REGION_FORCED)) return EBB_FOREVER;
     uint64_t at = ebb__region_force_at(r);
     return at < wf->end && wf->end - at > EBB_MS ? at : EBB_FOREVER;
@@ -40,7 +40,7 @@ static ebb_status absorb(ebb_cx *cx, ebb__wf *wf, const ebb_reason *why) {
 }
 
 ebb_status ebb__wf_request(ebb_cx *cx, ebb__wf *wf, const ebb_reason *why) {
-    ebb__region *r;
+    const ebb__region *r = ebb__wf_region(wf);
     if (wf->state != EBB_WORKFLOW_IDLE) return absorb(cx, wf, why);
     wf->requested_at = ebb__now(wf->rt);
     wf->end = ebb__wf_after(wf->requested_at, wf->own_budget);
@@ -51,8 +51,7 @@ ebb_status ebb__wf_request(ebb_cx *cx, ebb__wf *wf, const ebb_reason *why) {
     ebb__rt_standby(wf->rt, -1);
     /* Closed first, so that the count of this line is final. If the region was closed from outside, so was
      * everything in it. */
-    if (ebb__region_get(wf->rt, wf->region, &r) == EBB_OK && ebb__region_state(r) == EBB_REGION_OPEN)
-        ebb_region_close(cx, wf->region);
+    if (r != NULL && ebb__region_state(r) == EBB_REGION_OPEN) ebb_region_close(cx, wf->region);
     (void)ebb__wf_do(cx, wf, EBB__T_REQUEST, NULL, 0);
     (void)ebb__wf_do(cx, wf, EBB__T_START_DRAIN, NULL, 0);
     ebb__wf_handlers_wake(cx, wf);
@@ -150,21 +149,21 @@ static bool is_covered(const ebb__region *r, ebb_cancel_kind kind, uint64_t dead
 /* Cancels what is in flight. Unless an operator decides at the end of the budget, the kernel forces the work then: a
  * little later than the supervisor, which logs the timeout. */
 void ebb__wf_cancel(ebb_cx *cx, ebb__wf *wf) {
-    ebb__region *r;
+    const ebb__region *r = ebb__wf_region(wf);
     bool own = wf->type->cancel_as != EBB_CANCEL_NONE;
     ebb_cancel_kind kind = own ? wf->type->cancel_as : (ebb_cancel_kind)wf->root.kind;
     ebb_budget b = {EBB_FOREVER, EBB_POLLS_UNBOUNDED, 0};
     uint64_t now = ebb__now(wf->rt), end = ebb__wf_after(wf->end, 2 * EBB_MS);
     if (!wf->no_force)
         b.deadline = ebb__wf_after(now, end > now ? ebb__budget_keeping(ebb__kept_beside(end - now)) : 0);
-    if (ebb__region_get(wf->rt, wf->region, &r) == EBB_OK && is_covered(r, kind, b.deadline)) return;
+    if (r != NULL && is_covered(r, kind, b.deadline)) return;
     ebb_region_cancel_within(cx, wf->region, kind, wf->root.message, b);
 }
 
 /* Nothing is in flight any more: this only bounds the finalizers. After an overdue drain their part starts now. */
 void ebb__wf_bound(ebb_cx *cx, ebb__wf *wf) {
-    ebb__region *r;
-    if (ebb__region_get(wf->rt, wf->region, &r) != EBB_OK) return;
+    const ebb__region *r = ebb__wf_region(wf);
+    if (r == NULL) return;
     uint64_t from = wf->end > ebb__now(wf->rt) ? wf->end : ebb__now(wf->rt);
     ebb_budget b = {ebb__wf_after(from, kept_part(wf)), EBB_POLLS_UNBOUNDED, 0};
     if (ebb__region_request(r) != 0 && ebb__region_deadline(r) <= b.deadline)
@@ -173,8 +172,8 @@ void ebb__wf_bound(ebb_cx *cx, ebb__wf *wf) {
 }
 
 static void force_region(ebb_cx *cx, ebb__wf *wf) {
-    ebb__region *r;
-    if (ebb__region_get(wf->rt, wf->region, &r) != EBB_OK) return;
+    const ebb__region *r = ebb__wf_region(wf);
+    if (r == NULL) return;
     if (ebb__region_is(wf->rt, r, EBB__REGION_FORCED)) return;
     if (ebb__region_request(r) == 0 || ebb__region_deadline(r) == EBB_FOREVER) {
         ebb_budget b = {ebb__wf_after(ebb__now(wf->rt), ebb__budget_keeping(kept_part(wf))),

@@ -10,8 +10,7 @@ typedef struct view {
 } view;
 
 static view look(const ebb__wf *wf) {
-    view v = {NULL, NULL};
-    (void)ebb__region_get(wf->rt, wf->region, &v.region);
+    view v = {ebb__wf_region(wf), NULL};
     (void)ebb__region_get(wf->rt, wf->drain_region, &v.drain);
     assert(v.region != NULL && v.drain != NULL); /* the supervisor lives in the drain region */
     return v;

@@ -106,7 +106,9 @@ ebb__wf *ebb__wf_around(const ebb_runtime *rt, const ebb__region *r) {
 
 ebb__wf *ebb__wf_parent(const ebb__wf *wf) {
     ebb__region *r;
-    if (wf->is_root || ebb__region_get(wf->rt, wf->around, &r) != EBB_OK) return NULL;
+    if (wf->is_root) return NULL;
+    if (!wf->ended) r = ebb__region_parent(wf->rt, wf->region_record);
+    else if (ebb__region_get(wf->rt, wf->around, &r) != EBB_OK) return NULL;
     return ebb__wf_around(wf->rt, r);
 }
 
@@ -177,7 +179,7 @@ static ebb_status open_region(ebb_cx *cx, ebb__wf *wf, const ebb_workflow_opts *
     ebb_region_opts ro = {.parent = o->parent, .policy = o->policy, .on_closed = ebb__wf_closed, .arg = wf};
     wf->around = o->parent.id != 0 ? o->parent : ebb_cx_region(cx);
     wf->region = o->root ? ebb_runtime_root(rt) : ebb_region_open_site(cx, &ro, wf->site);
-    ebb_status st = ebb_id_status(wf->region.id);
+    ebb_status st = ebb__region_get(rt, wf->region, &wf->region_record);
     if (st != EBB_OK) return st;
     ebb__supervisor s =
         ebb__supervisor_new(cx, wf->region, ebb__wf_supervise, wf, o->root ? ebb__wf_closed : NULL, wf->site);
@@ -219,8 +221,10 @@ ebb_workflow ebb_workflow_open_site(ebb_cx *cx, const ebb_workflow_opts *opts, c
 ebb_workflow ebb__workflow_open_under(ebb_cx *cx, const ebb_workflow_opts *given, uint64_t number,
                                       const char *site) {
     ebb_runtime *rt = ebb__rt_of(cx);
-    ebb_workflow_opts whole, *opts = &whole;
-    ebb_status st = EBB__OPTS_COPY(opts, given);
+    ebb_workflow_opts room;
+    ebb_status st = given != NULL ? EBB_OK : EBB_ERR_INVALID;
+    const ebb_workflow_opts *opts = given;
+    if (st == EBB_OK) opts = EBB__OPTS_SEE(given, &room, &st);
     if (st == EBB_OK) st = opts_check(opts);
     if (st == EBB_OK) st = workflows_of(rt);
     if (st != EBB_OK) return (ebb_workflow){ebb__id_error(rt, st)};

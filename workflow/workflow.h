@@ -16,6 +16,8 @@
 #ifndef EBB__WORKFLOW_H
 #define EBB__WORKFLOW_H
 
+#include <assert.h>
+
 #include "base/text.h"
 #include "kernel/layer.h"
 #include "workflow/audit.h"
@@ -54,6 +56,7 @@ struct ebb__wf {
     const char *site;
     uint64_t number, parent; /* in the log; parent: of the workflow whose work it is, 0: none */
     ebb_region region, drain_region, around; /* around: where it was opened; 0: in the root */
+    ebb__region *region_record;              /* of `region`, valid until `ended`: see ebb__wf_region */
     ebb_region operators;                    /* 0: no operators were requested */
     ebb_task supervisor;                     /* stale once the supervisor has returned */
     ebb_workflow_state state;
@@ -184,6 +187,13 @@ void ebb__wf_handlers_wake(ebb_cx *cx, ebb__wf *wf);
 void ebb__wf_handlers_free(ebb__wf *wf);
 /* A hook: logs a leak in every enclosing workflow. */
 void ebb__wf_leaked(ebb_runtime *rt, const ebb__leak *g);
+
+/* Its region; NULL: the workflow has ended. */
+static inline ebb__region *ebb__wf_region(const ebb__wf *wf) {
+    if (wf->ended) return NULL;
+    assert(ebb__region_name(wf->rt, wf->region_record).id == wf->region.id);
+    return wf->region_record;
+}
 
 /* The workflow whose region this is; NULL: none. */
 static inline ebb__wf *ebb__wf_of_region(const ebb__region *r) {

@@ -32,6 +32,7 @@ PROGRAMS = {}
 
 # These run until they are told to stop; service.py has service.
 HTTP = {"proxy", "upload", "web"}
+ARGUMENTS = {"crawler", "jobs"}  # these have a class of their own
 SERVERS = {"chat", "echo", "greeter", "service"} | HTTP
 REAL_TIME = {"embed", "fanout", "pipeline", "publish"}  # these run on the clock of the machine
 
@@ -142,7 +143,7 @@ class EachExample(unittest.TestCase):
     def test_has_a_row_in_this_test(self):
         sources = {path.stem for path in (ROOT / "examples").iterdir()
                    if path.suffix == ".c" or path.is_dir()} - {"guide", "lang"}  # these have tests of their own
-        self.assertEqual(sources, set(SAYS) | SERVERS)
+        self.assertEqual(sources, set(SAYS) | ARGUMENTS | SERVERS)
 
     def test_fits_a_page(self):
         for path in (ROOT / "examples").glob("*.c"):
@@ -158,6 +159,63 @@ def start(test, name, *arguments):
     test.addCleanup(server.kill)
     port = re.fullmatch(r"listening on 127\.0\.0\.1 port (\d+)\n", server.stdout.readline())
     return server, int(port.group(1))
+
+
+class Jobs(unittest.TestCase):
+    def test_run_two_at_a_time_and_say_how_they_ended(self):
+        done = run("jobs", "true", "exit 3", "sleep 60", "echo hi >&2")
+        self.assertEqual((done.returncode, done.stderr), (1, "hi\n"))
+        self.assertEqual(sorted(done.stdout.splitlines()),
+                         ["echo hi >&2: exit code 0", "exit 3: exit code 3", "sleep 60: the time was over",
+                          "true: exit code 0"])
+
+    def test_are_ended_by_sigterm_and_no_further_one_begins(self):
+        with tempfile.TemporaryDirectory() as where:
+            begun = Path(where) / "begun"
+            command = "echo >>%s; sleep 60" % begun
+            with subprocess.Popen([PROGRAMS["jobs"], command, command, command], stdout=subprocess.PIPE,
+                                  text=True) as jobs:
+                end = time.monotonic() + 60
+                while not begun.exists() or begun.stat().st_size < 2:
+                    self.assertLess(time.monotonic(), end)
+                    time.sleep(0.005)
+                tell(jobs, signal.SIGTERM)
+                self.assertEqual(jobs.communicate(timeout=60)[0], "%s: cancelled\n" % command * 2)
+            self.assertEqual((jobs.returncode, begun.stat().st_size), (0, 2))
+
+
+class Crawler(unittest.TestCase):
+    PAGES = {"index.html": '<a href="/a.html"> <a href="/b/c.html#x"> <a href="/a.html"> <a href="http://elsewhere/">',
+             "a.html": '<a href="/"> <a href="/missing.html">', "b/c.html": "no link"}
+
+    def crawl(self, pages):
+        with tempfile.TemporaryDirectory() as where:
+            for name, text in pages.items():
+                path = Path(where) / name
+                path.parent.mkdir(exist_ok=True)
+                path.write_text(text)
+            with subprocess.Popen([EBB, "serve", where, "--port", "0"], stdout=subprocess.PIPE, text=True) as server:
+                url = server.stdout.readline().strip()
+                done = run("crawler", url)
+                tell(server, signal.SIGTERM)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        *lines, last = done.stdout.splitlines()
+        return sorted(line.replace(url, "/") for line in lines), last
+
+    def test_visits_each_page_once(self):
+        self.assertEqual(self.crawl(self.PAGES),
+                         (["200 /", "200 /a.html", "200 /b/c.html", "404 /missing.html"], "4 pages, 0 links left out"))
+
+    def test_is_bounded(self):
+        many = {"index.html": "".join('<a href="/%d.html">' % i for i in range(150))}
+        lines, last = self.crawl(many)
+        self.assertEqual((len(lines), last), (100, "100 pages, 51 links left out"))
+
+    def test_says_what_does_not_answer(self):
+        done = run("crawler", "http://127.0.0.1:1/")
+        self.assertEqual(done.returncode, 0)
+        self.assertRegex(done.stdout, r"\Ahttp://127\.0\.0\.1:1/: .*\n1 pages, 0 links left out\n\Z")
+        self.assertEqual(run("crawler", "nonsense").returncode, 1)
 
 
 class Echo(unittest.TestCase):

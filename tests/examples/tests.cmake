@@ -1,5 +1,6 @@
 # Each example runs, says what it should, and ends with 0; and what the README shows is one of them.
-set(example_files chat echo embed fanout greeter hello machine payment pipeline pool proxy publish race tour upload web)
+set(example_files chat crawler echo embed fanout greeter hello jobs machine payment pipeline pool proxy publish race tour
+    upload web)
 list(TRANSFORM example_files REPLACE "(.+)" "$<TARGET_FILE:example_\\1>")
 ebb_python(examples.run examples/examples.py $<TARGET_FILE:ebb_cli> $<TARGET_FILE:http_test_server> ${example_files})
 
