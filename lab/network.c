@@ -2,6 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "lab/network.h"
 
+#include <inttypes.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -353,6 +354,17 @@ static bool parse_ip(const char *ip, struct sockaddr_storage *out) {
            uv_ip6_addr(ip, 0, (struct sockaddr_in6 *)(void *)out) == 0;
 }
 
+/* A scenario that can't be played. */
+__attribute__((format(printf, 2, 3))) static ebb_status invalid(ebb__net *net, const char *format, ...) {
+    char text[120];
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    ebb__lab_stop(net->lab, EBB_ERR_INVALID, "check", text);
+    return EBB_ERR_INVALID;
+}
+
 static ebb_status program_new(ebb__net *net, uint32_t i) {
     const ebb_lab_program *what = &net->limits->programs[i];
     ebb__net_program *p = ebb_lab_alloc(net->lab, sizeof *p);
@@ -362,8 +374,10 @@ static ebb_status program_new(ebb__net *net, uint32_t i) {
     p->index = p->machine = i;
     p->random = i + 1;
     p->memory.inner = net->lab->allocator;
-    if (what->name == NULL || (what->main == NULL && what->fn == NULL)) return EBB_ERR_INVALID;
-    if (!parse_ip(what->ip == NULL ? "127.0.0.1" : what->ip, &p->ip)) return EBB_ERR_INVALID;
+    if (what->name == NULL || (what->main == NULL && what->fn == NULL))
+        return invalid(net, "program %" PRIu32 " needs a name, and main or fn", i);
+    if (!parse_ip(what->ip == NULL ? "127.0.0.1" : what->ip, &p->ip))
+        return invalid(net, "program %s: '%s' is no address", what->name, what->ip);
     while (p->machine > 0 && memcmp(&net->program[p->machine - 1]->ip, &p->ip, sizeof p->ip) != 0)
         p->machine--;
     p->machine = p->machine > 0 ? net->program[p->machine - 1]->machine : i;
@@ -383,7 +397,9 @@ static ebb_status begin(ebb__net *net) {
     ebb_lab *lab = net->lab;
     const ebb_lab_scenario *s = lab->c->scenario;
     const ebb_lab_network *what = s->network;
-    if (what == NULL || what->n == 0 || what->n > EBB_LAB_RUNTIMES) return EBB_ERR_INVALID;
+    if (what == NULL) return invalid(net, "the scenario has no network");
+    if (what->n == 0 || what->n > EBB_LAB_RUNTIMES)
+        return invalid(net, "a network has 1 to %d programs, not %" PRIu32, EBB_LAB_RUNTIMES, what->n);
     net->limits = what;
     net->last = what->n - 1;
     lab->now = BEGINS;
@@ -404,7 +420,7 @@ void ebb__net_play(ebb_lab *lab) {
     lab->network = here = net;
     ebb_status st = begin(net);
     if (st != EBB_OK) ebb__lab_stop(lab, st, st == EBB_ERR_NOMEM ? "" : "check", ebb_status_text(st));
-    play(net);
+    if (st == EBB_OK) play(net);
     if (going(net) && s->check != NULL) s->check(lab);
     if (!going(net)) wind_down(net);
     lab->result.polls = net->polls;

@@ -1,5 +1,7 @@
 /* Injection in a network: the same case again and again, each time with another action at another suspension point. */
 #define _POSIX_C_SOURCE 200809L
+#include <stdio.h>
+
 #include "base/opts.h"
 #include "lab/lab.h"
 
@@ -46,7 +48,10 @@ ebb_status ebb_lab_inject(ebb_lab *lab, ebb_lab_case *c, const ebb_lab_inject_op
     injector in = {.lab = lab, .c = c, .out = out};
     *out = (ebb_lab_inject_result){.failure.status = EBB__OPTS_COPY(&in.opts, opts)};
     if (out->failure.status != EBB_OK) return out->failure.status;
-    if (c->scenario == NULL || c->scenario->network == NULL) return out->failure.status = EBB_ERR_INVALID;
+    if (c->scenario == NULL || c->scenario->network == NULL) {
+        (void)snprintf(out->failure.text, sizeof out->failure.text, "the scenario has no network");
+        return out->failure.status = EBB_ERR_INVALID;
+    }
     if (in.opts.actions == 0) in.opts.actions = UINT64_MAX;
     if (in.opts.every == 0) in.opts.every = 1;
     bool holds = run(&in, EBB_LAB_NOTHING, 0);

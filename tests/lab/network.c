@@ -372,6 +372,49 @@ static void names_and_the_pool_are_there_and_processes_and_threads_are_not(void 
     }
 }
 
+static ebb_status nothing(ebb_cx *cx, void *arg) {
+    (void)cx;
+    (void)arg;
+    return EBB_OK;
+}
+
+/* Each is an error that says what is wrong, whatever is done with the case. */
+static void a_network_that_can_not_be_played_is_refused(void **state) {
+    (void)state;
+    const ebb_lab_program nameless = {.fn = nothing}, idle = {.name = "idle"},
+                          nowhere = {.name = "nowhere", .ip = "10.0.0", .fn = nothing};
+    const ebb_lab_program many[EBB_LAB_RUNTIMES + 1] = {{.name = "one", .fn = nothing}};
+    const ebb_lab_network nets[] = {{.programs = many, .n = 0},
+                                    {.programs = many, .n = EBB_LAB_RUNTIMES + 1},
+                                    {.programs = &nameless, .n = 1},
+                                    {.programs = &idle, .n = 1},
+                                    {.programs = &nowhere, .n = 1}};
+    const char *const says[] = {"the scenario has no network",
+                                "a network has 1 to 8 programs, not 0",
+                                "a network has 1 to 8 programs, not 9",
+                                "program 0 needs a name, and main or fn",
+                                "program 0 needs a name, and main or fn",
+                                "program nowhere: '10.0.0' is no address"};
+    ebb_lab *lab = ebb_lab_new(ebb_libc_allocator());
+    for (int i = 0; i < 6; i++) {
+        ebb_lab_scenario s = {
+            .name = "bad", .play = ebb_lab_network_play, .network = i == 0 ? NULL : &nets[i - 1]};
+        ebb_lab_case c = {.scenario = &s, .seed = 1};
+        ebb_lab_result run;
+        ebb_lab_explore_result explored;
+        assert_int_equal(ebb_lab_run(lab, &c, NULL, &run), EBB_ERR_INVALID);
+        assert_string_equal(run.text, says[i]);
+        assert_int_equal(ebb_lab_explore(lab, &c, &(ebb_lab_explore_opts){.schedules = 3}, &explored),
+                         EBB_ERR_INVALID);
+        assert_int_equal(explored.schedules, 1);
+        ebb_lab_inject_result injected;
+        assert_int_equal(ebb_lab_inject(lab, &c, NULL, &injected), EBB_ERR_INVALID);
+        assert_string_equal(injected.failure.text, says[i]);
+        ebb_lab_case_free(lab, &c);
+    }
+    ebb_lab_free(lab);
+}
+
 static void outside_of_a_run_there_is_no_lab(void **state) {
     (void)state;
     assert_null(ebb_lab_here());
@@ -525,6 +568,7 @@ int main(void) {
         cmocka_unit_test(a_partition_may_last_for_ever),
         cmocka_unit_test(names_and_the_pool_are_there_and_processes_and_threads_are_not),
         cmocka_unit_test(outside_of_a_run_there_is_no_lab),
+        cmocka_unit_test(a_network_that_can_not_be_played_is_refused),
         cmocka_unit_test(a_failure_says_which_program_and_why),
         cmocka_unit_test(a_run_of_its_own_process_is_the_same_run),
         cmocka_unit_test(every_action_at_every_point_holds),
