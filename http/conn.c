@@ -12,7 +12,9 @@
 
 #include "base/alloc.h"
 
-enum { OUT_MOST = 65536, FILLS = 16, FORGETS = 65536, HANDSHAKE_MOST = 65536, LEAST_RECORD = 4096 };
+/* A write to the socket is a little less than 64 KiB, the most that the system puts into one segment, whatever its unit on
+ * the network: a write of 64 KiB would be a large segment and a tiny one, and that costs half as much again. */
+enum { OUT_MOST = 64000, FILLS = 16, FORGETS = 65536, HANDSHAKE_MOST = 65536, LEAST_RECORD = 4096 };
 
 static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 _Static_assert(sizeof preface - 1 == sizeof((ebb__conn *)0)->greeting, "a whole one fits");
@@ -228,7 +230,8 @@ static ebb_status send_bytes(ebb__conn *c, const uint8_t *from, size_t n) {
 }
 
 static size_t out_room(const ebb__conn *c) {
-    return c->server != NULL ? c->server->limits.write_bytes : OUT_MOST;
+    bool less = c->server != NULL && c->server->limits.write_bytes < OUT_MOST;
+    return less ? c->server->limits.write_bytes : OUT_MOST;
 }
 
 static size_t take_tail(ebb__conn *c, uint8_t *to) {

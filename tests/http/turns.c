@@ -1,10 +1,11 @@
 /* How much of a turn of the loop one connection gets: its handler goes on while the system takes its bytes, up to a bound,
- * and then the next connection has its turn. */
+ * and then the next connection has its turn. And how large its writes are. */
 #include "tests/http/raw_peer.h"
 
 /* A flush hands at most 64 KiB to the system, eight times in a row; and a turn of libuv has up to three flushes: where bytes
  * are received, in its check phase and before it sleeps. */
 enum { PIECE = 10000, FLUSH = 65536, ROUNDS = 8, FLUSHES = 3, PEERS = 3 };
+enum { STREAMS = 16, ENOUGH = 8000000, SEGMENT_LEAST = 40000 }; /* bytes, on average */
 
 static size_t written[PEERS]; /* by the handler of /0, /1 ... */
 
@@ -80,7 +81,42 @@ static void a_connection_goes_on_up_to_a_bound(void **state) {
     for (int i = 0; i < PEERS; i++) peer_close(peers[i]);
 }
 
+/* ---- segments --------------------------------------------------------------------------------------------------- */
+
+/* By HTTP/2, with windows that no body fills: a request on each of sixteen streams, "GET http://a/0" and so on. */
+static void ask_for_streams(peer *p) {
+    static const char start[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+                                "\0\0\6\4\0\0\0\0\0\0\4\x7f\xff\xff\xff" /* SETTINGS: INITIAL_WINDOW_SIZE */
+                                "\0\0\4\x8\0\0\0\0\0\x7f\xff\0\0";       /* WINDOW_UPDATE */
+    say_bytes(p, start, sizeof start - 1);
+    for (char i = 0; i < STREAMS; i++) {
+        const char head[] = {0,          0,          9, 1, 5,   0,   0, 0, (char)(2 * i + 1),
+                             (char)0x82, (char)0x86, 4, 2, '/', '0', 1, 1, 'a'};
+        say_bytes(p, head, sizeof head);
+    }
+}
+
+/* tcpi_data_segs_in, which the C library's struct tcp_info lacks. */
+static uint32_t segments_of(const peer *p) {
+    uint32_t info[40] = {0};
+    socklen_t n = sizeof info;
+    assert_int_equal(getsockopt(p->fd, IPPROTO_TCP, TCP_INFO, info, &n), 0);
+    return info[38];
+}
+
+/* The system would send a write of 64 KiB as a large segment and a tiny one. */
+static void no_write_leaves_a_tiny_segment(void **state) {
+    loop_world *w = *state;
+    peer *p = peer_open(w, serve(w));
+    ask_for_streams(p);
+    assert_true(hears_bytes(p, ENOUGH));
+    print_message("%zu bytes in %u segments\n", p->n, segments_of(p));
+    assert_true(p->n / segments_of(p) > SEGMENT_LEAST);
+    peer_close(p);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {ON_A_LOOP(a_connection_goes_on_up_to_a_bound)};
+    const struct CMUnitTest tests[] = {ON_A_LOOP(a_connection_goes_on_up_to_a_bound),
+                                       ON_A_LOOP(no_write_leaves_a_tiny_segment)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
