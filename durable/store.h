@@ -5,7 +5,7 @@
  *
  * A call as a future:
  *
- *     ebb_provider_send_call *c = ebb__call_new(s, EBB_PROVIDER_SEND);
+ *     ebb_provider_send_call *c = ebb__call_new(ebb__store_gate(s), EBB_PROVIDER_SEND);
  *     c->id = ebb__call_text(&c->call, id);
  *     st = ebb_await(cx, ebb__call_begin(cx, &c->call, EBB_SITE), &v);
  *     c = ebb__call_of(&v);                        // NULL unless st is EBB_OK
@@ -24,27 +24,69 @@
 #include <ebb/provider.h>
 
 #include "base/arena.h"
+#include "durable/provider.h"
+#include "future/remote.h"
 
 /* Who gives way when the queue is full: starts, signals, reads and fetches are refused; acks, abandons, renewals,
  * cancels, marks and leaves have the reserve, and wait when even that is used. */
 typedef enum ebb__call_class { EBB__CALL_YIELDS = 0, EBB__CALL_RESERVED = 1 } ebb__call_class;
 
-/* A row for each ebb_provider_op: its name in texts and traces, the bytes of its struct, its class, and whether it may
- * be repeated as it is when its outcome is unknown. */
+/* A row for each ebb_provider_op: its name in texts and traces, the bytes of its struct, its class, whether it may be
+ * repeated as it is when its outcome is unknown, and who passes it to the provider. */
 typedef struct ebb__call_type {
     const char *name;
     size_t bytes;
     ebb__call_class of;
     bool repeatable;
+    void (*ask)(const ebb_provider *p, void *self, ebb_provider_call *c);
 } ebb__call_type;
 extern const ebb__call_type ebb__call_types[EBB_PROVIDER_OPS];
 
+/* ---- faults, for tests and the lab ---------------------------------------------------------------------------- */
+
+typedef enum ebb__store_fault {
+    EBB__FAULT_NONE = 0,
+    EBB__FAULT_BEFORE = 1,     /* the provider is not asked: EBB_ERR_UNAVAILABLE */
+    EBB__FAULT_LOST_REPLY = 2, /* the provider is asked, and its answer is lost: EBB_ERR_UNAVAILABLE */
+    EBB__FAULT_CRASH_BEFORE =
+        3, /* not asked; `crash` is called, and no call of this store is answered any more */
+    EBB__FAULT_CRASH_AFTER = 4 /* asked; the same after the answer */
+} ebb__store_fault;
+/* Asked for every call, counted from 0. NULL: no faults. */
+typedef struct ebb__store_faults {
+    ebb__store_fault (*at)(void *arg, uint64_t n, const ebb_provider_call *c);
+    void (*crash)(void *arg);
+    void *arg;
+} ebb__store_faults;
+
+/* ---- calls -------------------------------------------------------------------------------------------------- */
+
+/* What a call needs of its store. A store has one, and is not freed before `begun` is 0. Invariants: `begun` is at most
+ * `most` + `reserve`; calls wait only while `begun` has reached that; all of it is the loop's thread's. */
+typedef struct ebb__call_gate {
+    const ebb_provider *provider;
+    void *self;      /* the provider's */
+    ebb__heap *heap; /* of the runtime; the store has a reference */
+    ebb_allocator allocator;
+    uint32_t most, reserve, begun;
+    bool closed;             /* no call is begun but a close */
+    ebb__call_queue waiting; /* for `begun` to fall */
+    ebb__call_queue dead;    /* that a crash left without an answer */
+    bool admitting;
+    const ebb__store_faults *faults;        /* NULL: none */
+    uint64_t calls;                         /* begun so far, for `faults` */
+    bool crashed;                           /* by a fault: calls are not answered any more */
+    void (*idle)(struct ebb__call_gate *g); /* called when `begun` falls to 0. NULL: not called */
+} ebb__call_gate;
+
 /* A zeroed call with `op` set, of ebb__call_types[op].bytes, with an arena of its own. NULL: no memory. */
-void *ebb__call_new(ebb_store *s, ebb_provider_op op);
+void *ebb__call_new(ebb__call_gate *g, ebb_provider_op op);
 /* Memory of the call, for what it asks. NULL: no memory; begin then fails with EBB_ERR_NOMEM, so that callers check once. */
 void *ebb__call_room(ebb_provider_call *c, size_t n);
 const char *ebb__call_text(ebb_provider_call *c, const char *text); /* a copy; NULL is "" */
 ebb_blob ebb__call_blob(ebb_provider_call *c, ebb_blob b);          /* a copy */
+/* Frees what a crash has left. No call is begun. */
+void ebb__call_gate_fini(ebb__call_gate *g);
 /* Asks the provider, and consumes the call, whatever happens. */
 ebb_future *ebb__call_begin(ebb_cx *cx, ebb_provider_call *c, const char *site);
 /* The same, and asks again with the same call after a retryable failure: after 10 ms, twice as long each time up to 1 s,
@@ -64,6 +106,7 @@ typedef struct ebb__hint_listener {
 void ebb__store_listen(ebb_store *s, ebb__hint_listener *l);
 void ebb__store_unlisten(ebb_store *s, ebb__hint_listener *l);
 
+ebb__call_gate *ebb__store_gate(ebb_store *s);
 ebb_region ebb__store_region(const ebb_store *s);
 const ebb_provider *ebb__store_provider(const ebb_store *s);
 const ebb_store_opts *ebb__store_opts_of(const ebb_store *s);
@@ -75,22 +118,7 @@ void ebb__store_unhold(ebb_store *s);
 /* ebb_durable_error: sets the text of the last failure on this thread, and returns the status. */
 ebb_status ebb__durable_say(ebb_status st, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* ---- faults, for tests and the lab ---------------------------------------------------------------------------- */
-
-typedef enum ebb__store_fault {
-    EBB__FAULT_NONE = 0,
-    EBB__FAULT_BEFORE = 1,     /* the provider is not asked: EBB_ERR_UNAVAILABLE */
-    EBB__FAULT_LOST_REPLY = 2, /* the provider is asked, and its answer is lost: EBB_ERR_UNAVAILABLE */
-    EBB__FAULT_CRASH_BEFORE =
-        3, /* not asked; `crash` is called, and no call of this store is answered any more */
-    EBB__FAULT_CRASH_AFTER = 4 /* asked; the same after the answer */
-} ebb__store_fault;
-/* Asked for every call, counted from 0. NULL: no faults. */
-typedef struct ebb__store_faults {
-    ebb__store_fault (*at)(void *arg, uint64_t n, const ebb_provider_call *c);
-    void (*crash)(void *arg);
-    void *arg;
-} ebb__store_faults;
+/* `f` (NULL: none) must stay valid as long as it is set. */
 void ebb__store_set_faults(ebb_store *s, const ebb__store_faults *f);
 
 #endif
