@@ -289,8 +289,8 @@ ebb_step ebb_orch_event_site(ebb_orch *o, const char *name, const char *site);
 ebb_status ebb_orch_receive_site(ebb_orch *o, const char *name, ebb_blob *out, const char *site);
 
 typedef struct ebb_child_opts {
-    uint32_t size;    /* sizeof(ebb_child_opts) of the caller; 0: this one */
-    const char *id;   /* NULL: the id of this instance, "/", and the number of the step */
+    uint32_t size;  /* sizeof(ebb_child_opts) of the caller; 0: this one */
+    const char *id; /* NULL: this instance's id, "/", the number of the step, and 8 digits of the execution */
     uint32_t version; /* 0: the highest */
     bool
         detached; /* it does not end with this instance, and the step completes without a value when it is started */

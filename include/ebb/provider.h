@@ -197,7 +197,8 @@ typedef struct ebb_provider_message {
 } ebb_provider_message;
 
 /* A message for an inbox, in an ack. If the receiver does not exist, has ended or (execution not 0) is in another
- * execution, it is dropped and counted, and the ack succeeds. */
+ * execution, it is dropped and counted, and the ack succeeds. The end of a child has execution 0: the parent may have
+ * been reset meanwhile, and knows its child by the id in the body. */
 typedef struct ebb_provider_outgoing {
     const char *id; /* of the receiver */
     uint64_t execution;
@@ -230,6 +231,12 @@ typedef struct ebb_provider_work_done {
     uint64_t execution, activity;
     ebb_provider_token token;
 } ebb_provider_work_done;
+
+/* An activity whose row goes, and why. */
+typedef struct ebb_provider_cancelled {
+    uint64_t activity;
+    ebb_cancel_kind cause; /* for the hint GONE */
+} ebb_provider_cancelled;
 
 typedef struct ebb_provider_timer {
     uint64_t step, due;
@@ -335,8 +342,9 @@ typedef struct ebb_provider_fetch_turns_call {
  *   6. with `ends`: sets state and result. With `next`: the execution ends with state ContinuedAsNew, the next begins,
  *      with `next_version` and the start message `next` in the inbox before all others; messages of the ended execution
  *      (execution not 0) are dropped, others stay.
- *   7. ends the claim, if `token` still holds it; the attempts are 0 again. `keep`: the node keeps the instance: it may
- *      be given to this node again at once, but to no other while the lease lives.
+ *   7. ends the claim, if `token` still holds it; the attempts are 0 again. `keep`: the token goes on holding the
+ *      instance, which is given to no other node while the lease lives, and to this one as soon as it has messages,
+ *      with a new token. An abandon of the token lets it go.
  * A message that arrived between fetch and ack stays, and makes the instance visible again. */
 typedef struct ebb_provider_ack_turn_call {
     ebb_provider_call call;
@@ -353,12 +361,12 @@ typedef struct ebb_provider_ack_turn_call {
     size_t acked_n;
     const ebb_provider_work_done *done;
     size_t done_n;
-    const uint64_t *cancelled; /* activities */
+    const ebb_provider_cancelled *cancelled;
     size_t cancelled_n;
     const uint64_t *timers_cancelled; /* steps */
     size_t timers_cancelled_n;
     bool all_work, all_timers;
-    ebb_cancel_kind cause; /* of the cancelled, for EBB_PROVIDER_HINT_GONE */
+    ebb_cancel_kind cause; /* of `all_work` */
     const ebb_provider_work *work;
     size_t work_n;
     uint64_t lease; /* of work with a token */
@@ -469,7 +477,8 @@ typedef struct ebb_provider_instance_row {
 } ebb_provider_instance_row;
 
 /* Makes an instance with its start message. The id exists: with the same name and input, EBB_OK and `existed`; else
- * EBB_ERR_EXISTS. With `reuse` and an ended instance: the next execution of it, in the same row. */
+ * EBB_ERR_EXISTS. With `reuse` and an ended instance: the next execution of it, in the same row, without the values
+ * and the custom status of the last. */
 typedef struct ebb_provider_start_call {
     ebb_provider_call call;
     const char *id, *name;
@@ -566,6 +575,8 @@ typedef struct ebb_provider_reset_call {
     size_t timers_n;
     const ebb_provider_message *messages; /* into its inbox, before those that are there; `at` is ignored */
     size_t messages_n;
+    const ebb_provider_value *values; /* all that there are from now on */
+    size_t values_n;
     const ebb_provider_outgoing *outgoing; /* cancels of children */
     size_t outgoing_n;
 } ebb_provider_reset_call;
