@@ -15,7 +15,7 @@
  *     field...            as event.def lists them
  *
  * A number is a varint (LEB128, the shortest form). A text, blob or list of events is a varint and its bytes. A status is
- * the text of its name, so that it outlives a renumbering. A seed is 16 bytes. Fields that are missing at the end are
+ * the text of its name, so that it outlives a renumbering (of a program or the system: its number). A seed is 16 bytes. Fields that are missing at the end are
  * empty: an older Ebb wrote the event. More bytes than fields, or an unknown kind: a newer one did; tools show what they
  * know, the engine refuses it with EBB_ERR_VERSION.
  *
