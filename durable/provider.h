@@ -16,21 +16,22 @@ extern const ebb_provider ebb__provider_postgres; /* "postgres://...", "postgres
 const ebb_provider *ebb__provider_of(const char *url);
 
 /* A URL in parts; each is decoded (%xx) and 0-terminated in the arena, "" if it is missing. */
-typedef struct ebb__url {
+typedef struct ebb__store_url {
     const char *scheme, *user, *password, *host, *path;
     uint16_t port; /* 0: none */
     struct {
         const char *name, *value;
     } option[16];
     size_t options;
-} ebb__url;
+} ebb__store_url;
 /* Parses "scheme:path" and "scheme://user:password@host:port/path?a=b&c=d". EBB_ERR_INVALID: `text` names the part;
  * the password is in no text. EBB_ERR_NOMEM. */
-ebb_status ebb__url_parse(ebb__arena *arena, const char *url, ebb__url *out, char *text, size_t room);
+ebb_status ebb__store_url_parse(ebb__arena *arena, const char *url, ebb__store_url *out, char *text,
+                                size_t room);
 /* The URL with "***" for its password, for texts. */
-void ebb__url_say(const char *url, char *out, size_t room);
+void ebb__store_url_say(const char *url, char *out, size_t room);
 /* The value of an option; NULL: none. */
-const char *ebb__url_option(const ebb__url *u, const char *name);
+const char *ebb__store_url_option(const ebb__store_url *u, const char *name);
 
 /* Ends a call with a formatted text. Any thread. */
 void ebb__provider_fail(ebb_provider_call *c, ebb_status st, const char *format, ...)

@@ -4,7 +4,7 @@
 
 #include "durable/provider.h"
 
-enum { OPTIONS = sizeof((ebb__url *)0)->option / sizeof((ebb__url *)0)->option[0] };
+enum { OPTIONS = sizeof((ebb__store_url *)0)->option / sizeof((ebb__store_url *)0)->option[0] };
 
 typedef struct parser {
     ebb__arena *arena;
@@ -68,7 +68,7 @@ static uint16_t port_of(parser *p, const char *from, const char *to) {
     return (uint16_t)n;
 }
 
-static void read_host(parser *p, ebb__url *u, const char *from, const char *to) {
+static void read_host(parser *p, ebb__store_url *u, const char *from, const char *to) {
     const char *end = find(from, to, ':');
     if (from < to && *from == '[') {
         const char *close = find(from, to, ']');
@@ -86,7 +86,7 @@ static void read_host(parser *p, ebb__url *u, const char *from, const char *to) 
 }
 
 /* What stands between "//" and the path. The last '@' ends the user, so that a password may have one. */
-static void read_authority(parser *p, ebb__url *u, const char *from, const char *to) {
+static void read_authority(parser *p, ebb__store_url *u, const char *from, const char *to) {
     const char *at = to;
     while (at > from && at[-1] != '@') at--;
     if (at > from) {
@@ -98,7 +98,7 @@ static void read_authority(parser *p, ebb__url *u, const char *from, const char 
     read_host(p, u, from, to);
 }
 
-static void read_options(parser *p, ebb__url *u, const char *from, const char *to) {
+static void read_options(parser *p, ebb__store_url *u, const char *from, const char *to) {
     while (from < to) {
         const char *end = find(from, to, '&'), *equals = find(from, end, '=');
         if (u->options == OPTIONS) {
@@ -113,7 +113,8 @@ static void read_options(parser *p, ebb__url *u, const char *from, const char *t
     }
 }
 
-ebb_status ebb__url_parse(ebb__arena *arena, const char *url, ebb__url *out, char *text, size_t room) {
+ebb_status ebb__store_url_parse(ebb__arena *arena, const char *url, ebb__store_url *out, char *text,
+                                size_t room) {
     parser p = {arena, text, room, EBB_OK};
     const char *end = url + strlen(url), *colon = find(url, end, ':');
     memset(out, 0, sizeof *out);
@@ -132,7 +133,7 @@ ebb_status ebb__url_parse(ebb__arena *arena, const char *url, ebb__url *out, cha
     return p.status;
 }
 
-void ebb__url_say(const char *url, char *out, size_t room) {
+void ebb__store_url_say(const char *url, char *out, size_t room) {
     const char *end = url + strlen(url), *slashes = strstr(url, "://");
     const char *from = slashes != NULL ? slashes + 3 : end;
     const char *to = from + strcspn(from, "/?"), *at = to;
@@ -142,7 +143,7 @@ void ebb__url_say(const char *url, char *out, size_t room) {
     else (void)snprintf(out, room, "%.*s:***@%s", (int)(colon - url), url, at);
 }
 
-const char *ebb__url_option(const ebb__url *u, const char *name) {
+const char *ebb__store_url_option(const ebb__store_url *u, const char *name) {
     for (size_t i = 0; i < u->options; i++) {
         if (strcmp(u->option[i].name, name) == 0) return u->option[i].value;
     }

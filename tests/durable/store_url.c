@@ -5,16 +5,16 @@
 
 static char text[256];
 
-static ebb_status parse(world *w, ebb__arena *a, const char *url, ebb__url *u) {
+static ebb_status parse(world *w, ebb__arena *a, const char *url, ebb__store_url *u) {
     ebb__arena_init(a, w->allocator, 256);
     text[0] = 0;
-    return ebb__url_parse(a, url, u, text, sizeof text);
+    return ebb__store_url_parse(a, url, u, text, sizeof text);
 }
 
 static void all_parts_are_read(void **state) {
     world *w = *state;
     ebb__arena a;
-    ebb__url u;
+    ebb__store_url u;
     assert_int_equal(
         parse(w, &a, "postgres://al%20ice:p@s%3Ass@db.local:5433/or%2Fders?x=1&empty&y=a%26b", &u), EBB_OK);
     assert_string_equal(u.scheme, "postgres");
@@ -24,16 +24,16 @@ static void all_parts_are_read(void **state) {
     assert_int_equal(u.port, 5433);
     assert_string_equal(u.path, "/or/ders");
     assert_int_equal(u.options, 3);
-    assert_string_equal(ebb__url_option(&u, "y"), "a&b");
-    assert_string_equal(ebb__url_option(&u, "empty"), "");
-    assert_null(ebb__url_option(&u, "z"));
+    assert_string_equal(ebb__store_url_option(&u, "y"), "a&b");
+    assert_string_equal(ebb__store_url_option(&u, "empty"), "");
+    assert_null(ebb__store_url_option(&u, "z"));
     ebb__arena_free(&a);
 }
 
 static void a_path_alone_is_enough(void **state) {
     world *w = *state;
     ebb__arena a;
-    ebb__url u;
+    ebb__store_url u;
     assert_int_equal(parse(w, &a, "sqlite:/var/lib/a@b:c.db", &u), EBB_OK);
     assert_string_equal(u.path, "/var/lib/a@b:c.db");
     assert_string_equal(u.host, "");
@@ -67,7 +67,7 @@ static void a_bad_part_is_named(void **state) {
     world *w = *state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         ebb__arena a;
-        ebb__url u;
+        ebb__store_url u;
         assert_int_equal(parse(w, &a, rows[i].url, &u), EBB_ERR_INVALID);
         if (strstr(text, rows[i].says) == NULL) fail_msg("%s: %s", rows[i].url, text);
         ebb__arena_free(&a);
@@ -77,18 +77,18 @@ static void a_bad_part_is_named(void **state) {
 static void the_password_is_not_shown(void **state) {
     char out[128];
     (void)state;
-    ebb__url_say("postgres://alice:p@ss@db/x?y=1", out, sizeof out);
+    ebb__store_url_say("postgres://alice:p@ss@db/x?y=1", out, sizeof out);
     assert_string_equal(out, "postgres://alice:***@db/x?y=1");
-    ebb__url_say("postgres://alice@db/x", out, sizeof out);
+    ebb__store_url_say("postgres://alice@db/x", out, sizeof out);
     assert_string_equal(out, "postgres://alice@db/x");
-    ebb__url_say("sqlite:a:b@c", out, sizeof out);
+    ebb__store_url_say("sqlite:a:b@c", out, sizeof out);
     assert_string_equal(out, "sqlite:a:b@c");
 }
 
 static void without_memory_it_says_so(void **state) {
     world *w = *state;
     ebb__arena a;
-    ebb__url u;
+    ebb__store_url u;
     for (uint64_t n = 1;; n++) {
         assert_true(n < 10);
         w->memory.fail_at = w->memory.calls + n;
