@@ -11,7 +11,7 @@
  *
  * Invariants:
  *  - A run's fiber is parked, or it is the one that runs. It is parked in an await of its own steps only.
- *  - `turn` is the last turn that the code has seen. After ebb__run_turn the run is one turn ahead of the store until
+ *  - `turn` is the last turn that the code has seen. After ebb__orch_run_turn the run is one turn ahead of the store until
  *    the ack is done; if the ack is refused, the run is discarded: nothing is taken back.
  *  - Nothing of the program runs in a discard: the fiber's stack goes to the pool, the arena is freed.
  *  - A step is outstanding, ended, or used up. `outstanding` of the run is what a cancel set takes, less the shielded.
@@ -22,10 +22,10 @@
 #include "durable/event.h"
 #include "durable/provider.h"
 
-typedef struct ebb__run ebb__run;
+typedef struct ebb__orch_run ebb__orch_run;
 
 /* What a run is of. Copied. */
-typedef struct ebb__run_opts {
+typedef struct ebb__orch_run_opts {
     ebb_orch_fn fn;
     uint32_t version; /* of fn */
     const char *id;
@@ -35,33 +35,33 @@ typedef struct ebb__run_opts {
     void (*log)(void *arg, ebb_durable_level level, const char *id, const char *text);
     void *arg;
     void (*parked)(void *arg); /* the turn that was fed has come to its end; called in the pump */
-} ebb__run_opts;
+} ebb__orch_run_opts;
 
 /* Makes a run without a fiber. NULL: no memory. */
-ebb__run *ebb__run_new(ebb_cx *cx, const ebb__run_opts *opts);
+ebb__orch_run *ebb__orch_run_new(ebb_cx *cx, const ebb__orch_run_opts *opts);
 /* Discards the fiber, if there is one, and frees the run. Not while it is RUNNING. */
-void ebb__run_free(ebb_cx *cx, ebb__run *r);
+void ebb__orch_run_free(ebb_cx *cx, ebb__orch_run *r);
 
 /* Feeds a recorded turn. The code runs until it waits (`parked`), and what it does is compared with the record.
- * EBB_ERR_NONDETERMINISM: see ebb__run_difference. EBB_ERR_CORRUPT, EBB_ERR_VERSION: of the record. */
-ebb_status ebb__run_replay(ebb_cx *cx, ebb__run *r, const ebb_provider_turn_row *row);
+ * EBB_ERR_NONDETERMINISM: see ebb__orch_run_difference. EBB_ERR_CORRUPT, EBB_ERR_VERSION: of the record. */
+ebb_status ebb__orch_run_replay(ebb_cx *cx, ebb__orch_run *r, const ebb_provider_turn_row *row);
 /* Feeds a new turn: messages in order, and its time. Those of an ended step, or of another execution, are taken as read
  * and ignored. */
-ebb_status ebb__run_turn(ebb_cx *cx, ebb__run *r, uint64_t now, const ebb_provider_message *messages,
-                         size_t n);
+ebb_status ebb__orch_run_turn(ebb_cx *cx, ebb__orch_run *r, uint64_t now,
+                              const ebb_provider_message *messages, size_t n);
 /* After `parked`: EBB_OK, or why the turn failed: EBB_ERR_NONDETERMINISM, EBB_ERR_LIMIT (events), EBB_ERR_NOMEM. */
-ebb_status ebb__run_outcome(const ebb__run *r);
+ebb_status ebb__orch_run_outcome(const ebb__orch_run *r);
 
 /* After a new turn: writes what it commits into an ack: body, work, timers, outgoing, cancel sets, values, custom, ends,
  * next, unread. Node, token, ack id, acked, done and the tokens of work are the caller's. Its memory is the run's, until
  * the next feed. */
-void ebb__run_commit(ebb__run *r, ebb_provider_ack_turn_call *ack);
+void ebb__orch_run_commit(ebb__orch_run *r, ebb_provider_ack_turn_call *ack);
 
 /* "turn 4, event 12 is activity_scheduled "charge"; the code asks for timer_created at pay.c:31" */
-const char *ebb__run_difference(const ebb__run *r);
-uint64_t ebb__run_bytes(const ebb__run *r); /* stack and arena */
-uint64_t ebb__run_turns(const ebb__run *r);
-bool ebb__run_has_ended(const ebb__run *r);
+const char *ebb__orch_run_difference(const ebb__orch_run *r);
+uint64_t ebb__orch_run_bytes(const ebb__orch_run *r); /* stack and arena */
+uint64_t ebb__orch_run_turns(const ebb__orch_run *r);
+bool ebb__orch_run_has_ended(const ebb__orch_run *r);
 
 /* What a history has outstanding, without running code: for terminate, reset and the verification. Filled turn by turn. */
 typedef struct ebb__outstanding {
