@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include <ebb/base.h>
+#include <ebb/durable.h>
 #include <ebb/fiber.h>
 #include <ebb/future.h>
 #include <ebb/http.h>
@@ -14,6 +15,7 @@
 #include <ebb/loop.h>
 #include <ebb/machine.h>
 #include <ebb/program.h>
+#include <ebb/provider.h>
 #include <ebb/sched.h>
 #include <ebb/trace.h>
 #include <ebb/workflow.h>

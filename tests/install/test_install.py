@@ -16,7 +16,7 @@ SOURCE = Path(sys.argv.pop(1)).resolve() if len(sys.argv) > 1 else Path(__file__
 HERE = Path(__file__).resolve().parent
 # All that `make install` may find: no Clang, no Python, no Node, no browser, and of libraries no cmocka.
 TOOLS = ["make", "sh", "cmake", "ninja", "pkg-config", "cc", "gcc", "as", "ld", "ar", "ranlib", "nm", "strip"]
-LIBRARIES = ["libuv", "jansson", "libssl", "libcrypto", "openssl", "libnghttp2"]
+LIBRARIES = ["libuv", "jansson", "libssl", "libcrypto", "openssl", "libnghttp2", "sqlite3", "libpq"]
 MAJOR, MINOR, PATCH = re.findall(r"^#define EBB_VERSION_(?:MAJOR|MINOR|PATCH) (\d+)$",
                                  (SOURCE / "include/ebb/base.h").read_text(), re.MULTILINE)
 VERSION = f"{MAJOR}.{MINOR}.{PATCH}"
