@@ -7,6 +7,7 @@
 #include "cli/story.h"
 
 #include "kernel/names.h"
+#include "trace/event.h"
 #include "workflow/phase.h"
 
 #include <inttypes.h>
@@ -176,6 +177,27 @@ static void layer_event(FILE *out, const ebb__story *s, const ebb__line *line, u
     }
 }
 
+/* Instances, turns and activities are spans; the rest are instants. */
+static void durable_event(FILE *out, const ebb__story *s, const ebb__line *line, uint64_t at) {
+    const ebb_event *ev = &line->event;
+    switch (ev->type) {
+    case EBB_EV_DURABLE_INSTANCE_STARTED:
+    case EBB_EV_DURABLE_INSTANCE_ENDED:
+        span(out, s, ev->type == EBB_EV_DURABLE_INSTANCE_STARTED, "instance", ev->other, line->text, at, ev);
+        break;
+    case EBB_EV_DURABLE_TURN_BEGUN:
+    case EBB_EV_DURABLE_TURN_COMMITTED:
+    case EBB_EV_DURABLE_TURN_FENCED:
+        span(out, s, ev->type == EBB_EV_DURABLE_TURN_BEGUN, "turn", ev->other, line->text, at, ev);
+        break;
+    case EBB_EV_DURABLE_ACTIVITY_STARTED:
+    case EBB_EV_DURABLE_ACTIVITY_ENDED:
+        span(out, s, ev->type == EBB_EV_DURABLE_ACTIVITY_STARTED, "activity", ev->other, line->text, at, ev);
+        break;
+    default: instant(out, s, line, at); break;
+    }
+}
+
 static void workflow_event(FILE *out, const ebb__story *s, const ebb_event *ev, uint64_t at) {
     head(out, s, "i", "workflow", 0, at);
     name_of(out, ebb_workflow_state_name((ebb_workflow_state)(ev->value & 0xff)));
@@ -212,6 +234,8 @@ static void shown(FILE *out, ebb__story *s, const ebb__line *line, uint64_t at) 
     default:
         if (ev->type >= EBB_EV_CONNECTION_OPENED && ev->type <= EBB_EV_PROCESS_EXITED)
             layer_event(out, s, line, at);
+        else if (ebb__event_is_durable(ev->type)) durable_event(out, s, line, at);
+        else if (ev->type == EBB_EV_DISCARDED) instant(out, s, line, at);
         else if (ev->type >= EBB_EV_CANCEL_STRENGTHENED && ev->type <= EBB_EV_ILLEGAL &&
                  ev->type != EBB_EV_COMPLETED && ev->type != EBB_EV_FINALIZED)
             instant(out, s, line, at);

@@ -94,7 +94,8 @@ static void note_phase(runner *r, const ebb_event *ev) {
         json_array_append_new(phases, json_string(phase));
         note_position(r, name, ev);
     }
-    if (ev->type != EBB_EV_COMPLETED && ev->type != EBB_EV_FINALIZED) return;
+    bool ends = ev->type == EBB_EV_COMPLETED || ev->type == EBB_EV_DISCARDED || ev->type == EBB_EV_FINALIZED;
+    if (!ends) return;
     const char *status = ebb_status_name((ebb_status)(int32_t)ev->value);
     json_object_set_new(member(r, "outcomes"), name, json_string(status));
 }

@@ -128,6 +128,18 @@ static void print_value(FILE *out, const ebb_event *ev) {
     }
 }
 
+static void print_durable(FILE *out, const ebb_event *ev) {
+    if (ev->type == EBB_EV_DURABLE_LEASE_RENEWED) {
+        fprintf(out, "  gone %" PRIu64, ev->other);
+        return;
+    }
+    bool activity =
+        ev->type >= EBB_EV_DURABLE_ACTIVITY_CLAIMED && ev->type <= EBB_EV_DURABLE_ACTIVITY_LATE_ACK;
+    uint64_t upper = ev->other >> 32, instance = ev->other & UINT32_MAX;
+    if (instance != 0) fprintf(out, "  instance %" PRIu64, instance);
+    if (upper != 0) fprintf(out, "  %s %" PRIu64, activity ? "activity" : "turn", upper);
+}
+
 static void print_other(FILE *out, const ebb_event *ev) {
     switch (ev->type) {
     case EBB_EV_GAP: fprintf(out, "  %" PRIu64 " events lost", ev->other); break;
@@ -158,6 +170,7 @@ static void print_other(FILE *out, const ebb_event *ev) {
         if (ev->type >= EBB_EV_FINALIZER_ADDED && ev->type <= EBB_EV_FINALIZER_ABANDONED) {
             print_named_id(out, "finalizer", ev->other);
         }
+        if (ebb__event_is_durable(ev->type)) print_durable(out, ev);
     }
 }
 

@@ -188,6 +188,7 @@ void ebb__story_take(ebb__story *s, const ebb__line *line) {
         ebb__make_plain(t->label);
         break;
     case EBB_EV_COMPLETED:
+    case EBB_EV_DISCARDED:
     case EBB_EV_FINALIZED: s->ended_task = ev->task_id; break;
     case EBB_EV_REGION_CLOSED: s->ended_region = ev->region_id; break;
     default: break;

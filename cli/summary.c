@@ -170,6 +170,7 @@ void ebb__summary_take(ebb__summary *m, ebb__story *s, const ebb__line *line) {
     case EBB_EV_REGION_CANCELLED: drain_begins(m, s, ev->region_id, at); break;
     case EBB_EV_REGION_CLOSED: drain_ends(m, ev->region_id, at); break;
     case EBB_EV_COMPLETED:
+    case EBB_EV_DISCARDED:
     case EBB_EV_FINALIZED: {
         ebb__thing *t = ebb__story_task(s, ev->task_id);
         if (t == NULL) break;
@@ -207,6 +208,7 @@ static const struct {
     {"wake-ups", EBB_EV_TASK_WOKEN, 0},
     {"cancel requests", EBB_EV_CANCEL_REQUESTED, EBB_EV_CANCEL_ACKED},
     {"abandoned", EBB_EV_ABANDONED, 0},
+    {"discarded", EBB_EV_DISCARDED, 0},
     {"refused", EBB_EV_REFUSED, 0},
     {"timers", EBB_EV_TIMER_ARMED, EBB_EV_TIMER_FIRED},
     {"futures", EBB_EV_FUTURE_MADE, EBB_EV_FUTURE_SETTLED},
@@ -214,6 +216,11 @@ static const struct {
     {"connections", EBB_EV_CONNECTION_OPENED, EBB_EV_CONNECTION_CLOSED},
     {"exchanges", EBB_EV_EXCHANGE_BEGUN, EBB_EV_EXCHANGE_ENDED},
     {"processes", EBB_EV_PROCESS_STARTED, EBB_EV_PROCESS_EXITED},
+    {"instances", EBB_EV_DURABLE_INSTANCE_STARTED, EBB_EV_DURABLE_INSTANCE_ENDED},
+    {"turns", EBB_EV_DURABLE_TURN_BEGUN, EBB_EV_DURABLE_TURN_COMMITTED},
+    {"replays", EBB_EV_DURABLE_REPLAYED, 0},
+    {"evictions", EBB_EV_DURABLE_EVICTED, 0},
+    {"activities", EBB_EV_DURABLE_ACTIVITY_STARTED, EBB_EV_DURABLE_ACTIVITY_ENDED},
     {"workflow steps", EBB_EV_WORKFLOW, 0},
     {"messages received", EBB_EV_RECEIVED, 0},
 };

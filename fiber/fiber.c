@@ -42,9 +42,11 @@ static void resume(ebb__fiber *f) {
         here.watched = true;
     }
     here.running = f;
+    if (f->confined) ebb__rt_confine(f->all->rt, true);
     ebb__note_resume(&f->notes, f->base, f->all->stack_bytes);
     ebb__switch(&f->caller, f->sp);
     ebb__note_back(&f->notes);
+    if (f->confined) ebb__rt_confine(f->all->rt, false);
     here.running = around;
 }
 
@@ -93,8 +95,16 @@ static void swap_stacks(ebb__fiber *f) {
     f->touched = touched;
 }
 
+static void fill(ebb__fiber *f) {
+    size_t bytes = f->all->stack_bytes;
+    memset(f->base, f->paint, bytes);
+    f->all->touched += bytes - f->touched;
+    f->touched = bytes;
+}
+
 static void start(ebb__fiber *f, ebb_cx *cx) {
     swap_stacks(f);
+    if (f->paint != EBB__UNPAINTED) fill(f);
     f->cx = cx;
     f->task = ebb_cx_task(cx).id;
     f->refusals = 0;
@@ -116,6 +126,10 @@ static void measure(ebb__fiber *f, bool always) {
 ebb_status ebb__fiber_poll(ebb_cx *cx, void *fiber) {
     ebb__fiber *f = fiber;
     assert(f->status == EBB_PENDING);
+    if (f->confined && ebb__task_severity(cx) != 0) {
+        ebb__task_watch(cx);
+        return EBB_CANCELLED;
+    }
     if (f->sp == NULL) start(f, cx);
     resume(f);
     measure(f, false);
@@ -141,12 +155,26 @@ static void refused(ebb_cx *cx) {
     (void)park(cx);
 }
 
+ebb_status ebb__fiber_wait(ebb_cx *cx, ebb_wait *w, const ebb_wait_kind *kind, void *on) {
+    ebb__fiber *f = here.running;
+    if (f == NULL || f->cx != cx) return EBB_ERR_INVALID;
+    ebb__rt_confine(f->all->rt, false);
+    ebb_status st = ebb_wait_begin(cx, w, kind, on);
+    ebb__rt_confine(f->all->rt, f->confined);
+    if (st != EBB_OK) return st;
+    suspend(f);
+    ebb_wait_end(w);
+    return EBB_OK;
+}
+
 ebb_status ebb_fiber_park(ebb_cx *cx) {
+    if (ebb__is_confined(cx)) return EBB_ERR_DURABLE_CONTEXT;
     return park(cx) ? EBB_OK : EBB_ERR_INVALID;
 }
 
 ebb_status ebb_fiber_yield(ebb_cx *cx) {
     if (here.running == NULL || here.running->cx != cx) return EBB_ERR_INVALID;
+    if (ebb__is_confined(cx)) return EBB_ERR_DURABLE_CONTEXT;
     (void)ebb_task_wake(cx, ebb_cx_task(cx));
     (void)park(cx);
     return ebb_checkpoint(cx);
@@ -154,7 +182,7 @@ ebb_status ebb_fiber_yield(ebb_cx *cx) {
 
 /* ---- the pool -------------------------------------------------------------------------------------- */
 
-static void discard(ebb__fibers *all, ebb__fiber *f) {
+static void unmap(ebb__fibers *all, ebb__fiber *f) {
     all->touched -= f->touched;
     ebb__stack_unmap(f->base, all->stack_bytes);
     ebb__free(ebb__rt_allocator(all->rt), f, sizeof *f);
@@ -169,7 +197,7 @@ static ebb__fiber *unpool(ebb__fibers *all) {
 }
 
 static void trim(ebb__fibers *all, uint32_t most) {
-    while (all->pooled > most) discard(all, unpool(all));
+    while (all->pooled > most) unmap(all, unpool(all));
 }
 
 /* The pool keeps as many stacks as there are fibers alive, or as there were recently if that is at most
@@ -179,7 +207,7 @@ static void trim(ebb__fibers *all, uint32_t most) {
 static void trim_pool(ebb__fibers *all) {
     if (all->ends % DECAY_ENDS == 0)
         all->recent_peak -= (all->recent_peak - all->alive + DECAY_PART - 1) / DECAY_PART;
-    while (all->pooled_touched > POOL_BYTES) discard(all, unpool(all));
+    while (all->pooled_touched > POOL_BYTES) unmap(all, unpool(all));
     uint32_t recent_peak = all->recent_peak < RECENT_PEAK_MAX ? all->recent_peak : RECENT_PEAK_MAX;
     trim(all, (recent_peak > all->alive ? recent_peak : all->alive) + SPARE);
 }
@@ -340,6 +368,8 @@ ebb_status ebb__fiber_new(ebb_runtime *rt, ebb_fiber_fn fn, void *arg, const cha
     f->sp = NULL; /* start() and link_alive() set the others */
     f->cx = NULL;
     f->status = EBB_PENDING;
+    f->confined = false;
+    f->paint = EBB__UNPAINTED;
     f->fn = fn;
     f->arg = arg;
     f->all = all;
@@ -350,17 +380,30 @@ ebb_status ebb__fiber_new(ebb_runtime *rt, ebb_fiber_fn fn, void *arg, const cha
     return EBB_OK;
 }
 
-ebb_task ebb_fiber_spawn_site(ebb_cx *cx, ebb_region region, ebb_fiber_fn fn, void *arg,
-                              const ebb_task_opts *opts, const char *site) {
+static ebb_task spawn(ebb_cx *cx, ebb_region region, ebb_fiber_fn fn, void *arg, bool confined, int paint,
+                      const ebb_task_opts *opts, const char *site) {
     ebb__fiber *f;
-    if (fn == NULL) /* the kernel refuses it */
+    if (fn == NULL || ebb__is_confined(cx)) /* the kernel refuses it */
         return ebb_spawn_opts_site(cx, region, NULL, NULL, opts, site);
     ebb_status st = ebb__fiber_new(ebb__rt_of(cx), fn, arg, site, &f);
     if (st != EBB_OK) return ebb__spawn_refused(cx, region, st, site);
+    f->confined = confined;
+    f->paint = (int16_t)paint;
     ebb_task id = opts == NULL ? ebb_spawn_site(cx, region, ebb__fiber_poll, f, site)
                                : ebb_spawn_opts_site(cx, region, ebb__fiber_poll, f, opts, site);
     if (ebb_id_status(id.id) != EBB_OK) ebb__fiber_drop(f);
     return id;
+}
+
+ebb_task ebb_fiber_spawn_site(ebb_cx *cx, ebb_region region, ebb_fiber_fn fn, void *arg,
+                              const ebb_task_opts *opts, const char *site) {
+    return spawn(cx, region, fn, arg, false, EBB__UNPAINTED, opts, site);
+}
+
+ebb_task ebb__fiber_spawn_confined(ebb_cx *cx, ebb_region region, ebb_fiber_fn fn, void *arg, int paint,
+                                   const ebb_task_opts *opts, const char *site) {
+    assert(paint >= EBB__UNPAINTED && paint <= UINT8_MAX);
+    return spawn(cx, region, fn, arg, true, paint, opts, site);
 }
 
 ebb_future *ebb_fiber_go_site(ebb_cx *cx, ebb_region region, ebb_fiber_fn fn, void *arg,

@@ -18,6 +18,8 @@ struct ebb__fiber {
     ebb_cx *cx;   /* of its task, from the first run on */
     ebb_status status;
     uint32_t refusals; /* awaits that returned EBB_CANCELLED */
+    bool confined;
+    int16_t paint; /* the byte that fills its stack before it starts; EBB__UNPAINTED */
     ebb_fiber_fn fn;
     void *arg;
     ebb__fibers *all;
@@ -64,6 +66,23 @@ ebb_status ebb__fiber_new(ebb_runtime *rt, ebb_fiber_fn fn, void *arg, const cha
 ebb_status ebb__fiber_poll(ebb_cx *cx, void *fiber);
 /* Frees a fiber that never ran: its task was not spawned, or has ended and had another poll function. */
 void ebb__fiber_drop(ebb__fiber *f);
+
+/* ---- confined fibers ----------------------------------------------------------------------------------- */
+
+/* A fiber whose code waits only in ebb__fiber_wait. While it runs, its runtime is confined (ebb__rt_confine): other
+ * awaits, and new work, are refused with EBB_ERR_DURABLE_CONTEXT, whatever `cx` the code has found. So its task never
+ * owes anything, and a parked one can be discarded at any time (ebb__task_discard): the hook of its wait is called, and
+ * its stack is back in the pool when the discard returns. A cancel runs none of its code: the task ends in the poll
+ * that follows with EBB_CANCELLED. Errors as ebb_fiber_spawn. `paint`: the byte that fills the stack before the fiber
+ * starts, so that what it reads of unused stack is known; the whole stack then has memory. */
+enum { EBB__UNPAINTED = -1 };
+ebb_task ebb__fiber_spawn_confined(ebb_cx *cx, ebb_region region, ebb_fiber_fn fn, void *arg, int paint,
+                                   const ebb_task_opts *opts, const char *site);
+/* Waits once: begins the wait `w` (zeroed), suspends the running fiber, which must be `cx`'s, until its task is polled
+ * again, and ends the wait. Resume it with ebb__waiter_wake or ebb_task_wake. Wake-ups may be spurious: check again
+ * what the fiber waits for. Not a checkpoint. For every fiber, confined or not. EBB_ERR_INVALID: `cx` is not the
+ * running fiber. Errors of ebb_wait_begin. */
+ebb_status ebb__fiber_wait(ebb_cx *cx, ebb_wait *w, const ebb_wait_kind *kind, void *on);
 
 /* Frees all pooled stacks. */
 void ebb__fibers_trim(ebb_runtime *rt);

@@ -59,12 +59,13 @@ static ebb_status admit_and_record(ebb_cx *cx, bool from_outside) {
 
 ebb_status ebb__admit_operation(ebb_cx *cx) {
     const ebb__task *t = ebb__task_of(cx);
+    if (ebb__is_confined(cx)) return EBB_ERR_DURABLE_CONTEXT;
     bool plain = t->index != 0 && !(t->flags & F_RETURNED) && !ebb_cancelled(cx);
     return EBB__LIKELY(plain) ? EBB_OK : admit_and_record(cx, false);
 }
 
 ebb_status ebb__admit_inbound(ebb_cx *cx) {
-    return admit_and_record(cx, true);
+    return ebb__is_confined(cx) ? EBB_ERR_DURABLE_CONTEXT : admit_and_record(cx, true);
 }
 
 /* ---- a close from above -------------------------------------------------------------------------------- */

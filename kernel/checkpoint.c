@@ -27,6 +27,7 @@ static ebb_status set_mask(ebb_cx *cx, int by) {
     ebb_status st = EBB_OK;
     assert(t->mask <= EBB_MASK_MAX);
     if (t->index == 0) return EBB_ERR_NOT_TASK;
+    if (ebb__rt_is_confined(rt)) return EBB_ERR_DURABLE_CONTEXT;
     if (by > 0 && t->mask == EBB_MASK_MAX) {
         st = EBB_ERR_MASK_DEPTH;
     } else if (by < 0 && t->mask <= (t->flags & F_IN_FINALIZER ? 1 : 0)) {

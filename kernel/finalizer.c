@@ -33,6 +33,7 @@ ebb_status ebb_defer_site(ebb_cx *cx, ebb_poll_fn fn, void *arg, const char *sit
     ebb_runtime *rt = ebb__rt_of(cx);
     ebb__task *t = ebb__task_of(cx);
     ebb__region *r = ebb__region_at(rt, t->region);
+    if (ebb__rt_is_confined(rt)) return EBB_ERR_DURABLE_CONTEXT;
     ebb_status st = t->flags & F_RETURNED ? EBB_ERR_CLOSED : fn == NULL ? EBB_ERR_INVALID : EBB_OK;
     if (st == EBB_OK && t->index == 0) st = ebb__admit(rt, t, r);
     if (st == EBB_OK) st = defer(rt, t->index, r, fn, arg, site);
@@ -43,6 +44,7 @@ ebb_status ebb_defer_site(ebb_cx *cx, ebb_poll_fn fn, void *arg, const char *sit
 ebb_status ebb_region_defer_site(ebb_cx *cx, ebb_region region, ebb_poll_fn fn, void *arg, const char *site) {
     ebb_runtime *rt = ebb__rt_of(cx);
     ebb__region *r;
+    if (ebb__rt_is_confined(rt)) return EBB_ERR_DURABLE_CONTEXT;
     ebb_status st = ebb__find_region(rt, region, &r);
     if (st == EBB_OK && fn == NULL) st = EBB_ERR_INVALID;
     if (st == EBB_OK) st = ebb__admit(rt, ebb__task_of(cx), r);

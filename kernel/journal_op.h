@@ -56,6 +56,7 @@ typedef enum ebb__op {
     J_RELEASE,      /* region: the operators', other: due */
     J_OPERATION,    /* region: one of its operations was abandoned; result: was it kept; then TEXT */
     J_OBSERVE,      /* task or region: a layer is called at its end */
+    J_DISCARD,      /* task, value: result; then the calls of its waits' hooks */
     J_END
 } ebb__op;
 

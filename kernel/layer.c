@@ -168,6 +168,10 @@ void ebb__rt_set_short_pumps(ebb_runtime *rt, bool on) {
     rt->short_pumps = on;
 }
 
+void ebb__rt_confine(ebb_runtime *rt, bool on) {
+    rt->confined = on;
+}
+
 ebb_status ebb__rt_reserve_obligation(ebb_runtime *rt) {
     return ebb__slab_reserve(&rt->obligations, &rt->allocator);
 }

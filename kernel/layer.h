@@ -97,6 +97,7 @@ typedef struct EBB__FACE ebb__rt_face {
     uint8_t id;
     bool watched;  /* a watchdog may read this runtime */
     bool recorded; /* a trace or a journal is on */
+    bool confined; /* ebb__rt_confine */
     ebb__slab tasks, regions;
 } ebb__rt_face;
 
@@ -165,6 +166,19 @@ static inline uint8_t ebb__rt_id(const ebb_runtime *rt) {
     return ebb__face_of(rt)->id;
 }
 
+/* The code that runs is confined: ebb__rt_confine. Never in a page, which has no fibers. */
+static inline bool ebb__rt_is_confined(const ebb_runtime *rt) {
+#ifdef __wasm__
+    (void)rt;
+    return false;
+#else
+    return EBB__UNLIKELY(ebb__face_of(rt)->confined);
+#endif
+}
+static inline bool ebb__is_confined(const ebb_cx *cx) {
+    return ebb__rt_is_confined(ebb__rt_of(cx));
+}
+
 static inline bool ebb__is_host(const ebb_cx *cx) {
     return ebb__task_face_of(cx)->index == 0;
 }
@@ -222,6 +236,10 @@ static inline void ebb__await_refused(ebb_cx *cx) {
 /* An await: repeats `operation` while it is pending and the caller can wait in place. */
 #define EBB__AWAIT(cx, st, operation)                                                                        \
     do {                                                                                                     \
+        if (ebb__is_confined(cx)) {                                                                          \
+            (st) = EBB_ERR_DURABLE_CONTEXT;                                                                  \
+            break;                                                                                           \
+        }                                                                                                    \
         do {                                                                                                 \
             (st) = (operation);                                                                              \
         } while ((st) == EBB_PENDING && ebb__park(cx));                                                      \
@@ -294,6 +312,12 @@ bool ebb__rt_is_stepped(const ebb_runtime *rt);
 /* Short pumps, for a host that must not be blocked. An overdue task gets its last polls when it is woken, not at
  * once; a pump advances only a few regions. */
 void ebb__rt_set_short_pumps(ebb_runtime *rt, bool on);
+/* While it is on, the code that runs is *confined*: it may neither wait nor start or owe work, whatever `cx` of this
+ * runtime it has found. Awaits (also of what is ready), waits, spawns, regions, finalizers, obligations, masks and
+ * operations return EBB_ERR_DURABLE_CONTEXT, or an id or future with it. What is refused so reaches neither the trace
+ * nor the journal, and fails no region. The verbs, wake-ups, timers and the ends of promises are not refused.
+ * ebb__fiber_spawn_confined switches it on and off around the code of a fiber. */
+void ebb__rt_confine(ebb_runtime *rt, bool on);
 /* Makes room for one obligation or finalizer. EBB_ERR_NOMEM, EBB_ERR_LIMIT. */
 ebb_status ebb__rt_reserve_obligation(ebb_runtime *rt);
 /* Call before an operation that adds a duration to the current time: reads the clock if the runtime has one. */
@@ -401,6 +425,19 @@ uint32_t ebb__poll_times_most(const ebb_runtime *rt, ebb__poll_time *out, uint32
  * EBB_ERR_FOREIGN, or the error that the id carries. */
 ebb_status ebb__task_observe(ebb_cx *cx, ebb_task task);
 ebb_status ebb__region_observe(ebb_cx *cx, ebb_region region);
+
+/* Ends a task without running it again: a task that was never polled, or one that is parked, and that owes nothing.
+ * Runs no code of the task; its waits leave their queues through their `cancel` hooks, and the `task_ended` hooks are
+ * called before this returns. The outcome is EBB_DISCARDED: for a join, for an observer, in its info. Its region does
+ * not count it as failed, cancelled or abandoned, and closes as if the task had returned EBB_OK. Allocates nothing.
+ * On an error nothing has changed, and the refusal is traced:
+ *   EBB_ERR_OWES     it has obligations, finalizers (a task of ebb_go has one) or regions of its own, or has returned
+ *   EBB_ERR_BUSY     it is being polled, or masked
+ *   EBB_CANCELLED    it has a cancel request, and ends by that protocol
+ *   EBB_ERR_INVALID  it is a task of the kernel's own
+ *   EBB_ERR_STALE    it has ended, which counts as a stale wake-up; EBB_ERR_FOREIGN, or the error that the id carries
+ * If a `cancel` hook of its waits cancels the task, it ends as one whose body has returned, in its next poll. */
+ebb_status ebb__task_discard(ebb_cx *cx, ebb_task task);
 
 /* Refuses a spawn because a layer lacks a resource of the task (EBB_ERR_NOMEM or EBB_ERR_LIMIT). The refusal is
  * traced and counts against the region as if the kernel had refused. */

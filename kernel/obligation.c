@@ -136,6 +136,7 @@ ebb_obligation ebb_obligation_reserve_site(ebb_cx *cx, ebb_obligation_kind kind,
                                            void *arg, const char *site) {
     ebb_runtime *rt = ebb__rt_of(cx);
     ebb__task *t = ebb__task_of(cx);
+    if (ebb__rt_is_confined(rt)) return (ebb_obligation){ebb__id_error(rt, EBB_ERR_DURABLE_CONTEXT)};
     ebb_obligation id = reserve(rt, cx, t->index, ebb__region_at(rt, t->region), kind, on_abort, arg, site);
     if (EBB__UNLIKELY(rt->journal != NULL)) journal_reserve(rt, cx, 0, kind, on_abort != NULL, site, id.id);
     return id;
@@ -145,6 +146,7 @@ ebb_obligation ebb_region_reserve_site(ebb_cx *cx, ebb_region region, ebb_obliga
                                        void (*on_abort)(void *arg), void *arg, const char *site) {
     ebb_runtime *rt = ebb__rt_of(cx);
     ebb__region *r;
+    if (ebb__rt_is_confined(rt)) return (ebb_obligation){ebb__id_error(rt, EBB_ERR_DURABLE_CONTEXT)};
     ebb_status st = ebb__find_region(rt, region, &r);
     ebb_obligation id = {ebb__id_error(rt, st)};
     if (st == EBB_OK) id = reserve(rt, cx, 0, r, kind, on_abort, arg, site);

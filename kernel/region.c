@@ -190,6 +190,7 @@ ebb_region ebb_region_open_site(ebb_cx *cx, const ebb_region_opts *opts, const c
     ebb_runtime *rt = ebb__rt_of(cx);
     ebb_region_opts room;
     ebb_status st = EBB_OK;
+    if (ebb__rt_is_confined(rt)) return (ebb_region){ebb__id_error(rt, EBB_ERR_DURABLE_CONTEXT)};
     if (opts != NULL) opts = EBB__OPTS_SEE(opts, &room, &st);
     ebb_region id = st == EBB_OK ? region_open(rt, cx, opts, false, false, site)
                                  : refuse(rt, ebb__task_of(cx), NULL, opts, st);
@@ -202,6 +203,7 @@ ebb_region ebb_region_open_site(ebb_cx *cx, const ebb_region_opts *opts, const c
 
 ebb_region ebb__region_open_apart(ebb_cx *cx, const ebb_region_opts *opts, const char *site) {
     ebb_runtime *rt = ebb__rt_of(cx);
+    if (ebb__rt_is_confined(rt)) return (ebb_region){ebb__id_error(rt, EBB_ERR_DURABLE_CONTEXT)};
     ebb_region id = region_open(rt, cx, opts, false, true, site);
     if (EBB__UNLIKELY(rt->journal != NULL)) journal_open(rt, cx, opts, true, site, id.id);
     return id;

@@ -124,8 +124,7 @@ void ebb__task_fired(ebb_runtime *rt, ebb__task *t) {
     }
 }
 
-/* True for a task that has not ended. A stale id is counted and traced. */
-static bool cancellable(ebb_runtime *rt, ebb_task task, ebb__task **out) {
+bool ebb__task_is_live(ebb_runtime *rt, ebb_task task, ebb__task **out) {
     ebb_status st = ebb__find_task(rt, task, out);
     if (st == EBB_OK && (*out)->phase != EBB_TASK_COMPLETED) return true;
     if (st == EBB_OK || st == EBB_ERR_STALE) {
@@ -149,11 +148,11 @@ void ebb_task_cancel(ebb_cx *cx, ebb_task task, ebb_cancel_kind kind, const char
     if (ebb_cancel_kind_severity(kind) == 0) kind = EBB_CANCEL_USER;
     ebb__journal(rt, cx, (ebb_record){.type = J_TASK_CANCEL, .task = task.id, .kind = (uint8_t)kind});
     ebb__journal_text(rt, message);
-    if (!cancellable(rt, task, &t)) return;
+    if (!ebb__task_is_live(rt, task, &t)) return;
     ebb__pass_deadlines(rt, ebb__region_at(rt, t->region));
-    if (!cancellable(rt, task, &t)) return;
+    if (!ebb__task_is_live(rt, task, &t)) return;
     if (deadline_passed(rt, t)) ebb__task_fired(rt, t);
-    if (!cancellable(rt, task, &t)) return;
+    if (!ebb__task_is_live(rt, task, &t)) return;
     ebb__task_cancel_own(rt, t, (uint8_t)kind, ebb__task_id(ebb__task_of(cx)), message);
 }
 
@@ -176,7 +175,7 @@ void ebb_task_force(ebb_cx *cx, ebb_task task) {
     ebb_runtime *rt = ebb__rt_of(cx);
     ebb__task *t;
     ebb__journal(rt, cx, (ebb_record){.type = J_TASK_FORCE, .task = task.id});
-    if (!cancellable(rt, task, &t)) return;
+    if (!ebb__task_is_live(rt, task, &t)) return;
     if (t->request == 0)
         ebb__task_cancel_own(rt, t, EBB_CANCEL_BUDGET, ebb__task_id(ebb__task_of(cx)), "forced");
     else ebb__clock_read_inside(rt);

@@ -55,6 +55,7 @@ enum {
     F_SCOPE = 1u << 14,            /* cold.scopes is not empty */
     F_IN_FINALIZER = 1u << 15,
     F_OBSERVED = 1u << 16, /* a layer hears of its end */
+    F_DISCARDED = 1u << 17,
     /* A task with one of these flags ends in end_cold. */
     F_COLD = F_ABANDONED | F_CLOSER | F_KEEP | F_OWN_CANCEL | F_NODE | F_WAIT | F_OWES | F_SCOPE | F_OBSERVED
 };
@@ -252,6 +253,7 @@ struct ebb_runtime {
     uint8_t id;
     bool watched;  /* polls are measured, or poll_number and the fields after it are read by a watchdog */
     bool recorded; /* a trace or a journal is on */
+    bool confined; /* ebb__rt_confine */
     ebb__slab tasks, regions;
 
     ebb__task host; /* not in the slab; its index is 0 */
@@ -309,6 +311,7 @@ _Static_assert(EBB__SAME(ebb_runtime, ebb__rt_face, layers) && EBB__SAME(ebb_run
                    EBB__SAME(ebb_runtime, ebb__rt_face, id) &&
                    EBB__SAME(ebb_runtime, ebb__rt_face, watched) &&
                    EBB__SAME(ebb_runtime, ebb__rt_face, recorded) &&
+                   EBB__SAME(ebb_runtime, ebb__rt_face, confined) &&
                    EBB__SAME(ebb_runtime, ebb__rt_face, tasks) &&
                    EBB__SAME(ebb_runtime, ebb__rt_face, regions),
                "the face of a runtime");

@@ -114,6 +114,7 @@ static ebb_task spawn_with(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void
     ebb_runtime *rt = ebb__rt_of(cx);
     ebb_task_opts room;
     ebb_status st = EBB_OK;
+    if (ebb__rt_is_confined(rt)) return (ebb_task){ebb__id_error(rt, EBB_ERR_DURABLE_CONTEXT)};
     if (opts != NULL) opts = EBB__OPTS_SEE(opts, &room, &st);
     ebb_task id =
         st == EBB_OK ? spawn(rt, cx, region, poll, state, opts, waiter, site) : refuse(rt, cx, region, st);
@@ -139,7 +140,8 @@ static inline bool takes_at_once(const ebb_runtime *rt, const ebb__region *r) {
 ebb_task ebb_spawn_site(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, void *state, const char *site) {
     ebb_runtime *rt = ebb__rt_of(cx);
     ebb__region *r = NULL;
-    if (!rt->observed) r = ebb__record_of(rt, &rt->regions, region.id, EBB__REGION_SHIFT, sizeof *r);
+    if (!rt->observed && !ebb__rt_is_confined(rt))
+        r = ebb__record_of(rt, &rt->regions, region.id, EBB__REGION_SHIFT, sizeof *r);
     if (EBB__UNLIKELY(r == NULL || poll == NULL || !takes_at_once(rt, r))) {
         return ebb_spawn_opts_site(cx, region, poll, state, NULL, site);
     }

@@ -100,8 +100,10 @@ EBB__INLINE void task_end(ebb_runtime *rt, ebb__task *t, ebb_status status, bool
     assert(t->index != 0 && t->queue == EBB_LANE_NONE && status != EBB_PENDING);
     if (finalized) status = EBB_CANCELLED;
     ebb__phase_move(rt, t, EBB_TASK_COMPLETED);
+    bool discarded = !plain && t->flags & F_DISCARDED;
     if (!plain) {
-        ebb__emit_task(rt, finalized ? EBB_EV_FINALIZED : EBB_EV_COMPLETED, t, (uint32_t)status, 0);
+        uint8_t type = finalized ? EBB_EV_FINALIZED : discarded ? EBB_EV_DISCARDED : EBB_EV_COMPLETED;
+        ebb__emit_task(rt, type, t, (uint32_t)status, 0);
     }
     rt->stats.ended++;
     uint32_t moved = ebb__u32s_remove(&r->tasks, t->pos);
@@ -119,8 +121,8 @@ EBB__INLINE void task_end(ebb_runtime *rt, ebb__task *t, ebb_status status, bool
     } else {
         give_back(rt, t);
     }
-    /* The task's future gets any other status. */
-    if (EBB__UNLIKELY(apart) && status != EBB_FAULTED) status = EBB_OK;
+    /* The task's future gets any other status. A discard is nobody's failure. */
+    if (EBB__UNLIKELY((apart && status != EBB_FAULTED) || discarded)) status = EBB_OK;
     if (EBB__UNLIKELY(status != EBB_OK || r->state != EBB_REGION_OPEN || r->flags & (R_JOINING | R_ENDS))) {
         notify_region(rt, r, status, ebb__id(rt, t->index, generation));
     }
@@ -129,6 +131,14 @@ EBB__INLINE void task_end(ebb_runtime *rt, ebb__task *t, ebb_status status, bool
 void ebb__task_end_unpolled(ebb_runtime *rt, ebb__task *t) {
     ebb__dequeue(rt, t);
     task_end(rt, t, EBB_CANCELLED, false);
+}
+
+/* Layers hear of its end even if it was never polled. */
+void ebb__task_end_discarded(ebb_runtime *rt, ebb__task *t) {
+    assert(t->phase <= EBB_TASK_RUNNING && t->mask == 0 && !(t->flags & (F_OWES | F_CLOSER | F_POLLING)));
+    t->flags |= F_DISCARDED | F_WAIT;
+    ebb__dequeue(rt, t);
+    task_end(rt, t, EBB_DISCARDED, false);
 }
 
 void ebb__task_rewoken(ebb_runtime *rt, ebb__task *t) {

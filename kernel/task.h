@@ -18,6 +18,10 @@ void ebb__task_fired(ebb_runtime *rt, ebb__task *t);
 void ebb__task_cancel_own(ebb_runtime *rt, ebb__task *t, uint8_t kind, uint64_t origin, const char *message);
 /* Ends a task that was never polled. */
 void ebb__task_end_unpolled(ebb_runtime *rt, ebb__task *t);
+/* Ends a task that is being discarded: kernel/discard.c. */
+void ebb__task_end_discarded(ebb_runtime *rt, ebb__task *t);
+/* True for a task that has not ended. A stale id is counted and traced. */
+bool ebb__task_is_live(ebb_runtime *rt, ebb_task id, ebb__task **out);
 
 /* Identifies a task that waits in a join: its index and the low 8 bits of its generation. */
 static inline uint32_t ebb__joiner_of(const ebb__task *t) {

@@ -15,6 +15,7 @@ void ebb__wait_record(ebb__task *t, ebb_wait *w) {
 }
 
 ebb_status ebb_wait_begin(ebb_cx *cx, ebb_wait *w, const ebb_wait_kind *kind, void *on) {
+    if (ebb__is_confined(cx)) return EBB_ERR_DURABLE_CONTEXT;
     ebb_status st = ebb__wait_begin(cx, w, kind, on);
     return st == EBB_PENDING ? EBB_OK : st;
 }

@@ -180,6 +180,10 @@ static void do_task_force(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op)
     ebb_task_force(cx, (ebb_task){op->rec.task});
 }
 
+static void do_discard(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
+    expect_status(p, op, ebb__task_discard(cx, (ebb_task){op->rec.task}));
+}
+
 static void do_checkpoint(ebb__replay *p, ebb_cx *cx, const ebb__journal_op *op) {
     expect_status(p, op, ebb_checkpoint_slow(cx));
 }
@@ -418,6 +422,7 @@ static const do_fn operations[J_END] = {
     [J_WAKE] = do_wake,
     [J_TASK_CANCEL] = do_task_cancel,
     [J_TASK_FORCE] = do_task_force,
+    [J_DISCARD] = do_discard,
     [J_CHECKPOINT] = do_checkpoint,
     [J_MASK] = do_mask,
     [J_UNMASK] = do_unmask,

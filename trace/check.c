@@ -338,6 +338,7 @@ static rule_fn *rule_of(uint32_t type) {
     }
     if (ebb_event_name(type) == NULL) return NULL;
     if (ebb__event_is_machine(type)) return ebb__check_machine_event;
+    if (ebb__event_is_durable(type)) return no_rule;
     if (type >= EBB_EV_CONNECTION_OPENED) return ebb__check_span_event;
     if (type >= EBB_EV_FUTURE_MADE) return ebb__check_future_event;
     if (ebb__event_is_region(type)) return ebb__check_region_event;

@@ -175,7 +175,8 @@ static bool end(ebb_checker *c, task *t, const ebb_event *ev) {
     r->tasks--;
     if (t->closer) r->closers--;
     t->status = (int32_t)ev->value;
-    if (!t->apart || t->status == EBB_FAULTED) ebb__check_ended(r, t->status);
+    bool counts = ev->type != EBB_EV_DISCARDED && !t->apart;
+    if (counts || t->status == EBB_FAULTED) ebb__check_ended(r, t->status);
     set_runnable(c, t, false);
     return true;
 }
@@ -215,6 +216,18 @@ static bool completed(ebb_checker *c, task *t, const ebb_event *ev) {
                                      ebb__phase_name);
     }
     return end(c, t, ev);
+}
+
+/* Only a task that owes nothing and is in no poll or masked section. */
+static bool discarded(ebb_checker *c, task *t, const ebb_event *ev) {
+    if (t->faulted) return fail(c, EBB_ORACLE_PHASE, t, "was discarded after a fault");
+    if (t->closer) return fail(c, EBB_ORACLE_PHASE, t, "was discarded, but runs its region's finalizers");
+    if (t->depth > 0) {
+        return ebb__check_fail_numbers(c, EBB_ORACLE_PHASE, "task", t->id, "mask depth when it was discarded",
+                                       "", 0, t->depth);
+    }
+    return has_status(c, t, ev, EBB_DISCARDED, "outcome of a discarded task", "EBB_DISCARDED") &&
+           end(c, t, ev);
 }
 
 static bool joined(ebb_checker *c, task *t, const ebb_event *ev) {
@@ -279,6 +292,7 @@ static const task_rule rules[EBB_EV_MAX] = {
     [EBB_EV_CLEANUP_DONE] = {IN(EBB_TASK_CANCELLING), EBB_TASK_FINALIZING, as_requested},
     [EBB_EV_FINALIZED] = {IN(EBB_TASK_FINALIZING), EBB_TASK_COMPLETED, finalized},
     [EBB_EV_COMPLETED] = {LIVE, EBB_TASK_COMPLETED, completed},
+    [EBB_EV_DISCARDED] = {IN(EBB_TASK_CREATED) | IN(EBB_TASK_RUNNING), EBB_TASK_COMPLETED, discarded},
     [EBB_EV_FAULTED] = {LIVE, 0, faulted},
     [EBB_EV_ABANDONED] = {UNDER_REQUEST, 0, abandoned},
     [EBB_EV_MASKED] = {LIVE, 0, masked},

@@ -1,8 +1,15 @@
 /* trace/event.c - names of events and oracles, and the meaning of the fields of an event. */
 #include "trace/event.h"
 
+/* The module of web pages stays small: it has no connections, processes, machines and orchestrations. */
+#ifdef EBB__PAGE
+#define NAMED(value) ((value) < EBB_EV_CONNECTION_OPENED)
+#else
+#define NAMED(value) true
+#endif
+
 static const char *const event_names[EBB_EV_MAX] = {
-#define EBB_EVENT(name, value, text, is_cancel) [value] = (text),
+#define EBB_EVENT(name, value, text, is_cancel) [value] = NAMED(value) ? (text) : NULL,
 #include <ebb/event.def>
 #undef EBB_EVENT
 };
@@ -47,6 +54,7 @@ ebb__event_value ebb__event_value_of(uint32_t type) {
         [EBB_EV_TASK_FORCED] = EBB__VALUE_POLLS,
         [EBB_EV_FINALIZED] = EBB__VALUE_STATUS,
         [EBB_EV_COMPLETED] = EBB__VALUE_STATUS,
+        [EBB_EV_DISCARDED] = EBB__VALUE_STATUS,
         [EBB_EV_MASKED] = EBB__VALUE_DEPTH,
         [EBB_EV_UNMASKED] = EBB__VALUE_DEPTH,
         [EBB_EV_REFUSED] = EBB__VALUE_STATUS,
@@ -75,6 +83,22 @@ ebb__event_value ebb__event_value_of(uint32_t type) {
         [EBB_EV_MACHINE_UNSUBSCRIBED] = EBB__VALUE_NUMBER,
         [EBB_EV_MACHINE_REFUSED] = EBB__VALUE_STATUS,
         [EBB_EV_MACHINE_RECOVERED] = EBB__VALUE_NUMBER,
+        [EBB_EV_DURABLE_INSTANCE_STARTED] = EBB__VALUE_NUMBER,
+        [EBB_EV_DURABLE_INSTANCE_ENDED] = EBB__VALUE_STATUS,
+        [EBB_EV_DURABLE_INSTANCE_SUSPENDED] = EBB__VALUE_STATUS,
+        [EBB_EV_DURABLE_TURN_BEGUN] = EBB__VALUE_NUMBER,
+        [EBB_EV_DURABLE_TURN_COMMITTED] = EBB__VALUE_NUMBER,
+        [EBB_EV_DURABLE_TURN_FENCED] = EBB__VALUE_NUMBER,
+        [EBB_EV_DURABLE_REPLAYED] = EBB__VALUE_NUMBER,
+        [EBB_EV_DURABLE_EVICTED] = EBB__VALUE_NUMBER,
+        [EBB_EV_DURABLE_ACTIVITY_CLAIMED] = EBB__VALUE_NUMBER,
+        [EBB_EV_DURABLE_ACTIVITY_STARTED] = EBB__VALUE_NUMBER,
+        [EBB_EV_DURABLE_ACTIVITY_TOLD] = EBB__VALUE_KIND,
+        [EBB_EV_DURABLE_ACTIVITY_ENDED] = EBB__VALUE_STATUS,
+        [EBB_EV_DURABLE_ACTIVITY_LATE_ACK] = EBB__VALUE_KIND,
+        [EBB_EV_DURABLE_LEASE_RENEWED] = EBB__VALUE_NUMBER,
+        [EBB_EV_DURABLE_LEASE_LOST] = EBB__VALUE_NUMBER,
+        [EBB_EV_DURABLE_MESSAGE_SENT] = EBB__VALUE_NUMBER,
         [EBB_EV_POLL_ENDED] = EBB__VALUE_STATUS,
         [EBB_EV_FUTURE_SETTLED] = EBB__VALUE_STATUS,
         [EBB_EV_FUTURE_CANCELLED] = EBB__VALUE_KIND,
@@ -85,6 +109,10 @@ ebb__event_value ebb__event_value_of(uint32_t type) {
 
 bool ebb__event_is_machine(uint32_t type) {
     return type >= EBB_EV_MACHINE_SPAWNED && type <= EBB_EV_MACHINE_RECOVERED;
+}
+
+bool ebb__event_is_durable(uint32_t type) {
+    return type >= EBB_EV_DURABLE_INSTANCE_STARTED && type <= EBB_EV_DURABLE_MESSAGE_SENT;
 }
 
 bool ebb__event_is_region(uint32_t type) {

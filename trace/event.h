@@ -20,5 +20,6 @@ typedef enum ebb__event_value {
 ebb__event_value ebb__event_value_of(uint32_t type);
 bool ebb__event_is_region(uint32_t type);  /* the phase is a region's */
 bool ebb__event_is_machine(uint32_t type); /* of machines, and not of the kernel */
+bool ebb__event_is_durable(uint32_t type); /* of durable orchestrations */
 
 #endif

@@ -72,6 +72,7 @@ static const uint16_t table[EBB_EV_MAX] = {
     [EBB_EV_CLEANUP_DONE] = T | REQUEST,
     [EBB_EV_FINALIZED] = T | R | REQUEST | VALUE,
     [EBB_EV_COMPLETED] = T | R | VALUE,
+    [EBB_EV_DISCARDED] = T | R | VALUE,
     [EBB_EV_FAULTED] = T,
     [EBB_EV_ABANDONED] = T | REQUEST,
     [EBB_EV_MASKED] = T | VALUE,
@@ -203,7 +204,8 @@ static ebb__hash meaning(const ebb_event *ev, uint32_t touches) {
  * equal on all hosts. */
 static bool is_of_parity(uint32_t type) {
     bool owed = type >= EBB_EV_OBLIGATION_RESERVED && type <= EBB_EV_FINALIZER_ABANDONED;
-    bool end = type == EBB_EV_COMPLETED || type == EBB_EV_FAULTED || type == EBB_EV_REGION_CLOSED;
+    bool end = type == EBB_EV_COMPLETED || type == EBB_EV_DISCARDED || type == EBB_EV_FAULTED ||
+               type == EBB_EV_REGION_CLOSED;
     return owed || end || ebb_event_is_cancel(type);
 }
 

@@ -370,7 +370,8 @@ ebb_task ebb_spawn_opts_site(ebb_cx *cx, ebb_region region, ebb_poll_fn poll, vo
 
 /* Waits for a task that was spawned with `keep`, returns its outcome and frees it. A poll operation and a checkpoint,
  * like ebb_region_join. EBB_ERR_BUSY: another task already waits in a join of it. EBB_ERR_INVALID: the task was spawned
- * without `keep`, or is the caller. EBB_ERR_NOT_TASK: a callback. */
+ * without `keep`, or is the caller. EBB_ERR_NOT_TASK: a callback. EBB_DISCARDED: a layer of Ebb has ended the task
+ * without running it again (docs/kernel.md, Discard). */
 ebb_status ebb_task_join(ebb_cx *cx, ebb_task task);
 
 /* Makes a parked task runnable, in the lane that its state calls for. Idempotent until the task is polled; during the

@@ -172,6 +172,72 @@ class TraceCli(unittest.TestCase):
             self.assertIn(part, cancelled)
         self.assertTrue(any("completed" in l and "(-1003)" in l for l in lines))
 
+    def durable(self):
+        """An instance that is evicted, replayed, fenced and told to cancel an activity, and a lease that is lost."""
+        discarded, first = 50, 160
+        inst, turn, act = 7, 3 << 32 | 7, 5 << 32 | 7
+        records = [record(TURN, task=1, region=1), record(OPENED, 1, region=ROOT),
+                   record(SPAWNED, 1, task=TASK, region=ROOT), record(discarded, 6, task=TASK, region=ROOT, value=-5),
+                   record(first, other=inst, value=1), text("order-7"), record(first + 1, other=inst, value=-1),
+                   record(first + 2, other=inst, value=-43), text("timer, found call"),
+                   record(first + 3, other=turn, value=2), text("order-7"), record(first + 4, other=turn, value=4),
+                   record(first + 5, other=turn, value=1), record(first + 6, other=turn, value=900),
+                   record(first + 7, other=inst, value=12), record(first + 8, other=act, value=2), text("charge"),
+                   record(first + 9, other=act, value=2), text("charge"), record(first + 10, other=act, value=RACE_LOST),
+                   record(first + 11, other=act, value=-1), record(first + 12, other=act, value=USER),
+                   record(first + 13, value=40, other=2), record(first + 14, value=38),
+                   record(first + 15, other=turn, value=6), text("order-8")]
+        return self.file("durable", trace(records))
+
+    def test_the_events_of_orchestrations_are_shown_with_what_they_mean(self):
+        path = self.durable()
+        lines = self.ebb(0, "trace", "show", path)[0].splitlines()
+        for name, end in (
+                ("discarded", "Completed  status EBB_DISCARDED"),
+                ("durable_instance_started", 'value 1  instance 7  "order-7"'),
+                ("durable_instance_ended", "status EBB_CANCELLED  instance 7"),
+                ("durable_instance_suspended", 'status EBB_ERR_DIVERGED  instance 7  "timer, found call"'),
+                ("durable_turn_begun", 'value 2  instance 7  turn 3  "order-7"'),
+                ("durable_turn_committed", "value 4  instance 7  turn 3"),
+                ("durable_turn_fenced", "value 1  instance 7  turn 3"),
+                ("durable_replayed", "value 900  instance 7  turn 3"),
+                ("durable_evicted", "value 12  instance 7"),
+                ("durable_activity_claimed", 'value 2  instance 7  activity 5  "charge"'),
+                ("durable_activity_started", 'value 2  instance 7  activity 5  "charge"'),
+                ("durable_activity_told", "RACE_LOST  instance 7  activity 5"),
+                ("durable_activity_ended", "status EBB_CANCELLED  instance 7  activity 5"),
+                ("durable_activity_late_ack", "USER  instance 7  activity 5"),
+                ("durable_lease_renewed", "value 40  gone 2"),
+                ("durable_lease_lost", "value 38"),
+                ("durable_message_sent", 'value 6  instance 7  turn 3  "order-8"')):
+            line = next((l for l in lines if "  %s" % name in l), None)
+            self.assertIsNotNone(line, (name, lines))
+            self.assertTrue(line.endswith(end), (line, end))
+        self.ebb(0, "trace", "verify", "--strict", path)
+        plain = self.file("plain", trace([record(TURN, task=1, region=1), record(OPENED, 1, region=ROOT),
+                                          record(SPAWNED, 1, task=TASK, region=ROOT),
+                                          record(50, 6, task=TASK, region=ROOT, value=-5)]))
+        prints = [self.ebb(0, "trace", "verify", p)[0].split("fingerprint")[1] for p in (path, plain)]
+        self.assertEqual(*prints)  # events of layers are not hashed
+
+    def test_the_events_of_orchestrations_are_counted_and_exported(self):
+        path = self.durable()
+        summary = self.ebb(0, "trace", "summary", path)[0]
+        for line in ("1  discarded", "1  instances, 1 ended", "1  turns, 1 committed", "1  replays", "1  evictions",
+                     "1  activities, 1 ended"):
+            self.assertIn("           %s\n" % line, summary)
+        self.assertEqual(json.loads(self.ebb(0, "trace", "summary", "--json", path)[0])["counts"]["durable_evicted"], 1)
+        events = [json.loads(l) for l in self.ebb(0, "trace", "export", "--format", "jsonl", path)[0].splitlines()]
+        ended = next(e for e in events if e["type"] == "durable_activity_ended")
+        self.assertEqual((ended["status"], ended["other"]), (-1, "0x0000000500000007"))
+        exported = json.loads(self.ebb(0, "trace", "export", "--format", "chrome", path)[0])["traceEvents"]
+        for category in ("instance", "turn", "activity"):
+            spans = [(e["ph"], e["id"]) for e in exported if e.get("cat") == category]
+            self.assertEqual(spans[0][0], "b", spans)
+            self.assertIn(("e", spans[0][1]), spans)
+        instants = {e["name"] for e in exported if e["ph"] == "i"}
+        self.assertLessEqual({"discarded", "durable_evicted", "durable_lease_lost"}, instants)
+
     def test_diff_of_equal_traces_ignores_blocks(self):
         a = self.file("a", trace(story()))
         b = self.file("b", trace(story(), per_block=3))

@@ -1,8 +1,8 @@
 /* A journal of a run with fibers replays to the same trace: for the kernel a fiber is a task like any other,
  * and its replayed task needs no stack. */
-#include "tests/support/replay_run.h"
+#include "fiber/fiber.h"
 
-#include <ebb/fiber.h>
+#include "tests/support/replay_run.h"
 
 typedef struct shop {
     ebb_chan *orders;
@@ -54,6 +54,11 @@ static ebb_status orders(ebb_cx *cx, void *arg) {
     return st != EBB_OK ? st : ebb_region_join(cx, r);
 }
 
+static void lets_go(ebb_wait *w) {
+    const ebb_task *other = w->on;
+    (void)ebb_task_wake(ebb_runtime_host(ebb_cx_runtime(w->cx)), *other);
+}
+
 static ebb_status never_stops(ebb_cx *cx, void *arg) {
     ebb_wait wait = {.cx = NULL};
     shop *s = arg;
@@ -101,6 +106,40 @@ static void a_run_of_fibers_that_are_cancelled_or_forced_replays(void **state) {
     run_shop(0, polite, 0);
     run_shop(4, polite, 3);
     run_shop(7, forced, 4);
+}
+
+static ebb_status waits_confined(ebb_cx *cx, void *arg) {
+    ebb_wait wait = {.cx = NULL};
+    static const ebb_wait_kind kind = {"a step", lets_go};
+    if (ebb_id_status(ebb_spawn(cx, ebb_cx_region(cx), ends_at_once, NULL).id) != EBB_ERR_DURABLE_CONTEXT)
+        return EBB_FAILED;
+    for (;;) (void)ebb__fiber_wait(cx, &wait, &kind, arg);
+}
+
+static void a_run_with_discarded_fibers_replays(void **state) {
+    (void)state;
+    run r = record(NULL);
+    shop s = {.served = 0};
+    assert_int_equal(ebb_chan_new(r.rt, 2, sizeof(int), &s.orders), EBB_OK);
+    ebb_sem_init(&s.oven, 1);
+    ebb_region shops = ebb_region_open(r.host, NULL);
+    ebb_task t[4];
+    for (int i = 0; i < 3; i++) t[i] = ebb_fiber_spawn(r.host, shops, cooks, &s);
+    t[3] = ebb__fiber_spawn_confined(r.host, shops, waits_confined, &t[1], 0x5a, NULL, EBB_SITE);
+    assert_int_equal(ebb__task_discard(r.host, t[2]), EBB_OK); /* it never ran */
+    at_pump(&r, 1);
+    assert_int_equal(ebb__task_discard(r.host, t[0]), EBB_ERR_OWES); /* it has the oven */
+    assert_int_equal(ebb__task_discard(r.host, t[3]), EBB_OK);       /* the hook of its wait wakes t[1] */
+    at_pump(&r, 2);
+    assert_int_equal(ebb__task_discard(r.host, t[1]), EBB_OK); /* it waits for the oven */
+    assert_int_equal(ebb__task_discard(r.host, t[1]), EBB_ERR_STALE);
+    ebb_chan_close(r.host, s.orders);
+    at_pump(&r, 20 * EBB_MS);
+    ebb_chan_free(s.orders);
+    stop(&r);
+    assert_int_equal(count(&r.trace, EBB_EV_DISCARDED), 3);
+    assert_replays(&r.journal, &r.trace);
+    forget(&r);
 }
 
 static void a_run_with_abandoned_fibers_replays(void **state) {
@@ -154,6 +193,7 @@ int main(void) {
         cmocka_unit_test(a_run_of_fibers_replays),
         cmocka_unit_test(a_run_of_fibers_that_are_cancelled_or_forced_replays),
         cmocka_unit_test(a_run_with_abandoned_fibers_replays),
+        cmocka_unit_test(a_run_with_discarded_fibers_replays),
         cmocka_unit_test(a_run_that_is_freed_with_fibers_in_it_replays),
         cmocka_unit_test(a_fiber_that_was_refused_is_refused_again),
     };

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 #include <string.h>
 
+#include "kernel/layer.h"
 #include "tests/support/sweep_world.h"
 
 static const uint64_t cleanup_ns[] = {0, 5000 * EBB_MS, 2000 * EBB_MS, 500 * EBB_MS};
@@ -85,6 +86,12 @@ static void force_task(sweep_world *w, ebb_cx *cx) {
     if (w->victim >= w->tasks) return;
     must_be_over(w, budget_of_force(), task_has_ended);
     ebb_task_force(cx, w->task[w->victim]);
+}
+
+/* A task that owes something or is under a request refuses, and goes on. */
+static void discard_task(sweep_world *w, ebb_cx *cx) {
+    if (w->victim >= w->tasks) return;
+    w->discarded = ebb__task_discard(cx, w->task[w->victim]) == EBB_OK;
 }
 
 /* ---- one run ------------------------------------------------------------------------------------ */
@@ -194,6 +201,11 @@ static void closing_at_any_point_and_cancelling_later_ends_everything(void **s) 
     sweep((plan){.name = "close a region", .act = close_region}, ON_REGIONS);
 }
 
+static void discarding_one_task_at_any_point_leaves_the_rest_in_order(void **s) {
+    (void)s;
+    sweep((plan){.name = "discard a task", .act = discard_task}, ON_TASKS);
+}
+
 /* A run that failed has left its world behind. */
 static int clear(void **s) {
     (void)s;
@@ -207,6 +219,7 @@ int main(void) {
         cmocka_unit_test_teardown(cancelling_one_region_at_any_point_ends_it, clear),
         cmocka_unit_test_teardown(cancelling_one_task_at_any_point_ends_it, clear),
         cmocka_unit_test_teardown(forcing_at_any_point_ends_it_within_the_finalizers_part, clear),
+        cmocka_unit_test_teardown(discarding_one_task_at_any_point_leaves_the_rest_in_order, clear),
         cmocka_unit_test_teardown(closing_at_any_point_and_cancelling_later_ends_everything, clear),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "kernel/layer.h"
 #include "sched/pump.h"
 #include <ebb/ebb.h>
 
@@ -292,7 +293,7 @@ static inline void op_receive(world *w) {
 static inline void op_cancel(world *w, ebb_cx *cx) {
     ebb_cancel_kind kind = (ebb_cancel_kind)pick(w, 12);
     ebb_region r = some_target(w);
-    switch (pick(w, 8)) {
+    switch (pick(w, 9)) {
     case 0: ebb_region_close(cx, r); break;
     case 1:
     case 2: ebb_region_cancel(cx, r, kind, some_text(w)); break;
@@ -305,6 +306,7 @@ static inline void op_cancel(world *w, ebb_cx *cx) {
     }
     case 4: ebb_region_force(cx, r); break;
     case 5: ebb_task_force(cx, some_task(w)); break;
+    case 6: (void)ebb__task_discard(cx, some_task(w)); break;
     default: {
         ebb_task t = some_task(w);
         ebb_task_cancel(cx, t, kind, some_text(w));

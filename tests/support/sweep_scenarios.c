@@ -1,5 +1,6 @@
 /* The scenarios of the sweeps. Each uses a few things of the API in the ordinary way: it checks every
  * status, gives back what it holds and returns when it is told to; the stubborn ones say so. */
+#include "kernel/layer.h"
 #include "tests/support/sweep_world.h"
 
 static const ebb_region nowhere = {0};
@@ -287,6 +288,39 @@ static ebb_status holder(ebb_cx *cx, sweep_actor *a) {
     EBB_END(a);
 }
 
+/* ---- discards --------------------------------------------------------------------------------------- */
+
+static ebb_status one_item(ebb_cx *cx, sweep_actor *a) {
+    return sweep_saw(a->w, ebb_chan_recv(cx, a->w->chan[0], &a->wait, &a->item), "receive");
+}
+
+/* A sleeper, one that waits for an item, one that owes something and refuses, and one that never ran. */
+static ebb_status evicts(ebb_cx *cx, sweep_actor *a) {
+    static const sweep_body bodies[] = {sleeper, one_item, holder, sleeper};
+    static const int order[] = {0, 1, 3, 2};
+    ebb_status st;
+    EBB_BEGIN(a);
+    for (a->i = 0; a->i < 4; a->i++) {
+        sweep_actor *kid;
+        if (a->i == 3) EBB_YIELD(cx, a);
+        a->kid[a->i] = sweep_spawn(cx, a->w, ebb_cx_region(cx), "evicted", bodies[a->i],
+                                   (ebb_task_opts){.keep = true}, &kid);
+        kid->span = 9 * EBB_MS;
+    }
+    for (a->i = 0; a->i < 4; a->i++) {
+        st = ebb__task_discard(cx, a->kid[order[a->i]]);
+        if (st != EBB_ERR_OWES && st != EBB_ERR_STALE) (void)sweep_saw(a->w, st, "discard");
+        EBB_AWAIT(a, st, ebb_task_join(cx, a->kid[order[a->i]]));
+        if (st != EBB_OK && st != EBB_DISCARDED) return sweep_saw(a->w, st, "join");
+    }
+    EBB_END(a);
+}
+
+static void start_discards(sweep_world *w) {
+    if (sweep_saw(w, ebb_chan_new(w->rt, 2, sizeof(uint32_t), &w->chan[0]), "channel") != EBB_OK) return;
+    for (int i = 0; i < 2; i++) (void)sweep_spawn(w->host, w, home(w), "evicts", evicts, plain, NULL);
+}
+
 /* A region's own obligation, resolved by the region's finalizer. */
 static ebb_status resolver(ebb_cx *cx, sweep_actor *a) {
     return sweep_commit(cx, a->w, a->owed);
@@ -512,6 +546,7 @@ const sweep_scenario sweep_scenarios[] = {
     {.name = "careless", .start = start_careless},
     {.name = "finalizers", .start = start_finalizers},
     {.name = "kept", .start = start_kept},
+    {.name = "discards", .start = start_discards},
     {.name = "obligations", .start = start_obligations},
     {.name = "leaks", .start = start_leaks, .leaks = true},
     {.name = "deadlines", .start = start_deadlines},

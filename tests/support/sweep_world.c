@@ -12,6 +12,7 @@ enum { TRACE_BYTES = 32 * 1024, TURNS_MAX = 200000 };
 ebb_status sweep_saw(sweep_world *w, ebb_status st, const char *where) {
     if (st == EBB_ERR_NOMEM) w->no_memory++;
     if (st >= 0 || st == EBB_ERR_NOMEM || st == EBB_CANCELLED || st == EBB_ERR_CLOSED) return st;
+    if (st == EBB_DISCARDED) return st;
     if (w->odd++ == 0) {
         w->odd_status = st;
         w->odd_where = where;
@@ -285,7 +286,7 @@ static const char *judge_quiescence(sweep_world *w) {
         {"leaks", w->scenario->leaks ? stats.leaks : 0, stats.leaks},
         {"abandoned", patient ? 0 : stats.abandoned, stats.abandoned},
         {"finalizers returned", patient ? w->deferred : w->finalized, w->finalized},
-        {"permits back", patient ? w->permits : w->sem.free, w->sem.free},
+        {"permits back", patient && !w->discarded ? w->permits : w->sem.free, w->sem.free},
     };
     for (size_t i = 0; i < sizeof account / sizeof account[0]; i++) {
         if (account[i].expected == account[i].found) continue;

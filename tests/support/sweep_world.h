@@ -77,6 +77,7 @@ struct sweep_world {
     uint64_t acted_time;
     ebb_cancel_kind kind;
     uint32_t victim;
+    bool discarded; /* the victim was, with the permit that it may have had */
     uint64_t limit; /* the time by which `over` has to say so; EBB_FOREVER: none */
     bool (*over)(sweep_world *w);
     bool late;

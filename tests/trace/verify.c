@@ -490,7 +490,87 @@ static void lane_of_four(story *s) {
     nth(s, EBB_EV_TASK_POLLED, 0)->value = 4;
 }
 
+/* A new task that is polled and discarded, before the first idle. */
+enum { EVICTED_SLOT = 40 };
+#define EVICTED ID(EVICTED_SLOT, 1)
+static void add_discard(story *s) {
+    size_t at = where(s, EBB_EV_IDLE, 0);
+    insert_at(
+        s, at++,
+        (ebb_record){EBB_EV_TASK_SPAWNED, EBB_TASK_CREATED, .task = EVICTED, .region = OUTER, .value = 1});
+    insert_at(s, at++,
+              (ebb_record){EBB_EV_TASK_POLLED, EBB_TASK_RUNNING, .task = EVICTED, .region = OUTER,
+                           .value = EBB_LANE_READY});
+    insert_at(s, at++,
+              (ebb_record){EBB_EV_DISCARDED, EBB_TASK_COMPLETED, .task = EVICTED, .region = OUTER,
+                           .value = STATUS(EBB_DISCARDED)});
+    insert_at(s, at,
+              (ebb_record){EBB_EV_TASK_JOINED, EBB_TASK_COMPLETED, .task = EVICTED, .region = OUTER,
+                           .value = STATUS(EBB_DISCARDED)});
+}
+static void before_the_discard(story *s, ebb_record r) {
+    add_discard(s);
+    insert_at(s, where(s, EBB_EV_DISCARDED, 0), r);
+}
+static void discarded_as_ok(story *s) {
+    add_discard(s);
+    nth(s, EBB_EV_DISCARDED, 0)->value = STATUS(EBB_OK);
+}
+static void discarded_twice(story *s) {
+    add_discard(s);
+    insert_at(s, where(s, EBB_EV_DISCARDED, 0), *nth(s, EBB_EV_DISCARDED, 0));
+}
+static void discarded_masked(story *s) {
+    before_the_discard(
+        s, (ebb_record){EBB_EV_MASKED, EBB_TASK_RUNNING, .task = EVICTED, .region = OUTER, .value = 1});
+}
+static void discarded_holding(story *s) {
+    before_the_discard(s, (ebb_record){EBB_EV_OBLIGATION_RESERVED, .task = EVICTED, .region = OUTER,
+                                       .other = ID(EVICTED_SLOT, 1), .value = 1});
+}
+static void discarded_with_a_finalizer(story *s) {
+    before_the_discard(s, (ebb_record){EBB_EV_FINALIZER_ADDED, .task = EVICTED, .region = OUTER,
+                                       .other = ID(EVICTED_SLOT, 1)});
+}
+static void discarded_under_a_request(story *s) {
+    before_the_discard(s, (ebb_record){EBB_EV_CANCEL_REQUESTED, EBB_TASK_CANCEL_REQUESTED, EBB_CANCEL_USER,
+                                       CANCEL(1, 1), 8, EVICTED, OUTER, 9000});
+}
+static void discarded_after_a_fault(story *s) {
+    before_the_discard(s, (ebb_record){EBB_EV_FAULTED, EBB_TASK_RUNNING, .task = EVICTED, .region = OUTER});
+}
+static void discarded_and_polled(story *s) {
+    add_discard(s);
+    insert_at(s, where(s, EBB_EV_DISCARDED, 0) + 1, *nth(s, EBB_EV_TASK_POLLED, 0));
+    nth(s, EBB_EV_DISCARDED, 0)[1].task = EVICTED;
+}
+static void discarded_and_joined_as_cancelled(story *s) {
+    add_discard(s);
+    nth(s, EBB_EV_DISCARDED, 0)[1].value = STATUS(EBB_CANCELLED);
+}
+static void a_closer_is_discarded(story *s) {
+    size_t at = where(s, EBB_EV_COMPLETED, 3);
+    while (s->r[at].task != CLOSES) at++;
+    s->r[at].type = EBB_EV_DISCARDED;
+    s->r[at].value = STATUS(EBB_DISCARDED);
+}
+
 static const doctored cases[] = {
+    {"discarded_as_ok", discarded_as_ok, EBB_ORACLE_PHASE, "expected EBB_DISCARDED, found EBB_OK"},
+    {"discarded_twice", discarded_twice, EBB_ORACLE_PHASE,
+     "discarded needs phase Created or Running, found Completed"},
+    {"discarded_masked", discarded_masked, EBB_ORACLE_PHASE,
+     "mask depth when it was discarded: expected 0, found 1"},
+    {"discarded_holding", discarded_holding, EBB_ORACLE_OBLIGATION_LEAK, "still holds obligation 0.40.1"},
+    {"discarded_with_a_finalizer", discarded_with_a_finalizer, EBB_ORACLE_FINALIZERS_ONCE,
+     "ended without running finalizer 0.40.1"},
+    {"discarded_under_a_request", discarded_under_a_request, EBB_ORACLE_PHASE,
+     "discarded needs phase Created or Running, found CancelRequested"},
+    {"discarded_after_a_fault", discarded_after_a_fault, EBB_ORACLE_PHASE, "discarded after a fault"},
+    {"discarded_and_polled", discarded_and_polled, EBB_ORACLE_PHASE, "task_polled needs phase"},
+    {"discarded_and_joined_as_cancelled", discarded_and_joined_as_cancelled, EBB_ORACLE_FORMAT,
+     "status at its join: expected EBB_DISCARDED, found EBB_CANCELLED"},
+    {"a_closer_is_discarded", a_closer_is_discarded, EBB_ORACLE_PHASE, "runs its region's finalizers"},
     {"turn_goes_back_to_none", turn_goes_back_to_none, EBB_ORACLE_FORMAT, "host_turn_id, never back"},
     {"batch_goes_back_to_none", batch_goes_back_to_none, EBB_ORACLE_FORMAT, "microtask_batch_id, never back"},
     {"closed_with_a_failure_of_nobody", closed_with_a_failure_of_nobody, EBB_ORACLE_FORMAT,
@@ -764,6 +844,16 @@ static void a_slot_may_be_used_again_after_its_task_has_ended(void **state) {
     free(s);
 }
 
+static void a_discarded_task_ends_and_changes_no_status_of_its_region(void **state) {
+    (void)state;
+    story *s = good_story();
+    add_discard(s);
+    assert_string_equal(judge(s, true).violation.text, "");
+    drop_at(s, where(s, EBB_EV_DISCARDED, 0) - 1); /* nor need it ever have run */
+    assert_string_equal(judge(s, true).violation.text, "");
+    free(s);
+}
+
 static void a_region_may_close_with_what_it_was_refused(void **state) {
     (void)state;
     story *s = good_story();
@@ -934,6 +1024,7 @@ int main(void) {
         cmocka_unit_test(a_region_that_is_open_at_the_end_is_a_leak_unless_it_is_the_root),
         cmocka_unit_test(a_forced_task_may_acknowledge_while_masked),
         cmocka_unit_test(a_slot_may_be_used_again_after_its_task_has_ended),
+        cmocka_unit_test(a_discarded_task_ends_and_changes_no_status_of_its_region),
         cmocka_unit_test(a_region_may_close_with_what_it_was_refused),
         cmocka_unit_test(a_region_may_close_with_the_failure_of_a_child_that_nobody_joined),
         cmocka_unit_test(a_timer_fires_for_nobody_once_its_task_has_ended),

@@ -323,10 +323,10 @@ int m_next_finalizer(const model *m, int t) {
 
 /* ---- the end -------------------------------------------------------------------------------------- */
 
-void m_task_end(model *m, int t, ebb_status st) {
+/* `told`: what its region hears. */
+static void end(model *m, int t, ebb_status st, ebb_status told) {
     m_task *x = &m->task[t];
     m_region *r = &m->region[x->region];
-    if (x->phase == EBB_TASK_FINALIZING && st != EBB_FAULTED) st = EBB_CANCELLED;
     x->phase = EBB_TASK_COMPLETED;
     x->status = st;
     m->stats.ended++;
@@ -339,8 +339,29 @@ void m_task_end(model *m, int t, ebb_status st) {
     } else {
         x->visible = false;
     }
-    if (st != EBB_OK) m_region_failed(m, x->region, st);
+    if (told != EBB_OK) m_region_failed(m, x->region, told);
     m_region_advance(m, x->region);
+}
+
+void m_task_end(model *m, int t, ebb_status st) {
+    if (m->task[t].phase == EBB_TASK_FINALIZING && st != EBB_FAULTED) st = EBB_CANCELLED;
+    end(m, t, st, st);
+}
+
+/* Only one that owes nothing, and is in no poll, mask or cancel. */
+static ebb_status may_discard(const m_task *x) {
+    if (x->told.kind != 0) return EBB_CANCELLED;
+    if (x->returned || x->owes.n > 0 || x->scopes.n > 0) return EBB_ERR_OWES;
+    return x->polling || x->mask > 0 ? EBB_ERR_BUSY : EBB_OK;
+}
+
+ebb_status model_discard(model *m, int task) {
+    if (!cancellable(m, task)) return EBB_ERR_STALE;
+    ebb_status st = may_discard(&m->task[task]);
+    if (st != EBB_OK) return st;
+    m_dequeue(m, task);
+    end(m, task, EBB_DISCARDED, EBB_OK);
+    return EBB_OK;
 }
 
 static void start_finalizer(model *m, int t, int owed) {

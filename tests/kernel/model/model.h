@@ -120,6 +120,7 @@ void model_cancel(model *m, int region, ebb_cancel_kind kind, const ebb_budget *
 void model_force(model *m, int region);
 void model_task_cancel(model *m, int task, ebb_cancel_kind kind);
 void model_task_force(model *m, int task);
+ebb_status model_discard(model *m, int task);
 ebb_status model_wake(model *m, int task);
 ebb_status model_checkpoint(model *m, int who);
 ebb_status model_mask(model *m, int who);

@@ -190,6 +190,14 @@ static void task_force(driver *d, ebb_cx *cx, int who) {
     ebb_task_force(cx, d->task[t]);
 }
 
+static void discard(driver *d, ebb_cx *cx, int who) {
+    int t = some_task(d);
+    if (t == 0) return;
+    driver_note(d, "%d discards task %d", who, t);
+    ebb_status expected = model_discard(d->m, t);
+    agree(d, "discard", ebb__task_discard(cx, d->task[t]), expected);
+}
+
 static void wake_task(driver *d, ebb_cx *cx, int who, int t) {
     if (t == 0) return;
     driver_note(d, "%d wakes task %d", who, t);
@@ -322,7 +330,7 @@ static const weighted table[] = {
     {reserve, 10, 10, false},    {resolve, 14, 8, false},      {defer, 6, 8, false},
     {region_join, 10, 8, false}, {task_join, 8, 8, false},     {arm, 8, 8, false},
     {disarm, 4, 4, false},       {checkpoint, 18, 12, true},   {mask, 5, 6, true},
-    {unmask, 5, 5, true},        {scatter, 1, 2, true},
+    {unmask, 5, 5, true},        {scatter, 1, 2, true},        {discard, 2, 3, false},
 };
 
 /* What is being ended takes nothing new, so that it does end. */
