@@ -21,8 +21,9 @@
 
 #include "durable/event.h"
 #include "durable/provider.h"
+#include "fiber/fiber.h"
 
-typedef struct ebb__orch_run ebb__orch_run;
+typedef struct ebb_orch ebb__orch_run; /* what the code has as its handle */
 
 /* What a run is of. Copied. */
 typedef struct ebb__orch_run_opts {
@@ -31,7 +32,8 @@ typedef struct ebb__orch_run_opts {
     const char *id;
     uint64_t key, execution;
     ebb_region region; /* of its fiber */
-    uint8_t paint;     /* what stack and arena are filled with: the double run has another */
+    int paint;         /* the byte that fills its stack: EBB__UNPAINTED, or one of the double run's */
+    bool exact;        /* a double run: replays compare all bytes of an event, and nothing is logged */
     void (*log)(void *arg, ebb_durable_level level, const char *id, const char *text);
     void *arg;
     void (*parked)(void *arg); /* the turn that was fed has come to its end; called in the pump */
@@ -55,7 +57,8 @@ ebb_status ebb__orch_run_outcome(const ebb__orch_run *r);
 /* After a new turn: writes what it commits into an ack: body, work, timers, outgoing, cancel sets, values, custom, ends,
  * next, unread. Node, token, ack id, acked, done and the tokens of work are the caller's. Its memory is the run's, until
  * the next feed. */
-void ebb__orch_run_commit(ebb__orch_run *r, ebb_provider_ack_turn_call *ack);
+/* EBB_ERR_NOMEM, EBB_ERR_LIMIT: nothing can be committed. */
+ebb_status ebb__orch_run_commit(ebb__orch_run *r, ebb_provider_ack_turn_call *ack);
 
 /* "turn 4, event 12 is activity_scheduled "charge"; the code asks for timer_created at pay.c:31" */
 const char *ebb__orch_run_difference(const ebb__orch_run *r);
