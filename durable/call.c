@@ -14,9 +14,15 @@ struct ebb__call {
     ebb__message posted; /* to the loop's thread, by the done of another one */
     ebb__call_gate *gate;
     ebb__arena arena;
-    ebb_remote *remote; /* NULL: not begun */
-    bool nomem;         /* a part of what it asks is missing */
-    uint8_t fault;      /* ebb__store_fault, after the answer */
+    ebb_remote *remote;                             /* NULL: not begun, or the store's own */
+    void (*ended)(void *arg, ebb_provider_call *c); /* of the store's own */
+    void *arg;
+    bool nomem;           /* a part of what it asks is missing */
+    uint8_t fault;        /* ebb__store_fault, after the answer */
+    bool insists;         /* asks again after a retryable failure, until `until` */
+    uint64_t until;       /* ebb_now */
+    uint64_t pause;       /* ns before the next attempt */
+    ebb_future *sleeping; /* the pause; NULL: none */
     ebb_allocator allocator;
 };
 
@@ -207,20 +213,109 @@ static void hand_over(ebb__call *k) {
     ebb_remote_release(r);
 }
 
+/* ---- again ---------------------------------------------------------------------------------------------------------- */
+
+#define PAUSE_NS      (10 * EBB_MS)
+#define PAUSE_MOST_NS EBB_SECOND
+enum { AT_ONCE = 3 }; /* attempts without a pause, where there can be no timer */
+
+static void tell_idle(ebb__call_gate *g);
+
+static bool is_worth_another(ebb__call *k) {
+    return k->insists && !k->gate->closed && ebb_remote_state(k->remote) == EBB_FUTURE_PENDING &&
+           ebb_provider_class_of(asked(k)->status) == EBB_PROVIDER_RETRYABLE;
+}
+
+static void ask_again(ebb__call *k) {
+    ebb__call_gate *g = k->gate;
+    ebb_provider_call *c = asked(k);
+    c->attempt++;
+    c->next = NULL;
+    c->mine = NULL;
+    c->text = "";
+    k->fault = EBB__FAULT_NONE;
+    if (g->begun >= g->most + g->reserve) ebb__call_queue_push(&g->waiting, c);
+    else start(k);
+}
+
+static void asleep_remove(ebb__call_gate *g, ebb_provider_call *c) {
+    ebb_provider_call **at = &g->asleep;
+    while (*at != c) at = &(*at)->next;
+    *at = c->next;
+    g->sleeping--;
+}
+
+/* The pause is over; or its timer was cancelled with the root region, where pauses are not to be had any more. */
+static void woken(ebb_cx *cx, void *arg) {
+    ebb__call *k = arg;
+    ebb__call_gate *g = k->gate;
+    ebb_future *f = k->sleeping;
+    const bool cut = ebb_future_is_cancelled(f);
+    (void)cx;
+    k->sleeping = NULL;
+    ebb_future_drop(f);
+    asleep_remove(g, asked(k));
+    if (is_worth_another(k) && (!cut || asked(k)->attempt < AT_ONCE)) ask_again(k);
+    else {
+        hand_over(k);
+        tell_idle(g);
+    }
+}
+
+/* Ends all pauses: `woken` follows in the pump. */
+void ebb__call_gate_wake(ebb__call_gate *g) {
+    for (ebb_provider_call *c = g->asleep; c != NULL; c = c->next)
+        (void)ebb_future_cancel(c->host->sleeping, EBB_CANCEL_USER);
+}
+
+/* False: there is no other attempt. */
+static bool sleep_before_next(ebb__call *k) {
+    ebb__call_gate *g = k->gate;
+    if (!is_worth_another(k)) return false;
+    ebb_cx *cx = ebb_runtime_host(g->runtime);
+    const uint64_t now = ebb_now(cx);
+    if (now >= k->until || k->until - now < k->pause) return false;
+    ebb_future *f = ebb_after_site(cx, k->pause, "pause before a call is repeated");
+    if (ebb_future_on_cleanup(f, woken, k) != EBB_OK) {
+        ebb_future_drop(f);
+        return false;
+    }
+    k->sleeping = f;
+    k->pause = k->pause < PAUSE_MOST_NS / 2 ? 2 * k->pause : PAUSE_MOST_NS;
+    asked(k)->next = g->asleep;
+    g->asleep = asked(k);
+    g->sleeping++;
+    return true;
+}
+
+/* ---- ended ---------------------------------------------------------------------------------------------------------- */
+
+/* The gate may be gone with its store when this returns. */
+static void tell_idle(ebb__call_gate *g) {
+    if (g->begun == 0 && g->sleeping == 0 && !g->admitting && g->idle != NULL) g->idle(g);
+}
+
+static void apply_fault(ebb__call *k) {
+    if (k->fault == EBB__FAULT_LOST_REPLY) {
+        asked(k)->status = EBB_ERR_UNAVAILABLE;
+        put_text(k, "the answer was lost");
+    }
+    if (k->fault == EBB__FAULT_CRASH_AFTER) crash(k->gate);
+}
+
 /* On the loop's thread. The call is its reader's from here on, or gone with a reader that is. */
 static void finish(ebb__call *k) {
     ebb__call_gate *g = k->gate;
     ebb_provider_call *c = asked(k);
     g->begun--;
-    if (k->fault == EBB__FAULT_LOST_REPLY) {
-        c->status = EBB_ERR_UNAVAILABLE;
-        put_text(k, "the answer was lost");
-    }
-    if (k->fault == EBB__FAULT_CRASH_AFTER) crash(g);
-    if (g->crashed) ebb__call_queue_push(&g->dead, c);
-    else hand_over(k);
+    apply_fault(k);
+    if (k->ended != NULL) {
+        k->ended(k->arg, c);
+        call_free(k);
+    } else if (g->crashed) ebb__call_queue_push(&g->dead, c);
+    else if (!sleep_before_next(k)) hand_over(k);
     admit_waiting(g);
-    if (g->begun == 0 && g->idle != NULL) g->idle(g);
+    tell_idle(g);
 }
 
 static void take(ebb_runtime *rt, ebb__message *m) {
@@ -248,10 +343,10 @@ static ebb__store_fault fault_of(ebb__call_gate *g, const ebb_provider_call *c) 
 static void start(ebb__call *k) {
     ebb__call_gate *g = k->gate;
     ebb_provider_call *c = asked(k);
-    const ebb__store_fault fault = fault_of(g, c);
+    const ebb__store_fault fault = k->ended == NULL ? fault_of(g, c) : EBB__FAULT_NONE;
     g->begun++;
     if (fault == EBB__FAULT_CRASH_BEFORE) crash(g);
-    if (g->crashed || fault == EBB__FAULT_BEFORE) {
+    if ((g->crashed && k->ended == NULL) || fault == EBB__FAULT_BEFORE) {
         ebb_provider_done(c, EBB_ERR_UNAVAILABLE, "the store was not asked");
         return;
     }
@@ -261,7 +356,7 @@ static void start(ebb__call *k) {
 
 static ebb_status admit(const ebb__call_gate *g, const ebb_provider_call *c) {
     if (c->host->nomem) return EBB_ERR_NOMEM;
-    if (g->closed && c->op != EBB_PROVIDER_CLOSE) return EBB_ERR_CLOSED;
+    if (g->closed) return EBB_ERR_CLOSED;
     if (yields(c) && g->begun >= g->most)
         return ebb__durable_say(EBB_ERR_BUSY,
                                 "%u operations of the store are in flight (%u); %s was not begun", g->begun,
@@ -288,6 +383,21 @@ ebb_future *ebb__call_begin(ebb_cx *cx, ebb_provider_call *c, const char *site) 
     if (g->waiting.calls > 0 || g->begun >= g->most + g->reserve) ebb__call_queue_push(&g->waiting, c);
     else start(c->host);
     return f;
+}
+
+ebb_future *ebb__call_insist(ebb_cx *cx, ebb_provider_call *c, uint64_t until, const char *site) {
+    ebb__call *k = c->host;
+    k->insists = ebb__call_types[c->op].repeatable;
+    k->until = until;
+    k->pause = PAUSE_NS;
+    return ebb__call_begin(cx, c, site);
+}
+
+void ebb__call_ask(ebb_provider_call *c, void (*ended)(void *arg, ebb_provider_call *c), void *arg) {
+    ebb__call *k = c->host;
+    k->ended = ended;
+    k->arg = arg;
+    start(k);
 }
 
 void ebb__call_gate_fini(ebb__call_gate *g) {

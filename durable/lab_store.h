@@ -4,7 +4,7 @@
  * same rows, and a host that crashes leaves them. Every call is done within the function or, with a delay, by a timer of
  * the store's region. One thread only.
  *
- * A transaction works on the rows and logs what it undoes; a call that fails is undone. Invariants: no row of a turn,
+ * A call makes its rows before it changes anything, so that one without memory changes nothing. Invariants: no row of a turn,
  * work, timer or message without its instance; a claimed row has a token that is not 0; indices and rows agree
  * (ebb__lab_world_check, after every call in test builds). */
 #ifndef EBB_DURABLE_LAB_STORE_H
@@ -17,8 +17,10 @@ typedef struct ebb__lab_world ebb__lab_world;
 /* Without a world of its own a runtime's "lab:" stores are in one that is freed with the last of them. */
 ebb_status ebb__lab_world_new(ebb_allocator a, ebb__lab_world **out);
 void ebb__lab_world_free(ebb__lab_world *w);
-/* Stores that `rt` opens from now on are in this world. NULL: in the runtime's own. */
-void ebb__lab_world_use(ebb_runtime *rt, ebb__lab_world *w);
+/* Stores that `rt` opens from now on are in this world. NULL: in the runtime's own. EBB_ERR_NOMEM. */
+ebb_status ebb__lab_world_use(ebb_runtime *rt, ebb__lab_world *w);
+/* Its stores, the last made first: for tests that look at rows. */
+struct ebb__lab_data *ebb__lab_world_stores(const ebb__lab_world *w);
 /* The clock of the stores: ns since 1970; it moves with the runtime's time, and this many ns further. */
 void ebb__lab_world_advance(ebb__lab_world *w, uint64_t ns);
 /* How long calls take: ns, chosen for each call by `delay`. NULL: done within the function. */

@@ -21,6 +21,8 @@
 #ifndef EBB_DURABLE_STORE_H
 #define EBB_DURABLE_STORE_H
 
+#include <pthread.h>
+
 #include <ebb/provider.h>
 
 #include "base/arena.h"
@@ -67,16 +69,20 @@ typedef struct ebb__call_gate {
     const ebb_provider *provider;
     void *self;      /* the provider's */
     ebb__heap *heap; /* of the runtime; the store has a reference */
+    ebb_runtime *runtime;
     ebb_allocator allocator;
     uint32_t most, reserve, begun;
-    bool closed;             /* no call is begun but a close */
-    ebb__call_queue waiting; /* for `begun` to fall */
-    ebb__call_queue dead;    /* that a crash left without an answer */
+    uint32_t sleeping;         /* calls in a pause before they are asked again; they are not in `begun` */
+    bool closed;               /* no call is begun but the store's own */
+    ebb_provider_call *asleep; /* these, by `next` */
+    ebb__call_queue waiting;   /* for `begun` to fall */
+    ebb__call_queue dead;      /* that a crash left without an answer */
     bool admitting;
-    const ebb__store_faults *faults;        /* NULL: none */
-    uint64_t calls;                         /* begun so far, for `faults` */
-    bool crashed;                           /* by a fault: calls are not answered any more */
-    void (*idle)(struct ebb__call_gate *g); /* called when `begun` falls to 0. NULL: not called */
+    const ebb__store_faults *faults; /* NULL: none */
+    uint64_t calls;                  /* begun so far, for `faults` */
+    bool crashed;                    /* by a fault: calls are not answered any more */
+    /* Called last when `begun` and `sleeping` have fallen to 0, and may free the gate. NULL: not called */
+    void (*idle)(struct ebb__call_gate *g);
 } ebb__call_gate;
 
 /* A zeroed call with `op` set, of ebb__call_types[op].bytes, with an arena of its own. NULL: no memory. */
@@ -85,6 +91,8 @@ void *ebb__call_new(ebb__call_gate *g, ebb_provider_op op);
 void *ebb__call_room(ebb_provider_call *c, size_t n);
 const char *ebb__call_text(ebb_provider_call *c, const char *text); /* a copy; NULL is "" */
 ebb_blob ebb__call_blob(ebb_provider_call *c, ebb_blob b);          /* a copy */
+/* Ends the pauses: `closed` is set, and these calls end as they last did. */
+void ebb__call_gate_wake(ebb__call_gate *g);
 /* Frees what a crash has left. No call is begun. */
 void ebb__call_gate_fini(ebb__call_gate *g);
 /* Asks the provider, and consumes the call, whatever happens. */
@@ -92,12 +100,16 @@ ebb_future *ebb__call_begin(ebb_cx *cx, ebb_provider_call *c, const char *site);
 /* The same, and asks again with the same call after a retryable failure: after 10 ms, twice as long each time up to 1 s,
  * until it is done, fails for good, or `until` (ebb_now; EBB_FOREVER) has passed. For repeatable calls. */
 ebb_future *ebb__call_insist(ebb_cx *cx, ebb_provider_call *c, uint64_t until, const char *site);
+/* For the store's own open and close: asks at once, past every limit and fault. `ended` is called on the loop's thread; the
+ * call is freed after it. */
+void ebb__call_ask(ebb_provider_call *c, void (*ended)(void *arg, ebb_provider_call *c), void *arg);
 /* The call in the value of its future. NULL: another value. Freed with the value. */
 void *ebb__call_of(const ebb_value *v);
 /* Frees a call that was not begun. */
 void ebb__call_free(ebb_provider_call *c);
 
-/* Who wants to hear hints: a worker, a wait for an end. Called on the loop's thread, in the pump. */
+/* Who wants to hear hints: a worker, a wait for an end. Called on the loop's thread, by ebb_inbox_receive: a runtime
+ * without a loop has to call that. A listener may unlisten itself or others. */
 typedef struct ebb__hint_listener {
     struct ebb__hint_listener *next;
     void (*hint)(void *arg, const ebb_provider_hint *h);
@@ -107,6 +119,34 @@ void ebb__store_listen(ebb_store *s, ebb__hint_listener *l);
 void ebb__store_unlisten(ebb_store *s, ebb__hint_listener *l);
 
 ebb__call_gate *ebb__store_gate(ebb_store *s);
+/* What its provider was given: its clocks and its random numbers, for tokens (ebb__token_new). */
+const ebb_provider_host *ebb__store_host(const ebb_store *s);
+/* Hints between providers' threads and listeners. They wait in one buffer, as records with their text behind them. Past
+ * EBB__HINT_BYTES, or without memory, they are dropped, and listeners get LOST instead. */
+#define EBB__HINT_BYTES (4u << 20)
+typedef struct ebb__hint_buffer {
+    uint8_t *at;
+    size_t n, room;
+} ebb__hint_buffer;
+typedef struct ebb__hints {
+    ebb__message posted; /* to the loop's thread, while `waits` */
+    pthread_mutex_t lock;
+    ebb_allocator allocator;
+    ebb__heap *heap;
+    ebb__hint_buffer buffer; /* guarded by `lock`, as the two below */
+    bool waits, lost;
+    bool dead; /* the store is gone: `freed` is called when no message waits. The loop's thread's */
+    ebb__hint_listener *listeners, *next; /* `next`: that is told after this one */
+    void (*freed)(struct ebb__hints *h);
+} ebb__hints;
+ebb_status ebb__hints_init(ebb__hints *h, ebb_allocator a, ebb__heap *heap, void (*freed)(ebb__hints *h));
+/* Any thread. */
+void ebb__hints_add(ebb__hints *h, const ebb_provider_hint *hint);
+/* Calls `freed`, now or when the last message was received. */
+void ebb__hints_end(ebb__hints *h);
+void ebb__hints_listen(ebb__hints *h, ebb__hint_listener *l);
+void ebb__hints_unlisten(ebb__hints *h, ebb__hint_listener *l);
+
 ebb_region ebb__store_region(const ebb_store *s);
 const ebb_provider *ebb__store_provider(const ebb_store *s);
 const ebb_store_opts *ebb__store_opts_of(const ebb_store *s);

@@ -1,0 +1,255 @@
+/* Stores: opened, closed, shared, and what a worker asks of them from a start to the turn after an activity. */
+#include "tests/support/store_world.h"
+
+static ebb_provider_node join(world *w, ebb_store *s) {
+    ebb_provider_join_call *c = new_call(s, EBB_PROVIDER_JOIN);
+    const ebb_provider_runs runs[] = {{"pay", 1}};
+    c->name = "w";
+    c->lease = 30 * EBB_SECOND;
+    c->runs = runs;
+    c->runs_n = 1;
+    c = ask_store(w, c);
+    assert_int_equal(c->call.status, EBB_OK);
+    const ebb_provider_node node = c->node;
+    free_call(c);
+    return node;
+}
+
+static void start(world *w, ebb_store *s, const char *id) {
+    ebb_provider_start_call *c = new_call(s, EBB_PROVIDER_START);
+    c->id = id;
+    c->name = "pay";
+    c->message = ebb_blob_text("begin");
+    c = ask_store(w, c);
+    assert_int_equal(c->call.status, EBB_OK);
+    assert_false(c->existed);
+    free_call(c);
+}
+
+static ebb_provider_fetch_turns_call *fetch_turns(world *w, ebb_store *s, ebb_provider_node node) {
+    ebb_provider_fetch_turns_call *c = new_call(s, EBB_PROVIDER_FETCH_TURNS);
+    c->node = node;
+    c->most = 10;
+    c->messages = 100;
+    c = ask_store(w, c);
+    assert_int_equal(c->call.status, EBB_OK);
+    return c;
+}
+
+static ebb_provider_fetch_work_call *fetch_work(world *w, ebb_store *s, ebb_provider_node node) {
+    ebb_provider_fetch_work_call *c = new_call(s, EBB_PROVIDER_FETCH_WORK);
+    const ebb_provider_queue queue = {"charge", 10};
+    c->node = node;
+    c->queues = &queue;
+    c->queues_n = 1;
+    c->most = 10;
+    c->lease = 30 * EBB_SECOND;
+    c = ask_store(w, c);
+    assert_int_equal(c->call.status, EBB_OK);
+    return c;
+}
+
+static void ack_turn(world *w, ebb_store *s, ebb_provider_node node, const ebb_provider_turn_item *item) {
+    ebb_provider_ack_turn_call *c = new_call(s, EBB_PROVIDER_ACK_TURN);
+    const ebb_provider_work work = {
+        .activity = 2, .queue = "charge", .session = "", .name = "charge", .attempt = 1};
+    const ebb_provider_message_key acked = item->messages[0].at;
+    c->node = node;
+    c->token = item->token;
+    c->ack_id = ebb__token_new(ebb__store_host(s));
+    c->key = item->key;
+    c->execution = item->execution;
+    c->turn = item->turn + 1;
+    c->body = ebb_blob_text("turn 1");
+    c->acked = &acked;
+    c->acked_n = 1;
+    c->work = &work;
+    c->work_n = 1;
+    c = ask_store(w, c);
+    assert_int_equal(c->call.status, EBB_OK);
+    free_call(c);
+}
+
+static void ack_work(world *w, ebb_store *s, ebb_provider_node node, const ebb_provider_work_item *item) {
+    ebb_provider_ack_work_call *c = new_call(s, EBB_PROVIDER_ACK_WORK);
+    const ebb_blob message = ebb_blob_text("charged");
+    c->node = node;
+    c->token = item->token;
+    c->ack_id = ebb__token_new(ebb__store_host(s));
+    c->key = item->key;
+    c->execution = item->execution;
+    c->activity = item->activity;
+    c->message = &message;
+    c = ask_store(w, c);
+    assert_int_equal(c->call.status, EBB_OK);
+    assert_false(c->dropped);
+    free_call(c);
+}
+
+static void an_activity_leads_to_the_next_turn(void **state) {
+    world *w = *state;
+    ebb_store *s = open_store(w, "lab:");
+    const ebb_provider_node node = join(w, s);
+    start(w, s, "order-7");
+    ebb_provider_fetch_turns_call *turns = fetch_turns(w, s, node);
+    assert_int_equal(turns->items_n, 1);
+    assert_string_equal(turns->items[0].id, "order-7");
+    assert_int_equal(turns->items[0].messages_n, 1);
+    ack_turn(w, s, node, &turns->items[0]);
+    free_call(turns);
+    ebb_provider_fetch_work_call *work = fetch_work(w, s, node);
+    assert_int_equal(work->items_n, 1);
+    assert_string_equal(work->items[0].name, "charge");
+    ack_work(w, s, node, &work->items[0]);
+    free_call(work);
+    turns = fetch_turns(w, s, node);
+    assert_int_equal(turns->items_n, 1);
+    assert_int_equal(turns->items[0].turn, 1);
+    assert_int_equal(turns->items[0].messages[0].at.kind, EBB_PROVIDER_MESSAGE_ACTIVITY);
+    assert_int_equal(turns->items[0].messages[0].step, 2);
+    assert_memory_equal(turns->items[0].messages[0].body.at, "charged", 7);
+    free_call(turns);
+    close_store(w, s);
+}
+
+static void the_region_closes_what_is_left_open(void **state) {
+    world *w = *state;
+    (void)open_store(w, "lab:a");
+    (void)open_store(w, "lab:b");
+}
+
+static void stores_of_one_name_are_one(void **state) {
+    world *w = *state;
+    ebb_store *a = open_store(w, "lab:x"), *b = open_store(w, "lab:x"), *other = open_store(w, "lab:y");
+    start(w, a, "order-7");
+    ebb_provider_instance_call *c = new_call(b, EBB_PROVIDER_INSTANCE);
+    c->id = "order-7";
+    c = ask_store(w, c);
+    assert_int_equal(c->call.status, EBB_OK);
+    free_call(c);
+    c = new_call(other, EBB_PROVIDER_INSTANCE);
+    c->id = "order-7";
+    c = ask_store(w, c);
+    assert_int_equal(c->call.status, EBB_ERR_UNKNOWN_INSTANCE);
+    free_call(c);
+    close_store(w, a);
+    close_store(w, b);
+}
+
+static ebb_status opens_as(world *w, const char *url) {
+    ebb_future *f = ebb_store_open(w->host, &(ebb_store_opts){.url = url});
+    store_settle(w);
+    return ebb_await(w->host, f, NULL);
+}
+
+static void a_bad_url_is_named(void **state) {
+    world *w = *state;
+    assert_int_equal(opens_as(w, "mongo://u:secret@h/x"), EBB_ERR_INVALID);
+    assert_string_equal(ebb_durable_error(), "no provider has the scheme of 'mongo://u:***@h/x'");
+    assert_int_equal(opens_as(w, NULL), EBB_ERR_INVALID);
+    assert_int_equal(opens_as(w, ""), EBB_ERR_INVALID);
+    assert_int_equal(opens_as(w, "lab:"), EBB_OK); /* discarded, and so closed */
+}
+
+static void count_hint(void *arg, const ebb_provider_hint *h) {
+    if (h->kind == EBB_PROVIDER_HINT_TURNS) ++*(int *)arg;
+}
+
+static void hints_come_to_every_store(void **state) {
+    world *w = *state;
+    ebb_store *a = open_store(w, "lab:"), *b = open_store(w, "lab:");
+    int heard = 0;
+    ebb__hint_listener l = {NULL, count_hint, &heard};
+    ebb__store_listen(b, &l);
+    start(w, a, "order-7");
+    assert_int_equal(heard, 1);
+    ebb__store_unlisten(b, &l);
+    start(w, a, "order-8");
+    assert_int_equal(heard, 1);
+}
+
+static ebb__store_fault fail_first(void *arg, uint64_t n, const ebb_provider_call *c) {
+    (void)arg;
+    (void)c;
+    return n < 3 ? EBB__FAULT_LOST_REPLY : EBB__FAULT_NONE;
+}
+
+static void an_insistent_call_asks_until_it_is_answered(void **state) {
+    world *w = *state;
+    ebb_store *s = open_store(w, "lab:");
+    const ebb__store_faults faults = {fail_first, NULL, NULL};
+    ebb_value v;
+    ebb__store_set_faults(s, &faults);
+    ebb_provider_start_call *c = new_call(s, EBB_PROVIDER_START);
+    c->id = "order-7";
+    c->name = "pay";
+    ebb_future *f = ebb__call_insist(w->host, &c->call, EBB_FOREVER, EBB_SITE);
+    store_settle(w);
+    assert_int_equal(ebb_future_status_of(f), EBB_PENDING);
+    world_pass(w, 100 * EBB_MS);
+    assert_int_equal(ebb_await(w->host, f, &v), EBB_OK);
+    c = ebb__call_of(&v);
+    assert_int_equal(c->call.status, EBB_OK);
+    assert_int_equal(c->call.attempt, 4);
+    assert_true(c->existed);
+    ebb_value_discard(w->host, v);
+}
+
+static ebb__store_fault fail_all(void *arg, uint64_t n, const ebb_provider_call *c) {
+    (void)arg;
+    (void)n;
+    (void)c;
+    return EBB__FAULT_BEFORE;
+}
+
+static ebb_future *insist_on_read(world *w, ebb_store *s, uint64_t until) {
+    ebb_provider_instance_call *c = new_call(s, EBB_PROVIDER_INSTANCE);
+    c->id = "order-7";
+    return ebb__call_insist(w->host, &c->call, until, EBB_SITE);
+}
+
+static void an_insistent_call_gives_up_in_time(void **state) {
+    world *w = *state;
+    ebb_store *s = open_store(w, "lab:");
+    const ebb__store_faults faults = {fail_all, NULL, NULL};
+    ebb_value v;
+    ebb__store_set_faults(s, &faults);
+    ebb_future *f = insist_on_read(w, s, world_now(w) + EBB_SECOND);
+    world_pass(w, 2 * EBB_SECOND);
+    assert_int_equal(ebb_await(w->host, f, &v), EBB_OK);
+    assert_int_equal(((ebb_provider_call *)ebb__call_of(&v))->status, EBB_ERR_UNAVAILABLE);
+    assert_int_equal(((ebb_provider_call *)ebb__call_of(&v))->attempt, 7); /* 10 + 20 + ... + 320 ms */
+    ebb_value_discard(w->host, v);
+    f = insist_on_read(w, s, EBB_FOREVER);
+    world_pass(w, 10 * EBB_MS);
+    close_store(w, s); /* ends the pause */
+    assert_int_equal(ebb_await(w->host, f, &v), EBB_OK);
+    ebb_value_discard(w->host, v);
+}
+
+static void a_store_without_memory_leaves_nothing(void **state) {
+    world *w = *state;
+    ebb_status st = EBB_ERR_NOMEM;
+    for (uint64_t n = 1; st != EBB_OK; n++) {
+        ebb_value v = ebb_value_none();
+        assert_true(n < 200);
+        w->memory.fail_at = w->memory.calls + n;
+        ebb_future *f = ebb_store_open(w->host, &(ebb_store_opts){.url = "lab:", .listen_url = "x"});
+        store_settle(w);
+        st = ebb_await(w->host, f, &v);
+        w->memory.fail_at = 0;
+        assert_true(st == EBB_OK || st == EBB_ERR_NOMEM);
+        if (st == EBB_OK) ebb_value_discard(w->host, v);
+        store_settle(w);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        IN_WORLD(an_activity_leads_to_the_next_turn), IN_WORLD(the_region_closes_what_is_left_open),
+        IN_WORLD(stores_of_one_name_are_one),         IN_WORLD(a_bad_url_is_named),
+        IN_WORLD(hints_come_to_every_store),          IN_WORLD(an_insistent_call_asks_until_it_is_answered),
+        IN_WORLD(an_insistent_call_gives_up_in_time), IN_WORLD(a_store_without_memory_leaves_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
