@@ -65,6 +65,7 @@ const char *ebb__orch_run_difference(const ebb__orch_run *r);
 uint64_t ebb__orch_run_bytes(const ebb__orch_run *r); /* stack and arena */
 uint64_t ebb__orch_run_turns(const ebb__orch_run *r);
 bool ebb__orch_run_has_ended(const ebb__orch_run *r);
+bool ebb__orch_run_is_exact(const ebb__orch_run *r);
 
 /* What a history has outstanding, without running code: for terminate, reset and the verification. Filled turn by turn. */
 typedef struct ebb__outstanding {

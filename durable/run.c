@@ -286,3 +286,7 @@ uint64_t ebb__orch_run_turns(const ebb__orch_run *r) {
 bool ebb__orch_run_has_ended(const ebb__orch_run *r) {
     return r->ends != 0 || r->continues;
 }
+
+bool ebb__orch_run_is_exact(const ebb__orch_run *r) {
+    return r->opts.exact;
+}
