@@ -158,7 +158,7 @@ static void ack(ebb_cx *cx, ebb_activity *a) {
     if (c == NULL) return; /* its lease lapses, and it runs again */
     ebb_blob *copy = ebb__call_room(&c->call, sizeof *copy);
     if (copy != NULL) *copy = ebb__call_blob(&c->call, message);
-    c->node = w->node;
+    c->node = w->work_node.node;
     c->token = a->token;
     c->ack_id = ebb__token_new(ebb__store_host(w->store));
     c->key = a->key;
@@ -183,7 +183,7 @@ static void give_back(ebb_cx *cx, ebb_activity *a) {
     if (c == NULL) return;
     ebb_provider_token *token = ebb__call_room(&c->call, sizeof *token);
     if (token != NULL) *token = a->token;
-    c->node = w->node;
+    c->node = w->work_node.node;
     c->tokens = token;
     c->tokens_n = token != NULL;
     c = ebb__worker_insist(cx, w, &c->call, &st);
@@ -296,7 +296,7 @@ static void give_token_back(ebb_cx *cx, ebb_worker *w, ebb_provider_token token)
     if (c == NULL) return; /* its lease lapses */
     ebb_provider_token *copy = ebb__call_room(&c->call, sizeof *copy);
     if (copy != NULL) *copy = token;
-    c->node = w->node;
+    c->node = w->work_node.node;
     c->tokens = copy;
     c->tokens_n = copy != NULL;
     ebb__worker_tell(cx, &c->call);
@@ -339,7 +339,7 @@ static ebb_provider_fetch_work_call *fetch_call(ebb_worker *w) {
             queues[c->queues_n++] =
                 (ebb_provider_queue){queue_of(&c->call, r->name, i > 0 ? w->tags[i - 1] : NULL), most};
     }
-    c->node = w->node;
+    c->node = w->work_node.node;
     c->queues = queues;
     c->most = w->opts.activities - w->stats.running;
     c->lease = w->opts.lease;
@@ -379,7 +379,7 @@ static uint64_t look(ebb_cx *cx, ebb_worker *w) {
 }
 
 static bool may_look(const ebb_worker *w) {
-    if (!w->joined || w->work_alone || w->stats.running >= w->opts.activities) return false;
+    if (w->work_node.node.id == 0 || w->work_alone || w->stats.running >= w->opts.activities) return false;
     return !w->work_suspects || w->stats.running == 0;
 }
 

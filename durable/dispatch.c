@@ -43,7 +43,7 @@ static void abandon(ebb_cx *cx, ebb_worker *w, ebb_provider_token token) {
     }
     ebb_provider_token *copy = ebb__call_room(&c->call, sizeof *copy);
     if (copy != NULL) *copy = token;
-    c->node = w->node;
+    c->node = w->turn_node.node;
     c->tokens = copy;
     c->tokens_n = copy != NULL;
     c = ebb__worker_insist(cx, w, &c->call, &st);
@@ -170,7 +170,7 @@ static ebb_provider_ack_turn_call *ack_call(ebb_cx *cx, turn *t, ebb_status *st)
     ebb_provider_ack_turn_call *a = ebb__call_new(w->gate, EBB_PROVIDER_ACK_TURN);
     *st = a != NULL ? ebb__orch_run_commit(t->hot->run, a) : EBB_ERR_NOMEM;
     if (*st != EBB_OK) return a;
-    a->node = w->node;
+    a->node = w->work_node.node; /* that of the work it claims */
     a->token = t->item->token;
     a->ack_id = ebb__token_new(ebb__store_host(w->store));
     a->lease = w->opts.lease;
@@ -373,7 +373,7 @@ static void dispatch(ebb_cx *cx, ebb_worker *w, fetched *f, const ebb_provider_t
 static ebb_provider_fetch_turns_call *fetch_call(ebb_worker *w) {
     ebb_provider_fetch_turns_call *c = ebb__call_new(w->gate, EBB_PROVIDER_FETCH_TURNS);
     if (c == NULL) return NULL;
-    c->node = w->node;
+    c->node = w->turn_node.node;
     c->most = w->opts.turns - w->turns;
     c->messages = EBB_DURABLE_BATCH;
     c->suspects = w->turn_suspects && w->turns == 0;
@@ -390,7 +390,11 @@ static uint64_t look(ebb_cx *cx, ebb_worker *w) {
     if (c == NULL || st != EBB_OK) {
         if (c != NULL) ebb__call_free(&c->call);
         ebb__free(&w->allocator, f, sizeof *f);
-        if (st != EBB_CANCELLED) w->stats.retried++;
+        if (st == EBB_CANCELLED) return later;
+        w->stats.retried++;
+        if (st != EBB_ERR_UNAVAILABLE) return later;
+        w->turns_unknown = true; /* claims that nobody knows: a new node */
+        ebb__worker_wake(w, &w->main);
         return later;
     }
     *f = (fetched){c, ebb_now(cx), 1};
@@ -405,7 +409,7 @@ static uint64_t look(ebb_cx *cx, ebb_worker *w) {
 
 /* A suspect gets its turn alone: nothing else is claimed until all others are over. */
 static bool may_look(const ebb_worker *w) {
-    if (!w->joined || w->turns_alone || w->turns >= w->opts.turns) return false;
+    if (w->turn_node.node.id == 0 || w->turns_alone || w->turns >= w->opts.turns) return false;
     return !w->turn_suspects || w->turns == 0;
 }
 

@@ -62,12 +62,12 @@ void ebb__hot_discard(ebb_cx *cx, ebb__hot *h) {
 
 static void let_go(ebb_cx *cx, ebb__hot *h) {
     ebb_worker *w = h->worker;
-    if (ebb__token_is_none(h->token) || w->left || !w->joined) return;
+    if (ebb__token_is_none(h->token) || w->left || w->turn_node.node.id == 0) return;
     ebb_provider_abandon_turns_call *c = ebb__call_new(w->gate, EBB_PROVIDER_ABANDON_TURNS);
     if (c == NULL) return; /* the store gives it to this node as before */
     ebb_provider_token *token = ebb__call_room(&c->call, sizeof *token);
     if (token != NULL) *token = h->token;
-    c->node = w->node;
+    c->node = w->turn_node.node;
     c->tokens = token;
     c->tokens_n = token != NULL;
     ebb__worker_tell(cx, &c->call);

@@ -18,7 +18,7 @@ static void give_back(ebb_cx *cx, ebb_worker *w, ebb_activity *a) {
     ebb_provider_abandon_work_call *c = ebb__call_new(w->gate, EBB_PROVIDER_ABANDON_WORK);
     if (c == NULL) return; /* its lease lapses */
     ebb_provider_token *token = ebb__call_room(&c->call, sizeof *token);
-    c->node = w->node;
+    c->node = w->work_node.node;
     c->tokens = token;
     c->tokens_n = token != NULL;
     if (token != NULL) *token = a->token;
@@ -52,62 +52,75 @@ static bool is_done(const ebb_worker *w) {
 
 /* ---- joined ---------------------------------------------------------------------------------------------------------- */
 
-static ebb_provider_join_call *join_call(ebb_worker *w) {
+static bool is_joined(const ebb__membership *m) {
+    return m->node.id != 0;
+}
+
+static ebb_provider_join_call *join_call(ebb_worker *w, const ebb__membership *m) {
+    const size_t n = m == &w->turn_node ? w->orchs_n : 0;
     ebb_provider_join_call *c = ebb__call_new(w->gate, EBB_PROVIDER_JOIN);
     if (c == NULL) return NULL;
-    ebb_provider_runs *runs = w->orchs_n != 0 ? ebb__call_room(&c->call, w->orchs_n * sizeof *runs) : NULL;
-    for (size_t i = 0; runs != NULL && i < w->orchs_n; i++)
+    ebb_provider_runs *runs = n != 0 ? ebb__call_room(&c->call, n * sizeof *runs) : NULL;
+    for (size_t i = 0; runs != NULL && i < n; i++)
         runs[i] = (ebb_provider_runs){ebb__call_text(&c->call, w->orchs[i].name), w->orchs[i].version};
     c->name = ebb__call_text(&c->call, w->name);
     c->lease = w->opts.lease;
     c->runs = runs;
-    c->runs_n = w->orchs_n;
+    c->runs_n = n;
     return c;
 }
 
-/* False: this task is cancelled. */
-static bool join(ebb_cx *cx, ebb_worker *w) {
-    while (!w->joined) {
-        const uint64_t sent = boot(w);
-        ebb_provider_join_call *c = join_call(w);
-        ebb_status st = EBB_ERR_NOMEM;
-        if (c != NULL) c = ebb__worker_insist(cx, w, &c->call, &st);
-        if (c != NULL && st == EBB_OK) {
-            w->node = c->node;
-            w->lease_until = sent + w->opts.lease;
-            w->joined = w->look_for_turns = w->look_for_work = true;
-        } else if (c != NULL) {
-            ebb__worker_log(w, EBB_DURABLE_ERROR, "", "it can't join its store: %s", c->call.text);
-        }
-        if (c != NULL) ebb__call_free(&c->call);
-        if (w->joined) break;
-        if (!ebb__worker_nap(cx, &w->main, ebb_now(cx) + EBB_SECOND) || w->closing) return false;
+static void join(ebb_cx *cx, ebb_worker *w, ebb__membership *m) {
+    ebb_status st = EBB_ERR_NOMEM;
+    if (is_joined(m)) return;
+    const uint64_t sent = boot(w);
+    ebb_provider_join_call *c = join_call(w, m);
+    if (c != NULL) c = ebb__worker_ask(cx, &c->call, &st);
+    if (c != NULL && st == EBB_OK) {
+        m->node = c->node;
+        m->until = sent + w->opts.lease;
+    } else if (c != NULL && ebb_provider_class_of(st) == EBB_PROVIDER_PERMANENT) {
+        ebb__worker_log(w, EBB_DURABLE_ERROR, "", "it can't join its store: %s", c->call.text);
+    } else {
+        w->stats.retried++;
     }
+    if (c != NULL) ebb__call_free(&c->call);
+    w->look_for_turns = w->look_for_work = true;
     ebb__worker_wake(w, &w->dispatcher);
     ebb__worker_wake(w, &w->claimer);
-    return true;
 }
 
-static void lose_all(ebb_cx *cx, ebb_worker *w) {
-    w->joined = false;
-    for (ebb_activity *a = w->activities; a != NULL; a = a->next)
+static void leave(ebb_cx *cx, ebb_worker *w, ebb__membership *m) {
+    ebb_provider_leave_call *c = is_joined(m) ? ebb__call_new(w->gate, EBB_PROVIDER_LEAVE) : NULL;
+    if (c == NULL) return; /* its lease lapses */
+    c->node = m->node;
+    m->node.id = 0;
+    ebb__worker_tell(cx, &c->call);
+}
+
+/* What the node had is others'. */
+static void lose_all(ebb_cx *cx, ebb_worker *w, ebb__membership *m) {
+    m->node.id = 0;
+    if (m == &w->turn_node) ebb__hot_free_all(cx, w);
+    for (ebb_activity *a = w->activities; m == &w->work_node && a != NULL; a = a->next)
         ebb__activity_cancel(a, EBB_CANCEL_LEASE_LOST, "the lease of the worker was lost");
-    ebb__hot_free_all(cx, w);
-    ebb__worker_log(w, EBB_DURABLE_WARNING, "", "its lease was lost; it joins again");
+    ebb__worker_log(w, EBB_DURABLE_WARNING, "", "its lease of %s was lost; it joins again",
+                    m == &w->turn_node ? "instances" : "activities");
 }
 
 /* ---- renewed ---------------------------------------------------------------------------------------------------------- */
 
-static ebb_provider_renew_call *renew_call(ebb_worker *w) {
+static ebb_provider_renew_call *renew_call(ebb_worker *w, const ebb__membership *m) {
     size_t n = 0;
     ebb_provider_renew_call *c = ebb__call_new(w->gate, EBB_PROVIDER_RENEW);
     if (c == NULL) return NULL;
-    for (const ebb_activity *a = w->activities; a != NULL; a = a->next) n += !a->gone;
+    const ebb_activity *first = m == &w->work_node ? w->activities : NULL;
+    for (const ebb_activity *a = first; a != NULL; a = a->next) n += !a->gone;
     ebb_provider_token *tokens = n != 0 ? ebb__call_room(&c->call, n * sizeof *tokens) : NULL;
-    c->node = w->node;
+    c->node = m->node;
     c->lease = w->opts.lease;
     c->tokens = tokens;
-    for (const ebb_activity *a = w->activities; tokens != NULL && a != NULL; a = a->next) {
+    for (const ebb_activity *a = first; tokens != NULL && a != NULL; a = a->next) {
         if (!a->gone) tokens[c->tokens_n++] = a->token;
     }
     return c;
@@ -122,21 +135,22 @@ static void lose(ebb_worker *w, ebb_provider_token token) {
 }
 
 /* False: it has failed, and is to be repeated. */
-static bool renew(ebb_cx *cx, ebb_worker *w) {
+static bool renew(ebb_cx *cx, ebb_worker *w, ebb__membership *m) {
     const uint64_t sent = boot(w);
     ebb_status st = EBB_ERR_NOMEM;
-    ebb_provider_renew_call *c = renew_call(w);
+    if (!is_joined(m)) return true;
+    ebb_provider_renew_call *c = renew_call(w, m);
     if (c != NULL) c = ebb__worker_ask(cx, &c->call, &st);
     if (c != NULL && st == EBB_OK) {
-        w->lease_until = sent + w->opts.lease;
+        m->until = sent + w->opts.lease;
         for (size_t i = 0; i < c->gone_n; i++) lose(w, c->gone[i]);
-        if (c->lost) lose_all(cx, w);
+        if (c->lost) lose_all(cx, w, m);
     }
     if (c != NULL) ebb__call_free(&c->call);
     if (st == EBB_OK) return true;
     w->stats.retried++;
-    if (boot(w) < w->lease_until) return false;
-    lose_all(cx, w);
+    if (boot(w) < m->until) return false;
+    lose_all(cx, w, m);
     return true;
 }
 
@@ -154,27 +168,35 @@ static ebb_status begin(ebb_cx *cx, ebb_worker *w) {
 }
 
 static void serve(ebb_cx *cx, ebb_worker *w) {
-    uint64_t next = ebb_now(cx) + w->opts.lease / 3;
+    const uint64_t third = w->opts.lease / 3, pause = third < EBB_SECOND ? third : EBB_SECOND;
+    uint64_t next = ebb_now(cx) + third;
     bool handed = false;
     while (!is_done(w)) {
-        if (!ebb__worker_nap(cx, &w->main, w->renew_now ? ebb_now(cx) : next)) return;
+        if (w->turns_unknown) leave(cx, w, &w->turn_node);
+        w->turns_unknown = false;
+        join(cx, w, &w->work_node);
+        join(cx, w, &w->turn_node);
+        const bool joined = is_joined(&w->work_node) && is_joined(&w->turn_node);
+        const uint64_t soon = joined ? next : ebb_now(cx) + pause;
+        if (!ebb__worker_nap(cx, &w->main, soon < next ? soon : next)) return;
         if (w->closing && !handed) hand_over(cx, w);
         handed = w->closing;
         if (ebb_now(cx) < next && !w->renew_now) continue;
         w->renew_now = false;
-        const uint64_t pause = w->opts.lease / 3 < EBB_SECOND ? w->opts.lease / 3 : EBB_SECOND;
-        next = ebb_now(cx) + (renew(cx, w) ? w->opts.lease / 3 : pause);
-        if (!w->joined && !join(cx, w)) return;
+        const bool work = renew(cx, w, &w->work_node), turns = renew(cx, w, &w->turn_node);
+        next = ebb_now(cx) + (work && turns ? third : pause);
     }
 }
 
-static void leave(ebb_cx *cx, ebb_worker *w) {
+static void leave_all(ebb_cx *cx, ebb_worker *w) {
+    ebb_provider_leave_call *c;
     ebb_status st;
     w->left = true;
     ebb__hot_free_all(cx, w);
-    ebb_provider_leave_call *c = w->joined ? ebb__call_new(w->gate, EBB_PROVIDER_LEAVE) : NULL;
+    leave(cx, w, &w->turn_node);
+    c = is_joined(&w->work_node) ? ebb__call_new(w->gate, EBB_PROVIDER_LEAVE) : NULL;
     if (c == NULL) return;
-    c->node = w->node;
+    c->node = w->work_node.node;
     c = ebb__worker_insist(cx, w, &c->call, &st);
     if (c != NULL) ebb__call_free(&c->call);
 }
@@ -182,9 +204,9 @@ static void leave(ebb_cx *cx, ebb_worker *w) {
 ebb_status ebb__worker_main(ebb_cx *cx, void *worker) {
     ebb_worker *w = worker;
     (void)ebb_future_on_done(ebb_closing(cx), on_closing, w);
-    if (join(cx, w) && begin(cx, w) == EBB_OK) serve(cx, w);
+    if (begin(cx, w) == EBB_OK) serve(cx, w);
     (void)ebb_mask(cx);
-    leave(cx, w);
+    leave_all(cx, w);
     (void)ebb_unmask(cx);
     w->main.task.id = 0;
     return EBB_OK;

@@ -77,6 +77,13 @@ typedef struct ebb__worker_fiber {
     bool woken;
 } ebb__worker_fiber;
 
+/* A node of the store. There is one for activities and one for instances: a fetch of turns whose answer was lost leaves
+ * claims behind that nobody knows, and only a new node ends them. The activities must not end with it. */
+typedef struct ebb__membership {
+    ebb_provider_node node; /* id 0: it has to join */
+    uint64_t until;         /* of its lease, by the host's boot clock */
+} ebb__membership;
+
 struct ebb_worker {
     ebb_runtime *rt;
     ebb_allocator allocator;
@@ -91,11 +98,11 @@ struct ebb_worker {
     ebb__registered_orch *orchs;
     size_t orchs_n, orchs_room;
     ebb__registered_activity *handlers;
-    bool begun, joined, closing, left;
-    ebb_provider_node node;
-    uint64_t lease_until; /* by the host's boot clock */
+    bool begun, closing, left;
+    ebb__membership work_node, turn_node;
     ebb__worker_fiber main, dispatcher, claimer;
     bool look_for_turns, look_for_work, renew_now;
+    bool turns_unknown;           /* the answer of a fetch of turns was lost */
     bool turns_alone, work_alone; /* a suspect runs, and nothing else is claimed */
     bool turn_suspects, work_suspects;
     uint32_t turns;            /* in flight */
