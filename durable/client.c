@@ -317,6 +317,10 @@ void *ebb__client_op_new(ebb_store *s, size_t bytes) {
 void ebb__client_op_free(void *p) {
     ebb__client_op *op = p;
     ebb_allocator a = op->allocator;
+    if (op->refs > 1) {
+        op->refs--;
+        return;
+    }
     ebb__arena_free(&op->arena);
     ebb__free(&a, op, op->bytes);
 }
@@ -330,7 +334,9 @@ const char *ebb__client_op_text(ebb__client_op *op, const char *text) {
 
 static ebb_status op_body(ebb_cx *cx, void *arg) {
     ebb__client_op *op = arg;
-    return op->run(cx, op);
+    const ebb_status st = op->run(cx, op);
+    ebb__client_op_free(op);
+    return st;
 }
 
 static ebb_value op_value(ebb_cx *cx, ebb_value *v, void *arg) {
@@ -345,7 +351,7 @@ static void op_over(ebb_cx *cx, void *arg) {
     if (!op->kept) ebb__client_op_free(op);
 }
 
-/* The record is freed when the last future of it has ended, which is after the fiber has. */
+/* The fiber may go on after the future was cancelled. */
 ebb_future *ebb__client_op_begin(ebb_cx *cx, void *p, const char *site) {
     ebb__client_op *op = p;
     ebb_future *f = ebb_fiber_go_site(cx, ebb_cx_region(cx), op_body, op, NULL, site);
@@ -353,7 +359,8 @@ ebb_future *ebb__client_op_begin(ebb_cx *cx, void *p, const char *site) {
         ebb__client_op_free(op);
         return f;
     }
+    op->refs = 2;
     f = ebb_map_site(cx, f, op_value, op, site);
-    (void)ebb_future_on_cleanup(f, op_over, op);
+    if (ebb_future_on_cleanup(f, op_over, op) != EBB_OK) op_over(cx, op);
     return f;
 }

@@ -33,7 +33,8 @@ struct ebb__client_op {
     ebb_status (*run)(ebb_cx *cx, ebb__client_op *op);
     ebb_value (*value)(ebb_cx *cx, ebb__client_op *op);
     size_t bytes; /* of the record that begins with this */
-    bool kept;    /* the value owns the record */
+    bool kept;    /* the value owns the record, and not the future */
+    uint8_t refs; /* the fiber, and the future or value; until the begin 0 */
 };
 /* A zeroed record of `bytes`, which begins with an ebb__client_op. NULL: no memory. */
 void *ebb__client_op_new(ebb_store *s, size_t bytes);

@@ -69,16 +69,18 @@ bool ebb__orch_run_is_exact(const ebb__orch_run *r);
 
 /* What a history has outstanding, without running code: for terminate, reset and the verification. Filled turn by turn. */
 typedef struct ebb__outstanding {
-    ebb__arena *arena;
-    struct ebb__outstanding_step {
-        ebb__event event; /* the action */
-        bool shielded;
-    } * steps;
+    ebb__arena *arena; /* texts and blobs of the steps are copied to it */
+    ebb__event
+        *steps; /* the actions, by rising number. Waits for signals stay, whether they were served or not */
     size_t n, room;
     uint64_t event, turn; /* the last that was read */
+    uint64_t at;          /* of that turn */
+    bool ended;           /* the last event was an end */
     char text[200];       /* why a history is not sound */
 } ebb__outstanding;
 /* EBB_ERR_ORACLE: the turn can't follow the others; EBB_ERR_CORRUPT, EBB_ERR_VERSION, EBB_ERR_NOMEM. */
 ebb_status ebb__outstanding_add(ebb__outstanding *o, const ebb_provider_turn_row *row);
+/* EBB_ERR_ORACLE: it has ended, and a step is neither ended nor cancelled. */
+ebb_status ebb__outstanding_check_end(ebb__outstanding *o);
 
 #endif

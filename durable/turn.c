@@ -18,8 +18,8 @@ void ebb__turn_open(ebb_orch *r) {
 
 /* ---- cancel sets ---------------------------------------------------------------------------------------------------- */
 
-static void mark(ebb_orch *r, uint64_t number, ebb_cancel_kind cause) {
-    const ebb__event e = {.kind = EBB__EVENT_STEP_CANCELLED, .step = number, .cause = (uint64_t)cause};
+static void mark(ebb_orch *r, uint64_t number, unsigned cause) {
+    const ebb__event e = {.kind = EBB__EVENT_STEP_CANCELLED, .step = number, .cause = cause};
     (void)ebb__run_emit(r, &e, NULL);
 }
 
@@ -94,6 +94,7 @@ static void cancel_outstanding(ebb_orch *r, ebb_cancel_kind cause) {
         if (on && s->deadline != 0) ebb__turn_untime(r, s->deadline);
         ebb__step_end(r, s, r->event, EBB_CANCELLED, NULL);
         if (!on) ebb__turn_cancel(r, s, cause);
+        else mark(r, s->kind == EBB__STEP_CALL ? s->running : s->id, EBB__CAUSE_SHIELDED);
     }
     if (r->cleanup_timer != 0) ebb__turn_untime(r, r->cleanup_timer);
 }

@@ -24,18 +24,30 @@ static inline void durable_log(void *arg, ebb_durable_level level, const char *i
     (void)snprintf(d->log + n, sizeof d->log - n, "%s: %s\n", instance, text);
 }
 
+/* Until nothing happens any more: each answer of the store comes by the inbox. */
+static inline void durable_settle(durable *d) {
+    ebb_runtime_stats s;
+    uint64_t polls;
+    do {
+        ebb_runtime_stats_of(d->world->rt, &s);
+        polls = s.polls;
+        store_settle(d->world);
+        ebb_runtime_stats_of(d->world->rt, &s);
+    } while (s.polls != polls);
+}
+
 /* Lets time pass; hints are delivered whenever something has happened. */
 static inline void durable_pass(durable *d, uint64_t span) {
     ebb_runtime *rt = d->world->rt;
     const uint64_t end = ebb_now(d->world->host) + span;
     for (;;) {
-        store_settle(d->world);
+        durable_settle(d);
         const uint64_t due = ebb_runtime_next_due(rt);
         if (due > end) break;
         ebb_runtime_advance(rt, due);
     }
     ebb_runtime_advance(rt, end);
-    store_settle(d->world);
+    durable_settle(d);
 }
 
 static inline ebb_worker *durable_open(durable *d, const ebb_worker_opts *opts) {
