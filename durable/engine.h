@@ -21,8 +21,9 @@
 
 #include "durable/event.h"
 #include "durable/provider.h"
+#include "fiber/fiber.h"
 
-typedef struct ebb__orch_run ebb__orch_run;
+typedef struct ebb_orch ebb__orch_run; /* what the code has as its handle */
 
 /* What a run is of. Copied. */
 typedef struct ebb__orch_run_opts {
@@ -31,7 +32,8 @@ typedef struct ebb__orch_run_opts {
     const char *id;
     uint64_t key, execution;
     ebb_region region; /* of its fiber */
-    uint8_t paint;     /* what stack and arena are filled with: the double run has another */
+    int paint;         /* the byte that fills its stack: EBB__UNPAINTED, or one of the double run's */
+    bool exact;        /* a double run: replays compare all bytes of an event, and nothing is logged */
     void (*log)(void *arg, ebb_durable_level level, const char *id, const char *text);
     void *arg;
     void (*parked)(void *arg); /* the turn that was fed has come to its end; called in the pump */
@@ -55,26 +57,30 @@ ebb_status ebb__orch_run_outcome(const ebb__orch_run *r);
 /* After a new turn: writes what it commits into an ack: body, work, timers, outgoing, cancel sets, values, custom, ends,
  * next, unread. Node, token, ack id, acked, done and the tokens of work are the caller's. Its memory is the run's, until
  * the next feed. */
-void ebb__orch_run_commit(ebb__orch_run *r, ebb_provider_ack_turn_call *ack);
+/* EBB_ERR_NOMEM, EBB_ERR_LIMIT: nothing can be committed. */
+ebb_status ebb__orch_run_commit(ebb__orch_run *r, ebb_provider_ack_turn_call *ack);
 
 /* "turn 4, event 12 is activity_scheduled "charge"; the code asks for timer_created at pay.c:31" */
 const char *ebb__orch_run_difference(const ebb__orch_run *r);
 uint64_t ebb__orch_run_bytes(const ebb__orch_run *r); /* stack and arena */
 uint64_t ebb__orch_run_turns(const ebb__orch_run *r);
 bool ebb__orch_run_has_ended(const ebb__orch_run *r);
+bool ebb__orch_run_is_exact(const ebb__orch_run *r);
 
 /* What a history has outstanding, without running code: for terminate, reset and the verification. Filled turn by turn. */
 typedef struct ebb__outstanding {
-    ebb__arena *arena;
-    struct ebb__outstanding_step {
-        ebb__event event; /* the action */
-        bool shielded;
-    } * steps;
+    ebb__arena *arena; /* texts and blobs of the steps are copied to it */
+    ebb__event
+        *steps; /* the actions, by rising number. Waits for signals stay, whether they were served or not */
     size_t n, room;
     uint64_t event, turn; /* the last that was read */
+    uint64_t at;          /* of that turn */
+    bool ended;           /* the last event was an end */
     char text[200];       /* why a history is not sound */
 } ebb__outstanding;
 /* EBB_ERR_ORACLE: the turn can't follow the others; EBB_ERR_CORRUPT, EBB_ERR_VERSION, EBB_ERR_NOMEM. */
 ebb_status ebb__outstanding_add(ebb__outstanding *o, const ebb_provider_turn_row *row);
+/* EBB_ERR_ORACLE: it has ended, and a step is neither ended nor cancelled. */
+ebb_status ebb__outstanding_check_end(ebb__outstanding *o);
 
 #endif

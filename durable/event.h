@@ -52,6 +52,9 @@ typedef enum ebb__event_class {
     EBB__CLASS_END = 4
 } ebb__event_class;
 
+/* The cause of a step_cancelled that says the contrary: the step was shielded, and runs on after the end of its execution. */
+enum { EBB__CAUSE_SHIELDED = 255 };
+
 /* Bits of `flags`. */
 enum {
     EBB__FLAG_FINAL = 1,     /* a failure: no other attempt */

@@ -93,8 +93,9 @@ static void producer_done(ebb_runtime *rt, ebb__message *m) {
 /* The future was ended through this handle. */
 static void take_ended(ebb_runtime *rt, ebb__message *m) {
     ebb_remote *r = (ebb_remote *)(void *)((char *)m - offsetof(ebb_remote, ended));
-    if (rt == NULL) ebb__dispose(r->future->value); /* a word that was settled too late for any reader */
-    else ebb__ended_elsewhere(r->future);
+    const bool finished = (r->future->flags & (EBB__F_FINISHED | EBB__F_QUEUED)) != 0;
+    if (rt != NULL) ebb__ended_elsewhere(r->future);
+    else if (!finished) ebb__dispose(r->future->value); /* a word that was settled too late for any reader */
     ebb_remote_release(r);
 }
 

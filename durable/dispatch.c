@@ -1,0 +1,432 @@
+/* Turns: instances are fetched, each gets a fiber that feeds its run and commits what it has asked for. */
+#include "durable/worker.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "durable/run.h"
+
+enum { POISONED_AT = 10 }; /* claims of an instance without an end, after which it is suspended */
+#define RETRY_PAUSE (100 * EBB_MS)
+
+/* One claim. The item points into `fetched`, which the turns of one fetch share. */
+typedef struct fetched {
+    ebb_provider_fetch_turns_call *call;
+    uint64_t taken; /* by the runtime's clock, when the store's was `call->now` */
+    uint32_t uses;
+} fetched;
+
+typedef struct turn {
+    ebb_worker *worker;
+    fetched *from;
+    const ebb_provider_turn_item *item;
+    ebb__hot *hot;
+    bool alone;
+    ebb_provider_token *tokens; /* of work that starts here, in the order of the ack's work; none: all 0 */
+} turn;
+
+static void unuse(fetched *f, const ebb_allocator *a) {
+    if (--f->uses > 0) return;
+    ebb__call_free(&f->call->call);
+    ebb__free(a, f, sizeof *f);
+}
+
+/* ---- ends without a commit --------------------------------------------------------------------------------------- */
+
+static void abandon(ebb_cx *cx, ebb_worker *w, ebb_provider_token token) {
+    ebb_status st;
+    ebb_provider_abandon_turns_call *c = ebb__call_new(w->gate, EBB_PROVIDER_ABANDON_TURNS);
+    if (c == NULL || w->left) {
+        if (c != NULL) ebb__call_free(&c->call);
+        return;
+    }
+    ebb_provider_token *copy = ebb__call_room(&c->call, sizeof *copy);
+    if (copy != NULL) *copy = token;
+    c->node = w->turn_node.node;
+    c->tokens = copy;
+    c->tokens_n = copy != NULL;
+    c = ebb__worker_insist(cx, w, &c->call, &st);
+    if (c != NULL) ebb__call_free(&c->call);
+}
+
+static void suspend(ebb_cx *cx, turn *t, const char *why) {
+    ebb_worker *w = t->worker;
+    ebb_status st = EBB_ERR_NOMEM;
+    ebb_provider_mark_call *c = ebb__call_new(w->gate, EBB_PROVIDER_MARK);
+    if (c != NULL) {
+        c->key = t->item->key;
+        c->execution = t->item->execution;
+        c->turn = t->item->turn;
+        c->state = EBB_INSTANCE_SUSPENDED;
+        c->text = ebb__call_text(&c->call, why);
+        c = ebb__worker_insist(cx, w, &c->call, &st);
+    }
+    if (c != NULL) ebb__call_free(&c->call);
+    if (st != EBB_OK) return;
+    w->stats.suspended++;
+    ebb__worker_log(w, EBB_DURABLE_ERROR, t->item->id, "suspended: %s", why);
+}
+
+static bool is_for_good(ebb_status st) {
+    return st == EBB_ERR_NONDETERMINISM || st == EBB_ERR_LIMIT || st == EBB_ERR_CORRUPT ||
+           st == EBB_ERR_VERSION;
+}
+
+/* `st` is why the turn could not be committed. */
+static void give_up(ebb_cx *cx, turn *t, ebb_status st, const ebb__orch_run *of) {
+    char why[700];
+    if (st == EBB_CANCELLED) return; /* the claim ends with the node */
+    if (!is_for_good(st)) {
+        ebb_sleeper pause = {0};
+        if (st != EBB_ERR_FENCED) (void)ebb_sleep(cx, &pause, RETRY_PAUSE);
+        abandon(cx, t->worker, t->item->token);
+        return;
+    }
+    const char *difference = of != NULL ? ebb__orch_run_difference(of) : "";
+    (void)snprintf(why, sizeof why, "%s%s",
+                   of != NULL && ebb__orch_run_is_exact(of) ? "a second run differs: " : "",
+                   *difference != 0 ? difference : ebb_durable_error());
+    suspend(cx, t, why);
+}
+
+/* ---- the ack ---------------------------------------------------------------------------------------------------------- */
+
+static void copy_outgoing(ebb_provider_call *c, ebb_provider_outgoing *o) {
+    o->id = ebb__call_text(c, o->id);
+    o->body = ebb__call_blob(c, o->body);
+    o->name = ebb__call_text(c, o->name);
+    o->input = ebb__call_blob(c, o->input);
+    o->exists = ebb__call_blob(c, o->exists);
+}
+
+static void *copy_array(ebb_provider_call *c, const void *at, size_t n, size_t size) {
+    void *to = n != 0 ? ebb__call_room(c, n * size) : NULL;
+    if (to != NULL) memcpy(to, at, n * size);
+    return to;
+}
+
+static const ebb_blob *copy_one(ebb_provider_call *c, const ebb_blob *b) {
+    ebb_blob *to = b != NULL ? ebb__call_room(c, sizeof *to) : NULL;
+    if (to != NULL) *to = ebb__call_blob(c, *b);
+    return to;
+}
+
+/* The call may outlive the run: a forced worker waits for no store. */
+static void copy_ack(ebb_provider_ack_turn_call *a, ebb_provider_token *tokens) {
+    ebb_provider_call *c = &a->call;
+    ebb_provider_work *work = copy_array(c, a->work, a->work_n, sizeof *work);
+    ebb_provider_outgoing *outgoing = copy_array(c, a->outgoing, a->outgoing_n, sizeof *outgoing);
+    ebb_provider_value *values = copy_array(c, a->values, a->values_n, sizeof *values);
+    for (size_t i = 0; work != NULL && i < a->work_n; i++) {
+        work[i].queue = ebb__call_text(c, work[i].queue);
+        work[i].session = ebb__call_text(c, work[i].session);
+        work[i].name = ebb__call_text(c, work[i].name);
+        work[i].input = ebb__call_blob(c, work[i].input);
+        if (tokens != NULL) work[i].token = tokens[i];
+    }
+    for (size_t i = 0; outgoing != NULL && i < a->outgoing_n; i++) copy_outgoing(c, &outgoing[i]);
+    for (size_t i = 0; values != NULL && i < a->values_n; i++) {
+        values[i].key = ebb__call_text(c, values[i].key);
+        values[i].value = ebb__call_blob(c, values[i].value);
+    }
+    a->work = work;
+    a->outgoing = outgoing;
+    a->values = values;
+    a->timers = copy_array(c, a->timers, a->timers_n, sizeof *a->timers);
+    a->cancelled = copy_array(c, a->cancelled, a->cancelled_n, sizeof *a->cancelled);
+    a->timers_cancelled =
+        copy_array(c, a->timers_cancelled, a->timers_cancelled_n, sizeof *a->timers_cancelled);
+    a->body = ebb__call_blob(c, a->body);
+    a->result = ebb__call_blob(c, a->result);
+    a->next_input = ebb__call_blob(c, a->next_input);
+    a->name = ebb__call_text(c, a->name);
+    a->text = ebb__call_text(c, a->text);
+    a->custom = copy_one(c, a->custom);
+    a->next = copy_one(c, a->next);
+}
+
+/* Work for which this worker has a free place is made as claimed, and starts without a fetch. */
+static ebb_provider_token *claim_here(turn *t, ebb_provider_ack_turn_call *a) {
+    ebb_worker *w = t->worker;
+    if (a->work_n == 0 || w->closing || w->work_alone || a->all_work) return NULL;
+    ebb_provider_token *tokens = ebb__call_room(&a->call, a->work_n * sizeof *tokens);
+    if (tokens == NULL) return NULL;
+    memset(tokens, 0, a->work_n * sizeof *tokens);
+    for (size_t i = 0; i < a->work_n; i++) {
+        const ebb_provider_work *work = &a->work[i];
+        ebb__registered_activity *r = ebb__handler_of(w, work->queue, strlen(work->queue));
+        if (r == NULL || *work->session != 0 || !ebb__worker_has_place(w, r)) continue;
+        tokens[i] = ebb__token_new(ebb__store_host(w->store));
+        r->running++; /* reserved until the commit is known */
+        w->stats.running++;
+    }
+    return tokens;
+}
+
+static ebb_provider_ack_turn_call *ack_call(ebb_cx *cx, turn *t, ebb_status *st) {
+    ebb_worker *w = t->worker;
+    (void)cx;
+    ebb_provider_ack_turn_call *a = ebb__call_new(w->gate, EBB_PROVIDER_ACK_TURN);
+    *st = a != NULL ? ebb__orch_run_commit(t->hot->run, a) : EBB_ERR_NOMEM;
+    if (*st != EBB_OK) return a;
+    a->node = w->work_node.node; /* that of the work it claims */
+    a->token = t->item->token;
+    a->ack_id = ebb__token_new(ebb__store_host(w->store));
+    a->lease = w->opts.lease;
+    a->keep = w->opts.cache > 0 && !w->closing && !ebb__orch_run_has_ended(t->hot->run);
+    ebb_provider_message_key *acked = ebb__call_room(&a->call, t->item->messages_n * sizeof *acked);
+    for (size_t i = 0; acked != NULL && i < t->item->messages_n; i++) acked[i] = t->item->messages[i].at;
+    a->acked = acked;
+    a->acked_n = t->item->messages_n;
+    return a;
+}
+
+/* ---- after the commit ------------------------------------------------------------------------------------------------------ */
+
+static void start_here(ebb_cx *cx, turn *t, const ebb_provider_ack_turn_call *a, bool committed) {
+    ebb_worker *w = t->worker;
+    for (size_t i = 0; t->tokens != NULL && i < a->work_n; i++) {
+        const ebb_provider_work *work = &a->work[i];
+        if (ebb__token_is_none(t->tokens[i])) continue;
+        ebb__registered_activity *r = ebb__handler_of(w, work->queue, strlen(work->queue));
+        r->running--;
+        w->stats.running--;
+        const ebb_provider_work_item item = {.token = t->tokens[i],
+                                             .key = a->key,
+                                             .id = t->hot->id,
+                                             .execution = a->execution,
+                                             .activity = work->activity,
+                                             .name = work->name,
+                                             .attempt = work->attempt,
+                                             .attempts = 1,
+                                             .input = work->input};
+        if (committed) ebb__activity_start(cx, w, r, &item);
+    }
+}
+
+/* Those of this worker are requested to cancel now; the hint comes too late to matter. */
+static void cancel_here(const turn *t, const ebb_provider_ack_turn_call *a) {
+    ebb_worker *w = t->worker;
+    for (size_t i = 0; i < a->cancelled_n; i++) {
+        ebb_activity *of = ebb__activity_find(w, a->key, a->execution, a->cancelled[i].activity);
+        if (of != NULL)
+            ebb__activity_cancel(of, a->cancelled[i].cause, "its orchestration does not need it any more");
+    }
+    if (!a->all_work) return;
+    for (ebb_activity *of = w->activities; of != NULL; of = of->next) {
+        if (of->key == a->key && of->execution == a->execution)
+            ebb__activity_cancel(of, a->cause, "its orchestration has ended");
+    }
+}
+
+static ebb_status commit(ebb_cx *cx, turn *t) {
+    ebb_worker *w = t->worker;
+    ebb_status st;
+    ebb_provider_ack_turn_call *a = ack_call(cx, t, &st);
+    if (st == EBB_OK && t->hot->shadow != NULL) st = ebb__double_run(cx, t->hot, a);
+    if (st != EBB_OK) {
+        if (a != NULL) ebb__call_free(&a->call);
+        return st;
+    }
+    t->tokens = claim_here(t, a);
+    copy_ack(a, t->tokens);
+    const bool keep = a->keep;
+    a = ebb__worker_insist(cx, w, &a->call, &st);
+    if (a == NULL) return st;
+    t->hot->token = st == EBB_OK && keep ? t->item->token : (ebb_provider_token){0, 0};
+    if (st == EBB_OK) {
+        w->stats.turns++;
+        cancel_here(t, a);
+    } else if (st == EBB_ERR_FENCED) {
+        w->stats.fenced++;
+    } else {
+        ebb__worker_log(w, EBB_DURABLE_ERROR, t->hot->id, "turn %llu was not committed: %s",
+                        (unsigned long long)a->turn, a->call.text);
+    }
+    start_here(cx, t, a, st == EBB_OK);
+    ebb__call_free(&a->call);
+    return st;
+}
+
+/* ---- one turn ------------------------------------------------------------------------------------------------------------------ */
+
+static const ebb__registered_orch *orch_of(const ebb_worker *w, const char *name, uint32_t version) {
+    const ebb__registered_orch *best = NULL;
+    for (size_t i = 0; i < w->orchs_n; i++) {
+        const ebb__registered_orch *o = &w->orchs[i];
+        if (strcmp(o->name, name) != 0 || (version != 0 && o->version != version)) continue;
+        if (best == NULL || o->version > best->version) best = o;
+    }
+    return best;
+}
+
+static bool is_hot(const turn *t) {
+    const ebb__hot *h = t->hot;
+    return h->run != NULL && h->execution == t->item->execution &&
+           ebb__orch_run_turns(h->run) == t->item->turn;
+}
+
+/* A run that has seen all turns that are committed. */
+static ebb_status warm(ebb_cx *cx, turn *t, const ebb__registered_orch *of) {
+    ebb__hot *h = t->hot;
+    if (is_hot(t)) return EBB_OK;
+    ebb__hot_discard(cx, h);
+    h->execution = t->item->execution;
+    h->run = ebb__hot_run_new(cx, h, of, false);
+    if (h->run == NULL) return EBB_ERR_NOMEM;
+    if (t->item->turn > 0) t->worker->stats.replays++;
+    return ebb__hot_replay(cx, h, h->run, t->item->turn);
+}
+
+/* Before the turn, so that the code of both runs sees the same memory around it. */
+static ebb_status make_shadow(ebb_cx *cx, turn *t, const ebb__registered_orch *of) {
+    const uint32_t every = t->worker->opts.double_run;
+    ebb__hot *h = t->hot;
+    if (every == 0 || (t->item->turn + 1) % every != 0) return EBB_OK;
+    if (h->shadow == NULL) h->shadow = ebb__hot_run_new(cx, h, of, true);
+    return h->shadow != NULL ? EBB_OK : EBB_ERR_NOMEM;
+}
+
+static ebb_status take_turn(ebb_cx *cx, turn *t) {
+    ebb__hot *h = t->hot;
+    const ebb_provider_turn_item *item = t->item;
+    const ebb__registered_orch *of = orch_of(t->worker, item->name, item->version);
+    if (of == NULL) return EBB_ERR_UNAVAILABLE; /* the store has given what was not asked for */
+    ebb_status st = warm(cx, t, of);
+    if (st == EBB_OK) st = make_shadow(cx, t, of);
+    if (st != EBB_OK) return st;
+    const uint64_t now = t->from->call->now + (ebb_now(cx) - t->from->taken);
+    h->parked = false;
+    st =
+        ebb__hot_parked(cx, h, h->run, ebb__orch_run_turn(cx, h->run, now, item->messages, item->messages_n));
+    return st == EBB_OK ? commit(cx, t) : st;
+}
+
+static void poisoned(ebb_cx *cx, turn *t) {
+    char why[160];
+    (void)snprintf(why, sizeof why, "poisoned: its turn %llu was claimed %u times without an end (%d)",
+                   (unsigned long long)t->item->turn + 1, t->item->attempts, POISONED_AT);
+    suspend(cx, t, why);
+}
+
+static void turn_over(ebb_cx *cx, turn *t) {
+    ebb_worker *w = t->worker;
+    ebb__hot *h = t->hot;
+    h->task.id = 0;
+    if (w->opts.double_run != 1 && h->shadow != NULL) {
+        ebb__orch_run_free(cx, h->shadow);
+        h->shadow = NULL;
+    }
+    const bool goes_on = h->run != NULL && !ebb__orch_run_has_ended(h->run) && !ebb__token_is_none(h->token);
+    if (goes_on && !w->left) ebb__hot_idle(cx, h);
+    else ebb__hot_free(cx, h);
+    unuse(t->from, &w->allocator);
+    w->turns--;
+    if (t->alone) w->turns_alone = false;
+    w->look_for_turns = true;
+    ebb__worker_wake(w, &w->dispatcher);
+    ebb__worker_wake(w, &w->main);
+    ebb__free(&w->allocator, t, sizeof *t);
+}
+
+static ebb_status turn_body(ebb_cx *cx, void *arg) {
+    turn *t = arg;
+    ebb__hot *h = t->hot;
+    ebb_status st = EBB_OK;
+    if (t->item->attempts > POISONED_AT) poisoned(cx, t);
+    else st = take_turn(cx, t);
+    if (t->item->attempts > POISONED_AT || st != EBB_OK) {
+        const bool doubled = h->shadow != NULL && ebb__orch_run_outcome(h->shadow) != EBB_OK;
+        h->token = (ebb_provider_token){0, 0};
+        if (st != EBB_OK) give_up(cx, t, st, doubled ? h->shadow : h->run);
+        ebb__hot_discard(cx, h);
+    }
+    turn_over(cx, t);
+    return EBB_OK;
+}
+
+/* ---- the dispatcher --------------------------------------------------------------------------------------------------------------- */
+
+/* The item is given back if there is no memory for its turn. */
+static void dispatch(ebb_cx *cx, ebb_worker *w, fetched *f, const ebb_provider_turn_item *item, bool alone) {
+    turn *t = ebb__alloc(&w->allocator, sizeof *t);
+    ebb__hot *h = t != NULL ? ebb__hot_of(w, item) : NULL;
+    if (h == NULL || h->task.id != 0) {
+        ebb__free(&w->allocator, t, sizeof *t);
+        abandon(cx, w, item->token);
+        return;
+    }
+    *t = (turn){.worker = w, .from = f, .item = item, .hot = h, .alone = alone};
+    ebb__hot_take(h);
+    h->token = item->token;
+    f->uses++;
+    w->turns++;
+    w->turns_alone |= alone;
+    h->task = ebb_fiber_spawn(cx, w->unit, turn_body, t);
+    if (ebb_id_status(h->task.id) == EBB_OK) return;
+    abandon(cx, w, item->token);
+    ebb__hot_discard(cx, h);
+    turn_over(cx, t);
+}
+
+static ebb_provider_fetch_turns_call *fetch_call(ebb_worker *w) {
+    ebb_provider_fetch_turns_call *c = ebb__call_new(w->gate, EBB_PROVIDER_FETCH_TURNS);
+    if (c == NULL) return NULL;
+    c->node = w->turn_node.node;
+    c->most = w->opts.turns - w->turns;
+    c->messages = EBB_DURABLE_BATCH;
+    c->suspects = w->turn_suspects && w->turns == 0;
+    return c;
+}
+
+/* Returns when to look again. */
+static uint64_t look(ebb_cx *cx, ebb_worker *w) {
+    ebb_status st = EBB_ERR_NOMEM;
+    const uint64_t later = ebb_now(cx) + EBB_SECOND;
+    fetched *f = ebb__alloc(&w->allocator, sizeof *f);
+    ebb_provider_fetch_turns_call *c = f != NULL ? fetch_call(w) : NULL;
+    if (c != NULL) c = ebb__worker_ask(cx, &c->call, &st);
+    if (c == NULL || st != EBB_OK) {
+        if (c != NULL) ebb__call_free(&c->call);
+        ebb__free(&w->allocator, f, sizeof *f);
+        if (st == EBB_CANCELLED) return later;
+        w->stats.retried++;
+        if (st != EBB_ERR_UNAVAILABLE) return later;
+        w->turns_unknown = true; /* claims that nobody knows: a new node */
+        ebb__worker_wake(w, &w->main);
+        return later;
+    }
+    *f = (fetched){c, ebb_now(cx), 1};
+    const bool alone = c->suspects && c->items_n == 1 && c->items[0].attempts > 1;
+    w->turn_suspects = c->suspects_wait && !c->suspects;
+    if (w->turn_suspects || c->items_n == c->most) w->look_for_turns = true;
+    for (size_t i = 0; i < c->items_n; i++) dispatch(cx, w, f, &c->items[i], alone);
+    const uint64_t again = c->again < EBB_FOREVER - ebb_now(cx) ? ebb_now(cx) + c->again : EBB_FOREVER;
+    unuse(f, &w->allocator);
+    return again;
+}
+
+/* A suspect gets its turn alone: nothing else is claimed until all others are over. */
+static bool may_look(const ebb_worker *w) {
+    if (w->turn_node.node.id == 0 || w->turns_alone || w->turns >= w->opts.turns) return false;
+    return !w->turn_suspects || w->turns == 0;
+}
+
+ebb_status ebb__dispatcher(ebb_cx *cx, void *worker) {
+    ebb_worker *w = worker;
+    uint64_t next = 0;
+    while (!w->closing && w->orchs_n != 0) {
+        const bool may = may_look(w);
+        if (may && (w->look_for_turns || ebb_now(cx) >= next)) {
+            w->look_for_turns = false;
+            next = look(cx, w);
+        } else if (!ebb__worker_nap(cx, &w->dispatcher, may ? next : EBB_FOREVER)) {
+            break;
+        }
+        if (ebb_checkpoint(cx) != EBB_OK) break;
+    }
+    w->dispatcher.task.id = 0;
+    ebb__worker_wake(w, &w->main);
+    return EBB_OK;
+}

@@ -1,0 +1,213 @@
+/* The main fiber of a worker: it joins the store, renews what the worker holds, and in the end gives it back.
+ *
+ * A renewal that fails says nothing about any token. It is repeated until the lease would have lapsed, counted by the
+ * host's boot clock from before the last good renewal was sent; only then all is lost. */
+#include <string.h>
+
+#include "durable/run.h"
+#include "durable/worker.h"
+
+static uint64_t boot(const ebb_worker *w) {
+    const ebb_provider_host *h = ebb__store_host(w->store);
+    return h->boot(h->ctx);
+}
+
+/* ---- close -------------------------------------------------------------------------------------------------------- */
+
+static void give_back(ebb_cx *cx, ebb_worker *w, ebb_activity *a) {
+    ebb_provider_abandon_work_call *c = ebb__call_new(w->gate, EBB_PROVIDER_ABANDON_WORK);
+    if (c == NULL) return; /* its lease lapses */
+    ebb_provider_token *token = ebb__call_room(&c->call, sizeof *token);
+    c->node = w->work_node.node;
+    c->tokens = token;
+    c->tokens_n = token != NULL;
+    if (token != NULL) *token = a->token;
+    ebb__worker_tell(cx, &c->call);
+}
+
+static void hand_over(ebb_cx *cx, ebb_worker *w) {
+    for (ebb_activity *a = w->activities; a != NULL; a = a->next) {
+        if (!a->of->opts.handover || a->gone) continue;
+        a->handed_over = true;
+        give_back(cx, w, a);
+        ebb__activity_cancel(a, EBB_CANCEL_SHUTDOWN, "the worker is closing");
+    }
+}
+
+static void on_closing(ebb_cx *cx, ebb_status st, ebb_value *v, void *arg) {
+    ebb_worker *w = arg;
+    (void)cx;
+    (void)st;
+    (void)v;
+    w->closing = true;
+    ebb__worker_wake(w, &w->main);
+    ebb__worker_wake(w, &w->dispatcher);
+    ebb__worker_wake(w, &w->claimer);
+}
+
+static bool is_done(const ebb_worker *w) {
+    return w->closing && w->dispatcher.task.id == 0 && w->claimer.task.id == 0 && w->turns == 0 &&
+           w->activities == NULL;
+}
+
+/* ---- joined ---------------------------------------------------------------------------------------------------------- */
+
+static bool is_joined(const ebb__membership *m) {
+    return m->node.id != 0;
+}
+
+static ebb_provider_join_call *join_call(ebb_worker *w, const ebb__membership *m) {
+    const size_t n = m == &w->turn_node ? w->orchs_n : 0;
+    ebb_provider_join_call *c = ebb__call_new(w->gate, EBB_PROVIDER_JOIN);
+    if (c == NULL) return NULL;
+    ebb_provider_runs *runs = n != 0 ? ebb__call_room(&c->call, n * sizeof *runs) : NULL;
+    for (size_t i = 0; runs != NULL && i < n; i++)
+        runs[i] = (ebb_provider_runs){ebb__call_text(&c->call, w->orchs[i].name), w->orchs[i].version};
+    c->name = ebb__call_text(&c->call, w->name);
+    c->lease = w->opts.lease;
+    c->runs = runs;
+    c->runs_n = n;
+    return c;
+}
+
+static void join(ebb_cx *cx, ebb_worker *w, ebb__membership *m) {
+    ebb_status st = EBB_ERR_NOMEM;
+    if (is_joined(m)) return;
+    const uint64_t sent = boot(w);
+    ebb_provider_join_call *c = join_call(w, m);
+    if (c != NULL) c = ebb__worker_ask(cx, &c->call, &st);
+    if (c != NULL && st == EBB_OK) {
+        m->node = c->node;
+        m->until = sent + w->opts.lease;
+    } else if (c != NULL && ebb_provider_class_of(st) == EBB_PROVIDER_PERMANENT) {
+        ebb__worker_log(w, EBB_DURABLE_ERROR, "", "it can't join its store: %s", c->call.text);
+    } else {
+        w->stats.retried++;
+    }
+    if (c != NULL) ebb__call_free(&c->call);
+    w->look_for_turns = w->look_for_work = true;
+    ebb__worker_wake(w, &w->dispatcher);
+    ebb__worker_wake(w, &w->claimer);
+}
+
+static void leave(ebb_cx *cx, ebb_worker *w, ebb__membership *m) {
+    ebb_provider_leave_call *c = is_joined(m) ? ebb__call_new(w->gate, EBB_PROVIDER_LEAVE) : NULL;
+    if (c == NULL) return; /* its lease lapses */
+    c->node = m->node;
+    m->node.id = 0;
+    ebb__worker_tell(cx, &c->call);
+}
+
+/* What the node had is others'. */
+static void lose_all(ebb_cx *cx, ebb_worker *w, ebb__membership *m) {
+    m->node.id = 0;
+    if (m == &w->turn_node) ebb__hot_free_all(cx, w);
+    for (ebb_activity *a = w->activities; m == &w->work_node && a != NULL; a = a->next)
+        ebb__activity_cancel(a, EBB_CANCEL_LEASE_LOST, "the lease of the worker was lost");
+    ebb__worker_log(w, EBB_DURABLE_WARNING, "", "its lease of %s was lost; it joins again",
+                    m == &w->turn_node ? "instances" : "activities");
+}
+
+/* ---- renewed ---------------------------------------------------------------------------------------------------------- */
+
+static ebb_provider_renew_call *renew_call(ebb_worker *w, const ebb__membership *m) {
+    size_t n = 0;
+    ebb_provider_renew_call *c = ebb__call_new(w->gate, EBB_PROVIDER_RENEW);
+    if (c == NULL) return NULL;
+    const ebb_activity *first = m == &w->work_node ? w->activities : NULL;
+    for (const ebb_activity *a = first; a != NULL; a = a->next) n += !a->gone;
+    ebb_provider_token *tokens = n != 0 ? ebb__call_room(&c->call, n * sizeof *tokens) : NULL;
+    c->node = m->node;
+    c->lease = w->opts.lease;
+    c->tokens = tokens;
+    for (const ebb_activity *a = first; tokens != NULL && a != NULL; a = a->next) {
+        if (!a->gone) tokens[c->tokens_n++] = a->token;
+    }
+    return c;
+}
+
+static void lose(ebb_worker *w, ebb_provider_token token) {
+    for (ebb_activity *a = w->activities; a != NULL; a = a->next) {
+        if (!ebb__token_is(a->token, token)) continue;
+        ebb__activity_cancel(a, EBB_CANCEL_LEASE_LOST, "its row is gone, or claimed by another");
+        return;
+    }
+}
+
+/* False: it has failed, and is to be repeated. */
+static bool renew(ebb_cx *cx, ebb_worker *w, ebb__membership *m) {
+    const uint64_t sent = boot(w);
+    ebb_status st = EBB_ERR_NOMEM;
+    if (!is_joined(m)) return true;
+    ebb_provider_renew_call *c = renew_call(w, m);
+    if (c != NULL) c = ebb__worker_ask(cx, &c->call, &st);
+    if (c != NULL && st == EBB_OK) {
+        m->until = sent + w->opts.lease;
+        for (size_t i = 0; i < c->gone_n; i++) lose(w, c->gone[i]);
+        if (c->lost) lose_all(cx, w, m);
+    }
+    if (c != NULL) ebb__call_free(&c->call);
+    if (st == EBB_OK) return true;
+    w->stats.retried++;
+    if (boot(w) < m->until) return false;
+    lose_all(cx, w, m);
+    return true;
+}
+
+/* ---- main --------------------------------------------------------------------------------------------------------------- */
+
+static ebb_status begin(ebb_cx *cx, ebb_worker *w) {
+    w->dispatcher.task = ebb_fiber_spawn(cx, w->unit, ebb__dispatcher, w);
+    ebb_status st = ebb_id_status(w->dispatcher.task.id);
+    if (st != EBB_OK) w->dispatcher.task.id = 0;
+    if (st != EBB_OK) return st;
+    w->claimer.task = ebb_fiber_spawn(cx, w->unit, ebb__claimer, w);
+    st = ebb_id_status(w->claimer.task.id);
+    if (st != EBB_OK) w->claimer.task.id = 0;
+    return st;
+}
+
+static void serve(ebb_cx *cx, ebb_worker *w) {
+    const uint64_t third = w->opts.lease / 3, pause = third < EBB_SECOND ? third : EBB_SECOND;
+    uint64_t next = ebb_now(cx) + third;
+    bool handed = false;
+    while (!is_done(w)) {
+        if (w->turns_unknown) leave(cx, w, &w->turn_node);
+        w->turns_unknown = false;
+        join(cx, w, &w->work_node);
+        join(cx, w, &w->turn_node);
+        const bool joined = is_joined(&w->work_node) && is_joined(&w->turn_node);
+        const uint64_t soon = joined ? next : ebb_now(cx) + pause;
+        if (!ebb__worker_nap(cx, &w->main, soon < next ? soon : next)) return;
+        if (w->closing && !handed) hand_over(cx, w);
+        handed = w->closing;
+        if (ebb_now(cx) < next && !w->renew_now) continue;
+        w->renew_now = false;
+        const bool work = renew(cx, w, &w->work_node), turns = renew(cx, w, &w->turn_node);
+        next = ebb_now(cx) + (work && turns ? third : pause);
+    }
+}
+
+static void leave_all(ebb_cx *cx, ebb_worker *w) {
+    ebb_provider_leave_call *c;
+    ebb_status st;
+    w->left = true;
+    ebb__hot_free_all(cx, w);
+    leave(cx, w, &w->turn_node);
+    c = is_joined(&w->work_node) ? ebb__call_new(w->gate, EBB_PROVIDER_LEAVE) : NULL;
+    if (c == NULL) return;
+    c->node = w->work_node.node;
+    c = ebb__worker_insist(cx, w, &c->call, &st);
+    if (c != NULL) ebb__call_free(&c->call);
+}
+
+ebb_status ebb__worker_main(ebb_cx *cx, void *worker) {
+    ebb_worker *w = worker;
+    (void)ebb_future_on_done(ebb_closing(cx), on_closing, w);
+    if (begin(cx, w) == EBB_OK) serve(cx, w);
+    (void)ebb_mask(cx);
+    leave_all(cx, w);
+    (void)ebb_unmask(cx);
+    w->main.task.id = 0;
+    return EBB_OK;
+}

@@ -1,0 +1,228 @@
+/* Operators: terminate, resume, reset, delete, lists, bulk, histories that are read and verified. */
+#include "tests/support/durable_world.h"
+
+static ebb_status fan(ebb_orch *o, ebb_blob in, ebb_blob *out) {
+    ebb_step all[3] = {ebb_orch_call(o, "hang", in, NULL),
+                       ebb_orch_child(o, "echoes", in, &(ebb_child_opts){.id = "kid"}),
+                       ebb_orch_event(o, "go")};
+    (void)out;
+    return ebb_orch_join(o, 3, all);
+}
+
+static ebb_status echoes(ebb_orch *o, ebb_blob in, ebb_blob *out) {
+    ebb_blob more;
+    ebb_status st = ebb_orch_await(o, ebb_orch_call(o, "echo", in, NULL), out);
+    if (st == EBB_OK) st = ebb_orch_await(o, ebb_orch_event(o, "go"), &more);
+    if (st == EBB_OK) st = ebb_orch_await(o, ebb_orch_call(o, "echo", more, NULL), out);
+    return st;
+}
+
+static durable *world_of(void **state) {
+    durable *d = durable_new(*state, NULL);
+    assert_int_equal(ebb_worker_orch(d->worker, "fan", 1, fan), EBB_OK);
+    assert_int_equal(ebb_worker_orch(d->worker, "echoes", 1, echoes), EBB_OK);
+    assert_int_equal(ebb_worker_begin(d->worker), EBB_OK);
+    return d;
+}
+
+static ebb_status verified(durable *d, const char *id, uint64_t execution) {
+    const ebb_history_opts o = {.verify = true, .execution = execution};
+    ebb_future *f = ebb_instance_history(d->world->host, d->store, id, &o);
+    durable_pass(d, EBB_MS);
+    ebb_status st = ebb_await(d->world->host, f, NULL);
+    if (st != EBB_OK) print_error("%s\n", ebb_durable_error());
+    return st;
+}
+
+static ebb_status ended(durable *d, ebb_future *f) {
+    durable_pass(d, EBB_MS);
+    return ebb_await(d->world->host, f, NULL);
+}
+
+static void terminate_runs_no_code_and_deletes_everything(void **state) {
+    durable *d = world_of(state);
+    durable_start(d, "a", "fan", "7");
+    durable_pass(d, 2 * EBB_SECOND);
+    assert_string_equal(durable_rows(d, "a"), "work 1 claimed 1 timers 0 messages 0");
+    assert_int_equal(ended(d, ebb_instance_terminate(d->world->host, d->store, "a", "by hand")), EBB_OK);
+    durable_pass(d, EBB_SECOND);
+    assert_string_equal(durable_state(d, "a"), "Terminated by hand");
+    assert_string_equal(durable_rows(d, "a"), "work 0 claimed 0 timers 0 messages 0");
+    assert_int_equal(d->cancelled, 1);
+    assert_string_equal(durable_state(d, "kid"), "Cancelled its parent was ended by an operator");
+    assert_int_equal(verified(d, "a", 0), EBB_OK);
+    assert_int_equal(verified(d, "kid", 0), EBB_OK);
+    assert_int_equal(ended(d, ebb_instance_terminate(d->world->host, d->store, "a", NULL)),
+                     EBB_ERR_UNKNOWN_INSTANCE);
+    assert_int_equal(ended(d, ebb_instance_terminate(d->world->host, d->store, "", NULL)), EBB_ERR_INVALID);
+}
+
+static ebb_status waits_for_kid(ebb_orch *o, ebb_blob in, ebb_blob *out) {
+    return ebb_orch_await(o, ebb_orch_child(o, "echoes", in, &(ebb_child_opts){.id = "kid"}), out);
+}
+
+static void a_parent_learns_that_its_child_was_terminated(void **state) {
+    durable *d = durable_new(*state, NULL);
+    assert_int_equal(ebb_worker_orch(d->worker, "waits", 1, waits_for_kid), EBB_OK);
+    durable_start(d, "a", "waits", "7");
+    assert_int_equal(ebb_worker_begin(d->worker), EBB_OK);
+    durable_pass(d, EBB_SECOND); /* nobody can run the child: it never gets a turn */
+    assert_string_equal(durable_state(d, "kid"), "Running");
+    assert_int_equal(ended(d, ebb_instance_terminate(d->world->host, d->store, "kid", "")), EBB_OK);
+    durable_pass(d, EBB_SECOND);
+    assert_string_equal(durable_state(d, "a"), "Failed EBB_CANCELLED");
+}
+
+static void a_reset_goes_back_and_delivers_signals_again(void **state) {
+    durable *d = world_of(state);
+    durable_start(d, "a", "echoes", "7");
+    durable_pass(d, 2 * EBB_SECOND);
+    durable_signal(d, "a", "go", "8");
+    durable_pass(d, 2 * EBB_SECOND);
+    assert_string_equal(durable_state(d, "a"), "Completed 8");
+    assert_int_equal(d->started, 2);
+    assert_int_equal(ended(d, ebb_instance_reset(d->world->host, d->store, "a", 99)), EBB_ERR_INVALID);
+    assert_int_equal(ended(d, ebb_instance_reset(d->world->host, d->store, "a", 2)), EBB_OK);
+    assert_string_equal(durable_state(d, "a"), "Running");
+    durable_pass(d, 5 * EBB_SECOND);
+    assert_string_equal(durable_state(d, "a"), "Completed 8");
+    assert_int_equal(d->started, 4); /* both activities once more */
+    assert_int_equal(verified(d, "a", 1), EBB_OK);
+    assert_int_equal(verified(d, "a", 2), EBB_OK);
+    assert_int_equal(ended(d, ebb_instance_reset(d->world->host, d->store, "a", 8)),
+                     EBB_ERR_INVALID); /* its end */
+}
+
+static int generation;
+
+static ebb_status changing(ebb_orch *o, ebb_blob in, ebb_blob *out) {
+    ebb_status st = ebb_orch_await(o, ebb_orch_call(o, generation == 0 ? "echo" : "other", in, NULL), out);
+    return st == EBB_OK ? ebb_orch_await(o, ebb_orch_event(o, "go"), NULL) : st;
+}
+
+static void changed_code_suspends_and_a_resume_goes_on(void **state) {
+    durable *d = durable_new(*state, &(ebb_worker_opts){.cache = EBB_WORKER_NO_CACHE});
+    assert_int_equal(ebb_worker_orch(d->worker, "changing", 1, changing), EBB_OK);
+    assert_int_equal(ebb_worker_begin(d->worker), EBB_OK);
+    durable_start(d, "a", "changing", "7");
+    durable_pass(d, 2 * EBB_SECOND);
+    generation = 1;
+    durable_signal(d, "a", "go", "");
+    durable_pass(d, EBB_SECOND);
+    const char *said = durable_state(d, "a");
+    assert_non_null(strstr(said, "Suspended turn 1 has event #2 activity_scheduled \"echo\""));
+    assert_non_null(strstr(said, "\"other\""));
+    assert_non_null(strstr(said, "durable/operator.c:"));
+    generation = 0; /* the code is mended */
+    assert_int_equal(ended(d, ebb_instance_resume(d->world->host, d->store, "a")), EBB_OK);
+    durable_pass(d, EBB_SECOND);
+    assert_non_null(strstr(durable_state(d, "a"), "Completed"));
+    assert_int_equal(ended(d, ebb_instance_resume(d->world->host, d->store, "a")), EBB_ERR_INVALID);
+}
+
+static void a_delete_leaves_nothing(void **state) {
+    durable *d = world_of(state);
+    durable_start(d, "a", "echoes", "7");
+    durable_pass(d, 2 * EBB_SECOND);
+    assert_int_equal(ended(d, ebb_instance_delete(d->world->host, d->store, "a", false)), EBB_ERR_BUSY);
+    assert_int_equal(ended(d, ebb_instance_delete(d->world->host, d->store, "a", true)), EBB_OK);
+    assert_string_equal(durable_state(d, "a"), "EBB_ERR_UNKNOWN_INSTANCE");
+    assert_int_equal(ended(d, ebb_instance_delete(d->world->host, d->store, "a", true)),
+                     EBB_ERR_UNKNOWN_INSTANCE);
+}
+
+static bool stop_at_once(void *arg, uint64_t done) {
+    *(uint64_t *)arg = done;
+    return false;
+}
+
+static int64_t number(durable *d, ebb_future *f) {
+    ebb_value v;
+    durable_pass(d, EBB_MS);
+    assert_int_equal(ebb_await(d->world->host, f, &v), EBB_OK);
+    return v.as.i;
+}
+
+static void many_are_listed_cancelled_and_pruned(void **state) {
+    durable *d = world_of(state);
+    char id[16];
+    uint64_t seen = 0;
+    ebb_value v;
+    size_t n;
+    for (int i = 0; i < 25; i++) {
+        (void)snprintf(id, sizeof id, "%s-%02d", i % 5 == 0 ? "other" : "mine", i);
+        durable_start(d, id, "echoes", "7");
+    }
+    durable_pass(d, 2 * EBB_SECOND);
+    ebb_instance_filter f = {.prefix = "mine", .most = 7};
+    ebb_future *list = ebb_instance_list(d->world->host, d->store, &f);
+    store_settle(d->world);
+    assert_int_equal(ebb_await(d->world->host, list, &v), EBB_OK);
+    const ebb_instance_info *infos = ebb_instances_of(&v, &n);
+    assert_int_equal(n, 7);
+    assert_string_equal(infos[0].id, "mine-01");
+    assert_string_equal(infos[6].id, "mine-08");
+    ebb_value_discard(d->world->host, v);
+    assert_int_equal(
+        number(d, ebb_instance_cancel_all(d->world->host, d->store, &f, &(ebb_bulk_opts){.dry_run = true})),
+        20);
+    const ebb_bulk_opts stops = {.progress = stop_at_once, .arg = &seen, .reason = "first page"};
+    assert_int_equal(number(d, ebb_instance_cancel_all(d->world->host, d->store, &f, &stops)), 7);
+    assert_int_equal(seen, 7);
+    durable_pass(d, EBB_SECOND);
+    assert_string_equal(durable_state(d, "mine-01"), "Cancelled first page");
+    assert_int_equal(number(d, ebb_instance_cancel_all(d->world->host, d->store, &f, NULL)), 13);
+    durable_pass(d, EBB_SECOND);
+    assert_int_equal(
+        number(d, ebb_instance_prune(d->world->host, d->store, &f, &(ebb_bulk_opts){.dry_run = true})), 20);
+    assert_int_equal(number(d, ebb_instance_prune(d->world->host, d->store, NULL, NULL)), 20);
+    assert_string_equal(durable_state(d, "mine-01"), "EBB_ERR_UNKNOWN_INSTANCE");
+    assert_string_equal(durable_state(d, "other-00"), "Running");
+    f.most = 1001;
+    assert_int_equal(ended(d, ebb_instance_list(d->world->host, d->store, &f)), EBB_ERR_LIMIT);
+}
+
+static void a_history_is_json_and_verified(void **state) {
+    durable *d = world_of(state);
+    ebb_value v;
+    size_t n;
+    durable_start(d, "a", "echoes", "{\"amount\":7}");
+    durable_pass(d, 2 * EBB_SECOND);
+    ebb_future *f = ebb_instance_history(d->world->host, d->store, "a", NULL);
+    durable_pass(d, EBB_MS);
+    assert_int_equal(ebb_await(d->world->host, f, &v), EBB_OK);
+    const ebb_history_event *e = ebb_history_of(&v, &n);
+    assert_int_equal(n, 4);
+    assert_string_equal(e[1].kind, "activity_scheduled");
+    assert_non_null(strstr(e[1].json, "\"name\":\"echo\""));
+    assert_non_null(strstr(e[1].json, "\"body\":{\"amount\":7}"));
+    assert_int_equal(e[2].turn, 2);
+    ebb_value_discard(d->world->host, v);
+    assert_int_equal(verified(d, "a", 0), EBB_OK);
+    f = ebb_instance_history(d->world->host, d->store, "a", &(ebb_history_opts){.after = 1, .most = 1});
+    durable_pass(d, EBB_MS);
+    assert_int_equal(ebb_await(d->world->host, f, &v), EBB_OK);
+    e = ebb_history_of(&v, &n);
+    assert_int_equal(n, 2);
+    assert_string_equal(e[0].kind, "activity_completed");
+    ebb_value_discard(d->world->host, v);
+    f = ebb_instance_history(d->world->host, d->store, "a", NULL);
+    (void)ebb_future_cancel(f, EBB_CANCEL_USER); /* the fiber goes on to its end */
+    durable_pass(d, EBB_MS);
+    assert_int_equal(ebb_await(d->world->host, f, NULL), EBB_CANCELLED);
+    assert_int_equal(ended(d, ebb_instance_history(d->world->host, d->store, "b", NULL)),
+                     EBB_ERR_UNKNOWN_INSTANCE);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        IN_WORLD(terminate_runs_no_code_and_deletes_everything),
+        IN_WORLD(a_parent_learns_that_its_child_was_terminated),
+        IN_WORLD(a_reset_goes_back_and_delivers_signals_again),
+        IN_WORLD(changed_code_suspends_and_a_resume_goes_on),
+        IN_WORLD(a_delete_leaves_nothing),
+        IN_WORLD(many_are_listed_cancelled_and_pruned),
+        IN_WORLD(a_history_is_json_and_verified),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
