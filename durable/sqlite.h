@@ -134,10 +134,11 @@ struct ebb__sqlite_file {
     bool effects_lost; /* there was no memory for one: the member fails */
     ebb__arena arena;  /* of the batch */
     ebb_provider_stats stats;
-    int wal_frames, wal_next; /* of the log; when to checkpoint */
-    uint64_t ballast_next;    /* when to try to make the ballast again */
-    bool syncs, full;         /* syncs: as the connection does; full: the disk is, and the ballast is used */
-    uint32_t damaged;         /* times that the file looked damaged in a row, and was not */
+    int wal_frames, wal_next;  /* of the log; when to checkpoint */
+    int wal_passive, wal_most; /* its limits */
+    uint64_t ballast_next;     /* when to try to make the ballast again */
+    bool syncs, full;          /* syncs: as the connection does; full: the disk is, and the ballast is used */
+    uint32_t damaged;          /* times that the file looked damaged in a row, and was not */
     uint8_t random[512];
     size_t random_left;
 };
@@ -256,5 +257,7 @@ ebb_status ebb__sqlite_file_open(ebb__sqlite_store *s, ebb__sqlite_wish *w);
 void ebb__sqlite_file_close(ebb__sqlite_store *s);
 /* For tests: files that are opened from now on are on this VFS of SQLite. NULL: on the system's. */
 void ebb__sqlite_use_vfs(const char *name);
+/* For tests: the limits of the logs of files that are opened from now on. 0: those above. */
+void ebb__sqlite_use_log(int passive, int most);
 
 #endif

@@ -106,6 +106,10 @@ static int step(ebb__sqlite_db *db, sqlite3_stmt *s) {
 static int bind(sqlite3_stmt *s, int at, char type, va_list *args) {
     switch (type) {
     case 'i': return sqlite3_bind_int64(s, at, (sqlite3_int64)va_arg(*args, uint64_t));
+    case 'n': {
+        const uint64_t n = va_arg(*args, uint64_t);
+        return n != UINT64_MAX ? sqlite3_bind_int64(s, at, (sqlite3_int64)n) : sqlite3_bind_null(s, at);
+    }
     case 't': return sqlite3_bind_text(s, at, va_arg(*args, const char *), -1, SQLITE_STATIC);
     case 'b': {
         const ebb_blob *b = va_arg(*args, const ebb_blob *);

@@ -44,7 +44,7 @@ void ebb__sqlite_db_close(ebb__sqlite_db *db);
 /* The text of a statement. */
 const char *ebb__sqlite_text(ebb__sqlite_sql sql);
 /* Binds, and takes the first step: SQLITE_ROW (read it from ebb__sqlite_at, then next or end), SQLITE_DONE, or a failure.
- * `types` has a letter for each parameter: i uint64_t, t const char *, b const ebb_blob *, k const ebb_provider_token *
+ * `types` has a letter for each parameter: i uint64_t, n the same, UINT64_MAX: NULL, t const char *, b const ebb_blob *, k const ebb_provider_token *
  * (none: NULL), z nothing: NULL. What they point to must stay valid until the next step has been taken. */
 int ebb__sqlite_run(ebb__sqlite_db *db, ebb__sqlite_sql sql, const char *types, ...);
 int ebb__sqlite_next(ebb__sqlite_db *db, ebb__sqlite_sql sql);

@@ -70,7 +70,7 @@ static int on_commit(void *file, sqlite3 *db, const char *name, int frames) {
     ebb__sqlite_file *f = file;
     (void)db;
     (void)name;
-    if (frames < f->wal_frames) f->wal_next = EBB__SQLITE_WAL_PASSIVE; /* the log began anew */
+    if (frames < f->wal_frames) f->wal_next = f->wal_passive; /* the log began anew */
     f->wal_frames = frames;
     return SQLITE_OK;
 }
@@ -82,7 +82,7 @@ int ebb__sqlite_open_writer(ebb__sqlite_file *f) {
     if (rc != SQLITE_OK) return rc;
     (void)sqlite3_wal_hook(f->db.at, on_commit, f); /* takes the place of the automatic checkpoint */
     f->syncs = true;                                /* SQLite's default is FULL */
-    f->wal_next = EBB__SQLITE_WAL_PASSIVE;
+    f->wal_next = f->wal_passive;
     return ebb__sqlite_exec(&f->db, "PRAGMA synchronous = FULL");
 }
 
@@ -110,11 +110,11 @@ static void hold_readers(ebb__sqlite_file *f, bool hold) {
 void ebb__sqlite_checkpoint(ebb__sqlite_file *f) {
     int log = 0, done = 0;
     if (f->wal_frames < f->wal_next) return;
-    const bool whole = f->wal_frames >= EBB__SQLITE_WAL_MOST;
+    const bool whole = f->wal_frames >= f->wal_most;
     if (whole) hold_readers(f, true);
     (void)ebb__sqlite_wal(&f->db, whole ? SQLITE_CHECKPOINT_TRUNCATE : SQLITE_CHECKPOINT_PASSIVE, &log,
                           &done);
     if (whole) hold_readers(f, false);
     if (whole && f->db.failed == 0) f->wal_frames = 0;
-    f->wal_next = (whole && log <= 0) ? EBB__SQLITE_WAL_PASSIVE : f->wal_frames + EBB__SQLITE_WAL_PASSIVE;
+    f->wal_next = (whole && log <= 0) ? f->wal_passive : f->wal_frames + f->wal_passive;
 }

@@ -18,9 +18,15 @@
 static pthread_mutex_t registry = PTHREAD_MUTEX_INITIALIZER;
 static ebb__sqlite_file *files;
 static const char *_Atomic test_vfs;
+static _Atomic int test_passive, test_most;
 
 void ebb__sqlite_use_vfs(const char *name) {
     atomic_store(&test_vfs, name);
+}
+
+void ebb__sqlite_use_log(int passive, int most) {
+    atomic_store(&test_passive, passive);
+    atomic_store(&test_most, most);
 }
 
 /* ---- clock and hints -------------------------------------------------------------------------------------------------- */
@@ -138,6 +144,10 @@ static ebb__sqlite_file *file_new(const char *path, const struct stat *at) {
     }
     f->path = copy;
     f->vfs = atomic_load(&test_vfs);
+    f->wal_passive = atomic_load(&test_passive);
+    f->wal_most = atomic_load(&test_most);
+    if (f->wal_passive == 0) f->wal_passive = EBB__SQLITE_WAL_PASSIVE;
+    if (f->wal_most == 0) f->wal_most = EBB__SQLITE_WAL_MOST;
     f->dev = (uint64_t)at->st_dev;
     f->ino = (uint64_t)at->st_ino;
     f->claims.fd = -1;

@@ -84,8 +84,8 @@ void ebb__sqlite_work(ebb__sqlite_file *f, uint64_t key, uint64_t execution, con
                       uint64_t node, uint64_t lease) {
     const bool claimed = !ebb__token_is_none(w->token);
     const char *session = w->session != NULL ? w->session : "";
-    (void)ebb__sqlite_run(&f->db, EBB__SQL_WORK_INSERT, claimed ? "iiiztiikittb" : "iiiitiikittb", key,
-                          execution, w->activity, (uint64_t)0, w->queue, session_owner(f, session),
+    (void)ebb__sqlite_run(&f->db, EBB__SQL_WORK_INSERT, "iiintiikittb", key, execution, w->activity,
+                          claimed ? UINT64_MAX : 0, w->queue, session_owner(f, session),
                           ebb__sqlite_number(f), &w->token, (uint64_t)w->attempt, session, w->name,
                           &w->input);
     if (!claimed) {
