@@ -16,6 +16,7 @@
 #define EBB_DURABLE_SQLITE_H
 
 #include <pthread.h>
+#include <sys/types.h>
 
 #include "durable/provider.h"
 #include "durable/sqlite_db.h"
@@ -100,6 +101,7 @@ struct ebb__sqlite_file {
     char *path;             /* canonical */
     const char *vfs;        /* NULL, or that of a test */
     uint64_t dev, ino;
+    pid_t owner;   /* a child of a fork has the record, but neither the lock nor the threads */
     uint32_t refs; /* stores, and opens that wait; of the registry */
 
     /* Shared by threads, under `lock`. */

@@ -150,6 +150,7 @@ static ebb__sqlite_file *file_new(const char *path, const struct stat *at) {
     if (f->wal_most == 0) f->wal_most = EBB__SQLITE_WAL_MOST;
     f->dev = (uint64_t)at->st_dev;
     f->ino = (uint64_t)at->st_ino;
+    f->owner = getpid();
     f->claims.fd = -1;
     f->held_next = f->timer_next = UINT64_MAX;
     (void)pthread_condattr_init(&monotonic);
@@ -210,13 +211,17 @@ static void attach(ebb__sqlite_file *f, ebb__sqlite_store *s, const ebb__sqlite_
     (void)pthread_mutex_unlock(&f->lock);
 }
 
+static bool is_file(const ebb__sqlite_file *f, const struct stat *at) {
+    return f->dev == (uint64_t)at->st_dev && f->ino == (uint64_t)at->st_ino && f->owner == getpid();
+}
+
 static ebb_status find_or_open(ebb__sqlite_store *s, ebb__sqlite_wish *w) {
     char path[PATH_MAX];
     struct stat at;
     ebb_status st = locate(w, path, &at);
     if (st != EBB_OK) return st;
     ebb__sqlite_file *f = files;
-    while (f != NULL && (f->dev != (uint64_t)at.st_dev || f->ino != (uint64_t)at.st_ino)) f = f->next;
+    while (f != NULL && !is_file(f, &at)) f = f->next;
     if (f != NULL) {
         attach(f, s, w);
     } else {
