@@ -81,7 +81,7 @@ int ebb__sqlite_db_open(ebb__sqlite_db *db, const char *path, const char *vfs, b
     int rc = sqlite3_open_v2(path, &db->at, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, vfs);
     if (rc != SQLITE_OK) return fail(db, rc);
     (void)sqlite3_extended_result_codes(db->at, 1);
-    (void)sqlite3_busy_timeout(db->at, 5000);
+    (void)sqlite3_busy_timeout(db->at, EBB__SQLITE_BUSY_MS);
     if (reader) (void)sqlite3_db_config(db->at, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     return ebb__sqlite_exec(db, reader ? reader_pragmas : writer_pragmas);
 }

@@ -12,6 +12,8 @@
 
 #include "durable/provider.h"
 
+enum { EBB__SQLITE_BUSY_MS = 5000 }; /* how long a statement waits for another program's lock */
+
 typedef enum ebb__sqlite_sql {
 #define SQL(NAME, text) EBB__SQL_##NAME,
 #include "durable/sqlite_sql.def"

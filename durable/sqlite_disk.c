@@ -107,14 +107,17 @@ static void hold_readers(ebb__sqlite_file *f, bool hold) {
     (void)pthread_mutex_unlock(&f->lock);
 }
 
+/* Another program may read the file for as long as it likes: nobody waits for it, and the log grows meanwhile. */
 void ebb__sqlite_checkpoint(ebb__sqlite_file *f) {
     int log = 0, done = 0;
     if (f->wal_frames < f->wal_next) return;
     const bool whole = f->wal_frames >= f->wal_most;
     if (whole) hold_readers(f, true);
-    (void)ebb__sqlite_wal(&f->db, whole ? SQLITE_CHECKPOINT_TRUNCATE : SQLITE_CHECKPOINT_PASSIVE, &log,
-                          &done);
+    (void)sqlite3_busy_timeout(f->db.at, 0);
+    const int rc =
+        ebb__sqlite_wal(&f->db, whole ? SQLITE_CHECKPOINT_TRUNCATE : SQLITE_CHECKPOINT_PASSIVE, &log, &done);
+    (void)sqlite3_busy_timeout(f->db.at, EBB__SQLITE_BUSY_MS);
     if (whole) hold_readers(f, false);
-    if (whole && f->db.failed == 0) f->wal_frames = 0;
-    f->wal_next = (whole && log <= 0) ? f->wal_passive : f->wal_frames + f->wal_passive;
+    if (whole && rc == SQLITE_OK) f->wal_frames = 0;
+    f->wal_next = f->wal_frames + f->wal_passive;
 }
