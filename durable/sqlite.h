@@ -125,7 +125,7 @@ struct ebb__sqlite_file {
     ebb__sqlite_db db;
     ebb__sqlite_lock claims;
     ebb__sqlite_ready ready;
-    ebb__map held;                /* low half of the token -> ebb__sqlite_held */
+    ebb__map held;                /* hash of the token -> ebb__sqlite_held */
     ebb__map sessions;            /* hash of a session's name -> node */
     uint64_t held_next;           /* no claim of work lapses before */
     uint64_t timer_seen;          /* timers up to here are noticed */

@@ -9,7 +9,8 @@
 /* ---- claims ----------------------------------------------------------------------------------------------------- */
 
 static uint64_t held_key(ebb_provider_token t) {
-    return t.lo != 0 ? t.lo : 1;
+    const uint64_t key = ebb__hash_word(t.lo) ^ t.hi;
+    return key != 0 ? key : 1;
 }
 
 ebb__sqlite_held *ebb__sqlite_held_any(ebb__sqlite_file *f, ebb_provider_token token) {
