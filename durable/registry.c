@@ -8,6 +8,8 @@ static const struct {
     const ebb_provider *provider;
 } providers[] = {
     {"lab", &ebb__provider_lab},
+    {"postgres", &ebb__provider_postgres},
+    {"postgresql", &ebb__provider_postgres},
 };
 
 const ebb_provider *ebb__provider_of(const char *url) {
