@@ -9,6 +9,8 @@ static const struct {
 } providers[] = {
     {"lab", &ebb__provider_lab},
     {"sqlite", &ebb__provider_sqlite},
+    {"postgres", &ebb__provider_postgres},
+    {"postgresql", &ebb__provider_postgres},
 };
 
 const ebb_provider *ebb__provider_of(const char *url) {

@@ -1,0 +1,355 @@
+/* Lanes: what waits is sent as one transaction, and what comes back ends calls. */
+#define _POSIX_C_SOURCE 200809L
+#include "durable/postgres.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+
+/* ---- failures ------------------------------------------------------------------------------------------------- */
+
+/* Classes of SQLSTATE, or whole ones. All others fail again whenever they are repeated. */
+static const char *const retryable[] = {
+    "08",    /* connection */
+    "40",    /* transaction rollback: deadlock, serialization */
+    "53",    /* resources: disk, memory, connections */
+    "57",    /* operator: shutdown, crash, cancelled statement */
+    "58",    /* system: I/O */
+    "55P03", /* lock not available */
+    "25006", /* read-only transaction: a server that was demoted */
+};
+
+ebb_status ebb__postgres_status_of(const char *sqlstate) {
+    for (size_t i = 0; i < sizeof retryable / sizeof retryable[0]; i++)
+        if (strncmp(sqlstate, retryable[i], strlen(retryable[i])) == 0) return EBB_ERR_UNAVAILABLE;
+    return *sqlstate != 0 ? EBB_ERR_STORE : EBB_ERR_UNAVAILABLE;
+}
+
+static const char *field(const PGresult *r, int code) {
+    const char *text = PQresultErrorField(r, code);
+    return text != NULL ? text : "";
+}
+
+static void say(char *to, size_t room, const PGresult *r) {
+    const char *text = field(r, PG_DIAG_MESSAGE_PRIMARY); /* details would show keys and values */
+    (void)snprintf(to, room, "PostgreSQL: %.*s (%s)", 150, *text != 0 ? text : "the connection was lost",
+                   field(r, PG_DIAG_SQLSTATE));
+}
+
+static void claim_free(ebb__postgres *s, ebb__postgres_claim *c) {
+    if (c != NULL) ebb__free(&s->allocator, c, sizeof *c + c->n * sizeof c->token[0]);
+}
+
+static void claims_free(ebb__postgres *s, ebb__postgres_claim **list) {
+    ebb__postgres_claim *next;
+    for (ebb__postgres_claim *c = *list; c != NULL; c = next) {
+        next = c->next;
+        claim_free(s, c);
+    }
+    *list = NULL;
+}
+
+/* `lost`: nobody knows whether it was committed. */
+static void member_end(ebb__postgres_lane *l, ebb__postgres_member *m, bool lost) {
+    ebb__postgres *s = l->store;
+    ebb_provider_call *c = m->call;
+    if (m->claim != NULL && lost) {
+        m->claim->next = s->lost;
+        s->lost = m->claim;
+    } else claim_free(s, m->claim);
+    m->claim = NULL;
+    m->call = NULL;
+    c->mine = NULL;
+    ebb_provider_done(c, m->status, m->text);
+}
+
+void ebb__postgres_lane_fail(ebb__postgres_lane *l, ebb_status st, const char *text) {
+    char copy[300];
+    ebb__call_queue queue = l->queue;
+    const uint32_t n = l->n;
+    (void)snprintf(copy, sizeof copy, "%s", text);
+    memset(&l->queue, 0, sizeof l->queue);
+    for (uint32_t i = 0; i < n; i++) {
+        ebb__postgres_member *m = &l->batch[i];
+        m->status = st;
+        (void)snprintf(m->text, sizeof m->text, "%.*s", (int)sizeof m->text - 1, copy);
+        member_end(l, m, true);
+    }
+    l->n = 0;
+    while (queue.calls > 0) {
+        ebb_provider_call *c = ebb__call_queue_pop(&queue);
+        c->mine = NULL;
+        ebb_provider_done(c, st, copy);
+    }
+}
+
+/* ---- sent ----------------------------------------------------------------------------------------------------- */
+
+static uint64_t key_of(const ebb_provider_call *c) {
+    switch (c->op) {
+    case EBB_PROVIDER_ACK_TURN: return ((const ebb_provider_ack_turn_call *)c)->key;
+    case EBB_PROVIDER_ACK_WORK: return ((const ebb_provider_ack_work_call *)c)->key;
+    case EBB_PROVIDER_MARK: return ((const ebb_provider_mark_call *)c)->key;
+    case EBB_PROVIDER_RESET: return ((const ebb_provider_reset_call *)c)->key;
+    default: return UINT64_MAX;
+    }
+}
+
+/* By the instance whose row is locked, so that two batches rarely wait for each other. */
+static int by_key(const void *a, const void *b) {
+    const uint64_t x = key_of(((const ebb__postgres_member *)a)->call);
+    const uint64_t y = key_of(((const ebb__postgres_member *)b)->call);
+    return x < y ? -1 : x > y;
+}
+
+static void take_batch(ebb__postgres_lane *l) {
+    ebb__call_queue taken = {0};
+    if (l->queue.calls == 0) return;
+    ebb__call_queue_take(&l->queue, &taken, l->most, EBB__POSTGRES_BATCH_BYTES);
+    while (taken.calls > 0) {
+        ebb__postgres_member *m = &l->batch[l->n++];
+        memset(m, 0, sizeof *m);
+        m->call = ebb__call_queue_pop(&taken);
+    }
+    qsort(l->batch, l->n, sizeof *l->batch, by_key);
+}
+
+static bool send_member(ebb__postgres_lane *l, const char *function) {
+    ebb__postgres *s = l->store;
+    char sql[512];
+    size_t n = (size_t)snprintf(sql, sizeof sql, "SELECT * FROM ebb_v1.%s(", function);
+    for (int i = 1; i <= s->args.params; i++)
+        n += (size_t)snprintf(sql + n, sizeof sql - n, i == 1 ? "$%d" : ",$%d", i);
+    (void)snprintf(sql + n, sizeof sql - n, ")");
+    s->stats.statements++;
+    if (l->writes) s->stats.bytes += s->args.n;
+    return ebb__postgres_args_send(&s->args, l->conn.pg, sql);
+}
+
+/* A call for whose parameters there is no memory ends at once. */
+static bool send_batch(ebb__postgres_lane *l) {
+    ebb__postgres *s = l->store;
+    const uint32_t n = l->n;
+    uint32_t kept = 0;
+    bool sent = true;
+    for (uint32_t i = 0; i < n; i++) {
+        ebb__postgres_member m = l->batch[i];
+        const ebb__postgres_op *op = ebb__postgres_op_of(m.call->op);
+        ebb__postgres_args_clear(&s->args);
+        if (sent) op->encode(s, &m, &s->args);
+        if (s->args.failed) {
+            ebb__postgres_nomem(&m);
+            member_end(l, &m, false);
+            continue;
+        }
+        sent = sent && send_member(l, op->name);
+        l->batch[kept++] = m;
+    }
+    l->n = kept;
+    return sent;
+}
+
+static uint32_t send_claims_back(ebb__postgres_lane *l) {
+    ebb__postgres *s = l->store;
+    uint32_t n = 0;
+    for (ebb__postgres_claim *c = s->lost; c != NULL; c = c->next) {
+        const bool turns = c->op == EBB_PROVIDER_FETCH_TURNS;
+        ebb__postgres_args_clear(&s->args);
+        ebb__postgres_number(&s->args, c->node);
+        ebb__postgres_tokens(&s->args, c->token, c->n);
+        if (!turns) ebb__postgres_number(&s->args, 0);
+        if (s->args.failed) break;
+        n += ebb__postgres_args_send(&s->args, l->conn.pg,
+                                     turns ? "SELECT * FROM ebb_v1.abandon_turns($1,$2)"
+                                           : "SELECT * FROM ebb_v1.abandon_work($1,$2,$3)");
+    }
+    s->returning = s->lost;
+    s->lost = NULL;
+    return n;
+}
+
+static uint32_t send_before(ebb__postgres_lane *l) {
+    ebb__postgres *s = l->store;
+    if (l != &s->writer) return 0;
+    uint32_t n = ebb__postgres_notify(s, l->conn.pg);
+    if (s->lost != NULL) n += send_claims_back(l);
+    if (n == 0) return 0;
+    s->stats.statements += n;
+    (void)PQpipelineSync(l->conn.pg);
+    return n + 1;
+}
+
+void ebb__postgres_lane_kick(ebb__postgres_lane *l) {
+    if (!l->ready || l->n > 0 || l->skip > 0 || l->sending) return;
+    l->sending = true;
+    l->skip = send_before(l);
+    take_batch(l);
+    l->at = 0;
+    l->broken = false;
+    l->commit = EBB_OK;
+    const bool sent = l->n == 0 || (send_batch(l) && PQpipelineSync(l->conn.pg) == 1);
+    const uint32_t results = l->skip + (l->n > 0 ? l->n + 1 : 0);
+    l->sending = false;
+    if (results == 0) return;
+    l->store->stats.round_trips++;
+    if (sent) ebb__postgres_conn_sent(&l->conn, results);
+    else ebb__postgres_conn_lose(&l->conn, PQerrorMessage(l->conn.pg));
+}
+
+/* ---- answered ------------------------------------------------------------------------------------------------- */
+
+static void fail_member(ebb__postgres_lane *l, ebb__postgres_member *m, const PGresult *r) {
+    const char *state = field(r, PG_DIAG_SQLSTATE);
+    const uintptr_t tried = (uintptr_t)m->call->mine;
+    l->broken = true;
+    m->status = ebb__postgres_status_of(state);
+    say(m->text, sizeof m->text, r);
+    if (strncmp(state, "40", 2) == 0 && tried < EBB__POSTGRES_RETRIES) {
+        m->again = true;
+        m->call->mine = (void *)(tried + 1);
+    }
+}
+
+static void take_result(ebb__postgres_lane *l, const PGresult *r) {
+    ebb__postgres_member *m = &l->batch[l->at++];
+    const ExecStatusType status = PQresultStatus(r);
+    if (status == PGRES_TUPLES_OK) ebb__postgres_op_of(m->call->op)->decode(l->store, m, r);
+    else if (status == PGRES_PIPELINE_ABORTED) {
+        l->broken = true;
+        m->again = true;
+    } else fail_member(l, m, r);
+}
+
+static void count(ebb__postgres_lane *l) {
+    ebb_provider_stats *st = &l->store->stats;
+    uint32_t members = 0;
+    for (uint32_t i = 0; i < l->n; i++) {
+        const ebb_provider_op op = l->batch[i].call->op;
+        members += op != EBB_PROVIDER_FETCH_TURNS && op != EBB_PROVIDER_FETCH_WORK;
+    }
+    if (l != &l->store->writer || members == 0) return;
+    st->commits++;
+    st->members += members;
+}
+
+/* The batch is committed. */
+static void end_batch(ebb__postgres_lane *l) {
+    const uint32_t n = l->n;
+    count(l);
+    l->most = EBB__POSTGRES_BATCH;
+    for (uint32_t i = 0; i < n; i++)
+        if (l->batch[i].hints != NULL) ebb__postgres_hint(l->store, l->batch[i].hints);
+    for (uint32_t i = 0; i < n; i++) member_end(l, &l->batch[i], l->batch[i].status == EBB_ERR_NOMEM);
+}
+
+/* The batch is rolled back: those that failed end, the others are sent again, before what has come since. */
+static void undo_batch(ebb__postgres_lane *l) {
+    const uint32_t n = l->n;
+    ebb__call_queue queue = {0}, later = l->queue;
+    if (l->commit != EBB_OK) l->most = n > 1 ? n / 2 : 1;
+    for (uint32_t i = 0; i < n; i++) {
+        ebb__postgres_member *m = &l->batch[i];
+        if (l->commit != EBB_OK && n > 1) m->again = true;
+        if (l->commit != EBB_OK && n == 1) {
+            m->status = l->commit;
+            (void)snprintf(m->text, sizeof m->text, "%s", l->text);
+        } else if (m->status == EBB_OK || l->commit != EBB_OK) m->again = true;
+        if (!m->again) continue;
+        ebb__call_queue_push(&queue, m->call);
+        claim_free(l->store, m->claim);
+        m->call = NULL;
+    }
+    while (later.calls > 0) ebb__call_queue_push(&queue, ebb__call_queue_pop(&later));
+    l->queue = queue;
+    for (uint32_t i = 0; i < n; i++)
+        if (l->batch[i].call != NULL) member_end(l, &l->batch[i], false);
+}
+
+static void on_result(void *arg, PGresult *r) {
+    ebb__postgres_lane *l = arg;
+    if (l->setup != EBB__SETUP_NONE) {
+        ebb__postgres_setup_result(l, r);
+    } else if (l->skip > 0) {
+        if (--l->skip > 0) return;
+        claims_free(l->store, &l->store->returning);
+        if (l->n == 0) ebb__postgres_kick(l->store);
+    } else if (l->at < l->n) {
+        take_result(l, r);
+    } else if (PQresultStatus(r) == PGRES_PIPELINE_SYNC) {
+        if (l->broken) undo_batch(l);
+        else end_batch(l);
+        l->n = 0;
+        ebb__postgres_kick(l->store);
+    } else { /* of the commit, with one result more than was expected */
+        l->broken = true;
+        l->commit = ebb__postgres_status_of(field(r, PG_DIAG_SQLSTATE));
+        say(l->text, sizeof l->text, r);
+        l->conn.expected++;
+    }
+}
+
+/* ---- connections ---------------------------------------------------------------------------------------------- */
+
+static void on_up(void *arg) {
+    ebb__postgres_setup_begin(arg);
+}
+
+static void on_down(void *arg, const char *state, const char *text) {
+    ebb__postgres_lane *l = arg;
+    ebb__postgres *s = l->store;
+    const bool writer = l == &s->writer;
+    l->ready = false;
+    l->setup = EBB__SETUP_NONE;
+    l->skip = 0;
+    l->most = EBB__POSTGRES_BATCH;
+    while (writer && s->returning != NULL) {
+        ebb__postgres_claim *c = s->returning;
+        s->returning = c->next;
+        c->next = s->lost;
+        s->lost = c;
+    }
+    if (l == &s->listener) return;
+    const ebb_status st =
+        strncmp(state, "28", 2) == 0 || strcmp(state, "3D000") == 0 ? EBB_ERR_STORE : EBB_ERR_UNAVAILABLE;
+    if (s->opening != NULL && writer) ebb__postgres_open_failed(s, st, text);
+    else ebb__postgres_lane_fail(l, EBB_ERR_UNAVAILABLE, text);
+}
+
+static void on_notify(void *arg, const PGnotify *n) {
+    ebb__postgres_heard(((ebb__postgres_lane *)arg)->store, n);
+}
+
+static void on_closed(void *arg) {
+    ebb__postgres_released(((ebb__postgres_lane *)arg)->store);
+}
+
+static const ebb__postgres_conn_events events = {on_up, on_down, on_result, on_notify, on_closed};
+
+/* ---- life ----------------------------------------------------------------------------------------------------- */
+
+bool ebb__postgres_lane_init(ebb__postgres *s, ebb__postgres_lane *l, const ebb__store_url *url) {
+    const bool calls = l != &s->listener;
+    l->store = s;
+    l->most = EBB__POSTGRES_BATCH;
+    l->conn.loop = s->loop;
+    l->conn.allocator = &s->allocator;
+    l->conn.events = &events;
+    l->conn.arg = l;
+    l->conn.url = url;
+    if (calls) l->batch = ebb__alloc(&s->allocator, EBB__POSTGRES_BATCH * sizeof *l->batch);
+    if ((calls && l->batch == NULL) || !ebb__postgres_conn_init(&l->conn)) return false;
+    s->open++;
+    return true;
+}
+
+void ebb__postgres_lane_fini(ebb__postgres_lane *l) {
+    ebb__postgres *s = l->store;
+    if (s == NULL) return;
+    if (l->batch != NULL) ebb__free(&s->allocator, l->batch, EBB__POSTGRES_BATCH * sizeof *l->batch);
+    if (l == &s->writer) {
+        claims_free(s, &s->lost);
+        claims_free(s, &s->returning);
+    }
+}

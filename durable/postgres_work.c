@@ -1,0 +1,87 @@
+/* Work in the PostgreSQL provider. */
+#define _POSIX_C_SOURCE 200809L
+#include "durable/postgres.h"
+
+typedef ebb__postgres_args args;
+
+static void put_fetch(ebb__postgres *s, ebb__postgres_member *m, args *a) {
+    const ebb_provider_fetch_work_call *c = (const ebb_provider_fetch_work_call *)m->call;
+    const uint32_t most = c->most < EBB__POSTGRES_CLAIMS ? c->most : EBB__POSTGRES_CLAIMS;
+    ebb__postgres_number(a, c->node.id);
+    ebb__postgres_number(a, c->node.epoch);
+    ebb__postgres_array(a, EBB__OID_TEXT, c->queues_n);
+    for (size_t i = 0; i < c->queues_n; i++) ebb__postgres_text(a, c->queues[i].name);
+    ebb__postgres_array(a, EBB__OID_INT8, c->queues_n);
+    for (size_t i = 0; i < c->queues_n; i++) ebb__postgres_number(a, c->queues[i].most);
+    ebb__postgres_keys(a, c->only, c->only_n);
+    ebb__postgres_number(a, most);
+    ebb__postgres_span(a, c->lease);
+    ebb__postgres_bool(a, c->suspects);
+    ebb__postgres_claim_new(s, m, a, c->node.id, most);
+}
+
+static bool get_item(ebb_provider_call *c, const PGresult *r, int row, ebb_provider_work_item *to) {
+    bool whole = true;
+    *to = (ebb_provider_work_item){.token = ebb__postgres_get_token(r, row, 3),
+                                   .key = ebb__postgres_get_number(r, row, 4),
+                                   .id = ebb__postgres_get_text(c, r, row, 5, &whole),
+                                   .execution = ebb__postgres_get_number(r, row, 6),
+                                   .activity = ebb__postgres_get_number(r, row, 7),
+                                   .name = ebb__postgres_get_text(c, r, row, 8, &whole),
+                                   .attempt = (uint32_t)ebb__postgres_get_number(r, row, 9),
+                                   .attempts = (uint32_t)ebb__postgres_get_number(r, row, 10),
+                                   .waited = ebb__postgres_get_number(r, row, 11),
+                                   .input = ebb__postgres_get_blob(c, r, row, 12, &whole)};
+    return whole;
+}
+
+static void get_fetch(ebb__postgres *s, ebb__postgres_member *m, const PGresult *r) {
+    ebb_provider_fetch_work_call *c = (ebb_provider_fetch_work_call *)m->call;
+    const int rows = PQntuples(r);
+    ebb__postgres_times(s, r, &c->now, &c->again, &c->suspects_wait);
+    c->items_n = 0;
+    c->items = ebb_provider_alloc(m->call, (size_t)rows * sizeof *c->items);
+    bool whole = c->items != NULL;
+    for (int row = 1; row < rows && whole; row++) whole = get_item(m->call, r, row, &c->items[c->items_n++]);
+    if (!whole) ebb__postgres_nomem(m);
+}
+
+static void put_ack(ebb__postgres *s, ebb__postgres_member *m, args *a) {
+    const ebb_provider_ack_work_call *c = (const ebb_provider_ack_work_call *)m->call;
+    (void)s;
+    ebb__postgres_number(a, c->key);
+    ebb__postgres_number(a, c->execution);
+    ebb__postgres_number(a, c->activity);
+    ebb__postgres_token(a, c->token);
+    ebb__postgres_token(a, c->ack_id);
+    ebb__postgres_blob(a, c->message);
+}
+
+static void get_ack(ebb__postgres *s, ebb__postgres_member *m, const PGresult *r) {
+    ebb_provider_ack_work_call *c = (ebb_provider_ack_work_call *)m->call;
+    if (ebb__postgres_outcome(s, m, r)) {
+        c->dropped = ebb__postgres_get_bool(r, 0, 2);
+        s->stats.dropped += c->dropped;
+    } else
+        ebb__postgres_say(m, m->status, "activity %llu of execution %llu of instance %llu is not held",
+                          (unsigned long long)c->activity, (unsigned long long)c->execution,
+                          (unsigned long long)c->key);
+}
+
+static void put_abandon(ebb__postgres *s, ebb__postgres_member *m, args *a) {
+    const ebb_provider_abandon_work_call *c = (const ebb_provider_abandon_work_call *)m->call;
+    (void)s;
+    ebb__postgres_number(a, c->node.id);
+    ebb__postgres_tokens(a, c->tokens, c->tokens_n);
+    ebb__postgres_span(a, c->delay);
+}
+
+static void get_abandon(ebb__postgres *s, ebb__postgres_member *m, const PGresult *r) {
+    (void)ebb__postgres_outcome(s, m, r);
+}
+
+const ebb__postgres_op ebb__postgres_work_ops[] = {
+    [EBB_PROVIDER_FETCH_WORK] = {"fetch_work", true, put_fetch, get_fetch},
+    [EBB_PROVIDER_ACK_WORK] = {"ack_work", true, put_ack, get_ack},
+    [EBB_PROVIDER_ABANDON_WORK] = {"abandon_work", true, put_abandon, get_abandon},
+};
