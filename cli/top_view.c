@@ -136,7 +136,7 @@ static void write_sorted(FILE *out, const json_t *tree, const json_t *busiest, e
     json_array_foreach(busiest, i, node) {
         if (tasks != NULL && !is_in(tree, node)) tasks[n++] = node;
     }
-    if (n > 0) qsort((void *)tasks, n, sizeof *tasks, sort == EBB__TOP_AGE ? older : slower);
+    if (n > 0) qsort((void *)tasks, n, sizeof(json_t *), sort == EBB__TOP_AGE ? older : slower);
     for (i = 0; i < n; i++) write_task(out, tasks[i], false);
     free((void *)tasks);
 }

@@ -3,6 +3,7 @@
 #include "cli/summary.h"
 #include "cli/together.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -429,6 +430,7 @@ static const struct {
 };
 
 static int run_verb(size_t verb, const request *q) {
+    assert(q->n_files > 0);
     ebb__cli_file *files = calloc(q->n_files, sizeof *files);
     int code = EBB__EXIT_USAGE;
     bool ok = files != NULL;

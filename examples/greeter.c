@@ -69,7 +69,7 @@ static ebb_status accept_all(ebb_cx *cx, void *arg) {
         ebb_value v;
         ebb_status st = ebb_await(cx, ebb_listener_accept(cx, g->listener), &v);
         if (st == EBB_ERR_CLOSED || st == EBB_CANCELLED) return ebb_region_join(cx, guests);
-        if (st != EBB_OK) st = ebb_await(cx, ebb_after(cx, 100 * EBB_MS), NULL); /* no memory, perhaps */
+        if (st != EBB_OK) (void)ebb_await(cx, ebb_after(cx, 100 * EBB_MS), NULL); /* no memory, perhaps */
         else if (ebb_id_status(ebb_fiber_spawn(cx, guests, greet, v.as.p).id) != EBB_OK)
             (void)ebb_stream_close(cx, ebb_stream_of(v)); /* too many */
     }

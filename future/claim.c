@@ -2,6 +2,8 @@
  * when nobody reads it. So a lost race loses nothing, whoever decides it, and however late. */
 #include "future/claim.h"
 
+#include <assert.h>
+
 #include "sched/broadcast.h"
 #include "sched/claim.h"
 
@@ -24,6 +26,7 @@ static void deliver(ebb_future *f, const ebb__claim_kind *k, void *on) {
         (void)ebb__complete(f, ebb_value_owned(k->claim, on));
         return;
     }
+    assert(k->value != NULL);
     (void)ebb__complete(f, k->value(on));
     release(k, on);
 }
