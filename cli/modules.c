@@ -1,6 +1,7 @@
 /* cli/modules.c - the files of a program, and what the compiler says about them. */
 #include "cli/modules.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -91,9 +92,17 @@ void ebb__compiled_close(ebb__compiled *c) {
     free(c->file.bytes);
 }
 
+void ebb__compiled_limit(const ebb_program_event *e) {
+    char place[256] = "";
+    if (e->file[0] != 0)
+        (void)snprintf(place, sizeof place, "%s:%" PRIu32 ":%" PRIu32 ": ", e->file, e->line, e->column);
+    ebb__cli_error("%s%s has %s", place, e->name, e->why);
+}
+
 int ebb__compiled_program(const ebb__compiled *c, const ebb_program_opts *opts, ebb_program **out) {
     ebb_status st = ebb_program_new(c->lang, opts, out);
     if (st == EBB_OK) return EBB__EXIT_OK;
+    if (st == EBB_ERR_LIMIT) return EBB__EXIT_BAD; /* it was reported */
     ebb__cli_error("%s: %s", c->path, st == EBB_ERR_INVALID ? "there is no `fn main`" : ebb_status_text(st));
     return st == EBB_ERR_NOMEM ? EBB__EXIT_USAGE : EBB__EXIT_BAD;
 }

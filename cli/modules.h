@@ -34,6 +34,8 @@ typedef struct ebb__compiled {
 int ebb__compiled_open(ebb__compiled *c, const char *path);
 void ebb__compiled_close(ebb__compiled *c);
 /* Makes a program of it. Returns the exit code; an error was printed. */
+/* In the report of the program's `opts`: what EBB_PROGRAM_LIMIT says. */
+void ebb__compiled_limit(const ebb_program_event *e);
 int ebb__compiled_program(const ebb__compiled *c, const ebb_program_opts *opts, ebb_program **out);
 
 #endif

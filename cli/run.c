@@ -51,6 +51,10 @@ static void print(void *ctx, const char *text, size_t n) {
 
 static void report(void *ctx, const ebb_program_event *e) {
     const program *r = ctx;
+    if (e->what == EBB_PROGRAM_LIMIT) {
+        ebb__compiled_limit(e);
+        return;
+    }
     if (e->what != EBB_PROGRAM_FAULT && r->quiet) return;
     if (e->file[0] != 0) fprintf(stderr, "%s:%" PRIu32 ":%" PRIu32 ": ", e->file, e->line, e->column);
     const char *name = e->name[0] == 0 ? "a machine that is gone" : e->name;

@@ -72,7 +72,8 @@ static void report(void *ctx, const ebb_program_event *e) {
     static const char *const what[] = {"", "fault", "dead", "full"};
     ebb__test_program *t = ctx;
     char line[1024];
-    if (t->judged) return;
+    if (e->what == EBB_PROGRAM_LIMIT) ebb__compiled_limit(e);
+    if (e->what == EBB_PROGRAM_LIMIT || t->judged) return;
     int n = snprintf(line, sizeof line, "! %s %s %s: %s%s%s", what[e->what], e->name[0] == 0 ? "-" : e->name,
                      e->kind[0] == 0 ? "-" : e->kind, e->why, e->text[0] == 0 ? "" : ": ", e->text);
     if (n < 0) return;

@@ -235,6 +235,8 @@ static void check_typestate(ebb_lang *c, ebb__typestate *ts) {
 
 /* ---- constants ---- */
 
+enum { CONSTANT_MAX = 1000 };
+
 static bool is_constant(const ebb__ir *x) {
     switch (x->op) {
     case EBB__OP_CALL:
@@ -263,8 +265,17 @@ static void read_constant(ebb_lang *c, ebb__decl *d) {
     b.pure = true;
     b.pure_why = "a constant";
     d->step = EBB__RESOLVING;
+    uint32_t outer = c->check->names;
+    c->check->names = 0;
     d->value = x == 0 ? ebb__ir_invalid(&b, d->span) : ebb__infer_as(&b, x, d->type);
+    d->names = d->value->n == 0 ? 0 : c->check->names; /* a number that was computed is one value */
+    c->check->names = outer;
     d->step = EBB__RESOLVED;
+    if (d->names > CONSTANT_MAX) {
+        (void)ebb__diag_report(c, EBB__E0316, d->span, "it names more than %d others", (int64_t)CONSTANT_MAX);
+        d->value = ebb__ir_invalid(&b, d->span);
+        d->names = 0;
+    }
     if (d->value->op != EBB__OP_INVALID && !is_constant(d->value))
         (void)ebb__diag_report(c, EBB__E0314, d->value->span, "this is computed when the program runs");
     body_end(&b);
@@ -283,6 +294,8 @@ ebb__ir *ebb__constant(ebb_lang *c, ebb__decl *d, ebb__span span) {
     c->check->alias_depth++;
     if (d->step == EBB__UNRESOLVED) read_constant(c, d);
     c->check->alias_depth--;
+    c->check->names += 1 + d->names;
+    if (c->check->names > CONSTANT_MAX) c->check->names = CONSTANT_MAX + 1;
     *x = *d->value;
     x->span = span;
     return x;

@@ -20,6 +20,7 @@ struct ebb__check {
     ebb__vec calls;      /* ebb__call */
     ebb__type machine_error, request_failed, none;
     uint32_t import_depth, alias_depth;
+    uint32_t names; /* of the constant that is being read, so far */
     ebb__program *program;
 };
 
@@ -89,6 +90,9 @@ bool ebb__check_attr(ebb_lang *c, const ebb__source *s, uint32_t attr, ebb__name
 
 ebb__type ebb__read_type(ebb_lang *c, ebb__where w, uint32_t node);
 ebb__type ebb__decl_type(ebb_lang *c, ebb__decl *d);
+
+/* False: a tuple or state of `n` parts has too many, and it was reported. */
+bool ebb__check_parts(ebb_lang *c, ebb__span at, uint32_t n);
 
 /* The message that a PATH names; ERROR: reported. `what` for the message. */
 ebb__type ebb__read_message(ebb_lang *c, ebb__where w, uint32_t path);

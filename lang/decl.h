@@ -27,6 +27,7 @@ typedef struct ebb__field {
 } ebb__field;
 
 enum { EBB__MAILBOX_MAX = 65535 }; /* EBB_MACHINE_MAILBOX_MAX */
+enum { EBB__FIELDS_MAX = 200 };    /* of a record, tuple or state; parameters: each needs a register */
 
 typedef struct ebb__decl {
     uint8_t kind;
@@ -40,6 +41,7 @@ typedef struct ebb__decl {
     ebb__field *fields;  /* of a record, and the parameters of a function */
     uint32_t n_fields;
     ebb__ir *value; /* of a constant */
+    uint32_t names; /* of a constant: the others that it is made of, each as often as it is named */
     ebb__ir_fn *fn;
     struct ebb__typestate *typestate; /* of a typestate or spec; of a method its owner */
     struct ebb__state *state;         /* of a method */

@@ -37,7 +37,7 @@ static void put(ebb__emitter *e, uint32_t word) {
     if (e->n == e->room) {
         uint32_t *code = e->n >= EBB__CODE_MAX - 64 ? NULL : grown(e, e->code, &e->room, sizeof *code);
         if (code == NULL) {
-            e->limit = e->limit || !e->oom;
+            if (!e->oom) e->limit = "more than 65,000 instructions";
             return;
         }
         e->code = code;
@@ -67,7 +67,7 @@ void ebb__emit_extra(ebb__emitter *e, uint32_t x) {
 }
 
 void ebb__emit_wide(ebb__emitter *e, ebb__vm_op op, uint32_t a, uint32_t number) {
-    if (number > UINT16_MAX) e->limit = true;
+    if (number > UINT16_MAX) e->limit = "one of more than 65,536 constants of the program";
     (void)ebb__emit(e, op, a, number & 255, number >> 8);
 }
 
@@ -115,7 +115,7 @@ void ebb__emit_back(ebb__emitter *e, uint32_t to) {
 
 static uint32_t take(ebb__emitter *e, uint32_t *top, uint32_t *most) {
     if (*top >= EBB__REGISTERS) {
-        e->limit = true;
+        e->limit = "more than 250 variables, parameters and intermediate values of a kind";
         return 0;
     }
     uint32_t reg = (*top)++;
@@ -237,12 +237,13 @@ static ebb_status emit_fn(ebb__image *m, const ebb__ir_fn *fn, ebb__bytecode *co
     bool ok = set_params(&e, code);
     if (ok && fn->body != NULL) ebb__emit_into(&e, fn->body, EBB__NOWHERE);
     if (ok) (void)ebb__emit(&e, EBB__VM_UNREACHABLE, 0, 0, 0);
-    ok = ok && !e.oom && (e.limit || keep(&e, code));
+    ok = ok && !e.oom && (e.limit != NULL || keep(&e, code));
     ebb__free(&m->allocator, e.slots, slots);
     ebb__free(&m->allocator, e.code, e.room * sizeof *e.code);
     ebb__free(&m->allocator, e.places, e.places_room * sizeof *e.places);
-    if (e.limit) m->limit = fn->name;
-    return !ok ? EBB_ERR_NOMEM : e.limit ? EBB_ERR_LIMIT : EBB_OK;
+    if (!ok) return EBB_ERR_NOMEM;
+    m->limit_at = fn->span;
+    return e.limit != NULL ? ebb__image_limit(m, fn->name, e.limit) : EBB_OK;
 }
 
 ebb_status ebb__emit_all(ebb__image *m) {

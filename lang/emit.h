@@ -30,7 +30,8 @@ typedef struct ebb__emitter {
     ebb__emit_loop *loop;
     ebb__span span;
     bool has_self; /* reference 0 is a state object that is no slot */
-    bool oom, limit;
+    bool oom;
+    const char *limit; /* what the function has too much of, or NULL */
 } ebb__emitter;
 
 /* ---- emit.c: assembling ---- */

@@ -306,8 +306,8 @@ static void call(ebb__emitter *e, const ebb__ir *x, uint32_t to) {
 static void text(ebb__emitter *e, const ebb__ir *x, uint32_t to) {
     ebb__emit_mark mark = ebb__emit_begin(e);
     uint32_t first = e->refs, n = x->n;
-    if (n > EBB__REGISTERS) e->limit = true;
-    for (uint32_t i = 0; i < n && !e->limit; i++) (void)ebb__emit_ref(e);
+    if (n > EBB__REGISTERS) e->limit = "a string of more than 250 parts";
+    for (uint32_t i = 0; i < n && e->limit == NULL; i++) (void)ebb__emit_ref(e);
     for (uint32_t i = 0; i < n; i++) {
         ebb__emit_mark part = ebb__emit_begin(e);
         const ebb__ir *arg = x->args[i];
@@ -462,7 +462,7 @@ static void into(ebb__emitter *e, const ebb__ir *x, uint32_t to) {
 
 /* What gives a value gets a register for it, needed or not, unless its branches can do without. */
 void ebb__emit_into(ebb__emitter *e, const ebb__ir *x, uint32_t to) {
-    if (e->oom || e->limit) return;
+    if (e->oom || e->limit != NULL) return;
     e->span = x->span;
     switch (x->op) {
     case EBB__OP_BLOCK: block(e, x, to); return;

@@ -4,6 +4,8 @@
  * owned from the outside in; then the last one is set. Keys on the path are evaluated before, once each. */
 #include "lang/emit.h"
 
+#include <assert.h>
+
 #include "lang/check.h"
 
 enum { PATH_MAX_KEYS = 16 };
@@ -21,7 +23,7 @@ uint32_t ebb__emit_field_slot(ebb__emitter *e, uint32_t type, uint32_t field) {
         if (m->shapes[i].kind == EBB__TY_STATE && m->shapes[i].typestate + 1 == machine) type = i;
     }
     uint32_t slot = field < m->shapes[type].n ? m->shapes[type].at[field] : 0;
-    if (slot > UINT8_MAX) e->limit = true;
+    assert(slot <= UINT8_MAX); /* there are EBB__FIELDS_MAX */
     return slot;
 }
 
@@ -36,7 +38,7 @@ static void evaluate_keys(ebb__emitter *e, const ebb__ir *x, path *p) {
     evaluate_keys(e, x->args[0], p);
     if (x->op != EBB__OP_INDEX) return;
     if (p->n == PATH_MAX_KEYS) {
-        e->limit = true;
+        e->limit = "a place of more than 16 elements of elements";
         return;
     }
     p->at[p->n] = x;

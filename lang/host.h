@@ -78,7 +78,7 @@ struct ebb_program {
 
     char *printed; /* lines of the dispatch: a uint32_t of bytes, then the text */
     size_t printed_n, printed_room;
-    ebb__trap fault; /* of the dispatch that was rolled back last */
+    ebb__trap fault;     /* of the dispatch that was rolled back last */
     bool fault_on_start; /* of an entry at the start of a machine: of no message */
     char fault_text[EBB__WHY_MAX];
     ebb_program_end end;

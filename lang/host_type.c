@@ -1,6 +1,8 @@
 /* lang/host_type.c - the tables that typestates become: for each state and kind a rule. */
 #include "lang/host.h"
 
+#include <assert.h>
+
 #include "lang/check.h"
 
 _Static_assert(EBB__MAILBOX_MAX == EBB_MACHINE_MAILBOX_MAX, "the compiler refuses larger ones");
@@ -20,7 +22,8 @@ static uint32_t timers_of(const ebb__program *ir) {
 static ebb_status make_kinds(ebb_program *p) {
     const ebb__program *ir = p->image.ir;
     p->n_kinds = ir->n_kinds + timers_of(ir);
-    if (p->n_kinds > UINT16_MAX) return EBB_ERR_LIMIT;
+    if (p->n_kinds > UINT16_MAX)
+        return ebb__image_limit(&p->image, "the program", "more than 65,534 messages and timers of a state");
     p->kinds = ebb__image_new(&p->image, p->n_kinds * sizeof *p->kinds);
     if (p->kinds == NULL) return EBB_ERR_NOMEM;
     p->kinds[0].name = "RequestFailed";
@@ -124,7 +127,8 @@ static ebb_status make_type(ebb_program *p, uint32_t i, bool checked) {
         if (!make_rules(p, &t->states[s], column, &table[(size_t)s * columns])) return EBB_ERR_NOMEM;
     }
     size_t fields = sizeof(ebb__object) + slots * sizeof(ebb__value);
-    if (fields > EBB_MACHINE_FIELDS_MAX || ir->n_states > UINT16_MAX) return EBB_ERR_LIMIT;
+    assert(fields <= EBB_MACHINE_FIELDS_MAX); /* there are EBB__FIELDS_MAX */
+    if (ir->n_states > UINT16_MAX) return ebb__image_limit(&p->image, ir->name, "more than 65,535 states");
     t->type = (ebb_machine_type){.name = ir->name,
                                  .states = states,
                                  .table = table,

@@ -12,6 +12,12 @@ void *ebb__image_new(ebb__image *m, size_t n) {
     return ebb__arena_zero(&m->arena, n);
 }
 
+ebb_status ebb__image_limit(ebb__image *m, const char *of, const char *limit) {
+    m->limit_of = of;
+    m->limit = limit;
+    return EBB_ERR_LIMIT;
+}
+
 const char *ebb__image_text(ebb__image *m, const char *s, size_t n) {
     char *p = ebb__image_new(m, n + 1);
     if (p != NULL) memcpy(p, s, n);

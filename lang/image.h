@@ -41,11 +41,15 @@ typedef struct ebb__image {
         uint32_t machine; /* 1 + whose self each function has; 0: none */
         uint32_t state;   /* the type of that self; 0: it may be in any state */
     } * self_of;
-    const char *limit; /* the function for which a limit was exceeded */
+    const char *limit, *limit_of; /* EBB_ERR_LIMIT: which limit, and what exceeds it */
+    ebb__span limit_at;
 } ebb__image;
 
 ebb_status ebb__image_make(ebb_lang *c, ebb_allocator a, ebb__image *out);
 void ebb__image_free(ebb__image *m);
+
+/* EBB_ERR_LIMIT, with its texts. */
+ebb_status ebb__image_limit(ebb__image *m, const char *of, const char *limit);
 
 void *ebb__image_new(ebb__image *m, size_t n); /* zeroed; NULL: no memory */
 const char *ebb__image_text(ebb__image *m, const char *s, size_t n);

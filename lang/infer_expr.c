@@ -288,6 +288,7 @@ static ebb__ir *infer_tuple(ebb__body *b, uint32_t node, ebb__type expected) {
         x->args[i] = may_contain(b, value) ? ebb__coerce(b, value, of[i]) : ebb__ir_invalid(b, value->span);
         of[i] = x->args[i]->type;
     }
+    if (!ebb__check_parts(b->c, x->span, n)) return ebb__ir_invalid(b, x->span);
     x->type = ebb__type_of(b->c, EBB__TY_TUPLE, of, n);
     return x;
 }

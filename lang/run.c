@@ -64,16 +64,22 @@ static ebb_status make(ebb_lang *c, ebb_program *p, const ebb__exec *exec) {
     return st;
 }
 
+static void set_place(const ebb_program *p, ebb_program_event *e, ebb__span span) {
+    if (span.n == 0 && span.at == 0) return;
+    const ebb__source *s = ebb__source_at(p->image.lang, span.source);
+    e->file = s->path;
+    ebb__source_place(s, span.at, &e->line, &e->column);
+}
+
 static void report_limit(const ebb_program *p) {
-    ebb_program_event e = {
-        .what = EBB_PROGRAM_FAULT,
-        .name = p->image.limit,
-        .kind = "",
-        .why = "the function needs more than 250 registers of a kind, a field behind the first 256, "
-               "or more than 65,535 instructions",
-        .text = "",
-        .file = "",
-        .broken = ""};
+    ebb_program_event e = {.what = EBB_PROGRAM_LIMIT,
+                           .name = p->image.limit_of,
+                           .kind = "",
+                           .why = p->image.limit,
+                           .text = "",
+                           .file = "",
+                           .broken = ""};
+    set_place(p, &e, p->image.limit_at);
     if (p->opts.report != NULL) p->opts.report(p->opts.ctx, &e);
 }
 
@@ -105,7 +111,7 @@ ebb_status ebb__program_new(ebb_lang *c, const ebb_program_opts *given, const eb
         *out = p;
         return EBB_OK;
     }
-    if (st == EBB_ERR_LIMIT && p->image.limit != NULL) report_limit(p);
+    if (st == EBB_ERR_LIMIT) report_limit(p);
     free_program(p);
     return st;
 }
@@ -136,13 +142,6 @@ static const char *const trap_texts[] = {
 #include "lang/trap.def"
 #undef EBB_TRAP
 };
-
-static void set_place(const ebb_program *p, ebb_program_event *e, ebb__span span) {
-    if (span.n == 0 && span.at == 0) return;
-    const ebb__source *s = ebb__source_at(p->image.lang, span.source);
-    e->file = s->path;
-    ebb__source_place(s, span.at, &e->line, &e->column);
-}
 
 static const char *broken_by(uint32_t trap) {
     switch (trap) {

@@ -121,7 +121,7 @@ static uint32_t machine_of(const ebb__image *m, const struct ebb__decl *d) {
 ebb_status ebb__shapes_build(ebb__image *m) {
     const ebb_lang *c = m->lang;
     m->n_shapes = c->check->types.n;
-    if (m->n_shapes > UINT16_MAX) return EBB_ERR_LIMIT;
+    if (m->n_shapes > UINT16_MAX) return ebb__image_limit(m, "the program", "more than 65,535 types");
     m->shapes = ebb__image_new(m, m->n_shapes * sizeof *m->shapes);
     if (m->shapes == NULL) return EBB_ERR_NOMEM;
     for (uint32_t i = 0; i < m->n_shapes; i++) {
@@ -141,7 +141,8 @@ ebb_status ebb__shapes_build(ebb__image *m) {
     }
     for (uint32_t i = 0; i < m->n_shapes; i++) {
         if (!lay_out(m, i) || !add_constant(m, i) || m->shapes[i].name == NULL) return EBB_ERR_NOMEM;
-        if (m->shapes[i].n > UINT16_MAX) return EBB_ERR_LIMIT;
+        if (m->shapes[i].n > UINT16_MAX)
+            return ebb__image_limit(m, m->shapes[i].name, "more than 65,535 members");
     }
     return EBB_OK;
 }

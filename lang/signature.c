@@ -67,6 +67,12 @@ static ebb__type path_type(ebb_lang *c, ebb__where w, uint32_t node) {
     }
 }
 
+bool ebb__check_parts(ebb_lang *c, ebb__span at, uint32_t n) {
+    if (n <= EBB__FIELDS_MAX) return true;
+    (void)ebb__diag_report(c, EBB__E0209, at, "%d; the limit is %d", (int64_t)n, (int64_t)EBB__FIELDS_MAX);
+    return false;
+}
+
 static ebb__type compound(ebb_lang *c, ebb__where w, uint32_t node, ebb__type_kind kind) {
     uint32_t n = 0, i = 0;
     for (uint32_t t = ebb__syntax_at(w.source, node)->child; t != 0; t = ebb__syntax_at(w.source, t)->next)
@@ -78,6 +84,8 @@ static ebb__type compound(ebb_lang *c, ebb__where w, uint32_t node, ebb__type_ki
     }
     uint32_t least = kind == EBB__TY_LIST ? 1 : kind == EBB__TY_MAP ? 2 : 0;
     if (n < least) return EBB__TY_ERROR; /* the parser has said what is missing */
+    if (kind == EBB__TY_TUPLE && !ebb__check_parts(c, ebb__node_span(w.source, node), n))
+        return EBB__TY_ERROR;
     if (kind == EBB__TY_UNION) return ebb__type_union(c, of, n);
     if (kind == EBB__TY_TUPLE && n <= 1) return n == 0 ? (ebb__type)EBB__TY_UNIT : of[0];
     return ebb__type_of(c, kind, of, n);
@@ -118,7 +126,7 @@ static bool has_field(const ebb__field *fields, uint32_t n, ebb__name name) {
     return false;
 }
 
-void ebb__read_fields(ebb_lang *c, ebb__where w, uint32_t node, uint8_t kind, ebb__field **out, uint32_t *n) {
+bool ebb__read_fields(ebb_lang *c, ebb__where w, uint32_t node, uint8_t kind, ebb__field **out, uint32_t *n) {
     const ebb__source *s = w.source;
     ebb__field *fields = ebb__lang_array(c, ebb__children_of(s, node, (ebb__kind)kind) + 1, sizeof *fields);
     *out = fields;
@@ -129,10 +137,16 @@ void ebb__read_fields(ebb_lang *c, ebb__where w, uint32_t node, uint8_t kind, eb
         if (f->kind != kind || f->tok == 0) continue;
         ebb__name name = ebb__token_at(s, f->tok)->name;
         ebb__span at = ebb__token_span(s, f->tok);
+        if (*n == EBB__FIELDS_MAX) {
+            (void)ebb__diag_report(c, EBB__E0209, at, "the first behind the limit of %d",
+                                   (int64_t)EBB__FIELDS_MAX);
+            return false;
+        }
         if (has_field(fields, *n, name))
             (void)ebb__diag_report(c, EBB__E0202, at, "%n is there already", name);
         fields[(*n)++] = (ebb__field){.name = name, .type = ebb__read_type(c, w, f->child), .span = at};
     }
+    return true;
 }
 
 static ebb__type alias_type(ebb_lang *c, ebb__decl *d, uint32_t node) {
@@ -170,7 +184,8 @@ static void read_record(ebb_lang *c, ebb__decl *d) {
     (void)ebb__decl_type(c, d);
     uint32_t record = ebb__child_of(d->source, d->node, EBB__S_RECORD);
     if (record == 0) return;
-    ebb__read_fields(c, (ebb__where){d->source, NULL}, record, EBB__S_FIELD, &d->fields, &d->n_fields);
+    ebb__where w = {d->source, NULL};
+    if (!ebb__read_fields(c, w, record, EBB__S_FIELD, &d->fields, &d->n_fields)) d->broken = true;
     for (uint32_t i = 0; i < d->n_fields; i++) {
         if (!ebb__type_at(c, d->fields[i].type)->moves) continue;
         bool cap = ebb__type_kind_of(c, d->fields[i].type) == EBB__TY_REPLY_CAP;
@@ -236,7 +251,8 @@ void ebb__read_fn(ebb_lang *c, ebb__decl *d) {
     ebb__where w = {d->source, d->typestate};
     uint32_t params = ebb__child_of(d->source, d->node, EBB__S_PARAMS),
              result = type_child(d->source, d->node);
-    if (params != 0) ebb__read_fields(c, w, params, EBB__S_PARAM, &d->fields, &d->n_fields);
+    if (params != 0 && !ebb__read_fields(c, w, params, EBB__S_PARAM, &d->fields, &d->n_fields))
+        d->broken = true;
     for (uint32_t x = params == 0 ? 0 : ebb__syntax_at(d->source, params)->child, i = 0; x != 0;
          x = ebb__syntax_at(d->source, x)->next, i++) {
         if (ebb__syntax_at(d->source, x)->child == 0 && !d->broken)

@@ -11,7 +11,8 @@ void ebb__read_roles(ebb_lang *c, ebb__typestate *ts);
 void ebb__read_typestate(ebb_lang *c, ebb__typestate *ts);
 void ebb__read_fn(ebb_lang *c, ebb__decl *d);
 
-/* The children of `node` of a kind FIELD, TFIELD or PARAM. */
-void ebb__read_fields(ebb_lang *c, ebb__where w, uint32_t node, uint8_t kind, ebb__field **out, uint32_t *n);
+/* The children of `node` of a kind FIELD, TFIELD or PARAM. False: there are too many, and it was reported; the first are
+ * read. */
+bool ebb__read_fields(ebb_lang *c, ebb__where w, uint32_t node, uint8_t kind, ebb__field **out, uint32_t *n);
 
 #endif

@@ -230,7 +230,7 @@ static void read_rstate(ebb_lang *c, ebb__rstate *st) {
 static bool same_fields(ebb_lang *c, const ebb__decl *type, ebb__where w, uint32_t record) {
     ebb__field *fields;
     uint32_t n;
-    ebb__read_fields(c, w, record, EBB__S_FIELD, &fields, &n);
+    if (!ebb__read_fields(c, w, record, EBB__S_FIELD, &fields, &n)) return true;
     if (n != type->n_fields) return false;
     for (uint32_t i = 0; i < n; i++) {
         if (fields[i].name != type->fields[i].name || fields[i].type != type->fields[i].type) return false;

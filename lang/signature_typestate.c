@@ -95,7 +95,8 @@ static void read_fields(ebb_lang *c, ebb__typestate *ts, uint32_t node, ebb__fie
     uint32_t group = ebb__child_of(s, node, EBB__S_FIELDS), own_n, carried = *n;
     ebb__field *own = NULL, *old = *fields;
     if (group == 0) return;
-    ebb__read_fields(c, (ebb__where){s, ts}, group, EBB__S_TFIELD, &own, &own_n);
+    bool fits = ebb__read_fields(c, (ebb__where){s, ts}, group, EBB__S_TFIELD, &own, &own_n);
+    if (!fits || !ebb__check_parts(c, ebb__node_span(s, group), carried + own_n)) ts->decl->broken = true;
     *fields = ebb__lang_array(c, carried + own_n + 1, sizeof **fields);
     if (own == NULL || *fields == NULL) {
         *fields = old;

@@ -26,17 +26,20 @@ typedef enum ebb_program_event_what {
     EBB_PROGRAM_FAULT =
         1, /* a handler was rolled back, or main ended early: `why`, at `file`:`line`:`column` */
     EBB_PROGRAM_DEAD = 2, /* a message was not handled: `kind`, `why` */
-    EBB_PROGRAM_FULL = 3  /* a mailbox was full: `kind` */
+    EBB_PROGRAM_FULL = 3, /* a mailbox was full: `kind` */
+    EBB_PROGRAM_LIMIT =
+        4 /* ebb_program_new returns EBB_ERR_LIMIT: `name` has `why`, at `file`:`line`:`column` */
 } ebb_program_event_what;
 
 typedef struct ebb_program_event {
     ebb_program_event_what what;
     ebb_machine machine; /* of a dead letter, the receiver; id 0: none, or main */
-    const char *name;    /* the machine's typestate; "main"; "" if it is gone */
-    const char *kind;    /* the message; "" if there is none */
-    const char *why;     /* "overflow"; "ByZero" */
-    const char *text;    /* what an assertion or trap says; "" if nothing */
-    const char *file;    /* "": no place */
+    const char
+        *name; /* the machine's typestate; "main"; "" if it is gone; of a limit, a function or typestate */
+    const char *kind; /* the message; "" if there is none */
+    const char *why;  /* "overflow"; "ByZero" */
+    const char *text; /* what an assertion or trap says; "" if nothing */
+    const char *file; /* "": no place */
     uint32_t line, column;
     bool goes_on; /* of a fault: the machine has a fault state, and is in it now */
     const char
@@ -55,8 +58,8 @@ typedef struct ebb_program_opts {
 } ebb_program_opts;
 
 /* Makes a program of a compilation without errors, which must outlive it. EBB_ERR_INVALID: there are errors, or no
- * `fn main`, or no allocator; EBB_ERR_LIMIT: a function needs more than 250 registers of a kind, a field behind the first
- * 256 or more than 65,535 instructions (`report` says which), or there are more than 65,535 types; EBB_ERR_NOMEM, EBB_ERR_VERSION. */
+ * `fn main`, or no allocator; EBB_ERR_LIMIT: `report` says which, for example a function that needs more than 250 registers
+ * of a kind; EBB_ERR_NOMEM, EBB_ERR_VERSION. */
 ebb_status ebb_program_new(ebb_lang *c, const ebb_program_opts *opts, ebb_program **out);
 /* Frees it, after the region of its machines has closed or ebb_runtime_free. EBB_ERR_BUSY: it has not. */
 ebb_status ebb_program_free(ebb_program *p);

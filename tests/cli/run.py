@@ -179,6 +179,15 @@ fn main() { let e = Echo::spawn(); start(e); }
         self.assertEqual((run.returncode, run.stdout), (0, b"1 ok\nend\n"))
         self.assertIn(b"not UTF-8", run.stderr)
 
+    def test_a_function_that_is_too_large_is_named_with_its_place(self):
+        path = self.file("fn main() {\n" + "".join(f"    let _v{i} = {i};\n" for i in range(300)) + "}\n")
+        self.assertEqual(ebb("check", path).returncode, 0)
+        for command in ["run", "test"]:
+            run = ebb(command, path)
+            self.assertEqual((run.returncode, run.stdout), (1, ""), run.stderr)
+            self.assertEqual(run.stderr, f"ebb: {path}:1:4: main has more than 250 variables, parameters and "
+                                         "intermediate values of a kind\n")
+
     def test_arguments(self):
         self.assertEqual(ebb("run").returncode, 2)
         self.assertEqual(ebb("run", "--help").returncode, 0)

@@ -169,6 +169,46 @@ static void a_match_of_thousands_of_arms_takes_memory_for_each_once(void **state
     free(t.s);
 }
 
+/* `n` parts of `one`, which has a number in it. */
+static void numbered(lang_text *t, const char *one, int n) {
+    char part[64];
+    for (int i = 0; i < n; i++) {
+        snprintf(part, sizeof part, one, i);
+        repeat(t, part, 1);
+    }
+}
+
+static void what_needs_a_register_each_is_at_most_200(void **state) {
+    (void)state;
+    static const struct {
+        const char *before, *one, *after;
+    } shapes[] = {
+        {"type R = { ", "a%d: i64, ", "}"},
+        {"fn f(", "_a%d: i64, ", ") {}"},
+        {"fn f() { let _t = (", "%d, ", "); }"},
+        {"type T = (", "[i64], ", ")"},
+        {"typestate M { fields { a: i64 } fn new(m: M::S) -> S { m } state S { fields { ", "a%d: i64, ",
+         "} } }"},
+        {"typestate M { fn new(m: M::S) -> S { m } fields { ", "a%d: i64, ", "} state S; }"},
+        {"protocol P { msg M = { ", "a%d: i64, ", "} }"},
+    };
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        bool carried = i == 4; /* a field of the typestate is one of the 200 */
+        for (int n = 200 - carried; n <= 201 - carried; n++) {
+            lang_text t = lang_empty();
+            char last[8];
+            size_t count;
+            repeat(&t, shapes[i].before, 1);
+            numbered(&t, shapes[i].one, n);
+            repeat(&t, shapes[i].after, 1);
+            (void)compile(&t, (ebb_lang_opts){0}, last, &count);
+            bool refused = strcmp(last, "E0209") == 0;
+            if (refused != (n > 200 - carried)) fail_msg("%zu: %d: %s", i, n, last);
+            free(t.s);
+        }
+    }
+}
+
 static void a_mailbox_has_a_limit(void **state) {
     (void)state;
     static const char *const places[] = {"1", "65535", "0", "65536", "99999999999"};
@@ -227,6 +267,7 @@ int main(void) {
         cmocka_unit_test(of_a_long_line_the_part_around_the_mistake_is_shown),
         cmocka_unit_test(whatever_nests_has_a_depth),
         cmocka_unit_test(a_match_of_thousands_of_arms_takes_memory_for_each_once),
+        cmocka_unit_test(what_needs_a_register_each_is_at_most_200),
         cmocka_unit_test(a_mailbox_has_a_limit),
         cmocka_unit_test(long_chains_of_declarations_do_not_recurse),
         cmocka_unit_test(memory_that_ends_is_a_status_and_nothing_leaks),

@@ -23,7 +23,7 @@ static inline void program_print(void *ctx, const char *text, size_t n) {
 }
 
 static inline void program_report(void *ctx, const ebb_program_event *e) {
-    static const char *const what[] = {"", "fault", "dead", "full"};
+    static const char *const what[] = {"", "fault", "dead", "full", "limit"};
     program_world *x = ctx;
     char line[512];
     if (x->silent) return;
