@@ -144,6 +144,9 @@ bool ebb__pattern_fails(ebb_lang *c, const ebb__ir_pattern *p);
 void ebb__check_arms(ebb__body *b, ebb__type t, ebb__ir_pattern **arms, const bool *guarded, uint32_t n,
                      ebb__span at, ebb__span end);
 
+/* Helps to pass errors on from this body: what to declare, with edits if that changes no caller (true), or what else. */
+bool ebb__help_errors(ebb__body *b, struct ebb__diag *d, ebb__type errors);
+
 /* An effect at `at`: E0413 in pure code. */
 void ebb__effect_at(ebb__body *b, ebb__span at, const char *what);
 

@@ -32,6 +32,7 @@ enum { EBB__FIELDS_MAX = 200 };    /* of a record, tuple or state; parameters: e
 typedef struct ebb__decl {
     uint8_t kind;
     bool pub, is_error, broken, used, builtin;
+    bool ambiguous; /* another one has its name: that was reported, and what the name means is not known */
     enum { EBB__UNRESOLVED, EBB__RESOLVING, EBB__RESOLVED } step;
     ebb__name name;
     ebb__source *source; /* NULL: built in */
@@ -182,6 +183,8 @@ typedef struct ebb__typestate {
     uint32_t mailbox; /* 0: the default */
     ebb__type observes;
     ebb__span first_request; /* source UINT32_MAX: none */
+    bool lost_role;          /* a role of it is not known, so its messages are not: that was reported */
+    bool misplaced; /* a request stands in a function: it was reported, and what it yields is not known */
 } ebb__typestate;
 
 static inline ebb__handler *ebb__handler_at(const ebb__vec *v, uint32_t i) {

@@ -428,6 +428,35 @@ static ebb__ir *infer_binary(ebb__body *b, uint32_t node, ebb__type expected) {
 
 /* ---- `?` ---- */
 
+/* Whose callers a fix would not have to change: a handler, a timer, main. The end of the result; n is 0: there is none,
+ * and it begins here. */
+static bool may_declare(const ebb__body *b, ebb__span *result) {
+    uint32_t node = b->handler != NULL ? b->handler->node : b->decl != NULL ? b->decl->node : 0;
+    uint32_t block = node == 0 ? 0 : ebb__child_of(b->s, node, EBB__S_BLOCK);
+    bool main = b->handler == NULL && block != 0 && b->decl->name == EBB__N_main;
+    if (block == 0 || (b->handler == NULL && !main)) return false;
+    uint32_t type = main ? at(b, node)->child : b->handler->targets_node;
+    while (main && type != 0 && !ebb__is_type(at(b, type)->kind)) type = at(b, type)->next;
+    *result = type != 0 ? span_of(b, type) : (ebb__span){b->s->id, span_of(b, block).at, 0};
+    return true;
+}
+
+bool ebb__help_errors(ebb__body *b, ebb__diag *d, ebb__type errors) {
+    ebb__span result;
+    const char *text =
+        errors == b->c->check->machine_error ? "MachineError" : ebb__format(b->c, "%t", errors);
+    bool declared = may_declare(b, &result),
+         can = declared || b->fn->kind == EBB__FN_PLAIN || b->fn->kind == EBB__FN_METHOD;
+    const char *begin = b->handler != NULL ? "-> stay" : "-> ()";
+    if (!can) ebb__diag_help(b->c, d, "match on the result: no error leaves this code");
+    else if (declared && result.n == 0) ebb__diag_help(b->c, d, "declare it: %s | %s", begin, text);
+    else ebb__diag_help(b->c, d, "declare it: | %s", text);
+    if (declared && result.n == 0) ebb__diag_edit(b->c, d, result, "%s | %s ", begin, text);
+    else if (declared)
+        ebb__diag_edit(b->c, d, (ebb__span){result.source, result.at + result.n, 0}, " | %s", text);
+    return declared;
+}
+
 static ebb__ir *infer_try(ebb__body *b, uint32_t node) {
     ebb__ir *x = ebb__infer(b, at(b, node)->child, 0);
     ebb__span span = span_of(b, node), mark = {span.source, span.at + span.n - 1, 1};
@@ -443,7 +472,7 @@ static ebb__ir *infer_try(ebb__body *b, uint32_t node) {
         ebb__diag *d = ebb__diag_report(b->c, EBB__E0307, mark, "the result has no place for %t",
                                         ebb__type_without(b->c, errors, b->result));
         ebb__diag_label(b->c, d, b->fn->span, "its result is %t", b->result);
-        ebb__diag_help(b->c, d, "declare it: | %t", ebb__type_without(b->c, errors, b->result));
+        (void)ebb__help_errors(b, d, ebb__type_without(b->c, errors, b->result));
     }
     ebb__flow_exit(b, EBB__EXIT_TRY, errors, mark, (ebb__span){0});
     return ebb__ir_1(b, EBB__OP_TRY, rest, span, x);

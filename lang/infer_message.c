@@ -112,8 +112,10 @@ static ebb__ir *make_request(ebb__body *b, uint32_t node, ebb__op op, ebb__name 
     if (!is_handle(b, to) || !is_message(b, message)) return ebb__ir_invalid(b, span);
     ebb__type responses = responses_of(b, to, message->type), value = EBB__TY_REQUEST_ID;
     if (!b->in_machine && !b->pure) {
-        (void)ebb__diag_report(b->c, EBB__E0807, span,
-                               "there is no machine here that the response could go to");
+        (void)ebb__diag_report(
+            b->c, EBB__E0807, span,
+            "only handlers, timers, entry and exit request: the response is their machine's");
+        if (b->ts != NULL) b->ts->misplaced = true;
     } else if (responses == 0 && !ebb__type_accepts(b->c, to->type, message->type)) {
         report_not_accepted(b, to, message);
     } else if (responses == 0) {

@@ -422,10 +422,11 @@ static void check_discarded(ebb__body *b, const ebb__ir *x) {
         ebb__diag *d = ebb__diag_report(b->c, EBB__W0901, x->span, "the result, %t, is not looked at",
                                         ebb__type_join(b->c, b->c->check->machine_error, EBB__TY_NEVER));
         bool fits = ebb__type_fit(b->c, b->c->check->machine_error, b->result) != EBB__FIT_NOT;
-        ebb__diag_help(b->c, d,
-                       fits ? "pass the error on with `?`"
-                            : "declare the error in the targets (| MachineError) and write `?`, or match");
-        if (fits) ebb__diag_edit(b->c, d, (ebb__span){x->span.source, x->span.at + x->span.n, 0}, "?");
+        ebb__type errors = ebb__type_without(b->c, b->c->check->machine_error, b->result);
+        bool fixed = fits || ebb__help_errors(b, d, errors);
+        if (fits) ebb__diag_help(b->c, d, "pass the error on with `?`");
+        else if (fixed) ebb__diag_help(b->c, d, "declare the error, MachineError, and pass it on with `?`");
+        if (fixed) ebb__diag_edit(b->c, d, (ebb__span){x->span.source, x->span.at + x->span.n, 0}, "?");
         return;
     }
     if (ebb__type_drops(b->c, x->type) || x->op == EBB__OP_LOCAL) return;

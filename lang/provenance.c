@@ -67,6 +67,7 @@ static bool check_origin(ebb_lang *c, const ebb__typestate *ts, const ebb__vec *
         for (uint32_t k = 0; k < p->n_reqs; k++)
             response = response || ebb__type_has(c, p->reqs[k].responses, h->selector);
     }
+    if (!made && ts->misplaced) return false;
     if (!response) {
         ebb__diag *d = ebb__diag_report(c, EBB__E0605, h->origin_span, "%t is no response", h->selector);
         uint32_t origin = ebb__child_of(ts->decl->source, h->node, EBB__S_ORIGIN);

@@ -20,6 +20,7 @@ static void scope_add(ebb_lang *c, ebb__scope *scope, ebb__decl *d) {
     if (other != NULL) {
         ebb__diag *diag = ebb__diag_report(c, EBB__E0202, d->span, "%n is declared twice", d->name);
         ebb__diag_label(c, diag, other->span, "first here");
+        other->ambiguous = d->used = true;
         return;
     }
     ebb__decl **slot = ebb__map_put(&scope->map, d->name);
@@ -266,8 +267,8 @@ static ebb__decl *open_message(ebb_lang *c, const ebb__typestate *ts, ebb__name 
 
 static ebb__ref ref_to(ebb__decl *d) {
     d->used = true;
-    return (ebb__ref){.kind = d->broken && d->kind == EBB__D_IMPORT ? EBB__R_REPORTED : EBB__R_DECL,
-                      .decl = d};
+    bool reported = d->ambiguous || (d->broken && d->kind == EBB__D_IMPORT);
+    return (ebb__ref){.kind = reported ? EBB__R_REPORTED : EBB__R_DECL, .decl = d};
 }
 
 ebb__ref ebb__name_lookup(ebb_lang *c, ebb__where w, ebb__name name, ebb__span at) {
@@ -386,10 +387,11 @@ void ebb__unknown(ebb_lang *c, ebb__where w, uint32_t path, const char *what) {
     ebb__name names[MOST], name = ebb__path_name(w.source, path);
     uint32_t n = 0;
     const ebb__syntax *x = ebb__syntax_at(w.source, path);
-    if (name == 0) return;
+    bool plain = x->end - x->first == 1;
+    if (name == 0 || (plain && w.typestate != NULL && w.typestate->lost_role)) return;
     ebb__span at = ebb__token_span(w.source, x->end - 1);
     ebb__diag *d = ebb__diag_report(c, EBB__E0201, at, "%s %n is not known here", what, name);
-    if (x->end - x->first > 1) return;
+    if (!plain) return;
     for (uint32_t i = 0; w.typestate != NULL && i < w.typestate->n_states && n < MOST; i++) {
         names[n++] = w.typestate->states[i]->name;
     }

@@ -53,7 +53,8 @@ void ebb__read_roles(ebb_lang *c, ebb__typestate *ts) {
         ebb__ref r = ebb__lookup_path(c, (ebb__where){s, NULL}, x);
         ebb__span at = ebb__node_span(s, x);
         if (r.kind == EBB__R_ROLE) ts->roles[ts->n_roles++] = (ebb__implements){r.role, at};
-        else if (r.kind != EBB__R_REPORTED)
+        else ts->lost_role = true;
+        if (r.kind != EBB__R_ROLE && r.kind != EBB__R_REPORTED)
             (void)ebb__diag_report(c, EBB__E0701, at, "there is no role %n here", ebb__path_name(s, x));
     }
 }
@@ -73,7 +74,7 @@ static ebb__role *field_role(ebb_lang *c, ebb__typestate *ts, uint32_t path) {
         ebb__role *r = ebb__role_named(ts->roles[i].role->protocol, name);
         if (r != NULL) return r;
     }
-    if (name != 0)
+    if (name != 0 && !ts->lost_role)
         (void)ebb__diag_report(c, EBB__E0701, at, "no protocol of this typestate has a role %n", name);
     return NULL;
 }

@@ -118,6 +118,51 @@ static void every_fix_applied_compiles(void **state) {
     assert_true(fixed >= 24);
 }
 
+/* `where` the send stands; `fixed`: what the fix makes of it, or NULL: there is none. */
+static void an_error_is_declared_where_it_may_be(void **state) {
+    (void)state;
+    static const struct {
+        const char *code, *before, *fixed;
+    } rows[] = {
+        {"E0307", "on Go { send(self, Go)?; }", "on Go -> stay | MachineError { send(self, Go)?; }"},
+        {"E0307", "on Go -> S { send(self, Go)?; S }", "on Go -> S | MachineError { send(self, Go)?; S }"},
+        {"E0307", "after 1s { send(self, Go)?; }", "after 1s -> stay | MachineError { send(self, Go)?; }"},
+        {"E0307", "entry { send(self, Go)?; }", NULL},
+        {"W0901", "on Go { send(self, Go); }", "on Go -> stay | MachineError { send(self, Go)?; }"},
+        {"W0901", "on Go -> stay | MachineError { send(self, Go); }",
+         "on Go -> stay | MachineError { send(self, Go)?; }"},
+        {"W0901", "exit { send(self, Go); }", NULL},
+        {"W0901",
+         "on Go {} } } fn main() { send(T::spawn(), Go); } typestate V { fn new() -> V { V } state V {",
+         "on Go {} } } fn main() -> () | MachineError { send(T::spawn(), Go)?; } "
+         "typestate V { fn new() -> V { V } state V {"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char text[512];
+        bool takes = strstr(rows[i].before, "on Go") != NULL;
+        int head = snprintf(text, sizeof text, "type Go = {}\ntypestate T { fn new() -> S { S } %sstate S { ",
+                            takes ? "" : "on Go {} ");
+        snprintf(text + head, sizeof text - (size_t)head, "%s } }\n", rows[i].before);
+        ebb_lang *c = lang_new(NULL);
+        size_t n;
+        (void)ebb_lang_compile(c, "x.ebb", text, strlen(text));
+        const ebb_lang_diagnostic *d = NULL, *const *all = ebb_lang_diagnostics(c, &n);
+        for (size_t k = 0; k < n; k++) d = strcmp(all[k]->code, rows[i].code) == 0 ? all[k] : d;
+        if (d == NULL) fail_msg("row %zu: no %s", i, rows[i].code);
+        assert_int_equal(d->n_edits > 0, rows[i].fixed != NULL);
+        if (rows[i].fixed == NULL) assert_non_null(strstr(d->help, "match on the result"));
+        if (rows[i].fixed != NULL) {
+            lang_text fixed_text = lang_apply(text, strlen(text), d);
+            size_t fixed_n = strlen(rows[i].fixed);
+            if (fixed_text.n < (size_t)head + fixed_n ||
+                memcmp(fixed_text.s + head, rows[i].fixed, fixed_n) != 0)
+                fail_msg("row %zu: %s", i, fixed_text.s + head);
+            free(fixed_text.s);
+        }
+        ebb_lang_free(c);
+    }
+}
+
 static void each_code_is_explained_and_has_a_title_of_its_own(void **state) {
     (void)state;
     const ebb_lang_code *code;
@@ -134,6 +179,7 @@ int main(void) {
         cmocka_unit_test(each_code_has_a_program_that_raises_it_alone),
         cmocka_unit_test(each_code_has_a_near_miss_that_is_accepted),
         cmocka_unit_test(every_fix_applied_compiles),
+        cmocka_unit_test(an_error_is_declared_where_it_may_be),
         cmocka_unit_test(each_code_is_explained_and_has_a_title_of_its_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -130,11 +130,72 @@ static void an_item_with_a_syntax_error_brings_no_consequences(void **state) {
     ebb_lang_free(c);
 }
 
+static void expect_codes(const char *text, const char *wanted) {
+    lang_modules m = {0};
+    ebb_lang *c = lang_new(&m);
+    lang_text codes = lang_empty();
+    size_t n;
+    (void)ebb_lang_compile(c, "x.ebb", text, strlen(text));
+    const ebb_lang_diagnostic *const *all = ebb_lang_diagnostics(c, &n);
+    for (size_t i = 0; i < n; i++) lang_write(&codes, all[i]->code, 5), lang_write(&codes, " ", 1);
+    assert_string_equal(codes.s, wanted);
+    ebb_lang_free(c);
+    lang_modules_free(&m);
+    free(codes.s);
+}
+
+static void a_name_that_is_declared_twice_brings_no_consequences(void **state) {
+    (void)state;
+    expect_codes("protocol Queue { msg Put role Worker { state S { on Put; } } }\n"
+                 "typestate Queue : Queue::Worker {\n"
+                 "    fn new() -> S { S }\n"
+                 "    state S { on Put {} }\n"
+                 "}\n"
+                 "fn use(q: Machine<Queue>) -> () | MachineError { send(q, Queue::Put)?; }\n"
+                 "fn main() -> () | MachineError { use(Queue::spawn())?; }\n",
+                 "E0202 ");
+}
+
+static void a_role_that_is_not_known_brings_no_consequences(void **state) {
+    (void)state;
+    expect_codes("protocol P { msg Put role Worker { state S { on Put; } } }\n"
+                 "typestate T : P::Wroker {\n"
+                 "    fields { other: Machine<P::Worker> as Worker }\n"
+                 "    fn new(other: Machine<P::Worker>) -> S { S { other } }\n"
+                 "    state S { on Put -> stay | MachineError { send(self.other, Put)?; } }\n"
+                 "}\n",
+                 "E0701 ");
+}
+
+static void a_request_in_a_function_brings_no_consequences(void **state) {
+    (void)state;
+    expect_codes("protocol P {\n"
+                 "    msg Q\n"
+                 "    msg R\n"
+                 "    req X -> Y: Q => R\n"
+                 "    role X;\n"
+                 "    role Y { state S { on Q { effects: [reply R] } } }\n"
+                 "}\n"
+                 "typestate T {\n"
+                 "    fields { y: Machine<P::Y> }\n"
+                 "    fn new(y: Machine<P::Y>) -> S { S { y } }\n"
+                 "    fn ask() -> () | MachineError { request(self.y, P::Q)?; }\n"
+                 "    state S {\n"
+                 "        on P::R for P::Q -> stay | MachineError { self.ask()?; }\n"
+                 "        on RequestFailed for P::Q {}\n"
+                 "    }\n"
+                 "}\n",
+                 "E0807 ");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_block_of_the_source_is_parsed),
         cmocka_unit_test(the_examples_are_accepted_without_a_word),
         cmocka_unit_test(an_item_with_a_syntax_error_brings_no_consequences),
+        cmocka_unit_test(a_name_that_is_declared_twice_brings_no_consequences),
+        cmocka_unit_test(a_role_that_is_not_known_brings_no_consequences),
+        cmocka_unit_test(a_request_in_a_function_brings_no_consequences),
         cmocka_unit_test(the_program_of_an_example_has_tables_slots_and_typed_bodies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
