@@ -181,12 +181,11 @@ static void drop_answer(ebb_machines *ms, ebb__cell *c) {
 
 static void answer(ebb_machines *ms, ebb__cell *c) {
     ebb__pending *p = ebb__pending_at(ms, c->ref);
-    void (*answered)(void *arg, const ebb_message *m) = p->answered;
-    if (answered == NULL) {
+    if (!(p->flags & EBB__CALL)) {
         drop_answer(ms, c);
         return;
     }
-    p->answered = NULL; /* from now on it can't be forgotten */
+    p->flags &= (uint8_t)~EBB__CALL; /* from now on it can't be forgotten */
     ebb_message m = {.payload = ebb__cell_payload(c),
                      .origin = ebb__cell_payload(p->origin),
                      .from = {c->from},
@@ -196,7 +195,7 @@ static void answer(ebb_machines *ms, ebb__cell *c) {
                      .kind = c->kind,
                      .origin_kind = p->origin->kind,
                      .failure = c->what == EBB__FAILED ? c->body.failure : 0};
-    answered(p->arg, &m);
+    p->answered(p->arg, &m);
     ebb__pending_unwant(ms, c->ref);
     ebb__cell_free(ms, c);
 }

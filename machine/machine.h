@@ -170,11 +170,13 @@ enum {
     EBB__STAGED = 8, /* a reply is in the log */
     EBB__HELD = 16,  /* the responder holds the capability */
     EBB__SENT = 32,  /* the request was committed */
-    EBB__TIMED = 64  /* the answer may take `within` at most */
+    EBB__TIMED = 64, /* the answer may take `within` at most */
+    EBB__CALL = 128  /* from outside: `answered` is to be called with the answer */
 };
 enum { EBB__REQUEST_UNWANTED = 8 }; /* how a request ended, beside ebb_request_failure and 0 for a reply */
 
-/* The first cache line is all that a request without a timeout touches. */
+/* The first cache line is all that a request of a machine touches which has no timeout and is not held. What stands
+ * behind it has a value only with the flag that is named there. */
 typedef struct ebb__pending {
     uint32_t link, generation;
     uint32_t requester, responder; /* indices; requester 0: outside, or nobody any more */
@@ -184,12 +186,12 @@ typedef struct ebb__pending {
     ebb__node node;    /* armed: it has a timeout */
     uint32_t label;
     uint8_t flags;
-    uint32_t held_next, held_prev;
+    uint32_t held_next, held_prev;                     /* with EBB__HELD */
     ebb_obligation obligation;                         /* with EBB__HELD */
-    void (*answered)(void *arg, const ebb_message *m); /* of a call from outside; NULL once it was called */
-    void *arg;
-    uint64_t within; /* with EBB__TIMED */
-    uint64_t order;  /* of arming */
+    void (*answered)(void *arg, const ebb_message *m); /* with EBB__CALL */
+    void *arg;                                         /* with EBB__CALL */
+    uint64_t within;                                   /* with EBB__TIMED */
+    uint64_t order;                                    /* of arming; with EBB__TIMED */
 } ebb__pending;
 enum { EBB__PENDING_BYTES = 128 };
 _Static_assert(sizeof(ebb__pending) <= EBB__PENDING_BYTES, "two cache lines");

@@ -118,7 +118,7 @@ void ebb__pending_fail(ebb_machines *ms, uint32_t i, ebb_request_failure why) {
 void ebb__calls_end(ebb_machines *ms) {
     for (uint32_t i = 1; i < ms->pendings.used; i++) {
         ebb__pending *p = ebb__pending_at(ms, i);
-        if (!(p->flags & EBB__WANTED) || p->answered == NULL) continue;
+        if ((p->flags & (EBB__WANTED | EBB__CALL)) != (EBB__WANTED | EBB__CALL)) continue;
         ebb__pending_fail(ms, i, EBB_REQUEST_STOPPED);
     }
     ebb__hooks_run(ms);
@@ -203,12 +203,12 @@ static ebb_status make(ebb_machines *ms, uint32_t to, uint16_t kind, const void 
     answer->what = EBB__FAILED;
     uint32_t i = *out = ebb__slab_take(&ms->pendings);
     ebb__pending *p = ebb__pending_at(ms, i);
-    *p = (ebb__pending){.generation =
-                            p->generation < ms->request_generation ? ms->request_generation : p->generation,
-                        .responder = to,
-                        .answer = answer,
-                        .origin = origin,
-                        .flags = EBB__WANTED | EBB__OWED};
+    memset(&p->requester, 0, offsetof(ebb__pending, held_next) - offsetof(ebb__pending, requester));
+    if (p->generation < ms->request_generation) p->generation = ms->request_generation;
+    p->responder = to;
+    p->answer = answer;
+    p->origin = origin;
+    p->flags = EBB__WANTED | EBB__OWED;
     ebb__machine *m = ebb__machine_at(ms, to);
     m->places++;
     origin->flags |= EBB__PLACE;
@@ -270,6 +270,7 @@ ebb_request ebb_machine_call(ebb_machines *ms, ebb_machine to, uint16_t kind, co
         ebb__pending *p = ebb__pending_at(ms, i);
         p->answered = answered;
         p->arg = arg;
+        p->flags |= EBB__CALL;
         if (within != 0) set_within(p, within);
     }
     ebb_request id = id_of(ms, st, i);
@@ -392,12 +393,13 @@ ebb_status ebb_machine_forget(ebb_machines *ms, ebb_request id) {
     ebb__pending *p = ebb__pending_at(ms, i);
     if (p->requester != (ms->running != NULL ? ms->running_index : 0)) return EBB_ERR_INVALID;
     if (p->flags & EBB__ENDED) {
-        if (p->answered == NULL) return EBB_ERR_STALE;
-        p->answered = NULL; /* the answer has arrived, and waits until the present hook returns */
+        if (!(p->flags & EBB__CALL)) return EBB_ERR_STALE;
+        p->flags &=
+            (uint8_t)~EBB__CALL; /* the answer has arrived, and waits until the present hook returns */
         return EBB_OK;
     }
     if (ms->running == NULL) {
-        p->answered = NULL;
+        p->flags &= (uint8_t)~EBB__CALL;
         ebb__pending_unwant(ms, i);
         return EBB_OK;
     }
