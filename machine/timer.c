@@ -173,7 +173,7 @@ void ebb__timers_fire(ebb_machines *ms, uint64_t now) {
 
 ebb_status ebb__timers_sleep(ebb_machines *ms) {
     uint64_t due = ms->wheel.quiet_until;
-    if (due == ms->timer_due) return EBB_OK;
+    if (due == ms->timer_due && due > ebb_now(ms->cx)) return EBB_OK; /* one that is due may have fired */
     if (ms->timer.id != 0) (void)ebb_timer_disarm(ms->cx, ms->timer);
     ms->timer = (ebb_timer){0};
     ms->timer_due = EBB_FOREVER;

@@ -60,11 +60,9 @@ static ebb_status on_failed(ebb_machines *ms, void *self, const ebb_message *m) 
     return EBB_OK;
 }
 static ebb_status on_tick(ebb_machines *ms, void *self, const ebb_message *m) {
-    (void)ms;
-    (void)self;
-    (void)m;
+    part *p = self;
     note("tick");
-    return EBB_OK;
+    return p->number > 100 ? p->act(ms, p, m) : EBB_OK;
 }
 static ebb_status enters_busy(ebb_machines *ms, void *self, const ebb_message *m) {
     (void)self;
@@ -484,6 +482,21 @@ static void timers_of_a_state_end_with_it(void **state) {
     assert_int_equal(count().timers, 0);
 }
 
+static ebb_status arms_at_once(ebb_machines *m, part *p, const ebb_message *msg) {
+    (void)msg;
+    p->number--;
+    return ebb_machine_after(m, 0, TICK);
+}
+
+/* The second timer is due at the time at which the first has just fired. */
+static void timers_that_are_due_at_once_follow_each_other(void **state) {
+    ebb_machine m = make((part){.act = arms_at_once, .number = 103});
+    send(m, GO);
+    world_settle(*state);
+    assert_string_equal(seen, "go tick tick tick ");
+    assert_int_equal(count().timers, 0);
+}
+
 static ebb_status subscribes(ebb_machines *m, part *p, const ebb_message *msg) {
     (void)msg;
     assert_int_equal(ebb_machine_subscribe(m, PING, 9), EBB_OK);
@@ -609,6 +622,7 @@ int main(void) {
         ON_STAGE(a_capability_that_the_program_holds_is_an_obligation_until_it_replies),
         ON_STAGE(deferred_messages_come_back_in_order_and_before_newer_ones),
         ON_STAGE(timers_of_a_state_end_with_it),
+        ON_STAGE(timers_that_are_due_at_once_follow_each_other),
         ON_STAGE(a_publish_reaches_all_subscribers_or_none),
         ON_STAGE(an_invariant_that_does_not_hold_is_a_fault),
         ON_STAGE(a_fault_leads_to_the_state_for_faults_and_a_second_one_there_is_final),
