@@ -37,6 +37,8 @@ static const char usage[] =
     "\n"
     "Exit code 0: success; 1: a program failed or does not compile; 2: wrong arguments or files.\n";
 
+enum { STORY_MAX = 64 << 10 }; /* bytes of a story that are printed */
+
 typedef struct request {
     const char *out, *trace, *replay;
     uint64_t schedules, seed;
@@ -98,8 +100,17 @@ static bool fits_together(const request *q) {
 
 /* ---- the story of a run ---- */
 
+/* The end of a long one. */
+static size_t story_from(const ebb__test_program *t) {
+    if (t->said.n <= STORY_MAX) return 0;
+    const char *cut = t->said.bytes + t->said.n - STORY_MAX, *line = memchr(cut, '\n', STORY_MAX - 1);
+    return line == NULL ? t->said.n - STORY_MAX : (size_t)(line - t->said.bytes) + 1;
+}
+
 static void print_story(const ebb__test_program *t) {
-    for (size_t at = 0; at < t->said.n;) {
+    size_t from = story_from(t);
+    if (from > 0) printf("  ... %zu bytes before\n", from);
+    for (size_t at = from; at < t->said.n;) {
         const char *line = t->said.bytes + at, *stop = memchr(line, '\n', t->said.n - at);
         printf("  > %.*s\n", (int)(stop - line), line);
         at += (size_t)(stop - line) + 1;

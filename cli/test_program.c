@@ -5,7 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SHOWN = 60 }; /* bytes of a line in a message */
+enum {
+    SHOWN = 60,           /* bytes of a line in a message */
+    OUTPUT_MAX = 16 << 20 /* what a run may say, in bytes */
+};
 
 /* ---- lines ---- */
 
@@ -47,15 +50,20 @@ static bool is_expected(const ebb__test_program *t, const char *text, size_t len
 
 /* ---- what the program says ---- */
 
-static void print(void *ctx, const char *text, size_t n) {
-    ebb__test_program *t = ctx;
-    if (!t->judged) add_line(&t->said, text, n);
-}
-
 /* Ends the run. */
 static void fail(ebb__test_program *t, const char *failure, const char *text) {
     t->judged = true;
     ebb_lab_fail_as(t->lab, failure, text);
+}
+
+static void say(ebb__test_program *t, const char *line, size_t n) {
+    if (n < OUTPUT_MAX - t->said.n) add_line(&t->said, line, n);
+    else fail(t, "output", "it says more than 16 MiB");
+}
+
+static void print(void *ctx, const char *text, size_t n) {
+    ebb__test_program *t = ctx;
+    if (!t->judged) say(t, text, n);
 }
 
 static void fail_by_fault(ebb__test_program *t, const ebb_program_event *e) {
@@ -78,7 +86,7 @@ static void report(void *ctx, const ebb_program_event *e) {
                      e->kind[0] == 0 ? "-" : e->kind, e->why, e->text[0] == 0 ? "" : ": ", e->text);
     if (n < 0) return;
     size_t length = (size_t)n < sizeof line ? (size_t)n : sizeof line - 1;
-    add_line(&t->said, line, length);
+    say(t, line, length);
     bool wrong = e->what == EBB_PROGRAM_FAULT && (!e->goes_on || e->broken[0] != 0);
     if (wrong && !is_expected(t, line, length)) fail_by_fault(t, e);
 }

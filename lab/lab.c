@@ -369,6 +369,10 @@ static void do_step(ebb_lab *lab) {
     }
 }
 
+static uint64_t max_steps(const ebb_lab *lab) {
+    return lab->opts.max_steps != 0 ? lab->opts.max_steps : MAX_STEPS;
+}
+
 /* Fails a run that does not end. If a task still runs long after the end was requested, the failure is named after
  * that leak. */
 static void give_up(ebb_lab *lab) {
@@ -377,7 +381,12 @@ static void give_up(ebb_lab *lab) {
         ebb__lab_take_all(lab, true);
         if (ebb_checker_end(lab->runtime[i].check, true) != EBB_OK) violated(lab, i, c);
     }
-    ebb__lab_stop(lab, EBB_ERR_LIMIT, "livelock", "the round does not come to its end");
+    char room[64];
+    ebb__text text = ebb__text_in(room, sizeof room);
+    ebb__text_str(&text, "it has not ended after ");
+    ebb__text_u64(&text, max_steps(lab));
+    ebb__text_str(&text, " decisions");
+    ebb__lab_stop(lab, EBB_ERR_LIMIT, "livelock", room);
 }
 
 /* One decision. False if there is nothing left to decide, or the decision was to end. */
@@ -387,7 +396,7 @@ static bool decide(ebb_lab *lab, bool may_end) {
     if (n == 0) return false;
     way chosen = w[ebb__choose(lab, n)];
     lab->result.steps++;
-    if (++lab->round_steps > (lab->opts.max_steps != 0 ? lab->opts.max_steps : MAX_STEPS)) {
+    if (++lab->round_steps > max_steps(lab)) {
         give_up(lab);
         return false;
     }

@@ -148,7 +148,19 @@ class Judged(Case):
 
     def test_a_program_that_never_becomes_quiet_fails(self):
         self.fails(self.machine(more="after 1h -> Off { Off }", common="state Off { after 1h -> On { On } }"),
-                   "livelock: ")
+                   "livelock: it has not ended after 50000 decisions")
+        at_once = self.machine(more="after 0ms -> Off { Off }", common="state Off { after 0ms -> On { On } }")
+        self.fails(at_once, "livelock: ")
+
+    def test_a_flood_of_output_is_cut(self):
+        self.fails(self.file('fn main() { while true { print("x"); } }\n'), "output: it says more than 16 MiB")
+        out = self.fails(self.machine('for i in 0..100000 { print("line"); if i == 9999 { trap("end"); } }'), "fault: ")
+        self.assertNotIn("line", out) # it was rolled back
+        lines = 'fn main() { for i in 0..100000 { print(f"line {i}"); } }\n//> line\n'
+        out = self.fails(self.file(lines), "output: line 1 of the output: expected 'line', found 'line 0'")
+        self.assertLess(len(out), 100000)
+        self.assertTrue(out.endswith("  > line 99999\n"))
+        self.assertRegex(out, r"\n  \.\.\. \d+ bytes before\n  > line \d+\n")
 
     def test_time_is_virtual(self):
         path = self.machine(more='after 9000h { print(f"{now() > 0ms}"); }', after="//> true\n")
