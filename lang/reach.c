@@ -1,54 +1,94 @@
 /* lang/reach.c - which states are reached, and from which a final one is; names that nothing uses. */
 #include "lang/check.h"
 
-static bool has_state(const ebb_lang *c, const ebb__typestate *ts, ebb__type t, const ebb__state *st) {
-    const ebb__type *of;
-    uint32_t n = ebb__type_members(c, &t, &of);
-    for (uint32_t i = 0; i < n; i++) {
-        const ebb__type_info *x = ebb__type_at(c, of[i]);
-        if (x->kind == EBB__TY_STATE && x->decl == ts->decl && x->index == st->index) return true;
-    }
-    return false;
+/* A step from a state to a state, by index. Behind the states is one more node: the defaults of the typestate, to which
+ * each state leads that is not final. */
+typedef struct edge {
+    uint32_t from, to;
+} edge;
+
+typedef struct graph {
+    ebb_lang *c;
+    const ebb__typestate *ts;
+    ebb__vec edges;
+} graph;
+
+static void add(graph *g, uint32_t from, uint32_t to) {
+    edge *e = ebb__vec_push(g->c, &g->edges);
+    if (e != NULL) *e = (edge){from, to};
 }
 
-static bool handlers_lead(const ebb__vec *handlers, const ebb__state *to) {
+/* To the states among the members of a type. */
+static void add_type(graph *g, uint32_t from, ebb__type t) {
+    const ebb__type *of;
+    uint32_t n = ebb__type_members(g->c, &t, &of);
+    for (uint32_t i = 0; i < n; i++) {
+        const ebb__type_info *x = ebb__type_at(g->c, of[i]);
+        if (x->kind == EBB__TY_STATE && x->decl == g->ts->decl) add(g, from, x->index);
+    }
+}
+
+static void add_handlers(graph *g, uint32_t from, const ebb__vec *handlers) {
     for (uint32_t i = 0; i < handlers->n; i++) {
         const ebb__handler *h = ebb__handler_at(handlers, i);
-        for (uint32_t k = 0; k < h->n_targets; k++) {
-            if (h->targets[k] == to) return true;
-        }
+        for (uint32_t k = 0; k < h->n_targets; k++) add(g, from, h->targets[k]->index);
     }
-    return false;
 }
 
-/* Whether some method, handler or timer leads from one state to another. */
-static bool leads(const ebb_lang *c, const ebb__state *from, const ebb__state *to) {
-    const ebb__typestate *ts = from->typestate;
-    for (uint32_t i = 0; i < from->methods.n; i++) {
-        if (has_state(c, ts, ebb__decl_at(&from->methods, i)->type, to)) return true;
-    }
-    return handlers_lead(&from->handlers, to) || (!from->final && handlers_lead(&ts->handlers, to));
-}
-
-static void find_reached(const ebb_lang *c, ebb__typestate *ts) {
+static void add_all(graph *g) {
+    const ebb__typestate *ts = g->ts;
     for (uint32_t i = 0; i < ts->n_states; i++) {
-        bool first = ts->spec ? i == 0 : ts->make != NULL && has_state(c, ts, ts->make->type, ts->states[i]);
-        ts->states[i]->reached = first || ts->states[i] == ts->fault;
-        ts->states[i]->ends = ts->states[i]->final;
+        const ebb__state *st = ts->states[i];
+        for (uint32_t k = 0; k < st->methods.n; k++) add_type(g, i, ebb__decl_at(&st->methods, k)->type);
+        add_handlers(g, i, &st->handlers);
+        if (!st->final) add(g, i, ts->n_states);
     }
-    for (bool changed = true; changed;) {
-        changed = false;
-        for (uint32_t i = 0; i < ts->n_states; i++) {
-            for (uint32_t k = 0; k < ts->n_states; k++) {
-                ebb__state *from = ts->states[i], *to = ts->states[k];
-                bool reach = from->reached && !to->reached, end = to->ends && !from->ends;
-                if ((!reach && !end) || !leads(c, from, to)) continue;
-                to->reached = to->reached || reach;
-                from->ends = from->ends || end;
-                changed = true;
-            }
+    add_handlers(g, ts->n_states, &ts->handlers);
+}
+
+/* Marks what the marked states lead to, or `back`, what leads to them. */
+static void flood(const graph *g, bool back, bool *marked) {
+    uint32_t n = g->ts->n_states + 1, top = 0, *stack = ebb__lang_array(g->c, n, sizeof *stack);
+    uint32_t *first = ebb__lang_array(g->c, n, sizeof *first); /* 1 + the first edge of a node */
+    uint32_t *next = ebb__lang_array(g->c, g->edges.n + 1, sizeof *next);
+    if (stack == NULL || first == NULL || next == NULL) return;
+    for (uint32_t i = 0; i < n; i++)
+        if (marked[i]) stack[top++] = i;
+    for (uint32_t i = 0; i < g->edges.n; i++) {
+        const edge *e = EBB__VEC_AT(&g->edges, edge, i);
+        uint32_t *slot = &first[back ? e->to : e->from];
+        next[i] = *slot;
+        *slot = i + 1;
+    }
+    while (top > 0) {
+        for (uint32_t i = first[stack[--top]]; i != 0; i = next[i - 1]) {
+            const edge *e = EBB__VEC_AT(&g->edges, edge, i - 1);
+            uint32_t other = back ? e->from : e->to;
+            if (!marked[other]) stack[top++] = other;
+            marked[other] = true;
         }
     }
+}
+
+static void find_reached(ebb_lang *c, const ebb__typestate *ts) {
+    graph g = {.c = c, .ts = ts, .edges = {.size = sizeof(edge)}};
+    bool *reached = ebb__lang_array(c, ts->n_states + 1, 1), *ends = ebb__lang_array(c, ts->n_states + 1, 1);
+    if (reached == NULL || ends == NULL) return;
+    if (ts->spec && ts->n_states > 0) reached[0] = true;
+    if (ts->fault != NULL) reached[ts->fault->index] = true;
+    add_all(&g);
+    uint32_t steps = g.edges.n;
+    if (!ts->spec) add_type(&g, 0, ts->make->type); /* not steps: the states that `new` makes */
+    for (uint32_t i = steps; i < g.edges.n; i++) reached[EBB__VEC_AT(&g.edges, edge, i)->to] = true;
+    g.edges.n = steps;
+    for (uint32_t i = 0; i < ts->n_states; i++) ends[i] = ts->states[i]->final;
+    flood(&g, false, reached);
+    flood(&g, true, ends);
+    for (uint32_t i = 0; i < ts->n_states; i++) {
+        ts->states[i]->reached = reached[i];
+        ts->states[i]->ends = ends[i];
+    }
+    ebb__vec_free(c, &g.edges);
 }
 
 void ebb__check_reach(ebb_lang *c) {

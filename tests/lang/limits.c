@@ -209,6 +209,27 @@ static void what_needs_a_register_each_is_at_most_200(void **state) {
     }
 }
 
+/* Of 5,000 states, the one behind each is declared before it; the last of them is final. */
+static void a_path_through_thousands_of_states_is_followed_in_any_order(void **state) {
+    (void)state;
+    for (int forward = 0; forward < 2; forward++) {
+        lang_text t = lang_empty();
+        char last[8], line[96];
+        size_t n;
+        repeat(&t, "typestate T { fn new() -> S4999 { S4999 } @final state S0;\n", 1);
+        for (int k = 1; k < 5000; k++) {
+            int i = forward ? k : 5000 - k;
+            snprintf(line, sizeof line, "state S%d { after 1s -> S%d { S%d } }\n", i, i - 1, i - 1);
+            repeat(&t, line, 1);
+        }
+        repeat(&t, "state Lost; }", 1);
+        assert_int_equal(compile(&t, (ebb_lang_opts){0}, last, &n), EBB_OK);
+        assert_int_equal(n, 1);
+        assert_string_equal(last, "W0903");
+        free(t.s);
+    }
+}
+
 static void a_mailbox_has_a_limit(void **state) {
     (void)state;
     static const char *const places[] = {"1", "65535", "0", "65536", "99999999999"};
@@ -268,6 +289,7 @@ int main(void) {
         cmocka_unit_test(whatever_nests_has_a_depth),
         cmocka_unit_test(a_match_of_thousands_of_arms_takes_memory_for_each_once),
         cmocka_unit_test(what_needs_a_register_each_is_at_most_200),
+        cmocka_unit_test(a_path_through_thousands_of_states_is_followed_in_any_order),
         cmocka_unit_test(a_mailbox_has_a_limit),
         cmocka_unit_test(long_chains_of_declarations_do_not_recurse),
         cmocka_unit_test(memory_that_ends_is_a_status_and_nothing_leaks),
