@@ -91,6 +91,19 @@ static void find_reached(ebb_lang *c, const ebb__typestate *ts) {
     ebb__vec_free(c, &g.edges);
 }
 
+static void check_timers(ebb_lang *c, const ebb__state *st) {
+    const ebb__source *s = st->typestate->decl->source;
+    for (uint32_t i = 0; i < st->handlers.n; i++) {
+        const ebb__handler *h = ebb__handler_at(&st->handlers, i);
+        if (h->kind != EBB__H_AFTER || h->stays || h->n_targets != 1 || h->targets[0] != st) continue;
+        ebb__span at = ebb__node_span(s, ebb__child_of(s, h->targets_node, EBB__S_PATH));
+        ebb__diag *d = ebb__diag_report(c, EBB__W0908, at,
+                                        "this stays in %n, and does not begin the time again", st->name);
+        ebb__diag_help(c, d, "if it is to run once, write stay");
+        ebb__diag_edit(c, d, at, "stay");
+    }
+}
+
 void ebb__check_reach(ebb_lang *c) {
     for (uint32_t i = 0; i < c->check->typestates.n && !c->oom; i++) {
         ebb__typestate *ts = *EBB__VEC_AT(&c->check->typestates, ebb__typestate *, i);
@@ -99,6 +112,7 @@ void ebb__check_reach(ebb_lang *c) {
         find_reached(c, ts);
         for (uint32_t k = 0; k < ts->n_states; k++) {
             const ebb__state *st = ts->states[k];
+            check_timers(c, st);
             if (!st->reached)
                 (void)ebb__diag_report(c, EBB__W0903, st->span, "nothing leads to %n", st->name);
             else if (ts->linear && !st->ends)
