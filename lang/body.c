@@ -47,14 +47,9 @@ static void self_fields(ebb__body *b) {
     }
 }
 
-static ebb__span closing(const ebb__source *s, uint32_t block) {
-    ebb__span span = ebb__node_span(s, block);
-    return (ebb__span){span.source, span.n > 0 ? span.at + span.n - 1 : span.at, span.n > 0};
-}
-
 static void run(ebb__body *b, uint32_t block) {
     b->fn->body = ebb__infer_block(b, block, 0, true);
-    ebb__scope_end(b, 0, closing(b->s, block));
+    ebb__scope_end(b, 0, ebb__end_of(b, block));
     body_end(b);
 }
 

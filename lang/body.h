@@ -132,6 +132,12 @@ ebb__ir *ebb__infer_emit(ebb__body *b, uint32_t node);
 ebb__ir *ebb__infer_if(ebb__body *b, uint32_t node, ebb__type expected, bool tail);
 ebb__ir *ebb__infer_match(ebb__body *b, uint32_t node, ebb__type expected, bool tail);
 
+/* The last byte of a node: the brace of a block. */
+ebb__span ebb__end_of(const ebb__body *b, uint32_t node);
+
+/* Control reaches the end of a block in tail position: the return of (), or NULL, and what is missing was reported. */
+ebb__ir *ebb__infer_fall_off(ebb__body *b, ebb__span end);
+
 /* In tail position the value is returned, and the type is NEVER. */
 ebb__ir *ebb__infer_block(ebb__body *b, uint32_t node, ebb__type expected, bool tail);
 ebb__ir *ebb__infer_tail(ebb__body *b, uint32_t node);
